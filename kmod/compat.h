@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What differs between the kernels that are supported, 6.1 and 6.12, and
+ * nothing else.
+ */
+#ifndef _FLEXMEM_COMPAT_H
+#define _FLEXMEM_COMPAT_H
+
+#include <linux/device/class.h>
+#include <linux/version.h>
+
+/* Internals that the tests reach; exported only where KUnit is configured. */
+#if IS_ENABLED(CONFIG_KUNIT)
+#include <kunit/visibility.h>
+#else
+/* checkpatch: MACRO_ARG_UNUSED - exports nothing here, as in the kernel's own */
+#define EXPORT_SYMBOL_IF_KUNIT(symbol)
+#endif
+
+/* Since 6.2 the node name callback takes a const device. */
+/* checkpatch: LINUX_VERSION_CODE - one source for both kernels */
+/* checkpatch: CONSTANT_COMPARISON - KERNEL_VERSION() is the constant */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#define flexmem_const_since_6_2 const
+#else
+#define flexmem_const_since_6_2
+#endif
+
+#endif /* _FLEXMEM_COMPAT_H */

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A registered device: one function, its node, and how it is removed. */
+#ifndef _FLEXMEM_DEVICE_H
+#define _FLEXMEM_DEVICE_H
+
+#include <linux/atomic.h>
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/srcu.h>
+
+#include "client.h"
+#include "device_ops.h"
+#include "region.h"
+
+#define FLEXMEM_MAX_DEVICES 256
+
+/**
+ * struct flexmem_device - a function, from registration until the last close
+ * @dev: the node's device; its reference count is the life of this struct
+ * @cdev: the node
+ * @name: of the device, for users
+ * @removal: readers are the calls under way. Removal waits for them, without a
+ *	write to memory that they share.
+ * @gone: set when the function is unregistered: every call answers ENODEV
+ * @failures: allocations that ended in ENOMEM
+ * @table: its regions
+ */
+struct flexmem_device {
+	struct device dev;
+	struct cdev cdev;
+	char name[32];
+	struct srcu_struct removal;
+	bool gone;
+	atomic64_t failures;
+	struct flexmem_table table;
+};
+
+/**
+ * struct flexmem_file - private_data of an open file
+ * @fdev: function; a reference is held
+ * @client: its allocations
+ */
+struct flexmem_file {
+	struct flexmem_device *fdev;
+	struct flexmem_client client;
+};
+
+int flexmem_chardev_init(void);
+void flexmem_chardev_exit(void);
+int flexmem_chardev_add(struct flexmem_device *fdev, struct device *parent,
+			void (*release)(struct device *dev));
+void flexmem_chardev_remove(struct flexmem_device *fdev);
+
+long flexmem_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+
+#endif /* _FLEXMEM_DEVICE_H */

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The device contract: what the driver of an accelerator gives to flexmem.
+ *
+ * The only header of flexmem.ko that a device driver includes. One
+ * &struct flexmem_device stands for one function (PF or VF); it outlives its
+ * driver for as long as files are open on it, but calls the driver's operations
+ * only between flexmem_device_register() and the return of
+ * flexmem_device_unregister().
+ */
+#ifndef _FLEXMEM_DEVICE_OPS_H
+#define _FLEXMEM_DEVICE_OPS_H
+
+#include <linux/types.h>
+#include <linux/flexmem.h>
+
+struct device;
+struct flexmem_device;
+
+/**
+ * struct flexmem_memory - device memory acquired as one piece
+ * @base: physical address of its first byte on the device, aligned to 1 GiB
+ *	or, for pieces smaller than that, to the granule. A PF names the region
+ *	by it; of a VF it is never shown to anyone.
+ * @size: bytes, exactly as asked for
+ * @cookie: the driver's own, not looked at by flexmem
+ */
+struct flexmem_memory {
+	u64 base;
+	u64 size;
+	u64 cookie;
+};
+
+/**
+ * struct flexmem_device_ops - what a device can do
+ *
+ * Every operation may sleep, may fail and may time out; none may wait without
+ * a bound, and every wait is killable (-EINTR). flexmem calls one operation at
+ * a time for each function. An operation that fails has changed nothing: if
+ * its outcome is unknown (a lost reply), the driver makes sure that what was
+ * begun is undone before the firmware does anything else for that function.
+ *
+ * Errors besides the ones named below: -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
+ * -ENOMEM (of the kernel, not of the device).
+ */
+struct flexmem_device_ops {
+	/**
+	 * @acquire: take @size bytes (a multiple of the granule) of device
+	 * memory and fill in @mem. -ENOSPC: the device has not got that much
+	 * in one piece, or the function's capacity is reached; a smaller size
+	 * may be tried.
+	 */
+	int (*acquire)(void *priv, u64 size, struct flexmem_memory *mem);
+
+	/**
+	 * @release: give memory back. No slot points at it.
+	 */
+	int (*release)(void *priv, const struct flexmem_memory *mem);
+
+	/**
+	 * @slot_set: make memory addressable through an empty entry of the
+	 * firmware's table. -ENOSPC: the firmware does not let this entry be
+	 * used. VF only, NULL on a PF.
+	 */
+	int (*slot_set)(void *priv, unsigned int slot,
+			const struct flexmem_memory *mem);
+
+	/**
+	 * @slot_clear: empty an entry. VF only, NULL on a PF.
+	 */
+	int (*slot_clear)(void *priv, unsigned int slot);
+
+	/**
+	 * @capacity: bytes this function may acquire in all, taken memory
+	 * included.
+	 */
+	int (*capacity)(void *priv, u64 *bytes);
+};
+
+/**
+ * struct flexmem_device_desc - a function about to be registered
+ * @name: name of the device, shown to users; at most 31 characters
+ * @mode: PF or VF
+ * @slots: entries of the firmware's table, 1 to 64. VF only; a PF says 0.
+ * @granule: acquired sizes are multiples of this; a power of two, 4 KiB to
+ *	1 GiB
+ * @ops: operations; must stay valid until flexmem_device_unregister() returns
+ * @priv: passed to each operation
+ */
+struct flexmem_device_desc {
+	const char *name;
+	enum flexmem_mode mode;
+	unsigned int slots;
+	u64 granule;
+	const struct flexmem_device_ops *ops;
+	void *priv;
+};
+
+struct flexmem_device *
+flexmem_device_register(struct device *parent,
+			const struct flexmem_device_desc *desc);
+void flexmem_device_unregister(struct flexmem_device *fdev);
+void flexmem_device_capacity_changed(struct flexmem_device *fdev);
+
+#endif /* _FLEXMEM_DEVICE_OPS_H */

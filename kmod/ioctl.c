@@ -1,0 +1,680 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The commands: validate, look up, call down, reply. No allocation logic.
+ *
+ * One table row a command: how long its struct is, how short it ever was, and
+ * who carries it out. The struct is copied in once, whole, and @size is taken
+ * from that one copy; the reply goes back at most as long as the caller's
+ * struct. A handler that takes or gives something does so where nobody can see
+ * it, copies the reply out, and only then makes it visible: a reply that cannot
+ * be written undoes the command.
+ */
+
+#include <linux/align.h>
+#include <linux/capability.h>
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/flexmem.h>
+
+#include "device.h"
+#include "placement.h"
+
+#define MAX_BATCH 1024
+/* Nothing of ours is near as long; bounds the check for a zero tail. */
+#define MAX_STRUCT_SIZE SZ_4K
+
+/**
+ * struct flexmem_call - one command under way
+ * @fdev: function
+ * @client: who asks
+ * @ubuffer: the caller's struct
+ * @user_size: how long it is
+ * @cmd: our copy
+ */
+struct flexmem_call {
+	struct flexmem_device *fdev;
+	struct flexmem_client *client;
+	void __user *ubuffer;
+	u32 user_size;
+	void *cmd;
+};
+
+static int reply(struct flexmem_call *call, size_t cmd_size)
+{
+	if (copy_to_user(call->ubuffer, call->cmd,
+			 min_t(size_t, call->user_size, cmd_size)))
+		return -EFAULT;
+	return 0;
+}
+
+static int cmd_info(struct flexmem_call *call)
+{
+	struct flexmem_table *table = &call->fdev->table;
+	const struct flexmem_settings *settings = &table->settings;
+	struct flexmem_info *cmd = call->cmd;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+
+	*cmd = (struct flexmem_info) {
+		.size = cmd->size,
+		.out_mode = table->mode,
+		.out_slots = table->hw_slots,
+		.out_max_regions = table->slots.nr,
+		.out_program_slots = settings->program_slots,
+		.out_acquire = settings->acquire,
+		.out_order = settings->order,
+		.out_fit = settings->fit,
+		.out_max_handles = settings->max_handles,
+		.out_max_batch = MAX_BATCH,
+		.out_lease_ms = settings->lease_ms,
+		.out_alignment = FLEXMEM_ALIGN,
+		.out_nr_fallback_sizes = settings->nr_sizes,
+		.out_max_alignment = FLEXMEM_MAX_ALIGNMENT,
+		.out_granule = table->granule,
+		.out_capacity = READ_ONCE(table->capacity),
+		.out_max_region = flexmem_table_max_region(table),
+	};
+	memcpy(cmd->out_fallback_sizes, settings->sizes,
+	       sizeof(cmd->out_fallback_sizes));
+	strscpy(cmd->out_name, call->fdev->name, sizeof(cmd->out_name));
+	return reply(call, sizeof(*cmd));
+}
+
+/*
+ * Carries out one ALLOC, up to where it becomes visible. @cmd receives
+ * everything that the caller is to see.
+ */
+static struct flexmem_allocation *alloc_prepare(struct flexmem_call *call,
+						struct flexmem_alloc *cmd)
+{
+	u64 alignment = max_t(u64, cmd->alignment, FLEXMEM_ALIGN);
+	struct flexmem_allocation *allocation;
+	struct flexmem_place place = {};
+	u64 size;
+	int rc;
+
+	/* Rounded up; a length beyond all rounding is beyond all regions too. */
+	size = cmd->length > ALIGN_DOWN(U64_MAX, FLEXMEM_ALIGN) ?
+		ALIGN_DOWN(U64_MAX, FLEXMEM_ALIGN) :
+		ALIGN(cmd->length, FLEXMEM_ALIGN);
+
+	if (cmd->flags & ~FLEXMEM_ALLOC_PROGRAM || cmd->__reserved)
+		rc = -EOPNOTSUPP;
+	else if (!cmd->length || alignment > FLEXMEM_MAX_ALIGNMENT ||
+		 (cmd->alignment && !is_power_of_2(cmd->alignment)))
+		rc = -EINVAL;
+	else
+		rc = 0;
+
+	allocation = rc ? ERR_PTR(rc) :
+			  flexmem_client_prepare(call->client, size, alignment,
+						 cmd->flags, &place);
+	if (IS_ERR(allocation)) {
+		rc = PTR_ERR(allocation);
+		cmd->out_handle = 0;
+		cmd->out_address = (struct flexmem_address) {};
+		if (rc == -ENOMEM)
+			atomic64_inc(&call->fdev->failures);
+	} else {
+		cmd->out_handle = allocation->handle;
+		cmd->out_address = flexmem_allocation_address(allocation);
+	}
+	cmd->out_error = -rc;
+	cmd->out_size = size;
+	cmd->out_reason = place.reason;
+	cmd->out_total_free = place.total_free;
+	cmd->out_largest_free = place.largest_free;
+	cmd->out_max_region = place.max_region;
+	return allocation;
+}
+
+static int cmd_alloc(struct flexmem_call *call)
+{
+	struct flexmem_allocation *allocation;
+	struct flexmem_alloc *cmd = call->cmd;
+	int rc;
+
+	allocation = alloc_prepare(call, cmd);
+	rc = reply(call, sizeof(*cmd));
+	if (IS_ERR(allocation))
+		return rc ?: PTR_ERR(allocation);
+	if (rc) {
+		flexmem_client_abort(call->client, allocation);
+		return rc;
+	}
+	flexmem_client_publish(call->client, allocation);
+	return 0;
+}
+
+/* Carries out one FREE, up to where it can no longer be undone. */
+static struct flexmem_allocation *free_detach(struct flexmem_call *call,
+					      struct flexmem_free *cmd)
+{
+	bool by_address = cmd->flags & FLEXMEM_FREE_BY_ADDRESS;
+	bool no_address = !cmd->address.region_id && !cmd->address.offset;
+	struct flexmem_allocation *allocation;
+
+	if (cmd->flags & ~FLEXMEM_FREE_BY_ADDRESS)
+		allocation = ERR_PTR(-EOPNOTSUPP);
+	else if (by_address ? cmd->handle : !no_address)
+		allocation = ERR_PTR(-EINVAL);
+	else if (by_address)
+		allocation = flexmem_client_detach_address(call->client,
+							   &cmd->address);
+	else
+		allocation = flexmem_client_detach(call->client, cmd->handle);
+	if (!allocation)
+		allocation = ERR_PTR(-ENOENT);
+	cmd->out_error = -PTR_ERR_OR_ZERO(allocation);
+	return allocation;
+}
+
+static int cmd_free(struct flexmem_call *call)
+{
+	struct flexmem_allocation *allocation;
+	struct flexmem_free *cmd = call->cmd;
+	int rc;
+
+	allocation = free_detach(call, cmd);
+	rc = reply(call, sizeof(*cmd));
+	if (IS_ERR(allocation))
+		return rc ?: PTR_ERR(allocation);
+	if (rc) {
+		flexmem_client_publish(call->client, allocation);
+		return rc;
+	}
+	flexmem_client_abort(call->client, allocation);
+	return 0;
+}
+
+/**
+ * struct batch_ops - what a batch does with each of its entries
+ * @entry_size: of our struct
+ * @min_size: of its first version
+ * @begin: carry an entry out, up to where it becomes visible; sets out_error
+ * @commit: make it visible
+ * @undo: as if it had never been
+ * @set_error: fail an entry that is malformed
+ */
+struct batch_ops {
+	u32 entry_size;
+	u32 min_size;
+	struct flexmem_allocation *(*begin)(struct flexmem_call *call,
+					    void *entry);
+	void (*commit)(struct flexmem_client *client,
+		       struct flexmem_allocation *allocation);
+	void (*undo)(struct flexmem_client *client,
+		     struct flexmem_allocation *allocation);
+	void (*set_error)(void *entry, int error);
+};
+
+static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
+					      void *entry)
+{
+	return alloc_prepare(call, entry);
+}
+
+static void alloc_set_error(void *entry, int error)
+{
+	struct flexmem_alloc *cmd = entry;
+
+	/* What the caller left in the reply is not one. */
+	*cmd = (struct flexmem_alloc) {
+		.size = cmd->size,
+		.flags = cmd->flags,
+		.length = cmd->length,
+		.alignment = cmd->alignment,
+		.out_error = error,
+	};
+}
+
+static struct flexmem_allocation *free_begin(struct flexmem_call *call,
+					     void *entry)
+{
+	return free_detach(call, entry);
+}
+
+static void free_set_error(void *entry, int error)
+{
+	struct flexmem_free *cmd = entry;
+
+	cmd->out_error = error;
+}
+
+static const struct batch_ops alloc_batch = {
+	.entry_size = sizeof(struct flexmem_alloc),
+	.min_size = offsetofend(struct flexmem_alloc, out_max_region),
+	.begin = alloc_begin,
+	.commit = flexmem_client_publish,
+	.undo = flexmem_client_abort,
+	.set_error = alloc_set_error,
+};
+
+static const struct batch_ops free_batch = {
+	.entry_size = sizeof(struct flexmem_free),
+	.min_size = offsetofend(struct flexmem_free, address),
+	.begin = free_begin,
+	.commit = flexmem_client_abort,
+	.undo = flexmem_client_publish,
+	.set_error = free_set_error,
+};
+
+/**
+ * struct batch_item - an entry under way
+ * @allocation: what it made or is about to free; NULL if it failed
+ * @error: negative errno if it is not to be carried out
+ */
+struct batch_item {
+	struct flexmem_allocation *allocation;
+	int error;
+};
+
+/* Reads all entries. Only EFAULT fails the batch; else an entry fails alone. */
+static int batch_read(const struct batch_ops *ops,
+		      const struct flexmem_batch *cmd, void *entries,
+		      struct batch_item *items)
+{
+	const void __user *from = u64_to_user_ptr(cmd->entries);
+	u32 i;
+
+	for (i = 0; i < cmd->count; i++) {
+		void *entry = entries + i * ops->entry_size;
+
+		items[i].error = copy_struct_from_user(entry, ops->entry_size,
+						       from, cmd->entry_size);
+		if (items[i].error == -EFAULT)
+			return -EFAULT;
+		/* Each struct of ours begins with its size. */
+		if (!items[i].error && *(u32 *)entry != cmd->entry_size)
+			items[i].error = -EINVAL;
+		from += cmd->entry_size;
+	}
+	return 0;
+}
+
+static int batch_write(const struct batch_ops *ops,
+		       const struct flexmem_batch *cmd, void *entries)
+{
+	u32 size = min(cmd->entry_size, ops->entry_size);
+	void __user *to = u64_to_user_ptr(cmd->entries);
+	u32 i;
+
+	for (i = 0; i < cmd->out_done; i++) {
+		if (copy_to_user(to, entries + i * ops->entry_size, size))
+			return -EFAULT;
+		to += cmd->entry_size;
+	}
+	return 0;
+}
+
+/* Carries entries out until all are done, or the caller has been killed. */
+static void batch_begin(struct flexmem_call *call, const struct batch_ops *ops,
+			void *entries, struct batch_item *items)
+{
+	struct flexmem_batch *cmd = call->cmd;
+	u32 *done = &cmd->out_done;
+
+	for (*done = 0; *done < cmd->count; ++*done) {
+		void *entry = entries + *done * ops->entry_size;
+		struct batch_item *item = &items[*done];
+		struct flexmem_allocation *allocation;
+
+		if (fatal_signal_pending(current))
+			return;
+		/* Removal waits for us, but not for all of a long batch. */
+		if (READ_ONCE(call->fdev->gone))
+			item->error = -ENODEV;
+		if (item->error) {
+			ops->set_error(entry, -item->error);
+			continue;
+		}
+		allocation = ops->begin(call, entry);
+		item->allocation = IS_ERR(allocation) ? NULL : allocation;
+		cond_resched();
+	}
+}
+
+static int do_batch(struct flexmem_call *call, const struct batch_ops *ops)
+{
+	struct flexmem_batch *cmd = call->cmd;
+	struct batch_item *items;
+	void *entries;
+	int rc = -ENOMEM;
+	u32 i;
+
+	if (cmd->flags || cmd->__reserved)
+		return -EOPNOTSUPP;
+	if (!cmd->count || cmd->count > MAX_BATCH ||
+	    cmd->entry_size < ops->min_size ||
+	    cmd->entry_size > MAX_STRUCT_SIZE)
+		return -EINVAL;
+
+	items = kvcalloc(cmd->count, sizeof(*items), GFP_KERNEL_ACCOUNT);
+	entries = kvcalloc(cmd->count, ops->entry_size, GFP_KERNEL_ACCOUNT);
+	if (!items || !entries)
+		goto free_arrays;
+	rc = batch_read(ops, cmd, entries, items);
+	if (rc)
+		goto free_arrays;
+
+	batch_begin(call, ops, entries, items);
+	rc = batch_write(ops, cmd, entries);
+	if (!rc)
+		rc = reply(call, sizeof(*cmd));
+	for (i = 0; i < cmd->out_done; i++)
+		if (items[i].allocation)
+			(rc ? ops->undo : ops->commit)(call->client,
+						       items[i].allocation);
+	if (!rc && cmd->out_done < cmd->count)
+		rc = -EINTR;
+
+free_arrays:
+	kvfree(entries);
+	kvfree(items);
+	return rc;
+}
+
+static int cmd_alloc_batch(struct flexmem_call *call)
+{
+	return do_batch(call, &alloc_batch);
+}
+
+static int cmd_free_batch(struct flexmem_call *call)
+{
+	return do_batch(call, &free_batch);
+}
+
+static int cmd_lookup(struct flexmem_call *call)
+{
+	struct flexmem_lookup *cmd = call->cmd;
+	int rc;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	rc = flexmem_client_lookup(call->client, cmd->handle, cmd);
+	return rc ?: reply(call, sizeof(*cmd));
+}
+
+/*
+ * Copies a list out by the two-call protocol: entries of the caller's size,
+ * what they have beyond ours zeroed.
+ */
+static int put_list(u64 to, u32 capacity, u32 user_entry_size,
+		    const void *entries, u32 count, u32 entry_size)
+{
+	void __user *uentry = u64_to_user_ptr(to);
+	u32 size = min(user_entry_size, entry_size), i;
+
+	if (capacity < count)
+		return -EMSGSIZE;
+	for (i = 0; i < count; i++) {
+		if (copy_to_user(uentry, entries + i * entry_size, size) ||
+		    clear_user(uentry + size, user_entry_size - size))
+			return -EFAULT;
+		uentry += user_entry_size;
+	}
+	return 0;
+}
+
+static int cmd_regions(struct flexmem_call *call)
+{
+	struct flexmem_regions *cmd = call->cmd;
+	struct flexmem_snapshot *snapshot;
+	int rc, reply_rc;
+
+	if (cmd->flags || cmd->__reserved)
+		return -EOPNOTSUPP;
+	if (cmd->entry_size < offsetofend(struct flexmem_region_entry, sequence) ||
+	    cmd->entry_size > MAX_STRUCT_SIZE)
+		return -EINVAL;
+
+	snapshot = kmalloc(sizeof(*snapshot), GFP_KERNEL_ACCOUNT);
+	if (!snapshot)
+		return -ENOMEM;
+	flexmem_table_snapshot(&call->fdev->table, snapshot);
+	cmd->out_count = snapshot->nr;
+	rc = put_list(cmd->entries, cmd->count, cmd->entry_size,
+		      snapshot->region, snapshot->nr,
+		      sizeof(snapshot->region[0]));
+	kfree(snapshot);
+	reply_rc = reply(call, sizeof(*cmd));
+	return rc == -EFAULT ? rc : reply_rc ?: rc;
+}
+
+static int cmd_segments(struct flexmem_call *call)
+{
+	struct flexmem_segments *cmd = call->cmd;
+	struct flexmem_segment_entry *entries;
+	int rc, reply_rc;
+
+	if (cmd->flags || cmd->__reserved)
+		return -EOPNOTSUPP;
+	if (cmd->entry_size < offsetofend(struct flexmem_segment_entry, length) ||
+	    cmd->entry_size > MAX_STRUCT_SIZE)
+		return -EINVAL;
+
+	entries = kcalloc(FLEXMEM_MAX_SLOTS, sizeof(*entries),
+			  GFP_KERNEL_ACCOUNT);
+	if (!entries)
+		return -ENOMEM;
+	cmd->out_count = flexmem_slots_read(&call->fdev->table.slots, entries,
+					    &cmd->out_generation);
+	rc = put_list(cmd->entries, cmd->count, cmd->entry_size, entries,
+		      cmd->out_count, sizeof(*entries));
+	kfree(entries);
+	reply_rc = reply(call, sizeof(*cmd));
+	return rc == -EFAULT ? rc : reply_rc ?: rc;
+}
+
+static int cmd_lease(struct flexmem_call *call)
+{
+	struct flexmem_table *table = &call->fdev->table;
+	struct flexmem_lease *cmd = call->cmd;
+	int rc = 0;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+
+	cmd->out_lease_ms = 0;
+	switch (cmd->op) {
+	case FLEXMEM_LEASE_TAKE:
+		if (mutex_lock_killable(&table->acquire_lock))
+			return -EINTR;
+		cmd->out_lease_ms = table->settings.lease_ms;
+		cmd->out_generation =
+			flexmem_lease_take(&table->slots, &call->client->lease,
+					   cmd->out_lease_ms);
+		mutex_unlock(&table->acquire_lock);
+		break;
+	case FLEXMEM_LEASE_DROP:
+		rc = flexmem_lease_drop(&table->slots, &call->client->lease,
+					&cmd->out_generation);
+		break;
+	default:
+		return -EINVAL;
+	}
+	return rc ?: reply(call, sizeof(*cmd));
+}
+
+static int cmd_stats(struct flexmem_call *call)
+{
+	struct flexmem_table *table = &call->fdev->table;
+	struct flexmem_stats *cmd = call->cmd;
+	struct flexmem_snapshot *snapshot;
+	unsigned int i;
+
+	if (cmd->flags || cmd->__reserved)
+		return -EOPNOTSUPP;
+
+	snapshot = kmalloc(sizeof(*snapshot), GFP_KERNEL_ACCOUNT);
+	if (!snapshot)
+		return -ENOMEM;
+	flexmem_table_snapshot(table, snapshot);
+
+	*cmd = (struct flexmem_stats) { .size = cmd->size };
+	if (READ_ONCE(flexmem_table_pool(table, false)->locked))
+		cmd->out_flags |= FLEXMEM_STATS_LOCKED;
+	if (READ_ONCE(flexmem_table_pool(table, true)->locked))
+		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_LOCKED;
+	cmd->out_regions = snapshot->nr;
+	cmd->out_leases = flexmem_lease_count(&table->slots);
+	for (i = 0; i < snapshot->nr; i++) {
+		cmd->out_total += snapshot->region[i].total;
+		cmd->out_free += snapshot->region[i].free;
+		cmd->out_allocated += snapshot->region[i].nr_allocated;
+	}
+	cmd->out_used = cmd->out_total - cmd->out_free;
+	cmd->out_used_program = snapshot->used_program;
+	cmd->out_allocs = snapshot->allocs;
+	cmd->out_frees = snapshot->allocs - cmd->out_allocated;
+	cmd->out_failures = atomic64_read(&call->fdev->failures);
+	cmd->out_generation = flexmem_slots_generation(&table->slots);
+	flexmem_client_usage(call->client, cmd);
+	kfree(snapshot);
+	return reply(call, sizeof(*cmd));
+}
+
+static int cmd_trim(struct flexmem_call *call)
+{
+	struct flexmem_trim *cmd = call->cmd;
+	int rc, reply_rc;
+
+	if (cmd->flags || cmd->__reserved)
+		return -EOPNOTSUPP;
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+
+	rc = flexmem_table_trim(&call->fdev->table, &cmd->out_regions,
+				&cmd->out_bytes);
+	reply_rc = reply(call, sizeof(*cmd));
+	return rc ?: reply_rc;
+}
+
+/**
+ * struct flexmem_command - a row of the table
+ * @size: of the struct
+ * @min_size: of its first version
+ * @carry_out: does it
+ */
+struct flexmem_command {
+	u32 size;
+	u32 min_size;
+	int (*carry_out)(struct flexmem_call *call);
+};
+
+#define COMMAND(number, type, last, function)                    \
+	[number] = {                                             \
+		.size = sizeof(struct type) +                    \
+			BUILD_BUG_ON_ZERO(sizeof(struct type) >  \
+					  sizeof(union any_struct)), \
+		.min_size = offsetofend(struct type, last),      \
+		.carry_out = function,                           \
+	}
+
+/* The ABI: the same for every compiler and for 32 and 64 bits. */
+static_assert(sizeof(struct flexmem_info) == 192);
+static_assert(sizeof(struct flexmem_alloc) == 88);
+static_assert(sizeof(struct flexmem_free) == 32);
+static_assert(sizeof(struct flexmem_batch) == 32);
+static_assert(sizeof(struct flexmem_lookup) == 40);
+static_assert(sizeof(struct flexmem_regions) == 32);
+static_assert(sizeof(struct flexmem_region_entry) == 64);
+static_assert(sizeof(struct flexmem_segments) == 40);
+static_assert(sizeof(struct flexmem_segment_entry) == 24);
+static_assert(sizeof(struct flexmem_lease) == 24);
+static_assert(sizeof(struct flexmem_stats) == 120);
+static_assert(sizeof(struct flexmem_trim) == 24);
+
+/* Room on the stack for any of them. */
+union any_struct {
+	struct flexmem_info info;
+	struct flexmem_alloc alloc;
+	struct flexmem_free free;
+	struct flexmem_batch batch;
+	struct flexmem_lookup lookup;
+	struct flexmem_regions regions;
+	struct flexmem_segments segments;
+	struct flexmem_lease lease;
+	struct flexmem_stats stats;
+	struct flexmem_trim trim;
+};
+
+/* "last" is the last member of the first version, for ever. */
+static const struct flexmem_command commands[] = {
+	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, cmd_info),
+	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, out_max_region, cmd_alloc),
+	COMMAND(FLEXMEM_CMD_FREE, flexmem_free, address, cmd_free),
+	COMMAND(FLEXMEM_CMD_ALLOC_BATCH, flexmem_batch, __reserved,
+		cmd_alloc_batch),
+	COMMAND(FLEXMEM_CMD_FREE_BATCH, flexmem_batch, __reserved,
+		cmd_free_batch),
+	COMMAND(FLEXMEM_CMD_LOOKUP, flexmem_lookup, out_size, cmd_lookup),
+	COMMAND(FLEXMEM_CMD_REGIONS, flexmem_regions, __reserved, cmd_regions),
+	COMMAND(FLEXMEM_CMD_SEGMENTS, flexmem_segments, out_generation,
+		cmd_segments),
+	COMMAND(FLEXMEM_CMD_LEASE, flexmem_lease, out_generation, cmd_lease),
+	COMMAND(FLEXMEM_CMD_STATS, flexmem_stats, out_client_handles,
+		cmd_stats),
+	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, cmd_trim),
+};
+
+static int call_command(struct flexmem_call *call,
+			const struct flexmem_command *command)
+{
+	union any_struct buffer;
+	int rc;
+
+	if (get_user(call->user_size, (u32 __user *)call->ubuffer))
+		return -EFAULT;
+	if (call->user_size < command->min_size)
+		return -EINVAL;
+	if (call->user_size > MAX_STRUCT_SIZE)
+		return -E2BIG;
+	rc = copy_struct_from_user(&buffer, command->size, call->ubuffer,
+				   call->user_size);
+	if (rc)
+		return rc;
+	/* The caller may have changed it since: the first reading counts. */
+	*(u32 *)&buffer = call->user_size;
+	call->cmd = &buffer;
+	return command->carry_out(call);
+}
+
+/**
+ * flexmem_ioctl - ioctl of a node
+ * @filp: open file
+ * @cmd: command
+ * @arg: pointer to its struct
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+{
+	struct flexmem_file *file = filp->private_data;
+	struct flexmem_call call = {
+		.fdev = file->fdev,
+		.client = &file->client,
+		.ubuffer = (void __user *)arg,
+	};
+	unsigned int nr = _IOC_NR(cmd);
+	struct srcu_struct *removal = &file->fdev->removal;
+	int idx, rc;
+
+	if (nr >= ARRAY_SIZE(commands) || cmd != _IO(FLEXMEM_TYPE, nr))
+		return -ENOTTY;
+	nr = array_index_nospec(nr, ARRAY_SIZE(commands));
+
+	idx = srcu_read_lock(removal);
+	rc = READ_ONCE(call.fdev->gone) ? -ENODEV :
+					  call_command(&call, &commands[nr]);
+	srcu_read_unlock(removal, idx);
+	return rc;
+}

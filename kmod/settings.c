@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Module parameters of flexmem.ko.
+ *
+ * Each is checked when the module is loaded, by the setter of its kind: a bad
+ * value makes the load fail and says in the kernel log what is allowed. All are
+ * readable in /sys/module/flexmem/parameters in the form they are set in.
+ */
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ctype.h>
+#include <linux/kernel.h>
+#include <linux/moduleparam.h>
+#include <linux/module.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "block.h"
+#include "placement.h"
+#include "settings.h"
+#include "slot.h"
+
+#define MAX_HANDLES_LIMIT INT_MAX
+#define LEASE_MS_LIMIT (3600U * 1000)
+#define REGION_SIZE_LIMIT BIT_ULL(52)
+
+static struct flexmem_settings param = {
+	.fit = FLEXMEM_FIT_FIRST,
+	.order = FLEXMEM_ORDER_LOAD_BALANCE,
+	.acquire = FLEXMEM_ACQUIRE_LAZY,
+	.max_regions = 12,
+	.program_slots = 0,
+	.max_handles = 1 << 20,
+	.lease_ms = 10 * 1000,
+	.nr_sizes = 3,
+	.sizes = { 12ULL * SZ_1G, 8ULL * SZ_1G, 4ULL * SZ_1G },
+};
+
+static const char *acquire_name(unsigned int acquire)
+{
+	static const char * const names[] = {
+		[FLEXMEM_ACQUIRE_LAZY] = "lazy",
+		[FLEXMEM_ACQUIRE_PREALLOC] = "prealloc",
+	};
+
+	return acquire < ARRAY_SIZE(names) ? names[acquire] : NULL;
+}
+
+static const char *fit_name(unsigned int fit)
+{
+	return flexmem_fit_name(fit);
+}
+
+static const char *order_name(unsigned int order)
+{
+	return flexmem_order_name(order);
+}
+
+/**
+ * struct choice_param - parameter with one of two names for a value
+ * @value: where it is kept; an enum
+ * @name: gives the name of each value, NULL after the last
+ */
+struct choice_param {
+	unsigned int *value;
+	const char *(*name)(unsigned int value);
+};
+
+static int choice_set(const char *text, const struct kernel_param *kp)
+{
+	const struct choice_param *choice = kp->arg;
+	unsigned int i;
+
+	for (i = 0; choice->name(i); i++) {
+		if (sysfs_streq(text, choice->name(i))) {
+			*choice->value = i;
+			return 0;
+		}
+	}
+	pr_err("%s=%s: must be %s or %s\n", kp->name, text, choice->name(0),
+	       choice->name(1));
+	return -EINVAL;
+}
+
+static int choice_get(char *buffer, const struct kernel_param *kp)
+{
+	const struct choice_param *choice = kp->arg;
+
+	return sysfs_emit(buffer, "%s\n", choice->name(*choice->value));
+}
+
+static const struct kernel_param_ops choice_ops = {
+	.set = choice_set,
+	.get = choice_get,
+};
+
+/**
+ * struct range_param - parameter with a whole number out of a range
+ * @value: where it is kept
+ * @min: least
+ * @max: most
+ */
+struct range_param {
+	unsigned int *value;
+	unsigned int min;
+	unsigned int max;
+};
+
+static int range_set(const char *text, const struct kernel_param *kp)
+{
+	const struct range_param *range = kp->arg;
+	unsigned int value;
+
+	if (kstrtouint(text, 0, &value) || value < range->min ||
+	    value > range->max) {
+		pr_err("%s=%s: must be a number from %u to %u\n", kp->name,
+		       text, range->min, range->max);
+		return -EINVAL;
+	}
+	*range->value = value;
+	return 0;
+}
+
+static int range_get(char *buffer, const struct kernel_param *kp)
+{
+	const struct range_param *range = kp->arg;
+
+	return sysfs_emit(buffer, "%u\n", *range->value);
+}
+
+static const struct kernel_param_ops range_ops = {
+	.set = range_set,
+	.get = range_get,
+};
+
+/* One size of the list, with the suffixes K to P; 0 if it is not one. */
+static u64 parse_size(const char *text)
+{
+	char *end;
+	u64 size;
+
+	if (!isdigit(*text))
+		return 0;
+	size = memparse(text, &end);
+	if (*end == '\n')
+		end++;
+	if (*end || size > REGION_SIZE_LIMIT || !IS_ALIGNED(size, SZ_4K))
+		return 0;
+	return size;
+}
+
+static int sizes_set(const char *text, const struct kernel_param *kp)
+{
+	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES] = {};
+	char *copy, *rest, *word;
+	unsigned int nr = 0;
+
+	copy = kstrdup(text, GFP_KERNEL);
+	if (!copy)
+		return -ENOMEM;
+
+	rest = copy;
+	while ((word = strsep(&rest, ","))) {
+		u64 size = parse_size(word);
+
+		if (!size || nr == ARRAY_SIZE(sizes)) {
+			nr = 0;
+			break;
+		}
+		sizes[nr++] = size;
+	}
+	kfree(copy);
+
+	if (!nr) {
+		pr_err("%s=%s: must be 1 to %zu sizes such as 12G,8G,4G, each a multiple of 4K and at most 4P\n",
+		       kp->name, text, ARRAY_SIZE(sizes));
+		return -EINVAL;
+	}
+	memcpy(param.sizes, sizes, sizeof(sizes));
+	param.nr_sizes = nr;
+	return 0;
+}
+
+static int sizes_get(char *buffer, const struct kernel_param *kp)
+{
+	static const char suffixes[] = "KMGTP";
+	unsigned int i;
+	int at = 0;
+
+	for (i = 0; i < param.nr_sizes; i++) {
+		u64 size = param.sizes[i] / SZ_1K;
+		unsigned int s = 0;
+
+		while (suffixes[s + 1] && IS_ALIGNED(size, SZ_1K)) {
+			size /= SZ_1K;
+			s++;
+		}
+		at += sysfs_emit_at(buffer, at, "%s%llu%c", i ? "," : "",
+				    size, suffixes[s]);
+	}
+	return at + sysfs_emit_at(buffer, at, "\n");
+}
+
+static const struct kernel_param_ops sizes_ops = {
+	.set = sizes_set,
+	.get = sizes_get,
+};
+
+static const struct choice_param strategy_param = {
+	.value = (unsigned int *)&param.fit,
+	.name = fit_name,
+};
+
+static const struct choice_param order_param = {
+	.value = (unsigned int *)&param.order,
+	.name = order_name,
+};
+
+static const struct choice_param acquire_param = {
+	.value = (unsigned int *)&param.acquire,
+	.name = acquire_name,
+};
+
+static const struct range_param max_regions_param = {
+	.value = &param.max_regions,
+	.min = 1,
+	.max = FLEXMEM_MAX_SLOTS,
+};
+
+static const struct range_param program_slots_param = {
+	.value = &param.program_slots,
+	.max = FLEXMEM_MAX_SLOTS - 1,
+};
+
+static const struct range_param max_handles_param = {
+	.value = &param.max_handles,
+	.min = 1,
+	.max = MAX_HANDLES_LIMIT,
+};
+
+static const struct range_param lease_ms_param = {
+	.value = &param.lease_ms,
+	.min = 1,
+	.max = LEASE_MS_LIMIT,
+};
+
+module_param_cb(strategy, &choice_ops, (void *)&strategy_param, 0444);
+MODULE_PARM_DESC(strategy, "Free block to take: first_fit (default) or best_fit");
+module_param_cb(order, &choice_ops, (void *)&order_param, 0444);
+MODULE_PARM_DESC(order, "Regions to try first: load_balance (default) or fill_first");
+module_param_cb(acquire, &choice_ops, (void *)&acquire_param, 0444);
+MODULE_PARM_DESC(acquire, "Acquire regions on demand, lazy (default), or all at once, prealloc");
+module_param_cb(fallback_sizes, &sizes_ops, NULL, 0444);
+MODULE_PARM_DESC(fallback_sizes, "Region sizes in the order they are tried (default 12G,8G,4G)");
+module_param_cb(max_regions, &range_ops, (void *)&max_regions_param, 0444);
+MODULE_PARM_DESC(max_regions, "Most regions of a function, 1 to 64 (default 12)");
+module_param_cb(program_slots, &range_ops, (void *)&program_slots_param, 0444);
+MODULE_PARM_DESC(program_slots, "Slots set aside for programs (default 0: shared with tensors)");
+module_param_cb(max_handles, &range_ops, (void *)&max_handles_param, 0444);
+MODULE_PARM_DESC(max_handles, "Live allocations of one open file (default 1048576)");
+module_param_cb(lease_ms, &range_ops, (void *)&lease_ms_param, 0444);
+MODULE_PARM_DESC(lease_ms, "How long a lease on the segment table lasts, ms (default 10000)");
+
+/**
+ * flexmem_settings_validate - check the parameters against one another
+ *
+ * Return: 0, or -EINVAL after a message.
+ */
+int flexmem_settings_validate(void)
+{
+	if (param.program_slots >= param.max_regions) {
+		pr_err("program_slots=%u: must be less than max_regions=%u\n",
+		       param.program_slots, param.max_regions);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/**
+ * flexmem_settings_get - settings for a device
+ * @settings: receives a copy
+ */
+void flexmem_settings_get(struct flexmem_settings *settings)
+{
+	*settings = param;
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Firmware slots and leases on them.
+ *
+ * The segment table has one entry a slot. Filling one asks the firmware first
+ * and then publishes the entry under a new generation; clearing one unpublishes
+ * it only after the firmware has let go, so that a dispatch never sees an entry
+ * that the firmware does not have. A PF has no firmware table: its entries are
+ * kept here alone, and everything above works the same.
+ *
+ * Invariant: a slot names at most one region; generations only grow.
+ */
+
+#include <linux/bitmap.h>
+#include <linux/errno.h>
+#include <linux/jiffies.h>
+
+#include "compat.h"
+#include "slot.h"
+
+/**
+ * flexmem_slots_init - an empty segment table
+ * @slots: to initialise
+ * @nr: slots, up to FLEXMEM_MAX_SLOTS
+ * @ops: the device's operations
+ * @priv: their argument
+ */
+void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
+			const struct flexmem_device_ops *ops, void *priv)
+{
+	slots->nr = nr;
+	slots->ops = ops;
+	slots->priv = priv;
+	bitmap_zero(slots->refused, FLEXMEM_MAX_SLOTS);
+	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
+	spin_lock_init(&slots->lock);
+	slots->generation = 0;
+	INIT_LIST_HEAD(&slots->leases);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_init);
+
+/**
+ * flexmem_slots_find - the lowest empty slot
+ * @slots: segment table
+ * @pool: slots to look among
+ *
+ * Context: under the table's acquire_lock.
+ * Return: the slot, or -ENOSPC if there is none that the firmware lets us use.
+ */
+int flexmem_slots_find(struct flexmem_slots *slots,
+		       const struct flexmem_pool *pool)
+{
+	unsigned int slot;
+
+	for (slot = pool->first; slot < pool->end; slot++)
+		if (!test_bit(slot, slots->filled) &&
+		    !test_bit(slot, slots->refused))
+			return slot;
+	return -ENOSPC;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_find);
+
+/**
+ * flexmem_slots_fill - make memory addressable
+ * @slots: segment table
+ * @slot: an empty one
+ * @mem: memory
+ * @entry: what a dispatch is to see
+ *
+ * Context: under the table's acquire_lock. May sleep.
+ * Return: 0, -ENOSPC if the firmware does not let us use the slot (it is
+ * remembered, and not found again), or an error of the firmware.
+ */
+int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
+		       const struct flexmem_memory *mem,
+		       const struct flexmem_segment_entry *entry)
+{
+	int rc = 0;
+
+	if (slots->ops->slot_set)
+		rc = slots->ops->slot_set(slots->priv, slot, mem);
+	if (rc == -ENOSPC)
+		__set_bit(slot, slots->refused);
+	if (rc)
+		return rc;
+
+	spin_lock(&slots->lock);
+	slots->entry[slot] = *entry;
+	__set_bit(slot, slots->filled);
+	slots->generation++;
+	spin_unlock(&slots->lock);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_fill);
+
+/**
+ * flexmem_slots_clear - make memory unaddressable
+ * @slots: segment table
+ * @slot: a filled one
+ *
+ * Context: under the table's acquire_lock. May sleep.
+ * Return: 0, -EBUSY if there is a lease, or an error of the firmware; then the
+ * slot is still filled.
+ */
+int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot)
+{
+	int rc = 0;
+
+	if (flexmem_lease_count(slots))
+		return -EBUSY;
+	if (slots->ops->slot_clear)
+		rc = slots->ops->slot_clear(slots->priv, slot);
+	if (rc)
+		return rc;
+
+	spin_lock(&slots->lock);
+	__clear_bit(slot, slots->filled);
+	slots->generation++;
+	spin_unlock(&slots->lock);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_clear);
+
+/**
+ * flexmem_slots_read - the table as a dispatch sees it
+ * @slots: segment table
+ * @entries: room for FLEXMEM_MAX_SLOTS entries
+ * @generation: receives the generation they are of
+ *
+ * Return: how many entries are filled in, in the order of their slots.
+ */
+unsigned int flexmem_slots_read(struct flexmem_slots *slots,
+				struct flexmem_segment_entry *entries,
+				u64 *generation)
+{
+	unsigned int slot, nr = 0;
+
+	spin_lock(&slots->lock);
+	for_each_set_bit(slot, slots->filled, slots->nr)
+		entries[nr++] = slots->entry[slot];
+	*generation = slots->generation;
+	spin_unlock(&slots->lock);
+	return nr;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_read);
+
+/**
+ * flexmem_slots_generation - the generation of the table
+ * @slots: segment table
+ *
+ * Return: the generation.
+ */
+u64 flexmem_slots_generation(struct flexmem_slots *slots)
+{
+	u64 generation;
+
+	spin_lock(&slots->lock);
+	generation = slots->generation;
+	spin_unlock(&slots->lock);
+	return generation;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_generation);
+
+/**
+ * flexmem_lease_init - no lease yet
+ * @hold: to initialise
+ */
+void flexmem_lease_init(struct flexmem_lease_hold *hold)
+{
+	INIT_LIST_HEAD(&hold->link);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_init);
+
+static bool lease_is_over(const struct flexmem_lease_hold *hold)
+{
+	return time_after_eq64(get_jiffies_64(), hold->expires);
+}
+
+/* Takes the leases off the list whose time is over. */
+static void drop_expired(struct flexmem_slots *slots)
+{
+	struct flexmem_lease_hold *hold, *next;
+
+	lockdep_assert_held(&slots->lock);
+	list_for_each_entry_safe(hold, next, &slots->leases, link)
+		if (lease_is_over(hold))
+			list_del_init(&hold->link);
+}
+
+/**
+ * flexmem_lease_take - keep the filled slots as they are
+ * @slots: segment table
+ * @hold: the client's lease; if it is held already its time begins anew
+ * @ms: how long, in milliseconds
+ *
+ * Context: under the table's acquire_lock, so that no slot is being changed.
+ * Return: the generation that the lease keeps.
+ */
+u64 flexmem_lease_take(struct flexmem_slots *slots,
+		       struct flexmem_lease_hold *hold, unsigned int ms)
+{
+	u64 generation;
+
+	spin_lock(&slots->lock);
+	hold->expires = get_jiffies_64() + msecs_to_jiffies(ms);
+	if (list_empty(&hold->link))
+		list_add_tail(&hold->link, &slots->leases);
+	generation = slots->generation;
+	spin_unlock(&slots->lock);
+	return generation;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_take);
+
+/**
+ * flexmem_lease_drop - let the slots be changed again
+ * @slots: segment table
+ * @hold: the client's lease
+ * @generation: receives the current generation
+ *
+ * Return: 0, or -EINVAL if the lease is not held (any more).
+ */
+int flexmem_lease_drop(struct flexmem_slots *slots,
+		       struct flexmem_lease_hold *hold, u64 *generation)
+{
+	int rc = -EINVAL;
+
+	spin_lock(&slots->lock);
+	drop_expired(slots);
+	if (!list_empty(&hold->link)) {
+		list_del_init(&hold->link);
+		rc = 0;
+	}
+	*generation = slots->generation;
+	spin_unlock(&slots->lock);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_drop);
+
+/**
+ * flexmem_lease_count - leases held
+ * @slots: segment table
+ *
+ * Return: how many, without those whose time is over.
+ */
+unsigned int flexmem_lease_count(struct flexmem_slots *slots)
+{
+	unsigned int nr;
+
+	spin_lock(&slots->lock);
+	drop_expired(slots);
+	nr = list_count_nodes(&slots->leases);
+	spin_unlock(&slots->lock);
+	return nr;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_count);
+
+/**
+ * flexmem_lease_break_all - end every lease, on removal of the device
+ * @slots: segment table
+ */
+void flexmem_lease_break_all(struct flexmem_slots *slots)
+{
+	struct flexmem_lease_hold *hold, *next;
+
+	spin_lock(&slots->lock);
+	list_for_each_entry_safe(hold, next, &slots->leases, link)
+		list_del_init(&hold->link);
+	spin_unlock(&slots->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_break_all);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The firmware handle slots of one function: which are in use, what each of
+ * them makes addressable, and who wants them to stay as they are.
+ */
+#ifndef _FLEXMEM_SLOT_H
+#define _FLEXMEM_SLOT_H
+
+#include <linux/bitmap.h>
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/flexmem.h>
+
+#include "device_ops.h"
+
+#define FLEXMEM_MAX_SLOTS 64
+
+/**
+ * struct flexmem_pool - a run of slots for one kind of memory
+ * @first: first slot
+ * @end: the one after the last
+ * @locked: no further region is tried for (A16, D4)
+ * @reason: why it is locked, for who is refused because of it
+ *
+ * @locked and @reason change under the table's acquire_lock and are read
+ * without it.
+ */
+struct flexmem_pool {
+	unsigned int first;
+	unsigned int end;
+	bool locked;
+	enum flexmem_reason reason;
+};
+
+/**
+ * struct flexmem_lease_hold - one client's lease
+ * @link: in &flexmem_slots.leases while it is held
+ * @expires: when it runs out, in jiffies
+ */
+struct flexmem_lease_hold {
+	struct list_head link;
+	u64 expires;
+};
+
+/**
+ * struct flexmem_slots - the segment table
+ * @nr: slots there are
+ * @ops: the device's operations
+ * @priv: their argument
+ * @refused: slots that the firmware did not let us use
+ * @lock: protects the members below; a leaf. Filling and clearing slots and
+ *	taking leases happens under the table's acquire_lock besides, so that
+ *	who holds that lock sees no new lease and no other change.
+ * @filled: slots in use
+ * @entry: what they make addressable
+ * @generation: grows by one with each change
+ * @leases: leases held, of struct flexmem_lease_hold; may have run out
+ */
+struct flexmem_slots {
+	unsigned int nr;
+	const struct flexmem_device_ops *ops;
+	void *priv;
+	DECLARE_BITMAP(refused, FLEXMEM_MAX_SLOTS);
+	spinlock_t lock; /* protects the members below */
+	DECLARE_BITMAP(filled, FLEXMEM_MAX_SLOTS);
+	struct flexmem_segment_entry entry[FLEXMEM_MAX_SLOTS];
+	u64 generation;
+	struct list_head leases;
+};
+
+void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
+			const struct flexmem_device_ops *ops, void *priv);
+int flexmem_slots_find(struct flexmem_slots *slots,
+		       const struct flexmem_pool *pool);
+int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
+		       const struct flexmem_memory *mem,
+		       const struct flexmem_segment_entry *entry);
+int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot);
+unsigned int flexmem_slots_read(struct flexmem_slots *slots,
+				struct flexmem_segment_entry *entries,
+				u64 *generation);
+u64 flexmem_slots_generation(struct flexmem_slots *slots);
+
+void flexmem_lease_init(struct flexmem_lease_hold *hold);
+u64 flexmem_lease_take(struct flexmem_slots *slots,
+		       struct flexmem_lease_hold *hold, unsigned int ms);
+int flexmem_lease_drop(struct flexmem_slots *slots,
+		       struct flexmem_lease_hold *hold, u64 *generation);
+unsigned int flexmem_lease_count(struct flexmem_slots *slots);
+void flexmem_lease_break_all(struct flexmem_slots *slots);
+
+#endif /* _FLEXMEM_SLOT_H */
