@@ -474,34 +474,60 @@ static int cmd_segments(struct flexmem_call *call)
 	return rc == -EFAULT ? rc : reply_rc ?: rc;
 }
 
-static int cmd_lease(struct flexmem_call *call)
+static int lease_take(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
+	struct flexmem_lease_hold *lease = &call->client->lease;
 	struct flexmem_lease *cmd = call->cmd;
-	int rc = 0;
+	u64 before;
+	int rc;
+
+	if (mutex_lock_killable(&table->acquire_lock))
+		return -EINTR;
+	before = flexmem_lease_expires(&table->slots, lease);
+	cmd->out_lease_ms = table->settings.lease_ms;
+	cmd->out_generation = flexmem_lease_take(&table->slots, lease,
+						 cmd->out_lease_ms);
+	mutex_unlock(&table->acquire_lock);
+
+	rc = reply(call, sizeof(*cmd));
+	if (rc)
+		flexmem_lease_restore(&table->slots, lease, before);
+	return rc;
+}
+
+static int lease_drop(struct flexmem_call *call)
+{
+	struct flexmem_slots *slots = &call->fdev->table.slots;
+	struct flexmem_lease_hold *lease = &call->client->lease;
+	struct flexmem_lease *cmd = call->cmd;
+	int rc;
+
+	if (!flexmem_lease_expires(slots, lease))
+		return -EINVAL;
+	cmd->out_lease_ms = 0;
+	cmd->out_generation = flexmem_slots_generation(slots);
+	rc = reply(call, sizeof(*cmd));
+	/* That it may have run out in between makes no difference. */
+	if (!rc)
+		flexmem_lease_drop(slots, lease, &cmd->out_generation);
+	return rc;
+}
+
+static int cmd_lease(struct flexmem_call *call)
+{
+	struct flexmem_lease *cmd = call->cmd;
 
 	if (cmd->flags)
 		return -EOPNOTSUPP;
-
-	cmd->out_lease_ms = 0;
 	switch (cmd->op) {
 	case FLEXMEM_LEASE_TAKE:
-		if (mutex_lock_killable(&table->acquire_lock))
-			return -EINTR;
-		cmd->out_lease_ms = table->settings.lease_ms;
-		cmd->out_generation =
-			flexmem_lease_take(&table->slots, &call->client->lease,
-					   cmd->out_lease_ms);
-		mutex_unlock(&table->acquire_lock);
-		break;
+		return lease_take(call);
 	case FLEXMEM_LEASE_DROP:
-		rc = flexmem_lease_drop(&table->slots, &call->client->lease,
-					&cmd->out_generation);
-		break;
+		return lease_drop(call);
 	default:
 		return -EINVAL;
 	}
-	return rc ?: reply(call, sizeof(*cmd));
 }
 
 static int cmd_stats(struct flexmem_call *call)
@@ -552,6 +578,10 @@ static int cmd_trim(struct flexmem_call *call)
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
 
+	/* What is given back cannot be undone: see first that a reply can go. */
+	rc = reply(call, sizeof(*cmd));
+	if (rc)
+		return rc;
 	rc = flexmem_table_trim(&call->fdev->table, &cmd->out_regions,
 				&cmd->out_bytes);
 	reply_rc = reply(call, sizeof(*cmd));

@@ -212,6 +212,44 @@ u64 flexmem_lease_take(struct flexmem_slots *slots,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_take);
 
 /**
+ * flexmem_lease_expires - when a lease runs out
+ * @slots: segment table
+ * @hold: the client's lease
+ *
+ * Return: when, in jiffies; 0 if it is not held (any more).
+ */
+u64 flexmem_lease_expires(struct flexmem_slots *slots,
+			  const struct flexmem_lease_hold *hold)
+{
+	u64 expires;
+
+	spin_lock(&slots->lock);
+	drop_expired(slots);
+	expires = list_empty(&hold->link) ? 0 : hold->expires;
+	spin_unlock(&slots->lock);
+	return expires;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_expires);
+
+/**
+ * flexmem_lease_restore - undo flexmem_lease_take()
+ * @slots: segment table
+ * @hold: the client's lease
+ * @expires: what flexmem_lease_expires() said before
+ */
+void flexmem_lease_restore(struct flexmem_slots *slots,
+			   struct flexmem_lease_hold *hold, u64 expires)
+{
+	spin_lock(&slots->lock);
+	if (expires)
+		hold->expires = expires;
+	else
+		list_del_init(&hold->link);
+	spin_unlock(&slots->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_restore);
+
+/**
  * flexmem_lease_drop - let the slots be changed again
  * @slots: segment table
  * @hold: the client's lease

@@ -36,7 +36,7 @@ struct flexmem_pool {
 /**
  * struct flexmem_lease_hold - one client's lease
  * @link: in &flexmem_slots.leases while it is held
- * @expires: when it runs out, in jiffies
+ * @expires: when it runs out, in jiffies since boot; never 0
  */
 struct flexmem_lease_hold {
 	struct list_head link;
@@ -85,6 +85,10 @@ u64 flexmem_slots_generation(struct flexmem_slots *slots);
 void flexmem_lease_init(struct flexmem_lease_hold *hold);
 u64 flexmem_lease_take(struct flexmem_slots *slots,
 		       struct flexmem_lease_hold *hold, unsigned int ms);
+u64 flexmem_lease_expires(struct flexmem_slots *slots,
+			  const struct flexmem_lease_hold *hold);
+void flexmem_lease_restore(struct flexmem_slots *slots,
+			   struct flexmem_lease_hold *hold, u64 expires);
 int flexmem_lease_drop(struct flexmem_slots *slots,
 		       struct flexmem_lease_hold *hold, u64 *generation);
 unsigned int flexmem_lease_count(struct flexmem_slots *slots);
