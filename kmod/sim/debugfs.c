@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The simulator's knobs, /sys/kernel/debug/flexmem_sim: what goes wrong next,
+ * and what an engineer with a probe on the board would see and change.
+ * Documentation/simulator.rst describes each file. No promise of an ABI.
+ */
+
+#include <linux/debugfs.h>
+#include <linux/fs.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "sim.h"
+
+static const char * const sim_fault_names[SIM_NR_FAULTS] = {
+	[SIM_FAIL_COMMANDS] = "fail_commands",
+	[SIM_DROP_REQUESTS] = "drop_requests",
+	[SIM_DROP_REPLIES] = "drop_replies",
+	[SIM_DUPLICATE_REPLIES] = "duplicate_replies",
+	[SIM_STALE_REPLIES] = "stale_replies",
+};
+
+static const char * const sim_stat_names[SIM_NR_STATS] = {
+	[SIM_REQUESTS] = "requests",
+	[SIM_REPLIES] = "replies",
+	[SIM_TIMEOUTS] = "timeouts",
+	[SIM_KILLED] = "killed",
+	[SIM_STALE] = "stale",
+	[SIM_DUPLICATES] = "duplicates",
+	[SIM_CANCELS] = "cancels",
+	[SIM_UNDONE] = "undone",
+	[SIM_RESETS] = "resets",
+};
+
+/* Commands that faults can be for; a reset cannot go wrong. */
+static const char * const sim_command_names[] = {
+	[SIM_ANY] = "any",
+	[SIM_ACQUIRE] = "acquire",
+	[SIM_RELEASE] = "release",
+	[SIM_SLOT_SET] = "slot_set",
+	[SIM_SLOT_CLEAR] = "slot_clear",
+	[SIM_CAPACITY] = "capacity",
+	[SIM_CANCEL] = "cancel",
+};
+
+static int stats_show(struct seq_file *m, void *unused)
+{
+	struct sim_card *card = m->private;
+	unsigned int i;
+
+	for (i = 0; i < SIM_NR_STATS; i++)
+		seq_printf(m, "%s %lld\n", sim_stat_names[i],
+			   atomic64_read(&card->mbox.stats[i]));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(stats);
+
+static ssize_t fault_command_read(struct file *file, char __user *to,
+				  size_t count, loff_t *pos)
+{
+	struct sim_card *card = file->private_data;
+	char text[16];
+	int len;
+
+	len = scnprintf(text, sizeof(text), "%s\n",
+			sim_command_names[READ_ONCE(card->mbox.fault_command)]);
+	return simple_read_from_buffer(to, count, pos, text, len);
+}
+
+static ssize_t fault_command_write(struct file *file, const char __user *from,
+				   size_t count, loff_t *pos)
+{
+	struct sim_card *card = file->private_data;
+	char text[16] = {};
+	int command;
+
+	if (count >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, from, count))
+		return -EFAULT;
+	command = __sysfs_match_string(sim_command_names,
+				       ARRAY_SIZE(sim_command_names), text);
+	if (command < 0)
+		return command;
+	WRITE_ONCE(card->mbox.fault_command, command);
+	return count;
+}
+
+static const struct file_operations fault_command_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.read = fault_command_read,
+	.write = fault_command_write,
+	.llseek = default_llseek,
+};
+
+static int latency_us_get(void *data, u64 *value)
+{
+	struct sim_card *card = data;
+
+	*value = READ_ONCE(card->mbox.latency_us);
+	return 0;
+}
+
+static int latency_us_set(void *data, u64 value)
+{
+	struct sim_card *card = data;
+
+	if (value > SIM_MAX_LATENCY_US)
+		return -EINVAL;
+	WRITE_ONCE(card->mbox.latency_us, value);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(latency_us_fops, latency_us_get, latency_us_set,
+			 "%llu\n");
+
+static int timeout_ms_get(void *data, u64 *value)
+{
+	struct sim_card *card = data;
+
+	*value = READ_ONCE(card->mbox.timeout_ms);
+	return 0;
+}
+
+static int timeout_ms_set(void *data, u64 value)
+{
+	struct sim_card *card = data;
+
+	if (!value || value > SIM_MAX_TIMEOUT_MS)
+		return -EINVAL;
+	WRITE_ONCE(card->mbox.timeout_ms, value);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(timeout_ms_fops, timeout_ms_get, timeout_ms_set,
+			 "%llu\n");
+
+static int dead_get(void *data, u64 *value)
+{
+	struct sim_card *card = data;
+
+	*value = READ_ONCE(card->mbox.dead);
+	return 0;
+}
+
+static int dead_set(void *data, u64 value)
+{
+	struct sim_card *card = data;
+
+	if (value > 1)
+		return -EINVAL;
+	sim_mailbox_set_dead(&card->mbox, value);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(dead_fops, dead_get, dead_set, "%llu\n");
+
+static int capacity_get(void *data, u64 *value)
+{
+	struct sim_function *fn = data;
+
+	*value = sim_firmware_capacity(fn->card->fw, fn->index);
+	return 0;
+}
+
+static int capacity_set(void *data, u64 value)
+{
+	struct sim_function *fn = data;
+	int ret;
+
+	ret = sim_firmware_set_capacity(fn->card->fw, fn->index, value);
+	if (ret)
+		return ret;
+	sim_function_capacity_changed(fn);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(capacity_fops, capacity_get, capacity_set, "%llu\n");
+
+static int usable_slots_get(void *data, u64 *value)
+{
+	struct sim_function *fn = data;
+
+	*value = sim_firmware_usable_slots(fn->card->fw, fn->index);
+	return 0;
+}
+
+static int usable_slots_set(void *data, u64 value)
+{
+	struct sim_function *fn = data;
+
+	return sim_firmware_set_usable_slots(fn->card->fw, fn->index, value);
+}
+DEFINE_DEBUGFS_ATTRIBUTE(usable_slots_fops, usable_slots_get, usable_slots_set,
+			 "%llu\n");
+
+static int table_show(struct seq_file *m, void *unused)
+{
+	struct sim_function *fn = m->private;
+
+	sim_firmware_show_table(fn->card->fw, fn->index, m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(table);
+
+static int memory_show(struct seq_file *m, void *unused)
+{
+	struct sim_function *fn = m->private;
+
+	sim_firmware_show_memory(fn->card->fw, fn->index, m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(memory);
+
+/**
+ * sim_debugfs_add_card - make the knobs of a card
+ * @card: the card, with its firmware running
+ */
+void sim_debugfs_add_card(struct sim_card *card)
+{
+	struct dentry *dir = debugfs_create_dir(KBUILD_MODNAME, NULL);
+	unsigned int i;
+
+	card->dir = dir;
+	for (i = 0; i < SIM_NR_FAULTS; i++)
+		debugfs_create_atomic_t(sim_fault_names[i], 0600, dir,
+					&card->mbox.faults[i]);
+	debugfs_create_file("fault_command", 0600, dir, card,
+			    &fault_command_fops);
+	debugfs_create_file("latency_us", 0600, dir, card, &latency_us_fops);
+	debugfs_create_file("timeout_ms", 0600, dir, card, &timeout_ms_fops);
+	debugfs_create_file("dead", 0600, dir, card, &dead_fops);
+	debugfs_create_file("stats", 0400, dir, card, &stats_fops);
+	sim_mailbox_add_fault_attr(dir);
+}
+
+/**
+ * sim_debugfs_remove_card - wait for users of the knobs, and take them away
+ * @card: the card
+ */
+void sim_debugfs_remove_card(struct sim_card *card)
+{
+	debugfs_remove(card->dir);
+}
+
+/**
+ * sim_debugfs_add_function - make the knobs of a function
+ * @fn: the function
+ */
+void sim_debugfs_add_function(struct sim_function *fn)
+{
+	struct dentry *dir;
+	char name[16] = "pf";
+
+	if (fn->index)
+		snprintf(name, sizeof(name), "vf%u", fn->index - 1);
+	dir = debugfs_create_dir(name, fn->card->dir);
+	fn->dir = dir;
+	debugfs_create_file("capacity", 0600, dir, fn, &capacity_fops);
+	debugfs_create_file("memory", 0400, dir, fn, &memory_fops);
+	if (!fn->index)
+		return;
+	debugfs_create_file("usable_slots", 0600, dir, fn, &usable_slots_fops);
+	debugfs_create_file("table", 0400, dir, fn, &table_fops);
+}
+
+/**
+ * sim_debugfs_remove_function - wait for users of the knobs, and take them away
+ * @fn: the function
+ */
+void sim_debugfs_remove_function(struct sim_function *fn)
+{
+	debugfs_remove(fn->dir);
+}

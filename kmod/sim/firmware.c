@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The card's firmware: owns the map of physical memory and every function's
+ * table and capacity. It runs in a thread of its own, knows nothing but
+ * messages, and believes none of them unchecked, as real firmware does.
+ *
+ * Memory is a list of pieces ordered by base, without overlap; what is between
+ * them is free. A new piece goes to the lowest place that fits.
+ *
+ * Lost replies. The host cannot know the outcome of a command whose reply it
+ * did not get, and an operation that failed must have changed nothing. So:
+ *
+ *  - Each command has a number, which only grows within a function. The
+ *    outcome of the latest one is *pending* until its reply is acknowledged;
+ *    from then on it is final. Nothing else of that function is carried out
+ *    before. A release takes effect only when it is final, as nobody could give
+ *    the memory back to its function once another one has it.
+ *  - SIM_CANCEL undoes a pending command, and a number that was cancelled is
+ *    never carried out afterwards, so it is all the same whether the command
+ *    arrived, is still queued or was lost. To cancel twice does no harm: the
+ *    host repeats it until there is a reply (ops.c).
+ *  - A reset gives back all memory of the function, empties its table, and
+ *    drops what is pending.
+ *
+ * So one command for each function has to be remembered, and no message has to
+ * arrive for things to be right.
+ */
+
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/kthread.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "firmware.h"
+#include "mailbox.h"
+
+#define NO_SLOT (-1)
+
+/**
+ * struct fw_piece - memory that a function has
+ * @node: in &struct sim_firmware.pieces
+ * @base: physical address of its first byte
+ * @size: bytes
+ * @name: what messages call it
+ * @owner: the function
+ * @slot: entry of its table that points here, or NO_SLOT
+ */
+struct fw_piece {
+	struct list_head node;
+	u64 base;
+	u64 size;
+	u64 name;
+	unsigned int owner;
+	int slot;
+};
+
+/**
+ * struct fw_pending - command that was carried out, and not acknowledged yet
+ * @seq: its number; 0: there is none
+ * @command: SIM_ACQUIRE, SIM_RELEASE, SIM_SLOT_SET or SIM_SLOT_CLEAR
+ * @piece: the memory it was about
+ * @slot: the entry it was about
+ */
+struct fw_pending {
+	u64 seq;
+	enum sim_command command;
+	struct fw_piece *piece;
+	unsigned int slot;
+};
+
+/**
+ * struct fw_function - one function as the firmware sees it
+ * @capacity: bytes it may have
+ * @used: bytes it has
+ * @slots: entries of its table; 0: the PF, which has none
+ * @usable_slots: only entries below this one may be filled
+ * @table: its table: the memory each entry points at, or NULL
+ * @seq: number of the latest command that was carried out or cancelled
+ * @pending: the command to undo if it is cancelled
+ */
+struct fw_function {
+	u64 capacity;
+	u64 used;
+	unsigned int slots;
+	unsigned int usable_slots;
+	struct fw_piece *table[SIM_MAX_SLOTS];
+	u64 seq;
+	struct fw_pending pending;
+};
+
+/**
+ * struct sim_firmware - the firmware of one card
+ * @mbox: where messages come from; never changes
+ * @thread: runs it; never changes
+ * @memory: bytes of device memory; never changes
+ * @lock: held by the thread while it handles one message
+ * @names: names given to pieces so far
+ * @pieces: &struct fw_piece, by base
+ * @functions: PF and VFs
+ */
+struct sim_firmware {
+	struct sim_mailbox *mbox;
+	struct task_struct *thread;
+	u64 memory;
+	/*
+	 * Protects all below from the probe on the board, which changes
+	 * nothing but capacities and usable slots. Taken before
+	 * &struct sim_mailbox.lock.
+	 */
+	struct mutex lock;
+	u64 names;
+	struct list_head pieces;
+	struct fw_function functions[SIM_MAX_FUNCTIONS];
+};
+
+static struct fw_piece *fw_find(struct sim_firmware *fw, unsigned int owner,
+				u64 name)
+{
+	struct fw_piece *piece;
+
+	list_for_each_entry(piece, &fw->pieces, node) {
+		if (piece->name == name && piece->owner == owner)
+			return piece;
+	}
+	return NULL;
+}
+
+/* Put a piece of that size at the lowest place that fits. */
+static bool fw_place(struct sim_firmware *fw, struct fw_piece *piece)
+{
+	u64 align = piece->size >= SZ_1G ? SZ_1G : SIM_GRANULE;
+	struct list_head *before = &fw->pieces;
+	struct fw_piece *next;
+	u64 end = fw->memory;
+	u64 base = 0;
+
+	list_for_each_entry(next, &fw->pieces, node) {
+		if (base + piece->size <= next->base) {
+			before = &next->node;
+			end = next->base;
+			break;
+		}
+		base = ALIGN(next->base + next->size, align);
+	}
+	if (base > end || end - base < piece->size)
+		return false;
+
+	piece->base = base;
+	list_add_tail(&piece->node, before);
+	return true;
+}
+
+static void fw_free(struct sim_firmware *fw, struct fw_piece *piece)
+{
+	fw->functions[piece->owner].used -= piece->size;
+	list_del(&piece->node);
+	kfree(piece);
+}
+
+static void fw_point(struct fw_function *f, unsigned int slot,
+		     struct fw_piece *piece)
+{
+	f->table[slot] = piece;
+	piece->slot = slot;
+}
+
+static void fw_unpoint(struct fw_function *f, struct fw_piece *piece)
+{
+	f->table[piece->slot] = NULL;
+	piece->slot = NO_SLOT;
+}
+
+static void fw_set_pending(struct fw_function *f, const struct sim_request *req,
+			   struct fw_piece *piece)
+{
+	f->pending.seq = req->seq;
+	f->pending.command = req->command;
+	f->pending.piece = piece;
+	f->pending.slot = req->slot;
+}
+
+static enum sim_status fw_acquire(struct sim_firmware *fw, unsigned int function,
+				  const struct sim_request *req,
+				  struct sim_reply *reply)
+{
+	struct fw_function *f = &fw->functions[function];
+	struct fw_piece *piece;
+
+	if (!req->bytes || !IS_ALIGNED(req->bytes, SIM_GRANULE))
+		return SIM_BAD_SIZE;
+	/* The capacity may have shrunk below what is used. */
+	if (f->used > f->capacity || req->bytes > f->capacity - f->used)
+		return SIM_OVER_CAPACITY;
+
+	piece = kzalloc(sizeof(*piece), GFP_KERNEL);
+	if (!piece)
+		return SIM_FAILED;
+	piece->size = req->bytes;
+	piece->owner = function;
+	piece->slot = NO_SLOT;
+	if (!fw_place(fw, piece)) {
+		kfree(piece);
+		return SIM_NO_SPACE;
+	}
+	piece->name = ++fw->names;
+	f->used += piece->size;
+	fw_set_pending(f, req, piece);
+	reply->base = piece->base;
+	reply->memory = piece->name;
+	return SIM_OK;
+}
+
+static enum sim_status fw_release(struct sim_firmware *fw, unsigned int function,
+				  const struct sim_request *req)
+{
+	struct fw_piece *piece = fw_find(fw, function, req->memory);
+
+	if (!piece)
+		return SIM_BAD_MEMORY;
+	if (piece->slot != NO_SLOT)
+		return SIM_IN_USE;
+	fw_set_pending(&fw->functions[function], req, piece);
+	return SIM_OK;
+}
+
+static enum sim_status fw_slot_set(struct sim_firmware *fw,
+				   unsigned int function,
+				   const struct sim_request *req)
+{
+	struct fw_function *f = &fw->functions[function];
+	struct fw_piece *piece = fw_find(fw, function, req->memory);
+
+	if (req->slot >= f->slots)
+		return SIM_BAD_COMMAND;
+	if (!piece)
+		return SIM_BAD_MEMORY;
+	if (f->table[req->slot])
+		return SIM_SLOT_FILLED;
+	if (piece->slot != NO_SLOT)
+		return SIM_IN_USE;
+	if (req->slot >= f->usable_slots)
+		return SIM_SLOT_REFUSED;
+	fw_point(f, req->slot, piece);
+	fw_set_pending(f, req, piece);
+	return SIM_OK;
+}
+
+static enum sim_status fw_slot_clear(struct sim_firmware *fw,
+				     unsigned int function,
+				     const struct sim_request *req)
+{
+	struct fw_function *f = &fw->functions[function];
+	struct fw_piece *piece;
+
+	if (req->slot >= f->slots)
+		return SIM_BAD_COMMAND;
+	piece = f->table[req->slot];
+	if (!piece)
+		return SIM_SLOT_EMPTY;
+	fw_unpoint(f, piece);
+	fw_set_pending(f, req, piece);
+	return SIM_OK;
+}
+
+static void fw_undo(struct sim_firmware *fw, struct fw_function *f)
+{
+	struct fw_pending *pending = &f->pending;
+
+	switch (pending->command) {
+	case SIM_ACQUIRE:
+		fw_free(fw, pending->piece);
+		break;
+	case SIM_SLOT_SET:
+		fw_unpoint(f, pending->piece);
+		break;
+	case SIM_SLOT_CLEAR:
+		fw_point(f, pending->slot, pending->piece);
+		break;
+	default:
+		/* A release has not begun. */
+		break;
+	}
+	pending->seq = 0;
+}
+
+/* The reply to command @seq was acknowledged: no way back. */
+static void fw_finish(struct sim_firmware *fw, struct fw_function *f, u64 seq)
+{
+	if (f->pending.seq != seq)
+		return;
+	if (f->pending.command == SIM_RELEASE)
+		fw_free(fw, f->pending.piece);
+	f->pending.seq = 0;
+}
+
+static enum sim_status fw_cancel(struct sim_firmware *fw, struct fw_function *f,
+				 const struct sim_request *req)
+{
+	sim_mailbox_count(fw->mbox, SIM_CANCELS);
+	f->seq = max(f->seq, req->cancel);
+	if (f->pending.seq == req->cancel && req->cancel) {
+		fw_undo(fw, f);
+		sim_mailbox_count(fw->mbox, SIM_UNDONE);
+	}
+	return SIM_OK;
+}
+
+static void fw_reset(struct sim_firmware *fw, unsigned int function)
+{
+	struct fw_function *f = &fw->functions[function];
+	struct fw_piece *piece, *next;
+
+	f->pending.seq = 0;
+	list_for_each_entry_safe(piece, next, &fw->pieces, node) {
+		if (piece->owner != function)
+			continue;
+		if (piece->slot != NO_SLOT)
+			fw_unpoint(f, piece);
+		fw_free(fw, piece);
+	}
+	sim_mailbox_count(fw->mbox, SIM_RESETS);
+}
+
+static enum sim_status fw_carry_out(struct sim_firmware *fw,
+				    unsigned int function,
+				    const struct sim_request *req,
+				    struct sim_reply *reply)
+{
+	struct fw_function *f = &fw->functions[function];
+
+	if (req->command == SIM_CANCEL)
+		return fw_cancel(fw, f, req);
+	if (req->seq <= f->seq || f->pending.seq)
+		return SIM_OUT_OF_ORDER;
+	f->seq = req->seq;
+
+	switch (req->command) {
+	case SIM_ACQUIRE:
+		return fw_acquire(fw, function, req, reply);
+	case SIM_RELEASE:
+		return fw_release(fw, function, req);
+	case SIM_SLOT_SET:
+		return fw_slot_set(fw, function, req);
+	case SIM_SLOT_CLEAR:
+		return fw_slot_clear(fw, function, req);
+	case SIM_CAPACITY:
+		reply->bytes = f->capacity;
+		return SIM_OK;
+	default:
+		return SIM_BAD_COMMAND;
+	}
+}
+
+static void fw_handle(struct sim_firmware *fw, unsigned int function,
+		      const struct sim_request *req)
+{
+	struct sim_reply reply = { .seq = req->seq };
+
+	if (req->command == SIM_RESET) {
+		fw_reset(fw, function);
+		sim_mailbox_reset_done(fw->mbox, function);
+		return;
+	}
+	/* Without a reply, and so without faults: the host's hint to undo. */
+	if (!req->seq) {
+		fw_carry_out(fw, function, req, &reply);
+		return;
+	}
+	if (sim_mailbox_fault(fw->mbox, SIM_FAIL_COMMANDS, req->command))
+		reply.status = SIM_FAILED;
+	else
+		reply.status = fw_carry_out(fw, function, req, &reply);
+	if (sim_mailbox_answer(fw->mbox, function, req->command, &reply))
+		fw_finish(fw, &fw->functions[function], req->seq);
+}
+
+static int fw_run(void *data)
+{
+	struct sim_firmware *fw = data;
+	struct sim_request req;
+	unsigned int function;
+
+	while (sim_mailbox_take(fw->mbox, &function, &req)) {
+		u32 latency = READ_ONCE(fw->mbox->latency_us);
+
+		if (latency)
+			usleep_idle_range(latency, latency + latency / 8 + 1);
+		mutex_lock(&fw->lock);
+		fw_handle(fw, function, &req);
+		mutex_unlock(&fw->lock);
+	}
+	return 0;
+}
+
+/**
+ * sim_firmware_start - switch the card on
+ * @mbox: where messages come from
+ * @geometry: how the card is built; checked by the caller
+ *
+ * Return: the firmware, running, or an ERR_PTR.
+ */
+struct sim_firmware *sim_firmware_start(struct sim_mailbox *mbox,
+					const struct sim_geometry *geometry)
+{
+	struct sim_firmware *fw;
+	unsigned int i;
+	int ret;
+
+	fw = kzalloc(sizeof(*fw), GFP_KERNEL);
+	if (!fw)
+		return ERR_PTR(-ENOMEM);
+
+	fw->mbox = mbox;
+	fw->memory = geometry->memory;
+	mutex_init(&fw->lock);
+	INIT_LIST_HEAD(&fw->pieces);
+	fw->functions[0].capacity = geometry->memory;
+	for (i = 1; i < SIM_MAX_FUNCTIONS; i++) {
+		fw->functions[i].capacity = geometry->vf_capacity;
+		fw->functions[i].slots = geometry->slots;
+		fw->functions[i].usable_slots = geometry->slots;
+	}
+
+	fw->thread = kthread_run(fw_run, fw, "flexmem_sim_fw");
+	if (IS_ERR(fw->thread)) {
+		ret = PTR_ERR(fw->thread);
+		goto err_free;
+	}
+	return fw;
+
+err_free:
+	mutex_destroy(&fw->lock);
+	kfree(fw);
+	return ERR_PTR(ret);
+}
+
+/**
+ * sim_firmware_stop - switch the card off
+ * @fw: the firmware; nobody sends messages any more
+ */
+void sim_firmware_stop(struct sim_firmware *fw)
+{
+	struct fw_piece *piece, *next;
+
+	kthread_stop(fw->thread);
+	list_for_each_entry_safe(piece, next, &fw->pieces, node)
+		kfree(piece);
+	mutex_destroy(&fw->lock);
+	kfree(fw);
+}
+
+/**
+ * sim_firmware_capacity - read a function's capacity
+ * @fw: the firmware
+ * @function: which function
+ *
+ * Return: bytes.
+ */
+u64 sim_firmware_capacity(struct sim_firmware *fw, unsigned int function)
+{
+	u64 bytes;
+
+	mutex_lock(&fw->lock);
+	bytes = fw->functions[function].capacity;
+	mutex_unlock(&fw->lock);
+	return bytes;
+}
+
+/**
+ * sim_firmware_set_capacity - change a function's capacity
+ * @fw: the firmware
+ * @function: which function
+ * @bytes: multiple of the granule, at most the card's memory; less than the
+ *	function has means that it gets nothing more
+ *
+ * Return: 0 or -EINVAL.
+ */
+int sim_firmware_set_capacity(struct sim_firmware *fw, unsigned int function,
+			      u64 bytes)
+{
+	if (bytes > fw->memory || !IS_ALIGNED(bytes, SIM_GRANULE))
+		return -EINVAL;
+
+	mutex_lock(&fw->lock);
+	fw->functions[function].capacity = bytes;
+	mutex_unlock(&fw->lock);
+	return 0;
+}
+
+/**
+ * sim_firmware_usable_slots - read how many entries a function may fill
+ * @fw: the firmware
+ * @function: which function
+ *
+ * Return: entries.
+ */
+unsigned int sim_firmware_usable_slots(struct sim_firmware *fw,
+				       unsigned int function)
+{
+	unsigned int slots;
+
+	mutex_lock(&fw->lock);
+	slots = fw->functions[function].usable_slots;
+	mutex_unlock(&fw->lock);
+	return slots;
+}
+
+/**
+ * sim_firmware_set_usable_slots - change how many entries a function may fill
+ * @fw: the firmware
+ * @function: which function
+ * @slots: entries below this one; those above that are filled stay
+ *
+ * Return: 0 or -EINVAL.
+ */
+int sim_firmware_set_usable_slots(struct sim_firmware *fw,
+				  unsigned int function, u64 slots)
+{
+	if (slots > fw->functions[function].slots)
+		return -EINVAL;
+
+	mutex_lock(&fw->lock);
+	fw->functions[function].usable_slots = slots;
+	mutex_unlock(&fw->lock);
+	return 0;
+}
+
+/**
+ * sim_firmware_show_table - print a function's table
+ * @fw: the firmware
+ * @function: which function
+ * @m: receives a line for each filled entry: entry, base, size
+ */
+void sim_firmware_show_table(struct sim_firmware *fw, unsigned int function,
+			     struct seq_file *m)
+{
+	struct fw_function *f = &fw->functions[function];
+	unsigned int slot;
+
+	mutex_lock(&fw->lock);
+	for (slot = 0; slot < f->slots; slot++) {
+		struct fw_piece *piece = f->table[slot];
+
+		if (piece)
+			seq_printf(m, "%u %#llx %llu\n", slot, piece->base,
+				   piece->size);
+	}
+	mutex_unlock(&fw->lock);
+}
+
+/**
+ * sim_firmware_show_memory - print what memory a function has
+ * @fw: the firmware
+ * @function: which function
+ * @m: receives a line for each piece: base, size, entry that points at it or -
+ */
+void sim_firmware_show_memory(struct sim_firmware *fw, unsigned int function,
+			      struct seq_file *m)
+{
+	struct fw_piece *piece;
+
+	mutex_lock(&fw->lock);
+	list_for_each_entry(piece, &fw->pieces, node) {
+		if (piece->owner != function)
+			continue;
+		seq_printf(m, "%#llx %llu ", piece->base, piece->size);
+		if (piece->slot == NO_SLOT)
+			seq_puts(m, "-\n");
+		else
+			seq_printf(m, "%d\n", piece->slot);
+	}
+	mutex_unlock(&fw->lock);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The card's firmware. The host speaks to it by messages only (mailbox.h); what
+ * is declared here is the card's power switch and a probe on its board, for
+ * debugfs.c.
+ */
+#ifndef _FLEXMEM_SIM_FIRMWARE_H
+#define _FLEXMEM_SIM_FIRMWARE_H
+
+#include <linux/sizes.h>
+#include <linux/types.h>
+
+struct seq_file;
+struct sim_firmware;
+struct sim_mailbox;
+
+/* What device memory is given out in. */
+#define SIM_GRANULE SZ_2M
+
+/* Entries a VF's table can have. */
+#define SIM_MIN_SLOTS 8
+#define SIM_MAX_SLOTS 16
+
+/**
+ * struct sim_geometry - how the card is built
+ * @memory: bytes of device memory
+ * @vf_capacity: bytes each VF may acquire at first; the PF may acquire all
+ * @slots: entries of each VF's table
+ */
+struct sim_geometry {
+	u64 memory;
+	u64 vf_capacity;
+	unsigned int slots;
+};
+
+struct sim_firmware *sim_firmware_start(struct sim_mailbox *mbox,
+					const struct sim_geometry *geometry);
+void sim_firmware_stop(struct sim_firmware *fw);
+
+u64 sim_firmware_capacity(struct sim_firmware *fw, unsigned int function);
+int sim_firmware_set_capacity(struct sim_firmware *fw, unsigned int function,
+			      u64 bytes);
+unsigned int sim_firmware_usable_slots(struct sim_firmware *fw,
+				       unsigned int function);
+int sim_firmware_set_usable_slots(struct sim_firmware *fw,
+				  unsigned int function, u64 slots);
+void sim_firmware_show_table(struct sim_firmware *fw, unsigned int function,
+			     struct seq_file *m);
+void sim_firmware_show_memory(struct sim_firmware *fw, unsigned int function,
+			      struct seq_file *m);
+
+#endif /* _FLEXMEM_SIM_FIRMWARE_H */

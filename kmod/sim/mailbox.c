@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The mailbox: carries messages between the host and the card's firmware, and
+ * loses, doubles and delays them on demand.
+ *
+ * Each function has a channel of its own, as with SR-IOV hardware: a queue of
+ * requests, taken in order, and one reply at a time. Requests and replies are
+ * copied, never pointed to: a reply that comes after its caller gave up finds
+ * nobody waiting for its number, is counted, and that is all.
+ *
+ * Who gets a reply is decided in one place, under the lock: either the reply
+ * finds its caller waiting, and then the firmware is told that it was
+ * acknowledged and the caller does return with it, whatever timer or signal
+ * comes at the same moment; or the caller has given up, and then no later reply
+ * to that number is ever accepted. So host and firmware never disagree on
+ * whether a reply arrived. What is done about those that did not is told in
+ * firmware.c.
+ *
+ * Besides the queue, a function has a reset register. Writing it cannot be
+ * lost, as a register of the hardware cannot (PCI calls this a function level
+ * reset): it throws away what is queued, and the firmware looks at it before it
+ * takes any further message of that function.
+ */
+
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+
+#include "mailbox.h"
+
+/*
+ * Numbers begin here, and a stale reply carries one that is that much too old:
+ * so there is an old number to reply to from the first message on.
+ */
+#define SIM_STALE_AGE 8
+
+#ifdef CONFIG_FAULT_INJECTION
+#include <linux/fault-inject.h>
+
+static DECLARE_FAULT_ATTR(sim_fault_attr);
+
+/* Asked by the caller itself: fail-nth counts what its own task does. */
+static bool sim_should_fail(void)
+{
+	return should_fail(&sim_fault_attr, 1);
+}
+
+void sim_mailbox_add_fault_attr(struct dentry *dir)
+{
+#ifdef CONFIG_FAULT_INJECTION_DEBUG_FS
+	fault_create_debugfs_attr("fail_mailbox", dir, &sim_fault_attr);
+#endif
+}
+#else
+static bool sim_should_fail(void)
+{
+	return false;
+}
+
+void sim_mailbox_add_fault_attr(struct dentry *dir)
+{
+}
+#endif
+
+/**
+ * sim_mailbox_init - make an empty mailbox, without faults
+ * @mbox: the mailbox
+ * @timeout_ms: how long the host waits for a reply
+ */
+void sim_mailbox_init(struct sim_mailbox *mbox, u32 timeout_ms)
+{
+	unsigned int i;
+
+	spin_lock_init(&mbox->lock);
+	init_waitqueue_head(&mbox->doorbell);
+	mbox->timeout_ms = timeout_ms;
+	for (i = 0; i < SIM_MAX_FUNCTIONS; i++) {
+		init_waitqueue_head(&mbox->channels[i].wait);
+		mbox->channels[i].seq = SIM_STALE_AGE;
+	}
+}
+
+/**
+ * sim_mailbox_set_dead - stop the firmware from taking messages, or let it
+ * @mbox: the mailbox
+ * @dead: true to stop it
+ */
+void sim_mailbox_set_dead(struct sim_mailbox *mbox, bool dead)
+{
+	spin_lock(&mbox->lock);
+	WRITE_ONCE(mbox->dead, dead);
+	spin_unlock(&mbox->lock);
+	wake_up(&mbox->doorbell);
+}
+
+/**
+ * sim_mailbox_fault - whether a fault strikes this message, counting it down
+ * @mbox: the mailbox
+ * @fault: which fault
+ * @command: what the message asks for
+ *
+ * Return: true when something has to go wrong.
+ */
+bool sim_mailbox_fault(struct sim_mailbox *mbox, enum sim_fault fault,
+		       enum sim_command command)
+{
+	enum sim_command only = READ_ONCE(mbox->fault_command);
+
+	if (only != SIM_ANY && only != command)
+		return false;
+	return atomic_dec_if_positive(&mbox->faults[fault]) >= 0;
+}
+
+static bool sim_channel_put(struct sim_channel *ch,
+			    const struct sim_request *req)
+{
+	if (ch->head - ch->tail == SIM_QUEUE)
+		return false;
+	ch->queue[ch->head++ % SIM_QUEUE] = *req;
+	return true;
+}
+
+/*
+ * Number the request and queue it; false while there is no room. From here on
+ * its reply is awaited.
+ */
+static bool sim_channel_send(struct sim_mailbox *mbox, struct sim_channel *ch,
+			     struct sim_request *req)
+{
+	bool sent = false;
+
+	spin_lock(&mbox->lock);
+	if (ch->head - ch->tail == SIM_QUEUE)
+		goto out_unlock;
+
+	/* The contract: one operation at a time for each function. */
+	WARN_ON_ONCE(ch->waiting);
+	req->seq = ++ch->seq;
+	ch->waiting = req->seq;
+	ch->answered = false;
+	if (!sim_mailbox_fault(mbox, SIM_DROP_REQUESTS, req->command))
+		sim_channel_put(ch, req);
+	sim_mailbox_count(mbox, SIM_REQUESTS);
+	wake_up(&mbox->doorbell);
+	sent = true;
+
+out_unlock:
+	spin_unlock(&mbox->lock);
+	return sent;
+}
+
+static bool sim_channel_answered(struct sim_mailbox *mbox,
+				 struct sim_channel *ch)
+{
+	bool answered;
+
+	spin_lock(&mbox->lock);
+	answered = ch->answered;
+	spin_unlock(&mbox->lock);
+	return answered;
+}
+
+/*
+ * End the wait for a request that was sent: with its reply if that is here by
+ * now, else with the reason @left, as wait_event_killable_timeout() returned
+ * it.
+ */
+static int sim_channel_finish(struct sim_mailbox *mbox, struct sim_channel *ch,
+			      const struct sim_request *req,
+			      struct sim_reply *reply, long left)
+{
+	int ret = 0;
+
+	spin_lock(&mbox->lock);
+	if (ch->answered) {
+		*reply = ch->reply;
+	} else {
+		const struct sim_request undo = {
+			.command = SIM_CANCEL,
+			.cancel = req->seq,
+		};
+
+		/*
+		 * Ask for the undoing at once, without waiting for it: the
+		 * function may send nothing more for a long time, and what was
+		 * acquired for a caller who was killed would be missing from
+		 * the other functions. It may get lost or find no room: that
+		 * is settled before the next command.
+		 */
+		if (req->command != SIM_CANCEL && sim_channel_put(ch, &undo))
+			wake_up(&mbox->doorbell);
+		sim_mailbox_count(mbox, left ? SIM_KILLED : SIM_TIMEOUTS);
+		ret = left ? -EINTR : -ETIMEDOUT;
+	}
+	ch->waiting = 0;
+	ch->answered = false;
+	spin_unlock(&mbox->lock);
+	return ret;
+}
+
+/**
+ * sim_mailbox_call - send a request and wait for its reply
+ * @mbox: the mailbox
+ * @function: who sends
+ * @req: the request; its @seq is written: 0 if it was not sent
+ * @reply: receives the reply
+ *
+ * When this fails and @req->seq is not 0, the request may have been carried
+ * out, or may be later.
+ *
+ * Context: May sleep, for no longer than the timeout. One caller at a time for
+ * each function.
+ *
+ * Return:
+ * * 0		- there is a reply
+ * * -ETIMEDOUT	- there was none in time
+ * * -EINTR	- the caller was killed
+ * * -EIO	- fault injected by the kernel's framework: not sent
+ */
+int sim_mailbox_call(struct sim_mailbox *mbox, unsigned int function,
+		     struct sim_request *req, struct sim_reply *reply)
+{
+	struct sim_channel *ch = &mbox->channels[function];
+	long left = msecs_to_jiffies(READ_ONCE(mbox->timeout_ms));
+
+	req->seq = 0;
+	if (sim_should_fail())
+		return -EIO;
+
+	left = wait_event_killable_timeout(ch->wait,
+					   sim_channel_send(mbox, ch, req),
+					   left);
+	if (!req->seq) {
+		sim_mailbox_count(mbox, left ? SIM_KILLED : SIM_TIMEOUTS);
+		return left ? -EINTR : -ETIMEDOUT;
+	}
+
+	left = wait_event_killable_timeout(ch->wait,
+					   sim_channel_answered(mbox, ch),
+					   left);
+	return sim_channel_finish(mbox, ch, req, reply, left);
+}
+
+static bool sim_channel_is_reset(struct sim_mailbox *mbox,
+				 struct sim_channel *ch)
+{
+	bool reset;
+
+	spin_lock(&mbox->lock);
+	reset = !ch->reset;
+	spin_unlock(&mbox->lock);
+	return reset;
+}
+
+/**
+ * sim_mailbox_reset - reset a function
+ * @mbox: the mailbox
+ * @function: which one; nobody calls for it
+ *
+ * Waits for the firmware within the bounds of a command. It does not matter if
+ * the wait ends early: the register stays set, and nothing that is sent for
+ * this function afterwards overtakes it.
+ *
+ * Context: May sleep.
+ */
+void sim_mailbox_reset(struct sim_mailbox *mbox, unsigned int function)
+{
+	struct sim_channel *ch = &mbox->channels[function];
+
+	spin_lock(&mbox->lock);
+	ch->tail = ch->head;
+	ch->reset = true;
+	spin_unlock(&mbox->lock);
+	wake_up(&mbox->doorbell);
+
+	wait_event_killable_timeout(ch->wait, sim_channel_is_reset(mbox, ch),
+				    msecs_to_jiffies(READ_ONCE(mbox->timeout_ms)));
+}
+
+/* The next thing to do, if there is one: the functions in turn. */
+static bool sim_mailbox_try_take(struct sim_mailbox *mbox,
+				 unsigned int *function,
+				 struct sim_request *req)
+{
+	static const struct sim_request reset = { .command = SIM_RESET };
+	bool found = false;
+	unsigned int i;
+
+	spin_lock(&mbox->lock);
+	if (mbox->dead)
+		goto out_unlock;
+
+	for (i = 0; i < SIM_MAX_FUNCTIONS && !found; i++) {
+		unsigned int f = (mbox->next + i) % SIM_MAX_FUNCTIONS;
+		struct sim_channel *ch = &mbox->channels[f];
+
+		if (ch->reset)
+			*req = reset;
+		else if (ch->head != ch->tail)
+			*req = ch->queue[ch->tail++ % SIM_QUEUE];
+		else
+			continue;
+
+		*function = f;
+		mbox->next = (f + 1) % SIM_MAX_FUNCTIONS;
+		wake_up(&ch->wait);
+		found = true;
+	}
+
+out_unlock:
+	spin_unlock(&mbox->lock);
+	return found;
+}
+
+/**
+ * sim_mailbox_take - wait for the next request
+ * @mbox: the mailbox
+ * @function: receives who sent it
+ * @req: receives the request
+ *
+ * Context: The firmware's thread.
+ *
+ * Return: false when the thread has to stop.
+ */
+bool sim_mailbox_take(struct sim_mailbox *mbox, unsigned int *function,
+		      struct sim_request *req)
+{
+	bool stop;
+
+	wait_event_idle(mbox->doorbell,
+			(stop = kthread_should_stop()) ||
+			sim_mailbox_try_take(mbox, function, req));
+	return !stop;
+}
+
+static bool sim_channel_deliver(struct sim_mailbox *mbox,
+				struct sim_channel *ch,
+				const struct sim_reply *reply)
+{
+	lockdep_assert_held(&mbox->lock);
+
+	if (reply->seq != ch->waiting || ch->answered) {
+		sim_mailbox_count(mbox, reply->seq == ch->replied ?
+				  SIM_DUPLICATES : SIM_STALE);
+		return false;
+	}
+	ch->reply = *reply;
+	ch->answered = true;
+	ch->replied = reply->seq;
+	sim_mailbox_count(mbox, SIM_REPLIES);
+	wake_up(&ch->wait);
+	return true;
+}
+
+/**
+ * sim_mailbox_answer - send a reply
+ * @mbox: the mailbox
+ * @function: to whom
+ * @command: what had been asked for
+ * @reply: the reply
+ *
+ * Return: true if it was acknowledged: its caller waited for it, and returns
+ * with it.
+ */
+bool sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
+			enum sim_command command,
+			const struct sim_reply *reply)
+{
+	struct sim_channel *ch = &mbox->channels[function];
+	bool acknowledged;
+
+	if (sim_mailbox_fault(mbox, SIM_DROP_REPLIES, command))
+		return false;
+
+	spin_lock(&mbox->lock);
+	if (sim_mailbox_fault(mbox, SIM_STALE_REPLIES, command)) {
+		const struct sim_reply stale = {
+			.seq = reply->seq - SIM_STALE_AGE,
+		};
+
+		sim_channel_deliver(mbox, ch, &stale);
+	}
+	acknowledged = sim_channel_deliver(mbox, ch, reply);
+	if (sim_mailbox_fault(mbox, SIM_DUPLICATE_REPLIES, command))
+		sim_channel_deliver(mbox, ch, reply);
+	spin_unlock(&mbox->lock);
+	return acknowledged;
+}
+
+/**
+ * sim_mailbox_reset_done - clear the reset register
+ * @mbox: the mailbox
+ * @function: whose
+ */
+void sim_mailbox_reset_done(struct sim_mailbox *mbox, unsigned int function)
+{
+	struct sim_channel *ch = &mbox->channels[function];
+
+	spin_lock(&mbox->lock);
+	ch->reset = false;
+	wake_up(&ch->wait);
+	spin_unlock(&mbox->lock);
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * flexmem_sim: a simulated accelerator for flexmem, as a driver would be
+ * written for a real one.
+ *
+ * The module makes one card: switches its firmware on, and makes a platform
+ * device for each function, PF first. From then on each function lives its own
+ * life: its driver is bound and unbound through sysfs as that of any device.
+ */
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ctype.h>
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/mod_devicetable.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/platform_device.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "sim.h"
+
+#define SIM_MAX_MEMORY (64ULL * SZ_1T)
+#define SIM_DEFAULT_VF_CAPACITY (64ULL * SZ_1G)
+
+/**
+ * struct range_param - parameter with a whole number out of a range
+ * @value: where it is kept
+ * @min: least
+ * @max: most
+ */
+struct range_param {
+	unsigned int value;
+	unsigned int min;
+	unsigned int max;
+};
+
+static struct range_param num_vfs = { .value = 1, .max = SIM_MAX_VFS };
+
+static struct range_param slots = {
+	.value = SIM_MAX_SLOTS,
+	.min = SIM_MIN_SLOTS,
+	.max = SIM_MAX_SLOTS,
+};
+
+static struct range_param timeout_ms = {
+	.value = 1000,
+	.min = 1,
+	.max = SIM_MAX_TIMEOUT_MS,
+};
+
+static u64 memory = 128ULL * SZ_1G;
+static u64 vf_capacity;
+
+static int range_set(const char *text, const struct kernel_param *kp)
+{
+	struct range_param *range = kp->arg;
+	unsigned int value;
+
+	if (kstrtouint(text, 0, &value) || value < range->min ||
+	    value > range->max) {
+		pr_err("%s=%s: must be a number from %u to %u\n", kp->name,
+		       text, range->min, range->max);
+		return -EINVAL;
+	}
+	range->value = value;
+	return 0;
+}
+
+static int range_get(char *buffer, const struct kernel_param *kp)
+{
+	const struct range_param *range = kp->arg;
+
+	return sysfs_emit(buffer, "%u\n", range->value);
+}
+
+static const struct kernel_param_ops range_ops = {
+	.set = range_set,
+	.get = range_get,
+};
+
+static int bytes_set(const char *text, const struct kernel_param *kp)
+{
+	u64 *value = kp->arg;
+	u64 bytes = 0;
+	char *end;
+
+	if (isdigit(*text)) {
+		bytes = memparse(text, &end);
+		if (*end && !sysfs_streq(end, ""))
+			bytes = 0;
+	}
+	if (!bytes || bytes > SIM_MAX_MEMORY ||
+	    !IS_ALIGNED(bytes, SIM_GRANULE)) {
+		pr_err("%s=%s: must be a size such as 128G, a multiple of 2M, at most 64T\n",
+		       kp->name, text);
+		return -EINVAL;
+	}
+	*value = bytes;
+	return 0;
+}
+
+static int bytes_get(char *buffer, const struct kernel_param *kp)
+{
+	static const char suffixes[] = "MGT";
+	u64 value = *(u64 *)kp->arg / SZ_1M;
+	unsigned int s = 0;
+
+	while (suffixes[s + 1] && value && IS_ALIGNED(value, SZ_1K)) {
+		value /= SZ_1K;
+		s++;
+	}
+	return sysfs_emit(buffer, "%llu%c\n", value, suffixes[s]);
+}
+
+static const struct kernel_param_ops bytes_ops = {
+	.set = bytes_set,
+	.get = bytes_get,
+};
+
+module_param_cb(memory, &bytes_ops, &memory, 0444);
+MODULE_PARM_DESC(memory, "Device memory of the card (default 128G)");
+module_param_cb(num_vfs, &range_ops, &num_vfs, 0444);
+MODULE_PARM_DESC(num_vfs, "Virtual functions, 0 to 8 (default 1)");
+module_param_cb(vf_capacity, &bytes_ops, &vf_capacity, 0444);
+MODULE_PARM_DESC(vf_capacity, "What a VF may acquire (default 64G, or the memory if that is less)");
+module_param_cb(slots, &range_ops, &slots, 0444);
+MODULE_PARM_DESC(slots, "Entries of each VF's table, 8 to 16 (default 16)");
+module_param_cb(timeout_ms, &range_ops, &timeout_ms, 0444);
+MODULE_PARM_DESC(timeout_ms, "How long the driver waits for the firmware, ms (default 1000)");
+
+static struct sim_card *sim_card;
+
+/* What sim_function_add() put there. */
+static struct sim_function *sim_function_of(struct platform_device *pdev)
+{
+	struct sim_function **data = dev_get_platdata(&pdev->dev);
+
+	return *data;
+}
+
+static int sim_function_register(struct sim_function *fn, struct device *dev)
+{
+	const bool pf = !fn->index;
+	const struct flexmem_device_desc desc = {
+		.name = dev_name(dev),
+		.mode = pf ? FLEXMEM_MODE_PF : FLEXMEM_MODE_VF,
+		.slots = pf ? 0 : slots.value,
+		.granule = SIM_GRANULE,
+		.ops = pf ? &sim_pf_ops : &sim_vf_ops,
+		.priv = fn,
+	};
+	struct flexmem_device *fdev;
+
+	/* Throughout the registration: no change of capacity goes unnoticed. */
+	mutex_lock(&fn->lock);
+	fdev = flexmem_device_register(dev, &desc);
+	if (!IS_ERR(fdev))
+		fn->fdev = fdev;
+	mutex_unlock(&fn->lock);
+	return PTR_ERR_OR_ZERO(fdev);
+}
+
+static int sim_probe(struct platform_device *pdev)
+{
+	struct sim_function *fn;
+	int ret;
+
+	/* driver_override can bring us any device. */
+	if (!platform_get_device_id(pdev))
+		return -ENODEV;
+
+	fn = sim_function_of(pdev);
+	fn->dev = &pdev->dev;
+	ret = sim_function_register(fn, &pdev->dev);
+	if (ret)
+		sim_ops_reset(fn);
+	return ret;
+}
+
+static void sim_remove(struct platform_device *pdev)
+{
+	struct sim_function *fn = sim_function_of(pdev);
+	struct flexmem_device *fdev;
+
+	mutex_lock(&fn->lock);
+	fdev = fn->fdev;
+	fn->fdev = NULL;
+	mutex_unlock(&fn->lock);
+	flexmem_device_unregister(fdev);
+	sim_ops_reset(fn);
+}
+
+static const struct platform_device_id sim_ids[] = {
+	{ .name = "flexmem_sim_pf" },
+	{ .name = "flexmem_sim_vf" },
+	{}
+};
+
+static struct platform_driver sim_driver = {
+	.probe = sim_probe,
+	/* The one that returns void in 6.1 and in 6.12. */
+	.remove_new = sim_remove,
+	.id_table = sim_ids,
+	.driver = {
+		.name = KBUILD_MODNAME,
+	},
+};
+
+/**
+ * sim_function_capacity_changed - tell flexmem, if a driver is bound
+ * @fn: the function
+ */
+void sim_function_capacity_changed(struct sim_function *fn)
+{
+	mutex_lock(&fn->lock);
+	if (fn->fdev)
+		flexmem_device_capacity_changed(fn->fdev);
+	mutex_unlock(&fn->lock);
+}
+
+/* Whether its driver could be bound does not matter here: see probe. */
+static int sim_function_add(struct sim_card *card, unsigned int index)
+{
+	struct sim_function *fn = &card->functions[index];
+	struct platform_device_info info = {
+		.name = index ? "flexmem_sim_vf" : "flexmem_sim_pf",
+		.id = index ? index - 1 : 0,
+		.data = &fn,
+		.size_data = sizeof(fn),
+	};
+
+	fn->card = card;
+	fn->index = index;
+	mutex_init(&fn->lock);
+	fn->pdev = platform_device_register_full(&info);
+	if (IS_ERR(fn->pdev))
+		return PTR_ERR(fn->pdev);
+	sim_debugfs_add_function(fn);
+	return 0;
+}
+
+static void sim_function_remove(struct sim_function *fn)
+{
+	platform_device_unregister(fn->pdev);
+	sim_debugfs_remove_function(fn);
+	mutex_destroy(&fn->lock);
+}
+
+static void sim_functions_remove(struct sim_card *card, unsigned int nr)
+{
+	while (nr--)
+		sim_function_remove(&card->functions[nr]);
+}
+
+static struct sim_card *sim_card_add(const struct sim_geometry *geometry)
+{
+	struct sim_card *card;
+	unsigned int i;
+	int ret;
+
+	card = kzalloc(sizeof(*card), GFP_KERNEL);
+	if (!card)
+		return ERR_PTR(-ENOMEM);
+
+	sim_mailbox_init(&card->mbox, timeout_ms.value);
+	card->fw = sim_firmware_start(&card->mbox, geometry);
+	if (IS_ERR(card->fw)) {
+		ret = PTR_ERR(card->fw);
+		goto err_free_card;
+	}
+	sim_debugfs_add_card(card);
+
+	for (i = 0; i < 1 + num_vfs.value; i++) {
+		ret = sim_function_add(card, i);
+		if (ret)
+			goto err_remove_functions;
+	}
+	return card;
+
+err_remove_functions:
+	sim_functions_remove(card, i);
+	sim_debugfs_remove_card(card);
+	sim_firmware_stop(card->fw);
+err_free_card:
+	kfree(card);
+	return ERR_PTR(ret);
+}
+
+static void sim_card_remove(struct sim_card *card)
+{
+	sim_functions_remove(card, 1 + num_vfs.value);
+	sim_debugfs_remove_card(card);
+	sim_firmware_stop(card->fw);
+	kfree(card);
+}
+
+static int __init sim_init(void)
+{
+	struct sim_geometry geometry;
+	int ret;
+
+	if (!vf_capacity)
+		vf_capacity = min(SIM_DEFAULT_VF_CAPACITY, memory);
+	if (vf_capacity > memory) {
+		pr_err("vf_capacity=%llu: must not be above memory=%llu\n",
+		       vf_capacity, memory);
+		return -EINVAL;
+	}
+	geometry.memory = memory;
+	geometry.vf_capacity = vf_capacity;
+	geometry.slots = slots.value;
+
+	ret = platform_driver_register(&sim_driver);
+	if (ret)
+		return ret;
+	sim_card = sim_card_add(&geometry);
+	if (IS_ERR(sim_card)) {
+		ret = PTR_ERR(sim_card);
+		goto err_unregister_driver;
+	}
+	return 0;
+
+err_unregister_driver:
+	platform_driver_unregister(&sim_driver);
+	return ret;
+}
+module_init(sim_init);
+
+static void __exit sim_exit(void)
+{
+	sim_card_remove(sim_card);
+	platform_driver_unregister(&sim_driver);
+}
+module_exit(sim_exit);
+
+MODULE_DESCRIPTION("Simulated accelerator for flexmem");
+MODULE_AUTHOR("The flexmem authors");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The operations of the device contract, as messages to the card's firmware.
+ *
+ * Invariant: an operation that fails has changed nothing, or its command is in
+ * @doubt, and then the firmware does nothing for this function before that is
+ * settled: firmware.c tells how.
+ */
+
+#include <linux/device.h>
+#include <linux/errno.h>
+
+#include "sim.h"
+
+static int sim_errno(struct sim_function *fn, const struct sim_request *req,
+		     const struct sim_reply *reply)
+{
+	dev_dbg(fn->dev, "command %d #%llu slot %u memory %llu bytes %llu: status %d\n",
+		req->command, req->seq, req->slot, req->memory, req->bytes,
+		reply->status);
+
+	switch (reply->status) {
+	case SIM_OK:
+		return 0;
+	case SIM_NO_SPACE:
+	case SIM_OVER_CAPACITY:
+	case SIM_SLOT_REFUSED:
+		return -ENOSPC;
+	case SIM_FAILED:
+		return -EIO;
+	default:
+		/* No user can cause this: flexmem or this driver is wrong. */
+		dev_err_ratelimited(fn->dev,
+				    "firmware refused command %d: status %d\n",
+				    req->command, reply->status);
+		return -EIO;
+	}
+}
+
+/* Make the command whose outcome is unknown undone. */
+static int sim_settle(struct sim_function *fn)
+{
+	struct sim_request req = {
+		.command = SIM_CANCEL,
+		.cancel = fn->doubt,
+	};
+	struct sim_reply reply;
+	int ret;
+
+	ret = sim_mailbox_call(&fn->card->mbox, fn->index, &req, &reply);
+	if (!ret)
+		ret = sim_errno(fn, &req, &reply);
+	if (!ret)
+		fn->doubt = 0;
+	return ret;
+}
+
+static int sim_command(struct sim_function *fn, struct sim_request *req,
+		       struct sim_reply *reply)
+{
+	int ret;
+
+	if (fn->doubt) {
+		ret = sim_settle(fn);
+		if (ret)
+			return ret;
+	}
+	ret = sim_mailbox_call(&fn->card->mbox, fn->index, req, reply);
+	if (ret) {
+		dev_dbg(fn->dev, "command %d #%llu: no reply (%d)\n",
+			req->command, req->seq, ret);
+		fn->doubt = req->seq;
+		return ret;
+	}
+	return sim_errno(fn, req, reply);
+}
+
+static int sim_op_acquire(void *priv, u64 size, struct flexmem_memory *mem)
+{
+	struct sim_request req = { .command = SIM_ACQUIRE, .bytes = size };
+	struct sim_reply reply;
+	int ret;
+
+	ret = sim_command(priv, &req, &reply);
+	if (ret)
+		return ret;
+	mem->base = reply.base;
+	mem->size = size;
+	mem->cookie = reply.memory;
+	return 0;
+}
+
+static int sim_op_release(void *priv, const struct flexmem_memory *mem)
+{
+	struct sim_request req = {
+		.command = SIM_RELEASE,
+		.memory = mem->cookie,
+	};
+	struct sim_reply reply;
+
+	return sim_command(priv, &req, &reply);
+}
+
+static int sim_op_slot_set(void *priv, unsigned int slot,
+			   const struct flexmem_memory *mem)
+{
+	struct sim_request req = {
+		.command = SIM_SLOT_SET,
+		.slot = slot,
+		.memory = mem->cookie,
+	};
+	struct sim_reply reply;
+
+	return sim_command(priv, &req, &reply);
+}
+
+static int sim_op_slot_clear(void *priv, unsigned int slot)
+{
+	struct sim_request req = { .command = SIM_SLOT_CLEAR, .slot = slot };
+	struct sim_reply reply;
+
+	return sim_command(priv, &req, &reply);
+}
+
+static int sim_op_capacity(void *priv, u64 *bytes)
+{
+	struct sim_request req = { .command = SIM_CAPACITY };
+	struct sim_reply reply;
+	int ret;
+
+	ret = sim_command(priv, &req, &reply);
+	if (ret)
+		return ret;
+	*bytes = reply.bytes;
+	return 0;
+}
+
+const struct flexmem_device_ops sim_pf_ops = {
+	.acquire = sim_op_acquire,
+	.release = sim_op_release,
+	.capacity = sim_op_capacity,
+};
+
+const struct flexmem_device_ops sim_vf_ops = {
+	.acquire = sim_op_acquire,
+	.release = sim_op_release,
+	.slot_set = sim_op_slot_set,
+	.slot_clear = sim_op_slot_clear,
+	.capacity = sim_op_capacity,
+};
+
+/**
+ * sim_ops_reset - leave nothing of a function behind in the firmware
+ * @fn: the function; no operation is running
+ *
+ * Whatever went wrong before: a reset cannot be lost.
+ */
+void sim_ops_reset(struct sim_function *fn)
+{
+	sim_mailbox_reset(&fn->card->mbox, fn->index);
+	fn->doubt = 0;
+}
