@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Allocations one at a time. */
+#include "internal.h"
+
+#include <string.h>
+
+static void failure_from_uapi(const struct flexmem_device *device,
+			      const struct flexmem_alloc *reply,
+			      struct flexmem_failure *failure)
+{
+	*failure = (struct flexmem_failure){
+		.limit = reply->out_reason,
+		.slots = device->info.out_slots,
+		.program_slots = device->info.out_program_slots,
+		.max_regions = device->info.out_max_regions,
+		.max_handles = device->info.out_max_handles,
+		.flags = reply->flags,
+		.asked = reply->out_size,
+		.total_free = reply->out_total_free,
+		.largest_free = reply->out_largest_free,
+		.max_region = reply->out_max_region,
+	};
+}
+
+void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
+				const struct flexmem_alloc *reply,
+				struct flexmem_allocation *allocation)
+{
+	memset(allocation, 0, sizeof(*allocation));
+	allocation->flags = reply->flags & FLEXMEM_ALLOC_PROGRAM ?
+			    FLEXMEM_PROGRAM : 0;
+	allocation->error = error;
+	if (error == -ENOMEM && reply->out_reason != FLEXMEM_REASON_NONE)
+		failure_from_uapi(device, reply, &allocation->failure);
+	if (error)
+		return;
+	allocation->handle = reply->out_handle;
+	allocation->address.region_id = reply->out_address.region_id;
+	allocation->address.offset = reply->out_address.offset;
+	allocation->size = reply->out_size;
+}
+
+void fmlib_failure_count_regions(const struct flexmem_device *device,
+				 struct flexmem_allocation *allocation)
+{
+	struct flexmem_stats stats = { .size = sizeof(stats) };
+
+	if (allocation->failure.limit == FLEXMEM_LIMIT_NONE)
+		return;
+	/* A count that is missing only makes the error text poorer. */
+	if (!fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats))
+		allocation->failure.regions = stats.out_regions;
+}
+
+int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,
+			 uint64_t alignment, uint32_t flags,
+			 struct flexmem_allocation *allocation, size_t size)
+{
+	/* The bits of the flags are the driver's; it refuses unknown ones. */
+	struct flexmem_request request = {
+		.length = length,
+		.alignment = alignment,
+		.flags = flags,
+	};
+	struct flexmem_alloc cmd = {
+		.size = sizeof(cmd),
+		.flags = flags,
+		.length = length,
+		.alignment = alignment,
+	};
+	struct flexmem_allocation result;
+	struct fmlib_debug debug;
+	int err;
+
+	if (!device || !allocation || size < FMLIB_ALLOCATION_MIN)
+		return -EINVAL;
+
+	fmlib_debug_begin(device, &debug);
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_ALLOC, &cmd);
+	fmlib_allocation_from_uapi(device, err, &cmd, &result);
+	fmlib_failure_count_regions(device, &result);
+	if (debug.on) {
+		fmlib_debug_done(device, &debug);
+		fmlib_debug_alloc(device, &debug, &request, &result);
+		fmlib_debug_end(device, &debug);
+	}
+	fmlib_copy_out(allocation, size, FMLIB_ALLOCATION_MIN, &result,
+		       sizeof(result));
+	return err;
+}
+
+int flexmem_device_lookup(const struct flexmem_device *device, uint32_t handle,
+			  struct flexmem_allocation *allocation, size_t size)
+{
+	struct flexmem_lookup cmd = { .size = sizeof(cmd), .handle = handle };
+	struct flexmem_allocation result;
+	int err;
+
+	if (!device || !allocation || size < FMLIB_ALLOCATION_MIN)
+		return -EINVAL;
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_LOOKUP, &cmd);
+	if (err)
+		return err;
+	result = (struct flexmem_allocation){
+		.handle = handle,
+		.flags = cmd.out_flags & FLEXMEM_ALLOC_PROGRAM ?
+			 FLEXMEM_PROGRAM : 0,
+		.address.region_id = cmd.out_address.region_id,
+		.address.offset = cmd.out_address.offset,
+		.size = cmd.out_size,
+	};
+	return fmlib_copy_out(allocation, size, FMLIB_ALLOCATION_MIN, &result,
+			      sizeof(result));
+}
+
+int flexmem_device_free(struct flexmem_device *device, uint32_t handle)
+{
+	struct flexmem_free cmd = { .size = sizeof(cmd), .handle = handle };
+	struct flexmem_allocation old = { .handle = handle };
+	struct fmlib_debug debug;
+	int err;
+
+	if (!handle)
+		return 0;
+	if (!device)
+		return -EINVAL;
+	fmlib_debug_begin(device, &debug);
+	if (debug.on)
+		flexmem_device_lookup(device, handle, &old, sizeof(old));
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_FREE, &cmd);
+	if (debug.on) {
+		fmlib_debug_done(device, &debug);
+		fmlib_debug_free(device, &debug, err, handle, &old.address,
+				 old.size);
+		fmlib_debug_end(device, &debug);
+	}
+	return err;
+}
+
+int flexmem_device_free_address(struct flexmem_device *device,
+				struct flexmem_virtual_address address)
+{
+	struct flexmem_free cmd = {
+		.size = sizeof(cmd),
+		.flags = FLEXMEM_FREE_BY_ADDRESS,
+		.address.region_id = address.region_id,
+		.address.offset = address.offset,
+	};
+	struct fmlib_debug debug;
+	int err;
+
+	if (!device)
+		return -EINVAL;
+	fmlib_debug_begin(device, &debug);
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_FREE, &cmd);
+	if (debug.on) {
+		fmlib_debug_done(device, &debug);
+		fmlib_debug_free(device, &debug, err, 0, &address, 0);
+		fmlib_debug_end(device, &debug);
+	}
+	return err;
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* The device object: life, properties, statistics, lease and trim. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#ifndef FLEXMEM_VERSION
+#error "FLEXMEM_VERSION comes from the Makefile"
+#endif
+
+int fmlib_ioctl(const struct flexmem_device *device, unsigned long command,
+		void *argument)
+{
+	return ioctl(device->fd, command, argument) < 0 ? -errno : 0;
+}
+
+int fmlib_copy_out(void *to, size_t to_size, size_t min, const void *from,
+		   size_t from_size)
+{
+	if (!to || to_size < min)
+		return -EINVAL;
+	if (to_size > from_size) {
+		memset((char *)to + from_size, 0, to_size - from_size);
+		to_size = from_size;
+	}
+	memcpy(to, from, to_size);
+	return 0;
+}
+
+int fmlib_copy_in(void *to, size_t to_size, const void *from, size_t from_size,
+		  size_t min)
+{
+	const char *bytes = from;
+	size_t i;
+
+	if (!from || from_size < min)
+		return -EINVAL;
+	for (i = to_size; i < from_size; i++) {
+		if (bytes[i])
+			return -E2BIG;
+	}
+	memset(to, 0, to_size);
+	memcpy(to, from, from_size < to_size ? from_size : to_size);
+	return 0;
+}
+
+const char *flexmem_library_version(void)
+{
+	return FLEXMEM_VERSION;
+}
+
+int flexmem_device_open(struct flexmem_device **device, const char *path)
+{
+	struct flexmem_device *new;
+	int err;
+
+	if (!device)
+		return -EINVAL;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	new->fd = -1;
+
+	err = fmlib_open(new, path);
+	if (err) {
+		free(new);
+		return err;
+	}
+	pthread_mutex_init(&new->debug_lock, NULL);
+	pthread_mutex_init(&new->log_lock, NULL);
+	fmlib_log_from_environment(new);
+	fmlib_log(new, FLEXMEM_LOG_DEBUG, "open %s: %s of %.*s, %u slots",
+		  new->path,
+		  new->info.out_mode == FLEXMEM_MODE_PF ? "PF" : "VF",
+		  (int)sizeof(new->info.out_name), new->info.out_name,
+		  new->info.out_slots);
+	*device = new;
+	return 0;
+}
+
+static void log_close(struct flexmem_device *device)
+{
+	struct flexmem_stats stats = { .size = sizeof(stats) };
+
+	if (!fmlib_log_wants(device, FLEXMEM_LOG_DEBUG))
+		return;
+	if (fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats))
+		return;
+	fmlib_log(device, FLEXMEM_LOG_DEBUG,
+		  "close %s: %llu allocations of %llu bytes go back",
+		  device->path, (unsigned long long)stats.out_client_handles,
+		  (unsigned long long)stats.out_client_used);
+}
+
+void flexmem_device_close(struct flexmem_device *device)
+{
+	if (!device)
+		return;
+	log_close(device);
+	close(device->fd);
+	pthread_mutex_destroy(&device->log_lock);
+	pthread_mutex_destroy(&device->debug_lock);
+	free(device->path);
+	free(device);
+}
+
+const char *flexmem_device_path(const struct flexmem_device *device)
+{
+	return device ? device->path : NULL;
+}
+
+int flexmem_device_fd(const struct flexmem_device *device)
+{
+	return device ? device->fd : -EINVAL;
+}
+
+static void properties_from_uapi(const struct flexmem_info *info,
+				 struct flexmem_properties *properties)
+{
+	unsigned int i;
+
+	*properties = (struct flexmem_properties){
+		.function = info->out_mode,
+		.strategy = info->out_fit,
+		.order = info->out_order,
+		.acquisition = info->out_acquire,
+		.slots = info->out_slots,
+		.max_regions = info->out_max_regions,
+		.program_slots = info->out_program_slots,
+		.max_handles = info->out_max_handles,
+		.max_batch = info->out_max_batch,
+		.lease_ms = info->out_lease_ms,
+		.alignment = info->out_alignment,
+		.max_alignment = info->out_max_alignment,
+		.granule = info->out_granule,
+		.capacity = info->out_capacity,
+		.max_region = info->out_max_region,
+		.capabilities = info->out_capabilities,
+	};
+	for (i = 0; i < info->out_nr_fallback_sizes &&
+	     i < FLEXMEM_FALLBACK_SIZES; i++)
+		properties->fallback_sizes[i] = info->out_fallback_sizes[i];
+	properties->fallback_count = i;
+	memcpy(properties->name, info->out_name, sizeof(properties->name) - 1);
+}
+
+int flexmem_device_properties(const struct flexmem_device *device,
+			      struct flexmem_properties *properties,
+			      size_t size)
+{
+	struct flexmem_info info = { .size = sizeof(info) };
+	struct flexmem_properties now;
+	int err;
+
+	if (!device || !properties || size < FMLIB_PROPERTIES_MIN)
+		return -EINVAL;
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_INFO, &info);
+	if (err)
+		return err;
+	properties_from_uapi(&info, &now);
+	return fmlib_copy_out(properties, size, FMLIB_PROPERTIES_MIN, &now,
+			      sizeof(now));
+}
+
+static void statistics_from_uapi(const struct flexmem_stats *stats,
+				 struct flexmem_statistics *statistics)
+{
+	*statistics = (struct flexmem_statistics){
+		.regions = stats->out_regions,
+		.leases = stats->out_leases,
+		.total = stats->out_total,
+		.free = stats->out_free,
+		.used = stats->out_used,
+		.used_program = stats->out_used_program,
+		.allocated = stats->out_allocated,
+		.allocs = stats->out_allocs,
+		.frees = stats->out_frees,
+		.failures = stats->out_failures,
+		.generation = stats->out_generation,
+		.own_used = stats->out_client_used,
+		.own_peak = stats->out_client_peak,
+		.own_handles = stats->out_client_handles,
+	};
+	if (stats->out_flags & FLEXMEM_STATS_LOCKED)
+		statistics->flags |= FLEXMEM_LOCKED;
+	if (stats->out_flags & FLEXMEM_STATS_PROGRAM_LOCKED)
+		statistics->flags |= FLEXMEM_PROGRAM_LOCKED;
+}
+
+int flexmem_device_statistics(const struct flexmem_device *device,
+			      struct flexmem_statistics *statistics,
+			      size_t size)
+{
+	struct flexmem_stats stats = { .size = sizeof(stats) };
+	struct flexmem_statistics now;
+	int err;
+
+	if (!device || !statistics || size < FMLIB_STATISTICS_MIN)
+		return -EINVAL;
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats);
+	if (err)
+		return err;
+	statistics_from_uapi(&stats, &now);
+	return fmlib_copy_out(statistics, size, FMLIB_STATISTICS_MIN, &now,
+			      sizeof(now));
+}
+
+static int lease(struct flexmem_device *device, uint32_t op,
+		 struct flexmem_lease *cmd)
+{
+	if (!device)
+		return -EINVAL;
+	*cmd = (struct flexmem_lease){ .size = sizeof(*cmd), .op = op };
+	return fmlib_ioctl(device, FLEXMEM_IOCTL_LEASE, cmd);
+}
+
+int flexmem_device_lease_take(struct flexmem_device *device,
+			      uint32_t *milliseconds, uint64_t *generation)
+{
+	struct flexmem_lease cmd;
+	int err;
+
+	err = lease(device, FLEXMEM_LEASE_TAKE, &cmd);
+	if (err)
+		return err;
+	if (milliseconds)
+		*milliseconds = cmd.out_lease_ms;
+	if (generation)
+		*generation = cmd.out_generation;
+	return 0;
+}
+
+int flexmem_device_lease_drop(struct flexmem_device *device)
+{
+	struct flexmem_lease cmd;
+
+	return lease(device, FLEXMEM_LEASE_DROP, &cmd);
+}
+
+int flexmem_device_trim(struct flexmem_device *device, uint32_t *regions,
+			uint64_t *bytes)
+{
+	struct flexmem_trim cmd = { .size = sizeof(cmd) };
+	int err;
+
+	if (!device)
+		return -EINVAL;
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_TRIM, &cmd);
+	if (regions)
+		*regions = cmd.out_regions;
+	if (bytes)
+		*bytes = cmd.out_bytes;
+	fmlib_log(device, FLEXMEM_LOG_DEBUG,
+		  "trim: %u regions of %llu bytes given back%s",
+		  cmd.out_regions, (unsigned long long)cmd.out_bytes,
+		  err ? ", then it failed" : "");
+	return err;
+}

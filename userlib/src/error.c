@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Texts of errors. */
+#define _GNU_SOURCE
+#include "internal.h"
+#include "human.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LIMIT_TEXT 96
+
+const char *flexmem_limit_name(uint32_t limit)
+{
+	static const char *const names[] = {
+		[FLEXMEM_LIMIT_NONE] = "none",
+		[FLEXMEM_LIMIT_CAPACITY] = "capacity",
+		[FLEXMEM_LIMIT_SLOTS] = "slots",
+		[FLEXMEM_LIMIT_MAX_REGIONS] = "max_regions",
+		[FLEXMEM_LIMIT_FRAGMENTATION] = "fragmentation",
+		[FLEXMEM_LIMIT_REGION_SIZE] = "region_size",
+		[FLEXMEM_LIMIT_HANDLES] = "handles",
+	};
+
+	if (limit >= sizeof(names) / sizeof(names[0]))
+		return "unknown";
+	return names[limit];
+}
+
+static void slots_text(const struct flexmem_failure *failure,
+		       char text[LIMIT_TEXT])
+{
+	if (!failure->program_slots)
+		snprintf(text, LIMIT_TEXT, "no slot left (%u of %u used)",
+			 failure->regions, failure->slots);
+	else if (failure->flags & FLEXMEM_PROGRAM)
+		snprintf(text, LIMIT_TEXT,
+			 "no slot for programs left (%u of the %u slots are set aside)",
+			 failure->program_slots, failure->slots);
+	else
+		snprintf(text, LIMIT_TEXT,
+			 "no slot left (%u of %u used, %u set aside for programs)",
+			 failure->regions, failure->slots,
+			 failure->program_slots);
+}
+
+static void limit_text(const struct flexmem_failure *failure,
+		       char text[LIMIT_TEXT])
+{
+	char size[FMLIB_HUMAN_MAX];
+
+	switch (failure->limit) {
+	case FLEXMEM_LIMIT_CAPACITY:
+		snprintf(text, LIMIT_TEXT,
+			 "the device has none left for another region");
+		break;
+	case FLEXMEM_LIMIT_SLOTS:
+		slots_text(failure, text);
+		break;
+	case FLEXMEM_LIMIT_MAX_REGIONS:
+		snprintf(text, LIMIT_TEXT,
+			 "no further region allowed (max_regions is %u)",
+			 failure->max_regions);
+		break;
+	case FLEXMEM_LIMIT_FRAGMENTATION:
+		snprintf(text, LIMIT_TEXT,
+			 "fragmentation (enough is free, but not in one piece)");
+		break;
+	case FLEXMEM_LIMIT_REGION_SIZE:
+		snprintf(text, LIMIT_TEXT,
+			 "no region can be that large (at most %s)",
+			 fmlib_human(failure->max_region, size));
+		break;
+	case FLEXMEM_LIMIT_HANDLES:
+		snprintf(text, LIMIT_TEXT,
+			 "too many live allocations (at most %u for one open file)",
+			 failure->max_handles);
+		break;
+	default:
+		snprintf(text, LIMIT_TEXT, "limit %u of the driver",
+			 failure->limit);
+		break;
+	}
+}
+
+static int memory_text(const struct flexmem_failure *failure, char *text,
+		       size_t length)
+{
+	char limit[LIMIT_TEXT];
+	char asked[32];
+	char total[32];
+	char largest[32];
+	char human[FMLIB_HUMAN_MAX];
+
+	limit_text(failure, limit);
+	snprintf(asked, sizeof(asked), "%s",
+		 fmlib_human(failure->asked, human));
+	snprintf(total, sizeof(total), "%s",
+		 fmlib_human(failure->total_free, human));
+	snprintf(largest, sizeof(largest), "%s",
+		 fmlib_human(failure->largest_free, human));
+	/* Figures that differ must not read the same. */
+	if (failure->asked != failure->largest_free &&
+	    !strcmp(asked, largest)) {
+		snprintf(asked, sizeof(asked), "%llu B",
+			 (unsigned long long)failure->asked);
+		snprintf(largest, sizeof(largest), "%llu B",
+			 (unsigned long long)failure->largest_free);
+	}
+	return snprintf(text, length,
+			"out of device memory: %s; asked %s, free %s in %u %s, largest piece %s",
+			limit, asked, total, failure->regions,
+			failure->regions == 1 ? "region" : "regions", largest);
+}
+
+/* What an errno means here; what is missing has its usual meaning. */
+static const char *errno_text(int error)
+{
+	switch (error) {
+	case 0:
+		return "success";
+	case -ENOENT:
+		return "no such allocation of this open file";
+	case -ENOMEM:
+		return "out of host memory";
+	case -EBUSY:
+		return "a lease forbids the change";
+	case -EPERM:
+		return "only the administrator may do this";
+	case -EACCES:
+		return "no permission to open the device";
+	case -ENODEV:
+		return "no such device, or it is gone";
+	case -ENOTTY:
+		return "not a flexmem device, or its driver is too old";
+	case -EOPNOTSUPP:
+		return "unknown flag, or the driver is too old for it";
+	case -ETIMEDOUT:
+		return "the device's firmware did not answer in time";
+	case -EIO:
+		return "the device's firmware failed the request";
+	case -ECANCELED:
+		return "the batch ended before its turn";
+	default:
+		/* Beyond what the kernel has; negating INT_MIN is undefined. */
+		return error < -4095 ? NULL : strerrordesc_np(-error);
+	}
+}
+
+int flexmem_error_text(int error, const struct flexmem_failure *failure,
+		       size_t size, char *text, size_t length)
+{
+	struct flexmem_failure known;
+	const char *description;
+	int needed;
+	int err;
+
+	if (error > 0 || (!text && length))
+		return -EINVAL;
+	if (failure) {
+		err = fmlib_copy_in(&known, sizeof(known), failure, size,
+				    FMLIB_FAILURE_MIN);
+		if (err)
+			return err;
+	}
+	if (error == -ENOMEM && failure && known.limit != FLEXMEM_LIMIT_NONE) {
+		needed = memory_text(&known, text, length);
+	} else {
+		description = errno_text(error);
+		if (description)
+			needed = snprintf(text, length, "%s", description);
+		else
+			needed = snprintf(text, length, "error %lld",
+					  -(long long)error);
+	}
+	return needed >= 0 && (size_t)needed < length ? 0 : -EMSGSIZE;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * What the files of libflexmem share. The driver's structs stay inside the
+ * library: each file that sends a command converts them itself.
+ *
+ * Names that are not public begin with fmlib_, since a static library cannot
+ * hide them.
+ */
+#ifndef FMLIB_INTERNAL_H
+#define FMLIB_INTERNAL_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <linux/flexmem.h>
+
+#include "flexmem.h"
+
+/* Size of a struct that ends with @member: that of its first version. */
+#define FMLIB_SIZE_TO(type, member) \
+	(offsetof(type, member) + sizeof(((type *)0)->member))
+
+#define FMLIB_ALLOCATION_MIN \
+	FMLIB_SIZE_TO(struct flexmem_allocation, failure.max_region)
+#define FMLIB_FAILURE_MIN FMLIB_SIZE_TO(struct flexmem_failure, max_region)
+#define FMLIB_PROPERTIES_MIN FMLIB_SIZE_TO(struct flexmem_properties, name)
+#define FMLIB_REGION_MIN FMLIB_SIZE_TO(struct flexmem_region, sequence)
+#define FMLIB_REQUEST_MIN FMLIB_SIZE_TO(struct flexmem_request, reserved)
+#define FMLIB_SEGMENT_MIN FMLIB_SIZE_TO(struct flexmem_segment, length)
+#define FMLIB_STATISTICS_MIN \
+	FMLIB_SIZE_TO(struct flexmem_statistics, own_handles)
+
+/*
+ * fd, path and info never change after open. log and log_user are protected by
+ * log_lock, which is held while the callback runs. log_level is written under
+ * it too, and read without it where a stale value does no harm.
+ *
+ * debug_lock serialises allocations and frees at FLEXMEM_LOG_DEBUG, so that a
+ * change of the region table can be told to come from the call in hand. Order:
+ * debug_lock, log_lock.
+ */
+struct flexmem_device {
+	int fd;
+	char *path;
+	struct flexmem_info info;
+	pthread_mutex_t debug_lock;
+	pthread_mutex_t log_lock;
+	atomic_int log_level;
+	flexmem_log_fn log;
+	void *log_user;
+};
+
+/* device.c: sends one command; returns 0 or -errno. */
+int fmlib_ioctl(const struct flexmem_device *device, unsigned long command,
+		void *argument);
+
+/* Fills a struct of the caller's size; the first version has @min bytes. */
+int fmlib_copy_out(void *to, size_t to_size, size_t min, const void *from,
+		   size_t from_size);
+
+/*
+ * Reads a struct of the caller's size. What the caller lacks is zero; -E2BIG
+ * if it sent something that is not known here.
+ */
+int fmlib_copy_in(void *to, size_t to_size, const void *from, size_t from_size,
+		  size_t min);
+
+/* open.c: opens the node that @path or the environment chooses. */
+int fmlib_open(struct flexmem_device *device, const char *path);
+
+/* alloc.c: what a reply to ALLOC, which returned @error, says. */
+void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
+				const struct flexmem_alloc *reply,
+				struct flexmem_allocation *allocation);
+/* How many regions there are, for the details of a failure. */
+void fmlib_failure_count_regions(const struct flexmem_device *device,
+				 struct flexmem_allocation *allocation);
+
+/* log.c */
+void fmlib_log_from_environment(struct flexmem_device *device);
+bool fmlib_log_wants(const struct flexmem_device *device,
+		     enum flexmem_log_level level);
+void fmlib_log(struct flexmem_device *device, enum flexmem_log_level level,
+	       const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/*
+ * debug.c: the region table before a command, to be compared with the one
+ * after it. Between begin and end the device's debug_lock is held, if @on.
+ */
+struct fmlib_debug {
+	bool on;
+	struct flexmem_region *before;
+	size_t before_count;
+	struct flexmem_region *after;
+	size_t after_count;
+};
+
+void fmlib_debug_begin(struct flexmem_device *device,
+		       struct fmlib_debug *debug);
+/* The command is done: reads the table again and logs acquisitions. */
+void fmlib_debug_done(struct flexmem_device *device, struct fmlib_debug *debug);
+void fmlib_debug_alloc(struct flexmem_device *device,
+		       const struct fmlib_debug *debug,
+		       const struct flexmem_request *request,
+		       const struct flexmem_allocation *allocation);
+/* @handle 0: freed by its address. @size 0: not known. */
+void fmlib_debug_free(struct flexmem_device *device,
+		      const struct fmlib_debug *debug, int error,
+		      uint32_t handle,
+		      const struct flexmem_virtual_address *address,
+		      uint64_t size);
+/* Logs the free space of the regions that changed, and lets go. */
+void fmlib_debug_end(struct flexmem_device *device, struct fmlib_debug *debug);
+
+#endif /* FMLIB_INTERNAL_H */

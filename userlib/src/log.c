@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* The log callback, and the one that the environment installs. */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void log_to_stderr(enum flexmem_log_level level, const char *text,
+			  void *user)
+{
+	(void)level;
+	(void)user;
+	fprintf(stderr, "flexmem: %s\n", text);
+}
+
+static bool is_one(const char *variable)
+{
+	const char *value = getenv(variable);
+
+	return value && !strcmp(value, "1");
+}
+
+void fmlib_log_from_environment(struct flexmem_device *device)
+{
+	if (is_one("FLEXMEM_DEBUG") || is_one("TORCH_SPYRE_ALLOC_DEBUG"))
+		flexmem_device_set_log(device, FLEXMEM_LOG_DEBUG, log_to_stderr,
+				       NULL);
+}
+
+int flexmem_device_set_log(struct flexmem_device *device,
+			   enum flexmem_log_level level, flexmem_log_fn log,
+			   void *user)
+{
+	if (!device || (int)level < FLEXMEM_LOG_NONE ||
+	    (int)level > FLEXMEM_LOG_DEBUG)
+		return -EINVAL;
+	pthread_mutex_lock(&device->log_lock);
+	device->log = log;
+	device->log_user = user;
+	atomic_store(&device->log_level, log ? (int)level : FLEXMEM_LOG_NONE);
+	pthread_mutex_unlock(&device->log_lock);
+	return 0;
+}
+
+bool fmlib_log_wants(const struct flexmem_device *device,
+		     enum flexmem_log_level level)
+{
+	return atomic_load_explicit(&device->log_level,
+				    memory_order_relaxed) >= (int)level;
+}
+
+void fmlib_log(struct flexmem_device *device, enum flexmem_log_level level,
+	       const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+
+	if (!fmlib_log_wants(device, level))
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+
+	pthread_mutex_lock(&device->log_lock);
+	/* The callback may have gone since. */
+	if (device->log && fmlib_log_wants(device, level))
+		device->log(level, text, device->log_user);
+	pthread_mutex_unlock(&device->log_lock);
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * The region table and the segment table. Both are read in two calls, the
+ * first for the number of entries; when entries are added between the two,
+ * the second one says so and is repeated with more room.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+
+/* A device has few slots: more growth than this is not growth. */
+#define MAX_TRIES 8
+
+/*
+ * One of the two tables, as read from the driver. @entries is sent by @send
+ * with room for @room of them, and @count is how many there are.
+ */
+struct table {
+	size_t entry_size;
+	int (*send)(const struct flexmem_device *device, struct table *table);
+	void *entries;
+	uint32_t room;
+	uint32_t count;
+	uint64_t generation;
+};
+
+static int send_regions(const struct flexmem_device *device,
+			struct table *table)
+{
+	struct flexmem_regions cmd = {
+		.size = sizeof(cmd),
+		.entry_size = (uint32_t)table->entry_size,
+		.count = table->room,
+		.entries = (uintptr_t)table->entries,
+	};
+	int err;
+
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_REGIONS, &cmd);
+	table->count = cmd.out_count;
+	return err;
+}
+
+static int send_segments(const struct flexmem_device *device,
+			 struct table *table)
+{
+	struct flexmem_segments cmd = {
+		.size = sizeof(cmd),
+		.entry_size = (uint32_t)table->entry_size,
+		.count = table->room,
+		.entries = (uintptr_t)table->entries,
+	};
+	int err;
+
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_SEGMENTS, &cmd);
+	table->count = cmd.out_count;
+	table->generation = cmd.out_generation;
+	return err;
+}
+
+/* On success the caller frees the entries, of which there may be none. */
+static int read_table(const struct flexmem_device *device, struct table *table)
+{
+	int tries;
+	int err;
+
+	for (tries = 0; tries < MAX_TRIES; tries++) {
+		err = table->send(device, table);
+		if (!err && table->count <= table->room)
+			return 0;
+		free(table->entries);
+		table->entries = NULL;
+		table->room = 0;
+		if (err && err != -EMSGSIZE)
+			return err;
+		/* Of one moment before: if it is too few, go round again. */
+		table->entries = calloc(table->count ? table->count : 1,
+					table->entry_size);
+		if (!table->entries)
+			return -ENOMEM;
+		table->room = table->count;
+	}
+	free(table->entries);
+	return -EAGAIN;
+}
+
+static void region_from_uapi(const void *from, void *to, size_t size)
+{
+	const struct flexmem_region_entry *entry = from;
+	struct flexmem_region region = {
+		.region_id = entry->region_id,
+		.slot = entry->slot,
+		.flags = entry->flags & FLEXMEM_REGION_PROGRAM ?
+			 FLEXMEM_PROGRAM : 0,
+		.total = entry->total,
+		.free = entry->free,
+		.largest_free = entry->largest_free,
+		.allocated_blocks = entry->nr_allocated,
+		.free_blocks = entry->nr_free,
+		.sequence = entry->sequence,
+	};
+
+	fmlib_copy_out(to, size, FMLIB_REGION_MIN, &region, sizeof(region));
+}
+
+static void segment_from_uapi(const void *from, void *to, size_t size)
+{
+	const struct flexmem_segment_entry *entry = from;
+	struct flexmem_segment segment = {
+		.slot = entry->slot,
+		.flags = entry->flags & FLEXMEM_REGION_PROGRAM ?
+			 FLEXMEM_PROGRAM : 0,
+		.region_id = entry->region_id,
+		.length = entry->length,
+	};
+
+	fmlib_copy_out(to, size, FMLIB_SEGMENT_MIN, &segment, sizeof(segment));
+}
+
+/* Turns the driver's entries into the caller's, of @size bytes, and frees them. */
+static int convert(struct table *table, size_t size, void **array,
+		   void (*one)(const void *from, void *to, size_t size))
+{
+	const char *from = table->entries;
+	char *to = NULL;
+	uint32_t i;
+
+	if (table->count) {
+		to = calloc(table->count, size);
+		if (!to) {
+			free(table->entries);
+			return -ENOMEM;
+		}
+	}
+	for (i = 0; i < table->count; i++)
+		one(from + i * table->entry_size, to + i * size, size);
+	free(table->entries);
+	*array = to;
+	return 0;
+}
+
+int flexmem_device_regions(const struct flexmem_device *device,
+			   struct flexmem_region **regions, size_t size,
+			   size_t *count)
+{
+	struct table table = {
+		.entry_size = sizeof(struct flexmem_region_entry),
+		.send = send_regions,
+	};
+	void *array;
+	int err;
+
+	if (!device || !regions || !count || size < FMLIB_REGION_MIN)
+		return -EINVAL;
+	err = read_table(device, &table);
+	if (!err)
+		err = convert(&table, size, &array, region_from_uapi);
+	if (err)
+		return err;
+	*regions = array;
+	*count = table.count;
+	return 0;
+}
+
+void flexmem_regions_free(struct flexmem_region *regions)
+{
+	free(regions);
+}
+
+int flexmem_device_segments(const struct flexmem_device *device,
+			    struct flexmem_segment **segments, size_t size,
+			    size_t *count, uint64_t *generation)
+{
+	struct table table = {
+		.entry_size = sizeof(struct flexmem_segment_entry),
+		.send = send_segments,
+	};
+	void *array;
+	int err;
+
+	if (!device || !segments || !count || size < FMLIB_SEGMENT_MIN)
+		return -EINVAL;
+	err = read_table(device, &table);
+	if (!err)
+		err = convert(&table, size, &array, segment_from_uapi);
+	if (err)
+		return err;
+	*segments = array;
+	*count = table.count;
+	if (generation)
+		*generation = table.generation;
+	return 0;
+}
+
+void flexmem_segments_free(struct flexmem_segment *segments)
+{
+	free(segments);
+}

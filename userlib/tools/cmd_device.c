@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* flexmem info, stats, trim: about the device as a whole. */
+#include "tool.h"
+#include "render.h"
+
+#include <inttypes.h>
+
+static void print_size(const char *label, uint64_t bytes)
+{
+	char text[FMLIB_HUMAN_MAX];
+
+	printf("%-16s %s\n", label, fmlib_human(bytes, text));
+}
+
+static void print_count(const char *label, uint64_t count)
+{
+	printf("%-16s %" PRIu64 "\n", label, count);
+}
+
+static void print_text(const char *label, const char *text)
+{
+	printf("%-16s %s\n", label, text);
+}
+
+static void print_info(const struct tool *tool,
+		       const struct flexmem_properties *properties)
+{
+	char text[FMLIB_HUMAN_MAX];
+	uint32_t i;
+
+	print_text("device", flexmem_device_path(tool->device));
+	print_text("name", properties->name);
+	print_text("function",
+		   properties->function == FLEXMEM_PF ? "PF" : "VF");
+	print_text("strategy", strategy_name(properties->strategy));
+	print_text("order", order_name(properties->order));
+	print_text("acquire", acquisition_name(properties->acquisition));
+	print_size("capacity", properties->capacity);
+	print_size("largest region", properties->max_region);
+	printf("%-16s", "fallback sizes");
+	for (i = 0; i < properties->fallback_count; i++)
+		printf("%s %s", i ? "," : "",
+		       fmlib_human(properties->fallback_sizes[i], text));
+	putchar('\n');
+	print_size("granule", properties->granule);
+	print_count("slots", properties->slots);
+	print_count("max regions", properties->max_regions);
+	print_count("program slots", properties->program_slots);
+	print_count("max handles", properties->max_handles);
+	print_count("max batch", properties->max_batch);
+	print_size("alignment", properties->alignment);
+	print_size("max alignment", properties->max_alignment);
+	printf("%-16s %u ms\n", "lease", properties->lease_ms);
+}
+
+enum tool_status cmd_info(struct tool *tool, int argc, char **argv)
+{
+	struct flexmem_properties properties;
+	enum tool_status status;
+	json_t *object;
+	int err;
+
+	if (!only_common_options(tool, argc, argv, &status))
+		return status;
+	status = tool_open(tool);
+	if (status)
+		return status;
+	err = flexmem_device_properties(tool->device, &properties,
+					sizeof(properties));
+	if (err)
+		return tool_error(err, NULL, "info");
+	if (tool->json) {
+		object = json_device(&properties);
+		json_add(object, "device",
+			 json_string(flexmem_device_path(tool->device)));
+		json_print(object);
+	} else {
+		print_info(tool, &properties);
+	}
+	return TOOL_OK;
+}
+
+static void print_stats(const struct flexmem_statistics *statistics)
+{
+	const char *locked = "no";
+
+	if (statistics->flags & FLEXMEM_LOCKED)
+		locked = statistics->flags & FLEXMEM_PROGRAM_LOCKED ?
+			 "yes" : "for tensors";
+	else if (statistics->flags & FLEXMEM_PROGRAM_LOCKED)
+		locked = "for programs";
+	print_count("regions", statistics->regions);
+	print_text("locked", locked);
+	print_size("total", statistics->total);
+	print_size("used", statistics->used);
+	print_size("  for programs", statistics->used_program);
+	print_size("free", statistics->free);
+	print_count("allocations", statistics->allocated);
+	print_count("allocs so far", statistics->allocs);
+	print_count("frees so far", statistics->frees);
+	print_count("failures so far", statistics->failures);
+	print_count("leases", statistics->leases);
+	print_count("generation", statistics->generation);
+	print_size("own used", statistics->own_used);
+	print_size("own peak", statistics->own_peak);
+	print_count("own allocations", statistics->own_handles);
+}
+
+enum tool_status cmd_stats(struct tool *tool, int argc, char **argv)
+{
+	struct flexmem_statistics statistics;
+	enum tool_status status;
+	int err;
+
+	if (!only_common_options(tool, argc, argv, &status))
+		return status;
+	status = tool_open(tool);
+	if (status)
+		return status;
+	err = flexmem_device_statistics(tool->device, &statistics,
+					sizeof(statistics));
+	if (err)
+		return tool_error(err, NULL, "stats");
+	if (tool->json)
+		json_print(json_statistics(&statistics));
+	else
+		print_stats(&statistics);
+	return TOOL_OK;
+}
+
+enum tool_status cmd_trim(struct tool *tool, int argc, char **argv)
+{
+	char text[FMLIB_HUMAN_MAX];
+	enum tool_status status;
+	uint32_t regions = 0;
+	uint64_t bytes = 0;
+	json_t *object;
+	int err;
+
+	if (!only_common_options(tool, argc, argv, &status))
+		return status;
+	status = tool_open(tool);
+	if (status)
+		return status;
+	err = flexmem_device_trim(tool->device, &regions, &bytes);
+	/* On failure too: some may have been given back before it. */
+	if (tool->json) {
+		object = json_checked(json_object());
+		json_add(object, "regions", json_number(regions));
+		json_add(object, "bytes", json_number(bytes));
+		if (err)
+			json_add(object, "error", json_error(err, NULL));
+		json_print(object);
+	} else if (!err || regions) {
+		printf("%u %s given back, %s\n", regions,
+		       regions == 1 ? "region" : "regions",
+		       fmlib_human(bytes, text));
+	}
+	return err ? tool_error(err, NULL, "trim") : TOOL_OK;
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Reports as JSON. The keys are described in flexmem(1) and stay. */
+#include "tool.h"
+
+#include <stdlib.h>
+
+json_t *json_checked(json_t *value)
+{
+	if (value)
+		return value;
+	fputs("flexmem: out of memory, or a name is not UTF-8\n", stderr);
+	exit(TOOL_FAILED);
+}
+
+void json_add(json_t *object, const char *key, json_t *value)
+{
+	if (json_object_set_new(object, key, json_checked(value)))
+		json_checked(NULL);
+}
+
+json_t *json_number(uint64_t number)
+{
+	/* jansson has no unsigned numbers; sizes do not get there. */
+	return json_checked(json_integer((json_int_t)number));
+}
+
+void json_print(json_t *value)
+{
+	json_dumpf(value, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(value);
+}
+
+const char *strategy_name(uint32_t strategy)
+{
+	switch (strategy) {
+	case FLEXMEM_FIRST_FIT:
+		return "first_fit";
+	case FLEXMEM_BEST_FIT:
+		return "best_fit";
+	default:
+		return "unknown";
+	}
+}
+
+const char *order_name(uint32_t order)
+{
+	switch (order) {
+	case FLEXMEM_LOAD_BALANCE:
+		return "load_balance";
+	case FLEXMEM_FILL_FIRST:
+		return "fill_first";
+	default:
+		return "unknown";
+	}
+}
+
+const char *acquisition_name(uint32_t acquisition)
+{
+	switch (acquisition) {
+	case FLEXMEM_LAZY:
+		return "lazy";
+	case FLEXMEM_PREALLOC:
+		return "prealloc";
+	default:
+		return "unknown";
+	}
+}
+
+json_t *json_device(const struct flexmem_properties *properties)
+{
+	json_t *object = json_checked(json_object());
+	json_t *sizes = json_checked(json_array());
+	json_t *size;
+	uint32_t i;
+
+	json_add(object, "name", json_string(properties->name));
+	json_add(object, "function",
+		 json_string(properties->function == FLEXMEM_PF ? "PF" : "VF"));
+	json_add(object, "strategy",
+		 json_string(strategy_name(properties->strategy)));
+	json_add(object, "order", json_string(order_name(properties->order)));
+	json_add(object, "acquire",
+		 json_string(acquisition_name(properties->acquisition)));
+	json_add(object, "slots", json_number(properties->slots));
+	json_add(object, "max_regions", json_number(properties->max_regions));
+	json_add(object, "program_slots",
+		 json_number(properties->program_slots));
+	json_add(object, "max_handles", json_number(properties->max_handles));
+	json_add(object, "max_batch", json_number(properties->max_batch));
+	json_add(object, "lease_ms", json_number(properties->lease_ms));
+	json_add(object, "alignment", json_number(properties->alignment));
+	json_add(object, "max_alignment",
+		 json_number(properties->max_alignment));
+	json_add(object, "granule", json_number(properties->granule));
+	json_add(object, "capacity", json_number(properties->capacity));
+	json_add(object, "max_region", json_number(properties->max_region));
+	json_add(object, "capabilities", json_number(properties->capabilities));
+	for (i = 0; i < properties->fallback_count; i++) {
+		size = json_number(properties->fallback_sizes[i]);
+		json_array_append_new(sizes, size);
+	}
+	json_add(object, "fallback_sizes", sizes);
+	return object;
+}
+
+json_t *json_statistics(const struct flexmem_statistics *statistics)
+{
+	json_t *object = json_checked(json_object());
+
+	json_add(object, "locked",
+		 json_boolean(statistics->flags & FLEXMEM_LOCKED));
+	json_add(object, "program_locked",
+		 json_boolean(statistics->flags & FLEXMEM_PROGRAM_LOCKED));
+	json_add(object, "regions", json_number(statistics->regions));
+	json_add(object, "leases", json_number(statistics->leases));
+	json_add(object, "total", json_number(statistics->total));
+	json_add(object, "free", json_number(statistics->free));
+	json_add(object, "used", json_number(statistics->used));
+	json_add(object, "used_program", json_number(statistics->used_program));
+	json_add(object, "allocated", json_number(statistics->allocated));
+	json_add(object, "allocs", json_number(statistics->allocs));
+	json_add(object, "frees", json_number(statistics->frees));
+	json_add(object, "failures", json_number(statistics->failures));
+	json_add(object, "generation", json_number(statistics->generation));
+	json_add(object, "own_used", json_number(statistics->own_used));
+	json_add(object, "own_peak", json_number(statistics->own_peak));
+	json_add(object, "own_handles", json_number(statistics->own_handles));
+	return object;
+}
+
+static json_t *json_region(const struct flexmem_region *region)
+{
+	json_t *object = json_checked(json_object());
+
+	json_add(object, "slot", json_number(region->slot));
+	json_add(object, "region_id", json_number(region->region_id));
+	json_add(object, "program",
+		 json_boolean(region->flags & FLEXMEM_PROGRAM));
+	json_add(object, "size", json_number(region->total));
+	json_add(object, "used", json_number(region->total - region->free));
+	json_add(object, "free", json_number(region->free));
+	json_add(object, "largest_free", json_number(region->largest_free));
+	json_add(object, "allocated_blocks",
+		 json_number(region->allocated_blocks));
+	json_add(object, "free_blocks", json_number(region->free_blocks));
+	json_add(object, "sequence", json_number(region->sequence));
+	return object;
+}
+
+json_t *json_regions(const struct flexmem_region *regions, size_t count)
+{
+	json_t *array = json_checked(json_array());
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		json_array_append_new(array, json_region(&regions[i]));
+	return array;
+}
+
+json_t *json_segments(const struct flexmem_segment *segments, size_t count)
+{
+	json_t *array = json_checked(json_array());
+	json_t *object;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		object = json_checked(json_object());
+		json_add(object, "slot", json_number(segments[i].slot));
+		json_add(object, "region_id",
+			 json_number(segments[i].region_id));
+		json_add(object, "program",
+			 json_boolean(segments[i].flags & FLEXMEM_PROGRAM));
+		json_add(object, "length", json_number(segments[i].length));
+		json_array_append_new(array, object);
+	}
+	return array;
+}
+
+json_t *json_error(int error, const struct flexmem_failure *failure)
+{
+	json_t *object = json_checked(json_object());
+	char text[256];
+
+	flexmem_error_text(error, failure, failure ? sizeof(*failure) : 0, text,
+			   sizeof(text));
+	json_add(object, "errno", json_integer(-error));
+	json_add(object, "text", json_string(text));
+	if (!failure || failure->limit == FLEXMEM_LIMIT_NONE)
+		return object;
+	json_add(object, "limit",
+		 json_string(flexmem_limit_name(failure->limit)));
+	json_add(object, "asked", json_number(failure->asked));
+	json_add(object, "total_free", json_number(failure->total_free));
+	json_add(object, "largest_free", json_number(failure->largest_free));
+	json_add(object, "max_region", json_number(failure->max_region));
+	return object;
+}
+
+json_t *json_allocation(const struct flexmem_allocation *allocation)
+{
+	json_t *object;
+
+	if (allocation->error) {
+		object = json_checked(json_object());
+		json_add(object, "error",
+			 json_error(allocation->error, &allocation->failure));
+		return object;
+	}
+	object = json_checked(json_object());
+	json_add(object, "handle", json_number(allocation->handle));
+	json_add(object, "region_id",
+		 json_number(allocation->address.region_id));
+	json_add(object, "offset", json_number(allocation->address.offset));
+	json_add(object, "size", json_number(allocation->size));
+	json_add(object, "program",
+		 json_boolean(allocation->flags & FLEXMEM_PROGRAM));
+	return object;
+}

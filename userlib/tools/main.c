@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* The flexmem command: finds the subcommand and runs it. */
+#include "tool.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TWO_FORMS \
+	"A place is named REGION:OFFSET, the way that 'alloc' prints it.\n"
+
+static const struct command commands[] = {
+	{ "info", "", "what the device is and how it is set up",
+	  "Show kind, limits and settings of the device.", true, cmd_info },
+	{ "regions", "", "the regions, and how full they are",
+	  "Show all regions: slot, size, used and free bytes, the largest free piece\n"
+	  "and the number of allocations, and a bar of the terminal's width for each.",
+	  true, cmd_regions },
+	{ "segments", "", "the segment table and its generation",
+	  "Show the filled slots of the segment table, as a dispatch sees them.",
+	  true, cmd_segments },
+	{ "stats", "", "statistics of the device and of this open file",
+	  "Show what is allocated now, and what has happened so far.",
+	  true, cmd_stats },
+	{ "alloc", "LENGTH [OPTIONS]", "allocate, for trying things out",
+	  "Allocate LENGTH bytes (128, 4MiB, 12G) and show handle and address. The\n"
+	  "allocation belongs to the open file: it is kept until Enter is pressed,\n"
+	  "or as --hold says. To free it by its name use 'flexmem shell'.\n\n"
+	  "  --align BYTES   alignment of the offset, a power of two\n"
+	  "  --program       memory for a device program\n"
+	  "  --count N       allocate N times (one batch)\n"
+	  "  --hold SECONDS  end after so many seconds, without waiting for Enter",
+	  true, cmd_alloc },
+	{ "free", "HANDLE|REGION:OFFSET...", "free, inside 'flexmem shell'",
+	  "Give allocations of this open file back. Each run of flexmem is an open\n"
+	  "file of its own, so this is of use in 'flexmem shell' only.\n"
+	  TWO_FORMS, true, cmd_free },
+	{ "trim", "", "give unused regions back to the device",
+	  "Give all regions without an allocation back to the device. Only the\n"
+	  "administrator may, and nobody while there is a lease.",
+	  true, cmd_trim },
+	{ "shell", "", "several commands on one open file",
+	  "Read commands from standard input, one a line, and carry them out on one\n"
+	  "open file: info, regions, segments, stats, alloc, free, trim, help, quit.\n"
+	  "What is allocated goes back at the end. Lines that begin with '#' are\n"
+	  "skipped. If the input is not a terminal the exit status is that of the\n"
+	  "worst command.", false, cmd_shell },
+	{ "replay", "FILE... [OPTIONS]", "drive the device with recorded traces",
+	  "Carry out the allocations and frees of each FILE (a trace, plain or gzip)\n"
+	  "as fast as the device can, each in a fresh open file, and report.\n\n"
+	  "  --keep-going                        count failed events and go on\n"
+	  "  --show-peak                         show the regions at the peak\n"
+	  "  --trim                              trim before each file (administrator)\n"
+	  "  --strategy first_fit|best_fit       fail if the device runs another\n"
+	  "  --order load_balance|fill_first     fail if the device runs another",
+	  false, cmd_replay },
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+const struct command *find_command(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < COMMANDS; i++) {
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	}
+	return NULL;
+}
+
+void print_commands(FILE *file, bool shell_only)
+{
+	size_t i;
+
+	for (i = 0; i < COMMANDS; i++) {
+		if (commands[i].in_shell || !shell_only)
+			fprintf(file, "  %-10s %s\n", commands[i].name,
+				commands[i].summary);
+	}
+}
+
+static void print_usage(void)
+{
+	fputs("Usage: flexmem [--device PATH|PF|VF] [--json] COMMAND [ARGUMENTS]\n"
+	      "       flexmem --help | --version\n\n"
+	      "Device memory of AI accelerators.\n\nCommands:\n", stdout);
+	print_commands(stdout, false);
+	fputs("\n'flexmem COMMAND --help' tells more about one of them.\n"
+	      "Exit status: 0 success, 1 failure, 2 wrong usage.\n", stdout);
+}
+
+/* Options before the subcommand. True: go on, optind is at the subcommand. */
+static bool global_options(struct tool *tool, int argc, char **argv,
+			   enum tool_status *status)
+{
+	static const struct option options[] = {
+		{ "version", no_argument, NULL, 'v' },
+		COMMON_OPTIONS
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+		switch (option) {
+		case 'd':
+			tool->path = optarg;
+			break;
+		case 'j':
+			tool->json = true;
+			break;
+		case 'v':
+			printf("flexmem %s\n", flexmem_library_version());
+			*status = TOOL_OK;
+			return false;
+		case 'h':
+			print_usage();
+			*status = TOOL_OK;
+			return false;
+		default:
+			fputs("Try 'flexmem --help'.\n", stderr);
+			*status = TOOL_USAGE;
+			return false;
+		}
+	}
+	return true;
+}
+
+static enum tool_status run(struct tool *tool, int argc, char **argv)
+{
+	enum tool_status status;
+	int first;
+
+	if (!global_options(tool, argc, argv, &status))
+		return status;
+	if (optind == argc) {
+		fputs("flexmem: which command? Try 'flexmem --help'.\n",
+		      stderr);
+		return TOOL_USAGE;
+	}
+	tool->command = find_command(argv[optind]);
+	if (!tool->command) {
+		fprintf(stderr,
+			"flexmem: no command '%s'. Try 'flexmem --help'.\n",
+			argv[optind]);
+		return TOOL_USAGE;
+	}
+	first = optind;
+	/* getopt_long() begins anew; it names the command in its errors. */
+	argv[first] = argv[0];
+	optind = 0;
+	return tool->command->run(tool, argc - first, argv + first);
+}
+
+int main(int argc, char **argv)
+{
+	struct tool tool = { 0 };
+	enum tool_status status;
+
+	status = run(&tool, argc, argv);
+	flexmem_device_close(tool.device);
+	if (fflush(stdout) || ferror(stdout)) {
+		perror("flexmem: standard output");
+		if (status == TOOL_OK)
+			status = TOOL_FAILED;
+	}
+	return (int)status;
+}

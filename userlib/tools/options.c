@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Options, arguments and errors of subcommands. */
+#include "tool.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+void print_help(const struct command *command, bool shell)
+{
+	printf("Usage: %s%s%s%s\n\n%s\n", shell ? "" : "flexmem ",
+	       command->name, *command->arguments ? " " : "",
+	       command->arguments, command->help);
+	if (!shell)
+		fputs("\nOptions of every command:\n"
+		      "  --device PATH|PF|VF  the device (default: as $FLEX_DEVICE says,\n"
+		      "                       else the first VF, else the first PF)\n"
+		      "  --json               report as JSON\n"
+		      "  --help               show this text\n", stdout);
+}
+
+int next_option(struct tool *tool, int argc, char **argv,
+		const struct option *options)
+{
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (option) {
+		case 'd':
+			if (tool->shell) {
+				usage_error(tool,
+					    "a shell keeps to one device");
+				return '?';
+			}
+			tool->path = optarg;
+			break;
+		case 'j':
+			tool->json = true;
+			break;
+		case 'h':
+			print_help(tool->command, tool->shell);
+			return OPTION_HELP;
+		case '?':
+			/* getopt_long() has said what is wrong. */
+			fprintf(stderr, "Try 'flexmem %s --help'.\n",
+				tool->command->name);
+			return '?';
+		default:
+			return option;
+		}
+	}
+	return OPTION_END;
+}
+
+enum tool_status option_status(int option)
+{
+	return option == OPTION_HELP ? TOOL_OK : TOOL_USAGE;
+}
+
+bool only_common_options(struct tool *tool, int argc, char **argv,
+			 enum tool_status *status)
+{
+	static const struct option options[] = { COMMON_OPTIONS };
+	int option = next_option(tool, argc, argv, options);
+
+	if (option != OPTION_END) {
+		*status = option_status(option);
+		return false;
+	}
+	if (optind < argc) {
+		*status = usage_error(tool, "unexpected argument '%s'",
+				      argv[optind]);
+		return false;
+	}
+	return true;
+}
+
+enum tool_status usage_error(const struct tool *tool, const char *format, ...)
+{
+	va_list arguments;
+
+	fprintf(stderr, "flexmem %s: ", tool->command->name);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "\nTry 'flexmem %s --help'.\n", tool->command->name);
+	return TOOL_USAGE;
+}
+
+bool parse_number(const char *text, uint64_t limit, uint64_t *number)
+{
+	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	char *end;
+
+	/* strtoull() would take signs and spaces. */
+	if (!strchr("0123456789", text[0]) || !text[0])
+		return false;
+	errno = 0;
+	*number = strtoull(text, &end, hex ? 16 : 10);
+	return !errno && !*end && *number <= limit;
+}
+
+bool parse_size(const char *text, uint64_t *bytes)
+{
+	static const char letters[] = "KMGTPE";
+	char digits[32];
+	const char *letter;
+	const char *unit;
+	unsigned int shift = 0;
+	size_t length;
+
+	unit = text;
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+		unit = text + strlen(text);
+	else
+		unit += strspn(text, "0123456789");
+	length = (size_t)(unit - text);
+	if (!length || length >= sizeof(digits))
+		return false;
+	memcpy(digits, text, length);
+	digits[length] = '\0';
+
+	if (*unit && strcasecmp(unit, "B")) {
+		letter = strchr(letters, *unit >= 'a' ? *unit - 'a' + 'A' :
+					 *unit);
+		if (!letter)
+			return false;
+		if (unit[1] && strcasecmp(unit + 1, "B") &&
+		    strcasecmp(unit + 1, "iB"))
+			return false;
+		shift = 10 * (unsigned int)(letter - letters + 1);
+	}
+	if (!parse_number(digits, UINT64_MAX >> shift, bytes))
+		return false;
+	*bytes <<= shift;
+	return true;
+}
+
+enum tool_status tool_open(struct tool *tool)
+{
+	int err;
+
+	if (tool->device)
+		return TOOL_OK;
+	err = flexmem_device_open(&tool->device, tool->path);
+	if (!err)
+		return TOOL_OK;
+	if (tool->path)
+		return tool_error(err, NULL, "%s", tool->path);
+	if (err == -EINVAL)
+		return tool_error(err, NULL, "FLEX_DEVICE is neither PF nor VF nor a path");
+	return tool_error(err, NULL, "no device to open");
+}
+
+enum tool_status tool_error(int error, const struct flexmem_failure *failure,
+			    const char *format, ...)
+{
+	va_list arguments;
+	char text[256];
+
+	flexmem_error_text(error, failure, failure ? sizeof(*failure) : 0, text,
+			   sizeof(text));
+	fputs("flexmem: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, ": %s\n", text);
+	return TOOL_FAILED;
+}
+
+static void check_memory(const void *pointer)
+{
+	if (pointer)
+		return;
+	fputs("flexmem: out of memory\n", stderr);
+	exit(TOOL_FAILED);
+}
+
+void *grow(void *array, size_t count, size_t size)
+{
+	if (count > SIZE_MAX / size)
+		check_memory(NULL);
+	array = realloc(array, count ? count * size : 1);
+	check_memory(array);
+	return array;
+}
+
+char *copy_text(const char *text)
+{
+	char *copy = strdup(text);
+
+	check_memory(copy);
+	return copy;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/* Tables, bars and sizes as text. Knows nothing of devices. */
+#ifndef RENDER_H
+#define RENDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "flexmem.h"
+#include "human.h"
+
+/* Columns of the terminal that @file is; else of COLUMNS; else 80. */
+unsigned int render_width(FILE *file);
+
+/*
+ * Fills @bar with @width characters and a NUL: '#' used, '.' the largest free
+ * piece, '-' other free memory. What is not zero gets a character of its own
+ * as long as there is room for all.
+ */
+void render_bar(char *bar, unsigned int width, uint64_t total, uint64_t used,
+		uint64_t largest_free);
+
+/* One bar for each region, and what its characters mean. */
+void render_regions(FILE *file, unsigned int width,
+		    const struct flexmem_region *regions, size_t count);
+
+/* The table of `flexmem regions`. */
+void render_region_table(FILE *file, unsigned int width, bool is_pf,
+			 const struct flexmem_region *regions, size_t count);
+
+/* The name of a region: an address on a PF, an index on a VF. */
+#define RENDER_REGION_MAX 24
+const char *render_region_id(bool is_pf, uint64_t region_id,
+			     char text[RENDER_REGION_MAX]);
+
+/*
+ * A table, filled cell by cell, row by row. Columns are as wide as they need;
+ * if that is wider than the terminal, each row becomes a list of its own.
+ * Numbers stand right; a column whose heading begins with '<' stands left.
+ */
+struct table {
+	const char *const *headings;
+	size_t columns;
+	char **cells;
+	size_t count;
+};
+
+void table_add(struct table *table, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void table_print(const struct table *table, FILE *file, unsigned int width);
+void table_clear(struct table *table);
+
+/* A progress bar, redrawn in place; only if @file is a terminal. */
+struct progress {
+	FILE *file;
+	const char *label;
+	uint64_t total;
+	uint64_t next;
+	bool on;
+};
+
+void progress_begin(struct progress *progress, FILE *file, const char *label,
+		    uint64_t total);
+void progress_draw(struct progress *progress, uint64_t done);
+void progress_end(struct progress *progress);
+
+/* Cheap unless there is something to draw. */
+static inline void progress_update(struct progress *progress, uint64_t done)
+{
+	if (progress->on && done >= progress->next)
+		progress_draw(progress, done);
+}
+
+#endif /* RENDER_H */

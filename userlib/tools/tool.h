@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/* What the files of the flexmem command share. */
+#ifndef TOOL_H
+#define TOOL_H
+
+#include <getopt.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "flexmem.h"
+
+enum tool_status {
+	TOOL_OK = 0,
+	TOOL_FAILED = 1,
+	TOOL_USAGE = 2,
+};
+
+struct tool;
+
+/*
+ * One subcommand. @help follows the usage line in its --help. @in_shell: also
+ * a command of `flexmem shell`.
+ */
+struct command {
+	const char *name;
+	const char *arguments;
+	const char *summary;
+	const char *help;
+	bool in_shell;
+	enum tool_status (*run)(struct tool *tool, int argc, char **argv);
+};
+
+/*
+ * State of a run. @device is NULL until tool_open(); in a shell it stays open
+ * from one command to the next.
+ */
+struct tool {
+	const char *path;
+	bool json;
+	bool shell;
+	const struct command *command;
+	struct flexmem_device *device;
+};
+
+/* main.c: NULL if there is no such subcommand. */
+const struct command *find_command(const char *name);
+void print_commands(FILE *file, bool shell_only);
+
+enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_free(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_info(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_regions(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_replay(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_segments(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_shell(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_stats(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_trim(struct tool *tool, int argc, char **argv);
+
+/* options.c */
+
+/* Members for the end of an array of options: what every command takes. */
+#define COMMON_OPTIONS \
+	{ "device", required_argument, NULL, 'd' }, \
+	{ "json", no_argument, NULL, 'j' }, \
+	{ "help", no_argument, NULL, 'h' }, \
+	{ NULL, 0, NULL, 0 }
+
+/* What next_option() returns besides the value of an option. */
+#define OPTION_END (-1)
+#define OPTION_HELP 'h'
+
+/*
+ * The next option of a subcommand; common ones are dealt with. On anything that
+ * the caller does not know it returns option_status() of it: --help has been
+ * printed, or the error has.
+ */
+int next_option(struct tool *tool, int argc, char **argv,
+		const struct option *options);
+enum tool_status option_status(int option);
+/* Complains about the arguments; returns TOOL_USAGE. */
+enum tool_status usage_error(const struct tool *tool, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void print_help(const struct command *command, bool shell);
+/* A command that takes options only, and only the common ones. */
+bool only_common_options(struct tool *tool, int argc, char **argv,
+			 enum tool_status *status);
+
+/* "12G", "4MiB", "0x80", "128": bytes; K, M, G, T are powers of 1024. */
+bool parse_size(const char *text, uint64_t *bytes);
+bool parse_number(const char *text, uint64_t limit, uint64_t *number);
+
+/* Opens the device unless it is open; prints what went wrong. */
+enum tool_status tool_open(struct tool *tool);
+/* Prints "flexmem: <what>: <text of @error>"; returns TOOL_FAILED. */
+enum tool_status tool_error(int error, const struct flexmem_failure *failure,
+			    const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Like realloc() and strdup(), but the command ends when there is no memory. */
+void *grow(void *array, size_t count, size_t size);
+char *copy_text(const char *text);
+
+/* json.c: parts of reports. They never return NULL. */
+json_t *json_device(const struct flexmem_properties *properties);
+json_t *json_statistics(const struct flexmem_statistics *statistics);
+json_t *json_regions(const struct flexmem_region *regions, size_t count);
+json_t *json_segments(const struct flexmem_segment *segments, size_t count);
+json_t *json_allocation(const struct flexmem_allocation *allocation);
+json_t *json_error(int error, const struct flexmem_failure *failure);
+json_t *json_number(uint64_t number);
+/* Ends the command if @value is NULL, that is, without memory. */
+json_t *json_checked(json_t *value);
+/* Adds @value, which is given away. */
+void json_add(json_t *object, const char *key, json_t *value);
+/* Prints and frees. */
+void json_print(json_t *value);
+
+const char *strategy_name(uint32_t strategy);
+const char *order_name(uint32_t order);
+const char *acquisition_name(uint32_t acquisition);
+
+#endif /* TOOL_H */

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Reader of traces. The first line is "# flexmem-trace 1"; other lines that
+ * begin with '#' are comments; the rest is "TIME a ID BYTES STREAM" or
+ * "TIME f ID", decimal numbers with one space between them. It is strict: a
+ * trace that is damaged must not give figures.
+ */
+#include "trace.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#define MAGIC "# flexmem-trace "
+#define VERSION "1"
+#define NONE UINT32_MAX
+
+/* A live allocation, in the chain of its hash. */
+struct live {
+	uint64_t id;
+	uint64_t bytes;
+	uint32_t next;
+};
+
+/* One file while it is read. @live has an entry for each allocation so far. */
+struct reader {
+	gzFile file;
+	const char *path;
+	char *error;
+	struct trace *trace;
+	size_t room;
+
+	struct live *live;
+	size_t live_room;
+	uint32_t *chains;
+	uint32_t chain_mask;
+	uint64_t live_bytes;
+
+	uint64_t line_number;
+	char line[256];
+	size_t length;
+	bool whole;
+
+	unsigned char buffer[65536];
+	size_t filled;
+	size_t taken;
+};
+
+static bool fail(struct reader *reader, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static bool fail(struct reader *reader, const char *format, ...)
+{
+	va_list arguments;
+	int length = 0;
+
+	if (reader->line_number)
+		length = snprintf(reader->error, TRACE_ERROR_MAX, "line %llu: ",
+				  (unsigned long long)reader->line_number);
+	va_start(arguments, format);
+	vsnprintf(reader->error + length, TRACE_ERROR_MAX - (size_t)length,
+		  format, arguments);
+	va_end(arguments);
+	return false;
+}
+
+/* Refills the buffer; false at the end of the file, and on errors. */
+static bool fill(struct reader *reader, bool *failed)
+{
+	const char *text;
+	int count;
+	int err;
+
+	count = gzread(reader->file, reader->buffer, sizeof(reader->buffer));
+	if (count > 0) {
+		reader->filled = (size_t)count;
+		reader->taken = 0;
+		return true;
+	}
+	/* A file that was cut off ends with Z_BUF_ERROR here. */
+	text = gzerror(reader->file, &err);
+	if (count < 0 || err != Z_OK) {
+		fail(reader, "%s", err == Z_BUF_ERROR ?
+		     "compressed data ends too early" :
+		     err == Z_ERRNO ? strerror(errno) : text);
+		*failed = true;
+	}
+	return false;
+}
+
+/*
+ * Reads a line, without its newline, into reader->line. What does not fit is
+ * dropped, and reader->whole false. Returns false at the end of the file.
+ */
+static bool next_line(struct reader *reader, bool *failed)
+{
+	char c = '\0';
+
+	reader->length = 0;
+	reader->whole = true;
+	*failed = false;
+	if (reader->taken == reader->filled && !fill(reader, failed))
+		return false;
+	reader->line_number++;
+	for (;;) {
+		if (reader->taken == reader->filled && !fill(reader, failed)) {
+			if (!*failed)
+				fail(reader, "the file ends in the middle of a line");
+			*failed = true;
+			return false;
+		}
+		c = (char)reader->buffer[reader->taken++];
+		if (c == '\n')
+			break;
+		if (reader->length + 1 < sizeof(reader->line))
+			reader->line[reader->length++] = c;
+		else
+			reader->whole = false;
+	}
+	reader->line[reader->length] = '\0';
+	return true;
+}
+
+static bool take_number(const char **text, uint64_t *number)
+{
+	const char *at = *text;
+
+	*number = 0;
+	if (*at < '0' || *at > '9')
+		return false;
+	for (; *at >= '0' && *at <= '9'; at++) {
+		if (__builtin_mul_overflow(*number, 10, number) ||
+		    __builtin_add_overflow(*number, *at - '0', number))
+			return false;
+	}
+	*text = at;
+	return true;
+}
+
+static bool take(const char **text, char c)
+{
+	if (**text != c)
+		return false;
+	(*text)++;
+	return true;
+}
+
+static uint32_t *chain_of(const struct reader *reader, uint64_t id)
+{
+	/* Identifiers are mostly consecutive; this spreads others too. */
+	uint64_t hash = id * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+	return &reader->chains[hash & reader->chain_mask];
+}
+
+/* The link that leads to the live allocation @id, or to nothing. */
+static uint32_t *find_live(const struct reader *reader, uint64_t id)
+{
+	uint32_t *link = chain_of(reader, id);
+
+	while (*link != NONE && reader->live[*link].id != id)
+		link = &reader->live[*link].next;
+	return link;
+}
+
+/* Chains are rebuilt from the live ones when there are too few of them. */
+static void more_chains(struct reader *reader)
+{
+	uint32_t *old = reader->chains;
+	uint32_t old_count = old ? reader->chain_mask + 1 : 0;
+	uint32_t count = old ? 2 * old_count : 1024;
+	uint32_t *link;
+	uint32_t next;
+	uint32_t at;
+	uint32_t i;
+
+	reader->chains = grow(NULL, count, sizeof(*reader->chains));
+	memset(reader->chains, 0xff, count * sizeof(*reader->chains));
+	reader->chain_mask = count - 1;
+	for (i = 0; i < old_count; i++) {
+		for (at = old[i]; at != NONE; at = next) {
+			next = reader->live[at].next;
+			link = chain_of(reader, reader->live[at].id);
+			reader->live[at].next = *link;
+			*link = at;
+		}
+	}
+	free(old);
+}
+
+static struct trace_event *add_event(struct reader *reader)
+{
+	struct trace *trace = reader->trace;
+	struct trace_event *event;
+
+	if (trace->count == reader->room) {
+		reader->room = reader->room ? 2 * reader->room : 4096;
+		trace->events = grow(trace->events, reader->room,
+				     sizeof(*trace->events));
+	}
+	event = &trace->events[trace->count++];
+	memset(event, 0, sizeof(*event));
+	event->line = reader->line_number;
+	return event;
+}
+
+static bool add_alloc(struct reader *reader, uint64_t id, uint64_t bytes)
+{
+	struct trace *trace = reader->trace;
+	struct trace_event *event;
+	uint32_t *link;
+
+	if (trace->allocations == NONE / 2)
+		return fail(reader, "too many allocations");
+	if (trace->allocations == reader->live_room) {
+		reader->live_room = reader->live_room ?
+				    2 * reader->live_room : 4096;
+		reader->live = grow(reader->live, reader->live_room,
+				    sizeof(*reader->live));
+	}
+	if (!reader->chains || trace->allocations > reader->chain_mask)
+		more_chains(reader);
+	link = find_live(reader, id);
+	if (*link != NONE)
+		return fail(reader, "%llu is allocated already",
+			    (unsigned long long)id);
+	if (__builtin_add_overflow(reader->live_bytes, bytes,
+				   &reader->live_bytes))
+		return fail(reader, "more than 2^64 bytes are live");
+
+	reader->live[trace->allocations].id = id;
+	reader->live[trace->allocations].bytes = bytes;
+	reader->live[trace->allocations].next = NONE;
+	*link = trace->allocations;
+	event = add_event(reader);
+	event->bytes = bytes;
+	event->allocation = trace->allocations++;
+	if (reader->live_bytes > trace->peak_bytes) {
+		trace->peak_bytes = reader->live_bytes;
+		trace->peak_event = trace->count - 1;
+	}
+	return true;
+}
+
+static bool add_free(struct reader *reader, uint64_t id)
+{
+	struct trace_event *event;
+	uint32_t *link = NULL;
+	uint32_t at;
+
+	if (reader->chains)
+		link = find_live(reader, id);
+	if (!link || *link == NONE)
+		return fail(reader, "%llu is not allocated",
+			    (unsigned long long)id);
+	at = *link;
+	*link = reader->live[at].next;
+	reader->live_bytes -= reader->live[at].bytes;
+	event = add_event(reader);
+	event->bytes = reader->live[at].bytes;
+	event->allocation = at;
+	event->is_free = true;
+	return true;
+}
+
+static bool parse_event(struct reader *reader)
+{
+	const char *at = reader->line;
+	uint64_t stream;
+	uint64_t bytes;
+	uint64_t time;
+	uint64_t id;
+
+	if (!reader->whole || !take_number(&at, &time) || !take(&at, ' '))
+		goto malformed;
+	if (take(&at, 'f')) {
+		if (!take(&at, ' ') || !take_number(&at, &id) ||
+		    at != reader->line + reader->length)
+			goto malformed;
+		return add_free(reader, id);
+	}
+	if (!take(&at, 'a') || !take(&at, ' ') || !take_number(&at, &id) ||
+	    !take(&at, ' ') || !take_number(&at, &bytes) || !take(&at, ' ') ||
+	    !take_number(&at, &stream) || at != reader->line + reader->length)
+		goto malformed;
+	return add_alloc(reader, id, bytes);
+
+malformed:
+	return fail(reader,
+		    "neither 'TIME a ID BYTES STREAM' nor 'TIME f ID': '%.40s'",
+		    reader->line);
+}
+
+static bool parse_header(struct reader *reader)
+{
+	bool failed;
+
+	if (!next_line(reader, &failed))
+		return failed ? false : fail(reader, "the file is empty");
+	if (strncmp(reader->line, MAGIC, strlen(MAGIC)))
+		return fail(reader, "not a trace: it does not begin with '"
+			    MAGIC VERSION "'");
+	if (strcmp(reader->line + strlen(MAGIC), VERSION))
+		return fail(reader,
+			    "version '%.20s' of traces is not known, only "
+			    VERSION, reader->line + strlen(MAGIC));
+	return true;
+}
+
+static bool parse(struct reader *reader)
+{
+	bool failed;
+
+	if (!parse_header(reader))
+		return false;
+	while (next_line(reader, &failed)) {
+		if (reader->line[0] != '#' && !parse_event(reader))
+			return false;
+	}
+	return !failed;
+}
+
+bool trace_read(struct trace *trace, const char *path,
+		char error[TRACE_ERROR_MAX])
+{
+	struct reader *reader;
+	bool good;
+
+	memset(trace, 0, sizeof(*trace));
+	reader = grow(NULL, 1, sizeof(*reader));
+	memset(reader, 0, sizeof(*reader));
+	reader->path = path;
+	reader->error = error;
+	reader->trace = trace;
+
+	errno = 0;
+	reader->file = gzopen(path, "re");
+	if (!reader->file) {
+		fail(reader, "%s", strerror(errno ? errno : ENOMEM));
+		free(reader);
+		return false;
+	}
+	good = parse(reader);
+	gzclose(reader->file);
+	free(reader->live);
+	free(reader->chains);
+	free(reader);
+	if (!good)
+		trace_free(trace);
+	return good;
+}
+
+void trace_free(struct trace *trace)
+{
+	free(trace->events);
+	memset(trace, 0, sizeof(*trace));
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/* Recorded traces of allocations, plain or compressed with gzip. */
+#ifndef TRACE_H
+#define TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * One event. Identifiers of the file may be used again after a free;
+ * @allocation, counted from 0, may not.
+ */
+struct trace_event {
+	uint64_t bytes;
+	uint64_t line;
+	uint32_t allocation;
+	bool is_free;
+};
+
+/*
+ * A trace in memory. @peak_event is the event after which @peak_bytes
+ * (requested) were live, the first one of several; meaningless when
+ * @allocations is 0.
+ */
+struct trace {
+	struct trace_event *events;
+	size_t count;
+	uint32_t allocations;
+	uint64_t peak_bytes;
+	size_t peak_event;
+};
+
+#define TRACE_ERROR_MAX 256
+
+/*
+ * Reads a trace. On failure returns false and says in @error what is wrong and
+ * in which line; nothing is to be freed then.
+ */
+bool trace_read(struct trace *trace, const char *path,
+		char error[TRACE_ERROR_MAX]);
+void trace_free(struct trace *trace);
+
+#endif /* TRACE_H */
