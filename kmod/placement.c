@@ -233,6 +233,8 @@ int flexmem_place(struct flexmem_table *table,
 	int rc;
 
 	*place = (struct flexmem_place) {};
+	if (READ_ONCE(table->capacity_is_old))
+		flexmem_table_new_capacity(table);
 	acquire_first = orders[table->settings.order].acquire_first &&
 			table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
 			!READ_ONCE(pool->locked);

@@ -491,26 +491,22 @@ int flexmem_table_trim(struct flexmem_table *table, unsigned int *regions,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_trim);
 
-/*
- * Gives up a region, whether or not blocks of it are in use. The firmware may
- * be dead: the driver resets the function once we are done with it, so an error
- * here loses nothing.
- */
+/* Gives a region back to the device, while blocks of it may be in use. */
+static int region_return(struct flexmem_table *table,
+			 struct flexmem_region *region)
+{
+	int rc = flexmem_slots_clear(&table->slots, region->slot);
+
+	return rc ?: table->ops->release(table->priv, &region->mem);
+}
+
+/* Takes a region out of the table; from here on its last block destroys it. */
 static void region_remove(struct flexmem_table *table,
 			  struct flexmem_region *region)
 {
 	bool empty;
-	int rc;
 
 	unpublish(table, region);
-	rc = flexmem_slots_clear(&table->slots, region->slot);
-	if (!rc)
-		rc = table->ops->release(table->priv, &region->mem);
-	if (rc)
-		dev_warn(table->dev, "slot %u was not given back: error %d\n",
-			 region->slot, rc);
-
-	/* From here on whoever frees the last block destroys the region. */
 	spin_lock(&region->lock);
 	region->dead = true;
 	empty = !region->blocks.nr_used;
@@ -524,21 +520,32 @@ static void region_remove(struct flexmem_table *table,
  * @table: region table, from which nobody allocates any more; blocks may still
  *	be freed, then and later
  *
+ * The firmware may be dead: it is not asked again once it has not answered. The
+ * driver resets the function when we are done with it, so nothing is lost.
+ *
  * Context: may sleep. The device's operations are not called after it returns.
  */
 void flexmem_table_remove(struct flexmem_table *table)
 {
 	struct flexmem_region *region, *next;
 	unsigned int slot;
+	int rc;
 
 	flexmem_lease_break_all(&table->slots);
 	mutex_lock(&table->acquire_lock);
+	rc = release_stranded(table);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = region_at(table, slot);
-		if (region)
-			region_remove(table, region);
+		if (!region)
+			continue;
+		if (rc != -ETIMEDOUT)
+			rc = region_return(table, region);
+		if (rc)
+			dev_warn(table->dev,
+				 "slot %u was not given back: error %d\n",
+				 slot, rc);
+		region_remove(table, region);
 	}
-	release_stranded(table);
 	list_for_each_entry_safe(region, next, &table->stranded, stranded) {
 		list_del_init(&region->stranded);
 		region_destroy(region);
@@ -552,17 +559,21 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_remove);
  * @table: region table
  *
  * Context: may sleep.
- * Return: 0, or an error of the firmware; then the old figure stands.
+ * Return: 0, -EINTR, or an error of the firmware; then the old figure stands,
+ * and the next allocation asks again.
  */
 int flexmem_table_new_capacity(struct flexmem_table *table)
 {
 	u64 capacity;
 	int rc;
 
-	mutex_lock(&table->acquire_lock);
+	WRITE_ONCE(table->capacity_is_old, true);
+	if (mutex_lock_killable(&table->acquire_lock))
+		return -EINTR;
 	rc = table->ops->capacity(table->priv, &capacity);
 	if (!rc) {
 		WRITE_ONCE(table->capacity, capacity);
+		WRITE_ONCE(table->capacity_is_old, false);
 		unlock_pools(table);
 		lock_if_full(table, &table->pool[FLEXMEM_POOL_TENSOR]);
 		if (table->settings.program_slots)

@@ -69,6 +69,7 @@ enum flexmem_pool_kind {
  * @hw_slots: entries of the firmware's table; of a PF, as many as @slots has
  * @full_reason: which limit it is that makes @slots as many as they are
  * @capacity: bytes the function may acquire; changes under @acquire_lock
+ * @capacity_is_old: it has changed, but the firmware has not said to what yet
  * @slots: the segment table
  * @pool: the slots for tensors and for programs; the same ones, unless some
  *	are set aside
@@ -97,6 +98,7 @@ struct flexmem_table {
 	unsigned int hw_slots;
 	enum flexmem_reason full_reason;
 	u64 capacity;
+	bool capacity_is_old;
 	struct flexmem_slots slots;
 	struct flexmem_pool pool[FLEXMEM_NR_POOLS];
 	struct flexmem_region __rcu *region[FLEXMEM_MAX_SLOTS];

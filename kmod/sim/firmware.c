@@ -418,7 +418,7 @@ struct sim_firmware *sim_firmware_start(struct sim_mailbox *mbox,
 	fw->memory = geometry->memory;
 	mutex_init(&fw->lock);
 	INIT_LIST_HEAD(&fw->pieces);
-	fw->functions[0].capacity = geometry->memory;
+	fw->functions[0].capacity = geometry->pf_capacity;
 	for (i = 1; i < SIM_MAX_FUNCTIONS; i++) {
 		fw->functions[i].capacity = geometry->vf_capacity;
 		fw->functions[i].slots = geometry->slots;

@@ -24,11 +24,13 @@ struct sim_mailbox;
 /**
  * struct sim_geometry - how the card is built
  * @memory: bytes of device memory
- * @vf_capacity: bytes each VF may acquire at first; the PF may acquire all
+ * @pf_capacity: bytes the PF may acquire at first
+ * @vf_capacity: bytes each VF may acquire at first
  * @slots: entries of each VF's table
  */
 struct sim_geometry {
 	u64 memory;
+	u64 pf_capacity;
 	u64 vf_capacity;
 	unsigned int slots;
 };

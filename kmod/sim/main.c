@@ -298,6 +298,18 @@ static void sim_card_remove(struct sim_card *card)
 	kfree(card);
 }
 
+/*
+ * The PF has what the VFs leave: a PF that takes all it can get at once
+ * (acquire=prealloc) must not take what was promised to them. If more was
+ * promised than there is, all compete.
+ */
+static u64 pf_capacity(void)
+{
+	u64 promised = num_vfs.value * vf_capacity;
+
+	return promised < memory ? memory - promised : memory;
+}
+
 static int __init sim_init(void)
 {
 	struct sim_geometry geometry;
@@ -311,6 +323,7 @@ static int __init sim_init(void)
 		return -EINVAL;
 	}
 	geometry.memory = memory;
+	geometry.pf_capacity = pf_capacity();
 	geometry.vf_capacity = vf_capacity;
 	geometry.slots = slots.value;
 

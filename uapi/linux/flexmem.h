@@ -154,7 +154,7 @@ enum flexmem_acquire {
  * @out_order: enum flexmem_order
  * @out_fit: enum flexmem_fit
  * @out_max_handles: live allocations one open file may have
- * @out_max_batch: entries one batch may have
+ * @out_max_batch: entries one batch may have, at least 1
  * @out_lease_ms: how long a lease lasts, in milliseconds
  * @out_alignment: every offset and size is a multiple of this, in bytes (128)
  * @out_nr_fallback_sizes: how many of @out_fallback_sizes are used
@@ -313,8 +313,10 @@ struct flexmem_free {
  * every entry failed. An entry that is malformed fails alone.
  *
  * If entries cannot be read or results cannot be written (EFAULT) the whole
- * batch is undone: nothing has been allocated or freed. A fatal signal ends the
- * batch early (EINTR); the first @out_done entries have been carried out.
+ * batch is undone: nothing has been allocated or freed, and what is in the
+ * results and in @out_done means nothing. A fatal signal ends the batch early
+ * (EINTR); the first @out_done entries have been carried out, with their
+ * results.
  */
 struct flexmem_batch {
 	__u32 size;
