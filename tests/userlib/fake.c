@@ -1,0 +1,791 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "fake.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define GIB (UINT64_C(1) << 30)
+#define FIRST_FD 700
+#define FDS 64
+#define PF_BASE UINT64_C(0x2000000000)
+
+/* An interval of a region. Handle 0: free. */
+struct block {
+	uint64_t start;
+	uint64_t end;
+	uint32_t handle;
+	uint32_t flags;
+	int file;
+	struct block *next;
+};
+
+struct region {
+	uint64_t total;
+	uint64_t sequence;
+	uint32_t flags;
+	struct block *blocks;
+};
+
+struct file {
+	bool open;
+	const struct fake_node *node;
+	uint32_t next_handle;
+	uint64_t used;
+	uint64_t peak;
+	uint64_t handles;
+	bool lease;
+};
+
+struct fake fake;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct region regions[FAKE_REGIONS];
+static uint32_t nr_regions;
+static struct file files[FDS];
+static uint64_t generation;
+static uint64_t allocs, frees, failures;
+static bool locked;
+
+int __real_open(const char *path, int flags, ...);
+int __real_close(int fd);
+int __real_ioctl(int fd, unsigned long request, ...);
+DIR *__real_opendir(const char *path);
+struct dirent *__real_readdir(DIR *dir);
+int __real_closedir(DIR *dir);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_close(int fd);
+int __wrap_ioctl(int fd, unsigned long request, ...);
+DIR *__wrap_opendir(const char *path);
+struct dirent *__wrap_readdir(DIR *dir);
+int __wrap_closedir(DIR *dir);
+
+#define REQUIRE(condition) require(condition, #condition, __LINE__)
+
+static void require(bool condition, const char *text, int line)
+{
+	if (condition)
+		return;
+	fprintf(stderr, "fake.c:%d: against the ABI: %s\n", line, text);
+	abort();
+}
+
+static void free_region(struct region *region)
+{
+	struct block *block;
+
+	while ((block = region->blocks)) {
+		region->blocks = block->next;
+		free(block);
+	}
+	memset(region, 0, sizeof(*region));
+}
+
+void fake_node(unsigned int index, unsigned int number, uint32_t mode)
+{
+	fake.nodes[index] = (struct fake_node){
+		.exists = true,
+		.number = number,
+		.mode = mode,
+	};
+}
+
+void fake_reset(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < nr_regions; i++)
+		free_region(&regions[i]);
+	nr_regions = 0;
+	generation = 1;
+	allocs = frees = failures = 0;
+	locked = false;
+	memset(files, 0, sizeof(files));
+	fake = (struct fake){
+		.slots = 8,
+		.max_regions = 8,
+		.max_handles = 1000000,
+		.max_batch = 64,
+		.order = FLEXMEM_ORDER_FILL_FIRST,
+		.nr_fallback = 3,
+		.fallback = { 12 * GIB, 8 * GIB, 4 * GIB },
+		.capacity = 64 * GIB,
+	};
+	fake_node(0, 0, FLEXMEM_MODE_VF);
+}
+
+bool fake_all_closed(void)
+{
+	return fake.opens == fake.closes;
+}
+
+static uint64_t from_environment(const char *name, uint64_t value)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 0) : value;
+}
+
+void fake_from_environment(void)
+{
+	fake_reset();
+	fake.slots = (uint32_t)from_environment("FAKE_SLOTS", 8);
+	fake.max_regions = (uint32_t)from_environment("FAKE_MAX_REGIONS",
+						      fake.slots);
+	fake.capacity = from_environment("FAKE_CAPACITY", fake.capacity);
+	fake.order = (uint32_t)from_environment("FAKE_ORDER", fake.order);
+	fake.max_handles = (uint32_t)from_environment("FAKE_HANDLES", 1000000);
+	fake.fallback[0] = from_environment("FAKE_REGION", 12 * GIB);
+	fake.nodes[0].mode = (uint32_t)from_environment("FAKE_MODE",
+							FLEXMEM_MODE_VF);
+	fake.inject[FLEXMEM_CMD_ALLOC].at =
+		(unsigned int)from_environment("FAKE_ALLOC_AT", 0);
+	fake.inject[FLEXMEM_CMD_ALLOC].error =
+		(int)from_environment("FAKE_ALLOC_ERROR", 0);
+	fake.inject[FLEXMEM_CMD_FREE].at =
+		(unsigned int)from_environment("FAKE_FREE_AT", 0);
+	fake.inject[FLEXMEM_CMD_FREE].error =
+		(int)from_environment("FAKE_FREE_ERROR", 0);
+	fake.inject[FLEXMEM_CMD_REGIONS].at =
+		(unsigned int)from_environment("FAKE_REGIONS_AT", 0);
+	fake.inject[FLEXMEM_CMD_REGIONS].error =
+		(int)from_environment("FAKE_REGIONS_ERROR", 0);
+	fake.inject[FLEXMEM_CMD_TRIM].at =
+		(unsigned int)from_environment("FAKE_TRIM_AT", 0);
+	fake.inject[FLEXMEM_CMD_TRIM].error =
+		(int)from_environment("FAKE_TRIM_ERROR", 0);
+}
+
+/* The driver */
+
+static bool is_pf(void)
+{
+	return fake.nodes[0].mode == FLEXMEM_MODE_PF;
+}
+
+static uint64_t region_id(uint32_t index)
+{
+	return is_pf() ? PF_BASE + index * 16 * GIB : index;
+}
+
+static void add_region(uint64_t total)
+{
+	struct region *region = &regions[nr_regions++];
+	struct block *block = calloc(1, sizeof(*block));
+
+	REQUIRE(nr_regions <= FAKE_REGIONS);
+	block->end = total;
+	*region = (struct region){ .total = total, .blocks = block };
+	generation++;
+}
+
+static uint64_t acquired(void)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < nr_regions; i++)
+		sum += regions[i].total;
+	return sum;
+}
+
+static uint32_t acquire(uint64_t needed)
+{
+	bool too_small = true;
+	uint32_t i;
+
+	for (i = 0; i < fake.nr_fallback; i++) {
+		if (fake.fallback[i] >= needed)
+			too_small = false;
+	}
+	if (too_small)
+		return FLEXMEM_REASON_REGION_SIZE;
+	if (nr_regions == fake.slots)
+		return FLEXMEM_REASON_SLOTS;
+	if (nr_regions == fake.max_regions)
+		return FLEXMEM_REASON_MAX_REGIONS;
+	for (i = 0; i < fake.nr_fallback; i++) {
+		if (fake.fallback[i] < needed ||
+		    fake.fallback[i] > fake.capacity - acquired())
+			continue;
+		add_region(fake.fallback[i]);
+		return FLEXMEM_REASON_NONE;
+	}
+	locked = true;
+	return FLEXMEM_REASON_CAPACITY;
+}
+
+static void measure(const struct region *region,
+		    struct flexmem_region_entry *entry)
+{
+	const struct block *block;
+	uint64_t size;
+
+	memset(entry, 0, sizeof(*entry));
+	entry->total = region->total;
+	entry->sequence = region->sequence;
+	entry->flags = region->flags;
+	for (block = region->blocks; block; block = block->next) {
+		size = block->end - block->start;
+		if (block->handle) {
+			entry->nr_allocated++;
+			continue;
+		}
+		entry->nr_free++;
+		entry->free += size;
+		if (size > entry->largest_free)
+			entry->largest_free = size;
+	}
+}
+
+static struct block *split(struct block *block, uint64_t at)
+{
+	struct block *rest = malloc(sizeof(*rest));
+
+	*rest = *block;
+	rest->start = at;
+	block->end = at;
+	block->next = rest;
+	return rest;
+}
+
+static struct block *place(struct region *region, uint64_t size, uint64_t align)
+{
+	struct block *block;
+	uint64_t start;
+
+	for (block = region->blocks; block; block = block->next) {
+		start = (block->start + align - 1) & ~(align - 1);
+		if (block->handle || start + size > block->end ||
+		    start + size < start)
+			continue;
+		if (start > block->start)
+			block = split(block, start);
+		if (start + size < block->end)
+			split(block, start + size);
+		region->sequence++;
+		return block;
+	}
+	return NULL;
+}
+
+static void explain(struct flexmem_alloc *cmd, uint32_t reason)
+{
+	struct flexmem_region_entry entry;
+	uint32_t i;
+
+	for (i = 0; i < nr_regions; i++) {
+		measure(&regions[i], &entry);
+		cmd->out_total_free += entry.free;
+		if (entry.largest_free > cmd->out_largest_free)
+			cmd->out_largest_free = entry.largest_free;
+	}
+	if (reason != FLEXMEM_REASON_REGION_SIZE &&
+	    reason != FLEXMEM_REASON_HANDLES &&
+	    cmd->out_total_free >= cmd->out_size)
+		reason = FLEXMEM_REASON_FRAGMENTATION;
+	cmd->out_reason = reason;
+	cmd->out_max_region = fake.fallback[0];
+	failures++;
+}
+
+static void check_entry(const struct flexmem_alloc *cmd)
+{
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->__reserved);
+	REQUIRE(!cmd->out_handle && !cmd->out_error && !cmd->out_size);
+	REQUIRE(!cmd->out_reason && !cmd->out_max_region);
+}
+
+static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
+{
+	uint64_t align = cmd->alignment < 128 ? 128 : cmd->alignment;
+	struct block *block = NULL;
+	uint32_t reason;
+	uint32_t i = 0;
+
+	check_entry(cmd);
+	if (cmd->flags & ~(uint32_t)FLEXMEM_ALLOC_PROGRAM)
+		return EOPNOTSUPP;
+	if (!cmd->length || (cmd->alignment & (cmd->alignment - 1)) ||
+	    cmd->alignment > GIB)
+		return EINVAL;
+	cmd->out_size = (cmd->length + 127) & ~UINT64_C(127);
+	if (cmd->out_size < cmd->length)
+		cmd->out_size = ~UINT64_C(127);
+	if (file->handles >= fake.max_handles) {
+		explain(cmd, FLEXMEM_REASON_HANDLES);
+		return ENOMEM;
+	}
+	while (!block) {
+		for (; i < nr_regions && !block; i++)
+			block = place(&regions[i], cmd->out_size, align);
+		if (block)
+			break;
+		reason = acquire(cmd->out_size);
+		if (reason != FLEXMEM_REASON_NONE) {
+			explain(cmd, reason);
+			return ENOMEM;
+		}
+	}
+	block->handle = ++file->next_handle;
+	block->flags = cmd->flags;
+	block->file = (int)(file - files);
+	cmd->out_handle = block->handle;
+	cmd->out_address.region_id = region_id(i - 1);
+	cmd->out_address.offset = block->start;
+	file->used += cmd->out_size;
+	file->handles++;
+	if (file->used > file->peak)
+		file->peak = file->used;
+	allocs++;
+	return 0;
+}
+
+static void merge(struct region *region)
+{
+	struct block *block = region->blocks;
+	struct block *next;
+
+	while (block && block->next) {
+		next = block->next;
+		if (block->handle || next->handle) {
+			block = next;
+			continue;
+		}
+		block->end = next->end;
+		block->next = next->next;
+		free(next);
+	}
+}
+
+/* Finds a live block of a file by handle, or if that is 0 by address. */
+static struct block *find_block(const struct file *file, uint32_t handle,
+				const struct flexmem_address *address,
+				uint32_t *where)
+{
+	struct block *block;
+	uint32_t i;
+
+	for (i = 0; i < nr_regions; i++) {
+		if (!handle && region_id(i) != address->region_id)
+			continue;
+		for (block = regions[i].blocks; block; block = block->next) {
+			if (!block->handle || block->file != file - files)
+				continue;
+			if (handle ? block->handle != handle :
+				     block->start != address->offset)
+				continue;
+			*where = i;
+			return block;
+		}
+	}
+	return NULL;
+}
+
+static void release(struct file *file, struct block *block, uint32_t where)
+{
+	file->used -= block->end - block->start;
+	file->handles--;
+	block->handle = 0;
+	regions[where].sequence++;
+	merge(&regions[where]);
+	frees++;
+}
+
+static int free_one(struct file *file, struct flexmem_free *cmd)
+{
+	struct block *block;
+	uint32_t where;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->out_error);
+	REQUIRE(!(cmd->flags & ~(uint32_t)FLEXMEM_FREE_BY_ADDRESS));
+	if (cmd->flags & FLEXMEM_FREE_BY_ADDRESS)
+		REQUIRE(!cmd->handle);
+	else
+		REQUIRE(!cmd->address.region_id && !cmd->address.offset);
+	if (!cmd->flags && !cmd->handle)
+		return ENOENT;
+	block = find_block(file, cmd->handle, &cmd->address, &where);
+	if (!block)
+		return ENOENT;
+	release(file, block, where);
+	return 0;
+}
+
+static int batch(struct file *file, struct flexmem_batch *cmd, bool is_free,
+		 int injected)
+{
+	char *entry = (char *)(uintptr_t)cmd->entries;
+	uint32_t i;
+	int err;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
+	REQUIRE(cmd->count && cmd->count <= fake.max_batch && !cmd->out_done);
+	REQUIRE(cmd->entry_size == (is_free ? sizeof(struct flexmem_free) :
+					      sizeof(struct flexmem_alloc)));
+	if (injected && injected != EINTR)
+		return injected;
+	for (i = 0; i < cmd->count; i++, entry += cmd->entry_size) {
+		if (injected && i == fake.done_before_eintr)
+			return EINTR;
+		if (is_free) {
+			err = free_one(file, (void *)entry);
+			((struct flexmem_free *)entry)->out_error = err;
+		} else {
+			err = alloc_one(file, (void *)entry);
+			((struct flexmem_alloc *)entry)->out_error = err;
+		}
+		cmd->out_done++;
+	}
+	return 0;
+}
+
+static int info(struct file *file, struct flexmem_info *cmd)
+{
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags);
+	if (file->node->info_error)
+		return file->node->info_error;
+	cmd->out_mode = file->node->mode;
+	cmd->out_slots = fake.slots;
+	cmd->out_max_regions = fake.max_regions;
+	cmd->out_program_slots = fake.program_slots;
+	cmd->out_order = fake.order;
+	cmd->out_fit = fake.fit;
+	cmd->out_max_handles = fake.max_handles;
+	cmd->out_max_batch = fake.max_batch;
+	cmd->out_lease_ms = 1500;
+	cmd->out_alignment = 128;
+	cmd->out_max_alignment = GIB;
+	cmd->out_granule = 1 << 20;
+	cmd->out_capacity = fake.capacity;
+	cmd->out_max_region = fake.fallback[0];
+	cmd->out_nr_fallback_sizes = fake.nr_fallback;
+	memcpy(cmd->out_fallback_sizes, fake.fallback, sizeof(fake.fallback));
+	strcpy(cmd->out_name, "fake");
+	return 0;
+}
+
+static int lookup(struct file *file, struct flexmem_lookup *cmd)
+{
+	struct block *block;
+	uint32_t where;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_size);
+	block = cmd->handle ? find_block(file, cmd->handle, NULL, &where) :
+			      NULL;
+	if (!block)
+		return ENOENT;
+	cmd->out_flags = block->flags;
+	cmd->out_address.region_id = region_id(where);
+	cmd->out_address.offset = block->start;
+	cmd->out_size = block->end - block->start;
+	return 0;
+}
+
+/* True if the entries are to be written. */
+static bool room(uint32_t count, uint32_t *out_count, int *err)
+{
+	*out_count = nr_regions;
+	*err = count < nr_regions ? EMSGSIZE : 0;
+	if (*err && fake.grow) {
+		fake.grow--;
+		add_region(fake.fallback[2]);
+	}
+	return !*err;
+}
+
+static int list_regions(struct flexmem_regions *cmd)
+{
+	struct flexmem_region_entry *entry = (void *)(uintptr_t)cmd->entries;
+	uint32_t i;
+	int err;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
+	REQUIRE(cmd->entry_size == sizeof(*entry) && !cmd->out_count);
+	REQUIRE(!cmd->count == !cmd->entries);
+	if (!room(cmd->count, &cmd->out_count, &err))
+		return err;
+	for (i = 0; i < nr_regions; i++) {
+		measure(&regions[i], &entry[i]);
+		entry[i].region_id = region_id(i);
+		entry[i].slot = i;
+	}
+	return 0;
+}
+
+static int list_segments(struct flexmem_segments *cmd)
+{
+	struct flexmem_segment_entry *entry = (void *)(uintptr_t)cmd->entries;
+	uint32_t i;
+	int err;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
+	REQUIRE(cmd->entry_size == sizeof(*entry) && !cmd->out_count);
+	REQUIRE(!cmd->count == !cmd->entries && !cmd->out_generation);
+	cmd->out_generation = generation;
+	if (!room(cmd->count, &cmd->out_count, &err))
+		return err;
+	cmd->out_generation = generation;
+	for (i = 0; i < nr_regions; i++) {
+		entry[i] = (struct flexmem_segment_entry){
+			.slot = i,
+			.flags = regions[i].flags,
+			.region_id = region_id(i),
+			.length = regions[i].total,
+		};
+	}
+	return 0;
+}
+
+static int lease(struct file *file, struct flexmem_lease *cmd)
+{
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && cmd->op <= 1);
+	REQUIRE(!cmd->out_lease_ms && !cmd->out_generation);
+	cmd->out_generation = generation;
+	if (cmd->op == FLEXMEM_LEASE_DROP) {
+		if (!file->lease)
+			return EINVAL;
+		file->lease = false;
+		return 0;
+	}
+	file->lease = true;
+	cmd->out_lease_ms = 1500;
+	return 0;
+}
+
+static int stats(const struct file *file, struct flexmem_stats *cmd)
+{
+	struct flexmem_region_entry entry;
+	uint32_t i;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
+	REQUIRE(!cmd->out_regions && !cmd->out_total);
+	cmd->out_flags = locked ? FLEXMEM_STATS_LOCKED : 0;
+	cmd->out_regions = nr_regions;
+	for (i = 0; i < FDS; i++)
+		cmd->out_leases += files[i].lease;
+	for (i = 0; i < nr_regions; i++) {
+		measure(&regions[i], &entry);
+		cmd->out_total += entry.total;
+		cmd->out_free += entry.free;
+		cmd->out_allocated += entry.nr_allocated;
+	}
+	cmd->out_used = cmd->out_total - cmd->out_free;
+	cmd->out_allocs = allocs;
+	cmd->out_frees = frees;
+	cmd->out_failures = failures;
+	cmd->out_generation = generation;
+	cmd->out_client_used = file->used;
+	cmd->out_client_peak = file->peak;
+	cmd->out_client_handles = file->handles;
+	return 0;
+}
+
+/* Gives back the empty regions at the end: enough for these tests. */
+static int trim(struct flexmem_trim *cmd, int injected)
+{
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
+	REQUIRE(!cmd->out_regions && !cmd->out_bytes);
+	while (nr_regions && !regions[nr_regions - 1].blocks->next &&
+	       !regions[nr_regions - 1].blocks->handle) {
+		if (injected && cmd->out_regions == fake.trim_fails_after)
+			return injected;
+		cmd->out_regions++;
+		cmd->out_bytes += regions[nr_regions - 1].total;
+		free_region(&regions[--nr_regions]);
+		generation++;
+	}
+	locked = false;
+	return injected;
+}
+
+static int dispatch(struct file *file, unsigned int number, void *arg,
+		    int injected)
+{
+	if (number == FLEXMEM_CMD_ALLOC_BATCH)
+		return batch(file, arg, false, injected);
+	if (number == FLEXMEM_CMD_FREE_BATCH)
+		return batch(file, arg, true, injected);
+	if (number == FLEXMEM_CMD_TRIM)
+		return trim(arg, injected);
+	if (injected)
+		return injected;
+	switch (number) {
+	case FLEXMEM_CMD_INFO:
+		return info(file, arg);
+	case FLEXMEM_CMD_ALLOC:
+		return alloc_one(file, arg);
+	case FLEXMEM_CMD_FREE:
+		return free_one(file, arg);
+	case FLEXMEM_CMD_LOOKUP:
+		return lookup(file, arg);
+	case FLEXMEM_CMD_REGIONS:
+		return list_regions(arg);
+	case FLEXMEM_CMD_SEGMENTS:
+		return list_segments(arg);
+	case FLEXMEM_CMD_LEASE:
+		return lease(file, arg);
+	case FLEXMEM_CMD_STATS:
+		return stats(file, arg);
+	}
+	return ENOTTY;
+}
+
+/* What is intercepted */
+
+static const struct fake_node *find_node(const char *path)
+{
+	char name[32];
+	unsigned int i;
+
+	for (i = 0; i < FAKE_NODES; i++) {
+		if (!fake.nodes[i].exists)
+			continue;
+		snprintf(name, sizeof(name), "/dev/flexmem%u",
+			 fake.nodes[i].number);
+		if (!strcmp(path, name))
+			return &fake.nodes[i];
+	}
+	return NULL;
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+	const struct fake_node *node;
+	int fd = -1;
+	int i;
+
+	if (strncmp(path, "/dev/flexmem", 12)) {
+		va_list arguments;
+		int mode;
+
+		va_start(arguments, flags);
+		mode = va_arg(arguments, int);
+		va_end(arguments);
+		return __real_open(path, flags, mode);
+	}
+	pthread_mutex_lock(&lock);
+	snprintf(fake.opened, sizeof(fake.opened), "%s", path);
+	fake.open_flags = flags;
+	node = find_node(path);
+	errno = ENOENT;
+	if (node && node->open_error) {
+		errno = node->open_error;
+	} else if (node) {
+		for (i = 0; i < FDS && files[i].open; i++)
+			;
+		REQUIRE(i < FDS);
+		files[i] = (struct file){ .open = true, .node = node };
+		fake.opens++;
+		fd = FIRST_FD + i;
+	}
+	pthread_mutex_unlock(&lock);
+	return fd;
+}
+
+int __wrap_close(int fd)
+{
+	struct block *block;
+	struct file *file;
+	uint32_t i;
+
+	if (fd < FIRST_FD || fd >= FIRST_FD + FDS)
+		return __real_close(fd);
+	pthread_mutex_lock(&lock);
+	file = &files[fd - FIRST_FD];
+	REQUIRE(file->open);
+	for (i = 0; i < nr_regions; i++) {
+		/* Neighbours are merged afterwards: the list stays whole. */
+		for (block = regions[i].blocks; block; block = block->next) {
+			if (!block->handle || block->file != fd - FIRST_FD)
+				continue;
+			block->handle = 0;
+			regions[i].sequence++;
+			frees++;
+		}
+		merge(&regions[i]);
+	}
+	memset(file, 0, sizeof(*file));
+	fake.closes++;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+int __wrap_ioctl(int fd, unsigned long request, ...)
+{
+	unsigned int number = _IOC_NR(request);
+	int injected = 0;
+	struct file *file;
+	va_list arguments;
+	void *arg;
+	int err;
+
+	va_start(arguments, request);
+	arg = va_arg(arguments, void *);
+	va_end(arguments);
+	if (fd < FIRST_FD || fd >= FIRST_FD + FDS)
+		return __real_ioctl(fd, request, arg);
+	pthread_mutex_lock(&lock);
+	file = &files[fd - FIRST_FD];
+	REQUIRE(file->open);
+	REQUIRE(_IOC_TYPE(request) == FLEXMEM_TYPE && !_IOC_SIZE(request));
+	REQUIRE(_IOC_DIR(request) == _IOC_NONE && number < FAKE_COMMANDS);
+	if (++fake.calls[number] == fake.inject[number].at)
+		injected = fake.inject[number].error;
+	err = dispatch(file, number, arg, injected);
+	pthread_mutex_unlock(&lock);
+	errno = err;
+	return err ? -1 : 0;
+}
+
+/* A listing of /dev: nodes from the last to the first, then strays. */
+static struct dirent listed;
+static int list_at = -1;
+
+DIR *__wrap_opendir(const char *path)
+{
+	if (strcmp(path, "/dev"))
+		return __real_opendir(path);
+	if (fake.opendir_error) {
+		errno = fake.opendir_error;
+		return NULL;
+	}
+	list_at = 0;
+	return (DIR *)&list_at;
+}
+
+struct dirent *__wrap_readdir(DIR *dir)
+{
+	const struct fake_node *node;
+
+	if (dir != (DIR *)&list_at)
+		return __real_readdir(dir);
+	for (; list_at < FAKE_NODES; list_at++) {
+		node = &fake.nodes[FAKE_NODES - 1 - list_at];
+		if (!node->exists)
+			continue;
+		list_at++;
+		snprintf(listed.d_name, sizeof(listed.d_name), "flexmem%u",
+			 node->number);
+		return &listed;
+	}
+	if (list_at >= FAKE_NODES + 4 ||
+	    !fake.stray_names[list_at - FAKE_NODES])
+		return NULL;
+	strcpy(listed.d_name, fake.stray_names[list_at++ - FAKE_NODES]);
+	return &listed;
+}
+
+int __wrap_closedir(DIR *dir)
+{
+	if (dir != (DIR *)&list_at)
+		return __real_closedir(dir);
+	return 0;
+}

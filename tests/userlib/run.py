@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Runs TAP programs and prints one TAP stream of all their tests.
+
+Usage: run.py BUILD-DIRECTORY PROGRAM...
+
+A program that prints no plan, fewer tests than planned, or ends with an error
+although all its tests passed counts as one more failed test.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+TIMEOUT = 300
+
+
+class Stream:
+    """The merged stream: numbers the tests anew."""
+
+    def __init__(self):
+        self.count = 0
+        self.failed = 0
+
+    def test(self, good, name):
+        self.count += 1
+        self.failed += not good
+        print(f"{'ok' if good else 'not ok'} {self.count} - {name}", flush=True)
+
+    def comment(self, text):
+        for line in text.splitlines():
+            print(f"# {line}")
+
+    def end(self):
+        print(f"1..{self.count}", flush=True)
+        return 1 if self.failed or not self.count else 0
+
+
+def run(program, build):
+    env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", BUILD=build, LC_ALL="C")
+    # What somebody has set for real use must not change the tests.
+    for name in ("FLEX_DEVICE", "FLEXMEM_DEBUG", "TORCH_SPYRE_ALLOC_DEBUG", "COLUMNS"):
+        env.pop(name, None)
+    try:
+        done = subprocess.run([program], env=env, capture_output=True, text=True,
+                              errors="replace", timeout=TIMEOUT, check=False)
+        return done.returncode, done.stdout, done.stderr
+    except subprocess.TimeoutExpired as late:
+        output = (late.stdout or b"").decode(errors="replace")
+        return -1, output, f"no end after {TIMEOUT} s"
+
+
+def merge(stream, program, build):
+    name = os.path.splitext(os.path.basename(program))[0]
+    status, output, errors = run(program, build)
+    planned = None
+    seen = 0
+    failed = 0
+    for line in output.splitlines():
+        plan = re.fullmatch(r"1\.\.(\d+)(?: .*)?", line)
+        test = re.match(r"(not )?ok\b *\d* *-? *(.*)", line)
+        if plan:
+            planned = int(plan[1])
+        elif test:
+            seen += 1
+            failed += bool(test[1])
+            stream.test(not test[1], f"{name}: {test[2]}")
+        else:
+            stream.comment(line.lstrip("# "))
+    if failed or status:
+        stream.comment(errors)
+    if planned is None or planned != seen:
+        stream.test(False, f"{name}: {seen} tests of {planned} planned, status {status}")
+    elif status and not failed:
+        stream.test(False, f"{name}: ended with status {status}")
+
+
+def main():
+    stream = Stream()
+    for program in sys.argv[2:]:
+        merge(stream, program, sys.argv[1])
+    return stream.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

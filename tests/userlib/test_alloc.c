@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Allocations: one at a time, batches, failures. */
+#include "test.h"
+
+#define MANY 300
+
+static struct flexmem_allocation alloc_ok(struct flexmem_device *device,
+					  uint64_t length)
+{
+	struct flexmem_allocation a;
+
+	memset(&a, 0xaa, sizeof(a));
+	assert_int_equal(flexmem_device_alloc(device, length, 0, 0, &a,
+					      sizeof(a)), 0);
+	assert_int_equal(a.error, 0);
+	assert_int_not_equal(a.handle, 0);
+	return a;
+}
+
+static void alloc_reply(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocation a;
+
+	(void)state;
+	alloc_ok(device, 1);
+	a = alloc_ok(device, 1000);
+	assert_int_equal(a.address.region_id, 0);
+	assert_int_equal(a.address.offset, 128);
+	assert_int_equal(a.size, 1024);
+	assert_int_equal(a.flags, 0);
+	assert_int_equal(a.reserved, 0);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_NONE);
+	assert_int_equal(a.failure.asked, 0);
+	flexmem_device_close(device);
+}
+
+static void alloc_alignment_and_flags(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocation a;
+
+	(void)state;
+	alloc_ok(device, 1);
+	assert_int_equal(flexmem_device_alloc(device, 1, MIB, FLEXMEM_PROGRAM,
+					      &a, sizeof(a)), 0);
+	assert_int_equal(a.address.offset, MIB);
+	assert_int_equal(a.flags, FLEXMEM_PROGRAM);
+	assert_int_equal(flexmem_device_alloc(device, 1, 3, 0, &a, sizeof(a)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_alloc(device, 1, 2 * GIB, 0, &a,
+					      sizeof(a)), -EINVAL);
+	assert_int_equal(flexmem_device_alloc(device, 0, 0, 0, &a, sizeof(a)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0x80, &a,
+					      sizeof(a)), -EOPNOTSUPP);
+	flexmem_device_close(device);
+}
+
+static void alloc_on_a_pf(void **state)
+{
+	struct flexmem_device *device;
+
+	(void)state;
+	fake.nodes[0].mode = FLEXMEM_MODE_PF;
+	device = open_device();
+	assert_int_equal(alloc_ok(device, 1).address.region_id,
+			 UINT64_C(0x2000000000));
+	flexmem_device_close(device);
+}
+
+static void free_by_handle(void **state)
+{
+	struct flexmem_device *device = open_device();
+	uint32_t handle = alloc_ok(device, 1).handle;
+
+	(void)state;
+	assert_int_equal(flexmem_device_free(device, handle), 0);
+	assert_int_equal(flexmem_device_free(device, handle), -ENOENT);
+	flexmem_device_close(device);
+}
+
+static void free_nothing(void **state)
+{
+	struct flexmem_device *device = open_device();
+
+	(void)state;
+	assert_int_equal(flexmem_device_free(device, 0), 0);
+	assert_int_equal(flexmem_device_free(NULL, 0), 0);
+	assert_int_equal(flexmem_device_free(NULL, 1), -EINVAL);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_FREE], 0);
+	flexmem_device_close(device);
+}
+
+static void free_by_address(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocation a = alloc_ok(device, 1024);
+	struct flexmem_virtual_address inside = a.address;
+
+	(void)state;
+	inside.offset += 128;
+	assert_int_equal(flexmem_device_free_address(device, inside), -ENOENT);
+	assert_int_equal(flexmem_device_free_address(device, a.address), 0);
+	assert_int_equal(flexmem_device_free_address(device, a.address),
+			 -ENOENT);
+	assert_int_equal(flexmem_device_free_address(NULL, a.address),
+			 -EINVAL);
+	flexmem_device_close(device);
+}
+
+static void lookup(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_device *other = open_device();
+	struct flexmem_allocation a;
+	struct flexmem_allocation b;
+
+	(void)state;
+	assert_int_equal(flexmem_device_alloc(device, 5, 4096, FLEXMEM_PROGRAM,
+					      &a, sizeof(a)), 0);
+	memset(&b, 0xaa, sizeof(b));
+	assert_int_equal(flexmem_device_lookup(device, a.handle, &b,
+					       sizeof(b)), 0);
+	assert_memory_equal(&a, &b, sizeof(a));
+	assert_int_equal(flexmem_device_lookup(other, a.handle, &b, sizeof(b)),
+			 -ENOENT);
+	assert_int_equal(flexmem_device_lookup(device, 0, &b, sizeof(b)),
+			 -ENOENT);
+	assert_memory_equal(&a, &b, sizeof(a));
+	assert_int_equal(flexmem_device_lookup(NULL, 1, &b, sizeof(b)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_lookup(device, 1, NULL, sizeof(b)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_lookup(device, 1, &b, 8), -EINVAL);
+	flexmem_device_close(other);
+	flexmem_device_close(device);
+}
+
+static void close_gives_back(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_device *other = open_device();
+	struct flexmem_statistics s;
+
+	(void)state;
+	alloc_ok(device, MIB);
+	alloc_ok(other, MIB);
+	flexmem_device_close(device);
+	flexmem_device_statistics(other, &s, sizeof(s));
+	assert_int_equal(s.used, MIB);
+	flexmem_device_close(other);
+}
+
+static void failure_details(void **state)
+{
+	struct flexmem_device *device;
+	struct flexmem_allocation a;
+
+	(void)state;
+	fake.slots = 2;
+	fake.max_regions = 2;
+	fake.program_slots = 1;
+	fake.max_handles = 77;
+	device = open_device();
+	alloc_ok(device, 11 * GIB);
+	alloc_ok(device, 11 * GIB);
+	memset(&a, 0xaa, sizeof(a));
+	assert_int_equal(flexmem_device_alloc(device, 8 * GIB + 1, 0, 0, &a,
+					      sizeof(a)), -ENOMEM);
+	assert_int_equal(a.error, -ENOMEM);
+	assert_int_equal(a.handle, 0);
+	assert_int_equal(a.size, 0);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_SLOTS);
+	assert_int_equal(a.failure.regions, 2);
+	assert_int_equal(a.failure.slots, 2);
+	assert_int_equal(a.failure.program_slots, 1);
+	assert_int_equal(a.failure.max_regions, 2);
+	assert_int_equal(a.failure.max_handles, 77);
+	assert_int_equal(a.failure.flags, 0);
+	assert_int_equal(a.failure.asked, 8 * GIB + 128);
+	assert_int_equal(a.failure.total_free, 2 * GIB);
+	assert_int_equal(a.failure.largest_free, GIB);
+	assert_int_equal(a.failure.max_region, 12 * GIB);
+	flexmem_device_close(device);
+}
+
+static void each_limit(void **state)
+{
+	struct flexmem_device *device;
+	struct flexmem_allocation a;
+
+	(void)state;
+	fake.capacity = 24 * GIB;
+	fake.max_regions = 1;
+	fake.slots = 3;
+	fake.max_handles = 2;
+	device = open_device();
+	flexmem_device_alloc(device, 12 * GIB + 1, 0, 0, &a, sizeof(a));
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_REGION_SIZE);
+	alloc_ok(device, 8 * GIB);
+	flexmem_device_alloc(device, 8 * GIB, 0, 0, &a, sizeof(a));
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_MAX_REGIONS);
+	fake.max_regions = 3;
+	alloc_ok(device, 12 * GIB);
+	flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a));
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_HANDLES);
+	fake.max_handles = 100;
+	flexmem_device_alloc(device, 8 * GIB, 0, 0, &a, sizeof(a));
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CAPACITY);
+	flexmem_device_close(device);
+}
+
+static void host_memory_is_no_limit(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocation a;
+
+	(void)state;
+	inject(FLEXMEM_CMD_ALLOC, 1, ENOMEM);
+	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a)),
+			 -ENOMEM);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_NONE);
+	assert_int_equal(a.failure.slots, 0);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_STATS], 0);
+	flexmem_device_close(device);
+}
+
+static void count_of_regions_may_be_missing(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocation a;
+
+	(void)state;
+	inject(FLEXMEM_CMD_STATS, 1, EIO);
+	assert_int_equal(flexmem_device_alloc(device, 13 * GIB, 0, 0, &a,
+					      sizeof(a)), -ENOMEM);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_REGION_SIZE);
+	assert_int_equal(a.failure.regions, 0);
+	flexmem_device_close(device);
+}
+
+static void alloc_nulls(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocation a;
+
+	(void)state;
+	assert_int_equal(flexmem_device_alloc(NULL, 1, 0, 0, &a, sizeof(a)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0, NULL,
+					      sizeof(a)), -EINVAL);
+	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0, &a,
+					      sizeof(a) - 1), -EINVAL);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_ALLOC], 0);
+	flexmem_device_close(device);
+}
+
+/* Batches */
+
+static void fill_requests(struct flexmem_request *requests, size_t count)
+{
+	size_t i;
+
+	memset(requests, 0, count * sizeof(*requests));
+	for (i = 0; i < count; i++)
+		requests[i].length = 128 * (i + 1);
+}
+
+static void batch_in_pieces(void **state)
+{
+	static struct flexmem_request requests[MANY];
+	static struct flexmem_allocation results[MANY];
+	struct flexmem_device *device = open_device();
+	uint32_t handles[MANY];
+	int errors[MANY];
+	size_t i;
+
+	(void)state;
+	fill_requests(requests, MANY);
+	memset(results, 0xaa, sizeof(results));
+	assert_int_equal(flexmem_device_alloc_batch(device, requests,
+						    sizeof(requests[0]),
+						    results,
+						    sizeof(results[0]), MANY),
+			 0);
+	/* 64 at a time. */
+	assert_int_equal(fake.calls[FLEXMEM_CMD_ALLOC_BATCH], 5);
+	for (i = 0; i < MANY; i++) {
+		assert_int_equal(results[i].error, 0);
+		assert_int_equal(results[i].handle, i + 1);
+		assert_int_equal(results[i].size, 128 * (i + 1));
+		handles[i] = results[i].handle;
+		errors[i] = 1;
+	}
+	assert_int_equal(flexmem_device_free_batch(device, handles, errors,
+						   MANY), 0);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_FREE_BATCH], 5);
+	for (i = 0; i < MANY; i++)
+		assert_int_equal(errors[i], 0);
+	assert_int_equal(flexmem_device_free_batch(device, handles, errors, 2),
+			 0);
+	assert_int_equal(errors[0], -ENOENT);
+	flexmem_device_close(device);
+}
+
+static void batch_of_addresses(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_virtual_address addresses[3];
+	int errors[3] = { 1, 1, 1 };
+
+	(void)state;
+	addresses[0] = alloc_ok(device, 1).address;
+	addresses[1] = (struct flexmem_virtual_address){ 7, 7 };
+	addresses[2] = alloc_ok(device, 1).address;
+	assert_int_equal(flexmem_device_free_address_batch(device, addresses,
+							   errors, 3), 0);
+	assert_int_equal(errors[0], 0);
+	assert_int_equal(errors[1], -ENOENT);
+	assert_int_equal(errors[2], 0);
+	flexmem_device_close(device);
+}
+
+static void batch_results_are_each_own(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocation results[5];
+	struct flexmem_request requests[5];
+
+	(void)state;
+	fill_requests(requests, 5);
+	requests[1].length = 0;
+	requests[2].flags = 0x80;
+	requests[3].length = 13 * GIB;
+	assert_int_equal(flexmem_device_alloc_batch(device, requests,
+						    sizeof(requests[0]),
+						    results,
+						    sizeof(results[0]), 5), 0);
+	assert_int_equal(results[0].error, 0);
+	assert_int_equal(results[1].error, -EINVAL);
+	assert_int_equal(results[2].error, -EOPNOTSUPP);
+	assert_int_equal(results[3].error, -ENOMEM);
+	assert_int_equal(results[3].failure.limit, FLEXMEM_LIMIT_REGION_SIZE);
+	assert_int_equal(results[3].failure.regions, 1);
+	assert_int_equal(results[4].error, 0);
+	assert_int_equal(results[4].failure.regions, 0);
+	flexmem_device_close(device);
+}
+
+static void batch_counts_regions_once(void **state)
+{
+	static struct flexmem_allocation results[MANY];
+	static struct flexmem_request requests[MANY];
+	struct flexmem_device *device = open_device();
+	size_t i;
+
+	(void)state;
+	alloc_ok(device, 1);
+	fill_requests(requests, MANY);
+	for (i = 0; i < MANY; i++)
+		requests[i].length = 13 * GIB;
+	assert_int_equal(flexmem_device_alloc_batch(device, requests,
+						    sizeof(requests[0]),
+						    results,
+						    sizeof(results[0]), MANY),
+			 0);
+	assert_int_equal(results[MANY - 1].failure.regions, 1);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_STATS], 5);
+	flexmem_device_close(device);
+}
+
+/* EFAULT in the third piece: the first two stay, the third is undone. */
+static void batch_ends_early(void **state)
+{
+	static struct flexmem_allocation results[MANY];
+	static struct flexmem_request requests[MANY];
+	struct flexmem_device *device = open_device();
+	size_t i;
+
+	(void)state;
+	fill_requests(requests, MANY);
+	inject(FLEXMEM_CMD_ALLOC_BATCH, 3, EFAULT);
+	assert_int_equal(flexmem_device_alloc_batch(device, requests,
+						    sizeof(requests[0]),
+						    results,
+						    sizeof(results[0]), MANY),
+			 -EFAULT);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_ALLOC_BATCH], 3);
+	for (i = 0; i < MANY; i++)
+		assert_int_equal(results[i].error, i < 128 ? 0 : -ECANCELED);
+	assert_int_equal(results[128].handle, 0);
+	flexmem_device_close(device);
+}
+
+/* A kill after 10 entries of the second piece: those have been carried out. */
+static void batch_is_interrupted(void **state)
+{
+	struct flexmem_allocation results[100];
+	struct flexmem_request requests[100];
+	struct flexmem_device *device = open_device();
+	uint32_t handles[100];
+	int errors[100];
+	size_t i;
+
+	(void)state;
+	fill_requests(requests, 100);
+	fake.done_before_eintr = 10;
+	inject(FLEXMEM_CMD_ALLOC_BATCH, 2, EINTR);
+	assert_int_equal(flexmem_device_alloc_batch(device, requests,
+						    sizeof(requests[0]),
+						    results,
+						    sizeof(results[0]), 100),
+			 -EINTR);
+	for (i = 0; i < 100; i++) {
+		assert_int_equal(results[i].error, i < 74 ? 0 : -ECANCELED);
+		handles[i] = (uint32_t)i + 1;
+	}
+	inject(FLEXMEM_CMD_FREE_BATCH, 1, EINTR);
+	assert_int_equal(flexmem_device_free_batch(device, handles, errors,
+						   74), -EINTR);
+	assert_int_equal(errors[9], 0);
+	assert_int_equal(errors[10], -ECANCELED);
+	flexmem_device_close(device);
+}
+
+static void batch_of_later_structs(void **state)
+{
+	struct {
+		struct flexmem_request now;
+		uint64_t later;
+	} requests[3];
+	struct {
+		struct flexmem_allocation now;
+		uint64_t later;
+	} results[3];
+	struct flexmem_device *device = open_device();
+	size_t i;
+
+	(void)state;
+	memset(requests, 0, sizeof(requests));
+	memset(results, 0xaa, sizeof(results));
+	for (i = 0; i < 3; i++)
+		requests[i].now.length = 1 + i * 1000;
+	assert_int_equal(flexmem_device_alloc_batch(device, &requests[0].now,
+						    sizeof(requests[0]),
+						    &results[0].now,
+						    sizeof(results[0]), 3), 0);
+	assert_int_equal(results[2].now.size, 2048);
+	assert_int_equal(results[2].later, 0);
+
+	requests[2].later = 1;
+	assert_int_equal(flexmem_device_alloc_batch(device, &requests[0].now,
+						    sizeof(requests[0]),
+						    &results[0].now,
+						    sizeof(results[0]), 3),
+			 -E2BIG);
+	requests[2].later = 0;
+	requests[0].now.reserved = 1;
+	assert_int_equal(flexmem_device_alloc_batch(device, &requests[0].now,
+						    sizeof(requests[0]),
+						    &results[0].now,
+						    sizeof(results[0]), 3),
+			 -EOPNOTSUPP);
+	assert_int_equal(results[1].now.error, -ECANCELED);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_ALLOC_BATCH], 1);
+	flexmem_device_close(device);
+}
+
+static void batch_of_a_driver_without_limit(void **state)
+{
+	struct flexmem_request request = { .length = 1 };
+	struct flexmem_allocation result;
+	struct flexmem_device *device;
+
+	(void)state;
+	/* Nonsense, but it must not hang or divide by zero. */
+	fake.max_batch = 0;
+	device = open_device();
+	fake.max_batch = 1;
+	assert_int_equal(flexmem_device_alloc_batch(device, &request,
+						    sizeof(request), &result,
+						    sizeof(result), 1), 0);
+	flexmem_device_close(device);
+}
+
+static void batch_nulls(void **state)
+{
+	struct flexmem_virtual_address address = { 0, 0 };
+	struct flexmem_device *device = open_device();
+	struct flexmem_request request = { .length = 1 };
+	struct flexmem_allocation a;
+	uint32_t handle = 1;
+	int error;
+
+	(void)state;
+	assert_int_equal(flexmem_device_alloc_batch(NULL, &request,
+						    sizeof(request), &a,
+						    sizeof(a), 1), -EINVAL);
+	assert_int_equal(flexmem_device_alloc_batch(device, NULL,
+						    sizeof(request), &a,
+						    sizeof(a), 1), -EINVAL);
+	assert_int_equal(flexmem_device_alloc_batch(device, &request,
+						    sizeof(request), NULL,
+						    sizeof(a), 1), -EINVAL);
+	assert_int_equal(flexmem_device_alloc_batch(device, &request, 4, &a,
+						    sizeof(a), 1), -EINVAL);
+	assert_int_equal(flexmem_device_alloc_batch(device, &request,
+						    sizeof(request), &a, 4,
+						    1), -EINVAL);
+	assert_int_equal(flexmem_device_alloc_batch(device, NULL,
+						    sizeof(request), NULL,
+						    sizeof(a), 0), 0);
+	assert_int_equal(flexmem_device_free_batch(NULL, &handle, &error, 1),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_free_batch(device, NULL, &error, 1),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_free_batch(device, &handle, NULL, 1),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_free_batch(device, NULL, NULL, 0), 0);
+	assert_int_equal(flexmem_device_free_address_batch(NULL, &address,
+							   &error, 1),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_free_address_batch(device, NULL,
+							   &error, 1),
+			 -EINVAL);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_ALLOC_BATCH], 0);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_FREE_BATCH], 0);
+	flexmem_device_close(device);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(alloc_reply),
+		TEST(alloc_alignment_and_flags),
+		TEST(alloc_on_a_pf),
+		TEST(free_by_handle),
+		TEST(free_nothing),
+		TEST(free_by_address),
+		TEST(lookup),
+		TEST(close_gives_back),
+		TEST(failure_details),
+		TEST(each_limit),
+		TEST(host_memory_is_no_limit),
+		TEST(count_of_regions_may_be_missing),
+		TEST(alloc_nulls),
+		TEST(batch_in_pieces),
+		TEST(batch_of_addresses),
+		TEST(batch_results_are_each_own),
+		TEST(batch_counts_regions_once),
+		TEST(batch_ends_early),
+		TEST(batch_is_interrupted),
+		TEST(batch_of_later_structs),
+		TEST(batch_of_a_driver_without_limit),
+		TEST(batch_nulls),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,164 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# The library as it is shipped: installs it, builds programs against it, and
+# looks at its symbols. Prints TAP. BUILD is where tests are built.
+#
+# The tests are functions that check() calls, which shellcheck does not see; CC
+# and CXX may be several words.
+# shellcheck disable=SC2317,SC2086
+
+here=$(cd "$(dirname "$0")" && pwd)
+userlib=$(cd "$here/../../userlib" && pwd)
+build=${BUILD:-$here/../../build/tests/userlib}
+dest=$build/install
+prefix=/opt/flexmem
+number=0
+failed=0
+
+# check NAME COMMAND...: one test; its output is shown when it fails
+check() {
+	name=$1
+	shift
+	number=$((number + 1))
+	if "$@" > "$build/install.log" 2>&1; then
+		echo "ok $number - $name"
+	else
+		echo "not ok $number - $name"
+		sed 's/^/# /' "$build/install.log"
+		failed=1
+	fi
+}
+
+installs() {
+	rm -rf "$dest"
+	make -s -C "$userlib" O="$build/shipped" install \
+		DESTDIR="$dest" prefix=$prefix || return 1
+	for file in bin/flexmem lib/libflexmem.so lib/libflexmem.so.0 \
+			lib/libflexmem.a lib/pkgconfig/libflexmem.pc \
+			include/flexmem.h share/man/man1/flexmem.1; do
+		test -s "$dest$prefix/$file" || { echo "no $file"; return 1; }
+	done
+	# Nothing else, and nowhere else.
+	test "$(find "$dest" ! -type d | wc -l)" -eq 8
+}
+
+flags() {
+	PKG_CONFIG_PATH=$dest$prefix/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dest \
+		pkg-config "$@" libflexmem
+}
+
+# The example needs a device, which may or may not be there.
+runs() {
+	"$@"
+	test $? -le 1
+}
+
+shared_program() {
+	# shellcheck disable=SC2046
+	${CC:-cc} -Wall -Wextra -Werror -o "$build/first-shared" \
+		"$userlib/examples/first.c" $(flags --cflags --libs) &&
+	readelf -d "$build/first-shared" | grep -q 'NEEDED.*libflexmem.so.0' &&
+	LD_LIBRARY_PATH=$dest$prefix/lib runs "$build/first-shared"
+}
+
+static_program() {
+	# shellcheck disable=SC2046
+	${CC:-cc} -static -o "$build/first-static" \
+		"$userlib/examples/first.c" $(flags --static --cflags --libs) &&
+	runs "$build/first-static"
+}
+
+header_alone() {
+	echo '#include <flexmem.h>' > "$build/alone.$1"
+	shift
+	"$@" -Wall -Wextra -Wpedantic -Werror -I"$dest$prefix/include" \
+		-fsyntax-only
+}
+
+header_beside_uapi() {
+	printf '#include <linux/flexmem.h>\n#include <flexmem.h>\n' \
+		> "$build/beside.c"
+	${CC:-cc} -Wall -Wextra -Werror -I"$dest$prefix/include" \
+		-I"$here/../../uapi" -fsyntax-only "$build/beside.c"
+}
+
+# Exported, declared in the header, and listed in the map: all the same.
+exported() {
+	nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
+		sed -n 's/.* T \(.*\)@@FLEXMEM_0\.1$/\1/p' | sort
+}
+
+symbols_are_the_map() {
+	sed -n 's/^\t\t\([a-z_]*\);$/\1/p' "$userlib/libflexmem.map" | sort \
+		> "$build/map.txt"
+	exported > "$build/exported.txt"
+	test -s "$build/map.txt" && diff "$build/map.txt" "$build/exported.txt"
+}
+
+symbols_are_the_header() {
+	grep -v '^#' "$dest$prefix/include/flexmem.h" | tr '\n' ' ' |
+		grep -o 'FLEXMEM_API[^(]*(' | grep -o '[a-z_]* *($' |
+		tr -d ' (' | sort > "$build/header.txt"
+	exported | diff "$build/header.txt" -
+}
+
+nothing_else_is_exported() {
+	! nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
+		grep -v '@@FLEXMEM_0\.1$' | grep -v ' A FLEXMEM_0\.1$'
+}
+
+# A static library cannot hide names: they all have the library's prefix.
+static_names() {
+	! nm -g --defined-only "$dest$prefix/lib/libflexmem.a" |
+		grep ' [A-Z] ' | grep -v ' [A-Z] \(flexmem_\|fmlib_\)'
+}
+
+soname() {
+	readelf -d "$dest$prefix/lib/libflexmem.so" |
+		grep -q 'SONAME.*\[libflexmem.so.0\]'
+}
+
+prints_nothing() {
+	# stderr is used by the callback of FLEXMEM_DEBUG, in log.c, only.
+	! grep -lE '\b(exit|abort|printf|puts|perror)\(' "$userlib"/src/*.c &&
+	test "$(grep -l 'stderr' "$userlib"/src/*.c)" = "$userlib/src/log.c"
+}
+
+version_agrees() {
+	test "$("$dest$prefix/bin/flexmem" --version)" = \
+		"flexmem $(flags --modversion)"
+}
+
+warnings() {
+	for compiler in gcc clang; do
+		command -v $compiler > /dev/null || continue
+		make -s -C "$userlib" O="$build/warn-$compiler" CC=$compiler \
+			CFLAGS='-O2 -Werror' all || return 1
+	done
+}
+
+cleans() {
+	make -s -C "$userlib" O="$build/warn-gcc" clean &&
+	test -z "$(find "$build/warn-gcc" -type f -o -type l)"
+}
+
+check installs_into_destdir installs
+check program_shared shared_program
+check program_static static_program
+check header_alone_c11 header_alone c ${CC:-cc} -std=c11 "$build/alone.c"
+check header_alone_cxx header_alone cc ${CXX:-c++} "$build/alone.cc"
+check header_alone_cxx11 header_alone cc ${CXX:-c++} -std=c++11 \
+	"$build/alone.cc"
+check header_beside_the_uapi_header header_beside_uapi
+check symbols_are_those_of_the_map symbols_are_the_map
+check symbols_are_those_of_the_header symbols_are_the_header
+check nothing_else_is_exported nothing_else_is_exported
+check names_of_the_static_library static_names
+check soname soname
+check prints_nothing_and_never_exits prints_nothing
+check versions_agree version_agrees
+check no_warning_with_gcc_and_clang warnings
+check make_clean cleans
+echo "1..$number"
+exit $failed

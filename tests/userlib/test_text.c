@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Texts: errors, limits, sizes, and the log. */
+#include "test.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "human.h"
+
+static const char *human(uint64_t bytes)
+{
+	static char text[FMLIB_HUMAN_MAX];
+
+	return fmlib_human(bytes, text);
+}
+
+static void sizes(void **state)
+{
+	(void)state;
+	assert_string_equal(human(0), "0 B");
+	assert_string_equal(human(128), "128 B");
+	assert_string_equal(human(1023), "1023 B");
+	assert_string_equal(human(1024), "1.0 KiB");
+	assert_string_equal(human(1536), "1.5 KiB");
+	assert_string_equal(human(MIB - 1), "1.0 MiB");
+	assert_string_equal(human(MIB), "1.0 MiB");
+	assert_string_equal(human(12 * GIB), "12.0 GiB");
+	assert_string_equal(human(12 * GIB - 128), "12.0 GiB");
+	assert_string_equal(human(1023 * GIB), "1023.0 GiB");
+	assert_string_equal(human(1024 * GIB), "1.0 TiB");
+	assert_string_equal(human(UINT64_MAX), "16.0 EiB");
+}
+
+static const char *text_of(int error, const struct flexmem_failure *failure)
+{
+	static char text[256];
+
+	memset(text, 0xaa, sizeof(text));
+	assert_int_equal(flexmem_error_text(error, failure, sizeof(*failure),
+					    text, sizeof(text)), 0);
+	return text;
+}
+
+static struct flexmem_failure example(uint32_t limit)
+{
+	return (struct flexmem_failure){
+		.limit = limit,
+		.regions = 8,
+		.slots = 8,
+		.max_regions = 12,
+		.max_handles = 1000,
+		.asked = 12 * GIB,
+		.total_free = 31 * GIB / 10,
+		.largest_free = 2 * GIB,
+		.max_region = 12 * GIB,
+	};
+}
+
+#define TAIL "; asked 12.0 GiB, free 3.1 GiB in 8 regions, largest piece 2.0 GiB"
+
+static void limits(void **state)
+{
+	static const struct {
+		uint32_t limit;
+		const char *name;
+		const char *text;
+	} cases[] = {
+		{ FLEXMEM_LIMIT_CAPACITY, "capacity",
+		  "the device has none left for another region" },
+		{ FLEXMEM_LIMIT_SLOTS, "slots", "no slot left (8 of 8 used)" },
+		{ FLEXMEM_LIMIT_MAX_REGIONS, "max_regions",
+		  "no further region allowed (max_regions is 12)" },
+		{ FLEXMEM_LIMIT_FRAGMENTATION, "fragmentation",
+		  "fragmentation (enough is free, but not in one piece)" },
+		{ FLEXMEM_LIMIT_REGION_SIZE, "region_size",
+		  "no region can be that large (at most 12.0 GiB)" },
+		{ FLEXMEM_LIMIT_HANDLES, "handles",
+		  "too many live allocations (at most 1000 for one open file)" },
+		{ 4711, "unknown", "limit 4711 of the driver" },
+	};
+	struct flexmem_failure failure;
+	char expected[256];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		failure = example(cases[i].limit);
+		snprintf(expected, sizeof(expected),
+			 "out of device memory: %s" TAIL, cases[i].text);
+		assert_string_equal(text_of(-ENOMEM, &failure), expected);
+		assert_string_equal(flexmem_limit_name(cases[i].limit),
+				    cases[i].name);
+	}
+	assert_string_equal(flexmem_limit_name(FLEXMEM_LIMIT_NONE), "none");
+}
+
+static void slots_for_programs(void **state)
+{
+	struct flexmem_failure failure = example(FLEXMEM_LIMIT_SLOTS);
+
+	(void)state;
+	failure.program_slots = 2;
+	failure.regions = 7;
+	assert_non_null(strstr(text_of(-ENOMEM, &failure),
+			       "(7 of 8 used, 2 set aside for programs)"));
+	failure.flags = FLEXMEM_PROGRAM;
+	assert_non_null(strstr(text_of(-ENOMEM, &failure),
+			       "no slot for programs left (2 of the 8 slots are set aside)"));
+}
+
+/* Figures that differ by a little are not shown as equal. */
+static void close_figures(void **state)
+{
+	struct flexmem_failure failure = example(FLEXMEM_LIMIT_SLOTS);
+
+	(void)state;
+	failure.regions = 1;
+	failure.largest_free = 12 * GIB - 128;
+	failure.total_free = failure.largest_free;
+	assert_string_equal(text_of(-ENOMEM, &failure),
+			    "out of device memory: no slot left (1 of 8 used); asked 12884901888 B, free 12.0 GiB in 1 region, largest piece 12884901760 B");
+}
+
+static void other_errors(void **state)
+{
+	struct flexmem_failure none = { 0 };
+
+	(void)state;
+	assert_string_equal(text_of(0, NULL), "success");
+	assert_string_equal(text_of(-ENOMEM, NULL), "out of host memory");
+	assert_string_equal(text_of(-ENOMEM, &none), "out of host memory");
+	assert_string_equal(text_of(-ENOENT, NULL),
+			    "no such allocation of this open file");
+	assert_string_equal(text_of(-EINVAL, NULL), "Invalid argument");
+	assert_string_equal(text_of(-4000, NULL), "error 4000");
+	assert_string_equal(text_of(INT_MIN, NULL), "error 2147483648");
+}
+
+/* Every errno of the header has a text that is not the number. */
+static void documented_errors(void **state)
+{
+	static const int errors[] = {
+		ENOTTY, EFAULT, EINVAL, E2BIG, EOPNOTSUPP, ENOENT, ENOMEM,
+		EMSGSIZE, EBUSY, EPERM, EACCES, ENODEV, ETIMEDOUT, EIO, EINTR,
+		EAGAIN, ECANCELED,
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		assert_null(strstr(text_of(-errors[i], NULL), "error "));
+}
+
+static void short_buffers(void **state)
+{
+	struct flexmem_failure failure = example(FLEXMEM_LIMIT_SLOTS);
+	char text[8] = "xxxxxxx";
+
+	(void)state;
+	assert_int_equal(flexmem_error_text(-ENOMEM, &failure, sizeof(failure),
+					    text, sizeof(text)), -EMSGSIZE);
+	assert_string_equal(text, "out of ");
+	assert_int_equal(flexmem_error_text(0, NULL, 0, text, 8), 0);
+	assert_int_equal(flexmem_error_text(0, NULL, 0, text, 7), -EMSGSIZE);
+	assert_string_equal(text, "succ" "es");
+	assert_int_equal(flexmem_error_text(0, NULL, 0, NULL, 0), -EMSGSIZE);
+	assert_int_equal(flexmem_error_text(0, NULL, 0, NULL, 1), -EINVAL);
+	assert_int_equal(flexmem_error_text(1, NULL, 0, text, 8), -EINVAL);
+	assert_int_equal(flexmem_error_text(-ENOMEM, &failure, 8, text, 8),
+			 -EINVAL);
+}
+
+static void longest_text_fits(void **state)
+{
+	struct flexmem_failure failure;
+	uint32_t limit;
+
+	(void)state;
+	for (limit = 1; limit < 10; limit++) {
+		memset(&failure, 0xff, sizeof(failure));
+		failure.limit = limit;
+		failure.largest_free = UINT64_MAX - 1;
+		failure.flags = 0;
+		text_of(-ENOMEM, &failure);
+		failure.flags = FLEXMEM_PROGRAM;
+		text_of(-ENOMEM, &failure);
+	}
+}
+
+/* The log */
+
+static char log_text[16384];
+
+static void collect(enum flexmem_log_level level, const char *text, void *user)
+{
+	assert_int_equal(level, FLEXMEM_LOG_DEBUG);
+	assert_ptr_equal(user, log_text);
+	assert_null(strchr(text, '\n'));
+	strncat(log_text, text, sizeof(log_text) - strlen(log_text) - 2);
+	strcat(log_text, "\n");
+}
+
+static struct flexmem_device *open_logged(void)
+{
+	struct flexmem_device *device = open_device();
+
+	log_text[0] = '\0';
+	assert_int_equal(flexmem_device_set_log(device, FLEXMEM_LOG_DEBUG,
+						collect, log_text), 0);
+	return device;
+}
+
+static void expect_log(const char *text)
+{
+	assert_string_equal(log_text, text);
+	log_text[0] = '\0';
+}
+
+static void log_alloc_and_free(void **state)
+{
+	struct flexmem_device *device = open_logged();
+	struct flexmem_allocation a[3];
+	size_t i;
+
+	(void)state;
+	flexmem_device_alloc(device, 1000, 256, FLEXMEM_PROGRAM, &a[0],
+			     sizeof(a[0]));
+	expect_log("acquired region 0 in slot 0: size 12884901888 (12.0 GiB), fallback level 0\n"
+		   "alloc handle 1: region 0 offset 0 size 1024 (asked 1000, alignment 256, program)\n"
+		   "region 0: 12.0 GiB of 12.0 GiB free in 1 blocks, largest 12.0 GiB; 1 blocks used\n");
+	for (i = 1; i < 3; i++)
+		flexmem_device_alloc(device, 128, 0, 0, &a[i], sizeof(a[i]));
+	log_text[0] = '\0';
+
+	flexmem_device_free(device, a[0].handle);
+	expect_log("free handle 1: region 0 offset 0 size 1024, no free neighbour\n"
+		   "region 0: 12.0 GiB of 12.0 GiB free in 2 blocks, largest 12.0 GiB; 2 blocks used\n");
+	flexmem_device_free_address(device, a[2].address);
+	expect_log("free by address: region 0 offset 0x480 size 128, merged with one free neighbour\n"
+		   "region 0: 12.0 GiB of 12.0 GiB free in 2 blocks, largest 12.0 GiB; 1 blocks used\n");
+	flexmem_device_free(device, a[1].handle);
+	expect_log("free handle 2: region 0 offset 0x400 size 128, merged with two free neighbours\n"
+		   "region 0: 12.0 GiB of 12.0 GiB free in 1 blocks, largest 12.0 GiB; 0 blocks used\n");
+	flexmem_device_close(device);
+	expect_log("close /dev/flexmem0: 0 allocations of 0 bytes go back\n");
+}
+
+static void log_fallback_level(void **state)
+{
+	struct flexmem_device *device;
+	struct flexmem_allocation a;
+
+	(void)state;
+	fake.nodes[0].mode = FLEXMEM_MODE_PF;
+	fake.capacity = 5 * GIB;
+	device = open_logged();
+	flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a));
+	assert_non_null(strstr(log_text,
+			       "acquired region 0x2000000000 in slot 0: size 4294967296 (4.0 GiB), fallback level 2\n"));
+	flexmem_device_close(device);
+}
+
+static void log_failures(void **state)
+{
+	struct flexmem_device *device = open_logged();
+	struct flexmem_allocation a;
+
+	(void)state;
+	flexmem_device_alloc(device, 13 * GIB, 0, 0, &a, sizeof(a));
+	expect_log("alloc of 13958643712 failed: out of device memory: no region can be that large (at most 12.0 GiB); asked 13.0 GiB, free 0 B in 0 regions, largest piece 0 B\n");
+	flexmem_device_free(device, 5);
+	expect_log("free handle 5 failed: no such allocation of this open file\n");
+	flexmem_device_close(device);
+}
+
+static void log_batches_and_trim(void **state)
+{
+	struct flexmem_request requests[2] = { { .length = 1 },
+					       { .length = 0 } };
+	struct flexmem_device *device = open_logged();
+	struct flexmem_allocation results[2];
+	uint32_t handle;
+	int error;
+
+	(void)state;
+	flexmem_device_alloc_batch(device, requests, sizeof(requests[0]),
+				   results, sizeof(results[0]), 2);
+	expect_log("acquired region 0 in slot 0: size 12884901888 (12.0 GiB), fallback level 0\n"
+		   "alloc handle 1: region 0 offset 0 size 128 (asked 1, alignment 0)\n"
+		   "alloc of 0 failed: Invalid argument\n"
+		   "region 0: 12.0 GiB of 12.0 GiB free in 1 blocks, largest 12.0 GiB; 1 blocks used\n");
+	handle = results[0].handle;
+	flexmem_device_free_batch(device, &handle, &error, 1);
+	assert_non_null(strstr(log_text, "free handle 1: region 0 offset 0"));
+	log_text[0] = '\0';
+	flexmem_device_trim(device, NULL, NULL);
+	expect_log("trim: 1 regions of 12884901888 bytes given back\n");
+	flexmem_device_close(device);
+}
+
+/* The log reads the tables; that they cannot be read is not an error. */
+static void log_without_tables(void **state)
+{
+	struct flexmem_device *device = open_logged();
+	struct flexmem_allocation a;
+
+	(void)state;
+	inject(FLEXMEM_CMD_REGIONS, 1, EIO);
+	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a)),
+			 0);
+	inject(FLEXMEM_CMD_LOOKUP, 1, EIO);
+	assert_int_equal(flexmem_device_free(device, a.handle), 0);
+	assert_non_null(strstr(log_text, "free handle 1:"));
+	flexmem_device_close(device);
+}
+
+static void log_levels(void **state)
+{
+	struct flexmem_device *device = open_logged();
+	struct flexmem_allocation a;
+
+	(void)state;
+	assert_int_equal(flexmem_device_set_log(device, 3, collect, NULL),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_set_log(device, FLEXMEM_LOG_WARNING,
+						collect, log_text), 0);
+	flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a));
+	expect_log("");
+	assert_int_equal(flexmem_device_set_log(device, FLEXMEM_LOG_DEBUG,
+						NULL, NULL), 0);
+	flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a));
+	assert_int_equal(fake.calls[FLEXMEM_CMD_REGIONS], 0);
+	flexmem_device_close(device);
+}
+
+/* What the library writes to stderr during an open, an alloc and a close. */
+static void capture(char *text, size_t size)
+{
+	struct flexmem_device *device;
+	struct flexmem_allocation a;
+	int ends[2];
+	ssize_t got;
+	int saved;
+
+	assert_int_equal(pipe(ends), 0);
+	saved = dup(STDERR_FILENO);
+	dup2(ends[1], STDERR_FILENO);
+	device = open_device();
+	flexmem_device_alloc(device, 13 * GIB, 0, 0, &a, sizeof(a));
+	flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a));
+	flexmem_device_close(device);
+	fflush(stderr);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(ends[1]);
+	got = read(ends[0], text, size - 1);
+	text[got > 0 ? got : 0] = '\0';
+	close(ends[0]);
+}
+
+static void environment(void **state)
+{
+	char text[4096];
+
+	(void)state;
+	capture(text, sizeof(text));
+	assert_string_equal(text, "");
+	setenv("FLEXMEM_DEBUG", "0", 1);
+	capture(text, sizeof(text));
+	assert_string_equal(text, "");
+	setenv("FLEXMEM_DEBUG", "1", 1);
+	capture(text, sizeof(text));
+	assert_non_null(strstr(text, "flexmem: open /dev/flexmem0: VF of fake, 8 slots\n"));
+	assert_non_null(strstr(text, "flexmem: alloc handle 1: region 0 offset 0"));
+	unsetenv("FLEXMEM_DEBUG");
+	setenv("TORCH_SPYRE_ALLOC_DEBUG", "1", 1);
+	capture(text, sizeof(text));
+	assert_non_null(strstr(text, "flexmem: alloc handle 1: region 0 offset 0"));
+	assert_non_null(strstr(text, "1 allocations of 128 bytes go back\n"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(sizes),
+		TEST(limits),
+		TEST(slots_for_programs),
+		TEST(close_figures),
+		TEST(other_errors),
+		TEST(documented_errors),
+		TEST(short_buffers),
+		TEST(longest_text_fits),
+		TEST(log_alloc_and_free),
+		TEST(log_fallback_level),
+		TEST(log_failures),
+		TEST(log_batches_and_trim),
+		TEST(log_without_tables),
+		TEST(log_levels),
+		TEST(environment),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,508 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The flexmem command from end to end, over the fake kernel; prints TAP."""
+
+import fcntl
+import gzip
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import traceback
+
+BUILD = os.environ.get("BUILD", os.path.join(os.path.dirname(__file__), "../../build/tests/userlib"))
+TOOL = os.path.join(BUILD, "flexmem-fake")
+HERE = os.path.dirname(os.path.abspath(__file__))
+MAN = os.path.join(HERE, "../../Documentation/man/flexmem.1")
+GIB = 1 << 30
+HEADER = "# flexmem-trace 1\n# made up\n"
+SMALL = HEADER + "0 a 1 1000 0\n1 a 2 2000 0\n2 f 1\n3 a 3 500 0\n4 f 2\n5 f 3\n"
+
+tests = []
+tmp = tempfile.TemporaryDirectory(prefix="flexmem-test-")
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def run(*args, stdin="", **env):
+    env = {**os.environ, **{key: str(value) for key, value in env.items()}}
+    done = subprocess.run([TOOL, *args], input=stdin, env=env, capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def good(*args, **kwargs):
+    status, out, err = run(*args, **kwargs)
+    assert (status, err) == (0, ""), (status, out, err)
+    return out
+
+
+def report(*args, **kwargs):
+    return json.loads(good("--json", *args, **kwargs))
+
+
+def trace(text, name="t.trace", compress=False):
+    path = os.path.join(tmp.name, name)
+    data = text.encode()
+    with open(path, "wb") as file:
+        file.write(gzip.compress(data) if compress else data)
+    return path
+
+
+def on_terminal(*args, columns, stdin_lines=b"", **env):
+    """Runs on a pty of so many columns; returns status and what was printed."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    attributes = termios.tcgetattr(slave)
+    attributes[3] &= ~termios.ECHO
+    termios.tcsetattr(slave, termios.TCSANOW, attributes)
+    env = {**os.environ, **{key: str(value) for key, value in env.items()}}
+    with subprocess.Popen([TOOL, *args], stdin=slave, stdout=slave, stderr=slave, env=env) as process:
+        os.close(slave)
+        os.write(master, stdin_lines)
+        output = b""
+        while True:
+            try:
+                part = os.read(master, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            output += part
+    os.close(master)
+    return process.returncode, output.decode().replace("\r\n", "\n")
+
+
+@test
+def help_of_everything():
+    out = good("--help")
+    commands = re.findall(r"^  (\w+) +", out, re.M)
+    assert commands == ["info", "regions", "segments", "stats", "alloc", "free", "trim", "shell",
+                        "replay"], commands
+    for command in commands:
+        text = good(command, "--help")
+        assert text.startswith(f"Usage: flexmem {command}"), text
+        for option in ("--device", "--json", "--help"):
+            assert option in text, (command, option)
+
+
+@test
+def help_names_every_option():
+    source = os.path.join(HERE, "../../userlib/tools")
+    for command, file in (("alloc", "cmd_alloc.c"), ("replay", "cmd_replay.c")):
+        with open(os.path.join(source, file), encoding="ascii") as text:
+            options = re.findall(r'{ "([a-z-]+)", (?:no|required)_argument', text.read())
+        assert len(options) >= 4, options
+        with open(MAN, encoding="ascii") as text:
+            man = text.read().replace("\\-", "-")
+        for option in options:
+            assert "--" + option in good(command, "--help"), option
+            # mdoc writes "Fl -option".
+            assert "Fl -" + option in man, option
+
+
+@test
+def version():
+    assert re.fullmatch(r"flexmem \d+\.\d+\.\d+\n", good("--version"))
+
+
+@test
+def usage_errors_are_2():
+    for args in ((), ("nonsense",), ("--nonsense", "info"), ("info", "--nonsense"), ("info", "x"),
+                 ("alloc",), ("alloc", "1", "2"), ("alloc", "x"), ("alloc", "1", "--align", "x"),
+                 ("alloc", "1", "--count", "0"), ("alloc", "1", "--hold", "x"), ("free",),
+                 ("free", "x"), ("free", "0"), ("free", "1:"), ("free", ":1"), ("replay",),
+                 ("replay", "x", "--strategy", "worst"), ("replay", "x", "--order", "random"),
+                 ("--device",), ("stats", "--device")):
+        status, out, err = run(*args)
+        assert (status, out) == (2, "") and err, (args, status, out, err)
+
+
+@test
+def device_before_and_after():
+    for args in (("--device", "/dev/flexmem0", "info"), ("info", "--device", "/dev/flexmem0"),
+                 ("info", "--device=vf"), ("--device=VF", "info")):
+        assert "/dev/flexmem0" in good(*args)
+    status, _, err = run("info", "--device", "PF")
+    assert (status, err) == (1, "flexmem: PF: no such device, or it is gone\n"), err
+    status, _, err = run("info", "--device", "/dev/flexmem7")
+    assert status == 1 and "/dev/flexmem7: no such device" in err, err
+
+
+@test
+def flex_device():
+    assert "PF" in good("info", FAKE_MODE=0, FLEX_DEVICE="pf")
+    status, _, err = run("info", FLEX_DEVICE="pf")
+    assert status == 1 and "no device to open" in err
+    status, _, err = run("info", FLEX_DEVICE="7")
+    assert status == 1 and "FLEX_DEVICE is neither" in err
+
+
+@test
+def info():
+    out = good("info")
+    for line in ("device           /dev/flexmem0", "function         VF",
+                 "order            fill_first", "fallback sizes   12.0 GiB, 8.0 GiB, 4.0 GiB",
+                 "slots            8"):
+        assert line + "\n" in out, (line, out)
+    found = report("info")
+    assert found["fallback_sizes"] == [12 * GIB, 8 * GIB, 4 * GIB]
+    assert (found["function"], found["order"], found["strategy"], found["acquire"]) == \
+        ("VF", "fill_first", "first_fit", "lazy")
+    assert found["device"] == "/dev/flexmem0" and found["max_batch"] == 64
+
+
+@test
+def stats():
+    assert "own allocations  0\n" in good("stats")
+    assert report("stats")["own_handles"] == 0
+
+
+@test
+def no_regions():
+    assert good("regions") == "no regions\n"
+    assert report("regions") == {"regions": []}
+    assert good("segments") == "generation 1\n"
+    assert report("segments") == {"generation": 1, "segments": []}
+
+
+@test
+def alloc_until_enter():
+    status, out, err = run("alloc", "4MiB", stdin="\n")
+    assert status == 0 and out == "handle 1  address 0:0x0  size 4194304 (4.0 MiB)\n", out
+    assert "Enter" in err
+
+
+@test
+def alloc_holds():
+    out = good("alloc", "1000", "--count", "3", "--hold", "0", "--align", "4K")
+    assert out.splitlines()[2] == "handle 3  address 0:0x2000  size 1024 (1.0 KiB)", out
+    found = report("alloc", "1000", "--count", "2", "--hold", "0", "--program")
+    assert found[1] == {"handle": 2, "region_id": 0, "offset": 1024, "size": 1024,
+                        "program": True}, found
+
+
+@test
+def alloc_fails():
+    status, out, err = run("alloc", "13G", "--hold", "0")
+    assert (status, out) == (1, "")
+    assert err == ("flexmem: alloc: out of device memory: no region can be that large (at most "
+                   "12.0 GiB); asked 13.0 GiB, free 0 B in 0 regions, largest piece 0 B\n"), err
+    status, out, _ = run("alloc", "12G", "--count", "9", "--hold", "0", "--json")
+    found = json.loads(out)
+    assert status == 1 and len(found) == 9 and found[4]["handle"] == 5
+    assert found[8]["error"]["limit"] == "capacity", found[8]
+
+
+@test
+def addresses_of_a_pf():
+    assert "address 0x2000000000:0x0" in good("alloc", "1", "--hold", "0", FAKE_MODE=0)
+
+
+@test
+def free_outside_a_shell():
+    status, _, err = run("free", "1")
+    assert status == 1 and "no such allocation" in err and "flexmem shell" in err
+
+
+@test
+def shell():
+    out = good("shell", stdin="# a comment\n\nalloc 1000\nalloc 12G --count 2\nregions\n"
+               "free 1 1:0\nfree 2:0x0\nstats\nquit\nalloc 1\n")
+    assert "handle 3  address 2:0x0" in out, out
+    assert "allocations      0\n" in out and "allocs so far    3\n" in out, out
+    assert "slot  1 [####" in out and out.count("handle") == 3, out
+
+
+@test
+def shell_json_and_status():
+    status, out, err = run("shell", stdin="alloc 5 --json\nfree 99\nstats --json\nstats\n")
+    assert status == 1 and "free 99: no such allocation" in err
+    first, rest = out.split("]\n", 1)
+    assert json.loads(first + "]")[0]["handle"] == 1
+    assert json.loads(rest[:rest.index("}\n") + 1])["own_handles"] == 1
+    assert rest.endswith("own allocations  1\n")
+    status, _, err = run("shell", stdin="nonsense\nreplay x\nalloc\n" + "x " * 100 + "\n")
+    assert status == 2 and "no command 'replay'" in err and "too many words" in err, err
+    status, _, err = run("shell", stdin="stats --device PF\n")
+    assert status == 2 and "one device" in err
+    assert "  alloc " in good("shell", stdin="help\n")
+
+
+@test
+def shell_on_a_terminal():
+    status, out = on_terminal("shell", columns=60, stdin_lines=b"alloc 6G\nregions\nfree 9\nquit\n")
+    assert status == 0 and out.startswith("flexmem> "), out
+    bar = re.search(r"^slot +0 \[.*$", out, re.M)[0]
+    assert len(bar) == 60 and bar.endswith(" 50%"), bar
+
+
+@test
+def width_of_the_terminal():
+    for columns in (20, 80, 200):
+        status, out = on_terminal("shell", columns=columns, stdin_lines=b"alloc 3G\nregions\nquit\n")
+        bar = re.search(r"^.*\[#.*$", out, re.M)[0]
+        assert status == 0 and len(bar) == columns, (columns, bar)
+
+
+@test
+def trim():
+    assert good("trim") == "0 regions given back, 0 B\n"
+    out = good("shell", stdin="alloc 1\nfree 1\ntrim\ntrim --json\n")
+    assert "1 region given back, 12.0 GiB\n" in out and '"regions": 0' in out, out
+    # The fake fails only when there is something to give back, or at the end.
+    status, out, err = run("trim", "--json", FAKE_TRIM_AT=1, FAKE_TRIM_ERROR=1)
+    assert status == 1 and "only the administrator" in err
+    assert json.loads(out)["error"]["errno"] == 1
+
+
+@test
+def replay_small():
+    for compress in (False, True):
+        path = trace(SMALL, compress=compress)
+        found = report("replay", path)
+        for key, value in {
+                "file": path, "events": 6, "allocs": 3, "frees": 3, "failures": 0,
+                "skipped_zero": 0, "skipped_failed": 0, "live_at_end": 0, "first_failure": None,
+                "peak_live_bytes": 3000, "peak_device_bytes": 3072, "regions_used": 1,
+                "slots_used": 1, "region_peaks": [{"region_id": 0, "peak_used": 3072}],
+                "peak_reached": True, "external_fragmentation_at_peak": 0.0,
+                "strategy": "first_fit", "order": "fill_first"}.items():
+            assert found[key] == value, (key, found[key])
+        assert 0 < found["ns_per_op_median"] <= found["ns_per_op_max"]
+        assert 0 < found["ns_per_op_mean"] <= found["ns_per_op_max"]
+        assert found["seconds"] > 0
+        assert "peak_regions" not in found
+
+
+@test
+def man_page_has_every_key():
+    with open(MAN, encoding="ascii") as text:
+        man = text.read()
+    path = trace(SMALL)
+    status, out, _ = run("replay", "--json", "--show-peak", "--keep-going", path,
+                         FAKE_ALLOC_AT=1, FAKE_ALLOC_ERROR=5)
+    assert status == 1
+    bad = json.loads(out)
+    keys = set(report("info")) | set(report("stats")) | set(bad) | set(bad["first_failure"])
+    keys |= set(report("alloc", "1", "--hold", "0")[0]) | set(bad["peak_regions"][0])
+    keys |= set(bad["region_peaks"][0])
+    missing = [key for key in sorted(keys) if not re.search(rf"\b{key}\b", man)]
+    assert not missing, missing
+
+
+@test
+def replay_text():
+    out = good("replay", trace(SMALL, "small.trace"))
+    for line in ("small.trace", "  events           6", "  slots used       1 of 8",
+                 "  fragmentation    0.000 at the peak"):
+        assert line + "\n" in out, (line, out)
+
+
+@test
+def replay_fragmentation():
+    # At the peak: 10 x 1 GiB, of which 0, 2 and 4 were freed again and 10 bytes added.
+    lines = [f"0 a {i} {GIB} 0" for i in range(10)]
+    text = HEADER + "\n".join(lines + ["1 f 0", "1 f 2", f"2 a 20 {GIB} 0", "2 f 4",
+                                       f"3 a 21 {2 * GIB} 0", "4 a 22 128 0"]) + "\n"
+    found = report("replay", "--show-peak", trace(text))
+    region, = found["peak_regions"]
+    expected = 1 - region["largest_free"] / region["free"]
+    assert abs(found["external_fragmentation_at_peak"] - expected) < 1e-9 and expected > 0.49
+    assert region["allocated_blocks"] == 10 and found["live_at_end"] == 10
+    assert found["peak_live_bytes"] == 10 * GIB + 128
+
+
+@test
+def peak_is_in_the_middle():
+    text = HEADER + f"0 a 1 {6 * GIB} 0\n1 a 2 {3 * GIB} 0\n2 f 1\n3 a 3 1 0\n"
+    found = report("replay", "--show-peak", trace(text))
+    assert found["peak_regions"][0]["used"] == 9 * GIB
+    out = good("replay", "--show-peak", trace(text))
+    assert "regions at the peak of live bytes:\n" in out and "[####" in out and " 75%" in out, out
+
+
+@test
+def replay_several():
+    paths = [trace(SMALL, "one.trace"), trace(SMALL, "two.trace.gz", compress=True)]
+    found = report("replay", *paths)
+    assert [each["file"] for each in found] == paths
+    # A fresh open file for each: nothing is left of the one before.
+    assert [each["region_peaks"] for each in found] == [[{"region_id": 0, "peak_used": 3072}]] * 2
+    out = good("replay", *paths, COLUMNS=100)
+    summary = out[out.index("trace  "):].splitlines()
+    assert len(summary) == 3 and summary[2].split()[:6] == ["two.trace.gz", "6", "0", "2.9",
+                                                            "KiB", "1"], summary
+
+
+@test
+def replay_leaves_nothing_between_files():
+    text = HEADER + f"0 a 1 {12 * GIB} 0\n"
+    found = report("replay", trace(text, "a"), trace(text, "b"))
+    assert [each["slots_used"] for each in found] == [1, 1], found
+    assert [each["live_at_end"] for each in found] == [1, 1]
+
+
+@test
+def several_regions():
+    text = HEADER + "".join(f"0 a {i} {8 * GIB} 0\n" for i in range(5))
+    found = report("replay", trace(text))
+    assert found["regions_used"] == found["slots_used"] == 5
+    assert [each["peak_used"] for each in found["region_peaks"]] == [8 * GIB] * 5
+
+
+@test
+def stops_at_the_first_failure():
+    text = HEADER + "".join(f"0 a {i} {12 * GIB} 0\n" for i in range(3)) + "1 f 2\n"
+    status, out, err = run("replay", "--json", trace(text, "big.trace"), FAKE_SLOTS=2)
+    found = json.loads(out)
+    assert status == 1 and found["events"] == 3 and found["failures"] == 1
+    first = found["first_failure"]
+    assert (first["event"], first["line"], first["operation"]) == (3, 5, "alloc")
+    assert first["limit"] == "slots" and first["errno"] == 12
+    assert not found["peak_reached"]
+    assert err == ("flexmem: big.trace: event 3 (line 5), allocation of 12884901888 bytes failed: "
+                   "out of device memory: no slot left (2 of 2 used); asked 12.0 GiB, free 0 B in "
+                   "2 regions, largest piece 0 B\n"), err
+    status, out, _ = run("replay", "--show-peak", trace(text), FAKE_SLOTS=2)
+    assert status == 1 and "regions where it stopped:\n" in out, out
+
+
+@test
+def keeps_going():
+    text = HEADER + "".join(f"0 a {i} {12 * GIB} 0\n" for i in range(4)) + \
+        "1 f 2\n2 f 0\n3 a 9 128 0\n4 f 3\n"
+    status, out, _ = run("replay", "--json", "--keep-going", trace(text), FAKE_SLOTS=2)
+    found = json.loads(out)
+    assert status == 1 and found["events"] == 8
+    assert (found["allocs"], found["frees"], found["failures"], found["skipped_failed"]) == \
+        (3, 1, 2, 2), found
+    assert found["first_failure"]["event"] == 3
+    assert found["events"] == sum(found[key] for key in ("allocs", "frees", "failures",
+                                                         "skipped_zero", "skipped_failed"))
+
+
+@test
+def a_free_fails():
+    status, out, err = run("replay", "--json", trace(SMALL), FAKE_FREE_AT=1, FAKE_FREE_ERROR=5)
+    found = json.loads(out)
+    assert status == 1 and found["first_failure"]["operation"] == "free"
+    assert "event 3 (line 5), free of 1000 bytes failed" in err
+
+
+@test
+def device_goes_away():
+    status, out, _ = run("replay", "--json", "--keep-going", trace(SMALL), FAKE_ALLOC_AT=2,
+                         FAKE_ALLOC_ERROR=19, FAKE_REGIONS_AT=1, FAKE_REGIONS_ERROR=19)
+    found = json.loads(out)
+    assert status == 1 and found["events"] == 2 and found["first_failure"]["errno"] == 19, found
+
+
+@test
+def regions_cannot_be_read():
+    status, out, err = run("replay", "--json", trace(SMALL), FAKE_REGIONS_AT=1, FAKE_REGIONS_ERROR=5)
+    assert status == 1 and "error" in json.loads(out) and "regions: the device's firmware" in err
+    status, _, err = run("regions", FAKE_REGIONS_AT=1, FAKE_REGIONS_ERROR=5)
+    assert status == 1 and err.startswith("flexmem: regions: ")
+
+
+@test
+def zero_bytes_are_skipped():
+    found = report("replay", trace(HEADER + "0 a 1 0 0\n1 a 2 1 0\n2 f 1\n3 f 2\n"))
+    assert (found["skipped_zero"], found["allocs"], found["frees"]) == (2, 1, 1)
+    found = report("replay", trace(HEADER))
+    assert found["events"] == 0 and found["ns_per_op_mean"] == 0
+
+
+@test
+def bad_traces():
+    for text, message in (("junk\n", "line 1: not a trace"), (HEADER + "1 x 2\n", "line 3: neither"),
+                          (HEADER + "1 f 2\n", "line 3: 2 is not allocated")):
+        path = trace(text, "bad.trace")
+        status, out, err = run("replay", path)
+        assert status == 1 and f"bad.trace: {message}" in err, err
+        # The others are replayed nevertheless.
+        status, out, _ = run("replay", "--json", path, trace(SMALL))
+        first, second = json.loads(out)
+        assert status == 1 and message in first["error"] and second["events"] == 6
+    status, _, err = run("replay", "/nonexistent")
+    assert (status, err) == (1, "flexmem: /nonexistent: No such file or directory\n")
+
+
+@test
+def settings_are_checked():
+    path = trace(SMALL)
+    good("replay", path, "--strategy", "first_fit", "--order", "fill_first")
+    for args, message in ((("--strategy", "best_fit"), "the device runs first_fit, not best_fit"),
+                          (("--order", "load_balance"), "the device runs fill_first, not load")):
+        status, _, err = run("replay", path, *args)
+        assert status == 1 and message in err, err
+
+
+@test
+def trims_before_a_file():
+    text = HEADER + f"0 a 1 {12 * GIB} 0\n1 a 2 {12 * GIB} 0\n"
+    first, second = report("replay", "--trim", trace(text, "a"), trace(SMALL, "b"))
+    assert (first["slots_used"], second["slots_used"]) == (2, 1)
+    status, _, err = run("replay", "--trim", trace(SMALL), FAKE_TRIM_AT=1, FAKE_TRIM_ERROR=1)
+    assert status == 1 and "trim: only the administrator" in err
+
+
+@test
+def progress_on_a_terminal_only():
+    text = HEADER + "".join(f"0 a {i} 128 0\n1 f {i}\n" for i in range(2000))
+    path = trace(text, "long.trace")
+    status, out = on_terminal("replay", path, columns=60)
+    bars = re.findall(r"\rlong\.trace \[[#.-]+\] +\d+%", out)
+    assert status == 0 and len(bars) > 50 and {len(bar) for bar in bars} == {60}, bars[:3]
+    _, out, err = run("replay", path)
+    assert err == "" and "\r" not in out
+
+
+@test
+def full_disk_is_an_error():
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([TOOL, "info"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1 and "standard output" in done.stderr
+
+
+@test
+def debug_log():
+    _, _, err = run("alloc", "1", "--hold", "0", TORCH_SPYRE_ALLOC_DEBUG=1)
+    assert "flexmem: acquired region 0 in slot 0" in err and "alloc handle 1" in err
+
+
+@test
+def man_page_is_clean():
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "style", MAN], capture_output=True,
+                          text=True, check=False)
+    found = [line for line in done.stdout.splitlines() if "referenced manual not found" not in line]
+    assert not found, found
+
+
+def main():
+    failed = 0
+    print(f"1..{len(tests)}")
+    for number, function in enumerate(tests, 1):
+        try:
+            function()
+            print(f"ok {number} - {function.__name__}")
+        except Exception:  # pylint: disable=broad-except
+            failed += 1
+            print(f"not ok {number} - {function.__name__}")
+            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()))
+        sys.stdout.flush()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The reader of traces. */
+#include "test.h"
+
+#include <unistd.h>
+#include <zlib.h>
+
+#include "trace.h"
+
+#define HEADER "# flexmem-trace 1\n"
+
+static char path[] = "/tmp/flexmem-test-XXXXXX";
+
+static void write_file(const void *data, size_t size)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(data, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void write_text(const char *text)
+{
+	write_file(text, strlen(text));
+}
+
+static void expect_good(struct trace *trace)
+{
+	char error[TRACE_ERROR_MAX] = "";
+	bool good = trace_read(trace, path, error);
+
+	assert_string_equal(error, "");
+	assert_true(good);
+}
+
+static void expect_error(const char *expected)
+{
+	char error[TRACE_ERROR_MAX] = "";
+	struct trace trace;
+
+	assert_false(trace_read(&trace, path, error));
+	assert_null(trace.events);
+	assert_string_equal(error, expected);
+}
+
+static void good_trace(void **state)
+{
+	struct trace trace;
+
+	(void)state;
+	write_text(HEADER "# origin\n0 a 7 1000 0\n5 a 9 24 3\n6 f 7\n"
+		   "# in between\n7 a 7 1000 0\n8 f 9\n9 a 1 0 0\n");
+	expect_good(&trace);
+	assert_int_equal(trace.count, 6);
+	assert_int_equal(trace.allocations, 4);
+	assert_int_equal(trace.peak_bytes, 1024);
+	assert_int_equal(trace.peak_event, 1);
+	assert_int_equal(trace.events[0].bytes, 1000);
+	assert_int_equal(trace.events[0].line, 3);
+	assert_int_equal(trace.events[0].allocation, 0);
+	assert_false(trace.events[0].is_free);
+	assert_true(trace.events[2].is_free);
+	assert_int_equal(trace.events[2].allocation, 0);
+	assert_int_equal(trace.events[2].bytes, 1000);
+	assert_int_equal(trace.events[3].allocation, 2);
+	assert_int_equal(trace.events[3].line, 7);
+	assert_int_equal(trace.events[4].allocation, 1);
+	assert_int_equal(trace.events[5].bytes, 0);
+	trace_free(&trace);
+}
+
+static void header_only(void **state)
+{
+	struct trace trace;
+
+	(void)state;
+	write_text(HEADER);
+	expect_good(&trace);
+	assert_int_equal(trace.count, 0);
+	assert_int_equal(trace.allocations, 0);
+	trace_free(&trace);
+}
+
+static void headers_that_are_refused(void **state)
+{
+	(void)state;
+	write_text("");
+	expect_error("the file is empty");
+	write_text("0 a 1 1 0\n");
+	expect_error("line 1: not a trace: it does not begin with '# flexmem-trace 1'");
+	write_text("# flexmem-trace 2\n0 a 1 1 0\n");
+	expect_error("line 1: version '2' of traces is not known, only 1");
+	write_text("# flexmem-trace 10\n");
+	expect_error("line 1: version '10' of traces is not known, only 1");
+	write_text("# flexmem-trace 1");
+	expect_error("line 1: the file ends in the middle of a line");
+}
+
+static void malformed_lines(void **state)
+{
+	static const char *const lines[] = {
+		"", " ", "0", "0 a", "0 a 1", "0 a 1 1", "0 a 1 1 ",
+		"0 a 1 1 0 ", "0 a 1 1 0 0", "0 a -1 1 0", "0 a 1 +1 0",
+		"0 a 1 0x10 0", "0 a 1 1.5 0", "0  a 1 1 0", " 0 a 1 1 0",
+		"0 b 1 1 0", "0 A 1 1 0", "0 f", "0 f 1 1", "0 f x", "0 f 1 ",
+		"x a 1 1 0", "0\ta 1 1 0", "0 a 1 1 0\r",
+		"0 a 1 18446744073709551616 0",
+		"0 a 99999999999999999999 1 0",
+	};
+	char expected[300];
+	char text[200];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		snprintf(text, sizeof(text), HEADER "0 a 5 1 0\n%s\n",
+			 lines[i]);
+		snprintf(expected, sizeof(expected),
+			 "line 3: neither 'TIME a ID BYTES STREAM' nor 'TIME f ID': '%s'",
+			 lines[i]);
+		write_text(text);
+		expect_error(expected);
+	}
+}
+
+static void nul_in_a_line(void **state)
+{
+	static const char text[] = HEADER "0 f 1\0 2\n";
+
+	(void)state;
+	write_file(text, sizeof(text) - 1);
+	expect_error("line 2: neither 'TIME a ID BYTES STREAM' nor 'TIME f ID': '0 f 1'");
+}
+
+static void identifiers(void **state)
+{
+	(void)state;
+	write_text(HEADER "0 a 5 1 0\n1 a 5 1 0\n");
+	expect_error("line 3: 5 is allocated already");
+	write_text(HEADER "0 f 5\n");
+	expect_error("line 2: 5 is not allocated");
+	write_text(HEADER "0 a 5 1 0\n1 f 5\n2 f 5\n");
+	expect_error("line 4: 5 is not allocated");
+	write_text(HEADER "0 a 1 18446744073709551615 0\n0 a 2 1 0\n");
+	expect_error("line 3: more than 2^64 bytes are live");
+}
+
+static void cut_off_line(void **state)
+{
+	(void)state;
+	write_text(HEADER "0 a 5 1 0\n0 a 6 10");
+	expect_error("line 3: the file ends in the middle of a line");
+}
+
+static void long_lines(void **state)
+{
+	static char text[100000];
+	struct trace trace;
+	size_t header;
+
+	(void)state;
+	strcpy(text, HEADER "# ");
+	header = strlen(text);
+	memset(text + header, 'x', sizeof(text) - header - 20);
+	strcpy(text + sizeof(text) - 20, "\n0 a 1 1 0\n");
+	write_text(text);
+	expect_good(&trace);
+	assert_int_equal(trace.count, 1);
+	assert_int_equal(trace.events[0].line, 3);
+	trace_free(&trace);
+
+	/* An event that long is not one, even if its beginning is. */
+	strcpy(text, HEADER "0 f 1");
+	header = strlen(text);
+	memset(text + header, '1', 1000);
+	strcpy(text + header + 1000, "\n");
+	write_text(text);
+	assert_false(trace_read(&trace, path, text));
+	assert_non_null(strstr(text, "line 2: neither"));
+}
+
+/* More than the first tables hold, and identifiers that collide. */
+static void many_identifiers(void **state)
+{
+	FILE *file = fopen(path, "w");
+	struct trace trace;
+	unsigned int i;
+
+	(void)state;
+	fputs(HEADER, file);
+	for (i = 0; i < 20000; i++)
+		fprintf(file, "%u a %llu 1 0\n", i,
+			(unsigned long long)i << (i % 3 * 20));
+	for (i = 0; i < 20000; i += 2)
+		fprintf(file, "%u f %llu\n", i,
+			(unsigned long long)i << (i % 3 * 20));
+	fclose(file);
+	expect_good(&trace);
+	assert_int_equal(trace.count, 30000);
+	assert_int_equal(trace.peak_bytes, 20000);
+	assert_int_equal(trace.peak_event, 19999);
+	for (i = 0; i < 10000; i++)
+		assert_int_equal(trace.events[20000 + i].allocation, 2 * i);
+	trace_free(&trace);
+}
+
+static size_t compress_text(unsigned char *data, size_t size)
+{
+	gzFile out = gzopen(path, "wb");
+	FILE *in;
+	size_t got;
+	int i;
+
+	gzputs(out, HEADER);
+	for (i = 0; i < 1000; i++)
+		gzprintf(out, "%d a %d %d 0\n", i, i, 13 * i % 1000 + 1);
+	gzclose(out);
+	in = fopen(path, "r");
+	got = fread(data, 1, size, in);
+	fclose(in);
+	return got;
+}
+
+static void compressed(void **state)
+{
+	unsigned char data[65536];
+	struct trace trace;
+	size_t size;
+
+	(void)state;
+	size = compress_text(data, sizeof(data));
+	expect_good(&trace);
+	assert_int_equal(trace.count, 1000);
+	trace_free(&trace);
+
+	/* Wherever it is cut off, there is an error. */
+	for (size -= 1; size > 20; size -= size / 7 + 1) {
+		char error[TRACE_ERROR_MAX];
+
+		write_file(data, size);
+		assert_false(trace_read(&trace, path, error));
+		assert_non_null(strstr(error, "compressed data ends too early"));
+	}
+}
+
+static void damaged(void **state)
+{
+	unsigned char data[65536];
+	char error[TRACE_ERROR_MAX];
+	struct trace trace;
+	size_t size;
+
+	(void)state;
+	size = compress_text(data, sizeof(data));
+	data[size - 6] ^= 1;
+	write_file(data, size);
+	assert_false(trace_read(&trace, path, error));
+	assert_non_null(strstr(error, "incorrect data check"));
+}
+
+static void no_file(void **state)
+{
+	char error[TRACE_ERROR_MAX];
+	struct trace trace;
+
+	(void)state;
+	assert_false(trace_read(&trace, "/nonexistent/trace", error));
+	assert_string_equal(error, "No such file or directory");
+	assert_false(trace_read(&trace, "/", error));
+}
+
+static int remove_file(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(good_trace),
+		TEST(header_only),
+		TEST(headers_that_are_refused),
+		TEST(malformed_lines),
+		TEST(nul_in_a_line),
+		TEST(identifiers),
+		TEST(cut_off_line),
+		TEST(long_lines),
+		TEST(many_identifiers),
+		TEST(compressed),
+		TEST(damaged),
+		TEST(no_file),
+	};
+	int fd = mkstemp(path);
+
+	if (fd < 0)
+		return 1;
+	close(fd);
+	return cmocka_run_group_tests(tests, NULL, remove_file);
+}
