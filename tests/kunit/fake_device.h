@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A device in memory, for tests: does what it is told to, remembers what it was
+ * asked, and notices a caller that does not keep to the device contract.
+ */
+#ifndef _FLEXMEM_FAKE_DEVICE_H
+#define _FLEXMEM_FAKE_DEVICE_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/sizes.h>
+#include <linux/types.h>
+
+#include "device_ops.h"
+#include "placement.h"
+#include "region.h"
+#include "settings.h"
+#include "slot.h"
+
+struct kunit;
+
+#define GIB ((u64)SZ_1G)
+
+#define FAKE_LOG_SIZE 1024
+#define FAKE_MAX_PIECES FLEXMEM_MAX_SLOTS
+
+enum fake_op {
+	FAKE_ACQUIRE,
+	FAKE_RELEASE,
+	FAKE_SLOT_SET,
+	FAKE_SLOT_CLEAR,
+	FAKE_CAPACITY,
+	FAKE_NR_OPS,
+};
+
+/**
+ * struct fake_failure - what is to go wrong with an operation
+ * @after: calls that succeed first
+ * @times: calls that fail then
+ * @rc: what they return
+ */
+struct fake_failure {
+	unsigned int after;
+	unsigned int times;
+	int rc;
+};
+
+/**
+ * struct fake_device - a device in memory
+ * @mode: PF or VF
+ * @slots: entries of its table
+ * @granule: sizes must be multiples of it
+ * @capacity: bytes it gives in all
+ * @refused_size: sizes it never gives
+ * @refused_slots: slots that it does not let be used, a bit each
+ * @gone: whoever calls it now breaks the contract
+ * @taken: bytes it has given
+ * @calls: how often each operation was called
+ * @breach: first breach of the contract, or NULL
+ * @failure: for each operation
+ * @piece: memory it has given; size 0 where it has not
+ * @slot_base: base of the memory in a slot, 0 if it is empty
+ * @busy: operations under way
+ * @log_length: of @log
+ * @log: calls, as fake_device_log() shows them
+ */
+struct fake_device {
+	enum flexmem_mode mode;
+	unsigned int slots;
+	u64 granule;
+	u64 capacity;
+	u64 refused_size[FLEXMEM_MAX_FALLBACK_SIZES];
+	u64 refused_slots;
+	bool gone;
+
+	u64 taken;
+	unsigned int calls[FAKE_NR_OPS];
+	const char *breach;
+
+	struct fake_failure failure[FAKE_NR_OPS];
+	struct flexmem_memory piece[FAKE_MAX_PIECES];
+	u64 slot_base[FLEXMEM_MAX_SLOTS];
+	atomic_t busy;
+	size_t log_length;
+	char log[FAKE_LOG_SIZE];
+};
+
+/**
+ * struct fake_block - a block that a test has allocated
+ * @link: in the table's list, by which the teardown finds it
+ * @region: region
+ * @block: block
+ * @program: for a program
+ */
+struct fake_block {
+	struct list_head link;
+	struct flexmem_region *region;
+	struct flexmem_block *block;
+	bool program;
+};
+
+struct fake_device *fake_device_create(struct kunit *test,
+				       enum flexmem_mode mode,
+				       unsigned int slots, u64 capacity);
+const struct flexmem_device_ops *fake_device_ops(struct fake_device *fake);
+struct flexmem_device_desc fake_device_desc(struct fake_device *fake);
+void fake_device_fail(struct fake_device *fake, enum fake_op op,
+		      unsigned int nth, unsigned int times, int rc);
+const char *fake_device_log(struct fake_device *fake);
+void fake_device_forget(struct fake_device *fake);
+bool fake_device_is_untouched(struct fake_device *fake);
+void fake_device_reset(struct fake_device *fake);
+
+struct flexmem_settings fake_settings(void);
+struct flexmem_table *fake_table_create(struct kunit *test,
+					struct fake_device *fake,
+					const struct flexmem_settings *settings);
+void fake_table_remove(struct flexmem_table *table);
+struct flexmem_region *fake_table_region(struct flexmem_table *table,
+					 unsigned int slot);
+struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
+					  bool program, u64 min_size);
+
+struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
+			      u64 alignment, bool program,
+			      struct flexmem_place *place);
+struct fake_block *fake_alloc_in(struct flexmem_table *table,
+				 struct flexmem_region *region, u64 size,
+				 bool program);
+void fake_free(struct fake_block *block);
+
+const char *fake_fit_name(enum flexmem_fit fit);
+const char *fake_order_name(enum flexmem_order order);
+const char *fake_mode_name(enum flexmem_mode mode);
+
+#endif /* _FLEXMEM_FAKE_DEVICE_H */

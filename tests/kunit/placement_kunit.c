@@ -1,0 +1,837 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Placement: which region, when a new one, and why not (A4, A22, A25 to A27,
+ * A31, A33, D2, D4, D5, D9, D25).
+ *
+ * Regions are of 12 GiB, unless said otherwise.
+ */
+
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/kthread.h>
+#include <linux/prandom.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+
+#include "fake_device.h"
+#include "placement.h"
+#include "region.h"
+
+#define PLENTY (1024 * GIB)
+
+struct ctx {
+	struct fake_device *fake;
+	struct flexmem_table *table;
+	struct flexmem_place place;
+};
+
+static const enum flexmem_mode modes[] = {
+	FLEXMEM_MODE_PF,
+	FLEXMEM_MODE_VF,
+};
+
+static void mode_desc(const enum flexmem_mode *mode, char *desc)
+{
+	strscpy(desc, fake_mode_name(*mode), KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(mode, modes, mode_desc);
+
+static enum flexmem_mode param_mode(struct kunit *test)
+{
+	return *(const enum flexmem_mode *)test->param_value;
+}
+
+static const enum flexmem_order orders[] = {
+	FLEXMEM_ORDER_LOAD_BALANCE,
+	FLEXMEM_ORDER_FILL_FIRST,
+};
+
+static void order_desc(const enum flexmem_order *order, char *desc)
+{
+	strscpy(desc, fake_order_name(*order), KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(order, orders, order_desc);
+
+static enum flexmem_order param_order(struct kunit *test)
+{
+	return *(const enum flexmem_order *)test->param_value;
+}
+
+struct pair {
+	enum flexmem_fit fit;
+	enum flexmem_order order;
+};
+
+static const struct pair pairs[] = {
+	{ FLEXMEM_FIT_FIRST, FLEXMEM_ORDER_LOAD_BALANCE },
+	{ FLEXMEM_FIT_FIRST, FLEXMEM_ORDER_FILL_FIRST },
+	{ FLEXMEM_FIT_BEST, FLEXMEM_ORDER_LOAD_BALANCE },
+	{ FLEXMEM_FIT_BEST, FLEXMEM_ORDER_FILL_FIRST },
+};
+
+static void pair_desc(const struct pair *pair, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s, %s",
+		 fake_fit_name(pair->fit), fake_order_name(pair->order));
+}
+
+KUNIT_ARRAY_PARAM(pair, pairs, pair_desc);
+
+static struct ctx *make(struct kunit *test, enum flexmem_mode mode,
+			unsigned int slots, u64 capacity,
+			const struct flexmem_settings *settings)
+{
+	struct ctx *ctx;
+
+	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	ctx->fake = fake_device_create(test, mode, slots, capacity);
+	ctx->table = fake_table_create(test, ctx->fake, settings);
+	return ctx;
+}
+
+/* A VF that acquires on demand. */
+static struct ctx *make_lazy(struct kunit *test, enum flexmem_order order,
+			     unsigned int slots, u64 capacity)
+{
+	struct flexmem_settings settings = fake_settings();
+
+	settings.order = order;
+	return make(test, FLEXMEM_MODE_VF, slots, capacity, &settings);
+}
+
+/* A VF that has so many regions already and cannot get another. */
+static struct ctx *make_preallocated(struct kunit *test,
+				     enum flexmem_order order, unsigned int nr)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.order = order;
+	settings.acquire = FLEXMEM_ACQUIRE_PREALLOC;
+	ctx = make(test, FLEXMEM_MODE_VF, nr, PLENTY, &settings);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_prealloc(ctx->table));
+	fake_device_forget(ctx->fake);
+	return ctx;
+}
+
+/* Takes bytes of a region, past placement. */
+static struct fake_block *occupy(struct kunit *test, struct ctx *ctx,
+				 unsigned int slot, u64 size)
+{
+	struct flexmem_region *region = fake_table_region(ctx->table, slot);
+	struct fake_block *block;
+
+	KUNIT_ASSERT_NOT_NULL(test, region);
+	block = fake_alloc_in(ctx->table, region, size, false);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
+	return block;
+}
+
+static struct fake_block *try(struct ctx *ctx, u64 size, bool program)
+{
+	return fake_alloc(ctx->table, size, FLEXMEM_ALIGN, program,
+			  &ctx->place);
+}
+
+/* Allocates and expects the slot and offset it went to. */
+static struct fake_block *expect_at(struct kunit *test, struct ctx *ctx,
+				    u64 size, bool program, unsigned int slot,
+				    u64 offset)
+{
+	struct fake_block *block = try(ctx, size, program);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
+	KUNIT_EXPECT_EQ(test, block->region->slot, slot);
+	KUNIT_EXPECT_EQ(test, block->block->start, offset);
+	KUNIT_EXPECT_EQ(test, block->block->size, size);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
+	return block;
+}
+
+static void expect_tensor(struct kunit *test, struct ctx *ctx, u64 size,
+			  unsigned int slot, u64 offset)
+{
+	expect_at(test, ctx, size, false, slot, offset);
+}
+
+static void expect_reason(struct kunit *test, struct ctx *ctx, u64 size,
+			  bool program, enum flexmem_reason reason,
+			  u64 total_free, u64 largest_free, u64 max_region)
+{
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, size, program)), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, reason);
+	KUNIT_EXPECT_EQ(test, ctx->place.total_free, total_free);
+	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, largest_free);
+	KUNIT_EXPECT_EQ(test, ctx->place.max_region, max_region);
+	KUNIT_EXPECT_NULL(test, ctx->place.block);
+}
+
+/* Expects what the device was asked since the last time. */
+static void expect_log(struct kunit *test, struct ctx *ctx, const char *log)
+{
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), log);
+	fake_device_forget(ctx->fake);
+}
+
+/* Order. */
+
+static void load_balance_tries_the_emptiest_first(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, FLEXMEM_ORDER_LOAD_BALANCE,
+					    3);
+
+	occupy(test, ctx, 0, 3 * GIB);
+	occupy(test, ctx, 1, 1 * GIB);
+	occupy(test, ctx, 2, 5 * GIB);
+	expect_tensor(test, ctx, GIB, 1, 1 * GIB);
+	expect_tensor(test, ctx, GIB, 1, 2 * GIB);
+	/* Slots 0 and 1 have 9 GiB free each. */
+	expect_tensor(test, ctx, GIB, 0, 3 * GIB);
+	expect_tensor(test, ctx, GIB, 1, 3 * GIB);
+	expect_log(test, ctx, "");
+}
+
+static void fill_first_tries_the_fullest_first(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, FLEXMEM_ORDER_FILL_FIRST, 3);
+
+	occupy(test, ctx, 0, 3 * GIB);
+	occupy(test, ctx, 1, 1 * GIB);
+	occupy(test, ctx, 2, 5 * GIB);
+	expect_tensor(test, ctx, GIB, 2, 5 * GIB);
+	/* Does not fit there; the next fullest that it fits in. */
+	expect_tensor(test, ctx, 8 * GIB, 0, 3 * GIB);
+	expect_tensor(test, ctx, GIB, 0, 11 * GIB);
+	expect_tensor(test, ctx, GIB, 2, 6 * GIB);
+	expect_log(test, ctx, "");
+}
+
+static void equal_regions_go_by_slot(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 4);
+
+	occupy(test, ctx, 0, 12 * GIB);
+	occupy(test, ctx, 2, 1 * GIB);
+	occupy(test, ctx, 1, 1 * GIB);
+	occupy(test, ctx, 3, 1 * GIB);
+	expect_tensor(test, ctx, 11 * GIB, 1, GIB);
+	expect_tensor(test, ctx, 11 * GIB, 2, GIB);
+	expect_tensor(test, ctx, 11 * GIB, 3, GIB);
+}
+
+/* Makes a region's free bytes two equal pieces around a block in the middle. */
+static void split(struct kunit *test, struct ctx *ctx, unsigned int slot,
+		  u64 middle)
+{
+	struct fake_block *front;
+
+	front = occupy(test, ctx, slot, (12 * GIB - middle) / 2);
+	occupy(test, ctx, slot, middle);
+	fake_free(front);
+}
+
+static void fragmented_region_is_passed_over(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 3);
+	unsigned int first, last;
+
+	/* Free bytes: 10, 8 and 6 GiB; but of the first in the order, halves. */
+	first = param_order(test) == FLEXMEM_ORDER_LOAD_BALANCE ? 0 : 2;
+	last = 2 - first;
+	split(test, ctx, first, first ? 6 * GIB : 2 * GIB);
+	occupy(test, ctx, 1, 4 * GIB);
+	occupy(test, ctx, last, last ? 6 * GIB : 2 * GIB);
+	expect_tensor(test, ctx, 6 * GIB, 1, 4 * GIB);
+	KUNIT_EXPECT_EQ(test, fake_table_region(ctx->table, first)->sequence,
+			3);
+}
+
+static void tries_every_region(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 4);
+
+	split(test, ctx, 0, 2 * GIB);
+	split(test, ctx, 1, 2 * GIB);
+	split(test, ctx, 2, 2 * GIB);
+	occupy(test, ctx, 3, 2 * GIB);
+	expect_tensor(test, ctx, 10 * GIB, 3, 2 * GIB);
+	expect_tensor(test, ctx, 5 * GIB, 0, 0);
+}
+
+static void alignment_is_of_the_offset(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
+	struct fake_block *block;
+
+	occupy(test, ctx, 0, 128);
+	block = fake_alloc(ctx->table, 128, GIB, false, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
+	KUNIT_EXPECT_EQ(test, block->block->start, GIB);
+}
+
+/* Acquisition. */
+
+static void load_balance_acquires_until_locked(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 3,
+				    PLENTY);
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	expect_log(test, ctx, "acquire 12G, set 0");
+	expect_tensor(test, ctx, 128, 1, 0);
+	expect_log(test, ctx, "acquire 12G, set 1");
+	expect_tensor(test, ctx, 128, 2, 0);
+	expect_log(test, ctx, "acquire 12G, set 2");
+	expect_tensor(test, ctx, 128, 0, 128);
+	expect_tensor(test, ctx, 128, 1, 128);
+	expect_log(test, ctx, "");
+}
+
+/* A26: the new region is tried first, even if it is not the emptiest. */
+static void load_balance_allocates_from_the_new_region(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    PLENTY);
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	ctx->fake->refused_size[0] = 12 * GIB;
+	ctx->fake->refused_size[1] = 8 * GIB;
+	expect_tensor(test, ctx, 128, 1, 0);
+	KUNIT_EXPECT_EQ(test, fake_table_region(ctx->table, 1)->mem.size,
+			4 * GIB);
+}
+
+static void load_balance_without_capacity_uses_what_is_there(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    16 * GIB);
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	expect_tensor(test, ctx, 128, 1, 0);
+	fake_device_forget(ctx->fake);
+	/* Locks, and takes the emptier one. */
+	expect_tensor(test, ctx, 128, 0, 128);
+	expect_log(test, ctx,
+		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G ENOSPC");
+	expect_tensor(test, ctx, 128, 0, 256);
+	expect_log(test, ctx, "");
+}
+
+static void load_balance_skips_sizes_without_locking(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    16 * GIB);
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	fake_device_forget(ctx->fake);
+	expect_tensor(test, ctx, 5 * GIB, 0, 128);
+	expect_log(test, ctx, "acquire 12G ENOSPC, acquire 8G ENOSPC");
+	expect_tensor(test, ctx, 4 * GIB, 1, 0);
+}
+
+static void fill_first_acquires_when_nothing_fits(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8, PLENTY);
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	expect_log(test, ctx, "acquire 12G, set 0");
+	expect_tensor(test, ctx, 128, 0, 128);
+	expect_log(test, ctx, "");
+	expect_tensor(test, ctx, 12 * GIB, 1, 0);
+	expect_log(test, ctx, "acquire 12G, set 1");
+	expect_tensor(test, ctx, 128, 0, 256);
+	expect_log(test, ctx, "");
+}
+
+static void fill_first_acquires_when_fragmented(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8, PLENTY);
+	struct fake_block *block;
+
+	block = expect_at(test, ctx, 5 * GIB, false, 0, 0);
+	expect_tensor(test, ctx, 2 * GIB, 0, 5 * GIB);
+	fake_free(block);
+	expect_tensor(test, ctx, 6 * GIB, 1, 0);
+}
+
+static void preallocated_asks_for_nothing(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.order = param_order(test);
+	settings.acquire = FLEXMEM_ACQUIRE_PREALLOC;
+	ctx = make(test, FLEXMEM_MODE_VF, 8, 25 * GIB, &settings);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_prealloc(ctx->table));
+	fake_device_forget(ctx->fake);
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+	expect_tensor(test, ctx, 12 * GIB, 1, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
+		      12 * GIB);
+	expect_log(test, ctx, "");
+}
+
+/* Programs. */
+
+static struct ctx *make_program_slots(struct kunit *test,
+				      enum flexmem_order order)
+{
+	struct flexmem_settings settings = fake_settings();
+
+	settings.order = order;
+	settings.program_slots = 1;
+	return make(test, FLEXMEM_MODE_VF, 2, PLENTY, &settings);
+}
+
+static void programs_have_their_own_slots(struct kunit *test)
+{
+	struct ctx *ctx = make_program_slots(test, param_order(test));
+
+	expect_at(test, ctx, 128, true, 1, 0);
+	expect_at(test, ctx, 128, false, 0, 0);
+	expect_at(test, ctx, 128, true, 1, 128);
+	expect_at(test, ctx, 128, false, 0, 128);
+	KUNIT_EXPECT_EQ(test, fake_table_region(ctx->table, 1)->used_program,
+			256);
+	KUNIT_EXPECT_EQ(test, fake_table_region(ctx->table, 0)->used_program,
+			0);
+}
+
+static void tensors_never_use_program_slots(struct kunit *test)
+{
+	struct ctx *ctx = make_program_slots(test, param_order(test));
+
+	expect_at(test, ctx, 128, true, 1, 0);
+	expect_at(test, ctx, 12 * GIB, false, 0, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_SLOTS, 0, 0,
+		      12 * GIB);
+}
+
+static void programs_never_use_tensor_slots(struct kunit *test)
+{
+	struct ctx *ctx = make_program_slots(test, param_order(test));
+
+	expect_at(test, ctx, 128, false, 0, 0);
+	expect_at(test, ctx, 4 * GIB, true, 1, 0);
+	expect_reason(test, ctx, 128, true, FLEXMEM_REASON_SLOTS, 0, 0,
+		      12 * GIB);
+}
+
+static void programs_share_without_slots_of_their_own(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 1, PLENTY);
+
+	expect_at(test, ctx, 128, true, 0, 0);
+	expect_at(test, ctx, 128, false, 0, 128);
+	expect_at(test, ctx, 128, true, 0, 256);
+	KUNIT_EXPECT_EQ(test, fake_table_region(ctx->table, 0)->used_program,
+			256);
+}
+
+static void large_program_gets_a_large_region(struct kunit *test)
+{
+	struct ctx *ctx = make_program_slots(test, param_order(test));
+
+	expect_at(test, ctx, 9 * GIB, true, 1, 0);
+	expect_log(test, ctx, "acquire 12G, set 1");
+}
+
+/* Reasons. */
+
+static void reason_capacity(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 17 * GIB);
+
+	expect_tensor(test, ctx, 11 * GIB, 0, 0);
+	expect_tensor(test, ctx, 4 * GIB, 1, 0);
+	expect_reason(test, ctx, 2 * GIB, false, FLEXMEM_REASON_CAPACITY,
+		      1 * GIB, 1 * GIB, 12 * GIB);
+	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+}
+
+/* Not every size was tried, so nothing is locked. */
+static void reason_capacity_of_a_large_request(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8,
+				    17 * GIB);
+
+	expect_tensor(test, ctx, 11 * GIB, 0, 0);
+	expect_reason(test, ctx, 6 * GIB, false, FLEXMEM_REASON_CAPACITY,
+		      1 * GIB, 1 * GIB, 12 * GIB);
+	KUNIT_EXPECT_FALSE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+	expect_tensor(test, ctx, 4 * GIB, 1, 0);
+}
+
+static void reason_slots(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 2, PLENTY);
+
+	expect_tensor(test, ctx, 11 * GIB, 0, 0);
+	expect_tensor(test, ctx, 12 * GIB, 1, 0);
+	expect_reason(test, ctx, 2 * GIB, false, FLEXMEM_REASON_SLOTS,
+		      1 * GIB, 1 * GIB, 12 * GIB);
+}
+
+static void reason_slots_when_the_firmware_refuses(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 2, PLENTY);
+
+	ctx->fake->refused_slots = BIT(1);
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_SLOTS, 0, 0,
+		      12 * GIB);
+}
+
+static void reason_max_regions(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.max_regions = 1;
+	ctx = make(test, param_mode(test), 8, PLENTY, &settings);
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_MAX_REGIONS, 0, 0,
+		      12 * GIB);
+}
+
+static void reason_fragmentation(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 2);
+
+	split(test, ctx, 0, 4 * GIB);
+	split(test, ctx, 1, 6 * GIB);
+	expect_reason(test, ctx, 4 * GIB + 128, false,
+		      FLEXMEM_REASON_FRAGMENTATION, 14 * GIB, 4 * GIB,
+		      12 * GIB);
+	expect_reason(test, ctx, 12 * GIB, false, FLEXMEM_REASON_FRAGMENTATION,
+		      14 * GIB, 4 * GIB, 12 * GIB);
+}
+
+static void reason_fragmentation_of_the_last_byte(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
+
+	split(test, ctx, 0, 4 * GIB);
+	expect_reason(test, ctx, 8 * GIB, false, FLEXMEM_REASON_FRAGMENTATION,
+		      8 * GIB, 4 * GIB, 12 * GIB);
+	expect_reason(test, ctx, 8 * GIB + 128, false, FLEXMEM_REASON_SLOTS,
+		      8 * GIB, 4 * GIB, 12 * GIB);
+}
+
+static void reason_fragmentation_by_alignment(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
+
+	occupy(test, ctx, 0, 11 * GIB + 128);
+	KUNIT_EXPECT_EQ(test, -ENOMEM,
+			PTR_ERR(fake_alloc(ctx->table, 128, GIB, false,
+					   &ctx->place)));
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_FRAGMENTATION);
+	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, GIB - 128);
+}
+
+static void reason_region_size_acquires_nothing(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
+
+	expect_reason(test, ctx, 12 * GIB + 128, false,
+		      FLEXMEM_REASON_REGION_SIZE, 0, 0, 12 * GIB);
+	expect_log(test, ctx, "");
+	KUNIT_EXPECT_FALSE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+}
+
+static void reason_region_size_goes_by_capacity(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 11 * GIB);
+
+	expect_reason(test, ctx, 8 * GIB + 128, false,
+		      FLEXMEM_REASON_REGION_SIZE, 0, 0, 8 * GIB);
+	expect_tensor(test, ctx, 8 * GIB, 0, 0);
+}
+
+static void reason_region_size_has_the_figures(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 2);
+
+	split(test, ctx, 0, 2 * GIB);
+	expect_reason(test, ctx, U64_MAX - 127, false,
+		      FLEXMEM_REASON_REGION_SIZE, 22 * GIB, 12 * GIB,
+		      12 * GIB);
+}
+
+static void reason_is_of_the_pool_that_is_asked(struct kunit *test)
+{
+	struct ctx *ctx = make_program_slots(test, param_order(test));
+
+	expect_at(test, ctx, 128, true, 1, 0);
+	expect_at(test, ctx, 1 * GIB, false, 0, 0);
+	expect_reason(test, ctx, 5 * GIB, true, FLEXMEM_REASON_SLOTS,
+		      4 * GIB - 128, 4 * GIB - 128, 12 * GIB);
+	expect_reason(test, ctx, 12 * GIB, false, FLEXMEM_REASON_SLOTS,
+		      11 * GIB, 11 * GIB, 12 * GIB);
+}
+
+/* Recovery. */
+
+static void recovers_after_a_free(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 1, PLENTY);
+	struct fake_block *block;
+
+	expect_tensor(test, ctx, 6 * GIB, 0, 0);
+	block = expect_at(test, ctx, 6 * GIB, false, 0, 6 * GIB);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_SLOTS, 0, 0,
+		      12 * GIB);
+	fake_free(block);
+	expect_tensor(test, ctx, 6 * GIB, 0, 6 * GIB);
+}
+
+static void recovers_from_fragmentation(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
+	struct fake_block *block[6];
+	unsigned int i;
+
+	for (i = 0; i < 6; i++)
+		block[i] = expect_at(test, ctx, 2 * GIB, false, 0,
+				     i * 2 * GIB);
+	for (i = 0; i < 6; i += 2)
+		fake_free(block[i]);
+	expect_reason(test, ctx, 4 * GIB, false, FLEXMEM_REASON_FRAGMENTATION,
+		      6 * GIB, 2 * GIB, 12 * GIB);
+	for (i = 1; i < 6; i += 2)
+		fake_free(block[i]);
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+}
+
+static void recovers_with_new_capacity(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 12 * GIB);
+
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
+		      12 * GIB);
+	ctx->fake->capacity = 24 * GIB;
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_new_capacity(ctx->table));
+	expect_tensor(test, ctx, 12 * GIB, 1, 0);
+}
+
+/* Whoever allocates next asks for a capacity that could not be learnt. */
+static void unknown_capacity_is_asked_for_again(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 3 * GIB);
+
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_REGION_SIZE, 0, 0,
+		      0);
+	ctx->fake->capacity = 4 * GIB;
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 2, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table),
+			-ETIMEDOUT);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_REGION_SIZE, 0, 0,
+		      0);
+	expect_tensor(test, ctx, 128, 0, 0);
+	expect_tensor(test, ctx, 128, 0, 128);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 3);
+}
+
+/* Firmware. */
+
+static void firmware_error_when_nothing_fits(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
+
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
+	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 0);
+	expect_tensor(test, ctx, 128, 1, 0);
+}
+
+static void firmware_error_does_not_matter_if_it_fits(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    PLENTY);
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -EIO);
+	expect_tensor(test, ctx, 128, 0, 128);
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -EIO);
+	expect_tensor(test, ctx, 128, 0, 256);
+	expect_tensor(test, ctx, 128, 1, 0);
+}
+
+struct killed {
+	struct flexmem_table *table;
+	struct completion started;
+	struct completion done;
+	long rc;
+};
+
+static int allocate_until_killed(void *data)
+{
+	struct killed *killed = data;
+
+	allow_signal(SIGKILL);
+	complete(&killed->started);
+	killed->rc = PTR_ERR(fake_alloc(killed->table, 128, FLEXMEM_ALIGN,
+					false, NULL));
+	complete(&killed->done);
+	return 0;
+}
+
+static void waiting_ends_when_killed(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
+	struct killed killed = { .table = ctx->table };
+	struct task_struct *task;
+	bool in_time = false;
+
+	init_completion(&killed.started);
+	init_completion(&killed.done);
+	mutex_lock(&ctx->table->acquire_lock);
+	task = kthread_run(allocate_until_killed, &killed, "flexmem_kunit");
+	if (!IS_ERR(task)) {
+		wait_for_completion(&killed.started);
+		msleep(20);
+		send_sig(SIGKILL, task, 1);
+		in_time = wait_for_completion_timeout(&killed.done, 10 * HZ);
+	}
+	mutex_unlock(&ctx->table->acquire_lock);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	if (!in_time)
+		wait_for_completion(&killed.done);
+	KUNIT_EXPECT_TRUE(test, in_time);
+	KUNIT_EXPECT_EQ(test, killed.rc, -EINTR);
+	expect_log(test, ctx, "");
+}
+
+/* A4: the same calls, the same places, whatever the function. */
+
+#define SAME_OPS 400
+#define SAME_LIVE 64
+
+struct twin {
+	struct ctx *ctx;
+	struct fake_block *live[SAME_LIVE];
+};
+
+static u64 random_size(struct rnd_state *rnd)
+{
+	u64 top = BIT_ULL(7 + prandom_u32_state(rnd) % 27);
+
+	return ALIGN(top + prandom_u32_state(rnd) % top, FLEXMEM_ALIGN);
+}
+
+static void same_step(struct kunit *test, struct twin *twin, unsigned int i,
+		      u64 size, u64 alignment, bool program)
+{
+	struct fake_block *a, *b;
+
+	if (twin[0].live[i]) {
+		fake_free(twin[0].live[i]);
+		fake_free(twin[1].live[i]);
+		twin[0].live[i] = NULL;
+		return;
+	}
+	a = fake_alloc(twin[0].ctx->table, size, alignment, program,
+		       &twin[0].ctx->place);
+	b = fake_alloc(twin[1].ctx->table, size, alignment, program,
+		       &twin[1].ctx->place);
+	KUNIT_ASSERT_EQ(test, IS_ERR(a), IS_ERR(b));
+	if (IS_ERR(a)) {
+		KUNIT_EXPECT_EQ(test, PTR_ERR(a), PTR_ERR(b));
+		KUNIT_EXPECT_EQ(test, twin[0].ctx->place.total_free,
+				twin[1].ctx->place.total_free);
+		return;
+	}
+	twin[0].live[i] = a;
+	twin[1].live[i] = b;
+	KUNIT_ASSERT_EQ(test, a->region->slot, b->region->slot);
+	KUNIT_ASSERT_EQ(test, a->block->start, b->block->start);
+}
+
+static void pf_and_vf_place_alike(struct kunit *test)
+{
+	const struct pair *pair = test->param_value;
+	struct flexmem_settings settings = fake_settings();
+	struct rnd_state rnd;
+	struct twin *twin;
+	unsigned int i;
+
+	settings.fit = pair->fit;
+	settings.order = pair->order;
+	settings.program_slots = 1;
+	twin = kunit_kcalloc(test, 2, sizeof(*twin), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, twin);
+	for (i = 0; i < 2; i++)
+		twin[i].ctx = make(test, modes[i], 12, 60 * GIB, &settings);
+
+	prandom_seed_state(&rnd, 4711);
+	for (i = 0; i < SAME_OPS; i++) {
+		u64 size = random_size(&rnd);
+		u64 alignment = BIT_ULL(7 + prandom_u32_state(&rnd) % 24);
+		u32 roll = prandom_u32_state(&rnd);
+
+		same_step(test, twin, roll % SAME_LIVE, size,
+			  roll & BIT(20) ? alignment : FLEXMEM_ALIGN,
+			  !(roll >> 29));
+	}
+}
+
+#define MODE_CASE(name) KUNIT_CASE_PARAM(name, mode_gen_params)
+#define ORDER_CASE(name) KUNIT_CASE_PARAM(name, order_gen_params)
+
+static struct kunit_case placement_cases[] = {
+	KUNIT_CASE(load_balance_tries_the_emptiest_first),
+	KUNIT_CASE(fill_first_tries_the_fullest_first),
+	ORDER_CASE(equal_regions_go_by_slot),
+	ORDER_CASE(fragmented_region_is_passed_over),
+	ORDER_CASE(tries_every_region),
+	ORDER_CASE(alignment_is_of_the_offset),
+	KUNIT_CASE(load_balance_acquires_until_locked),
+	KUNIT_CASE(load_balance_allocates_from_the_new_region),
+	KUNIT_CASE(load_balance_without_capacity_uses_what_is_there),
+	KUNIT_CASE(load_balance_skips_sizes_without_locking),
+	KUNIT_CASE(fill_first_acquires_when_nothing_fits),
+	KUNIT_CASE(fill_first_acquires_when_fragmented),
+	ORDER_CASE(preallocated_asks_for_nothing),
+	ORDER_CASE(programs_have_their_own_slots),
+	ORDER_CASE(tensors_never_use_program_slots),
+	ORDER_CASE(programs_never_use_tensor_slots),
+	ORDER_CASE(programs_share_without_slots_of_their_own),
+	ORDER_CASE(large_program_gets_a_large_region),
+	ORDER_CASE(reason_capacity),
+	KUNIT_CASE(reason_capacity_of_a_large_request),
+	ORDER_CASE(reason_slots),
+	ORDER_CASE(reason_slots_when_the_firmware_refuses),
+	MODE_CASE(reason_max_regions),
+	ORDER_CASE(reason_fragmentation),
+	ORDER_CASE(reason_fragmentation_of_the_last_byte),
+	ORDER_CASE(reason_fragmentation_by_alignment),
+	ORDER_CASE(reason_region_size_acquires_nothing),
+	ORDER_CASE(reason_region_size_goes_by_capacity),
+	ORDER_CASE(reason_region_size_has_the_figures),
+	ORDER_CASE(reason_is_of_the_pool_that_is_asked),
+	ORDER_CASE(recovers_after_a_free),
+	ORDER_CASE(recovers_from_fragmentation),
+	ORDER_CASE(recovers_with_new_capacity),
+	ORDER_CASE(unknown_capacity_is_asked_for_again),
+	ORDER_CASE(firmware_error_when_nothing_fits),
+	KUNIT_CASE(firmware_error_does_not_matter_if_it_fits),
+	ORDER_CASE(waiting_ends_when_killed),
+	KUNIT_CASE_PARAM(pf_and_vf_place_alike, pair_gen_params),
+	{}
+};
+
+static struct kunit_suite placement_suite = {
+	.name = "flexmem_placement",
+	.test_cases = placement_cases,
+};
+
+kunit_test_suite(placement_suite);

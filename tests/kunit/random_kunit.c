@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Random calls, every answer compared with the reference model of model.c: for
+ * each pair of strategies once with everything checked after each operation, and
+ * once longer, with the places of all allocations compared but the rest only
+ * now and then.
+ *
+ * To repeat a run: insmod flexmem_kunit.ko seed=N, with the N it has printed.
+ */
+
+#include <kunit/test.h>
+#include <linux/err.h>
+#include <linux/ktime.h>
+#include <linux/log2.h>
+#include <linux/moduleparam.h>
+#include <linux/prandom.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+
+#include "fake_device.h"
+#include "model.h"
+#include "placement.h"
+#include "region.h"
+
+#define PLENTY (1024 * GIB)
+#define MAX_LIVE 256
+#define SAMPLE 512
+/* So many operations reach every reason, whatever the seed. */
+#define ENOUGH_OPS 20000
+
+static unsigned int seed;
+module_param(seed, uint, 0444);
+MODULE_PARM_DESC(seed, "Seed of the random tests; 0 (default): another one each time");
+
+static unsigned int ops = 20000;
+module_param(ops, uint, 0444);
+MODULE_PARM_DESC(ops, "Random operations with everything checked after each (default 20000)");
+
+static unsigned int sampled_ops = 200000;
+module_param(sampled_ops, uint, 0444);
+MODULE_PARM_DESC(sampled_ops, "Random operations with checks now and then (default 200000)");
+
+/* A device and settings; each gets the same share of the operations. */
+struct scenario {
+	enum flexmem_mode mode;
+	enum flexmem_acquire acquire;
+	unsigned int hw_slots;
+	unsigned int max_regions;
+	unsigned int program_slots;
+	u64 capacity;
+	u64 refused_slots;
+	unsigned int nr_sizes;
+	u64 sizes[4];
+};
+
+#define DEFAULT_SIZES .nr_sizes = 3, .sizes = { 12 * GIB, 8 * GIB, 4 * GIB }
+
+static const struct scenario scenarios[] = {
+	{
+		.mode = FLEXMEM_MODE_VF,
+		.hw_slots = 6,
+		.max_regions = 12,
+		.capacity = PLENTY,
+		DEFAULT_SIZES,
+	}, {
+		.mode = FLEXMEM_MODE_PF,
+		.max_regions = 5,
+		.capacity = PLENTY,
+		DEFAULT_SIZES,
+	}, {
+		.mode = FLEXMEM_MODE_VF,
+		.hw_slots = 12,
+		.max_regions = 12,
+		.capacity = 44 * GIB,
+		DEFAULT_SIZES,
+	}, {
+		.mode = FLEXMEM_MODE_PF,
+		.max_regions = 12,
+		.program_slots = 2,
+		.capacity = 33 * GIB,
+		DEFAULT_SIZES,
+	}, {
+		.mode = FLEXMEM_MODE_VF,
+		.hw_slots = 10,
+		.max_regions = 6,
+		.program_slots = 1,
+		.capacity = PLENTY,
+		.refused_slots = BIT(1) | BIT(4),
+		DEFAULT_SIZES,
+	}, {
+		.mode = FLEXMEM_MODE_PF,
+		.acquire = FLEXMEM_ACQUIRE_PREALLOC,
+		.max_regions = 8,
+		.program_slots = 1,
+		.capacity = 29 * GIB,
+		.nr_sizes = 2,
+		.sizes = { 8 * GIB, 2 * GIB },
+	}, {
+		.mode = FLEXMEM_MODE_VF,
+		.acquire = FLEXMEM_ACQUIRE_PREALLOC,
+		.hw_slots = 4,
+		.max_regions = 8,
+		.capacity = PLENTY,
+		.nr_sizes = 2,
+		.sizes = { 4 * GIB, 8 * GIB },
+	}, {
+		.mode = FLEXMEM_MODE_PF,
+		.max_regions = 4,
+		.capacity = PLENTY,
+		.nr_sizes = 3,
+		.sizes = { 64 * SZ_1M, 16 * SZ_1M, 2 * SZ_1M },
+	},
+};
+
+struct run {
+	struct kunit *test;
+	const struct scenario *scenario;
+	unsigned int sample;
+	struct rnd_state rnd;
+	struct fake_device *fake;
+	struct flexmem_table *table;
+	struct model *model;
+	u64 max_size;
+	struct fake_block *live[MAX_LIVE];
+	unsigned int nr_live;
+	unsigned int most_live;
+	unsigned int done;
+	unsigned int phase_end;
+	unsigned int alloc_percent;
+	bool only_large;
+	u64 reached[FLEXMEM_REASON_HANDLES + 1];
+	u64 errors;
+	u64 trims;
+	struct flexmem_snapshot snapshot;
+};
+
+struct pair {
+	enum flexmem_fit fit;
+	enum flexmem_order order;
+};
+
+static const struct pair pairs[] = {
+	{ FLEXMEM_FIT_FIRST, FLEXMEM_ORDER_LOAD_BALANCE },
+	{ FLEXMEM_FIT_FIRST, FLEXMEM_ORDER_FILL_FIRST },
+	{ FLEXMEM_FIT_BEST, FLEXMEM_ORDER_LOAD_BALANCE },
+	{ FLEXMEM_FIT_BEST, FLEXMEM_ORDER_FILL_FIRST },
+};
+
+static void pair_desc(const struct pair *pair, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s, %s",
+		 fake_fit_name(pair->fit), fake_order_name(pair->order));
+}
+
+KUNIT_ARRAY_PARAM(pair, pairs, pair_desc);
+
+static u32 below(struct run *run, u32 limit)
+{
+	return prandom_u32_state(&run->rnd) % limit;
+}
+
+static bool percent(struct run *run, u32 chance)
+{
+	return below(run, 100) < chance;
+}
+
+/* Log-uniform, from one unit to somewhat above the largest region. */
+static u64 random_size(struct run *run)
+{
+	unsigned int bits = ilog2(run->max_size) + 1, least = 7;
+	u64 base, size;
+
+	if (run->only_large)
+		least = bits - 6;
+	base = BIT_ULL(least + below(run, bits - least));
+	size = base + (((u64)prandom_u32_state(&run->rnd) << 32 |
+			prandom_u32_state(&run->rnd)) & (base - 1));
+	return ALIGN(size, FLEXMEM_ALIGN);
+}
+
+static u64 random_alignment(struct run *run)
+{
+	return percent(run, 70) ? FLEXMEM_ALIGN : BIT_ULL(7 + below(run, 24));
+}
+
+/* checkpatch: MACRO_ARG_REUSE - run is always the name of a pointer */
+#define ASSERT_SAME(run, a, b)						\
+	KUNIT_ASSERT_EQ_MSG((run)->test, a, b, "operation %u, scenario %zu", \
+			    (run)->done, (run)->scenario - scenarios)
+
+static void check_table(struct run *run)
+{
+	const char *wrong = flexmem_table_check(run->table);
+	unsigned int slot, nr = 0;
+
+	KUNIT_ASSERT_NULL_MSG(run->test, wrong, "operation %u: %s", run->done,
+			      wrong);
+	flexmem_table_snapshot(run->table, &run->snapshot);
+	for (slot = 0; slot < run->table->slots.nr; slot++) {
+		struct flexmem_region_entry want, *is;
+
+		model_region_entry(run->model, slot, &want);
+		if (!want.total)
+			continue;
+		ASSERT_SAME(run, nr < run->snapshot.nr, true);
+		is = &run->snapshot.region[nr++];
+		if (run->scenario->mode == FLEXMEM_MODE_PF)
+			want.region_id =
+				fake_table_region(run->table, slot)->mem.base;
+		ASSERT_SAME(run, is->slot, want.slot);
+		ASSERT_SAME(run, is->region_id, want.region_id);
+		ASSERT_SAME(run, is->flags, want.flags);
+		ASSERT_SAME(run, is->total, want.total);
+		ASSERT_SAME(run, is->free, want.free);
+		ASSERT_SAME(run, is->largest_free, want.largest_free);
+		ASSERT_SAME(run, is->nr_allocated, want.nr_allocated);
+		ASSERT_SAME(run, is->nr_free, want.nr_free);
+		ASSERT_SAME(run, is->sequence, want.sequence);
+	}
+	ASSERT_SAME(run, nr, run->snapshot.nr);
+	ASSERT_SAME(run, run->fake->taken, run->model->taken);
+}
+
+static void compare_failure(struct run *run, int rc,
+			    const struct flexmem_place *place,
+			    const struct model_answer *want)
+{
+	ASSERT_SAME(run, rc, want->rc);
+	ASSERT_SAME(run, place->reason, want->reason);
+	ASSERT_SAME(run, place->total_free, want->total_free);
+	ASSERT_SAME(run, place->largest_free, want->largest_free);
+	ASSERT_SAME(run, place->max_region, want->max_region);
+	if (rc == -ENOMEM)
+		run->reached[want->reason]++;
+	else
+		run->errors++;
+}
+
+static void do_alloc(struct run *run)
+{
+	u64 size = random_size(run), alignment = random_alignment(run);
+	bool program = percent(run, 10);
+	struct flexmem_place place;
+	struct model_answer want;
+	struct fake_block *block;
+
+	if (!below(run, 8)) {
+		run->model->acquire_error = -ETIMEDOUT;
+		fake_device_fail(run->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	}
+	model_alloc(run->model, size, alignment, program, &want);
+	block = fake_alloc(run->table, size, alignment, program, &place);
+	ASSERT_SAME(run, run->fake->failure[FAKE_ACQUIRE].times,
+		    !!run->model->acquire_error);
+	run->model->acquire_error = 0;
+	fake_device_fail(run->fake, FAKE_ACQUIRE, 1, 0, 0);
+
+	if (IS_ERR(block)) {
+		compare_failure(run, PTR_ERR(block), &place, &want);
+		return;
+	}
+	ASSERT_SAME(run, want.rc, 0);
+	ASSERT_SAME(run, block->region->slot, want.slot);
+	ASSERT_SAME(run, block->block->start, want.offset);
+	ASSERT_SAME(run, block->block->size, size);
+	run->reached[FLEXMEM_REASON_NONE]++;
+	run->live[run->nr_live++] = block;
+	run->most_live = max(run->most_live, run->nr_live);
+}
+
+static void do_free(struct run *run)
+{
+	unsigned int i = below(run, run->nr_live);
+	struct fake_block *block = run->live[i];
+
+	model_free(run->model, block->region->slot, block->block->start);
+	fake_free(block);
+	run->live[i] = run->live[--run->nr_live];
+}
+
+static void do_trim(struct run *run)
+{
+	unsigned int regions;
+	u64 bytes, before = run->model->taken;
+
+	model_trim(run->model);
+	ASSERT_SAME(run, flexmem_table_trim(run->table, &regions, &bytes), 0);
+	ASSERT_SAME(run, bytes, before - run->model->taken);
+	run->trims += regions;
+}
+
+/* Now and then the device has less than it used to, or all of it again. */
+static void do_new_capacity(struct run *run)
+{
+	u64 capacity = run->scenario->capacity;
+
+	if (capacity == run->fake->capacity)
+		capacity /= 2;
+	run->fake->capacity = capacity;
+	model_new_capacity(run->model, capacity);
+	ASSERT_SAME(run, flexmem_table_new_capacity(run->table), 0);
+}
+
+static void new_phase(struct run *run)
+{
+	static const unsigned int alloc_percents[] = { 95, 75, 50, 50, 25, 5 };
+
+	run->phase_end = run->done + 20 + below(run, 300);
+	run->alloc_percent =
+		alloc_percents[below(run, ARRAY_SIZE(alloc_percents))];
+	run->only_large = percent(run, 40);
+}
+
+static void do_operation(struct run *run)
+{
+	u32 roll = below(run, 1000);
+
+	if (run->done >= run->phase_end)
+		new_phase(run);
+	if (roll == 0)
+		do_new_capacity(run);
+	else if (roll <= 10)
+		do_trim(run);
+	else if (run->nr_live < MAX_LIVE &&
+		 (!run->nr_live || percent(run, run->alloc_percent)))
+		do_alloc(run);
+	else
+		do_free(run);
+}
+
+static void start(struct run *run, const struct scenario *scenario)
+{
+	const struct pair *pair = run->test->param_value;
+	struct flexmem_settings settings = fake_settings();
+	struct model *model = run->model;
+	unsigned int i;
+
+	settings.fit = pair->fit;
+	settings.order = pair->order;
+	settings.acquire = scenario->acquire;
+	settings.max_regions = scenario->max_regions;
+	settings.program_slots = scenario->program_slots;
+	settings.nr_sizes = scenario->nr_sizes;
+	memcpy(settings.sizes, scenario->sizes, sizeof(scenario->sizes));
+
+	model->mode = scenario->mode;
+	model->fit = pair->fit;
+	model->order = pair->order;
+	model->acquire = scenario->acquire;
+	model->hw_slots = scenario->hw_slots;
+	model->max_regions = scenario->max_regions;
+	model->program_slots = scenario->program_slots;
+	model->nr_sizes = scenario->nr_sizes;
+	memcpy(model->sizes, scenario->sizes, sizeof(scenario->sizes));
+	model->capacity = scenario->capacity;
+	model->refused_slots = scenario->refused_slots;
+	model->tries = FLEXMEM_FIT_TRIES;
+	model_start(model);
+
+	run->scenario = scenario;
+	run->max_size = 0;
+	for (i = 0; i < scenario->nr_sizes; i++)
+		run->max_size = max(run->max_size, scenario->sizes[i]);
+	run->fake = fake_device_create(run->test, scenario->mode,
+				       scenario->hw_slots, scenario->capacity);
+	run->fake->refused_slots = scenario->refused_slots;
+	run->table = fake_table_create(run->test, run->fake, &settings);
+	if (scenario->acquire == FLEXMEM_ACQUIRE_PREALLOC) {
+		model_prealloc(model);
+		ASSERT_SAME(run, flexmem_table_prealloc(run->table), 0);
+	}
+	check_table(run);
+}
+
+/* Everything that was taken is free again, in one piece a region. */
+static void finish(struct run *run)
+{
+	while (run->nr_live)
+		do_free(run);
+	check_table(run);
+	do_trim(run);
+	check_table(run);
+	ASSERT_SAME(run, run->snapshot.nr, 0);
+	fake_table_remove(run->table);
+}
+
+static void run_scenario(struct run *run, const struct scenario *scenario,
+			 unsigned int nr)
+{
+	unsigned int end = run->done + nr;
+
+	start(run, scenario);
+	while (run->done < end) {
+		do_operation(run);
+		run->done++;
+		if (run->done % run->sample == 0)
+			check_table(run);
+		if (run->done % 64 == 0)
+			cond_resched();
+	}
+	finish(run);
+}
+
+static void run_all(struct kunit *test, unsigned int nr, unsigned int sample)
+{
+	u32 first = seed ?: get_random_u32();
+	ktime_t began = ktime_get();
+	struct run *run;
+	unsigned int i;
+
+	kunit_info(test, "seed=%u", first);
+	run = kunit_kzalloc(test, sizeof(*run), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, run);
+	run->test = test;
+	run->sample = sample;
+	run->model = model_create(test);
+	prandom_seed_state(&run->rnd, first);
+	for (i = 0; i < ARRAY_SIZE(scenarios); i++)
+		run_scenario(run, &scenarios[i],
+			     nr / ARRAY_SIZE(scenarios));
+
+	kunit_info(test,
+		   "%u operations in %lld ms: allocated %llu, at most %u at once, capacity %llu, slots %llu, max_regions %llu, fragmentation %llu, region_size %llu, firmware errors %llu, regions trimmed %llu",
+		   run->done, ktime_ms_delta(ktime_get(), began),
+		   run->reached[FLEXMEM_REASON_NONE], run->most_live,
+		   run->reached[FLEXMEM_REASON_CAPACITY],
+		   run->reached[FLEXMEM_REASON_SLOTS],
+		   run->reached[FLEXMEM_REASON_MAX_REGIONS],
+		   run->reached[FLEXMEM_REASON_FRAGMENTATION],
+		   run->reached[FLEXMEM_REASON_REGION_SIZE], run->errors,
+		   run->trims);
+	if (nr < ENOUGH_OPS)
+		return;
+	for (i = 0; i < FLEXMEM_REASON_HANDLES; i++)
+		KUNIT_EXPECT_GT_MSG(test, run->reached[i], 0, "reason %u", i);
+	KUNIT_EXPECT_GT(test, run->errors, 0);
+	KUNIT_EXPECT_GT(test, run->trims, 0);
+}
+
+static void equals_model_checked_each_time(struct kunit *test)
+{
+	run_all(test, ops, 1);
+}
+
+static void equals_model_checked_now_and_then(struct kunit *test)
+{
+	run_all(test, sampled_ops, SAMPLE);
+}
+
+static struct kunit_case random_cases[] = {
+	KUNIT_CASE_PARAM_ATTR(equals_model_checked_each_time, pair_gen_params,
+			      { .speed = KUNIT_SPEED_SLOW }),
+	KUNIT_CASE_PARAM_ATTR(equals_model_checked_now_and_then,
+			      pair_gen_params,
+			      { .speed = KUNIT_SPEED_SLOW }),
+	{}
+};
+
+static struct kunit_suite random_suite = {
+	.name = "flexmem_random",
+	.test_cases = random_cases,
+};
+
+kunit_test_suite(random_suite);

@@ -1,0 +1,1141 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The region table: acquisition, fallback, locking, trim, removal (A7, A13,
+ * A15, A16, A21, A39, D4, D5, D8, D9, B7).
+ *
+ * What the device was asked is compared as text, see fake_device_log(). The
+ * default device is a VF of 8 slots with plenty of capacity.
+ */
+
+#include <kunit/test.h>
+#include <linux/err.h>
+#include <linux/slab.h>
+
+#include "fake_device.h"
+#include "region.h"
+
+#define PLENTY (1024 * GIB)
+
+struct ctx {
+	struct fake_device *fake;
+	struct flexmem_table *table;
+	struct flexmem_snapshot snapshot;
+};
+
+static const enum flexmem_mode modes[] = {
+	FLEXMEM_MODE_PF,
+	FLEXMEM_MODE_VF,
+};
+
+static void mode_desc(const enum flexmem_mode *mode, char *desc)
+{
+	strscpy(desc, fake_mode_name(*mode), KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(mode, modes, mode_desc);
+
+static enum flexmem_mode param_mode(struct kunit *test)
+{
+	return *(const enum flexmem_mode *)test->param_value;
+}
+
+static const int errors[] = { -ETIMEDOUT, -EIO, -EINTR };
+
+static void error_desc(const int *error, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "error %d", *error);
+}
+
+KUNIT_ARRAY_PARAM(error, errors, error_desc);
+
+static int param_error(struct kunit *test)
+{
+	return *(const int *)test->param_value;
+}
+
+static struct ctx *make_mode(struct kunit *test, enum flexmem_mode mode,
+			     unsigned int slots, u64 capacity,
+			     const struct flexmem_settings *settings)
+{
+	struct ctx *ctx;
+
+	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	ctx->fake = fake_device_create(test, mode, slots, capacity);
+	ctx->table = fake_table_create(test, ctx->fake, settings);
+	return ctx;
+}
+
+static struct ctx *make(struct kunit *test, unsigned int slots, u64 capacity)
+{
+	struct flexmem_settings settings = fake_settings();
+
+	return make_mode(test, FLEXMEM_MODE_VF, slots, capacity, &settings);
+}
+
+static struct flexmem_region *acquire(struct ctx *ctx, u64 min_size)
+{
+	return fake_table_acquire(ctx->table, false, min_size);
+}
+
+/* Acquires so many regions, and has the device forget about it. */
+static void acquire_regions(struct kunit *test, struct ctx *ctx,
+			    unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
+	fake_device_forget(ctx->fake);
+}
+
+/* Puts a block in a region. */
+static struct fake_block *occupy(struct kunit *test, struct ctx *ctx,
+				 unsigned int slot, u64 size)
+{
+	struct flexmem_region *region = fake_table_region(ctx->table, slot);
+	struct fake_block *block;
+
+	KUNIT_ASSERT_NOT_NULL(test, region);
+	block = fake_alloc_in(ctx->table, region, size, false);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
+	return block;
+}
+
+/* Expects what the device was asked since the last time. */
+static void expect_log(struct kunit *test, struct ctx *ctx, const char *log)
+{
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), log);
+	fake_device_forget(ctx->fake);
+}
+
+static void expect_locked(struct kunit *test, struct ctx *ctx,
+			  enum flexmem_reason reason)
+{
+	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+	KUNIT_EXPECT_EQ(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].reason,
+			reason);
+}
+
+static void expect_unlocked(struct kunit *test, struct ctx *ctx)
+{
+	KUNIT_EXPECT_FALSE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+}
+
+static unsigned int nr_regions(struct ctx *ctx)
+{
+	flexmem_table_snapshot(ctx->table, &ctx->snapshot);
+	return ctx->snapshot.nr;
+}
+
+/* Setting up. */
+
+static int init_table(struct kunit *test, struct fake_device *fake,
+		      const struct flexmem_settings *settings)
+{
+	struct flexmem_device_desc desc = fake_device_desc(fake);
+	struct flexmem_table *table;
+
+	table = kunit_kzalloc(test, sizeof(*table), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, table);
+	return flexmem_table_init(table, NULL, &desc, settings);
+}
+
+static void program_slots_must_be_fewer_than_slots(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct fake_device *fake;
+
+	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, PLENTY);
+	settings.program_slots = 8;
+	KUNIT_EXPECT_EQ(test, init_table(test, fake, &settings), -EINVAL);
+	settings.program_slots = 7;
+	KUNIT_EXPECT_EQ(test, init_table(test, fake, &settings), 0);
+}
+
+static void sizes_must_suit_the_granule(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct fake_device *fake;
+
+	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, PLENTY);
+	settings.sizes[2] += fake->granule / 2;
+	KUNIT_EXPECT_EQ(test, init_table(test, fake, &settings), -EINVAL);
+}
+
+static void setting_up_needs_the_capacity(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct fake_device *fake;
+
+	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, PLENTY);
+	fake_device_fail(fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, init_table(test, fake, &settings), -ETIMEDOUT);
+}
+
+static void table_is_no_longer_than_the_firmwares(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 3, PLENTY);
+
+	KUNIT_EXPECT_EQ(test, ctx->table->slots.nr, 3);
+	KUNIT_EXPECT_EQ(test, ctx->table->hw_slots, 3);
+	ctx = make(test, 16, PLENTY);
+	KUNIT_EXPECT_EQ(test, ctx->table->slots.nr, 12);
+	KUNIT_EXPECT_EQ(test, ctx->table->hw_slots, 16);
+}
+
+/* Acquisition. */
+
+static void asks_for_the_first_size_first(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_region *region = acquire(ctx, 0);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, region);
+	KUNIT_EXPECT_EQ(test, region->blocks.total, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, region->blocks.free, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, region->blocks.nr_free, 1);
+	expect_log(test, ctx, "acquire 12G, set 0");
+	expect_unlocked(test, ctx);
+}
+
+static void falls_back_12_8_4_then_locks(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 25 * GIB);
+
+	acquire(ctx, 0);
+	expect_log(test, ctx, "acquire 12G, set 0");
+	acquire(ctx, 0);
+	expect_log(test, ctx, "acquire 12G, set 1");
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOSPC);
+	expect_log(test, ctx,
+		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G ENOSPC");
+	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+}
+
+static void each_size_of_the_fallback_is_used(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 24 * GIB);
+
+	acquire_regions(test, ctx, 1);
+	ctx->fake->refused_size[0] = 12 * GIB;
+	acquire(ctx, 0);
+	expect_log(test, ctx, "acquire 12G ENOSPC, acquire 8G, set 1");
+	acquire(ctx, 0);
+	expect_log(test, ctx,
+		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G, set 2");
+	expect_unlocked(test, ctx);
+}
+
+static void sizes_are_tried_as_they_are_listed(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.sizes[0] = 4 * GIB;
+	settings.sizes[1] = 12 * GIB;
+	settings.sizes[2] = 8 * GIB;
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
+	ctx->fake->refused_size[0] = 4 * GIB;
+	ctx->fake->refused_size[1] = 12 * GIB;
+	acquire(ctx, 0);
+	expect_log(test, ctx,
+		   "acquire 4G ENOSPC, acquire 12G ENOSPC, acquire 8G, set 0");
+}
+
+static void locked_table_asks_no_more(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 3 * GIB);
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOSPC);
+	fake_device_forget(ctx->fake);
+	ctx->fake->capacity = PLENTY;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOSPC);
+	expect_log(test, ctx, "");
+}
+
+static void too_small_sizes_are_skipped(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 6 * GIB);
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 5 * GIB)), -ENOSPC);
+	expect_log(test, ctx, "acquire 12G ENOSPC, acquire 8G ENOSPC");
+	expect_unlocked(test, ctx);
+	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 4 * GIB));
+	expect_log(test, ctx,
+		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G, set 0");
+}
+
+static void larger_than_every_size_asks_nothing(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 12 * GIB + 128)), -ENOSPC);
+	expect_log(test, ctx, "");
+	expect_unlocked(test, ctx);
+}
+
+static void firmware_error_never_locks(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 4 * GIB);
+	int error = param_error(test);
+	unsigned int nth;
+
+	for (nth = 1; nth <= 3; nth++) {
+		fake_device_fail(ctx->fake, FAKE_ACQUIRE, nth, 1, error);
+		KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), error);
+		KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], nth);
+		expect_unlocked(test, ctx);
+		KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+		fake_device_forget(ctx->fake);
+	}
+	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
+}
+
+static void region_takes_the_lowest_slot(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr;
+	u64 bytes;
+
+	acquire_regions(test, ctx, 3);
+	occupy(test, ctx, 0, 128);
+	occupy(test, ctx, 2, 128);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, acquire(ctx, 0)->slot, 1);
+	KUNIT_EXPECT_EQ(test, acquire(ctx, 0)->slot, 3);
+}
+
+static void refused_slot_is_passed_over(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_region *region;
+
+	ctx->fake->refused_slots = BIT(0) | BIT(1);
+	region = acquire(ctx, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, region);
+	KUNIT_EXPECT_EQ(test, region->slot, 2);
+	KUNIT_EXPECT_EQ(test, region->id, 2);
+	expect_log(test, ctx, "acquire 12G, set 0 ENOSPC, set 1 ENOSPC, set 2");
+	expect_unlocked(test, ctx);
+	/* Remembered. */
+	acquire(ctx, 0);
+	expect_log(test, ctx, "acquire 12G, set 3");
+}
+
+static void every_slot_refused_locks(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 2, PLENTY);
+
+	ctx->fake->refused_slots = BIT(0) | BIT(1);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOSPC);
+	expect_log(test, ctx,
+		   "acquire 12G, set 0 ENOSPC, set 1 ENOSPC, release 12G");
+	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+}
+
+static void failed_slot_gives_the_memory_back(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	int error = param_error(test);
+
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, error);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), error);
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 1);
+	expect_unlocked(test, ctx);
+	fake_device_forget(ctx->fake);
+	acquire(ctx, 0);
+	expect_log(test, ctx, "acquire 12G, set 0");
+}
+
+static void memory_that_could_not_be_released_is_retried(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -EIO);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -EIO);
+	expect_log(test, ctx,
+		   "acquire 12G, set 0 EIO, release 12G ETIMEDOUT");
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ETIMEDOUT);
+	expect_log(test, ctx, "release 12G ETIMEDOUT");
+	expect_unlocked(test, ctx);
+	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
+	expect_log(test, ctx, "release 12G, acquire 12G, set 0");
+}
+
+/* Identity. */
+
+static void id_is_address_or_index(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	enum flexmem_mode mode = param_mode(test);
+	struct ctx *ctx = make_mode(test, mode, 8, PLENTY, &settings);
+	unsigned int slot;
+
+	acquire_regions(test, ctx, 3);
+	for (slot = 0; slot < 3; slot++) {
+		struct flexmem_region *region =
+			fake_table_region(ctx->table, slot);
+
+		KUNIT_EXPECT_EQ(test, region->slot, slot);
+		KUNIT_EXPECT_EQ(test, region->id, mode == FLEXMEM_MODE_PF ?
+				ctx->fake->piece[slot].base : slot);
+	}
+}
+
+static void segment_table_mirrors_the_regions(struct kunit *test)
+{
+	struct flexmem_segment_entry entries[FLEXMEM_MAX_SLOTS];
+	struct flexmem_settings settings = fake_settings();
+	struct flexmem_region *region;
+	struct ctx *ctx;
+	u64 gen;
+
+	settings.program_slots = 1;
+	ctx = make_mode(test, param_mode(test), 12, PLENTY, &settings);
+	acquire_regions(test, ctx, 1);
+	region = fake_table_acquire(ctx->table, true, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, region);
+	KUNIT_ASSERT_EQ(test, 2, flexmem_slots_read(&ctx->table->slots,
+						    entries, &gen));
+	KUNIT_EXPECT_EQ(test, gen, 2);
+	KUNIT_EXPECT_EQ(test, entries[0].flags, 0);
+	KUNIT_EXPECT_EQ(test, entries[0].length, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, entries[1].slot, 11);
+	KUNIT_EXPECT_EQ(test, entries[1].flags, FLEXMEM_REGION_PROGRAM);
+	KUNIT_EXPECT_EQ(test, entries[1].length, 4 * GIB);
+	KUNIT_EXPECT_EQ(test, entries[1].region_id, region->id);
+}
+
+/* Locking. */
+
+static void locks_at_max_regions(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.max_regions = 2;
+	ctx = make_mode(test, param_mode(test), 8, PLENTY, &settings);
+	acquire_regions(test, ctx, 1);
+	expect_unlocked(test, ctx);
+	acquire_regions(test, ctx, 1);
+	expect_locked(test, ctx, FLEXMEM_REASON_MAX_REGIONS);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOSPC);
+	expect_log(test, ctx, "");
+}
+
+static void default_cap_is_twelve(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 16, PLENTY);
+
+	acquire_regions(test, ctx, 12);
+	expect_locked(test, ctx, FLEXMEM_REASON_MAX_REGIONS);
+}
+
+static void locks_at_the_last_slot(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 3, PLENTY);
+
+	acquire_regions(test, ctx, 2);
+	expect_unlocked(test, ctx);
+	acquire_regions(test, ctx, 1);
+	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+}
+
+static void as_many_slots_as_max_regions_are_slots(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 12, PLENTY);
+
+	acquire_regions(test, ctx, 12);
+	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+}
+
+static void refused_slots_are_the_reason(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.max_regions = 2;
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
+	ctx->fake->refused_slots = BIT(0);
+	acquire_regions(test, ctx, 1);
+	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+}
+
+static void pools_lock_apart(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.program_slots = 1;
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
+				     fake_table_acquire(ctx->table, true, 0));
+	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_PROGRAM].locked);
+	expect_unlocked(test, ctx);
+	acquire_regions(test, ctx, 7);
+	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+}
+
+static void programs_share_when_no_slots_are_set_aside(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	KUNIT_EXPECT_PTR_EQ(test, flexmem_table_pool(ctx->table, true),
+			    flexmem_table_pool(ctx->table, false));
+}
+
+static void programs_begin_with_the_last_size(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct flexmem_region *region;
+	struct ctx *ctx;
+
+	settings.program_slots = 2;
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
+	ctx->fake->refused_size[0] = 4 * GIB;
+	region = fake_table_acquire(ctx->table, true, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, region);
+	KUNIT_EXPECT_TRUE(test, region->program);
+	expect_log(test, ctx, "acquire 4G ENOSPC, acquire 8G, set 6");
+}
+
+static void new_capacity_unlocks(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 3 * GIB);
+
+	acquire(ctx, 0);
+	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+	ctx->fake->capacity = 8 * GIB;
+	fake_device_forget(ctx->fake);
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
+	expect_unlocked(test, ctx);
+	acquire(ctx, 0);
+	expect_log(test, ctx,
+		   "capacity, acquire 12G ENOSPC, acquire 8G, set 0");
+}
+
+static void new_capacity_gives_no_slots(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.program_slots = 1;
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 3, PLENTY, &settings);
+	acquire_regions(test, ctx, 2);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
+				     fake_table_acquire(ctx->table, true, 0));
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
+	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_PROGRAM].locked);
+}
+
+static void unknown_new_capacity_changes_nothing(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 3 * GIB);
+
+	acquire(ctx, 0);
+	ctx->fake->capacity = 8 * GIB;
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
+	KUNIT_EXPECT_EQ(test, ctx->table->capacity, 3 * GIB);
+	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+}
+
+static void largest_region_is_the_largest_size(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table), 12 * GIB);
+}
+
+static void largest_region_is_bounded_by_capacity(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 11 * GIB);
+
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table), 8 * GIB);
+	ctx->fake->capacity = 3 * GIB;
+	flexmem_table_new_capacity(ctx->table);
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table), 0);
+}
+
+static void largest_region_may_be_there_already(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 1);
+	ctx->fake->capacity = 5 * GIB;
+	flexmem_table_new_capacity(ctx->table);
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table), 12 * GIB);
+}
+
+/* All at once. */
+
+static void expect_totals(struct kunit *test, struct ctx *ctx,
+			  const unsigned int *gib, unsigned int nr)
+{
+	unsigned int i;
+
+	KUNIT_ASSERT_EQ(test, nr_regions(ctx), nr);
+	for (i = 0; i < nr; i++)
+		KUNIT_EXPECT_EQ(test, ctx->snapshot.region[i].total,
+				gib[i] * GIB);
+}
+
+#define EXPECT_TOTALS(test, ctx, totals...)				\
+	expect_totals(test, ctx, (const unsigned int[]){ totals },	\
+		      ARRAY_SIZE(((const unsigned int[]){ totals })))
+
+static void prealloc_fills_every_slot(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 4, PLENTY);
+
+	KUNIT_EXPECT_EQ(test, flexmem_table_prealloc(ctx->table), 0);
+	EXPECT_TOTALS(test, ctx, 12, 12, 12, 12);
+	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 4);
+}
+
+static void prealloc_takes_all_capacity(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 37 * GIB);
+
+	KUNIT_EXPECT_EQ(test, flexmem_table_prealloc(ctx->table), 0);
+	EXPECT_TOTALS(test, ctx, 12, 12, 12);
+	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+}
+
+static void prealloc_falls_back(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 35 * GIB);
+
+	KUNIT_EXPECT_EQ(test, flexmem_table_prealloc(ctx->table), 0);
+	EXPECT_TOTALS(test, ctx, 12, 12, 8);
+	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+}
+
+static void prealloc_sees_to_programs_first(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.program_slots = 2;
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, 32 * GIB, &settings);
+	KUNIT_EXPECT_EQ(test, flexmem_table_prealloc(ctx->table), 0);
+	EXPECT_TOTALS(test, ctx, 12, 12, 4, 4);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[1].flags, 0);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[2].slot, 6);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[2].flags,
+			FLEXMEM_REGION_PROGRAM);
+	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_PROGRAM].locked);
+	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+}
+
+static void prealloc_of_nothing_succeeds(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 3 * GIB);
+
+	KUNIT_EXPECT_EQ(test, flexmem_table_prealloc(ctx->table), 0);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+}
+
+static void prealloc_stops_at_an_error(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 3, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_table_prealloc(ctx->table), -EIO);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
+}
+
+/* Trim. */
+
+static void trim_gives_empty_regions_back(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 3);
+	occupy(test, ctx, 1, 128);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 2);
+	KUNIT_EXPECT_EQ(test, bytes, 24 * GIB);
+	expect_log(test, ctx, "clear 0, release 12G, clear 2, release 12G");
+	KUNIT_ASSERT_EQ(test, nr_regions(ctx), 1);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[0].slot, 1);
+}
+
+static void trim_unlocks(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 2, PLENTY);
+	unsigned int nr;
+	u64 bytes;
+
+	acquire_regions(test, ctx, 2);
+	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	expect_unlocked(test, ctx);
+	fake_device_forget(ctx->fake);
+	acquire(ctx, 0);
+	expect_log(test, ctx, "acquire 12G, set 0");
+}
+
+static void trim_lets_refused_slots_be_tried_again(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 2, PLENTY);
+	unsigned int nr;
+	u64 bytes;
+
+	ctx->fake->refused_slots = BIT(0);
+	acquire_regions(test, ctx, 1);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	fake_device_forget(ctx->fake);
+	ctx->fake->refused_slots = 0;
+	acquire(ctx, 0);
+	expect_log(test, ctx, "acquire 12G, set 0");
+}
+
+static void trim_of_nothing_leaves_the_lock(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 1, PLENTY);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 1);
+	occupy(test, ctx, 0, 128);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, bytes, 0);
+	expect_log(test, ctx, "");
+	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+}
+
+/* D4: a slot that is still used is not free because another one is. */
+static void trim_leaves_full_pools_locked(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct flexmem_region *region;
+	struct ctx *ctx;
+	unsigned int nr;
+	u64 bytes;
+
+	settings.program_slots = 1;
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 4, PLENTY, &settings);
+	region = fake_table_acquire(ctx->table, true, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, region);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, fake_alloc_in(ctx->table, region,
+							 128, true));
+	acquire_regions(test, ctx, 1);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_PROGRAM].locked);
+	fake_device_forget(ctx->fake);
+	KUNIT_EXPECT_EQ(test, -ENOSPC,
+			PTR_ERR(fake_table_acquire(ctx->table, true, 0)));
+	expect_log(test, ctx, "");
+}
+
+static void trim_is_forbidden_by_a_lease(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_lease_hold hold;
+	unsigned int nr = 99;
+	u64 bytes = 99, gen;
+
+	flexmem_lease_init(&hold);
+	acquire_regions(test, ctx, 2);
+	flexmem_lease_take(&ctx->table->slots, &hold, 60 * 60 * 1000);
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	flexmem_lease_drop(&ctx->table->slots, &hold, &gen);
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, bytes, 0);
+	expect_log(test, ctx, "");
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
+}
+
+static void trim_fails_in_the_middle(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 3, PLENTY);
+	int error = param_error(test);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 3);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 2, 1, error);
+	KUNIT_EXPECT_EQ(test, error,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
+	expect_unlocked(test, ctx);
+	/* The region whose slot stayed filled can be used. */
+	occupy(test, ctx, 1, 12 * GIB);
+}
+
+static void trim_that_fails_at_once_changes_nothing(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 2, PLENTY);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 2);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, bytes, 0);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
+	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	expect_log(test, ctx, "clear 0 ETIMEDOUT");
+}
+
+static void trim_keeps_memory_that_is_not_taken_back(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 2);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	expect_log(test, ctx, "clear 0, release 12G EIO");
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 1);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	expect_log(test, ctx, "release 12G, clear 1, release 12G");
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
+}
+
+/* Removal. */
+
+static void removal_gives_everything_back(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 2);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx, "clear 0, release 12G, clear 1, release 12G");
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+}
+
+static void blocks_can_be_freed_after_removal(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct fake_block *block[3];
+	unsigned int i;
+
+	acquire_regions(test, ctx, 1);
+	for (i = 0; i < 3; i++)
+		block[i] = occupy(test, ctx, 0, GIB);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+	/* The last one takes the region along: KASAN and kmemleak watch. */
+	for (i = 0; i < 3; i++)
+		fake_free(block[i]);
+}
+
+static void nothing_is_allocated_after_removal(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_region *region;
+
+	acquire_regions(test, ctx, 1);
+	occupy(test, ctx, 0, GIB);
+	region = fake_table_region(ctx->table, 0);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, -ENOSPC,
+			PTR_ERR(fake_alloc_in(ctx->table, region, 128,
+					      false)));
+}
+
+static void removal_breaks_leases(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_lease_hold hold;
+
+	flexmem_lease_init(&hold);
+	acquire_regions(test, ctx, 1);
+	flexmem_lease_take(&ctx->table->slots, &hold, 60 * 60 * 1000);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);
+}
+
+static void removal_tries_stranded_memory_once_more(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -EIO);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	acquire(ctx, 0);
+	fake_device_forget(ctx->fake);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx, "release 12G");
+}
+
+static void removal_goes_on_after_errors(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct fake_block *block;
+
+	acquire_regions(test, ctx, 3);
+	block = occupy(test, ctx, 0, GIB);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx,
+		   "clear 0 EIO, clear 1, release 12G EIO, clear 2, release 12G");
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+	fake_free(block);
+	fake_device_reset(ctx->fake);
+}
+
+static void removal_asks_a_dead_firmware_only_once(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 3);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 2, 99, -ETIMEDOUT);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx, "clear 0, release 12G, clear 1 ETIMEDOUT");
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+	fake_device_reset(ctx->fake);
+}
+
+static void removal_with_stranded_memory_and_a_dead_firmware(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr;
+	u64 bytes;
+
+	acquire_regions(test, ctx, 2);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	fake_device_forget(ctx->fake);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx, "release 12G ETIMEDOUT");
+	fake_device_reset(ctx->fake);
+}
+
+/* Figures. */
+
+static void snapshot_shows_each_region(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_region_entry *entry;
+	struct fake_block *block;
+
+	acquire_regions(test, ctx, 2);
+	occupy(test, ctx, 1, GIB);
+	block = occupy(test, ctx, 1, 2 * GIB);
+	occupy(test, ctx, 1, GIB);
+	fake_free(block);
+	KUNIT_ASSERT_EQ(test, nr_regions(ctx), 2);
+
+	entry = &ctx->snapshot.region[0];
+	KUNIT_EXPECT_EQ(test, entry->slot, 0);
+	KUNIT_EXPECT_EQ(test, entry->free, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, entry->nr_allocated, 0);
+	KUNIT_EXPECT_EQ(test, entry->sequence, 0);
+
+	entry = &ctx->snapshot.region[1];
+	KUNIT_EXPECT_EQ(test, entry->slot, 1);
+	KUNIT_EXPECT_EQ(test, entry->region_id, 1);
+	KUNIT_EXPECT_EQ(test, entry->flags, 0);
+	KUNIT_EXPECT_EQ(test, entry->total, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, entry->free, 10 * GIB);
+	KUNIT_EXPECT_EQ(test, entry->largest_free, 8 * GIB);
+	KUNIT_EXPECT_EQ(test, entry->nr_allocated, 2);
+	KUNIT_EXPECT_EQ(test, entry->nr_free, 2);
+	KUNIT_EXPECT_EQ(test, entry->sequence, 4);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 3);
+}
+
+static void snapshot_counts_bytes_of_programs(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_region *region;
+	struct fake_block *program;
+
+	acquire_regions(test, ctx, 1);
+	region = fake_table_region(ctx->table, 0);
+	occupy(test, ctx, 0, GIB);
+	program = fake_alloc_in(ctx->table, region, 128, true);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, program);
+	nr_regions(ctx);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.used_program, 128);
+	fake_free(program);
+	nr_regions(ctx);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.used_program, 0);
+}
+
+static void allocations_of_past_regions_count(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr;
+	u64 bytes;
+
+	acquire_regions(test, ctx, 2);
+	fake_free(occupy(test, ctx, 0, 128));
+	fake_free(occupy(test, ctx, 0, 128));
+	occupy(test, ctx, 1, 128);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_ASSERT_EQ(test, nr_regions(ctx), 1);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 3);
+	KUNIT_ASSERT_EQ(test, acquire(ctx, 0)->slot, 0);
+	fake_free(occupy(test, ctx, 0, 128));
+	nr_regions(ctx);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 4);
+}
+
+/* The checker of the table. */
+
+static void expect_wrong(struct kunit *test, struct ctx *ctx, const char *what)
+{
+	KUNIT_EXPECT_STREQ(test, flexmem_table_check(ctx->table) ?: "none",
+			   what);
+}
+
+static void check_notices_a_slot_without_region(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 1);
+	__set_bit(5, ctx->table->slots.filled);
+	expect_wrong(test, ctx,
+		     "slot filled without a region, or the other way round");
+	__clear_bit(5, ctx->table->slots.filled);
+}
+
+static void check_notices_a_region_without_slot(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 1);
+	__clear_bit(0, ctx->table->slots.filled);
+	expect_wrong(test, ctx,
+		     "slot filled without a region, or the other way round");
+	__set_bit(0, ctx->table->slots.filled);
+}
+
+static void check_notices_a_wrong_entry(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_segment_entry *entry, good;
+
+	acquire_regions(test, ctx, 1);
+	entry = &ctx->table->slots.entry[0];
+	good = *entry;
+	entry->length++;
+	expect_wrong(test, ctx, "slot and region do not agree");
+	*entry = good;
+	entry->region_id++;
+	expect_wrong(test, ctx, "slot and region do not agree");
+	*entry = good;
+	entry->slot++;
+	expect_wrong(test, ctx, "slot and region do not agree");
+	*entry = good;
+}
+
+static void check_notices_wrong_blocks(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_region *region;
+
+	acquire_regions(test, ctx, 1);
+	region = fake_table_region(ctx->table, 0);
+	region->blocks.free -= 128;
+	expect_wrong(test, ctx, "free bytes miscounted");
+	region->blocks.free += 128;
+	region->mem.size += 128;
+	ctx->table->slots.entry[0].length += 128;
+	expect_wrong(test, ctx, "blocks of another size than the region");
+	region->mem.size -= 128;
+	ctx->table->slots.entry[0].length -= 128;
+}
+
+#define MODE_CASE(name) KUNIT_CASE_PARAM(name, mode_gen_params)
+#define ERROR_CASE(name) KUNIT_CASE_PARAM(name, error_gen_params)
+
+static struct kunit_case region_cases[] = {
+	KUNIT_CASE(program_slots_must_be_fewer_than_slots),
+	KUNIT_CASE(sizes_must_suit_the_granule),
+	KUNIT_CASE(setting_up_needs_the_capacity),
+	KUNIT_CASE(table_is_no_longer_than_the_firmwares),
+	KUNIT_CASE(asks_for_the_first_size_first),
+	KUNIT_CASE(falls_back_12_8_4_then_locks),
+	KUNIT_CASE(each_size_of_the_fallback_is_used),
+	KUNIT_CASE(sizes_are_tried_as_they_are_listed),
+	KUNIT_CASE(locked_table_asks_no_more),
+	KUNIT_CASE(too_small_sizes_are_skipped),
+	KUNIT_CASE(larger_than_every_size_asks_nothing),
+	ERROR_CASE(firmware_error_never_locks),
+	KUNIT_CASE(region_takes_the_lowest_slot),
+	KUNIT_CASE(refused_slot_is_passed_over),
+	KUNIT_CASE(every_slot_refused_locks),
+	ERROR_CASE(failed_slot_gives_the_memory_back),
+	KUNIT_CASE(memory_that_could_not_be_released_is_retried),
+	MODE_CASE(id_is_address_or_index),
+	MODE_CASE(segment_table_mirrors_the_regions),
+	MODE_CASE(locks_at_max_regions),
+	KUNIT_CASE(default_cap_is_twelve),
+	KUNIT_CASE(locks_at_the_last_slot),
+	KUNIT_CASE(as_many_slots_as_max_regions_are_slots),
+	KUNIT_CASE(refused_slots_are_the_reason),
+	KUNIT_CASE(pools_lock_apart),
+	KUNIT_CASE(programs_share_when_no_slots_are_set_aside),
+	KUNIT_CASE(programs_begin_with_the_last_size),
+	KUNIT_CASE(new_capacity_unlocks),
+	KUNIT_CASE(new_capacity_gives_no_slots),
+	KUNIT_CASE(unknown_new_capacity_changes_nothing),
+	KUNIT_CASE(largest_region_is_the_largest_size),
+	KUNIT_CASE(largest_region_is_bounded_by_capacity),
+	KUNIT_CASE(largest_region_may_be_there_already),
+	KUNIT_CASE(prealloc_fills_every_slot),
+	KUNIT_CASE(prealloc_takes_all_capacity),
+	KUNIT_CASE(prealloc_falls_back),
+	KUNIT_CASE(prealloc_sees_to_programs_first),
+	KUNIT_CASE(prealloc_of_nothing_succeeds),
+	KUNIT_CASE(prealloc_stops_at_an_error),
+	KUNIT_CASE(trim_gives_empty_regions_back),
+	KUNIT_CASE(trim_unlocks),
+	KUNIT_CASE(trim_lets_refused_slots_be_tried_again),
+	KUNIT_CASE(trim_of_nothing_leaves_the_lock),
+	KUNIT_CASE(trim_leaves_full_pools_locked),
+	KUNIT_CASE(trim_is_forbidden_by_a_lease),
+	ERROR_CASE(trim_fails_in_the_middle),
+	KUNIT_CASE(trim_that_fails_at_once_changes_nothing),
+	KUNIT_CASE(trim_keeps_memory_that_is_not_taken_back),
+	KUNIT_CASE(removal_gives_everything_back),
+	KUNIT_CASE(blocks_can_be_freed_after_removal),
+	KUNIT_CASE(nothing_is_allocated_after_removal),
+	KUNIT_CASE(removal_breaks_leases),
+	KUNIT_CASE(removal_tries_stranded_memory_once_more),
+	KUNIT_CASE(removal_goes_on_after_errors),
+	KUNIT_CASE(removal_asks_a_dead_firmware_only_once),
+	KUNIT_CASE(removal_with_stranded_memory_and_a_dead_firmware),
+	KUNIT_CASE(snapshot_shows_each_region),
+	KUNIT_CASE(snapshot_counts_bytes_of_programs),
+	KUNIT_CASE(allocations_of_past_regions_count),
+	KUNIT_CASE(check_notices_a_slot_without_region),
+	KUNIT_CASE(check_notices_a_region_without_slot),
+	KUNIT_CASE(check_notices_a_wrong_entry),
+	KUNIT_CASE(check_notices_wrong_blocks),
+	{}
+};
+
+static struct kunit_suite region_suite = {
+	.name = "flexmem_region",
+	.test_cases = region_cases,
+};
+
+kunit_test_suite(region_suite);

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The segment table: filling, clearing, generation, leases (A12, D8). */
+
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+
+#include "fake_device.h"
+#include "slot.h"
+
+#define NR_SLOTS 8
+#define LONG_LEASE_MS (60 * 60 * 1000)
+
+struct ctx {
+	struct fake_device *fake;
+	struct flexmem_slots slots;
+	struct flexmem_pool pool;
+	struct flexmem_memory mem[NR_SLOTS];
+};
+
+static struct ctx *make_slots(struct kunit *test, enum flexmem_mode mode)
+{
+	struct ctx *ctx;
+	unsigned int i;
+
+	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	ctx->fake = fake_device_create(test, mode, NR_SLOTS, 64 * GIB);
+	for (i = 0; i < NR_SLOTS; i++)
+		KUNIT_ASSERT_EQ(test, 0,
+				fake_device_ops(ctx->fake)
+					->acquire(ctx->fake, GIB,
+						  &ctx->mem[i]));
+	fake_device_forget(ctx->fake);
+	flexmem_slots_init(&ctx->slots, NR_SLOTS, fake_device_ops(ctx->fake),
+			   ctx->fake);
+	ctx->pool.end = NR_SLOTS;
+	return ctx;
+}
+
+static int slot_test_init(struct kunit *test)
+{
+	test->priv = make_slots(test, FLEXMEM_MODE_VF);
+	return 0;
+}
+
+static int fill(struct ctx *ctx, unsigned int slot)
+{
+	const struct flexmem_segment_entry entry = {
+		.slot = slot,
+		.flags = slot & 1 ? FLEXMEM_REGION_PROGRAM : 0,
+		.region_id = 100 + slot,
+		.length = ctx->mem[slot].size,
+	};
+
+	return flexmem_slots_fill(&ctx->slots, slot, &ctx->mem[slot], &entry);
+}
+
+static void fill_first(struct kunit *test, unsigned int nr)
+{
+	unsigned int slot;
+
+	for (slot = 0; slot < nr; slot++)
+		KUNIT_ASSERT_EQ(test, 0, fill(test->priv, slot));
+}
+
+static int find(struct ctx *ctx)
+{
+	return flexmem_slots_find(&ctx->slots, &ctx->pool);
+}
+
+static unsigned int nr_filled(struct ctx *ctx)
+{
+	struct flexmem_segment_entry entries[FLEXMEM_MAX_SLOTS];
+	u64 generation;
+
+	return flexmem_slots_read(&ctx->slots, entries, &generation);
+}
+
+static u64 generation(struct ctx *ctx)
+{
+	return flexmem_slots_generation(&ctx->slots);
+}
+
+static void begins_empty(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 0);
+	KUNIT_EXPECT_EQ(test, find(ctx), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
+}
+
+static void finds_the_lowest_empty(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	fill_first(test, 4);
+	KUNIT_EXPECT_EQ(test, find(ctx), 4);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_slots_clear(&ctx->slots, 2));
+	KUNIT_EXPECT_EQ(test, find(ctx), 2);
+}
+
+static void finds_nothing_when_full(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	fill_first(test, NR_SLOTS);
+	KUNIT_EXPECT_EQ(test, find(ctx), -ENOSPC);
+}
+
+static void finds_only_in_the_pool(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	ctx->pool.first = 2;
+	ctx->pool.end = 4;
+	KUNIT_EXPECT_EQ(test, find(ctx), 2);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 2));
+	KUNIT_EXPECT_EQ(test, find(ctx), 3);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 3));
+	KUNIT_EXPECT_EQ(test, find(ctx), -ENOSPC);
+}
+
+static void finds_nothing_in_an_empty_pool(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	ctx->pool.first = NR_SLOTS;
+	KUNIT_EXPECT_EQ(test, find(ctx), -ENOSPC);
+}
+
+static void fill_publishes_the_entry(struct kunit *test)
+{
+	struct flexmem_segment_entry entries[FLEXMEM_MAX_SLOTS];
+	struct ctx *ctx = test->priv;
+	u64 gen;
+
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 3));
+	KUNIT_ASSERT_EQ(test, 1,
+			flexmem_slots_read(&ctx->slots, entries, &gen));
+	KUNIT_EXPECT_EQ(test, gen, 1);
+	KUNIT_EXPECT_EQ(test, entries[0].slot, 3);
+	KUNIT_EXPECT_EQ(test, entries[0].flags, FLEXMEM_REGION_PROGRAM);
+	KUNIT_EXPECT_EQ(test, entries[0].region_id, 103);
+	KUNIT_EXPECT_EQ(test, entries[0].length, GIB);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "set 3");
+}
+
+static void reads_in_the_order_of_slots(struct kunit *test)
+{
+	struct flexmem_segment_entry entries[FLEXMEM_MAX_SLOTS];
+	struct ctx *ctx = test->priv;
+	u64 gen;
+
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 7));
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 1));
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 4));
+	KUNIT_ASSERT_EQ(test, 3,
+			flexmem_slots_read(&ctx->slots, entries, &gen));
+	KUNIT_EXPECT_EQ(test, entries[0].slot, 1);
+	KUNIT_EXPECT_EQ(test, entries[1].slot, 4);
+	KUNIT_EXPECT_EQ(test, entries[2].slot, 7);
+	KUNIT_EXPECT_EQ(test, gen, 3);
+}
+
+static void every_change_is_a_new_generation(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	KUNIT_EXPECT_EQ(test, generation(ctx), 1);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_slots_clear(&ctx->slots, 0));
+	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	KUNIT_EXPECT_EQ(test, generation(ctx), 3);
+}
+
+static void clear_empties(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 5));
+	KUNIT_ASSERT_EQ(test, 0, flexmem_slots_clear(&ctx->slots, 5));
+	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "set 5, clear 5");
+}
+
+static void refused_slot_is_not_found_again(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	ctx->fake->refused_slots = BIT(0) | BIT(2);
+	KUNIT_EXPECT_EQ(test, fill(ctx, 0), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 0);
+	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
+	KUNIT_EXPECT_EQ(test, find(ctx), 1);
+}
+
+static void failed_fill_changes_nothing(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, fill(ctx, 0), -EIO);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 0);
+	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
+	KUNIT_EXPECT_EQ(test, find(ctx), 0);
+	KUNIT_EXPECT_EQ(test, fill(ctx, 0), 0);
+}
+
+static void failed_clear_changes_nothing(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 1);
+	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
+	KUNIT_EXPECT_EQ(test, find(ctx), 1);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
+}
+
+static void pf_keeps_its_table_alone(struct kunit *test)
+{
+	struct ctx *ctx = make_slots(test, FLEXMEM_MODE_PF);
+
+	KUNIT_EXPECT_EQ(test, fill(ctx, 0), 0);
+	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
+	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
+}
+
+static void lease_keeps_filled_slots(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+
+	flexmem_lease_init(&hold);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	KUNIT_EXPECT_EQ(test, 1, flexmem_lease_take(&ctx->slots, &hold,
+						    LONG_LEASE_MS));
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), -EBUSY);
+	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 1);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "set 0");
+}
+
+static void lease_lets_empty_slots_be_filled(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+
+	flexmem_lease_init(&hold);
+	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	KUNIT_EXPECT_EQ(test, fill(ctx, 0), 0);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 1);
+}
+
+static void dropped_lease_lets_go(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+	u64 gen = 99;
+
+	flexmem_lease_init(&hold);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold, &gen));
+	KUNIT_EXPECT_EQ(test, gen, 1);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
+}
+
+static void drop_of_no_lease_is_refused(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+	u64 gen = 99;
+
+	flexmem_lease_init(&hold);
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			flexmem_lease_drop(&ctx->slots, &hold, &gen));
+	KUNIT_EXPECT_EQ(test, gen, 0);
+	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold, &gen));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			flexmem_lease_drop(&ctx->slots, &hold, &gen));
+}
+
+static void every_lease_counts(struct kunit *test)
+{
+	struct flexmem_lease_hold a, b;
+	struct ctx *ctx = test->priv;
+	u64 gen;
+
+	flexmem_lease_init(&a);
+	flexmem_lease_init(&b);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
+	flexmem_lease_take(&ctx->slots, &b, LONG_LEASE_MS);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 2);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &a, &gen));
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), -EBUSY);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &b, &gen));
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
+}
+
+static void lease_taken_twice_counts_once(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+	u64 gen;
+
+	flexmem_lease_init(&hold);
+	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold, &gen));
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
+}
+
+/* Time is let pass by moving the end of the lease, not by waiting for it. */
+static void expire(struct flexmem_lease_hold *hold)
+{
+	hold->expires = get_jiffies_64();
+}
+
+static void expired_lease_lets_go(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+	u64 gen;
+
+	flexmem_lease_init(&hold);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	expire(&hold);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			flexmem_lease_drop(&ctx->slots, &hold, &gen));
+}
+
+static void lease_lasts_as_long_as_it_says(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+	u64 before, after;
+
+	flexmem_lease_init(&hold);
+	before = get_jiffies_64();
+	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	after = get_jiffies_64();
+	KUNIT_EXPECT_GE(test, hold.expires,
+			before + msecs_to_jiffies(LONG_LEASE_MS));
+	KUNIT_EXPECT_LE(test, hold.expires,
+			after + msecs_to_jiffies(LONG_LEASE_MS));
+}
+
+static void short_lease_ends_by_itself(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+	unsigned int i;
+
+	flexmem_lease_init(&hold);
+	flexmem_lease_take(&ctx->slots, &hold, 1);
+	for (i = 0; i < 1000 && flexmem_lease_count(&ctx->slots); i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
+}
+
+static void lease_taken_again_begins_anew(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+
+	flexmem_lease_init(&hold);
+	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	expire(&hold);
+	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
+}
+
+static void one_expires_and_the_other_stays(struct kunit *test)
+{
+	struct flexmem_lease_hold a, b;
+	struct ctx *ctx = test->priv;
+
+	flexmem_lease_init(&a);
+	flexmem_lease_init(&b);
+	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
+	flexmem_lease_take(&ctx->slots, &b, LONG_LEASE_MS);
+	expire(&a);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
+}
+
+static void break_all_ends_every_lease(struct kunit *test)
+{
+	struct flexmem_lease_hold a, b;
+	struct ctx *ctx = test->priv;
+	u64 gen;
+
+	flexmem_lease_init(&a);
+	flexmem_lease_init(&b);
+	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
+	flexmem_lease_take(&ctx->slots, &b, LONG_LEASE_MS);
+	flexmem_lease_break_all(&ctx->slots);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			flexmem_lease_drop(&ctx->slots, &a, &gen));
+}
+
+static struct kunit_case slot_cases[] = {
+	KUNIT_CASE(begins_empty),
+	KUNIT_CASE(finds_the_lowest_empty),
+	KUNIT_CASE(finds_nothing_when_full),
+	KUNIT_CASE(finds_only_in_the_pool),
+	KUNIT_CASE(finds_nothing_in_an_empty_pool),
+	KUNIT_CASE(fill_publishes_the_entry),
+	KUNIT_CASE(reads_in_the_order_of_slots),
+	KUNIT_CASE(every_change_is_a_new_generation),
+	KUNIT_CASE(clear_empties),
+	KUNIT_CASE(refused_slot_is_not_found_again),
+	KUNIT_CASE(failed_fill_changes_nothing),
+	KUNIT_CASE(failed_clear_changes_nothing),
+	KUNIT_CASE(pf_keeps_its_table_alone),
+	KUNIT_CASE(lease_keeps_filled_slots),
+	KUNIT_CASE(lease_lets_empty_slots_be_filled),
+	KUNIT_CASE(dropped_lease_lets_go),
+	KUNIT_CASE(drop_of_no_lease_is_refused),
+	KUNIT_CASE(every_lease_counts),
+	KUNIT_CASE(lease_taken_twice_counts_once),
+	KUNIT_CASE(expired_lease_lets_go),
+	KUNIT_CASE(lease_lasts_as_long_as_it_says),
+	KUNIT_CASE(short_lease_ends_by_itself),
+	KUNIT_CASE(lease_taken_again_begins_anew),
+	KUNIT_CASE(one_expires_and_the_other_stays),
+	KUNIT_CASE(break_all_ends_every_lease),
+	{}
+};
+
+static struct kunit_suite slot_suite = {
+	.name = "flexmem_slot",
+	.init = slot_test_init,
+	.test_cases = slot_cases,
+};
+
+kunit_test_suite(slot_suite);
