@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The form of every command: its size, flags, reserved members and pointers.
+ * Each wrong call has one wrong thing, gets the documented errno and changes
+ * nothing.
+ */
+#include "flexmem_test.h"
+
+/* The longest struct a caller may send: so much of a tail must be zero */
+#define LONGEST 4096
+
+/* A command, and what it takes for one call of it to succeed */
+struct command {
+	unsigned long nr;
+	__u32 size;		/* of the first version, which is today's */
+	__u32 flags;		/* known ones */
+	int reserved;		/* offset of __reserved, or -1 */
+	bool undone;		/* EFAULT comes after work, which is undone */
+};
+
+#define COMMAND(NAME, type, ...)					\
+	.cmd = { FLEXMEM_IOCTL_##NAME, sizeof(struct flexmem_##type), __VA_ARGS__ }
+#define RESERVED(type) offsetof(struct flexmem_##type, __reserved)
+
+/*
+ * Two regions, of which one is empty so that TRIM has something to do, and no
+ * further one can be acquired.
+ */
+#define PARAMS "max_regions=2 order=load_balance acquire=lazy program_slots=0"
+
+FIXTURE(command) {
+	int fd;
+	__u32 handle;
+	struct flexmem_alloc allocs[1];
+	struct flexmem_free frees[1];
+	struct flexmem_region_entry regions[2];
+	struct flexmem_segment_entry segments[2];
+	struct snapshot before;
+	char *buf;		/* twice LONGEST */
+};
+
+FIXTURE_VARIANT(command) {
+	int mode;
+	struct command cmd;
+};
+
+#define BOTH_MODES(name, ...)						\
+	FIXTURE_VARIANT_ADD(command, name##_pf) { .mode = FM_PF, __VA_ARGS__ }; \
+	FIXTURE_VARIANT_ADD(command, name##_vf) { .mode = FM_VF, __VA_ARGS__ }
+
+BOTH_MODES(info, COMMAND(INFO, info, 0, -1, false));
+BOTH_MODES(alloc, COMMAND(ALLOC, alloc, FLEXMEM_ALLOC_PROGRAM,
+			  RESERVED(alloc), true));
+BOTH_MODES(free, COMMAND(FREE, free, FLEXMEM_FREE_BY_ADDRESS, -1, true));
+BOTH_MODES(alloc_batch, COMMAND(ALLOC_BATCH, batch, 0, RESERVED(batch), true));
+BOTH_MODES(free_batch, COMMAND(FREE_BATCH, batch, 0, RESERVED(batch), true));
+BOTH_MODES(lookup, COMMAND(LOOKUP, lookup, 0, -1, false));
+BOTH_MODES(regions, COMMAND(REGIONS, regions, 0, RESERVED(regions), false));
+BOTH_MODES(segments, COMMAND(SEGMENTS, segments, 0, RESERVED(segments), false));
+BOTH_MODES(lease, COMMAND(LEASE, lease, 0, -1, false));
+BOTH_MODES(stats, COMMAND(STATS, stats, 0, RESERVED(stats), false));
+BOTH_MODES(trim, COMMAND(TRIM, trim, 0, RESERVED(trim), false));
+
+FIXTURE_SETUP(command)
+{
+	__u32 second;
+
+	LOAD(PARAMS, NULL);
+	self->fd = fm_open(variant->mode);
+	ASSERT_LE(0, self->fd);
+	if (fm_stats(self->fd).out_regions < 2) {
+		self->handle = fm_take(self->fd, KiB);
+		second = fm_take(self->fd, KiB);
+		ASSERT_NE(0, self->handle);
+		ASSERT_EQ(0, fm_free(self->fd, second));
+		ASSERT_EQ(0, fm_free(self->fd, self->handle));
+	}
+	self->handle = fm_take(self->fd, KiB);
+	ASSERT_NE(0, self->handle);
+	self->buf = mmap(NULL, 2 * LONGEST, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->buf);
+	SNAP(self->fd, &self->before);
+}
+
+FIXTURE_TEARDOWN(command)
+{
+	close(self->fd);
+	EXPECT_EMPTY(variant->mode);
+}
+
+/* A valid call of the variant's command at p. */
+static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p)
+{
+	struct flexmem_batch *batch = p;
+	struct flexmem_regions *list = p;
+
+	memset(p, 0, cmd->size);
+	*(__u32 *)p = cmd->size;
+	switch (cmd->nr) {
+	case FLEXMEM_IOCTL_ALLOC:
+		((struct flexmem_alloc *)p)->length = 128;
+		break;
+	case FLEXMEM_IOCTL_FREE:
+		((struct flexmem_free *)p)->handle = self->handle;
+		break;
+	case FLEXMEM_IOCTL_LOOKUP:
+		((struct flexmem_lookup *)p)->handle = self->handle;
+		break;
+	case FLEXMEM_IOCTL_ALLOC_BATCH:
+		self->allocs[0] = CMD(alloc, .length = 128);
+		batch->entry_size = sizeof(self->allocs[0]);
+		batch->count = 1;
+		batch->entries = (uintptr_t)self->allocs;
+		break;
+	case FLEXMEM_IOCTL_FREE_BATCH:
+		self->frees[0] = CMD(free, .handle = self->handle);
+		batch->entry_size = sizeof(self->frees[0]);
+		batch->count = 1;
+		batch->entries = (uintptr_t)self->frees;
+		break;
+	case FLEXMEM_IOCTL_REGIONS:
+		list->entry_size = sizeof(self->regions[0]);
+		list->count = ARRAY_SIZE(self->regions);
+		list->entries = (uintptr_t)self->regions;
+		break;
+	case FLEXMEM_IOCTL_SEGMENTS:
+		list->entry_size = sizeof(self->segments[0]);
+		list->count = ARRAY_SIZE(self->segments);
+		list->entries = (uintptr_t)self->segments;
+		break;
+	}
+}
+
+static int call(FIXTURE_DATA(command) *self, const struct command *cmd, void *p)
+{
+	return fm_ioctl(self->fd, cmd->nr, p);
+}
+
+/* Before a successful call is repeated: a handle to free again. */
+static void rearm(FIXTURE_DATA(command) *self, const struct command *cmd)
+{
+	if (cmd->nr == FLEXMEM_IOCTL_FREE || cmd->nr == FLEXMEM_IOCTL_FREE_BATCH)
+		self->handle = fm_take(self->fd, KiB);
+}
+
+TEST_F(command, exact_size_passes)
+{
+	fill(self, &variant->cmd, self->buf);
+	EXPECT_EQ(0, call(self, &variant->cmd, self->buf));
+	EXPECT_EQ(variant->cmd.size, *(__u32 *)self->buf);
+}
+
+TEST_F(command, size_zero_is_einval)
+{
+	fill(self, &variant->cmd, self->buf);
+	*(__u32 *)self->buf = 0;
+	EXPECT_EQ(EINVAL, call(self, &variant->cmd, self->buf));
+	EXPECT_UNCHANGED(self->fd, &self->before);
+}
+
+TEST_F(command, every_short_size_is_einval)
+{
+	__u32 size;
+
+	for (size = 1; size < variant->cmd.size; size++) {
+		fill(self, &variant->cmd, self->buf);
+		*(__u32 *)self->buf = size;
+		ASSERT_EQ(EINVAL, call(self, &variant->cmd, self->buf))
+			TH_LOG("size %u", size);
+	}
+	EXPECT_UNCHANGED(self->fd, &self->before);
+}
+
+TEST_F(command, longer_with_zero_tail_passes)
+{
+	const __u32 extra[] = { 1, 4, 8, 64, LONGEST - variant->cmd.size };
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(extra); i++) {
+		fill(self, &variant->cmd, self->buf);
+		*(__u32 *)self->buf = variant->cmd.size + extra[i];
+		ASSERT_EQ(0, call(self, &variant->cmd, self->buf))
+			TH_LOG("%u bytes more", extra[i]);
+		for (j = variant->cmd.size; j < 2 * LONGEST; j++)
+			ASSERT_EQ(0, self->buf[j]);
+		rearm(self, &variant->cmd);
+	}
+}
+
+TEST_F(command, longer_with_nonzero_tail_is_e2big)
+{
+	const __u32 extra[] = { 1, 4, 8, 64, LONGEST - variant->cmd.size };
+	__u32 *size = (__u32 *)self->buf;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(extra); i++) {
+		/* the first unknown byte, then the last */
+		fill(self, &variant->cmd, self->buf);
+		*size = variant->cmd.size + extra[i];
+		self->buf[variant->cmd.size] = 1;
+		ASSERT_EQ(E2BIG, call(self, &variant->cmd, self->buf));
+		self->buf[variant->cmd.size] = 0;
+
+		fill(self, &variant->cmd, self->buf);
+		*size = variant->cmd.size + extra[i];
+		self->buf[*size - 1] = (char)0x80;
+		ASSERT_EQ(E2BIG, call(self, &variant->cmd, self->buf));
+		self->buf[variant->cmd.size + extra[i] - 1] = 0;
+	}
+	EXPECT_UNCHANGED(self->fd, &self->before);
+}
+
+/* The struct is said to reach into the kernel, or further than memory does. */
+TEST_F(command, huge_size_fails)
+{
+	static const __u32 sizes[] = { 1U << 30, 1U << 31, UINT_MAX };
+	unsigned int i;
+	int error;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		fill(self, &variant->cmd, self->buf);
+		*(__u32 *)self->buf = sizes[i];
+		error = call(self, &variant->cmd, self->buf);
+		EXPECT_TRUE(error == EFAULT || error == E2BIG)
+			TH_LOG("size %u: %s", sizes[i], strerror(error));
+	}
+	EXPECT_UNCHANGED(self->fd, &self->before);
+}
+
+TEST_F(command, every_unknown_flag_is_eopnotsupp)
+{
+	int bit;
+
+	for (bit = 0; bit < 32; bit++) {
+		if (variant->cmd.flags & (1U << bit))
+			continue;
+		fill(self, &variant->cmd, self->buf);
+		((__u32 *)self->buf)[1] |= 1U << bit;
+		ASSERT_EQ(EOPNOTSUPP, call(self, &variant->cmd, self->buf))
+			TH_LOG("flag %#x", 1U << bit);
+	}
+	EXPECT_UNCHANGED(self->fd, &self->before);
+}
+
+TEST_F(command, nonzero_reserved_is_eopnotsupp)
+{
+	int bit;
+
+	if (variant->cmd.reserved < 0)
+		return;
+	for (bit = 0; bit < 32; bit++) {
+		fill(self, &variant->cmd, self->buf);
+		*(__u32 *)(self->buf + variant->cmd.reserved) = 1U << bit;
+		ASSERT_EQ(EOPNOTSUPP, call(self, &variant->cmd, self->buf))
+			TH_LOG("bit %d", bit);
+	}
+	EXPECT_UNCHANGED(self->fd, &self->before);
+}
+
+TEST_F(command, unmapped_struct_is_efault)
+{
+	const uintptr_t where[] = {
+		0, 8, 4096 + 1, UINTPTR_MAX - 4095, UINTPTR_MAX - 3, UINTPTR_MAX
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(where); i++)
+		ASSERT_EQ(EFAULT, call(self, &variant->cmd, (void *)where[i]))
+			TH_LOG("at %#lx", (unsigned long)where[i]);
+	EXPECT_UNCHANGED(self->fd, &self->before);
+}
+
+/* The first bytes, from only @size up to all but one, are there. */
+TEST_F(command, struct_across_end_of_mapping_is_efault)
+{
+	char *pages = fm_two_pages(-1), *end = pages + getpagesize();
+	__u32 n;
+
+	ASSERT_NE(NULL, pages);
+	for (n = 4; n < variant->cmd.size; n += 4) {
+		fill(self, &variant->cmd, self->buf);
+		memcpy(end - n, self->buf, n);
+		ASSERT_EQ(EFAULT, call(self, &variant->cmd, end - n))
+			TH_LOG("%u bytes are mapped", n);
+	}
+	EXPECT_UNCHANGED(self->fd, &self->before);
+}
+
+TEST_F(command, read_only_struct_is_efault)
+{
+	char *page = self->buf;
+
+	fill(self, &variant->cmd, page);
+	ASSERT_EQ(0, mprotect(page, getpagesize(), PROT_READ));
+	EXPECT_EQ(EFAULT, call(self, &variant->cmd, page));
+	EXPECT_SAME(self->fd, &self->before, variant->cmd.undone);
+	EXPECT_EQ(0, raw_lookup(self->fd, &CMD(lookup, .handle = self->handle)));
+}
+
+/* Readable to its end, but the outputs cannot be written. */
+TEST_F(command, half_read_only_struct_is_efault)
+{
+	char *pages = fm_two_pages(PROT_READ | PROT_WRITE), *end;
+	__u32 n;
+
+	ASSERT_NE(NULL, pages);
+	end = pages + getpagesize();
+	for (n = 4; n <= 8; n += 4) {
+		ASSERT_EQ(0, mprotect(end, getpagesize(), PROT_READ | PROT_WRITE));
+		fill(self, &variant->cmd, end - n);
+		ASSERT_EQ(0, mprotect(end, getpagesize(), PROT_READ));
+		ASSERT_EQ(EFAULT, call(self, &variant->cmd, end - n));
+		EXPECT_SAME(self->fd, &self->before, variant->cmd.undone);
+	}
+}
+
+/* Commands that are no commands */
+
+FIXTURE(number) {
+	int fd;
+	struct snapshot before;
+};
+
+FIXTURE_VARIANT(number) {
+	int mode;
+};
+
+FIXTURE_VARIANT_ADD(number, pf) { .mode = FM_PF };
+FIXTURE_VARIANT_ADD(number, vf) { .mode = FM_VF };
+
+FIXTURE_SETUP(number)
+{
+	LOAD(PARAMS, NULL);
+	self->fd = fm_open(variant->mode);
+	ASSERT_LE(0, self->fd);
+	SNAP(self->fd, &self->before);
+}
+
+FIXTURE_TEARDOWN(number)
+{
+	EXPECT_UNCHANGED(self->fd, &self->before);
+	close(self->fd);
+}
+
+TEST_F(number, unknown_numbers_are_enotty)
+{
+	__u64 buf[64] = { sizeof(buf) };
+	unsigned int nr;
+
+	for (nr = FLEXMEM_CMD_TRIM + 1; nr <= 0xff; nr++)
+		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, nr), buf))
+			TH_LOG("number %#x", nr);
+}
+
+TEST_F(number, wrong_type_is_enotty)
+{
+	__u64 buf[64] = { sizeof(struct flexmem_info) };
+	unsigned int nr;
+
+	for (nr = 0; nr <= FLEXMEM_CMD_TRIM; nr++) {
+		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0xE6, nr), buf));
+		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0xE8, nr), buf));
+		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0, nr + 0x80), buf));
+	}
+}
+
+TEST_F(number, direction_and_size_bits_are_enotty)
+{
+	static const unsigned int dirs[] = {
+		_IOC_NONE, _IOC_READ, _IOC_WRITE, _IOC_READ | _IOC_WRITE
+	};
+	static const unsigned int sizes[] = { 0, 1, 4, 24, 96, 0x2000, 0x3fff };
+	__u64 buf[4096] = { 0 };
+	unsigned int nr, d, s;
+
+	for (nr = 0; nr <= FLEXMEM_CMD_TRIM; nr++)
+		for (d = 0; d < ARRAY_SIZE(dirs); d++)
+			for (s = !d; s < ARRAY_SIZE(sizes); s++)
+				ASSERT_EQ(ENOTTY, fm_ioctl(self->fd,
+					_IOC(dirs[d], FLEXMEM_TYPE, nr, sizes[s]),
+					buf))
+					TH_LOG("nr %u dir %u size %u", nr,
+					       dirs[d], sizes[s]);
+}
+
+/* Arrays that a struct points to */
+
+FIXTURE(array) {
+	int fd;
+	char *pages;
+	struct snapshot before;
+};
+
+FIXTURE_VARIANT(array) {
+	int mode;
+	unsigned long nr;
+	__u32 entry_size;
+};
+
+FIXTURE_VARIANT_ADD(array, regions_pf) {
+	FM_PF, FLEXMEM_IOCTL_REGIONS, sizeof(struct flexmem_region_entry)
+};
+FIXTURE_VARIANT_ADD(array, regions_vf) {
+	FM_VF, FLEXMEM_IOCTL_REGIONS, sizeof(struct flexmem_region_entry)
+};
+FIXTURE_VARIANT_ADD(array, segments_pf) {
+	FM_PF, FLEXMEM_IOCTL_SEGMENTS, sizeof(struct flexmem_segment_entry)
+};
+FIXTURE_VARIANT_ADD(array, segments_vf) {
+	FM_VF, FLEXMEM_IOCTL_SEGMENTS, sizeof(struct flexmem_segment_entry)
+};
+FIXTURE_VARIANT_ADD(array, alloc_batch_pf) {
+	FM_PF, FLEXMEM_IOCTL_ALLOC_BATCH, sizeof(struct flexmem_alloc)
+};
+FIXTURE_VARIANT_ADD(array, alloc_batch_vf) {
+	FM_VF, FLEXMEM_IOCTL_ALLOC_BATCH, sizeof(struct flexmem_alloc)
+};
+FIXTURE_VARIANT_ADD(array, free_batch_pf) {
+	FM_PF, FLEXMEM_IOCTL_FREE_BATCH, sizeof(struct flexmem_free)
+};
+FIXTURE_VARIANT_ADD(array, free_batch_vf) {
+	FM_VF, FLEXMEM_IOCTL_FREE_BATCH, sizeof(struct flexmem_free)
+};
+
+FIXTURE_SETUP(array)
+{
+	__u32 handles[2];
+
+	LOAD(PARAMS, NULL);
+	self->fd = fm_open(variant->mode);
+	ASSERT_LE(0, self->fd);
+	handles[0] = fm_take(self->fd, KiB);
+	handles[1] = fm_take(self->fd, KiB);
+	ASSERT_NE(0, handles[0]);
+	ASSERT_EQ(0, fm_free(self->fd, handles[0]));
+	ASSERT_EQ(0, fm_free(self->fd, handles[1]));
+	self->pages = fm_two_pages(PROT_READ | PROT_WRITE);
+	ASSERT_NE(NULL, self->pages);
+	SNAP(self->fd, &self->before);
+}
+
+FIXTURE_TEARDOWN(array)
+{
+	close(self->fd);
+	EXPECT_EMPTY(variant->mode);
+}
+
+/* All four structs have the same first members, up to @entries. */
+static int call_array(FIXTURE_DATA(array) *self,
+		      const FIXTURE_VARIANT(array) *variant, __u64 where,
+		      __u32 count)
+{
+	struct flexmem_segments arg = {
+		.size = variant->nr == FLEXMEM_IOCTL_SEGMENTS ? sizeof(arg) :
+			sizeof(struct flexmem_regions),
+		.entry_size = variant->entry_size,
+		.count = count,
+		.entries = where,
+	};
+
+	_Static_assert(sizeof(struct flexmem_batch) ==
+		       sizeof(struct flexmem_regions), "one size");
+	return fm_ioctl(self->fd, variant->nr, &arg);
+}
+
+TEST_F(array, unmapped_is_efault)
+{
+	const __u64 where[] = {
+		0, 64, ~0ULL - 4095, ~0ULL, 1ULL << 63, 1ULL << 62
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(where); i++)
+		ASSERT_EQ(EFAULT, call_array(self, variant, where[i], 2))
+			TH_LOG("at %#llx", where[i]);
+	EXPECT_UNCHANGED(self->fd, &self->before);
+}
+
+TEST_F(array, read_only_is_efault)
+{
+	struct flexmem_alloc *alloc = (void *)self->pages;
+
+	/* one valid element each: ALLOC 128 bytes, FREE of handle 0 */
+	if (variant->nr == FLEXMEM_IOCTL_ALLOC_BATCH)
+		alloc[0] = alloc[1] = CMD(alloc, .length = 128);
+	ASSERT_EQ(0, mprotect(self->pages, 2 * getpagesize(), PROT_READ));
+	EXPECT_EQ(EFAULT, call_array(self, variant, (uintptr_t)self->pages, 2));
+	EXPECT_UNDONE(self->fd, &self->before);
+}
+
+TEST_F(array, across_end_of_mapping_is_efault)
+{
+	__u32 page = getpagesize(), n;
+
+	ASSERT_EQ(0, munmap(self->pages + page, page));
+	for (n = 4; n < 2 * variant->entry_size; n += 4)
+		ASSERT_EQ(EFAULT, call_array(self, variant, (uintptr_t)
+					     self->pages + page - n, 2))
+			TH_LOG("%u bytes are mapped", n);
+	EXPECT_UNDONE(self->fd, &self->before);
+}
+
+/* A pointer that is right in its low half only, for 32-bit callers */
+TEST_F(array, high_half_of_pointer_counts)
+{
+	EXPECT_EQ(EFAULT, call_array(self, variant, (uintptr_t)self->pages |
+				     0x7fff000000000000ULL, 2));
+	EXPECT_UNDONE(self->fd, &self->before);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Running out of device memory: every limit with its own reason and figures, on
+ * a PF and on a VF, with regions acquired on demand and all at once; and what
+ * works again after frees.
+ */
+#include "flexmem_test.h"
+
+/*
+ * Both functions share the memory: the PF is alone with as much as it shall
+ * have; a VF has its own limit and a PF beside it that cannot take all.
+ */
+#define PF_HAS(size) "num_vfs=0 slots=8 memory=" size " vf_capacity=" size
+#define VF_HAS(size) "num_vfs=1 slots=8 memory=256G vf_capacity=" size
+#define LAZY " acquire=lazy "
+#define PREALLOC " acquire=prealloc "
+
+#define MAX_PIECES 1024
+
+FIXTURE(exhaust) {
+	int fd;
+	unsigned int nr;		/* live allocations below */
+	__u32 handle[MAX_PIECES];
+	struct flexmem_alloc last;	/* the reply that said no */
+};
+
+FIXTURE_VARIANT(exhaust) {
+	int mode;
+	bool prealloc;
+	const char *params;
+	const char *sim;
+	enum flexmem_reason reason;	/* once all is full */
+	__u64 sizes[16];		/* in GiB, of the regions then */
+	__u64 max_region;		/* in GiB */
+};
+
+/* Each case for the two modes and the two ways to acquire. */
+#define CASE(name, pf_sim, vf_sim, pars, ...)				\
+	FIXTURE_VARIANT_ADD(exhaust, name##_pf_lazy) {			\
+		FM_PF, false, LAZY pars, pf_sim, __VA_ARGS__ };		\
+	FIXTURE_VARIANT_ADD(exhaust, name##_vf_lazy) {			\
+		FM_VF, false, LAZY pars, vf_sim, __VA_ARGS__ };		\
+	FIXTURE_VARIANT_ADD(exhaust, name##_pf_prealloc) {		\
+		FM_PF, true, PREALLOC pars, pf_sim, __VA_ARGS__ };	\
+	FIXTURE_VARIANT_ADD(exhaust, name##_vf_prealloc) {		\
+		FM_VF, true, PREALLOC pars, vf_sim, __VA_ARGS__ }
+#define SIZES(...) { __VA_ARGS__ }
+
+CASE(fallback_12_12, PF_HAS("24G"), VF_HAS("24G"), "",
+     FLEXMEM_REASON_CAPACITY, SIZES(12, 12), 12);
+CASE(fallback_12_8, PF_HAS("20G"), VF_HAS("20G"), "",
+     FLEXMEM_REASON_CAPACITY, SIZES(12, 8), 12);
+CASE(fallback_12_4, PF_HAS("16G"), VF_HAS("16G"), "order=fill_first",
+     FLEXMEM_REASON_CAPACITY, SIZES(12, 4), 12);
+CASE(fallback_8, PF_HAS("10G"), VF_HAS("10G"), "",
+     FLEXMEM_REASON_CAPACITY, SIZES(8), 8);
+CASE(fallback_remainder, PF_HAS("30G"), VF_HAS("30G"), "",
+     FLEXMEM_REASON_CAPACITY, SIZES(12, 12, 4), 12);
+CASE(own_fallback_sizes, PF_HAS("10G"), VF_HAS("10G"), "fallback_sizes=3G,2G",
+     FLEXMEM_REASON_CAPACITY, SIZES(3, 3, 3), 3);
+CASE(max_regions, PF_HAS("128G"), VF_HAS("64G"),
+     "max_regions=3 fallback_sizes=4G",
+     FLEXMEM_REASON_MAX_REGIONS, SIZES(4, 4, 4), 4);
+CASE(max_regions_fill_first, PF_HAS("128G"), VF_HAS("64G"),
+     "max_regions=3 fallback_sizes=4G order=fill_first",
+     FLEXMEM_REASON_MAX_REGIONS, SIZES(4, 4, 4), 4);
+
+/* Only a VF has a table in the firmware. */
+FIXTURE_VARIANT_ADD(exhaust, slots_vf_lazy) {
+	FM_VF, false, LAZY "max_regions=12 fallback_sizes=4G", VF_HAS("64G"),
+	FLEXMEM_REASON_SLOTS, { 4, 4, 4, 4, 4, 4, 4, 4 }, 4
+};
+FIXTURE_VARIANT_ADD(exhaust, slots_vf_lazy_fill_first) {
+	FM_VF, false, LAZY "max_regions=12 fallback_sizes=4G order=fill_first",
+	VF_HAS("64G"),
+	FLEXMEM_REASON_SLOTS, { 4, 4, 4, 4, 4, 4, 4, 4 }, 4
+};
+FIXTURE_VARIANT_ADD(exhaust, slots_vf_prealloc) {
+	FM_VF, true, PREALLOC "max_regions=12 fallback_sizes=4G", VF_HAS("64G"),
+	FLEXMEM_REASON_SLOTS, { 4, 4, 4, 4, 4, 4, 4, 4 }, 4
+};
+
+FIXTURE_SETUP(exhaust)
+{
+	LOAD(variant->params, variant->sim);
+	self->fd = fm_open(variant->mode);
+	ASSERT_LE(0, self->fd);
+	/* as after the load: what was acquired at once is there, and empty */
+	if (!variant->prealloc)
+		ASSERT_EQ(0, fm_trim(self->fd));
+}
+
+FIXTURE_TEARDOWN(exhaust)
+{
+	EXPECT_STREQ("", fm_sums(self->fd, false));
+	close(self->fd);
+	EXPECT_EMPTY(variant->mode);
+}
+
+/* Take pieces until there are no more. */
+static void fill_up(FIXTURE_DATA(exhaust) *self, __u64 piece)
+{
+	while (self->nr < MAX_PIECES && !fm_alloc(self->fd, piece, &self->last))
+		self->handle[self->nr++] = self->last.out_handle;
+}
+
+static __u64 sum(const FIXTURE_VARIANT(exhaust) *variant)
+{
+	__u64 bytes = 0;
+	int i;
+
+	for (i = 0; variant->sizes[i]; i++)
+		bytes += variant->sizes[i] * GiB;
+	return bytes;
+}
+
+TEST_F(exhaust, regions_have_the_fallback_sizes)
+{
+	struct snapshot s;
+	int i;
+
+	SNAP(self->fd, &s);
+	if (variant->prealloc) {
+		EXPECT_EQ(sum(variant), s.stats.out_total);
+		EXPECT_TRUE(fm_locked(self->fd));
+	} else {
+		EXPECT_EQ(0, s.stats.out_regions);
+		EXPECT_EQ(0, s.stats.out_total);
+		EXPECT_FALSE(fm_locked(self->fd));
+	}
+	fill_up(self, GiB);
+	SNAP(self->fd, &s);
+	for (i = 0; variant->sizes[i]; i++) {
+		EXPECT_EQ(variant->sizes[i] * GiB, s.region[i].total);
+		EXPECT_EQ(i, (int)s.region[i].slot);
+		EXPECT_EQ(0, s.region[i].flags);
+	}
+	EXPECT_EQ(i, (int)s.stats.out_regions);
+}
+
+TEST_F(exhaust, the_reply_says_which_limit_and_how_much)
+{
+	struct flexmem_info info;
+	struct snapshot before;
+	struct flexmem_alloc reply;
+
+	fill_up(self, GiB);
+	EXPECT_EQ(sum(variant) / GiB, self->nr);
+	SNAP(self->fd, &before);
+	info = fm_info(self->fd);
+	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, GiB - 1, &reply));
+	EXPECT_EQ(variant->reason, reply.out_reason);
+	EXPECT_EQ(ENOMEM, reply.out_error);
+	EXPECT_EQ(0, reply.out_handle);
+	EXPECT_EQ(GiB, reply.out_size);
+	EXPECT_EQ(0, reply.out_total_free);
+	EXPECT_EQ(0, reply.out_largest_free);
+	EXPECT_EQ(variant->max_region * GiB, reply.out_max_region);
+	EXPECT_EQ(variant->max_region * GiB, info.out_max_region);
+	EXPECT_TRUE(before.stats.out_flags & FLEXMEM_STATS_LOCKED);
+	EXPECT_TRUE(before.stats.out_flags & FLEXMEM_STATS_PROGRAM_LOCKED);
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+/* Pieces that leave a rest in each region: the figures are not 0. */
+TEST_F(exhaust, the_figures_are_those_of_the_regions)
+{
+	const __u64 piece = GiB - 128 * KiB;
+	struct snapshot s;
+	__u64 largest = 0;
+	int i;
+
+	fill_up(self, piece);
+	SNAP(self->fd, &s);
+	for (i = 0; variant->sizes[i]; i++) {
+		EXPECT_GT(piece, s.region[i].largest_free);
+		if (s.region[i].largest_free > largest)
+			largest = s.region[i].largest_free;
+	}
+	EXPECT_NE(0, largest);
+	EXPECT_EQ(largest, self->last.out_largest_free);
+	EXPECT_EQ(s.stats.out_free, self->last.out_total_free);
+	/* enough in all, though not in one piece? Then that is the reason. */
+	EXPECT_EQ(s.stats.out_free >= piece ? FLEXMEM_REASON_FRAGMENTATION :
+		  variant->reason, self->last.out_reason);
+}
+
+TEST_F(exhaust, works_again_after_frees)
+{
+	__u32 again;
+	unsigned int i;
+
+	fill_up(self, GiB);
+	for (i = 0; i < self->nr; i += 3) {
+		ASSERT_EQ(0, fm_free(self->fd, self->handle[i]));
+		again = fm_take(self->fd, GiB);
+		ASSERT_NE(0, again);
+		self->handle[i] = again;
+		ASSERT_EQ(0, fm_take(self->fd, GiB));
+	}
+	for (i = 0; i < self->nr; i++)
+		ASSERT_EQ(0, fm_free(self->fd, self->handle[i]));
+	EXPECT_STREQ("", fm_sums(self->fd, true));
+	/* locked for good (D4), and all of it is there a second time */
+	EXPECT_TRUE(fm_locked(self->fd));
+	self->nr = 0;
+	fill_up(self, variant->max_region * GiB);
+	EXPECT_LE(1, self->nr);
+	EXPECT_EQ(sum(variant), fm_stats(self->fd).out_total);
+}
+
+TEST_F(exhaust, a_request_above_the_largest_region_acquires_nothing)
+{
+	const __u64 max = variant->max_region * GiB;
+	struct flexmem_alloc reply;
+	struct snapshot before;
+
+	SNAP(self->fd, &before);
+	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, max + 1, &reply));
+	EXPECT_EQ(FLEXMEM_REASON_REGION_SIZE, reply.out_reason);
+	EXPECT_EQ(max, reply.out_max_region);
+	EXPECT_EQ(max + 128, reply.out_size);
+	EXPECT_EQ(before.stats.out_free, reply.out_total_free);
+	EXPECT_UNCHANGED(self->fd, &before);
+
+	/* and one of exactly that size is served */
+	EXPECT_EQ(0, fm_alloc(self->fd, max, &reply));
+	EXPECT_EQ(0, reply.out_address.offset);
+}
+
+/* What is full in one file's hands is full for everyone, and comes back. */
+TEST_F(exhaust, close_of_the_hoarder_helps_others)
+{
+	int other = fm_open(variant->mode);
+	struct flexmem_alloc reply;
+
+	ASSERT_LE(0, other);
+	fill_up(self, GiB);
+	EXPECT_EQ(ENOMEM, fm_alloc(other, 128, &reply));
+	EXPECT_EQ(variant->reason, reply.out_reason);
+	close(self->fd);
+	EXPECT_EQ(0, fm_alloc(other, variant->max_region * GiB, &reply));
+	self->fd = other;
+}
+
+/* Fragmentation: one region, so that nothing else can help */
+
+FIXTURE(fragments) {
+	int fd;
+};
+
+FIXTURE_VARIANT(fragments) {
+	int mode;
+	const char *params;
+};
+
+FIXTURE_VARIANT_ADD(fragments, pf_first_fit) {
+	FM_PF, "strategy=first_fit max_regions=1 fallback_sizes=4G"
+};
+FIXTURE_VARIANT_ADD(fragments, pf_best_fit) {
+	FM_PF, "strategy=best_fit max_regions=1 fallback_sizes=4G"
+};
+FIXTURE_VARIANT_ADD(fragments, vf_first_fit) {
+	FM_VF, "strategy=first_fit max_regions=1 fallback_sizes=4G"
+};
+FIXTURE_VARIANT_ADD(fragments, vf_best_fit) {
+	FM_VF, "strategy=best_fit max_regions=1 fallback_sizes=4G"
+};
+
+FIXTURE_SETUP(fragments)
+{
+	LOAD(variant->params, NULL);
+	self->fd = fm_open(variant->mode);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(fragments)
+{
+	close(self->fd);
+	EXPECT_EMPTY(variant->mode);
+}
+
+TEST_F(fragments, enough_but_not_in_one_piece)
+{
+	struct flexmem_alloc reply;
+	struct snapshot before;
+	__u32 handle[4];
+	int i;
+
+	for (i = 0; i < 4; i++)
+		ASSERT_NE(0, handle[i] = fm_take(self->fd, GiB));
+	ASSERT_EQ(0, fm_free(self->fd, handle[0]));
+	ASSERT_EQ(0, fm_free(self->fd, handle[2]));
+	SNAP(self->fd, &before);
+	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, GiB + 1, &reply));
+	EXPECT_EQ(FLEXMEM_REASON_FRAGMENTATION, reply.out_reason);
+	EXPECT_EQ(2 * GiB, reply.out_total_free);
+	EXPECT_EQ(GiB, reply.out_largest_free);
+	EXPECT_EQ(4 * GiB, reply.out_max_region);
+	EXPECT_EQ(GiB + 128, reply.out_size);
+	EXPECT_UNCHANGED(self->fd, &before);
+	/* more than there is in all is not fragmentation */
+	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 2 * GiB + 1, &reply));
+	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_reason);
+	EXPECT_UNCHANGED(self->fd, &before);
+
+	/* the piece between goes, and the three are one */
+	ASSERT_EQ(0, fm_free(self->fd, handle[1]));
+	EXPECT_EQ(0, fm_alloc(self->fd, 3 * GiB, &reply));
+	EXPECT_EQ(0, reply.out_address.offset);
+}
+
+TEST_F(fragments, alignment_can_be_what_does_not_fit)
+{
+	struct flexmem_alloc reply;
+
+	/* [128 used][1G - 128 free][1G used][rest used]: 1 GiB-aligned at none */
+	ASSERT_NE(0, fm_take(self->fd, 128));
+	ASSERT_NE(0, fm_take(self->fd, GiB - 128));
+	ASSERT_EQ(0, fm_alloc(self->fd, GiB, &reply));
+	ASSERT_NE(0, fm_take(self->fd, 2 * GiB));
+	ASSERT_EQ(0, fm_free_address(self->fd, (struct flexmem_address) {
+		reply.out_address.region_id, 128 }));
+	reply = CMD(alloc, .length = 128, .alignment = GiB);
+	must_fail(ENOMEM, alloc, self->fd, &reply);
+	EXPECT_EQ(FLEXMEM_REASON_FRAGMENTATION, reply.out_reason);
+	EXPECT_EQ(GiB - 128, reply.out_total_free);
+	EXPECT_EQ(GiB - 128, reply.out_largest_free);
+	reply = CMD(alloc, .length = 128, .alignment = GiB / 2);
+	must(alloc, self->fd, &reply);
+	EXPECT_EQ(GiB / 2, reply.out_address.offset);
+}
+
+/* D5: sizes below the request are left out for it, and that locks nothing. */
+
+FIXTURE(skipped) {
+	int fd;
+};
+
+FIXTURE_VARIANT(skipped) {
+	int mode;
+	const char *params;
+	const char *sim;
+};
+
+FIXTURE_VARIANT_ADD(skipped, pf_load_balance) {
+	FM_PF, LAZY "order=load_balance", PF_HAS("16G")
+};
+FIXTURE_VARIANT_ADD(skipped, vf_load_balance) {
+	FM_VF, LAZY "order=load_balance", VF_HAS("16G")
+};
+FIXTURE_VARIANT_ADD(skipped, pf_fill_first) {
+	FM_PF, LAZY "order=fill_first", PF_HAS("16G")
+};
+FIXTURE_VARIANT_ADD(skipped, vf_fill_first) {
+	FM_VF, LAZY "order=fill_first", VF_HAS("16G")
+};
+
+FIXTURE_SETUP(skipped)
+{
+	LOAD(variant->params, variant->sim);
+	self->fd = fm_open(variant->mode);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, fm_trim(self->fd));
+}
+
+FIXTURE_TEARDOWN(skipped)
+{
+	close(self->fd);
+	EXPECT_EMPTY(variant->mode);
+}
+
+TEST_F(skipped, sizes_below_the_request_do_not_lock)
+{
+	struct flexmem_alloc reply;
+
+	ASSERT_EQ(0, fm_alloc(self->fd, 12 * GiB, &reply));
+	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 8 * GiB, &reply));
+	EXPECT_EQ(FLEXMEM_REASON_CAPACITY, reply.out_reason);
+	EXPECT_EQ(1, fm_stats(self->fd).out_regions);
+	EXPECT_FALSE(fm_locked(self->fd));
+
+	ASSERT_EQ(0, fm_alloc(self->fd, 4 * GiB, &reply));
+	EXPECT_EQ(2, fm_stats(self->fd).out_regions);
+	EXPECT_EQ(16 * GiB, fm_stats(self->fd).out_total);
+	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
+	EXPECT_EQ(FLEXMEM_REASON_CAPACITY, reply.out_reason);
+	EXPECT_TRUE(fm_locked(self->fd));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A firmware that fails, forgets, repeats itself, dawdles and dies, by the
+ * simulator's knobs. Whatever it does: a bounded wait, the documented errno,
+ * no lock (D4), and afterwards firmware and driver agree on every region.
+ */
+#include "flexmem_test.h"
+
+#define KNOBS "/sys/kernel/debug/flexmem_sim/"
+#define PARAMS "max_regions=4 fallback_sizes=4G acquire=lazy program_slots=0 "
+#define SIM "num_vfs=1 memory=256G vf_capacity=64G"
+/* For replies that come, however slow the machine; and for those that do not */
+#define CALM "10000"
+#define HASTY "200"
+#define REGION (4 * GiB)
+
+FIXTURE(fw) {
+	int fd;
+};
+
+FIXTURE_VARIANT(fw) {
+	int mode;
+	const char *dir;	/* of the function's own knobs */
+	const char *order;
+};
+
+FIXTURE_VARIANT_ADD(fw, pf) { FM_PF, "pf/", "order=load_balance" };
+FIXTURE_VARIANT_ADD(fw, vf) { FM_VF, "vf0/", "order=load_balance" };
+FIXTURE_VARIANT_ADD(fw, vf_fill_first) { FM_VF, "vf0/", "order=fill_first" };
+
+static int knob(const char *dir, const char *name, const char *value)
+{
+	char path[128];
+	int fd, n;
+
+	snprintf(path, sizeof(path), KNOBS "%s%s", dir, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	n = write(fd, value, strlen(value));
+	close(fd);
+	return n == (int)strlen(value) ? 0 : EIO;
+}
+
+#define KNOB(name, value) ASSERT_EQ(0, knob("", name, value))
+
+/* Lines of a file of the function: what the firmware thinks there is. */
+static int lines(const char *dir, const char *name)
+{
+	char path[128], line[128];
+	int n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), KNOBS "%s%s", dir, name);
+	f = fopen(path, "r");
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f))
+		n++;
+	fclose(f);
+	return n;
+}
+
+static long long counter(const char *name)
+{
+	long long value = -1, v;
+	char key[32];
+	FILE *f = fopen(KNOBS "stats", "r");
+
+	while (f && fscanf(f, "%31s %lld", key, &v) == 2) {
+		if (!strcmp(key, name))
+			value = v;
+	}
+	if (f)
+		fclose(f);
+	return value;
+}
+
+static const char * const faults[] = {
+	"fail_commands", "drop_requests", "drop_replies", "duplicate_replies",
+	"stale_replies"
+};
+
+/* No faults any more. */
+static void mend(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(faults); i++)
+		knob("", faults[i], "0");
+	knob("", "fault_command", "any");
+	knob("", "latency_us", "0");
+	knob("", "dead", "0");
+	knob("", "timeout_ms", CALM);
+}
+
+FIXTURE_SETUP(fw)
+{
+	char params[256];
+
+	snprintf(params, sizeof(params), PARAMS "%s", variant->order);
+	ASSERT_EQ(0, fm_load(params, SIM, false));
+	mend();
+	self->fd = fm_open(variant->mode);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, fm_trim(self->fd));
+	ASSERT_EQ(0, lines(variant->dir, "memory"));
+}
+
+/* Nothing is lost: all regions can be had, and given back to the last byte. */
+FIXTURE_TEARDOWN(fw)
+{
+	int fd, i;
+
+	mend();
+	close(self->fd);
+	fd = fm_open(variant->mode);
+	EXPECT_EQ(0, fm_trim(fd));
+	EXPECT_EQ(0, lines(variant->dir, "memory"));
+	EXPECT_FALSE(fm_locked(fd));
+	for (i = 0; i < 4; i++)
+		EXPECT_NE(0, fm_take(fd, REGION));
+	EXPECT_EQ(4, lines(variant->dir, "memory"));
+	if (variant->mode == FM_VF)
+		EXPECT_EQ(4, lines(variant->dir, "table"));
+	EXPECT_STREQ("", fm_sums(fd, false));
+	close(fd);
+	EXPECT_EMPTY(variant->mode);
+}
+
+/* In a call that nothing is wrong with but the firmware. */
+static const struct {
+	const char *fault;
+	int error;
+} losses[] = {
+	{ "fail_commands", EIO },
+	{ "drop_requests", ETIMEDOUT },
+	{ "drop_replies", ETIMEDOUT },
+};
+
+/* The commands that an allocation takes: a PF has no slots. */
+static const char * const acquire_commands[] = { "acquire", "slot_set" };
+static const char * const release_commands[] = { "slot_clear", "release" };
+
+#define NR_COMMANDS(mode) ((mode) == FM_VF ? 2 : 1)
+
+TEST_F(fw, a_fault_while_acquiring_fails_once_and_locks_nothing)
+{
+	struct flexmem_alloc reply;
+	struct snapshot before;
+	__u64 start;
+	int c;
+	unsigned int i;
+
+	for (c = 0; c < NR_COMMANDS(variant->mode); c++)
+		for (i = 0; i < ARRAY_SIZE(losses); i++) {
+			ASSERT_EQ(0, fm_trim(self->fd));
+			SNAP(self->fd, &before);
+			KNOB("fault_command", acquire_commands[c]);
+			KNOB(losses[i].fault, "1");
+			KNOB("timeout_ms", HASTY);
+			start = fm_now_ms();
+			EXPECT_EQ(losses[i].error, fm_alloc(self->fd, KiB, &reply))
+				TH_LOG("%s of %s", losses[i].fault,
+				       acquire_commands[c]);
+			EXPECT_GT(3000, fm_now_ms() - start);
+			EXPECT_EQ(0, reply.out_handle);
+			EXPECT_EQ(losses[i].error, reply.out_error);
+			EXPECT_EQ(FLEXMEM_REASON_NONE, reply.out_reason);
+			EXPECT_FALSE(fm_locked(self->fd));
+			EXPECT_EQ(before.stats.out_failures,
+				  fm_stats(self->fd).out_failures);
+			EXPECT_UNCHANGED(self->fd, &before);
+
+			KNOB("timeout_ms", CALM);
+			ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply));
+			EXPECT_EQ(1, lines(variant->dir, "memory"));
+			ASSERT_EQ(0, fm_free(self->fd, reply.out_handle));
+		}
+}
+
+/* Every fault in a row, and then as much memory as ever */
+TEST_F(fw, many_faults_leave_all_memory_usable)
+{
+	unsigned int i, n = 0, failed = 0;
+	struct flexmem_alloc reply;
+	int error;
+
+	KNOB("timeout_ms", "50");
+	for (i = 0; i < 60 && n < 4; i++) {
+		if (i % 4 != 3)
+			KNOB(losses[i % 3].fault, "1");
+		error = fm_alloc(self->fd, REGION, &reply);
+		if (!error)
+			n++;
+		else
+			failed++;
+		EXPECT_TRUE(!error || error == EIO || error == ETIMEDOUT)
+			TH_LOG("%s", strerror(error));
+		ASSERT_EQ(n == 4, fm_locked(self->fd));
+	}
+	EXPECT_EQ(4, n);
+	EXPECT_LT(4, failed);
+	mend();
+	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
+	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_reason);
+	EXPECT_EQ(4, lines(variant->dir, "memory"));
+}
+
+TEST_F(fw, repeated_and_stale_replies_do_no_harm)
+{
+	const long long duplicates = counter("duplicates");
+	const long long stale = counter("stale");
+	int i;
+
+	KNOB("duplicate_replies", "3");
+	KNOB("stale_replies", "3");
+	for (i = 0; i < 4; i++)
+		ASSERT_NE(0, fm_take(self->fd, REGION));
+	EXPECT_EQ(4, lines(variant->dir, "memory"));
+	EXPECT_LT(duplicates, counter("duplicates"));
+	EXPECT_LT(stale, counter("stale"));
+}
+
+TEST_F(fw, trim_fails_without_losing_anything)
+{
+	struct flexmem_trim trim;
+	unsigned int i;
+	__u64 given;
+	__u32 handle;
+	int c;
+
+	for (c = 2 - NR_COMMANDS(variant->mode); c < 2; c++)
+		for (i = 0; i < ARRAY_SIZE(losses); i++) {
+			handle = fm_take(self->fd, REGION);
+			ASSERT_NE(0, fm_take(self->fd, REGION));
+			ASSERT_EQ(0, fm_free(self->fd, handle));
+			KNOB("fault_command", release_commands[c]);
+			KNOB(losses[i].fault, "1");
+			KNOB("timeout_ms", HASTY);
+			trim = CMD(trim, .out_regions = 77);
+			must_fail(losses[i].error, trim, self->fd, &trim);
+			KNOB("timeout_ms", CALM);
+			EXPECT_GE(1, trim.out_regions);
+			EXPECT_EQ(trim.out_regions * REGION, trim.out_bytes);
+			given = trim.out_bytes;
+			EXPECT_STREQ("", fm_sums(self->fd, false));
+			EXPECT_EQ(fm_stats(self->fd).out_total + given, 2 * REGION)
+				TH_LOG("%s of %s", losses[i].fault,
+				       release_commands[c]);
+
+			/* again, and it is as if nothing had been */
+			trim = CMD(trim);
+			must(trim, self->fd, &trim);
+			EXPECT_EQ(1, fm_stats(self->fd).out_regions);
+			EXPECT_EQ(1, lines(variant->dir, "memory"));
+			close(self->fd);
+			self->fd = fm_open(variant->mode);
+			ASSERT_EQ(0, fm_trim(self->fd));
+			EXPECT_EQ(0, lines(variant->dir, "memory"));
+		}
+}
+
+TEST_F(fw, a_slow_firmware_is_waited_for_within_the_timeout)
+{
+	struct flexmem_alloc reply;
+	__u64 start = fm_now_ms();
+
+	KNOB("latency_us", "50000");
+	ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply));
+	EXPECT_LE(50, fm_now_ms() - start);
+	ASSERT_EQ(0, fm_free(self->fd, reply.out_handle));
+	ASSERT_EQ(0, fm_trim(self->fd));
+
+	KNOB("latency_us", "900000");
+	KNOB("timeout_ms", HASTY);
+	EXPECT_EQ(ETIMEDOUT, fm_alloc(self->fd, KiB, &reply));
+	EXPECT_FALSE(fm_locked(self->fd));
+	KNOB("latency_us", "0");
+	KNOB("timeout_ms", CALM);
+	EXPECT_EQ(0, fm_alloc(self->fd, KiB, &reply));
+}
+
+TEST_F(fw, a_dead_firmware_is_etimedout)
+{
+	struct flexmem_alloc reply;
+	__u64 start;
+	int i;
+
+	KNOB("dead", "1");
+	KNOB("timeout_ms", HASTY);
+	for (i = 0; i < 3; i++) {
+		start = fm_now_ms();
+		EXPECT_EQ(ETIMEDOUT, fm_alloc(self->fd, KiB, &reply));
+		EXPECT_GT(3000, fm_now_ms() - start);
+	}
+	EXPECT_FALSE(fm_locked(self->fd));
+	KNOB("dead", "0");
+	KNOB("timeout_ms", CALM);
+	EXPECT_EQ(0, fm_alloc(self->fd, KiB, &reply));
+}
+
+/* Who waits for the firmware can be killed. */
+TEST_F(fw, a_waiting_caller_can_be_killed)
+{
+	__u64 start;
+	pid_t pid;
+	int fd;
+
+	KNOB("dead", "1");
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		fd = fm_open(variant->mode);
+		fm_take(fd, KiB);
+		_exit(1);
+	}
+	usleep(300000);
+	start = fm_now_ms();
+	kill(pid, SIGKILL);
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+	EXPECT_GT(5000, fm_now_ms() - start);
+	KNOB("dead", "0");
+	EXPECT_EQ(0, fm_stats(self->fd).out_used);
+}
+
+static void *take_region(void *arg)
+{
+	return (void *)(uintptr_t)fm_take(*(int *)arg, REGION);
+}
+
+/* Nothing but acquisition waits for the firmware. */
+TEST_F(fw, a_slow_firmware_stops_nobody_else)
+{
+	struct flexmem_alloc reply, small;
+	pthread_t thread;
+	void *handle;
+	__u64 start;
+
+	ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply));
+	KNOB("latency_us", "1500000");
+	ASSERT_EQ(0, pthread_create(&thread, NULL, take_region, &self->fd));
+	usleep(300000);
+	start = fm_now_ms();
+	EXPECT_EQ(1, fm_stats(self->fd).out_regions);
+	EXPECT_EQ(0, fm_free(self->fd, reply.out_handle));
+	if (!strcmp(variant->order, "order=fill_first")) {
+		/* fits: needs no region */
+		EXPECT_EQ(0, fm_alloc(self->fd, KiB, &small));
+		EXPECT_EQ(0, fm_free(self->fd, small.out_handle));
+	}
+	EXPECT_GT(700, fm_now_ms() - start);
+	KNOB("latency_us", "0");
+	ASSERT_EQ(0, pthread_join(thread, &handle));
+	EXPECT_NE(NULL, handle);
+}
+
+/* D4: only a release or new capacity unlocks. */
+TEST_F(fw, new_capacity_unlocks)
+{
+	struct flexmem_alloc reply;
+	char old[32], more[32];
+
+	snprintf(old, sizeof(old), "%llu", fm_info(self->fd).out_capacity);
+	ASSERT_EQ(0, knob(variant->dir, "capacity", "6442450944"));	/* 6 GiB */
+	EXPECT_EQ(6 * GiB, fm_info(self->fd).out_capacity);
+	ASSERT_EQ(0, fm_alloc(self->fd, REGION, &reply));
+	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
+	EXPECT_EQ(FLEXMEM_REASON_CAPACITY, reply.out_reason);
+	EXPECT_TRUE(fm_locked(self->fd));
+
+	snprintf(more, sizeof(more), "%llu", 8 * GiB);
+	ASSERT_EQ(0, knob(variant->dir, "capacity", more));
+	EXPECT_FALSE(fm_locked(self->fd));
+	EXPECT_EQ(8 * GiB, fm_info(self->fd).out_capacity);
+	EXPECT_EQ(0, fm_alloc(self->fd, REGION, &reply));
+	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
+
+	/* less than there is: what is live stays */
+	ASSERT_EQ(0, knob(variant->dir, "capacity", "4294967296"));
+	EXPECT_EQ(8 * GiB, fm_stats(self->fd).out_used);
+	ASSERT_EQ(0, knob(variant->dir, "capacity", old));
+}
+
+TEST_F(fw, no_region_could_be_that_large_follows_the_capacity)
+{
+	struct flexmem_alloc reply;
+	char old[32];
+
+	snprintf(old, sizeof(old), "%llu", fm_info(self->fd).out_capacity);
+	ASSERT_EQ(0, knob(variant->dir, "capacity", "2147483648"));	/* 2 GiB */
+	EXPECT_EQ(0, fm_info(self->fd).out_max_region);
+	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
+	EXPECT_EQ(FLEXMEM_REASON_REGION_SIZE, reply.out_reason);
+	EXPECT_EQ(0, reply.out_max_region);
+	ASSERT_EQ(0, knob(variant->dir, "capacity", old));
+	EXPECT_EQ(REGION, fm_info(self->fd).out_max_region);
+	EXPECT_EQ(0, fm_alloc(self->fd, 128, &reply));
+}
+
+/* The firmware refuses entries that its table has. */
+TEST_F(fw, refused_slots_are_reason_slots)
+{
+	struct flexmem_alloc reply;
+
+	if (variant->mode == FM_PF)
+		return;
+	ASSERT_EQ(0, knob(variant->dir, "usable_slots", "2"));
+	ASSERT_NE(0, fm_take(self->fd, REGION));
+	ASSERT_NE(0, fm_take(self->fd, REGION));
+	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, KiB, &reply));
+	EXPECT_EQ(FLEXMEM_REASON_SLOTS, reply.out_reason);
+	EXPECT_TRUE(fm_locked(self->fd));
+	EXPECT_EQ(2, fm_stats(self->fd).out_regions);
+	/* and the memory that was meant for the slot went back */
+	EXPECT_EQ(2, lines(variant->dir, "memory"));
+	ASSERT_EQ(0, knob(variant->dir, "usable_slots", "16"));
+}
+
+TEST_HARNESS_MAIN

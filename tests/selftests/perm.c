@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Who may open which node, and who sees physical addresses. */
+#include "flexmem_test.h"
+
+#include <grp.h>
+
+FIXTURE(perm) {
+	int fd;
+	char path[32];
+	struct stat st;
+};
+
+FIXTURE_VARIANT(perm) {
+	int mode;
+	mode_t bits;
+};
+
+FIXTURE_VARIANT_ADD(perm, pf) { .mode = FM_PF, .bits = 0600 };
+FIXTURE_VARIANT_ADD(perm, vf) { .mode = FM_VF, .bits = 0660 };
+
+FIXTURE_SETUP(perm)
+{
+	LOAD("max_regions=3 fallback_sizes=4G acquire=lazy order=load_balance",
+	     NULL);
+	self->fd = fm_open_nth(variant->mode, 0, self->path);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, fstat(self->fd, &self->st));
+}
+
+FIXTURE_TEARDOWN(perm)
+{
+	close(self->fd);
+	EXPECT_EMPTY(variant->mode);
+}
+
+TEST_F(perm, node_has_its_mode)
+{
+	EXPECT_TRUE(S_ISCHR(self->st.st_mode));
+	EXPECT_EQ(variant->bits, self->st.st_mode & 07777);
+	EXPECT_EQ(0, self->st.st_uid);
+}
+
+/* A stranger: some user, in the group given */
+struct stranger {
+	const char *path;
+	gid_t gid;
+};
+
+static int open_as_stranger(void *arg)
+{
+	struct stranger *s = arg;
+	int fd;
+
+	if (setgroups(0, NULL) || setgid(s->gid) || setuid(65534))
+		return 250;
+	fd = open(s->path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		return 0;
+	return errno;
+}
+
+TEST_F(perm, a_stranger_cannot_open)
+{
+	struct stranger s = { .path = self->path, .gid = 65534 };
+
+	EXPECT_EQ(EACCES, fm_child(open_as_stranger, &s));
+}
+
+TEST_F(perm, the_group_can_open_a_vf_only)
+{
+	struct stranger s = { .path = self->path, .gid = 4242 };
+
+	/* what a udev rule does, with a group that nobody else is in */
+	ASSERT_EQ(0, chown(self->path, 0, 4242));
+	EXPECT_EQ(variant->mode == FM_VF ? 0 : EACCES,
+		  fm_child(open_as_stranger, &s));
+	ASSERT_EQ(0, chown(self->path, self->st.st_uid, self->st.st_gid));
+}
+
+/* Every place where a region_id comes out. */
+static int collect(int fd, __u64 *ids)
+{
+	struct flexmem_alloc reply[3];
+	struct flexmem_lookup lookup;
+	struct snapshot s;
+	unsigned int i;
+	int n = 0;
+
+	for (i = 0; i < 3; i++) {
+		if (fm_alloc(fd, KiB, &reply[i]))
+			return -1;
+		ids[n++] = reply[i].out_address.region_id;
+		lookup = CMD(lookup, .handle = reply[i].out_handle);
+		if (raw_lookup(fd, &lookup))
+			return -1;
+		ids[n++] = lookup.out_address.region_id;
+	}
+	if (fm_snap(fd, &s))
+		return -1;
+	for (i = 0; i < s.regions.out_count; i++) {
+		ids[n++] = s.region[i].region_id;
+		ids[n++] = s.segment[i].region_id;
+	}
+	return n;
+}
+
+TEST_F(perm, region_ids_are_of_the_modes_kind)
+{
+	struct snapshot s;
+	__u64 ids[64];
+	unsigned int j;
+	int i, n;
+
+	n = collect(self->fd, ids);
+	ASSERT_EQ(12, n);
+	SNAP(self->fd, &s);
+	for (i = 0; i < n; i++) {
+		if (variant->mode == FM_VF) {
+			EXPECT_GT(fm_info(self->fd).out_slots, ids[i]);
+		} else {
+			EXPECT_EQ(0, ids[i] % GiB);
+		}
+	}
+	for (j = 0; j < s.regions.out_count; j++) {
+		if (variant->mode == FM_VF) {
+			EXPECT_EQ(s.region[j].slot, s.region[j].region_id);
+			continue;
+		}
+		/* PF: physical, and so no two overlap */
+		for (i = 0; i < (int)j; i++)
+			EXPECT_TRUE(s.region[i].region_id + s.region[i].total <=
+				    s.region[j].region_id ||
+				    s.region[j].region_id + s.region[j].total <=
+				    s.region[i].region_id);
+	}
+}
+
+/* D23 is a later version's; but nobody learns of another file's handles. */
+TEST_F(perm, a_second_file_starts_empty)
+{
+	int other = fm_open(variant->mode);
+	struct flexmem_stats stats;
+
+	ASSERT_LE(0, other);
+	ASSERT_NE(0, fm_take(self->fd, KiB));
+	stats = fm_stats(other);
+	EXPECT_EQ(0, stats.out_client_used);
+	EXPECT_EQ(0, stats.out_client_peak);
+	EXPECT_EQ(0, stats.out_client_handles);
+	close(other);
+}
+
+TEST_HARNESS_MAIN

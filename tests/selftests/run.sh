@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Runs the selftests, in the guest and as root, and prints one TAP stream: a line for each test of each program, named
+# PROGRAM/BITS/CONFIGURATION: TEST. Exit status 1 if a test failed, or could not be run at all.
+#
+# usage: tests/selftests/run.sh [PROGRAM...]           (built before: make -C tests/selftests)
+# The 32-bit program runs with the first configuration of its table rows: the layout does not depend on the others.
+# Environment:
+#   FLEXMEM_KO           directory of flexmem.ko and flexmem_sim.ko; the programs load them as each test needs
+#   FLEXMEM_SELFTESTS    where the programs are (default: build/selftests in the checkout)
+#   FLEXMEM_BITS         "64 32" (default), or one of them
+#   FLEXMEM_TEST_TIMEOUT seconds one program may take (default 240)
+#   FLEXMEM_SEED         of random tests
+set -uo pipefail
+export PATH=$PATH:/usr/sbin:/sbin
+
+top=$(cd -- "$(dirname -- "$0")/../.." && pwd -P)
+bin=${FLEXMEM_SELFTESTS:-$top/build/selftests}
+limit=${FLEXMEM_TEST_TIMEOUT:-240}
+read -ra bits_list <<<"${FLEXMEM_BITS:-64 32}"
+
+# PROGRAM | CONFIGURATION | flexmem parameters | flexmem_sim parameters
+# These are what a test runs with unless its own fixture says otherwise: a test that needs a certain value sets it.
+table='
+params    | own         |                                                                |
+abi_size  | default     |                                                                |
+alloc     | default     |                                                                |
+alloc     | fill_best   | order=fill_first strategy=best_fit                             | slots=8
+alloc     | prealloc    | acquire=prealloc                                               |
+alloc     | programs    | program_slots=2 order=fill_first                               |
+batch     | first_fit   | strategy=first_fit                                             |
+batch     | best_fit    | strategy=best_fit                                              | slots=8
+exhaust   | default     |                                                                |
+placement | default     |                                                                |
+segments  | default     |                                                                |
+perm      | default     |                                                                |
+races     | default     |                                                                |
+unbind    | default     |                                                                |
+firmware  | default     |                                                                |
+'
+
+bail() { echo "Bail out! $*"; exit 1; }
+
+((EUID == 0)) || bail "not root"
+[[ -e ${FLEXMEM_KO:-}/flexmem.ko && -e ${FLEXMEM_KO:-}/flexmem_sim.ko ]] ||
+	bail "FLEXMEM_KO='${FLEXMEM_KO:-}' has no flexmem.ko and flexmem_sim.ko"
+mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug || bail "no debugfs"
+
+out=$(mktemp) || bail "no temporary file"
+trap 'rm -f "$out"' EXIT
+tests=0 failed=0
+
+# result ok|"not ok" TEXT
+result() {
+	echo "$1 $((++tests)) $2"
+	[[ $1 == ok ]] || ((++failed))
+}
+
+# Whether this kernel runs 32-bit programs at all: an ENOEXEC of ours must not pass for that.
+runs_32() {
+	[[ -e $bin/32/abi_size ]] || return 0
+	"$bin/32/abi_size" -l >/dev/null 2>&1
+	local status=$?
+	((status != 126 && status != 127))
+}
+
+# The results of one program, from its own TAP stream in $out, renumbered; its other lines are comments already.
+report() {
+	local name=$1 status=$2 line text plan='' seen=0 bad=0
+
+	while IFS= read -r line; do
+		case $line in
+		'TAP version'*) ;;
+		1..*) plan=${line#1..} ;;
+		'ok '* | 'not ok '*)
+			((++seen))
+			text=${line#*ok }
+			text=${text#* }
+			text=${text#- }
+			[[ $line == ok* ]] || bad=1
+			result "${line%%ok *}ok" "$name: $text"
+			;;
+		'#  RUN '* | '#   '*' OK '* | '# PASSED:'* | '# Starting '* | '# Totals:'*) ;;
+		'#'*) echo "$line" ;;
+		?*) echo "# $line" ;;
+		esac
+	done <"$out"
+
+	if ((status == 124 || status == 137)); then
+		result "not ok" "$name: ends within $limit seconds"
+	elif [[ ! $plan || $seen != "$plan" ]]; then
+		result "not ok" "$name: all tests run (${plan:-0} planned, $seen run, exit status $status)"
+	elif ((status && !bad)); then
+		result "not ok" "$name: exit status $status without a failed test"
+	fi
+}
+
+unload() {
+	local module
+	rm -f /run/flexmem-selftests
+	for module in flexmem_sim flexmem; do
+		[[ ! -e /sys/module/$module ]] || rmmod "$module" || return 1
+	done
+}
+
+echo "TAP version 13"
+unload || bail "the modules are in use"
+last=
+while IFS='|' read -r program config params sim_params; do
+	read -r program <<<"$program"
+	read -r config <<<"$config"
+	[[ $program ]] || continue
+	(($# == 0)) || [[ " $* " == *" $program "* ]] || continue
+	export FLEXMEM_PARAMS=$params FLEXMEM_SIM_PARAMS=$sim_params
+	for bits in "${bits_list[@]}"; do
+		[[ $bits == 64 || $program != "$last" ]] || continue
+		name=$program/$bits/$config
+		if [[ $bits == 32 ]] && ! runs_32; then
+			result ok "$name # SKIP the kernel has no IA32 emulation"
+			continue
+		fi
+		began=$SECONDS
+		timeout -k 5 "$limit" "$bin/$bits/$program" >"$out" 2>&1 </dev/null
+		report "$name" $?
+		echo "# $name took $((SECONDS - began)) s"
+	done
+	last=$program
+done <<<"$table"
+unload || result "not ok" "the modules unload in the end"
+echo "1..$tests"
+((!failed && tests))

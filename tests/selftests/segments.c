@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The lists of regions and segments, the lease, and TRIM. */
+#include "flexmem_test.h"
+
+#include <linux/capability.h>
+
+#define PARAMS "max_regions=3 fallback_sizes=4G acquire=lazy order=load_balance program_slots=0"
+#define N 3
+
+/* Entry of a caller that knows more than we do. */
+#define NEWER 24
+
+FIXTURE(list) {
+	int fd;
+	char buf[N * 128];
+	struct snapshot before;
+};
+
+FIXTURE_VARIANT(list) {
+	int mode;
+	unsigned long nr;
+	__u32 size;
+	__u32 entry_size;
+};
+
+#define REGIONS_LIST							\
+	FLEXMEM_IOCTL_REGIONS, sizeof(struct flexmem_regions),		\
+	sizeof(struct flexmem_region_entry)
+#define SEGMENTS_LIST							\
+	FLEXMEM_IOCTL_SEGMENTS, sizeof(struct flexmem_segments),	\
+	sizeof(struct flexmem_segment_entry)
+
+FIXTURE_VARIANT_ADD(list, regions_pf) { FM_PF, REGIONS_LIST };
+FIXTURE_VARIANT_ADD(list, regions_vf) { FM_VF, REGIONS_LIST };
+FIXTURE_VARIANT_ADD(list, segments_pf) { FM_PF, SEGMENTS_LIST };
+FIXTURE_VARIANT_ADD(list, segments_vf) { FM_VF, SEGMENTS_LIST };
+
+FIXTURE_SETUP(list)
+{
+	int i;
+
+	LOAD(PARAMS, NULL);
+	self->fd = fm_open(variant->mode);
+	ASSERT_LE(0, self->fd);
+	for (i = 0; i < N; i++)
+		ASSERT_NE(0, fm_take(self->fd, KiB));
+	ASSERT_EQ(N, fm_stats(self->fd).out_regions);
+	SNAP(self->fd, &self->before);
+	memset(self->buf, 0xaa, sizeof(self->buf));
+}
+
+FIXTURE_TEARDOWN(list)
+{
+	EXPECT_UNCHANGED(self->fd, &self->before);
+	close(self->fd);
+	EXPECT_EMPTY(variant->mode);
+}
+
+/* Both structs begin alike. */
+static int list(FIXTURE_DATA(list) *self, const FIXTURE_VARIANT(list) *variant,
+		__u32 entry_size, __u32 count, void *entries, __u32 *out_count)
+{
+	struct flexmem_segments arg = {
+		.size = variant->size,
+		.entry_size = entry_size,
+		.count = count,
+		.entries = (uintptr_t)entries,
+		.out_count = 77,
+	};
+	int error = fm_ioctl(self->fd, variant->nr, &arg);
+
+	*out_count = arg.out_count;
+	return error;
+}
+
+static bool untouched(const char *buf, size_t from, size_t to)
+{
+	for (; from < to; from++) {
+		if (buf[from] != (char)0xaa)
+			return false;
+	}
+	return true;
+}
+
+TEST_F(list, count_zero_tells_how_many)
+{
+	__u32 n;
+
+	EXPECT_EQ(EMSGSIZE, list(self, variant, variant->entry_size, 0, NULL, &n));
+	EXPECT_EQ(N, n);
+	/* where it points does not matter then */
+	EXPECT_EQ(EMSGSIZE, list(self, variant, variant->entry_size, 0,
+				 (void *)16, &n));
+	EXPECT_EQ(N, n);
+}
+
+TEST_F(list, too_small_writes_nothing)
+{
+	__u32 count, n;
+
+	for (count = 1; count < N; count++) {
+		EXPECT_EQ(EMSGSIZE, list(self, variant, variant->entry_size,
+					 count, self->buf, &n));
+		EXPECT_EQ(N, n);
+		EXPECT_TRUE(untouched(self->buf, 0, sizeof(self->buf)));
+	}
+}
+
+TEST_F(list, exact_and_larger_arrays_are_filled)
+{
+	static const __u32 counts[] = { N, N + 1, 1000, UINT_MAX };
+	const size_t written = N * variant->entry_size;
+	unsigned int i;
+	__u32 n;
+
+	for (i = 0; i < ARRAY_SIZE(counts); i++) {
+		memset(self->buf, 0xaa, sizeof(self->buf));
+		ASSERT_EQ(0, list(self, variant, variant->entry_size, counts[i],
+				  self->buf, &n));
+		EXPECT_EQ(N, n);
+		EXPECT_EQ(0, memcmp(self->buf, variant->nr ==
+				    FLEXMEM_IOCTL_REGIONS ?
+				    (void *)self->before.region :
+				    (void *)self->before.segment, written));
+		EXPECT_TRUE(untouched(self->buf, written, sizeof(self->buf)));
+	}
+}
+
+TEST_F(list, what_larger_entries_have_is_zeroed)
+{
+	const __u32 step = variant->entry_size + NEWER;
+	const char *want = variant->nr == FLEXMEM_IOCTL_REGIONS ?
+		(char *)self->before.region : (char *)self->before.segment;
+	static const char zeroes[NEWER];
+	__u32 n;
+	int i;
+
+	ASSERT_EQ(0, list(self, variant, step, N, self->buf, &n));
+	EXPECT_EQ(N, n);
+	for (i = 0; i < N; i++) {
+		EXPECT_EQ(0, memcmp(self->buf + i * step,
+				    want + i * variant->entry_size,
+				    variant->entry_size));
+		EXPECT_EQ(0, memcmp(self->buf + i * step + variant->entry_size,
+				    zeroes, NEWER));
+	}
+	EXPECT_TRUE(untouched(self->buf, N * step, sizeof(self->buf)));
+}
+
+TEST_F(list, short_entry_size_is_einval)
+{
+	__u32 size, n;
+
+	for (size = 0; size < variant->entry_size; size++)
+		ASSERT_EQ(EINVAL, list(self, variant, size, N, self->buf, &n));
+	/* even if no entry is wanted */
+	EXPECT_EQ(EINVAL, list(self, variant, variant->entry_size - 8, 0, NULL, &n));
+	EXPECT_TRUE(untouched(self->buf, 0, sizeof(self->buf)));
+}
+
+/* Lease and trim */
+
+FIXTURE(lease) {
+	int fd;
+	int other;
+};
+
+FIXTURE_VARIANT(lease) {
+	int mode;
+};
+
+FIXTURE_VARIANT_ADD(lease, pf) { .mode = FM_PF };
+FIXTURE_VARIANT_ADD(lease, vf) { .mode = FM_VF };
+
+FIXTURE_SETUP(lease)
+{
+	LOAD(PARAMS " lease_ms=60000", NULL);
+	self->fd = fm_open(variant->mode);
+	self->other = fm_open(variant->mode);
+	ASSERT_LE(0, self->fd);
+	ASSERT_LE(0, self->other);
+	ASSERT_EQ(0, fm_trim(self->fd));
+	ASSERT_EQ(0, fm_stats(self->fd).out_regions);
+}
+
+FIXTURE_TEARDOWN(lease)
+{
+	EXPECT_STREQ("", fm_sums(self->fd, false));
+	close(self->fd);
+	close(self->other);
+	EXPECT_EMPTY(variant->mode);
+}
+
+#define TAKE FLEXMEM_LEASE_TAKE
+#define DROP FLEXMEM_LEASE_DROP
+
+static __u64 generation(int fd)
+{
+	struct flexmem_segments arg =
+		CMD(segments, .entry_size = sizeof(struct flexmem_segment_entry));
+	int error = raw_segments(fd, &arg);
+
+	return !error || error == EMSGSIZE ? arg.out_generation : 0;
+}
+
+TEST_F(lease, generation_grows_with_every_change_and_no_other)
+{
+	__u64 last = generation(self->fd), now;
+	struct flexmem_lease lease;
+	__u32 handle[N + 1];
+	int i;
+
+	for (i = 0; i < N; i++) {
+		handle[i] = fm_take(self->fd, KiB);
+		ASSERT_NE(0, handle[i]);
+		now = generation(self->fd);
+		EXPECT_LT(last, now);
+		last = now;
+	}
+	handle[N] = fm_take(self->fd, KiB);
+	for (i = 0; i <= N; i++)
+		ASSERT_EQ(0, fm_free(self->fd, handle[i]));
+	lease = CMD(lease, .op = TAKE);
+	must(lease, self->fd, &lease);
+	EXPECT_EQ(last, lease.out_generation);
+	lease = CMD(lease, .op = DROP);
+	must(lease, self->fd, &lease);
+	EXPECT_EQ(last, lease.out_generation);
+	EXPECT_EQ(last, generation(self->other));
+	EXPECT_EQ(last, fm_stats(self->fd).out_generation);
+	EXPECT_EQ(0, fm_trim(self->fd));
+	EXPECT_LT(last, generation(self->fd));
+}
+
+TEST_F(lease, take_tells_time_and_generation)
+{
+	struct flexmem_lease lease = CMD(lease, .op = TAKE);
+
+	must(lease, self->fd, &lease);
+	EXPECT_EQ(60000, fm_info(self->fd).out_lease_ms);
+	EXPECT_GE(60000, lease.out_lease_ms);
+	EXPECT_LT(50000, lease.out_lease_ms);
+	EXPECT_EQ(generation(self->fd), lease.out_generation);
+	EXPECT_EQ(1, fm_stats(self->other).out_leases);
+	/* again: the same lease, with new time */
+	must(lease, self->fd, &lease);
+	EXPECT_EQ(1, fm_stats(self->fd).out_leases);
+	EXPECT_EQ(0, fm_lease(self->other, TAKE));
+	EXPECT_EQ(2, fm_stats(self->fd).out_leases);
+
+	lease = CMD(lease, .op = DROP);
+	must(lease, self->fd, &lease);
+	EXPECT_EQ(0, lease.out_lease_ms);
+	EXPECT_EQ(1, fm_stats(self->fd).out_leases);
+	EXPECT_EQ(0, fm_lease(self->other, DROP));
+	EXPECT_EQ(0, fm_stats(self->fd).out_leases);
+}
+
+TEST_F(lease, drop_without_a_lease_is_einval)
+{
+	struct snapshot before;
+
+	SNAP(self->fd, &before);
+	EXPECT_EQ(EINVAL, fm_lease(self->fd, DROP));
+	EXPECT_UNCHANGED(self->fd, &before);
+	EXPECT_EQ(0, fm_lease(self->fd, TAKE));
+	EXPECT_EQ(EINVAL, fm_lease(self->other, DROP));
+	EXPECT_EQ(0, fm_lease(self->fd, DROP));
+	EXPECT_EQ(EINVAL, fm_lease(self->fd, DROP));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(lease, unknown_op_is_einval)
+{
+	struct snapshot before;
+
+	SNAP(self->fd, &before);
+	EXPECT_EQ(EINVAL, fm_lease(self->fd, 2));
+	EXPECT_EQ(EINVAL, fm_lease(self->fd, UINT_MAX));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(lease, trim_is_ebusy_under_anyones_lease)
+{
+	__u32 handle = fm_take(self->fd, KiB);
+	struct snapshot before;
+	int i;
+
+	ASSERT_NE(0, handle);
+	ASSERT_EQ(0, fm_free(self->fd, handle));
+	for (i = 0; i < 2; i++) {
+		int holder = i ? self->other : self->fd;
+
+		ASSERT_EQ(0, fm_lease(holder, TAKE));
+		SNAP(self->fd, &before);
+		EXPECT_EQ(EBUSY, fm_trim(self->fd));
+		EXPECT_EQ(EBUSY, fm_trim(self->other));
+		EXPECT_UNCHANGED(self->fd, &before);
+		ASSERT_EQ(0, fm_lease(holder, DROP));
+	}
+	EXPECT_EQ(0, fm_trim(self->fd));
+	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
+}
+
+TEST_F(lease, empty_slots_may_be_filled)
+{
+	ASSERT_EQ(0, fm_lease(self->other, TAKE));
+	EXPECT_NE(0, fm_take(self->fd, KiB));
+	EXPECT_NE(0, fm_take(self->fd, KiB));
+	EXPECT_EQ(2, fm_stats(self->fd).out_regions);
+}
+
+TEST_F(lease, ends_at_the_last_close)
+{
+	int copy = dup(self->other);
+
+	ASSERT_LE(0, copy);
+	ASSERT_EQ(0, fm_lease(self->other, TAKE));
+	close(self->other);
+	EXPECT_EQ(1, fm_stats(self->fd).out_leases);
+	EXPECT_EQ(EBUSY, fm_trim(self->fd));
+	close(copy);
+	EXPECT_EQ(0, fm_stats(self->fd).out_leases);
+	EXPECT_EQ(0, fm_trim(self->fd));
+}
+
+TEST_F(lease, ends_when_its_holder_is_killed)
+{
+	int fds[2], fd;
+	char byte = 1;
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(fds));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		fd = fm_open(variant->mode);
+		byte = fm_lease(fd, TAKE);
+		if (write(fds[1], &byte, 1) == 1)
+			pause();
+		_exit(0);
+	}
+	ASSERT_EQ(1, read(fds[0], &byte, 1));
+	EXPECT_EQ(0, byte);
+	EXPECT_EQ(EBUSY, fm_trim(self->fd));
+	kill(pid, SIGKILL);
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+	EXPECT_EQ(0, fm_trim(self->fd));
+}
+
+TEST_F(lease, trim_gives_back_empty_regions_only_and_unlocks)
+{
+	struct flexmem_trim trim = CMD(trim, .out_regions = 77);
+	struct flexmem_alloc reply[N], again;
+	struct snapshot s;
+	int i;
+
+	for (i = 0; i < N; i++)
+		ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply[i]));
+	EXPECT_TRUE(fm_locked(self->fd));
+	ASSERT_EQ(0, fm_free(self->fd, reply[0].out_handle));
+	ASSERT_EQ(0, fm_free(self->fd, reply[2].out_handle));
+	must(trim, self->fd, &trim);
+	EXPECT_EQ(2, trim.out_regions);
+	EXPECT_EQ(8 * GiB, trim.out_bytes);
+	SNAP(self->fd, &s);
+	EXPECT_EQ(1, s.regions.out_count);
+	EXPECT_EQ(1, s.region[0].slot);
+	EXPECT_EQ(reply[1].out_address.region_id, s.region[0].region_id);
+	EXPECT_EQ(4 * GiB, s.stats.out_total);
+	EXPECT_EQ(0, s.stats.out_flags);
+	EXPECT_STREQ("", fm_sums(self->fd, false));
+
+	/* the places that are gone are nobody's */
+	EXPECT_EQ(ENOENT, fm_free_address(self->fd, reply[0].out_address));
+	must(lookup, self->fd, &CMD(lookup, .handle = reply[1].out_handle));
+
+	/* nothing left to give: fine */
+	trim = CMD(trim, .out_regions = 77);
+	must(trim, self->fd, &trim);
+	EXPECT_EQ(0, trim.out_regions);
+	EXPECT_EQ(0, trim.out_bytes);
+
+	/* and regions are acquired again, in the slots that became empty */
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, fm_alloc(self->fd, KiB, &again));
+	EXPECT_EQ(N, fm_stats(self->fd).out_regions);
+	EXPECT_TRUE(fm_locked(self->fd));
+}
+
+TEST_F(lease, figures_survive_trim)
+{
+	struct flexmem_stats before, after;
+	__u32 handle = fm_take(self->fd, KiB);
+
+	ASSERT_NE(0, handle);
+	ASSERT_EQ(0, fm_free(self->fd, handle));
+	before = fm_stats(self->fd);
+	ASSERT_EQ(0, fm_trim(self->fd));
+	after = fm_stats(self->fd);
+	EXPECT_EQ(before.out_allocs, after.out_allocs);
+	EXPECT_EQ(before.out_frees, after.out_frees);
+	EXPECT_EQ(before.out_failures, after.out_failures);
+	EXPECT_EQ(KiB, after.out_client_peak);
+}
+
+/* The administrator's */
+
+struct trim_child {
+	int fd;
+	bool user_ns;
+};
+
+static int unprivileged_trim(void *arg)
+{
+	struct trim_child *child = arg;
+
+	if (setgid(65534) || setuid(65534))
+		return 250;
+	if (child->user_ns && unshare(CLONE_NEWUSER))
+		return 251;
+	return fm_trim(child->fd);
+}
+
+static int root_of_a_user_ns_trim(void *arg)
+{
+	if (unshare(CLONE_NEWUSER))
+		return 251;
+	return fm_trim(((struct trim_child *)arg)->fd);
+}
+
+static int trim_without_sys_admin(void *arg)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct caps[2] = { };
+
+	if (syscall(SYS_capget, &header, caps))
+		return 252;
+	caps[0].effective &= ~(1U << CAP_SYS_ADMIN);
+	if (syscall(SYS_capset, &header, caps))
+		return 253;
+	return fm_trim(((struct trim_child *)arg)->fd);
+}
+
+TEST_F(lease, trim_is_eperm_without_cap_sys_admin)
+{
+	struct trim_child child = { .fd = self->fd };
+	__u32 handle = fm_take(self->fd, KiB);
+	struct snapshot before;
+
+	ASSERT_NE(0, handle);
+	ASSERT_EQ(0, fm_free(self->fd, handle));
+	SNAP(self->fd, &before);
+	EXPECT_EQ(EPERM, fm_child(unprivileged_trim, &child));
+	EXPECT_EQ(EPERM, fm_child(trim_without_sys_admin, &child));
+	EXPECT_UNCHANGED(self->fd, &before);
+	EXPECT_EQ(0, fm_trim(self->fd));
+}
+
+TEST_F(lease, trim_is_eperm_for_root_of_a_user_namespace)
+{
+	struct trim_child child = { .fd = self->fd, .user_ns = true };
+	__u32 handle = fm_take(self->fd, KiB);
+	struct snapshot before;
+
+	if (access("/proc/self/ns/user", F_OK))
+		SKIP(return, "kernel without user namespaces");
+	ASSERT_NE(0, handle);
+	ASSERT_EQ(0, fm_free(self->fd, handle));
+	SNAP(self->fd, &before);
+	EXPECT_EQ(EPERM, fm_child(unprivileged_trim, &child));
+	EXPECT_EQ(EPERM, fm_child(root_of_a_user_ns_trim, &child));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+/* A lease that runs out */
+
+FIXTURE(expiry) {
+	int fd;
+};
+
+FIXTURE_VARIANT(expiry) {
+	int mode;
+};
+
+FIXTURE_VARIANT_ADD(expiry, pf) { .mode = FM_PF };
+FIXTURE_VARIANT_ADD(expiry, vf) { .mode = FM_VF };
+
+FIXTURE_SETUP(expiry)
+{
+	__u32 handle;
+
+	LOAD(PARAMS " lease_ms=200", NULL);
+	self->fd = fm_open(variant->mode);
+	ASSERT_LE(0, self->fd);
+	handle = fm_take(self->fd, KiB);
+	ASSERT_EQ(0, fm_free(self->fd, handle));
+}
+
+FIXTURE_TEARDOWN(expiry)
+{
+	close(self->fd);
+	EXPECT_EMPTY(variant->mode);
+}
+
+TEST_F(expiry, an_expired_lease_is_none)
+{
+	EXPECT_EQ(200, fm_info(self->fd).out_lease_ms);
+	ASSERT_EQ(0, fm_lease(self->fd, TAKE));
+	usleep(300000);
+	EXPECT_EQ(0, fm_stats(self->fd).out_leases);
+	EXPECT_EQ(EINVAL, fm_lease(self->fd, DROP));
+	EXPECT_EQ(0, fm_trim(self->fd));
+	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
+	/* and it can be taken anew */
+	EXPECT_EQ(0, fm_lease(self->fd, TAKE));
+	EXPECT_EQ(0, fm_lease(self->fd, DROP));
+}
+
+TEST_F(expiry, taking_again_begins_the_time_anew)
+{
+	__u64 start = fm_now_ms();
+	int i, error;
+
+	for (i = 0; i < 8; i++) {
+		ASSERT_EQ(0, fm_lease(self->fd, TAKE));
+		usleep(60000);
+	}
+	ASSERT_LT(400, fm_now_ms() - start);
+	start = fm_now_ms();
+	ASSERT_EQ(0, fm_lease(self->fd, TAKE));
+	error = fm_trim(self->fd);
+	/* a machine that stalls here proves nothing */
+	if (fm_now_ms() - start < 150)
+		EXPECT_EQ(EBUSY, error);
+}
+
+TEST_HARNESS_MAIN
