@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Everything a person types. `make help` lists it. What is generated lies below build/.
+
+KERNELRELEASE ?= $(shell uname -r)
+KDIR ?= /lib/modules/$(KERNELRELEASE)/build
+KERNEL ?= 6.12
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+MODULES_DIR = host-$(KERNELRELEASE)
+USERLIB = $(MAKE) -C userlib O=$(CURDIR)/build/userlib PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)
+
+all: ## Build the library and the command
+	$(USERLIB) all
+
+modules: ## Build the kernel modules for this machine (KERNELRELEASE=, KDIR=)
+	tests/vm/modules.sh $(MODULES_DIR) $(KDIR)
+
+install: all ## Install the library and the command (PREFIX=, DESTDIR=)
+	$(USERLIB) install
+
+modules_install: modules ## Install the kernel modules
+	$(MAKE) -C $(KDIR) M=$(CURDIR)/build/ko/$(MODULES_DIR) modules_install
+
+demo: ## Real traces through the driver on a stock kernel, in a virtual machine
+	tests/demo.sh
+
+check: ## All tests, in virtual machines and natively
+	tests/check.sh
+
+check-long: ## The same, with the long runs
+	FLEXMEM_LONG=1 tests/check.sh
+
+vm: ## Run CMD='...' in a virtual machine (KERNEL=6.1|6.12|debug FLEXMEM_PARAMS= SIM_PARAMS=)
+	@tests/setup.sh build vm $(if $(filter debug,$(KERNEL)),debug)
+	@[ ! -e userlib/Makefile ] || $(USERLIB) all >/dev/null
+	@tests/vm/run.sh $(KERNEL) --load "$$FLEXMEM_PARAMS" --sim "$$SIM_PARAMS" -- bash -c "$${CMD:?CMD= is missing}"
+
+clean: ## Remove what was built, but not the kernels
+	rm -rf build/userlib build/ko build/selftests build/tests build/docs build/check build/selfcheck build/vm
+
+distclean: ## Remove everything generated
+	rm -rf build
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z_-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# The values of these reach the scripts as they are, with their quotes and dollar signs.
+override CMD := $(value CMD)
+override FLEXMEM_PARAMS := $(value FLEXMEM_PARAMS)
+override SIM_PARAMS := $(value SIM_PARAMS)
+export CMD FLEXMEM_PARAMS SIM_PARAMS
+
+.PHONY: all modules install modules_install demo check check-long vm clean distclean help

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# All tests. A line per suite, the failures of it below, and at the very end "N passed, N failed, N skipped".
+# usage: tests/check.sh [suite...]        default: all; FLEXMEM_LONG=1 for the long runs
+# The whole output of each suite is kept as build/check/SUITE.tap and SUITE.err.
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/lib.sh"
+cd "$TOP"
+
+logs=$BUILD/check
+long=${FLEXMEM_LONG:+4}
+vm_timeout=$((900 * ${long:-1}))
+vm=(tests/vm/run.sh)
+
+# Suites: name, and the command that prints TAP.
+build_suite() {
+	tap 'library and command' make -C userlib "O=$BUILD/userlib" all
+	tap 'self tests' make -C tests/selftests "O=$BUILD/selftests" all
+	for kind in 6.1 6.12 debug; do
+		tap "modules for $kind" tests/vm/modules.sh "$kind"
+	done
+	tap_end
+}
+library_suite() { make -s -C tests/userlib "O=$BUILD/tests/userlib" check; }
+static_suite() { tests/static.sh; }
+docs_suite() { make -s -C Documentation "O=$BUILD/docs" check; }
+selfcheck_suite() { tests/selfcheck.sh; }
+kunit_suite() { in_vm debug --timeout "$vm_timeout" -- tests/vm/kunit.sh; }
+selftests() { in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh; }
+selftests-6.1_suite() { selftests 6.1; }
+selftests-6.12_suite() { selftests 6.12; }
+selftests-debug_suite() { selftests debug; }
+replay_suite() { in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/replay.sh; }
+in_vm() {
+	local kind=$1
+	shift
+	"${vm[@]}" "$kind" --no-build --out "$logs/vm-$suite" "$@"
+}
+
+# run SUITE: runs it and writes SUITE.result, "PASSED FAILED SKIPPED" and its failures; says how it went.
+run() {
+	local suite=$1 status=0 begin=$SECONDS passed failed skipped
+	"${suite}_suite" >"$logs/$suite.tap" 2>"$logs/$suite.err" || status=$?
+	awk -v status="$status" -f tests/tap.awk "$logs/$suite.tap" >"$logs/$suite.new"
+	read -r passed failed skipped <"$logs/$suite.new"
+	{
+		printf '%-16s %6d passed %4d failed %4d skipped %5d s\n' \
+			"$suite" "$passed" "$failed" "$skipped" $((SECONDS - begin))
+		if ((failed)); then
+			sed '1d; s/^/    /' "$logs/$suite.new" | head -n 40
+			tail -n 5 "$logs/$suite.err" | sed 's/^/    | /'
+			echo "    see ${logs#"$TOP/"}/$suite.tap and $suite.err"
+		fi
+	} >"$logs/$suite.said"
+	# In one piece: another suite may end at the same moment.
+	cat "$logs/$suite.said"
+	mv "$logs/$suite.new" "$logs/$suite.result"
+}
+
+# Longest first, apart from what others need.
+all=(build kunit selftests-debug static selftests-6.1 selftests-6.12 selfcheck library replay docs)
+(($#)) || set -- "${all[@]}"
+for suite; do
+	declare -F "${suite}_suite" >/dev/null || die "no suite '$suite' (${all[*]})"
+done
+rm -rf "$logs"
+mkdir -p "$logs"
+
+tests/setup.sh build vm debug check
+for kind in 6.12 6.1 debug; do
+	tests/vm/kernel.sh "$kind"
+done
+# Whether KVM works is found out once, before machines start in pairs.
+"${vm[@]}" 6.12 --no-load --no-build --timeout 120 -- true || die 'no virtual machine comes up'
+
+# What the others need is built first and alone; then two suites at a time, on what are often two processors.
+running=0
+for suite; do
+	if [[ $suite == build ]]; then
+		run "$suite"
+		continue
+	fi
+	if ((running >= 2)); then
+		wait -n || true
+		running=$((running - 1))
+	fi
+	run "$suite" &
+	running=$((running + 1))
+done
+wait
+
+passed=0 failed=0 skipped=0
+for suite; do
+	# A suite without a result did not even get to its end.
+	read -r p f s <"$logs/$suite.result" 2>/dev/null || { p=0 f=1 s=0 && echo "$suite: no result"; }
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0))

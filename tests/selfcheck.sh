@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests the tests: that whatever goes wrong in a guest or in a TAP stream is noticed. Prints TAP.
+# usage: tests/selfcheck.sh
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/lib.sh"
+work=$BUILD/selfcheck
+rm -rf "$work"
+mkdir -p "$work"
+
+# counts 'P F S' STATUS STREAM: what tap.awk makes of STREAM and a program's exit status.
+counts() {
+	local got
+	got=$(printf '%b' "$3" | awk -v status="$2" -f "$TOP/tests/tap.awk")
+	echo "$got"
+	[[ ${got%%$'\n'*} == "$1" ]]
+}
+tap 'tap: ok and SKIP count' counts '1 0 1' 0 'TAP version 13\n1..2\nok 1 a\nok 2 b # SKIP none\n'
+tap 'tap: not ok fails' counts '1 1 0' 0 '1..2\nok 1 a\nnot ok 2 b\n'
+tap 'tap: a stream cut off fails' counts '2 1 0' 0 '1..3\nok 1 a\nok 2 b\n'
+tap 'tap: a stream without a plan fails' counts '1 1 0' 0 'ok 1 a\n'
+tap 'tap: no results at all fail' counts '0 1 0' 0 'hello\n'
+tap 'tap: the exit status fails' counts '1 1 0' 3 '1..1\nok 1 a\n'
+tap 'tap: Bail out! fails' counts '1 1 0' 0 '1..1\nok 1 a\nBail out! no device\n'
+tap 'tap: only leaves count' counts '2 0 0' 0 'KTAP version 1\n1..1\n    1..2\n    ok 1 a\n    ok 2 b\nok 1 suite\n'
+tap 'tap: a failed leaf counts once' counts '1 1 0' 0 '1..1\n    1..2\n    ok 1 a\n    not ok 2 b\nnot ok 1 suite\n'
+tap 'tap: a sum that alone fails counts' counts '1 1 0' 0 '1..1\n    1..1\n    ok 1 a\nnot ok 1 suite\n'
+tap 'tap: a nested stream cut off fails' counts '1 1 0' 0 '1..1\n# 1..2\n# ok 1 a\nok 1 suite\n'
+tap 'tap: a second stream cut off fails' counts '2 1 0' 0 '1..1\nok 1 a\nTAP version 13\n1..2\nok 1 a\n'
+tap 'tap: time stamps are ignored' counts '1 0 0' 0 '[    1.5] 1..1\n[    1.5] ok 1 a\n'
+
+# vm STATUS OPTION... : that run.sh ends with STATUS; what the run leaves is in $work/vm afterwards.
+vm() {
+	local want=$1 status=0
+	shift
+	"$TOP/tests/vm/run.sh" "$@" >"$work/stdout" 2>"$work/stderr" || status=$?
+	echo "exit status $status, wanted $want"
+	cat "$work/stderr"
+	((status == want))
+}
+bare=(--no-load --no-build --out "$work/vm" --timeout 120)
+# 4 MB are more than any pipe, terminal or ring on the way can hold.
+tap 'vm: brings back the exit status' vm 7 6.12 "${bare[@]}" -- bash -c 'seq 600000; echo last words >&2; exit 7'
+whole() { [[ $(md5sum <"$work/stdout") == "$(seq 600000 | md5sum)" ]]; }
+tap 'vm: brings back all output' whole
+tap 'vm: keeps stderr apart' grep -qx 'last words' "$work/stderr"
+written() { vm 0 6.1 "${bare[@]}" -- bash -c "echo \"\$1\" >\$FLEXMEM_VM_OUT/f" - "it's \$HOME" && [[ $(<"$work/vm/out/f") == "it's \$HOME" ]]; }
+tap 'vm: quotes arguments and brings back files' written
+tap 'vm: notices a splat of a stock kernel' vm 97 6.1 "${bare[@]}" -- bash -c 'echo "WARNING: CPU: 0 PID: 1 at x.c:1 y" >/dev/kmsg'
+tap 'vm: notices a panic' vm 97 6.12 "${bare[@]}" -- bash -c 'sync; echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger; sleep 60'
+tap 'vm: stops at its timeout' vm 124 6.12 "${bare[@]}" --timeout 20 -- sleep 1000
+tap 'vm: says so when the machine dies' vm 125 6.12 "${bare[@]}" -- /run/busybox reboot -f
+tap 'vm: says so when it does not come up' vm 97 6.12 "${bare[@]}" --append 'rdinit=/nothing' -- true
+tap 'vm: refuses modules that do not load' vm 95 6.12 "${bare[@]/--no-load/--no-build}" --load 'no_such_policy=1 order=nonsense' -- true
+
+broken() {
+	rsync -a "$TOP/tests/vm/broken" "$work/" || return 1
+	quietly "$work/make.log" make -C "$BUILD/kernels/$1/headers" "M=$work/broken" modules
+}
+tap 'debug: builds the module that does wrong' broken debug
+tap 'debug: a run without faults passes' vm 0 debug "${bare[@]}" -- sh -c "insmod $work/broken/broken.ko && rmmod broken"
+tap 'debug: a leak alone fails the run' vm 96 debug "${bare[@]}" -- sh -c "insmod $work/broken/broken.ko faults=l && rmmod broken"
+tap 'debug: names the leak' grep -q 'unreferenced object' "$work/stderr"
+tap 'debug: faults fail the run' vm 97 debug "${bare[@]}" --append 'oops=panic' -- insmod "$work/broken/broken.ko" faults=dswu
+for words in 'possible circular locking dependency' 'scheduling while atomic\|sleeping function called' \
+	'WARNING: CPU: .*broken' 'KASAN: slab-use-after-free'; do
+	tap "debug: shows '$words'" grep -q "$words" "$work/stderr"
+done
+tap_end

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Everything that can be said of the sources without running them. Prints TAP, a test per tool and group of files.
+# usage: tests/static.sh        needs what `tests/setup.sh build debug check` installs
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/lib.sh"
+cd "$TOP"
+
+# What belongs to the project: what git tracks, or would.
+mapfile -t files < <(git -c safe.directory='*' ls-files -co --exclude-standard --deduplicate 2>/dev/null | while read -r f; do
+	[[ ! -f $f ]] || echo "$f"
+done)
+((${#files[@]})) || die "this is no git checkout"
+# pick REGEX: those of them that match
+pick() { printf '%s\n' "${files[@]}" | grep -E -- "$1" || true; }
+mapfile -t kernel_files < <(pick '^(kmod|uapi|tests/kunit|tests/vm/broken)/.*\.[ch]$')
+mapfile -t doc_files < <(pick '^(kmod|uapi)/.*\.[ch]$')
+mapfile -t public_headers < <(pick '^(uapi/linux|userlib/include)/.*\.h$')
+mapfile -t scripts < <(for f in "${files[@]}"; do
+	case $f in
+	*.sh) echo "$f" ;;
+	*.*) ;;
+	*) head -n 1 -- "$f" | grep -qaE '^#!.*\b(ba|da)?sh$' && echo "$f" ;;
+	esac
+done || true)
+mapfile -t texts < <(pick '' | grep -vE '\.(gz|xz|png|svg)$')
+mapfile -t code < <(pick '^(kmod|uapi|userlib|tests|\.ci|Kbuild$|Makefile$)' | grep -vE '\.(gz|xz|txt|json|map|in)$')
+"$TOP/tests/vm/debug-kernel.sh" --source
+
+# module_build KIND WHAT VARIABLES...: a build with nothing left from an earlier one says all it has to say.
+module_build() {
+	local name=static-$1 kdir=$BUILD/kernels/$1/headers
+	"$TOP/tests/vm/kernel.sh" "$1" || return 1
+	rm -rf "$BUILD/ko/$name"
+	"$TOP/tests/vm/modules.sh" "$name" "$kdir" "${@:2}" || return 1
+	# The notice about another compiler release is about the packages, not about us.
+	! grep -iE '(^|[: ])(warning|error)(:| )' "$BUILD/log/ko-$name" | grep -v 'the compiler differs'
+}
+for kind in 6.12 6.1; do
+	tap "W=1 $kind" module_build "$kind"
+	tap "sparse $kind" module_build "$kind" C=2
+done
+
+tap "checkpatch --strict: ${#kernel_files[@]} files" silent tests/checkpatch.sh "${kernel_files[@]}"
+tap "kernel-doc -Wall: ${#doc_files[@]} files" \
+	silent perl build/linux-source/scripts/kernel-doc -none -Wall -Werror "${doc_files[@]}"
+
+for header in "${public_headers[@]}"; do
+	# The ABI is C90 as the kernel checks its own headers (so the last enumerator may end in a comma: not pedantic);
+	# the library is C11.
+	c='gcc -std=c90'
+	[[ $header != userlib/* ]] || c='gcc -std=c11 -Wpedantic'
+	for how in "$c -x c" "$c -m32 -x c" 'g++ -std=c++11 -Wpedantic -x c++'; do
+		# shellcheck disable=SC2086
+		tap "$header alone: $how" silent $how -Wall -Wextra -Wundef -Werror -fsyntax-only \
+			-I uapi -I userlib/include "$header"
+	done
+done
+
+tap "shellcheck: ${#scripts[@]} scripts" silent shellcheck -x "${scripts[@]}"
+tap "codespell: ${#texts[@]} files" silent codespell --quiet-level=2 --ignore-words=tests/codespell.words \
+	--exclude-file=tests/codespell.lines "${texts[@]}"
+# Not the tests: their macros are beyond it.
+mapfile -t user_code < <(pick '^userlib/.*\.c$')
+if ((${#user_code[@]})); then
+	tap "cppcheck: ${#user_code[@]} files" silent cppcheck --quiet --inline-suppr --enable=warning,performance,portability \
+		--error-exitcode=1 --suppress=missingIncludeSystem --suppress=internalAstError --std=c11 \
+		-I userlib/include -I userlib/src -I uapi "${user_code[@]}"
+fi
+
+unlicensed() {
+	local f bad=0
+	for f in "${code[@]}"; do
+		head -n 5 -- "$f" | grep -q 'SPDX-License-Identifier: ' || { echo "$f" && bad=1; }
+	done
+	return "$bad"
+}
+tap "SPDX: ${#code[@]} files" unlicensed
+
+tap_end

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Builds the debug kernel into DIR (see kernel.sh) from Debian's linux-source-6.12: allnoconfig plus debug.config.
+# With --source it stops once build/linux-source is there, which the static checks and the self tests use too.
+# Built once: again only when the configuration or the source package changes.
+# usage: tests/vm/debug-kernel.sh DIR|--source
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/../lib.sh"
+
+dir=$1
+package=linux-source-6.12
+fragment=$TOP/tests/vm/debug.config
+source=$BUILD/linux-source
+version=$(dpkg-query -W -f '${Version}' "$package" 2>/dev/null) || die "$package is not installed"
+
+unpack() {
+	lock linux-source
+	[[ $(cat "$source/.version" 2>/dev/null) != "$version" ]] || return 0
+	say "Unpacking $package $version"
+	rm -rf "$source"
+	mkdir -p "$source"
+	# A sixth of it is register lists of one driver, which nobody compiles here.
+	tar -xJf "/usr/src/$package.tar.xz" -C "$source" --strip-components=1 --exclude='*/drivers/gpu/drm/amd/include'
+	# With KASAN the table of stack traces has 2^20 lists, whatever there is to store, and each scan for leaks reads all of
+	# them. Here a few thousand traces are stored.
+	sed -i 's/^\(#define STACK_BUCKET_NUMBER_ORDER_MAX\) 20$/\1 15/' "$source/lib/stackdepot.c"
+	grep -q 'ORDER_MAX 15$' "$source/lib/stackdepot.c" || die 'stackdepot.c is not what it was'
+	echo "$version" >"$source/.version"
+}
+
+(unpack)
+[[ $dir != --source ]] || exit 0
+
+key=$(echo "$version" | cat - "$fragment" | sha256sum | cut -d' ' -f1)
+[[ $(cat "$dir/key" 2>/dev/null) != "$key" ]] || exit 0
+
+say "Building the debug kernel, once (some minutes)"
+obj=$dir/obj
+rm -rf "$dir"
+mkdir -p "$obj"
+make=(make -C "$source" "O=$obj" "-j$(nproc)" KBUILD_BUILD_USER=flexmem KBUILD_BUILD_HOST=vm)
+quietly "$BUILD/log/debug-config" "${make[@]}" "KCONFIG_ALLCONFIG=$fragment" allnoconfig
+
+# Kconfig drops in silence what it does not know or cannot have.
+lost=$(grep -E '^(CONFIG_|# CONFIG_.* is not set)' "$fragment" | while read -r line; do
+	case $line in
+	'# '*) name=${line#\# } && name=${name% is not set} && ! grep -q "^$name=" "$obj/.config" || echo "$line" ;;
+	*) grep -qxF -- "$line" "$obj/.config" || echo "$line" ;;
+	esac
+done)
+[[ ! $lost ]] || die "not in the resulting configuration:"$'\n'"$lost"
+
+quietly "$BUILD/log/debug-build" "${make[@]}" bzImage modules
+cp "$obj/arch/x86/boot/bzImage" "$dir/vmlinuz"
+cp "$obj/include/config/kernel.release" "$dir/release"
+ln -s obj "$dir/headers"
+# External modules need the tools, the generated headers and Module.symvers, but no object.
+find "$obj" -path "$obj/scripts" -prune -o -path "$obj/tools" -prune -o \
+	\( -name '*.[oa]' -o -name '.*.cmd' -o -name 'vmlinux.*' -o -name '.tmp_*' \) -type f -exec rm -f {} +
+echo "$key" >"$dir/key"

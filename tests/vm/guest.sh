@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Second stage of the guest and its process 1, in the host's userspace: loads our modules, runs the command
+# that run.sh left, unloads and looks for what was left behind. Tells run.sh through files in its share.
+set -uo pipefail
+
+share=/run/flexmem-vm
+do_load=0 load='' sim='' needed=''
+# shellcheck disable=SC1091	# run.sh writes it for each run
+. "$share/job"
+
+# finish STATUS: what run.sh is to return (0: the command's own status).
+finish() {
+	echo "$1" >"$share/finished.new"
+	mv "$share/finished.new" "$share/finished"
+	sync
+	# Not a power-off: that needs ACPI, and QEMU ends at a reboot just as well.
+	/run/busybox reboot -f
+	sleep 60
+}
+tell() { echo "vm: $*" >>"$share/stderr"; }
+
+echo flexmem-vm >/proc/sys/kernel/hostname
+export PATH=$TOP/build/userlib:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export HOME=/root USER=root LOGNAME=root SHELL=/bin/bash LANG=C.UTF-8
+export FLEXMEM_VM_OUT=$share/out FLEXMEM_KERNEL FLEXMEM_KO=$TOP/build/ko/$FLEXMEM_KERNEL
+export LD_LIBRARY_PATH=$TOP/build/userlib
+ulimit -c 0
+
+# The parameters are words of a command line.
+# shellcheck disable=SC2086
+load_modules() {
+	[[ ! $needed ]] || modprobe -a $needed || return 1
+	insmod "$FLEXMEM_KO/flexmem.ko" $load && insmod "$FLEXMEM_KO/flexmem_sim.ko" $sim
+}
+
+cd "$TOP" || finish 125
+if ((do_load)); then
+	if ! load_modules 2>>"$share/stderr"; then
+		tell "the modules did not load; the kernel said:"
+		dmesg | tail -n 8 >>"$share/stderr"
+		finish 95
+	fi
+fi
+
+# Through pipes, so that a command that opens /dev/stderr anew appends rather than truncates.
+mkfifo /run/stdout /run/stderr
+cat </run/stdout >>"$share/stdout" &
+cat_out=$!
+cat </run/stderr >>"$share/stderr" &
+cat_err=$!
+setsid bash "$share/command" </dev/null >/run/stdout 2>/run/stderr &
+wait $!
+echo $? >"$share/status"
+# A process left behind would keep the pipes open, and the modules in use.
+for ((i = 0; i < 30; i++)); do
+	kill -0 "$cat_out" 2>/dev/null || kill -0 "$cat_err" 2>/dev/null || break
+	sleep 0.1
+done
+kill -9 -1 2>/dev/null
+wait
+
+fate=0
+modules=$(grep '^flexmem' /proc/modules)
+for module in flexmem_kunit flexmem_sim flexmem; do
+	grep -q "^$module " <<<"$modules" || continue
+	if ! error=$(rmmod "$module" 2>&1); then
+		tell "$error"
+		fate=96
+	fi
+done
+
+kmemleak=/sys/kernel/debug/kmemleak
+if [[ -e $kmemleak ]]; then
+	# An object counts as lost when it is five seconds old and two scans in a row found no pointer to it.
+	begin=$SECONDS
+	echo scan >$kmemleak
+	((SECONDS - begin >= 6)) || sleep $((6 - (SECONDS - begin)))
+	echo scan >$kmemleak
+	leaks=$(cat $kmemleak)
+	if [[ $leaks ]]; then
+		tell 'kmemleak reports the following; our modules had been:'
+		echo "$modules" | tail -n 3 >>"$share/stderr"
+		echo "$leaks" | head -n 200 >>"$share/stderr"
+		fate=96
+	fi
+fi
+
+# What a splat leaves behind even when its words are not among those that splat.sh knows: bad page, oops, warning, lockup.
+taint=$(cat /proc/sys/kernel/tainted)
+if ((taint & (1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))); then
+	echo "flexmem-vm: splat: the kernel is tainted: $taint" >/dev/kmsg
+fi
+finish "$fate"

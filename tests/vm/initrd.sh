@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Packs DIR/initrd.gz: a static busybox, tests/vm/init and, in the order they must be loaded, the modules named.
+# usage: tests/vm/initrd.sh DIR [MODULE...]           (DIR as kernel.sh makes it)
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/../lib.sh"
+
+dir=$1
+shift
+release=$(<"$dir/release")
+
+# Unpacked, not installed: it would push out the ordinary busybox that the host's own initramfs may need.
+(
+	lock busybox
+	[[ -x $BUILD/busybox/bin/busybox ]] || deb_unpack "$BUILD/busybox" busybox-static
+)
+
+tree=$(mktemp -d "$dir/initrd.XXXXXX")
+trap 'rm -rf "$tree"' EXIT
+mkdir -p "$tree"/{bin,modules,proc,sys,dev,share,lower,upper,root}
+cp "$BUILD/busybox/bin/busybox" "$tree/bin/"
+cp "$TOP/tests/vm/init" "$tree/init"
+chmod 755 "$tree/init"
+
+# busybox's insmod is told the order by the number in the name; it need not know any compression.
+number=100
+declare -A packed=()
+for module; do
+	while read -r _ file _; do
+		[[ -z ${packed[$file]:-} ]] || continue
+		packed[$file]=1
+		name=$tree/modules/$((number++))-$(basename -- "$file")
+		case $file in
+		*.xz) xz -dc -- "$file" >"${name%.xz}" ;;
+		*) cp -- "$file" "$name" ;;
+		esac
+	done < <(modprobe -d "$dir/root" -S "$release" --show-depends "$module" | grep ^insmod)
+done
+
+(cd "$tree" && find . | cpio -o -H newc --quiet -R 0:0) | gzip -1 >"$dir/initrd.new"
+mv "$dir/initrd.new" "$dir/initrd.gz"

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Prints what a kernel complained about in a console log, with the lines that follow each complaint.
+# usage: tests/vm/splat.sh CONSOLE-LOG        exit status 1 when there is anything
+set -euo pipefail
+
+awk '
+BEGIN {
+	# Anchored at the start of the message where words alone would also match harmless lines, such as the boot
+	# messages on processor bugs ("RETBleed: WARNING: ...").
+	bad = "^(BUG: |WARNING: |kernel BUG at |Oops: |Oops |INFO: task .* blocked for more than |INFO: rcu_.*stall" \
+		"|INFO: trying to register non-static key|general protection fault|Kernel panic|UBSAN: |kmemleak: [1-9].* new suspected" \
+		"|unreferenced object |invalid opcode:|stack segment:|divide error:|double fault:|page fault in|list_(add|del) corruption" \
+		"|ODEBUG: |refcount_t: |usercopy: Kernel memory |rcu: INFO: rcu_.*(stall|detected)|watchdog: BUG|NMI watchdog: BUG" \
+		"|Bad page state|INFO: lockdep is turned off|flexmem-vm: splat)" \
+		"|possible (circular|recursive|irq lock inversion) |inconsistent lock state|suspicious RCU usage" \
+		"|BUG: (KASAN|KCSAN|KFENCE|sleeping|scheduling|unable to handle)|scheduling while atomic" \
+		"|sleeping function called from invalid context|bad unlock balance|held lock freed|lock held when returning to user"
+	context = 60
+}
+{
+	line = $0
+	gsub(/\r/, "", line)
+	text = line
+	# "[   12.345678] ", and what CONFIG_PRINTK_CALLER adds
+	sub(/^\[ *[0-9]+\.[0-9]+\]( *\[ *[TC][0-9]+\])? */, "", text)
+	if (text ~ bad && text !~ /FAULT_INJECTION: forcing a failure/) {
+		found = 1
+		left = context
+	}
+	if (left > 0) {
+		# One splat may hold many such lines, but not without an end.
+		if (printed++ < 400)
+			print line
+		left--
+	}
+}
+END { exit found }
+' "$1"
