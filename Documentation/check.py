@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Checks that the documentation builds and that what it says is so.
+
+Prints TAP. Environment: O, where results go (make -C Documentation check sets it).
+"""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+DOCS = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(DOCS)
+LINUX = os.path.join(TOP, 'build', 'linux-source')
+OUT = os.environ.get('O') or os.path.join(TOP, 'build', 'docs')
+
+# Later issues, by their subjects, that a row of the proof table may name.
+SUBJECTS = ('Hostile tenants, failing hardware', 'Caching allocator', 'Placement',
+            'Speed', 'Product')
+STATEMENTS = ([f'A{n}' for n in range(1, 43)] + [f'D{n}' for n in range(1, 10)] +
+              ['D14', 'D15', 'D16', 'D20', 'D21', 'D25'])
+
+
+def read(path):
+    with open(os.path.join(TOP, path), encoding='utf-8') as file:
+        return file.read()
+
+
+def find(*patterns):
+    """Files below the top that match, named from there."""
+    return sorted({os.path.relpath(path, TOP) for pattern in patterns
+                   for path in glob.glob(os.path.join(TOP, pattern), recursive=True)
+                   if os.path.isfile(path)})
+
+
+def run(*command, **options):
+    """The command's output; a failure ends the test with it."""
+    done = subprocess.run(command, cwd=options.pop('cwd', TOP), text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    assert done.returncode == 0, f'{" ".join(command)}:\n{done.stdout}'
+    return done.stdout
+
+
+def nothing(problems):
+    """Fails if there are any."""
+    problems = set(problems)
+    assert not problems, '\n'.join(sorted(problems))
+
+
+PAGES = find('README.md', 'Documentation/*.rst')
+TEXT = {page: read(page) for page in PAGES}
+ABI = read('uapi/linux/flexmem.h')
+SOURCES = '\n'.join(read(path) for path in find(
+    'uapi/**/*.h', 'kmod/**/*.[ch]', 'userlib/**/*.[ch]', 'tests/**/*.[ch]', 'tests/**/*.sh',
+    'userlib/Makefile', 'tests/**/Makefile', 'Makefile', 'Kbuild', 'Documentation/examples/*'))
+
+
+def each(pattern):
+    """Every match of the pattern in the pages, as (page, match)."""
+    for page, text in TEXT.items():
+        for match in re.finditer(pattern, text):
+            yield page, match
+
+
+def html_builds():
+    shutil.rmtree(os.path.join(OUT, 'html'), ignore_errors=True)
+    run('make', '-s', '-C', DOCS, 'html', f'O={OUT}')
+    assert os.path.exists(os.path.join(OUT, 'html', 'index.html'))
+
+
+def every_page_is_reached():
+    index = re.split(r'[\s]+', TEXT['Documentation/index.rst'])
+    nothing(page for page in find('Documentation/*.rst')
+            if page != 'Documentation/index.rst' and os.path.basename(page)[:-4] not in index)
+
+
+def paths_exist():
+    """Of this tree, of the kernel's where a page speaks of that."""
+    missing = []
+    ours = r'(?:kmod|tests|userlib|uapi|LICENSES|Documentation|\.ci)/'
+    theirs = r'(?:drivers|include|mm|lib|scripts|tools)/'
+    for page, match in each(rf'(?<![\w/.-])((?:{ours}|{theirs})[\w./*+-]*\w/?)'):
+        path = match[1]
+        if path.startswith('include/flexmem'):
+            path = 'userlib/' + path
+        if not any(glob.glob(os.path.join(root, path)) for root in (TOP, LINUX)):
+            missing.append(f'{page}: {path}')
+    nothing(missing)
+
+
+def links_exist():
+    missing = []
+    for match in re.finditer(r'\]\(([^)#:]+)\)', TEXT['README.md']):
+        if not os.path.exists(os.path.join(TOP, match[1])):
+            missing.append(match[1])
+    nothing(missing)
+
+
+def errnos_are_the_headers():
+    known = set(re.findall(r'\bE[A-Z0-9]{3,}\b', ABI + read('kmod/device_ops.h') +
+                           read('userlib/include/flexmem.h')))
+    words = {'ELF', 'EXPORT', 'ERROR', 'ERR_PTR', 'EVICT'}
+    nothing(f'{page}: {match[1]}' for page, match in each(r'(?<![\w$-])-?(E[A-Z0-9]{3,})\b(?!_)')
+            if match[1] not in known | words)
+
+
+def errnos_are_complete():
+    """What the header lists for all commands, the page about it explains."""
+    listed = re.findall(r'^ \*  - (E[A-Z0-9]+):', ABI, re.MULTILINE)
+    assert listed, 'no list of errnos in the header'
+    page = TEXT['Documentation/uapi.rst']
+    nothing(errno for errno in listed if errno not in page)
+
+
+def names_exist():
+    """FLEXMEM_ constants, functions, structs and enums of ours."""
+    missing = []
+    for page, match in each(r'\b(FLEXMEM_[A-Z0-9_]*[A-Z0-9])\b(?!\*)'):
+        name = match[1]
+        public = re.match(r'FLEXMEM_(IOCTL|CMD|REASON|MODE|FIT|ORDER|ALLOC|FREE|LEASE|STATS)_', name)
+        if not re.search(rf'\b{name}\b', ABI if public else SOURCES):
+            missing.append(f'{page}: {name}')
+    for page, match in each(r'\b(flexmem_\w+)\(\)'):
+        if not re.search(rf'\b{match[1]}\(', SOURCES):
+            missing.append(f'{page}: {match[1]}()')
+    for page, match in each(r'\b((?:struct|enum) flexmem_\w+)'):
+        if not re.search(rf'\b{match[1]}\b', SOURCES):
+            missing.append(f'{page}: {match[1]}')
+    nothing(missing)
+
+
+def every_command_is_described():
+    numbers = re.findall(r'#define (FLEXMEM_IOCTL_\w+)', ABI)
+    assert numbers
+    nothing(name for name in numbers if name not in TEXT['Documentation/uapi.rst'])
+
+
+def documented_parameters(module):
+    """Rows of the module's table in parameters.rst: {name: the row's text}."""
+    page = TEXT['Documentation/parameters.rst']
+    table = page.split(f'.. list-table:: {module}.ko')[1].split('.. list-table::')[0]
+    rows = re.split(r'^   \* - ', table, flags=re.MULTILINE)[2:]
+    return {re.match(r'``(\w+)``', row)[1]: row for row in rows}
+
+
+def parameters(module, *files):
+    text = '\n'.join(read(path) for path in files)
+    described = dict(re.findall(r'MODULE_PARM_DESC\((\w+),\s*"([^"]+)"\)', text))
+    registered = set(re.findall(r'module_param\w*\((\w+),', text))
+    assert registered, 'no module parameter found'
+    problems = [f'{name}: no MODULE_PARM_DESC' for name in registered - set(described)]
+    rows = documented_parameters(module)
+    problems += [f'{name}: not documented' for name in set(described) - set(rows)]
+    problems += [f'{name}: no such parameter' for name in set(rows) - set(described)]
+    for name, description in described.items():
+        default = (re.search(r'(\w+) \(default\)', description) or
+                   re.search(r'\(default ([\w,]+)', description))
+        limits = re.search(r'(\d+) to (\d+)', description)
+        row = rows.get(name, '')
+        if not default:
+            problems.append(f'{name}: its description names no default')
+        elif f'``{default[1].rstrip(",")}``' not in row:
+            problems.append(f'{name}: default is {default[1]}')
+        if limits and f'{limits[1]} to {limits[2]}' not in row:
+            problems.append(f'{name}: range is {limits[0]}')
+    nothing(problems)
+
+
+def flexmem_parameters():
+    parameters('flexmem', 'kmod/settings.c')
+
+
+def sim_parameters():
+    parameters('flexmem_sim', *find('kmod/sim/*.c'))
+
+
+def kunit_parameters():
+    parameters('flexmem_kunit', *find('tests/kunit/*.c'))
+
+
+def proof_rows():
+    """{statement: the cells that say what proves it}, in the order of the page."""
+    page = TEXT['Documentation/proof.rst']
+    rows = re.split(r'^   \* - ', page, flags=re.MULTILINE)[1:]
+    found = {}
+    for row in rows:
+        cells = [' '.join(cell.split()) for cell in re.split(r'^     - ', row, flags=re.MULTILINE)]
+        if re.fullmatch(r'[AD]\d+', cells[0]):
+            assert cells[0] not in found, f'{cells[0]} twice'
+            found[cells[0]] = cells[-1]
+    return found
+
+
+def proof_is_complete():
+    rows = proof_rows()
+    problems = [f'{name}: no row' for name in STATEMENTS if name not in rows]
+    problems += [f'{name}: not one of the statements' for name in rows if name not in STATEMENTS]
+    for name, cell in rows.items():
+        if '``' not in cell and not any(f'"{subject}' in cell for subject in SUBJECTS):
+            problems.append(f'{name}: neither a test nor a later issue')
+        for subject in re.findall(r'"([^"]+)"', cell):
+            if not subject.startswith(SUBJECTS):
+                problems.append(f'{name}: "{subject}" is no later issue')
+    nothing(problems)
+
+
+def proof_names_tests():
+    """``FILE: TEST, TEST``: they are in it. ``FILE``: it is there. Both tables of the page."""
+    problems = []
+    for literal in re.findall(r'``([^`]+)``', TEXT['Documentation/proof.rst']):
+        path, _, names = literal.partition(': ')
+        if '/' not in path:
+            continue
+        if not os.path.exists(os.path.join(TOP, path)):
+            problems.append(f'no file {path}')
+            continue
+        names = [names] if path.endswith('.sh') else names.split(', ')
+        problems += [f'no test "{name}" in {path}' for name in names
+                     if name and not has_test(path, name)]
+    nothing(problems)
+
+
+def has_test(path, name):
+    """In C a test is an argument of what registers it: TEST_F(fixture, NAME), KUNIT_CASE(NAME)."""
+    word = re.escape(name)
+    if path.endswith('.c'):
+        word = rf'\b(?:[A-Z_]+_)?(?:TEST|CASE)(?:_[A-Z_]+)?\(\s*(?:\w+,\s*)?{word}\b'
+    elif path.endswith('.py'):
+        word = rf'^@test\ndef {word}\('
+    return re.search(word, read(path), re.MULTILINE)
+
+
+def man_pages():
+    pages = find('Documentation/man/*.[1-9]')
+    assert pages, 'there are none'
+    output = run('mandoc', '-T', 'lint', '-W', 'style', *pages)
+    assert not output, output
+
+
+def readme_fits_a_screen():
+    lines = TEXT['README.md'].count('\n')
+    assert lines <= 60, f'{lines} lines'
+
+
+def readme_commands_exist():
+    targets = set(re.findall(r'^([a-z_-]+):', read('Makefile'), re.MULTILINE))
+    problems = []
+    for page, match in each(r'\bmake ((?:[A-Z]\w*=\S+ )*)([a-z][a-z_-]+)(?=[\s`])'):
+        if page == 'README.md' and match[2] not in targets:
+            problems.append(match[0])
+    nothing(problems)
+
+
+def first_program():
+    """The README's is the example, and compiles against the installed library as it says."""
+    block = re.search(r'^```c\n(.*?)^```$', TEXT['README.md'], re.DOTALL | re.MULTILINE)
+    assert block, 'no C program in README.md'
+    example = read('userlib/examples/first.c')
+    code = '\n'.join(line for line in example.splitlines() if not line.startswith('/'))
+    assert block[1].strip() == code.strip(), 'differs from userlib/examples/first.c'
+    prefix = os.path.join(OUT, 'root')
+    shutil.rmtree(prefix, ignore_errors=True)
+    run('make', '-s', '-C', 'userlib', f'O={OUT}/userlib', f'prefix={prefix}', 'DESTDIR=', 'install-lib')
+    command = re.search(r'cc first\.c [^`\n&]*', TEXT['README.md'])
+    assert command, 'README.md does not say how to compile it'
+    with open(os.path.join(OUT, 'first.c'), 'w', encoding='utf-8') as file:
+        file.write(block[1])
+    environment = dict(os.environ, PKG_CONFIG_PATH=os.path.join(prefix, 'lib', 'pkgconfig'))
+    output = run('sh', '-ec', command[0].replace('first.c', '-Wall -Wextra -Werror first.c', 1),
+                 cwd=OUT, env=environment)
+    assert not output, output
+
+
+def raw_example():
+    output = run('gcc', '-std=gnu11', '-Wall', '-Wextra', '-Werror', '-I', 'uapi',
+                 '-o', os.path.join(OUT, 'raw'), 'Documentation/examples/raw.c')
+    assert not output, output
+
+
+def driver_example():
+    """The example driver builds for both kernels, without a warning."""
+    for kind in ('6.12', '6.1'):
+        run('tests/vm/kernel.sh', kind)
+        work = os.path.join(OUT, f'npu-{kind}')
+        shutil.rmtree(work, ignore_errors=True)
+        os.makedirs(work)
+        shutil.copy(os.path.join(DOCS, 'examples', 'npu.c'), work)
+        with open(os.path.join(work, 'Kbuild'), 'w', encoding='utf-8') as file:
+            file.write(f'obj-m := npu.o\nccflags-y := -I{TOP}/uapi -I{TOP}/kmod\n')
+        run('make', '-s', '-C', os.path.join(TOP, 'build', 'kernels', kind, 'headers'), f'M={work}',
+            'W=1', 'KCFLAGS=-Werror', 'KBUILD_MODPOST_WARN=1', 'modules')
+        assert os.path.exists(os.path.join(work, 'npu.ko'))
+
+
+def no_machine_of_ours():
+    nothing(f'{page}: {match[0]}' for page, match in
+            each(r'/(?:work|root|home)/[\w/]*|https?://(?:deb|security|pypi|registry|mirror)[\w.-]*'))
+
+
+CHECKS = (
+    ('the pages build without a warning', html_builds),
+    ('every page is in the index', every_page_is_reached),
+    ('paths that are named exist', paths_exist),
+    ('links of README.md exist', links_exist),
+    ('errnos that are named are those of the headers', errnos_are_the_headers),
+    ('every errno of the ABI is explained', errnos_are_complete),
+    ('constants, functions and structs that are named exist', names_exist),
+    ('every ioctl is described', every_command_is_described),
+    ('parameters of flexmem.ko, their ranges and defaults', flexmem_parameters),
+    ('parameters of flexmem_sim.ko, their ranges and defaults', sim_parameters),
+    ('parameters of flexmem_kunit.ko, their ranges and defaults', kunit_parameters),
+    ('the proof table has every statement', proof_is_complete),
+    ('the proof table names tests that exist', proof_names_tests),
+    ('man pages are clean', man_pages),
+    ('README.md fits on a screen', readme_fits_a_screen),
+    ('commands of README.md exist', readme_commands_exist),
+    ("README.md's first program compiles as it says", first_program),
+    ('the raw ioctl example compiles', raw_example),
+    ('the example driver builds for both kernels', driver_example),
+    ('no path or host of ours', no_machine_of_ours),
+)
+
+
+def main():
+    # What make runs us with is not for the builds that we run.
+    for name in [name for name in os.environ if name.startswith('MAKE') or name == 'MFLAGS']:
+        del os.environ[name]
+    os.makedirs(OUT, exist_ok=True)
+    failed = 0
+    for number, (name, check) in enumerate(CHECKS, 1):
+        problem = None
+        try:
+            check()
+        except (AssertionError, OSError, IndexError, KeyError, TypeError) as error:
+            problem = str(error) or repr(error)
+        print(f'{"not ok" if problem else "ok"} {number} - {name}')
+        if problem:
+            failed += 1
+            for line in problem.splitlines()[:40]:
+                print(f'# {line}')
+        sys.stdout.flush()
+    print(f'1..{len(CHECKS)}')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Sphinx configuration. `make -C Documentation html` builds; see the Makefile."""
+import os
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+top = os.path.dirname(here)
+
+# The kernel's own extension and script turn its kind of comments into pages.
+# tests/vm/debug-kernel.sh --source puts them there.
+linux = os.path.join(top, 'build', 'linux-source')
+sys.path.insert(0, os.path.join(linux, 'Documentation', 'sphinx'))
+extensions = ['kerneldoc']
+kerneldoc_bin = os.path.join(linux, 'scripts', 'kernel-doc')
+kerneldoc_srctree = top
+
+project = 'flexmem'
+copyright = 'the flexmem authors'
+language = 'en'
+primary_domain = 'c'
+highlight_language = 'none'
+exclude_patterns = ['man', 'examples']
+
+html_theme = 'alabaster'
+html_theme_options = {'page_width': '72em', 'body_max_width': '56em'}
+html_copy_source = False
+html_show_sourcelink = False
+smartquotes = False
