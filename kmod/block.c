@@ -477,7 +477,7 @@ static const char *check_index(const struct flexmem_blocks *blocks)
 		prev = node;
 		nr++;
 	}
-	return nr == blocks->nr_free ? NULL : "free blocks miscounted";
+	return nr == blocks->nr_free ? NULL : "free blocks not in the index";
 }
 
 /**
@@ -490,7 +490,7 @@ static const char *check_index(const struct flexmem_blocks *blocks)
  */
 const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 {
-	u64 end = 0, free = 0, used = 0, largest = 0;
+	u64 end = 0, free = 0, nr_free = 0, used = 0, largest = 0;
 	const struct flexmem_block *block;
 	bool prev_free = false;
 
@@ -505,6 +505,7 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 			return "two free neighbours";
 		if (is_free) {
 			free += block->size;
+			nr_free++;
 			largest = max(largest, block->size);
 		} else {
 			used++;
@@ -518,6 +519,8 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 		return "free bytes miscounted";
 	if (used != blocks->nr_used)
 		return "occupied blocks miscounted";
+	if (nr_free != blocks->nr_free)
+		return "free blocks miscounted";
 	if (largest != flexmem_blocks_largest(blocks))
 		return "wrong largest free block";
 	return check_index(blocks);

@@ -137,16 +137,6 @@ static void lock_pool(struct flexmem_table *table, struct flexmem_pool *pool,
 		pool->first, pool->end - 1, reason);
 }
 
-static void unlock_pools(struct flexmem_table *table)
-{
-	unsigned int i;
-
-	lockdep_assert_held(&table->acquire_lock);
-	bitmap_zero(table->slots.refused, FLEXMEM_MAX_SLOTS);
-	for (i = 0; i < FLEXMEM_NR_POOLS; i++)
-		WRITE_ONCE(table->pool[i].locked, false);
-}
-
 /* Why there can be no region more when the slots of a pool are used up. */
 static enum flexmem_reason slots_reason(const struct flexmem_table *table)
 {
@@ -159,6 +149,19 @@ static void lock_if_full(struct flexmem_table *table, struct flexmem_pool *pool)
 {
 	if (flexmem_slots_find(&table->slots, pool) < 0)
 		lock_pool(table, pool, slots_reason(table));
+}
+
+/* Lets regions be acquired again, in the pools that have a slot for one. */
+static void unlock_pools(struct flexmem_table *table)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&table->acquire_lock);
+	bitmap_zero(table->slots.refused, FLEXMEM_MAX_SLOTS);
+	for (i = 0; i < FLEXMEM_NR_POOLS; i++) {
+		WRITE_ONCE(table->pool[i].locked, false);
+		lock_if_full(table, &table->pool[i]);
+	}
 }
 
 /* Frees a region that nothing refers to but, perhaps, readers under RCU. */
@@ -575,10 +578,6 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 		WRITE_ONCE(table->capacity, capacity);
 		WRITE_ONCE(table->capacity_is_old, false);
 		unlock_pools(table);
-		lock_if_full(table, &table->pool[FLEXMEM_POOL_TENSOR]);
-		if (table->settings.program_slots)
-			lock_if_full(table,
-				     &table->pool[FLEXMEM_POOL_PROGRAM]);
 	}
 	mutex_unlock(&table->acquire_lock);
 	return rc;

@@ -418,7 +418,7 @@ static void address_is_found_in_every_region(struct kunit *test)
 		alloc(test, ctx->client, 128);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), -ENOENT);
 	for (slot = 0; slot < 5; slot++) {
-		u64 id = fake_table_region(ctx->table, slot)->mem.base;
+		u64 id = ctx->fake->piece[slot].base;
 
 		KUNIT_EXPECT_EQ(test, free_address(ctx->client, id, 128),
 				-ENOENT);

@@ -499,6 +499,9 @@ static int take_block(struct flexmem_table *table,
 	} else {
 		rc = flexmem_place(table, request, &spare, place);
 	}
+	/* No test is to trip over it. */
+	if (!rc && !place->block)
+		rc = -EFAULT;
 	flexmem_spare_drop(&spare);
 	return rc;
 }

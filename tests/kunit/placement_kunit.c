@@ -119,14 +119,22 @@ static struct ctx *make_preallocated(struct kunit *test,
 	return ctx;
 }
 
+static struct flexmem_region *region_in(struct kunit *test, struct ctx *ctx,
+					unsigned int slot)
+{
+	struct flexmem_region *region = fake_table_region(ctx->table, slot);
+
+	KUNIT_ASSERT_NOT_NULL(test, region);
+	return region;
+}
+
 /* Takes bytes of a region, past placement. */
 static struct fake_block *occupy(struct kunit *test, struct ctx *ctx,
 				 unsigned int slot, u64 size)
 {
-	struct flexmem_region *region = fake_table_region(ctx->table, slot);
+	struct flexmem_region *region = region_in(test, ctx, slot);
 	struct fake_block *block;
 
-	KUNIT_ASSERT_NOT_NULL(test, region);
 	block = fake_alloc_in(ctx->table, region, size, false);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
 	return block;
@@ -247,8 +255,7 @@ static void fragmented_region_is_passed_over(struct kunit *test)
 	occupy(test, ctx, 1, 4 * GIB);
 	occupy(test, ctx, last, last ? 6 * GIB : 2 * GIB);
 	expect_tensor(test, ctx, 6 * GIB, 1, 4 * GIB);
-	KUNIT_EXPECT_EQ(test, fake_table_region(ctx->table, first)->sequence,
-			3);
+	KUNIT_EXPECT_EQ(test, region_in(test, ctx, first)->sequence, 3);
 }
 
 static void tries_every_region(struct kunit *test)
@@ -302,8 +309,7 @@ static void load_balance_allocates_from_the_new_region(struct kunit *test)
 	ctx->fake->refused_size[0] = 12 * GIB;
 	ctx->fake->refused_size[1] = 8 * GIB;
 	expect_tensor(test, ctx, 128, 1, 0);
-	KUNIT_EXPECT_EQ(test, fake_table_region(ctx->table, 1)->mem.size,
-			4 * GIB);
+	KUNIT_EXPECT_EQ(test, region_in(test, ctx, 1)->mem.size, 4 * GIB);
 }
 
 static void load_balance_without_capacity_uses_what_is_there(struct kunit *test)
@@ -396,10 +402,8 @@ static void programs_have_their_own_slots(struct kunit *test)
 	expect_at(test, ctx, 128, false, 0, 0);
 	expect_at(test, ctx, 128, true, 1, 128);
 	expect_at(test, ctx, 128, false, 0, 128);
-	KUNIT_EXPECT_EQ(test, fake_table_region(ctx->table, 1)->used_program,
-			256);
-	KUNIT_EXPECT_EQ(test, fake_table_region(ctx->table, 0)->used_program,
-			0);
+	KUNIT_EXPECT_EQ(test, region_in(test, ctx, 1)->used_program, 256);
+	KUNIT_EXPECT_EQ(test, region_in(test, ctx, 0)->used_program, 0);
 }
 
 static void tensors_never_use_program_slots(struct kunit *test)
@@ -429,8 +433,7 @@ static void programs_share_without_slots_of_their_own(struct kunit *test)
 	expect_at(test, ctx, 128, true, 0, 0);
 	expect_at(test, ctx, 128, false, 0, 128);
 	expect_at(test, ctx, 128, true, 0, 256);
-	KUNIT_EXPECT_EQ(test, fake_table_region(ctx->table, 0)->used_program,
-			256);
+	KUNIT_EXPECT_EQ(test, region_in(test, ctx, 0)->used_program, 256);
 }
 
 static void large_program_gets_a_large_region(struct kunit *test)

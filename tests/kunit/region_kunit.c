@@ -89,6 +89,14 @@ static void acquire_regions(struct kunit *test, struct ctx *ctx,
 	fake_device_forget(ctx->fake);
 }
 
+/* Acquires one more: its slot, or an error. */
+static int acquire_slot(struct ctx *ctx)
+{
+	struct flexmem_region *region = acquire(ctx, 0);
+
+	return IS_ERR(region) ? PTR_ERR(region) : region->slot;
+}
+
 /* Puts a block in a region. */
 static struct fake_block *occupy(struct kunit *test, struct ctx *ctx,
 				 unsigned int slot, u64 size)
@@ -302,8 +310,8 @@ static void region_takes_the_lowest_slot(struct kunit *test)
 	occupy(test, ctx, 0, 128);
 	occupy(test, ctx, 2, 128);
 	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
-	KUNIT_EXPECT_EQ(test, acquire(ctx, 0)->slot, 1);
-	KUNIT_EXPECT_EQ(test, acquire(ctx, 0)->slot, 3);
+	KUNIT_EXPECT_EQ(test, acquire_slot(ctx), 1);
+	KUNIT_EXPECT_EQ(test, acquire_slot(ctx), 3);
 }
 
 static void refused_slot_is_passed_over(struct kunit *test)
@@ -380,6 +388,7 @@ static void id_is_address_or_index(struct kunit *test)
 		struct flexmem_region *region =
 			fake_table_region(ctx->table, slot);
 
+		KUNIT_ASSERT_NOT_NULL(test, region);
 		KUNIT_EXPECT_EQ(test, region->slot, slot);
 		KUNIT_EXPECT_EQ(test, region->id, mode == FLEXMEM_MODE_PF ?
 				ctx->fake->piece[slot].base : slot);
@@ -850,6 +859,7 @@ static void nothing_is_allocated_after_removal(struct kunit *test)
 	acquire_regions(test, ctx, 1);
 	occupy(test, ctx, 0, GIB);
 	region = fake_table_region(ctx->table, 0);
+	KUNIT_ASSERT_NOT_NULL(test, region);
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_EQ(test, -ENOSPC,
 			PTR_ERR(fake_alloc_in(ctx->table, region, 128,
@@ -968,6 +978,7 @@ static void snapshot_counts_bytes_of_programs(struct kunit *test)
 
 	acquire_regions(test, ctx, 1);
 	region = fake_table_region(ctx->table, 0);
+	KUNIT_ASSERT_NOT_NULL(test, region);
 	occupy(test, ctx, 0, GIB);
 	program = fake_alloc_in(ctx->table, region, 128, true);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, program);
@@ -991,7 +1002,7 @@ static void allocations_of_past_regions_count(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_ASSERT_EQ(test, nr_regions(ctx), 1);
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 3);
-	KUNIT_ASSERT_EQ(test, acquire(ctx, 0)->slot, 0);
+	KUNIT_ASSERT_EQ(test, acquire_slot(ctx), 0);
 	fake_free(occupy(test, ctx, 0, 128));
 	nr_regions(ctx);
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 4);
@@ -1053,6 +1064,7 @@ static void check_notices_wrong_blocks(struct kunit *test)
 
 	acquire_regions(test, ctx, 1);
 	region = fake_table_region(ctx->table, 0);
+	KUNIT_ASSERT_NOT_NULL(test, region);
 	region->blocks.free -= 128;
 	expect_wrong(test, ctx, "free bytes miscounted");
 	region->blocks.free += 128;

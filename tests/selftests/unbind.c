@@ -5,6 +5,7 @@
  */
 #include "flexmem_test.h"
 
+#define KNOBS "/sys/kernel/debug/flexmem_sim"
 #define PARAMS "max_regions=3 fallback_sizes=4G order=load_balance acquire=lazy"
 
 FIXTURE(unbind) {
@@ -216,6 +217,28 @@ TEST_F(unbind, open_while_it_goes)
 		BIND();
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 	}
+}
+
+/* What was not given back is, by the reset that ends a driver's time. */
+TEST_F(unbind, a_dead_firmware_keeps_nothing)
+{
+	const char *memory = variant->mode == FM_PF ?
+		KNOBS "/pf/memory" : KNOBS "/vf0/memory";
+	char line[128];
+	FILE *f;
+
+	ASSERT_NE(0, fm_take(self->fd, KiB));
+	ASSERT_NE(0, fm_take(self->fd, KiB));
+	ASSERT_EQ(0, write_to(KNOBS, "timeout_ms", "200"));
+	ASSERT_EQ(0, write_to(KNOBS, "dead", "1"));
+	UNBIND();
+	ASSERT_EQ(0, write_to(KNOBS, "dead", "0"));
+	ASSERT_EQ(0, write_to(KNOBS, "timeout_ms", "10000"));
+	BIND();
+	f = fopen(memory, "r");
+	ASSERT_NE(NULL, f);
+	EXPECT_EQ(NULL, fgets(line, sizeof(line), f));
+	fclose(f);
 }
 
 /* Closed before, at, and after the removal: nothing is freed twice. */
