@@ -228,9 +228,9 @@ static const struct flexmem_fit_ops fits[] = {
  *
  * Return: the name, or NULL if there is no such strategy.
  */
-const char *flexmem_fit_name(enum flexmem_fit fit)
+const char *flexmem_fit_name(unsigned int fit)
 {
-	return (unsigned int)fit < ARRAY_SIZE(fits) ? fits[fit].name : NULL;
+	return fit < ARRAY_SIZE(fits) ? fits[fit].name : NULL;
 }
 
 /* State changes. Each moves the list, the index and the counters together. */

@@ -92,7 +92,7 @@ static inline unsigned int flexmem_spares_for(u64 alignment)
 	return alignment > FLEXMEM_ALIGN ? 2 : 1;
 }
 
-const char *flexmem_fit_name(enum flexmem_fit fit);
+const char *flexmem_fit_name(unsigned int fit);
 
 void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 			 enum flexmem_fit fit, struct flexmem_block *first);

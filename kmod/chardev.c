@@ -27,7 +27,7 @@ static int flexmem_open(struct inode *inode, struct file *filp)
 	struct flexmem_file *file;
 
 	/* A file that is opened just as the device goes is one that stayed. */
-	if (READ_ONCE(fdev->gone))
+	if (READ_ONCE(fdev->table.closing))
 		return -ENODEV;
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 	if (!file)

@@ -189,6 +189,9 @@ flexmem_client_prepare(struct flexmem_client *client, u64 size, u64 alignment,
 	rc = reserve_handle(client, &allocation->handle);
 	if (rc) {
 		if (rc == -EDQUOT) {
+			flexmem_place_figures(client->table,
+					      flags & FLEXMEM_ALLOC_PROGRAM,
+					      place);
 			place->reason = FLEXMEM_REASON_HANDLES;
 			rc = -ENOMEM;
 		}

@@ -3,10 +3,12 @@
  * Registered devices.
  *
  * A device is there for as long as somebody has a file open on it, but its
- * driver may go at any time. Every command runs inside the device's SRCU read
- * section; removal first sees to it that no further one begins, then waits until
- * the last one has ended, then gives every region back. What remains is
- * bookkeeping: blocks that wait for their files to be closed.
+ * driver may go at any time. The driver is called under the table's acquire_lock
+ * and nowhere else; removal closes the table, so that whoever gets that lock
+ * afterwards does not call, and then gives every region back under it. It waits
+ * for one operation at most, and never for user space: a command may be stuck in
+ * a page fault for as long as its caller likes. What remains is bookkeeping:
+ * blocks that wait for their files to be closed.
  */
 
 #include <linux/err.h>
@@ -25,7 +27,6 @@ static void device_release(struct device *dev)
 	struct flexmem_device *fdev =
 		container_of(dev, struct flexmem_device, dev);
 
-	cleanup_srcu_struct(&fdev->removal);
 	kfree(fdev);
 }
 
@@ -75,14 +76,10 @@ flexmem_device_register(struct device *parent,
 	if (!fdev)
 		return ERR_PTR(-ENOMEM);
 	strscpy(fdev->name, desc->name, sizeof(fdev->name));
-	rc = init_srcu_struct(&fdev->removal);
-	if (rc)
-		goto free_device;
-
 	flexmem_settings_get(&settings);
 	rc = flexmem_table_init(&fdev->table, parent, desc, &settings);
 	if (rc)
-		goto cleanup_srcu;
+		goto free_device;
 	if (settings.acquire == FLEXMEM_ACQUIRE_PREALLOC) {
 		rc = flexmem_table_prealloc(&fdev->table);
 		if (rc)
@@ -100,8 +97,6 @@ flexmem_device_register(struct device *parent,
 
 remove_table:
 	flexmem_table_remove(&fdev->table);
-cleanup_srcu:
-	cleanup_srcu_struct(&fdev->removal);
 free_device:
 	kfree(fdev);
 	return ERR_PTR(rc);
@@ -112,8 +107,8 @@ EXPORT_SYMBOL_GPL(flexmem_device_register);
  * flexmem_device_unregister - the function goes
  * @fdev: what flexmem_device_register() returned
  *
- * Calls under way are waited for, further ones get ENODEV, and every region is
- * given back to the device before this returns. Open files stay valid.
+ * Every further command gets ENODEV, and every region is given back to the
+ * device before this returns. Open files stay valid.
  *
  * Context: may sleep. No operation is called after it returns. A region that
  * the firmware would not take back is reported in the log; the driver resets
@@ -122,11 +117,7 @@ EXPORT_SYMBOL_GPL(flexmem_device_register);
 void flexmem_device_unregister(struct flexmem_device *fdev)
 {
 	flexmem_chardev_remove(fdev);
-	WRITE_ONCE(fdev->gone, true);
-	synchronize_srcu(&fdev->removal);
 	flexmem_table_remove(&fdev->table);
-	/* Messages went by the parent, which may go now. */
-	fdev->table.dev = NULL;
 	put_device(&fdev->dev);
 }
 EXPORT_SYMBOL_GPL(flexmem_device_unregister);
@@ -135,9 +126,10 @@ EXPORT_SYMBOL_GPL(flexmem_device_unregister);
  * flexmem_device_capacity_changed - the function has got more or less capacity
  * @fdev: what flexmem_device_register() returned
  *
- * Reads the capacity anew, and lets regions be acquired again.
+ * Reads the capacity anew, and lets regions be acquired again: at once, or, if
+ * an operation is under way, with the next allocation that needs a region.
  *
- * Context: may sleep; calls the capacity operation, so not to be called from
+ * Context: may sleep; may call the capacity operation, so not to be called from
  * an operation.
  */
 void flexmem_device_capacity_changed(struct flexmem_device *fdev)

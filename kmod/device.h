@@ -6,7 +6,6 @@
 #include <linux/atomic.h>
 #include <linux/cdev.h>
 #include <linux/device.h>
-#include <linux/srcu.h>
 
 #include "client.h"
 #include "device_ops.h"
@@ -19,9 +18,6 @@
  * @dev: the node's device; its reference count is the life of this struct
  * @cdev: the node
  * @name: of the device, for users
- * @removal: readers are the calls under way. Removal waits for them, without a
- *	write to memory that they share.
- * @gone: set when the function is unregistered: every call answers ENODEV
  * @failures: allocations that ended in ENOMEM
  * @table: its regions
  */
@@ -29,8 +25,6 @@ struct flexmem_device {
 	struct device dev;
 	struct cdev cdev;
 	char name[32];
-	struct srcu_struct removal;
-	bool gone;
 	atomic64_t failures;
 	struct flexmem_table table;
 };

@@ -88,51 +88,62 @@ static int cmd_info(struct flexmem_call *call)
 	return reply(call, sizeof(*cmd));
 }
 
-/*
- * Carries out one ALLOC, up to where it becomes visible. @cmd receives
- * everything that the caller is to see.
- */
+/* Rounded up; what is beyond all rounding is beyond all regions, too. */
+static u64 round_length(u64 length)
+{
+	return length > ALIGN_DOWN(U64_MAX, FLEXMEM_ALIGN) ?
+		ALIGN_DOWN(U64_MAX, FLEXMEM_ALIGN) :
+		ALIGN(length, FLEXMEM_ALIGN);
+}
+
+/* Sets every ``out_`` member for an ALLOC that has ended so. */
+static void alloc_reply(struct flexmem_alloc *cmd,
+			const struct flexmem_allocation *allocation, int error,
+			const struct flexmem_place *place)
+{
+	cmd->out_handle = allocation ? allocation->handle : 0;
+	cmd->out_error = -error;
+	cmd->out_address = allocation ?
+		flexmem_allocation_address(allocation) :
+		(struct flexmem_address) {};
+	cmd->out_size = round_length(cmd->length);
+	cmd->out_reason = place->reason;
+	cmd->out_total_free = place->total_free;
+	cmd->out_largest_free = place->largest_free;
+	cmd->out_max_region = place->max_region;
+}
+
+static int alloc_check(const struct flexmem_alloc *cmd)
+{
+	if (cmd->flags & ~FLEXMEM_ALLOC_PROGRAM || cmd->__reserved)
+		return -EOPNOTSUPP;
+	if (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
+	    (cmd->alignment && !is_power_of_2(cmd->alignment)))
+		return -EINVAL;
+	return 0;
+}
+
+/* Carries out one ALLOC, up to where it becomes visible. */
 static struct flexmem_allocation *alloc_prepare(struct flexmem_call *call,
 						struct flexmem_alloc *cmd)
 {
 	u64 alignment = max_t(u64, cmd->alignment, FLEXMEM_ALIGN);
 	struct flexmem_allocation *allocation;
 	struct flexmem_place place = {};
-	u64 size;
 	int rc;
 
-	/* Rounded up; a length beyond all rounding is beyond all regions too. */
-	size = cmd->length > ALIGN_DOWN(U64_MAX, FLEXMEM_ALIGN) ?
-		ALIGN_DOWN(U64_MAX, FLEXMEM_ALIGN) :
-		ALIGN(cmd->length, FLEXMEM_ALIGN);
-
-	if (cmd->flags & ~FLEXMEM_ALLOC_PROGRAM || cmd->__reserved)
-		rc = -EOPNOTSUPP;
-	else if (!cmd->length || alignment > FLEXMEM_MAX_ALIGNMENT ||
-		 (cmd->alignment && !is_power_of_2(cmd->alignment)))
-		rc = -EINVAL;
-	else
-		rc = 0;
-
+	rc = alloc_check(cmd);
 	allocation = rc ? ERR_PTR(rc) :
-			  flexmem_client_prepare(call->client, size, alignment,
-						 cmd->flags, &place);
-	if (IS_ERR(allocation)) {
-		rc = PTR_ERR(allocation);
-		cmd->out_handle = 0;
-		cmd->out_address = (struct flexmem_address) {};
-		if (rc == -ENOMEM)
-			atomic64_inc(&call->fdev->failures);
-	} else {
-		cmd->out_handle = allocation->handle;
-		cmd->out_address = flexmem_allocation_address(allocation);
+			  flexmem_client_prepare(call->client,
+						 round_length(cmd->length),
+						 alignment, cmd->flags, &place);
+	if (!IS_ERR(allocation)) {
+		alloc_reply(cmd, allocation, 0, &place);
+		return allocation;
 	}
-	cmd->out_error = -rc;
-	cmd->out_size = size;
-	cmd->out_reason = place.reason;
-	cmd->out_total_free = place.total_free;
-	cmd->out_largest_free = place.largest_free;
-	cmd->out_max_region = place.max_region;
+	if (PTR_ERR(allocation) == -ENOMEM)
+		atomic64_inc(&call->fdev->failures);
+	alloc_reply(cmd, NULL, PTR_ERR(allocation), &place);
 	return allocation;
 }
 
@@ -224,16 +235,9 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 
 static void alloc_set_error(void *entry, int error)
 {
-	struct flexmem_alloc *cmd = entry;
+	const struct flexmem_place nowhere = {};
 
-	/* What the caller left in the reply is not one. */
-	*cmd = (struct flexmem_alloc) {
-		.size = cmd->size,
-		.flags = cmd->flags,
-		.length = cmd->length,
-		.alignment = cmd->alignment,
-		.out_error = error,
-	};
+	alloc_reply(entry, NULL, error, &nowhere);
 }
 
 static struct flexmem_allocation *free_begin(struct flexmem_call *call,
@@ -246,7 +250,7 @@ static void free_set_error(void *entry, int error)
 {
 	struct flexmem_free *cmd = entry;
 
-	cmd->out_error = error;
+	cmd->out_error = -error;
 }
 
 static const struct batch_ops alloc_batch = {
@@ -290,6 +294,10 @@ static int batch_read(const struct batch_ops *ops,
 
 		items[i].error = copy_struct_from_user(entry, ops->entry_size,
 						       from, cmd->entry_size);
+		/* Then it has copied nothing, and the entry is written back. */
+		if (items[i].error == -E2BIG &&
+		    copy_from_user(entry, from, ops->entry_size))
+			return -EFAULT;
 		if (items[i].error == -EFAULT)
 			return -EFAULT;
 		/* Each struct of ours begins with its size. */
@@ -329,11 +337,10 @@ static void batch_begin(struct flexmem_call *call, const struct batch_ops *ops,
 
 		if (fatal_signal_pending(current))
 			return;
-		/* Removal waits for us, but not for all of a long batch. */
-		if (READ_ONCE(call->fdev->gone))
+		if (READ_ONCE(call->fdev->table.closing))
 			item->error = -ENODEV;
 		if (item->error) {
-			ops->set_error(entry, -item->error);
+			ops->set_error(entry, item->error);
 			continue;
 		}
 		allocation = ops->begin(call, entry);
@@ -477,23 +484,25 @@ static int cmd_segments(struct flexmem_call *call)
 static int lease_take(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
-	struct flexmem_lease_hold *lease = &call->client->lease;
 	struct flexmem_lease *cmd = call->cmd;
-	u64 before;
 	int rc;
 
-	if (mutex_lock_killable(&table->acquire_lock))
-		return -EINTR;
-	before = flexmem_lease_expires(&table->slots, lease);
-	cmd->out_lease_ms = table->settings.lease_ms;
-	cmd->out_generation = flexmem_lease_take(&table->slots, lease,
-						 cmd->out_lease_ms);
-	mutex_unlock(&table->acquire_lock);
-
+	/*
+	 * Another thread may take the same lease meanwhile, so it cannot be
+	 * taken back: see first that a reply can go.
+	 */
 	rc = reply(call, sizeof(*cmd));
 	if (rc)
-		flexmem_lease_restore(&table->slots, lease, before);
-	return rc;
+		return rc;
+	rc = flexmem_table_lock(table);
+	if (rc)
+		return rc;
+	cmd->out_lease_ms = table->settings.lease_ms;
+	cmd->out_generation = flexmem_lease_take(&table->slots,
+						 &call->client->lease,
+						 cmd->out_lease_ms);
+	mutex_unlock(&table->acquire_lock);
+	return reply(call, sizeof(*cmd));
 }
 
 static int lease_drop(struct flexmem_call *call)
@@ -503,7 +512,7 @@ static int lease_drop(struct flexmem_call *call)
 	struct flexmem_lease *cmd = call->cmd;
 	int rc;
 
-	if (!flexmem_lease_expires(slots, lease))
+	if (!flexmem_lease_held(slots, lease))
 		return -EINVAL;
 	cmd->out_lease_ms = 0;
 	cmd->out_generation = flexmem_slots_generation(slots);
@@ -695,16 +704,13 @@ long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		.ubuffer = (void __user *)arg,
 	};
 	unsigned int nr = _IOC_NR(cmd);
-	struct srcu_struct *removal = &file->fdev->removal;
-	int idx, rc;
 
 	if (nr >= ARRAY_SIZE(commands) || cmd != _IO(FLEXMEM_TYPE, nr))
 		return -ENOTTY;
 	nr = array_index_nospec(nr, ARRAY_SIZE(commands));
 
-	idx = srcu_read_lock(removal);
-	rc = READ_ONCE(call.fdev->gone) ? -ENODEV :
-					  call_command(&call, &commands[nr]);
-	srcu_read_unlock(removal, idx);
-	return rc;
+	/* Only saves work: what calls the driver asks again, under its lock. */
+	if (READ_ONCE(call.fdev->table.closing))
+		return -ENODEV;
+	return call_command(&call, &commands[nr]);
 }

@@ -142,7 +142,11 @@ static int place_in_new(struct flexmem_table *table, struct flexmem_pool *pool,
 			struct flexmem_place *place)
 {
 	struct flexmem_region *region;
+	int rc;
 
+	rc = flexmem_table_refresh(table);
+	if (rc)
+		return rc;
 	region = flexmem_region_acquire(table, pool, request->size);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
@@ -175,11 +179,16 @@ static int place_locked(struct flexmem_table *table, struct flexmem_pool *pool,
 	return rc;
 }
 
-/* Says which limit stopped a request, with the figures of the moment. */
-static int explain(struct flexmem_table *table, struct flexmem_pool *pool,
-		   const struct flexmem_request *request,
-		   struct flexmem_place *place)
+/**
+ * flexmem_place_figures - what there is for an allocation that failed
+ * @table: region table
+ * @program: whether it was for a program
+ * @place: receives the figures of the moment
+ */
+void flexmem_place_figures(struct flexmem_table *table, bool program,
+			   struct flexmem_place *place)
 {
+	const struct flexmem_pool *pool = flexmem_table_pool(table, program);
 	struct flexmem_region *region;
 	unsigned int slot;
 
@@ -200,13 +209,22 @@ static int explain(struct flexmem_table *table, struct flexmem_pool *pool,
 		spin_unlock(&region->lock);
 	}
 	rcu_read_unlock();
-
 	place->max_region = flexmem_table_max_region(table);
+}
+
+/* Says which limit stopped a request. */
+static int explain(struct flexmem_table *table,
+		   const struct flexmem_pool *pool,
+		   const struct flexmem_request *request,
+		   struct flexmem_place *place)
+{
+	flexmem_place_figures(table, request->program, place);
 	if (request->size > place->max_region)
 		place->reason = FLEXMEM_REASON_REGION_SIZE;
 	else if (request->size <= place->total_free)
 		place->reason = FLEXMEM_REASON_FRAGMENTATION;
-	else if (READ_ONCE(pool->locked))
+	/* Pairs with lock_pool(): who sees the lock sees its reason. */
+	else if (smp_load_acquire(&pool->locked))
 		place->reason = READ_ONCE(pool->reason);
 	else
 		place->reason = FLEXMEM_REASON_CAPACITY;
@@ -222,31 +240,31 @@ static int explain(struct flexmem_table *table, struct flexmem_pool *pool,
  *
  * Context: may sleep, if a region may have to be acquired.
  * Return: 0; -ENOMEM, with the reason in @place; -EINTR if the caller was
- * killed meanwhile; or an error of the firmware.
+ * killed meanwhile; -ENODEV if the device goes; or an error of the firmware.
  */
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_spare *spare, struct flexmem_place *place)
 {
 	struct flexmem_pool *pool = flexmem_table_pool(table, request->program);
-	bool acquire_first;
+	bool acquire_first, unsure;
 	int rc;
 
 	*place = (struct flexmem_place) {};
-	if (READ_ONCE(table->capacity_is_old))
-		flexmem_table_new_capacity(table);
+	unsure = READ_ONCE(table->capacity_is_old);
 	acquire_first = orders[table->settings.order].acquire_first &&
 			table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
-			!READ_ONCE(pool->locked);
+			(unsure || !READ_ONCE(pool->locked));
 
-	if (request->size > flexmem_table_max_region(table))
+	if (request->size > flexmem_table_max_region(table) && !unsure)
 		return explain(table, pool, request, place);
 	if (!acquire_first &&
 	    place_in_existing(table, pool, request, spare, place))
 		return 0;
 
-	if (mutex_lock_killable(&table->acquire_lock))
-		return -EINTR;
+	rc = flexmem_table_lock(table);
+	if (rc)
+		return rc;
 	rc = place_locked(table, pool, request, spare, place, acquire_first);
 	mutex_unlock(&table->acquire_lock);
 

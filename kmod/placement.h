@@ -49,5 +49,7 @@ const char *flexmem_order_name(unsigned int order);
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_spare *spare, struct flexmem_place *place);
+void flexmem_place_figures(struct flexmem_table *table, bool program,
+			   struct flexmem_place *place);
 
 #endif /* _FLEXMEM_PLACEMENT_H */

@@ -131,16 +131,19 @@ static void lock_pool(struct flexmem_table *table, struct flexmem_pool *pool,
 		      enum flexmem_reason reason)
 {
 	lockdep_assert_held(&table->acquire_lock);
-	pool->reason = reason;
-	WRITE_ONCE(pool->locked, true);
+	WRITE_ONCE(pool->reason, reason);
+	/* Who sees the lock sees its reason. */
+	smp_store_release(&pool->locked, true);
 	dev_dbg(table->dev, "regions locked, slots %u to %u, reason %d\n",
 		pool->first, pool->end - 1, reason);
 }
 
 /* Why there can be no region more when the slots of a pool are used up. */
-static enum flexmem_reason slots_reason(const struct flexmem_table *table)
+static enum flexmem_reason slots_reason(const struct flexmem_table *table,
+					const struct flexmem_pool *pool)
 {
-	if (!bitmap_empty(table->slots.refused, FLEXMEM_MAX_SLOTS))
+	if (find_next_bit(table->slots.refused, pool->end, pool->first) <
+	    pool->end)
 		return FLEXMEM_REASON_SLOTS;
 	return table->full_reason;
 }
@@ -148,7 +151,7 @@ static enum flexmem_reason slots_reason(const struct flexmem_table *table)
 static void lock_if_full(struct flexmem_table *table, struct flexmem_pool *pool)
 {
 	if (flexmem_slots_find(&table->slots, pool) < 0)
-		lock_pool(table, pool, slots_reason(table));
+		lock_pool(table, pool, slots_reason(table, pool));
 }
 
 /* Lets regions be acquired again, in the pools that have a slot for one. */
@@ -159,10 +162,31 @@ static void unlock_pools(struct flexmem_table *table)
 	lockdep_assert_held(&table->acquire_lock);
 	bitmap_zero(table->slots.refused, FLEXMEM_MAX_SLOTS);
 	for (i = 0; i < FLEXMEM_NR_POOLS; i++) {
+		if (table->pool[i].first == table->pool[i].end)
+			continue;
 		WRITE_ONCE(table->pool[i].locked, false);
 		lock_if_full(table, &table->pool[i]);
 	}
 }
+
+/**
+ * flexmem_table_lock - take acquire_lock, to call the device
+ * @table: region table
+ *
+ * Context: may sleep.
+ * Return: 0, -EINTR if the caller was killed, or -ENODEV if the device goes.
+ */
+int flexmem_table_lock(struct flexmem_table *table)
+{
+	if (mutex_lock_killable(&table->acquire_lock))
+		return -EINTR;
+	if (READ_ONCE(table->closing)) {
+		mutex_unlock(&table->acquire_lock);
+		return -ENODEV;
+	}
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_lock);
 
 /* Frees a region that nothing refers to but, perhaps, readers under RCU. */
 static void region_destroy(struct flexmem_region *region)
@@ -216,9 +240,10 @@ static void region_set_memory(struct flexmem_region *region,
 static int release_memory(struct flexmem_table *table,
 			  struct flexmem_region *region)
 {
-	int rc = table->ops->release(table->priv, &region->mem);
+	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
+	rc = table->ops->release(table->priv, &region->mem);
 	if (rc) {
 		dev_dbg(table->dev, "release of %llu bytes: error %d\n",
 			region->mem.size, rc);
@@ -287,7 +312,7 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
 	do {
 		slot = flexmem_slots_find(&table->slots, pool);
 		if (slot < 0) {
-			lock_pool(table, pool, slots_reason(table));
+			lock_pool(table, pool, slots_reason(table, pool));
 			return slot;
 		}
 		region->slot = slot;
@@ -446,6 +471,23 @@ static void region_revive(struct flexmem_region *region)
 	spin_unlock(&region->lock);
 }
 
+/* Gives one empty region back; false if it is not empty, or there is none. */
+static bool trim_region(struct flexmem_table *table, unsigned int slot, int *rc)
+{
+	struct flexmem_region *region = region_at(table, slot);
+
+	if (!region || !region_retire(region))
+		return false;
+	*rc = flexmem_slots_clear(&table->slots, slot);
+	if (*rc) {
+		region_revive(region);
+		return false;
+	}
+	unpublish(table, region);
+	*rc = release_memory(table, region);
+	return true;
+}
+
 /**
  * flexmem_table_trim - give empty regions back to the device
  * @table: region table
@@ -453,75 +495,76 @@ static void region_revive(struct flexmem_region *region)
  * @bytes: receives the bytes in them
  *
  * An allocation that finds nothing meanwhile waits for acquire_lock before it
- * fails, so a region that is only retired for the moment is not missed.
+ * fails, so a region that is only retired for the moment is not missed. Memory
+ * that the firmware would not take back counts when it has.
  *
  * Context: may sleep.
- * Return: 0, -EBUSY if there is a lease, -EINTR, or an error of the firmware;
- * @regions and @bytes tell what has been done before it.
+ * Return: 0, -EBUSY if there is a lease, -EINTR, -ENODEV, or an error of the
+ * firmware; @regions and @bytes tell what has been done before it.
  */
 int flexmem_table_trim(struct flexmem_table *table, unsigned int *regions,
 		       u64 *bytes)
 {
-	struct flexmem_region *region;
+	bool emptied = false;
 	unsigned int slot;
 	int rc;
 
 	*regions = 0;
 	*bytes = 0;
-	if (mutex_lock_killable(&table->acquire_lock))
-		return -EINTR;
+	rc = flexmem_table_lock(table);
+	if (rc)
+		return rc;
 
 	rc = flexmem_lease_count(&table->slots) ? -EBUSY :
 						  release_stranded(table);
 	for (slot = 0; !rc && slot < table->slots.nr; slot++) {
-		region = region_at(table, slot);
-		if (!region || !region_retire(region))
+		u64 size = table->slots.entry[slot].length;
+
+		if (!trim_region(table, slot, &rc))
 			continue;
-		rc = flexmem_slots_clear(&table->slots, slot);
-		if (rc) {
-			region_revive(region);
-			break;
+		emptied = true;
+		if (!rc) {
+			++*regions;
+			*bytes += size;
 		}
-		unpublish(table, region);
-		++*regions;
-		*bytes += region->mem.size;
-		rc = release_memory(table, region);
 	}
-	if (*regions)
+	if (emptied)
 		unlock_pools(table);
 	mutex_unlock(&table->acquire_lock);
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_trim);
 
-/* Gives a region back to the device, while blocks of it may be in use. */
-static int region_return(struct flexmem_table *table,
-			 struct flexmem_region *region)
+/*
+ * Takes a region out of the table and gives its memory back, while blocks of it
+ * may be in use: once it is dead, whoever frees the last of them destroys it.
+ */
+static int region_remove(struct flexmem_table *table,
+			 struct flexmem_region *region, bool reachable)
 {
-	int rc = flexmem_slots_clear(&table->slots, region->slot);
-
-	return rc ?: table->ops->release(table->priv, &region->mem);
-}
-
-/* Takes a region out of the table; from here on its last block destroys it. */
-static void region_remove(struct flexmem_table *table,
-			  struct flexmem_region *region)
-{
+	struct flexmem_memory mem = region->mem;
+	unsigned int slot = region->slot;
 	bool empty;
+	int rc;
 
-	unpublish(table, region);
+	/* First: who finds it in the table must find it alive. */
+	RCU_INIT_POINTER(table->region[slot], NULL);
 	spin_lock(&region->lock);
 	region->dead = true;
 	empty = !region->blocks.nr_used;
 	spin_unlock(&region->lock);
 	if (empty)
 		region_destroy(region);
+
+	if (!reachable)
+		return -ETIMEDOUT;
+	rc = flexmem_slots_clear(&table->slots, slot);
+	return rc ?: table->ops->release(table->priv, &mem);
 }
 
 /**
  * flexmem_table_remove - give everything back: the device goes
- * @table: region table, from which nobody allocates any more; blocks may still
- *	be freed, then and later
+ * @table: region table; blocks of it may still be in use, and be freed later
  *
  * The firmware may be dead: it is not asked again once it has not answered. The
  * driver resets the function when we are done with it, so nothing is lost.
@@ -534,51 +577,76 @@ void flexmem_table_remove(struct flexmem_table *table)
 	unsigned int slot;
 	int rc;
 
-	flexmem_lease_break_all(&table->slots);
+	WRITE_ONCE(table->closing, true);
 	mutex_lock(&table->acquire_lock);
+	flexmem_lease_break_all(&table->slots);
 	rc = release_stranded(table);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = region_at(table, slot);
 		if (!region)
 			continue;
-		if (rc != -ETIMEDOUT)
-			rc = region_return(table, region);
+		rc = region_remove(table, region, rc != -ETIMEDOUT);
 		if (rc)
 			dev_warn(table->dev,
 				 "slot %u was not given back: error %d\n",
 				 slot, rc);
-		region_remove(table, region);
 	}
 	list_for_each_entry_safe(region, next, &table->stranded, stranded) {
 		list_del_init(&region->stranded);
 		region_destroy(region);
 	}
+	/* Messages went by the function's device, which may go now. */
+	table->dev = NULL;
 	mutex_unlock(&table->acquire_lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_remove);
 
 /**
- * flexmem_table_new_capacity - the device says that its capacity has changed
+ * flexmem_table_refresh - read the capacity anew, if it has changed
  * @table: region table
  *
- * Context: may sleep.
- * Return: 0, -EINTR, or an error of the firmware; then the old figure stands,
- * and the next allocation asks again.
+ * Context: under acquire_lock. May sleep.
+ * Return: 0, or an error of the firmware; then the old figure stands for now.
  */
-int flexmem_table_new_capacity(struct flexmem_table *table)
+int flexmem_table_refresh(struct flexmem_table *table)
 {
 	u64 capacity;
 	int rc;
 
-	WRITE_ONCE(table->capacity_is_old, true);
-	if (mutex_lock_killable(&table->acquire_lock))
-		return -EINTR;
+	lockdep_assert_held(&table->acquire_lock);
+	if (!READ_ONCE(table->capacity_is_old))
+		return 0;
+	/* Before it is asked for: what changes after that is to be asked for. */
+	WRITE_ONCE(table->capacity_is_old, false);
 	rc = table->ops->capacity(table->priv, &capacity);
-	if (!rc) {
-		WRITE_ONCE(table->capacity, capacity);
-		WRITE_ONCE(table->capacity_is_old, false);
-		unlock_pools(table);
+	if (rc) {
+		WRITE_ONCE(table->capacity_is_old, true);
+		return rc;
 	}
+	WRITE_ONCE(table->capacity, capacity);
+	unlock_pools(table);
+	return 0;
+}
+
+/**
+ * flexmem_table_new_capacity - the device says that its capacity has changed
+ * @table: region table
+ *
+ * If the firmware is at work already, or fails, the next allocation that needs
+ * a region asks.
+ *
+ * Context: may sleep, for one operation at most.
+ * Return: 0, or an error of the firmware.
+ */
+int flexmem_table_new_capacity(struct flexmem_table *table)
+{
+	int rc = 0;
+
+	WRITE_ONCE(table->capacity_is_old, true);
+	if (!mutex_trylock(&table->acquire_lock))
+		return 0;
+	if (!READ_ONCE(table->closing))
+		rc = flexmem_table_refresh(table);
 	mutex_unlock(&table->acquire_lock);
 	return rc;
 }
@@ -724,17 +792,21 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_drop);
  * In debug builds every change is checked whole, as long as that is cheap, and
  * one in 64 of the changes of a region with many blocks.
  */
+#ifdef FLEXMEM_DEBUG
 static void debug_check(struct flexmem_region *region)
 {
 	const char *wrong;
 
-	if (!IS_ENABLED(CONFIG_FLEXMEM_DEBUG))
-		return;
 	if (region->blocks.nr_used > 64 && region->sequence % 64)
 		return;
 	wrong = flexmem_blocks_check(&region->blocks);
 	WARN_ONCE(wrong, "slot %u: %s\n", region->slot, wrong);
 }
+#else
+static void debug_check(struct flexmem_region *region)
+{
+}
+#endif
 
 /**
  * flexmem_region_alloc - allocate a block of a region

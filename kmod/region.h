@@ -77,6 +77,9 @@ enum flexmem_pool_kind {
  *	read under RCU.
  * @stranded: memory without a slot that the firmware would not take back yet;
  *	under @acquire_lock
+ * @closing: the device goes: its operations are not called any more. Set before
+ *	acquire_lock is taken for the last time, so that nobody who waits for
+ *	that lock makes removal wait for the firmware.
  * @past_allocs: allocations made in regions that are gone; under
  *	@snapshot_lock
  * @acquire_lock: acquisition and release of regions and slots. May be held
@@ -103,6 +106,7 @@ struct flexmem_table {
 	struct flexmem_pool pool[FLEXMEM_NR_POOLS];
 	struct flexmem_region __rcu *region[FLEXMEM_MAX_SLOTS];
 	struct list_head stranded;
+	bool closing;
 	u64 past_allocs;
 	struct mutex acquire_lock; /* regions and slots; see above */
 	struct mutex snapshot_lock; /* all region locks at once; see above */
@@ -132,7 +136,9 @@ int flexmem_table_prealloc(struct flexmem_table *table);
 void flexmem_table_remove(struct flexmem_table *table);
 int flexmem_table_trim(struct flexmem_table *table, unsigned int *regions,
 		       u64 *bytes);
+int flexmem_table_lock(struct flexmem_table *table);
 int flexmem_table_new_capacity(struct flexmem_table *table);
+int flexmem_table_refresh(struct flexmem_table *table);
 u64 flexmem_table_max_region(struct flexmem_table *table);
 void flexmem_table_snapshot(struct flexmem_table *table,
 			    struct flexmem_snapshot *snapshot);

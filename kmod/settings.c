@@ -9,7 +9,6 @@
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/ctype.h>
 #include <linux/kernel.h>
 #include <linux/moduleparam.h>
 #include <linux/module.h>
@@ -20,6 +19,7 @@
 #include "block.h"
 #include "placement.h"
 #include "settings.h"
+#include "size_param.h"
 #include "slot.h"
 
 #define MAX_HANDLES_LIMIT INT_MAX
@@ -46,16 +46,6 @@ static const char *acquire_name(unsigned int acquire)
 	};
 
 	return acquire < ARRAY_SIZE(names) ? names[acquire] : NULL;
-}
-
-static const char *fit_name(unsigned int fit)
-{
-	return flexmem_fit_name(fit);
-}
-
-static const char *order_name(unsigned int order)
-{
-	return flexmem_order_name(order);
 }
 
 /**
@@ -135,18 +125,13 @@ static const struct kernel_param_ops range_ops = {
 	.get = range_get,
 };
 
-/* One size of the list, with the suffixes K to P; 0 if it is not one. */
+/* One size of the list; 0 if it is not one. */
 static u64 parse_size(const char *text)
 {
-	char *end;
 	u64 size;
 
-	if (!isdigit(*text))
-		return 0;
-	size = memparse(text, &end);
-	if (*end == '\n')
-		end++;
-	if (*end || size > REGION_SIZE_LIMIT || !IS_ALIGNED(size, SZ_4K))
+	if (flexmem_parse_size(text, &size) || size > REGION_SIZE_LIMIT ||
+	    !IS_ALIGNED(size, SZ_4K))
 		return 0;
 	return size;
 }
@@ -210,12 +195,12 @@ static const struct kernel_param_ops sizes_ops = {
 
 static const struct choice_param strategy_param = {
 	.value = (unsigned int *)&param.fit,
-	.name = fit_name,
+	.name = flexmem_fit_name,
 };
 
 static const struct choice_param order_param = {
 	.value = (unsigned int *)&param.order,
-	.name = order_name,
+	.name = flexmem_order_name,
 };
 
 static const struct choice_param acquire_param = {

@@ -36,6 +36,7 @@ void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 	spin_lock_init(&slots->lock);
 	slots->generation = 0;
 	INIT_LIST_HEAD(&slots->leases);
+	slots->nr_leases = 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_init);
 
@@ -171,27 +172,32 @@ void flexmem_lease_init(struct flexmem_lease_hold *hold)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_init);
 
-static bool lease_is_over(const struct flexmem_lease_hold *hold)
+static void unlink_lease(struct flexmem_slots *slots,
+			 struct flexmem_lease_hold *hold)
 {
-	return time_after_eq64(get_jiffies_64(), hold->expires);
+	lockdep_assert_held(&slots->lock);
+	list_del_init(&hold->link);
+	slots->nr_leases--;
 }
 
-/* Takes the leases off the list whose time is over. */
+/* Takes the leases off the list whose time is over: each only once. */
 static void drop_expired(struct flexmem_slots *slots)
 {
 	struct flexmem_lease_hold *hold, *next;
 
 	lockdep_assert_held(&slots->lock);
-	list_for_each_entry_safe(hold, next, &slots->leases, link)
-		if (lease_is_over(hold))
-			list_del_init(&hold->link);
+	list_for_each_entry_safe(hold, next, &slots->leases, link) {
+		if (time_before64(get_jiffies_64(), hold->expires))
+			break;
+		unlink_lease(slots, hold);
+	}
 }
 
 /**
  * flexmem_lease_take - keep the filled slots as they are
  * @slots: segment table
  * @hold: the client's lease; if it is held already its time begins anew
- * @ms: how long, in milliseconds
+ * @ms: how long, in milliseconds; the same for all leases of a table
  *
  * Context: under the table's acquire_lock, so that no slot is being changed.
  * Return: the generation that the lease keeps.
@@ -202,9 +208,11 @@ u64 flexmem_lease_take(struct flexmem_slots *slots,
 	u64 generation;
 
 	spin_lock(&slots->lock);
-	hold->expires = get_jiffies_64() + msecs_to_jiffies(ms);
 	if (list_empty(&hold->link))
-		list_add_tail(&hold->link, &slots->leases);
+		slots->nr_leases++;
+	list_move_tail(&hold->link, &slots->leases);
+	/* One more: the present jiffy has begun already. */
+	hold->expires = get_jiffies_64() + msecs_to_jiffies(ms) + 1;
 	generation = slots->generation;
 	spin_unlock(&slots->lock);
 	return generation;
@@ -212,42 +220,24 @@ u64 flexmem_lease_take(struct flexmem_slots *slots,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_take);
 
 /**
- * flexmem_lease_expires - when a lease runs out
+ * flexmem_lease_held - is the lease held
  * @slots: segment table
  * @hold: the client's lease
  *
- * Return: when, in jiffies; 0 if it is not held (any more).
+ * Return: true if it is, and its time is not over.
  */
-u64 flexmem_lease_expires(struct flexmem_slots *slots,
-			  const struct flexmem_lease_hold *hold)
+bool flexmem_lease_held(struct flexmem_slots *slots,
+			struct flexmem_lease_hold *hold)
 {
-	u64 expires;
+	bool held;
 
 	spin_lock(&slots->lock);
 	drop_expired(slots);
-	expires = list_empty(&hold->link) ? 0 : hold->expires;
+	held = !list_empty(&hold->link);
 	spin_unlock(&slots->lock);
-	return expires;
+	return held;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_expires);
-
-/**
- * flexmem_lease_restore - undo flexmem_lease_take()
- * @slots: segment table
- * @hold: the client's lease
- * @expires: what flexmem_lease_expires() said before
- */
-void flexmem_lease_restore(struct flexmem_slots *slots,
-			   struct flexmem_lease_hold *hold, u64 expires)
-{
-	spin_lock(&slots->lock);
-	if (expires)
-		hold->expires = expires;
-	else
-		list_del_init(&hold->link);
-	spin_unlock(&slots->lock);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_restore);
+EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_held);
 
 /**
  * flexmem_lease_drop - let the slots be changed again
@@ -265,7 +255,7 @@ int flexmem_lease_drop(struct flexmem_slots *slots,
 	spin_lock(&slots->lock);
 	drop_expired(slots);
 	if (!list_empty(&hold->link)) {
-		list_del_init(&hold->link);
+		unlink_lease(slots, hold);
 		rc = 0;
 	}
 	*generation = slots->generation;
@@ -286,7 +276,7 @@ unsigned int flexmem_lease_count(struct flexmem_slots *slots)
 
 	spin_lock(&slots->lock);
 	drop_expired(slots);
-	nr = list_count_nodes(&slots->leases);
+	nr = slots->nr_leases;
 	spin_unlock(&slots->lock);
 	return nr;
 }
@@ -302,7 +292,7 @@ void flexmem_lease_break_all(struct flexmem_slots *slots)
 
 	spin_lock(&slots->lock);
 	list_for_each_entry_safe(hold, next, &slots->leases, link)
-		list_del_init(&hold->link);
+		unlink_lease(slots, hold);
 	spin_unlock(&slots->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_break_all);

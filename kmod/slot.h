@@ -36,7 +36,7 @@ struct flexmem_pool {
 /**
  * struct flexmem_lease_hold - one client's lease
  * @link: in &flexmem_slots.leases while it is held
- * @expires: when it runs out, in jiffies since boot; never 0
+ * @expires: when it runs out, in jiffies since boot
  */
 struct flexmem_lease_hold {
 	struct list_head link;
@@ -55,7 +55,9 @@ struct flexmem_lease_hold {
  * @filled: slots in use
  * @entry: what they make addressable
  * @generation: grows by one with each change
- * @leases: leases held, of struct flexmem_lease_hold; may have run out
+ * @leases: leases held, of struct flexmem_lease_hold; may have run out. All
+ *	last equally long, so they are in the order in which they run out
+ * @nr_leases: how many are in the list
  */
 struct flexmem_slots {
 	unsigned int nr;
@@ -67,6 +69,7 @@ struct flexmem_slots {
 	struct flexmem_segment_entry entry[FLEXMEM_MAX_SLOTS];
 	u64 generation;
 	struct list_head leases;
+	unsigned int nr_leases;
 };
 
 void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
@@ -85,10 +88,8 @@ u64 flexmem_slots_generation(struct flexmem_slots *slots);
 void flexmem_lease_init(struct flexmem_lease_hold *hold);
 u64 flexmem_lease_take(struct flexmem_slots *slots,
 		       struct flexmem_lease_hold *hold, unsigned int ms);
-u64 flexmem_lease_expires(struct flexmem_slots *slots,
-			  const struct flexmem_lease_hold *hold);
-void flexmem_lease_restore(struct flexmem_slots *slots,
-			   struct flexmem_lease_hold *hold, u64 expires);
+bool flexmem_lease_held(struct flexmem_slots *slots,
+			struct flexmem_lease_hold *hold);
 int flexmem_lease_drop(struct flexmem_slots *slots,
 		       struct flexmem_lease_hold *hold, u64 *generation);
 unsigned int flexmem_lease_count(struct flexmem_slots *slots);

@@ -11,7 +11,7 @@ cd "$TOP"
 
 logs=$BUILD/check
 long=${FLEXMEM_LONG:+4}
-vm_timeout=$((900 * ${long:-1}))
+vm_timeout=$((1500 * ${long:-1}))
 vm=(tests/vm/run.sh)
 
 # Suites: name, and the command that prints TAP.

@@ -55,6 +55,7 @@ tap 'vm: says so when the machine dies' vm 125 6.12 "${bare[@]}" -- /run/busybox
 tap 'vm: says so when it does not come up' vm 97 6.12 "${bare[@]}" --append 'rdinit=/nothing' -- true
 tap 'vm: refuses modules that do not load' vm 95 6.12 "${bare[@]/--no-load/--no-build}" --load 'no_such_policy=1 order=nonsense' -- true
 
+bare+=(--timeout 600)
 broken() {
 	rsync -a "$TOP/tests/vm/broken" "$work/" || return 1
 	quietly "$work/make.log" make -C "$BUILD/kernels/$1/headers" "M=$work/broken" modules

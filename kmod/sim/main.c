@@ -10,7 +10,6 @@
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/ctype.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/mod_devicetable.h>
@@ -22,6 +21,7 @@
 #include <linux/string.h>
 
 #include "sim.h"
+#include "size_param.h"
 
 #define SIM_MAX_MEMORY (64ULL * SZ_1T)
 #define SIM_DEFAULT_VF_CAPACITY (64ULL * SZ_1G)
@@ -85,15 +85,9 @@ static const struct kernel_param_ops range_ops = {
 static int bytes_set(const char *text, const struct kernel_param *kp)
 {
 	u64 *value = kp->arg;
-	u64 bytes = 0;
-	char *end;
+	u64 bytes;
 
-	if (isdigit(*text)) {
-		bytes = memparse(text, &end);
-		if (*end && !sysfs_streq(end, ""))
-			bytes = 0;
-	}
-	if (!bytes || bytes > SIM_MAX_MEMORY ||
+	if (flexmem_parse_size(text, &bytes) || !bytes || bytes > SIM_MAX_MEMORY ||
 	    !IS_ALIGNED(bytes, SIM_GRANULE)) {
 		pr_err("%s=%s: must be a size such as 128G, a multiple of 2M, at most 64T\n",
 		       kp->name, text);
@@ -164,13 +158,20 @@ static int sim_function_register(struct sim_function *fn, struct device *dev)
 	return PTR_ERR_OR_ZERO(fdev);
 }
 
+static const struct platform_device_id sim_ids[] = {
+	{ .name = "flexmem_sim_pf" },
+	{ .name = "flexmem_sim_vf" },
+	{}
+};
+
 static int sim_probe(struct platform_device *pdev)
 {
+	const struct platform_device_id *id = platform_get_device_id(pdev);
 	struct sim_function *fn;
 	int ret;
 
-	/* driver_override can bring us any device. */
-	if (!platform_get_device_id(pdev))
+	/* driver_override can bring us any device, with any other's id. */
+	if (id != &sim_ids[0] && id != &sim_ids[1])
 		return -ENODEV;
 
 	fn = sim_function_of(pdev);
@@ -193,12 +194,6 @@ static void sim_remove(struct platform_device *pdev)
 	flexmem_device_unregister(fdev);
 	sim_ops_reset(fn);
 }
-
-static const struct platform_device_id sim_ids[] = {
-	{ .name = "flexmem_sim_pf" },
-	{ .name = "flexmem_sim_vf" },
-	{}
-};
 
 static struct platform_driver sim_driver = {
 	.probe = sim_probe,

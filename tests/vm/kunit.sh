@@ -7,7 +7,12 @@
 set -euo pipefail
 
 dmesg --clear
-status=0
-insmod "$FLEXMEM_KO/flexmem_kunit.ko" "$@" || status=$?
-dmesg
-exit "$status"
+(
+	status=0
+	insmod "$FLEXMEM_KO/flexmem_kunit.ko" "$@" || status=$?
+	echo "$status" >/run/kunit-status
+	echo 'kunit.sh: the end' >/dev/kmsg
+) &
+# As it comes, so that a run that does not end shows how far it got.
+sed -u '/kunit.sh: the end$/q' < <(exec dmesg --follow)
+exit "$(</run/kunit-status)"

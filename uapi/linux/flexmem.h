@@ -44,8 +44,9 @@
  *  - EIO: the firmware failed the request or could not be reached.
  *  - EINTR: the caller was killed while it waited.
  *
- * A failed command leaves everything as it was. Replies are written on failure
- * too where a struct says so. An allocation belongs to the open file that made
+ * A failed command leaves every allocation as it was. (A region that was
+ * acquired for it stays, and counters of changes may have moved.) Replies are
+ * written on failure too where a struct says so. An allocation belongs to the open file that made
  * it and goes back when the last descriptor of that file is closed.
  */
 
@@ -554,8 +555,8 @@ struct flexmem_stats {
  * @__reserved: must be 0
  * @out_bytes: bytes in them
  *
- * Give every region without a live allocation back to the device, and allow
- * regions to be acquired again. The administrator's: EPERM for anyone else.
+ * Give every region without a live allocation back to the device, and, if there
+ * was one, allow regions to be acquired again. The administrator's: EPERM for anyone else.
  * EBUSY, and nothing is given back, while there is a lease. When the firmware
  * fails in the middle the reply is written and tells what was given back.
  */

@@ -406,8 +406,10 @@ enum tool_status cmd_replay(struct tool *tool, int argc, char **argv)
 			putchar('\n');
 		if (!print_report(tool, &reports[i], &options))
 			status = TOOL_FAILED;
-		json_array_append_new(array, json_report(&reports[i],
-							 options.show_peak));
+		if (tool->json)
+			json_array_append_new(array,
+					      json_report(&reports[i],
+							  options.show_peak));
 	}
 	if (tool->json && count == 1)
 		json_print(json_incref(json_array_get(array, 0)));

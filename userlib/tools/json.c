@@ -20,7 +20,9 @@ void json_add(json_t *object, const char *key, json_t *value)
 
 json_t *json_number(uint64_t number)
 {
-	/* jansson has no unsigned numbers; sizes do not get there. */
+	/* jansson has no unsigned numbers: the largest one stands for above. */
+	if (number > INT64_MAX)
+		number = INT64_MAX;
 	return json_checked(json_integer((json_int_t)number));
 }
 

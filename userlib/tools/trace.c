@@ -289,6 +289,10 @@ static bool parse_event(struct reader *reader)
 	return add_alloc(reader, id, bytes);
 
 malformed:
+	/* It goes to a terminal, or into JSON. */
+	for (at = reader->line; *at; at++)
+		if (*at < ' ' || *at > '~')
+			reader->line[at - reader->line] = '?';
 	return fail(reader,
 		    "neither 'TIME a ID BYTES STREAM' nor 'TIME f ID': '%.40s'",
 		    reader->line);
