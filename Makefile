@@ -5,11 +5,11 @@
 KERNELRELEASE ?= $(shell uname -r)
 KDIR ?= /lib/modules/$(KERNELRELEASE)/build
 KERNEL ?= 6.12
-PREFIX ?= /usr/local
+prefix ?= /usr/local
 DESTDIR ?=
 
 MODULES_DIR = host-$(KERNELRELEASE)
-USERLIB = $(MAKE) -C userlib O=$(CURDIR)/build/userlib PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)
+USERLIB = $(MAKE) -C userlib O=$(CURDIR)/build/userlib prefix=$(prefix) DESTDIR=$(DESTDIR)
 
 all: ## Build the library and the command
 	$(USERLIB) all
@@ -17,7 +17,7 @@ all: ## Build the library and the command
 modules: ## Build the kernel modules for this machine (KERNELRELEASE=, KDIR=)
 	tests/vm/modules.sh $(MODULES_DIR) $(KDIR)
 
-install: all ## Install the library and the command (PREFIX=, DESTDIR=)
+install: all ## Install the library and the command (prefix=, DESTDIR=)
 	$(USERLIB) install
 
 modules_install: modules ## Install the kernel modules

@@ -547,8 +547,10 @@ static int region_remove(struct flexmem_table *table,
 	bool empty;
 	int rc;
 
-	/* First: who finds it in the table must find it alive. */
+	/* First: a snapshot must not find it with its blocks destroyed. */
+	mutex_lock(&table->snapshot_lock);
 	RCU_INIT_POINTER(table->region[slot], NULL);
+	mutex_unlock(&table->snapshot_lock);
 	spin_lock(&region->lock);
 	region->dead = true;
 	empty = !region->blocks.nr_used;

@@ -31,7 +31,11 @@ kunit_suite() { in_vm debug --timeout "$vm_timeout" -- tests/vm/kunit.sh; }
 selftests() { in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh; }
 selftests-6.1_suite() { selftests 6.1; }
 selftests-6.12_suite() { selftests 6.12; }
-selftests-debug_suite() { selftests debug; }
+# Emulated and with every check there is, the debug kernel takes its time: the 32-bit half only in the long runs.
+selftests-debug_suite() {
+	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-900} FLEXMEM_BITS="64${long:+ 32}"
+	selftests debug
+}
 replay_suite() { in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/replay.sh; }
 in_vm() {
 	local kind=$1

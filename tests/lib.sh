@@ -42,7 +42,12 @@ deb_unpack() {
 	shift
 	tmp=$(mktemp -d "$BUILD/deb.XXXXXX")
 	# apt drops root to a user who may not write here; it would only warn about it.
-	(cd "$tmp" && quietly "$BUILD/log/apt-download" apt-get -q -o APT::Sandbox::User=root download "$@") || {
+	# The archive may have moved on since the package lists were fetched.
+	local fetch=(env -C "$tmp" apt-get -q -o APT::Sandbox::User=root download "$@")
+	"${fetch[@]}" >/dev/null 2>&1 || {
+		"$TOP/tests/setup.sh" --refresh
+		quietly "$BUILD/log/apt-download" "${fetch[@]}"
+	} || {
 		rm -rf "$tmp"
 		return 1
 	}

@@ -3,6 +3,8 @@
 #
 # Installs the Debian packages that a group of our commands needs and that are missing.
 # usage: tests/setup.sh [build] [vm] [debug] [check]        (default: all)
+#        tests/setup.sh --latest PACKAGE...     those, or newer versions of them
+#        tests/setup.sh --refresh               the package lists
 # It names them before it installs them, and says nothing when there is nothing to do.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -25,7 +27,35 @@ packages_of() {
 	esac
 }
 
-(($#)) || set -- build vm debug check
+as_root=()
+apt() {
+	if ((EUID)); then
+		command -v sudo >/dev/null || die "as root, first: apt-get $*"
+		as_root=(sudo)
+	fi
+	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 "$@"
+}
+# The package lists may be absent or older than the archive: they are refreshed only when it fails without.
+install() {
+	say "Installing Debian packages: $*"
+	apt --no-install-recommends install "$@" >/dev/null 2>&1 || {
+		quietly "$BUILD/log/apt-update" apt update
+		quietly "$BUILD/log/apt-install" apt --no-install-recommends install "$@"
+	}
+}
+
+case ${1:-} in
+--refresh)
+	quietly "$BUILD/log/apt-update" apt update
+	exit
+	;;
+--latest)
+	shift
+	install "$@"
+	exit
+	;;
+'') set -- build vm debug check ;;
+esac
 wanted=$(for group; do packages_of "$group"; done | tr ' ' '\n' | sort -u)
 
 declare -A installed=()
@@ -37,20 +67,4 @@ missing=()
 for package in $wanted; do
 	[[ ${installed[$package]:-} ]] || missing+=("$package")
 done
-((${#missing[@]})) || exit 0
-
-as_root=()
-if ((EUID)); then
-	command -v sudo >/dev/null || die "as root, first: apt-get install ${missing[*]}"
-	as_root=(sudo)
-fi
-apt() {
-	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 "$@"
-}
-
-say "Installing Debian packages: ${missing[*]}"
-# The package lists may be absent or older than the archive: refresh them only when it fails without.
-apt --no-install-recommends install "${missing[@]}" >/dev/null 2>&1 || {
-	quietly "$BUILD/log/apt-update" apt update
-	quietly "$BUILD/log/apt-install" apt --no-install-recommends install "${missing[@]}"
-}
+((!${#missing[@]})) || install "${missing[@]}"

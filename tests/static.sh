@@ -26,7 +26,7 @@ mapfile -t scripts < <(for f in "${files[@]}"; do
 	esac
 done || true)
 mapfile -t texts < <(pick '' | grep -vE '\.(gz|xz|png|svg)$')
-mapfile -t code < <(pick '^(kmod|uapi|userlib|tests|\.ci|Kbuild$|Makefile$)' | grep -vE '\.(gz|xz|txt|json|map|in)$')
+mapfile -t code < <(pick '^(kmod|uapi|userlib|tests|\.ci|Kbuild$|Makefile$)' | grep -vE '\.(gz|xz|txt|json|map|in|words|lines)$')
 "$TOP/tests/vm/debug-kernel.sh" --source
 
 # module_build KIND WHAT VARIABLES...: a build with nothing left from an earlier one says all it has to say.

@@ -191,6 +191,9 @@ static void handles_are_limited(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try(ctx->client, 128, &ctx->place)));
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_HANDLES);
+	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 12 * GIB - used);
+	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 12 * GIB - used);
+	KUNIT_EXPECT_EQ(test, ctx->place.max_region, 12 * GIB);
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), used);
 	check(test, ctx->client);
 	KUNIT_EXPECT_EQ(test, free_handle(ctx->client, 3), 0);

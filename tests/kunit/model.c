@@ -200,7 +200,7 @@ static void lock_if_full(struct model *model, struct model_pool *pool)
 		lock(pool, FLEXMEM_REASON_SLOTS);
 	else
 		lock(pool, FLEXMEM_REASON_MAX_REGIONS);
-	for (slot = 0; slot < model->slots; slot++)
+	for (slot = pool->first; slot < pool->end; slot++)
 		if (model->region[slot].refused)
 			lock(pool, FLEXMEM_REASON_SLOTS);
 }

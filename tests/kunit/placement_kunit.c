@@ -624,7 +624,7 @@ static void recovers_with_new_capacity(struct kunit *test)
 	expect_tensor(test, ctx, 12 * GIB, 1, 0);
 }
 
-/* Whoever allocates next asks for a capacity that could not be learnt. */
+/* Whoever needs a region next asks for a capacity that could not be learnt. */
 static void unknown_capacity_is_asked_for_again(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, 3 * GIB);
@@ -635,11 +635,62 @@ static void unknown_capacity_is_asked_for_again(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 2, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table),
 			-ETIMEDOUT);
-	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_REGION_SIZE, 0, 0,
-		      0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
 	expect_tensor(test, ctx, 128, 0, 0);
 	expect_tensor(test, ctx, 128, 0, 128);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 3);
+}
+
+/* Also if the table was locked when the capacity changed. */
+static void unknown_capacity_unlocks(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 4 * GIB);
+
+	expect_tensor(test, ctx, 4 * GIB, 0, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
+		      4 * GIB);
+	ctx->fake->capacity = 12 * GIB;
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
+	expect_tensor(test, ctx, 8 * GIB, 1, 0);
+}
+
+/* A firmware at work is not waited for, but not forgotten either. */
+static void new_capacity_waits_for_nobody(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 3 * GIB);
+	int rc;
+
+	ctx->fake->capacity = 4 * GIB;
+	mutex_lock(&ctx->table->acquire_lock);
+	rc = flexmem_table_new_capacity(ctx->table);
+	mutex_unlock(&ctx->table->acquire_lock);
+	KUNIT_EXPECT_EQ(test, rc, 0);
+	expect_log(test, ctx, "");
+	expect_tensor(test, ctx, 128, 0, 0);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 1);
+}
+
+static void what_fits_asks_for_no_capacity(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
+
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
+	fake_device_forget(ctx->fake);
+	expect_tensor(test, ctx, 128, 0, 0);
+	expect_log(test, ctx, "");
+}
+
+static void nothing_is_placed_after_removal(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -ENODEV);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
 }
 
 /* Firmware. */
@@ -684,7 +735,7 @@ static int allocate_until_killed(void *data)
 	complete(&killed->started);
 	killed->rc = PTR_ERR(fake_alloc(killed->table, 128, FLEXMEM_ALIGN,
 					false, NULL));
-	complete(&killed->done);
+	complete_all(&killed->done);
 	return 0;
 }
 
@@ -707,8 +758,7 @@ static void waiting_ends_when_killed(struct kunit *test)
 	}
 	mutex_unlock(&ctx->table->acquire_lock);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	if (!in_time)
-		wait_for_completion(&killed.done);
+	wait_for_completion(&killed.done);
 	KUNIT_EXPECT_TRUE(test, in_time);
 	KUNIT_EXPECT_EQ(test, killed.rc, -EINTR);
 	expect_log(test, ctx, "");
@@ -825,6 +875,10 @@ static struct kunit_case placement_cases[] = {
 	ORDER_CASE(recovers_from_fragmentation),
 	ORDER_CASE(recovers_with_new_capacity),
 	ORDER_CASE(unknown_capacity_is_asked_for_again),
+	ORDER_CASE(unknown_capacity_unlocks),
+	ORDER_CASE(new_capacity_waits_for_nobody),
+	ORDER_CASE(what_fits_asks_for_no_capacity),
+	ORDER_CASE(nothing_is_placed_after_removal),
 	ORDER_CASE(firmware_error_when_nothing_fits),
 	KUNIT_CASE(firmware_error_does_not_matter_if_it_fits),
 	ORDER_CASE(waiting_ends_when_killed),

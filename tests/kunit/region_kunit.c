@@ -8,7 +8,9 @@
  */
 
 #include <kunit/test.h>
+#include <linux/completion.h>
 #include <linux/err.h>
+#include <linux/kthread.h>
 #include <linux/slab.h>
 
 #include "fake_device.h"
@@ -474,6 +476,23 @@ static void refused_slots_are_the_reason(struct kunit *test)
 	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
 }
 
+static void refused_slots_are_the_reason_in_their_pool(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.max_regions = 3;
+	settings.program_slots = 1;
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
+	ctx->fake->refused_slots = BIT(0);
+	acquire_regions(test, ctx, 1);
+	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
+				     fake_table_acquire(ctx->table, true, 0));
+	KUNIT_EXPECT_EQ(test, ctx->table->pool[FLEXMEM_POOL_PROGRAM].reason,
+			FLEXMEM_REASON_MAX_REGIONS);
+}
+
 static void pools_lock_apart(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -815,6 +834,8 @@ static void trim_keeps_memory_that_is_not_taken_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, &nr, &bytes));
 	expect_log(test, ctx, "clear 0, release 12G EIO");
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, bytes, 0);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 1);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	expect_log(test, ctx, "release 12G, clear 1, release 12G");
@@ -934,6 +955,60 @@ static void removal_with_stranded_memory_and_a_dead_firmware(struct kunit *test)
 	fake_table_remove(ctx->table);
 	expect_log(test, ctx, "release 12G ETIMEDOUT");
 	fake_device_reset(ctx->fake);
+}
+
+static void trim_after_removal_does_nothing(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 1);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, -ENODEV,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, bytes, 0);
+}
+
+struct remover {
+	struct flexmem_table *table;
+	struct completion done;
+};
+
+static int remove_table(void *data)
+{
+	struct remover *remover = data;
+
+	fake_table_remove(remover->table);
+	complete_all(&remover->done);
+	return 0;
+}
+
+/*
+ * A snapshot looks at the blocks of all regions: while one is being taken, none
+ * may be destroyed. The test holds what a snapshot holds.
+ */
+static void removal_waits_for_a_snapshot(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct remover remover = { .table = ctx->table };
+	struct task_struct *task;
+	bool there = false;
+
+	acquire_regions(test, ctx, 2);
+	init_completion(&remover.done);
+	mutex_lock(&ctx->table->snapshot_lock);
+	task = kthread_run(remove_table, &remover, "flexmem_kunit");
+	if (!IS_ERR(task)) {
+		wait_for_completion_timeout(&remover.done, HZ / 5);
+		there = fake_table_region(ctx->table, 0);
+	}
+	mutex_unlock(&ctx->table->snapshot_lock);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	wait_for_completion(&remover.done);
+	KUNIT_EXPECT_TRUE(test, there);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 }
 
 /* Figures. */
@@ -1103,6 +1178,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(locks_at_the_last_slot),
 	KUNIT_CASE(as_many_slots_as_max_regions_are_slots),
 	KUNIT_CASE(refused_slots_are_the_reason),
+	KUNIT_CASE(refused_slots_are_the_reason_in_their_pool),
 	KUNIT_CASE(pools_lock_apart),
 	KUNIT_CASE(programs_share_when_no_slots_are_set_aside),
 	KUNIT_CASE(programs_begin_with_the_last_size),
@@ -1135,6 +1211,8 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(removal_goes_on_after_errors),
 	KUNIT_CASE(removal_asks_a_dead_firmware_only_once),
 	KUNIT_CASE(removal_with_stranded_memory_and_a_dead_firmware),
+	KUNIT_CASE(trim_after_removal_does_nothing),
+	KUNIT_CASE(removal_waits_for_a_snapshot),
 	KUNIT_CASE(snapshot_shows_each_region),
 	KUNIT_CASE(snapshot_counts_bytes_of_programs),
 	KUNIT_CASE(allocations_of_past_regions_count),

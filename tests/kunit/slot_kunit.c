@@ -82,6 +82,12 @@ static u64 generation(struct ctx *ctx)
 	return flexmem_slots_generation(&ctx->slots);
 }
 
+/* Time is let pass by moving the end of the lease, not by waiting for it. */
+static void expire(struct flexmem_lease_hold *hold)
+{
+	hold->expires = get_jiffies_64();
+}
+
 static void begins_empty(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -277,6 +283,41 @@ static void dropped_lease_lets_go(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
 }
 
+static void held_until_dropped_or_over(struct kunit *test)
+{
+	struct flexmem_lease_hold a, b;
+	struct ctx *ctx = test->priv;
+	u64 gen;
+
+	flexmem_lease_init(&a);
+	flexmem_lease_init(&b);
+	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
+	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
+	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &a));
+	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &b));
+	flexmem_lease_drop(&ctx->slots, &a, &gen);
+	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
+	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
+	expire(&a);
+	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
+}
+
+/* Leases run out in the order in which they were taken, the last time. */
+static void renewed_lease_outlasts_a_later_one(struct kunit *test)
+{
+	struct flexmem_lease_hold a, b;
+	struct ctx *ctx = test->priv;
+
+	flexmem_lease_init(&a);
+	flexmem_lease_init(&b);
+	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
+	flexmem_lease_take(&ctx->slots, &b, LONG_LEASE_MS);
+	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
+	expire(&b);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
+	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &a));
+}
+
 static void drop_of_no_lease_is_refused(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;
@@ -325,12 +366,6 @@ static void lease_taken_twice_counts_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 }
 
-/* Time is let pass by moving the end of the lease, not by waiting for it. */
-static void expire(struct flexmem_lease_hold *hold)
-{
-	hold->expires = get_jiffies_64();
-}
-
 static void expired_lease_lets_go(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;
@@ -357,10 +392,11 @@ static void lease_lasts_as_long_as_it_says(struct kunit *test)
 	before = get_jiffies_64();
 	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
 	after = get_jiffies_64();
-	KUNIT_EXPECT_GE(test, hold.expires,
+	/* Never less, also if it was taken at the end of a jiffy. */
+	KUNIT_EXPECT_GT(test, hold.expires,
 			before + msecs_to_jiffies(LONG_LEASE_MS));
 	KUNIT_EXPECT_LE(test, hold.expires,
-			after + msecs_to_jiffies(LONG_LEASE_MS));
+			after + msecs_to_jiffies(LONG_LEASE_MS) + 1);
 }
 
 static void short_lease_ends_by_itself(struct kunit *test)
@@ -434,6 +470,8 @@ static struct kunit_case slot_cases[] = {
 	KUNIT_CASE(lease_keeps_filled_slots),
 	KUNIT_CASE(lease_lets_empty_slots_be_filled),
 	KUNIT_CASE(dropped_lease_lets_go),
+	KUNIT_CASE(held_until_dropped_or_over),
+	KUNIT_CASE(renewed_lease_outlasts_a_later_one),
 	KUNIT_CASE(drop_of_no_lease_is_refused),
 	KUNIT_CASE(every_lease_counts),
 	KUNIT_CASE(lease_taken_twice_counts_once),

@@ -15,6 +15,11 @@
 
 #include <kselftest_harness.h>
 
+/* The machine is emulated, may be shared, and its kernel full of checks. */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT 150
+
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>

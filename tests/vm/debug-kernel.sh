@@ -33,7 +33,8 @@ unpack() {
 (unpack)
 [[ $dir != --source ]] || exit 0
 
-key=$(echo "$version" | cat - "$fragment" | sha256sum | cut -d' ' -f1)
+# Comments make no other kernel.
+key=$({ echo "$version" && grep CONFIG_ "$fragment"; } | sha256sum | cut -d' ' -f1)
 [[ $(cat "$dir/key" 2>/dev/null) != "$key" ]] || exit 0
 
 say "Building the debug kernel, once (some minutes)"

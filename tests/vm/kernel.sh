@@ -16,16 +16,33 @@ dir=$BUILD/kernels/$kind
 
 # The image that the series' meta package names today, and its headers, which must be of the same build: a module
 # built against another one does not load. They are an ordinary package with absolute paths, so they are installed.
+newest() {
+	image=$(apt-cache depends "linux-image-$1" 2>/dev/null | awk '$1 == "Depends:" { print $2; exit }')
+	release=${image#linux-image-}
+	version=$(apt-cache policy "$image" 2>/dev/null | awk '$1 == "Candidate:" { print $2 }')
+}
+headers_version() {
+	dpkg-query -W -f '${Version}' "linux-headers-$release" 2>/dev/null || true
+}
 stock() {
 	local meta=$1 image release version
 	# Usable as long as its headers are there, whatever the archive has by now.
-	[[ ! -e $dir/ready || ! -e $dir/headers/Makefile ]] || return 0
+	if [[ -s $dir/ready ]]; then
+		release=$(<"$dir/release")
+		[[ $(headers_version) != "$(<"$dir/ready")" ]] || return 0
+	fi
 
-	image=$(apt-cache depends "linux-image-$meta" 2>/dev/null | awk '$1 == "Depends:" { print $2; exit }')
-	[[ $image ]] || die "apt knows no linux-image-$meta: is this Debian 12 with its lists up to date?"
-	release=${image#linux-image-}
-	version=$(dpkg-query -W -f '${Version}' "linux-headers-$release" 2>/dev/null) ||
-		die "linux-headers-$release is not installed (for $image)"
+	newest "$meta"
+	if [[ ! $image ]]; then
+		"$TOP/tests/setup.sh" --refresh
+		newest "$meta"
+		[[ $image ]] || die "apt knows no linux-image-$meta: is this Debian 12?"
+	fi
+	if [[ $(headers_version) != "$version" ]]; then
+		"$TOP/tests/setup.sh" --latest "linux-headers-$meta"
+		newest "$meta"
+		[[ $(headers_version) == "$version" ]] || die "linux-headers-$release is not of version $version"
+	fi
 	say "Fetching $image $version"
 	rm -rf "$dir"
 	mkdir -p "$dir"
@@ -35,7 +52,7 @@ stock() {
 	ln -sfn "/lib/modules/$release/build" "$dir/headers"
 	[[ -e $dir/headers ]] || ln -sfn "/usr/src/linux-headers-$release" "$dir/headers"
 	echo "$release" >"$dir/release"
-	touch "$dir/ready"
+	echo "$version" >"$dir/ready"
 }
 
 case $kind in
