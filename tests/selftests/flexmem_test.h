@@ -19,7 +19,6 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 150
 
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
