@@ -80,6 +80,16 @@ done
 "${vm[@]}" 6.12 --no-load --no-build --timeout 120 -- true || die 'no virtual machine comes up'
 
 # What the others need is built first and alone; then two suites at a time, on what are often two processors.
+# Each suite is a process group of its own, so that an interrupt takes its machines along.
+set -m
+stop() {
+	local group
+	for group in $(jobs -p); do
+		kill -- "-$group" 2>/dev/null || true
+	done
+	exit 130
+}
+trap stop INT TERM
 running=0
 for suite; do
 	if [[ $suite == build ]]; then

@@ -103,6 +103,8 @@ printf '%q ' "$@" >"$out/command"
 
 # A panic or an oops ends the machine: nothing that comes after it is worth waiting for.
 kernel_args="console=ttyS0 loglevel=7 panic=-1 oops=panic log_buf_len=1M printk.time=1 random.trust_cpu=on mitigations=off tsc=reliable"
+# A timer's interrupt can come late to an emulated machine on a busy host; the kernel would take it for broken.
+kernel_args+=" no_timer_check"
 # 0x608: where the firmware puts the power management timer of this machine; the debug kernel has no ACPI to find it.
 [[ $kind != debug ]] || kernel_args+=" kunit.enable=1 pmtmr=0x608"
 kernel_args+=" $append"
