@@ -21,6 +21,7 @@ finish() {
 }
 tell() { echo "vm: $*" >>"$share/stderr"; }
 
+touch "$share/up"
 echo flexmem-vm >/proc/sys/kernel/hostname
 export PATH=$TOP/build/userlib:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/root USER=root LOGNAME=root SHELL=/bin/bash LANG=C.UTF-8

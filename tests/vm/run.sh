@@ -76,7 +76,7 @@ esac
 keep=$out
 if [[ $out ]]; then
 	mkdir -p "$out"
-	rm -rf "${out:?}"/{console.log,stdout,stderr,status,finished,out}
+	rm -rf "${out:?}"/{console.log,stdout,stderr,status,up,finished,out}
 else
 	mkdir -p "$BUILD/vm"
 	out=$(mktemp -d "$BUILD/vm/$kind.XXXXXX")
@@ -109,22 +109,32 @@ kernel_args+=" no_timer_check"
 [[ $kind != debug ]] || kernel_args+=" kunit.enable=1 pmtmr=0x608"
 kernel_args+=" $append"
 
-setsid timeout -k 5 "$timeout" qemu-system-x86_64 "${machine[@]}" -machine pc -smp "$cpus,sockets=$cpus" -m "$mem" \
-	-nodefaults -no-user-config -display none -no-reboot \
-	-kernel "$BUILD/kernels/$kind/vmlinuz" -initrd "$BUILD/kernels/$kind/initrd.gz" -append "$kernel_args" \
-	-serial "file:$out/console.log" \
-	-virtfs "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap" \
-	-virtfs "local,path=$out,mount_tag=share,security_model=none" \
-	</dev/null >"$out/qemu.log" 2>&1 &
-qemu=$!
-trap 'kill "$qemu" 2>/dev/null || true' EXIT
-# The output comes through files rather than a terminal line: nothing is lost or changed however much there is.
-tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stdout" &
-tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stderr" >&2 &
-qemu_status=0
-wait "$qemu" || qemu_status=$?
-trap - EXIT
-wait
+boot() {
+	setsid timeout -k 5 "$timeout" qemu-system-x86_64 "${machine[@]}" -machine pc -smp "$cpus,sockets=$cpus" -m "$mem" \
+		-nodefaults -no-user-config -display none -no-reboot \
+		-kernel "$BUILD/kernels/$kind/vmlinuz" -initrd "$BUILD/kernels/$kind/initrd.gz" -append "$kernel_args" \
+		-serial "file:$out/console.log" \
+		-virtfs "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap" \
+		-virtfs "local,path=$out,mount_tag=share,security_model=none" \
+		</dev/null >"$out/qemu.log" 2>&1 &
+	qemu=$!
+	trap 'kill "$qemu" 2>/dev/null || true' EXIT
+	# The output comes through files rather than a terminal line: nothing is lost or changed however much there is.
+	tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stdout" &
+	tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stderr" >&2 &
+	qemu_status=0
+	wait "$qemu" || qemu_status=$?
+	trap - EXIT
+	wait
+}
+# Emulation with a thread for each processor can lose a change that a kernel makes to its own code as it boots (it dies of
+# "Oops: int3"). That is QEMU's: nothing of ours has been loaded before guest.sh says that it is up.
+for ((try = 1; try <= 3; try++)); do
+	boot
+	[[ ! -e $out/up && $qemu_status == 0 && $try != 3 ]] || break
+	say "vm: the machine died while it booted; once more"
+	mv "$out/console.log" "$out/console.$try.log"
+done
 
 fate=0
 if ((qemu_status == 124 || qemu_status == 137)); then
