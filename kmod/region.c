@@ -496,7 +496,8 @@ static bool trim_region(struct flexmem_table *table, unsigned int slot, int *rc)
  *
  * An allocation that finds nothing meanwhile waits for acquire_lock before it
  * fails, so a region that is only retired for the moment is not missed. Memory
- * that the firmware would not take back counts when it has.
+ * that the firmware would not take back does not count: it is kept, and given
+ * back before the next region is acquired or trimmed.
  *
  * Context: may sleep.
  * Return: 0, -EBUSY if there is a lease, -EINTR, -ENODEV, or an error of the

@@ -554,6 +554,7 @@ static void reason_region_size_goes_by_capacity(struct kunit *test)
 
 	expect_reason(test, ctx, 8 * GIB + 128, false,
 		      FLEXMEM_REASON_REGION_SIZE, 0, 0, 8 * GIB);
+	expect_log(test, ctx, "");
 	expect_tensor(test, ctx, 8 * GIB, 0, 0);
 }
 
@@ -654,6 +655,20 @@ static void unknown_capacity_unlocks(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
 	expect_tensor(test, ctx, 8 * GIB, 1, 0);
+}
+
+/* A26: a region may be had again, so one is acquired before the old is used. */
+static void unknown_capacity_goes_before_what_fits(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    12 * GIB);
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	expect_tensor(test, ctx, 128, 0, 128);
+	ctx->fake->capacity = 24 * GIB;
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
+	expect_tensor(test, ctx, 128, 1, 0);
 }
 
 /* A firmware at work is not waited for, but not forgotten either. */
@@ -876,6 +891,7 @@ static struct kunit_case placement_cases[] = {
 	ORDER_CASE(recovers_with_new_capacity),
 	ORDER_CASE(unknown_capacity_is_asked_for_again),
 	ORDER_CASE(unknown_capacity_unlocks),
+	KUNIT_CASE(unknown_capacity_goes_before_what_fits),
 	ORDER_CASE(new_capacity_waits_for_nobody),
 	ORDER_CASE(what_fits_asks_for_no_capacity),
 	ORDER_CASE(nothing_is_placed_after_removal),

@@ -787,6 +787,22 @@ static void trim_is_forbidden_by_a_lease(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
 }
 
+static void trim_of_nothing_is_forbidden_by_a_lease_too(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_lease_hold hold;
+	unsigned int nr;
+	u64 bytes, gen;
+
+	flexmem_lease_init(&hold);
+	acquire_regions(test, ctx, 1);
+	occupy(test, ctx, 0, 128);
+	flexmem_lease_take(&ctx->table->slots, &hold, 60 * 60 * 1000);
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	flexmem_lease_drop(&ctx->table->slots, &hold, &gen);
+}
+
 static void trim_fails_in_the_middle(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 3, PLENTY);
@@ -1200,6 +1216,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(trim_of_nothing_leaves_the_lock),
 	KUNIT_CASE(trim_leaves_full_pools_locked),
 	KUNIT_CASE(trim_is_forbidden_by_a_lease),
+	KUNIT_CASE(trim_of_nothing_is_forbidden_by_a_lease_too),
 	ERROR_CASE(trim_fails_in_the_middle),
 	KUNIT_CASE(trim_that_fails_at_once_changes_nothing),
 	KUNIT_CASE(trim_keeps_memory_that_is_not_taken_back),
