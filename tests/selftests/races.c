@@ -160,6 +160,67 @@ TEST_F(race, threads_on_a_file_each)
 	EXPECT_STREQ("", fm_sums(self->fd, true));
 }
 
+/* Keeps one block, now in the first region and now in the last, and often two. */
+static struct flexmem_alloc moving;
+
+static void *move(void *arg)
+{
+	struct work *w = arg;
+	struct flexmem_alloc from = moving, to;
+
+	while (goes_on(w)) {
+		w->bad += fm_alloc(w->fd, MiB, &to) != 0;
+		/* The emptiest region comes first. */
+		w->bad += to.out_address.region_id == from.out_address.region_id;
+		w->bad += fm_free(w->fd, from.out_handle) != 0;
+		from = to;
+		w->done++;
+	}
+	return NULL;
+}
+
+/* However the block moves, it is somewhere. */
+static void *find(void *arg)
+{
+	struct work *w = arg;
+	__u64 used;
+
+	while (goes_on(w)) {
+		used = fm_stats(w->fd).out_used - 6 * GiB;
+		w->bad += used != MiB && used != 2 * MiB;
+		w->done++;
+	}
+	return NULL;
+}
+
+TEST(snapshots_are_of_one_moment)
+{
+	struct work mover = { }, eye[3] = { };
+	struct flexmem_alloc full[8];
+	unsigned int i;
+	int fd;
+
+	LOAD("order=load_balance max_regions=8 fallback_sizes=1G", NULL);
+	fd = fm_open(FM_VF);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, fm_trim(fd));
+	for (i = 0; i < 8; i++)
+		ASSERT_EQ(0, fm_alloc(fd, GiB, &full[i]));
+	for (i = 0; i < 8; i++)
+		if (full[i].out_address.region_id % 7 == 0)
+			ASSERT_EQ(0, fm_free(fd, full[i].out_handle));
+	ASSERT_EQ(0, fm_alloc(fd, MiB, &moving));
+	mover.fd = fd;
+	for (i = 0; i < 3; i++)
+		eye[i].fd = fd;
+	run(_metadata, &mover, 1, move);
+	run(_metadata, eye, 3, find);
+	join(_metadata, &mover, 1);
+	join(_metadata, eye, 3);
+	close(fd);
+	EXPECT_EMPTY(FM_VF);
+}
+
 /* Some of them are killed in the midst of it. */
 TEST_F(race, processes)
 {

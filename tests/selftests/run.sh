@@ -35,6 +35,7 @@ exhaust   | default     |                                                       
 placement | default     |                                                                |
 segments  | default     |                                                                |
 perm      | default     |                                                                |
+memcg     | default     |                                                                |
 races     | default     |                                                                |
 unbind    | default     |                                                                |
 firmware  | default     |                                                                |

@@ -55,7 +55,7 @@ extern "C" {
 #define FLEXMEM_API
 #endif
 
-/**
+/*
  * struct flexmem_device - an open device, and what was allocated through it
  */
 struct flexmem_device;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The kernel memory that handles cost is charged to the memory cgroup of who
+ * asked for them (D20), so that a tenant cannot use up the kernel's.
+ */
+#include "flexmem_test.h"
+
+#include <sys/mount.h>
+
+#define BATCHES 20
+
+FIXTURE(memcg) {
+	char mount[64];
+	char group[96];
+	struct flexmem_alloc *alloc;
+};
+
+/* 0 or an errno */
+static int put(const char *directory, const char *name, const char *text)
+{
+	char path[PATH_MAX];
+	int fd, error = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	if (write(fd, text, strlen(text)) < 0)
+		error = errno;
+	close(fd);
+	return error;
+}
+
+static long long charged(const char *group)
+{
+	char path[PATH_MAX], text[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/memory.current", group);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return -1;
+	close(fd);
+	return atoll(text);
+}
+
+FIXTURE_SETUP(memcg)
+{
+	LOAD(NULL, NULL);
+	strcpy(self->mount, "/run/flexmem-cgroup-XXXXXX");
+	ASSERT_NE(NULL, mkdtemp(self->mount));
+	ASSERT_EQ(0, mount("none", self->mount, "cgroup2", 0, NULL));
+	ASSERT_EQ(0, put(self->mount, "cgroup.subtree_control", "+memory"));
+	snprintf(self->group, sizeof(self->group), "%s/tenant", self->mount);
+	ASSERT_EQ(0, mkdir(self->group, 0700));
+	self->alloc = calloc(1024, sizeof(*self->alloc));
+	ASSERT_NE(NULL, self->alloc);
+}
+
+FIXTURE_TEARDOWN(memcg)
+{
+	free(self->alloc);
+	ASSERT_EQ(0, put(self->mount, "cgroup.procs", "0"));
+	/* What was just freed may still be on its way out of the group. */
+	while (rmdir(self->group) && errno == EBUSY)
+		usleep(10000);
+	ASSERT_EQ(0, umount2(self->mount, MNT_DETACH));
+	rmdir(self->mount);
+	EXPECT_EMPTY(FM_VF);
+}
+
+TEST_F(memcg, handles_are_charged_to_the_caller)
+{
+	const long long count = BATCHES * 1024;
+	struct flexmem_batch batch = CMD(batch, .count = 1024,
+		.entry_size = sizeof(*self->alloc),
+		.entries = (uintptr_t)self->alloc);
+	long long before, during, after;
+	int fd, i;
+
+	fd = fm_open(FM_VF);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, put(self->group, "cgroup.procs", "0"));
+	for (i = 0; i < 1024; i++)
+		self->alloc[i] = CMD(alloc, .length = 1);
+	/* What the first of all cost is not what handles cost. */
+	must(alloc_batch, fd, &batch);
+
+	before = charged(self->group);
+	for (i = 0; i < BATCHES; i++)
+		must(alloc_batch, fd, &batch);
+	during = charged(self->group);
+	close(fd);
+	after = charged(self->group);
+
+	TH_LOG("%lld handles: charged %lld bytes, %lld after close", count,
+	       during - before, after - before);
+	ASSERT_LE(0, before);
+	/* An allocation and a block are more than 96 bytes on every kernel. */
+	EXPECT_LT(count * 96, during - before);
+	EXPECT_GT(count * 32, after - before);
+}
+
+TEST_HARNESS_MAIN
