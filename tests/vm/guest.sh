@@ -27,6 +27,11 @@ export PATH=$TOP/build/userlib:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 export HOME=/root USER=root LOGNAME=root SHELL=/bin/bash LANG=C.UTF-8
 export FLEXMEM_VM_OUT=$share/out FLEXMEM_KERNEL FLEXMEM_KO=$TOP/build/ko/$FLEXMEM_KERNEL
 export LD_LIBRARY_PATH=$TOP/build/userlib
+# So that programs can be compiled against the library as it was built, without installing it.
+mkdir -p /run/pkgconfig
+printf '%s\n' 'Name: libflexmem' 'Description: as built in the checkout' 'Version: 0' "Cflags: -I$TOP/userlib/include" \
+	"Libs: -L$TOP/build/userlib -lflexmem" >/run/pkgconfig/libflexmem.pc
+export PKG_CONFIG_PATH=/run/pkgconfig
 ulimit -c 0
 
 # The parameters are words of a command line.

@@ -18,7 +18,7 @@ else
 	"$TOP/tests/vm/kernel.sh" "$name"
 	kdir=$BUILD/kernels/$name/headers
 fi
-[[ -e $kdir/Makefile ]] || die "no kernel headers in '$kdir'"
+[[ -e $kdir/Makefile ]] || die "no kernel headers in '$kdir': install linux-headers-$(uname -r), or set KERNELRELEASE= or KDIR="
 kdir=$(cd -- "$kdir" && pwd -P)
 dir=$BUILD/ko/$name
 
