@@ -47,6 +47,11 @@ in_vm() {
 run() {
 	local suite=$1 status=0 begin=$SECONDS passed failed skipped
 	"${suite}_suite" >"$logs/$suite.tap" 2>"$logs/$suite.err" || status=$?
+	if ((status == 98)); then
+		echo "$suite: the clock of its machine jumped, once more"
+		status=0
+		"${suite}_suite" >"$logs/$suite.tap" 2>"$logs/$suite.err" || status=$?
+	fi
 	awk -v status="$status" -f tests/tap.awk "$logs/$suite.tap" >"$logs/$suite.new"
 	read -r passed failed skipped <"$logs/$suite.new"
 	{

@@ -16,10 +16,19 @@ say 'Building the modules for a stock 6.12 kernel'
 tests/vm/modules.sh 6.12
 say 'Booting it, with one physical and one virtual function of the simulated device'
 traces=(tests/traces/{resnet50-train,gpt2-train,azure-conv-kv}.trace.gz)
-tests/vm/run.sh 6.12 --no-build --timeout 170 --load 'order=fill_first' --sim 'slots=8 num_vfs=1' -- \
-	flexmem replay --show-peak "${traces[@]}" || {
-	status=$?
+replay() {
+	tests/vm/run.sh 6.12 --no-build --timeout 170 --load 'order=fill_first' --sim 'slots=8 num_vfs=1' -- \
+		flexmem replay --show-peak "${traces[@]}"
+}
+status=0
+replay || status=$?
+if ((status == 98)); then
+	say 'Once more'
+	status=0
+	replay || status=$?
+fi
+if ((status)); then
 	say "The demo failed (exit status $status)."
 	exit "$status"
-}
+fi
 say "The demo succeeded: every event of ${#traces[@]} traces went through the driver. Read on in README.md."

@@ -11,6 +11,7 @@
 # Exit status: that of COMMAND, or
 #   95  the modules did not load     97  a kernel splat (printed)    124  timeout
 #   96  they did not unload, or left memory behind                   125  the machine did not come up, or died
+#   98  it failed, and the machine's clock had jumped: that says nothing about the modules
 # Environment: FLEXMEM_ACCEL=kvm|tcg overrides what we find out; every FLEX* reaches the command, and so do COLUMNS
 # and TERM. In the guest: FLEXMEM_KO is the directory of the modules, FLEXMEM_KERNEL the KIND.
 set -euo pipefail
@@ -109,7 +110,9 @@ kernel_args+=" no_timer_check"
 [[ $kind != debug ]] || kernel_args+=" kunit.enable=1 pmtmr=0x608"
 kernel_args+=" $append"
 
+uptime_s() { cut -d. -f1 /proc/uptime; }
 boot() {
+	begin=$(uptime_s)
 	setsid timeout -k 5 "$timeout" qemu-system-x86_64 "${machine[@]}" -machine pc -smp "$cpus,sockets=$cpus" -m "$mem" \
 		-nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$BUILD/kernels/$kind/vmlinuz" -initrd "$BUILD/kernels/$kind/initrd.gz" -append "$kernel_args" \
@@ -153,11 +156,20 @@ if ! "$vm/splat.sh" "$out/console.log" >"$out/splat"; then
 	cat "$out/splat" >&2
 	fate=97
 fi
+status=0
+((fate)) || status=$(<"$out/status")
+# The counters of the host's processors can differ by minutes, and an emulated machine then sees its time leap: every
+# timeout in it has passed at once, and whoever waits for two minutes is taken for stuck.
+leap=$(grep -aoE '^\[ *[0-9]+' "$out/console.log" | tail -n 1 | tr -dc 0-9 || true)
+leap=$((${leap:-0} - $(uptime_s) + begin))
+if ((leap > 20 && (fate || status))); then
+	say "vm: the machine's clock is $leap s ahead of ours"
+	fate=98
+fi
 if ((fate)); then
 	say "vm: see $out/console.log"
 	exit "$fate"
 fi
-status=$(<"$out/status")
 # Nobody asked for it and nothing went wrong: leave nothing behind.
 [[ $keep || $status != 0 ]] || rm -rf "$out"
 exit "$status"
