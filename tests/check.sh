@@ -13,6 +13,8 @@ logs=$BUILD/check
 long=${FLEXMEM_LONG:+4}
 vm_timeout=$((1500 * ${long:-1}))
 vm=(tests/vm/run.sh)
+# One seed for the random tests, so that what fails here fails because of a change; the long runs draw one each.
+[[ $long ]] || export FLEXMEM_SEED=${FLEXMEM_SEED:-1}
 
 # Suites: name, and the command that prints TAP.
 build_suite() {
@@ -27,7 +29,9 @@ library_suite() { make -s -C tests/userlib "O=$BUILD/tests/userlib" check; }
 static_suite() { tests/static.sh; }
 docs_suite() { make -s -C Documentation "O=$BUILD/docs" check; }
 selfcheck_suite() { tests/selfcheck.sh; }
-kunit_suite() { in_vm debug --timeout "$vm_timeout" -- tests/vm/kunit.sh; }
+kunit_suite() {
+	in_vm debug --timeout "$vm_timeout" -- tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"}
+}
 selftests() { in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh; }
 selftests-6.1_suite() { selftests 6.1; }
 selftests-6.12_suite() { selftests 6.12; }
