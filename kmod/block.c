@@ -3,237 +3,33 @@
  * Blocks of one region: search, split, merge.
  *
  * All blocks hang in one list by offset, which gives a block its neighbours;
- * the free ones are also in one search tree, whose order is the fit's:
- *
- *  - first fit: by offset, each node knowing the largest free block below it,
- *    so that the lowest one that is large enough is found in O(log n);
- *  - best fit: by (size, offset), so that the tightest one, and of equally
- *    tight ones the lowest, is the lower bound of the size wanted.
+ * the free ones are also in one search tree, whose order is the fit's
+ * (block_fit.c).
  *
  * Invariants, checked by flexmem_blocks_check(): the blocks tile the region, no
  * two neighbours are both free, every start and size is a multiple of
- * FLEXMEM_ALIGN, and the counters and the tree agree with the list.
+ * FLEXMEM_ALIGN, and the counters and the tree agree with the list. A tail, by
+ * which an occupied block is being extended or cut short, follows its block.
  */
 
 #include <linux/align.h>
 #include <linux/bug.h>
 #include <linux/minmax.h>
-#include <linux/rbtree_augmented.h>
 
-#include "block.h"
+#include "block_fit.h"
 #include "compat.h"
 
-/**
- * struct flexmem_fit_ops - a block strategy
- * @name: as in the module parameter
- * @insert: add a free block to the index
- * @remove: take one out
- * @resize: give one in the index a new start and size; its order by offset
- *	among the free blocks stays the same
- * @find: first free block of at least @size bytes, in the order of the fit
- * @next: the next such block after one that find or next returned
- * @largest: size of the largest free block, 0 if there is none
- */
-struct flexmem_fit_ops {
-	const char *name;
-	void (*insert)(struct rb_root *index, struct flexmem_block *block);
-	void (*remove)(struct rb_root *index, struct flexmem_block *block);
-	void (*resize)(struct rb_root *index, struct flexmem_block *block,
-		       u64 start, u64 size);
-	struct flexmem_block *(*find)(const struct rb_root *index, u64 size);
-	struct flexmem_block *(*next)(struct flexmem_block *block, u64 size);
-	u64 (*largest)(const struct rb_root *index);
-};
-
-static struct flexmem_block *to_block(struct rb_node *node)
-{
-	return rb_entry_safe(node, struct flexmem_block, node);
-}
-
-/* First fit: tree by offset, augmented with the largest size below. */
-
-static inline u64 block_size(struct flexmem_block *block)
-{
-	return block->size;
-}
-
-RB_DECLARE_CALLBACKS_MAX(static, first_fit_augment, struct flexmem_block, node,
-			 u64, subtree_max, block_size)
-
-static u64 first_fit_max(struct rb_node *node)
-{
-	return node ? to_block(node)->subtree_max : 0;
-}
-
-static void first_fit_insert(struct rb_root *index, struct flexmem_block *block)
-{
-	struct rb_node **link = &index->rb_node, *parent = NULL;
-
-	while (*link) {
-		struct flexmem_block *other = to_block(*link);
-
-		parent = *link;
-		other->subtree_max = max(other->subtree_max, block->size);
-		link = block->start < other->start ? &parent->rb_left :
-						     &parent->rb_right;
-	}
-	block->subtree_max = block->size;
-	rb_link_node(&block->node, parent, link);
-	rb_insert_augmented(&block->node, index, &first_fit_augment);
-}
-
-static void first_fit_remove(struct rb_root *index, struct flexmem_block *block)
-{
-	rb_erase_augmented(&block->node, index, &first_fit_augment);
-}
-
-static void first_fit_resize(struct rb_root *index, struct flexmem_block *block,
-			     u64 start, u64 size)
-{
-	block->start = start;
-	block->size = size;
-	first_fit_augment_propagate(&block->node, NULL);
-}
-
-/* The lowest block of at least @size below @node, whose maximum is not less. */
-static struct flexmem_block *first_fit_lowest(struct rb_node *node, u64 size)
-{
-	while (first_fit_max(node->rb_left) >= size ||
-	       to_block(node)->size < size) {
-		if (first_fit_max(node->rb_left) >= size)
-			node = node->rb_left;
-		else
-			node = node->rb_right;
-	}
-	return to_block(node);
-}
-
-static struct flexmem_block *first_fit_find(const struct rb_root *index,
-					    u64 size)
-{
-	if (first_fit_max(index->rb_node) < size)
-		return NULL;
-	return first_fit_lowest(index->rb_node, size);
-}
-
-static struct flexmem_block *first_fit_next(struct flexmem_block *block,
-					    u64 size)
-{
-	struct rb_node *node = &block->node, *parent;
-
-	if (first_fit_max(node->rb_right) >= size)
-		return first_fit_lowest(node->rb_right, size);
-
-	/* Climb: what lies higher is right of an ancestor, or is one. */
-	while ((parent = rb_parent(node))) {
-		if (node == parent->rb_left) {
-			if (to_block(parent)->size >= size)
-				return to_block(parent);
-			if (first_fit_max(parent->rb_right) >= size)
-				return first_fit_lowest(parent->rb_right, size);
-		}
-		node = parent;
-	}
-	return NULL;
-}
-
-static u64 first_fit_largest(const struct rb_root *index)
-{
-	return first_fit_max(index->rb_node);
-}
-
-/* Best fit: tree by size, of equal ones by offset. */
-
-static bool best_fit_less(struct rb_node *a, const struct rb_node *b)
-{
-	const struct flexmem_block *x = to_block(a);
-	const struct flexmem_block *y = rb_entry(b, struct flexmem_block, node);
-
-	return x->size != y->size ? x->size < y->size : x->start < y->start;
-}
-
-static void best_fit_insert(struct rb_root *index, struct flexmem_block *block)
-{
-	rb_add(&block->node, index, best_fit_less);
-}
-
-static void best_fit_remove(struct rb_root *index, struct flexmem_block *block)
-{
-	rb_erase(&block->node, index);
-}
-
-static void best_fit_resize(struct rb_root *index, struct flexmem_block *block,
-			    u64 start, u64 size)
-{
-	best_fit_remove(index, block);
-	block->start = start;
-	block->size = size;
-	best_fit_insert(index, block);
-}
-
-static struct flexmem_block *best_fit_find(const struct rb_root *index,
-					   u64 size)
-{
-	struct rb_node *node = index->rb_node;
-	struct flexmem_block *best = NULL;
-
-	while (node) {
-		if (to_block(node)->size >= size) {
-			best = to_block(node);
-			node = node->rb_left;
-		} else {
-			node = node->rb_right;
-		}
-	}
-	return best;
-}
-
-static struct flexmem_block *best_fit_next(struct flexmem_block *block,
-					   u64 size)
-{
-	return to_block(rb_next(&block->node));
-}
-
-static u64 best_fit_largest(const struct rb_root *index)
-{
-	struct flexmem_block *last = to_block(rb_last(index));
-
-	return last ? last->size : 0;
-}
-
-static const struct flexmem_fit_ops fits[] = {
-	[FLEXMEM_FIT_FIRST] = {
-		.name = "first_fit",
-		.insert = first_fit_insert,
-		.remove = first_fit_remove,
-		.resize = first_fit_resize,
-		.find = first_fit_find,
-		.next = first_fit_next,
-		.largest = first_fit_largest,
-	},
-	[FLEXMEM_FIT_BEST] = {
-		.name = "best_fit",
-		.insert = best_fit_insert,
-		.remove = best_fit_remove,
-		.resize = best_fit_resize,
-		.find = best_fit_find,
-		.next = best_fit_next,
-		.largest = best_fit_largest,
-	},
-};
-
-/**
- * flexmem_fit_name - name of a block strategy
- * @fit: strategy
- *
- * Return: the name, or NULL if there is no such strategy.
- */
-const char *flexmem_fit_name(unsigned int fit)
-{
-	return fit < ARRAY_SIZE(fits) ? fits[fit].name : NULL;
-}
-
 /* State changes. Each moves the list, the index and the counters together. */
+
+/* Nobody gets what is mixed for nothing: it comes first, to be scrubbed. */
+static void list_dirty(struct flexmem_blocks *blocks,
+		       struct flexmem_block *block)
+{
+	if (block->bytes_of == FLEXMEM_MIXED)
+		list_add(&block->dirty_link, &blocks->dirty);
+	else
+		list_add_tail(&block->dirty_link, &blocks->dirty);
+}
 
 static void mark_free(struct flexmem_blocks *blocks,
 		      struct flexmem_block *block)
@@ -241,6 +37,17 @@ static void mark_free(struct flexmem_blocks *blocks,
 	block->owner = NULL;
 	blocks->fit->insert(&blocks->index, block);
 	blocks->nr_free++;
+	if (block->bytes_of == FLEXMEM_CLEAN)
+		INIT_LIST_HEAD(&block->dirty_link);
+	else
+		list_dirty(blocks, block);
+}
+
+static void unwatch(struct flexmem_blocks *blocks,
+		    const struct flexmem_block *block)
+{
+	if (blocks->watched == block)
+		WRITE_ONCE(blocks->watched, NULL);
 }
 
 static void unmark_free(struct flexmem_blocks *blocks,
@@ -248,6 +55,70 @@ static void unmark_free(struct flexmem_blocks *blocks,
 {
 	blocks->fit->remove(&blocks->index, block);
 	blocks->nr_free--;
+	list_del_init(&block->dirty_link);
+	unwatch(blocks, block);
+}
+
+static void resize_free(struct flexmem_blocks *blocks,
+			struct flexmem_block *block, u64 start, u64 size)
+{
+	blocks->fit->resize(&blocks->index, block, start, size);
+	unwatch(blocks, block);
+}
+
+/* What is dirty in @from and lies in @block is dirty in @block. */
+static void inherit(struct flexmem_block *block,
+		    const struct flexmem_block *from)
+{
+	u64 start = max(block->start, from->dirty_start);
+	u64 end = min(flexmem_block_end(block), from->dirty_end);
+
+	block->bytes_of = start < end ? from->bytes_of : FLEXMEM_CLEAN;
+	block->dirty_start = start;
+	block->dirty_end = end;
+}
+
+/* A free block gives a part away, which has inherited what is dirty there. */
+static void shrink_free(struct flexmem_blocks *blocks,
+			struct flexmem_block *hole, u64 start, u64 size)
+{
+	resize_free(blocks, hole, start, size);
+	inherit(hole, hole);
+	if (hole->bytes_of == FLEXMEM_CLEAN)
+		list_del_init(&hole->dirty_link);
+}
+
+/* What is dirty in @other, a neighbour that @block has taken in. */
+static void blend(struct flexmem_block *block,
+		  const struct flexmem_block *other)
+{
+	if (other->bytes_of == FLEXMEM_CLEAN)
+		return;
+	if (block->bytes_of == FLEXMEM_CLEAN) {
+		block->bytes_of = other->bytes_of;
+		block->dirty_start = other->dirty_start;
+		block->dirty_end = other->dirty_end;
+		return;
+	}
+	block->dirty_start = min(block->dirty_start, other->dirty_start);
+	block->dirty_end = max(block->dirty_end, other->dirty_end);
+	if (block->bytes_of != other->bytes_of)
+		block->bytes_of = FLEXMEM_MIXED;
+}
+
+/* A free block, resized already, has taken another in. */
+static void take_in(struct flexmem_blocks *blocks, struct flexmem_block *block,
+		    const struct flexmem_block *other)
+{
+	u64 before = block->bytes_of;
+
+	blend(block, other);
+	if (block->bytes_of == before)
+		return;
+	if (before == FLEXMEM_CLEAN)
+		list_dirty(blocks, block);
+	else
+		list_move(&block->dirty_link, &blocks->dirty);
 }
 
 static struct flexmem_block *add_after(struct flexmem_block *prev,
@@ -275,6 +146,8 @@ static struct flexmem_block *take_spare(struct flexmem_spare *spare)
  * @total: bytes of the region, a multiple of FLEXMEM_ALIGN, not 0
  * @fit: block strategy
  * @first: node for the block; it is the list's from here on
+ *
+ * The block is clean: the caller sees to it that all bytes are zero.
  */
 void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 			 enum flexmem_fit fit, struct flexmem_block *first)
@@ -282,12 +155,14 @@ void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 	*blocks = (struct flexmem_blocks) {
 		.all = LIST_HEAD_INIT(blocks->all),
 		.index = RB_ROOT,
-		.fit = &fits[fit],
+		.dirty = LIST_HEAD_INIT(blocks->dirty),
+		.fit = &flexmem_fits[fit],
 		.total = total,
 		.free = total,
 	};
 	first->start = 0;
 	first->size = total;
+	first->bytes_of = FLEXMEM_CLEAN;
 	list_add(&first->link, &blocks->all);
 	mark_free(blocks, first);
 }
@@ -330,6 +205,63 @@ static struct flexmem_block *find_block(struct flexmem_blocks *blocks,
 }
 
 /**
+ * flexmem_blocks_fit - is there room
+ * @blocks: blocks of a region
+ * @size: as for flexmem_blocks_alloc()
+ * @alignment: likewise
+ *
+ * Context: the caller holds the lock of the region. O(log n).
+ * Return: true if flexmem_blocks_alloc() would find a block.
+ */
+bool flexmem_blocks_fit(struct flexmem_blocks *blocks, u64 size, u64 alignment)
+{
+	u64 start;
+
+	return find_block(blocks, size, alignment, &start);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_fit);
+
+/* Occupies @size bytes of a free block that they fit into, from @start on. */
+static struct flexmem_block *carve(struct flexmem_blocks *blocks,
+				   struct flexmem_block *hole, u64 start,
+				   u64 size, const void *owner,
+				   struct flexmem_spare *spare)
+{
+	u64 back = flexmem_block_end(hole) - (start + size);
+	u64 front = start - hole->start;
+	struct flexmem_block *block, *rest;
+
+	if (!front && !back) {
+		block = hole;
+		unmark_free(blocks, hole);
+	} else if (!front) {
+		block = take_spare(spare);
+		list_add_tail(&block->link, &hole->link);
+		block->start = start;
+		block->size = size;
+		inherit(block, hole);
+		shrink_free(blocks, hole, start + size, back);
+	} else {
+		block = add_after(hole, take_spare(spare), start, size);
+		inherit(block, hole);
+		if (back) {
+			rest = add_after(block, take_spare(spare),
+					 start + size, back);
+			inherit(rest, hole);
+			mark_free(blocks, rest);
+		}
+		shrink_free(blocks, hole, hole->start, front);
+	}
+
+	block->owner = owner;
+	block->tail = false;
+	blocks->nr_used++;
+	/* Placement looks at it without the lock. */
+	WRITE_ONCE(blocks->free, blocks->free - size);
+	return block;
+}
+
+/**
  * flexmem_blocks_alloc - occupy a block
  * @blocks: blocks of a region
  * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
@@ -340,7 +272,9 @@ static struct flexmem_block *find_block(struct flexmem_blocks *blocks,
  *	out of it
  *
  * Splits the free block that the fit chooses into an occupied block of exactly
- * @size bytes and what remains (A23).
+ * @size bytes and what remains (A23). Whose bytes are in it, @bytes_of, is as it
+ * was; it is the caller's until the block is freed. That has no part in the
+ * choice (D25).
  *
  * Context: the caller holds the lock of the region. O(log n).
  * Return: the block, or NULL if none fits; then nothing has changed.
@@ -350,43 +284,69 @@ struct flexmem_block *flexmem_blocks_alloc(struct flexmem_blocks *blocks,
 					   const void *owner,
 					   struct flexmem_spare *spare)
 {
-	struct flexmem_block *hole, *block;
-	u64 start, front, back;
+	struct flexmem_block *hole;
+	u64 start;
 
 	hole = find_block(blocks, size, alignment, &start);
-	if (!hole)
-		return NULL;
-
-	front = start - hole->start;
-	back = flexmem_block_end(hole) - (start + size);
-
-	if (!front && !back) {
-		block = hole;
-		unmark_free(blocks, hole);
-	} else if (!front) {
-		block = take_spare(spare);
-		blocks->fit->resize(&blocks->index, hole, start + size, back);
-		list_add_tail(&block->link, &hole->link);
-		block->start = start;
-		block->size = size;
-	} else {
-		blocks->fit->resize(&blocks->index, hole, hole->start, front);
-		block = add_after(hole, take_spare(spare), start, size);
-		if (back)
-			mark_free(blocks, add_after(block, take_spare(spare),
-						    start + size, back));
-	}
-
-	block->owner = owner;
-	blocks->nr_used++;
-	/* Placement looks at it without the lock. */
-	WRITE_ONCE(blocks->free, blocks->free - size);
-	return block;
+	return hole ? carve(blocks, hole, start, size, owner, spare) : NULL;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_alloc);
 
-static struct flexmem_block *free_neighbour(struct flexmem_blocks *blocks,
-					    struct list_head *link)
+/* Where what will grow starts in a free block; its end or more: nowhere. */
+static u64 growable_start(const struct flexmem_blocks *blocks,
+			  const struct flexmem_block *hole, u64 size,
+			  u64 alignment)
+{
+	u64 end = flexmem_block_end(hole), start, step = alignment;
+
+	if (hole->size >= FLEXMEM_GROWABLE_TIMES * FLEXMEM_GROWABLE_ALIGN)
+		step = max(step, FLEXMEM_GROWABLE_ALIGN);
+	start = ALIGN(hole->start + hole->size / 2, step);
+	if (hole->size == blocks->total || start > end || size > end - start)
+		start = ALIGN(hole->start, alignment);
+	return start;
+}
+
+/**
+ * flexmem_blocks_alloc_growable - occupy a block that has room behind it
+ * @blocks: blocks of a region
+ * @size: as for flexmem_blocks_alloc()
+ * @alignment: likewise
+ * @owner: likewise
+ * @spare: FLEXMEM_GROWABLE_SPARES nodes; those used are taken out of it
+ *
+ * At the start of an empty region. Otherwise in the middle of the largest free
+ * block, so that what lies before that can grow as well, or at its start if it
+ * fits only there. Where flexmem_blocks_alloc() would put it, if the alignment
+ * makes it fit only elsewhere.
+ *
+ * Context: the caller holds the lock of the region. O(log n).
+ * Return: as flexmem_blocks_alloc().
+ */
+struct flexmem_block *
+flexmem_blocks_alloc_growable(struct flexmem_blocks *blocks, u64 size,
+			      u64 alignment, const void *owner,
+			      struct flexmem_spare *spare)
+{
+	struct flexmem_block *hole;
+	u64 start;
+
+	hole = blocks->fit->find(&blocks->index,
+				 flexmem_blocks_largest(blocks));
+	if (!hole || hole->size < size)
+		return NULL;
+	start = growable_start(blocks, hole, size, alignment);
+	if (start > flexmem_block_end(hole) ||
+	    size > flexmem_block_end(hole) - start)
+		return flexmem_blocks_alloc(blocks, size, alignment, owner,
+					    spare);
+	return carve(blocks, hole, start, size, owner, spare);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_alloc_growable);
+
+static struct flexmem_block *
+free_neighbour(const struct flexmem_blocks *blocks,
+	       const struct list_head *link)
 {
 	struct flexmem_block *block;
 
@@ -417,7 +377,8 @@ void flexmem_blocks_free(struct flexmem_blocks *blocks,
 
 	*unused = (struct flexmem_spare) {};
 	WRITE_ONCE(blocks->free, blocks->free + block->size);
-	blocks->nr_used--;
+	blocks->nr_used -= !block->tail;
+	block->tail = false;
 
 	if (!prev && !next) {
 		mark_free(blocks, block);
@@ -431,15 +392,139 @@ void flexmem_blocks_free(struct flexmem_blocks *blocks,
 		unmark_free(blocks, next);
 		list_del(&next->link);
 		unused->block[1] = next;
+		take_in(blocks, prev, next);
 	}
-	if (prev)
-		blocks->fit->resize(&blocks->index, prev, prev->start,
-				    end - prev->start);
-	else
-		blocks->fit->resize(&blocks->index, next, block->start,
-				    flexmem_block_end(next) - block->start);
+	if (prev) {
+		resize_free(blocks, prev, prev->start, end - prev->start);
+		take_in(blocks, prev, block);
+	} else {
+		resize_free(blocks, next, block->start,
+			    flexmem_block_end(next) - block->start);
+		take_in(blocks, next, block);
+	}
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_free);
+
+/**
+ * flexmem_blocks_room - free bytes directly behind an occupied block
+ * @blocks: blocks of a region
+ * @block: occupied block of it
+ *
+ * Context: the caller holds the lock of the region. O(1).
+ * Return: bytes by which the block could be extended.
+ */
+u64 flexmem_blocks_room(const struct flexmem_blocks *blocks,
+			const struct flexmem_block *block)
+{
+	const struct flexmem_block *next;
+
+	next = free_neighbour(blocks, block->link.next);
+	return next ? next->size : 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_room);
+
+/**
+ * flexmem_blocks_extend - occupy what lies directly behind a block
+ * @blocks: blocks of a region
+ * @block: occupied block of it, without a tail
+ * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0, no more than
+ *	flexmem_blocks_room()
+ * @spare: at least one node; if it is used it is taken out of it
+ *
+ * What has been taken is the *tail* of the block: one of its own until it is
+ * joined, freed or parted with.
+ *
+ * Context: the caller holds the lock of the region. O(log n).
+ * Return: the tail.
+ */
+struct flexmem_block *flexmem_blocks_extend(struct flexmem_blocks *blocks,
+					    struct flexmem_block *block,
+					    u64 size,
+					    struct flexmem_spare *spare)
+{
+	struct flexmem_block *tail;
+
+	tail = carve(blocks, list_next_entry(block, link),
+		     flexmem_block_end(block), size, block->owner, spare);
+	tail->tail = true;
+	blocks->nr_used--;
+	return tail;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_extend);
+
+/**
+ * flexmem_blocks_split - make the end of an occupied block its tail
+ * @blocks: blocks of a region
+ * @block: occupied block of it, without a tail
+ * @size: bytes that stay, a multiple of FLEXMEM_ALIGN, not 0, less than it has
+ * @spare: at least one node, which is taken out of it
+ *
+ * Context: the caller holds the lock of the region. O(1).
+ * Return: the tail, as of flexmem_blocks_extend().
+ */
+struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
+					   struct flexmem_block *block,
+					   u64 size,
+					   struct flexmem_spare *spare)
+{
+	struct flexmem_block *tail;
+
+	tail = add_after(block, take_spare(spare), block->start + size,
+			 block->size - size);
+	tail->owner = block->owner;
+	tail->tail = true;
+	inherit(tail, block);
+	block->size = size;
+	inherit(block, block);
+	return tail;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_split);
+
+/**
+ * flexmem_blocks_join - make a block one with its tail
+ * @block: occupied block of a region
+ * @tail: its tail; the node is the caller's afterwards
+ *
+ * Context: the caller holds the lock of the region. O(1).
+ */
+void flexmem_blocks_join(struct flexmem_block *block,
+			 struct flexmem_block *tail)
+{
+	list_del(&tail->link);
+	block->size += tail->size;
+	blend(block, tail);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_join);
+
+/**
+ * flexmem_blocks_part - let a tail be a block like any other
+ * @blocks: blocks of a region
+ * @tail: tail of a block of it
+ *
+ * Context: the caller holds the lock of the region. O(1).
+ */
+void flexmem_blocks_part(struct flexmem_blocks *blocks,
+			 struct flexmem_block *tail)
+{
+	tail->tail = false;
+	blocks->nr_used++;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_part);
+
+/**
+ * flexmem_blocks_clean - a free block has been scrubbed
+ * @blocks: blocks of a region
+ * @block: free block of it
+ *
+ * Context: the caller holds the lock of the region. O(1).
+ */
+void flexmem_blocks_clean(struct flexmem_blocks *blocks,
+			  struct flexmem_block *block)
+{
+	block->bytes_of = FLEXMEM_CLEAN;
+	list_del_init(&block->dirty_link);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_clean);
 
 /**
  * flexmem_blocks_largest - size of the largest free block
@@ -454,32 +539,6 @@ u64 flexmem_blocks_largest(const struct flexmem_blocks *blocks)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_largest);
 
-/* Walks the index: in order, all free, and each maximum right. */
-static const char *check_index(const struct flexmem_blocks *blocks)
-{
-	bool first_fit = blocks->fit == &fits[FLEXMEM_FIT_FIRST];
-	struct rb_node *node, *prev = NULL;
-	u64 nr = 0;
-
-	for (node = rb_first(&blocks->index); node; node = rb_next(node)) {
-		struct flexmem_block *block = to_block(node);
-		u64 below = max(first_fit_max(node->rb_left),
-				first_fit_max(node->rb_right));
-
-		if (!flexmem_block_is_free(block))
-			return "occupied block in the index";
-		if (first_fit && prev && to_block(prev)->start >= block->start)
-			return "index not in order of offsets";
-		if (first_fit && block->subtree_max != max(below, block->size))
-			return "wrong maximum in the index";
-		if (!first_fit && prev && !best_fit_less(prev, node))
-			return "index not in order of sizes";
-		prev = node;
-		nr++;
-	}
-	return nr == blocks->nr_free ? NULL : "free blocks not in the index";
-}
-
 /**
  * flexmem_blocks_check - check every invariant
  * @blocks: blocks of a region
@@ -492,7 +551,8 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 {
 	u64 end = 0, free = 0, nr_free = 0, used = 0, largest = 0;
 	const struct flexmem_block *block;
-	bool prev_free = false;
+	const void *prev_owner = NULL;
+	bool prev_free = false, clean;
 
 	list_for_each_entry(block, &blocks->all, link) {
 		bool is_free = flexmem_block_is_free(block);
@@ -503,14 +563,25 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 			return "size not a multiple of the alignment";
 		if (is_free && prev_free)
 			return "two free neighbours";
+		/* Pairs with flexmem_block_soil(). */
+		clean = smp_load_acquire(&block->bytes_of) == FLEXMEM_CLEAN;
+		if (is_free && list_empty(&block->dirty_link) != clean)
+			return "free block wrongly listed as clean or dirty";
+		if (!clean && (block->dirty_start < block->start ||
+			       block->dirty_start >= block->dirty_end ||
+			       block->dirty_end > flexmem_block_end(block)))
+			return "dirty where the block is not";
 		if (is_free) {
 			free += block->size;
 			nr_free++;
 			largest = max(largest, block->size);
-		} else {
+		} else if (!block->tail) {
 			used++;
+		} else if (block->owner != prev_owner) {
+			return "tail of nothing";
 		}
 		prev_free = is_free;
+		prev_owner = block->owner;
 		end = flexmem_block_end(block);
 	}
 	if (end != blocks->total)
@@ -523,6 +594,6 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 		return "free blocks miscounted";
 	if (largest != flexmem_blocks_largest(blocks))
 		return "wrong largest free block";
-	return check_index(blocks);
+	return flexmem_index_check(blocks);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_check);

@@ -5,26 +5,44 @@
  * A PF's node shows physical addresses and is the administrator's (0600). A
  * VF's is for the users of the device (0660; a udev rule gives it to the group
  * flexmem).
+ *
+ * A node can have any number of inodes (mknod), but the maps of a function must
+ * all be in one address space, to be taken away at once: that of an inode of
+ * our own, which nobody sees.
  */
 
 #include <linux/compat.h>
+#include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/idr.h>
+#include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mount.h>
+#include <linux/poll.h>
+#include <linux/pseudo_fs.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
+#include <linux/uaccess.h>
 
+#include "access.h"
 #include "compat.h"
 #include "device.h"
 
 static DEFINE_IDA(minors);
 static dev_t first_devt;
+static struct vfsmount *inodes;
+static int inodes_count;
+
+#define FLEXMEM_MAGIC 0x666c786d /* "flxm" */
 
 static int flexmem_open(struct inode *inode, struct file *filp)
 {
 	struct flexmem_device *fdev =
 		container_of(inode->i_cdev, struct flexmem_device, cdev);
 	struct flexmem_file *file;
+	int rc;
 
 	/* A file that is opened just as the device goes is one that stayed. */
 	if (READ_ONCE(fdev->table.closing))
@@ -32,10 +50,17 @@ static int flexmem_open(struct inode *inode, struct file *filp)
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 	if (!file)
 		return -ENOMEM;
+	rc = flexmem_client_init(&file->client, &fdev->table,
+				 filp->f_cred->uid, task_tgid(current));
+	if (rc) {
+		kfree(file);
+		return rc;
+	}
 	get_device(&fdev->dev);
 	file->fdev = fdev;
-	flexmem_client_init(&file->client, &fdev->table);
+	file->seen = flexmem_pressure_first(&fdev->table.accounts);
 	filp->private_data = file;
+	filp->f_mapping = fdev->inode->i_mapping;
 	return nonseekable_open(inode, filp);
 }
 
@@ -50,12 +75,108 @@ static int flexmem_release(struct inode *inode, struct file *filp)
 	return 0;
 }
 
+static int flexmem_mmap(struct file *filp, struct vm_area_struct *vma)
+{
+	struct flexmem_file *file = filp->private_data;
+
+	if (READ_ONCE(file->fdev->table.closing))
+		return -ENODEV;
+	return flexmem_access_mmap(&file->client, vma);
+}
+
+static __poll_t flexmem_poll(struct file *filp, poll_table *wait)
+{
+	struct flexmem_file *file = filp->private_data;
+	struct flexmem_table *table = &file->fdev->table;
+
+	poll_wait(filp, &table->accounts.gauge.readers, wait);
+	if (READ_ONCE(table->closing))
+		return EPOLLERR | EPOLLHUP;
+	return flexmem_pressure_is_new(&table->accounts, &file->seen) ?
+		EPOLLIN | EPOLLRDNORM : 0;
+}
+
+/* Takes the next event, and waits for it if @filp may. */
+static int next_event(struct file *filp, struct flexmem_event *event)
+{
+	struct flexmem_file *file = filp->private_data;
+	struct flexmem_table *table = &file->fdev->table;
+	struct flexmem_accounts *accounts = &table->accounts;
+	int rc;
+
+	for (;;) {
+		if (READ_ONCE(table->closing))
+			return -ENODEV;
+		if (flexmem_pressure_take(accounts, &file->seen, event))
+			return 0;
+		if (filp->f_flags & O_NONBLOCK)
+			return -EAGAIN;
+		rc = wait_event_interruptible(accounts->gauge.readers,
+					      READ_ONCE(table->closing) ||
+					      flexmem_pressure_is_new(accounts,
+								      &file->seen));
+		if (rc)
+			return rc;
+	}
+}
+
+static ssize_t flexmem_read(struct file *filp, char __user *to, size_t count,
+			    loff_t *pos)
+{
+	struct flexmem_file *file = filp->private_data;
+	struct flexmem_event event;
+	int rc;
+
+	if (count < FLEXMEM_EVENT_MIN)
+		return -EINVAL;
+	rc = next_event(filp, &event);
+	if (rc)
+		return rc;
+	count = min(count, sizeof(event));
+	if (copy_to_user(to, &event, count)) {
+		flexmem_pressure_untake(&file->fdev->table.accounts,
+					&file->seen, &event);
+		return -EFAULT;
+	}
+	return count;
+}
+
+/* The client's part, as gpu/drm-usage-stats describes it for DRM clients. */
+static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
+{
+	struct flexmem_file *file = filp->private_data;
+	struct flexmem_account *account = &file->client.account;
+	u64 bytes, orphaned, slots, handles;
+
+	spin_lock(&file->fdev->table.accounts.lock);
+	bytes = account->used[FLEXMEM_RESOURCE_BYTES];
+	slots = account->used[FLEXMEM_RESOURCE_SLOTS];
+	handles = account->used[FLEXMEM_RESOURCE_HANDLES];
+	orphaned = account->orphaned;
+	spin_unlock(&file->fdev->table.accounts.lock);
+
+	seq_puts(m, "flexmem-driver:\tflexmem\n");
+	seq_printf(m, "flexmem-device:\t%s\n", dev_name(&file->fdev->dev));
+	seq_printf(m, "flexmem-client-id:\t%llu\n", account->id);
+	/* All pieces are multiples of 128 bytes; what is begun counts. */
+	seq_printf(m, "flexmem-total-memory:\t%llu KiB\n",
+		   DIV_ROUND_UP_ULL(bytes, SZ_1K));
+	seq_printf(m, "flexmem-orphaned-memory:\t%llu KiB\n",
+		   DIV_ROUND_UP_ULL(orphaned, SZ_1K));
+	seq_printf(m, "flexmem-slots:\t%llu\n", slots);
+	seq_printf(m, "flexmem-handles:\t%llu\n", handles);
+}
+
 static const struct file_operations flexmem_fops = {
 	.owner = THIS_MODULE,
 	.open = flexmem_open,
 	.release = flexmem_release,
+	.read = flexmem_read,
+	.poll = flexmem_poll,
 	.unlocked_ioctl = flexmem_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = flexmem_mmap,
+	.show_fdinfo = flexmem_show_fdinfo,
 };
 
 static char *flexmem_devnode(flexmem_const_since_6_2 struct device *dev,
@@ -92,6 +213,49 @@ static struct class flexmem_class = {
 	.dev_groups = flexmem_groups,
 };
 
+static int inodes_init_fs_context(struct fs_context *context)
+{
+	return init_pseudo(context, FLEXMEM_MAGIC) ? 0 : -ENOMEM;
+}
+
+static struct file_system_type inodes_type = {
+	.name = "flexmem",
+	.owner = THIS_MODULE,
+	.init_fs_context = inodes_init_fs_context,
+	.kill_sb = kill_anon_super,
+};
+
+/* The mount is there as long as a function is: it would pin the module. */
+static int add_inode(struct flexmem_device *fdev)
+{
+	struct inode *inode;
+	int rc;
+
+	rc = simple_pin_fs(&inodes_type, &inodes, &inodes_count);
+	if (rc)
+		return rc;
+	inode = alloc_anon_inode(inodes->mnt_sb);
+	if (IS_ERR(inode)) {
+		simple_release_fs(&inodes, &inodes_count);
+		return PTR_ERR(inode);
+	}
+	fdev->inode = inode;
+	fdev->table.mapping = inode->i_mapping;
+	return 0;
+}
+
+/**
+ * flexmem_chardev_put_inode - nobody has a file open on a function any more
+ * @fdev: function, whether it has its inode yet or not
+ */
+void flexmem_chardev_put_inode(struct flexmem_device *fdev)
+{
+	if (!fdev->inode)
+		return;
+	iput(fdev->inode);
+	simple_release_fs(&inodes, &inodes_count);
+}
+
 /**
  * flexmem_chardev_add - give a function its node
  * @fdev: function
@@ -114,6 +278,9 @@ int flexmem_chardev_add(struct flexmem_device *fdev, struct device *parent,
 	cdev_init(&fdev->cdev, &flexmem_fops);
 	fdev->cdev.owner = THIS_MODULE;
 
+	rc = add_inode(fdev);
+	if (rc)
+		return rc;
 	minor = ida_alloc_max(&minors, FLEXMEM_MAX_DEVICES - 1, GFP_KERNEL);
 	if (minor < 0)
 		return minor;

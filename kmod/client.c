@@ -8,6 +8,10 @@
  * reserved), then *aborted*, which gives block and handle back, or published
  * again. So whatever can fail, the copy of the reply to user space above all,
  * happens while nobody else can see the allocation, and can be undone.
+ *
+ * A map for the CPU and a copy under way hold references: what is freed in the
+ * meantime is *orphaned*, and its block given back with the last reference.
+ * While its size changes (resize.c) nobody else gets hold of an allocation.
  */
 
 #include <linux/err.h>
@@ -17,6 +21,7 @@
 #include "client.h"
 #include "compat.h"
 #include "region.h"
+#include "scrub.h"
 
 static struct kmem_cache *allocation_cache;
 
@@ -45,9 +50,15 @@ void flexmem_client_exit_caches(void)
  * flexmem_client_init - a client without allocations
  * @client: to initialise
  * @table: region table of the function; must outlive the client
+ * @uid: who opened the file
+ * @pid: the process that did, or NULL
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
  */
-void flexmem_client_init(struct flexmem_client *client,
-			 struct flexmem_table *table)
+int flexmem_client_init(struct flexmem_client *client,
+			struct flexmem_table *table, kuid_t uid,
+			struct pid *pid)
 {
 	memset(client, 0, sizeof(*client));
 	client->table = table;
@@ -56,8 +67,17 @@ void flexmem_client_init(struct flexmem_client *client,
 		      XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	client->by_address = RB_ROOT;
 	client->next_handle = 1;
+	return flexmem_account_open(&table->accounts, &client->account, uid,
+				    pid);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_init);
+
+/* Whose its bytes are. */
+static u64 owner_of_bytes(const struct flexmem_client *client)
+{
+	return READ_ONCE(client->strict) ? client->account.id :
+					   client->account.user->id;
+}
 
 /**
  * flexmem_allocation_address - where an allocation starts
@@ -75,11 +95,24 @@ flexmem_allocation_address(const struct flexmem_allocation *allocation)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_address);
 
-static int compare_address(const struct flexmem_address *a,
-			   const struct flexmem_address *b)
+/* Where an allocation is, for ever: a region's serial number is not reused. */
+struct place_key {
+	u64 serial;
+	u64 offset;
+};
+
+static struct place_key key_of(const struct flexmem_allocation *allocation)
 {
-	if (a->region_id != b->region_id)
-		return a->region_id < b->region_id ? -1 : 1;
+	return (struct place_key) {
+		.serial = allocation->region->serial,
+		.offset = allocation->block->start,
+	};
+}
+
+static int compare_keys(const struct place_key *a, const struct place_key *b)
+{
+	if (a->serial != b->serial)
+		return a->serial < b->serial ? -1 : 1;
 	if (a->offset != b->offset)
 		return a->offset < b->offset ? -1 : 1;
 	return 0;
@@ -92,27 +125,34 @@ static struct flexmem_allocation *to_allocation(const struct rb_node *node)
 
 static bool address_less(struct rb_node *a, const struct rb_node *b)
 {
-	struct flexmem_address x, y;
+	struct place_key x = key_of(to_allocation(a));
+	struct place_key y = key_of(to_allocation(b));
 
-	x = flexmem_allocation_address(to_allocation(a));
-	y = flexmem_allocation_address(to_allocation(b));
-	return compare_address(&x, &y) < 0;
+	return compare_keys(&x, &y) < 0;
 }
 
 static int address_cmp(const void *key, const struct rb_node *node)
 {
-	struct flexmem_address address;
+	struct place_key other = key_of(to_allocation(node));
 
-	address = flexmem_allocation_address(to_allocation(node));
-	return compare_address(key, &address);
+	return compare_keys(key, &other);
 }
 
-/* Reserves a handle: 0, -EDQUOT if the client has all it may have, -ENOMEM. */
-static int reserve_handle(struct flexmem_client *client, u32 *handle)
+/*
+ * Reserves a handle: 0, -EDQUOT with @reason if the client has all it may have,
+ * or -ENOMEM.
+ */
+static int reserve_handle(struct flexmem_client *client, u32 *handle,
+			  enum flexmem_reason *reason)
 {
+	struct flexmem_accounts *accounts = &client->table->accounts;
 	unsigned int max = client->table->settings.max_handles;
 	int rc = -EDQUOT;
 
+	*reason = flexmem_charge_handle(accounts, &client->account);
+	if (*reason)
+		return -EDQUOT;
+	*reason = FLEXMEM_REASON_HANDLES;
 	xa_lock(&client->handles);
 	if (client->nr_handles < max) {
 		client->nr_handles++;
@@ -126,6 +166,8 @@ static int reserve_handle(struct flexmem_client *client, u32 *handle)
 			rc = 0;	/* 1 says that the search wrapped */
 	}
 	xa_unlock(&client->handles);
+	if (rc)
+		flexmem_uncharge_handle(accounts, &client->account);
 	return rc;
 }
 
@@ -135,6 +177,7 @@ static void release_handle(struct flexmem_client *client, u32 handle)
 	__xa_erase(&client->handles, handle);
 	client->nr_handles--;
 	xa_unlock(&client->handles);
+	flexmem_uncharge_handle(&client->table->accounts, &client->account);
 }
 
 static int take_block(struct flexmem_client *client,
@@ -145,18 +188,53 @@ static int take_block(struct flexmem_client *client,
 		.size = size,
 		.alignment = alignment,
 		.program = allocation->flags & FLEXMEM_ALLOC_PROGRAM,
-		.owner = client,
+		.growable = allocation->flags & FLEXMEM_ALLOC_GROWABLE,
+		.account = &client->account,
 	};
+	bool wait = allocation->flags & FLEXMEM_ALLOC_WAIT;
 	struct flexmem_spare spare;
 	int rc;
 
-	rc = flexmem_spare_fill(&spare, flexmem_spares_for(alignment));
+	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(&request));
 	if (rc)
 		return rc;
-	rc = flexmem_place(client->table, &request, &spare, place);
+	rc = (wait ? flexmem_place_or_wait :
+		     flexmem_place)(client->table, &request, &spare, place);
 	flexmem_spare_drop(&spare);
 	allocation->region = place->region;
 	allocation->block = place->block;
+	return rc;
+}
+
+/**
+ * flexmem_client_clean - see to it that no foreign bytes are in a block
+ * @client: whose it will be
+ * @region: region
+ * @block: block of it that has just been allocated, or by which one is extended
+ * @flags: of the allocation
+ *
+ * What the firmware fails to scrub is quarantined; whose wait was cut short
+ * gives it back as it is.
+ *
+ * Context: may sleep.
+ * Return: 0, or an error as flexmem_scrub_block() has them: then the block is
+ * not the caller's any more.
+ */
+int flexmem_client_clean(struct flexmem_client *client,
+			 struct flexmem_region *region,
+			 struct flexmem_block *block, u32 flags)
+{
+	bool program = flags & FLEXMEM_ALLOC_PROGRAM;
+	int rc;
+
+	rc = flexmem_scrub_block(region, block, owner_of_bytes(client),
+				 flags & FLEXMEM_ALLOC_ZEROED);
+	if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV)
+		flexmem_region_free(region, block, program, &client->account,
+				    false);
+	else if (rc)
+		flexmem_region_quarantine(region, block, program,
+					  &client->account);
 	return rc;
 }
 
@@ -171,34 +249,42 @@ static int take_block(struct flexmem_client *client,
  *
  * Context: may sleep.
  * Return: the allocation, for flexmem_client_publish() or
- * flexmem_client_abort(), or an error as flexmem_place() has them.
+ * flexmem_client_abort(), or an error as flexmem_place() and
+ * flexmem_scrub_block() have them.
  */
 struct flexmem_allocation *
 flexmem_client_prepare(struct flexmem_client *client, u64 size, u64 alignment,
 		       u32 flags, struct flexmem_place *place)
 {
 	struct flexmem_allocation *allocation;
+	enum flexmem_reason reason;
 	int rc;
 
 	*place = (struct flexmem_place) {};
 	allocation = kmem_cache_zalloc(allocation_cache, GFP_KERNEL);
 	if (!allocation)
 		return ERR_PTR(-ENOMEM);
+	refcount_set(&allocation->refs, 1);
+	allocation->client = client;
 	allocation->flags = flags;
+	allocation->size = size;
 
-	rc = reserve_handle(client, &allocation->handle);
+	rc = reserve_handle(client, &allocation->handle, &reason);
 	if (rc) {
 		if (rc == -EDQUOT) {
 			flexmem_place_figures(client->table,
 					      flags & FLEXMEM_ALLOC_PROGRAM,
-					      place);
-			place->reason = FLEXMEM_REASON_HANDLES;
+					      &client->account, place);
+			place->reason = reason;
 			rc = -ENOMEM;
 		}
 		goto free_allocation;
 	}
 
 	rc = take_block(client, allocation, size, alignment, place);
+	if (!rc)
+		rc = flexmem_client_clean(client, allocation->region,
+					  allocation->block, flags);
 	if (rc)
 		goto release_handle;
 	return allocation;
@@ -224,26 +310,68 @@ void flexmem_client_publish(struct flexmem_client *client,
 	__xa_store(&client->handles, allocation->handle, allocation, 0);
 	rb_add(&allocation->by_address, &client->by_address, address_less);
 	client->nr_published++;
-	client->used += allocation->block->size;
+	client->used += allocation->size;
 	client->peak = max(client->peak, client->used);
 	xa_unlock(&client->handles);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_publish);
 
 /**
+ * flexmem_allocation_get - one more user of an allocation
+ * @allocation: allocation that the caller has a reference to
+ */
+void flexmem_allocation_get(struct flexmem_allocation *allocation)
+{
+	refcount_inc(&allocation->refs);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_get);
+
+/**
+ * flexmem_allocation_put - one less; the last one gives the block back
+ * @allocation: allocation; may be gone afterwards
+ */
+void flexmem_allocation_put(struct flexmem_allocation *allocation)
+{
+	if (!refcount_dec_and_test(&allocation->refs))
+		return;
+	flexmem_region_free(allocation->region, allocation->block,
+			    allocation->flags & FLEXMEM_ALLOC_PROGRAM,
+			    &allocation->client->account, allocation->orphaned);
+	kmem_cache_free(allocation_cache, allocation);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_put);
+
+/**
  * flexmem_client_abort - give block and handle of an allocation back
  * @client: client
- * @allocation: prepared, or detached; gone afterwards
+ * @allocation: prepared, or detached; the caller's no more
+ *
+ * If it is in use otherwise it is orphaned: its handle is free, its block is
+ * not.
  */
 void flexmem_client_abort(struct flexmem_client *client,
 			  struct flexmem_allocation *allocation)
 {
-	flexmem_region_free(allocation->region, allocation->block,
-			    allocation->flags & FLEXMEM_ALLOC_PROGRAM);
-	release_handle(client, allocation->handle);
-	kmem_cache_free(allocation_cache, allocation);
+	u32 handle = allocation->handle;
+
+	/* Nobody can get a further reference by the handle any more. */
+	if (refcount_read(&allocation->refs) > 1) {
+		flexmem_region_orphan(allocation->region, allocation->block,
+				      &client->account);
+		allocation->orphaned = true;
+	}
+	flexmem_allocation_put(allocation);
+	release_handle(client, handle);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_abort);
+
+/* What a look-up has found, if it can be used now. */
+static struct flexmem_allocation *usable(struct flexmem_allocation *allocation)
+{
+	if (!allocation)
+		return ERR_PTR(-ENOENT);
+	return allocation->resizing ? ERR_PTR(-EBUSY) : allocation;
+}
 
 static void detach_locked(struct flexmem_client *client,
 			  struct flexmem_allocation *allocation)
@@ -252,7 +380,7 @@ static void detach_locked(struct flexmem_client *client,
 	__xa_store(&client->handles, allocation->handle, NULL, 0);
 	rb_erase(&allocation->by_address, &client->by_address);
 	client->nr_published--;
-	client->used -= allocation->block->size;
+	client->used -= allocation->size;
 }
 
 /**
@@ -261,7 +389,8 @@ static void detach_locked(struct flexmem_client *client,
  * @handle: its handle
  *
  * Return: the allocation, for flexmem_client_abort() or
- * flexmem_client_publish(); NULL if there is none of that handle.
+ * flexmem_client_publish(); -ENOENT if there is none of that handle; -EBUSY if
+ * it is being resized.
  */
 struct flexmem_allocation *
 flexmem_client_detach(struct flexmem_client *client, u32 handle)
@@ -269,8 +398,8 @@ flexmem_client_detach(struct flexmem_client *client, u32 handle)
 	struct flexmem_allocation *allocation;
 
 	xa_lock(&client->handles);
-	allocation = xa_load(&client->handles, handle);
-	if (allocation)
+	allocation = usable(xa_load(&client->handles, handle));
+	if (!IS_ERR(allocation))
 		detach_locked(client, allocation);
 	xa_unlock(&client->handles);
 	return allocation;
@@ -288,15 +417,19 @@ struct flexmem_allocation *
 flexmem_client_detach_address(struct flexmem_client *client,
 			      const struct flexmem_address *address)
 {
-	struct flexmem_allocation *allocation = NULL;
+	struct flexmem_allocation *allocation;
 	struct rb_node *node;
+	struct place_key key = {
+		.serial = flexmem_table_serial(client->table,
+					       address->region_id),
+		.offset = address->offset,
+	};
 
 	xa_lock(&client->handles);
-	node = rb_find(address, &client->by_address, address_cmp);
-	if (node) {
-		allocation = to_allocation(node);
+	node = rb_find(&key, &client->by_address, address_cmp);
+	allocation = usable(node ? to_allocation(node) : NULL);
+	if (!IS_ERR(allocation))
 		detach_locked(client, allocation);
-	}
 	xa_unlock(&client->handles);
 	return allocation;
 }
@@ -319,13 +452,127 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 	allocation = xa_load(&client->handles, handle);
 	if (allocation) {
 		out->out_flags = allocation->flags;
+		if (flexmem_region_is_lost(allocation->region))
+			out->out_flags |= FLEXMEM_LOOKUP_LOST;
 		out->out_address = flexmem_allocation_address(allocation);
-		out->out_size = allocation->block->size;
+		out->out_size = allocation->size;
 	}
 	xa_unlock(&client->handles);
 	return allocation ? 0 : -ENOENT;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_lookup);
+
+/**
+ * flexmem_client_get - use an allocation
+ * @client: client
+ * @handle: its handle
+ *
+ * Return: the allocation, for flexmem_allocation_put(); -ENOENT if there is
+ * none; -EBUSY if it is being resized.
+ */
+struct flexmem_allocation *flexmem_client_get(struct flexmem_client *client,
+					      u32 handle)
+{
+	struct flexmem_allocation *allocation;
+
+	xa_lock(&client->handles);
+	allocation = usable(xa_load(&client->handles, handle));
+	if (!IS_ERR(allocation))
+		flexmem_allocation_get(allocation);
+	xa_unlock(&client->handles);
+	return allocation;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get);
+
+/**
+ * flexmem_allocation_map_offset - where mmap() finds an allocation
+ * @allocation: allocation
+ *
+ * Return: bytes, a multiple of the page size for a mappable one.
+ */
+u64 flexmem_allocation_map_offset(const struct flexmem_allocation *allocation)
+{
+	const struct flexmem_region *region = allocation->region;
+
+	return ((u64)region->slot << region->table->map_shift) |
+	       allocation->block->start;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_map_offset);
+
+/* The allocation with the highest start that is not above @key. */
+static struct flexmem_allocation *find_floor(struct flexmem_client *client,
+					     const struct place_key *key)
+{
+	struct rb_node *node = client->by_address.rb_node;
+	struct flexmem_allocation *floor = NULL;
+
+	lockdep_assert_held(&client->handles.xa_lock);
+	while (node) {
+		if (address_cmp(key, node) < 0) {
+			node = node->rb_left;
+		} else {
+			floor = to_allocation(node);
+			node = node->rb_right;
+		}
+	}
+	return floor;
+}
+
+/**
+ * flexmem_client_get_mapped - the allocation that an mmap() offset is in
+ * @client: client
+ * @map_offset: any number
+ *
+ * Return: as flexmem_client_get().
+ */
+struct flexmem_allocation *
+flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
+{
+	unsigned int shift = client->table->map_shift;
+	struct flexmem_allocation *allocation;
+	struct place_key key = {
+		.offset = map_offset & (BIT_ULL(shift) - 1),
+	};
+
+	if (map_offset >> shift < FLEXMEM_MAX_SLOTS)
+		key.serial = flexmem_table_serial_at(client->table,
+						     map_offset >> shift);
+	xa_lock(&client->handles);
+	allocation = find_floor(client, &key);
+	if (allocation &&
+	    (allocation->region->serial != key.serial ||
+	     key.offset - allocation->block->start >= allocation->size))
+		allocation = NULL;
+	allocation = usable(allocation);
+	if (!IS_ERR(allocation))
+		flexmem_allocation_get(allocation);
+	xa_unlock(&client->handles);
+	return allocation;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get_mapped);
+
+/**
+ * flexmem_client_set_strict - keep the bytes from others of the same user
+ * @client: client
+ *
+ * Return: 0, or -EBUSY if it has allocations, or freed ones that are in use.
+ */
+int flexmem_client_set_strict(struct flexmem_client *client)
+{
+	struct flexmem_account *account = &client->account;
+	int rc = -EBUSY;
+
+	spin_lock(&client->table->accounts.lock);
+	/* A handle is charged before its block is anybody's. */
+	if (!account->used[FLEXMEM_RESOURCE_HANDLES] &&
+	    !account->used[FLEXMEM_RESOURCE_BYTES]) {
+		WRITE_ONCE(client->strict, true);
+		rc = 0;
+	}
+	spin_unlock(&client->table->accounts.lock);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_client_set_strict);
 
 /**
  * flexmem_client_usage - the client's part of the statistics
@@ -335,8 +582,15 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_client_lookup);
 void flexmem_client_usage(struct flexmem_client *client,
 			  struct flexmem_stats *out)
 {
+	struct flexmem_account *account = &client->account;
+	u64 charged;
+
+	spin_lock(&client->table->accounts.lock);
+	charged = account->used[FLEXMEM_RESOURCE_BYTES] - account->orphaned;
+	spin_unlock(&client->table->accounts.lock);
 	xa_lock(&client->handles);
-	out->out_client_used = client->used;
+	/* What was lost is charged no more, what is being made not yet there. */
+	out->out_client_used = min(client->used, charged);
 	out->out_client_peak = client->peak;
 	out->out_client_handles = client->nr_published;
 	xa_unlock(&client->handles);
@@ -362,6 +616,7 @@ void flexmem_client_fini(struct flexmem_client *client)
 	}
 	WARN_ON_ONCE(client->nr_handles);
 	xa_destroy(&client->handles);
+	flexmem_account_close(&client->table->accounts, &client->account);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_fini);
 
@@ -388,10 +643,13 @@ const char *flexmem_client_check(struct flexmem_client *client)
 		wrong = "addresses miscounted";
 	xa_for_each(&client->handles, handle, allocation) {
 		nr--;
-		used += allocation->block->size;
+		used += allocation->size;
+		if (!allocation->resizing &&
+		    allocation->size != allocation->block->size)
+			wrong = "block of another size";
 		if (allocation->handle != handle)
 			wrong = "allocation under another handle";
-		if (allocation->block->owner != client)
+		if (allocation->block->owner != &client->account)
 			wrong = "block of another owner";
 	}
 	if (nr)

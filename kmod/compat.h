@@ -7,6 +7,7 @@
 #define _FLEXMEM_COMPAT_H
 
 #include <linux/device/class.h>
+#include <linux/mm.h>
 #include <linux/version.h>
 
 /* Internals that the tests reach; exported only where KUnit is configured. */
@@ -24,6 +25,19 @@
 #define flexmem_const_since_6_2 const
 #else
 #define flexmem_const_since_6_2
+#endif
+
+/* Since 6.3 the flags of a vma are changed by functions. */
+/* checkpatch: LINUX_VERSION_CODE - one source for both kernels */
+/* checkpatch: CONSTANT_COMPARISON - KERNEL_VERSION() is the constant */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#define flexmem_vm_flags_mod vm_flags_mod
+#else
+static inline void flexmem_vm_flags_mod(struct vm_area_struct *vma,
+					unsigned long set, unsigned long clear)
+{
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+}
 #endif
 
 #endif /* _FLEXMEM_COMPAT_H */

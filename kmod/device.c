@@ -4,29 +4,39 @@
  *
  * A device is there for as long as somebody has a file open on it, but its
  * driver may go at any time. The driver is called under the table's acquire_lock
- * and nowhere else; removal closes the table, so that whoever gets that lock
- * afterwards does not call, and then gives every region back under it. It waits
- * for one operation at most, and never for user space: a command may be stuck in
- * a page fault for as long as its caller likes. What remains is bookkeeping:
- * blocks that wait for their files to be closed.
+ * or data_lock, or in a page fault under map_lock, and nowhere else; removal
+ * closes the table, so that whoever gets one of those locks afterwards does not
+ * call, and then gives every region back. It waits for one operation of each
+ * kind at most, and never for user space: a command may be stuck in a page fault
+ * for as long as its caller likes. What remains is bookkeeping: blocks that wait
+ * for their files to be closed.
  */
 
+#include <linux/devcoredump.h>
 #include <linux/err.h>
+#include <linux/kobject.h>
 #include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/vmalloc.h>
 
 #include "compat.h"
 #include "device.h"
 #include "settings.h"
+#include "snapshot.h"
+
+/* Room for the report of a reset: a line for each slot and some more. */
+#define REPORT_SIZE SZ_8K
 
 static void device_release(struct device *dev)
 {
 	struct flexmem_device *fdev =
 		container_of(dev, struct flexmem_device, dev);
 
+	flexmem_table_fini(&fdev->table);
+	flexmem_chardev_put_inode(fdev);
 	kfree(fdev);
 }
 
@@ -40,7 +50,9 @@ static int check_desc(struct device *parent,
 	    desc->granule > SZ_1G ||
 	    (vf && (!desc->slots || desc->slots > FLEXMEM_MAX_SLOTS)) ||
 	    !ops->acquire || !ops->release || !ops->capacity ||
-	    (vf && (!ops->slot_set || !ops->slot_clear))) {
+	    (vf && (!ops->slot_set || !ops->slot_clear)) ||
+	    !ops->read != !ops->write ||
+	    (ops->page && desc->granule < PAGE_SIZE)) {
 		dev_err(parent, "flexmem: invalid device description\n");
 		return -EINVAL;
 	}
@@ -81,7 +93,9 @@ flexmem_device_register(struct device *parent,
 	if (rc)
 		goto free_device;
 	if (settings.acquire == FLEXMEM_ACQUIRE_PREALLOC) {
+		mutex_lock(&fdev->table.acquire_lock);
 		rc = flexmem_table_prealloc(&fdev->table);
+		mutex_unlock(&fdev->table.acquire_lock);
 		if (rc)
 			goto remove_table;
 	}
@@ -97,6 +111,7 @@ flexmem_device_register(struct device *parent,
 
 remove_table:
 	flexmem_table_remove(&fdev->table);
+	flexmem_table_fini(&fdev->table);
 free_device:
 	kfree(fdev);
 	return ERR_PTR(rc);
@@ -141,3 +156,122 @@ void flexmem_device_capacity_changed(struct flexmem_device *fdev)
 			 rc);
 }
 EXPORT_SYMBOL_GPL(flexmem_device_capacity_changed);
+
+/* What the function looked like, for who has to find out why it was reset. */
+static size_t write_report(struct flexmem_device *fdev,
+			   const struct flexmem_view *view, char *text)
+{
+	const struct flexmem_region_entry *entry;
+	size_t n = 0;
+	unsigned int i;
+
+	n += scnprintf(text + n, REPORT_SIZE - n,
+		       "flexmem %s (%s) before reset %llu\n"
+		       "total %llu free %llu owned %llu orphaned %llu quarantined %llu scrubbed %llu\n"
+		       "clients %llu generation %llu capacity %llu\n",
+		       dev_name(&fdev->dev), fdev->name, view->sum.out_resets + 1,
+		       view->sum.out_total, view->sum.out_free,
+		       view->sum.out_owned, view->sum.out_orphaned,
+		       view->sum.out_quarantined, view->sum.out_scrubbed,
+		       view->sum.out_clients, view->sum.out_generation,
+		       view->sum.out_capacity);
+	for (i = 0; i < view->nr; i++) {
+		entry = &view->region[i];
+		n += scnprintf(text + n, REPORT_SIZE - n,
+			       "slot %u total %llu free %llu largest %llu allocated %llu sequence %llu\n",
+			       entry->slot, entry->total, entry->free,
+			       entry->largest_free, entry->nr_allocated,
+			       entry->sequence);
+	}
+	return n;
+}
+
+static void dump_core(struct flexmem_device *fdev)
+{
+	struct flexmem_view *view;
+	char *text;
+
+	view = kzalloc(sizeof(*view), GFP_KERNEL);
+	text = vzalloc(REPORT_SIZE);
+	if (view && text) {
+		flexmem_table_snapshot(&fdev->table, NULL, view);
+		/*
+		 * Which frees the text. The dump keeps its device for minutes:
+		 * not ours, which would keep this module loaded.
+		 */
+		dev_coredumpv(fdev->dev.parent, text,
+			      write_report(fdev, view, text), GFP_KERNEL);
+	} else {
+		vfree(text);
+	}
+	kfree(view);
+}
+
+static void announce_reset(struct flexmem_device *fdev, int error)
+{
+	char result[32], generation[48];
+	/* checkpatch: STATIC_CONST_CHAR_ARRAY - filled in below */
+	char *envp[] = { "FLEXMEM_EVENT=reset", result, generation, NULL };
+
+	snprintf(result, sizeof(result), "FLEXMEM_ERROR=%d", -error);
+	snprintf(generation, sizeof(generation), "FLEXMEM_GENERATION=%llu",
+		 flexmem_slots_generation(&fdev->table.slots));
+	kobject_uevent_env(&fdev->dev.kobj, KOBJ_CHANGE, envp);
+}
+
+/**
+ * flexmem_device_reset - reset the function
+ * @fdev: what flexmem_device_register() returned
+ *
+ * For a driver whose firmware has died, or whose device was reset from
+ * elsewhere. Everything that is allocated is lost: every map is taken away, and
+ * whoever uses a handle for anything but to look it up or to free it gets EIO.
+ * Then the reset operation is called, and the function begins anew. The operator
+ * gets a uevent (FLEXMEM_EVENT=reset) and a devcoredump of what was before.
+ *
+ * Context: may sleep; calls the reset operation, so not to be called from an
+ * operation.
+ * Return: 0; -EOPNOTSUPP if there is no such operation; -ENODEV if the device
+ * goes; or what the operation returned: then nothing works but another reset.
+ */
+int flexmem_device_reset(struct flexmem_device *fdev)
+{
+	int rc;
+
+	if (!fdev->table.ops.reset)
+		return -EOPNOTSUPP;
+	dump_core(fdev);
+	rc = flexmem_table_reset(&fdev->table);
+	announce_reset(fdev, rc);
+	if (rc)
+		dev_err(&fdev->dev, "reset failed: error %d\n", rc);
+	else
+		dev_warn(&fdev->dev, "was reset, all allocations are lost\n");
+	return rc;
+}
+EXPORT_SYMBOL_GPL(flexmem_device_reset);
+
+/**
+ * flexmem_device_suspend - the function is about to sleep
+ * @fdev: what flexmem_device_register() returned
+ *
+ * No operation is called until flexmem_device_resume(). The device must keep its
+ * memory, or be reset when it wakes up.
+ *
+ * Context: may sleep until the operations under way are done.
+ */
+void flexmem_device_suspend(struct flexmem_device *fdev)
+{
+	flexmem_table_suspend(&fdev->table);
+}
+EXPORT_SYMBOL_GPL(flexmem_device_suspend);
+
+/**
+ * flexmem_device_resume - the function is awake
+ * @fdev: what flexmem_device_register() returned
+ */
+void flexmem_device_resume(struct flexmem_device *fdev)
+{
+	flexmem_table_resume(&fdev->table);
+}
+EXPORT_SYMBOL_GPL(flexmem_device_resume);

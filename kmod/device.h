@@ -17,6 +17,7 @@
  * struct flexmem_device - a function, from registration until the last close
  * @dev: the node's device; its reference count is the life of this struct
  * @cdev: the node
+ * @inode: in whose address space all maps are
  * @name: of the device, for users
  * @failures: allocations that ended in ENOMEM
  * @table: its regions
@@ -24,6 +25,7 @@
 struct flexmem_device {
 	struct device dev;
 	struct cdev cdev;
+	struct inode *inode;
 	char name[32];
 	atomic64_t failures;
 	struct flexmem_table table;
@@ -33,10 +35,12 @@ struct flexmem_device {
  * struct flexmem_file - private_data of an open file
  * @fdev: function; a reference is held
  * @client: its allocations
+ * @seen: number of the last event it has read; under &flexmem_accounts.lock
  */
 struct flexmem_file {
 	struct flexmem_device *fdev;
 	struct flexmem_client client;
+	u64 seen;
 };
 
 int flexmem_chardev_init(void);
@@ -44,6 +48,7 @@ void flexmem_chardev_exit(void);
 int flexmem_chardev_add(struct flexmem_device *fdev, struct device *parent,
 			void (*release)(struct device *dev));
 void flexmem_chardev_remove(struct flexmem_device *fdev);
+void flexmem_chardev_put_inode(struct flexmem_device *fdev);
 
 long flexmem_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 

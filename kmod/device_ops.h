@@ -11,6 +11,7 @@
 #ifndef _FLEXMEM_DEVICE_OPS_H
 #define _FLEXMEM_DEVICE_OPS_H
 
+#include <linux/sizes.h>
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
@@ -36,9 +37,13 @@ struct flexmem_memory {
  *
  * Every operation may sleep, may fail and may time out; none may wait without
  * a bound, and every wait is killable (-EINTR). flexmem calls one operation at
- * a time for each function. An operation that fails has changed nothing: if
- * its outcome is unknown (a lost reply), the driver makes sure that what was
- * begun is undone before the firmware does anything else for that function.
+ * a time for each function, except that one of @scrub, @read and @write may
+ * run beside one of the others, and @page beside anything. An operation that
+ * fails has changed nothing: if its outcome is unknown (a lost reply), the
+ * driver makes sure that what was begun is undone, or will never be begun,
+ * before the firmware does anything else for that function. What a failed
+ * @scrub or @write leaves in its range does not matter, but no byte of it, nor
+ * of the buffer of a failed @read, may change after the operation has returned.
  *
  * Errors besides the ones named below: -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
  * -ENOMEM (of the kernel, not of the device).
@@ -75,7 +80,52 @@ struct flexmem_device_ops {
 	 * included.
 	 */
 	int (*capacity)(void *priv, u64 *bytes);
+
+	/**
+	 * @scrub: zero @size bytes of @mem from @offset on, both multiples of
+	 * 128. No longer than FLEXMEM_SCRUB_MAX at a time. Without it (NULL)
+	 * tenants of one function can read what others left behind.
+	 */
+	int (*scrub)(void *priv, const struct flexmem_memory *mem, u64 offset,
+		     u64 size);
+
+	/**
+	 * @read: copy out of the device, to @to, a buffer of the kernel of at
+	 * most FLEXMEM_COPY_MAX bytes. NULL together with @write.
+	 */
+	int (*read)(void *priv, const struct flexmem_memory *mem, u64 offset,
+		    u64 size, void *to);
+
+	/**
+	 * @write: copy into the device.
+	 */
+	int (*write)(void *priv, const struct flexmem_memory *mem, u64 offset,
+		     u64 size, const void *from);
+
+	/**
+	 * @page: which page frame the CPU sees the 4096 bytes of @mem at
+	 * @offset in. Called in a page fault, in its task and under its
+	 * mmap_lock: it may allocate, but asks no firmware and holds no lock
+	 * that anybody holds across a copy from or to user space. What it
+	 * returned stays valid until @release or @reset, before which flexmem
+	 * takes every map away. It may be called while the device is
+	 * suspended. -ENOMEM, or -EIO for what has no frame.
+	 * NULL: the CPU cannot map this memory.
+	 */
+	int (*page)(void *priv, const struct flexmem_memory *mem, u64 offset,
+		    unsigned long *pfn);
+
+	/**
+	 * @reset: bring the function back to the state after power-on: no
+	 * memory, an empty table. Called by flexmem_device_reset() only. NULL:
+	 * it cannot be reset.
+	 */
+	int (*reset)(void *priv);
 };
+
+/* Longest pieces of memory that @scrub, and @read and @write, are asked for. */
+#define FLEXMEM_SCRUB_MAX ((u64)SZ_1G)
+#define FLEXMEM_COPY_MAX SZ_64K
 
 /**
  * struct flexmem_device_desc - a function about to be registered
@@ -101,5 +151,8 @@ flexmem_device_register(struct device *parent,
 			const struct flexmem_device_desc *desc);
 void flexmem_device_unregister(struct flexmem_device *fdev);
 void flexmem_device_capacity_changed(struct flexmem_device *fdev);
+int flexmem_device_reset(struct flexmem_device *fdev);
+void flexmem_device_suspend(struct flexmem_device *fdev);
+void flexmem_device_resume(struct flexmem_device *fdev);
 
 #endif /* _FLEXMEM_DEVICE_OPS_H */

@@ -8,6 +8,9 @@
  * struct. A handler that takes or gives something does so where nobody can see
  * it, copies the reply out, and only then makes it visible: a reply that cannot
  * be written undoes the command.
+ *
+ * Those that report what there is, and say who may have how much, are in
+ * ioctl_report.c.
  */
 
 #include <linux/align.h>
@@ -18,40 +21,40 @@
 #include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/sched/signal.h>
-#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/flexmem.h>
 
+#include "access.h"
 #include "device.h"
+#include "ioctl.h"
 #include "placement.h"
+#include "resize.h"
 
 #define MAX_BATCH 1024
-/* Nothing of ours is near as long; bounds the check for a zero tail. */
-#define MAX_STRUCT_SIZE SZ_4K
 
 /**
- * struct flexmem_call - one command under way
- * @fdev: function
- * @client: who asks
- * @ubuffer: the caller's struct
- * @user_size: how long it is
- * @cmd: our copy
+ * flexmem_reply - write our copy of the caller's struct back
+ * @call: command under way
+ * @cmd_size: of the struct as we know it
+ *
+ * Return: 0 or -EFAULT.
  */
-struct flexmem_call {
-	struct flexmem_device *fdev;
-	struct flexmem_client *client;
-	void __user *ubuffer;
-	u32 user_size;
-	void *cmd;
-};
-
-static int reply(struct flexmem_call *call, size_t cmd_size)
+int flexmem_reply(struct flexmem_call *call, size_t cmd_size)
 {
 	if (copy_to_user(call->ubuffer, call->cmd,
 			 min_t(size_t, call->user_size, cmd_size)))
 		return -EFAULT;
 	return 0;
+}
+
+static u64 capabilities(const struct flexmem_device_ops *ops)
+{
+	return (ops->scrub ? FLEXMEM_CAP_SCRUB : 0) |
+	       (ops->page ? FLEXMEM_CAP_MAP : 0) |
+	       (ops->read ? FLEXMEM_CAP_COPY : 0) |
+	       FLEXMEM_CAP_LIMITS | FLEXMEM_CAP_RESIZE |
+	       FLEXMEM_CAP_PRESSURE;
 }
 
 static int cmd_info(struct flexmem_call *call)
@@ -81,19 +84,12 @@ static int cmd_info(struct flexmem_call *call)
 		.out_granule = table->granule,
 		.out_capacity = READ_ONCE(table->capacity),
 		.out_max_region = flexmem_table_max_region(table),
+		.out_capabilities = capabilities(&table->ops),
 	};
 	memcpy(cmd->out_fallback_sizes, settings->sizes,
 	       sizeof(cmd->out_fallback_sizes));
 	strscpy(cmd->out_name, call->fdev->name, sizeof(cmd->out_name));
-	return reply(call, sizeof(*cmd));
-}
-
-/* Rounded up; what is beyond all rounding is beyond all regions, too. */
-static u64 round_length(u64 length)
-{
-	return length > ALIGN_DOWN(U64_MAX, FLEXMEM_ALIGN) ?
-		ALIGN_DOWN(U64_MAX, FLEXMEM_ALIGN) :
-		ALIGN(length, FLEXMEM_ALIGN);
+	return flexmem_reply(call, sizeof(*cmd));
 }
 
 /* Sets every ``out_`` member for an ALLOC that has ended so. */
@@ -106,16 +102,25 @@ static void alloc_reply(struct flexmem_alloc *cmd,
 	cmd->out_address = allocation ?
 		flexmem_allocation_address(allocation) :
 		(struct flexmem_address) {};
-	cmd->out_size = round_length(cmd->length);
+	cmd->out_size = flexmem_round_length(cmd->flags, cmd->length);
 	cmd->out_reason = place->reason;
 	cmd->out_total_free = place->total_free;
 	cmd->out_largest_free = place->largest_free;
 	cmd->out_max_region = place->max_region;
 }
 
-static int alloc_check(const struct flexmem_alloc *cmd)
+static u32 alloc_flags(const struct flexmem_device_ops *ops)
 {
-	if (cmd->flags & ~FLEXMEM_ALLOC_PROGRAM || cmd->__reserved)
+	return FLEXMEM_ALLOC_PROGRAM | FLEXMEM_ALLOC_GROWABLE |
+	       FLEXMEM_ALLOC_WAIT |
+	       (ops->page ? FLEXMEM_ALLOC_MAPPABLE : 0) |
+	       (ops->scrub ? FLEXMEM_ALLOC_ZEROED : 0);
+}
+
+static int alloc_check(const struct flexmem_table *table,
+		       const struct flexmem_alloc *cmd)
+{
+	if (cmd->flags & ~alloc_flags(&table->ops) || cmd->__reserved)
 		return -EOPNOTSUPP;
 	if (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
 	    (cmd->alignment && !is_power_of_2(cmd->alignment)))
@@ -127,15 +132,16 @@ static int alloc_check(const struct flexmem_alloc *cmd)
 static struct flexmem_allocation *alloc_prepare(struct flexmem_call *call,
 						struct flexmem_alloc *cmd)
 {
-	u64 alignment = max_t(u64, cmd->alignment, FLEXMEM_ALIGN);
+	u64 alignment = max(cmd->alignment, flexmem_granule_of(cmd->flags));
 	struct flexmem_allocation *allocation;
 	struct flexmem_place place = {};
 	int rc;
 
-	rc = alloc_check(cmd);
+	rc = alloc_check(&call->fdev->table, cmd);
 	allocation = rc ? ERR_PTR(rc) :
 			  flexmem_client_prepare(call->client,
-						 round_length(cmd->length),
+						 flexmem_round_length(cmd->flags,
+								      cmd->length),
 						 alignment, cmd->flags, &place);
 	if (!IS_ERR(allocation)) {
 		alloc_reply(cmd, allocation, 0, &place);
@@ -154,7 +160,7 @@ static int cmd_alloc(struct flexmem_call *call)
 	int rc;
 
 	allocation = alloc_prepare(call, cmd);
-	rc = reply(call, sizeof(*cmd));
+	rc = flexmem_reply(call, sizeof(*cmd));
 	if (IS_ERR(allocation))
 		return rc ?: PTR_ERR(allocation);
 	if (rc) {
@@ -182,8 +188,6 @@ static struct flexmem_allocation *free_detach(struct flexmem_call *call,
 							   &cmd->address);
 	else
 		allocation = flexmem_client_detach(call->client, cmd->handle);
-	if (!allocation)
-		allocation = ERR_PTR(-ENOENT);
 	cmd->out_error = -PTR_ERR_OR_ZERO(allocation);
 	return allocation;
 }
@@ -195,7 +199,7 @@ static int cmd_free(struct flexmem_call *call)
 	int rc;
 
 	allocation = free_detach(call, cmd);
-	rc = reply(call, sizeof(*cmd));
+	rc = flexmem_reply(call, sizeof(*cmd));
 	if (IS_ERR(allocation))
 		return rc ?: PTR_ERR(allocation);
 	if (rc) {
@@ -227,17 +231,24 @@ struct batch_ops {
 	void (*set_error)(void *entry, int error);
 };
 
-static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
-					      void *entry)
-{
-	return alloc_prepare(call, entry);
-}
-
 static void alloc_set_error(void *entry, int error)
 {
 	const struct flexmem_place nowhere = {};
 
 	alloc_reply(entry, NULL, error, &nowhere);
+}
+
+static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
+					      void *entry)
+{
+	const struct flexmem_alloc *cmd = entry;
+
+	/* The batch would wait for each of them in turn. */
+	if (cmd->flags & FLEXMEM_ALLOC_WAIT) {
+		alloc_set_error(entry, -EINVAL);
+		return ERR_PTR(-EINVAL);
+	}
+	return alloc_prepare(call, entry);
 }
 
 static struct flexmem_allocation *free_begin(struct flexmem_call *call,
@@ -361,7 +372,7 @@ static int do_batch(struct flexmem_call *call, const struct batch_ops *ops)
 		return -EOPNOTSUPP;
 	if (!cmd->count || cmd->count > MAX_BATCH ||
 	    cmd->entry_size < ops->min_size ||
-	    cmd->entry_size > MAX_STRUCT_SIZE)
+	    cmd->entry_size > FLEXMEM_MAX_STRUCT)
 		return -EINVAL;
 
 	items = kvcalloc(cmd->count, sizeof(*items), GFP_KERNEL_ACCOUNT);
@@ -375,7 +386,7 @@ static int do_batch(struct flexmem_call *call, const struct batch_ops *ops)
 	batch_begin(call, ops, entries, items);
 	rc = batch_write(ops, cmd, entries);
 	if (!rc)
-		rc = reply(call, sizeof(*cmd));
+		rc = flexmem_reply(call, sizeof(*cmd));
 	for (i = 0; i < cmd->out_done; i++)
 		if (items[i].allocation)
 			(rc ? ops->undo : ops->commit)(call->client,
@@ -399,6 +410,25 @@ static int cmd_free_batch(struct flexmem_call *call)
 	return do_batch(call, &free_batch);
 }
 
+static int cmd_resize(struct flexmem_call *call)
+{
+	struct flexmem_resize *cmd = call->cmd;
+	struct flexmem_resizing resizing;
+	int rc, reply_rc;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	rc = flexmem_resize_prepare(call->client, cmd, &resizing);
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
+	if (rc)
+		return reply_rc ?: rc;
+	if (reply_rc)
+		flexmem_resize_abort(&resizing);
+	else
+		flexmem_resize_commit(&resizing);
+	return reply_rc;
+}
+
 static int cmd_lookup(struct flexmem_call *call)
 {
 	struct flexmem_lookup *cmd = call->cmd;
@@ -407,78 +437,7 @@ static int cmd_lookup(struct flexmem_call *call)
 	if (cmd->flags)
 		return -EOPNOTSUPP;
 	rc = flexmem_client_lookup(call->client, cmd->handle, cmd);
-	return rc ?: reply(call, sizeof(*cmd));
-}
-
-/*
- * Copies a list out by the two-call protocol: entries of the caller's size,
- * what they have beyond ours zeroed.
- */
-static int put_list(u64 to, u32 capacity, u32 user_entry_size,
-		    const void *entries, u32 count, u32 entry_size)
-{
-	void __user *uentry = u64_to_user_ptr(to);
-	u32 size = min(user_entry_size, entry_size), i;
-
-	if (capacity < count)
-		return -EMSGSIZE;
-	for (i = 0; i < count; i++) {
-		if (copy_to_user(uentry, entries + i * entry_size, size) ||
-		    clear_user(uentry + size, user_entry_size - size))
-			return -EFAULT;
-		uentry += user_entry_size;
-	}
-	return 0;
-}
-
-static int cmd_regions(struct flexmem_call *call)
-{
-	struct flexmem_regions *cmd = call->cmd;
-	struct flexmem_snapshot *snapshot;
-	int rc, reply_rc;
-
-	if (cmd->flags || cmd->__reserved)
-		return -EOPNOTSUPP;
-	if (cmd->entry_size < offsetofend(struct flexmem_region_entry, sequence) ||
-	    cmd->entry_size > MAX_STRUCT_SIZE)
-		return -EINVAL;
-
-	snapshot = kmalloc(sizeof(*snapshot), GFP_KERNEL_ACCOUNT);
-	if (!snapshot)
-		return -ENOMEM;
-	flexmem_table_snapshot(&call->fdev->table, snapshot);
-	cmd->out_count = snapshot->nr;
-	rc = put_list(cmd->entries, cmd->count, cmd->entry_size,
-		      snapshot->region, snapshot->nr,
-		      sizeof(snapshot->region[0]));
-	kfree(snapshot);
-	reply_rc = reply(call, sizeof(*cmd));
-	return rc == -EFAULT ? rc : reply_rc ?: rc;
-}
-
-static int cmd_segments(struct flexmem_call *call)
-{
-	struct flexmem_segments *cmd = call->cmd;
-	struct flexmem_segment_entry *entries;
-	int rc, reply_rc;
-
-	if (cmd->flags || cmd->__reserved)
-		return -EOPNOTSUPP;
-	if (cmd->entry_size < offsetofend(struct flexmem_segment_entry, length) ||
-	    cmd->entry_size > MAX_STRUCT_SIZE)
-		return -EINVAL;
-
-	entries = kcalloc(FLEXMEM_MAX_SLOTS, sizeof(*entries),
-			  GFP_KERNEL_ACCOUNT);
-	if (!entries)
-		return -ENOMEM;
-	cmd->out_count = flexmem_slots_read(&call->fdev->table.slots, entries,
-					    &cmd->out_generation);
-	rc = put_list(cmd->entries, cmd->count, cmd->entry_size, entries,
-		      cmd->out_count, sizeof(*entries));
-	kfree(entries);
-	reply_rc = reply(call, sizeof(*cmd));
-	return rc == -EFAULT ? rc : reply_rc ?: rc;
+	return rc ?: flexmem_reply(call, sizeof(*cmd));
 }
 
 static int lease_take(struct flexmem_call *call)
@@ -491,7 +450,7 @@ static int lease_take(struct flexmem_call *call)
 	 * Another thread may take the same lease meanwhile, so it cannot be
 	 * taken back: see first that a reply can go.
 	 */
-	rc = reply(call, sizeof(*cmd));
+	rc = flexmem_reply(call, sizeof(*cmd));
 	if (rc)
 		return rc;
 	rc = flexmem_table_lock(table);
@@ -502,7 +461,7 @@ static int lease_take(struct flexmem_call *call)
 						 &call->client->lease,
 						 cmd->out_lease_ms);
 	mutex_unlock(&table->acquire_lock);
-	return reply(call, sizeof(*cmd));
+	return flexmem_reply(call, sizeof(*cmd));
 }
 
 static int lease_drop(struct flexmem_call *call)
@@ -516,7 +475,7 @@ static int lease_drop(struct flexmem_call *call)
 		return -EINVAL;
 	cmd->out_lease_ms = 0;
 	cmd->out_generation = flexmem_slots_generation(slots);
-	rc = reply(call, sizeof(*cmd));
+	rc = flexmem_reply(call, sizeof(*cmd));
 	/* That it may have run out in between makes no difference. */
 	if (!rc)
 		flexmem_lease_drop(slots, lease, &cmd->out_generation);
@@ -539,44 +498,6 @@ static int cmd_lease(struct flexmem_call *call)
 	}
 }
 
-static int cmd_stats(struct flexmem_call *call)
-{
-	struct flexmem_table *table = &call->fdev->table;
-	struct flexmem_stats *cmd = call->cmd;
-	struct flexmem_snapshot *snapshot;
-	unsigned int i;
-
-	if (cmd->flags || cmd->__reserved)
-		return -EOPNOTSUPP;
-
-	snapshot = kmalloc(sizeof(*snapshot), GFP_KERNEL_ACCOUNT);
-	if (!snapshot)
-		return -ENOMEM;
-	flexmem_table_snapshot(table, snapshot);
-
-	*cmd = (struct flexmem_stats) { .size = cmd->size };
-	if (READ_ONCE(flexmem_table_pool(table, false)->locked))
-		cmd->out_flags |= FLEXMEM_STATS_LOCKED;
-	if (READ_ONCE(flexmem_table_pool(table, true)->locked))
-		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_LOCKED;
-	cmd->out_regions = snapshot->nr;
-	cmd->out_leases = flexmem_lease_count(&table->slots);
-	for (i = 0; i < snapshot->nr; i++) {
-		cmd->out_total += snapshot->region[i].total;
-		cmd->out_free += snapshot->region[i].free;
-		cmd->out_allocated += snapshot->region[i].nr_allocated;
-	}
-	cmd->out_used = cmd->out_total - cmd->out_free;
-	cmd->out_used_program = snapshot->used_program;
-	cmd->out_allocs = snapshot->allocs;
-	cmd->out_frees = snapshot->allocs - cmd->out_allocated;
-	cmd->out_failures = atomic64_read(&call->fdev->failures);
-	cmd->out_generation = flexmem_slots_generation(&table->slots);
-	flexmem_client_usage(call->client, cmd);
-	kfree(snapshot);
-	return reply(call, sizeof(*cmd));
-}
-
 static int cmd_trim(struct flexmem_call *call)
 {
 	struct flexmem_trim *cmd = call->cmd;
@@ -588,13 +509,47 @@ static int cmd_trim(struct flexmem_call *call)
 		return -EPERM;
 
 	/* What is given back cannot be undone: see first that a reply can go. */
-	rc = reply(call, sizeof(*cmd));
+	rc = flexmem_reply(call, sizeof(*cmd));
 	if (rc)
 		return rc;
 	rc = flexmem_table_trim(&call->fdev->table, &cmd->out_regions,
 				&cmd->out_bytes);
-	reply_rc = reply(call, sizeof(*cmd));
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
 	return rc ?: reply_rc;
+}
+
+static int cmd_map(struct flexmem_call *call)
+{
+	struct flexmem_map *cmd = call->cmd;
+	int rc;
+
+	if (cmd->flags || cmd->__reserved ||
+	    !call->fdev->table.ops.page)
+		return -EOPNOTSUPP;
+	rc = flexmem_access_map(call->client, cmd);
+	return rc ?: flexmem_reply(call, sizeof(*cmd));
+}
+
+static int copy(struct flexmem_call *call, bool write)
+{
+	struct flexmem_copy *cmd = call->cmd;
+	int rc, reply_rc;
+
+	if (cmd->flags || cmd->__reserved)
+		return -EOPNOTSUPP;
+	rc = flexmem_access_copy(call->client, cmd, write);
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
+	return rc ?: reply_rc;
+}
+
+static int cmd_read(struct flexmem_call *call)
+{
+	return copy(call, false);
+}
+
+static int cmd_write(struct flexmem_call *call)
+{
+	return copy(call, true);
 }
 
 /**
@@ -631,6 +586,14 @@ static_assert(sizeof(struct flexmem_segment_entry) == 24);
 static_assert(sizeof(struct flexmem_lease) == 24);
 static_assert(sizeof(struct flexmem_stats) == 120);
 static_assert(sizeof(struct flexmem_trim) == 24);
+static_assert(sizeof(struct flexmem_map) == 32);
+static_assert(sizeof(struct flexmem_copy) == 48);
+static_assert(sizeof(struct flexmem_snapshot) == 136);
+static_assert(sizeof(struct flexmem_owner_entry) == 112);
+static_assert(sizeof(struct flexmem_quota) == 64);
+static_assert(sizeof(struct flexmem_strict) == 8);
+static_assert(sizeof(struct flexmem_resize) == 40);
+static_assert(sizeof(struct flexmem_event) == FLEXMEM_EVENT_MIN);
 
 /* Room on the stack for any of them. */
 union any_struct {
@@ -644,6 +607,12 @@ union any_struct {
 	struct flexmem_lease lease;
 	struct flexmem_stats stats;
 	struct flexmem_trim trim;
+	struct flexmem_map map;
+	struct flexmem_copy copy;
+	struct flexmem_snapshot snapshot;
+	struct flexmem_quota quota;
+	struct flexmem_strict strict;
+	struct flexmem_resize resize;
 };
 
 /* "last" is the last member of the first version, for ever. */
@@ -656,13 +625,22 @@ static const struct flexmem_command commands[] = {
 	COMMAND(FLEXMEM_CMD_FREE_BATCH, flexmem_batch, __reserved,
 		cmd_free_batch),
 	COMMAND(FLEXMEM_CMD_LOOKUP, flexmem_lookup, out_size, cmd_lookup),
-	COMMAND(FLEXMEM_CMD_REGIONS, flexmem_regions, __reserved, cmd_regions),
+	COMMAND(FLEXMEM_CMD_REGIONS, flexmem_regions, __reserved, flexmem_cmd_regions),
 	COMMAND(FLEXMEM_CMD_SEGMENTS, flexmem_segments, out_generation,
-		cmd_segments),
+		flexmem_cmd_segments),
 	COMMAND(FLEXMEM_CMD_LEASE, flexmem_lease, out_generation, cmd_lease),
 	COMMAND(FLEXMEM_CMD_STATS, flexmem_stats, out_client_handles,
-		cmd_stats),
+		flexmem_cmd_stats),
 	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, cmd_trim),
+	COMMAND(FLEXMEM_CMD_MAP, flexmem_map, out_size, cmd_map),
+	COMMAND(FLEXMEM_CMD_READ, flexmem_copy, out_done, cmd_read),
+	COMMAND(FLEXMEM_CMD_WRITE, flexmem_copy, out_done, cmd_write),
+	COMMAND(FLEXMEM_CMD_SNAPSHOT, flexmem_snapshot, out_generation,
+		flexmem_cmd_snapshot),
+	COMMAND(FLEXMEM_CMD_QUOTA, flexmem_quota, out_used, flexmem_cmd_quota),
+	COMMAND(FLEXMEM_CMD_SET_QUOTA, flexmem_quota, out_used, flexmem_cmd_set_quota),
+	COMMAND(FLEXMEM_CMD_STRICT, flexmem_strict, flags, flexmem_cmd_strict),
+	COMMAND(FLEXMEM_CMD_RESIZE, flexmem_resize, out_max, cmd_resize),
 };
 
 static int call_command(struct flexmem_call *call,
@@ -675,7 +653,7 @@ static int call_command(struct flexmem_call *call,
 		return -EFAULT;
 	if (call->user_size < command->min_size)
 		return -EINVAL;
-	if (call->user_size > MAX_STRUCT_SIZE)
+	if (call->user_size > FLEXMEM_MAX_STRUCT)
 		return -E2BIG;
 	rc = copy_struct_from_user(&buffer, command->size, call->ubuffer,
 				   call->user_size);

@@ -6,13 +6,20 @@
  * whether a new region is acquired before the ones that are there are tried
  * (load_balance) or only after all of them have failed (fill_first).
  *
+ * Regions that are kept for the client or its user alone come first, and others
+ * not at all if they are kept for somebody else. Limits and guarantees are
+ * asked before a region is acquired, and decide when the block is charged.
+ *
  * Where an allocation goes depends on the allocations before it and on nothing
  * else (D25): equal regions are ordered by slot, and background work has no say.
  */
 
 #include <linux/bitops.h>
 #include <linux/err.h>
+#include <linux/jiffies.h>
 #include <linux/mutex.h>
+#include <linux/sched/signal.h>
+#include <linux/wait.h>
 
 #include "compat.h"
 #include "placement.h"
@@ -64,44 +71,74 @@ const char *flexmem_order_name(unsigned int order)
 	return order < ARRAY_SIZE(orders) ? orders[order].name : NULL;
 }
 
+/* A region as placement sees it, without its lock. */
+struct candidate {
+	struct flexmem_region *region;
+	bool own;
+	u64 room;
+	u64 free;
+};
+
+/* Is @a tried before @b? */
+static bool comes_before(const struct flexmem_order_ops *order,
+			 const struct candidate *a, const struct candidate *b)
+{
+	if (!b->region || a->own != b->own)
+		return !b->region || a->own;
+	if (a->room != b->room)
+		return a->room > b->room;
+	return order->before(a->free, b->free);
+}
+
+/* How far something could grow in a region: its largest free block. */
+static u64 room_in(struct flexmem_region *region)
+{
+	u64 room;
+
+	spin_lock(&region->lock);
+	room = flexmem_blocks_largest(&region->blocks);
+	spin_unlock(&region->lock);
+	return room;
+}
+
 /*
  * The first region, in the order of the strategy, with enough free bytes and
- * not yet in @tried. A scan of the few regions there are costs less than
- * keeping them sorted would with every allocation and free. What it reads
+ * not yet in @tried; those kept for the client before all others, and what is
+ * to grow where the most room is. A scan of the few regions there are costs less
+ * than keeping them sorted would with every allocation and free. What it reads
  * without the region's lock may be stale; the lock decides.
  */
 static struct flexmem_region *next_region(struct flexmem_table *table,
 					  const struct flexmem_pool *pool,
-					  u64 size, u64 tried)
+					  const struct flexmem_request *request,
+					  u64 tried)
 {
 	const struct flexmem_order_ops *order = &orders[table->settings.order];
-	struct flexmem_region *region, *first = NULL;
-	u64 free, first_free = 0;
+	struct candidate first = {}, next;
 	unsigned int slot;
 
 	for (slot = pool->first; slot < pool->end; slot++) {
-		region = rcu_dereference(table->region[slot]);
-		if (!region || tried & BIT_ULL(slot))
+		next.region = rcu_dereference(table->region[slot]);
+		if (!next.region || tried & BIT_ULL(slot) ||
+		    !flexmem_slot_is_open(&table->accounts, slot,
+					  request->account, &next.own))
 			continue;
-		free = READ_ONCE(region->blocks.free);
-		if (free < size)
+		next.free = READ_ONCE(next.region->blocks.free);
+		if (next.free < request->size)
 			continue;
-		if (!first || order->before(free, first_free)) {
-			first = region;
-			first_free = free;
-		}
+		next.room = request->growable ? room_in(next.region) : 0;
+		if (comes_before(order, &next, &first))
+			first = next;
 	}
-	return first;
+	return first.region;
 }
 
 static bool place_in(struct flexmem_region *region,
 		     const struct flexmem_request *request,
 		     struct flexmem_spare *spare, struct flexmem_place *place)
 {
-	place->block = flexmem_region_alloc(region, request->size,
-					    request->alignment,
-					    request->program, request->owner,
-					    spare);
+	place->block = flexmem_region_alloc(region, request, spare,
+					    &place->reason);
 	place->region = region;
 	return place->block;
 }
@@ -125,7 +162,7 @@ static bool place_in_existing(struct flexmem_table *table,
 	 */
 	rcu_read_lock();
 	while (!placed) {
-		region = next_region(table, pool, request->size, tried);
+		region = next_region(table, pool, request, tried);
 		if (!region)
 			break;
 		tried |= BIT_ULL(region->slot);
@@ -142,18 +179,27 @@ static int place_in_new(struct flexmem_table *table, struct flexmem_pool *pool,
 			struct flexmem_place *place)
 {
 	struct flexmem_region *region;
+	bool placed;
 	int rc;
 
 	rc = flexmem_table_refresh(table);
 	if (rc)
 		return rc;
-	region = flexmem_region_acquire(table, pool, request->size);
+	region = flexmem_region_acquire(table, pool, request->account,
+					request->size, &place->reason);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
-	/* Cannot fail: one free block, no smaller than the request. */
-	place_in(region, request, spare, place);
+	/*
+	 * There is one free block, no smaller than the request: only a limit
+	 * that was set or used up just now can be in the way. A snapshot sees
+	 * the charge and the region, or neither.
+	 */
+	mutex_lock(&table->snapshot_lock);
+	flexmem_region_admit(table, region, request->account);
+	placed = place_in(region, request, spare, place);
 	flexmem_region_publish(table, region);
-	return 0;
+	mutex_unlock(&table->snapshot_lock);
+	return placed ? 0 : -ENOSPC;
 }
 
 /*
@@ -168,6 +214,7 @@ static int place_locked(struct flexmem_table *table, struct flexmem_pool *pool,
 	int rc = -ENOSPC;
 
 	lockdep_assert_held(&table->acquire_lock);
+	place->reason = FLEXMEM_REASON_NONE;
 	if (acquire_first)
 		rc = place_in_new(table, pool, request, spare, place);
 	if (!rc)
@@ -183,29 +230,39 @@ static int place_locked(struct flexmem_table *table, struct flexmem_pool *pool,
  * flexmem_place_figures - what there is for an allocation that failed
  * @table: region table
  * @program: whether it was for a program
- * @place: receives the figures of the moment
+ * @account: whose it would have been
+ * @place: receives the figures of the moment, of the regions it could have gone
+ *	to
  */
 void flexmem_place_figures(struct flexmem_table *table, bool program,
+			   const struct flexmem_account *account,
 			   struct flexmem_place *place)
 {
 	const struct flexmem_pool *pool = flexmem_table_pool(table, program);
 	struct flexmem_region *region;
 	unsigned int slot;
+	u64 *largest;
+	bool own;
 
 	place->total_free = 0;
 	place->largest_free = 0;
+	place->largest_kept = 0;
 	rcu_read_lock();
 	for (slot = pool->first; slot < pool->end; slot++) {
 		region = rcu_dereference(table->region[slot]);
 		if (!region)
 			continue;
+		largest = &place->largest_kept;
 		spin_lock(&region->lock);
-		if (!region->dead) {
-			place->total_free += region->blocks.free;
-			place->largest_free =
-				max(place->largest_free,
-				    flexmem_blocks_largest(&region->blocks));
+		if (flexmem_slot_is_open(&table->accounts, slot, account,
+					 &own)) {
+			largest = &place->largest_free;
+			place->total_free += region->dead ? 0 :
+						region->blocks.free;
 		}
+		if (!region->dead)
+			*largest = max(*largest,
+				       flexmem_blocks_largest(&region->blocks));
 		spin_unlock(&region->lock);
 	}
 	rcu_read_unlock();
@@ -218,9 +275,15 @@ static int explain(struct flexmem_table *table,
 		   const struct flexmem_request *request,
 		   struct flexmem_place *place)
 {
-	flexmem_place_figures(table, request->program, place);
-	if (request->size > place->max_region)
+	enum flexmem_reason refusal = place->reason;
+
+	flexmem_place_figures(table, request->program, request->account, place);
+	if (refusal)
+		place->reason = refusal;
+	else if (request->size > place->max_region)
 		place->reason = FLEXMEM_REASON_REGION_SIZE;
+	else if (request->size <= place->largest_kept)
+		place->reason = FLEXMEM_REASON_GUARANTEE;
 	else if (request->size <= place->total_free)
 		place->reason = FLEXMEM_REASON_FRAGMENTATION;
 	/* Pairs with lock_pool(): who sees the lock sees its reason. */
@@ -258,9 +321,16 @@ int flexmem_place(struct flexmem_table *table,
 
 	if (request->size > flexmem_table_max_region(table) && !unsure)
 		return explain(table, pool, request, place);
+	place->reason = flexmem_account_refuses(&table->accounts,
+						request->account,
+						request->size);
+	if (place->reason)
+		return explain(table, pool, request, place);
 	if (!acquire_first &&
-	    place_in_existing(table, pool, request, spare, place))
+	    place_in_existing(table, pool, request, spare, place)) {
+		place->reason = FLEXMEM_REASON_NONE;
 		return 0;
+	}
 
 	rc = flexmem_table_lock(table);
 	if (rc)
@@ -268,6 +338,109 @@ int flexmem_place(struct flexmem_table *table,
 	rc = place_locked(table, pool, request, spare, place, acquire_first);
 	mutex_unlock(&table->acquire_lock);
 
+	if (!rc)
+		place->reason = FLEXMEM_REASON_NONE;
 	return rc == -ENOSPC ? explain(table, pool, request, place) : rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_place);
+
+/* Whether somebody else could do something about it by freeing memory. */
+static bool is_shortage(enum flexmem_reason reason)
+{
+	return reason == FLEXMEM_REASON_CAPACITY ||
+	       reason == FLEXMEM_REASON_SLOTS ||
+	       reason == FLEXMEM_REASON_MAX_REGIONS ||
+	       reason == FLEXMEM_REASON_FRAGMENTATION;
+}
+
+/* Likewise once one waits: what is free for a moment may be for others only. */
+static bool can_pass(enum flexmem_reason reason)
+{
+	return reason != FLEXMEM_REASON_NONE &&
+	       reason != FLEXMEM_REASON_REGION_SIZE;
+}
+
+/*
+ * As flexmem_place(), but the device is asked only if it may have more than
+ * when @supply was read: it is not to be asked for each block that is freed.
+ */
+static int place_again(struct flexmem_table *table,
+		       const struct flexmem_request *request,
+		       struct flexmem_spare *spare, struct flexmem_place *place,
+		       int *supply)
+{
+	struct flexmem_pool *pool = flexmem_table_pool(table, request->program);
+	int now = atomic_read(&table->accounts.gauge.supply);
+
+	if (now != *supply) {
+		*supply = now;
+		return flexmem_place(table, request, spare, place);
+	}
+	*place = (struct flexmem_place) {};
+	if (!place_in_existing(table, pool, request, spare, place))
+		return explain(table, pool, request, place);
+	place->reason = FLEXMEM_REASON_NONE;
+	return 0;
+}
+
+static int wait_and_place(struct flexmem_table *table,
+			  const struct flexmem_request *request,
+			  struct flexmem_spare *spare,
+			  struct flexmem_place *place, int supply)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(FLEXMEM_WAIT_MS);
+	wait_queue_head_t *starved = &table->accounts.gauge.starved;
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	int rc;
+
+	add_wait_queue(starved, &wait);
+	/* In the queue first: pairs with flexmem_pressure_freed(). */
+	smp_mb();
+	do {
+		rc = place_again(table, request, spare, place, &supply);
+		if (rc != -ENOMEM || !can_pass(place->reason))
+			goto remove;
+		if (!READ_ONCE(table->closing) && time_before(jiffies, end))
+			wait_woken(&wait, TASK_KILLABLE, end - jiffies);
+		rc = -EINTR;
+		if (fatal_signal_pending(current))
+			goto remove;
+		rc = -ENODEV;
+		if (READ_ONCE(table->closing))
+			goto remove;
+	} while (time_before(jiffies, end));
+	rc = flexmem_place(table, request, spare, place);
+remove:
+	remove_wait_queue(starved, &wait);
+	return rc;
+}
+
+/**
+ * flexmem_place_or_wait - find room for an allocation, or wait for some
+ * @table: region table
+ * @request: as for flexmem_place()
+ * @spare: likewise
+ * @place: likewise
+ *
+ * If there is no room, but others could free some, they are told so, and get
+ * FLEXMEM_WAIT_MS for it.
+ *
+ * Context: may sleep.
+ * Return: as flexmem_place().
+ */
+int flexmem_place_or_wait(struct flexmem_table *table,
+			  const struct flexmem_request *request,
+			  struct flexmem_spare *spare,
+			  struct flexmem_place *place)
+{
+	int supply = atomic_read(&table->accounts.gauge.supply);
+	int rc = flexmem_place(table, request, spare, place);
+
+	if (rc != -ENOMEM || !is_shortage(place->reason))
+		return rc;
+	flexmem_pressure_wait_begin(&table->accounts, request->size);
+	rc = wait_and_place(table, request, spare, place, supply);
+	flexmem_pressure_wait_end(&table->accounts, request->size);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_place_or_wait);

@@ -6,34 +6,23 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
+struct flexmem_account;
 struct flexmem_block;
 struct flexmem_region;
+struct flexmem_request;
 struct flexmem_spare;
 struct flexmem_table;
-
-/**
- * struct flexmem_request - what to place
- * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
- * @alignment: of the offset; a power of two from FLEXMEM_ALIGN to
- *	FLEXMEM_MAX_ALIGNMENT
- * @program: memory for a program
- * @owner: token of the owner, not NULL
- */
-struct flexmem_request {
-	u64 size;
-	u64 alignment;
-	bool program;
-	const void *owner;
-};
 
 /**
  * struct flexmem_place - where it went, or why it did not go anywhere
  * @region: region
  * @block: block of it
  * @reason: on -ENOMEM: the limit that stopped it; FLEXMEM_REASON_NONE if it was
- *	the kernel that had no memory
+ *	the kernel that had no memory. On the way there: what has refused a
+ *	place that it would have fitted into
  * @total_free: on -ENOMEM: bytes free in all regions that were candidates
  * @largest_free: on -ENOMEM: largest free block among them
+ * @largest_kept: on -ENOMEM: largest free block in regions that are others' alone
  * @max_region: on -ENOMEM: the largest region there could be
  */
 struct flexmem_place {
@@ -42,6 +31,7 @@ struct flexmem_place {
 	enum flexmem_reason reason;
 	u64 total_free;
 	u64 largest_free;
+	u64 largest_kept;
 	u64 max_region;
 };
 
@@ -49,7 +39,12 @@ const char *flexmem_order_name(unsigned int order);
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_spare *spare, struct flexmem_place *place);
+int flexmem_place_or_wait(struct flexmem_table *table,
+			  const struct flexmem_request *request,
+			  struct flexmem_spare *spare,
+			  struct flexmem_place *place);
 void flexmem_place_figures(struct flexmem_table *table, bool program,
+			   const struct flexmem_account *account,
 			   struct flexmem_place *place);
 
 #endif /* _FLEXMEM_PLACEMENT_H */

@@ -11,40 +11,23 @@
  * of a slot (A16, D4). A firmware that fails or does not answer never locks it.
  * Regions that go back, and new capacity, unlock it.
  *
- * A region outlives its place in the table: if the device goes while blocks of
- * it are in use, it is dead and waits for the last of them.
+ * A region is scrubbed before a slot makes it addressable: who has the slot
+ * reaches all of it, past the driver, and it may have been anybody's.
+ *
+ * A region outlives its place in the table: if the device goes or is reset while
+ * blocks of it are in use, it is dead and waits for the last of them.
  */
 
 #include <linux/device.h>
 #include <linux/err.h>
+#include <linux/log2.h>
+#include <linux/nospec.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "compat.h"
 #include "region.h"
-
-static struct kmem_cache *block_cache;
-
-/**
- * flexmem_region_init_caches - once, when the module is loaded
- *
- * Return: 0 or -ENOMEM.
- */
-int flexmem_region_init_caches(void)
-{
-	block_cache = kmem_cache_create("flexmem_block",
-					sizeof(struct flexmem_block), 0,
-					SLAB_ACCOUNT, NULL);
-	return block_cache ? 0 : -ENOMEM;
-}
-
-/**
- * flexmem_region_exit_caches - once, when the module is unloaded
- */
-void flexmem_region_exit_caches(void)
-{
-	/* Regions that were given back by kfree_rcu() hold no block. */
-	kmem_cache_destroy(block_cache);
-}
+#include "scrub.h"
 
 /**
  * flexmem_table_init - a table without regions
@@ -62,6 +45,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 		       const struct flexmem_settings *settings)
 {
 	unsigned int i, nr = settings->max_regions, split;
+	int rc;
 
 	if (desc->mode == FLEXMEM_MODE_VF)
 		nr = min(nr, desc->slots);
@@ -81,7 +65,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	memset(table, 0, sizeof(*table));
 	table->dev = dev;
 	table->mode = desc->mode;
-	table->ops = desc->ops;
+	table->ops = *desc->ops;
 	table->priv = desc->priv;
 	table->settings = *settings;
 	table->granule = desc->granule;
@@ -91,16 +75,30 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 				FLEXMEM_REASON_SLOTS :
 				FLEXMEM_REASON_MAX_REGIONS;
 	INIT_LIST_HEAD(&table->stranded);
+	init_waitqueue_head(&table->resumed);
 	mutex_init(&table->acquire_lock);
 	mutex_init(&table->snapshot_lock);
-	flexmem_slots_init(&table->slots, nr, desc->ops, desc->priv);
+	mutex_init(&table->data_lock);
+	init_rwsem(&table->map_lock);
+	flexmem_scrub_init(table);
+	table->map_shift = FLEXMEM_MIN_MAP_SHIFT;
+	for (i = 0; i < settings->nr_sizes; i++)
+		table->map_shift = max_t(unsigned int, table->map_shift,
+					 order_base_2(settings->sizes[i]));
+	flexmem_slots_init(&table->slots, nr, &table->ops, desc->priv);
 
 	split = nr - settings->program_slots;
 	table->pool[FLEXMEM_POOL_TENSOR].end = split;
 	table->pool[FLEXMEM_POOL_PROGRAM].first = split;
 	table->pool[FLEXMEM_POOL_PROGRAM].end = nr;
+	flexmem_accounts_init(&table->accounts, split, settings->sizes,
+			      settings->nr_sizes);
 
-	return desc->ops->capacity(desc->priv, &table->capacity);
+	rc = desc->ops->capacity(desc->priv, &table->capacity);
+	if (!rc)
+		flexmem_accounts_set_device(&table->accounts, table->capacity,
+					    0, 0, false);
+	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_init);
 
@@ -120,11 +118,29 @@ struct flexmem_pool *flexmem_table_pool(struct flexmem_table *table,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_pool);
 
-static struct flexmem_region *region_at(struct flexmem_table *table,
-					unsigned int slot)
+/**
+ * flexmem_table_tell_accounts - what regions there can still be has changed
+ * @table: region table
+ *
+ * Context: under acquire_lock, or before anybody else knows the table.
+ */
+void flexmem_table_tell_accounts(struct flexmem_table *table)
 {
-	return rcu_dereference_protected(table->region[slot],
-					 lockdep_is_held(&table->acquire_lock));
+	struct flexmem_region *region;
+	u64 acquired = 0;
+	unsigned int slot;
+
+	for (slot = 0; slot < table->slots.nr; slot++) {
+		region = flexmem_region_at(table, slot);
+		if (region)
+			acquired += region->mem.size;
+	}
+	list_for_each_entry(region, &table->stranded, stranded)
+		acquired += region->mem.size;
+	flexmem_accounts_set_device(&table->accounts, table->capacity, acquired,
+				    bitmap_weight(table->slots.refused,
+						  table->accounts.slots),
+				    table->pool[FLEXMEM_POOL_TENSOR].locked);
 }
 
 static void lock_pool(struct flexmem_table *table, struct flexmem_pool *pool,
@@ -134,6 +150,7 @@ static void lock_pool(struct flexmem_table *table, struct flexmem_pool *pool,
 	WRITE_ONCE(pool->reason, reason);
 	/* Who sees the lock sees its reason. */
 	smp_store_release(&pool->locked, true);
+	flexmem_table_tell_accounts(table);
 	dev_dbg(table->dev, "regions locked, slots %u to %u, reason %d\n",
 		pool->first, pool->end - 1, reason);
 }
@@ -154,8 +171,15 @@ static void lock_if_full(struct flexmem_table *table, struct flexmem_pool *pool)
 		lock_pool(table, pool, slots_reason(table, pool));
 }
 
-/* Lets regions be acquired again, in the pools that have a slot for one. */
-static void unlock_pools(struct flexmem_table *table)
+/**
+ * flexmem_table_unlock_pools - let regions be acquired again
+ * @table: region table
+ *
+ * In the pools that have a slot for one.
+ *
+ * Context: under acquire_lock.
+ */
+void flexmem_table_unlock_pools(struct flexmem_table *table)
 {
 	unsigned int i;
 
@@ -167,6 +191,37 @@ static void unlock_pools(struct flexmem_table *table)
 		WRITE_ONCE(table->pool[i].locked, false);
 		lock_if_full(table, &table->pool[i]);
 	}
+	flexmem_accounts_too_large(&table->accounts, U64_MAX);
+	flexmem_table_tell_accounts(table);
+	flexmem_pressure_supplied(&table->accounts);
+}
+
+/*
+ * Takes a lock under which the device is called, once the device is awake. The
+ * wait for it to wake up is repeated only if it has fallen asleep again.
+ */
+static int lock_device(struct flexmem_table *table, struct mutex *lock)
+{
+	do {
+		if (wait_event_killable(table->resumed,
+					!READ_ONCE(table->suspended) ||
+					READ_ONCE(table->closing)))
+			return -EINTR;
+		if (mutex_lock_killable(lock))
+			return -EINTR;
+		if (READ_ONCE(table->closing)) {
+			mutex_unlock(lock);
+			return -ENODEV;
+		}
+		if (READ_ONCE(table->needs_reset)) {
+			mutex_unlock(lock);
+			return -EIO;
+		}
+		if (!READ_ONCE(table->suspended))
+			return 0;
+		mutex_unlock(lock);
+	} while (!fatal_signal_pending(current));
+	return -EINTR;
 }
 
 /**
@@ -174,50 +229,27 @@ static void unlock_pools(struct flexmem_table *table)
  * @table: region table
  *
  * Context: may sleep.
- * Return: 0, -EINTR if the caller was killed, or -ENODEV if the device goes.
+ * Return: 0, -EINTR if the caller was killed, -ENODEV if the device goes, or
+ * -EIO if it could not be reset.
  */
 int flexmem_table_lock(struct flexmem_table *table)
 {
-	if (mutex_lock_killable(&table->acquire_lock))
-		return -EINTR;
-	if (READ_ONCE(table->closing)) {
-		mutex_unlock(&table->acquire_lock);
-		return -ENODEV;
-	}
-	return 0;
+	return lock_device(table, &table->acquire_lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_lock);
 
-/* Frees a region that nothing refers to but, perhaps, readers under RCU. */
-static void region_destroy(struct flexmem_region *region)
+/**
+ * flexmem_table_lock_data - take data_lock, to scrub or to copy
+ * @table: region table
+ *
+ * Context: may sleep.
+ * Return: as flexmem_table_lock().
+ */
+int flexmem_table_lock_data(struct flexmem_table *table)
 {
-	struct flexmem_block *block, *next;
-
-	list_for_each_entry_safe(block, next, &region->blocks.all, link) {
-		WARN_ON_ONCE(!flexmem_block_is_free(block));
-		kmem_cache_free(block_cache, block);
-	}
-	kfree_rcu(region, rcu);
+	return lock_device(table, &table->data_lock);
 }
-
-static struct flexmem_region *region_create(enum flexmem_fit fit)
-{
-	struct flexmem_region *region;
-	struct flexmem_block *first;
-
-	region = kzalloc(sizeof(*region), GFP_KERNEL);
-	if (!region)
-		return NULL;
-	first = kmem_cache_alloc(block_cache, GFP_KERNEL);
-	if (!first) {
-		kfree(region);
-		return NULL;
-	}
-	spin_lock_init(&region->lock);
-	INIT_LIST_HEAD(&region->stranded);
-	flexmem_blocks_init(&region->blocks, FLEXMEM_ALIGN, fit, first);
-	return region;
-}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_lock_data);
 
 /* Makes the region what the device gave: one free block of that size. */
 static void region_set_memory(struct flexmem_region *region,
@@ -243,7 +275,7 @@ static int release_memory(struct flexmem_table *table,
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
-	rc = table->ops->release(table->priv, &region->mem);
+	rc = table->ops.release(table->priv, &region->mem);
 	if (rc) {
 		dev_dbg(table->dev, "release of %llu bytes: error %d\n",
 			region->mem.size, rc);
@@ -251,11 +283,18 @@ static int release_memory(struct flexmem_table *table,
 		return rc;
 	}
 	list_del_init(&region->stranded);
-	region_destroy(region);
+	flexmem_region_destroy(region);
 	return 0;
 }
 
-static int release_stranded(struct flexmem_table *table)
+/**
+ * flexmem_table_release_stranded - try again what could not be released
+ * @table: region table
+ *
+ * Context: under acquire_lock. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_table_release_stranded(struct flexmem_table *table)
 {
 	struct flexmem_region *region, *next;
 	int rc;
@@ -272,15 +311,19 @@ static int release_stranded(struct flexmem_table *table)
  * Takes memory of the first size that the device gives. Sizes below @min_size
  * are skipped. If every size was tried and refused, the pool is locked.
  * Programs are small: for their own slots the sizes are tried from the last.
+ * Sizes that limits or guarantees forbid are skipped, too.
  */
 static int acquire_memory(struct flexmem_table *table,
-			  struct flexmem_pool *pool, u64 min_size,
+			  struct flexmem_pool *pool,
+			  struct flexmem_account *account, u64 min_size,
+			  enum flexmem_reason *refusal,
 			  struct flexmem_memory *mem)
 {
 	const struct flexmem_settings *settings = &table->settings;
 	bool skipped = false, backwards;
+	enum flexmem_reason reason;
+	int rc = -ENOSPC;
 	unsigned int i;
-	int rc;
 
 	backwards = pool == &table->pool[FLEXMEM_POOL_PROGRAM];
 	for (i = 0; i < settings->nr_sizes; i++) {
@@ -291,15 +334,30 @@ static int acquire_memory(struct flexmem_table *table,
 			skipped = true;
 			continue;
 		}
-		rc = table->ops->acquire(table->priv, size, mem);
+		reason = flexmem_account_refuses_region(&table->accounts,
+							account, backwards,
+							size, min_size);
+		if (reason) {
+			*refusal = reason;
+			skipped = true;
+			continue;
+		}
+		rc = table->ops.acquire(table->priv, size, mem);
 		dev_dbg(table->dev, "acquire %llu bytes (size %u of %u): %d\n",
 			size, level + 1, settings->nr_sizes, rc);
+		if (!rc)
+			return 0;
 		if (rc != -ENOSPC)
-			return rc;
+			break;
+		/* Nothing is promised out of what is not there. */
+		flexmem_accounts_too_large(&table->accounts, size);
 	}
-	if (!skipped)
+	/* Nothing is on its way any more. */
+	if (rc == -ENOSPC && !skipped)
 		lock_pool(table, pool, FLEXMEM_REASON_CAPACITY);
-	return -ENOSPC;
+	else
+		flexmem_table_tell_accounts(table);
+	return rc;
 }
 
 /* Gives the region the lowest slot of the pool that the firmware lets it have. */
@@ -336,7 +394,9 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
  * flexmem_region_acquire - acquire a region
  * @table: region table
  * @pool: slots it may have
+ * @account: of the client it is for; NULL: for nobody yet
  * @min_size: bytes it must have at least
+ * @refusal: receives the reason if a limit or a guarantee forbids it
  *
  * The region has its slot, but is not in the table yet: the caller may take
  * what it needs before anybody else can, and then calls
@@ -348,7 +408,9 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
  */
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      struct flexmem_pool *pool,
-					      u64 min_size)
+					      struct flexmem_account *account,
+					      u64 min_size,
+					      enum flexmem_reason *refusal)
 {
 	enum flexmem_fit fit = table->settings.fit;
 	struct flexmem_region *region;
@@ -358,36 +420,58 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	lockdep_assert_held(&table->acquire_lock);
 	if (pool->locked)
 		return ERR_PTR(-ENOSPC);
-	rc = release_stranded(table);
+	rc = flexmem_table_release_stranded(table);
 	if (rc)
 		return ERR_PTR(rc);
 
-	region = region_create(fit);
+	region = flexmem_region_create(table, fit);
 	if (!region)
 		return ERR_PTR(-ENOMEM);
 
-	rc = acquire_memory(table, pool, min_size, &mem);
+	rc = acquire_memory(table, pool, account, min_size, refusal, &mem);
 	if (rc)
 		goto destroy;
 	region_set_memory(region, &mem, fit);
 
-	rc = fill_slot(table, pool, region);
+	rc = flexmem_scrub_memory(table, &mem);
+	if (!rc)
+		rc = fill_slot(table, pool, region);
 	if (rc) {
 		release_memory(table, region);
+		flexmem_table_tell_accounts(table);
 		return ERR_PTR(rc);
 	}
 	return region;
 
 destroy:
-	region_destroy(region);
+	flexmem_region_destroy(region);
 	return ERR_PTR(rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_acquire);
 
 /**
- * flexmem_region_publish - let allocations find a region
+ * flexmem_region_admit - let a region be charged for
  * @table: region table
  * @region: as flexmem_region_acquire() returned it
+ * @account: likewise
+ *
+ * Context: under acquire_lock.
+ */
+void flexmem_region_admit(struct flexmem_table *table,
+			  struct flexmem_region *region,
+			  struct flexmem_account *account)
+{
+	lockdep_assert_held(&table->acquire_lock);
+	region->serial = ++table->last_serial;
+	flexmem_accounts_add_region(&table->accounts, region->slot,
+				    region->mem.size, region->program, account);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_admit);
+
+/**
+ * flexmem_region_publish - let allocations find a region
+ * @table: region table
+ * @region: admitted
  *
  * Context: under acquire_lock.
  */
@@ -396,6 +480,8 @@ void flexmem_region_publish(struct flexmem_table *table,
 {
 	lockdep_assert_held(&table->acquire_lock);
 	rcu_assign_pointer(table->region[region->slot], region);
+	flexmem_table_tell_accounts(table);
+	flexmem_pressure_freed(&table->accounts);
 	lock_if_full(table, flexmem_table_pool(table, region->program));
 	dev_dbg(table->dev, "region %#llx in slot %u, %llu bytes\n",
 		region->id, region->slot, region->mem.size);
@@ -404,14 +490,16 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_publish);
 
 static int prealloc_pool(struct flexmem_table *table, struct flexmem_pool *pool)
 {
+	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
 	struct flexmem_region *region;
 
+	/* Until there is none more, or the rest has been promised. */
 	while (!pool->locked) {
-		region = flexmem_region_acquire(table, pool, 0);
-		if (!IS_ERR(region))
-			flexmem_region_publish(table, region);
-		else if (PTR_ERR(region) != -ENOSPC)
-			return PTR_ERR(region);
+		region = flexmem_region_acquire(table, pool, NULL, 0, &refusal);
+		if (IS_ERR(region))
+			return PTR_ERR(region) == -ENOSPC ? 0 : PTR_ERR(region);
+		flexmem_region_admit(table, region, NULL);
+		flexmem_region_publish(table, region);
 	}
 	return 0;
 }
@@ -423,7 +511,7 @@ static int prealloc_pool(struct flexmem_table *table, struct flexmem_pool *pool)
  * Those for programs first: they are few and small, and tensors would leave no
  * capacity for them.
  *
- * Context: may sleep.
+ * Context: under acquire_lock. May sleep.
  * Return: 0, or an error of the firmware or -ENOMEM; what has been acquired
  * stays until flexmem_table_remove().
  */
@@ -431,24 +519,49 @@ int flexmem_table_prealloc(struct flexmem_table *table)
 {
 	int rc = 0;
 
-	mutex_lock(&table->acquire_lock);
+	lockdep_assert_held(&table->acquire_lock);
 	if (table->settings.program_slots)
 		rc = prealloc_pool(table, &table->pool[FLEXMEM_POOL_PROGRAM]);
 	if (!rc)
 		rc = prealloc_pool(table, &table->pool[FLEXMEM_POOL_TENSOR]);
-	mutex_unlock(&table->acquire_lock);
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_prealloc);
 
-/* Takes a region out of the table. Its allocations still count as made. */
-static void unpublish(struct flexmem_table *table, struct flexmem_region *region)
+/**
+ * flexmem_region_unpublish - take a region out of the table
+ * @table: region table
+ * @region: region of it; dead and lost from then on
+ * @quarantine: receives its quarantined blocks, which are the caller's
+ *
+ * Its allocations still count as made; nothing in it is charged any more.
+ *
+ * Context: under acquire_lock.
+ * Return: true if no block is in use, so that the region is the caller's;
+ * otherwise it may be gone any time.
+ */
+bool flexmem_region_unpublish(struct flexmem_table *table,
+			      struct flexmem_region *region,
+			      struct list_head *quarantine)
 {
+	bool empty;
+
 	lockdep_assert_held(&table->acquire_lock);
+	/* In one piece: a snapshot sees both the region and its charges. */
 	mutex_lock(&table->snapshot_lock);
-	RCU_INIT_POINTER(table->region[region->slot], NULL);
+	spin_lock(&region->lock);
+	region->dead = true;
+	/* Pairs with flexmem_region_is_lost(). */
+	smp_store_release(&region->lost, true);
 	table->past_allocs += region->allocs;
+	flexmem_accounts_remove_region(&table->accounts, region->slot);
+	list_splice_init(&region->quarantine, quarantine);
+	empty = !region->blocks.nr_used;
+	/* Who does not find it any more sees that it is lost. */
+	smp_store_release(&table->region[region->slot], RCU_INITIALIZER(NULL));
+	spin_unlock(&region->lock);
 	mutex_unlock(&table->snapshot_lock);
+	return empty;
 }
 
 /* If nothing is allocated from the region, sees to it that nothing will be. */
@@ -471,21 +584,39 @@ static void region_revive(struct flexmem_region *region)
 	spin_unlock(&region->lock);
 }
 
-/* Gives one empty region back; false if it is not empty, or there is none. */
-static bool trim_region(struct flexmem_table *table, unsigned int slot, int *rc)
+/* Gives one empty region back; false if it is not empty. */
+static bool trim_region(struct flexmem_table *table,
+			struct flexmem_region *region, int *rc)
 {
-	struct flexmem_region *region = region_at(table, slot);
+	LIST_HEAD(quarantine);
 
-	if (!region || !region_retire(region))
+	lockdep_assert_held(&table->data_lock);
+	if (!region_retire(region))
 		return false;
-	*rc = flexmem_slots_clear(&table->slots, slot);
+	*rc = flexmem_slots_clear(&table->slots, region->slot);
 	if (*rc) {
 		region_revive(region);
 		return false;
 	}
-	unpublish(table, region);
+	flexmem_region_unpublish(table, region, &quarantine);
 	*rc = release_memory(table, region);
 	return true;
+}
+
+/* Likewise, with the scrubber kept out of it; false if there is none. */
+static bool trim_slot(struct flexmem_table *table, unsigned int slot, int *rc)
+{
+	struct flexmem_region *region = flexmem_region_at(table, slot);
+	bool trimmed;
+
+	if (!region)
+		return false;
+	*rc = mutex_lock_killable(&table->data_lock);
+	if (*rc)
+		return false;
+	trimmed = trim_region(table, region, rc);
+	mutex_unlock(&table->data_lock);
+	return trimmed;
 }
 
 /**
@@ -515,13 +646,17 @@ int flexmem_table_trim(struct flexmem_table *table, unsigned int *regions,
 	rc = flexmem_table_lock(table);
 	if (rc)
 		return rc;
+	/* What still cannot be scrubbed stays where it is. */
+	rc = flexmem_scrub_quarantine(table);
+	if (rc == -EINTR)
+		goto unlock;
 
 	rc = flexmem_lease_count(&table->slots) ? -EBUSY :
-						  release_stranded(table);
+			flexmem_table_release_stranded(table);
 	for (slot = 0; !rc && slot < table->slots.nr; slot++) {
 		u64 size = table->slots.entry[slot].length;
 
-		if (!trim_region(table, slot, &rc))
+		if (!trim_slot(table, slot, &rc))
 			continue;
 		emptied = true;
 		if (!rc) {
@@ -530,79 +665,12 @@ int flexmem_table_trim(struct flexmem_table *table, unsigned int *regions,
 		}
 	}
 	if (emptied)
-		unlock_pools(table);
+		flexmem_table_unlock_pools(table);
+unlock:
 	mutex_unlock(&table->acquire_lock);
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_trim);
-
-/*
- * Takes a region out of the table and gives its memory back, while blocks of it
- * may be in use: once it is dead, whoever frees the last of them destroys it.
- */
-static int region_remove(struct flexmem_table *table,
-			 struct flexmem_region *region, bool reachable)
-{
-	struct flexmem_memory mem = region->mem;
-	unsigned int slot = region->slot;
-	bool empty;
-	int rc;
-
-	/* First: a snapshot must not find it with its blocks destroyed. */
-	mutex_lock(&table->snapshot_lock);
-	RCU_INIT_POINTER(table->region[slot], NULL);
-	mutex_unlock(&table->snapshot_lock);
-	spin_lock(&region->lock);
-	region->dead = true;
-	empty = !region->blocks.nr_used;
-	spin_unlock(&region->lock);
-	if (empty)
-		region_destroy(region);
-
-	if (!reachable)
-		return -ETIMEDOUT;
-	rc = flexmem_slots_clear(&table->slots, slot);
-	return rc ?: table->ops->release(table->priv, &mem);
-}
-
-/**
- * flexmem_table_remove - give everything back: the device goes
- * @table: region table; blocks of it may still be in use, and be freed later
- *
- * The firmware may be dead: it is not asked again once it has not answered. The
- * driver resets the function when we are done with it, so nothing is lost.
- *
- * Context: may sleep. The device's operations are not called after it returns.
- */
-void flexmem_table_remove(struct flexmem_table *table)
-{
-	struct flexmem_region *region, *next;
-	unsigned int slot;
-	int rc;
-
-	WRITE_ONCE(table->closing, true);
-	mutex_lock(&table->acquire_lock);
-	flexmem_lease_break_all(&table->slots);
-	rc = release_stranded(table);
-	for (slot = 0; slot < table->slots.nr; slot++) {
-		region = region_at(table, slot);
-		if (!region)
-			continue;
-		rc = region_remove(table, region, rc != -ETIMEDOUT);
-		if (rc)
-			dev_warn(table->dev,
-				 "slot %u was not given back: error %d\n",
-				 slot, rc);
-	}
-	list_for_each_entry_safe(region, next, &table->stranded, stranded) {
-		list_del_init(&region->stranded);
-		region_destroy(region);
-	}
-	/* Messages went by the function's device, which may go now. */
-	table->dev = NULL;
-	mutex_unlock(&table->acquire_lock);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_remove);
 
 /**
  * flexmem_table_refresh - read the capacity anew, if it has changed
@@ -621,13 +689,13 @@ int flexmem_table_refresh(struct flexmem_table *table)
 		return 0;
 	/* Before it is asked for: what changes after that is to be asked for. */
 	WRITE_ONCE(table->capacity_is_old, false);
-	rc = table->ops->capacity(table->priv, &capacity);
+	rc = table->ops.capacity(table->priv, &capacity);
 	if (rc) {
 		WRITE_ONCE(table->capacity_is_old, true);
 		return rc;
 	}
 	WRITE_ONCE(table->capacity, capacity);
-	unlock_pools(table);
+	flexmem_table_unlock_pools(table);
 	return 0;
 }
 
@@ -646,14 +714,67 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 	int rc = 0;
 
 	WRITE_ONCE(table->capacity_is_old, true);
+	flexmem_pressure_supplied(&table->accounts);
 	if (!mutex_trylock(&table->acquire_lock))
 		return 0;
-	if (!READ_ONCE(table->closing))
+	if (!READ_ONCE(table->closing) && !READ_ONCE(table->suspended) &&
+	    !READ_ONCE(table->needs_reset))
 		rc = flexmem_table_refresh(table);
 	mutex_unlock(&table->acquire_lock);
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_new_capacity);
+
+/**
+ * flexmem_table_serial - which region an address is in
+ * @table: region table
+ * @region_id: as in an address
+ *
+ * A region that was lost is in no address any more, though another may have
+ * got its id.
+ *
+ * Return: the serial number of the region, or 0.
+ */
+u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id)
+{
+	struct flexmem_region *region;
+	unsigned int slot;
+	u64 serial = 0;
+
+	rcu_read_lock();
+	for (slot = 0; !serial && slot < table->slots.nr; slot++) {
+		region = rcu_dereference(table->region[slot]);
+		if (region && region->id == region_id)
+			serial = region->serial;
+	}
+	rcu_read_unlock();
+	return serial;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_serial);
+
+/**
+ * flexmem_table_serial_at - which region is in a slot
+ * @table: region table
+ * @slot: any number
+ *
+ * Return: the serial number of the region, or 0.
+ */
+u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot)
+{
+	struct flexmem_region *region;
+	u64 serial = 0;
+
+	if (slot >= table->slots.nr)
+		return 0;
+	slot = array_index_nospec(slot, FLEXMEM_MAX_SLOTS);
+	rcu_read_lock();
+	region = rcu_dereference(table->region[slot]);
+	if (region)
+		serial = region->serial;
+	rcu_read_unlock();
+	return serial;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_serial_at);
 
 /**
  * flexmem_table_max_region - the largest region there could be
@@ -683,204 +804,11 @@ u64 flexmem_table_max_region(struct flexmem_table *table)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_max_region);
 
-static void fill_entry(struct flexmem_region *region,
-		       struct flexmem_region_entry *entry)
-{
-	lockdep_assert_held(&region->lock);
-	*entry = (struct flexmem_region_entry) {
-		.region_id = region->id,
-		.slot = region->slot,
-		.flags = region->program ? FLEXMEM_REGION_PROGRAM : 0,
-		.total = region->blocks.total,
-		.free = region->blocks.free,
-		.largest_free = flexmem_blocks_largest(&region->blocks),
-		.nr_allocated = region->blocks.nr_used,
-		.nr_free = region->blocks.nr_free,
-		.sequence = region->sequence,
-	};
-}
-
-/* Sparse cannot count locks taken in a loop: to it these two are balanced. */
-static void lock_for_snapshot(struct flexmem_table *table,
-			      struct flexmem_region *region)
-{
-	spin_lock_nest_lock(&region->lock, &table->snapshot_lock);
-	__release(&region->lock);
-}
-
-static void unlock_after_snapshot(struct flexmem_region *region)
-{
-	__acquire(&region->lock);
-	spin_unlock(&region->lock);
-}
-
-/**
- * flexmem_table_snapshot - all regions as they are at one moment
- * @table: region table
- * @snapshot: receives them
- *
- * Context: may sleep until another snapshot is done; not for firmware.
- */
-void flexmem_table_snapshot(struct flexmem_table *table,
-			    struct flexmem_snapshot *snapshot)
-{
-	struct flexmem_region *region[FLEXMEM_MAX_SLOTS];
-	unsigned int slot, nr = 0, i;
-
-	/* Regions come and go from the table under this lock or locked below. */
-	mutex_lock(&table->snapshot_lock);
-	rcu_read_lock();
-	for (slot = 0; slot < table->slots.nr; slot++) {
-		region[nr] = rcu_dereference(table->region[slot]);
-		if (!region[nr])
-			continue;
-		lock_for_snapshot(table, region[nr++]);
-	}
-
-	snapshot->nr = nr;
-	snapshot->used_program = 0;
-	snapshot->allocs = table->past_allocs;
-	for (i = 0; i < nr; i++) {
-		fill_entry(region[i], &snapshot->region[i]);
-		snapshot->used_program += region[i]->used_program;
-		snapshot->allocs += region[i]->allocs;
-	}
-
-	while (nr)
-		unlock_after_snapshot(region[--nr]);
-	rcu_read_unlock();
-	mutex_unlock(&table->snapshot_lock);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_snapshot);
-
-/**
- * flexmem_spare_fill - get nodes for an allocation, before any lock is taken
- * @spare: receives them; flexmem_spare_drop() frees what is left of them
- * @nr: how many, see flexmem_spares_for()
- *
- * Context: may sleep.
- * Return: 0 or -ENOMEM; then there is nothing to drop.
- */
-int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr)
-{
-	unsigned int i;
-
-	*spare = (struct flexmem_spare) {};
-	for (i = 0; i < nr; i++) {
-		spare->block[i] = kmem_cache_alloc(block_cache, GFP_KERNEL);
-		if (!spare->block[i]) {
-			flexmem_spare_drop(spare);
-			return -ENOMEM;
-		}
-	}
-	return 0;
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_fill);
-
-/**
- * flexmem_spare_drop - free the nodes that were not used
- * @spare: nodes, or none
- */
-void flexmem_spare_drop(struct flexmem_spare *spare)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(spare->block); i++)
-		if (spare->block[i])
-			kmem_cache_free(block_cache, spare->block[i]);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_drop);
-
-/*
- * In debug builds every change is checked whole, as long as that is cheap, and
- * one in 64 of the changes of a region with many blocks.
- */
-#ifdef FLEXMEM_DEBUG
-static void debug_check(struct flexmem_region *region)
-{
-	const char *wrong;
-
-	if (region->blocks.nr_used > 64 && region->sequence % 64)
-		return;
-	wrong = flexmem_blocks_check(&region->blocks);
-	WARN_ONCE(wrong, "slot %u: %s\n", region->slot, wrong);
-}
-#else
-static void debug_check(struct flexmem_region *region)
-{
-}
-#endif
-
-/**
- * flexmem_region_alloc - allocate a block of a region
- * @region: region
- * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
- * @alignment: of the offset; a power of two, at least FLEXMEM_ALIGN
- * @program: for a program
- * @owner: token of the owner, not NULL
- * @spare: nodes, see flexmem_spares_for()
- *
- * Context: takes the region's lock.
- * Return: the block, or NULL if none fits.
- */
-struct flexmem_block *flexmem_region_alloc(struct flexmem_region *region,
-					   u64 size, u64 alignment,
-					   bool program, const void *owner,
-					   struct flexmem_spare *spare)
-{
-	struct flexmem_block *block = NULL;
-
-	spin_lock(&region->lock);
-	if (!region->dead)
-		block = flexmem_blocks_alloc(&region->blocks, size, alignment,
-					     owner, spare);
-	if (block) {
-		region->sequence++;
-		region->allocs++;
-		if (program)
-			region->used_program += size;
-		debug_check(region);
-	}
-	spin_unlock(&region->lock);
-	return block;
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_alloc);
-
-/**
- * flexmem_region_free - give a block back
- * @region: region
- * @block: occupied block of it
- * @program: as it was allocated
- *
- * Context: takes the region's lock. Neither @block nor @region may be used
- * after it.
- */
-void flexmem_region_free(struct flexmem_region *region,
-			 struct flexmem_block *block, bool program)
-{
-	struct flexmem_spare unused;
-	bool last;
-
-	spin_lock(&region->lock);
-	if (program)
-		region->used_program -= block->size;
-	flexmem_blocks_free(&region->blocks, block, &unused);
-	region->sequence++;
-	debug_check(region);
-	last = region->dead && !region->blocks.nr_used;
-	spin_unlock(&region->lock);
-
-	flexmem_spare_drop(&unused);
-	if (last)
-		region_destroy(region);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_free);
-
 /* What invariant 5 says of one slot: it and the table agree. */
 static const char *check_slot(struct flexmem_table *table, unsigned int slot)
 {
 	const struct flexmem_segment_entry *entry = &table->slots.entry[slot];
-	struct flexmem_region *region = region_at(table, slot);
+	struct flexmem_region *region = flexmem_region_at(table, slot);
 	const char *wrong;
 
 	if (test_bit(slot, table->slots.filled) != !!region)
@@ -916,6 +844,8 @@ const char *flexmem_table_check(struct flexmem_table *table)
 	for (slot = 0; !wrong && slot < table->slots.nr; slot++)
 		wrong = check_slot(table, slot);
 	mutex_unlock(&table->acquire_lock);
+	if (!wrong)
+		wrong = flexmem_accounts_check(&table->accounts);
 	return wrong;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_check);

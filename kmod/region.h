@@ -6,21 +6,30 @@
 #ifndef _FLEXMEM_REGION_H
 #define _FLEXMEM_REGION_H
 
+#include <linux/atomic.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
+#include <linux/rwsem.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
 #include <linux/flexmem.h>
 
+#include "account.h"
 #include "block.h"
 #include "device_ops.h"
 #include "settings.h"
 #include "slot.h"
 
+struct address_space;
 struct device;
+struct flexmem_table;
 
 /**
  * struct flexmem_region - device memory in a slot
+ * @table: its table; never changes
+ * @serial: number of the region, never used twice in its table
  * @slot: index in the table and in the firmware's; never changes
  * @id: region_id of every address in it; never changes
  * @program: in a slot set aside for programs; never changes
@@ -29,14 +38,24 @@ struct device;
  * @rcu: frees the region
  * @lock: protects what follows. Held for O(log n) work only: no allocation, no
  *	callback, no firmware and no user memory under it.
- * @dead: on its way back to the device: nothing is allocated from it any more.
- *	Who frees its last block frees the region.
+ * @dead: on its way back to the device: nothing is allocated from it any more,
+ *	and nothing in it is charged. Who frees its last block frees the region.
+ * @lost: the device was reset or has gone, and its bytes with it. Also set under
+ *	@flexmem_table.map_lock, for the page fault.
  * @blocks: its blocks
+ * @quarantine: blocks that could not be scrubbed, by dirty_link
+ * @nr_quarantined: how many
+ * @retry_at: not before that is a quarantined block tried again, in jiffies
+ * @scrub_next: how far the background has come in @blocks.watched
+ * @scrub_start: where the background is scrubbing
+ * @scrub_end: the end of that; equal to @scrub_start if it is not
  * @used_program: bytes allocated for programs
  * @sequence: changes so far, so that a record of them can be put in order
  * @allocs: allocations made so far
  */
 struct flexmem_region {
+	struct flexmem_table *table;
+	u64 serial;
 	unsigned int slot;
 	u64 id;
 	bool program;
@@ -46,7 +65,14 @@ struct flexmem_region {
 
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	bool dead;
+	bool lost;
 	struct flexmem_blocks blocks;
+	struct list_head quarantine;
+	u64 nr_quarantined;
+	unsigned long retry_at;
+	u64 scrub_next;
+	u64 scrub_start;
+	u64 scrub_end;
 	u64 used_program;
 	u64 sequence;
 	u64 allocs;
@@ -62,7 +88,8 @@ enum flexmem_pool_kind {
  * struct flexmem_table - all regions of one function
  * @dev: for messages; may be NULL
  * @mode: PF or VF; decides what a region's id is, and nothing else
- * @ops: the device's operations
+ * @ops: the device's operations: which of them there are is asked at any time,
+ *	also when the driver's module is gone, so they are a copy
  * @priv: their argument
  * @settings: as they were when the device registered
  * @granule: region sizes are multiples of this
@@ -82,19 +109,37 @@ enum flexmem_pool_kind {
  *	that lock makes removal wait for the firmware.
  * @past_allocs: allocations made in regions that are gone; under
  *	@snapshot_lock
+ * @last_serial: of the regions; under @acquire_lock
+ * @leaving: what is given back on removal, which must not run out of memory
+ * @needs_reset: a reset has failed: the device gives nothing until one succeeds
+ * @resets: how often it was reset
+ * @suspended: the device sleeps: its operations are not called
+ * @resumed: where one waits for it to wake up
+ * @scrubbed: bytes scrubbed
+ * @scrub_work: scrubs in the background
+ * @mapping: where all CPU maps of this function are, or NULL
+ * @map_shift: the mmap() offset of a slot is its number shifted by this
+ * @accounts: what owners are charged
  * @acquire_lock: acquisition and release of regions and slots. May be held
  *	while the firmware works, so it is waited for killably.
  * @snapshot_lock: held while all region locks are taken; never while the
  *	firmware works
+ * @data_lock: one scrub or copy at a time. May be held while the firmware works,
+ *	so it is waited for killably.
+ * @map_lock: read: a page is being mapped; write: all maps are taken away.
+ *	Never held while the firmware works
  *
- * Lock order: acquire_lock -> snapshot_lock -> region locks, lowest slot
- * first -> slots.lock. The lock of a client's handles is a leaf, never held
- * together with any of these.
+ * Lock order: acquire_lock -> data_lock -> snapshot_lock -> region locks, lowest
+ * slot first -> accounts.lock; map_lock after acquire_lock and data_lock, and
+ * after mmap_lock in a page fault; slots.lock is a leaf. The lock of a client's
+ * handles is never held together with any of these. Who waits for an event is
+ * woken up under any of them but accounts.lock. No lock here is ever held across
+ * a copy from or to user space.
  */
 struct flexmem_table {
 	struct device *dev;
 	enum flexmem_mode mode;
-	const struct flexmem_device_ops *ops;
+	struct flexmem_device_ops ops;
 	void *priv;
 	struct flexmem_settings settings;
 	u64 granule;
@@ -108,23 +153,65 @@ struct flexmem_table {
 	struct list_head stranded;
 	bool closing;
 	u64 past_allocs;
+	u64 last_serial;
+	struct flexmem_memory leaving[FLEXMEM_MAX_SLOTS];
+	bool needs_reset;
+	u64 resets;
+	bool suspended;
+	wait_queue_head_t resumed;
+	atomic64_t scrubbed;
+	struct delayed_work scrub_work;
+	struct address_space *mapping;
+	unsigned int map_shift;
+	struct flexmem_accounts accounts;
 	struct mutex acquire_lock; /* regions and slots; see above */
 	struct mutex snapshot_lock; /* all region locks at once; see above */
+	struct mutex data_lock; /* scrubs and copies; see above */
+	struct rw_semaphore map_lock; /* CPU maps; see above */
 };
 
 /**
- * struct flexmem_snapshot - the table at one moment
- * @nr: regions there are
- * @used_program: bytes allocated for programs
- * @allocs: allocations made since the device is there
- * @region: the regions, in the order of their slots
+ * struct flexmem_request - what to allocate
+ * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
+ * @alignment: of the offset; a power of two from FLEXMEM_ALIGN to
+ *	FLEXMEM_MAX_ALIGNMENT
+ * @program: memory for a program
+ * @growable: where the most room follows
+ * @account: whose it will be
  */
-struct flexmem_snapshot {
-	unsigned int nr;
-	u64 used_program;
-	u64 allocs;
-	struct flexmem_region_entry region[FLEXMEM_MAX_SLOTS];
+struct flexmem_request {
+	u64 size;
+	u64 alignment;
+	bool program;
+	bool growable;
+	struct flexmem_account *account;
 };
+
+/* How many spare nodes flexmem_region_alloc() can need. */
+static inline unsigned int
+flexmem_spares_for_request(const struct flexmem_request *request)
+{
+	return request->growable ? FLEXMEM_GROWABLE_SPARES :
+				   flexmem_spares_for(request->alignment);
+}
+
+/* So that the mmap() offsets of 64 slots fit what 32-bit programs can pass. */
+#define FLEXMEM_MIN_MAP_SHIFT 38
+
+/* Whoever sees it lost sees why: table->closing, or not. */
+static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
+{
+	/* Pairs with flexmem_region_unpublish(). */
+	return smp_load_acquire(&region->lost);
+}
+
+/* 0, or what the owner of bytes in a region is told when they are not there. */
+static inline int flexmem_region_error(const struct flexmem_region *region)
+{
+	if (!flexmem_region_is_lost(region))
+		return 0;
+	return READ_ONCE(region->table->closing) ? -ENODEV : -EIO;
+}
 
 int flexmem_region_init_caches(void);
 void flexmem_region_exit_caches(void);
@@ -134,31 +221,84 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 		       const struct flexmem_settings *settings);
 int flexmem_table_prealloc(struct flexmem_table *table);
 void flexmem_table_remove(struct flexmem_table *table);
+void flexmem_table_fini(struct flexmem_table *table);
+int flexmem_table_reset(struct flexmem_table *table);
+void flexmem_table_suspend(struct flexmem_table *table);
+void flexmem_table_resume(struct flexmem_table *table);
 int flexmem_table_trim(struct flexmem_table *table, unsigned int *regions,
 		       u64 *bytes);
 int flexmem_table_lock(struct flexmem_table *table);
+int flexmem_table_lock_data(struct flexmem_table *table);
+u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id);
+u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot);
 int flexmem_table_new_capacity(struct flexmem_table *table);
 int flexmem_table_refresh(struct flexmem_table *table);
 u64 flexmem_table_max_region(struct flexmem_table *table);
-void flexmem_table_snapshot(struct flexmem_table *table,
-			    struct flexmem_snapshot *snapshot);
 const char *flexmem_table_check(struct flexmem_table *table);
+
+/* Between the files of this layer. */
+void flexmem_table_tell_accounts(struct flexmem_table *table);
+void flexmem_table_unlock_pools(struct flexmem_table *table);
+int flexmem_table_release_stranded(struct flexmem_table *table);
+bool flexmem_region_unpublish(struct flexmem_table *table,
+			      struct flexmem_region *region,
+			      struct list_head *quarantine);
+struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
+					     enum flexmem_fit fit);
+void flexmem_region_destroy(struct flexmem_region *region);
+
+static inline struct flexmem_region *
+flexmem_region_at(struct flexmem_table *table, unsigned int slot)
+{
+	return rcu_dereference_protected(table->region[slot],
+					 lockdep_is_held(&table->acquire_lock));
+}
 
 struct flexmem_pool *flexmem_table_pool(struct flexmem_table *table,
 					bool program);
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      struct flexmem_pool *pool,
-					      u64 min_size);
+					      struct flexmem_account *account,
+					      u64 min_size,
+					      enum flexmem_reason *refusal);
+void flexmem_region_admit(struct flexmem_table *table,
+			  struct flexmem_region *region,
+			  struct flexmem_account *account);
 void flexmem_region_publish(struct flexmem_table *table,
 			    struct flexmem_region *region);
 
 int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr);
 void flexmem_spare_drop(struct flexmem_spare *spare);
-struct flexmem_block *flexmem_region_alloc(struct flexmem_region *region,
-					   u64 size, u64 alignment,
-					   bool program, const void *owner,
-					   struct flexmem_spare *spare);
+struct flexmem_block *
+flexmem_region_alloc(struct flexmem_region *region,
+		     const struct flexmem_request *request,
+		     struct flexmem_spare *spare, enum flexmem_reason *refusal);
+u64 flexmem_region_extend(struct flexmem_region *region,
+			  struct flexmem_block *block, u64 size, bool program,
+			  struct flexmem_account *account,
+			  struct flexmem_spare *spare,
+			  struct flexmem_block **tail,
+			  enum flexmem_reason *refusal);
+void flexmem_region_join(struct flexmem_region *region,
+			 struct flexmem_block *block,
+			 struct flexmem_block *tail,
+			 struct flexmem_account *account);
+void flexmem_region_shrink(struct flexmem_region *region,
+			   struct flexmem_block *block, u64 size, bool program,
+			   struct flexmem_account *account,
+			   struct flexmem_spare *spare);
+void flexmem_region_orphan(struct flexmem_region *region,
+			   struct flexmem_block *block,
+			   struct flexmem_account *account);
+void flexmem_region_quarantine(struct flexmem_region *region,
+			       struct flexmem_block *block, bool program,
+			       struct flexmem_account *account);
+struct flexmem_block *
+flexmem_region_take_quarantined(struct flexmem_region *region);
+void flexmem_region_end_quarantine(struct flexmem_region *region,
+				   struct flexmem_block *block, bool scrubbed);
 void flexmem_region_free(struct flexmem_region *region,
-			 struct flexmem_block *block, bool program);
+			 struct flexmem_block *block, bool program,
+			 struct flexmem_account *account, bool orphaned);
 
 #endif /* _FLEXMEM_REGION_H */

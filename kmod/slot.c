@@ -123,6 +123,21 @@ int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_clear);
 
 /**
+ * flexmem_slots_forget - the device was reset, and its table with it
+ * @slots: segment table
+ *
+ * Context: under the table's acquire_lock.
+ */
+void flexmem_slots_forget(struct flexmem_slots *slots)
+{
+	spin_lock(&slots->lock);
+	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
+	slots->generation++;
+	spin_unlock(&slots->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_forget);
+
+/**
  * flexmem_slots_read - the table as a dispatch sees it
  * @slots: segment table
  * @entries: room for FLEXMEM_MAX_SLOTS entries

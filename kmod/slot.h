@@ -80,6 +80,7 @@ int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 		       const struct flexmem_memory *mem,
 		       const struct flexmem_segment_entry *entry);
 int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot);
+void flexmem_slots_forget(struct flexmem_slots *slots);
 unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 				struct flexmem_segment_entry *entries,
 				u64 *generation);

@@ -5,12 +5,18 @@
  */
 
 #include <linux/completion.h>
+#include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
 #include <linux/io.h>
 #include <linux/io-64-nonatomic-lo-hi.h>
+#include <linux/iopoll.h>
+#include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/pci.h>
+#include <linux/pm.h>
 #include <linux/sizes.h>
+#include <linux/string.h>
 #include <linux/workqueue.h>
 
 #include "device_ops.h"
@@ -28,31 +34,61 @@
 #define NPU_EVENT_MASK	0x2c
 #define NPU_SLOTS	0x30	/* entries of this function's table */
 #define NPU_RESET	0x34	/* forgets all there is of this function */
+#define NPU_OFFSET	0x38	/* 64 bits: range within the memory ... */
+#define NPU_LENGTH	0x40	/* 64 bits: ... to scrub, read or write */
+#define NPU_BUFFER	0x48	/* 64 bits: of the host, to read to or write from */
+#define NPU_STOP	0x50	/* moves no more data; reads 0 once it is idle */
 
-enum { NPU_ACQUIRE, NPU_RELEASE, NPU_SET, NPU_CLEAR, NPU_CAPACITY, NPU_CANCEL };
+/* BAR 2 is a window on the device's memory, from its address 0 on. */
+#define NPU_WINDOW	2
+
+enum {
+	NPU_ACQUIRE, NPU_RELEASE, NPU_SET, NPU_CLEAR, NPU_CAPACITY, NPU_CANCEL,
+	NPU_SCRUB, NPU_READ, NPU_WRITE
+};
+
 enum { NPU_OK, NPU_NO_MEMORY, NPU_NO_SLOT, NPU_FAILED };
-enum { NPU_EVENT_REPLY = BIT(0), NPU_EVENT_CAPACITY = BIT(1) };
+enum {
+	NPU_EVENT_REPLY = BIT(0),
+	NPU_EVENT_CAPACITY = BIT(1),
+	NPU_EVENT_DEAD = BIT(2),
+	NPU_EVENT_NEWS = NPU_EVENT_CAPACITY | NPU_EVENT_DEAD
+};
 
 struct npu {
 	struct pci_dev *pdev;
 	void __iomem *regs;
 	struct flexmem_device *fdev;
 	struct work_struct capacity_work;
+	struct work_struct dead_work;
+	struct mutex turn;	/* held by the operation that uses the mailbox */
 	struct completion reply;
+	void *buffer;		/* FLEXMEM_COPY_MAX bytes, for reads and writes */
+	dma_addr_t buffer_dma;
 	u32 seq;	/* of the latest request */
 	u32 doubt;	/* request whose outcome is unknown, or 0 */
 };
 
 /* [call] */
+struct npu_request {
+	u32 command;
+	u32 slot;
+	u64 argument;
+	u64 offset;
+	u64 length;
+};
+
 /* Sends one request and waits for its reply: killable, and at most 1 s. */
-static int npu_call(struct npu *npu, u32 command, u32 slot, u64 argument)
+static int npu_call(struct npu *npu, const struct npu_request *req)
 {
 	long left;
 
 	reinit_completion(&npu->reply);
-	writel(command, npu->regs + NPU_COMMAND);
-	writel(slot, npu->regs + NPU_SLOT);
-	writeq(argument, npu->regs + NPU_ARGUMENT);
+	writel(req->command, npu->regs + NPU_COMMAND);
+	writel(req->slot, npu->regs + NPU_SLOT);
+	writeq(req->argument, npu->regs + NPU_ARGUMENT);
+	writeq(req->offset, npu->regs + NPU_OFFSET);
+	writeq(req->length, npu->regs + NPU_LENGTH);
 	WRITE_ONCE(npu->seq, npu->seq + 1);
 	writel(npu->seq, npu->regs + NPU_SEND);
 
@@ -71,62 +107,191 @@ static int npu_call(struct npu *npu, u32 command, u32 slot, u64 argument)
 	}
 }
 
-/* As above, once it is certain that the request before it came to an end. */
-static int npu_command(struct npu *npu, u32 command, u32 slot, u64 argument)
+/* Takes the mailbox, once it is certain that the last request came to an end. */
+static int npu_begin(struct npu *npu)
 {
-	int rc;
+	struct npu_request cancel = { .command = NPU_CANCEL };
+	int rc = 0;
 
+	if (mutex_lock_killable(&npu->turn))
+		return -EINTR;
 	if (npu->doubt) {
-		rc = npu_call(npu, NPU_CANCEL, 0, npu->doubt);
-		if (rc)
-			return rc;
-		npu->doubt = 0;
+		cancel.argument = npu->doubt;
+		rc = npu_call(npu, &cancel);
 	}
-	rc = npu_call(npu, command, slot, argument);
-	if (rc == -ETIMEDOUT || rc == -EINTR)
+	if (rc)
+		mutex_unlock(&npu->turn);
+	else
+		npu->doubt = 0;
+	return rc;
+}
+
+static int npu_run(struct npu *npu, const struct npu_request *req)
+{
+	int rc = npu_call(npu, req);
+	u32 busy;
+
+	if (rc == -ETIMEDOUT || rc == -EINTR) {
 		npu->doubt = npu->seq;
+		/* Whoever gets the range next must not find it changing. */
+		writel(1, npu->regs + NPU_STOP);
+		if (readl_poll_timeout(npu->regs + NPU_STOP, busy, !busy, 10,
+				       1000))
+			dev_err(&npu->pdev->dev, "the copy engine hangs\n");
+	}
+	return rc;
+}
+
+static void npu_end(struct npu *npu)
+{
+	mutex_unlock(&npu->turn);
+}
+
+/* A request that moves no data of the host's. */
+static int npu_command(struct npu *npu, const struct npu_request *req,
+		       u64 *result)
+{
+	int rc = npu_begin(npu);
+
+	if (rc)
+		return rc;
+	rc = npu_run(npu, req);
+	if (!rc && result)
+		*result = readq(npu->regs + NPU_RESULT);
+	npu_end(npu);
 	return rc;
 }
 
 /* [ops] */
 static int npu_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
-	struct npu *npu = priv;
-	int rc;
+	const struct npu_request req = {
+		.command = NPU_ACQUIRE,
+		.argument = size,
+	};
 
-	rc = npu_command(npu, NPU_ACQUIRE, 0, size);
-	if (rc)
-		return rc;
-	mem->base = readq(npu->regs + NPU_RESULT);
 	mem->size = size;
-	return 0;
+	return npu_command(priv, &req, &mem->base);
 }
 
 static int npu_release(void *priv, const struct flexmem_memory *mem)
 {
-	return npu_command(priv, NPU_RELEASE, 0, mem->base);
+	const struct npu_request req = {
+		.command = NPU_RELEASE,
+		.argument = mem->base,
+	};
+
+	return npu_command(priv, &req, NULL);
 }
 
 static int npu_slot_set(void *priv, unsigned int slot,
 			const struct flexmem_memory *mem)
 {
-	return npu_command(priv, NPU_SET, slot, mem->base);
+	const struct npu_request req = {
+		.command = NPU_SET,
+		.slot = slot,
+		.argument = mem->base,
+	};
+
+	return npu_command(priv, &req, NULL);
 }
 
 static int npu_slot_clear(void *priv, unsigned int slot)
 {
-	return npu_command(priv, NPU_CLEAR, slot, 0);
+	const struct npu_request req = { .command = NPU_CLEAR, .slot = slot };
+
+	return npu_command(priv, &req, NULL);
 }
 
 static int npu_capacity(void *priv, u64 *bytes)
 {
-	struct npu *npu = priv;
-	int rc;
+	const struct npu_request req = { .command = NPU_CAPACITY };
 
-	rc = npu_command(npu, NPU_CAPACITY, 0, 0);
+	return npu_command(priv, &req, bytes);
+}
+
+/* [data] */
+static int npu_scrub(void *priv, const struct flexmem_memory *mem, u64 offset,
+		     u64 size)
+{
+	const struct npu_request req = {
+		.command = NPU_SCRUB,
+		.argument = mem->base,
+		.offset = offset,
+		.length = size,
+	};
+
+	return npu_command(priv, &req, NULL);
+}
+
+static int npu_read(void *priv, const struct flexmem_memory *mem, u64 offset,
+		    u64 size, void *to)
+{
+	const struct npu_request req = {
+		.command = NPU_READ,
+		.argument = mem->base,
+		.offset = offset,
+		.length = size,
+	};
+	struct npu *npu = priv;
+	int rc = npu_begin(npu);
+
 	if (rc)
 		return rc;
-	*bytes = readq(npu->regs + NPU_RESULT);
+	rc = npu_run(npu, &req);
+	if (!rc)
+		memcpy(to, npu->buffer, size);
+	npu_end(npu);
+	return rc;
+}
+
+static int npu_write(void *priv, const struct flexmem_memory *mem, u64 offset,
+		     u64 size, const void *from)
+{
+	const struct npu_request req = {
+		.command = NPU_WRITE,
+		.argument = mem->base,
+		.offset = offset,
+		.length = size,
+	};
+	struct npu *npu = priv;
+	int rc = npu_begin(npu);
+
+	if (rc)
+		return rc;
+	memcpy(npu->buffer, from, size);
+	rc = npu_run(npu, &req);
+	npu_end(npu);
+	return rc;
+}
+
+static int npu_page(void *priv, const struct flexmem_memory *mem, u64 offset,
+		    unsigned long *pfn)
+{
+	struct npu *npu = priv;
+	u64 address = mem->base + offset;
+
+	if (address >= pci_resource_len(npu->pdev, NPU_WINDOW))
+		return -EIO;
+	*pfn = PHYS_PFN(pci_resource_start(npu->pdev, NPU_WINDOW) + address);
+	return 0;
+}
+
+/* A register: it is done when the write is, whatever state the firmware is in. */
+static void npu_reset(struct npu *npu)
+{
+	writel(1, npu->regs + NPU_RESET);
+	npu->doubt = 0;
+}
+
+static int npu_op_reset(void *priv)
+{
+	struct npu *npu = priv;
+
+	if (mutex_lock_killable(&npu->turn))
+		return -EINTR;
+	npu_reset(npu);
+	mutex_unlock(&npu->turn);
 	return 0;
 }
 
@@ -136,6 +301,11 @@ static const struct flexmem_device_ops npu_ops = {
 	.slot_set = npu_slot_set,
 	.slot_clear = npu_slot_clear,
 	.capacity = npu_capacity,
+	.scrub = npu_scrub,
+	.read = npu_read,
+	.write = npu_write,
+	.page = npu_page,
+	.reset = npu_op_reset,
 };
 
 /* [events] */
@@ -144,6 +314,16 @@ static void npu_capacity_work(struct work_struct *work)
 	struct npu *npu = container_of(work, struct npu, capacity_work);
 
 	flexmem_device_capacity_changed(npu->fdev);
+}
+
+/* The watchdog says that the firmware has died: nothing of ours is left. */
+static void npu_dead_work(struct work_struct *work)
+{
+	struct npu *npu = container_of(work, struct npu, dead_work);
+	int rc = flexmem_device_reset(npu->fdev);
+
+	if (rc)
+		dev_err(&npu->pdev->dev, "could not be reset: error %d\n", rc);
 }
 
 static irqreturn_t npu_interrupt(int irq, void *data)
@@ -155,19 +335,15 @@ static irqreturn_t npu_interrupt(int irq, void *data)
 	if (event & NPU_EVENT_REPLY &&
 	    readl(npu->regs + NPU_DONE) == READ_ONCE(npu->seq))
 		complete(&npu->reply);
-	/* It asks the firmware, so it cannot run here. */
+	/* They wait for the firmware, so they cannot run here. */
 	if (event & NPU_EVENT_CAPACITY)
 		schedule_work(&npu->capacity_work);
+	if (event & NPU_EVENT_DEAD)
+		schedule_work(&npu->dead_work);
 	return event ? IRQ_HANDLED : IRQ_NONE;
 }
 
 /* [probe] */
-static void npu_reset(struct npu *npu)
-{
-	writel(1, npu->regs + NPU_RESET);
-	npu->doubt = 0;
-}
-
 static int npu_start(struct npu *npu)
 {
 	struct flexmem_device_desc desc = {
@@ -186,8 +362,7 @@ static int npu_start(struct npu *npu)
 		return PTR_ERR(npu->fdev);
 	}
 	/* From here on there is somebody to tell. */
-	writel(NPU_EVENT_REPLY | NPU_EVENT_CAPACITY,
-	       npu->regs + NPU_EVENT_MASK);
+	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
 	return 0;
 }
 
@@ -200,8 +375,10 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (!npu)
 		return -ENOMEM;
 	npu->pdev = pdev;
+	mutex_init(&npu->turn);
 	init_completion(&npu->reply);
 	INIT_WORK(&npu->capacity_work, npu_capacity_work);
+	INIT_WORK(&npu->dead_work, npu_dead_work);
 	pci_set_drvdata(pdev, npu);
 
 	rc = pcim_enable_device(pdev);
@@ -211,6 +388,12 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (rc)
 		return rc;
 	npu->regs = pcim_iomap_table(pdev)[0];
+	pci_set_master(pdev);
+	npu->buffer = dmam_alloc_coherent(&pdev->dev, FLEXMEM_COPY_MAX,
+					  &npu->buffer_dma, GFP_KERNEL);
+	if (!npu->buffer)
+		return -ENOMEM;
+	writeq(npu->buffer_dma, npu->regs + NPU_BUFFER);
 	rc = devm_request_irq(&pdev->dev, pdev->irq, npu_interrupt, IRQF_SHARED,
 			      KBUILD_MODNAME, npu);
 	if (rc)
@@ -218,18 +401,49 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return npu_start(npu);
 }
 
+/* No more news; replies are still needed. */
+static void npu_quiet(struct npu *npu)
+{
+	writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
+	synchronize_irq(npu->pdev->irq);
+	cancel_work_sync(&npu->capacity_work);
+	cancel_work_sync(&npu->dead_work);
+}
+
 static void npu_remove(struct pci_dev *pdev)
 {
 	struct npu *npu = pci_get_drvdata(pdev);
 
-	/* No more news; replies are still needed. */
-	writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
-	synchronize_irq(pdev->irq);
-	cancel_work_sync(&npu->capacity_work);
-
+	npu_quiet(npu);
 	flexmem_device_unregister(npu->fdev);
 	npu_reset(npu);
 }
+
+/* [sleep] */
+static int npu_suspend(struct device *dev)
+{
+	struct npu *npu = dev_get_drvdata(dev);
+
+	npu_quiet(npu);
+	flexmem_device_suspend(npu->fdev);
+	return 0;
+}
+
+/* The memory was kept; what the registers hold was not. */
+static int npu_resume(struct device *dev)
+{
+	struct npu *npu = dev_get_drvdata(dev);
+
+	pci_set_master(npu->pdev);
+	writeq(npu->buffer_dma, npu->regs + NPU_BUFFER);
+	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
+	flexmem_device_resume(npu->fdev);
+	/* News may have come and gone meanwhile. */
+	flexmem_device_capacity_changed(npu->fdev);
+	return 0;
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(npu_pm_ops, npu_suspend, npu_resume);
 
 /* [module] */
 static const struct pci_device_id npu_ids[] = {
@@ -244,6 +458,7 @@ static struct pci_driver npu_driver = {
 	.id_table = npu_ids,
 	.probe = npu_probe,
 	.remove = npu_remove,
+	.driver.pm = pm_sleep_ptr(&npu_pm_ops),
 };
 module_pci_driver(npu_driver);
 

@@ -43,6 +43,9 @@ static const char * const sim_command_names[] = {
 	[SIM_SLOT_SET] = "slot_set",
 	[SIM_SLOT_CLEAR] = "slot_clear",
 	[SIM_CAPACITY] = "capacity",
+	[SIM_SCRUB] = "scrub",
+	[SIM_READ] = "read",
+	[SIM_WRITE] = "write",
 	[SIM_CANCEL] = "cancel",
 };
 
@@ -156,6 +159,15 @@ static int dead_set(void *data, u64 value)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(dead_fops, dead_get, dead_set, "%llu\n");
 
+static int pages_get(void *data, u64 *value)
+{
+	struct sim_card *card = data;
+
+	*value = sim_memory_pages(&card->memory);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(pages_fops, pages_get, NULL, "%llu\n");
+
 static int capacity_get(void *data, u64 *value)
 {
 	struct sim_function *fn = data;
@@ -176,6 +188,31 @@ static int capacity_set(void *data, u64 value)
 	return 0;
 }
 DEFINE_DEBUGFS_ATTRIBUTE(capacity_fops, capacity_get, capacity_set, "%llu\n");
+
+static int reset_set(void *data, u64 value)
+{
+	struct sim_function *fn = data;
+
+	return value == 1 ? sim_function_reset(fn) : -EINVAL;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(reset_fops, NULL, reset_set, "%llu\n");
+
+static int suspended_get(void *data, u64 *value)
+{
+	*value = sim_function_suspended(data);
+	return 0;
+}
+
+static int suspended_set(void *data, u64 value)
+{
+	struct sim_function *fn = data;
+
+	if (value > 1)
+		return -EINVAL;
+	return value ? sim_function_suspend(fn) : sim_function_resume(fn);
+}
+DEFINE_DEBUGFS_ATTRIBUTE(suspended_fops, suspended_get, suspended_set,
+			 "%llu\n");
 
 static int usable_slots_get(void *data, u64 *value)
 {
@@ -231,6 +268,7 @@ void sim_debugfs_add_card(struct sim_card *card)
 	debugfs_create_file("timeout_ms", 0600, dir, card, &timeout_ms_fops);
 	debugfs_create_file("dead", 0600, dir, card, &dead_fops);
 	debugfs_create_file("stats", 0400, dir, card, &stats_fops);
+	debugfs_create_file("pages", 0400, dir, card, &pages_fops);
 	sim_mailbox_add_fault_attr(dir);
 }
 
@@ -258,6 +296,8 @@ void sim_debugfs_add_function(struct sim_function *fn)
 	fn->dir = dir;
 	debugfs_create_file("capacity", 0600, dir, fn, &capacity_fops);
 	debugfs_create_file("memory", 0400, dir, fn, &memory_fops);
+	debugfs_create_file("reset", 0200, dir, fn, &reset_fops);
+	debugfs_create_file("suspended", 0600, dir, fn, &suspended_fops);
 	if (!fn->index)
 		return;
 	debugfs_create_file("usable_slots", 0600, dir, fn, &usable_slots_fops);

@@ -21,6 +21,12 @@
  *    host repeats it until there is a reply (ops.c).
  *  - A reset gives back all memory of the function, empties its table, and
  *    drops what is pending.
+ *  - Moving data (scrub, read, write) cannot be undone, and need not: it ends
+ *    when its caller gives up (mailbox.c), and nobody relies on what is in the
+ *    range then. It has a number like the others, so it is never done later.
+ *
+ * Memory that is given back keeps its bytes, and comes with them to whoever
+ * acquires it next.
  *
  * So one command for each function has to be remembered, and no message has to
  * arrive for things to be right.
@@ -37,8 +43,15 @@
 
 #include "firmware.h"
 #include "mailbox.h"
+#include "memory.h"
 
 #define NO_SLOT (-1)
+
+/* Addresses and lengths that can be zeroed. */
+#define FW_SCRUB_UNIT 128
+
+/* How much data is moved before it is asked whether to go on. */
+#define FW_DATA_STEP SZ_16M
 
 /**
  * struct fw_piece - memory that a function has
@@ -97,6 +110,7 @@ struct fw_function {
  * @mbox: where messages come from; never changes
  * @thread: runs it; never changes
  * @memory: bytes of device memory; never changes
+ * @chips: the bytes themselves; only the thread uses them
  * @lock: held by the thread while it handles one message
  * @names: names given to pieces so far
  * @pieces: &struct fw_piece, by base
@@ -106,6 +120,7 @@ struct sim_firmware {
 	struct sim_mailbox *mbox;
 	struct task_struct *thread;
 	u64 memory;
+	struct sim_memory *chips;
 	/*
 	 * Protects all below from the probe on the board, which changes
 	 * nothing but capacities and usable slots. Taken before
@@ -266,6 +281,56 @@ static enum sim_status fw_slot_clear(struct sim_firmware *fw,
 	return SIM_OK;
 }
 
+static int fw_move(struct sim_firmware *fw, const struct sim_request *req,
+		   u64 address, u64 done, u64 size)
+{
+	switch (req->command) {
+	case SIM_SCRUB:
+		sim_memory_zero(fw->chips, address, size);
+		return 0;
+	case SIM_READ:
+		sim_memory_read(fw->chips, address, size, req->buffer + done);
+		return 0;
+	default:
+		return sim_memory_write(fw->chips, address, size,
+					req->buffer + done);
+	}
+}
+
+/* Scrub, read and write, for as long as the caller waits. */
+static enum sim_status fw_data(struct sim_firmware *fw, unsigned int function,
+			       const struct sim_request *req)
+{
+	struct fw_piece *piece = fw_find(fw, function, req->memory);
+	u64 done, step;
+	int ret;
+
+	if (!piece)
+		return SIM_BAD_MEMORY;
+	if (!req->bytes || req->offset > piece->size ||
+	    req->bytes > piece->size - req->offset)
+		return SIM_BAD_RANGE;
+	if (req->command == SIM_SCRUB &&
+	    !IS_ALIGNED(req->offset | req->bytes, FW_SCRUB_UNIT))
+		return SIM_BAD_RANGE;
+
+	for (done = 0; done < req->bytes; done += step) {
+		u64 address = piece->base + req->offset + done;
+
+		/* To the next multiple: no page is cut in two. */
+		step = min(req->bytes - done,
+			   FW_DATA_STEP - address % FW_DATA_STEP);
+		if (!sim_mailbox_data_begin(fw->mbox, function, req->seq))
+			return SIM_OUT_OF_ORDER;
+		ret = fw_move(fw, req, address, done, step);
+		sim_mailbox_data_end(fw->mbox, function);
+		if (ret)
+			return SIM_FAILED;
+		cond_resched();
+	}
+	return SIM_OK;
+}
+
 static void fw_undo(struct sim_firmware *fw, struct fw_function *f)
 {
 	struct fw_pending *pending = &f->pending;
@@ -350,6 +415,10 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 	case SIM_CAPACITY:
 		reply->bytes = f->capacity;
 		return SIM_OK;
+	case SIM_SCRUB:
+	case SIM_READ:
+	case SIM_WRITE:
+		return fw_data(fw, function, req);
 	default:
 		return SIM_BAD_COMMAND;
 	}
@@ -399,11 +468,13 @@ static int fw_run(void *data)
 /**
  * sim_firmware_start - switch the card on
  * @mbox: where messages come from
+ * @chips: the card's memory
  * @geometry: how the card is built; checked by the caller
  *
  * Return: the firmware, running, or an ERR_PTR.
  */
 struct sim_firmware *sim_firmware_start(struct sim_mailbox *mbox,
+					struct sim_memory *chips,
 					const struct sim_geometry *geometry)
 {
 	struct sim_firmware *fw;
@@ -416,6 +487,7 @@ struct sim_firmware *sim_firmware_start(struct sim_mailbox *mbox,
 
 	fw->mbox = mbox;
 	fw->memory = geometry->memory;
+	fw->chips = chips;
 	mutex_init(&fw->lock);
 	INIT_LIST_HEAD(&fw->pieces);
 	fw->functions[0].capacity = geometry->pf_capacity;

@@ -13,6 +13,7 @@
 struct seq_file;
 struct sim_firmware;
 struct sim_mailbox;
+struct sim_memory;
 
 /* What device memory is given out in. */
 #define SIM_GRANULE SZ_2M
@@ -36,6 +37,7 @@ struct sim_geometry {
 };
 
 struct sim_firmware *sim_firmware_start(struct sim_mailbox *mbox,
+					struct sim_memory *chips,
 					const struct sim_geometry *geometry);
 void sim_firmware_stop(struct sim_firmware *fw);
 

@@ -16,10 +16,18 @@
  * whether a reply arrived. What is done about those that did not is told in
  * firmware.c.
  *
+ * Data does not go through the queue: its request names a buffer of the caller.
+ * The firmware moves data piece by piece, and before each piece asks whether
+ * the number is still waited for; a caller who gives up waits for the end of
+ * the piece that is being moved, if any. So from its return on no byte is moved
+ * for it, neither from or to its buffer nor in the card's memory: hardware would
+ * take the buffer out of its IOMMU and stop the copy engine.
+ *
  * Besides the queue, a function has a reset register. Writing it cannot be
  * lost, as a register of the hardware cannot (PCI calls this a function level
  * reset): it throws away what is queued, and the firmware looks at it before it
- * takes any further message of that function.
+ * takes any further message of that function. A firmware that is dead starts
+ * again.
  */
 
 #include <linux/jiffies.h>
@@ -76,7 +84,20 @@ void sim_mailbox_init(struct sim_mailbox *mbox, u32 timeout_ms)
 	for (i = 0; i < SIM_MAX_FUNCTIONS; i++) {
 		init_waitqueue_head(&mbox->channels[i].wait);
 		mbox->channels[i].seq = SIM_STALE_AGE;
+		mutex_init(&mbox->channels[i].data);
 	}
+}
+
+/**
+ * sim_mailbox_destroy - the end of a mailbox
+ * @mbox: the mailbox; neither end uses it any more
+ */
+void sim_mailbox_destroy(struct sim_mailbox *mbox)
+{
+	unsigned int i;
+
+	for (i = 0; i < SIM_MAX_FUNCTIONS; i++)
+		mutex_destroy(&mbox->channels[i].data);
 }
 
 /**
@@ -132,7 +153,7 @@ static bool sim_channel_send(struct sim_mailbox *mbox, struct sim_channel *ch,
 	if (ch->head - ch->tail == SIM_QUEUE)
 		goto out_unlock;
 
-	/* The contract: one operation at a time for each function. */
+	/* One at a time for each function: ops.c has them wait in line. */
 	WARN_ON_ONCE(ch->waiting);
 	req->seq = ++ch->seq;
 	ch->waiting = req->seq;
@@ -205,7 +226,7 @@ static int sim_channel_finish(struct sim_mailbox *mbox, struct sim_channel *ch,
  * @reply: receives the reply
  *
  * When this fails and @req->seq is not 0, the request may have been carried
- * out, or may be later.
+ * out, or may be later; but no data is moved for it any more.
  *
  * Context: May sleep, for no longer than the timeout. One caller at a time for
  * each function.
@@ -221,6 +242,7 @@ int sim_mailbox_call(struct sim_mailbox *mbox, unsigned int function,
 {
 	struct sim_channel *ch = &mbox->channels[function];
 	long left = msecs_to_jiffies(READ_ONCE(mbox->timeout_ms));
+	int ret;
 
 	req->seq = 0;
 	if (sim_should_fail())
@@ -237,7 +259,13 @@ int sim_mailbox_call(struct sim_mailbox *mbox, unsigned int function,
 	left = wait_event_killable_timeout(ch->wait,
 					   sim_channel_answered(mbox, ch),
 					   left);
-	return sim_channel_finish(mbox, ch, req, reply, left);
+	ret = sim_channel_finish(mbox, ch, req, reply, left);
+	if (ret) {
+		/* For no longer than it takes to move one piece of data. */
+		mutex_lock(&ch->data);
+		mutex_unlock(&ch->data);
+	}
+	return ret;
 }
 
 static bool sim_channel_is_reset(struct sim_mailbox *mbox,
@@ -258,7 +286,8 @@ static bool sim_channel_is_reset(struct sim_mailbox *mbox,
  *
  * Waits for the firmware within the bounds of a command. It does not matter if
  * the wait ends early: the register stays set, and nothing that is sent for
- * this function afterwards overtakes it.
+ * this function afterwards overtakes it. If the firmware is dead it starts
+ * again, and goes on with what is queued for the other functions.
  *
  * Context: May sleep.
  */
@@ -269,6 +298,7 @@ void sim_mailbox_reset(struct sim_mailbox *mbox, unsigned int function)
 	spin_lock(&mbox->lock);
 	ch->tail = ch->head;
 	ch->reset = true;
+	WRITE_ONCE(mbox->dead, false);
 	spin_unlock(&mbox->lock);
 	wake_up(&mbox->doorbell);
 
@@ -384,6 +414,40 @@ bool sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
 		sim_channel_deliver(mbox, ch, reply);
 	spin_unlock(&mbox->lock);
 	return acknowledged;
+}
+
+/**
+ * sim_mailbox_data_begin - may the firmware move data for a request?
+ * @mbox: the mailbox
+ * @function: who sent it
+ * @seq: its number
+ *
+ * Return: true if the sender still waits for the reply; then it waits for
+ * sim_mailbox_data_end() as well.
+ */
+bool sim_mailbox_data_begin(struct sim_mailbox *mbox, unsigned int function,
+			    u64 seq)
+{
+	struct sim_channel *ch = &mbox->channels[function];
+	bool awaited;
+
+	mutex_lock(&ch->data);
+	spin_lock(&mbox->lock);
+	awaited = seq == ch->waiting;
+	spin_unlock(&mbox->lock);
+	if (!awaited)
+		mutex_unlock(&ch->data);
+	return awaited;
+}
+
+/**
+ * sim_mailbox_data_end - the data was moved
+ * @mbox: the mailbox
+ * @function: for whom
+ */
+void sim_mailbox_data_end(struct sim_mailbox *mbox, unsigned int function)
+{
+	mutex_unlock(&mbox->channels[function].data);
 }
 
 /**

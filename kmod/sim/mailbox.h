@@ -8,6 +8,7 @@
 #define _FLEXMEM_SIM_MAILBOX_H
 
 #include <linux/atomic.h>
+#include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
@@ -33,6 +34,9 @@ struct dentry;
  * @SIM_SLOT_SET: let entry @slot point at @memory
  * @SIM_SLOT_CLEAR: empty entry @slot
  * @SIM_CAPACITY: answers with @bytes
+ * @SIM_SCRUB: zero @bytes of @memory from @offset on
+ * @SIM_READ: copy that range to @buffer
+ * @SIM_WRITE: copy it from @buffer
  * @SIM_CANCEL: undo the command with number @cancel, or never carry it out
  * @SIM_RESET: made by the mailbox out of the function's reset register
  */
@@ -43,6 +47,9 @@ enum sim_command {
 	SIM_SLOT_SET,
 	SIM_SLOT_CLEAR,
 	SIM_CAPACITY,
+	SIM_SCRUB,
+	SIM_READ,
+	SIM_WRITE,
 	SIM_CANCEL,
 	SIM_RESET,
 };
@@ -58,6 +65,7 @@ enum sim_command {
  * @SIM_SLOT_EMPTY: the entry points at nothing
  * @SIM_BAD_SIZE: zero, or not a multiple of the granule
  * @SIM_BAD_MEMORY: no such memory, or it is of another function
+ * @SIM_BAD_RANGE: empty, not all in the memory, or not aligned as it must be
  * @SIM_IN_USE: an entry of the table points at the memory
  * @SIM_BAD_COMMAND: unknown, or not for this kind of function
  * @SIM_OUT_OF_ORDER: the number has passed or was cancelled, or the outcome
@@ -73,6 +81,7 @@ enum sim_status {
 	SIM_SLOT_EMPTY,
 	SIM_BAD_SIZE,
 	SIM_BAD_MEMORY,
+	SIM_BAD_RANGE,
 	SIM_IN_USE,
 	SIM_BAD_COMMAND,
 	SIM_OUT_OF_ORDER,
@@ -83,8 +92,11 @@ enum sim_status {
  * @seq: number of the message; 0: nobody waits, and no reply is sent
  * @command: what to do
  * @slot: entry of the function's table
- * @bytes: size of the memory wanted
+ * @bytes: size of the memory wanted, or of the range
  * @memory: the firmware's name of a piece of memory, never used twice
+ * @offset: first byte of the range in that piece
+ * @buffer: of the host, for the data; not looked at unless the mailbox lets
+ *	the firmware move data for this request: sim_mailbox_data_begin()
  * @cancel: number of the command to undo
  */
 struct sim_request {
@@ -93,6 +105,8 @@ struct sim_request {
 	u32 slot;
 	u64 bytes;
 	u64 memory;
+	u64 offset;
+	void *buffer;
 	u64 cancel;
 };
 
@@ -168,8 +182,9 @@ enum sim_stat {
  * @reply: that reply
  * @replied: number of the latest request that was answered in time
  * @reset: the reset register: set by the host, cleared by the firmware
+ * @data: held by the firmware while it moves some data
  *
- * All but @wait is protected by &struct sim_mailbox.lock.
+ * All but @wait and @data is protected by &struct sim_mailbox.lock.
  */
 struct sim_channel {
 	wait_queue_head_t wait;
@@ -182,6 +197,12 @@ struct sim_channel {
 	struct sim_reply reply;
 	u64 replied;
 	bool reset;
+	/*
+	 * Whoever takes it after having given up knows that nothing is moved
+	 * for him any more. Taken after &struct sim_firmware.lock and before
+	 * &struct sim_mailbox.lock; nothing that waits is done under it.
+	 */
+	struct mutex data;
 };
 
 /**
@@ -190,7 +211,7 @@ struct sim_channel {
  * @doorbell: where the firmware waits for messages
  * @channels: one for each function
  * @next: function that the firmware looks at first, for fairness
- * @dead: the firmware takes no message
+ * @dead: the firmware takes no message until it is told to, or reset
  * @timeout_ms: how long the host waits for a reply; no lock, any value is good
  * @latency_us: how long the firmware takes for each message; likewise
  * @fault_command: command that faults are for, or SIM_ANY; likewise
@@ -215,6 +236,7 @@ struct sim_mailbox {
 };
 
 void sim_mailbox_init(struct sim_mailbox *mbox, u32 timeout_ms);
+void sim_mailbox_destroy(struct sim_mailbox *mbox);
 void sim_mailbox_set_dead(struct sim_mailbox *mbox, bool dead);
 void sim_mailbox_add_fault_attr(struct dentry *dir);
 
@@ -230,6 +252,9 @@ bool sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
 			enum sim_command command,
 			const struct sim_reply *reply);
 void sim_mailbox_reset_done(struct sim_mailbox *mbox, unsigned int function);
+bool sim_mailbox_data_begin(struct sim_mailbox *mbox, unsigned int function,
+			    u64 seq);
+void sim_mailbox_data_end(struct sim_mailbox *mbox, unsigned int function);
 bool sim_mailbox_fault(struct sim_mailbox *mbox, enum sim_fault fault,
 		       enum sim_command command);
 

@@ -5,7 +5,8 @@
  *
  * The module makes one card: switches its firmware on, and makes a platform
  * device for each function, PF first. From then on each function lives its own
- * life: its driver is bound and unbound through sysfs as that of any device.
+ * life: its driver is bound and unbound through sysfs as that of any device. VFs
+ * come and go, at the end, when num_vfs is written.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -15,7 +16,9 @@
 #include <linux/mod_devicetable.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/mutex.h>
 #include <linux/platform_device.h>
+#include <linux/pm.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -55,19 +58,40 @@ static struct range_param timeout_ms = {
 static u64 memory = 128ULL * SZ_1G;
 static u64 vf_capacity;
 
+/*
+ * Protects the two below: num_vfs can be written before the module's init and
+ * during its exit. Outermost of all locks.
+ */
+static DEFINE_MUTEX(sim_lock);
+static struct sim_card *sim_card;
+
+static int sim_card_resize(struct sim_card *card, unsigned int nr);
+
+static int range_parse(const char *text, const struct kernel_param *kp,
+		       unsigned int *value)
+{
+	const struct range_param *range = kp->arg;
+
+	if (kstrtouint(text, 0, value) || *value < range->min ||
+	    *value > range->max) {
+		/* What is written to a file ends in a newline. */
+		pr_err("%s=%.*s: must be a number from %u to %u\n", kp->name,
+		       (int)strcspn(text, "\n"), text, range->min, range->max);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int range_set(const char *text, const struct kernel_param *kp)
 {
 	struct range_param *range = kp->arg;
 	unsigned int value;
+	int ret;
 
-	if (kstrtouint(text, 0, &value) || value < range->min ||
-	    value > range->max) {
-		pr_err("%s=%s: must be a number from %u to %u\n", kp->name,
-		       text, range->min, range->max);
-		return -EINVAL;
-	}
-	range->value = value;
-	return 0;
+	ret = range_parse(text, kp, &value);
+	if (!ret)
+		range->value = value;
+	return ret;
 }
 
 static int range_get(char *buffer, const struct kernel_param *kp)
@@ -79,6 +103,31 @@ static int range_get(char *buffer, const struct kernel_param *kp)
 
 static const struct kernel_param_ops range_ops = {
 	.set = range_set,
+	.get = range_get,
+};
+
+static int num_vfs_set(const char *text, const struct kernel_param *kp)
+{
+	unsigned int value;
+	int ret;
+
+	ret = range_parse(text, kp, &value);
+	if (ret)
+		return ret;
+	if (mutex_lock_killable(&sim_lock))
+		return -EINTR;
+	if (sim_card) {
+		ret = sim_card_resize(sim_card, 1 + value);
+		/* If it failed: as far as it got. */
+		value = sim_card->nr - 1;
+	}
+	num_vfs.value = value;
+	mutex_unlock(&sim_lock);
+	return ret;
+}
+
+static const struct kernel_param_ops num_vfs_ops = {
+	.set = num_vfs_set,
 	.get = range_get,
 };
 
@@ -117,7 +166,7 @@ static const struct kernel_param_ops bytes_ops = {
 
 module_param_cb(memory, &bytes_ops, &memory, 0444);
 MODULE_PARM_DESC(memory, "Device memory of the card (default 128G)");
-module_param_cb(num_vfs, &range_ops, &num_vfs, 0444);
+module_param_cb(num_vfs, &num_vfs_ops, &num_vfs, 0644);
 MODULE_PARM_DESC(num_vfs, "Virtual functions, 0 to 8 (default 1)");
 module_param_cb(vf_capacity, &bytes_ops, &vf_capacity, 0444);
 MODULE_PARM_DESC(vf_capacity, "What a VF may acquire (default 64G, or the memory if that is less)");
@@ -125,8 +174,6 @@ module_param_cb(slots, &range_ops, &slots, 0444);
 MODULE_PARM_DESC(slots, "Entries of each VF's table, 8 to 16 (default 16)");
 module_param_cb(timeout_ms, &range_ops, &timeout_ms, 0444);
 MODULE_PARM_DESC(timeout_ms, "How long the driver waits for the firmware, ms (default 1000)");
-
-static struct sim_card *sim_card;
 
 /* What sim_function_add() put there. */
 static struct sim_function *sim_function_of(struct platform_device *pdev)
@@ -190,10 +237,82 @@ static void sim_remove(struct platform_device *pdev)
 	mutex_lock(&fn->lock);
 	fdev = fn->fdev;
 	fn->fdev = NULL;
+	fn->suspended = false;
 	mutex_unlock(&fn->lock);
 	flexmem_device_unregister(fdev);
 	sim_ops_reset(fn);
 }
+
+/**
+ * sim_function_suspend - have flexmem leave a function alone
+ * @fn: the function
+ *
+ * The card keeps its power and its memory.
+ *
+ * Return: 0, also if it is suspended already; -ENODEV if no driver is bound.
+ */
+int sim_function_suspend(struct sim_function *fn)
+{
+	int ret = 0;
+
+	mutex_lock(&fn->lock);
+	if (!fn->fdev) {
+		ret = -ENODEV;
+	} else if (!fn->suspended) {
+		flexmem_device_suspend(fn->fdev);
+		fn->suspended = true;
+	}
+	mutex_unlock(&fn->lock);
+	return ret;
+}
+
+/**
+ * sim_function_resume - let flexmem use a function again
+ * @fn: the function
+ *
+ * Return: 0, also if it is not suspended; -ENODEV if no driver is bound.
+ */
+int sim_function_resume(struct sim_function *fn)
+{
+	int ret = 0;
+
+	mutex_lock(&fn->lock);
+	if (!fn->fdev)
+		ret = -ENODEV;
+	else if (fn->suspended)
+		flexmem_device_resume(fn->fdev);
+	fn->suspended = false;
+	mutex_unlock(&fn->lock);
+	return ret;
+}
+
+/**
+ * sim_function_suspended - whether a function is suspended
+ * @fn: the function
+ *
+ * Return: true if it is.
+ */
+bool sim_function_suspended(struct sim_function *fn)
+{
+	bool suspended;
+
+	mutex_lock(&fn->lock);
+	suspended = fn->suspended;
+	mutex_unlock(&fn->lock);
+	return suspended;
+}
+
+static int sim_suspend(struct device *dev)
+{
+	return sim_function_suspend(sim_function_of(to_platform_device(dev)));
+}
+
+static int sim_resume(struct device *dev)
+{
+	return sim_function_resume(sim_function_of(to_platform_device(dev)));
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(sim_pm_ops, sim_suspend, sim_resume);
 
 static struct platform_driver sim_driver = {
 	.probe = sim_probe,
@@ -202,6 +321,7 @@ static struct platform_driver sim_driver = {
 	.id_table = sim_ids,
 	.driver = {
 		.name = KBUILD_MODNAME,
+		.pm = pm_sleep_ptr(&sim_pm_ops),
 	},
 };
 
@@ -215,6 +335,27 @@ void sim_function_capacity_changed(struct sim_function *fn)
 	if (fn->fdev)
 		flexmem_device_capacity_changed(fn->fdev);
 	mutex_unlock(&fn->lock);
+}
+
+/**
+ * sim_function_reset - have flexmem reset a function
+ * @fn: the function
+ *
+ * Return: 0, -ENODEV if no driver is bound, -EBUSY while it is suspended, or
+ * what flexmem_device_reset() returned.
+ */
+int sim_function_reset(struct sim_function *fn)
+{
+	int ret = -ENODEV;
+
+	if (mutex_lock_killable(&fn->lock))
+		return -EINTR;
+	if (fn->suspended)
+		ret = -EBUSY;
+	else if (fn->fdev)
+		ret = flexmem_device_reset(fn->fdev);
+	mutex_unlock(&fn->lock);
+	return ret;
 }
 
 /* Whether its driver could be bound does not matter here: see probe. */
@@ -231,6 +372,7 @@ static int sim_function_add(struct sim_card *card, unsigned int index)
 	fn->card = card;
 	fn->index = index;
 	mutex_init(&fn->lock);
+	mutex_init(&fn->turn);
 	fn->pdev = platform_device_register_full(&info);
 	if (IS_ERR(fn->pdev))
 		return PTR_ERR(fn->pdev);
@@ -242,19 +384,36 @@ static void sim_function_remove(struct sim_function *fn)
 {
 	platform_device_unregister(fn->pdev);
 	sim_debugfs_remove_function(fn);
+	mutex_destroy(&fn->turn);
 	mutex_destroy(&fn->lock);
 }
 
-static void sim_functions_remove(struct sim_card *card, unsigned int nr)
+/* Add or remove functions at the end until there are @nr, or until it fails. */
+static int sim_card_resize(struct sim_card *card, unsigned int nr)
 {
-	while (nr--)
-		sim_function_remove(&card->functions[nr]);
+	int ret;
+
+	while (card->nr < nr) {
+		ret = sim_function_add(card, card->nr);
+		if (ret)
+			return ret;
+		card->nr++;
+	}
+	while (card->nr > nr)
+		sim_function_remove(&card->functions[--card->nr]);
+	return 0;
+}
+
+static void sim_card_destroy(struct sim_card *card)
+{
+	sim_memory_destroy(&card->memory);
+	sim_mailbox_destroy(&card->mbox);
+	kfree(card);
 }
 
 static struct sim_card *sim_card_add(const struct sim_geometry *geometry)
 {
 	struct sim_card *card;
-	unsigned int i;
 	int ret;
 
 	card = kzalloc(sizeof(*card), GFP_KERNEL);
@@ -262,41 +421,41 @@ static struct sim_card *sim_card_add(const struct sim_geometry *geometry)
 		return ERR_PTR(-ENOMEM);
 
 	sim_mailbox_init(&card->mbox, timeout_ms.value);
-	card->fw = sim_firmware_start(&card->mbox, geometry);
+	sim_memory_init(&card->memory);
+	card->fw = sim_firmware_start(&card->mbox, &card->memory, geometry);
 	if (IS_ERR(card->fw)) {
 		ret = PTR_ERR(card->fw);
-		goto err_free_card;
+		goto err_destroy;
 	}
 	sim_debugfs_add_card(card);
 
-	for (i = 0; i < 1 + num_vfs.value; i++) {
-		ret = sim_function_add(card, i);
-		if (ret)
-			goto err_remove_functions;
-	}
+	ret = sim_card_resize(card, 1 + num_vfs.value);
+	if (ret)
+		goto err_remove_functions;
 	return card;
 
 err_remove_functions:
-	sim_functions_remove(card, i);
+	sim_card_resize(card, 0);
 	sim_debugfs_remove_card(card);
 	sim_firmware_stop(card->fw);
-err_free_card:
-	kfree(card);
+err_destroy:
+	sim_card_destroy(card);
 	return ERR_PTR(ret);
 }
 
 static void sim_card_remove(struct sim_card *card)
 {
-	sim_functions_remove(card, 1 + num_vfs.value);
+	sim_card_resize(card, 0);
 	sim_debugfs_remove_card(card);
 	sim_firmware_stop(card->fw);
-	kfree(card);
+	sim_card_destroy(card);
 }
 
 /*
  * The PF has what the VFs leave: a PF that takes all it can get at once
  * (acquire=prealloc) must not take what was promised to them. If more was
- * promised than there is, all compete.
+ * promised than there is, all compete. Settled when the module is loaded: VFs
+ * that come later compete with the PF, the part of those that go lies idle.
  */
 static u64 pf_capacity(void)
 {
@@ -305,10 +464,10 @@ static u64 pf_capacity(void)
 	return promised < memory ? memory - promised : memory;
 }
 
-static int __init sim_init(void)
+static int __init sim_add_card(void)
 {
 	struct sim_geometry geometry;
-	int ret;
+	struct sim_card *card;
 
 	if (!vf_capacity)
 		vf_capacity = min(SIM_DEFAULT_VF_CAPACITY, memory);
@@ -322,25 +481,35 @@ static int __init sim_init(void)
 	geometry.vf_capacity = vf_capacity;
 	geometry.slots = slots.value;
 
+	card = sim_card_add(&geometry);
+	if (IS_ERR(card))
+		return PTR_ERR(card);
+	sim_card = card;
+	return 0;
+}
+
+static int __init sim_init(void)
+{
+	int ret;
+
 	ret = platform_driver_register(&sim_driver);
 	if (ret)
 		return ret;
-	sim_card = sim_card_add(&geometry);
-	if (IS_ERR(sim_card)) {
-		ret = PTR_ERR(sim_card);
-		goto err_unregister_driver;
-	}
-	return 0;
-
-err_unregister_driver:
-	platform_driver_unregister(&sim_driver);
+	mutex_lock(&sim_lock);
+	ret = sim_add_card();
+	mutex_unlock(&sim_lock);
+	if (ret)
+		platform_driver_unregister(&sim_driver);
 	return ret;
 }
 module_init(sim_init);
 
 static void __exit sim_exit(void)
 {
+	mutex_lock(&sim_lock);
 	sim_card_remove(sim_card);
+	sim_card = NULL;
+	mutex_unlock(&sim_lock);
 	platform_driver_unregister(&sim_driver);
 }
 module_exit(sim_exit);

@@ -5,10 +5,15 @@
  * Invariant: an operation that fails has changed nothing, or its command is in
  * @doubt, and then the firmware does nothing for this function before that is
  * settled: firmware.c tells how.
+ *
+ * flexmem may move data while it does something else. The firmware takes one
+ * command of a function at a time, so they take turns; a turn ends after two
+ * time-outs at most, that of the command in doubt and that of the new one.
  */
 
 #include <linux/device.h>
 #include <linux/errno.h>
+#include <linux/mutex.h>
 
 #include "sim.h"
 
@@ -55,11 +60,12 @@ static int sim_settle(struct sim_function *fn)
 	return ret;
 }
 
-static int sim_command(struct sim_function *fn, struct sim_request *req,
-		       struct sim_reply *reply)
+static int sim_take_turn(struct sim_function *fn, struct sim_request *req,
+			 struct sim_reply *reply)
 {
 	int ret;
 
+	lockdep_assert_held(&fn->turn);
 	if (fn->doubt) {
 		ret = sim_settle(fn);
 		if (ret)
@@ -73,6 +79,18 @@ static int sim_command(struct sim_function *fn, struct sim_request *req,
 		return ret;
 	}
 	return sim_errno(fn, req, reply);
+}
+
+static int sim_command(struct sim_function *fn, struct sim_request *req,
+		       struct sim_reply *reply)
+{
+	int ret;
+
+	if (mutex_lock_killable(&fn->turn))
+		return -EINTR;
+	ret = sim_take_turn(fn, req, reply);
+	mutex_unlock(&fn->turn);
+	return ret;
 }
 
 static int sim_op_acquire(void *priv, u64 size, struct flexmem_memory *mem)
@@ -135,10 +153,87 @@ static int sim_op_capacity(void *priv, u64 *bytes)
 	return 0;
 }
 
+static int sim_data(struct sim_function *fn, enum sim_command command,
+		    const struct flexmem_memory *mem, u64 offset, u64 size,
+		    void *buffer)
+{
+	struct sim_request req = {
+		.command = command,
+		.memory = mem->cookie,
+		.offset = offset,
+		.bytes = size,
+		.buffer = buffer,
+	};
+	struct sim_reply reply;
+
+	return sim_command(fn, &req, &reply);
+}
+
+static int sim_op_scrub(void *priv, const struct flexmem_memory *mem,
+			u64 offset, u64 size)
+{
+	return sim_data(priv, SIM_SCRUB, mem, offset, size, NULL);
+}
+
+static int sim_op_read(void *priv, const struct flexmem_memory *mem,
+		       u64 offset, u64 size, void *to)
+{
+	return sim_data(priv, SIM_READ, mem, offset, size, to);
+}
+
+static int sim_op_write(void *priv, const struct flexmem_memory *mem,
+			u64 offset, u64 size, const void *from)
+{
+	struct sim_function *fn = priv;
+	int ret;
+
+	/* Here and not in the firmware: whoever touches memory pays for it. */
+	ret = sim_memory_populate(&fn->card->memory, mem->base + offset, size);
+	if (ret)
+		return ret;
+	/* The firmware does not write to the buffer of a write. */
+	return sim_data(fn, SIM_WRITE, mem, offset, size, (void *)from);
+}
+
+static int sim_op_page(void *priv, const struct flexmem_memory *mem,
+		       u64 offset, unsigned long *pfn)
+{
+	struct sim_function *fn = priv;
+
+	return sim_memory_frame(&fn->card->memory, mem->base + offset, pfn);
+}
+
+static void sim_reset_locked(struct sim_function *fn)
+{
+	lockdep_assert_held(&fn->turn);
+	sim_mailbox_reset(&fn->card->mbox, fn->index);
+	fn->doubt = 0;
+}
+
+/*
+ * Waits its turn, as data may be on the move. It cannot fail after that: should
+ * the firmware take long, it does nothing else for this function before.
+ */
+static int sim_op_reset(void *priv)
+{
+	struct sim_function *fn = priv;
+
+	if (mutex_lock_killable(&fn->turn))
+		return -EINTR;
+	sim_reset_locked(fn);
+	mutex_unlock(&fn->turn);
+	return 0;
+}
+
 const struct flexmem_device_ops sim_pf_ops = {
 	.acquire = sim_op_acquire,
 	.release = sim_op_release,
 	.capacity = sim_op_capacity,
+	.scrub = sim_op_scrub,
+	.read = sim_op_read,
+	.write = sim_op_write,
+	.page = sim_op_page,
+	.reset = sim_op_reset,
 };
 
 const struct flexmem_device_ops sim_vf_ops = {
@@ -147,6 +242,11 @@ const struct flexmem_device_ops sim_vf_ops = {
 	.slot_set = sim_op_slot_set,
 	.slot_clear = sim_op_slot_clear,
 	.capacity = sim_op_capacity,
+	.scrub = sim_op_scrub,
+	.read = sim_op_read,
+	.write = sim_op_write,
+	.page = sim_op_page,
+	.reset = sim_op_reset,
 };
 
 /**
@@ -157,6 +257,7 @@ const struct flexmem_device_ops sim_vf_ops = {
  */
 void sim_ops_reset(struct sim_function *fn)
 {
-	sim_mailbox_reset(&fn->card->mbox, fn->index);
-	fn->doubt = 0;
+	mutex_lock(&fn->turn);
+	sim_reset_locked(fn);
+	mutex_unlock(&fn->turn);
 }

@@ -11,6 +11,7 @@
 #include "device_ops.h"
 #include "firmware.h"
 #include "mailbox.h"
+#include "memory.h"
 
 struct dentry;
 struct device;
@@ -23,13 +24,16 @@ struct platform_device;
  * @pdev: its device, whether a driver is bound to it or not
  * @dir: its directory in debugfs
  * @dev: while a driver is bound: for messages
- * @doubt: number of the command whose outcome is unknown, or 0. Only
- *	operations touch it, which flexmem calls one at a time
+ * @turn: held by the operation that talks to the firmware; others wait in line,
+ *	each for one holder at most, since flexmem calls two at a time at most
+ * @doubt: number of the command whose outcome is unknown, or 0; protected by
+ *	@turn
  * @lock: held from before the registration with flexmem until its result is
  *	in @fdev
  * @fdev: the device registered with flexmem, or NULL
+ * @suspended: flexmem was told to leave it alone
  *
- * All but @dev, @doubt and @fdev never change.
+ * All but @dev, @doubt, @fdev and @suspended never change while the device is there.
  */
 struct sim_function {
 	struct sim_card *card;
@@ -37,26 +41,33 @@ struct sim_function {
 	struct platform_device *pdev;
 	struct dentry *dir;
 	struct device *dev;
+	/* Innermost of the host's locks: only the mailbox's come after it. */
+	struct mutex turn;
 	u64 doubt;
 	/*
-	 * Protects @fdev. Taken before all locks of flexmem, and held while
+	 * Protects @fdev and @suspended. Taken before all locks of flexmem, and held while
 	 * flexmem calls operations, so they do not take it.
 	 */
 	struct mutex lock;
 	struct flexmem_device *fdev;
+	bool suspended;
 };
 
 /**
  * struct sim_card - a card
  * @mbox: the way to its firmware
+ * @memory: its memory
  * @fw: the firmware
  * @dir: directory in debugfs
+ * @nr: how many functions there are; protected by sim_lock in main.c
  * @functions: the PF, and as many VFs as there are
  */
 struct sim_card {
 	struct sim_mailbox mbox;
+	struct sim_memory memory;
 	struct sim_firmware *fw;
 	struct dentry *dir;
+	unsigned int nr;
 	struct sim_function functions[SIM_MAX_FUNCTIONS];
 };
 
@@ -67,6 +78,10 @@ void sim_ops_reset(struct sim_function *fn);
 
 /* main.c */
 void sim_function_capacity_changed(struct sim_function *fn);
+int sim_function_reset(struct sim_function *fn);
+int sim_function_suspend(struct sim_function *fn);
+int sim_function_resume(struct sim_function *fn);
+bool sim_function_suspended(struct sim_function *fn);
 
 /* debugfs.c */
 void sim_debugfs_add_card(struct sim_card *card);

@@ -624,6 +624,248 @@ static void finds_each_of_many_holes(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, try(test, 1));
 }
 
+/* Whose bytes: written as the owner of each block, 0 clean, * mixed. */
+
+static const char *bytes_of(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_block *block;
+	unsigned int at = 0;
+
+	list_for_each_entry(block, &ctx->blocks.all, link)
+		at += block->bytes_of == FLEXMEM_MIXED ?
+			scnprintf(ctx->layout + at, LAYOUT_SIZE - at, "*") :
+			scnprintf(ctx->layout + at, LAYOUT_SIZE - at, "%llu",
+				  block->bytes_of);
+	return ctx->layout;
+}
+
+static unsigned int nr_dirty(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	return list_count_nodes(&ctx->blocks.dirty);
+}
+
+static struct flexmem_block *take_for(struct kunit *test, u64 units, u64 owner)
+{
+	struct flexmem_block *block = take(test, units);
+
+	flexmem_block_soil(block, owner);
+	return block;
+}
+
+static void new_region_is_clean(struct kunit *test)
+{
+	init(test, 10);
+	KUNIT_EXPECT_STREQ(test, bytes_of(test), "0");
+	KUNIT_EXPECT_EQ(test, nr_dirty(test), 0);
+}
+
+static void split_leaves_both_parts_dirty(struct kunit *test)
+{
+	init(test, 8);
+	give(test, take_for(test, 8, 5));
+	KUNIT_EXPECT_STREQ(test, bytes_of(test), "5");
+	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
+	/* In front, in the middle, and the rest. */
+	take(test, 1);
+	KUNIT_EXPECT_STREQ(test, bytes_of(test), "55");
+	take_aligned(test, 2, 4);
+	KUNIT_EXPECT_STREQ(test, bytes_of(test), "5555");
+	KUNIT_EXPECT_EQ(test, nr_dirty(test), 2);
+	take(test, 3);
+	take(test, 2);
+	KUNIT_EXPECT_STREQ(test, bytes_of(test), "5555");
+	KUNIT_EXPECT_EQ(test, nr_dirty(test), 0);
+}
+
+static void merge_of_one_owners_stays_its(struct kunit *test)
+{
+	struct flexmem_block *block[3];
+	unsigned int i;
+
+	init(test, 3);
+	for (i = 0; i < 3; i++)
+		block[i] = take_for(test, 1, 5);
+	give(test, block[0]);
+	give(test, block[2]);
+	give(test, block[1]);
+	KUNIT_EXPECT_STREQ(test, bytes_of(test), "5");
+	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
+}
+
+/*
+ * The strictest state wins: mixed over an owner's, an owner's over clean. What
+ * is clean before the first and after the last dirty one stays so.
+ */
+static void merge_keeps_the_strictest(struct kunit *test)
+{
+	static const u64 states[] = { FLEXMEM_CLEAN, 5, 6, FLEXMEM_MIXED };
+	struct flexmem_block *block[3];
+	unsigned int i, n, order;
+
+	for (n = 0; n < 4 * 4 * 4 * 6; n++) {
+		u64 want = FLEXMEM_CLEAN, first = U64_MAX, last = 0;
+
+		order = n / 64;
+		init(test, 3);
+		for (i = 0; i < 3; i++) {
+			u64 state = states[n >> 2 * i & 3];
+
+			block[i] = take_for(test, 1, state);
+			if (state != FLEXMEM_CLEAN) {
+				first = min(first, i * UNIT);
+				last = (i + 1) * UNIT;
+			}
+			if (state != FLEXMEM_CLEAN && want != state)
+				want = want == FLEXMEM_CLEAN ? state :
+							       FLEXMEM_MIXED;
+		}
+		give(test, block[order % 3]);
+		give(test, block[(order + 1 + order / 3) % 3]);
+		give(test, block[(order + 2 - order / 3) % 3]);
+		block[0] = list_first_entry(&((struct ctx *)test->priv)->blocks.all,
+					    struct flexmem_block, link);
+		KUNIT_EXPECT_EQ_MSG(test, block[0]->bytes_of, want, "case %u",
+				    n);
+		KUNIT_EXPECT_EQ(test, nr_dirty(test), want != FLEXMEM_CLEAN);
+		if (want == FLEXMEM_CLEAN)
+			continue;
+		KUNIT_EXPECT_EQ_MSG(test, block[0]->dirty_start, first,
+				    "case %u", n);
+		KUNIT_EXPECT_EQ_MSG(test, block[0]->dirty_end, last, "case %u",
+				    n);
+	}
+}
+
+/* A part is dirty only where the whole was. */
+static void split_knows_where_it_is_dirty(struct kunit *test)
+{
+	struct flexmem_block *block[3];
+	unsigned int i;
+
+	init(test, 12);
+	for (i = 0; i < 3; i++)
+		block[i] = take_for(test, 3, i == 1 ? 5 : FLEXMEM_CLEAN);
+	for (i = 0; i < 3; i++)
+		give(test, block[i]);
+	KUNIT_EXPECT_STREQ(test, bytes_of(test), "5");
+	/* [3, 6) of 12 units is dirty. */
+	KUNIT_EXPECT_EQ(test, take(test, 3)->bytes_of, FLEXMEM_CLEAN);
+	KUNIT_EXPECT_STREQ(test, bytes_of(test), "05");
+	block[0] = take(test, 2);
+	KUNIT_EXPECT_EQ(test, block[0]->bytes_of, 5);
+	KUNIT_EXPECT_EQ(test, block[0]->dirty_start, 3 * UNIT);
+	KUNIT_EXPECT_EQ(test, block[0]->dirty_end, 5 * UNIT);
+	block[1] = take(test, 4);
+	KUNIT_EXPECT_EQ(test, block[1]->bytes_of, 5);
+	KUNIT_EXPECT_EQ(test, block[1]->dirty_start, 5 * UNIT);
+	KUNIT_EXPECT_EQ(test, block[1]->dirty_end, 6 * UNIT);
+	KUNIT_EXPECT_STREQ(test, bytes_of(test), "0550");
+	KUNIT_EXPECT_EQ(test, nr_dirty(test), 0);
+}
+
+/* What lies in front of an aligned block, and behind it. */
+static void aligned_split_knows_where_it_is_dirty(struct kunit *test)
+{
+	struct flexmem_block *block[2];
+
+	init(test, 16);
+	take(test, 1);
+	block[0] = take_for(test, 1, 5);
+	block[1] = take_for(test, 8, FLEXMEM_CLEAN);
+	give(test, block[0]);
+	give(test, block[1]);
+	/* [1, 2) is dirty: in front of what begins at 8. */
+	KUNIT_EXPECT_EQ(test, take_aligned(test, 2, 8)->bytes_of,
+			FLEXMEM_CLEAN);
+	KUNIT_EXPECT_STREQ(test, bytes_of(test), "0500");
+	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
+}
+
+static void mixed_comes_first(struct kunit *test)
+{
+	struct flexmem_block *block[3], *first;
+	struct ctx *ctx = test->priv;
+	unsigned int i;
+
+	init(test, 6);
+	for (i = 0; i < 3; i++) {
+		block[i] = take_for(test, 1, i == 1 ? FLEXMEM_MIXED : 5);
+		take(test, 1);
+	}
+	for (i = 0; i < 3; i++)
+		give(test, block[i]);
+	first = list_first_entry(&ctx->blocks.dirty, struct flexmem_block,
+				 dirty_link);
+	KUNIT_EXPECT_PTR_EQ(test, first, block[1]);
+}
+
+static void fit_says_what_alloc_does(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	init(test, 6);
+	take(test, 1);
+	KUNIT_EXPECT_TRUE(test, flexmem_blocks_fit(&ctx->blocks, 5 * UNIT,
+						   UNIT));
+	KUNIT_EXPECT_FALSE(test, flexmem_blocks_fit(&ctx->blocks, 6 * UNIT,
+						    UNIT));
+	KUNIT_EXPECT_TRUE(test, flexmem_blocks_fit(&ctx->blocks, 2 * UNIT,
+						   4 * UNIT));
+	KUNIT_EXPECT_FALSE(test, flexmem_blocks_fit(&ctx->blocks, 3 * UNIT,
+						    4 * UNIT));
+	check(test);
+}
+
+static void cleaned_block_is_clean(struct kunit *test)
+{
+	struct flexmem_block *block, *other;
+	struct ctx *ctx = test->priv;
+
+	init(test, 4);
+	block = take_for(test, 1, 5);
+	take(test, 1);
+	other = take_for(test, 1, 6);
+	take(test, 1);
+	give(test, block);
+	give(test, other);
+	KUNIT_EXPECT_EQ(test, nr_dirty(test), 2);
+	flexmem_blocks_clean(&ctx->blocks, block);
+	check(test);
+	KUNIT_EXPECT_STREQ(test, bytes_of(test), "0060");
+	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
+}
+
+/* What watches a free block sees that it is not the same any more. */
+static void watched_block_is_noticed_to_change(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_blocks *blocks = &ctx->blocks;
+	struct flexmem_block *a, *b, *hole;
+
+	init(test, 16);
+	a = take(test, 1);
+	take(test, 2);
+	hole = list_last_entry(&blocks->all, struct flexmem_block, link);
+	blocks->watched = hole;
+	give(test, a);
+	KUNIT_EXPECT_PTR_EQ(test, blocks->watched, hole);
+	/* A part of it is taken; another is given back beside it. */
+	b = take(test, 4);
+	KUNIT_EXPECT_NULL(test, blocks->watched);
+	hole = list_last_entry(&blocks->all, struct flexmem_block, link);
+	blocks->watched = hole;
+	give(test, b);
+	KUNIT_EXPECT_NULL(test, blocks->watched);
+	/* All of it is taken. */
+	hole = list_last_entry(&blocks->all, struct flexmem_block, link);
+	blocks->watched = hole;
+	take(test, 13);
+	KUNIT_EXPECT_NULL(test, blocks->watched);
+}
+
 /*
  * The checker: what it does not notice, no other test does. Each corruption is
  * made in "f2 u1 f2 u1 f2 u1 f9", whose free blocks are freed such that the
@@ -765,6 +1007,31 @@ static void maximum_of_the_root(struct corrupt_ctx *c)
 		 node)->subtree_max += UNIT;
 }
 
+static void clean_but_listed(struct corrupt_ctx *c)
+{
+	c->block[2]->bytes_of = FLEXMEM_CLEAN;
+}
+
+static void dirty_but_not_listed(struct corrupt_ctx *c)
+{
+	flexmem_block_soil(c->block[4], 5);
+}
+
+static void dirty_before_its_start(struct corrupt_ctx *c)
+{
+	c->block[2]->dirty_start -= UNIT;
+}
+
+static void dirty_beyond_its_end(struct corrupt_ctx *c)
+{
+	c->block[2]->dirty_end += UNIT;
+}
+
+static void dirty_nowhere(struct corrupt_ctx *c)
+{
+	c->block[2]->dirty_end = c->block[2]->dirty_start;
+}
+
 struct corruption {
 	const char *name;
 	void (*make)(struct corrupt_ctx *c);
@@ -805,6 +1072,13 @@ static const struct corruption corruptions[] = {
 	  .first_fit_only = true },
 	{ CORRUPTION(maximum_of_the_root), "wrong largest free block",
 	  .first_fit_only = true },
+	{ CORRUPTION(clean_but_listed),
+	  "free block wrongly listed as clean or dirty" },
+	{ CORRUPTION(dirty_but_not_listed),
+	  "free block wrongly listed as clean or dirty" },
+	{ CORRUPTION(dirty_before_its_start), "dirty where the block is not" },
+	{ CORRUPTION(dirty_beyond_its_end), "dirty where the block is not" },
+	{ CORRUPTION(dirty_nowhere), "dirty where the block is not" },
 };
 
 KUNIT_ARRAY_PARAM_DESC(corruption, corruptions, name);
@@ -824,6 +1098,7 @@ static void corrupt(struct kunit *test, enum flexmem_fit fit)
 		c.block[2 * i] = take(test, 2);
 		take(test, 1);
 	}
+	flexmem_block_soil(c.block[2], 7);
 	give(test, c.block[2]);
 	give(test, c.block[0]);
 	give(test, c.block[4]);
@@ -894,6 +1169,16 @@ static struct kunit_case block_cases[] = {
 	FIT_CASE(no_bound_without_alignment),
 	FIT_CASE(largest_follows_every_change),
 	FIT_CASE(finds_each_of_many_holes),
+	FIT_CASE(new_region_is_clean),
+	FIT_CASE(split_leaves_both_parts_dirty),
+	FIT_CASE(merge_of_one_owners_stays_its),
+	FIT_CASE(merge_keeps_the_strictest),
+	FIT_CASE(split_knows_where_it_is_dirty),
+	FIT_CASE(aligned_split_knows_where_it_is_dirty),
+	FIT_CASE(mixed_comes_first),
+	FIT_CASE(fit_says_what_alloc_does),
+	FIT_CASE(cleaned_block_is_clean),
+	FIT_CASE(watched_block_is_noticed_to_change),
 	KUNIT_CASE_PARAM(check_notices, corruption_gen_params),
 	{}
 };

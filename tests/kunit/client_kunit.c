@@ -13,6 +13,7 @@
 #include "client.h"
 #include "fake_device.h"
 #include "region.h"
+#include "snapshot.h"
 
 #define PLENTY (1024 * GIB)
 
@@ -21,27 +22,8 @@ struct ctx {
 	struct flexmem_table *table;
 	struct flexmem_client *client;
 	struct flexmem_place place;
-	struct flexmem_snapshot snapshot;
+	struct flexmem_view snapshot;
 };
-
-static void fini_client(void *data)
-{
-	flexmem_client_fini(data);
-}
-
-/* A client that gives everything back at the end of the test. */
-static struct flexmem_client *new_client(struct kunit *test,
-					 struct flexmem_table *table)
-{
-	struct flexmem_client *client;
-
-	client = kunit_kzalloc(test, sizeof(*client), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, client);
-	flexmem_client_init(client, table);
-	KUNIT_ASSERT_EQ(test, 0,
-			kunit_add_action_or_reset(test, fini_client, client));
-	return client;
-}
 
 static struct ctx *make(struct kunit *test, enum flexmem_mode mode,
 			const struct flexmem_settings *settings)
@@ -52,7 +34,7 @@ static struct ctx *make(struct kunit *test, enum flexmem_mode mode,
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	ctx->fake = fake_device_create(test, mode, 8, PLENTY);
 	ctx->table = fake_table_create(test, ctx->fake, settings);
-	ctx->client = new_client(test, ctx->table);
+	ctx->client = fake_client_open(test, ctx->table, 1);
 	return ctx;
 }
 
@@ -101,17 +83,6 @@ static u32 alloc(struct kunit *test, struct flexmem_client *client, u64 size)
 	return allocation->handle;
 }
 
-static int free_handle(struct flexmem_client *client, u32 handle)
-{
-	struct flexmem_allocation *allocation;
-
-	allocation = flexmem_client_detach(client, handle);
-	if (!allocation)
-		return -ENOENT;
-	flexmem_client_abort(client, allocation);
-	return 0;
-}
-
 static int free_address(struct flexmem_client *client, u64 region_id,
 			u64 offset)
 {
@@ -122,8 +93,8 @@ static int free_address(struct flexmem_client *client, u64 region_id,
 	struct flexmem_allocation *allocation;
 
 	allocation = flexmem_client_detach_address(client, &address);
-	if (!allocation)
-		return -ENOENT;
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
 	flexmem_client_abort(client, allocation);
 	return 0;
 }
@@ -140,7 +111,7 @@ static u64 used_bytes(struct ctx *ctx)
 	u64 used = 0;
 	unsigned int i;
 
-	flexmem_table_snapshot(ctx->table, &ctx->snapshot);
+	flexmem_table_snapshot(ctx->table, NULL, &ctx->snapshot);
 	for (i = 0; i < ctx->snapshot.nr; i++)
 		used += ctx->snapshot.region[i].total -
 			ctx->snapshot.region[i].free;
@@ -162,7 +133,7 @@ static void freed_handle_is_not_the_next(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, 128), 1);
-	KUNIT_EXPECT_EQ(test, free_handle(ctx->client, 1), 0);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, 1), 0);
 	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, 128), 2);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), -ENOENT);
 }
@@ -196,7 +167,7 @@ static void handles_are_limited(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->place.max_region, 12 * GIB);
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), used);
 	check(test, ctx->client);
-	KUNIT_EXPECT_EQ(test, free_handle(ctx->client, 3), 0);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, 3), 0);
 	alloc(test, ctx->client, 128);
 }
 
@@ -223,7 +194,7 @@ static void limit_is_of_one_client(struct kunit *test)
 
 	for (i = 0; i < 5; i++)
 		alloc(test, ctx->client, 128);
-	alloc(test, new_client(test, ctx->table), 128);
+	alloc(test, fake_client_open(test, ctx->table, 1), 128);
 }
 
 static void failed_placement_gives_the_handle_back(struct kunit *test)
@@ -263,7 +234,7 @@ static void prepared_cannot_be_named(struct kunit *test)
 	allocation = prepare(test, ctx->client, 128);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, allocation->handle),
 			-ENOENT);
-	KUNIT_EXPECT_EQ(test, free_handle(ctx->client, allocation->handle),
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, allocation->handle),
 			-ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), -ENOENT);
 	KUNIT_EXPECT_EQ(test, ctx->client->used, 0);
@@ -313,7 +284,7 @@ static void flags_are_kept(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, out.out_flags, FLEXMEM_ALLOC_PROGRAM);
 	used_bytes(ctx);
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.used_program, 128);
-	KUNIT_EXPECT_EQ(test, 0, free_handle(ctx->client, 1));
+	KUNIT_EXPECT_EQ(test, 0, fake_client_free(ctx->client, 1));
 	used_bytes(ctx);
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.used_program, 0);
 }
@@ -325,9 +296,11 @@ static void detached_cannot_be_named(struct kunit *test)
 	u32 handle = alloc(test, ctx->client, 128);
 
 	allocation = flexmem_client_detach(ctx->client, handle);
-	KUNIT_ASSERT_NOT_NULL(test, allocation);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, handle), -ENOENT);
-	KUNIT_EXPECT_NULL(test, flexmem_client_detach(ctx->client, handle));
+	KUNIT_EXPECT_EQ(test,
+			PTR_ERR(flexmem_client_detach(ctx->client, handle)),
+			-ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), -ENOENT);
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 128);
 	check(test, ctx->client);
@@ -342,7 +315,7 @@ static void detached_handle_stays_reserved(struct kunit *test)
 	u32 handle = alloc(test, ctx->client, 128);
 
 	allocation = flexmem_client_detach(ctx->client, handle);
-	KUNIT_ASSERT_NOT_NULL(test, allocation);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	ctx->client->next_handle = handle;
 	KUNIT_EXPECT_NE(test, alloc(test, ctx->client, 128), handle);
 	flexmem_client_abort(ctx->client, allocation);
@@ -355,7 +328,7 @@ static void detached_can_be_published_again(struct kunit *test)
 	u32 handle = alloc(test, ctx->client, GIB);
 
 	allocation = flexmem_client_detach(ctx->client, handle);
-	KUNIT_ASSERT_NOT_NULL(test, allocation);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	flexmem_client_publish(ctx->client, allocation);
 	check(test, ctx->client);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, handle), 0);
@@ -370,7 +343,7 @@ static void usage_counts_what_is_published(struct kunit *test)
 
 	alloc(test, ctx->client, GIB);
 	alloc(test, ctx->client, 128);
-	free_handle(ctx->client, 1);
+	fake_client_free(ctx->client, 1);
 	flexmem_client_usage(ctx->client, &stats);
 	KUNIT_EXPECT_EQ(test, stats.out_client_used, 128);
 	KUNIT_EXPECT_EQ(test, stats.out_client_peak, GIB + 128);
@@ -406,7 +379,7 @@ static void address_cannot_be_freed_twice(struct kunit *test)
 	alloc(test, ctx->client, 128);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), 0);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), -ENOENT);
-	KUNIT_EXPECT_EQ(test, free_handle(ctx->client, 1), -ENOENT);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, 1), -ENOENT);
 }
 
 static void address_is_found_in_every_region(struct kunit *test)
@@ -435,16 +408,16 @@ static void address_is_found_in_every_region(struct kunit *test)
 static void names_of_others_are_unknown(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_client *other = new_client(test, ctx->table);
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 1);
 
 	alloc(test, ctx->client, 128);
 	KUNIT_EXPECT_EQ(test, lookup(other, 1), -ENOENT);
-	KUNIT_EXPECT_EQ(test, free_handle(other, 1), -ENOENT);
+	KUNIT_EXPECT_EQ(test, fake_client_free(other, 1), -ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(other, 0, 0), -ENOENT);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), 0);
 	/* The same handle, another allocation. */
 	KUNIT_EXPECT_EQ(test, alloc(test, other, 128), 1);
-	KUNIT_EXPECT_EQ(test, free_handle(other, 1), 0);
+	KUNIT_EXPECT_EQ(test, fake_client_free(other, 1), 0);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), 0);
 }
 
@@ -453,32 +426,44 @@ static void unknown_handles_are_refused(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	alloc(test, ctx->client, 128);
-	KUNIT_EXPECT_EQ(test, free_handle(ctx->client, 0), -ENOENT);
-	KUNIT_EXPECT_EQ(test, free_handle(ctx->client, 2), -ENOENT);
-	KUNIT_EXPECT_EQ(test, free_handle(ctx->client, U32_MAX), -ENOENT);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, 0), -ENOENT);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, 2), -ENOENT);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, U32_MAX), -ENOENT);
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 128);
 }
 
 /* The end. */
 
+/* A client that the test itself has to finish. */
+static struct flexmem_client *local_client(struct kunit *test, struct ctx *ctx)
+{
+	struct flexmem_client *client;
+
+	client = kunit_kzalloc(test, sizeof(*client), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, client);
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_client_init(client, ctx->table, fake_uid(2),
+					    NULL));
+	return client;
+}
+
 static void fini_gives_everything_back(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_client client;
+	struct flexmem_client *client = local_client(test, ctx);
 	unsigned int i;
 
 	alloc(test, ctx->client, 128);
-	flexmem_client_init(&client, ctx->table);
 	for (i = 0; i < 5; i++) {
 		struct flexmem_allocation *allocation =
-			try(&client, GIB, &ctx->place);
+			try(client, GIB, &ctx->place);
 
 		if (IS_ERR(allocation))
 			break;
-		flexmem_client_publish(&client, allocation);
+		flexmem_client_publish(client, allocation);
 	}
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 5 * GIB + 128);
-	flexmem_client_fini(&client);
+	flexmem_client_fini(client);
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 128);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), 0);
 }
@@ -492,19 +477,18 @@ static void fini_may_come_after_the_device_went(struct kunit *test)
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, handle), 0);
-	KUNIT_EXPECT_EQ(test, free_handle(ctx->client, handle), 0);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
 	/* The teardown frees the other one. */
 }
 
 static void fini_drops_the_lease(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_client client;
+	struct flexmem_client *client = local_client(test, ctx);
 
-	flexmem_client_init(&client, ctx->table);
-	flexmem_lease_take(&ctx->table->slots, &client.lease, 60 * 60 * 1000);
+	flexmem_lease_take(&ctx->table->slots, &client->lease, 60 * 60 * 1000);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 1);
-	flexmem_client_fini(&client);
+	flexmem_client_fini(client);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);
 }
 
@@ -552,7 +536,7 @@ static void check_notices_a_wrong_handle_and_owner(struct kunit *test)
 	allocation->handle--;
 	allocation->block->owner = test;
 	expect_wrong(test, ctx, "block of another owner");
-	allocation->block->owner = ctx->client;
+	allocation->block->owner = &ctx->client->account;
 }
 
 /* Many at a time (A39). KASAN, lockdep and the debug build's checks watch. */
@@ -583,7 +567,7 @@ struct worker {
 	unsigned int won;
 	const char *wrong;
 	struct completion done;
-	struct flexmem_snapshot snapshot;
+	struct flexmem_view snapshot;
 };
 
 static bool run_worker(struct worker *worker, int (*function)(void *data))
@@ -622,7 +606,7 @@ static u32 worker_alloc(struct worker *worker, struct rnd_state *rnd)
 	}
 	if (!IS_ALIGNED(allocation->block->start, alignment) ||
 	    allocation->block->size != size ||
-	    allocation->block->owner != worker->client)
+	    allocation->block->owner != &worker->client->account)
 		worker->wrong = "another block than was asked for";
 	handle = allocation->handle;
 	flexmem_client_publish(worker->client, allocation);
@@ -638,7 +622,7 @@ static void worker_free(struct worker *worker, u32 handle, bool by_address)
 	else if (by_address ?
 		 free_address(worker->client, out.out_address.region_id,
 			      out.out_address.offset) :
-		 free_handle(worker->client, handle))
+		 fake_client_free(worker->client, handle))
 		worker->wrong = "own allocation not found";
 }
 
@@ -669,10 +653,14 @@ static int alloc_and_free(void *data)
 	return 0;
 }
 
-static const char *check_snapshot(const struct flexmem_snapshot *snapshot)
+static const char *check_snapshot(const struct flexmem_view *snapshot)
 {
+	const struct flexmem_snapshot *sum = &snapshot->sum;
 	unsigned int i;
 
+	if (sum->out_free + sum->out_owned + sum->out_orphaned +
+	    sum->out_quarantined != sum->out_total)
+		return "sums of a snapshot do not add up";
 	for (i = 0; i < snapshot->nr; i++) {
 		const struct flexmem_region_entry *entry = &snapshot->region[i];
 
@@ -697,7 +685,8 @@ static int trim_and_look(void *data)
 	while (!READ_ONCE(worker->stop) && !worker->wrong) {
 		if (flexmem_table_trim(worker->table, &nr, &bytes))
 			worker->wrong = "trim failed";
-		flexmem_table_snapshot(worker->table, &worker->snapshot);
+		flexmem_table_snapshot(worker->table, NULL,
+				       &worker->snapshot);
 		if (!worker->wrong)
 			worker->wrong = check_snapshot(&worker->snapshot);
 		if (worker->snapshot.allocs < allocs)
@@ -747,7 +736,7 @@ static void allocates_and_frees_at_once(struct kunit *test)
 	unsigned int i;
 
 	client[0] = ctx->client;
-	client[1] = new_client(test, ctx->table);
+	client[1] = fake_client_open(test, ctx->table, 1);
 	worker = kunit_kcalloc(test, WORKERS + 1, sizeof(*worker), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, worker);
 	trimmer = &worker[WORKERS];
@@ -778,7 +767,7 @@ static int free_all(void *data)
 	unsigned int i;
 
 	for (i = 0; i < RACED_HANDLES; i++)
-		if (!free_handle(worker->client, worker->handles[i]))
+		if (!fake_client_free(worker->client, worker->handles[i]))
 			worker->won++;
 	complete(&worker->done);
 	return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A device in memory, and tables on it that clean up after themselves. */
+/* A device in memory. What is in that memory: fake_data.c. */
 
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
@@ -22,7 +22,14 @@ static const char * const op_names[] = {
 	[FAKE_SLOT_SET] = "set",
 	[FAKE_SLOT_CLEAR] = "clear",
 	[FAKE_CAPACITY] = "capacity",
+	[FAKE_RESET] = "reset",
 };
+
+/* What the log has no room for: regions are scrubbed in many pieces. */
+static bool moves_data(enum fake_op op)
+{
+	return op >= FAKE_SCRUB;
+}
 
 static void breach(struct fake_device *fake, const char *what)
 {
@@ -30,7 +37,7 @@ static void breach(struct fake_device *fake, const char *what)
 		fake->breach = what;
 }
 
-static void breach_if(struct fake_device *fake, bool broken, const char *what)
+void fake_breach_if(struct fake_device *fake, bool broken, const char *what)
 {
 	if (broken)
 		breach(fake, what);
@@ -65,13 +72,15 @@ static __printf(2, 3) void log_call(struct fake_device *fake,
 }
 
 /* Each operation begins with this: what it is to return, if it is to fail. */
-static int begin(struct fake_device *fake, enum fake_op op)
+int fake_device_begin(struct fake_device *fake, enum fake_op op)
 {
+	atomic_t *busy = moves_data(op) ? &fake->data_busy : &fake->busy;
 	struct fake_failure *failure = &fake->failure[op];
 
-	breach_if(fake, atomic_inc_return(&fake->busy) != 1,
-		  "two operations at a time");
-	breach_if(fake, fake->gone, "called after the table was removed");
+	fake_breach_if(fake, atomic_inc_return(busy) != 1,
+		       "two operations at a time");
+	fake_breach_if(fake, fake->gone, "called after the table was removed");
+	fake_breach_if(fake, fake->asleep, "called while it sleeps");
 	fake->calls[op]++;
 	if (!failure->times)
 		return 0;
@@ -84,12 +93,16 @@ static int begin(struct fake_device *fake, enum fake_op op)
 }
 
 /* And ends with this. @arg is a size in bytes, or a slot. */
-static int end(struct fake_device *fake, enum fake_op op, u64 arg, int rc)
+int fake_device_end(struct fake_device *fake, enum fake_op op, u64 arg, int rc)
 {
+	if (moves_data(op)) {
+		atomic_dec(&fake->data_busy);
+		return rc;
+	}
 	log_call(fake, "%s%s", fake->log_length ? ", " : "", op_names[op]);
 	if (op == FAKE_SLOT_SET || op == FAKE_SLOT_CLEAR)
 		log_call(fake, " %llu", arg);
-	else if (op != FAKE_CAPACITY)
+	else if (op != FAKE_CAPACITY && op != FAKE_RESET)
 		log_call(fake, " %lluG", arg / GIB);
 	if (rc)
 		log_call(fake, " %s", errno_name(rc));
@@ -97,7 +110,7 @@ static int end(struct fake_device *fake, enum fake_op op, u64 arg, int rc)
 	return rc;
 }
 
-static struct flexmem_memory *find_piece(struct fake_device *fake,
+struct flexmem_memory *fake_device_piece(struct fake_device *fake,
 					 const struct flexmem_memory *mem)
 {
 	unsigned int i;
@@ -147,6 +160,7 @@ static int acquire_piece(struct fake_device *fake, u64 size,
 		.cookie = ~(u64)i,
 	};
 	fake->taken += size;
+	fake_data_give(fake, i);
 	*mem = fake->piece[i];
 	return 0;
 }
@@ -154,81 +168,97 @@ static int acquire_piece(struct fake_device *fake, u64 size,
 static int fake_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	struct fake_device *fake = priv;
-	int rc = begin(fake, FAKE_ACQUIRE);
+	int rc = fake_device_begin(fake, FAKE_ACQUIRE);
 
-	breach_if(fake, !size || !IS_ALIGNED(size, fake->granule),
-		  "acquired size is not a multiple of the granule");
+	fake_breach_if(fake, !size || !IS_ALIGNED(size, fake->granule),
+		       "acquired size is not a multiple of the granule");
 	if (!rc)
 		rc = acquire_piece(fake, size, mem);
-	return end(fake, FAKE_ACQUIRE, size, rc);
+	return fake_device_end(fake, FAKE_ACQUIRE, size, rc);
 }
 
 static int fake_release(void *priv, const struct flexmem_memory *mem)
 {
 	struct fake_device *fake = priv;
-	int rc = begin(fake, FAKE_RELEASE);
-	struct flexmem_memory *piece = find_piece(fake, mem);
+	int rc = fake_device_begin(fake, FAKE_RELEASE);
+	struct flexmem_memory *piece = fake_device_piece(fake, mem);
 	u64 size = mem->size;
 
-	breach_if(fake, !piece, "released memory that was not acquired");
-	breach_if(fake, in_a_slot(fake, mem->base),
-		  "released memory that is in a slot");
+	fake_breach_if(fake, !piece, "released memory that was not acquired");
+	fake_breach_if(fake, in_a_slot(fake, mem->base),
+		       "released memory that is in a slot");
 	if (!rc && piece) {
 		fake->taken -= size;
+		fake_data_drop(fake, piece - fake->piece);
 		*piece = (struct flexmem_memory) {};
 	}
-	return end(fake, FAKE_RELEASE, size, rc);
+	return fake_device_end(fake, FAKE_RELEASE, size, rc);
 }
 
 static int fake_slot_set(void *priv, unsigned int slot,
 			 const struct flexmem_memory *mem)
 {
 	struct fake_device *fake = priv;
-	int rc = begin(fake, FAKE_SLOT_SET);
+	int rc = fake_device_begin(fake, FAKE_SLOT_SET);
 	bool outside = slot >= fake->slots;
 
-	breach_if(fake, outside, "set a slot that there is not");
-	breach_if(fake, !outside && fake->slot_base[slot],
-		  "set a slot that is not empty");
-	breach_if(fake, !find_piece(fake, mem),
-		  "set a slot to memory that was not acquired");
-	breach_if(fake, in_a_slot(fake, mem->base),
-		  "set two slots to the same memory");
+	fake_breach_if(fake, outside, "set a slot that there is not");
+	fake_breach_if(fake, !outside && fake->slot_base[slot],
+		       "set a slot that is not empty");
+	fake_breach_if(fake, !fake_device_piece(fake, mem),
+		       "set a slot to memory that was not acquired");
+	fake_breach_if(fake, in_a_slot(fake, mem->base),
+		       "set two slots to the same memory");
 	if (!rc && !outside && fake->refused_slots & BIT_ULL(slot))
 		rc = -ENOSPC;
 	if (!rc && !outside)
 		fake->slot_base[slot] = mem->base;
-	return end(fake, FAKE_SLOT_SET, slot, rc);
+	return fake_device_end(fake, FAKE_SLOT_SET, slot, rc);
 }
 
 static int fake_slot_clear(void *priv, unsigned int slot)
 {
 	struct fake_device *fake = priv;
-	int rc = begin(fake, FAKE_SLOT_CLEAR);
+	int rc = fake_device_begin(fake, FAKE_SLOT_CLEAR);
 	bool outside = slot >= fake->slots;
 
-	breach_if(fake, outside, "cleared a slot that there is not");
-	breach_if(fake, !outside && !fake->slot_base[slot],
-		  "cleared a slot that is empty");
+	fake_breach_if(fake, outside, "cleared a slot that there is not");
+	fake_breach_if(fake, !outside && !fake->slot_base[slot],
+		       "cleared a slot that is empty");
 	if (!rc && !outside)
 		fake->slot_base[slot] = 0;
-	return end(fake, FAKE_SLOT_CLEAR, slot, rc);
+	return fake_device_end(fake, FAKE_SLOT_CLEAR, slot, rc);
 }
 
 static int fake_capacity(void *priv, u64 *bytes)
 {
 	struct fake_device *fake = priv;
-	int rc = begin(fake, FAKE_CAPACITY);
+	int rc = fake_device_begin(fake, FAKE_CAPACITY);
 
 	if (!rc)
 		*bytes = fake->capacity;
-	return end(fake, FAKE_CAPACITY, 0, rc);
+	return fake_device_end(fake, FAKE_CAPACITY, 0, rc);
+}
+
+static int fake_reset(void *priv)
+{
+	struct fake_device *fake = priv;
+	int rc = fake_device_begin(fake, FAKE_RESET);
+
+	if (!rc)
+		fake_device_reset(fake);
+	return fake_device_end(fake, FAKE_RESET, 0, rc);
 }
 
 static const struct flexmem_device_ops pf_ops = {
 	.acquire = fake_acquire,
 	.release = fake_release,
 	.capacity = fake_capacity,
+	.scrub = fake_scrub,
+	.read = fake_read,
+	.write = fake_write,
+	.page = fake_page,
+	.reset = fake_reset,
 };
 
 static const struct flexmem_device_ops vf_ops = {
@@ -237,15 +267,29 @@ static const struct flexmem_device_ops vf_ops = {
 	.slot_set = fake_slot_set,
 	.slot_clear = fake_slot_clear,
 	.capacity = fake_capacity,
+	.scrub = fake_scrub,
+	.read = fake_read,
+	.write = fake_write,
+	.page = fake_page,
+	.reset = fake_reset,
 };
 
-static void expect_no_breach(void *data)
+static const struct flexmem_device_ops bare_vf_ops = {
+	.acquire = fake_acquire,
+	.release = fake_release,
+	.slot_set = fake_slot_set,
+	.slot_clear = fake_slot_clear,
+	.capacity = fake_capacity,
+};
+
+static void device_teardown(void *data)
 {
 	struct fake_device *fake = data;
 	struct kunit *test = kunit_get_current_test();
 
 	KUNIT_EXPECT_NULL_MSG(test, fake->breach, "device contract: %s",
 			      fake->breach);
+	fake_data_drop_all(fake);
 }
 
 /**
@@ -269,13 +313,16 @@ struct fake_device *fake_device_create(struct kunit *test,
 	fake->slots = mode == FLEXMEM_MODE_VF ? slots : 0;
 	fake->granule = SZ_2M;
 	fake->capacity = capacity;
+	fake_data_init(fake);
 	KUNIT_ASSERT_EQ(test, 0,
-			kunit_add_action(test, expect_no_breach, fake));
+			kunit_add_action(test, device_teardown, fake));
 	return fake;
 }
 
 const struct flexmem_device_ops *fake_device_ops(struct fake_device *fake)
 {
+	if (fake->bare)
+		return &bare_vf_ops;
 	return fake->mode == FLEXMEM_MODE_VF ? &vf_ops : &pf_ops;
 }
 
@@ -351,250 +398,9 @@ bool fake_device_is_untouched(struct fake_device *fake)
 void fake_device_reset(struct fake_device *fake)
 {
 	fake->taken = 0;
+	fake_data_drop_all(fake);
 	memset(fake->piece, 0, sizeof(fake->piece));
 	memset(fake->slot_base, 0, sizeof(fake->slot_base));
-}
-
-/**
- * fake_settings - the settings that are the default
- *
- * Return: settings.
- */
-struct flexmem_settings fake_settings(void)
-{
-	return (struct flexmem_settings) {
-		.fit = FLEXMEM_FIT_FIRST,
-		.order = FLEXMEM_ORDER_LOAD_BALANCE,
-		.acquire = FLEXMEM_ACQUIRE_LAZY,
-		.max_regions = 12,
-		.max_handles = 1 << 20,
-		.lease_ms = 10 * 1000,
-		.nr_sizes = 3,
-		.sizes = { 12 * GIB, 8 * GIB, 4 * GIB },
-	};
-}
-
-/* A table and what the teardown has to know of it. */
-struct fake_table {
-	struct flexmem_table table;
-	struct fake_device *fake;
-	struct list_head blocks;
-	bool removed;
-};
-
-static struct fake_table *to_fake_table(struct flexmem_table *table)
-{
-	return container_of(table, struct fake_table, table);
-}
-
-static void table_teardown(void *data)
-{
-	struct fake_table *ft = data;
-	struct kunit *test = kunit_get_current_test();
-	struct fake_block *block, *next;
-	const char *wrong;
-
-	if (!ft->removed) {
-		wrong = flexmem_table_check(&ft->table);
-		KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
-	}
-	list_for_each_entry_safe(block, next, &ft->blocks, link)
-		fake_free(block);
-	if (!ft->removed) {
-		memset(ft->fake->failure, 0, sizeof(ft->fake->failure));
-		fake_table_remove(&ft->table);
-	}
-	KUNIT_EXPECT_TRUE_MSG(test, fake_device_is_untouched(ft->fake),
-			      "the device has not got everything back");
-}
-
-/**
- * fake_table_create - a table on a device
- * @test: at whose end it goes; then everything is checked
- * @fake: device
- * @settings: settings
- *
- * Return: the table.
- */
-struct flexmem_table *fake_table_create(struct kunit *test,
-					struct fake_device *fake,
-					const struct flexmem_settings *settings)
-{
-	struct flexmem_device_desc desc = fake_device_desc(fake);
-	struct fake_table *ft;
-
-	ft = kunit_kzalloc(test, sizeof(*ft), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, ft);
-	ft->fake = fake;
-	INIT_LIST_HEAD(&ft->blocks);
-	KUNIT_ASSERT_EQ(test, 0,
-			flexmem_table_init(&ft->table, NULL, &desc, settings));
-	KUNIT_ASSERT_EQ(test, 0,
-			kunit_add_action_or_reset(test, table_teardown, ft));
-	fake_device_forget(fake);
-	return &ft->table;
-}
-
-/**
- * fake_table_remove - what happens when the device goes
- * @table: table of fake_table_create(); its blocks can still be freed
- */
-void fake_table_remove(struct flexmem_table *table)
-{
-	struct fake_table *ft = to_fake_table(table);
-
-	flexmem_table_remove(table);
-	ft->fake->gone = true;
-	ft->removed = true;
-}
-
-struct flexmem_region *fake_table_region(struct flexmem_table *table,
-					 unsigned int slot)
-{
-	return rcu_access_pointer(table->region[slot]);
-}
-
-/**
- * fake_table_acquire - acquire a region and put it in the table
- * @table: table
- * @program: in a slot for programs
- * @min_size: bytes it must have at least
- *
- * Return: the region or an ERR_PTR().
- */
-struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
-					  bool program, u64 min_size)
-{
-	struct flexmem_region *region;
-
-	mutex_lock(&table->acquire_lock);
-	region = flexmem_region_acquire(table,
-					flexmem_table_pool(table, program),
-					min_size);
-	if (!IS_ERR(region))
-		flexmem_region_publish(table, region);
-	mutex_unlock(&table->acquire_lock);
-	return region;
-}
-
-/* Allocates from @region or, if that is NULL, wherever the table places it. */
-static int take_block(struct flexmem_table *table,
-		      struct flexmem_region *region,
-		      const struct flexmem_request *request,
-		      struct flexmem_place *place)
-{
-	struct flexmem_spare spare;
-	int rc;
-
-	rc = flexmem_spare_fill(&spare, flexmem_spares_for(request->alignment));
-	if (rc)
-		return rc;
-	if (region) {
-		place->region = region;
-		place->block = flexmem_region_alloc(region, request->size,
-						    request->alignment,
-						    request->program,
-						    request->owner, &spare);
-		rc = place->block ? 0 : -ENOSPC;
-	} else {
-		rc = flexmem_place(table, request, &spare, place);
-	}
-	/* No test is to trip over it. */
-	if (!rc && !place->block)
-		rc = -EFAULT;
-	flexmem_spare_drop(&spare);
-	return rc;
-}
-
-static struct fake_block *new_block(struct flexmem_table *table,
-				    struct flexmem_region *region, u64 size,
-				    u64 alignment, bool program,
-				    struct flexmem_place *place)
-{
-	struct flexmem_request request = {
-		.size = size,
-		.alignment = alignment,
-		.program = program,
-		.owner = table,
-	};
-	struct fake_block *block;
-	int rc;
-
-	block = kzalloc(sizeof(*block), GFP_KERNEL);
-	if (!block)
-		return ERR_PTR(-ENOMEM);
-	rc = take_block(table, region, &request, place);
-	if (rc) {
-		kfree(block);
-		return ERR_PTR(rc);
-	}
-	block->region = place->region;
-	block->block = place->block;
-	block->program = program;
-	list_add_tail(&block->link, &to_fake_table(table)->blocks);
-	return block;
-}
-
-/**
- * fake_alloc - place an allocation
- * @table: table of fake_table_create()
- * @size: bytes
- * @alignment: of the offset
- * @program: for a program
- * @place: receives where, or why not; may be NULL
- *
- * Return: the block, for fake_free() (the teardown frees those that are left),
- * or an ERR_PTR() of what flexmem_place() returned.
- */
-struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
-			      u64 alignment, bool program,
-			      struct flexmem_place *place)
-{
-	struct flexmem_place unseen;
-
-	return new_block(table, NULL, size, alignment, program,
-			 place ?: &unseen);
-}
-
-/**
- * fake_alloc_in - allocate from one region
- * @table: table of fake_table_create()
- * @region: region of it
- * @size: bytes
- * @program: for a program
- *
- * Return: as fake_alloc(); -ENOSPC if it does not fit.
- */
-struct fake_block *fake_alloc_in(struct flexmem_table *table,
-				 struct flexmem_region *region, u64 size,
-				 bool program)
-{
-	struct flexmem_place place = {};
-
-	return new_block(table, region, size, FLEXMEM_ALIGN, program, &place);
-}
-
-void fake_free(struct fake_block *block)
-{
-	list_del(&block->link);
-	flexmem_region_free(block->region, block->block, block->program);
-	kfree(block);
-}
-
-const char *fake_fit_name(enum flexmem_fit fit)
-{
-	return fit == FLEXMEM_FIT_BEST ? "best_fit" : "first_fit";
-}
-
-const char *fake_order_name(enum flexmem_order order)
-{
-	return order == FLEXMEM_ORDER_FILL_FIRST ? "fill_first" :
-						   "load_balance";
-}
-
-const char *fake_mode_name(enum flexmem_mode mode)
-{
-	return mode == FLEXMEM_MODE_VF ? "VF" : "PF";
 }
 
 /* The fake itself: a check that never fails shows nothing. */
@@ -704,6 +510,110 @@ static void fails_the_nth_call(struct kunit *test)
 			   "acquire 4G, capacity, capacity EIO, capacity");
 }
 
+static void gives_memory_with_foreign_bytes(struct kunit *test)
+{
+	struct flexmem_memory mem;
+	struct fake_device *fake = vf_device(test, &mem);
+
+	KUNIT_EXPECT_TRUE(test, fake_data_is(fake, &mem, 0, 4 * GIB,
+					     FAKE_FOREIGN));
+	KUNIT_EXPECT_FALSE(test, fake_data_is(fake, &mem, 0, 128, 1));
+}
+
+static void remembers_whose_bytes_are_where(struct kunit *test)
+{
+	struct flexmem_memory mem;
+	struct fake_device *fake = vf_device(test, &mem);
+	u8 *data;
+
+	data = kunit_kzalloc(test, SZ_4K, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, data);
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.scrub(fake, &mem, 0, GIB));
+	memset(data, 7, SZ_4K);
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.write(fake, &mem, 1024, 256, data));
+	/* In the middle of the one before. */
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.scrub(fake, &mem, 1152, 128));
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.read(fake, &mem, 0, SZ_4K, data));
+	KUNIT_EXPECT_EQ(test, data[1023], 0);
+	KUNIT_EXPECT_EQ(test, data[1024], 7);
+	KUNIT_EXPECT_EQ(test, data[1151], 7);
+	KUNIT_EXPECT_EQ(test, data[1152], 0);
+	KUNIT_EXPECT_TRUE(test, fake_data_is_own(fake, &mem, 0, GIB, 7));
+	KUNIT_EXPECT_FALSE(test, fake_data_is_own(fake, &mem, 0, GIB, 8));
+	KUNIT_EXPECT_FALSE(test,
+			   fake_data_is_own(fake, &mem, 0, GIB + 128, 7));
+	KUNIT_EXPECT_TRUE(test, fake_data_is(fake, &mem, 1024, 128, 7));
+	KUNIT_EXPECT_FALSE(test, fake_data_is(fake, &mem, 1024, 256, 7));
+	KUNIT_EXPECT_TRUE(test, fake_data_is(fake, &mem, 0, 1024, 0));
+	KUNIT_EXPECT_FALSE(test, fake_data_is(fake, &mem, 0, 1152, 0));
+}
+
+static void failed_scrub_leaves_the_bytes(struct kunit *test)
+{
+	struct flexmem_memory mem;
+	struct fake_device *fake = vf_device(test, &mem);
+
+	fake_device_fail(fake, FAKE_SCRUB, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, vf_ops.scrub(fake, &mem, 0, 128));
+	KUNIT_EXPECT_FALSE(test, fake_data_is(fake, &mem, 0, 128, 0));
+	KUNIT_EXPECT_EQ(test, fake->scrubbed, 0);
+	KUNIT_EXPECT_EQ(test, fake->calls[FAKE_SCRUB], 1);
+}
+
+static void notices_wrong_ranges(struct kunit *test)
+{
+	struct flexmem_memory mem;
+	struct fake_device *fake = vf_device(test, &mem);
+
+	vf_ops.scrub(fake, &mem, 4 * GIB - 128, 256);
+	expect_breach(test, fake, "data beyond what was acquired");
+	vf_ops.scrub(fake, &mem, 64, 128);
+	expect_breach(test, fake, "scrubbed range is not aligned");
+	vf_ops.scrub(fake, &mem, 0, FLEXMEM_SCRUB_MAX + 128);
+	expect_breach(test, fake, "scrubbed too much at a time");
+	vf_ops.release(fake, &mem);
+	vf_ops.scrub(fake, &mem, 0, 128);
+	expect_breach(test, fake, "data of memory that was not acquired");
+}
+
+static void notices_wrong_pages(struct kunit *test)
+{
+	struct flexmem_memory mem;
+	struct fake_device *fake = vf_device(test, &mem);
+	unsigned long pfn, next;
+
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.page(fake, &mem, 0, &pfn));
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.page(fake, &mem, SZ_4K, &next));
+	KUNIT_EXPECT_EQ(test, next, pfn + 1);
+	KUNIT_EXPECT_NULL(test, fake->breach);
+	vf_ops.page(fake, &mem, 4 * GIB, &pfn);
+	expect_breach(test, fake, "data beyond what was acquired");
+	vf_ops.page(fake, &mem, 128, &pfn);
+	expect_breach(test, fake, "page is not aligned");
+}
+
+static void notices_call_in_its_sleep(struct kunit *test)
+{
+	struct flexmem_memory mem;
+	struct fake_device *fake = vf_device(test, &mem);
+
+	fake->asleep = true;
+	vf_ops.scrub(fake, &mem, 0, 128);
+	expect_breach(test, fake, "called while it sleeps");
+}
+
+static void reset_takes_everything_back(struct kunit *test)
+{
+	struct flexmem_memory mem;
+	struct fake_device *fake = vf_device(test, &mem);
+
+	vf_ops.slot_set(fake, 0, &mem);
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.reset(fake));
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(fake));
+	KUNIT_EXPECT_STREQ(test, fake_device_log(fake),
+			   "acquire 4G, set 0, reset");
+}
+
 static struct kunit_case fake_device_cases[] = {
 	KUNIT_CASE(notices_release_in_slot),
 	KUNIT_CASE(notices_release_of_foreign_memory),
@@ -713,6 +623,13 @@ static struct kunit_case fake_device_cases[] = {
 	KUNIT_CASE(notices_call_after_removal),
 	KUNIT_CASE(notices_what_is_not_returned),
 	KUNIT_CASE(fails_the_nth_call),
+	KUNIT_CASE(gives_memory_with_foreign_bytes),
+	KUNIT_CASE(remembers_whose_bytes_are_where),
+	KUNIT_CASE(failed_scrub_leaves_the_bytes),
+	KUNIT_CASE(notices_wrong_ranges),
+	KUNIT_CASE(notices_wrong_pages),
+	KUNIT_CASE(notices_call_in_its_sleep),
+	KUNIT_CASE(reset_takes_everything_back),
 	{}
 };
 

@@ -8,9 +8,12 @@
 
 #include <linux/atomic.h>
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/sizes.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
 
+#include "account.h"
 #include "device_ops.h"
 #include "placement.h"
 #include "region.h"
@@ -30,8 +33,16 @@ enum fake_op {
 	FAKE_SLOT_SET,
 	FAKE_SLOT_CLEAR,
 	FAKE_CAPACITY,
+	FAKE_RESET,
+	/* These move data: one of them may run beside one of the others. */
+	FAKE_SCRUB,
+	FAKE_READ,
+	FAKE_WRITE,
 	FAKE_NR_OPS,
 };
+
+/* What is in memory that the device has just given: nobody's business. */
+#define FAKE_FOREIGN 0xff
 
 /**
  * struct fake_failure - what is to go wrong with an operation
@@ -53,7 +64,11 @@ struct fake_failure {
  * @capacity: bytes it gives in all
  * @refused_size: sizes it never gives
  * @refused_slots: slots that it does not let be used, a bit each
+ * @bare: it can neither move data nor be reset
  * @gone: whoever calls it now breaks the contract
+ * @asleep: likewise
+ * @during_scrub: called in the middle of each scrub, if it is not NULL
+ * @during_scrub_arg: its argument
  * @taken: bytes it has given
  * @calls: how often each operation was called
  * @breach: first breach of the contract, or NULL
@@ -61,6 +76,10 @@ struct fake_failure {
  * @piece: memory it has given; size 0 where it has not
  * @slot_base: base of the memory in a slot, 0 if it is empty
  * @busy: operations under way
+ * @data_busy: of those that move data
+ * @scrubbed: bytes that were scrubbed
+ * @data_lock: protects @bytes
+ * @bytes: what is in each piece of memory, see fake_data.c
  * @log_length: of @log
  * @log: calls, as fake_device_log() shows them
  */
@@ -71,7 +90,11 @@ struct fake_device {
 	u64 capacity;
 	u64 refused_size[FLEXMEM_MAX_FALLBACK_SIZES];
 	u64 refused_slots;
+	bool bare;
 	bool gone;
+	bool asleep;
+	void (*during_scrub)(void *arg);
+	void *during_scrub_arg;
 
 	u64 taken;
 	unsigned int calls[FAKE_NR_OPS];
@@ -81,6 +104,10 @@ struct fake_device {
 	struct flexmem_memory piece[FAKE_MAX_PIECES];
 	u64 slot_base[FLEXMEM_MAX_SLOTS];
 	atomic_t busy;
+	atomic_t data_busy;
+	u64 scrubbed;
+	struct mutex data_lock; /* protects bytes */
+	struct list_head bytes[FAKE_MAX_PIECES];
 	size_t log_length;
 	char log[FAKE_LOG_SIZE];
 };
@@ -90,13 +117,17 @@ struct fake_device {
  * @link: in the table's list, by which the teardown finds it
  * @region: region
  * @block: block
+ * @account: whose
  * @program: for a program
+ * @orphaned: fake_orphan() was called for it
  */
 struct fake_block {
 	struct list_head link;
 	struct flexmem_region *region;
 	struct flexmem_block *block;
+	struct flexmem_account *account;
 	bool program;
+	bool orphaned;
 };
 
 struct fake_device *fake_device_create(struct kunit *test,
@@ -111,15 +142,59 @@ void fake_device_forget(struct fake_device *fake);
 bool fake_device_is_untouched(struct fake_device *fake);
 void fake_device_reset(struct fake_device *fake);
 
+/* What is in its memory. */
+void fake_data_init(struct fake_device *fake);
+void fake_data_give(struct fake_device *fake, unsigned int piece);
+void fake_data_drop(struct fake_device *fake, unsigned int piece);
+void fake_data_drop_all(struct fake_device *fake);
+void fake_data_fill(struct fake_device *fake, const struct flexmem_memory *mem,
+		    u64 start, u64 size, u8 value);
+bool fake_data_is(struct fake_device *fake, const struct flexmem_memory *mem,
+		  u64 start, u64 size, u8 value);
+bool fake_data_is_own(struct fake_device *fake,
+		      const struct flexmem_memory *mem, u64 start, u64 size,
+		      u8 value);
+int fake_scrub(void *priv, const struct flexmem_memory *mem, u64 offset,
+	       u64 size);
+int fake_read(void *priv, const struct flexmem_memory *mem, u64 offset,
+	      u64 size, void *to);
+int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
+	       u64 size, const void *from);
+int fake_page(void *priv, const struct flexmem_memory *mem, u64 offset,
+	      unsigned long *pfn);
+
+/* Between the files of the device. */
+void fake_breach_if(struct fake_device *fake, bool broken, const char *what);
+int fake_device_begin(struct fake_device *fake, enum fake_op op);
+int fake_device_end(struct fake_device *fake, enum fake_op op, u64 arg, int rc);
+struct flexmem_memory *fake_device_piece(struct fake_device *fake,
+					 const struct flexmem_memory *mem);
+
+u32 fake_seed(void);
+kuid_t fake_uid(unsigned int n);
 struct flexmem_settings fake_settings(void);
 struct flexmem_table *fake_table_create(struct kunit *test,
 					struct fake_device *fake,
 					const struct flexmem_settings *settings);
 void fake_table_remove(struct flexmem_table *table);
+const char *fake_table_check(struct flexmem_table *table);
+struct flexmem_account *fake_table_account(struct flexmem_table *table);
+struct flexmem_account *fake_account_open(struct kunit *test,
+					  struct flexmem_table *table,
+					  unsigned int uid);
+struct flexmem_client *fake_client_open(struct kunit *test,
+					struct flexmem_table *table,
+					unsigned int uid);
+int fake_client_free(struct flexmem_client *client, u32 handle);
+int fake_table_prealloc(struct flexmem_table *table);
 struct flexmem_region *fake_table_region(struct flexmem_table *table,
 					 unsigned int slot);
 struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
 					  bool program, u64 min_size);
+struct flexmem_region *
+fake_table_acquire_for(struct flexmem_table *table,
+		       struct flexmem_account *account, bool program,
+		       u64 min_size, enum flexmem_reason *refusal);
 
 struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 			      u64 alignment, bool program,
@@ -127,7 +202,16 @@ struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 struct fake_block *fake_alloc_in(struct flexmem_table *table,
 				 struct flexmem_region *region, u64 size,
 				 bool program);
+struct fake_block *fake_alloc_for(struct flexmem_table *table,
+				  struct flexmem_account *account, u64 size,
+				  struct flexmem_place *place);
+struct fake_block *fake_alloc_in_for(struct flexmem_table *table,
+				     struct flexmem_region *region,
+				     struct flexmem_account *account, u64 size,
+				     enum flexmem_reason *refusal);
 void fake_free(struct fake_block *block);
+void fake_orphan(struct fake_block *block);
+void fake_quarantine(struct fake_block *block);
 
 const char *fake_fit_name(enum flexmem_fit fit);
 const char *fake_order_name(enum flexmem_order order);

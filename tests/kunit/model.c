@@ -5,6 +5,7 @@
 #include <kunit/test.h>
 #include <linux/errno.h>
 #include <linux/minmax.h>
+#include <linux/sizes.h>
 #include <linux/string.h>
 
 #include "model.h"
@@ -101,18 +102,63 @@ static void delete_block(struct model_region *region, unsigned int at)
 		(region->nr - at) * sizeof(region->block[0]));
 }
 
+/* The lowest of the largest free blocks, or -1. */
+static int largest_block(const struct model_region *region)
+{
+	int best = -1;
+	unsigned int i;
+
+	for (i = 0; i < region->nr; i++) {
+		if (region->block[i].used)
+			continue;
+		if (best < 0 || region->block[i].size > region->block[best].size)
+			best = i;
+	}
+	return best;
+}
+
+static bool fits_at(const struct model_block *block, u64 start, u64 size)
+{
+	return start + size <= block->start + block->size;
+}
+
+/* Half way in the largest one, or as near to its start as it must be. */
+static int find_growable(const struct model_region *region, u64 size,
+			 u64 alignment, u64 *start)
+{
+	const struct model_block *block;
+	int i = largest_block(region);
+	u64 step = alignment;
+
+	if (i < 0)
+		return -1;
+	block = &region->block[i];
+	if (block->size >= 16 * SZ_1M && step < 2 * SZ_1M)
+		step = 2 * SZ_1M;
+	*start = round_to(block->start + block->size / 2, step);
+	if (region->nr > 1 && fits_at(block, *start, size))
+		return i;
+	*start = round_to(block->start, alignment);
+	return fits_at(block, *start, size) ? i : -1;
+}
+
 /* Takes @size bytes of a region: where they start, or false. */
 static bool take(const struct model *model, struct model_region *region,
-		 u64 size, u64 alignment, u64 *start)
+		 const struct model_request *request, u64 *start)
 {
+	u64 size = request->size, alignment = request->alignment, end;
 	struct kunit *test = kunit_get_current_test();
-	int i = find_hole(model, region, size, alignment);
-	u64 end;
+	int i = find_hole(model, region, size, alignment), other = -1;
 
 	if (i < 0)
 		return false;
+	if (request->growable)
+		other = find_growable(region, size, alignment, start);
+	if (other >= 0)
+		i = other;
+	else
+		*start = round_to(region->block[i].start, alignment);
 	end = region->block[i].start + region->block[i].size;
-	*start = round_to(region->block[i].start, alignment);
 	if (*start > region->block[i].start) {
 		insert_block(test, region, i, region->block[i].start,
 			     *start - region->block[i].start);
@@ -138,7 +184,10 @@ static void give(struct model_region *region, u64 start)
 	for (i = 0; i < region->nr; i++) {
 		if (region->block[i].start != start)
 			continue;
-		region->block[i].used = false;
+		region->block[i] = (struct model_block) {
+			.start = start,
+			.size = region->block[i].size,
+		};
 		region->free += region->block[i].size;
 		region->changes++;
 		break;
@@ -155,13 +204,9 @@ static void give(struct model_region *region, u64 start)
 
 static u64 largest_hole(const struct model_region *region)
 {
-	u64 largest = 0;
-	unsigned int i;
+	int i = largest_block(region);
 
-	for (i = 0; i < region->nr; i++)
-		if (!region->block[i].used)
-			largest = max(largest, region->block[i].size);
-	return largest;
+	return i < 0 ? 0 : region->block[i].size;
 }
 
 /* Regions. */
@@ -295,20 +340,34 @@ static u64 max_region(const struct model *model)
 
 /* Placement. */
 
-static bool try_region(struct model *model, unsigned int slot, u64 size,
-		       u64 alignment, struct model_answer *answer)
+static bool try_region(struct model *model, unsigned int slot,
+		       const struct model_request *request,
+		       struct model_answer *answer)
 {
-	if (!take(model, &model->region[slot], size, alignment,
-		  &answer->offset))
+	if (!take(model, &model->region[slot], request, &answer->offset))
 		return false;
 	answer->slot = slot;
 	return true;
 }
 
-/* Tries the regions there are, in the order of their free bytes. */
-static bool try_regions(struct model *model, const struct model_pool *pool,
-			u64 size, u64 alignment, struct model_answer *answer)
+/* Is a region tried before another one, in a higher or lower slot? */
+static bool region_comes_first(const struct model *model,
+			       const struct model_request *request,
+			       const struct model_region *a,
+			       const struct model_region *b)
 {
+	if (request->growable && largest_hole(a) != largest_hole(b))
+		return largest_hole(a) > largest_hole(b);
+	return model->order == FLEXMEM_ORDER_LOAD_BALANCE ?
+		a->free > b->free : a->free < b->free;
+}
+
+/* Tries the regions there are, in the order of the settings. */
+static bool try_regions(struct model *model, const struct model_pool *pool,
+			const struct model_request *request,
+			struct model_answer *answer)
+{
+	struct model_region *region = model->region;
 	bool tried[MODEL_MAX_SLOTS] = {};
 	unsigned int slot;
 	int next;
@@ -316,20 +375,17 @@ static bool try_regions(struct model *model, const struct model_pool *pool,
 	for (;;) {
 		next = -1;
 		for (slot = pool->first; slot < pool->end; slot++) {
-			u64 free = model->region[slot].free;
-
-			if (!model->region[slot].there || tried[slot])
+			if (!region[slot].there || tried[slot])
 				continue;
 			if (next < 0 ||
-			    (model->order == FLEXMEM_ORDER_LOAD_BALANCE ?
-			     free > model->region[next].free :
-			     free < model->region[next].free))
+			    region_comes_first(model, request, &region[slot],
+					       &region[next]))
 				next = slot;
 		}
 		if (next < 0)
 			return false;
 		tried[next] = true;
-		if (try_region(model, next, size, alignment, answer))
+		if (try_region(model, next, request, answer))
 			return true;
 	}
 }
@@ -415,10 +471,11 @@ void model_prealloc(struct model *model)
 		;
 }
 
-void model_alloc(struct model *model, u64 size, u64 alignment, bool program,
+void model_alloc(struct model *model, const struct model_request *request,
 		 struct model_answer *answer)
 {
-	struct model_pool *pool = pool_of(model, program);
+	struct model_pool *pool = pool_of(model, request->program);
+	u64 size = request->size;
 	bool lazy = model->acquire == FLEXMEM_ACQUIRE_LAZY;
 	int slot = -ENOSPC;
 
@@ -430,16 +487,16 @@ void model_alloc(struct model *model, u64 size, u64 alignment, bool program,
 	if (model->order == FLEXMEM_ORDER_LOAD_BALANCE && lazy) {
 		slot = acquire(model, pool, size);
 		if (slot >= 0) {
-			try_region(model, slot, size, alignment, answer);
+			try_region(model, slot, request, answer);
 			return;
 		}
 	}
-	if (try_regions(model, pool, size, alignment, answer))
+	if (try_regions(model, pool, request, answer))
 		return;
 	if (model->order != FLEXMEM_ORDER_LOAD_BALANCE || !lazy) {
 		slot = acquire(model, pool, size);
 		if (slot >= 0) {
-			try_region(model, slot, size, alignment, answer);
+			try_region(model, slot, request, answer);
 			return;
 		}
 	}
@@ -466,11 +523,181 @@ static void unlock(struct model *model)
 	lock_if_full(model, &model->programs);
 }
 
-void model_trim(struct model *model)
+static struct model_block *block_at(struct model *model, unsigned int slot,
+				    u64 offset)
+{
+	struct model_region *region = &model->region[slot];
+	unsigned int i;
+
+	for (i = 0; region->block[i].start != offset; i++)
+		;
+	return &region->block[i];
+}
+
+/**
+ * model_room - by how many bytes an allocation could be extended
+ * @model: model
+ * @slot: where it is
+ * @offset: likewise
+ *
+ * Return: bytes.
+ */
+u64 model_room(struct model *model, unsigned int slot, u64 offset)
+{
+	struct model_region *region = &model->region[slot];
+	struct model_block *block = block_at(model, slot, offset);
+
+	if (block == &region->block[region->nr - 1] || block[1].used)
+		return 0;
+	return block[1].size;
+}
+
+/**
+ * model_extend - allocate what lies behind an allocation
+ * @model: model
+ * @slot: where it is
+ * @offset: likewise
+ * @size: bytes more, no more than there is room for
+ *
+ * Return: where that starts.
+ */
+u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size)
+{
+	struct model_region *region = &model->region[slot];
+	struct model_block *block = block_at(model, slot, offset), *more;
+	u64 room = model_room(model, slot, offset);
+
+	more = block + 1;
+	if (size < room)
+		insert_block(kunit_get_current_test(), region,
+			     more + 1 - region->block, more->start + size,
+			     room - size);
+	more->size = size;
+	more->used = true;
+	more->owner = block->owner;
+	region->free -= size;
+	region->changes++;
+	return more->start;
+}
+
+/**
+ * model_join - make an allocation one with what lies behind it
+ * @model: model
+ * @slot: where it is
+ * @offset: likewise
+ */
+void model_join(struct model *model, unsigned int slot, u64 offset)
+{
+	struct model_region *region = &model->region[slot];
+	struct model_block *block = block_at(model, slot, offset);
+
+	block->size += block[1].size;
+	delete_block(region, block + 1 - region->block);
+	region->changes++;
+}
+
+/**
+ * model_shrink - free the end of an allocation
+ * @model: model
+ * @slot: where it is
+ * @offset: likewise
+ * @size: bytes that stay
+ */
+void model_shrink(struct model *model, unsigned int slot, u64 offset, u64 size)
+{
+	struct model_region *region = &model->region[slot];
+	struct model_block *block = block_at(model, slot, offset);
+	u64 rest = block->size - size;
+
+	block->size = size;
+	insert_block(kunit_get_current_test(), region,
+		     block + 1 - region->block, offset + size, rest);
+	give(region, offset + size);
+}
+
+void model_set_owner(struct model *model, unsigned int slot, u64 offset,
+		     unsigned int owner)
+{
+	block_at(model, slot, offset)->owner = owner;
+}
+
+void model_orphan(struct model *model, unsigned int slot, u64 offset)
+{
+	block_at(model, slot, offset)->orphaned = true;
+}
+
+void model_quarantine(struct model *model, unsigned int slot, u64 offset)
+{
+	block_at(model, slot, offset)->quarantined = ++model->stamp;
+}
+
+static void add_block(const struct model_block *block, bool *in,
+		      struct model_sums *sums)
+{
+	sums->total += block->size;
+	if (!block->used) {
+		sums->free += block->size;
+	} else if (block->quarantined) {
+		sums->quarantined += block->size;
+	} else {
+		if (block->orphaned) {
+			sums->orphaned += block->size;
+			sums->orphaned_of[block->owner] += block->size;
+		} else {
+			sums->owned += block->size;
+			sums->bytes[block->owner] += block->size;
+		}
+		if (!in[block->owner])
+			sums->slots[block->owner]++;
+		in[block->owner] = true;
+	}
+}
+
+/**
+ * model_sum - the sums of a snapshot
+ * @model: model
+ * @sums: receives them
+ */
+void model_sum(const struct model *model, struct model_sums *sums)
+{
+	unsigned int slot, i;
+
+	*sums = (struct model_sums) {};
+	for (slot = 0; slot < model->slots; slot++) {
+		const struct model_region *region = &model->region[slot];
+		bool in[MODEL_OWNERS] = {};
+
+		for (i = 0; region->there && i < region->nr; i++)
+			add_block(&region->block[i], in, sums);
+	}
+}
+
+/* What has been quarantined first is tried first. */
+static void end_quarantine(struct model_region *region)
+{
+	unsigned int i;
+	int first;
+
+	do {
+		first = -1;
+		for (i = 0; i < region->nr; i++)
+			if (region->block[i].quarantined &&
+			    (first < 0 || region->block[i].quarantined <
+					  region->block[first].quarantined))
+				first = i;
+		if (first >= 0)
+			give(region, region->block[first].start);
+	} while (first >= 0);
+}
+
+void model_trim(struct model *model, bool scrub_fails)
 {
 	bool any = false;
 	unsigned int slot;
 
+	for (slot = 0; slot < model->slots && !scrub_fails; slot++)
+		if (model->region[slot].there)
+			end_quarantine(&model->region[slot]);
 	for (slot = 0; slot < model->slots; slot++) {
 		struct model_region *region = &model->region[slot];
 
@@ -514,9 +741,9 @@ void model_region_entry(const struct model *model, unsigned int slot,
 	entry->largest_free = largest_hole(region);
 	entry->sequence = region->changes;
 	for (i = 0; i < region->nr; i++) {
-		if (region->block[i].used)
-			entry->nr_allocated++;
-		else
+		if (!region->block[i].used)
 			entry->nr_free++;
+		else if (!region->block[i].quarantined)
+			entry->nr_allocated++;
 	}
 }

@@ -14,10 +14,17 @@ struct kunit;
 #define MODEL_MAX_BLOCKS 2048
 #define MODEL_MAX_SLOTS 64
 
+/* The owners that the model knows, by number. */
+#define MODEL_OWNERS 3
+
 struct model_block {
 	u64 start;
 	u64 size;
 	bool used;
+	bool orphaned;
+	/* When, counted from 1; 0: it is not. */
+	u64 quarantined;
+	unsigned int owner;
 };
 
 /**
@@ -71,6 +78,7 @@ struct model_pool {
  * @tries: how many holes without slack are tried (D15)
  * @slots: slots there are
  * @taken: bytes the device has given
+ * @stamp: counts what is quarantined
  * @tensors: slots of tensors
  * @programs: slots of programs
  * @region: by slot
@@ -92,9 +100,24 @@ struct model {
 
 	unsigned int slots;
 	u64 taken;
+	u64 stamp;
 	struct model_pool tensors;
 	struct model_pool programs;
 	struct model_region region[MODEL_MAX_SLOTS];
+};
+
+/**
+ * struct model_request - what is wanted
+ * @size: bytes
+ * @alignment: of the offset
+ * @program: for a program
+ * @growable: with room behind it
+ */
+struct model_request {
+	u64 size;
+	u64 alignment;
+	bool program;
+	bool growable;
 };
 
 /**
@@ -117,13 +140,44 @@ struct model_answer {
 	u64 max_region;
 };
 
+/**
+ * struct model_sums - what a snapshot must show besides the regions
+ * @total: bytes of the regions
+ * @free: of these, free
+ * @owned: of these, in live allocations
+ * @orphaned: of these, freed but still in use
+ * @quarantined: of these, could not be scrubbed
+ * @bytes: of @owned, by owner
+ * @orphaned_of: of @orphaned, by owner
+ * @slots: regions in which the owner has bytes
+ */
+struct model_sums {
+	u64 total;
+	u64 free;
+	u64 owned;
+	u64 orphaned;
+	u64 quarantined;
+	u64 bytes[MODEL_OWNERS];
+	u64 orphaned_of[MODEL_OWNERS];
+	u64 slots[MODEL_OWNERS];
+};
+
 struct model *model_create(struct kunit *test);
 void model_start(struct model *model);
 void model_prealloc(struct model *model);
-void model_alloc(struct model *model, u64 size, u64 alignment, bool program,
+void model_alloc(struct model *model, const struct model_request *request,
 		 struct model_answer *answer);
+u64 model_room(struct model *model, unsigned int slot, u64 offset);
+u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size);
+void model_join(struct model *model, unsigned int slot, u64 offset);
+void model_shrink(struct model *model, unsigned int slot, u64 offset, u64 size);
 void model_free(struct model *model, unsigned int slot, u64 offset);
-void model_trim(struct model *model);
+void model_set_owner(struct model *model, unsigned int slot, u64 offset,
+		     unsigned int owner);
+void model_orphan(struct model *model, unsigned int slot, u64 offset);
+void model_quarantine(struct model *model, unsigned int slot, u64 offset);
+void model_sum(const struct model *model, struct model_sums *sums);
+void model_trim(struct model *model, bool scrub_fails);
 void model_new_capacity(struct model *model, u64 capacity);
 void model_region_entry(const struct model *model, unsigned int slot,
 			struct flexmem_region_entry *entry);

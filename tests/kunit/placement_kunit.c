@@ -114,7 +114,7 @@ static struct ctx *make_preallocated(struct kunit *test,
 	settings.order = order;
 	settings.acquire = FLEXMEM_ACQUIRE_PREALLOC;
 	ctx = make(test, FLEXMEM_MODE_VF, nr, PLENTY, &settings);
-	KUNIT_ASSERT_EQ(test, 0, flexmem_table_prealloc(ctx->table));
+	KUNIT_ASSERT_EQ(test, 0, fake_table_prealloc(ctx->table));
 	fake_device_forget(ctx->fake);
 	return ctx;
 }
@@ -373,7 +373,7 @@ static void preallocated_asks_for_nothing(struct kunit *test)
 	settings.order = param_order(test);
 	settings.acquire = FLEXMEM_ACQUIRE_PREALLOC;
 	ctx = make(test, FLEXMEM_MODE_VF, 8, 25 * GIB, &settings);
-	KUNIT_ASSERT_EQ(test, 0, flexmem_table_prealloc(ctx->table));
+	KUNIT_ASSERT_EQ(test, 0, fake_table_prealloc(ctx->table));
 	fake_device_forget(ctx->fake);
 	expect_tensor(test, ctx, 12 * GIB, 0, 0);
 	expect_tensor(test, ctx, 12 * GIB, 1, 0);

@@ -14,23 +14,19 @@
 #include <linux/log2.h>
 #include <linux/moduleparam.h>
 #include <linux/prandom.h>
-#include <linux/random.h>
 #include <linux/sched.h>
 
 #include "fake_device.h"
 #include "model.h"
 #include "placement.h"
 #include "region.h"
+#include "snapshot.h"
 
 #define PLENTY (1024 * GIB)
 #define MAX_LIVE 256
 #define SAMPLE 512
 /* So many operations reach every reason, whatever the seed. */
 #define ENOUGH_OPS 20000
-
-static unsigned int seed;
-module_param(seed, uint, 0444);
-MODULE_PARM_DESC(seed, "Seed of the random tests; 0 (default): another one each time");
 
 static unsigned int ops = 20000;
 module_param(ops, uint, 0444);
@@ -116,7 +112,9 @@ static const struct scenario scenarios[] = {
 struct live {
 	struct flexmem_region *region;
 	struct flexmem_block *block;
+	unsigned int owner;
 	bool program;
+	bool orphaned;
 };
 
 struct run {
@@ -139,7 +137,13 @@ struct run {
 	u64 reached[FLEXMEM_REASON_HANDLES + 1];
 	u64 errors;
 	u64 trims;
-	struct flexmem_snapshot snapshot;
+	u64 orphans;
+	u64 quarantines;
+	u64 grown;
+	u64 shrunk;
+	struct flexmem_account *account[MODEL_OWNERS];
+	struct flexmem_owner_entry owner[2 * MODEL_OWNERS];
+	struct flexmem_view snapshot;
 };
 
 /* The long runs are cut up: KUnit and the kernel take a long case for a hang. */
@@ -208,6 +212,43 @@ static u64 random_alignment(struct run *run)
 	KUNIT_ASSERT_EQ_MSG((run)->test, a, b, "operation %u, scenario %zu", \
 			    (run)->done, (run)->scenario - scenarios)
 
+/* The account of a client, as the snapshot has it. */
+static const struct flexmem_owner_entry *entry_of(struct run *run,
+						  unsigned int owner)
+{
+	unsigned int i;
+
+	for (i = 0; i < run->snapshot.sum.out_owner_count; i++)
+		if (run->owner[i].kind == FLEXMEM_OWNER_CLIENT &&
+		    run->owner[i].id == run->account[owner]->id)
+			return &run->owner[i];
+	return NULL;
+}
+
+static void check_sums(struct run *run)
+{
+	const struct flexmem_snapshot *is = &run->snapshot.sum;
+	const struct flexmem_owner_entry *entry;
+	struct model_sums want;
+	unsigned int i;
+
+	model_sum(run->model, &want);
+	ASSERT_SAME(run, is->out_total, want.total);
+	ASSERT_SAME(run, is->out_free, want.free);
+	ASSERT_SAME(run, is->out_owned, want.owned);
+	ASSERT_SAME(run, is->out_orphaned, want.orphaned);
+	ASSERT_SAME(run, is->out_quarantined, want.quarantined);
+	ASSERT_SAME(run, is->out_free + is->out_owned + is->out_orphaned +
+			 is->out_quarantined, is->out_total);
+	for (i = 0; i < MODEL_OWNERS; i++) {
+		entry = entry_of(run, i);
+		KUNIT_ASSERT_NOT_NULL(run->test, entry);
+		ASSERT_SAME(run, entry->bytes, want.bytes[i]);
+		ASSERT_SAME(run, entry->orphaned, want.orphaned_of[i]);
+		ASSERT_SAME(run, entry->slots, want.slots[i]);
+	}
+}
+
 static void check_table(struct run *run)
 {
 	const char *wrong = flexmem_table_check(run->table);
@@ -215,7 +256,9 @@ static void check_table(struct run *run)
 
 	KUNIT_ASSERT_NULL_MSG(run->test, wrong, "operation %u: %s", run->done,
 			      wrong);
-	flexmem_table_snapshot(run->table, &run->snapshot);
+	run->snapshot.owner = run->owner;
+	run->snapshot.max_owners = ARRAY_SIZE(run->owner);
+	flexmem_table_snapshot(run->table, NULL, &run->snapshot);
 	for (slot = 0; slot < run->table->slots.nr; slot++) {
 		struct flexmem_region_entry want, *is;
 
@@ -239,6 +282,7 @@ static void check_table(struct run *run)
 	}
 	ASSERT_SAME(run, nr, run->snapshot.nr);
 	ASSERT_SAME(run, run->fake->taken, run->model->taken);
+	check_sums(run);
 }
 
 static void compare_failure(struct run *run, int rc,
@@ -277,16 +321,17 @@ static int fill_spare(struct run *run, unsigned int nr)
 	return rc;
 }
 
-static int place(struct run *run, u64 size, u64 alignment, bool program,
-		 struct flexmem_place *place)
+static int place(struct run *run, const struct model_request *wanted,
+		 unsigned int owner, struct flexmem_place *place)
 {
 	struct flexmem_request request = {
-		.size = size,
-		.alignment = alignment,
-		.program = program,
-		.owner = run,
+		.size = wanted->size,
+		.alignment = wanted->alignment,
+		.program = wanted->program,
+		.growable = wanted->growable,
+		.account = run->account[owner],
 	};
-	int rc = fill_spare(run, flexmem_spares_for(alignment));
+	int rc = fill_spare(run, flexmem_spares_for_request(&request));
 
 	rc = rc ?: flexmem_place(run->table, &request, &run->spare, place);
 	/* No test is to trip over it. */
@@ -295,8 +340,13 @@ static int place(struct run *run, u64 size, u64 alignment, bool program,
 
 static void do_alloc(struct run *run)
 {
-	u64 size = random_size(run), alignment = random_alignment(run);
-	bool program = percent(run, 10);
+	const struct model_request request = {
+		.size = random_size(run),
+		.alignment = random_alignment(run),
+		.program = percent(run, 10),
+		.growable = percent(run, 15),
+	};
+	unsigned int owner = below(run, MODEL_OWNERS);
 	struct flexmem_place is;
 	struct model_answer want;
 	int rc;
@@ -305,13 +355,14 @@ static void do_alloc(struct run *run)
 		run->model->acquire_error = -ETIMEDOUT;
 		fake_device_fail(run->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
 	}
-	model_alloc(run->model, size, alignment, program, &want);
-	rc = place(run, size, alignment, program, &is);
+	model_alloc(run->model, &request, &want);
+	rc = place(run, &request, owner, &is);
 	if (!rc) {
 		run->live[run->nr_live++] = (struct live) {
 			.region = is.region,
 			.block = is.block,
-			.program = program,
+			.owner = owner,
+			.program = request.program,
 		};
 		run->most_live = max(run->most_live, run->nr_live);
 	}
@@ -327,7 +378,8 @@ static void do_alloc(struct run *run)
 	ASSERT_SAME(run, want.rc, 0);
 	ASSERT_SAME(run, is.region->slot, want.slot);
 	ASSERT_SAME(run, is.block->start, want.offset);
-	ASSERT_SAME(run, is.block->size, size);
+	ASSERT_SAME(run, is.block->size, request.size);
+	model_set_owner(run->model, want.slot, want.offset, owner);
 	run->reached[FLEXMEM_REASON_NONE]++;
 }
 
@@ -336,7 +388,8 @@ static void free_live(struct run *run, unsigned int i)
 	struct live live = run->live[i];
 
 	run->live[i] = run->live[--run->nr_live];
-	flexmem_region_free(live.region, live.block, live.program);
+	flexmem_region_free(live.region, live.block, live.program,
+			    run->account[live.owner], live.orphaned);
 }
 
 static void do_free(struct run *run)
@@ -359,13 +412,108 @@ static void free_everything(void *data)
 	run->spare = (struct flexmem_spare) {};
 }
 
-static void do_trim(struct run *run)
+/* One that is still in use when it is freed, or cannot be scrubbed. */
+static void do_orphan_or_quarantine(struct run *run)
+{
+	unsigned int i = below(run, run->nr_live);
+	struct live *live = &run->live[i];
+	unsigned int slot = live->region->slot;
+
+	if (live->orphaned)
+		return;
+	if (percent(run, 50)) {
+		model_orphan(run->model, slot, live->block->start);
+		flexmem_region_orphan(live->region, live->block,
+				      run->account[live->owner]);
+		live->orphaned = true;
+		run->orphans++;
+	} else {
+		model_quarantine(run->model, slot, live->block->start);
+		flexmem_region_quarantine(live->region, live->block,
+					  live->program,
+					  run->account[live->owner]);
+		*live = run->live[--run->nr_live];
+		run->quarantines++;
+	}
+}
+
+/* What was added stays, or is given back, or cannot be scrubbed. */
+static void end_growth(struct run *run, const struct live *live,
+		       struct flexmem_block *tail)
+{
+	struct flexmem_account *account = run->account[live->owner];
+	unsigned int slot = live->region->slot;
+	u32 roll = below(run, 10);
+
+	if (roll < 6) {
+		model_join(run->model, slot, live->block->start);
+		flexmem_region_join(live->region, live->block, tail, account);
+		run->grown++;
+	} else if (roll < 9) {
+		model_free(run->model, slot, tail->start);
+		flexmem_region_free(live->region, tail, live->program, account,
+				    false);
+	} else {
+		model_quarantine(run->model, slot, tail->start);
+		flexmem_region_quarantine(live->region, tail, live->program,
+					  account);
+		run->quarantines++;
+	}
+}
+
+static void grow(struct run *run, const struct live *live, u64 more)
+{
+	unsigned int slot = live->region->slot;
+	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
+	struct flexmem_block *tail;
+	u64 room;
+
+	ASSERT_SAME(run, fill_spare(run, 1), 0);
+	room = flexmem_region_extend(live->region, live->block, more,
+				     live->program, run->account[live->owner],
+				     &run->spare, &tail, &refusal);
+	ASSERT_SAME(run, room,
+		    model_room(run->model, slot, live->block->start));
+	ASSERT_SAME(run, !!tail, more <= room);
+	ASSERT_SAME(run, refusal, FLEXMEM_REASON_NONE);
+	if (!tail)
+		return;
+	ASSERT_SAME(run, tail->start,
+		    model_extend(run->model, slot, live->block->start, more));
+	ASSERT_SAME(run, tail->size, more);
+	if (percent(run, 10))
+		KUNIT_ASSERT_NULL(run->test, flexmem_table_check(run->table));
+	end_growth(run, live, tail);
+}
+
+static void do_resize(struct run *run)
+{
+	const struct live *live = &run->live[below(run, run->nr_live)];
+	u64 size = random_size(run), old = live->block->size;
+
+	if (live->orphaned)
+		return;
+	if (size >= old) {
+		grow(run, live, size - old ?: FLEXMEM_ALIGN);
+		return;
+	}
+	model_shrink(run->model, live->region->slot, live->block->start, size);
+	ASSERT_SAME(run, fill_spare(run, 1), 0);
+	flexmem_region_shrink(live->region, live->block, size, live->program,
+			      run->account[live->owner], &run->spare);
+	ASSERT_SAME(run, live->block->size, size);
+	run->shrunk++;
+}
+
+static void do_trim(struct run *run, bool scrub_fails)
 {
 	unsigned int regions;
 	u64 bytes, before = run->model->taken;
 
-	model_trim(run->model);
+	model_trim(run->model, scrub_fails);
+	fake_device_fail(run->fake, FAKE_SCRUB, 1, scrub_fails, -EIO);
 	ASSERT_SAME(run, flexmem_table_trim(run->table, &regions, &bytes), 0);
+	fake_device_fail(run->fake, FAKE_SCRUB, 1, 0, 0);
 	ASSERT_SAME(run, bytes, before - run->model->taken);
 	run->trims += regions;
 }
@@ -401,7 +549,11 @@ static void do_operation(struct run *run)
 	if (roll == 0)
 		do_new_capacity(run);
 	else if (roll <= 10)
-		do_trim(run);
+		do_trim(run, percent(run, 30));
+	else if (roll <= 30 && run->nr_live)
+		do_orphan_or_quarantine(run);
+	else if (roll <= 130 && run->nr_live)
+		do_resize(run);
 	else if (run->nr_live < MAX_LIVE &&
 		 (!run->nr_live || percent(run, run->alloc_percent)))
 		do_alloc(run);
@@ -446,11 +598,14 @@ static void start(struct run *run, const struct scenario *scenario)
 				       scenario->hw_slots, scenario->capacity);
 	run->fake->refused_slots = scenario->refused_slots;
 	run->table = fake_table_create(run->test, run->fake, &settings);
+	run->account[0] = fake_table_account(run->table);
+	run->account[1] = fake_account_open(run->test, run->table, 1);
+	run->account[2] = fake_account_open(run->test, run->table, 1);
 	KUNIT_ASSERT_EQ(run->test, 0,
 			kunit_add_action(run->test, free_everything, run));
 	if (scenario->acquire == FLEXMEM_ACQUIRE_PREALLOC) {
 		model_prealloc(model);
-		ASSERT_SAME(run, flexmem_table_prealloc(run->table), 0);
+		ASSERT_SAME(run, fake_table_prealloc(run->table), 0);
 	}
 	check_table(run);
 }
@@ -461,7 +616,7 @@ static void finish(struct run *run)
 	while (run->nr_live)
 		do_free(run);
 	check_table(run);
-	do_trim(run);
+	do_trim(run, false);
 	check_table(run);
 	ASSERT_SAME(run, run->snapshot.nr, 0);
 	fake_table_remove(run->table);
@@ -496,26 +651,31 @@ static void run_all(struct kunit *test, unsigned int nr, unsigned int sample)
 	run->test = test;
 	run->sample = sample;
 	run->model = model_create(test);
-	prandom_seed_state(&run->rnd, seed + param->part);
+	prandom_seed_state(&run->rnd, fake_seed() + param->part);
 	for (i = 0; i < ARRAY_SIZE(scenarios); i++)
 		run_scenario(run, &scenarios[i], nr / ARRAY_SIZE(scenarios));
 
 	kunit_info(test,
-		   "seed=%u: %u operations in %lld ms: allocated %llu, at most %u at once, capacity %llu, slots %llu, max_regions %llu, fragmentation %llu, region_size %llu, firmware errors %llu, regions trimmed %llu",
-		   seed, run->done, ktime_ms_delta(ktime_get(), began),
+		   "seed=%u: %u operations in %lld ms: allocated %llu, at most %u at once, capacity %llu, slots %llu, max_regions %llu, fragmentation %llu, region_size %llu, firmware errors %llu, regions trimmed %llu, orphaned %llu, quarantined %llu, grown %llu, shrunk %llu",
+		   fake_seed(), run->done, ktime_ms_delta(ktime_get(), began),
 		   run->reached[FLEXMEM_REASON_NONE], run->most_live,
 		   run->reached[FLEXMEM_REASON_CAPACITY],
 		   run->reached[FLEXMEM_REASON_SLOTS],
 		   run->reached[FLEXMEM_REASON_MAX_REGIONS],
 		   run->reached[FLEXMEM_REASON_FRAGMENTATION],
 		   run->reached[FLEXMEM_REASON_REGION_SIZE], run->errors,
-		   run->trims);
+		   run->trims, run->orphans, run->quarantines, run->grown,
+		   run->shrunk);
 	if (nr < ENOUGH_OPS)
 		return;
 	for (i = 0; i < FLEXMEM_REASON_HANDLES; i++)
 		KUNIT_EXPECT_GT_MSG(test, run->reached[i], 0, "reason %u", i);
 	KUNIT_EXPECT_GT(test, run->errors, 0);
 	KUNIT_EXPECT_GT(test, run->trims, 0);
+	KUNIT_EXPECT_GT(test, run->orphans, 0);
+	KUNIT_EXPECT_GT(test, run->quarantines, 0);
+	KUNIT_EXPECT_GT(test, run->grown, 0);
+	KUNIT_EXPECT_GT(test, run->shrunk, 0);
 }
 
 static void equals_model_checked_each_time(struct kunit *test)
@@ -545,9 +705,7 @@ static int random_suite_init(struct kunit_suite *suite)
 		parts[i] = pairs[i / NR_PARTS];
 		parts[i].part = i % NR_PARTS + 1;
 	}
-	if (!seed)
-		seed = get_random_u32();
-	kunit_info(suite, "seed=%u", seed);
+	kunit_info(suite, "seed=%u", fake_seed());
 	return 0;
 }
 

@@ -15,13 +15,14 @@
 
 #include "fake_device.h"
 #include "region.h"
+#include "snapshot.h"
 
 #define PLENTY (1024 * GIB)
 
 struct ctx {
 	struct fake_device *fake;
 	struct flexmem_table *table;
-	struct flexmem_snapshot snapshot;
+	struct flexmem_view snapshot;
 };
 
 static const enum flexmem_mode modes[] = {
@@ -134,7 +135,7 @@ static void expect_unlocked(struct kunit *test, struct ctx *ctx)
 
 static unsigned int nr_regions(struct ctx *ctx)
 {
-	flexmem_table_snapshot(ctx->table, &ctx->snapshot);
+	flexmem_table_snapshot(ctx->table, NULL, &ctx->snapshot);
 	return ctx->snapshot.nr;
 }
 
@@ -621,7 +622,7 @@ static void prealloc_fills_every_slot(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 4, PLENTY);
 
-	KUNIT_EXPECT_EQ(test, flexmem_table_prealloc(ctx->table), 0);
+	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), 0);
 	EXPECT_TOTALS(test, ctx, 12, 12, 12, 12);
 	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 4);
@@ -631,7 +632,7 @@ static void prealloc_takes_all_capacity(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 37 * GIB);
 
-	KUNIT_EXPECT_EQ(test, flexmem_table_prealloc(ctx->table), 0);
+	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), 0);
 	EXPECT_TOTALS(test, ctx, 12, 12, 12);
 	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
@@ -640,7 +641,7 @@ static void prealloc_falls_back(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 35 * GIB);
 
-	KUNIT_EXPECT_EQ(test, flexmem_table_prealloc(ctx->table), 0);
+	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), 0);
 	EXPECT_TOTALS(test, ctx, 12, 12, 8);
 	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
@@ -652,7 +653,7 @@ static void prealloc_sees_to_programs_first(struct kunit *test)
 
 	settings.program_slots = 2;
 	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, 32 * GIB, &settings);
-	KUNIT_EXPECT_EQ(test, flexmem_table_prealloc(ctx->table), 0);
+	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), 0);
 	EXPECT_TOTALS(test, ctx, 12, 12, 4, 4);
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[1].flags, 0);
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[2].slot, 6);
@@ -666,7 +667,7 @@ static void prealloc_of_nothing_succeeds(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 3 * GIB);
 
-	KUNIT_EXPECT_EQ(test, flexmem_table_prealloc(ctx->table), 0);
+	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), 0);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
@@ -676,7 +677,7 @@ static void prealloc_stops_at_an_error(struct kunit *test)
 	struct ctx *ctx = make(test, 8, PLENTY);
 
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 3, 1, -EIO);
-	KUNIT_EXPECT_EQ(test, flexmem_table_prealloc(ctx->table), -EIO);
+	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), -EIO);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
 }
 

@@ -74,6 +74,14 @@ FM_RAW(segments, SEGMENTS, segments)
 FM_RAW(lease, LEASE, lease)
 FM_RAW(stats, STATS, stats)
 FM_RAW(trim, TRIM, trim)
+FM_RAW(map, MAP, map)
+FM_RAW(read, READ, copy)
+FM_RAW(write, WRITE, copy)
+FM_RAW(snapshot, SNAPSHOT, snapshot)
+FM_RAW(quota, QUOTA, quota)
+FM_RAW(set_quota, SET_QUOTA, quota)
+FM_RAW(strict, STRICT, strict)
+FM_RAW(resize, RESIZE, resize)
 
 #define must(name, fd, arg) ASSERT_EQ(0, raw_##name(fd, arg))
 #define must_fail(error, name, fd, arg) EXPECT_EQ(error, raw_##name(fd, arg))
@@ -243,7 +251,7 @@ fm_fn const char *fm_sums(int fd, bool empty)
 		if (empty && (r->nr_free != 1 || r->largest_free != r->total))
 			return "an empty region is not one free block";
 		if (s.segment[i].slot != r->slot ||
-		    s.segment[i].flags != r->flags ||
+		    s.segment[i].flags != (r->flags & FLEXMEM_REGION_PROGRAM) ||
 		    s.segment[i].region_id != r->region_id ||
 		    s.segment[i].length != r->total)
 			return "segment is not the region";

@@ -3,7 +3,7 @@
  * The kernel memory that handles cost is charged to the memory cgroup of who
  * asked for them (D20), so that a tenant cannot use up the kernel's.
  */
-#include "flexmem_test.h"
+#include "tenants.h"
 
 #include <sys/mount.h>
 
@@ -19,16 +19,9 @@ FIXTURE(memcg) {
 static int put(const char *directory, const char *name, const char *text)
 {
 	char path[PATH_MAX];
-	int fd, error = 0;
 
 	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno;
-	if (write(fd, text, strlen(text)) < 0)
-		error = errno;
-	close(fd);
-	return error;
+	return fm_put(path, text);
 }
 
 static long long charged(const char *group)
@@ -46,7 +39,8 @@ static long long charged(const char *group)
 
 FIXTURE_SETUP(memcg)
 {
-	LOAD(NULL, NULL);
+	/* a card of which no page has been touched */
+	RELOAD(NULL, NULL);
 	strcpy(self->mount, "/run/flexmem-cgroup-XXXXXX");
 	ASSERT_NE(NULL, mkdtemp(self->mount));
 	ASSERT_EQ(0, mount("none", self->mount, "cgroup2", 0, NULL));
@@ -99,6 +93,39 @@ TEST_F(memcg, handles_are_charged_to_the_caller)
 	/* An allocation and a block are more than 96 bytes on every kernel. */
 	EXPECT_LT(count * 96, during - before);
 	EXPECT_GT(count * 32, after - before);
+}
+
+#define TOUCHED (4 * MiB)
+
+/* The card is simulated: what a tenant writes to it is memory of the host. */
+TEST_F(memcg, pages_of_the_card_are_charged_to_who_touches_them)
+{
+	struct flexmem_alloc mapped, written;
+	long long before, mapping, writing;
+	int fd = fm_open(FM_VF);
+	char *p;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, fm_alloc_flags(fd, TOUCHED, FLEXMEM_ALLOC_MAPPABLE, &mapped));
+	ASSERT_EQ(0, fm_alloc(fd, TOUCHED, &written));
+	ASSERT_EQ(0, put(self->group, "cgroup.procs", "0"));
+	/* a first time for all that is not the card's */
+	ASSERT_EQ(0, fm_fill(fd, written.out_handle, 0, 1, 'w'));
+
+	before = charged(self->group);
+	p = fm_mmap(fd, mapped.out_handle, 0, TOUCHED);
+	ASSERT_NE(MAP_FAILED, p);
+	memset(p, 'm', TOUCHED);
+	mapping = charged(self->group);
+	ASSERT_EQ(0, fm_fill(fd, written.out_handle, 0, TOUCHED, 'w'));
+	writing = charged(self->group);
+	munmap(p, TOUCHED);
+	close(fd);
+
+	ASSERT_LE(0, before);
+	/* the counter may lag by a few pages of each CPU */
+	EXPECT_LT((long long)TOUCHED * 3 / 4, mapping - before);
+	EXPECT_LT((long long)TOUCHED * 3 / 4, writing - mapping);
 }
 
 TEST_HARNESS_MAIN

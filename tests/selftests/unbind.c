@@ -75,6 +75,8 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 	struct flexmem_free free = CMD(free, .handle = 1);
 	struct flexmem_region_entry region[8];
 	struct flexmem_segment_entry segment[8];
+	struct flexmem_copy copy = CMD(copy, .handle = 1, .length = 1,
+				       .data = (uintptr_t)segment);
 	struct flexmem_batch allocs = CMD(batch, .entry_size = sizeof(alloc),
 					  .count = 1,
 					  .entries = (uintptr_t)&alloc);
@@ -97,6 +99,17 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 	must_fail(ENODEV, lease, fd, &CMD(lease, .op = FLEXMEM_LEASE_TAKE));
 	must_fail(ENODEV, stats, fd, &CMD(stats));
 	must_fail(ENODEV, trim, fd, &CMD(trim));
+	must_fail(ENODEV, map, fd, &CMD(map, .handle = 1));
+	must_fail(ENODEV, read, fd, &copy);
+	must_fail(ENODEV, write, fd, &copy);
+	must_fail(ENODEV, snapshot, fd,
+		  &CMD(snapshot, .region_entry_size = sizeof(region[0]),
+		       .owner_entry_size = sizeof(struct flexmem_owner_entry)));
+	must_fail(ENODEV, quota, fd, &CMD(quota));
+	must_fail(ENODEV, set_quota, fd,
+		  &CMD(quota, .flags = FLEXMEM_QUOTA_LIMIT,
+		       .kind = FLEXMEM_OWNER_USER));
+	must_fail(ENODEV, strict, fd, &CMD(strict));
 }
 
 TEST_F(unbind, every_command_is_enodev)

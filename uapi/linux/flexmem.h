@@ -25,7 +25,8 @@
  * What is returned (as -1 and errno), for all commands alike:
  *
  *  - ENOTTY: no such command.
- *  - EFAULT: a pointer could not be read or written; nothing has changed.
+ *  - EFAULT: a pointer could not be read or written; nothing has changed, but
+ *    what READ and WRITE had copied before.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
  *  - E2BIG: there are non-zero bytes beyond what this kernel knows, or the
@@ -36,12 +37,18 @@
  *    flexmem_reason); FLEXMEM_REASON_NONE there means that the kernel itself
  *    had no memory.
  *  - EMSGSIZE: the array is too small; ``out_count`` says what is needed.
- *  - EBUSY: a lease forbids the change.
+ *  - EBUSY: a lease forbids the change, or live allocations do; or a RESIZE of
+ *    the allocation is under way in another thread.
+ *  - EAGAIN: an allocation cannot be extended where it is; or there is no event
+ *    to read.
+ *  - ENOSPC: a guarantee could not be kept.
  *  - EPERM: the command is the administrator's (CAP_SYS_ADMIN in the initial
  *    user namespace).
  *  - ENODEV: the device is gone; the file can only be closed.
  *  - ETIMEDOUT: the firmware did not answer in time; the call can be repeated.
- *  - EIO: the firmware failed the request or could not be reached.
+ *  - EIO: the firmware failed the request or could not be reached; or the
+ *    allocation was lost when the device was reset: it can be looked up and
+ *    freed, nothing else.
  *  - EINTR: the caller was killed while it waited.
  *
  * A failed command leaves every allocation as it was. (A region that was
@@ -65,6 +72,14 @@
  * @FLEXMEM_CMD_LEASE: &struct flexmem_lease
  * @FLEXMEM_CMD_STATS: &struct flexmem_stats
  * @FLEXMEM_CMD_TRIM: &struct flexmem_trim
+ * @FLEXMEM_CMD_MAP: &struct flexmem_map
+ * @FLEXMEM_CMD_READ: &struct flexmem_copy
+ * @FLEXMEM_CMD_WRITE: &struct flexmem_copy
+ * @FLEXMEM_CMD_SNAPSHOT: &struct flexmem_snapshot
+ * @FLEXMEM_CMD_QUOTA: &struct flexmem_quota
+ * @FLEXMEM_CMD_SET_QUOTA: &struct flexmem_quota
+ * @FLEXMEM_CMD_STRICT: &struct flexmem_strict
+ * @FLEXMEM_CMD_RESIZE: &struct flexmem_resize
  */
 enum flexmem_cmd {
 	FLEXMEM_CMD_INFO = 0x00,
@@ -78,6 +93,14 @@ enum flexmem_cmd {
 	FLEXMEM_CMD_LEASE = 0x08,
 	FLEXMEM_CMD_STATS = 0x09,
 	FLEXMEM_CMD_TRIM = 0x0a,
+	FLEXMEM_CMD_MAP = 0x0b,
+	FLEXMEM_CMD_READ = 0x0c,
+	FLEXMEM_CMD_WRITE = 0x0d,
+	FLEXMEM_CMD_SNAPSHOT = 0x0e,
+	FLEXMEM_CMD_QUOTA = 0x0f,
+	FLEXMEM_CMD_SET_QUOTA = 0x10,
+	FLEXMEM_CMD_STRICT = 0x11,
+	FLEXMEM_CMD_RESIZE = 0x12,
 };
 
 /**
@@ -141,6 +164,29 @@ enum flexmem_acquire {
 #define FLEXMEM_MAX_FALLBACK_SIZES 8
 
 /**
+ * enum flexmem_capabilities - what this function can do
+ * @FLEXMEM_CAP_SCRUB: bytes of one owner are never seen by another, and
+ *	FLEXMEM_ALLOC_ZEROED works
+ * @FLEXMEM_CAP_MAP: FLEXMEM_ALLOC_MAPPABLE and MAP work
+ * @FLEXMEM_CAP_COPY: READ and WRITE work
+ * @FLEXMEM_CAP_LIMITS: QUOTA, SET_QUOTA, SNAPSHOT and STRICT work; on every
+ *	function of this kernel
+ * @FLEXMEM_CAP_RESIZE: RESIZE and FLEXMEM_ALLOC_GROWABLE work; on every function
+ *	of this kernel
+ * @FLEXMEM_CAP_PRESSURE: read() and poll() tell how full the function is (see
+ *	&struct flexmem_event), and FLEXMEM_ALLOC_WAIT works; on every function
+ *	of this kernel
+ */
+enum flexmem_capabilities {
+	FLEXMEM_CAP_SCRUB = 1 << 0,
+	FLEXMEM_CAP_MAP = 1 << 1,
+	FLEXMEM_CAP_COPY = 1 << 2,
+	FLEXMEM_CAP_LIMITS = 1 << 3,
+	FLEXMEM_CAP_RESIZE = 1 << 4,
+	FLEXMEM_CAP_PRESSURE = 1 << 5,
+};
+
+/**
  * struct flexmem_info - ioctl(FLEXMEM_IOCTL_INFO)
  * @size: sizeof(struct flexmem_info)
  * @flags: must be 0
@@ -164,7 +210,7 @@ enum flexmem_acquire {
  * @out_capacity: bytes this function may acquire from the device
  * @out_max_region: bytes of the largest region there could be: no allocation
  *                  can be larger
- * @out_capabilities: 0; later versions set a bit for each capability added
+ * @out_capabilities: of enum flexmem_capabilities
  * @out_fallback_sizes: region sizes in the order they are tried, in bytes
  * @out_name: name of the device behind this function, NUL-terminated
  *
@@ -206,6 +252,9 @@ struct flexmem_info {
  * @FLEXMEM_REASON_FRAGMENTATION: there are enough free bytes, but not in one piece
  * @FLEXMEM_REASON_REGION_SIZE: no region could ever be as large as the request
  * @FLEXMEM_REASON_HANDLES: this open file has as many live allocations as it may
+ * @FLEXMEM_REASON_CLIENT_LIMIT: the open file's limit of bytes, slots or handles
+ * @FLEXMEM_REASON_USER_LIMIT: the limit of all open files of its user
+ * @FLEXMEM_REASON_GUARANTEE: what is left has been guaranteed to others
  */
 enum flexmem_reason {
 	FLEXMEM_REASON_NONE = 0,
@@ -215,16 +264,40 @@ enum flexmem_reason {
 	FLEXMEM_REASON_FRAGMENTATION = 4,
 	FLEXMEM_REASON_REGION_SIZE = 5,
 	FLEXMEM_REASON_HANDLES = 6,
+	FLEXMEM_REASON_CLIENT_LIMIT = 7,
+	FLEXMEM_REASON_USER_LIMIT = 8,
+	FLEXMEM_REASON_GUARANTEE = 9,
 };
 
 /**
  * enum flexmem_alloc_flags - what kind of memory
  * @FLEXMEM_ALLOC_PROGRAM: holds a device program; comes from the slots set
  *	aside for programs, if there are any
+ * @FLEXMEM_ALLOC_MAPPABLE: can be mapped for the CPU: start and length are
+ *	rounded up to 4096, so that no page is shared with a neighbour.
+ *	EOPNOTSUPP without FLEXMEM_CAP_MAP
+ * @FLEXMEM_ALLOC_ZEROED: all bytes are zero at first; otherwise they are zero
+ *	or what the same owner left there. EOPNOTSUPP without FLEXMEM_CAP_SCRUB
+ * @FLEXMEM_ALLOC_GROWABLE: will be extended by RESIZE: goes where the most room
+ *	follows, instead of where the strategy would put it: to the start of an
+ *	empty region, otherwise to the middle of the largest free block, so that
+ *	what lies before it can grow as well, or to its start if only that fits;
+ *	and, if its alignment keeps it out of that one, where the strategy does
+ * @FLEXMEM_ALLOC_WAIT: if there is no memory, but others could free some, tell
+ *	them (see &struct flexmem_event) and wait for it, killably and no longer
+ *	than FLEXMEM_WAIT_MS (and what the firmware takes), before it is ENOMEM.
+ *	Others could if the reason is CAPACITY, SLOTS, MAX_REGIONS or
+ *	FRAGMENTATION. EINVAL in a batch
  */
 enum flexmem_alloc_flags {
 	FLEXMEM_ALLOC_PROGRAM = 1 << 0,
+	FLEXMEM_ALLOC_MAPPABLE = 1 << 1,
+	FLEXMEM_ALLOC_ZEROED = 1 << 2,
+	FLEXMEM_ALLOC_GROWABLE = 1 << 3,
+	FLEXMEM_ALLOC_WAIT = 1 << 4,
 };
+
+#define FLEXMEM_WAIT_MS 1000
 
 /**
  * struct flexmem_alloc - ioctl(FLEXMEM_IOCTL_ALLOC), and entry of a batch
@@ -246,6 +319,11 @@ enum flexmem_alloc_flags {
  * Allocate device memory. The reply is written on failure too: then
  * @out_handle is 0, @out_size tells the rounded request, and the other members
  * which limit stopped it. Never a smaller block than asked for.
+ *
+ * Memory that another owner has used is scrubbed before it is handed out; the
+ * caller waits for that, killably. The owner of bytes is the user who opened
+ * the file (see &struct flexmem_strict). EIO, ETIMEDOUT: the firmware could not
+ * scrub; the range is quarantined, and the call can be repeated.
  *
  * EINVAL: @length is 0, or @alignment is not a power of two or above 1 GiB.
  */
@@ -286,7 +364,9 @@ enum flexmem_free_flags {
  *
  * Give an allocation back. It must be a live one of this open file, named
  * exactly: ENOENT otherwise, and nothing changes. EINVAL: the name that @flags
- * does not choose is not zero.
+ * does not choose is not zero. What is still mapped keeps its memory, charged
+ * to its owner, until it is unmapped. An allocation that was lost when the
+ * device was reset can be freed by handle only.
  */
 struct flexmem_free {
 	__u32 size;
@@ -332,12 +412,15 @@ struct flexmem_batch {
 #define FLEXMEM_IOCTL_ALLOC_BATCH _IO(FLEXMEM_TYPE, FLEXMEM_CMD_ALLOC_BATCH)
 #define FLEXMEM_IOCTL_FREE_BATCH _IO(FLEXMEM_TYPE, FLEXMEM_CMD_FREE_BATCH)
 
+#define FLEXMEM_LOOKUP_LOST 0x80000000U
+
 /**
  * struct flexmem_lookup - ioctl(FLEXMEM_IOCTL_LOOKUP)
  * @size: sizeof(struct flexmem_lookup)
  * @flags: must be 0
  * @handle: of a live allocation of this open file
- * @out_flags: the flags it was allocated with
+ * @out_flags: the flags it was allocated with; and FLEXMEM_LOOKUP_LOST if its
+ *             bytes were lost when the device was reset
  * @out_address: where it starts
  * @out_size: its bytes
  */
@@ -355,9 +438,12 @@ struct flexmem_lookup {
 /**
  * enum flexmem_region_flags - kind of a region
  * @FLEXMEM_REGION_PROGRAM: in a slot set aside for programs
+ * @FLEXMEM_REGION_RESERVED: in a slot guaranteed to one owner, and only its
+ *	blocks are in it
  */
 enum flexmem_region_flags {
 	FLEXMEM_REGION_PROGRAM = 1 << 0,
+	FLEXMEM_REGION_RESERVED = 1 << 1,
 };
 
 /**
@@ -415,7 +501,7 @@ struct flexmem_regions {
 /**
  * struct flexmem_segment_entry - one filled entry of the segment table
  * @slot: its index
- * @flags: of enum flexmem_region_flags
+ * @flags: FLEXMEM_REGION_PROGRAM or 0
  * @region_id: as in &struct flexmem_address
  * @length: bytes that can be reached through it
  */
@@ -517,7 +603,7 @@ enum flexmem_stats_flags {
  * @out_frees: allocations given back since then
  * @out_failures: allocations that ended in ENOMEM since then
  * @out_generation: of the segment table
- * @out_client_used: bytes allocated by this open file
+ * @out_client_used: bytes allocated by this open file, but those that were lost
  * @out_client_peak: the most that ever was
  * @out_client_handles: live allocations of this open file
  *
@@ -556,7 +642,8 @@ struct flexmem_stats {
  * @out_bytes: bytes in them
  *
  * Give every region without a live allocation back to the device, and, if there
- * was one, allow regions to be acquired again. The administrator's: EPERM for anyone else.
+ * was one, allow regions to be acquired again. Before that, try once more to
+ * scrub what is quarantined. The administrator's: EPERM for anyone else.
  * EBUSY, and nothing is given back, while there is a lease. When the firmware
  * fails in the middle the reply is written and tells what was given back.
  */
@@ -569,5 +656,348 @@ struct flexmem_trim {
 };
 
 #define FLEXMEM_IOCTL_TRIM _IO(FLEXMEM_TYPE, FLEXMEM_CMD_TRIM)
+
+/**
+ * struct flexmem_map - ioctl(FLEXMEM_IOCTL_MAP)
+ * @size: sizeof(struct flexmem_map)
+ * @flags: must be 0
+ * @handle: of a live allocation of this open file
+ * @__reserved: must be 0
+ * @out_offset: for mmap() of the same open file
+ * @out_size: bytes that can be mapped
+ *
+ * How to map an allocation for the CPU: mmap() with MAP_SHARED from @out_offset
+ * on, at most @out_size bytes, any page of it first. The offset is valid until
+ * the allocation is freed; below 2^44, so that 32-bit programs can map, unless
+ * a region is larger than 256 GiB. EINVAL: it was not allocated with
+ * FLEXMEM_ALLOC_MAPPABLE. EIO: it was lost.
+ *
+ * mmap() fails with EINVAL for a private map or one beyond the end, EPERM for
+ * an executable one, ENOENT if there is no such allocation. A map is not
+ * inherited in any other way than by fork(), and cannot be pinned. When the
+ * device is reset or goes, every access to a map is SIGBUS.
+ */
+struct flexmem_map {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 __reserved;
+	__aligned_u64 out_offset;
+	__aligned_u64 out_size;
+};
+
+#define FLEXMEM_IOCTL_MAP _IO(FLEXMEM_TYPE, FLEXMEM_CMD_MAP)
+
+/**
+ * struct flexmem_copy - ioctl(FLEXMEM_IOCTL_READ, _WRITE)
+ * @size: sizeof(struct flexmem_copy)
+ * @flags: must be 0
+ * @handle: of a live allocation of this open file
+ * @__reserved: must be 0
+ * @offset: first byte in the allocation
+ * @length: bytes, at least 1
+ * @data: pointer to as many bytes of the caller
+ * @out_done: bytes copied, from the first on
+ *
+ * Copy out of an allocation (READ) or into it (WRITE), mappable or not. EINVAL:
+ * the bytes are not all in the allocation. The reply is written on failure too:
+ * what was copied until then stays copied. It is not one moment's copy if
+ * others write meanwhile.
+ */
+struct flexmem_copy {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 __reserved;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+	__aligned_u64 data;
+	__aligned_u64 out_done;
+};
+
+#define FLEXMEM_IOCTL_READ _IO(FLEXMEM_TYPE, FLEXMEM_CMD_READ)
+#define FLEXMEM_IOCTL_WRITE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_WRITE)
+
+/**
+ * enum flexmem_owner_kind - whose account it is
+ * @FLEXMEM_OWNER_CLIENT: one open file
+ * @FLEXMEM_OWNER_USER: all open files that one user has opened
+ */
+enum flexmem_owner_kind {
+	FLEXMEM_OWNER_CLIENT = 0,
+	FLEXMEM_OWNER_USER = 1,
+};
+
+/**
+ * enum flexmem_resource - what is limited and guaranteed
+ * @FLEXMEM_RESOURCE_BYTES: device memory
+ * @FLEXMEM_RESOURCE_SLOTS: slots: one for each region in which the owner has
+ *	bytes
+ * @FLEXMEM_RESOURCE_HANDLES: live allocations
+ * @FLEXMEM_NR_RESOURCES: how many there are in this version
+ */
+enum flexmem_resource {
+	FLEXMEM_RESOURCE_BYTES = 0,
+	FLEXMEM_RESOURCE_SLOTS = 1,
+	FLEXMEM_RESOURCE_HANDLES = 2,
+	FLEXMEM_NR_RESOURCES = 3,
+};
+
+#define FLEXMEM_NO_LIMIT (~0ULL)
+
+/**
+ * struct flexmem_owner_entry - the account of one owner
+ * @kind: enum flexmem_owner_kind
+ * @flags: 0
+ * @id: CLIENT: number of the open file, never used twice on this node. USER:
+ *      its uid as the caller sees it
+ * @uid: uid of the opener, as the caller sees it
+ * @pid: CLIENT: process that opened it, as the caller sees it; 0: not visible
+ * @bytes: bytes of live allocations
+ * @orphaned: bytes freed that are still mapped; charged as well
+ * @peak: the most that @bytes + @orphaned ever was
+ * @slots: regions in which it has bytes
+ * @handles: live allocations
+ * @limit: of bytes, slots and handles, as in enum flexmem_resource;
+ *         FLEXMEM_NO_LIMIT: none
+ * @guarantee: likewise; 0: none
+ *
+ * Bytes of a region that was lost in a reset are in nobody's account.
+ */
+struct flexmem_owner_entry {
+	__u32 kind;
+	__u32 flags;
+	__aligned_u64 id;
+	__u32 uid;
+	__u32 pid;
+	__aligned_u64 bytes;
+	__aligned_u64 orphaned;
+	__aligned_u64 peak;
+	__aligned_u64 slots;
+	__aligned_u64 handles;
+	__aligned_u64 limit[3];
+	__aligned_u64 guarantee[3];
+};
+
+/**
+ * struct flexmem_snapshot - ioctl(FLEXMEM_IOCTL_SNAPSHOT)
+ * @size: sizeof(struct flexmem_snapshot)
+ * @flags: must be 0
+ * @region_entry_size: bytes from one region to the next, at most 4096 and at
+ *                     least sizeof(struct flexmem_region_entry)
+ * @region_count: regions there is room for
+ * @regions: pointer to &struct flexmem_region_entry; may be 0 when
+ *           @region_count is 0
+ * @owner_entry_size: likewise, of @owners
+ * @owner_count: owners there is room for
+ * @owners: pointer to &struct flexmem_owner_entry; may be 0 when @owner_count
+ *          is 0
+ * @out_region_count: regions there are
+ * @out_owner_count: owners there are for this caller to see
+ * @out_capacity: bytes this function may acquire
+ * @out_total: bytes of the acquired regions
+ * @out_free: of these, free
+ * @out_owned: of these, in live allocations
+ * @out_orphaned: of these, freed but still mapped
+ * @out_reserved: of these, held back for other reasons; 0 in this version
+ * @out_quarantined: of these, could not be scrubbed and are not handed out
+ * @out_scrubbed: bytes scrubbed since the device is there
+ * @out_clients: open files
+ * @out_resets: how often the device was reset
+ * @out_generation: of the segment table
+ *
+ * Device, regions, owners and totals, all of one moment:
+ * @out_free + @out_owned + @out_orphaned + @out_reserved + @out_quarantined =
+ * @out_total, and the bytes of all clients add up to @out_owned, those of all
+ * users too. The administrator (CAP_SYS_ADMIN in the initial user namespace)
+ * sees all owners: users first, then clients, each by id; everyone else sees
+ * its own user and this open file. The protocol of the lists is that of
+ * &struct flexmem_regions: EMSGSIZE, and neither list is written, if either is
+ * too small; the other members are written then, too.
+ */
+struct flexmem_snapshot {
+	__u32 size;
+	__u32 flags;
+	__u32 region_entry_size;
+	__u32 region_count;
+	__aligned_u64 regions;
+	__u32 owner_entry_size;
+	__u32 owner_count;
+	__aligned_u64 owners;
+	__u32 out_region_count;
+	__u32 out_owner_count;
+	__aligned_u64 out_capacity;
+	__aligned_u64 out_total;
+	__aligned_u64 out_free;
+	__aligned_u64 out_owned;
+	__aligned_u64 out_orphaned;
+	__aligned_u64 out_reserved;
+	__aligned_u64 out_quarantined;
+	__aligned_u64 out_scrubbed;
+	__aligned_u64 out_clients;
+	__aligned_u64 out_resets;
+	__aligned_u64 out_generation;
+};
+
+#define FLEXMEM_IOCTL_SNAPSHOT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SNAPSHOT)
+
+/**
+ * enum flexmem_quota_flags - what SET_QUOTA changes
+ * @FLEXMEM_QUOTA_LIMIT: @limit
+ * @FLEXMEM_QUOTA_GUARANTEE: @guarantee
+ */
+enum flexmem_quota_flags {
+	FLEXMEM_QUOTA_LIMIT = 1 << 0,
+	FLEXMEM_QUOTA_GUARANTEE = 1 << 1,
+};
+
+/**
+ * struct flexmem_quota - ioctl(FLEXMEM_IOCTL_QUOTA, _SET_QUOTA)
+ * @size: sizeof(struct flexmem_quota)
+ * @flags: QUOTA: must be 0. SET_QUOTA: of enum flexmem_quota_flags, not 0
+ * @kind: enum flexmem_owner_kind
+ * @resource: enum flexmem_resource
+ * @id: as in &struct flexmem_owner_entry. QUOTA: must be 0: the caller's own
+ * @limit: SET_QUOTA with FLEXMEM_QUOTA_LIMIT: at most this much, or
+ *         FLEXMEM_NO_LIMIT
+ * @guarantee: SET_QUOTA with FLEXMEM_QUOTA_GUARANTEE: at least this much,
+ *             whatever others do
+ * @out_limit: limit as it is now
+ * @out_guarantee: guarantee as it is now
+ * @out_used: what is charged now
+ *
+ * QUOTA reads a limit of the open file's own or of its user. SET_QUOTA is the
+ * administrator's: EPERM for anyone else. A user need not have a file open; a
+ * client must be there (ENOENT). A limit below what is charged takes nothing
+ * away, but nothing more is given, except what a client of that user was
+ * guaranteed before.
+ *
+ * A guarantee of bytes is an amount, not one piece, in the regions that owners
+ * share. A guarantee of slots sets slots aside: regions in them are used by
+ * that owner alone, and come on top of guaranteed bytes. A client's guarantees
+ * come on top of its user's. ENOSPC: what is not in use or guaranteed to others
+ * already is not enough; for a client, also of its user's limit. EINVAL: the
+ * guarantee is above the limit.
+ */
+struct flexmem_quota {
+	__u32 size;
+	__u32 flags;
+	__u32 kind;
+	__u32 resource;
+	__aligned_u64 id;
+	__aligned_u64 limit;
+	__aligned_u64 guarantee;
+	__aligned_u64 out_limit;
+	__aligned_u64 out_guarantee;
+	__aligned_u64 out_used;
+};
+
+#define FLEXMEM_IOCTL_QUOTA _IO(FLEXMEM_TYPE, FLEXMEM_CMD_QUOTA)
+#define FLEXMEM_IOCTL_SET_QUOTA _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SET_QUOTA)
+
+/**
+ * struct flexmem_strict - ioctl(FLEXMEM_IOCTL_STRICT)
+ * @size: sizeof(struct flexmem_strict)
+ * @flags: must be 0
+ *
+ * From now on the owner of this open file's bytes is the file alone, not its
+ * user: other files of the same user never see them. Cannot be taken back.
+ * EBUSY: there are live allocations already, or freed ones that are still mapped.
+ */
+struct flexmem_strict {
+	__u32 size;
+	__u32 flags;
+};
+
+#define FLEXMEM_IOCTL_STRICT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_STRICT)
+
+/**
+ * struct flexmem_resize - ioctl(FLEXMEM_IOCTL_RESIZE)
+ * @size: sizeof(struct flexmem_resize)
+ * @flags: must be 0
+ * @handle: of a live allocation of this open file
+ * @out_reason: enum flexmem_reason: on ENOMEM, which limit stopped it
+ * @length: bytes it shall have, at least 1; rounded up as by ALLOC
+ * @out_size: bytes it has now, whether that changed or not
+ * @out_max: on EAGAIN: bytes it could be extended to at this moment
+ *
+ * Extend an allocation at its end, or shrink it from there. Its start, its
+ * handle and the bytes that stay do not change; what is added is as in a new
+ * allocation with the same flags. The reply is written on failure too, and
+ * then the allocation is as it was.
+ *
+ * EAGAIN: not enough of what follows it in its region is free. ENOMEM: a limit
+ * or a guarantee forbids it. EBUSY: it is mapped, or another call is using it.
+ * EIO: it was lost; or, like ETIMEDOUT, the firmware could not scrub what would
+ * be added, which is quarantined. EINVAL: @length is 0.
+ */
+struct flexmem_resize {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 out_reason;
+	__aligned_u64 length;
+	__aligned_u64 out_size;
+	__aligned_u64 out_max;
+};
+
+#define FLEXMEM_IOCTL_RESIZE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_RESIZE)
+
+/**
+ * enum flexmem_pressure - how full a function is
+ * @FLEXMEM_PRESSURE_NONE: neither of the others
+ * @FLEXMEM_PRESSURE_MODERATE: from FLEXMEM_MODERATE_ENTER percent of its memory
+ *	in use on, until less than FLEXMEM_MODERATE_LEAVE percent are
+ * @FLEXMEM_PRESSURE_CRITICAL: from FLEXMEM_CRITICAL_ENTER percent on, until less
+ *	than FLEXMEM_CRITICAL_LEAVE percent are; and while an allocation waits
+ *	for memory (FLEXMEM_ALLOC_WAIT)
+ *
+ * Its memory is what it has acquired and could still acquire for anything but
+ * programs alone. In use is what is allocated, freed but still mapped, or
+ * quarantined.
+ */
+enum flexmem_pressure {
+	FLEXMEM_PRESSURE_NONE = 0,
+	FLEXMEM_PRESSURE_MODERATE = 1,
+	FLEXMEM_PRESSURE_CRITICAL = 2,
+};
+
+#define FLEXMEM_MODERATE_ENTER 80
+#define FLEXMEM_MODERATE_LEAVE 70
+#define FLEXMEM_CRITICAL_ENTER 95
+#define FLEXMEM_CRITICAL_LEAVE 90
+
+/**
+ * struct flexmem_event - what read() of a node gives
+ * @size: sizeof(struct flexmem_event) of this kernel, or as much of it as there
+ *        was room for
+ * @level: enum flexmem_pressure
+ * @wanted: bytes that waiting allocations ask for, all together
+ * @in_use: bytes in use
+ * @memory: bytes there are, acquired or not
+ * @sequence: number of the event; those that this file has missed are not told
+ *            again
+ *
+ * There is an event for this open file when the level has changed since it last
+ * read one, or when one more allocation has begun to wait; and, for a new file,
+ * when the level is not FLEXMEM_PRESSURE_NONE. poll() says POLLIN | POLLRDNORM
+ * then, and POLLERR | POLLHUP when the device is gone. read() gives the figures
+ * of the moment, not of the change. It waits for an event, interruptibly, unless
+ * the file is O_NONBLOCK (EAGAIN). EINVAL: there is room for less than
+ * FLEXMEM_EVENT_MIN bytes. ENODEV: the device is gone.
+ *
+ * Whoever holds memory that it does not need, the cache of a framework for
+ * instance, frees it then, before others run out of memory.
+ */
+struct flexmem_event {
+	__u32 size;
+	__u32 level;
+	__aligned_u64 wanted;
+	__aligned_u64 in_use;
+	__aligned_u64 memory;
+	__aligned_u64 sequence;
+};
+
+#define FLEXMEM_EVENT_MIN 40
 
 #endif /* _UAPI_LINUX_FLEXMEM_H */

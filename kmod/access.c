@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The bytes of allocations for the CPU: maps, and copies for what cannot be
+ * mapped.
+ *
+ * A map is of page frames that belong to nobody but the device: shared, not
+ * executable, not to be pinned, filled in page by page as they are touched. It
+ * holds a reference to its allocation, so no page of it ever becomes another's
+ * while it is mapped. When the region is lost every map of the function is taken
+ * away, and from then on a page fault is SIGBUS; map_lock keeps the two apart.
+ *
+ * A copy goes through a buffer of the kernel in pieces, as no lock may be held
+ * while user memory is touched.
+ */
+
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "access.h"
+#include "client.h"
+#include "compat.h"
+#include "region.h"
+
+/* The allocation of a handle, if its bytes are still there. */
+static struct flexmem_allocation *get_alive(struct flexmem_client *client,
+					    u32 handle)
+{
+	struct flexmem_allocation *allocation;
+	int rc;
+
+	allocation = flexmem_client_get(client, handle);
+	if (IS_ERR(allocation))
+		return allocation;
+	rc = flexmem_region_error(allocation->region);
+	if (rc) {
+		flexmem_allocation_put(allocation);
+		return ERR_PTR(rc);
+	}
+	return allocation;
+}
+
+/**
+ * flexmem_access_map - how to map an allocation
+ * @client: client
+ * @map: command; receives the ``out_`` members
+ *
+ * Return: 0, -ENOENT, -EBUSY if it is being resized, -EIO if it is lost, -ENODEV
+ * if the device goes, or -EINVAL if it cannot be mapped.
+ */
+int flexmem_access_map(struct flexmem_client *client, struct flexmem_map *map)
+{
+	struct flexmem_allocation *allocation;
+	int rc = -EINVAL;
+
+	allocation = get_alive(client, map->handle);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	if (allocation->flags & FLEXMEM_ALLOC_MAPPABLE) {
+		map->out_offset = flexmem_allocation_map_offset(allocation);
+		map->out_size = allocation->size;
+		rc = 0;
+	}
+	flexmem_allocation_put(allocation);
+	return rc;
+}
+
+static void access_open(struct vm_area_struct *vma)
+{
+	flexmem_allocation_get(vma->vm_private_data);
+}
+
+static void access_close(struct vm_area_struct *vma)
+{
+	flexmem_allocation_put(vma->vm_private_data);
+}
+
+/* Under mmap_lock: asks no firmware, waits only for maps being taken away. */
+static vm_fault_t access_fault(struct vm_fault *vmf)
+{
+	struct flexmem_allocation *allocation = vmf->vma->vm_private_data;
+	struct flexmem_region *region = allocation->region;
+	struct flexmem_table *table = region->table;
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+	unsigned long pfn;
+	u64 offset;
+	int rc;
+
+	offset = (u64)vmf->pgoff << PAGE_SHIFT;
+	offset &= BIT_ULL(table->map_shift) - 1;
+
+	down_read(&table->map_lock);
+	if (!flexmem_region_is_lost(region)) {
+		rc = table->ops.page(table->priv, &region->mem, offset, &pfn);
+		if (!rc)
+			ret = vmf_insert_pfn(vmf->vma, vmf->address, pfn);
+		else if (rc == -ENOMEM)
+			ret = VM_FAULT_OOM;
+	}
+	up_read(&table->map_lock);
+	return ret;
+}
+
+static const struct vm_operations_struct access_vm_ops = {
+	.open = access_open,
+	.close = access_close,
+	.fault = access_fault,
+};
+
+/* Whether [start, end) of the slot's offsets is all in the allocation. */
+static bool is_within(const struct flexmem_allocation *allocation, u64 start,
+		      u64 size)
+{
+	u64 first = flexmem_allocation_map_offset(allocation);
+
+	return start >= first && size <= allocation->size &&
+	       start - first <= allocation->size - size;
+}
+
+/**
+ * flexmem_access_mmap - map an allocation
+ * @client: client
+ * @vma: where to, and what
+ *
+ * Context: under mmap_lock.
+ * Return: 0, -EINVAL, -EPERM, -ENOENT, -EBUSY if it is being resized, -EIO if it
+ * is lost, or -ENODEV if the device goes.
+ */
+int flexmem_access_mmap(struct flexmem_client *client,
+			struct vm_area_struct *vma)
+{
+	u64 start = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	struct flexmem_allocation *allocation;
+	int rc;
+
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	if (vma->vm_flags & VM_EXEC)
+		return -EPERM;
+	allocation = flexmem_client_get_mapped(client, start);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	rc = flexmem_region_error(allocation->region);
+	if (!rc && (!(allocation->flags & FLEXMEM_ALLOC_MAPPABLE) ||
+		    !is_within(allocation, start, vma->vm_end - vma->vm_start)))
+		rc = -EINVAL;
+	if (rc) {
+		flexmem_allocation_put(allocation);
+		return rc;
+	}
+	flexmem_vm_flags_mod(vma,
+			     VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP,
+			     VM_MAYEXEC);
+	vma->vm_private_data = allocation;
+	vma->vm_ops = &access_vm_ops;
+	return 0;
+}
+
+/* One piece between the device and the buffer. */
+static int copy_piece(struct flexmem_allocation *allocation, u64 offset,
+		      u64 size, void *buffer, bool write)
+{
+	struct flexmem_region *region = allocation->region;
+	struct flexmem_table *table = region->table;
+	int rc;
+
+	rc = flexmem_table_lock_data(table);
+	if (rc)
+		return rc;
+	offset += allocation->block->start;
+	rc = flexmem_region_error(region);
+	if (!rc && write)
+		rc = table->ops.write(table->priv, &region->mem, offset, size,
+				       buffer);
+	else if (!rc)
+		rc = table->ops.read(table->priv, &region->mem, offset, size,
+				      buffer);
+	mutex_unlock(&table->data_lock);
+	return rc;
+}
+
+static int copy_pieces(struct flexmem_allocation *allocation,
+		       struct flexmem_copy *copy, void *buffer, bool write)
+{
+	void __user *user = u64_to_user_ptr(copy->data);
+	u64 size, offset;
+	int rc;
+
+	while (copy->out_done < copy->length) {
+		size = min_t(u64, copy->length - copy->out_done,
+			     FLEXMEM_COPY_MAX);
+		offset = copy->offset + copy->out_done;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (write && copy_from_user(buffer, user, size))
+			return -EFAULT;
+		rc = copy_piece(allocation, offset, size, buffer, write);
+		if (rc)
+			return rc;
+		if (!write && copy_to_user(user, buffer, size))
+			return -EFAULT;
+		user += size;
+		copy->out_done += size;
+		cond_resched();
+	}
+	return 0;
+}
+
+/**
+ * flexmem_access_copy - copy out of an allocation or into it
+ * @client: client
+ * @copy: command; @copy->out_done is set, on failure too
+ * @write: into it
+ *
+ * Context: may sleep; touches user memory.
+ * Return: 0, -EOPNOTSUPP if the device cannot, -ENOENT, -EBUSY if it is being
+ * resized, -EIO if it is lost,
+ * -EINVAL if the bytes are not all in it, -EFAULT, -EINTR, -ENODEV, -ENOMEM, or
+ * an error of the firmware.
+ */
+int flexmem_access_copy(struct flexmem_client *client,
+			struct flexmem_copy *copy, bool write)
+{
+	struct flexmem_allocation *allocation;
+	void *buffer;
+	int rc;
+
+	copy->out_done = 0;
+	if (!client->table->ops.read)
+		return -EOPNOTSUPP;
+	allocation = get_alive(client, copy->handle);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	rc = -EINVAL;
+	if (!copy->length || copy->length > allocation->size ||
+	    copy->offset > allocation->size - copy->length)
+		goto put;
+	rc = -ENOMEM;
+	buffer = kvmalloc(min_t(u64, copy->length, FLEXMEM_COPY_MAX),
+			  GFP_KERNEL_ACCOUNT);
+	if (!buffer)
+		goto put;
+	rc = copy_pieces(allocation, copy, buffer, write);
+	kvfree(buffer);
+put:
+	flexmem_allocation_put(allocation);
+	return rc;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Accounts: what each open file and each user is charged, what they may have at
+ * most, and what is kept for them.
+ */
+#ifndef _FLEXMEM_ACCOUNT_H
+#define _FLEXMEM_ACCOUNT_H
+
+#include <linux/jiffies.h>
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/uidgid.h>
+#include <linux/flexmem.h>
+
+#include "pressure.h"
+#include "slot.h"
+
+struct pid;
+
+/* What a user's account needs to be kept for is forgotten beyond so many. */
+#define FLEXMEM_MAX_IDLE_USERS 1024
+
+/**
+ * struct flexmem_charges - what an owner is charged in one region
+ * @bytes: those orphaned included
+ * @orphaned: of these, freed but still in use
+ * @blocks: pieces they are in
+ */
+struct flexmem_charges {
+	u64 bytes;
+	u64 orphaned;
+	u32 blocks;
+};
+
+/**
+ * struct flexmem_account - one owner's account
+ * @link: in &flexmem_accounts.clients or .users
+ * @kind: whose it is
+ * @id: its number, never used twice on this function; also stands for the owner
+ *	of bytes in &flexmem_block.bytes_of
+ * @uid: who opened the file, or the user
+ * @pid: client: the process that opened the file
+ * @user: client: its user's account
+ * @clients: user: open files
+ * @idle_since: user: when the last file was closed, in jiffies
+ * @used: what is charged, by resource; bytes with @orphaned
+ * @orphaned: bytes freed but still in use
+ * @peak: the most bytes that ever were charged
+ * @limit: by resource
+ * @guarantee: by resource
+ * @shared: client: bytes in regions that are shared, which is where guaranteed
+ *	bytes are. User: what its clients have there beyond their guarantees
+ * @promised: user: what its clients are guaranteed and do not use, by resource
+ * @reserved: regions kept for it alone
+ * @reserved_used: client: of these, with bytes in them
+ * @in: charges by slot of the region
+ *
+ * All but @kind, @id, @uid, @pid and @user is protected by
+ * &flexmem_accounts.lock.
+ */
+struct flexmem_account {
+	struct list_head link;
+	enum flexmem_owner_kind kind;
+	u64 id;
+	kuid_t uid;
+	struct pid *pid;
+	struct flexmem_account *user;
+	unsigned int clients;
+	unsigned long idle_since;
+	u64 used[FLEXMEM_NR_RESOURCES];
+	u64 orphaned;
+	u64 peak;
+	u64 limit[FLEXMEM_NR_RESOURCES];
+	u64 guarantee[FLEXMEM_NR_RESOURCES];
+	u64 shared;
+	u64 promised[FLEXMEM_NR_RESOURCES];
+	u32 reserved;
+	u32 reserved_used;
+	struct flexmem_charges in[FLEXMEM_MAX_SLOTS];
+};
+
+/**
+ * struct flexmem_slot_use - a slot as the accounts see it
+ * @size: bytes of the region in it; 0: there is none
+ * @quarantined: of these, could not be scrubbed
+ * @program: it is only for programs: nothing of it is guaranteed to anyone
+ * @keeper: whose alone it is, or NULL. Placement looks at it without the lock;
+ *	the charge decides
+ */
+struct flexmem_slot_use {
+	u64 size;
+	u64 quarantined;
+	bool program;
+	struct flexmem_account *keeper;
+};
+
+/**
+ * struct flexmem_accounts - all accounts of one function
+ * @lock: protects what follows. Taken under the region's lock where a charge
+ *	goes with a change of blocks, so that both are of one moment; below it
+ *	nothing is taken.
+ * @clients: accounts of open files, by id
+ * @users: accounts of users, by id
+ * @nr_clients: how many
+ * @nr_idle: users without an open file
+ * @last_id: latest number given out
+ * @owned: bytes in live allocations
+ * @orphaned: bytes freed but still in use
+ * @quarantined: bytes that could not be scrubbed
+ * @gauge: how full the function is
+ * @shared_used: bytes in use, or quarantined, in shared regions
+ * @promised: bytes guaranteed and not in use
+ * @promised_slots: slots guaranteed and without a region
+ * @reach: bytes of shared regions there are and could be, with what is promised
+ *	in slots set aside
+ * @slots: slots for tensors there are
+ * @capacity: bytes the function may acquire
+ * @acquired: bytes it has, those of regions without a slot included
+ * @refused: slots that the firmware does not let us use
+ * @too_large: regions of that size and more are not to be had
+ * @full: the device gives no further region
+ * @coming: bytes of the region that is being acquired; 0: there is none. While
+ *	the firmware is at work charges and guarantees see it as if it was there
+ * @coming_shared: of these, shared
+ * @coming_slots: slots for tensors that it takes, 0 or 1
+ * @sizes: what regions are acquired in, largest first
+ * @nr_sizes: how many sizes
+ * @slot: the slots
+ */
+struct flexmem_accounts {
+	spinlock_t lock; /* see above */
+	struct list_head clients;
+	struct list_head users;
+	unsigned int nr_clients;
+	unsigned int nr_idle;
+	u64 last_id;
+	u64 owned;
+	u64 orphaned;
+	u64 quarantined;
+	struct flexmem_gauge gauge;
+	u64 shared_used;
+	u64 promised;
+	u32 promised_slots;
+	u64 reach;
+	unsigned int slots;
+	u64 capacity;
+	u64 acquired;
+	unsigned int refused;
+	u64 too_large;
+	bool full;
+	u64 coming;
+	u64 coming_shared;
+	unsigned int coming_slots;
+	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
+	unsigned int nr_sizes;
+	struct flexmem_slot_use slot[FLEXMEM_MAX_SLOTS];
+};
+
+/* Bytes in use. Under the lock. */
+static inline u64
+flexmem_accounts_in_use(const struct flexmem_accounts *accounts)
+{
+	return accounts->owned + accounts->orphaned + accounts->quarantined;
+}
+
+void flexmem_accounts_init(struct flexmem_accounts *accounts,
+			   unsigned int slots, const u64 *sizes,
+			   unsigned int nr_sizes);
+void flexmem_accounts_fini(struct flexmem_accounts *accounts);
+
+int flexmem_account_open(struct flexmem_accounts *accounts,
+			 struct flexmem_account *client, kuid_t uid,
+			 struct pid *pid);
+void flexmem_account_close(struct flexmem_accounts *accounts,
+			   struct flexmem_account *client);
+
+enum flexmem_reason
+flexmem_charge_handle(struct flexmem_accounts *accounts,
+		      struct flexmem_account *client);
+void flexmem_uncharge_handle(struct flexmem_accounts *accounts,
+			     struct flexmem_account *client);
+enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
+				   struct flexmem_account *client,
+				   unsigned int slot, u64 size);
+void flexmem_uncharge(struct flexmem_accounts *accounts,
+		      struct flexmem_account *client, unsigned int slot,
+		      u64 size, bool orphaned);
+void flexmem_charge_pieces(struct flexmem_accounts *accounts,
+			   struct flexmem_account *client, unsigned int slot,
+			   int more);
+void flexmem_charge_orphan(struct flexmem_accounts *accounts,
+			   struct flexmem_account *client, unsigned int slot,
+			   u64 size);
+void flexmem_uncharge_quarantined(struct flexmem_accounts *accounts,
+				  struct flexmem_account *client,
+				  unsigned int slot, u64 size);
+void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
+			       unsigned int slot, s64 size);
+enum flexmem_reason
+flexmem_account_refuses(struct flexmem_accounts *accounts,
+			struct flexmem_account *client, u64 size);
+enum flexmem_reason
+flexmem_account_refuses_region(struct flexmem_accounts *accounts,
+			       struct flexmem_account *client, bool program,
+			       u64 size, u64 request);
+void flexmem_accounts_add_region(struct flexmem_accounts *accounts,
+				 unsigned int slot, u64 size, bool program,
+				 struct flexmem_account *client);
+void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
+				    unsigned int slot);
+void flexmem_accounts_too_large(struct flexmem_accounts *accounts, u64 size);
+void flexmem_accounts_set_device(struct flexmem_accounts *accounts,
+				 u64 capacity, u64 acquired,
+				 unsigned int refused, bool full);
+
+int flexmem_quota_set(struct flexmem_accounts *accounts,
+		      struct flexmem_quota *quota, kuid_t uid);
+void flexmem_quota_get(struct flexmem_accounts *accounts,
+		       struct flexmem_account *client,
+		       struct flexmem_quota *quota);
+bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
+			   unsigned long for_jiffies);
+
+/* Whether a client may place something in a slot; a charge asks again. */
+static inline bool flexmem_slot_is_open(const struct flexmem_accounts *accounts,
+					unsigned int slot,
+					const struct flexmem_account *client,
+					bool *own)
+{
+	const struct flexmem_account *keeper;
+
+	keeper = READ_ONCE(accounts->slot[slot].keeper);
+	*own = keeper;
+	return !keeper || keeper == client || keeper == client->user;
+}
+
+const char *flexmem_accounts_check(struct flexmem_accounts *accounts);
+
+#endif /* _FLEXMEM_ACCOUNT_H */

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How a free block is found: the search tree of the free blocks of a region,
+ * whose order is the fit's:
+ *
+ *  - first fit: by offset, each node knowing the largest free block below it,
+ *    so that the lowest one that is large enough is found in O(log n);
+ *  - best fit: by (size, offset), so that the tightest one, and of equally
+ *    tight ones the lowest, is the lower bound of the size wanted.
+ */
+
+#include <linux/minmax.h>
+#include <linux/rbtree_augmented.h>
+
+#include "block_fit.h"
+
+static struct flexmem_block *to_block(struct rb_node *node)
+{
+	return rb_entry_safe(node, struct flexmem_block, node);
+}
+
+/* First fit: tree by offset, augmented with the largest size below. */
+
+static inline u64 block_size(struct flexmem_block *block)
+{
+	return block->size;
+}
+
+RB_DECLARE_CALLBACKS_MAX(static, first_fit_augment, struct flexmem_block, node,
+			 u64, subtree_max, block_size)
+
+static u64 first_fit_max(struct rb_node *node)
+{
+	return node ? to_block(node)->subtree_max : 0;
+}
+
+static void first_fit_insert(struct rb_root *index, struct flexmem_block *block)
+{
+	struct rb_node **link = &index->rb_node, *parent = NULL;
+
+	while (*link) {
+		struct flexmem_block *other = to_block(*link);
+
+		parent = *link;
+		other->subtree_max = max(other->subtree_max, block->size);
+		link = block->start < other->start ? &parent->rb_left :
+						     &parent->rb_right;
+	}
+	block->subtree_max = block->size;
+	rb_link_node(&block->node, parent, link);
+	rb_insert_augmented(&block->node, index, &first_fit_augment);
+}
+
+static void first_fit_remove(struct rb_root *index, struct flexmem_block *block)
+{
+	rb_erase_augmented(&block->node, index, &first_fit_augment);
+}
+
+static void first_fit_resize(struct rb_root *index, struct flexmem_block *block,
+			     u64 start, u64 size)
+{
+	block->start = start;
+	block->size = size;
+	first_fit_augment_propagate(&block->node, NULL);
+}
+
+/* The lowest block of at least @size below @node, whose maximum is not less. */
+static struct flexmem_block *first_fit_lowest(struct rb_node *node, u64 size)
+{
+	while (first_fit_max(node->rb_left) >= size ||
+	       to_block(node)->size < size) {
+		if (first_fit_max(node->rb_left) >= size)
+			node = node->rb_left;
+		else
+			node = node->rb_right;
+	}
+	return to_block(node);
+}
+
+static struct flexmem_block *first_fit_find(const struct rb_root *index,
+					    u64 size)
+{
+	if (first_fit_max(index->rb_node) < size)
+		return NULL;
+	return first_fit_lowest(index->rb_node, size);
+}
+
+static struct flexmem_block *first_fit_next(struct flexmem_block *block,
+					    u64 size)
+{
+	struct rb_node *node = &block->node, *parent;
+
+	if (first_fit_max(node->rb_right) >= size)
+		return first_fit_lowest(node->rb_right, size);
+
+	/* Climb: what lies higher is right of an ancestor, or is one. */
+	while ((parent = rb_parent(node))) {
+		if (node == parent->rb_left) {
+			if (to_block(parent)->size >= size)
+				return to_block(parent);
+			if (first_fit_max(parent->rb_right) >= size)
+				return first_fit_lowest(parent->rb_right, size);
+		}
+		node = parent;
+	}
+	return NULL;
+}
+
+static u64 first_fit_largest(const struct rb_root *index)
+{
+	return first_fit_max(index->rb_node);
+}
+
+/* Best fit: tree by size, of equal ones by offset. */
+
+static bool best_fit_less(struct rb_node *a, const struct rb_node *b)
+{
+	const struct flexmem_block *x = to_block(a);
+	const struct flexmem_block *y = rb_entry(b, struct flexmem_block, node);
+
+	return x->size != y->size ? x->size < y->size : x->start < y->start;
+}
+
+static void best_fit_insert(struct rb_root *index, struct flexmem_block *block)
+{
+	rb_add(&block->node, index, best_fit_less);
+}
+
+static void best_fit_remove(struct rb_root *index, struct flexmem_block *block)
+{
+	rb_erase(&block->node, index);
+}
+
+static void best_fit_resize(struct rb_root *index, struct flexmem_block *block,
+			    u64 start, u64 size)
+{
+	best_fit_remove(index, block);
+	block->start = start;
+	block->size = size;
+	best_fit_insert(index, block);
+}
+
+static struct flexmem_block *best_fit_find(const struct rb_root *index,
+					   u64 size)
+{
+	struct rb_node *node = index->rb_node;
+	struct flexmem_block *best = NULL;
+
+	while (node) {
+		if (to_block(node)->size >= size) {
+			best = to_block(node);
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return best;
+}
+
+static struct flexmem_block *best_fit_next(struct flexmem_block *block,
+					   u64 size)
+{
+	return to_block(rb_next(&block->node));
+}
+
+static u64 best_fit_largest(const struct rb_root *index)
+{
+	struct flexmem_block *last = to_block(rb_last(index));
+
+	return last ? last->size : 0;
+}
+
+const struct flexmem_fit_ops flexmem_fits[] = {
+	[FLEXMEM_FIT_FIRST] = {
+		.name = "first_fit",
+		.insert = first_fit_insert,
+		.remove = first_fit_remove,
+		.resize = first_fit_resize,
+		.find = first_fit_find,
+		.next = first_fit_next,
+		.largest = first_fit_largest,
+	},
+	[FLEXMEM_FIT_BEST] = {
+		.name = "best_fit",
+		.insert = best_fit_insert,
+		.remove = best_fit_remove,
+		.resize = best_fit_resize,
+		.find = best_fit_find,
+		.next = best_fit_next,
+		.largest = best_fit_largest,
+	},
+};
+
+/**
+ * flexmem_fit_name - name of a block strategy
+ * @fit: strategy
+ *
+ * Return: the name, or NULL if there is no such strategy.
+ */
+const char *flexmem_fit_name(unsigned int fit)
+{
+	return fit < ARRAY_SIZE(flexmem_fits) ? flexmem_fits[fit].name : NULL;
+}
+
+/**
+ * flexmem_index_check - is the index in order, and each maximum right
+ * @blocks: blocks of a region
+ *
+ * Return: NULL, or what is wrong.
+ */
+const char *flexmem_index_check(const struct flexmem_blocks *blocks)
+{
+	bool first_fit = blocks->fit == &flexmem_fits[FLEXMEM_FIT_FIRST];
+	struct rb_node *node, *prev = NULL;
+	u64 nr = 0;
+
+	for (node = rb_first(&blocks->index); node; node = rb_next(node)) {
+		struct flexmem_block *block = to_block(node);
+		u64 below = max(first_fit_max(node->rb_left),
+				first_fit_max(node->rb_right));
+
+		if (!flexmem_block_is_free(block))
+			return "occupied block in the index";
+		if (first_fit && prev && to_block(prev)->start >= block->start)
+			return "index not in order of offsets";
+		if (first_fit && block->subtree_max != max(below, block->size))
+			return "wrong maximum in the index";
+		if (!first_fit && prev && !best_fit_less(prev, node))
+			return "index not in order of sizes";
+		prev = node;
+		nr++;
+	}
+	return nr == blocks->nr_free ? NULL : "free blocks not in the index";
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Between block.c, what happens to blocks, and block_fit.c, which one is found. */
+#ifndef _FLEXMEM_BLOCK_FIT_H
+#define _FLEXMEM_BLOCK_FIT_H
+
+#include "block.h"
+
+/**
+ * struct flexmem_fit_ops - a block strategy
+ * @name: as in the module parameter
+ * @insert: add a free block to the index
+ * @remove: take one out
+ * @resize: give one in the index a new start and size; its order by offset
+ *	among the free blocks stays the same
+ * @find: first free block of at least @size bytes, in the order of the fit
+ * @next: the next such block after one that find or next returned
+ * @largest: size of the largest free block, 0 if there is none
+ */
+struct flexmem_fit_ops {
+	const char *name;
+	void (*insert)(struct rb_root *index, struct flexmem_block *block);
+	void (*remove)(struct rb_root *index, struct flexmem_block *block);
+	void (*resize)(struct rb_root *index, struct flexmem_block *block,
+		       u64 start, u64 size);
+	struct flexmem_block *(*find)(const struct rb_root *index, u64 size);
+	struct flexmem_block *(*next)(struct flexmem_block *block, u64 size);
+	u64 (*largest)(const struct rb_root *index);
+};
+
+extern const struct flexmem_fit_ops flexmem_fits[];
+
+const char *flexmem_index_check(const struct flexmem_blocks *blocks);
+
+#endif /* _FLEXMEM_BLOCK_FIT_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Between ioctl.c, the table of the commands, and the files that carry them out. */
+#ifndef _FLEXMEM_IOCTL_H
+#define _FLEXMEM_IOCTL_H
+
+#include <linux/compiler_types.h>
+#include <linux/sizes.h>
+#include <linux/types.h>
+
+struct flexmem_client;
+struct flexmem_device;
+
+/* Nothing of ours is near as long; bounds the check for a zero tail. */
+#define FLEXMEM_MAX_STRUCT SZ_4K
+
+/**
+ * struct flexmem_call - one command under way
+ * @fdev: function
+ * @client: who asks
+ * @ubuffer: the caller's struct
+ * @user_size: how long it is
+ * @cmd: our copy
+ */
+struct flexmem_call {
+	struct flexmem_device *fdev;
+	struct flexmem_client *client;
+	void __user *ubuffer;
+	u32 user_size;
+	void *cmd;
+};
+
+int flexmem_reply(struct flexmem_call *call, size_t cmd_size);
+
+int flexmem_cmd_regions(struct flexmem_call *call);
+int flexmem_cmd_segments(struct flexmem_call *call);
+int flexmem_cmd_stats(struct flexmem_call *call);
+int flexmem_cmd_snapshot(struct flexmem_call *call);
+int flexmem_cmd_quota(struct flexmem_call *call);
+int flexmem_cmd_set_quota(struct flexmem_call *call);
+int flexmem_cmd_strict(struct flexmem_call *call);
+
+#endif /* _FLEXMEM_IOCTL_H */

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The commands that report what there is and whose it is, and those that say
+ * who may have how much. See ioctl.c.
+ */
+
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/user_namespace.h>
+#include <linux/flexmem.h>
+
+#include "device.h"
+#include "ioctl.h"
+#include "snapshot.h"
+
+/*
+ * Copies a list out by the two-call protocol: entries of the caller's size,
+ * what they have beyond ours zeroed.
+ */
+static int put_list(u64 to, u32 capacity, u32 user_entry_size,
+		    const void *entries, u32 count, u32 entry_size)
+{
+	void __user *uentry = u64_to_user_ptr(to);
+	u32 size = min(user_entry_size, entry_size), i;
+
+	if (capacity < count)
+		return -EMSGSIZE;
+	for (i = 0; i < count; i++) {
+		if (copy_to_user(uentry, entries + i * entry_size, size) ||
+		    clear_user(uentry + size, user_entry_size - size))
+			return -EFAULT;
+		uentry += user_entry_size;
+	}
+	return 0;
+}
+
+/**
+ * flexmem_cmd_regions - REGIONS
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_regions(struct flexmem_call *call)
+{
+	struct flexmem_regions *cmd = call->cmd;
+	struct flexmem_view *view;
+	int rc, reply_rc;
+
+	if (cmd->flags || cmd->__reserved)
+		return -EOPNOTSUPP;
+	if (cmd->entry_size < offsetofend(struct flexmem_region_entry, sequence) ||
+	    cmd->entry_size > FLEXMEM_MAX_STRUCT)
+		return -EINVAL;
+
+	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
+	if (!view)
+		return -ENOMEM;
+	flexmem_table_snapshot(&call->fdev->table, &call->client->account, view);
+	cmd->out_count = view->nr;
+	rc = put_list(cmd->entries, cmd->count, cmd->entry_size,
+		      view->region, view->nr,
+		      sizeof(view->region[0]));
+	kfree(view);
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
+	return rc == -EFAULT ? rc : reply_rc ?: rc;
+}
+
+/**
+ * flexmem_cmd_segments - SEGMENTS
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_segments(struct flexmem_call *call)
+{
+	struct flexmem_segments *cmd = call->cmd;
+	struct flexmem_segment_entry *entries;
+	int rc, reply_rc;
+
+	if (cmd->flags || cmd->__reserved)
+		return -EOPNOTSUPP;
+	if (cmd->entry_size < offsetofend(struct flexmem_segment_entry, length) ||
+	    cmd->entry_size > FLEXMEM_MAX_STRUCT)
+		return -EINVAL;
+
+	entries = kcalloc(FLEXMEM_MAX_SLOTS, sizeof(*entries),
+			  GFP_KERNEL_ACCOUNT);
+	if (!entries)
+		return -ENOMEM;
+	cmd->out_count = flexmem_slots_read(&call->fdev->table.slots, entries,
+					    &cmd->out_generation);
+	rc = put_list(cmd->entries, cmd->count, cmd->entry_size, entries,
+		      cmd->out_count, sizeof(*entries));
+	kfree(entries);
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
+	return rc == -EFAULT ? rc : reply_rc ?: rc;
+}
+
+/**
+ * flexmem_cmd_stats - STATS
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_stats(struct flexmem_call *call)
+{
+	struct flexmem_table *table = &call->fdev->table;
+	struct flexmem_stats *cmd = call->cmd;
+	struct flexmem_view *view;
+	unsigned int i;
+
+	if (cmd->flags || cmd->__reserved)
+		return -EOPNOTSUPP;
+
+	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
+	if (!view)
+		return -ENOMEM;
+	flexmem_table_snapshot(table, &call->client->account, view);
+
+	*cmd = (struct flexmem_stats) { .size = cmd->size };
+	if (READ_ONCE(flexmem_table_pool(table, false)->locked))
+		cmd->out_flags |= FLEXMEM_STATS_LOCKED;
+	if (READ_ONCE(flexmem_table_pool(table, true)->locked))
+		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_LOCKED;
+	cmd->out_regions = view->nr;
+	cmd->out_leases = flexmem_lease_count(&table->slots);
+	for (i = 0; i < view->nr; i++)
+		cmd->out_allocated += view->region[i].nr_allocated;
+	cmd->out_total = view->sum.out_total;
+	cmd->out_free = view->sum.out_free;
+	cmd->out_used = cmd->out_total - cmd->out_free;
+	cmd->out_used_program = view->used_program;
+	cmd->out_allocs = view->allocs;
+	cmd->out_frees = view->allocs - cmd->out_allocated;
+	cmd->out_failures = atomic64_read(&call->fdev->failures);
+	cmd->out_generation = flexmem_slots_generation(&table->slots);
+	flexmem_client_usage(call->client, cmd);
+	kfree(view);
+	return flexmem_reply(call, sizeof(*cmd));
+}
+
+/* Both lists or none, and then the reply. */
+static int put_snapshot(struct flexmem_call *call,
+			const struct flexmem_view *view)
+{
+	struct flexmem_snapshot *cmd = call->cmd;
+	int rc, reply_rc;
+
+	cmd->out_region_count = view->sum.out_region_count;
+	cmd->out_owner_count = view->sum.out_owner_count;
+	cmd->out_capacity = view->sum.out_capacity;
+	cmd->out_total = view->sum.out_total;
+	cmd->out_free = view->sum.out_free;
+	cmd->out_owned = view->sum.out_owned;
+	cmd->out_orphaned = view->sum.out_orphaned;
+	cmd->out_reserved = view->sum.out_reserved;
+	cmd->out_quarantined = view->sum.out_quarantined;
+	cmd->out_scrubbed = view->sum.out_scrubbed;
+	cmd->out_clients = view->sum.out_clients;
+	cmd->out_resets = view->sum.out_resets;
+	cmd->out_generation = view->sum.out_generation;
+
+	if (cmd->region_count < view->nr || view->max_owners < cmd->out_owner_count)
+		rc = -EMSGSIZE;
+	else
+		rc = put_list(cmd->regions, cmd->region_count,
+			      cmd->region_entry_size, view->region, view->nr,
+			      sizeof(view->region[0]));
+	if (!rc)
+		rc = put_list(cmd->owners, cmd->owner_count,
+			      cmd->owner_entry_size, view->owner,
+			      cmd->out_owner_count, sizeof(view->owner[0]));
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
+	return rc == -EFAULT ? rc : reply_rc ?: rc;
+}
+
+/* Owners that may come between the count of them and the snapshot, at most. */
+#define MOST_MORE 4096
+
+/*
+ * With room for no more owners than there are, and @more that may come until we
+ * look. -EAGAIN if more than those came, though the caller would have room.
+ */
+static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
+			unsigned int more)
+{
+	struct flexmem_table *table = &call->fdev->table;
+	struct flexmem_snapshot *cmd = call->cmd;
+	bool all = ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
+	int rc = -EAGAIN;
+
+	view->max_owners = min(cmd->owner_count,
+			       flexmem_snapshot_room(table) + more);
+	view->owner = kvcalloc(max(view->max_owners, 1U), sizeof(*view->owner),
+			       GFP_KERNEL_ACCOUNT);
+	if (!view->owner)
+		return -ENOMEM;
+	flexmem_table_snapshot(table, all ? NULL : &call->client->account,
+			       view);
+	if (view->sum.out_owner_count <= view->max_owners ||
+	    view->max_owners == cmd->owner_count || more == MOST_MORE)
+		rc = put_snapshot(call, view);
+	kvfree(view->owner);
+	return rc;
+}
+
+/**
+ * flexmem_cmd_snapshot - SNAPSHOT
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_snapshot(struct flexmem_call *call)
+{
+	struct flexmem_snapshot *cmd = call->cmd;
+	struct flexmem_view *view;
+	unsigned int more;
+	int rc = -EAGAIN;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (cmd->region_entry_size < offsetofend(struct flexmem_region_entry, sequence) ||
+	    cmd->region_entry_size > FLEXMEM_MAX_STRUCT ||
+	    cmd->owner_entry_size < offsetofend(struct flexmem_owner_entry, guarantee) ||
+	    cmd->owner_entry_size > FLEXMEM_MAX_STRUCT)
+		return -EINVAL;
+
+	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
+	if (!view)
+		return -ENOMEM;
+	for (more = 16; more <= MOST_MORE && rc == -EAGAIN; more *= 16)
+		rc = try_snapshot(call, view, more);
+	kfree(view);
+	return rc;
+}
+
+static bool quota_is_valid(const struct flexmem_quota *cmd)
+{
+	return cmd->kind <= FLEXMEM_OWNER_USER &&
+	       cmd->resource < FLEXMEM_NR_RESOURCES;
+}
+
+/**
+ * flexmem_cmd_quota - QUOTA
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_quota(struct flexmem_call *call)
+{
+	struct flexmem_quota *cmd = call->cmd;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (!quota_is_valid(cmd) || cmd->id)
+		return -EINVAL;
+	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
+	flexmem_quota_get(&call->fdev->table.accounts, &call->client->account,
+			  cmd);
+	return flexmem_reply(call, sizeof(*cmd));
+}
+
+/**
+ * flexmem_cmd_set_quota - SET_QUOTA
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_set_quota(struct flexmem_call *call)
+{
+	struct flexmem_table *table = &call->fdev->table;
+	struct flexmem_quota *cmd = call->cmd;
+	kuid_t uid = INVALID_UID;
+	int rc;
+
+	if (cmd->flags & ~(FLEXMEM_QUOTA_LIMIT | FLEXMEM_QUOTA_GUARANTEE))
+		return -EOPNOTSUPP;
+	if (!quota_is_valid(cmd) || !cmd->flags)
+		return -EINVAL;
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	if (cmd->kind == FLEXMEM_OWNER_USER) {
+		if (cmd->id > U32_MAX)
+			return -EINVAL;
+		uid = make_kuid(current_user_ns(), cmd->id);
+		if (!uid_valid(uid))
+			return -EINVAL;
+	}
+	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
+
+	/* What is set cannot be taken back: see first that a reply can go. */
+	rc = flexmem_reply(call, sizeof(*cmd));
+	if (rc)
+		return rc;
+	/* So that no region comes or goes, and the capacity is the present one. */
+	rc = flexmem_table_lock(table);
+	if (rc)
+		return rc;
+	rc = flexmem_table_refresh(table);
+	if (!rc)
+		rc = flexmem_quota_set(&table->accounts, cmd, uid);
+	mutex_unlock(&table->acquire_lock);
+	return rc ?: flexmem_reply(call, sizeof(*cmd));
+}
+
+/**
+ * flexmem_cmd_strict - STRICT
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_strict(struct flexmem_call *call)
+{
+	struct flexmem_strict *cmd = call->cmd;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	return flexmem_client_set_strict(call->client);
+}

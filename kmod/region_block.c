@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The blocks of regions, under their locks: allocated and charged, orphaned,
+ * quarantined and given back.
+ *
+ * What changes in a region and what is charged for it change together, under
+ * the region's lock. In a dead region nothing is charged any more: the accounts
+ * forgot it when it died.
+ */
+
+#include <linux/jiffies.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "region.h"
+#include "scrub.h"
+
+static struct kmem_cache *block_cache;
+
+/* When what could not be scrubbed is tried again. */
+#define RETRY_JIFFIES (30 * HZ)
+
+/* Owns what could not be scrubbed. */
+static const char quarantine_owner;
+
+/**
+ * flexmem_region_init_caches - once, when the module is loaded
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int flexmem_region_init_caches(void)
+{
+	block_cache = kmem_cache_create("flexmem_block",
+					sizeof(struct flexmem_block), 0,
+					SLAB_ACCOUNT, NULL);
+	return block_cache ? 0 : -ENOMEM;
+}
+
+/**
+ * flexmem_region_exit_caches - once, when the module is unloaded
+ */
+void flexmem_region_exit_caches(void)
+{
+	/* Regions that were given back by kfree_rcu() hold no block. */
+	kmem_cache_destroy(block_cache);
+}
+
+/**
+ * flexmem_region_destroy - free a region
+ * @region: region that nothing refers to but, perhaps, readers under RCU
+ */
+void flexmem_region_destroy(struct flexmem_region *region)
+{
+	struct flexmem_block *block, *next;
+
+	list_for_each_entry_safe(block, next, &region->blocks.all, link) {
+		WARN_ON_ONCE(!flexmem_block_is_free(block));
+		kmem_cache_free(block_cache, block);
+	}
+	kfree_rcu(region, rcu);
+}
+
+/**
+ * flexmem_region_create - a region without memory
+ * @table: its table
+ * @fit: block strategy
+ *
+ * Context: may sleep.
+ * Return: the region, or NULL.
+ */
+struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
+					     enum flexmem_fit fit)
+{
+	struct flexmem_region *region;
+	struct flexmem_block *first;
+
+	region = kzalloc(sizeof(*region), GFP_KERNEL);
+	if (!region)
+		return NULL;
+	first = kmem_cache_alloc(block_cache, GFP_KERNEL);
+	if (!first) {
+		kfree(region);
+		return NULL;
+	}
+	spin_lock_init(&region->lock);
+	region->table = table;
+	INIT_LIST_HEAD(&region->stranded);
+	INIT_LIST_HEAD(&region->quarantine);
+	flexmem_blocks_init(&region->blocks, FLEXMEM_ALIGN, fit, first);
+	return region;
+}
+
+/**
+ * flexmem_spare_fill - get nodes for an allocation, before any lock is taken
+ * @spare: receives them; flexmem_spare_drop() frees what is left of them
+ * @nr: how many, see flexmem_spares_for()
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM; then there is nothing to drop.
+ */
+int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr)
+{
+	unsigned int i;
+
+	*spare = (struct flexmem_spare) {};
+	for (i = 0; i < nr; i++) {
+		spare->block[i] = kmem_cache_alloc(block_cache, GFP_KERNEL);
+		if (!spare->block[i]) {
+			flexmem_spare_drop(spare);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_fill);
+
+/**
+ * flexmem_spare_drop - free the nodes that were not used
+ * @spare: nodes, or none
+ */
+void flexmem_spare_drop(struct flexmem_spare *spare)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(spare->block); i++)
+		if (spare->block[i])
+			kmem_cache_free(block_cache, spare->block[i]);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_drop);
+
+/*
+ * In debug builds every change is checked whole, as long as that is cheap, and
+ * one in 64 of the changes of a region with many blocks.
+ */
+#ifdef FLEXMEM_DEBUG
+static void debug_check(struct flexmem_region *region)
+{
+	const char *wrong;
+
+	if (region->blocks.nr_used > 64 && region->sequence % 64)
+		return;
+	wrong = flexmem_blocks_check(&region->blocks);
+	WARN_ONCE(wrong, "slot %u: %s\n", region->slot, wrong);
+}
+#else
+static void debug_check(struct flexmem_region *region)
+{
+}
+#endif
+
+/* Whether a block can be had at all, before anybody is charged for it. */
+static bool fits(struct flexmem_region *region, u64 size, u64 alignment)
+{
+	if (region->dead || size > flexmem_blocks_largest(&region->blocks))
+		return false;
+	return alignment == FLEXMEM_ALIGN ||
+	       flexmem_blocks_fit(&region->blocks, size, alignment);
+}
+
+/* Cannot fail: it fits. */
+static struct flexmem_block *
+alloc_block(struct flexmem_region *region,
+	    const struct flexmem_request *request, struct flexmem_spare *spare)
+{
+	return (request->growable ? flexmem_blocks_alloc_growable :
+				    flexmem_blocks_alloc)(&region->blocks,
+							  request->size,
+							  request->alignment,
+							  request->account,
+							  spare);
+}
+
+/**
+ * flexmem_region_alloc - allocate a block of a region, and charge it
+ * @region: region
+ * @request: what is wanted
+ * @spare: nodes, see flexmem_spares_for() and FLEXMEM_GROWABLE_SPARES
+ * @refusal: receives the reason if it would fit, but a limit or a guarantee
+ *	forbids it
+ *
+ * Context: takes the region's lock.
+ * Return: the block, or NULL.
+ */
+struct flexmem_block *
+flexmem_region_alloc(struct flexmem_region *region,
+		     const struct flexmem_request *request,
+		     struct flexmem_spare *spare, enum flexmem_reason *refusal)
+{
+	struct flexmem_accounts *accounts = &region->table->accounts;
+	struct flexmem_block *block = NULL;
+	enum flexmem_reason reason;
+
+	spin_lock(&region->lock);
+	if (!fits(region, request->size, request->alignment))
+		goto unlock;
+	reason = flexmem_charge(accounts, request->account, region->slot,
+				request->size);
+	if (reason) {
+		*refusal = reason;
+		goto unlock;
+	}
+	block = alloc_block(region, request, spare);
+	region->sequence++;
+	region->allocs++;
+	if (request->program)
+		region->used_program += request->size;
+	debug_check(region);
+unlock:
+	spin_unlock(&region->lock);
+	flexmem_pressure_tell(accounts);
+	return block;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_alloc);
+
+/**
+ * flexmem_region_extend - allocate what lies directly behind a block
+ * @region: region
+ * @block: occupied block of it, which nobody else extends or frees meanwhile
+ * @size: bytes more, a multiple of FLEXMEM_ALIGN, not 0
+ * @program: for a program
+ * @account: whose the block is
+ * @spare: at least one node
+ * @tail: receives what has been allocated, for flexmem_region_join(),
+ *	flexmem_region_free() or flexmem_region_quarantine(); or NULL
+ * @refusal: receives the reason if there is room, but a limit or a guarantee
+ *	forbids it
+ *
+ * Context: takes the region's lock.
+ * Return: bytes by which it could have been extended.
+ */
+u64 flexmem_region_extend(struct flexmem_region *region,
+			  struct flexmem_block *block, u64 size, bool program,
+			  struct flexmem_account *account,
+			  struct flexmem_spare *spare,
+			  struct flexmem_block **tail,
+			  enum flexmem_reason *refusal)
+{
+	struct flexmem_accounts *accounts = &region->table->accounts;
+	u64 room = 0;
+
+	*tail = NULL;
+	spin_lock(&region->lock);
+	if (!region->dead)
+		room = flexmem_blocks_room(&region->blocks, block);
+	if (size > room)
+		goto unlock;
+	*refusal = flexmem_charge(accounts, account, region->slot, size);
+	if (*refusal)
+		goto unlock;
+	*tail = flexmem_blocks_extend(&region->blocks, block, size, spare);
+	region->sequence++;
+	if (program)
+		region->used_program += size;
+	debug_check(region);
+unlock:
+	spin_unlock(&region->lock);
+	flexmem_pressure_tell(accounts);
+	return room;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_extend);
+
+/**
+ * flexmem_region_join - make a block one with what it was extended by
+ * @region: region
+ * @block: occupied block of it
+ * @tail: as flexmem_region_extend() gave it; gone afterwards
+ * @account: whose it is
+ *
+ * Context: takes the region's lock.
+ */
+void flexmem_region_join(struct flexmem_region *region,
+			 struct flexmem_block *block,
+			 struct flexmem_block *tail,
+			 struct flexmem_account *account)
+{
+	struct flexmem_spare unused = { .block = { tail } };
+
+	spin_lock(&region->lock);
+	flexmem_blocks_join(block, tail);
+	if (!region->dead)
+		flexmem_charge_pieces(&region->table->accounts, account,
+				      region->slot, -1);
+	region->sequence++;
+	debug_check(region);
+	spin_unlock(&region->lock);
+	flexmem_spare_drop(&unused);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_join);
+
+/**
+ * flexmem_region_orphan - a block was freed by its owner, but is still in use
+ * @region: region
+ * @block: occupied block of it
+ * @account: whose it is
+ *
+ * Context: takes the region's lock.
+ */
+void flexmem_region_orphan(struct flexmem_region *region,
+			   struct flexmem_block *block,
+			   struct flexmem_account *account)
+{
+	spin_lock(&region->lock);
+	if (!region->dead)
+		flexmem_charge_orphan(&region->table->accounts, account,
+				      region->slot, block->size);
+	spin_unlock(&region->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_orphan);
+
+/*
+ * Gives a block back, under the region's lock. Returns true if it was the last
+ * of a dead region, which the caller destroys when it has dropped the lock.
+ */
+static bool free_locked(struct flexmem_region *region,
+			struct flexmem_block *block,
+			struct flexmem_spare *unused)
+{
+	lockdep_assert_held(&region->lock);
+	flexmem_blocks_free(&region->blocks, block, unused);
+	region->sequence++;
+	debug_check(region);
+	if (!list_empty(&region->blocks.dirty) && !region->dead)
+		flexmem_scrub_soon(region->table);
+	return region->dead && !region->blocks.nr_used;
+}
+
+/**
+ * flexmem_region_free - give a block back
+ * @region: region
+ * @block: occupied block of it
+ * @program: as it was allocated
+ * @account: whose it was
+ * @orphaned: flexmem_region_orphan() was called for it
+ *
+ * Context: takes the region's lock. Neither @block nor @region may be used
+ * after it.
+ */
+void flexmem_region_free(struct flexmem_region *region,
+			 struct flexmem_block *block, bool program,
+			 struct flexmem_account *account, bool orphaned)
+{
+	struct flexmem_accounts *accounts = &region->table->accounts;
+	struct flexmem_spare unused;
+	bool last;
+
+	spin_lock(&region->lock);
+	if (program)
+		region->used_program -= block->size;
+	if (!region->dead)
+		flexmem_uncharge(accounts, account, region->slot, block->size,
+				 orphaned);
+	last = free_locked(region, block, &unused);
+	spin_unlock(&region->lock);
+
+	flexmem_pressure_freed(accounts);
+	flexmem_spare_drop(&unused);
+	if (last)
+		flexmem_region_destroy(region);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_free);
+
+/**
+ * flexmem_region_shrink - give the end of a block back
+ * @region: region
+ * @block: occupied block of it, which nobody else extends or frees meanwhile
+ * @size: bytes that stay, a multiple of FLEXMEM_ALIGN, not 0, less than it has
+ * @program: as it was allocated
+ * @account: whose it is
+ * @spare: at least one node
+ *
+ * Context: takes the region's lock.
+ */
+void flexmem_region_shrink(struct flexmem_region *region,
+			   struct flexmem_block *block, u64 size, bool program,
+			   struct flexmem_account *account,
+			   struct flexmem_spare *spare)
+{
+	struct flexmem_accounts *accounts = &region->table->accounts;
+	struct flexmem_spare unused;
+	struct flexmem_block *tail;
+
+	spin_lock(&region->lock);
+	tail = flexmem_blocks_split(&region->blocks, block, size, spare);
+	if (program)
+		region->used_program -= tail->size;
+	if (!region->dead) {
+		flexmem_charge_pieces(accounts, account, region->slot, 1);
+		flexmem_uncharge(accounts, account, region->slot, tail->size,
+				 false);
+	}
+	/* Not the last one: the block stays. */
+	free_locked(region, tail, &unused);
+	spin_unlock(&region->lock);
+	flexmem_pressure_freed(accounts);
+	flexmem_spare_drop(&unused);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_shrink);
+
+/**
+ * flexmem_region_quarantine - a block could not be scrubbed
+ * @region: region
+ * @block: occupied block of it that nobody can name yet
+ * @program: as it was allocated
+ * @account: whose it would have been
+ *
+ * Nobody gets it before it is scrubbed, which is tried again in the background
+ * and with TRIM: see flexmem_region_take_quarantined().
+ * If the region is dead, the block is simply given back.
+ *
+ * Context: takes the region's lock. Neither @block nor @region may be used
+ * after it.
+ */
+void flexmem_region_quarantine(struct flexmem_region *region,
+			       struct flexmem_block *block, bool program,
+			       struct flexmem_account *account)
+{
+	struct flexmem_accounts *accounts = &region->table->accounts;
+	bool dead;
+
+	spin_lock(&region->lock);
+	dead = region->dead;
+	if (!dead) {
+		flexmem_uncharge_quarantined(accounts, account, region->slot,
+					     block->size);
+		if (program)
+			region->used_program -= block->size;
+		if (block->tail)
+			flexmem_blocks_part(&region->blocks, block);
+		block->owner = &quarantine_owner;
+		list_add_tail(&block->dirty_link, &region->quarantine);
+		WRITE_ONCE(region->nr_quarantined, region->nr_quarantined + 1);
+		WRITE_ONCE(region->retry_at, jiffies + RETRY_JIFFIES);
+		flexmem_scrub_soon(region->table);
+	}
+	spin_unlock(&region->lock);
+	if (dead)
+		flexmem_region_free(region, block, program, account, false);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_quarantine);
+
+/**
+ * flexmem_region_take_quarantined - a block to try once more
+ * @region: region that stays, or that is dying
+ *
+ * Context: takes the region's lock.
+ * Return: the block, for flexmem_region_end_quarantine(); NULL if there is none.
+ */
+struct flexmem_block *
+flexmem_region_take_quarantined(struct flexmem_region *region)
+{
+	struct flexmem_block *block;
+
+	spin_lock(&region->lock);
+	block = list_first_entry_or_null(&region->quarantine,
+					 struct flexmem_block, dirty_link);
+	if (block)
+		list_del(&block->dirty_link);
+	spin_unlock(&region->lock);
+	return block;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_take_quarantined);
+
+/**
+ * flexmem_region_end_quarantine - let a block be used again, or not
+ * @region: region
+ * @block: as flexmem_region_take_quarantined() returned it
+ * @scrubbed: it has been scrubbed, or the region is dead; otherwise it goes
+ *	back into quarantine
+ *
+ * Context: takes the region's lock. Neither @block nor a dead @region may be
+ * used after it.
+ */
+void flexmem_region_end_quarantine(struct flexmem_region *region,
+				   struct flexmem_block *block, bool scrubbed)
+{
+	struct flexmem_accounts *accounts = &region->table->accounts;
+	struct flexmem_spare unused = {};
+	bool last = false;
+
+	spin_lock(&region->lock);
+	if (scrubbed) {
+		WRITE_ONCE(region->nr_quarantined, region->nr_quarantined - 1);
+		block->bytes_of = FLEXMEM_CLEAN;
+		if (!region->dead)
+			flexmem_charge_quarantine(accounts, region->slot,
+						  -block->size);
+		last = free_locked(region, block, &unused);
+	} else {
+		list_add_tail(&block->dirty_link, &region->quarantine);
+		WRITE_ONCE(region->retry_at, jiffies + RETRY_JIFFIES);
+	}
+	spin_unlock(&region->lock);
+	flexmem_pressure_freed(accounts);
+	flexmem_spare_drop(&unused);
+	if (last)
+		flexmem_region_destroy(region);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_end_quarantine);

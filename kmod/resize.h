@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* An allocation is extended where it is, or cut short. */
+#ifndef _FLEXMEM_RESIZE_H
+#define _FLEXMEM_RESIZE_H
+
+#include <linux/types.h>
+#include <linux/flexmem.h>
+
+#include "block.h"
+
+struct flexmem_allocation;
+struct flexmem_client;
+
+/**
+ * struct flexmem_resizing - a change of size under way
+ * @allocation: of what
+ * @size: bytes it will have
+ * @tail: what will be added, or NULL
+ * @spare: nodes for it
+ */
+struct flexmem_resizing {
+	struct flexmem_allocation *allocation;
+	u64 size;
+	struct flexmem_block *tail;
+	struct flexmem_spare spare;
+};
+
+int flexmem_resize_prepare(struct flexmem_client *client,
+			   struct flexmem_resize *cmd,
+			   struct flexmem_resizing *resizing);
+void flexmem_resize_commit(struct flexmem_resizing *resizing);
+void flexmem_resize_abort(struct flexmem_resizing *resizing);
+
+#endif /* _FLEXMEM_RESIZE_H */

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The card's memory. Only pages that were touched exist, whatever size the card
+ * has: the others read as zero. It knows neither functions nor pieces, and, as
+ * real memory does, it keeps its bytes when it changes hands or when a function
+ * is reset. Nothing but zeroing a whole page makes that page go away.
+ *
+ * Locking. The host only adds pages: in a page fault, and before it sends a
+ * write, so that they are charged to the task that wants them. That needs no
+ * lock besides the xarray's own, and never waits for the firmware. Contents are
+ * touched, and pages taken out, by the firmware's thread alone. So a page that
+ * the firmware has found stays while it copies, and:
+ *
+ *  - Neighbours in one page do not disturb each other: each command touches its
+ *    own bytes, and a page goes only when one command zeroes all of it, which
+ *    is when no byte of it has another owner.
+ *  - A page that the CPU has mapped stays: flexmem scrubs what nobody has
+ *    mapped.
+ */
+
+#include <linux/errno.h>
+#include <linux/gfp.h>
+#include <linux/kernel.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/sizes.h>
+#include <linux/string.h>
+
+#include "memory.h"
+
+/* The device contract speaks of frames of that size. */
+static_assert(PAGE_SIZE == SZ_4K);
+
+/**
+ * sim_memory_init - make memory that is all zero
+ * @memory: the memory
+ */
+void sim_memory_init(struct sim_memory *memory)
+{
+	xa_init_flags(&memory->pages, XA_FLAGS_ACCOUNT);
+	atomic_long_set(&memory->count, 0);
+}
+
+/**
+ * sim_memory_destroy - free all pages
+ * @memory: the memory; nobody has mapped any, and nothing runs
+ */
+void sim_memory_destroy(struct sim_memory *memory)
+{
+	struct page *page;
+	unsigned long index;
+
+	xa_for_each(&memory->pages, index, page) {
+		__free_page(page);
+		cond_resched();
+	}
+	xa_destroy(&memory->pages);
+}
+
+/**
+ * sim_memory_pages - how many pages exist
+ * @memory: the memory
+ *
+ * Return: their number.
+ */
+unsigned long sim_memory_pages(struct sim_memory *memory)
+{
+	return atomic_long_read(&memory->count);
+}
+
+static struct page *memory_find(struct sim_memory *memory, u64 address)
+{
+	return xa_load(&memory->pages, address >> PAGE_SHIFT);
+}
+
+/* The page at @address, made if there is none; NULL: no memory. */
+static struct page *memory_get(struct sim_memory *memory, u64 address)
+{
+	struct page *page = memory_find(memory, address);
+	struct page *old;
+
+	if (page)
+		return page;
+	page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!page)
+		return NULL;
+	old = xa_cmpxchg(&memory->pages, address >> PAGE_SHIFT, NULL, page,
+			 GFP_KERNEL);
+	if (old) {
+		/* Somebody was faster, or the xarray could not grow. */
+		__free_page(page);
+		return xa_is_err(old) ? NULL : old;
+	}
+	atomic_long_inc(&memory->count);
+	return page;
+}
+
+/**
+ * sim_memory_frame - the frame that the CPU sees a page in
+ * @memory: the memory
+ * @address: anywhere in the page
+ * @pfn: receives the number of the frame
+ *
+ * Context: may sleep to allocate; takes no lock that is held for long.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int sim_memory_frame(struct sim_memory *memory, u64 address,
+		     unsigned long *pfn)
+{
+	struct page *page = memory_get(memory, address);
+
+	if (!page)
+		return -ENOMEM;
+	*pfn = page_to_pfn(page);
+	return 0;
+}
+
+/**
+ * sim_memory_populate - make pages, charged to the caller
+ * @memory: the memory
+ * @address: of the first byte
+ * @size: bytes
+ *
+ * They stay until someone zeroes them: for those with one owner, the owner.
+ *
+ * Context: may sleep to allocate.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int sim_memory_populate(struct sim_memory *memory, u64 address, u64 size)
+{
+	const u64 end = address + size;
+
+	for (; address < end; address = round_down(address, PAGE_SIZE) + PAGE_SIZE) {
+		if (!memory_get(memory, address))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Zero a part of a page that also has bytes of others. */
+static void memory_zero_part(struct sim_memory *memory, u64 address, u64 size)
+{
+	struct page *page = memory_find(memory, address);
+
+	if (page && size)
+		memset(page_address(page) + offset_in_page(address), 0, size);
+}
+
+/**
+ * sim_memory_zero - zero a range, by freeing the pages that are all in it
+ * @memory: the memory
+ * @address: of the first byte; the CPU has none of the range mapped
+ * @size: bytes
+ *
+ * Context: the firmware's thread. May sleep.
+ */
+void sim_memory_zero(struct sim_memory *memory, u64 address, u64 size)
+{
+	const u64 end = address + size;
+	const u64 first = round_up(address, PAGE_SIZE);
+	const u64 last = round_down(end, PAGE_SIZE);
+	struct page *page;
+	unsigned long index;
+
+	if (first > last) {
+		memory_zero_part(memory, address, size);
+		return;
+	}
+	memory_zero_part(memory, address, first - address);
+	memory_zero_part(memory, last, end - last);
+	if (first == last)
+		return;
+	xa_for_each_range(&memory->pages, index, page, first >> PAGE_SHIFT,
+			  (last >> PAGE_SHIFT) - 1) {
+		xa_erase(&memory->pages, index);
+		__free_page(page);
+		atomic_long_dec(&memory->count);
+	}
+}
+
+/**
+ * sim_memory_read - copy out of the card
+ * @memory: the memory
+ * @address: of the first byte
+ * @size: bytes
+ * @to: receives them
+ *
+ * Context: the firmware's thread.
+ */
+void sim_memory_read(struct sim_memory *memory, u64 address, u64 size, void *to)
+{
+	while (size) {
+		u64 part = min_t(u64, size, PAGE_SIZE - offset_in_page(address));
+		struct page *page = memory_find(memory, address);
+
+		if (page)
+			memcpy(to, page_address(page) + offset_in_page(address),
+			       part);
+		else
+			memset(to, 0, part);
+		address += part;
+		to += part;
+		size -= part;
+	}
+}
+
+/**
+ * sim_memory_write - copy into the card
+ * @memory: the memory
+ * @address: of the first byte
+ * @size: bytes
+ * @from: what to copy
+ *
+ * Context: the firmware's thread.
+ *
+ * Return: 0, or -EFAULT if the host has not made the pages.
+ */
+int sim_memory_write(struct sim_memory *memory, u64 address, u64 size,
+		     const void *from)
+{
+	while (size) {
+		u64 part = min_t(u64, size, PAGE_SIZE - offset_in_page(address));
+		struct page *page = memory_find(memory, address);
+
+		if (!page)
+			return -EFAULT;
+		memcpy(page_address(page) + offset_in_page(address), from, part);
+		address += part;
+		from += part;
+		size -= part;
+	}
+	return 0;
+}

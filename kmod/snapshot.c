@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Snapshots: regions, owners and sums of one moment (B2).
+ *
+ * All region locks are taken, and then the lock of the accounts, which each
+ * charge takes under the lock of its region: so no block can change without its
+ * charge, and none at all while the regions are copied.
+ */
+
+#include <linux/cred.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <linux/user_namespace.h>
+
+#include "compat.h"
+#include "region.h"
+#include "snapshot.h"
+
+static void fill_entry(struct flexmem_region *region,
+		       struct flexmem_region_entry *entry)
+{
+	const struct flexmem_slot_use *use;
+
+	use = &region->table->accounts.slot[region->slot];
+	lockdep_assert_held(&region->lock);
+	*entry = (struct flexmem_region_entry) {
+		.region_id = region->id,
+		.slot = region->slot,
+		.flags = region->program ? FLEXMEM_REGION_PROGRAM : 0,
+		.total = region->blocks.total,
+		.free = region->blocks.free,
+		.largest_free = flexmem_blocks_largest(&region->blocks),
+		.nr_allocated = region->blocks.nr_used - region->nr_quarantined,
+		.nr_free = region->blocks.nr_free,
+		.sequence = region->sequence,
+	};
+	if (READ_ONCE(use->keeper))
+		entry->flags |= FLEXMEM_REGION_RESERVED;
+}
+
+static void fill_owner(const struct flexmem_account *account,
+		       struct flexmem_owner_entry *entry)
+{
+	bool user = account->kind == FLEXMEM_OWNER_USER;
+	struct user_namespace *ns = current_user_ns();
+
+	*entry = (struct flexmem_owner_entry) {
+		.kind = account->kind,
+		.uid = from_kuid_munged(ns, account->uid),
+		.pid = pid_vnr(account->pid),
+		.bytes = account->used[FLEXMEM_RESOURCE_BYTES] -
+			 account->orphaned,
+		.orphaned = account->orphaned,
+		.peak = account->peak,
+		.slots = account->used[FLEXMEM_RESOURCE_SLOTS],
+		.handles = account->used[FLEXMEM_RESOURCE_HANDLES],
+	};
+	entry->id = user ? entry->uid : account->id;
+	memcpy(entry->limit, account->limit, sizeof(entry->limit));
+	memcpy(entry->guarantee, account->guarantee, sizeof(entry->guarantee));
+}
+
+static void add_owner(const struct flexmem_account *account,
+		      struct flexmem_view *view)
+{
+	if (view->owner && view->sum.out_owner_count < view->max_owners)
+		fill_owner(account, &view->owner[view->sum.out_owner_count]);
+	view->sum.out_owner_count++;
+}
+
+static void fill_accounts(struct flexmem_accounts *accounts,
+			  struct flexmem_account *only,
+			  struct flexmem_view *view)
+{
+	const struct flexmem_account *account;
+
+	lockdep_assert_held(&accounts->lock);
+	view->sum.out_owned = accounts->owned;
+	view->sum.out_orphaned = accounts->orphaned;
+	view->sum.out_quarantined = accounts->quarantined;
+	view->sum.out_capacity = accounts->capacity;
+	view->sum.out_clients = accounts->nr_clients;
+	view->sum.out_owner_count = 0;
+	if (only) {
+		add_owner(only->user, view);
+		add_owner(only, view);
+		return;
+	}
+	list_for_each_entry(account, &accounts->users, link)
+		add_owner(account, view);
+	list_for_each_entry(account, &accounts->clients, link)
+		add_owner(account, view);
+}
+
+/* Sparse cannot count locks taken in a loop: to it these two are balanced. */
+static void lock_for_snapshot(struct flexmem_table *table,
+			      struct flexmem_region *region)
+{
+	spin_lock_nest_lock(&region->lock, &table->snapshot_lock);
+	__release(&region->lock);
+}
+
+static void unlock_after_snapshot(struct flexmem_region *region)
+{
+	__acquire(&region->lock);
+	spin_unlock(&region->lock);
+}
+
+static void fill_regions(struct flexmem_table *table,
+			 struct flexmem_region **region, unsigned int nr,
+			 struct flexmem_view *view)
+{
+	unsigned int i;
+
+	view->nr = nr;
+	view->used_program = 0;
+	view->allocs = table->past_allocs;
+	view->sum.out_total = 0;
+	view->sum.out_free = 0;
+	for (i = 0; i < nr; i++) {
+		fill_entry(region[i], &view->region[i]);
+		view->used_program += region[i]->used_program;
+		view->allocs += region[i]->allocs;
+		view->sum.out_total += view->region[i].total;
+		view->sum.out_free += view->region[i].free;
+	}
+	view->sum.out_region_count = nr;
+	view->sum.out_reserved = 0;
+	view->sum.out_scrubbed = atomic64_read(&table->scrubbed);
+	view->sum.out_resets = READ_ONCE(table->resets);
+	view->sum.out_generation = flexmem_slots_generation(&table->slots);
+}
+
+/**
+ * flexmem_table_snapshot - regions, owners and sums as they are at one moment
+ * @table: region table
+ * @only: client whose own part is wanted; NULL: all owners
+ * @view: receives them
+ *
+ * Context: may sleep until another snapshot is done; not for firmware. Takes
+ * O(open files) if all owners are wanted.
+ */
+void flexmem_table_snapshot(struct flexmem_table *table,
+			    struct flexmem_account *only,
+			    struct flexmem_view *view)
+{
+	struct flexmem_region *region[FLEXMEM_MAX_SLOTS];
+	unsigned int slot, nr = 0;
+
+	/* Regions come and go from the table under this lock or locked below. */
+	mutex_lock(&table->snapshot_lock);
+	rcu_read_lock();
+	for (slot = 0; slot < table->slots.nr; slot++) {
+		region[nr] = rcu_dereference(table->region[slot]);
+		if (!region[nr])
+			continue;
+		lock_for_snapshot(table, region[nr++]);
+	}
+	fill_regions(table, region, nr, view);
+	/* From here on no charge changes; the regions need not wait for it. */
+	spin_lock(&table->accounts.lock);
+	while (nr)
+		unlock_after_snapshot(region[--nr]);
+	fill_accounts(&table->accounts, only, view);
+	spin_unlock(&table->accounts.lock);
+	rcu_read_unlock();
+	mutex_unlock(&table->snapshot_lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_snapshot);
+
+/**
+ * flexmem_snapshot_room - how many owners there are
+ * @table: region table
+ *
+ * Return: about as many as the next snapshot will have.
+ */
+unsigned int flexmem_snapshot_room(struct flexmem_table *table)
+{
+	const struct flexmem_account *account;
+	unsigned int nr;
+
+	spin_lock(&table->accounts.lock);
+	nr = table->accounts.nr_clients;
+	list_for_each_entry(account, &table->accounts.users, link)
+		nr++;
+	spin_unlock(&table->accounts.lock);
+	return nr;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What one function looks like at one moment. */
+#ifndef _FLEXMEM_SNAPSHOT_H
+#define _FLEXMEM_SNAPSHOT_H
+
+#include <linux/types.h>
+#include <linux/flexmem.h>
+
+#include "slot.h"
+
+struct flexmem_account;
+struct flexmem_table;
+
+/**
+ * struct flexmem_view - a function at one moment
+ * @nr: regions there are
+ * @used_program: bytes allocated for programs
+ * @allocs: allocations made since the device is there
+ * @sum: the ``out_`` members of the totals; the rest is not touched
+ * @owner: receives owners; NULL: none wanted
+ * @max_owners: how many there is room for
+ * @region: the regions, in the order of their slots
+ */
+struct flexmem_view {
+	unsigned int nr;
+	u64 used_program;
+	u64 allocs;
+	struct flexmem_snapshot sum;
+	struct flexmem_owner_entry *owner;
+	unsigned int max_owners;
+	struct flexmem_region_entry region[FLEXMEM_MAX_SLOTS];
+};
+
+void flexmem_table_snapshot(struct flexmem_table *table,
+			    struct flexmem_account *only,
+			    struct flexmem_view *view);
+unsigned int flexmem_snapshot_room(struct flexmem_table *table);
+
+#endif /* _FLEXMEM_SNAPSHOT_H */

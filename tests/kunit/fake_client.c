@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Open files without files. */
+#include <kunit/test.h>
+#include <linux/err.h>
+
+#include "client.h"
+#include "fake_device.h"
+
+static void fini_client(void *data)
+{
+	flexmem_client_fini(data);
+}
+
+/**
+ * fake_client_open - a client that gives everything back at the end of the test
+ * @test: test
+ * @table: table of the fake device
+ * @uid: number of its user
+ *
+ * Return: the client.
+ */
+struct flexmem_client *fake_client_open(struct kunit *test,
+					struct flexmem_table *table,
+					unsigned int uid)
+{
+	struct flexmem_client *client;
+
+	client = kunit_kzalloc(test, sizeof(*client), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, client);
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_client_init(client, table, fake_uid(uid),
+					    NULL));
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, fini_client, client));
+	return client;
+}
+
+/**
+ * fake_client_free - as FREE does
+ * @client: client
+ * @handle: of its allocation
+ *
+ * Return: 0, -ENOENT or -EBUSY.
+ */
+int fake_client_free(struct flexmem_client *client, u32 handle)
+{
+	struct flexmem_allocation *allocation;
+
+	allocation = flexmem_client_detach(client, handle);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	flexmem_client_abort(client, allocation);
+	return 0;
+}

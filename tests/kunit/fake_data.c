@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is in the memory of the fake device, so that tests can prove whose bytes
+ * an owner could see.
+ *
+ * Each piece is tiled by ranges of equal bytes, in order, no two neighbours of
+ * the same value: 0 is clean, FAKE_FOREIGN what was there when the device gave
+ * the memory, and everything else is what a test has filled in.
+ */
+
+#include <linux/align.h>
+#include <linux/minmax.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "fake_device.h"
+
+struct fake_range {
+	struct list_head link;
+	u64 start;
+	u64 end;
+	u8 value;
+};
+
+/**
+ * fake_data_init - no memory has been given yet
+ * @fake: device
+ */
+void fake_data_init(struct fake_device *fake)
+{
+	unsigned int i;
+
+	mutex_init(&fake->data_lock);
+	for (i = 0; i < FAKE_MAX_PIECES; i++)
+		INIT_LIST_HEAD(&fake->bytes[i]);
+}
+
+static void drop_range(struct fake_range *range)
+{
+	list_del(&range->link);
+	kfree(range);
+}
+
+/* Makes room for [start, end): cuts off, or out, what is there. */
+static struct list_head *cut_out(struct list_head *ranges, u64 start, u64 end,
+				 struct fake_range **tail)
+{
+	struct list_head *before = ranges;
+	struct fake_range *range, *next;
+
+	list_for_each_entry_safe(range, next, ranges, link) {
+		u64 range_end = range->end;
+
+		if (range->start >= end)
+			break;
+		if (range_end <= start) {
+			before = &range->link;
+			continue;
+		}
+		if (range->start < start) {
+			before = &range->link;
+			range->end = start;
+			if (range_end > end) {
+				**tail = (struct fake_range) {
+					.start = end,
+					.end = range_end,
+					.value = range->value,
+				};
+				list_add(&(*tail)->link, before);
+				*tail = NULL;
+			}
+		} else if (range_end > end) {
+			range->start = end;
+		} else {
+			drop_range(range);
+		}
+	}
+	return before;
+}
+
+static void merge_with_next(struct list_head *ranges, struct fake_range *range)
+{
+	struct fake_range *next = list_next_entry(range, link);
+
+	if (&next->link == ranges || next->value != range->value)
+		return;
+	range->end = next->end;
+	drop_range(next);
+}
+
+static void put_range(struct fake_device *fake, unsigned int piece, u64 start,
+		      u64 end, u8 value)
+{
+	struct list_head *ranges = &fake->bytes[piece], *before;
+	struct fake_range *range, *tail;
+
+	range = kmalloc(sizeof(*range), GFP_KERNEL);
+	tail = kmalloc(sizeof(*tail), GFP_KERNEL);
+	if (range && tail) {
+		*range = (struct fake_range) {
+			.start = start,
+			.end = end,
+			.value = value,
+		};
+		mutex_lock(&fake->data_lock);
+		before = cut_out(ranges, start, end, &tail);
+		list_add(&range->link, before);
+		merge_with_next(ranges, range);
+		if (before != ranges)
+			merge_with_next(ranges, list_prev_entry(range, link));
+		mutex_unlock(&fake->data_lock);
+	} else {
+		fake_breach_if(fake, true, "the fake has no memory");
+		kfree(range);
+	}
+	kfree(tail);
+}
+
+/**
+ * fake_data_give - a piece has been given; it has been others' before
+ * @fake: device
+ * @piece: its number
+ */
+void fake_data_give(struct fake_device *fake, unsigned int piece)
+{
+	put_range(fake, piece, 0, fake->piece[piece].size, FAKE_FOREIGN);
+}
+
+/**
+ * fake_data_drop - a piece has been taken back
+ * @fake: device
+ * @piece: its number
+ */
+void fake_data_drop(struct fake_device *fake, unsigned int piece)
+{
+	struct fake_range *range, *next;
+
+	mutex_lock(&fake->data_lock);
+	list_for_each_entry_safe(range, next, &fake->bytes[piece], link)
+		drop_range(range);
+	mutex_unlock(&fake->data_lock);
+}
+
+/**
+ * fake_data_drop_all - likewise, every piece
+ * @fake: device
+ */
+void fake_data_drop_all(struct fake_device *fake)
+{
+	unsigned int i;
+
+	for (i = 0; i < FAKE_MAX_PIECES; i++)
+		fake_data_drop(fake, i);
+}
+
+/* The number of a piece that the range is all in, or -1. */
+static int find_data(struct fake_device *fake, const struct flexmem_memory *mem,
+		     u64 offset, u64 size)
+{
+	struct flexmem_memory *piece = fake_device_piece(fake, mem);
+
+	fake_breach_if(fake, !piece, "data of memory that was not acquired");
+	if (!piece)
+		return -1;
+	if (!size || size > mem->size || offset > mem->size - size) {
+		fake_breach_if(fake, true, "data beyond what was acquired");
+		return -1;
+	}
+	return piece - fake->piece;
+}
+
+/**
+ * fake_data_fill - what an owner does with its bytes
+ * @fake: device
+ * @mem: piece
+ * @start: first byte
+ * @size: bytes
+ * @value: what they become
+ */
+void fake_data_fill(struct fake_device *fake, const struct flexmem_memory *mem,
+		    u64 start, u64 size, u8 value)
+{
+	int piece = find_data(fake, mem, start, size);
+
+	if (piece >= 0)
+		put_range(fake, piece, start, start + size, value);
+}
+
+/* Are all bytes of that value, or of the other one? */
+static bool is_either(struct fake_device *fake,
+		      const struct flexmem_memory *mem, u64 start, u64 size,
+		      u8 value, u8 other)
+{
+	int piece = find_data(fake, mem, start, size);
+	struct fake_range *range;
+	bool is = piece >= 0;
+
+	if (!is)
+		return false;
+	mutex_lock(&fake->data_lock);
+	list_for_each_entry(range, &fake->bytes[piece], link)
+		if (range->start < start + size && range->end > start &&
+		    range->value != value && range->value != other)
+			is = false;
+	mutex_unlock(&fake->data_lock);
+	return is;
+}
+
+/**
+ * fake_data_is - are all bytes of a value
+ * @fake: device
+ * @mem: piece
+ * @start: first byte
+ * @size: bytes
+ * @value: value; 0: clean
+ *
+ * Return: true if they are.
+ */
+bool fake_data_is(struct fake_device *fake, const struct flexmem_memory *mem,
+		  u64 start, u64 size, u8 value)
+{
+	return is_either(fake, mem, start, size, value, value);
+}
+
+/**
+ * fake_data_is_own - may an owner see all bytes
+ * @fake: device
+ * @mem: piece
+ * @start: first byte
+ * @size: bytes
+ * @value: what the owner writes
+ *
+ * Return: true if each is clean or of that value.
+ */
+bool fake_data_is_own(struct fake_device *fake,
+		      const struct flexmem_memory *mem, u64 start, u64 size,
+		      u8 value)
+{
+	return is_either(fake, mem, start, size, value, 0);
+}
+
+int fake_scrub(void *priv, const struct flexmem_memory *mem, u64 offset,
+	       u64 size)
+{
+	struct fake_device *fake = priv;
+	int rc = fake_device_begin(fake, FAKE_SCRUB);
+	int piece = find_data(fake, mem, offset, size);
+
+	fake_breach_if(fake, !IS_ALIGNED(offset | size, 128),
+		       "scrubbed range is not aligned");
+	fake_breach_if(fake, size > FLEXMEM_SCRUB_MAX,
+		       "scrubbed too much at a time");
+	if (fake->during_scrub)
+		fake->during_scrub(fake->during_scrub_arg);
+	if (!rc && piece >= 0) {
+		put_range(fake, piece, offset, offset + size, 0);
+		fake->scrubbed += size;
+	}
+	return fake_device_end(fake, FAKE_SCRUB, size, rc);
+}
+
+int fake_read(void *priv, const struct flexmem_memory *mem, u64 offset,
+	      u64 size, void *to)
+{
+	struct fake_device *fake = priv;
+	int rc = fake_device_begin(fake, FAKE_READ);
+	int piece = find_data(fake, mem, offset, size);
+	struct fake_range *range;
+
+	fake_breach_if(fake, size > FLEXMEM_COPY_MAX,
+		       "copied too much at a time");
+	if (rc || piece < 0)
+		return fake_device_end(fake, FAKE_READ, size, rc);
+	mutex_lock(&fake->data_lock);
+	list_for_each_entry(range, &fake->bytes[piece], link) {
+		u64 start = max(range->start, offset);
+		u64 end = min(range->end, offset + size);
+
+		if (start < end)
+			memset(to + (start - offset), range->value,
+			       end - start);
+	}
+	mutex_unlock(&fake->data_lock);
+	return fake_device_end(fake, FAKE_READ, size, 0);
+}
+
+/* Tests write the same byte over and over, so the first one tells them all. */
+int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
+	       u64 size, const void *from)
+{
+	struct fake_device *fake = priv;
+	int rc = fake_device_begin(fake, FAKE_WRITE);
+	int piece = find_data(fake, mem, offset, size);
+	const u8 *bytes = from;
+
+	fake_breach_if(fake, size > FLEXMEM_COPY_MAX,
+		       "copied too much at a time");
+	if (!rc && piece >= 0)
+		put_range(fake, piece, offset, offset + size, bytes[0]);
+	return fake_device_end(fake, FAKE_WRITE, size, rc);
+}
+
+int fake_page(void *priv, const struct flexmem_memory *mem, u64 offset,
+	      unsigned long *pfn)
+{
+	struct fake_device *fake = priv;
+
+	fake_breach_if(fake, fake->gone, "called after the table was removed");
+	fake_breach_if(fake, !IS_ALIGNED(offset, SZ_4K), "page is not aligned");
+	if (find_data(fake, mem, offset, SZ_4K) < 0)
+		return -EIO;
+	*pfn = (mem->base + offset) / SZ_4K;
+	return 0;
+}

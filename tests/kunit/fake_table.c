@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tables on the fake device, which clean up after themselves. */
+
+#include <kunit/test-bug.h>
+#include <kunit/test.h>
+#include <linux/err.h>
+#include <linux/moduleparam.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "fake_device.h"
+#include "snapshot.h"
+
+static unsigned int seed;
+module_param(seed, uint, 0444);
+MODULE_PARM_DESC(seed, "Seed of the random tests; 0 (default): another one each time");
+
+/**
+ * fake_seed - what all random tests begin with
+ *
+ * Return: the seed, the same until the module is unloaded.
+ */
+u32 fake_seed(void)
+{
+	if (!seed)
+		seed = get_random_u32();
+	return seed;
+}
+
+/**
+ * fake_uid - a user
+ * @n: which
+ *
+ * Return: its uid.
+ */
+kuid_t fake_uid(unsigned int n)
+{
+	return KUIDT_INIT(1000 + n);
+}
+
+/**
+ * fake_settings - the settings that are the default
+ *
+ * Return: settings.
+ */
+struct flexmem_settings fake_settings(void)
+{
+	return (struct flexmem_settings) {
+		.fit = FLEXMEM_FIT_FIRST,
+		.order = FLEXMEM_ORDER_LOAD_BALANCE,
+		.acquire = FLEXMEM_ACQUIRE_LAZY,
+		.max_regions = 12,
+		.max_handles = 1 << 20,
+		.lease_ms = 10 * 1000,
+		.nr_sizes = 3,
+		.sizes = { 12 * GIB, 8 * GIB, 4 * GIB },
+	};
+}
+
+/* A table and what the teardown has to know of it. */
+struct fake_table {
+	struct flexmem_table table;
+	struct fake_device *fake;
+	struct flexmem_account account;
+	struct flexmem_view view;
+	struct list_head blocks;
+	bool removed;
+};
+
+static struct fake_table *to_fake_table(struct flexmem_table *table)
+{
+	return container_of(table, struct fake_table, table);
+}
+
+static void table_teardown(void *data)
+{
+	struct fake_table *ft = data;
+	struct kunit *test = kunit_get_current_test();
+	struct fake_block *block, *next;
+	const char *wrong;
+
+	wrong = fake_table_check(&ft->table);
+	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
+	list_for_each_entry_safe(block, next, &ft->blocks, link)
+		fake_free(block);
+	if (!ft->removed) {
+		ft->fake->asleep = false;
+		memset(ft->fake->failure, 0, sizeof(ft->fake->failure));
+		fake_table_remove(&ft->table);
+	}
+	KUNIT_EXPECT_TRUE_MSG(test, fake_device_is_untouched(ft->fake),
+			      "the device has not got everything back");
+	wrong = fake_table_check(&ft->table);
+	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
+	KUNIT_EXPECT_EQ(test, ft->view.sum.out_total, 0);
+	flexmem_account_close(&ft->table.accounts, &ft->account);
+	flexmem_table_fini(&ft->table);
+}
+
+static bool sums_add_up(const struct flexmem_snapshot *sum)
+{
+	return sum->out_free + sum->out_owned + sum->out_orphaned +
+	       sum->out_reserved + sum->out_quarantined == sum->out_total;
+}
+
+/**
+ * fake_table_check - check every invariant, those of a snapshot as well
+ * @table: table of fake_table_create()
+ *
+ * Return: NULL, or what is wrong.
+ */
+const char *fake_table_check(struct flexmem_table *table)
+{
+	struct fake_table *ft = to_fake_table(table);
+	const char *wrong = flexmem_table_check(table);
+
+	if (wrong)
+		return wrong;
+	flexmem_table_snapshot(table, NULL, &ft->view);
+	return sums_add_up(&ft->view.sum) ? NULL : "snapshot does not add up";
+}
+
+/**
+ * fake_table_account - whose blocks are nobody else's
+ * @table: table of fake_table_create()
+ *
+ * Return: the account that fake_alloc() charges.
+ */
+struct flexmem_account *fake_table_account(struct flexmem_table *table)
+{
+	return &to_fake_table(table)->account;
+}
+
+/* What a test opens is closed before the table goes: blocks are freed first. */
+struct fake_opened {
+	struct flexmem_table *table;
+	struct flexmem_account account;
+};
+
+static void account_teardown(void *data)
+{
+	struct fake_opened *opened = data;
+	struct fake_table *ft = to_fake_table(opened->table);
+	struct fake_block *block, *next;
+
+	list_for_each_entry_safe(block, next, &ft->blocks, link)
+		if (block->account == &opened->account)
+			fake_free(block);
+	flexmem_account_close(&opened->table->accounts, &opened->account);
+}
+
+/**
+ * fake_account_open - one more open file
+ * @test: at whose end it is closed, and what it has allocated is freed
+ * @table: table of fake_table_create()
+ * @uid: of its user, for fake_uid()
+ *
+ * Return: its account.
+ */
+struct flexmem_account *fake_account_open(struct kunit *test,
+					  struct flexmem_table *table,
+					  unsigned int uid)
+{
+	struct fake_opened *opened;
+
+	opened = kunit_kzalloc(test, sizeof(*opened), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, opened);
+	opened->table = table;
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_account_open(&table->accounts, &opened->account,
+					     fake_uid(uid), NULL));
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, account_teardown,
+						  opened));
+	return &opened->account;
+}
+
+/**
+ * fake_table_create - a table on a device
+ * @test: at whose end it goes; then everything is checked
+ * @fake: device
+ * @settings: settings
+ *
+ * Return: the table.
+ */
+struct flexmem_table *fake_table_create(struct kunit *test,
+					struct fake_device *fake,
+					const struct flexmem_settings *settings)
+{
+	struct flexmem_device_desc desc = fake_device_desc(fake);
+	struct fake_table *ft;
+
+	ft = kunit_kzalloc(test, sizeof(*ft), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ft);
+	ft->fake = fake;
+	INIT_LIST_HEAD(&ft->blocks);
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_table_init(&ft->table, NULL, &desc, settings));
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_account_open(&ft->table.accounts, &ft->account,
+					     fake_uid(0), NULL));
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, table_teardown, ft));
+	fake_device_forget(fake);
+	return &ft->table;
+}
+
+/**
+ * fake_table_remove - what happens when the device goes
+ * @table: table of fake_table_create(); its blocks can still be freed
+ */
+void fake_table_remove(struct flexmem_table *table)
+{
+	struct fake_table *ft = to_fake_table(table);
+
+	flexmem_table_remove(table);
+	ft->fake->gone = true;
+	ft->removed = true;
+}
+
+struct flexmem_region *fake_table_region(struct flexmem_table *table,
+					 unsigned int slot)
+{
+	return rcu_access_pointer(table->region[slot]);
+}
+
+/**
+ * fake_table_prealloc - acquire every region there can be
+ * @table: table
+ *
+ * Return: as flexmem_table_prealloc().
+ */
+int fake_table_prealloc(struct flexmem_table *table)
+{
+	int rc;
+
+	mutex_lock(&table->acquire_lock);
+	rc = flexmem_table_prealloc(table);
+	mutex_unlock(&table->acquire_lock);
+	return rc;
+}
+
+/**
+ * fake_table_acquire_for - acquire a region and put it in the table
+ * @table: table
+ * @account: whose allocation it is for; NULL: for nobody's yet
+ * @program: in a slot for programs
+ * @min_size: bytes it must have at least
+ * @refusal: receives the limit or guarantee that forbids it
+ *
+ * Return: the region or an ERR_PTR().
+ */
+struct flexmem_region *
+fake_table_acquire_for(struct flexmem_table *table,
+		       struct flexmem_account *account, bool program,
+		       u64 min_size, enum flexmem_reason *refusal)
+{
+	struct flexmem_pool *pool = flexmem_table_pool(table, program);
+	struct flexmem_region *region;
+
+	*refusal = FLEXMEM_REASON_NONE;
+	mutex_lock(&table->acquire_lock);
+	region = flexmem_region_acquire(table, pool, account, min_size,
+					refusal);
+	if (!IS_ERR(region)) {
+		flexmem_region_admit(table, region, account);
+		flexmem_region_publish(table, region);
+	}
+	mutex_unlock(&table->acquire_lock);
+	return region;
+}
+
+/**
+ * fake_table_acquire - likewise, for nobody yet
+ * @table: table
+ * @program: in a slot for programs
+ * @min_size: bytes it must have at least
+ *
+ * Return: the region or an ERR_PTR().
+ */
+struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
+					  bool program, u64 min_size)
+{
+	enum flexmem_reason refusal;
+
+	return fake_table_acquire_for(table, NULL, program, min_size,
+				      &refusal);
+}
+
+/* Allocates from @region or, if that is NULL, wherever the table places it. */
+static int take_block(struct flexmem_table *table,
+		      struct flexmem_region *region,
+		      const struct flexmem_request *request,
+		      struct flexmem_place *place)
+{
+	struct flexmem_spare spare;
+	int rc;
+
+	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(request));
+	if (rc)
+		return rc;
+	if (region) {
+		place->region = region;
+		place->block = flexmem_region_alloc(region, request, &spare,
+						    &place->reason);
+		rc = place->block ? 0 : -ENOSPC;
+	} else {
+		rc = flexmem_place(table, request, &spare, place);
+	}
+	/* No test is to trip over it. */
+	if (!rc && !place->block)
+		rc = -EFAULT;
+	flexmem_spare_drop(&spare);
+	return rc;
+}
+
+static struct fake_block *new_block(struct flexmem_table *table,
+				    struct flexmem_region *region,
+				    const struct flexmem_request *request,
+				    struct flexmem_place *place)
+{
+	struct fake_block *block;
+	int rc;
+
+	block = kzalloc(sizeof(*block), GFP_KERNEL);
+	if (!block)
+		return ERR_PTR(-ENOMEM);
+	rc = take_block(table, region, request, place);
+	if (rc) {
+		kfree(block);
+		return ERR_PTR(rc);
+	}
+	block->region = place->region;
+	block->block = place->block;
+	block->account = request->account;
+	block->program = request->program;
+	list_add_tail(&block->link, &to_fake_table(table)->blocks);
+	return block;
+}
+
+/**
+ * fake_alloc - place an allocation
+ * @table: table of fake_table_create()
+ * @size: bytes
+ * @alignment: of the offset
+ * @program: for a program
+ * @place: receives where, or why not; may be NULL
+ *
+ * Return: the block, for fake_free() (the teardown frees those that are left),
+ * or an ERR_PTR() of what flexmem_place() returned.
+ */
+struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
+			      u64 alignment, bool program,
+			      struct flexmem_place *place)
+{
+	const struct flexmem_request request = {
+		.size = size,
+		.alignment = alignment,
+		.program = program,
+		.account = fake_table_account(table),
+	};
+	struct flexmem_place unseen;
+
+	return new_block(table, NULL, &request, place ?: &unseen);
+}
+
+/**
+ * fake_alloc_for - place an allocation of somebody else's
+ * @table: table of fake_table_create()
+ * @account: whose
+ * @size: bytes
+ * @place: receives where, or why not
+ *
+ * Return: as fake_alloc().
+ */
+struct fake_block *fake_alloc_for(struct flexmem_table *table,
+				  struct flexmem_account *account, u64 size,
+				  struct flexmem_place *place)
+{
+	const struct flexmem_request request = {
+		.size = size,
+		.alignment = FLEXMEM_ALIGN,
+		.account = account,
+	};
+
+	return new_block(table, NULL, &request, place);
+}
+
+/**
+ * fake_alloc_in - allocate from one region
+ * @table: table of fake_table_create()
+ * @region: region of it
+ * @size: bytes
+ * @program: for a program
+ *
+ * Return: as fake_alloc(); -ENOSPC if it does not fit.
+ */
+struct fake_block *fake_alloc_in(struct flexmem_table *table,
+				 struct flexmem_region *region, u64 size,
+				 bool program)
+{
+	const struct flexmem_request request = {
+		.size = size,
+		.alignment = FLEXMEM_ALIGN,
+		.program = program,
+		.account = fake_table_account(table),
+	};
+	struct flexmem_place place = {};
+
+	return new_block(table, region, &request, &place);
+}
+
+/**
+ * fake_alloc_in_for - likewise, for somebody else
+ * @table: table of fake_table_create()
+ * @region: region of it
+ * @account: whose
+ * @size: bytes
+ * @refusal: receives the limit or guarantee that forbids it
+ *
+ * Return: as fake_alloc_in().
+ */
+struct fake_block *fake_alloc_in_for(struct flexmem_table *table,
+				     struct flexmem_region *region,
+				     struct flexmem_account *account, u64 size,
+				     enum flexmem_reason *refusal)
+{
+	const struct flexmem_request request = {
+		.size = size,
+		.alignment = FLEXMEM_ALIGN,
+		.account = account,
+	};
+	struct flexmem_place place = {};
+	struct fake_block *block;
+
+	block = new_block(table, region, &request, &place);
+	*refusal = place.reason;
+	return block;
+}
+
+void fake_free(struct fake_block *block)
+{
+	list_del(&block->link);
+	flexmem_region_free(block->region, block->block, block->program,
+			    block->account, block->orphaned);
+	kfree(block);
+}
+
+void fake_orphan(struct fake_block *block)
+{
+	flexmem_region_orphan(block->region, block->block, block->account);
+	block->orphaned = true;
+}
+
+/* The block is the region's from then on. */
+void fake_quarantine(struct fake_block *block)
+{
+	list_del(&block->link);
+	flexmem_region_quarantine(block->region, block->block, block->program,
+				  block->account);
+	kfree(block);
+}
+
+const char *fake_fit_name(enum flexmem_fit fit)
+{
+	return fit == FLEXMEM_FIT_BEST ? "best_fit" : "first_fit";
+}
+
+const char *fake_order_name(enum flexmem_order order)
+{
+	return order == FLEXMEM_ORDER_FILL_FIRST ? "fill_first" :
+						   "load_balance";
+}
+
+const char *fake_mode_name(enum flexmem_mode mode)
+{
+	return mode == FLEXMEM_MODE_VF ? "VF" : "PF";
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * For the tests of tenants that do not trust each other: files opened by
+ * different users, bytes on the device, maps that may end, accounts that add
+ * up, and the simulator's knobs.
+ */
+#ifndef FLEXMEM_TENANTS_H
+#define FLEXMEM_TENANTS_H
+
+#include "flexmem_test.h"
+
+#include <setjmp.h>
+
+#define FM_KNOBS "/sys/kernel/debug/flexmem_sim/"
+#define FM_DRIVER "/sys/bus/platform/drivers/flexmem_sim/"
+
+/* What the firmware's answers may take, however slow the machine */
+#define FM_CALM_MS "10000"
+
+/* ---- users ---- */
+
+#define ALICE 10001
+#define BOB 10002
+#define CAROL 10003
+
+/*
+ * Be another user, and no administrator, until become(0): the saved user is
+ * root all the time. Only for programs with one thread.
+ */
+fm_fn int fm_become(uid_t uid)
+{
+	return setresuid(uid, uid, 0) ? errno : 0;
+}
+
+#define BECOME(uid) ASSERT_EQ(0, fm_become(uid))
+
+/*
+ * Open the nth node of a mode as a user, whatever the node's mode is: by an
+ * inode of our own with the same number.
+ */
+fm_fn int fm_open_nth_as(int mode, int nth, uid_t uid)
+{
+	int probe = fm_open_nth(mode, nth, NULL), fd = -1;
+	char path[64];
+	struct stat st;
+
+	if (probe < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/dev/flexmem-as-%d.%d", uid, getpid());
+	unlink(path);
+	if (!fstat(probe, &st) && !mknod(path, S_IFCHR, st.st_rdev) &&
+	    !chmod(path, 0666)) {
+		if (!fm_become(uid))
+			fd = open(path, O_RDWR | O_CLOEXEC);
+		fm_become(0);
+	}
+	unlink(path);
+	close(probe);
+	return fd;
+}
+
+fm_fn int fm_open_as(int mode, uid_t uid)
+{
+	return fm_open_nth_as(mode, 0, uid);
+}
+
+/* ---- knobs ---- */
+
+/* 0 or an errno */
+fm_fn int fm_put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), error = 0;
+
+	if (fd < 0)
+		return errno;
+	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		error = errno;
+	close(fd);
+	return error;
+}
+
+/* @name: with the directory of the function, if it is one's: "vf0/reset" */
+fm_fn int fm_knob(const char *name, const char *value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), FM_KNOBS "%s", name);
+	return fm_put(path, value);
+}
+
+#define KNOB(name, value) ASSERT_EQ(0, fm_knob(name, value))
+
+/* The number in a knob, or -1. */
+fm_fn long long fm_knob_value(const char *name)
+{
+	long long value;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), FM_KNOBS "%s", name);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%lld", &value) != 1)
+		value = -1;
+	if (f)
+		fclose(f);
+	return value;
+}
+
+/* No faults any more. */
+fm_fn void fm_mend(void)
+{
+	static const char * const faults[] = {
+		"fail_commands", "drop_requests", "drop_replies",
+		"duplicate_replies", "stale_replies", "latency_us", "dead"
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(faults); i++)
+		fm_knob(faults[i], "0");
+	fm_knob("fault_command", "any");
+	fm_knob("timeout_ms", FM_CALM_MS);
+}
+
+/* Reset the nth function of a mode, as a driver does that lost its firmware. */
+fm_fn int fm_reset_nth(int mode, int nth)
+{
+	char name[32] = "pf/reset";
+
+	if (mode == FM_VF)
+		snprintf(name, sizeof(name), "vf%d/reset", nth);
+	return fm_knob(name, "1");
+}
+
+fm_fn int fm_reset(int mode)
+{
+	return fm_reset_nth(mode, 0);
+}
+
+#define RESET(mode) ASSERT_EQ(0, fm_reset(mode))
+
+/* The name that the first function of a mode has on its bus */
+#define FM_FUNCTION(mode)						\
+	((mode) == FM_PF ? "flexmem_sim_pf.0" : "flexmem_sim_vf.0")
+
+#define UNBIND(mode) ASSERT_EQ(0, fm_put(FM_DRIVER "unbind", FM_FUNCTION(mode)))
+#define BIND(mode) ASSERT_EQ(0, fm_put(FM_DRIVER "bind", FM_FUNCTION(mode)))
+
+/* ---- allocations and their bytes; all return 0 or an errno ---- */
+
+fm_fn int fm_alloc_flags(int fd, __u64 length, __u32 flags,
+			 struct flexmem_alloc *reply)
+{
+	*reply = CMD(alloc, .length = length, .flags = flags);
+	return raw_alloc(fd, reply);
+}
+
+fm_fn bool fm_same_place(const struct flexmem_alloc *a,
+			 const struct flexmem_alloc *b)
+{
+	return a->out_address.region_id == b->out_address.region_id &&
+	       a->out_address.offset == b->out_address.offset;
+}
+
+fm_fn int fm_read(int fd, __u32 handle, __u64 offset, void *data, __u64 length)
+{
+	return raw_read(fd, &CMD(copy, .handle = handle, .offset = offset,
+				 .length = length, .data = (uintptr_t)data));
+}
+
+fm_fn int fm_write(int fd, __u32 handle, __u64 offset, const void *data,
+		   __u64 length)
+{
+	return raw_write(fd, &CMD(copy, .handle = handle, .offset = offset,
+				  .length = length, .data = (uintptr_t)data));
+}
+
+#define FM_PIECE (256 * KiB)
+
+/* Every byte of the range becomes @byte. */
+fm_fn int fm_fill(int fd, __u32 handle, __u64 offset, __u64 length, int byte)
+{
+	static char piece[FM_PIECE];
+	__u64 n;
+	int error = 0;
+
+	memset(piece, byte, sizeof(piece));
+	for (; length && !error; offset += n, length -= n) {
+		n = length < FM_PIECE ? length : FM_PIECE;
+		error = fm_write(fd, handle, offset, piece, n);
+	}
+	return error;
+}
+
+/* How many bytes of the range are not @byte; a negative errno. */
+fm_fn long long fm_others(int fd, __u32 handle, __u64 offset, __u64 length,
+			  int byte)
+{
+	static unsigned char piece[FM_PIECE];
+	long long others = 0;
+	__u64 n, i;
+	int error;
+
+	for (; length; offset += n, length -= n) {
+		n = length < FM_PIECE ? length : FM_PIECE;
+		memset(piece, ~byte, n);
+		error = fm_read(fd, handle, offset, piece, n);
+		if (error)
+			return -error;
+		for (i = 0; i < n; i++)
+			others += piece[i] != (unsigned char)byte;
+	}
+	return others;
+}
+
+#define EXPECT_BYTES(fd, reply, byte)					\
+	EXPECT_EQ(0, fm_others(fd, (reply)->out_handle, 0,		\
+			       (reply)->out_size, byte))
+
+/* ---- maps ---- */
+
+/*
+ * Map @length bytes of an allocation from byte @from on. MAP_FAILED, and errno:
+ * it failed, or MAP did.
+ */
+fm_fn void *fm_mmap_flags(int fd, __u32 handle, __u64 from, size_t length,
+			  int prot, int flags)
+{
+	struct flexmem_map map = CMD(map, .handle = handle);
+
+	errno = raw_map(fd, &map);
+	if (errno)
+		return MAP_FAILED;
+	return mmap64(NULL, length, prot, flags, fd, map.out_offset + from);
+}
+
+fm_fn void *fm_mmap(int fd, __u32 handle, __u64 from, size_t length)
+{
+	return fm_mmap_flags(fd, handle, from, length, PROT_READ | PROT_WRITE,
+			     MAP_SHARED);
+}
+
+static __thread sigjmp_buf fm_landing;
+
+fm_fn void fm_land(int signal)
+{
+	siglongjmp(fm_landing, signal);
+}
+
+/* Read a byte, or write it: 0, or the signal that came instead. */
+fm_fn int fm_touch(volatile char *p, bool write)
+{
+	struct sigaction sa = { .sa_handler = fm_land };
+	int signal;
+
+	sigaction(SIGBUS, &sa, NULL);
+	sigaction(SIGSEGV, &sa, NULL);
+	signal = sigsetjmp(fm_landing, 1);
+	if (signal)
+		return signal;
+	if (write)
+		*p = 1;
+	else
+		(void)*p;
+	return 0;
+}
+
+/* ---- accounts ---- */
+
+#define FM_MAX_OWNERS 256
+
+struct account {
+	struct flexmem_snapshot s;
+	struct flexmem_region_entry region[FM_MAX_REGIONS];
+	struct flexmem_owner_entry owner[FM_MAX_OWNERS];
+};
+
+/* 0 or an errno */
+fm_fn int fm_account(int fd, struct account *a)
+{
+	memset(a, 0, sizeof(*a));
+	a->s = CMD(snapshot,
+		   .region_entry_size = sizeof(a->region[0]),
+		   .region_count = FM_MAX_REGIONS,
+		   .regions = (uintptr_t)a->region,
+		   .owner_entry_size = sizeof(a->owner[0]),
+		   .owner_count = FM_MAX_OWNERS,
+		   .owners = (uintptr_t)a->owner);
+	return raw_snapshot(fd, &a->s);
+}
+
+#define ACCOUNT(fd, a) ASSERT_EQ(0, fm_account(fd, a))
+
+/* An owner in it, or NULL */
+fm_fn const struct flexmem_owner_entry *fm_owner(const struct account *a,
+						 __u32 kind, __u64 id)
+{
+	unsigned int i;
+
+	for (i = 0; i < a->s.out_owner_count; i++) {
+		if (a->owner[i].kind == kind && a->owner[i].id == id)
+			return &a->owner[i];
+	}
+	return NULL;
+}
+
+/* The number of an open file, as its own snapshot tells someone else; or 0. */
+fm_fn __u64 fm_client_id(int fd)
+{
+	struct account a;
+	unsigned int i;
+	int error;
+
+	if (fm_become(ALICE))
+		return 0;
+	error = fm_account(fd, &a);
+	if (fm_become(0) || error)
+		return 0;
+	for (i = 0; i < a.s.out_owner_count; i++) {
+		if (a.owner[i].kind == FLEXMEM_OWNER_CLIENT)
+			return a.owner[i].id;
+	}
+	return 0;
+}
+
+/* What does not hold in one snapshot that an administrator took: "" if right */
+fm_fn const char *fm_wrong(const struct account *a)
+{
+	__u64 bytes[2] = { }, orphaned[2] = { }, handles[2] = { };
+	const struct flexmem_owner_entry *o, *last = NULL;
+	__u64 total = 0, free = 0;
+	unsigned int i, clients = 0;
+
+	if (a->s.out_free + a->s.out_owned + a->s.out_orphaned +
+	    a->s.out_reserved + a->s.out_quarantined != a->s.out_total)
+		return "the parts are not the total";
+	for (i = 0; i < a->s.out_region_count; i++) {
+		total += a->region[i].total;
+		free += a->region[i].free;
+	}
+	if (total != a->s.out_total || free != a->s.out_free)
+		return "sum of the regions";
+	for (i = 0; i < a->s.out_owner_count; i++, last = o) {
+		o = &a->owner[i];
+		if (o->kind > FLEXMEM_OWNER_USER)
+			return "kind of owner";
+		if (last && (o->kind == last->kind ? o->id <= last->id :
+			     o->kind == FLEXMEM_OWNER_USER))
+			return "order of the owners";
+		clients += o->kind == FLEXMEM_OWNER_CLIENT;
+		bytes[o->kind] += o->bytes;
+		orphaned[o->kind] += o->orphaned;
+		handles[o->kind] += o->handles;
+		if (o->slots > a->s.out_region_count)
+			return "more slots than regions";
+		if (!o->slots != !(o->bytes + o->orphaned))
+			return "slots without bytes, or bytes without slots";
+		if (o->peak < o->bytes + o->orphaned)
+			return "less at the peak than now";
+	}
+	if (clients != a->s.out_clients)
+		return "number of clients";
+	for (i = 0; i < 2; i++) {
+		if (bytes[i] != a->s.out_owned)
+			return "bytes of the owners";
+		if (orphaned[i] != a->s.out_orphaned)
+			return "orphaned bytes of the owners";
+	}
+	if (handles[0] != handles[1])
+		return "handles of the owners";
+	return "";
+}
+
+/* After a test: nothing but free bytes, of nobody. */
+#define EXPECT_SETTLED(mode) do {					\
+	struct account __a;						\
+	int __fd = fm_open(mode);					\
+									\
+	ASSERT_LE(0, __fd);						\
+	ACCOUNT(__fd, &__a);						\
+	EXPECT_STREQ("", fm_wrong(&__a));				\
+	EXPECT_EQ(__a.s.out_total, __a.s.out_free);			\
+	EXPECT_EQ(1, __a.s.out_clients);				\
+	EXPECT_STREQ("", fm_sums(__fd, true));				\
+	close(__fd);							\
+} while (0)
+
+/* ---- children that say when they are ready, and wait ---- */
+
+struct child {
+	pid_t pid;
+	int pipe[2];	/* [0]: of the parent, [1]: of the child */
+};
+
+/* True in the child. It exits by child_ready(), or is killed. */
+fm_fn bool child_start(struct child *c)
+{
+	fflush(NULL);
+	if (pipe(c->pipe)) {
+		c->pid = -1;
+		return false;
+	}
+	c->pid = fork();
+	if (!c->pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	close(c->pipe[!c->pid ? 0 : 1]);
+	return !c->pid;
+}
+
+/* In the child: tell how it went, as an exit status, and wait for the end. */
+fm_fn void child_ready(struct child *c, int status)
+{
+	unsigned char byte = status;
+
+	if (write(c->pipe[1], &byte, 1) == 1 && !status)
+		pause();
+	_exit(status);
+}
+
+/* In the parent: what the child told, -1 if it ended without a word. */
+fm_fn int child_wait_ready(struct child *c)
+{
+	unsigned char byte;
+
+	if (c->pid < 0 || read(c->pipe[0], &byte, 1) != 1)
+		return -1;
+	return byte;
+}
+
+/* Kill it; when this returns, its files are closed. */
+fm_fn int child_kill(struct child *c)
+{
+	int status = -1;
+
+	close(c->pipe[0]);
+	kill(c->pid, SIGKILL);
+	waitpid(c->pid, &status, 0);
+	return status;
+}
+
+/*
+ * Set-up of a fixture with a variant's mode: root, Alice and Bob have it open,
+ * nothing is wrong with the firmware, and no region is left.
+ */
+#define OPEN_TENANTS() do {						\
+	fm_mend();							\
+	self->root = fm_open(variant->mode);				\
+	self->alice = fm_open_as(variant->mode, ALICE);			\
+	self->bob = fm_open_as(variant->mode, BOB);			\
+	ASSERT_LE(0, self->root);					\
+	ASSERT_LE(0, self->alice);					\
+	ASSERT_LE(0, self->bob);					\
+	ASSERT_EQ(0, fm_trim(self->root));				\
+} while (0)
+
+#endif /* FLEXMEM_TENANTS_H */
