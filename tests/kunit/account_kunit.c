@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Accounts: charges and limits of open files and of users (B1, D18, D20). */
+
+#include <kunit/test.h>
+#include <linux/jiffies.h>
+
+#include "accounts.h"
+#include "fake_device.h"
+
+/* Limits. */
+
+static void client_limit_of_bytes_is_exact(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+	struct flexmem_account *other = accounts_open(test, 1);
+
+	accounts_add_region(test, 0, 12 * GIB, NULL);
+	EXPECT(test, accounts_set_limit(test, client, BYTES, GIB), 0);
+	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT),
+	       CLIENT_LIMIT);
+	EXPECT(test, accounts_charge(test, client, 0, GIB - UNIT), NONE);
+	EXPECT(test, accounts_charge(test, client, 0, 2 * UNIT), CLIENT_LIMIT);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), CLIENT_LIMIT);
+	EXPECT(test, accounts_charge(test, other, 0, 2 * GIB), NONE);
+	accounts_uncharge(test, client, 0, UNIT);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
+}
+
+static void user_limit_of_bytes_is_exact(struct kunit *test)
+{
+	struct flexmem_account *a = accounts_open(test, 1);
+	struct flexmem_account *b = accounts_open(test, 1);
+	struct flexmem_account *other = accounts_open(test, 2);
+
+	accounts_add_region(test, 0, 12 * GIB, NULL);
+	accounts_add_region(test, 1, 12 * GIB, NULL);
+	EXPECT(test, accounts_set_limit(test, a->user, BYTES, GIB), 0);
+	EXPECT(test, accounts_charge(test, a, 0, GIB - UNIT), NONE);
+	EXPECT(test, accounts_charge(test, b, 1, 2 * UNIT), USER_LIMIT);
+	EXPECT(test, accounts_charge(test, b, 1, UNIT), NONE);
+	EXPECT(test, accounts_charge(test, a, 0, UNIT), USER_LIMIT);
+	EXPECT(test, accounts_charge(test, other, 0, 2 * GIB), NONE);
+	accounts_uncharge(test, a, 0, GIB - UNIT);
+	EXPECT(test, accounts_charge(test, b, 1, GIB - UNIT), NONE);
+	EXPECT(test, accounts_charge(test, b, 1, UNIT), USER_LIMIT);
+}
+
+static void client_limit_of_slots_counts_regions(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+	unsigned int slot;
+
+	for (slot = 0; slot < 3; slot++)
+		accounts_add_region(test, slot, 12 * GIB, NULL);
+	EXPECT(test, accounts_set_limit(test, client, NR_SLOTS, 2), 0);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
+	EXPECT(test, accounts_charge(test, client, 1, UNIT), NONE);
+	EXPECT(test, accounts_charge(test, client, 2, UNIT), CLIENT_LIMIT);
+	EXPECT(test, accounts_refuses_region(test, client, false, 4 * GIB),
+	       CLIENT_LIMIT);
+	EXPECT(test, accounts_charge(test, client, 1, UNIT), NONE);
+	/* A slot is given back with the last block in it. */
+	accounts_uncharge(test, client, 0, UNIT);
+	EXPECT(test, accounts_charge(test, client, 2, UNIT), CLIENT_LIMIT);
+	accounts_uncharge(test, client, 0, UNIT);
+	EXPECT(test, accounts_refuses_region(test, client, false, 4 * GIB),
+	       NONE);
+	EXPECT(test, accounts_charge(test, client, 2, UNIT), NONE);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), CLIENT_LIMIT);
+}
+
+static void user_limit_of_slots_counts_a_region_once(struct kunit *test)
+{
+	struct flexmem_account *a = accounts_open(test, 1);
+	struct flexmem_account *b = accounts_open(test, 1);
+
+	accounts_add_region(test, 0, 12 * GIB, NULL);
+	accounts_add_region(test, 1, 12 * GIB, NULL);
+	EXPECT(test, accounts_set_limit(test, a->user, NR_SLOTS, 1), 0);
+	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
+	EXPECT(test, accounts_charge(test, b, 0, UNIT), NONE);
+	EXPECT(test, a->user->used[NR_SLOTS], 1);
+	EXPECT(test, accounts_charge(test, b, 1, UNIT), USER_LIMIT);
+	EXPECT(test, accounts_refuses_region(test, b, false, 4 * GIB),
+	       USER_LIMIT);
+	accounts_uncharge(test, a, 0, UNIT);
+	EXPECT(test, accounts_charge(test, b, 1, UNIT), USER_LIMIT);
+	accounts_uncharge(test, b, 0, UNIT);
+	EXPECT(test, accounts_charge(test, b, 1, UNIT), NONE);
+}
+
+static void limits_of_handles_are_exact(struct kunit *test)
+{
+	struct flexmem_account *a = accounts_open(test, 1);
+	struct flexmem_account *b = accounts_open(test, 1);
+	struct accounts_ctx *ctx = test->priv;
+
+	EXPECT(test, accounts_set_limit(test, a, HANDLES, 2), 0);
+	EXPECT(test, accounts_set_limit(test, a->user, HANDLES, 3), 0);
+	EXPECT(test, accounts_charge_handle(test, a), NONE);
+	EXPECT(test, accounts_charge_handle(test, a), NONE);
+	EXPECT(test, accounts_charge_handle(test, a), CLIENT_LIMIT);
+	EXPECT(test, accounts_charge_handle(test, b), NONE);
+	EXPECT(test, accounts_charge_handle(test, b), USER_LIMIT);
+	EXPECT(test, b->used[HANDLES], 1);
+	EXPECT(test, a->user->used[HANDLES], 3);
+	flexmem_uncharge_handle(&ctx->accounts, a);
+	EXPECT(test, accounts_charge_handle(test, b), NONE);
+	EXPECT(test, accounts_charge_handle(test, a), USER_LIMIT);
+}
+
+static void limit_below_use_takes_nothing_away(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+
+	accounts_add_region(test, 0, 12 * GIB, NULL);
+	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+	EXPECT(test, accounts_set_limit(test, client, BYTES, GIB), 0);
+	EXPECT(test, client->used[BYTES], 2 * GIB);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), CLIENT_LIMIT);
+	accounts_uncharge(test, client, 0, GIB);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), CLIENT_LIMIT);
+	EXPECT(test, accounts_set_limit(test, client, BYTES, GIB + UNIT), 0);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
+}
+
+static void refused_charge_changes_nothing(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1), *before;
+
+	before = kunit_kcalloc(test, 2, sizeof(*before), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, before);
+	accounts_add_region(test, 0, 12 * GIB, NULL);
+	EXPECT(test, accounts_guarantee(test, client, BYTES, 4 * GIB), 0);
+	EXPECT(test, accounts_set_limit(test, client->user, BYTES, 5 * GIB), 0);
+	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+	before[0] = *client;
+	before[1] = *client->user;
+	EXPECT(test, accounts_charge(test, client, 0, 5 * GIB), USER_LIMIT);
+	KUNIT_EXPECT_EQ(test, 0, memcmp(&before[0], client, sizeof(*client)));
+	KUNIT_EXPECT_EQ(test, 0,
+			memcmp(&before[1], client->user, sizeof(*client)));
+}
+
+static void orphaned_bytes_stay_charged(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+	struct accounts_ctx *ctx = test->priv;
+
+	accounts_add_region(test, 0, 12 * GIB, NULL);
+	EXPECT(test, accounts_set_limit(test, client->user, BYTES, GIB), 0);
+	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+	flexmem_charge_orphan(&ctx->accounts, client, 0, GIB);
+	accounts_check(test);
+	EXPECT(test, ctx->accounts.owned, 0);
+	EXPECT(test, ctx->accounts.orphaned, GIB);
+	EXPECT(test, client->used[BYTES], GIB);
+	EXPECT(test, client->orphaned, GIB);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), USER_LIMIT);
+	flexmem_uncharge(&ctx->accounts, client, 0, GIB, true);
+	accounts_check(test);
+	EXPECT(test, ctx->accounts.orphaned, 0);
+	EXPECT(test, client->orphaned, 0);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
+	EXPECT(test, client->peak, GIB);
+}
+
+static void nobody_is_asked_for_a_client_that_is_not_there(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+	u64 id = client->id, user = client->user->id;
+
+	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, id, 1),
+	       0);
+	accounts_close(test, client);
+	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, id, 1),
+	       -ENOENT);
+	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, 0, 1),
+	       -ENOENT);
+	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, user, 1),
+	       -ENOENT);
+}
+
+static void user_need_not_have_a_file(struct kunit *test)
+{
+	struct flexmem_account *client;
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_quota quota = {
+		.kind = FLEXMEM_OWNER_USER,
+		.resource = BYTES,
+	};
+
+	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_USER, 0, 7), 0);
+	client = accounts_open(test, 7);
+	accounts_add_region(test, 0, 12 * GIB, NULL);
+	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT), USER_LIMIT);
+	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+	flexmem_quota_get(&ctx->accounts, client, &quota);
+	EXPECT(test, quota.out_limit, GIB);
+	EXPECT(test, quota.out_guarantee, 0);
+	EXPECT(test, quota.out_used, GIB);
+	quota.kind = FLEXMEM_OWNER_CLIENT;
+	flexmem_quota_get(&ctx->accounts, client, &quota);
+	EXPECT(test, quota.out_limit, FLEXMEM_NO_LIMIT);
+}
+
+/* Regions that go. */
+
+static void lost_region_is_charged_to_nobody(struct kunit *test)
+{
+	struct flexmem_account *a = accounts_open(test, 1);
+	struct flexmem_account *b = accounts_open(test, 2);
+	struct accounts_ctx *ctx = test->priv;
+
+	accounts_set_capacity(test, 24 * GIB);
+	accounts_add_region(test, 0, 12 * GIB, NULL);
+	accounts_add_region(test, 1, 12 * GIB, NULL);
+	EXPECT(test, accounts_guarantee(test, a, BYTES, 2 * GIB), 0);
+	EXPECT(test, accounts_charge(test, a, 0, GIB), NONE);
+	EXPECT(test, accounts_charge(test, a, 1, GIB), NONE);
+	EXPECT(test, accounts_charge(test, b, 0, 4 * GIB), NONE);
+	flexmem_charge_orphan(&ctx->accounts, b, 0, 4 * GIB);
+	flexmem_charge_quarantine(&ctx->accounts, 0, GIB);
+	accounts_check(test);
+	accounts_remove_region(test, 0);
+	EXPECT(test, ctx->accounts.owned, GIB);
+	EXPECT(test, ctx->accounts.orphaned, 0);
+	EXPECT(test, ctx->accounts.quarantined, 0);
+	EXPECT(test, ctx->accounts.shared_used, GIB);
+	EXPECT(test, a->used[BYTES], GIB);
+	EXPECT(test, a->used[NR_SLOTS], 1);
+	EXPECT(test, b->used[BYTES], 0);
+	EXPECT(test, b->user->used[BYTES], 0);
+	EXPECT(test, b->user->used[NR_SLOTS], 0);
+	EXPECT(test, b->orphaned, 0);
+	/* What was lost is promised again. */
+	EXPECT(test, ctx->accounts.promised, GIB);
+}
+
+static void lost_region_that_was_kept_is_promised_again(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+	struct flexmem_account *other = accounts_open(test, 2);
+	struct accounts_ctx *ctx = test->priv;
+
+	EXPECT(test, accounts_guarantee(test, client, NR_SLOTS, 1), 0);
+	accounts_add_region(test, 0, 4 * GIB, client);
+	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+	EXPECT(test, ctx->accounts.promised_slots, 0);
+	accounts_remove_region(test, 0);
+	EXPECT(test, ctx->accounts.promised_slots, 1);
+	EXPECT(test, client->reserved_used, 0);
+	accounts_add_region(test, 0, 4 * GIB, other);
+	EXPECT(test, accounts_charge(test, other, 0, UNIT), NONE);
+	accounts_add_region(test, 1, 4 * GIB, client);
+	KUNIT_EXPECT_PTR_EQ(test, ctx->accounts.slot[1].keeper, client);
+}
+
+static void programs_use_nothing_that_is_guaranteed(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+	struct flexmem_account *other = accounts_open(test, 2);
+	struct accounts_ctx *ctx = test->priv;
+
+	accounts_set_capacity(test, 16 * GIB);
+	accounts_add_region(test, 0, 12 * GIB, NULL);
+	accounts_add_region(test, PROGRAM_SLOT, 4 * GIB, client);
+	KUNIT_EXPECT_NULL(test, ctx->accounts.slot[PROGRAM_SLOT].keeper);
+	EXPECT(test, accounts_guarantee(test, client, BYTES, 12 * GIB + 1),
+	       -ENOSPC);
+	EXPECT(test, accounts_guarantee(test, client, BYTES, 12 * GIB), 0);
+	EXPECT(test, accounts_charge(test, other, PROGRAM_SLOT, 4 * GIB), NONE);
+	EXPECT(test, other->used[BYTES], 4 * GIB);
+	EXPECT(test, ctx->accounts.shared_used, 0);
+}
+
+/*
+ * Between the two steps of place_in_new() others charge as well: what there is
+ * must not seem more than it is.
+ */
+static void new_region_is_not_counted_twice(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+	struct accounts_ctx *ctx = test->priv;
+
+	accounts_set_capacity(test, 12 * GIB);
+	EXPECT(test, ctx->accounts.reach, 12 * GIB);
+	flexmem_accounts_add_region(&ctx->accounts, 0, 12 * GIB, false, client);
+	EXPECT(test, ctx->accounts.reach, 12 * GIB);
+	ctx->acquired = 12 * GIB;
+	accounts_tell_device(ctx);
+	EXPECT(test, ctx->accounts.reach, 12 * GIB);
+}
+
+/* While the firmware is at work others charge, too. */
+static void region_on_its_way_counts_as_there(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+	struct flexmem_account *other = accounts_open(test, 2);
+	struct accounts_ctx *ctx = test->priv;
+	enum flexmem_reason reason;
+
+	accounts_set_capacity(test, 24 * GIB);
+	accounts_add_region(test, 0, 12 * GIB, NULL);
+	EXPECT(test, accounts_guarantee(test, client, NR_SLOTS, 1), 0);
+	EXPECT(test, ctx->accounts.reach, 20 * GIB);
+	reason = flexmem_account_refuses_region(&ctx->accounts, client, false,
+						12 * GIB, UNIT);
+	EXPECT(test, reason, NONE);
+	EXPECT(test, ctx->accounts.reach, 12 * GIB);
+	EXPECT(test, accounts_guarantee(test, other, BYTES, 12 * GIB + 1),
+	       -ENOSPC);
+	/* Nothing has come of it. */
+	accounts_tell_device(ctx);
+	EXPECT(test, ctx->accounts.reach, 20 * GIB);
+	EXPECT(test, accounts_guarantee(test, other, BYTES, 20 * GIB), 0);
+}
+
+static void nothing_is_promised_that_the_device_has_not(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+	struct accounts_ctx *ctx = test->priv;
+
+	accounts_set_capacity(test, 24 * GIB);
+	flexmem_accounts_too_large(&ctx->accounts, 12 * GIB);
+	EXPECT(test, ctx->accounts.reach, 24 * GIB);
+	flexmem_accounts_too_large(&ctx->accounts, 8 * GIB);
+	EXPECT(test, ctx->accounts.reach, 16 * GIB);
+	flexmem_accounts_too_large(&ctx->accounts, U64_MAX);
+	ctx->refused = 3;
+	accounts_tell_device(ctx);
+	EXPECT(test, ctx->accounts.reach, 12 * GIB);
+	EXPECT(test, accounts_guarantee(test, client, NR_SLOTS, 2), -ENOSPC);
+	EXPECT(test, accounts_guarantee(test, client, NR_SLOTS, 1), 0);
+}
+
+/* Users. */
+
+static struct flexmem_account *user_of(struct accounts_ctx *ctx,
+				       unsigned int uid)
+{
+	struct flexmem_account *user;
+
+	list_for_each_entry(user, &ctx->accounts.users, link)
+		if (uid_eq(user->uid, fake_uid(uid)))
+			return user;
+	return NULL;
+}
+
+static void idle_users_are_forgotten_oldest_first(struct kunit *test)
+{
+	const unsigned int nr = FLEXMEM_MAX_IDLE_USERS;
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *client;
+	unsigned int uid;
+
+	for (uid = 0; uid < nr; uid++) {
+		client = accounts_open(test, uid);
+		if (uid == 0)
+			EXPECT(test,
+			       accounts_set_limit(test, client->user, BYTES,
+						  GIB),
+			       0);
+		accounts_close_unchecked(client);
+		user_of(ctx, uid)->idle_since = jiffies - 100 * HZ + uid;
+	}
+	EXPECT(test, ctx->accounts.nr_idle, nr);
+	/* Who has a file open is not idle. */
+	accounts_open(test, 1);
+	EXPECT(test, ctx->accounts.nr_idle, nr - 1);
+	accounts_close(test, accounts_open(test, nr));
+	EXPECT(test, ctx->accounts.nr_idle, nr);
+	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 2));
+	accounts_close(test, accounts_open(test, nr + 1));
+	EXPECT(test, ctx->accounts.nr_idle, nr);
+	/* Not 0, which has a limit, and not 1, which is there. */
+	KUNIT_EXPECT_NULL(test, user_of(ctx, 2));
+	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 0));
+	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 1));
+	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 3));
+	/* What sets a quota forgets one, too. */
+	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_USER, 0, nr + 2),
+	       0);
+	KUNIT_EXPECT_NULL(test, user_of(ctx, 3));
+	EXPECT(test, ctx->accounts.nr_idle, nr);
+}
+
+static void numbers_are_never_used_twice(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+	u64 id = client->id, user = client->user->id;
+
+	KUNIT_EXPECT_NE(test, id, user);
+	accounts_close(test, client);
+	client = accounts_open(test, 1);
+	KUNIT_EXPECT_GT(test, client->id, max(id, user));
+	EXPECT(test, client->user->id, user);
+}
+
+static void users_are_listed_by_uid(struct kunit *test)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *user;
+	unsigned int uid = 0;
+
+	accounts_open(test, 2);
+	accounts_open(test, 3);
+	accounts_open(test, 1);
+	list_for_each_entry(user, &ctx->accounts.users, link)
+		KUNIT_EXPECT_TRUE(test, uid_eq(user->uid, fake_uid(++uid)));
+	EXPECT(test, uid, 3);
+}
+
+static void owner_is_idle_when_nobody_is_there(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+	u64 id = client->id, user = client->user->id;
+	struct accounts_ctx *ctx = test->priv;
+
+	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_idle(&ctx->accounts, id, 0));
+	KUNIT_EXPECT_FALSE(test,
+			   flexmem_owner_is_idle(&ctx->accounts, user, 0));
+	accounts_close(test, client);
+	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, id, HZ));
+	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_idle(&ctx->accounts, user,
+						       1000 * HZ));
+	user_of(ctx, 1)->idle_since = jiffies - 2 * HZ;
+	KUNIT_EXPECT_TRUE(test,
+			  flexmem_owner_is_idle(&ctx->accounts, user, HZ));
+	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, 9999, 0));
+}
+
+/* The checker: each figure, wrong by one. */
+
+enum figure_of {
+	OF_ACCOUNTS,
+	OF_CLIENT,
+	OF_USER,
+};
+
+struct wrong_figure {
+	const char *name;
+	enum figure_of of;
+	size_t offset;
+	const char *says;
+};
+
+#define IN_ACCOUNT(member) offsetof(struct flexmem_account, member)
+#define IN_ACCOUNTS(member) offsetof(struct flexmem_accounts, member)
+
+static const struct wrong_figure wrong_figures[] = {
+	{ "bytes of a client", OF_CLIENT, IN_ACCOUNT(used[BYTES]),
+	  "bytes of an account miscounted" },
+	{ "slots of a client", OF_CLIENT, IN_ACCOUNT(used[NR_SLOTS]),
+	  "slots of an account miscounted" },
+	{ "bytes of a user", OF_USER, IN_ACCOUNT(used[BYTES]),
+	  "bytes of an account miscounted" },
+	{ "orphaned of a client", OF_CLIENT, IN_ACCOUNT(orphaned),
+	  "orphaned bytes of an account miscounted" },
+	{ "bytes without a block", OF_CLIENT, IN_ACCOUNT(in[3].bytes),
+	  "bytes charged without a block" },
+	{ "owned", OF_ACCOUNTS, IN_ACCOUNTS(owned),
+	  "bytes of clients and of users differ" },
+	{ "orphaned", OF_ACCOUNTS, IN_ACCOUNTS(orphaned),
+	  "bytes of clients and of users differ" },
+	{ "promised", OF_ACCOUNTS, IN_ACCOUNTS(promised),
+	  "promised bytes miscounted" },
+	{ "guarantee of bytes", OF_USER, IN_ACCOUNT(guarantee[BYTES]),
+	  "promised bytes miscounted" },
+	{ "guarantee of slots", OF_CLIENT, IN_ACCOUNT(guarantee[NR_SLOTS]),
+	  "promised slots miscounted" },
+};
+
+KUNIT_ARRAY_PARAM_DESC(figure, wrong_figures, name);
+
+static void check_notices(struct kunit *test)
+{
+	const struct wrong_figure *wrong = test->param_value;
+	struct flexmem_account *client = accounts_open(test, 1);
+	struct accounts_ctx *ctx = test->priv;
+	void *base[] = { &ctx->accounts, client, client->user };
+	u64 *figure = base[wrong->of] + wrong->offset;
+
+	accounts_add_region(test, 0, 12 * GIB, NULL);
+	EXPECT(test, accounts_guarantee(test, client, BYTES, 4 * GIB), 0);
+	EXPECT(test, accounts_guarantee(test, client->user, BYTES, GIB), 0);
+	EXPECT(test, accounts_charge(test, client, 0, 2 * GIB), NONE);
+	++*figure;
+	KUNIT_EXPECT_STREQ(test,
+			   flexmem_accounts_check(&ctx->accounts) ?: "none",
+			   wrong->says);
+	--*figure;
+}
+
+static struct kunit_case account_cases[] = {
+	KUNIT_CASE(client_limit_of_bytes_is_exact),
+	KUNIT_CASE(user_limit_of_bytes_is_exact),
+	KUNIT_CASE(client_limit_of_slots_counts_regions),
+	KUNIT_CASE(user_limit_of_slots_counts_a_region_once),
+	KUNIT_CASE(limits_of_handles_are_exact),
+	KUNIT_CASE(limit_below_use_takes_nothing_away),
+	KUNIT_CASE(refused_charge_changes_nothing),
+	KUNIT_CASE(orphaned_bytes_stay_charged),
+	KUNIT_CASE(nobody_is_asked_for_a_client_that_is_not_there),
+	KUNIT_CASE(user_need_not_have_a_file),
+	KUNIT_CASE(lost_region_is_charged_to_nobody),
+	KUNIT_CASE(lost_region_that_was_kept_is_promised_again),
+	KUNIT_CASE(programs_use_nothing_that_is_guaranteed),
+	KUNIT_CASE(new_region_is_not_counted_twice),
+	KUNIT_CASE(region_on_its_way_counts_as_there),
+	KUNIT_CASE(nothing_is_promised_that_the_device_has_not),
+	KUNIT_CASE(idle_users_are_forgotten_oldest_first),
+	KUNIT_CASE(numbers_are_never_used_twice),
+	KUNIT_CASE(users_are_listed_by_uid),
+	KUNIT_CASE(owner_is_idle_when_nobody_is_there),
+	KUNIT_CASE_PARAM(check_notices, figure_gen_params),
+	{}
+};
+
+static struct kunit_suite account_suite = {
+	.name = "flexmem_account",
+	.init = accounts_test_init,
+	.test_cases = account_cases,
+};
+
+kunit_test_suite(account_suite);

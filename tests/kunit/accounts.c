@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Accounts without a device: see accounts.h. */
+
+#include <kunit/test-bug.h>
+#include <kunit/test.h>
+
+#include "accounts.h"
+#include "fake_device.h"
+
+/* An open file; @accounts is NULL once it is closed. */
+struct open_file {
+	struct flexmem_accounts *accounts;
+	struct flexmem_account account;
+};
+
+void accounts_check(struct kunit *test)
+{
+	struct accounts_ctx *ctx = test->priv;
+	const char *wrong = flexmem_accounts_check(&ctx->accounts);
+
+	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
+}
+
+void accounts_tell_device(struct accounts_ctx *ctx)
+{
+	flexmem_accounts_set_device(&ctx->accounts, ctx->capacity,
+				    ctx->acquired, ctx->refused, false);
+}
+
+void accounts_set_capacity(struct kunit *test, u64 capacity)
+{
+	struct accounts_ctx *ctx = test->priv;
+
+	ctx->capacity = capacity;
+	accounts_tell_device(ctx);
+	accounts_check(test);
+}
+
+/* The last of the actions, so that all files have been closed. */
+static void accounts_teardown(void *data)
+{
+	struct kunit *test = kunit_get_current_test();
+	struct accounts_ctx *ctx = data;
+
+	accounts_check(test);
+	KUNIT_EXPECT_EQ(test, ctx->accounts.nr_clients, 0);
+	KUNIT_EXPECT_EQ(test, ctx->accounts.owned, 0);
+	KUNIT_EXPECT_EQ(test, ctx->accounts.orphaned, 0);
+	flexmem_accounts_fini(&ctx->accounts);
+}
+
+int accounts_test_init(struct kunit *test)
+{
+	const u64 sizes[] = { 8 * GIB, 12 * GIB, 4 * GIB };
+	struct accounts_ctx *ctx;
+
+	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+	if (!ctx)
+		return -ENOMEM;
+	flexmem_accounts_init(&ctx->accounts, SLOTS, sizes, ARRAY_SIZE(sizes));
+	test->priv = ctx;
+	accounts_set_capacity(test, 1024 * GIB);
+	return kunit_add_action_or_reset(test, accounts_teardown, ctx);
+}
+
+static void close_file(void *data)
+{
+	struct open_file *file = data;
+	unsigned int slot;
+
+	if (!file->accounts)
+		return;
+	/* What the test has left in there: charges of others as well. */
+	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++)
+		if (file->account.in[slot].blocks)
+			flexmem_accounts_remove_region(file->accounts, slot);
+	while (file->account.used[HANDLES])
+		flexmem_uncharge_handle(file->accounts, &file->account);
+	flexmem_account_close(file->accounts, &file->account);
+	file->accounts = NULL;
+}
+
+struct flexmem_account *accounts_open(struct kunit *test, unsigned int uid)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct open_file *file;
+
+	file = kunit_kzalloc(test, sizeof(*file), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, file);
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_account_open(&ctx->accounts, &file->account,
+					     fake_uid(uid), NULL));
+	file->accounts = &ctx->accounts;
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, close_file, file));
+	return &file->account;
+}
+
+/* For who closes many: to check everything each time takes long. */
+void accounts_close_unchecked(struct flexmem_account *account)
+{
+	close_file(container_of(account, struct open_file, account));
+}
+
+void accounts_close(struct kunit *test, struct flexmem_account *account)
+{
+	accounts_close_unchecked(account);
+	accounts_check(test);
+}
+
+/* A region; for nobody if @client is NULL. */
+void accounts_add_region(struct kunit *test, unsigned int slot, u64 size,
+			 struct flexmem_account *client)
+{
+	struct accounts_ctx *ctx = test->priv;
+
+	flexmem_accounts_add_region(&ctx->accounts, slot, size, slot >= SLOTS,
+				    client);
+	ctx->acquired += size;
+	accounts_tell_device(ctx);
+	accounts_check(test);
+}
+
+void accounts_remove_region(struct kunit *test, unsigned int slot)
+{
+	struct accounts_ctx *ctx = test->priv;
+
+	ctx->acquired -= ctx->accounts.slot[slot].size;
+	flexmem_accounts_remove_region(&ctx->accounts, slot);
+	accounts_tell_device(ctx);
+	accounts_check(test);
+}
+
+enum flexmem_reason accounts_charge(struct kunit *test,
+				    struct flexmem_account *client,
+				    unsigned int slot, u64 size)
+{
+	struct accounts_ctx *ctx = test->priv;
+	enum flexmem_reason reason;
+
+	reason = flexmem_charge(&ctx->accounts, client, slot, size);
+	accounts_check(test);
+	return reason;
+}
+
+void accounts_uncharge(struct kunit *test, struct flexmem_account *client,
+		       unsigned int slot, u64 size)
+{
+	struct accounts_ctx *ctx = test->priv;
+
+	flexmem_uncharge(&ctx->accounts, client, slot, size, false);
+	accounts_check(test);
+}
+
+enum flexmem_reason accounts_refuses_region(struct kunit *test,
+					    struct flexmem_account *client,
+					    bool program, u64 size)
+{
+	struct accounts_ctx *ctx = test->priv;
+	enum flexmem_reason reason;
+
+	reason = flexmem_account_refuses_region(&ctx->accounts, client, program,
+						size, UNIT);
+	/* Nothing has come of it. */
+	accounts_tell_device(ctx);
+	return reason;
+}
+
+int accounts_set_quota(struct kunit *test, struct flexmem_account *account,
+		       u32 flags, enum flexmem_resource resource, u64 limit,
+		       u64 guarantee)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_quota quota = {
+		.flags = flags,
+		.kind = account->kind,
+		.resource = resource,
+		.id = account->kind == FLEXMEM_OWNER_CLIENT ? account->id : 0,
+		.limit = limit,
+		.guarantee = guarantee,
+	};
+	int rc = flexmem_quota_set(&ctx->accounts, &quota, account->uid);
+
+	accounts_check(test);
+	if (!rc)
+		KUNIT_EXPECT_EQ(test, quota.out_used, account->used[resource]);
+	return rc;
+}
+
+/* A limit of bytes for who need not be there. */
+int accounts_limit_absent(struct kunit *test, enum flexmem_owner_kind kind,
+			  u64 id, unsigned int uid)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_quota quota = {
+		.flags = FLEXMEM_QUOTA_LIMIT,
+		.kind = kind,
+		.resource = BYTES,
+		.id = id,
+		.limit = GIB,
+	};
+	int rc = flexmem_quota_set(&ctx->accounts, &quota, fake_uid(uid));
+
+	accounts_check(test);
+	return rc;
+}
+
+int accounts_set_limit(struct kunit *test, struct flexmem_account *account,
+		       enum flexmem_resource resource, u64 limit)
+{
+	return accounts_set_quota(test, account, FLEXMEM_QUOTA_LIMIT, resource,
+				  limit, 0);
+}
+
+int accounts_guarantee(struct kunit *test, struct flexmem_account *account,
+		       enum flexmem_resource resource, u64 amount)
+{
+	return accounts_set_quota(test, account, FLEXMEM_QUOTA_GUARANTEE,
+				  resource, 0, amount);
+}
+
+enum flexmem_reason accounts_charge_handle(struct kunit *test,
+					   struct flexmem_account *client)
+{
+	struct accounts_ctx *ctx = test->priv;
+	enum flexmem_reason reason;
+
+	reason = flexmem_charge_handle(&ctx->accounts, client);
+	accounts_check(test);
+	return reason;
+}
