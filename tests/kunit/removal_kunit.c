@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The end of regions that are in use: reset and removal; and sleep (B3, D8,
+ * D19).
+ *
+ * A VF whose regions of 12 GiB fill up one after the other.
+ */
+
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/err.h>
+#include <linux/kthread.h>
+#include <linux/workqueue.h>
+
+#include "client.h"
+#include "fake_device.h"
+#include "region.h"
+#include "snapshot.h"
+
+#define PLENTY (1024 * GIB)
+
+struct ctx {
+	struct fake_device *fake;
+	struct flexmem_table *table;
+	struct flexmem_client *client;
+	struct flexmem_place place;
+	struct flexmem_view view;
+};
+
+static struct ctx *make(struct kunit *test, enum flexmem_acquire acquire,
+			bool bare)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	settings.order = FLEXMEM_ORDER_FILL_FIRST;
+	settings.acquire = acquire;
+	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, 4, PLENTY);
+	ctx->fake->bare = bare;
+	ctx->table = fake_table_create(test, ctx->fake, &settings);
+	ctx->client = fake_client_open(test, ctx->table, 1);
+	return ctx;
+}
+
+static int removal_test_init(struct kunit *test)
+{
+	test->priv = make(test, FLEXMEM_ACQUIRE_LAZY, false);
+	return 0;
+}
+
+static struct flexmem_allocation *try(struct ctx *ctx,
+				      struct flexmem_client *client, u64 size)
+{
+	return flexmem_client_prepare(client, size, FLEXMEM_ALIGN, 0,
+				      &ctx->place);
+}
+
+static struct flexmem_allocation *alloc(struct kunit *test,
+					struct flexmem_client *client, u64 size)
+{
+	struct flexmem_allocation *allocation = try(test->priv, client, size);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
+	flexmem_client_publish(client, allocation);
+	return allocation;
+}
+
+/* The handle of what an address names, which is freed; 0: nothing. */
+static u32 free_address(struct flexmem_client *client, u64 region_id,
+			u64 offset)
+{
+	const struct flexmem_address address = {
+		.region_id = region_id,
+		.offset = offset,
+	};
+	struct flexmem_allocation *allocation;
+	u32 handle;
+
+	allocation = flexmem_client_detach_address(client, &address);
+	if (IS_ERR(allocation))
+		return 0;
+	handle = allocation->handle;
+	flexmem_client_abort(client, allocation);
+	return handle;
+}
+
+static bool is_lost(struct kunit *test, struct flexmem_client *client,
+		    u32 handle)
+{
+	struct flexmem_lookup out = {};
+
+	KUNIT_EXPECT_EQ(test, 0, flexmem_client_lookup(client, handle, &out));
+	return out.out_flags & FLEXMEM_LOOKUP_LOST;
+}
+
+static const struct flexmem_snapshot *sums(struct ctx *ctx)
+{
+	flexmem_table_snapshot(ctx->table, NULL, &ctx->view);
+	return &ctx->view.sum;
+}
+
+static void check(struct kunit *test, struct ctx *ctx)
+{
+	const char *wrong = fake_table_check(ctx->table);
+
+	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
+}
+
+static void reset(struct kunit *test, struct ctx *ctx)
+{
+	KUNIT_ASSERT_EQ(test, flexmem_table_reset(ctx->table), 0);
+	check(test, ctx);
+}
+
+/* Quarantines what another owner cannot have scrubbed. */
+static void quarantine(struct kunit *test, struct ctx *ctx, u64 size)
+{
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 7);
+	u32 handle = alloc(test, ctx->client, size)->handle;
+
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, size)));
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, size);
+}
+
+/* Frees a handle whose bytes somebody still uses. */
+static struct flexmem_allocation *orphan(struct kunit *test, struct ctx *ctx,
+					 u64 size)
+{
+	struct flexmem_allocation *allocation;
+	u32 handle = alloc(test, ctx->client, size)->handle;
+
+	allocation = flexmem_client_get(ctx->client, handle);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_orphaned, size);
+	return allocation;
+}
+
+/* Reset. */
+
+static void reset_forgets_everything(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *orphaned;
+	u32 handle;
+
+	quarantine(test, ctx, 4096);
+	handle = alloc(test, ctx->client, GIB)->handle;
+	orphaned = orphan(test, ctx, 2 * GIB);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, GIB);
+	fake_device_forget(ctx->fake);
+	reset(test, ctx);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "reset");
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_total, 0);
+	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_owned, 0);
+	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_orphaned, 0);
+	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_quarantined, 0);
+	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_resets, 1);
+	KUNIT_EXPECT_EQ(test, ctx->client->account.used[FLEXMEM_RESOURCE_BYTES],
+			0);
+	/* The handle is not forgotten: it is its owner's to free. */
+	KUNIT_EXPECT_EQ(test,
+			ctx->client->account.used[FLEXMEM_RESOURCE_HANDLES], 1);
+	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, handle));
+	/* The last of the region takes it along: KASAN and kmemleak watch. */
+	flexmem_allocation_put(orphaned);
+	check(test, ctx);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
+	check(test, ctx);
+}
+
+static void reset_of_an_empty_region_frees_it(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
+				     fake_table_acquire(ctx->table, false, 0));
+	quarantine(test, ctx, 128);
+	reset(test, ctx);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_total, 0);
+}
+
+static void free_after_reset_is_no_ones_gain(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 2);
+	struct flexmem_allocation *orphaned;
+	u32 lost;
+
+	lost = alloc(test, ctx->client, GIB)->handle;
+	orphaned = orphan(test, ctx, GIB);
+	reset(test, ctx);
+	/* In the same slot, of another owner. */
+	alloc(test, other, 3 * GIB);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 3 * GIB);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, lost), 0);
+	check(test, ctx);
+	flexmem_allocation_put(orphaned);
+	check(test, ctx);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 3 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_free, 9 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_orphaned, 0);
+	KUNIT_EXPECT_EQ(test, ctx->view.region[0].sequence, 1);
+}
+
+static void address_names_the_new_one_after_reset(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	u32 lost = alloc(test, ctx->client, GIB)->handle, new;
+	u32 lost_too = alloc(test, ctx->client, GIB)->handle;
+
+	reset(test, ctx);
+	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), 0);
+	new = alloc(test, ctx->client, GIB)->handle;
+	KUNIT_EXPECT_NE(test, new, lost);
+	/* The same region id and offset as the lost one. */
+	KUNIT_EXPECT_FALSE(test, is_lost(test, ctx->client, new));
+	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, lost));
+	KUNIT_EXPECT_NULL(test, flexmem_client_check(ctx->client));
+	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, GIB), 0);
+	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), new);
+	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), 0);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, lost), 0);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, lost_too), 0);
+}
+
+static void expect_unmapped(struct kunit *test, struct flexmem_client *client,
+			    u64 offset)
+{
+	KUNIT_EXPECT_EQ(test,
+			PTR_ERR(flexmem_client_get_mapped(client, offset)),
+			-ENOENT);
+}
+
+static void map_offset_names_the_new_one_after_reset(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *lost, *found, *new;
+	u64 offset;
+
+	alloc(test, ctx->client, 4096);
+	lost = alloc(test, ctx->client, GIB);
+	offset = flexmem_allocation_map_offset(lost);
+	found = flexmem_client_get_mapped(ctx->client, offset + 4096);
+	KUNIT_EXPECT_PTR_EQ(test, found, lost);
+	flexmem_allocation_put(lost);
+	expect_unmapped(test, ctx->client, offset + GIB);
+	reset(test, ctx);
+	expect_unmapped(test, ctx->client, offset);
+	alloc(test, ctx->client, 4096);
+	expect_unmapped(test, ctx->client, offset);
+	new = alloc(test, ctx->client, GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_allocation_map_offset(new), offset);
+	found = flexmem_client_get_mapped(ctx->client, offset);
+	KUNIT_EXPECT_PTR_EQ(test, found, new);
+	flexmem_allocation_put(new);
+	/* Nor is it another file's. */
+	expect_unmapped(test, fake_client_open(test, ctx->table, 1), offset);
+	expect_unmapped(test, ctx->client, ~0ULL);
+}
+
+static void reset_breaks_leases_and_counts_a_generation(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	u64 before;
+
+	alloc(test, ctx->client, 128);
+	before = flexmem_lease_take(&ctx->table->slots, &ctx->client->lease,
+				    60 * 60 * 1000);
+	reset(test, ctx);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);
+	KUNIT_EXPECT_GT(test, flexmem_slots_generation(&ctx->table->slots),
+			before);
+}
+
+static void reset_unlocks_and_reads_the_capacity(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		alloc(test, ctx->client, 12 * GIB);
+	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+	ctx->fake->capacity = 8 * GIB;
+	reset(test, ctx);
+	KUNIT_EXPECT_FALSE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+	alloc(test, ctx->client, GIB);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_capacity, 8 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_total, 8 * GIB);
+}
+
+static void failed_reset_stops_everything_but_a_reset(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	u32 lost = alloc(test, ctx->client, GIB)->handle;
+	unsigned int nr;
+	u64 bytes;
+
+	fake_device_fail(ctx->fake, FAKE_RESET, 1, 2, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, flexmem_table_reset(ctx->table), -ETIMEDOUT);
+	fake_device_forget(ctx->fake);
+	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, lost));
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, ctx->client, 128)), -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, lost), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_table_reset(ctx->table), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_resets, 0);
+	reset(test, ctx);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_resets, 1);
+	alloc(test, ctx->client, 128);
+}
+
+static void reset_forgets_stranded_memory(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	unsigned int nr;
+	u64 bytes;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
+				     fake_table_acquire(ctx->table, false, 0));
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	reset(test, ctx);
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+	fake_device_forget(ctx->fake);
+	alloc(test, ctx->client, 128);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "capacity, acquire 12G, set 0");
+}
+
+static void reset_acquires_anew_with_prealloc(struct kunit *test)
+{
+	struct ctx *ctx = make(test, FLEXMEM_ACQUIRE_PREALLOC, false);
+
+	test->priv = ctx;
+	KUNIT_ASSERT_EQ(test, fake_table_prealloc(ctx->table), 0);
+	alloc(test, ctx->client, GIB);
+	reset(test, ctx);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_total, 4 * 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_free, 4 * 12 * GIB);
+}
+
+static void reset_that_cannot_be(struct kunit *test)
+{
+	struct ctx *ctx = make(test, FLEXMEM_ACQUIRE_LAZY, true);
+	u32 handle;
+
+	test->priv = ctx;
+	handle = alloc(test, ctx->client, GIB)->handle;
+	KUNIT_EXPECT_EQ(test, flexmem_table_reset(ctx->table), -EOPNOTSUPP);
+	KUNIT_EXPECT_FALSE(test, is_lost(test, ctx->client, handle));
+}
+
+static void reset_after_removal_does_nothing(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	alloc(test, ctx->client, GIB);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, flexmem_table_reset(ctx->table), -ENODEV);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RESET], 0);
+}
+
+/* The device is reset while a block is scrubbed for its new owner. */
+static void lose_device(void *arg)
+{
+	struct kunit *test = arg;
+	struct ctx *ctx = test->priv;
+
+	ctx->fake->during_scrub = NULL;
+	WRITE_ONCE(fake_table_region(ctx->table, 0)->lost, true);
+}
+
+static void scrub_of_a_lost_region_stops(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 2);
+	struct flexmem_allocation *allocation;
+
+	allocation = alloc(test, ctx->client, 4 * GIB);
+	alloc(test, ctx->client, 128);
+	KUNIT_EXPECT_EQ(test, 0, fake_client_free(ctx->client, allocation->handle));
+	fake_device_forget(ctx->fake);
+	ctx->fake->during_scrub_arg = test;
+	ctx->fake->during_scrub = lose_device;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, other, 4 * GIB)), -EIO);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 1);
+}
+
+/* Removal. */
+
+static void removal_with_all_kinds_of_blocks(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *orphaned;
+	u32 handle;
+
+	quarantine(test, ctx, 4096);
+	handle = alloc(test, ctx->client, GIB)->handle;
+	orphaned = orphan(test, ctx, GIB);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_total, 0);
+	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_owned, 0);
+	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_quarantined, 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, ctx->client, 128)), -ENODEV);
+	flexmem_allocation_put(orphaned);
+	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, handle));
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
+	check(test, ctx);
+}
+
+/* What is in use is not given back before its last user has gone. */
+
+static void orphan_keeps_its_place(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *orphaned = orphan(test, ctx, GIB);
+	u32 handle = orphaned->handle;
+
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), -ENOENT);
+	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, GIB)->block->start, GIB);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_orphaned, GIB);
+	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_owned, GIB);
+	check(test, ctx);
+	flexmem_allocation_put(orphaned);
+	check(test, ctx);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_orphaned, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, GIB)->block->start, 0);
+}
+
+/* Sleep. */
+
+struct waiter {
+	struct ctx *ctx;
+	struct flexmem_client *client;
+	struct flexmem_allocation *allocation;
+	struct completion done;
+};
+
+static int wait_for_memory(void *data)
+{
+	struct waiter *waiter = data;
+
+	waiter->allocation = try(waiter->ctx, waiter->client, 12 * GIB);
+	complete_all(&waiter->done);
+	return 0;
+}
+
+/* Begins to allocate what needs the device, which must not come about yet. */
+static void start_waiter(struct kunit *test, struct waiter *waiter)
+{
+	struct task_struct *task;
+
+	init_completion(&waiter->done);
+	task = kthread_run(wait_for_memory, waiter, "flexmem_kunit");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	KUNIT_EXPECT_EQ(test, 0,
+			wait_for_completion_timeout(&waiter->done, HZ / 5));
+}
+
+static void suspend(struct ctx *ctx)
+{
+	flexmem_table_suspend(ctx->table);
+	ctx->fake->asleep = true;
+}
+
+static void resume(struct ctx *ctx)
+{
+	ctx->fake->asleep = false;
+	flexmem_table_resume(ctx->table);
+}
+
+static void callers_wait_until_the_device_is_awake(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct waiter *waiter;
+
+	waiter = kunit_kzalloc(test, sizeof(*waiter), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, waiter);
+	waiter->ctx = ctx;
+	waiter->client = ctx->client;
+	alloc(test, ctx->client, 128);
+	suspend(ctx);
+	start_waiter(test, waiter);
+	resume(ctx);
+	wait_for_completion(&waiter->done);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, waiter->allocation);
+	flexmem_client_abort(ctx->client, waiter->allocation);
+}
+
+static void what_needs_no_device_does_not_wait(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	u32 handle = alloc(test, ctx->client, GIB)->handle;
+
+	suspend(ctx);
+	alloc(test, ctx->client, GIB);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
+	alloc(test, ctx->client, GIB);
+	check(test, ctx);
+	resume(ctx);
+}
+
+static void removal_ends_the_wait_for_a_device_asleep(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct waiter *waiter;
+
+	waiter = kunit_kzalloc(test, sizeof(*waiter), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, waiter);
+	waiter->ctx = ctx;
+	waiter->client = ctx->client;
+	flexmem_table_suspend(ctx->table);
+	start_waiter(test, waiter);
+	fake_table_remove(ctx->table);
+	wait_for_completion(&waiter->done);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(waiter->allocation), -ENODEV);
+}
+
+static void background_sleeps_too(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 2);
+	u32 a = alloc(test, ctx->client, GIB)->handle;
+	u32 b = alloc(test, other, GIB)->handle;
+
+	alloc(test, other, 128);
+	suspend(ctx);
+	fake_device_forget(ctx->fake);
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, a), 0);
+	KUNIT_EXPECT_EQ(test, fake_client_free(other, b), 0);
+	mod_delayed_work(system_unbound_wq, &ctx->table->scrub_work, 0);
+	flush_work(&ctx->table->scrub_work.work);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
+	/* The new capacity is asked for later. */
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 0);
+	resume(ctx);
+	/* At once, if it has not begun by itself yet. */
+	flush_delayed_work(&ctx->table->scrub_work);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 2);
+}
+
+static struct kunit_case removal_cases[] = {
+	KUNIT_CASE(reset_forgets_everything),
+	KUNIT_CASE(reset_of_an_empty_region_frees_it),
+	KUNIT_CASE(free_after_reset_is_no_ones_gain),
+	KUNIT_CASE(address_names_the_new_one_after_reset),
+	KUNIT_CASE(map_offset_names_the_new_one_after_reset),
+	KUNIT_CASE(reset_breaks_leases_and_counts_a_generation),
+	KUNIT_CASE(reset_unlocks_and_reads_the_capacity),
+	KUNIT_CASE(failed_reset_stops_everything_but_a_reset),
+	KUNIT_CASE(reset_forgets_stranded_memory),
+	KUNIT_CASE(reset_acquires_anew_with_prealloc),
+	KUNIT_CASE(reset_that_cannot_be),
+	KUNIT_CASE(reset_after_removal_does_nothing),
+	KUNIT_CASE(scrub_of_a_lost_region_stops),
+	KUNIT_CASE(removal_with_all_kinds_of_blocks),
+	KUNIT_CASE(orphan_keeps_its_place),
+	KUNIT_CASE(callers_wait_until_the_device_is_awake),
+	KUNIT_CASE(what_needs_no_device_does_not_wait),
+	KUNIT_CASE(removal_ends_the_wait_for_a_device_asleep),
+	KUNIT_CASE(background_sleeps_too),
+	{}
+};
+
+static struct kunit_suite removal_suite = {
+	.name = "flexmem_removal",
+	.init = removal_test_init,
+	.test_cases = removal_cases,
+};
+
+kunit_test_suite(removal_suite);
