@@ -39,6 +39,8 @@ memcg     | default     |                                                       
 races     | default     |                                                                |
 unbind    | default     |                                                                |
 firmware  | default     |                                                                |
+map       | default     |                                                                |
+copy      | default     |                                                                |
 '
 
 bail() { echo "Bail out! $*"; exit 1; }
