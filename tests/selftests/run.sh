@@ -41,6 +41,7 @@ unbind    | default     |                                                       
 firmware  | default     |                                                                |
 map       | default     |                                                                |
 copy      | default     |                                                                |
+scrub     | default     |                                                                |
 '
 
 bail() { echo "Bail out! $*"; exit 1; }

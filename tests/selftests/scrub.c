@@ -1,0 +1,612 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Nobody reads what someone else has written: on no way that memory goes from
+ * one owner to another. Each test writes as one owner, lets the memory go its
+ * way, and sees that the other owner got the same place, without a byte in it.
+ */
+#include "tenants.h"
+
+#define SIZE (256 * KiB)
+#define A 0xa1		/* what Alice writes */
+#define B 0xb2
+#define REGION (4 * GiB)
+
+FIXTURE(scrub) {
+	int root;
+	int alice;
+	int alice2;		/* another file of the same user */
+	int bob;
+};
+
+FIXTURE_VARIANT(scrub) {
+	int mode;
+	const char *memory;	/* the function's knob */
+};
+
+FIXTURE_VARIANT_ADD(scrub, pf) { FM_PF, "pf/memory" };
+FIXTURE_VARIANT_ADD(scrub, vf) { FM_VF, "vf0/memory" };
+
+FIXTURE_SETUP(scrub)
+{
+	LOAD("max_regions=3 fallback_sizes=4G order=fill_first "
+	     "strategy=first_fit acquire=lazy program_slots=0",
+	     "num_vfs=2 memory=48G vf_capacity=16G");
+	OPEN_TENANTS();
+	self->alice2 = fm_open_as(variant->mode, ALICE);
+	ASSERT_LE(0, self->alice2);
+}
+
+FIXTURE_TEARDOWN(scrub)
+{
+	fm_mend();
+	close(self->alice);
+	close(self->alice2);
+	close(self->bob);
+	EXPECT_EQ(0, fm_trim(self->root));
+	close(self->root);
+	EXPECT_SETTLED(variant->mode);
+}
+
+/* Allocate, and write to every byte. 0 or an errno */
+static int take_and_fill(int fd, __u64 length, int byte,
+			 struct flexmem_alloc *reply)
+{
+	int error = fm_alloc(fd, length, reply);
+
+	return error ?: fm_fill(fd, reply->out_handle, 0, length, byte);
+}
+
+#define TAKE(fd, length, reply) ASSERT_EQ(0, fm_alloc(fd, length, reply))
+#define FILL(fd, length, byte, reply)					\
+	ASSERT_EQ(0, take_and_fill(fd, length, byte, reply))
+#define FREE(fd, reply) ASSERT_EQ(0, fm_free(fd, (reply)->out_handle))
+#define EXPECT_CLEAN(fd, reply) EXPECT_BYTES(fd, reply, 0)
+
+static __u64 scrubbed(int fd)
+{
+	struct account a;
+
+	return fm_account(fd, &a) ? ~0ULL : a.s.out_scrubbed;
+}
+
+static __u64 quarantined(int fd)
+{
+	struct account a;
+
+	return fm_account(fd, &a) ? ~0ULL : a.s.out_quarantined;
+}
+
+TEST_F(scrub, after_free)
+{
+	struct flexmem_alloc a, b;
+	__u64 before;
+
+	FILL(self->alice, SIZE, A, &a);
+	EXPECT_BYTES(self->alice, &a, A);
+	FREE(self->alice, &a);
+	before = scrubbed(self->root);
+	TAKE(self->bob, SIZE, &b);
+	EXPECT_TRUE(fm_same_place(&a, &b));
+	EXPECT_CLEAN(self->bob, &b);
+	EXPECT_LE(before + SIZE, scrubbed(self->root));
+}
+
+/* The least cost: what goes round within one user is left alone. */
+TEST_F(scrub, the_same_user_gets_its_own_bytes_back)
+{
+	struct flexmem_alloc a, again;
+	__u64 before;
+
+	FILL(self->alice, SIZE, A, &a);
+	before = scrubbed(self->root);
+	FREE(self->alice, &a);
+	TAKE(self->alice, SIZE, &again);
+	EXPECT_TRUE(fm_same_place(&a, &again));
+	EXPECT_BYTES(self->alice, &again, A);
+	FREE(self->alice, &again);
+	TAKE(self->alice2, SIZE, &again);
+	EXPECT_TRUE(fm_same_place(&a, &again));
+	EXPECT_BYTES(self->alice2, &again, A);
+	EXPECT_EQ(before, scrubbed(self->root));
+}
+
+TEST_F(scrub, zeroed_means_everyones_bytes)
+{
+	struct flexmem_alloc a, again;
+
+	FILL(self->alice, SIZE, A, &a);
+	FREE(self->alice, &a);
+	ASSERT_EQ(0, fm_alloc_flags(self->alice, SIZE, FLEXMEM_ALLOC_ZEROED,
+				    &again));
+	EXPECT_TRUE(fm_same_place(&a, &again));
+	EXPECT_CLEAN(self->alice, &again);
+}
+
+TEST_F(scrub, after_close)
+{
+	struct flexmem_alloc a, b;
+
+	FILL(self->alice, SIZE, A, &a);
+	close(self->alice);
+	TAKE(self->bob, SIZE, &b);
+	EXPECT_TRUE(fm_same_place(&a, &b));
+	EXPECT_CLEAN(self->bob, &b);
+	self->alice = fm_open_as(variant->mode, ALICE);
+}
+
+TEST_F(scrub, after_a_kill)
+{
+	struct flexmem_alloc b[4];
+	struct child c;
+	unsigned int i;
+
+	if (child_start(&c)) {
+		int fd = fm_open_as(variant->mode, ALICE), bad = 0;
+
+		for (i = 0; i < ARRAY_SIZE(b); i++)
+			bad |= take_and_fill(fd, SIZE, A, &b[i]);
+		child_ready(&c, !!bad);
+	}
+	ASSERT_EQ(0, child_wait_ready(&c));
+	EXPECT_EQ(4 * SIZE, fm_stats(self->root).out_used);
+	EXPECT_EQ(SIGKILL, child_kill(&c));
+	for (i = 0; i < ARRAY_SIZE(b); i++) {
+		TAKE(self->bob, SIZE, &b[i]);
+		EXPECT_EQ(i * SIZE, b[i].out_address.offset);
+		EXPECT_CLEAN(self->bob, &b[i]);
+	}
+}
+
+/* What is left of a block that someone else got a part of is still Alice's. */
+TEST_F(scrub, after_a_split)
+{
+	struct flexmem_alloc a, b[3], again;
+	unsigned int i;
+
+	FILL(self->alice, SIZE, A, &a);
+	FREE(self->alice, &a);
+	for (i = 0; i < ARRAY_SIZE(b); i++) {
+		TAKE(self->bob, SIZE / 8, &b[i]);
+		EXPECT_EQ(a.out_address.offset + i * SIZE / 8,
+			  b[i].out_address.offset);
+		EXPECT_CLEAN(self->bob, &b[i]);
+		ASSERT_EQ(0, fm_fill(self->bob, b[i].out_handle, 0, SIZE / 8, B));
+	}
+	TAKE(self->alice, SIZE / 2, &again);
+	EXPECT_EQ(a.out_address.offset + 3 * SIZE / 8, again.out_address.offset);
+	EXPECT_EQ(0, fm_others(self->alice, again.out_handle, 0, SIZE / 2, A));
+	TAKE(self->bob, SIZE, &b[0]);
+	EXPECT_CLEAN(self->bob, &b[0]);
+}
+
+/* Free neighbours of several owners become one: it is nobody's any more. */
+TEST_F(scrub, after_a_merge)
+{
+	static const int orders[][3] = {
+		{ 0, 1, 2 }, { 2, 1, 0 }, { 0, 2, 1 }, { 1, 0, 2 }
+	};
+	struct flexmem_alloc part[3], all;
+	const int fds[] = { self->alice, self->bob, self->alice };
+	unsigned int o, i;
+
+	for (o = 0; o < ARRAY_SIZE(orders); o++) {
+		for (i = 0; i < 3; i++)
+			FILL(fds[i], SIZE, i == 1 ? B : A, &part[i]);
+		for (i = 0; i < 3; i++)
+			FREE(fds[orders[o][i]], &part[orders[o][i]]);
+		/* Alice, of whom most of it was */
+		TAKE(self->alice, 3 * SIZE, &all);
+		EXPECT_TRUE(fm_same_place(&part[0], &all));
+		EXPECT_EQ(0, fm_others(self->alice, all.out_handle, SIZE, SIZE, 0));
+		ASSERT_EQ(0, fm_fill(self->alice, all.out_handle, 0, 3 * SIZE, A));
+		FREE(self->alice, &all);
+		TAKE(self->bob, 3 * SIZE, &all);
+		EXPECT_TRUE(fm_same_place(&part[0], &all));
+		EXPECT_CLEAN(self->bob, &all);
+		FREE(self->bob, &all);
+	}
+}
+
+/* A few bytes between pages, and between the pieces that are scrubbed */
+TEST_F(scrub, odd_sizes)
+{
+	static const __u64 sizes[] = { 128, 384, 4096 - 128, 4096 + 128, 65536 + 128 };
+	struct flexmem_alloc a[3], b;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		FILL(self->alice, 128, A, &a[0]);
+		FILL(self->alice, sizes[i], A, &a[1]);
+		FILL(self->alice, 128, A, &a[2]);
+		FREE(self->alice, &a[1]);
+		TAKE(self->bob, sizes[i], &b);
+		EXPECT_TRUE(fm_same_place(&a[1], &b));
+		EXPECT_CLEAN(self->bob, &b);
+		/* and not a byte too many */
+		EXPECT_BYTES(self->alice, &a[0], A);
+		EXPECT_BYTES(self->alice, &a[2], A);
+		FREE(self->bob, &b);
+		FREE(self->alice, &a[0]);
+		FREE(self->alice, &a[2]);
+	}
+}
+
+/* What a map shows is the same memory. */
+TEST_F(scrub, through_a_map_and_after_the_free)
+{
+	struct flexmem_alloc a, b;
+	size_t i, bad = 0;
+	char *p;
+
+	ASSERT_EQ(0, fm_alloc_flags(self->alice, SIZE, FLEXMEM_ALLOC_MAPPABLE, &a));
+	p = fm_mmap(self->alice, a.out_handle, 0, SIZE);
+	ASSERT_NE(MAP_FAILED, p);
+	FREE(self->alice, &a);
+	memset(p, A, SIZE);
+	munmap(p, SIZE);
+	ASSERT_EQ(0, fm_alloc_flags(self->bob, SIZE, FLEXMEM_ALLOC_MAPPABLE, &b));
+	EXPECT_TRUE(fm_same_place(&a, &b));
+	p = fm_mmap(self->bob, b.out_handle, 0, SIZE);
+	ASSERT_NE(MAP_FAILED, p);
+	for (i = 0; i < SIZE; i++)
+		bad += p[i] != 0;
+	EXPECT_EQ(0, bad);
+	munmap(p, SIZE);
+}
+
+TEST_F(scrub, after_release_and_reacquisition)
+{
+	const int fds[] = { self->bob, self->alice };
+	struct flexmem_alloc a, again;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(fds); i++) {
+		FILL(self->alice, SIZE, A, &a);
+		FREE(self->alice, &a);
+		ASSERT_EQ(0, fm_trim(self->root));
+		EXPECT_EQ(0, fm_stats(self->root).out_regions);
+		TAKE(fds[i], SIZE, &again);
+		EXPECT_TRUE(fm_same_place(&a, &again));
+		/* Alice's own are not kept either: who had it is forgotten */
+		EXPECT_CLEAN(fds[i], &again);
+		FREE(fds[i], &again);
+	}
+}
+
+TEST_F(scrub, after_a_reset)
+{
+	struct flexmem_alloc a, b;
+
+	FILL(self->alice, SIZE, A, &a);
+	RESET(variant->mode);
+	TAKE(self->bob, SIZE, &b);
+	EXPECT_TRUE(fm_same_place(&a, &b));
+	EXPECT_CLEAN(self->bob, &b);
+	ASSERT_EQ(0, fm_fill(self->bob, b.out_handle, 0, SIZE, B));
+	/* the lost one is no way to the new one */
+	EXPECT_EQ(-EIO, fm_others(self->alice, a.out_handle, 0, 1, B));
+	FREE(self->alice, &a);
+	EXPECT_BYTES(self->bob, &b, B);
+}
+
+TEST_F(scrub, after_unbind_and_bind)
+{
+	struct flexmem_alloc a, b;
+
+	FILL(self->alice, SIZE, A, &a);
+	UNBIND(variant->mode);
+	BIND(variant->mode);
+	close(self->bob);
+	close(self->root);
+	self->root = fm_open(variant->mode);
+	self->bob = fm_open_as(variant->mode, BOB);
+	TAKE(self->bob, SIZE, &b);
+	EXPECT_TRUE(fm_same_place(&a, &b));
+	EXPECT_CLEAN(self->bob, &b);
+}
+
+/* Physical address of the first piece that a function has; or ~0. */
+static __u64 first_piece(const char *memory)
+{
+	unsigned long long address = ~0ULL;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), FM_KNOBS "%s", memory);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%lli", (long long *)&address) != 1)
+		address = ~0ULL;
+	if (f)
+		fclose(f);
+	return address;
+}
+
+TEST_F(scrub, through_another_function)
+{
+	int second = fm_open_nth_as(FM_VF, 1, BOB);
+	struct flexmem_alloc a, b;
+	__u64 place;
+
+	ASSERT_LE(0, second);
+	FILL(self->alice, SIZE, A, &a);
+	place = first_piece(variant->memory);
+	EXPECT_NE(~0ULL, place);
+	FREE(self->alice, &a);
+	ASSERT_EQ(0, fm_trim(self->root));
+	TAKE(second, SIZE, &b);
+	EXPECT_EQ(place, first_piece("vf1/memory"));
+	EXPECT_CLEAN(second, &b);
+	close(second);
+	second = fm_open_nth(FM_VF, 1, NULL);
+	EXPECT_EQ(0, fm_trim(second));
+	close(second);
+}
+
+TEST_F(scrub, strict_files_of_one_user_are_kept_apart)
+{
+	struct flexmem_alloc a, again;
+	__u64 before;
+
+	must(strict, self->alice, &CMD(strict));
+	/* its own it gets back as it was */
+	FILL(self->alice, SIZE, A, &a);
+	FREE(self->alice, &a);
+	before = scrubbed(self->root);
+	TAKE(self->alice, SIZE, &a);
+	EXPECT_BYTES(self->alice, &a, A);
+	EXPECT_EQ(before, scrubbed(self->root));
+	/* from the strict one to another of the same user */
+	FREE(self->alice, &a);
+	TAKE(self->alice2, SIZE, &again);
+	EXPECT_TRUE(fm_same_place(&a, &again));
+	EXPECT_CLEAN(self->alice2, &again);
+	/* and back */
+	ASSERT_EQ(0, fm_fill(self->alice2, again.out_handle, 0, SIZE, B));
+	FREE(self->alice2, &again);
+	TAKE(self->alice, SIZE, &a);
+	EXPECT_TRUE(fm_same_place(&a, &again));
+	EXPECT_CLEAN(self->alice, &a);
+	/* between two strict ones */
+	ASSERT_EQ(0, fm_fill(self->alice, a.out_handle, 0, SIZE, A));
+	FREE(self->alice, &a);
+	must(strict, self->alice2, &CMD(strict));
+	TAKE(self->alice2, SIZE, &again);
+	EXPECT_TRUE(fm_same_place(&a, &again));
+	EXPECT_CLEAN(self->alice2, &again);
+	/* a new file is not the one that was closed */
+	ASSERT_EQ(0, fm_fill(self->alice2, again.out_handle, 0, SIZE, B));
+	close(self->alice2);
+	self->alice2 = fm_open_as(variant->mode, ALICE);
+	must(strict, self->alice2, &CMD(strict));
+	TAKE(self->alice2, SIZE, &again);
+	EXPECT_TRUE(fm_same_place(&a, &again));
+	EXPECT_CLEAN(self->alice2, &again);
+}
+
+TEST_F(scrub, strict_comes_before_the_first_allocation)
+{
+	struct flexmem_alloc a;
+
+	FILL(self->alice, SIZE, A, &a);
+	must_fail(EBUSY, strict, self->alice, &CMD(strict));
+	FREE(self->alice, &a);
+	must(strict, self->alice, &CMD(strict));
+	must(strict, self->alice, &CMD(strict));
+	/* what it wrote before was its user's */
+	TAKE(self->alice, SIZE, &a);
+	EXPECT_CLEAN(self->alice, &a);
+}
+
+/* The firmware cannot scrub: in each of the ways it has. */
+static const struct {
+	const char *fault;
+	int error;
+} losses[] = {
+	{ "fail_commands", EIO },
+	{ "drop_requests", ETIMEDOUT },
+	{ "drop_replies", ETIMEDOUT },
+};
+
+#define BREAK(loss) do {						\
+	KNOB("fault_command", "scrub");					\
+	KNOB("timeout_ms", "150");					\
+	KNOB((loss).fault, "1000");					\
+} while (0)
+
+TEST_F(scrub, what_could_not_be_scrubbed_is_quarantined)
+{
+	struct flexmem_alloc stay, a, b, rest, next;
+	struct account account;
+	unsigned int i;
+
+	FILL(self->alice, SIZE, A, &stay);
+	for (i = 0; i < ARRAY_SIZE(losses); i++) {
+		FILL(self->alice, SIZE, A, &a);
+		FREE(self->alice, &a);
+		BREAK(losses[i]);
+		EXPECT_EQ(losses[i].error, fm_alloc(self->bob, SIZE, &b))
+			TH_LOG("%s", losses[i].fault);
+		EXPECT_EQ(0, b.out_handle);
+		EXPECT_EQ(losses[i].error, b.out_error);
+		EXPECT_EQ(FLEXMEM_REASON_NONE, b.out_reason);
+		fm_mend();
+		ACCOUNT(self->root, &account);
+		EXPECT_STREQ("", fm_wrong(&account));
+		EXPECT_EQ(SIZE, account.s.out_quarantined);
+		EXPECT_EQ(SIZE, account.s.out_owned);
+
+		/* not for Bob, nor for Alice */
+		TAKE(self->bob, SIZE, &b);
+		EXPECT_FALSE(fm_same_place(&a, &b));
+		EXPECT_CLEAN(self->bob, &b);
+		TAKE(self->alice, SIZE, &next);
+		EXPECT_FALSE(fm_same_place(&a, &next));
+		/* all the rest can be had */
+		TAKE(self->bob, REGION - 4 * SIZE, &rest);
+		EXPECT_EQ(a.out_address.region_id, rest.out_address.region_id);
+		ACCOUNT(self->root, &account);
+		EXPECT_EQ(0, account.s.out_free);
+		FREE(self->bob, &rest);
+		FREE(self->bob, &b);
+		FREE(self->alice, &next);
+
+		/* it is tried again, and then it is as any other */
+		ASSERT_EQ(0, fm_trim(self->root));
+		EXPECT_EQ(0, quarantined(self->root));
+		TAKE(self->bob, SIZE, &b);
+		EXPECT_TRUE(fm_same_place(&a, &b));
+		EXPECT_CLEAN(self->bob, &b);
+		FREE(self->bob, &b);
+	}
+}
+
+/* The region goes back with what was quarantined; so does nobody's secret. */
+TEST_F(scrub, quarantined_memory_leaks_through_no_release)
+{
+	struct flexmem_alloc a, b;
+
+	FILL(self->alice, SIZE, A, &a);
+	FREE(self->alice, &a);
+	BREAK(losses[0]);
+	EXPECT_EQ(EIO, fm_alloc(self->bob, SIZE, &b));
+	/* it may say that it could not, but not lose anything */
+	fm_trim(self->root);
+	fm_mend();
+	ASSERT_EQ(0, fm_trim(self->root));
+	EXPECT_EQ(0, quarantined(self->root));
+	EXPECT_EQ(0, fm_stats(self->root).out_regions);
+	TAKE(self->bob, SIZE, &b);
+	EXPECT_TRUE(fm_same_place(&a, &b));
+	EXPECT_CLEAN(self->bob, &b);
+}
+
+TEST_F(scrub, a_batch_goes_on_after_a_failed_scrub)
+{
+	struct flexmem_alloc a, e[3];
+	struct flexmem_batch batch = CMD(batch, .entry_size = sizeof(e[0]),
+					 .count = ARRAY_SIZE(e),
+					 .entries = (uintptr_t)e);
+	unsigned int i;
+
+	FILL(self->alice, 3 * SIZE, A, &a);
+	FREE(self->alice, &a);
+	for (i = 0; i < ARRAY_SIZE(e); i++)
+		e[i] = CMD(alloc, .length = SIZE);
+	KNOB("fault_command", "scrub");
+	KNOB("fail_commands", "1");
+	must(alloc_batch, self->bob, &batch);
+	EXPECT_EQ(3, batch.out_done);
+	EXPECT_EQ(EIO, e[0].out_error);
+	EXPECT_EQ(0, e[0].out_handle);
+	for (i = 1; i < ARRAY_SIZE(e); i++) {
+		EXPECT_EQ(0, e[i].out_error);
+		EXPECT_EQ(i * SIZE, e[i].out_address.offset);
+		EXPECT_CLEAN(self->bob, &e[i]);
+	}
+	EXPECT_EQ(SIZE, quarantined(self->root));
+}
+
+/* Who waits for the scrub can be killed, and loses nothing. */
+TEST_F(scrub, a_waiting_caller_can_be_killed)
+{
+	struct flexmem_alloc a, b;
+	struct account account;
+	__u64 start;
+	pid_t pid;
+
+	FILL(self->alice, SIZE, A, &a);
+	FREE(self->alice, &a);
+	KNOB("latency_us", "4000000");
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		fm_alloc(self->bob, SIZE, &b);
+		_exit(1);
+	}
+	usleep(300000);
+	start = fm_now_ms();
+	kill(pid, SIGKILL);
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+	EXPECT_GT(2500, fm_now_ms() - start);
+	fm_mend();
+	ACCOUNT(self->root, &account);
+	EXPECT_STREQ("", fm_wrong(&account));
+	EXPECT_EQ(0, account.s.out_owned);
+	ASSERT_EQ(0, fm_trim(self->root));
+	EXPECT_EQ(0, quarantined(self->root));
+	TAKE(self->bob, SIZE, &b);
+	EXPECT_CLEAN(self->bob, &b);
+}
+
+/*
+ * All of it at random: what an owner gets has zeroes in it and its own bytes.
+ */
+#define OWNERS 4
+#define LIVE 24
+#define STEPS 500
+
+struct live {
+	struct flexmem_alloc at;
+	int owner;
+};
+
+/* Bytes that are neither zero nor the owner's; a negative errno */
+static long long foreign(int fd, const struct flexmem_alloc *at, int own)
+{
+	static unsigned char bytes[64 * KiB];
+	long long n = 0;
+	__u64 i;
+	int error = fm_read(fd, at->out_handle, 0, bytes, at->out_size);
+
+	if (error)
+		return -error;
+	for (i = 0; i < at->out_size; i++)
+		n += bytes[i] && bytes[i] != own;
+	return n;
+}
+
+TEST_F(scrub, whatever_happens)
+{
+	unsigned int seed = atoi(fm_env("FLEXMEM_SEED")) ?: (int)time(NULL);
+	int fds[OWNERS] = { self->alice, self->bob, self->alice2, -1 };
+	struct live live[LIVE];
+	unsigned int nr = 0, i, step, flags;
+
+	TH_LOG("FLEXMEM_SEED=%u", seed);
+	srandom(seed);
+	fds[3] = fm_open_as(variant->mode, CAROL);
+	must(strict, self->alice2, &CMD(strict));
+	for (step = 0; step < STEPS; step++) {
+		if (nr == LIVE || (nr && random() % 5 < 2)) {
+			i = random() % nr;
+			/* nobody has written to it meanwhile */
+			ASSERT_EQ(0, fm_others(fds[live[i].owner],
+					       live[i].at.out_handle, 0,
+					       live[i].at.out_size,
+					       0x11 * (1 + live[i].owner)));
+			FREE(fds[live[i].owner], &live[i].at);
+			live[i] = live[--nr];
+		} else if (random() % 40 == 0) {
+			ASSERT_EQ(0, fm_trim(self->root));
+		} else {
+			i = random() % OWNERS;
+			flags = random() % 8 ? 0 : FLEXMEM_ALLOC_ZEROED;
+			if (random() % 4 == 0)
+				flags |= FLEXMEM_ALLOC_MAPPABLE;
+			live[nr].owner = i;
+			ASSERT_EQ(0, fm_alloc_flags(fds[i], 1 + random() %
+						    (60 * KiB), flags,
+						    &live[nr].at));
+			ASSERT_EQ(0, foreign(fds[i], &live[nr].at,
+					     flags & FLEXMEM_ALLOC_ZEROED ? 0 :
+					     0x11 * (1 + i)))
+				TH_LOG("step %u", step);
+			ASSERT_EQ(0, fm_fill(fds[i], live[nr].at.out_handle, 0,
+					     live[nr].at.out_size, 0x11 * (1 + i)));
+			nr++;
+		}
+	}
+	close(fds[3]);
+}
+
+TEST_HARNESS_MAIN
