@@ -42,6 +42,8 @@ firmware  | default     |                                                       
 map       | default     |                                                                |
 copy      | default     |                                                                |
 scrub     | default     |                                                                |
+limits    | default     |                                                                |
+snapshot  | default     |                                                                |
 '
 
 bail() { echo "Bail out! $*"; exit 1; }

@@ -1,0 +1,758 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Limits and guarantees, of open files and of users: exact, with their own
+ * reason, given back whatever ends the use, and set by the administrator alone.
+ */
+#include "tenants.h"
+
+/* Both functions can have four regions, and no more. */
+#define PARAMS "max_regions=4 fallback_sizes=4G order=fill_first "	\
+	"strategy=first_fit acquire=lazy program_slots=0"
+#define SIM "num_vfs=1 memory=32G vf_capacity=16G"
+#define REGION (4 * GiB)
+#define CAPACITY (16 * GiB)
+/* The reason when all four regions are full */
+#define FULL FLEXMEM_REASON_MAX_REGIONS
+#define PIECE (256 * MiB)
+
+#define CLIENT FLEXMEM_OWNER_CLIENT
+#define USER FLEXMEM_OWNER_USER
+#define BYTES FLEXMEM_RESOURCE_BYTES
+#define SLOTS FLEXMEM_RESOURCE_SLOTS
+#define HANDLES FLEXMEM_RESOURCE_HANDLES
+
+FIXTURE(limit) {
+	int root;
+	int alice;
+	int alice2;		/* another file of the same user */
+	int bob;
+	__u64 id;		/* of the owner that is limited: Alice, or her file */
+	int also;		/* the owner's other file, or its only one */
+};
+
+FIXTURE_VARIANT(limit) {
+	int mode;
+	__u32 kind;
+	__u32 reason;
+};
+
+FIXTURE_VARIANT_ADD(limit, client_pf) {
+	FM_PF, CLIENT, FLEXMEM_REASON_CLIENT_LIMIT
+};
+FIXTURE_VARIANT_ADD(limit, client_vf) {
+	FM_VF, CLIENT, FLEXMEM_REASON_CLIENT_LIMIT
+};
+FIXTURE_VARIANT_ADD(limit, user_pf) { FM_PF, USER, FLEXMEM_REASON_USER_LIMIT };
+FIXTURE_VARIANT_ADD(limit, user_vf) { FM_VF, USER, FLEXMEM_REASON_USER_LIMIT };
+
+/* All return 0 or an errno. */
+static int set_limit(int fd, __u32 kind, __u64 id, __u32 resource, __u64 limit)
+{
+	return raw_set_quota(fd, &CMD(quota, .flags = FLEXMEM_QUOTA_LIMIT,
+				      .kind = kind, .id = id,
+				      .resource = resource, .limit = limit));
+}
+
+static int set_guarantee(int fd, __u32 kind, __u64 id, __u32 resource,
+			 __u64 guarantee)
+{
+	return raw_set_quota(fd, &CMD(quota, .flags = FLEXMEM_QUOTA_GUARANTEE,
+				      .kind = kind, .id = id,
+				      .resource = resource,
+				      .guarantee = guarantee));
+}
+
+#define LIMIT(resource, value)						\
+	ASSERT_EQ(0, set_limit(self->root, variant->kind, self->id, resource, value))
+#define GUARANTEE(resource, value)					\
+	ASSERT_EQ(0, set_guarantee(self->root, variant->kind, self->id,	\
+				   resource, value))
+
+static struct flexmem_quota quota(int fd, __u32 kind, __u32 resource)
+{
+	struct flexmem_quota q = CMD(quota, .kind = kind, .resource = resource);
+
+	if (raw_quota(fd, &q))
+		memset(&q, 0xee, sizeof(q));
+	return q;
+}
+
+#define used(fd, resource) (quota(fd, variant->kind, resource).out_used)
+
+FIXTURE_SETUP(limit)
+{
+	LOAD(PARAMS, SIM);
+	OPEN_TENANTS();
+	self->alice2 = fm_open_as(variant->mode, ALICE);
+	ASSERT_LE(0, self->alice2);
+	self->id = variant->kind == USER ? ALICE : fm_client_id(self->alice);
+	self->also = variant->kind == USER ? self->alice2 : self->alice;
+	ASSERT_NE(0, self->id);
+}
+
+FIXTURE_TEARDOWN(limit)
+{
+	static const uid_t users[] = { ALICE, BOB, CAROL };
+	unsigned int i, resource;
+
+	fm_become(0);
+	for (i = 0; i < ARRAY_SIZE(users); i++)
+		for (resource = 0; resource < FLEXMEM_NR_RESOURCES; resource++) {
+			set_guarantee(self->root, USER, users[i], resource, 0);
+			EXPECT_EQ(0, set_limit(self->root, USER, users[i],
+					       resource, FLEXMEM_NO_LIMIT));
+		}
+	close(self->alice);
+	close(self->alice2);
+	close(self->bob);
+	EXPECT_EQ(0, fm_trim(self->root));
+	close(self->root);
+	EXPECT_SETTLED(variant->mode);
+}
+
+/* Refused for this reason, without any trace of it. */
+#define EXPECT_REFUSED(why, fd, length) do {				\
+	struct flexmem_alloc __reply;					\
+	struct snapshot __before;					\
+									\
+	SNAP(fd, &__before);						\
+	EXPECT_EQ(ENOMEM, fm_alloc(fd, length, &__reply));		\
+	EXPECT_EQ(why, __reply.out_reason);				\
+	EXPECT_EQ(ENOMEM, __reply.out_error);				\
+	EXPECT_EQ(0, __reply.out_handle);				\
+	EXPECT_UNCHANGED(fd, &__before);				\
+} while (0)
+
+#define TAKE(fd, length) ({						\
+	__u32 __handle = fm_take(fd, length);				\
+									\
+	ASSERT_NE(0, __handle);						\
+	__handle;							\
+})
+
+TEST_F(limit, there_is_none_at_first)
+{
+	struct flexmem_quota q;
+	unsigned int resource;
+
+	BECOME(ALICE);
+	for (resource = 0; resource < FLEXMEM_NR_RESOURCES; resource++) {
+		q = CMD(quota, .kind = variant->kind, .resource = resource,
+			.out_used = 77);
+		must(quota, self->alice, &q);
+		EXPECT_EQ(FLEXMEM_NO_LIMIT, q.out_limit);
+		EXPECT_EQ(0, q.out_guarantee);
+		EXPECT_EQ(0, q.out_used);
+	}
+}
+
+TEST_F(limit, quota_tells_what_was_set)
+{
+	struct flexmem_quota q;
+
+	LIMIT(BYTES, 5 * GiB);
+	GUARANTEE(BYTES, GiB);
+	LIMIT(SLOTS, 3);
+	LIMIT(HANDLES, 1000);
+	TAKE(self->alice, MiB);
+	TAKE(self->alice, 1);
+	BECOME(ALICE);
+	q = quota(self->alice, variant->kind, BYTES);
+	EXPECT_EQ(5 * GiB, q.out_limit);
+	EXPECT_EQ(GiB, q.out_guarantee);
+	EXPECT_EQ(MiB + 128, q.out_used);
+	q = quota(self->alice, variant->kind, SLOTS);
+	EXPECT_EQ(3, q.out_limit);
+	EXPECT_EQ(0, q.out_guarantee);
+	EXPECT_EQ(1, q.out_used);
+	q = quota(self->alice, variant->kind, HANDLES);
+	EXPECT_EQ(1000, q.out_limit);
+	EXPECT_EQ(2, q.out_used);
+	/* the other kind has none, nor has somebody else */
+	EXPECT_EQ(FLEXMEM_NO_LIMIT,
+		  quota(self->alice, !variant->kind, BYTES).out_limit);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT,
+		  quota(self->bob, variant->kind, BYTES).out_limit);
+}
+
+TEST_F(limit, set_quota_answers_with_what_is)
+{
+	struct flexmem_quota q = CMD(quota, .kind = variant->kind,
+		.id = self->id, .resource = BYTES, .limit = 2 * GiB,
+		.guarantee = MiB, .flags = FLEXMEM_QUOTA_LIMIT |
+					   FLEXMEM_QUOTA_GUARANTEE);
+
+	TAKE(self->alice, 1000);
+	must(set_quota, self->root, &q);
+	EXPECT_EQ(2 * GiB, q.out_limit);
+	EXPECT_EQ(MiB, q.out_guarantee);
+	EXPECT_EQ(1024, q.out_used);
+	/* what the flags do not name stays */
+	q.flags = FLEXMEM_QUOTA_LIMIT;
+	q.limit = 3 * GiB;
+	q.guarantee = 0;
+	must(set_quota, self->root, &q);
+	EXPECT_EQ(3 * GiB, q.out_limit);
+	EXPECT_EQ(MiB, q.out_guarantee);
+}
+
+static int set_without_rights(void *arg)
+{
+	struct { __u32 kind; __u64 id; int fd; bool namespace; } *a = arg;
+
+	if (a->namespace ? unshare(CLONE_NEWUSER) : setresuid(ALICE, ALICE, ALICE))
+		return 250;
+	return set_limit(a->fd, a->kind, a->id, BYTES, GiB);
+}
+
+/* Neither on a file of one's own, nor on one that the administrator opened */
+TEST_F(limit, only_the_administrator_sets)
+{
+	struct { __u32 kind; __u64 id; int fd; bool namespace; } a = {
+		.kind = variant->kind, .id = self->id, .fd = self->alice,
+	};
+
+	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
+	a.fd = self->root;
+	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
+	/* nor as the administrator of a namespace */
+	a.namespace = true;
+	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
+	EXPECT_EQ(FLEXMEM_NO_LIMIT,
+		  quota(self->alice, variant->kind, BYTES).out_limit);
+	/* on whoever's file */
+	EXPECT_EQ(0, set_limit(self->bob, variant->kind, self->id, BYTES, GiB));
+	EXPECT_EQ(GiB, quota(self->alice, variant->kind, BYTES).out_limit);
+}
+
+TEST_F(limit, wrong_values_are_einval)
+{
+	struct flexmem_quota good = CMD(quota, .kind = variant->kind,
+		.id = self->id, .resource = BYTES, .limit = GiB,
+		.flags = FLEXMEM_QUOTA_LIMIT), q;
+
+	q = good;
+	q.flags = 0;
+	must_fail(EINVAL, set_quota, self->root, &q);
+	q = good;
+	q.kind = 2;
+	must_fail(EINVAL, set_quota, self->root, &q);
+	q = good;
+	q.resource = FLEXMEM_NR_RESOURCES;
+	must_fail(EINVAL, set_quota, self->root, &q);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT,
+		  quota(self->alice, variant->kind, BYTES).out_limit);
+	must(set_quota, self->root, &good);
+
+	must_fail(EINVAL, quota, self->alice, &CMD(quota, .kind = 2));
+	must_fail(EINVAL, quota, self->alice,
+		  &CMD(quota, .resource = FLEXMEM_NR_RESOURCES));
+	must_fail(EINVAL, quota, self->alice,
+		  &CMD(quota, .kind = variant->kind, .id = self->id));
+}
+
+TEST_F(limit, unknown_owners)
+{
+	if (variant->kind == CLIENT) {
+		EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, 0, BYTES, 1));
+		EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, ~0ULL, BYTES, 1));
+		EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, self->id + 1000,
+					    BYTES, 1));
+		EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, self->id |
+					    1ULL << 32, BYTES, 1));
+	} else {
+		/* there is no such user at all */
+		EXPECT_EQ(EINVAL, set_limit(self->root, USER, ~0U, BYTES, 1));
+		EXPECT_EQ(EINVAL, set_limit(self->root, USER, ALICE | 1ULL << 32,
+					    BYTES, 1));
+		/* and this one has not come yet */
+		EXPECT_EQ(0, set_limit(self->root, USER, CAROL, BYTES, MiB));
+	}
+	TAKE(self->alice, 2 * MiB);
+}
+
+TEST_F(limit, bytes_are_exact)
+{
+	__u32 handle;
+
+	LIMIT(BYTES, MiB);
+	handle = TAKE(self->alice, MiB / 2);
+	TAKE(self->also, MiB / 2);
+	EXPECT_EQ(MiB, used(self->alice, BYTES));
+	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	EXPECT_REFUSED(variant->reason, self->also, GiB);
+	/* nobody else is concerned */
+	TAKE(self->bob, 2 * MiB);
+	if (variant->kind == CLIENT)
+		TAKE(self->alice2, 2 * MiB);
+
+	ASSERT_EQ(0, fm_free(self->alice, handle));
+	EXPECT_REFUSED(variant->reason, self->also, MiB / 2 + 1);
+	TAKE(self->also, MiB / 2);
+	EXPECT_EQ(MiB, used(self->alice, BYTES));
+	EXPECT_REFUSED(variant->reason, self->alice, 1);
+}
+
+/* What counts is what an allocation takes up. */
+TEST_F(limit, bytes_are_counted_as_rounded)
+{
+	struct flexmem_alloc reply;
+
+	LIMIT(BYTES, 1000);
+	EXPECT_REFUSED(variant->reason, self->alice, 1000);
+	TAKE(self->alice, 800);
+	EXPECT_EQ(896, used(self->alice, BYTES));
+	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	LIMIT(BYTES, 4096 + 896 - 1);
+	EXPECT_EQ(ENOMEM, fm_alloc_flags(self->alice, 1, FLEXMEM_ALLOC_MAPPABLE,
+					 &reply));
+	LIMIT(BYTES, 4096 + 896);
+	EXPECT_EQ(0, fm_alloc_flags(self->alice, 1, FLEXMEM_ALLOC_MAPPABLE, &reply));
+}
+
+TEST_F(limit, handles_are_exact)
+{
+	struct flexmem_alloc e[4];
+	struct flexmem_batch batch = CMD(batch, .entry_size = sizeof(e[0]),
+					 .count = ARRAY_SIZE(e),
+					 .entries = (uintptr_t)e);
+	__u32 handle;
+	unsigned int i;
+
+	LIMIT(HANDLES, 4);
+	TAKE(self->also, 128);
+	handle = TAKE(self->alice, 128);
+	for (i = 0; i < ARRAY_SIZE(e); i++)
+		e[i] = CMD(alloc, .length = 128);
+	must(alloc_batch, self->alice, &batch);
+	for (i = 0; i < ARRAY_SIZE(e); i++) {
+		EXPECT_EQ(i < 2 ? 0 : ENOMEM, e[i].out_error);
+		EXPECT_EQ(i < 2 ? FLEXMEM_REASON_NONE : variant->reason,
+			  e[i].out_reason);
+	}
+	EXPECT_EQ(4, used(self->alice, HANDLES));
+	EXPECT_REFUSED(variant->reason, self->also, 128);
+	TAKE(self->bob, 128);
+	ASSERT_EQ(0, fm_free(self->alice, handle));
+	TAKE(self->also, 128);
+	EXPECT_REFUSED(variant->reason, self->alice, 128);
+}
+
+/* One slot for each region in which there are bytes of the owner */
+TEST_F(limit, slots_are_exact)
+{
+	__u32 large, small;
+
+	LIMIT(SLOTS, 1);
+	large = TAKE(self->alice, 3 * GiB);
+	EXPECT_REFUSED(variant->reason, self->also, 2 * GiB);
+	small = TAKE(self->also, GiB);
+	EXPECT_EQ(1, used(self->alice, SLOTS));
+	EXPECT_REFUSED(variant->reason, self->alice, 128);
+	TAKE(self->bob, 2 * GiB);
+	EXPECT_EQ(2, fm_stats(self->root).out_regions);
+
+	/* any one, when it has none */
+	ASSERT_EQ(0, fm_free(self->alice, large));
+	EXPECT_EQ(1, used(self->alice, SLOTS));
+	ASSERT_EQ(0, fm_free(self->also, small));
+	EXPECT_EQ(0, used(self->alice, SLOTS));
+	TAKE(self->bob, REGION);
+	TAKE(self->alice, 2 * GiB);
+	EXPECT_EQ(1, used(self->alice, SLOTS));
+	EXPECT_REFUSED(variant->reason, self->also, GiB);
+	LIMIT(SLOTS, 2);
+	TAKE(self->also, GiB);
+	EXPECT_EQ(2, used(self->alice, SLOTS));
+}
+
+TEST_F(limit, zero_is_a_limit)
+{
+	LIMIT(BYTES, 0);
+	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	LIMIT(BYTES, FLEXMEM_NO_LIMIT);
+	LIMIT(HANDLES, 0);
+	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	LIMIT(HANDLES, FLEXMEM_NO_LIMIT);
+	LIMIT(SLOTS, 0);
+	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	LIMIT(SLOTS, FLEXMEM_NO_LIMIT);
+	TAKE(self->alice, 1);
+}
+
+TEST_F(limit, below_what_is_used_takes_nothing_away)
+{
+	__u32 handle = TAKE(self->alice, MiB), small = TAKE(self->also, 128);
+
+	LIMIT(BYTES, MiB / 2);
+	EXPECT_EQ(MiB + 128, used(self->alice, BYTES));
+	must(lookup, self->alice, &CMD(lookup, .handle = handle));
+	EXPECT_EQ(0, fm_fill(self->alice, handle, 0, MiB, 1));
+	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	ASSERT_EQ(0, fm_free(self->also, small));
+	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	ASSERT_EQ(0, fm_free(self->alice, handle));
+	TAKE(self->also, MiB / 2);
+	EXPECT_REFUSED(variant->reason, self->alice, 1);
+}
+
+TEST_F(limit, the_tighter_one_is_the_reason)
+{
+	__u64 client = fm_client_id(self->alice);
+
+	ASSERT_EQ(0, set_limit(self->root, CLIENT, client, BYTES, MiB));
+	ASSERT_EQ(0, set_limit(self->root, USER, ALICE, BYTES, 2 * MiB));
+	TAKE(self->alice, MiB);
+	EXPECT_REFUSED(FLEXMEM_REASON_CLIENT_LIMIT, self->alice, 128);
+	TAKE(self->alice2, MiB);
+	EXPECT_REFUSED(FLEXMEM_REASON_USER_LIMIT, self->alice2, 128);
+	ASSERT_EQ(0, set_limit(self->root, CLIENT, client, BYTES, 2 * MiB));
+	EXPECT_REFUSED(FLEXMEM_REASON_USER_LIMIT, self->alice, 128);
+}
+
+/* Whoever calls: it is the opener's. */
+TEST_F(limit, the_opener_is_charged)
+{
+	LIMIT(BYTES, MiB);
+	BECOME(BOB);
+	TAKE(self->alice, MiB);
+	EXPECT_REFUSED(variant->reason, self->alice, 128);
+	BECOME(0);
+	EXPECT_REFUSED(variant->reason, self->alice, 128);
+	EXPECT_EQ(MiB, used(self->alice, BYTES));
+	EXPECT_EQ(0, used(self->bob, BYTES));
+}
+
+TEST_F(limit, what_is_freed_but_mapped_is_charged)
+{
+	struct flexmem_alloc reply;
+	char *p;
+
+	LIMIT(BYTES, MiB);
+	ASSERT_EQ(0, fm_alloc_flags(self->alice, MiB, FLEXMEM_ALLOC_MAPPABLE, &reply));
+	p = fm_mmap(self->alice, reply.out_handle, 0, MiB);
+	ASSERT_NE(MAP_FAILED, p);
+	ASSERT_EQ(0, fm_touch(p, true));
+	ASSERT_EQ(0, fm_free(self->alice, reply.out_handle));
+	EXPECT_EQ(MiB, used(self->alice, BYTES));
+	EXPECT_EQ(1, used(self->alice, SLOTS));
+	EXPECT_EQ(0, used(self->alice, HANDLES));
+	EXPECT_REFUSED(variant->reason, self->also, 128);
+	munmap(p, MiB);
+	EXPECT_EQ(0, used(self->alice, BYTES));
+	EXPECT_EQ(0, used(self->alice, SLOTS));
+	TAKE(self->also, MiB);
+}
+
+/* Alice, once more, in another process; it is her user that is limited. */
+TEST_F(limit, charges_end_with_close_and_kill)
+{
+	struct child c;
+	int round, fd;
+
+	ASSERT_EQ(0, set_limit(self->root, USER, ALICE, BYTES, MiB));
+	ASSERT_EQ(0, set_limit(self->root, USER, ALICE, HANDLES, 8));
+	for (round = 0; round < 5; round++) {
+		if (child_start(&c)) {
+			int i, bad = 0;
+
+			fd = fm_open_as(variant->mode, ALICE);
+			for (i = 0; i < 8; i++)
+				bad |= !fm_take(fd, MiB / 8);
+			child_ready(&c, bad);
+		}
+		ASSERT_EQ(0, child_wait_ready(&c));
+		EXPECT_REFUSED(FLEXMEM_REASON_USER_LIMIT, self->alice, 1);
+		EXPECT_EQ(SIGKILL, child_kill(&c));
+		EXPECT_EQ(0, quota(self->alice, USER, BYTES).out_used);
+		EXPECT_EQ(0, quota(self->alice, USER, HANDLES).out_used);
+		EXPECT_EQ(0, quota(self->alice, USER, SLOTS).out_used);
+
+		fd = fm_open_as(variant->mode, ALICE);
+		TAKE(fd, MiB);
+		EXPECT_REFUSED(FLEXMEM_REASON_USER_LIMIT, self->alice, 1);
+		close(fd);
+		EXPECT_EQ(0, quota(self->alice, USER, BYTES).out_used);
+	}
+	TAKE(self->alice, MiB);
+}
+
+TEST_F(limit, values_stay_with_users_and_go_with_clients)
+{
+	const __u64 client = fm_client_id(self->alice2);
+
+	ASSERT_EQ(0, set_limit(self->root, CLIENT, client, BYTES, MiB));
+	ASSERT_EQ(0, set_limit(self->root, USER, ALICE, BYTES, 2 * MiB));
+	ASSERT_EQ(0, set_guarantee(self->root, USER, ALICE, BYTES, MiB));
+	close(self->alice);
+	close(self->alice2);
+	EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, client, BYTES, MiB));
+	self->alice = fm_open_as(variant->mode, ALICE);
+	self->alice2 = fm_open_as(variant->mode, ALICE);
+	EXPECT_NE(client, fm_client_id(self->alice));
+	EXPECT_NE(client, fm_client_id(self->alice2));
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, quota(self->alice, CLIENT, BYTES).out_limit);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, quota(self->alice2, CLIENT, BYTES).out_limit);
+	EXPECT_EQ(2 * MiB, quota(self->alice, USER, BYTES).out_limit);
+	EXPECT_EQ(MiB, quota(self->alice, USER, BYTES).out_guarantee);
+	TAKE(self->alice, 2 * MiB);
+	EXPECT_REFUSED(FLEXMEM_REASON_USER_LIMIT, self->alice2, 1);
+}
+
+/* Take all that there is; the reason that there is no more. */
+static __u32 fill_up(int fd, __u64 piece, __u64 *taken)
+{
+	struct flexmem_alloc reply;
+
+	for (*taken = 0; !fm_alloc(fd, piece, &reply); *taken += piece)
+		;
+	return reply.out_error == ENOMEM ? reply.out_reason : ~0U;
+}
+
+TEST_F(limit, guaranteed_bytes_are_there_when_all_else_is_taken)
+{
+	__u64 bytes;
+	int bob;
+
+	GUARANTEE(BYTES, REGION);
+	EXPECT_EQ(FLEXMEM_REASON_GUARANTEE, fill_up(self->bob, PIECE, &bytes));
+	EXPECT_EQ(CAPACITY - REGION, bytes);
+	if (variant->kind == CLIENT)
+		EXPECT_REFUSED(FLEXMEM_REASON_GUARANTEE, self->alice2, 128);
+	for (bytes = 0; bytes < REGION; bytes += PIECE)
+		TAKE(bytes & PIECE ? self->also : self->alice, PIECE);
+	EXPECT_EQ(REGION, used(self->alice, BYTES));
+	/* beyond it she is as everyone */
+	EXPECT_EQ(0, fm_take(self->alice, 128));
+
+	/* what she gives back stays hers */
+	close(self->bob);
+	self->bob = bob = fm_open_as(variant->mode, BOB);
+	EXPECT_EQ(FULL, fill_up(bob, PIECE, &bytes));
+	EXPECT_EQ(CAPACITY - REGION, bytes);
+}
+
+TEST_F(limit, a_guarantee_ends_when_it_is_set_to_zero)
+{
+	__u64 bytes;
+
+	GUARANTEE(BYTES, 2 * REGION);
+	EXPECT_EQ(FLEXMEM_REASON_GUARANTEE, fill_up(self->bob, PIECE, &bytes));
+	EXPECT_EQ(CAPACITY - 2 * REGION, bytes);
+	GUARANTEE(BYTES, REGION);
+	EXPECT_EQ(FLEXMEM_REASON_GUARANTEE, fill_up(self->bob, PIECE, &bytes));
+	EXPECT_EQ(REGION, bytes);
+	GUARANTEE(BYTES, 0);
+	EXPECT_EQ(FULL, fill_up(self->bob, PIECE, &bytes));
+	EXPECT_EQ(REGION, bytes);
+}
+
+TEST_F(limit, more_than_there_is_cannot_be_guaranteed)
+{
+	const __u64 bob = variant->kind == USER ? BOB : fm_client_id(self->bob);
+
+#define TRY(value)							\
+	set_guarantee(self->root, variant->kind, self->id, BYTES, value)
+	EXPECT_EQ(ENOSPC, TRY(CAPACITY + 128));
+	EXPECT_EQ(ENOSPC, TRY(FLEXMEM_NO_LIMIT));
+	EXPECT_EQ(0, quota(self->alice, variant->kind, BYTES).out_guarantee);
+	EXPECT_EQ(0, TRY(CAPACITY));
+	EXPECT_EQ(0, TRY(10 * GiB));
+	/* not twice, either */
+	EXPECT_EQ(ENOSPC, set_guarantee(self->root, variant->kind, bob, BYTES,
+					CAPACITY - 10 * GiB + 128));
+	EXPECT_EQ(0, set_guarantee(self->root, variant->kind, bob, BYTES,
+				   CAPACITY - 10 * GiB));
+	EXPECT_EQ(ENOSPC, TRY(10 * GiB + 128));
+	EXPECT_EQ(10 * GiB, quota(self->alice, variant->kind, BYTES).out_guarantee);
+	EXPECT_EQ(0, set_guarantee(self->root, variant->kind, bob, BYTES, 0));
+
+	/* nor what somebody has; what she has herself is hers already */
+	TAKE(self->bob, 3 * GiB);
+	TAKE(self->alice, GiB);
+	EXPECT_EQ(ENOSPC, TRY(13 * GiB + 128));
+	EXPECT_EQ(0, TRY(13 * GiB));
+#undef TRY
+}
+
+TEST_F(limit, a_guarantee_is_not_above_the_limit)
+{
+	struct flexmem_quota q = CMD(quota, .kind = variant->kind,
+		.id = self->id, .resource = BYTES, .limit = GiB,
+		.guarantee = GiB + 128, .flags = FLEXMEM_QUOTA_LIMIT |
+						 FLEXMEM_QUOTA_GUARANTEE);
+
+	must_fail(EINVAL, set_quota, self->root, &q);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT,
+		  quota(self->alice, variant->kind, BYTES).out_limit);
+	LIMIT(BYTES, GiB);
+	EXPECT_EQ(EINVAL, set_guarantee(self->root, variant->kind, self->id,
+					BYTES, GiB + 1));
+	GUARANTEE(BYTES, GiB);
+	EXPECT_EQ(EINVAL, set_limit(self->root, variant->kind, self->id, BYTES,
+				    GiB - 1));
+	EXPECT_EQ(GiB, quota(self->alice, variant->kind, BYTES).out_limit);
+	EXPECT_EQ(GiB, quota(self->alice, variant->kind, BYTES).out_guarantee);
+	/* both at once, in the right order */
+	q.limit = q.guarantee = 2 * GiB;
+	must(set_quota, self->root, &q);
+	q.limit = q.guarantee = MiB;
+	must(set_quota, self->root, &q);
+}
+
+TEST_F(limit, a_client_is_not_guaranteed_what_its_user_may_not_have)
+{
+	__u64 client = fm_client_id(self->alice);
+
+	ASSERT_EQ(0, set_limit(self->root, USER, ALICE, BYTES, GiB));
+	EXPECT_EQ(ENOSPC, set_guarantee(self->root, CLIENT, client, BYTES, 2 * GiB));
+	EXPECT_EQ(0, set_guarantee(self->root, CLIENT, client, BYTES, GiB));
+}
+
+TEST_F(limit, guarantees_of_a_closed_file_are_free_again)
+{
+	__u64 bytes;
+
+	ASSERT_EQ(0, set_guarantee(self->root, CLIENT, fm_client_id(self->alice2),
+				   BYTES, 2 * REGION));
+	EXPECT_EQ(FLEXMEM_REASON_GUARANTEE, fill_up(self->bob, PIECE, &bytes));
+	EXPECT_EQ(CAPACITY - 2 * REGION, bytes);
+	close(self->alice2);
+	EXPECT_EQ(FULL, fill_up(self->bob, PIECE, &bytes));
+	EXPECT_EQ(2 * REGION, bytes);
+	self->alice2 = -1;
+}
+
+/* A slot set aside: nobody else's bytes are in the region that is in it. */
+TEST_F(limit, a_guaranteed_slot_is_the_owners_alone)
+{
+	struct flexmem_alloc a, b;
+	struct snapshot s;
+	struct account account;
+	unsigned int i, reserved = 0;
+	__u64 bytes;
+
+	GUARANTEE(SLOTS, 1);
+	EXPECT_EQ(1, quota(self->alice, variant->kind, SLOTS).out_guarantee);
+	/* the region that she needs is her own, and not his */
+	ASSERT_EQ(0, fm_alloc(self->alice, MiB, &a));
+	ASSERT_EQ(0, fm_alloc(self->bob, MiB, &b));
+	EXPECT_NE(a.out_address.region_id, b.out_address.region_id);
+	ACCOUNT(self->root, &account);
+	EXPECT_STREQ("", fm_wrong(&account));
+	SNAP(self->root, &s);
+	for (i = 0; i < s.regions.out_count; i++) {
+		EXPECT_EQ(s.region[i].flags & FLEXMEM_REGION_PROGRAM,
+			  s.segment[i].flags);
+		EXPECT_EQ(s.region[i].flags, account.region[i].flags);
+		if (!(s.region[i].flags & FLEXMEM_REGION_RESERVED))
+			continue;
+		reserved++;
+		EXPECT_EQ(a.out_address.region_id, s.region[i].region_id);
+	}
+	EXPECT_EQ(1, reserved);
+
+	/* all that there is, but not that */
+	while (!fm_alloc(self->bob, MiB * 64, &b)) {
+		ASSERT_NE(a.out_address.region_id, b.out_address.region_id);
+	}
+	EXPECT_EQ(FLEXMEM_REASON_GUARANTEE, b.out_reason);
+	ASSERT_EQ(0, fm_free(self->alice, a.out_handle));
+	EXPECT_EQ(0, fm_take(self->bob, 64 * MiB));
+	for (bytes = 0; bytes < REGION; bytes += GiB)
+		TAKE(self->also, GiB);
+	EXPECT_EQ(0, fm_take(self->also, GiB));
+}
+
+TEST_F(limit, a_slot_is_kept_for_who_has_not_come_yet)
+{
+	__u64 bytes;
+
+	GUARANTEE(SLOTS, 1);
+	EXPECT_EQ(FLEXMEM_REASON_GUARANTEE, fill_up(self->bob, PIECE, &bytes));
+	EXPECT_EQ(CAPACITY - REGION, bytes);
+	if (variant->kind == CLIENT)
+		EXPECT_EQ(0, fm_take(self->alice2, 128));
+	TAKE(self->also, REGION);
+	/* without the guarantee it is shared with everyone, when it is empty */
+	GUARANTEE(SLOTS, 0);
+}
+
+TEST_F(limit, no_more_slots_than_there_are_can_be_guaranteed)
+{
+#define TRY(value)							\
+	set_guarantee(self->root, variant->kind, self->id, SLOTS, value)
+	EXPECT_EQ(ENOSPC, TRY(5));
+	EXPECT_EQ(ENOSPC, TRY(1ULL << 40));
+	TAKE(self->bob, REGION);
+	EXPECT_EQ(ENOSPC, TRY(4));
+	EXPECT_EQ(0, TRY(3));
+	EXPECT_EQ(0, TRY(0));
+#undef TRY
+}
+
+/* Many at once: never a byte above the limit, not for a moment */
+#define THREADS 4
+
+struct worker {
+	pthread_t thread;
+	int fd;
+	__u64 until;
+	unsigned int done, refused, bad, reason;
+};
+
+static void *churn(void *arg)
+{
+	struct worker *w = arg;
+	struct flexmem_alloc reply[8];
+	unsigned int n = 0;
+	int error;
+
+	while (w->done < 50 || fm_now_ms() < w->until) {
+		error = n == ARRAY_SIZE(reply) ? -1 :
+			fm_alloc(w->fd, 64 * KiB, &reply[n]);
+		if (error == ENOMEM) {
+			w->refused++;
+			w->bad += reply[n].out_reason != w->reason;
+		} else if (error > 0) {
+			w->bad++;
+		} else if (!error) {
+			n++;
+		}
+		if (error && n)
+			w->bad += fm_free(w->fd, reply[--n].out_handle) != 0;
+		w->done++;
+	}
+	while (n)
+		w->bad += fm_free(w->fd, reply[--n].out_handle) != 0;
+	return NULL;
+}
+
+TEST_F(limit, holds_at_every_moment)
+{
+	struct worker w[THREADS] = { };
+	const __u64 until = fm_now_ms() + 400;
+	unsigned int refused = 0, looked = 0;
+	int i;
+
+	LIMIT(BYTES, 16 * 64 * KiB);
+	for (i = 0; i < THREADS; i++) {
+		w[i].fd = i & 1 ? self->alice : self->also;
+		w[i].until = until;
+		w[i].reason = variant->reason;
+		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, churn, &w[i]));
+	}
+	while (looked++ < 50 || fm_now_ms() < until)
+		ASSERT_GE(16 * 64 * KiB, used(self->alice, BYTES));
+	for (i = 0; i < THREADS; i++) {
+		ASSERT_EQ(0, pthread_join(w[i].thread, NULL));
+		EXPECT_EQ(0, w[i].bad);
+		refused += w[i].refused;
+	}
+	TH_LOG("%u refused", refused);
+	EXPECT_EQ(0, used(self->alice, BYTES));
+	EXPECT_EQ(0, used(self->alice, HANDLES));
+	EXPECT_EQ(0, used(self->alice, SLOTS));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,600 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SNAPSHOT: all parts are the total, and all owners' parts are what is owned, at
+ * every moment. Who sees whose; the protocol of its lists; and what
+ * /proc/PID/fdinfo says about the same file.
+ */
+#include "tenants.h"
+
+#define PAGE 4096
+#define PARAMS "max_regions=3 fallback_sizes=4G order=load_balance "	\
+	"strategy=first_fit acquire=lazy program_slots=0"
+#define SIM "num_vfs=1 memory=64G vf_capacity=16G"
+
+FIXTURE(snapshot) {
+	int root;
+	int alice;
+	int bob;
+};
+
+FIXTURE_VARIANT(snapshot) {
+	int mode;
+};
+
+FIXTURE_VARIANT_ADD(snapshot, pf) { .mode = FM_PF };
+FIXTURE_VARIANT_ADD(snapshot, vf) { .mode = FM_VF };
+
+FIXTURE_SETUP(snapshot)
+{
+	LOAD(PARAMS, SIM);
+	OPEN_TENANTS();
+}
+
+FIXTURE_TEARDOWN(snapshot)
+{
+	fm_become(0);
+	close(self->root);
+	close(self->alice);
+	close(self->bob);
+	EXPECT_SETTLED(variant->mode);
+}
+
+/* An owner of a snapshot that has to be there */
+#define OWNER(a, kind, id) ({						\
+	const struct flexmem_owner_entry *__o = fm_owner(a, kind, id);	\
+									\
+	ASSERT_NE(NULL, __o);						\
+	__o;								\
+})
+#define CLIENT FLEXMEM_OWNER_CLIENT
+#define USER FLEXMEM_OWNER_USER
+
+TEST_F(snapshot, of_an_empty_device)
+{
+	struct flexmem_info info = fm_info(self->root);
+	struct snapshot s;
+	struct account a;
+
+	SNAP(self->root, &s);
+	ACCOUNT(self->root, &a);
+	EXPECT_STREQ("", fm_wrong(&a));
+	EXPECT_EQ(info.out_capacity, a.s.out_capacity);
+	EXPECT_EQ(0, a.s.out_total);
+	EXPECT_EQ(0, a.s.out_region_count);
+	EXPECT_EQ(3, a.s.out_clients);
+	EXPECT_EQ(s.segments.out_generation, a.s.out_generation);
+}
+
+TEST_F(snapshot, agrees_with_the_other_commands)
+{
+	struct snapshot s;
+	struct account a;
+	unsigned int i;
+
+	for (i = 0; i < 20; i++)
+		ASSERT_NE(0, fm_take(i & 1 ? self->alice : self->bob, 1 + i * MiB));
+	SNAP(self->root, &s);
+	ACCOUNT(self->root, &a);
+	EXPECT_EQ(s.stats.out_total, a.s.out_total);
+	EXPECT_EQ(s.stats.out_free, a.s.out_free);
+	EXPECT_EQ(s.stats.out_used, a.s.out_owned);
+	EXPECT_EQ(s.regions.out_count, a.s.out_region_count);
+	EXPECT_EQ(0, memcmp(s.region, a.region,
+			    s.regions.out_count * sizeof(s.region[0])));
+	EXPECT_EQ(s.segments.out_generation, a.s.out_generation);
+	EXPECT_EQ(0, a.s.out_reserved);
+	EXPECT_EQ(0, a.s.out_quarantined);
+	EXPECT_STREQ("", fm_wrong(&a));
+}
+
+TEST_F(snapshot, owners_have_what_they_took)
+{
+	const __u64 alice = fm_client_id(self->alice);
+	const __u64 bob = fm_client_id(self->bob);
+	const struct flexmem_owner_entry *o;
+	struct flexmem_alloc mapped;
+	struct account a;
+	__u32 handle;
+	char *p;
+
+	handle = fm_take(self->alice, 2 * GiB);
+	ASSERT_NE(0, handle);
+	ASSERT_NE(0, fm_take(self->alice, 1000));
+	ASSERT_EQ(0, fm_alloc_flags(self->bob, PAGE, FLEXMEM_ALLOC_MAPPABLE, &mapped));
+	p = fm_mmap(self->bob, mapped.out_handle, 0, PAGE);
+	ASSERT_NE(MAP_FAILED, p);
+	ASSERT_EQ(0, fm_free(self->bob, mapped.out_handle));
+	ASSERT_NE(0, fm_take(self->bob, 128));
+	ASSERT_EQ(0, fm_free(self->alice, handle));
+
+	ACCOUNT(self->root, &a);
+	EXPECT_STREQ("", fm_wrong(&a));
+	EXPECT_EQ(1024 + 128, a.s.out_owned);
+	EXPECT_EQ(PAGE, a.s.out_orphaned);
+	o = OWNER(&a, CLIENT, alice);
+	EXPECT_EQ(ALICE, o->uid);
+	EXPECT_EQ(getpid(), o->pid);
+	EXPECT_EQ(0, o->flags);
+	EXPECT_EQ(1024, o->bytes);
+	EXPECT_EQ(0, o->orphaned);
+	EXPECT_EQ(2 * GiB + 1024, o->peak);
+	EXPECT_EQ(1, o->slots);
+	EXPECT_EQ(1, o->handles);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, o->limit[FLEXMEM_RESOURCE_BYTES]);
+	EXPECT_EQ(0, o->guarantee[FLEXMEM_RESOURCE_BYTES]);
+	o = OWNER(&a, USER, ALICE);
+	EXPECT_EQ(ALICE, o->uid);
+	EXPECT_EQ(1024, o->bytes);
+	EXPECT_LE(2 * GiB + 1024, o->peak);
+	o = OWNER(&a, CLIENT, bob);
+	EXPECT_EQ(128, o->bytes);
+	EXPECT_EQ(PAGE, o->orphaned);
+	EXPECT_EQ(128 + PAGE, o->peak);
+	EXPECT_EQ(1, o->handles);
+	/* of every user that has a file open, and of every file */
+	OWNER(&a, USER, 0);
+	OWNER(&a, USER, BOB);
+	OWNER(&a, CLIENT, fm_client_id(self->root));
+	munmap(p, PAGE);
+}
+
+TEST_F(snapshot, owners_have_their_limits)
+{
+	const __u64 id = fm_client_id(self->alice);
+	struct flexmem_quota q = CMD(quota, .id = id, .limit = 12 * GiB,
+		.guarantee = GiB, .flags = FLEXMEM_QUOTA_LIMIT |
+					   FLEXMEM_QUOTA_GUARANTEE);
+	struct account a;
+
+	must(set_quota, self->root, &q);
+	ACCOUNT(self->root, &a);
+	EXPECT_EQ(12 * GiB, OWNER(&a, CLIENT, id)->limit[0]);
+	EXPECT_EQ(GiB, OWNER(&a, CLIENT, id)->guarantee[0]);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, OWNER(&a, CLIENT, id)->limit[1]);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, OWNER(&a, USER, ALICE)->limit[0]);
+}
+
+/* One's own user and this file; the totals are everyone's to see. */
+TEST_F(snapshot, others_see_their_own_part_only)
+{
+	const __u64 id = fm_client_id(self->alice);
+	int second = fm_open_as(variant->mode, ALICE);
+	struct account a, all;
+
+	ASSERT_LE(0, second);
+	ASSERT_NE(0, fm_take(self->alice, MiB));
+	ASSERT_NE(0, fm_take(second, 2 * MiB));
+	ASSERT_NE(0, fm_take(self->bob, 4 * MiB));
+	ACCOUNT(self->root, &all);
+	EXPECT_LE(3 + 4, all.s.out_owner_count);
+	BECOME(ALICE);
+	ACCOUNT(self->alice, &a);
+	BECOME(0);
+	EXPECT_EQ(2, a.s.out_owner_count);
+	EXPECT_EQ(USER, a.owner[0].kind);
+	EXPECT_EQ(CLIENT, a.owner[1].kind);
+	EXPECT_EQ(3 * MiB, OWNER(&a, USER, ALICE)->bytes);
+	EXPECT_EQ(MiB, OWNER(&a, CLIENT, id)->bytes);
+	EXPECT_EQ(7 * MiB, a.s.out_owned);
+	EXPECT_EQ(all.s.out_total, a.s.out_total);
+	EXPECT_EQ(4, a.s.out_clients);
+	/* Bob sees Alice's through her file, if she gives it to him: no others. */
+	BECOME(BOB);
+	ACCOUNT(self->alice, &a);
+	BECOME(0);
+	EXPECT_EQ(2, a.s.out_owner_count);
+	EXPECT_EQ(NULL, fm_owner(&a, USER, BOB));
+	/* and the administrator sees all, through whatever file */
+	ACCOUNT(self->alice, &a);
+	EXPECT_EQ(all.s.out_owner_count, a.s.out_owner_count);
+	close(second);
+}
+
+struct stranger {
+	int fd;
+	int flags;		/* namespaces of its own */
+};
+
+/* 0, or what is not as it should be */
+static int look_from_a_namespace(void *arg)
+{
+	struct stranger *s = arg;
+	struct account a;
+	pid_t pid;
+	int status = -1;
+
+	if (unshare(s->flags))
+		return 250;
+	/* the next child is in the new pid namespace */
+	pid = fork();
+	if (!pid) {
+		if (fm_account(s->fd, &a))
+			_exit(1);
+		if (s->flags & CLONE_NEWUSER && a.s.out_owner_count != 2)
+			_exit(2);
+		if (s->flags & CLONE_NEWUSER && a.owner[0].uid != 65534)
+			_exit(3);
+		if (a.owner[a.s.out_owner_count - 1].pid)
+			_exit(4);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid)
+		return 251;
+	return WEXITSTATUS(status);
+}
+
+TEST_F(snapshot, uids_and_pids_are_as_the_caller_sees_them)
+{
+	struct stranger s = { .fd = self->root, .flags = CLONE_NEWPID };
+	struct child c;
+	struct account a;
+
+	EXPECT_EQ(0, fm_child(look_from_a_namespace, &s));
+	s.flags |= CLONE_NEWUSER;
+	EXPECT_EQ(0, fm_child(look_from_a_namespace, &s));
+
+	if (child_start(&c))
+		child_ready(&c, fm_open_as(variant->mode, CAROL) < 0);
+	ASSERT_EQ(0, child_wait_ready(&c));
+	ACCOUNT(self->root, &a);
+	EXPECT_EQ(c.pid, a.owner[a.s.out_owner_count - 1].pid);
+	EXPECT_EQ(CAROL, a.owner[a.s.out_owner_count - 1].uid);
+	child_kill(&c);
+}
+
+/* The lists */
+
+#define NEWER 24	/* bytes a later version's entry may have more */
+
+struct lists {
+	unsigned char regions[8 * (sizeof(struct flexmem_region_entry) + NEWER)];
+	unsigned char owners[16 * (sizeof(struct flexmem_owner_entry) + NEWER)];
+};
+
+static struct flexmem_snapshot into(struct lists *lists, __u32 regions,
+				    __u32 owners)
+{
+	memset(lists, 0xaa, sizeof(*lists));
+	return CMD(snapshot,
+		   .region_entry_size = sizeof(struct flexmem_region_entry),
+		   .region_count = regions, .regions = (uintptr_t)lists->regions,
+		   .owner_entry_size = sizeof(struct flexmem_owner_entry),
+		   .owner_count = owners, .owners = (uintptr_t)lists->owners);
+}
+
+static bool untouched(const unsigned char *p, size_t from, size_t to)
+{
+	for (; from < to; from++)
+		if (p[from] != 0xaa)
+			return false;
+	return true;
+}
+
+/* Two regions; owners: at least three users and three files */
+#define REGIONS 2
+#define MIN_OWNERS 6
+#define MAX_OWNERS 15
+
+#define PREPARE(a) do {							\
+	ASSERT_NE(0, fm_take(self->alice, MiB));			\
+	ASSERT_NE(0, fm_take(self->bob, MiB));				\
+	ACCOUNT(self->root, a);						\
+	ASSERT_EQ(REGIONS, (a)->s.out_region_count);			\
+	ASSERT_LE(MIN_OWNERS, (a)->s.out_owner_count);			\
+	ASSERT_GE(MAX_OWNERS, (a)->s.out_owner_count);			\
+} while (0)
+
+TEST_F(snapshot, too_small_lists_are_not_written)
+{
+	/* fewer owners than there are */
+	static const struct { __u32 regions; int fewer; } counts[] = {
+		{ 0, MIN_OWNERS }, { REGIONS, MIN_OWNERS }, { 0, 0 },
+		{ REGIONS - 1, 0 }, { REGIONS, 1 }, { 100, 1 }, { 1, -100 },
+	};
+	struct flexmem_snapshot s;
+	struct account a;
+	struct lists lists;
+	unsigned int i;
+
+	PREPARE(&a);
+	for (i = 0; i < ARRAY_SIZE(counts); i++) {
+		s = into(&lists, counts[i].regions,
+			 a.s.out_owner_count - counts[i].fewer);
+		must_fail(EMSGSIZE, snapshot, self->root, &s);
+		EXPECT_EQ(REGIONS, s.out_region_count);
+		EXPECT_EQ(a.s.out_owner_count, s.out_owner_count);
+		/* the rest is told all the same */
+		EXPECT_EQ(2 * MiB, s.out_owned);
+		EXPECT_EQ(8 * GiB, s.out_total);
+		EXPECT_EQ(3, s.out_clients);
+		EXPECT_TRUE(untouched(lists.regions, 0, sizeof(lists.regions)));
+		EXPECT_TRUE(untouched(lists.owners, 0, sizeof(lists.owners)));
+	}
+	/* where it points does not matter when nothing is wanted */
+	s = into(&lists, 0, 0);
+	s.regions = 0;
+	s.owners = 16;
+	must_fail(EMSGSIZE, snapshot, self->root, &s);
+	EXPECT_EQ(a.s.out_owner_count, s.out_owner_count);
+}
+
+TEST_F(snapshot, exact_and_larger_lists_are_filled)
+{
+	const size_t regions = REGIONS * sizeof(struct flexmem_region_entry);
+	static const __u32 more[] = { 0, 1, UINT_MAX - 1000 };
+	struct flexmem_snapshot s;
+	struct account a;
+	struct lists lists;
+	unsigned int i;
+	size_t owners;
+
+	PREPARE(&a);
+	owners = a.s.out_owner_count * sizeof(struct flexmem_owner_entry);
+	for (i = 0; i < ARRAY_SIZE(more); i++) {
+		s = into(&lists, REGIONS + more[i],
+			 a.s.out_owner_count + more[i]);
+		must(snapshot, self->root, &s);
+		EXPECT_EQ(REGIONS, s.out_region_count);
+		EXPECT_EQ(a.s.out_owner_count, s.out_owner_count);
+		EXPECT_EQ(0, memcmp(lists.regions, a.region, regions));
+		EXPECT_EQ(0, memcmp(lists.owners, a.owner, owners));
+		EXPECT_TRUE(untouched(lists.regions, regions, sizeof(lists.regions)));
+		EXPECT_TRUE(untouched(lists.owners, owners, sizeof(lists.owners)));
+	}
+}
+
+TEST_F(snapshot, larger_entries_end_in_zeroes)
+{
+	const size_t region = sizeof(struct flexmem_region_entry);
+	const size_t owner = sizeof(struct flexmem_owner_entry);
+	static const char zeroes[NEWER];
+	struct flexmem_snapshot s;
+	struct account a;
+	struct lists lists;
+	unsigned int i;
+
+	PREPARE(&a);
+	s = into(&lists, REGIONS, a.s.out_owner_count);
+	s.region_entry_size += NEWER;
+	s.owner_entry_size += NEWER;
+	must(snapshot, self->root, &s);
+	for (i = 0; i < REGIONS; i++) {
+		unsigned char *at = lists.regions + i * (region + NEWER);
+
+		EXPECT_EQ(0, memcmp(at, &a.region[i], region));
+		EXPECT_EQ(0, memcmp(at + region, zeroes, NEWER));
+	}
+	for (i = 0; i < a.s.out_owner_count; i++) {
+		unsigned char *at = lists.owners + i * (owner + NEWER);
+
+		EXPECT_EQ(0, memcmp(at, &a.owner[i], owner));
+		EXPECT_EQ(0, memcmp(at + owner, zeroes, NEWER));
+	}
+}
+
+TEST_F(snapshot, wrong_entry_sizes_are_einval)
+{
+	static const __u32 bad[] = { 0, 1, 8, 4097, 1U << 31, UINT_MAX };
+	struct flexmem_snapshot s;
+	struct account a;
+	struct lists lists;
+	unsigned int i;
+
+	PREPARE(&a);
+	for (i = 0; i < ARRAY_SIZE(bad) + 2; i++) {
+		s = into(&lists, REGIONS, MAX_OWNERS);
+		s.region_entry_size = i < ARRAY_SIZE(bad) ? bad[i] :
+			sizeof(struct flexmem_region_entry) - 1;
+		must_fail(EINVAL, snapshot, self->root, &s);
+		s = into(&lists, REGIONS, MAX_OWNERS);
+		s.owner_entry_size = i < ARRAY_SIZE(bad) ? bad[i] :
+			sizeof(struct flexmem_owner_entry) - 1;
+		must_fail(EINVAL, snapshot, self->root, &s);
+		/* even if no entry is wanted */
+		s.owner_count = s.region_count = 0;
+		must_fail(EINVAL, snapshot, self->root, &s);
+	}
+	EXPECT_TRUE(untouched(lists.regions, 0, sizeof(lists.regions)));
+	EXPECT_TRUE(untouched(lists.owners, 0, sizeof(lists.owners)));
+}
+
+TEST_F(snapshot, lists_that_are_not_there_are_efault)
+{
+	const __u64 bad[] = {
+		0, 64, ~0ULL - 4095, 1ULL << 63,
+		(uintptr_t)&bad | 0x7fff000000000000ULL
+	};
+	struct flexmem_snapshot s;
+	struct account a;
+	struct lists lists;
+	unsigned int i;
+
+	PREPARE(&a);
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		s = into(&lists, REGIONS, MAX_OWNERS);
+		s.regions = bad[i];
+		must_fail(EFAULT, snapshot, self->root, &s);
+		s = into(&lists, REGIONS, MAX_OWNERS);
+		s.owners = bad[i];
+		must_fail(EFAULT, snapshot, self->root, &s);
+	}
+}
+
+/* Churn of every kind, and a snapshot that holds at each moment of it */
+
+#define WORKERS 4
+#define MS 500
+
+struct worker {
+	pthread_t thread;
+	int fd;
+	unsigned int seed;
+	__u64 until;
+	unsigned int done, bad;
+};
+
+/* Allocates, frees, maps, unmaps, frees while it is mapped. */
+static void *churn(void *arg)
+{
+	struct worker *w = arg;
+	struct flexmem_alloc held[16];
+	unsigned int nr = 0, dice;
+	char *p;
+
+	while (w->done < 30 || fm_now_ms() < w->until) {
+		dice = rand_r(&w->seed) % 8;
+		w->done++;
+		if (nr == ARRAY_SIZE(held) || (nr && dice < 3)) {
+			w->bad += fm_free(w->fd, held[--nr].out_handle) != 0;
+		} else if (dice < 6) {
+			w->bad += fm_alloc(w->fd, 1 + rand_r(&w->seed) % 65536,
+					   &held[nr++]) != 0;
+		} else {
+			w->bad += fm_alloc_flags(w->fd, 2 * PAGE,
+						 FLEXMEM_ALLOC_MAPPABLE,
+						 &held[nr]) != 0;
+			p = fm_mmap(w->fd, held[nr].out_handle, 0, 2 * PAGE);
+			w->bad += p == MAP_FAILED;
+			if (dice == 7)
+				*p = 1;
+			w->bad += fm_free(w->fd, held[nr].out_handle) != 0;
+			munmap(p, 2 * PAGE);
+		}
+	}
+	while (nr)
+		w->bad += fm_free(w->fd, held[--nr].out_handle) != 0;
+	return NULL;
+}
+
+/* In a process of its own: files come and go as well. */
+static int churn_on_new_files(int mode, uid_t uid, __u64 until)
+{
+	struct worker w = { .seed = uid };
+	int fd;
+
+	do {
+		fd = fm_open_as(mode, uid);
+		if (fd < 0)
+			return 1;
+		w.fd = fd;
+		w.done = 0;
+		churn(&w);
+		/* some of it is given back by close() */
+		if (!fm_take(fd, 3 * PAGE))
+			return 2;
+		close(fd);
+	} while (!w.bad && fm_now_ms() < until);
+	return w.bad != 0;
+}
+
+TEST_F(snapshot, adds_up_under_churn)
+{
+	const __u64 until = fm_now_ms() + MS;
+	struct worker w[WORKERS] = { };
+	unsigned int i, snapshots = 0;
+	struct account a;
+	pid_t pid[3];
+	int status;
+
+	for (i = 0; i < ARRAY_SIZE(pid); i++) {
+		pid[i] = fork();
+		ASSERT_LE(0, pid[i]);
+		if (!pid[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			/* the last one does not come to its end */
+			_exit(churn_on_new_files(variant->mode, ALICE + i,
+						 i == 2 ? ~0ULL : until));
+		}
+	}
+	for (i = 0; i < WORKERS; i++) {
+		w[i].fd = i & 1 ? self->alice : self->bob;
+		w[i].seed = i;
+		w[i].until = until;
+		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, churn, &w[i]));
+	}
+	while (snapshots++ < 50 || fm_now_ms() < until) {
+		ACCOUNT(self->root, &a);
+		ASSERT_STREQ("", fm_wrong(&a));
+	}
+	kill(pid[2], SIGKILL);
+	for (i = 0; i < WORKERS; i++) {
+		ASSERT_EQ(0, pthread_join(w[i].thread, NULL));
+		EXPECT_EQ(0, w[i].bad);
+	}
+	for (i = 0; i < ARRAY_SIZE(pid); i++) {
+		ASSERT_EQ(pid[i], waitpid(pid[i], &status, 0));
+		EXPECT_EQ(i == 2 ? SIGKILL : 0, status);
+	}
+	TH_LOG("%u snapshots", snapshots);
+	ACCOUNT(self->root, &a);
+	EXPECT_EQ(0, a.s.out_owned);
+	EXPECT_EQ(0, a.s.out_orphaned);
+}
+
+/* fdinfo */
+
+/* The value of a key in /proc/self/fdinfo/FD, at most 63 characters; or "". */
+static void fdinfo(int fd, const char *key, char value[64])
+{
+	char path[64], line[256];
+	size_t n = strlen(key);
+	FILE *f;
+
+	value[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, key, n) && line[n] == ':')
+			sscanf(line + n + 1, " %63[^\n]", value);
+	}
+	if (f)
+		fclose(f);
+}
+
+#define EXPECT_INFO(fd, key, ...) do {					\
+	char __is[64], __want[64];					\
+									\
+	snprintf(__want, sizeof(__want), __VA_ARGS__);			\
+	fdinfo(fd, key, __is);						\
+	EXPECT_STREQ(__want, __is);					\
+} while (0)
+
+TEST_F(snapshot, fdinfo_tells_the_same)
+{
+	const unsigned long long id = fm_client_id(self->alice);
+	struct flexmem_quota q = CMD(quota, .resource = FLEXMEM_RESOURCE_BYTES);
+	struct flexmem_quota slots = CMD(quota, .resource = FLEXMEM_RESOURCE_SLOTS);
+	struct flexmem_alloc mapped;
+	char path[32], *p;
+
+	close(fm_open_nth(variant->mode, 0, path));
+	EXPECT_INFO(self->alice, "flexmem-total-memory", "0 KiB");
+	ASSERT_NE(0, fm_take(self->alice, 3 * MiB));
+	ASSERT_NE(0, fm_take(self->alice, KiB));
+	ASSERT_EQ(0, fm_alloc_flags(self->alice, 2 * PAGE,
+				    FLEXMEM_ALLOC_MAPPABLE, &mapped));
+	p = fm_mmap(self->alice, mapped.out_handle, 0, PAGE);
+	ASSERT_NE(MAP_FAILED, p);
+	ASSERT_EQ(0, fm_free(self->alice, mapped.out_handle));
+
+	EXPECT_INFO(self->alice, "flexmem-driver", "flexmem");
+	EXPECT_INFO(self->alice, "flexmem-client-id", "%llu", id);
+	EXPECT_INFO(self->alice, "flexmem-total-memory", "%u KiB", 3 * 1024 + 1 + 8);
+	EXPECT_INFO(self->alice, "flexmem-orphaned-memory", "8 KiB");
+	/* each in a region of its own, as long as there can be one */
+	EXPECT_INFO(self->alice, "flexmem-slots", "3");
+	EXPECT_INFO(self->alice, "flexmem-handles", "2");
+	EXPECT_INFO(self->alice, "flexmem-device", "%s", path + strlen("/dev/"));
+	must(quota, self->alice, &q);
+	EXPECT_EQ(3 * MiB + KiB + 2 * PAGE, q.out_used);
+	must(quota, self->alice, &slots);
+	EXPECT_EQ(3, slots.out_used);
+
+	munmap(p, PAGE);
+	EXPECT_INFO(self->alice, "flexmem-orphaned-memory", "0 KiB");
+	EXPECT_INFO(self->alice, "flexmem-total-memory", "%u KiB", 3 * 1024 + 1);
+	EXPECT_INFO(self->bob, "flexmem-total-memory", "0 KiB");
+	EXPECT_INFO(self->bob, "flexmem-handles", "0");
+}
+
+TEST_HARNESS_MAIN
