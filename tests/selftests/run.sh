@@ -44,6 +44,8 @@ copy      | default     |                                                       
 scrub     | default     |                                                                |
 limits    | default     |                                                                |
 snapshot  | default     |                                                                |
+reset     | default     |                                                                |
+hotplug   | default     |                                                                |
 '
 
 bail() { echo "Bail out! $*"; exit 1; }

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Functions come and go while they are used, the whole card goes, and the
+ * machine sleeps: whatever is held then can be let go of, and nothing is held
+ * back.
+ */
+#include <sys/wait.h>
+
+#include "tenants.h"
+
+#define PAGE 4096
+#define PARAMS "max_regions=3 fallback_sizes=4G order=fill_first "	\
+	"strategy=first_fit acquire=lazy program_slots=0 lease_ms=60000"
+#define SIM "num_vfs=2 memory=64G vf_capacity=16G"
+#define NUM_VFS "/sys/module/flexmem_sim/parameters/num_vfs"
+
+FIXTURE(hotplug) {
+	int pf;
+	int vf[2];
+};
+
+FIXTURE_SETUP(hotplug)
+{
+	RELOAD(PARAMS, SIM);
+	self->pf = fm_open(FM_PF);
+	self->vf[0] = fm_open_nth(FM_VF, 0, NULL);
+	self->vf[1] = fm_open_nth(FM_VF, 1, NULL);
+	ASSERT_LE(0, self->pf);
+	ASSERT_LE(0, self->vf[0]);
+	ASSERT_LE(0, self->vf[1]);
+}
+
+FIXTURE_TEARDOWN(hotplug)
+{
+	close(self->pf);
+	close(self->vf[0]);
+	close(self->vf[1]);
+	if (fm_loaded("flexmem_sim"))
+		EXPECT_SETTLED(FM_PF);
+	/* whatever was done: it can be unloaded now */
+	EXPECT_EQ(0, fm_unload());
+}
+
+#define SET_NUM_VFS(n) ASSERT_EQ(0, fm_put(NUM_VFS, n))
+
+/* How many nodes of a mode there are */
+static int nodes(int mode)
+{
+	int n, fd;
+
+	for (n = 0; (fd = fm_open_nth(mode, n, NULL)) >= 0; n++)
+		close(fd);
+	return n;
+}
+
+/* Everything that one can hold of a function */
+struct held {
+	struct flexmem_alloc reply, orphan;
+	char *p, *q;
+};
+
+static int hold(int fd, struct held *h)
+{
+	if (fm_alloc_flags(fd, 2 * PAGE, FLEXMEM_ALLOC_MAPPABLE, &h->reply) ||
+	    fm_alloc_flags(fd, PAGE, FLEXMEM_ALLOC_MAPPABLE, &h->orphan))
+		return 1;
+	h->p = fm_mmap(fd, h->reply.out_handle, 0, 2 * PAGE);
+	h->q = fm_mmap(fd, h->orphan.out_handle, 0, PAGE);
+	if (h->p == MAP_FAILED || h->q == MAP_FAILED)
+		return 2;
+	if (fm_touch(h->p, true) || fm_touch(h->q, true))
+		return 3;
+	if (fm_free(fd, h->orphan.out_handle))
+		return 4;
+	return fm_lease(fd, FLEXMEM_LEASE_TAKE) ? 5 : 0;
+}
+
+static void let_go(struct held *h)
+{
+	munmap(h->p, 2 * PAGE);
+	munmap(h->q, PAGE);
+}
+
+/* All that is new in this version, on a function that is gone; 0 if right. */
+static int all_gone(int fd, const struct held *h)
+{
+	const __u32 handle = h->reply.out_handle;
+	struct flexmem_alloc reply;
+	struct account a;
+	char byte = 0;
+
+	if (fm_alloc(fd, 128, &reply) != ENODEV || fm_free(fd, handle) != ENODEV)
+		return 1;
+	if (raw_map(fd, &CMD(map, .handle = handle)) != ENODEV)
+		return 2;
+	if (fm_read(fd, handle, 0, &byte, 1) != ENODEV ||
+	    fm_write(fd, handle, 0, &byte, 1) != ENODEV)
+		return 3;
+	if (fm_account(fd, &a) != ENODEV)
+		return 4;
+	if (raw_quota(fd, &CMD(quota)) != ENODEV ||
+	    raw_set_quota(fd, &CMD(quota, .kind = FLEXMEM_OWNER_USER,
+				   .flags = FLEXMEM_QUOTA_LIMIT)) != ENODEV)
+		return 5;
+	if (raw_strict(fd, &CMD(strict)) != ENODEV)
+		return 6;
+	if (fm_touch(h->p, false) != SIGBUS || fm_touch(h->p + PAGE, true) != SIGBUS)
+		return 7;
+	return fm_touch(h->q, false) == SIGBUS ? 0 : 8;
+}
+
+TEST_F(hotplug, functions_come_and_go)
+{
+	EXPECT_EQ(2, nodes(FM_VF));
+	SET_NUM_VFS("5");
+	EXPECT_EQ(5, nodes(FM_VF));
+	SET_NUM_VFS("0");
+	EXPECT_EQ(0, nodes(FM_VF));
+	EXPECT_EQ(1, nodes(FM_PF));
+	SET_NUM_VFS("8");
+	EXPECT_EQ(8, nodes(FM_VF));
+	EXPECT_EQ(EINVAL, fm_put(NUM_VFS, "9"));
+	EXPECT_EQ(EINVAL, fm_put(NUM_VFS, "-1"));
+	EXPECT_EQ(8, nodes(FM_VF));
+}
+
+TEST_F(hotplug, a_function_goes_under_its_users)
+{
+	struct held pf, vf[2];
+	int fd;
+
+	ASSERT_EQ(0, hold(self->pf, &pf));
+	ASSERT_EQ(0, hold(self->vf[0], &vf[0]));
+	ASSERT_EQ(0, hold(self->vf[1], &vf[1]));
+	SET_NUM_VFS("1");
+	EXPECT_EQ(0, all_gone(self->vf[1], &vf[1]));
+	/* the others are as they were */
+	EXPECT_EQ(0, fm_touch(vf[0].p, true));
+	EXPECT_EQ(0, fm_touch(pf.q, true));
+	must(lookup, self->vf[0], &CMD(lookup, .handle = vf[0].reply.out_handle));
+	SET_NUM_VFS("0");
+	EXPECT_EQ(0, all_gone(self->vf[0], &vf[0]));
+	EXPECT_EQ(0, fm_touch(pf.p, true));
+	must(lookup, self->pf, &CMD(lookup, .handle = pf.reply.out_handle));
+
+	/* back as new ones: what is held of the old ones stays dead */
+	SET_NUM_VFS("2");
+	EXPECT_EQ(0, all_gone(self->vf[0], &vf[0]));
+	EXPECT_EQ(0, all_gone(self->vf[1], &vf[1]));
+	fd = fm_open(FM_VF);
+	EXPECT_EQ(0, fm_stats(fd).out_regions);
+	EXPECT_NE(0, fm_take(fd, 4 * GiB));
+	close(fd);
+	let_go(&vf[0]);
+	let_go(&vf[1]);
+	let_go(&pf);
+	close(self->vf[0]);
+	self->vf[0] = -1;
+	EXPECT_SETTLED(FM_VF);
+}
+
+/* What a VF left behind in the card is nobody's to read. */
+TEST_F(hotplug, a_new_function_finds_no_bytes_of_an_old_one)
+{
+	struct flexmem_alloc reply;
+	int fd;
+
+	ASSERT_EQ(0, fm_alloc(self->vf[0], MiB, &reply));
+	ASSERT_EQ(0, fm_fill(self->vf[0], reply.out_handle, 0, MiB, 'x'));
+	SET_NUM_VFS("0");
+	SET_NUM_VFS("1");
+	fd = fm_open(FM_VF);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, fm_alloc(fd, MiB, &reply));
+	EXPECT_BYTES(fd, &reply, 0);
+	close(fd);
+}
+
+struct worker {
+	pthread_t thread;
+	int fd;
+	unsigned int done;
+	int error;
+};
+
+static void *until_gone(void *arg)
+{
+	struct worker *w = arg;
+	struct flexmem_alloc reply;
+	char byte = 1;
+
+	do {
+		w->error = fm_alloc(w->fd, 10000, &reply);
+		if (!w->error)
+			w->error = fm_write(w->fd, reply.out_handle, 5, &byte, 1);
+		if (!w->error && w->done % 4)
+			w->error = fm_free(w->fd, reply.out_handle);
+		w->done++;
+	} while (!w->error);
+	return NULL;
+}
+
+TEST_F(hotplug, functions_go_while_others_call)
+{
+	struct worker w[4];
+	int round, i;
+
+	for (round = 0; round < 5; round++) {
+		memset(w, 0, sizeof(w));
+		for (i = 0; i < 4; i++) {
+			w[i].fd = fm_open_nth(FM_VF, i % 2, NULL);
+			ASSERT_LE(0, w[i].fd);
+			ASSERT_EQ(0, pthread_create(&w[i].thread, NULL,
+						    until_gone, &w[i]));
+		}
+		usleep(20000);
+		SET_NUM_VFS("0");
+		for (i = 0; i < 4; i++) {
+			ASSERT_EQ(0, pthread_join(w[i].thread, NULL));
+			EXPECT_EQ(ENODEV, w[i].error);
+			close(w[i].fd);
+		}
+		SET_NUM_VFS("2");
+	}
+}
+
+TEST_F(hotplug, the_card_goes_under_its_users)
+{
+	struct held pf, vf;
+
+	ASSERT_EQ(0, hold(self->pf, &pf));
+	ASSERT_EQ(0, hold(self->vf[0], &vf));
+	ASSERT_EQ(0, fm_rmmod("flexmem_sim"));
+	EXPECT_EQ(0, all_gone(self->pf, &pf));
+	EXPECT_EQ(0, all_gone(self->vf[0], &vf));
+	/* what answers here cannot go */
+	EXPECT_TRUE(fm_loaded("flexmem"));
+	EXPECT_EQ(-1, syscall(SYS_delete_module, "flexmem", O_NONBLOCK));
+	let_go(&pf);
+	/* a map alone, without a descriptor, keeps it as well */
+	close(self->pf);
+	close(self->vf[0]);
+	close(self->vf[1]);
+	self->pf = self->vf[0] = self->vf[1] = -1;
+	EXPECT_EQ(-1, syscall(SYS_delete_module, "flexmem", O_NONBLOCK));
+	EXPECT_EQ(SIGBUS, fm_touch(vf.p, false));
+	let_go(&vf);
+	EXPECT_EQ(0, fm_rmmod("flexmem"));
+}
+
+/* Reads from the device in a process of its own, which says 0 if it could. */
+static pid_t start_reading(int fd, __u32 handle)
+{
+	char bytes[PAGE];
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(fm_read(fd, handle, 0, bytes, sizeof(bytes)));
+	return pid;
+}
+
+/*
+ * By the simulator's knob, which does what the driver does when the system
+ * sleeps: the root of a virtual machine on 9p does not survive a real one.
+ */
+TEST_F(hotplug, a_function_sleeps)
+{
+	struct held h;
+	pid_t waiter, victim;
+	char before[2 * PAGE], after[2 * PAGE];
+	int status;
+
+	ASSERT_EQ(0, hold(self->vf[0], &h));
+	memset(h.p, 'z', 2 * PAGE);
+	memcpy(before, h.p, sizeof(before));
+	KNOB("vf0/suspended", "1");
+	waiter = start_reading(self->vf[0], h.reply.out_handle);
+	victim = start_reading(self->vf[0], h.reply.out_handle);
+	ASSERT_LT(0, waiter);
+	ASSERT_LT(0, victim);
+	usleep(300000);
+	/* who needs the device waits; the other function is awake */
+	EXPECT_EQ(0, waitpid(waiter, &status, WNOHANG));
+	EXPECT_EQ(0, waitpid(victim, &status, WNOHANG));
+	EXPECT_NE(0, fm_take(self->vf[1], 4 * GiB));
+	must(lookup, self->vf[0], &CMD(lookup, .handle = h.reply.out_handle));
+	/* and can be killed */
+	ASSERT_EQ(0, kill(victim, SIGKILL));
+	EXPECT_EQ(victim, waitpid(victim, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+	KNOB("vf0/suspended", "0");
+	EXPECT_EQ(waiter, waitpid(waiter, &status, 0));
+	EXPECT_EQ(0, status);
+
+	/* nothing was lost, and everything goes on */
+	EXPECT_EQ(0, fm_touch(h.p, false));
+	EXPECT_EQ(0, memcmp(before, h.p, sizeof(before)));
+	EXPECT_EQ(0, fm_read(self->vf[0], h.reply.out_handle, 0, after,
+			     sizeof(after)));
+	EXPECT_EQ(0, memcmp(before, after, sizeof(after)));
+	EXPECT_NE(0, fm_take(self->vf[0], 4 * GiB));
+	EXPECT_NE(0, fm_take(self->pf, 4 * GiB));
+	let_go(&h);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A function is reset under its users (D19): what they had is lost, and says
+ * so; what they take from then on is as good as ever; nobody reaches anything
+ * through an old name; and the operator is told.
+ */
+#include "tenants.h"
+
+#include <linux/netlink.h>
+#include <sys/socket.h>
+
+#define PAGE 4096
+#define PARAMS "max_regions=3 fallback_sizes=4G order=fill_first "	\
+	"strategy=first_fit acquire=lazy program_slots=0 lease_ms=60000"
+#define SIM "num_vfs=1 memory=64G vf_capacity=16G"
+#define DUMPS "/sys/class/devcoredump"
+
+FIXTURE(reset) {
+	int fd;
+	int other;
+};
+
+FIXTURE_VARIANT(reset) {
+	int mode;
+	const char *memory;	/* the function's knob */
+};
+
+FIXTURE_VARIANT_ADD(reset, pf) { FM_PF, "pf/memory" };
+FIXTURE_VARIANT_ADD(reset, vf) { FM_VF, "vf0/memory" };
+
+/* Throw every dump away, so that the next one is taken. */
+static void discard_dumps(void)
+{
+	char path[PATH_MAX];
+	struct dirent *e;
+	DIR *dir = opendir(DUMPS);
+
+	while (dir && (e = readdir(dir))) {
+		snprintf(path, sizeof(path), DUMPS "/%s/data", e->d_name);
+		if (e->d_name[0] != '.')
+			fm_put(path, "1");
+	}
+	if (dir)
+		closedir(dir);
+}
+
+FIXTURE_SETUP(reset)
+{
+	LOAD(PARAMS, SIM);
+	fm_mend();
+	self->fd = fm_open(variant->mode);
+	self->other = fm_open(variant->mode);
+	ASSERT_LE(0, self->fd);
+	ASSERT_LE(0, self->other);
+	ASSERT_EQ(0, fm_trim(self->fd));
+}
+
+FIXTURE_TEARDOWN(reset)
+{
+	fm_mend();
+	discard_dumps();
+	close(self->fd);
+	close(self->other);
+	EXPECT_SETTLED(variant->mode);
+}
+
+static __u64 resets(int fd)
+{
+	struct account a;
+
+	return fm_account(fd, &a) ? ~0ULL : a.s.out_resets;
+}
+
+static __u64 generation(int fd)
+{
+	return fm_stats(fd).out_generation;
+}
+
+/* Lines of the function's memory: what the card thinks it has. */
+static int pieces(const char *memory)
+{
+	char path[128], line[128];
+	int n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), FM_KNOBS "%s", memory);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		n++;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+TEST_F(reset, of_an_empty_device)
+{
+	const __u64 before = resets(self->fd), old = generation(self->fd);
+
+	RESET(variant->mode);
+	EXPECT_EQ(before + 1, resets(self->fd));
+	EXPECT_LT(old, generation(self->fd));
+	EXPECT_NE(0, fm_take(self->fd, GiB));
+	RESET(variant->mode);
+	RESET(variant->mode);
+	EXPECT_EQ(before + 3, resets(self->fd));
+}
+
+TEST_F(reset, lost_handles_can_be_looked_up_and_freed)
+{
+	struct flexmem_alloc reply = CMD(alloc, .length = 1000,
+					 .flags = FLEXMEM_ALLOC_MAPPABLE);
+	struct flexmem_lookup lookup;
+	struct flexmem_map map;
+	char byte = 1;
+
+	must(alloc, self->fd, &reply);
+	RESET(variant->mode);
+	lookup = CMD(lookup, .handle = reply.out_handle);
+	must(lookup, self->fd, &lookup);
+	EXPECT_EQ(FLEXMEM_ALLOC_MAPPABLE | FLEXMEM_LOOKUP_LOST, lookup.out_flags);
+	EXPECT_EQ(PAGE, lookup.out_size);
+	EXPECT_EQ(reply.out_address.region_id, lookup.out_address.region_id);
+	EXPECT_EQ(reply.out_address.offset, lookup.out_address.offset);
+
+	map = CMD(map, .handle = reply.out_handle);
+	must_fail(EIO, map, self->fd, &map);
+	EXPECT_EQ(EIO, fm_read(self->fd, reply.out_handle, 0, &byte, 1));
+	EXPECT_EQ(EIO, fm_write(self->fd, reply.out_handle, 0, &byte, 1));
+	EXPECT_EQ(ENOENT, fm_free_address(self->fd, reply.out_address));
+	/* nor are they anybody else's */
+	must_fail(ENOENT, lookup, self->other, &lookup);
+	EXPECT_EQ(ENOENT, fm_free(self->other, reply.out_handle));
+
+	EXPECT_EQ(0, fm_free(self->fd, reply.out_handle));
+	EXPECT_EQ(ENOENT, fm_free(self->fd, reply.out_handle));
+	must_fail(ENOENT, lookup, self->fd, &lookup);
+}
+
+TEST_F(reset, lost_bytes_are_nobodys)
+{
+	const __u64 id = fm_client_id(self->fd);
+	struct account a;
+	__u32 handle;
+
+	handle = fm_take(self->fd, GiB);
+	ASSERT_NE(0, handle);
+	ASSERT_NE(0, fm_take(self->other, GiB));
+	EXPECT_EQ(1, pieces(variant->memory));
+	RESET(variant->mode);
+	EXPECT_EQ(0, pieces(variant->memory));
+	ACCOUNT(self->fd, &a);
+	EXPECT_STREQ("", fm_wrong(&a));
+	EXPECT_EQ(0, a.s.out_total);
+	EXPECT_EQ(0, a.s.out_region_count);
+	EXPECT_EQ(0, fm_owner(&a, FLEXMEM_OWNER_CLIENT, id)->bytes);
+	EXPECT_EQ(0, fm_owner(&a, FLEXMEM_OWNER_CLIENT, id)->slots);
+	EXPECT_EQ(0, fm_stats(self->fd).out_used);
+	EXPECT_EQ(0, fm_stats(self->fd).out_client_used);
+	ASSERT_EQ(0, fm_free(self->fd, handle));
+	ACCOUNT(self->fd, &a);
+	EXPECT_STREQ("", fm_wrong(&a));
+	EXPECT_EQ(0, fm_owner(&a, FLEXMEM_OWNER_CLIENT, id)->handles);
+}
+
+/* New memory has old addresses, and the old names do not reach it. */
+TEST_F(reset, the_same_address_again_is_the_new_one)
+{
+	struct flexmem_alloc old[4], new[4];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, fm_alloc(self->fd, MiB, &old[i]));
+	RESET(variant->mode);
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, fm_alloc(i & 1 ? self->fd : self->other, MiB, &new[i]));
+		EXPECT_TRUE(fm_same_place(&old[i], &new[i]));
+		EXPECT_NE(old[i].out_handle, new[1].out_handle);
+		ASSERT_EQ(0, fm_fill(i & 1 ? self->fd : self->other,
+				     new[i].out_handle, 0, MiB, 'n'));
+	}
+	/* others' addresses: those of new ones of another file */
+	EXPECT_EQ(ENOENT, fm_free_address(self->fd, old[0].out_address));
+	/* one's own: the new one goes, the old handle stays */
+	EXPECT_EQ(0, fm_free_address(self->fd, old[1].out_address));
+	EXPECT_EQ(ENOENT, fm_free(self->fd, new[1].out_handle));
+	must(lookup, self->fd, &CMD(lookup, .handle = old[1].out_handle));
+	/* the old ones go, in any order, and the new ones stay */
+	for (i = 4; i--;)
+		EXPECT_EQ(0, fm_free(self->fd, old[i].out_handle));
+	EXPECT_BYTES(self->other, &new[0], 'n');
+	EXPECT_BYTES(self->fd, &new[3], 'n');
+	EXPECT_EQ(3 * MiB, fm_stats(self->fd).out_used);
+	EXPECT_STREQ("", fm_sums(self->fd, false));
+}
+
+TEST_F(reset, twice_over_the_same_handles)
+{
+	struct flexmem_alloc old[3];
+	struct flexmem_lookup lookup;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, fm_alloc(self->fd, MiB, &old[i]));
+		RESET(variant->mode);
+	}
+	for (i = 0; i < 3; i++) {
+		EXPECT_TRUE(fm_same_place(&old[0], &old[i]));
+		lookup = CMD(lookup, .handle = old[i].out_handle);
+		must(lookup, self->fd, &lookup);
+		EXPECT_EQ(FLEXMEM_LOOKUP_LOST, lookup.out_flags);
+	}
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(0, fm_free(self->fd, old[i].out_handle));
+	EXPECT_EQ(0, fm_stats(self->fd).out_client_handles);
+}
+
+TEST_F(reset, batches_free_what_was_lost)
+{
+	struct flexmem_free e[50];
+	struct flexmem_batch batch = CMD(batch, .entry_size = sizeof(e[0]),
+					 .count = ARRAY_SIZE(e),
+					 .entries = (uintptr_t)e);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(e); i++) {
+		e[i] = CMD(free, .handle = fm_take(self->fd, 1 + i * 1000));
+		ASSERT_NE(0, e[i].handle);
+		if (i == 20)
+			RESET(variant->mode);
+	}
+	must(free_batch, self->fd, &batch);
+	for (i = 0; i < ARRAY_SIZE(e); i++)
+		EXPECT_EQ(0, e[i].out_error);
+	EXPECT_EQ(0, fm_stats(self->fd).out_used);
+}
+
+TEST_F(reset, close_frees_what_was_lost)
+{
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		ASSERT_NE(0, fm_take(self->other, 10000));
+	RESET(variant->mode);
+	for (i = 0; i < 100; i++)
+		ASSERT_NE(0, fm_take(self->other, 10000));
+	close(self->other);
+	EXPECT_EQ(0, fm_stats(self->fd).out_used);
+	EXPECT_STREQ("", fm_sums(self->fd, true));
+	self->other = fm_open(variant->mode);
+}
+
+TEST_F(reset, breaks_leases)
+{
+	struct flexmem_lease lease = CMD(lease);
+	__u64 old;
+
+	ASSERT_NE(0, fm_take(self->fd, MiB));
+	must(lease, self->fd, &lease);
+	old = lease.out_generation;
+	RESET(variant->mode);
+	EXPECT_EQ(0, fm_stats(self->fd).out_leases);
+	EXPECT_EQ(EINVAL, fm_lease(self->fd, FLEXMEM_LEASE_DROP));
+	EXPECT_EQ(0, fm_trim(self->fd));
+	/* it can be taken again, of another generation */
+	must(lease, self->fd, &lease);
+	EXPECT_LT(old, lease.out_generation);
+	EXPECT_EQ(0, fm_lease(self->fd, FLEXMEM_LEASE_DROP));
+}
+
+TEST_F(reset, quotas_and_strictness_stay)
+{
+	const __u64 id = fm_client_id(self->other);
+	struct flexmem_alloc a, b;
+
+	must(set_quota, self->fd, &CMD(quota, .id = id, .limit = MiB,
+				       .flags = FLEXMEM_QUOTA_LIMIT));
+	must(strict, self->other, &CMD(strict));
+	ASSERT_NE(0, fm_take(self->other, MiB));
+	RESET(variant->mode);
+	ASSERT_EQ(0, fm_alloc(self->other, MiB, &a));
+	EXPECT_EQ(0, fm_take(self->other, 128));
+	ASSERT_EQ(0, fm_fill(self->other, a.out_handle, 0, MiB, 's'));
+	ASSERT_EQ(0, fm_free(self->other, a.out_handle));
+	ASSERT_EQ(0, fm_alloc(self->fd, MiB, &b));
+	EXPECT_TRUE(fm_same_place(&a, &b));
+	EXPECT_BYTES(self->fd, &b, 0);
+}
+
+/* A firmware that answers nothing: this is what a reset is for. */
+TEST_F(reset, with_a_dead_firmware)
+{
+	struct flexmem_alloc reply;
+	__u64 start;
+	__u32 handle;
+
+	handle = fm_take(self->fd, MiB);
+	ASSERT_NE(0, handle);
+	KNOB("timeout_ms", "200");
+	KNOB("dead", "1");
+	EXPECT_EQ(ETIMEDOUT, fm_alloc(self->other, 4 * GiB, &reply));
+	start = fm_now_ms();
+	fm_reset(variant->mode);
+	EXPECT_GT(5000, fm_now_ms() - start);
+	fm_mend();
+	RESET(variant->mode);
+	EXPECT_EQ(0, pieces(variant->memory));
+	EXPECT_EQ(0, fm_free(self->fd, handle));
+	ASSERT_EQ(0, fm_alloc(self->fd, MiB, &reply));
+	EXPECT_BYTES(self->fd, &reply, 0);
+	EXPECT_EQ(1, pieces(variant->memory));
+}
+
+/* Under load: threads that allocate, free, map, copy; until told to stop */
+struct worker {
+	pthread_t thread;
+	int fd;
+	_Atomic int *stop;
+	unsigned int done, lost, bad;
+};
+
+static void *live_with_resets(void *arg)
+{
+	struct worker *w = arg;
+	struct flexmem_alloc reply;
+	char byte = 'w', *p;
+	int error;
+
+	while (!*w->stop) {
+		w->done++;
+		error = fm_alloc_flags(w->fd, 3 * PAGE, FLEXMEM_ALLOC_MAPPABLE,
+				       &reply);
+		/* it can fall into the middle of a reset */
+		if (error) {
+			w->lost += error == EIO;
+			w->bad += error != EIO;
+			continue;
+		}
+		error = fm_write(w->fd, reply.out_handle, PAGE, &byte, 1);
+		w->lost += error == EIO;
+		w->bad += error && error != EIO;
+		p = fm_mmap(w->fd, reply.out_handle, 0, 3 * PAGE);
+		if (p != MAP_FAILED) {
+			error = fm_touch(p + PAGE, w->done % 2);
+			w->bad += error && error != SIGBUS;
+		} else {
+			w->bad += errno != EIO && errno != ENOENT;
+		}
+		if (w->done % 3)
+			w->bad += fm_free(w->fd, reply.out_handle) != 0;
+		if (p != MAP_FAILED)
+			munmap(p, 3 * PAGE);
+	}
+	return NULL;
+}
+
+#define WORKERS 4
+
+TEST_F(reset, under_load)
+{
+	const __u64 before = resets(self->fd);
+	struct worker w[WORKERS] = { };
+	_Atomic int stop = 0;
+	struct account a;
+	unsigned int lost = 0, done = 0;
+	int i;
+
+	for (i = 0; i < WORKERS; i++) {
+		w[i].fd = i & 1 ? self->fd : self->other;
+		w[i].stop = &stop;
+		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL,
+					    live_with_resets, &w[i]));
+	}
+	for (i = 0; i < 20; i++) {
+		usleep(10000);
+		RESET(variant->mode);
+		ACCOUNT(self->fd, &a);
+		EXPECT_STREQ("", fm_wrong(&a));
+	}
+	stop = 1;
+	for (i = 0; i < WORKERS; i++) {
+		ASSERT_EQ(0, pthread_join(w[i].thread, NULL));
+		EXPECT_EQ(0, w[i].bad);
+		EXPECT_NE(0, w[i].done);
+		lost += w[i].lost;
+		done += w[i].done;
+	}
+	TH_LOG("%u allocations, %u of them met a reset", done, lost);
+	EXPECT_EQ(before + 20, resets(self->fd));
+}
+
+/* The operator is told */
+
+static int uevent_socket(void)
+{
+	struct sockaddr_nl to = { .nl_family = AF_NETLINK, .nl_groups = 1 };
+	struct timeval timeout = { .tv_sec = 5 };
+	int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC,
+			NETLINK_KOBJECT_UEVENT);
+
+	if (fd >= 0 && (bind(fd, (struct sockaddr *)&to, sizeof(to)) ||
+			setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout,
+				   sizeof(timeout)))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Whether a message, strings one after the other, has this one */
+static bool has(const char *message, ssize_t n, const char *string)
+{
+	const char *p;
+
+	for (p = message; p < message + n; p += strlen(p) + 1)
+		if (!strcmp(p, string))
+			return true;
+	return false;
+}
+
+TEST_F(reset, a_uevent_is_sent)
+{
+	char message[4096] = "", devname[64], path[32];
+	int nl = uevent_socket(), fd;
+	bool seen = false;
+	ssize_t n;
+
+	ASSERT_LE(0, nl);
+	fd = fm_open_nth(variant->mode, 0, path);
+	close(fd);
+	snprintf(devname, sizeof(devname), "DEVNAME=%s", path + strlen("/dev/"));
+	RESET(variant->mode);
+	while (!seen) {
+		n = recv(nl, message, sizeof(message) - 1, 0);
+		ASSERT_LT(0, n);
+		message[n] = '\0';
+		seen = has(message, n, "FLEXMEM_EVENT=reset");
+	}
+	EXPECT_TRUE(has(message, n, "ACTION=change"));
+	EXPECT_TRUE(has(message, n, devname));
+	close(nl);
+}
+
+/* The first line of a dump of our function, and how long it is; or -1. */
+static long read_dump(const char *function, char line[128])
+{
+	char path[PATH_MAX], device[PATH_MAX];
+	struct dirent *e;
+	DIR *dir = opendir(DUMPS);
+	long n = -1;
+	FILE *f;
+
+	while (dir && n < 0 && (e = readdir(dir))) {
+		snprintf(path, sizeof(path), DUMPS "/%s/failing_device",
+			 e->d_name);
+		/* the function, or its node below it */
+		if (!realpath(path, device) || !strstr(device, function))
+			continue;
+		snprintf(path, sizeof(path), DUMPS "/%s/data", e->d_name);
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		if (fgets(line, 128, f))
+			for (n = strlen(line); fgetc(f) != EOF; n++)
+				;
+		fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+TEST_F(reset, a_dump_is_left)
+{
+	char line[128] = "";
+	int tries;
+	long n;
+
+	if (access(DUMPS, F_OK))
+		SKIP(return, "the kernel has no devcoredump");
+	discard_dumps();
+	for (tries = 0; tries < 50 &&
+	     read_dump(FM_FUNCTION(variant->mode), line) >= 0; tries++)
+		usleep(20000);
+	ASSERT_EQ(-1, read_dump(FM_FUNCTION(variant->mode), line));
+	ASSERT_NE(0, fm_take(self->fd, MiB));
+	RESET(variant->mode);
+	for (tries = 0, n = -1; tries < 50 && n < 0; tries++) {
+		n = read_dump(FM_FUNCTION(variant->mode), line);
+		usleep(20000);
+	}
+	EXPECT_LT(20, n);
+	EXPECT_EQ(0, strncmp(line, "flexmem", strlen("flexmem")))
+		TH_LOG("%s", line);
+}
+
+TEST_HARNESS_MAIN
