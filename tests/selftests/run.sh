@@ -46,6 +46,9 @@ limits    | default     |                                                       
 snapshot  | default     |                                                                |
 reset     | default     |                                                                |
 hotplug   | default     |                                                                |
+pressure  | default     |                                                                |
+resize    | default     |                                                                |
+resize    | best_fit    | strategy=best_fit                                              |
 '
 
 bail() { echo "Bail out! $*"; exit 1; }

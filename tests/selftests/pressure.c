@@ -1,0 +1,730 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure: the events that a node gives by poll() and read(), each level from
+ * exactly where it begins to exactly where it ends; and allocations that wait
+ * for memory.
+ *
+ * There is one region, and one allocation of Alice's that is extended and cut
+ * short, so that any number of bytes can be in use.
+ */
+#include "tenants.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+
+#define REGION (4 * GiB)
+#define UNIT 128ULL
+
+#define NONE FLEXMEM_PRESSURE_NONE
+#define MODERATE FLEXMEM_PRESSURE_MODERATE
+#define CRITICAL FLEXMEM_PRESSURE_CRITICAL
+
+FIXTURE(pressure) {
+	int root;
+	int alice;
+	int bob;
+	__u32 handle;	/* Alice's; 128 bytes at first */
+};
+
+FIXTURE_VARIANT(pressure) {
+	int mode;
+};
+
+FIXTURE_VARIANT_ADD(pressure, pf) { FM_PF };
+FIXTURE_VARIANT_ADD(pressure, vf) { FM_VF };
+
+FIXTURE_SETUP(pressure)
+{
+	LOAD("max_regions=1 fallback_sizes=4G order=fill_first acquire=lazy "
+	     "program_slots=0",
+	     "num_vfs=2 memory=48G vf_capacity=16G");
+	OPEN_TENANTS();
+	self->handle = fm_take(self->alice, UNIT);
+	ASSERT_NE(0, self->handle);
+	ASSERT_EQ(0, fcntl(self->bob, F_SETFL, O_NONBLOCK));
+}
+
+FIXTURE_TEARDOWN(pressure)
+{
+	fm_mend();
+	close(self->alice);
+	close(self->bob);
+	EXPECT_EQ(0, fm_trim(self->root));
+	close(self->root);
+	EXPECT_SETTLED(variant->mode);
+}
+
+/* 0 or an errno */
+static int resize(int fd, __u32 handle, __u64 length)
+{
+	return raw_resize(fd, &CMD(resize, .handle = handle, .length = length));
+}
+
+#define USE(bytes) ASSERT_EQ(0, resize(self->alice, self->handle, bytes))
+
+/* The least multiple of 128 bytes that is so many percent of a region. */
+static __u64 percent(unsigned int n)
+{
+	__u64 bytes = (REGION * n + 99) / 100;
+
+	return (bytes + UNIT - 1) / UNIT * UNIT;
+}
+
+static short events(int fd, int timeout)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN | POLLRDNORM };
+
+	return poll(&p, 1, timeout) < 0 ? -1 : p.revents;
+}
+
+/* 0 or an errno */
+static int next(int fd, struct flexmem_event *event)
+{
+	ssize_t n;
+
+	memset(event, 0xee, sizeof(*event));
+	n = read(fd, event, sizeof(*event));
+	return n < 0 ? errno : n == sizeof(*event) ? 0 : EPROTO;
+}
+
+#define EXPECT_QUIET(fd) do {						\
+	struct flexmem_event __none;					\
+									\
+	EXPECT_EQ(0, events(fd, 0));					\
+	EXPECT_EQ(EAGAIN, next(fd, &__none));				\
+} while (0)
+
+/* One event, of these figures, and no further one. */
+#define EXPECT_EVENT(fd, what, bytes) do {				\
+	struct flexmem_event __e;					\
+									\
+	EXPECT_EQ(POLLIN | POLLRDNORM, events(fd, 0));			\
+	ASSERT_EQ(0, next(fd, &__e));					\
+	EXPECT_EQ(sizeof(__e), __e.size);				\
+	EXPECT_EQ(what, (int)__e.level);				\
+	EXPECT_EQ(0, __e.wanted);					\
+	EXPECT_EQ(bytes, __e.in_use);					\
+	EXPECT_EQ(REGION, __e.memory);					\
+	EXPECT_QUIET(fd);						\
+} while (0)
+
+TEST_F(pressure, quiet_at_first)
+{
+	EXPECT_QUIET(self->bob);
+	USE(percent(FLEXMEM_MODERATE_ENTER) - UNIT);
+	EXPECT_QUIET(self->bob);
+	USE(UNIT);
+	EXPECT_QUIET(self->bob);
+}
+
+TEST_F(pressure, a_level_begins_and_ends_exactly)
+{
+	__u64 moderate = percent(FLEXMEM_MODERATE_ENTER);
+	__u64 critical = percent(FLEXMEM_CRITICAL_ENTER);
+	__u64 still_critical = percent(FLEXMEM_CRITICAL_LEAVE);
+	__u64 still_moderate = percent(FLEXMEM_MODERATE_LEAVE);
+
+	USE(moderate - UNIT);
+	EXPECT_QUIET(self->bob);
+	USE(moderate);
+	EXPECT_EVENT(self->bob, MODERATE, moderate);
+	USE(critical - UNIT);
+	EXPECT_QUIET(self->bob);
+	USE(critical);
+	EXPECT_EVENT(self->bob, CRITICAL, critical);
+	USE(REGION);
+	EXPECT_QUIET(self->bob);
+	USE(still_critical);
+	EXPECT_QUIET(self->bob);
+	USE(still_critical - UNIT);
+	EXPECT_EVENT(self->bob, MODERATE, still_critical - UNIT);
+	USE(still_moderate);
+	EXPECT_QUIET(self->bob);
+	USE(still_moderate - UNIT);
+	EXPECT_EVENT(self->bob, NONE, still_moderate - UNIT);
+	/* all the way at once */
+	USE(REGION);
+	EXPECT_EVENT(self->bob, CRITICAL, REGION);
+	USE(UNIT);
+	EXPECT_EVENT(self->bob, NONE, UNIT);
+}
+
+/* Who allocates and frees at a threshold makes one event, not many. */
+TEST_F(pressure, no_flapping)
+{
+	static const unsigned int enter[] = {
+		FLEXMEM_MODERATE_ENTER, FLEXMEM_CRITICAL_ENTER
+	};
+	unsigned int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(enter); i++) {
+		USE(percent(enter[i]));
+		EXPECT_EVENT(self->bob, i ? CRITICAL : MODERATE,
+			     percent(enter[i]));
+		for (n = 0; n < 20; n++) {
+			USE(percent(enter[i]) - UNIT);
+			EXPECT_QUIET(self->bob);
+			USE(percent(enter[i]));
+			EXPECT_QUIET(self->bob);
+		}
+	}
+}
+
+TEST_F(pressure, every_file_is_told_once)
+{
+	int other = fm_open_as(variant->mode, BOB), new;
+	struct flexmem_event a, b;
+
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, fcntl(other, F_SETFL, O_NONBLOCK));
+	USE(REGION);
+	EXPECT_EQ(POLLIN | POLLRDNORM, events(self->alice, 0));
+	ASSERT_EQ(0, next(self->bob, &a));
+	EXPECT_QUIET(self->bob);
+	ASSERT_EQ(0, next(other, &b));
+	EXPECT_EQ(a.sequence, b.sequence);
+	EXPECT_QUIET(other);
+	/* a file that comes later is told how things are */
+	new = fm_open_as(variant->mode, CAROL);
+	ASSERT_LE(0, new);
+	ASSERT_EQ(0, fcntl(new, F_SETFL, O_NONBLOCK));
+	EXPECT_EVENT(new, CRITICAL, REGION);
+	close(new);
+	close(other);
+}
+
+/* What was missed is not told again: there is one event, of this moment. */
+TEST_F(pressure, figures_are_of_the_moment)
+{
+	struct flexmem_event before, after;
+
+	USE(REGION);
+	ASSERT_EQ(0, next(self->bob, &before));
+	USE(UNIT);
+	USE(REGION);
+	USE(percent(75));
+	EXPECT_EQ(POLLIN | POLLRDNORM, events(self->bob, 0));
+	ASSERT_EQ(0, next(self->bob, &after));
+	EXPECT_EQ(before.sequence + 3, after.sequence);
+	EXPECT_EQ(MODERATE, (int)after.level);
+	EXPECT_EQ(percent(75), after.in_use);
+	EXPECT_QUIET(self->bob);
+}
+
+TEST_F(pressure, orphaned_and_quarantined_bytes_are_in_use)
+{
+	struct flexmem_alloc m, b;
+	char *p;
+
+	USE(percent(60));
+	ASSERT_EQ(0, fm_alloc_flags(self->root, GiB, FLEXMEM_ALLOC_MAPPABLE, &m));
+	p = fm_mmap(self->root, m.out_handle, 0, 4096);
+	ASSERT_NE(MAP_FAILED, p);
+	EXPECT_EVENT(self->bob, MODERATE, GiB + percent(60));
+	ASSERT_EQ(0, fm_free(self->root, m.out_handle));
+	EXPECT_QUIET(self->bob);
+	munmap(p, 4096);
+	EXPECT_EVENT(self->bob, NONE, percent(60));
+
+	/* Alice's bytes, which cannot be scrubbed for another */
+	ASSERT_EQ(0, fm_alloc(self->alice, GiB, &m));
+	EXPECT_EVENT(self->bob, MODERATE, GiB + percent(60));
+	ASSERT_EQ(0, fm_free(self->alice, m.out_handle));
+	EXPECT_EVENT(self->bob, NONE, percent(60));
+	KNOB("fault_command", "scrub");
+	KNOB("fail_commands", "1");
+	EXPECT_EQ(EIO, fm_alloc(self->bob, GiB, &b));
+	fm_mend();
+	EXPECT_EVENT(self->bob, MODERATE, GiB + percent(60));
+	ASSERT_EQ(0, fm_trim(self->root));
+	EXPECT_EVENT(self->bob, NONE, percent(60));
+}
+
+TEST_F(pressure, short_and_long_buffers)
+{
+	unsigned char buf[64];
+	unsigned int i;
+
+	USE(REGION);
+	for (i = 0; i < FLEXMEM_EVENT_MIN; i += 13) {
+		EXPECT_EQ(-1, read(self->bob, buf, i));
+		EXPECT_EQ(EINVAL, errno);
+	}
+	EXPECT_EQ(POLLIN | POLLRDNORM, events(self->bob, 0));
+	memset(buf, 0xee, sizeof(buf));
+	EXPECT_EQ(FLEXMEM_EVENT_MIN, read(self->bob, buf, sizeof(buf)));
+	for (i = FLEXMEM_EVENT_MIN; i < sizeof(buf); i++)
+		EXPECT_EQ(0xee, buf[i]);
+	EXPECT_EQ(-1, pread(self->bob, buf, sizeof(buf), 0));
+	EXPECT_EQ(ESPIPE, errno);
+}
+
+TEST_F(pressure, an_event_that_cannot_be_written_is_not_lost)
+{
+	char *page = fm_two_pages(PROT_READ);
+
+	ASSERT_NE(NULL, page);
+	USE(REGION);
+	EXPECT_EQ(-1, read(self->bob, page + 4096, sizeof(struct flexmem_event)));
+	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EVENT(self->bob, CRITICAL, REGION);
+}
+
+/* ---- waiting for an event ---- */
+
+struct reader {
+	pthread_t thread;
+	int fd;
+	int error;
+	struct flexmem_event event;
+};
+
+static void *reader(void *arg)
+{
+	struct reader *r = arg;
+
+	r->error = next(r->fd, &r->event);
+	return NULL;
+}
+
+static void nothing(int signal)
+{
+	(void)signal;
+}
+
+TEST_F(pressure, read_waits_for_an_event)
+{
+	struct sigaction sa = { .sa_handler = nothing };
+	int fd = fm_open_as(variant->mode, BOB);
+	struct reader r = { .fd = fd };
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pthread_create(&r.thread, NULL, reader, &r));
+	usleep(100000);
+	USE(REGION);
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	EXPECT_EQ(0, r.error);
+	EXPECT_EQ(CRITICAL, (int)r.event.level);
+
+	sigaction(SIGUSR1, &sa, NULL);
+	ASSERT_EQ(0, pthread_create(&r.thread, NULL, reader, &r));
+	/* a signal that comes before the call does not end it */
+	do {
+		usleep(100000);
+		pthread_kill(r.thread, SIGUSR1);
+	} while (pthread_tryjoin_np(r.thread, NULL) == EBUSY);
+	EXPECT_EQ(EINTR, r.error);
+	close(fd);
+}
+
+/* Of two threads that read the same file, one gets an event. */
+TEST_F(pressure, an_event_is_read_once)
+{
+	int fd = fm_open_as(variant->mode, BOB);
+	struct reader r[2] = { { .fd = fd }, { .fd = fd } };
+	unsigned int i;
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, pthread_create(&r[i].thread, NULL, reader, &r[i]));
+	usleep(500000);
+	USE(REGION);
+	/* only with a further event does the other one get something */
+	usleep(500000);
+	USE(UNIT);
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, pthread_join(r[i].thread, NULL));
+		EXPECT_EQ(0, r[i].error);
+	}
+	EXPECT_EQ(CRITICAL + NONE, (int)(r[0].event.level + r[1].event.level));
+	EXPECT_NE(r[0].event.sequence, r[1].event.sequence);
+	close(fd);
+}
+
+struct poller {
+	pthread_t thread;
+	int fd;
+	short events;
+};
+
+static void *poller(void *arg)
+{
+	struct poller *p = arg;
+
+	p->events = events(p->fd, 20000);
+	return NULL;
+}
+
+TEST_F(pressure, poll_wakes_up)
+{
+	struct poller p = { .fd = self->bob };
+
+	ASSERT_EQ(0, pthread_create(&p.thread, NULL, poller, &p));
+	usleep(100000);
+	USE(REGION);
+	ASSERT_EQ(0, pthread_join(p.thread, NULL));
+	EXPECT_EQ(POLLIN | POLLRDNORM, p.events);
+}
+
+static void *exclusive_poller(void *arg)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLEXCLUSIVE };
+	struct poller *p = arg;
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+
+	if (!epoll_ctl(fd, EPOLL_CTL_ADD, p->fd, &e) &&
+	    epoll_wait(fd, &e, 1, 20000) == 1)
+		p->events = e.events;
+	close(fd);
+	return NULL;
+}
+
+/* An event is one of each file: nobody takes it away from the others. */
+TEST_F(pressure, exclusive_pollers_all_wake_up)
+{
+	struct poller p[3] = { };
+	unsigned int i;
+
+	/* first of all: to become another user interrupts all threads */
+	for (i = 0; i < ARRAY_SIZE(p); i++) {
+		p[i].fd = fm_open_as(variant->mode, BOB);
+		ASSERT_LE(0, p[i].fd);
+	}
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		ASSERT_EQ(0, pthread_create(&p[i].thread, NULL,
+					    exclusive_poller, &p[i]));
+	usleep(300000);
+	USE(REGION);
+	for (i = 0; i < ARRAY_SIZE(p); i++) {
+		ASSERT_EQ(0, pthread_join(p[i].thread, NULL));
+		EXPECT_EQ(EPOLLIN, p[i].events);
+		close(p[i].fd);
+	}
+}
+
+TEST_F(pressure, hangup_when_the_device_goes)
+{
+	int fd = fm_open_as(variant->mode, BOB);
+	struct poller p = { .fd = self->bob };
+	struct flexmem_event e;
+	struct reader r = { .fd = fd };
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pthread_create(&p.thread, NULL, poller, &p));
+	ASSERT_EQ(0, pthread_create(&r.thread, NULL, reader, &r));
+	usleep(100000);
+	UNBIND(variant->mode);
+	ASSERT_EQ(0, pthread_join(p.thread, NULL));
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	EXPECT_EQ(POLLERR | POLLHUP, p.events);
+	EXPECT_EQ(ENODEV, r.error);
+	EXPECT_EQ(ENODEV, next(self->bob, &e));
+	BIND(variant->mode);
+	close(fd);
+	close(self->root);
+	self->root = fm_open(variant->mode);
+	ASSERT_LE(0, self->root);
+}
+
+/* ---- waiting for memory ---- */
+
+struct waiter {
+	pthread_t thread;
+	int fd;
+	int error;
+	__u64 took_ms;
+	struct flexmem_alloc reply;
+};
+
+static void *waiter(void *arg)
+{
+	struct waiter *w = arg;
+	__u64 began = fm_now_ms();
+
+	w->error = fm_alloc_flags(w->fd, GiB, FLEXMEM_ALLOC_WAIT, &w->reply);
+	w->took_ms = fm_now_ms() - began;
+	return NULL;
+}
+
+#define WAIT(w, file) do {						\
+	memset(w, 0, sizeof(*(w)));					\
+	(w)->fd = file;							\
+	ASSERT_EQ(0, pthread_create(&(w)->thread, NULL, waiter, w));	\
+} while (0)
+
+/* On an event that Bob is told: somebody waits. */
+#define EXPECT_WAITING(bytes) do {					\
+	struct flexmem_event __e;					\
+									\
+	ASSERT_EQ(POLLIN | POLLRDNORM, events(self->bob, 20000));	\
+	ASSERT_EQ(0, next(self->bob, &__e));				\
+	EXPECT_EQ(CRITICAL, (int)__e.level);				\
+	EXPECT_EQ(bytes, __e.wanted);					\
+} while (0)
+
+#define JOIN(w) ASSERT_EQ(0, pthread_join((w)->thread, NULL))
+
+TEST_F(pressure, gives_up_after_a_while)
+{
+	struct flexmem_event e;
+	struct waiter w;
+
+	USE(REGION - GiB / 2);
+	EXPECT_EVENT(self->bob, MODERATE, REGION - GiB / 2);
+	WAIT(&w, self->root);
+	EXPECT_WAITING(GiB);
+	JOIN(&w);
+	EXPECT_EQ(ENOMEM, w.error);
+	EXPECT_LE(FLEXMEM_WAIT_MS, w.took_ms);
+	EXPECT_GT(10 * FLEXMEM_WAIT_MS, w.took_ms);
+	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, w.reply.out_reason);
+	EXPECT_EQ(GiB / 2, w.reply.out_total_free);
+	EXPECT_EQ(GiB / 2, w.reply.out_largest_free);
+	/* nobody waits any more, and that is news as well */
+	ASSERT_EQ(0, next(self->bob, &e));
+	EXPECT_EQ(MODERATE, (int)e.level);
+	EXPECT_EQ(0, e.wanted);
+	EXPECT_QUIET(self->bob);
+}
+
+TEST_F(pressure, gets_what_is_freed)
+{
+	struct waiter w;
+	__u32 handle;
+
+	USE(GiB);
+	handle = fm_take(self->alice, 3 * GiB);
+	ASSERT_NE(0, handle);
+	EXPECT_EVENT(self->bob, CRITICAL, REGION);
+
+	WAIT(&w, self->root);
+	EXPECT_WAITING(GiB);
+	ASSERT_EQ(0, fm_free(self->alice, handle));
+	JOIN(&w);
+	EXPECT_EQ(0, w.error);
+	EXPECT_EQ(FLEXMEM_REASON_NONE, w.reply.out_reason);
+	EXPECT_EVENT(self->bob, NONE, 2 * GiB);
+	ASSERT_EQ(0, fm_free(self->root, w.reply.out_handle));
+
+	/* by RESIZE */
+	USE(REGION);
+	EXPECT_EVENT(self->bob, CRITICAL, REGION);
+	WAIT(&w, self->root);
+	EXPECT_WAITING(GiB);
+	USE(2 * GiB);
+	JOIN(&w);
+	EXPECT_EQ(0, w.error);
+	ASSERT_EQ(0, fm_free(self->root, w.reply.out_handle));
+
+	/* by close */
+	USE(REGION);
+	EXPECT_EVENT(self->bob, CRITICAL, REGION);
+	WAIT(&w, self->root);
+	EXPECT_WAITING(GiB);
+	close(self->alice);
+	JOIN(&w);
+	EXPECT_EQ(0, w.error);
+	ASSERT_EQ(0, fm_free(self->root, w.reply.out_handle));
+	self->alice = fm_open_as(variant->mode, ALICE);
+}
+
+/* Bit by bit: until it fits. */
+TEST_F(pressure, waits_until_it_fits)
+{
+	struct waiter w;
+	__u32 handle[8];
+	unsigned int i;
+
+	for (i = 0; i < 8; i++) {
+		handle[i] = fm_take(self->bob, i == 7 ? GiB / 2 - UNIT : GiB / 2);
+		ASSERT_NE(0, handle[i]);
+	}
+	WAIT(&w, self->root);
+	ASSERT_EQ(POLLIN | POLLRDNORM, events(self->bob, 20000));
+	/* these two are no neighbours: it is in pieces */
+	ASSERT_EQ(0, fm_free(self->bob, handle[1]));
+	ASSERT_EQ(0, fm_free(self->bob, handle[5]));
+	ASSERT_EQ(0, fm_free(self->bob, handle[2]));
+	JOIN(&w);
+	EXPECT_EQ(0, w.error);
+}
+
+TEST_F(pressure, what_a_reset_gives_back_is_got)
+{
+	struct waiter w;
+
+	USE(REGION);
+	EXPECT_EVENT(self->bob, CRITICAL, REGION);
+	WAIT(&w, self->root);
+	EXPECT_WAITING(GiB);
+	RESET(variant->mode);
+	JOIN(&w);
+	EXPECT_EQ(0, w.error);
+}
+
+TEST_F(pressure, enodev_when_the_device_goes)
+{
+	struct waiter w;
+
+	USE(REGION);
+	EXPECT_EVENT(self->bob, CRITICAL, REGION);
+	WAIT(&w, self->alice);
+	EXPECT_WAITING(GiB);
+	UNBIND(variant->mode);
+	JOIN(&w);
+	EXPECT_EQ(ENODEV, w.error);
+	EXPECT_GT(FLEXMEM_WAIT_MS, w.took_ms);
+	BIND(variant->mode);
+	close(self->root);
+	self->root = fm_open(variant->mode);
+	ASSERT_LE(0, self->root);
+}
+
+TEST_F(pressure, several_wait_at_once)
+{
+	struct flexmem_event e;
+	struct waiter w[2];
+
+	USE(REGION);
+	EXPECT_EVENT(self->bob, CRITICAL, REGION);
+	WAIT(&w[0], self->root);
+	EXPECT_WAITING(GiB);
+	WAIT(&w[1], self->alice);
+	EXPECT_WAITING(2 * GiB);
+	USE(2 * GiB);
+	JOIN(&w[0]);
+	JOIN(&w[1]);
+	EXPECT_EQ(0, w[0].error);
+	EXPECT_EQ(0, w[1].error);
+	/* it was full before, and is full again: that is no news */
+	EXPECT_QUIET(self->bob);
+	USE(UNIT);
+	ASSERT_EQ(0, next(self->bob, &e));
+	EXPECT_EQ(NONE, (int)e.level);
+	EXPECT_EQ(0, e.wanted);
+	EXPECT_EQ(2 * GiB + UNIT, e.in_use);
+}
+
+/* Nobody can help it: it fails at once, and nobody is told. */
+TEST_F(pressure, no_waiting_for_what_cannot_come)
+{
+	struct flexmem_alloc reply;
+	__u64 began = fm_now_ms();
+
+	EXPECT_EQ(ENOMEM, fm_alloc_flags(self->bob, REGION + 1,
+					 FLEXMEM_ALLOC_WAIT, &reply));
+	EXPECT_EQ(FLEXMEM_REASON_REGION_SIZE, reply.out_reason);
+	ASSERT_EQ(0, raw_set_quota(self->root,
+				   &CMD(quota, .kind = FLEXMEM_OWNER_USER,
+					.id = BOB, .limit = MiB,
+					.flags = FLEXMEM_QUOTA_LIMIT)));
+	EXPECT_EQ(ENOMEM, fm_alloc_flags(self->bob, GiB, FLEXMEM_ALLOC_WAIT,
+					 &reply));
+	EXPECT_EQ(FLEXMEM_REASON_USER_LIMIT, reply.out_reason);
+	EXPECT_EQ(0, raw_set_quota(self->root,
+				   &CMD(quota, .kind = FLEXMEM_OWNER_USER,
+					.id = BOB, .limit = FLEXMEM_NO_LIMIT,
+					.flags = FLEXMEM_QUOTA_LIMIT)));
+	EXPECT_GT(FLEXMEM_WAIT_MS, fm_now_ms() - began);
+	EXPECT_QUIET(self->bob);
+	/* nor if there is room */
+	EXPECT_EQ(0, fm_alloc_flags(self->bob, GiB, FLEXMEM_ALLOC_WAIT, &reply));
+	EXPECT_QUIET(self->bob);
+}
+
+TEST_F(pressure, a_batch_does_not_wait)
+{
+	struct flexmem_alloc entries[3] = {
+		CMD(alloc, .length = UNIT),
+		CMD(alloc, .length = UNIT, .flags = FLEXMEM_ALLOC_WAIT),
+		CMD(alloc, .length = UNIT, .flags = FLEXMEM_ALLOC_GROWABLE),
+	};
+	struct flexmem_batch batch = CMD(batch, .count = 3,
+					 .entry_size = sizeof(entries[0]),
+					 .entries = (uintptr_t)entries);
+
+	must(alloc_batch, self->bob, &batch);
+	EXPECT_EQ(3, batch.out_done);
+	EXPECT_EQ(0, entries[0].out_error);
+	EXPECT_EQ(EINVAL, entries[1].out_error);
+	EXPECT_EQ(0, entries[1].out_handle);
+	EXPECT_EQ(0, entries[2].out_error);
+	EXPECT_QUIET(self->bob);
+}
+
+/* Whoever is killed does not wait on. */
+TEST_F(pressure, killed_while_waiting)
+{
+	struct flexmem_alloc reply;
+	struct flexmem_event e;
+	struct child c;
+	__u64 began;
+
+	USE(REGION);
+	EXPECT_EVENT(self->bob, CRITICAL, REGION);
+	if (child_start(&c))
+		_exit(fm_alloc_flags(self->root, GiB, FLEXMEM_ALLOC_WAIT, &reply));
+	EXPECT_WAITING(GiB);
+	began = fm_now_ms();
+	EXPECT_EQ(SIGKILL, child_kill(&c));
+	EXPECT_GT(FLEXMEM_WAIT_MS, fm_now_ms() - began);
+	USE(UNIT);
+	ASSERT_EQ(0, next(self->bob, &e));
+	EXPECT_EQ(0, e.wanted);
+	EXPECT_EQ(NONE, (int)e.level);
+}
+
+/* ---- memory that is not acquired yet ---- */
+
+FIXTURE(reach) {
+	int alice;
+	int bob;
+};
+
+FIXTURE_VARIANT(reach) {
+	int mode;
+	unsigned int regions;	/* that it can have */
+};
+
+FIXTURE_VARIANT_ADD(reach, pf) { FM_PF, 3 };	/* by max_regions */
+FIXTURE_VARIANT_ADD(reach, vf) { FM_VF, 2 };	/* by its capacity */
+
+FIXTURE_SETUP(reach)
+{
+	LOAD("max_regions=3 fallback_sizes=4G order=fill_first acquire=lazy "
+	     "program_slots=0",
+	     "num_vfs=2 memory=48G vf_capacity=9G");
+	self->alice = fm_open_as(variant->mode, ALICE);
+	self->bob = fm_open_as(variant->mode, BOB);
+	ASSERT_LE(0, self->alice);
+	ASSERT_LE(0, self->bob);
+	ASSERT_EQ(0, fcntl(self->bob, F_SETFL, O_NONBLOCK));
+}
+
+FIXTURE_TEARDOWN(reach)
+{
+	int root = fm_open(variant->mode);
+
+	close(self->alice);
+	close(self->bob);
+	EXPECT_EQ(0, fm_trim(root));
+	close(root);
+	EXPECT_SETTLED(variant->mode);
+}
+
+TEST_F(reach, memory_that_could_be_acquired_counts)
+{
+	struct flexmem_event e;
+	unsigned int i;
+
+	for (i = 0; i < variant->regions; i++) {
+		EXPECT_QUIET(self->bob);
+		ASSERT_NE(0, fm_take(self->alice, REGION - MiB));
+	}
+	ASSERT_EQ(0, next(self->bob, &e));
+	EXPECT_EQ(CRITICAL, (int)e.level);
+	EXPECT_EQ(variant->regions * REGION, e.memory);
+	EXPECT_EQ(variant->regions * (REGION - MiB), e.in_use);
+}
+
+TEST_HARNESS_MAIN
