@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "fake.h"
+#include "fake_state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,68 +12,32 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define GIB (UINT64_C(1) << 30)
-#define FIRST_FD 700
-#define FDS 64
 #define PF_BASE UINT64_C(0x2000000000)
-
-/* An interval of a region. Handle 0: free. */
-struct block {
-	uint64_t start;
-	uint64_t end;
-	uint32_t handle;
-	uint32_t flags;
-	int file;
-	struct block *next;
-};
-
-struct region {
-	uint64_t total;
-	uint64_t sequence;
-	uint32_t flags;
-	struct block *blocks;
-};
-
-struct file {
-	bool open;
-	const struct fake_node *node;
-	uint32_t next_handle;
-	uint64_t used;
-	uint64_t peak;
-	uint64_t handles;
-	bool lease;
-};
 
 struct fake fake;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct region regions[FAKE_REGIONS];
-static uint32_t nr_regions;
-static struct file files[FDS];
-static uint64_t generation;
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+struct region regions[FAKE_REGIONS];
+uint32_t nr_regions;
+struct file files[FDS];
+uint64_t generation;
+
 static uint64_t allocs, frees, failures;
+static uint64_t next_file_id;
 static bool locked;
 
 int __real_open(const char *path, int flags, ...);
 int __real_close(int fd);
 int __real_ioctl(int fd, unsigned long request, ...);
-DIR *__real_opendir(const char *path);
-struct dirent *__real_readdir(DIR *dir);
-int __real_closedir(DIR *dir);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_close(int fd);
 int __wrap_ioctl(int fd, unsigned long request, ...);
-DIR *__wrap_opendir(const char *path);
-struct dirent *__wrap_readdir(DIR *dir);
-int __wrap_closedir(DIR *dir);
 
-#define REQUIRE(condition) require(condition, #condition, __LINE__)
-
-static void require(bool condition, const char *text, int line)
+void require(bool condition, const char *text, const char *file, int line)
 {
 	if (condition)
 		return;
-	fprintf(stderr, "fake.c:%d: against the ABI: %s\n", line, text);
+	fprintf(stderr, "%s:%d: against the ABI: %s\n", file, line, text);
 	abort();
 }
 
@@ -107,7 +71,9 @@ void fake_reset(void)
 	generation = 1;
 	allocs = frees = failures = 0;
 	locked = false;
+	next_file_id = 0;
 	memset(files, 0, sizeof(files));
+	reset_owners();
 	fake = (struct fake){
 		.slots = 8,
 		.max_regions = 8,
@@ -117,13 +83,19 @@ void fake_reset(void)
 		.nr_fallback = 3,
 		.fallback = { 12 * GIB, 8 * GIB, 4 * GIB },
 		.capacity = 64 * GIB,
+		.capabilities = FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP |
+				FLEXMEM_CAP_COPY | FLEXMEM_CAP_LIMITS |
+				FLEXMEM_CAP_RESIZE | FLEXMEM_CAP_PRESSURE,
+		.uid = 1000,
+		.admin = true,
+		.client_limit = FLEXMEM_NO_LIMIT,
 	};
 	fake_node(0, 0, FLEXMEM_MODE_VF);
 }
 
 bool fake_all_closed(void)
 {
-	return fake.opens == fake.closes;
+	return fake.opens == fake.closes && fake.maps == fake.unmaps;
 }
 
 static uint64_t from_environment(const char *name, uint64_t value)
@@ -143,6 +115,16 @@ void fake_from_environment(void)
 	fake.order = (uint32_t)from_environment("FAKE_ORDER", fake.order);
 	fake.max_handles = (uint32_t)from_environment("FAKE_HANDLES", 1000000);
 	fake.fallback[0] = from_environment("FAKE_REGION", 12 * GIB);
+	fake.capabilities = from_environment("FAKE_CAPABILITIES",
+					     fake.capabilities);
+	fake.admin = from_environment("FAKE_ADMIN", true);
+	fake.client_limit = from_environment("FAKE_CLIENT_LIMIT",
+					     fake.client_limit);
+	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);
+	fake.map_is_gone = from_environment("FAKE_MAP_IS_GONE", false);
+	fake.orphaned = from_environment("FAKE_ORPHANED", 0);
+	fake.quarantined = from_environment("FAKE_QUARANTINED", 0);
+	fake.scrubbed = from_environment("FAKE_SCRUBBED", 0);
 	fake.nodes[0].mode = (uint32_t)from_environment("FAKE_MODE",
 							FLEXMEM_MODE_VF);
 	fake.inject[FLEXMEM_CMD_ALLOC].at =
@@ -157,6 +139,10 @@ void fake_from_environment(void)
 		(unsigned int)from_environment("FAKE_REGIONS_AT", 0);
 	fake.inject[FLEXMEM_CMD_REGIONS].error =
 		(int)from_environment("FAKE_REGIONS_ERROR", 0);
+	fake.inject[FLEXMEM_CMD_READ].at =
+		(unsigned int)from_environment("FAKE_READ_AT", 0);
+	fake.inject[FLEXMEM_CMD_READ].error =
+		(int)from_environment("FAKE_READ_ERROR", 0);
 	fake.inject[FLEXMEM_CMD_TRIM].at =
 		(unsigned int)from_environment("FAKE_TRIM_AT", 0);
 	fake.inject[FLEXMEM_CMD_TRIM].error =
@@ -170,19 +156,23 @@ static bool is_pf(void)
 	return fake.nodes[0].mode == FLEXMEM_MODE_PF;
 }
 
-static uint64_t region_id(uint32_t index)
+uint64_t region_id(uint32_t index)
 {
 	return is_pf() ? PF_BASE + index * 16 * GIB : index;
 }
 
-static void add_region(uint64_t total)
+void add_region(uint64_t total)
 {
 	struct region *region = &regions[nr_regions++];
 	struct block *block = calloc(1, sizeof(*block));
 
 	REQUIRE(nr_regions <= FAKE_REGIONS);
 	block->end = total;
-	*region = (struct region){ .total = total, .blocks = block };
+	*region = (struct region){
+		.total = total,
+		.flags = fake.region_flags,
+		.blocks = block,
+	};
 	generation++;
 }
 
@@ -222,8 +212,8 @@ static uint32_t acquire(uint64_t needed)
 	return FLEXMEM_REASON_CAPACITY;
 }
 
-static void measure(const struct region *region,
-		    struct flexmem_region_entry *entry)
+void measure(const struct region *region,
+	     struct flexmem_region_entry *entry)
 {
 	const struct block *block;
 	uint64_t size;
@@ -245,7 +235,7 @@ static void measure(const struct region *region,
 	}
 }
 
-static struct block *split(struct block *block, uint64_t at)
+struct block *split(struct block *block, uint64_t at)
 {
 	struct block *rest = malloc(sizeof(*rest));
 
@@ -288,7 +278,7 @@ static void explain(struct flexmem_alloc *cmd, uint32_t reason)
 			cmd->out_largest_free = entry.largest_free;
 	}
 	if (reason != FLEXMEM_REASON_REGION_SIZE &&
-	    reason != FLEXMEM_REASON_HANDLES &&
+	    reason < FLEXMEM_REASON_HANDLES &&
 	    cmd->out_total_free >= cmd->out_size)
 		reason = FLEXMEM_REASON_FRAGMENTATION;
 	cmd->out_reason = reason;
@@ -303,29 +293,57 @@ static void check_entry(const struct flexmem_alloc *cmd)
 	REQUIRE(!cmd->out_reason && !cmd->out_max_region);
 }
 
-static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
+static bool flags_are_good(uint32_t flags)
 {
-	uint64_t align = cmd->alignment < 128 ? 128 : cmd->alignment;
+	if (flags & ~(uint32_t)(FLEXMEM_ALLOC_PROGRAM | FLEXMEM_ALLOC_MAPPABLE |
+				FLEXMEM_ALLOC_ZEROED | FLEXMEM_ALLOC_GROWABLE |
+				FLEXMEM_ALLOC_WAIT))
+		return false;
+	if (flags & FLEXMEM_ALLOC_GROWABLE &&
+	    !(fake.capabilities & FLEXMEM_CAP_RESIZE))
+		return false;
+	if (flags & FLEXMEM_ALLOC_WAIT &&
+	    !(fake.capabilities & FLEXMEM_CAP_PRESSURE))
+		return false;
+	if (flags & FLEXMEM_ALLOC_MAPPABLE &&
+	    !(fake.capabilities & FLEXMEM_CAP_MAP))
+		return false;
+	return !(flags & FLEXMEM_ALLOC_ZEROED) ||
+	       fake.capabilities & FLEXMEM_CAP_SCRUB;
+}
+
+int alloc_one(struct file *file, struct flexmem_alloc *cmd)
+{
+	uint64_t unit = cmd->flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
+	uint64_t align = cmd->alignment < unit ? unit : cmd->alignment;
 	struct block *block = NULL;
 	uint32_t reason;
 	uint32_t i = 0;
 
 	check_entry(cmd);
-	if (cmd->flags & ~(uint32_t)FLEXMEM_ALLOC_PROGRAM)
+	if (!flags_are_good(cmd->flags))
 		return EOPNOTSUPP;
 	if (!cmd->length || (cmd->alignment & (cmd->alignment - 1)) ||
 	    cmd->alignment > GIB)
 		return EINVAL;
-	cmd->out_size = (cmd->length + 127) & ~UINT64_C(127);
+	cmd->out_size = (cmd->length + unit - 1) & ~(unit - 1);
 	if (cmd->out_size < cmd->length)
-		cmd->out_size = ~UINT64_C(127);
+		cmd->out_size = ~(unit - 1);
 	if (file->handles >= fake.max_handles) {
 		explain(cmd, FLEXMEM_REASON_HANDLES);
 		return ENOMEM;
 	}
+	reason = limit_reached(file, cmd->out_size);
+	if (reason != FLEXMEM_REASON_NONE) {
+		explain(cmd, reason);
+		return ENOMEM;
+	}
 	while (!block) {
 		for (; i < nr_regions && !block; i++)
-			block = place(&regions[i], cmd->out_size, align);
+			block = cmd->flags & FLEXMEM_ALLOC_GROWABLE ?
+				place_growable(&regions[i], cmd->out_size,
+					       align) :
+				place(&regions[i], cmd->out_size, align);
 		if (block)
 			break;
 		reason = acquire(cmd->out_size);
@@ -335,7 +353,7 @@ static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 		}
 	}
 	block->handle = ++file->next_handle;
-	block->flags = cmd->flags;
+	block->flags = cmd->flags & ~(uint32_t)FLEXMEM_ALLOC_WAIT;
 	block->file = (int)(file - files);
 	cmd->out_handle = block->handle;
 	cmd->out_address.region_id = region_id(i - 1);
@@ -344,11 +362,14 @@ static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 	file->handles++;
 	if (file->used > file->peak)
 		file->peak = file->used;
+	note_peak(file);
+	if (cmd->flags & FLEXMEM_ALLOC_ZEROED)
+		zero(i - 1, block->start, block->end);
 	allocs++;
 	return 0;
 }
 
-static void merge(struct region *region)
+void merge(struct region *region)
 {
 	struct block *block = region->blocks;
 	struct block *next;
@@ -366,9 +387,8 @@ static void merge(struct region *region)
 }
 
 /* Finds a live block of a file by handle, or if that is 0 by address. */
-static struct block *find_block(const struct file *file, uint32_t handle,
-				const struct flexmem_address *address,
-				uint32_t *where)
+struct block *find_block(const struct file *file, uint32_t handle,
+			 const struct flexmem_address *address, uint32_t *where)
 {
 	struct block *block;
 	uint32_t i;
@@ -394,6 +414,7 @@ static void release(struct file *file, struct block *block, uint32_t where)
 	file->used -= block->end - block->start;
 	file->handles--;
 	block->handle = 0;
+	block->lost = false;
 	regions[where].sequence++;
 	merge(&regions[where]);
 	frees++;
@@ -413,7 +434,8 @@ static int free_one(struct file *file, struct flexmem_free *cmd)
 	if (!cmd->flags && !cmd->handle)
 		return ENOENT;
 	block = find_block(file, cmd->handle, &cmd->address, &where);
-	if (!block)
+	/* What is lost has no address any more. */
+	if (!block || (block->lost && !cmd->handle))
 		return ENOENT;
 	release(file, block, where);
 	return 0;
@@ -439,6 +461,8 @@ static int batch(struct file *file, struct flexmem_batch *cmd, bool is_free,
 			err = free_one(file, (void *)entry);
 			((struct flexmem_free *)entry)->out_error = err;
 		} else {
+			REQUIRE(!(((struct flexmem_alloc *)entry)->flags &
+				  FLEXMEM_ALLOC_WAIT));
 			err = alloc_one(file, (void *)entry);
 			((struct flexmem_alloc *)entry)->out_error = err;
 		}
@@ -466,6 +490,7 @@ static int info(struct file *file, struct flexmem_info *cmd)
 	cmd->out_granule = 1 << 20;
 	cmd->out_capacity = fake.capacity;
 	cmd->out_max_region = fake.fallback[0];
+	cmd->out_capabilities = fake.capabilities;
 	cmd->out_nr_fallback_sizes = fake.nr_fallback;
 	memcpy(cmd->out_fallback_sizes, fake.fallback, sizeof(fake.fallback));
 	strcpy(cmd->out_name, "fake");
@@ -482,7 +507,7 @@ static int lookup(struct file *file, struct flexmem_lookup *cmd)
 			      NULL;
 	if (!block)
 		return ENOENT;
-	cmd->out_flags = block->flags;
+	cmd->out_flags = block->flags | (block->lost ? FLEXMEM_LOOKUP_LOST : 0);
 	cmd->out_address.region_id = region_id(where);
 	cmd->out_address.offset = block->start;
 	cmd->out_size = block->end - block->start;
@@ -615,13 +640,15 @@ static int dispatch(struct file *file, unsigned int number, void *arg,
 		return batch(file, arg, true, injected);
 	if (number == FLEXMEM_CMD_TRIM)
 		return trim(arg, injected);
+	if (number == FLEXMEM_CMD_READ || number == FLEXMEM_CMD_WRITE)
+		return copy(file, arg, number == FLEXMEM_CMD_WRITE, injected);
 	if (injected)
 		return injected;
 	switch (number) {
 	case FLEXMEM_CMD_INFO:
 		return info(file, arg);
 	case FLEXMEM_CMD_ALLOC:
-		return alloc_one(file, arg);
+		return alloc_waiting(file, arg);
 	case FLEXMEM_CMD_FREE:
 		return free_one(file, arg);
 	case FLEXMEM_CMD_LOOKUP:
@@ -634,8 +661,12 @@ static int dispatch(struct file *file, unsigned int number, void *arg,
 		return lease(file, arg);
 	case FLEXMEM_CMD_STATS:
 		return stats(file, arg);
+	case FLEXMEM_CMD_MAP:
+		return map(file, arg);
+	case FLEXMEM_CMD_RESIZE:
+		return resize(file, arg);
 	}
-	return ENOTTY;
+	return owner_command(file, number, arg);
 }
 
 /* What is intercepted */
@@ -682,7 +713,13 @@ int __wrap_open(const char *path, int flags, ...)
 		for (i = 0; i < FDS && files[i].open; i++)
 			;
 		REQUIRE(i < FDS);
-		files[i] = (struct file){ .open = true, .node = node };
+		files[i] = (struct file){
+			.open = true,
+			.node = node,
+			.id = ++next_file_id,
+			.uid = fake.uid,
+		};
+		limits_of_new_file(&files[i]);
 		fake.opens++;
 		fd = FIRST_FD + i;
 	}
@@ -707,6 +744,7 @@ int __wrap_close(int fd)
 			if (!block->handle || block->file != fd - FIRST_FD)
 				continue;
 			block->handle = 0;
+			block->lost = false;
 			regions[i].sequence++;
 			frees++;
 		}
@@ -743,49 +781,4 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	pthread_mutex_unlock(&lock);
 	errno = err;
 	return err ? -1 : 0;
-}
-
-/* A listing of /dev: nodes from the last to the first, then strays. */
-static struct dirent listed;
-static int list_at = -1;
-
-DIR *__wrap_opendir(const char *path)
-{
-	if (strcmp(path, "/dev"))
-		return __real_opendir(path);
-	if (fake.opendir_error) {
-		errno = fake.opendir_error;
-		return NULL;
-	}
-	list_at = 0;
-	return (DIR *)&list_at;
-}
-
-struct dirent *__wrap_readdir(DIR *dir)
-{
-	const struct fake_node *node;
-
-	if (dir != (DIR *)&list_at)
-		return __real_readdir(dir);
-	for (; list_at < FAKE_NODES; list_at++) {
-		node = &fake.nodes[FAKE_NODES - 1 - list_at];
-		if (!node->exists)
-			continue;
-		list_at++;
-		snprintf(listed.d_name, sizeof(listed.d_name), "flexmem%u",
-			 node->number);
-		return &listed;
-	}
-	if (list_at >= FAKE_NODES + 4 ||
-	    !fake.stray_names[list_at - FAKE_NODES])
-		return NULL;
-	strcpy(listed.d_name, fake.stray_names[list_at++ - FAKE_NODES]);
-	return &listed;
-}
-
-int __wrap_closedir(DIR *dir)
-{
-	if (dir != (DIR *)&list_at)
-		return __real_closedir(dir);
-	return 0;
 }

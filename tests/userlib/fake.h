@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A kernel for the tests of libflexmem: open(), ioctl(), close() and the
- * listing of /dev are intercepted with -Wl,--wrap, and a small driver answers.
- * It ends the program when something reaches it that the ABI forbids.
+ * A kernel for the tests of libflexmem: open(), ioctl(), read(), mmap(),
+ * munmap(), close() and the listing of /dev are intercepted with -Wl,--wrap, and a small
+ * driver answers. It ends the program when something reaches it that the ABI
+ * forbids.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -15,7 +16,8 @@
 
 #define FAKE_NODES 8
 #define FAKE_REGIONS 16
-#define FAKE_COMMANDS 16
+#define FAKE_COMMANDS 32
+#define FAKE_USERS 8
 
 /* A node /dev/flexmem<number>. */
 struct fake_node {
@@ -43,6 +45,22 @@ struct fake {
 	uint32_t nr_fallback;
 	uint64_t fallback[FLEXMEM_MAX_FALLBACK_SIZES];
 	uint64_t capacity;
+	uint64_t capabilities;
+
+	/* Flags that regions have which are acquired from now on. */
+	uint32_t region_flags;
+	/* Maps that are made have no memory behind them. */
+	bool map_is_gone;
+	/* Whose the files are that are opened from now on. */
+	uint32_t uid;
+	/* Whether callers are administrators. */
+	bool admin;
+	/* Limits of bytes that new files have. */
+	uint64_t client_limit;
+	/* Of the free bytes, what a snapshot shows as something else. */
+	uint64_t orphaned;
+	uint64_t quarantined;
+	uint64_t scrubbed;
 
 	/* Call number @at (from 1) of a command fails with @error. */
 	struct {
@@ -53,13 +71,34 @@ struct fake {
 	uint32_t done_before_eintr;
 	/* So many times a region appears after a count has been told. */
 	unsigned int grow;
+	/* So many times a user appears after a count has been told. */
+	unsigned int grow_users;
+	/* How full it is; each change of the number is a new event. */
+	uint32_t level;
+	uint64_t wanted;
+	unsigned int events;
+	/* So many bytes of an event are told; 0: all. */
+	size_t event_bytes;
+	/* What others do when an allocation waits for them, with no lock. */
+	void (*on_wait)(void);
+	/* Most bytes that one copy does, 0: all; and before an injected error. */
+	uint64_t copy_most;
+	uint64_t copied_before_error;
+	bool copied_nothing;
+	/* A snapshot never has room enough. */
+	bool always_too_small;
+	int mmap_error;
 	/* Regions that a trim gives back before an injected error. */
 	unsigned int trim_fails_after;
 
 	/* What happened. */
 	unsigned int calls[FAKE_COMMANDS];
+	unsigned int waits;
 	unsigned int opens;
 	unsigned int closes;
+	unsigned int maps;
+	unsigned int unmaps;
+	int map_protection;
 	int open_flags;
 	char opened[64];
 	int opendir_error;
@@ -72,6 +111,8 @@ void fake_reset(void);
 void fake_node(unsigned int index, unsigned int number, uint32_t mode);
 /* Everything that was opened has been closed. */
 bool fake_all_closed(void);
+/* The device is reset: all live allocations are lost. */
+void fake_lose(void);
 /* Settings from FAKE_* variables, for the command. */
 void fake_from_environment(void);
 

@@ -251,7 +251,9 @@ static void alloc_nulls(void **state)
 	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0, NULL,
 					      sizeof(a)), -EINVAL);
 	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0, &a,
-					      sizeof(a) - 1), -EINVAL);
+					      offsetof(struct flexmem_allocation,
+						       failure.max_region)),
+			 -EINVAL);
 	assert_int_equal(fake.calls[FLEXMEM_CMD_ALLOC], 0);
 	flexmem_device_close(device);
 }

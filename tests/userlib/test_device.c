@@ -32,7 +32,7 @@ static void open_path(void **state)
 	three_nodes();
 	expect_open("/dev/flexmem10", 0, "/dev/flexmem10");
 	expect_open("/dev/flexmem5", -ENODEV, NULL);
-	assert_int_equal(fake.open_flags, O_RDWR | O_CLOEXEC);
+	assert_int_equal(fake.open_flags, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 }
 
 static void open_null_out_pointer(void **state)
@@ -220,7 +220,9 @@ static void properties(void **state)
 	assert_int_equal(p.granule, MIB);
 	assert_int_equal(p.capacity, 5 * GIB);
 	assert_int_equal(p.max_region, 12 * GIB);
-	assert_int_equal(p.capabilities, 0);
+	assert_int_equal(p.capabilities, FLEXMEM_CAN_SCRUB | FLEXMEM_CAN_MAP |
+			 FLEXMEM_CAN_COPY | FLEXMEM_CAN_LIMIT |
+			 FLEXMEM_CAN_RESIZE | FLEXMEM_CAN_PRESSURE);
 	assert_int_equal(p.fallback_count, 3);
 	assert_int_equal(p.fallback_sizes[2], 4 * GIB);
 	assert_int_equal(p.fallback_sizes[3], 0);

@@ -86,7 +86,7 @@ header_beside_uapi() {
 # Exported, declared in the header, and listed in the map: all the same.
 exported() {
 	nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
-		sed -n 's/.* T \(.*\)@@FLEXMEM_0\.1$/\1/p' | sort
+		sed -n 's/.* T \(.*\)@@FLEXMEM_0\.[0-9]*$/\1/p' | sort
 }
 
 symbols_are_the_map() {
@@ -105,7 +105,25 @@ symbols_are_the_header() {
 
 nothing_else_is_exported() {
 	! nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
-		grep -v '@@FLEXMEM_0\.1$' | grep -v ' A FLEXMEM_0\.1$'
+		grep -v '@@FLEXMEM_0\.[0-9]*$' |
+		grep -v ' A FLEXMEM_0\.[0-9]*$'
+}
+
+# What programs of the first version were linked with stays where it was.
+version_of() {
+	nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
+		sed -n "s/.* T $1@@//p"
+}
+
+versions_stay() {
+	test "$(version_of flexmem_device_alloc)" = FLEXMEM_0.1 &&
+	test "$(version_of flexmem_segments_free)" = FLEXMEM_0.1 &&
+	test "$(version_of flexmem_device_map)" = FLEXMEM_0.2 &&
+	test "$(version_of flexmem_device_resize)" = FLEXMEM_0.3 &&
+	test "$(nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
+		grep -c '@@FLEXMEM_0\.1$')" -eq 24 &&
+	test "$(nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
+		grep -c '@@FLEXMEM_0\.2$')" -eq 9
 }
 
 # A static library cannot hide names: they all have the library's prefix.
@@ -154,6 +172,7 @@ check header_beside_the_uapi_header header_beside_uapi
 check symbols_are_those_of_the_map symbols_are_the_map
 check symbols_are_those_of_the_header symbols_are_the_header
 check nothing_else_is_exported nothing_else_is_exported
+check versions_of_symbols_stay versions_stay
 check names_of_the_static_library static_names
 check soname soname
 check prints_nothing_and_never_exits prints_nothing

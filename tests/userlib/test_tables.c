@@ -84,6 +84,51 @@ static void segments(void **state)
 	flexmem_device_close(device);
 }
 
+static void flags(void **state)
+{
+	static const struct {
+		uint32_t driver;
+		uint32_t library;
+	} cases[] = {
+		{ FLEXMEM_REGION_PROGRAM, FLEXMEM_PROGRAM },
+		{ FLEXMEM_REGION_RESERVED, FLEXMEM_RESERVED },
+		{ UINT32_MAX, FLEXMEM_PROGRAM | FLEXMEM_RESERVED },
+	};
+	struct flexmem_device *device = open_device();
+	struct flexmem_segment *segment;
+	struct flexmem_account *accounts;
+	struct flexmem_region *region;
+	struct flexmem_usage usage;
+	size_t count;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fake.region_flags = cases[i].driver;
+		use(device, 12 * GIB);
+		assert_int_equal(flexmem_device_regions(device, &region,
+							sizeof(*region),
+							&count), 0);
+		assert_int_equal(count, i + 1);
+		assert_int_equal(region[i].flags, cases[i].library);
+		flexmem_regions_free(region);
+		assert_int_equal(flexmem_device_usage(device, &usage,
+						      sizeof(usage), &region,
+						      sizeof(*region),
+						      &accounts,
+						      sizeof(*accounts)), 0);
+		assert_int_equal(region[i].flags, cases[i].library);
+		flexmem_regions_free(region);
+		flexmem_accounts_free(accounts);
+		assert_int_equal(flexmem_device_segments(device, &segment,
+							 sizeof(*segment),
+							 &count, NULL), 0);
+		assert_int_equal(segment[i].flags, cases[i].library);
+		flexmem_segments_free(segment);
+	}
+	flexmem_device_close(device);
+}
+
 /* Regions that appear between the two calls are listed too. */
 static void growth(void **state)
 {
@@ -205,6 +250,7 @@ int main(void)
 		TEST(no_regions),
 		TEST(regions),
 		TEST(segments),
+		TEST(flags),
 		TEST(growth),
 		TEST(endless_growth),
 		TEST(second_call_fails),

@@ -54,6 +54,8 @@ static struct flexmem_failure example(uint32_t limit)
 		.total_free = 31 * GIB / 10,
 		.largest_free = 2 * GIB,
 		.max_region = 12 * GIB,
+		.quota = 4 * GIB,
+		.quota_used = 3 * GIB,
 	};
 }
 
@@ -77,6 +79,12 @@ static void limits(void **state)
 		  "no region can be that large (at most 12.0 GiB)" },
 		{ FLEXMEM_LIMIT_HANDLES, "handles",
 		  "too many live allocations (at most 1000 for one open file)" },
+		{ FLEXMEM_LIMIT_CLIENT, "client_limit",
+		  "limit of this open file (3.0 GiB of 4.0 GiB used)" },
+		{ FLEXMEM_LIMIT_USER, "user_limit",
+		  "limit of this user's open files (3.0 GiB of 4.0 GiB used)" },
+		{ FLEXMEM_LIMIT_GUARANTEE, "guarantee",
+		  "what is left has been guaranteed to others" },
 		{ 4711, "unknown", "limit 4711 of the driver" },
 	};
 	struct flexmem_failure failure;
@@ -107,6 +115,52 @@ static void slots_for_programs(void **state)
 	failure.flags = FLEXMEM_PROGRAM;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
 			       "no slot for programs left (2 of the 8 slots are set aside)"));
+}
+
+/* What the process has itself, it could give back. */
+static void own_memory(void **state)
+{
+	struct flexmem_failure failure = example(FLEXMEM_LIMIT_CAPACITY);
+
+	(void)state;
+	failure.own_used = 5 * GIB;
+	assert_string_equal(text_of(-ENOMEM, &failure),
+			    "out of device memory: the device has none left for another region"
+			    TAIL "; own 5.0 GiB could be freed");
+}
+
+static void quotas(void **state)
+{
+	struct flexmem_failure failure = example(FLEXMEM_LIMIT_CLIENT);
+
+	(void)state;
+	failure.quota = 4;
+	failure.quota_used = 3;
+	failure.charge = FLEXMEM_CHARGE_SLOTS;
+	assert_non_null(strstr(text_of(-ENOMEM, &failure),
+			       ": limit of this open file (3 of 4 slots used);"));
+	failure.charge = FLEXMEM_CHARGE_HANDLES;
+	assert_non_null(strstr(text_of(-ENOMEM, &failure),
+			       "(3 of 4 allocations used);"));
+	failure.quota = FLEXMEM_UNLIMITED;
+	assert_non_null(strstr(text_of(-ENOMEM, &failure),
+			       ": limit of this open file;"));
+}
+
+/* The struct of version 0.1 had no quotas: they are not made up. */
+static void older_failure(void **state)
+{
+	struct flexmem_failure failure = example(FLEXMEM_LIMIT_USER);
+	char text[256];
+
+	(void)state;
+	failure.own_used = 5 * GIB;
+	assert_int_equal(flexmem_error_text(-ENOMEM, &failure,
+					    offsetof(struct flexmem_failure,
+						     own_used),
+					    text, sizeof(text)), 0);
+	assert_string_equal(text, "out of device memory: limit of this user's open files"
+			    TAIL);
 }
 
 /* Figures that differ by a little are not shown as equal. */
@@ -143,7 +197,7 @@ static void documented_errors(void **state)
 	static const int errors[] = {
 		ENOTTY, EFAULT, EINVAL, E2BIG, EOPNOTSUPP, ENOENT, ENOMEM,
 		EMSGSIZE, EBUSY, EPERM, EACCES, ENODEV, ETIMEDOUT, EIO, EINTR,
-		EAGAIN, ECANCELED,
+		EAGAIN, ECANCELED, ENOSPC,
 	};
 	size_t i;
 
@@ -177,15 +231,24 @@ static void longest_text_fits(void **state)
 	uint32_t limit;
 
 	(void)state;
-	for (limit = 1; limit < 10; limit++) {
+	for (limit = 1; limit < 12; limit++) {
 		memset(&failure, 0xff, sizeof(failure));
 		failure.limit = limit;
 		failure.largest_free = UINT64_MAX - 1;
+		failure.own_used = 1023 * GIB;
+		failure.quota = UINT64_MAX - 1;
+		failure.charge = FLEXMEM_CHARGE_HANDLES;
 		failure.flags = 0;
 		text_of(-ENOMEM, &failure);
 		failure.flags = FLEXMEM_PROGRAM;
 		text_of(-ENOMEM, &failure);
 	}
+	/* Nothing was cut off inside of it either. */
+	failure.limit = FLEXMEM_LIMIT_USER;
+	assert_non_null(strstr(text_of(-ENOMEM, &failure),
+			       " allocations used); asked "));
+	assert_non_null(strstr(text_of(-ENOMEM, &failure),
+			       "; own 1023.0 GiB could be freed"));
 }
 
 /* The log */
@@ -224,10 +287,11 @@ static void log_alloc_and_free(void **state)
 	size_t i;
 
 	(void)state;
-	flexmem_device_alloc(device, 1000, 256, FLEXMEM_PROGRAM, &a[0],
+	flexmem_device_alloc(device, 1000, 256,
+			     FLEXMEM_PROGRAM | FLEXMEM_ZEROED, &a[0],
 			     sizeof(a[0]));
 	expect_log("acquired region 0 in slot 0: size 12884901888 (12.0 GiB), fallback level 0\n"
-		   "alloc handle 1: region 0 offset 0 size 1024 (asked 1000, alignment 256, program)\n"
+		   "alloc handle 1: region 0 offset 0 size 1024 (asked 1000, alignment 256, program, zeroed)\n"
 		   "region 0: 12.0 GiB of 12.0 GiB free in 1 blocks, largest 12.0 GiB; 1 blocks used\n");
 	for (i = 1; i < 3; i++)
 		flexmem_device_alloc(device, 128, 0, 0, &a[i], sizeof(a[i]));
@@ -386,6 +450,9 @@ int main(void)
 		TEST(sizes),
 		TEST(limits),
 		TEST(slots_for_programs),
+		TEST(own_memory),
+		TEST(quotas),
+		TEST(older_failure),
 		TEST(close_figures),
 		TEST(other_errors),
 		TEST(documented_errors),

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define THREADS 8
+#define THREADS 10
 #define ROUNDS 300
 
 static struct flexmem_device *device;
@@ -53,6 +53,36 @@ static void *allocate(void *argument)
 	return NULL;
 }
 
+/* Each with its own byte, in its own allocation: nobody else's is seen. */
+static void *copy(void *argument)
+{
+	static atomic_uint next;
+	int byte = (int)(atomic_fetch_add(&next, 1) % 250) + 1;
+	struct flexmem_allocation a;
+	unsigned char in[4096];
+	unsigned char out[4096];
+	void *address;
+	int i;
+
+	(void)argument;
+	memset(out, byte, sizeof(out));
+	for (i = 0; i < ROUNDS / 3; i++) {
+		EXPECT(!flexmem_device_alloc(device, 4096, 0, FLEXMEM_MAPPABLE,
+					     &a, sizeof(a)));
+		EXPECT(!flexmem_device_write(device, a.handle, 0, out, 4096,
+					     NULL));
+		EXPECT(!flexmem_device_map(device, a.handle, 0, 0, 0, &address,
+					   NULL));
+		EXPECT(!memcmp(address, out, 4096));
+		EXPECT(!flexmem_device_unmap(device, address, 4096));
+		EXPECT(!flexmem_device_read(device, a.handle, 0, in, 4096,
+					    NULL));
+		EXPECT(!memcmp(in, out, 4096));
+		EXPECT(!flexmem_device_free(device, a.handle));
+	}
+	return NULL;
+}
+
 static void *batches(void *argument)
 {
 	struct flexmem_request requests[100];
@@ -86,7 +116,10 @@ static void *observe(void *argument)
 	struct flexmem_statistics statistics;
 	struct flexmem_segment *segments;
 	struct flexmem_region *regions;
+	struct flexmem_allowance allowance;
+	struct flexmem_account *accounts;
 	struct flexmem_properties p;
+	struct flexmem_usage usage;
 	size_t count;
 	int i;
 
@@ -102,6 +135,15 @@ static void *observe(void *argument)
 						sizeof(*segments), &count,
 						NULL));
 		flexmem_segments_free(segments);
+		EXPECT(!flexmem_device_usage(device, &usage, sizeof(usage),
+					     NULL, 0, &accounts,
+					     sizeof(*accounts)));
+		EXPECT(usage.free + usage.owned == usage.total);
+		EXPECT(accounts[0].bytes == usage.owned);
+		flexmem_accounts_free(accounts);
+		EXPECT(!flexmem_device_quota(device, FLEXMEM_ACCOUNT_USER,
+					     FLEXMEM_CHARGE_BYTES, &allowance,
+					     sizeof(allowance)));
 		EXPECT(!flexmem_device_properties(device, &p, sizeof(p)));
 		EXPECT(!flexmem_device_lease_take(device, NULL, NULL));
 		EXPECT(!strcmp(flexmem_device_path(device), "/dev/flexmem0"));
@@ -124,7 +166,7 @@ static void *change_log(void *argument)
 static void run_all(void *(*last)(void *argument))
 {
 	void *(*const work[])(void *argument) = {
-		allocate, batches, observe, last,
+		allocate, batches, observe, copy, last,
 	};
 	struct flexmem_statistics s;
 	pthread_t threads[THREADS];
@@ -132,7 +174,7 @@ static void run_all(void *(*last)(void *argument))
 
 	device = open_device();
 	for (i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, work[i % 4],
+		assert_int_equal(pthread_create(&threads[i], NULL, work[i % 5],
 						NULL), 0);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);

@@ -23,7 +23,8 @@ extern "C" {
  *
  *  - -ENODEV: the device is gone; the object can only be closed.
  *  - -ETIMEDOUT: the firmware did not answer in time; call again.
- *  - -EIO: the firmware failed the request or could not be reached.
+ *  - -EIO: the firmware failed the request or could not be reached; or the
+ *    allocation was lost when the device was reset (FLEXMEM_LOST).
  *  - -EINTR: the process is being killed. It is not retried, since only a
  *    fatal signal ends a wait in the driver.
  *  - -ENOMEM: host memory is exhausted.
@@ -105,6 +106,9 @@ enum flexmem_acquisition {
  * @FLEXMEM_LIMIT_REGION_SIZE: no region could ever be as large as the request
  * @FLEXMEM_LIMIT_HANDLES: the device object has as many live allocations as it
  *	may
+ * @FLEXMEM_LIMIT_CLIENT: a limit that the administrator set for this open file
+ * @FLEXMEM_LIMIT_USER: one set for all open files of its user
+ * @FLEXMEM_LIMIT_GUARANTEE: what is left has been guaranteed to others
  *
  * There will be more; treat an unknown one like another kind of "full".
  */
@@ -116,6 +120,9 @@ enum flexmem_limit {
 	FLEXMEM_LIMIT_FRAGMENTATION = 4,
 	FLEXMEM_LIMIT_REGION_SIZE = 5,
 	FLEXMEM_LIMIT_HANDLES = 6,
+	FLEXMEM_LIMIT_CLIENT = 7,
+	FLEXMEM_LIMIT_USER = 8,
+	FLEXMEM_LIMIT_GUARANTEE = 9,
 };
 
 /**
@@ -125,6 +132,71 @@ enum flexmem_limit {
  * are any; a region or segment with it is in one of them.
  */
 #define FLEXMEM_PROGRAM (UINT32_C(1) << 0)
+
+/**
+ * FLEXMEM_MAPPABLE - flag of allocations: flexmem_device_map() works
+ *
+ * Start and length are multiples of 4096 then. Needs FLEXMEM_CAN_MAP.
+ */
+#define FLEXMEM_MAPPABLE (UINT32_C(1) << 1)
+
+/**
+ * FLEXMEM_ZEROED - flag of allocations: all bytes are zero at first
+ *
+ * Without it they are zero, or what the same owner left there. Needs
+ * FLEXMEM_CAN_SCRUB.
+ */
+#define FLEXMEM_ZEROED (UINT32_C(1) << 2)
+
+/**
+ * FLEXMEM_GROWABLE - flag of allocations: flexmem_device_resize() will extend it
+ *
+ * So it goes where the most room follows: to the start of an empty region, or to
+ * the middle of the largest free piece. Needs FLEXMEM_CAN_RESIZE.
+ */
+#define FLEXMEM_GROWABLE (UINT32_C(1) << 3)
+
+/**
+ * FLEXMEM_WAIT - flag of flexmem_device_alloc(): let others make room
+ *
+ * If there is no memory, but others could free some, they are told (see
+ * flexmem_device_pressure()), and the call waits for them, about a second at
+ * most. No flag of entries of a batch (-EINVAL). Needs FLEXMEM_CAN_PRESSURE.
+ */
+#define FLEXMEM_WAIT (UINT32_C(1) << 4)
+
+/**
+ * FLEXMEM_LOST - flag that a look-up finds: the device was reset
+ *
+ * The bytes are gone. The allocation can be looked up and freed by its handle,
+ * and nothing else.
+ */
+#define FLEXMEM_LOST (UINT32_C(1) << 31)
+
+/**
+ * FLEXMEM_RESERVED - flag of regions and segments: guaranteed to one owner
+ *
+ * Only that owner's allocations are in it.
+ */
+#define FLEXMEM_RESERVED (UINT32_C(1) << 1)
+
+/** FLEXMEM_CAN_SCRUB - capability: no owner sees bytes of another */
+#define FLEXMEM_CAN_SCRUB (UINT64_C(1) << 0)
+
+/** FLEXMEM_CAN_MAP - capability: FLEXMEM_MAPPABLE and flexmem_device_map() */
+#define FLEXMEM_CAN_MAP (UINT64_C(1) << 1)
+
+/** FLEXMEM_CAN_COPY - capability: flexmem_device_read() and _write() */
+#define FLEXMEM_CAN_COPY (UINT64_C(1) << 2)
+
+/** FLEXMEM_CAN_LIMIT - capability: usage, limits, guarantees, strict files */
+#define FLEXMEM_CAN_LIMIT (UINT64_C(1) << 3)
+
+/** FLEXMEM_CAN_RESIZE - capability: FLEXMEM_GROWABLE, flexmem_device_resize() */
+#define FLEXMEM_CAN_RESIZE (UINT64_C(1) << 4)
+
+/** FLEXMEM_CAN_PRESSURE - capability: FLEXMEM_WAIT, flexmem_device_pressure() */
+#define FLEXMEM_CAN_PRESSURE (UINT64_C(1) << 5)
 
 /** FLEXMEM_LOCKED - flag of statistics: no further region is tried for */
 #define FLEXMEM_LOCKED (UINT32_C(1) << 0)
@@ -153,7 +225,9 @@ enum flexmem_limit {
  * @granule: sizes of regions are multiples of this
  * @capacity: bytes that may be acquired from the device
  * @max_region: the largest region there could be: no allocation is larger
- * @capabilities: what the driver can do beyond its first version; 0 for now
+ * @capabilities: what this function can do: of FLEXMEM_CAN_SCRUB,
+ *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_COPY, FLEXMEM_CAN_LIMIT,
+ *                FLEXMEM_CAN_RESIZE, FLEXMEM_CAN_PRESSURE
  * @fallback_sizes: sizes of regions in the order they are tried
  * @name: name of the device behind this function, NUL-terminated
  *
@@ -182,6 +256,34 @@ struct flexmem_properties {
 };
 
 /**
+ * enum flexmem_account_kind - whose account it is
+ * @FLEXMEM_ACCOUNT_CLIENT: one open file, that is one device object
+ * @FLEXMEM_ACCOUNT_USER: all open files that one user has opened
+ */
+enum flexmem_account_kind {
+	FLEXMEM_ACCOUNT_CLIENT = 0,
+	FLEXMEM_ACCOUNT_USER = 1,
+};
+
+/**
+ * enum flexmem_charge - what an account counts, and what can be limited
+ * @FLEXMEM_CHARGE_BYTES: device memory
+ * @FLEXMEM_CHARGE_SLOTS: slots: one for each region in which there are bytes
+ * @FLEXMEM_CHARGE_HANDLES: live allocations
+ */
+enum flexmem_charge {
+	FLEXMEM_CHARGE_BYTES = 0,
+	FLEXMEM_CHARGE_SLOTS = 1,
+	FLEXMEM_CHARGE_HANDLES = 2,
+};
+
+/** FLEXMEM_CHARGES - members of enum flexmem_charge */
+#define FLEXMEM_CHARGES 3
+
+/** FLEXMEM_UNLIMITED - a limit that is none */
+#define FLEXMEM_UNLIMITED UINT64_MAX
+
+/**
  * struct flexmem_failure - why there was no device memory
  * @limit: enum flexmem_limit; FLEXMEM_LIMIT_NONE: the rest says nothing
  * @regions: regions that the device had just after the failure
@@ -190,11 +292,16 @@ struct flexmem_properties {
  * @max_regions: likewise
  * @max_handles: likewise
  * @flags: the flags that were asked for
- * @reserved: 0
+ * @charge: FLEXMEM_LIMIT_CLIENT, _USER: enum flexmem_charge, what @quota limits
  * @asked: bytes asked for, rounded up
  * @total_free: free bytes in all regions it could have gone to
  * @largest_free: the largest free block among them
  * @max_region: the largest region there could be
+ * @own_used: bytes that this device object had just after the failure: what its
+ *            program could give back
+ * @quota: FLEXMEM_LIMIT_CLIENT, _USER: the limit; FLEXMEM_UNLIMITED: not known,
+ *         since it has changed meanwhile
+ * @quota_used: likewise: what was charged
  */
 struct flexmem_failure {
 	uint32_t limit;
@@ -204,22 +311,27 @@ struct flexmem_failure {
 	uint32_t max_regions;
 	uint32_t max_handles;
 	uint32_t flags;
-	uint32_t reserved;
+	uint32_t charge;
 	uint64_t asked;
 	uint64_t total_free;
 	uint64_t largest_free;
 	uint64_t max_region;
+	uint64_t own_used;
+	uint64_t quota;
+	uint64_t quota_used;
 };
 
 /**
  * struct flexmem_allocation - an allocation, or why there is none
  * @handle: names it in its device object; never 0, unless there is none
- * @flags: FLEXMEM_PROGRAM or 0
+ * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
+ *         FLEXMEM_GROWABLE, FLEXMEM_LOST
  * @error: 0, or a negative errno. -ECANCELED: entry of a batch that ended
  *         before its turn
  * @reserved: 0
  * @address: where it starts
- * @size: its bytes: what was asked for, rounded up to a multiple of 128
+ * @size: its bytes: what was asked for, rounded up to a multiple of 128, or of
+ *        4096 with FLEXMEM_MAPPABLE
  * @failure: details, when @error is -ENOMEM
  */
 struct flexmem_allocation {
@@ -237,7 +349,8 @@ struct flexmem_allocation {
  * @length: bytes, at least 1
  * @alignment: of the offset: a power of two up to max_alignment of &struct
  *             flexmem_properties; anything below 128, and 0, means 128
- * @flags: FLEXMEM_PROGRAM or 0
+ * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
+ *         FLEXMEM_GROWABLE
  * @reserved: must be 0
  */
 struct flexmem_request {
@@ -248,10 +361,60 @@ struct flexmem_request {
 };
 
 /**
+ * struct flexmem_resized - what became of an allocation that was to be resized
+ * @bytes: what it has now, whether that changed or not; 0: there is no such
+ *         allocation, or it could not be told
+ * @most: -EAGAIN: what it could have been extended to at that moment
+ * @failure: details of -ENOMEM; @failure.asked is what was to be added
+ */
+struct flexmem_resized {
+	uint64_t bytes;
+	uint64_t most;
+	struct flexmem_failure failure;
+};
+
+/**
+ * enum flexmem_pressure_level - how full a function is
+ * @FLEXMEM_LEVEL_NONE: neither of the others
+ * @FLEXMEM_LEVEL_MODERATE: from 80 percent of its memory in use on, until less
+ *	than 70 are
+ * @FLEXMEM_LEVEL_CRITICAL: from 95 percent on, until less than 90 are; and while
+ *	an allocation waits for memory (FLEXMEM_WAIT)
+ *
+ * Its memory is what it has acquired and could still acquire. In use is what is
+ * allocated by anybody, freed but still mapped, or quarantined.
+ */
+enum flexmem_pressure_level {
+	FLEXMEM_LEVEL_NONE = 0,
+	FLEXMEM_LEVEL_MODERATE = 1,
+	FLEXMEM_LEVEL_CRITICAL = 2,
+};
+
+/**
+ * struct flexmem_pressure_event - that a function is full, or no longer
+ * @level: enum flexmem_pressure_level
+ * @reserved: 0
+ * @wanted: bytes that allocations wait for, all together
+ * @in_use: bytes in use
+ * @memory: bytes there are, acquired or not
+ * @sequence: number of the event; those that were missed are not told again
+ *
+ * The figures are of the moment when they are read.
+ */
+struct flexmem_pressure_event {
+	uint32_t level;
+	uint32_t reserved;
+	uint64_t wanted;
+	uint64_t in_use;
+	uint64_t memory;
+	uint64_t sequence;
+};
+
+/**
  * struct flexmem_region - one region
  * @region_id: as in &struct flexmem_virtual_address
  * @slot: its index in the segment table
- * @flags: FLEXMEM_PROGRAM or 0
+ * @flags: of FLEXMEM_PROGRAM, FLEXMEM_RESERVED
  * @total: its bytes
  * @free: bytes in free blocks
  * @largest_free: bytes of the largest free block
@@ -274,7 +437,7 @@ struct flexmem_region {
 /**
  * struct flexmem_segment - one filled entry of the segment table
  * @slot: its index
- * @flags: FLEXMEM_PROGRAM or 0
+ * @flags: of FLEXMEM_PROGRAM, FLEXMEM_RESERVED
  * @region_id: as in &struct flexmem_virtual_address
  * @length: bytes that can be reached through it
  */
@@ -324,6 +487,83 @@ struct flexmem_statistics {
 };
 
 /**
+ * struct flexmem_usage - who has what: the sums
+ * @regions: regions acquired
+ * @accounts: accounts that this caller may see
+ * @capacity: bytes that may be acquired from the device
+ * @total: bytes in all regions
+ * @free: of these, free
+ * @owned: of these, in live allocations
+ * @orphaned: of these, freed but still mapped
+ * @reserved: of these, held back for other reasons
+ * @quarantined: of these, not handed out, since they could not be scrubbed
+ * @scrubbed: bytes scrubbed since the device is there
+ * @clients: open files
+ * @resets: how often the device was reset
+ * @generation: of the segment table
+ *
+ * @free + @owned + @orphaned + @reserved + @quarantined = @total.
+ */
+struct flexmem_usage {
+	uint32_t regions;
+	uint32_t accounts;
+	uint64_t capacity;
+	uint64_t total;
+	uint64_t free;
+	uint64_t owned;
+	uint64_t orphaned;
+	uint64_t reserved;
+	uint64_t quarantined;
+	uint64_t scrubbed;
+	uint64_t clients;
+	uint64_t resets;
+	uint64_t generation;
+};
+
+/**
+ * struct flexmem_account - what one client or one user has
+ * @kind: enum flexmem_account_kind
+ * @reserved: 0
+ * @id: FLEXMEM_ACCOUNT_CLIENT: number of the open file, never used twice on the
+ *      node. FLEXMEM_ACCOUNT_USER: the uid
+ * @uid: uid of who opened the file
+ * @pid: FLEXMEM_ACCOUNT_CLIENT: process that opened it; 0: not visible
+ * @bytes: bytes of live allocations
+ * @orphaned: bytes freed that are still mapped; they are charged too
+ * @peak: the most that @bytes + @orphaned ever was
+ * @slots: regions in which it has bytes
+ * @handles: live allocations
+ * @limit: by enum flexmem_charge; FLEXMEM_UNLIMITED: none
+ * @guarantee: likewise; 0: none
+ */
+struct flexmem_account {
+	uint32_t kind;
+	uint32_t reserved;
+	uint64_t id;
+	uint32_t uid;
+	uint32_t pid;
+	uint64_t bytes;
+	uint64_t orphaned;
+	uint64_t peak;
+	uint64_t slots;
+	uint64_t handles;
+	uint64_t limit[FLEXMEM_CHARGES];
+	uint64_t guarantee[FLEXMEM_CHARGES];
+};
+
+/**
+ * struct flexmem_allowance - how much of one thing an account may have
+ * @limit: at most so much; FLEXMEM_UNLIMITED: no limit
+ * @guarantee: at least so much, whatever others do; 0: no guarantee
+ * @used: what is charged now
+ */
+struct flexmem_allowance {
+	uint64_t limit;
+	uint64_t guarantee;
+	uint64_t used;
+};
+
+/**
  * enum flexmem_log_level - how much the log callback is told
  * @FLEXMEM_LOG_NONE: nothing
  * @FLEXMEM_LOG_WARNING: what somebody should look at
@@ -353,7 +593,7 @@ typedef void (*flexmem_log_fn)(enum flexmem_log_level level, const char *text,
 /**
  * flexmem_library_version() - version of the library that runs
  *
- * Return: a constant string like "0.1.0".
+ * Return: a constant string like "0.3.0".
  */
 FLEXMEM_API const char *flexmem_library_version(void);
 
@@ -381,6 +621,8 @@ FLEXMEM_API int flexmem_device_open(struct flexmem_device **device,
 /**
  * flexmem_device_close() - close a device and give back all its allocations
  * @device: object to free, or NULL
+ *
+ * End its maps first; see flexmem_device_map().
  */
 FLEXMEM_API void flexmem_device_close(struct flexmem_device *device);
 
@@ -396,7 +638,8 @@ FLEXMEM_API const char *flexmem_device_path(const struct flexmem_device *device)
  * flexmem_device_fd() - descriptor of the open file
  * @device: an open device
  *
- * For poll() and the like; it remains the library's.
+ * For poll() and the like; it remains the library's. POLLIN: there is something
+ * for flexmem_device_pressure() to read; POLLERR | POLLHUP: the device is gone.
  *
  * Return: the descriptor, or -EINVAL.
  */
@@ -447,17 +690,23 @@ flexmem_device_statistics(const struct flexmem_device *device,
  * @device: an open device
  * @length: bytes, at least 1
  * @alignment: as in &struct flexmem_request
- * @flags: FLEXMEM_PROGRAM or 0
+ * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
+ *         FLEXMEM_GROWABLE, FLEXMEM_WAIT
  * @allocation: to be filled, on failure too
  * @size: sizeof(*@allocation)
  *
  * It goes back with flexmem_device_free(), flexmem_device_free_address() or
- * flexmem_device_close().
+ * flexmem_device_close(). What is mapped stays charged until it is unmapped.
+ *
+ * Memory that another owner had is scrubbed before it is handed out, for which
+ * the call waits. With -EIO and -ETIMEDOUT that failed; what could not be
+ * scrubbed is quarantined, and the call can be repeated.
  *
  * Return: 0; -ENOMEM: no device memory, for the reason in
  * @allocation->failure (FLEXMEM_LIMIT_NONE there: no host memory); -EINVAL:
  * @length is 0 or @alignment is not a power of two or too large;
- * -EOPNOTSUPP: unknown bits in @flags.
+ * -EOPNOTSUPP: unknown bits in @flags, or this function cannot do what they ask
+ * for.
  */
 FLEXMEM_API int flexmem_device_alloc(struct flexmem_device *device,
 				     uint64_t length, uint64_t alignment,
@@ -499,6 +748,48 @@ FLEXMEM_API int flexmem_device_lookup(const struct flexmem_device *device,
 				      uint32_t handle,
 				      struct flexmem_allocation *allocation,
 				      size_t size);
+
+/**
+ * flexmem_device_resize() - extend an allocation at its end, or shorten it
+ * @device: the device object it was made with
+ * @handle: of the allocation
+ * @length: bytes it shall have, at least 1; rounded up as by
+ *          flexmem_device_alloc()
+ * @resized: to be filled, on failure too; or NULL
+ * @size: sizeof(*@resized); ignored with NULL
+ *
+ * Its start, its handle and the bytes that stay do not change. What is added is
+ * as in a new allocation with the same flags. Any allocation can be resized;
+ * one with FLEXMEM_GROWABLE lies where there is room for it.
+ *
+ * Return: 0; -EAGAIN: what follows it is taken, with the length that would do in
+ * @resized->most; -ENOMEM: a limit or a guarantee forbids it, with the reason in
+ * @resized->failure; -EBUSY: it is mapped, or another call is using it; -ENOENT:
+ * not a live allocation of this device object; -EINVAL: @length is 0;
+ * -EIO: it was lost, or what would be added could not be scrubbed.
+ */
+FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
+				      uint32_t handle, uint64_t length,
+				      struct flexmem_resized *resized,
+				      size_t size);
+
+/**
+ * flexmem_device_pressure() - read the next event, without waiting for one
+ * @device: an open device
+ * @event: to be filled
+ * @size: sizeof(*@event)
+ *
+ * There is one when the level has changed since the last one was read, and when
+ * one more allocation has begun to wait (FLEXMEM_WAIT); for a device object that
+ * has read none yet, when the level is not FLEXMEM_LEVEL_NONE. poll() on
+ * flexmem_device_fd() tells of it. Whoever has memory that it does not need
+ * frees it then. An event is read once: of several threads one gets it.
+ *
+ * Return: 0; -EAGAIN: there is none; -EOPNOTSUPP: no FLEXMEM_CAN_PRESSURE.
+ */
+FLEXMEM_API int
+flexmem_device_pressure(struct flexmem_device *device,
+			struct flexmem_pressure_event *event, size_t size);
 
 /**
  * flexmem_device_alloc_batch() - allocate many
@@ -634,6 +925,179 @@ FLEXMEM_API int flexmem_device_lease_drop(struct flexmem_device *device);
 FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
 				    uint32_t *regions, uint64_t *bytes);
 
+/** FLEXMEM_READ_ONLY - flag of flexmem_device_map(): it cannot be written */
+#define FLEXMEM_READ_ONLY (UINT32_C(1) << 0)
+
+/**
+ * flexmem_device_map() - map an allocation for the CPU
+ * @device: the device object it was made with
+ * @handle: of an allocation that was made with FLEXMEM_MAPPABLE
+ * @offset: first byte, from the start of the allocation; a multiple of the size
+ *          of a page
+ * @length: bytes; 0: all from @offset on
+ * @flags: FLEXMEM_READ_ONLY, or 0: it can be read and written
+ * @address: where to put the start of the map; flexmem_device_unmap() ends it
+ * @mapped: where to put how many bytes that are: @length, or what 0 stands for;
+ *          may be NULL
+ *
+ * An allocation can be mapped several times, whole and in part. Pages come in
+ * when they are touched. Neither a free nor flexmem_device_close() ends a map:
+ * what is mapped stays charged to its owner, and after a close everything that
+ * was allocated may stay, until the maps have ended. A child inherits maps on
+ * fork().
+ *
+ * When the device is reset or goes, every access to a map is SIGBUS. To be safe
+ * from that use flexmem_device_read() and flexmem_device_write().
+ *
+ * Return: 0; -ENOENT: no such allocation; -EINVAL: not mappable, @offset is not
+ * a multiple of a page, or that part is not all in the allocation;
+ * -EOPNOTSUPP: unknown bits in @flags; or what mmap() returned.
+ */
+FLEXMEM_API int flexmem_device_map(struct flexmem_device *device,
+				   uint32_t handle, uint64_t offset,
+				   size_t length, uint32_t flags,
+				   void **address, size_t *mapped);
+
+/**
+ * flexmem_device_unmap() - end a map, or a part of it
+ * @device: any open device, or NULL
+ * @address: from flexmem_device_map(), or a page in that map; NULL: nothing is
+ *           done
+ * @length: bytes, rounded up to whole pages
+ *
+ * No thread may touch that part any more.
+ *
+ * Return: 0; -EINVAL: @address is not the start of a page, or @length is 0.
+ */
+FLEXMEM_API int flexmem_device_unmap(struct flexmem_device *device,
+				     void *address, size_t length);
+
+/**
+ * flexmem_device_read() - copy out of an allocation, mappable or not
+ * @device: the device object it was made with
+ * @handle: of the allocation
+ * @offset: first byte, from the start of the allocation
+ * @data: where to put the bytes
+ * @length: how many; 0 does nothing
+ * @done: where to put how many were copied, from the first on, on failure too;
+ *        may be NULL
+ *
+ * Not a copy of one moment if others write meanwhile.
+ *
+ * Return: 0; -ENOENT: no such allocation; -EINVAL: the bytes are not all in it;
+ * -EFAULT: @data is not writable; -EOPNOTSUPP: without FLEXMEM_CAN_COPY.
+ */
+FLEXMEM_API int flexmem_device_read(const struct flexmem_device *device,
+				    uint32_t handle, uint64_t offset,
+				    void *data, size_t length, size_t *done);
+
+/**
+ * flexmem_device_write() - copy into an allocation, mappable or not
+ * @device: the device object it was made with
+ * @handle: of the allocation
+ * @offset: first byte, from the start of the allocation
+ * @data: the bytes
+ * @length: how many; 0 does nothing
+ * @done: as in flexmem_device_read(); what was copied stays copied
+ *
+ * Return: as flexmem_device_read().
+ */
+FLEXMEM_API int flexmem_device_write(struct flexmem_device *device,
+				     uint32_t handle, uint64_t offset,
+				     const void *data, size_t length,
+				     size_t *done);
+
+/**
+ * flexmem_device_usage() - who has what, all of one moment
+ * @device: an open device
+ * @usage: to be filled with the sums
+ * @usage_size: sizeof(*@usage)
+ * @regions: where to put the array of ``usage->regions`` regions, as
+ *           flexmem_device_regions() does; NULL: not wanted
+ * @region_size: sizeof(**@regions); ignored with NULL
+ * @accounts: where to put the array of ``usage->accounts`` accounts: users
+ *            first, then clients, each by id; flexmem_accounts_free() frees it;
+ *            NULL: not wanted
+ * @account_size: sizeof(**@accounts); ignored with NULL
+ *
+ * The administrator sees all accounts, everyone else that of the own user and
+ * of this device object. The bytes of all clients add up to ``usage->owned``,
+ * and those of all users do.
+ *
+ * Return: 0; -EAGAIN: there were more of them faster than they could be listed;
+ * -ENOTTY: without FLEXMEM_CAN_LIMIT.
+ */
+FLEXMEM_API int flexmem_device_usage(const struct flexmem_device *device,
+				     struct flexmem_usage *usage,
+				     size_t usage_size,
+				     struct flexmem_region **regions,
+				     size_t region_size,
+				     struct flexmem_account **accounts,
+				     size_t account_size);
+
+/**
+ * flexmem_accounts_free() - free an array of accounts
+ * @accounts: from flexmem_device_usage(), or NULL
+ */
+FLEXMEM_API void flexmem_accounts_free(struct flexmem_account *accounts);
+
+/**
+ * flexmem_device_quota() - ask for a limit of this device object or its user
+ * @device: an open device
+ * @kind: enum flexmem_account_kind
+ * @charge: enum flexmem_charge
+ * @allowance: to be filled
+ * @size: sizeof(*@allowance)
+ *
+ * Return: 0; -EINVAL: unknown @kind or @charge; -ENOTTY: without
+ * FLEXMEM_CAN_LIMIT.
+ */
+FLEXMEM_API int flexmem_device_quota(const struct flexmem_device *device,
+				     uint32_t kind, uint32_t charge,
+				     struct flexmem_allowance *allowance,
+				     size_t size);
+
+/**
+ * flexmem_device_set_quota() - set a limit or guarantee of anybody
+ * @device: an open device
+ * @kind: enum flexmem_account_kind
+ * @id: of the account, as in &struct flexmem_account; a user need not have a
+ *      file open
+ * @charge: enum flexmem_charge
+ * @limit: at most so much, FLEXMEM_UNLIMITED for no limit; NULL: as it is
+ * @guarantee: at least so much, 0 for none; NULL: as it is
+ * @allowance: to be filled with how it is then; NULL: not wanted
+ * @size: sizeof(*@allowance); ignored with NULL
+ *
+ * A limit below what is charged takes nothing away, but nothing more is given.
+ * A guarantee of bytes is an amount, not one piece; one of slots sets slots
+ * aside in which that owner is alone. A client's guarantees come on top of its
+ * user's.
+ *
+ * Return: 0; -EPERM: only the administrator may; -ENOENT: no such client;
+ * -ENOSPC: not so much is left that can be guaranteed; -EINVAL: unknown @kind
+ * or @charge, both values NULL, or the guarantee is above the limit; -ENOTTY:
+ * without FLEXMEM_CAN_LIMIT.
+ */
+FLEXMEM_API int flexmem_device_set_quota(struct flexmem_device *device,
+					 uint32_t kind, uint64_t id,
+					 uint32_t charge, const uint64_t *limit,
+					 const uint64_t *guarantee,
+					 struct flexmem_allowance *allowance,
+					 size_t size);
+
+/**
+ * flexmem_device_set_strict() - keep bytes from the user's other open files
+ * @device: an open device, with no live allocation
+ *
+ * From now on memory of this device object is scrubbed before another open file
+ * gets it, also if that is the same user's. Cannot be taken back.
+ *
+ * Return: 0; -EBUSY: there are live allocations; -ENOTTY: without
+ * FLEXMEM_CAN_LIMIT.
+ */
+FLEXMEM_API int flexmem_device_set_strict(struct flexmem_device *device);
+
 /**
  * flexmem_limit_name() - short name of a limit, for logs and reports
  * @limit: enum flexmem_limit
@@ -653,7 +1117,9 @@ FLEXMEM_API const char *flexmem_limit_name(uint32_t limit);
  *
  * For -ENOMEM with details it names the limit, what was asked for and what is
  * free, like "out of device memory: no slot left (8 of 8 used); asked
- * 12.0 GiB, free 3.1 GiB in 8 regions, largest piece 2.0 GiB".
+ * 12.0 GiB, free 3.1 GiB in 8 regions, largest piece 2.0 GiB; own 5.0 GiB could
+ * be freed". The last part, missing if it is nothing, is what this device
+ * object has.
  *
  * Return: 0; -EMSGSIZE: the text is cut off; -EINVAL: as for any struct.
  */

@@ -19,7 +19,25 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		.total_free = reply->out_total_free,
 		.largest_free = reply->out_largest_free,
 		.max_region = reply->out_max_region,
+		.quota = FLEXMEM_UNLIMITED,
 	};
+}
+
+static uint32_t flags_from_uapi(uint32_t from)
+{
+	uint32_t flags = 0;
+
+	if (from & FLEXMEM_ALLOC_PROGRAM)
+		flags |= FLEXMEM_PROGRAM;
+	if (from & FLEXMEM_ALLOC_MAPPABLE)
+		flags |= FLEXMEM_MAPPABLE;
+	if (from & FLEXMEM_ALLOC_ZEROED)
+		flags |= FLEXMEM_ZEROED;
+	if (from & FLEXMEM_ALLOC_GROWABLE)
+		flags |= FLEXMEM_GROWABLE;
+	if (from & FLEXMEM_LOOKUP_LOST)
+		flags |= FLEXMEM_LOST;
+	return flags;
 }
 
 void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
@@ -27,8 +45,7 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 				struct flexmem_allocation *allocation)
 {
 	memset(allocation, 0, sizeof(*allocation));
-	allocation->flags = reply->flags & FLEXMEM_ALLOC_PROGRAM ?
-			    FLEXMEM_PROGRAM : 0;
+	allocation->flags = flags_from_uapi(reply->flags);
 	allocation->error = error;
 	if (error == -ENOMEM && reply->out_reason != FLEXMEM_REASON_NONE)
 		failure_from_uapi(device, reply, &allocation->failure);
@@ -40,16 +57,50 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 	allocation->size = reply->out_size;
 }
 
-void fmlib_failure_count_regions(const struct flexmem_device *device,
-				 struct flexmem_allocation *allocation)
+/* Which of the quotas of an account it was that the request went beyond. */
+static void find_quota(const struct flexmem_device *device, uint32_t kind,
+		       struct flexmem_failure *failure)
+{
+	struct flexmem_quota cmd;
+	uint64_t more;
+	uint32_t i;
+
+	for (i = 0; i < FLEXMEM_CHARGES; i++) {
+		cmd = (struct flexmem_quota){
+			.size = sizeof(cmd),
+			.kind = kind,
+			.resource = i,
+		};
+		if (fmlib_ioctl(device, FLEXMEM_IOCTL_QUOTA, &cmd))
+			return;
+		more = i == FLEXMEM_RESOURCE_BYTES ? failure->asked : 1;
+		if (cmd.out_limit == FLEXMEM_NO_LIMIT ||
+		    (cmd.out_used <= cmd.out_limit &&
+		     more <= cmd.out_limit - cmd.out_used))
+			continue;
+		failure->charge = i;
+		failure->quota = cmd.out_limit;
+		failure->quota_used = cmd.out_used;
+		return;
+	}
+}
+
+void fmlib_failure_details(const struct flexmem_device *device,
+			   struct flexmem_failure *failure)
 {
 	struct flexmem_stats stats = { .size = sizeof(stats) };
 
-	if (allocation->failure.limit == FLEXMEM_LIMIT_NONE)
+	if (failure->limit == FLEXMEM_LIMIT_NONE)
 		return;
-	/* A count that is missing only makes the error text poorer. */
-	if (!fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats))
-		allocation->failure.regions = stats.out_regions;
+	/* Details that are missing only make the error text poorer. */
+	if (!fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats)) {
+		failure->regions = stats.out_regions;
+		failure->own_used = stats.out_client_used;
+	}
+	if (failure->limit == FLEXMEM_LIMIT_CLIENT)
+		find_quota(device, FLEXMEM_OWNER_CLIENT, failure);
+	else if (failure->limit == FLEXMEM_LIMIT_USER)
+		find_quota(device, FLEXMEM_OWNER_USER, failure);
 }
 
 int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,
@@ -75,10 +126,13 @@ int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,
 	if (!device || !allocation || size < FMLIB_ALLOCATION_MIN)
 		return -EINVAL;
 
-	fmlib_debug_begin(device, &debug);
+	if (flags & FLEXMEM_WAIT)
+		fmlib_debug_begin_wait(device, &debug);
+	else
+		fmlib_debug_begin(device, &debug);
 	err = fmlib_ioctl(device, FLEXMEM_IOCTL_ALLOC, &cmd);
 	fmlib_allocation_from_uapi(device, err, &cmd, &result);
-	fmlib_failure_count_regions(device, &result);
+	fmlib_failure_details(device, &result.failure);
 	if (debug.on) {
 		fmlib_debug_done(device, &debug);
 		fmlib_debug_alloc(device, &debug, &request, &result);
@@ -103,8 +157,7 @@ int flexmem_device_lookup(const struct flexmem_device *device, uint32_t handle,
 		return err;
 	result = (struct flexmem_allocation){
 		.handle = handle,
-		.flags = cmd.out_flags & FLEXMEM_ALLOC_PROGRAM ?
-			 FLEXMEM_PROGRAM : 0,
+		.flags = flags_from_uapi(cmd.out_flags),
 		.address.region_id = cmd.out_address.region_id,
 		.address.offset = cmd.out_address.offset,
 		.size = cmd.out_size,

@@ -53,16 +53,38 @@ static void *nth(void *array, size_t stride, size_t n)
 	return (char *)array + n * stride;
 }
 
+/*
+ * Failures of a kind come in hundreds: what was found out about one of them,
+ * @known, serves those that follow.
+ */
+static void add_details(const struct flexmem_device *device,
+			struct flexmem_failure *known,
+			struct flexmem_failure *failure)
+{
+	if (failure->limit == FLEXMEM_LIMIT_NONE)
+		return;
+	if (known->limit != failure->limit) {
+		fmlib_failure_details(device, failure);
+		*known = *failure;
+		return;
+	}
+	failure->regions = known->regions;
+	failure->own_used = known->own_used;
+	failure->charge = known->charge;
+	failure->quota = known->quota;
+	failure->quota_used = known->quota_used;
+}
+
 static int alloc_piece(struct flexmem_device *device,
 		       const struct flexmem_request *requests, size_t stride,
 		       struct flexmem_alloc *entries,
 		       struct flexmem_allocation *allocations,
 		       size_t result_stride, size_t count, size_t *done)
 {
+	struct flexmem_failure known = { .limit = FLEXMEM_LIMIT_NONE };
 	struct flexmem_allocation result;
 	struct flexmem_request request;
 	struct fmlib_debug debug;
-	uint32_t regions = 0;
 	size_t i;
 	int err;
 
@@ -84,13 +106,7 @@ static int alloc_piece(struct flexmem_device *device,
 	for (i = 0; i < *done; i++) {
 		fmlib_allocation_from_uapi(device, -entries[i].out_error,
 					   &entries[i], &result);
-		/* Failures come in hundreds: one count serves them all. */
-		if (result.failure.limit != FLEXMEM_LIMIT_NONE) {
-			result.failure.regions = regions;
-			if (!regions)
-				fmlib_failure_count_regions(device, &result);
-			regions = result.failure.regions;
-		}
+		add_details(device, &known, &result.failure);
 		request.length = entries[i].length;
 		request.alignment = entries[i].alignment;
 		request.flags = entries[i].flags;

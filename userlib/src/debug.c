@@ -45,12 +45,19 @@ static void read_regions(const struct flexmem_device *device,
 
 void fmlib_debug_begin(struct flexmem_device *device, struct fmlib_debug *debug)
 {
-	memset(debug, 0, sizeof(*debug));
-	debug->on = fmlib_log_wants(device, FLEXMEM_LOG_DEBUG);
+	fmlib_debug_begin_wait(device, debug);
+	debug->tables = debug->on;
 	if (!debug->on)
 		return;
 	pthread_mutex_lock(&device->debug_lock);
 	read_regions(device, &debug->before, &debug->before_count);
+}
+
+void fmlib_debug_begin_wait(struct flexmem_device *device,
+			    struct fmlib_debug *debug)
+{
+	memset(debug, 0, sizeof(*debug));
+	debug->on = fmlib_log_wants(device, FLEXMEM_LOG_DEBUG);
 }
 
 /* Which of the fallback sizes a new region has. */
@@ -81,7 +88,7 @@ void fmlib_debug_done(struct flexmem_device *device, struct fmlib_debug *debug)
 {
 	size_t i;
 
-	if (!debug->on)
+	if (!debug->tables)
 		return;
 	read_regions(device, &debug->after, &debug->after_count);
 	for (i = 0; i < debug->after_count; i++) {
@@ -111,14 +118,18 @@ void fmlib_debug_alloc(struct flexmem_device *device,
 		return;
 	}
 	fmlib_log(device, FLEXMEM_LOG_DEBUG,
-		  "alloc handle %u: region %s offset %#llx size %llu (asked %llu, alignment %llu%s)",
+		  "alloc handle %u: region %s offset %#llx size %llu (asked %llu, alignment %llu%s%s%s%s%s)",
 		  allocation->handle,
 		  region_text(device, allocation->address.region_id, id),
 		  (unsigned long long)allocation->address.offset,
 		  (unsigned long long)allocation->size,
 		  (unsigned long long)request->length,
 		  (unsigned long long)request->alignment,
-		  request->flags & FLEXMEM_PROGRAM ? ", program" : "");
+		  request->flags & FLEXMEM_PROGRAM ? ", program" : "",
+		  request->flags & FLEXMEM_MAPPABLE ? ", mappable" : "",
+		  request->flags & FLEXMEM_ZEROED ? ", zeroed" : "",
+		  request->flags & FLEXMEM_GROWABLE ? ", growable" : "",
+		  request->flags & FLEXMEM_WAIT ? ", waiting" : "");
 }
 
 /*
@@ -171,6 +182,35 @@ void fmlib_debug_free(struct flexmem_device *device,
 		  (unsigned long long)size, merge_text(before, after));
 }
 
+void fmlib_debug_resize(struct flexmem_device *device,
+			const struct fmlib_debug *debug, int error,
+			uint32_t handle, uint64_t length,
+			const struct flexmem_resized *resized)
+{
+	char text[256];
+
+	if (!debug->on)
+		return;
+	if (error == -EAGAIN) {
+		fmlib_log(device, FLEXMEM_LOG_DEBUG,
+			  "resize handle %u to %llu: only %llu are possible there",
+			  handle, (unsigned long long)length,
+			  (unsigned long long)resized->most);
+	} else if (error) {
+		flexmem_error_text(error, &resized->failure,
+				   sizeof(resized->failure), text,
+				   sizeof(text));
+		fmlib_log(device, FLEXMEM_LOG_DEBUG,
+			  "resize handle %u to %llu failed: %s", handle,
+			  (unsigned long long)length, text);
+	} else {
+		fmlib_log(device, FLEXMEM_LOG_DEBUG,
+			  "resize handle %u: size %llu (asked %llu)", handle,
+			  (unsigned long long)resized->bytes,
+			  (unsigned long long)length);
+	}
+}
+
 void fmlib_debug_end(struct flexmem_device *device, struct fmlib_debug *debug)
 {
 	const struct flexmem_region *region;
@@ -181,7 +221,7 @@ void fmlib_debug_end(struct flexmem_device *device, struct fmlib_debug *debug)
 	char id[REGION_TEXT];
 	size_t i;
 
-	if (!debug->on)
+	if (!debug->tables)
 		return;
 	for (i = 0; i < debug->after_count; i++) {
 		region = &debug->after[i];

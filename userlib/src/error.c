@@ -19,6 +19,9 @@ const char *flexmem_limit_name(uint32_t limit)
 		[FLEXMEM_LIMIT_FRAGMENTATION] = "fragmentation",
 		[FLEXMEM_LIMIT_REGION_SIZE] = "region_size",
 		[FLEXMEM_LIMIT_HANDLES] = "handles",
+		[FLEXMEM_LIMIT_CLIENT] = "client_limit",
+		[FLEXMEM_LIMIT_USER] = "user_limit",
+		[FLEXMEM_LIMIT_GUARANTEE] = "guarantee",
 	};
 
 	if (limit >= sizeof(names) / sizeof(names[0]))
@@ -41,6 +44,27 @@ static void slots_text(const struct flexmem_failure *failure,
 			 "no slot left (%u of %u used, %u set aside for programs)",
 			 failure->regions, failure->slots,
 			 failure->program_slots);
+}
+
+/* @whose limit it was, and how much of it is used if that is known. */
+static void quota_text(const struct flexmem_failure *failure, const char *whose,
+		       char text[LIMIT_TEXT])
+{
+	char limit[FMLIB_HUMAN_MAX];
+	char used[FMLIB_HUMAN_MAX];
+
+	if (failure->quota == FLEXMEM_UNLIMITED)
+		snprintf(text, LIMIT_TEXT, "limit of %s", whose);
+	else if (failure->charge == FLEXMEM_CHARGE_BYTES)
+		snprintf(text, LIMIT_TEXT, "limit of %s (%s of %s used)", whose,
+			 fmlib_human(failure->quota_used, used),
+			 fmlib_human(failure->quota, limit));
+	else
+		snprintf(text, LIMIT_TEXT, "limit of %s (%llu of %llu %s used)",
+			 whose, (unsigned long long)failure->quota_used,
+			 (unsigned long long)failure->quota,
+			 failure->charge == FLEXMEM_CHARGE_SLOTS ?
+			 "slots" : "allocations");
 }
 
 static void limit_text(const struct flexmem_failure *failure,
@@ -75,6 +99,16 @@ static void limit_text(const struct flexmem_failure *failure,
 			 "too many live allocations (at most %u for one open file)",
 			 failure->max_handles);
 		break;
+	case FLEXMEM_LIMIT_CLIENT:
+		quota_text(failure, "this open file", text);
+		break;
+	case FLEXMEM_LIMIT_USER:
+		quota_text(failure, "this user's open files", text);
+		break;
+	case FLEXMEM_LIMIT_GUARANTEE:
+		snprintf(text, LIMIT_TEXT,
+			 "what is left has been guaranteed to others");
+		break;
 	default:
 		snprintf(text, LIMIT_TEXT, "limit %u of the driver",
 			 failure->limit);
@@ -90,6 +124,7 @@ static int memory_text(const struct flexmem_failure *failure, char *text,
 	char total[32];
 	char largest[32];
 	char human[FMLIB_HUMAN_MAX];
+	char own[48] = "";
 
 	limit_text(failure, limit);
 	snprintf(asked, sizeof(asked), "%s",
@@ -106,10 +141,14 @@ static int memory_text(const struct flexmem_failure *failure, char *text,
 		snprintf(largest, sizeof(largest), "%llu B",
 			 (unsigned long long)failure->largest_free);
 	}
+	if (failure->own_used)
+		snprintf(own, sizeof(own), "; own %s could be freed",
+			 fmlib_human(failure->own_used, human));
 	return snprintf(text, length,
-			"out of device memory: %s; asked %s, free %s in %u %s, largest piece %s",
+			"out of device memory: %s; asked %s, free %s in %u %s, largest piece %s%s",
 			limit, asked, total, failure->regions,
-			failure->regions == 1 ? "region" : "regions", largest);
+			failure->regions == 1 ? "region" : "regions", largest,
+			own);
 }
 
 /* What an errno means here; what is missing has its usual meaning. */
@@ -123,7 +162,9 @@ static const char *errno_text(int error)
 	case -ENOMEM:
 		return "out of host memory";
 	case -EBUSY:
-		return "a lease forbids the change";
+		return "a lease or a live allocation forbids the change, or it is in use";
+	case -EAGAIN:
+		return "what follows the allocation is taken, or there is no event";
 	case -EPERM:
 		return "only the administrator may do this";
 	case -EACCES:
@@ -137,7 +178,9 @@ static const char *errno_text(int error)
 	case -ETIMEDOUT:
 		return "the device's firmware did not answer in time";
 	case -EIO:
-		return "the device's firmware failed the request";
+		return "the device's firmware failed, or a reset lost the allocation";
+	case -ENOSPC:
+		return "not so much is left that can be guaranteed";
 	case -ECANCELED:
 		return "the batch ended before its turn";
 	default:
@@ -161,6 +204,9 @@ int flexmem_error_text(int error, const struct flexmem_failure *failure,
 				    FMLIB_FAILURE_MIN);
 		if (err)
 			return err;
+		/* An older caller's struct says nothing of quotas. */
+		if (size < FMLIB_SIZE_TO(struct flexmem_failure, quota_used))
+			known.quota = FLEXMEM_UNLIMITED;
 	}
 	if (error == -ENOMEM && failure && known.limit != FLEXMEM_LIMIT_NONE) {
 		needed = memory_text(&known, text, length);

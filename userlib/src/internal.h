@@ -24,15 +24,22 @@
 #define FMLIB_SIZE_TO(type, member) \
 	(offsetof(type, member) + sizeof(((type *)0)->member))
 
+#define FMLIB_ACCOUNT_MIN FMLIB_SIZE_TO(struct flexmem_account, guarantee)
 #define FMLIB_ALLOCATION_MIN \
 	FMLIB_SIZE_TO(struct flexmem_allocation, failure.max_region)
+#define FMLIB_ALLOWANCE_MIN FMLIB_SIZE_TO(struct flexmem_allowance, used)
 #define FMLIB_FAILURE_MIN FMLIB_SIZE_TO(struct flexmem_failure, max_region)
+#define FMLIB_PRESSURE_MIN \
+	FMLIB_SIZE_TO(struct flexmem_pressure_event, sequence)
 #define FMLIB_PROPERTIES_MIN FMLIB_SIZE_TO(struct flexmem_properties, name)
 #define FMLIB_REGION_MIN FMLIB_SIZE_TO(struct flexmem_region, sequence)
 #define FMLIB_REQUEST_MIN FMLIB_SIZE_TO(struct flexmem_request, reserved)
+#define FMLIB_RESIZED_MIN \
+	FMLIB_SIZE_TO(struct flexmem_resized, failure.quota_used)
 #define FMLIB_SEGMENT_MIN FMLIB_SIZE_TO(struct flexmem_segment, length)
 #define FMLIB_STATISTICS_MIN \
 	FMLIB_SIZE_TO(struct flexmem_statistics, own_handles)
+#define FMLIB_USAGE_MIN FMLIB_SIZE_TO(struct flexmem_usage, generation)
 
 /*
  * fd, path and info never change after open. log and log_user are protected by
@@ -76,9 +83,15 @@ int fmlib_open(struct flexmem_device *device, const char *path);
 void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 				const struct flexmem_alloc *reply,
 				struct flexmem_allocation *allocation);
-/* How many regions there are, for the details of a failure. */
-void fmlib_failure_count_regions(const struct flexmem_device *device,
-				 struct flexmem_allocation *allocation);
+/*
+ * What the reply does not tell of a failure: regions, own bytes, and the quota
+ * that was hit. It is asked for afterwards, so it may have changed since.
+ */
+void fmlib_failure_details(const struct flexmem_device *device,
+			   struct flexmem_failure *failure);
+
+/* tables.c: puts one of the driver's entries into the caller's, of @size. */
+void fmlib_region_from_uapi(const void *from, void *to, size_t size);
 
 /* log.c */
 void fmlib_log_from_environment(struct flexmem_device *device);
@@ -89,10 +102,13 @@ void fmlib_log(struct flexmem_device *device, enum flexmem_log_level level,
 
 /*
  * debug.c: the region table before a command, to be compared with the one
- * after it. Between begin and end the device's debug_lock is held, if @on.
+ * after it. Between begin and end the device's debug_lock is held, if @tables.
+ * A command that waits for others has no tables: they may be threads of this
+ * process, which must be able to free.
  */
 struct fmlib_debug {
 	bool on;
+	bool tables;
 	struct flexmem_region *before;
 	size_t before_count;
 	struct flexmem_region *after;
@@ -101,6 +117,8 @@ struct fmlib_debug {
 
 void fmlib_debug_begin(struct flexmem_device *device,
 		       struct fmlib_debug *debug);
+void fmlib_debug_begin_wait(struct flexmem_device *device,
+			    struct fmlib_debug *debug);
 /* The command is done: reads the table again and logs acquisitions. */
 void fmlib_debug_done(struct flexmem_device *device, struct fmlib_debug *debug);
 void fmlib_debug_alloc(struct flexmem_device *device,
@@ -113,6 +131,10 @@ void fmlib_debug_free(struct flexmem_device *device,
 		      uint32_t handle,
 		      const struct flexmem_virtual_address *address,
 		      uint64_t size);
+void fmlib_debug_resize(struct flexmem_device *device,
+			const struct fmlib_debug *debug, int error,
+			uint32_t handle, uint64_t length,
+			const struct flexmem_resized *resized);
 /* Logs the free space of the regions that changed, and lets go. */
 void fmlib_debug_end(struct flexmem_device *device, struct fmlib_debug *debug);
 

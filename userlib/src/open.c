@@ -21,7 +21,8 @@ static int open_node(struct flexmem_device *device, const char *path)
 	struct flexmem_info info = { .size = sizeof(info) };
 	int err;
 
-	device->fd = open(path, O_RDWR | O_CLOEXEC);
+	/* Not waited for is what flexmem_device_pressure() reads. */
+	device->fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	if (device->fd < 0)
 		return errno == ENOENT || errno == ENXIO ? -ENODEV : -errno;
 	err = fmlib_ioctl(device, FLEXMEM_IOCTL_INFO, &info);

@@ -83,14 +83,24 @@ static int read_table(const struct flexmem_device *device, struct table *table)
 	return -EAGAIN;
 }
 
-static void region_from_uapi(const void *from, void *to, size_t size)
+static uint32_t flags_from_uapi(uint32_t from)
+{
+	uint32_t flags = 0;
+
+	if (from & FLEXMEM_REGION_PROGRAM)
+		flags |= FLEXMEM_PROGRAM;
+	if (from & FLEXMEM_REGION_RESERVED)
+		flags |= FLEXMEM_RESERVED;
+	return flags;
+}
+
+void fmlib_region_from_uapi(const void *from, void *to, size_t size)
 {
 	const struct flexmem_region_entry *entry = from;
 	struct flexmem_region region = {
 		.region_id = entry->region_id,
 		.slot = entry->slot,
-		.flags = entry->flags & FLEXMEM_REGION_PROGRAM ?
-			 FLEXMEM_PROGRAM : 0,
+		.flags = flags_from_uapi(entry->flags),
 		.total = entry->total,
 		.free = entry->free,
 		.largest_free = entry->largest_free,
@@ -107,8 +117,7 @@ static void segment_from_uapi(const void *from, void *to, size_t size)
 	const struct flexmem_segment_entry *entry = from;
 	struct flexmem_segment segment = {
 		.slot = entry->slot,
-		.flags = entry->flags & FLEXMEM_REGION_PROGRAM ?
-			 FLEXMEM_PROGRAM : 0,
+		.flags = flags_from_uapi(entry->flags),
 		.region_id = entry->region_id,
 		.length = entry->length,
 	};
@@ -153,7 +162,7 @@ int flexmem_device_regions(const struct flexmem_device *device,
 		return -EINVAL;
 	err = read_table(device, &table);
 	if (!err)
-		err = convert(&table, size, &array, region_from_uapi);
+		err = convert(&table, size, &array, fmlib_region_from_uapi);
 	if (err)
 		return err;
 	*regions = array;

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The memory of the fake device: a sparse file that maps and copies reach. */
+#define _GNU_SOURCE
+#include "fake_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Above 32 bits, and never 0. */
+#define FIRST_OFFSET (UINT64_C(1) << 40)
+#define REGION_STRIDE (16 * GIB)
+
+void *__real_mmap64(void *address, size_t length, int protection, int flags,
+		    int fd, off_t offset);
+int __real_munmap(void *address, size_t length);
+void *__wrap_mmap64(void *address, size_t length, int protection, int flags,
+		    int fd, off_t offset);
+int __wrap_munmap(void *address, size_t length);
+
+static int memory(void)
+{
+	static int fd = -1;
+
+	if (fd >= 0)
+		return fd;
+	fd = memfd_create("fake", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, FAKE_REGIONS * REGION_STRIDE)) {
+		perror("memory of the fake device");
+		abort();
+	}
+	return fd;
+}
+
+static off_t place_of(uint32_t region, uint64_t offset)
+{
+	return (off_t)(region * REGION_STRIDE + offset);
+}
+
+void zero(uint32_t region, uint64_t start, uint64_t end)
+{
+	REQUIRE(!fallocate(memory(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			   place_of(region, start), (off_t)(end - start)));
+}
+
+void fake_lose(void)
+{
+	struct block *block;
+	uint32_t i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < nr_regions; i++) {
+		for (block = regions[i].blocks; block; block = block->next)
+			block->lost = block->handle;
+	}
+	generation++;
+	pthread_mutex_unlock(&lock);
+}
+
+static int find(const struct file *file, uint32_t handle, struct block **block,
+		uint32_t *where)
+{
+	*block = handle ? find_block(file, handle, NULL, where) : NULL;
+	if (!*block)
+		return ENOENT;
+	return (*block)->lost ? EIO : 0;
+}
+
+int map(const struct file *file, struct flexmem_map *cmd)
+{
+	struct block *block;
+	uint32_t where;
+	int err;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
+	REQUIRE(!cmd->out_offset && !cmd->out_size);
+	err = find(file, cmd->handle, &block, &where);
+	if (err)
+		return err;
+	if (!(block->flags & FLEXMEM_ALLOC_MAPPABLE))
+		return EINVAL;
+	cmd->out_offset = FIRST_OFFSET +
+			  (uint64_t)place_of(where, block->start);
+	cmd->out_size = block->end - block->start;
+	return 0;
+}
+
+int copy(const struct file *file, struct flexmem_copy *cmd, bool is_write,
+	 int injected)
+{
+	void *data = (void *)(uintptr_t)cmd->data;
+	struct block *block;
+	ssize_t moved;
+	uint32_t where;
+	off_t place;
+	size_t most;
+	int err;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
+	REQUIRE(cmd->length && !cmd->out_done);
+	if (!(fake.capabilities & FLEXMEM_CAP_COPY))
+		return EOPNOTSUPP;
+	err = find(file, cmd->handle, &block, &where);
+	if (err)
+		return err;
+	if (cmd->offset > block->end - block->start ||
+	    cmd->length > block->end - block->start - cmd->offset)
+		return EINVAL;
+	most = cmd->length;
+	if (fake.copy_most && most > fake.copy_most)
+		most = fake.copy_most;
+	if (injected && most > fake.copied_before_error)
+		most = fake.copied_before_error;
+	if (fake.copied_nothing)
+		return 0;
+	place = place_of(where, block->start + cmd->offset);
+	if (is_write)
+		moved = pwrite(memory(), data, most, place);
+	else
+		moved = pread(memory(), data, most, place);
+	if (moved < 0)
+		return errno;
+	cmd->out_done = (uint64_t)moved;
+	return injected;
+}
+
+/* The allocation of @file whose bytes are mapped from @offset on. */
+static const struct block *mapped_block(const struct file *file,
+					uint64_t offset, size_t length)
+{
+	const struct block *block;
+	uint64_t start;
+	uint32_t i;
+
+	for (i = 0; i < nr_regions; i++) {
+		for (block = regions[i].blocks; block; block = block->next) {
+			start = FIRST_OFFSET +
+				(uint64_t)place_of(i, block->start);
+			if (block->handle && block->file == file - files &&
+			    !block->lost && offset >= start &&
+			    offset + length <= start + block->end - block->start)
+				return block;
+		}
+	}
+	return NULL;
+}
+
+static void *map_block(const struct file *file, size_t length, int protection,
+		       int flags, off_t offset)
+{
+	const struct block *block;
+
+	REQUIRE(file->open && flags == MAP_SHARED && !(protection & PROT_EXEC));
+	length = (length + 4095) & ~(size_t)4095;
+	block = mapped_block(file, (uint64_t)offset, length);
+	errno = fake.mmap_error ? fake.mmap_error : EINVAL;
+	if (fake.mmap_error || !block ||
+	    !(block->flags & FLEXMEM_ALLOC_MAPPABLE))
+		return MAP_FAILED;
+	fake.maps++;
+	fake.map_protection = protection;
+	/* Beyond the end of a file every access is SIGBUS. */
+	if (fake.map_is_gone)
+		offset += (off_t)(FAKE_REGIONS * REGION_STRIDE);
+	return __real_mmap64(NULL, length, protection, MAP_SHARED, memory(),
+			     offset - (off_t)FIRST_OFFSET);
+}
+
+void *__wrap_mmap64(void *address, size_t length, int protection, int flags,
+		    int fd, off_t offset)
+{
+	void *start;
+
+	if (fd < FIRST_FD || fd >= FIRST_FD + FDS)
+		return __real_mmap64(address, length, protection, flags, fd,
+				     offset);
+	pthread_mutex_lock(&lock);
+	start = map_block(&files[fd - FIRST_FD], length, protection, flags,
+			  offset);
+	pthread_mutex_unlock(&lock);
+	return start;
+}
+
+int __wrap_munmap(void *address, size_t length)
+{
+	int result = __real_munmap(address, length);
+
+	if (!result) {
+		pthread_mutex_lock(&lock);
+		fake.unmaps++;
+		pthread_mutex_unlock(&lock);
+	}
+	return result;
+}

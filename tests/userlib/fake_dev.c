@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The fake /dev. */
+#include "fake.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+DIR *__real_opendir(const char *path);
+struct dirent *__real_readdir(DIR *dir);
+int __real_closedir(DIR *dir);
+DIR *__wrap_opendir(const char *path);
+struct dirent *__wrap_readdir(DIR *dir);
+int __wrap_closedir(DIR *dir);
+
+/* A listing of /dev: nodes from the last to the first, then strays. */
+static struct dirent listed;
+static int list_at = -1;
+
+DIR *__wrap_opendir(const char *path)
+{
+	if (strcmp(path, "/dev"))
+		return __real_opendir(path);
+	if (fake.opendir_error) {
+		errno = fake.opendir_error;
+		return NULL;
+	}
+	list_at = 0;
+	return (DIR *)&list_at;
+}
+
+struct dirent *__wrap_readdir(DIR *dir)
+{
+	const struct fake_node *node;
+
+	if (dir != (DIR *)&list_at)
+		return __real_readdir(dir);
+	for (; list_at < FAKE_NODES; list_at++) {
+		node = &fake.nodes[FAKE_NODES - 1 - list_at];
+		if (!node->exists)
+			continue;
+		list_at++;
+		snprintf(listed.d_name, sizeof(listed.d_name), "flexmem%u",
+			 node->number);
+		return &listed;
+	}
+	if (list_at >= FAKE_NODES + 4 ||
+	    !fake.stray_names[list_at - FAKE_NODES])
+		return NULL;
+	strcpy(listed.d_name, fake.stray_names[list_at++ - FAKE_NODES]);
+	return &listed;
+}
+
+int __wrap_closedir(DIR *dir)
+{
+	if (dir != (DIR *)&list_at)
+		return __real_closedir(dir);
+	return 0;
+}

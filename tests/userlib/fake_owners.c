@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Accounts of the fake kernel: snapshots, limits, guarantees, strict files. */
+#include "fake_state.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define OPENER 4242
+
+/* A user who has, or had, a file open or an allowance. */
+struct user {
+	uint32_t uid;
+	uint64_t peak;
+	uint64_t limit[FLEXMEM_NR_RESOURCES];
+	uint64_t guarantee[FLEXMEM_NR_RESOURCES];
+};
+
+static struct user users[FAKE_USERS];
+static uint32_t nr_users;
+
+void reset_owners(void)
+{
+	nr_users = 0;
+}
+
+/* In ascending order, as a snapshot lists them. */
+static struct user *get_user(uint32_t uid)
+{
+	struct user *user = users;
+	uint32_t i;
+
+	while (user < users + nr_users && user->uid < uid)
+		user++;
+	if (user < users + nr_users && user->uid == uid)
+		return user;
+	REQUIRE(nr_users < FAKE_USERS);
+	memmove(user + 1, user,
+		(size_t)(users + nr_users++ - user) * sizeof(*user));
+	*user = (struct user){ .uid = uid };
+	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
+		user->limit[i] = FLEXMEM_NO_LIMIT;
+	return user;
+}
+
+void limits_of_new_file(struct file *file)
+{
+	get_user(file->uid);
+	file->limit[FLEXMEM_RESOURCE_BYTES] = fake.client_limit;
+	file->limit[FLEXMEM_RESOURCE_SLOTS] = FLEXMEM_NO_LIMIT;
+	file->limit[FLEXMEM_RESOURCE_HANDLES] = FLEXMEM_NO_LIMIT;
+}
+
+/* Regions in which a file, or with NULL any file of the user, has a block. */
+static uint64_t slots_of(const struct file *file, uint32_t uid)
+{
+	const struct block *block;
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < nr_regions; i++) {
+		for (block = regions[i].blocks; block; block = block->next) {
+			if (block->handle &&
+			    (file ? block->file == file - files :
+				    files[block->file].uid == uid))
+				break;
+		}
+		sum += !!block;
+	}
+	return sum;
+}
+
+static uint64_t used_by_file(const struct file *file, uint32_t resource)
+{
+	if (resource == FLEXMEM_RESOURCE_BYTES)
+		return file->used;
+	if (resource == FLEXMEM_RESOURCE_HANDLES)
+		return file->handles;
+	return slots_of(file, 0);
+}
+
+static uint64_t used_by_user(uint32_t uid, uint32_t resource)
+{
+	uint64_t sum = 0;
+	int i;
+
+	if (resource == FLEXMEM_RESOURCE_SLOTS)
+		return slots_of(NULL, uid);
+	for (i = 0; i < FDS; i++) {
+		if (files[i].open && files[i].uid == uid)
+			sum += used_by_file(&files[i], resource);
+	}
+	return sum;
+}
+
+/* Slots are charged when a further region is needed: not told apart here. */
+static bool above(const uint64_t *limit, const uint64_t *used, uint64_t size)
+{
+	return size > limit[FLEXMEM_RESOURCE_BYTES] ||
+	       used[FLEXMEM_RESOURCE_BYTES] >
+		       limit[FLEXMEM_RESOURCE_BYTES] - size ||
+	       used[FLEXMEM_RESOURCE_SLOTS] >= limit[FLEXMEM_RESOURCE_SLOTS] ||
+	       used[FLEXMEM_RESOURCE_HANDLES] >=
+		       limit[FLEXMEM_RESOURCE_HANDLES];
+}
+
+uint32_t limit_reached(const struct file *file, uint64_t size)
+{
+	const struct user *own = get_user(file->uid);
+	uint64_t of_file[FLEXMEM_NR_RESOURCES];
+	uint64_t of_user[FLEXMEM_NR_RESOURCES];
+	uint64_t bytes;
+	uint64_t used = 0;
+	uint64_t promised = 0;
+	uint32_t i;
+
+	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++) {
+		of_file[i] = used_by_file(file, i);
+		of_user[i] = used_by_user(file->uid, i);
+	}
+	if (above(file->limit, of_file, size))
+		return FLEXMEM_REASON_CLIENT_LIMIT;
+	if (above(own->limit, of_user, size))
+		return FLEXMEM_REASON_USER_LIMIT;
+	for (i = 0; i < nr_users; i++) {
+		bytes = used_by_user(users[i].uid, FLEXMEM_RESOURCE_BYTES);
+		used += bytes;
+		if (&users[i] != own &&
+		    bytes < users[i].guarantee[FLEXMEM_RESOURCE_BYTES])
+			promised += users[i].guarantee[FLEXMEM_RESOURCE_BYTES] -
+				    bytes;
+	}
+	/* Without the promises there is enough, with them there is not. */
+	if (size <= fake.capacity && used + size <= fake.capacity &&
+	    used + size + promised > fake.capacity)
+		return FLEXMEM_REASON_GUARANTEE;
+	return FLEXMEM_REASON_NONE;
+}
+
+void note_peak(const struct file *file)
+{
+	uint64_t used = used_by_user(file->uid, FLEXMEM_RESOURCE_BYTES);
+	struct user *user = get_user(file->uid);
+
+	if (used > user->peak)
+		user->peak = used;
+}
+
+static void sums(struct flexmem_snapshot *cmd)
+{
+	struct flexmem_region_entry entry;
+	uint32_t i;
+
+	for (i = 0; i < nr_regions; i++) {
+		measure(&regions[i], &entry);
+		cmd->out_total += entry.total;
+		cmd->out_free += entry.free;
+	}
+	for (i = 0; i < FDS; i++) {
+		cmd->out_clients += files[i].open;
+		cmd->out_owned += files[i].used;
+	}
+	cmd->out_free -= fake.orphaned + fake.quarantined;
+	cmd->out_orphaned = fake.orphaned;
+	cmd->out_quarantined = fake.quarantined;
+	cmd->out_scrubbed = fake.scrubbed;
+	cmd->out_capacity = fake.capacity;
+	cmd->out_resets = 3;
+	cmd->out_generation = generation;
+}
+
+static void fill_user(const struct user *user,
+		      struct flexmem_owner_entry *entry)
+{
+	*entry = (struct flexmem_owner_entry){
+		.kind = FLEXMEM_OWNER_USER,
+		.id = user->uid,
+		.uid = user->uid,
+		.bytes = used_by_user(user->uid, FLEXMEM_RESOURCE_BYTES),
+		.orphaned = user == users ? fake.orphaned : 0,
+		.peak = user->peak,
+		.slots = used_by_user(user->uid, FLEXMEM_RESOURCE_SLOTS),
+		.handles = used_by_user(user->uid, FLEXMEM_RESOURCE_HANDLES),
+	};
+	memcpy(entry->limit, user->limit, sizeof(entry->limit));
+	memcpy(entry->guarantee, user->guarantee, sizeof(entry->guarantee));
+}
+
+static void fill_client(const struct file *file,
+			struct flexmem_owner_entry *entry)
+{
+	*entry = (struct flexmem_owner_entry){
+		.kind = FLEXMEM_OWNER_CLIENT,
+		.id = file->id,
+		.uid = file->uid,
+		.pid = OPENER,
+		.bytes = file->used,
+		.peak = file->peak,
+		.slots = used_by_file(file, FLEXMEM_RESOURCE_SLOTS),
+		.handles = file->handles,
+	};
+	memcpy(entry->limit, file->limit, sizeof(entry->limit));
+	memcpy(entry->guarantee, file->guarantee, sizeof(entry->guarantee));
+}
+
+/* Lists the owners that @caller may see; only counts them with @entry NULL. */
+static uint32_t list_owners(const struct file *caller,
+			    struct flexmem_owner_entry *entry)
+{
+	uint32_t count = 0;
+	uint32_t i;
+
+	for (i = 0; i < nr_users; i++) {
+		if (!fake.admin && users[i].uid != caller->uid)
+			continue;
+		count++;
+		if (entry)
+			fill_user(&users[i], entry++);
+	}
+	for (i = 0; i < FDS; i++) {
+		if (!files[i].open || (!fake.admin && &files[i] != caller))
+			continue;
+		count++;
+		if (entry)
+			fill_client(&files[i], entry++);
+	}
+	return count;
+}
+
+static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
+{
+	struct flexmem_region_entry *entry = (void *)(uintptr_t)cmd->regions;
+	uint32_t i;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_total);
+	REQUIRE(cmd->region_entry_size == sizeof(*entry));
+	REQUIRE(cmd->owner_entry_size == sizeof(struct flexmem_owner_entry));
+	REQUIRE(!cmd->region_count == !cmd->regions);
+	REQUIRE(!cmd->owner_count == !cmd->owners);
+	sums(cmd);
+	cmd->out_region_count = nr_regions;
+	cmd->out_owner_count = list_owners(caller, NULL);
+	if (fake.always_too_small ||
+	    cmd->region_count < cmd->out_region_count ||
+	    cmd->owner_count < cmd->out_owner_count) {
+		if (fake.grow) {
+			fake.grow--;
+			add_region(fake.fallback[2]);
+		}
+		if (fake.grow_users)
+			get_user(2000 + fake.grow_users--);
+		return EMSGSIZE;
+	}
+	for (i = 0; i < nr_regions; i++) {
+		measure(&regions[i], &entry[i]);
+		entry[i].region_id = region_id(i);
+		entry[i].slot = i;
+	}
+	list_owners(caller, (void *)(uintptr_t)cmd->owners);
+	return 0;
+}
+
+static void reply_quota(struct flexmem_quota *cmd, const uint64_t *limit,
+			const uint64_t *guarantee, uint64_t used)
+{
+	cmd->out_limit = limit[cmd->resource];
+	cmd->out_guarantee = guarantee[cmd->resource];
+	cmd->out_used = used;
+}
+
+static void check_quota(const struct flexmem_quota *cmd)
+{
+	REQUIRE(cmd->size == sizeof(*cmd));
+	REQUIRE(!cmd->out_limit && !cmd->out_guarantee && !cmd->out_used);
+}
+
+static int quota(const struct file *file, struct flexmem_quota *cmd)
+{
+	const struct user *user = get_user(file->uid);
+
+	check_quota(cmd);
+	REQUIRE(!cmd->flags && !cmd->id && !cmd->limit && !cmd->guarantee);
+	if (cmd->kind > FLEXMEM_OWNER_USER ||
+	    cmd->resource >= FLEXMEM_NR_RESOURCES)
+		return EINVAL;
+	if (cmd->kind == FLEXMEM_OWNER_CLIENT)
+		reply_quota(cmd, file->limit, file->guarantee,
+			    used_by_file(file, cmd->resource));
+	else
+		reply_quota(cmd, user->limit, user->guarantee,
+			    used_by_user(user->uid, cmd->resource));
+	return 0;
+}
+
+/* What is guaranteed must be there: enough of that rule for these tests. */
+static int change_quota(const struct flexmem_quota *cmd, uint64_t *limit,
+			uint64_t *guarantee)
+{
+	uint64_t new_limit = *limit;
+	uint64_t new_guarantee = *guarantee;
+
+	if (cmd->flags & FLEXMEM_QUOTA_LIMIT)
+		new_limit = cmd->limit;
+	if (cmd->flags & FLEXMEM_QUOTA_GUARANTEE)
+		new_guarantee = cmd->guarantee;
+	if (new_guarantee > new_limit)
+		return EINVAL;
+	if (cmd->resource == FLEXMEM_RESOURCE_BYTES &&
+	    new_guarantee > fake.capacity)
+		return ENOSPC;
+	*limit = new_limit;
+	*guarantee = new_guarantee;
+	return 0;
+}
+
+static int set_quota(struct flexmem_quota *cmd)
+{
+	struct user *user;
+	int err;
+	int i;
+
+	check_quota(cmd);
+	REQUIRE(cmd->flags && !(cmd->flags & ~3u));
+	REQUIRE(cmd->flags & FLEXMEM_QUOTA_LIMIT || !cmd->limit);
+	REQUIRE(cmd->flags & FLEXMEM_QUOTA_GUARANTEE || !cmd->guarantee);
+	if (!fake.admin)
+		return EPERM;
+	if (cmd->kind > FLEXMEM_OWNER_USER ||
+	    cmd->resource >= FLEXMEM_NR_RESOURCES)
+		return EINVAL;
+	if (cmd->kind == FLEXMEM_OWNER_USER) {
+		user = get_user((uint32_t)cmd->id);
+		err = change_quota(cmd, &user->limit[cmd->resource],
+				   &user->guarantee[cmd->resource]);
+		reply_quota(cmd, user->limit, user->guarantee,
+			    used_by_user(user->uid, cmd->resource));
+		return err;
+	}
+	for (i = 0; i < FDS; i++) {
+		if (!files[i].open || files[i].id != cmd->id)
+			continue;
+		err = change_quota(cmd, &files[i].limit[cmd->resource],
+				   &files[i].guarantee[cmd->resource]);
+		reply_quota(cmd, files[i].limit, files[i].guarantee,
+			    used_by_file(&files[i], cmd->resource));
+		return err;
+	}
+	return ENOENT;
+}
+
+static int strict(struct file *file, const struct flexmem_strict *cmd)
+{
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags);
+	if (file->handles)
+		return EBUSY;
+	file->strict = true;
+	return 0;
+}
+
+int owner_command(struct file *file, unsigned int number, void *arg)
+{
+	if (!(fake.capabilities & FLEXMEM_CAP_LIMITS))
+		return ENOTTY;
+	switch (number) {
+	case FLEXMEM_CMD_SNAPSHOT:
+		return snapshot(file, arg);
+	case FLEXMEM_CMD_QUOTA:
+		return quota(file, arg);
+	case FLEXMEM_CMD_SET_QUOTA:
+		return set_quota(arg);
+	case FLEXMEM_CMD_STRICT:
+		return strict(file, arg);
+	}
+	return ENOTTY;
+}

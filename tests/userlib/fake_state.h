@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of the fake kernel share; all of it is protected by lock. */
+#ifndef FAKE_STATE_H
+#define FAKE_STATE_H
+
+#include <pthread.h>
+
+#include "fake.h"
+
+#define GIB (UINT64_C(1) << 30)
+#define FIRST_FD 700
+#define FDS 64
+
+/* An interval of a region. Handle 0: free. */
+struct block {
+	uint64_t start;
+	uint64_t end;
+	uint32_t handle;
+	uint32_t flags;
+	int file;
+	bool lost;
+	struct block *next;
+};
+
+struct region {
+	uint64_t total;
+	uint64_t sequence;
+	uint32_t flags;
+	struct block *blocks;
+};
+
+struct file {
+	bool open;
+	const struct fake_node *node;
+	uint64_t id;
+	uint32_t uid;
+	uint32_t next_handle;
+	uint64_t used;
+	uint64_t peak;
+	uint64_t handles;
+	unsigned int events;
+	bool lease;
+	bool strict;
+	uint64_t limit[FLEXMEM_NR_RESOURCES];
+	uint64_t guarantee[FLEXMEM_NR_RESOURCES];
+};
+
+extern pthread_mutex_t lock;
+extern struct region regions[FAKE_REGIONS];
+extern uint32_t nr_regions;
+extern struct file files[FDS];
+extern uint64_t generation;
+
+#define REQUIRE(condition) require(condition, #condition, __FILE__, __LINE__)
+void require(bool condition, const char *text, const char *file, int line);
+
+/* fake.c */
+void add_region(uint64_t total);
+uint64_t region_id(uint32_t index);
+void measure(const struct region *region, struct flexmem_region_entry *entry);
+struct block *split(struct block *block, uint64_t at);
+void merge(struct region *region);
+int alloc_one(struct file *file, struct flexmem_alloc *cmd);
+struct block *find_block(const struct file *file, uint32_t handle,
+			 const struct flexmem_address *address,
+			 uint32_t *where);
+
+/* fake_bytes.c: what is in the memory. These return 0 or an errno. */
+int map(const struct file *file, struct flexmem_map *cmd);
+int copy(const struct file *file, struct flexmem_copy *cmd, bool is_write,
+	 int injected);
+void zero(uint32_t region, uint64_t start, uint64_t end);
+
+/* fake_resize.c: growing, shrinking, events. */
+struct block *place_growable(struct region *region, uint64_t size,
+			     uint64_t align);
+int alloc_waiting(struct file *file, struct flexmem_alloc *cmd);
+int resize(struct file *file, struct flexmem_resize *cmd);
+
+/* fake_owners.c: accounts, limits and guarantees. */
+void reset_owners(void);
+void limits_of_new_file(struct file *file);
+/* The reason for which so many bytes cannot be given, or none. */
+uint32_t limit_reached(const struct file *file, uint64_t size);
+void note_peak(const struct file *file);
+int owner_command(struct file *file, unsigned int number, void *arg);
+
+#endif /* FAKE_STATE_H */

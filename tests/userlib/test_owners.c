@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Who has what: usage, limits, guarantees, and the failures they cause. */
+#include "test.h"
+
+static struct flexmem_allocation get(struct flexmem_device *device,
+				     uint64_t length)
+{
+	struct flexmem_allocation a;
+
+	flexmem_device_alloc(device, length, 0, 0, &a, sizeof(a));
+	return a;
+}
+
+static struct flexmem_device *open_as(uint32_t uid)
+{
+	fake.uid = uid;
+	return open_device();
+}
+
+static void set_limit(struct flexmem_device *device, uint32_t kind, uint64_t id,
+		      uint32_t charge, uint64_t limit)
+{
+	assert_int_equal(flexmem_device_set_quota(device, kind, id, charge,
+						  &limit, NULL, NULL, 0), 0);
+}
+
+static int ask(struct flexmem_device *device, struct flexmem_usage *usage,
+	       struct flexmem_account **accounts)
+{
+	return flexmem_device_usage(device, usage, sizeof(*usage), NULL, 0,
+				    accounts, sizeof(**accounts));
+}
+
+static void usage_sums(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_usage usage;
+
+	(void)state;
+	fake.orphaned = 4096;
+	fake.quarantined = MIB;
+	fake.scrubbed = 7 * GIB;
+	get(device, 12 * GIB);
+	get(device, GIB);
+	memset(&usage, 0xff, sizeof(usage));
+	assert_int_equal(flexmem_device_usage(device, &usage, sizeof(usage),
+					      NULL, 0, NULL, 0), 0);
+	assert_int_equal(usage.regions, 2);
+	assert_int_equal(usage.accounts, 2);
+	assert_int_equal(usage.capacity, 64 * GIB);
+	assert_int_equal(usage.total, 24 * GIB);
+	assert_int_equal(usage.free, 11 * GIB - 4096 - MIB);
+	assert_int_equal(usage.owned, 13 * GIB);
+	assert_int_equal(usage.orphaned, 4096);
+	assert_int_equal(usage.reserved, 0);
+	assert_int_equal(usage.quarantined, MIB);
+	assert_int_equal(usage.scrubbed, 7 * GIB);
+	assert_int_equal(usage.clients, 1);
+	assert_int_equal(usage.resets, 3);
+	assert_int_equal(usage.generation, 3);
+	/* Sums alone are one call. */
+	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 1);
+	flexmem_device_close(device);
+}
+
+static void usage_lists(void **state)
+{
+	struct flexmem_device *first = open_as(1000);
+	struct flexmem_device *second = open_as(500);
+	struct flexmem_account *accounts;
+	struct flexmem_region *regions;
+	struct flexmem_usage usage;
+
+	(void)state;
+	get(first, 12 * GIB);
+	get(second, 1000);
+	get(second, 1000);
+	set_limit(first, FLEXMEM_ACCOUNT_CLIENT, 2, FLEXMEM_CHARGE_SLOTS, 5);
+	assert_int_equal(flexmem_device_usage(first, &usage, sizeof(usage),
+					      &regions, sizeof(*regions),
+					      &accounts, sizeof(*accounts)), 0);
+	assert_int_equal(usage.regions, 2);
+	assert_int_equal(regions[1].slot, 1);
+	assert_int_equal(regions[1].free, 12 * GIB - 2048);
+	assert_int_equal(usage.accounts, 4);
+	assert_int_equal(accounts[0].kind, FLEXMEM_ACCOUNT_USER);
+	assert_int_equal(accounts[0].id, 500);
+	assert_int_equal(accounts[0].uid, 500);
+	assert_int_equal(accounts[0].pid, 0);
+	assert_int_equal(accounts[1].id, 1000);
+	assert_int_equal(accounts[1].bytes, 12 * GIB);
+	assert_int_equal(accounts[3].kind, FLEXMEM_ACCOUNT_CLIENT);
+	assert_int_equal(accounts[3].reserved, 0);
+	assert_int_equal(accounts[3].id, 2);
+	assert_int_equal(accounts[3].uid, 500);
+	assert_int_equal(accounts[3].pid, 4242);
+	assert_int_equal(accounts[3].bytes, 2048);
+	assert_int_equal(accounts[3].peak, 2048);
+	assert_int_equal(accounts[3].slots, 1);
+	assert_int_equal(accounts[3].handles, 2);
+	assert_true(accounts[3].limit[FLEXMEM_CHARGE_BYTES] ==
+		    FLEXMEM_UNLIMITED);
+	assert_int_equal(accounts[3].limit[FLEXMEM_CHARGE_SLOTS], 5);
+	assert_int_equal(accounts[3].guarantee[FLEXMEM_CHARGE_HANDLES], 0);
+	flexmem_regions_free(regions);
+	flexmem_accounts_free(accounts);
+	flexmem_accounts_free(NULL);
+	flexmem_device_close(first);
+	flexmem_device_close(second);
+}
+
+static void usage_of_an_empty_device(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_region *regions = (void *)1;
+	struct flexmem_usage usage;
+
+	(void)state;
+	assert_int_equal(flexmem_device_usage(device, &usage, sizeof(usage),
+					      &regions, sizeof(*regions), NULL,
+					      0), 0);
+	assert_int_equal(usage.regions, 0);
+	assert_int_equal(usage.total, 0);
+	assert_null(regions);
+	flexmem_device_close(device);
+}
+
+static void strangers_are_not_shown(void **state)
+{
+	struct flexmem_device *first = open_as(1000);
+	struct flexmem_device *second = open_as(500);
+	struct flexmem_account *accounts;
+	struct flexmem_usage usage;
+
+	(void)state;
+	fake.admin = false;
+	assert_int_equal(ask(second, &usage, &accounts), 0);
+	assert_int_equal(usage.accounts, 2);
+	assert_int_equal(usage.clients, 2);
+	assert_int_equal(accounts[0].id, 500);
+	assert_int_equal(accounts[1].id, 2);
+	flexmem_accounts_free(accounts);
+	flexmem_device_close(first);
+	flexmem_device_close(second);
+}
+
+/* Regions and users that appear between the calls are listed too. */
+static void usage_grows(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_account *accounts;
+	struct flexmem_region *regions;
+	struct flexmem_usage usage;
+
+	(void)state;
+	get(device, 1);
+	fake.grow = 3;
+	fake.grow_users = 2;
+	assert_int_equal(flexmem_device_usage(device, &usage, sizeof(usage),
+					      &regions, sizeof(*regions),
+					      &accounts, sizeof(*accounts)), 0);
+	assert_int_equal(usage.regions, 4);
+	assert_int_equal(regions[3].total, 4 * GIB);
+	assert_int_equal(usage.accounts, 4);
+	assert_int_equal(accounts[2].id, 2002);
+	assert_int_equal(accounts[3].kind, FLEXMEM_ACCOUNT_CLIENT);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 5);
+	flexmem_regions_free(regions);
+	flexmem_accounts_free(accounts);
+	flexmem_device_close(device);
+}
+
+static void usage_grows_for_ever(void **state)
+{
+	struct flexmem_account *accounts = (void *)1;
+	struct flexmem_device *device = open_device();
+	struct flexmem_usage usage = { .total = 7 };
+
+	(void)state;
+	fake.always_too_small = true;
+	assert_int_equal(ask(device, &usage, &accounts), -EAGAIN);
+	assert_ptr_equal(accounts, (void *)1);
+	assert_int_equal(usage.total, 7);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 16);
+	flexmem_device_close(device);
+}
+
+/* An error of a later call loses nothing, and changes nothing. */
+static void usage_fails(void **state)
+{
+	struct flexmem_account *accounts = (void *)1;
+	struct flexmem_device *device = open_device();
+	struct flexmem_usage usage = { .total = 7 };
+
+	(void)state;
+	get(device, 1);
+	inject(FLEXMEM_CMD_SNAPSHOT, 2, ENODEV);
+	assert_int_equal(ask(device, &usage, &accounts), -ENODEV);
+	fake.capabilities = 0;
+	assert_int_equal(ask(device, &usage, &accounts), -ENOTTY);
+	assert_ptr_equal(accounts, (void *)1);
+	assert_int_equal(usage.total, 7);
+	flexmem_device_close(device);
+}
+
+static void later_structs(void **state)
+{
+	struct later {
+		struct flexmem_account now;
+		uint64_t later;
+	} *list;
+	struct {
+		struct flexmem_usage now;
+		uint64_t later;
+	} sums;
+	struct flexmem_device *device = open_device();
+	struct flexmem_account *accounts;
+
+	(void)state;
+	memset(&sums, 0xff, sizeof(sums));
+	assert_int_equal(flexmem_device_usage(device, &sums.now, sizeof(sums),
+					      NULL, 0, &accounts,
+					      sizeof(struct later)), 0);
+	list = (struct later *)accounts;
+	assert_int_equal(sums.later, 0);
+	assert_int_equal(list[1].now.id, 1);
+	assert_int_equal(list[1].later, 0);
+	flexmem_accounts_free(accounts);
+	flexmem_device_close(device);
+}
+
+static void own_quota(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allowance a;
+
+	(void)state;
+	get(device, 1000);
+	set_limit(device, FLEXMEM_ACCOUNT_USER, 1000, FLEXMEM_CHARGE_BYTES,
+		  8 * GIB);
+	set_limit(device, FLEXMEM_ACCOUNT_CLIENT, 1, FLEXMEM_CHARGE_HANDLES, 3);
+	assert_int_equal(flexmem_device_quota(device, FLEXMEM_ACCOUNT_USER,
+					      FLEXMEM_CHARGE_BYTES, &a,
+					      sizeof(a)), 0);
+	assert_int_equal(a.limit, 8 * GIB);
+	assert_int_equal(a.guarantee, 0);
+	assert_int_equal(a.used, 1024);
+	assert_int_equal(flexmem_device_quota(device, FLEXMEM_ACCOUNT_CLIENT,
+					      FLEXMEM_CHARGE_HANDLES, &a,
+					      sizeof(a)), 0);
+	assert_int_equal(a.limit, 3);
+	assert_int_equal(a.used, 1);
+	assert_int_equal(flexmem_device_quota(device, FLEXMEM_ACCOUNT_CLIENT,
+					      FLEXMEM_CHARGE_BYTES, &a,
+					      sizeof(a)), 0);
+	assert_true(a.limit == FLEXMEM_UNLIMITED);
+	assert_int_equal(flexmem_device_quota(device, 2, 0, &a, sizeof(a)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_quota(device, 0, FLEXMEM_CHARGES, &a,
+					      sizeof(a)), -EINVAL);
+	flexmem_device_close(device);
+}
+
+/* What is not given stays as it is; zero and "no limit" are values too. */
+static void set_quota(void **state)
+{
+	struct flexmem_device *device = open_device();
+	const uint64_t none = FLEXMEM_UNLIMITED;
+	const uint64_t eight = 8 * GIB;
+	const uint64_t zero = 0;
+	const uint64_t two = 2 * GIB;
+	struct flexmem_allowance a;
+
+	(void)state;
+	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
+						  77, FLEXMEM_CHARGE_BYTES,
+						  &eight, &two, &a, sizeof(a)),
+			 0);
+	assert_int_equal(a.limit, 8 * GIB);
+	assert_int_equal(a.guarantee, 2 * GIB);
+	assert_int_equal(a.used, 0);
+	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
+						  77, FLEXMEM_CHARGE_BYTES,
+						  NULL, &zero, &a, sizeof(a)),
+			 0);
+	assert_int_equal(a.limit, 8 * GIB);
+	assert_int_equal(a.guarantee, 0);
+	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
+						  77, FLEXMEM_CHARGE_BYTES,
+						  &none, NULL, &a, sizeof(a)),
+			 0);
+	assert_true(a.limit == FLEXMEM_UNLIMITED);
+	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
+						  77, FLEXMEM_CHARGE_BYTES,
+						  &zero, NULL, &a, sizeof(a)),
+			 0);
+	assert_int_equal(a.limit, 0);
+	flexmem_device_close(device);
+}
+
+static void set_quota_refused(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allowance a = { .used = 7 };
+	const uint64_t little = 5;
+	const uint64_t much = 65 * GIB;
+
+	(void)state;
+	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
+						  77, FLEXMEM_CHARGE_BYTES,
+						  NULL, &much, &a, sizeof(a)),
+			 -ENOSPC);
+	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
+						  77, FLEXMEM_CHARGE_BYTES,
+						  &little, &much, &a,
+						  sizeof(a)), -EINVAL);
+	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
+						  77, FLEXMEM_CHARGE_BYTES,
+						  NULL, NULL, &a, sizeof(a)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_set_quota(device,
+						  FLEXMEM_ACCOUNT_CLIENT, 99,
+						  FLEXMEM_CHARGE_SLOTS, &little,
+						  NULL, &a, sizeof(a)),
+			 -ENOENT);
+	fake.admin = false;
+	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
+						  77, FLEXMEM_CHARGE_BYTES,
+						  &little, NULL, &a, sizeof(a)),
+			 -EPERM);
+	assert_int_equal(a.used, 7);
+	flexmem_device_close(device);
+}
+
+static void expect_text(const struct flexmem_allocation *a, const char *part)
+{
+	char text[256];
+
+	assert_int_equal(flexmem_error_text(a->error, &a->failure,
+					    sizeof(a->failure), text,
+					    sizeof(text)), 0);
+	if (!strstr(text, part))
+		fail_msg("no '%s' in '%s'", part, text);
+}
+
+static void client_limit(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocation a;
+
+	(void)state;
+	get(device, GIB);
+	set_limit(device, FLEXMEM_ACCOUNT_CLIENT, 1, FLEXMEM_CHARGE_BYTES,
+		  2 * GIB);
+	a = get(device, GIB + 1);
+	assert_int_equal(a.error, -ENOMEM);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CLIENT);
+	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_BYTES);
+	assert_int_equal(a.failure.quota, 2 * GIB);
+	assert_int_equal(a.failure.quota_used, GIB);
+	assert_int_equal(a.failure.own_used, GIB);
+	expect_text(&a, "limit of this open file (1.0 GiB of 2.0 GiB used)");
+	expect_text(&a, "largest piece 11.0 GiB; own 1.0 GiB could be freed");
+	assert_int_equal(get(device, GIB).error, 0);
+	flexmem_device_close(device);
+}
+
+/* The library finds out which of the limits it was. */
+static void user_limits(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_device *other = open_device();
+	struct flexmem_allocation a;
+
+	(void)state;
+	get(device, 12 * GIB);
+	get(device, 1000);
+	set_limit(device, FLEXMEM_ACCOUNT_USER, 1000, FLEXMEM_CHARGE_HANDLES,
+		  2);
+	a = get(other, 1);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_USER);
+	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_HANDLES);
+	expect_text(&a, "limit of this user's open files (2 of 2 allocations used)");
+	/* It is the other file that has something to give back. */
+	assert_int_equal(a.failure.own_used, 0);
+
+	set_limit(device, FLEXMEM_ACCOUNT_USER, 1000, FLEXMEM_CHARGE_HANDLES,
+		  FLEXMEM_UNLIMITED);
+	set_limit(device, FLEXMEM_ACCOUNT_USER, 1000, FLEXMEM_CHARGE_SLOTS, 2);
+	a = get(other, 1);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_USER);
+	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_SLOTS);
+	expect_text(&a, "(2 of 2 slots used)");
+	flexmem_device_close(device);
+	flexmem_device_close(other);
+}
+
+/* A limit that cannot be read any more is left out of the text. */
+static void limit_has_gone(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocation a;
+
+	(void)state;
+	set_limit(device, FLEXMEM_ACCOUNT_CLIENT, 1, FLEXMEM_CHARGE_BYTES, 1);
+	inject(FLEXMEM_CMD_QUOTA, 1, ENODEV);
+	a = get(device, GIB);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CLIENT);
+	assert_true(a.failure.quota == FLEXMEM_UNLIMITED);
+	expect_text(&a, "memory: limit of this open file; asked 1.0 GiB");
+	flexmem_device_close(device);
+}
+
+static void guaranteed_to_others(void **state)
+{
+	struct flexmem_device *device = open_device();
+	const uint64_t guarantee = 60 * GIB;
+	struct flexmem_allocation a;
+
+	(void)state;
+	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
+						  77, FLEXMEM_CHARGE_BYTES,
+						  NULL, &guarantee, NULL, 0),
+			 0);
+	assert_int_equal(get(device, 4 * GIB).error, 0);
+	a = get(device, 128);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_GUARANTEE);
+	expect_text(&a, "what is left has been guaranteed to others");
+	flexmem_device_close(device);
+}
+
+/* Hundreds of failures of a kind ask once; another kind asks again. */
+static void limits_in_a_batch(void **state)
+{
+	enum { MANY = 50 };
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocation results[MANY];
+	struct flexmem_request requests[MANY];
+	int i;
+
+	(void)state;
+	memset(requests, 0, sizeof(requests));
+	for (i = 0; i < MANY; i++)
+		requests[i].length = GIB;
+	set_limit(device, FLEXMEM_ACCOUNT_CLIENT, 1, FLEXMEM_CHARGE_BYTES,
+		  3 * GIB);
+	requests[MANY - 1].length = 0;
+	assert_int_equal(flexmem_device_alloc_batch(device, requests,
+						    sizeof(requests[0]),
+						    results, sizeof(results[0]),
+						    MANY), 0);
+	assert_int_equal(results[2].error, 0);
+	for (i = 3; i < MANY - 1; i++) {
+		assert_int_equal(results[i].failure.limit,
+				 FLEXMEM_LIMIT_CLIENT);
+		assert_int_equal(results[i].failure.quota, 3 * GIB);
+		assert_int_equal(results[i].failure.quota_used, 3 * GIB);
+		assert_int_equal(results[i].failure.own_used, 3 * GIB);
+	}
+	assert_int_equal(results[MANY - 1].error, -EINVAL);
+	assert_int_equal(results[MANY - 1].failure.own_used, 0);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_STATS], 1);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_QUOTA], 1);
+	flexmem_device_close(device);
+}
+
+/* A program of version 0.1 has a shorter struct: no byte beyond is touched. */
+static void older_allocation(void **state)
+{
+	const size_t old = offsetof(struct flexmem_allocation,
+				    failure.own_used);
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocation a;
+
+	(void)state;
+	get(device, GIB);
+	memset(&a, 0x77, sizeof(a));
+	assert_int_equal(flexmem_device_alloc(device, 100 * GIB, 0, 0, &a, old),
+			 -ENOMEM);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_REGION_SIZE);
+	assert_int_equal(a.failure.max_region, 12 * GIB);
+	assert_int_equal(a.failure.own_used, UINT64_C(0x7777777777777777));
+	flexmem_device_close(device);
+}
+
+static void strict(void **state)
+{
+	struct flexmem_device *device = open_device();
+
+	(void)state;
+	get(device, 1);
+	assert_int_equal(flexmem_device_set_strict(device), -EBUSY);
+	assert_int_equal(flexmem_device_free(device, 1), 0);
+	assert_int_equal(flexmem_device_set_strict(device), 0);
+	assert_int_equal(flexmem_device_set_strict(NULL), -EINVAL);
+	fake.capabilities = 0;
+	assert_int_equal(flexmem_device_set_strict(device), -ENOTTY);
+	flexmem_device_close(device);
+}
+
+static void nulls(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_account *accounts;
+	struct flexmem_region *regions;
+	struct flexmem_allowance a;
+	struct flexmem_usage u;
+	const uint64_t one = 1;
+
+	(void)state;
+	assert_int_equal(flexmem_device_usage(NULL, &u, sizeof(u), NULL, 0,
+					      NULL, 0), -EINVAL);
+	assert_int_equal(flexmem_device_usage(device, NULL, sizeof(u), NULL, 0,
+					      NULL, 0), -EINVAL);
+	assert_int_equal(flexmem_device_usage(device, &u, sizeof(u) - 1, NULL,
+					      0, NULL, 0), -EINVAL);
+	assert_int_equal(flexmem_device_usage(device, &u, sizeof(u), &regions,
+					      8, NULL, 0), -EINVAL);
+	assert_int_equal(flexmem_device_usage(device, &u, sizeof(u), NULL, 0,
+					      &accounts, 8), -EINVAL);
+	assert_int_equal(flexmem_device_quota(NULL, 0, 0, &a, sizeof(a)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_quota(device, 0, 0, NULL, sizeof(a)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_quota(device, 0, 0, &a, 8), -EINVAL);
+	assert_int_equal(flexmem_device_set_quota(NULL, 0, 1, 0, &one, NULL,
+						  NULL, 0), -EINVAL);
+	assert_int_equal(flexmem_device_set_quota(device, 0, 1, 0, &one, NULL,
+						  &a, 8), -EINVAL);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_SET_QUOTA], 0);
+	flexmem_device_close(device);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(usage_sums),
+		TEST(usage_lists),
+		TEST(usage_of_an_empty_device),
+		TEST(strangers_are_not_shown),
+		TEST(usage_grows),
+		TEST(usage_grows_for_ever),
+		TEST(usage_fails),
+		TEST(later_structs),
+		TEST(own_quota),
+		TEST(set_quota),
+		TEST(set_quota_refused),
+		TEST(client_limit),
+		TEST(user_limits),
+		TEST(limit_has_gone),
+		TEST(guaranteed_to_others),
+		TEST(limits_in_a_batch),
+		TEST(older_allocation),
+		TEST(strict),
+		TEST(nulls),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * The bytes of allocations: maps for the CPU, and copies by the driver. Offsets
+ * of maps are above 32 bits, in 32-bit programs too.
+ */
+#define _FILE_OFFSET_BITS 64
+#include "internal.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+static uint64_t page_size(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+int flexmem_device_map(struct flexmem_device *device, uint32_t handle,
+		       uint64_t offset, size_t length, uint32_t flags,
+		       void **address, size_t *mapped)
+{
+	struct flexmem_map cmd = { .size = sizeof(cmd), .handle = handle };
+	int protection = PROT_READ;
+	uint64_t part = length;
+	void *start;
+	int err;
+
+	if (!device || !address || offset % page_size())
+		return -EINVAL;
+	if (flags & ~FLEXMEM_READ_ONLY)
+		return -EOPNOTSUPP;
+	if (!(flags & FLEXMEM_READ_ONLY))
+		protection |= PROT_WRITE;
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_MAP, &cmd);
+	if (err)
+		return err;
+	if (offset >= cmd.out_size)
+		return -EINVAL;
+	if (!part)
+		part = cmd.out_size - offset;
+	/* A 32-bit program may ask for all of more than it has room for. */
+	if (part > cmd.out_size - offset || part > SIZE_MAX)
+		return -EINVAL;
+	start = mmap(NULL, (size_t)part, protection, MAP_SHARED, device->fd,
+		     (off_t)(cmd.out_offset + offset));
+	if (start == MAP_FAILED)
+		return -errno;
+	*address = start;
+	if (mapped)
+		*mapped = (size_t)part;
+	return 0;
+}
+
+int flexmem_device_unmap(struct flexmem_device *device, void *address,
+			 size_t length)
+{
+	(void)device;
+	if (!address)
+		return 0;
+	return munmap(address, length) ? -errno : 0;
+}
+
+/* The driver may stop early with no error: goes on until it says why. */
+static int copy(const struct flexmem_device *device, unsigned long command,
+		uint32_t handle, uint64_t offset, uintptr_t data, size_t length,
+		size_t *done)
+{
+	struct flexmem_copy cmd;
+	size_t sum = 0;
+	int err = 0;
+
+	if (!device || (!data && length))
+		return -EINVAL;
+	while (!err && sum < length) {
+		cmd = (struct flexmem_copy){
+			.size = sizeof(cmd),
+			.handle = handle,
+			.offset = offset + sum,
+			.length = length - sum,
+			.data = data + sum,
+		};
+		err = fmlib_ioctl(device, command, &cmd);
+		/* Neither bytes nor an error, or too many: not our driver. */
+		if (cmd.out_done > length - sum || (!err && !cmd.out_done))
+			err = -EIO;
+		else
+			sum += (size_t)cmd.out_done;
+	}
+	if (done)
+		*done = sum;
+	return err;
+}
+
+int flexmem_device_read(const struct flexmem_device *device, uint32_t handle,
+			uint64_t offset, void *data, size_t length,
+			size_t *done)
+{
+	return copy(device, FLEXMEM_IOCTL_READ, handle, offset,
+		    (uintptr_t)data, length, done);
+}
+
+int flexmem_device_write(struct flexmem_device *device, uint32_t handle,
+			 uint64_t offset, const void *data, size_t length,
+			 size_t *done)
+{
+	return copy(device, FLEXMEM_IOCTL_WRITE, handle, offset,
+		    (uintptr_t)data, length, done);
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Who has what, and how much anybody may have. The snapshot has two lists,
+ * which are read like the tables of tables.c: again, while they grow.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert((int)FLEXMEM_NR_RESOURCES == FLEXMEM_CHARGES &&
+	       FLEXMEM_NO_LIMIT == FLEXMEM_UNLIMITED,
+	       "the library counts what the driver counts");
+
+/* Clients come and go faster than regions: a few more tries, and some room. */
+#define MAX_TRIES 16
+#define SPARE_OWNERS 8
+
+/* A snapshot, with as much room as the last reply asked for. */
+struct snapshot {
+	struct flexmem_snapshot reply;
+	struct flexmem_region_entry *regions;
+	struct flexmem_owner_entry *owners;
+	uint32_t region_room;
+	uint32_t owner_room;
+};
+
+static void drop_lists(struct snapshot *snapshot)
+{
+	free(snapshot->regions);
+	free(snapshot->owners);
+	snapshot->regions = NULL;
+	snapshot->owners = NULL;
+	snapshot->region_room = 0;
+	snapshot->owner_room = 0;
+}
+
+static int make_room(struct snapshot *snapshot)
+{
+	uint32_t regions = snapshot->reply.out_region_count;
+	uint32_t owners = snapshot->reply.out_owner_count + SPARE_OWNERS;
+
+	drop_lists(snapshot);
+	if (regions) {
+		snapshot->regions = calloc(regions, sizeof(*snapshot->regions));
+		if (!snapshot->regions)
+			return -ENOMEM;
+	}
+	snapshot->region_room = regions;
+	snapshot->owners = calloc(owners, sizeof(*snapshot->owners));
+	if (!snapshot->owners)
+		return -ENOMEM;
+	snapshot->owner_room = owners;
+	return 0;
+}
+
+static int send(const struct flexmem_device *device, struct snapshot *snapshot)
+{
+	snapshot->reply = (struct flexmem_snapshot){
+		.size = sizeof(snapshot->reply),
+		.region_entry_size = sizeof(*snapshot->regions),
+		.region_count = snapshot->region_room,
+		.regions = (uintptr_t)snapshot->regions,
+		.owner_entry_size = sizeof(*snapshot->owners),
+		.owner_count = snapshot->owner_room,
+		.owners = (uintptr_t)snapshot->owners,
+	};
+	return fmlib_ioctl(device, FLEXMEM_IOCTL_SNAPSHOT, &snapshot->reply);
+}
+
+/* The sums are in a reply that has no room for the lists, too. */
+static int read_snapshot(const struct flexmem_device *device,
+			 struct snapshot *snapshot, bool lists)
+{
+	int tries;
+	int err;
+
+	memset(snapshot, 0, sizeof(*snapshot));
+	for (tries = 0; tries < MAX_TRIES; tries++) {
+		err = send(device, snapshot);
+		if (err && err != -EMSGSIZE)
+			goto fail;
+		if (!lists)
+			return 0;
+		if (!err &&
+		    snapshot->reply.out_region_count <= snapshot->region_room &&
+		    snapshot->reply.out_owner_count <= snapshot->owner_room)
+			return 0;
+		err = make_room(snapshot);
+		if (err)
+			goto fail;
+	}
+	err = -EAGAIN;
+fail:
+	drop_lists(snapshot);
+	return err;
+}
+
+static void account_from_uapi(const void *from, void *to, size_t size)
+{
+	const struct flexmem_owner_entry *entry = from;
+	struct flexmem_account account = {
+		.kind = entry->kind,
+		.id = entry->id,
+		.uid = entry->uid,
+		.pid = entry->pid,
+		.bytes = entry->bytes,
+		.orphaned = entry->orphaned,
+		.peak = entry->peak,
+		.slots = entry->slots,
+		.handles = entry->handles,
+	};
+
+	memcpy(account.limit, entry->limit, sizeof(account.limit));
+	memcpy(account.guarantee, entry->guarantee, sizeof(account.guarantee));
+	fmlib_copy_out(to, size, FMLIB_ACCOUNT_MIN, &account, sizeof(account));
+}
+
+static void usage_from_uapi(const struct flexmem_snapshot *reply,
+			    struct flexmem_usage *usage)
+{
+	*usage = (struct flexmem_usage){
+		.regions = reply->out_region_count,
+		.accounts = reply->out_owner_count,
+		.capacity = reply->out_capacity,
+		.total = reply->out_total,
+		.free = reply->out_free,
+		.owned = reply->out_owned,
+		.orphaned = reply->out_orphaned,
+		.reserved = reply->out_reserved,
+		.quarantined = reply->out_quarantined,
+		.scrubbed = reply->out_scrubbed,
+		.clients = reply->out_clients,
+		.resets = reply->out_resets,
+		.generation = reply->out_generation,
+	};
+}
+
+/* An array of the caller's entries; NULL if there are none. */
+static int convert(const void *entries, size_t entry_size, uint32_t count,
+		   size_t size, void **array,
+		   void (*one)(const void *from, void *to, size_t size))
+{
+	const char *from = entries;
+	char *to = NULL;
+	uint32_t i;
+
+	if (count) {
+		to = calloc(count, size);
+		if (!to)
+			return -ENOMEM;
+	}
+	for (i = 0; i < count; i++)
+		one(from + i * entry_size, to + i * size, size);
+	*array = to;
+	return 0;
+}
+
+int flexmem_device_usage(const struct flexmem_device *device,
+			 struct flexmem_usage *usage, size_t usage_size,
+			 struct flexmem_region **regions, size_t region_size,
+			 struct flexmem_account **accounts, size_t account_size)
+{
+	struct snapshot snapshot;
+	struct flexmem_usage now;
+	void *region_array = NULL;
+	void *account_array = NULL;
+	int err;
+
+	if (!device || !usage || usage_size < FMLIB_USAGE_MIN ||
+	    (regions && region_size < FMLIB_REGION_MIN) ||
+	    (accounts && account_size < FMLIB_ACCOUNT_MIN))
+		return -EINVAL;
+	err = read_snapshot(device, &snapshot, regions || accounts);
+	if (err)
+		return err;
+	if (regions)
+		err = convert(snapshot.regions, sizeof(*snapshot.regions),
+			      snapshot.reply.out_region_count, region_size,
+			      &region_array, fmlib_region_from_uapi);
+	if (!err && accounts)
+		err = convert(snapshot.owners, sizeof(*snapshot.owners),
+			      snapshot.reply.out_owner_count, account_size,
+			      &account_array, account_from_uapi);
+	drop_lists(&snapshot);
+	if (err) {
+		free(region_array);
+		return err;
+	}
+	usage_from_uapi(&snapshot.reply, &now);
+	fmlib_copy_out(usage, usage_size, FMLIB_USAGE_MIN, &now, sizeof(now));
+	if (regions)
+		*regions = region_array;
+	if (accounts)
+		*accounts = account_array;
+	return 0;
+}
+
+void flexmem_accounts_free(struct flexmem_account *accounts)
+{
+	free(accounts);
+}
+
+/* Sends a command about quotas and hands out its reply, if that is wanted. */
+static int quota(const struct flexmem_device *device, unsigned long command,
+		 struct flexmem_quota *cmd, struct flexmem_allowance *allowance,
+		 size_t size)
+{
+	struct flexmem_allowance now;
+	int err;
+
+	cmd->size = sizeof(*cmd);
+	err = fmlib_ioctl(device, command, cmd);
+	if (err || !allowance)
+		return err;
+	now = (struct flexmem_allowance){
+		.limit = cmd->out_limit,
+		.guarantee = cmd->out_guarantee,
+		.used = cmd->out_used,
+	};
+	return fmlib_copy_out(allowance, size, FMLIB_ALLOWANCE_MIN, &now,
+			      sizeof(now));
+}
+
+int flexmem_device_quota(const struct flexmem_device *device, uint32_t kind,
+			 uint32_t charge, struct flexmem_allowance *allowance,
+			 size_t size)
+{
+	struct flexmem_quota cmd = { .kind = kind, .resource = charge };
+
+	if (!device || !allowance || size < FMLIB_ALLOWANCE_MIN)
+		return -EINVAL;
+	return quota(device, FLEXMEM_IOCTL_QUOTA, &cmd, allowance, size);
+}
+
+int flexmem_device_set_quota(struct flexmem_device *device, uint32_t kind,
+			     uint64_t id, uint32_t charge,
+			     const uint64_t *limit, const uint64_t *guarantee,
+			     struct flexmem_allowance *allowance, size_t size)
+{
+	struct flexmem_quota cmd = {
+		.kind = kind,
+		.resource = charge,
+		.id = id,
+	};
+
+	if (!device || (allowance && size < FMLIB_ALLOWANCE_MIN) ||
+	    (!limit && !guarantee))
+		return -EINVAL;
+	if (limit) {
+		cmd.flags |= FLEXMEM_QUOTA_LIMIT;
+		cmd.limit = *limit;
+	}
+	if (guarantee) {
+		cmd.flags |= FLEXMEM_QUOTA_GUARANTEE;
+		cmd.guarantee = *guarantee;
+	}
+	return quota(device, FLEXMEM_IOCTL_SET_QUOTA, &cmd, allowance, size);
+}
+
+int flexmem_device_set_strict(struct flexmem_device *device)
+{
+	struct flexmem_strict cmd = { .size = sizeof(cmd) };
+
+	if (!device)
+		return -EINVAL;
+	return fmlib_ioctl(device, FLEXMEM_IOCTL_STRICT, &cmd);
+}
