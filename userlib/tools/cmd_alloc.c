@@ -17,7 +17,9 @@ struct alloc_options {
 	struct flexmem_request request;
 	uint64_t count;
 	uint64_t hold;
+	uint64_t seed;
 	bool has_hold;
+	bool has_seed;
 };
 
 static bool alloc_option(struct tool *tool, int option,
@@ -32,6 +34,18 @@ static bool alloc_option(struct tool *tool, int option,
 	case 'p':
 		options->request.flags |= FLEXMEM_PROGRAM;
 		return true;
+	case 'm':
+		options->request.flags |= FLEXMEM_MAPPABLE;
+		return true;
+	case 'z':
+		options->request.flags |= FLEXMEM_ZEROED;
+		return true;
+	case 'e':
+		options->has_seed = true;
+		if (parse_number(optarg, UINT64_MAX, &options->seed))
+			return true;
+		usage_error(tool, "'%s' is not a seed", optarg);
+		return false;
 	case 'c':
 		if (parse_number(optarg, MAX_COUNT, &options->count) &&
 		    options->count)
@@ -57,6 +71,9 @@ static bool alloc_arguments(struct tool *tool, int argc, char **argv,
 	static const struct option known[] = {
 		{ "align", required_argument, NULL, 'a' },
 		{ "program", no_argument, NULL, 'p' },
+		{ "mappable", no_argument, NULL, 'm' },
+		{ "zeroed", no_argument, NULL, 'z' },
+		{ "pattern", required_argument, NULL, 'e' },
 		{ "count", required_argument, NULL, 'c' },
 		{ "hold", required_argument, NULL, 's' },
 		COMMON_OPTIONS
@@ -139,13 +156,62 @@ static void hold(const struct alloc_options *options)
 	} while (c != '\n' && c != EOF);
 }
 
+/* Fills all allocations with the pattern, or checks them all. */
+static enum tool_status patterns(struct tool *tool,
+				 const struct flexmem_allocation *allocations,
+				 const struct alloc_options *options,
+				 bool check)
+{
+	struct pattern_job job = { .seed = options->seed };
+	enum tool_status worst = TOOL_OK;
+	uint32_t handle;
+	uint64_t i;
+	int err;
+
+	for (i = 0; options->has_seed && i < options->count; i++) {
+		if (allocations[i].error)
+			continue;
+		handle = allocations[i].handle;
+		if (check)
+			err = pattern_check_allocation(tool, handle, &job);
+		else
+			err = pattern_fill_allocation(tool, handle, &job);
+		if (err)
+			return tool_error(err, NULL, "%s handle %u",
+					  check ? "check" : "fill", handle);
+		if (check && pattern_result(handle, &job))
+			worst = TOOL_FAILED;
+	}
+	return worst;
+}
+
+/* In a shell they live on; else they are kept, and go with the open file. */
+static enum tool_status keep(struct tool *tool,
+			     const struct flexmem_allocation *allocations,
+			     const struct alloc_options *options)
+{
+	enum tool_status status;
+	bool any = false;
+	uint64_t i;
+
+	status = patterns(tool, allocations, options, false);
+	for (i = 0; i < options->count && !any; i++)
+		any = !allocations[i].error;
+	if (tool->shell || !any)
+		return status;
+	hold(options);
+	if (!status)
+		status = patterns(tool, allocations, options, true);
+	return status;
+}
+
 enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv)
 {
 	struct alloc_options options = { .count = 1 };
 	struct flexmem_allocation *allocations;
 	struct flexmem_request *requests;
 	enum tool_status status;
-	bool any = false;
+	enum tool_status kept;
 	int err = 0;
 	uint64_t i;
 
@@ -175,11 +241,9 @@ enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv)
 		status = tool_error(err, NULL, "the batch ended early");
 	free(requests);
 
-	/* In a shell it lives on; else it goes with the open file. */
-	for (i = 0; i < options.count && !any; i++)
-		any = !allocations[i].error;
-	if (any && !tool->shell)
-		hold(&options);
+	kept = keep(tool, allocations, &options);
+	if (kept > status)
+		status = kept;
 	free(allocations);
 	return status;
 }

@@ -25,7 +25,9 @@ static void print_text(const char *label, const char *text)
 static void print_info(const struct tool *tool,
 		       const struct flexmem_properties *properties)
 {
+	const char *names[CAPABILITIES];
 	char text[FMLIB_HUMAN_MAX];
+	size_t count;
 	uint32_t i;
 
 	print_text("device", flexmem_device_path(tool->device));
@@ -51,6 +53,11 @@ static void print_info(const struct tool *tool,
 	print_size("alignment", properties->alignment);
 	print_size("max alignment", properties->max_alignment);
 	printf("%-16s %u ms\n", "lease", properties->lease_ms);
+	count = capability_names(properties->capabilities, names);
+	printf("%-16s", "capabilities");
+	for (i = 0; i < count; i++)
+		printf("%s %s", i ? "," : "", names[i]);
+	puts(count ? "" : " none");
 }
 
 enum tool_status cmd_info(struct tool *tool, int argc, char **argv)
@@ -106,10 +113,41 @@ static void print_stats(const struct flexmem_statistics *statistics)
 	print_count("own allocations", statistics->own_handles);
 }
 
+static void print_usage(const struct flexmem_usage *usage)
+{
+	print_size("orphaned", usage->orphaned);
+	print_size("reserved", usage->reserved);
+	print_size("quarantined", usage->quarantined);
+	print_size("scrubbed so far", usage->scrubbed);
+	print_count("open files", usage->clients);
+	print_count("resets so far", usage->resets);
+}
+
+/* What an older driver does not have is not shown. */
+static int ask_usage(const struct tool *tool, struct flexmem_usage *usage,
+		     bool *has_usage)
+{
+	struct flexmem_properties properties;
+	int err;
+
+	err = flexmem_device_properties(tool->device, &properties,
+					sizeof(properties));
+	if (err)
+		return err;
+	*has_usage = properties.capabilities & FLEXMEM_CAN_LIMIT;
+	if (!*has_usage)
+		return 0;
+	return flexmem_device_usage(tool->device, usage, sizeof(*usage), NULL,
+				    0, NULL, 0);
+}
+
 enum tool_status cmd_stats(struct tool *tool, int argc, char **argv)
 {
 	struct flexmem_statistics statistics;
+	struct flexmem_usage usage;
 	enum tool_status status;
+	bool has_usage;
+	json_t *object;
 	int err;
 
 	if (!only_common_options(tool, argc, argv, &status))
@@ -119,12 +157,20 @@ enum tool_status cmd_stats(struct tool *tool, int argc, char **argv)
 		return status;
 	err = flexmem_device_statistics(tool->device, &statistics,
 					sizeof(statistics));
+	if (!err)
+		err = ask_usage(tool, &usage, &has_usage);
 	if (err)
 		return tool_error(err, NULL, "stats");
-	if (tool->json)
-		json_print(json_statistics(&statistics));
-	else
+	if (tool->json) {
+		object = json_statistics(&statistics);
+		if (has_usage)
+			json_add_usage(object, &usage);
+		json_print(object);
+	} else {
 		print_stats(&statistics);
+		if (has_usage)
+			print_usage(&usage);
+	}
 	return TOOL_OK;
 }
 

@@ -70,8 +70,7 @@ static void print_segments(bool is_pf, const struct flexmem_segment *segments,
 		table_add(&table, "%s",
 			  render_region_id(is_pf, segments[i].region_id, id));
 		table_add(&table, "%s", fmlib_human(segments[i].length, text));
-		table_add(&table, "%s", segments[i].flags & FLEXMEM_PROGRAM ?
-					"program" : "shared");
+		table_add(&table, "%s", render_kind(segments[i].flags));
 	}
 	if (count)
 		table_print(&table, stdout, render_width(stdout));

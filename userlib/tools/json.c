@@ -33,6 +33,52 @@ void json_print(json_t *value)
 	json_decref(value);
 }
 
+size_t capability_names(uint64_t capabilities, const char *names[CAPABILITIES])
+{
+	static const struct {
+		uint64_t bit;
+		const char *name;
+	} known[CAPABILITIES] = {
+		{ FLEXMEM_CAN_SCRUB, "scrub" },
+		{ FLEXMEM_CAN_MAP, "map" },
+		{ FLEXMEM_CAN_COPY, "copy" },
+		{ FLEXMEM_CAN_LIMIT, "limit" },
+		{ FLEXMEM_CAN_RESIZE, "resize" },
+		{ FLEXMEM_CAN_PRESSURE, "pressure" },
+	};
+	size_t count = 0;
+	size_t i;
+
+	for (i = 0; i < CAPABILITIES; i++) {
+		if (capabilities & known[i].bit)
+			names[count++] = known[i].name;
+	}
+	return count;
+}
+
+const char *account_kind_name(uint32_t kind)
+{
+	switch (kind) {
+	case FLEXMEM_ACCOUNT_CLIENT:
+		return "client";
+	case FLEXMEM_ACCOUNT_USER:
+		return "user";
+	default:
+		return "unknown";
+	}
+}
+
+const char *charge_name(uint32_t charge)
+{
+	static const char *const names[FLEXMEM_CHARGES] = {
+		[FLEXMEM_CHARGE_BYTES] = "bytes",
+		[FLEXMEM_CHARGE_SLOTS] = "slots",
+		[FLEXMEM_CHARGE_HANDLES] = "handles",
+	};
+
+	return names[charge];
+}
+
 const char *strategy_name(uint32_t strategy)
 {
 	switch (strategy) {
@@ -73,7 +119,10 @@ json_t *json_device(const struct flexmem_properties *properties)
 {
 	json_t *object = json_checked(json_object());
 	json_t *sizes = json_checked(json_array());
+	json_t *able = json_checked(json_array());
+	const char *names[CAPABILITIES];
 	json_t *size;
+	size_t count;
 	uint32_t i;
 
 	json_add(object, "name", json_string(properties->name));
@@ -98,6 +147,10 @@ json_t *json_device(const struct flexmem_properties *properties)
 	json_add(object, "capacity", json_number(properties->capacity));
 	json_add(object, "max_region", json_number(properties->max_region));
 	json_add(object, "capabilities", json_number(properties->capabilities));
+	count = capability_names(properties->capabilities, names);
+	for (i = 0; i < count; i++)
+		json_array_append_new(able, json_checked(json_string(names[i])));
+	json_add(object, "capability_names", able);
 	for (i = 0; i < properties->fallback_count; i++) {
 		size = json_number(properties->fallback_sizes[i]);
 		json_array_append_new(sizes, size);
@@ -131,6 +184,61 @@ json_t *json_statistics(const struct flexmem_statistics *statistics)
 	return object;
 }
 
+void json_add_usage(json_t *object, const struct flexmem_usage *usage)
+{
+	json_add(object, "owned", json_number(usage->owned));
+	json_add(object, "orphaned", json_number(usage->orphaned));
+	json_add(object, "reserved", json_number(usage->reserved));
+	json_add(object, "quarantined", json_number(usage->quarantined));
+	json_add(object, "scrubbed", json_number(usage->scrubbed));
+	json_add(object, "clients", json_number(usage->clients));
+	json_add(object, "resets", json_number(usage->resets));
+}
+
+json_t *json_limit(uint64_t limit)
+{
+	return limit == FLEXMEM_UNLIMITED ? json_checked(json_null()) :
+					    json_number(limit);
+}
+
+json_t *json_accounts(const struct flexmem_account *accounts, size_t count)
+{
+	json_t *array = json_checked(json_array());
+	const struct flexmem_account *one;
+	json_t *guarantee;
+	json_t *object;
+	json_t *limit;
+	uint32_t j;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		one = &accounts[i];
+		object = json_checked(json_object());
+		json_add(object, "kind",
+			 json_string(account_kind_name(one->kind)));
+		json_add(object, "id", json_number(one->id));
+		json_add(object, "uid", json_number(one->uid));
+		json_add(object, "pid", json_number(one->pid));
+		json_add(object, "bytes", json_number(one->bytes));
+		json_add(object, "orphaned", json_number(one->orphaned));
+		json_add(object, "peak", json_number(one->peak));
+		json_add(object, "slots", json_number(one->slots));
+		json_add(object, "handles", json_number(one->handles));
+		limit = json_checked(json_object());
+		guarantee = json_checked(json_object());
+		for (j = 0; j < FLEXMEM_CHARGES; j++) {
+			json_add(limit, charge_name(j),
+				 json_limit(one->limit[j]));
+			json_add(guarantee, charge_name(j),
+				 json_number(one->guarantee[j]));
+		}
+		json_add(object, "limit", limit);
+		json_add(object, "guarantee", guarantee);
+		json_array_append_new(array, object);
+	}
+	return array;
+}
+
 static json_t *json_region(const struct flexmem_region *region)
 {
 	json_t *object = json_checked(json_object());
@@ -139,6 +247,8 @@ static json_t *json_region(const struct flexmem_region *region)
 	json_add(object, "region_id", json_number(region->region_id));
 	json_add(object, "program",
 		 json_boolean(region->flags & FLEXMEM_PROGRAM));
+	json_add(object, "reserved",
+		 json_boolean(region->flags & FLEXMEM_RESERVED));
 	json_add(object, "size", json_number(region->total));
 	json_add(object, "used", json_number(region->total - region->free));
 	json_add(object, "free", json_number(region->free));
@@ -173,6 +283,8 @@ json_t *json_segments(const struct flexmem_segment *segments, size_t count)
 			 json_number(segments[i].region_id));
 		json_add(object, "program",
 			 json_boolean(segments[i].flags & FLEXMEM_PROGRAM));
+		json_add(object, "reserved",
+			 json_boolean(segments[i].flags & FLEXMEM_RESERVED));
 		json_add(object, "length", json_number(segments[i].length));
 		json_array_append_new(array, object);
 	}
@@ -196,6 +308,7 @@ json_t *json_error(int error, const struct flexmem_failure *failure)
 	json_add(object, "total_free", json_number(failure->total_free));
 	json_add(object, "largest_free", json_number(failure->largest_free));
 	json_add(object, "max_region", json_number(failure->max_region));
+	json_add(object, "own_used", json_number(failure->own_used));
 	return object;
 }
 
@@ -217,5 +330,9 @@ json_t *json_allocation(const struct flexmem_allocation *allocation)
 	json_add(object, "size", json_number(allocation->size));
 	json_add(object, "program",
 		 json_boolean(allocation->flags & FLEXMEM_PROGRAM));
+	json_add(object, "mappable",
+		 json_boolean(allocation->flags & FLEXMEM_MAPPABLE));
+	json_add(object, "zeroed",
+		 json_boolean(allocation->flags & FLEXMEM_ZEROED));
 	return object;
 }

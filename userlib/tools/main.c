@@ -21,15 +21,44 @@ static const struct command commands[] = {
 	{ "stats", "", "statistics of the device and of this open file",
 	  "Show what is allocated now, and what has happened so far.",
 	  true, cmd_stats },
+	{ "owners", "", "who has what",
+	  "Show the sums of all regions, and what each user and each open file has:\n"
+	  "bytes, bytes freed that are still mapped, slots, allocations, limits and\n"
+	  "guarantees. The administrator sees everybody, anyone else only the own\n"
+	  "user and this open file.", true, cmd_owners },
+	{ "limit", "[OPTIONS]", "limits and guarantees, of anybody",
+	  "Show what this open file and its user may have and are guaranteed; or set\n"
+	  "it, which only the administrator may. A limit is a number, or 'none'.\n\n"
+	  "  --user UID             of all open files of a user\n"
+	  "  --client ID            of one open file; 'flexmem owners' shows its id\n"
+	  "  --bytes BYTES          at most so much memory (8G, none)\n"
+	  "  --slots N              memory in at most so many regions\n"
+	  "  --handles N            at most so many live allocations\n"
+	  "  --guarantee-bytes BYTES, --guarantee-slots N, --guarantee-handles N\n"
+	  "                         at least so much, whatever others do",
+	  true, cmd_limit },
 	{ "alloc", "LENGTH [OPTIONS]", "allocate, for trying things out",
 	  "Allocate LENGTH bytes (128, 4MiB, 12G) and show handle and address. The\n"
 	  "allocation belongs to the open file: it is kept until Enter is pressed,\n"
 	  "or as --hold says. To free it by its name use 'flexmem shell'.\n\n"
 	  "  --align BYTES   alignment of the offset, a power of two\n"
 	  "  --program       memory for a device program\n"
+	  "  --mappable      memory that the CPU can map\n"
+	  "  --zeroed        memory in which all bytes are zero\n"
+	  "  --pattern SEED  fill it, and check it before it goes back\n"
 	  "  --count N       allocate N times (one batch)\n"
 	  "  --hold SECONDS  end after so many seconds, without waiting for Enter",
 	  true, cmd_alloc },
+	{ "fill", "HANDLE [OPTIONS]", "write a pattern, inside 'flexmem shell'",
+	  "Fill an allocation of this open file with a pattern.\n\n"
+	  "  --seed N       which pattern (default: 0)\n"
+	  "  --by map|copy  write to a map, or let the driver copy (default: a map\n"
+	  "                 if it is mappable)", true, cmd_fill },
+	{ "check", "HANDLE [OPTIONS]", "look for it, inside 'flexmem shell'",
+	  "Check that an allocation of this open file has the pattern of 'fill'.\n\n"
+	  "  --seed N       which pattern (default: 0)\n"
+	  "  --by map|copy  read from a map, or let the driver copy (default: a map\n"
+	  "                 if it is mappable)", true, cmd_check },
 	{ "free", "HANDLE|REGION:OFFSET...", "free, inside 'flexmem shell'",
 	  "Give allocations of this open file back. Each run of flexmem is an open\n"
 	  "file of its own, so this is of use in 'flexmem shell' only.\n"
@@ -40,7 +69,8 @@ static const struct command commands[] = {
 	  true, cmd_trim },
 	{ "shell", "", "several commands on one open file",
 	  "Read commands from standard input, one a line, and carry them out on one\n"
-	  "open file: info, regions, segments, stats, alloc, free, trim, help, quit.\n"
+	  "open file: info, regions, segments, stats, owners, limit, alloc, fill,\n"
+	  "check, free, trim, help, quit.\n"
 	  "What is allocated goes back at the end. Lines that begin with '#' are\n"
 	  "skipped. If the input is not a terminal the exit status is that of the\n"
 	  "worst command.", false, cmd_shell },

@@ -120,6 +120,13 @@ void render_regions(FILE *file, unsigned int width,
 		      file);
 }
 
+const char *render_kind(uint32_t flags)
+{
+	if (flags & FLEXMEM_RESERVED)
+		return "reserved";
+	return flags & FLEXMEM_PROGRAM ? "program" : "shared";
+}
+
 const char *render_region_id(bool is_pf, uint64_t region_id,
 			     char text[RENDER_REGION_MAX])
 {
@@ -154,8 +161,7 @@ void render_region_table(FILE *file, unsigned int width, bool is_pf,
 			  fmlib_human(region->largest_free, text));
 		table_add(&table, "%llu",
 			  (unsigned long long)region->allocated_blocks);
-		table_add(&table, "%s", region->flags & FLEXMEM_PROGRAM ?
-					"program" : "shared");
+		table_add(&table, "%s", render_kind(region->flags));
 	}
 	table_print(&table, file, width);
 	table_clear(&table);

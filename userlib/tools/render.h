@@ -30,6 +30,9 @@ void render_regions(FILE *file, unsigned int width,
 void render_region_table(FILE *file, unsigned int width, bool is_pf,
 			 const struct flexmem_region *regions, size_t count);
 
+/* "program", "reserved" or "shared": who may use a region or segment. */
+const char *render_kind(uint32_t flags);
+
 /* The name of a region: an address on a PF, an index on a VF. */
 #define RENDER_REGION_MAX 24
 const char *render_region_id(bool is_pf, uint64_t region_id,

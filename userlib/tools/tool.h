@@ -50,8 +50,12 @@ const struct command *find_command(const char *name);
 void print_commands(FILE *file, bool shell_only);
 
 enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_check(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_fill(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_free(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_info(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_limit(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_owners(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_regions(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_replay(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_segments(struct tool *tool, int argc, char **argv);
@@ -103,9 +107,42 @@ enum tool_status tool_error(int error, const struct flexmem_failure *failure,
 void *grow(void *array, size_t count, size_t size);
 char *copy_text(const char *text);
 
+/* cmd_pattern.c: fills a whole allocation with a pattern, or checks it. */
+enum pattern_way {
+	PATTERN_AUTO,
+	PATTERN_MAP,
+	PATTERN_COPY,
+};
+
+/*
+ * @seed and @way are the caller's; PATTERN_AUTO becomes what was done: a map if
+ * the allocation is mappable. The others are results: @first_bad is an offset,
+ * and means something if @bad, the number of wrong bytes, is not 0.
+ */
+struct pattern_job {
+	uint64_t seed;
+	enum pattern_way way;
+	uint64_t size;
+	uint64_t bad;
+	uint64_t first_bad;
+};
+
+/* Return 0 or a negative errno; that bytes are wrong is no error. */
+int pattern_fill_allocation(struct tool *tool, uint32_t handle,
+			    struct pattern_job *job);
+int pattern_check_allocation(struct tool *tool, uint32_t handle,
+			     struct pattern_job *job);
+/* Complains if bytes were wrong; returns TOOL_FAILED then. */
+enum tool_status pattern_result(uint32_t handle, const struct pattern_job *job);
+
 /* json.c: parts of reports. They never return NULL. */
 json_t *json_device(const struct flexmem_properties *properties);
 json_t *json_statistics(const struct flexmem_statistics *statistics);
+/* Adds what only the sums of all accounts tell. */
+void json_add_usage(json_t *object, const struct flexmem_usage *usage);
+json_t *json_accounts(const struct flexmem_account *accounts, size_t count);
+/* Null for FLEXMEM_UNLIMITED. */
+json_t *json_limit(uint64_t limit);
 json_t *json_regions(const struct flexmem_region *regions, size_t count);
 json_t *json_segments(const struct flexmem_segment *segments, size_t count);
 json_t *json_allocation(const struct flexmem_allocation *allocation);
@@ -118,6 +155,12 @@ void json_add(json_t *object, const char *key, json_t *value);
 /* Prints and frees. */
 void json_print(json_t *value);
 
+#define CAPABILITIES 6
+
+/* The names of those that are set; returns how many they are. */
+size_t capability_names(uint64_t capabilities, const char *names[CAPABILITIES]);
+const char *account_kind_name(uint32_t kind);
+const char *charge_name(uint32_t charge);
 const char *strategy_name(uint32_t strategy);
 const char *order_name(uint32_t order);
 const char *acquisition_name(uint32_t acquisition);

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* flexmem owners, limit: who has what, and how much anybody may have. */
+#include "tool.h"
+#include "render.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define AMOUNT_MAX 24
+#define AMOUNTS_MAX (FLEXMEM_CHARGES * AMOUNT_MAX)
+
+/* Values of options that set something; the charge is added. */
+#define SET_LIMIT 0x100
+#define SET_GUARANTEE 0x200
+
+/* A limit, or with @none_is 0 a guarantee, as people read it. */
+static const char *amount_text(uint32_t charge, uint64_t amount,
+			       uint64_t none_is, char text[AMOUNT_MAX])
+{
+	char human[FMLIB_HUMAN_MAX];
+
+	if (amount == none_is)
+		snprintf(text, AMOUNT_MAX, "none");
+	else if (charge == FLEXMEM_CHARGE_BYTES)
+		snprintf(text, AMOUNT_MAX, "%s",
+			 fmlib_human(amount, human));
+	else
+		snprintf(text, AMOUNT_MAX, "%" PRIu64, amount);
+	return text;
+}
+
+/* All three of them, like "8.0 GiB/4/none"; just "none" if there is none. */
+static const char *amounts_text(const uint64_t amounts[FLEXMEM_CHARGES],
+				uint64_t none_is, char text[AMOUNTS_MAX])
+{
+	char one[FLEXMEM_CHARGES][AMOUNT_MAX];
+	bool any = false;
+	uint32_t i;
+
+	for (i = 0; i < FLEXMEM_CHARGES; i++) {
+		amount_text(i, amounts[i], none_is, one[i]);
+		any |= amounts[i] != none_is;
+	}
+	if (any)
+		snprintf(text, AMOUNTS_MAX, "%s/%s/%s",
+			 one[FLEXMEM_CHARGE_BYTES], one[FLEXMEM_CHARGE_SLOTS],
+			 one[FLEXMEM_CHARGE_HANDLES]);
+	else
+		snprintf(text, AMOUNTS_MAX, "none");
+	return text;
+}
+
+static void print_sums(const struct flexmem_usage *usage)
+{
+	static const char *const headings[] = {
+		"total", "free", "owned", "orphaned", "reserved",
+		"quarantined", "open files",
+	};
+	struct table table = { .headings = headings, .columns = 7 };
+	const uint64_t sizes[] = {
+		usage->total, usage->free, usage->owned, usage->orphaned,
+		usage->reserved, usage->quarantined,
+	};
+	char text[FMLIB_HUMAN_MAX];
+	size_t i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		table_add(&table, "%s", fmlib_human(sizes[i], text));
+	table_add(&table, "%" PRIu64, usage->clients);
+	table_print(&table, stdout, render_width(stdout));
+	table_clear(&table);
+}
+
+static void print_accounts(const struct flexmem_account *accounts, size_t count)
+{
+	static const char *const headings[] = {
+		"<owner", "uid", "pid", "bytes", "orphaned", "peak", "slots",
+		"handles", "<limit", "<guarantee",
+	};
+	struct table table = { .headings = headings, .columns = 10 };
+	const struct flexmem_account *one;
+	char size[FMLIB_HUMAN_MAX];
+	char text[AMOUNTS_MAX];
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		one = &accounts[i];
+		table_add(&table, "%s %" PRIu64, account_kind_name(one->kind),
+			  one->id);
+		table_add(&table, "%u", one->uid);
+		if (one->pid)
+			table_add(&table, "%u", one->pid);
+		else
+			table_add(&table, "-");
+		table_add(&table, "%s", fmlib_human(one->bytes, size));
+		table_add(&table, "%s", fmlib_human(one->orphaned, size));
+		table_add(&table, "%s", fmlib_human(one->peak, size));
+		table_add(&table, "%" PRIu64, one->slots);
+		table_add(&table, "%" PRIu64, one->handles);
+		table_add(&table, "%s",
+			  amounts_text(one->limit, FLEXMEM_UNLIMITED, text));
+		table_add(&table, "%s", amounts_text(one->guarantee, 0, text));
+	}
+	table_print(&table, stdout, render_width(stdout));
+	table_clear(&table);
+	puts("\nlimit and guarantee: bytes/slots/handles");
+}
+
+static json_t *json_sums(const struct flexmem_usage *usage)
+{
+	json_t *object = json_checked(json_object());
+
+	json_add(object, "capacity", json_number(usage->capacity));
+	json_add(object, "total", json_number(usage->total));
+	json_add(object, "free", json_number(usage->free));
+	json_add_usage(object, usage);
+	json_add(object, "generation", json_number(usage->generation));
+	return object;
+}
+
+enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
+{
+	struct flexmem_account *accounts;
+	struct flexmem_usage usage;
+	enum tool_status status;
+	json_t *object;
+	int err;
+
+	if (!only_common_options(tool, argc, argv, &status))
+		return status;
+	status = tool_open(tool);
+	if (status)
+		return status;
+	err = flexmem_device_usage(tool->device, &usage, sizeof(usage), NULL, 0,
+				   &accounts, sizeof(*accounts));
+	if (err)
+		return tool_error(err, NULL, "owners");
+	if (tool->json) {
+		object = json_sums(&usage);
+		json_add(object, "owners",
+			 json_accounts(accounts, usage.accounts));
+		json_print(object);
+	} else {
+		print_sums(&usage);
+		putchar('\n');
+		print_accounts(accounts, usage.accounts);
+	}
+	flexmem_accounts_free(accounts);
+	return TOOL_OK;
+}
+
+/* What is to be set, by charge; NULL in @limit and @guarantee: nothing. */
+struct limit_options {
+	bool chosen;
+	uint32_t kind;
+	uint64_t id;
+	bool sets;
+	uint64_t values[2][FLEXMEM_CHARGES];
+	const uint64_t *limit[FLEXMEM_CHARGES];
+	const uint64_t *guarantee[FLEXMEM_CHARGES];
+};
+
+/* What an owner may have, of those charges that are @known. */
+struct limits {
+	uint32_t kind;
+	bool has_id;
+	uint64_t id;
+	bool known[FLEXMEM_CHARGES];
+	struct flexmem_allowance allowance[FLEXMEM_CHARGES];
+};
+
+static bool choose_owner(struct tool *tool, uint32_t kind,
+			 struct limit_options *options)
+{
+	if (options->chosen) {
+		usage_error(tool, "one --user or one --client, not more");
+		return false;
+	}
+	options->chosen = true;
+	options->kind = kind;
+	if (parse_number(optarg, kind == FLEXMEM_ACCOUNT_USER ? UINT32_MAX :
+							       UINT64_MAX,
+			 &options->id))
+		return true;
+	usage_error(tool, "'%s' is not an id", optarg);
+	return false;
+}
+
+static bool set_amount(struct tool *tool, int option,
+		       struct limit_options *options)
+{
+	bool is_limit = option & SET_LIMIT;
+	uint32_t charge = option & 0xff;
+	uint64_t *value = &options->values[is_limit][charge];
+	bool good;
+
+	if (!strcmp(optarg, "none")) {
+		*value = is_limit ? FLEXMEM_UNLIMITED : 0;
+		good = true;
+	} else if (charge == FLEXMEM_CHARGE_BYTES) {
+		good = parse_size(optarg, value);
+	} else {
+		good = parse_number(optarg, UINT64_MAX, value);
+	}
+	if (!good) {
+		usage_error(tool, "'%s' is neither a number nor none", optarg);
+		return false;
+	}
+	options->sets = true;
+	if (is_limit)
+		options->limit[charge] = value;
+	else
+		options->guarantee[charge] = value;
+	return true;
+}
+
+static bool limit_option(struct tool *tool, int option,
+			 struct limit_options *options)
+{
+	if (option == 'u')
+		return choose_owner(tool, FLEXMEM_ACCOUNT_USER, options);
+	if (option == 'c')
+		return choose_owner(tool, FLEXMEM_ACCOUNT_CLIENT, options);
+	return option >= SET_LIMIT && set_amount(tool, option, options);
+}
+
+static bool limit_arguments(struct tool *tool, int argc, char **argv,
+			    struct limit_options *options,
+			    enum tool_status *status)
+{
+	static const struct option known[] = {
+		{ "user", required_argument, NULL, 'u' },
+		{ "client", required_argument, NULL, 'c' },
+		{ "bytes", required_argument, NULL,
+		  SET_LIMIT + FLEXMEM_CHARGE_BYTES },
+		{ "slots", required_argument, NULL,
+		  SET_LIMIT + FLEXMEM_CHARGE_SLOTS },
+		{ "handles", required_argument, NULL,
+		  SET_LIMIT + FLEXMEM_CHARGE_HANDLES },
+		{ "guarantee-bytes", required_argument, NULL,
+		  SET_GUARANTEE + FLEXMEM_CHARGE_BYTES },
+		{ "guarantee-slots", required_argument, NULL,
+		  SET_GUARANTEE + FLEXMEM_CHARGE_SLOTS },
+		{ "guarantee-handles", required_argument, NULL,
+		  SET_GUARANTEE + FLEXMEM_CHARGE_HANDLES },
+		COMMON_OPTIONS
+	};
+	int option;
+
+	while ((option = next_option(tool, argc, argv, known)) != OPTION_END) {
+		if (!limit_option(tool, option, options)) {
+			*status = option_status(option);
+			return false;
+		}
+	}
+	*status = TOOL_USAGE;
+	if (optind < argc) {
+		usage_error(tool, "unexpected argument '%s'", argv[optind]);
+		return false;
+	}
+	if (options->sets && !options->chosen) {
+		usage_error(tool, "whose? --user UID or --client ID is needed");
+		return false;
+	}
+	return true;
+}
+
+/* In the order of the charges; what was set before a failure stays. */
+static enum tool_status set_limits(struct tool *tool,
+				   const struct limit_options *options,
+				   struct limits *limits)
+{
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < FLEXMEM_CHARGES; i++) {
+		if (!options->limit[i] && !options->guarantee[i])
+			continue;
+		err = flexmem_device_set_quota(tool->device, options->kind,
+					       options->id, i,
+					       options->limit[i],
+					       options->guarantee[i],
+					       &limits->allowance[i],
+					       sizeof(limits->allowance[i]));
+		if (err == -ENOENT) {
+			fprintf(stderr, "flexmem: limit: no client %" PRIu64 "\n",
+				options->id);
+			return TOOL_FAILED;
+		}
+		if (err)
+			return tool_error(err, NULL, "limit of %s",
+					  charge_name(i));
+		limits->known[i] = true;
+	}
+	return TOOL_OK;
+}
+
+static void limits_from_account(const struct flexmem_account *account,
+				struct limits *limits)
+{
+	const uint64_t used[FLEXMEM_CHARGES] = {
+		[FLEXMEM_CHARGE_BYTES] = account->bytes + account->orphaned,
+		[FLEXMEM_CHARGE_SLOTS] = account->slots,
+		[FLEXMEM_CHARGE_HANDLES] = account->handles,
+	};
+	uint32_t i;
+
+	for (i = 0; i < FLEXMEM_CHARGES; i++) {
+		limits->known[i] = true;
+		limits->allowance[i] = (struct flexmem_allowance){
+			.limit = account->limit[i],
+			.guarantee = account->guarantee[i],
+			.used = used[i],
+		};
+	}
+}
+
+/* Those of somebody, whom only the administrator may see. */
+static enum tool_status find_limits(struct tool *tool, struct limits *limits)
+{
+	struct flexmem_account *accounts;
+	struct flexmem_usage usage;
+	bool found = false;
+	uint32_t i;
+	int err;
+
+	err = flexmem_device_usage(tool->device, &usage, sizeof(usage), NULL, 0,
+				   &accounts, sizeof(*accounts));
+	if (err)
+		return tool_error(err, NULL, "limit");
+	for (i = 0; i < usage.accounts && !found; i++) {
+		found = accounts[i].kind == limits->kind &&
+			accounts[i].id == limits->id;
+		if (found)
+			limits_from_account(&accounts[i], limits);
+	}
+	flexmem_accounts_free(accounts);
+	if (found)
+		return TOOL_OK;
+	fprintf(stderr, "flexmem: limit: no %s %" PRIu64 " that you may see\n",
+		account_kind_name(limits->kind), limits->id);
+	return TOOL_FAILED;
+}
+
+static enum tool_status own_limits(struct tool *tool, struct limits *limits)
+{
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < FLEXMEM_CHARGES; i++) {
+		err = flexmem_device_quota(tool->device, limits->kind, i,
+					   &limits->allowance[i],
+					   sizeof(limits->allowance[i]));
+		if (err)
+			return tool_error(err, NULL, "limit");
+		limits->known[i] = true;
+	}
+	return TOOL_OK;
+}
+
+static void add_limits(struct table *table, const struct limits *limits)
+{
+	const struct flexmem_allowance *one;
+	char text[AMOUNT_MAX];
+	uint32_t i;
+
+	for (i = 0; i < FLEXMEM_CHARGES; i++) {
+		if (!limits->known[i])
+			continue;
+		one = &limits->allowance[i];
+		if (limits->has_id)
+			table_add(table, "%s %" PRIu64,
+				  account_kind_name(limits->kind), limits->id);
+		else
+			table_add(table, "own %s",
+				  account_kind_name(limits->kind));
+		table_add(table, "%s", charge_name(i));
+		table_add(table, "%s", amount_text(i, one->used,
+						   FLEXMEM_UNLIMITED, text));
+		table_add(table, "%s", amount_text(i, one->limit,
+						   FLEXMEM_UNLIMITED, text));
+		table_add(table, "%s", amount_text(i, one->guarantee, 0, text));
+	}
+}
+
+static void print_limits(const struct limits *limits, size_t count)
+{
+	static const char *const headings[] = {
+		"<owner", "<what", "used", "limit", "guarantee",
+	};
+	struct table table = { .headings = headings, .columns = 5 };
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		add_limits(&table, &limits[i]);
+	table_print(&table, stdout, render_width(stdout));
+	table_clear(&table);
+}
+
+static json_t *json_limits(const struct limits *limits)
+{
+	json_t *object = json_checked(json_object());
+	const struct flexmem_allowance *one;
+	json_t *part;
+	uint32_t i;
+
+	json_add(object, "kind", json_string(account_kind_name(limits->kind)));
+	json_add(object, "id",
+		 limits->has_id ? json_number(limits->id) : json_null());
+	for (i = 0; i < FLEXMEM_CHARGES; i++) {
+		if (!limits->known[i])
+			continue;
+		one = &limits->allowance[i];
+		part = json_checked(json_object());
+		json_add(part, "used", json_number(one->used));
+		json_add(part, "limit", json_limit(one->limit));
+		json_add(part, "guarantee", json_number(one->guarantee));
+		json_add(object, charge_name(i), part);
+	}
+	return object;
+}
+
+static void show_limits(const struct tool *tool, const struct limits *limits,
+			size_t count)
+{
+	json_t *array;
+	size_t i;
+
+	if (!tool->json) {
+		print_limits(limits, count);
+		return;
+	}
+	array = json_checked(json_array());
+	for (i = 0; i < count; i++)
+		json_array_append_new(array, json_limits(&limits[i]));
+	json_print(array);
+}
+
+enum tool_status cmd_limit(struct tool *tool, int argc, char **argv)
+{
+	struct limit_options options = { .chosen = false };
+	struct limits limits[2] = {
+		{ .kind = FLEXMEM_ACCOUNT_CLIENT },
+		{ .kind = FLEXMEM_ACCOUNT_USER },
+	};
+	enum tool_status status;
+
+	if (!limit_arguments(tool, argc, argv, &options, &status))
+		return status;
+	status = tool_open(tool);
+	if (status)
+		return status;
+	if (!options.chosen) {
+		status = own_limits(tool, &limits[0]);
+		if (!status)
+			status = own_limits(tool, &limits[1]);
+		if (!status)
+			show_limits(tool, limits, 2);
+		return status;
+	}
+	limits[0].kind = options.kind;
+	limits[0].id = options.id;
+	limits[0].has_id = true;
+	status = options.sets ? set_limits(tool, &options, &limits[0]) :
+				find_limits(tool, &limits[0]);
+	if (!status)
+		show_limits(tool, limits, 1);
+	return status;
+}
