@@ -11,6 +11,7 @@ cd "$TOP"
 
 logs=$BUILD/check
 long=${FLEXMEM_LONG:+4}
+kinds=(6.12 6.1 debug)
 vm_timeout=$((1500 * ${long:-1}))
 vm=(tests/vm/run.sh)
 # One seed for the random tests, so that what fails here fails because of a change; the long runs draw one each.
@@ -19,8 +20,10 @@ vm=(tests/vm/run.sh)
 # Suites: name, and the command that prints TAP.
 build_suite() {
 	tap 'library and command' make -C userlib "O=$BUILD/userlib" all
-	tap 'self tests' make -C tests/selftests "O=$BUILD/selftests" all
-	for kind in 6.1 6.12 debug; do
+	for tests in selftests torture; do
+		tap "$tests" make -C "tests/$tests" "O=$BUILD/$tests" all
+	done
+	for kind in "${kinds[@]}"; do
 		tap "modules for $kind" tests/vm/modules.sh "$kind"
 	done
 	tap_end
@@ -39,6 +42,11 @@ selftests-6.12_suite() { selftests 6.12; }
 selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-900} FLEXMEM_BITS="64${long:+ 32}"
 	selftests debug
+}
+# Many tenants at once: DESIGN's level "races".
+torture_suite() {
+	export FLEXMEM_OPS=${FLEXMEM_OPS:-200000${long:+0}}
+	in_vm debug --cpus 4 --no-load --timeout "$((vm_timeout * ${long:-1}))" -- tests/torture/run.sh
 }
 replay_suite() { in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/replay.sh; }
 in_vm() {
@@ -73,7 +81,8 @@ run() {
 }
 
 # Longest first, apart from what others need.
-all=(build kunit selftests-debug static selftests-6.1 selftests-6.12 selfcheck library replay docs)
+all=(build selftests-debug kunit torture selftests-6.1 selftests-6.12 static selfcheck library
+	replay docs)
 (($#)) || set -- "${all[@]}"
 for suite; do
 	declare -F "${suite}_suite" >/dev/null || die "no suite '$suite' (${all[*]})"
@@ -82,7 +91,7 @@ rm -rf "$logs"
 mkdir -p "$logs"
 
 tests/setup.sh build vm debug check
-for kind in 6.12 6.1 debug; do
+for kind in "${kinds[@]}"; do
 	tests/vm/kernel.sh "$kind"
 done
 # Whether KVM works is found out once, before machines start in pairs.

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What torture, the fault sweep and the fuzzer share: the commands, random
+ * numbers, the simulator's knobs and the modules, and the sums of a snapshot.
+ */
+#ifndef FLEXMEM_TESTS_COMMON_H
+#define FLEXMEM_TESTS_COMMON_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+
+#include <linux/flexmem.h>
+
+#define KiB (1ULL << 10)
+#define MiB (1ULL << 20)
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* A command's struct with its size filled in: CMD(alloc, .length = 128) */
+#define CMD(type, ...)							\
+	((struct flexmem_##type){					\
+		.size = sizeof(struct flexmem_##type), ##__VA_ARGS__	\
+	})
+
+/* Tells the kernel what to do; 0 or an errno. */
+static inline int fm_ioctl(int fd, unsigned long cmd, void *arg)
+{
+	return ioctl(fd, cmd, arg) ? errno : 0;
+}
+
+/* ---- random numbers: the same ones for the same seed, everywhere ---- */
+
+struct rng {
+	uint64_t state;
+};
+
+uint64_t rng_next(struct rng *rng);
+uint32_t rng_below(struct rng *rng, uint32_t limit);
+/* Mixes numbers into one seed: that of a part from that of the whole. */
+uint64_t rng_mix(uint64_t a, uint64_t b);
+
+static inline bool rng_one_in(struct rng *rng, uint32_t n)
+{
+	return !rng_below(rng, n);
+}
+
+/* ---- the outside ---- */
+
+uint64_t now_ms(void);
+void sleep_ms(unsigned int ms);
+uint64_t env_number(const char *name, uint64_t otherwise);
+
+/* Write a short text into a file, read one; 0 or an errno. */
+int put_text(const char *path, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+int get_text(const char *path, char *text, size_t size);
+
+#define SIM_KNOBS "/sys/kernel/debug/flexmem_sim/"
+#define SIM_DRIVER "/sys/bus/platform/drivers/flexmem_sim/"
+#define SIM_PARAMS "/sys/module/flexmem_sim/parameters/"
+
+/* A knob of the card, or "vf0/..." of a function. */
+int put_knob(const char *knob, uint64_t value);
+
+bool module_loaded(const char *module);
+int module_load(const char *module, const char *params);
+/* Waits for files on their way out, but not for ever. */
+int module_unload(const char *module);
+
+/* Node of a VF while a driver is bound; -1 if there is none. */
+int vf_node(unsigned int vf);
+int open_node(int node);
+/* Opens the node of a VF and lets everyone do so; -1 if there is none. */
+int open_vf(unsigned int vf);
+
+/* ---- accounts ---- */
+
+#define MAX_REGIONS 64
+#define MAX_OWNERS 512
+
+struct accounts {
+	struct flexmem_snapshot head;
+	struct flexmem_region_entry region[MAX_REGIONS];
+	struct flexmem_owner_entry owner[MAX_OWNERS];
+};
+
+int accounts_read(int fd, struct accounts *a);
+/* What does not add up; NULL if all does. @admin: all owners are to be seen. */
+const char *accounts_wrong(const struct accounts *a, bool admin);
+/* What is left besides the file that asked; NULL if nothing is. */
+const char *accounts_not_empty(const struct accounts *a);
+
+#endif /* FLEXMEM_TESTS_COMMON_H */

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The torture, in the guest and as root: many tenants, hostile to each other and to the driver, on hardware that fails.
+# Prints TAP. (built before: make -C tests/torture)
+# usage: tests/vm/run.sh debug|kcsan --cpus 4 --no-load -- tests/torture/run.sh
+# Environment:
+#   FLEXMEM_OPS      calls of the driver (default 200000)
+#   FLEXMEM_KILLS    processes killed (default: one for 2000 operations)
+#   FLEXMEM_UNBINDS  functions taken away and given back (default: one for 10000)
+#   FLEXMEM_DEATHS   firmware deaths (default: likewise)
+#   FLEXMEM_SEED     of everything random; printed
+#   FLEXMEM_KO       directory of the modules, which are loaded here
+set -uo pipefail
+export PATH=$PATH:/usr/sbin:/sbin
+top=$(cd -- "$(dirname -- "$0")/../.." && pwd -P)
+
+bail() { echo "Bail out! $*"; exit 1; }
+((EUID == 0)) || bail "not root"
+[[ -e ${FLEXMEM_KO:-}/flexmem.ko ]] || bail "FLEXMEM_KO='${FLEXMEM_KO:-}' has no flexmem.ko"
+[[ ! -e /sys/module/flexmem ]] || bail "flexmem is loaded"
+mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug || bail "no debugfs"
+
+# Some 27 threads share a few emulated processors: being late is no failure here, being stuck for two minutes is.
+echo 1 >/proc/sys/kernel/sysrq
+if [[ ${FLEXMEM_KERNEL:-} == kcsan ]]; then
+	echo 1000 >/sys/module/kcsan/parameters/udelay_task
+	echo on >/sys/kernel/debug/kcsan || bail 'KCSAN cannot be switched on'
+fi
+"$top/build/torture/torture"
+status=$?
+
+# A run that looked for no races found none.
+if [[ ${FLEXMEM_KERNEL:-} == kcsan ]]; then
+	figures=$(</sys/kernel/debug/kcsan) || bail 'no figures of KCSAN'
+	echo "# KCSAN: ${figures//$'\n'/, }"
+	[[ $figures =~ setup_watchpoints:\ [1-9] ]] || bail 'KCSAN watched nothing'
+fi
+exit $status

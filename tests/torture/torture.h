@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The torture: processes of several users, each with several threads, call the
+ * driver in every way there is, while a controller (root) kills them, changes
+ * their limits, breaks the firmware and takes the device away.
+ *
+ * share.c	what all processes see: counters, failures
+ * pattern.c	bytes that tell whose they are
+ * file.c	open files, and calls with what they may answer
+ * object.c	allocations: made, checked, mapped, freed
+ * pass.c	fork, and files handed to others
+ * wrong.c	calls that are wrong
+ * worker.c	a process: its threads, and what they do next
+ * watch.c	accounts, read all the time
+ * events.c	what the controller does to all of them
+ * main.c	start, end, results
+ *
+ * Two kinds of files are kept apart. On a proper one every call is right and
+ * every answer is checked. On a wild one anything is called, and only what it
+ * must not do to others is checked.
+ */
+#ifndef FLEXMEM_TORTURE_H
+#define FLEXMEM_TORTURE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "common.h"
+
+#define NR_VFS 2
+#define NR_USERS 3
+#define FIRST_UID 1001
+#define NR_SLOTS 9		/* processes at a time */
+#define NR_THREADS 3		/* of each */
+#define MAX_OBJECTS 20		/* of each thread */
+#define MAX_OWN_FILES 2
+#define BUFFER_SIZE (4 * KiB)
+#define MAX_FAILURES 16
+
+/* What is counted, besides operations. */
+enum count {
+	COUNT_ENTRIES,		/* entries of batches */
+	COUNT_NEW_WORDS,	/* read in new memory */
+	COUNT_OWN_WORDS,	/* found as written */
+	COUNT_SIGBUS,
+	COUNT_LOST,
+	COUNT_GONE,		/* files that lost their device */
+	COUNT_REFUSED,		/* ENOMEM, for lack of device memory */
+	COUNT_FIRMWARE,		/* EIO and ETIMEDOUT */
+	COUNT_WRONG_REFUSED,
+	COUNT_KILLS,
+	COUNT_UNBINDS,
+	COUNT_DEATHS,
+	COUNT_QUOTAS,
+	COUNT_FAULTS,
+	COUNT_TRIMS,
+	COUNT_SNAPSHOTS,
+	NR_COUNTS,
+};
+
+/* What a thread does; worker.c has a table of them. */
+enum op {
+	OP_ALLOC,
+	OP_FREE,
+	OP_VERIFY,
+	OP_WRITE,
+	OP_MAP,
+	OP_UNMAP,
+	OP_ALLOC_BATCH,
+	OP_FREE_BATCH,
+	OP_LOOKUP,
+	OP_RESIZE,
+	OP_EVENT,
+	OP_INFO,
+	OP_REGIONS,
+	OP_SEGMENTS,
+	OP_LEASE,
+	OP_STATS,
+	OP_SNAPSHOT,
+	OP_QUOTA,
+	OP_ADMIN,
+	OP_FDINFO,
+	OP_OPEN,
+	OP_CLOSE,
+	OP_STRICT,
+	OP_FORK,
+	OP_SEND,
+	OP_RECEIVE,
+	OP_WRONG,
+	NR_OPS,
+};
+
+extern const char * const count_names[NR_COUNTS];
+extern const char * const op_names[NR_OPS];
+
+/* One map, shared by all processes. */
+struct shared {
+	atomic_ullong ops;
+	atomic_ullong count[NR_COUNTS];
+	atomic_ullong done[NR_OPS];	/* that succeeded */
+	atomic_uint nonce;
+	atomic_uint strict;
+	atomic_int node[NR_VFS];	/* -1: unbound */
+	atomic_uint begun;		/* resets and removals; one at a time */
+	atomic_uint ended;
+	atomic_bool stop;
+	atomic_uint failures;
+	char failure[MAX_FAILURES][256];
+	uint64_t seed;
+	int sockets[2];			/* files on their way; see pass.c */
+};
+
+extern struct shared *shared;
+
+void shared_init(uint64_t seed);
+static inline void count(enum count what, unsigned int n)
+{
+	atomic_fetch_add(&shared->count[what], n);
+}
+static inline uint64_t counted(enum count what)
+{
+	return atomic_load(&shared->count[what]);
+}
+/* Notes what is wrong, and ends all. */
+void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- pattern.c ---- */
+
+/* Whose bytes they are: a user's, or, of a strict file, that file's alone. */
+uint64_t identity(unsigned int user, unsigned int strict);
+uint64_t pattern_word(uint64_t identity, uint32_t nonce, uint64_t offset);
+void pattern_fill(uint64_t *words, uint64_t identity, uint32_t nonce,
+		  uint64_t offset, size_t size);
+bool pattern_is(const uint64_t *words, uint64_t identity, uint32_t nonce,
+		uint64_t offset, size_t size, const char *where);
+/* Zero, or left there by the same owner. */
+bool pattern_is_new(const uint64_t *words, uint64_t identity, bool zeroed,
+		    size_t size, const char *where);
+
+/* ---- file.c ---- */
+
+struct file {
+	int fd;			/* -1: closed; only maps keep it */
+	unsigned int vf;
+	uint64_t identity;
+	atomic_int refs;
+	atomic_bool gone;	/* has answered ENODEV */
+};
+
+struct object {
+	struct file *file;
+	struct flexmem_address address;
+	uint64_t size;
+	uint32_t handle;
+	uint32_t flags;
+	uint32_t nonce;
+	unsigned int upheavals;	/* that had ended before it was made */
+	bool written;
+	bool lost;
+	bool freed;		/* only its map is left */
+	char *map;
+	uint64_t map_offset;	/* of @map in the allocation */
+	size_t map_size;
+};
+
+struct worker;
+
+struct thread {
+	struct worker *worker;
+	struct rng rng;
+	struct file *own[MAX_OWN_FILES];
+	struct file *wild;
+	struct object object[MAX_OBJECTS];
+	unsigned int nr_objects;
+	char *arena;		/* wild output goes here, and no further */
+	uint64_t buffer[BUFFER_SIZE / 8];
+};
+
+struct worker {
+	unsigned int slot;
+	unsigned int user;
+	uint64_t seed;
+	atomic_int budget;	/* operations until it ends by itself */
+	struct file *common;	/* used by all threads */
+	pthread_mutex_t lock;	/* of @common */
+	struct thread thread[NR_THREADS];
+};
+
+/* Errors that a call may end in, besides ENODEV. */
+enum may {
+	MAY_FIRMWARE = 1 << 0,	/* EIO, ETIMEDOUT */
+	MAY_NOMEM = 1 << 1,
+	MAY_EINVAL = 1 << 2,
+	MAY_EIO = 1 << 3,
+	MAY_EAGAIN = 1 << 4,
+	MAY_EBUSY = 1 << 5,
+};
+
+struct file *file_open(unsigned int vf, unsigned int user);
+struct file *file_adopt(int fd, unsigned int vf, uint64_t identity);
+struct file *file_get(struct file *file);
+void file_put(struct file *file);
+/* A proper file of the thread: its own or the common one; NULL if there is none. */
+struct file *file_pick(struct thread *t);
+int call(struct file *file, const char *what, unsigned long cmd, void *arg,
+	 unsigned int may);
+bool judge(struct file *file, const char *what, int error, unsigned int may);
+
+bool op_open(struct thread *t);
+bool op_close(struct thread *t);
+bool op_strict(struct thread *t);
+
+/* ---- object.c ---- */
+
+/* Turns SIGBUS within the copies below into their result. */
+void object_setup(void);
+/* Compares what was written; false when there is nothing to compare (any more). */
+bool object_verify(struct thread *t, struct object *o);
+/* Asks whether it is lost, or its device gone. */
+bool object_lost(struct object *o);
+void object_forget(struct thread *t, struct object *o);
+struct object *object_pick(struct thread *t);
+struct object *object_new(struct thread *t, struct file *file,
+			  const struct flexmem_alloc *reply);
+void object_release_all(struct thread *t);
+
+bool op_alloc(struct thread *t);
+bool op_free(struct thread *t);
+bool op_verify(struct thread *t);
+bool op_write(struct thread *t);
+bool op_map(struct thread *t);
+bool op_unmap(struct thread *t);
+bool op_alloc_batch(struct thread *t);
+bool op_free_batch(struct thread *t);
+bool op_lookup(struct thread *t);
+bool op_resize(struct thread *t);
+
+/* ---- pass.c, wrong.c, worker.c ---- */
+
+bool op_fork(struct thread *t);
+bool op_send(struct thread *t);
+bool op_receive(struct thread *t);
+bool op_wrong(struct thread *t);
+void pass_drain(void);
+void wrong_setup(struct thread *t);
+
+void worker_run(unsigned int slot, unsigned int incarnation)
+	__attribute__((noreturn));
+
+/* ---- watch.c ---- */
+
+bool op_info(struct thread *t);
+bool op_regions(struct thread *t);
+bool op_segments(struct thread *t);
+bool op_lease(struct thread *t);
+bool op_stats(struct thread *t);
+bool op_snapshot(struct thread *t);
+bool op_quota(struct thread *t);
+bool op_admin(struct thread *t);
+bool op_fdinfo(struct thread *t);
+bool op_event(struct thread *t);
+void *watch(void *unused);
+
+/* ---- events.c ---- */
+
+/* What the controller still has to do. */
+struct targets {
+	uint64_t ops;
+	uint64_t kills;
+	uint64_t unbinds;
+	uint64_t deaths;
+};
+
+bool events_load(uint64_t seed);
+void events_run(const struct targets *targets);
+void events_quiet(void);
+uint64_t events_longest_death(void);
+
+#endif /* FLEXMEM_TORTURE_H */
