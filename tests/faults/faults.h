@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The fault sweep: each sequence of calls is run again and again, and in the
+ * n-th run the n-th thing in it that can fail does: an allocation of memory, a
+ * copy from or to user space, a command to the firmware.
+ */
+#ifndef FLEXMEM_FAULTS_H
+#define FLEXMEM_FAULTS_H
+
+#include "../torture/common.h"
+
+#define MAX_LIVE 16
+#define MAX_FILES 3
+
+/**
+ * struct run - one run of a sequence
+ * @fd: its files; -1: not open
+ * @live: what each of them must have, as the answers so far say
+ * @nr: how many
+ * @map: a map it has made
+ * @map_size: its bytes; 0: none
+ * @revoked: the map must be gone. Looked at when nothing fails any more: a signal
+ *	that cannot be delivered is the end of the process.
+ * @error: the first error that no fault explains; 0: none
+ * @at: what that was the answer to
+ * @seen: errors there were, as bits
+ */
+struct run {
+	int fd[MAX_FILES];
+	struct {
+		uint32_t handle[MAX_LIVE];
+		unsigned int nr;
+	} live[MAX_FILES];
+	char *map;
+	size_t map_size;
+	bool revoked;
+	int error;
+	const char *at;
+	uint64_t seen;
+};
+
+/**
+ * struct sequence - a row of the table
+ * @name: what it does
+ * @prepare: what comes before it and must not fail; may be NULL
+ * @run: the calls that are failed
+ */
+struct sequence {
+	const char *name;
+	void (*prepare)(struct run *r);
+	void (*run)(struct run *r);
+};
+
+extern const struct sequence sequences[];
+extern const unsigned int nr_sequences;
+
+/* Says that what cannot be has been. */
+void wrong(struct run *r, const char *at, int error);
+
+/* Accesses the map; false: SIGBUS. */
+bool touch(struct run *r, size_t offset);
+
+void sequences_setup(void);
+
+#endif /* FLEXMEM_FAULTS_H */

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The fault sweep, in the guest and as root. Prints TAP. (built before: make -C tests/faults)
+# usage: tests/vm/run.sh debug --no-load -- tests/faults/run.sh
+# Environment:
+#   FLEXMEM_LONG      with other settings of the driver, too
+#   FLEXMEM_SEQUENCE  only the one of that name
+#   FLEXMEM_KO        directory of the modules, which are loaded here
+set -uo pipefail
+export PATH=$PATH:/usr/sbin:/sbin
+top=$(cd -- "$(dirname -- "$0")/../.." && pwd -P)
+
+bail() { echo "Bail out! $*"; exit 1; }
+((EUID == 0)) || bail "not root"
+[[ -e ${FLEXMEM_KO:-}/flexmem.ko ]] || bail "FLEXMEM_KO='${FLEXMEM_KO:-}' has no flexmem.ko"
+[[ ! -e /sys/module/flexmem ]] || bail "flexmem is loaded"
+mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug || bail "no debugfs"
+[[ -e /proc/self/fail-nth ]] || bail "this kernel injects no faults"
+
+# A warning ends the machine: nobody may take it for the consequence of a fault.
+echo 1 >/proc/sys/kernel/panic_on_warn
+# The kernel writes the processor's number into the thread's memory when it returns from a preemption, and ends the
+# process if that page cannot be had: it is shared after a fork, and to copy it takes a page, which a fault may deny.
+export GLIBC_TUNABLES=glibc.pthread.rseq=0
+"$top/build/faults/sweep"

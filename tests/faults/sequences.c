@@ -1,0 +1,842 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The sequences. Each step is taken only if those before it succeeded, and each
+ * notes what must be there now: a call that failed has changed nothing.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "faults.h"
+
+#define PAGE 4096
+
+static char data[256 * KiB];
+static char copy[256 * KiB];
+
+void wrong(struct run *r, const char *at, int error)
+{
+	if (r->at)
+		return;
+	r->at = at;
+	r->error = error;
+}
+
+/* What a fault explains; @expected is what the call answers by itself. */
+static bool good(struct run *r, const char *at, int error, int expected)
+{
+	if (error < 64)
+		r->seen |= 1ULL << error;
+	if (error == expected)
+		return true;
+	if (error != ENOMEM && error != EFAULT && error != EIO)
+		wrong(r, at, error);
+	return false;
+}
+
+#define CALL(r, f, NAME, arg) \
+	good(r, #NAME, fm_ioctl((r)->fd[f], FLEXMEM_IOCTL_##NAME, arg), 0)
+
+static bool open_file(struct run *r, unsigned int f)
+{
+	r->fd[f] = open_node(vf_node(0));
+	return r->fd[f] >= 0;
+}
+
+/* The name of the node is found where nothing fails. */
+static char node_path[32];
+
+static bool open_failing(struct run *r, unsigned int f)
+{
+	r->fd[f] = open(node_path, O_RDWR | O_CLOEXEC);
+	return good(r, "open", r->fd[f] < 0 ? errno : 0, 0);
+}
+
+static void prepare_open(struct run *r)
+{
+	int node = vf_node(0);
+
+	snprintf(node_path, sizeof(node_path), "/dev/flexmem%d", node);
+	if (!open_file(r, 0))
+		wrong(r, "open (not failed)", errno);
+}
+
+/* Keeps what was made; its place among the file's. */
+static void keep(struct run *r, unsigned int f, uint32_t handle)
+{
+	r->live[f].handle[r->live[f].nr++] = handle;
+}
+
+static bool alloc(struct run *r, unsigned int f, struct flexmem_alloc a)
+{
+	bool done = CALL(r, f, ALLOC, &a);
+
+	if (done && !a.out_handle)
+		wrong(r, "ALLOC without a handle", 0);
+	if (done)
+		keep(r, f, a.out_handle);
+	return done;
+}
+
+#define ALLOC(r, f, ...) alloc(r, f, CMD(alloc, ##__VA_ARGS__))
+
+/* The last of the file's. */
+static uint32_t last(const struct run *r, unsigned int f)
+{
+	return r->live[f].nr ? r->live[f].handle[r->live[f].nr - 1] : 0;
+}
+
+static bool free_last(struct run *r, unsigned int f)
+{
+	struct flexmem_free a = CMD(free, .handle = last(r, f));
+	bool done = CALL(r, f, FREE, &a);
+
+	if (done)
+		r->live[f].nr--;
+	return done;
+}
+
+/* ---- open, ask ---- */
+
+static void run_open(struct run *r)
+{
+	if (open_failing(r, 1)) {
+		close(r->fd[1]);
+		r->fd[1] = -1;
+	}
+}
+
+static void run_info(struct run *r)
+{
+	struct flexmem_info info = CMD(info);
+
+	CALL(r, 0, INFO, &info);
+}
+
+static void run_stats(struct run *r)
+{
+	struct flexmem_stats stats = CMD(stats);
+
+	CALL(r, 0, STATS, &stats);
+}
+
+static void run_regions(struct run *r)
+{
+	struct flexmem_region_entry entry[MAX_REGIONS];
+	struct flexmem_regions regions = CMD(regions,
+		.entry_size = sizeof(entry[0]), .count = MAX_REGIONS,
+		.entries = (uintptr_t)entry);
+
+	CALL(r, 0, REGIONS, &regions);
+}
+
+static void run_segments(struct run *r)
+{
+	struct flexmem_segment_entry entry[MAX_REGIONS];
+	struct flexmem_segments segments = CMD(segments,
+		.entry_size = sizeof(entry[0]), .count = MAX_REGIONS,
+		.entries = (uintptr_t)entry);
+
+	CALL(r, 0, SEGMENTS, &segments);
+}
+
+static void run_snapshot(struct run *r)
+{
+	static struct accounts accounts;
+
+	good(r, "SNAPSHOT", accounts_read(r->fd[0], &accounts), 0);
+}
+
+static void run_snapshot_short(struct run *r)
+{
+	struct flexmem_snapshot snapshot = CMD(snapshot,
+		.region_entry_size = sizeof(struct flexmem_region_entry),
+		.owner_entry_size = sizeof(struct flexmem_owner_entry));
+
+	good(r, "SNAPSHOT without room",
+	     fm_ioctl(r->fd[0], FLEXMEM_IOCTL_SNAPSHOT, &snapshot), EMSGSIZE);
+}
+
+static void run_fdinfo(struct run *r)
+{
+	char path[32], text[1024];
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", r->fd[0]);
+	good(r, "fdinfo", get_text(path, text, sizeof(text)), 0);
+}
+
+static void run_lookup(struct run *r)
+{
+	struct flexmem_lookup lookup = CMD(lookup, .handle = last(r, 0));
+
+	CALL(r, 0, LOOKUP, &lookup);
+}
+
+static void run_lease(struct run *r)
+{
+	struct flexmem_lease lease = CMD(lease, .op = FLEXMEM_LEASE_TAKE);
+
+	if (!CALL(r, 0, LEASE, &lease))
+		return;
+	lease.op = FLEXMEM_LEASE_DROP;
+	CALL(r, 0, LEASE, &lease);
+}
+
+/* ---- allocate, free ---- */
+
+static void prepare_alloc(struct run *r)
+{
+	prepare_open(r);
+	ALLOC(r, 0, .length = 5000, .flags = FLEXMEM_ALLOC_MAPPABLE);
+	if (!last(r, 0))
+		wrong(r, "ALLOC (not failed)", 0);
+}
+
+static void run_alloc(struct run *r)
+{
+	ALLOC(r, 0, .length = 1000);
+}
+
+static void run_alloc_zeroed(struct run *r)
+{
+	ALLOC(r, 0, .length = 64 * KiB, .flags = FLEXMEM_ALLOC_ZEROED);
+}
+
+static void run_alloc_mappable(struct run *r)
+{
+	ALLOC(r, 0, .length = 64 * KiB, .flags = FLEXMEM_ALLOC_MAPPABLE);
+}
+
+static void run_alloc_program(struct run *r)
+{
+	ALLOC(r, 0, .length = 1000, .flags = FLEXMEM_ALLOC_PROGRAM);
+}
+
+static void run_alloc_aligned(struct run *r)
+{
+	ALLOC(r, 0, .length = 1000, .alignment = MiB);
+}
+
+/* Each in a region of its own, until there is no more. */
+static void run_alloc_regions(struct run *r)
+{
+	while (r->live[0].nr < 3)
+		if (!ALLOC(r, 0, .length = 6 * MiB))
+			return;
+}
+
+static void run_alloc_refused(struct run *r)
+{
+	struct flexmem_alloc a = CMD(alloc, .length = 1ULL << 40);
+
+	if (!good(r, "ALLOC of too much",
+		  fm_ioctl(r->fd[0], FLEXMEM_IOCTL_ALLOC, &a), ENOMEM))
+		return;
+	if (a.out_handle)
+		wrong(r, "ALLOC of too much has a handle", 0);
+}
+
+static void run_free(struct run *r)
+{
+	free_last(r, 0);
+}
+
+static void run_alloc_free(struct run *r)
+{
+	if (ALLOC(r, 0, .length = 1000) && ALLOC(r, 0, .length = 2000))
+		free_last(r, 0);
+}
+
+static void run_free_by_address(struct run *r)
+{
+	struct flexmem_lookup lookup = CMD(lookup, .handle = last(r, 0));
+	struct flexmem_free a = CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS);
+
+	if (!CALL(r, 0, LOOKUP, &lookup))
+		return;
+	a.address = lookup.out_address;
+	if (CALL(r, 0, FREE, &a))
+		r->live[0].nr--;
+}
+
+static void run_free_wrong(struct run *r)
+{
+	struct flexmem_free a = CMD(free, .handle = 12345);
+
+	good(r, "FREE of nothing",
+	     fm_ioctl(r->fd[0], FLEXMEM_IOCTL_FREE, &a), ENOENT);
+}
+
+#define BATCH 6
+
+/* Its entries fail alone, the whole only with nothing done. */
+static bool alloc_batch(struct run *r)
+{
+	struct flexmem_alloc entry[BATCH];
+	struct flexmem_batch batch = CMD(batch, .entry_size = sizeof(entry[0]),
+					 .count = BATCH,
+					 .entries = (uintptr_t)entry);
+	bool all = true;
+	unsigned int i;
+
+	for (i = 0; i < BATCH; i++)
+		entry[i] = CMD(alloc, .length = 1000 * (i + 1),
+			       .flags = i % 2 ? FLEXMEM_ALLOC_MAPPABLE : 0);
+	entry[3].length = 0;
+	if (!CALL(r, 0, ALLOC_BATCH, &batch))
+		return false;
+	for (i = 0; i < BATCH; i++) {
+		if (i == 3)
+			good(r, "malformed entry", entry[i].out_error, EINVAL);
+		else if (good(r, "ALLOC in a batch", entry[i].out_error, 0))
+			keep(r, 0, entry[i].out_handle);
+		else
+			all = false;
+	}
+	return all;
+}
+
+static void run_alloc_batch(struct run *r)
+{
+	alloc_batch(r);
+}
+
+static void prepare_batch(struct run *r)
+{
+	prepare_open(r);
+	if (!alloc_batch(r))
+		wrong(r, "ALLOC_BATCH (not failed)", 0);
+}
+
+static void run_free_batch(struct run *r)
+{
+	struct flexmem_free entry[BATCH];
+	struct flexmem_batch batch = CMD(batch, .entry_size = sizeof(entry[0]),
+					 .count = r->live[0].nr,
+					 .entries = (uintptr_t)entry);
+	unsigned int i, n = r->live[0].nr;
+
+	for (i = 0; i < n; i++)
+		entry[i] = CMD(free, .handle = r->live[0].handle[i]);
+	if (!CALL(r, 0, FREE_BATCH, &batch))
+		return;
+	r->live[0].nr = 0;
+	for (i = 0; i < n; i++)
+		if (!good(r, "FREE in a batch", entry[i].out_error, 0))
+			keep(r, 0, entry[i].handle);
+}
+
+static void run_close(struct run *r)
+{
+	close(r->fd[0]);
+	r->fd[0] = -1;
+	r->live[0].nr = 0;
+}
+
+static void run_trim(struct run *r)
+{
+	struct flexmem_trim trim = CMD(trim);
+
+	if (free_last(r, 0))
+		CALL(r, 0, TRIM, &trim);
+}
+
+static void run_trim_leased(struct run *r)
+{
+	struct flexmem_lease lease = CMD(lease, .op = FLEXMEM_LEASE_TAKE);
+	struct flexmem_trim trim = CMD(trim);
+
+	if (free_last(r, 0) && CALL(r, 0, LEASE, &lease))
+		good(r, "TRIM under a lease",
+		     fm_ioctl(r->fd[0], FLEXMEM_IOCTL_TRIM, &trim), EBUSY);
+}
+
+/* ---- bytes ---- */
+
+static bool copy_bytes(struct run *r, unsigned int f, bool out, size_t size,
+		       void *buffer)
+{
+	struct flexmem_copy c = CMD(copy, .handle = last(r, f), .length = size,
+				    .data = (uintptr_t)buffer);
+
+	if (!(out ? CALL(r, f, READ, &c) : CALL(r, f, WRITE, &c)))
+		return false;
+	if (c.out_done != size)
+		wrong(r, "a copy that is short and succeeds", 0);
+	return true;
+}
+
+static void write_and_read(struct run *r, size_t size)
+{
+	if (copy_bytes(r, 0, false, size, data) &&
+	    copy_bytes(r, 0, true, size, copy) && memcmp(copy, data, size))
+		wrong(r, "READ of other bytes than WRITE", 0);
+}
+
+static void run_write_read(struct run *r)
+{
+	write_and_read(r, 5000);
+}
+
+static void prepare_large(struct run *r)
+{
+	prepare_open(r);
+	if (!ALLOC(r, 0, .length = sizeof(data)))
+		wrong(r, "ALLOC (not failed)", 0);
+}
+
+static void run_write_read_large(struct run *r)
+{
+	write_and_read(r, sizeof(data));
+}
+
+/* A strict file writes, and what it wrote must not be seen by the next owner. */
+static void prepare_scrub(struct run *r)
+{
+	struct flexmem_strict strict = CMD(strict);
+
+	prepare_open(r);
+	if (!open_file(r, 1) || !CALL(r, 1, STRICT, &strict) ||
+	    !ALLOC(r, 1, .length = sizeof(data)) ||
+	    !copy_bytes(r, 1, false, sizeof(data), data) || !free_last(r, 1))
+		wrong(r, "another owner's bytes (not failed)", errno);
+}
+
+static void expect_zero(struct run *r)
+{
+	size_t i;
+
+	if (!copy_bytes(r, 0, true, sizeof(copy), copy))
+		return;
+	for (i = 0; i < sizeof(copy); i++)
+		if (copy[i])
+			wrong(r, "bytes of another owner", 0);
+}
+
+static void run_scrub(struct run *r)
+{
+	if (ALLOC(r, 0, .length = sizeof(copy)))
+		expect_zero(r);
+}
+
+static void run_scrub_twice(struct run *r)
+{
+	/* When the first one failed its range is in quarantine. */
+	ALLOC(r, 0, .length = sizeof(copy), .flags = FLEXMEM_ALLOC_MAPPABLE);
+	if (ALLOC(r, 0, .length = sizeof(copy)))
+		expect_zero(r);
+}
+
+static void prepare_dirty(struct run *r)
+{
+	prepare_large(r);
+	if (!copy_bytes(r, 0, false, sizeof(data), data) || !free_last(r, 0))
+		wrong(r, "own bytes (not failed)", errno);
+}
+
+static void run_zeroed(struct run *r)
+{
+	if (ALLOC(r, 0, .length = sizeof(copy), .flags = FLEXMEM_ALLOC_ZEROED))
+		expect_zero(r);
+}
+
+/* A scrub fails; TRIM tries once more. */
+static void run_quarantine_trim(struct run *r)
+{
+	struct flexmem_trim trim = CMD(trim);
+
+	if (ALLOC(r, 0, .length = sizeof(copy)) && !free_last(r, 0))
+		return;
+	CALL(r, 0, TRIM, &trim);
+}
+
+/* ---- another size ---- */
+
+/* What it has afterwards is what it asked for, or what it had. */
+static bool resize(struct run *r, uint64_t length)
+{
+	struct flexmem_lookup before = CMD(lookup, .handle = last(r, 0));
+	struct flexmem_lookup after = CMD(lookup, .handle = last(r, 0));
+	struct flexmem_resize a = CMD(resize, .handle = last(r, 0),
+				      .length = length);
+	bool done;
+
+	if (!CALL(r, 0, LOOKUP, &before))
+		return false;
+	done = CALL(r, 0, RESIZE, &a);
+	if (!CALL(r, 0, LOOKUP, &after))
+		return false;
+	if (after.out_size != (done ? length : before.out_size))
+		wrong(r, "RESIZE to another size than it says", 0);
+	return done;
+}
+
+static void run_resize(struct run *r)
+{
+	if (resize(r, 64 * KiB) && resize(r, 4 * KiB) && resize(r, 4 * KiB))
+		resize(r, 12 * KiB);
+}
+
+static void run_resize_scrub(struct run *r)
+{
+	static const char zero[sizeof(copy)];
+
+	if (!ALLOC(r, 0, .length = 128) || !resize(r, sizeof(copy)) ||
+	    !copy_bytes(r, 0, true, sizeof(copy), copy))
+		return;
+	if (memcmp(copy, zero, sizeof(copy)))
+		wrong(r, "bytes of another owner", 0);
+}
+
+static void run_resize_wrong(struct run *r)
+{
+	struct flexmem_resize a = CMD(resize, .handle = last(r, 0),
+				      .length = 1ULL << 40);
+
+	good(r, "RESIZE to too much",
+	     fm_ioctl(r->fd[0], FLEXMEM_IOCTL_RESIZE, &a), EAGAIN);
+}
+
+static void run_growable(struct run *r)
+{
+	if (ALLOC(r, 0, .length = 1000, .flags = FLEXMEM_ALLOC_GROWABLE) &&
+	    ALLOC(r, 0, .length = 1024, .flags = FLEXMEM_ALLOC_GROWABLE))
+		resize(r, 64 * KiB);
+}
+
+/* ---- pressure ---- */
+
+static void prepare_full(struct run *r)
+{
+	struct flexmem_alloc a = CMD(alloc, .length = 4 * MiB);
+
+	prepare_open(r);
+	while (r->live[0].nr < MAX_LIVE &&
+	       !fm_ioctl(r->fd[0], FLEXMEM_IOCTL_ALLOC, &a))
+		keep(r, 0, a.out_handle);
+	if (fcntl(r->fd[0], F_SETFL, O_NONBLOCK))
+		wrong(r, "fcntl (not failed)", errno);
+}
+
+/* An event that could not be read is still there. */
+static void read_event(struct run *r, unsigned int f)
+{
+	struct flexmem_event event;
+	ssize_t n;
+	int tries;
+
+	for (tries = 0; tries < 2; tries++) {
+		n = read(r->fd[f], &event, sizeof(event));
+		if (!good(r, "read", n < 0 ? errno : 0, 0))
+			continue;
+		if (event.level != FLEXMEM_PRESSURE_CRITICAL)
+			wrong(r, "an event of another level", 0);
+		break;
+	}
+}
+
+/* A new file is told at once. */
+static void run_event(struct run *r)
+{
+	read_event(r, 0);
+	if (open_failing(r, 1))
+		read_event(r, 1);
+}
+
+static void run_wait(struct run *r)
+{
+	if (free_last(r, 0))
+		ALLOC(r, 0, .length = MiB, .flags = FLEXMEM_ALLOC_WAIT);
+}
+
+/* ---- maps ---- */
+
+static sigjmp_buf bus_return;
+
+static void on_bus(int number)
+{
+	(void)number;
+	siglongjmp(bus_return, 1);
+}
+
+/* A page that cannot be had is SIGBUS, and the next access may work. */
+bool touch(struct run *r, size_t offset)
+{
+	volatile char *at = r->map + offset;
+
+	/* Without the mask: to save it is a call that a fault can fail. */
+	if (sigsetjmp(bus_return, 0))
+		return false;
+	*at = 1;
+	if (*at != 1)
+		wrong(r, "a map does not keep what is written", 0);
+	return true;
+}
+
+static bool map(struct run *r, unsigned int f)
+{
+	struct flexmem_map m = CMD(map, .handle = last(r, f));
+	void *at;
+
+	if (!CALL(r, f, MAP, &m))
+		return false;
+	at = mmap(NULL, m.out_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		  r->fd[f], m.out_offset);
+	if (!good(r, "mmap", at == MAP_FAILED ? errno : 0, 0))
+		return false;
+	r->map = at;
+	r->map_size = m.out_size;
+	return true;
+}
+
+static bool unmap(struct run *r, size_t from)
+{
+	int error = munmap(r->map + from, r->map_size - from) ? errno : 0;
+
+	if (!good(r, "munmap", error, 0))
+		return false;
+	r->map_size = from;
+	return true;
+}
+
+static void run_map(struct run *r)
+{
+	if (map(r, 0) && touch(r, 0) && touch(r, PAGE))
+		unmap(r, 0);
+}
+
+static void run_map_part(struct run *r)
+{
+	if (map(r, 0) && touch(r, PAGE) && unmap(r, PAGE) && touch(r, 0))
+		unmap(r, 0);
+}
+
+static void run_map_free(struct run *r)
+{
+	if (map(r, 0) && touch(r, 0) && free_last(r, 0) && touch(r, PAGE))
+		unmap(r, 0);
+}
+
+static void run_map_close(struct run *r)
+{
+	if (!map(r, 0) || !touch(r, 0))
+		return;
+	run_close(r);
+	touch(r, PAGE);
+}
+
+static void run_map_trim(struct run *r)
+{
+	struct flexmem_trim trim = CMD(trim);
+
+	if (map(r, 0) && touch(r, 0) && free_last(r, 0))
+		CALL(r, 0, TRIM, &trim);
+}
+
+static void run_map_fork(struct run *r)
+{
+	int status = 0;
+	pid_t pid;
+
+	if (!map(r, 0) || !touch(r, 0))
+		return;
+	pid = fork();
+	if (!pid)
+		_exit(r->map[0] != 1);
+	if (pid < 0)
+		good(r, "fork", errno, 0);
+	/* A child that could not get its memory has died of it. */
+	else if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+		 WEXITSTATUS(status))
+		wrong(r, "a child sees other bytes", 0);
+}
+
+static void run_map_wrong(struct run *r)
+{
+	struct flexmem_map m = CMD(map, .handle = last(r, 0));
+	void *at;
+
+	if (!CALL(r, 0, MAP, &m))
+		return;
+	at = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, r->fd[0], m.out_offset);
+	good(r, "private mmap", at == MAP_FAILED ? errno : 0, EINVAL);
+}
+
+/* ---- limits ---- */
+
+static bool set_quota(struct run *r, const char *at, struct flexmem_quota q,
+		      int expected)
+{
+	q.kind = FLEXMEM_OWNER_USER;
+	return good(r, at, fm_ioctl(r->fd[0], FLEXMEM_IOCTL_SET_QUOTA, &q),
+		    expected);
+}
+
+static void run_quota(struct run *r)
+{
+	struct flexmem_quota quota = CMD(quota, .kind = FLEXMEM_OWNER_USER);
+
+	CALL(r, 0, QUOTA, &quota);
+}
+
+static void run_limit(struct run *r)
+{
+	struct flexmem_alloc a = CMD(alloc, .length = 2 * MiB);
+	int error;
+
+	if (!set_quota(r, "SET_QUOTA", CMD(quota, .limit = MiB,
+					   .flags = FLEXMEM_QUOTA_LIMIT), 0))
+		return;
+	error = fm_ioctl(r->fd[0], FLEXMEM_IOCTL_ALLOC, &a);
+	if (!error)
+		keep(r, 0, a.out_handle);
+	good(r, "ALLOC above the limit", error, ENOMEM);
+}
+
+static void run_guarantee(struct run *r)
+{
+	if (set_quota(r, "SET_QUOTA of bytes",
+		      CMD(quota, .guarantee = 4 * MiB,
+			  .flags = FLEXMEM_QUOTA_GUARANTEE), 0))
+		ALLOC(r, 0, .length = MiB);
+}
+
+static void run_guarantee_slots(struct run *r)
+{
+	if (set_quota(r, "SET_QUOTA of slots",
+		      CMD(quota, .guarantee = 1,
+			  .resource = FLEXMEM_RESOURCE_SLOTS,
+			  .flags = FLEXMEM_QUOTA_GUARANTEE), 0))
+		ALLOC(r, 0, .length = MiB);
+}
+
+static void run_guarantee_refused(struct run *r)
+{
+	set_quota(r, "SET_QUOTA of too much",
+		  CMD(quota, .guarantee = 1ULL << 50,
+		      .flags = FLEXMEM_QUOTA_GUARANTEE), ENOSPC);
+}
+
+static void run_strict(struct run *r)
+{
+	struct flexmem_strict strict = CMD(strict);
+
+	if (CALL(r, 0, STRICT, &strict))
+		ALLOC(r, 0, .length = 1000);
+}
+
+/* ---- the device goes ---- */
+
+static void run_reset(struct run *r)
+{
+	good(r, "reset", put_knob("vf0/reset", 1), 0);
+}
+
+static void run_reset_free(struct run *r)
+{
+	if (good(r, "reset", put_knob("vf0/reset", 1), 0))
+		free_last(r, 0);
+}
+
+static void run_reset_mapped(struct run *r)
+{
+	if (map(r, 0) && touch(r, 0))
+		r->revoked = good(r, "reset", put_knob("vf0/reset", 1), 0);
+}
+
+static void run_unbind(struct run *r)
+{
+	if (good(r, "unbind", put_text(SIM_DRIVER "unbind",
+				       "flexmem_sim_vf.0"), 0))
+		r->live[0].nr = 0;
+}
+
+static void prepare_unbound(struct run *r)
+{
+	if (put_text(SIM_DRIVER "unbind", "flexmem_sim_vf.0"))
+		wrong(r, "unbind (not failed)", errno);
+}
+
+static void run_bind(struct run *r)
+{
+	good(r, "bind", put_text(SIM_DRIVER "bind", "flexmem_sim_vf.0"), 0);
+}
+
+const struct sequence sequences[] = {
+	{ "open and close", prepare_open, run_open },
+	{ "INFO", prepare_open, run_info },
+	{ "ALLOC, the first", prepare_open, run_alloc },
+	{ "ALLOC, a further one", prepare_alloc, run_alloc },
+	{ "ALLOC zeroed", prepare_open, run_alloc_zeroed },
+	{ "ALLOC mappable", prepare_alloc, run_alloc_mappable },
+	{ "ALLOC for a program", prepare_open, run_alloc_program },
+	{ "ALLOC aligned", prepare_alloc, run_alloc_aligned },
+	{ "ALLOC in three regions", prepare_open, run_alloc_regions },
+	{ "ALLOC of too much", prepare_open, run_alloc_refused },
+	{ "ALLOC, ALLOC, FREE", prepare_open, run_alloc_free },
+	{ "FREE", prepare_alloc, run_free },
+	{ "FREE by address", prepare_alloc, run_free_by_address },
+	{ "FREE of nothing", prepare_alloc, run_free_wrong },
+	{ "ALLOC_BATCH", prepare_open, run_alloc_batch },
+	{ "FREE_BATCH", prepare_batch, run_free_batch },
+	{ "LOOKUP", prepare_alloc, run_lookup },
+	{ "REGIONS", prepare_alloc, run_regions },
+	{ "SEGMENTS", prepare_alloc, run_segments },
+	{ "STATS", prepare_alloc, run_stats },
+	{ "SNAPSHOT", prepare_batch, run_snapshot },
+	{ "SNAPSHOT without room", prepare_alloc, run_snapshot_short },
+	{ "fdinfo", prepare_alloc, run_fdinfo },
+	{ "LEASE", prepare_open, run_lease },
+	{ "TRIM", prepare_alloc, run_trim },
+	{ "TRIM under a lease", prepare_alloc, run_trim_leased },
+	{ "WRITE, READ", prepare_alloc, run_write_read },
+	{ "WRITE, READ, large", prepare_large, run_write_read_large },
+	{ "ALLOC of another owner's bytes", prepare_scrub, run_scrub },
+	{ "ALLOC, again after quarantine", prepare_scrub, run_scrub_twice },
+	{ "RESIZE", prepare_alloc, run_resize },
+	{ "RESIZE to another owner's bytes", prepare_scrub, run_resize_scrub },
+	{ "RESIZE to too much", prepare_alloc, run_resize_wrong },
+	{ "ALLOC growable, RESIZE", prepare_alloc, run_growable },
+	{ "read of an event", prepare_full, run_event },
+	{ "ALLOC that may wait", prepare_full, run_wait },
+	{ "ALLOC zeroed of own bytes", prepare_dirty, run_zeroed },
+	{ "quarantine and TRIM", prepare_scrub, run_quarantine_trim },
+	{ "map, fault, unmap", prepare_alloc, run_map },
+	{ "map, unmap in parts", prepare_alloc, run_map_part },
+	{ "map, FREE, unmap", prepare_alloc, run_map_free },
+	{ "map, close, unmap", prepare_alloc, run_map_close },
+	{ "map, FREE, TRIM", prepare_alloc, run_map_trim },
+	{ "map, fork", prepare_alloc, run_map_fork },
+	{ "map, privately", prepare_alloc, run_map_wrong },
+	{ "QUOTA", prepare_open, run_quota },
+	{ "SET_QUOTA: a limit", prepare_open, run_limit },
+	{ "SET_QUOTA: bytes guaranteed", prepare_open, run_guarantee },
+	{ "SET_QUOTA: a slot guaranteed", prepare_open, run_guarantee_slots },
+	{ "SET_QUOTA: too much guaranteed", prepare_open,
+	  run_guarantee_refused },
+	{ "STRICT", prepare_open, run_strict },
+	{ "reset", prepare_alloc, run_reset },
+	{ "reset, FREE", prepare_alloc, run_reset_free },
+	{ "reset with a map", prepare_alloc, run_reset_mapped },
+	{ "unbind", prepare_alloc, run_unbind },
+	{ "bind", prepare_unbound, run_bind },
+};
+
+const unsigned int nr_sequences = ARRAY_SIZE(sequences);
+
+void sequences_setup(void)
+{
+	struct sigaction action = {
+		.sa_handler = on_bus,
+		.sa_flags = SA_NODEFER,
+	};
+
+	sigaction(SIGBUS, &action, NULL);
+	memset(data, 0xa5, sizeof(data));
+	memset(copy, 0, sizeof(copy));
+}

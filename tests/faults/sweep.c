@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Runs each sequence with its first, second, third ... fault, until a run goes
+ * through without one, and looks after each what is there. Prints TAP.
+ *
+ * /proc/thread-self/fail-nth counts everything that can fail in this thread:
+ * slab and page allocations, user copies, and the commands that the simulator
+ * sends for it. Read back, it says whether the fault was reached.
+ *
+ * Environment: FLEXMEM_LONG: with other settings of the driver, too;
+ * FLEXMEM_SEQUENCE: only the sequence of that name; FLEXMEM_KO: where the
+ * modules are.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "faults.h"
+
+#define MOST_POINTS 3000
+
+static int fail_nth_fd;
+static int watch_fd = -1;	/* reads the accounts; has nothing itself */
+static unsigned int tests, failed;
+
+static void bail(const char *what, int error)
+{
+	printf("Bail out! %s: %s\n", what, strerror(error));
+	exit(1);
+}
+
+static void result(bool good, const char *format, const char *name)
+{
+	printf("%s %u - ", good ? "ok" : "not ok", ++tests);
+	printf(format, name);
+	printf("\n");
+	failed += !good;
+}
+
+/* ---- the fault ---- */
+
+static void fault_in(unsigned int n)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%u", n);
+
+	if (pwrite(fail_nth_fd, text, len, 0) != len)
+		bail("fail-nth", errno);
+}
+
+/* Ends it; whether the fault was reached. */
+static bool fault_came(void)
+{
+	char text[16] = "";
+	ssize_t n = pread(fail_nth_fd, text, sizeof(text) - 1, 0);
+	bool came = n > 0 && atoi(text) == 0;
+
+	/* Reading and writing this file copy, and may fail as anything else. */
+	while (pwrite(fail_nth_fd, "0", 1, 0) != 1)
+		if (errno != EFAULT && errno != ENOMEM)
+			bail("fail-nth", errno);
+	return came;
+}
+
+/* Everything that can fail does, and says nothing about it. */
+static void faults_setup(bool gfp_wait)
+{
+	static const struct {
+		const char *file;
+		const char *value;
+	} table[] = {
+		{ "failslab/verbose", "0" },
+		{ "fail_page_alloc/verbose", "0" },
+		{ "fail_page_alloc/min-order", "0" },
+		{ "fail_page_alloc/ignore-gfp-highmem", "N" },
+		{ "fail_usercopy/verbose", "0" },
+		{ "flexmem_sim/fail_mailbox/verbose", "0" },
+	};
+	char path[96];
+	unsigned int i;
+	int error;
+
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s",
+			 table[i].file);
+		error = put_text(path, "%s", table[i].value);
+		if (error)
+			bail(path, error);
+	}
+	error = put_text("/sys/kernel/debug/failslab/ignore-gfp-wait", "%s",
+			 gfp_wait ? "N" : "Y");
+	if (!error)
+		error = put_text("/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait",
+				 "%s", gfp_wait ? "N" : "Y");
+	if (error)
+		bail("ignore-gfp-wait", error);
+}
+
+/* ---- before and after a run ---- */
+
+static bool watch_open(void)
+{
+	int error;
+
+	if (watch_fd >= 0 &&
+	    !fm_ioctl(watch_fd, FLEXMEM_IOCTL_INFO, &CMD(info)))
+		return true;
+	if (watch_fd >= 0)
+		close(watch_fd);
+	if (vf_node(0) < 0) {
+		error = put_text(SIM_DRIVER "bind", "flexmem_sim_vf.0");
+		if (error)
+			bail("bind, not failed", error);
+	}
+	watch_fd = open_node(vf_node(0));
+	return watch_fd >= 0;
+}
+
+/* Each file has what the answers said it has, and gives it back. */
+static const char *check_file(struct run *r, unsigned int f)
+{
+	struct flexmem_stats stats = CMD(stats);
+	unsigned int i;
+	int error;
+
+	error = fm_ioctl(r->fd[f], FLEXMEM_IOCTL_STATS, &stats);
+	if (error == ENODEV)
+		return NULL;
+	if (error)
+		return "STATS afterwards fail";
+	if (stats.out_client_handles != r->live[f].nr)
+		return "another number of allocations than the answers say";
+	for (i = 0; i < r->live[f].nr; i++) {
+		struct flexmem_free a = CMD(free,
+					    .handle = r->live[f].handle[i]);
+
+		if (fm_ioctl(r->fd[f], FLEXMEM_IOCTL_FREE, &a))
+			return "an allocation cannot be freed afterwards";
+	}
+	return NULL;
+}
+
+static void no_limits(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++) {
+		struct flexmem_quota q = CMD(quota,
+			.flags = FLEXMEM_QUOTA_LIMIT | FLEXMEM_QUOTA_GUARANTEE,
+			.kind = FLEXMEM_OWNER_USER, .resource = i,
+			.limit = FLEXMEM_NO_LIMIT);
+
+		if (fm_ioctl(watch_fd, FLEXMEM_IOCTL_SET_QUOTA, &q))
+			bail("SET_QUOTA, not failed", errno);
+	}
+}
+
+/* NULL, or what is not as it was before. */
+static const char *check_empty(void)
+{
+	static struct accounts accounts;
+	struct flexmem_trim trim = CMD(trim);
+	const char *wrong;
+	char text[64];
+
+	if (!watch_open())
+		return "the node cannot be opened afterwards";
+	no_limits();
+	if (fm_ioctl(watch_fd, FLEXMEM_IOCTL_TRIM, &trim))
+		return "TRIM afterwards fails";
+	if (accounts_read(watch_fd, &accounts))
+		return "SNAPSHOT afterwards fails";
+	wrong = accounts_wrong(&accounts, true);
+	if (!wrong)
+		wrong = accounts_not_empty(&accounts);
+	if (!wrong && accounts.head.out_total)
+		wrong = "regions are left";
+	if (!wrong && (get_text(SIM_KNOBS "vf0/memory", text, sizeof(text)) ||
+		       *text))
+		wrong = "the card says that memory is left";
+	return wrong;
+}
+
+/* One run; NULL, or what was wrong with it. */
+static const char *run_once(const struct sequence *s, unsigned int n,
+			    uint64_t *seen, bool *came)
+{
+	struct run r = { .fd = { -1, -1, -1 } };
+	const char *wrong = NULL, *empty;
+	unsigned int f;
+
+	if (s->prepare)
+		s->prepare(&r);
+	if (r.at)
+		return r.at;
+	r.seen = 0;
+	fault_in(n);
+	s->run(&r);
+	*came = fault_came();
+	*seen |= r.seen;
+	if (r.at) {
+		printf("# %s: %s\n", r.at, strerror(r.error));
+		wrong = r.at;
+	}
+	if (r.revoked && touch(&r, 0))
+		wrong = "a map outlives a reset";
+	for (f = 0; f < MAX_FILES; f++) {
+		if (r.fd[f] < 0)
+			continue;
+		if (!wrong)
+			wrong = check_file(&r, f);
+		close(r.fd[f]);
+	}
+	if (r.map_size)
+		munmap(r.map, r.map_size);
+	empty = check_empty();
+	return wrong ?: empty;
+}
+
+static void sweep(const struct sequence *s)
+{
+	uint64_t seen = 0, begin = now_ms();
+	const char *wrong = NULL;
+	bool came = true;
+	unsigned int n;
+
+	for (n = 1; came && !wrong && n < MOST_POINTS; n++)
+		wrong = run_once(s, n, &seen, &came);
+	if (wrong)
+		printf("# %s, fault %u: %s\n", s->name, n - 1, wrong);
+	else if (came)
+		wrong = "does not end";
+	/* The run without a fault is no fault; less than two show nothing. */
+	printf("# %s: %u faults%s%s%s, %llu ms\n", s->name, n - 2,
+	       seen & 1ULL << ENOMEM ? " ENOMEM" : "",
+	       seen & 1ULL << EFAULT ? " EFAULT" : "",
+	       seen & 1ULL << EIO ? " EIO" : "",
+	       (unsigned long long)(now_ms() - begin));
+	result(!wrong && n > 3, "%s", s->name);
+}
+
+/* ---- that the faults are real ---- */
+
+static const struct sequence *find(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_sequences; i++)
+		if (!strcmp(sequences[i].name, name))
+			return &sequences[i];
+	bail(name, ENOENT);
+	return NULL;
+}
+
+/* Errors that a sequence ends in when each of its faults has come. */
+static uint64_t errors_of(const char *name)
+{
+	const struct sequence *s = find(name);
+	uint64_t seen = 0;
+	bool came = true;
+	unsigned int n;
+
+	for (n = 1; came && n < MOST_POINTS; n++)
+		if (run_once(s, n, &seen, &came))
+			return 0;
+	return seen;
+}
+
+static void prove_faults(void)
+{
+	uint64_t seen;
+
+	/* As the kernel comes, what may wait for memory is never failed. */
+	faults_setup(false);
+	seen = errors_of("ALLOC, the first");
+	result(seen && !(seen & 1ULL << ENOMEM), "%s",
+	       "ignore-gfp-wait hides failed GFP_KERNEL allocations");
+	faults_setup(true);
+	seen = errors_of("ALLOC, the first");
+	result(seen & 1ULL << ENOMEM, "%s", "GFP_KERNEL allocations do fail");
+	result(seen & 1ULL << EFAULT, "%s", "copies from and to user space do fail");
+	result(seen & 1ULL << EIO, "%s", "commands to the firmware do fail");
+}
+
+/* ---- the whole ---- */
+
+static void load(const char *params)
+{
+	int error = module_load("flexmem", params);
+
+	if (!error)
+		error = module_load("flexmem_sim",
+				    "memory=64M num_vfs=1 slots=8");
+	if (error)
+		bail("the modules do not load", error);
+	if (!watch_open())
+		bail("no node", errno);
+}
+
+static void unload(void)
+{
+	int error;
+
+	close(watch_fd);
+	watch_fd = -1;
+	error = module_unload("flexmem_sim");
+	if (!error)
+		error = module_unload("flexmem");
+	if (error)
+		printf("# %s\n", strerror(error));
+	result(!error, "%s", "the modules unload");
+}
+
+static void sweep_all(const char *params, const char *only)
+{
+	unsigned int i;
+
+	printf("# flexmem %s\n", params);
+	load(params);
+	prove_faults();
+	for (i = 0; i < nr_sequences; i++)
+		if (!only || !strcmp(only, sequences[i].name))
+			sweep(&sequences[i]);
+	unload();
+}
+
+int main(void)
+{
+	static const char * const settings[] = {
+		"order=fill_first fallback_sizes=16M,8M max_regions=4",
+		"order=load_balance strategy=best_fit fallback_sizes=8M max_regions=4",
+		"order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1",
+		"acquire=prealloc fallback_sizes=8M max_regions=3",
+	};
+	const char *only = getenv("FLEXMEM_SEQUENCE");
+	unsigned int i;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("TAP version 13\n");
+	fail_nth_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	if (fail_nth_fd < 0)
+		bail("fail-nth", errno);
+	sequences_setup();
+	/* So that no page of our own is missing in the midst of a sequence. */
+	if (mlockall(MCL_CURRENT))
+		bail("mlockall", errno);
+	for (i = 0; i < (getenv("FLEXMEM_LONG") ? ARRAY_SIZE(settings) : 1);
+	     i++)
+		sweep_all(settings[i], only);
+	printf("1..%u\n", tests);
+	return failed ? 1 : 0;
+}
