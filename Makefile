@@ -38,7 +38,7 @@ vm: ## Run CMD='...' in a virtual machine (KERNEL=6.1|6.12|debug FLEXMEM_PARAMS=
 	@tests/vm/run.sh $(KERNEL) --load "$$FLEXMEM_PARAMS" --sim "$$SIM_PARAMS" -- bash -c "$${CMD:?CMD= is missing}"
 
 clean: ## Remove what was built, but not the kernels
-	rm -rf build/userlib build/ko build/selftests build/torture build/faults build/tests build/docs build/check \
+	rm -rf build/userlib build/ko build/selftests build/torture build/faults build/fuzz build/tests build/docs build/check \
 		build/selfcheck build/vm
 
 distclean: ## Remove everything generated

@@ -20,7 +20,7 @@ vm=(tests/vm/run.sh)
 # Suites: name, and the command that prints TAP.
 build_suite() {
 	tap 'library and command' make -C userlib "O=$BUILD/userlib" all
-	for tests in selftests torture faults; do
+	for tests in selftests torture faults fuzz; do
 		tap "$tests" make -C "tests/$tests" "O=$BUILD/$tests" all
 	done
 	for kind in "${kinds[@]}"; do
@@ -43,12 +43,16 @@ selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-900} FLEXMEM_BITS="64${long:+ 32}"
 	selftests debug
 }
-# Many tenants at once, and each failing allocation in turn: DESIGN's levels "faults" and "races".
+# Many tenants at once, each failing allocation in turn, and nonsense: DESIGN's levels "faults" and "races".
 torture_suite() {
 	export FLEXMEM_OPS=${FLEXMEM_OPS:-200000${long:+0}}
 	in_vm debug --cpus 4 --no-load --timeout "$((vm_timeout * ${long:-1}))" -- tests/torture/run.sh
 }
 faults_suite() { in_vm debug --no-load --timeout "$vm_timeout" -- tests/faults/run.sh; }
+fuzz_suite() {
+	export FLEXMEM_SECONDS=${FLEXMEM_SECONDS:-${long:+18}60}
+	in_vm debug --cpus 4 --no-load --timeout "$vm_timeout" -- tests/fuzz/run.sh
+}
 replay_suite() { in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/replay.sh; }
 in_vm() {
 	local kind=$1
@@ -82,7 +86,7 @@ run() {
 }
 
 # Longest first, apart from what others need.
-all=(build selftests-debug kunit torture selftests-6.1 selftests-6.12 faults static selfcheck library
+all=(build selftests-debug kunit torture selftests-6.1 selftests-6.12 faults static selfcheck fuzz library
 	replay docs)
 (($#)) || set -- "${all[@]}"
 for suite; do

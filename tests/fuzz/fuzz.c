@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Runs batches for as long as it is told to, and looks after each whether the
+ * device is as it was. Prints TAP.
+ *
+ * Environment: FLEXMEM_SECONDS: how long (default 60); FLEXMEM_SEED: the first
+ * batch's; FLEXMEM_BATCH: only that one; FLEXMEM_KO: where the modules are.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+
+#define TENANT 1001
+
+static struct file files[NR_FILES];
+static struct thread threads[NR_THREADS];
+static atomic_ullong done[FLEXMEM_CMD_RESIZE + 1];
+static uint64_t calls;
+static unsigned int tests, failed;
+
+static void result(bool good, const char *what)
+{
+	printf("%s %u - %s\n", good ? "ok" : "not ok", ++tests, what);
+	failed += !good;
+}
+
+static void bail(const char *what, int error)
+{
+	printf("Bail out! %s: %s\n", what, strerror(error));
+	exit(1);
+}
+
+/* Every other thread is a tenant, without any right. Of this thread only. */
+static void *thread_run(void *arg)
+{
+	struct thread *t = arg;
+	unsigned int i;
+
+	if (t->number % 2 &&
+	    syscall(SYS_setresuid, TENANT, TENANT, TENANT))
+		snprintf(t->wrong, sizeof(t->wrong), "no other user");
+	for (i = 0; i < NR_CALLS && !*t->wrong; i++)
+		thread_call(t);
+	thread_unmap_all(t);
+	return NULL;
+}
+
+/* ---- before and after a batch ---- */
+
+static void files_open(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_FILES; i++) {
+		files[i].vf = i % NR_VFS;
+		files[i].nr_known = 0;
+		/* Half of them belong to the tenant. */
+		if (i >= NR_FILES / 2)
+			syscall(SYS_setresuid, -1, TENANT, -1);
+		files[i].fd = open_node(vf_node(files[i].vf));
+		syscall(SYS_setresuid, -1, 0, -1);
+		if (files[i].fd < 0)
+			bail("open", errno);
+	}
+}
+
+/* Of all owners that have one; what is not there any more needs nothing. */
+static void no_limits(int fd, const struct accounts *a)
+{
+	unsigned int i, resource;
+
+	for (i = 0; i < a->head.out_owner_count; i++)
+		for (resource = 0; resource < FLEXMEM_NR_RESOURCES;
+		     resource++) {
+			struct flexmem_quota q = CMD(quota,
+				.flags = FLEXMEM_QUOTA_LIMIT |
+					 FLEXMEM_QUOTA_GUARANTEE,
+				.kind = a->owner[i].kind,
+				.id = a->owner[i].id, .resource = resource,
+				.limit = FLEXMEM_NO_LIMIT);
+
+			fm_ioctl(fd, FLEXMEM_IOCTL_SET_QUOTA, &q);
+		}
+}
+
+/* NULL, or what is wrong with a VF while its files are open. */
+static const char *check_open(int fd)
+{
+	static struct accounts accounts;
+	const char *wrong;
+
+	if (accounts_read(fd, &accounts))
+		return "no SNAPSHOT";
+	wrong = accounts_wrong(&accounts, true);
+	no_limits(fd, &accounts);
+	return wrong;
+}
+
+/* NULL, or what is left on it when they are closed. */
+static const char *check_closed(int fd)
+{
+	static struct accounts accounts;
+	struct flexmem_trim trim = CMD(trim);
+	const char *wrong;
+
+	if (fm_ioctl(fd, FLEXMEM_IOCTL_TRIM, &trim))
+		return "TRIM fails";
+	if (accounts_read(fd, &accounts))
+		return "no SNAPSHOT";
+	wrong = accounts_wrong(&accounts, true);
+	if (!wrong)
+		wrong = accounts_not_empty(&accounts);
+	if (!wrong && accounts.head.out_total)
+		wrong = "regions are left";
+	return wrong;
+}
+
+static const char *check_batch(const int watch[NR_VFS])
+{
+	static const char * const knobs[] = { "fail_commands", "drop_replies" };
+	const char *wrong = NULL;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(knobs); i++)
+		put_knob(knobs[i], 0);
+	for (i = 0; i < NR_THREADS && !wrong; i++)
+		if (*threads[i].wrong)
+			wrong = threads[i].wrong;
+	for (i = 0; i < NR_VFS && !wrong; i++)
+		wrong = check_open(watch[i]);
+	for (i = 0; i < NR_FILES; i++)
+		close(files[i].fd);
+	for (i = 0; i < NR_VFS && !wrong; i++)
+		wrong = check_closed(watch[i]);
+	return wrong;
+}
+
+/* ---- a batch ---- */
+
+/* Said before it begins: when the machine dies of it, this is what is left. */
+static void announce(uint64_t seed, uint64_t batch)
+{
+	put_text("/dev/kmsg", "flexmem-fuzz: FLEXMEM_SEED=%" PRIu64
+		 " FLEXMEM_BATCH=%" PRIu64 "\n", seed, batch);
+}
+
+static bool run_batch(uint64_t seed, uint64_t batch, const int watch[NR_VFS])
+{
+	const char *wrong;
+	unsigned int i;
+
+	announce(seed, batch);
+	files_open();
+	for (i = 0; i < NR_THREADS; i++) {
+		struct thread *t = &threads[i];
+
+		t->rng.state = rng_mix(rng_mix(seed, batch), i);
+		if (pthread_create(&t->id, NULL, thread_run, t))
+			bail("pthread_create", EAGAIN);
+	}
+	for (i = 0; i < NR_THREADS; i++)
+		pthread_join(threads[i].id, NULL);
+	wrong = check_batch(watch);
+	if (wrong)
+		printf("# batch %" PRIu64 ": %s\n# repeat with FLEXMEM_SEED=%" PRIu64
+		       " FLEXMEM_BATCH=%" PRIu64 "\n", batch, wrong, seed,
+		       batch);
+	return !wrong;
+}
+
+static void setup(int watch[NR_VFS])
+{
+	unsigned int i;
+	int error;
+
+	error = module_load("flexmem",
+			    "order=fill_first fallback_sizes=16M,8M max_regions=6 lease_ms=1000");
+	if (!error)
+		error = module_load("flexmem_sim",
+				    "memory=128M num_vfs=2 vf_capacity=64M slots=8 timeout_ms=100");
+	if (error)
+		bail("the modules do not load", error);
+	for (i = 0; i < NR_VFS; i++) {
+		watch[i] = open_vf(i);
+		if (watch[i] < 0)
+			bail("no node", errno);
+	}
+	for (i = 0; i < NR_FILES; i++)
+		pthread_mutex_init(&files[i].lock, NULL);
+	for (i = 0; i < NR_THREADS; i++) {
+		threads[i].number = i;
+		threads[i].files = files;
+		threads[i].done = done;
+		thread_setup(&threads[i]);
+	}
+	expect_sigbus();
+}
+
+static bool every_command_worked(void)
+{
+	bool all = true;
+	unsigned int i;
+
+	for (i = 0; i < nr_commands; i++) {
+		printf("# %s: %llu succeeded\n", commands[i].name,
+		       (unsigned long long)atomic_load(&done[i]));
+		all = all && atomic_load(&done[i]);
+	}
+	return all;
+}
+
+int main(void)
+{
+	uint64_t seed = env_number("FLEXMEM_SEED", time(NULL) * 1000003ULL +
+						   getpid());
+	uint64_t until = now_ms() + 1000 * env_number("FLEXMEM_SECONDS", 60);
+	const char *one = getenv("FLEXMEM_BATCH");
+	uint64_t batch = one ? strtoull(one, NULL, 0) : 0, first = batch;
+	int watch[NR_VFS], error;
+	unsigned int i;
+	bool good = true;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("TAP version 13\n# seed %" PRIu64 "\n", seed);
+	setup(watch);
+	do {
+		good = run_batch(seed, batch++, watch);
+	} while (good && !one && now_ms() < until);
+	for (i = 0; i < NR_THREADS; i++)
+		calls += threads[i].calls;
+	printf("# %" PRIu64 " batches, %" PRIu64 " calls by %d threads\n",
+	       batch - first, calls, NR_THREADS);
+	result(good, "the device is as it was after each batch");
+	/* Of one batch alone this is too much to ask. */
+	if (!one)
+		result(every_command_worked(), "every command worked");
+	for (i = 0; i < NR_VFS; i++)
+		close(watch[i]);
+	error = module_unload("flexmem_sim");
+	if (!error)
+		error = module_unload("flexmem");
+	if (error)
+		printf("# %s\n", strerror(error));
+	result(!error, "the modules unload");
+	printf("1..%u\n", tests);
+	return failed ? 1 : 0;
+}

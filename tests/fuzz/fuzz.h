@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The fuzzer: batches of calls that are mostly right, by several threads on the
+ * same files. A batch is made of nothing but the seed and its number, begins
+ * with an empty device and ends with one, so that it can be repeated alone.
+ *
+ * table.c	the commands, and what kind of value each member takes
+ * calls.c	makes one call out of a row of the table
+ * fuzz.c	batches, threads, invariants, results
+ */
+#ifndef FLEXMEM_FUZZ_H
+#define FLEXMEM_FUZZ_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "../torture/common.h"
+
+#define NR_VFS 2
+#define NR_FILES 4		/* of a batch, used by all its threads */
+#define NR_THREADS 4
+#define NR_CALLS 200		/* of each thread */
+#define MAX_KNOWN 32		/* live allocations remembered, of each file */
+#define MAX_MAPS 4		/* of each thread */
+#define MAX_FIELDS 13
+#define MAX_STRUCT 256
+
+/* What a member is, and so which values are worth a try. */
+enum kind {
+	NO_FIELD,
+	SIZE,
+	FLAGS,		/* .most: those that are known */
+	HANDLE,
+	LENGTH,
+	ALIGNMENT,
+	ADDRESS,	/* region_id and offset, 16 bytes */
+	OFFSET,
+	ENTRIES,	/* pointer to .most bytes for each of a count */
+	DATA,		/* pointer to as many bytes as a length */
+	ENTRY_SIZE,	/* .most: the right one */
+	COUNT,
+	CHOICE,		/* 0 to .most */
+	ID,
+	LIMIT,
+	RESERVED,
+};
+
+struct field {
+	uint16_t offset;
+	uint16_t bytes;
+	enum kind kind;
+	uint32_t most;
+};
+
+enum entry {
+	NO_ENTRIES,
+	ALLOC_ENTRIES,
+	FREE_ENTRIES,
+};
+
+struct command {
+	const char *name;
+	unsigned int nr;
+	unsigned int size;
+	unsigned int weight;
+	enum entry entries;
+	struct field field[MAX_FIELDS];
+};
+
+extern const struct command commands[];
+extern const unsigned int nr_commands;
+/* The row whose struct is an entry of such a batch. */
+const struct command *entry_command(enum entry entries);
+
+struct known {
+	uint32_t handle;
+	struct flexmem_address address;
+	uint64_t size;
+};
+
+struct file {
+	pthread_mutex_t lock;	/* of what follows */
+	int fd;
+	unsigned int vf;
+	struct known known[MAX_KNOWN];
+	unsigned int nr_known;
+};
+
+struct mapping {
+	char *at;
+	size_t size;
+};
+
+struct thread {
+	pthread_t id;
+	unsigned int number;
+	struct rng rng;
+	struct file *files;
+	char *arena;
+	struct mapping mapping[MAX_MAPS];
+	atomic_ullong *done;	/* by command, those that succeeded */
+	uint64_t calls;
+	char wrong[160];	/* what must not have been; "" if nothing */
+};
+
+#define ARENA (512 * KiB)
+#define GUARD (128 * MiB)
+
+void thread_setup(struct thread *t);
+void thread_call(struct thread *t);
+void thread_unmap_all(struct thread *t);
+void expect_sigbus(void);
+
+#endif /* FLEXMEM_FUZZ_H */

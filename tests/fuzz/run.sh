@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The fuzzer, in the guest and as root. Prints TAP. (built before: make -C tests/fuzz)
+# usage: tests/vm/run.sh debug --cpus 4 --no-load -- tests/fuzz/run.sh
+# Environment:
+#   FLEXMEM_SECONDS  how long it runs (default 60)
+#   FLEXMEM_SEED     of everything random; printed
+#   FLEXMEM_BATCH    only this batch of that seed: how a finding is repeated. The number of the batch under way is in
+#                    the kernel's log, should the machine die.
+#   FLEXMEM_KO       directory of the modules, which are loaded here
+set -uo pipefail
+export PATH=$PATH:/usr/sbin:/sbin
+top=$(cd -- "$(dirname -- "$0")/../.." && pwd -P)
+
+bail() { echo "Bail out! $*"; exit 1; }
+((EUID == 0)) || bail "not root"
+[[ -e ${FLEXMEM_KO:-}/flexmem.ko ]] || bail "FLEXMEM_KO='${FLEXMEM_KO:-}' has no flexmem.ko"
+[[ ! -e /sys/module/flexmem ]] || bail "flexmem is loaded"
+mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug || bail "no debugfs"
+"$top/build/fuzz/fuzz"

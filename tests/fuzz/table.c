@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The commands of the ABI, member by member. */
+#include "fuzz.h"
+
+#define FIELD(type, member, ...)					\
+	{ offsetof(struct flexmem_##type, member),			\
+	  sizeof(((struct flexmem_##type *)0)->member), __VA_ARGS__ }
+#define COMMAND(cmd, type, w) \
+	.name = #cmd, .nr = FLEXMEM_CMD_##cmd, \
+	.size = sizeof(struct flexmem_##type), .weight = w
+#define HEAD(type, known) \
+	FIELD(type, size, SIZE, 0), FIELD(type, flags, FLAGS, known)
+
+#define BATCH_FIELDS							\
+	HEAD(batch, 0), FIELD(batch, entry_size, ENTRY_SIZE, 0),	\
+	FIELD(batch, count, COUNT, 0),					\
+	FIELD(batch, entries, ENTRIES, 0),				\
+	FIELD(batch, __reserved, RESERVED, 0)
+
+#define LIST_FIELDS(type, entry)					\
+	HEAD(type, 0),							\
+	FIELD(type, entry_size, ENTRY_SIZE, sizeof(struct entry)),	\
+	FIELD(type, count, COUNT, 0), FIELD(type, entries, ENTRIES, 0),	\
+	FIELD(type, __reserved, RESERVED, 0)
+
+#define COPY_FIELDS							\
+	HEAD(copy, 0), FIELD(copy, handle, HANDLE, 0),			\
+	FIELD(copy, __reserved, RESERVED, 0),				\
+	FIELD(copy, offset, OFFSET, 0), FIELD(copy, length, LENGTH, 0),	\
+	FIELD(copy, data, DATA, 0)
+
+#define QUOTA_FIELDS(known)						\
+	HEAD(quota, known), FIELD(quota, kind, CHOICE, 1),		\
+	FIELD(quota, resource, CHOICE, FLEXMEM_NR_RESOURCES - 1),	\
+	FIELD(quota, id, ID, 0), FIELD(quota, limit, LIMIT, 0),		\
+	FIELD(quota, guarantee, LIMIT, 0)
+
+const struct command commands[] = {
+	{ COMMAND(INFO, info, 1), .field = { HEAD(info, 0) } },
+	{ COMMAND(ALLOC, alloc, 16), .field = {
+		HEAD(alloc, 0x1f), FIELD(alloc, length, LENGTH, 0),
+		FIELD(alloc, alignment, ALIGNMENT, 0),
+		FIELD(alloc, __reserved, RESERVED, 0) } },
+	{ COMMAND(FREE, free, 10), .field = {
+		HEAD(free, 1), FIELD(free, handle, HANDLE, 0),
+		FIELD(free, address, ADDRESS, 0) } },
+	{ COMMAND(ALLOC_BATCH, batch, 4), .entries = ALLOC_ENTRIES,
+	  .field = { BATCH_FIELDS } },
+	{ COMMAND(FREE_BATCH, batch, 4), .entries = FREE_ENTRIES,
+	  .field = { BATCH_FIELDS } },
+	{ COMMAND(LOOKUP, lookup, 3), .field = {
+		HEAD(lookup, 0), FIELD(lookup, handle, HANDLE, 0) } },
+	{ COMMAND(REGIONS, regions, 2), .field = {
+		LIST_FIELDS(regions, flexmem_region_entry) } },
+	{ COMMAND(SEGMENTS, segments, 2), .field = {
+		LIST_FIELDS(segments, flexmem_segment_entry) } },
+	{ COMMAND(LEASE, lease, 2), .field = {
+		HEAD(lease, 0), FIELD(lease, op, CHOICE, 1) } },
+	{ COMMAND(STATS, stats, 1), .field = {
+		HEAD(stats, 0), FIELD(stats, __reserved, RESERVED, 0) } },
+	{ COMMAND(TRIM, trim, 3), .field = {
+		HEAD(trim, 0), FIELD(trim, __reserved, RESERVED, 0) } },
+	{ COMMAND(MAP, map, 6), .field = {
+		HEAD(map, 0), FIELD(map, handle, HANDLE, 0),
+		FIELD(map, __reserved, RESERVED, 0) } },
+	{ COMMAND(READ, copy, 6), .field = { COPY_FIELDS } },
+	{ COMMAND(WRITE, copy, 6), .field = { COPY_FIELDS } },
+	{ COMMAND(SNAPSHOT, snapshot, 3), .field = {
+		HEAD(snapshot, 0),
+		FIELD(snapshot, region_entry_size, ENTRY_SIZE,
+		      sizeof(struct flexmem_region_entry)),
+		FIELD(snapshot, region_count, COUNT, 0),
+		FIELD(snapshot, regions, ENTRIES, 0),
+		FIELD(snapshot, owner_entry_size, ENTRY_SIZE,
+		      sizeof(struct flexmem_owner_entry)),
+		FIELD(snapshot, owner_count, COUNT, 0),
+		FIELD(snapshot, owners, ENTRIES, 0) } },
+	{ COMMAND(QUOTA, quota, 2), .field = { QUOTA_FIELDS(0) } },
+	{ COMMAND(SET_QUOTA, quota, 3), .field = { QUOTA_FIELDS(3) } },
+	{ COMMAND(STRICT, strict, 1), .field = { HEAD(strict, 0) } },
+	{ COMMAND(RESIZE, resize, 8), .field = {
+		HEAD(resize, 0), FIELD(resize, handle, HANDLE, 0),
+		FIELD(resize, length, LENGTH, 0) } },
+};
+
+const unsigned int nr_commands = ARRAY_SIZE(commands);
+
+const struct command *entry_command(enum entry entries)
+{
+	switch (entries) {
+	case ALLOC_ENTRIES:
+		return &commands[FLEXMEM_CMD_ALLOC];
+	case FREE_ENTRIES:
+		return &commands[FLEXMEM_CMD_FREE];
+	default:
+		return NULL;
+	}
+}
