@@ -11,7 +11,7 @@ cd "$TOP"
 
 logs=$BUILD/check
 long=${FLEXMEM_LONG:+4}
-kinds=(6.12 6.1 debug)
+kinds=(6.12 6.1 debug ${long:+kcsan})
 vm_timeout=$((1500 * ${long:-1}))
 vm=(tests/vm/run.sh)
 # One seed for the random tests, so that what fails here fails because of a change; the long runs draw one each.
@@ -47,6 +47,11 @@ selftests-debug_suite() {
 torture_suite() {
 	export FLEXMEM_OPS=${FLEXMEM_OPS:-200000${long:+0}}
 	in_vm debug --cpus 4 --no-load --timeout "$((vm_timeout * ${long:-1}))" -- tests/torture/run.sh
+}
+# The same under the kernel that looks for data races, which is made for the long runs only.
+torture-kcsan_suite() {
+	export FLEXMEM_OPS=${FLEXMEM_OPS:-500000}
+	in_vm kcsan --cpus 4 --no-load --timeout "$vm_timeout" -- tests/torture/run.sh
 }
 faults_suite() { in_vm debug --no-load --timeout "$vm_timeout" -- tests/faults/run.sh; }
 fuzz_suite() {
@@ -86,7 +91,7 @@ run() {
 }
 
 # Longest first, apart from what others need.
-all=(build selftests-debug kunit torture selftests-6.1 selftests-6.12 faults static selfcheck fuzz library
+all=(build selftests-debug kunit torture ${long:+torture-kcsan} selftests-6.1 selftests-6.12 faults static selfcheck fuzz library
 	replay docs)
 (($#)) || set -- "${all[@]}"
 for suite; do

@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Builds the debug kernel into DIR (see kernel.sh) from Debian's linux-source-6.12: allnoconfig plus debug.config.
+# Builds a debug kernel into DIR (see kernel.sh) from Debian's linux-source-6.12: allnoconfig plus debug.config, and for the
+# kind kcsan with the lines of kcsan.config in place of those.
 # With --source it stops once build/linux-source is there, which the static checks and the self tests use too.
 # Built once: again only when the configuration or the source package changes.
-# usage: tests/vm/debug-kernel.sh DIR|--source
+# usage: tests/vm/debug-kernel.sh DIR [debug|kcsan]
+#        tests/vm/debug-kernel.sh --source
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 
 dir=$1
+kind=${2:-debug}
 package=linux-source-6.12
 fragment=$TOP/tests/vm/debug.config
 source=$BUILD/linux-source
@@ -33,16 +36,31 @@ unpack() {
 (unpack)
 [[ $dir != --source ]] || exit 0
 
+# overlay OVER BASE: the lines of both, but of an option that OVER names only its own.
+overlay() {
+	awk '{ name = "" }
+	match($0, /CONFIG_[A-Z0-9_]+/) && /^(# )?CONFIG_/ { name = substr($0, RSTART, RLENGTH) }
+	NR == FNR { over[name] = 1; print; next }
+	!name || !(name in over)' "$1" "$2"
+}
+instrument=()
+if [[ $kind == kcsan ]]; then
+	mkdir -p "$BUILD/vm"
+	overlay "$TOP/tests/vm/kcsan.config" "$fragment" >"$BUILD/vm/kcsan.config"
+	fragment=$BUILD/vm/kcsan.config
+	instrument=(KCSAN_SANITIZE=n)
+fi
+
 # Comments make no other kernel.
 key=$({ echo "$version" && grep CONFIG_ "$fragment"; } | sha256sum | cut -d' ' -f1)
 [[ $(cat "$dir/key" 2>/dev/null) != "$key" ]] || exit 0
 
-say "Building the debug kernel, once (some minutes)"
+say "Building the $kind kernel, once (some minutes)"
 obj=$dir/obj
 rm -rf "$dir"
 mkdir -p "$obj"
 make=(make -C "$source" "O=$obj" "-j$(nproc)" KBUILD_BUILD_USER=flexmem KBUILD_BUILD_HOST=vm)
-quietly "$BUILD/log/debug-config" "${make[@]}" "KCONFIG_ALLCONFIG=$fragment" allnoconfig
+quietly "$BUILD/log/$kind-config" "${make[@]}" "KCONFIG_ALLCONFIG=$fragment" allnoconfig
 
 # Kconfig drops in silence what it does not know or cannot have.
 lost=$(grep -E '^(CONFIG_|# CONFIG_.* is not set)' "$fragment" | while read -r line; do
@@ -53,7 +71,7 @@ lost=$(grep -E '^(CONFIG_|# CONFIG_.* is not set)' "$fragment" | while read -r l
 done)
 [[ ! $lost ]] || die "not in the resulting configuration:"$'\n'"$lost"
 
-quietly "$BUILD/log/debug-build" "${make[@]}" bzImage modules
+quietly "$BUILD/log/$kind-build" "${make[@]}" "${instrument[@]}" bzImage modules
 cp "$obj/arch/x86/boot/bzImage" "$dir/vmlinuz"
 cp "$obj/include/config/kernel.release" "$dir/release"
 ln -s obj "$dir/headers"

@@ -5,7 +5,7 @@
 #   vmlinuz  release  initrd.gz
 #   headers  link to the KDIR of external modules
 #   root/    what the image package brought (lib/modules), stock kernels only
-# usage: tests/vm/kernel.sh 6.1|6.12|debug
+# usage: tests/vm/kernel.sh 6.1|6.12|debug|kcsan
 # Stock kernels come as Debian packages that are unpacked and never installed. Everything is made once.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -58,12 +58,12 @@ stock() {
 case $kind in
 6.1) stock_meta=amd64 ;;
 6.12) stock_meta=6.12-amd64 ;;
-debug) ;;
-*) die "usage: kernel.sh 6.1|6.12|debug" ;;
+debug | kcsan) ;;
+*) die "usage: kernel.sh 6.1|6.12|debug|kcsan" ;;
 esac
 lock "kernel-$kind"
-if [[ $kind == debug ]]; then
-	"$TOP/tests/vm/debug-kernel.sh" "$dir"
+if [[ ! ${stock_meta:-} ]]; then
+	"$TOP/tests/vm/debug-kernel.sh" "$dir" "$kind"
 	modules=()
 else
 	stock "$stock_meta"

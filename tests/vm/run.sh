@@ -4,7 +4,7 @@
 # Boots a kernel under QEMU with the host's root (read-only, under an overlay in memory) as its own, loads our modules,
 # runs a command in the checkout and brings back its output and exit status.
 #
-# usage: tests/vm/run.sh KIND [option...] -- COMMAND [ARG...]      KIND: 6.1, 6.12, debug
+# usage: tests/vm/run.sh KIND [option...] -- COMMAND [ARG...]      KIND: 6.1, 6.12, debug, kcsan
 #   --cpus N  --mem MB  --timeout SECONDS  --append 'kernel arguments'
 #   --load 'flexmem parameters'  --sim 'flexmem_sim parameters'  --no-load  --no-build
 #   --out DIR   where to keep what the run leaves: console.log, stdout, stderr, out/ (in the guest: $FLEXMEM_VM_OUT)
@@ -20,7 +20,7 @@ set -euo pipefail
 vm=$TOP/tests/vm
 
 kind=${1:-}
-[[ $kind == 6.1 || $kind == 6.12 || $kind == debug ]] || die "usage: run.sh 6.1|6.12|debug [option...] -- command"
+[[ $kind =~ ^(6\.1|6\.12|debug|kcsan)$ ]] || die "usage: run.sh 6.1|6.12|debug|kcsan [option...] -- command"
 shift
 cpus=2 mem=2048 timeout=600 append='' load='' sim='' do_load=1 do_build=1 out=''
 while (($#)); do
@@ -106,8 +106,8 @@ printf '%q ' "$@" >"$out/command"
 kernel_args="console=ttyS0 loglevel=7 panic=-1 oops=panic log_buf_len=1M printk.time=1 random.trust_cpu=on mitigations=off tsc=reliable"
 # A timer's interrupt can come late to an emulated machine on a busy host; the kernel would take it for broken.
 kernel_args+=" no_timer_check"
-# 0x608: where the firmware puts the power management timer of this machine; the debug kernel has no ACPI to find it.
-[[ $kind != debug ]] || kernel_args+=" kunit.enable=1 pmtmr=0x608"
+# 0x608: where the firmware puts the power management timer of this machine; our own kernels have no ACPI to find it.
+[[ $kind == 6.* ]] || kernel_args+=" kunit.enable=1 pmtmr=0x608"
 kernel_args+=" $append"
 
 uptime_s() { cut -d. -f1 /proc/uptime; }
