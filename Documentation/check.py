@@ -19,7 +19,9 @@ OUT = os.environ.get('O') or os.path.join(TOP, 'build', 'docs')
 # Later issues, by their subjects, that a row of the proof table may name.
 SUBJECTS = ('Caching allocator', 'Placement', 'Speed', 'Product')
 STATEMENTS = ([f'A{n}' for n in range(1, 43)] + [f'D{n}' for n in range(1, 10)] +
-              [f'D{n}' for n in range(14, 24)] + ['D25'] + [f'B{n}' for n in range(1, 7)])
+              ['D11', 'D12'] + [f'D{n}' for n in range(14, 24)] + ['D25'] +
+              [f'B{n}' for n in range(1, 7)] + [f'M{n}' for n in range(1, 15)] +
+              [f'U{n}' for n in range(1, 8)] + [f'C{n}' for n in range(1, 11)])
 # Programs that print TAP themselves: a test is a string of theirs.
 PROGRAMS = ('tests/torture/', 'tests/faults/', 'tests/fuzz/')
 
@@ -101,7 +103,8 @@ def links_exist():
 
 def errnos_are_the_headers():
     known = set(re.findall(r'\bE[A-Z0-9]{3,}\b', ABI + read('kmod/device_ops.h') +
-                           read('userlib/include/flexmem.h')))
+                           read('userlib/include/flexmem.h') +
+                           read('userlib/include/flexmem_cache.h')))
     words = {'ELF', 'EXPORT', 'ERROR', 'ERR_PTR', 'EVICT'}
     nothing(f'{page}: {match[1]}' for page, match in each(r'(?<![\w$-])-?(E[A-Z0-9]{3,})\b(?!_)')
             if match[1] not in known | words)
@@ -189,7 +192,7 @@ def proof_rows():
     found = {}
     for row in rows:
         cells = [' '.join(cell.split()) for cell in re.split(r'^     - ', row, flags=re.MULTILINE)]
-        if re.fullmatch(r'[ABD]\d+', cells[0]):
+        if re.fullmatch(r'[ABCDMU]\d+', cells[0]):
             assert cells[0] not in found, f'{cells[0]} twice'
             found[cells[0]] = cells[-1]
     return found
@@ -236,11 +239,102 @@ def has_test(path, name):
     return re.search(word, read(path), re.MULTILINE)
 
 
+MAN = find('Documentation/man/*.[1-9]')
+CACHE = read('userlib/include/flexmem_cache.h')
+
+
+def names_of(page):
+    """What a man page is about, as it is asked for: {(name, section)}."""
+    head = read(page).split('.Sh SYNOPSIS')[0]
+    return {(name, page[-1]) for name in re.findall(r'^\.Nm (\w+)', head, re.MULTILINE)}
+
+
 def man_pages():
-    pages = find('Documentation/man/*.[1-9]')
-    assert pages, 'there are none'
-    output = run('mandoc', '-T', 'lint', '-W', 'style', *pages)
-    assert not output, output
+    assert MAN, 'there are none'
+    done = subprocess.run(['mandoc', '-T', 'lint', '-W', 'style', *MAN], cwd=TOP, text=True,
+                          check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    # It looks for other pages where they are installed; here they are looked for below.
+    problems = [line for line in done.stdout.splitlines()
+                if 'referenced manual not found' not in line]
+    known = set().union(*(names_of(page) for page in MAN))
+    for page in MAN:
+        problems += [f'{page}: no {name}({section})' for name, section in
+                     re.findall(r'^\.Xr (\w+) (\d)', read(page), re.MULTILINE)
+                     if (name, section) not in known]
+    nothing(problems)
+
+
+def functions(header):
+    """{name: its declaration, in one line} of a header of the library."""
+    found = {}
+    for match in re.finditer(r'^FLEXMEM_API ([^;]+);', header, re.MULTILINE):
+        text = ' '.join(match[1].split())
+        found[re.search(r'(flexmem_\w+) ?\(', text)[1]] = text
+    return found
+
+
+def man_pages_of_functions():
+    """Each function of the cache is described by one page, and declared there as in the header;
+    what has a page of the device's functions as well."""
+    cache = functions(CACHE)
+    assert cache, 'no function in the header'
+    known = cache | functions(read('userlib/include/flexmem.h'))
+    problems = []
+    for name, declaration in known.items():
+        pages = [page for page in MAN if (name, '3') in names_of(page)]
+        if not pages and name not in cache:
+            continue
+        if len(pages) != 1:
+            problems.append(f'{name}: {len(pages)} pages')
+            continue
+        text = read(pages[0])
+        block = re.search(rf'\.Ft (.*)\n\.Fo {name}\n((?:\.Fa .*\n)*)\.Fc', text)
+        shown = block and f'{block[1]} {name}(' + ', '.join(
+            re.findall(r'^\.Fa "(.*)"', block[2], re.MULTILINE)) + ')'
+        if not shown or shown.replace('* ', '*') != declaration:
+            problems.append(f'{pages[0]}: {name} is declared as {declaration}')
+        for title in ('Ss Threads', 'Sh RETURN VALUES', 'Sh ERRORS'):
+            if f'.{title}' not in text:
+                problems.append(f'{pages[0]}: no {title}')
+    problems += [f'{page}: {name}: no such function' for page in MAN if page.endswith('.3')
+                 for name, _ in names_of(page) if name not in known]
+    nothing(problems)
+
+
+def keys_of_the_cache():
+    """Settings are the same in the header, on the page about them and in the man page."""
+    sources = set(re.findall(r'\{ "(\w+)", "', read('userlib/src/cache/config.c')))
+    assert len(sources) > 5, 'no settings found'
+    places = {'userlib/include/flexmem_cache.h': re.findall(r'^ \* (\w+) ', CACHE.split('===\n')[1],
+                                                            re.MULTILINE),
+              'Documentation/man/flexmem_cache_create.3':
+                  re.findall(r'^\.It Cm (\w+)', read('Documentation/man/flexmem_cache_create.3'),
+                             re.MULTILINE),
+              'Documentation/cache.rst': re.findall(r'^   \* - ``(\w+)``\n     - ``',
+                                                    TEXT['Documentation/cache.rst'], re.MULTILINE)}
+    nothing(f'{place}: {", ".join(sources ^ set(found))}' for place, found in places.items()
+            if sources ^ set(found))
+
+
+def examples_of_the_cache():
+    """They compile as they say, without a warning; those that need no device run."""
+    examples = find('userlib/examples/cache_*.c')
+    assert len(examples) >= 5, examples
+    prefix = os.path.join(OUT, 'root')
+    install(prefix)
+    environment = dict(os.environ, PKG_CONFIG_PATH=os.path.join(prefix, 'lib', 'pkgconfig'),
+                       LD_LIBRARY_PATH=os.path.join(prefix, 'lib'))
+    for example in examples:
+        text = read(example)
+        command = re.search(r' \* (cc [^\n]*)', text)
+        assert command, f'{example} does not say how to compile it'
+        name = os.path.basename(example)
+        shutil.copy(os.path.join(TOP, example), OUT)
+        output = run('sh', '-ec', command[1].replace(
+            name, f'-Wall -Wextra -Werror -o {name[:-2]} {name}', 1), cwd=OUT, env=environment)
+        assert not output, output
+        if 'flexmem_device_open' not in text:
+            run(os.path.join(OUT, name[:-2]), env=environment)
 
 
 def readme_fits_a_screen():
@@ -257,6 +351,11 @@ def readme_commands_exist():
     nothing(problems)
 
 
+def install(prefix):
+    shutil.rmtree(prefix, ignore_errors=True)
+    run('make', '-s', '-C', 'userlib', f'O={OUT}/userlib', f'prefix={prefix}', 'DESTDIR=', 'install-lib')
+
+
 def first_program():
     """The README's is the example, and compiles against the installed library as it says."""
     block = re.search(r'^```c\n(.*?)^```$', TEXT['README.md'], re.DOTALL | re.MULTILINE)
@@ -265,8 +364,7 @@ def first_program():
     code = '\n'.join(line for line in example.splitlines() if not line.startswith('/'))
     assert block[1].strip() == code.strip(), 'differs from userlib/examples/first.c'
     prefix = os.path.join(OUT, 'root')
-    shutil.rmtree(prefix, ignore_errors=True)
-    run('make', '-s', '-C', 'userlib', f'O={OUT}/userlib', f'prefix={prefix}', 'DESTDIR=', 'install-lib')
+    install(prefix)
     command = re.search(r'cc first\.c [^`\n&]*', TEXT['README.md'])
     assert command, 'README.md does not say how to compile it'
     with open(os.path.join(OUT, 'first.c'), 'w', encoding='utf-8') as file:
@@ -318,6 +416,9 @@ CHECKS = (
     ('the proof table has every statement', proof_is_complete),
     ('the proof table names tests that exist', proof_names_tests),
     ('man pages are clean', man_pages),
+    ('man pages of functions are those of the header', man_pages_of_functions),
+    ('settings of the cache are the same everywhere', keys_of_the_cache),
+    ("the cache's examples compile as they say, and run", examples_of_the_cache),
     ('README.md fits on a screen', readme_fits_a_screen),
     ('commands of README.md exist', readme_commands_exist),
     ("README.md's first program compiles as it says", first_program),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Sphinx configuration. `make -C Documentation html` builds; see the Makefile."""
+import logging
 import os
+import re
 import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -13,6 +15,19 @@ sys.path.insert(0, os.path.join(linux, 'Documentation', 'sphinx'))
 extensions = ['kerneldoc']
 kerneldoc_bin = os.path.join(linux, 'scripts', 'kernel-doc')
 kerneldoc_srctree = top
+
+# What stands before the declarations of the library's headers.
+c_id_attributes = ['FLEXMEM_API']
+
+
+def is_no_clash(record):
+    """In C a struct and a function may have the same name, which Sphinx takes for a clash."""
+    text = record.getMessage()
+    return not (text.startswith('Duplicate C declaration') and
+                re.search('flexmem_cache_(profile|setting|statistics) ', text))
+
+
+logging.getLogger('sphinx.sphinx.domains.c').addFilter(is_no_clash)
 
 project = 'flexmem'
 copyright = 'the flexmem authors'

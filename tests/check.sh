@@ -15,7 +15,7 @@ kinds=(6.12 6.1 debug ${long:+kcsan})
 vm_timeout=$((1500 * ${long:-1}))
 vm=(tests/vm/run.sh)
 # One seed for the random tests, so that what fails here fails because of a change; the long runs draw one each.
-[[ $long ]] || export FLEXMEM_SEED=${FLEXMEM_SEED:-1}
+[[ $long ]] || export FLEXMEM_SEED=${FLEXMEM_SEED:-1} CACHE_SEED=${CACHE_SEED:-1}
 
 # Suites: name, and the command that prints TAP.
 build_suite() {

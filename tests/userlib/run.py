@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs TAP programs and prints one TAP stream of all their tests.
 
-Usage: run.py BUILD-DIRECTORY PROGRAM...
+Usage: run.py BUILD-DIRECTORY [DEVICE=]PROGRAM...
+
+A program runs without settings in its environment, but for FLEX_DEVICE if a
+DEVICE is given.
 
 A program that prints no plan, fewer tests than planned, or ends with an error
 although all its tests passed counts as one more failed test.
@@ -37,11 +40,14 @@ class Stream:
         return 1 if self.failed or not self.count else 0
 
 
-def run(program, build):
+def run(program, build, device):
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", BUILD=build, LC_ALL="C")
     # What somebody has set for real use must not change the tests.
-    for name in ("FLEX_DEVICE", "FLEXMEM_DEBUG", "TORCH_SPYRE_ALLOC_DEBUG", "COLUMNS"):
+    for name in ("FLEX_DEVICE", "FLEXMEM_DEBUG", "TORCH_SPYRE_ALLOC_DEBUG", "COLUMNS",
+                 "FLEXMEM_ALLOC_CONF", "MINDTORCH_NPU_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
         env.pop(name, None)
+    if device:
+        env["FLEX_DEVICE"] = device
     try:
         done = subprocess.run([program], env=env, capture_output=True, text=True,
                               errors="replace", timeout=TIMEOUT, check=False)
@@ -51,9 +57,10 @@ def run(program, build):
         return -1, output, f"no end after {TIMEOUT} s"
 
 
-def merge(stream, program, build):
-    name = os.path.splitext(os.path.basename(program))[0]
-    status, output, errors = run(program, build)
+def merge(stream, argument, build):
+    device, _, program = argument.rpartition("=")
+    name = os.path.splitext(os.path.basename(program))[0] + (f" on {device}" if device else "")
+    status, output, errors = run(program, build, device)
     planned = None
     seen = 0
     failed = 0

@@ -36,11 +36,20 @@ installs() {
 		DESTDIR="$dest" prefix=$prefix || return 1
 	for file in bin/flexmem lib/libflexmem.so lib/libflexmem.so.0 \
 			lib/libflexmem.a lib/pkgconfig/libflexmem.pc \
-			include/flexmem.h share/man/man1/flexmem.1; do
+			include/flexmem.h include/flexmem_cache.h \
+			share/man/man1/flexmem.1 \
+			share/man/man3/flexmem_cache_alloc.3; do
 		test -s "$dest$prefix/$file" || { echo "no $file"; return 1; }
 	done
+	# A page of section 3 for each function of the cache; many are links.
+	functions=$(sed -n 's/^\t*\(flexmem_cache_[a-z_]*\);/\1/p' \
+		"$userlib/libflexmem.map")
+	for name in $functions; do
+		grep -q "^\.Nm $name" "$dest$prefix/share/man/man3/$name.3" ||
+			return 1
+	done
 	# Nothing else, and nowhere else.
-	test "$(find "$dest" ! -type d | wc -l)" -eq 8
+	test "$(find "$dest" ! -type d ! -path '*/man3/*' | wc -l)" -eq 9
 }
 
 flags() {
@@ -70,8 +79,8 @@ static_program() {
 }
 
 header_alone() {
-	echo '#include <flexmem.h>' > "$build/alone.$1"
-	shift
+	echo "#include <$2>" > "$build/alone.$1"
+	shift 2
 	"$@" -Wall -Wextra -Wpedantic -Werror -I"$dest$prefix/include" \
 		-fsyntax-only
 }
@@ -97,7 +106,9 @@ symbols_are_the_map() {
 }
 
 symbols_are_the_header() {
-	grep -v '^#' "$dest$prefix/include/flexmem.h" | tr '\n' ' ' |
+	cat "$dest$prefix/include/flexmem.h" \
+		"$dest$prefix/include/flexmem_cache.h" |
+		grep -v '^#' | tr '\n' ' ' |
 		grep -o 'FLEXMEM_API[^(]*(' | grep -o '[a-z_]* *($' |
 		tr -d ' (' | sort > "$build/header.txt"
 	exported | diff "$build/header.txt" -
@@ -119,11 +130,12 @@ versions_stay() {
 	test "$(version_of flexmem_device_alloc)" = FLEXMEM_0.1 &&
 	test "$(version_of flexmem_segments_free)" = FLEXMEM_0.1 &&
 	test "$(version_of flexmem_device_map)" = FLEXMEM_0.2 &&
+	test "$(version_of flexmem_cache_relieve)" = FLEXMEM_0.2 &&
 	test "$(version_of flexmem_device_resize)" = FLEXMEM_0.3 &&
 	test "$(nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
 		grep -c '@@FLEXMEM_0\.1$')" -eq 24 &&
 	test "$(nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
-		grep -c '@@FLEXMEM_0\.2$')" -eq 9
+		grep -c '@@FLEXMEM_0\.2$')" -eq 37
 }
 
 # A static library cannot hide names: they all have the library's prefix.
@@ -138,9 +150,10 @@ soname() {
 }
 
 prints_nothing() {
-	# stderr is used by the callback of FLEXMEM_DEBUG, in log.c, only.
-	! grep -lE '\b(exit|abort|printf|puts|perror)\(' "$userlib"/src/*.c &&
-	test "$(grep -l 'stderr' "$userlib"/src/*.c)" = "$userlib/src/log.c"
+	# stderr is used by the callbacks of FLEXMEM_DEBUG only.
+	! grep -lE '\b(exit|abort|printf|puts|perror)\(' "$userlib"/src/*.c \
+		"$userlib"/src/cache/*.c &&
+	test "$(cd "$userlib/src" && grep -l 'stderr' ./*.c cache/*.c)" = ./log.c
 }
 
 version_agrees() {
@@ -164,10 +177,14 @@ cleans() {
 check installs_into_destdir installs
 check program_shared shared_program
 check program_static static_program
-check header_alone_c11 header_alone c ${CC:-cc} -std=c11 "$build/alone.c"
-check header_alone_cxx header_alone cc ${CXX:-c++} "$build/alone.cc"
-check header_alone_cxx11 header_alone cc ${CXX:-c++} -std=c++11 \
-	"$build/alone.cc"
+for header in flexmem flexmem_cache; do
+	check ${header}_alone_c11 header_alone c $header.h \
+		${CC:-cc} -std=c11 "$build/alone.c"
+	check ${header}_alone_cxx header_alone cc $header.h \
+		${CXX:-c++} "$build/alone.cc"
+	check ${header}_alone_cxx11 header_alone cc $header.h \
+		${CXX:-c++} -std=c++11 "$build/alone.cc"
+done
 check header_beside_the_uapi_header header_beside_uapi
 check symbols_are_those_of_the_map symbols_are_the_map
 check symbols_are_those_of_the_header symbols_are_the_header

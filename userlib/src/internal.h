@@ -93,7 +93,8 @@ void fmlib_failure_details(const struct flexmem_device *device,
 /* tables.c: puts one of the driver's entries into the caller's, of @size. */
 void fmlib_region_from_uapi(const void *from, void *to, size_t size);
 
-/* log.c */
+/* log.c: what writes to stderr if the environment asks for it; else NULL. */
+flexmem_log_fn fmlib_log_of_environment(bool cache);
 void fmlib_log_from_environment(struct flexmem_device *device);
 bool fmlib_log_wants(const struct flexmem_device *device,
 		     enum flexmem_log_level level);

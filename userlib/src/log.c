@@ -7,12 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void log_to_stderr(enum flexmem_log_level level, const char *text,
+static void log_of_device(enum flexmem_log_level level, const char *text,
 			  void *user)
 {
 	(void)level;
 	(void)user;
 	fprintf(stderr, "flexmem: %s\n", text);
+}
+
+static void log_of_cache(enum flexmem_log_level level, const char *text,
+			 void *user)
+{
+	(void)level;
+	(void)user;
+	fprintf(stderr, "flexmem cache: %s\n", text);
 }
 
 static bool is_one(const char *variable)
@@ -22,11 +30,19 @@ static bool is_one(const char *variable)
 	return value && !strcmp(value, "1");
 }
 
+flexmem_log_fn fmlib_log_of_environment(bool cache)
+{
+	if (!is_one("FLEXMEM_DEBUG") && !is_one("TORCH_SPYRE_ALLOC_DEBUG"))
+		return NULL;
+	return cache ? log_of_cache : log_of_device;
+}
+
 void fmlib_log_from_environment(struct flexmem_device *device)
 {
-	if (is_one("FLEXMEM_DEBUG") || is_one("TORCH_SPYRE_ALLOC_DEBUG"))
-		flexmem_device_set_log(device, FLEXMEM_LOG_DEBUG, log_to_stderr,
-				       NULL);
+	flexmem_log_fn log = fmlib_log_of_environment(false);
+
+	if (log)
+		flexmem_device_set_log(device, FLEXMEM_LOG_DEBUG, log, NULL);
 }
 
 int flexmem_device_set_log(struct flexmem_device *device,

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0
+#define _GNU_SOURCE
+#include "cache_mock.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+struct mock mock;
+
+/* Segments may be made at the same time as anything else happens. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Counts a call of the provider; true if it is to fail. */
+static bool counts(unsigned int *calls, unsigned int *left)
+{
+	bool fails;
+
+	pthread_mutex_lock(&lock);
+	++*calls;
+	fails = *left;
+	*left -= fails;
+	pthread_mutex_unlock(&lock);
+	return fails;
+}
+
+/* Counts down; true if this call is to fail. */
+static bool fails(unsigned int *left)
+{
+	if (!*left)
+		return false;
+	--*left;
+	return true;
+}
+
+static int mock_alloc(void *user, uint64_t bytes, uint64_t alignment,
+		      uint32_t flags, struct flexmem_cache_memory *memory,
+		      struct flexmem_failure *failure)
+{
+	assert_ptr_equal(user, &mock);
+	assert_true(bytes && !(bytes % alignment));
+	pthread_mutex_lock(&lock);
+	mock.last_alloc = bytes;
+	mock.last_alignment = alignment;
+	mock.last_flags = flags;
+	pthread_mutex_unlock(&lock);
+	if (mock.on_alloc)
+		mock.on_alloc();
+	if (counts(&mock.allocs, &mock.fail_allocs)) {
+		failure->limit = FLEXMEM_LIMIT_SLOTS;
+		return mock.error;
+	}
+	return mock.below.alloc(mock.below.user, bytes, alignment, flags,
+				memory, failure);
+}
+
+static int mock_alloc_wait(void *user, uint64_t bytes, uint64_t alignment,
+			   uint32_t flags, struct flexmem_cache_memory *memory,
+			   struct flexmem_failure *failure)
+{
+	assert_ptr_equal(user, &mock);
+	if (mock.on_alloc_wait)
+		mock.on_alloc_wait();
+	if (counts(&mock.alloc_waits, &mock.fail_alloc_waits)) {
+		failure->limit = FLEXMEM_LIMIT_CAPACITY;
+		return mock.error;
+	}
+	return mock.below.alloc(mock.below.user, bytes, alignment, flags,
+				memory, failure);
+}
+
+static int mock_pressure(void *user, struct flexmem_pressure_event *event)
+{
+	int err = atomic_exchange(&mock.pressure_error, 0);
+	ssize_t length;
+
+	assert_ptr_equal(user, &mock);
+	if (err)
+		return err;
+	length = read(mock.pipe[0], event, sizeof(*event));
+	if (length < 0)
+		return -errno;
+	return length ? 0 : -ENODEV;
+}
+
+static int mock_pressure_fd(void *user)
+{
+	assert_ptr_equal(user, &mock);
+	return mock.pipe[0];
+}
+
+void press(uint32_t level, uint64_t wanted, uint64_t in_use, uint64_t memory)
+{
+	const struct flexmem_pressure_event event = {
+		.level = level,
+		.wanted = wanted,
+		.in_use = in_use,
+		.memory = memory,
+		.sequence = mock.sequence,
+	};
+
+	assert_int_equal(write(mock.pipe[1], &event, sizeof(event)),
+			 sizeof(event));
+}
+
+static int mock_free(void *user, uint64_t handle)
+{
+	int err;
+
+	assert_ptr_equal(user, &mock);
+	if (mock.on_free)
+		mock.on_free();
+	if (counts(&mock.frees, &mock.fail_frees))
+		return mock.error;
+	err = mock.below.free(mock.below.user, handle);
+	assert_int_equal(err, 0);
+	return err;
+}
+
+static int mock_grow(void *user, uint64_t handle, uint64_t old_bytes,
+		     uint64_t bytes, struct flexmem_failure *failure)
+{
+	assert_ptr_equal(user, &mock);
+	assert_true(bytes > old_bytes);
+	if (counts(&mock.grows, &mock.fail_grows))
+		return mock.error;
+	return mock.below.grow(mock.below.user, handle, old_bytes, bytes,
+			       failure);
+}
+
+static int mock_shrink(void *user, uint64_t handle, uint64_t old_bytes,
+		       uint64_t bytes)
+{
+	assert_ptr_equal(user, &mock);
+	assert_true(bytes && bytes < old_bytes);
+	if (counts(&mock.shrinks, &mock.fail_frees))
+		return mock.error;
+	return mock.below.shrink(mock.below.user, handle, old_bytes, bytes);
+}
+
+static int mock_info(void *user, uint64_t *free_bytes, uint64_t *total)
+{
+	int err;
+
+	assert_ptr_equal(user, &mock);
+	mock.infos++;
+	if (mock.no_info)
+		return -EOPNOTSUPP;
+	err = mock.below.memory_info(mock.below.user, free_bytes, total);
+	if (mock.total)
+		*total = mock.total;
+	return err;
+}
+
+static int event_record(void *user, uint64_t stream, uint64_t *event)
+{
+	(void)user;
+	if (fails(&mock.fail_records))
+		return -EIO;
+	assert_true(mock.events < MOCK_EVENTS);
+	mock.streams[mock.events] = stream;
+	*event = mock.events++;
+	return 0;
+}
+
+static int event_query(void *user, uint64_t event)
+{
+	(void)user;
+	assert_false(mock.destroyed[event]);
+	mock.queries++;
+	return mock.happened[event] ? 0 : -EAGAIN;
+}
+
+static int event_synchronize(void *user, uint64_t event)
+{
+	(void)user;
+	assert_false(mock.destroyed[event]);
+	mock.waits++;
+	if (mock.on_wait)
+		mock.on_wait();
+	if (fails(&mock.fail_waits))
+		return -EIO;
+	mock.happened[event] = true;
+	return 0;
+}
+
+static void event_destroy(void *user, uint64_t event)
+{
+	(void)user;
+	assert_false(mock.destroyed[event]);
+	mock.destroyed[event] = true;
+	mock.destroys++;
+}
+
+static int device_synchronize(void *user)
+{
+	unsigned int i;
+
+	(void)user;
+	mock.device_waits++;
+	if (mock.on_wait)
+		mock.on_wait();
+	if (fails(&mock.fail_waits))
+		return -EIO;
+	for (i = 0; i < mock.events; i++)
+		mock.happened[i] = true;
+	return 0;
+}
+
+const struct flexmem_cache_events mock_events = {
+	.record = event_record,
+	.query = event_query,
+	.synchronize = event_synchronize,
+	.destroy = event_destroy,
+	.synchronize_device = device_synchronize,
+};
+
+static void keep_log(enum flexmem_log_level level, const char *text, void *user)
+{
+	size_t length = strlen(mock.log);
+
+	(void)user;
+	if (level == FLEXMEM_LOG_WARNING)
+		mock.warnings++;
+	snprintf(mock.log + length, sizeof(mock.log) - length, "%s\n", text);
+}
+
+int mock_setup(void **state)
+{
+	memset(&mock, 0, sizeof(mock));
+	mock.capacity = GIB;
+	mock.error = -ENOMEM;
+	unsetenv("FLEXMEM_ALLOC_CONF");
+	unsetenv("MINDTORCH_NPU_ALLOC_CONF");
+	unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+	return setup(state);
+}
+
+int mock_teardown(void **state)
+{
+	uint64_t free_bytes;
+	uint64_t total;
+
+	(void)state;
+	assert_int_equal(mock.events, mock.destroys);
+	if (mock.has_pressure) {
+		close(mock.pipe[0]);
+		if (mock.pipe[1] >= 0)
+			close(mock.pipe[1]);
+	}
+	if (!mock.flat)
+		return 0;
+	assert_int_equal(mock.below.memory_info(mock.below.user, &free_bytes,
+						&total), 0);
+	assert_int_equal(free_bytes, total);
+	flexmem_cache_flat_destroy(mock.flat);
+	return 0;
+}
+
+struct flexmem_cache_options mock_options(const char *configuration)
+{
+	static struct flexmem_cache_provider provider;
+	struct flexmem_cache_options options = {
+		.provider = &provider,
+		.provider_size = sizeof(provider),
+		.configuration = configuration,
+		.log = keep_log,
+		.level = FLEXMEM_LOG_WARNING,
+	};
+
+	provider = (struct flexmem_cache_provider){
+		.alloc = mock_alloc,
+		.free = mock_free,
+		.grow = mock.no_growth ? NULL : mock_grow,
+		.shrink = mock.no_growth ? NULL : mock_shrink,
+		.memory_info = mock_info,
+		.user = &mock,
+	};
+	if (mock.has_pressure) {
+		provider.alloc_wait = mock_alloc_wait;
+		provider.pressure = mock_pressure;
+		provider.pressure_fd = mock_pressure_fd;
+		if (!mock.pipe[1])
+			assert_int_equal(pipe2(mock.pipe, O_NONBLOCK), 0);
+	}
+	if (!mock.flat)
+		assert_int_equal(flexmem_cache_flat_create(&mock.flat,
+							   mock.capacity,
+							   &mock.below,
+							   sizeof(mock.below)),
+				 0);
+	return options;
+}
+
+static struct flexmem_cache *create(struct flexmem_cache_options options)
+{
+	struct flexmem_cache *cache = NULL;
+
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	return cache;
+}
+
+struct flexmem_cache *mock_cache(const char *configuration)
+{
+	return create(mock_options(configuration));
+}
+
+struct flexmem_cache *mock_cache_events(const char *configuration)
+{
+	struct flexmem_cache_options options = mock_options(configuration);
+
+	options.events = &mock_events;
+	options.events_size = sizeof(mock_events);
+	return create(options);
+}
+
+void *take(struct flexmem_cache *cache, uint64_t bytes, uint64_t stream)
+{
+	void *token = NULL;
+
+	assert_int_equal(flexmem_cache_alloc(cache, bytes, stream, &token), 0);
+	assert_non_null(token);
+	return token;
+}
+
+void give(struct flexmem_cache *cache, void *token)
+{
+	assert_int_equal(flexmem_cache_free(cache, token), 0);
+}
+
+struct flexmem_cache_statistics figures(struct flexmem_cache *cache)
+{
+	struct flexmem_cache_statistics statistics;
+
+	assert_int_equal(flexmem_cache_statistics(cache, &statistics,
+						  sizeof(statistics)), 0);
+	return statistics;
+}
+
+struct flexmem_cache_allocation lookup(struct flexmem_cache *cache,
+				       const void *token)
+{
+	struct flexmem_cache_allocation allocation;
+
+	assert_int_equal(flexmem_cache_lookup(cache, token, &allocation,
+					      sizeof(allocation), NULL), 0);
+	return allocation;
+}
+
+uint64_t place(struct flexmem_cache *cache, const void *token)
+{
+	return lookup(cache, token).address.offset;
+}
+
+int try_alloc(struct flexmem_cache *cache, uint64_t bytes)
+{
+	void *token = NULL;
+	int err = flexmem_cache_alloc(cache, bytes, 0, &token);
+
+	assert_true(err ? !token : token != NULL);
+	return err;
+}
+
+void expect_counters(struct flexmem_cache *cache, uint64_t ooms,
+		     uint64_t retries, uint64_t errors)
+{
+	struct flexmem_cache_statistics f = figures(cache);
+
+	assert_int_equal(f.num_ooms, ooms);
+	assert_int_equal(f.num_alloc_retries, retries);
+	assert_int_equal(f.num_oom_errors, errors);
+}
+
+void three_free(struct flexmem_cache *cache)
+{
+	void *tokens[3];
+	uint64_t i;
+
+	for (i = 0; i < 3; i++)
+		tokens[i] = take(cache, (i + 1) * 20 * MIB, 9);
+	for (i = 0; i < 3; i++)
+		give(cache, tokens[i]);
+	mock.allocs = 0;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A provider and streams for the tests of the cache. */
+#ifndef CACHE_MOCK_H
+#define CACHE_MOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "test.h"
+#include "flexmem_cache.h"
+
+#define MOCK_EVENTS 4096
+#define MOCK_LOG 65536
+
+/*
+ * What goes wrong, and what has happened. A provider of @capacity bytes: the
+ * flat one, with its calls counted. Event number @n has happened when
+ * @happened[n] is set.
+ */
+struct mock {
+	uint64_t capacity;
+	bool no_growth;
+	/* It knows pressure: events come through a pipe, and it can wait. */
+	bool has_pressure;
+	bool no_info;
+	/* A test lets calls fail at random. */
+	bool fails;
+	/* So many of the next calls fail. */
+	unsigned int fail_allocs;
+	unsigned int fail_grows;
+	unsigned int fail_frees;
+	unsigned int fail_records;
+	unsigned int fail_waits;
+	int error;
+	/* What memory_info says instead; 0: the truth. */
+	uint64_t total;
+
+	unsigned int allocs;
+	unsigned int grows;
+	unsigned int frees;
+	unsigned int shrinks;
+	unsigned int infos;
+	uint64_t last_alloc;
+	uint64_t last_alignment;
+	uint32_t last_flags;
+	unsigned int alloc_waits;
+	unsigned int fail_alloc_waits;
+
+	bool happened[MOCK_EVENTS];
+	bool destroyed[MOCK_EVENTS];
+	uint64_t streams[MOCK_EVENTS];
+	unsigned int events;
+	unsigned int destroys;
+	unsigned int queries;
+	unsigned int waits;
+	unsigned int device_waits;
+	/* Runs when the device is waited for, and when segments are made. */
+	void (*on_wait)(void);
+	void (*on_alloc)(void);
+	/* Runs when the provider waits for others, and when segments go back. */
+	void (*on_alloc_wait)(void);
+	void (*on_free)(void);
+
+	char log[MOCK_LOG];
+	unsigned int warnings;
+
+	/* What the next read of an event returns, once. */
+	atomic_int pressure_error;
+	/* Number of the next events. */
+	uint64_t sequence;
+	int pipe[2];
+	struct flexmem_cache_flat *flat;
+	struct flexmem_cache_provider below;
+};
+
+extern struct mock mock;
+
+/* Fresh mock of 1 GiB, and an environment without settings. */
+int mock_setup(void **state);
+/* Nothing of the provider's is left, and no event. */
+int mock_teardown(void **state);
+
+/* A cache over the mock; @events: with streams that take their time. */
+struct flexmem_cache *mock_cache(const char *configuration);
+struct flexmem_cache *mock_cache_events(const char *configuration);
+/* The options that those two use, to be changed before a create. */
+struct flexmem_cache_options mock_options(const char *configuration);
+extern const struct flexmem_cache_events mock_events;
+
+/* An event for the caches over the mock, of a device of @memory bytes. */
+void press(uint32_t level, uint64_t wanted, uint64_t in_use, uint64_t memory);
+
+/* Allocates on a stream, and must succeed. */
+void *take(struct flexmem_cache *cache, uint64_t bytes, uint64_t stream);
+/* Frees, and must succeed. */
+void give(struct flexmem_cache *cache, void *token);
+struct flexmem_cache_statistics figures(struct flexmem_cache *cache);
+struct flexmem_cache_allocation lookup(struct flexmem_cache *cache,
+				       const void *token);
+/* Offset of the address of an allocation on the device. */
+uint64_t place(struct flexmem_cache *cache, const void *token);
+
+/* Allocates on stream 0; a failure leaves no token. */
+int try_alloc(struct flexmem_cache *cache, uint64_t bytes);
+/* num_ooms, num_alloc_retries, num_oom_errors */
+void expect_counters(struct flexmem_cache *cache, uint64_t ooms,
+		     uint64_t retries, uint64_t errors);
+/* Leaves free segments of 20, 40 and 60 MiB on stream 9, made in this order. */
+void three_free(struct flexmem_cache *cache);
+
+#define CACHE_TEST(name) \
+	cmocka_unit_test_setup_teardown(name, mock_setup, mock_teardown)
+
+#endif /* CACHE_MOCK_H */

@@ -1,0 +1,798 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The model: sizes, blocks, streams, the threads' stores, figures. */
+#include "cache_model.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KIB (UINT64_C(1) << 10)
+#define MIB (UINT64_C(1) << 20)
+#define BYTES_MAX (UINT64_C(1) << 43)
+
+/* All fields of a profile are sizes. */
+static void change_profile(struct flexmem_cache_profile *profile,
+			   const struct flexmem_cache_profile *wished)
+{
+	const uint64_t *from = &wished->granule;
+	uint64_t *to = &profile->granule;
+	size_t i;
+
+	for (i = 0; i < sizeof(*profile) / sizeof(*to); i++) {
+		if (from[i])
+			to[i] = from[i];
+	}
+}
+
+void model_start(struct model *model, const struct model_setup *setup,
+		 struct world *world)
+{
+	memset(model, 0, sizeof(*model));
+	model->setup = setup;
+	model->world = world;
+	model->profile = (struct flexmem_cache_profile){
+		.granule = 128,
+		.small_limit = MIB,
+		.small_segment = 2 * MIB,
+		.large_limit = 10 * MIB,
+		.large_segment = 20 * MIB,
+		.large_round = 2 * MIB,
+		.large_remainder = MIB,
+		.oversize_slack = setup->slack ? setup->slack * MIB : MIB,
+		.growing_step = 2 * MIB,
+		.growing_small_limit = 64 * KIB,
+		.thread_limit = 64 * KIB,
+		.thread_bytes = MIB,
+	};
+	change_profile(&model->profile, &setup->profile);
+	if (setup->growing)
+		model->profile.small_limit =
+			model->profile.growing_small_limit;
+	model->figures.max_split_size = setup->max_split ?
+		setup->max_split * MIB : UINT64_MAX;
+}
+
+void model_end(struct model *model)
+{
+	size_t i;
+
+	for (i = 0; i < model->count; i++) {
+		free(model->segments[i]->blocks);
+		free(model->segments[i]);
+	}
+	free(model->segments);
+}
+
+/* Figures. */
+
+void model_add_one(struct flexmem_cache_figure *figure, uint64_t count)
+{
+	figure->current += count;
+	figure->allocated += count;
+	if (figure->peak < figure->current)
+		figure->peak = figure->current;
+}
+
+void model_subtract_one(struct flexmem_cache_figure *figure, uint64_t count)
+{
+	assert(figure->current >= count);
+	figure->current -= count;
+	figure->freed += count;
+}
+
+void model_add(struct flexmem_cache_figure *figures,
+	       enum flexmem_cache_pool_kind kind, uint64_t count)
+{
+	model_add_one(&figures[FLEXMEM_CACHE_ALL], count);
+	model_add_one(&figures[kind], count);
+}
+
+void model_subtract(struct flexmem_cache_figure *figures,
+		    enum flexmem_cache_pool_kind kind, uint64_t count)
+{
+	model_subtract_one(&figures[FLEXMEM_CACHE_ALL], count);
+	model_subtract_one(&figures[kind], count);
+}
+
+static void change_to(struct flexmem_cache_figure *figures,
+		      enum flexmem_cache_pool_kind kind, uint64_t now)
+{
+	uint64_t before = figures[kind].current;
+
+	if (now > before)
+		model_add(figures, kind, now - before);
+	else if (now < before)
+		model_subtract(figures, kind, before - now);
+}
+
+/* What an operation made of the free blocks that share their segment. */
+void model_commit(struct model *model)
+{
+	uint64_t count[FLEXMEM_CACHE_POOL_KINDS] = { 0 };
+	uint64_t bytes[FLEXMEM_CACHE_POOL_KINDS] = { 0 };
+	const struct model_segment *segment;
+	size_t i;
+	size_t j;
+
+	for (i = 0; i < model->count; i++) {
+		segment = model->segments[i];
+		for (j = 0; j < segment->count && segment->count > 1; j++) {
+			if (segment->blocks[j].state != MODEL_FREE)
+				continue;
+			count[segment->kind]++;
+			bytes[segment->kind] += segment->blocks[j].size;
+		}
+	}
+	for (i = FLEXMEM_CACHE_SMALL; i <= FLEXMEM_CACHE_LARGE; i++) {
+		change_to(model->figures.inactive_split, i, count[i]);
+		change_to(model->figures.inactive_split_bytes, i, bytes[i]);
+	}
+}
+
+static void count_alloc(struct model *model,
+			const struct model_segment *segment,
+			const struct model_block *block)
+{
+	struct flexmem_cache_tag *tag = &model->tags[block->tag];
+	struct flexmem_cache_statistics *f = &model->figures;
+
+	model_add(f->allocation, segment->kind, 1);
+	model_add(f->allocated_bytes, segment->kind, block->size);
+	model_add(f->requested_bytes, segment->kind, block->requested);
+	model_add(f->active, segment->kind, 1);
+	model_add(f->active_bytes, segment->kind, block->size);
+	if (block->size >= f->max_split_size)
+		model_add_one(&f->oversize_allocations, 1);
+	tag->allocations++;
+	tag->allocated_bytes += block->size;
+	tag->requested_bytes += block->requested;
+	if (tag->peak_bytes < tag->allocated_bytes)
+		tag->peak_bytes = tag->allocated_bytes;
+}
+
+static void count_free(struct model *model, const struct model_segment *segment,
+		       const struct model_block *block)
+{
+	struct flexmem_cache_tag *tag = &model->tags[block->tag];
+	struct flexmem_cache_statistics *f = &model->figures;
+
+	model_subtract(f->allocation, segment->kind, 1);
+	model_subtract(f->allocated_bytes, segment->kind, block->size);
+	model_subtract(f->requested_bytes, segment->kind, block->requested);
+	if (block->size >= f->max_split_size)
+		model_subtract_one(&f->oversize_allocations, 1);
+	tag->allocations--;
+	tag->allocated_bytes -= block->size;
+	tag->requested_bytes -= block->requested;
+}
+
+/* Sizes. */
+
+uint64_t model_round(uint64_t size, uint64_t unit)
+{
+	return size % unit ? size + unit - size % unit : size;
+}
+
+static uint64_t power_below(uint64_t bytes)
+{
+	uint64_t power = 1;
+
+	while (power <= bytes / 2)
+		power *= 2;
+	return power;
+}
+
+static uint64_t round_request(const struct model *model, uint64_t bytes)
+{
+	const struct model_rounding *rounding = model->setup->rounding;
+	uint64_t power = power_below(bytes);
+	unsigned int steps = 1;
+	uint64_t step;
+	size_t i;
+
+	for (i = 0; i < 4 && rounding[i].steps; i++) {
+		if (!i || bytes >= rounding[i].from * MIB)
+			steps = rounding[i].steps;
+	}
+	if (steps == 1)
+		return model_round(bytes, model->profile.granule);
+	step = power / steps;
+	return model_round(bytes, step < model->profile.granule ?
+			   model->profile.granule : step);
+}
+
+/* Blocks. */
+
+struct model_block *model_last(const struct model_segment *segment)
+{
+	return &segment->blocks[segment->count - 1];
+}
+
+/* Makes room for a block, which is zeroed. */
+struct model_block *model_insert(struct model_segment *segment, size_t index)
+{
+	segment->blocks = realloc(segment->blocks, (segment->count + 1) *
+				  sizeof(segment->blocks[0]));
+	assert(segment->blocks);
+	memmove(&segment->blocks[index + 1], &segment->blocks[index],
+		(segment->count - index) * sizeof(segment->blocks[0]));
+	segment->count++;
+	memset(&segment->blocks[index], 0, sizeof(segment->blocks[0]));
+	return &segment->blocks[index];
+}
+
+static void take_out(struct model_segment *segment, size_t index)
+{
+	segment->count--;
+	memmove(&segment->blocks[index], &segment->blocks[index + 1],
+		(segment->count - index) * sizeof(segment->blocks[0]));
+}
+
+static struct model_place find_live(const struct model *model, size_t id)
+{
+	struct model_place place;
+	size_t i;
+
+	for (i = 0; i < model->count; i++) {
+		place.segment = model->segments[i];
+		for (place.index = 0; place.index < place.segment->count;
+		     place.index++) {
+			if (place.segment->blocks[place.index].state ==
+			    MODEL_LIVE &&
+			    place.segment->blocks[place.index].id == id)
+				return place;
+		}
+	}
+	return (struct model_place){ 0 };
+}
+
+static bool serves(const struct model_segment *segment,
+		   const struct model_want *want)
+{
+	return segment->kind == want->kind &&
+	       segment->pool == want->request->pool &&
+	       segment->stream == want->request->stream;
+}
+
+/*
+ * The lowest block of a growing segment, the oldest segment first; or the
+ * tightest one of all others, of equals that of the oldest segment, and there
+ * the lowest.
+ */
+static struct model_place find_any(const struct model *model,
+				   const struct model_want *want)
+{
+	struct model_place best = { 0 };
+	struct model_segment *segment;
+	uint64_t best_size = UINT64_MAX;
+	const struct model_block *block;
+	size_t i;
+	size_t j;
+
+	for (i = 0; i < model->count; i++) {
+		segment = model->segments[i];
+		for (j = 0; j < segment->count && serves(segment, want); j++) {
+			block = &segment->blocks[j];
+			if (block->state != MODEL_FREE ||
+			    block->size < want->size ||
+			    block->size >= best_size)
+				continue;
+			best = (struct model_place){ segment, j };
+			if (segment->growing)
+				return best;
+			best_size = block->size;
+		}
+	}
+	return best;
+}
+
+struct model_place model_find(const struct model *model,
+			      const struct model_want *want)
+{
+	uint64_t limit = model->figures.max_split_size;
+	struct model_place best = find_any(model, want);
+	uint64_t size;
+
+	if (!best.segment || best.segment->growing ||
+	    want->kind == FLEXMEM_CACHE_SMALL)
+		return best;
+	size = best.segment->blocks[best.index].size;
+	if (size >= limit &&
+	    (want->size < limit ||
+	     size > want->size + model->profile.oversize_slack))
+		best.segment = NULL;
+	return best;
+}
+
+static bool may_split(const struct model *model,
+		      const struct model_segment *segment, uint64_t whole,
+		      uint64_t size)
+{
+	if (size == whole)
+		return false;
+	if (segment->growing || segment->kind == FLEXMEM_CACHE_SMALL)
+		return true;
+	return size < model->figures.max_split_size &&
+	       whole - size > model->profile.large_remainder;
+}
+
+static void take(struct model *model, const struct model_want *want,
+		 struct model_place place, size_t id,
+		 struct model_result *result)
+{
+	const struct model_request *request = want->request;
+	struct model_segment *segment = place.segment;
+	struct model_block *block = &segment->blocks[place.index];
+	struct model_block *rest;
+
+	if (may_split(model, segment, block->size, want->size)) {
+		rest = model_insert(segment, place.index + 1);
+		block = rest - 1;
+		rest->offset = block->offset + want->size;
+		rest->size = block->size - want->size;
+		rest->stamp = block->stamp;
+		block->size = want->size;
+	}
+	block->state = MODEL_LIVE;
+	block->id = id;
+	block->requested = want->bytes;
+	block->tag = request->tag;
+	block->used = 0;
+	block->plain = model->setup->threads && !request->pool &&
+		       !request->tag && want->kind == FLEXMEM_CACHE_SMALL &&
+		       block->size == want->size &&
+		       block->size <= model->profile.thread_limit;
+	count_alloc(model, segment, block);
+	result->address = segment->address + block->offset;
+	result->size = block->size;
+}
+
+/* A block that nobody uses any more is joined with free neighbours. */
+static void settle(struct model *model, struct model_place place)
+{
+	struct model_segment *segment = place.segment;
+	struct model_block *block = &segment->blocks[place.index];
+	size_t at = place.index;
+
+	block->state = MODEL_FREE;
+	if (at + 1 < segment->count && block[1].state == MODEL_FREE) {
+		block->size += block[1].size;
+		take_out(segment, at + 1);
+	}
+	if (at && block[-1].state == MODEL_FREE) {
+		block[-1].size += block->size;
+		take_out(segment, at);
+		block--;
+	}
+	block->stamp = model->clock;
+	if (model->setup->direct ||
+	    (segment->pool && !model->pool_open[segment->pool]))
+		model_give_back(model, segment);
+}
+
+static void deactivate(struct model *model, struct model_place place)
+{
+	const struct model_segment *segment = place.segment;
+
+	model_subtract(model->figures.active, segment->kind, 1);
+	model_subtract(model->figures.active_bytes, segment->kind,
+		       segment->blocks[place.index].size);
+	settle(model, place);
+}
+
+/* Streams. */
+
+static unsigned int happened(const struct world *world,
+			     const struct model_block *block)
+{
+	unsigned int streams = 0;
+	uint64_t stream;
+
+	for (stream = 0; stream < WORLD_STREAMS; stream++) {
+		if (block->waits & ~block->lost & 1u << stream &&
+		    block->event[stream] < world->done[stream])
+			streams |= 1u << stream;
+	}
+	return streams;
+}
+
+/*
+ * Some of what each block waits for is over: everything, or of the events on
+ * @streams those that have happened.
+ */
+static void bring_back(struct model *model, bool all, unsigned int streams)
+{
+	struct model_place place;
+	struct model_block *block;
+	unsigned int over;
+	size_t i = 0;
+
+again:
+	for (; i < model->count; i++) {
+		place.segment = model->segments[i];
+		for (place.index = 0; place.index < place.segment->count;
+		     place.index++) {
+			block = &place.segment->blocks[place.index];
+			if (block->state != MODEL_WAITING)
+				continue;
+			over = all ? block->waits :
+			       happened(model->world, block) & streams;
+			model->world->destroyed +=
+				(unsigned int)__builtin_popcount(over &
+								 ~block->lost);
+			block->waits &= ~over;
+			if (block->waits)
+				continue;
+			deactivate(model, place);
+			/* Blocks have moved, and the segment may be gone. */
+			goto again;
+		}
+	}
+}
+
+void model_poll(struct model *model)
+{
+	bring_back(model, false, ~0u);
+}
+
+void model_wait_for_device(struct model *model)
+{
+	if (!model->setup->events)
+		return;
+	model->figures.num_sync_all_streams++;
+	if (!world_events.synchronize_device(model->world))
+		bring_back(model, true, 0);
+}
+
+/* Which streams something waits for, and whether without an event. */
+static unsigned int waited_for(const struct model *model, bool *lost)
+{
+	const struct model_segment *segment;
+	unsigned int streams = 0;
+	size_t i;
+	size_t j;
+
+	*lost = false;
+	for (i = 0; i < model->count; i++) {
+		segment = model->segments[i];
+		for (j = 0; j < segment->count; j++) {
+			if (segment->blocks[j].state != MODEL_WAITING)
+				continue;
+			streams |= segment->blocks[j].waits &
+				   ~segment->blocks[j].lost;
+			if (segment->blocks[j].waits & segment->blocks[j].lost)
+				*lost = true;
+		}
+	}
+	return streams;
+}
+
+/* Waits for the last event that a block waits for on a stream. */
+static int wait_for_stream(struct model *model, uint64_t stream)
+{
+	const struct model_segment *segment;
+	uint64_t last = 0;
+	size_t i;
+	size_t j;
+
+	if (model->world->refuse_wait == stream)
+		return -EIO;
+	for (i = 0; i < model->count; i++) {
+		segment = model->segments[i];
+		for (j = 0; j < segment->count; j++) {
+			if (segment->blocks[j].state == MODEL_WAITING &&
+			    segment->blocks[j].waits &
+			    ~segment->blocks[j].lost & 1u << stream &&
+			    segment->blocks[j].event[stream] > last)
+				last = segment->blocks[j].event[stream];
+		}
+	}
+	if (model->world->done[stream] <= last)
+		model->world->done[stream] = last + 1;
+	return 0;
+}
+
+static int wait_for_all(struct model *model)
+{
+	unsigned int streams;
+	uint64_t stream;
+	int result = 0;
+	bool lost;
+
+	streams = waited_for(model, &lost);
+	for (stream = 0; stream < WORLD_STREAMS; stream++) {
+		if (!(streams & 1u << stream) ||
+		    !wait_for_stream(model, stream))
+			continue;
+		streams &= ~(1u << stream);
+		result = -EIO;
+	}
+	/* What cannot be waited for is not looked at either. */
+	bring_back(model, false, streams);
+	if (!lost)
+		return result;
+	model_wait_for_device(model);
+	return model->world->refuse_device_wait ? -EIO : result;
+}
+
+/* The block is freed by its owner: it waits, or is free at once. */
+static void give(struct model *model, struct model_place place)
+{
+	struct model_block *block = &place.segment->blocks[place.index];
+	struct world *world = model->world;
+	uint64_t stream;
+
+	block->waits = block->used;
+	block->lost = 0;
+	for (stream = 0; stream < WORLD_STREAMS; stream++) {
+		if (!(block->used & 1u << stream))
+			continue;
+		if (world->refuse_record == stream)
+			block->lost |= 1u << stream;
+		else
+			block->event[stream] = world->recorded[stream]++;
+	}
+	block->used = 0;
+	block->state = MODEL_WAITING;
+	if (!block->waits)
+		deactivate(model, place);
+}
+
+/* The store of the thread: the one that there is. */
+
+static struct model_place find_parked(const struct model *model,
+				      uint64_t size)
+{
+	struct model_place newest = { 0 };
+	const struct model_segment *segment;
+	uint64_t order = 0;
+	size_t i;
+	size_t j;
+
+	for (i = 0; i < model->count; i++) {
+		segment = model->segments[i];
+		for (j = 0; j < segment->count; j++) {
+			if (segment->blocks[j].state != MODEL_PARKED ||
+			    segment->blocks[j].size != size ||
+			    segment->blocks[j].order <= order)
+				continue;
+			order = segment->blocks[j].order;
+			newest = (struct model_place){ model->segments[i], j };
+		}
+	}
+	return newest;
+}
+
+/* All of one size go, the largest size first, until so many bytes are left. */
+void model_unpark(struct model *model, uint64_t bytes)
+{
+	uint64_t size = model->profile.thread_limit;
+	struct model_place place;
+
+	for (; size && model->parked > bytes; size -= model->profile.granule) {
+		while ((place = find_parked(model, size)).segment) {
+			model->parked -= size;
+			settle(model, place);
+		}
+	}
+}
+
+/* What is parked is free for the caller. */
+static void park(struct model *model, struct model_place place)
+{
+	struct model_block *block = &place.segment->blocks[place.index];
+
+	count_free(model, place.segment, block);
+	model_subtract(model->figures.active, place.segment->kind, 1);
+	model_subtract(model->figures.active_bytes, place.segment->kind,
+		       block->size);
+	block->state = MODEL_PARKED;
+	block->order = ++model->park_orders;
+	model->parked += block->size;
+	if (model->parked <= model->profile.thread_bytes)
+		return;
+	model_unpark(model, model->profile.thread_bytes / 2);
+	model_commit(model);
+}
+
+/* The newest of that size, if it is for the same request. */
+static bool alloc_parked(struct model *model, const struct model_want *want,
+			 size_t id, struct model_result *result)
+{
+	struct model_place place;
+	struct model_block *block;
+
+	if (!want->request->simple ||
+	    want->size > model->profile.thread_limit)
+		return false;
+	place = find_parked(model, want->size);
+	if (!place.segment || place.segment->stream != want->request->stream)
+		return false;
+	block = &place.segment->blocks[place.index];
+	if (block->requested != want->bytes)
+		return false;
+	block->state = MODEL_LIVE;
+	block->id = id;
+	model->parked -= block->size;
+	model->figures.num_hits++;
+	count_alloc(model, place.segment, block);
+	result->address = place.segment->address + block->offset;
+	result->size = block->size;
+	return true;
+}
+
+/* The operations. */
+
+int model_alloc(struct model *model, const struct model_request *request,
+		size_t id, struct model_result *result)
+{
+	struct model_want want = {
+		.bytes = request->bytes,
+		.request = request,
+		.failure = &result->failure,
+	};
+	struct model_place place;
+	int err = 0;
+
+	memset(result, 0, sizeof(*result));
+	if (!request->bytes)
+		return 0;
+	if (request->bytes > BYTES_MAX) {
+		model->figures.num_oom_errors++;
+		result->failure.error = -ENOMEM;
+		result->failure.asked = request->bytes;
+		result->failure.segment = request->bytes;
+		return -ENOMEM;
+	}
+	want.size = round_request(model, request->bytes);
+	want.kind = want.size <= model->profile.small_limit ?
+		    FLEXMEM_CACHE_SMALL : FLEXMEM_CACHE_LARGE;
+	if (alloc_parked(model, &want, id, result))
+		return 0;
+	if (request->pool && !model->pool_open[request->pool])
+		return -ENOENT;
+	model->clock++;
+	model_poll(model);
+	place = model_find(model, &want);
+	if (place.segment)
+		model->figures.num_hits++;
+	else
+		err = model_ladder(model, &want, &place);
+	if (!err)
+		take(model, &want, place, id, result);
+	model_commit(model);
+	if (err != -ENOMEM)
+		memset(&result->failure, 0, sizeof(result->failure));
+	return err;
+}
+
+int model_free(struct model *model, size_t id)
+{
+	struct model_place place = find_live(model, id);
+
+	if (model->setup->threads)
+		model->has_store = true;
+	if (!place.segment)
+		return -EINVAL;
+	if (place.segment->blocks[place.index].plain) {
+		park(model, place);
+		return 0;
+	}
+	count_free(model, place.segment, &place.segment->blocks[place.index]);
+	give(model, place);
+	model_commit(model);
+	return 0;
+}
+
+int model_record_stream(struct model *model, size_t id, uint64_t stream)
+{
+	struct model_place place = find_live(model, id);
+	struct model_block *block;
+
+	if (!place.segment)
+		return -EINVAL;
+	block = &place.segment->blocks[place.index];
+	block->plain = false;
+	if (model->setup->events && stream != place.segment->stream)
+		block->used |= 1u << stream;
+	return 0;
+}
+
+int model_empty(struct model *model, uint64_t *released)
+{
+	int wait_error;
+	int error;
+
+	model_unpark(model, 0);
+	wait_error = wait_for_all(model);
+	*released = model_reclaim(model, UINT64_MAX, &error);
+	model_commit(model);
+	return wait_error ? wait_error : error;
+}
+
+int model_relieve(struct model *model, uint64_t bytes, uint64_t *released)
+{
+	int error;
+
+	model_unpark(model, 0);
+	model_poll(model);
+	*released = model_reclaim(model, bytes, &error);
+	model_commit(model);
+	return error;
+}
+
+int model_pool_create(struct model *model, uint64_t *pool)
+{
+	*pool = ++model->last_pool;
+	assert(*pool < MODEL_POOLS);
+	model->pool_open[*pool] = true;
+	return 0;
+}
+
+int model_pool_release(struct model *model, uint64_t pool)
+{
+	struct model_segment *segment;
+	size_t i = 0;
+
+	model_poll(model);
+	if (!pool || !model->pool_open[pool]) {
+		model_commit(model);
+		return -ENOENT;
+	}
+	model->pool_open[pool] = false;
+	while (i < model->count) {
+		segment = model->segments[i];
+		if (segment->pool == pool)
+			model_give_back(model, segment);
+		/* If it is gone another one has its place. */
+		if (i < model->count && model->segments[i] == segment)
+			i++;
+	}
+	model_commit(model);
+	return 0;
+}
+
+static void each_figure(struct flexmem_cache_statistics *f,
+			void (*change)(struct flexmem_cache_figure *figure))
+{
+	size_t count = offsetof(struct flexmem_cache_statistics,
+				max_split_size) / sizeof(f->allocation[0]);
+	struct flexmem_cache_figure *figures = f->allocation;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		change(&figures[i]);
+}
+
+static void forget_peak(struct flexmem_cache_figure *figure)
+{
+	figure->peak = figure->current;
+}
+
+static void forget_sums(struct flexmem_cache_figure *figure)
+{
+	figure->allocated = 0;
+	figure->freed = 0;
+}
+
+void model_reset_peaks(struct model *model)
+{
+	size_t i;
+
+	each_figure(&model->figures, forget_peak);
+	for (i = 0; i < MODEL_TAGS; i++)
+		model->tags[i].peak_bytes = model->tags[i].allocated_bytes;
+}
+
+void model_reset_accumulated(struct model *model)
+{
+	struct flexmem_cache_statistics *f = &model->figures;
+	uint64_t max_split = f->max_split_size;
+
+	each_figure(f, forget_sums);
+	memset(&f->max_split_size, 0,
+	       sizeof(*f) - offsetof(struct flexmem_cache_statistics,
+				     max_split_size));
+	f->max_split_size = max_split;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A model of the caching allocator: what flexmem_cache.h promises, done with
+ * lists that are searched from end to end. It shares no code with the library.
+ */
+#ifndef CACHE_MODEL_H
+#define CACHE_MODEL_H
+
+#include "cache_world.h"
+
+#define MODEL_TAGS 4
+#define MODEL_POOLS 512
+
+/* Sizes of @from MiB and above are rounded to @steps between powers of two. */
+struct model_rounding {
+	uint64_t from;
+	unsigned int steps;
+};
+
+/*
+ * The settings of a cache, as the model needs them. @max_split and @slack are
+ * in MiB and @threshold and @fraction 0 where the setting is not made.
+ * @rounding ends with a @steps of 0. @profile: sizes that are not 0 go before.
+ */
+struct model_setup {
+	const char *name;
+	const char *configuration;
+	bool direct;
+	bool growing;
+	bool threads;
+	bool events;
+	double threshold;
+	double fraction;
+	uint64_t max_split;
+	uint64_t slack;
+	struct model_rounding rounding[4];
+	struct flexmem_cache_profile profile;
+};
+
+enum model_state {
+	MODEL_FREE,
+	MODEL_LIVE,
+	MODEL_WAITING,
+	MODEL_PARKED,
+};
+
+/*
+ * @id: of a live block, the caller's name for it. @plain: a thread may keep it.
+ * @used: bits of the streams that use it besides its own. @waits and @lost: of
+ * a waiting block, for which streams it waits, and for which of these there is
+ * no event. @order: when it was parked.
+ */
+struct model_block {
+	enum model_state state;
+	uint64_t offset;
+	uint64_t size;
+	uint64_t requested;
+	size_t id;
+	size_t tag;
+	bool plain;
+	unsigned int used;
+	unsigned int waits;
+	unsigned int lost;
+	uint64_t event[WORLD_STREAMS];
+	uint64_t stamp;
+	uint64_t order;
+};
+
+/* @stuck: it could not be shrunk, and has not grown since. */
+struct model_segment {
+	bool stuck;
+	uint64_t handle;
+	uint64_t address;
+	uint64_t size;
+	enum flexmem_cache_pool_kind kind;
+	uint64_t stream;
+	uint64_t pool;
+	bool growing;
+	struct model_block *blocks;
+	size_t count;
+};
+
+/* @segments are in the order in which they were made. */
+struct model {
+	const struct model_setup *setup;
+	struct flexmem_cache_profile profile;
+	struct world *world;
+	struct model_segment **segments;
+	size_t count;
+	bool pool_open[MODEL_POOLS];
+	uint64_t last_pool;
+	uint64_t clock;
+	uint64_t parked;
+	uint64_t park_orders;
+	bool has_store;
+	struct flexmem_cache_statistics figures;
+	struct flexmem_cache_tag tags[MODEL_TAGS];
+	uint64_t split_count[FLEXMEM_CACHE_POOL_KINDS];
+	uint64_t split_bytes[FLEXMEM_CACHE_POOL_KINDS];
+	/* Runs before an allocation fails, but not inside of itself. */
+	void (*on_oom)(void *user);
+	void *user;
+	bool in_callback;
+};
+
+/* @simple: by flexmem_cache_alloc(). @tag: a number; 0: none. */
+struct model_request {
+	uint64_t bytes;
+	uint64_t stream;
+	uint64_t pool;
+	size_t tag;
+	bool simple;
+};
+
+struct model_result {
+	uint64_t address;
+	uint64_t size;
+	struct flexmem_cache_failure failure;
+};
+
+void model_start(struct model *model, const struct model_setup *setup,
+		 struct world *world);
+void model_end(struct model *model);
+
+/* Each returns what the cache's function of that name is to return. */
+int model_alloc(struct model *model, const struct model_request *request,
+		size_t id, struct model_result *result);
+int model_free(struct model *model, size_t id);
+int model_record_stream(struct model *model, size_t id, uint64_t stream);
+int model_empty(struct model *model, uint64_t *released);
+int model_relieve(struct model *model, uint64_t bytes, uint64_t *released);
+int model_pool_create(struct model *model, uint64_t *pool);
+int model_pool_release(struct model *model, uint64_t pool);
+void model_reset_peaks(struct model *model);
+void model_reset_accumulated(struct model *model);
+
+/* cache_model_ladder.c: what happens when no block serves a request. */
+struct model_want {
+	uint64_t bytes;
+	uint64_t size;
+	enum flexmem_cache_pool_kind kind;
+	const struct model_request *request;
+	struct flexmem_cache_failure *failure;
+};
+
+/* A block, by where it is; @segment is NULL for none. */
+struct model_place {
+	struct model_segment *segment;
+	size_t index;
+};
+
+int model_ladder(struct model *model, struct model_want *want,
+		 struct model_place *place);
+uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error);
+/* How much of a segment could go back now. */
+uint64_t model_excess(const struct model *model,
+		      const struct model_segment *segment);
+/* True if that went back. */
+bool model_give_back(struct model *model, struct model_segment *segment);
+
+/* cache_model.c, for cache_model_ladder.c. */
+uint64_t model_round(uint64_t size, uint64_t unit);
+struct model_block *model_last(const struct model_segment *segment);
+struct model_block *model_insert(struct model_segment *segment, size_t index);
+struct model_place model_find(const struct model *model,
+			      const struct model_want *want);
+void model_add_one(struct flexmem_cache_figure *figure, uint64_t count);
+void model_subtract_one(struct flexmem_cache_figure *figure, uint64_t count);
+void model_add(struct flexmem_cache_figure *figures,
+	       enum flexmem_cache_pool_kind kind, uint64_t count);
+void model_subtract(struct flexmem_cache_figure *figures,
+		    enum flexmem_cache_pool_kind kind, uint64_t count);
+void model_commit(struct model *model);
+void model_poll(struct model *model);
+/* Everything that waits comes back, unless waiting fails. */
+void model_wait_for_device(struct model *model);
+void model_unpark(struct model *model, uint64_t bytes);
+
+#endif /* CACHE_MODEL_H */

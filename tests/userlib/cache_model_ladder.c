@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The model: segments, giving them back, and what is done out of memory. */
+#include "cache_model.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+static uint64_t reserved(const struct model *model)
+{
+	return model->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
+}
+
+/* Giving back. */
+
+static bool keeps(const struct model *model,
+		  const struct model_segment *segment)
+{
+	return segment->pool && model->pool_open[segment->pool];
+}
+
+uint64_t model_excess(const struct model *model,
+		      const struct model_segment *segment)
+{
+	const struct model_block *last = model_last(segment);
+
+	if (last->state != MODEL_FREE || keeps(model, segment))
+		return 0;
+	if (segment->count == 1)
+		return segment->size;
+	if (!segment->growing || segment->stuck)
+		return 0;
+	/* Down to a whole number of steps. */
+	return segment->size -
+	       model_round(last->offset, model->profile.growing_step);
+}
+
+static void remove_segment(struct model *model, struct model_segment *segment)
+{
+	size_t i = 0;
+
+	model_subtract(model->figures.segment, segment->kind, 1);
+	model->figures.num_device_free++;
+	if (!segment->growing &&
+	    segment->size >= model->figures.max_split_size)
+		model_subtract_one(&model->figures.oversize_segments, 1);
+	while (model->segments[i] != segment)
+		i++;
+	model->count--;
+	memmove(&model->segments[i], &model->segments[i + 1],
+		(model->count - i) * sizeof(model->segments[0]));
+	free(segment->blocks);
+	free(segment);
+}
+
+bool model_give_back(struct model *model, struct model_segment *segment)
+{
+	uint64_t excess = model_excess(model, segment);
+	struct model_block *last = model_last(segment);
+
+	if (!excess)
+		return false;
+	if (segment->count == 1) {
+		if (world_provider.free(model->world, segment->handle))
+			return false;
+		model_subtract(model->figures.reserved_bytes, segment->kind,
+			       excess);
+		remove_segment(model, segment);
+		return true;
+	}
+	if (world_provider.shrink(model->world, segment->handle, segment->size,
+				  segment->size - excess)) {
+		/* The world has no other error but -EIO. */
+		segment->stuck = true;
+		return false;
+	}
+	model_subtract(model->figures.reserved_bytes, segment->kind, excess);
+	model->figures.num_device_shrink++;
+	segment->size -= excess;
+	last->size -= excess;
+	if (!last->size)
+		segment->count--;
+	return true;
+}
+
+/* The next one to go, of those that were not refused; NULL: none is left. */
+static struct model_segment *oldest(const struct model *model,
+				    const bool *refused)
+{
+	struct model_segment *best = NULL;
+	size_t i;
+
+	for (i = 0; i < model->count; i++) {
+		if (refused[i] || !model_excess(model, model->segments[i]))
+			continue;
+		if (!best || model_last(model->segments[i])->stamp <
+			     model_last(best)->stamp)
+			best = model->segments[i];
+	}
+	return best;
+}
+
+static size_t number_of(const struct model *model,
+			const struct model_segment *segment)
+{
+	size_t i = 0;
+
+	while (model->segments[i] != segment)
+		i++;
+	return i;
+}
+
+/* Tries each at most once; @error: one was refused. Returns what went back. */
+uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error)
+{
+	bool refused[WORLD_PIECES] = { false };
+	struct model_segment *segment;
+	uint64_t released = 0;
+	uint64_t excess;
+	size_t count;
+	size_t at;
+
+	*error = 0;
+	while (released < bytes && (segment = oldest(model, refused))) {
+		at = number_of(model, segment);
+		excess = model_excess(model, segment);
+		count = model->count;
+		if (!model_give_back(model, segment)) {
+			refused[at] = true;
+			*error = -EIO;
+			continue;
+		}
+		released += excess;
+		if (model->count < count)
+			memmove(&refused[at], &refused[at + 1],
+				count - at - 1);
+	}
+	return released;
+}
+
+/* The largest that was not tried yet; of equals the oldest. */
+static struct model_segment *largest(const struct model *model,
+				     struct model_segment *const *tried,
+				     size_t count)
+{
+	struct model_segment *best = NULL;
+	size_t i;
+	size_t j;
+
+	for (i = 0; i < model->count; i++) {
+		for (j = 0; j < count && tried[j] != model->segments[i]; j++)
+			;
+		if (j < count)
+			continue;
+		if (model_excess(model, model->segments[i]) >
+		    (best ? model_excess(model, best) : 0))
+			best = model->segments[i];
+	}
+	return best;
+}
+
+/*
+ * The smallest that is large enough; else the largest ones, if they are enough
+ * together. Where one is refused the next smaller one has to do.
+ */
+static uint64_t reclaim_large(struct model *model, uint64_t size)
+{
+	struct model_segment *order[WORLD_PIECES];
+	struct model_segment *segment;
+	uint64_t released = 0;
+	uint64_t excess;
+	uint64_t sum = 0;
+	size_t count = 0;
+	size_t first = 0;
+	size_t i;
+
+	while ((segment = largest(model, order, count)))
+		order[count++] = segment;
+	while (first + 1 < count &&
+	       model_excess(model, order[first + 1]) >= size)
+		first++;
+	for (i = first; i < count; i++)
+		sum += model_excess(model, order[i]);
+	for (i = first; i < count && sum >= size && released < size; i++) {
+		excess = model_excess(model, order[i]);
+		if (model_give_back(model, order[i]))
+			released += excess;
+	}
+	return released;
+}
+
+/* More than the threshold's share is reserved: the oldest go. */
+static bool collect(struct model *model)
+{
+	uint64_t limit;
+	int error;
+
+	if (!model->setup->threshold)
+		return false;
+	limit = (uint64_t)(model->setup->threshold *
+			   (double)model->world->capacity);
+	if (reserved(model) <= limit)
+		return false;
+	if (!model_reclaim(model, reserved(model) - limit, &error))
+		return false;
+	model->figures.num_collections++;
+	return true;
+}
+
+/* Getting. */
+
+static uint64_t segment_size(const struct model *model,
+			     const struct model_want *want)
+{
+	const struct flexmem_cache_profile *profile = &model->profile;
+	uint64_t limit = model->figures.max_split_size;
+	uint64_t size;
+
+	if (model->setup->direct)
+		return want->size;
+	if (model->setup->growing)
+		return model_round(want->size, profile->growing_step);
+	if (want->kind == FLEXMEM_CACHE_SMALL)
+		return profile->small_segment;
+	if (want->size < profile->large_limit && profile->large_segment < limit)
+		return profile->large_segment;
+	size = model_round(want->size, profile->large_round);
+	/* One of the limit's size would be kept whole, and serve it no more. */
+	return size >= limit && want->size < limit ? want->size : size;
+}
+
+static bool allowed(const struct model *model, struct model_want *want,
+		    uint64_t more)
+{
+	uint64_t limit = 0;
+
+	if (model->setup->fraction)
+		limit = (uint64_t)(model->setup->fraction *
+				   (double)model->world->capacity);
+	want->failure->segment = more;
+	want->failure->allowed_bytes = limit;
+	want->failure->error = 0;
+	return !limit || reserved(model) + more <= limit;
+}
+
+static int grow(struct model *model, struct model_want *want,
+		struct model_segment *segment)
+{
+	struct model_block *last = model_last(segment);
+	bool is_free = last->state == MODEL_FREE;
+	uint64_t more = model_round(want->size - (is_free ? last->size : 0),
+				    model->profile.growing_step);
+	int err;
+
+	if (!allowed(model, want, more))
+		return -ENOMEM;
+	err = world_provider.grow(model->world, segment->handle, segment->size,
+				  segment->size + more,
+				  &want->failure->device);
+	want->failure->error = err;
+	if (err)
+		return err;
+	if (!is_free) {
+		last = model_insert(segment, segment->count);
+		last->offset = segment->size;
+	}
+	last->size += more;
+	last->stamp = model->clock;
+	segment->size += more;
+	segment->stuck = false;
+	model_add(model->figures.reserved_bytes, segment->kind, more);
+	model->figures.num_device_grow++;
+	return 0;
+}
+
+static int make(struct model *model, struct model_want *want,
+		struct model_place *place)
+{
+	uint64_t size = segment_size(model, want);
+	struct flexmem_cache_memory memory;
+	struct model_segment *segment;
+	struct model_block *block;
+	int err;
+
+	if (!allowed(model, want, size))
+		return -ENOMEM;
+	err = world_provider.alloc(model->world, size, model->profile.granule,
+				   model->setup->growing ?
+				   FLEXMEM_CACHE_GROWABLE : 0,
+				   &memory, &want->failure->device);
+	want->failure->error = err;
+	if (err)
+		return err;
+	segment = calloc(1, sizeof(*segment));
+	model->segments = realloc(model->segments, (model->count + 1) *
+				  sizeof(model->segments[0]));
+	assert(segment && model->segments);
+	model->segments[model->count++] = segment;
+	segment->handle = memory.handle;
+	segment->address = memory.address.offset;
+	segment->size = size;
+	segment->kind = want->kind;
+	segment->stream = want->request->stream;
+	segment->pool = want->request->pool;
+	segment->growing = model->setup->growing;
+	block = model_insert(segment, 0);
+	block->size = size;
+	block->stamp = model->clock;
+	model_add(model->figures.segment, want->kind, 1);
+	model_add(model->figures.reserved_bytes, want->kind, size);
+	model->figures.num_device_alloc++;
+	if (!segment->growing && size >= model->figures.max_split_size)
+		model_add_one(&model->figures.oversize_segments, 1);
+	*place = (struct model_place){ segment, 0 };
+	return 0;
+}
+
+/* Growing segments grow, the oldest first; if none can there is a new one. */
+static int obtain(struct model *model, struct model_want *want,
+		  struct model_place *place)
+{
+	struct model_segment *segment;
+	size_t i;
+	int err;
+
+	memset(&want->failure->device, 0, sizeof(want->failure->device));
+	/* Something may have come back since it was looked for. */
+	*place = model_find(model, want);
+	if (place->segment)
+		return 0;
+	for (i = 0; i < model->count; i++) {
+		segment = model->segments[i];
+		if (!segment->growing || segment->kind != want->kind ||
+		    segment->pool != want->request->pool ||
+		    segment->stream != want->request->stream)
+			continue;
+		err = grow(model, want, segment);
+		if (!err) {
+			*place = (struct model_place){ segment,
+						       segment->count - 1 };
+			return 0;
+		}
+		if (err != -EAGAIN && err != -ENOMEM)
+			return err;
+	}
+	return make(model, want, place);
+}
+
+/* The ladder. */
+
+static void describe(const struct model *model, const struct model_want *want)
+{
+	struct flexmem_cache_failure *failure = want->failure;
+	const struct model_segment *segment;
+	size_t i;
+	size_t j;
+
+	failure->asked = want->size;
+	failure->allocated_bytes =
+		model->figures.allocated_bytes[FLEXMEM_CACHE_ALL].current;
+	failure->reserved_bytes = reserved(model);
+	failure->device_total = model->world->capacity;
+	failure->device_free = model->world->capacity - model->world->used;
+	for (i = 0; i < model->count; i++) {
+		segment = model->segments[i];
+		for (j = 0; j < segment->count; j++) {
+			if (segment->blocks[j].state == MODEL_FREE &&
+			    segment->blocks[j].size > failure->largest_free)
+				failure->largest_free =
+					segment->blocks[j].size;
+		}
+	}
+}
+
+/* Step 3 of flexmem_cache_alloc(). */
+static int step_three(struct model *model, struct model_want *want,
+		      struct model_place *place)
+{
+	bool some;
+
+	model_poll(model);
+	some = collect(model);
+	if (reclaim_large(model, segment_size(model, want)))
+		some = true;
+	return some ? obtain(model, want, place) : -ENOMEM;
+}
+
+static int step_four(struct model *model, struct model_want *want,
+		     struct model_place *place)
+{
+	int error;
+
+	model_unpark(model, 0);
+	if (!model_reclaim(model, UINT64_MAX, &error))
+		return -ENOMEM;
+	return obtain(model, want, place);
+}
+
+static int step_five(struct model *model, struct model_want *want,
+		     struct model_place *place)
+{
+	int error;
+
+	if (model->on_oom && !model->in_callback) {
+		model->in_callback = true;
+		model->on_oom(model->user);
+		model->in_callback = false;
+	}
+	model_wait_for_device(model);
+	*place = model_find(model, want);
+	if (place->segment)
+		return 0;
+	model_unpark(model, 0);
+	model_reclaim(model, UINT64_MAX, &error);
+	return obtain(model, want, place);
+}
+
+int model_ladder(struct model *model, struct model_want *want,
+		 struct model_place *place)
+{
+	int err;
+
+	model->figures.num_misses++;
+	collect(model);
+	err = obtain(model, want, place);
+	if (err != -ENOMEM)
+		return err;
+	model->figures.num_ooms++;
+	err = step_three(model, want, place);
+	if (err == -ENOMEM)
+		err = step_four(model, want, place);
+	if (err == -ENOMEM)
+		err = step_five(model, want, place);
+	if (!err)
+		model->figures.num_alloc_retries++;
+	if (err != -ENOMEM)
+		return err;
+	model->figures.num_oom_errors++;
+	describe(model, want);
+	return -ENOMEM;
+}

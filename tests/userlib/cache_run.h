@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A run of the randomised test of the cache, and what is compared in it. */
+#ifndef CACHE_RUN_H
+#define CACHE_RUN_H
+
+#include "cache_model.h"
+#include "test.h"
+
+#define SLOTS 160
+#define PENDING 4096
+#define BIRTHS 65536
+
+extern const char *const run_tags[MODEL_TAGS];
+
+/* What the test itself knows of an allocation. */
+struct slot {
+	void *token;
+	void *last_token;
+	uint64_t address;
+	uint64_t size;
+	uint64_t stream;
+	unsigned int users;
+};
+
+/* Bytes that a stream may still use: until its event @number, or a wait. */
+struct pending {
+	uint64_t start;
+	uint64_t end;
+	uint64_t stream;
+	uint64_t number;
+	uint64_t device_waits;
+};
+
+/* To whom a segment of the provider belongs for as long as it is there. */
+struct owner {
+	bool known;
+	uint64_t stream;
+	uint64_t pool;
+};
+
+struct run {
+	uint64_t seed;
+	const struct model_setup *setup;
+	struct flexmem_cache *cache;
+	struct model model;
+	struct world real;
+	struct world imagined;
+	struct slot slots[SLOTS];
+	struct pending pending[PENDING];
+	size_t pending_count;
+	struct owner owners[BIRTHS];
+	uint64_t pools[3];
+	uint64_t random;
+	unsigned long done;
+	char what[160];
+	/* What the callback is to do, on the one side and on the other. */
+	size_t victims[2];
+	struct model_request callback_request;
+	size_t callback_slot;
+	void *callback_token;
+	uint64_t callback_address[2];
+	int callback_error[2];
+};
+
+/* Each ends the test if what it looks at is not as it should be. */
+void check_number(const struct run *run, const char *what, uint64_t found,
+		  uint64_t expected);
+void check_true(const struct run *run, const char *what, bool good);
+/* What both worlds have. */
+void compare_worlds(const struct run *run);
+void compare_figures(const struct run *run);
+void compare_tags(const struct run *run);
+void compare_snapshot(const struct run *run);
+
+#endif /* CACHE_RUN_H */

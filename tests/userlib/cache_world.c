@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "cache_world.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+/* Growing pieces begin here and there, so that some cannot grow for long. */
+#define GROWING_GAP (UINT64_C(24) << 20)
+
+#define STREAM_SHIFT 32
+
+void world_start(struct world *world, uint64_t capacity)
+{
+	memset(world, 0, sizeof(*world));
+	world->capacity = capacity;
+	world_heal(world);
+}
+
+void world_heal(struct world *world)
+{
+	world->refuse_allocs = 0;
+	world->alloc_error = 0;
+	world->grow_error = 0;
+	world->refuse_frees = false;
+	world->refuse_record = WORLD_NEVER;
+	world->refuse_wait = WORLD_NEVER;
+	world->refuse_device_wait = false;
+}
+
+void world_progress(struct world *world, uint64_t stream, uint64_t count)
+{
+	uint64_t left = world->recorded[stream] - world->done[stream];
+
+	world->done[stream] += count < left ? count : left;
+}
+
+const struct world_piece *world_find(const struct world *world,
+				     uint64_t address)
+{
+	const struct world_piece *piece;
+	size_t i;
+
+	for (i = 0; i < world->count; i++) {
+		piece = &world->pieces[i];
+		if (address >= piece->start &&
+		    address - piece->start < piece->size)
+			return piece;
+	}
+	return NULL;
+}
+
+static struct world_piece *by_handle(struct world *world, uint64_t handle)
+{
+	size_t i = 0;
+
+	while (i < world->count && world->pieces[i].birth != handle)
+		i++;
+	assert(i < world->count);
+	return &world->pieces[i];
+}
+
+static int no_memory(const struct world *world, uint64_t bytes,
+		     struct flexmem_failure *failure)
+{
+	failure->limit = FLEXMEM_LIMIT_CAPACITY;
+	failure->asked = bytes;
+	failure->total_free = world->capacity - world->used;
+	return -ENOMEM;
+}
+
+/* The first hole that is large enough; there is always one at the end. */
+static int world_alloc(void *user, uint64_t bytes, uint64_t alignment,
+		       uint32_t flags, struct flexmem_cache_memory *memory,
+		       struct flexmem_failure *failure)
+{
+	uint64_t gap = flags & FLEXMEM_CACHE_GROWABLE ? GROWING_GAP : 0;
+	struct world *world = user;
+	struct world_piece *piece;
+	uint64_t start = 0;
+	size_t i;
+
+	assert(bytes && bytes % alignment == 0);
+	if (world->refuse_allocs) {
+		world->refuse_allocs--;
+		return world->alloc_error;
+	}
+	if (bytes > world->capacity - world->used)
+		return no_memory(world, bytes, failure);
+	for (i = 0; i < world->count; i++) {
+		if (world->pieces[i].start >= start + bytes + gap)
+			break;
+		start = world->pieces[i].start + world->pieces[i].size;
+	}
+	assert(world->count < WORLD_PIECES);
+	memmove(&world->pieces[i + 1], &world->pieces[i],
+		(world->count - i) * sizeof(world->pieces[0]));
+	world->count++;
+	world->used += bytes;
+	piece = &world->pieces[i];
+	piece->birth = ++world->births;
+	piece->start = start;
+	piece->size = bytes;
+	memory->handle = piece->birth;
+	memory->address.region_id = 5;
+	memory->address.offset = start;
+	return 0;
+}
+
+static int world_free(void *user, uint64_t handle)
+{
+	struct world *world = user;
+	struct world_piece *piece = by_handle(world, handle);
+
+	if (world->refuse_frees)
+		return -EIO;
+	world->used -= piece->size;
+	world->count--;
+	memmove(piece, piece + 1,
+		(size_t)(&world->pieces[world->count] - piece) *
+		sizeof(*piece));
+	return 0;
+}
+
+static int world_grow(void *user, uint64_t handle, uint64_t old_bytes,
+		      uint64_t bytes, struct flexmem_failure *failure)
+{
+	struct world *world = user;
+	struct world_piece *piece = by_handle(world, handle);
+
+	assert(piece->size == old_bytes && bytes > old_bytes);
+	if (world->grow_error)
+		return world->grow_error;
+	if (piece + 1 < &world->pieces[world->count] &&
+	    piece[1].start < piece->start + bytes)
+		return -EAGAIN;
+	if (bytes - old_bytes > world->capacity - world->used)
+		return no_memory(world, bytes - old_bytes, failure);
+	world->used += bytes - old_bytes;
+	piece->size = bytes;
+	return 0;
+}
+
+static int world_shrink(void *user, uint64_t handle, uint64_t old_bytes,
+			uint64_t bytes)
+{
+	struct world *world = user;
+	struct world_piece *piece = by_handle(world, handle);
+
+	assert(piece->size == old_bytes && bytes && bytes < old_bytes);
+	if (world->refuse_frees)
+		return -EIO;
+	world->used -= old_bytes - bytes;
+	piece->size = bytes;
+	return 0;
+}
+
+static int world_info(void *user, uint64_t *free_bytes, uint64_t *total)
+{
+	const struct world *world = user;
+
+	*free_bytes = world->capacity - world->used;
+	*total = world->capacity;
+	return 0;
+}
+
+const struct flexmem_cache_provider world_provider = {
+	.alloc = world_alloc,
+	.free = world_free,
+	.grow = world_grow,
+	.shrink = world_shrink,
+	.memory_info = world_info,
+};
+
+/* An event is the stream and its number on that stream. */
+static int event_record(void *user, uint64_t stream, uint64_t *event)
+{
+	struct world *world = user;
+
+	if (stream == world->refuse_record)
+		return -EIO;
+	*event = stream << STREAM_SHIFT | world->recorded[stream]++;
+	return 0;
+}
+
+static uint64_t number_of(uint64_t event)
+{
+	return event & ((UINT64_C(1) << STREAM_SHIFT) - 1);
+}
+
+static int event_query(void *user, uint64_t event)
+{
+	const struct world *world = user;
+
+	return number_of(event) < world->done[event >> STREAM_SHIFT] ?
+	       0 : -EAGAIN;
+}
+
+static int event_synchronize(void *user, uint64_t event)
+{
+	uint64_t stream = event >> STREAM_SHIFT;
+	struct world *world = user;
+
+	if (stream == world->refuse_wait)
+		return -EIO;
+	if (world->done[stream] <= number_of(event))
+		world->done[stream] = number_of(event) + 1;
+	return 0;
+}
+
+static void event_destroy(void *user, uint64_t event)
+{
+	struct world *world = user;
+
+	(void)event;
+	world->destroyed++;
+}
+
+static int device_synchronize(void *user)
+{
+	struct world *world = user;
+
+	if (world->refuse_device_wait)
+		return -EIO;
+	memcpy(world->done, world->recorded, sizeof(world->done));
+	world->device_waits++;
+	return 0;
+}
+
+const struct flexmem_cache_events world_events = {
+	.record = event_record,
+	.query = event_query,
+	.synchronize = event_synchronize,
+	.destroy = event_destroy,
+	.synchronize_device = device_synchronize,
+};

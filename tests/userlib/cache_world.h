@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What is below a cache in the randomised test: memory without bytes, and
+ * streams that progress when they are told to. There are two of each world, one
+ * below the cache and one below its model. As long as both are asked for the
+ * same they are equal.
+ */
+#ifndef CACHE_WORLD_H
+#define CACHE_WORLD_H
+
+#include "flexmem_cache.h"
+
+#include <stdbool.h>
+
+#define WORLD_PIECES 512
+#define WORLD_STREAMS 4
+#define WORLD_NEVER UINT64_MAX
+
+/* A segment. @birth is never used again: that of the handle. */
+struct world_piece {
+	uint64_t birth;
+	uint64_t start;
+	uint64_t size;
+};
+
+/*
+ * The pieces are sorted by address. The rest says what goes wrong, for as long
+ * as it is set: @refuse_allocs counts down.
+ */
+struct world {
+	uint64_t capacity;
+	uint64_t used;
+	uint64_t births;
+	struct world_piece pieces[WORLD_PIECES];
+	size_t count;
+
+	/* Events of a stream happen in the order in which they were made. */
+	uint64_t recorded[WORLD_STREAMS];
+	uint64_t done[WORLD_STREAMS];
+	uint64_t destroyed;
+	uint64_t device_waits;
+
+	unsigned int refuse_allocs;
+	int alloc_error;
+	int grow_error;
+	bool refuse_frees;
+	/* A stream, or WORLD_NEVER. */
+	uint64_t refuse_record;
+	uint64_t refuse_wait;
+	bool refuse_device_wait;
+};
+
+void world_start(struct world *world, uint64_t capacity);
+/* From the next operation on nothing goes wrong. */
+void world_heal(struct world *world);
+/* All events of a stream that were made so far, up to @count, happen. */
+void world_progress(struct world *world, uint64_t stream, uint64_t count);
+const struct world_piece *world_find(const struct world *world,
+				     uint64_t address);
+
+/* As the callbacks of a cache; @user is a world. */
+extern const struct flexmem_cache_provider world_provider;
+extern const struct flexmem_cache_events world_events;
+
+#endif /* CACHE_WORLD_H */

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The cache over a device of 2 GiB in regions of 1 GiB: natively over the fake
+ * kernel, and, built with ON_DEVICE, over the driver in a virtual machine, on
+ * the function that FLEX_DEVICE names.
+ */
+#include "test.h"
+#include "flexmem_cache.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define THREADS 4
+#define KEPT 12
+#ifdef ON_DEVICE
+#define ROUNDS 300
+#else
+#define ROUNDS 1000
+#endif
+
+static struct flexmem_device *device;
+static struct flexmem_cache *cache;
+static atomic_int warnings;
+
+static void count_warnings(enum flexmem_log_level level, const char *text,
+			   void *user)
+{
+	(void)user;
+	if (level == FLEXMEM_LOG_WARNING)
+		atomic_fetch_add(&warnings, 1);
+	fprintf(stderr, "%s\n", text);
+}
+
+static int begin(void **state)
+{
+	struct flexmem_properties properties;
+
+#ifndef ON_DEVICE
+	assert_int_equal(setup(state), 0);
+	fake.capacity = 2 * GIB;
+	fake.nr_fallback = 1;
+	fake.fallback[0] = GIB;
+#endif
+	(void)state;
+	atomic_store(&warnings, 0);
+	assert_int_equal(flexmem_device_open(&device, NULL), 0);
+	assert_int_equal(flexmem_device_properties(device, &properties,
+						   sizeof(properties)), 0);
+	assert_int_equal(properties.capacity, 2 * GIB);
+	assert_true(properties.capabilities & FLEXMEM_CAN_RESIZE);
+	return 0;
+}
+
+static struct flexmem_statistics on_device(void)
+{
+	struct flexmem_statistics statistics;
+
+	assert_int_equal(flexmem_device_statistics(device, &statistics,
+						   sizeof(statistics)), 0);
+	return statistics;
+}
+
+/* Everything goes back with the cache, and nobody had to complain. */
+static int end(void **state)
+{
+	flexmem_cache_destroy(cache);
+	cache = NULL;
+	assert_int_equal(on_device().own_used, 0);
+	assert_int_equal(on_device().own_handles, 0);
+	flexmem_device_close(device);
+	assert_int_equal(atomic_load(&warnings), 0);
+#ifndef ON_DEVICE
+	return teardown(state);
+#else
+	(void)state;
+	return 0;
+#endif
+}
+
+static void create(const char *configuration)
+{
+	const struct flexmem_cache_options options = {
+		.device = device,
+		.configuration = configuration,
+		.log = count_warnings,
+		.level = FLEXMEM_LOG_WARNING,
+	};
+
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+}
+
+static void *take(uint64_t bytes, uint64_t stream)
+{
+	void *token = NULL;
+
+	assert_int_equal(flexmem_cache_alloc(cache, bytes, stream, &token), 0);
+	return token;
+}
+
+static void give(void *token)
+{
+	assert_int_equal(flexmem_cache_free(cache, token), 0);
+}
+
+static struct flexmem_cache_statistics figures(void)
+{
+	struct flexmem_cache_statistics statistics;
+
+	assert_int_equal(flexmem_cache_statistics(cache, &statistics,
+						  sizeof(statistics)), 0);
+	return statistics;
+}
+
+static struct flexmem_virtual_address place(const void *token)
+{
+	struct flexmem_cache_allocation a;
+
+	assert_int_equal(flexmem_cache_lookup(cache, token, &a, sizeof(a),
+					      NULL), 0);
+	return a.address;
+}
+
+static void fixed_segments(void **state)
+{
+	void *a;
+
+	(void)state;
+	create("");
+	a = take(30 * MIB, 0);
+	take(MIB, 0);
+	assert_int_equal(on_device().own_used, 32 * MIB);
+	assert_int_equal(on_device().own_handles, 2);
+	give(a);
+	assert_int_equal(on_device().own_used, 32 * MIB);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(on_device().own_used, 2 * MIB);
+	assert_int_equal(figures().num_device_grow, 0);
+}
+
+/* One allocation of the driver's becomes longer, and shorter again. */
+static void segment_grows_and_shrinks(void **state)
+{
+	struct flexmem_virtual_address first;
+	uint64_t released;
+	void *tokens[8];
+	int i;
+
+	(void)state;
+	create("expandable_segments:True");
+	for (i = 0; i < 8; i++)
+		tokens[i] = take(100 * MIB, 0);
+	first = place(tokens[0]);
+	assert_int_equal(on_device().own_handles, 1);
+	assert_int_equal(on_device().own_used, 800 * MIB);
+	assert_int_equal(figures().num_device_alloc, 1);
+	assert_int_equal(figures().num_device_grow, 7);
+	for (i = 1; i < 8; i++) {
+		assert_int_equal(place(tokens[i]).region_id, first.region_id);
+		assert_int_equal(place(tokens[i]).offset,
+				 first.offset + (uint64_t)i * 100 * MIB);
+	}
+	for (i = 3; i < 8; i++)
+		give(tokens[i]);
+	assert_int_equal(flexmem_cache_relieve(cache, 1, &released), 0);
+	assert_int_equal(released, 500 * MIB);
+	assert_int_equal(on_device().own_used, 300 * MIB);
+	assert_int_equal(figures().num_device_shrink, 1);
+	assert_int_equal(place(take(50 * MIB, 0)).offset,
+			 first.offset + 300 * MIB);
+}
+
+/* Streams have a segment each, and each has room to grow. */
+static void segments_grow_side_by_side(void **state)
+{
+	uint64_t stream;
+	int i;
+
+	(void)state;
+	create("expandable_segments:True");
+	for (i = 0; i < 10; i++) {
+		for (stream = 0; stream < 3; stream++)
+			take(20 * MIB, stream);
+	}
+	assert_int_equal(on_device().own_handles, 3);
+	assert_int_equal(figures().num_device_alloc, 3);
+	assert_int_equal(figures().num_device_grow, 27);
+	assert_int_equal(figures().num_ooms, 0);
+}
+
+/* Where something is in the way it goes on elsewhere, to the last byte. */
+static void growing_fills_the_device(void **state)
+{
+	uint64_t taken = 0;
+	void *token;
+	int err;
+
+	(void)state;
+	create("expandable_segments:True");
+	do {
+		err = flexmem_cache_alloc(cache, 64 * MIB, 0, &token);
+		taken += err ? 0 : 64 * MIB;
+	} while (!err);
+	assert_int_equal(err, -ENOMEM);
+	assert_int_equal(taken, 2 * GIB);
+	assert_true(figures().num_device_alloc >= 2);
+	assert_int_equal(on_device().own_used, 2 * GIB);
+}
+
+/* M5, C5: the ladder, and at its end the driver's own reason. */
+static void out_of_memory(void **state)
+{
+	struct flexmem_cache_request request = { .bytes = 600 * MIB };
+	struct flexmem_cache_allocation a;
+	char text[512];
+	void *tokens[20];
+	int i;
+
+	(void)state;
+	create("");
+	for (i = 0; i < 20; i++)
+		tokens[i] = take(100 * MIB, 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_int_equal(a.failure.error, -ENOMEM);
+	assert_int_equal(a.failure.device.limit, FLEXMEM_LIMIT_CAPACITY);
+	assert_int_equal(a.failure.device.asked, 600 * MIB);
+	assert_int_equal(a.failure.device.own_used, 2000 * MIB);
+	assert_int_equal(a.failure.device_total, 2 * GIB);
+	assert_int_equal(a.failure.device_free, 48 * MIB);
+	assert_int_equal(figures().num_oom_errors, 1);
+	flexmem_cache_error_text(-ENOMEM, &a.failure, sizeof(a.failure), text,
+				 sizeof(text));
+	assert_non_null(strstr(text, "the device has none left"));
+	/* What is free in the cache goes back for it, as far as needed. */
+	for (i = 0; i < 20; i++)
+		give(tokens[i]);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	assert_int_equal(figures().num_ooms, 2);
+	assert_int_equal(figures().num_alloc_retries, 1);
+}
+
+/* What lives just now, to see that nothing lives twice. */
+struct piece {
+	uint64_t region_id;
+	uint64_t start;
+	uint64_t end;
+};
+
+static struct piece pieces[THREADS * KEPT];
+static pthread_mutex_t pieces_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int mistakes;
+
+static void note(size_t index, void *token)
+{
+	struct flexmem_cache_allocation a;
+	size_t i;
+
+	if (flexmem_cache_lookup(cache, token, &a, sizeof(a), NULL)) {
+		atomic_fetch_add(&mistakes, 1);
+		return;
+	}
+	pthread_mutex_lock(&pieces_lock);
+	for (i = 0; i < THREADS * KEPT; i++) {
+		if (pieces[i].region_id == a.address.region_id &&
+		    pieces[i].start < a.address.offset + a.size &&
+		    a.address.offset < pieces[i].end)
+			atomic_fetch_add(&mistakes, 1);
+	}
+	pieces[index] = (struct piece){
+		.region_id = a.address.region_id,
+		.start = a.address.offset,
+		.end = a.address.offset + a.size,
+	};
+	pthread_mutex_unlock(&pieces_lock);
+}
+
+static void forget(size_t index)
+{
+	pthread_mutex_lock(&pieces_lock);
+	pieces[index] = (struct piece){ 0 };
+	pthread_mutex_unlock(&pieces_lock);
+}
+
+static void *allocate(void *argument)
+{
+	size_t first = (uintptr_t)argument * KEPT;
+	uint32_t random = (uint32_t)(uintptr_t)argument + 1;
+	void *tokens[KEPT] = { NULL };
+	size_t i;
+	int n;
+
+	for (n = 0; n < ROUNDS; n++) {
+		random = random * UINT32_C(1664525) + UINT32_C(1013904223);
+		i = (random >> 8) % KEPT;
+		forget(first + i);
+		if (flexmem_cache_free(cache, tokens[i]))
+			atomic_fetch_add(&mistakes, 1);
+		tokens[i] = NULL;
+		if (flexmem_cache_alloc(cache, (random >> 12) % (30 * MIB) + 1,
+					random % 2, &tokens[i]))
+			atomic_fetch_add(&mistakes, 1);
+		else
+			note(first + i, tokens[i]);
+		if (!(n % 64) && flexmem_cache_relieve(cache, GIB, NULL))
+			atomic_fetch_add(&mistakes, 1);
+	}
+	for (i = 0; i < KEPT; i++) {
+		forget(first + i);
+		if (flexmem_cache_free(cache, tokens[i]))
+			atomic_fetch_add(&mistakes, 1);
+	}
+	return NULL;
+}
+
+static void run_threads(const char *configuration)
+{
+	pthread_t threads[THREADS];
+	size_t i;
+
+	atomic_store(&mistakes, 0);
+	create(configuration);
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, allocate,
+						(void *)(uintptr_t)i), 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&mistakes), 0);
+	assert_int_equal(figures().allocation[0].current, 0);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(on_device().own_used, 0);
+}
+
+static void threads_with_fixed_segments(void **state)
+{
+	(void)state;
+	run_threads("thread_cache:True");
+}
+
+static void threads_with_growing_segments(void **state)
+{
+	(void)state;
+	run_threads("expandable_segments:True,release_lock_on_device_malloc:True");
+	assert_true(figures().num_device_grow > 0);
+	assert_true(figures().num_device_shrink > 0);
+}
+
+/* The child has the device as well, and yet leaves the memory to the parent. */
+static void forked_child_leaves_the_memory(void **state)
+{
+	uint64_t used;
+	void *token;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	create("expandable_segments:True");
+	token = take(30 * MIB, 0);
+	give(take(10 * MIB, 1));
+	used = on_device().own_used;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		status = flexmem_cache_free(cache, token) != -ECHILD ||
+			 flexmem_cache_relieve(cache, GIB, NULL) != -ECHILD;
+		flexmem_cache_destroy(cache);
+		_exit(status);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(on_device().own_used, used);
+	give(token);
+}
+
+#ifndef ON_DEVICE
+/* A driver of before: nothing grows, nothing is waited for. */
+static void old_drivers(void **state)
+{
+	void *token;
+
+	(void)state;
+	fake.capabilities &= ~(uint64_t)(FLEXMEM_CAP_RESIZE |
+					 FLEXMEM_CAP_PRESSURE);
+	flexmem_device_close(device);
+	assert_int_equal(flexmem_device_open(&device, NULL), 0);
+	create("expandable_segments:True");
+	assert_int_equal(atomic_exchange(&warnings, 0), 1);
+	take(30 * MIB, 0);
+	take(30 * MIB, 0);
+	assert_int_equal(on_device().own_handles, 2);
+	assert_int_equal(flexmem_cache_alloc(cache, 3 * GIB, 0, &token),
+			 -ENOMEM);
+	assert_int_equal(fake.waits, 0);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_RESIZE], 0);
+	assert_int_equal(flexmem_cache_serve_pressure(cache, NULL),
+			 -EOPNOTSUPP);
+	assert_int_equal(flexmem_cache_start_helper(cache), -EOPNOTSUPP);
+}
+
+/* While somebody copies its bytes a segment cannot grow; another one is made. */
+static void busy_segments(void **state)
+{
+	(void)state;
+	create("expandable_segments:True");
+	take(30 * MIB, 0);
+	inject(FLEXMEM_CMD_RESIZE, 1, EBUSY);
+	take(30 * MIB, 0);
+	assert_int_equal(on_device().own_handles, 2);
+	/* Any other error is the caller's. */
+	inject(FLEXMEM_CMD_RESIZE, 1, ETIMEDOUT);
+	assert_int_equal(flexmem_cache_alloc(cache, 30 * MIB, 0,
+					     &(void *){ NULL }), -ETIMEDOUT);
+}
+
+/* What a reset has lost can neither grow nor shrink; the stream goes on. */
+static void lost_segments(void **state)
+{
+	uint64_t released = UINT64_MAX;
+	void *kept;
+	void *end;
+
+	(void)state;
+	create("expandable_segments:True");
+	kept = take(2 * MIB, 0);
+	end = take(30 * MIB, 0);
+	fake_lose();
+	take(40 * MIB, 0);
+	assert_int_equal(on_device().own_handles, 2);
+	assert_int_equal(figures().num_device_grow, 1);
+	give(end);
+	/* It is said once, and once only. */
+	assert_int_equal(flexmem_cache_empty(cache, &released), -EIO);
+	assert_int_equal(released, 0);
+	assert_int_equal(atomic_exchange(&warnings, 0), 1);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	fake.level = FLEXMEM_PRESSURE_CRITICAL;
+	fake.events = 1;
+	assert_int_equal(flexmem_cache_serve_pressure(cache, &released), 0);
+	assert_int_equal(released, 0);
+	/* As a whole it can go. */
+	give(kept);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 32 * MIB);
+	assert_int_equal(on_device().own_handles, 1);
+}
+
+/* The last attempt asks the driver to wait, and events reach the cache. */
+static void pressure_of_the_device(void **state)
+{
+	uint64_t released;
+	void *token;
+
+	(void)state;
+	create("");
+	assert_int_equal(flexmem_cache_alloc(cache, 3 * GIB, 0, &token),
+			 -ENOMEM);
+	assert_int_equal(fake.waits, 1);
+	give(take(30 * MIB, 0));
+	fake.level = FLEXMEM_PRESSURE_CRITICAL;
+	fake.wanted = GIB;
+	fake.events = 1;
+	assert_int_equal(flexmem_cache_serve_pressure(cache, &released), 0);
+	assert_int_equal(released, 30 * MIB);
+	assert_int_equal(flexmem_cache_serve_pressure(cache, NULL), -EAGAIN);
+}
+#endif
+
+#define DEVICE_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		DEVICE_TEST(fixed_segments),
+		DEVICE_TEST(segment_grows_and_shrinks),
+		DEVICE_TEST(segments_grow_side_by_side),
+		DEVICE_TEST(growing_fills_the_device),
+		DEVICE_TEST(out_of_memory),
+		DEVICE_TEST(threads_with_fixed_segments),
+		DEVICE_TEST(threads_with_growing_segments),
+		DEVICE_TEST(forked_child_leaves_the_memory),
+#ifndef ON_DEVICE
+		DEVICE_TEST(old_drivers),
+		DEVICE_TEST(busy_segments),
+		DEVICE_TEST(lost_segments),
+		DEVICE_TEST(pressure_of_the_device),
+#endif
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The cache: pools, blocks, segments, sizes. */
+#include "cache_mock.h"
+
+/* D7 */
+static void zero_bytes(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_request request = { .stream = 1 };
+	struct flexmem_cache_allocation allocation;
+	void *token = &token;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_alloc(cache, 0, 0, &token), 0);
+	assert_null(token);
+	assert_int_equal(flexmem_cache_free(cache, NULL), 0);
+	assert_int_equal(flexmem_cache_record_stream(cache, NULL, 1), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request),
+						     &allocation,
+						     sizeof(allocation)), 0);
+	assert_null(allocation.token);
+	assert_int_equal(allocation.size, 0);
+	assert_int_equal(figures(cache).allocation[0].allocated, 0);
+	assert_int_equal(mock.allocs, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* A14, C6: sizes are rounded to 128, small ones share a segment of 2 MiB. */
+static void small_pool(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	void *a = take(cache, 1, 0);
+	void *b = take(cache, 129, 0);
+	void *c = take(cache, MIB, 0);
+
+	(void)state;
+	assert_int_equal(mock.allocs, 1);
+	assert_int_equal(mock.last_alloc, 2 * MIB);
+	assert_int_equal(mock.last_alignment, 128);
+	assert_int_equal(mock.last_flags, 0);
+	assert_int_equal(lookup(cache, a).size, 128);
+	assert_int_equal(lookup(cache, a).requested, 1);
+	assert_int_equal(lookup(cache, b).size, 256);
+	assert_int_equal(place(cache, b), place(cache, a) + 128);
+	assert_int_equal(place(cache, c), place(cache, b) + 256);
+	/* What remains is 384 bytes short of a MiB. */
+	take(cache, MIB, 0);
+	assert_int_equal(mock.allocs, 2);
+	take(cache, MIB - 384, 0);
+	assert_int_equal(mock.allocs, 2);
+	flexmem_cache_destroy(cache);
+}
+
+/* C7 */
+static void large_pool(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	void *a = take(cache, MIB + 1, 0);
+	void *b;
+
+	(void)state;
+	assert_int_equal(mock.last_alloc, 20 * MIB);
+	assert_int_equal(lookup(cache, a).size, MIB + 128);
+	b = take(cache, 10 * MIB - 128, 0);
+	assert_int_equal(mock.allocs, 1);
+	assert_int_equal(place(cache, b), place(cache, a) + MIB + 128);
+	/* From 10 MiB on a segment of its own, in steps of 2 MiB. */
+	a = take(cache, 10 * MIB, 0);
+	assert_int_equal(mock.last_alloc, 10 * MIB);
+	assert_int_equal(lookup(cache, a).size, 10 * MIB);
+	b = take(cache, 11 * MIB, 0);
+	assert_int_equal(mock.last_alloc, 12 * MIB);
+	/* The remainder would be too small for the pool. */
+	assert_int_equal(lookup(cache, b).size, 12 * MIB);
+	assert_int_equal(lookup(cache, b).requested, 11 * MIB);
+	b = take(cache, 12 * MIB + 1, 0);
+	assert_int_equal(mock.last_alloc, 14 * MIB);
+	assert_int_equal(lookup(cache, b).size, 12 * MIB + 128);
+	flexmem_cache_destroy(cache);
+}
+
+/* C4: the tightest, and the lowest among equals. */
+static void best_fit(void **state)
+{
+	static const uint64_t sizes[] = { 4096, 1024, 2048, 1024 };
+	struct flexmem_cache *cache = mock_cache("");
+	void *holes[4];
+	uint64_t places[4];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		holes[i] = take(cache, sizes[i], 0);
+		places[i] = place(cache, holes[i]);
+		take(cache, 128, 0);
+	}
+	for (i = 0; i < 4; i++)
+		give(cache, holes[i]);
+	assert_int_equal(place(cache, take(cache, 900, 0)), places[1]);
+	assert_int_equal(place(cache, take(cache, 900, 0)), places[3]);
+	assert_int_equal(place(cache, take(cache, 900, 0)), places[2]);
+	assert_int_equal(place(cache, take(cache, 4096, 0)), places[0]);
+	assert_int_equal(place(cache, take(cache, 1024, 0)), places[2] + 1024);
+	flexmem_cache_destroy(cache);
+}
+
+/* U5: merging on both sides, and reuse of the whole. */
+static void merging(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	void *t[5];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 5; i++)
+		t[i] = take(cache, 400 * KIB, 0);
+	assert_int_equal(mock.allocs, 1);
+	give(cache, t[1]);
+	give(cache, t[3]);
+	assert_int_equal(figures(cache).inactive_split[0].current, 3);
+	give(cache, t[2]);
+	assert_int_equal(figures(cache).inactive_split[0].current, 2);
+	assert_int_equal(place(cache, take(cache, MIB, 0)),
+			 place(cache, t[0]) + 400 * KIB);
+	assert_int_equal(mock.allocs, 1);
+	flexmem_cache_destroy(cache);
+}
+
+/* C3 */
+static void streams_are_apart(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	void *a = take(cache, 1000, 7);
+	uint64_t where = place(cache, a);
+	void *b;
+
+	(void)state;
+	assert_int_equal(lookup(cache, a).stream, 7);
+	give(cache, a);
+	b = take(cache, 1000, 8);
+	assert_int_equal(mock.allocs, 2);
+	assert_int_not_equal(place(cache, b), where);
+	assert_int_equal(place(cache, take(cache, 1000, 7)), where);
+	assert_int_equal(mock.allocs, 2);
+	flexmem_cache_destroy(cache);
+}
+
+/* C8 */
+static void oversize_rule(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("max_split_size_mb:32");
+	uint64_t where;
+	void *a;
+
+	(void)state;
+	a = take(cache, 40 * MIB, 0);
+	where = place(cache, a);
+	assert_int_equal(figures(cache).oversize_allocations.current, 1);
+	assert_int_equal(figures(cache).oversize_segments.current, 1);
+	give(cache, a);
+	/* Not for what is smaller than the limit. */
+	take(cache, 30 * MIB, 0);
+	assert_int_equal(mock.allocs, 2);
+	/* Not for what is more than 1 MiB smaller. */
+	take(cache, 39 * MIB - 128, 0);
+	assert_int_equal(mock.allocs, 3);
+	a = take(cache, 39 * MIB, 0);
+	assert_int_equal(mock.allocs, 3);
+	assert_int_equal(place(cache, a), where);
+	assert_int_equal(lookup(cache, a).size, 40 * MIB);
+	/* Below the limit it is split as ever. */
+	a = take(cache, 24 * MIB, 0);
+	give(cache, a);
+	a = take(cache, 12 * MIB, 0);
+	assert_int_equal(lookup(cache, a).size, 12 * MIB);
+	assert_int_equal(mock.allocs, 4);
+	flexmem_cache_destroy(cache);
+}
+
+/* The knob of today's PyTorch. */
+static void oversize_knob(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache("max_split_size_mb:32,max_non_split_rounding_mb=8");
+	void *a = take(cache, 40 * MIB, 0);
+
+	(void)state;
+	give(cache, a);
+	take(cache, 32 * MIB, 0);
+	assert_int_equal(mock.allocs, 1);
+	flexmem_cache_destroy(cache);
+}
+
+/* A limit that no usual segment respects does not make them useless. */
+static void small_split_limit(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("max_split_size_mb:7");
+	void *a = take(cache, 6 * MIB + 1, 0);
+
+	(void)state;
+	assert_int_equal(mock.last_alloc, 6 * MIB + 128);
+	give(cache, a);
+	take(cache, 6 * MIB + 1, 0);
+	assert_int_equal(mock.allocs, 1);
+	take(cache, 3 * MIB, 0);
+	assert_int_equal(mock.last_alloc, 4 * MIB);
+	/* The small pool is not concerned. */
+	give(cache, take(cache, 1000, 0));
+	take(cache, 2000, 0);
+	assert_int_equal(mock.allocs, 3);
+	flexmem_cache_destroy(cache);
+}
+
+/* C9 */
+static void growing(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
+	void *a = take(cache, 3 * MIB, 0);
+	void *b;
+	void *c;
+
+	(void)state;
+	assert_int_equal(mock.last_flags, FLEXMEM_CACHE_GROWABLE);
+	assert_int_equal(mock.last_alloc, 4 * MIB);
+	b = take(cache, 3 * MIB, 0);
+	assert_int_equal(mock.allocs, 1);
+	assert_int_equal(mock.grows, 1);
+	assert_int_equal(place(cache, b), place(cache, a) + 3 * MIB);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 6 * MIB);
+	assert_int_equal(figures(cache).segment[0].current, 1);
+	assert_int_equal(figures(cache).num_device_grow, 1);
+	/* Behind a block in use. */
+	c = take(cache, 2 * MIB, 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 8 * MIB);
+	assert_int_equal(place(cache, c), place(cache, b) + 3 * MIB);
+	/* 64 KiB and less are small. */
+	take(cache, 64 * KIB, 0);
+	assert_int_equal(mock.allocs, 2);
+	take(cache, 64 * KIB + 1, 0);
+	assert_int_equal(mock.allocs, 2);
+	flexmem_cache_destroy(cache);
+}
+
+/* Lowest, not tightest. */
+static void lowest_fit(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
+	void *a = take(cache, 4 * MIB, 0);
+	uint64_t low = place(cache, a);
+	void *b;
+
+	(void)state;
+	take(cache, MIB, 0);
+	b = take(cache, 2 * MIB, 0);
+	take(cache, MIB, 0);
+	give(cache, b);
+	give(cache, a);
+	assert_int_equal(place(cache, take(cache, 2 * MIB, 0)), low);
+	assert_int_equal(place(cache, take(cache, 3 * MIB / 2, 0)),
+			 low + 2 * MIB);
+	assert_int_equal(place(cache, take(cache, MIB, 0)), low + 5 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* The neighbour is taken: a second segment, which grows then. */
+static void growing_is_stopped(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
+	void *a = take(cache, 4 * MIB, 0);
+
+	(void)state;
+	mock.fail_grows = 1;
+	mock.error = -EAGAIN;
+	take(cache, 4 * MIB, 0);
+	assert_int_equal(mock.allocs, 2);
+	assert_int_equal(figures(cache).num_ooms, 0);
+	mock.fail_grows = 1;
+	take(cache, 4 * MIB, 0);
+	assert_int_equal(mock.allocs, 2);
+	assert_int_equal(mock.grows, 3);
+	/* What is free in the first one is used first. */
+	give(cache, a);
+	take(cache, MIB, 0);
+	assert_int_equal(mock.grows, 3);
+	assert_int_equal(figures(cache).segment[0].current, 2);
+	/* A lack of memory there is none elsewhere. */
+	mock.error = -ENOMEM;
+	mock.fail_grows = 2;
+	take(cache, 8 * MIB, 0);
+	assert_int_equal(mock.allocs, 3);
+	assert_int_equal(figures(cache).num_ooms, 0);
+	mock.error = -EAGAIN;
+	/* One more, when all are stopped; any other error is one. */
+	mock.fail_grows = 3;
+	take(cache, 8 * MIB, 0);
+	assert_int_equal(mock.allocs, 4);
+	mock.error = -EIO;
+	mock.fail_grows = 1;
+	assert_int_equal(flexmem_cache_alloc(cache, 8 * MIB, 0,
+					     &(void *){ NULL }), -EIO);
+	flexmem_cache_destroy(cache);
+}
+
+/* The end of a growing segment goes back, in whole steps. */
+static void shrinking(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
+	void *a = take(cache, 3 * MIB, 0);
+	void *b = take(cache, 20 * MIB, 0);
+	uint64_t released;
+
+	(void)state;
+	give(cache, b);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 20 * MIB);
+	assert_int_equal(mock.shrinks, 1);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 4 * MIB);
+	assert_int_equal(figures(cache).inactive_split_bytes[0].current, MIB);
+	assert_int_equal(figures(cache).num_device_shrink, 1);
+	/* Nothing more to give. */
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 0);
+	assert_int_equal(mock.shrinks, 1);
+	take(cache, MIB, 0);
+	assert_int_equal(mock.grows, 1);
+	give(cache, a);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* A tail that ends where a step does leaves no block behind. */
+static void shrinking_to_the_step(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
+	void *b;
+
+	(void)state;
+	take(cache, 4 * MIB, 0);
+	b = take(cache, 4 * MIB, 0);
+	give(cache, b);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 4 * MIB);
+	assert_int_equal(figures(cache).inactive_split[0].current, 0);
+	take(cache, 2 * MIB, 0);
+	assert_int_equal(mock.grows, 2);
+	flexmem_cache_destroy(cache);
+}
+
+static void no_growth(void **state)
+{
+	struct flexmem_cache *cache;
+
+	(void)state;
+	mock.no_growth = true;
+	cache = mock_cache("expandable_segments:True");
+	assert_int_equal(mock.warnings, 1);
+	assert_non_null(strstr(mock.log, "expandable_segments has no effect"));
+	take(cache, 3 * MIB, 0);
+	assert_int_equal(mock.last_alloc, 20 * MIB);
+	assert_int_equal(mock.last_flags, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void direct(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache("backend:direct,expandable_segments:True");
+	void *a = take(cache, 1000, 0);
+
+	(void)state;
+	assert_int_equal(mock.warnings, 0);
+	assert_int_equal(mock.last_alloc, 1024);
+	take(cache, 1000, 0);
+	assert_int_equal(mock.allocs, 2);
+	give(cache, a);
+	assert_int_equal(mock.frees, 1);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 1024);
+	flexmem_cache_destroy(cache);
+}
+
+static void rounding(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache("roundup_power2_divisions:[2:1,4:4,16:8,>:2]");
+	static const struct {
+		uint64_t bytes;
+		uint64_t size;
+	} cases[] = {
+		/* Steps of 128 below 4 MiB: the first entry holds there. */
+		{ 1, 128 }, { 1000, 1024 }, { 3 * MIB, 3 * MIB },
+		/* Quarters up to 16 MiB, then eighths up to 32. */
+		{ 4 * MIB, 4 * MIB }, { 4 * MIB + 1, 5 * MIB },
+		{ 7 * MIB + 1, 8 * MIB }, { 8 * MIB + 1, 10 * MIB },
+		{ 16 * MIB + 1, 18 * MIB },
+		/* Halves above. */
+		{ 32 * MIB + 1, 48 * MIB }, { 64 * MIB + 1, 96 * MIB },
+	};
+	struct flexmem_cache_allocation allocation;
+	size_t i;
+	void *token;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		token = take(cache, cases[i].bytes, 0);
+		allocation = lookup(cache, token);
+		assert_int_equal(allocation.size, cases[i].size);
+		assert_int_equal(allocation.requested, cases[i].bytes);
+		give(cache, token);
+	}
+	flexmem_cache_destroy(cache);
+	/* The first entry holds for what is below it too. */
+	cache = mock_cache("roundup_power2_divisions:[4:4,8:2]");
+	assert_int_equal(lookup(cache, take(cache, 2 * MIB + 1, 0)).size,
+			 5 * MIB / 2);
+	assert_int_equal(lookup(cache, take(cache, 1025, 0)).size, 1280);
+	flexmem_cache_destroy(cache);
+	/* Steps are never smaller than a granule. */
+	cache = mock_cache("roundup_power2_divisions:8");
+	assert_int_equal(lookup(cache, take(cache, 1000, 0)).size, 1024);
+	assert_int_equal(lookup(cache, take(cache, 1025, 0)).size, 1152);
+	assert_int_equal(lookup(cache, take(cache, 2049, 0)).size, 2304);
+	assert_int_equal(lookup(cache, take(cache, 129, 0)).size, 256);
+	flexmem_cache_destroy(cache);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(zero_bytes),
+		CACHE_TEST(small_pool),
+		CACHE_TEST(large_pool),
+		CACHE_TEST(best_fit),
+		CACHE_TEST(merging),
+		CACHE_TEST(streams_are_apart),
+		CACHE_TEST(oversize_rule),
+		CACHE_TEST(oversize_knob),
+		CACHE_TEST(small_split_limit),
+		CACHE_TEST(growing),
+		CACHE_TEST(lowest_fit),
+		CACHE_TEST(growing_is_stopped),
+		CACHE_TEST(shrinking),
+		CACHE_TEST(shrinking_to_the_step),
+		CACHE_TEST(no_growth),
+		CACHE_TEST(direct),
+		CACHE_TEST(rounding),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The cache: tokens, private pools, tags, options, providers. */
+#include "cache_mock.h"
+
+#include <unistd.h>
+
+#include <unistd.h>
+
+static void *at(void *token, uint64_t offset)
+{
+	return (void *)((uintptr_t)token + offset);
+}
+
+static void tokens(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_allocation allocation;
+	void *a = take(cache, 1000, 3);
+	void *b = take(cache, 5 * MIB, 3);
+	uint64_t offset;
+
+	(void)state;
+	assert_true((intptr_t)a > 0 && (intptr_t)b > 0);
+	assert_int_equal((uintptr_t)a % 4096, 0);
+	assert_int_equal(flexmem_cache_lookup(cache, at(b, 12345), &allocation,
+					      sizeof(allocation), &offset), 0);
+	assert_ptr_equal(allocation.token, b);
+	assert_int_equal(offset, 12345);
+	assert_int_equal(allocation.size, 5 * MIB);
+	assert_int_equal(allocation.stream, 3);
+	assert_int_equal(allocation.pool, 0);
+	assert_string_equal(allocation.tag, "");
+	assert_int_equal(flexmem_cache_lookup(cache, at(a, 1023), &allocation,
+					      sizeof(allocation), NULL), 0);
+	/* One past the end is that of nobody. */
+	assert_int_equal(flexmem_cache_lookup(cache, at(a, 1024), &allocation,
+					      sizeof(allocation), NULL),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_lookup(cache, NULL, &allocation,
+					      sizeof(allocation), NULL),
+			 -EINVAL);
+	flexmem_cache_destroy(cache);
+}
+
+/* Allocations of 4 GiB and more have names of another form. */
+static void wide_tokens(void **state)
+{
+	struct flexmem_cache_allocation allocation;
+	struct flexmem_cache *cache;
+	uint64_t offset;
+	void *below;
+	void *above;
+
+	(void)state;
+	mock.capacity = 64 * GIB;
+	cache = mock_cache("expandable_segments:True");
+	above = take(cache, 4 * GIB, 0);
+	below = take(cache, 4 * GIB - 128, 0);
+	assert_true((intptr_t)above > 0);
+	assert_int_equal(flexmem_cache_lookup(cache, at(above, 4 * GIB - 1),
+					      &allocation, sizeof(allocation),
+					      &offset), 0);
+	assert_ptr_equal(allocation.token, above);
+	assert_int_equal(offset, 4 * GIB - 1);
+	assert_int_equal(flexmem_cache_lookup(cache, at(below, 4 * GIB - 129),
+					      &allocation, sizeof(allocation),
+					      &offset), 0);
+	assert_ptr_equal(allocation.token, below);
+	assert_int_equal(flexmem_cache_lookup(cache, at(below, 4 * GIB - 128),
+					      &allocation, sizeof(allocation),
+					      &offset), -EINVAL);
+	give(cache, above);
+	/* A small piece of what is free there has a name of the usual form. */
+	above = take(cache, 3 * GIB, 0);
+	assert_int_equal(flexmem_cache_lookup(cache, at(above, 3 * GIB - 1),
+					      &allocation, sizeof(allocation),
+					      &offset), 0);
+	assert_int_equal((uintptr_t)above >> 62, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void foreign_frees(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache *other = mock_cache("");
+	struct flexmem_cache_statistics before;
+	void *a = take(cache, 1000, 0);
+	void *const bad[] = {
+		at(a, 1), at(a, 128), at(a, 1024), &before, (void *)1,
+		(void *)UINTPTR_MAX, (void *)(UINTPTR_MAX >> 1),
+		(void *)(UINTPTR_MAX >> 2), at(a, UINT64_C(1) << 32),
+		at(a, UINT64_C(1) << 54), at(a, UINT64_C(1) << 62),
+		at(a, UINT64_C(1) << 63),
+	};
+	struct flexmem_cache_statistics after;
+	size_t i;
+
+	(void)state;
+	before = figures(cache);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(flexmem_cache_free(cache, bad[i]), -EINVAL);
+		assert_int_equal(flexmem_cache_record_stream(cache, bad[i], 1),
+				 -EINVAL);
+	}
+	assert_int_equal(flexmem_cache_free(other, a), -EINVAL);
+	after = figures(cache);
+	assert_memory_equal(&before, &after, sizeof(before));
+	give(cache, a);
+	assert_int_equal(flexmem_cache_free(cache, a), -EINVAL);
+	assert_int_equal(flexmem_cache_record_stream(cache, a, 1), -EINVAL);
+	flexmem_cache_destroy(cache);
+	flexmem_cache_destroy(other);
+}
+
+/* A stale token is none, however often its place is used again. */
+static void stale_tokens(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_allocation allocation;
+	void *stale = take(cache, 1000, 0);
+	void *token;
+	int i;
+
+	(void)state;
+	give(cache, stale);
+	for (i = 0; i < 100000; i++) {
+		token = take(cache, 1000, 0);
+		assert_ptr_not_equal(token, stale);
+		assert_int_equal(flexmem_cache_free(cache, stale), -EINVAL);
+		assert_int_equal(flexmem_cache_lookup(cache, stale, &allocation,
+						      sizeof(allocation),
+						      NULL), -EINVAL);
+		give(cache, token);
+	}
+	flexmem_cache_destroy(cache);
+}
+
+/* More allocations than a table of names begins with. */
+static void many_names(void **state)
+{
+	static void *tokens_of[20000];
+	struct flexmem_cache *cache = mock_cache("");
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 20000; i++)
+		tokens_of[i] = take(cache, i % 777 + 1, 0);
+	for (i = 0; i < 20000; i++)
+		assert_int_equal(lookup(cache, tokens_of[i]).requested,
+				 i % 777 + 1);
+	for (i = 0; i < 20000; i++)
+		give(cache, tokens_of[(i * 7919) % 20000]);
+	assert_int_equal(figures(cache).inactive_split[0].current, 0);
+	assert_int_equal(figures(cache).active[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static struct flexmem_cache_allocation
+request(struct flexmem_cache *cache, uint64_t bytes, uint64_t pool,
+	const char *tag)
+{
+	struct flexmem_cache_request wanted = {
+		.bytes = bytes,
+		.pool = pool,
+		.tag = tag,
+	};
+	struct flexmem_cache_allocation allocation;
+
+	assert_int_equal(flexmem_cache_alloc_request(cache, &wanted,
+						     sizeof(wanted),
+						     &allocation,
+						     sizeof(allocation)), 0);
+	return allocation;
+}
+
+static void private_pools(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_allocation a;
+	struct flexmem_cache_allocation b;
+	uint64_t released;
+	uint64_t first;
+	uint64_t pool;
+
+	(void)state;
+	give(cache, take(cache, 1000, 0));
+	assert_int_equal(flexmem_cache_pool_create(cache, &first), 0);
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	assert_int_not_equal(pool, first);
+	a = request(cache, 1000, pool, NULL);
+	b = request(cache, 1000, pool, NULL);
+	assert_int_equal(a.pool, pool);
+	assert_int_equal(mock.allocs, 2);
+	/* Its segments stay where they are, and serve nobody else. */
+	give(cache, a.token);
+	give(cache, b.token);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 2 * MIB);
+	assert_int_equal(figures(cache).segment[0].current, 1);
+	take(cache, 1000, 0);
+	assert_int_equal(mock.allocs, 3);
+	b = request(cache, 1000, pool, NULL);
+	assert_int_equal(mock.allocs, 3);
+	assert_int_equal(b.address.offset, a.address.offset);
+	/* Released with something in it: it goes with the last free. */
+	a = request(cache, 5 * MIB, pool, NULL);
+	give(cache, a.token);
+	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
+	assert_int_equal(mock.frees, 2);
+	assert_int_equal(flexmem_cache_pool_release(cache, pool), -ENOENT);
+	assert_int_equal(lookup(cache, b.token).pool, pool);
+	give(cache, b.token);
+	assert_int_equal(mock.frees, 3);
+	assert_int_equal(flexmem_cache_pool_release(cache, first), 0);
+	assert_int_equal(flexmem_cache_pool_release(cache, 0), -ENOENT);
+	flexmem_cache_destroy(cache);
+}
+
+static void unknown_pools(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_request wanted = { .bytes = 1, .pool = 1 };
+	struct flexmem_cache_allocation allocation;
+	uint64_t pool;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &wanted,
+						     sizeof(wanted),
+						     &allocation,
+						     sizeof(allocation)),
+			 -ENOENT);
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	wanted.pool = pool;
+	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &wanted,
+						     sizeof(wanted),
+						     &allocation,
+						     sizeof(allocation)),
+			 -ENOENT);
+	assert_int_equal(flexmem_cache_pool_create(cache, &wanted.pool), 0);
+	assert_int_not_equal(wanted.pool, pool);
+	flexmem_cache_destroy(cache);
+}
+
+static void tags(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_allocation a;
+	struct flexmem_cache_tag *sums;
+	char longest[FLEXMEM_CACHE_TAG + 1];
+	struct flexmem_cache_request wanted = { .bytes = 1, .tag = longest };
+	size_t count;
+
+	(void)state;
+	a = request(cache, 1000, 0, "weights");
+	assert_string_equal(a.tag, "weights");
+	request(cache, 3000, 0, "weights");
+	request(cache, 10, 0, "kv");
+	take(cache, 1, 0);
+	give(cache, a.token);
+	assert_int_equal(flexmem_cache_tags(cache, &sums, sizeof(*sums),
+					    &count), 0);
+	assert_int_equal(count, 3);
+	assert_string_equal(sums[0].tag, "");
+	assert_int_equal(sums[0].allocated_bytes, 128);
+	assert_string_equal(sums[1].tag, "weights");
+	assert_int_equal(sums[1].allocations, 1);
+	assert_int_equal(sums[1].allocated_bytes, 3072);
+	assert_int_equal(sums[1].requested_bytes, 3000);
+	assert_int_equal(sums[1].peak_bytes, 4096);
+	assert_string_equal(sums[2].tag, "kv");
+	flexmem_cache_tags_free(sums);
+	assert_int_equal(flexmem_cache_reset_peaks(cache), 0);
+	assert_int_equal(flexmem_cache_tags(cache, &sums, sizeof(*sums),
+					    &count), 0);
+	assert_int_equal(sums[1].peak_bytes, 3072);
+	flexmem_cache_tags_free(sums);
+
+	memset(longest, 'x', sizeof(longest));
+	longest[FLEXMEM_CACHE_TAG] = '\0';
+	assert_int_equal(flexmem_cache_alloc_request(cache, &wanted,
+						     sizeof(wanted), &a,
+						     sizeof(a)), -EINVAL);
+	longest[FLEXMEM_CACHE_TAG - 1] = '\0';
+	assert_string_equal(request(cache, 1, 0, longest).tag, longest);
+	flexmem_cache_destroy(cache);
+}
+
+static void profile(void **state)
+{
+	struct flexmem_cache_options options = mock_options("");
+	struct flexmem_cache_profile sizes = {
+		.granule = 512,
+		.small_limit = 4096,
+		.small_segment = 8192,
+		.large_round = 1024,
+	};
+	struct flexmem_cache_profile bad;
+	struct flexmem_cache *cache;
+
+	(void)state;
+	options.profile = &sizes;
+	options.profile_size = sizeof(sizes);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	assert_int_equal(flexmem_cache_profile(cache, &bad, sizeof(bad)), 0);
+	assert_int_equal(bad.granule, 512);
+	assert_int_equal(bad.large_segment, 20 * MIB);
+	assert_int_equal(bad.thread_limit, 4096);
+	assert_int_equal(lookup(cache, take(cache, 1, 0)).size, 512);
+	assert_int_equal(mock.last_alloc, 8192);
+	assert_int_equal(mock.last_alignment, 512);
+	take(cache, 4097, 0);
+	assert_int_equal(mock.last_alloc, 20 * MIB);
+	take(cache, 30 * MIB + 1, 0);
+	assert_int_equal(mock.last_alloc, 30 * MIB + 1024);
+	flexmem_cache_destroy(cache);
+
+	options.profile = &bad;
+	bad = (struct flexmem_cache_profile){ .granule = 64 };
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	bad = (struct flexmem_cache_profile){ .granule = 384 };
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	bad = (struct flexmem_cache_profile){ .small_limit = 3 * MIB };
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	bad = (struct flexmem_cache_profile){ .large_limit = 21 * MIB };
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	bad = (struct flexmem_cache_profile){ .large_round = 1000 };
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	bad = (struct flexmem_cache_profile){ .growing_step = UINT64_MAX };
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+}
+
+static void bad_options(void **state)
+{
+	struct flexmem_cache_events incomplete = mock_events;
+	struct flexmem_cache_options good = mock_options("");
+	struct flexmem_cache_provider provider = *good.provider;
+	struct flexmem_cache_options options = good;
+	struct flexmem_cache *cache = NULL;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_create(NULL, &options, sizeof(options)),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_create(&cache, NULL, sizeof(options)),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options) - 8), -EINVAL);
+	options.provider = NULL;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	options = good;
+	options.device = (struct flexmem_device *)&mock;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	options = good;
+	options.provider_size = offsetof(struct flexmem_cache_provider,
+					 alloc_wait) - 1;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	options = good;
+	provider.free = NULL;
+	options.provider = &provider;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	options = good;
+	incomplete.query = NULL;
+	options.events = &incomplete;
+	options.events_size = sizeof(incomplete);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	options = good;
+	options.level = 3;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	assert_null(cache);
+	flexmem_cache_destroy(NULL);
+}
+
+/* Structs of callers that are older and newer than the library. */
+static void struct_sizes(void **state)
+{
+	struct {
+		struct flexmem_cache_request request;
+		uint64_t more;
+	} newer = { .request.bytes = 1000 };
+	struct {
+		struct flexmem_cache_allocation allocation;
+		uint64_t more;
+	} result = { .more = 7 };
+	struct flexmem_cache *cache = mock_cache("");
+
+	(void)state;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &newer.request,
+						     sizeof(newer),
+						     &result.allocation,
+						     sizeof(result)), 0);
+	assert_int_equal(result.more, 0);
+	newer.more = 1;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &newer.request,
+						     sizeof(newer),
+						     &result.allocation,
+						     sizeof(result)), -E2BIG);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &newer.request, 8,
+						     &result.allocation,
+						     sizeof(result)), -EINVAL);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &newer.request,
+						     sizeof(newer.request),
+						     &result.allocation, 8),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_statistics(cache, NULL, 0), -EINVAL);
+	assert_int_equal(flexmem_cache_alloc(cache, 1, 0, NULL), -EINVAL);
+	assert_int_equal(flexmem_cache_alloc(NULL, 1, 0, &(void *){ NULL }),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_free(NULL, &newer), -EINVAL);
+	flexmem_cache_destroy(cache);
+}
+
+/* What the provider keeps at the end is told, and forgotten. */
+static void destruction_fails(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+
+	(void)state;
+	take(cache, 1, 0);
+	take(cache, 2 * MIB, 0);
+	mock.fail_frees = 1;
+	mock.error = -EIO;
+	flexmem_cache_destroy(cache);
+	assert_int_equal(mock.frees, 2);
+	assert_string_equal(mock.log,
+		"the provider did not take 2097152 bytes back: error 5\n");
+	/* It has the whole space for the next test again. */
+	assert_int_equal(mock.below.free(mock.below.user, 0), 0);
+}
+
+/* Without a callback the environment decides who is told. */
+static void log_of_the_environment(void **state)
+{
+	struct flexmem_cache_options options = mock_options("nonsense:1");
+	struct flexmem_cache *cache;
+	char text[300] = "";
+	FILE *file = tmpfile();
+	int saved = dup(2);
+
+	(void)state;
+	options.log = NULL;
+	setenv("TORCH_SPYRE_ALLOC_DEBUG", "1", 1);
+	assert_int_equal(dup2(fileno(file), 2), 2);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	fflush(stderr);
+	assert_int_equal(dup2(saved, 2), 2);
+	flexmem_cache_destroy(cache);
+	rewind(file);
+	assert_non_null(fgets(text, sizeof(text), file));
+	assert_string_equal(text,
+		"flexmem cache: caller: unknown key 'nonsense' with value '1' is ignored\n");
+	fclose(file);
+	close(saved);
+	assert_string_equal(mock.log, "");
+}
+
+/* With a device behind it, over the driver that the tests have. */
+static void over_the_device(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_cache_options options = {
+		.device = device,
+		.configuration = "expandable_segments:True",
+	};
+	struct flexmem_cache_allocation allocation;
+	struct flexmem_cache_request wanted = { .bytes = 13 * GIB };
+	struct flexmem_statistics statistics;
+	struct flexmem_cache *cache;
+	uint64_t free_bytes;
+	uint64_t total;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	take(cache, 1000, 0);
+	assert_int_equal(flexmem_cache_memory_info(cache, &free_bytes, &total),
+			 0);
+	assert_int_equal(total, 64 * GIB);
+	assert_int_equal(free_bytes, 64 * GIB - 2 * MIB);
+	/* The driver's reason comes along. */
+	assert_int_equal(flexmem_cache_alloc_request(cache, &wanted,
+						     sizeof(wanted),
+						     &allocation,
+						     sizeof(allocation)),
+			 -ENOMEM);
+	assert_int_equal(allocation.failure.error, -ENOMEM);
+	assert_int_equal(allocation.failure.device.limit,
+			 FLEXMEM_LIMIT_REGION_SIZE);
+	assert_int_equal(allocation.failure.device_total, 64 * GIB);
+	flexmem_cache_destroy(cache);
+	assert_int_equal(flexmem_device_statistics(device, &statistics,
+						   sizeof(statistics)), 0);
+	assert_int_equal(statistics.own_used, 0);
+	flexmem_device_close(device);
+}
+
+static void flat_provider(void **state)
+{
+	struct flexmem_cache_memory a = { 0 };
+	struct flexmem_cache_memory b = { 0 };
+	struct flexmem_cache_provider p;
+	struct flexmem_cache_flat *flat;
+	struct flexmem_failure failure = { 0 };
+
+	(void)state;
+	assert_int_equal(flexmem_cache_flat_create(&flat, 0, &p, sizeof(p)),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_flat_create(&flat, 100, &p, sizeof(p)),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_flat_create(&flat, 8192, &p, sizeof(p)),
+			 0);
+	assert_int_equal(p.alloc(p.user, 1024, 128, FLEXMEM_CACHE_GROWABLE, &a,
+				 &failure), 0);
+	assert_int_equal(a.address.offset, 0);
+	assert_int_equal(p.alloc(p.user, 1024, 128, FLEXMEM_CACHE_GROWABLE, &b,
+				 &failure), 0);
+	assert_int_equal(b.address.offset, 4096);
+	assert_int_equal(p.grow(p.user, a.handle, 1024, 4096, &failure), 0);
+	assert_int_equal(p.grow(p.user, a.handle, 4096, 4224, &failure),
+			 -EAGAIN);
+	assert_int_equal(p.grow(p.user, a.handle, 1024, 4096, &failure),
+			 -ENOENT);
+	assert_int_equal(p.alloc(p.user, 3200, 128, 0, &b, &failure), -ENOMEM);
+	assert_int_equal(failure.limit, FLEXMEM_LIMIT_CAPACITY);
+	assert_int_equal(p.shrink(p.user, a.handle, 4096, 128), 0);
+	assert_int_equal(p.alloc(p.user, 5120, 128, 0, &b, &failure), -ENOMEM);
+	assert_int_equal(failure.limit, FLEXMEM_LIMIT_FRAGMENTATION);
+	assert_int_equal(failure.largest_free, 3968);
+	assert_int_equal(p.alloc(p.user, 9216, 128, 0, &b, &failure), -ENOMEM);
+	assert_int_equal(failure.limit, FLEXMEM_LIMIT_REGION_SIZE);
+	assert_int_equal(p.alloc(p.user, 1024, 1024, 0, &b, &failure), 0);
+	assert_int_equal(b.address.offset, 1024);
+	assert_int_equal(p.free(p.user, 128), -ENOENT);
+	assert_int_equal(p.free(p.user, a.handle), 0);
+	flexmem_cache_flat_destroy(flat);
+	flexmem_cache_flat_destroy(NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(tokens),
+		CACHE_TEST(wide_tokens),
+		CACHE_TEST(foreign_frees),
+		CACHE_TEST(stale_tokens),
+		CACHE_TEST(many_names),
+		CACHE_TEST(private_pools),
+		CACHE_TEST(unknown_pools),
+		CACHE_TEST(tags),
+		CACHE_TEST(profile),
+		CACHE_TEST(bad_options),
+		CACHE_TEST(struct_sizes),
+		CACHE_TEST(destruction_fails),
+		CACHE_TEST(log_of_the_environment),
+		CACHE_TEST(over_the_device),
+		CACHE_TEST(flat_provider),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0
+/* M6-M10, U6: what goes back to the provider before it is out of memory. */
+#include "cache_mock.h"
+
+#include <pthread.h>
+
+/* M6, M12: free segments go before the provider is asked, the oldest first. */
+static void threshold(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("garbage_collection_threshold:0.5");
+	void *tokens[5];
+	uint64_t places[5];
+	int i;
+
+	(void)state;
+	mock.total = 100 * MIB;
+	for (i = 0; i < 5; i++) {
+		tokens[i] = take(cache, 20 * MIB, 0);
+		places[i] = place(cache, tokens[i]);
+	}
+	/* Nothing is free: the threshold alone refuses nothing. */
+	assert_int_equal(mock.allocs, 5);
+	assert_int_equal(figures(cache).num_collections, 0);
+	give(cache, tokens[2]);
+	give(cache, tokens[0]);
+	give(cache, tokens[1]);
+	give(cache, tokens[3]);
+	/* Time passes only with allocations. */
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 100 * MIB);
+	take(cache, 1, 0);
+	assert_int_equal(figures(cache).num_collections, 1);
+	assert_int_equal(mock.frees, 3);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 42 * MIB);
+	assert_int_equal(mock.device_waits, 0);
+	/* All four were freed at the same time; the oldest segments went. */
+	assert_int_equal(place(cache, take(cache, 20 * MIB, 0)), places[3]);
+	flexmem_cache_destroy(cache);
+}
+
+static void below_the_threshold(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("garbage_collection_threshold:0.5");
+
+	(void)state;
+	mock.total = 100 * MIB;
+	give(cache, take(cache, 30 * MIB, 1));
+	give(cache, take(cache, 20 * MIB, 2));
+	take(cache, 20 * MIB, 3);
+	assert_int_equal(mock.frees, 0);
+	take(cache, 20 * MIB, 4);
+	assert_int_equal(mock.frees, 1);
+	flexmem_cache_destroy(cache);
+}
+
+static void oldest_first(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("garbage_collection_threshold:0.75");
+	void *tokens[4];
+	uint64_t places[4];
+	int i;
+
+	(void)state;
+	mock.total = 100 * MIB;
+	take(cache, 1000, 0);
+	for (i = 0; i < 4; i++) {
+		tokens[i] = take(cache, 20 * MIB, 0);
+		places[i] = place(cache, tokens[i]);
+	}
+	for (i = 3; i > 0; i--) {
+		give(cache, tokens[i]);
+		take(cache, 1000, 0);
+	}
+	/* Reserved are 82 MiB by now. */
+	assert_int_equal(mock.frees, 0);
+	take(cache, 1, 1);
+	assert_int_equal(mock.frees, 1);
+	assert_int_equal(place(cache, take(cache, 20 * MIB, 0)), places[1]);
+	assert_int_equal(place(cache, take(cache, 20 * MIB, 0)), places[2]);
+	flexmem_cache_destroy(cache);
+}
+
+/* What is left of a block is as old as the block was. */
+static void age_of_remainders(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("expandable_segments:True");
+	uint64_t released;
+	void *old;
+
+	(void)state;
+	/* On stream 1 a free end that is old, on stream 2 a segment. */
+	take(cache, MIB, 1);
+	old = take(cache, 9 * MIB, 1);
+	give(cache, old);
+	give(cache, take(cache, 6 * MIB, 2));
+	take(cache, MIB, 1);
+	assert_int_equal(flexmem_cache_relieve(cache, 1, &released), 0);
+	assert_int_equal(released, 8 * MIB);
+	assert_int_equal(flexmem_cache_relieve(cache, 1, &released), 0);
+	assert_int_equal(released, 6 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* Events that have happened are enough; nobody is waited for. */
+static void threshold_takes_what_is_done(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("garbage_collection_threshold:0.1");
+	void *a = take(cache, 20 * MIB, 0);
+	void *b = take(cache, 20 * MIB, 0);
+
+	(void)state;
+	mock.total = 100 * MIB;
+	assert_int_equal(flexmem_cache_record_stream(cache, a, 5), 0);
+	assert_int_equal(flexmem_cache_record_stream(cache, b, 6), 0);
+	give(cache, a);
+	give(cache, b);
+	mock.happened[0] = true;
+	take(cache, 30 * MIB, 0);
+	assert_int_equal(mock.frees, 1);
+	assert_int_equal(mock.waits + mock.device_waits, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void first_event_happens(void)
+{
+	mock.happened[0] = true;
+}
+
+/* M5: what is done by now is looked for again before anything is waited for. */
+static void done_meanwhile(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("garbage_collection_threshold:0.1");
+	void *token = take(cache, 20 * MIB, 9);
+
+	(void)state;
+	mock.total = 100 * MIB;
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 5), 0);
+	give(cache, token);
+	mock.on_alloc = first_event_happens;
+	mock.fail_allocs = 1;
+	assert_int_equal(try_alloc(cache, 400 * MIB), 0);
+	assert_int_equal(mock.device_waits, 0);
+	assert_int_equal(figures(cache).num_collections, 1);
+	expect_counters(cache, 1, 1, 0);
+	mock.on_alloc = NULL;
+	flexmem_cache_destroy(cache);
+}
+
+/* M5: with a threshold the ladder begins with a collection. */
+static void threshold_on_oom(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("garbage_collection_threshold:0.5");
+
+	(void)state;
+	three_free(cache);
+	/* At the first look there is room enough. */
+	mock.total = GIB;
+	mock.fail_allocs = 1;
+	assert_int_equal(try_alloc(cache, 400 * MIB), 0);
+	assert_int_equal(mock.frees, 3);
+	assert_int_equal(figures(cache).num_collections, 0);
+	expect_counters(cache, 1, 1, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* M9 */
+static void no_memory_info(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("garbage_collection_threshold:0.01,"
+				  "per_process_memory_fraction:0.01");
+	uint64_t free_bytes;
+	uint64_t total;
+	int i;
+
+	(void)state;
+	mock.no_info = true;
+	for (i = 0; i < 5; i++)
+		give(cache, take(cache, 20 * MIB, (uint64_t)i));
+	assert_int_equal(mock.warnings, 1);
+	assert_non_null(strstr(mock.log, "the device's memory is not known"));
+	assert_int_equal(mock.frees, 0);
+	assert_int_equal(flexmem_cache_memory_info(cache, &free_bytes, &total),
+			 -EOPNOTSUPP);
+	flexmem_cache_destroy(cache);
+}
+
+/* M8 */
+static void memory_info(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	uint64_t free_bytes;
+	uint64_t total;
+
+	(void)state;
+	give(cache, take(cache, 1, 0));
+	assert_int_equal(flexmem_cache_memory_info(cache, &free_bytes, &total),
+			 0);
+	assert_int_equal(total, GIB);
+	assert_int_equal(free_bytes, GIB - 2 * MIB);
+	assert_int_equal(flexmem_cache_memory_info(cache, NULL, &total),
+			 -EINVAL);
+	/* M11: without settings that need it nobody asks on the way. */
+	assert_int_equal(mock.infos, 1);
+	flexmem_cache_destroy(cache);
+}
+
+static void fraction(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("per_process_memory_fraction:0.5");
+	struct flexmem_cache_request request = { .bytes = 60 * MIB };
+	struct flexmem_cache_allocation a;
+	char text[512];
+
+	(void)state;
+	mock.total = 200 * MIB;
+	give(cache, take(cache, 20 * MIB, 1));
+	give(cache, take(cache, 40 * MIB, 2));
+	/* This one is over the limit: the first two go for it. */
+	give(cache, take(cache, 60 * MIB, 3));
+	assert_int_equal(mock.frees, 2);
+	assert_int_equal(mock.allocs, 3);
+	assert_int_equal(figures(cache).reserved_bytes[0].peak, 60 * MIB);
+	expect_counters(cache, 1, 1, 0);
+	flexmem_cache_destroy(cache);
+
+	cache = mock_cache_events("per_process_memory_fraction:0.5");
+	take(cache, 40 * MIB, 0);
+	take(cache, 60 * MIB, 0);
+	mock.allocs = 0;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_int_equal(mock.allocs, 0);
+	assert_int_equal(a.failure.error, 0);
+	assert_int_equal(a.failure.allowed_bytes, 100 * MIB);
+	expect_counters(cache, 1, 0, 1);
+	flexmem_cache_error_text(-ENOMEM, &a.failure, sizeof(a.failure), text,
+				 sizeof(text));
+	assert_non_null(strstr(text, "; it may reserve 100.0 MiB"));
+	flexmem_cache_destroy(cache);
+}
+
+/* Growing counts against it as well. */
+static void fraction_of_growing(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache("expandable_segments:True,"
+			   "per_process_memory_fraction:0.5");
+
+	(void)state;
+	mock.total = 20 * MIB;
+	take(cache, 6 * MIB, 0);
+	take(cache, 4 * MIB, 0);
+	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
+	assert_int_equal(mock.grows, 1);
+	expect_counters(cache, 1, 0, 1);
+	flexmem_cache_destroy(cache);
+}
+
+static struct flexmem_cache *the_cache;
+
+static void *allocate_too(void *unused)
+{
+	(void)unused;
+	return (void *)(intptr_t)try_alloc(the_cache, 30 * MIB);
+}
+
+static int second_error;
+
+static void another_thread_allocates(void)
+{
+	pthread_t thread;
+	void *result;
+
+	mock.on_alloc = NULL;
+	mock.on_alloc_wait = NULL;
+	assert_int_equal(pthread_create(&thread, NULL, allocate_too, NULL), 0);
+	pthread_join(thread, &result);
+	second_error = (int)(intptr_t)result;
+}
+
+/* What is being asked for without the lock counts against it already. */
+static void fraction_of_two_at_once(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache("release_lock_on_device_malloc:True,"
+			   "per_process_memory_fraction:0.5");
+
+	(void)state;
+	the_cache = cache;
+	mock.total = 100 * MIB;
+	mock.on_alloc = another_thread_allocates;
+	assert_int_equal(try_alloc(cache, 30 * MIB), 0);
+	assert_int_equal(second_error, -ENOMEM);
+	assert_int_equal(mock.allocs, 1);
+	flexmem_cache_destroy(cache);
+
+	mock.has_pressure = true;
+	cache = mock_cache("per_process_memory_fraction:0.5");
+	the_cache = cache;
+	second_error = 0;
+	mock.fail_allocs = 1;
+	mock.on_alloc_wait = another_thread_allocates;
+	assert_int_equal(try_alloc(cache, 30 * MIB), 0);
+	assert_int_equal(second_error, -ENOMEM);
+	/* One that is not made is not counted any more. */
+	give(cache, take(cache, 20 * MIB, 0));
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	mock.fail_allocs = 1;
+	mock.fail_alloc_waits = 1;
+	assert_int_equal(try_alloc(cache, 20 * MIB), -ENOMEM);
+	assert_int_equal(try_alloc(cache, 20 * MIB), 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void relieving(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	uint64_t released;
+	void *token;
+
+	(void)state;
+	three_free(cache);
+	token = take(cache, 100 * MIB, 0);
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
+	give(cache, token);
+	assert_int_equal(flexmem_cache_relieve(cache, 0, &released), 0);
+	assert_int_equal(released, 0);
+	/* The oldest first, until it is enough. */
+	assert_int_equal(flexmem_cache_relieve(cache, 21 * MIB, &released), 0);
+	assert_int_equal(released, 60 * MIB);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 160 * MIB);
+	/* It waits for nobody. */
+	assert_int_equal(flexmem_cache_relieve(cache, UINT64_MAX, &released),
+			 0);
+	assert_int_equal(released, 60 * MIB);
+	assert_int_equal(mock.waits + mock.device_waits, 0);
+	mock.happened[0] = true;
+	assert_int_equal(flexmem_cache_relieve(cache, 1, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* M10: figures fall only when memory really goes back. */
+static void reserved_falls_late(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *token = take(cache, 20 * MIB, 0);
+
+	(void)state;
+	give(cache, token);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 20 * MIB);
+	assert_int_equal(figures(cache).segment[0].current, 1);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].freed, 20 * MIB);
+	assert_int_equal(figures(cache).segment[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(threshold),
+		CACHE_TEST(below_the_threshold),
+		CACHE_TEST(oldest_first),
+		CACHE_TEST(age_of_remainders),
+		CACHE_TEST(threshold_takes_what_is_done),
+		CACHE_TEST(done_meanwhile),
+		CACHE_TEST(threshold_on_oom),
+		CACHE_TEST(no_memory_info),
+		CACHE_TEST(memory_info),
+		CACHE_TEST(fraction),
+		CACHE_TEST(fraction_of_growing),
+		CACHE_TEST(fraction_of_two_at_once),
+		CACHE_TEST(relieving),
+		CACHE_TEST(reserved_falls_late),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

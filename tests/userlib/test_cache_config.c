@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0
+/* M1-M4, M12, D12: settings of the cache. */
+#include "cache_mock.h"
+
+static struct flexmem_cache_setting setting(const struct flexmem_cache *cache,
+					    const char *key)
+{
+	struct flexmem_cache_setting found;
+	size_t i;
+
+	for (i = 0; !flexmem_cache_setting(cache, i, &found, sizeof(found));
+	     i++) {
+		if (!strcmp(found.key, key))
+			return found;
+	}
+	fail_msg("there is no setting %s", key);
+	return found;
+}
+
+static void expect(const struct flexmem_cache *cache, const char *key,
+		   const char *value, enum flexmem_cache_source source)
+{
+	struct flexmem_cache_setting found = setting(cache, key);
+
+	assert_string_equal(found.value, value);
+	assert_int_equal(found.source, source);
+}
+
+static void defaults(void **state)
+{
+	static const char *const keys[][2] = {
+		{ "backend", "native" },
+		{ "expandable_segments", "False" },
+		{ "garbage_collection_threshold", "off" },
+		{ "max_non_split_rounding_mb", "1" },
+		{ "max_split_size_mb", "off" },
+		{ "per_process_memory_fraction", "1.0" },
+		{ "release_lock_on_device_malloc", "False" },
+		{ "roundup_power2_divisions", "off" },
+		{ "thread_cache", "False" },
+	};
+	struct flexmem_cache *cache = mock_cache(NULL);
+	struct flexmem_cache_setting found;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		assert_int_equal(flexmem_cache_setting(cache, i, &found,
+						       sizeof(found)), 0);
+		assert_string_equal(found.key, keys[i][0]);
+		assert_string_equal(found.value, keys[i][1]);
+		assert_int_equal(found.source, FLEXMEM_CACHE_SOURCE_DEFAULT);
+	}
+	assert_int_equal(flexmem_cache_setting(cache, i, &found,
+					       sizeof(found)), -ENOENT);
+	assert_int_equal(flexmem_cache_setting(cache, 0, NULL, sizeof(found)),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_setting(cache, 0, &found, 8), -EINVAL);
+	assert_int_equal(mock.warnings, 0);
+	assert_int_equal(figures(cache).max_split_size, UINT64_MAX);
+	flexmem_cache_destroy(cache);
+}
+
+/* The first that is set counts, alone; the caller's goes before them all. */
+static void precedence(void **state)
+{
+	struct flexmem_cache *cache;
+
+	(void)state;
+	setenv("PYTORCH_CUDA_ALLOC_CONF",
+	       "max_split_size_mb:30,backend:direct", 1);
+	cache = mock_cache(NULL);
+	expect(cache, "max_split_size_mb", "30",
+	       FLEXMEM_CACHE_SOURCE_PYTORCH_CUDA_ALLOC_CONF);
+	flexmem_cache_destroy(cache);
+
+	setenv("MINDTORCH_NPU_ALLOC_CONF", "max_split_size_mb:40", 1);
+	cache = mock_cache(NULL);
+	expect(cache, "max_split_size_mb", "40",
+	       FLEXMEM_CACHE_SOURCE_MINDTORCH_NPU_ALLOC_CONF);
+	expect(cache, "backend", "native", FLEXMEM_CACHE_SOURCE_DEFAULT);
+	flexmem_cache_destroy(cache);
+
+	setenv("FLEXMEM_ALLOC_CONF", "max_split_size_mb:50", 1);
+	cache = mock_cache(NULL);
+	expect(cache, "max_split_size_mb", "50",
+	       FLEXMEM_CACHE_SOURCE_FLEXMEM_ALLOC_CONF);
+	flexmem_cache_destroy(cache);
+
+	cache = mock_cache("max_split_size_mb:60");
+	expect(cache, "max_split_size_mb", "60", FLEXMEM_CACHE_SOURCE_CALLER);
+	assert_int_equal(figures(cache).max_split_size, 60 * MIB);
+	flexmem_cache_destroy(cache);
+
+	/* Empty is set. */
+	setenv("FLEXMEM_ALLOC_CONF", "", 1);
+	cache = mock_cache(NULL);
+	expect(cache, "max_split_size_mb", "off", FLEXMEM_CACHE_SOURCE_DEFAULT);
+	flexmem_cache_destroy(cache);
+	assert_int_equal(mock.warnings, 0);
+}
+
+static void separators(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache(" max_split_size_mb = 64 ,,"
+			   "garbage_collection_threshold:0.80,\t"
+			   "expandable_segments=True,"
+			   "roundup_power2_divisions:[256:1,512=2,>:4],"
+			   "per_process_memory_fraction:0.5,"
+			   "release_lock_on_device_malloc:True,"
+			   "thread_cache:True,backend:native,");
+
+	(void)state;
+	expect(cache, "max_split_size_mb", "64", FLEXMEM_CACHE_SOURCE_CALLER);
+	expect(cache, "garbage_collection_threshold", "0.80",
+	       FLEXMEM_CACHE_SOURCE_CALLER);
+	expect(cache, "expandable_segments", "True",
+	       FLEXMEM_CACHE_SOURCE_CALLER);
+	expect(cache, "roundup_power2_divisions", "[256:1,512=2,>:4]",
+	       FLEXMEM_CACHE_SOURCE_CALLER);
+	expect(cache, "per_process_memory_fraction", "0.5",
+	       FLEXMEM_CACHE_SOURCE_CALLER);
+	expect(cache, "release_lock_on_device_malloc", "True",
+	       FLEXMEM_CACHE_SOURCE_CALLER);
+	expect(cache, "thread_cache", "True", FLEXMEM_CACHE_SOURCE_CALLER);
+	expect(cache, "backend", "native", FLEXMEM_CACHE_SOURCE_CALLER);
+	assert_int_equal(mock.warnings, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* Each is ignored with one warning that names key, value and what is kept. */
+static void bad_values(void **state)
+{
+	static const struct {
+		const char *key;
+		const char *value;
+		const char *kept;
+	} cases[] = {
+		{ "max_split_size_mb", "", "off" },
+		{ "max_split_size_mb", "0", "off" },
+		{ "max_split_size_mb", "-1", "off" },
+		{ "max_split_size_mb", "+1", "off" },
+		{ "max_split_size_mb", "64MB", "off" },
+		{ "max_split_size_mb", "6 4", "off" },
+		{ "max_split_size_mb", "1.5", "off" },
+		{ "max_split_size_mb", "18446744073709551616", "off" },
+		{ "max_non_split_rounding_mb", "x", "1" },
+		{ "garbage_collection_threshold", "", "off" },
+		{ "garbage_collection_threshold", "1.01", "off" },
+		{ "garbage_collection_threshold", "-0.5", "off" },
+		{ "garbage_collection_threshold", "nan", "off" },
+		{ "garbage_collection_threshold", "0.5f", "off" },
+		{ "garbage_collection_threshold", "80%", "off" },
+		{ "garbage_collection_threshold", ".", "off" },
+		{ "per_process_memory_fraction", "0", "1.0" },
+		{ "per_process_memory_fraction", "2", "1.0" },
+		{ "expandable_segments", "yes", "False" },
+		{ "expandable_segments", "true", "False" },
+		{ "backend", "cudaMallocAsync", "native" },
+		{ "roundup_power2_divisions", "3", "off" },
+		{ "roundup_power2_divisions", "128", "off" },
+		{ "roundup_power2_divisions", "0", "off" },
+		{ "roundup_power2_divisions", "[]", "off" },
+		{ "roundup_power2_divisions", "[256]", "off" },
+		{ "roundup_power2_divisions", "[256:3]", "off" },
+		{ "roundup_power2_divisions", "[100:2]", "off" },
+		{ "roundup_power2_divisions", "[256:1", "off" },
+		{ "roundup_power2_divisions", "[256:1]x", "off" },
+		{ "roundup_power2_divisions", "[512:1,256:1]", "off" },
+		{ "roundup_power2_divisions", "[256:1,256:1]", "off" },
+		{ "roundup_power2_divisions", "[>:1,>:1,65536:2,>:4]", "off" },
+		{ "thread_cache", "1", "False" },
+	};
+	char expected[300];
+	char text[200];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct flexmem_cache *cache;
+
+		mock.log[0] = '\0';
+		mock.warnings = 0;
+		snprintf(text, sizeof(text), "%s:%s,thread_cache:False",
+			 cases[i].key, cases[i].value);
+		snprintf(expected, sizeof(expected),
+			 "caller: '%s' cannot be '%s'; the default '%s' is kept\n",
+			 cases[i].key, cases[i].value, cases[i].kept);
+		cache = mock_cache(text);
+		/* An open bracket takes the rest of the line with it. */
+		if (strcmp(cases[i].value, "[256:1"))
+			assert_string_equal(mock.log, expected);
+		assert_int_equal(mock.warnings, 1);
+		if (strcmp(cases[i].key, "thread_cache"))
+			expect(cache, cases[i].key, cases[i].kept,
+			       FLEXMEM_CACHE_SOURCE_DEFAULT);
+		flexmem_cache_destroy(cache);
+	}
+}
+
+static void good_values(void **state)
+{
+	static const char *const texts[] = {
+		"garbage_collection_threshold:0", "backend:direct",
+		"garbage_collection_threshold:0.0",
+		"garbage_collection_threshold:1",
+		"garbage_collection_threshold:1.000",
+		"garbage_collection_threshold:0.123456789012345678901",
+		"per_process_memory_fraction:0.001",
+		"roundup_power2_divisions:1", "roundup_power2_divisions:64",
+		"roundup_power2_divisions:[1:64,65536:2]",
+		"roundup_power2_divisions:[>:4]", "max_split_size_mb:8388608",
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		flexmem_cache_destroy(mock_cache(texts[i]));
+	assert_string_equal(mock.log, "");
+}
+
+static void unknown_keys(void **state)
+{
+	struct flexmem_cache *cache;
+
+	(void)state;
+	setenv("PYTORCH_CUDA_ALLOC_CONF",
+	       "pinned_use_cuda_host_register:True,max_split_size_mb:64,"
+	       "lonely,:5,Backend:direct", 1);
+	cache = mock_cache(NULL);
+	assert_string_equal(mock.log,
+		"PYTORCH_CUDA_ALLOC_CONF: unknown key 'pinned_use_cuda_host_register' with value 'True' is ignored\n"
+		"PYTORCH_CUDA_ALLOC_CONF: unknown key 'lonely' with value '' is ignored\n"
+		"PYTORCH_CUDA_ALLOC_CONF: unknown key '' with value '5' is ignored\n"
+		"PYTORCH_CUDA_ALLOC_CONF: unknown key 'Backend' with value 'direct' is ignored\n");
+	expect(cache, "max_split_size_mb", "64",
+	       FLEXMEM_CACHE_SOURCE_PYTORCH_CUDA_ALLOC_CONF);
+	flexmem_cache_destroy(cache);
+}
+
+static void repeated_keys(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache("max_split_size_mb:64,max_split_size_mb:32,"
+			   "max_split_size_mb:x");
+
+	(void)state;
+	expect(cache, "max_split_size_mb", "32", FLEXMEM_CACHE_SOURCE_CALLER);
+	assert_string_equal(mock.log,
+		"caller: 'max_split_size_mb' cannot be 'x'; the earlier value '32' is kept\n");
+	flexmem_cache_destroy(cache);
+}
+
+/* A value that cannot be shown is not taken; the log cuts it off. */
+static void long_values(void **state)
+{
+	struct flexmem_cache *cache;
+	char text[3000];
+	size_t length;
+
+	(void)state;
+	length = (size_t)sprintf(text, "garbage_collection_threshold:0.");
+	memset(text + length, '0', sizeof(text) - length - 1);
+	text[sizeof(text) - 1] = '\0';
+	cache = mock_cache(text);
+	assert_int_equal(mock.warnings, 1);
+	expect(cache, "garbage_collection_threshold", "off",
+	       FLEXMEM_CACHE_SOURCE_DEFAULT);
+	flexmem_cache_destroy(cache);
+}
+
+static void source_names(void **state)
+{
+	(void)state;
+	assert_string_equal(flexmem_cache_source_name(0), "default");
+	assert_string_equal(flexmem_cache_source_name(1), "caller");
+	assert_string_equal(flexmem_cache_source_name(2), "FLEXMEM_ALLOC_CONF");
+	assert_string_equal(flexmem_cache_source_name(3),
+			    "MINDTORCH_NPU_ALLOC_CONF");
+	assert_string_equal(flexmem_cache_source_name(4),
+			    "PYTORCH_CUDA_ALLOC_CONF");
+	assert_string_equal(flexmem_cache_source_name(5), "unknown");
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(defaults),
+		CACHE_TEST(precedence),
+		CACHE_TEST(separators),
+		CACHE_TEST(bad_values),
+		CACHE_TEST(good_values),
+		CACHE_TEST(unknown_keys),
+		CACHE_TEST(repeated_keys),
+		CACHE_TEST(long_values),
+		CACHE_TEST(source_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0
+/* B6, A39: the thread that serves pressure; built with TSan as well. */
+#include "cache_mock.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROUNDS 200
+#define PATIENCE_MS 20000
+
+/*
+ * In a child there is no helper that could use the descriptor which its cache
+ * closes; TSan thinks that all threads are still there.
+ */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "race:fmlib_helper_end\n";
+}
+
+static struct flexmem_cache *cache;
+static atomic_int mistakes;
+static atomic_bool done;
+
+static struct flexmem_cache *pressed_cache(const char *configuration)
+{
+	mock.has_pressure = true;
+	return mock_cache(configuration);
+}
+
+static void pause_ms(long ms)
+{
+	const struct timespec time = { .tv_nsec = ms * 1000000 };
+
+	nanosleep(&time, NULL);
+}
+
+/* Waits until the helper has served so many events. */
+static void await_events(uint64_t count)
+{
+	int waited = 0;
+
+	while (figures(cache).num_pressure_events < count) {
+		assert_true(waited++ < PATIENCE_MS);
+		pause_ms(1);
+	}
+}
+
+static void helper_serves(void **state)
+{
+	(void)state;
+	cache = pressed_cache("");
+	three_free(cache);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	assert_int_equal(flexmem_cache_start_helper(cache), -EEXIST);
+	press(FLEXMEM_LEVEL_MODERATE, 0, 850 * MIB, 1000 * MIB);
+	await_events(1);
+	assert_int_equal(figures(cache).pressure_bytes, 60 * MIB);
+	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+	await_events(2);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+	assert_int_equal(flexmem_cache_stop_helper(cache), -ENOENT);
+	/* Nobody is there who would serve this one, until it is started. */
+	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+	pause_ms(20);
+	assert_int_equal(figures(cache).num_pressure_events, 2);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	await_events(3);
+	/* The destruction ends it. */
+	flexmem_cache_destroy(cache);
+	assert_int_equal(mock.warnings, 0);
+}
+
+static void bad_helpers(void **state)
+{
+	(void)state;
+	cache = mock_cache("");
+	assert_int_equal(flexmem_cache_start_helper(NULL), -EINVAL);
+	assert_int_equal(flexmem_cache_stop_helper(NULL), -EINVAL);
+	assert_int_equal(flexmem_cache_start_helper(cache), -EOPNOTSUPP);
+	assert_int_equal(flexmem_cache_stop_helper(cache), -ENOENT);
+	flexmem_cache_destroy(cache);
+}
+
+/* What could not be started can be later. */
+static void no_descriptor_left(void **state)
+{
+	struct rlimit none = { 0 };
+	struct rlimit before;
+
+	(void)state;
+	cache = pressed_cache("");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none.rlim_max = before.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(flexmem_cache_start_helper(cache), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(flexmem_cache_stop_helper(cache), -ENOENT);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	flexmem_cache_destroy(cache);
+}
+
+static pthread_t main_thread;
+
+/* Runs on the helper, when it gives a segment back. */
+static void look_at_signals(void)
+{
+	sigset_t set;
+
+	if (pthread_equal(pthread_self(), main_thread))
+		return;
+	pthread_sigmask(SIG_SETMASK, NULL, &set);
+	if (!sigismember(&set, SIGINT) || !sigismember(&set, SIGUSR1) ||
+	    !sigismember(&set, SIGCHLD))
+		atomic_fetch_add(&mistakes, 1);
+	atomic_store(&done, true);
+}
+
+static void helper_blocks_signals(void **state)
+{
+	sigset_t before;
+	sigset_t after;
+
+	(void)state;
+	main_thread = pthread_self();
+	atomic_store(&mistakes, 0);
+	atomic_store(&done, false);
+	cache = pressed_cache("");
+	three_free(cache);
+	mock.on_free = look_at_signals;
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	assert_int_equal(sigismember(&before, SIGINT),
+			 sigismember(&after, SIGINT));
+	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+	await_events(1);
+	assert_true(atomic_load(&done));
+	assert_int_equal(atomic_load(&mistakes), 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* The other end of the pipe is the device. */
+static void device_goes(void **state)
+{
+	(void)state;
+	cache = pressed_cache("");
+	three_free(cache);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	close(mock.pipe[1]);
+	mock.pipe[1] = -1;
+	/* It ends by itself, and must be stopped nevertheless. */
+	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+	assert_non_null(strstr(mock.log,
+			       "pressure is not served any more: error 19"));
+	assert_int_equal(flexmem_cache_stop_helper(cache), -ENOENT);
+	flexmem_cache_destroy(cache);
+}
+
+/* One that has ended by itself makes room for another. */
+static void ended_helper_is_replaced(void **state)
+{
+	int waited = 0;
+	int err;
+
+	(void)state;
+	cache = pressed_cache("");
+	atomic_store(&mock.pressure_error, -ENODEV);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+	while ((err = flexmem_cache_start_helper(cache)) == -EEXIST) {
+		assert_true(waited++ < PATIENCE_MS);
+		pause_ms(1);
+	}
+	assert_int_equal(err, 0);
+	await_events(1);
+	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+	assert_int_equal(mock.warnings, 1);
+	flexmem_cache_destroy(cache);
+}
+
+static void some_errors_pass(void **state)
+{
+	static const int errors[] = { -ENOMEM, -EIO, -EINTR };
+	size_t i;
+
+	(void)state;
+	cache = pressed_cache("");
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		atomic_store(&mock.pressure_error, errors[i]);
+		press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+		await_events(i + 1);
+		assert_int_equal(atomic_load(&mock.pressure_error), 0);
+	}
+	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+	assert_int_equal(mock.warnings, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void *allocate(void *argument)
+{
+	void *tokens[8] = { NULL };
+	uint64_t stream = (uintptr_t)argument % 2;
+	size_t i;
+
+	for (i = 0; !atomic_load(&done); i++) {
+		if (flexmem_cache_free(cache, tokens[i % 8]))
+			atomic_fetch_add(&mistakes, 1);
+		if (flexmem_cache_alloc(cache, (i % 30 + 1) * MIB, stream,
+					&tokens[i % 8]))
+			atomic_fetch_add(&mistakes, 1);
+	}
+	for (i = 0; i < 8; i++) {
+		if (flexmem_cache_free(cache, tokens[i]))
+			atomic_fetch_add(&mistakes, 1);
+	}
+	return NULL;
+}
+
+/* The helper, a loop that serves as well, and threads that allocate. */
+static void everybody_at_once(const char *configuration)
+{
+	pthread_t threads[3];
+	uint64_t events = 0;
+	uint64_t before;
+	size_t i;
+	int err;
+
+	mock.capacity = 4 * GIB;
+	cache = pressed_cache(configuration);
+	atomic_store(&mistakes, 0);
+	atomic_store(&done, false);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, allocate,
+						(void *)(uintptr_t)i), 0);
+	for (i = 0; i < ROUNDS; i++) {
+		press(i % 3, i % 7 * 10 * MIB, GIB, GIB);
+		events++;
+		err = flexmem_cache_serve_pressure(cache, NULL);
+		assert_true(!err || err == -EAGAIN);
+		if (i % 50)
+			continue;
+		assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+		assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	}
+	await_events(events);
+	atomic_store(&done, true);
+	for (i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&mistakes), 0);
+	assert_int_equal(figures(cache).allocation[0].current, 0);
+	/*
+	 * What the events above found free was up to the threads. This one
+	 * comes when all is free, and something is.
+	 */
+	give(cache, take(cache, 20 * MIB, 0));
+	before = figures(cache).pressure_bytes;
+	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+	await_events(events + 1);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	assert_true(figures(cache).pressure_bytes > before);
+	flexmem_cache_destroy(cache);
+}
+
+static void with_fixed_segments(void **state)
+{
+	(void)state;
+	everybody_at_once("");
+}
+
+static void with_growing_segments(void **state)
+{
+	(void)state;
+	everybody_at_once("expandable_segments:True");
+}
+
+/* What a child may do with the cache of its parent, and with its own. */
+static int child(void)
+{
+	if (flexmem_cache_serve_pressure(cache, NULL) != -ECHILD ||
+	    flexmem_cache_start_helper(cache) != -ECHILD ||
+	    flexmem_cache_stop_helper(cache) != -ECHILD)
+		return 1;
+	flexmem_cache_destroy(cache);
+	/* TSan knows no threads of a child of several threads. */
+#ifndef __SANITIZE_THREAD__
+	/* The pipe is the parent's, and so is the event in it: another one. */
+	close(mock.pipe[0]);
+	close(mock.pipe[1]);
+	mock.pipe[1] = 0;
+	cache = mock_cache("");
+	if (!cache || flexmem_cache_start_helper(cache) ||
+	    flexmem_cache_stop_helper(cache))
+		return 2;
+	flexmem_cache_destroy(cache);
+#endif
+	return 0;
+}
+
+/* The helper is at work when the child is made, and goes on afterwards. */
+static void fork_with_a_helper(void **state)
+{
+	uint64_t events = 0;
+	int status;
+	pid_t pid;
+	int i;
+
+	(void)state;
+	cache = pressed_cache("");
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	for (i = 0; i < 20; i++) {
+		give(cache, take(cache, 20 * MIB, 0));
+		press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+		events++;
+		pid = fork();
+		assert_true(pid >= 0);
+		if (!pid) {
+			/* A lock that is still held would keep it for ever. */
+			alarm(PATIENCE_MS / 1000);
+			_exit(child());
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		await_events(events);
+	}
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(helper_serves),
+		CACHE_TEST(bad_helpers),
+		CACHE_TEST(no_descriptor_left),
+		CACHE_TEST(helper_blocks_signals),
+		CACHE_TEST(device_goes),
+		CACHE_TEST(ended_helper_is_replaced),
+		CACHE_TEST(some_errors_pass),
+		CACHE_TEST(with_fixed_segments),
+		CACHE_TEST(with_growing_segments),
+		CACHE_TEST(fork_with_a_helper),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: GPL-2.0
+/* M5, M12, U3, C5: what the cache does when the provider has nothing. */
+#include "cache_mock.h"
+
+#include <pthread.h>
+
+static struct flexmem_cache *the_cache;
+static void *victim;
+static unsigned int calls;
+static uint64_t wanted_bytes;
+
+/* D11: both counters move when the retry helps. */
+static void retry_succeeds(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+
+	(void)state;
+	mock.fail_allocs = 1;
+	assert_int_equal(try_alloc(cache, 1000), 0);
+	expect_counters(cache, 1, 1, 0);
+	/* Nothing was there to be freed: only the last attempt remains. */
+	assert_int_equal(mock.allocs, 2);
+	assert_int_equal(mock.device_waits, 1);
+	assert_int_equal(figures(cache).num_sync_all_streams, 1);
+	assert_int_equal(try_alloc(cache, 1000), 0);
+	expect_counters(cache, 1, 1, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void retry_fails(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+
+	(void)state;
+	mock.fail_allocs = 2;
+	assert_int_equal(try_alloc(cache, 1000), -ENOMEM);
+	expect_counters(cache, 1, 0, 1);
+	assert_int_equal(mock.allocs, 2);
+	assert_int_equal(try_alloc(cache, 1000), 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* Only a lack of memory is worth all that. */
+static void other_errors(void **state)
+{
+	static const int errors[] = { -EIO, -ETIMEDOUT, -ENODEV, -EINTR };
+	struct flexmem_cache *cache = mock_cache_events("");
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		mock.fail_allocs = 1;
+		mock.error = errors[i];
+		assert_int_equal(try_alloc(cache, 1000), errors[i]);
+		assert_int_equal(mock.allocs, i + 1);
+	}
+	expect_counters(cache, 0, 0, 0);
+	assert_int_equal(mock.device_waits, 0);
+	assert_int_equal(figures(cache).segment[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* C5: one that is large enough goes first, the tightest. */
+static void one_large_goes(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+
+	(void)state;
+	three_free(cache);
+	mock.fail_allocs = 1;
+	assert_int_equal(try_alloc(cache, 30 * MIB), 0);
+	assert_int_equal(mock.frees, 1);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 110 * MIB);
+	assert_int_equal(mock.device_waits, 0);
+	expect_counters(cache, 1, 1, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* None is large enough: the largest ones, as many as it takes. */
+static void several_large_go(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+
+	(void)state;
+	three_free(cache);
+	mock.fail_allocs = 1;
+	assert_int_equal(try_alloc(cache, 70 * MIB), 0);
+	assert_int_equal(mock.frees, 2);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 90 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+static void all_go(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+
+	(void)state;
+	three_free(cache);
+	mock.fail_allocs = 2;
+	assert_int_equal(try_alloc(cache, 30 * MIB), 0);
+	assert_int_equal(mock.allocs, 3);
+	assert_int_equal(mock.frees, 3);
+	assert_int_equal(mock.device_waits, 0);
+	expect_counters(cache, 1, 1, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* Four attempts in all, the last one after the device was waited for. */
+static void whole_ladder(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+
+	(void)state;
+	three_free(cache);
+	mock.fail_allocs = 3;
+	assert_int_equal(try_alloc(cache, 30 * MIB), 0);
+	assert_int_equal(mock.allocs, 4);
+	assert_int_equal(mock.device_waits, 1);
+	expect_counters(cache, 1, 1, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* What waits for events comes back, and serves the request itself. */
+static void waiting_blocks_help(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *token = take(cache, 20 * MIB, 0);
+
+	(void)state;
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 5), 0);
+	give(cache, token);
+	mock.allocs = 0;
+	mock.fail_allocs = 100;
+	assert_int_equal(try_alloc(cache, 20 * MIB), 0);
+	assert_int_equal(mock.allocs, 1);
+	assert_int_equal(mock.device_waits, 1);
+	expect_counters(cache, 1, 1, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* That the device cannot be waited for does not hide that it is full. */
+static void event_happens(void)
+{
+	mock.happened[0] = true;
+}
+
+/*
+ * An event happens while the provider is asked: the free end of the segment is
+ * larger then than what is wanted, and the segment need not grow.
+ */
+static void end_comes_back_meanwhile(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("expandable_segments:True");
+	uint64_t where;
+	void *token;
+
+	(void)state;
+	take(cache, 2 * MIB, 0);
+	token = take(cache, 10 * MIB, 0);
+	where = place(cache, token);
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
+	give(cache, token);
+	/* This one goes back, since it is large enough, and the end stays. */
+	give(cache, take(cache, 6 * MIB, 9));
+	mock.allocs = 0;
+	mock.grows = 0;
+	mock.fail_grows = 1;
+	mock.fail_allocs = 1;
+	mock.on_alloc = event_happens;
+	token = take(cache, 6 * MIB, 0);
+	assert_int_equal(place(cache, token), where);
+	assert_int_equal(mock.allocs, 1);
+	assert_int_equal(mock.grows, 1);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 12 * MIB);
+	expect_counters(cache, 1, 1, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void waiting_fails(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *token = take(cache, 20 * MIB, 0);
+
+	(void)state;
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 5), 0);
+	give(cache, token);
+	mock.fail_allocs = 2;
+	mock.fail_waits = 1;
+	assert_int_equal(try_alloc(cache, 20 * MIB), -ENOMEM);
+	assert_non_null(strstr(mock.log, "cannot be synchronized: error 5"));
+	expect_counters(cache, 1, 0, 1);
+	flexmem_cache_destroy(cache);
+}
+
+/* What the provider refuses to take back stays usable. */
+static void frees_that_fail(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	uint64_t released = 1;
+
+	(void)state;
+	give(cache, take(cache, 20 * MIB, 0));
+	mock.fail_frees = 1;
+	mock.error = -EIO;
+	assert_int_equal(flexmem_cache_empty(cache, &released), -EIO);
+	assert_int_equal(released, 0);
+	assert_non_null(strstr(mock.log, "did not take 20971520 bytes back"));
+	give(cache, take(cache, 20 * MIB, 0));
+	assert_int_equal(mock.allocs, 1);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 20 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+static void failure_details(void **state)
+{
+	struct flexmem_cache_request request = { .bytes = 30 * MIB - 5 };
+	struct flexmem_cache *cache = mock_cache_events("");
+	struct flexmem_cache_allocation a;
+	char text[512];
+
+	(void)state;
+	/* A free block that is in the way of nothing, but cannot go. */
+	take(cache, MIB, 3);
+	take(cache, 2 * MIB, 3);
+	mock.fail_allocs = 3;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_null(a.token);
+	assert_int_equal(a.failure.error, -ENOMEM);
+	assert_int_equal(a.failure.asked, 30 * MIB);
+	assert_int_equal(a.failure.segment, 30 * MIB);
+	assert_int_equal(a.failure.allocated_bytes, 3 * MIB);
+	assert_int_equal(a.failure.reserved_bytes, 22 * MIB);
+	assert_int_equal(a.failure.largest_free, 18 * MIB);
+	assert_int_equal(a.failure.allowed_bytes, 0);
+	assert_int_equal(a.failure.device_free, GIB - 22 * MIB);
+	assert_int_equal(a.failure.device_total, GIB);
+	assert_int_equal(a.failure.device.limit, FLEXMEM_LIMIT_SLOTS);
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
+						  sizeof(a.failure), text,
+						  sizeof(text)), 0);
+	assert_string_equal(text,
+		"out of device memory: tried to allocate 30.0 MiB in a segment of 30.0 MiB; the cache has reserved 22.0 MiB, of which 3.0 MiB are allocated, and its largest free block has 18.0 MiB; of the device's 1.0 GiB are free 1002.0 MiB; the device says: out of device memory: no slot left (0 of 0 used); asked 0 B, free 0 B in 0 regions, largest piece 0 B");
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
+						  sizeof(a.failure), text, 30),
+			 -EMSGSIZE);
+	assert_string_equal(text, "out of device memory: tried t");
+	flexmem_cache_destroy(cache);
+}
+
+static void error_texts(void **state)
+{
+	static const struct {
+		int error;
+		const char *text;
+	} cases[] = {
+		{ 0, "success" },
+		{ -ECHILD, "the cache belongs to the process that this one was forked from" },
+		{ -EINVAL, "not a live allocation of this cache, or another bad argument" },
+		{ -ENOENT, "no such pool, setting or callback, or no helper" },
+		{ -EEXIST, "the callback is registered already, or the helper runs already" },
+		{ -EAGAIN, "there is no event, or the process may have no further thread" },
+		{ -ENOMEM, "out of host memory" },
+		{ -EIO, "the device's firmware failed, or a reset lost the "
+			"allocation" },
+	};
+	struct flexmem_cache_failure none = { 0 };
+	char text[512];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(flexmem_cache_error_text(cases[i].error,
+							  &none, sizeof(none),
+							  text, sizeof(text)),
+				 0);
+		assert_string_equal(text, cases[i].text);
+	}
+	/* Who does not say which failure it was is not told that it was the host. */
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, NULL, 0, text,
+						  sizeof(text)), 0);
+	assert_string_equal(text, "out of memory, the device's or the host's: "
+			    "struct flexmem_cache_failure tells which");
+	assert_int_equal(flexmem_cache_error_text(1, NULL, 0, text,
+						  sizeof(text)), -EINVAL);
+	assert_int_equal(flexmem_cache_error_text(-EIO, &none, 8, text,
+						  sizeof(text)), -EINVAL);
+	assert_int_equal(flexmem_cache_error_text(-ENOENT, NULL, 0, NULL, 0),
+			 -EMSGSIZE);
+}
+
+/* No device has this; nobody is bothered with it. */
+static void absurd_sizes(void **state)
+{
+	struct flexmem_cache_request request = { .bytes = UINT64_MAX };
+	struct flexmem_cache *cache = mock_cache_events("");
+	struct flexmem_cache_allocation a;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_int_equal(a.failure.device.limit, FLEXMEM_LIMIT_REGION_SIZE);
+	assert_int_equal(a.failure.asked, UINT64_MAX);
+	assert_int_equal(mock.allocs, 0);
+	expect_counters(cache, 0, 0, 1);
+	/* This could be; the provider says no. */
+	assert_int_equal(try_alloc(cache, UINT64_C(1) << 43), -ENOMEM);
+	assert_int_equal(mock.allocs, 2);
+	expect_counters(cache, 1, 0, 2);
+	flexmem_cache_destroy(cache);
+}
+
+static void give_victim(void *user, uint64_t bytes)
+{
+	assert_ptr_equal(user, &calls);
+	calls++;
+	wanted_bytes = bytes;
+	if (victim)
+		give(the_cache, victim);
+	victim = NULL;
+}
+
+static void callbacks(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+
+	(void)state;
+	the_cache = cache;
+	calls = 0;
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, give_victim,
+							&calls), 0);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, give_victim,
+							&calls), -EEXIST);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, NULL, &calls),
+			 -EINVAL);
+	victim = take(cache, 30 * MIB, 0);
+	mock.fail_allocs = 100;
+	/* What it frees serves the request. */
+	assert_int_equal(try_alloc(cache, 25 * MIB + 1), 0);
+	assert_int_equal(calls, 1);
+	assert_int_equal(wanted_bytes, 25 * MIB + 128);
+	expect_counters(cache, 1, 1, 0);
+	/* It has nothing more: one call, one more attempt. */
+	mock.allocs = 0;
+	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
+	assert_int_equal(calls, 2);
+	assert_int_equal(mock.allocs, 2);
+	assert_int_equal(flexmem_cache_remove_oom_callback(cache, give_victim,
+							   &calls), 0);
+	assert_int_equal(flexmem_cache_remove_oom_callback(cache, give_victim,
+							   &calls), -ENOENT);
+	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
+	assert_int_equal(calls, 2);
+	mock.fail_allocs = 0;
+	flexmem_cache_destroy(cache);
+}
+
+/* All that a callback may do, and what it may not. */
+static void busy(void *user, uint64_t bytes)
+{
+	struct flexmem_cache *cache = user;
+	void *token;
+
+	(void)bytes;
+	calls++;
+	/* Served by the cache, and not at all: no callback in a callback. */
+	give(cache, take(cache, 100, 0));
+	assert_int_equal(try_alloc(cache, 50 * MIB), -ENOMEM);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(flexmem_cache_alloc(cache, 100, 0, &token), 0);
+	give(cache, token);
+	figures(cache);
+	assert_int_equal(flexmem_cache_remove_oom_callback(cache, busy, cache),
+			 -EDEADLK);
+}
+
+static void busy_callbacks(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+
+	(void)state;
+	calls = 0;
+	take(cache, 100, 0);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, busy, cache),
+			 0);
+	mock.fail_allocs = 100;
+	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
+	assert_int_equal(calls, 1);
+	expect_counters(cache, 2, 0, 2);
+	mock.fail_allocs = 0;
+	flexmem_cache_destroy(cache);
+}
+
+/* While a callback runs others can use the cache: no lock is held. */
+static void *use_cache(void *unused)
+{
+	(void)unused;
+	give(the_cache, take(the_cache, 100, 0));
+	return NULL;
+}
+
+static void let_others(void *user, uint64_t bytes)
+{
+	pthread_t thread;
+
+	(void)user;
+	(void)bytes;
+	calls++;
+	assert_int_equal(pthread_create(&thread, NULL, use_cache, NULL), 0);
+	pthread_join(thread, NULL);
+}
+
+/* Each of several runs, in their order. */
+static unsigned int order;
+
+static void first_of_two(void *user, uint64_t bytes)
+{
+	(void)user;
+	(void)bytes;
+	order = order * 10 + 1;
+}
+
+static void second_of_two(void *user, uint64_t bytes)
+{
+	(void)user;
+	(void)bytes;
+	order = order * 10 + 2;
+}
+
+static void several_callbacks(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	uint64_t pool;
+
+	(void)state;
+	order = 0;
+	mock.no_info = true;
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, first_of_two,
+							NULL), 0);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, second_of_two,
+							NULL), 0);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, first_of_two,
+							&order), 0);
+	mock.fail_allocs = 2;
+	assert_int_equal(try_alloc(cache, 1000), -ENOMEM);
+	assert_int_equal(order, 121);
+	assert_int_equal(flexmem_cache_remove_oom_callback(cache, first_of_two,
+							   &order), 0);
+	assert_int_equal(flexmem_cache_remove_oom_callback(cache, first_of_two,
+							   NULL), 0);
+	mock.fail_allocs = 2;
+	assert_int_equal(try_alloc(cache, 1000), -ENOMEM);
+	assert_int_equal(order, 1212);
+	flexmem_cache_destroy(cache);
+}
+
+static void let_others_wait(void)
+{
+	let_others(NULL, 0);
+}
+
+static void no_lock_in_callbacks(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+
+	(void)state;
+	the_cache = cache;
+	calls = 0;
+	take(cache, 100, 0);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, let_others,
+							NULL), 0);
+	mock.on_wait = let_others_wait;
+	mock.fail_allocs = 2;
+	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
+	assert_int_equal(calls, 2);
+	flexmem_cache_destroy(cache);
+}
+
+static void release_lock(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("release_lock_on_device_malloc:True");
+
+	(void)state;
+	the_cache = cache;
+	calls = 0;
+	take(cache, 100, 0);
+	mock.on_alloc = let_others_wait;
+	assert_int_equal(try_alloc(cache, 30 * MIB), 0);
+	assert_int_equal(calls, 1);
+	flexmem_cache_destroy(cache);
+}
+
+static void *second_thread(void *unused)
+{
+	(void)unused;
+	return (void *)(intptr_t)try_alloc(the_cache, 30 * MIB);
+}
+
+static void release_pool_in_callback(void *user, uint64_t bytes)
+{
+	(void)bytes;
+	calls++;
+	assert_int_equal(flexmem_cache_pool_release(the_cache,
+						    *(uint64_t *)user), 0);
+}
+
+/* A pool that goes while something is allocated into it. */
+static void pool_goes_meanwhile(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	struct flexmem_cache_request request = { .bytes = 1000 };
+	struct flexmem_cache_allocation a;
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	the_cache = cache;
+	calls = 0;
+	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache,
+							release_pool_in_callback,
+							&request.pool), 0);
+	mock.fail_allocs = 1;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	assert_int_equal(calls, 1);
+	give(cache, a.token);
+	assert_int_equal(mock.frees, 1);
+	assert_int_equal(pthread_create(&thread, NULL, second_thread, NULL),
+			 0);
+	pthread_join(thread, &result);
+	assert_null(result);
+	flexmem_cache_destroy(cache);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(retry_succeeds),
+		CACHE_TEST(retry_fails),
+		CACHE_TEST(other_errors),
+		CACHE_TEST(one_large_goes),
+		CACHE_TEST(several_large_go),
+		CACHE_TEST(all_go),
+		CACHE_TEST(whole_ladder),
+		CACHE_TEST(waiting_blocks_help),
+		CACHE_TEST(end_comes_back_meanwhile),
+		CACHE_TEST(waiting_fails),
+		CACHE_TEST(frees_that_fail),
+		CACHE_TEST(failure_details),
+		CACHE_TEST(error_texts),
+		CACHE_TEST(absurd_sizes),
+		CACHE_TEST(callbacks),
+		CACHE_TEST(busy_callbacks),
+		CACHE_TEST(several_callbacks),
+		CACHE_TEST(no_lock_in_callbacks),
+		CACHE_TEST(release_lock),
+		CACHE_TEST(pool_goes_meanwhile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

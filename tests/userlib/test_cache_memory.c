@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Host memory that is exhausted: the n-th allocation of the library fails, for
+ * every n. Linked with malloc() and the like intercepted.
+ */
+#include "cache_mock.h"
+
+/* Number of the allocation that fails, from 1; 0: none does. */
+static unsigned int fail_at;
+static unsigned int made;
+static bool failed;
+/* What the library has and has not given back. */
+static long outstanding;
+
+static bool fails_now(void)
+{
+	made++;
+	if (made != fail_at)
+		return false;
+	failed = true;
+	return true;
+}
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+	if (fails_now())
+		return NULL;
+	outstanding++;
+	return __real_malloc(size);
+}
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size)
+{
+	if (fails_now())
+		return NULL;
+	outstanding++;
+	return __real_calloc(count, size);
+}
+
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void *__wrap_realloc(void *memory, size_t size)
+{
+	if (fails_now())
+		return NULL;
+	outstanding += !memory;
+	return __real_realloc(memory, size);
+}
+
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
+char *__wrap_strdup(const char *text)
+{
+	if (fails_now())
+		return NULL;
+	outstanding++;
+	return __real_strdup(text);
+}
+
+void __real_free(void *memory);
+void __wrap_free(void *memory);
+void __wrap_free(void *memory)
+{
+	outstanding -= memory != NULL;
+	__real_free(memory);
+}
+
+/* What must not change when a call fails. */
+struct seen {
+	struct flexmem_cache_statistics f;
+};
+
+static struct seen look(struct flexmem_cache *cache)
+{
+	struct seen seen = { .f = figures(cache) };
+
+	/* These count calls, not what they leave behind. */
+	seen.f.num_hits = 0;
+	seen.f.num_misses = 0;
+	seen.f.num_ooms = 0;
+	seen.f.num_oom_errors = 0;
+	seen.f.num_sync_all_streams = 0;
+	return seen;
+}
+
+/*
+ * A call has returned @err: 0, or -ENOMEM because something was missing.
+ * Returns whether it succeeded.
+ */
+static bool check(int err)
+{
+	if (err) {
+		assert_int_equal(err, -ENOMEM);
+		assert_true(failed);
+	}
+	return !err;
+}
+
+static void *maybe(struct flexmem_cache *cache, uint64_t bytes,
+		   uint64_t pool, const char *tag)
+{
+	struct flexmem_cache_request request = {
+		.bytes = bytes, .pool = pool, .tag = tag,
+	};
+	static const struct flexmem_cache_failure nothing;
+	struct flexmem_cache_allocation a;
+	struct seen before = look(cache);
+	struct seen after;
+	bool provider;
+
+	if (check(flexmem_cache_alloc_request(cache, &request, sizeof(request),
+					      &a, sizeof(a))))
+		return a.token;
+	assert_null(a.token);
+	/* The provider of the tests may have been what had none. */
+	provider = a.failure.error == -ENOMEM;
+	if (!provider)
+		assert_memory_equal(&a.failure, &nothing, sizeof(nothing));
+	/* A new segment may be there; what lives is what lived. */
+	after = look(cache);
+	assert_memory_equal(&before.f.allocation, &after.f.allocation,
+			    sizeof(before.f.allocation));
+	assert_memory_equal(&before.f.active, &after.f.active,
+			    sizeof(before.f.active));
+	assert_memory_equal(&before.f.requested_bytes,
+			    &after.f.requested_bytes,
+			    sizeof(before.f.requested_bytes));
+	return NULL;
+}
+
+static void oom(void *user, uint64_t bytes)
+{
+	(void)user;
+	(void)bytes;
+}
+
+/* Everything that allocates anything, once. */
+static void scenario(struct flexmem_cache *cache)
+{
+	struct flexmem_cache_tag *sums;
+	void *tokens[6] = { NULL };
+	uint64_t pool = 0;
+	size_t count;
+	char *text;
+	size_t i;
+
+	tokens[0] = maybe(cache, 1000, 0, NULL);
+	tokens[1] = maybe(cache, 1000, 0, "tag");
+	tokens[2] = maybe(cache, 3 * MIB, 0, NULL);
+	tokens[3] = maybe(cache, 30 * MIB, 0, NULL);
+	tokens[4] = maybe(cache, 30 * MIB, 0, NULL);
+	if (check(flexmem_cache_pool_create(cache, &pool)))
+		tokens[5] = maybe(cache, 1000, pool, "other");
+	for (i = 0; i < 6; i++)
+		check(flexmem_cache_record_stream(cache, tokens[i], i));
+	if (check(flexmem_cache_add_oom_callback(cache, oom, NULL)))
+		assert_int_equal(flexmem_cache_remove_oom_callback(cache, oom,
+								   NULL), 0);
+	check(flexmem_cache_set_history(cache, 10));
+	if (check(flexmem_cache_snapshot(cache, FLEXMEM_CACHE_EVERY_POOL,
+					 &text, NULL)))
+		flexmem_cache_text_free(text);
+	if (check(flexmem_cache_tags(cache, &sums, sizeof(*sums), &count)))
+		flexmem_cache_tags_free(sums);
+	/* Freeing needs nothing. */
+	check(flexmem_cache_set_history(cache, 0));
+	for (i = 0; i < 6; i++)
+		assert_int_equal(flexmem_cache_free(cache, tokens[i]), 0);
+	if (pool)
+		assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).allocation[0].current, 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+}
+
+static void every_allocation(const char *configuration)
+{
+	struct flexmem_cache_options options = mock_options(configuration);
+	struct flexmem_cache *cache;
+	unsigned int n = 0;
+
+	options.events = &mock_events;
+	options.events_size = sizeof(mock_events);
+	do {
+		failed = false;
+		made = 0;
+		fail_at = ++n;
+		if (check(flexmem_cache_create(&cache, &options,
+					       sizeof(options)))) {
+			scenario(cache);
+			fail_at = 0;
+			flexmem_cache_destroy(cache);
+		}
+		mock.events = 0;
+		mock.destroys = 0;
+		memset(mock.destroyed, 0, sizeof(mock.destroyed));
+		memset(mock.happened, 0, sizeof(mock.happened));
+	} while (failed);
+	fail_at = 0;
+	/* It has been worth it. */
+	assert_true(n > 20);
+}
+
+static void fixed_segments(void **state)
+{
+	(void)state;
+	every_allocation("max_split_size_mb:64");
+}
+
+static void growing_segments(void **state)
+{
+	(void)state;
+	every_allocation("expandable_segments:True");
+}
+
+static void stores(void **state)
+{
+	(void)state;
+	every_allocation("thread_cache:True");
+}
+
+/* What a thread keeps of caches that are gone does not pile up. */
+static void caches_come_and_go(void **state)
+{
+	long before = outstanding;
+	struct flexmem_cache *cache;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++) {
+		cache = mock_cache("thread_cache:True");
+		give(cache, take(cache, 1000, 0));
+		flexmem_cache_destroy(cache);
+	}
+	/* The store of the last one, and the provider's own. */
+	assert_true(outstanding - before <= 2);
+}
+
+static void flat(void **state)
+{
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache_flat *space;
+
+	(void)state;
+	made = 0;
+	fail_at = 1;
+	assert_int_equal(flexmem_cache_flat_create(&space, GIB, &provider,
+						   sizeof(provider)), -ENOMEM);
+	fail_at = 0;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(fixed_segments),
+		CACHE_TEST(growing_segments),
+		CACHE_TEST(stores),
+		CACHE_TEST(caches_come_and_go),
+		CACHE_TEST(flat),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

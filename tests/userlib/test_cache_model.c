@@ -1,0 +1,767 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The cache against its model: the same random operations on both, each above a
+ * world of its own, and everything that can be seen compared after each.
+ * To repeat a run: CACHE_SEED=N, with the N it has printed. CACHE_OPERATIONS
+ * makes it longer.
+ */
+#include <stdarg.h>
+#include <time.h>
+
+#include "cache_run.h"
+
+#define OPERATIONS 3000
+#define CAPACITY (208 * MIB)
+/* Comparing every block is slow. */
+#define SNAPSHOT_EVERY 8
+
+static uint64_t seed;
+static unsigned long operations = OPERATIONS;
+
+static uint64_t next(struct run *run)
+{
+	/* splitmix64 */
+	uint64_t z = run->random += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+static uint64_t below(struct run *run, uint64_t limit)
+{
+	return next(run) % limit;
+}
+
+static bool one_in(struct run *run, uint64_t chances)
+{
+	return !below(run, chances);
+}
+
+static void say(struct run *run, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void say(struct run *run, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(run->what, sizeof(run->what), format, arguments);
+	va_end(arguments);
+}
+
+/* What holds whatever the model says. */
+
+static bool still_used(const struct run *run, const struct pending *pending)
+{
+	if (run->real.device_waits != pending->device_waits)
+		return false;
+	return pending->number >= run->real.done[pending->stream];
+}
+
+static void check_properties(struct run *run, const struct slot *made,
+			     uint64_t pool)
+{
+	const struct world_piece *piece = world_find(&run->real, made->address);
+	uint64_t end = made->address + made->size;
+	const struct pending *pending;
+	struct owner *owner;
+	size_t i;
+
+	check_true(run, "inside of one segment of the provider", piece &&
+		   end <= piece->start + piece->size);
+	check_true(run, "alignment", made->address %
+		   run->model.profile.granule == 0);
+	for (i = 0; i < SLOTS; i++) {
+		if (&run->slots[i] == made || !run->slots[i].token)
+			continue;
+		check_true(run, "live buffers do not overlap",
+			   run->slots[i].address >= end ||
+			   run->slots[i].address + run->slots[i].size <=
+			   made->address);
+	}
+	assert_true(piece->birth < BIRTHS);
+	owner = &run->owners[piece->birth];
+	if (owner->known) {
+		check_number(run, "the segment's stream", made->stream,
+			     owner->stream);
+		check_number(run, "the segment's pool", pool, owner->pool);
+	}
+	*owner = (struct owner){ true, made->stream, pool };
+	for (i = 0; i < run->pending_count; i++) {
+		pending = &run->pending[i];
+		if (pending->start < end && pending->end > made->address)
+			check_true(run, "no other stream uses it any more",
+				   !still_used(run, pending));
+	}
+}
+
+/* A buffer that other streams use was freed: they have to be waited for. */
+static void note_pending(struct run *run, const struct slot *slot)
+{
+	uint64_t stream;
+	size_t kept = 0;
+	size_t i;
+
+	for (i = 0; i < run->pending_count; i++) {
+		if (still_used(run, &run->pending[i]))
+			run->pending[kept++] = run->pending[i];
+	}
+	run->pending_count = kept;
+	for (stream = 0; stream < WORLD_STREAMS; stream++) {
+		if (!run->setup->events || stream == slot->stream ||
+		    !(slot->users & 1u << stream))
+			continue;
+		assert_true(run->pending_count < PENDING);
+		run->pending[run->pending_count++] = (struct pending){
+			.start = slot->address,
+			.end = slot->address + slot->size,
+			.stream = stream,
+			/* Without an event only a wait for all will do. */
+			.number = run->real.refuse_record == stream ?
+				  WORLD_NEVER :
+				  run->real.recorded[stream] - 1,
+			.device_waits = run->real.device_waits,
+		};
+	}
+}
+
+/* The operations. */
+
+static size_t free_slot(const struct run *run)
+{
+	size_t i = 0;
+
+	while (i < SLOTS && run->slots[i].token)
+		i++;
+	return i;
+}
+
+/* A live one, or SLOTS; from a random place on. */
+static size_t live_slot(struct run *run)
+{
+	size_t start = below(run, SLOTS);
+	size_t i;
+
+	for (i = 0; i < SLOTS; i++) {
+		if (run->slots[(start + i) % SLOTS].token)
+			return (start + i) % SLOTS;
+	}
+	return SLOTS;
+}
+
+/* Some sizes come again and again, as those of a model's layers do. */
+static uint64_t random_size(struct run *run)
+{
+	static const uint64_t again[] = {
+		1, 128, 500, 4096, 40000, 65536, 65537, 300000, MIB, MIB + 1,
+		2 * MIB, 5 * MIB, 8 * MIB, 9 * MIB, 10 * MIB, 12 * MIB, 20 * MIB,
+		24 * MIB, 30 * MIB,
+	};
+
+	switch (below(run, 12)) {
+	case 0:
+	case 1:
+		return below(run, 4 * KIB) + 1;
+	case 2:
+		return below(run, 64 * KIB) + 1;
+	case 3:
+		return below(run, 2 * MIB) + 1;
+	case 4:
+		return below(run, 12 * MIB) + 1;
+	case 5:
+		return one_in(run, 4) ? below(run, 60 * MIB) + 1 : MIB;
+	case 6:
+		if (!one_in(run, 20))
+			return 20 * MIB;
+		return one_in(run, 2) ? CAPACITY + 1 : UINT64_MAX -
+			below(run, 3);
+	case 7:
+		return one_in(run, 10) ? 0 : 700;
+	default:
+		return again[below(run, sizeof(again) / sizeof(again[0]))];
+	}
+}
+
+static struct model_request random_request(struct run *run)
+{
+	struct model_request request = {
+		.bytes = random_size(run),
+		/* Most is on one stream. */
+		.stream = one_in(run, 2) ? 0 : below(run, WORLD_STREAMS),
+		.simple = true,
+	};
+
+	if (one_in(run, 3)) {
+		request.simple = false;
+		request.pool = run->pools[below(run, 3)];
+		request.tag = below(run, MODEL_TAGS);
+	}
+	return request;
+}
+
+static int real_alloc(struct run *run, const struct model_request *request,
+		      struct flexmem_cache_allocation *made)
+{
+	struct flexmem_cache_request full = {
+		.bytes = request->bytes,
+		.stream = request->stream,
+		.pool = request->pool,
+		.tag = run_tags[request->tag],
+	};
+	void *token = NULL;
+	int err;
+
+	memset(made, 0, sizeof(*made));
+	if (!request->simple)
+		return flexmem_cache_alloc_request(run->cache, &full,
+						   sizeof(full), made,
+						   sizeof(*made));
+	err = flexmem_cache_alloc(run->cache, request->bytes, request->stream,
+				  &token);
+	if (!err && token)
+		err = flexmem_cache_lookup(run->cache, token, made,
+					   sizeof(*made), NULL);
+	return err;
+}
+
+static void compare_failures(const struct run *run,
+			     const struct flexmem_cache_failure *found,
+			     const struct flexmem_cache_failure *expected)
+{
+	check_number(run, "failure.error", (uint64_t)found->error,
+		     (uint64_t)expected->error);
+	check_number(run, "failure.asked", found->asked, expected->asked);
+	check_number(run, "failure.segment", found->segment,
+		     expected->segment);
+	check_number(run, "failure.allocated_bytes", found->allocated_bytes,
+		     expected->allocated_bytes);
+	check_number(run, "failure.reserved_bytes", found->reserved_bytes,
+		     expected->reserved_bytes);
+	check_number(run, "failure.largest_free", found->largest_free,
+		     expected->largest_free);
+	check_number(run, "failure.allowed_bytes", found->allowed_bytes,
+		     expected->allowed_bytes);
+	check_number(run, "failure.device_free", found->device_free,
+		     expected->device_free);
+	check_number(run, "failure.device_total", found->device_total,
+		     expected->device_total);
+}
+
+static void compare_made(const struct run *run,
+			 const struct model_request *request,
+			 const struct flexmem_cache_allocation *made,
+			 const struct model_result *expected)
+{
+	check_number(run, "its offset", made->address.offset,
+		     expected->address);
+	check_number(run, "its region", made->address.region_id, 5);
+	check_number(run, "its size", made->size, expected->size);
+	check_number(run, "its requested size", made->requested,
+		     request->bytes);
+	check_number(run, "its stream", made->stream, request->stream);
+	check_number(run, "its pool", made->pool, request->pool);
+	check_true(run, "its tag", !strcmp(made->tag, request->tag ?
+					   run_tags[request->tag] : ""));
+	check_true(run, "large enough", made->size >= request->bytes);
+}
+
+static void keep(struct run *run, size_t slot,
+		 const struct model_request *request,
+		 const struct flexmem_cache_allocation *made)
+{
+	run->slots[slot] = (struct slot){
+		.token = made->token,
+		.address = made->address.offset,
+		.size = made->size,
+		.stream = request->stream,
+	};
+	check_properties(run, &run->slots[slot], request->pool);
+}
+
+static void do_alloc(struct run *run)
+{
+	struct model_request request = random_request(run);
+	size_t slot = free_slot(run);
+	struct flexmem_cache_allocation made;
+	struct model_result expected;
+	int expected_error;
+	int err;
+
+	if (slot == SLOTS)
+		return;
+	say(run, "alloc %llu on %llu, pool %llu, tag %zu%s",
+	    (unsigned long long)request.bytes,
+	    (unsigned long long)request.stream,
+	    (unsigned long long)request.pool, request.tag,
+	    request.simple ? ", simple" : "");
+	expected_error = model_alloc(&run->model, &request, slot, &expected);
+	err = real_alloc(run, &request, &made);
+	check_number(run, "the result", (uint64_t)-err,
+		     (uint64_t)-expected_error);
+	if (err && !request.simple)
+		compare_failures(run, &made.failure, &expected.failure);
+	if (err || !request.bytes) {
+		check_number(run, "a token", (uintptr_t)made.token, 0);
+		return;
+	}
+	compare_made(run, &request, &made, &expected);
+	keep(run, slot, &request, &made);
+}
+
+static void real_free(struct run *run, size_t slot)
+{
+	assert_int_equal(flexmem_cache_free(run->cache,
+					    run->slots[slot].token), 0);
+	note_pending(run, &run->slots[slot]);
+	run->slots[slot].last_token = run->slots[slot].token;
+	run->slots[slot].token = NULL;
+}
+
+static void do_free(struct run *run)
+{
+	size_t slot = live_slot(run);
+
+	if (slot == SLOTS)
+		return;
+	say(run, "free %zu: %llu bytes at %#llx", slot,
+	    (unsigned long long)run->slots[slot].size,
+	    (unsigned long long)run->slots[slot].address);
+	check_number(run, "the model's result",
+		     (uint64_t)-model_free(&run->model, slot), 0);
+	real_free(run, slot);
+}
+
+/* What was freed, points inside, or was never there. */
+static void do_bad_free(struct run *run)
+{
+	size_t slot = below(run, SLOTS);
+	const struct slot *at = &run->slots[slot];
+	void *token = at->last_token;
+	int err;
+
+	if (at->token)
+		token = (char *)at->token + 1 + below(run, at->size);
+	else if (!token || one_in(run, 4))
+		token = (void *)(uintptr_t)(next(run) >> 20);
+	say(run, "free of %p, which is nothing", token);
+	err = flexmem_cache_free(run->cache, token);
+	check_number(run, "the result", (uint64_t)-err, token ? EINVAL : 0);
+	if (token && run->setup->threads)
+		run->model.has_store = true;
+	err = flexmem_cache_record_stream(run->cache, token, 1);
+	check_number(run, "record_stream", (uint64_t)-err, token ? EINVAL : 0);
+}
+
+static void do_record_stream(struct run *run)
+{
+	uint64_t stream = below(run, WORLD_STREAMS);
+	size_t slot = live_slot(run);
+
+	if (slot == SLOTS)
+		return;
+	say(run, "record stream %llu for %zu", (unsigned long long)stream,
+	    slot);
+	model_record_stream(&run->model, slot, stream);
+	assert_int_equal(flexmem_cache_record_stream(run->cache,
+						     run->slots[slot].token,
+						     stream), 0);
+	run->slots[slot].users |= 1u << stream;
+}
+
+static void do_progress(struct run *run)
+{
+	uint64_t stream = below(run, WORLD_STREAMS);
+	uint64_t count = below(run, 6) + 1;
+
+	say(run, "%llu events on stream %llu happen",
+	    (unsigned long long)count, (unsigned long long)stream);
+	world_progress(&run->imagined, stream, count);
+	world_progress(&run->real, stream, count);
+}
+
+static void do_lookup(struct run *run)
+{
+	size_t slot = live_slot(run);
+	struct flexmem_cache_allocation found;
+	uint64_t offset;
+	uint64_t at;
+
+	if (slot == SLOTS)
+		return;
+	at = below(run, run->slots[slot].size);
+	say(run, "look up byte %llu of %zu", (unsigned long long)at, slot);
+	assert_int_equal(flexmem_cache_lookup(run->cache, (char *)
+					      run->slots[slot].token + at,
+					      &found, sizeof(found), &offset),
+			 0);
+	check_number(run, "the offset", offset, at);
+	check_number(run, "the address", found.address.offset,
+		     run->slots[slot].address);
+	check_number(run, "the token", (uintptr_t)found.token,
+		     (uintptr_t)run->slots[slot].token);
+}
+
+static void do_empty(struct run *run)
+{
+	uint64_t bytes = below(run, 64 * MIB);
+	bool all = one_in(run, 2);
+	uint64_t expected = 0;
+	uint64_t found = 0;
+	int expected_error;
+	int err;
+
+	say(run, all ? "empty" : "relieve %llu", (unsigned long long)bytes);
+	if (all) {
+		expected_error = model_empty(&run->model, &expected);
+		err = flexmem_cache_empty(run->cache, &found);
+	} else {
+		expected_error = model_relieve(&run->model, bytes, &expected);
+		err = flexmem_cache_relieve(run->cache, bytes, &found);
+	}
+	check_number(run, "the result", (uint64_t)-err,
+		     (uint64_t)-expected_error);
+	check_number(run, "what went back", found, expected);
+}
+
+static void do_pool(struct run *run)
+{
+	size_t at = 1 + below(run, 2);
+	int expected_error;
+	uint64_t expected;
+	int err;
+
+	if (run->pools[at]) {
+		say(run, "release pool %llu",
+		    (unsigned long long)run->pools[at]);
+		expected_error = model_pool_release(&run->model,
+						    run->pools[at]);
+		err = flexmem_cache_pool_release(run->cache, run->pools[at]);
+		check_number(run, "the result", (uint64_t)-err,
+			     (uint64_t)-expected_error);
+		/* Now and then it is asked for nevertheless. */
+		if (!one_in(run, 4))
+			run->pools[at] = 0;
+		return;
+	}
+	if (run->model.last_pool + 1 == MODEL_POOLS)
+		return;
+	say(run, "create a pool");
+	model_pool_create(&run->model, &expected);
+	assert_int_equal(flexmem_cache_pool_create(run->cache,
+						   &run->pools[at]), 0);
+	check_number(run, "the pool", run->pools[at], expected);
+}
+
+static void do_reset(struct run *run)
+{
+	if (one_in(run, 2)) {
+		say(run, "reset peaks");
+		model_reset_peaks(&run->model);
+		assert_int_equal(flexmem_cache_reset_peaks(run->cache), 0);
+	} else {
+		say(run, "reset accumulated");
+		model_reset_accumulated(&run->model);
+		assert_int_equal(flexmem_cache_reset_accumulated(run->cache),
+				 0);
+	}
+}
+
+/* What goes wrong in the operation that follows. */
+static void break_world(struct run *run, struct world *world)
+{
+	switch (below(run, 8)) {
+	case 0:
+		world->refuse_frees = true;
+		break;
+	case 1:
+		world->refuse_record = below(run, WORLD_STREAMS);
+		break;
+	case 2:
+		world->refuse_wait = below(run, WORLD_STREAMS);
+		break;
+	case 3:
+		world->refuse_device_wait = true;
+		break;
+	case 4:
+		world->grow_error = one_in(run, 2) ? -EAGAIN : -EIO;
+		break;
+	case 5:
+		world->alloc_error = -EIO;
+		world->refuse_allocs = 1 + below(run, 3);
+		break;
+	default:
+		world->alloc_error = -ENOMEM;
+		world->refuse_allocs = 1 + below(run, 4);
+		break;
+	}
+}
+
+static void copy_breakage(struct world *to, const struct world *from)
+{
+	to->refuse_allocs = from->refuse_allocs;
+	to->alloc_error = from->alloc_error;
+	to->grow_error = from->grow_error;
+	to->refuse_frees = from->refuse_frees;
+	to->refuse_record = from->refuse_record;
+	to->refuse_wait = from->refuse_wait;
+	to->refuse_device_wait = from->refuse_device_wait;
+}
+
+/*
+ * A framework that is asked for memory: it frees two of its buffers, and
+ * allocates one. The model's turn comes first.
+ */
+static void model_callback(void *user)
+{
+	struct run *run = user;
+	struct model_result made;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		if (run->victims[i] < SLOTS)
+			model_free(&run->model, run->victims[i]);
+	}
+	if (run->callback_slot == SLOTS)
+		return;
+	run->callback_error[0] = model_alloc(&run->model,
+					     &run->callback_request,
+					     run->callback_slot, &made);
+	run->callback_address[0] = made.address;
+}
+
+static void real_callback(void *user, uint64_t bytes)
+{
+	struct run *run = user;
+	struct flexmem_cache_allocation made;
+	size_t i;
+
+	check_true(run, "bytes are missing", bytes > 0);
+	for (i = 0; i < 2; i++) {
+		if (run->victims[i] < SLOTS)
+			real_free(run, run->victims[i]);
+		run->victims[i] = SLOTS;
+	}
+	if (run->callback_slot == SLOTS)
+		return;
+	run->callback_error[1] = real_alloc(run, &run->callback_request,
+					    &made);
+	run->callback_address[1] = made.address.offset;
+	check_number(run, "the result in the callback",
+		     (uint64_t)-run->callback_error[1],
+		     (uint64_t)-run->callback_error[0]);
+	check_number(run, "the address in the callback",
+		     run->callback_address[1], run->callback_address[0]);
+	if (!run->callback_error[1])
+		keep(run, run->callback_slot, &run->callback_request, &made);
+	run->callback_slot = SLOTS;
+}
+
+/* The next allocation has one free slot, and the callback's another. */
+static void prepare_callback(struct run *run)
+{
+	size_t slot = free_slot(run);
+
+	run->victims[0] = one_in(run, 2) ? live_slot(run) : SLOTS;
+	run->victims[1] = one_in(run, 4) ? live_slot(run) : SLOTS;
+	if (run->victims[1] == run->victims[0])
+		run->victims[1] = SLOTS;
+	run->callback_request = (struct model_request){
+		.bytes = below(run, 4 * MIB) + 1,
+		.stream = below(run, WORLD_STREAMS),
+		.simple = true,
+	};
+	do
+		slot++;
+	while (slot < SLOTS && run->slots[slot].token);
+	run->callback_slot = slot < SLOTS && one_in(run, 2) ? slot : SLOTS;
+}
+
+static void one_operation(struct run *run)
+{
+	uint64_t choice = below(run, 100);
+
+	if (one_in(run, 12)) {
+		break_world(run, &run->imagined);
+		copy_breakage(&run->real, &run->imagined);
+	}
+	prepare_callback(run);
+	if (choice < 46)
+		do_alloc(run);
+	else if (choice < 80)
+		do_free(run);
+	else if (choice < 86)
+		do_record_stream(run);
+	else if (choice < 91)
+		do_progress(run);
+	else if (choice < 94)
+		do_empty(run);
+	else if (choice < 96)
+		do_pool(run);
+	else if (choice < 97)
+		do_bad_free(run);
+	else if (choice < 98)
+		do_reset(run);
+	else
+		do_lookup(run);
+	world_heal(&run->imagined);
+	world_heal(&run->real);
+}
+
+static struct flexmem_cache *create(struct run *run)
+{
+	struct flexmem_cache_provider provider = world_provider;
+	struct flexmem_cache_events events = world_events;
+	struct flexmem_cache_options options = {
+		.provider = &provider,
+		.provider_size = sizeof(provider),
+		.profile = &run->setup->profile,
+		.profile_size = sizeof(run->setup->profile),
+		.configuration = run->setup->configuration,
+	};
+	struct flexmem_cache *cache = NULL;
+
+	provider.user = &run->real;
+	events.user = &run->real;
+	if (run->setup->events) {
+		options.events = &events;
+		options.events_size = sizeof(events);
+	}
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, real_callback,
+							run), 0);
+	return cache;
+}
+
+static uint64_t recorded(const struct world *world)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < WORLD_STREAMS; i++)
+		sum += world->recorded[i];
+	return sum;
+}
+
+#define ROUND_LIST "roundup_power2_divisions:[1:2,4:8,>:1]"
+
+static struct model_setup setups[] = {
+	{ .name = "defaults", .configuration = "" },
+	{ .name = "streams", .configuration = "", .events = true },
+	{ .name = "direct", .configuration = "backend:direct",
+	  .direct = true, .events = true },
+	{ .name = "max_split", .configuration = "max_split_size_mb:8",
+	  .max_split = 8 },
+	{ .name = "max_split_slack", .events = true,
+	  .configuration =
+		"max_split_size_mb:24,max_non_split_rounding_mb:6",
+	  .max_split = 24, .slack = 6 },
+	{ .name = "rounding", .configuration = "roundup_power2_divisions:4",
+	  .rounding = { { 0, 4 } } },
+	{ .name = "rounding_list", .configuration = ROUND_LIST,
+	  .rounding = { { 1, 2 }, { 4, 8 }, { 8, 1 } } },
+	{ .name = "growing", .configuration = "expandable_segments:True",
+	  .growing = true },
+	{ .name = "growing_streams", .growing = true, .events = true,
+	  .configuration = "expandable_segments:True" },
+	{ .name = "threshold", .threshold = 0.5, .events = true,
+	  .configuration = "garbage_collection_threshold:0.5" },
+	{ .name = "growing_threshold", .growing = true, .threshold = 0.6,
+	  .configuration =
+		"expandable_segments:True,garbage_collection_threshold:0.6" },
+	{ .name = "fraction", .fraction = 0.6,
+	  .configuration = "per_process_memory_fraction:0.6" },
+	{ .name = "growing_fraction", .fraction = 0.7, .growing = true,
+	  .configuration =
+		"expandable_segments:True,per_process_memory_fraction:0.7" },
+	{ .name = "unlocked", .events = true,
+	  .configuration = "release_lock_on_device_malloc:True" },
+	{ .name = "threads", .configuration = "thread_cache:True",
+	  .threads = true },
+	{ .name = "threads_small_stores", .threads = true, .events = true,
+	  .configuration = "thread_cache:True",
+	  .profile = { .thread_limit = 48 * KIB, .thread_bytes = 96 * KIB } },
+	{ .name = "other_sizes", .configuration = "", .events = true,
+	  .profile = { .granule = 512, .small_limit = 256 * KIB,
+		       .small_segment = MIB, .large_limit = 4 * MIB,
+		       .large_segment = 8 * MIB, .large_round = 4 * MIB,
+		       .large_remainder = 128 * KIB } },
+	{ .name = "other_growing_sizes", .growing = true,
+	  .configuration = "expandable_segments:True",
+	  .profile = { .granule = 256, .growing_step = 512 * KIB,
+		       .growing_small_limit = MIB } },
+	{ .name = "threads_streams", .events = true, .threads = true,
+	  .configuration = "thread_cache:True,max_split_size_mb:16",
+	  .max_split = 16 },
+	{ .name = "threads_growing", .growing = true, .threads = true,
+	  .events = true,
+	  .configuration = "thread_cache:True,expandable_segments:True" },
+	{ .name = "all", .growing = true, .events = true, .threads = true,
+	  .threshold = 0.7, .fraction = 0.9, .rounding = { { 0, 8 } },
+	  .configuration =
+		"thread_cache:True,expandable_segments:True,"
+		"garbage_collection_threshold:0.7,"
+		"per_process_memory_fraction:0.9,roundup_power2_divisions:8" },
+};
+
+#define SETUPS (sizeof(setups) / sizeof(setups[0]))
+
+static void follows_the_model(void **state)
+{
+	struct run *run = calloc(1, sizeof(*run));
+
+	assert_non_null(run);
+	run->seed = seed;
+	run->setup = *state;
+	/* Each setup has operations of its own. */
+	run->random = seed + (uint64_t)(run->setup - setups);
+	world_start(&run->real, CAPACITY);
+	world_start(&run->imagined, CAPACITY);
+	model_start(&run->model, run->setup, &run->imagined);
+	run->model.on_oom = model_callback;
+	run->model.user = run;
+	run->cache = create(run);
+	for (run->done = 0; run->done < operations; run->done++) {
+		one_operation(run);
+		compare_worlds(run);
+		compare_figures(run);
+		if (run->done % SNAPSHOT_EVERY)
+			continue;
+		compare_snapshot(run);
+		compare_tags(run);
+	}
+	say(run, "destroy");
+	flexmem_cache_destroy(run->cache);
+	check_number(run, "what the provider does not have back",
+		     run->real.used, 0);
+	check_number(run, "events destroyed", run->real.destroyed,
+		     recorded(&run->real));
+	model_end(&run->model);
+	free(run);
+}
+
+int main(void)
+{
+	const char *count = getenv("CACHE_OPERATIONS");
+	const char *wish = getenv("CACHE_SEED");
+	struct CMUnitTest tests[SETUPS];
+	struct timespec now;
+	size_t i;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	seed = wish ? strtoull(wish, NULL, 0) :
+		      (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	if (count)
+		operations = strtoul(count, NULL, 0);
+	printf("# CACHE_SEED=%llu, %lu operations on each of %zu caches\n",
+	       (unsigned long long)seed, operations, SETUPS);
+	fflush(stdout);
+	for (i = 0; i < SETUPS; i++)
+		tests[i] = (struct CMUnitTest){
+			.name = setups[i].name,
+			.test_func = follows_the_model,
+			.initial_state = &setups[i],
+		};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0
+/* B6, M7: what the cache gives back when others need memory, and when it waits. */
+#include "cache_mock.h"
+
+#include <pthread.h>
+#include <time.h>
+
+static struct flexmem_cache *the_cache;
+static void *victim;
+
+static struct flexmem_cache *pressed_cache(const char *configuration)
+{
+	mock.has_pressure = true;
+	return mock_cache_events(configuration);
+}
+
+/* Serves one event, which there must be, and says how much went back. */
+static uint64_t serve(struct flexmem_cache *cache)
+{
+	uint64_t released = UINT64_MAX;
+
+	assert_int_equal(flexmem_cache_serve_pressure(cache, &released), 0);
+	return released;
+}
+
+static uint64_t reserved(struct flexmem_cache *cache)
+{
+	return figures(cache).reserved_bytes[FLEXMEM_CACHE_ALL].current;
+}
+
+static void moderate_gives_half(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	three_free(cache);
+	take(cache, 100 * MIB, 0);
+	press(FLEXMEM_LEVEL_MODERATE, 0, 850 * MIB, 1000 * MIB);
+	assert_int_equal(serve(cache), 60 * MIB);
+	assert_int_equal(reserved(cache), 160 * MIB);
+	/* Half of what is left goes as a whole: it is one segment. */
+	press(FLEXMEM_LEVEL_MODERATE, 0, 850 * MIB, 1000 * MIB);
+	assert_int_equal(serve(cache), 60 * MIB);
+	/* What lives stays. */
+	press(FLEXMEM_LEVEL_MODERATE, 0, 850 * MIB, 1000 * MIB);
+	assert_int_equal(serve(cache), 0);
+	assert_int_equal(reserved(cache), 100 * MIB);
+	assert_int_equal(figures(cache).num_pressure_events, 3);
+	assert_int_equal(figures(cache).pressure_bytes, 120 * MIB);
+	assert_int_equal(flexmem_cache_reset_accumulated(cache), 0);
+	assert_int_equal(figures(cache).num_pressure_events, 0);
+	assert_int_equal(figures(cache).pressure_bytes, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* Only a level that rises, or stays, asks for something. */
+static void falling_levels(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	three_free(cache);
+	press(FLEXMEM_LEVEL_NONE, 0, 0, 1000 * MIB);
+	assert_int_equal(serve(cache), 0);
+	press(FLEXMEM_LEVEL_CRITICAL, 10 * MIB, 100 * MIB, 1000 * MIB);
+	assert_int_equal(serve(cache), 60 * MIB);
+	press(FLEXMEM_LEVEL_MODERATE, 0, 750 * MIB, 1000 * MIB);
+	assert_int_equal(serve(cache), 0);
+	press(FLEXMEM_LEVEL_NONE, 0, 0, 1000 * MIB);
+	assert_int_equal(serve(cache), 0);
+	press(FLEXMEM_LEVEL_MODERATE, 0, 850 * MIB, 1000 * MIB);
+	assert_int_equal(serve(cache), 60 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* Nobody waits: until less than 90 percent are in use, at least half. */
+static void critical_goes_below_its_level(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	three_free(cache);
+	press(FLEXMEM_LEVEL_CRITICAL, 0, 910 * MIB, 1000 * MIB);
+	assert_int_equal(serve(cache), 60 * MIB);
+	flexmem_cache_destroy(cache);
+
+	cache = pressed_cache("");
+	three_free(cache);
+	press(FLEXMEM_LEVEL_CRITICAL, 0, 960 * MIB, 1000 * MIB);
+	assert_int_equal(serve(cache), 120 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* The smallest piece that is large enough goes, and the oldest beside it. */
+static void wanted_goes_in_one_piece(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	uint64_t places[2];
+	void *tokens[2];
+
+	(void)state;
+	tokens[0] = take(cache, 20 * MIB, 0);
+	tokens[1] = take(cache, 100 * MIB, 0);
+	places[0] = place(cache, tokens[0]);
+	give(cache, tokens[0]);
+	give(cache, tokens[1]);
+	give(cache, take(cache, 30 * MIB, 1));
+	press(FLEXMEM_LEVEL_CRITICAL, 90 * MIB, 0, 1000 * MIB);
+	assert_int_equal(serve(cache), 100 * MIB);
+	assert_int_equal(place(cache, take(cache, 20 * MIB, 0)), places[0]);
+	flexmem_cache_destroy(cache);
+}
+
+/* Where there is no such piece, all together may make one. */
+static void wanted_takes_all(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	three_free(cache);
+	press(FLEXMEM_LEVEL_CRITICAL, 60 * MIB, 0, 1000 * MIB);
+	assert_int_equal(serve(cache), 60 * MIB);
+	assert_int_equal(reserved(cache), 60 * MIB);
+	press(FLEXMEM_LEVEL_CRITICAL, 61 * MIB, 0, 1000 * MIB);
+	assert_int_equal(serve(cache), 60 * MIB);
+	flexmem_cache_destroy(cache);
+
+	/* The largest two would have the bytes, but are not one piece. */
+	cache = pressed_cache("");
+	three_free(cache);
+	press(FLEXMEM_LEVEL_CRITICAL, 70 * MIB, 0, 1000 * MIB);
+	assert_int_equal(serve(cache), 120 * MIB);
+	flexmem_cache_destroy(cache);
+
+	cache = pressed_cache("");
+	three_free(cache);
+	press(FLEXMEM_LEVEL_CRITICAL, UINT64_MAX, UINT64_MAX, 1000 * MIB);
+	assert_int_equal(serve(cache), 120 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* The free ends of segments that grow go back as well, and no more. */
+static void growing_segments_shrink(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("expandable_segments:True");
+	void *kept = take(cache, 3 * MIB, 0);
+	void *token = take(cache, 30 * MIB, 0);
+
+	(void)state;
+	give(cache, token);
+	press(FLEXMEM_LEVEL_CRITICAL, GIB, 0, GIB);
+	assert_int_equal(serve(cache), 30 * MIB);
+	assert_int_equal(reserved(cache), 4 * MIB);
+	assert_int_equal(mock.shrinks, 1);
+	assert_int_equal(lookup(cache, kept).size, 3 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* M7: nothing that lives, no private pool, and no wait for a stream. */
+static void nothing_is_waited_for(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	struct flexmem_cache_request request = { .bytes = 20 * MIB };
+	struct flexmem_cache_allocation a;
+	void *used = take(cache, 20 * MIB, 0);
+	void *token = take(cache, 40 * MIB, 0);
+
+	(void)state;
+	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	give(cache, a.token);
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
+	give(cache, token);
+	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+	assert_int_equal(serve(cache), 0);
+	assert_int_equal(mock.waits + mock.device_waits, 0);
+	mock.happened[0] = true;
+	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+	assert_int_equal(serve(cache), 40 * MIB);
+	assert_int_equal(reserved(cache), 40 * MIB);
+	assert_int_equal(lookup(cache, used).size, 20 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* What comes too late for the event goes back nevertheless, and no more. */
+static void freed_while_others_wait(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	void *tokens[5];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 5; i++)
+		tokens[i] = take(cache, 20 * MIB, 0);
+	press(FLEXMEM_LEVEL_CRITICAL, 30 * MIB, GIB, GIB);
+	assert_int_equal(serve(cache), 0);
+	give(cache, tokens[0]);
+	assert_int_equal(reserved(cache), 80 * MIB);
+	give(cache, tokens[1]);
+	assert_int_equal(reserved(cache), 60 * MIB);
+	give(cache, tokens[2]);
+	assert_int_equal(reserved(cache), 60 * MIB);
+	assert_int_equal(figures(cache).pressure_bytes, 40 * MIB);
+	press(FLEXMEM_LEVEL_CRITICAL, 30 * MIB, GIB, GIB);
+	assert_int_equal(serve(cache), 20 * MIB);
+	/* Nobody waits any more. */
+	press(FLEXMEM_LEVEL_MODERATE, 0, GIB, GIB);
+	assert_int_equal(serve(cache), 0);
+	give(cache, tokens[3]);
+	assert_int_equal(reserved(cache), 40 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* However it goes back: others have it. */
+static void others_take_what_goes_back(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	void *tokens[2];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++)
+		tokens[i] = take(cache, 20 * MIB, 0);
+	give(cache, tokens[0]);
+	press(FLEXMEM_LEVEL_CRITICAL, 20 * MIB, GIB, GIB);
+	mock.fail_frees = 2;
+	mock.error = -EIO;
+	assert_int_equal(flexmem_cache_serve_pressure(cache, NULL), -EIO);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(reserved(cache), 20 * MIB);
+	assert_int_equal(figures(cache).pressure_bytes, 20 * MIB);
+	give(cache, tokens[1]);
+	assert_int_equal(reserved(cache), 20 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* Who waited gave up, or got it elsewhere: what is freed then stays. */
+static void nobody_waits_any_more(void **state)
+{
+	const struct timespec wait = { .tv_sec = 1, .tv_nsec = 50000000 };
+	struct flexmem_cache *cache = pressed_cache("");
+	void *tokens[2];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++)
+		tokens[i] = take(cache, 20 * MIB, 0);
+	press(FLEXMEM_LEVEL_CRITICAL, 100 * MIB, GIB, GIB);
+	assert_int_equal(serve(cache), 0);
+	give(cache, tokens[0]);
+	assert_int_equal(reserved(cache), 20 * MIB);
+	nanosleep(&wait, NULL);
+	give(cache, tokens[1]);
+	assert_int_equal(reserved(cache), 20 * MIB);
+	assert_int_equal(figures(cache).pressure_bytes, 20 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* Two threads read events, and the one with the later event is faster. */
+static void late_events_are_ignored(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	three_free(cache);
+	mock.sequence = 7;
+	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+	assert_int_equal(serve(cache), 0);
+	mock.sequence = 6;
+	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+	assert_int_equal(serve(cache), 0);
+	assert_int_equal(figures(cache).num_pressure_events, 1);
+	/* Nor is anything owed. */
+	give(cache, take(cache, 20 * MIB, 9));
+	assert_int_equal(reserved(cache), 120 * MIB);
+	mock.sequence = 8;
+	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+	assert_int_equal(serve(cache), 120 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+static void serving_errors(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	uint64_t released = 1;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_serve_pressure(NULL, &released),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_serve_pressure(cache, &released),
+			 -EAGAIN);
+	assert_int_equal(released, 0);
+	three_free(cache);
+	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+	mock.fail_frees = 1;
+	mock.error = -EIO;
+	assert_int_equal(flexmem_cache_serve_pressure(cache, &released), -EIO);
+	assert_int_equal(released, 100 * MIB);
+	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+	assert_int_equal(flexmem_cache_serve_pressure(cache, NULL), 0);
+	assert_int_equal(reserved(cache), 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* A provider as the first version of the header had it. */
+static void providers_of_the_first_version(void **state)
+{
+	struct flexmem_cache_options options;
+	struct flexmem_cache *cache;
+
+	(void)state;
+	mock.has_pressure = true;
+	options = mock_options("");
+	options.provider_size = offsetof(struct flexmem_cache_provider,
+					 alloc_wait);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	assert_int_equal(flexmem_cache_serve_pressure(cache, NULL),
+			 -EOPNOTSUPP);
+	assert_int_equal(flexmem_cache_start_helper(cache), -EOPNOTSUPP);
+	mock.fail_allocs = 1;
+	assert_int_equal(try_alloc(cache, MIB), 0);
+	assert_int_equal(mock.allocs, 2);
+	assert_int_equal(mock.alloc_waits, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* The last attempt, and no other, may wait. */
+static void last_attempt_waits(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	three_free(cache);
+	mock.fail_allocs = 3;
+	assert_int_equal(try_alloc(cache, 30 * MIB), 0);
+	assert_int_equal(mock.allocs, 3);
+	assert_int_equal(mock.alloc_waits, 1);
+	expect_counters(cache, 1, 1, 0);
+	mock.fail_allocs = 1;
+	mock.fail_alloc_waits = 1;
+	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
+	assert_int_equal(mock.alloc_waits, 2);
+	expect_counters(cache, 2, 1, 1);
+	flexmem_cache_destroy(cache);
+}
+
+static void no_wait_for_an_own_limit(void **state)
+{
+	struct flexmem_cache *cache =
+		pressed_cache("per_process_memory_fraction:0.5");
+
+	(void)state;
+	mock.total = 100 * MIB;
+	assert_int_equal(try_alloc(cache, 60 * MIB), -ENOMEM);
+	assert_int_equal(mock.allocs + mock.alloc_waits, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* Another thread of this process uses the cache while one waits. */
+static void *free_and_serve(void *unused)
+{
+	(void)unused;
+	give(the_cache, victim);
+	press(FLEXMEM_LEVEL_CRITICAL, 600 * MIB, GIB, GIB);
+	return (void *)(uintptr_t)serve(the_cache);
+}
+
+static uint64_t served;
+
+static void another_thread_serves(void)
+{
+	pthread_t thread;
+	void *result;
+
+	assert_int_equal(pthread_create(&thread, NULL, free_and_serve, NULL),
+			 0);
+	pthread_join(thread, &result);
+	served = (uintptr_t)result;
+}
+
+static void no_lock_while_it_waits(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	the_cache = cache;
+	victim = take(cache, 600 * MIB, 0);
+	mock.on_alloc_wait = another_thread_serves;
+	assert_int_equal(try_alloc(cache, 500 * MIB), 0);
+	/* It went back with the free. */
+	assert_int_equal(served, 0);
+	assert_int_equal(mock.frees, 1);
+	assert_int_equal(reserved(cache), 500 * MIB);
+	expect_counters(cache, 1, 1, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void serve_own_wait(void)
+{
+	press(FLEXMEM_LEVEL_CRITICAL, 50 * MIB, GIB, GIB);
+	assert_int_equal(serve(the_cache), 0);
+}
+
+/* The cache was told of its own wait, which is over when it has its segment. */
+static void own_wait_is_over(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	void *token = take(cache, 30 * MIB, 0);
+
+	(void)state;
+	the_cache = cache;
+	mock.on_alloc_wait = serve_own_wait;
+	mock.fail_allocs = 1;
+	take(cache, 50 * MIB, 0);
+	assert_int_equal(mock.alloc_waits, 1);
+	give(cache, token);
+	assert_int_equal(reserved(cache), 80 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+static void free_only(void)
+{
+	give(the_cache, victim);
+}
+
+/* What it frees meanwhile serves, though nobody else gave anything. */
+static void freed_while_it_waits(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	uint64_t where;
+	void *token;
+	int i;
+
+	(void)state;
+	the_cache = cache;
+	for (i = 0; i < 4; i++)
+		victim = take(cache, 5 * MIB, 0);
+	where = place(cache, victim);
+	mock.on_alloc_wait = free_only;
+	mock.fail_allocs = 1;
+	mock.fail_alloc_waits = 1;
+	token = take(cache, 5 * MIB, 0);
+	assert_int_equal(place(cache, token), where);
+	assert_int_equal(reserved(cache), 20 * MIB);
+	expect_counters(cache, 1, 1, 0);
+	flexmem_cache_destroy(cache);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(moderate_gives_half),
+		CACHE_TEST(falling_levels),
+		CACHE_TEST(critical_goes_below_its_level),
+		CACHE_TEST(wanted_goes_in_one_piece),
+		CACHE_TEST(wanted_takes_all),
+		CACHE_TEST(growing_segments_shrink),
+		CACHE_TEST(nothing_is_waited_for),
+		CACHE_TEST(freed_while_others_wait),
+		CACHE_TEST(others_take_what_goes_back),
+		CACHE_TEST(nobody_waits_any_more),
+		CACHE_TEST(late_events_are_ignored),
+		CACHE_TEST(serving_errors),
+		CACHE_TEST(providers_of_the_first_version),
+		CACHE_TEST(last_attempt_waits),
+		CACHE_TEST(no_wait_for_an_own_limit),
+		CACHE_TEST(no_lock_while_it_waits),
+		CACHE_TEST(own_wait_is_over),
+		CACHE_TEST(freed_while_it_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Streams and events of the cache. */
+#include "cache_mock.h"
+
+static void use(struct flexmem_cache *cache, void *token, uint64_t stream)
+{
+	assert_int_equal(flexmem_cache_record_stream(cache, token, stream), 0);
+}
+
+/* Whether the next block of that size on stream 0 is at @where. */
+static bool is_back(struct flexmem_cache *cache, uint64_t where)
+{
+	void *token = take(cache, 1000, 0);
+	bool back = place(cache, token) == where;
+
+	/* Left alive where it is not, so that the next one is elsewhere. */
+	if (back)
+		give(cache, token);
+	return back;
+}
+
+static void own_stream(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *token = take(cache, 1000, 0);
+	uint64_t where = place(cache, token);
+
+	(void)state;
+	use(cache, token, 0);
+	give(cache, token);
+	assert_int_equal(mock.events, 0);
+	assert_true(is_back(cache, where));
+	flexmem_cache_destroy(cache);
+}
+
+static void waits_for_all(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *token = take(cache, 1000, 0);
+	uint64_t where = place(cache, token);
+
+	(void)state;
+	use(cache, token, 1);
+	use(cache, token, 2);
+	use(cache, token, 1);
+	assert_int_equal(mock.events, 0);
+	give(cache, token);
+	assert_int_equal(mock.events, 2);
+	assert_int_equal(mock.streams[0] + mock.streams[1], 3);
+	assert_int_equal(flexmem_cache_free(cache, token), -EINVAL);
+	/* Not allocated, but active. */
+	assert_int_equal(figures(cache).allocation[0].current, 0);
+	assert_int_equal(figures(cache).active[0].current, 1);
+	assert_int_equal(figures(cache).active_bytes[0].current, 1024);
+	assert_false(is_back(cache, where));
+	mock.happened[0] = true;
+	assert_false(is_back(cache, where));
+	mock.happened[1] = true;
+	assert_true(is_back(cache, where));
+	assert_int_equal(mock.destroys, 2);
+	assert_int_equal(mock.waits + mock.device_waits, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* Events of one stream happen in order: only its first is asked about. */
+static void in_order(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *tokens[10];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++) {
+		tokens[i] = take(cache, 1000, 0);
+		use(cache, tokens[i], 1);
+	}
+	for (i = 0; i < 10; i++)
+		give(cache, tokens[i]);
+	mock.queries = 0;
+	take(cache, 1000, 0);
+	assert_int_equal(mock.queries, 1);
+	for (i = 0; i < 4; i++)
+		mock.happened[i] = true;
+	mock.queries = 0;
+	take(cache, 1000, 0);
+	assert_int_equal(mock.queries, 5);
+	assert_int_equal(figures(cache).active[0].current, 8);
+	flexmem_cache_destroy(cache);
+}
+
+/* M11: without blocks that wait nobody is asked. */
+static void no_queries(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	int i;
+
+	(void)state;
+	for (i = 0; i < 100; i++)
+		give(cache, take(cache, 1000, 0));
+	assert_int_equal(mock.queries, 0);
+	assert_int_equal(mock.events, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* A device without queues: done at once. */
+static void without_events(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	void *token = take(cache, 1000, 0);
+	uint64_t where = place(cache, token);
+
+	(void)state;
+	use(cache, token, 1);
+	give(cache, token);
+	assert_true(is_back(cache, where));
+	mock.fail_allocs = 1;
+	take(cache, 20 * MIB, 0);
+	assert_int_equal(figures(cache).num_sync_all_streams, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* What was recorded goes with the allocation, not with its place. */
+static void uses_end_with_the_free(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *token = take(cache, 1000, 0);
+
+	(void)state;
+	use(cache, token, 1);
+	give(cache, token);
+	mock.happened[0] = true;
+	token = take(cache, 1000, 0);
+	give(cache, token);
+	assert_int_equal(mock.events, 1);
+	flexmem_cache_destroy(cache);
+}
+
+static void emptying_waits(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *a = take(cache, 20 * MIB, 0);
+	void *b = take(cache, 20 * MIB, 0);
+	uint64_t released;
+
+	(void)state;
+	use(cache, a, 1);
+	use(cache, b, 1);
+	give(cache, a);
+	give(cache, b);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 40 * MIB);
+	/* For the last event of the stream, and only for it. */
+	assert_int_equal(mock.waits, 1);
+	assert_int_equal(mock.device_waits, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void emptying_cannot_wait(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *a = take(cache, 20 * MIB, 0);
+	void *b = take(cache, 20 * MIB, 0);
+	uint64_t released;
+
+	(void)state;
+	use(cache, a, 1);
+	use(cache, b, 2);
+	give(cache, a);
+	give(cache, b);
+	mock.fail_waits = 1;
+	assert_int_equal(flexmem_cache_empty(cache, &released), -EIO);
+	assert_int_equal(released, 20 * MIB);
+	assert_int_equal(mock.warnings, 1);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 20 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* No event could be made: the block waits for the whole device. */
+static void record_fails(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *token = take(cache, 1000, 0);
+	uint64_t where = place(cache, token);
+
+	(void)state;
+	use(cache, token, 1);
+	use(cache, token, 2);
+	mock.fail_records = 1;
+	give(cache, token);
+	assert_int_equal(mock.events, 1);
+	assert_int_equal(mock.warnings, 1);
+	mock.happened[0] = true;
+	assert_false(is_back(cache, where));
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(mock.device_waits, 1);
+	assert_int_equal(figures(cache).active[0].current, 1);
+	flexmem_cache_destroy(cache);
+}
+
+static int query_error(void *user, uint64_t event)
+{
+	(void)user;
+	(void)event;
+	mock.queries++;
+	return -EIO;
+}
+
+/* Taken for "not yet", and told once. */
+static void query_fails(void **state)
+{
+	struct flexmem_cache_options options = mock_options("");
+	struct flexmem_cache_events events = mock_events;
+	struct flexmem_cache *cache;
+	uint64_t where;
+	void *token;
+	int i;
+
+	(void)state;
+	events.query = query_error;
+	options.events = &events;
+	options.events_size = sizeof(events);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	token = take(cache, 1000, 0);
+	where = place(cache, token);
+	use(cache, token, 1);
+	give(cache, token);
+	for (i = 0; i < 5; i++)
+		assert_false(is_back(cache, where));
+	assert_int_equal(mock.queries, 5);
+	assert_int_equal(mock.warnings, 1);
+	flexmem_cache_destroy(cache);
+}
+
+/* While one thread waits for an event another must not destroy it. */
+static struct flexmem_cache *the_cache;
+
+static void poll_meanwhile(void)
+{
+	memset(mock.happened, true, sizeof(mock.happened));
+	mock.on_wait = NULL;
+	take(the_cache, 1000, 0);
+	assert_false(mock.destroyed[0]);
+	/* Nor does a wait for the device, on the last rung. */
+	mock.fail_allocs = 2;
+	assert_int_equal(flexmem_cache_alloc(the_cache, 20 * MIB, 0,
+					     &(void *){ NULL }), -ENOMEM);
+	assert_false(mock.destroyed[0]);
+	mock.fail_allocs = 0;
+}
+
+static void waiting_pins(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *token = take(cache, 1000, 0);
+
+	(void)state;
+	the_cache = cache;
+	use(cache, token, 1);
+	give(cache, token);
+	mock.on_wait = poll_meanwhile;
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_true(mock.destroyed[0]);
+	flexmem_cache_destroy(cache);
+}
+
+/* M5: what was freed after the device was waited for is not done. */
+static void free_meanwhile(void)
+{
+	static void *token;
+
+	mock.on_wait = NULL;
+	token = take(the_cache, 1000, 7);
+	use(the_cache, token, 8);
+	give(the_cache, token);
+}
+
+static void only_what_was_before(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *token = take(cache, 1000, 7);
+
+	(void)state;
+	the_cache = cache;
+	take(cache, 1000, 7);
+	use(cache, token, 8);
+	give(cache, token);
+	mock.on_wait = free_meanwhile;
+	mock.fail_allocs = 1;
+	take(cache, 20 * MIB, 0);
+	assert_int_equal(mock.events, 2);
+	assert_true(mock.destroyed[0]);
+	assert_false(mock.destroyed[1]);
+	assert_int_equal(figures(cache).active[0].current, 3);
+	flexmem_cache_destroy(cache);
+}
+
+static void pools_and_events(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	struct flexmem_cache_request request = { .bytes = 1000 };
+	struct flexmem_cache_allocation a;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	use(cache, a.token, 1);
+	give(cache, a.token);
+	assert_int_equal(flexmem_cache_pool_release(cache, request.pool), 0);
+	assert_int_equal(mock.frees, 0);
+	/* The event was the last thing that kept the segment. */
+	mock.happened[0] = true;
+	take(cache, 1, 0);
+	assert_int_equal(mock.frees, 1);
+
+	/* It has happened before the release. */
+	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	use(cache, a.token, 1);
+	give(cache, a.token);
+	mock.happened[1] = true;
+	assert_int_equal(flexmem_cache_pool_release(cache, request.pool), 0);
+	assert_int_equal(mock.frees, 2);
+	flexmem_cache_destroy(cache);
+}
+
+/* Blocks that wait, and live ones with uses, at the end. */
+static void destruction(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *token = take(cache, 1000, 0);
+
+	(void)state;
+	use(cache, token, 1);
+	give(cache, token);
+	use(cache, take(cache, 1000, 0), 1);
+	flexmem_cache_destroy(cache);
+	assert_int_equal(mock.device_waits, 1);
+	assert_int_equal(mock.destroys, 1);
+
+	/* A device that cannot be waited for keeps nobody from closing. */
+	cache = mock_cache_events("");
+	token = take(cache, 1000, 0);
+	use(cache, token, 1);
+	give(cache, token);
+	mock.fail_waits = 1;
+	flexmem_cache_destroy(cache);
+	assert_int_equal(mock.destroys, 2);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(own_stream),
+		CACHE_TEST(waits_for_all),
+		CACHE_TEST(in_order),
+		CACHE_TEST(no_queries),
+		CACHE_TEST(without_events),
+		CACHE_TEST(uses_end_with_the_free),
+		CACHE_TEST(emptying_waits),
+		CACHE_TEST(emptying_cannot_wait),
+		CACHE_TEST(record_fails),
+		CACHE_TEST(query_fails),
+		CACHE_TEST(waiting_pins),
+		CACHE_TEST(only_what_was_before),
+		CACHE_TEST(pools_and_events),
+		CACHE_TEST(destruction),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,667 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A18, A39: threads on one cache, and fork; built with TSan as well. */
+#include "cache_mock.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define THREADS 4
+#define ROUNDS 2000
+#define KEPT 32
+
+static struct flexmem_cache *cache;
+static atomic_int failures;
+
+static pthread_barrier_t barrier;
+
+#define EXPECT(condition) \
+	do { \
+		if (!(condition)) \
+			atomic_fetch_add(&failures, 1); \
+	} while (0)
+
+/* Which bytes of the device are in use, by granules of the first 64 MiB. */
+#define GRANULES (64 * MIB / 128)
+static atomic_uchar used[GRANULES];
+
+static void mark(void *token, unsigned char from, unsigned char to)
+{
+	struct flexmem_cache_allocation a;
+	uint64_t i;
+
+	if (flexmem_cache_lookup(cache, token, &a, sizeof(a), NULL)) {
+		atomic_fetch_add(&failures, 1);
+		return;
+	}
+	for (i = a.address.offset / 128;
+	     i < (a.address.offset + a.size) / 128 && i < GRANULES; i++)
+		EXPECT(atomic_exchange(&used[i], to) == from);
+}
+
+static uint32_t next(uint32_t *seed)
+{
+	*seed = *seed * UINT32_C(1664525) + UINT32_C(1013904223);
+	return *seed >> 8;
+}
+
+/* Tokens on their way to a thread that frees them. */
+static _Atomic(void *) mailbox[THREADS * KEPT];
+
+/* Each byte belongs to one thread at a time, whoever frees it. */
+static void *allocate(void *argument)
+{
+	uint32_t seed = (uint32_t)(uintptr_t)argument;
+	uint64_t bytes;
+	void *token;
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		bytes = next(&seed) % 8 ? (next(&seed) % 4 + 1) * 1000 :
+			next(&seed) % (2 * MIB) + 1;
+		token = NULL;
+		EXPECT(!flexmem_cache_alloc(cache, bytes, next(&seed) % 2,
+					    &token));
+		if (!token)
+			continue;
+		mark(token, 0, 1);
+		if (!(next(&seed) % 16))
+			EXPECT(!flexmem_cache_record_stream(cache, token, 1));
+		token = atomic_exchange(&mailbox[next(&seed) %
+						 (THREADS * KEPT)], token);
+		if (!token)
+			continue;
+		mark(token, 1, 0);
+		EXPECT(!flexmem_cache_free(cache, token));
+		EXPECT(flexmem_cache_free(cache, token) == -EINVAL);
+	}
+	return NULL;
+}
+
+static void *observe(void *unused)
+{
+	struct flexmem_cache_statistics f;
+	struct flexmem_cache_tag *tags;
+	size_t count;
+	char *text;
+	int i;
+
+	(void)unused;
+	for (i = 0; i < ROUNDS / 20; i++) {
+		EXPECT(!flexmem_cache_statistics(cache, &f, sizeof(f)));
+		EXPECT(f.allocated_bytes[0].current <=
+		       f.reserved_bytes[0].current);
+		EXPECT(f.allocation[0].current <= f.active[0].current);
+		EXPECT(!flexmem_cache_snapshot(cache, FLEXMEM_CACHE_EVERY_POOL,
+					       &text, NULL));
+		flexmem_cache_text_free(text);
+		EXPECT(!flexmem_cache_tags(cache, &tags, sizeof(*tags),
+					   &count));
+		flexmem_cache_tags_free(tags);
+		EXPECT(!flexmem_cache_empty(cache, NULL));
+		EXPECT(!flexmem_cache_relieve(cache, MIB, NULL));
+		if (!(i % 16))
+			EXPECT(!flexmem_cache_set_history(cache, i % 32));
+		sched_yield();
+	}
+	EXPECT(!flexmem_cache_set_history(cache, 0));
+	return NULL;
+}
+
+static void *use_pools(void *unused)
+{
+	struct flexmem_cache_request request = { .bytes = 5000, .tag = "pool" };
+	struct flexmem_cache_allocation a;
+	int i;
+
+	(void)unused;
+	for (i = 0; i < ROUNDS / 10; i++) {
+		EXPECT(!flexmem_cache_pool_create(cache, &request.pool));
+		EXPECT(!flexmem_cache_alloc_request(cache, &request,
+						    sizeof(request), &a,
+						    sizeof(a)));
+		EXPECT(!flexmem_cache_pool_release(cache, request.pool));
+		EXPECT(!flexmem_cache_free(cache, a.token));
+	}
+	return NULL;
+}
+
+static void run(pthread_t *threads, int count, void *(*work)(void *argument))
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, work,
+						(void *)(uintptr_t)(i + 1)),
+				 0);
+}
+
+static void free_mailbox(void)
+{
+	void *token;
+	size_t i;
+
+	for (i = 0; i < THREADS * KEPT; i++) {
+		token = atomic_exchange(&mailbox[i], NULL);
+		if (!token)
+			continue;
+		mark(token, 1, 0);
+		assert_int_equal(flexmem_cache_free(cache, token), 0);
+	}
+}
+
+static void together(const char *configuration)
+{
+	pthread_t threads[THREADS + 2];
+	struct flexmem_cache_statistics f;
+	int i;
+
+	cache = mock_cache(configuration);
+	run(threads, THREADS, allocate);
+	run(&threads[THREADS], 1, observe);
+	run(&threads[THREADS + 1], 1, use_pools);
+	for (i = 0; i < THREADS + 2; i++)
+		pthread_join(threads[i], NULL);
+	free_mailbox();
+	assert_int_equal(failures, 0);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	f = figures(cache);
+	assert_int_equal(f.allocation[0].current, 0);
+	assert_int_equal(f.active[0].current, 0);
+	assert_int_equal(f.allocated_bytes[0].current, 0);
+	assert_int_equal(f.requested_bytes[0].current, 0);
+	assert_int_equal(f.reserved_bytes[0].current, 0);
+	assert_int_equal(f.allocation[0].allocated,
+			 THREADS * ROUNDS + ROUNDS / 10);
+	assert_int_equal(f.allocation[0].freed, f.allocation[0].allocated);
+	flexmem_cache_destroy(cache);
+}
+
+static void with_lock(void **state)
+{
+	(void)state;
+	together("");
+}
+
+static void with_stores(void **state)
+{
+	(void)state;
+	together("thread_cache:True");
+}
+
+static void with_growing(void **state)
+{
+	(void)state;
+	together("expandable_segments:True,thread_cache:True");
+}
+
+static void with_lock_released(void **state)
+{
+	(void)state;
+	together("release_lock_on_device_malloc:True");
+}
+
+static void direct(void **state)
+{
+	(void)state;
+	together("backend:direct,thread_cache:True,"
+		 "release_lock_on_device_malloc:True");
+}
+
+/* Of all threads that free a token at once exactly one does. */
+static _Atomic(void *) contended;
+static atomic_int winners;
+
+static void *free_contended(void *unused)
+{
+	int i;
+
+	(void)unused;
+	for (i = 0; i < 300; i++) {
+		pthread_barrier_wait(&barrier);
+		if (!flexmem_cache_free(cache, atomic_load(&contended)))
+			atomic_fetch_add(&winners, 1);
+		pthread_barrier_wait(&barrier);
+	}
+	return NULL;
+}
+
+static void double_frees(const char *configuration)
+{
+	pthread_t threads[3];
+	int i;
+
+	cache = mock_cache(configuration);
+	pthread_barrier_init(&barrier, NULL, 4);
+	run(threads, 3, free_contended);
+	for (i = 0; i < 300; i++) {
+		atomic_store(&winners, 0);
+		atomic_store(&contended, take(cache, 1000, 0));
+		pthread_barrier_wait(&barrier);
+		/* Not plain any more in the middle of it. */
+		flexmem_cache_record_stream(cache, atomic_load(&contended), 1);
+		pthread_barrier_wait(&barrier);
+		assert_int_equal(atomic_load(&winners), 1);
+	}
+	for (i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&barrier);
+	assert_int_equal(figures(cache).allocation[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void double_frees_with_lock(void **state)
+{
+	(void)state;
+	double_frees("");
+}
+
+static void double_frees_with_stores(void **state)
+{
+	(void)state;
+	double_frees("thread_cache:True");
+}
+
+/* The store of a thread: what it does without the lock, and the figures. */
+static void store(void **state)
+{
+	struct flexmem_cache_statistics f;
+	void *first;
+	void *token;
+	uint64_t where;
+
+	(void)state;
+	cache = mock_cache("thread_cache:True");
+	first = take(cache, 1000, 0);
+	where = place(cache, first);
+	give(cache, first);
+	f = figures(cache);
+	assert_int_equal(f.allocation[0].current, 0);
+	assert_int_equal(f.allocation[0].freed, 1);
+	assert_int_equal(f.allocated_bytes[FLEXMEM_CACHE_SMALL].current, 0);
+	assert_int_equal(f.requested_bytes[0].freed, 1000);
+	assert_int_equal(f.thread_bound, MIB);
+	assert_int_equal(flexmem_cache_free(cache, first), -EINVAL);
+	/* Not for another size, nor for another stream. */
+	token = take(cache, 999, 0);
+	assert_int_not_equal(place(cache, token), where);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	give(cache, token);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	give(cache, take(cache, 1000, 0));
+	token = take(cache, 1000, 1);
+	assert_int_not_equal(place(cache, token), where);
+	give(cache, token);
+	token = take(cache, 999, 0);
+	assert_int_not_equal(place(cache, token), where);
+	token = take(cache, 1000, 1);
+	give(cache, token);
+	give(cache, take(cache, 1000, 0));
+	assert_int_equal(flexmem_cache_free(cache, first), -EINVAL);
+	f = figures(cache);
+	assert_int_equal(f.allocation[0].allocated, 7);
+	assert_int_equal(f.allocation[0].current, 1);
+	assert_int_equal(f.requested_bytes[0].current, 999);
+	assert_int_equal(flexmem_cache_reset_accumulated(cache), 0);
+	f = figures(cache);
+	assert_int_equal(f.allocation[0].allocated, 0);
+	assert_int_equal(f.allocation[0].freed, 0);
+	assert_int_equal(f.allocation[FLEXMEM_CACHE_SMALL].freed, 0);
+	assert_int_equal(f.num_hits, 0);
+	/* All of it comes back when it is asked for. */
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	f = figures(cache);
+	assert_int_equal(f.reserved_bytes[0].current, 2 * MIB);
+	assert_int_equal(f.allocation[0].freed, 0);
+	/* The live one is between two free ones. */
+	assert_int_equal(f.inactive_split[0].current, 2);
+	flexmem_cache_destroy(cache);
+}
+
+/* What is special about an allocation is not forgotten in a store. */
+static void not_for_stores(void **state)
+{
+	struct flexmem_cache_request request = { .bytes = 1000, .tag = "t" };
+	struct flexmem_cache_allocation a;
+	uint64_t where;
+	void *token;
+
+	(void)state;
+	cache = mock_cache_events("thread_cache:True");
+	token = take(cache, 1000, 0);
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
+	give(cache, token);
+	assert_int_equal(mock.events, 1);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	give(cache, a.token);
+	token = take(cache, 1000, 0);
+	assert_string_equal(lookup(cache, token).tag, "");
+	where = place(cache, token);
+	give(cache, token);
+	/* With a history everything has to pass by. */
+	assert_int_equal(flexmem_cache_set_history(cache, 10), 0);
+	token = take(cache, 1000, 0);
+	assert_int_equal(place(cache, token), where);
+	assert_int_equal(figures(cache).inactive_split[0].current, 1);
+	give(cache, token);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* A store keeps no more than it may. */
+static void store_is_bounded(void **state)
+{
+	static void *tokens[100];
+	struct flexmem_cache_statistics f;
+	int i;
+
+	(void)state;
+	cache = mock_cache("thread_cache:True");
+	for (i = 0; i < 100; i++)
+		tokens[i] = take(cache, 64 * KIB, 0);
+	assert_int_equal(flexmem_cache_reset_peaks(cache), 0);
+	for (i = 0; i < 100; i++)
+		give(cache, tokens[i]);
+	assert_int_equal(flexmem_cache_reset_peaks(cache), 0);
+	f = figures(cache);
+	assert_int_equal(f.allocated_bytes[0].current, 0);
+	assert_true(f.allocated_bytes[0].peak <= f.thread_bound);
+	flexmem_cache_destroy(cache);
+}
+
+/* When it is full half of it goes, the largest first. */
+static void store_sheds_half(void **state)
+{
+	struct flexmem_cache_statistics f;
+	static void *tokens[20];
+	uint64_t kept = 0;
+	uint64_t i;
+
+	(void)state;
+	cache = mock_cache("thread_cache:True");
+	for (i = 0; i < 20; i++)
+		tokens[i] = take(cache, 64 * KIB - 128 * i, 0);
+	for (i = 0; i < 17; i++)
+		give(cache, tokens[i]);
+	/* 17 of nearly 64 KiB are more than 1 MiB, 8 are half of it. */
+	for (i = 9; i < 17; i++)
+		kept += 64 * KIB - 128 * i;
+	f = figures(cache);
+	assert_int_equal(f.reserved_bytes[0].current -
+			 f.active_bytes[0].current -
+			 f.inactive_split_bytes[0].current, kept);
+	flexmem_cache_destroy(cache);
+}
+
+static void *fill_and_go_on(void *unused)
+{
+	(void)unused;
+	give(cache, take(cache, 1000, 0));
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	/* Any call will do. */
+	give(cache, take(cache, 3 * MIB, 0));
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+/* What others keep comes back at their next call. */
+static void others_are_asked(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	cache = mock_cache("thread_cache:True");
+	pthread_barrier_init(&barrier, NULL, 2);
+	run(&thread, 1, fill_and_go_on);
+	pthread_barrier_wait(&barrier);
+	give(cache, take(cache, 1000, 1));
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 2 * MIB);
+	assert_int_equal(figures(cache).allocation[0].current, 0);
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&barrier);
+	flexmem_cache_destroy(cache);
+}
+
+static void *fill_store(void *unused)
+{
+	(void)unused;
+	give(cache, take(cache, 1000, 0));
+	return NULL;
+}
+
+/* A thread that ends gives back what it kept. */
+static void thread_ends(void **state)
+{
+	struct flexmem_cache_statistics f;
+	pthread_t thread;
+
+	(void)state;
+	cache = mock_cache("thread_cache:True");
+	run(&thread, 1, fill_store);
+	pthread_join(thread, NULL);
+	f = figures(cache);
+	assert_int_equal(f.allocation[0].allocated, 1);
+	assert_int_equal(f.allocation[0].freed, 1);
+	assert_int_equal(f.active[0].current, 0);
+	assert_int_equal(flexmem_cache_relieve(cache, 1, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void *outlive(void *unused)
+{
+	(void)unused;
+	give(cache, take(cache, 1000, 0));
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	/* Its store is that of a cache that is gone; a new one is another. */
+	give(cache, take(cache, 1000, 0));
+	give(cache, take(cache, 1000, 0));
+	EXPECT(figures(cache).num_hits == 1);
+	return NULL;
+}
+
+static void cache_ends_first(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	cache = mock_cache("thread_cache:True");
+	pthread_barrier_init(&barrier, NULL, 2);
+	run(&thread, 1, outlive);
+	pthread_barrier_wait(&barrier);
+	flexmem_cache_destroy(cache);
+	cache = mock_cache("thread_cache:True");
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&barrier);
+	flexmem_cache_destroy(cache);
+	assert_int_equal(failures, 0);
+}
+
+static void *call_back(void *unused)
+{
+	void *token;
+
+	(void)unused;
+	mock.fail_allocs = 2;
+	EXPECT(flexmem_cache_alloc(cache, 20 * MIB, 0, &token) == -ENOMEM);
+	return NULL;
+}
+
+static atomic_bool running;
+static atomic_bool done;
+
+static void slow_callback(void *user, uint64_t bytes)
+{
+	(void)user;
+	(void)bytes;
+	atomic_store(&running, true);
+	pthread_barrier_wait(&barrier);
+	usleep(20000);
+	atomic_store(&done, true);
+}
+
+/* Taken out while it runs: it is over when that returns. */
+static void removal_waits(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	cache = mock_cache("");
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, slow_callback,
+							NULL), 0);
+	run(&thread, 1, call_back);
+	pthread_barrier_wait(&barrier);
+	assert_true(atomic_load(&running));
+	assert_int_equal(flexmem_cache_remove_oom_callback(cache, slow_callback,
+							   NULL), 0);
+	assert_true(atomic_load(&done));
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&barrier);
+	assert_int_equal(failures, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* All calls of a child are refused; it can have a cache of its own. */
+static int child(void *token)
+{
+	struct flexmem_cache_options options = mock_options("thread_cache:True");
+	struct flexmem_cache_statistics f;
+	struct flexmem_cache_setting setting;
+	struct flexmem_cache *own;
+	uint64_t value;
+	char *text;
+
+	if (flexmem_cache_alloc(cache, 1000, 0, &token) != -ECHILD ||
+	    flexmem_cache_free(cache, token) != -ECHILD ||
+	    flexmem_cache_free(cache, NULL) != -ECHILD ||
+	    flexmem_cache_record_stream(cache, token, 1) != -ECHILD ||
+	    flexmem_cache_empty(cache, NULL) != -ECHILD ||
+	    flexmem_cache_relieve(cache, 1, NULL) != -ECHILD ||
+	    flexmem_cache_memory_info(cache, &value, &value) != -ECHILD ||
+	    flexmem_cache_pool_create(cache, &value) != -ECHILD ||
+	    flexmem_cache_pool_release(cache, 1) != -ECHILD ||
+	    flexmem_cache_set_history(cache, 1) != -ECHILD ||
+	    flexmem_cache_snapshot(cache, 0, &text, NULL) != -ECHILD ||
+	    flexmem_cache_setting(cache, 0, &setting, sizeof(setting)) !=
+	    -ECHILD ||
+	    flexmem_cache_reset_peaks(cache) != -ECHILD ||
+	    flexmem_cache_reset_accumulated(cache) != -ECHILD ||
+	    flexmem_cache_statistics(cache, &f, sizeof(f)) != -ECHILD)
+		return 1;
+	mock.frees = 0;
+	flexmem_cache_destroy(cache);
+	if (mock.frees)
+		return 2;
+	if (flexmem_cache_create(&own, &options, sizeof(options)))
+		return 3;
+	give(own, take(own, 1000, 0));
+	give(own, take(own, 1000, 0));
+	if (figures(own).num_hits != 1)
+		return 4;
+	flexmem_cache_destroy(own);
+	return 0;
+}
+
+static void fork_and_wait(void *token)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(child(token));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void forking(void **state)
+{
+	void *token;
+
+	(void)state;
+	cache = mock_cache_events("thread_cache:True");
+	token = take(cache, 1000, 0);
+	give(cache, take(cache, 2000, 0));
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
+	give(cache, token);
+	token = take(cache, 1000, 0);
+	fork_and_wait(token);
+	/* The parent has noticed nothing. */
+	give(cache, token);
+	mock.happened[0] = true;
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static atomic_bool stop;
+
+static void *work_on(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&stop)) {
+		give(cache, take(cache, 1000, 0));
+		give(cache, take(cache, 5 * MIB, 1));
+	}
+	return NULL;
+}
+
+/* In the middle of other threads' calls. */
+static void forking_among_threads(void **state)
+{
+	pthread_t threads[2];
+	int i;
+
+	(void)state;
+	cache = mock_cache("thread_cache:True");
+	atomic_store(&stop, false);
+	run(threads, 2, work_on);
+	for (i = 0; i < 10; i++)
+		fork_and_wait(&threads);
+	atomic_store(&stop, true);
+	for (i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(figures(cache).allocation[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(with_lock),
+		CACHE_TEST(with_stores),
+		CACHE_TEST(with_growing),
+		CACHE_TEST(with_lock_released),
+		CACHE_TEST(direct),
+		CACHE_TEST(double_frees_with_lock),
+		CACHE_TEST(double_frees_with_stores),
+		CACHE_TEST(store),
+		CACHE_TEST(not_for_stores),
+		CACHE_TEST(store_is_bounded),
+		CACHE_TEST(store_sheds_half),
+		CACHE_TEST(others_are_asked),
+		CACHE_TEST(thread_ends),
+		CACHE_TEST(cache_ends_first),
+		CACHE_TEST(removal_waits),
+		CACHE_TEST(forking),
+		CACHE_TEST(forking_among_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * A buffer that two streams use: its memory comes back when both are done with
+ * it. The device here is made up: its streams get on when somebody waits.
+ *
+ * cc cache_streams.c $(pkg-config --cflags --libs libflexmem)
+ */
+#include <errno.h>
+#include <flexmem_cache.h>
+#include <stdio.h>
+
+#define STREAMS 4
+
+/* How many events each stream was given, and how many of them are over. */
+struct queues {
+	uint64_t given[STREAMS];
+	uint64_t over[STREAMS];
+};
+
+/* An event is named by its stream and its number there. */
+static int record(void *user, uint64_t stream, uint64_t *event)
+{
+	struct queues *queues = user;
+
+	if (stream >= STREAMS)
+		return -EINVAL;
+	*event = stream << 32 | ++queues->given[stream];
+	return 0;
+}
+
+static int query(void *user, uint64_t event)
+{
+	struct queues *queues = user;
+
+	return queues->over[event >> 32] >= (uint32_t)event ? 0 : -EAGAIN;
+}
+
+static int synchronize(void *user, uint64_t event)
+{
+	struct queues *queues = user;
+
+	if (queues->over[event >> 32] < (uint32_t)event)
+		queues->over[event >> 32] = (uint32_t)event;
+	return 0;
+}
+
+static void destroy(void *user, uint64_t event)
+{
+	(void)user;
+	(void)event;
+}
+
+static int synchronize_device(void *user)
+{
+	struct queues *queues = user;
+	int i;
+
+	for (i = 0; i < STREAMS; i++)
+		queues->over[i] = queues->given[i];
+	return 0;
+}
+
+/* Allocates for stream 1, and tells where. */
+static int get(struct flexmem_cache *cache, const char *what, void **token)
+{
+	struct flexmem_cache_request request = { .bytes = 1 << 20, .stream = 1 };
+	struct flexmem_cache_allocation made = { 0 };
+	int err;
+
+	err = flexmem_cache_alloc_request(cache, &request, sizeof(request),
+					  &made, sizeof(made));
+	*token = made.token;
+	printf("%s: error %d, at %#lx\n", what, -err,
+	       (unsigned long)made.address.offset);
+	return err;
+}
+
+/* Stream 1 computes, stream 2 copies the result away. */
+static int use_two_streams(struct flexmem_cache *cache, struct queues *queues)
+{
+	void *buffer, *second, *third;
+	int err;
+
+	err = get(cache, "a buffer", &buffer);
+	/* ... work on stream 1, then a copy on stream 2 ... */
+	if (!err)
+		err = flexmem_cache_record_stream(cache, buffer, 2);
+	if (!err)
+		err = flexmem_cache_free(cache, buffer);
+	if (!err)
+		err = get(cache, "stream 2 is not done, so elsewhere", &second);
+	/* The copy ends. */
+	queues->over[2] = queues->given[2];
+	if (!err)
+		err = get(cache, "stream 2 is done, so there again", &third);
+	return err;
+}
+
+int main(void)
+{
+	struct queues queues = { 0 };
+	struct flexmem_cache_events events = {
+		record, query, synchronize, destroy, synchronize_device,
+		&queues,
+	};
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache_options options = {
+		.provider = &provider,
+		.provider_size = sizeof(provider),
+		.events = &events,
+		.events_size = sizeof(events),
+	};
+	struct flexmem_cache_flat *flat = NULL;
+	struct flexmem_cache *cache = NULL;
+	int err;
+
+	err = flexmem_cache_flat_create(&flat, 1 << 30, &provider,
+					sizeof(provider));
+	if (!err)
+		err = flexmem_cache_create(&cache, &options, sizeof(options));
+	if (!err)
+		err = use_two_streams(cache, &queues);
+	/* What lives goes back with the cache. */
+	flexmem_cache_destroy(cache);
+	flexmem_cache_flat_destroy(flat);
+	return err != 0;
+}

@@ -1,0 +1,906 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * libflexmem - the caching allocator: what a framework needs between its
+ * tensors and the driver.
+ */
+#ifndef FLEXMEM_CACHE_H
+#define FLEXMEM_CACHE_H
+
+#include <flexmem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * DOC: Conventions of the cache
+ *
+ * A cache takes **segments** from a provider, which is a device unless the
+ * caller brings another one, and cuts them into **blocks**. A block that is
+ * freed stays in the cache and serves the next request. One cache serves one
+ * device; a process may have any number of them.
+ *
+ * What flexmem.h says about errors, sizes of structs and NULL holds here too.
+ * Every call that gets a cache can also return:
+ *
+ *  - -ECHILD: the cache belongs to the process that this one was forked from.
+ *    Nothing was done; the object can only be destroyed, which leaves the
+ *    memory to the parent.
+ *  - -ENOMEM: host memory is exhausted.
+ *
+ * Tokens: an allocation is named by a token, a number in the form of a pointer
+ * that must never be followed. Each byte of a live allocation has a token of
+ * its own: that of the first byte plus its offset. Tokens of different live
+ * allocations of one cache differ, also one byte past the end. No token is
+ * NULL, except that of zero bytes.
+ *
+ * A token that is not that of a live allocation's first byte - foreign, freed
+ * already, or pointing inside - gives -EINVAL wherever an allocation is
+ * expected, and changes nothing. A freed token stays invalid until its name was
+ * used 255 times more. A name rests while 1024 others are used, except in the
+ * stores of thread_cache. At most 4194304 allocations below 4 GiB and 1024 of
+ * 4 GiB and more live at once (-ENOMEM).
+ *
+ * Streams are opaque numbers. A block that was freed is reused on its own
+ * stream only, at once, since work on one stream runs in order. Use by another
+ * stream is told with flexmem_cache_record_stream(); the block then comes back
+ * when the events recorded on those streams have happened.
+ *
+ * Threads: any thread may use a cache at any time, and free what another one
+ * allocated, except that nothing may run during or after its destruction. Which
+ * callback runs with the cache locked is said with each; such a one must not
+ * use the cache, nor fork.
+ */
+
+/*
+ * struct flexmem_cache - a cache
+ */
+struct flexmem_cache;
+
+/**
+ * FLEXMEM_CACHE_GROWABLE - flag of &flexmem_cache_provider.alloc: the segment
+ * will grow, so it should begin where the most room follows
+ */
+#define FLEXMEM_CACHE_GROWABLE (UINT32_C(1) << 0)
+
+/**
+ * struct flexmem_cache_memory - a segment, as its provider made it
+ * @handle: names it to the provider
+ * @address: where it starts, a multiple of the alignment asked for
+ */
+struct flexmem_cache_memory {
+	uint64_t handle;
+	struct flexmem_virtual_address address;
+};
+
+/**
+ * struct flexmem_cache_provider - where segments come from
+ * @alloc: makes a segment of ``bytes``, which are a multiple of ``alignment``;
+ *	``flags`` is FLEXMEM_CACHE_GROWABLE or 0. Returns 0 and fills ``memory``;
+ *	-ENOMEM when there is no device memory, with the reason in ``failure`` if
+ *	it is known (it comes zeroed); or another negative errno.
+ * @free: gives a segment back. If it fails the segment remains the cache's,
+ *	which tries again later.
+ * @grow: makes a segment longer where it is. Returns -EAGAIN when what follows
+ *	it is taken; otherwise as @alloc. After -EAGAIN and -ENOMEM the cache
+ *	asks for a segment elsewhere. NULL: no segment can grow.
+ * @shrink: gives back the end of a segment. After -EIO it is not asked again
+ *	for that segment, until the segment has grown. NULL: no segment can
+ *	shrink.
+ * @memory_info: the device's free and total bytes. NULL: not known.
+ * @user: passed to each
+ * @alloc_wait: as @alloc, for the last attempt before an allocation fails: may
+ *	ask others for memory and wait until they have given it. NULL: @alloc is
+ *	used for that, too.
+ * @pressure: fills ``event`` with the next event and returns 0; -EAGAIN: there
+ *	is none; it does not wait. An event whose ``sequence`` is smaller than
+ *	that of one before is out of date, and ignored. NULL: there are no events.
+ * @pressure_fd: a descriptor that poll() finds readable when there is an event,
+ *	the same each time. NULL: there is none.
+ *
+ * All of them run with the cache locked, one at a time, except for these that
+ * run without it, and at the same time as any other: @alloc under
+ * ``release_lock_on_device_malloc``, @alloc_wait, @pressure and @pressure_fd. An
+ * event is read once: caches that share a provider, or a device, share its
+ * events as well, and only one of them should serve them; the program can read
+ * them itself instead, and call flexmem_cache_relieve() for each.
+ */
+struct flexmem_cache_provider {
+	int (*alloc)(void *user, uint64_t bytes, uint64_t alignment,
+		     uint32_t flags, struct flexmem_cache_memory *memory,
+		     struct flexmem_failure *failure);
+	int (*free)(void *user, uint64_t handle);
+	int (*grow)(void *user, uint64_t handle, uint64_t old_bytes,
+		    uint64_t bytes, struct flexmem_failure *failure);
+	int (*shrink)(void *user, uint64_t handle, uint64_t old_bytes,
+		      uint64_t bytes);
+	int (*memory_info)(void *user, uint64_t *free, uint64_t *total);
+	void *user;
+	int (*alloc_wait)(void *user, uint64_t bytes, uint64_t alignment,
+			  uint32_t flags, struct flexmem_cache_memory *memory,
+			  struct flexmem_failure *failure);
+	int (*pressure)(void *user, struct flexmem_pressure_event *event);
+	int (*pressure_fd)(void *user);
+};
+
+/**
+ * struct flexmem_cache_events - how the cache waits for streams
+ * @record: makes an event that happens when all that was put on the stream so
+ *	far is done. When it fails, the blocks concerned wait for the next
+ *	@synchronize_device.
+ * @query: 0: it has happened; -EAGAIN: not yet; another errno is taken for
+ *	"not yet" and logged
+ * @synchronize: waits until the event has happened
+ * @destroy: frees an event, whether it has happened or not
+ * @synchronize_device: waits until everything on all streams is done
+ * @user: passed to each
+ *
+ * @record, @query and @destroy run with the cache locked; the other two without
+ * any lock of the cache's. All must be there. Without these callbacks streams
+ * are taken to be done at once, as for a device without queues.
+ */
+struct flexmem_cache_events {
+	int (*record)(void *user, uint64_t stream, uint64_t *event);
+	int (*query)(void *user, uint64_t event);
+	int (*synchronize)(void *user, uint64_t event);
+	void (*destroy)(void *user, uint64_t event);
+	int (*synchronize_device)(void *user);
+	void *user;
+};
+
+/**
+ * struct flexmem_cache_profile - the sizes that the cache works with
+ * @granule: sizes of blocks are multiples of it; a power of two from 128
+ * @small_limit: requests up to this size go to the small pool
+ * @small_segment: size of the segments of the small pool
+ * @large_limit: larger requests than @small_limit, but below this, take a
+ *	segment of @large_segment
+ * @large_segment: see there
+ * @large_round: other segments of the large pool are multiples of this
+ * @large_remainder: a block of the large pool is split if more than this
+ *	remains
+ * @oversize_slack: with max_split_size_mb, how much larger a block of that size
+ *	and above may be than the request it serves; the configuration key
+ *	max_non_split_rounding_mb goes before
+ * @growing_step: growing segments have multiples of this
+ * @growing_small_limit: @small_limit with expandable_segments
+ * @thread_limit: the largest request that the threads' own stores serve
+ * @thread_bytes: how much the store of one thread holds at most
+ *
+ * 0 in any field means the default: 128, 1 MiB, 2 MiB, 10 MiB, 20 MiB, 2 MiB,
+ * 1 MiB, 1 MiB, 2 MiB, 64 KiB, 64 KiB, 1 MiB.
+ */
+struct flexmem_cache_profile {
+	uint64_t granule;
+	uint64_t small_limit;
+	uint64_t small_segment;
+	uint64_t large_limit;
+	uint64_t large_segment;
+	uint64_t large_round;
+	uint64_t large_remainder;
+	uint64_t oversize_slack;
+	uint64_t growing_step;
+	uint64_t growing_small_limit;
+	uint64_t thread_limit;
+	uint64_t thread_bytes;
+};
+
+/**
+ * struct flexmem_cache_options - how a cache is made
+ * @device: where its memory comes from; it must outlive the cache. NULL with
+ *	@provider.
+ * @provider: another source of memory, copied; NULL: @device
+ * @provider_size: sizeof(*@provider)
+ * @events: how to wait for streams, copied; NULL: streams are done at once
+ * @events_size: sizeof(*@events)
+ * @profile: sizes, copied; NULL: the defaults
+ * @profile_size: sizeof(*@profile)
+ * @configuration: settings like "max_split_size_mb:64"; NULL: those of the
+ *	environment variable FLEXMEM_ALLOC_CONF; if it is not set,
+ *	MINDTORCH_NPU_ALLOC_CONF; if that is not set, PYTORCH_CUDA_ALLOC_CONF
+ * @log: receives warnings and, as @level says, more; NULL: nobody, unless
+ *	FLEXMEM_DEBUG=1 or TORCH_SPYRE_ALLOC_DEBUG=1 is set, which log to stderr.
+ *	It may run with the cache locked, and on several threads at once.
+ * @log_user: passed to @log
+ * @level: the highest enum flexmem_log_level wanted
+ * @device_index: the number of the device in snapshots
+ *
+ * Settings are separated by commas, key and value by ':' or '='. Spaces around
+ * them do not matter. A variable that is set to nothing is set. An unknown key,
+ * or a value that a key cannot have, is left out with a warning. If a key comes
+ * twice the last one counts.
+ *
+ * ============================= ===============================================
+ * backend                       native (default); direct: no cache, each call
+ *                               goes to the provider
+ * expandable_segments           True or False (default): segments grow in place
+ * garbage_collection_threshold  0.0 (default: off) to 1.0: share of the device
+ *                               that may be reserved before free segments go
+ *                               back, the oldest first
+ * max_non_split_rounding_mb     oversize_slack of the profile
+ * max_split_size_mb             blocks of this size and above are not split
+ * per_process_memory_fraction   above 0.0, up to 1.0 (default): share of the
+ *                               device that may be reserved at all
+ * release_lock_on_device_malloc True or False (default): the provider makes
+ *                               segments with the cache unlocked
+ * roundup_power2_divisions      sizes are rounded up to one of that many steps
+ *                               between powers of two: a power of two up to
+ *                               64; or a list like [256:1,512:2,>:4], by
+ *                               powers of two in MiB
+ * thread_cache                  True or False (default): threads keep small
+ *                               blocks of their own, used without the lock
+ * ============================= ===============================================
+ *
+ * max_split_size_mb does not concern segments that grow. If the provider cannot
+ * grow them (a device without FLEXMEM_CAN_RESIZE), expandable_segments has no
+ * effect, and a warning says so. With backend direct it has none either, and
+ * thread_cache has none.
+ */
+struct flexmem_cache_options {
+	struct flexmem_device *device;
+	const struct flexmem_cache_provider *provider;
+	size_t provider_size;
+	const struct flexmem_cache_events *events;
+	size_t events_size;
+	const struct flexmem_cache_profile *profile;
+	size_t profile_size;
+	const char *configuration;
+	flexmem_log_fn log;
+	void *log_user;
+	uint32_t level;
+	uint32_t device_index;
+};
+
+/**
+ * flexmem_cache_create() - make a cache
+ * @cache: where to put the object; flexmem_cache_destroy() frees it
+ * @options: how to make it
+ * @size: sizeof(*@options)
+ *
+ * No device memory is taken yet.
+ *
+ * Return: 0; -EINVAL: there is neither a device nor a provider, or both, or a
+ * callback is missing, or the sizes of the profile contradict each other.
+ */
+FLEXMEM_API int flexmem_cache_create(struct flexmem_cache **cache,
+				     const struct flexmem_cache_options *options,
+				     size_t size);
+
+/**
+ * flexmem_cache_destroy() - give everything back and free the cache
+ * @cache: object to free, or NULL
+ *
+ * Waits for the device first when blocks still wait for events. Live
+ * allocations go back too. What the provider refuses to take back is logged and
+ * forgotten.
+ */
+FLEXMEM_API void flexmem_cache_destroy(struct flexmem_cache *cache);
+
+/** enum flexmem_cache_source - where the value of a setting comes from */
+enum flexmem_cache_source {
+	FLEXMEM_CACHE_SOURCE_DEFAULT = 0,
+	FLEXMEM_CACHE_SOURCE_CALLER = 1,
+	FLEXMEM_CACHE_SOURCE_FLEXMEM_ALLOC_CONF = 2,
+	FLEXMEM_CACHE_SOURCE_MINDTORCH_NPU_ALLOC_CONF = 3,
+	FLEXMEM_CACHE_SOURCE_PYTORCH_CUDA_ALLOC_CONF = 4,
+};
+
+/**
+ * struct flexmem_cache_setting - one setting, as it is in effect
+ * @source: enum flexmem_cache_source
+ * @reserved: 0
+ * @key: its name
+ * @value: its value as it was configured; "off" where that is the default
+ */
+struct flexmem_cache_setting {
+	uint32_t source;
+	uint32_t reserved;
+	char key[40];
+	char value[208];
+};
+
+/**
+ * flexmem_cache_setting() - read a setting
+ * @cache: a cache
+ * @index: from 0; settings are in the order of their names
+ * @setting: to be filled
+ * @size: sizeof(*@setting)
+ *
+ * Return: 0; -ENOENT: there are not so many.
+ */
+FLEXMEM_API int flexmem_cache_setting(const struct flexmem_cache *cache,
+				      size_t index,
+				      struct flexmem_cache_setting *setting,
+				      size_t size);
+
+/**
+ * flexmem_cache_source_name() - name of a source of settings
+ * @source: enum flexmem_cache_source
+ *
+ * Return: a constant string: the name of the environment variable, "caller",
+ * "default", or "unknown".
+ */
+FLEXMEM_API const char *flexmem_cache_source_name(uint32_t source);
+
+/**
+ * flexmem_cache_profile() - read the sizes that a cache works with
+ * @cache: a cache
+ * @profile: to be filled; no field is 0
+ * @size: sizeof(*@profile)
+ *
+ * Return: 0 or a negative errno.
+ */
+FLEXMEM_API int flexmem_cache_profile(const struct flexmem_cache *cache,
+				      struct flexmem_cache_profile *profile,
+				      size_t size);
+
+#define FLEXMEM_CACHE_TAG 64
+
+/**
+ * struct flexmem_cache_request - what to allocate
+ * @bytes: 0 gives the token NULL
+ * @stream: on which it is used
+ * @pool: a private pool, or 0
+ * @tag: a name to sum up by, copied; shorter than FLEXMEM_CACHE_TAG; or NULL
+ */
+struct flexmem_cache_request {
+	uint64_t bytes;
+	uint64_t stream;
+	uint64_t pool;
+	const char *tag;
+};
+
+/**
+ * struct flexmem_cache_failure - why there was no memory
+ * @error: what the provider returned last; 0: it was not asked, because
+ *	@allowed_bytes left no room
+ * @reserved: 0
+ * @asked: bytes asked for, rounded up
+ * @segment: bytes that were asked of the provider for it
+ * @allocated_bytes: bytes in live allocations
+ * @reserved_bytes: bytes in segments
+ * @largest_free: the largest free block that the cache has and could not use:
+ *	of another stream or pool, or too small
+ * @allowed_bytes: what per_process_memory_fraction allows; 0: no limit
+ * @device_free: what the provider says; both 0: not known
+ * @device_total: likewise
+ * @device: the provider's reason, for an @error of -ENOMEM
+ *
+ * All is 0 when it was host memory that was exhausted, or all names are taken.
+ */
+struct flexmem_cache_failure {
+	int32_t error;
+	uint32_t reserved;
+	uint64_t asked;
+	uint64_t segment;
+	uint64_t allocated_bytes;
+	uint64_t reserved_bytes;
+	uint64_t largest_free;
+	uint64_t allowed_bytes;
+	uint64_t device_free;
+	uint64_t device_total;
+	struct flexmem_failure device;
+};
+
+/**
+ * struct flexmem_cache_allocation - an allocation, or why there is none
+ * @token: of its first byte
+ * @size: its bytes: what was asked for, rounded up
+ * @requested: what was asked for
+ * @address: where it starts on the device
+ * @stream: as in the request
+ * @pool: likewise
+ * @tag: likewise; "" for NULL
+ * @failure: details, when the call returned -ENOMEM
+ */
+struct flexmem_cache_allocation {
+	void *token;
+	uint64_t size;
+	uint64_t requested;
+	struct flexmem_virtual_address address;
+	uint64_t stream;
+	uint64_t pool;
+	char tag[FLEXMEM_CACHE_TAG];
+	struct flexmem_cache_failure failure;
+};
+
+/**
+ * flexmem_cache_alloc() - allocate, the short way
+ * @cache: a cache
+ * @bytes: how much; 0 gives NULL
+ * @stream: on which it is used
+ * @token: where to put the token
+ *
+ * flexmem_cache_free() frees it. What happens, step by step, when the cache has
+ * no block for the request:
+ *
+ *  1. with a threshold that is exceeded, free segments go back, the oldest
+ *     first, until it is not;
+ *  2. the provider is asked for a segment (num_ooms counts its refusal);
+ *  3. with a threshold, step 1 once more; then free segments that are large
+ *     enough go back, and the provider is asked again;
+ *  4. all free segments go back, and the provider is asked again;
+ *  5. the callbacks of flexmem_cache_add_oom_callback() run, the device is
+ *     synchronized, blocks that waited come back, and the cache is searched; if
+ *     that does not help, all free segments go back, and the provider is asked
+ *     one last time. Now a device with FLEXMEM_CAN_PRESSURE asks other processes
+ *     to give something back, and waits about a second for it, while the cache
+ *     is unlocked. What other threads free meanwhile goes back at once; what
+ *     cannot, since its segment is in use, is looked for when that was in vain.
+ *
+ * Steps 3 and 4 ask only if something went back. An error other than -ENOMEM
+ * ends it at once. num_alloc_retries counts
+ * successes in 3 to 5, num_oom_errors failures of them all.
+ *
+ * Return: 0; -ENOMEM: no device memory; or what the provider returned.
+ */
+FLEXMEM_API int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
+				    uint64_t stream, void **token);
+
+/**
+ * flexmem_cache_alloc_request() - allocate
+ * @cache: a cache
+ * @request: what to allocate
+ * @request_size: sizeof(*@request)
+ * @allocation: to be filled, on failure too
+ * @allocation_size: sizeof(*@allocation)
+ *
+ * As flexmem_cache_alloc(), with all there is to be told.
+ *
+ * Return: as flexmem_cache_alloc(); -ENOENT: no such pool; -EINVAL: the tag is
+ * too long.
+ */
+FLEXMEM_API int
+flexmem_cache_alloc_request(struct flexmem_cache *cache,
+			    const struct flexmem_cache_request *request,
+			    size_t request_size,
+			    struct flexmem_cache_allocation *allocation,
+			    size_t allocation_size);
+
+/**
+ * flexmem_cache_free() - free an allocation
+ * @cache: the cache it was made with
+ * @token: of its first byte, or NULL
+ *
+ * Return: 0; -EINVAL: not a live allocation of this cache.
+ */
+FLEXMEM_API int flexmem_cache_free(struct flexmem_cache *cache, void *token);
+
+/**
+ * flexmem_cache_record_stream() - say that another stream uses an allocation
+ * @cache: the cache it was made with
+ * @token: of its first byte, or NULL: nothing is done
+ * @stream: which uses it
+ *
+ * To be called before the free, after the work was put on the stream.
+ *
+ * Return: 0; -EINVAL: not a live allocation of this cache.
+ */
+FLEXMEM_API int flexmem_cache_record_stream(struct flexmem_cache *cache,
+					    void *token, uint64_t stream);
+
+/**
+ * flexmem_cache_lookup() - find the allocation that a byte belongs to
+ * @cache: the cache it was made with
+ * @token: of any byte of it
+ * @allocation: to be filled
+ * @size: sizeof(*@allocation)
+ * @offset: where to put the offset of the byte within it, or NULL
+ *
+ * Return: 0; -EINVAL: no byte of a live allocation of this cache.
+ */
+FLEXMEM_API int flexmem_cache_lookup(struct flexmem_cache *cache,
+				     const void *token,
+				     struct flexmem_cache_allocation *allocation,
+				     size_t size, uint64_t *offset);
+
+/**
+ * flexmem_cache_memory_info() - ask for the device's free and total memory
+ * @cache: a cache
+ * @free: where to put the free bytes
+ * @total: where to put all bytes
+ *
+ * What the cache keeps is not free here.
+ *
+ * Return: 0; -EOPNOTSUPP: the provider does not know; or what it returned.
+ */
+FLEXMEM_API int flexmem_cache_memory_info(struct flexmem_cache *cache,
+					  uint64_t *free, uint64_t *total);
+
+/**
+ * flexmem_cache_empty() - give back all that is free
+ * @cache: a cache
+ * @released: where to put how many bytes that were, or NULL; written on failure
+ *	too
+ *
+ * Waits for events that blocks wait for. Segments of private pools stay, until
+ * the pool is released. What other threads keep in stores of their own comes
+ * back at their next call.
+ *
+ * Return: 0; or what a callback returned that could not wait or free; the rest
+ * has been done.
+ */
+FLEXMEM_API int flexmem_cache_empty(struct flexmem_cache *cache,
+				    uint64_t *released);
+
+/**
+ * flexmem_cache_relieve() - give back some memory, since others need it
+ * @cache: a cache
+ * @bytes: how much should go back
+ * @released: where to put how much it was, or NULL; written on failure too
+ *
+ * For pressure from outside. Free segments go back, the oldest first. It never
+ * waits for a stream.
+ *
+ * Return: 0, also when there was less; or what the provider returned.
+ */
+FLEXMEM_API int flexmem_cache_relieve(struct flexmem_cache *cache,
+				      uint64_t bytes, uint64_t *released);
+
+/**
+ * flexmem_cache_serve_pressure() - give back what the device's event asks for
+ * @cache: a cache
+ * @released: where to put how much went back, or NULL; written on failure too,
+ *	but for -EINVAL and -ECHILD
+ *
+ * Reads the next event of the device (flexmem_device_pressure()) and answers it.
+ * For the loop of a framework: to be called when poll() finds
+ * flexmem_device_fd() readable. It waits for no stream, no event and no memory,
+ * only for the cache's lock, as every call does. Live allocations are never
+ * touched. What goes back, the oldest first:
+ *
+ *  - FLEXMEM_LEVEL_MODERATE, unless the level has fallen to it: half of what is
+ *    free.
+ *  - FLEXMEM_LEVEL_CRITICAL: at least half of what is free, and as much as it
+ *    takes to have less than 90 percent of the device in use when those that
+ *    wait have what they want. If they want anything: a piece that is as large,
+ *    the smallest such one; if there is none, all that is free.
+ *  - FLEXMEM_LEVEL_NONE: nothing.
+ *
+ * Free is here what flexmem_cache_relieve() could give back: free segments, and
+ * the free ends of growing ones. If that is less than what others want, what is
+ * freed later goes back at once, until they have it or the next event is served,
+ * for a second at most.
+ *
+ * Return: 0; -EAGAIN: there is no event; -EOPNOTSUPP: the provider has none; or
+ * what the provider returned.
+ */
+FLEXMEM_API int flexmem_cache_serve_pressure(struct flexmem_cache *cache,
+					     uint64_t *released);
+
+/**
+ * flexmem_cache_start_helper() - serve pressure on a thread of its own
+ * @cache: a cache
+ *
+ * For a framework without a loop. The thread waits for events and does what
+ * flexmem_cache_serve_pressure() does, until flexmem_cache_stop_helper() or the
+ * destruction of the cache ends it, or the device is gone; then it can be
+ * started anew. It runs with all signals blocked, and runs callbacks of the
+ * provider, of the events and the log's as any other thread that uses the
+ * cache.
+ *
+ * Return: 0; -EEXIST: it runs already; -EOPNOTSUPP: the provider has no events;
+ * -EAGAIN, -EMFILE, -ENFILE: the process may have no further thread or
+ * descriptor.
+ */
+FLEXMEM_API int flexmem_cache_start_helper(struct flexmem_cache *cache);
+
+/**
+ * flexmem_cache_stop_helper() - end the thread that serves pressure
+ * @cache: a cache
+ *
+ * When this returns it has ended. So it must not be called from a callback.
+ *
+ * Return: 0; -ENOENT: it was not started.
+ */
+FLEXMEM_API int flexmem_cache_stop_helper(struct flexmem_cache *cache);
+
+/**
+ * typedef flexmem_cache_oom_fn - asks the framework to free something
+ * @user: as it was registered
+ * @bytes: how much is missing
+ *
+ * Runs on the thread that allocates, without any lock of the cache's. It may
+ * allocate and free; for an allocation inside it no callback runs.
+ */
+typedef void (*flexmem_cache_oom_fn)(void *user, uint64_t bytes);
+
+/**
+ * flexmem_cache_add_oom_callback() - register a callback
+ * @cache: a cache
+ * @callback: to be called before an allocation fails
+ * @user: passed to it
+ *
+ * They run in the order in which they were registered, on several threads at
+ * once if several are out of memory.
+ *
+ * Return: 0; -EEXIST: this pair is registered already.
+ */
+FLEXMEM_API int flexmem_cache_add_oom_callback(struct flexmem_cache *cache,
+					       flexmem_cache_oom_fn callback,
+					       void *user);
+
+/**
+ * flexmem_cache_remove_oom_callback() - take a callback out again
+ * @cache: a cache
+ * @callback: as it was registered
+ * @user: likewise
+ *
+ * When this returns the callback is not running any more. So it must not be
+ * called from a callback.
+ *
+ * Return: 0; -ENOENT: this pair is not registered; -EDEADLK: called from a
+ * callback.
+ */
+FLEXMEM_API int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
+						  flexmem_cache_oom_fn callback,
+						  void *user);
+
+/**
+ * flexmem_cache_pool_create() - make a private pool
+ * @cache: a cache
+ * @pool: where to put its number, never 0 and never used again
+ *
+ * As graphs use it: its segments serve only requests that name it, and stay at
+ * their places while it lives.
+ *
+ * Return: 0 or a negative errno.
+ */
+FLEXMEM_API int flexmem_cache_pool_create(struct flexmem_cache *cache,
+					  uint64_t *pool);
+
+/**
+ * flexmem_cache_pool_release() - end a private pool
+ * @cache: a cache
+ * @pool: its number
+ *
+ * Nothing can be allocated into it any more. What lives in it stays until it is
+ * freed; each segment goes back as soon as nothing in it lives.
+ *
+ * Return: 0; -ENOENT: no such pool.
+ */
+FLEXMEM_API int flexmem_cache_pool_release(struct flexmem_cache *cache,
+					   uint64_t pool);
+
+/** enum flexmem_cache_pool_kind - which pools a figure is about */
+enum flexmem_cache_pool_kind {
+	FLEXMEM_CACHE_ALL = 0,
+	FLEXMEM_CACHE_SMALL = 1,
+	FLEXMEM_CACHE_LARGE = 2,
+};
+
+#define FLEXMEM_CACHE_POOL_KINDS 3
+
+/**
+ * struct flexmem_cache_figure - one figure over time
+ * @current: now
+ * @peak: the most there was since flexmem_cache_reset_peaks()
+ * @allocated: sum of all increases since flexmem_cache_reset_accumulated()
+ * @freed: sum of all decreases since then
+ */
+struct flexmem_cache_figure {
+	uint64_t current;
+	uint64_t peak;
+	uint64_t allocated;
+	uint64_t freed;
+};
+
+/**
+ * struct flexmem_cache_statistics - figures, with PyTorch's names and meaning
+ * @allocation: live allocations
+ * @segment: segments
+ * @active: blocks that are allocated or wait for events
+ * @inactive_split: free blocks that share their segment with others
+ * @allocated_bytes: bytes in live allocations
+ * @reserved_bytes: bytes in segments
+ * @active_bytes: bytes in active blocks
+ * @inactive_split_bytes: bytes in inactive split blocks
+ * @requested_bytes: bytes in live allocations before rounding
+ * @oversize_allocations: live allocations of max_split_size_mb and above
+ * @oversize_segments: segments of max_split_size_mb and above
+ * @max_split_size: in bytes; UINT64_MAX: no limit
+ * @num_ooms: refusals of the provider at an allocation's first attempt; in
+ *	PyTorch this is the name of @num_oom_errors
+ * @num_alloc_retries: allocations that succeeded after such a refusal; PyTorch
+ *	counts all that are tried again
+ * @num_oom_errors: allocations that failed
+ * @num_sync_all_streams: how often the device was synchronized
+ * @num_device_alloc: segments made
+ * @num_device_free: segments given back
+ * @num_device_grow: times that a segment was made longer
+ * @num_device_shrink: times that a segment was made shorter
+ * @num_hits: allocations that the cache served without the provider
+ * @num_misses: allocations for which the provider was asked
+ * @num_collections: times that the threshold made segments go back
+ * @thread_bound: bytes by which peaks may be too high, for those figures that
+ *	thread_cache concerns (@allocation, @active, @allocated_bytes,
+ *	@active_bytes and @requested_bytes): thread_bytes of the profile times
+ *	the most threads that had stores at once. 0 without thread_cache.
+ *	Everything else is exact.
+ * @num_pressure_events: events that were served
+ * @pressure_bytes: bytes that went back for them
+ *
+ * Of the arrays the index is enum flexmem_cache_pool_kind. What threads keep in
+ * stores of their own is neither active nor inactive.
+ */
+struct flexmem_cache_statistics {
+	struct flexmem_cache_figure allocation[FLEXMEM_CACHE_POOL_KINDS];
+	struct flexmem_cache_figure segment[FLEXMEM_CACHE_POOL_KINDS];
+	struct flexmem_cache_figure active[FLEXMEM_CACHE_POOL_KINDS];
+	struct flexmem_cache_figure inactive_split[FLEXMEM_CACHE_POOL_KINDS];
+	struct flexmem_cache_figure allocated_bytes[FLEXMEM_CACHE_POOL_KINDS];
+	struct flexmem_cache_figure reserved_bytes[FLEXMEM_CACHE_POOL_KINDS];
+	struct flexmem_cache_figure active_bytes[FLEXMEM_CACHE_POOL_KINDS];
+	struct flexmem_cache_figure
+		inactive_split_bytes[FLEXMEM_CACHE_POOL_KINDS];
+	struct flexmem_cache_figure requested_bytes[FLEXMEM_CACHE_POOL_KINDS];
+	struct flexmem_cache_figure oversize_allocations;
+	struct flexmem_cache_figure oversize_segments;
+	uint64_t max_split_size;
+	uint64_t num_ooms;
+	uint64_t num_alloc_retries;
+	uint64_t num_oom_errors;
+	uint64_t num_sync_all_streams;
+	uint64_t num_device_alloc;
+	uint64_t num_device_free;
+	uint64_t num_device_grow;
+	uint64_t num_device_shrink;
+	uint64_t num_hits;
+	uint64_t num_misses;
+	uint64_t num_collections;
+	uint64_t thread_bound;
+	uint64_t num_pressure_events;
+	uint64_t pressure_bytes;
+};
+
+/**
+ * flexmem_cache_statistics() - read the figures of this moment
+ * @cache: a cache
+ * @statistics: to be filled
+ * @size: sizeof(*@statistics)
+ *
+ * Return: 0 or a negative errno.
+ */
+FLEXMEM_API int
+flexmem_cache_statistics(struct flexmem_cache *cache,
+			 struct flexmem_cache_statistics *statistics,
+			 size_t size);
+
+/**
+ * flexmem_cache_reset_peaks() - let peaks begin anew from the current figures
+ * @cache: a cache
+ *
+ * Return: 0 or a negative errno.
+ */
+FLEXMEM_API int flexmem_cache_reset_peaks(struct flexmem_cache *cache);
+
+/**
+ * flexmem_cache_reset_accumulated() - let sums and counters begin anew from 0
+ * @cache: a cache
+ *
+ * Return: 0 or a negative errno.
+ */
+FLEXMEM_API int flexmem_cache_reset_accumulated(struct flexmem_cache *cache);
+
+/**
+ * struct flexmem_cache_tag - what lives under one tag
+ * @tag: the tag; "" for what has none
+ * @allocations: live allocations
+ * @allocated_bytes: bytes in them
+ * @requested_bytes: bytes in them before rounding
+ * @peak_bytes: the most that @allocated_bytes was since
+ *	flexmem_cache_reset_peaks()
+ */
+struct flexmem_cache_tag {
+	char tag[FLEXMEM_CACHE_TAG];
+	uint64_t allocations;
+	uint64_t allocated_bytes;
+	uint64_t requested_bytes;
+	uint64_t peak_bytes;
+};
+
+/**
+ * flexmem_cache_tags() - sum up by tag
+ * @cache: a cache
+ * @tags: where to put the array, "" first and the others in the order in which
+ *	they were first used; flexmem_cache_tags_free() frees it
+ * @size: sizeof(**@tags)
+ * @count: where to put the number of its entries
+ *
+ * Return: 0 or a negative errno.
+ */
+FLEXMEM_API int flexmem_cache_tags(struct flexmem_cache *cache,
+				   struct flexmem_cache_tag **tags, size_t size,
+				   size_t *count);
+
+/**
+ * flexmem_cache_tags_free() - free an array of tags
+ * @tags: from flexmem_cache_tags(), or NULL
+ */
+FLEXMEM_API void flexmem_cache_tags_free(struct flexmem_cache_tag *tags);
+
+/**
+ * flexmem_cache_set_history() - keep the last events for snapshots
+ * @cache: a cache
+ * @entries: how many; 0: none. Those there are go.
+ *
+ * Return: 0 or a negative errno.
+ */
+FLEXMEM_API int flexmem_cache_set_history(struct flexmem_cache *cache,
+					  size_t entries);
+
+/** FLEXMEM_CACHE_EVERY_POOL - for flexmem_cache_snapshot(): all pools */
+#define FLEXMEM_CACHE_EVERY_POOL UINT64_MAX
+
+/**
+ * flexmem_cache_snapshot() - describe segments, blocks and history as JSON
+ * @cache: a cache
+ * @pool: a private pool, 0 for what is in none, or FLEXMEM_CACHE_EVERY_POOL
+ * @text: where to put the text, NUL-terminated; flexmem_cache_text_free()
+ *	frees it
+ * @length: where to put its length without the NUL, or NULL
+ *
+ * It has the fields of PyTorch's memory snapshot (segments, device_traces,
+ * allocator_settings), so that its viewer shows it once it is pickled. An
+ * address in it is the number of the region, in the order in which this cache
+ * met them and from 1, times 2^44, plus the offset. region_id, offset and token
+ * are given beside it. A tag appears as the name of a frame.
+ *
+ * Return: 0; -ENOENT: no such pool.
+ */
+FLEXMEM_API int flexmem_cache_snapshot(struct flexmem_cache *cache,
+				       uint64_t pool, char **text,
+				       size_t *length);
+
+/**
+ * flexmem_cache_text_free() - free a text
+ * @text: from flexmem_cache_snapshot(), or NULL
+ */
+FLEXMEM_API void flexmem_cache_text_free(char *text);
+
+/**
+ * flexmem_cache_error_text() - say in words what went wrong
+ * @error: negative errno from the cache
+ * @failure: details of a failed allocation, or NULL
+ * @size: sizeof(*@failure); ignored with NULL
+ * @text: where to write; always NUL-terminated if @length is not 0; may be NULL
+ *	if it is
+ * @length: bytes there is room for; 512 hold any text
+ *
+ * Return: 0; -EMSGSIZE: the text is cut off; -EINVAL: as for any struct.
+ */
+FLEXMEM_API int
+flexmem_cache_error_text(int error,
+			 const struct flexmem_cache_failure *failure,
+			 size_t size, char *text, size_t length);
+
+/*
+ * struct flexmem_cache_flat - an address space without memory, as a provider
+ */
+struct flexmem_cache_flat;
+
+/**
+ * flexmem_cache_flat_create() - make a flat address space to try things on
+ * @flat: where to put the object; flexmem_cache_flat_destroy() frees it
+ * @bytes: how long it is; a multiple of 128
+ * @provider: to be filled: allocates from it, with segments that grow. Several
+ *	caches may use it, on any threads.
+ * @size: sizeof(*@provider)
+ *
+ * Return: 0; -EINVAL: @bytes is 0 or no multiple of 128.
+ */
+FLEXMEM_API int
+flexmem_cache_flat_create(struct flexmem_cache_flat **flat, uint64_t bytes,
+			  struct flexmem_cache_provider *provider, size_t size);
+
+/**
+ * flexmem_cache_flat_destroy() - free a flat address space
+ * @flat: object to free, or NULL; no cache uses it any more
+ */
+FLEXMEM_API void flexmem_cache_flat_destroy(struct flexmem_cache_flat *flat);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FLEXMEM_CACHE_H */

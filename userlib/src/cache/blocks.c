@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Blocks: which one serves a request, splitting, and merging. None of it can
+ * fail: what a split needs is set aside before.
+ */
+#include "cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Spare blocks beyond this go back to the C library. */
+#define SPARE_MAX 1024
+
+int fmlib_blocks_prepare(struct flexmem_cache *cache, size_t count)
+{
+	struct fmlib_block *block;
+
+	while (cache->spare_count < count) {
+		block = malloc(sizeof(*block));
+		if (!block)
+			return -ENOMEM;
+		fmlib_block_drop(cache, block);
+	}
+	return 0;
+}
+
+struct fmlib_block *fmlib_block_new(struct flexmem_cache *cache)
+{
+	struct fmlib_block *block = cache->spare;
+
+	cache->spare = block->next;
+	cache->spare_count--;
+	memset(block, 0, sizeof(*block));
+	/* xorshift32: spreads well enough for priorities. */
+	cache->random ^= cache->random << 13;
+	cache->random ^= cache->random >> 17;
+	cache->random ^= cache->random << 5;
+	block->priority = cache->random;
+	return block;
+}
+
+void fmlib_block_drop(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	if (cache->spare_count >= SPARE_MAX) {
+		free(block);
+		return;
+	}
+	block->next = cache->spare;
+	cache->spare = block;
+	cache->spare_count++;
+}
+
+bool fmlib_block_alone(const struct fmlib_block *block)
+{
+	return !block->previous && !block->next;
+}
+
+static struct fmlib_fit *fit_of(const struct fmlib_block *block)
+{
+	struct fmlib_segment *segment = block->segment;
+
+	return segment->growing ? &segment->free : &segment->arena->free;
+}
+
+void fmlib_block_insert(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	block->state = FMLIB_FREE;
+	block->left = NULL;
+	block->right = NULL;
+	fmlib_fit_insert(fit_of(block), block);
+	if (!fmlib_block_alone(block))
+		fmlib_figures_split(cache, block, 1);
+}
+
+void fmlib_block_remove(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	if (!fmlib_block_alone(block))
+		fmlib_figures_split(cache, block, -1);
+	fmlib_fit_remove(fit_of(block), block);
+}
+
+/* C8: large blocks are kept whole for requests of about their size. */
+static bool fits_oversize_rule(const struct flexmem_cache *cache,
+			       const struct fmlib_want *want,
+			       const struct fmlib_block *block)
+{
+	uint64_t max_split = cache->config.max_split;
+
+	if (want->kind == FLEXMEM_CACHE_SMALL || block->size < max_split)
+		return true;
+	return want->size >= max_split &&
+	       block->size - want->size <= cache->config.slack;
+}
+
+struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
+				     const struct fmlib_want *want)
+{
+	const struct fmlib_segment *segment;
+	const struct fmlib_arena *arena;
+	struct fmlib_block *block;
+
+	arena = fmlib_arena_find(want->pool, want->kind, want->stream);
+	if (!arena)
+		return NULL;
+	for (segment = arena->growing; segment;
+	     segment = segment->next_growing) {
+		block = fmlib_fit_lowest(&segment->free, want->size);
+		if (block)
+			return block;
+	}
+	/* If the tightest breaks the rule, all larger ones do. */
+	block = fmlib_fit_best(&arena->free, want->size);
+	if (block && fits_oversize_rule(cache, want, block))
+		return block;
+	return NULL;
+}
+
+uint64_t fmlib_block_cut(const struct flexmem_cache *cache,
+			 const struct fmlib_block *block, uint64_t size)
+{
+	if (block->segment->growing ||
+	    block->segment->arena->kind == FLEXMEM_CACHE_SMALL)
+		return size;
+	if (size < cache->config.max_split &&
+	    block->size - size > cache->profile.large_remainder)
+		return size;
+	return block->size;
+}
+
+void fmlib_block_take(struct flexmem_cache *cache, struct fmlib_block *block,
+		      uint64_t size)
+{
+	struct fmlib_block *rest;
+
+	size = fmlib_block_cut(cache, block, size);
+	fmlib_block_remove(cache, block);
+	if (size < block->size) {
+		rest = fmlib_block_new(cache);
+		rest->segment = block->segment;
+		rest->offset = block->offset + size;
+		rest->size = block->size - size;
+		/* It has been free for as long as the whole was. */
+		rest->stamp = block->stamp;
+		rest->previous = block;
+		rest->next = block->next;
+		if (rest->next)
+			rest->next->previous = rest;
+		else
+			block->segment->last = rest;
+		block->next = rest;
+		block->size = size;
+		fmlib_block_insert(cache, rest);
+	}
+	block->state = FMLIB_LIVE;
+}
+
+/* Two neighbours become one, @block; neither is among the free ones. */
+static void absorb_next(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	struct fmlib_block *next = block->next;
+
+	block->size += next->size;
+	block->next = next->next;
+	if (block->next)
+		block->next->previous = block;
+	else
+		block->segment->last = block;
+	fmlib_block_drop(cache, next);
+}
+
+struct fmlib_block *fmlib_block_release(struct flexmem_cache *cache,
+					struct fmlib_block *block)
+{
+	if (block->next && block->next->state == FMLIB_FREE) {
+		fmlib_block_remove(cache, block->next);
+		absorb_next(cache, block);
+	}
+	if (block->previous && block->previous->state == FMLIB_FREE) {
+		block = block->previous;
+		fmlib_block_remove(cache, block);
+		absorb_next(cache, block);
+	}
+	block->stamp = cache->clock;
+	fmlib_block_insert(cache, block);
+	return block;
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Allocating and freeing, as the callers see it. */
+#include "cache.h"
+
+#include <string.h>
+
+#define ALLOCATION_MIN \
+	FMLIB_SIZE_TO(struct flexmem_cache_allocation, \
+		      failure.device.max_region)
+#define REQUEST_MIN FMLIB_SIZE_TO(struct flexmem_cache_request, tag)
+
+/* What a wide token can number. */
+#define BYTES_MAX (UINT64_C(1) << 43)
+
+void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	struct fmlib_segment *segment = block->segment;
+	uint64_t released = 0;
+
+	fmlib_figures_settle(cache, block);
+	fmlib_history_block(cache, FMLIB_FREE_COMPLETED, block);
+	fmlib_block_release(cache, block);
+	if (!cache->config.direct && !segment->arena->pool->released &&
+	    !cache->waiters && !fmlib_pressure_owes(cache))
+		return;
+	/* If it is refused it stays, to be given back with the others. */
+	if (fmlib_segment_excess(cache, segment))
+		fmlib_segment_give_back(cache, segment, &released);
+}
+
+void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	fmlib_figures_free(cache, block);
+	fmlib_tag_subtract(block->tag, block);
+	fmlib_history_block(cache, FMLIB_FREE_REQUESTED, block);
+	fmlib_name_give(cache, block->name);
+	block->name = NULL;
+	if (fmlib_uses_wait(cache, block))
+		block->state = FMLIB_WAITING;
+	else
+		fmlib_cache_settle(cache, block);
+}
+
+/* Whether threads may keep it when it is freed: nothing about it is special. */
+static bool is_plain(const struct flexmem_cache *cache,
+		     const struct fmlib_want *want,
+		     const struct fmlib_block *block)
+{
+	return cache->config.threads && !want->pool->id &&
+	       want->tag == &cache->untagged && block->size == want->size &&
+	       want->kind == FLEXMEM_CACHE_SMALL &&
+	       block->size <= cache->profile.thread_limit;
+}
+
+/* Makes a free block the allocation that is wanted. */
+static int take(struct flexmem_cache *cache, struct fmlib_want *want,
+		struct fmlib_block *block)
+{
+	struct fmlib_name *name = NULL;
+
+	if (!fmlib_blocks_prepare(cache, 1))
+		name = fmlib_name_take(cache, fmlib_block_cut(cache, block,
+							      want->size));
+	if (!name) {
+		want->no_host_memory = true;
+		return -ENOMEM;
+	}
+	fmlib_block_take(cache, block, want->size);
+	block->requested = want->bytes;
+	block->tag = want->tag;
+	block->name = name;
+	name->block = block;
+	fmlib_figures_alloc(cache, block);
+	fmlib_tag_add(block->tag, block);
+	fmlib_history_block(cache, FMLIB_ALLOC, block);
+	/* From here on a thread may find it without the lock. */
+	fmlib_name_change(name, fmlib_name_word(name),
+			  is_plain(cache, want, block) ? FMLIB_NAME_PLAIN :
+			  FMLIB_NAME_LIVE);
+	fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
+			"alloc %p: %llu bytes (%llu requested) on stream %llu",
+			fmlib_name_token(name), (unsigned long long)block->size,
+			(unsigned long long)want->bytes,
+			(unsigned long long)want->stream);
+	return 0;
+}
+
+static int find(struct flexmem_cache *cache, struct fmlib_want *want,
+		struct fmlib_block **block)
+{
+	int err;
+
+	cache->clock++;
+	fmlib_uses_poll(cache);
+	*block = fmlib_block_find(cache, want);
+	if (*block) {
+		cache->figures.num_hits++;
+		err = 0;
+	} else {
+		err = fmlib_ladder(cache, want, block);
+	}
+	return err ? err : take(cache, want, *block);
+}
+
+static void fill(const struct fmlib_block *block,
+		 struct flexmem_cache_allocation *allocation)
+{
+	const struct fmlib_segment *segment = block->segment;
+
+	allocation->token = fmlib_name_token(block->name);
+	allocation->size = block->size;
+	allocation->requested = block->requested;
+	allocation->address.region_id = segment->address.region_id;
+	allocation->address.offset = segment->address.offset + block->offset;
+	allocation->stream = segment->arena->stream;
+	allocation->pool = segment->arena->pool->id;
+	memcpy(allocation->tag, block->tag->sums.tag, FLEXMEM_CACHE_TAG);
+}
+
+/* A number of bytes that no device has. */
+static int too_large(struct flexmem_cache *cache, uint64_t bytes,
+		     struct flexmem_cache_allocation *allocation)
+{
+	pthread_mutex_lock(&cache->lock);
+	cache->figures.num_oom_errors++;
+	pthread_mutex_unlock(&cache->lock);
+	allocation->failure.error = -ENOMEM;
+	allocation->failure.asked = bytes;
+	allocation->failure.segment = bytes;
+	allocation->failure.device.limit = FLEXMEM_LIMIT_REGION_SIZE;
+	allocation->failure.device.asked = bytes;
+	allocation->failure.device.max_region = BYTES_MAX;
+	return -ENOMEM;
+}
+
+static int alloc_locked(struct flexmem_cache *cache,
+			const struct flexmem_cache_request *request,
+			struct fmlib_want *want,
+			struct flexmem_cache_allocation *allocation)
+{
+	struct fmlib_block *block;
+	int err;
+
+	want->pool = fmlib_pool_find(cache, request->pool);
+	if (!want->pool)
+		return -ENOENT;
+	want->tag = fmlib_tag_find(cache, request->tag);
+	if (!want->tag) {
+		want->no_host_memory = true;
+		return -ENOMEM;
+	}
+	/* It may be released while the lock is dropped. */
+	want->pool->pins++;
+	err = find(cache, want, &block);
+	if (!err)
+		fill(block, allocation);
+	fmlib_pool_put(cache, want->pool);
+	fmlib_figures_commit(cache);
+	return err;
+}
+
+static int alloc(struct flexmem_cache *cache,
+		 const struct flexmem_cache_request *request,
+		 struct flexmem_cache_allocation *allocation)
+{
+	struct fmlib_want want = {
+		.bytes = request->bytes,
+		.stream = request->stream,
+	};
+	int err;
+
+	if (request->bytes > BYTES_MAX)
+		return too_large(cache, request->bytes, allocation);
+	want.size = fmlib_size_round(cache, request->bytes);
+	want.kind = fmlib_size_kind(cache, want.size);
+	pthread_mutex_lock(&cache->lock);
+	err = alloc_locked(cache, request, &want, allocation);
+	pthread_mutex_unlock(&cache->lock);
+	if (err == -ENOMEM && !want.no_host_memory)
+		allocation->failure = want.failure;
+	return err;
+}
+
+int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
+			uint64_t stream, void **token)
+{
+	struct flexmem_cache_request request = {
+		.bytes = bytes,
+		.stream = stream,
+	};
+	struct flexmem_cache_allocation allocation = { 0 };
+	int err = fmlib_cache_check(cache);
+
+	if (err)
+		return err;
+	if (!token)
+		return -EINVAL;
+	if (fmlib_threads_alloc(cache, bytes, stream, token))
+		return 0;
+	if (bytes)
+		err = alloc(cache, &request, &allocation);
+	if (!err)
+		*token = allocation.token;
+	return err;
+}
+
+int flexmem_cache_alloc_request(struct flexmem_cache *cache,
+				const struct flexmem_cache_request *request,
+				size_t request_size,
+				struct flexmem_cache_allocation *allocation,
+				size_t allocation_size)
+{
+	struct flexmem_cache_allocation result = { 0 };
+	struct flexmem_cache_request known;
+	int err = fmlib_cache_check(cache);
+
+	if (err)
+		return err;
+	if (!request || !allocation || allocation_size < ALLOCATION_MIN)
+		return -EINVAL;
+	err = fmlib_copy_in(&known, sizeof(known), request, request_size,
+			    REQUEST_MIN);
+	if (err)
+		return err;
+	if (known.tag &&
+	    strnlen(known.tag, FLEXMEM_CACHE_TAG) == FLEXMEM_CACHE_TAG)
+		return -EINVAL;
+	if (known.bytes)
+		err = alloc(cache, &known, &result);
+	fmlib_copy_out(allocation, allocation_size, ALLOCATION_MIN, &result,
+		       sizeof(result));
+	return err;
+}
+
+int flexmem_cache_free(struct flexmem_cache *cache, void *token)
+{
+	int err = fmlib_cache_check(cache);
+	struct fmlib_name *name;
+	uint64_t offset;
+	uint64_t word;
+
+	if (err)
+		return err;
+	if (!token || fmlib_threads_free(cache, token))
+		return 0;
+	pthread_mutex_lock(&cache->lock);
+	name = fmlib_name_find(cache, token, &word, &offset);
+	/* It may be that a thread without the lock frees it just now. */
+	if (name && !offset && fmlib_name_retire(name, word, FMLIB_NAME_FREE)) {
+		fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG, "free %p: %llu bytes",
+				token, (unsigned long long)name->block->size);
+		fmlib_cache_give(cache, name->block);
+		fmlib_figures_commit(cache);
+	} else {
+		err = -EINVAL;
+	}
+	pthread_mutex_unlock(&cache->lock);
+	return err;
+}
+
+int flexmem_cache_record_stream(struct flexmem_cache *cache, void *token,
+				uint64_t stream)
+{
+	int err = fmlib_cache_check(cache);
+	struct fmlib_name *name;
+	uint64_t offset;
+	uint64_t word;
+
+	if (err || !token)
+		return err;
+	pthread_mutex_lock(&cache->lock);
+	name = fmlib_name_find(cache, token, &word, &offset);
+	/* Not plain any more: from here on only the lock's holder frees it. */
+	if (name && !offset && fmlib_name_change(name, word, FMLIB_NAME_LIVE))
+		err = fmlib_use_add(cache, name->block, stream);
+	else
+		err = -EINVAL;
+	pthread_mutex_unlock(&cache->lock);
+	return err;
+}
+
+int flexmem_cache_lookup(struct flexmem_cache *cache, const void *token,
+			 struct flexmem_cache_allocation *allocation,
+			 size_t size, uint64_t *offset)
+{
+	struct flexmem_cache_allocation result = { 0 };
+	int err = fmlib_cache_check(cache);
+	struct fmlib_name *name;
+	uint64_t at = 0;
+	uint64_t word;
+
+	if (err)
+		return err;
+	if (!allocation || size < ALLOCATION_MIN)
+		return -EINVAL;
+	pthread_mutex_lock(&cache->lock);
+	name = fmlib_name_find(cache, token, &word, &at);
+	if (name && at < name->block->size)
+		fill(name->block, &result);
+	else
+		err = -EINVAL;
+	pthread_mutex_unlock(&cache->lock);
+	if (err)
+		return err;
+	if (offset)
+		*offset = at;
+	return fmlib_copy_out(allocation, size, ALLOCATION_MIN, &result,
+			      sizeof(result));
+}

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * What the files of the caching allocator share.
+ *
+ * A cache has pools: the common one and private ones. In a pool each stream has
+ * an arena for small and one for large requests. An arena has segments, which
+ * come from the provider, and knows the free blocks in them. The blocks of a
+ * segment tile it, and no two neighbours are both free.
+ *
+ * Calls run downwards: cache -> ladder -> reclaim -> segments -> blocks -> fit,
+ * and helper -> pressure -> reclaim. Like the figures, what pressure.c counts of
+ * debts is told from below.
+ *
+ * Locks: everything of a cache is protected by its lock, except what is said to
+ * be constant, atomic, or of one thread. The registry's lock (fork.c) comes
+ * before the lock of any cache, and that of its helper thread before them all.
+ */
+#ifndef FMLIB_CACHE_H
+#define FMLIB_CACHE_H
+
+#include "../internal.h"
+#include "flexmem_cache.h"
+
+#define FMLIB_NO_LIMIT UINT64_MAX
+
+/* config.c: settings, in the order of their names. */
+enum fmlib_key {
+	FMLIB_KEY_BACKEND,
+	FMLIB_KEY_EXPANDABLE,
+	FMLIB_KEY_THRESHOLD,
+	FMLIB_KEY_SLACK,
+	FMLIB_KEY_MAX_SPLIT,
+	FMLIB_KEY_FRACTION,
+	FMLIB_KEY_RELEASE_LOCK,
+	FMLIB_KEY_DIVISIONS,
+	FMLIB_KEY_THREADS,
+	FMLIB_KEYS,
+};
+
+/* One for sizes below each power of two from 2 MiB, and one for all above. */
+#define FMLIB_DIVISIONS 17
+
+/*
+ * @threshold: 0: off. @slack: FMLIB_NO_LIMIT: that of the profile. @divisions:
+ * 0 and 1: none.
+ */
+struct fmlib_config {
+	bool direct;
+	bool expandable;
+	bool release_lock;
+	bool threads;
+	double threshold;
+	double fraction;
+	uint64_t max_split;
+	uint64_t slack;
+	uint32_t divisions[FMLIB_DIVISIONS];
+	struct {
+		enum flexmem_cache_source source;
+		char value[sizeof(((struct flexmem_cache_setting *)0)->value)];
+	} shown[FMLIB_KEYS];
+};
+
+/* fit.c: free blocks, by size or by offset within one segment. */
+struct fmlib_fit {
+	struct fmlib_block *root;
+	bool by_offset;
+};
+
+enum fmlib_state {
+	FMLIB_FREE,
+	FMLIB_LIVE,
+	FMLIB_WAITING,
+};
+
+/*
+ * An interval of a segment. What follows @state is for live and waiting blocks,
+ * what follows @left for free ones. @stamp is the cache's clock at the free.
+ * While a block is a spare one, @next leads to another.
+ */
+struct fmlib_block {
+	struct fmlib_segment *segment;
+	uint64_t offset;
+	uint64_t size;
+	struct fmlib_block *previous;
+	struct fmlib_block *next;
+	enum fmlib_state state;
+	unsigned int waits;
+	uint64_t requested;
+	struct fmlib_name *name;
+	struct fmlib_tag *tag;
+	struct fmlib_use *uses;
+	struct fmlib_block *left;
+	struct fmlib_block *right;
+	uint64_t largest;
+	uint64_t stamp;
+	uint32_t priority;
+};
+
+/*
+ * @free is used by growing segments; the others use that of their arena.
+ * @stuck: it could not be shrunk, as a reset had lost it, and goes as a whole
+ * or not at all.
+ */
+struct fmlib_segment {
+	struct fmlib_segment *previous;
+	struct fmlib_segment *next;
+	struct fmlib_segment *next_growing;
+	struct fmlib_segment *next_victim;
+	struct fmlib_arena *arena;
+	uint64_t serial;
+	uint64_t handle;
+	struct flexmem_virtual_address address;
+	uint32_t region;
+	bool growing;
+	bool stuck;
+	uint64_t size;
+	struct fmlib_block *first;
+	struct fmlib_block *last;
+	struct fmlib_fit free;
+};
+
+/* @pins: segments, and allocations under way; it goes with the last one. */
+struct fmlib_arena {
+	struct fmlib_arena *next;
+	struct fmlib_pool *pool;
+	enum flexmem_cache_pool_kind kind;
+	uint64_t stream;
+	size_t pins;
+	struct fmlib_fit free;
+	struct fmlib_segment *growing;
+};
+
+/* @pins: arenas, and allocations under way. */
+struct fmlib_pool {
+	struct fmlib_pool *next;
+	uint64_t id;
+	bool released;
+	size_t pins;
+	struct fmlib_arena *arenas[FLEXMEM_CACHE_POOL_KINDS];
+};
+
+/* tokens.c: see there. */
+enum fmlib_name_state {
+	FMLIB_NAME_FREE,
+	FMLIB_NAME_LIVE,
+	FMLIB_NAME_PLAIN,
+	FMLIB_NAME_PARKED,
+};
+
+struct fmlib_name {
+	_Atomic uint64_t word;
+	struct fmlib_block *block;
+	struct fmlib_name *next;
+	uint32_t index;
+	bool wide;
+};
+
+struct fmlib_names {
+	_Atomic(struct fmlib_name *) *chunks;
+	uint32_t used;
+	uint32_t resting;
+	struct fmlib_name *oldest;
+	struct fmlib_name *newest;
+};
+
+/* streams.c: a use of a block by a stream that is not its own. */
+struct fmlib_use {
+	struct fmlib_use *next;
+	struct fmlib_block *block;
+	uint64_t stream;
+	uint64_t event;
+	uint64_t serial;
+	unsigned int pins;
+	bool complained;
+};
+
+/* Events of one stream, in the order in which they happen. */
+struct fmlib_queue {
+	struct fmlib_queue *next;
+	uint64_t stream;
+	struct fmlib_use *first;
+	struct fmlib_use *last;
+};
+
+struct fmlib_tag {
+	struct fmlib_tag *next;
+	struct fmlib_tag *chain;
+	struct flexmem_cache_tag sums;
+};
+
+#define FMLIB_TAG_CHAINS 64
+
+enum fmlib_action {
+	FMLIB_ALLOC,
+	FMLIB_FREE_REQUESTED,
+	FMLIB_FREE_COMPLETED,
+	FMLIB_SEGMENT_ALLOC,
+	FMLIB_SEGMENT_FREE,
+	FMLIB_SEGMENT_MAP,
+	FMLIB_SEGMENT_UNMAP,
+	FMLIB_OOM,
+};
+
+/* @address is as in snapshots; of FMLIB_OOM it is the device's free memory. */
+struct fmlib_event {
+	enum fmlib_action action;
+	uint64_t address;
+	uint64_t size;
+	uint64_t stream;
+	uint64_t time_us;
+	const struct fmlib_tag *tag;
+};
+
+struct fmlib_history {
+	struct fmlib_event *events;
+	size_t room;
+	size_t count;
+	size_t next;
+};
+
+struct fmlib_callback {
+	struct fmlib_callback *next;
+	flexmem_cache_oom_fn call;
+	void *user;
+	unsigned int running;
+	bool removed;
+};
+
+/*
+ * threads.c: what threads did without the lock. @held is in the central figures
+ * as live and in the threads' stores; hits are not in them at all.
+ */
+struct fmlib_tally {
+	_Atomic uint64_t held;
+	_Atomic uint64_t held_bytes;
+	_Atomic uint64_t held_requested;
+	_Atomic uint64_t hits;
+	_Atomic uint64_t hit_bytes;
+	_Atomic uint64_t hit_requested;
+};
+
+struct flexmem_cache {
+	/* Constant after creation. */
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache_events events;
+	struct flexmem_cache_profile profile;
+	struct fmlib_config config;
+	bool has_events;
+	bool expandable;
+	uint32_t device_index;
+	unsigned long generation;
+	uint32_t log_level;
+	flexmem_log_fn log;
+	void *log_user;
+
+	/* The registry's. */
+	struct flexmem_cache *previous_cache;
+	struct flexmem_cache *next_cache;
+
+	pthread_mutex_t lock;
+	struct fmlib_pool common;
+	struct fmlib_pool *pools;
+	uint64_t last_pool;
+
+	struct fmlib_segment *first_segment;
+	struct fmlib_segment *last_segment;
+	uint64_t segment_serial;
+	/* Bytes of segments that are being made, perhaps without the lock. */
+	uint64_t asking;
+	uint64_t *regions;
+	uint32_t region_count;
+
+	struct fmlib_block *spare;
+	size_t spare_count;
+	uint64_t clock;
+	uint32_t random;
+
+	struct fmlib_names narrow;
+	struct fmlib_names wide;
+
+	struct fmlib_queue *queues;
+	struct fmlib_queue lost;
+	uint64_t use_serial;
+	size_t waiting;
+
+	struct fmlib_tag *tag_chains[FMLIB_TAG_CHAINS];
+	struct fmlib_tag untagged;
+	struct fmlib_tag *last_tag;
+
+	struct flexmem_cache_statistics figures;
+	int64_t split_count[FLEXMEM_CACHE_POOL_KINDS];
+	int64_t split_bytes[FLEXMEM_CACHE_POOL_KINDS];
+	struct fmlib_history history;
+
+	struct fmlib_callback *callbacks;
+	pthread_cond_t callback_done;
+	bool warned_of_memory_info;
+
+	/*
+	 * Threads of this process that wait for memory; what others are still
+	 * waiting for, as far as it was told, and until when they can; and the
+	 * level and the number of the event that was answered last.
+	 */
+	unsigned int waiters;
+	uint64_t owed;
+	uint64_t owed_until;
+	uint32_t level;
+	uint64_t answered;
+
+	/*
+	 * helper.c: under helper_lock, but for @helper_ended, which the helper
+	 * sets when it ends by itself: it is still to be joined then.
+	 */
+	pthread_mutex_t helper_lock;
+	bool helper_runs;
+	atomic_bool helper_ended;
+	pthread_t helper;
+	int helper_stop;
+
+	/* threads.c: @stores is under the lock, the rest is atomic. */
+	struct fmlib_store *stores;
+	uint32_t store_count;
+	uint32_t store_peak;
+	struct fmlib_tally retired;
+	atomic_bool fast;
+	_Atomic uint64_t recall;
+};
+
+/*
+ * What is to be allocated. @last: this is the last attempt, which may wait for
+ * others. @no_host_memory: that is why -ENOMEM came, which no device memory would
+ * help.
+ */
+struct fmlib_want {
+	uint64_t bytes;
+	uint64_t size;
+	uint64_t stream;
+	enum flexmem_cache_pool_kind kind;
+	struct fmlib_pool *pool;
+	struct fmlib_tag *tag;
+	bool last;
+	bool no_host_memory;
+	struct flexmem_cache_failure failure;
+};
+
+/* setup.c */
+bool fmlib_cache_logs(const struct flexmem_cache *cache,
+		      enum flexmem_log_level level);
+void fmlib_cache_log(const struct flexmem_cache *cache,
+		     enum flexmem_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* 0; -EINVAL for NULL; -ECHILD. Every public function begins with it. */
+int fmlib_cache_check(const struct flexmem_cache *cache);
+
+/* config.c */
+int fmlib_config_read(struct flexmem_cache *cache, const char *text);
+
+/* provider.c */
+void fmlib_provider_device(struct flexmem_device *device,
+			   struct flexmem_cache_provider *provider);
+
+/* fork.c */
+int fmlib_registry_start(void);
+void fmlib_registry_lock(void);
+void fmlib_registry_unlock(void);
+unsigned long fmlib_registry_generation(void);
+void fmlib_registry_add(struct flexmem_cache *cache);
+void fmlib_registry_remove(struct flexmem_cache *cache);
+
+/* tokens.c */
+struct fmlib_name *fmlib_name_take(struct flexmem_cache *cache, uint64_t size);
+void fmlib_name_give(struct flexmem_cache *cache, struct fmlib_name *name);
+void *fmlib_name_token(const struct fmlib_name *name);
+/* Which name a token has, if it is live now; needs no lock. */
+struct fmlib_name *fmlib_name_find(const struct flexmem_cache *cache,
+				   const void *token, uint64_t *word,
+				   uint64_t *offset);
+uint64_t fmlib_name_word(const struct fmlib_name *name);
+enum fmlib_name_state fmlib_name_state(uint64_t word);
+/* Changes the state; false if it is no longer @word. */
+bool fmlib_name_change(struct fmlib_name *name, uint64_t word,
+		       enum fmlib_name_state state);
+/* The same, and what the token was is none from now on. */
+bool fmlib_name_retire(struct fmlib_name *name, uint64_t word,
+		       enum fmlib_name_state state);
+int fmlib_names_start(struct fmlib_names *names, bool wide);
+void fmlib_names_free(struct fmlib_names *names);
+
+/* fit.c */
+void fmlib_fit_insert(struct fmlib_fit *fit, struct fmlib_block *block);
+void fmlib_fit_remove(struct fmlib_fit *fit, struct fmlib_block *block);
+struct fmlib_block *fmlib_fit_best(const struct fmlib_fit *fit, uint64_t size);
+struct fmlib_block *fmlib_fit_lowest(const struct fmlib_fit *fit,
+				     uint64_t size);
+uint64_t fmlib_fit_largest(const struct fmlib_fit *fit);
+
+/* blocks.c */
+int fmlib_blocks_prepare(struct flexmem_cache *cache, size_t count);
+struct fmlib_block *fmlib_block_new(struct flexmem_cache *cache);
+void fmlib_block_drop(struct flexmem_cache *cache, struct fmlib_block *block);
+void fmlib_block_insert(struct flexmem_cache *cache, struct fmlib_block *block);
+void fmlib_block_remove(struct flexmem_cache *cache, struct fmlib_block *block);
+struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
+				     const struct fmlib_want *want);
+/* How large a block would be if it were taken for @size. */
+uint64_t fmlib_block_cut(const struct flexmem_cache *cache,
+			 const struct fmlib_block *block, uint64_t size);
+/* Takes a block out of the free ones and cuts off what is not needed. */
+void fmlib_block_take(struct flexmem_cache *cache, struct fmlib_block *block,
+		      uint64_t size);
+/* Makes a block free, with its neighbours, and returns what it became. */
+struct fmlib_block *fmlib_block_release(struct flexmem_cache *cache,
+					struct fmlib_block *block);
+bool fmlib_block_alone(const struct fmlib_block *block);
+
+/* pools.c */
+struct fmlib_pool *fmlib_pool_find(struct flexmem_cache *cache, uint64_t id);
+void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool);
+struct fmlib_arena *fmlib_arena_find(const struct fmlib_pool *pool,
+				     enum flexmem_cache_pool_kind kind,
+				     uint64_t stream);
+/* Finds it or makes it, and pins it. */
+struct fmlib_arena *fmlib_arena_get(struct fmlib_pool *pool,
+				    enum flexmem_cache_pool_kind kind,
+				    uint64_t stream);
+void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena);
+uint64_t fmlib_pools_largest(const struct flexmem_cache *cache);
+
+/* segments.c */
+uint64_t fmlib_round_up(uint64_t size, uint64_t unit);
+/*
+ * Asks the provider for memory, unless there is some by now. Returns a free
+ * block that is large enough in @block; otherwise why not, with details in
+ * @want->failure.
+ */
+int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
+			 struct fmlib_block **block);
+/* How much of a segment is free and could go back now. */
+uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
+			      const struct fmlib_segment *segment);
+int fmlib_segment_give_back(struct flexmem_cache *cache,
+			    struct fmlib_segment *segment, uint64_t *released);
+/* Takes a segment out and frees it, whatever lives in it. */
+void fmlib_segment_forget(struct flexmem_cache *cache,
+			  struct fmlib_segment *segment);
+
+/* reclaim.c: what could go back now, and the largest piece of it. */
+struct fmlib_spare {
+	uint64_t bytes;
+	uint64_t largest;
+};
+
+struct fmlib_spare fmlib_spare(const struct flexmem_cache *cache);
+bool fmlib_memory_info(struct flexmem_cache *cache, uint64_t *free,
+		       uint64_t *total);
+/* What per_process_memory_fraction allows; 0: everything. */
+uint64_t fmlib_allowed(struct flexmem_cache *cache);
+void fmlib_collect(struct flexmem_cache *cache);
+/* Both return how many bytes went back. */
+uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size);
+uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error);
+
+/*
+ * pressure.c: 0 and the next event, or why there is none; without the lock.
+ * The other one answers it, unless a later one has been, and returns what the
+ * provider refused.
+ */
+int fmlib_pressure_read(struct flexmem_cache *cache,
+			struct flexmem_pressure_event *event);
+int fmlib_pressure_answer(struct flexmem_cache *cache,
+			  const struct flexmem_pressure_event *event,
+			  uint64_t *released);
+
+/* Whether others are still waiting for what they were not given. */
+bool fmlib_pressure_owes(struct flexmem_cache *cache);
+/* Somebody who was waiting for so much has it. */
+void fmlib_pressure_served(struct flexmem_cache *cache, uint64_t bytes);
+/* So much went back while others are waiting. */
+void fmlib_pressure_paid(struct flexmem_cache *cache, uint64_t released);
+
+/* helper.c: @own: not in a child, which has the object, but not the thread. */
+void fmlib_helper_end(struct flexmem_cache *cache, bool own);
+
+/* streams.c */
+int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
+		  uint64_t stream);
+/* Records the events that a freed block waits for; false: there are none. */
+bool fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block);
+/* Brings back what has waited long enough. */
+void fmlib_uses_poll(struct flexmem_cache *cache);
+/* Both drop the lock in between, and bring back what has waited. */
+int fmlib_uses_synchronize(struct flexmem_cache *cache);
+int fmlib_uses_synchronize_device(struct flexmem_cache *cache);
+void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);
+
+/* ladder.c */
+int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want,
+		 struct fmlib_block **block);
+
+/* cache.c: a block that nobody uses any more becomes free. */
+void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block);
+/* A live block is freed by its owner; its name is retired already. */
+void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);
+
+/* figures.c */
+void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);
+void fmlib_figure_subtract(struct flexmem_cache_figure *figure, uint64_t count);
+void fmlib_figures_alloc(struct flexmem_cache *cache,
+			 const struct fmlib_block *block);
+void fmlib_figures_free(struct flexmem_cache *cache,
+			const struct fmlib_block *block);
+void fmlib_figures_settle(struct flexmem_cache *cache,
+			  const struct fmlib_block *block);
+void fmlib_figures_segment(struct flexmem_cache *cache,
+			   const struct fmlib_segment *segment, int change);
+void fmlib_figures_reserved(struct flexmem_cache *cache,
+			    enum flexmem_cache_pool_kind kind, uint64_t add,
+			    uint64_t subtract);
+/* A free block that shares its segment came or went; counted by commit. */
+void fmlib_figures_split(struct flexmem_cache *cache,
+			 const struct fmlib_block *block, int change);
+void fmlib_figures_commit(struct flexmem_cache *cache);
+
+/* tags.c */
+struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag);
+void fmlib_tag_add(struct fmlib_tag *tag, const struct fmlib_block *block);
+void fmlib_tag_subtract(struct fmlib_tag *tag, const struct fmlib_block *block);
+void fmlib_tags_reset_peaks(struct flexmem_cache *cache);
+void fmlib_tags_free(struct flexmem_cache *cache);
+
+/* history.c */
+void fmlib_history_block(struct flexmem_cache *cache, enum fmlib_action action,
+			 const struct fmlib_block *block);
+void fmlib_history_segment(struct flexmem_cache *cache,
+			   enum fmlib_action action,
+			   const struct fmlib_segment *segment, uint64_t offset,
+			   uint64_t size);
+void fmlib_history_oom(struct flexmem_cache *cache,
+		       const struct fmlib_want *want);
+/* The address of snapshots. */
+uint64_t fmlib_flat_address(const struct fmlib_segment *segment,
+			    uint64_t offset);
+
+/* threads.c */
+int fmlib_threads_start(void);
+/* Whether threads may work on their own; nothing may have to be told of it. */
+void fmlib_threads_allow(struct flexmem_cache *cache);
+/* Without the lock: true if this thread's store could serve it. */
+bool fmlib_threads_alloc(struct flexmem_cache *cache, uint64_t bytes,
+			 uint64_t stream, void **token);
+bool fmlib_threads_free(struct flexmem_cache *cache, void *token);
+/* With the lock: this thread's store now, the others' at their next call. */
+void fmlib_threads_recall(struct flexmem_cache *cache);
+/* Before the cache goes; takes the registry's lock. */
+void fmlib_threads_detach(struct flexmem_cache *cache);
+void fmlib_threads_sum(const struct flexmem_cache *cache,
+		       struct fmlib_tally *sum);
+
+/* sizes.c */
+uint64_t fmlib_size_round(const struct flexmem_cache *cache, uint64_t bytes);
+enum flexmem_cache_pool_kind fmlib_size_kind(const struct flexmem_cache *cache,
+					     uint64_t size);
+uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
+			    const struct fmlib_want *want);
+
+#endif /* FMLIB_CACHE_H */

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Settings: where they come from, and what they mean. */
+#include "cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SETTING_MIN FMLIB_SIZE_TO(struct flexmem_cache_setting, value)
+#define VALUE_MAX sizeof(((struct flexmem_cache_setting *)0)->value)
+
+/* Beyond this a number of bytes is no size of memory. */
+#define MIB_MAX (UINT64_C(1) << 23)
+#define DIVISIONS_MAX 64
+#define MIB_SHIFT 20
+
+typedef bool (*parse_fn)(struct fmlib_config *config, enum fmlib_key key,
+			 const char *value);
+
+/* Decimal digits only, up to @max. */
+static bool parse_number(const char **text, uint64_t max, uint64_t *number)
+{
+	const char *at = *text;
+
+	*number = 0;
+	for (; *at >= '0' && *at <= '9'; at++) {
+		*number = *number * 10 + (uint64_t)(*at - '0');
+		if (*number > max)
+			return false;
+	}
+	if (at == *text)
+		return false;
+	*text = at;
+	return true;
+}
+
+static bool parse_mib(struct fmlib_config *config, enum fmlib_key key,
+		      const char *value)
+{
+	uint64_t mib;
+
+	if (!parse_number(&value, MIB_MAX, &mib) || *value || !mib)
+		return false;
+	*(key == FMLIB_KEY_SLACK ? &config->slack : &config->max_split) =
+		mib << MIB_SHIFT;
+	return true;
+}
+
+/* Like 0.8, whatever the locale says; from 0 to 1. */
+static bool parse_fraction(const char *value, double *fraction)
+{
+	uint64_t whole;
+	double scale = 0.1;
+
+	if (!parse_number(&value, 1, &whole))
+		return false;
+	*fraction = (double)whole;
+	if (*value == '.') {
+		for (value++; *value >= '0' && *value <= '9'; value++) {
+			*fraction += scale * (*value - '0');
+			scale /= 10;
+		}
+	}
+	return !*value && *fraction <= 1.0;
+}
+
+static bool parse_threshold(struct fmlib_config *config, enum fmlib_key key,
+			    const char *value)
+{
+	double fraction;
+
+	(void)key;
+	if (!parse_fraction(value, &fraction))
+		return false;
+	config->threshold = fraction;
+	return true;
+}
+
+static bool parse_share(struct fmlib_config *config, enum fmlib_key key,
+			const char *value)
+{
+	double fraction;
+
+	(void)key;
+	if (!parse_fraction(value, &fraction) || fraction <= 0.0)
+		return false;
+	config->fraction = fraction;
+	return true;
+}
+
+static bool parse_switch(struct fmlib_config *config, enum fmlib_key key,
+			 const char *value)
+{
+	bool on = !strcmp(value, "True");
+
+	if (!on && strcmp(value, "False"))
+		return false;
+	if (key == FMLIB_KEY_EXPANDABLE)
+		config->expandable = on;
+	else if (key == FMLIB_KEY_RELEASE_LOCK)
+		config->release_lock = on;
+	else
+		config->threads = on;
+	return true;
+}
+
+static bool parse_backend(struct fmlib_config *config, enum fmlib_key key,
+			  const char *value)
+{
+	bool direct = !strcmp(value, "direct");
+
+	(void)key;
+	if (!direct && strcmp(value, "native"))
+		return false;
+	config->direct = direct;
+	return true;
+}
+
+static bool is_power_of_two(uint64_t number)
+{
+	return number && !(number & (number - 1));
+}
+
+static bool parse_steps(const char **text, uint32_t *steps)
+{
+	uint64_t number;
+
+	if (!parse_number(text, DIVISIONS_MAX, &number) ||
+	    !is_power_of_two(number))
+		return false;
+	*steps = (uint32_t)number;
+	return true;
+}
+
+static void fill_divisions(uint32_t *divisions, unsigned int from,
+			   uint32_t steps)
+{
+	for (; from < FMLIB_DIVISIONS; from++)
+		divisions[from] = steps;
+}
+
+/* One entry of a list; @from: the first power of two it may begin with. */
+static bool parse_entry(const char **text, uint32_t *divisions,
+			unsigned int *from)
+{
+	unsigned int index = *from;
+	uint64_t mib;
+	uint32_t steps;
+
+	if (**text == '>') {
+		(*text)++;
+	} else {
+		if (!parse_number(text, UINT64_C(1) << (FMLIB_DIVISIONS - 1),
+				  &mib) || !is_power_of_two(mib))
+			return false;
+		index = (unsigned int)__builtin_ctzll(mib);
+		if (index < *from)
+			return false;
+	}
+	if ((**text != ':' && **text != '=') || *from >= FMLIB_DIVISIONS)
+		return false;
+	(*text)++;
+	if (!parse_steps(text, &steps))
+		return false;
+	/* The first one holds for everything below it too. */
+	fill_divisions(divisions, *from ? index : 0, steps);
+	*from = index + 1;
+	return true;
+}
+
+static bool parse_divisions(struct fmlib_config *config, enum fmlib_key key,
+			    const char *value)
+{
+	uint32_t divisions[FMLIB_DIVISIONS] = { 0 };
+	unsigned int from = 0;
+	uint32_t steps;
+
+	(void)key;
+	if (*value != '[') {
+		if (!parse_steps(&value, &steps) || *value)
+			return false;
+		fill_divisions(config->divisions, 0, steps);
+		return true;
+	}
+	do {
+		value++;
+		if (!parse_entry(&value, divisions, &from))
+			return false;
+	} while (*value == ',');
+	if (strcmp(value, "]"))
+		return false;
+	memcpy(config->divisions, divisions, sizeof(divisions));
+	return true;
+}
+
+static const struct {
+	const char *name;
+	const char *initial;
+	parse_fn parse;
+} keys[FMLIB_KEYS] = {
+	[FMLIB_KEY_BACKEND] = { "backend", "native", parse_backend },
+	[FMLIB_KEY_EXPANDABLE] = { "expandable_segments", "False",
+				   parse_switch },
+	[FMLIB_KEY_THRESHOLD] = { "garbage_collection_threshold", "off",
+				  parse_threshold },
+	[FMLIB_KEY_SLACK] = { "max_non_split_rounding_mb", "off", parse_mib },
+	[FMLIB_KEY_MAX_SPLIT] = { "max_split_size_mb", "off", parse_mib },
+	[FMLIB_KEY_FRACTION] = { "per_process_memory_fraction", "1.0",
+				 parse_share },
+	[FMLIB_KEY_RELEASE_LOCK] = { "release_lock_on_device_malloc", "False",
+				     parse_switch },
+	[FMLIB_KEY_DIVISIONS] = { "roundup_power2_divisions", "off",
+				  parse_divisions },
+	[FMLIB_KEY_THREADS] = { "thread_cache", "False", parse_switch },
+};
+
+static const struct {
+	const char *variable;
+	enum flexmem_cache_source source;
+} variables[] = {
+	{ "FLEXMEM_ALLOC_CONF", FLEXMEM_CACHE_SOURCE_FLEXMEM_ALLOC_CONF },
+	{ "MINDTORCH_NPU_ALLOC_CONF",
+	  FLEXMEM_CACHE_SOURCE_MINDTORCH_NPU_ALLOC_CONF },
+	{ "PYTORCH_CUDA_ALLOC_CONF",
+	  FLEXMEM_CACHE_SOURCE_PYTORCH_CUDA_ALLOC_CONF },
+};
+
+/* Cuts spaces off both ends. */
+static char *trim(char *text)
+{
+	size_t length;
+
+	text += strspn(text, " \t\n");
+	length = strlen(text);
+	while (length && strchr(" \t\n", text[length - 1]))
+		text[--length] = '\0';
+	return text;
+}
+
+static void set(struct flexmem_cache *cache, enum flexmem_cache_source source,
+		const char *name, const char *value)
+{
+	const char *origin = flexmem_cache_source_name(source);
+	struct fmlib_config *config = &cache->config;
+	enum fmlib_key key = 0;
+
+	while (key < FMLIB_KEYS && strcmp(keys[key].name, name))
+		key++;
+	if (key == FMLIB_KEYS) {
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"%s: unknown key '%s' with value '%s' is ignored",
+				origin, name, value);
+		return;
+	}
+	if (strlen(value) >= VALUE_MAX ||
+	    !keys[key].parse(config, key, value)) {
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"%s: '%s' cannot be '%s'; %s '%s' is kept",
+				origin, name, value,
+				config->shown[key].source ==
+				FLEXMEM_CACHE_SOURCE_DEFAULT ?
+				"the default" : "the earlier value",
+				config->shown[key].value);
+		return;
+	}
+	config->shown[key].source = source;
+	strcpy(config->shown[key].value, value);
+}
+
+/* The end of a setting: a comma, but not one inside of brackets. */
+static char *setting_end(char *text)
+{
+	int depth = 0;
+
+	for (; *text && (*text != ',' || depth > 0); text++) {
+		if (*text == '[')
+			depth++;
+		else if (*text == ']')
+			depth--;
+	}
+	return text;
+}
+
+static void parse(struct flexmem_cache *cache, enum flexmem_cache_source source,
+		  char *text)
+{
+	char *separator;
+	char *value;
+	char *end;
+	bool more;
+
+	do {
+		end = setting_end(text);
+		more = *end;
+		*end = '\0';
+		text = trim(text);
+		separator = text + strcspn(text, ":=");
+		value = separator;
+		if (*separator) {
+			*separator = '\0';
+			value = trim(separator + 1);
+		}
+		if (*text || value != separator)
+			set(cache, source, trim(text), value);
+		text = end + 1;
+	} while (more);
+}
+
+/* The first of the variables that is set, even to nothing. */
+static const char *from_environment(enum flexmem_cache_source *source)
+{
+	const char *text;
+	size_t i;
+
+	for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		text = getenv(variables[i].variable);
+		if (text) {
+			*source = variables[i].source;
+			return text;
+		}
+	}
+	return NULL;
+}
+
+int fmlib_config_read(struct flexmem_cache *cache, const char *text)
+{
+	enum flexmem_cache_source source = FLEXMEM_CACHE_SOURCE_CALLER;
+	struct fmlib_config *config = &cache->config;
+	enum fmlib_key key;
+	char *copy;
+
+	config->fraction = 1.0;
+	config->max_split = FMLIB_NO_LIMIT;
+	config->slack = cache->profile.oversize_slack;
+	for (key = 0; key < FMLIB_KEYS; key++)
+		strcpy(config->shown[key].value, keys[key].initial);
+	snprintf(config->shown[FMLIB_KEY_SLACK].value, VALUE_MAX, "%llu",
+		 (unsigned long long)config->slack >> MIB_SHIFT);
+	if (!text)
+		text = from_environment(&source);
+	if (!text)
+		return 0;
+	copy = strdup(text);
+	if (!copy)
+		return -ENOMEM;
+	parse(cache, source, copy);
+	free(copy);
+	return 0;
+}
+
+int flexmem_cache_setting(const struct flexmem_cache *cache, size_t index,
+			  struct flexmem_cache_setting *setting, size_t size)
+{
+	struct flexmem_cache_setting result = { 0 };
+	int err = fmlib_cache_check(cache);
+
+	if (err)
+		return err;
+	if (!setting || size < SETTING_MIN)
+		return -EINVAL;
+	if (index >= FMLIB_KEYS)
+		return -ENOENT;
+	result.source = cache->config.shown[index].source;
+	strcpy(result.key, keys[index].name);
+	strcpy(result.value, cache->config.shown[index].value);
+	return fmlib_copy_out(setting, size, SETTING_MIN, &result,
+			      sizeof(result));
+}
+
+const char *flexmem_cache_source_name(uint32_t source)
+{
+	size_t i;
+
+	if (source == FLEXMEM_CACHE_SOURCE_DEFAULT)
+		return "default";
+	if (source == FLEXMEM_CACHE_SOURCE_CALLER)
+		return "caller";
+	for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		if (variables[i].source == source)
+			return variables[i].variable;
+	}
+	return "unknown";
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Texts of errors. */
+#include "cache.h"
+#include "../human.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FAILURE_MIN \
+	FMLIB_SIZE_TO(struct flexmem_cache_failure, device.max_region)
+
+/* What has been written so far, and how much there would have been. */
+struct out {
+	char *text;
+	size_t room;
+	size_t length;
+};
+
+static void say(struct out *out, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void say(struct out *out, const char *format, ...)
+{
+	size_t at = out->length < out->room ? out->length : out->room;
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(at < out->room ? out->text + at : NULL,
+			   out->room - at, format, arguments);
+	va_end(arguments);
+	out->length += (size_t)length;
+}
+
+static void say_size(struct out *out, const char *before, uint64_t size)
+{
+	char human[FMLIB_HUMAN_MAX];
+
+	say(out, "%s%s", before, fmlib_human(size, human));
+}
+
+static void say_memory(struct out *out,
+		       const struct flexmem_cache_failure *failure)
+{
+	char reason[256];
+
+	say_size(out, "out of device memory: tried to allocate ",
+		 failure->asked);
+	say_size(out, " in a segment of ", failure->segment);
+	say_size(out, "; the cache has reserved ", failure->reserved_bytes);
+	say_size(out, ", of which ", failure->allocated_bytes);
+	say_size(out, " are allocated, and its largest free block has ",
+		 failure->largest_free);
+	if (failure->allowed_bytes)
+		say_size(out, "; it may reserve ", failure->allowed_bytes);
+	if (failure->device_total) {
+		say_size(out, "; of the device's ", failure->device_total);
+		say_size(out, " are free ", failure->device_free);
+	}
+	if (failure->device.limit == FLEXMEM_LIMIT_NONE)
+		return;
+	flexmem_error_text(-ENOMEM, &failure->device, sizeof(failure->device),
+			   reason, sizeof(reason));
+	say(out, "; the device says: %s", reason);
+}
+
+static const char *own_text(int error)
+{
+	switch (error) {
+	case -EINVAL:
+		return "not a live allocation of this cache, or another bad argument";
+	case -ENOENT:
+		return "no such pool, setting or callback, or no helper";
+	case -ECHILD:
+		return "the cache belongs to the process that this one was forked from";
+	case -EEXIST:
+		return "the callback is registered already, or the helper runs already";
+	case -EAGAIN:
+		return "there is no event, or the process may have no further thread";
+	case -EDEADLK:
+		return "a callback cannot take one out";
+	default:
+		return NULL;
+	}
+}
+
+int flexmem_cache_error_text(int error,
+			     const struct flexmem_cache_failure *failure,
+			     size_t size, char *text, size_t length)
+{
+	struct out out = { .text = text, .room = length };
+	struct flexmem_cache_failure known;
+	int err;
+
+	if (error > 0 || (!text && length))
+		return -EINVAL;
+	if (failure) {
+		err = fmlib_copy_in(&known, sizeof(known), failure, size,
+				    FAILURE_MIN);
+		if (err)
+			return err;
+	}
+	if (error == -ENOMEM && failure && known.asked)
+		say_memory(&out, &known);
+	else if (error == -ENOMEM && !failure)
+		say(&out, "out of memory, the device's or the host's: struct flexmem_cache_failure tells which");
+	else if (own_text(error))
+		say(&out, "%s", own_text(error));
+	else
+		return flexmem_error_text(error, NULL, 0, text, length);
+	return out.length < length ? 0 : -EMSGSIZE;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * All caches of the process, for the sake of fork(): it waits until every cache
+ * is consistent, and what the child inherits is marked by its age, so that a
+ * child that uses it gets an error instead of the parent's memory.
+ */
+#include "cache.h"
+
+static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
+static struct flexmem_cache *first;
+static atomic_ulong generation;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int start_error;
+
+static void unlock_all(void)
+{
+	struct flexmem_cache *cache;
+
+	for (cache = first; cache; cache = cache->next_cache)
+		pthread_mutex_unlock(&cache->lock);
+	pthread_mutex_unlock(&registry);
+}
+
+static void before_fork(void)
+{
+	struct flexmem_cache *cache;
+
+	pthread_mutex_lock(&registry);
+	for (cache = first; cache; cache = cache->next_cache)
+		pthread_mutex_lock(&cache->lock);
+}
+
+static void in_child(void)
+{
+	atomic_fetch_add(&generation, 1);
+	unlock_all();
+}
+
+static void start(void)
+{
+	start_error = -pthread_atfork(before_fork, unlock_all, in_child);
+	if (!start_error)
+		start_error = fmlib_threads_start();
+}
+
+int fmlib_registry_start(void)
+{
+	pthread_once(&once, start);
+	return start_error;
+}
+
+void fmlib_registry_lock(void)
+{
+	pthread_mutex_lock(&registry);
+}
+
+void fmlib_registry_unlock(void)
+{
+	pthread_mutex_unlock(&registry);
+}
+
+unsigned long fmlib_registry_generation(void)
+{
+	return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+void fmlib_registry_add(struct flexmem_cache *cache)
+{
+	pthread_mutex_lock(&registry);
+	cache->next_cache = first;
+	if (first)
+		first->previous_cache = cache;
+	first = cache;
+	pthread_mutex_unlock(&registry);
+}
+
+void fmlib_registry_remove(struct flexmem_cache *cache)
+{
+	pthread_mutex_lock(&registry);
+	if (cache->previous_cache)
+		cache->previous_cache->next_cache = cache->next_cache;
+	else
+		first = cache->next_cache;
+	if (cache->next_cache)
+		cache->next_cache->previous_cache = cache->previous_cache;
+	pthread_mutex_unlock(&registry);
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * What is done for an allocation that the cache has no block for, one rung
+ * after the other: flexmem_cache_alloc() says which.
+ */
+#include "cache.h"
+
+#include <stdlib.h>
+
+/* So that a callback's own allocations call none. */
+static _Thread_local unsigned int callback_depth;
+
+static void run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
+{
+	struct fmlib_callback *callback;
+
+	if (callback_depth)
+		return;
+	callback_depth++;
+	/* A callback that runs stays in the list. */
+	for (callback = cache->callbacks; callback; callback = callback->next) {
+		if (callback->removed)
+			continue;
+		callback->running++;
+		pthread_mutex_unlock(&cache->lock);
+		callback->call(callback->user, bytes);
+		pthread_mutex_lock(&cache->lock);
+		callback->running--;
+		if (callback->removed && !callback->running)
+			pthread_cond_broadcast(&cache->callback_done);
+	}
+	callback_depth--;
+}
+
+static int release_large(struct flexmem_cache *cache, struct fmlib_want *want,
+			 struct fmlib_block **block)
+{
+	uint64_t before = cache->figures.num_collections;
+	uint64_t released;
+
+	fmlib_uses_poll(cache);
+	fmlib_collect(cache);
+	released = fmlib_reclaim_large(cache, fmlib_size_segment(cache, want));
+	if (!released && cache->figures.num_collections == before)
+		return -ENOMEM;
+	return fmlib_segment_obtain(cache, want, block);
+}
+
+static int release_all(struct flexmem_cache *cache, struct fmlib_want *want,
+		       struct fmlib_block **block)
+{
+	int err;
+
+	fmlib_threads_recall(cache);
+	/* What a provider keeps has been logged, and the next rung tries. */
+	if (!fmlib_reclaim(cache, UINT64_MAX, &err))
+		return -ENOMEM;
+	return fmlib_segment_obtain(cache, want, block);
+}
+
+static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want,
+			struct fmlib_block **block)
+{
+	int err;
+
+	run_callbacks(cache, want->size);
+	/* If it fails, what waits goes on waiting; the rest is worth a try. */
+	fmlib_uses_synchronize_device(cache);
+	*block = fmlib_block_find(cache, want);
+	if (*block)
+		return 0;
+	fmlib_threads_recall(cache);
+	fmlib_reclaim(cache, UINT64_MAX, &err);
+	want->last = true;
+	err = fmlib_segment_obtain(cache, want, block);
+	if (err != -ENOMEM || want->no_host_memory ||
+	    !cache->provider.alloc_wait)
+		return err;
+	/* Other threads may have freed something while it was waited. */
+	fmlib_uses_poll(cache);
+	*block = fmlib_block_find(cache, want);
+	return *block ? 0 : -ENOMEM;
+}
+
+static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
+{
+	const struct flexmem_cache_statistics *f = &cache->figures;
+	struct flexmem_cache_failure *failure = &want->failure;
+
+	failure->asked = want->size;
+	failure->allocated_bytes =
+		f->allocated_bytes[FLEXMEM_CACHE_ALL].current;
+	failure->reserved_bytes = f->reserved_bytes[FLEXMEM_CACHE_ALL].current;
+	failure->largest_free = fmlib_pools_largest(cache);
+	if (cache->provider.memory_info &&
+	    cache->provider.memory_info(cache->provider.user,
+					&failure->device_free,
+					&failure->device_total)) {
+		failure->device_free = 0;
+		failure->device_total = 0;
+	}
+}
+
+int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want,
+		 struct fmlib_block **block)
+{
+	static int (*const rungs[])(struct flexmem_cache *cache,
+				    struct fmlib_want *want,
+				    struct fmlib_block **block) = {
+		release_large, release_all, last_attempt,
+	};
+	size_t i;
+	int err;
+
+	cache->figures.num_misses++;
+	fmlib_collect(cache);
+	err = fmlib_segment_obtain(cache, want, block);
+	if (err != -ENOMEM || want->no_host_memory)
+		return err;
+	cache->figures.num_ooms++;
+	for (i = 0; i < sizeof(rungs) / sizeof(rungs[0]); i++) {
+		err = rungs[i](cache, want, block);
+		if (!err)
+			cache->figures.num_alloc_retries++;
+		if (err != -ENOMEM || want->no_host_memory)
+			return err;
+	}
+	cache->figures.num_oom_errors++;
+	describe(cache, want);
+	fmlib_history_oom(cache, want);
+	return -ENOMEM;
+}
+
+static struct fmlib_callback **find_callback(struct flexmem_cache *cache,
+					     flexmem_cache_oom_fn call,
+					     void *user)
+{
+	struct fmlib_callback **link = &cache->callbacks;
+
+	while (*link && ((*link)->removed || (*link)->call != call ||
+			 (*link)->user != user))
+		link = &(*link)->next;
+	return link;
+}
+
+int flexmem_cache_add_oom_callback(struct flexmem_cache *cache,
+				   flexmem_cache_oom_fn callback, void *user)
+{
+	int err = fmlib_cache_check(cache);
+	struct fmlib_callback **link;
+	struct fmlib_callback *added;
+
+	if (err)
+		return err;
+	if (!callback)
+		return -EINVAL;
+	added = calloc(1, sizeof(*added));
+	if (!added)
+		return -ENOMEM;
+	added->call = callback;
+	added->user = user;
+	pthread_mutex_lock(&cache->lock);
+	link = find_callback(cache, callback, user);
+	if (*link) {
+		free(added);
+		err = -EEXIST;
+	} else {
+		*link = added;
+	}
+	pthread_mutex_unlock(&cache->lock);
+	return err;
+}
+
+int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
+				      flexmem_cache_oom_fn callback,
+				      void *user)
+{
+	int err = fmlib_cache_check(cache);
+	struct fmlib_callback *removed;
+	struct fmlib_callback **link;
+
+	if (err)
+		return err;
+	if (callback_depth)
+		return -EDEADLK;
+	pthread_mutex_lock(&cache->lock);
+	removed = *find_callback(cache, callback, user);
+	if (!removed) {
+		err = -ENOENT;
+	} else {
+		removed->removed = true;
+		while (removed->running)
+			pthread_cond_wait(&cache->callback_done, &cache->lock);
+		/* Its place may have changed meanwhile. */
+		link = &cache->callbacks;
+		while (*link != removed)
+			link = &(*link)->next;
+		*link = removed->next;
+		free(removed);
+	}
+	pthread_mutex_unlock(&cache->lock);
+	return err;
+}

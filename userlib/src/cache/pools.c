@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Pools, and their arenas. Each is there for as long as something needs it. */
+#include "cache.h"
+
+#include <stdlib.h>
+
+struct fmlib_pool *fmlib_pool_find(struct flexmem_cache *cache, uint64_t id)
+{
+	struct fmlib_pool *pool;
+
+	if (!id)
+		return &cache->common;
+	for (pool = cache->pools; pool; pool = pool->next) {
+		if (pool->id == id && !pool->released)
+			return pool;
+	}
+	return NULL;
+}
+
+void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool)
+{
+	struct fmlib_pool **link = &cache->pools;
+
+	if (--pool->pins || !pool->released)
+		return;
+	while (*link != pool)
+		link = &(*link)->next;
+	*link = pool->next;
+	free(pool);
+}
+
+struct fmlib_arena *fmlib_arena_find(const struct fmlib_pool *pool,
+				     enum flexmem_cache_pool_kind kind,
+				     uint64_t stream)
+{
+	struct fmlib_arena *arena = pool->arenas[kind];
+
+	while (arena && arena->stream != stream)
+		arena = arena->next;
+	return arena;
+}
+
+struct fmlib_arena *fmlib_arena_get(struct fmlib_pool *pool,
+				    enum flexmem_cache_pool_kind kind,
+				    uint64_t stream)
+{
+	struct fmlib_arena *arena = fmlib_arena_find(pool, kind, stream);
+
+	if (!arena) {
+		arena = calloc(1, sizeof(*arena));
+		if (!arena)
+			return NULL;
+		arena->pool = pool;
+		arena->kind = kind;
+		arena->stream = stream;
+		arena->next = pool->arenas[kind];
+		pool->arenas[kind] = arena;
+		pool->pins++;
+	}
+	arena->pins++;
+	return arena;
+}
+
+void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena)
+{
+	struct fmlib_arena **link = &arena->pool->arenas[arena->kind];
+
+	if (--arena->pins)
+		return;
+	while (*link != arena)
+		link = &(*link)->next;
+	*link = arena->next;
+	fmlib_pool_put(cache, arena->pool);
+	free(arena);
+}
+
+static uint64_t largest_in(const struct fmlib_pool *pool)
+{
+	const struct fmlib_segment *segment;
+	const struct fmlib_arena *arena;
+	uint64_t largest = 0;
+	uint64_t size;
+	int kind;
+
+	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++) {
+		for (arena = pool->arenas[kind]; arena; arena = arena->next) {
+			size = fmlib_fit_largest(&arena->free);
+			largest = size > largest ? size : largest;
+			for (segment = arena->growing; segment;
+			     segment = segment->next_growing) {
+				size = fmlib_fit_largest(&segment->free);
+				largest = size > largest ? size : largest;
+			}
+		}
+	}
+	return largest;
+}
+
+uint64_t fmlib_pools_largest(const struct flexmem_cache *cache)
+{
+	uint64_t largest = largest_in(&cache->common);
+	const struct fmlib_pool *pool;
+	uint64_t size;
+
+	for (pool = cache->pools; pool; pool = pool->next) {
+		size = largest_in(pool);
+		largest = size > largest ? size : largest;
+	}
+	return largest;
+}
+
+int flexmem_cache_pool_create(struct flexmem_cache *cache, uint64_t *pool)
+{
+	int err = fmlib_cache_check(cache);
+	struct fmlib_pool *made;
+
+	if (err)
+		return err;
+	if (!pool)
+		return -EINVAL;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return -ENOMEM;
+	/* For the one who made it, until the release. */
+	made->pins = 1;
+	pthread_mutex_lock(&cache->lock);
+	made->id = ++cache->last_pool;
+	made->next = cache->pools;
+	cache->pools = made;
+	*pool = made->id;
+	pthread_mutex_unlock(&cache->lock);
+	return 0;
+}
+
+/* What is free in a released pool serves nobody. */
+static void give_back_all(struct flexmem_cache *cache, struct fmlib_pool *pool)
+{
+	struct fmlib_segment *segment;
+	struct fmlib_segment *next;
+	uint64_t released = 0;
+
+	for (segment = cache->first_segment; segment; segment = next) {
+		next = segment->next;
+		if (segment->arena->pool == pool &&
+		    fmlib_segment_excess(cache, segment))
+			fmlib_segment_give_back(cache, segment, &released);
+	}
+}
+
+int flexmem_cache_pool_release(struct flexmem_cache *cache, uint64_t pool)
+{
+	int err = fmlib_cache_check(cache);
+	struct fmlib_pool *found = NULL;
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&cache->lock);
+	fmlib_uses_poll(cache);
+	if (pool)
+		found = fmlib_pool_find(cache, pool);
+	if (found) {
+		found->released = true;
+		give_back_all(cache, found);
+		fmlib_pool_put(cache, found);
+	}
+	fmlib_figures_commit(cache);
+	pthread_mutex_unlock(&cache->lock);
+	return found ? 0 : -ENOENT;
+}

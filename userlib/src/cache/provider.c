@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* The device as a provider: a segment is an allocation of the driver's. */
+#include "cache.h"
+
+static int make(struct flexmem_device *device, uint64_t bytes,
+		uint64_t alignment, uint32_t flags,
+		struct flexmem_cache_memory *memory,
+		struct flexmem_failure *failure)
+{
+	struct flexmem_allocation allocation = { 0 };
+	int err;
+
+	err = flexmem_device_alloc(device, bytes, alignment, flags, &allocation,
+				   sizeof(allocation));
+	if (err) {
+		*failure = allocation.failure;
+		return err;
+	}
+	memory->handle = allocation.handle;
+	memory->address = allocation.address;
+	return 0;
+}
+
+/* Segments are to grow only where the device can resize them. */
+static uint32_t flags_of(uint32_t flags)
+{
+	return flags & FLEXMEM_CACHE_GROWABLE ? FLEXMEM_GROWABLE : 0;
+}
+
+static int device_alloc(void *user, uint64_t bytes, uint64_t alignment,
+			uint32_t flags, struct flexmem_cache_memory *memory,
+			struct flexmem_failure *failure)
+{
+	return make(user, bytes, alignment, flags_of(flags), memory, failure);
+}
+
+static int device_alloc_wait(void *user, uint64_t bytes, uint64_t alignment,
+			     uint32_t flags,
+			     struct flexmem_cache_memory *memory,
+			     struct flexmem_failure *failure)
+{
+	return make(user, bytes, alignment, flags_of(flags) | FLEXMEM_WAIT,
+		    memory, failure);
+}
+
+static int device_grow(void *user, uint64_t handle, uint64_t old_bytes,
+		       uint64_t bytes, struct flexmem_failure *failure)
+{
+	struct flexmem_resized resized;
+	int err;
+
+	(void)old_bytes;
+	err = flexmem_device_resize(user, (uint32_t)handle, bytes, &resized,
+				    sizeof(resized));
+	if (err == -ENOMEM)
+		*failure = resized.failure;
+	/*
+	 * While its bytes are used it cannot grow there, as if it were full; nor
+	 * can what a reset has lost, while another segment can be made.
+	 */
+	return err == -EBUSY || err == -EIO ? -EAGAIN : err;
+}
+
+static int device_shrink(void *user, uint64_t handle, uint64_t old_bytes,
+			 uint64_t bytes)
+{
+	(void)old_bytes;
+	return flexmem_device_resize(user, (uint32_t)handle, bytes, NULL, 0);
+}
+
+static int device_pressure(void *user, struct flexmem_pressure_event *event)
+{
+	return flexmem_device_pressure(user, event, sizeof(*event));
+}
+
+static int device_pressure_fd(void *user)
+{
+	return flexmem_device_fd(user);
+}
+
+static int device_free(void *user, uint64_t handle)
+{
+	return flexmem_device_free(user, (uint32_t)handle);
+}
+
+static int device_memory_info(void *user, uint64_t *free, uint64_t *total)
+{
+	struct flexmem_properties properties;
+	struct flexmem_statistics statistics;
+	int err;
+
+	err = flexmem_device_properties(user, &properties, sizeof(properties));
+	if (err)
+		return err;
+	err = flexmem_device_statistics(user, &statistics, sizeof(statistics));
+	if (err)
+		return err;
+	/* A capacity that shrank leaves more acquired than there could be. */
+	*total = properties.capacity > statistics.total ? properties.capacity :
+		 statistics.total;
+	*free = *total - statistics.used;
+	return 0;
+}
+
+void fmlib_provider_device(struct flexmem_device *device,
+			   struct flexmem_cache_provider *provider)
+{
+	*provider = (struct flexmem_cache_provider){
+		.alloc = device_alloc,
+		.free = device_free,
+		.memory_info = device_memory_info,
+		.user = device,
+	};
+	if (device->info.out_capabilities & FLEXMEM_CAP_RESIZE) {
+		provider->grow = device_grow;
+		provider->shrink = device_shrink;
+	}
+	if (device->info.out_capabilities & FLEXMEM_CAP_PRESSURE) {
+		provider->alloc_wait = device_alloc_wait;
+		provider->pressure = device_pressure;
+		provider->pressure_fd = device_pressure_fd;
+	}
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Giving free memory back to the provider: which, and how much. */
+#include "cache.h"
+
+bool fmlib_memory_info(struct flexmem_cache *cache, uint64_t *free,
+		       uint64_t *total)
+{
+	int err = -EOPNOTSUPP;
+
+	if (cache->provider.memory_info)
+		err = cache->provider.memory_info(cache->provider.user, free,
+						  total);
+	if (err && !cache->warned_of_memory_info) {
+		cache->warned_of_memory_info = true;
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"the device's memory is not known (error %d): garbage_collection_threshold and per_process_memory_fraction have no effect",
+				-err);
+	}
+	return !err;
+}
+
+uint64_t fmlib_allowed(struct flexmem_cache *cache)
+{
+	uint64_t total;
+	uint64_t free;
+
+	if (cache->config.fraction >= 1.0 ||
+	    !fmlib_memory_info(cache, &free, &total))
+		return 0;
+	return (uint64_t)(cache->config.fraction * (double)total);
+}
+
+struct fmlib_spare fmlib_spare(const struct flexmem_cache *cache)
+{
+	const struct fmlib_segment *segment;
+	struct fmlib_spare spare = { 0 };
+	uint64_t excess;
+
+	for (segment = cache->first_segment; segment; segment = segment->next) {
+		excess = fmlib_segment_excess(cache, segment);
+		spare.bytes += excess;
+		if (excess > spare.largest)
+			spare.largest = excess;
+	}
+	return spare;
+}
+
+typedef bool (*order_fn)(const struct flexmem_cache *cache,
+			 const struct fmlib_segment *a,
+			 const struct fmlib_segment *b);
+
+static bool older(const struct flexmem_cache *cache,
+		  const struct fmlib_segment *a, const struct fmlib_segment *b)
+{
+	(void)cache;
+	/* Victims end with a free block. */
+	if (a->last->stamp != b->last->stamp)
+		return a->last->stamp < b->last->stamp;
+	return a->serial < b->serial;
+}
+
+static bool larger(const struct flexmem_cache *cache,
+		   const struct fmlib_segment *a, const struct fmlib_segment *b)
+{
+	uint64_t size_a = fmlib_segment_excess(cache, a);
+	uint64_t size_b = fmlib_segment_excess(cache, b);
+
+	return size_a != size_b ? size_a > size_b : a->serial < b->serial;
+}
+
+static struct fmlib_segment *merge(const struct flexmem_cache *cache,
+				   struct fmlib_segment *a,
+				   struct fmlib_segment *b, order_fn order)
+{
+	struct fmlib_segment *first = NULL;
+	struct fmlib_segment **link = &first;
+	struct fmlib_segment **from;
+
+	while (a && b) {
+		from = order(cache, a, b) ? &a : &b;
+		*link = *from;
+		link = &(*link)->next_victim;
+		*from = *link;
+	}
+	*link = a ? a : b;
+	return first;
+}
+
+/* Needs no memory: it runs when there is none. */
+static struct fmlib_segment *sort(const struct flexmem_cache *cache,
+				  struct fmlib_segment *list, size_t count,
+				  order_fn order)
+{
+	struct fmlib_segment *middle = list;
+	struct fmlib_segment *rest;
+	size_t i;
+
+	if (count < 2)
+		return list;
+	for (i = 1; i < count / 2; i++)
+		middle = middle->next_victim;
+	rest = middle->next_victim;
+	middle->next_victim = NULL;
+	return merge(cache, sort(cache, list, count / 2, order),
+		     sort(cache, rest, count - count / 2, order), order);
+}
+
+/* Every segment of which something could go back, in order. */
+static struct fmlib_segment *victims(struct flexmem_cache *cache,
+				     order_fn order)
+{
+	struct fmlib_segment *segment;
+	struct fmlib_segment *list = NULL;
+	size_t count = 0;
+
+	for (segment = cache->first_segment; segment; segment = segment->next) {
+		if (!fmlib_segment_excess(cache, segment))
+			continue;
+		segment->next_victim = list;
+		list = segment;
+		count++;
+	}
+	return sort(cache, list, count, order);
+}
+
+uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error)
+{
+	struct fmlib_segment *segment = NULL;
+	struct fmlib_segment *next;
+	uint64_t released = 0;
+	int err;
+
+	*error = 0;
+	if (bytes)
+		segment = victims(cache, older);
+	for (; segment && released < bytes; segment = next) {
+		next = segment->next_victim;
+		err = fmlib_segment_give_back(cache, segment, &released);
+		if (err && !*error)
+			*error = err;
+	}
+	return released;
+}
+
+/*
+ * The smallest that is at least as large as @size; else the largest ones, if
+ * together they are.
+ */
+uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
+{
+	struct fmlib_segment *segment = victims(cache, larger);
+	struct fmlib_segment *next;
+	uint64_t released = 0;
+	uint64_t sum = 0;
+
+	while (segment && segment->next_victim &&
+	       fmlib_segment_excess(cache, segment->next_victim) >= size)
+		segment = segment->next_victim;
+	for (next = segment; next && sum < size; next = next->next_victim)
+		sum += fmlib_segment_excess(cache, next);
+	if (sum < size)
+		return 0;
+	for (; segment && released < size; segment = next) {
+		next = segment->next_victim;
+		/* What stays has been logged; the next one may go. */
+		fmlib_segment_give_back(cache, segment, &released);
+	}
+	return released;
+}
+
+void fmlib_collect(struct flexmem_cache *cache)
+{
+	uint64_t reserved;
+	uint64_t limit;
+	uint64_t total;
+	uint64_t free;
+	int err;
+
+	if (cache->config.threshold <= 0.0 ||
+	    !fmlib_memory_info(cache, &free, &total))
+		return;
+	limit = (uint64_t)(cache->config.threshold * (double)total);
+	reserved = cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
+	if (reserved <= limit)
+		return;
+	if (fmlib_reclaim(cache, reserved - limit, &err))
+		cache->figures.num_collections++;
+}
+
+int flexmem_cache_relieve(struct flexmem_cache *cache, uint64_t bytes,
+			  uint64_t *released)
+{
+	int err = fmlib_cache_check(cache);
+	uint64_t sum;
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&cache->lock);
+	fmlib_threads_recall(cache);
+	fmlib_uses_poll(cache);
+	sum = fmlib_reclaim(cache, bytes, &err);
+	fmlib_figures_commit(cache);
+	pthread_mutex_unlock(&cache->lock);
+	if (released)
+		*released = sum;
+	return err;
+}
+
+int flexmem_cache_empty(struct flexmem_cache *cache, uint64_t *released)
+{
+	int err = fmlib_cache_check(cache);
+	uint64_t sum;
+	int wait_err;
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&cache->lock);
+	fmlib_threads_recall(cache);
+	wait_err = fmlib_uses_synchronize(cache);
+	sum = fmlib_reclaim(cache, UINT64_MAX, &err);
+	fmlib_figures_commit(cache);
+	pthread_mutex_unlock(&cache->lock);
+	if (released)
+		*released = sum;
+	return wait_err ? wait_err : err;
+}
+
+int flexmem_cache_memory_info(struct flexmem_cache *cache, uint64_t *free,
+			      uint64_t *total)
+{
+	int err = fmlib_cache_check(cache);
+
+	if (err)
+		return err;
+	if (!free || !total)
+		return -EINVAL;
+	if (!cache->provider.memory_info)
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&cache->lock);
+	err = cache->provider.memory_info(cache->provider.user, free, total);
+	pthread_mutex_unlock(&cache->lock);
+	return err;
+}

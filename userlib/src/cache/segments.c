@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Segments: making them, growing and shrinking them, giving them back. */
+#include "cache.h"
+
+#include <stdlib.h>
+
+/* The number of a region in snapshots; 0: no host memory to keep it. */
+static uint32_t region_number(struct flexmem_cache *cache, uint64_t region_id)
+{
+	uint64_t *regions;
+	uint32_t i;
+
+	for (i = 0; i < cache->region_count; i++) {
+		if (cache->regions[i] == region_id)
+			return i + 1;
+	}
+	regions = realloc(cache->regions, (i + 1) * sizeof(*regions));
+	if (!regions)
+		return 0;
+	regions[i] = region_id;
+	cache->regions = regions;
+	cache->region_count++;
+	return i + 1;
+}
+
+static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
+			   uint64_t more)
+{
+	uint64_t reserved =
+		cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current +
+		cache->asking;
+	uint64_t allowed = fmlib_allowed(cache);
+
+	want->failure.allowed_bytes = allowed;
+	want->failure.segment = more;
+	want->failure.error = 0;
+	if (!allowed || (more <= allowed && reserved <= allowed - more))
+		return 0;
+	return -ENOMEM;
+}
+
+static void link_segment(struct flexmem_cache *cache,
+			 struct fmlib_segment *segment)
+{
+	struct fmlib_segment **link = &segment->arena->growing;
+
+	segment->previous = cache->last_segment;
+	if (segment->previous)
+		segment->previous->next = segment;
+	else
+		cache->first_segment = segment;
+	cache->last_segment = segment;
+	if (!segment->growing)
+		return;
+	while (*link)
+		link = &(*link)->next_growing;
+	*link = segment;
+}
+
+static void unlink_segment(struct flexmem_cache *cache,
+			   struct fmlib_segment *segment)
+{
+	struct fmlib_segment **link = &segment->arena->growing;
+
+	if (segment->previous)
+		segment->previous->next = segment->next;
+	else
+		cache->first_segment = segment->next;
+	if (segment->next)
+		segment->next->previous = segment->previous;
+	else
+		cache->last_segment = segment->previous;
+	if (!segment->growing)
+		return;
+	while (*link != segment)
+		link = &(*link)->next_growing;
+	*link = segment->next_growing;
+}
+
+/* The whole of a new segment is one free block. */
+static struct fmlib_block *attach(struct flexmem_cache *cache,
+				  struct fmlib_segment *segment,
+				  struct fmlib_block *block)
+{
+	segment->serial = ++cache->segment_serial;
+	segment->free.by_offset = true;
+	segment->first = block;
+	segment->last = block;
+	block->segment = segment;
+	block->size = segment->size;
+	block->stamp = cache->clock;
+	link_segment(cache, segment);
+	fmlib_block_insert(cache, block);
+	fmlib_figures_segment(cache, segment, 1);
+	fmlib_figures_reserved(cache, segment->arena->kind, segment->size, 0);
+	fmlib_history_segment(cache, FMLIB_SEGMENT_ALLOC, segment, 0,
+			      segment->size);
+	fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
+			"segment %llu: %llu bytes for stream %llu",
+			(unsigned long long)segment->serial,
+			(unsigned long long)segment->size,
+			(unsigned long long)segment->arena->stream);
+	return block;
+}
+
+/*
+ * Asks for the memory of a new segment, without the lock if that is wished, or
+ * if it may wait for others: for threads too that free into this cache.
+ */
+static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
+	       struct fmlib_segment *segment)
+{
+	const struct flexmem_cache_provider *provider = &cache->provider;
+	bool wait = want->last && provider->alloc_wait;
+	bool unlock = wait || cache->config.release_lock;
+	struct flexmem_cache_memory memory = { 0 };
+	int err;
+
+	cache->waiters += wait;
+	cache->asking += segment->size;
+	if (unlock)
+		pthread_mutex_unlock(&cache->lock);
+	err = (wait ? provider->alloc_wait :
+		      provider->alloc)(provider->user, segment->size,
+				       cache->profile.granule,
+				       segment->growing ?
+				       FLEXMEM_CACHE_GROWABLE : 0,
+				       &memory, &want->failure.device);
+	if (unlock)
+		pthread_mutex_lock(&cache->lock);
+	cache->asking -= segment->size;
+	cache->waiters -= wait;
+	want->failure.error = err;
+	if (err)
+		return err;
+	/* What others were asked for, this cache may have been asked for too. */
+	if (wait)
+		fmlib_pressure_served(cache, segment->size);
+	segment->handle = memory.handle;
+	segment->address = memory.address;
+	segment->region = region_number(cache, memory.address.region_id);
+	if (segment->region)
+		return 0;
+	if (cache->provider.free(cache->provider.user, memory.handle))
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"%llu bytes of the device are lost, since the provider did not take them back",
+				(unsigned long long)segment->size);
+	want->no_host_memory = true;
+	return -ENOMEM;
+}
+
+/* What a new segment consists of on the host. */
+static struct fmlib_segment *prepare(struct flexmem_cache *cache,
+				     struct fmlib_want *want)
+{
+	struct fmlib_segment *segment = NULL;
+
+	if (!fmlib_blocks_prepare(cache, 1))
+		segment = calloc(1, sizeof(*segment));
+	if (!segment)
+		return NULL;
+	segment->arena = fmlib_arena_get(want->pool, want->kind, want->stream);
+	if (segment->arena)
+		return segment;
+	free(segment);
+	return NULL;
+}
+
+static int make(struct flexmem_cache *cache, struct fmlib_want *want,
+		struct fmlib_block **block)
+{
+	uint64_t size = fmlib_size_segment(cache, want);
+	struct fmlib_segment *segment;
+	struct fmlib_block *whole;
+	int err;
+
+	err = check_allowance(cache, want, size);
+	if (err)
+		return err;
+	segment = prepare(cache, want);
+	if (!segment) {
+		want->no_host_memory = true;
+		return -ENOMEM;
+	}
+	segment->size = size;
+	segment->growing = cache->expandable;
+	whole = fmlib_block_new(cache);
+	err = ask(cache, want, segment);
+	if (err) {
+		fmlib_block_drop(cache, whole);
+		fmlib_arena_put(cache, segment->arena);
+		free(segment);
+		return err;
+	}
+	*block = attach(cache, segment, whole);
+	return 0;
+}
+
+static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
+		   uint64_t more)
+{
+	struct fmlib_block *last = segment->last;
+
+	if (last->state == FMLIB_FREE) {
+		fmlib_block_remove(cache, last);
+	} else {
+		last->next = fmlib_block_new(cache);
+		last->next->previous = last;
+		last = last->next;
+		last->segment = segment;
+		last->offset = segment->size;
+		segment->last = last;
+	}
+	last->size += more;
+	last->stamp = cache->clock;
+	fmlib_block_insert(cache, last);
+	fmlib_history_segment(cache, FMLIB_SEGMENT_MAP, segment, segment->size,
+			      more);
+	segment->size += more;
+	segment->stuck = false;
+	fmlib_figures_reserved(cache, segment->arena->kind, more, 0);
+	cache->figures.num_device_grow++;
+}
+
+static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
+		struct fmlib_segment *segment)
+{
+	const struct fmlib_block *last = segment->last;
+	uint64_t there = last->state == FMLIB_FREE ? last->size : 0;
+	uint64_t more = fmlib_round_up(want->size - there,
+				       cache->profile.growing_step);
+	int err;
+
+	err = check_allowance(cache, want, more);
+	if (err)
+		return err;
+	if (fmlib_blocks_prepare(cache, 1)) {
+		want->no_host_memory = true;
+		return -ENOMEM;
+	}
+	err = cache->provider.grow(cache->provider.user, segment->handle,
+				   segment->size, segment->size + more,
+				   &want->failure.device);
+	want->failure.error = err;
+	if (!err)
+		extend(cache, segment, more);
+	return err;
+}
+
+int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
+			 struct fmlib_block **block)
+{
+	struct fmlib_segment *segment = NULL;
+	struct fmlib_arena *arena;
+	int err;
+
+	want->failure.device = (struct flexmem_failure){ 0 };
+	/*
+	 * Since it was looked for, an event may have brought something back, or
+	 * another thread, while the lock was dropped. From here on the free end
+	 * of each segment that grows is too small.
+	 */
+	*block = fmlib_block_find(cache, want);
+	if (*block)
+		return 0;
+	arena = fmlib_arena_find(want->pool, want->kind, want->stream);
+	if (arena)
+		segment = arena->growing;
+	/* What cannot grow where it is may still find room elsewhere. */
+	for (; segment; segment = segment->next_growing) {
+		err = grow(cache, want, segment);
+		if (!err) {
+			*block = segment->last;
+			return 0;
+		}
+		if (err != -EAGAIN && err != -ENOMEM)
+			return err;
+	}
+	return make(cache, want, block);
+}
+
+uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
+			      const struct fmlib_segment *segment)
+{
+	const struct fmlib_pool *pool = segment->arena->pool;
+	const struct fmlib_block *last = segment->last;
+
+	if (last->state != FMLIB_FREE || (pool->id && !pool->released))
+		return 0;
+	if (fmlib_block_alone(last))
+		return segment->size;
+	if (!segment->growing || segment->stuck || !cache->provider.shrink)
+		return 0;
+	return segment->size -
+	       fmlib_round_up(last->offset, cache->profile.growing_step);
+}
+
+static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
+		  uint64_t less)
+{
+	struct fmlib_block *last = segment->last;
+	uint64_t size = segment->size - less;
+	int err;
+
+	err = cache->provider.shrink(cache->provider.user, segment->handle,
+				     segment->size, size);
+	/* Asking again would fail again, unless it could be resized since. */
+	segment->stuck = err == -EIO;
+	if (err)
+		return err;
+	fmlib_block_remove(cache, last);
+	last->size -= less;
+	if (last->size) {
+		fmlib_block_insert(cache, last);
+	} else {
+		segment->last = last->previous;
+		segment->last->next = NULL;
+		fmlib_block_drop(cache, last);
+	}
+	segment->size = size;
+	fmlib_history_segment(cache, FMLIB_SEGMENT_UNMAP, segment, size, less);
+	fmlib_figures_reserved(cache, segment->arena->kind, 0, less);
+	cache->figures.num_device_shrink++;
+	return 0;
+}
+
+int fmlib_segment_give_back(struct flexmem_cache *cache,
+			    struct fmlib_segment *segment, uint64_t *released)
+{
+	uint64_t excess = fmlib_segment_excess(cache, segment);
+	int err;
+
+	if (!fmlib_block_alone(segment->last)) {
+		err = shrink(cache, segment, excess);
+	} else {
+		err = cache->provider.free(cache->provider.user,
+					   segment->handle);
+		if (!err)
+			fmlib_segment_forget(cache, segment);
+	}
+	if (err)
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"the provider did not take %llu bytes back: error %d",
+				(unsigned long long)excess, -err);
+	if (err)
+		return err;
+	*released += excess;
+	fmlib_pressure_paid(cache, excess);
+	return 0;
+}
+
+void fmlib_segment_forget(struct flexmem_cache *cache,
+			  struct fmlib_segment *segment)
+{
+	struct fmlib_block *block;
+	struct fmlib_block *next;
+
+	fmlib_history_segment(cache, FMLIB_SEGMENT_FREE, segment, 0,
+			      segment->size);
+	fmlib_figures_segment(cache, segment, -1);
+	fmlib_figures_reserved(cache, segment->arena->kind, 0, segment->size);
+	for (block = segment->first; block; block = next) {
+		next = block->next;
+		if (block->state == FMLIB_FREE)
+			fmlib_block_remove(cache, block);
+		fmlib_block_drop(cache, block);
+	}
+	unlink_segment(cache, segment);
+	fmlib_arena_put(cache, segment->arena);
+	free(segment);
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Making and destroying a cache; its log. */
+#include "cache.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVENTS_MIN FMLIB_SIZE_TO(struct flexmem_cache_events, user)
+#define OPTIONS_MIN FMLIB_SIZE_TO(struct flexmem_cache_options, device_index)
+#define PROFILE_MIN FMLIB_SIZE_TO(struct flexmem_cache_profile, thread_bytes)
+#define PROVIDER_MIN FMLIB_SIZE_TO(struct flexmem_cache_provider, user)
+
+#define KIB (UINT64_C(1) << 10)
+#define MIB (UINT64_C(1) << 20)
+
+static const struct flexmem_cache_profile default_profile = {
+	.granule = 128,
+	.small_limit = MIB,
+	.small_segment = 2 * MIB,
+	.large_limit = 10 * MIB,
+	.large_segment = 20 * MIB,
+	.large_round = 2 * MIB,
+	.large_remainder = MIB,
+	.oversize_slack = MIB,
+	.growing_step = 2 * MIB,
+	.growing_small_limit = 64 * KIB,
+	.thread_limit = 64 * KIB,
+	.thread_bytes = MIB,
+};
+
+/* No size of a profile may be so large that sums of them overflow. */
+#define PROFILE_MAX (UINT64_C(1) << 42)
+
+bool fmlib_cache_logs(const struct flexmem_cache *cache,
+		      enum flexmem_log_level level)
+{
+	return cache->log && cache->log_level >= (uint32_t)level;
+}
+
+void fmlib_cache_log(const struct flexmem_cache *cache,
+		     enum flexmem_log_level level, const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+
+	if (!fmlib_cache_logs(cache, level))
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	cache->log(level, text, cache->log_user);
+}
+
+int fmlib_cache_check(const struct flexmem_cache *cache)
+{
+	if (!cache)
+		return -EINVAL;
+	return cache->generation == fmlib_registry_generation() ? 0 : -ECHILD;
+}
+
+static int read_provider(struct flexmem_cache *cache,
+			 const struct flexmem_cache_options *options)
+{
+	struct flexmem_cache_provider *provider = &cache->provider;
+	int err;
+
+	if (!options->device == !options->provider)
+		return -EINVAL;
+	if (options->device) {
+		fmlib_provider_device(options->device, provider);
+		return 0;
+	}
+	err = fmlib_copy_in(provider, sizeof(*provider), options->provider,
+			    options->provider_size, PROVIDER_MIN);
+	if (err)
+		return err;
+	return provider->alloc && provider->free ? 0 : -EINVAL;
+}
+
+static int read_events(struct flexmem_cache *cache,
+		       const struct flexmem_cache_options *options)
+{
+	struct flexmem_cache_events *events = &cache->events;
+	int err;
+
+	if (!options->events)
+		return 0;
+	err = fmlib_copy_in(events, sizeof(*events), options->events,
+			    options->events_size, EVENTS_MIN);
+	if (err)
+		return err;
+	if (!events->record || !events->query || !events->synchronize ||
+	    !events->destroy || !events->synchronize_device)
+		return -EINVAL;
+	cache->has_events = true;
+	return 0;
+}
+
+static bool is_consistent(const struct flexmem_cache_profile *p)
+{
+	uint64_t granule = p->granule;
+
+	if (granule < 128 || granule & (granule - 1))
+		return false;
+	if (p->small_segment % granule || p->large_segment % granule ||
+	    p->large_round % granule || p->growing_step % granule)
+		return false;
+	/* What a segment is made for must fit into it. */
+	return p->small_limit / granule <= p->small_segment / granule &&
+	       p->large_limit <= p->large_segment &&
+	       p->small_limit <= p->large_limit;
+}
+
+/* Every field is a size: 0 means that of the default. */
+static int read_profile(struct flexmem_cache *cache,
+			const struct flexmem_cache_options *options)
+{
+	const uint64_t *initial = (const uint64_t *)&default_profile;
+	uint64_t *values = (uint64_t *)&cache->profile;
+	size_t i;
+	int err;
+
+	if (options->profile) {
+		err = fmlib_copy_in(&cache->profile, sizeof(cache->profile),
+				    options->profile, options->profile_size,
+				    PROFILE_MIN);
+		if (err)
+			return err;
+	}
+	for (i = 0; i < sizeof(cache->profile) / sizeof(*values); i++) {
+		if (!values[i])
+			values[i] = initial[i];
+		if (values[i] > PROFILE_MAX)
+			return -EINVAL;
+	}
+	return is_consistent(&cache->profile) ? 0 : -EINVAL;
+}
+
+static void read_log(struct flexmem_cache *cache,
+		     const struct flexmem_cache_options *options)
+{
+	cache->log = options->log;
+	cache->log_user = options->log_user;
+	cache->log_level = options->level;
+	if (cache->log)
+		return;
+	cache->log = fmlib_log_of_environment(true);
+	cache->log_level = FLEXMEM_LOG_DEBUG;
+}
+
+/* What follows from the settings together with the rest. */
+static void settle(struct flexmem_cache *cache)
+{
+	struct flexmem_cache_profile *profile = &cache->profile;
+	struct fmlib_config *config = &cache->config;
+	uint64_t small;
+
+	cache->expandable = config->expandable && !config->direct;
+	if (cache->expandable && !cache->provider.grow) {
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"expandable_segments has no effect: segments cannot grow here");
+		cache->expandable = false;
+	}
+	/* Threads keep what is in the small pool, and nothing else. */
+	small = cache->expandable ? profile->growing_small_limit :
+		profile->small_limit;
+	if (profile->thread_limit > small)
+		profile->thread_limit = small;
+	config->threads = config->threads && !config->direct;
+	fmlib_threads_allow(cache);
+}
+
+static int fill(struct flexmem_cache *cache,
+		const struct flexmem_cache_options *options)
+{
+	int err;
+
+	read_log(cache, options);
+	err = read_provider(cache, options);
+	if (!err)
+		err = read_events(cache, options);
+	if (!err)
+		err = read_profile(cache, options);
+	if (!err)
+		err = fmlib_registry_start();
+	if (!err)
+		err = fmlib_names_start(&cache->narrow, false);
+	if (!err)
+		err = fmlib_names_start(&cache->wide, true);
+	if (!err)
+		err = fmlib_config_read(cache, options->configuration);
+	if (err)
+		return err;
+	settle(cache);
+	cache->device_index = options->device_index;
+	cache->generation = fmlib_registry_generation();
+	cache->random = UINT32_C(0x9e3779b9);
+	cache->last_tag = &cache->untagged;
+	/* The common pool is never released. */
+	cache->common.pins = 1;
+	return 0;
+}
+
+/* The host's memory; nothing is said to the provider any more. */
+static void dispose(struct flexmem_cache *cache)
+{
+	struct fmlib_callback *callback;
+	struct fmlib_block *block;
+	struct fmlib_pool *pool;
+
+	while ((block = cache->spare)) {
+		cache->spare = block->next;
+		free(block);
+	}
+	while ((pool = cache->pools)) {
+		cache->pools = pool->next;
+		free(pool);
+	}
+	while ((callback = cache->callbacks)) {
+		cache->callbacks = callback->next;
+		free(callback);
+	}
+	fmlib_tags_free(cache);
+	fmlib_names_free(&cache->narrow);
+	fmlib_names_free(&cache->wide);
+	free(cache->history.events);
+	free(cache->regions);
+	pthread_cond_destroy(&cache->callback_done);
+	pthread_mutex_destroy(&cache->helper_lock);
+	pthread_mutex_destroy(&cache->lock);
+	free(cache);
+}
+
+int flexmem_cache_create(struct flexmem_cache **cache,
+			 const struct flexmem_cache_options *options,
+			 size_t size)
+{
+	struct flexmem_cache_options known;
+	struct flexmem_cache *made;
+	int err;
+
+	if (!cache || !options)
+		return -EINVAL;
+	err = fmlib_copy_in(&known, sizeof(known), options, size, OPTIONS_MIN);
+	if (err)
+		return err;
+	if (known.level > FLEXMEM_LOG_DEBUG)
+		return -EINVAL;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return -ENOMEM;
+	pthread_mutex_init(&made->lock, NULL);
+	pthread_mutex_init(&made->helper_lock, NULL);
+	pthread_cond_init(&made->callback_done, NULL);
+	err = fill(made, &known);
+	if (err) {
+		dispose(made);
+		return err;
+	}
+	fmlib_registry_add(made);
+	*cache = made;
+	return 0;
+}
+
+static void give_back(struct flexmem_cache *cache,
+		      const struct fmlib_segment *segment)
+{
+	int err = cache->provider.free(cache->provider.user, segment->handle);
+
+	if (err)
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"the provider did not take %llu bytes back: error %d",
+				(unsigned long long)segment->size, -err);
+}
+
+void flexmem_cache_destroy(struct flexmem_cache *cache)
+{
+	bool own;
+
+	if (!cache)
+		return;
+	own = !fmlib_cache_check(cache);
+	fmlib_helper_end(cache, own);
+	fmlib_threads_detach(cache);
+	fmlib_registry_remove(cache);
+	pthread_mutex_lock(&cache->lock);
+	/* What is waited for in vain goes back nevertheless. */
+	if (own && cache->waiting)
+		fmlib_uses_synchronize_device(cache);
+	fmlib_uses_forget(cache, own);
+	while (cache->first_segment) {
+		if (own)
+			give_back(cache, cache->first_segment);
+		fmlib_segment_forget(cache, cache->first_segment);
+	}
+	pthread_mutex_unlock(&cache->lock);
+	dispose(cache);
+}
+
+int flexmem_cache_profile(const struct flexmem_cache *cache,
+			  struct flexmem_cache_profile *profile, size_t size)
+{
+	int err = fmlib_cache_check(cache);
+
+	if (err)
+		return err;
+	return fmlib_copy_out(profile, size, PROFILE_MIN, &cache->profile,
+			      sizeof(cache->profile));
+}

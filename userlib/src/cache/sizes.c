@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* How sizes are rounded, and which pool and segment they lead to. */
+#include "cache.h"
+
+#define MIB_SHIFT 20
+
+uint64_t fmlib_round_up(uint64_t size, uint64_t unit)
+{
+	return (size + unit - 1) / unit * unit;
+}
+
+static unsigned int log2_floor(uint64_t value)
+{
+	return 63 - (unsigned int)__builtin_clzll(value);
+}
+
+static uint32_t divisions_for(const struct fmlib_config *config, uint64_t size)
+{
+	unsigned int shift = log2_floor(size);
+	unsigned int index = shift > MIB_SHIFT ? shift - MIB_SHIFT : 0;
+
+	if (index >= FMLIB_DIVISIONS)
+		index = FMLIB_DIVISIONS - 1;
+	return config->divisions[index];
+}
+
+/* @bytes is at least 1, and small enough to be rounded. */
+uint64_t fmlib_size_round(const struct flexmem_cache *cache, uint64_t bytes)
+{
+	uint64_t granule = cache->profile.granule;
+	uint32_t divisions = divisions_for(&cache->config, bytes);
+	uint64_t step = granule;
+
+	/* Steps smaller than a granule would not be steps. */
+	if (divisions > 1 && bytes > granule * divisions)
+		step = (UINT64_C(1) << log2_floor(bytes)) / divisions;
+	return fmlib_round_up(bytes, step);
+}
+
+enum flexmem_cache_pool_kind fmlib_size_kind(const struct flexmem_cache *cache,
+					     uint64_t size)
+{
+	uint64_t limit = cache->expandable ?
+			 cache->profile.growing_small_limit :
+			 cache->profile.small_limit;
+
+	return size <= limit ? FLEXMEM_CACHE_SMALL : FLEXMEM_CACHE_LARGE;
+}
+
+uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
+			    const struct fmlib_want *want)
+{
+	const struct flexmem_cache_profile *profile = &cache->profile;
+	uint64_t max_split = cache->config.max_split;
+	uint64_t size = want->size;
+	uint64_t segment;
+
+	if (cache->config.direct)
+		return size;
+	if (cache->expandable)
+		return fmlib_round_up(size, profile->growing_step);
+	if (want->kind == FLEXMEM_CACHE_SMALL)
+		return profile->small_segment;
+	if (size < profile->large_limit && profile->large_segment < max_split)
+		return profile->large_segment;
+	segment = fmlib_round_up(size, profile->large_round);
+	/* Rounded up to the limit it would never serve such a size again. */
+	return size < max_split && segment >= max_split ? size : segment;
+}

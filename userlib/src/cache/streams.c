@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Blocks that other streams use. A freed one waits until an event on each of
+ * those streams has happened. All that is needed for this is allocated when the
+ * use is recorded, so that a free cannot fail.
+ */
+#include "cache.h"
+
+#include <stdlib.h>
+
+static struct fmlib_queue *find_queue(struct flexmem_cache *cache,
+				      uint64_t stream)
+{
+	struct fmlib_queue *queue;
+
+	for (queue = cache->queues; queue; queue = queue->next) {
+		if (queue->stream == stream)
+			return queue;
+	}
+	return NULL;
+}
+
+/* Queues stay: a framework has few streams and uses them again. */
+static int have_queue(struct flexmem_cache *cache, uint64_t stream)
+{
+	struct fmlib_queue *queue = find_queue(cache, stream);
+
+	if (queue)
+		return 0;
+	queue = calloc(1, sizeof(*queue));
+	if (!queue)
+		return -ENOMEM;
+	queue->stream = stream;
+	queue->next = cache->queues;
+	cache->queues = queue;
+	return 0;
+}
+
+int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
+		  uint64_t stream)
+{
+	struct fmlib_use *use;
+
+	if (!cache->has_events || stream == block->segment->arena->stream)
+		return 0;
+	for (use = block->uses; use; use = use->next) {
+		if (use->stream == stream)
+			return 0;
+	}
+	if (have_queue(cache, stream))
+		return -ENOMEM;
+	use = calloc(1, sizeof(*use));
+	if (!use)
+		return -ENOMEM;
+	use->block = block;
+	use->stream = stream;
+	use->next = block->uses;
+	block->uses = use;
+	return 0;
+}
+
+static void append(struct fmlib_queue *queue, struct fmlib_use *use)
+{
+	use->next = NULL;
+	if (queue->first)
+		queue->last->next = use;
+	else
+		queue->first = use;
+	queue->last = use;
+}
+
+bool fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	struct fmlib_use *use;
+	int err;
+
+	while ((use = block->uses)) {
+		block->uses = use->next;
+		block->waits++;
+		use->serial = ++cache->use_serial;
+		err = cache->events.record(cache->events.user, use->stream,
+					   &use->event);
+		if (!err) {
+			append(find_queue(cache, use->stream), use);
+			continue;
+		}
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"no event on stream %llu (error %d): a block of %llu bytes waits for the whole device",
+				(unsigned long long)use->stream, -err,
+				(unsigned long long)block->size);
+		append(&cache->lost, use);
+	}
+	if (!block->waits)
+		return false;
+	cache->waiting++;
+	return true;
+}
+
+/* The first use of a queue is over. */
+static void complete(struct flexmem_cache *cache, struct fmlib_queue *queue)
+{
+	struct fmlib_use *use = queue->first;
+	struct fmlib_block *block = use->block;
+
+	queue->first = use->next;
+	if (queue != &cache->lost)
+		cache->events.destroy(cache->events.user, use->event);
+	free(use);
+	if (--block->waits)
+		return;
+	cache->waiting--;
+	fmlib_cache_settle(cache, block);
+}
+
+static bool happened(struct flexmem_cache *cache, struct fmlib_use *use)
+{
+	int err;
+
+	/* Somebody waits for it without the lock, and will complete it. */
+	if (use->pins)
+		return false;
+	err = cache->events.query(cache->events.user, use->event);
+	if (err && err != -EAGAIN && !use->complained) {
+		use->complained = true;
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"an event on stream %llu cannot be queried: error %d",
+				(unsigned long long)use->stream, -err);
+	}
+	return !err;
+}
+
+void fmlib_uses_poll(struct flexmem_cache *cache)
+{
+	struct fmlib_queue *queue;
+
+	if (!cache->waiting)
+		return;
+	for (queue = cache->queues; queue; queue = queue->next) {
+		while (queue->first && happened(cache, queue->first))
+			complete(cache, queue);
+	}
+}
+
+/* Everything up to @serial is over. */
+static void complete_to(struct flexmem_cache *cache, struct fmlib_queue *queue,
+			uint64_t serial)
+{
+	while (queue->first && !queue->first->pins &&
+	       queue->first->serial <= serial)
+		complete(cache, queue);
+}
+
+int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
+{
+	uint64_t serial = cache->use_serial;
+	struct fmlib_queue *queue;
+	int err;
+
+	if (!cache->has_events)
+		return 0;
+	cache->figures.num_sync_all_streams++;
+	pthread_mutex_unlock(&cache->lock);
+	err = cache->events.synchronize_device(cache->events.user);
+	pthread_mutex_lock(&cache->lock);
+	if (err) {
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"the device cannot be synchronized: error %d",
+				-err);
+		return err;
+	}
+	for (queue = cache->queues; queue; queue = queue->next)
+		complete_to(cache, queue, serial);
+	complete_to(cache, &cache->lost, serial);
+	return 0;
+}
+
+static int synchronize_queue(struct flexmem_cache *cache,
+			     struct fmlib_queue *queue)
+{
+	struct fmlib_use *use = queue->last;
+	uint64_t serial;
+	int err;
+
+	if (!queue->first)
+		return 0;
+	serial = use->serial;
+	use->pins++;
+	pthread_mutex_unlock(&cache->lock);
+	err = cache->events.synchronize(cache->events.user, use->event);
+	pthread_mutex_lock(&cache->lock);
+	use->pins--;
+	if (!err)
+		complete_to(cache, queue, serial);
+	else
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"an event on stream %llu cannot be waited for: error %d",
+				(unsigned long long)queue->stream, -err);
+	return err;
+}
+
+int fmlib_uses_synchronize(struct flexmem_cache *cache)
+{
+	struct fmlib_queue *queue;
+	int result = 0;
+	int err;
+
+	for (queue = cache->queues; queue; queue = queue->next) {
+		err = synchronize_queue(cache, queue);
+		if (err && !result)
+			result = err;
+	}
+	if (cache->lost.first) {
+		err = fmlib_uses_synchronize_device(cache);
+		if (err && !result)
+			result = err;
+	}
+	return result;
+}
+
+static void forget_queue(struct flexmem_cache *cache, struct fmlib_queue *queue,
+			 bool destroy_events)
+{
+	struct fmlib_use *use;
+
+	while ((use = queue->first)) {
+		queue->first = use->next;
+		if (destroy_events)
+			cache->events.destroy(cache->events.user, use->event);
+		free(use);
+	}
+}
+
+void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
+{
+	struct fmlib_segment *segment;
+	struct fmlib_queue *queue;
+	struct fmlib_block *block;
+	struct fmlib_use *use;
+
+	while ((queue = cache->queues)) {
+		cache->queues = queue->next;
+		forget_queue(cache, queue, destroy_events);
+		free(queue);
+	}
+	forget_queue(cache, &cache->lost, false);
+	for (segment = cache->first_segment; segment; segment = segment->next) {
+		for (block = segment->first; block; block = block->next) {
+			if (block->state != FMLIB_LIVE)
+				continue;
+			while ((use = block->uses)) {
+				block->uses = use->next;
+				free(use);
+			}
+		}
+	}
+}
