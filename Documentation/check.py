@@ -5,6 +5,7 @@
 Prints TAP. Environment: O, where results go (make -C Documentation check sets it).
 """
 import glob
+import json
 import os
 import re
 import shutil
@@ -316,6 +317,25 @@ def keys_of_the_cache():
             if sources ^ set(found))
 
 
+def figures_of_the_cache():
+    """The ratios in cache.rst are those of the traces."""
+    page = TEXT['Documentation/cache.rst']
+    rows = re.findall(r'^   \* - ([\w-]+)\n     - ([\d.]+)\n     - ([\d.]+)\n', page, re.MULTILINE)
+    assert len(rows) == len(find('tests/traces/*.trace.gz')), rows
+    run('make', '-s', '-C', 'userlib', f'O={OUT}/userlib', 'all')
+    problems = []
+    for name, defaults, growing in rows:
+        for settings, size, expected in (('', '128G', defaults),
+                                         ('expandable_segments:True', '64G', growing)):
+            found = json.loads(run(os.path.join(OUT, 'userlib', 'flexmem'), 'replay', '--json',
+                                   '--cache', '--provider', f'flat:{size}', '--config', settings,
+                                   f'tests/traces/{name}.trace.gz'))
+            ratio = f'{found["reserved_to_live"]:.3f}'
+            if ratio != expected:
+                problems.append(f'{name} with {settings or "defaults"}: {ratio}, not {expected}')
+    nothing(problems)
+
+
 def examples_of_the_cache():
     """They compile as they say, without a warning; those that need no device run."""
     examples = find('userlib/examples/cache_*.c')
@@ -418,6 +438,7 @@ CHECKS = (
     ('man pages are clean', man_pages),
     ('man pages of functions are those of the header', man_pages_of_functions),
     ('settings of the cache are the same everywhere', keys_of_the_cache),
+    ("the cache's figures are those of the traces", figures_of_the_cache),
     ("the cache's examples compile as they say, and run", examples_of_the_cache),
     ('README.md fits on a screen', readme_fits_a_screen),
     ('commands of README.md exist', readme_commands_exist),

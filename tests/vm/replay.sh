@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest: replays the traces through the driver, each fit with fill-first on a VF with 8 slots. Prints TAP.
+# Runs in the guest: replays the traces through the driver, each fit with fill-first on a VF with 8 slots, and one through
+# a cache above the driver. Prints TAP.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/replay.sh
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -26,10 +27,41 @@ replay() {
 		and .regions_used == $regions and .slots_used >= $regions and .slots_used <= 8)' <<<"$json"
 }
 
+# What a cache does does not depend on where its segments lie: the figures are those without a device. And all comes back.
+cache() {
+	local trace=tests/traces/$1.trace.gz on_device flat
+	on_device=$(flexmem replay --json --cache --provider device --config "$2" "$trace") &&
+		flat=$(flexmem replay --json --cache --provider flat --config "$2" "$trace") || return 1
+	echo "$on_device"
+	jq -se '.[0].provider == "device" and .[1].provider == "flat" and .[0].failures == 0 and .[0].num_ooms == 0
+		and .[0].driver_calls.alloc > 0 and .[0].driver_calls.alloc * 50 < .[0].allocs
+		and (map({peak_reserved_bytes, peak_allocated_bytes, hits, misses, driver_calls}) | .[0] == .[1])' \
+		<<<"$on_device $flat" && flexmem stats --json | jq -e '.allocated == 0'
+}
+
+# With segments that grow, too, which end where a region does: nearly as tight as over one flat space.
+growing() {
+	local trace=tests/traces/$1.trace.gz config=expandable_segments:True on_device flat
+	on_device=$(flexmem replay --json --cache --provider device --config "$config" "$trace") &&
+		flat=$(flexmem replay --json --cache --provider flat:64G --config "$config" "$trace") || return 1
+	echo "$on_device"
+	jq -se '.[0].failures == 0 and .[0].num_ooms == 0 and .[0].driver_calls.grow > 50
+		and .[0].driver_calls.alloc <= 6 and .[0].reserved_to_live <= .[1].reserved_to_live * 1.01' \
+		<<<"$on_device $flat" && flexmem stats --json | jq -e '.allocated == 0' &&
+		jq -sr '"# \(.[0].reserved_to_live) over the device, \(.[1].reserved_to_live) over a flat space"' \
+			<<<"$on_device $flat" >&3
+}
+
+exec 3>&1
 for fit in first_fit best_fit; do
 	tap "$fit: the driver loads" reload "$fit"
 	for trace in resnet50-train gpt2-train azure-conv-kv; do
 		tap "$fit: $trace, no failure, regions used: ${regions[$trace]}" replay "$fit" "$trace"
 	done
+done
+tap "gpt2-train through a cache: as without a device" cache gpt2-train ""
+tap "resnet50-train through a cache that splits less" cache resnet50-train max_split_size_mb:64
+for trace in resnet50-train gpt2-train llama-decode azure-conv-kv-layers; do
+	tap "$trace through a cache whose segments grow" growing "$trace"
 done
 tap_end

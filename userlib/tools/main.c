@@ -76,12 +76,19 @@ static const struct command commands[] = {
 	  "worst command.", false, cmd_shell },
 	{ "replay", "FILE... [OPTIONS]", "drive the device with recorded traces",
 	  "Carry out the allocations and frees of each FILE (a trace, plain or gzip)\n"
-	  "as fast as the device can, each in a fresh open file, and report.\n\n"
+	  "as fast as the device can, each in a fresh open file, and report; or, with\n"
+	  "--cache, on the library's caching allocator.\n\n"
 	  "  --keep-going                        count failed events and go on\n"
 	  "  --show-peak                         show the regions at the peak\n"
 	  "  --trim                              trim before each file (administrator)\n"
 	  "  --strategy first_fit|best_fit       fail if the device runs another\n"
-	  "  --order load_balance|fill_first     fail if the device runs another",
+	  "  --order load_balance|fill_first     fail if the device runs another\n"
+	  "  --cache                             allocate through a cache\n"
+	  "  --config STRING                     its settings (default: the\n"
+	  "                                      environment's)\n"
+	  "  --provider device|flat[:SIZE]       where it has its memory: the device\n"
+	  "                                      (default), or an address space without\n"
+	  "                                      memory (64G), which needs no device",
 	  false, cmd_replay },
 };
 

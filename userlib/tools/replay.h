@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Drives a device with a trace and measures. Prints nothing but progress. */
+/*
+ * Carries out the events of a trace and measures. On what is a target's matter:
+ * replay_device.c and replay_cache.c. Prints nothing but progress.
+ */
 #ifndef REPLAY_H
 #define REPLAY_H
 
-#include "flexmem.h"
+#include "flexmem_cache.h"
 #include "render.h"
 #include "trace.h"
 
-/* What the trace had in one region. */
-struct replay_region {
-	uint64_t region_id;
-	uint64_t used;
-	uint64_t peak;
-};
-
-/* The first event that failed. */
+/* The first event that failed. Without a cache only @details.device is used. */
 struct replay_failure {
 	bool happened;
 	size_t event;
@@ -22,13 +18,13 @@ struct replay_failure {
 	bool is_free;
 	uint64_t bytes;
 	int error;
-	struct flexmem_failure details;
+	struct flexmem_cache_failure details;
 };
 
 /*
  * What a replay did. @events = @allocs + @frees + @failures + @skipped_zero +
- * @skipped_failed. @snapshot are the regions at the peak of the trace; if it
- * was not reached, at the failure.
+ * @skipped_failed. The bytes of the device are those that were asked for,
+ * rounded up by whoever allocates. @peak_reached: the peak of the trace was.
  */
 struct replay {
 	uint64_t events;
@@ -42,12 +38,7 @@ struct replay {
 	uint64_t live_device_bytes;
 	uint64_t peak_bytes;
 	uint64_t peak_device_bytes;
-	struct replay_region *regions;
-	size_t region_count;
-	uint32_t slots_used;
 	bool peak_reached;
-	struct flexmem_region *snapshot;
-	size_t snapshot_count;
 	uint64_t operations;
 	uint64_t ns_mean;
 	uint64_t ns_median;
@@ -57,15 +48,91 @@ struct replay {
 };
 
 /*
- * Runs until the end of @trace, or to the first failure unless @keep_going.
- * Returns 0, or a negative errno when the device could not be asked for its
- * regions; failed events are in @replay only. replay_free() in each case.
+ * What a trace is carried out on. @alloc and @free are timed, so they do
+ * nothing but the call; they return 0 or a negative errno. @count follows a
+ * success: it returns how many bytes were given out or came back. @explain
+ * follows the first failed allocation. @look is called once, at the peak of the
+ * trace or where the replay ends before it; its error ends the replay.
  */
-int replay_run(struct replay *replay, struct flexmem_device *device,
+struct replay_target {
+	int (*alloc)(void *user, const struct trace_event *event);
+	int (*free)(void *user, const struct trace_event *event);
+	uint64_t (*count)(void *user, const struct trace_event *event);
+	void (*explain)(void *user, struct flexmem_cache_failure *details);
+	int (*look)(void *user);
+	void *user;
+};
+
+/*
+ * Runs until the end of @trace, or to the first failure unless @keep_going.
+ * Returns 0 or the error of the target's look; failed events are in @replay
+ * only.
+ */
+int replay_run(struct replay *replay, const struct replay_target *target,
 	       const struct trace *trace, bool keep_going,
 	       struct progress *progress);
+
+/* What the trace had in one region. */
+struct replay_region {
+	uint64_t region_id;
+	uint64_t used;
+	uint64_t peak;
+};
+
+/*
+ * Of a replay on a device. @snapshot are the regions when they were looked at;
+ * slots are counted at the end.
+ */
+struct replay_device {
+	struct replay_region *regions;
+	size_t region_count;
+	uint32_t slots_used;
+	struct flexmem_region *snapshot;
+	size_t snapshot_count;
+};
+
+/*
+ * Carries out @trace on @device. Returns 0, or a negative errno when the device
+ * could not be asked for its regions. replay_device_free() in each case.
+ */
+int replay_device(struct replay *replay, struct replay_device *result,
+		  struct flexmem_device *device, const struct trace *trace,
+		  bool keep_going, struct progress *progress);
 /* 1 - largest free piece / free bytes, over all regions of the snapshot. */
-double replay_fragmentation(const struct replay *replay);
-void replay_free(struct replay *replay);
+double replay_device_fragmentation(const struct replay_device *result);
+void replay_device_free(struct replay_device *result);
+
+/* @flat_bytes: the flat address space's size; 0: the device. */
+struct replay_provider {
+	struct flexmem_device *device;
+	uint64_t flat_bytes;
+};
+
+/* @settings: as the cache has them. */
+struct replay_cache {
+	struct flexmem_cache_statistics at_look;
+	struct flexmem_cache_statistics at_end;
+	struct flexmem_cache_setting *settings;
+	size_t setting_count;
+};
+
+/*
+ * Carries out @trace on a cache made for it with @configuration, which may be
+ * NULL: then the environment's. Warnings of the cache go to stderr. Returns 0,
+ * or a negative errno when the cache could not be made or asked.
+ * replay_cache_free() in each case.
+ */
+int replay_cache(struct replay *replay, struct replay_cache *result,
+		 const struct replay_provider *provider,
+		 const char *configuration, const struct trace *trace,
+		 bool keep_going, struct progress *progress);
+/* Most bytes reserved / most bytes asked for at one time. */
+double replay_cache_ratio(const struct replay *replay,
+			  const struct replay_cache *result);
+/* What share of the reserved bytes was not allocated when they were looked at. */
+double replay_cache_fragmentation(const struct replay_cache *result);
+/* What share of the allocations the cache served by itself. */
+double replay_cache_hit_rate(const struct replay_cache *result);
+void replay_cache_free(struct replay_cache *result);
 
 #endif /* REPLAY_H */

@@ -207,7 +207,8 @@ static struct trace_event *add_event(struct reader *reader)
 	return event;
 }
 
-static bool add_alloc(struct reader *reader, uint64_t id, uint64_t bytes)
+static bool add_alloc(struct reader *reader, uint64_t id, uint64_t bytes,
+		      uint64_t stream)
 {
 	struct trace *trace = reader->trace;
 	struct trace_event *event;
@@ -237,6 +238,7 @@ static bool add_alloc(struct reader *reader, uint64_t id, uint64_t bytes)
 	*link = trace->allocations;
 	event = add_event(reader);
 	event->bytes = bytes;
+	event->stream = stream;
 	event->allocation = trace->allocations++;
 	if (reader->live_bytes > trace->peak_bytes) {
 		trace->peak_bytes = reader->live_bytes;
@@ -286,7 +288,7 @@ static bool parse_event(struct reader *reader)
 	    !take(&at, ' ') || !take_number(&at, &bytes) || !take(&at, ' ') ||
 	    !take_number(&at, &stream) || at != reader->line + reader->length)
 		goto malformed;
-	return add_alloc(reader, id, bytes);
+	return add_alloc(reader, id, bytes, stream);
 
 malformed:
 	/* It goes to a terminal, or into JSON. */

@@ -9,11 +9,12 @@
 
 /*
  * One event. Identifiers of the file may be used again after a free;
- * @allocation, counted from 0, may not.
+ * @allocation, counted from 0, may not. @stream is 0 for a free.
  */
 struct trace_event {
 	uint64_t bytes;
 	uint64_t line;
+	uint64_t stream;
 	uint32_t allocation;
 	bool is_free;
 };
