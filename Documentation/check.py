@@ -18,7 +18,7 @@ LINUX = os.path.join(TOP, 'build', 'linux-source')
 OUT = os.environ.get('O') or os.path.join(TOP, 'build', 'docs')
 
 # Later issues, by their subjects, that a row of the proof table may name.
-SUBJECTS = ('Caching allocator', 'Placement', 'Speed', 'Product')
+SUBJECTS = ('Placement', 'Speed', 'Product')
 STATEMENTS = ([f'A{n}' for n in range(1, 43)] + [f'D{n}' for n in range(1, 10)] +
               ['D11', 'D12'] + [f'D{n}' for n in range(14, 24)] + ['D25'] +
               [f'B{n}' for n in range(1, 7)] + [f'M{n}' for n in range(1, 15)] +

@@ -23,6 +23,7 @@ build_suite() {
 	for tests in selftests torture faults fuzz; do
 		tap "$tests" make -C "tests/$tests" "O=$BUILD/$tests" all
 	done
+	tap 'programs over the driver' make -C tests/userlib "O=$BUILD/tests/userlib" vm
 	for kind in "${kinds[@]}"; do
 		tap "modules for $kind" tests/vm/modules.sh "$kind"
 	done
@@ -58,6 +59,7 @@ fuzz_suite() {
 	export FLEXMEM_SECONDS=${FLEXMEM_SECONDS:-${long:+18}60}
 	in_vm debug --cpus 4 --no-load --timeout "$vm_timeout" -- tests/fuzz/run.sh
 }
+cache_suite() { in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/cache.sh; }
 replay_suite() { in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/replay.sh; }
 in_vm() {
 	local kind=$1
@@ -92,7 +94,7 @@ run() {
 
 # Longest first, apart from what others need.
 all=(build selftests-debug kunit torture ${long:+torture-kcsan} selftests-6.1 selftests-6.12 faults static selfcheck fuzz library
-	replay docs)
+	replay cache docs)
 (($#)) || set -- "${all[@]}"
 for suite; do
 	declare -F "${suite}_suite" >/dev/null || die "no suite '$suite' (${all[*]})"

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * B6, over the driver, on a device of 2 GiB in regions of 1 GiB: one process
+ * keeps 90 percent of the memory in its cache and does nothing; another one
+ * needs memory. Runs in a virtual machine, on the function that FLEX_DEVICE
+ * names.
+ */
+#include "test.h"
+#include "flexmem_cache.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PIECE (32 * MIB)
+#define PIECES 57
+
+/* Who answers the device's events in the process that keeps the memory. */
+enum served_by { NOBODY, LOOP, HELPER };
+
+/* What that process had to do, when it is over. */
+struct outcome {
+	int error;
+	uint64_t cached;
+	uint64_t events;
+	uint64_t released;
+};
+
+struct keeper {
+	pid_t pid;
+	int ready;
+	int stop;
+	int outcome;
+};
+
+static int fill(struct flexmem_cache *cache)
+{
+	void *tokens[PIECES] = { NULL };
+	int err = 0;
+	int i;
+
+	for (i = 0; !err && i < PIECES; i++)
+		err = flexmem_cache_alloc(cache, PIECE, 0, &tokens[i]);
+	while (--i >= 0)
+		flexmem_cache_free(cache, tokens[i]);
+	return err;
+}
+
+/* A framework's own loop: the device's descriptor beside others. */
+static int loop(struct flexmem_cache *cache, struct flexmem_device *device,
+		int stop)
+{
+	struct pollfd fds[] = {
+		{ .fd = stop, .events = POLLIN },
+		{ .fd = flexmem_device_fd(device), .events = POLLIN },
+	};
+	int err = 0;
+
+	while (!err) {
+		if (poll(fds, 2, -1) < 0)
+			return -errno;
+		if (fds[0].revents)
+			return 0;
+		if (fds[1].revents & (POLLERR | POLLHUP))
+			return -ENODEV;
+		err = flexmem_cache_serve_pressure(cache, NULL);
+		if (err == -EAGAIN)
+			err = 0;
+	}
+	return err;
+}
+
+static struct outcome keep(const char *configuration, enum served_by served_by,
+			   int ready, int stop)
+{
+	struct flexmem_cache_options options = {
+		.configuration = configuration,
+	};
+	struct flexmem_cache_statistics f = { 0 };
+	struct flexmem_cache *cache = NULL;
+	struct outcome outcome = { 0 };
+	char byte = 0;
+
+	outcome.error = flexmem_device_open(&options.device, NULL);
+	if (!outcome.error)
+		outcome.error = flexmem_cache_create(&cache, &options,
+						     sizeof(options));
+	if (!outcome.error)
+		outcome.error = fill(cache);
+	flexmem_cache_statistics(cache, &f, sizeof(f));
+	outcome.cached = f.reserved_bytes[0].current;
+	if (!outcome.error && served_by == HELPER)
+		outcome.error = flexmem_cache_start_helper(cache);
+	if (write(ready, &byte, 1) != 1)
+		outcome.error = -errno;
+	if (!outcome.error && served_by == LOOP)
+		outcome.error = loop(cache, options.device, stop);
+	/* Nothing comes: the other end is closed when it is to stop. */
+	if (read(stop, &byte, 1))
+		outcome.error = -EPROTO;
+	flexmem_cache_statistics(cache, &f, sizeof(f));
+	outcome.events = f.num_pressure_events;
+	outcome.released = f.pressure_bytes;
+	flexmem_cache_destroy(cache);
+	flexmem_device_close(options.device);
+	return outcome;
+}
+
+/* A process that keeps 90 percent, when this returns. */
+static struct keeper start(const char *configuration, enum served_by served_by)
+{
+	struct keeper keeper;
+	struct outcome outcome;
+	int ready[2];
+	int stop[2];
+	int back[2];
+	char byte;
+
+	assert_int_equal(pipe(ready) || pipe(stop) || pipe(back), 0);
+	keeper.pid = fork();
+	assert_true(keeper.pid >= 0);
+	if (!keeper.pid) {
+		close(stop[1]);
+		outcome = keep(configuration, served_by, ready[1], stop[0]);
+		_exit(write(back[1], &outcome, sizeof(outcome)) !=
+		      sizeof(outcome));
+	}
+	close(ready[1]);
+	close(stop[0]);
+	close(back[1]);
+	keeper.ready = ready[0];
+	keeper.stop = stop[1];
+	keeper.outcome = back[0];
+	assert_int_equal(read(keeper.ready, &byte, 1), 1);
+	return keeper;
+}
+
+static struct outcome stop_keeper(struct keeper *keeper)
+{
+	struct outcome outcome;
+	int status;
+
+	close(keeper->stop);
+	assert_int_equal(read(keeper->outcome, &outcome, sizeof(outcome)),
+			 sizeof(outcome));
+	assert_int_equal(waitpid(keeper->pid, &status, 0), keeper->pid);
+	assert_int_equal(status, 0);
+	close(keeper->ready);
+	close(keeper->outcome);
+	assert_int_equal(outcome.error, 0);
+	assert_true(outcome.cached >= PIECE * PIECES);
+	return outcome;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* What one who needs @bytes gets, in pieces of @piece. */
+static int need(uint64_t bytes, uint64_t piece)
+{
+	struct flexmem_cache_options options = { .configuration = "" };
+	struct flexmem_cache_request request = { .bytes = piece };
+	struct flexmem_cache_allocation made = { 0 };
+	struct flexmem_cache *cache = NULL;
+	int64_t begin = now_ms();
+	char text[512];
+	int err;
+
+	err = flexmem_device_open(&options.device, NULL);
+	if (!err)
+		err = flexmem_cache_create(&cache, &options, sizeof(options));
+	for (; !err && bytes; bytes -= piece)
+		err = flexmem_cache_alloc_request(cache, &request,
+						  sizeof(request), &made,
+						  sizeof(made));
+	flexmem_cache_error_text(err, &made.failure, sizeof(made.failure), text,
+				 sizeof(text));
+	printf("# after %lld ms: %s\n", (long long)(now_ms() - begin), text);
+	flexmem_cache_destroy(cache);
+	flexmem_device_close(options.device);
+	return err;
+}
+
+/* The keeper serves: it gives what the other one needs, and that is enough. */
+static void is_relieved(const char *configuration, enum served_by served_by,
+			uint64_t bytes, uint64_t piece)
+{
+	struct keeper keeper = start(configuration, served_by);
+	struct outcome outcome;
+
+	assert_int_equal(need(bytes, piece), 0);
+	outcome = stop_keeper(&keeper);
+	assert_true(outcome.events > 0);
+	assert_true(outcome.released >= bytes - (2 * GIB - outcome.cached));
+	printf("# %llu events, %llu MiB of %llu MiB given back\n",
+	       (unsigned long long)outcome.events,
+	       (unsigned long long)(outcome.released / MIB),
+	       (unsigned long long)(outcome.cached / MIB));
+}
+
+/* Without that the memory stays where it is, and these tests can fail. */
+static void unserved_pressure_is_enomem(void **state)
+{
+	struct keeper keeper = start("", NOBODY);
+	struct outcome outcome;
+
+	(void)state;
+	assert_int_equal(need(GIB, PIECE), -ENOMEM);
+	outcome = stop_keeper(&keeper);
+	assert_int_equal(outcome.released, 0);
+	/* With the process its memory has gone back. */
+	assert_int_equal(need(GIB, PIECE), 0);
+}
+
+static void loop_relieves_many_pieces(void **state)
+{
+	(void)state;
+	is_relieved("", LOOP, GIB, PIECE);
+}
+
+static void helper_relieves_many_pieces(void **state)
+{
+	(void)state;
+	is_relieved("", HELPER, GIB, PIECE);
+}
+
+/* A whole region: nothing of the other one's may remain in it. */
+static void loop_relieves_one_piece(void **state)
+{
+	(void)state;
+	is_relieved("", LOOP, GIB, GIB);
+}
+
+static void helper_relieves_one_piece(void **state)
+{
+	(void)state;
+	is_relieved("", HELPER, GIB, GIB);
+}
+
+static void loop_relieves_growing_segments(void **state)
+{
+	(void)state;
+	is_relieved("expandable_segments:True", LOOP, GIB, GIB);
+}
+
+static void helper_relieves_nearly_all(void **state)
+{
+	(void)state;
+	is_relieved("expandable_segments:True", HELPER, 60 * PIECE, PIECE);
+}
+
+static atomic_int warnings;
+static char warning[512];
+
+static void keep_warning(enum flexmem_log_level level, const char *text,
+			 void *user)
+{
+	(void)level;
+	(void)user;
+	snprintf(warning, sizeof(warning), "%s", text);
+	atomic_fetch_add(&warnings, 1);
+}
+
+/* Takes the function away from its driver, or gives it back. */
+static void driver(const char *what)
+{
+	const char *kind = getenv("FLEX_DEVICE");
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/bus/platform/drivers/flexmem_sim/%s",
+		 what);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, "flexmem_sim_%s.0", kind && !strcmp(kind, "PF") ?
+		"pf" : "vf");
+	assert_int_equal(fclose(file), 0);
+}
+
+static struct flexmem_cache *shared;
+static void *victim;
+
+static void *free_later(void *unused)
+{
+	const struct timespec time = { .tv_nsec = 100000000 };
+
+	(void)unused;
+	nanosleep(&time, NULL);
+	return (void *)(intptr_t)flexmem_cache_free(shared, victim);
+}
+
+/*
+ * One process, several threads: while one waits for memory the others can free,
+ * and what they have freed is for the one that waits.
+ */
+static void threads_of_one_process(void **state)
+{
+	struct flexmem_cache_options options = { .configuration = "" };
+	struct flexmem_device *other;
+	struct flexmem_allocation a;
+	int64_t begin;
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	assert_int_equal(flexmem_device_open(&options.device, NULL), 0);
+	assert_int_equal(flexmem_device_open(&other, NULL), 0);
+	assert_int_equal(flexmem_cache_create(&shared, &options,
+					      sizeof(options)), 0);
+	assert_int_equal(flexmem_cache_alloc(shared, GIB, 0, &victim), 0);
+	assert_int_equal(flexmem_cache_start_helper(shared), 0);
+	assert_int_equal(pthread_create(&thread, NULL, free_later, NULL), 0);
+	assert_int_equal(flexmem_device_alloc(other, GIB, 0, 0, &a, sizeof(a)),
+			 0);
+	begin = now_ms();
+	assert_int_equal(flexmem_cache_alloc(shared, 512 * MIB, 1,
+					     &(void *){ NULL }), 0);
+	printf("# after %lld ms\n", (long long)(now_ms() - begin));
+	pthread_join(thread, &result);
+	assert_null(result);
+	flexmem_cache_destroy(shared);
+	flexmem_device_close(other);
+	flexmem_device_close(options.device);
+}
+
+/* The function goes while the helper waits for its events, and comes back. */
+static void helper_ends_with_the_device(void **state)
+{
+	struct flexmem_cache_options options = {
+		.configuration = "",
+		.log = keep_warning,
+		.level = FLEXMEM_LOG_WARNING,
+	};
+	struct flexmem_cache *cache;
+	int waited;
+
+	(void)state;
+	warning[0] = '\0';
+	assert_int_equal(flexmem_device_open(&options.device, NULL), 0);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	driver("unbind");
+	for (waited = 0; waited < 5000 && !atomic_load(&warnings); waited++)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+	assert_non_null(strstr(warning, "pressure is not served any more"));
+	assert_int_equal(flexmem_cache_serve_pressure(cache, NULL), -ENODEV);
+	flexmem_cache_destroy(cache);
+	flexmem_device_close(options.device);
+	driver("bind");
+	assert_int_equal(need(GIB, PIECE), 0);
+}
+
+#define PRESSURE_TEST(name) cmocka_unit_test(name)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		PRESSURE_TEST(unserved_pressure_is_enomem),
+		PRESSURE_TEST(loop_relieves_many_pieces),
+		PRESSURE_TEST(helper_relieves_many_pieces),
+		PRESSURE_TEST(loop_relieves_one_piece),
+		PRESSURE_TEST(helper_relieves_one_piece),
+		PRESSURE_TEST(loop_relieves_growing_segments),
+		PRESSURE_TEST(helper_relieves_nearly_all),
+		PRESSURE_TEST(threads_of_one_process),
+		PRESSURE_TEST(helper_ends_with_the_device),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Runs in the guest: the cache over the driver, on a VF and on the PF, each of 2 GiB in regions of 1 GiB. Prints TAP.
+# usage: tests/vm/run.sh KIND --no-load -- tests/vm/cache.sh [PROGRAM...]     (built before: make -C tests/userlib vm)
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/../lib.sh"
+
+(($#)) || set -- device_cache device_pressure
+insmod "$FLEXMEM_KO/flexmem.ko" fallback_sizes=1G
+insmod "$FLEXMEM_KO/flexmem_sim.ko" memory=4G num_vfs=1 vf_capacity=2G
+programs=()
+for device in VF PF; do
+	for program; do
+		programs+=("$device=$BUILD/tests/userlib/vm/$program")
+	done
+done
+python3 -B "$TOP/tests/userlib/run.py" "$BUILD/tests/userlib" "${programs[@]}"
