@@ -102,12 +102,21 @@ done
 rm -rf "$logs"
 mkdir -p "$logs"
 
-tests/setup.sh build vm debug check
-for kind in "${kinds[@]}"; do
-	tests/vm/kernel.sh "$kind"
-done
-# Whether KVM works is found out once, before machines start in pairs.
-"${vm[@]}" 6.12 --no-load --no-build --timeout 120 -- true || die 'no virtual machine comes up'
+# What the suites need. A machine is booted before they start in pairs.
+set_up() {
+	local kind
+	tests/setup.sh build vm debug check || return 1
+	for kind in "${kinds[@]}"; do
+		tests/vm/kernel.sh "$kind" || return 1
+	done
+	"${vm[@]}" 6.12 --no-load --no-build --timeout 120 -- true || {
+		say 'no virtual machine comes up'
+		return 1
+	}
+}
+# Whatever ends this script before its time: the last line says that it has failed.
+trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT
+set_up || exit 1
 
 # What the others need is built first and alone; then two suites at a time, on what are often two processors.
 # Each suite is a process group of its own, so that an interrupt takes its machines along.
@@ -141,5 +150,6 @@ for suite; do
 	read -r p f s <"$logs/$suite.result" 2>/dev/null || { p=0 f=1 s=0 && echo "$suite: no result"; }
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 done
+trap - EXIT
 echo "$passed passed, $failed failed, $skipped skipped"
 ((failed == 0))

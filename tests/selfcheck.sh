@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Tests the tests: that whatever goes wrong in a guest or in a TAP stream is noticed. Prints TAP.
-# usage: tests/selfcheck.sh
+# usage: tests/selfcheck.sh [host]        host: only what needs no virtual machine
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/lib.sh"
@@ -18,6 +18,7 @@ counts() {
 	[[ ${got%%$'\n'*} == "$1" ]]
 }
 tap 'tap: ok and SKIP count' counts '1 0 1' 0 'TAP version 13\n1..2\nok 1 a\nok 2 b # SKIP none\n'
+tap 'tap: not ok with SKIP fails' counts '1 1 0' 0 '1..2\nok 1 a\nnot ok 2 b # SKIP no device\n'
 tap 'tap: not ok fails' counts '1 1 0' 0 '1..2\nok 1 a\nnot ok 2 b\n'
 tap 'tap: a stream cut off fails' counts '2 1 0' 0 '1..3\nok 1 a\nok 2 b\n'
 tap 'tap: a stream without a plan fails' counts '1 1 0' 0 'ok 1 a\n'
@@ -30,6 +31,13 @@ tap 'tap: a sum that alone fails counts' counts '1 1 0' 0 '1..1\n    1..1\n    o
 tap 'tap: a nested stream cut off fails' counts '1 1 0' 0 '1..1\n# 1..2\n# ok 1 a\nok 1 suite\n'
 tap 'tap: a second stream cut off fails' counts '2 1 0' 0 '1..1\nok 1 a\nTAP version 13\n1..2\nok 1 a\n'
 tap 'tap: time stamps are ignored' counts '1 0 0' 0 '[    1.5] 1..1\n[    1.5] ok 1 a\n'
+
+# shellcheck source=tests/selfcheck/host.sh
+. "$TOP/tests/selfcheck/host.sh"
+if [[ ${1:-} == host ]]; then
+	tap_end
+	exit
+fi
 
 # vm STATUS OPTION... : that run.sh ends with STATUS; what the run leaves is in $work/vm afterwards.
 vm() {
