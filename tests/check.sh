@@ -9,6 +9,14 @@ set -euo pipefail
 . "$(dirname -- "$0")/lib.sh"
 cd "$TOP"
 
+# Of ours only what says how to test: the rest is for real use, and would reach the programs in the machines.
+for name in "${!FLEX@}"; do
+	case ${name#FLEXMEM_} in
+	ACCEL | BATCH | BITS | DEATHS | KILLS | LONG | OPS | SECONDS | SEED | SEQUENCE | TEST_TIMEOUT | UNBINDS) ;;
+	*) unset "$name" ;;
+	esac
+done
+
 logs=$BUILD/check
 long=${FLEXMEM_LONG:+4}
 kinds=(6.12 6.1 debug ${long:+kcsan})

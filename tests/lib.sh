@@ -10,8 +10,17 @@ export TOP BUILD
 PATH=$PATH:/usr/sbin:/sbin
 export PATH
 
-# Called from a Makefile or not, the builds below are their own: no options, variables or job server of the caller.
+# Called from a Makefile or not, the builds below are their own: no options, variables or job server of the caller. Nor
+# what somebody has set for other work: another processor, other compilers, flags. (Modules for a kernel of the user's own
+# are built with the user's tools: vm/modules.sh.)
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
+[[ ${keep_tools:-} ]] || unset ARCH CROSS_COMPILE LLVM LLVM_IAS CC CXX CPP LD AR AS NM OBJCOPY STRIP HOSTCC HOSTCXX \
+	KCFLAGS KCPPFLAGS KAFLAGS
+unset SUBARCH SRCARCH KBUILD_OUTPUT KBUILD_EXTMOD KBUILD_EXTRA_SYMBOLS KBUILD_SRC KBUILD_VERBOSE M O V W C CF \
+	CFLAGS CPPFLAGS CXXFLAGS LDFLAGS GREP_OPTIONS POSIXLY_CORRECT TAR_OPTIONS GZIP XZ_OPT BASH_ENV ENV CDPATH
+# What tools say is looked at in English.
+unset LANGUAGE
+export LC_ALL=C.UTF-8
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "${0##*/}: $*"; exit 1; }

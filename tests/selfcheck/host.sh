@@ -46,3 +46,16 @@ mock apt-get <<<'echo "E: Unable to locate package gcc" >&2; exit 100'
 last_line() { [[ $(on "$@" 2>/dev/null | tail -n 1) == '0 passed, 1 failed, 0 skipped' ]]; }
 tap 'check: a failed set-up is said in the last line' last_line tests/check.sh
 tap 'check: and is no success' says 'Unable to locate package gcc' 1 tests/check.sh
+
+# Whatever somebody has in the environment for other work: neither builds nor what is read from tools follow it.
+foreign=(ARCH=arm64 CROSS_COMPILE=none- LLVM=1 KBUILD_OUTPUT=/none KCFLAGS=-none CC=false CFLAGS=-none O=/none M=/none
+	MAKEFLAGS=n LC_ALL=de_DE.UTF-8 LANGUAGE=de CDPATH=/)
+unmoved() {
+	local left
+	left=$(on env "${foreign[@]}" bash -c '. tests/lib.sh && env' | grep -xF "$(printf '%s\n' "${foreign[@]}")")
+	echo "$left"
+	[[ ! $left ]]
+}
+fresh
+tap 'environment: compilers, flags and languages of others are dropped' unmoved
+tap 'environment: but not for a kernel of their own' says LLVM=1 0 env LLVM=1 keep_tools=1 bash -c '. tests/lib.sh && env'

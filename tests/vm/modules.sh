@@ -6,6 +6,8 @@
 # usage: tests/vm/modules.sh 6.1|6.12|debug
 #        tests/vm/modules.sh NAME KDIR [make variable...]
 set -euo pipefail
+# shellcheck disable=SC2034	# for lib.sh
+keep_tools=${2:-}
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 
