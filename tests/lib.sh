@@ -45,26 +45,56 @@ quietly() {
 	return "$status"
 }
 
-# deb_unpack DIR PACKAGE[=VERSION]...: unpacks Debian packages below DIR without installing them.
-deb_unpack() {
-	local dir=$1 tmp deb
+# apt_get LOG ARG...: apt-get, what it says goes to LOG. Waits for whoever holds one of its locks, half an hour at most: it
+# waits for dpkg's itself, but not for those of the package lists and of the archives. as_root: what to call it with.
+as_root=()
+apt_get() {
+	local log=$1 tries status
 	shift
+	mkdir -p "$(dirname -- "$log")"
+	for ((tries = 0; ; tries++)); do
+		status=0
+		"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
+			apt-get -q -y -o DPkg::Lock::Timeout=600 "$@" >"$log" 2>&1 || status=$?
+		((status && tries < 360)) || break
+		grep -qE 'Could not get lock|Unable to (lock|acquire)' "$log" || break
+		((tries)) || say "Waiting for another apt: $(grep -m 1 lock "$log")"
+		sleep 5
+	done
+	return "$status"
+}
+# apt_failed LOG [LOG]: says so; the later attempt first, and in short why the one before it failed.
+apt_failed() {
+	tail -n 30 -- "$1" >&2
+	[[ ! ${2:-} ]] || say "at first: $(grep -m 3 '^E: ' "$2" || tail -n 3 "$2")"
+	say "${0##*/}: apt-get failed, see $*"
+	return 1
+}
+
+# deb_unpack DIR PACKAGE[=VERSION]...: unpacks Debian packages below DIR without installing them. The archive may have moved on
+# since the package lists were fetched: they are fetched again when it fails, and then it is tried once more.
+deb_unpack() {
+	local dir=$1 tmp deb log=$BUILD/log/apt-download status=0
+	shift
+	mkdir -p "$BUILD"
 	tmp=$(mktemp -d "$BUILD/deb.XXXXXX")
 	# apt drops root to a user who may not write here; it would only warn about it.
-	# The archive may have moved on since the package lists were fetched.
-	local fetch=(env -C "$tmp" apt-get -q -o APT::Sandbox::User=root download "$@")
-	"${fetch[@]}" >/dev/null 2>&1 || {
-		"$TOP/tests/setup.sh" --refresh
-		quietly "$BUILD/log/apt-download" "${fetch[@]}"
-	} || {
+	if ! (cd "$tmp" && apt_get "$log.1" -o APT::Sandbox::User=root download "$@"); then
+		rm -f "$tmp"/*
+		"$TOP/tests/setup.sh" --refresh || say 'the package lists stay as they are'
+		(cd "$tmp" && apt_get "$log" -o APT::Sandbox::User=root download "$@") || status=$?
+	fi
+	if ((status)); then
 		rm -rf "$tmp"
+		apt_failed "$log" "$log.1"
 		return 1
-	}
+	fi
 	mkdir -p "$dir"
 	for deb in "$tmp"/*.deb; do
-		dpkg-deb -x "$deb" "$dir"
+		dpkg-deb -x "$deb" "$dir" || status=$?
 	done
 	rm -rf "$tmp"
+	return "$status"
 }
 
 # TAP for scripts: tap 'what holds' CMD... for each test, then tap_end.

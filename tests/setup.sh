@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Installs the Debian packages that a group of our commands needs and that are missing.
-# usage: tests/setup.sh [build] [vm] [debug] [check]        (default: all)
-#        tests/setup.sh --latest PACKAGE...     those, or newer versions of them
+# usage: tests/setup.sh [build] [vm] [debug] [check] [host]        (default: all but host)
 #        tests/setup.sh --refresh               the package lists
 # It names them before it installs them, and says nothing when there is nothing to do.
 set -euo pipefail
@@ -12,9 +11,10 @@ set -euo pipefail
 
 packages_of() {
 	case $1 in
-	# library, command, modules for both kernel series
-	build) echo gcc g++ gcc-multilib libc6-dev make pkg-config zlib1g-dev libjansson-dev rsync kmod \
-		linux-headers-amd64 linux-headers-6.12-amd64 ;;
+	# library, command, modules for the kernels that we fetch
+	build) echo gcc g++ gcc-multilib libc6-dev make pkg-config zlib1g-dev libjansson-dev rsync kmod libelf1 ;;
+	# modules for the kernel that is running
+	host) echo "linux-headers-$(uname -r)" ;;
 	# fetch and boot a stock kernel
 	vm) echo qemu-system-x86 cpio gzip xz-utils kmod util-linux ;;
 	# build the debug kernel
@@ -23,39 +23,38 @@ packages_of() {
 	# what `make check` runs besides; linux-source has checkpatch and kernel-doc
 	check) echo linux-source-6.12 xz-utils perl python3 libcmocka-dev git sparse shellcheck codespell cppcheck jq \
 		mandoc python3-sphinx python3-docutils ;;
-	*) die "unknown group '$1' (build, vm, debug, check)" ;;
+	*) die "unknown group '$1' (build, vm, debug, check, host)" ;;
 	esac
 }
 
-as_root=()
-apt() {
-	if ((EUID)); then
-		command -v sudo >/dev/null || die "as root, first: apt-get $*"
-		as_root=(sudo)
-	fi
-	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 "$@"
+# need_root ARG...: what apt-get is to do that only root may.
+need_root() {
+	((EUID)) || return 0
+	command -v sudo >/dev/null || die "as root, first: apt-get $*"
+	as_root=(sudo)
 }
-# The package lists may be absent or older than the archive: they are refreshed only when it fails without.
+refresh() {
+	local log=$BUILD/log/apt-update
+	need_root update
+	apt_get "$log" update || apt_failed "$log"
+}
+# The package lists may be absent or older than the archive: they are refreshed only when it fails without. Nothing that is
+# installed is in our way so much that it has to go.
 install() {
+	local log=$BUILD/log/apt-install
+	local how=(--no-install-recommends --no-remove install)
+	need_root install "$@"
 	say "Installing Debian packages: $*"
-	apt --no-install-recommends install "$@" >/dev/null 2>&1 || {
-		quietly "$BUILD/log/apt-update" apt update
-		quietly "$BUILD/log/apt-install" apt --no-install-recommends install "$@"
-	}
+	! apt_get "$log.1" "${how[@]}" "$@" || return 0
+	refresh || say 'the package lists stay as they are'
+	apt_get "$log" "${how[@]}" "$@" || apt_failed "$log" "$log.1"
 }
 
-case ${1:-} in
---refresh)
-	quietly "$BUILD/log/apt-update" apt update
+if [[ ${1:-} == --refresh ]]; then
+	refresh
 	exit
-	;;
---latest)
-	shift
-	install "$@"
-	exit
-	;;
-'') set -- build vm debug check ;;
-esac
+fi
+(($#)) || set -- build vm debug check
 wanted=$(for group; do packages_of "$group"; done | tr ' ' '\n' | sort -u)
 
 declare -A installed=()

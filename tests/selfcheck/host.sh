@@ -59,3 +59,91 @@ unmoved() {
 fresh
 tap 'environment: compilers, flags and languages of others are dropped' unmoved
 tap 'environment: but not for a kernel of their own' says LLVM=1 0 env LLVM=1 keep_tools=1 bash -c '. tests/lib.sh && env'
+
+# apt. What it says in turn is in files answer.1, answer.2 ..., the exit status in their first line; then it succeeds.
+apt_mock() {
+	fresh
+	mock apt-get <<'EOF'
+n=$(($(cat "$MOCK/n" 2>/dev/null) + 1))
+echo $n >"$MOCK/n"
+[[ -e $MOCK/answer.$n ]] || exit 0
+sed 1d "$MOCK/answer.$n" >&2
+exit "$(head -n 1 "$MOCK/answer.$n")"
+EOF
+	mock dpkg-query <<<'exit 0'
+	local n=0 answer
+	for answer; do
+		n=$((n + 1))
+		printf '%b\n' "$answer" >"$MOCK/answer.$n"
+	done
+}
+# asked WORDS N: that many calls of tools with these words
+asked() { (($(grep -c -e "$1" "$MOCK/calls") == $2)); }
+lists='100\nE: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)'
+archives='100\nE: Could not get lock /var/cache/apt/archives/lock. It is held by process 1 (apt)\nE: Unable to lock the download directory'
+apt_mock "$archives" "$archives" "$archives"
+tap 'apt: a lock on the archives is waited for' says 'Waiting for another apt.*archives/lock' 0 tests/setup.sh vm
+tap 'apt: and that needs no new lists' asked 'apt-get .*update' 0
+apt_mock "$lists" "$lists"
+tap 'apt: a lock on the lists is waited for' says 'Waiting for another apt.*lists/lock' 0 tests/setup.sh --refresh
+apt_mock '100\nE: Unable to locate package qemu-system-x86'
+tap 'apt: packages that the lists do not know: new lists, once more' says Installing 0 tests/setup.sh vm
+tap 'apt: which is all it does' asked 'apt-get .*update' 1
+apt_mock '100\nE: the first trouble' 0 '100\nE: the second'
+tap 'apt: of two failures the first one is told as well' says 'the first trouble' 1 tests/setup.sh vm
+tap 'apt: nothing is removed for ours' asked '--no-remove install' 2
+apt_mock
+tap 'apt: all that is missing is asked for at once' says 'Installing.* gcc .* qemu-system-x86 ' 0 tests/setup.sh
+tap 'apt: no kernel and no headers among it' asked 'apt-get .*linux-\(image\|headers\)' 0
+
+# A stock kernel. The archive has build 1 until the lists are fetched anew, then build 2; what is downloaded is what is asked
+# for, and unpacked it is a kernel and its headers. In Germany.
+kernel_mock() {
+	apt_mock
+	mkdir -p "$copy/build/busybox/bin"
+	touch "$copy/build/busybox/bin/busybox"
+	chmod +x "$copy/build/busybox/bin/busybox"
+	echo 1 >"$MOCK/build"
+	mock apt-cache <<'EOF'
+build=$(cat "$MOCK/build") depends=Depends candidate=Candidate
+[[ $LC_ALL == C* ]] || depends='Hängt ab von' candidate=Installationskandidat
+case "$*" in
+"depends linux-image-"*) echo "  $depends: linux-image-$SERIES.$build-amd64" ;;
+"depends linux-headers-"*)
+	printf '  %s\n' "$depends: linux-base" "$depends: linux-headers-$SERIES.$build-common" \
+		"|$depends: linux-image-$SERIES.$build-amd64" "$depends: linux-kbuild-$SERIES.$build" ;;
+policy*) echo "  $candidate: $SERIES.$build-1" ;;
+esac
+EOF
+	mock apt-get <<'EOF'
+[[ "$*" != *update ]] || echo 2 >"$MOCK/build"
+[[ "$*" == *download* ]] || exit 0
+[[ "$*" == *"linux-image-$SERIES.$(cat "$MOCK/archive")-amd64=$SERIES.$(cat "$MOCK/archive")-1"* ]] || {
+	echo 'E: Failed to fetch: 404  Not Found' >&2
+	exit 100
+}
+touch kernel.deb
+EOF
+	mock dpkg-deb <<'EOF'
+release=$SERIES.$(cat "$MOCK/archive")-amd64
+mkdir -p "$3/boot" "$3/usr/src/linux-headers-$release" "$3/usr/src/linux-headers-common"
+echo "include /usr/src/linux-headers-common/Makefile" >"$3/usr/src/linux-headers-$release/Makefile"
+echo 'all:; @echo these headers' >"$3/usr/src/linux-headers-common/Makefile"
+touch "$3/boot/vmlinuz-$release"
+EOF
+	mock depmod <<<'exit 0'
+	mock modprobe <<<'exit 0'
+}
+export SERIES=6.12
+kernel_mock
+echo 2 >"$MOCK/archive"
+tap 'kernel: the archive moved on between look-up and download' says 'Fetching linux-image-6.12.2-amd64 .* instead' 0 \
+	env LC_ALL=de_DE.UTF-8 tests/vm/kernel.sh 6.12
+tap 'kernel: its headers are unpacked with it' says 'these headers' 0 make -s -C build/kernels/6.12/headers
+mv "$copy/build/kernels/6.12" "$copy/build/kernels/lent"
+tap 'kernel: and can be moved' says 'these headers' 0 make -s -C build/kernels/lent/headers
+kernel_mock
+echo 3 >"$MOCK/archive"
+tap 'kernel: an archive that does not have it fails' says '404  Not Found' 1 tests/vm/kernel.sh 6.12
+SERIES=6.18 kernel_mock
+tap 'kernel: another series than asked for is refused' says 'not of the series 6.12' 1 env SERIES=6.18 tests/vm/kernel.sh 6.12

@@ -4,9 +4,9 @@
 # Makes build/kernels/KIND ready to boot and to build modules against:
 #   vmlinuz  release  initrd.gz
 #   headers  link to the KDIR of external modules
-#   root/    what the image package brought (lib/modules), stock kernels only
+#   root/    what the packages brought (lib/modules, usr/src), stock kernels only
 # usage: tests/vm/kernel.sh 6.1|6.12|debug|kcsan
-# Stock kernels come as Debian packages that are unpacked and never installed. Everything is made once.
+# Stock kernels and their headers come as Debian packages that are unpacked and never installed. Everything is made once.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
@@ -14,43 +14,59 @@ set -euo pipefail
 kind=${1:-}
 dir=$BUILD/kernels/$kind
 
-# The image that the series' meta package names today, and its headers, which must be of the same build: a module
-# built against another one does not load. They are an ordinary package with absolute paths, so they are installed.
+# The image that the series' meta package names today, and its headers, which must be of the same build: a module built
+# against another one does not load.
 newest() {
+	local package
 	image=$(apt-cache depends "linux-image-$1" 2>/dev/null | awk '$1 == "Depends:" { print $2; exit }')
 	release=${image#linux-image-}
+	[[ ! $image || $release == "$kind".* ]] ||
+		die "apt's linux-image-$1 is $release, not of the series $kind: is this Debian 12?"
 	version=$(apt-cache policy "$image" 2>/dev/null | awk '$1 == "Candidate:" { print $2 }')
+	packages=("$image=$version")
+	for package in "linux-headers-$release" $(apt-cache depends "linux-headers-$release" 2>/dev/null |
+		awk '$1 == "Depends:" && $2 ~ /^linux-(headers|kbuild)-/ { print $2 }'); do
+		packages+=("$package=$version")
+	done
 }
-headers_version() {
-	dpkg-query -W -f '${Version}' "linux-headers-$release" 2>/dev/null || true
+# Headers name each other by absolute paths, as if they were installed: here by relative ones, so that this directory can
+# be moved and lent.
+unpack_headers() {
+	local headers=root/usr/src/linux-headers-$release
+	# shellcheck disable=SC2016	# make expands it
+	sed -i -E 's|^include /usr/src/(linux-headers-[^/]+)/Makefile$|include $(dir $(lastword $(MAKEFILE_LIST)))../\1/Makefile|' \
+		"$dir/$headers/Makefile"
+	ln -sfn "$headers" "$dir/headers"
+}
+# Usable as long as its headers are there, whatever the archive has by now. They were installed once.
+usable() {
+	[[ -s $dir/ready && -e $dir/headers/Makefile ]] || return 1
+	[[ $(readlink "$dir/headers") != /* ]] ||
+		[[ $(dpkg-query -W -f '${Version}' "linux-headers-$(<"$dir/release")" 2>/dev/null) == "$(<"$dir/ready")" ]]
 }
 stock() {
-	local meta=$1 image release version
-	# Usable as long as its headers are there, whatever the archive has by now.
-	if [[ -s $dir/ready ]]; then
-		release=$(<"$dir/release")
-		[[ $(headers_version) != "$(<"$dir/ready")" ]] || return 0
-	fi
-
+	local meta=$1 image release version before packages
+	! usable || return 0
 	newest "$meta"
 	if [[ ! $image ]]; then
 		"$TOP/tests/setup.sh" --refresh
 		newest "$meta"
 		[[ $image ]] || die "apt knows no linux-image-$meta: is this Debian 12?"
 	fi
-	if [[ $(headers_version) != "$version" ]]; then
-		"$TOP/tests/setup.sh" --latest "linux-headers-$meta"
-		newest "$meta"
-		[[ $(headers_version) == "$version" ]] || die "linux-headers-$release is not of version $version"
-	fi
-	say "Fetching $image $version"
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	deb_unpack "$dir/root" "$image=$version"
+	say "Fetching $image $version"
+	if ! deb_unpack "$dir/root" "${packages[@]}"; then
+		# The archive has moved on since the package lists were fetched, which they are again by now.
+		before=$image=$version
+		newest "$meta"
+		[[ $image=$version != "$before" ]] || die "cannot fetch $image $version"
+		say "Fetching $image $version instead"
+		deb_unpack "$dir/root" "${packages[@]}" || die "cannot fetch $image $version"
+	fi
 	depmod -b "$dir/root" "$release"
 	cp "$dir/root/boot/vmlinuz-$release" "$dir/vmlinuz"
-	ln -sfn "/lib/modules/$release/build" "$dir/headers"
-	[[ -e $dir/headers ]] || ln -sfn "/usr/src/linux-headers-$release" "$dir/headers"
+	unpack_headers
 	echo "$release" >"$dir/release"
 	echo "$version" >"$dir/ready"
 }
