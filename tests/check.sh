@@ -109,6 +109,7 @@ for suite; do
 done
 rm -rf "$logs"
 mkdir -p "$logs"
+export VM_TRIES=$logs/tries
 
 # What the suites need. A machine is booted before they start in pairs.
 set_up() {
@@ -152,6 +153,10 @@ for suite; do
 done
 wait
 
+if [[ -s $VM_TRIES ]]; then
+	echo "$(wc -l <"$VM_TRIES") machine(s) booted again:"
+	sed "s|$TOP/||; s/^/    /" "$VM_TRIES"
+fi
 passed=0 failed=0 skipped=0
 for suite; do
 	# A suite without a result did not even get to its end.

@@ -147,3 +147,72 @@ echo 3 >"$MOCK/archive"
 tap 'kernel: an archive that does not have it fails' says '404  Not Found' 1 tests/vm/kernel.sh 6.12
 SERIES=6.18 kernel_mock
 tap 'kernel: another series than asked for is refused' says 'not of the series 6.12' 1 env SERIES=6.18 tests/vm/kernel.sh 6.12
+
+# Machines. How each boot goes is in files boot.1, boot.2 ...: hang, die or run; then they run. KVM boots 6.12 only. Time passes
+# quickly for one that hangs.
+vm_mock() {
+	fresh
+	# shellcheck disable=SC2016	# the mock expands it
+	mock sleep <<<'[[ -e $MOCK/hangs ]] || exec /bin/sleep "$@"'
+	mock qemu-system-x86_64 <<'EOF'
+[[ "$*" =~ path=([^,]*),mount_tag=share ]]
+out=${BASH_REMATCH[1]}
+[[ "$*" != *"-accel kvm"*/6.1/* ]] || exit 1
+n=$(($(cat "$MOCK/n" 2>/dev/null) + 1))
+echo $n >"$MOCK/n"
+case $(cat "$MOCK/boot.$n" 2>/dev/null) in
+hang)
+	trap 'rm -f "$MOCK/hangs"; exit 1' TERM
+	touch "$MOCK/hangs"
+	while :; do
+		/bin/sleep 0.1
+	done ;;
+die) echo '[    0.5] Oops: int3: 0000 [#1]' >"$out/console.log" ;;
+*)
+	touch "$out/up"
+	echo 0 >"$out/status"
+	echo 0 >"$out/finished" ;;
+esac
+EOF
+	local n=0 how
+	for how in 6.1 6.12; do
+		mkdir -p "$copy/build/kernels/$how/root"
+		touch "$copy/build/kernels/$how/root/Makefile" "$copy/build/kernels/$how/vmlinuz"
+		ln -s root "$copy/build/kernels/$how/headers"
+		echo "$how.1" | tee "$copy/build/kernels/$how/ready" >"$copy/build/kernels/$how/release"
+		touch "$copy/build/kernels/$how/initrd.gz"
+	done
+	for how; do
+		n=$((n + 1))
+		echo "$how" >"$MOCK/boot.$n"
+	done
+}
+machine=(env -u FLEXMEM_ACCEL VM_PATIENCE=4 "VM_KVM=$MOCK/kvm" "VM_TRIES=$MOCK/tries" tests/vm/run.sh)
+bare=(--no-load --no-build --out build/vm/x)
+vm_mock hang die
+tap 'boot: one that hangs is ended, and tried again' says 'hung while it booted; once more' 0 "${machine[@]}" 6.12 "${bare[@]}" -- true
+vm_mock die hang
+tap 'boot: one that dies says of what' says 'died while it booted (.*Oops: int3.*); once more' 0 "${machine[@]}" 6.12 "${bare[@]}" -- true
+tried() { cat "$MOCK/tries" && [[ $(cut -d' ' -f1-3 "$MOCK/tries" | xargs) == '6.12 died while 6.12 hung while' ]]; }
+tap 'boot: tries are counted' tried
+tap 'boot: an emulated kernel is told to be patient' asked rcu_cpu_stall_timeout=300 3
+vm_mock hang hang hang
+tap 'boot: three that hang fail' says 'does not come up' 125 "${machine[@]}" 6.12 "${bare[@]}" -- true
+vm_mock
+touch "$MOCK/kvm"
+with_kvm() {
+	local kind
+	for kind in 6.1 6.12; do
+		on "${machine[@]}" "$kind" "${bare[@]}" -- true || return 1
+	done
+	cat "$copy"/build/vm/accel-*
+	grep -q ^tcg "$copy/build/vm/accel-6.1" && grep -q ^kvm "$copy/build/vm/accel-6.12"
+}
+tap 'boot: KVM is tried for each kernel by itself' with_kvm
+for n in 1 2 3 4 5; do
+	echo hang >"$MOCK/boot.$n"
+done
+rm -f "$MOCK/n"
+tap 'boot: and when it boots a kernel no more' says 'does not come up' 125 "${machine[@]}" 6.12 "${bare[@]}" -- true
+forgotten() { [[ ! -e $copy/build/vm/accel-6.12 ]]; }
+tap 'boot: that is forgotten' forgotten

@@ -5,15 +5,16 @@
 # runs a command in the checkout and brings back its output and exit status.
 #
 # usage: tests/vm/run.sh KIND [option...] -- COMMAND [ARG...]      KIND: 6.1, 6.12, debug, kcsan
-#   --cpus N  --mem MB  --timeout SECONDS  --append 'kernel arguments'
+#   --cpus N  --mem MB  --timeout SECONDS  --append 'kernel arguments'  --tries N (of booting, default 3)
 #   --load 'flexmem parameters'  --sim 'flexmem_sim parameters'  --no-load  --no-build
 #   --out DIR   where to keep what the run leaves: console.log, stdout, stderr, out/ (in the guest: $FLEXMEM_VM_OUT)
 # Exit status: that of COMMAND, or
 #   95  the modules did not load     97  a kernel splat (printed)    124  timeout
 #   96  they did not unload, or left memory behind                   125  the machine did not come up, or died
 #   98  it failed, and the machine's clock had jumped: that says nothing about the modules
-# Environment: FLEXMEM_ACCEL=kvm|tcg overrides what we find out; every FLEX* reaches the command, and so do COLUMNS
-# and TERM. In the guest: FLEXMEM_KO is the directory of the modules, FLEXMEM_KERNEL the KIND.
+# Environment: FLEXMEM_ACCEL=kvm|tcg overrides what we find out (and keep in build/vm/accel-KIND: delete it, or make clean,
+# to have it found out anew); every FLEX* reaches the command, and so do COLUMNS and TERM. VM_TRIES: a file to which each boot
+# that had to be done again is added. In the guest: FLEXMEM_KO is the directory of the modules, FLEXMEM_KERNEL the KIND.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
@@ -22,12 +23,13 @@ vm=$TOP/tests/vm
 kind=${1:-}
 [[ $kind =~ ^(6\.1|6\.12|debug|kcsan)$ ]] || die "usage: run.sh 6.1|6.12|debug|kcsan [option...] -- command"
 shift
-cpus=2 mem=2048 timeout=600 append='' load='' sim='' do_load=1 do_build=1 out=''
+cpus=2 mem=2048 timeout=600 tries=3 append='' load='' sim='' do_load=1 do_build=1 out=''
 while (($#)); do
 	case $1 in
 	--cpus) cpus=$2 ;;
 	--mem) mem=$2 ;;
 	--timeout) timeout=$2 ;;
+	--tries) tries=$2 ;;
 	--append) append=$2 ;;
 	--load) load=$2 ;;
 	--sim) sim=$2 ;;
@@ -46,22 +48,27 @@ command -v qemu-system-x86_64 >/dev/null || die "no QEMU: run tests/setup.sh"
 "$vm/kernel.sh" "$kind"
 ((!do_build)) || "$vm/modules.sh" "$kind"
 
-# KVM may exist and yet not boot a kernel, so it is tried once, with the real thing, and the answer is kept until the
-# machine restarts.
+# KVM may exist and yet not boot a kernel, or not this one, so it is tried once, with the real thing, and the answer is kept
+# until the machine restarts.
+# VM_KVM here and VM_PATIENCE below are for the self-checks.
+kvm=${VM_KVM:-/dev/kvm}
 accel=${FLEXMEM_ACCEL:-}
+verdict=$BUILD/vm/accel-$kind
 if [[ ! $accel ]]; then
-	verdict=$BUILD/vm/accel
 	boot=$(</proc/sys/kernel/random/boot_id)
 	accel=$(
-		lock accel
+		lock "accel-$kind"
 		mkdir -p "$BUILD/vm"
 		if read -r known kept 2>/dev/null <"$verdict" && [[ $kept == "$boot" ]]; then
 			echo "$known" && exit
 		fi
 		found=tcg
-		if [[ -r /dev/kvm && -w /dev/kvm ]] && FLEXMEM_ACCEL=kvm "$0" "$kind" --timeout 10 --no-load --no-build \
-			-- true >/dev/null 2>&1; then
-			found=kvm
+		if [[ -r $kvm && -w $kvm ]]; then
+			if FLEXMEM_ACCEL=kvm "$0" "$kind" --tries 1 --no-load --no-build -- true >/dev/null 2>&1; then
+				found=kvm
+			else
+				say "vm: KVM does not boot the $kind kernel: it is emulated"
+			fi
 		fi
 		echo "$found $boot" >"$verdict"
 		echo "$found"
@@ -77,7 +84,7 @@ esac
 keep=$out
 if [[ $out ]]; then
 	mkdir -p "$out"
-	rm -rf "${out:?}"/{console.log,stdout,stderr,status,up,finished,out}
+	rm -rf "${out:?}"/{console.log,console.?.log,stdout,stderr,status,up,hung,finished,out}
 else
 	mkdir -p "$BUILD/vm"
 	out=$(mktemp -d "$BUILD/vm/$kind.XXXXXX")
@@ -108,11 +115,19 @@ kernel_args="console=ttyS0 loglevel=7 panic=-1 oops=panic log_buf_len=1M printk.
 kernel_args+=" no_timer_check"
 # 0x608: where the firmware puts the power management timer of this machine; our own kernels have no ACPI to find it.
 [[ $kind == 6.* ]] || kernel_args+=" kunit.enable=1 pmtmr=0x608"
+# Nor is anything stuck that takes a minute there: the kernel's own watchdogs have the patience that they can have.
+[[ $accel == kvm ]] || kernel_args+=" rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.watchdog_thresh=60 \
+sysctl.kernel.hung_task_timeout_secs=600"
 kernel_args+=" $append"
 
 uptime_s() { cut -d. -f1 /proc/uptime; }
+# boot SECONDS: runs the machine to its end. If it is not up by then it is killed, and hung says so. The seconds are counted one
+# by one: while the host stalls none passes.
 boot() {
+	local i
 	begin=$(uptime_s)
+	rm -f "$out/hung"
+	: >"$out/console.log"
 	setsid timeout -k 5 "$timeout" qemu-system-x86_64 "${machine[@]}" -machine pc -smp "$cpus,sockets=$cpus" -m "$mem" \
 		-nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$BUILD/kernels/$kind/vmlinuz" -initrd "$BUILD/kernels/$kind/initrd.gz" -append "$kernel_args" \
@@ -125,22 +140,45 @@ boot() {
 	# The output comes through files rather than a terminal line: nothing is lost or changed however much there is.
 	tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stdout" &
 	tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stderr" >&2 &
+	boots() { [[ ! -e $out/up ]] && kill -0 "$qemu" 2>/dev/null; }
+	for ((i = 0; i < 5 * $1; i++)); do
+		boots || break
+		sleep 0.2
+	done
+	if boots; then
+		touch "$out/hung"
+		kill "$qemu" 2>/dev/null || true
+	fi
 	qemu_status=0
 	wait "$qemu" || qemu_status=$?
 	trap - EXIT
 	wait
 }
-# Emulation with a thread for each processor can lose a change that a kernel makes to its own code as it boots (it dies of
-# "Oops: int3"). That is QEMU's: nothing of ours has been loaded before guest.sh says that it is up.
-for ((try = 1; try <= 3; try++)); do
-	boot
-	[[ ! -e $out/up && $qemu_status == 0 && $try != 3 ]] || break
-	say "vm: the machine died while it booted; once more"
+# Emulation with a thread for each processor can lose a change that a kernel makes to its own code as it boots: it dies of
+# "Oops: int3", or waits for ever. That is QEMU's: nothing of ours has been loaded before guest.sh says that it is up. A
+# machine that is merely slow has more time with each try.
+for ((try = 1; ; try++)); do
+	boot $((${VM_PATIENCE:-30} << try))
+	if [[ -e $out/up || ($qemu_status != 0 && ! -e $out/hung) ]]; then
+		break
+	fi
+	why='died'
+	[[ ! -e $out/hung ]] || why='hung'
+	said=$("$vm/splat.sh" "$out/console.log" | head -n 1 || true)
+	((try < tries)) || break
+	say "vm: the machine $why while it booted${said:+ ($said)}; once more"
 	mv "$out/console.log" "$out/console.$try.log"
+	[[ ! ${VM_TRIES:-} ]] || echo "$kind $why while it booted: $out/console.$try.log${said:+: $said}" >>"$VM_TRIES"
 done
+# What KVM is found to do is found out again when it does it no more.
+[[ $accel != kvm || -e $out/up ]] || rm -f "$verdict"
 
 fate=0
-if ((qemu_status == 124 || qemu_status == 137)); then
+if [[ -e $out/hung ]]; then
+	say "vm: the machine does not come up"
+	tail -n 15 -- "$out/console.log" >&2 || true
+	fate=125
+elif ((qemu_status == 124 || qemu_status == 137)); then
 	say "vm: timeout after $timeout s"
 	fate=124
 elif [[ ! -e $out/finished ]]; then
