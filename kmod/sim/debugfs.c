@@ -266,6 +266,7 @@ void sim_debugfs_add_card(struct sim_card *card)
 			    &fault_command_fops);
 	debugfs_create_file("latency_us", 0600, dir, card, &latency_us_fops);
 	debugfs_create_file("timeout_ms", 0600, dir, card, &timeout_ms_fops);
+	debugfs_create_bool("give_up", 0600, dir, &card->mbox.give_up);
 	debugfs_create_file("dead", 0600, dir, card, &dead_fops);
 	debugfs_create_file("stats", 0400, dir, card, &stats_fops);
 	debugfs_create_file("pages", 0400, dir, card, &pages_fops);

@@ -158,7 +158,8 @@ static bool sim_channel_send(struct sim_mailbox *mbox, struct sim_channel *ch,
 	req->seq = ++ch->seq;
 	ch->waiting = req->seq;
 	ch->answered = false;
-	if (!sim_mailbox_fault(mbox, SIM_DROP_REQUESTS, req->command))
+	ch->lost = sim_mailbox_fault(mbox, SIM_DROP_REQUESTS, req->command);
+	if (!ch->lost)
 		sim_channel_put(ch, req);
 	sim_mailbox_count(mbox, SIM_REQUESTS);
 	wake_up(&mbox->doorbell);
@@ -169,21 +170,22 @@ out_unlock:
 	return sent;
 }
 
-static bool sim_channel_answered(struct sim_mailbox *mbox,
-				 struct sim_channel *ch)
+/* The reply is here, or a fault took it away and nobody waits for such. */
+static bool sim_channel_is_over(struct sim_mailbox *mbox,
+				struct sim_channel *ch)
 {
-	bool answered;
+	bool over;
 
 	spin_lock(&mbox->lock);
-	answered = ch->answered;
+	over = ch->answered || (ch->lost && READ_ONCE(mbox->give_up));
 	spin_unlock(&mbox->lock);
-	return answered;
+	return over;
 }
 
 /*
  * End the wait for a request that was sent: with its reply if that is here by
- * now, else with the reason @left, as wait_event_killable_timeout() returned
- * it.
+ * now, else as @left says, which wait_event_killable_timeout() returned:
+ * negative if the caller was killed.
  */
 static int sim_channel_finish(struct sim_mailbox *mbox, struct sim_channel *ch,
 			      const struct sim_request *req,
@@ -209,8 +211,8 @@ static int sim_channel_finish(struct sim_mailbox *mbox, struct sim_channel *ch,
 		 */
 		if (req->command != SIM_CANCEL && sim_channel_put(ch, &undo))
 			wake_up(&mbox->doorbell);
-		sim_mailbox_count(mbox, left ? SIM_KILLED : SIM_TIMEOUTS);
-		ret = left ? -EINTR : -ETIMEDOUT;
+		sim_mailbox_count(mbox, left < 0 ? SIM_KILLED : SIM_TIMEOUTS);
+		ret = left < 0 ? -EINTR : -ETIMEDOUT;
 	}
 	ch->waiting = 0;
 	ch->answered = false;
@@ -257,7 +259,7 @@ int sim_mailbox_call(struct sim_mailbox *mbox, unsigned int function,
 	}
 
 	left = wait_event_killable_timeout(ch->wait,
-					   sim_channel_answered(mbox, ch),
+					   sim_channel_is_over(mbox, ch),
 					   left);
 	ret = sim_channel_finish(mbox, ch, req, reply, left);
 	if (ret) {
@@ -381,6 +383,16 @@ static bool sim_channel_deliver(struct sim_mailbox *mbox,
 	return true;
 }
 
+static void sim_channel_lose(struct sim_mailbox *mbox, struct sim_channel *ch,
+			     const struct sim_reply *reply)
+{
+	spin_lock(&mbox->lock);
+	if (reply->seq == ch->waiting)
+		ch->lost = true;
+	spin_unlock(&mbox->lock);
+	wake_up(&ch->wait);
+}
+
 /**
  * sim_mailbox_answer - send a reply
  * @mbox: the mailbox
@@ -398,8 +410,10 @@ bool sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
 	struct sim_channel *ch = &mbox->channels[function];
 	bool acknowledged;
 
-	if (sim_mailbox_fault(mbox, SIM_DROP_REPLIES, command))
+	if (sim_mailbox_fault(mbox, SIM_DROP_REPLIES, command)) {
+		sim_channel_lose(mbox, ch, reply);
 		return false;
+	}
 
 	spin_lock(&mbox->lock);
 	if (sim_mailbox_fault(mbox, SIM_STALE_REPLIES, command)) {

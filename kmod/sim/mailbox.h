@@ -179,6 +179,7 @@ enum sim_stat {
  * @seq: number of the latest request
  * @waiting: number of the request whose reply is awaited; 0: none
  * @answered: its reply is here
+ * @lost: a fault took it, or its reply, away
  * @reply: that reply
  * @replied: number of the latest request that was answered in time
  * @reset: the reset register: set by the host, cleared by the firmware
@@ -194,6 +195,7 @@ struct sim_channel {
 	u64 seq;
 	u64 waiting;
 	bool answered;
+	bool lost;
 	struct sim_reply reply;
 	u64 replied;
 	bool reset;
@@ -213,6 +215,7 @@ struct sim_channel {
  * @next: function that the firmware looks at first, for fairness
  * @dead: the firmware takes no message until it is told to, or reset
  * @timeout_ms: how long the host waits for a reply; no lock, any value is good
+ * @give_up: the host does not wait for what a fault took away; likewise
  * @latency_us: how long the firmware takes for each message; likewise
  * @fault_command: command that faults are for, or SIM_ANY; likewise
  * @faults: how many of the next messages each fault is for
@@ -229,6 +232,7 @@ struct sim_mailbox {
 	unsigned int next;
 	bool dead;
 	u32 timeout_ms;
+	bool give_up;
 	u32 latency_us;
 	enum sim_command fault_command;
 	atomic_t faults[SIM_NR_FAULTS];

@@ -4,14 +4,12 @@
  * simulator's knobs. Whatever it does: a bounded wait, the documented errno,
  * no lock (D4), and afterwards firmware and driver agree on every region.
  */
-#include "flexmem_test.h"
+#include "tenants.h"
 
-#define KNOBS "/sys/kernel/debug/flexmem_sim/"
 #define PARAMS "max_regions=4 fallback_sizes=4G acquire=lazy program_slots=0 "
 #define SIM "num_vfs=1 memory=256G vf_capacity=64G"
-/* For replies that come, however slow the machine; and for those that do not */
-#define CALM "10000"
-#define HASTY "200"
+/* For a firmware that is dead: no answer comes, however long it is waited for. */
+#define HASTY "50"
 #define REGION (4 * GiB)
 
 FIXTURE(fw) {
@@ -28,21 +26,14 @@ FIXTURE_VARIANT_ADD(fw, pf) { FM_PF, "pf/", "order=load_balance" };
 FIXTURE_VARIANT_ADD(fw, vf) { FM_VF, "vf0/", "order=load_balance" };
 FIXTURE_VARIANT_ADD(fw, vf_fill_first) { FM_VF, "vf0/", "order=fill_first" };
 
+/* Of a function. 0 or an errno. */
 static int knob(const char *dir, const char *name, const char *value)
 {
-	char path[128];
-	int fd, n;
+	char path[64];
 
-	snprintf(path, sizeof(path), KNOBS "%s%s", dir, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno;
-	n = write(fd, value, strlen(value));
-	close(fd);
-	return n == (int)strlen(value) ? 0 : EIO;
+	snprintf(path, sizeof(path), "%s%s", dir, name);
+	return fm_knob(path, value);
 }
-
-#define KNOB(name, value) ASSERT_EQ(0, knob("", name, value))
 
 /* Lines of a file of the function: what the firmware thinks there is. */
 static int lines(const char *dir, const char *name)
@@ -51,7 +42,7 @@ static int lines(const char *dir, const char *name)
 	int n = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), KNOBS "%s%s", dir, name);
+	snprintf(path, sizeof(path), FM_KNOBS "%s%s", dir, name);
 	f = fopen(path, "r");
 	if (!f)
 		return -1;
@@ -61,46 +52,13 @@ static int lines(const char *dir, const char *name)
 	return n;
 }
 
-static long long counter(const char *name)
-{
-	long long value = -1, v;
-	char key[32];
-	FILE *f = fopen(KNOBS "stats", "r");
-
-	while (f && fscanf(f, "%31s %lld", key, &v) == 2) {
-		if (!strcmp(key, name))
-			value = v;
-	}
-	if (f)
-		fclose(f);
-	return value;
-}
-
-static const char * const faults[] = {
-	"fail_commands", "drop_requests", "drop_replies", "duplicate_replies",
-	"stale_replies"
-};
-
-/* No faults any more. */
-static void mend(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(faults); i++)
-		knob("", faults[i], "0");
-	knob("", "fault_command", "any");
-	knob("", "latency_us", "0");
-	knob("", "dead", "0");
-	knob("", "timeout_ms", CALM);
-}
-
 FIXTURE_SETUP(fw)
 {
 	char params[256];
 
 	snprintf(params, sizeof(params), PARAMS "%s", variant->order);
 	ASSERT_EQ(0, fm_load(params, SIM, false));
-	mend();
+	fm_mend();
 	self->fd = fm_open(variant->mode);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, fm_trim(self->fd));
@@ -112,7 +70,7 @@ FIXTURE_TEARDOWN(fw)
 {
 	int fd, i;
 
-	mend();
+	fm_mend();
 	close(self->fd);
 	fd = fm_open(variant->mode);
 	EXPECT_EQ(0, fm_trim(fd));
@@ -148,7 +106,6 @@ TEST_F(fw, a_fault_while_acquiring_fails_once_and_locks_nothing)
 {
 	struct flexmem_alloc reply;
 	struct snapshot before;
-	__u64 start;
 	int c;
 	unsigned int i;
 
@@ -158,12 +115,10 @@ TEST_F(fw, a_fault_while_acquiring_fails_once_and_locks_nothing)
 			SNAP(self->fd, &before);
 			KNOB("fault_command", acquire_commands[c]);
 			KNOB(losses[i].fault, "1");
-			KNOB("timeout_ms", HASTY);
-			start = fm_now_ms();
 			EXPECT_EQ(losses[i].error, fm_alloc(self->fd, KiB, &reply))
 				TH_LOG("%s of %s", losses[i].fault,
 				       acquire_commands[c]);
-			EXPECT_GT(3000, fm_now_ms() - start);
+			EXPECT_EQ(0, fm_knob_value(losses[i].fault));
 			EXPECT_EQ(0, reply.out_handle);
 			EXPECT_EQ(losses[i].error, reply.out_error);
 			EXPECT_EQ(FLEXMEM_REASON_NONE, reply.out_reason);
@@ -172,7 +127,6 @@ TEST_F(fw, a_fault_while_acquiring_fails_once_and_locks_nothing)
 				  fm_stats(self->fd).out_failures);
 			EXPECT_UNCHANGED(self->fd, &before);
 
-			KNOB("timeout_ms", CALM);
 			ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply));
 			EXPECT_EQ(1, lines(variant->dir, "memory"));
 			ASSERT_EQ(0, fm_free(self->fd, reply.out_handle));
@@ -186,7 +140,6 @@ TEST_F(fw, many_faults_leave_all_memory_usable)
 	struct flexmem_alloc reply;
 	int error;
 
-	KNOB("timeout_ms", "50");
 	for (i = 0; i < 60 && n < 4; i++) {
 		if (i % 4 != 3)
 			KNOB(losses[i % 3].fault, "1");
@@ -201,7 +154,7 @@ TEST_F(fw, many_faults_leave_all_memory_usable)
 	}
 	EXPECT_EQ(4, n);
 	EXPECT_LT(4, failed);
-	mend();
+	fm_mend();
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_reason);
 	EXPECT_EQ(4, lines(variant->dir, "memory"));
@@ -209,8 +162,8 @@ TEST_F(fw, many_faults_leave_all_memory_usable)
 
 TEST_F(fw, repeated_and_stale_replies_do_no_harm)
 {
-	const long long duplicates = counter("duplicates");
-	const long long stale = counter("stale");
+	const long long duplicates = fm_counter("duplicates");
+	const long long stale = fm_counter("stale");
 	int i;
 
 	KNOB("duplicate_replies", "3");
@@ -218,8 +171,8 @@ TEST_F(fw, repeated_and_stale_replies_do_no_harm)
 	for (i = 0; i < 4; i++)
 		ASSERT_NE(0, fm_take(self->fd, REGION));
 	EXPECT_EQ(4, lines(variant->dir, "memory"));
-	EXPECT_LT(duplicates, counter("duplicates"));
-	EXPECT_LT(stale, counter("stale"));
+	EXPECT_LT(duplicates, fm_counter("duplicates"));
+	EXPECT_LT(stale, fm_counter("stale"));
 }
 
 TEST_F(fw, trim_fails_without_losing_anything)
@@ -237,10 +190,8 @@ TEST_F(fw, trim_fails_without_losing_anything)
 			ASSERT_EQ(0, fm_free(self->fd, handle));
 			KNOB("fault_command", release_commands[c]);
 			KNOB(losses[i].fault, "1");
-			KNOB("timeout_ms", HASTY);
 			trim = CMD(trim, .out_regions = 77);
 			must_fail(losses[i].error, trim, self->fd, &trim);
-			KNOB("timeout_ms", CALM);
 			/* what the firmware has not taken is not given back */
 			EXPECT_EQ(0, trim.out_regions);
 			EXPECT_EQ(0, trim.out_bytes);
@@ -266,6 +217,7 @@ TEST_F(fw, a_slow_firmware_is_waited_for_within_the_timeout)
 {
 	struct flexmem_alloc reply;
 	__u64 start = fm_now_ms();
+	int error;
 
 	KNOB("latency_us", "50000");
 	ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply));
@@ -273,38 +225,42 @@ TEST_F(fw, a_slow_firmware_is_waited_for_within_the_timeout)
 	ASSERT_EQ(0, fm_free(self->fd, reply.out_handle));
 	ASSERT_EQ(0, fm_trim(self->fd));
 
-	KNOB("latency_us", "900000");
-	KNOB("timeout_ms", HASTY);
-	EXPECT_EQ(ETIMEDOUT, fm_alloc(self->fd, KiB, &reply));
+	/* On a machine that stalls the answer may win all the same: again. */
+	do {
+		KNOB("latency_us", "900000");
+		KNOB("timeout_ms", HASTY);
+		error = fm_alloc(self->fd, KiB, &reply);
+		fm_mend();
+		if (!error) {
+			ASSERT_EQ(0, fm_free(self->fd, reply.out_handle));
+			ASSERT_EQ(0, fm_trim(self->fd));
+		}
+	} while (!error);
+	EXPECT_EQ(ETIMEDOUT, error);
 	EXPECT_FALSE(fm_locked(self->fd));
-	KNOB("latency_us", "0");
-	KNOB("timeout_ms", CALM);
 	EXPECT_EQ(0, fm_alloc(self->fd, KiB, &reply));
 }
 
 TEST_F(fw, a_dead_firmware_is_etimedout)
 {
 	struct flexmem_alloc reply;
-	__u64 start;
 	int i;
 
 	KNOB("dead", "1");
 	KNOB("timeout_ms", HASTY);
-	for (i = 0; i < 3; i++) {
-		start = fm_now_ms();
+	for (i = 0; i < 3; i++)
 		EXPECT_EQ(ETIMEDOUT, fm_alloc(self->fd, KiB, &reply));
-		EXPECT_GT(3000, fm_now_ms() - start);
-	}
 	EXPECT_FALSE(fm_locked(self->fd));
-	KNOB("dead", "0");
-	KNOB("timeout_ms", CALM);
+	fm_mend();
 	EXPECT_EQ(0, fm_alloc(self->fd, KiB, &reply));
 }
 
-/* Who waits for the firmware can be killed. */
+/* Who waits for the firmware can be killed: nobody is, whose time is over. */
 TEST_F(fw, a_waiting_caller_can_be_killed)
 {
-	__u64 start;
+	const long long requests = fm_counter("requests");
+	const long long killed = fm_counter("killed");
+	const long long timeouts = fm_counter("timeouts");
 	pid_t pid;
 	int fd;
 
@@ -316,11 +272,11 @@ TEST_F(fw, a_waiting_caller_can_be_killed)
 		fm_take(fd, KiB);
 		_exit(1);
 	}
-	usleep(300000);
-	start = fm_now_ms();
+	fm_await_counter("requests", requests);
 	kill(pid, SIGKILL);
 	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
-	EXPECT_GT(5000, fm_now_ms() - start);
+	EXPECT_LT(killed, fm_counter("killed"));
+	EXPECT_EQ(timeouts, fm_counter("timeouts"));
 	KNOB("dead", "0");
 	EXPECT_EQ(0, fm_stats(self->fd).out_used);
 }
@@ -330,19 +286,19 @@ static void *take_region(void *arg)
 	return (void *)(uintptr_t)fm_take(*(int *)arg, REGION);
 }
 
-/* Nothing but acquisition waits for the firmware. */
+/* Nothing but acquisition waits for the firmware: all of this comes before it. */
 TEST_F(fw, a_slow_firmware_stops_nobody_else)
 {
 	struct flexmem_alloc reply, small;
+	long long requests;
 	pthread_t thread;
 	void *handle;
-	__u64 start;
 
 	ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply));
-	KNOB("latency_us", "1500000");
+	requests = fm_counter("requests");
+	KNOB("dead", "1");
 	ASSERT_EQ(0, pthread_create(&thread, NULL, take_region, &self->fd));
-	usleep(300000);
-	start = fm_now_ms();
+	fm_await_counter("requests", requests);
 	EXPECT_EQ(1, fm_stats(self->fd).out_regions);
 	EXPECT_EQ(0, fm_free(self->fd, reply.out_handle));
 	if (!strcmp(variant->order, "order=fill_first")) {
@@ -350,8 +306,8 @@ TEST_F(fw, a_slow_firmware_stops_nobody_else)
 		EXPECT_EQ(0, fm_alloc(self->fd, KiB, &small));
 		EXPECT_EQ(0, fm_free(self->fd, small.out_handle));
 	}
-	EXPECT_GT(700, fm_now_ms() - start);
-	KNOB("latency_us", "0");
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
+	KNOB("dead", "0");
 	ASSERT_EQ(0, pthread_join(thread, &handle));
 	EXPECT_NE(NULL, handle);
 }

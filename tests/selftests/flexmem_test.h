@@ -47,6 +47,9 @@
 
 #define FM_STAMP "/run/flexmem-selftests"
 
+/* What the firmware's answers may take: no machine is as slow as that. */
+#define FM_CALM_MS "30000"
+
 /* The static functions of this header are not all used by every program. */
 #define fm_fn static inline __attribute__((unused))
 
@@ -325,7 +328,7 @@ fm_fn int fm_rmmod(const char *module)
 {
 	int tries, error = 0;
 
-	for (tries = 0; fm_loaded(module) && tries < 50; tries++) {
+	for (tries = 0; fm_loaded(module) && tries < 600; tries++) {
 		if (!syscall(SYS_delete_module, module, O_NONBLOCK))
 			return 0;
 		error = errno;
@@ -359,7 +362,8 @@ fm_fn int fm_unload(void)
 
 /*
  * Have the modules run with these parameters (they come after those that run.sh
- * gives in the environment, so they win). @fresh: load them anew in any case.
+ * gives in the environment, so they win), and with a firmware that may take its
+ * time. @fresh: load them anew in any case.
  */
 fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 {
@@ -368,8 +372,9 @@ fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 
 	if (!*fm_env("FLEXMEM_KO"))
 		return ENOENT;
-	snprintf(want, sizeof(want), "%s %s\n%s %s", fm_env("FLEXMEM_PARAMS"),
-		 params ?: "", fm_env("FLEXMEM_SIM_PARAMS"), sim_params ?: "");
+	snprintf(want, sizeof(want), "%s %s\ntimeout_ms=%s %s %s",
+		 fm_env("FLEXMEM_PARAMS"), params ?: "", FM_CALM_MS,
+		 fm_env("FLEXMEM_SIM_PARAMS"), sim_params ?: "");
 	fd = open(FM_STAMP, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno;

@@ -527,13 +527,11 @@ TEST_F(map, a_large_map_is_filled_lazily)
 	const __u64 length = 8 * GiB;
 	struct flexmem_alloc reply;
 	long long pages;
-	__u64 start;
 	char *p;
 
 	TAKE(self->fd, length, &reply);
 	pages = fm_knob_value("pages");
 	ASSERT_LE(0, pages);
-	start = fm_now_ms();
 	p = fm_mmap(self->fd, reply.out_handle, length - span, span);
 	ASSERT_NE(MAP_FAILED, p);
 	EXPECT_EQ(pages, fm_knob_value("pages"));
@@ -547,7 +545,6 @@ TEST_F(map, a_large_map_is_filled_lazily)
 	EXPECT_EQ(0, fm_others(self->fd, reply.out_handle,
 			       length - span + span / 4, 1, 'a'));
 	munmap(p, span);
-	EXPECT_GT(10000, fm_now_ms() - start);
 }
 
 /* Another inode with the same number: another address space, if not ours. */

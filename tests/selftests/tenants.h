@@ -14,9 +14,6 @@
 #define FM_KNOBS "/sys/kernel/debug/flexmem_sim/"
 #define FM_DRIVER "/sys/bus/platform/drivers/flexmem_sim/"
 
-/* What the firmware's answers may take, however slow the machine */
-#define FM_CALM_MS "10000"
-
 /* ---- users ---- */
 
 #define ALICE 10001
@@ -106,7 +103,33 @@ fm_fn long long fm_knob_value(const char *name)
 	return value;
 }
 
-/* No faults any more. */
+/* What the card has counted under that name, or -1. */
+fm_fn long long fm_counter(const char *name)
+{
+	FILE *f = fopen(FM_KNOBS "stats", "r");
+	long long value = -1, v;
+	char key[32];
+
+	while (f && fscanf(f, "%31s %lld", key, &v) == 2) {
+		if (!strcmp(key, name))
+			value = v;
+	}
+	if (f)
+		fclose(f);
+	return value;
+}
+
+/* Returns when that has changed from @before. */
+fm_fn void fm_await_counter(const char *name, long long before)
+{
+	while (fm_counter(name) == before)
+		usleep(1000);
+}
+
+/*
+ * No faults any more. What one of them loses is not waited for, and everything
+ * else has time: so no result depends on the clock.
+ */
 fm_fn void fm_mend(void)
 {
 	static const char * const faults[] = {
@@ -118,6 +141,7 @@ fm_fn void fm_mend(void)
 	for (i = 0; i < ARRAY_SIZE(faults); i++)
 		fm_knob(faults[i], "0");
 	fm_knob("fault_command", "any");
+	fm_knob("give_up", "1");
 	fm_knob("timeout_ms", FM_CALM_MS);
 }
 

@@ -246,7 +246,7 @@ TEST_F(unbind, a_dead_firmware_keeps_nothing)
 	ASSERT_EQ(0, write_to(KNOBS, "dead", "1"));
 	UNBIND();
 	ASSERT_EQ(0, write_to(KNOBS, "dead", "0"));
-	ASSERT_EQ(0, write_to(KNOBS, "timeout_ms", "10000"));
+	ASSERT_EQ(0, write_to(KNOBS, "timeout_ms", FM_CALM_MS));
 	BIND();
 	f = fopen(memory, "r");
 	ASSERT_NE(NULL, f);
