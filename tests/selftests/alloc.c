@@ -590,7 +590,8 @@ TEST_F(alloc, a_process_killed_in_the_middle_returns_everything)
 			for (;;)
 				fm_take(fd, 128);
 		}
-		usleep(2000 + i * 1000);
+		while (used(self->other) <= i * 50ULL * 128)
+			sched_yield();
 		kill(pid, SIGKILL);
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 		EXPECT_EQ(0, used(self->other));
