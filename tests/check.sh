@@ -12,7 +12,7 @@ cd "$TOP"
 # Of ours only what says how to test: the rest is for real use, and would reach the programs in the machines.
 for name in "${!FLEX@}"; do
 	case ${name#FLEXMEM_} in
-	ACCEL | BATCH | BITS | DEATHS | KILLS | LONG | OPS | SECONDS | SEED | SEQUENCE | TEST_TIMEOUT | UNBINDS) ;;
+	ACCEL | BATCH | BATCHES | BITS | DEATHS | KILLS | LONG | OPS | SEED | SEQUENCE | TEST_TIMEOUT | UNBINDS) ;;
 	*) unset "$name" ;;
 	esac
 done
@@ -64,7 +64,7 @@ torture-kcsan_suite() {
 }
 faults_suite() { in_vm debug --no-load --timeout "$vm_timeout" -- tests/faults/run.sh; }
 fuzz_suite() {
-	export FLEXMEM_SECONDS=${FLEXMEM_SECONDS:-${long:+18}60}
+	export FLEXMEM_BATCHES=${FLEXMEM_BATCHES:-${long:+4}20}
 	in_vm debug --cpus 4 --no-load --timeout "$vm_timeout" -- tests/fuzz/run.sh
 }
 cache_suite() { in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/cache.sh; }

@@ -290,10 +290,12 @@ static void prove_faults(void)
 static void load(const char *params)
 {
 	int error = module_load("flexmem", params);
+	char sim[64];
 
+	snprintf(sim, sizeof(sim), "memory=64M num_vfs=1 slots=8 timeout_ms=%u",
+		 CALM_MS);
 	if (!error)
-		error = module_load("flexmem_sim",
-				    "memory=64M num_vfs=1 slots=8");
+		error = module_load("flexmem_sim", sim);
 	if (error)
 		bail("the modules do not load", error);
 	if (!watch_open())

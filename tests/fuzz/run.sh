@@ -4,7 +4,7 @@
 # The fuzzer, in the guest and as root. Prints TAP. (built before: make -C tests/fuzz)
 # usage: tests/vm/run.sh debug --cpus 4 --no-load -- tests/fuzz/run.sh
 # Environment:
-#   FLEXMEM_SECONDS  how long it runs (default 60)
+#   FLEXMEM_BATCHES  how many it runs (default 20)
 #   FLEXMEM_SEED     of everything random; printed
 #   FLEXMEM_BATCH    only this batch of that seed: how a finding is repeated. The number of the batch under way is in
 #                    the kernel's log, should the machine die.

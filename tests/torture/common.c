@@ -148,7 +148,7 @@ int module_unload(const char *module)
 	int tries, error = 0;
 
 	drop_dumps();
-	for (tries = 0; module_loaded(module) && tries < 100; tries++) {
+	for (tries = 0; module_loaded(module) && tries < 600; tries++) {
 		if (!syscall(SYS_delete_module, module, O_NONBLOCK))
 			return 0;
 		error = errno;

@@ -49,6 +49,9 @@ static inline bool rng_one_in(struct rng *rng, uint32_t n)
 
 /* ---- the outside ---- */
 
+/* What the firmware's answers may take: no machine is as slow as that. */
+#define CALM_MS 30000
+
 uint64_t now_ms(void);
 void sleep_ms(unsigned int ms);
 uint64_t env_number(const char *name, uint64_t otherwise);

@@ -17,7 +17,7 @@
 
 #define STALL_MS 120000		/* without any operation: something hangs */
 #define SLOW_MS 60000		/* for what has to end by itself */
-#define LATE_MS 5000		/* for the firmware to do what it has been told */
+#define LATE_MS 60000		/* for the firmware to do what it has been told */
 
 static struct rng rng;
 static pid_t pids[NR_SLOTS];
@@ -446,7 +446,7 @@ void events_run(const struct targets *t)
 	pass_drain();
 }
 
-/* No faults, no limits. */
+/* No faults, no limits, and a firmware that may take its time: all must work. */
 void events_quiet(void)
 {
 	static const char * const knobs[] = {
@@ -457,6 +457,7 @@ void events_quiet(void)
 	unsigned int i, vf, user, resource;
 	int fd;
 
+	put_knob("timeout_ms", CALM_MS);
 	for (i = 0; i < ARRAY_SIZE(knobs); i++)
 		put_knob(knobs[i], 0);
 	for (vf = 0; vf < NR_VFS; vf++) {
