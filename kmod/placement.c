@@ -388,7 +388,7 @@ static int wait_and_place(struct flexmem_table *table,
 			  struct flexmem_spare *spare,
 			  struct flexmem_place *place, int supply)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(FLEXMEM_WAIT_MS);
+	unsigned long end = jiffies + msecs_to_jiffies(table->wait_ms);
 	wait_queue_head_t *starved = &table->accounts.gauge.starved;
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	int rc;

@@ -81,6 +81,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	mutex_init(&table->data_lock);
 	init_rwsem(&table->map_lock);
 	flexmem_scrub_init(table);
+	table->wait_ms = FLEXMEM_WAIT_MS;
 	table->map_shift = FLEXMEM_MIN_MAP_SHIFT;
 	for (i = 0; i < settings->nr_sizes; i++)
 		table->map_shift = max_t(unsigned int, table->map_shift,

@@ -119,6 +119,7 @@ enum flexmem_pool_kind {
  * @scrub_work: scrubs in the background
  * @mapping: where all CPU maps of this function are, or NULL
  * @map_shift: the mmap() offset of a slot is its number shifted by this
+ * @wait_ms: FLEXMEM_WAIT_MS; only unit tests have more patience
  * @accounts: what owners are charged
  * @acquire_lock: acquisition and release of regions and slots. May be held
  *	while the firmware works, so it is waited for killably.
@@ -163,6 +164,7 @@ struct flexmem_table {
 	struct delayed_work scrub_work;
 	struct address_space *mapping;
 	unsigned int map_shift;
+	unsigned int wait_ms;
 	struct flexmem_accounts accounts;
 	struct mutex acquire_lock; /* regions and slots; see above */
 	struct mutex snapshot_lock; /* all region locks at once; see above */

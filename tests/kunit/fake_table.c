@@ -52,7 +52,7 @@ struct flexmem_settings fake_settings(void)
 		.acquire = FLEXMEM_ACQUIRE_LAZY,
 		.max_regions = 12,
 		.max_handles = 1 << 20,
-		.lease_ms = 10 * 1000,
+		.lease_ms = 60 * 1000,
 		.nr_sizes = 3,
 		.sizes = { 12 * GIB, 8 * GIB, 4 * GIB },
 	};

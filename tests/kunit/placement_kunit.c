@@ -769,7 +769,7 @@ static void waiting_ends_when_killed(struct kunit *test)
 		wait_for_completion(&killed.started);
 		msleep(20);
 		send_sig(SIGKILL, task, 1);
-		in_time = wait_for_completion_timeout(&killed.done, 10 * HZ);
+		in_time = wait_for_completion_timeout(&killed.done, 60 * HZ);
 	}
 	mutex_unlock(&ctx->table->acquire_lock);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));

@@ -529,7 +529,7 @@ static void mixed_block_is_scrubbed_unasked(struct kunit *test)
 
 	alloc(test, open(test, 3), 128);
 	scrubbed(test);
-	end = jiffies + 10 * HZ;
+	end = jiffies + 60 * HZ;
 	give(test, a);
 	give(test, b);
 	while (atomic64_read(&ctx->table->scrubbed) < 2 * GIB &&
