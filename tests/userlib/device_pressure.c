@@ -189,15 +189,27 @@ static int need(uint64_t bytes, uint64_t piece)
 	return err;
 }
 
-/* The keeper serves: it gives what the other one needs, and that is enough. */
+/*
+ * The keeper serves: it gives what the other one needs, and that is enough. The
+ * other one waits for a second at most: if the machine stalls for that long,
+ * nobody has come to serve, and it is done again.
+ */
+#define TRIES 10
+
 static void is_relieved(const char *configuration, enum served_by served_by,
 			uint64_t bytes, uint64_t piece)
 {
-	struct keeper keeper = start(configuration, served_by);
+	struct keeper keeper;
 	struct outcome outcome;
+	int tries = 0;
+	int err;
 
-	assert_int_equal(need(bytes, piece), 0);
-	outcome = stop_keeper(&keeper);
+	do {
+		keeper = start(configuration, served_by);
+		err = need(bytes, piece);
+		outcome = stop_keeper(&keeper);
+	} while (err == -ENOMEM && ++tries < TRIES);
+	assert_int_equal(err, 0);
 	assert_true(outcome.events > 0);
 	assert_true(outcome.released >= bytes - (2 * GIB - outcome.cached));
 	printf("# %llu events, %llu MiB of %llu MiB given back\n",
@@ -306,26 +318,31 @@ static void threads_of_one_process(void **state)
 	struct flexmem_cache_options options = { .configuration = "" };
 	struct flexmem_device *other;
 	struct flexmem_allocation a;
-	int64_t begin;
 	pthread_t thread;
+	int tries = 0;
 	void *result;
+	void *token;
+	int err;
 
 	(void)state;
 	assert_int_equal(flexmem_device_open(&options.device, NULL), 0);
 	assert_int_equal(flexmem_device_open(&other, NULL), 0);
 	assert_int_equal(flexmem_cache_create(&shared, &options,
 					      sizeof(options)), 0);
-	assert_int_equal(flexmem_cache_alloc(shared, GIB, 0, &victim), 0);
 	assert_int_equal(flexmem_cache_start_helper(shared), 0);
-	assert_int_equal(pthread_create(&thread, NULL, free_later, NULL), 0);
 	assert_int_equal(flexmem_device_alloc(other, GIB, 0, 0, &a, sizeof(a)),
 			 0);
-	begin = now_ms();
-	assert_int_equal(flexmem_cache_alloc(shared, 512 * MIB, 1,
-					     &(void *){ NULL }), 0);
-	printf("# after %lld ms\n", (long long)(now_ms() - begin));
-	pthread_join(thread, &result);
-	assert_null(result);
+	/* On a machine that stalls it may be freed too late: once more. */
+	do {
+		assert_int_equal(flexmem_cache_alloc(shared, GIB, 0, &victim),
+				 0);
+		assert_int_equal(pthread_create(&thread, NULL, free_later,
+						NULL), 0);
+		err = flexmem_cache_alloc(shared, 512 * MIB, 1, &token);
+		pthread_join(thread, &result);
+		assert_null(result);
+	} while (err == -ENOMEM && ++tries < TRIES);
+	assert_int_equal(err, 0);
 	flexmem_cache_destroy(shared);
 	flexmem_device_close(other);
 	flexmem_device_close(options.device);
@@ -349,7 +366,7 @@ static void helper_ends_with_the_device(void **state)
 					      sizeof(options)), 0);
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
 	driver("unbind");
-	for (waited = 0; waited < 5000 && !atomic_load(&warnings); waited++)
+	for (waited = 0; waited < 60000 && !atomic_load(&warnings); waited++)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
 	assert_non_null(strstr(warning, "pressure is not served any more"));

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define ROUNDS 200
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 60000
 
 /*
  * In a child there is no helper that could use the descriptor which its cache

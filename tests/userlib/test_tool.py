@@ -35,7 +35,7 @@ def test(function):
 def run(*args, stdin="", **env):
     env = {**os.environ, **{key: str(value) for key, value in env.items()}}
     done = subprocess.run([TOOL, *args], input=stdin, env=env, capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=300, check=False)
     assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
     return done.returncode, done.stdout, done.stderr
 

@@ -35,7 +35,7 @@ def shipped(name, configuration, size="64G"):
     path = os.path.join(TRACES, f"{name}.trace.gz")
     done = subprocess.run([SHIPPED, "replay", "--json", "--cache", "--provider", f"flat:{size}",
                            "--config", configuration, path], capture_output=True, text=True,
-                          timeout=120, check=False)
+                          timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done
     found = json.loads(done.stdout)
     print(f"# {name} {configuration or 'defaults'}: {found['reserved_to_live']:.4f}, "
