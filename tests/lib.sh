@@ -97,6 +97,13 @@ deb_unpack() {
 	return "$status"
 }
 
+# project_files: what belongs to the project, and what is looked at therefore: what git tracks. Not what lies about.
+project_files() {
+	git -C "$TOP" -c safe.directory='*' ls-files --deduplicate 2>/dev/null | while read -r file; do
+		[[ ! -f $TOP/$file ]] || echo "$file"
+	done
+}
+
 # TAP for scripts: tap 'what holds' CMD... for each test, then tap_end.
 tap_count=0
 tap_failures=0

@@ -8,10 +8,7 @@ set -euo pipefail
 . "$(dirname -- "$0")/lib.sh"
 cd "$TOP"
 
-# What belongs to the project: what git tracks, or would.
-mapfile -t files < <(git -c safe.directory='*' ls-files -co --exclude-standard --deduplicate 2>/dev/null | while read -r f; do
-	[[ ! -f $f ]] || echo "$f"
-done)
+mapfile -t files < <(project_files)
 ((${#files[@]})) || die "this is no git checkout"
 # pick REGEX: those of them that match
 pick() { printf '%s\n' "${files[@]}" | grep -E -- "$1" || true; }

@@ -216,3 +216,28 @@ rm -f "$MOCK/n"
 tap 'boot: and when it boots a kernel no more' says 'does not come up' 125 "${machine[@]}" 6.12 "${bare[@]}" -- true
 forgotten() { [[ ! -e $copy/build/vm/accel-6.12 ]]; }
 tap 'boot: that is forgotten' forgotten
+
+# What lies about in the checkout is none of the static checks' business; what git tracks is.
+tracked() {
+	on git init -q . && on git add tests && echo 'fi' >"$copy/tests/scratch.sh" || return 1
+	on bash -c '. tests/lib.sh && project_files' >"$work/files"
+	grep -qx tests/check.sh "$work/files" && ! grep scratch "$work/files"
+}
+fresh
+tap 'static: files that are not tracked are not looked at' tracked
+
+# A suite that is run alone finds modules of the sources as they are.
+alone() {
+	on tests/check.sh "$1" >"$work/said" 2>&1
+	cat "$work/said"
+	[[ $(grep -c "^$2 " "$work/said") == "$3" ]]
+}
+fresh
+mock dpkg-query <<<'exit 0'
+mock apt-get <<<'exit 0'
+mock make <<<'echo 1..1; echo ok 1'
+for script in kernel modules run; do
+	printf '#!/bin/sh\necho 1..1; echo ok 1\n' >"$copy/tests/vm/$script.sh"
+done
+tap 'check: a suite that boots builds before' alone cache build 1
+tap 'check: one that does not, does not' alone docs build 0
