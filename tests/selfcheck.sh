@@ -48,7 +48,7 @@ vm() {
 	cat "$work/stderr"
 	((status == want))
 }
-bare=(--no-load --no-build --out "$work/vm" --timeout 120)
+bare=(--no-load --no-build --out "$work/vm" --timeout 600)
 # 4 MB are more than any pipe, terminal or ring on the way can hold.
 tap 'vm: brings back the exit status' vm 7 6.12 "${bare[@]}" -- bash -c 'seq 600000; echo last words >&2; exit 7'
 whole() { [[ $(md5sum <"$work/stdout") == "$(seq 600000 | md5sum)" ]]; }
@@ -63,7 +63,7 @@ tap 'vm: says so when the machine dies' vm 125 6.12 "${bare[@]}" -- /run/busybox
 tap 'vm: says so when it does not come up' vm 97 6.12 "${bare[@]}" --append 'rdinit=/nothing' -- true
 tap 'vm: refuses modules that do not load' vm 95 6.12 "${bare[@]/--no-load/--no-build}" --load 'no_such_policy=1 order=nonsense' -- true
 
-bare+=(--timeout 600)
+bare+=(--timeout 1800)
 broken() {
 	rsync -a "$TOP/tests/vm/broken" "$work/" || return 1
 	quietly "$work/make.log" make -C "$BUILD/kernels/$1/headers" "M=$work/broken" modules

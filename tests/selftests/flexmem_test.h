@@ -17,7 +17,7 @@
 
 /* The machine is emulated, may be shared, and its kernel full of checks. */
 #undef TEST_TIMEOUT_DEFAULT
-#define TEST_TIMEOUT_DEFAULT 150
+#define TEST_TIMEOUT_DEFAULT 900
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -10,14 +10,14 @@
 #   FLEXMEM_KO           directory of flexmem.ko and flexmem_sim.ko; the programs load them as each test needs
 #   FLEXMEM_SELFTESTS    where the programs are (default: build/selftests in the checkout)
 #   FLEXMEM_BITS         "64 32" (default), or one of them
-#   FLEXMEM_TEST_TIMEOUT seconds one program may take (default 240)
+#   FLEXMEM_TEST_TIMEOUT seconds one program may take (default 1200)
 #   FLEXMEM_SEED         of random tests
 set -uo pipefail
 export PATH=$PATH:/usr/sbin:/sbin
 
 top=$(cd -- "$(dirname -- "$0")/../.." && pwd -P)
 bin=${FLEXMEM_SELFTESTS:-$top/build/selftests}
-limit=${FLEXMEM_TEST_TIMEOUT:-240}
+limit=${FLEXMEM_TEST_TIMEOUT:-1200}
 read -ra bits_list <<<"${FLEXMEM_BITS:-64 32}"
 
 # PROGRAM | CONFIGURATION | flexmem parameters | flexmem_sim parameters

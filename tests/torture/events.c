@@ -15,8 +15,8 @@
 
 #include "torture.h"
 
-#define STALL_MS 120000		/* without any operation: something hangs */
-#define SLOW_MS 60000		/* for what has to end by itself */
+#define STALL_MS 600000		/* without any operation: something hangs */
+#define SLOW_MS 300000		/* for what has to end by itself */
 #define LATE_MS 60000		/* for the firmware to do what it has been told */
 
 static struct rng rng;
