@@ -451,7 +451,10 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 	accounts->quarantined -= use->quarantined;
 	if (flexmem_slot_is_shared(accounts, slot))
 		accounts->shared_used -= use->quarantined;
-	*use = (struct flexmem_slot_use){};
+	/* Not all at once: placement looks at the keeper, which is none by now. */
+	use->size = 0;
+	use->quarantined = 0;
+	use->program = false;
 	update_reach(accounts);
 	spin_unlock(&accounts->lock);
 }
