@@ -556,6 +556,7 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 
 	list_for_each_entry(block, &blocks->all, link) {
 		bool is_free = flexmem_block_is_free(block);
+		u64 dirty_start, dirty_end;
 
 		if (block->start != end)
 			return "hole or overlap";
@@ -563,13 +564,15 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 			return "size not a multiple of the alignment";
 		if (is_free && prev_free)
 			return "two free neighbours";
-		/* Pairs with flexmem_block_soil(). */
+		/* Pairs with flexmem_block_soil(), which needs no lock. */
 		clean = smp_load_acquire(&block->bytes_of) == FLEXMEM_CLEAN;
+		dirty_start = READ_ONCE(block->dirty_start);
+		dirty_end = READ_ONCE(block->dirty_end);
 		if (is_free && list_empty(&block->dirty_link) != clean)
 			return "free block wrongly listed as clean or dirty";
-		if (!clean && (block->dirty_start < block->start ||
-			       block->dirty_start >= block->dirty_end ||
-			       block->dirty_end > flexmem_block_end(block)))
+		if (!clean && (dirty_start < block->start ||
+			       dirty_start >= dirty_end ||
+			       dirty_end > flexmem_block_end(block)))
 			return "dirty where the block is not";
 		if (is_free) {
 			free += block->size;
