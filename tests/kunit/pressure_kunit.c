@@ -338,6 +338,18 @@ static int wait_for_room(void *data)
 	return 0;
 }
 
+/* With the lock of the queue, so that what it did before is seen as well. */
+static bool somebody_waits(struct ctx *ctx)
+{
+	wait_queue_head_t *starved = &ctx->accounts->gauge.starved;
+	bool waits;
+
+	spin_lock(&starved->lock);
+	waits = !list_empty(&starved->head);
+	spin_unlock(&starved->lock);
+	return waits;
+}
+
 /* For a wait that must not end by itself, however slow the machine is */
 #define PATIENT_MS 60000
 
@@ -361,7 +373,7 @@ static struct waiter *start_waiter(struct kunit *test, u64 size,
 	};
 	task = kthread_run(wait_for_room, waiter, "flexmem_kunit");
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	while (!wq_has_sleeper(&ctx->accounts->gauge.starved) &&
+	while (!somebody_waits(ctx) &&
 	       !completion_done(&waiter->done))
 		msleep(20);
 	return waiter;
