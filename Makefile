@@ -26,6 +26,9 @@ modules_install: modules ## Install the kernel modules
 demo: ## Real traces through the driver on a stock kernel, in a virtual machine
 	tests/demo.sh
 
+quick: ## The core natively, the library, what changed statically: nothing is booted, 2 minutes
+	tests/check.sh native library changed
+
 check: ## All tests, in virtual machines and natively
 	tests/check.sh
 
@@ -53,4 +56,4 @@ override FLEXMEM_PARAMS := $(value FLEXMEM_PARAMS)
 override SIM_PARAMS := $(value SIM_PARAMS)
 export CMD FLEXMEM_PARAMS SIM_PARAMS
 
-.PHONY: all modules install modules_install demo check check-long vm clean distclean help
+.PHONY: all modules install modules_install demo quick check check-long vm clean distclean help

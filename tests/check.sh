@@ -38,8 +38,11 @@ build_suite() {
 	done
 	tap_end
 }
+native_suite() { tests/native/run.sh; }
 library_suite() { make -s -C tests/userlib "O=$BUILD/tests/userlib" check; }
 static_suite() { tests/static.sh; }
+# As static, but only what has changed: with native and library, that is `make quick`.
+changed_suite() { tests/static.sh --changed; }
 docs_suite() { make -s -C Documentation "O=$BUILD/docs" check; }
 selfcheck_suite() { tests/selfcheck.sh; }
 kunit_suite() {
@@ -102,8 +105,8 @@ run() {
 }
 
 # Longest first, apart from what others need.
-all=(build selftests-debug kunit torture ${long:+torture-kcsan} selftests-6.1 selftests-6.12 faults static selfcheck fuzz library
-	replay cache docs)
+all=(build selftests-debug kunit torture ${long:+torture-kcsan} selftests-6.1 selftests-6.12 faults static native selfcheck fuzz
+	library replay cache docs)
 (($#)) || set -- "${all[@]}"
 for suite; do
 	declare -F "${suite}_suite" >/dev/null || die "no suite '$suite' (${all[*]})"
@@ -111,7 +114,7 @@ done
 # What runs in a machine runs what was built last: here that is what there is.
 for suite; do
 	case $suite in
-	build | docs | library | static) ;;
+	build | docs | library | static | native | changed) ;;
 	*)
 		[[ " $* " == *' build '* ]] || set -- build "$@"
 		break ;;
@@ -121,9 +124,18 @@ rm -rf "$logs"
 mkdir -p "$logs"
 export VM_TRIES=$logs/tries
 
-# What the suites need. A machine is booted before they start in pairs.
+# What the suites need: some need neither kernels nor machines, and are not kept waiting for them. A machine is booted before
+# they start in pairs.
+machines=
+for suite; do
+	[[ $suite == @(native|library|changed|docs) ]] || machines=1
+done
 set_up() {
 	local kind
+	if [[ ! $machines ]]; then
+		tests/setup.sh build check
+		return
+	fi
 	tests/setup.sh build vm debug check || return 1
 	for kind in "${kinds[@]}"; do
 		tests/vm/kernel.sh "$kind" || return 1

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Everything that can be said of the sources without running them. Prints TAP, a test per tool and group of files.
-# usage: tests/static.sh        needs what `tests/setup.sh build debug check` installs
+# usage: tests/static.sh [--changed]        needs what `tests/setup.sh build debug check` installs
+# With --changed only files that differ from those of the branch that this one goes to (FLEXMEM_BASE, or else the upstream
+# branch, or else the last commit), and no module is built.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/lib.sh"
@@ -10,6 +12,15 @@ cd "$TOP"
 
 mapfile -t files < <(project_files)
 ((${#files[@]})) || die "this is no git checkout"
+changed=
+if [[ ${1:-} == --changed ]]; then
+	changed=1
+	git=(git -c 'safe.directory=*')
+	base=${FLEXMEM_BASE:-$("${git[@]}" merge-base HEAD '@{upstream}' 2>/dev/null || echo HEAD)}
+	mapfile -t files < <({ "${git[@]}" diff --name-only "$base" && "${git[@]}" ls-files -o --exclude-standard; } |
+		sort -u | grep -Fxf <(printf '%s\n' "${files[@]}") || true)
+	((${#files[@]})) || { tap_skip 'static checks' "nothing changed since $base" && tap_end && exit; }
+fi
 # pick REGEX: those of them that match
 pick() { printf '%s\n' "${files[@]}" | grep -E -- "$1" || true; }
 mapfile -t kernel_files < <(pick '^(kmod|uapi|tests/kunit|tests/vm/broken)/.*\.[ch]$')
@@ -35,14 +46,17 @@ module_build() {
 	# The notice about another compiler release is about the packages, not about us.
 	! grep -iE '(^|[: ])(warning|error)(:| )' "$BUILD/log/ko-$name" | grep -v 'the compiler differs'
 }
-for kind in 6.12 6.1; do
+for kind in $([[ $changed ]] || echo 6.12 6.1); do
 	tap "W=1 $kind" module_build "$kind"
 	tap "sparse $kind" module_build "$kind" C=2
 done
 
-tap "checkpatch --strict: ${#kernel_files[@]} files" silent tests/checkpatch.sh "${kernel_files[@]}"
-tap "kernel-doc -Wall: ${#doc_files[@]} files" \
-	silent perl build/linux-source/scripts/kernel-doc -none -Wall -Werror "${doc_files[@]}"
+# over WHAT NR CMD...: has nothing to say of NR files, the last arguments, if there are any
+over() {
+	(($2 == 0)) || tap "$1: $2 files" silent "${@:3}"
+}
+over 'checkpatch --strict' ${#kernel_files[@]} tests/checkpatch.sh "${kernel_files[@]}"
+over 'kernel-doc -Wall' ${#doc_files[@]} perl build/linux-source/scripts/kernel-doc -none -Wall -Werror "${doc_files[@]}"
 
 for header in "${public_headers[@]}"; do
 	# The ABI is C90 as the kernel checks its own headers (so the last enumerator may end in a comma: not pedantic);
@@ -56,16 +70,14 @@ for header in "${public_headers[@]}"; do
 	done
 done
 
-tap "shellcheck: ${#scripts[@]} scripts" silent shellcheck -x "${scripts[@]}"
-tap "codespell: ${#texts[@]} files" silent codespell --quiet-level=2 --ignore-words=tests/codespell.words \
+over shellcheck ${#scripts[@]} shellcheck -x "${scripts[@]}"
+over codespell ${#texts[@]} codespell --quiet-level=2 --ignore-words=tests/codespell.words \
 	--exclude-file=tests/codespell.lines "${texts[@]}"
 # Not the tests: their macros are beyond it.
 mapfile -t user_code < <(pick '^userlib/.*\.c$')
-if ((${#user_code[@]})); then
-	tap "cppcheck: ${#user_code[@]} files" silent cppcheck --quiet --inline-suppr --enable=warning,performance,portability \
-		--error-exitcode=1 --suppress=missingIncludeSystem --suppress=internalAstError --std=c11 \
-		-I userlib/include -I userlib/src -I uapi "${user_code[@]}"
-fi
+over cppcheck ${#user_code[@]} cppcheck --quiet --inline-suppr --enable=warning,performance,portability --error-exitcode=1 \
+	--suppress=missingIncludeSystem --suppress=internalAstError --std=c11 \
+	-I userlib/include -I userlib/src -I uapi "${user_code[@]}"
 
 unlicensed() {
 	local f bad=0

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Nodes and open files, from both sides: the driver's, and that of a process. */
+#include "internal.h"
+
+#define MAX_NODES 256
+
+/* Nodes there are. What is found here can be opened until the lock is released. */
+static DEFINE_SPINLOCK(nodes_lock);
+static struct cdev *nodes[MAX_NODES];
+static int regions;
+
+int alloc_chrdev_region(dev_t *devt, unsigned int first, unsigned int count,
+			const char *name)
+{
+	if (native_should_fail(NATIVE_ALLOC))
+		return -ENOMEM;
+	*devt = MKDEV(240, first);
+	regions++;
+	return 0;
+}
+
+void unregister_chrdev_region(dev_t devt, unsigned int count)
+{
+	if (!regions--)
+		shim_bug("numbers of nodes are given back twice");
+}
+
+void cdev_init(struct cdev *cdev, const struct file_operations *ops)
+{
+	*cdev = (struct cdev) { .ops = ops };
+}
+
+int cdev_device_add(struct cdev *cdev, struct device *dev)
+{
+	unsigned int minor = MINOR(dev->devt);
+
+	might_sleep();
+	/* Of the node, and of the device in sysfs. */
+	if (native_should_fail(NATIVE_ALLOC) || native_should_fail(NATIVE_ALLOC))
+		return -ENOMEM;
+	cdev->dev = dev;
+	get_device(dev);
+	spin_lock(&nodes_lock);
+	if (minor >= MAX_NODES || nodes[minor])
+		shim_bug("node %u is there already", minor);
+	nodes[minor] = cdev;
+	spin_unlock(&nodes_lock);
+	return 0;
+}
+
+void cdev_device_del(struct cdev *cdev, struct device *dev)
+{
+	might_sleep();
+	spin_lock(&nodes_lock);
+	if (nodes[MINOR(dev->devt)] != cdev)
+		shim_bug("node is not there");
+	nodes[MINOR(dev->devt)] = NULL;
+	spin_unlock(&nodes_lock);
+	put_device(dev);
+}
+
+void poll_wait(struct file *filp, wait_queue_head_t *queue, poll_table *wait)
+{
+	struct wait_queue_entry entry = {
+		.entry = LIST_HEAD_INIT(entry.entry),
+	};
+
+	/* Whoever polls is in the queue for a moment, at least. */
+	if (!wait)
+		return;
+	entry.private = current;
+	entry.func = autoremove_wake_function;
+	add_wait_queue(queue, &entry);
+	remove_wait_queue(queue, &entry);
+}
+
+int nonseekable_open(struct inode *inode, struct file *filp)
+{
+	return 0;
+}
+
+/* A process. */
+
+/**
+ * native_open - open /dev/flexmemN
+ * @minor: N
+ * @flags: O_NONBLOCK or 0
+ *
+ * Return: the file, for native_close(); ERR_PTR(-ENXIO) if there is no such
+ * node, or what its driver says.
+ */
+struct file *native_open(unsigned int minor, unsigned int flags)
+{
+	struct inode inode = {};
+	struct cdev *cdev;
+	struct file *file;
+	int rc;
+
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		abort();
+	spin_lock(&nodes_lock);
+	cdev = minor < MAX_NODES ? nodes[minor] : NULL;
+	if (cdev)
+		get_device(cdev->dev);
+	spin_unlock(&nodes_lock);
+	if (!cdev) {
+		free(file);
+		return ERR_PTR(-ENXIO);
+	}
+	refcount_set(&file->refs, 1);
+	file->cred = current->cred;
+	file->f_cred = &file->cred;
+	file->f_flags = flags;
+	file->f_op = cdev->ops;
+	file->cdev = cdev;
+	inode.i_cdev = cdev;
+	rc = file->f_op->open(&inode, file);
+	if (!rc)
+		return file;
+	put_device(cdev->dev);
+	free(file);
+	return ERR_PTR(rc);
+}
+
+/* One more descriptor, or map, of the file. */
+void native_file_get(struct file *file)
+{
+	refcount_inc(&file->refs);
+}
+
+void native_close(struct file *file)
+{
+	if (!refcount_dec_and_test(&file->refs))
+		return;
+	file->f_op->release(NULL, file);
+	put_device(file->cdev->dev);
+	free(file);
+}
+
+long native_ioctl(struct file *file, unsigned int cmd, void *arg)
+{
+	return file->f_op->unlocked_ioctl(file, cmd, (unsigned long)arg);
+}
+
+ssize_t native_read(struct file *file, void *to, size_t count)
+{
+	loff_t pos = 0;
+
+	return file->f_op->read(file, to, count, &pos);
+}
+
+__poll_t native_poll(struct file *file)
+{
+	return file->f_op->poll(file, (poll_table *)file);
+}
+
+void native_fdinfo(struct file *file, struct seq_file *m)
+{
+	m->length = 0;
+	file->f_op->show_fdinfo(m, file);
+}

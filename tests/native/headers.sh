@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Makes a directory of the headers that the driver includes, and those that these include: links to the kernel's own for
+# the ones that can be used as they are, empty files for the others, whose contents are in shim.h.
+# usage: tests/native/headers.sh LINUX-SOURCE DIR FILE...
+set -euo pipefail
+
+linux=$1
+dir=$2
+shift 2
+
+# The kernel's own, used in place.
+own=' linux/align.h linux/array_size.h linux/bitmap.h linux/bits.h linux/build_bug.h linux/const.h linux/container_of.h
+	linux/err.h linux/find.h linux/kconfig.h linux/limits.h linux/list.h linux/log2.h linux/math.h linux/math64.h
+	linux/minmax.h linux/overflow.h linux/poison.h linux/prandom.h linux/rbtree.h linux/rbtree_augmented.h
+	linux/rbtree_types.h linux/sizes.h linux/xarray.h kunit/visibility.h
+	vdso/bits.h vdso/const.h vdso/limits.h vdso/math64.h uapi/linux/bits.h uapi/linux/const.h uapi/linux/limits.h '
+# The C library's, or ours.
+others=' asm/errno.h asm/ioctl.h linux/errno.h linux/flexmem.h kunit/test.h linux/futex.h '
+
+declare -A seen=()
+scan() {
+	local header
+	while read -r header; do
+		[[ ! ${seen[$header]:-} ]] || continue
+		seen[$header]=1
+		[[ $others != *" $header "* ]] || continue
+		mkdir -p "$dir/${header%/*}"
+		if [[ $own =~ [[:space:]]"$header"[[:space:]] ]]; then
+			[[ $header == uapi/* || $header == vdso/* || -e $linux/include/$header ]]
+			ln -sf "$linux/include/$header" "$dir/$header"
+			scan "$dir/$header"
+		else
+			echo "/* Its contents, as far as they are needed, are in shim.h. */" >"$dir/$header"
+		fi
+	done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include <((asm|generated|kunit|linux|uapi|vdso)\/[a-z0-9_\/-]+\.h)>.*/\1/p' "$@" | sort -u)
+}
+rm -rf "$dir"
+mkdir -p "$dir"
+scan "$@"

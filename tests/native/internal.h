@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Between the files of the shim.
+ *
+ * Everything that waits is made of two things. Who waits for a lock that is held
+ * for some instructions only waits for a word to change. Who sleeps is parked,
+ * until somebody gives it leave to go on; a leave that comes too early is kept,
+ * so none is lost. When all tasks are parked, time goes on.
+ */
+#ifndef _NATIVE_INTERNAL_H
+#define _NATIVE_INTERNAL_H
+
+#include "shim.h"
+#include "os.h"
+
+/* What the shim itself does is not to be seen, neither by TSan nor by faults. */
+#define RELAXED __ATOMIC_RELAXED
+
+/* sched.c */
+void native_wait_word(unsigned int *word, unsigned int value);
+void native_wake_word(unsigned int *word);
+void raw_lock(unsigned int *word);
+void raw_unlock(unsigned int *word);
+void sched_begin(struct task_struct *task);
+void sched_end(void);
+void native_start_schedule(u64 seed, unsigned int changes, unsigned long steps);
+void native_stop_schedule(void);
+unsigned long native_schedule_steps(void);
+
+/* task.c */
+extern struct list_head native_tasks;
+extern unsigned int native_tasks_lock;
+void native_park(void);
+void native_unpark(struct task_struct *task);
+void native_shim_init(void);
+void native_show_tasks(void);
+
+/* work.c */
+void native_timer_set(struct native_timer *timer, unsigned long expires);
+bool native_timer_del(struct native_timer *timer);
+bool native_timers_next(void);
+
+/* rcu.c */
+void native_rcu_report(void);
+
+#endif /* _NATIVE_INTERNAL_H */

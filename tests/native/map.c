@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Maps. A page table is an array of frames; what the CPU does by an entry of it
+ * is done under the map's lock, so that an entry that has been taken away is not
+ * used any more.
+ */
+#include "internal.h"
+
+#define FIRST_ADDRESS 0x700000000000ul
+
+static void forget_pages(struct vm_area_struct *vma)
+{
+	size_t i, nr = (vma->vm_end - vma->vm_start) >> PAGE_SHIFT;
+
+	for (i = 0; i < nr; i++)
+		vma->pfn[i] = 0;
+}
+
+vm_fault_t vmf_insert_pfn(struct vm_area_struct *vma, unsigned long address,
+			  unsigned long pfn)
+{
+	if (address < vma->vm_start || address >= vma->vm_end)
+		shim_bug("page is put outside of its map");
+	if (!(vma->vm_flags & VM_PFNMAP))
+		shim_bug("page is put into a map that is not VM_PFNMAP");
+	if (native_should_fail(NATIVE_ALLOC))
+		return VM_FAULT_OOM;
+	spin_lock(&vma->lock);
+	vma->pfn[(address - vma->vm_start) >> PAGE_SHIFT] = pfn;
+	spin_unlock(&vma->lock);
+	return VM_FAULT_NOPAGE;
+}
+
+/* All of it: nobody asks for a part. */
+void unmap_mapping_range(struct address_space *mapping, loff_t start,
+			 loff_t length, int even_cows)
+{
+	struct vm_area_struct *vma;
+
+	might_sleep();
+	if (start || length)
+		shim_bug("only whole mappings are taken away");
+	spin_lock(&mapping->lock);
+	list_for_each_entry(vma, &mapping->vmas, mapped) {
+		spin_lock(&vma->lock);
+		forget_pages(vma);
+		spin_unlock(&vma->lock);
+	}
+	spin_unlock(&mapping->lock);
+}
+
+static struct vm_area_struct *create(struct file *file, unsigned long pgoff,
+				     size_t length, unsigned long flags)
+{
+	struct vm_area_struct *vma = calloc(1, sizeof(*vma));
+
+	if (!vma)
+		abort();
+	vma->vm_start = FIRST_ADDRESS;
+	vma->vm_end = vma->vm_start + PAGE_SIZE * DIV_ROUND_UP(length, PAGE_SIZE);
+	vma->vm_pgoff = pgoff;
+	vma->vm_flags = flags | VM_MAYEXEC;
+	vma->vm_file = file;
+	vma->pfn = calloc((vma->vm_end - vma->vm_start) >> PAGE_SHIFT,
+			  sizeof(*vma->pfn));
+	if (!vma->pfn)
+		abort();
+	spin_lock_init(&vma->lock);
+	init_rwsem(&vma->sem);
+	native_file_get(file);
+	return vma;
+}
+
+static void destroy(struct vm_area_struct *vma)
+{
+	native_close(vma->vm_file);
+	free(vma->pfn);
+	free(vma);
+}
+
+static void link_map(struct vm_area_struct *vma)
+{
+	struct address_space *mapping = vma->vm_file->f_mapping;
+
+	spin_lock(&mapping->lock);
+	list_add_tail(&vma->mapped, &mapping->vmas);
+	spin_unlock(&mapping->lock);
+}
+
+/**
+ * native_mmap - map a file
+ * @file: open file
+ * @offset: in it, a multiple of the page size
+ * @length: bytes, not 0
+ * @flags: VM_SHARED and so on
+ *
+ * Return: the map, for native_munmap(), or an ERR_PTR().
+ */
+struct vm_area_struct *native_mmap(struct file *file, u64 offset, size_t length,
+				   unsigned long flags)
+{
+	struct vm_area_struct *vma;
+	int rc;
+
+	vma = create(file, offset >> PAGE_SHIFT, length, flags);
+	down_write(&vma->sem);
+	rc = file->f_op->mmap(file, vma);
+	if (!rc)
+		link_map(vma);
+	up_write(&vma->sem);
+	if (!rc)
+		return vma;
+	destroy(vma);
+	return ERR_PTR(rc);
+}
+
+/* What fork() makes of a map: one more, without pages yet. */
+struct vm_area_struct *native_fork_map(struct vm_area_struct *vma)
+{
+	struct vm_area_struct *copy;
+
+	copy = create(vma->vm_file, vma->vm_pgoff, vma->vm_end - vma->vm_start,
+		      vma->vm_flags);
+	down_write(&vma->sem);
+	copy->vm_flags = vma->vm_flags;
+	copy->vm_ops = vma->vm_ops;
+	copy->vm_private_data = vma->vm_private_data;
+	copy->vm_ops->open(copy);
+	link_map(copy);
+	up_write(&vma->sem);
+	return copy;
+}
+
+void native_munmap(struct vm_area_struct *vma)
+{
+	struct address_space *mapping = vma->vm_file->f_mapping;
+
+	down_write(&vma->sem);
+	spin_lock(&mapping->lock);
+	list_del(&vma->mapped);
+	spin_unlock(&mapping->lock);
+	vma->vm_ops->close(vma);
+	up_write(&vma->sem);
+	destroy(vma);
+}
+
+/* By the page table: -EAGAIN if there is no page. */
+static int use_page(struct vm_area_struct *vma, size_t offset, u8 *byte,
+		    bool write)
+{
+	unsigned long pfn;
+	struct page *page;
+	int rc = -EAGAIN;
+
+	spin_lock(&vma->lock);
+	pfn = vma->pfn[offset >> PAGE_SHIFT];
+	page = native_pfn_to_page(pfn);
+	if (pfn)
+		rc = 0;
+	if (pfn && page && write)
+		page->data[offset_in_page(offset)] = *byte;
+	else if (pfn && page)
+		*byte = page->data[offset_in_page(offset)];
+	spin_unlock(&vma->lock);
+	return rc;
+}
+
+/**
+ * native_touch - read or write a byte of a map
+ * @vma: map
+ * @offset: of the byte in it
+ * @byte: what is read or written, if the frame has bytes here
+ * @write: write it
+ *
+ * Return: 0; -EFAULT for SIGBUS; -ENOMEM.
+ */
+int native_touch(struct vm_area_struct *vma, size_t offset, u8 *byte, bool write)
+{
+	struct vm_fault vmf = {
+		.vma = vma,
+		.pgoff = vma->vm_pgoff + (offset >> PAGE_SHIFT),
+		.address = vma->vm_start + (offset & ~(PAGE_SIZE - 1)),
+	};
+	vm_fault_t fault;
+
+	while (use_page(vma, offset, byte, write)) {
+		if (fatal_signal_pending(current))
+			return -EFAULT;
+		down_read(&vma->sem);
+		fault = vma->vm_ops->fault(&vmf);
+		up_read(&vma->sem);
+		if (fault & VM_FAULT_SIGBUS)
+			return -EFAULT;
+		if (fault & VM_FAULT_OOM)
+			return -ENOMEM;
+	}
+	return 0;
+}

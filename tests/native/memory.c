@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory: the kernel's, which is that of the C library, each object by itself, so
+ * that ASan sees it; page frames; and what belongs to users.
+ */
+#include "internal.h"
+
+#include <linux/xarray.h>
+
+/* Objects there are, of all kinds. */
+static long live;
+
+long native_live(void)
+{
+	return __atomic_load_n(&live, RELAXED);
+}
+
+static void *alloc(size_t size, gfp_t gfp)
+{
+	void *p;
+
+	if (gfpflags_allow_blocking(gfp))
+		might_sleep();
+	if (native_should_fail(NATIVE_ALLOC))
+		return NULL;
+	p = malloc(size ?: 1);
+	if (!p)
+		abort();
+	/* What is not asked for is not to be relied on. */
+	memset(p, gfp & __GFP_ZERO ? 0 : 0x5a, size);
+	__atomic_fetch_add(&live, 1, RELAXED);
+	return p;
+}
+
+static void release(void *p)
+{
+	__atomic_fetch_sub(&live, 1, RELAXED);
+	free(p);
+}
+
+void *native_alloc(size_t size, gfp_t gfp)
+{
+	return alloc(size, gfp);
+}
+
+void native_free(const void *p)
+{
+	if (p)
+		release((void *)p);
+}
+
+void *kcalloc(size_t n, size_t size, gfp_t gfp)
+{
+	size_t bytes;
+
+	if (check_mul_overflow(n, size, &bytes))
+		return NULL;
+	return alloc(bytes, gfp | __GFP_ZERO);
+}
+
+char *kstrdup(const char *text, gfp_t gfp)
+{
+	char *copy = alloc(strlen(text) + 1, gfp);
+
+	return copy ? strcpy(copy, text) : NULL;
+}
+
+/* Caches: only who made an object may take it back. */
+struct kmem_cache {
+	const char *name;
+	size_t size;
+	void (*construct)(void *object);
+	long live;
+};
+
+struct kmem_cache *kmem_cache_create(const char *name, unsigned int size,
+				     unsigned int align, unsigned int flags,
+				     void (*construct)(void *object))
+{
+	struct kmem_cache *cache = kzalloc(sizeof(*cache), GFP_KERNEL);
+
+	if (!cache)
+		return NULL;
+	cache->name = name;
+	cache->size = size;
+	cache->construct = construct;
+	return cache;
+}
+
+void kmem_cache_destroy(struct kmem_cache *cache)
+{
+	if (!cache)
+		return;
+	if (__atomic_load_n(&cache->live, RELAXED))
+		shim_bug("cache %s has %ld objects left", cache->name,
+			 cache->live);
+	kfree(cache);
+}
+
+void *kmem_cache_alloc(struct kmem_cache *cache, gfp_t gfp)
+{
+	void *object = alloc(cache->size, gfp);
+
+	if (!object)
+		return NULL;
+	__atomic_fetch_add(&cache->live, 1, RELAXED);
+	if (cache->construct)
+		cache->construct(object);
+	return object;
+}
+
+void kmem_cache_free(struct kmem_cache *cache, void *object)
+{
+	if (!object)
+		return;
+	if (__atomic_fetch_sub(&cache->live, 1, RELAXED) <= 0)
+		shim_bug("cache %s gets back what is not its own",
+			 cache->name);
+	release(object);
+}
+
+/* What lib/radix-tree.c has for lib/xarray.c. */
+struct kmem_cache *radix_tree_node_cachep;
+void radix_tree_node_rcu_free(struct rcu_head *head);
+
+static void construct_node(void *object)
+{
+	struct xa_node *node = object;
+
+	memset(node, 0, sizeof(*node));
+	INIT_LIST_HEAD(&node->private_list);
+}
+
+void radix_tree_node_rcu_free(struct rcu_head *head)
+{
+	kmem_cache_free(radix_tree_node_cachep,
+			container_of(head, struct xa_node, rcu_head));
+}
+
+static struct kmem_cache nodes = {
+	.name = "xa_node",
+	.size = sizeof(struct xa_node),
+	.construct = construct_node,
+};
+
+static void __attribute__((constructor)) init_nodes(void)
+{
+	radix_tree_node_cachep = &nodes;
+}
+
+/* Page frames: numbers that are never used twice, and so notice who is late. */
+static unsigned int pages_lock;
+static struct page **pages;
+static unsigned long nr_pages = 1;
+static unsigned long max_pages;
+
+struct page *native_alloc_page(gfp_t gfp)
+{
+	struct page *page = alloc(sizeof(*page), gfp | __GFP_ZERO);
+
+	if (!page)
+		return NULL;
+	page->data = calloc(1, PAGE_SIZE);
+	if (!page->data)
+		abort();
+	raw_lock(&pages_lock);
+	if (nr_pages >= max_pages) {
+		max_pages = max(2 * max_pages, 1024UL);
+		pages = realloc(pages, max_pages * sizeof(*pages));
+		if (!pages)
+			abort();
+	}
+	page->pfn = nr_pages++;
+	pages[page->pfn] = page;
+	raw_unlock(&pages_lock);
+	return page;
+}
+
+void native_free_page(struct page *page)
+{
+	raw_lock(&pages_lock);
+	pages[page->pfn] = NULL;
+	raw_unlock(&pages_lock);
+	free(page->data);
+	release(page);
+}
+
+/* The frame of a number, or NULL if it is none of ours. */
+struct page *native_pfn_to_page(unsigned long pfn)
+{
+	struct page *page;
+
+	raw_lock(&pages_lock);
+	page = pfn < nr_pages ? pages[pfn] : NULL;
+	raw_unlock(&pages_lock);
+	return page;
+}
+
+/* User memory. */
+#define PARTS 512UL
+
+static u8 *window;
+u8 *native_user_part(unsigned int part);
+
+static void __attribute__((constructor)) reserve_window(void)
+{
+	window = os_reserve(PARTS * NATIVE_USER_SIZE);
+}
+
+u8 *native_user_part(unsigned int part)
+{
+	if (part >= PARTS)
+		shim_bug("too many tasks with user memory");
+	return window + part * NATIVE_USER_SIZE;
+}
+
+/* How many bytes from there on the user has. */
+static unsigned long accessible(const void *p, unsigned long n)
+{
+	unsigned long offset = (uintptr_t)p - (uintptr_t)window;
+	unsigned long end = NATIVE_USER_SIZE - PAGE_SIZE;
+
+	if (offset >= PARTS * NATIVE_USER_SIZE)
+		return 0;
+	offset %= NATIVE_USER_SIZE;
+	return offset >= end ? 0 : min(n, end - offset);
+}
+
+/* A page fault may take as long as the user likes: no lock may be held. */
+static unsigned long user_access(const void *p, unsigned long n)
+{
+	might_sleep();
+	if (current->locks)
+		shim_bug("user memory is touched with %d locks held",
+			 current->locks);
+	return native_should_fail(NATIVE_USER) ? 0 : accessible(p, n);
+}
+
+unsigned long copy_from_user(void *to, const void __user *from, unsigned long n)
+{
+	unsigned long done = user_access(from, n);
+
+	if (done)
+		memcpy(to, from, done);
+	/* As the kernel does, so that nothing old gets through. */
+	memset(to + done, 0, n - done);
+	return n - done;
+}
+
+unsigned long copy_to_user(void __user *to, const void *from, unsigned long n)
+{
+	unsigned long done = user_access(to, n);
+
+	if (done)
+		memcpy(to, from, done);
+	return n - done;
+}
+
+unsigned long clear_user(void __user *to, unsigned long n)
+{
+	unsigned long done = user_access(to, n);
+
+	if (done)
+		memset(to, 0, done);
+	return n - done;
+}
+
+int copy_struct_from_user(void *to, size_t ksize, const void __user *from,
+			  size_t usize)
+{
+	size_t size = min(ksize, usize), i;
+	u8 byte;
+
+	for (i = size; i < usize; i += PAGE_SIZE - offset_in_page(from + i)) {
+		if (get_user(byte, (const u8 __user *)from + i))
+			return -EFAULT;
+	}
+	for (i = size; i < usize; i++)
+		if (((const u8 *)from)[i])
+			return -E2BIG;
+	memset(to, 0, ksize);
+	return copy_from_user(to, from, size) ? -EFAULT : 0;
+}
+
+/* Random numbers. */
+static u64 random_seed = 1;
+
+u64 get_random_u64(void)
+{
+	u64 z = __atomic_add_fetch(&random_seed, 0x9e3779b97f4a7c15ull, RELAXED);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+u32 get_random_u32(void)
+{
+	return get_random_u64() >> 32;
+}
+
+void get_random_bytes(void *to, size_t n)
+{
+	u8 *byte = to;
+
+	while (n--)
+		*byte++ = get_random_u32();
+}

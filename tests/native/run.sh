@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Builds and runs the native programs, under ASan and UBSan and under TSan. Prints TAP: a stream for each program, and a
+# last one that says how they ended. Nothing needs a machine to be booted.
+# usage: tests/native/run.sh [asan|tsan]        default: both; FLEXMEM_SEED for the random ones
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/../lib.sh"
+
+here=$TOP/tests/native
+out=$BUILD/tests/native
+seed=${FLEXMEM_SEED:-$RANDOM}
+(($#)) || set -- asan tsan
+
+"$TOP/tests/vm/debug-kernel.sh" --source
+mkdir -p "$out"
+if ! make -s -j2 -C "$here" "O=$out" all >"$out/build.log" 2>&1; then
+	echo '1..1'
+	echo 'not ok 1 - build of the native programs'
+	tail -n 40 "$out/build.log" | sed 's/^/# /'
+	exit 1
+fi
+
+# TSan's memory has fixed places, which a random layout may have taken.
+fixed=(setarch -R)
+"${fixed[@]}" true 2>/dev/null || fixed=()
+export ASAN_OPTIONS=detect_stack_use_after_return=1 TSAN_OPTIONS=exitcode=66
+
+failed=0
+# program KIND NAME ARGUMENT...: its stream, and then one with a single result: that it ended as it should.
+program() {
+	local kind=$1 name=$2 status=0
+	shift 2
+	echo 'TAP version 13'
+	echo "# $kind/$name $*"
+	timeout 600 "${fixed[@]}" "$out/$kind/$name" "$@" 2>"$out/$kind/$name.err" || status=$?
+	printf '%s\n' 'TAP version 13' '1..1'
+	if ((status)); then
+		failed=1
+		echo "not ok 1 - $kind/$name $* ended with $status"
+		head -n 60 "$out/$kind/$name.err" | sed 's/^/# /'
+	else
+		echo "ok 1 - $kind/$name $*"
+	fi
+}
+for kind; do
+	program "$kind" misuse
+	program "$kind" kunit -s "$seed"
+done
+exit "$failed"

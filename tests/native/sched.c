@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How tasks take turns.
+ *
+ * As threads: they do not, the system below runs them as it likes. Scheduled: one
+ * task runs at a time, and hands over at points: where it takes or gives back a
+ * lock, waits, touches user memory, and so on. Who is next is decided by a seed,
+ * in one of two ways: at random at each point, or by priorities, which change
+ * at a few places only (probabilistic concurrency testing: a bug that needs d
+ * decisions is found with a probability of 1 / (tasks * points^(d-1)) at least).
+ */
+#include "internal.h"
+
+static bool scheduled;
+static u64 random_state;
+static unsigned int changes;
+static unsigned long expected;
+static unsigned long steps;
+static unsigned long change_at[16];
+static unsigned long lowest;
+
+/* Small, quick, and the same everywhere (splitmix64). */
+static u64 next_random(void)
+{
+	u64 z = random_state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+static bool is_ready(const struct task_struct *task)
+{
+	return !task->blocked;
+}
+
+/* At random among those that are ready, or the one of the highest priority. */
+static struct task_struct *pick(void)
+{
+	struct task_struct *task, *best = NULL;
+	unsigned int ready = 0;
+
+	list_for_each_entry(task, &native_tasks, link) {
+		if (!is_ready(task))
+			continue;
+		ready++;
+		if (changes ? !best || task->rank > best->rank :
+			      next_random() % ready == 0)
+			best = task;
+	}
+	return best;
+}
+
+static void wait_for_turn(struct task_struct *task)
+{
+	while (!__atomic_load_n(&task->go, __ATOMIC_ACQUIRE))
+		os_futex_wait(&task->go, 0);
+	task->go = 0;
+}
+
+static void give_turn(struct task_struct *task)
+{
+	__atomic_store_n(&task->go, 1, __ATOMIC_RELEASE);
+	os_futex_wake(&task->go);
+}
+
+/* Somebody else's turn, or ours once more. */
+static void switch_task(void)
+{
+	struct task_struct *next = pick();
+
+	if (!next) {
+		fprintf(stderr, "deadlock: nobody can go on\n");
+		native_show_tasks();
+		native_bug(__FILE__, __LINE__, "deadlock");
+	}
+	if (next == current)
+		return;
+	give_turn(next);
+	wait_for_turn(current);
+}
+
+/* Whoever comes to a change point has the lowest priority from then on. */
+static void change_rank(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < changes && i < ARRAY_SIZE(change_at); i++)
+		if (change_at[i] == steps)
+			current->rank = lowest--;
+}
+
+/**
+ * native_point - a point where another task may go on
+ */
+void native_point(void)
+{
+	if (!scheduled || !current)
+		return;
+	steps++;
+	change_rank();
+	switch_task();
+}
+
+/* Who asks to be interrupted for somebody else waits for all of them. */
+void native_cond_resched(void)
+{
+	might_sleep();
+	if (scheduled && current && changes)
+		current->rank = lowest--;
+	native_point();
+}
+
+void native_wait_word(unsigned int *word, unsigned int value)
+{
+	if (!scheduled) {
+		os_futex_wait(word, value);
+		/* Tasks may have begun to take turns meanwhile. */
+		if (scheduled)
+			wait_for_turn(current);
+		return;
+	}
+	if (__atomic_load_n(word, RELAXED) != value)
+		return;
+	current->blocked = word;
+	switch_task();
+}
+
+void native_wake_word(unsigned int *word)
+{
+	struct task_struct *task;
+
+	if (!scheduled) {
+		os_futex_wake(word);
+		return;
+	}
+	list_for_each_entry(task, &native_tasks, link) {
+		if (task->blocked != word)
+			continue;
+		task->blocked = NULL;
+		/* It may wait there since before tasks began to take turns. */
+		os_futex_wake(word);
+	}
+}
+
+/* Locks of the shim's own: no point, and nothing that TSan sees. */
+void raw_lock(unsigned int *word)
+{
+	unsigned int seen = 0;
+
+	if (__atomic_compare_exchange_n(word, &seen, 1, false,
+					__ATOMIC_ACQUIRE, RELAXED))
+		return;
+	while (__atomic_exchange_n(word, 2, __ATOMIC_ACQUIRE))
+		native_wait_word(word, 2);
+}
+
+void raw_unlock(unsigned int *word)
+{
+	if (__atomic_exchange_n(word, 0, __ATOMIC_RELEASE) == 2)
+		native_wake_word(word);
+}
+
+/* A task begins: in its thread, and in the list of all. */
+void sched_begin(struct task_struct *task)
+{
+	if (scheduled)
+		wait_for_turn(task);
+}
+
+/* It has left the list: who is next? */
+void sched_end(void)
+{
+	struct task_struct *next;
+
+	if (!scheduled)
+		return;
+	next = pick();
+	if (!next)
+		native_bug(__FILE__, __LINE__, "deadlock");
+	give_turn(next);
+}
+
+/**
+ * native_start_schedule - from now on one task runs at a time
+ * @seed: decides which
+ * @nr: how often priorities change; 0: choose at random at each point
+ * @points: how many points there will be, about
+ *
+ * All other tasks must be parked.
+ */
+void native_start_schedule(u64 seed, unsigned int nr, unsigned long points)
+{
+	struct task_struct *task;
+	unsigned int i;
+
+	random_state = seed;
+	changes = nr;
+	expected = points ?: 1;
+	steps = 0;
+	lowest = 1ul << 20;
+	for (i = 0; i < ARRAY_SIZE(change_at); i++)
+		change_at[i] = 1 + next_random() % expected;
+	list_for_each_entry(task, &native_tasks, link) {
+		task->rank = lowest + next_random() % lowest;
+		task->go = 0;
+		task->blocked = task == current ? NULL : &task->word;
+	}
+	scheduled = true;
+}
+
+/* From now on all go on at once again. */
+void native_stop_schedule(void)
+{
+	struct task_struct *task;
+
+	scheduled = false;
+	list_for_each_entry(task, &native_tasks, link)
+		if (task != current)
+			give_turn(task);
+}
+
+/* Points passed since native_start_schedule(). */
+unsigned long native_schedule_steps(void)
+{
+	return steps;
+}

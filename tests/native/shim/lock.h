@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Locks and RCU. Each lock knows its owner, so that a lock that is not held, held
+ * already or left held is noticed where it happens.
+ */
+#ifndef _NATIVE_LOCK_H
+#define _NATIVE_LOCK_H
+
+struct task_struct;
+
+/**
+ * struct spinlock - a spinlock; all zero is unlocked
+ * @word: 0: free, 1: held, 2: held, and somebody waits
+ * @owner: who holds it
+ */
+typedef struct spinlock {
+	unsigned int word;
+	struct task_struct *owner;
+} spinlock_t;
+
+/**
+ * struct mutex - a mutex; who waits for it sleeps, so that time may go on
+ * @guard: protects the rest
+ * @owner: who holds it
+ * @waiters: who waits, first come first
+ */
+struct mutex {
+	unsigned int guard;
+	struct task_struct *owner;
+	struct list_head waiters;
+};
+
+/**
+ * struct rw_semaphore - likewise, with readers
+ * @guard: protects the rest
+ * @owner: writer
+ * @readers: how many hold it
+ * @writers: how many wait to write: new readers wait for them
+ * @waiters: who waits
+ */
+struct rw_semaphore {
+	unsigned int guard;
+	struct task_struct *owner;
+	int readers;
+	int writers;
+	struct list_head waiters;
+};
+
+#define __SPIN_LOCK_UNLOCKED(name) { 0 }
+#define DEFINE_SPINLOCK(name) spinlock_t name
+#define __MUTEX_INITIALIZER(name) { .waiters = LIST_HEAD_INIT((name).waiters) }
+#define DEFINE_MUTEX(name) struct mutex name = __MUTEX_INITIALIZER(name)
+
+void spin_lock_init(spinlock_t *lock);
+void spin_lock(spinlock_t *lock);
+bool spin_trylock(spinlock_t *lock);
+void spin_unlock(spinlock_t *lock);
+#define spin_lock_nested(lock, subclass) spin_lock(lock)
+#define spin_lock_nest_lock(lock, nest) spin_lock(lock)
+#define spin_lock_bh(lock) spin_lock(lock)
+#define spin_unlock_bh(lock) spin_unlock(lock)
+#define spin_lock_irq(lock) spin_lock(lock)
+#define spin_unlock_irq(lock) spin_unlock(lock)
+#define spin_lock_irqsave(lock, flags) ((flags) = 0, spin_lock(lock))
+#define spin_unlock_irqrestore(lock, flags) ((void)(flags), spin_unlock(lock))
+
+void mutex_init(struct mutex *lock);
+void mutex_destroy(struct mutex *lock);
+void mutex_lock(struct mutex *lock);
+int __must_check mutex_lock_killable(struct mutex *lock);
+bool mutex_trylock(struct mutex *lock);
+void mutex_unlock(struct mutex *lock);
+bool mutex_is_locked(struct mutex *lock);
+
+void init_rwsem(struct rw_semaphore *sem);
+void down_read(struct rw_semaphore *sem);
+void up_read(struct rw_semaphore *sem);
+void down_write(struct rw_semaphore *sem);
+void up_write(struct rw_semaphore *sem);
+
+bool native_spin_is_held(const spinlock_t *lock);
+bool native_mutex_is_held(const struct mutex *lock);
+bool native_rwsem_is_held(const struct rw_semaphore *sem);
+#define lockdep_is_held(lock) \
+	_Generic((lock), \
+		 spinlock_t *: native_spin_is_held((const void *)(lock)), \
+		 struct mutex *: native_mutex_is_held((const void *)(lock)), \
+		 const spinlock_t *: native_spin_is_held((const void *)(lock)), \
+		 const struct mutex *: native_mutex_is_held((const void *)(lock)), \
+		 struct rw_semaphore *: native_rwsem_is_held((const void *)(lock)))
+#define lockdep_assert_held(lock) \
+	((void)WARN(!lockdep_is_held(lock), "not held: %s", #lock))
+#define lockdep_init_map(args...) ((void)0)
+#define might_lock(lock) ((void)0)
+#define lock_acquire_shared_recursive(args...) ((void)0)
+
+void rcu_read_lock(void);
+void rcu_read_unlock(void);
+bool rcu_read_lock_held(void);
+void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head));
+void native_kfree_rcu(struct rcu_head *head, void *object);
+#define kfree_rcu(object, member) \
+	native_kfree_rcu(&(object)->member, (object))
+#define RCU_INITIALIZER(p) (p)
+#define RCU_INIT_POINTER(p, value) WRITE_ONCE(p, value)
+#define rcu_assign_pointer(p, value) smp_store_release(&(p), (value))
+#define rcu_dereference_check(p, condition) ({ \
+	WARN(!((condition) || rcu_read_lock_held()), \
+	     "suspicious rcu_dereference of %s", #p); \
+	__atomic_load_n(&(p), __ATOMIC_ACQUIRE); \
+})
+#define rcu_dereference(p) rcu_dereference_check(p, false)
+#define rcu_dereference_raw(p) __atomic_load_n(&(p), __ATOMIC_ACQUIRE)
+#define rcu_dereference_protected(p, condition) ({ \
+	WARN(!(condition), "unprotected rcu_dereference of %s", #p); \
+	READ_ONCE(p); \
+})
+#define rcu_access_pointer(p) READ_ONCE(p)
+
+#endif /* _NATIVE_LOCK_H */

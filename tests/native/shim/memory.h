@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The kernel's memory, pages, and that of its users. */
+#ifndef _NATIVE_MEMORY_H
+#define _NATIVE_MEMORY_H
+
+#define GFP_KERNEL 0x1u
+#define GFP_ATOMIC 0x2u
+#define GFP_NOWAIT 0x4u
+#define __GFP_ZERO 0x8u
+#define __GFP_ACCOUNT 0x10u
+#define __GFP_NOWARN 0x20u
+#define __GFP_BITS_SHIFT 8
+#define GFP_KERNEL_ACCOUNT (GFP_KERNEL | __GFP_ACCOUNT)
+#define gfpflags_allow_blocking(gfp) ((gfp) & GFP_KERNEL)
+
+void *native_alloc(size_t size, gfp_t gfp);
+void native_free(const void *p);
+long native_live(void);
+
+#define kmalloc(size, gfp) native_alloc(size, gfp)
+#define kzalloc(size, gfp) native_alloc(size, (gfp) | __GFP_ZERO)
+#define kvmalloc kmalloc
+#define kvzalloc kzalloc
+#define vzalloc(size) kzalloc(size, GFP_KERNEL)
+#define kfree(p) native_free(p)
+#define kvfree(p) native_free(p)
+#define vfree(p) native_free(p)
+void *kcalloc(size_t n, size_t size, gfp_t gfp);
+#define kvcalloc kcalloc
+#define kmalloc_array(n, size, gfp) kcalloc(n, size, gfp)
+#define kmalloc_array_node(n, size, gfp, node) kcalloc(n, size, gfp)
+char *kstrdup(const char *text, gfp_t gfp);
+
+struct kmem_cache;
+#define SLAB_ACCOUNT 0
+#define SLAB_HWCACHE_ALIGN 0
+#define SLAB_RECLAIM_ACCOUNT 0
+#define SLAB_PANIC 0
+struct kmem_cache *kmem_cache_create(const char *name, unsigned int size,
+				     unsigned int align, unsigned int flags,
+				     void (*construct)(void *object));
+void kmem_cache_destroy(struct kmem_cache *cache);
+void *kmem_cache_alloc(struct kmem_cache *cache, gfp_t gfp);
+#define kmem_cache_zalloc(cache, gfp) kmem_cache_alloc(cache, (gfp) | __GFP_ZERO)
+#define kmem_cache_alloc_lru(cache, lru, gfp) \
+	((void)(lru), kmem_cache_alloc(cache, gfp))
+void kmem_cache_free(struct kmem_cache *cache, void *object);
+struct list_lru;
+
+#define PAGE_SHIFT 12
+#define PAGE_SIZE (1UL << PAGE_SHIFT)
+#define offset_in_page(p) ((unsigned long)(p) & (PAGE_SIZE - 1))
+
+/**
+ * struct page - a page frame
+ * @pfn: its number
+ * @data: its bytes
+ */
+struct page {
+	unsigned long pfn;
+	u8 *data;
+};
+
+struct page *native_alloc_page(gfp_t gfp);
+void native_free_page(struct page *page);
+struct page *native_pfn_to_page(unsigned long pfn);
+#define alloc_page(gfp) native_alloc_page(gfp)
+#define __free_page(page) native_free_page(page)
+#define page_to_pfn(page) ((page)->pfn)
+#define page_address(page) ((void *)(page)->data)
+
+/*
+ * Users' memory: a window of the address space. Each task has a part of it, the
+ * last page of which is not mapped, so that what runs over the end of a buffer
+ * is a fault; and so is everything outside.
+ */
+#define NATIVE_USER_SIZE (1UL << 20)
+void *native_user(void);
+unsigned long copy_from_user(void *to, const void __user *from,
+			     unsigned long n);
+unsigned long copy_to_user(void __user *to, const void *from, unsigned long n);
+unsigned long clear_user(void __user *to, unsigned long n);
+int copy_struct_from_user(void *to, size_t ksize, const void __user *from,
+			  size_t usize);
+#define u64_to_user_ptr(n) ((void __user *)(uintptr_t)(n))
+#define get_user(x, p) (copy_from_user(&(x), (p), sizeof(*(p))) ? -EFAULT : 0)
+#define put_user(x, p) ({ \
+	typeof(*(p)) __value = (x); \
+	copy_to_user((p), &__value, sizeof(*(p))) ? -EFAULT : 0; \
+})
+
+/* Random numbers, seeded. */
+u32 get_random_u32(void);
+u64 get_random_u64(void);
+void get_random_bytes(void *to, size_t n);
+#include <linux/prandom.h>
+#define for_each_possible_cpu(cpu) for ((cpu) = 0; (cpu) < 1; (cpu)++)
+#define per_cpu_ptr(p, cpu) ((void)(cpu), (p))
+#define put_unaligned(value, p) ({ \
+	typeof(*(p)) __put = (value); \
+	memcpy((p), &__put, sizeof(__put)); \
+})
+
+#endif /* _NATIVE_MEMORY_H */

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tasks, their users and signals; time; and everything that waits.
+ *
+ * Time is virtual. It goes on by itself only when every task sleeps, and then to
+ * where the next of them wakes up: so a time-out runs out if nothing else can
+ * happen, or if a test says so with native_time_advance(), and no test waits.
+ */
+#ifndef _NATIVE_TASK_H
+#define _NATIVE_TASK_H
+
+/* Time. */
+#define HZ 250
+unsigned long native_jiffies(void);
+#define jiffies native_jiffies()
+#define get_jiffies_64() ((u64)native_jiffies())
+#define msecs_to_jiffies(ms) (((unsigned long)(ms) * HZ + 999) / 1000)
+#define jiffies_to_msecs(j) ((unsigned int)((j) * (1000 / HZ)))
+#define time_after(a, b) ((long)((b) - (a)) < 0)
+#define time_before(a, b) time_after(b, a)
+#define time_after_eq(a, b) ((long)((a) - (b)) >= 0)
+#define time_before_eq(a, b) time_after_eq(b, a)
+#define time_before64(a, b) ((s64)((a) - (b)) < 0)
+#define time_after64(a, b) time_before64(b, a)
+#define MAX_SCHEDULE_TIMEOUT ((long)(~0UL >> 1))
+#define NSEC_PER_MSEC 1000000L
+ktime_t ktime_get(void);
+#define ktime_ms_delta(a, b) (((a) - (b)) / NSEC_PER_MSEC)
+
+void native_time_advance(unsigned long ticks);
+
+/* Users. There is one user namespace. */
+typedef struct {
+	uid_t val;
+} kuid_t;
+
+struct user_namespace {
+	int unused;
+};
+
+struct cred {
+	kuid_t uid;
+	bool admin;
+};
+
+struct pid {
+	refcount_t count;
+	int nr;
+};
+
+#define KUIDT_INIT(value) ((kuid_t) { value })
+#define INVALID_UID KUIDT_INIT((uid_t)-1)
+#define uid_eq(a, b) ((a).val == (b).val)
+#define uid_lt(a, b) ((a).val < (b).val)
+#define uid_valid(uid) ((uid).val != (uid_t)-1)
+#define make_kuid(ns, uid) ((void)(ns), KUIDT_INIT(uid))
+#define from_kuid_munged(ns, uid) ((void)(ns), (uid).val)
+#define current_user_ns() (&init_user_ns)
+#define CAP_SYS_ADMIN 21
+extern struct user_namespace init_user_ns;
+bool capable(int capability);
+#define ns_capable_noaudit(ns, capability) ((void)(ns), capable(capability))
+
+/**
+ * enum native_fault - what can be made to fail
+ * @NATIVE_ALLOC: an allocation
+ * @NATIVE_USER: an access to user memory
+ * @NATIVE_DEVICE: an operation of the device
+ */
+enum native_fault {
+	NATIVE_ALLOC,
+	NATIVE_USER,
+	NATIVE_DEVICE,
+	NATIVE_NR_FAULTS,
+};
+
+/**
+ * struct task_struct - a task: a thread of its own
+ * @comm: its name
+ * @link: in the list of all tasks
+ * @refs: the thread itself, and who waits for its end
+ * @cred: its user
+ * @pid: its number
+ * @word: 0: runs; 1: has been woken up already; 2: sleeps
+ * @killed: a fatal signal is pending
+ * @interrupted: another one is
+ * @should_stop: kthread_stop() was called
+ * @atomic: spinlocks held, and other reasons not to sleep
+ * @locks: locks held, those that sleep included
+ * @rcu: read sections it is in
+ * @rcu_passed: read sections it has left so far
+ * @fail_at: which of the next points of failure fails; 0: none
+ * @failed: what failed then
+ * @points: points of failure so far
+ * @user: its part of the user's memory
+ * @rank: scheduled mode: its priority
+ * @blocked: scheduled mode: the word it waits for, or NULL
+ * @go: scheduled mode: it is its turn
+ * @function: what it runs
+ * @data: argument of that
+ * @result: what it returned
+ * @exited: has it
+ * @stopper: who waits for that
+ */
+struct task_struct {
+	char comm[24];
+	struct list_head link;
+	refcount_t refs;
+	struct cred cred;
+	struct pid *pid;
+	unsigned int word;
+	bool killed;
+	bool interrupted;
+	bool should_stop;
+	int atomic;
+	int locks;
+	int rcu;
+	unsigned long rcu_passed;
+	unsigned long fail_at;
+	int failed;
+	unsigned long points;
+	void *user;
+	unsigned long rank;
+	unsigned int *blocked;
+	unsigned int go;
+	int (*function)(void *data);
+	void *data;
+	int result;
+	bool exited;
+	struct task_struct *stopper;
+};
+
+extern __thread struct task_struct *native_current;
+#define current native_current
+#define task_tgid(task) ((task)->pid)
+struct pid *get_pid(struct pid *pid);
+void put_pid(struct pid *pid);
+pid_t pid_vnr(struct pid *pid);
+#define put_task_struct(task) native_task_put(task)
+struct task_struct *get_task_struct(struct task_struct *task);
+void native_task_put(struct task_struct *task);
+
+#define SIGKILL 9
+bool fatal_signal_pending(struct task_struct *task);
+bool signal_pending(struct task_struct *task);
+#define allow_signal(signal) ((void)(signal))
+int send_sig(int signal, struct task_struct *task, int privileged);
+
+/* A point where, in scheduled mode, another task may go on. */
+void native_point(void);
+bool native_should_fail(enum native_fault fault);
+
+/* Sleeping. */
+#define TASK_RUNNING 0
+#define TASK_INTERRUPTIBLE 1
+#define TASK_UNINTERRUPTIBLE 2
+#define TASK_KILLABLE 4
+#define TASK_IDLE 8
+#define __set_current_state(state) ((void)(state))
+#define set_current_state(state) ((void)(state))
+void native_might_sleep(const char *what);
+#define might_sleep() native_might_sleep(__func__)
+#define cond_resched() native_cond_resched()
+#define cpu_relax() native_point()
+void native_cond_resched(void);
+void schedule(void);
+long schedule_timeout(long timeout);
+int wake_up_process(struct task_struct *task);
+void msleep(unsigned int ms);
+#define usleep_idle_range(min, max) msleep(((min) + 999) / 1000)
+#define usleep_range(min, max) msleep(((min) + 999) / 1000)
+#define udelay(us) native_point()
+
+/* Threads. */
+struct task_struct *native_kthread_run(int (*function)(void *data), void *data,
+				       const char *name, ...)
+				       __printf(3, 4);
+#define kthread_run(function, data, name...) ({ \
+	struct task_struct *__task = native_kthread_run(function, data, name); \
+	native_point(); \
+	__task; \
+})
+bool kthread_should_stop(void);
+int kthread_stop(struct task_struct *task);
+
+/* Wait queues. */
+struct wait_queue_entry;
+typedef int (*wait_queue_func_t)(struct wait_queue_entry *entry,
+				 unsigned int mode, int flags, void *key);
+
+struct wait_queue_entry {
+	unsigned int flags;
+	void *private;
+	wait_queue_func_t func;
+	struct list_head entry;
+};
+
+typedef struct wait_queue_entry wait_queue_entry_t;
+
+typedef struct wait_queue_head {
+	spinlock_t lock;
+	struct list_head head;
+} wait_queue_head_t;
+
+#define WQ_FLAG_WOKEN 2
+#define DEFINE_WAIT_FUNC(name, function) \
+	struct wait_queue_entry name = { \
+		.private = current, \
+		.func = function, \
+		.entry = LIST_HEAD_INIT((name).entry), \
+	}
+#define DEFINE_WAIT(name) DEFINE_WAIT_FUNC(name, autoremove_wake_function)
+int autoremove_wake_function(struct wait_queue_entry *entry, unsigned int mode,
+			     int flags, void *key);
+int woken_wake_function(struct wait_queue_entry *entry, unsigned int mode,
+			int flags, void *key);
+long wait_woken(struct wait_queue_entry *entry, unsigned int mode,
+		long timeout);
+void init_waitqueue_head(wait_queue_head_t *queue);
+void add_wait_queue(wait_queue_head_t *queue, struct wait_queue_entry *entry);
+void remove_wait_queue(wait_queue_head_t *queue,
+		       struct wait_queue_entry *entry);
+void prepare_to_wait(wait_queue_head_t *queue, struct wait_queue_entry *entry,
+		     int state);
+void finish_wait(wait_queue_head_t *queue, struct wait_queue_entry *entry);
+bool wq_has_sleeper(wait_queue_head_t *queue);
+void native_wake_up(wait_queue_head_t *queue, bool all);
+#define wake_up(queue) native_wake_up(queue, false)
+#define wake_up_all(queue) native_wake_up(queue, true)
+#define wake_up_interruptible(queue) native_wake_up(queue, false)
+#define wake_up_interruptible_all(queue) native_wake_up(queue, true)
+bool native_signal_ends(int state);
+
+/* 1 or more: the condition holds; 0: the time is over; less: a signal. */
+#define native_wait(queue, condition, state, timeout) ({ \
+	long __left = (timeout); \
+	bool __signal = false; \
+	DEFINE_WAIT(__wait); \
+	might_sleep(); \
+	for (;;) { \
+		__signal = native_signal_ends(state); \
+		if (!__signal) \
+			prepare_to_wait(&(queue), &__wait, state); \
+		if (condition) { \
+			__signal = false; \
+			__left = __left ?: 1; \
+			break; \
+		} \
+		if (__signal || !__left) \
+			break; \
+		__left = schedule_timeout(__left); \
+	} \
+	finish_wait(&(queue), &__wait); \
+	__signal ? -ERESTARTSYS : __left; \
+})
+#define native_wait_forever(queue, condition, state) ({ \
+	long __ret = native_wait(queue, condition, state, \
+				 MAX_SCHEDULE_TIMEOUT); \
+	__ret < 0 ? (int)__ret : 0; \
+})
+#define wait_event(queue, condition) \
+	((void)native_wait_forever(queue, condition, TASK_UNINTERRUPTIBLE))
+#define wait_event_idle(queue, condition) wait_event(queue, condition)
+#define wait_event_killable(queue, condition) \
+	native_wait_forever(queue, condition, TASK_KILLABLE)
+#define wait_event_interruptible(queue, condition) \
+	native_wait_forever(queue, condition, TASK_INTERRUPTIBLE)
+#define wait_event_timeout(queue, condition, timeout) \
+	native_wait(queue, condition, TASK_UNINTERRUPTIBLE, timeout)
+#define wait_event_killable_timeout(queue, condition, timeout) \
+	native_wait(queue, condition, TASK_KILLABLE, timeout)
+
+struct completion {
+	unsigned int done;
+	wait_queue_head_t wait;
+};
+
+void init_completion(struct completion *done);
+void complete(struct completion *done);
+void complete_all(struct completion *done);
+bool completion_done(struct completion *done);
+void wait_for_completion(struct completion *done);
+unsigned long wait_for_completion_timeout(struct completion *done,
+					  unsigned long timeout);
+
+/* Timers, and work for later. */
+
+/**
+ * struct native_timer - something that happens at a time
+ * @link: in the list of all, soonest first; not in it: not set
+ * @expires: when, in jiffies
+ * @function: what; as in an interrupt
+ */
+struct native_timer {
+	struct list_head link;
+	unsigned long expires;
+	void (*function)(struct native_timer *timer);
+};
+
+struct work_struct;
+typedef void (*work_func_t)(struct work_struct *work);
+
+/**
+ * struct work_struct - something for a worker to do
+ * @func: what
+ * @pending: it will be done
+ * @canceling: it must not be asked for now
+ * @queued: it can be done at once
+ * @worker: who is doing it, or NULL
+ * @waiter: who waits for that to end
+ * @link: in the queue
+ */
+struct work_struct {
+	work_func_t func;
+	bool pending;
+	int canceling;
+	bool queued;
+	struct task_struct *worker;
+	struct task_struct *waiter;
+	struct list_head link;
+};
+
+struct delayed_work {
+	struct work_struct work;
+	struct native_timer timer;
+};
+
+struct workqueue_struct;
+#define system_wq ((struct workqueue_struct *)NULL)
+#define system_unbound_wq system_wq
+void native_work_init(struct work_struct *work, work_func_t func);
+void native_delayed_work_init(struct delayed_work *work, work_func_t func);
+#define INIT_WORK(work, func) native_work_init(work, func)
+#define INIT_DELAYED_WORK(work, func) native_delayed_work_init(work, func)
+#define to_delayed_work(w) container_of(w, struct delayed_work, work)
+bool native_queue_work(struct work_struct *work);
+#define queue_work(wq, work) ((void)(wq), native_queue_work(work))
+bool native_queue_delayed_work(struct delayed_work *work, unsigned long delay);
+#define queue_delayed_work(wq, work, delay) \
+	((void)(wq), native_queue_delayed_work(work, delay))
+bool mod_delayed_work(struct workqueue_struct *wq, struct delayed_work *work,
+		      unsigned long delay);
+bool flush_work(struct work_struct *work);
+bool flush_delayed_work(struct delayed_work *work);
+bool cancel_delayed_work_sync(struct delayed_work *work);
+bool delayed_work_pending(struct delayed_work *work);
+
+#endif /* _NATIVE_TASK_H */
