@@ -95,7 +95,8 @@ static vm_fault_t access_fault(struct vm_fault *vmf)
 
 	down_read(&table->map_lock);
 	if (!flexmem_region_is_lost(region)) {
-		rc = table->ops.page(table->priv, &region->mem, offset, &pfn);
+		rc = flexmem_function_page(&table->function, &region->mem,
+					   offset, &pfn);
 		if (!rc)
 			ret = vmf_insert_pfn(vmf->vma, vmf->address, pfn);
 		else if (rc == -ENOMEM)
@@ -174,11 +175,11 @@ static int copy_piece(struct flexmem_allocation *allocation, u64 offset,
 	offset += allocation->block->start;
 	rc = flexmem_region_error(region);
 	if (!rc && write)
-		rc = table->ops.write(table->priv, &region->mem, offset, size,
-				       buffer);
+		rc = flexmem_function_write(&table->function, &region->mem,
+					    offset, size, buffer);
 	else if (!rc)
-		rc = table->ops.read(table->priv, &region->mem, offset, size,
-				      buffer);
+		rc = flexmem_function_read(&table->function, &region->mem,
+					   offset, size, buffer);
 	mutex_unlock(&table->data_lock);
 	return rc;
 }
@@ -230,7 +231,7 @@ int flexmem_access_copy(struct flexmem_client *client,
 	int rc;
 
 	copy->out_done = 0;
-	if (!client->table->ops.read)
+	if (!client->table->function.ops.read)
 		return -EOPNOTSUPP;
 	allocation = get_alive(client, copy->handle);
 	if (IS_ERR(allocation))

@@ -179,6 +179,11 @@ static const struct file_operations flexmem_fops = {
 	.show_fdinfo = flexmem_show_fdinfo,
 };
 
+static bool is_pf(const struct flexmem_device *fdev)
+{
+	return fdev->table.function.mode == FLEXMEM_MODE_PF;
+}
+
 static char *flexmem_devnode(flexmem_const_since_6_2 struct device *dev,
 			     umode_t *mode)
 {
@@ -186,7 +191,7 @@ static char *flexmem_devnode(flexmem_const_since_6_2 struct device *dev,
 		container_of(dev, struct flexmem_device, dev);
 
 	if (mode)
-		*mode = fdev->table.mode == FLEXMEM_MODE_PF ? 0600 : 0660;
+		*mode = is_pf(fdev) ? 0600 : 0660;
 	return NULL;
 }
 
@@ -195,9 +200,8 @@ static ssize_t mode_show(struct device *dev, struct device_attribute *attr,
 {
 	const struct flexmem_device *fdev =
 		container_of(dev, struct flexmem_device, dev);
-	bool pf = fdev->table.mode == FLEXMEM_MODE_PF;
 
-	return sysfs_emit(buf, "%s\n", pf ? "pf" : "vf");
+	return sysfs_emit(buf, "%s\n", is_pf(fdev) ? "pf" : "vf");
 }
 static DEVICE_ATTR_RO(mode);
 

@@ -15,7 +15,6 @@
 #include <linux/devcoredump.h>
 #include <linux/err.h>
 #include <linux/kobject.h>
-#include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -40,25 +39,6 @@ static void device_release(struct device *dev)
 	kfree(fdev);
 }
 
-static int check_desc(struct device *parent,
-		      const struct flexmem_device_desc *desc)
-{
-	const struct flexmem_device_ops *ops = desc->ops;
-	bool vf = desc->mode == FLEXMEM_MODE_VF;
-
-	if (!is_power_of_2(desc->granule) || desc->granule < SZ_4K ||
-	    desc->granule > SZ_1G ||
-	    (vf && (!desc->slots || desc->slots > FLEXMEM_MAX_SLOTS)) ||
-	    !ops->acquire || !ops->release || !ops->capacity ||
-	    (vf && (!ops->slot_set || !ops->slot_clear)) ||
-	    !ops->read != !ops->write ||
-	    (ops->page && desc->granule < PAGE_SIZE)) {
-		dev_err(parent, "flexmem: invalid device description\n");
-		return -EINVAL;
-	}
-	return 0;
-}
-
 /**
  * flexmem_device_register - let flexmem manage the memory of a function
  * @parent: the function's device
@@ -80,18 +60,14 @@ flexmem_device_register(struct device *parent,
 	struct flexmem_device *fdev;
 	int rc;
 
-	rc = check_desc(parent, desc);
-	if (rc)
-		return ERR_PTR(rc);
-
 	fdev = kzalloc(sizeof(*fdev), GFP_KERNEL);
 	if (!fdev)
 		return ERR_PTR(-ENOMEM);
-	strscpy(fdev->name, desc->name, sizeof(fdev->name));
 	flexmem_settings_get(&settings);
 	rc = flexmem_table_init(&fdev->table, parent, desc, &settings);
 	if (rc)
 		goto free_device;
+	strscpy(fdev->name, desc->name, sizeof(fdev->name));
 	if (settings.acquire == FLEXMEM_ACQUIRE_PREALLOC) {
 		mutex_lock(&fdev->table.acquire_lock);
 		rc = flexmem_table_prealloc(&fdev->table);
@@ -238,7 +214,7 @@ int flexmem_device_reset(struct flexmem_device *fdev)
 {
 	int rc;
 
-	if (!fdev->table.ops.reset)
+	if (!fdev->table.function.ops.reset)
 		return -EOPNOTSUPP;
 	dump_core(fdev);
 	rc = flexmem_table_reset(&fdev->table);

@@ -47,6 +47,11 @@ struct flexmem_memory {
  *
  * Errors besides the ones named below: -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
  * -ENOMEM (of the kernel, not of the device).
+ *
+ * No answer is trusted: memory of another size or alignment, or that overlaps
+ * what the function holds already, and any other error, are -EIO for who asked
+ * and a message in the log. What was given wrongly is not used and not given
+ * back; it comes back with a reset.
  */
 struct flexmem_device_ops {
 	/**
@@ -129,7 +134,7 @@ struct flexmem_device_ops {
 
 /**
  * struct flexmem_device_desc - a function about to be registered
- * @name: name of the device, shown to users; at most 31 characters
+ * @name: name of the device, shown to users; 1 to 31 characters
  * @mode: PF or VF
  * @slots: entries of the firmware's table, 1 to 64. VF only; a PF says 0.
  * @granule: acquired sizes are multiples of this; a power of two, 4 KiB to

@@ -68,7 +68,7 @@ static int cmd_info(struct flexmem_call *call)
 
 	*cmd = (struct flexmem_info) {
 		.size = cmd->size,
-		.out_mode = table->mode,
+		.out_mode = table->function.mode,
 		.out_slots = table->hw_slots,
 		.out_max_regions = table->slots.nr,
 		.out_program_slots = settings->program_slots,
@@ -81,10 +81,10 @@ static int cmd_info(struct flexmem_call *call)
 		.out_alignment = FLEXMEM_ALIGN,
 		.out_nr_fallback_sizes = settings->nr_sizes,
 		.out_max_alignment = FLEXMEM_MAX_ALIGNMENT,
-		.out_granule = table->granule,
+		.out_granule = table->function.granule,
 		.out_capacity = READ_ONCE(table->capacity),
 		.out_max_region = flexmem_table_max_region(table),
-		.out_capabilities = capabilities(&table->ops),
+		.out_capabilities = capabilities(&table->function.ops),
 	};
 	memcpy(cmd->out_fallback_sizes, settings->sizes,
 	       sizeof(cmd->out_fallback_sizes));
@@ -120,7 +120,7 @@ static u32 alloc_flags(const struct flexmem_device_ops *ops)
 static int alloc_check(const struct flexmem_table *table,
 		       const struct flexmem_alloc *cmd)
 {
-	if (cmd->flags & ~alloc_flags(&table->ops) || cmd->__reserved)
+	if (cmd->flags & ~alloc_flags(&table->function.ops) || cmd->__reserved)
 		return -EOPNOTSUPP;
 	if (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
 	    (cmd->alignment && !is_power_of_2(cmd->alignment)))
@@ -524,7 +524,7 @@ static int cmd_map(struct flexmem_call *call)
 	int rc;
 
 	if (cmd->flags || cmd->__reserved ||
-	    !call->fdev->table.ops.page)
+	    !call->fdev->table.function.ops.page)
 		return -EOPNOTSUPP;
 	rc = flexmem_access_map(call->client, cmd);
 	return rc ?: flexmem_reply(call, sizeof(*cmd));

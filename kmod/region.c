@@ -37,7 +37,8 @@
  * @settings: how to manage it
  *
  * Context: may sleep; asks the firmware for its capacity.
- * Return: 0, -EINVAL if the settings do not suit the device (with a message),
+ * Return: 0, -EINVAL if the description is not valid or the settings do not suit
+ * the device (with a message),
  * or an error of the firmware.
  */
 int flexmem_table_init(struct flexmem_table *table, struct device *dev,
@@ -47,6 +48,10 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	unsigned int i, nr = settings->max_regions, split;
 	int rc;
 
+	memset(table, 0, sizeof(*table));
+	rc = flexmem_function_init(&table->function, dev, desc);
+	if (rc)
+		return rc;
 	if (desc->mode == FLEXMEM_MODE_VF)
 		nr = min(nr, desc->slots);
 	if (settings->program_slots >= nr) {
@@ -62,13 +67,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 		}
 	}
 
-	memset(table, 0, sizeof(*table));
-	table->dev = dev;
-	table->mode = desc->mode;
-	table->ops = *desc->ops;
-	table->priv = desc->priv;
 	table->settings = *settings;
-	table->granule = desc->granule;
 	table->hw_slots = desc->mode == FLEXMEM_MODE_VF ? desc->slots : nr;
 	table->full_reason = desc->mode == FLEXMEM_MODE_VF &&
 			     desc->slots <= settings->max_regions ?
@@ -86,7 +85,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	for (i = 0; i < settings->nr_sizes; i++)
 		table->map_shift = max_t(unsigned int, table->map_shift,
 					 order_base_2(settings->sizes[i]));
-	flexmem_slots_init(&table->slots, nr, &table->ops, desc->priv);
+	flexmem_slots_init(&table->slots, nr, &table->function);
 
 	split = nr - settings->program_slots;
 	table->pool[FLEXMEM_POOL_TENSOR].end = split;
@@ -95,7 +94,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	flexmem_accounts_init(&table->accounts, split, settings->sizes,
 			      settings->nr_sizes);
 
-	rc = desc->ops->capacity(desc->priv, &table->capacity);
+	rc = flexmem_function_capacity(&table->function, &table->capacity);
 	if (!rc)
 		flexmem_accounts_set_device(&table->accounts, table->capacity,
 					    0, 0, false);
@@ -152,8 +151,8 @@ static void lock_pool(struct flexmem_table *table, struct flexmem_pool *pool,
 	/* Who sees the lock sees its reason. */
 	smp_store_release(&pool->locked, true);
 	flexmem_table_tell_accounts(table);
-	dev_dbg(table->dev, "regions locked, slots %u to %u, reason %d\n",
-		pool->first, pool->end - 1, reason);
+	dev_dbg(table->function.dev,
+		"regions locked, slots %u to %u, reason %d\n", pool->first, pool->end - 1, reason);
 }
 
 /* Why there can be no region more when the slots of a pool are used up. */
@@ -276,9 +275,9 @@ static int release_memory(struct flexmem_table *table,
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
-	rc = table->ops.release(table->priv, &region->mem);
+	rc = flexmem_function_release(&table->function, &region->mem);
 	if (rc) {
-		dev_dbg(table->dev, "release of %llu bytes: error %d\n",
+		dev_dbg(table->function.dev, "release of %llu bytes: error %d\n",
 			region->mem.size, rc);
 		list_move_tail(&region->stranded, &table->stranded);
 		return rc;
@@ -343,8 +342,9 @@ static int acquire_memory(struct flexmem_table *table,
 			skipped = true;
 			continue;
 		}
-		rc = table->ops.acquire(table->priv, size, mem);
-		dev_dbg(table->dev, "acquire %llu bytes (size %u of %u): %d\n",
+		rc = flexmem_function_acquire(&table->function, size, mem);
+		dev_dbg(table->function.dev,
+			"acquire %llu bytes (size %u of %u): %d\n",
 			size, level + 1, settings->nr_sizes, rc);
 		if (!rc)
 			return 0;
@@ -377,8 +377,8 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
 		region->slot = slot;
 		region->program =
 			pool == &table->pool[FLEXMEM_POOL_PROGRAM];
-		region->id = table->mode == FLEXMEM_MODE_PF ? region->mem.base :
-							      slot;
+		region->id = table->function.mode == FLEXMEM_MODE_PF ?
+				region->mem.base : slot;
 		entry = (struct flexmem_segment_entry) {
 			.slot = slot,
 			.flags = region->program ? FLEXMEM_REGION_PROGRAM : 0,
@@ -484,7 +484,7 @@ void flexmem_region_publish(struct flexmem_table *table,
 	flexmem_table_tell_accounts(table);
 	flexmem_pressure_freed(&table->accounts);
 	lock_if_full(table, flexmem_table_pool(table, region->program));
-	dev_dbg(table->dev, "region %#llx in slot %u, %llu bytes\n",
+	dev_dbg(table->function.dev, "region %#llx in slot %u, %llu bytes\n",
 		region->id, region->slot, region->mem.size);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_publish);
@@ -690,7 +690,7 @@ int flexmem_table_refresh(struct flexmem_table *table)
 		return 0;
 	/* Before it is asked for: what changes after that is to be asked for. */
 	WRITE_ONCE(table->capacity_is_old, false);
-	rc = table->ops.capacity(table->priv, &capacity);
+	rc = flexmem_function_capacity(&table->function, &capacity);
 	if (rc) {
 		WRITE_ONCE(table->capacity_is_old, true);
 		return rc;

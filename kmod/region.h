@@ -18,7 +18,7 @@
 
 #include "account.h"
 #include "block.h"
-#include "device_ops.h"
+#include "function.h"
 #include "settings.h"
 #include "slot.h"
 
@@ -86,13 +86,9 @@ enum flexmem_pool_kind {
 
 /**
  * struct flexmem_table - all regions of one function
- * @dev: for messages; may be NULL
- * @mode: PF or VF; decides what a region's id is, and nothing else
- * @ops: the device's operations: which of them there are is asked at any time,
- *	also when the driver's module is gone, so they are a copy
- * @priv: their argument
+ * @function: the device. Its mode decides what a region's id is, and nothing
+ *	else
  * @settings: as they were when the device registered
- * @granule: region sizes are multiples of this
  * @hw_slots: entries of the firmware's table; of a PF, as many as @slots has
  * @full_reason: which limit it is that makes @slots as many as they are
  * @capacity: bytes the function may acquire; changes under @acquire_lock
@@ -138,12 +134,8 @@ enum flexmem_pool_kind {
  * a copy from or to user space.
  */
 struct flexmem_table {
-	struct device *dev;
-	enum flexmem_mode mode;
-	struct flexmem_device_ops ops;
-	void *priv;
+	struct flexmem_function function;
 	struct flexmem_settings settings;
-	u64 granule;
 	unsigned int hw_slots;
 	enum flexmem_reason full_reason;
 	u64 capacity;

@@ -62,7 +62,7 @@ static int return_memory(struct flexmem_table *table, unsigned int slot,
 	int rc;
 
 	rc = flexmem_slots_clear(&table->slots, slot);
-	return rc ?: table->ops.release(table->priv, mem);
+	return rc ?: flexmem_function_release(&table->function, mem);
 }
 
 /**
@@ -103,7 +103,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 		if (rc != -ETIMEDOUT)
 			rc = return_memory(table, slot, &mem[slot]);
 		if (rc)
-			dev_warn(table->dev,
+			dev_warn(table->function.dev,
 				 "slot %u was not given back: error %d\n",
 				 slot, rc);
 	}
@@ -111,7 +111,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	flexmem_slots_forget(&table->slots);
 	forget_stranded(table);
 	/* Messages went by the function's device, which may go now. */
-	table->dev = NULL;
+	table->function.dev = NULL;
 	mutex_unlock(&table->data_lock);
 	mutex_unlock(&table->acquire_lock);
 }
@@ -150,7 +150,7 @@ static int reset_locked(struct flexmem_table *table)
 	forget_stranded(table);
 	flexmem_table_tell_accounts(table);
 
-	rc = table->ops.reset(table->priv);
+	rc = flexmem_function_reset(&table->function);
 	WRITE_ONCE(table->needs_reset, rc);
 	if (rc)
 		return rc;
@@ -167,7 +167,7 @@ static void acquire_anew(struct flexmem_table *table)
 
 	rc = rc ?: flexmem_table_prealloc(table);
 	if (rc)
-		dev_warn(table->dev,
+		dev_warn(table->function.dev,
 			 "not all regions were acquired anew: error %d\n", rc);
 }
 
@@ -188,7 +188,7 @@ int flexmem_table_reset(struct flexmem_table *table)
 {
 	int rc = -ENODEV;
 
-	if (!table->ops.reset)
+	if (!table->function.ops.reset)
 		return -EOPNOTSUPP;
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);

@@ -38,7 +38,7 @@ static int scrub_part(struct flexmem_table *table,
 	int rc;
 
 	lockdep_assert_held(&table->data_lock);
-	rc = table->ops.scrub(table->priv, mem, start, size);
+	rc = flexmem_function_scrub(&table->function, mem, start, size);
 	if (!rc)
 		atomic64_add(size, &table->scrubbed);
 	return rc;
@@ -89,7 +89,7 @@ static int scrub_range(struct flexmem_table *table,
 int flexmem_scrub_memory(struct flexmem_table *table,
 			 const struct flexmem_memory *mem)
 {
-	if (!table->ops.scrub)
+	if (!table->function.ops.scrub)
 		return 0;
 	return scrub_range(table, mem, NULL, 0, mem->size, lock_data_awake);
 }
@@ -126,7 +126,7 @@ int flexmem_scrub_block(struct flexmem_region *region,
 	u64 bytes_of = block->bytes_of;
 	int rc = 0;
 
-	if (!table->ops.scrub)
+	if (!table->function.ops.scrub)
 		return 0;
 	if (bytes_of != FLEXMEM_CLEAN && (bytes_of != owner || zeroed)) {
 		rc = scrub_range(table, &region->mem, region,
@@ -370,8 +370,8 @@ void flexmem_scrub_init(struct flexmem_table *table)
  */
 void flexmem_scrub_soon(struct flexmem_table *table)
 {
-	if (table->ops.scrub && !delayed_work_pending(&table->scrub_work) &&
-	    may_scrub(table))
+	if (table->function.ops.scrub &&
+	    !delayed_work_pending(&table->scrub_work) && may_scrub(table))
 		queue_delayed_work(system_unbound_wq, &table->scrub_work,
 				   SOON_JIFFIES);
 }

@@ -22,15 +22,13 @@
  * flexmem_slots_init - an empty segment table
  * @slots: to initialise
  * @nr: slots, up to FLEXMEM_MAX_SLOTS
- * @ops: the device's operations
- * @priv: their argument
+ * @function: whose they are; must outlive them
  */
 void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
-			const struct flexmem_device_ops *ops, void *priv)
+			struct flexmem_function *function)
 {
 	slots->nr = nr;
-	slots->ops = ops;
-	slots->priv = priv;
+	slots->function = function;
 	bitmap_zero(slots->refused, FLEXMEM_MAX_SLOTS);
 	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
 	spin_lock_init(&slots->lock);
@@ -76,10 +74,9 @@ int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 		       const struct flexmem_memory *mem,
 		       const struct flexmem_segment_entry *entry)
 {
-	int rc = 0;
+	int rc;
 
-	if (slots->ops->slot_set)
-		rc = slots->ops->slot_set(slots->priv, slot, mem);
+	rc = flexmem_function_slot_set(slots->function, slot, mem);
 	if (rc == -ENOSPC)
 		__set_bit(slot, slots->refused);
 	if (rc)
@@ -105,12 +102,11 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_fill);
  */
 int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot)
 {
-	int rc = 0;
+	int rc;
 
 	if (flexmem_lease_count(slots))
 		return -EBUSY;
-	if (slots->ops->slot_clear)
-		rc = slots->ops->slot_clear(slots->priv, slot);
+	rc = flexmem_function_slot_clear(slots->function, slot);
 	if (rc)
 		return rc;
 

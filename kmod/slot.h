@@ -12,9 +12,7 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
-#include "device_ops.h"
-
-#define FLEXMEM_MAX_SLOTS 64
+#include "function.h"
 
 /**
  * struct flexmem_pool - a run of slots for one kind of memory
@@ -46,8 +44,7 @@ struct flexmem_lease_hold {
 /**
  * struct flexmem_slots - the segment table
  * @nr: slots there are
- * @ops: the device's operations
- * @priv: their argument
+ * @function: whose they are
  * @refused: slots that the firmware did not let us use
  * @lock: protects the members below; a leaf. Filling and clearing slots and
  *	taking leases happens under the table's acquire_lock besides, so that
@@ -61,8 +58,7 @@ struct flexmem_lease_hold {
  */
 struct flexmem_slots {
 	unsigned int nr;
-	const struct flexmem_device_ops *ops;
-	void *priv;
+	struct flexmem_function *function;
 	DECLARE_BITMAP(refused, FLEXMEM_MAX_SLOTS);
 	spinlock_t lock; /* protects the members below */
 	DECLARE_BITMAP(filled, FLEXMEM_MAX_SLOTS);
@@ -73,7 +69,7 @@ struct flexmem_slots {
 };
 
 void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
-			const struct flexmem_device_ops *ops, void *priv);
+			struct flexmem_function *function);
 int flexmem_slots_find(struct flexmem_slots *slots,
 		       const struct flexmem_pool *pool);
 int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,

@@ -13,6 +13,7 @@
 
 struct ctx {
 	struct fake_device *fake;
+	struct flexmem_function function;
 	struct flexmem_slots slots;
 	struct flexmem_pool pool;
 	struct flexmem_memory mem[NR_SLOTS];
@@ -20,20 +21,22 @@ struct ctx {
 
 static struct ctx *make_slots(struct kunit *test, enum flexmem_mode mode)
 {
+	struct flexmem_device_desc desc;
 	struct ctx *ctx;
 	unsigned int i;
 
 	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	ctx->fake = fake_device_create(test, mode, NR_SLOTS, 64 * GIB);
+	desc = fake_device_desc(ctx->fake);
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_function_init(&ctx->function, NULL, &desc));
 	for (i = 0; i < NR_SLOTS; i++)
 		KUNIT_ASSERT_EQ(test, 0,
-				fake_device_ops(ctx->fake)
-					->acquire(ctx->fake, GIB,
-						  &ctx->mem[i]));
+				flexmem_function_acquire(&ctx->function, GIB,
+							 &ctx->mem[i]));
 	fake_device_forget(ctx->fake);
-	flexmem_slots_init(&ctx->slots, NR_SLOTS, fake_device_ops(ctx->fake),
-			   ctx->fake);
+	flexmem_slots_init(&ctx->slots, NR_SLOTS, &ctx->function);
 	ctx->pool.end = NR_SLOTS;
 	return ctx;
 }

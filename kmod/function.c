@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Calls to the driver of a function, and what is made of its answers.
+ *
+ * A driver passes on what a firmware says, and firmware has bugs. What it gives
+ * becomes an address that tenants are kept apart by, so each answer is compared
+ * with what was asked: memory of that size, aligned as the contract has it, that
+ * overlaps nothing the function holds; an errno that the contract knows. A wrong
+ * answer is -EIO for who asked, and one message for the operator. Memory that was
+ * given wrongly is neither used nor given back, as nobody knows what it is: it
+ * comes back with a reset.
+ *
+ * Invariant: the pieces that a function holds do not overlap.
+ */
+
+#include <linux/align.h>
+#include <linux/device.h>
+#include <linux/errno.h>
+#include <linux/log2.h>
+#include <linux/overflow.h>
+#include <linux/sizes.h>
+#include <linux/string.h>
+
+#include "compat.h"
+#include "function.h"
+
+/* Room for a device's name in INFO, and a NUL. */
+#define NAME_SIZE sizeof_field(struct flexmem_info, out_name)
+
+static bool is_valid_name(const char *name)
+{
+	return name && *name && strnlen(name, NAME_SIZE) < NAME_SIZE;
+}
+
+static bool are_valid_ops(const struct flexmem_device_ops *ops, bool vf)
+{
+	return ops && ops->acquire && ops->release && ops->capacity &&
+	       !ops->slot_set == !vf && !ops->slot_clear == !vf &&
+	       !ops->read == !ops->write;
+}
+
+/* What is wrong with a description, or NULL. */
+static const char *find_fault(const struct flexmem_device_desc *desc)
+{
+	bool vf = desc->mode == FLEXMEM_MODE_VF;
+
+	if (!vf && desc->mode != FLEXMEM_MODE_PF)
+		return "mode";
+	if (!is_valid_name(desc->name))
+		return "name";
+	if (!is_power_of_2(desc->granule) || desc->granule < SZ_4K ||
+	    desc->granule > SZ_1G)
+		return "granule";
+	if (vf ? !desc->slots || desc->slots > FLEXMEM_MAX_SLOTS : desc->slots)
+		return "number of slots";
+	if (!are_valid_ops(desc->ops, vf))
+		return "set of operations";
+	if (desc->ops->page && desc->granule < PAGE_SIZE)
+		return "granule for a page operation";
+	return NULL;
+}
+
+/**
+ * flexmem_function_init - a function that holds nothing
+ * @function: to initialise
+ * @dev: for messages, or NULL
+ * @desc: what it is and what it can do
+ *
+ * Return: 0, or -EINVAL (with a message) if the description is not valid.
+ */
+int flexmem_function_init(struct flexmem_function *function,
+			  struct device *dev,
+			  const struct flexmem_device_desc *desc)
+{
+	const char *fault = find_fault(desc);
+
+	if (fault) {
+		dev_err(dev, "flexmem: invalid device description: %s\n",
+			fault);
+		return -EINVAL;
+	}
+	*function = (struct flexmem_function) {
+		.dev = dev,
+		.mode = desc->mode,
+		.slots = desc->slots,
+		.granule = desc->granule,
+		.ops = *desc->ops,
+		.priv = desc->priv,
+	};
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_init);
+
+/* One message is enough: a device that answers wrongly does so all the time. */
+static int distrust(struct flexmem_function *function, const char *operation,
+		    const char *what, long long value)
+{
+	if (!atomic_xchg(&function->distrusted, 1))
+		dev_err(function->dev,
+			"the device is not to be trusted: %s answered %s %lld\n",
+			operation, what, value);
+	return -EIO;
+}
+
+/* An errno of the contract as it is. @may_be_full: -ENOSPC is one, too. */
+static int check_errno(struct flexmem_function *function,
+		       const char *operation, int rc, bool may_be_full)
+{
+	switch (rc) {
+	case -ENOSPC:
+		if (!may_be_full)
+			break;
+		fallthrough;
+	case 0:
+	case -ETIMEDOUT:
+	case -EIO:
+	case -EINTR:
+	case -ENODEV:
+	case -ENOMEM:
+		return rc;
+	}
+	return distrust(function, operation, "error", rc);
+}
+
+/**
+ * flexmem_function_capacity - ask how much there is
+ * @function: function
+ * @bytes: receives the capacity; untouched on failure
+ *
+ * Context: one operation at a time. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes)
+{
+	u64 capacity = 0;
+	int rc;
+
+	rc = function->ops.capacity(function->priv, &capacity);
+	rc = check_errno(function, "capacity", rc, false);
+	if (!rc)
+		*bytes = capacity;
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_capacity);
+
+static bool overlap(const struct flexmem_memory *a,
+		    const struct flexmem_memory *b)
+{
+	/* Neither wraps: both were checked, or are being checked, for that. */
+	return a->base < b->base + b->size && b->base < a->base + a->size;
+}
+
+/* Whether the device gave what it was asked for, and has not given it before. */
+static int check_memory(struct flexmem_function *function, u64 size,
+			const struct flexmem_memory *mem)
+{
+	u64 alignment = size < SZ_1G ? function->granule : SZ_1G;
+	unsigned int i;
+	u64 end;
+
+	if (mem->size != size)
+		return distrust(function, "acquire", "size", mem->size);
+	if (!IS_ALIGNED(mem->base, alignment) ||
+	    check_add_overflow(mem->base, mem->size, &end))
+		return distrust(function, "acquire", "base", mem->base);
+	for (i = 0; i < function->nr_pieces; i++)
+		if (overlap(mem, &function->piece[i]))
+			return distrust(function, "acquire",
+					"memory in use, base", mem->base);
+	return 0;
+}
+
+/**
+ * flexmem_function_acquire - take memory of the device
+ * @function: function
+ * @size: bytes, a multiple of the granule
+ * @mem: receives what it is; untouched on failure
+ *
+ * Context: one operation at a time. May sleep.
+ * Return: 0; -ENOSPC if there is not so much in one piece; or an error of the
+ * firmware.
+ */
+int flexmem_function_acquire(struct flexmem_function *function, u64 size,
+			     struct flexmem_memory *mem)
+{
+	struct flexmem_memory given = {};
+	int rc;
+
+	if (WARN_ON_ONCE(function->nr_pieces == FLEXMEM_MAX_PIECES))
+		return -ENOMEM;
+	rc = function->ops.acquire(function->priv, size, &given);
+	rc = check_errno(function, "acquire", rc, true);
+	rc = rc ?: check_memory(function, size, &given);
+	if (rc)
+		return rc;
+	function->piece[function->nr_pieces++] = given;
+	*mem = given;
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_acquire);
+
+static void forget_piece(struct flexmem_function *function, u64 base)
+{
+	unsigned int i;
+
+	for (i = 0; i < function->nr_pieces; i++) {
+		if (function->piece[i].base != base)
+			continue;
+		function->piece[i] = function->piece[--function->nr_pieces];
+		return;
+	}
+}
+
+/**
+ * flexmem_function_release - give memory back to the device
+ * @function: function
+ * @mem: as flexmem_function_acquire() filled it in; in no slot
+ *
+ * Context: one operation at a time. May sleep.
+ * Return: 0, or an error of the firmware; then the function still holds it.
+ */
+int flexmem_function_release(struct flexmem_function *function,
+			     const struct flexmem_memory *mem)
+{
+	int rc;
+
+	rc = function->ops.release(function->priv, mem);
+	rc = check_errno(function, "release", rc, false);
+	if (!rc)
+		forget_piece(function, mem->base);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_release);
+
+/**
+ * flexmem_function_slot_set - let a slot of the firmware's table name memory
+ * @function: function; of a PF, which has no such table, nobody is asked
+ * @slot: an empty one
+ * @mem: memory that the function holds
+ *
+ * Context: one operation at a time. May sleep.
+ * Return: 0; -ENOSPC if the firmware does not let this slot be used; or an error
+ * of the firmware.
+ */
+int flexmem_function_slot_set(struct flexmem_function *function,
+			      unsigned int slot,
+			      const struct flexmem_memory *mem)
+{
+	int rc = 0;
+
+	if (function->ops.slot_set)
+		rc = function->ops.slot_set(function->priv, slot, mem);
+	return check_errno(function, "slot_set", rc, true);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_set);
+
+/**
+ * flexmem_function_slot_clear - empty a slot of the firmware's table
+ * @function: function; of a PF nobody is asked
+ * @slot: a filled one
+ *
+ * Context: one operation at a time. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_function_slot_clear(struct flexmem_function *function,
+				unsigned int slot)
+{
+	int rc = 0;
+
+	if (function->ops.slot_clear)
+		rc = function->ops.slot_clear(function->priv, slot);
+	return check_errno(function, "slot_clear", rc, false);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_clear);
+
+/**
+ * flexmem_function_reset - bring the device back to where it began
+ * @function: function that can be reset
+ *
+ * Context: one operation at a time, and none that moves data. May sleep.
+ * Return: 0, and the function holds nothing any more; or an error of the
+ * firmware.
+ */
+int flexmem_function_reset(struct flexmem_function *function)
+{
+	int rc;
+
+	rc = function->ops.reset(function->priv);
+	rc = check_errno(function, "reset", rc, false);
+	if (!rc)
+		function->nr_pieces = 0;
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_reset);
+
+/**
+ * flexmem_function_scrub - zero memory of the device
+ * @function: function that can do that
+ * @mem: memory that it holds
+ * @offset: where to begin
+ * @size: bytes, at most FLEXMEM_SCRUB_MAX
+ *
+ * Context: one operation that moves data at a time. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_function_scrub(struct flexmem_function *function,
+			   const struct flexmem_memory *mem, u64 offset,
+			   u64 size)
+{
+	int rc = function->ops.scrub(function->priv, mem, offset, size);
+
+	return check_errno(function, "scrub", rc, false);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_scrub);
+
+/**
+ * flexmem_function_read - copy out of the device
+ * @function: function that can do that
+ * @mem: memory that it holds
+ * @offset: where to begin
+ * @size: bytes, at most FLEXMEM_COPY_MAX
+ * @to: buffer
+ *
+ * Context: one operation that moves data at a time. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_function_read(struct flexmem_function *function,
+			  const struct flexmem_memory *mem, u64 offset,
+			  u64 size, void *to)
+{
+	int rc = function->ops.read(function->priv, mem, offset, size, to);
+
+	return check_errno(function, "read", rc, false);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_read);
+
+/**
+ * flexmem_function_write - copy into the device
+ * @function: function that can do that
+ * @mem: memory that it holds
+ * @offset: where to begin
+ * @size: bytes, at most FLEXMEM_COPY_MAX
+ * @from: buffer
+ *
+ * Context: one operation that moves data at a time. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_function_write(struct flexmem_function *function,
+			   const struct flexmem_memory *mem, u64 offset,
+			   u64 size, const void *from)
+{
+	int rc = function->ops.write(function->priv, mem, offset, size, from);
+
+	return check_errno(function, "write", rc, false);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_write);
+
+/**
+ * flexmem_function_page - where the CPU sees memory of the device
+ * @function: function that can be mapped
+ * @mem: memory that it holds
+ * @offset: of the page
+ * @pfn: receives the page frame
+ *
+ * Context: in a page fault, under mmap_lock. May sleep, but not for firmware.
+ * Return: 0, -ENOMEM, or another error if there is none.
+ */
+int flexmem_function_page(struct flexmem_function *function,
+			  const struct flexmem_memory *mem, u64 offset,
+			  unsigned long *pfn)
+{
+	int rc = function->ops.page(function->priv, mem, offset, pfn);
+
+	return check_errno(function, "page", rc, false);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_page);

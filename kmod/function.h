@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One function of a device, PF or VF, as its driver describes it: the only
+ * place that calls the driver. No answer is trusted unchecked.
+ */
+#ifndef _FLEXMEM_FUNCTION_H
+#define _FLEXMEM_FUNCTION_H
+
+#include <linux/atomic.h>
+#include <linux/types.h>
+#include <linux/flexmem.h>
+
+#include "device_ops.h"
+
+struct device;
+
+#define FLEXMEM_MAX_SLOTS 64
+
+/*
+ * Pieces that a function can hold: one a slot, and what it has not taken back
+ * yet. After the first such piece it is not asked for more.
+ */
+#define FLEXMEM_MAX_PIECES (2 * FLEXMEM_MAX_SLOTS)
+
+/**
+ * struct flexmem_function - a PF or VF and its driver's operations
+ * @dev: for messages; may be NULL
+ * @mode: PF or VF
+ * @slots: entries of the firmware's table; 0 on a PF
+ * @granule: sizes of pieces are multiples of this
+ * @ops: the device's operations: which of them there are is asked at any time,
+ *	also when the driver's module is gone, so they are a copy
+ * @priv: their argument
+ * @nr_pieces: how many of @piece there are
+ * @piece: memory that the device gave and has not taken back
+ * @distrusted: an answer was wrong, and that has been reported
+ *
+ * @nr_pieces and @piece change under the lock that lets one operation run at a
+ * time; what is above them never changes, but for @dev, which goes when the
+ * driver does.
+ */
+struct flexmem_function {
+	struct device *dev;
+	enum flexmem_mode mode;
+	unsigned int slots;
+	u64 granule;
+	struct flexmem_device_ops ops;
+	void *priv;
+	unsigned int nr_pieces;
+	struct flexmem_memory piece[FLEXMEM_MAX_PIECES];
+	atomic_t distrusted;
+};
+
+int flexmem_function_init(struct flexmem_function *function,
+			  struct device *dev,
+			  const struct flexmem_device_desc *desc);
+int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes);
+int flexmem_function_acquire(struct flexmem_function *function, u64 size,
+			     struct flexmem_memory *mem);
+int flexmem_function_release(struct flexmem_function *function,
+			     const struct flexmem_memory *mem);
+int flexmem_function_slot_set(struct flexmem_function *function,
+			      unsigned int slot,
+			      const struct flexmem_memory *mem);
+int flexmem_function_slot_clear(struct flexmem_function *function,
+				unsigned int slot);
+int flexmem_function_reset(struct flexmem_function *function);
+int flexmem_function_scrub(struct flexmem_function *function,
+			   const struct flexmem_memory *mem, u64 offset,
+			   u64 size);
+int flexmem_function_read(struct flexmem_function *function,
+			  const struct flexmem_memory *mem, u64 offset,
+			  u64 size, void *to);
+int flexmem_function_write(struct flexmem_function *function,
+			   const struct flexmem_memory *mem, u64 offset,
+			   u64 size, const void *from);
+int flexmem_function_page(struct flexmem_function *function,
+			  const struct flexmem_memory *mem, u64 offset,
+			  unsigned long *pfn);
+
+#endif /* _FLEXMEM_FUNCTION_H */

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Answers of a driver that are wrong, and descriptions that are not valid. */
+
+#include <kunit/test.h>
+#include <linux/errno.h>
+#include <linux/limits.h>
+#include <linux/sizes.h>
+#include <linux/string.h>
+
+#include "fake_device.h"
+#include "function.h"
+
+/* A device that answers whatever it is told to. */
+struct liar {
+	struct flexmem_function function;
+	struct flexmem_memory mem;
+	u64 capacity;
+	int rc;
+};
+
+static int liar_acquire(void *priv, u64 size, struct flexmem_memory *mem)
+{
+	struct liar *liar = priv;
+
+	/* Also when it fails: nobody is to look at it. */
+	*mem = liar->mem;
+	return liar->rc;
+}
+
+static int liar_release(void *priv, const struct flexmem_memory *mem)
+{
+	return ((struct liar *)priv)->rc;
+}
+
+static int liar_slot_set(void *priv, unsigned int slot,
+			 const struct flexmem_memory *mem)
+{
+	return ((struct liar *)priv)->rc;
+}
+
+static int liar_slot_clear(void *priv, unsigned int slot)
+{
+	return ((struct liar *)priv)->rc;
+}
+
+static int liar_capacity(void *priv, u64 *bytes)
+{
+	struct liar *liar = priv;
+
+	*bytes = liar->capacity;
+	return liar->rc;
+}
+
+static int liar_scrub(void *priv, const struct flexmem_memory *mem, u64 offset,
+		      u64 size)
+{
+	return ((struct liar *)priv)->rc;
+}
+
+static int liar_read(void *priv, const struct flexmem_memory *mem, u64 offset,
+		     u64 size, void *to)
+{
+	return ((struct liar *)priv)->rc;
+}
+
+static int liar_write(void *priv, const struct flexmem_memory *mem, u64 offset,
+		      u64 size, const void *from)
+{
+	return ((struct liar *)priv)->rc;
+}
+
+static int liar_page(void *priv, const struct flexmem_memory *mem, u64 offset,
+		     unsigned long *pfn)
+{
+	return ((struct liar *)priv)->rc;
+}
+
+static int liar_reset(void *priv)
+{
+	return ((struct liar *)priv)->rc;
+}
+
+static const struct flexmem_device_ops liar_ops = {
+	.acquire = liar_acquire,
+	.release = liar_release,
+	.slot_set = liar_slot_set,
+	.slot_clear = liar_slot_clear,
+	.capacity = liar_capacity,
+	.scrub = liar_scrub,
+	.read = liar_read,
+	.write = liar_write,
+	.page = liar_page,
+	.reset = liar_reset,
+};
+
+static struct flexmem_device_desc good_desc(void *priv)
+{
+	return (struct flexmem_device_desc) {
+		.name = "liar",
+		.mode = FLEXMEM_MODE_VF,
+		.slots = 8,
+		.granule = SZ_2M,
+		.ops = &liar_ops,
+		.priv = priv,
+	};
+}
+
+static int function_test_init(struct kunit *test)
+{
+	struct flexmem_device_desc desc;
+	struct liar *liar;
+
+	liar = kunit_kzalloc(test, sizeof(*liar), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, liar);
+	desc = good_desc(liar);
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_function_init(&liar->function, NULL, &desc));
+	test->priv = liar;
+	return 0;
+}
+
+/* What an acquisition of @size makes of [@base, @base + @given). */
+static int acquire(struct kunit *test, u64 size, u64 base, u64 given)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_memory mem = { .cookie = 1 };
+	int rc;
+
+	liar->mem = (struct flexmem_memory) { .base = base, .size = given };
+	rc = flexmem_function_acquire(&liar->function, size, &mem);
+	/* Nothing of a wrong answer reaches who asked. */
+	KUNIT_EXPECT_EQ(test, mem.cookie, rc ? 1 : 0);
+	KUNIT_EXPECT_EQ(test, mem.base, rc ? 0 : base);
+	KUNIT_EXPECT_EQ(test, mem.size, rc ? 0 : size);
+	return rc;
+}
+
+static bool is_distrusted(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+
+	return atomic_read(&liar->function.distrusted);
+}
+
+static int release(struct kunit *test, u64 base, u64 size)
+{
+	const struct flexmem_memory mem = { .base = base, .size = size };
+	struct liar *liar = test->priv;
+
+	return flexmem_function_release(&liar->function, &mem);
+}
+
+static void takes_what_was_asked_for(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
+	KUNIT_EXPECT_EQ(test, acquire(test, SZ_2M, 4 * GIB, SZ_2M), 0);
+	KUNIT_EXPECT_EQ(test, acquire(test, SZ_4M, 4 * GIB + SZ_2M, SZ_4M), 0);
+	KUNIT_EXPECT_EQ(test, acquire(test, GIB, U64_MAX - 2 * GIB + 1, GIB),
+			0);
+	KUNIT_EXPECT_FALSE(test, is_distrusted(test));
+}
+
+static void refuses_another_size(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB - SZ_2M), -EIO);
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB + SZ_2M), -EIO);
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 0), -EIO);
+	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
+}
+
+static void refuses_a_base_that_is_not_aligned(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, acquire(test, GIB, SZ_2M, GIB), -EIO);
+	KUNIT_EXPECT_EQ(test, acquire(test, GIB, GIB + 128, GIB), -EIO);
+	KUNIT_EXPECT_EQ(test, acquire(test, SZ_2M, SZ_1M, SZ_2M), -EIO);
+	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
+}
+
+static void refuses_memory_that_wraps(struct kunit *test)
+{
+	const u64 top = U64_MAX - GIB + 1;
+
+	KUNIT_EXPECT_EQ(test, acquire(test, 2 * GIB, top, 2 * GIB), -EIO);
+	/* Its end would be 0, which is before its start. */
+	KUNIT_EXPECT_EQ(test, acquire(test, GIB, top, GIB), -EIO);
+	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
+}
+
+static void refuses_what_it_holds_already(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, acquire(test, 4 * GIB, 8 * GIB, 4 * GIB), 0);
+	KUNIT_ASSERT_EQ(test, acquire(test, 4 * GIB, 16 * GIB, 4 * GIB), 0);
+	KUNIT_EXPECT_FALSE(test, is_distrusted(test));
+
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 8 * GIB, 4 * GIB), -EIO);
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 5 * GIB, 4 * GIB), -EIO);
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 19 * GIB, 4 * GIB), -EIO);
+	KUNIT_EXPECT_EQ(test, acquire(test, GIB, 9 * GIB, GIB), -EIO);
+	KUNIT_EXPECT_EQ(test, acquire(test, 32 * GIB, 0, 32 * GIB), -EIO);
+	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
+	/* In between it is free. */
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 12 * GIB, 4 * GIB), 0);
+}
+
+static void takes_again_what_went_back(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+
+	KUNIT_ASSERT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
+	KUNIT_ASSERT_EQ(test, acquire(test, 4 * GIB, 4 * GIB, 4 * GIB), 0);
+	KUNIT_ASSERT_EQ(test, acquire(test, 4 * GIB, 8 * GIB, 4 * GIB), 0);
+	liar->rc = -EIO;
+	KUNIT_EXPECT_EQ(test, release(test, 0, 4 * GIB), -EIO);
+	liar->rc = 0;
+	/* The device has not got it back. */
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), -EIO);
+	KUNIT_EXPECT_EQ(test, release(test, 0, 4 * GIB), 0);
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 8 * GIB, 4 * GIB), -EIO);
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
+}
+
+static void holds_nothing_after_a_reset(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+
+	KUNIT_ASSERT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
+	liar->rc = -ETIMEDOUT;
+	KUNIT_EXPECT_EQ(test, flexmem_function_reset(&liar->function),
+			-ETIMEDOUT);
+	liar->rc = 0;
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_function_reset(&liar->function), 0);
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
+}
+
+/* Calls the nth operation; the first two may say -ENOSPC. */
+#define NR_OPERATIONS 10
+#define NR_THAT_FILL_UP 2
+
+static int call(struct liar *liar, unsigned int nth)
+{
+	struct flexmem_function *function = &liar->function;
+	struct flexmem_memory mem = { .size = SZ_2M };
+	unsigned long pfn;
+	u64 bytes = 77;
+	int rc;
+
+	switch (nth) {
+	case 0:
+		liar->mem = mem;
+		return flexmem_function_acquire(function, SZ_2M, &mem);
+	case 1:
+		return flexmem_function_slot_set(function, 0, &mem);
+	case 2:
+		return flexmem_function_slot_clear(function, 0);
+	case 3:
+		return flexmem_function_release(function, &mem);
+	case 4:
+		liar->capacity = GIB;
+		rc = flexmem_function_capacity(function, &bytes);
+		return bytes == (rc ? 77 : GIB) ? rc : -E2BIG;
+	case 5:
+		return flexmem_function_scrub(function, &mem, 0, 128);
+	case 6:
+		return flexmem_function_read(function, &mem, 0, 128, &bytes);
+	case 7:
+		return flexmem_function_write(function, &mem, 0, 128, &bytes);
+	case 8:
+		return flexmem_function_page(function, &mem, 0, &pfn);
+	default:
+		return flexmem_function_reset(function);
+	}
+}
+
+static void passes_documented_errors_on(struct kunit *test)
+{
+	static const int errors[] = { 0, -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
+				      -ENOMEM };
+	struct liar *liar = test->priv;
+	unsigned int nth, i;
+
+	for (nth = 0; nth < NR_OPERATIONS; nth++) {
+		for (i = 0; i < ARRAY_SIZE(errors); i++) {
+			liar->rc = errors[i];
+			KUNIT_EXPECT_EQ_MSG(test, call(liar, nth), errors[i],
+					    "operation %u", nth);
+		}
+		liar->rc = -ENOSPC;
+		if (nth < NR_THAT_FILL_UP)
+			KUNIT_EXPECT_EQ(test, call(liar, nth), -ENOSPC);
+	}
+	KUNIT_EXPECT_FALSE(test, is_distrusted(test));
+}
+
+static void makes_other_errors_eio(struct kunit *test)
+{
+	static const int errors[] = { -EAGAIN, -EFAULT, -ERESTARTSYS, 1,
+				      -EBUSY, INT_MIN, -ENOSPC };
+	struct liar *liar = test->priv;
+	unsigned int nth, i;
+
+	for (nth = 0; nth < NR_OPERATIONS; nth++) {
+		for (i = 0; i < ARRAY_SIZE(errors); i++) {
+			if (errors[i] == -ENOSPC && nth < NR_THAT_FILL_UP)
+				continue;
+			atomic_set(&liar->function.distrusted, 0);
+			liar->rc = errors[i];
+			KUNIT_EXPECT_EQ_MSG(test, call(liar, nth), -EIO,
+					    "operation %u", nth);
+			KUNIT_EXPECT_TRUE(test, is_distrusted(test));
+		}
+	}
+}
+
+static void pf_needs_no_slots(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_device_desc desc = good_desc(liar);
+	struct flexmem_device_ops ops = liar_ops;
+	const struct flexmem_memory mem = { .size = SZ_2M };
+
+	ops.slot_set = NULL;
+	ops.slot_clear = NULL;
+	desc.ops = &ops;
+	desc.mode = FLEXMEM_MODE_PF;
+	desc.slots = 0;
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_function_init(&liar->function, NULL, &desc));
+	liar->rc = -EIO;
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_function_slot_set(&liar->function, 0, &mem));
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_function_slot_clear(&liar->function, 0));
+}
+
+/* One thing wrong, the rest as it should be. */
+struct bad_desc {
+	const char *what;
+	void (*spoil)(struct flexmem_device_desc *desc,
+		      struct flexmem_device_ops *ops);
+};
+
+#define BAD_DESC(_name, _statement)					\
+	static void bad_##_name(struct flexmem_device_desc *desc,	\
+				struct flexmem_device_ops *ops)		\
+	{								\
+		_statement;						\
+	}
+
+BAD_DESC(mode, desc->mode = 99)
+BAD_DESC(no_name, desc->name = NULL)
+BAD_DESC(empty_name, desc->name = "")
+BAD_DESC(long_name, desc->name = "12345678901234567890123456789012")
+BAD_DESC(no_slots, desc->slots = 0)
+BAD_DESC(many_slots, desc->slots = FLEXMEM_MAX_SLOTS + 1)
+BAD_DESC(pf_with_slots, ops->slot_set = NULL; ops->slot_clear = NULL;
+	 desc->mode = FLEXMEM_MODE_PF)
+BAD_DESC(pf_with_slot_ops, desc->slots = 0; desc->mode = FLEXMEM_MODE_PF)
+BAD_DESC(odd_granule, desc->granule = SZ_2M + SZ_4K)
+BAD_DESC(no_granule, desc->granule = 0)
+BAD_DESC(small_granule, desc->granule = SZ_2K)
+BAD_DESC(large_granule, desc->granule = 2 * GIB)
+BAD_DESC(no_ops, desc->ops = NULL)
+BAD_DESC(no_acquire, ops->acquire = NULL)
+BAD_DESC(no_release, ops->release = NULL)
+BAD_DESC(no_capacity, ops->capacity = NULL)
+BAD_DESC(no_slot_set, ops->slot_set = NULL)
+BAD_DESC(no_slot_clear, ops->slot_clear = NULL)
+BAD_DESC(read_alone, ops->write = NULL)
+BAD_DESC(write_alone, ops->read = NULL)
+
+#define BAD(_name) { #_name, bad_##_name }
+static const struct bad_desc bad_descs[] = {
+	BAD(mode),
+	BAD(no_name),
+	BAD(empty_name),
+	BAD(long_name),
+	BAD(no_slots),
+	BAD(many_slots),
+	BAD(pf_with_slots),
+	BAD(pf_with_slot_ops),
+	BAD(odd_granule),
+	BAD(no_granule),
+	BAD(small_granule),
+	BAD(large_granule),
+	BAD(no_ops),
+	BAD(no_acquire),
+	BAD(no_release),
+	BAD(no_capacity),
+	BAD(no_slot_set),
+	BAD(no_slot_clear),
+	BAD(read_alone),
+	BAD(write_alone),
+};
+
+static void bad_desc_name(const struct bad_desc *bad, char *name)
+{
+	strscpy(name, bad->what, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(bad_desc, bad_descs, bad_desc_name);
+
+static void refuses_a_bad_description(struct kunit *test)
+{
+	const struct bad_desc *bad = test->param_value;
+	struct liar *liar = test->priv;
+	struct flexmem_device_desc desc = good_desc(liar);
+	struct flexmem_device_ops ops = liar_ops;
+
+	desc.ops = &ops;
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_function_init(&liar->function, NULL, &desc));
+	bad->spoil(&desc, &ops);
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			flexmem_function_init(&liar->function, NULL, &desc));
+}
+
+static void takes_the_longest_name(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_device_desc desc = good_desc(liar);
+
+	desc.name = "1234567890123456789012345678901";
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_function_init(&liar->function, NULL, &desc));
+}
+
+static struct kunit_case function_test_cases[] = {
+	KUNIT_CASE(takes_what_was_asked_for),
+	KUNIT_CASE(refuses_another_size),
+	KUNIT_CASE(refuses_a_base_that_is_not_aligned),
+	KUNIT_CASE(refuses_memory_that_wraps),
+	KUNIT_CASE(refuses_what_it_holds_already),
+	KUNIT_CASE(takes_again_what_went_back),
+	KUNIT_CASE(holds_nothing_after_a_reset),
+	KUNIT_CASE(passes_documented_errors_on),
+	KUNIT_CASE(makes_other_errors_eio),
+	KUNIT_CASE(pf_needs_no_slots),
+	KUNIT_CASE_PARAM(refuses_a_bad_description, bad_desc_gen_params),
+	KUNIT_CASE(takes_the_longest_name),
+	{}
+};
+
+static struct kunit_suite function_suite = {
+	.name = "flexmem_function",
+	.init = function_test_init,
+	.test_cases = function_test_cases,
+};
+
+kunit_test_suite(function_suite);
