@@ -244,6 +244,13 @@ static bool quota_is_valid(const struct flexmem_quota *cmd)
 	       cmd->resource < FLEXMEM_NR_RESOURCES;
 }
 
+/* What no flag asks for is to mean something one day. */
+static bool unset_is_zero(const struct flexmem_quota *cmd)
+{
+	return (cmd->flags & FLEXMEM_QUOTA_LIMIT || !cmd->limit) &&
+	       (cmd->flags & FLEXMEM_QUOTA_GUARANTEE || !cmd->guarantee);
+}
+
 /**
  * flexmem_cmd_quota - QUOTA
  * @call: command under way
@@ -256,7 +263,7 @@ int flexmem_cmd_quota(struct flexmem_call *call)
 
 	if (cmd->flags)
 		return -EOPNOTSUPP;
-	if (!quota_is_valid(cmd) || cmd->id)
+	if (!quota_is_valid(cmd) || cmd->id || !unset_is_zero(cmd))
 		return -EINVAL;
 	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
 	flexmem_quota_get(&call->fdev->table.accounts, &call->client->account,
@@ -279,7 +286,7 @@ int flexmem_cmd_set_quota(struct flexmem_call *call)
 
 	if (cmd->flags & ~(FLEXMEM_QUOTA_LIMIT | FLEXMEM_QUOTA_GUARANTEE))
 		return -EOPNOTSUPP;
-	if (!quota_is_valid(cmd) || !cmd->flags)
+	if (!quota_is_valid(cmd) || !cmd->flags || !unset_is_zero(cmd))
 		return -EINVAL;
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;

@@ -240,6 +240,13 @@ TEST_F(limit, wrong_values_are_einval)
 	q = good;
 	q.resource = FLEXMEM_NR_RESOURCES;
 	must_fail(EINVAL, set_quota, self->root, &q);
+	/* what no flag asks for */
+	q = good;
+	q.guarantee = 1;
+	must_fail(EINVAL, set_quota, self->root, &q);
+	q.flags = FLEXMEM_QUOTA_GUARANTEE;
+	must_fail(EINVAL, set_quota, self->root, &q);
+	EXPECT_EQ(0, quota(self->alice, variant->kind, BYTES).out_guarantee);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT,
 		  quota(self->alice, variant->kind, BYTES).out_limit);
 	must(set_quota, self->root, &good);
@@ -249,6 +256,10 @@ TEST_F(limit, wrong_values_are_einval)
 		  &CMD(quota, .resource = FLEXMEM_NR_RESOURCES));
 	must_fail(EINVAL, quota, self->alice,
 		  &CMD(quota, .kind = variant->kind, .id = self->id));
+	must_fail(EINVAL, quota, self->alice,
+		  &CMD(quota, .kind = variant->kind, .limit = 1));
+	must_fail(EINVAL, quota, self->alice,
+		  &CMD(quota, .kind = variant->kind, .guarantee = 1));
 }
 
 TEST_F(limit, unknown_owners)

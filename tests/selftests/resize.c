@@ -30,10 +30,13 @@ FIXTURE_VARIANT_ADD(resize, vf) { FM_VF, "vf0/memory" };
 /* For all of them; 0 or an errno. The owner is a user, by number. */
 static int set_quota(int root, __u32 flags, uid_t user, __u64 value)
 {
+	const bool limit = flags & FLEXMEM_QUOTA_LIMIT;
+
 	return raw_set_quota(root, &CMD(quota, .flags = flags,
 					.kind = FLEXMEM_OWNER_USER, .id = user,
 					.resource = FLEXMEM_RESOURCE_BYTES,
-					.limit = value, .guarantee = value));
+					.limit = limit ? value : 0,
+					.guarantee = limit ? 0 : value));
 }
 
 FIXTURE_SETUP(resize)

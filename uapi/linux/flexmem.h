@@ -859,9 +859,9 @@ enum flexmem_quota_flags {
  * @resource: enum flexmem_resource
  * @id: as in &struct flexmem_owner_entry. QUOTA: must be 0: the caller's own
  * @limit: SET_QUOTA with FLEXMEM_QUOTA_LIMIT: at most this much, or
- *         FLEXMEM_NO_LIMIT
+ *         FLEXMEM_NO_LIMIT. Else must be 0
  * @guarantee: SET_QUOTA with FLEXMEM_QUOTA_GUARANTEE: at least this much,
- *             whatever others do
+ *             whatever others do. Else must be 0
  * @out_limit: limit as it is now
  * @out_guarantee: guarantee as it is now
  * @out_used: what is charged now
