@@ -20,7 +20,7 @@ OUT = os.environ.get('O') or os.path.join(TOP, 'build', 'docs')
 # Later issues, by their subjects, that a row of the proof table may name.
 SUBJECTS = ('Placement', 'Speed', 'Product')
 STATEMENTS = ([f'A{n}' for n in range(1, 43)] + [f'D{n}' for n in range(1, 10)] +
-              ['D11', 'D12'] + [f'D{n}' for n in range(14, 24)] + ['D25'] +
+              ['D11', 'D12'] + [f'D{n}' for n in range(14, 24)] + ['D25', 'D28'] +
               [f'B{n}' for n in range(1, 7)] + [f'M{n}' for n in range(1, 15)] +
               [f'U{n}' for n in range(1, 8)] + [f'C{n}' for n in range(1, 11)])
 # Programs that print TAP themselves: a test is a string of theirs.

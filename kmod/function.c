@@ -16,6 +16,7 @@
 #include <linux/align.h>
 #include <linux/device.h>
 #include <linux/errno.h>
+#include <linux/jiffies.h>
 #include <linux/log2.h>
 #include <linux/overflow.h>
 #include <linux/sizes.h>
@@ -23,6 +24,9 @@
 
 #include "compat.h"
 #include "function.h"
+
+/* How often a firmware that may be dead is asked by who could do without it. */
+#define PROBE_JIFFIES HZ
 
 /* Room for a device's name in INFO, and a NUL. */
 #define NAME_SIZE sizeof_field(struct flexmem_info, out_name)
@@ -122,6 +126,43 @@ static int check_errno(struct flexmem_function *function,
 	return distrust(function, operation, "error", rc);
 }
 
+/* What a command tells of the firmware besides what it was to do. */
+static int note_outcome(struct flexmem_function *function, int rc)
+{
+	if (rc == -ETIMEDOUT) {
+		WRITE_ONCE(function->probe_at, jiffies + PROBE_JIFFIES);
+		WRITE_ONCE(function->timeouts, function->timeouts + 1);
+		/* Pairs with flexmem_function_may_probe(): @probe_at first. */
+		smp_store_release(&function->doubt, true);
+	} else if (!rc) {
+		WRITE_ONCE(function->doubt, false);
+	}
+	return rc;
+}
+
+/**
+ * flexmem_function_may_probe - whether to ask the firmware if one need not
+ * @function: function
+ *
+ * While it is in doubt whether the firmware is alive, one caller an interval is
+ * told to try; the others would wait for a time-out each (D28).
+ *
+ * Context: any.
+ * Return: true if the caller may ask.
+ */
+bool flexmem_function_may_probe(struct flexmem_function *function)
+{
+	unsigned long at;
+
+	/* Pairs with note_outcome(). */
+	if (!smp_load_acquire(&function->doubt))
+		return true;
+	at = READ_ONCE(function->probe_at);
+	return time_after_eq(jiffies, at) &&
+	       cmpxchg(&function->probe_at, at, jiffies + PROBE_JIFFIES) == at;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_may_probe);
+
 /**
  * flexmem_function_capacity - ask how much there is
  * @function: function
@@ -139,7 +180,7 @@ int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes)
 	rc = check_errno(function, "capacity", rc, false);
 	if (!rc)
 		*bytes = capacity;
-	return rc;
+	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_capacity);
 
@@ -191,6 +232,7 @@ int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 	rc = function->ops.acquire(function->priv, size, &given);
 	rc = check_errno(function, "acquire", rc, true);
 	rc = rc ?: check_memory(function, size, &given);
+	note_outcome(function, rc);
 	if (rc)
 		return rc;
 	function->piece[function->nr_pieces++] = given;
@@ -228,7 +270,7 @@ int flexmem_function_release(struct flexmem_function *function,
 	rc = check_errno(function, "release", rc, false);
 	if (!rc)
 		forget_piece(function, mem->base);
-	return rc;
+	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_release);
 
@@ -246,11 +288,13 @@ int flexmem_function_slot_set(struct flexmem_function *function,
 			      unsigned int slot,
 			      const struct flexmem_memory *mem)
 {
-	int rc = 0;
+	int rc;
 
-	if (function->ops.slot_set)
-		rc = function->ops.slot_set(function->priv, slot, mem);
-	return check_errno(function, "slot_set", rc, true);
+	if (!function->ops.slot_set)
+		return 0;
+	rc = function->ops.slot_set(function->priv, slot, mem);
+	rc = check_errno(function, "slot_set", rc, true);
+	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_set);
 
@@ -265,11 +309,13 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_set);
 int flexmem_function_slot_clear(struct flexmem_function *function,
 				unsigned int slot)
 {
-	int rc = 0;
+	int rc;
 
-	if (function->ops.slot_clear)
-		rc = function->ops.slot_clear(function->priv, slot);
-	return check_errno(function, "slot_clear", rc, false);
+	if (!function->ops.slot_clear)
+		return 0;
+	rc = function->ops.slot_clear(function->priv, slot);
+	rc = check_errno(function, "slot_clear", rc, false);
+	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_clear);
 
@@ -289,7 +335,7 @@ int flexmem_function_reset(struct flexmem_function *function)
 	rc = check_errno(function, "reset", rc, false);
 	if (!rc)
 		function->nr_pieces = 0;
-	return rc;
+	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_reset);
 

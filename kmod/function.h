@@ -34,10 +34,15 @@ struct device;
  * @nr_pieces: how many of @piece there are
  * @piece: memory that the device gave and has not taken back
  * @distrusted: an answer was wrong, and that has been reported
+ * @doubt: a command timed out and none has succeeded since: the firmware may be
+ *	dead. Read without a lock
+ * @probe_at: while in @doubt: when somebody who could do without it asks the
+ *	firmware again, in jiffies. Changes without a lock
+ * @timeouts: commands that timed out. Read without a lock
  *
- * @nr_pieces and @piece change under the lock that lets one operation run at a
- * time; what is above them never changes, but for @dev, which goes when the
- * driver does.
+ * What follows @priv changes under the lock that lets one operation run at a
+ * time, unless it says otherwise; what is above never changes, but for @dev,
+ * which goes when the driver does.
  */
 struct flexmem_function {
 	struct device *dev;
@@ -49,11 +54,15 @@ struct flexmem_function {
 	unsigned int nr_pieces;
 	struct flexmem_memory piece[FLEXMEM_MAX_PIECES];
 	atomic_t distrusted;
+	bool doubt;
+	unsigned long probe_at;
+	unsigned int timeouts;
 };
 
 int flexmem_function_init(struct flexmem_function *function,
 			  struct device *dev,
 			  const struct flexmem_device_desc *desc);
+bool flexmem_function_may_probe(struct flexmem_function *function);
 int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes);
 int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 			     struct flexmem_memory *mem);

@@ -204,26 +204,53 @@ static int place_in_new(struct flexmem_table *table, struct flexmem_pool *pool,
 
 /*
  * Under acquire_lock: what is there may have changed while we waited for it, so
- * it is looked at once more.
+ * it is looked at once more. @refusal is 0, or why there can be no new region.
  */
 static int place_locked(struct flexmem_table *table, struct flexmem_pool *pool,
 			const struct flexmem_request *request,
 			struct flexmem_spare *spare,
-			struct flexmem_place *place, bool acquire_first)
+			struct flexmem_place *place, bool acquire_first,
+			int refusal)
 {
-	int rc = -ENOSPC;
+	int rc = refusal ?: -ENOSPC;
 
 	lockdep_assert_held(&table->acquire_lock);
 	place->reason = FLEXMEM_REASON_NONE;
-	if (acquire_first)
+	if (acquire_first && !refusal)
 		rc = place_in_new(table, pool, request, spare, place);
 	if (!rc)
 		return 0;
 	if (place_in_existing(table, pool, request, spare, place))
 		return 0;
-	if (!acquire_first)
+	if (!acquire_first && !refusal)
 		rc = place_in_new(table, pool, request, spare, place);
 	return rc;
+}
+
+/*
+ * Whether a region is acquired before the present ones are tried. While the
+ * firmware may be dead they come first, whatever the order (D28).
+ */
+static bool acquires_first(struct flexmem_table *table,
+			   const struct flexmem_pool *pool, bool unsure)
+{
+	return orders[table->settings.order].acquire_first &&
+	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
+	       (unsure || !READ_ONCE(pool->locked)) &&
+	       flexmem_function_may_probe(&table->function);
+}
+
+/*
+ * Under acquire_lock: may the firmware be asked for a region? Who has waited
+ * for the lock while a command timed out has got its answer.
+ */
+static int may_ask(struct flexmem_table *table, unsigned int timeouts)
+{
+	const struct flexmem_function *function = &table->function;
+
+	if (function->doubt && function->timeouts != timeouts)
+		return -ETIMEDOUT;
+	return flexmem_table_settle(table);
 }
 
 /**
@@ -310,15 +337,12 @@ int flexmem_place(struct flexmem_table *table,
 		  struct flexmem_spare *spare, struct flexmem_place *place)
 {
 	struct flexmem_pool *pool = flexmem_table_pool(table, request->program);
+	unsigned int timeouts = READ_ONCE(table->function.timeouts);
 	bool acquire_first, unsure;
 	int rc;
 
 	*place = (struct flexmem_place) {};
 	unsure = READ_ONCE(table->capacity_is_old);
-	acquire_first = orders[table->settings.order].acquire_first &&
-			table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
-			(unsure || !READ_ONCE(pool->locked));
-
 	if (request->size > flexmem_table_max_region(table) && !unsure)
 		return explain(table, pool, request, place);
 	place->reason = flexmem_account_refuses(&table->accounts,
@@ -326,6 +350,7 @@ int flexmem_place(struct flexmem_table *table,
 						request->size);
 	if (place->reason)
 		return explain(table, pool, request, place);
+	acquire_first = acquires_first(table, pool, unsure);
 	if (!acquire_first &&
 	    place_in_existing(table, pool, request, spare, place)) {
 		place->reason = FLEXMEM_REASON_NONE;
@@ -335,7 +360,8 @@ int flexmem_place(struct flexmem_table *table,
 	rc = flexmem_table_lock(table);
 	if (rc)
 		return rc;
-	rc = place_locked(table, pool, request, spare, place, acquire_first);
+	rc = place_locked(table, pool, request, spare, place, acquire_first,
+			  may_ask(table, timeouts));
 	mutex_unlock(&table->acquire_lock);
 
 	if (!rc)

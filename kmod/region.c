@@ -585,6 +585,42 @@ static void region_revive(struct flexmem_region *region)
 	spin_unlock(&region->lock);
 }
 
+/**
+ * flexmem_table_settle - find out which slots the firmware has emptied
+ * @table: region table
+ *
+ * None: before it answers any command it has undone what was not answered
+ * (device_ops.h). So regions that were kept out of use are good again.
+ *
+ * Context: under acquire_lock. May sleep.
+ * Return: 0, or an error of the firmware; then it is still not known.
+ */
+int flexmem_table_settle(struct flexmem_table *table)
+{
+	struct flexmem_region *region;
+	unsigned int slot;
+	u64 capacity;
+	int rc;
+
+	lockdep_assert_held(&table->acquire_lock);
+	if (!table->nr_doubtful)
+		return 0;
+	rc = flexmem_function_capacity(&table->function, &capacity);
+	if (rc)
+		return rc;
+	for (slot = 0; slot < table->slots.nr; slot++) {
+		region = flexmem_region_at(table, slot);
+		if (!region || !region->doubtful)
+			continue;
+		region->doubtful = false;
+		region_revive(region);
+	}
+	table->nr_doubtful = 0;
+	flexmem_pressure_freed(&table->accounts);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_settle);
+
 /* Gives one empty region back; false if it is not empty. */
 static bool trim_region(struct flexmem_table *table,
 			struct flexmem_region *region, int *rc)
@@ -595,6 +631,12 @@ static bool trim_region(struct flexmem_table *table,
 	if (!region_retire(region))
 		return false;
 	*rc = flexmem_slots_clear(&table->slots, region->slot);
+	if (*rc == -ETIMEDOUT || *rc == -EINTR) {
+		/* Nobody gets memory of which a slot may not know any more. */
+		region->doubtful = true;
+		table->nr_doubtful++;
+		return false;
+	}
 	if (*rc) {
 		region_revive(region);
 		return false;
@@ -647,6 +689,9 @@ int flexmem_table_trim(struct flexmem_table *table, unsigned int *regions,
 	rc = flexmem_table_lock(table);
 	if (rc)
 		return rc;
+	rc = flexmem_table_settle(table);
+	if (rc)
+		goto unlock;
 	/* What still cannot be scrubbed stays where it is. */
 	rc = flexmem_scrub_quarantine(table);
 	if (rc == -EINTR)

@@ -35,6 +35,8 @@ struct flexmem_table;
  * @program: in a slot set aside for programs; never changes
  * @mem: what the device gave; never changes
  * @stranded: in &flexmem_table.stranded
+ * @doubtful: @dead, as the firmware was to empty its slot and has not answered;
+ *	under acquire_lock
  * @rcu: frees the region
  * @lock: protects what follows. Held for O(log n) work only: no allocation, no
  *	callback, no firmware and no user memory under it.
@@ -61,6 +63,7 @@ struct flexmem_region {
 	bool program;
 	struct flexmem_memory mem;
 	struct list_head stranded;
+	bool doubtful;
 	struct rcu_head rcu;
 
 	spinlock_t lock ____cacheline_aligned_in_smp;
@@ -100,6 +103,7 @@ enum flexmem_pool_kind {
  *	read under RCU.
  * @stranded: memory without a slot that the firmware would not take back yet;
  *	under @acquire_lock
+ * @nr_doubtful: regions that are doubtful; under @acquire_lock
  * @closing: the device goes: its operations are not called any more. Set before
  *	acquire_lock is taken for the last time, so that nobody who waits for
  *	that lock makes removal wait for the firmware.
@@ -144,6 +148,7 @@ struct flexmem_table {
 	struct flexmem_pool pool[FLEXMEM_NR_POOLS];
 	struct flexmem_region __rcu *region[FLEXMEM_MAX_SLOTS];
 	struct list_head stranded;
+	unsigned int nr_doubtful;
 	bool closing;
 	u64 past_allocs;
 	u64 last_serial;
@@ -227,6 +232,7 @@ u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id);
 u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot);
 int flexmem_table_new_capacity(struct flexmem_table *table);
 int flexmem_table_refresh(struct flexmem_table *table);
+int flexmem_table_settle(struct flexmem_table *table);
 u64 flexmem_table_max_region(struct flexmem_table *table);
 const char *flexmem_table_check(struct flexmem_table *table);
 

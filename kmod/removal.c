@@ -109,6 +109,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	}
 	/* What was not given back goes with the reset. */
 	flexmem_slots_forget(&table->slots);
+	table->nr_doubtful = 0;
 	forget_stranded(table);
 	/* Messages went by the function's device, which may go now. */
 	table->function.dev = NULL;
@@ -147,6 +148,7 @@ static int reset_locked(struct flexmem_table *table)
 	}
 	take_maps_away(table);
 	flexmem_slots_forget(&table->slots);
+	table->nr_doubtful = 0;
 	forget_stranded(table);
 	flexmem_table_tell_accounts(table);
 

@@ -735,6 +735,61 @@ static void firmware_error_does_not_matter_if_it_fits(struct kunit *test)
 	expect_tensor(test, ctx, 128, 1, 0);
 }
 
+/* Time is let pass by moving the next probe, not by waiting for it. */
+static void let_probe_in(struct ctx *ctx, unsigned long after)
+{
+	WRITE_ONCE(ctx->table->function.probe_at, jiffies + after);
+}
+
+static void dead_firmware_costs_one_timeout(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    PLENTY);
+	unsigned int *calls = &ctx->fake->calls[FAKE_ACQUIRE];
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 99, -ETIMEDOUT);
+	expect_tensor(test, ctx, 128, 0, 128);
+	KUNIT_EXPECT_EQ(test, *calls, 2);
+	/* What is there is enough: nobody asks for more, until it is time. */
+	let_probe_in(ctx, 3600 * HZ);
+	expect_tensor(test, ctx, 128, 0, 256);
+	expect_tensor(test, ctx, 128, 0, 384);
+	KUNIT_EXPECT_EQ(test, *calls, 2);
+	let_probe_in(ctx, 0);
+	expect_tensor(test, ctx, 128, 0, 512);
+	KUNIT_EXPECT_EQ(test, *calls, 3);
+	/* And who needs it asks at any time. */
+	let_probe_in(ctx, 3600 * HZ);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 12 * GIB, false)), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, *calls, 4);
+
+	/* It answers again: all is as before. */
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 0, 0);
+	let_probe_in(ctx, 3600 * HZ);
+	expect_tensor(test, ctx, 128, 0, 640);
+	let_probe_in(ctx, 0);
+	expect_tensor(test, ctx, 128, 1, 0);
+	expect_tensor(test, ctx, 128, 2, 0);
+}
+
+static void one_probe_an_interval(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    PLENTY);
+	struct flexmem_function *function = &ctx->table->function;
+
+	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+	expect_tensor(test, ctx, 128, 0, 0);
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	expect_tensor(test, ctx, 128, 0, 128);
+	let_probe_in(ctx, 0);
+	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+	let_probe_in(ctx, 3600 * HZ);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_may_probe(function));
+}
+
 struct killed {
 	struct flexmem_table *table;
 	struct completion started;
@@ -897,6 +952,8 @@ static struct kunit_case placement_cases[] = {
 	ORDER_CASE(nothing_is_placed_after_removal),
 	ORDER_CASE(firmware_error_when_nothing_fits),
 	KUNIT_CASE(firmware_error_does_not_matter_if_it_fits),
+	KUNIT_CASE(dead_firmware_costs_one_timeout),
+	KUNIT_CASE(one_probe_an_interval),
 	ORDER_CASE(waiting_ends_when_killed),
 	KUNIT_CASE_PARAM(pf_and_vf_place_alike, pair_gen_params),
 	{}

@@ -804,6 +804,16 @@ static void trim_of_nothing_is_forbidden_by_a_lease_too(struct kunit *test)
 	flexmem_lease_drop(&ctx->table->slots, &hold, &gen);
 }
 
+/* The firmware answers a command: what it had not answered is undone. */
+static void settle(struct kunit *test, struct ctx *ctx, bool was_unsettled)
+{
+	KUNIT_EXPECT_EQ(test, !!ctx->table->nr_doubtful, was_unsettled);
+	mutex_lock(&ctx->table->acquire_lock);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_settle(ctx->table));
+	mutex_unlock(&ctx->table->acquire_lock);
+	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
+}
+
 static void trim_fails_in_the_middle(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 3, PLENTY);
@@ -819,8 +829,55 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
 	expect_unlocked(test, ctx);
-	/* The region whose slot stayed filled can be used. */
+	/* The region whose slot stayed filled can be used, once that is known. */
+	settle(test, ctx, error != -EIO);
 	occupy(test, ctx, 1, 12 * GIB);
+}
+
+static void unanswered_clear_keeps_a_region_out_of_use(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 2, PLENTY);
+	struct flexmem_region *region;
+	unsigned int nr;
+	u64 bytes;
+
+	acquire_regions(test, ctx, 1);
+	region = fake_table_region(ctx->table, 0);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_TRUE(test, IS_ERR(fake_alloc_in(ctx->table, region, 128,
+						     false)));
+	/* As long as nothing is answered. */
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_TRUE(test, IS_ERR(fake_alloc_in(ctx->table, region, 128,
+						     false)));
+	settle(test, ctx, true);
+	occupy(test, ctx, 0, 12 * GIB);
+	expect_log(test, ctx,
+		   "clear 0 ETIMEDOUT, capacity ETIMEDOUT, capacity");
+}
+
+static void reset_and_removal_forget_what_was_unanswered(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 2, PLENTY);
+	unsigned int nr;
+	u64 bytes;
+
+	acquire_regions(test, ctx, 1);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_reset(ctx->table));
+	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
+	acquire_regions(test, ctx, 1);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
 }
 
 static void trim_that_fails_at_once_changes_nothing(struct kunit *test)
@@ -1220,6 +1277,8 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(trim_of_nothing_is_forbidden_by_a_lease_too),
 	ERROR_CASE(trim_fails_in_the_middle),
 	KUNIT_CASE(trim_that_fails_at_once_changes_nothing),
+	KUNIT_CASE(unanswered_clear_keeps_a_region_out_of_use),
+	KUNIT_CASE(reset_and_removal_forget_what_was_unanswered),
 	KUNIT_CASE(trim_keeps_memory_that_is_not_taken_back),
 	KUNIT_CASE(removal_gives_everything_back),
 	KUNIT_CASE(blocks_can_be_freed_after_removal),
