@@ -503,7 +503,7 @@ static int cmd_trim(struct flexmem_call *call)
 	struct flexmem_trim *cmd = call->cmd;
 	int rc, reply_rc;
 
-	if (cmd->flags || cmd->__reserved)
+	if (cmd->flags & ~FLEXMEM_TRIM_BREAK_LEASES || cmd->__reserved)
 		return -EOPNOTSUPP;
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
@@ -512,8 +512,9 @@ static int cmd_trim(struct flexmem_call *call)
 	rc = flexmem_reply(call, sizeof(*cmd));
 	if (rc)
 		return rc;
-	rc = flexmem_table_trim(&call->fdev->table, &cmd->out_regions,
-				&cmd->out_bytes);
+	rc = flexmem_table_trim(&call->fdev->table,
+				cmd->flags & FLEXMEM_TRIM_BREAK_LEASES,
+				&cmd->out_regions, &cmd->out_bytes);
 	reply_rc = flexmem_reply(call, sizeof(*cmd));
 	return rc ?: reply_rc;
 }

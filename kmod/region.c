@@ -665,6 +665,7 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot, int *rc)
 /**
  * flexmem_table_trim - give empty regions back to the device
  * @table: region table
+ * @break_leases: end all leases first
  * @regions: receives how many have been given back
  * @bytes: receives the bytes in them
  *
@@ -677,8 +678,8 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot, int *rc)
  * Return: 0, -EBUSY if there is a lease, -EINTR, -ENODEV, or an error of the
  * firmware; @regions and @bytes tell what has been done before it.
  */
-int flexmem_table_trim(struct flexmem_table *table, unsigned int *regions,
-		       u64 *bytes)
+int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
+		       unsigned int *regions, u64 *bytes)
 {
 	bool emptied = false;
 	unsigned int slot;
@@ -697,6 +698,9 @@ int flexmem_table_trim(struct flexmem_table *table, unsigned int *regions,
 	if (rc == -EINTR)
 		goto unlock;
 
+	/* None is taken before the end, as that takes acquire_lock. */
+	if (break_leases)
+		flexmem_lease_break_all(&table->slots);
 	rc = flexmem_lease_count(&table->slots) ? -EBUSY :
 			flexmem_table_release_stranded(table);
 	for (slot = 0; !rc && slot < table->slots.nr; slot++) {

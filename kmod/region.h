@@ -224,8 +224,8 @@ void flexmem_table_fini(struct flexmem_table *table);
 int flexmem_table_reset(struct flexmem_table *table);
 void flexmem_table_suspend(struct flexmem_table *table);
 void flexmem_table_resume(struct flexmem_table *table);
-int flexmem_table_trim(struct flexmem_table *table, unsigned int *regions,
-		       u64 *bytes);
+int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
+		       unsigned int *regions, u64 *bytes);
 int flexmem_table_lock(struct flexmem_table *table);
 int flexmem_table_lock_data(struct flexmem_table *table);
 u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id);

@@ -683,7 +683,7 @@ static int trim_and_look(void *data)
 	unsigned int nr;
 
 	while (!READ_ONCE(worker->stop) && !worker->wrong) {
-		if (flexmem_table_trim(worker->table, &nr, &bytes))
+		if (flexmem_table_trim(worker->table, false, &nr, &bytes))
 			worker->wrong = "trim failed";
 		flexmem_table_snapshot(worker->table, NULL,
 				       &worker->snapshot);

@@ -469,7 +469,7 @@ static void gets_what_leaves_quarantine(struct kunit *test)
 	alloc(test, GIB);
 	waiter = start_waiter(test, GIB / 2, PATIENT_MS);
 	/* The region is empty then, so it goes, and is acquired anew. */
-	KUNIT_EXPECT_EQ(test, flexmem_table_trim(ctx->table, &regions, &bytes),
+	KUNIT_EXPECT_EQ(test, flexmem_table_trim(ctx->table, false, &regions, &bytes),
 			0);
 	end_waiter(test, waiter);
 	KUNIT_EXPECT_EQ(test, waiter->rc, 0);

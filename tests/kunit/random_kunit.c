@@ -514,7 +514,7 @@ static void do_trim(struct run *run, bool scrub_fails)
 
 	model_trim(run->model, scrub_fails);
 	fake_device_fail(run->fake, FAKE_SCRUB, 1, scrub_fails, -EIO);
-	ASSERT_SAME(run, flexmem_table_trim(run->table, &regions, &bytes), 0);
+	ASSERT_SAME(run, flexmem_table_trim(run->table, false, &regions, &bytes), 0);
 	fake_device_fail(run->fake, FAKE_SCRUB, 1, 0, 0);
 	ASSERT_SAME(run, bytes, before - run->model->taken);
 	run->trims += regions;

@@ -312,7 +312,7 @@ static void region_takes_the_lowest_slot(struct kunit *test)
 	acquire_regions(test, ctx, 3);
 	occupy(test, ctx, 0, 128);
 	occupy(test, ctx, 2, 128);
-	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, acquire_slot(ctx), 1);
 	KUNIT_EXPECT_EQ(test, acquire_slot(ctx), 3);
 }
@@ -691,7 +691,7 @@ static void trim_gives_empty_regions_back(struct kunit *test)
 
 	acquire_regions(test, ctx, 3);
 	occupy(test, ctx, 1, 128);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 2);
 	KUNIT_EXPECT_EQ(test, bytes, 24 * GIB);
 	expect_log(test, ctx, "clear 0, release 12G, clear 2, release 12G");
@@ -707,7 +707,7 @@ static void trim_unlocks(struct kunit *test)
 
 	acquire_regions(test, ctx, 2);
 	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	expect_unlocked(test, ctx);
 	fake_device_forget(ctx->fake);
 	acquire(ctx, 0);
@@ -722,7 +722,7 @@ static void trim_lets_refused_slots_be_tried_again(struct kunit *test)
 
 	ctx->fake->refused_slots = BIT(0);
 	acquire_regions(test, ctx, 1);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	fake_device_forget(ctx->fake);
 	ctx->fake->refused_slots = 0;
 	acquire(ctx, 0);
@@ -737,7 +737,7 @@ static void trim_of_nothing_leaves_the_lock(struct kunit *test)
 
 	acquire_regions(test, ctx, 1);
 	occupy(test, ctx, 0, 128);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 	expect_log(test, ctx, "");
@@ -760,7 +760,7 @@ static void trim_leaves_full_pools_locked(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, fake_alloc_in(ctx->table, region,
 							 128, true));
 	acquire_regions(test, ctx, 1);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_PROGRAM].locked);
 	fake_device_forget(ctx->fake);
@@ -780,12 +780,37 @@ static void trim_is_forbidden_by_a_lease(struct kunit *test)
 	acquire_regions(test, ctx, 2);
 	flexmem_lease_take(&ctx->table->slots, &hold, 60 * 60 * 1000);
 	KUNIT_EXPECT_EQ(test, -EBUSY,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	flexmem_lease_drop(&ctx->table->slots, &hold, &gen);
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 	expect_log(test, ctx, "");
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
+}
+
+static void trim_breaks_leases_when_told_to(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_lease_hold hold[2];
+	unsigned int nr = 99, i;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 2);
+	occupy(test, ctx, 0, 128);
+	for (i = 0; i < ARRAY_SIZE(hold); i++) {
+		flexmem_lease_init(&hold[i]);
+		flexmem_lease_take(&ctx->table->slots, &hold[i],
+				   60 * 60 * 1000);
+	}
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, true, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
+	expect_log(test, ctx, "clear 1, release 12G");
+	for (i = 0; i < ARRAY_SIZE(hold); i++)
+		KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->table->slots,
+							    &hold[i]));
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);
 }
 
 static void trim_of_nothing_is_forbidden_by_a_lease_too(struct kunit *test)
@@ -800,7 +825,7 @@ static void trim_of_nothing_is_forbidden_by_a_lease_too(struct kunit *test)
 	occupy(test, ctx, 0, 128);
 	flexmem_lease_take(&ctx->table->slots, &hold, 60 * 60 * 1000);
 	KUNIT_EXPECT_EQ(test, -EBUSY,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	flexmem_lease_drop(&ctx->table->slots, &hold, &gen);
 }
 
@@ -824,7 +849,7 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	acquire_regions(test, ctx, 3);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 2, 1, error);
 	KUNIT_EXPECT_EQ(test, error,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
@@ -845,13 +870,13 @@ static void unanswered_clear_keeps_a_region_out_of_use(struct kunit *test)
 	region = fake_table_region(ctx->table, 0);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_TRUE(test, IS_ERR(fake_alloc_in(ctx->table, region, 128,
 						     false)));
 	/* As long as nothing is answered. */
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_TRUE(test, IS_ERR(fake_alloc_in(ctx->table, region, 128,
 						     false)));
 	settle(test, ctx, true);
@@ -869,13 +894,13 @@ static void reset_and_removal_forget_what_was_unanswered(struct kunit *test)
 	acquire_regions(test, ctx, 1);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_reset(ctx->table));
 	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
 	acquire_regions(test, ctx, 1);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
 }
@@ -889,7 +914,7 @@ static void trim_that_fails_at_once_changes_nothing(struct kunit *test)
 	acquire_regions(test, ctx, 2);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
@@ -906,12 +931,12 @@ static void trim_keeps_memory_that_is_not_taken_back(struct kunit *test)
 	acquire_regions(test, ctx, 2);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	expect_log(test, ctx, "clear 0, release 12G EIO");
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 1);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	expect_log(test, ctx, "release 12G, clear 1, release 12G");
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
@@ -1024,7 +1049,7 @@ static void removal_with_stranded_memory_and_a_dead_firmware(struct kunit *test)
 	acquire_regions(test, ctx, 2);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	fake_device_forget(ctx->fake);
 	fake_table_remove(ctx->table);
 	expect_log(test, ctx, "release 12G ETIMEDOUT");
@@ -1040,7 +1065,7 @@ static void trim_after_removal_does_nothing(struct kunit *test)
 	acquire_regions(test, ctx, 1);
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_EQ(test, -ENODEV,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 }
@@ -1148,7 +1173,7 @@ static void allocations_of_past_regions_count(struct kunit *test)
 	fake_free(occupy(test, ctx, 0, 128));
 	fake_free(occupy(test, ctx, 0, 128));
 	occupy(test, ctx, 1, 128);
-	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_ASSERT_EQ(test, nr_regions(ctx), 1);
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 3);
 	KUNIT_ASSERT_EQ(test, acquire_slot(ctx), 0);
@@ -1274,6 +1299,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(trim_of_nothing_leaves_the_lock),
 	KUNIT_CASE(trim_leaves_full_pools_locked),
 	KUNIT_CASE(trim_is_forbidden_by_a_lease),
+	KUNIT_CASE(trim_breaks_leases_when_told_to),
 	KUNIT_CASE(trim_of_nothing_is_forbidden_by_a_lease_too),
 	ERROR_CASE(trim_fails_in_the_middle),
 	KUNIT_CASE(trim_that_fails_at_once_changes_nothing),

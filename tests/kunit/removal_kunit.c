@@ -306,7 +306,7 @@ static void failed_reset_stops_everything_but_a_reset(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, lost));
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, ctx->client, 128)), -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, lost), 0);
@@ -327,7 +327,7 @@ static void reset_forgets_stranded_memory(struct kunit *test)
 				     fake_table_acquire(ctx->table, false, 0));
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	reset(test, ctx);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 	fake_device_forget(ctx->fake);

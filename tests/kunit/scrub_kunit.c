@@ -223,7 +223,7 @@ static void region_acquired_again_is_scrubbed_again(struct kunit *test)
 	u64 bytes;
 
 	give(test, alloc(test, client, 12 * GIB));
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	scrubbed(test);
 	alloc(test, client, 128);
@@ -402,9 +402,9 @@ static void trim_repairs_what_is_quarantined(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, PTR_ERR(try(ctx, other, 4096, 0)));
 	/* It fails once more, and then no more. */
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_free, 12 * GIB - 128);
@@ -423,9 +423,9 @@ static void region_with_quarantined_bytes_is_not_trimmed(struct kunit *test)
 	give(test, alloc(test, client, 4096));
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
@@ -853,7 +853,7 @@ static void nobody_sees_the_bytes_of_others(struct kunit *test)
 			random_reopen(test, run, roll);
 		} else if (what % 200 == 1) {
 			KUNIT_ASSERT_EQ(test, 0,
-					flexmem_table_trim(ctx->table, &nr,
+					flexmem_table_trim(ctx->table, false, &nr,
 							   &bytes));
 		} else if (what % 200 < 6) {
 			scrub_background(ctx);

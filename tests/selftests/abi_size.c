@@ -63,7 +63,8 @@ BOTH_MODES(regions, COMMAND(REGIONS, regions, 0, RESERVED(regions), false));
 BOTH_MODES(segments, COMMAND(SEGMENTS, segments, 0, RESERVED(segments), false));
 BOTH_MODES(lease, COMMAND(LEASE, lease, 0, -1, false));
 BOTH_MODES(stats, COMMAND(STATS, stats, 0, RESERVED(stats), false));
-BOTH_MODES(trim, COMMAND(TRIM, trim, 0, RESERVED(trim), false));
+BOTH_MODES(trim, COMMAND(TRIM, trim, FLEXMEM_TRIM_BREAK_LEASES, RESERVED(trim),
+			 false));
 BOTH_MODES(map, COMMAND(MAP, map, 0, RESERVED(map), false));
 BOTH_MODES(read, COMMAND(READ, copy, 0, RESERVED(copy), false));
 BOTH_MODES(write, COMMAND(WRITE, copy, 0, RESERVED(copy), false));

@@ -302,6 +302,32 @@ TEST_F(lease, trim_is_ebusy_under_anyones_lease)
 	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
 }
 
+/* What an allocation is in stays where it is, lease or not. */
+TEST_F(lease, the_administrator_can_break_leases)
+{
+	struct flexmem_trim trim = CMD(trim, .flags = FLEXMEM_TRIM_BREAK_LEASES);
+	const __u32 gone = fm_take(self->fd, KiB);
+	const __u32 kept = fm_take(self->fd, KiB);
+	struct snapshot before, after;
+	struct flexmem_lookup lookup;
+
+	ASSERT_NE(0, kept);
+	ASSERT_EQ(0, fm_free(self->fd, gone));
+	ASSERT_EQ(0, fm_lease(self->fd, TAKE));
+	ASSERT_EQ(0, fm_lease(self->other, TAKE));
+	SNAP(self->fd, &before);
+	ASSERT_EQ(2, before.segments.out_count);
+	must(trim, self->other, &trim);
+	EXPECT_EQ(1, trim.out_regions);
+	EXPECT_EQ(0, fm_stats(self->fd).out_leases);
+	SNAP(self->fd, &after);
+	ASSERT_EQ(1, after.segments.out_count);
+	EXPECT_EQ(before.segment[1].slot, after.segment[0].slot);
+	lookup = CMD(lookup, .handle = kept);
+	must(lookup, self->fd, &lookup);
+	EXPECT_EQ(after.segment[0].region_id, lookup.out_address.region_id);
+}
+
 TEST_F(lease, empty_slots_may_be_filled)
 {
 	ASSERT_EQ(0, fm_lease(self->other, TAKE));

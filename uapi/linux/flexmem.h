@@ -562,8 +562,8 @@ enum flexmem_lease_op {
  *
  * While any open file holds a lease, filled slots stay as they are: whoever
  * would change one gets EBUSY. Empty slots may be filled. A lease ends when it
- * is dropped, when its time is over, when the file is closed, and when the
- * device is reset or removed.
+ * is dropped, when its time is over, when the file is closed, when the device is
+ * reset or removed, and when the administrator breaks it (TRIM).
  */
 struct flexmem_lease {
 	__u32 size;
@@ -634,9 +634,18 @@ struct flexmem_stats {
 #define FLEXMEM_IOCTL_STATS _IO(FLEXMEM_TYPE, FLEXMEM_CMD_STATS)
 
 /**
+ * enum flexmem_trim_flags - how to trim
+ * @FLEXMEM_TRIM_BREAK_LEASES: end every lease first, so that nobody who renews
+ *                             his keeps empty regions from the device for ever
+ */
+enum flexmem_trim_flags {
+	FLEXMEM_TRIM_BREAK_LEASES = 1 << 0,
+};
+
+/**
  * struct flexmem_trim - ioctl(FLEXMEM_IOCTL_TRIM)
  * @size: sizeof(struct flexmem_trim)
- * @flags: must be 0
+ * @flags: of enum flexmem_trim_flags
  * @out_regions: regions given back
  * @__reserved: must be 0
  * @out_bytes: bytes in them
@@ -644,7 +653,9 @@ struct flexmem_stats {
  * Give every region without a live allocation back to the device, and, if there
  * was one, allow regions to be acquired again. Before that, try once more to
  * scrub what is quarantined. The administrator's: EPERM for anyone else.
- * EBUSY, and nothing is given back, while there is a lease. When the firmware
+ * EBUSY, and nothing is given back, while there is a lease, unless leases are
+ * broken: slots with live allocations stay as they are all the same, so that a
+ * dispatch under such a lease finds what it uses. When the firmware
  * fails in the middle the reply is written and tells what was given back.
  */
 struct flexmem_trim {
