@@ -809,6 +809,43 @@ static int allocate_until_killed(void *data)
 	return 0;
 }
 
+static bool somebody_waits(wait_queue_head_t *queue)
+{
+	bool waits;
+
+	spin_lock(&queue->lock);
+	waits = !list_empty(&queue->head);
+	spin_unlock(&queue->lock);
+	return waits;
+}
+
+/* A command of somebody else times out while it waits its turn. */
+static void who_waited_meanwhile_does_not_ask(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
+	struct killed late = { .table = ctx->table };
+	struct flexmem_memory mem;
+	struct task_struct *task;
+
+	init_completion(&late.started);
+	init_completion(&late.done);
+	flexmem_table_suspend(ctx->table);
+	task = kthread_run(allocate_until_killed, &late, "flexmem_kunit");
+	if (!IS_ERR(task)) {
+		while (!somebody_waits(&ctx->table->resumed))
+			msleep(20);
+		fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+		KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+				flexmem_function_acquire(&ctx->table->function,
+							 GIB, &mem));
+		flexmem_table_resume(ctx->table);
+		wait_for_completion(&late.done);
+	}
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	KUNIT_EXPECT_EQ(test, late.rc, -ETIMEDOUT);
+	expect_log(test, ctx, "acquire 1G ETIMEDOUT");
+}
+
 static void waiting_ends_when_killed(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
@@ -954,6 +991,7 @@ static struct kunit_case placement_cases[] = {
 	KUNIT_CASE(firmware_error_does_not_matter_if_it_fits),
 	KUNIT_CASE(dead_firmware_costs_one_timeout),
 	KUNIT_CASE(one_probe_an_interval),
+	ORDER_CASE(who_waited_meanwhile_does_not_ask),
 	ORDER_CASE(waiting_ends_when_killed),
 	KUNIT_CASE_PARAM(pf_and_vf_place_alike, pair_gen_params),
 	{}
