@@ -35,6 +35,10 @@ check: ## All tests, in virtual machines and natively
 check-long: ## The same, with the long runs
 	FLEXMEM_LONG=1 tests/check.sh
 
+bench-cache: ## What the caching allocator reserves on the traces, and what it costs
+	@tests/setup.sh build
+	@$(MAKE) -s -C tests/bench O=$(CURDIR)/build/tests/bench cache
+
 vm: ## Run CMD='...' in a virtual machine (KERNEL=6.1|6.12|debug FLEXMEM_PARAMS= SIM_PARAMS=)
 	@tests/setup.sh build vm $(if $(filter debug,$(KERNEL)),debug)
 	@[ ! -e userlib/Makefile ] || $(USERLIB) all >/dev/null
@@ -56,4 +60,4 @@ override FLEXMEM_PARAMS := $(value FLEXMEM_PARAMS)
 override SIM_PARAMS := $(value SIM_PARAMS)
 export CMD FLEXMEM_PARAMS SIM_PARAMS
 
-.PHONY: all modules install modules_install demo quick check check-long vm clean distclean help
+.PHONY: all modules install modules_install demo quick check check-long bench-cache vm clean distclean help

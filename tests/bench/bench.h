@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Measures the cache on recorded traces: how much it reserves for what lives,
+ * and what an operation costs, beside others in the same run.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What lives is counted in these, as the traces' published figures are. */
+#define BENCH_UNIT UINT64_C(512)
+/* What a segment grows by, in all that is measured here. */
+#define BENCH_STEP (UINT64_C(2) << 20)
+
+/* An allocation, or the end of one if @bytes is 0; slots are used again. */
+struct operation {
+	uint64_t bytes;
+	uint64_t stream;
+	uint32_t slot;
+};
+
+struct work {
+	struct operation *operations;
+	size_t count;
+	uint32_t slots;
+	uint64_t live_peak;
+};
+
+/* Both end the program if they cannot. */
+void work_read(struct work *work, const char *path);
+/* The same without one block in a hundred; which ones, the seed says. */
+void work_thin(struct work *work, const struct work *from, uint64_t seed);
+void work_free(struct work *work);
+
+void *need(void *memory);
+void give_up(const char *what, int error);
+uint64_t random_next(uint64_t *state);
+
+/* CPU time of this thread, so that what else runs counts as little as can be. */
+uint64_t thread_ns(void);
+uint64_t wall_ns(void);
+
+/* One replay: returns how long it took, and the most that was reserved. */
+uint64_t cache_replay(const struct work *work, const char *configuration,
+		      uint64_t *reserved);
+/* So many threads at once, each with streams of its own; in wall time. */
+uint64_t cache_replay_threads(const struct work *work,
+			      const char *configuration, unsigned int threads);
+/* A plain list of holes, searched from its begin: what is to be reached. */
+uint64_t first_fit_reserved(const struct work *work);
+/* False: there is no mimalloc on this machine. */
+bool mimalloc_find(void);
+uint64_t mimalloc_replay(const struct work *work);
+
+#endif /* BENCH_H */

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The whole cache, over a flat address space, which costs nothing. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "bench.h"
+#include "flexmem_cache.h"
+
+#define FLAT_BYTES (UINT64_C(64) << 30)
+/* So that the streams of two threads are different ones. */
+#define STREAM_SHIFT 32
+#define THREADS_MAX 8
+
+struct target {
+	struct flexmem_cache_flat *flat;
+	struct flexmem_cache *cache;
+};
+
+/* One replay, on a thread of its own. */
+struct player {
+	struct flexmem_cache *cache;
+	const struct work *work;
+	uint64_t first_stream;
+	uint64_t ns;
+	pthread_barrier_t *begin;
+	pthread_t thread;
+};
+
+static void open_target(struct target *target, const char *configuration,
+			uint64_t bytes)
+{
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache_options options = {
+		.provider = &provider,
+		.provider_size = sizeof(provider),
+		.configuration = configuration,
+	};
+	int err;
+
+	err = flexmem_cache_flat_create(&target->flat, bytes, &provider,
+					sizeof(provider));
+	if (!err)
+		err = flexmem_cache_create(&target->cache, &options,
+					   sizeof(options));
+	if (err)
+		give_up("flexmem_cache_create", err);
+}
+
+static void close_target(struct target *target)
+{
+	flexmem_cache_destroy(target->cache);
+	flexmem_cache_flat_destroy(target->flat);
+}
+
+static void play(const struct player *player, void **tokens)
+{
+	const struct operation *operation = player->work->operations;
+	const struct operation *end = operation + player->work->count;
+	int err = 0;
+
+	for (; operation < end && !err; operation++) {
+		if (operation->bytes)
+			err = flexmem_cache_alloc(player->cache,
+						  operation->bytes,
+						  operation->stream +
+						  player->first_stream,
+						  &tokens[operation->slot]);
+		else
+			err = flexmem_cache_free(player->cache,
+						 tokens[operation->slot]);
+	}
+	if (err)
+		give_up("replay on the cache", err);
+}
+
+static void *run(void *argument)
+{
+	struct player *player = argument;
+	void **tokens;
+	uint64_t begin;
+
+	tokens = need(calloc(player->work->slots, sizeof(*tokens)));
+	pthread_barrier_wait(player->begin);
+	begin = thread_ns();
+	play(player, tokens);
+	player->ns = thread_ns() - begin;
+	free(tokens);
+	return NULL;
+}
+
+/* Always on threads of their own: a process with one alone locks for less. */
+static uint64_t run_players(struct player *players, unsigned int count)
+{
+	pthread_barrier_t begin;
+	uint64_t time;
+	unsigned int i;
+
+	pthread_barrier_init(&begin, NULL, count + 1);
+	for (i = 0; i < count; i++) {
+		players[i].begin = &begin;
+		if (pthread_create(&players[i].thread, NULL, run, &players[i]))
+			give_up("pthread_create", 0);
+	}
+	pthread_barrier_wait(&begin);
+	time = wall_ns();
+	for (i = 0; i < count; i++)
+		pthread_join(players[i].thread, NULL);
+	time = wall_ns() - time;
+	pthread_barrier_destroy(&begin);
+	return time;
+}
+
+uint64_t cache_replay(const struct work *work, const char *configuration,
+		      uint64_t *reserved)
+{
+	struct flexmem_cache_statistics statistics;
+	struct player player = { .work = work };
+	struct target target;
+	int err;
+
+	open_target(&target, configuration, FLAT_BYTES);
+	player.cache = target.cache;
+	run_players(&player, 1);
+	err = flexmem_cache_statistics(target.cache, &statistics,
+				       sizeof(statistics));
+	if (err)
+		give_up("flexmem_cache_statistics", err);
+	*reserved = statistics.reserved_bytes[FLEXMEM_CACHE_ALL].peak;
+	close_target(&target);
+	return player.ns;
+}
+
+uint64_t cache_replay_threads(const struct work *work,
+			      const char *configuration, unsigned int threads)
+{
+	struct player players[THREADS_MAX] = { 0 };
+	struct target target;
+	unsigned int i;
+	uint64_t time;
+
+	/* Room for each of them to grow to the end, wherever it begins. */
+	open_target(&target, configuration, 4 * threads * FLAT_BYTES);
+	for (i = 0; i < threads; i++) {
+		players[i].work = work;
+		players[i].cache = target.cache;
+		players[i].first_stream = (uint64_t)i << STREAM_SHIFT;
+	}
+	time = run_players(players, threads);
+	close_target(&target);
+	return time;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The tables of `make bench-cache`. Times are for reading; how much is reserved
+ * is the same wherever it runs, and the exit status says whether it is what the
+ * project has promised.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+#define RUNS 5
+#define COPIES 10
+#define SLACK 1.01
+
+#define GROWING "expandable_segments:True"
+#define GROWING_THREADS GROWING ",thread_cache:True"
+
+/* The best reserved / live that was known of any allocator. */
+static const struct {
+	const char *name;
+	double ratio;
+} known[] = {
+	{ "resnet50-train", 1.021 },
+	{ "gpt2-train", 1.016 },
+	{ "llama-decode", 1.008 },
+	{ "azure-conv-kv", 1.116 },
+	{ "azure-conv-kv-layers", 1.045 },
+};
+
+#define TRACES (sizeof(known) / sizeof(known[0]))
+
+/* ns per operation, and the sum of its logarithm over the traces. */
+struct times {
+	double trace;
+	double logarithms;
+};
+
+static bool have_mimalloc;
+static bool failed;
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *first = a;
+	const uint64_t *second = b;
+
+	return (*first > *second) - (*first < *second);
+}
+
+static double median(uint64_t *samples)
+{
+	qsort(samples, RUNS, sizeof(*samples), compare);
+	return (double)samples[RUNS / 2];
+}
+
+static void add(struct times *times, uint64_t *samples,
+		const struct work *work)
+{
+	times->trace = median(samples) / (double)work->count;
+	times->logarithms += log(times->trace);
+}
+
+static double mean(const struct times *times)
+{
+	return exp(times->logarithms / TRACES);
+}
+
+static double over(uint64_t reserved, const struct work *work)
+{
+	return (double)reserved / (double)work->live_peak;
+}
+
+static const char *judge(double ratio, double best)
+{
+	if (ratio <= best * SLACK)
+		return "";
+	failed = true;
+	return "  MISSED";
+}
+
+/* What follows is measured in turn, so that noise hits all of it. */
+static void measure_time(const struct work *work, size_t i,
+			 struct times *cache, struct times *mimalloc)
+{
+	uint64_t samples[2][RUNS];
+	uint64_t reserved = 0;
+	double ratio;
+	size_t run;
+
+	for (run = 0; run < RUNS; run++) {
+		samples[0][run] = cache_replay(work, GROWING, &reserved);
+		if (have_mimalloc)
+			samples[1][run] = mimalloc_replay(work);
+	}
+	add(cache, samples[0], work);
+	ratio = over(reserved, work);
+	printf("%-22s %10zu %8.3f %8.3f %8.1f", known[i].name, work->count,
+	       known[i].ratio, ratio, cache->trace);
+	if (have_mimalloc) {
+		add(mimalloc, samples[1], work);
+		printf(" %8.1f", mimalloc->trace);
+	}
+	printf("%s\n", judge(ratio, known[i].ratio));
+}
+
+static void table_of_times(const struct work *works)
+{
+	struct times mimalloc = { 0 };
+	struct times cache = { 0 };
+	size_t i;
+
+	printf("Reserved / live, and ns per operation of one thread:\n");
+	printf("%-22s %10s %8s %8s %8s%s\n", "trace", "operations", "known",
+	       "cache", "ns", have_mimalloc ? " mimalloc" : "");
+	for (i = 0; i < TRACES; i++)
+		measure_time(&works[i], i, &cache, &mimalloc);
+	printf("%-22s %10s %8s %8s %8.1f", "geometric mean", "", "", "",
+	       mean(&cache));
+	if (have_mimalloc)
+		printf(" %8.1f", mean(&mimalloc));
+	printf("\n");
+	if (!have_mimalloc)
+		printf("There is no libmimalloc.so.2 to compare with.\n");
+}
+
+/* How much two threads get done in the time of one, in that time. */
+static double gain(const struct work *work, const char *configuration)
+{
+	uint64_t samples[2][RUNS];
+	size_t run;
+
+	for (run = 0; run < RUNS; run++) {
+		samples[0][run] = cache_replay_threads(work, configuration, 1);
+		samples[1][run] = cache_replay_threads(work, configuration, 2);
+	}
+	return 2 * median(samples[0]) / median(samples[1]);
+}
+
+static void table_of_threads(const struct work *works)
+{
+	double logarithms[2] = { 0 };
+	double gains[2];
+	size_t i;
+
+	printf("\nWhat two threads with streams of their own do, one does 1:\n");
+	printf("%-22s %10s %14s\n", "trace", "as it is", "thread_cache");
+	for (i = 0; i < TRACES; i++) {
+		gains[0] = gain(&works[i], GROWING);
+		gains[1] = gain(&works[i], GROWING_THREADS);
+		printf("%-22s %10.2f %14.2f\n", known[i].name, gains[0],
+		       gains[1]);
+		logarithms[0] += log(gains[0]);
+		logarithms[1] += log(gains[1]);
+	}
+	printf("%-22s %10.2f %14.2f\n", "geometric mean",
+	       exp(logarithms[0] / TRACES), exp(logarithms[1] / TRACES));
+}
+
+static void table_of_copies(const struct work *works)
+{
+	uint64_t reserved;
+	uint64_t seed;
+	double cache;
+	double first;
+	size_t i;
+
+	printf("\nReserved / live, mean of %d copies without 1 %% of the blocks:\n",
+	       COPIES);
+	printf("%-22s %10s %8s\n", "trace", "first fit", "cache");
+	for (i = 0; i < TRACES; i++) {
+		cache = 0;
+		first = 0;
+		for (seed = 1; seed <= COPIES; seed++) {
+			struct work copy;
+
+			work_thin(&copy, &works[i], seed);
+			cache_replay(&copy, GROWING, &reserved);
+			cache += over(reserved, &copy) / COPIES;
+			first += over(first_fit_reserved(&copy), &copy) /
+				 COPIES;
+			work_free(&copy);
+		}
+		printf("%-22s %10.3f %8.3f%s\n", known[i].name, first, cache,
+		       judge(cache, first));
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct work works[TRACES];
+	char path[4096];
+	size_t i;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: bench DIRECTORY-OF-TRACES\n");
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (i = 0; i < TRACES; i++) {
+		snprintf(path, sizeof(path), "%s/%s.trace.gz", argv[1],
+			 known[i].name);
+		work_read(&works[i], path);
+	}
+	have_mimalloc = mimalloc_find();
+	table_of_times(works);
+	table_of_threads(works);
+	table_of_copies(works);
+	for (i = 0; i < TRACES; i++)
+		work_free(&works[i]);
+	return failed;
+}
