@@ -39,7 +39,7 @@ void *need(void *memory);
 void give_up(const char *what, int error);
 uint64_t random_next(uint64_t *state);
 
-/* CPU time of this thread, so that what else runs counts as little as can be. */
+/* CPU time of this thread: what else runs counts as little as can be. */
 uint64_t thread_ns(void);
 uint64_t wall_ns(void);
 
@@ -49,6 +49,8 @@ uint64_t cache_replay(const struct work *work, const char *configuration,
 /* So many threads at once, each with streams of its own; in wall time. */
 uint64_t cache_replay_threads(const struct work *work,
 			      const char *configuration, unsigned int threads);
+/* The same on the engine of growing segments alone. */
+uint64_t engine_replay(const struct work *work, uint64_t *reserved);
 /* A plain list of holes, searched from its begin: what is to be reached. */
 uint64_t first_fit_reserved(const struct work *work);
 /* False: there is no mimalloc on this machine. */

@@ -1,0 +1,671 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Holes in a B+ tree by their offsets. An entry of a leaf is a hole, by offset
+ * and size. An entry of another node is a child: an offset before which it has
+ * no hole, nor has anything left of it one after, and a size that none of its
+ * holes exceeds. That size is raised at once, and lowered when a search finds
+ * that it promised too much: once for what has made it wrong. So both searches,
+ * for the first entry that is large enough and for the last one that is not
+ * behind an offset, look the same on each level: a node is compared as a whole,
+ * without branches, in vectors that the compiler makes instructions of.
+ *
+ * There are no tags at the borders: what is given back finds its neighbours by
+ * its place in the tree. A node that becomes empty goes; nodes are not evened
+ * out otherwise.
+ *
+ * Giving back cannot fail, so nodes for it are set aside. A node is split
+ * when it has 32 entries, into halves of 16: so it takes 16 insertions since it
+ * was made, or of what it has now 16 entries. Of P parts and H holes at most
+ * (P + 1 - H) / 2 are inserted before everything is free, since each has to be
+ * merged away again. That makes (H + (P + 1 - H) / 2) / 16 splits of leaves, a
+ * sixteenth of that on the level above, and so on, and a node for each level
+ * that comes: less than (P + H) / 24 + 4.
+ */
+#include "range.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FANOUT 32
+#define HALF (FANOUT / 2)
+#define LANES 4
+/* A new level takes 16 times the insertions that the one before took. */
+#define LEVELS 16
+/* More than any offset that there is. */
+#define NOWHERE INT32_MAX
+#define SPARE_EXCESS 16
+
+typedef int32_t lanes __attribute__((vector_size(LANES * sizeof(int32_t))));
+
+union numbers {
+	int32_t of[FANOUT];
+	lanes in[FANOUT / LANES];
+};
+
+/* Entries from @count on are NOWHERE, and of size 0. */
+struct fmlib_range_node {
+	union numbers offsets;
+	union numbers sizes;
+	uint32_t count;
+	struct fmlib_range_node *children[FANOUT];
+};
+
+/* The way from the root to a leaf, and at which entry of each it goes on. */
+struct path {
+	struct fmlib_range_node *nodes[LEVELS];
+	unsigned int at[LEVELS];
+};
+
+/* A bit for each entry that is @limit or more. */
+static inline uint32_t at_least(const union numbers *numbers, int32_t limit)
+{
+#define BITS(i) { 1u << (i), 2u << (i), 4u << (i), 8u << (i) }
+	typedef uint32_t bits __attribute__((vector_size(sizeof(lanes))));
+	typedef uint64_t pairs __attribute__((vector_size(sizeof(lanes))));
+	static const bits bit[FANOUT / LANES] = {
+		BITS(0), BITS(4), BITS(8), BITS(12),
+		BITS(16), BITS(20), BITS(24), BITS(28),
+	};
+#undef BITS
+	const lanes less = (lanes){ limit, limit, limit, limit } - 1;
+	bits found = { 0 };
+	uint64_t both;
+	unsigned int i;
+
+#pragma GCC unroll 8
+	for (i = 0; i < FANOUT / LANES; i++)
+		found |= (bits)(numbers->in[i] > less) & bit[i];
+	both = ((pairs)found)[0] | ((pairs)found)[1];
+	return (uint32_t)(both | both >> 32);
+}
+
+/* The first entry that is @limit or more; FANOUT: there is none. */
+static inline unsigned int first_from(const union numbers *numbers,
+				      int32_t limit)
+{
+	return (unsigned int)__builtin_ctzll(at_least(numbers, limit) |
+					     UINT64_C(1) << FANOUT);
+}
+
+static __attribute__((noinline)) int32_t
+largest(const struct fmlib_range_node *node)
+{
+	lanes most = node->sizes.in[0];
+	int32_t result = 0;
+	unsigned int i;
+	lanes more;
+
+#pragma GCC unroll 8
+	for (i = 1; i < FANOUT / LANES; i++) {
+		more = node->sizes.in[i] > most;
+		most = (node->sizes.in[i] & more) | (most & ~more);
+	}
+	for (i = 0; i < LANES; i++)
+		result = most[i] > result ? most[i] : result;
+	return result;
+}
+
+static void clear(struct fmlib_range_node *node)
+{
+	unsigned int i;
+
+	for (i = 0; i < FANOUT; i++) {
+		node->offsets.of[i] = NOWHERE;
+		node->sizes.of[i] = 0;
+	}
+	node->count = 0;
+}
+
+static uint32_t spares_needed(const struct fmlib_range *range)
+{
+	return (range->parts + range->holes) / 24 + 4;
+}
+
+static struct fmlib_range_node *new_node(struct fmlib_range *range)
+{
+	struct fmlib_range_node *node = range->spare;
+
+	range->spare = node->children[0];
+	range->spare_count--;
+	clear(node);
+	return node;
+}
+
+static void drop_node(struct fmlib_range *range, struct fmlib_range_node *node)
+{
+	if (range->spare_count > spares_needed(range) + SPARE_EXCESS) {
+		free(node);
+		return;
+	}
+	node->children[0] = range->spare;
+	range->spare = node;
+	range->spare_count++;
+}
+
+/* One more part, or one more hole, than there is now. */
+int fmlib_range_prepare(struct fmlib_range *range)
+{
+	struct fmlib_range_node *node;
+
+	while (range->spare_count <= spares_needed(range)) {
+		node = malloc(sizeof(*node));
+		if (!node)
+			return -ENOMEM;
+		drop_node(range, node);
+	}
+	return 0;
+}
+
+int fmlib_range_start(struct fmlib_range *range, uint64_t unit)
+{
+	int err;
+
+	memset(range, 0, sizeof(*range));
+	range->shift = (unsigned int)__builtin_ctzll(unit);
+	err = fmlib_range_prepare(range);
+	if (!err) {
+		range->root = new_node(range);
+		range->height = 1;
+		err = fmlib_range_prepare(range);
+	}
+	if (err)
+		fmlib_range_end(range);
+	return err;
+}
+
+static void free_tree(struct fmlib_range_node *node, unsigned int height)
+{
+	uint32_t i;
+
+	for (i = 0; height > 1 && i < node->count; i++)
+		free_tree(node->children[i], height - 1);
+	free(node);
+}
+
+void fmlib_range_end(struct fmlib_range *range)
+{
+	struct fmlib_range_node *node;
+
+	if (range->root)
+		free_tree(range->root, range->height);
+	while ((node = range->spare)) {
+		range->spare = node->children[0];
+		free(node);
+	}
+	memset(range, 0, sizeof(*range));
+}
+
+uint64_t fmlib_range_limit(uint64_t unit)
+{
+	return (NOWHERE - UINT64_C(1)) * unit;
+}
+
+static void insert_entry(struct fmlib_range_node *node, unsigned int at,
+			 int32_t offset, int32_t size,
+			 struct fmlib_range_node *child)
+{
+	size_t after = node->count - at;
+
+	memmove(&node->offsets.of[at + 1], &node->offsets.of[at],
+		after * sizeof(node->offsets.of[0]));
+	memmove(&node->sizes.of[at + 1], &node->sizes.of[at],
+		after * sizeof(node->sizes.of[0]));
+	if (child) {
+		memmove(&node->children[at + 1], &node->children[at],
+			after * sizeof(node->children[0]));
+		node->children[at] = child;
+	}
+	node->offsets.of[at] = offset;
+	node->sizes.of[at] = size;
+	node->count++;
+}
+
+static void remove_entry(struct fmlib_range_node *node, unsigned int at,
+			 bool is_leaf)
+{
+	size_t after = node->count - at - 1;
+
+	memmove(&node->offsets.of[at], &node->offsets.of[at + 1],
+		after * sizeof(node->offsets.of[0]));
+	memmove(&node->sizes.of[at], &node->sizes.of[at + 1],
+		after * sizeof(node->sizes.of[0]));
+	if (!is_leaf)
+		memmove(&node->children[at], &node->children[at + 1],
+			after * sizeof(node->children[0]));
+	node->count--;
+	node->offsets.of[node->count] = NOWHERE;
+	node->sizes.of[node->count] = 0;
+}
+
+/*
+ * Leads to the leaf where a hole at @offset is, or would be. Returns which of
+ * its holes is the first one behind @offset.
+ */
+static unsigned int descend(const struct fmlib_range *range, int32_t offset,
+			    struct path *path)
+{
+	struct fmlib_range_node *node = range->root;
+	unsigned int level;
+	unsigned int at;
+
+	for (level = 0; level + 1 < range->height; level++) {
+		at = first_from(&node->offsets, offset + 1);
+		at -= at > 0;
+		path->nodes[level] = node;
+		path->at[level] = at;
+		node = node->children[at];
+	}
+	path->nodes[level] = node;
+	return first_from(&node->offsets, offset + 1);
+}
+
+/* To the last hole of the leaf before; false: there is none. */
+static bool step_back(const struct fmlib_range *range, struct path *path)
+{
+	unsigned int leaf = range->height - 1;
+	struct fmlib_range_node *node;
+	unsigned int level = leaf;
+
+	do {
+		if (!level)
+			return false;
+		level--;
+	} while (!path->at[level]);
+	path->at[level]--;
+	for (; level < leaf; level++) {
+		node = path->nodes[level]->children[path->at[level]];
+		path->nodes[level + 1] = node;
+		path->at[level + 1] = node->count - 1;
+	}
+	return true;
+}
+
+/* Something as large as that came into the node on @level. */
+static void raise_sizes(struct path *path, unsigned int level, int32_t size)
+{
+	int32_t *above;
+
+	while (level--) {
+		above = &path->nodes[level]->sizes.of[path->at[level]];
+		if (*above >= size)
+			return;
+		*above = size;
+	}
+}
+
+/* The first hole of the leaf begins at @offset now. */
+static void lower_offsets(const struct fmlib_range *range, struct path *path,
+			  int32_t offset)
+{
+	unsigned int level = range->height - 1;
+	int32_t *above;
+
+	while (level--) {
+		above = &path->nodes[level]->offsets.of[path->at[level]];
+		if (*above > offset)
+			*above = offset;
+		if (path->at[level])
+			return;
+	}
+}
+
+/* The last hole of the leaf begins at @offset now: the next leaf behind it. */
+static void raise_next(const struct fmlib_range *range, struct path *path,
+		       int32_t offset)
+{
+	unsigned int level = range->height - 1;
+	struct fmlib_range_node *node;
+	unsigned int next;
+
+	while (level--) {
+		node = path->nodes[level];
+		next = path->at[level] + 1;
+		if (next == node->count)
+			continue;
+		if (node->offsets.of[next] <= offset)
+			node->offsets.of[next] = offset + 1;
+		return;
+	}
+}
+
+/* Parts a full child; its parent has room. */
+static void split(struct fmlib_range *range, struct fmlib_range_node *parent,
+		  unsigned int at, bool is_leaf)
+{
+	struct fmlib_range_node *left = parent->children[at];
+	struct fmlib_range_node *right = new_node(range);
+	unsigned int i;
+
+	for (i = 0; i < HALF; i++) {
+		right->offsets.of[i] = left->offsets.of[HALF + i];
+		right->sizes.of[i] = left->sizes.of[HALF + i];
+		if (!is_leaf)
+			right->children[i] = left->children[HALF + i];
+		left->offsets.of[HALF + i] = NOWHERE;
+		left->sizes.of[HALF + i] = 0;
+	}
+	left->count = HALF;
+	right->count = HALF;
+	parent->sizes.of[at] = largest(left);
+	insert_entry(parent, at + 1, right->offsets.of[0], largest(right),
+		     right);
+}
+
+/* Whatever is full on the way to @offset is split, from above. */
+static void make_room(struct fmlib_range *range, int32_t offset)
+{
+	struct fmlib_range_node *node = range->root;
+	unsigned int level;
+	unsigned int at;
+
+	if (node->count == FANOUT) {
+		range->root = new_node(range);
+		insert_entry(range->root, 0, node->offsets.of[0],
+			     largest(node), node);
+		range->height++;
+		node = range->root;
+	}
+	for (level = 1; level < range->height; level++) {
+		at = first_from(&node->offsets, offset + 1);
+		at -= at > 0;
+		if (node->children[at]->count == FANOUT) {
+			split(range, node, at, level == range->height - 1);
+			at += node->offsets.of[at + 1] <= offset;
+		}
+		node = node->children[at];
+	}
+}
+
+static void insert_hole(struct fmlib_range *range, struct path *path,
+			unsigned int at, int32_t offset, int32_t size)
+{
+	unsigned int leaf = range->height - 1;
+
+	if (path->nodes[leaf]->count == FANOUT) {
+		make_room(range, offset);
+		leaf = range->height - 1;
+		at = descend(range, offset, path);
+	}
+	insert_entry(path->nodes[leaf], at, offset, size, NULL);
+	range->holes++;
+	if (!at)
+		lower_offsets(range, path, offset);
+	raise_sizes(path, leaf, size);
+}
+
+static void remove_hole(struct fmlib_range *range, struct path *path,
+			unsigned int at)
+{
+	unsigned int level = range->height - 1;
+	struct fmlib_range_node *node = path->nodes[level];
+
+	remove_entry(node, at, true);
+	range->holes--;
+	while (!node->count && level) {
+		drop_node(range, node);
+		node = path->nodes[--level];
+		remove_entry(node, path->at[level], false);
+	}
+	while (range->height > 1 && range->root->count == 1) {
+		node = range->root;
+		range->root = node->children[0];
+		range->height--;
+		drop_node(range, node);
+	}
+}
+
+/*
+ * The way to the lowest hole that is large enough; false: none is. Where a
+ * node has promised more than it has, it is put right.
+ */
+static bool find_fit(const struct fmlib_range *range, int32_t size,
+		     struct path *path)
+{
+	struct fmlib_range_node *node = range->root;
+	unsigned int level = 0;
+	int32_t most;
+	unsigned int at;
+
+	for (;;) {
+		at = first_from(&node->sizes, size);
+		path->nodes[level] = node;
+		path->at[level] = at;
+		if (at < FANOUT) {
+			if (++level == range->height)
+				return true;
+			node = node->children[at];
+			continue;
+		}
+		if (!level--)
+			return false;
+		most = largest(node);
+		node = path->nodes[level];
+		node->sizes.of[path->at[level]] = most;
+	}
+}
+
+int fmlib_range_reserve(struct fmlib_range *range, uint64_t size,
+			uint64_t *offset)
+{
+	uint64_t units = size >> range->shift;
+	struct fmlib_range_node *node;
+	struct path path;
+	unsigned int leaf;
+	unsigned int at;
+
+	if (!units || units >= NOWHERE)
+		return -ENOSPC;
+	if (fmlib_range_prepare(range))
+		return -ENOMEM;
+	if (!find_fit(range, (int32_t)units, &path))
+		return -ENOSPC;
+	leaf = range->height - 1;
+	node = path.nodes[leaf];
+	at = path.at[leaf];
+	*offset = (uint64_t)node->offsets.of[at] << range->shift;
+	/* Only the last hole can be at the end. */
+	if (range->tail && (uint32_t)(node->offsets.of[at] +
+				      node->sizes.of[at]) == range->size)
+		range->tail -= (uint32_t)units;
+	if (node->sizes.of[at] == (int32_t)units) {
+		remove_hole(range, &path, at);
+	} else {
+		node->offsets.of[at] += (int32_t)units;
+		node->sizes.of[at] -= (int32_t)units;
+		if (at + 1 == node->count)
+			raise_next(range, &path, node->offsets.of[at]);
+	}
+	range->used += (uint32_t)units;
+	range->parts++;
+	return 0;
+}
+
+/* The hole before and the one behind become one. */
+static int32_t merge(struct fmlib_range *range, struct path *before,
+		     unsigned int before_at, struct path *path,
+		     unsigned int at, int32_t size)
+{
+	unsigned int leaf = range->height - 1;
+	int32_t sum = before->nodes[leaf]->sizes.of[before_at] + size +
+		      path->nodes[leaf]->sizes.of[at];
+
+	before->nodes[leaf]->sizes.of[before_at] = sum;
+	raise_sizes(before, leaf, sum);
+	remove_hole(range, path, at);
+	return sum;
+}
+
+static int32_t lengthen(const struct fmlib_range *range, struct path *path,
+			unsigned int at, int32_t size)
+{
+	unsigned int leaf = range->height - 1;
+	int32_t sum = path->nodes[leaf]->sizes.of[at] + size;
+
+	path->nodes[leaf]->sizes.of[at] = sum;
+	raise_sizes(path, leaf, sum);
+	return sum;
+}
+
+static int give_back(struct fmlib_range *range, int32_t offset, int32_t size)
+{
+	unsigned int leaf = range->height - 1;
+	struct path *before;
+	struct path other;
+	struct path path;
+	struct fmlib_range_node *node;
+	int32_t end = offset + size;
+	unsigned int before_at;
+	bool has_before = true;
+	bool has_next;
+	unsigned int at;
+
+	at = descend(range, end, &path);
+	node = path.nodes[leaf];
+	has_next = at && node->offsets.of[at - 1] == end;
+	if (has_next)
+		end += node->sizes.of[--at];
+	before = &path;
+	before_at = at - 1;
+	if (!at) {
+		other = path;
+		before = &other;
+		has_before = step_back(range, before);
+		before_at = before->at[leaf];
+	}
+	if (has_before) {
+		int32_t before_end;
+
+		node = before->nodes[leaf];
+		before_end = node->offsets.of[before_at] +
+			     node->sizes.of[before_at];
+		if (before_end > offset)
+			return -EINVAL;
+		has_before = before_end == offset;
+	}
+	if (has_before && has_next) {
+		size = merge(range, before, before_at, &path, at, size);
+	} else if (has_before) {
+		size = lengthen(range, before, before_at, size);
+	} else if (has_next) {
+		path.nodes[leaf]->offsets.of[at] = offset;
+		if (!at)
+			lower_offsets(range, &path, offset);
+		size = lengthen(range, &path, at, size);
+	} else {
+		insert_hole(range, &path, at, offset, size);
+	}
+	if ((uint32_t)end == range->size)
+		range->tail = (uint32_t)size;
+	return 0;
+}
+
+int fmlib_range_release(struct fmlib_range *range, uint64_t offset,
+			uint64_t size)
+{
+	uint64_t from = offset >> range->shift;
+	uint64_t units = size >> range->shift;
+	int err;
+
+	if (!units || from > range->size || units > range->size - from)
+		return -EINVAL;
+	err = give_back(range, (int32_t)from, (int32_t)units);
+	if (err)
+		return err;
+	range->used -= (uint32_t)units;
+	range->parts--;
+	return 0;
+}
+
+int fmlib_range_grow(struct fmlib_range *range, uint64_t more)
+{
+	uint64_t units = more >> range->shift;
+	int err;
+
+	if (units >= NOWHERE - (uint64_t)range->size)
+		return -EFBIG;
+	err = fmlib_range_prepare(range);
+	if (err || !units)
+		return err;
+	range->size += (uint32_t)units;
+	return give_back(range, (int32_t)(range->size - units),
+			 (int32_t)units);
+}
+
+int fmlib_range_shrink(struct fmlib_range *range, uint64_t less)
+{
+	uint64_t units = less >> range->shift;
+	struct path path;
+	unsigned int at;
+
+	if (units > range->tail)
+		return -EINVAL;
+	if (!units)
+		return 0;
+	at = descend(range, (int32_t)range->size, &path) - 1;
+	if (units == range->tail)
+		remove_hole(range, &path, at);
+	else
+		path.nodes[range->height - 1]->sizes.of[at] -= (int32_t)units;
+	range->size -= (uint32_t)units;
+	range->tail -= (uint32_t)units;
+	return 0;
+}
+
+/* The size of the largest hole, if that is more than @most. */
+static int32_t find_largest(const struct fmlib_range_node *node,
+			    unsigned int height, int32_t most)
+{
+	uint32_t i;
+
+	for (i = 0; i < node->count; i++) {
+		if (node->sizes.of[i] <= most)
+			continue;
+		most = height == 1 ? node->sizes.of[i] :
+		       find_largest(node->children[i], height - 1, most);
+	}
+	return most;
+}
+
+uint64_t fmlib_range_largest(const struct fmlib_range *range)
+{
+	return (uint64_t)find_largest(range->root, range->height, 0) <<
+	       range->shift;
+}
+
+uint64_t fmlib_range_tail(const struct fmlib_range *range)
+{
+	return (uint64_t)range->tail << range->shift;
+}
+
+bool fmlib_range_hole(const struct fmlib_range *range, uint64_t *offset,
+		      uint64_t *size)
+{
+	uint64_t from = *offset >> range->shift;
+	unsigned int level = range->height - 1;
+	struct fmlib_range_node *node;
+	struct path path;
+	unsigned int at;
+
+	if (from >= NOWHERE)
+		return false;
+	at = descend(range, (int32_t)from - 1, &path);
+	node = path.nodes[level];
+	while (at == node->count) {
+		/* On to the next leaf. */
+		do {
+			if (!level--)
+				return false;
+		} while (path.at[level] + 1 == path.nodes[level]->count);
+		path.at[level]++;
+		for (; level + 1 < range->height; level++) {
+			node = path.nodes[level]->children[path.at[level]];
+			path.nodes[level + 1] = node;
+			path.at[level + 1] = 0;
+		}
+		at = 0;
+	}
+	*offset = (uint64_t)node->offsets.of[at] << range->shift;
+	*size = (uint64_t)node->sizes.of[at] << range->shift;
+	return true;
+}
