@@ -41,14 +41,10 @@ void model_start(struct model *model, const struct model_setup *setup,
 		.large_remainder = MIB,
 		.oversize_slack = setup->slack ? setup->slack * MIB : MIB,
 		.growing_step = 2 * MIB,
-		.growing_small_limit = 64 * KIB,
 		.thread_limit = 64 * KIB,
 		.thread_bytes = MIB,
 	};
 	change_profile(&model->profile, &setup->profile);
-	if (setup->growing)
-		model->profile.small_limit =
-			model->profile.growing_small_limit;
 	model->figures.max_split_size = setup->max_split ?
 		setup->max_split * MIB : UINT64_MAX;
 }
@@ -340,7 +336,7 @@ static void take(struct model *model, const struct model_want *want,
 	block->tag = request->tag;
 	block->used = 0;
 	block->plain = model->setup->threads && !request->pool &&
-		       !request->tag && want->kind == FLEXMEM_CACHE_SMALL &&
+		       !request->tag &&
 		       block->size == want->size &&
 		       block->size <= model->profile.thread_limit;
 	count_alloc(model, segment, block);
@@ -646,8 +642,9 @@ int model_alloc(struct model *model, const struct model_request *request,
 		return -ENOMEM;
 	}
 	want.size = round_request(model, request->bytes);
-	want.kind = want.size <= model->profile.small_limit ?
-		    FLEXMEM_CACHE_SMALL : FLEXMEM_CACHE_LARGE;
+	want.kind = FLEXMEM_CACHE_LARGE;
+	if (!model->setup->growing && want.size <= model->profile.small_limit)
+		want.kind = FLEXMEM_CACHE_SMALL;
 	if (alloc_parked(model, &want, id, result))
 		return 0;
 	if (request->pool && !model->pool_open[request->pool])

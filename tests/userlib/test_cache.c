@@ -234,10 +234,17 @@ static void growing(void **state)
 	c = take(cache, 2 * MIB, 0);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 8 * MIB);
 	assert_int_equal(place(cache, c), place(cache, b) + 3 * MIB);
-	/* 64 KiB and less are small. */
-	take(cache, 64 * KIB, 0);
-	assert_int_equal(mock.allocs, 2);
-	take(cache, 64 * KIB + 1, 0);
+	/* Small ones share it, and count as large. */
+	take(cache, 128, 0);
+	take(cache, 2 * MIB - 128, 0);
+	assert_int_equal(mock.allocs, 1);
+	assert_int_equal(mock.grows, 3);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 10 * MIB);
+	assert_int_equal(figures(cache).inactive_split[0].current, 0);
+	assert_int_equal(figures(cache).allocation[FLEXMEM_CACHE_SMALL].current,
+			 0);
+	/* Another stream has another one. */
+	take(cache, 128, 1);
 	assert_int_equal(mock.allocs, 2);
 	flexmem_cache_destroy(cache);
 }

@@ -467,6 +467,37 @@ static void log_of_the_environment(void **state)
 	assert_string_equal(mock.log, "");
 }
 
+/* A segment grows up to 256 GiB; what is larger has one that does not grow. */
+static void longest_segment(void **state)
+{
+	struct flexmem_cache *cache;
+	void *tokens[4];
+	size_t i;
+
+	(void)state;
+	mock.capacity = 2048 * GIB;
+	cache = mock_cache("expandable_segments:True");
+	tokens[0] = take(cache, 200 * GIB, 0);
+	tokens[1] = take(cache, 50 * GIB, 0);
+	assert_int_equal(mock.grows, 1);
+	tokens[2] = take(cache, 50 * GIB, 0);
+	assert_int_equal(mock.grows, 1);
+	assert_int_equal(mock.allocs, 2);
+	assert_int_equal(mock.last_flags, FLEXMEM_CACHE_GROWABLE);
+	tokens[3] = take(cache, 300 * GIB, 0);
+	assert_int_equal(mock.allocs, 3);
+	assert_int_equal(mock.last_flags, 0);
+	for (i = 0; i < 4; i++)
+		give(cache, tokens[i]);
+	assert_int_equal(figures(cache).inactive_split_bytes[0].current, 0);
+	/* What has none left that is in use serves smaller ones as well. */
+	take(cache, 290 * GIB, 0);
+	assert_int_equal(mock.allocs, 3);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 300 * GIB);
+	flexmem_cache_destroy(cache);
+}
+
 /* With a device behind it, over the driver that the tests have. */
 static void over_the_device(void **state)
 {
@@ -554,6 +585,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(tokens),
 		CACHE_TEST(wide_tokens),
+		CACHE_TEST(longest_segment),
 		CACHE_TEST(foreign_frees),
 		CACHE_TEST(stale_tokens),
 		CACHE_TEST(many_names),

@@ -163,12 +163,12 @@ struct flexmem_cache_events {
  *	and above may be than the request it serves; the configuration key
  *	max_non_split_rounding_mb goes before
  * @growing_step: growing segments have multiples of this
- * @growing_small_limit: @small_limit with expandable_segments
  * @thread_limit: the largest request that the threads' own stores serve
  * @thread_bytes: how much the store of one thread holds at most
  *
  * 0 in any field means the default: 128, 1 MiB, 2 MiB, 10 MiB, 20 MiB, 2 MiB,
- * 1 MiB, 1 MiB, 2 MiB, 64 KiB, 64 KiB, 1 MiB.
+ * 1 MiB, 1 MiB, 2 MiB, 64 KiB, 1 MiB. With expandable_segments there is no small
+ * pool: small requests and large ones share segments, and count as large.
  */
 struct flexmem_cache_profile {
 	uint64_t granule;
@@ -180,7 +180,6 @@ struct flexmem_cache_profile {
 	uint64_t large_remainder;
 	uint64_t oversize_slack;
 	uint64_t growing_step;
-	uint64_t growing_small_limit;
 	uint64_t thread_limit;
 	uint64_t thread_bytes;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Blocks: which one serves a request, splitting, and merging. None of it can
- * fail: what a split needs is set aside before.
+ * Blocks: which one serves a request, splitting, and merging. Giving back
+ * cannot fail: what it needs is set aside before.
  */
 #include "cache.h"
 
@@ -50,16 +50,23 @@ void fmlib_block_drop(struct flexmem_cache *cache, struct fmlib_block *block)
 	cache->spare_count++;
 }
 
-bool fmlib_block_alone(const struct fmlib_block *block)
+static bool is_alone(const struct fmlib_block *block)
 {
 	return !block->previous && !block->next;
 }
 
-static struct fmlib_fit *fit_of(const struct fmlib_block *block)
+uint64_t fmlib_segment_tail(const struct fmlib_segment *segment)
 {
-	struct fmlib_segment *segment = block->segment;
+	const struct fmlib_block *last = segment->last;
 
-	return segment->growing ? &segment->free : &segment->arena->free;
+	if (segment->growing)
+		return fmlib_range_tail(&segment->range);
+	return last->state == FMLIB_FREE ? last->size : 0;
+}
+
+uint64_t fmlib_segment_stamp(const struct fmlib_segment *segment)
+{
+	return segment->growing ? segment->stamp : segment->last->stamp;
 }
 
 void fmlib_block_insert(struct flexmem_cache *cache, struct fmlib_block *block)
@@ -67,16 +74,16 @@ void fmlib_block_insert(struct flexmem_cache *cache, struct fmlib_block *block)
 	block->state = FMLIB_FREE;
 	block->left = NULL;
 	block->right = NULL;
-	fmlib_fit_insert(fit_of(block), block);
-	if (!fmlib_block_alone(block))
+	fmlib_fit_insert(&block->segment->arena->free, block);
+	if (!is_alone(block))
 		fmlib_figures_split(cache, block, 1);
 }
 
 void fmlib_block_remove(struct flexmem_cache *cache, struct fmlib_block *block)
 {
-	if (!fmlib_block_alone(block))
+	if (!is_alone(block))
 		fmlib_figures_split(cache, block, -1);
-	fmlib_fit_remove(fit_of(block), block);
+	fmlib_fit_remove(&block->segment->arena->free, block);
 }
 
 /* C8: large blocks are kept whole for requests of about their size. */
@@ -92,34 +99,10 @@ static bool fits_oversize_rule(const struct flexmem_cache *cache,
 	       block->size - want->size <= cache->config.slack;
 }
 
-struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
-				     const struct fmlib_want *want)
+static uint64_t cut(const struct flexmem_cache *cache,
+		    const struct fmlib_block *block, uint64_t size)
 {
-	const struct fmlib_segment *segment;
-	const struct fmlib_arena *arena;
-	struct fmlib_block *block;
-
-	arena = fmlib_arena_find(want->pool, want->kind, want->stream);
-	if (!arena)
-		return NULL;
-	for (segment = arena->growing; segment;
-	     segment = segment->next_growing) {
-		block = fmlib_fit_lowest(&segment->free, want->size);
-		if (block)
-			return block;
-	}
-	/* If the tightest breaks the rule, all larger ones do. */
-	block = fmlib_fit_best(&arena->free, want->size);
-	if (block && fits_oversize_rule(cache, want, block))
-		return block;
-	return NULL;
-}
-
-uint64_t fmlib_block_cut(const struct flexmem_cache *cache,
-			 const struct fmlib_block *block, uint64_t size)
-{
-	if (block->segment->growing ||
-	    block->segment->arena->kind == FLEXMEM_CACHE_SMALL)
+	if (block->segment->arena->kind == FLEXMEM_CACHE_SMALL)
 		return size;
 	if (size < cache->config.max_split &&
 	    block->size - size > cache->profile.large_remainder)
@@ -132,7 +115,7 @@ void fmlib_block_take(struct flexmem_cache *cache, struct fmlib_block *block,
 {
 	struct fmlib_block *rest;
 
-	size = fmlib_block_cut(cache, block, size);
+	size = cut(cache, block, size);
 	fmlib_block_remove(cache, block);
 	if (size < block->size) {
 		rest = fmlib_block_new(cache);
@@ -168,8 +151,8 @@ static void absorb_next(struct flexmem_cache *cache, struct fmlib_block *block)
 	fmlib_block_drop(cache, next);
 }
 
-struct fmlib_block *fmlib_block_release(struct flexmem_cache *cache,
-					struct fmlib_block *block)
+static void release_fixed(struct flexmem_cache *cache,
+			  struct fmlib_block *block)
 {
 	if (block->next && block->next->state == FMLIB_FREE) {
 		fmlib_block_remove(cache, block->next);
@@ -182,5 +165,92 @@ struct fmlib_block *fmlib_block_release(struct flexmem_cache *cache,
 	}
 	block->stamp = cache->clock;
 	fmlib_block_insert(cache, block);
-	return block;
+}
+
+static void release_growing(struct flexmem_cache *cache,
+			    struct fmlib_block *block)
+{
+	struct fmlib_segment *segment = block->segment;
+	uint64_t tail = fmlib_range_tail(&segment->range);
+
+	/* It was reserved: it cannot be refused. */
+	fmlib_range_release(&segment->range, block->offset, block->size);
+	if (fmlib_range_tail(&segment->range) != tail)
+		segment->stamp = cache->clock;
+	if (block->previous)
+		block->previous->next = block->next;
+	else
+		segment->first = block->next;
+	if (block->next)
+		block->next->previous = block->previous;
+	fmlib_block_drop(cache, block);
+	fmlib_figures_holes(cache, segment);
+}
+
+void fmlib_block_release(struct flexmem_cache *cache,
+			 struct fmlib_block *block)
+{
+	if (block->segment->growing)
+		release_growing(cache, block);
+	else
+		release_fixed(cache, block);
+}
+
+int fmlib_block_reserve(struct flexmem_cache *cache,
+			struct fmlib_segment *segment, struct fmlib_want *want,
+			struct fmlib_block **block)
+{
+	struct fmlib_block *made;
+	uint64_t offset;
+	int err;
+
+	err = fmlib_blocks_prepare(cache, 1);
+	if (!err)
+		err = fmlib_range_reserve(&segment->range, want->size, &offset);
+	if (err) {
+		want->no_host_memory = err == -ENOMEM;
+		return err;
+	}
+	made = fmlib_block_new(cache);
+	made->segment = segment;
+	made->offset = offset;
+	made->size = want->size;
+	made->state = FMLIB_LIVE;
+	made->next = segment->first;
+	if (made->next)
+		made->next->previous = made;
+	segment->first = made;
+	fmlib_figures_holes(cache, segment);
+	*block = made;
+	return 0;
+}
+
+int fmlib_block_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
+		       struct fmlib_block **block)
+{
+	struct fmlib_segment *segment;
+	struct fmlib_arena *arena;
+	struct fmlib_block *best;
+	int err;
+
+	arena = fmlib_arena_find(want->pool, want->kind, want->stream);
+	if (!arena)
+		return -ENOENT;
+	for (segment = arena->growing; segment;
+	     segment = segment->next_growing) {
+		err = fmlib_block_reserve(cache, segment, want, block);
+		if (err != -ENOSPC)
+			return err;
+	}
+	/* If the tightest breaks the rule, all larger ones do. */
+	best = fmlib_fit_best(&arena->free, want->size);
+	if (!best || !fits_oversize_rule(cache, want, best))
+		return -ENOENT;
+	if (fmlib_blocks_prepare(cache, 1)) {
+		want->no_host_memory = true;
+		return -ENOMEM;
+	}
+	fmlib_block_take(cache, best, want->size);
+	*block = best;
+	return 0;
 }

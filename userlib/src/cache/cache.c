@@ -48,24 +48,21 @@ static bool is_plain(const struct flexmem_cache *cache,
 {
 	return cache->config.threads && !want->pool->id &&
 	       want->tag == &cache->untagged && block->size == want->size &&
-	       want->kind == FLEXMEM_CACHE_SMALL &&
+	       (want->kind == FLEXMEM_CACHE_SMALL || cache->expandable) &&
 	       block->size <= cache->profile.thread_limit;
 }
 
-/* Makes a free block the allocation that is wanted. */
-static int take(struct flexmem_cache *cache, struct fmlib_want *want,
-		struct fmlib_block *block)
+/* Makes a block that was taken the allocation that is wanted. */
+static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
+		    struct fmlib_block *block)
 {
-	struct fmlib_name *name = NULL;
+	struct fmlib_name *name = fmlib_name_take(cache, block->size);
 
-	if (!fmlib_blocks_prepare(cache, 1))
-		name = fmlib_name_take(cache, fmlib_block_cut(cache, block,
-							      want->size));
 	if (!name) {
+		fmlib_block_release(cache, block);
 		want->no_host_memory = true;
 		return -ENOMEM;
 	}
-	fmlib_block_take(cache, block, want->size);
 	block->requested = want->bytes;
 	block->tag = want->tag;
 	block->name = name;
@@ -92,14 +89,12 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 
 	cache->clock++;
 	fmlib_uses_poll(cache);
-	*block = fmlib_block_find(cache, want);
-	if (*block) {
+	err = fmlib_block_obtain(cache, want, block);
+	if (!err)
 		cache->figures.num_hits++;
-		err = 0;
-	} else {
+	else if (err == -ENOENT)
 		err = fmlib_ladder(cache, want, block);
-	}
-	return err ? err : take(cache, want, *block);
+	return err ? err : complete(cache, want, *block);
 }
 
 static void fill(const struct fmlib_block *block,

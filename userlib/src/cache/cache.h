@@ -3,12 +3,14 @@
  * What the files of the caching allocator share.
  *
  * A cache has pools: the common one and private ones. In a pool each stream has
- * an arena for small and one for large requests. An arena has segments, which
- * come from the provider, and knows the free blocks in them. The blocks of a
- * segment tile it, and no two neighbours are both free.
+ * an arena for small and one for large requests, or, if segments grow, one for
+ * all. An arena has segments, which come from the provider. The blocks of a
+ * fixed segment tile it, no two neighbours are both free, and the arena knows
+ * the free ones by their sizes. Of one that grows only what is in use is a
+ * block, and its range knows the holes between.
  *
- * Calls run downwards: cache -> ladder -> reclaim -> segments -> blocks -> fit,
- * and helper -> pressure -> reclaim. Like the figures, what pressure.c counts of
+ * Calls run downwards: cache -> ladder -> reclaim -> segments -> blocks -> fit
+ * and range, and helper -> pressure -> reclaim. Like the figures, what pressure.c counts of
  * debts is told from below.
  *
  * Locks: everything of a cache is protected by its lock, except what is said to
@@ -20,6 +22,7 @@
 
 #include "../internal.h"
 #include "flexmem_cache.h"
+#include "range.h"
 
 #define FMLIB_NO_LIMIT UINT64_MAX
 
@@ -60,10 +63,9 @@ struct fmlib_config {
 	} shown[FMLIB_KEYS];
 };
 
-/* fit.c: free blocks, by size or by offset within one segment. */
+/* fit.c: free blocks, by size. */
 struct fmlib_fit {
 	struct fmlib_block *root;
-	bool by_offset;
 };
 
 enum fmlib_state {
@@ -73,9 +75,10 @@ enum fmlib_state {
 };
 
 /*
- * An interval of a segment. What follows @state is for live and waiting blocks,
- * what follows @left for free ones. @stamp is the cache's clock at the free.
- * While a block is a spare one, @next leads to another.
+ * An interval of a segment. @previous and @next are its neighbours in a fixed
+ * one; in one that grows, any others. @waits to @uses are for live and waiting
+ * blocks, @left to @priority for free ones. @stamp is the cache's clock at the
+ * free. While a block is a spare one, @next leads to another.
  */
 struct fmlib_block {
 	struct fmlib_segment *segment;
@@ -91,15 +94,15 @@ struct fmlib_block {
 	struct fmlib_use *uses;
 	struct fmlib_block *left;
 	struct fmlib_block *right;
-	uint64_t largest;
 	uint64_t stamp;
 	uint32_t priority;
 };
 
 /*
- * @free is used by growing segments; the others use that of their arena.
- * @stuck: it could not be shrunk, as a reset had lost it, and goes as a whole
- * or not at all.
+ * @range to @split_bytes are used by those that grow: @stamp is the cache's
+ * clock when the end became free, the others say what the figures have of its
+ * holes. @last is used by the fixed ones. @stuck: it could not be shrunk, as a
+ * reset had lost it, and goes as a whole or not at all.
  */
 struct fmlib_segment {
 	struct fmlib_segment *previous;
@@ -116,7 +119,10 @@ struct fmlib_segment {
 	uint64_t size;
 	struct fmlib_block *first;
 	struct fmlib_block *last;
-	struct fmlib_fit free;
+	struct fmlib_range range;
+	uint64_t stamp;
+	uint64_t split_count;
+	uint64_t split_bytes;
 };
 
 /* @pins: segments, and allocations under way; it goes with the last one. */
@@ -390,8 +396,6 @@ void fmlib_names_free(struct fmlib_names *names);
 void fmlib_fit_insert(struct fmlib_fit *fit, struct fmlib_block *block);
 void fmlib_fit_remove(struct fmlib_fit *fit, struct fmlib_block *block);
 struct fmlib_block *fmlib_fit_best(const struct fmlib_fit *fit, uint64_t size);
-struct fmlib_block *fmlib_fit_lowest(const struct fmlib_fit *fit,
-				     uint64_t size);
 uint64_t fmlib_fit_largest(const struct fmlib_fit *fit);
 
 /* blocks.c */
@@ -400,18 +404,28 @@ struct fmlib_block *fmlib_block_new(struct flexmem_cache *cache);
 void fmlib_block_drop(struct flexmem_cache *cache, struct fmlib_block *block);
 void fmlib_block_insert(struct flexmem_cache *cache, struct fmlib_block *block);
 void fmlib_block_remove(struct flexmem_cache *cache, struct fmlib_block *block);
-struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
-				     const struct fmlib_want *want);
-/* How large a block would be if it were taken for @size. */
-uint64_t fmlib_block_cut(const struct flexmem_cache *cache,
-			 const struct fmlib_block *block, uint64_t size);
-/* Takes a block out of the free ones and cuts off what is not needed. */
+/*
+ * Takes what serves a request: 0, and a live block; -ENOENT: there is nothing;
+ * -ENOMEM: no host memory.
+ */
+int fmlib_block_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
+		       struct fmlib_block **block);
+/* The same in one segment that grows; -ENOSPC: there is nothing. */
+int fmlib_block_reserve(struct flexmem_cache *cache,
+			struct fmlib_segment *segment, struct fmlib_want *want,
+			struct fmlib_block **block);
+/*
+ * Takes a block of a fixed segment out of the free ones, and cuts off what is
+ * not needed; a spare block is there.
+ */
 void fmlib_block_take(struct flexmem_cache *cache, struct fmlib_block *block,
 		      uint64_t size);
-/* Makes a block free, with its neighbours, and returns what it became. */
-struct fmlib_block *fmlib_block_release(struct flexmem_cache *cache,
-					struct fmlib_block *block);
-bool fmlib_block_alone(const struct fmlib_block *block);
+/* Makes a block free, with its neighbours. */
+void fmlib_block_release(struct flexmem_cache *cache,
+			 struct fmlib_block *block);
+/* The free end of a segment, 0 if there is none, and since when it is free. */
+uint64_t fmlib_segment_tail(const struct fmlib_segment *segment);
+uint64_t fmlib_segment_stamp(const struct fmlib_segment *segment);
 
 /* pools.c */
 struct fmlib_pool *fmlib_pool_find(struct flexmem_cache *cache, uint64_t id);
@@ -429,9 +443,8 @@ uint64_t fmlib_pools_largest(const struct flexmem_cache *cache);
 /* segments.c */
 uint64_t fmlib_round_up(uint64_t size, uint64_t unit);
 /*
- * Asks the provider for memory, unless there is some by now. Returns a free
- * block that is large enough in @block; otherwise why not, with details in
- * @want->failure.
+ * Asks the provider for memory, unless there is some by now. Returns a live
+ * block in @block; otherwise why not, with details in @want->failure.
  */
 int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 			 struct fmlib_block **block);
@@ -519,6 +532,9 @@ void fmlib_figures_reserved(struct flexmem_cache *cache,
 /* A free block that shares its segment came or went; counted by commit. */
 void fmlib_figures_split(struct flexmem_cache *cache,
 			 const struct fmlib_block *block, int change);
+/* The same of all holes of a segment that grows, after any change. */
+void fmlib_figures_holes(struct flexmem_cache *cache,
+			 struct fmlib_segment *segment);
 void fmlib_figures_commit(struct flexmem_cache *cache);
 
 /* tags.c */
@@ -560,6 +576,9 @@ void fmlib_threads_sum(const struct flexmem_cache *cache,
 uint64_t fmlib_size_round(const struct flexmem_cache *cache, uint64_t bytes);
 enum flexmem_cache_pool_kind fmlib_size_kind(const struct flexmem_cache *cache,
 					     uint64_t size);
+/* Whether a new segment for it grows. */
+bool fmlib_size_grows(const struct flexmem_cache *cache,
+		      const struct fmlib_want *want);
 uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 			    const struct fmlib_want *want);
 

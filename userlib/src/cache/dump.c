@@ -111,9 +111,9 @@ static const char *state_name(const struct fmlib_block *block)
 	return is_allocated(block) ? "active_allocated" : "inactive";
 }
 
-static void put_block(struct text *text, const struct fmlib_block *block)
+static void put_block(struct text *text, const struct fmlib_segment *segment,
+		      const struct fmlib_block *block)
 {
-	const struct fmlib_segment *segment = block->segment;
 	bool allocated = is_allocated(block);
 
 	put(text, "{");
@@ -130,14 +130,56 @@ static void put_block(struct text *text, const struct fmlib_block *block)
 	put_end(text, '}');
 }
 
-static void put_sums(struct text *text, const struct fmlib_segment *segment)
+/* Copies of all blocks of a segment, and of its holes, in their order. */
+struct listing {
+	struct fmlib_block *blocks;
+	size_t count;
+};
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct fmlib_block *first = a;
+	const struct fmlib_block *second = b;
+
+	return (first->offset > second->offset) -
+	       (first->offset < second->offset);
+}
+
+/* False: there is no memory for it. */
+static bool list_blocks(struct listing *listing,
+			const struct fmlib_segment *segment)
+{
+	struct fmlib_block hole = { .state = FMLIB_FREE };
+	const struct fmlib_block *block;
+	size_t count = segment->range.holes;
+
+	for (block = segment->first; block; block = block->next)
+		count++;
+	listing->blocks = malloc(count * sizeof(*listing->blocks));
+	if (!listing->blocks)
+		return false;
+	listing->count = 0;
+	for (block = segment->first; block; block = block->next)
+		listing->blocks[listing->count++] = *block;
+	while (listing->count < count &&
+	       fmlib_range_hole(&segment->range, &hole.offset, &hole.size)) {
+		listing->blocks[listing->count++] = hole;
+		hole.offset += hole.size;
+	}
+	qsort(listing->blocks, count, sizeof(*listing->blocks), by_offset);
+	return true;
+}
+
+static void put_sums(struct text *text, const struct listing *listing)
 {
 	const struct fmlib_block *block;
 	uint64_t allocated = 0;
 	uint64_t requested = 0;
 	uint64_t active = 0;
+	size_t i;
 
-	for (block = segment->first; block; block = block->next) {
+	for (i = 0; i < listing->count; i++) {
+		block = &listing->blocks[i];
 		if (is_allocated(block)) {
 			allocated += block->size;
 			requested += block->requested;
@@ -154,13 +196,18 @@ static void put_sums(struct text *text, const struct fmlib_segment *segment)
 static void put_segment(struct text *text, const struct flexmem_cache *cache,
 			const struct fmlib_segment *segment)
 {
-	const struct fmlib_block *block;
+	struct listing listing;
+	size_t i;
 
+	if (!list_blocks(&listing, segment)) {
+		text->failed = true;
+		return;
+	}
 	put(text, "{");
 	put_number(text, "device", cache->device_index);
 	put_number(text, "address", fmlib_flat_address(segment, 0));
 	put_number(text, "total_size", segment->size);
-	put_sums(text, segment);
+	put_sums(text, &listing);
 	put_number(text, "stream", segment->arena->stream);
 	put(text, "\"segment_type\":\"%s\",",
 	    segment->arena->kind == FLEXMEM_CACHE_SMALL ? "small" : "large");
@@ -170,10 +217,11 @@ static void put_segment(struct text *text, const struct flexmem_cache *cache,
 	put_number(text, "region_id", segment->address.region_id);
 	put_number(text, "offset", segment->address.offset);
 	put(text, "\"frames\":[],\"blocks\":[");
-	for (block = segment->first; block; block = block->next)
-		put_block(text, block);
+	for (i = 0; i < listing.count; i++)
+		put_block(text, segment, &listing.blocks[i]);
 	put_end(text, ']');
 	put_end(text, '}');
+	free(listing.blocks);
 }
 
 static void put_event(struct text *text, const struct fmlib_event *event)

@@ -110,6 +110,24 @@ void fmlib_figures_split(struct flexmem_cache *cache,
 	cache->split_bytes[kind] += change * (int64_t)block->size;
 }
 
+void fmlib_figures_holes(struct flexmem_cache *cache,
+			 struct fmlib_segment *segment)
+{
+	enum flexmem_cache_pool_kind kind = segment->arena->kind;
+	const struct fmlib_range *range = &segment->range;
+	uint64_t bytes = 0;
+	uint64_t count = 0;
+
+	if (range->parts) {
+		bytes = (uint64_t)(range->size - range->used) << range->shift;
+		count = range->holes;
+	}
+	cache->split_count[kind] += (int64_t)(count - segment->split_count);
+	cache->split_bytes[kind] += (int64_t)(bytes - segment->split_bytes);
+	segment->split_count = count;
+	segment->split_bytes = bytes;
+}
+
 static void commit(struct flexmem_cache_figure *figures,
 		   enum flexmem_cache_pool_kind kind, int64_t *change)
 {
@@ -137,11 +155,12 @@ void fmlib_figures_commit(struct flexmem_cache *cache)
 }
 
 /* What threads keep is free for the caller, and live for the cache. */
-static void correct(struct flexmem_cache_figure *figures, uint64_t held,
+static void correct(const struct flexmem_cache *cache,
+		    struct flexmem_cache_figure *figures, uint64_t held,
 		    uint64_t hits)
 {
-	static const enum flexmem_cache_pool_kind kinds[] = {
-		FLEXMEM_CACHE_ALL, FLEXMEM_CACHE_SMALL,
+	const enum flexmem_cache_pool_kind kinds[] = {
+		FLEXMEM_CACHE_ALL, fmlib_size_kind(cache, 1),
 	};
 	size_t i;
 
@@ -170,11 +189,12 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	f.thread_bound = cache->store_peak * cache->profile.thread_bytes;
 	pthread_mutex_unlock(&cache->lock);
 
-	correct(f.allocation, sum.held, sum.hits);
-	correct(f.active, sum.held, sum.hits);
-	correct(f.allocated_bytes, sum.held_bytes, sum.hit_bytes);
-	correct(f.active_bytes, sum.held_bytes, sum.hit_bytes);
-	correct(f.requested_bytes, sum.held_requested, sum.hit_requested);
+	correct(cache, f.allocation, sum.held, sum.hits);
+	correct(cache, f.active, sum.held, sum.hits);
+	correct(cache, f.allocated_bytes, sum.held_bytes, sum.hit_bytes);
+	correct(cache, f.active_bytes, sum.held_bytes, sum.hit_bytes);
+	correct(cache, f.requested_bytes, sum.held_requested,
+		sum.hit_requested);
 	f.num_hits += sum.hits;
 	f.max_split_size = cache->config.max_split;
 	return fmlib_copy_out(statistics, size, MIN_SIZE, &f, sizeof(f));
@@ -225,13 +245,16 @@ int flexmem_cache_reset_peaks(struct flexmem_cache *cache)
 }
 
 /* The threads' sums go on; what they are now is taken off instead. */
-static void take_off(struct flexmem_cache_figure *figures, uint64_t held,
+static void take_off(const struct flexmem_cache *cache,
+		     struct flexmem_cache_figure *figures, uint64_t held,
 		     uint64_t hits)
 {
+	enum flexmem_cache_pool_kind kind = fmlib_size_kind(cache, 1);
+
 	figures[FLEXMEM_CACHE_ALL].allocated -= hits;
-	figures[FLEXMEM_CACHE_SMALL].allocated -= hits;
+	figures[kind].allocated -= hits;
 	figures[FLEXMEM_CACHE_ALL].freed -= hits + held;
-	figures[FLEXMEM_CACHE_SMALL].freed -= hits + held;
+	figures[kind].freed -= hits + held;
 }
 
 int flexmem_cache_reset_accumulated(struct flexmem_cache *cache)
@@ -246,11 +269,12 @@ int flexmem_cache_reset_accumulated(struct flexmem_cache *cache)
 	pthread_mutex_lock(&cache->lock);
 	each_figure(f, begin_sums);
 	fmlib_threads_sum(cache, &sum);
-	take_off(f->allocation, sum.held, sum.hits);
-	take_off(f->active, sum.held, sum.hits);
-	take_off(f->allocated_bytes, sum.held_bytes, sum.hit_bytes);
-	take_off(f->active_bytes, sum.held_bytes, sum.hit_bytes);
-	take_off(f->requested_bytes, sum.held_requested, sum.hit_requested);
+	take_off(cache, f->allocation, sum.held, sum.hits);
+	take_off(cache, f->active, sum.held, sum.hits);
+	take_off(cache, f->allocated_bytes, sum.held_bytes, sum.hit_bytes);
+	take_off(cache, f->active_bytes, sum.held_bytes, sum.hit_bytes);
+	take_off(cache, f->requested_bytes, sum.held_requested,
+		 sum.hit_requested);
 	f->num_ooms = 0;
 	f->num_alloc_retries = 0;
 	f->num_oom_errors = 0;

@@ -66,9 +66,9 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want,
 	run_callbacks(cache, want->size);
 	/* If it fails, what waits goes on waiting; the rest is worth a try. */
 	fmlib_uses_synchronize_device(cache);
-	*block = fmlib_block_find(cache, want);
-	if (*block)
-		return 0;
+	err = fmlib_block_obtain(cache, want, block);
+	if (err != -ENOENT)
+		return err;
 	fmlib_threads_recall(cache);
 	fmlib_reclaim(cache, UINT64_MAX, &err);
 	want->last = true;
@@ -78,8 +78,7 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want,
 		return err;
 	/* Other threads may have freed something while it was waited. */
 	fmlib_uses_poll(cache);
-	*block = fmlib_block_find(cache, want);
-	return *block ? 0 : -ENOMEM;
+	return fmlib_block_obtain(cache, want, block) ? -ENOMEM : 0;
 }
 
 static void describe(struct flexmem_cache *cache, struct fmlib_want *want)

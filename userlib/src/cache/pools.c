@@ -88,7 +88,7 @@ static uint64_t largest_in(const struct fmlib_pool *pool)
 			largest = size > largest ? size : largest;
 			for (segment = arena->growing; segment;
 			     segment = segment->next_growing) {
-				size = fmlib_fit_largest(&segment->free);
+				size = fmlib_range_largest(&segment->range);
 				largest = size > largest ? size : largest;
 			}
 		}

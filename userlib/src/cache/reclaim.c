@@ -52,10 +52,12 @@ typedef bool (*order_fn)(const struct flexmem_cache *cache,
 static bool older(const struct flexmem_cache *cache,
 		  const struct fmlib_segment *a, const struct fmlib_segment *b)
 {
+	uint64_t stamp_a = fmlib_segment_stamp(a);
+	uint64_t stamp_b = fmlib_segment_stamp(b);
+
 	(void)cache;
-	/* Victims end with a free block. */
-	if (a->last->stamp != b->last->stamp)
-		return a->last->stamp < b->last->stamp;
+	if (stamp_a != stamp_b)
+		return stamp_a < stamp_b;
 	return a->serial < b->serial;
 }
 

@@ -77,20 +77,24 @@ static void unlink_segment(struct flexmem_cache *cache,
 	*link = segment->next_growing;
 }
 
-/* The whole of a new segment is one free block. */
-static struct fmlib_block *attach(struct flexmem_cache *cache,
-				  struct fmlib_segment *segment,
-				  struct fmlib_block *block)
+/* The whole of a new segment is free; @block is what a fixed one consists of. */
+static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
+		   struct fmlib_block *block)
 {
 	segment->serial = ++cache->segment_serial;
-	segment->free.by_offset = true;
-	segment->first = block;
-	segment->last = block;
-	block->segment = segment;
-	block->size = segment->size;
-	block->stamp = cache->clock;
+	segment->stamp = cache->clock;
 	link_segment(cache, segment);
-	fmlib_block_insert(cache, block);
+	if (segment->growing) {
+		/* What that needs has been set aside. */
+		fmlib_range_grow(&segment->range, segment->size);
+	} else {
+		segment->first = block;
+		segment->last = block;
+		block->segment = segment;
+		block->size = segment->size;
+		block->stamp = cache->clock;
+		fmlib_block_insert(cache, block);
+	}
 	fmlib_figures_segment(cache, segment, 1);
 	fmlib_figures_reserved(cache, segment->arena->kind, segment->size, 0);
 	fmlib_history_segment(cache, FMLIB_SEGMENT_ALLOC, segment, 0,
@@ -100,7 +104,6 @@ static struct fmlib_block *attach(struct flexmem_cache *cache,
 			(unsigned long long)segment->serial,
 			(unsigned long long)segment->size,
 			(unsigned long long)segment->arena->stream);
-	return block;
 }
 
 /*
@@ -149,29 +152,61 @@ static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 	return -ENOMEM;
 }
 
-/* What a new segment consists of on the host. */
+static void dispose(struct flexmem_cache *cache, struct fmlib_segment *segment)
+{
+	fmlib_range_end(&segment->range);
+	fmlib_arena_put(cache, segment->arena);
+	free(segment);
+}
+
+/* What a new segment consists of on the host, but for a fixed one's block. */
 static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 				     struct fmlib_want *want)
 {
-	struct fmlib_segment *segment = NULL;
+	struct fmlib_segment *segment;
 
-	if (!fmlib_blocks_prepare(cache, 1))
-		segment = calloc(1, sizeof(*segment));
+	/* Two: what is left of a fixed one is a block as well. */
+	if (fmlib_blocks_prepare(cache, 2))
+		return NULL;
+	segment = calloc(1, sizeof(*segment));
 	if (!segment)
 		return NULL;
+	segment->growing = fmlib_size_grows(cache, want);
 	segment->arena = fmlib_arena_get(want->pool, want->kind, want->stream);
-	if (segment->arena)
-		return segment;
-	free(segment);
-	return NULL;
+	if (!segment->arena) {
+		free(segment);
+		return NULL;
+	}
+	if (segment->growing &&
+	    fmlib_range_start(&segment->range, cache->profile.granule)) {
+		dispose(cache, segment);
+		return NULL;
+	}
+	return segment;
+}
+
+/* What the segment that was made is made for. */
+static int use(struct flexmem_cache *cache, struct fmlib_want *want,
+	       struct fmlib_segment *segment, struct fmlib_block **block)
+{
+	if (segment->growing)
+		return fmlib_block_reserve(cache, segment, want, block);
+	/* While it was not locked, others may have used what was set aside. */
+	if (fmlib_blocks_prepare(cache, 1)) {
+		want->no_host_memory = true;
+		return -ENOMEM;
+	}
+	*block = segment->first;
+	fmlib_block_take(cache, *block, want->size);
+	return 0;
 }
 
 static int make(struct flexmem_cache *cache, struct fmlib_want *want,
 		struct fmlib_block **block)
 {
 	uint64_t size = fmlib_size_segment(cache, want);
+	struct fmlib_block *whole = NULL;
 	struct fmlib_segment *segment;
-	struct fmlib_block *whole;
 	int err;
 
 	err = check_allowance(cache, want, size);
@@ -183,37 +218,26 @@ static int make(struct flexmem_cache *cache, struct fmlib_want *want,
 		return -ENOMEM;
 	}
 	segment->size = size;
-	segment->growing = cache->expandable;
-	whole = fmlib_block_new(cache);
+	if (!segment->growing)
+		whole = fmlib_block_new(cache);
 	err = ask(cache, want, segment);
 	if (err) {
-		fmlib_block_drop(cache, whole);
-		fmlib_arena_put(cache, segment->arena);
-		free(segment);
+		if (whole)
+			fmlib_block_drop(cache, whole);
+		dispose(cache, segment);
 		return err;
 	}
-	*block = attach(cache, segment, whole);
-	return 0;
+	attach(cache, segment, whole);
+	return use(cache, want, segment, block);
 }
 
 static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		   uint64_t more)
 {
-	struct fmlib_block *last = segment->last;
-
-	if (last->state == FMLIB_FREE) {
-		fmlib_block_remove(cache, last);
-	} else {
-		last->next = fmlib_block_new(cache);
-		last->next->previous = last;
-		last = last->next;
-		last->segment = segment;
-		last->offset = segment->size;
-		segment->last = last;
-	}
-	last->size += more;
-	last->stamp = cache->clock;
-	fmlib_block_insert(cache, last);
+	/* What that needs has been set aside. */
+	fmlib_range_grow(&segment->range, more);
+	segment->stamp = cache->clock;
+	fmlib_figures_holes(cache, segment);
 	fmlib_history_segment(cache, FMLIB_SEGMENT_MAP, segment, segment->size,
 			      more);
 	segment->size += more;
@@ -225,16 +249,16 @@ static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
 static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 		struct fmlib_segment *segment)
 {
-	const struct fmlib_block *last = segment->last;
-	uint64_t there = last->state == FMLIB_FREE ? last->size : 0;
-	uint64_t more = fmlib_round_up(want->size - there,
+	uint64_t more = fmlib_round_up(want->size - fmlib_segment_tail(segment),
 				       cache->profile.growing_step);
 	int err;
 
+	if (segment->size + more > fmlib_range_limit(cache->profile.granule))
+		return -EAGAIN;
 	err = check_allowance(cache, want, more);
 	if (err)
 		return err;
-	if (fmlib_blocks_prepare(cache, 1)) {
+	if (fmlib_range_prepare(&segment->range)) {
 		want->no_host_memory = true;
 		return -ENOMEM;
 	}
@@ -260,20 +284,19 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 	 * another thread, while the lock was dropped. From here on the free end
 	 * of each segment that grows is too small.
 	 */
-	*block = fmlib_block_find(cache, want);
-	if (*block)
-		return 0;
+	err = fmlib_block_obtain(cache, want, block);
+	if (err != -ENOENT)
+		return err;
 	arena = fmlib_arena_find(want->pool, want->kind, want->stream);
 	if (arena)
 		segment = arena->growing;
 	/* What cannot grow where it is may still find room elsewhere. */
 	for (; segment; segment = segment->next_growing) {
 		err = grow(cache, want, segment);
-		if (!err) {
-			*block = segment->last;
-			return 0;
-		}
-		if (err != -EAGAIN && err != -ENOMEM)
+		if (!err)
+			return fmlib_block_reserve(cache, segment, want, block);
+		if (want->no_host_memory ||
+		    (err != -EAGAIN && err != -ENOMEM))
 			return err;
 	}
 	return make(cache, want, block);
@@ -283,22 +306,21 @@ uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment)
 {
 	const struct fmlib_pool *pool = segment->arena->pool;
-	const struct fmlib_block *last = segment->last;
+	uint64_t tail = fmlib_segment_tail(segment);
 
-	if (last->state != FMLIB_FREE || (pool->id && !pool->released))
+	if (!tail || (pool->id && !pool->released))
 		return 0;
-	if (fmlib_block_alone(last))
+	if (tail == segment->size)
 		return segment->size;
 	if (!segment->growing || segment->stuck || !cache->provider.shrink)
 		return 0;
-	return segment->size -
-	       fmlib_round_up(last->offset, cache->profile.growing_step);
+	return segment->size - fmlib_round_up(segment->size - tail,
+					      cache->profile.growing_step);
 }
 
 static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  uint64_t less)
 {
-	struct fmlib_block *last = segment->last;
 	uint64_t size = segment->size - less;
 	int err;
 
@@ -308,15 +330,8 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	segment->stuck = err == -EIO;
 	if (err)
 		return err;
-	fmlib_block_remove(cache, last);
-	last->size -= less;
-	if (last->size) {
-		fmlib_block_insert(cache, last);
-	} else {
-		segment->last = last->previous;
-		segment->last->next = NULL;
-		fmlib_block_drop(cache, last);
-	}
+	fmlib_range_shrink(&segment->range, less);
+	fmlib_figures_holes(cache, segment);
 	segment->size = size;
 	fmlib_history_segment(cache, FMLIB_SEGMENT_UNMAP, segment, size, less);
 	fmlib_figures_reserved(cache, segment->arena->kind, 0, less);
@@ -330,7 +345,7 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 	uint64_t excess = fmlib_segment_excess(cache, segment);
 	int err;
 
-	if (!fmlib_block_alone(segment->last)) {
+	if (fmlib_segment_tail(segment) < segment->size) {
 		err = shrink(cache, segment, excess);
 	} else {
 		err = cache->provider.free(cache->provider.user,
@@ -366,6 +381,5 @@ void fmlib_segment_forget(struct flexmem_cache *cache,
 		fmlib_block_drop(cache, block);
 	}
 	unlink_segment(cache, segment);
-	fmlib_arena_put(cache, segment->arena);
-	free(segment);
+	dispose(cache, segment);
 }

@@ -25,7 +25,6 @@ static const struct flexmem_cache_profile default_profile = {
 	.large_remainder = MIB,
 	.oversize_slack = MIB,
 	.growing_step = 2 * MIB,
-	.growing_small_limit = 64 * KIB,
 	.thread_limit = 64 * KIB,
 	.thread_bytes = MIB,
 };
@@ -155,7 +154,6 @@ static void settle(struct flexmem_cache *cache)
 {
 	struct flexmem_cache_profile *profile = &cache->profile;
 	struct fmlib_config *config = &cache->config;
-	uint64_t small;
 
 	cache->expandable = config->expandable && !config->direct;
 	if (cache->expandable && !cache->provider.grow) {
@@ -163,11 +161,9 @@ static void settle(struct flexmem_cache *cache)
 				"expandable_segments has no effect: segments cannot grow here");
 		cache->expandable = false;
 	}
-	/* Threads keep what is in the small pool, and nothing else. */
-	small = cache->expandable ? profile->growing_small_limit :
-		profile->small_limit;
-	if (profile->thread_limit > small)
-		profile->thread_limit = small;
+	/* Threads keep what is small, and nothing else. */
+	if (profile->thread_limit > profile->small_limit)
+		profile->thread_limit = profile->small_limit;
 	config->threads = config->threads && !config->direct;
 	fmlib_threads_allow(cache);
 }

@@ -40,11 +40,17 @@ uint64_t fmlib_size_round(const struct flexmem_cache *cache, uint64_t bytes)
 enum flexmem_cache_pool_kind fmlib_size_kind(const struct flexmem_cache *cache,
 					     uint64_t size)
 {
-	uint64_t limit = cache->expandable ?
-			 cache->profile.growing_small_limit :
-			 cache->profile.small_limit;
+	/* Where segments grow small ones and large ones share them. */
+	return !cache->expandable && size <= cache->profile.small_limit ?
+	       FLEXMEM_CACHE_SMALL : FLEXMEM_CACHE_LARGE;
+}
 
-	return size <= limit ? FLEXMEM_CACHE_SMALL : FLEXMEM_CACHE_LARGE;
+bool fmlib_size_grows(const struct flexmem_cache *cache,
+		      const struct fmlib_want *want)
+{
+	return cache->expandable &&
+	       want->size + cache->profile.growing_step <=
+	       fmlib_range_limit(cache->profile.granule);
 }
 
 uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
@@ -57,7 +63,7 @@ uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 
 	if (cache->config.direct)
 		return size;
-	if (cache->expandable)
+	if (fmlib_size_grows(cache, want))
 		return fmlib_round_up(size, profile->growing_step);
 	if (want->kind == FLEXMEM_CACHE_SMALL)
 		return profile->small_segment;
