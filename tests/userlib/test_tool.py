@@ -469,7 +469,7 @@ def replay_small():
                 "skipped_zero": 0, "skipped_failed": 0, "live_at_end": 0, "first_failure": None,
                 "peak_live_bytes": 3000, "peak_device_bytes": 3072, "regions_used": 1,
                 "slots_used": 1, "region_peaks": [{"region_id": 0, "peak_used": 3072}],
-                "peak_reached": True, "external_fragmentation_at_peak": 0.0,
+                "peak_reached": True, "region_fragmentation_at_peak": 0.0,
                 "strategy": "first_fit", "order": "fill_first"}.items():
             assert found[key] == value, (key, found[key])
         assert 0 < found["ns_per_op_median"] <= found["ns_per_op_max"]
@@ -503,7 +503,7 @@ def man_page_has_every_key():
 def replay_text():
     out = good("replay", trace(SMALL, "small.trace"))
     for line in ("small.trace", "  events           6", "  slots used       1 of 8",
-                 "  fragmentation    0.000 at the peak"):
+                 "  fragmentation    0.000 of the regions' free bytes, at the peak"):
         assert line + "\n" in out, (line, out)
 
 
@@ -516,9 +516,29 @@ def replay_fragmentation():
     found = report("replay", "--show-peak", trace(text))
     region, = found["peak_regions"]
     expected = 1 - region["largest_free"] / region["free"]
-    assert abs(found["external_fragmentation_at_peak"] - expected) < 1e-9 and expected > 0.49
+    assert abs(found["region_fragmentation_at_peak"] - expected) < 1e-9 and expected > 0.49
     assert region["allocated_blocks"] == 10 and found["live_at_end"] == 10
     assert found["peak_live_bytes"] == 10 * GIB + 128
+
+
+@test
+def fragmentation_is_inside_regions():
+    # Full pieces of several regions are no fragmentation: what is free is one piece in each.
+    text = HEADER + "".join(f"0 a {i} {8 * GIB} 0\n" for i in range(5))
+    found = report("replay", "--show-peak", trace(text))
+    assert [region["free_blocks"] for region in found["peak_regions"]] == [1] * 5
+    assert found["region_fragmentation_at_peak"] == 0.0, found
+    # Nothing free is none either.
+    found = report("replay", trace(HEADER + f"0 a 1 {12 * GIB} 0\n"))
+    assert found["region_fragmentation_at_peak"] == 0.0, found
+    # One region of three with a hole of 2 GiB: it counts once, in the free bytes of all of them.
+    lines = [f"0 a 1 {2 * GIB} 0", f"0 a 2 {6 * GIB} 0", f"0 a 3 {8 * GIB} 0", f"0 a 4 {8 * GIB} 0",
+             "1 f 1", f"2 a 5 {7 * GIB} 0"]
+    found = report("replay", "--show-peak", trace(HEADER + "\n".join(lines) + "\n"))
+    free = sum(region["free"] for region in found["peak_regions"])
+    largest = sum(region["largest_free"] for region in found["peak_regions"])
+    assert len(found["peak_regions"]) > 2 and free - largest == 2 * GIB, found
+    assert abs(found["region_fragmentation_at_peak"] - 2 * GIB / free) < 1e-9, found
 
 
 @test

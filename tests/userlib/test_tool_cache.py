@@ -114,7 +114,7 @@ def small_text():
     out = good("replay", *FLAT, "--config", "max_split_size_mb:64", trace(SMALL, "small.trace"))
     for line in ("  peak reserved    2.0 MiB in segments (2097152 bytes)",
                  "  ratio            699.0507 peak reserved / peak live",
-                 "  fragmentation    0.9985 at the peak", "  hit rate         0.6667: 2 hits, 1 misses",
+                 "  unused share     0.9985 of the reserved bytes, at the peak", "  hit rate         0.6667: 2 hits, 1 misses",
                  "  provider         flat address space of 64.0 GiB",
                  "  driver calls     alloc 1, free 0, grow 0, shrink 0",
                  "  out of memory    0 refusals, 0 helped, 0 failed",

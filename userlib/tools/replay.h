@@ -98,7 +98,10 @@ struct replay_device {
 int replay_device(struct replay *replay, struct replay_device *result,
 		  struct flexmem_device *device, const struct trace *trace,
 		  bool keep_going, struct progress *progress);
-/* 1 - largest free piece / free bytes, over all regions of the snapshot. */
+/*
+ * Of the free bytes of the snapshot the share that lies outside the largest
+ * free piece of its region.
+ */
 double replay_device_fragmentation(const struct replay_device *result);
 void replay_device_free(struct replay_device *result);
 
@@ -130,7 +133,7 @@ int replay_cache(struct replay *replay, struct replay_cache *result,
 double replay_cache_ratio(const struct replay *replay,
 			  const struct replay_cache *result);
 /* What share of the reserved bytes was not allocated when they were looked at. */
-double replay_cache_fragmentation(const struct replay_cache *result);
+double replay_cache_unused(const struct replay_cache *result);
 /* What share of the allocations the cache served by itself. */
 double replay_cache_hit_rate(const struct replay_cache *result);
 void replay_cache_free(struct replay_cache *result);

@@ -162,7 +162,7 @@ double replay_cache_ratio(const struct replay *replay,
 	       (double)peak / (double)replay->peak_bytes : 0.0;
 }
 
-double replay_cache_fragmentation(const struct replay_cache *result)
+double replay_cache_unused(const struct replay_cache *result)
 {
 	const struct flexmem_cache_statistics *then = &result->at_look;
 	uint64_t reserved = then->reserved_bytes[FLEXMEM_CACHE_ALL].current;

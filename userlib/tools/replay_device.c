@@ -131,10 +131,9 @@ double replay_device_fragmentation(const struct replay_device *result)
 
 	for (i = 0; i < result->snapshot_count; i++) {
 		total += result->snapshot[i].free;
-		if (result->snapshot[i].largest_free > largest)
-			largest = result->snapshot[i].largest_free;
+		largest += result->snapshot[i].largest_free;
 	}
-	return total ? 1.0 - (double)largest / (double)total : 0.0;
+	return total ? (double)(total - largest) / (double)total : 0.0;
 }
 
 void replay_device_free(struct replay_device *result)

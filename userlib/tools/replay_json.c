@@ -63,7 +63,7 @@ static void add_device(json_t *object, const struct report *report,
 	json_add(object, "regions_used", json_number(device->region_count));
 	json_add(object, "slots_used", json_number(device->slots_used));
 	json_add(object, "region_peaks", json_peaks(device));
-	json_add(object, "external_fragmentation_at_peak",
+	json_add(object, "region_fragmentation_at_peak",
 		 json_real(replay_device_fragmentation(device)));
 	if (show_peak)
 		json_add(object, "peak_regions",
@@ -113,7 +113,7 @@ static void add_cache(json_t *object, const struct report *report)
 	json_add(object, "reserved_to_live",
 		 json_real(replay_cache_ratio(replay, cache)));
 	json_add(object, "unused_share_at_peak",
-		 json_real(replay_cache_fragmentation(cache)));
+		 json_real(replay_cache_unused(cache)));
 	json_add(object, "hits", json_number(end->num_hits));
 	json_add(object, "misses", json_number(end->num_misses));
 	json_add(object, "hit_rate", json_real(replay_cache_hit_rate(cache)));

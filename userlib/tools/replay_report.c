@@ -78,8 +78,9 @@ static void print_device(const struct report *report)
 		       render_region_id(is_pf, device->regions[i].region_id,
 					id),
 		       fmlib_human(device->regions[i].peak, text));
-	printf("  %-16s %.3f %s\n", "fragmentation",
-	       replay_device_fragmentation(device), when(report));
+	printf("  %-16s %.3f of the regions' free bytes, %s\n",
+	       "fragmentation", replay_device_fragmentation(device),
+	       when(report));
 }
 
 /* Which settings the cache has that are not the default. */
@@ -113,8 +114,8 @@ static void print_cache(const struct report *report)
 		   "in segments");
 	printf("  %-16s %.4f peak reserved / peak live\n", "ratio",
 	       replay_cache_ratio(&report->replay, cache));
-	printf("  %-16s %.4f %s\n", "fragmentation",
-	       replay_cache_fragmentation(cache), when(report));
+	printf("  %-16s %.4f of the reserved bytes, %s\n", "unused share",
+	       replay_cache_unused(cache), when(report));
 	printf("  %-16s %.4f: %" PRIu64 " hits, %" PRIu64 " misses\n",
 	       "hit rate", replay_cache_hit_rate(cache), end->num_hits,
 	       end->num_misses);
