@@ -111,7 +111,7 @@ void work_read(struct work *work, const char *path)
 	uint32_t *slot_of;
 	size_t i;
 
-	if (!trace_read(&trace, path, error))
+	if (trace_read(&trace, path, error))
 		give_up(error, 0);
 	begin(work, &slots, trace.count);
 	slot_of = need(calloc(trace.allocations + 1, sizeof(*slot_of)));

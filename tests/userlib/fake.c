@@ -127,6 +127,12 @@ void fake_from_environment(void)
 	fake.scrubbed = from_environment("FAKE_SCRUBBED", 0);
 	fake.nodes[0].mode = (uint32_t)from_environment("FAKE_MODE",
 							FLEXMEM_MODE_VF);
+	fake.nodes[0].exists = from_environment("FAKE_NODE", true);
+	fake.nodes[0].open_error =
+		(int)from_environment("FAKE_OPEN_ERROR", 0);
+	fake.no_module = from_environment("FAKE_NO_MODULE", false);
+	fake.node_access = (unsigned int)from_environment("FAKE_ACCESS", 0600);
+	fake.node_group = (unsigned int)from_environment("FAKE_GROUP", 0);
 	fake.inject[FLEXMEM_CMD_ALLOC].at =
 		(unsigned int)from_environment("FAKE_ALLOC_AT", 0);
 	fake.inject[FLEXMEM_CMD_ALLOC].error =

@@ -102,6 +102,11 @@ struct fake {
 	int open_flags;
 	char opened[64];
 	int opendir_error;
+
+	/* What a look at a node, and at the loaded module, finds. */
+	unsigned int node_access;
+	unsigned int node_group;
+	bool no_module;
 };
 
 extern struct fake fake;

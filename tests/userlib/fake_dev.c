@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 DIR *__real_opendir(const char *path);
 struct dirent *__real_readdir(DIR *dir);
@@ -13,6 +15,10 @@ int __real_closedir(DIR *dir);
 DIR *__wrap_opendir(const char *path);
 struct dirent *__wrap_readdir(DIR *dir);
 int __wrap_closedir(DIR *dir);
+int __real_access(const char *path, int mode);
+int __real_stat(const char *path, struct stat *status);
+int __wrap_access(const char *path, int mode);
+int __wrap_stat(const char *path, struct stat *status);
 
 /* A listing of /dev: nodes from the last to the first, then strays. */
 static struct dirent listed;
@@ -56,5 +62,28 @@ int __wrap_closedir(DIR *dir)
 {
 	if (dir != (DIR *)&list_at)
 		return __real_closedir(dir);
+	return 0;
+}
+
+int __wrap_access(const char *path, int mode)
+{
+	if (strcmp(path, "/sys/module/flexmem"))
+		return __real_access(path, mode);
+	errno = ENOENT;
+	return fake.no_module ? -1 : 0;
+}
+
+int __wrap_stat(const char *path, struct stat *status)
+{
+	unsigned int number;
+
+	if (sscanf(path, "/dev/flexmem%u", &number) != 1)
+		return __real_stat(path, status);
+	errno = ENOENT;
+	if (number >= FAKE_NODES || !fake.nodes[number].exists)
+		return -1;
+	memset(status, 0, sizeof(*status));
+	status->st_mode = S_IFCHR | fake.node_access;
+	status->st_gid = fake.node_group;
 	return 0;
 }

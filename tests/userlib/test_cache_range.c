@@ -404,7 +404,7 @@ static void replay(const char *name)
 	size_t i;
 
 	snprintf(path, sizeof(path), TRACES "/%s.trace.gz", name);
-	assert_true(trace_read(&trace, path, error));
+	assert_int_equal(trace_read(&trace, path, error), 0);
 	of_allocation = calloc(trace.allocations, sizeof(*of_allocation));
 	assert_non_null(of_allocation);
 	open_pair(&pair, 128, 1);

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """The flexmem command from end to end, over the fake kernel; prints TAP."""
 
+import errno
 import fcntl
+import grp
 import gzip
 import json
 import os
 import pty
 import re
+import socket
 import struct
 import subprocess
 import sys
@@ -48,6 +51,11 @@ def good(*args, **kwargs):
 
 def report(*args, **kwargs):
     return json.loads(good("--json", *args, **kwargs))
+
+
+def six_digits(number):
+    """What of a number that was divided is told."""
+    return float(f"{number:.6g}")
 
 
 def trace(text, name="t.trace", compress=False):
@@ -456,7 +464,7 @@ def trim():
     # The fake fails only when there is something to give back, or at the end.
     status, out, err = run("trim", "--json", FAKE_TRIM_AT=1, FAKE_TRIM_ERROR=1)
     assert status == 1 and "only the administrator" in err
-    assert json.loads(out)["error"]["errno"] == 1
+    assert json.loads(out)["error"]["errno"] == -1
 
 
 @test
@@ -495,6 +503,9 @@ def man_page_has_every_key():
         set(report("limit")[0]["bytes"])
     out = good("shell", stdin="alloc 1 --pattern 0\ncheck 1 --json\n")
     keys |= set(json.loads(out[out.index("{"):]))
+    keys |= set(error_of(("info", "--json"), FAKE_NODE=0)) | {"help", "version", "freed", "pattern"}
+    keys |= set(json.loads(run("alloc", "2G", "--hold", "0", "--json",
+                               FAKE_CLIENT_LIMIT=GIB)[1])[0]["error"])
     missing = [key for key in sorted(keys) if not re.search(rf"\b{key}\b", man)]
     assert not missing, missing
 
@@ -516,7 +527,7 @@ def replay_fragmentation():
     found = report("replay", "--show-peak", trace(text))
     region, = found["peak_regions"]
     expected = 1 - region["largest_free"] / region["free"]
-    assert abs(found["region_fragmentation_at_peak"] - expected) < 1e-9 and expected > 0.49
+    assert found["region_fragmentation_at_peak"] == six_digits(expected) and expected > 0.49
     assert region["allocated_blocks"] == 10 and found["live_at_end"] == 10
     assert found["peak_live_bytes"] == 10 * GIB + 128
 
@@ -538,7 +549,7 @@ def fragmentation_is_inside_regions():
     free = sum(region["free"] for region in found["peak_regions"])
     largest = sum(region["largest_free"] for region in found["peak_regions"])
     assert len(found["peak_regions"]) > 2 and free - largest == 2 * GIB, found
-    assert abs(found["region_fragmentation_at_peak"] - 2 * GIB / free) < 1e-9, found
+    assert found["region_fragmentation_at_peak"] == six_digits(2 * GIB / free), found
 
 
 @test
@@ -587,7 +598,7 @@ def stops_at_the_first_failure():
     assert status == 1 and found["events"] == 3 and found["failures"] == 1
     first = found["first_failure"]
     assert (first["event"], first["line"], first["operation"]) == (3, 5, "alloc")
-    assert first["limit"] == "slots" and first["errno"] == 12
+    assert first["limit"] == "slots" and (first["errno"], first["name"]) == (-12, "ENOMEM")
     assert not found["peak_reached"]
     assert err == ("flexmem: big.trace: event 3 (line 5), allocation of 12884901888 bytes failed: "
                    "out of device memory: no slot left (2 of 2 used); asked 12.0 GiB, free 0 B in "
@@ -623,7 +634,7 @@ def device_goes_away():
     status, out, _ = run("replay", "--json", "--keep-going", trace(SMALL), FAKE_ALLOC_AT=2,
                          FAKE_ALLOC_ERROR=19, FAKE_REGIONS_AT=1, FAKE_REGIONS_ERROR=19)
     found = json.loads(out)
-    assert status == 1 and found["events"] == 2 and found["first_failure"]["errno"] == 19, found
+    assert status == 1 and found["events"] == 2 and found["first_failure"]["errno"] == -19, found
 
 
 @test
@@ -652,7 +663,7 @@ def bad_traces():
         # The others are replayed nevertheless.
         status, out, _ = run("replay", "--json", path, trace(SMALL))
         first, second = json.loads(out)
-        assert status == 1 and message in first["error"] and second["events"] == 6
+        assert status == 1 and message in first["error"]["text"] and second["events"] == 6
     status, _, err = run("replay", "/nonexistent")
     assert (status, err) == (1, "flexmem: /nonexistent: No such file or directory\n")
 
@@ -706,6 +717,203 @@ def man_page_is_clean():
                           text=True, check=False)
     found = [line for line in done.stdout.splitlines() if "referenced manual not found" not in line]
     assert not found, found
+
+
+def error_of(args, **kwargs):
+    """The error of a command that fails, which is all it prints on stdout."""
+    status, out, err = run(*args, **kwargs)
+    found = json.loads(out)
+    assert status in (1, 2) and list(found) == ["error"], (args, status, out, err)
+    found = found["error"]
+    assert found["errno"] < 0 and found["name"] == errno.errorcode[-found["errno"]], found
+    # The same words, and in the same order.
+    assert err.startswith(("flexmem: ", "flexmem " + args[0])) and found["text"] in err, (found, err)
+    assert status == 1 or found["name"] == "EINVAL", found
+    return found
+
+
+@test
+def json_of_every_error():
+    for args, name in ((("--json",), "EINVAL"), (("nonsense", "--json"), "EINVAL"),
+                       (("info", "--nonsense", "--json"), "EINVAL"), (("info", "x", "--json"), "EINVAL"),
+                       (("info", "--json", "--device"), "EINVAL"), (("info", "--json=1"), "EINVAL"),
+                       (("info", "--json", "-x"), "EINVAL"), (("--nonsense", "--json"), "EINVAL"),
+                       (("alloc", "--json", "--align", "3", "1"), "EINVAL"), (("replay", "--json"), "EINVAL"),
+                       (("info", "--json", "--device", "PF"), "ENODEV"),
+                       (("regions", "--js", "--device", "/dev/flexmem7"), "ENODEV"),
+                       (("alloc", "1", "--device", "/dev/null", "--json"), "ENOTTY"),
+                       (("fill", "9", "--json"), "ENOENT"), (("check", "9", "--json"), "ENOENT"),
+                       (("limit", "--client", "9", "--bytes", "1", "--json"), "ENOENT"),
+                       (("limit", "--user", "9", "--json"), "ENOENT"),
+                       (("limit", "--user", "9", "--guarantee-bytes", "1T", "--json"), "ENOSPC")):
+        assert error_of(args)["name"] == name, args
+    for command in ("info", "stats", "regions", "segments", "owners", "limit", "trim", "shell"):
+        assert error_of((command, "--json"), FAKE_OPEN_ERROR=5)["name"] == "EIO"
+    assert error_of(("regions", "--json"), FAKE_REGIONS_AT=1, FAKE_REGIONS_ERROR=5)["name"] == "EIO"
+    assert error_of(("owners", "--json"), FAKE_CAPABILITIES=0)["name"] == "ENOTTY"
+    found = error_of(("alloc", "1", "--mappable", "--pattern", "1", "--hold", "0", "--json"),
+                     FAKE_MAP_IS_GONE=1)
+    assert found == {"errno": -5, "name": "EIO", "text": "the device was reset, or is gone"}, found
+
+
+@test
+def json_of_errors_beside_results():
+    status, out, _ = run("alloc", "12G", "--count", "7", "--hold", "0", "--json")
+    found = json.loads(out)
+    assert status == 1 and found[0]["handle"] == 1 and set(found[6]) == {"error"}
+    assert found[6]["error"].items() >= {
+        "errno": -12, "name": "ENOMEM", "limit": "capacity", "asked": 12 * GIB, "total_free": 0,
+        "largest_free": 0, "max_region": 12 * GIB, "own_used": 60 * GIB}.items(), found[6]
+    status, out, _ = run("alloc", "2G", "--hold", "0", "--json", FAKE_CLIENT_LIMIT=GIB)
+    assert json.loads(out)[0]["error"].items() >= {
+        "limit": "client_limit", "charge": "bytes", "quota": GIB, "quota_used": 0}.items(), out
+    status, out, _ = run("shell", stdin="alloc 1\nfree 1 9 x --json\n")
+    found = json.loads(out[out.index("[\n"):])
+    assert status == 2 and [each["freed"] for each in found] == ["1", "9", "x"], found
+    assert [each.get("error", {}).get("name") for each in found] == [None, "ENOENT", "EINVAL"], found
+    status, out, _ = run("replay", "--json", "/nonexistent", trace(SMALL), trace("x\n", "bad.trace"))
+    found = [each.get("error", {}).get("name") for each in json.loads(out)]
+    assert status == 1 and found == ["ENOENT", None, "EINVAL"], found
+    status, out, _ = run("replay", "--json", trace(SMALL), FAKE_NODE=0)
+    assert status == 1 and json.loads(out)["error"]["name"] == "ENODEV", out
+
+
+@test
+def json_of_patterns():
+    found, = report("alloc", "1K", "--pattern", "7", "--hold", "0")
+    assert found["pattern"] == {"seed": 7, "by": "copy", "bad": 0, "first_bad": None}, found
+    status, out, _ = run("alloc", "1K", "--pattern", "7", "--hold", "0", "--json", FAKE_READ_AT=1,
+                         FAKE_READ_ERROR=110)
+    found, = json.loads(out)
+    assert status == 1 and (found["handle"], found["error"]["name"]) == (1, "ETIMEDOUT"), found
+    out = good("shell", stdin="alloc 1K --pattern 7 --json\n")
+    assert json.loads(out)[0]["pattern"] == {"seed": 7, "by": "copy"}, out
+
+
+@test
+def json_in_a_shell():
+    """A value for each line that does something, whatever comes of it."""
+    lines = ("# nothing", "alloc 1", "nonsense", "alloc 0", "free 1", "free 1", "help", "info --help",
+             "stats", "x " * 100, "")
+    status, out, err = run("shell", "--json", stdin="\n".join(lines) + "\n")
+    decoder, at, found = json.JSONDecoder(), 0, []
+    while at < len(out):
+        value, at = decoder.raw_decode(out, at)
+        found.append(value)
+        at += 1
+    assert status == 2 and len(found) == 9, (out, err)
+    assert [each["error"]["name"] for each in found if "error" in each] == ["EINVAL"] * 3, found
+    assert found[4][0]["error"]["name"] == "ENOENT" and "alloc" in found[5]["help"], found
+    status, out = on_terminal("shell", "--json", columns=80, stdin_lines=b"quit\n")
+    assert status == 0 and out == "flexmem> ", out
+
+
+@test
+def json_of_texts():
+    assert report("--version") == {"version": good("--version").split()[1]}
+    assert report("--help") == {"help": good("--help")}
+    assert report("alloc", "--help") == {"help": good("alloc", "--help")}
+
+
+@test
+def json_of_any_name():
+    """A path need not be UTF-8; its bytes that are not are shown as '?'."""
+    path = os.fsencode(os.path.join(tmp.name, "name-")) + b"\xff\x01.trace"
+    with open(path, "w", encoding="ascii") as file:
+        file.write(SMALL)
+    done = subprocess.run([TOOL, "replay", "--json", path], capture_output=True, check=False)
+    assert json.loads(done.stdout)["file"].endswith("name-?\x01.trace"), done
+
+
+@test
+def json_numbers_have_no_noise():
+    lines = [f"0 a {i} {GIB // 7} 0" for i in range(9)] + ["1 f 3", "1 f 5", f"2 a 9 {GIB // 3} 0"]
+    for args in ((), ("--cache", "--config", ""), ("--cache", "--provider", "flat:8G")):
+        out = good("replay", "--json", *args, trace(HEADER + "\n".join(lines) + "\n"))
+        reals = re.findall(r": (\d+\.\d+(?:e-?\d+)?)", out)
+        assert len(reals) >= 2, out
+        for real in reals:
+            assert len(real.split("e")[0].replace(".", "").strip("0")) <= 6, real
+
+
+@test
+def lines_of_stderr_are_whole():
+    """Each is one write, so that those of others do not come in between."""
+    for args in (("info", "x"), ("--nonsense",), ("info", "--nonsense"), ("nonsense",), ("alloc", "13G"),
+                 ("info", "--device", "PF"), ("free", "9"), ("limit", "--user", "9"),
+                 ("replay", "/nonexistent"), ("alloc", "1", "--hold", "0")):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            subprocess.run([TOOL, *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                           stderr=theirs, env={**os.environ, "FLEXMEM_DEBUG": "1"}, check=False)
+            theirs.close()
+            writes = []
+            while True:
+                data = ours.recv(65536)
+                if not data:
+                    break
+                writes.append(data.decode())
+        assert writes, args
+        for text in writes:
+            assert text.startswith("flexmem") and text.endswith("\n"), (args, writes)
+
+
+@test
+def no_module_and_no_device():
+    for args in (("info",), ("info", "--device", "VF"), ("replay", trace(SMALL))):
+        status, out, err = run(*args, FAKE_NODE=0, FAKE_NO_MODULE=1)
+        assert (status, out) == (1, "") and "flexmem.ko is not loaded; 'sudo modprobe flexmem_sim' " \
+            "loads it with a simulated device" in err and "insmod" in err and err.count("\n") == 1, err
+    status, _, err = run("info", FAKE_NODE=0)
+    assert status == 1 and "flexmem.ko is loaded, but no device is there" in err, err
+    status, _, err = run("info", "--device", "VF", FAKE_NODE=0)
+    assert (status, err) == (1, "flexmem: VF: no such device, or it is gone\n"), err
+
+
+@test
+def no_permission():
+    group = grp.getgrall()[-1]
+    for args, what in (((), "no device to open"), (("--device", "/dev/flexmem0"), "/dev/flexmem0")):
+        status, _, err = run("info", *args, FAKE_OPEN_ERROR=13, FAKE_ACCESS=0o660,
+                             FAKE_GROUP=group.gr_gid)
+        assert (status, err) == (1, f"flexmem: {what}: /dev/flexmem0 is for the group "
+                                 f"'{group.gr_name}': 'sudo usermod -aG {group.gr_name} USER', then "
+                                 "log in anew\n"), err
+    for access, number in ((0o600, group.gr_gid), (0o660, 0)):
+        status, _, err = run("info", FAKE_OPEN_ERROR=13, FAKE_ACCESS=access, FAKE_GROUP=number)
+        assert status == 1 and "only root may open it" in err and "flexmem(1)" in err, err
+    _, _, err = run("info", FAKE_OPEN_ERROR=13, FAKE_ACCESS=0o660, FAKE_GROUP=987654)
+    assert "/dev/flexmem0 is for the group 987654" in err, err
+
+
+@test
+def wrong_numbers_are_named():
+    for args, message in ((("0",), "LENGTH is at least 1"),
+                          (("1", "--align", "3"), "alignment '3' is not a power of two")):
+        status, out, err = run("alloc", *args, "--hold", "0")
+        assert (status, out, err) == (2, "", f"flexmem alloc: {message}\nTry 'flexmem alloc --help'.\n"), err
+    status, out, err = run("alloc", "1", "--align", "1P", "--hold", "0")
+    assert (status, out) == (1, "") and re.fullmatch(
+        "flexmem: alloc: the alignment is above the largest there is, [0-9.]+ [KMGT]iB\n", err), err
+    assert json.loads(run("alloc", "1", "--align", "1P", "--hold", "0", "--json")[1])[0]["error"]["name"] \
+        == "EINVAL"
+
+
+@test
+def traces_with_crlf():
+    status, _, err = run("replay", trace(SMALL.replace("\n", "\r\n"), "crlf.trace"))
+    assert status == 1 and "line 1: the line ends in CRLF" in err, err
+
+
+@test
+def replay_of_standard_input():
+    found = report("replay", "-", stdin=SMALL)
+    assert (found["file"], found["events"], found["failures"]) == ("-", 6, 0), found
+    with open(trace(SMALL, compress=True), "rb") as file:
+        done = subprocess.run([TOOL, "replay", "--json", "-"], stdin=file, capture_output=True, check=False)
+    assert done.returncode == 0 and json.loads(done.stdout)["events"] == 6, done
+    status, _, err = run("replay", "-", stdin="")
+    assert (status, err) == (1, "flexmem: -: the file is empty\n"), err
 
 
 def main(functions):

@@ -28,10 +28,10 @@ static void write_text(const char *text)
 static void expect_good(struct trace *trace)
 {
 	char error[TRACE_ERROR_MAX] = "";
-	bool good = trace_read(trace, path, error);
+	int err = trace_read(trace, path, error);
 
 	assert_string_equal(error, "");
-	assert_true(good);
+	assert_int_equal(err, 0);
 }
 
 static void expect_error(const char *expected)
@@ -39,7 +39,7 @@ static void expect_error(const char *expected)
 	char error[TRACE_ERROR_MAX] = "";
 	struct trace trace;
 
-	assert_false(trace_read(&trace, path, error));
+	assert_int_equal(trace_read(&trace, path, error), -EINVAL);
 	assert_null(trace.events);
 	assert_string_equal(error, expected);
 }
@@ -93,6 +93,12 @@ static void headers_that_are_refused(void **state)
 	expect_error("line 1: version '2' of traces is not known, only 1");
 	write_text("# flexmem-trace 10\n");
 	expect_error("line 1: version '10' of traces is not known, only 1");
+	write_text("# flexmem-trace 1\r\n0 a 1 1 0\r\n");
+	expect_error("line 1: the line ends in CRLF, as on Windows; a trace's end in LF");
+	write_text(HEADER "0 a 1 1 0\r\n");
+	expect_error("line 2: the line ends in CRLF, as on Windows; a trace's end in LF");
+	write_text(HEADER "0 a 1 1 0\r1 f 1\n");
+	expect_error("line 2: neither 'TIME a ID BYTES STREAM' nor 'TIME f ID': '0 a 1 1 0?1 f 1'");
 	write_text("# flexmem-trace 1");
 	expect_error("line 1: the file ends in the middle of a line");
 }
@@ -104,7 +110,7 @@ static void malformed_lines(void **state)
 		"0 a 1 1 0 ", "0 a 1 1 0 0", "0 a -1 1 0", "0 a 1 +1 0",
 		"0 a 1 0x10 0", "0 a 1 1.5 0", "0  a 1 1 0", " 0 a 1 1 0",
 		"0 b 1 1 0", "0 A 1 1 0", "0 f", "0 f 1 1", "0 f x", "0 f 1 ",
-		"x a 1 1 0", "0\ta 1 1 0", "0 a 1 1 0\r",
+		"x a 1 1 0", "0\ta 1 1 0",
 		"0 a 1 18446744073709551616 0",
 		"0 a 99999999999999999999 1 0",
 	};
@@ -182,7 +188,7 @@ static void long_lines(void **state)
 	memset(text + header, '1', 1000);
 	strcpy(text + header + 1000, "\n");
 	write_text(text);
-	assert_false(trace_read(&trace, path, text));
+	assert_int_equal(trace_read(&trace, path, text), -EINVAL);
 	assert_non_null(strstr(text, "line 2: neither"));
 }
 
@@ -245,7 +251,7 @@ static void compressed(void **state)
 		char error[TRACE_ERROR_MAX];
 
 		write_file(data, size);
-		assert_false(trace_read(&trace, path, error));
+		assert_int_equal(trace_read(&trace, path, error), -EINVAL);
 		assert_non_null(strstr(error, "compressed data ends too early"));
 	}
 }
@@ -261,7 +267,7 @@ static void damaged(void **state)
 	size = compress_text(data, sizeof(data));
 	data[size - 6] ^= 1;
 	write_file(data, size);
-	assert_false(trace_read(&trace, path, error));
+	assert_int_equal(trace_read(&trace, path, error), -EINVAL);
 	assert_non_null(strstr(error, "incorrect data check"));
 }
 
@@ -271,9 +277,10 @@ static void no_file(void **state)
 	struct trace trace;
 
 	(void)state;
-	assert_false(trace_read(&trace, "/nonexistent/trace", error));
+	assert_int_equal(trace_read(&trace, "/nonexistent/trace", error),
+			 -ENOENT);
 	assert_string_equal(error, "No such file or directory");
-	assert_false(trace_read(&trace, "/", error));
+	assert_int_equal(trace_read(&trace, "/", error), -EISDIR);
 }
 
 static int remove_file(void **state)

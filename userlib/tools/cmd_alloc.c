@@ -22,14 +22,32 @@ struct alloc_options {
 	bool has_seed;
 };
 
+/* What became of the pattern: an error, or as far as @job was done. */
+struct outcome {
+	struct pattern_job job;
+	bool checked;
+	int error;
+};
+
+/* One run of the command. */
+struct work {
+	const struct alloc_options *options;
+	struct flexmem_allocation *allocations;
+	struct outcome *outcomes;
+};
+
 static bool alloc_option(struct tool *tool, int option,
 			 struct alloc_options *options)
 {
+	uint64_t *value;
+
 	switch (option) {
 	case 'a':
-		if (parse_size(optarg, &options->request.alignment))
+		value = &options->request.alignment;
+		if (parse_size(optarg, value) && !(*value & (*value - 1)))
 			return true;
-		usage_error(tool, "'%s' is not an alignment", optarg);
+		usage_error(tool, "alignment '%s' is not a power of two",
+			    optarg);
 		return false;
 	case 'p':
 		options->request.flags |= FLEXMEM_PROGRAM;
@@ -95,6 +113,10 @@ static bool alloc_arguments(struct tool *tool, int argc, char **argv,
 		usage_error(tool, "'%s' is not a length", argv[optind]);
 		return false;
 	}
+	if (!options->request.length) {
+		usage_error(tool, "LENGTH is at least 1");
+		return false;
+	}
 	return true;
 }
 
@@ -107,35 +129,101 @@ static bool is_pf(const struct tool *tool)
 	       properties.function == FLEXMEM_PF;
 }
 
-static enum tool_status report(const struct tool *tool,
-			       const struct flexmem_allocation *allocations,
-			       uint64_t count)
+/* What the driver's EINVAL means; NULL if that is not known. */
+static const char *explain(const struct tool *tool, int error,
+			   const struct flexmem_request *request,
+			   char text[TOOL_TEXT_MAX])
 {
-	json_t *array = tool->json ? json_checked(json_array()) : NULL;
-	bool hex = !tool->json && is_pf(tool);
-	const struct flexmem_allocation *one;
-	enum tool_status status = TOOL_OK;
+	struct flexmem_properties properties;
+	char largest[FMLIB_HUMAN_MAX];
+
+	if (error != -EINVAL ||
+	    flexmem_device_properties(tool->device, &properties,
+				      sizeof(properties)) ||
+	    request->alignment <= properties.max_alignment)
+		return NULL;
+	snprintf(text, TOOL_TEXT_MAX,
+		 "the alignment is above the largest there is, %s",
+		 fmlib_human(properties.max_alignment, largest));
+	return text;
+}
+
+static void report_failure(struct tool *tool,
+			   const struct flexmem_allocation *one,
+			   const struct flexmem_request *request)
+{
+	char text[TOOL_TEXT_MAX];
+
+	if (explain(tool, one->error, request, text))
+		tool_fail(tool, one->error, "alloc: %s", text);
+	else
+		tool_error(tool, one->error, &one->failure, "alloc");
+}
+
+static json_t *json_outcome(const struct tool *tool,
+			    const struct flexmem_allocation *one,
+			    const struct alloc_options *options,
+			    const struct outcome *outcome)
+{
+	json_t *object = json_checked(json_object());
+	char text[TOOL_TEXT_MAX];
+
+	if (!one->error)
+		json_add_allocation(object, one);
+	if (one->error)
+		json_add(object, "error",
+			 json_error(one->error,
+				    explain(tool, one->error,
+					    &options->request, text),
+				    &one->failure));
+	else if (outcome->error)
+		json_add(object, "error",
+			 json_error(outcome->error, NULL, NULL));
+	else if (options->has_seed)
+		json_add(object, "pattern",
+			 json_pattern(&outcome->job, outcome->checked));
+	return object;
+}
+
+static void print_allocation(const struct flexmem_allocation *one, bool hex)
+{
 	char id[RENDER_REGION_MAX];
 	char size[FMLIB_HUMAN_MAX];
+
+	printf("handle %u  address %s:0x%" PRIx64 "  size %" PRIu64 " (%s)\n",
+	       one->handle, render_region_id(hex, one->address.region_id, id),
+	       one->address.offset, one->size, fmlib_human(one->size, size));
+}
+
+static void report_json(struct tool *tool, const struct work *work)
+{
+	json_t *array = json_checked(json_array());
 	uint64_t i;
 
-	for (i = 0; i < count; i++) {
-		one = &allocations[i];
-		if (one->error)
-			status = tool_error(one->error, &one->failure, "alloc");
-		if (array)
-			json_array_append_new(array, json_allocation(one));
-		else if (!one->error)
-			printf("handle %u  address %s:0x%" PRIx64
-			       "  size %" PRIu64 " (%s)\n",
-			       one->handle,
-			       render_region_id(hex, one->address.region_id,
-						id),
-			       one->address.offset, one->size,
-			       fmlib_human(one->size, size));
+	for (i = 0; i < work->options->count; i++)
+		json_array_append_new(array,
+				      json_outcome(tool, &work->allocations[i],
+						   work->options,
+						   &work->outcomes[i]));
+	json_print(tool, array);
+	fflush(stdout);
+}
+
+static enum tool_status report(struct tool *tool, const struct work *work)
+{
+	const struct flexmem_allocation *one = work->allocations;
+	bool hex = !tool->json && is_pf(tool);
+	enum tool_status status = TOOL_OK;
+	uint64_t i;
+
+	for (i = 0; i < work->options->count; i++, one++) {
+		if (one->error) {
+			report_failure(tool, one, &work->options->request);
+			status = TOOL_FAILED;
+		} else if (!tool->json) {
+			print_allocation(one, hex);
+		}
 	}
-	if (array)
-		json_print(array);
 	fflush(stdout);
 	return status;
 }
@@ -157,63 +245,96 @@ static void hold(const struct alloc_options *options)
 }
 
 /* Fills all allocations with the pattern, or checks them all. */
-static enum tool_status patterns(struct tool *tool,
-				 const struct flexmem_allocation *allocations,
-				 const struct alloc_options *options,
+static enum tool_status patterns(struct tool *tool, struct work *work,
 				 bool check)
 {
-	struct pattern_job job = { .seed = options->seed };
+	const struct alloc_options *options = work->options;
 	enum tool_status worst = TOOL_OK;
+	struct outcome *outcome;
 	uint32_t handle;
 	uint64_t i;
-	int err;
 
 	for (i = 0; options->has_seed && i < options->count; i++) {
-		if (allocations[i].error)
+		if (work->allocations[i].error)
 			continue;
-		handle = allocations[i].handle;
+		handle = work->allocations[i].handle;
+		outcome = &work->outcomes[i];
+		outcome->job.seed = options->seed;
 		if (check)
-			err = pattern_check_allocation(tool, handle, &job);
+			outcome->error = pattern_check_allocation(tool, handle,
+								  &outcome->job);
 		else
-			err = pattern_fill_allocation(tool, handle, &job);
-		if (err)
-			return tool_error(err, NULL, "%s handle %u",
+			outcome->error = pattern_fill_allocation(tool, handle,
+								 &outcome->job);
+		if (outcome->error)
+			return tool_error(tool, outcome->error, NULL,
+					  "%s handle %u",
 					  check ? "check" : "fill", handle);
-		if (check && pattern_result(handle, &job))
+		outcome->checked = check;
+		if (check && pattern_result(tool, handle, &outcome->job))
 			worst = TOOL_FAILED;
 	}
 	return worst;
 }
 
 /* In a shell they live on; else they are kept, and go with the open file. */
-static enum tool_status keep(struct tool *tool,
-			     const struct flexmem_allocation *allocations,
-			     const struct alloc_options *options)
+static enum tool_status keep(struct tool *tool, struct work *work)
 {
+	/* A report as JSON is one value: with a pattern it waits for the end. */
+	bool early = tool->json && !work->options->has_seed;
 	enum tool_status status;
 	bool any = false;
 	uint64_t i;
 
-	status = patterns(tool, allocations, options, false);
-	for (i = 0; i < options->count && !any; i++)
-		any = !allocations[i].error;
-	if (tool->shell || !any)
-		return status;
-	hold(options);
-	if (!status)
-		status = patterns(tool, allocations, options, true);
+	status = patterns(tool, work, false);
+	for (i = 0; i < work->options->count && !any; i++)
+		any = !work->allocations[i].error;
+	if (early)
+		report_json(tool, work);
+	if (!tool->shell && any) {
+		hold(work->options);
+		if (!status)
+			status = patterns(tool, work, true);
+	}
+	if (tool->json && !early)
+		report_json(tool, work);
 	return status;
+}
+
+/* Returns why a batch ended early. */
+static int allocate(struct tool *tool, const struct work *work)
+{
+	const struct alloc_options *options = work->options;
+	struct flexmem_request *requests;
+	uint64_t i;
+	int err;
+
+	if (options->count == 1) {
+		/* The error is in the result too. */
+		flexmem_device_alloc(tool->device, options->request.length,
+				     options->request.alignment,
+				     options->request.flags, work->allocations,
+				     sizeof(*work->allocations));
+		return 0;
+	}
+	requests = grow(NULL, options->count, sizeof(*requests));
+	for (i = 0; i < options->count; i++)
+		requests[i] = options->request;
+	err = flexmem_device_alloc_batch(tool->device, requests,
+					 sizeof(*requests), work->allocations,
+					 sizeof(*work->allocations),
+					 options->count);
+	free(requests);
+	return err;
 }
 
 enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv)
 {
 	struct alloc_options options = { .count = 1 };
-	struct flexmem_allocation *allocations;
-	struct flexmem_request *requests;
+	struct work work = { .options = &options };
 	enum tool_status status;
 	enum tool_status kept;
-	int err = 0;
-	uint64_t i;
+	int err;
 
 	if (!alloc_arguments(tool, argc, argv, &options, &status))
 		return status;
@@ -221,41 +342,32 @@ enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv)
 	if (status)
 		return status;
 
-	allocations = grow(NULL, options.count, sizeof(*allocations));
-	requests = grow(NULL, options.count, sizeof(*requests));
-	for (i = 0; i < options.count; i++)
-		requests[i] = options.request;
-	if (options.count == 1)
-		/* The error is in the result too. */
-		flexmem_device_alloc(tool->device, options.request.length,
-				     options.request.alignment,
-				     options.request.flags, allocations,
-				     sizeof(*allocations));
-	else
-		err = flexmem_device_alloc_batch(tool->device, requests,
-						 sizeof(*requests), allocations,
-						 sizeof(*allocations),
-						 options.count);
-	status = report(tool, allocations, options.count);
+	work.allocations = grow(NULL, options.count,
+				sizeof(*work.allocations));
+	work.outcomes = grow(NULL, options.count, sizeof(*work.outcomes));
+	memset(work.outcomes, 0, options.count * sizeof(*work.outcomes));
+	err = allocate(tool, &work);
+	status = report(tool, &work);
 	if (err)
-		status = tool_error(err, NULL, "the batch ended early");
-	free(requests);
-
-	kept = keep(tool, allocations, &options);
+		status = tool_error(tool, err, NULL, "the batch ended early");
+	kept = keep(tool, &work);
 	if (kept > status)
 		status = kept;
-	free(allocations);
+	free(work.allocations);
+	free(work.outcomes);
 	return status;
 }
 
-/* Frees what @name names: a handle, or REGION:OFFSET. */
-static enum tool_status free_one(struct tool *tool, char *name)
+/*
+ * Frees what @name names: a handle, or REGION:OFFSET. @error: 0 or a negative
+ * errno.
+ */
+static enum tool_status free_one(struct tool *tool, char *name, int *error)
 {
 	struct flexmem_virtual_address address;
 	char *colon = strchr(name, ':');
 	uint64_t handle;
 	bool good;
-	int err;
 
 	if (colon) {
 		*colon = '\0';
@@ -265,19 +377,30 @@ static enum tool_status free_one(struct tool *tool, char *name)
 	} else {
 		good = parse_number(name, UINT32_MAX, &handle) && handle;
 	}
+	*error = -EINVAL;
 	if (!good)
 		return usage_error(tool,
 				   "'%s' is neither HANDLE nor REGION:OFFSET",
 				   name);
 	if (colon)
-		err = flexmem_device_free_address(tool->device, address);
+		*error = flexmem_device_free_address(tool->device, address);
 	else
-		err = flexmem_device_free(tool->device, (uint32_t)handle);
-	if (err)
-		return tool_error(err, NULL, "free %s%s", name,
+		*error = flexmem_device_free(tool->device, (uint32_t)handle);
+	if (*error)
+		return tool_error(tool, *error, NULL, "free %s%s", name,
 				  tool->shell ? "" :
 				  " (only 'flexmem shell' can free what it allocated)");
 	return TOOL_OK;
+}
+
+static json_t *json_freed(const char *name, int error)
+{
+	json_t *object = json_checked(json_object());
+
+	json_add(object, "freed", json_text(name));
+	if (error)
+		json_add(object, "error", json_error(error, NULL, NULL));
+	return object;
 }
 
 enum tool_status cmd_free(struct tool *tool, int argc, char **argv)
@@ -285,7 +408,9 @@ enum tool_status cmd_free(struct tool *tool, int argc, char **argv)
 	static const struct option options[] = { COMMON_OPTIONS };
 	enum tool_status worst = TOOL_OK;
 	enum tool_status status;
+	json_t *array;
 	int option;
+	int err;
 	int i;
 
 	option = next_option(tool, argc, argv, options);
@@ -296,10 +421,15 @@ enum tool_status cmd_free(struct tool *tool, int argc, char **argv)
 	status = tool_open(tool);
 	if (status)
 		return status;
+	array = json_checked(json_array());
 	for (i = optind; i < argc; i++) {
-		status = free_one(tool, argv[i]);
+		status = free_one(tool, argv[i], &err);
+		json_array_append_new(array, json_freed(argv[i], err));
 		if (status > worst)
 			worst = status;
 	}
+	if (tool->json)
+		json_print(tool, json_incref(array));
+	json_decref(array);
 	return worst;
 }

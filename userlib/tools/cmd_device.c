@@ -75,12 +75,12 @@ enum tool_status cmd_info(struct tool *tool, int argc, char **argv)
 	err = flexmem_device_properties(tool->device, &properties,
 					sizeof(properties));
 	if (err)
-		return tool_error(err, NULL, "info");
+		return tool_error(tool, err, NULL, "info");
 	if (tool->json) {
 		object = json_device(&properties);
 		json_add(object, "device",
-			 json_string(flexmem_device_path(tool->device)));
-		json_print(object);
+			 json_text(flexmem_device_path(tool->device)));
+		json_print(tool, object);
 	} else {
 		print_info(tool, &properties);
 	}
@@ -160,12 +160,12 @@ enum tool_status cmd_stats(struct tool *tool, int argc, char **argv)
 	if (!err)
 		err = ask_usage(tool, &usage, &has_usage);
 	if (err)
-		return tool_error(err, NULL, "stats");
+		return tool_error(tool, err, NULL, "stats");
 	if (tool->json) {
 		object = json_statistics(&statistics);
 		if (has_usage)
 			json_add_usage(object, &usage);
-		json_print(object);
+		json_print(tool, object);
 	} else {
 		print_stats(&statistics);
 		if (has_usage)
@@ -195,12 +195,13 @@ enum tool_status cmd_trim(struct tool *tool, int argc, char **argv)
 		json_add(object, "regions", json_number(regions));
 		json_add(object, "bytes", json_number(bytes));
 		if (err)
-			json_add(object, "error", json_error(err, NULL));
-		json_print(object);
+			json_add(object, "error",
+				 json_error(err, NULL, NULL));
+		json_print(tool, object);
 	} else if (!err || regions) {
 		printf("%u %s given back, %s\n", regions,
 		       regions == 1 ? "region" : "regions",
 		       fmlib_human(bytes, text));
 	}
-	return err ? tool_error(err, NULL, "trim") : TOOL_OK;
+	return err ? tool_error(tool, err, NULL, "trim") : TOOL_OK;
 }

@@ -135,12 +135,12 @@ enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
 	err = flexmem_device_usage(tool->device, &usage, sizeof(usage), NULL, 0,
 				   &accounts, sizeof(*accounts));
 	if (err)
-		return tool_error(err, NULL, "owners");
+		return tool_error(tool, err, NULL, "owners");
 	if (tool->json) {
 		object = json_sums(&usage);
 		json_add(object, "owners",
 			 json_accounts(accounts, usage.accounts));
-		json_print(object);
+		json_print(tool, object);
 	} else {
 		print_sums(&usage);
 		putchar('\n');
@@ -283,13 +283,11 @@ static enum tool_status set_limits(struct tool *tool,
 					       options->guarantee[i],
 					       &limits->allowance[i],
 					       sizeof(limits->allowance[i]));
-		if (err == -ENOENT) {
-			fprintf(stderr, "flexmem: limit: no client %" PRIu64 "\n",
-				options->id);
-			return TOOL_FAILED;
-		}
+		if (err == -ENOENT)
+			return tool_fail(tool, err, "limit: no client %" PRIu64,
+					 options->id);
 		if (err)
-			return tool_error(err, NULL, "limit of %s",
+			return tool_error(tool, err, NULL, "limit of %s",
 					  charge_name(i));
 		limits->known[i] = true;
 	}
@@ -328,7 +326,7 @@ static enum tool_status find_limits(struct tool *tool, struct limits *limits)
 	err = flexmem_device_usage(tool->device, &usage, sizeof(usage), NULL, 0,
 				   &accounts, sizeof(*accounts));
 	if (err)
-		return tool_error(err, NULL, "limit");
+		return tool_error(tool, err, NULL, "limit");
 	for (i = 0; i < usage.accounts && !found; i++) {
 		found = accounts[i].kind == limits->kind &&
 			accounts[i].id == limits->id;
@@ -338,9 +336,9 @@ static enum tool_status find_limits(struct tool *tool, struct limits *limits)
 	flexmem_accounts_free(accounts);
 	if (found)
 		return TOOL_OK;
-	fprintf(stderr, "flexmem: limit: no %s %" PRIu64 " that you may see\n",
-		account_kind_name(limits->kind), limits->id);
-	return TOOL_FAILED;
+	return tool_fail(tool, -ENOENT,
+			 "limit: no %s %" PRIu64 " that you may see",
+			 account_kind_name(limits->kind), limits->id);
 }
 
 static enum tool_status own_limits(struct tool *tool, struct limits *limits)
@@ -353,7 +351,7 @@ static enum tool_status own_limits(struct tool *tool, struct limits *limits)
 					   &limits->allowance[i],
 					   sizeof(limits->allowance[i]));
 		if (err)
-			return tool_error(err, NULL, "limit");
+			return tool_error(tool, err, NULL, "limit");
 		limits->known[i] = true;
 	}
 	return TOOL_OK;
@@ -421,7 +419,7 @@ static json_t *json_limits(const struct limits *limits)
 	return object;
 }
 
-static void show_limits(const struct tool *tool, const struct limits *limits,
+static void show_limits(struct tool *tool, const struct limits *limits,
 			size_t count)
 {
 	json_t *array;
@@ -434,7 +432,7 @@ static void show_limits(const struct tool *tool, const struct limits *limits,
 	array = json_checked(json_array());
 	for (i = 0; i < count; i++)
 		json_array_append_new(array, json_limits(&limits[i]));
-	json_print(array);
+	json_print(tool, array);
 }
 
 enum tool_status cmd_limit(struct tool *tool, int argc, char **argv)

@@ -17,13 +17,9 @@
 /* The device went while its memory was touched: nothing is left to go on with. */
 static void on_sigbus(int number)
 {
-	static const char text[] =
-		"flexmem: the device was reset, or is gone\n";
-	ssize_t written;
-
 	(void)number;
-	written = write(STDERR_FILENO, text, sizeof(text) - 1);
-	(void)written;
+	tool_last_words("flexmem: the device was reset, or is gone\n",
+			"{ \"error\": { \"errno\": -5, \"name\": \"EIO\", \"text\": \"the device was reset, or is gone\" } }\n");
 	_exit(TOOL_FAILED);
 }
 
@@ -125,15 +121,14 @@ int pattern_check_allocation(struct tool *tool, uint32_t handle,
 	return run_job(tool, handle, job, true);
 }
 
-enum tool_status pattern_result(uint32_t handle, const struct pattern_job *job)
+enum tool_status pattern_result(struct tool *tool, uint32_t handle,
+				const struct pattern_job *job)
 {
 	if (!job->bad)
 		return TOOL_OK;
-	fprintf(stderr,
-		"flexmem: check handle %u: %" PRIu64 " of %" PRIu64
-		" bytes differ, the first at 0x%" PRIx64 "\n",
-		handle, job->bad, job->size, job->first_bad);
-	return TOOL_FAILED;
+	return tool_fail(tool, -EIO, "check handle %u: %" PRIu64 " of %" PRIu64
+			 " bytes differ, the first at 0x%" PRIx64, handle,
+			 job->bad, job->size, job->first_bad);
 }
 
 static bool pattern_arguments(struct tool *tool, int argc, char **argv,
@@ -182,7 +177,7 @@ static bool pattern_arguments(struct tool *tool, int argc, char **argv,
 	return true;
 }
 
-static void report(const struct tool *tool, uint32_t handle,
+static void report(struct tool *tool, uint32_t handle,
 		   const struct pattern_job *job, bool check)
 {
 	const char *way = job->way == PATTERN_MAP ? "map" : "copy";
@@ -195,17 +190,10 @@ static void report(const struct tool *tool, uint32_t handle,
 			       way);
 		return;
 	}
-	object = json_checked(json_object());
+	object = json_pattern(job, check);
 	json_add(object, "handle", json_number(handle));
 	json_add(object, "size", json_number(job->size));
-	json_add(object, "seed", json_number(job->seed));
-	json_add(object, "by", json_string(way));
-	if (check) {
-		json_add(object, "bad", json_number(job->bad));
-		json_add(object, "first_bad",
-			 job->bad ? json_number(job->first_bad) : json_null());
-	}
-	json_print(object);
+	json_print(tool, object);
 }
 
 static enum tool_status run_command(struct tool *tool, int argc, char **argv,
@@ -223,10 +211,10 @@ static enum tool_status run_command(struct tool *tool, int argc, char **argv,
 		return status;
 	err = run_job(tool, handle, &job, check);
 	if (err)
-		return tool_error(err, NULL, "%s handle %u",
+		return tool_error(tool, err, NULL, "%s handle %u",
 				  tool->command->name, handle);
 	report(tool, handle, &job, check);
-	return pattern_result(handle, &job);
+	return pattern_result(tool, handle, &job);
 }
 
 enum tool_status cmd_fill(struct tool *tool, int argc, char **argv)

@@ -6,6 +6,7 @@
 #include "replay_report.h"
 #include "trace.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,7 +149,8 @@ static void fail(struct report *report, int err, const char *what)
 	char text[200];
 
 	flexmem_error_text(err, NULL, 0, text, sizeof(text));
-	snprintf(report->error, sizeof(report->error), "%s: %s", what, text);
+	report->error = err;
+	snprintf(report->text, sizeof(report->text), "%s: %s", what, text);
 }
 
 /* Whether the device runs what the options ask for. */
@@ -159,13 +161,15 @@ static bool check_settings(struct report *report,
 	const char *order = order_name(report->properties.order);
 
 	if (options->strategy && strcmp(options->strategy, strategy)) {
-		snprintf(report->error, sizeof(report->error),
+		report->error = -EINVAL;
+		snprintf(report->text, sizeof(report->text),
 			 "the device runs %s, not %s", strategy,
 			 options->strategy);
 		return false;
 	}
 	if (options->order && strcmp(options->order, order)) {
-		snprintf(report->error, sizeof(report->error),
+		report->error = -EINVAL;
+		snprintf(report->text, sizeof(report->text),
 			 "the device runs %s, not %s", order, options->order);
 		return false;
 	}
@@ -178,11 +182,9 @@ static bool prepare_device(struct tool *tool, struct report *report,
 {
 	int err;
 
-	if (tool_open(tool)) {
-		snprintf(report->error, sizeof(report->error),
-			 "the device could not be opened");
+	report->error = tool_try_open(tool, report->text);
+	if (report->error)
 		return false;
-	}
 	err = flexmem_device_properties(tool->device, &report->properties,
 					sizeof(report->properties));
 	if (err) {
@@ -227,7 +229,8 @@ static void one_file(struct tool *tool, struct report *report,
 
 	report->cached = options->cache;
 	report->provider.flat_bytes = options->flat_bytes;
-	if (!trace_read(&trace, report->file, report->error))
+	report->error = trace_read(&trace, report->file, report->text);
+	if (report->error)
 		return;
 	if (!options->flat_bytes)
 		ready = prepare_device(tool, report, options);
@@ -241,13 +244,13 @@ static void one_file(struct tool *tool, struct report *report,
 }
 
 /* True if the file was replayed and every event went well. */
-static bool print_report(const struct tool *tool, const struct report *report,
+static bool print_report(struct tool *tool, const struct report *report,
 			 const struct replay_options *options)
 {
-	if (report->error[0]) {
+	if (report->error) {
 		fflush(stdout);
-		fprintf(stderr, "flexmem: %s: %s\n", report->file,
-			report->error);
+		tool_fail(tool, report->error, "%s: %s", report->file,
+			  report->text);
 		return false;
 	}
 	if (!tool->json) {
@@ -256,7 +259,7 @@ static bool print_report(const struct tool *tool, const struct report *report,
 			report_print_peak(report);
 		fflush(stdout);
 	}
-	report_print_failure(report);
+	report_print_failure(tool, report);
 	return !report->replay.failures;
 }
 
@@ -290,9 +293,9 @@ enum tool_status cmd_replay(struct tool *tool, int argc, char **argv)
 							  options.show_peak));
 	}
 	if (tool->json && count == 1)
-		json_print(json_incref(json_array_get(array, 0)));
+		json_print(tool, json_incref(json_array_get(array, 0)));
 	else if (tool->json)
-		json_print(json_incref(array));
+		json_print(tool, json_incref(array));
 	else if (count > 1)
 		report_print_summary(reports, count, options.cache);
 	json_decref(array);

@@ -2,6 +2,7 @@
 /* flexmem shell: several commands on one open file. */
 #include "tool.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +25,36 @@ static int split(char *line, char *words[MAX_WORDS + 1])
 	return count;
 }
 
-/* Carries out one line; *@quit: that was the last one. */
+static void print_shell_help(FILE *file, const struct tool *tool)
+{
+	(void)tool;
+	print_commands(file, true);
+	fputs("  quit       end; all allocations go back\n", file);
+}
+
+/* Carries out a line of so many words; *@quit: that was the last one. */
+static enum tool_status run_words(struct tool *tool, int count, char **words,
+				  bool *quit)
+{
+	if (!strcmp(words[0], "quit") || !strcmp(words[0], "exit")) {
+		*quit = true;
+		return TOOL_OK;
+	}
+	if (!strcmp(words[0], "help")) {
+		tool_text(tool, "help", print_shell_help);
+		return TOOL_OK;
+	}
+	tool->command = find_command(words[0]);
+	if (!tool->command || !tool->command->in_shell) {
+		tool->command = NULL;
+		tool_fail(tool, -EINVAL, "no command '%s'; try 'help'",
+			  words[0]);
+		return TOOL_USAGE;
+	}
+	optind = 0;
+	return tool->command->run(tool, count, words);
+}
+
 static enum tool_status run_line(struct tool *tool, char *line, bool *quit)
 {
 	char *words[MAX_WORDS + 1];
@@ -34,28 +64,15 @@ static enum tool_status run_line(struct tool *tool, char *line, bool *quit)
 
 	count = split(line, words);
 	if (count < 0) {
-		fputs("flexmem: the line has too many words\n", stderr);
-		return TOOL_USAGE;
-	}
-	if (!count || words[0][0] == '#')
+		tool_fail(tool, -EINVAL, "the line has too many words");
+		status = TOOL_USAGE;
+	} else if (!count || words[0][0] == '#') {
 		return TOOL_OK;
-	if (!strcmp(words[0], "quit") || !strcmp(words[0], "exit")) {
-		*quit = true;
-		return TOOL_OK;
+	} else {
+		tool->json |= wants_json(count, words);
+		status = run_words(tool, count, words, quit);
 	}
-	if (!strcmp(words[0], "help")) {
-		print_commands(stdout, true);
-		puts("  quit       end; all allocations go back");
-		return TOOL_OK;
-	}
-	tool->command = find_command(words[0]);
-	if (!tool->command || !tool->command->in_shell) {
-		fprintf(stderr, "flexmem: no command '%s'; try 'help'\n",
-			words[0]);
-		return TOOL_USAGE;
-	}
-	optind = 0;
-	status = tool->command->run(tool, count, words);
+	tool_finish(tool);
 	tool->json = json;
 	return status;
 }
@@ -69,8 +86,9 @@ static enum tool_status run_lines(struct tool *tool, bool interactive)
 	size_t size = 0;
 
 	while (!quit) {
+		/* On a terminal they go to the same place. */
 		if (interactive)
-			fputs("flexmem> ", stdout);
+			fputs("flexmem> ", tool->json ? stderr : stdout);
 		fflush(stdout);
 		if (getline(&line, &size, stdin) < 0)
 			break;
@@ -79,7 +97,7 @@ static enum tool_status run_lines(struct tool *tool, bool interactive)
 			worst = status;
 	}
 	if (interactive && !quit)
-		putchar('\n');
+		fputc('\n', tool->json ? stderr : stdout);
 	free(line);
 	return interactive ? TOOL_OK : worst;
 }

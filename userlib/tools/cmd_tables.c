@@ -37,11 +37,11 @@ enum tool_status cmd_regions(struct tool *tool, int argc, char **argv)
 		err = flexmem_device_regions(tool->device, &regions,
 					     sizeof(*regions), &count);
 	if (err)
-		return tool_error(err, NULL, "regions");
+		return tool_error(tool, err, NULL, "regions");
 	if (tool->json) {
 		object = json_checked(json_object());
 		json_add(object, "regions", json_regions(regions, count));
-		json_print(object);
+		json_print(tool, object);
 	} else if (!count) {
 		puts("no regions");
 	} else {
@@ -98,12 +98,12 @@ enum tool_status cmd_segments(struct tool *tool, int argc, char **argv)
 					      sizeof(*segments), &count,
 					      &generation);
 	if (err)
-		return tool_error(err, NULL, "segments");
+		return tool_error(tool, err, NULL, "segments");
 	if (tool->json) {
 		object = json_checked(json_object());
 		json_add(object, "generation", json_number(generation));
 		json_add(object, "segments", json_segments(segments, count));
-		json_print(object);
+		json_print(tool, object);
 	} else {
 		print_segments(is_pf, segments, count, generation);
 	}

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* Reports as JSON. The keys are described in flexmem(1) and stay. */
+#define _GNU_SOURCE
 #include "tool.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* What a ratio or a time is worth telling; more is noise of its division. */
+#define DIGITS 6
 
 json_t *json_checked(json_t *value)
 {
 	if (value)
 		return value;
-	fputs("flexmem: out of memory, or a name is not UTF-8\n", stderr);
-	exit(TOOL_FAILED);
+	grow(NULL, SIZE_MAX, 2);
+	return NULL;
 }
 
 void json_add(json_t *object, const char *key, json_t *value)
@@ -26,10 +31,29 @@ json_t *json_number(uint64_t number)
 	return json_checked(json_integer((json_int_t)number));
 }
 
-void json_print(json_t *value)
+json_t *json_text(const char *text)
 {
-	json_dumpf(value, stdout, JSON_INDENT(2));
+	json_t *value = json_string(text);
+	char *copy;
+	char *at;
+
+	if (value)
+		return value;
+	copy = copy_text(text);
+	for (at = copy; *at; at++) {
+		if ((unsigned char)*at >= 0x80)
+			*at = '?';
+	}
+	value = json_checked(json_string(copy));
+	free(copy);
+	return value;
+}
+
+void json_print(struct tool *tool, json_t *value)
+{
+	json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS));
 	putchar('\n');
+	tool->reported = true;
 	json_decref(value);
 }
 
@@ -125,7 +149,7 @@ json_t *json_device(const struct flexmem_properties *properties)
 	size_t count;
 	uint32_t i;
 
-	json_add(object, "name", json_string(properties->name));
+	json_add(object, "name", json_text(properties->name));
 	json_add(object, "function",
 		 json_string(properties->function == FLEXMEM_PF ? "PF" : "VF"));
 	json_add(object, "strategy",
@@ -291,17 +315,9 @@ json_t *json_segments(const struct flexmem_segment *segments, size_t count)
 	return array;
 }
 
-json_t *json_error(int error, const struct flexmem_failure *failure)
+/* Why there was no device memory. */
+static void add_failure(json_t *object, const struct flexmem_failure *failure)
 {
-	json_t *object = json_checked(json_object());
-	char text[256];
-
-	flexmem_error_text(error, failure, failure ? sizeof(*failure) : 0, text,
-			   sizeof(text));
-	json_add(object, "errno", json_integer(-error));
-	json_add(object, "text", json_string(text));
-	if (!failure || failure->limit == FLEXMEM_LIMIT_NONE)
-		return object;
 	json_add(object, "limit",
 		 json_string(flexmem_limit_name(failure->limit)));
 	json_add(object, "asked", json_number(failure->asked));
@@ -309,20 +325,44 @@ json_t *json_error(int error, const struct flexmem_failure *failure)
 	json_add(object, "largest_free", json_number(failure->largest_free));
 	json_add(object, "max_region", json_number(failure->max_region));
 	json_add(object, "own_used", json_number(failure->own_used));
+	if (failure->limit != FLEXMEM_LIMIT_CLIENT &&
+	    failure->limit != FLEXMEM_LIMIT_USER)
+		return;
+	json_add(object, "charge",
+		 failure->quota == FLEXMEM_UNLIMITED ||
+		 failure->charge >= FLEXMEM_CHARGES ? json_null() :
+		 json_string(charge_name(failure->charge)));
+	json_add(object, "quota", json_limit(failure->quota));
+	json_add(object, "quota_used", json_number(failure->quota_used));
+}
+
+json_t *json_error(int error, const char *text,
+		   const struct flexmem_failure *failure)
+{
+	json_t *object = json_checked(json_object());
+	const char *name = NULL;
+	char own[TOOL_TEXT_MAX];
+
+	if (!text) {
+		flexmem_error_text(error, failure,
+				   failure ? sizeof(*failure) : 0, own,
+				   sizeof(own));
+		text = own;
+	}
+	/* Beyond what the kernel has; negating INT_MIN is undefined. */
+	if (error >= -4095)
+		name = strerrorname_np(-error);
+	json_add(object, "errno", json_integer(error));
+	json_add(object, "name", json_string(name ? name : "unknown"));
+	json_add(object, "text", json_text(text));
+	if (failure && failure->limit != FLEXMEM_LIMIT_NONE)
+		add_failure(object, failure);
 	return object;
 }
 
-json_t *json_allocation(const struct flexmem_allocation *allocation)
+void json_add_allocation(json_t *object,
+			 const struct flexmem_allocation *allocation)
 {
-	json_t *object;
-
-	if (allocation->error) {
-		object = json_checked(json_object());
-		json_add(object, "error",
-			 json_error(allocation->error, &allocation->failure));
-		return object;
-	}
-	object = json_checked(json_object());
 	json_add(object, "handle", json_number(allocation->handle));
 	json_add(object, "region_id",
 		 json_number(allocation->address.region_id));
@@ -334,5 +374,19 @@ json_t *json_allocation(const struct flexmem_allocation *allocation)
 		 json_boolean(allocation->flags & FLEXMEM_MAPPABLE));
 	json_add(object, "zeroed",
 		 json_boolean(allocation->flags & FLEXMEM_ZEROED));
+}
+
+json_t *json_pattern(const struct pattern_job *job, bool checked)
+{
+	json_t *object = json_checked(json_object());
+
+	json_add(object, "seed", json_number(job->seed));
+	json_add(object, "by",
+		 json_string(job->way == PATTERN_MAP ? "map" : "copy"));
+	if (checked) {
+		json_add(object, "bad", json_number(job->bad));
+		json_add(object, "first_bad",
+			 job->bad ? json_number(job->first_bad) : json_null());
+	}
 	return object;
 }

@@ -2,7 +2,6 @@
 /* The flexmem command: finds the subcommand and runs it. */
 #include "tool.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define TWO_FORMS \
@@ -75,9 +74,9 @@ static const struct command commands[] = {
 	  "skipped. If the input is not a terminal the exit status is that of the\n"
 	  "worst command.", false, cmd_shell },
 	{ "replay", "FILE... [OPTIONS]", "drive the device with recorded traces",
-	  "Carry out the allocations and frees of each FILE (a trace, plain or gzip)\n"
-	  "as fast as the device can, each in a fresh open file, and report; or, with\n"
-	  "--cache, on the library's caching allocator.\n\n"
+	  "Carry out the allocations and frees of each FILE (a trace, plain or gzip;\n"
+	  "- is standard input) as fast as the device can, each in a fresh open file,\n"
+	  "and report; or, with --cache, on the library's caching allocator.\n\n"
 	  "  --keep-going                        count failed events and go on\n"
 	  "  --show-peak                         show the regions at the peak\n"
 	  "  --trim                              trim before each file (administrator)\n"
@@ -116,14 +115,35 @@ void print_commands(FILE *file, bool shell_only)
 	}
 }
 
-static void print_usage(void)
+bool wants_json(int argc, char **argv)
 {
+	size_t length;
+	int i;
+
+	/* Options may be cut short as long as they are no other's beginning. */
+	for (i = 0; i < argc && strcmp(argv[i], "--"); i++) {
+		length = strcspn(argv[i], "=");
+		if (length > 2 && !strncmp(argv[i], "--json", length))
+			return true;
+	}
+	return false;
+}
+
+static void print_version(FILE *file, const struct tool *tool)
+{
+	fprintf(file, tool->json ? "%s" : "flexmem %s\n",
+		flexmem_library_version());
+}
+
+static void print_usage(FILE *file, const struct tool *tool)
+{
+	(void)tool;
 	fputs("Usage: flexmem [--device PATH|PF|VF] [--json] COMMAND [ARGUMENTS]\n"
 	      "       flexmem --help | --version\n\n"
-	      "Device memory of AI accelerators.\n\nCommands:\n", stdout);
-	print_commands(stdout, false);
+	      "Device memory of AI accelerators.\n\nCommands:\n", file);
+	print_commands(file, false);
 	fputs("\n'flexmem COMMAND --help' tells more about one of them.\n"
-	      "Exit status: 0 success, 1 failure, 2 wrong usage.\n", stdout);
+	      "Exit status: 0 success, 1 failure, 2 wrong usage.\n", file);
 }
 
 /* Options before the subcommand. True: go on, optind is at the subcommand. */
@@ -136,7 +156,8 @@ static bool global_options(struct tool *tool, int argc, char **argv,
 	};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
 		switch (option) {
 		case 'd':
 			tool->path = optarg;
@@ -145,15 +166,15 @@ static bool global_options(struct tool *tool, int argc, char **argv,
 			tool->json = true;
 			break;
 		case 'v':
-			printf("flexmem %s\n", flexmem_library_version());
+			tool_text(tool, "version", print_version);
 			*status = TOOL_OK;
 			return false;
 		case 'h':
-			print_usage();
+			tool_text(tool, "help", print_usage);
 			*status = TOOL_OK;
 			return false;
 		default:
-			fputs("Try 'flexmem --help'.\n", stderr);
+			option_error(tool, option, argv);
 			*status = TOOL_USAGE;
 			return false;
 		}
@@ -168,18 +189,11 @@ static enum tool_status run(struct tool *tool, int argc, char **argv)
 
 	if (!global_options(tool, argc, argv, &status))
 		return status;
-	if (optind == argc) {
-		fputs("flexmem: which command? Try 'flexmem --help'.\n",
-		      stderr);
-		return TOOL_USAGE;
-	}
+	if (optind == argc)
+		return usage_error(tool, "which command?");
 	tool->command = find_command(argv[optind]);
-	if (!tool->command) {
-		fprintf(stderr,
-			"flexmem: no command '%s'. Try 'flexmem --help'.\n",
-			argv[optind]);
-		return TOOL_USAGE;
-	}
+	if (!tool->command)
+		return usage_error(tool, "no command '%s'", argv[optind]);
 	first = optind;
 	/* getopt_long() begins anew; it names the command in its errors. */
 	argv[first] = argv[0];
@@ -192,7 +206,10 @@ int main(int argc, char **argv)
 	struct tool tool = { 0 };
 	enum tool_status status;
 
+	tool.json = wants_json(argc, argv);
+	tool_begin(&tool);
 	status = run(&tool, argc, argv);
+	tool_finish(&tool);
 	flexmem_device_close(tool.device);
 	if (fflush(stdout) || ferror(stdout)) {
 		perror("flexmem: standard output");

@@ -1,24 +1,42 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Options, arguments and errors of subcommands. */
+/* Options and arguments of subcommands. */
 #include "tool.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-void print_help(const struct command *command, bool shell)
+void print_help(FILE *file, const struct command *command, bool shell)
 {
-	printf("Usage: %s%s%s%s\n\n%s\n", shell ? "" : "flexmem ",
-	       command->name, *command->arguments ? " " : "",
-	       command->arguments, command->help);
+	fprintf(file, "Usage: %s%s%s%s\n\n%s\n", shell ? "" : "flexmem ",
+		command->name, *command->arguments ? " " : "",
+		command->arguments, command->help);
 	if (!shell)
 		fputs("\nOptions of every command:\n"
 		      "  --device PATH|PF|VF  the device (default: as $FLEX_DEVICE says,\n"
 		      "                       else the first VF, else the first PF)\n"
 		      "  --json               report as JSON\n"
-		      "  --help               show this text\n", stdout);
+		      "  --help               show this text\n", file);
+}
+
+static void print_own_help(FILE *file, const struct tool *tool)
+{
+	print_help(file, tool->command, tool->shell);
+}
+
+void option_error(struct tool *tool, int option, char **argv)
+{
+	const char *word = argv[optind - 1];
+
+	if (option == ':')
+		usage_error(tool, "option '%s' needs a value", word);
+	else if (!optopt)
+		usage_error(tool, "option '%s' is unknown or ambiguous", word);
+	else if (!strncmp(word, "--", 2) && strchr(word, '='))
+		usage_error(tool, "option '%s' takes no value", word);
+	else
+		usage_error(tool, "no option '-%c'", optopt);
 }
 
 int next_option(struct tool *tool, int argc, char **argv,
@@ -26,7 +44,8 @@ int next_option(struct tool *tool, int argc, char **argv,
 {
 	int option;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
 		switch (option) {
 		case 'd':
 			if (tool->shell) {
@@ -40,12 +59,11 @@ int next_option(struct tool *tool, int argc, char **argv,
 			tool->json = true;
 			break;
 		case 'h':
-			print_help(tool->command, tool->shell);
+			tool_text(tool, "help", print_own_help);
 			return OPTION_HELP;
 		case '?':
-			/* getopt_long() has said what is wrong. */
-			fprintf(stderr, "Try 'flexmem %s --help'.\n",
-				tool->command->name);
+		case ':':
+			option_error(tool, option, argv);
 			return '?';
 		default:
 			return option;
@@ -75,18 +93,6 @@ bool only_common_options(struct tool *tool, int argc, char **argv,
 		return false;
 	}
 	return true;
-}
-
-enum tool_status usage_error(const struct tool *tool, const char *format, ...)
-{
-	va_list arguments;
-
-	fprintf(stderr, "flexmem %s: ", tool->command->name);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fprintf(stderr, "\nTry 'flexmem %s --help'.\n", tool->command->name);
-	return TOOL_USAGE;
 }
 
 bool parse_number(const char *text, uint64_t limit, uint64_t *number)
@@ -138,43 +144,12 @@ bool parse_size(const char *text, uint64_t *bytes)
 	return true;
 }
 
-enum tool_status tool_open(struct tool *tool)
-{
-	int err;
-
-	if (tool->device)
-		return TOOL_OK;
-	err = flexmem_device_open(&tool->device, tool->path);
-	if (!err)
-		return TOOL_OK;
-	if (tool->path)
-		return tool_error(err, NULL, "%s", tool->path);
-	if (err == -EINVAL)
-		return tool_error(err, NULL, "FLEX_DEVICE is neither PF nor VF nor a path");
-	return tool_error(err, NULL, "no device to open");
-}
-
-enum tool_status tool_error(int error, const struct flexmem_failure *failure,
-			    const char *format, ...)
-{
-	va_list arguments;
-	char text[256];
-
-	flexmem_error_text(error, failure, failure ? sizeof(*failure) : 0, text,
-			   sizeof(text));
-	fputs("flexmem: ", stderr);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fprintf(stderr, ": %s\n", text);
-	return TOOL_FAILED;
-}
-
 static void check_memory(const void *pointer)
 {
 	if (pointer)
 		return;
-	fputs("flexmem: out of memory\n", stderr);
+	tool_last_words("flexmem: out of memory\n",
+			"{ \"error\": { \"errno\": -12, \"name\": \"ENOMEM\", \"text\": \"out of memory\" } }\n");
 	exit(TOOL_FAILED);
 }
 

@@ -19,13 +19,16 @@ static json_t *json_peaks(const struct replay_device *device)
 	return array;
 }
 
-static json_t *json_first_failure(const struct replay_failure *first)
+static json_t *json_first_failure(const struct report *report)
 {
+	const struct replay_failure *first = &report->replay.first;
+	char text[TOOL_TEXT_MAX];
 	json_t *object;
 
 	if (!first->happened)
 		return json_null();
-	object = json_error(first->error, &first->details.device);
+	report_failure_text(report, text);
+	object = json_error(first->error, text, &first->details.device);
 	json_add(object, "event", json_number(first->event + 1));
 	json_add(object, "line", json_number(first->line));
 	json_add(object, "operation",
@@ -34,8 +37,10 @@ static json_t *json_first_failure(const struct replay_failure *first)
 	return object;
 }
 
-static void add_counts(json_t *object, const struct replay *replay)
+static void add_counts(json_t *object, const struct report *report)
 {
+	const struct replay *replay = &report->replay;
+
 	json_add(object, "events", json_number(replay->events));
 	json_add(object, "allocs", json_number(replay->allocs));
 	json_add(object, "frees", json_number(replay->frees));
@@ -44,7 +49,7 @@ static void add_counts(json_t *object, const struct replay *replay)
 	json_add(object, "skipped_failed",
 		 json_number(replay->skipped_failed));
 	json_add(object, "live_at_end", json_number(replay->live_at_end));
-	json_add(object, "first_failure", json_first_failure(&replay->first));
+	json_add(object, "first_failure", json_first_failure(report));
 	json_add(object, "peak_live_bytes", json_number(replay->peak_bytes));
 	json_add(object, "peak_device_bytes",
 		 json_number(replay->peak_device_bytes));
@@ -129,9 +134,10 @@ json_t *report_json(const struct report *report, bool show_peak)
 {
 	json_t *object = json_checked(json_object());
 
-	json_add(object, "file", json_string(report->file));
-	if (report->error[0]) {
-		json_add(object, "error", json_string(report->error));
+	json_add(object, "file", json_text(report->file));
+	if (report->error) {
+		json_add(object, "error",
+			 json_error(report->error, report->text, NULL));
 		return object;
 	}
 	if (report->cached)
@@ -147,7 +153,7 @@ json_t *report_json(const struct report *report, bool show_peak)
 		json_add(object, "order",
 			 json_string(order_name(report->properties.order)));
 	}
-	add_counts(object, &report->replay);
+	add_counts(object, report);
 	if (report->cached)
 		add_cache(object, report);
 	else

@@ -4,27 +4,35 @@
 
 #include <inttypes.h>
 
-void report_print_failure(const struct report *report)
+void report_failure_text(const struct report *report,
+			 char text[TOOL_TEXT_MAX])
 {
 	const struct replay_failure *first = &report->replay.first;
-	char text[512];
+
+	if (report->cached)
+		flexmem_cache_error_text(first->error, &first->details,
+					 sizeof(first->details), text,
+					 TOOL_TEXT_MAX);
+	else
+		flexmem_error_text(first->error, &first->details.device,
+				   sizeof(first->details.device), text,
+				   TOOL_TEXT_MAX);
+}
+
+void report_print_failure(struct tool *tool, const struct report *report)
+{
+	const struct replay_failure *first = &report->replay.first;
+	char text[TOOL_TEXT_MAX];
 
 	if (!first->happened)
 		return;
 	fflush(stdout);
-	if (report->cached)
-		flexmem_cache_error_text(first->error, &first->details,
-					 sizeof(first->details), text,
-					 sizeof(text));
-	else
-		flexmem_error_text(first->error, &first->details.device,
-				   sizeof(first->details.device), text,
-				   sizeof(text));
-	fprintf(stderr,
-		"flexmem: %s: event %zu (line %" PRIu64 "), %s of %" PRIu64
-		" bytes failed: %s\n",
-		report->name, first->event + 1, first->line,
-		first->is_free ? "free" : "allocation", first->bytes, text);
+	report_failure_text(report, text);
+	tool_fail(tool, first->error,
+		  "%s: event %zu (line %" PRIu64 "), %s of %" PRIu64
+		  " bytes failed: %s", report->name, first->event + 1,
+		  first->line, first->is_free ? "free" : "allocation",
+		  first->bytes, text);
 }
 
 static void print_number(const char *label, uint64_t number)
@@ -204,7 +212,7 @@ void report_print_summary(const struct report *reports, size_t count,
 
 	for (i = 0; i < count; i++) {
 		replay = &reports[i].replay;
-		if (reports[i].error[0])
+		if (reports[i].error)
 			continue;
 		table_add(&table, "%s", reports[i].name);
 		table_add(&table, "%" PRIu64, replay->events);

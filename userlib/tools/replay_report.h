@@ -7,13 +7,15 @@
 #include "tool.h"
 
 /*
- * One file: its replay, or why there is none. @properties mean something unless
+ * One file: its replay, or why there is none: @error is a negative errno then,
+ * and @text says it. @properties mean something unless
  * @provider is a flat address space; @cache if @cached, and otherwise @device.
  */
 struct report {
 	const char *file;
 	const char *name;
-	char error[TRACE_ERROR_MAX];
+	int error;
+	char text[TOOL_TEXT_MAX];
 	bool cached;
 	struct replay_provider provider;
 	struct flexmem_properties properties;
@@ -23,10 +25,13 @@ struct report {
 };
 
 void report_print(const struct report *report);
+/* Why its first event that failed did, in words. */
+void report_failure_text(const struct report *report,
+			 char text[TOOL_TEXT_MAX]);
 /* The regions when they were looked at. */
 void report_print_peak(const struct report *report);
 /* The first failure, on stderr; nothing if there is none. */
-void report_print_failure(const struct report *report);
+void report_print_failure(struct tool *tool, const struct report *report);
 /* A table with one line for each file. */
 void report_print_summary(const struct report *reports, size_t count,
 			  bool cached);

@@ -35,7 +35,8 @@ struct command {
 
 /*
  * State of a run. @device is NULL until tool_open(); in a shell it stays open
- * from one command to the next.
+ * from one command to the next. With @json a command prints one JSON value:
+ * @reported says that it has, and @error is the first thing that went wrong.
  */
 struct tool {
 	const char *path;
@@ -43,11 +44,15 @@ struct tool {
 	bool shell;
 	const struct command *command;
 	struct flexmem_device *device;
+	bool reported;
+	json_t *error;
 };
 
 /* main.c: NULL if there is no such subcommand. */
 const struct command *find_command(const char *name);
 void print_commands(FILE *file, bool shell_only);
+/* Whether --json is among the arguments: also if others of them are wrong. */
+bool wants_json(int argc, char **argv);
 
 enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_check(struct tool *tool, int argc, char **argv);
@@ -84,10 +89,9 @@ enum tool_status cmd_trim(struct tool *tool, int argc, char **argv);
 int next_option(struct tool *tool, int argc, char **argv,
 		const struct option *options);
 enum tool_status option_status(int option);
-/* Complains about the arguments; returns TOOL_USAGE. */
-enum tool_status usage_error(const struct tool *tool, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-void print_help(const struct command *command, bool shell);
+/* What getopt_long() found wrong; it has been told to say nothing itself. */
+void option_error(struct tool *tool, int option, char **argv);
+void print_help(FILE *file, const struct command *command, bool shell);
 /* A command that takes options only, and only the common ones. */
 bool only_common_options(struct tool *tool, int argc, char **argv,
 			 enum tool_status *status);
@@ -96,12 +100,41 @@ bool only_common_options(struct tool *tool, int argc, char **argv,
 bool parse_size(const char *text, uint64_t *bytes);
 bool parse_number(const char *text, uint64_t limit, uint64_t *number);
 
-/* Opens the device unless it is open; prints what went wrong. */
+#define TOOL_TEXT_MAX 512
+
+/* open.c: opens the device unless it is open; prints what went wrong. */
 enum tool_status tool_open(struct tool *tool);
-/* Prints "flexmem: <what>: <text of @error>"; returns TOOL_FAILED. */
-enum tool_status tool_error(int error, const struct flexmem_failure *failure,
+/* Likewise, but returns 0 or a negative errno, and puts it into @text. */
+int tool_try_open(struct tool *tool, char text[TOOL_TEXT_MAX]);
+
+/*
+ * errors.c: a line on stderr, in one piece, and kept for tool_finish(). @error
+ * is a negative errno.
+ *
+ * tool_error() prints "flexmem: <what>: <text of @error>", tool_fail()
+ * "flexmem: <all of it>"; they return TOOL_FAILED. usage_error() complains
+ * about the arguments and returns TOOL_USAGE.
+ */
+enum tool_status tool_error(struct tool *tool, int error,
+			    const struct flexmem_failure *failure,
 			    const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 4, 5)));
+enum tool_status tool_fail(struct tool *tool, int error, const char *format,
+			   ...) __attribute__((format(printf, 3, 4)));
+enum tool_status usage_error(struct tool *tool, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The end of a command: with --json prints its error if it printed nothing. */
+void tool_finish(struct tool *tool);
+/*
+ * The last words of a command that cannot go on: a line of @text, and @json if
+ * it is wanted and nothing has been reported. May run in a signal's handler.
+ * tool_begin() says of which run.
+ */
+void tool_begin(const struct tool *tool);
+void tool_last_words(const char *text, const char *json);
+/* Prints a text on stdout, or with --json an object of it with that key. */
+void tool_text(struct tool *tool, const char *key,
+	       void (*print)(FILE *file, const struct tool *tool));
 
 /* Like realloc() and strdup(), but the command ends when there is no memory. */
 void *grow(void *array, size_t count, size_t size);
@@ -133,7 +166,8 @@ int pattern_fill_allocation(struct tool *tool, uint32_t handle,
 int pattern_check_allocation(struct tool *tool, uint32_t handle,
 			     struct pattern_job *job);
 /* Complains if bytes were wrong; returns TOOL_FAILED then. */
-enum tool_status pattern_result(uint32_t handle, const struct pattern_job *job);
+enum tool_status pattern_result(struct tool *tool, uint32_t handle,
+				const struct pattern_job *job);
 
 /* json.c: parts of reports. They never return NULL. */
 json_t *json_device(const struct flexmem_properties *properties);
@@ -145,15 +179,22 @@ json_t *json_accounts(const struct flexmem_account *accounts, size_t count);
 json_t *json_limit(uint64_t limit);
 json_t *json_regions(const struct flexmem_region *regions, size_t count);
 json_t *json_segments(const struct flexmem_segment *segments, size_t count);
-json_t *json_allocation(const struct flexmem_allocation *allocation);
-json_t *json_error(int error, const struct flexmem_failure *failure);
+void json_add_allocation(json_t *object,
+			 const struct flexmem_allocation *allocation);
+/* A pattern that was filled in; if @checked also whether it was found. */
+json_t *json_pattern(const struct pattern_job *job, bool checked);
+/* @text, or if that is NULL that of @error; @failure may be NULL. */
+json_t *json_error(int error, const char *text,
+		   const struct flexmem_failure *failure);
 json_t *json_number(uint64_t number);
+/* As it is, but for bytes that are not UTF-8. */
+json_t *json_text(const char *text);
 /* Ends the command if @value is NULL, that is, without memory. */
 json_t *json_checked(json_t *value);
 /* Adds @value, which is given away. */
 void json_add(json_t *object, const char *key, json_t *value);
-/* Prints and frees. */
-void json_print(json_t *value);
+/* Prints and frees: the report of a command. */
+void json_print(struct tool *tool, json_t *value);
 
 #define CAPABILITIES 6
 

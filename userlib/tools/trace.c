@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #define MAGIC "# flexmem-trace "
@@ -25,11 +26,14 @@ struct live {
 	uint32_t next;
 };
 
-/* One file while it is read. @live has an entry for each allocation so far. */
+/*
+ * One file while it is read. @live has an entry for each allocation so far.
+ * @err is what trace_read() returns if it fails.
+ */
 struct reader {
 	gzFile file;
-	const char *path;
 	char *error;
+	int err;
 	struct trace *trace;
 	size_t room;
 
@@ -83,6 +87,8 @@ static bool fill(struct reader *reader, bool *failed)
 	/* A file that was cut off ends with Z_BUF_ERROR here. */
 	text = gzerror(reader->file, &err);
 	if (count < 0 || err != Z_OK) {
+		if (err == Z_ERRNO)
+			reader->err = -errno;
 		fail(reader, "%s", err == Z_BUF_ERROR ?
 		     "compressed data ends too early" :
 		     err == Z_ERRNO ? strerror(errno) : text);
@@ -121,6 +127,12 @@ static bool next_line(struct reader *reader, bool *failed)
 			reader->whole = false;
 	}
 	reader->line[reader->length] = '\0';
+	if (reader->length &&
+	    reader->line[reader->length - 1] == '\r') {
+		fail(reader, "the line ends in CRLF, as on Windows; a trace's end in LF");
+		*failed = true;
+		return false;
+	}
 	return true;
 }
 
@@ -329,34 +341,47 @@ static bool parse(struct reader *reader)
 	return !failed;
 }
 
-bool trace_read(struct trace *trace, const char *path,
-		char error[TRACE_ERROR_MAX])
+/* The caller closes what it gets. */
+static gzFile open_file(const char *path)
+{
+	int fd;
+
+	if (strcmp(path, "-"))
+		return gzopen(path, "re");
+	fd = dup(STDIN_FILENO);
+	return fd < 0 ? NULL : gzdopen(fd, "r");
+}
+
+int trace_read(struct trace *trace, const char *path,
+	       char error[TRACE_ERROR_MAX])
 {
 	struct reader *reader;
-	bool good;
+	int err = 0;
 
 	memset(trace, 0, sizeof(*trace));
 	reader = grow(NULL, 1, sizeof(*reader));
 	memset(reader, 0, sizeof(*reader));
-	reader->path = path;
 	reader->error = error;
 	reader->trace = trace;
 
 	errno = 0;
-	reader->file = gzopen(path, "re");
+	reader->file = open_file(path);
 	if (!reader->file) {
-		fail(reader, "%s", strerror(errno ? errno : ENOMEM));
+		err = errno ? -errno : -ENOMEM;
+		fail(reader, "%s", strerror(-err));
 		free(reader);
-		return false;
+		return err;
 	}
-	good = parse(reader);
+	reader->err = -EINVAL;
+	if (!parse(reader))
+		err = reader->err;
 	gzclose(reader->file);
 	free(reader->live);
 	free(reader->chains);
 	free(reader);
-	if (!good)
+	if (err)
 		trace_free(trace);
-	return good;
+	return err;
 }
 
 void trace_free(struct trace *trace)

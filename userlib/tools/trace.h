@@ -32,13 +32,14 @@ struct trace {
 	size_t peak_event;
 };
 
-#define TRACE_ERROR_MAX 256
+#define TRACE_ERROR_MAX 512
 
 /*
- * Reads a trace. On failure returns false and says in @error what is wrong and
- * in which line; nothing is to be freed then.
+ * Reads a trace; the path "-" is standard input. Returns 0; or a negative errno
+ * and in @error what is wrong and in which line: -EINVAL when that is what the
+ * file says. Nothing is to be freed then.
  */
-bool trace_read(struct trace *trace, const char *path,
+int trace_read(struct trace *trace, const char *path,
 		char error[TRACE_ERROR_MAX]);
 void trace_free(struct trace *trace);
 

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * What goes wrong, as a line on stderr and with --json as an object on stdout.
+ * A line is written in one piece: others may write to the same place.
+ */
+#include "tool.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *format_text(const char *format, va_list arguments)
+	__attribute__((format(printf, 1, 0)));
+
+/* The caller frees it. */
+static char *format_text(const char *format, va_list arguments)
+{
+	va_list again;
+	char *text;
+	int length;
+
+	va_copy(again, arguments);
+	length = vsnprintf(NULL, 0, format, again);
+	va_end(again);
+	text = grow(NULL, (size_t)(length < 0 ? 0 : length) + 1, 1);
+	text[0] = '\0';
+	if (length > 0)
+		vsnprintf(text, (size_t)length + 1, format, arguments);
+	return text;
+}
+
+/* The first one is the reason; what follows from it is on stderr only. */
+static void keep_error(struct tool *tool, int error, const char *text,
+		       const struct flexmem_failure *failure)
+{
+	if (tool->json && !tool->error)
+		tool->error = json_error(error, text, failure);
+}
+
+enum tool_status tool_error(struct tool *tool, int error,
+			    const struct flexmem_failure *failure,
+			    const char *format, ...)
+{
+	char reason[TOOL_TEXT_MAX];
+	va_list arguments;
+	size_t length;
+	char *what;
+	char *text;
+
+	flexmem_error_text(error, failure, failure ? sizeof(*failure) : 0,
+			   reason, sizeof(reason));
+	va_start(arguments, format);
+	what = format_text(format, arguments);
+	va_end(arguments);
+	length = strlen(what) + strlen(reason) + 3;
+	text = grow(NULL, length, 1);
+	snprintf(text, length, "%s: %s", what, reason);
+	fprintf(stderr, "flexmem: %s\n", text);
+	keep_error(tool, error, text, failure);
+	free(text);
+	free(what);
+	return TOOL_FAILED;
+}
+
+enum tool_status tool_fail(struct tool *tool, int error, const char *format,
+			   ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	text = format_text(format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "flexmem: %s\n", text);
+	keep_error(tool, error, text, NULL);
+	free(text);
+	return TOOL_FAILED;
+}
+
+enum tool_status usage_error(struct tool *tool, const char *format, ...)
+{
+	const char *name = tool->command ? tool->command->name : "";
+	const char *space = tool->command ? " " : "";
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	text = format_text(format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "flexmem%s%s: %s\nTry 'flexmem%s%s --help'.\n", space,
+		name, text, space, name);
+	keep_error(tool, -EINVAL, text, NULL);
+	free(text);
+	return TOOL_USAGE;
+}
+
+static const struct tool *running;
+
+void tool_begin(const struct tool *tool)
+{
+	running = tool;
+}
+
+static void write_text(int fd, const char *text)
+{
+	ssize_t written = write(fd, text, strlen(text));
+
+	(void)written;
+}
+
+void tool_last_words(const char *text, const char *json)
+{
+	write_text(STDERR_FILENO, text);
+	if (running && running->json && !running->reported)
+		write_text(STDOUT_FILENO, json);
+}
+
+void tool_finish(struct tool *tool)
+{
+	json_t *object;
+
+	if (tool->error && !tool->reported) {
+		object = json_checked(json_object());
+		json_add(object, "error", json_incref(tool->error));
+		json_print(tool, object);
+	}
+	json_decref(tool->error);
+	tool->error = NULL;
+	tool->reported = false;
+}
+
+void tool_text(struct tool *tool, const char *key,
+	       void (*print)(FILE *file, const struct tool *tool))
+{
+	char *text = NULL;
+	size_t length = 0;
+	json_t *object;
+	FILE *file;
+
+	if (!tool->json) {
+		print(stdout, tool);
+		return;
+	}
+	file = open_memstream(&text, &length);
+	if (file) {
+		print(file, tool);
+		fclose(file);
+	}
+	object = json_checked(json_object());
+	json_add(object, key, text ? json_text(text) : NULL);
+	json_print(tool, object);
+	free(text);
+}
