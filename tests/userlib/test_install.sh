@@ -78,6 +78,25 @@ static_program() {
 	runs "$build/first-static"
 }
 
+# An address is one only if there is an allocation.
+example_fails() {
+	! FLEX_DEVICE=/nonexistent LD_LIBRARY_PATH=$dest$prefix/lib \
+		"$build/first-shared" > "$build/first.txt" 2>&1 &&
+	test "$(cat "$build/first.txt")" = \
+		"no such device (is its driver loaded?), or it is gone"
+}
+
+# What is missing for modules is named by the kernel they are for.
+names_missing_headers() {
+	modules=$here/../vm/modules.sh
+	! "$modules" host-9.9.9-x /lib/modules/9.9.9-x/build \
+		2> "$build/headers.txt" &&
+	grep -q 'no headers of kernel 9.9.9-x: install linux-headers-9.9.9-x$' \
+		"$build/headers.txt" &&
+	! "$modules" host-9.9.9-x /nowhere 2> "$build/headers.txt" &&
+	grep -q 'no kernel headers in KDIR=/nowhere$' "$build/headers.txt"
+}
+
 header_alone() {
 	echo "#include <$2>" > "$build/alone.$1"
 	shift 2
@@ -177,6 +196,8 @@ cleans() {
 check installs_into_destdir installs
 check program_shared shared_program
 check program_static static_program
+check example_fails_without_an_address example_fails
+check missing_headers_are_named names_missing_headers
 for header in flexmem flexmem_cache; do
 	check ${header}_alone_c11 header_alone c $header.h \
 		${CC:-cc} -std=c11 "$build/alone.c"

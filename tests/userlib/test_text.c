@@ -76,7 +76,7 @@ static void limits(void **state)
 		{ FLEXMEM_LIMIT_FRAGMENTATION, "fragmentation",
 		  "fragmentation (enough is free, but not in one piece)" },
 		{ FLEXMEM_LIMIT_REGION_SIZE, "region_size",
-		  "no region can be that large (at most 12.0 GiB)" },
+		  "no region can be that large (at most 12.0 GiB: see fallback_sizes)" },
 		{ FLEXMEM_LIMIT_HANDLES, "handles",
 		  "too many live allocations (at most 1000 for one open file)" },
 		{ FLEXMEM_LIMIT_CLIENT, "client_limit",
@@ -332,7 +332,7 @@ static void log_failures(void **state)
 
 	(void)state;
 	flexmem_device_alloc(device, 13 * GIB, 0, 0, &a, sizeof(a));
-	expect_log("alloc of 13958643712 failed: out of device memory: no region can be that large (at most 12.0 GiB); asked 13.0 GiB, free 0 B in 0 regions, largest piece 0 B\n");
+	expect_log("alloc of 13958643712 failed: out of device memory: no region can be that large (at most 12.0 GiB: see fallback_sizes); asked 13.0 GiB, free 0 B in 0 regions, largest piece 0 B\n");
 	flexmem_device_free(device, 5);
 	expect_log("free handle 5 failed: no such allocation of this open file\n");
 	flexmem_device_close(device);

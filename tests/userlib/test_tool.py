@@ -150,7 +150,7 @@ def device_before_and_after():
                  ("info", "--device=vf"), ("--device=VF", "info")):
         assert "/dev/flexmem0" in good(*args)
     status, _, err = run("info", "--device", "PF")
-    assert (status, err) == (1, "flexmem: PF: no such device, or it is gone\n"), err
+    assert (status, err) == (1, "flexmem: PF: no such device (is its driver loaded?), or it is gone\n"), err
     status, _, err = run("info", "--device", "/dev/flexmem7")
     assert status == 1 and "/dev/flexmem7: no such device" in err, err
 
@@ -242,7 +242,7 @@ def alloc_fails():
     status, out, err = run("alloc", "13G", "--hold", "0")
     assert (status, out) == (1, "")
     assert err == ("flexmem: alloc: out of device memory: no region can be that large (at most "
-                   "12.0 GiB); asked 13.0 GiB, free 0 B in 0 regions, largest piece 0 B\n"), err
+                   "12.0 GiB: see fallback_sizes); asked 13.0 GiB, free 0 B in 0 regions, largest piece 0 B\n"), err
     status, out, _ = run("alloc", "12G", "--count", "9", "--hold", "0", "--json")
     found = json.loads(out)
     assert status == 1 and len(found) == 9 and found[4]["handle"] == 5
@@ -867,7 +867,7 @@ def no_module_and_no_device():
     status, _, err = run("info", FAKE_NODE=0)
     assert status == 1 and "flexmem.ko is loaded, but no device is there" in err, err
     status, _, err = run("info", "--device", "VF", FAKE_NODE=0)
-    assert (status, err) == (1, "flexmem: VF: no such device, or it is gone\n"), err
+    assert (status, err) == (1, "flexmem: VF: no such device (is its driver loaded?), or it is gone\n"), err
 
 
 @test

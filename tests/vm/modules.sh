@@ -20,7 +20,12 @@ else
 	"$TOP/tests/vm/kernel.sh" "$name"
 	kdir=$BUILD/kernels/$name/headers
 fi
-[[ -e $kdir/Makefile ]] || die "no kernel headers in '$kdir': install linux-headers-$(uname -r), or set KERNELRELEASE= or KDIR="
+if [[ ! -e $kdir/Makefile ]]; then
+	release=${kdir#/lib/modules/}
+	# Debian's package has the release in its name; of a directory that somebody chose that is not known.
+	[[ $kdir != /lib/modules/*/build ]] || die "no headers of kernel ${release%/build}: install linux-headers-${release%/build}"
+	die "no kernel headers in KDIR=$kdir"
+fi
 kdir=$(cd -- "$kdir" && pwd -P)
 dir=$BUILD/ko/$name
 

@@ -91,7 +91,7 @@ static void limit_text(const struct flexmem_failure *failure,
 		break;
 	case FLEXMEM_LIMIT_REGION_SIZE:
 		snprintf(text, LIMIT_TEXT,
-			 "no region can be that large (at most %s)",
+			 "no region can be that large (at most %s: see fallback_sizes)",
 			 fmlib_human(failure->max_region, size));
 		break;
 	case FLEXMEM_LIMIT_HANDLES:
@@ -168,9 +168,9 @@ static const char *errno_text(int error)
 	case -EPERM:
 		return "only the administrator may do this";
 	case -EACCES:
-		return "no permission to open the device";
+		return "no permission to open the device, whose node may be for a group";
 	case -ENODEV:
-		return "no such device, or it is gone";
+		return "no such device (is its driver loaded?), or it is gone";
 	case -ENOTTY:
 		return "not a flexmem device, or its driver is too old";
 	case -EOPNOTSUPP:
