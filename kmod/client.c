@@ -607,9 +607,8 @@ void flexmem_client_fini(struct flexmem_client *client)
 {
 	struct flexmem_allocation *allocation;
 	unsigned long handle;
-	u64 generation;
 
-	flexmem_lease_drop(&client->table->slots, &client->lease, &generation);
+	flexmem_lease_drop(&client->table->slots, &client->lease);
 	xa_for_each(&client->handles, handle, allocation) {
 		flexmem_client_abort(client, allocation);
 		cond_resched();

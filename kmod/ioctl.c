@@ -478,7 +478,7 @@ static int lease_drop(struct flexmem_call *call)
 	rc = flexmem_reply(call, sizeof(*cmd));
 	/* That it may have run out in between makes no difference. */
 	if (!rc)
-		flexmem_lease_drop(slots, lease, &cmd->out_generation);
+		flexmem_lease_drop(slots, lease);
 	return rc;
 }
 

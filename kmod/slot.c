@@ -254,12 +254,11 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_held);
  * flexmem_lease_drop - let the slots be changed again
  * @slots: segment table
  * @hold: the client's lease
- * @generation: receives the current generation
  *
  * Return: 0, or -EINVAL if the lease is not held (any more).
  */
 int flexmem_lease_drop(struct flexmem_slots *slots,
-		       struct flexmem_lease_hold *hold, u64 *generation)
+		       struct flexmem_lease_hold *hold)
 {
 	int rc = -EINVAL;
 
@@ -269,7 +268,6 @@ int flexmem_lease_drop(struct flexmem_slots *slots,
 		unlink_lease(slots, hold);
 		rc = 0;
 	}
-	*generation = slots->generation;
 	spin_unlock(&slots->lock);
 	return rc;
 }

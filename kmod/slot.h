@@ -88,7 +88,7 @@ u64 flexmem_lease_take(struct flexmem_slots *slots,
 bool flexmem_lease_held(struct flexmem_slots *slots,
 			struct flexmem_lease_hold *hold);
 int flexmem_lease_drop(struct flexmem_slots *slots,
-		       struct flexmem_lease_hold *hold, u64 *generation);
+		       struct flexmem_lease_hold *hold);
 unsigned int flexmem_lease_count(struct flexmem_slots *slots);
 void flexmem_lease_break_all(struct flexmem_slots *slots);
 

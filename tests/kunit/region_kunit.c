@@ -774,14 +774,14 @@ static void trim_is_forbidden_by_a_lease(struct kunit *test)
 	struct ctx *ctx = make(test, 8, PLENTY);
 	struct flexmem_lease_hold hold;
 	unsigned int nr = 99;
-	u64 bytes = 99, gen;
+	u64 bytes = 99;
 
 	flexmem_lease_init(&hold);
 	acquire_regions(test, ctx, 2);
 	flexmem_lease_take(&ctx->table->slots, &hold, 60 * 60 * 1000);
 	KUNIT_EXPECT_EQ(test, -EBUSY,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
-	flexmem_lease_drop(&ctx->table->slots, &hold, &gen);
+	flexmem_lease_drop(&ctx->table->slots, &hold);
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 	expect_log(test, ctx, "");
@@ -818,7 +818,7 @@ static void trim_of_nothing_is_forbidden_by_a_lease_too(struct kunit *test)
 	struct ctx *ctx = make(test, 8, PLENTY);
 	struct flexmem_lease_hold hold;
 	unsigned int nr;
-	u64 bytes, gen;
+	u64 bytes;
 
 	flexmem_lease_init(&hold);
 	acquire_regions(test, ctx, 1);
@@ -826,7 +826,7 @@ static void trim_of_nothing_is_forbidden_by_a_lease_too(struct kunit *test)
 	flexmem_lease_take(&ctx->table->slots, &hold, 60 * 60 * 1000);
 	KUNIT_EXPECT_EQ(test, -EBUSY,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
-	flexmem_lease_drop(&ctx->table->slots, &hold, &gen);
+	flexmem_lease_drop(&ctx->table->slots, &hold);
 }
 
 /* The firmware answers a command: what it had not answered is undone. */

@@ -275,13 +275,12 @@ static void dropped_lease_lets_go(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;
 	struct ctx *ctx = test->priv;
-	u64 gen = 99;
 
 	flexmem_lease_init(&hold);
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
 	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold, &gen));
-	KUNIT_EXPECT_EQ(test, gen, 1);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
+	KUNIT_EXPECT_EQ(test, flexmem_slots_generation(&ctx->slots), 1);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
 }
@@ -290,7 +289,6 @@ static void held_until_dropped_or_over(struct kunit *test)
 {
 	struct flexmem_lease_hold a, b;
 	struct ctx *ctx = test->priv;
-	u64 gen;
 
 	flexmem_lease_init(&a);
 	flexmem_lease_init(&b);
@@ -298,7 +296,7 @@ static void held_until_dropped_or_over(struct kunit *test)
 	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
 	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &a));
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &b));
-	flexmem_lease_drop(&ctx->slots, &a, &gen);
+	flexmem_lease_drop(&ctx->slots, &a);
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
 	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
 	expire(&a);
@@ -325,23 +323,21 @@ static void drop_of_no_lease_is_refused(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;
 	struct ctx *ctx = test->priv;
-	u64 gen = 99;
 
 	flexmem_lease_init(&hold);
 	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_lease_drop(&ctx->slots, &hold, &gen));
-	KUNIT_EXPECT_EQ(test, gen, 0);
+			flexmem_lease_drop(&ctx->slots, &hold));
+	KUNIT_EXPECT_EQ(test, flexmem_slots_generation(&ctx->slots), 0);
 	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold, &gen));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_lease_drop(&ctx->slots, &hold, &gen));
+			flexmem_lease_drop(&ctx->slots, &hold));
 }
 
 static void every_lease_counts(struct kunit *test)
 {
 	struct flexmem_lease_hold a, b;
 	struct ctx *ctx = test->priv;
-	u64 gen;
 
 	flexmem_lease_init(&a);
 	flexmem_lease_init(&b);
@@ -349,9 +345,9 @@ static void every_lease_counts(struct kunit *test)
 	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
 	flexmem_lease_take(&ctx->slots, &b, LONG_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 2);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &a, &gen));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &a));
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), -EBUSY);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &b, &gen));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &b));
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
 }
 
@@ -359,13 +355,12 @@ static void lease_taken_twice_counts_once(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;
 	struct ctx *ctx = test->priv;
-	u64 gen;
 
 	flexmem_lease_init(&hold);
 	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
 	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold, &gen));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 }
 
@@ -373,7 +368,6 @@ static void expired_lease_lets_go(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;
 	struct ctx *ctx = test->priv;
-	u64 gen;
 
 	flexmem_lease_init(&hold);
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
@@ -382,7 +376,7 @@ static void expired_lease_lets_go(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_lease_drop(&ctx->slots, &hold, &gen));
+			flexmem_lease_drop(&ctx->slots, &hold));
 }
 
 static void lease_lasts_as_long_as_it_says(struct kunit *test)
@@ -444,7 +438,6 @@ static void break_all_ends_every_lease(struct kunit *test)
 {
 	struct flexmem_lease_hold a, b;
 	struct ctx *ctx = test->priv;
-	u64 gen;
 
 	flexmem_lease_init(&a);
 	flexmem_lease_init(&b);
@@ -453,7 +446,7 @@ static void break_all_ends_every_lease(struct kunit *test)
 	flexmem_lease_break_all(&ctx->slots);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_lease_drop(&ctx->slots, &a, &gen));
+			flexmem_lease_drop(&ctx->slots, &a));
 }
 
 static struct kunit_case slot_cases[] = {

@@ -566,7 +566,8 @@ struct flexmem_allowance {
 /**
  * enum flexmem_log_level - how much the log callback is told
  * @FLEXMEM_LOG_NONE: nothing
- * @FLEXMEM_LOG_WARNING: what somebody should look at
+ * @FLEXMEM_LOG_WARNING: what somebody should look at; only a cache has such
+ *	(flexmem_cache.h)
  * @FLEXMEM_LOG_DEBUG: every allocation and free, regions acquired, and the free
  *	space of the region concerned. Allocations and frees then run one at a
  *	time and read the region table around each, which is slow; what other
