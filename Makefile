@@ -8,6 +8,7 @@ KERNEL ?= 6.12
 prefix ?= /usr/local
 DESTDIR ?=
 
+DRIVER_DIR = $(DESTDIR)/usr/src/flexmem
 MODULES_DIR = host-$(KERNELRELEASE)
 USERLIB = $(MAKE) -C userlib O=$(CURDIR)/build/userlib prefix=$(prefix) DESTDIR=$(DESTDIR)
 
@@ -20,8 +21,12 @@ modules: ## Build the kernel modules for this machine (KERNELRELEASE=, KDIR=)
 install: all ## Install the library and the command (prefix=, DESTDIR=)
 	$(USERLIB) install
 
-modules_install: modules ## Install the kernel modules
+modules_install: modules ## Install the kernel modules, and what drivers for devices need (INSTALL_MOD_PATH=, DESTDIR=)
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/build/ko/$(MODULES_DIR) modules_install
+	install -d $(DRIVER_DIR)/include/linux $(DRIVER_DIR)/$(KERNELRELEASE)
+	install -m 644 kmod/device_ops.h $(DRIVER_DIR)/include
+	install -m 644 uapi/linux/flexmem.h $(DRIVER_DIR)/include/linux
+	install -m 644 build/ko/$(MODULES_DIR)/Module.symvers $(DRIVER_DIR)/$(KERNELRELEASE)
 
 demo: ## Real traces through the driver on a stock kernel, in a virtual machine
 	tests/demo.sh

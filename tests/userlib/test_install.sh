@@ -18,13 +18,13 @@ failed=0
 
 # check NAME COMMAND...: one test; its output is shown when it fails
 check() {
-	name=$1
+	test=$1
 	shift
 	number=$((number + 1))
 	if "$@" > "$build/install.log" 2>&1; then
-		echo "ok $number - $name"
+		echo "ok $number - $test"
 	else
-		echo "not ok $number - $name"
+		echo "not ok $number - $test"
 		sed 's/^/# /' "$build/install.log"
 		failed=1
 	fi
@@ -37,6 +37,10 @@ installs() {
 	for file in bin/flexmem lib/libflexmem.so lib/libflexmem.so.0 \
 			lib/libflexmem.a lib/pkgconfig/libflexmem.pc \
 			include/flexmem.h include/flexmem_cache.h \
+			include/linux/flexmem.h \
+			lib/udev/rules.d/60-flexmem.rules \
+			lib/sysusers.d/flexmem.conf \
+			share/doc/flexmem/modprobe.d/flexmem.conf \
 			share/man/man1/flexmem.1 \
 			share/man/man3/flexmem_cache_alloc.3; do
 		test -s "$dest$prefix/$file" || { echo "no $file"; return 1; }
@@ -49,7 +53,7 @@ installs() {
 			return 1
 	done
 	# Nothing else, and nowhere else.
-	test "$(find "$dest" ! -type d ! -path '*/man3/*' | wc -l)" -eq 9
+	test "$(find "$dest" ! -type d ! -path '*/man3/*' | wc -l)" -eq 13
 }
 
 flags() {
@@ -76,6 +80,36 @@ static_program() {
 	${CC:-cc} -static -o "$build/first-static" \
 		"$userlib/examples/first.c" $(flags --static --cflags --libs) &&
 	runs "$build/first-static"
+}
+
+# Not installed, nothing set for the loader, and another directory.
+uninstalled_program() {
+	dir=$build/elsewhere
+	mkdir -p "$dir"
+	# shellcheck disable=SC2046
+	${CC:-cc} -Wall -Wextra -Werror -o "$dir/first" \
+		"$userlib/examples/first.c" \
+		$(PKG_CONFIG_PATH=$build/shipped pkg-config --cflags --libs \
+			libflexmem) &&
+	(cd "$dir" && runs ./first) &&
+	printf '#include <linux/flexmem.h>\n' > "$dir/abi.c" &&
+	${CC:-cc} -fsyntax-only \
+		$(PKG_CONFIG_PATH=$build/shipped pkg-config --cflags \
+			libflexmem) "$dir/abi.c"
+}
+
+# What systemd and udev read is what they take; modprobe takes the example.
+system_files() {
+	udevadm verify --help > /dev/null 2>&1 &&
+		{ udevadm verify "$dest$prefix/lib/udev/rules.d/60-flexmem.rules" ||
+			return 1; }
+	rm -rf "$build/sysroot" &&
+	mkdir -p "$build/sysroot/etc" &&
+	systemd-sysusers --root="$build/sysroot" \
+		"$dest$prefix/lib/sysusers.d/flexmem.conf" &&
+	grep -q '^flexmem:' "$build/sysroot/etc/group" &&
+	modprobe -C "$dest$prefix/share/doc/flexmem/modprobe.d" -c |
+		grep -q '^options flexmem_sim slots=8'
 }
 
 # An address is one only if there is an allocation.
@@ -196,6 +230,14 @@ cleans() {
 check installs_into_destdir installs
 check program_shared shared_program
 check program_static static_program
+check program_uninstalled uninstalled_program
+if command -v systemd-sysusers > /dev/null && command -v modprobe > /dev/null
+then
+	check system_files_are_taken system_files
+else
+	number=$((number + 1))
+	echo "ok $number - system_files_are_taken # SKIP no systemd here"
+fi
 check example_fails_without_an_address example_fails
 check missing_headers_are_named names_missing_headers
 for header in flexmem flexmem_cache; do
