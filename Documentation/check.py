@@ -17,7 +17,7 @@ TOP = os.path.dirname(DOCS)
 LINUX = os.path.join(TOP, 'build', 'linux-source')
 OUT = os.environ.get('O') or os.path.join(TOP, 'build', 'docs')
 
-# Later issues, by their subjects, that a row of the proof table may name.
+# What comes next, by its names on the roadmap, that a row of the proof table may name.
 SUBJECTS = ('Placement', 'Speed', 'Product')
 STATEMENTS = ([f'A{n}' for n in range(1, 43)] + [f'D{n}' for n in range(1, 10)] +
               ['D11', 'D12'] + [f'D{n}' for n in range(14, 24)] + ['D25', 'D28'] +
@@ -202,13 +202,15 @@ def proof_rows():
 def proof_is_complete():
     rows = proof_rows()
     problems = [f'{name}: no row' for name in STATEMENTS if name not in rows]
+    problems += [f'roadmap.rst: no {name}' for name in SUBJECTS
+                 if not re.search(rf'^{name}\n   \w', TEXT['Documentation/roadmap.rst'], re.MULTILINE)]
     problems += [f'{name}: not one of the statements' for name in rows if name not in STATEMENTS]
     for name, cell in rows.items():
         if '``' not in cell and not any(f'"{subject}' in cell for subject in SUBJECTS):
-            problems.append(f'{name}: neither a test nor a later issue')
+            problems.append(f'{name}: neither a test nor a part of the roadmap')
         for subject in re.findall(r'"([^"]+)"', cell):
             if not subject.startswith(SUBJECTS):
-                problems.append(f'{name}: "{subject}" is no later issue')
+                problems.append(f'{name}: "{subject}" is not on the roadmap')
     nothing(problems)
 
 
@@ -385,13 +387,13 @@ def first_program():
     assert block[1].strip() == code.strip(), 'differs from userlib/examples/first.c'
     prefix = os.path.join(OUT, 'root')
     install(prefix)
-    command = re.search(r'cc first\.c [^`\n&]*', TEXT['README.md'])
+    command = re.search(r'cc userlib/examples/first\.c [^`\n&]*', TEXT['README.md'])
     assert command, 'README.md does not say how to compile it'
     with open(os.path.join(OUT, 'first.c'), 'w', encoding='utf-8') as file:
         file.write(block[1])
     environment = dict(os.environ, PKG_CONFIG_PATH=os.path.join(prefix, 'lib', 'pkgconfig'))
-    output = run('sh', '-ec', command[0].replace('first.c', '-Wall -Wextra -Werror first.c', 1),
-                 cwd=OUT, env=environment)
+    compile_it = command[0].replace('userlib/examples/first.c', '-Wall -Wextra -Werror first.c', 1)
+    output = run('sh', '-ec', compile_it.replace('build/', ''), cwd=OUT, env=environment)
     assert not output, output
 
 

@@ -13,10 +13,9 @@ int main(void)
 	if (!err)
 		err = flexmem_device_alloc(device, 1 << 20, 0, 0, &a, sizeof(a));
 	flexmem_error_text(err, &a.failure, sizeof(a.failure), text, sizeof(text));
-	if (err)
-		printf("%s\n", text);
-	else
-		printf("%s: %ld:%ld\n", text, (long)a.address.region_id, (long)a.address.offset);
+	printf("%s\n", text);
+	if (!err)
+		printf("at %ld:%ld\n", (long)a.address.region_id, (long)a.address.offset);
 	flexmem_device_close(device);
 	return err != 0;
 }
