@@ -277,16 +277,14 @@ def functions(header):
 
 
 def man_pages_of_functions():
-    """Each function of the cache is described by one page, and declared there as in the header;
-    what has a page of the device's functions as well."""
-    cache = functions(CACHE)
-    assert cache, 'no function in the header'
-    known = cache | functions(read('userlib/include/flexmem.h'))
+    """Each function of the library is described by one page, declared there as in the header, and
+    every errno that the header names for it is there."""
+    headers = CACHE + read('userlib/include/flexmem.h')
+    known = functions(headers)
+    assert len(known) > 60, 'functions are missing'
     problems = []
     for name, declaration in known.items():
         pages = [page for page in MAN if (name, '3') in names_of(page)]
-        if not pages and name not in cache:
-            continue
         if len(pages) != 1:
             problems.append(f'{name}: {len(pages)} pages')
             continue
@@ -299,9 +297,21 @@ def man_pages_of_functions():
         for title in ('Ss Threads', 'Sh RETURN VALUES', 'Sh ERRORS'):
             if f'.{title}' not in text:
                 problems.append(f'{pages[0]}: no {title}')
+        said = re.search(rf'\n \* {name}\(\) - .*?\n \*/\n', headers, re.DOTALL)
+        problems += [f'{pages[0]}: {name}: no {errno}' for errno in
+                     re.findall(r'-(E[A-Z0-9]+)\b', said[0].split(' * Return:')[-1])
+                     if not re.search(rf'^\.It Bq (?:.*[ ,])?Er (?:.*[ ,])?{errno}\b', text, re.MULTILINE)]
     problems += [f'{page}: {name}: no such function' for page in MAN if page.endswith('.3')
-                 for name, _ in names_of(page) if name not in known]
+                 for name, _ in names_of(page) if name not in known and name != 'libflexmem']
     nothing(problems)
+
+
+def reference_is_complete():
+    """Each function of the library is on a page of the HTML."""
+    for header, page in (('flexmem.h', 'library-reference.rst'), ('flexmem_cache.h', 'cache.rst')):
+        text = TEXT[f'Documentation/{page}']
+        nothing(f'{page}: no {name}' for name in functions(read(f'userlib/include/{header}'))
+                if not re.search(rf':identifiers:.* {name}\b', text))
 
 
 def keys_of_the_cache():
@@ -439,6 +449,7 @@ CHECKS = (
     ('the proof table names tests that exist', proof_names_tests),
     ('man pages are clean', man_pages),
     ('man pages of functions are those of the header', man_pages_of_functions),
+    ("the library's reference has every function", reference_is_complete),
     ('settings of the cache are the same everywhere', keys_of_the_cache),
     ("the cache's figures are those of the traces", figures_of_the_cache),
     ("the cache's examples compile as they say, and run", examples_of_the_cache),

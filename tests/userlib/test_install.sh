@@ -45,8 +45,8 @@ installs() {
 			share/man/man3/flexmem_cache_alloc.3; do
 		test -s "$dest$prefix/$file" || { echo "no $file"; return 1; }
 	done
-	# A page of section 3 for each function of the cache; many are links.
-	functions=$(sed -n 's/^\t*\(flexmem_cache_[a-z_]*\);/\1/p' \
+	# A page of section 3 for each function; many are links.
+	functions=$(sed -n 's/^\t*\(flexmem_[a-z_]*\);/\1/p' \
 		"$userlib/libflexmem.map")
 	for name in $functions; do
 		grep -q "^\.Nm $name" "$dest$prefix/share/man/man3/$name.3" ||

@@ -32,7 +32,7 @@ extern "C" {
  *    lacks what was asked for.
  *
  * Structs grow: each pointer to a struct (or to an array of them) comes with
- * the size that the caller compiled with; pass sizeof(*pointer). The library
+ * the size that the caller compiled with; pass ``sizeof(*pointer)``. The library
  * touches no byte beyond it. What a struct that it fills has in excess of
  * what it knows is zeroed; what a struct that it reads has in excess must be
  * zero (-E2BIG). A size below that of the first version is -EINVAL.
