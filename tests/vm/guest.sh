@@ -59,9 +59,14 @@ cat_err=$!
 setsid bash "$share/command" </dev/null >/run/stdout 2>/run/stderr &
 wait $!
 echo $? >"$share/status"
-# A process left behind would keep the pipes open, and the modules in use.
-for ((i = 0; i < 30; i++)); do
+# A process left behind would keep the pipes open, and the modules in use: it has three seconds. What is still on its way to
+# the host, which may be busy, is waited for.
+sizes=''
+for ((i = tries = 0; i < 30 && tries < 3000; i++, tries++)); do
 	kill -0 "$cat_out" 2>/dev/null || kill -0 "$cat_err" 2>/dev/null || break
+	last=$sizes
+	sizes=$(stat -c %s "$share/stdout" "$share/stderr")
+	[[ $sizes == "$last" ]] || i=0
 	sleep 0.1
 done
 kill -9 -1 2>/dev/null
