@@ -426,6 +426,7 @@ static void capture(char *text, size_t size)
 static void environment(void **state)
 {
 	char text[4096];
+	char both[4096];
 
 	(void)state;
 	capture(text, sizeof(text));
@@ -442,6 +443,14 @@ static void environment(void **state)
 	capture(text, sizeof(text));
 	assert_non_null(strstr(text, "flexmem: alloc handle 1: region 0 offset 0"));
 	assert_non_null(strstr(text, "1 allocations of 128 bytes go back\n"));
+	/* Of the stack above; with it nothing else is said, nor twice. */
+	setenv("TORCH_SPYRE_DEBUG", "1", 1);
+	capture(both, sizeof(both));
+	assert_string_equal(both, text);
+	unsetenv("TORCH_SPYRE_ALLOC_DEBUG");
+	capture(both, sizeof(both));
+	assert_string_equal(both, "");
+	unsetenv("TORCH_SPYRE_DEBUG");
 }
 
 int main(void)
