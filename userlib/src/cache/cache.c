@@ -17,7 +17,8 @@ void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
 	struct fmlib_segment *segment = block->segment;
 	uint64_t released = 0;
 
-	fmlib_figures_settle(cache, block);
+	if (block->state == FMLIB_WAITING)
+		fmlib_figures_wait(cache, block, -1);
 	fmlib_history_block(cache, FMLIB_FREE_COMPLETED, block);
 	fmlib_block_release(cache, block);
 	if (!cache->config.direct && !segment->arena->pool->released &&
@@ -35,10 +36,12 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 	fmlib_history_block(cache, FMLIB_FREE_REQUESTED, block);
 	fmlib_name_give(cache, block->name);
 	block->name = NULL;
-	if (fmlib_uses_wait(cache, block))
+	if (block->uses && fmlib_uses_wait(cache, block)) {
 		block->state = FMLIB_WAITING;
-	else
+		fmlib_figures_wait(cache, block, 1);
+	} else {
 		fmlib_cache_settle(cache, block);
+	}
 }
 
 /* Whether threads may keep it when it is freed: nothing about it is special. */
@@ -71,14 +74,15 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 	fmlib_tag_add(block->tag, block);
 	fmlib_history_block(cache, FMLIB_ALLOC, block);
 	/* From here on a thread may find it without the lock. */
-	fmlib_name_change(name, fmlib_name_word(name),
-			  is_plain(cache, want, block) ? FMLIB_NAME_PLAIN :
-			  FMLIB_NAME_LIVE);
-	fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
-			"alloc %p: %llu bytes (%llu requested) on stream %llu",
-			fmlib_name_token(name), (unsigned long long)block->size,
-			(unsigned long long)want->bytes,
-			(unsigned long long)want->stream);
+	fmlib_name_set(name, is_plain(cache, want, block) ? FMLIB_NAME_PLAIN :
+		       FMLIB_NAME_LIVE);
+	if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
+		fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
+				"alloc %p: %llu bytes (%llu requested) on stream %llu",
+				fmlib_name_token(name),
+				(unsigned long long)block->size,
+				(unsigned long long)want->bytes,
+				(unsigned long long)want->stream);
 	return 0;
 }
 
@@ -88,7 +92,8 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	int err;
 
 	cache->clock++;
-	fmlib_uses_poll(cache);
+	if (cache->waiting)
+		fmlib_uses_poll(cache);
 	err = fmlib_block_obtain(cache, want, block);
 	if (!err)
 		cache->figures.num_hits++;
@@ -119,6 +124,8 @@ static int too_large(struct flexmem_cache *cache, uint64_t bytes,
 	pthread_mutex_lock(&cache->lock);
 	cache->figures.num_oom_errors++;
 	pthread_mutex_unlock(&cache->lock);
+	if (!allocation)
+		return -ENOMEM;
 	allocation->failure.error = -ENOMEM;
 	allocation->failure.asked = bytes;
 	allocation->failure.segment = bytes;
@@ -128,9 +135,10 @@ static int too_large(struct flexmem_cache *cache, uint64_t bytes,
 	return -ENOMEM;
 }
 
+/* Once it is unlocked the block may be freed: only what was read stays. */
 static int alloc_locked(struct flexmem_cache *cache,
 			const struct flexmem_cache_request *request,
-			struct fmlib_want *want,
+			struct fmlib_want *want, void **token,
 			struct flexmem_cache_allocation *allocation)
 {
 	struct fmlib_block *block;
@@ -147,31 +155,36 @@ static int alloc_locked(struct flexmem_cache *cache,
 	/* It may be released while the lock is dropped. */
 	want->pool->pins++;
 	err = find(cache, want, &block);
-	if (!err)
+	if (!err && token)
+		*token = fmlib_name_token(block->name);
+	else if (!err)
 		fill(block, allocation);
 	fmlib_pool_put(cache, want->pool);
 	fmlib_figures_commit(cache);
 	return err;
 }
 
+/* Fills the one of @token and @allocation that is there. */
 static int alloc(struct flexmem_cache *cache,
-		 const struct flexmem_cache_request *request,
+		 const struct flexmem_cache_request *request, void **token,
 		 struct flexmem_cache_allocation *allocation)
 {
-	struct fmlib_want want = {
-		.bytes = request->bytes,
-		.stream = request->stream,
-	};
+	/* Its failure is for the ladder to fill. */
+	struct fmlib_want want;
 	int err;
 
 	if (request->bytes > BYTES_MAX)
 		return too_large(cache, request->bytes, allocation);
+	want.bytes = request->bytes;
+	want.stream = request->stream;
 	want.size = fmlib_size_round(cache, request->bytes);
 	want.kind = fmlib_size_kind(cache, want.size);
+	want.last = false;
+	want.no_host_memory = false;
 	pthread_mutex_lock(&cache->lock);
-	err = alloc_locked(cache, request, &want, allocation);
+	err = alloc_locked(cache, request, &want, token, allocation);
 	pthread_mutex_unlock(&cache->lock);
-	if (err == -ENOMEM && !want.no_host_memory)
+	if (err == -ENOMEM && !want.no_host_memory && allocation)
 		allocation->failure = want.failure;
 	return err;
 }
@@ -179,11 +192,10 @@ static int alloc(struct flexmem_cache *cache,
 int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 			uint64_t stream, void **token)
 {
-	struct flexmem_cache_request request = {
+	const struct flexmem_cache_request request = {
 		.bytes = bytes,
 		.stream = stream,
 	};
-	struct flexmem_cache_allocation allocation = { 0 };
 	int err = fmlib_cache_check(cache);
 
 	if (err)
@@ -193,10 +205,9 @@ int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 	if (fmlib_threads_alloc(cache, bytes, stream, token))
 		return 0;
 	if (bytes)
-		err = alloc(cache, &request, &allocation);
-	if (!err)
-		*token = allocation.token;
-	return err;
+		return alloc(cache, &request, token, NULL);
+	*token = NULL;
+	return 0;
 }
 
 int flexmem_cache_alloc_request(struct flexmem_cache *cache,
@@ -221,7 +232,7 @@ int flexmem_cache_alloc_request(struct flexmem_cache *cache,
 	    strnlen(known.tag, FLEXMEM_CACHE_TAG) == FLEXMEM_CACHE_TAG)
 		return -EINVAL;
 	if (known.bytes)
-		err = alloc(cache, &known, &result);
+		err = alloc(cache, &known, NULL, &result);
 	fmlib_copy_out(allocation, allocation_size, ALLOCATION_MIN, &result,
 		       sizeof(result));
 	return err;
@@ -242,8 +253,10 @@ int flexmem_cache_free(struct flexmem_cache *cache, void *token)
 	name = fmlib_name_find(cache, token, &word, &offset);
 	/* It may be that a thread without the lock frees it just now. */
 	if (name && !offset && fmlib_name_retire(name, word, FMLIB_NAME_FREE)) {
-		fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG, "free %p: %llu bytes",
-				token, (unsigned long long)name->block->size);
+		if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
+			fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
+					"free %p: %llu bytes", token,
+					(unsigned long long)name->block->size);
 		fmlib_cache_give(cache, name->block);
 		fmlib_figures_commit(cache);
 	} else {

@@ -167,6 +167,7 @@ struct fmlib_names {
 	uint32_t resting;
 	struct fmlib_name *oldest;
 	struct fmlib_name *newest;
+	struct fmlib_name *rested;
 };
 
 /* streams.c: a use of a block by a stream that is not its own. */
@@ -215,6 +216,26 @@ struct fmlib_event {
 	uint64_t stream;
 	uint64_t time_us;
 	const struct fmlib_tag *tag;
+};
+
+/* figures.c: what is counted of allocations; the first two of waiting ones. */
+enum fmlib_amount {
+	FMLIB_COUNT,
+	FMLIB_BYTES,
+	FMLIB_REQUESTED,
+	FMLIB_AMOUNTS,
+};
+
+/*
+ * Allocations of one pool, or of all. What is waiting for events is active, but
+ * no allocation any more; @active_peak is kept while there is some.
+ */
+struct fmlib_flow {
+	uint64_t in[FMLIB_AMOUNTS];
+	uint64_t out[FMLIB_AMOUNTS];
+	uint64_t peak[FMLIB_AMOUNTS];
+	uint64_t waiting[FMLIB_REQUESTED];
+	uint64_t active_peak[FMLIB_REQUESTED];
 };
 
 struct fmlib_history {
@@ -293,7 +314,14 @@ struct flexmem_cache {
 	struct fmlib_tag untagged;
 	struct fmlib_tag *last_tag;
 
+	/*
+	 * Of @figures what @flows do not have. What was in these and in the
+	 * threads' tallies when sums began anew is not in the sums.
+	 */
 	struct flexmem_cache_statistics figures;
+	struct fmlib_flow flows[FLEXMEM_CACHE_POOL_KINDS];
+	struct fmlib_flow flows_before[FLEXMEM_CACHE_POOL_KINDS];
+	struct fmlib_tally tally_before;
 	int64_t split_count[FLEXMEM_CACHE_POOL_KINDS];
 	int64_t split_bytes[FLEXMEM_CACHE_POOL_KINDS];
 	struct fmlib_history history;
@@ -349,14 +377,32 @@ struct fmlib_want {
 	struct flexmem_cache_failure failure;
 };
 
+static inline bool fmlib_cache_logs(const struct flexmem_cache *cache,
+				    enum flexmem_log_level level)
+{
+	return cache->log && cache->log_level >= (uint32_t)level;
+}
+
+/* fork.c: changes in a child. */
+extern atomic_ulong fmlib_generation;
+
+static inline unsigned long fmlib_registry_generation(void)
+{
+	return atomic_load_explicit(&fmlib_generation, memory_order_relaxed);
+}
+
+/* 0; -EINVAL for NULL; -ECHILD. Every public function begins with it. */
+static inline int fmlib_cache_check(const struct flexmem_cache *cache)
+{
+	if (!cache)
+		return -EINVAL;
+	return cache->generation == fmlib_registry_generation() ? 0 : -ECHILD;
+}
+
 /* setup.c */
-bool fmlib_cache_logs(const struct flexmem_cache *cache,
-		      enum flexmem_log_level level);
 void fmlib_cache_log(const struct flexmem_cache *cache,
 		     enum flexmem_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* 0; -EINVAL for NULL; -ECHILD. Every public function begins with it. */
-int fmlib_cache_check(const struct flexmem_cache *cache);
 
 /* config.c */
 int fmlib_config_read(struct flexmem_cache *cache, const char *text);
@@ -369,7 +415,6 @@ void fmlib_provider_device(struct flexmem_device *device,
 int fmlib_registry_start(void);
 void fmlib_registry_lock(void);
 void fmlib_registry_unlock(void);
-unsigned long fmlib_registry_generation(void);
 void fmlib_registry_add(struct flexmem_cache *cache);
 void fmlib_registry_remove(struct flexmem_cache *cache);
 
@@ -386,7 +431,12 @@ enum fmlib_name_state fmlib_name_state(uint64_t word);
 /* Changes the state; false if it is no longer @word. */
 bool fmlib_name_change(struct fmlib_name *name, uint64_t word,
 		       enum fmlib_name_state state);
-/* The same, and what the token was is none from now on. */
+/* The same, of a name that nobody else can change. */
+void fmlib_name_set(struct fmlib_name *name, enum fmlib_name_state state);
+/*
+ * The same with the lock, if it is not to be parked, and what the token was is
+ * none from now on.
+ */
 bool fmlib_name_retire(struct fmlib_name *name, uint64_t word,
 		       enum fmlib_name_state state);
 int fmlib_names_start(struct fmlib_names *names, bool wide);
@@ -522,8 +572,10 @@ void fmlib_figures_alloc(struct flexmem_cache *cache,
 			 const struct fmlib_block *block);
 void fmlib_figures_free(struct flexmem_cache *cache,
 			const struct fmlib_block *block);
-void fmlib_figures_settle(struct flexmem_cache *cache,
-			  const struct fmlib_block *block);
+/* A freed block begins to wait, or has waited. */
+void fmlib_figures_wait(struct flexmem_cache *cache,
+			const struct fmlib_block *block, int change);
+uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache);
 void fmlib_figures_segment(struct flexmem_cache *cache,
 			   const struct fmlib_segment *segment, int change);
 void fmlib_figures_reserved(struct flexmem_cache *cache,
@@ -545,8 +597,17 @@ void fmlib_tags_reset_peaks(struct flexmem_cache *cache);
 void fmlib_tags_free(struct flexmem_cache *cache);
 
 /* history.c */
-void fmlib_history_block(struct flexmem_cache *cache, enum fmlib_action action,
-			 const struct fmlib_block *block);
+void fmlib_history_add(struct flexmem_cache *cache, enum fmlib_action action,
+		       const struct fmlib_block *block);
+
+static inline void fmlib_history_block(struct flexmem_cache *cache,
+				       enum fmlib_action action,
+				       const struct fmlib_block *block)
+{
+	if (cache->history.room)
+		fmlib_history_add(cache, action, block);
+}
+
 void fmlib_history_segment(struct flexmem_cache *cache,
 			   enum fmlib_action action,
 			   const struct fmlib_segment *segment, uint64_t offset,

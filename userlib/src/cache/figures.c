@@ -2,6 +2,8 @@
 /* Statistics. */
 #include "cache.h"
 
+#include <string.h>
+
 #define MIN_SIZE FMLIB_SIZE_TO(struct flexmem_cache_statistics, thread_bound)
 
 void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count)
@@ -18,55 +20,100 @@ void fmlib_figure_subtract(struct flexmem_cache_figure *figure, uint64_t count)
 	figure->freed += count;
 }
 
-static void add(struct flexmem_cache_figure *figures,
-		enum flexmem_cache_pool_kind kind, uint64_t count)
+static inline void add(struct flexmem_cache_figure *figures,
+		       enum flexmem_cache_pool_kind kind, uint64_t count)
 {
 	fmlib_figure_add(&figures[FLEXMEM_CACHE_ALL], count);
 	fmlib_figure_add(&figures[kind], count);
 }
 
-static void subtract(struct flexmem_cache_figure *figures,
-		     enum flexmem_cache_pool_kind kind, uint64_t count)
+static inline void subtract(struct flexmem_cache_figure *figures,
+			    enum flexmem_cache_pool_kind kind, uint64_t count)
 {
 	fmlib_figure_subtract(&figures[FLEXMEM_CACHE_ALL], count);
 	fmlib_figure_subtract(&figures[kind], count);
 }
 
+static void raise_active(struct fmlib_flow *flow)
+{
+	uint64_t active;
+	int i;
+
+	for (i = 0; i < FMLIB_REQUESTED; i++) {
+		active = flow->in[i] - flow->out[i] + flow->waiting[i];
+		if (active > flow->active_peak[i])
+			flow->active_peak[i] = active;
+	}
+}
+
+static inline void flow_in(struct fmlib_flow *flow,
+			   const uint64_t amounts[FMLIB_AMOUNTS])
+{
+	uint64_t current;
+	int i;
+
+	for (i = 0; i < FMLIB_AMOUNTS; i++) {
+		flow->in[i] += amounts[i];
+		current = flow->in[i] - flow->out[i];
+		if (current > flow->peak[i])
+			flow->peak[i] = current;
+	}
+	if (flow->waiting[FMLIB_COUNT])
+		raise_active(flow);
+}
+
+static inline void flow_out(struct fmlib_flow *flow,
+			    const uint64_t amounts[FMLIB_AMOUNTS])
+{
+	int i;
+
+	for (i = 0; i < FMLIB_AMOUNTS; i++)
+		flow->out[i] += amounts[i];
+}
+
 void fmlib_figures_alloc(struct flexmem_cache *cache,
 			 const struct fmlib_block *block)
 {
-	enum flexmem_cache_pool_kind kind = block->segment->arena->kind;
-	struct flexmem_cache_statistics *f = &cache->figures;
+	const uint64_t amounts[] = { 1, block->size, block->requested };
 
-	add(f->allocation, kind, 1);
-	add(f->allocated_bytes, kind, block->size);
-	add(f->requested_bytes, kind, block->requested);
-	add(f->active, kind, 1);
-	add(f->active_bytes, kind, block->size);
+	flow_in(&cache->flows[FLEXMEM_CACHE_ALL], amounts);
+	flow_in(&cache->flows[block->segment->arena->kind], amounts);
 	if (block->size >= cache->config.max_split)
-		fmlib_figure_add(&f->oversize_allocations, 1);
+		fmlib_figure_add(&cache->figures.oversize_allocations, 1);
 }
 
 void fmlib_figures_free(struct flexmem_cache *cache,
 			const struct fmlib_block *block)
 {
-	enum flexmem_cache_pool_kind kind = block->segment->arena->kind;
-	struct flexmem_cache_statistics *f = &cache->figures;
+	const uint64_t amounts[] = { 1, block->size, block->requested };
 
-	subtract(f->allocation, kind, 1);
-	subtract(f->allocated_bytes, kind, block->size);
-	subtract(f->requested_bytes, kind, block->requested);
+	flow_out(&cache->flows[FLEXMEM_CACHE_ALL], amounts);
+	flow_out(&cache->flows[block->segment->arena->kind], amounts);
 	if (block->size >= cache->config.max_split)
-		fmlib_figure_subtract(&f->oversize_allocations, 1);
+		fmlib_figure_subtract(&cache->figures.oversize_allocations, 1);
 }
 
-void fmlib_figures_settle(struct flexmem_cache *cache,
-			  const struct fmlib_block *block)
+static void flow_wait(struct fmlib_flow *flow, uint64_t count, uint64_t bytes)
 {
-	enum flexmem_cache_pool_kind kind = block->segment->arena->kind;
+	flow->waiting[FMLIB_COUNT] += count;
+	flow->waiting[FMLIB_BYTES] += bytes;
+}
 
-	subtract(cache->figures.active, kind, 1);
-	subtract(cache->figures.active_bytes, kind, block->size);
+void fmlib_figures_wait(struct flexmem_cache *cache,
+			const struct fmlib_block *block, int change)
+{
+	uint64_t count = change > 0 ? 1 : -UINT64_C(1);
+
+	flow_wait(&cache->flows[FLEXMEM_CACHE_ALL], count, count * block->size);
+	flow_wait(&cache->flows[block->segment->arena->kind], count,
+		  count * block->size);
+}
+
+uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache)
+{
+	const struct fmlib_flow *all = &cache->flows[FLEXMEM_CACHE_ALL];
+
+	return all->in[FMLIB_BYTES] - all->out[FMLIB_BYTES];
 }
 
 void fmlib_figures_segment(struct flexmem_cache *cache,
@@ -154,21 +201,70 @@ void fmlib_figures_commit(struct flexmem_cache *cache)
 	}
 }
 
-/* What threads keep is free for the caller, and live for the cache. */
-static void correct(const struct flexmem_cache *cache,
-		    struct flexmem_cache_figure *figures, uint64_t held,
-		    uint64_t hits)
+/*
+ * What threads keep is free for the caller, and in the flow: @held. What they
+ * served themselves is not in it: @hits.
+ */
+static void show(struct flexmem_cache_figure *figure,
+		 const struct fmlib_flow *flow, const struct fmlib_flow *before,
+		 enum fmlib_amount i, uint64_t held, uint64_t hits)
 {
-	const enum flexmem_cache_pool_kind kinds[] = {
-		FLEXMEM_CACHE_ALL, fmlib_size_kind(cache, 1),
-	};
-	size_t i;
+	figure->current = flow->in[i] - flow->out[i] - held;
+	figure->peak = flow->peak[i];
+	figure->allocated = flow->in[i] - before->in[i] + hits;
+	figure->freed = flow->out[i] - before->out[i] + hits + held;
+}
 
-	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		figures[kinds[i]].current -= held;
-		figures[kinds[i]].allocated += hits;
-		figures[kinds[i]].freed += hits + held;
+/* The same with what waits for events: it is not freed yet. */
+static void show_active(struct flexmem_cache_figure *figure,
+			const struct flexmem_cache_figure *allocated,
+			const struct fmlib_flow *flow,
+			const struct fmlib_flow *before, enum fmlib_amount i)
+{
+	*figure = *allocated;
+	figure->current += flow->waiting[i];
+	figure->freed -= flow->waiting[i] - before->waiting[i];
+	if (flow->active_peak[i] > figure->peak)
+		figure->peak = flow->active_peak[i];
+}
+
+static uint64_t since(const _Atomic uint64_t *now,
+		      const _Atomic uint64_t *before)
+{
+	return atomic_load_explicit(now, memory_order_relaxed) -
+	       atomic_load_explicit(before, memory_order_relaxed);
+}
+
+static void show_kind(const struct flexmem_cache *cache,
+		      const struct fmlib_tally *sum,
+		      struct flexmem_cache_statistics *f,
+		      enum flexmem_cache_pool_kind kind)
+{
+	const struct fmlib_flow *before = &cache->flows_before[kind];
+	const struct fmlib_tally *then = &cache->tally_before;
+	const struct fmlib_flow *flow = &cache->flows[kind];
+	static const struct fmlib_tally none;
+
+	/* Whatever threads keep is of one pool. */
+	if (kind && kind != fmlib_size_kind(cache, 1)) {
+		sum = &none;
+		then = &none;
 	}
+	show(&f->allocation[kind], flow, before, FMLIB_COUNT, sum->held,
+	     since(&sum->hits, &then->hits));
+	show(&f->allocated_bytes[kind], flow, before, FMLIB_BYTES,
+	     sum->held_bytes, since(&sum->hit_bytes, &then->hit_bytes));
+	show(&f->requested_bytes[kind], flow, before, FMLIB_REQUESTED,
+	     sum->held_requested,
+	     since(&sum->hit_requested, &then->hit_requested));
+	/* What was kept when sums began anew was counted as freed before. */
+	f->allocation[kind].freed -= then->held;
+	f->allocated_bytes[kind].freed -= then->held_bytes;
+	f->requested_bytes[kind].freed -= then->held_requested;
+	show_active(&f->active[kind], &f->allocation[kind], flow, before,
+		    FMLIB_COUNT);
+	show_active(&f->active_bytes[kind], &f->allocated_bytes[kind], flow,
+		    before, FMLIB_BYTES);
 }
 
 int flexmem_cache_statistics(struct flexmem_cache *cache,
@@ -176,6 +272,7 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 			     size_t size)
 {
 	struct flexmem_cache_statistics f;
+	enum flexmem_cache_pool_kind kind;
 	int err = fmlib_cache_check(cache);
 	struct fmlib_tally sum;
 
@@ -186,16 +283,11 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	pthread_mutex_lock(&cache->lock);
 	f = cache->figures;
 	fmlib_threads_sum(cache, &sum);
+	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
+		show_kind(cache, &sum, &f, kind);
 	f.thread_bound = cache->store_peak * cache->profile.thread_bytes;
+	f.num_hits += since(&sum.hits, &cache->tally_before.hits);
 	pthread_mutex_unlock(&cache->lock);
-
-	correct(cache, f.allocation, sum.held, sum.hits);
-	correct(cache, f.active, sum.held, sum.hits);
-	correct(cache, f.allocated_bytes, sum.held_bytes, sum.hit_bytes);
-	correct(cache, f.active_bytes, sum.held_bytes, sum.hit_bytes);
-	correct(cache, f.requested_bytes, sum.held_requested,
-		sum.hit_requested);
-	f.num_hits += sum.hits;
 	f.max_split_size = cache->config.max_split;
 	return fmlib_copy_out(statistics, size, MIN_SIZE, &f, sizeof(f));
 }
@@ -215,9 +307,8 @@ static void each_figure(struct flexmem_cache_statistics *f,
 			void (*change)(struct flexmem_cache_figure *figure))
 {
 	struct flexmem_cache_figure *const arrays[] = {
-		f->allocation, f->segment, f->active, f->inactive_split,
-		f->allocated_bytes, f->reserved_bytes, f->active_bytes,
-		f->inactive_split_bytes, f->requested_bytes,
+		f->segment, f->inactive_split, f->reserved_bytes,
+		f->inactive_split_bytes,
 	};
 	size_t i;
 	int kind;
@@ -230,51 +321,45 @@ static void each_figure(struct flexmem_cache_statistics *f,
 	change(&f->oversize_segments);
 }
 
+static void begin_flow_peaks(struct fmlib_flow *flow)
+{
+	int i;
+
+	for (i = 0; i < FMLIB_AMOUNTS; i++)
+		flow->peak[i] = flow->in[i] - flow->out[i];
+	for (i = 0; i < FMLIB_REQUESTED; i++)
+		flow->active_peak[i] = flow->peak[i] + flow->waiting[i];
+}
+
 int flexmem_cache_reset_peaks(struct flexmem_cache *cache)
 {
 	int err = fmlib_cache_check(cache);
+	int kind;
 
 	if (err)
 		return err;
 	pthread_mutex_lock(&cache->lock);
 	each_figure(&cache->figures, begin_peak);
+	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
+		begin_flow_peaks(&cache->flows[kind]);
 	fmlib_tags_reset_peaks(cache);
 	cache->store_peak = cache->store_count;
 	pthread_mutex_unlock(&cache->lock);
 	return 0;
 }
 
-/* The threads' sums go on; what they are now is taken off instead. */
-static void take_off(const struct flexmem_cache *cache,
-		     struct flexmem_cache_figure *figures, uint64_t held,
-		     uint64_t hits)
-{
-	enum flexmem_cache_pool_kind kind = fmlib_size_kind(cache, 1);
-
-	figures[FLEXMEM_CACHE_ALL].allocated -= hits;
-	figures[kind].allocated -= hits;
-	figures[FLEXMEM_CACHE_ALL].freed -= hits + held;
-	figures[kind].freed -= hits + held;
-}
-
 int flexmem_cache_reset_accumulated(struct flexmem_cache *cache)
 {
 	struct flexmem_cache_statistics *f;
 	int err = fmlib_cache_check(cache);
-	struct fmlib_tally sum;
 
 	if (err)
 		return err;
 	f = &cache->figures;
 	pthread_mutex_lock(&cache->lock);
 	each_figure(f, begin_sums);
-	fmlib_threads_sum(cache, &sum);
-	take_off(cache, f->allocation, sum.held, sum.hits);
-	take_off(cache, f->active, sum.held, sum.hits);
-	take_off(cache, f->allocated_bytes, sum.held_bytes, sum.hit_bytes);
-	take_off(cache, f->active_bytes, sum.held_bytes, sum.hit_bytes);
-	take_off(cache, f->requested_bytes, sum.held_requested,
-		 sum.hit_requested);
+	fmlib_threads_sum(cache, &cache->tally_before);
+	memcpy(cache->flows_before, cache->flows, sizeof(cache->flows));
 	f->num_ooms = 0;
 	f->num_alloc_retries = 0;
 	f->num_oom_errors = 0;
@@ -283,7 +368,7 @@ int flexmem_cache_reset_accumulated(struct flexmem_cache *cache)
 	f->num_device_free = 0;
 	f->num_device_grow = 0;
 	f->num_device_shrink = 0;
-	f->num_hits = 0 - sum.hits;
+	f->num_hits = 0;
 	f->num_misses = 0;
 	f->num_collections = 0;
 	f->num_pressure_events = 0;

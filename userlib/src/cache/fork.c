@@ -6,9 +6,10 @@
  */
 #include "cache.h"
 
+atomic_ulong fmlib_generation;
+
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct flexmem_cache *first;
-static atomic_ulong generation;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int start_error;
 
@@ -32,7 +33,7 @@ static void before_fork(void)
 
 static void in_child(void)
 {
-	atomic_fetch_add(&generation, 1);
+	atomic_fetch_add(&fmlib_generation, 1);
 	unlock_all();
 }
 
@@ -57,11 +58,6 @@ void fmlib_registry_lock(void)
 void fmlib_registry_unlock(void)
 {
 	pthread_mutex_unlock(&registry);
-}
-
-unsigned long fmlib_registry_generation(void)
-{
-	return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
 void fmlib_registry_add(struct flexmem_cache *cache)

@@ -30,14 +30,11 @@ static struct fmlib_event *next_event(struct fmlib_history *history,
 	return event;
 }
 
-void fmlib_history_block(struct flexmem_cache *cache, enum fmlib_action action,
-			 const struct fmlib_block *block)
+void fmlib_history_add(struct flexmem_cache *cache, enum fmlib_action action,
+		       const struct fmlib_block *block)
 {
-	struct fmlib_event *event;
+	struct fmlib_event *event = next_event(&cache->history, action);
 
-	if (!cache->history.room)
-		return;
-	event = next_event(&cache->history, action);
 	event->address = fmlib_flat_address(block->segment, block->offset);
 	event->size = block->size;
 	event->stream = block->segment->arena->stream;

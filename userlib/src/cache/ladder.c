@@ -87,8 +87,7 @@ static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 	struct flexmem_cache_failure *failure = &want->failure;
 
 	failure->asked = want->size;
-	failure->allocated_bytes =
-		f->allocated_bytes[FLEXMEM_CACHE_ALL].current;
+	failure->allocated_bytes = fmlib_figures_allocated(cache);
 	failure->reserved_bytes = f->reserved_bytes[FLEXMEM_CACHE_ALL].current;
 	failure->largest_free = fmlib_pools_largest(cache);
 	if (cache->provider.memory_info &&
@@ -112,6 +111,7 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want,
 	int err;
 
 	cache->figures.num_misses++;
+	want->failure = (struct flexmem_cache_failure){ 0 };
 	fmlib_collect(cache);
 	err = fmlib_segment_obtain(cache, want, block);
 	if (err != -ENOMEM || want->no_host_memory)

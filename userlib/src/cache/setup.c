@@ -32,12 +32,6 @@ static const struct flexmem_cache_profile default_profile = {
 /* No size of a profile may be so large that sums of them overflow. */
 #define PROFILE_MAX (UINT64_C(1) << 42)
 
-bool fmlib_cache_logs(const struct flexmem_cache *cache,
-		      enum flexmem_log_level level)
-{
-	return cache->log && cache->log_level >= (uint32_t)level;
-}
-
 void fmlib_cache_log(const struct flexmem_cache *cache,
 		     enum flexmem_log_level level, const char *format, ...)
 {
@@ -50,13 +44,6 @@ void fmlib_cache_log(const struct flexmem_cache *cache,
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	cache->log(level, text, cache->log_user);
-}
-
-int fmlib_cache_check(const struct flexmem_cache *cache)
-{
-	if (!cache)
-		return -EINVAL;
-	return cache->generation == fmlib_registry_generation() ? 0 : -ECHILD;
 }
 
 static int read_provider(struct flexmem_cache *cache,

@@ -29,12 +29,12 @@ uint64_t fmlib_size_round(const struct flexmem_cache *cache, uint64_t bytes)
 {
 	uint64_t granule = cache->profile.granule;
 	uint32_t divisions = divisions_for(&cache->config, bytes);
-	uint64_t step = granule;
 
 	/* Steps smaller than a granule would not be steps. */
 	if (divisions > 1 && bytes > granule * divisions)
-		step = (UINT64_C(1) << log2_floor(bytes)) / divisions;
-	return fmlib_round_up(bytes, step);
+		return fmlib_round_up(bytes, (UINT64_C(1) <<
+					      log2_floor(bytes)) / divisions);
+	return (bytes + granule - 1) & ~(granule - 1);
 }
 
 enum flexmem_cache_pool_kind fmlib_size_kind(const struct flexmem_cache *cache,

@@ -91,7 +91,7 @@ static void empty_bin(struct flexmem_cache *cache, struct fmlib_store *store,
 
 	while ((name = store->bins[bin])) {
 		store->bins[bin] = name->next;
-		fmlib_name_change(name, fmlib_name_word(name), FMLIB_NAME_FREE);
+		fmlib_name_set(name, FMLIB_NAME_FREE);
 		count_held(&store->tally, name->block, -UINT64_C(1));
 		fmlib_cache_give(cache, name->block);
 	}
@@ -202,7 +202,7 @@ bool fmlib_threads_alloc(struct flexmem_cache *cache, uint64_t bytes,
 	change(&store->tally.hits, 1);
 	change(&store->tally.hit_bytes, size);
 	change(&store->tally.hit_requested, bytes);
-	fmlib_name_change(name, fmlib_name_word(name), FMLIB_NAME_PLAIN);
+	fmlib_name_set(name, FMLIB_NAME_PLAIN);
 	*token = fmlib_name_token(name);
 	return true;
 }

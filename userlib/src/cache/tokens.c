@@ -24,7 +24,11 @@
 #define STATE_BITS 2
 #define STATE_MASK UINT64_C(3)
 
-/* So many names rest at least, before the oldest of them is used again. */
+/*
+ * So many names rest at least, before the oldest of them is used again. Of those
+ * that have rested the last one goes first: it is the likeliest to be in the
+ * processor's cache.
+ */
 #define RESTING 1024
 
 _Static_assert(sizeof(void *) == 8, "a token takes 64 bits");
@@ -57,10 +61,16 @@ static int add_chunk(struct fmlib_names *names, bool wide)
 	return 0;
 }
 
-static struct fmlib_name *oldest(struct fmlib_names *names)
+/* The next one to be used again; with none left, one that has not rested. */
+static struct fmlib_name *used_one(struct fmlib_names *names)
 {
-	struct fmlib_name *name = names->oldest;
+	struct fmlib_name *name = names->rested;
 
+	if (name) {
+		names->rested = name->next;
+		return name;
+	}
+	name = names->oldest;
 	if (name) {
 		names->oldest = name->next;
 		names->resting--;
@@ -74,10 +84,10 @@ struct fmlib_name *fmlib_name_take(struct flexmem_cache *cache, uint64_t size)
 	struct fmlib_names *names = wide ? &cache->wide : &cache->narrow;
 	uint32_t at = names->used;
 
-	if (names->resting > RESTING || at >> name_bits(wide))
-		return oldest(names);
+	if (names->rested || at >> name_bits(wide))
+		return used_one(names);
 	if (!(at % CHUNK) && add_chunk(names, wide))
-		return oldest(names);
+		return used_one(names);
 	names->used++;
 	return &names->chunks[at >> CHUNK_BITS][at % CHUNK];
 }
@@ -92,7 +102,13 @@ void fmlib_name_give(struct flexmem_cache *cache, struct fmlib_name *name)
 	else
 		names->oldest = name;
 	names->newest = name;
-	names->resting++;
+	if (++names->resting <= RESTING)
+		return;
+	name = names->oldest;
+	names->oldest = name->next;
+	names->resting--;
+	name->next = names->rested;
+	names->rested = name;
 }
 
 void *fmlib_name_token(const struct fmlib_name *name)
@@ -164,11 +180,28 @@ bool fmlib_name_change(struct fmlib_name *name, uint64_t word,
 	return replace(name, word, word >> STATE_BITS, state);
 }
 
+static void store(struct fmlib_name *name, uint64_t generation,
+		  enum fmlib_name_state state)
+{
+	atomic_store_explicit(&name->word, generation << STATE_BITS | state,
+			      memory_order_release);
+}
+
+void fmlib_name_set(struct fmlib_name *name, enum fmlib_name_state state)
+{
+	store(name, fmlib_name_word(name) >> STATE_BITS, state);
+}
+
 bool fmlib_name_retire(struct fmlib_name *name, uint64_t word,
 		       enum fmlib_name_state state)
 {
-	return replace(name, word, (word >> STATE_BITS) % GENERATIONS + 1,
-		       state);
+	uint64_t next = (word >> STATE_BITS) % GENERATIONS + 1;
+
+	/* Without the lock only plain ones change. */
+	if (fmlib_name_state(word) != FMLIB_NAME_LIVE)
+		return replace(name, word, next, state);
+	store(name, next, state);
+	return true;
 }
 
 int fmlib_names_start(struct fmlib_names *names, bool wide)
