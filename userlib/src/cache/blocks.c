@@ -6,17 +6,16 @@
 #include "cache.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Spare blocks beyond this go back to the C library. */
-#define SPARE_MAX 1024
+#define SPARE_MAX 8192
 
 int fmlib_blocks_prepare(struct flexmem_cache *cache, size_t count)
 {
 	struct fmlib_block *block;
 
 	while (cache->spare_count < count) {
-		block = malloc(sizeof(*block));
+		block = aligned_alloc(FMLIB_LINE, sizeof(*block));
 		if (!block)
 			return -ENOMEM;
 		fmlib_block_drop(cache, block);
@@ -28,14 +27,11 @@ struct fmlib_block *fmlib_block_new(struct flexmem_cache *cache)
 {
 	struct fmlib_block *block = cache->spare;
 
-	cache->spare = block->next;
+	cache->spare = block->spare;
 	cache->spare_count--;
-	memset(block, 0, sizeof(*block));
-	/* xorshift32: spreads well enough for priorities. */
-	cache->random ^= cache->random << 13;
-	cache->random ^= cache->random >> 17;
-	cache->random ^= cache->random << 5;
-	block->priority = cache->random;
+	block->waits = 0;
+	block->name = NULL;
+	block->uses = NULL;
 	return block;
 }
 
@@ -45,7 +41,7 @@ void fmlib_block_drop(struct flexmem_cache *cache, struct fmlib_block *block)
 		free(block);
 		return;
 	}
-	block->next = cache->spare;
+	block->spare = cache->spare;
 	cache->spare = block;
 	cache->spare_count++;
 }
@@ -74,6 +70,11 @@ void fmlib_block_insert(struct flexmem_cache *cache, struct fmlib_block *block)
 	block->state = FMLIB_FREE;
 	block->left = NULL;
 	block->right = NULL;
+	/* xorshift32: spreads well enough for priorities. */
+	cache->random ^= cache->random << 13;
+	cache->random ^= cache->random >> 17;
+	cache->random ^= cache->random << 5;
+	block->priority = cache->random;
 	fmlib_fit_insert(&block->segment->arena->free, block);
 	if (!is_alone(block))
 		fmlib_figures_split(cache, block, 1);
@@ -177,12 +178,6 @@ static void release_growing(struct flexmem_cache *cache,
 	fmlib_range_release(&segment->range, block->offset, block->size);
 	if (fmlib_range_tail(&segment->range) != tail)
 		segment->stamp = cache->clock;
-	if (block->previous)
-		block->previous->next = block->next;
-	else
-		segment->first = block->next;
-	if (block->next)
-		block->next->previous = block->previous;
 	fmlib_block_drop(cache, block);
 	fmlib_figures_holes(cache, segment);
 }
@@ -216,10 +211,6 @@ int fmlib_block_reserve(struct flexmem_cache *cache,
 	made->offset = offset;
 	made->size = want->size;
 	made->state = FMLIB_LIVE;
-	made->next = segment->first;
-	if (made->next)
-		made->next->previous = made;
-	segment->first = made;
 	fmlib_figures_holes(cache, segment);
 	*block = made;
 	return 0;

@@ -19,6 +19,8 @@ void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
 
 	if (block->state == FMLIB_WAITING)
 		fmlib_figures_wait(cache, block, -1);
+	fmlib_name_give(cache, block->name);
+	block->name = NULL;
 	fmlib_history_block(cache, FMLIB_FREE_COMPLETED, block);
 	fmlib_block_release(cache, block);
 	if (!cache->config.direct && !segment->arena->pool->released &&
@@ -34,8 +36,6 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 	fmlib_figures_free(cache, block);
 	fmlib_tag_subtract(block->tag, block);
 	fmlib_history_block(cache, FMLIB_FREE_REQUESTED, block);
-	fmlib_name_give(cache, block->name);
-	block->name = NULL;
 	if (block->uses && fmlib_uses_wait(cache, block)) {
 		block->state = FMLIB_WAITING;
 		fmlib_figures_wait(cache, block, 1);
@@ -95,10 +95,14 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	if (cache->waiting)
 		fmlib_uses_poll(cache);
 	err = fmlib_block_obtain(cache, want, block);
-	if (!err)
+	if (!err) {
 		cache->figures.num_hits++;
-	else if (err == -ENOENT)
+	} else if (err == -ENOENT) {
+		/* It may be released while the lock is dropped. */
+		want->pool->pins++;
 		err = fmlib_ladder(cache, want, block);
+		fmlib_pool_put(cache, want->pool);
+	}
 	return err ? err : complete(cache, want, *block);
 }
 
@@ -147,19 +151,17 @@ static int alloc_locked(struct flexmem_cache *cache,
 	want->pool = fmlib_pool_find(cache, request->pool);
 	if (!want->pool)
 		return -ENOENT;
-	want->tag = fmlib_tag_find(cache, request->tag);
+	want->tag = request->tag ? fmlib_tag_find(cache, request->tag) :
+		    &cache->untagged;
 	if (!want->tag) {
 		want->no_host_memory = true;
 		return -ENOMEM;
 	}
-	/* It may be released while the lock is dropped. */
-	want->pool->pins++;
 	err = find(cache, want, &block);
 	if (!err && token)
 		*token = fmlib_name_token(block->name);
-	else if (!err)
+	if (!err && allocation)
 		fill(block, allocation);
-	fmlib_pool_put(cache, want->pool);
 	fmlib_figures_commit(cache);
 	return err;
 }

@@ -74,24 +74,31 @@ enum fmlib_state {
 	FMLIB_WAITING,
 };
 
+/* What a processor reads at once. */
+#define FMLIB_LINE 64
+
 /*
- * An interval of a segment. @previous and @next are its neighbours in a fixed
- * one; in one that grows, any others. @waits to @uses are for live and waiting
- * blocks, @left to @priority for free ones. @stamp is the cache's clock at the
- * free. While a block is a spare one, @next leads to another.
+ * An interval of a segment. @waits to @uses are for live and waiting blocks;
+ * one that waits keeps its name, which is retired. What follows is for fixed
+ * segments only: the neighbours, and for free blocks @left to @priority, where
+ * @stamp is the cache's clock at the free. All else is in one line. While a
+ * block is a spare one, @spare leads to another.
  */
 struct fmlib_block {
-	struct fmlib_segment *segment;
+	union {
+		_Alignas(FMLIB_LINE) struct fmlib_segment *segment;
+		struct fmlib_block *spare;
+	};
 	uint64_t offset;
 	uint64_t size;
-	struct fmlib_block *previous;
-	struct fmlib_block *next;
 	enum fmlib_state state;
 	unsigned int waits;
 	uint64_t requested;
 	struct fmlib_name *name;
 	struct fmlib_tag *tag;
 	struct fmlib_use *uses;
+	struct fmlib_block *previous;
+	struct fmlib_block *next;
 	struct fmlib_block *left;
 	struct fmlib_block *right;
 	uint64_t stamp;
@@ -101,7 +108,7 @@ struct fmlib_block {
 /*
  * @range to @split_bytes are used by those that grow: @stamp is the cache's
  * clock when the end became free, the others say what the figures have of its
- * holes. @last is used by the fixed ones. @stuck: it could not be shrunk, as a
+ * holes. @first and @last are used by the fixed ones. @stuck: it could not be shrunk, as a
  * reset had lost it, and goes as a whole or not at all.
  */
 struct fmlib_segment {
@@ -439,6 +446,10 @@ void fmlib_name_set(struct fmlib_name *name, enum fmlib_name_state state);
  */
 bool fmlib_name_retire(struct fmlib_name *name, uint64_t word,
 		       enum fmlib_name_state state);
+/* All blocks that have names: of the i-th one, or NULL; i is below the count. */
+uint32_t fmlib_names_count(const struct flexmem_cache *cache);
+struct fmlib_block *fmlib_names_block(const struct flexmem_cache *cache,
+				      uint32_t i);
 int fmlib_names_start(struct fmlib_names *names, bool wide);
 void fmlib_names_free(struct fmlib_names *names);
 
@@ -503,7 +514,10 @@ uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment);
 int fmlib_segment_give_back(struct flexmem_cache *cache,
 			    struct fmlib_segment *segment, uint64_t *released);
-/* Takes a segment out and frees it, whatever lives in it. */
+/*
+ * Takes a segment out and frees it, whatever lives in it; but for the blocks of
+ * one that grows.
+ */
 void fmlib_segment_forget(struct flexmem_cache *cache,
 			  struct fmlib_segment *segment);
 

@@ -111,9 +111,9 @@ static const char *state_name(const struct fmlib_block *block)
 	return is_allocated(block) ? "active_allocated" : "inactive";
 }
 
-static void put_block(struct text *text, const struct fmlib_segment *segment,
-		      const struct fmlib_block *block)
+static void put_block(struct text *text, const struct fmlib_block *block)
 {
+	const struct fmlib_segment *segment = block->segment;
 	bool allocated = is_allocated(block);
 
 	put(text, "{");
@@ -130,56 +130,86 @@ static void put_block(struct text *text, const struct fmlib_segment *segment,
 	put_end(text, '}');
 }
 
-/* Copies of all blocks of a segment, and of its holes, in their order. */
+/* Copies of all blocks and holes, by segments and in their order. */
 struct listing {
 	struct fmlib_block *blocks;
 	size_t count;
 };
 
-static int by_offset(const void *a, const void *b)
+static int in_order(const void *a, const void *b)
 {
 	const struct fmlib_block *first = a;
 	const struct fmlib_block *second = b;
+	uint64_t serial = first->segment->serial;
 
-	return (first->offset > second->offset) -
-	       (first->offset < second->offset);
+	if (serial != second->segment->serial)
+		return serial < second->segment->serial ? -1 : 1;
+	return first->offset < second->offset ? -1 : 1;
 }
 
-/* False: there is no memory for it. */
-static bool list_blocks(struct listing *listing,
-			const struct fmlib_segment *segment)
+/* As many entries as a listing has at most. */
+static size_t count_blocks(const struct flexmem_cache *cache)
 {
-	struct fmlib_block hole = { .state = FMLIB_FREE };
+	size_t count = fmlib_names_count(cache);
+	const struct fmlib_segment *segment;
 	const struct fmlib_block *block;
-	size_t count = segment->range.holes;
+
+	for (segment = cache->first_segment; segment; segment = segment->next) {
+		count += segment->range.holes;
+		for (block = segment->first; block; block = block->next)
+			count++;
+	}
+	return count;
+}
+
+static void list_segment(struct listing *listing, struct fmlib_segment *segment)
+{
+	struct fmlib_block hole = { .segment = segment, .state = FMLIB_FREE };
+	const struct fmlib_block *block;
 
 	for (block = segment->first; block; block = block->next)
-		count++;
-	listing->blocks = malloc(count * sizeof(*listing->blocks));
-	if (!listing->blocks)
-		return false;
-	listing->count = 0;
-	for (block = segment->first; block; block = block->next)
 		listing->blocks[listing->count++] = *block;
-	while (listing->count < count &&
-	       fmlib_range_hole(&segment->range, &hole.offset, &hole.size)) {
+	if (!segment->growing)
+		return;
+	while (fmlib_range_hole(&segment->range, &hole.offset, &hole.size)) {
 		listing->blocks[listing->count++] = hole;
 		hole.offset += hole.size;
 	}
-	qsort(listing->blocks, count, sizeof(*listing->blocks), by_offset);
+}
+
+/* False: there is no memory for it. */
+static bool list_all(struct listing *listing, const struct flexmem_cache *cache)
+{
+	size_t count = count_blocks(cache);
+	const struct fmlib_block *block;
+	struct fmlib_segment *segment;
+	uint32_t i;
+
+	listing->blocks = aligned_alloc(FMLIB_LINE, (count + 1) *
+					sizeof(*listing->blocks));
+	if (!listing->blocks)
+		return false;
+	listing->count = 0;
+	for (segment = cache->first_segment; segment; segment = segment->next)
+		list_segment(listing, segment);
+	for (i = 0; i < fmlib_names_count(cache); i++) {
+		block = fmlib_names_block(cache, i);
+		if (block && block->segment->growing)
+			listing->blocks[listing->count++] = *block;
+	}
+	qsort(listing->blocks, listing->count, sizeof(*listing->blocks),
+	      in_order);
 	return true;
 }
 
-static void put_sums(struct text *text, const struct listing *listing)
+static void put_sums(struct text *text, const struct fmlib_block *block,
+		     const struct fmlib_block *end)
 {
-	const struct fmlib_block *block;
 	uint64_t allocated = 0;
 	uint64_t requested = 0;
 	uint64_t active = 0;
-	size_t i;
 
-	for (i = 0; i < listing->count; i++) {
-		block = &listing->blocks[i];
+	for (; block < end; block++) {
 		if (is_allocated(block)) {
 			allocated += block->size;
 			requested += block->requested;
@@ -194,20 +224,16 @@ static void put_sums(struct text *text, const struct listing *listing)
 }
 
 static void put_segment(struct text *text, const struct flexmem_cache *cache,
-			const struct fmlib_segment *segment)
+			const struct fmlib_block *block,
+			const struct fmlib_block *end)
 {
-	struct listing listing;
-	size_t i;
+	const struct fmlib_segment *segment = block->segment;
 
-	if (!list_blocks(&listing, segment)) {
-		text->failed = true;
-		return;
-	}
 	put(text, "{");
 	put_number(text, "device", cache->device_index);
 	put_number(text, "address", fmlib_flat_address(segment, 0));
 	put_number(text, "total_size", segment->size);
-	put_sums(text, &listing);
+	put_sums(text, block, end);
 	put_number(text, "stream", segment->arena->stream);
 	put(text, "\"segment_type\":\"%s\",",
 	    segment->arena->kind == FLEXMEM_CACHE_SMALL ? "small" : "large");
@@ -217,11 +243,30 @@ static void put_segment(struct text *text, const struct flexmem_cache *cache,
 	put_number(text, "region_id", segment->address.region_id);
 	put_number(text, "offset", segment->address.offset);
 	put(text, "\"frames\":[],\"blocks\":[");
-	for (i = 0; i < listing.count; i++)
-		put_block(text, segment, &listing.blocks[i]);
+	for (; block < end; block++)
+		put_block(text, block);
 	put_end(text, ']');
 	put_end(text, '}');
-	free(listing.blocks);
+}
+
+/* The blocks of a segment follow one another. */
+static void put_segments(struct text *text, const struct flexmem_cache *cache,
+			 const struct listing *listing, uint64_t pool)
+{
+	const struct fmlib_block *last = listing->blocks + listing->count;
+	const struct fmlib_block *block = listing->blocks;
+	const struct fmlib_segment *segment;
+	const struct fmlib_block *end;
+
+	for (; block < last; block = end) {
+		segment = block->segment;
+		end = block;
+		while (end < last && end->segment == segment)
+			end++;
+		if (pool == FLEXMEM_CACHE_EVERY_POOL ||
+		    segment->arena->pool->id == pool)
+			put_segment(text, cache, block, end);
+	}
 }
 
 static void put_event(struct text *text, const struct fmlib_event *event)
@@ -283,14 +328,15 @@ static void put_settings(struct text *text, const struct flexmem_cache *cache)
 static void put_all(struct text *text, const struct flexmem_cache *cache,
 		    uint64_t pool)
 {
-	const struct fmlib_segment *segment;
+	struct listing listing;
 
-	put(text, "{\"segments\":[");
-	for (segment = cache->first_segment; segment; segment = segment->next) {
-		if (pool == FLEXMEM_CACHE_EVERY_POOL ||
-		    segment->arena->pool->id == pool)
-			put_segment(text, cache, segment);
+	if (!list_all(&listing, cache)) {
+		text->failed = true;
+		return;
 	}
+	put(text, "{\"segments\":[");
+	put_segments(text, cache, &listing, pool);
+	free(listing.blocks);
 	put_end(text, ']');
 	put_traces(text, cache);
 	put_settings(text, cache);

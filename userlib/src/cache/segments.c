@@ -91,6 +91,9 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		segment->first = block;
 		segment->last = block;
 		block->segment = segment;
+		block->previous = NULL;
+		block->next = NULL;
+		block->offset = 0;
 		block->size = segment->size;
 		block->stamp = cache->clock;
 		fmlib_block_insert(cache, block);

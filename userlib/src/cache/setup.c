@@ -194,7 +194,7 @@ static void dispose(struct flexmem_cache *cache)
 	struct fmlib_pool *pool;
 
 	while ((block = cache->spare)) {
-		cache->spare = block->next;
+		cache->spare = block->spare;
 		free(block);
 	}
 	while ((pool = cache->pools)) {
@@ -258,6 +258,18 @@ static void give_back(struct flexmem_cache *cache,
 				(unsigned long long)segment->size, -err);
 }
 
+static void drop_growing_blocks(struct flexmem_cache *cache)
+{
+	struct fmlib_block *block;
+	uint32_t i;
+
+	for (i = 0; i < fmlib_names_count(cache); i++) {
+		block = fmlib_names_block(cache, i);
+		if (block && block->segment->growing)
+			fmlib_block_drop(cache, block);
+	}
+}
+
 void flexmem_cache_destroy(struct flexmem_cache *cache)
 {
 	bool own;
@@ -273,6 +285,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	if (own && cache->waiting)
 		fmlib_uses_synchronize_device(cache);
 	fmlib_uses_forget(cache, own);
+	drop_growing_blocks(cache);
 	while (cache->first_segment) {
 		if (own)
 			give_back(cache, cache->first_segment);

@@ -232,10 +232,10 @@ static void forget_queue(struct flexmem_cache *cache, struct fmlib_queue *queue,
 
 void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 {
-	struct fmlib_segment *segment;
 	struct fmlib_queue *queue;
 	struct fmlib_block *block;
 	struct fmlib_use *use;
+	uint32_t i;
 
 	while ((queue = cache->queues)) {
 		cache->queues = queue->next;
@@ -243,14 +243,14 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 		free(queue);
 	}
 	forget_queue(cache, &cache->lost, false);
-	for (segment = cache->first_segment; segment; segment = segment->next) {
-		for (block = segment->first; block; block = block->next) {
-			if (block->state != FMLIB_LIVE)
-				continue;
-			while ((use = block->uses)) {
-				block->uses = use->next;
-				free(use);
-			}
+	for (i = 0; i < fmlib_names_count(cache); i++) {
+		block = fmlib_names_block(cache, i);
+		/* The uses of those that wait went with their queues. */
+		if (!block || block->state != FMLIB_LIVE)
+			continue;
+		while ((use = block->uses)) {
+			block->uses = use->next;
+			free(use);
 		}
 	}
 }

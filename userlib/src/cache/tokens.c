@@ -96,6 +96,7 @@ void fmlib_name_give(struct flexmem_cache *cache, struct fmlib_name *name)
 {
 	struct fmlib_names *names = name->wide ? &cache->wide : &cache->narrow;
 
+	name->block = NULL;
 	name->next = NULL;
 	if (names->oldest)
 		names->newest->next = name;
@@ -202,6 +203,23 @@ bool fmlib_name_retire(struct fmlib_name *name, uint64_t word,
 		return replace(name, word, next, state);
 	store(name, next, state);
 	return true;
+}
+
+uint32_t fmlib_names_count(const struct flexmem_cache *cache)
+{
+	return cache->narrow.used + cache->wide.used;
+}
+
+struct fmlib_block *fmlib_names_block(const struct flexmem_cache *cache,
+				      uint32_t i)
+{
+	const struct fmlib_names *names = &cache->narrow;
+
+	if (i >= names->used) {
+		i -= names->used;
+		names = &cache->wide;
+	}
+	return names->chunks[i >> CHUNK_BITS][i % CHUNK].block;
 }
 
 int fmlib_names_start(struct fmlib_names *names, bool wide)
