@@ -148,7 +148,8 @@ static int alloc_locked(struct flexmem_cache *cache,
 	struct fmlib_block *block;
 	int err;
 
-	want->pool = fmlib_pool_find(cache, request->pool);
+	want->pool = request->pool ? fmlib_pool_find(cache, request->pool) :
+		     &cache->common;
 	if (!want->pool)
 		return -ENOENT;
 	want->tag = request->tag ? fmlib_tag_find(cache, request->tag) :
@@ -204,7 +205,8 @@ int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		return err;
 	if (!token)
 		return -EINVAL;
-	if (fmlib_threads_alloc(cache, bytes, stream, token))
+	if (fmlib_threads_allowed(cache) &&
+	    fmlib_threads_alloc(cache, bytes, stream, token))
 		return 0;
 	if (bytes)
 		return alloc(cache, &request, token, NULL);
@@ -249,7 +251,8 @@ int flexmem_cache_free(struct flexmem_cache *cache, void *token)
 
 	if (err)
 		return err;
-	if (!token || fmlib_threads_free(cache, token))
+	if (!token || (fmlib_threads_allowed(cache) &&
+		       fmlib_threads_free(cache, token)))
 		return 0;
 	pthread_mutex_lock(&cache->lock);
 	name = fmlib_name_find(cache, token, &word, &offset);

@@ -433,13 +433,34 @@ void *fmlib_name_token(const struct fmlib_name *name);
 struct fmlib_name *fmlib_name_find(const struct flexmem_cache *cache,
 				   const void *token, uint64_t *word,
 				   uint64_t *offset);
-uint64_t fmlib_name_word(const struct fmlib_name *name);
-enum fmlib_name_state fmlib_name_state(uint64_t word);
+
+/* A word is a generation and, below it, a state. */
+#define FMLIB_STATE_BITS 2
+
+static inline uint64_t fmlib_name_word(const struct fmlib_name *name)
+{
+	return atomic_load_explicit(&name->word, memory_order_relaxed);
+}
+
+static inline enum fmlib_name_state fmlib_name_state(uint64_t word)
+{
+	return word & ((UINT64_C(1) << FMLIB_STATE_BITS) - 1);
+}
+
 /* Changes the state; false if it is no longer @word. */
 bool fmlib_name_change(struct fmlib_name *name, uint64_t word,
 		       enum fmlib_name_state state);
 /* The same, of a name that nobody else can change. */
-void fmlib_name_set(struct fmlib_name *name, enum fmlib_name_state state);
+static inline void fmlib_name_set(struct fmlib_name *name,
+				  enum fmlib_name_state state)
+{
+	uint64_t generation = fmlib_name_word(name) >> FMLIB_STATE_BITS;
+
+	atomic_store_explicit(&name->word,
+			      generation << FMLIB_STATE_BITS | state,
+			      memory_order_release);
+}
+
 /*
  * The same with the lock, if it is not to be parked, and what the token was is
  * none from now on.
@@ -491,9 +512,17 @@ uint64_t fmlib_segment_stamp(const struct fmlib_segment *segment);
 /* pools.c */
 struct fmlib_pool *fmlib_pool_find(struct flexmem_cache *cache, uint64_t id);
 void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool);
-struct fmlib_arena *fmlib_arena_find(const struct fmlib_pool *pool,
-				     enum flexmem_cache_pool_kind kind,
-				     uint64_t stream);
+static inline struct fmlib_arena *
+fmlib_arena_find(const struct fmlib_pool *pool,
+		 enum flexmem_cache_pool_kind kind, uint64_t stream)
+{
+	struct fmlib_arena *arena = pool->arenas[kind];
+
+	while (arena && arena->stream != stream)
+		arena = arena->next;
+	return arena;
+}
+
 /* Finds it or makes it, and pins it. */
 struct fmlib_arena *fmlib_arena_get(struct fmlib_pool *pool,
 				    enum flexmem_cache_pool_kind kind,
@@ -636,7 +665,12 @@ uint64_t fmlib_flat_address(const struct fmlib_segment *segment,
 int fmlib_threads_start(void);
 /* Whether threads may work on their own; nothing may have to be told of it. */
 void fmlib_threads_allow(struct flexmem_cache *cache);
-/* Without the lock: true if this thread's store could serve it. */
+static inline bool fmlib_threads_allowed(struct flexmem_cache *cache)
+{
+	return atomic_load_explicit(&cache->fast, memory_order_relaxed);
+}
+
+/* If allowed, without the lock: true if this thread's store could serve it. */
 bool fmlib_threads_alloc(struct flexmem_cache *cache, uint64_t bytes,
 			 uint64_t stream, void **token);
 bool fmlib_threads_free(struct flexmem_cache *cache, void *token);

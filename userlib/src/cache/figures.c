@@ -71,12 +71,20 @@ static inline void flow_out(struct fmlib_flow *flow,
 		flow->out[i] += amounts[i];
 }
 
+/* Where segments grow all are large, and the sum has no flow of its own. */
+static enum flexmem_cache_pool_kind
+flow_of(const struct flexmem_cache *cache, enum flexmem_cache_pool_kind kind)
+{
+	return kind || !cache->expandable ? kind : FLEXMEM_CACHE_LARGE;
+}
+
 void fmlib_figures_alloc(struct flexmem_cache *cache,
 			 const struct fmlib_block *block)
 {
 	const uint64_t amounts[] = { 1, block->size, block->requested };
 
-	flow_in(&cache->flows[FLEXMEM_CACHE_ALL], amounts);
+	if (!cache->expandable)
+		flow_in(&cache->flows[FLEXMEM_CACHE_ALL], amounts);
 	flow_in(&cache->flows[block->segment->arena->kind], amounts);
 	if (block->size >= cache->config.max_split)
 		fmlib_figure_add(&cache->figures.oversize_allocations, 1);
@@ -87,7 +95,8 @@ void fmlib_figures_free(struct flexmem_cache *cache,
 {
 	const uint64_t amounts[] = { 1, block->size, block->requested };
 
-	flow_out(&cache->flows[FLEXMEM_CACHE_ALL], amounts);
+	if (!cache->expandable)
+		flow_out(&cache->flows[FLEXMEM_CACHE_ALL], amounts);
 	flow_out(&cache->flows[block->segment->arena->kind], amounts);
 	if (block->size >= cache->config.max_split)
 		fmlib_figure_subtract(&cache->figures.oversize_allocations, 1);
@@ -111,7 +120,8 @@ void fmlib_figures_wait(struct flexmem_cache *cache,
 
 uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache)
 {
-	const struct fmlib_flow *all = &cache->flows[FLEXMEM_CACHE_ALL];
+	const struct fmlib_flow *all =
+		&cache->flows[flow_of(cache, FLEXMEM_CACHE_ALL)];
 
 	return all->in[FMLIB_BYTES] - all->out[FMLIB_BYTES];
 }
@@ -240,9 +250,10 @@ static void show_kind(const struct flexmem_cache *cache,
 		      struct flexmem_cache_statistics *f,
 		      enum flexmem_cache_pool_kind kind)
 {
-	const struct fmlib_flow *before = &cache->flows_before[kind];
+	enum flexmem_cache_pool_kind of = flow_of(cache, kind);
+	const struct fmlib_flow *before = &cache->flows_before[of];
 	const struct fmlib_tally *then = &cache->tally_before;
-	const struct fmlib_flow *flow = &cache->flows[kind];
+	const struct fmlib_flow *flow = &cache->flows[of];
 	static const struct fmlib_tally none;
 
 	/* Whatever threads keep is of one pool. */

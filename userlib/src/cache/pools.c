@@ -29,17 +29,6 @@ void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool)
 	free(pool);
 }
 
-struct fmlib_arena *fmlib_arena_find(const struct fmlib_pool *pool,
-				     enum flexmem_cache_pool_kind kind,
-				     uint64_t stream)
-{
-	struct fmlib_arena *arena = pool->arenas[kind];
-
-	while (arena && arena->stream != stream)
-		arena = arena->next;
-	return arena;
-}
-
 struct fmlib_arena *fmlib_arena_get(struct fmlib_pool *pool,
 				    enum flexmem_cache_pool_kind kind,
 				    uint64_t stream)

@@ -633,11 +633,6 @@ uint64_t fmlib_range_largest(const struct fmlib_range *range)
 	       range->shift;
 }
 
-uint64_t fmlib_range_tail(const struct fmlib_range *range)
-{
-	return (uint64_t)range->tail << range->shift;
-}
-
 bool fmlib_range_hole(const struct fmlib_range *range, uint64_t *offset,
 		      uint64_t *size)
 {

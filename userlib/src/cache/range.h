@@ -67,7 +67,12 @@ int fmlib_range_shrink(struct fmlib_range *range, uint64_t less);
 
 /* The size of the largest hole, and of that at the end; 0: there is none. */
 uint64_t fmlib_range_largest(const struct fmlib_range *range);
-uint64_t fmlib_range_tail(const struct fmlib_range *range);
+
+static inline uint64_t fmlib_range_tail(const struct fmlib_range *range)
+{
+	return (uint64_t)range->tail << range->shift;
+}
+
 
 /*
  * The first hole that begins at *@offset or after; false: there is none. To go

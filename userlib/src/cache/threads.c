@@ -167,8 +167,6 @@ static struct fmlib_store *usable_store(struct flexmem_cache *cache, bool make)
 {
 	struct fmlib_store *store;
 
-	if (!atomic_load_explicit(&cache->fast, memory_order_relaxed))
-		return NULL;
 	store = find_store(cache);
 	if (!store)
 		return make ? make_store(cache) : NULL;

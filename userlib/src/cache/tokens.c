@@ -21,8 +21,7 @@
 #define WIDE (UINT64_C(1) << 62)
 #define GENERATION_SHIFT 54
 #define GENERATIONS 255
-#define STATE_BITS 2
-#define STATE_MASK UINT64_C(3)
+#define STATE_BITS FMLIB_STATE_BITS
 
 /*
  * So many names rest at least, before the oldest of them is used again. Of those
@@ -155,16 +154,6 @@ struct fmlib_name *fmlib_name_find(const struct flexmem_cache *cache,
 	}
 }
 
-enum fmlib_name_state fmlib_name_state(uint64_t word)
-{
-	return word & STATE_MASK;
-}
-
-uint64_t fmlib_name_word(const struct fmlib_name *name)
-{
-	return atomic_load_explicit(&name->word, memory_order_relaxed);
-}
-
 static bool replace(struct fmlib_name *name, uint64_t word,
 		    uint64_t generation, enum fmlib_name_state state)
 {
@@ -181,18 +170,6 @@ bool fmlib_name_change(struct fmlib_name *name, uint64_t word,
 	return replace(name, word, word >> STATE_BITS, state);
 }
 
-static void store(struct fmlib_name *name, uint64_t generation,
-		  enum fmlib_name_state state)
-{
-	atomic_store_explicit(&name->word, generation << STATE_BITS | state,
-			      memory_order_release);
-}
-
-void fmlib_name_set(struct fmlib_name *name, enum fmlib_name_state state)
-{
-	store(name, fmlib_name_word(name) >> STATE_BITS, state);
-}
-
 bool fmlib_name_retire(struct fmlib_name *name, uint64_t word,
 		       enum fmlib_name_state state)
 {
@@ -201,7 +178,8 @@ bool fmlib_name_retire(struct fmlib_name *name, uint64_t word,
 	/* Without the lock only plain ones change. */
 	if (fmlib_name_state(word) != FMLIB_NAME_LIVE)
 		return replace(name, word, next, state);
-	store(name, next, state);
+	atomic_store_explicit(&name->word, next << STATE_BITS | state,
+			      memory_order_release);
 	return true;
 }
 
