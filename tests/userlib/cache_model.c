@@ -708,7 +708,7 @@ int model_empty(struct model *model, uint64_t *released)
 	return wait_error ? wait_error : error;
 }
 
-int model_relieve(struct model *model, uint64_t bytes, uint64_t *released)
+int model_trim(struct model *model, uint64_t bytes, uint64_t *released)
 {
 	int error;
 

@@ -128,7 +128,7 @@ int model_alloc(struct model *model, const struct model_request *request,
 int model_free(struct model *model, size_t id);
 int model_record_stream(struct model *model, size_t id, uint64_t stream);
 int model_empty(struct model *model, uint64_t *released);
-int model_relieve(struct model *model, uint64_t bytes, uint64_t *released);
+int model_trim(struct model *model, uint64_t bytes, uint64_t *released);
 int model_pool_create(struct model *model, uint64_t *pool);
 int model_pool_release(struct model *model, uint64_t pool);
 void model_reset_peaks(struct model *model);

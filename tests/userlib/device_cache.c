@@ -164,7 +164,7 @@ static void segment_grows_and_shrinks(void **state)
 	}
 	for (i = 3; i < 8; i++)
 		give(tokens[i]);
-	assert_int_equal(flexmem_cache_relieve(cache, 1, &released), 0);
+	assert_int_equal(flexmem_cache_trim(cache, 1, &released), 0);
 	assert_int_equal(released, 500 * MIB);
 	assert_int_equal(on_device().own_used, 300 * MIB);
 	assert_int_equal(figures().num_device_shrink, 1);
@@ -307,7 +307,7 @@ static void *allocate(void *argument)
 			atomic_fetch_add(&mistakes, 1);
 		else
 			note(first + i, tokens[i]);
-		if (!(n % 64) && flexmem_cache_relieve(cache, GIB, NULL))
+		if (!(n % 64) && flexmem_cache_trim(cache, GIB, NULL))
 			atomic_fetch_add(&mistakes, 1);
 	}
 	for (i = 0; i < KEPT; i++) {
@@ -367,7 +367,7 @@ static void forked_child_leaves_the_memory(void **state)
 	assert_true(pid >= 0);
 	if (!pid) {
 		status = flexmem_cache_free(cache, token) != -ECHILD ||
-			 flexmem_cache_relieve(cache, GIB, NULL) != -ECHILD;
+			 flexmem_cache_trim(cache, GIB, NULL) != -ECHILD;
 		flexmem_cache_destroy(cache);
 		_exit(status);
 	}

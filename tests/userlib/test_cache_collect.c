@@ -97,9 +97,9 @@ static void age_of_remainders(void **state)
 	give(cache, old);
 	give(cache, take(cache, 6 * MIB, 2));
 	take(cache, MIB, 1);
-	assert_int_equal(flexmem_cache_relieve(cache, 1, &released), 0);
+	assert_int_equal(flexmem_cache_trim(cache, 1, &released), 0);
 	assert_int_equal(released, 8 * MIB);
-	assert_int_equal(flexmem_cache_relieve(cache, 1, &released), 0);
+	assert_int_equal(flexmem_cache_trim(cache, 1, &released), 0);
 	assert_int_equal(released, 6 * MIB);
 	flexmem_cache_destroy(cache);
 }
@@ -332,19 +332,19 @@ static void relieving(void **state)
 	token = take(cache, 100 * MIB, 0);
 	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
 	give(cache, token);
-	assert_int_equal(flexmem_cache_relieve(cache, 0, &released), 0);
+	assert_int_equal(flexmem_cache_trim(cache, 0, &released), 0);
 	assert_int_equal(released, 0);
 	/* The oldest first, until it is enough. */
-	assert_int_equal(flexmem_cache_relieve(cache, 21 * MIB, &released), 0);
+	assert_int_equal(flexmem_cache_trim(cache, 21 * MIB, &released), 0);
 	assert_int_equal(released, 60 * MIB);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 160 * MIB);
 	/* It waits for nobody. */
-	assert_int_equal(flexmem_cache_relieve(cache, UINT64_MAX, &released),
+	assert_int_equal(flexmem_cache_trim(cache, UINT64_MAX, &released),
 			 0);
 	assert_int_equal(released, 60 * MIB);
 	assert_int_equal(mock.waits + mock.device_waits, 0);
 	mock.happened[0] = true;
-	assert_int_equal(flexmem_cache_relieve(cache, 1, NULL), 0);
+	assert_int_equal(flexmem_cache_trim(cache, 1, NULL), 0);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
 	flexmem_cache_destroy(cache);
 }

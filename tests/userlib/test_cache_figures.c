@@ -300,7 +300,7 @@ static void random_calls(const char *configuration, uint32_t begin)
 			assert_true(!flexmem_cache_empty(cache, NULL) ||
 				    mock.fails);
 		if (!dice(500))
-			assert_true(!flexmem_cache_relieve(cache, 20 * MIB,
+			assert_true(!flexmem_cache_trim(cache, 20 * MIB,
 							   NULL) ||
 				    mock.fails);
 		if (!(i % 50)) {
@@ -567,7 +567,7 @@ static void history(void **state)
 	assert_int_equal(flexmem_cache_record_stream(cache, a, 1), 0);
 	give(cache, a);
 	give(cache, b);
-	assert_int_equal(flexmem_cache_relieve(cache, UINT64_MAX, NULL), 0);
+	assert_int_equal(flexmem_cache_trim(cache, UINT64_MAX, NULL), 0);
 	mock.fail_allocs = 100;
 	mock.fail_waits = 1;
 	assert_int_equal(flexmem_cache_alloc(cache, 20 * MIB, 5,

@@ -416,8 +416,8 @@ static void do_empty(struct run *run)
 		expected_error = model_empty(&run->model, &expected);
 		err = flexmem_cache_empty(run->cache, &found);
 	} else {
-		expected_error = model_relieve(&run->model, bytes, &expected);
-		err = flexmem_cache_relieve(run->cache, bytes, &found);
+		expected_error = model_trim(&run->model, bytes, &expected);
+		err = flexmem_cache_trim(run->cache, bytes, &found);
 	}
 	check_number(run, "the result", (uint64_t)-err,
 		     (uint64_t)-expected_error);

@@ -101,7 +101,7 @@ static void *observe(void *unused)
 					   &count));
 		flexmem_cache_tags_free(tags);
 		EXPECT(!flexmem_cache_empty(cache, NULL));
-		EXPECT(!flexmem_cache_relieve(cache, MIB, NULL));
+		EXPECT(!flexmem_cache_trim(cache, MIB, NULL));
 		if (!(i % 16))
 			EXPECT(!flexmem_cache_set_history(cache, i % 32));
 		sched_yield();
@@ -456,7 +456,7 @@ static void thread_ends(void **state)
 	assert_int_equal(f.allocation[0].allocated, 1);
 	assert_int_equal(f.allocation[0].freed, 1);
 	assert_int_equal(f.active[0].current, 0);
-	assert_int_equal(flexmem_cache_relieve(cache, 1, NULL), 0);
+	assert_int_equal(flexmem_cache_trim(cache, 1, NULL), 0);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
 	flexmem_cache_destroy(cache);
 }
@@ -552,7 +552,7 @@ static int child(void *token)
 	    flexmem_cache_free(cache, NULL) != -ECHILD ||
 	    flexmem_cache_record_stream(cache, token, 1) != -ECHILD ||
 	    flexmem_cache_empty(cache, NULL) != -ECHILD ||
-	    flexmem_cache_relieve(cache, 1, NULL) != -ECHILD ||
+	    flexmem_cache_trim(cache, 1, NULL) != -ECHILD ||
 	    flexmem_cache_memory_info(cache, &value, &value) != -ECHILD ||
 	    flexmem_cache_pool_create(cache, &value) != -ECHILD ||
 	    flexmem_cache_pool_release(cache, 1) != -ECHILD ||

@@ -183,7 +183,7 @@ versions_stay() {
 	test "$(version_of flexmem_device_alloc)" = FLEXMEM_0.1 &&
 	test "$(version_of flexmem_segments_free)" = FLEXMEM_0.1 &&
 	test "$(version_of flexmem_device_map)" = FLEXMEM_0.2 &&
-	test "$(version_of flexmem_cache_relieve)" = FLEXMEM_0.2 &&
+	test "$(version_of flexmem_cache_trim)" = FLEXMEM_0.2 &&
 	test "$(version_of flexmem_device_resize)" = FLEXMEM_0.3 &&
 	test "$(nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
 		grep -c '@@FLEXMEM_0\.1$')" -eq 24 &&

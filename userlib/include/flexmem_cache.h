@@ -103,7 +103,7 @@ struct flexmem_cache_memory {
  * ``release_lock_on_device_malloc``, @alloc_wait, @pressure and @pressure_fd. An
  * event is read once: caches that share a provider, or a device, share its
  * events as well, and only one of them should serve them; the program can read
- * them itself instead, and call flexmem_cache_relieve() for each.
+ * them itself instead, and call flexmem_cache_trim() for each.
  */
 struct flexmem_cache_provider {
 	int (*alloc)(void *user, uint64_t bytes, uint64_t alignment,
@@ -523,7 +523,7 @@ FLEXMEM_API int flexmem_cache_empty(struct flexmem_cache *cache,
 				    uint64_t *released);
 
 /**
- * flexmem_cache_relieve() - give back some memory, since others need it
+ * flexmem_cache_trim() - give back some memory, since others need it
  * @cache: a cache
  * @bytes: how much should go back
  * @released: where to put how much it was, or NULL; written on failure too
@@ -533,7 +533,7 @@ FLEXMEM_API int flexmem_cache_empty(struct flexmem_cache *cache,
  *
  * Return: 0, also when there was less; or what the provider returned.
  */
-FLEXMEM_API int flexmem_cache_relieve(struct flexmem_cache *cache,
+FLEXMEM_API int flexmem_cache_trim(struct flexmem_cache *cache,
 				      uint64_t bytes, uint64_t *released);
 
 /**
@@ -556,7 +556,7 @@ FLEXMEM_API int flexmem_cache_relieve(struct flexmem_cache *cache,
  *    the smallest such one; if there is none, all that is free.
  *  - FLEXMEM_LEVEL_NONE: nothing.
  *
- * Free is here what flexmem_cache_relieve() could give back: free segments, and
+ * Free is here what flexmem_cache_trim() could give back: free segments, and
  * the free ends of growing ones. If that is less than what others want, what is
  * freed later goes back at once, until they have it or the next event is served,
  * for a second at most.

@@ -189,7 +189,7 @@ void fmlib_collect(struct flexmem_cache *cache)
 		cache->figures.num_collections++;
 }
 
-int flexmem_cache_relieve(struct flexmem_cache *cache, uint64_t bytes,
+int flexmem_cache_trim(struct flexmem_cache *cache, uint64_t bytes,
 			  uint64_t *released)
 {
 	int err = fmlib_cache_check(cache);
