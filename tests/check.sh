@@ -45,16 +45,23 @@ static_suite() { tests/static.sh; }
 changed_suite() { tests/static.sh --changed; }
 docs_suite() { make -s -C Documentation "O=$BUILD/docs" check; }
 selfcheck_suite() { tests/selfcheck.sh; }
+# The long random runs are native; here it is the real slab, lockdep and the real scheduler that count.
 kunit_suite() {
-	in_vm debug --timeout "$vm_timeout" -- tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"}
+	local volume=(ops=2000 sampled_ops=20000)
+	[[ ! $long ]] || volume=()
+	in_vm debug --timeout "$vm_timeout" -- tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"} "${volume[@]}"
 }
-selftests() { in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh; }
+# selftests KIND [ARGUMENT of tests/selftests/run.sh...]
+selftests() { in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh "${@:2}"; }
 selftests-6.1_suite() { selftests 6.1; }
 selftests-6.12_suite() { selftests 6.12; }
-# Emulated and with every check there is, the debug kernel takes its time: the 32-bit half only in the long runs.
+# Emulated and with every check there is, the debug kernel takes its time: only in the long runs the 32-bit half, and what
+# neither races nor fails an allocation and is the same on every kernel.
 selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
-	selftests debug
+	local but=(-params -exhaust -placement)
+	[[ ! $long ]] || but=()
+	selftests debug "${but[@]}"
 }
 # Many tenants at once, each failing allocation in turn, and nonsense: DESIGN's levels "faults" and "races".
 torture_suite() {

@@ -5,6 +5,7 @@
 # PROGRAM/BITS/CONFIGURATION: TEST. Exit status 1 if a test failed, or could not be run at all.
 #
 # usage: tests/selftests/run.sh [PROGRAM...]           (built before: make -C tests/selftests)
+#        tests/selftests/run.sh -PROGRAM...            all but those
 # The 32-bit program runs with the first configuration of its table rows: the layout does not depend on the others.
 # Environment:
 #   FLEXMEM_KO           directory of flexmem.ko and flexmem_sim.ko; the programs load them as each test needs
@@ -61,6 +62,17 @@ mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug ||
 out=$(mktemp) || bail "no temporary file"
 trap 'rm -f "$out"' EXIT
 tests=0 failed=0
+
+# wanted PROGRAM [ARGUMENT...]: whether it is to run, by the arguments of the script.
+wanted() {
+	local program=$1
+	shift
+	case " $* " in
+	*" -$program "*) return 1 ;;
+	*" $program "* | '  ' | ' -'*) return 0 ;;
+	esac
+	return 1
+}
 
 # result ok|"not ok" TEXT
 result() {
@@ -123,7 +135,7 @@ while IFS='|' read -r program config params sim_params; do
 	read -r program <<<"$program"
 	read -r config <<<"$config"
 	[[ $program ]] || continue
-	(($# == 0)) || [[ " $* " == *" $program "* ]] || continue
+	wanted "$program" "$@" || continue
 	export FLEXMEM_PARAMS=$params FLEXMEM_SIM_PARAMS=$sim_params
 	for bits in "${bits_list[@]}"; do
 		[[ $bits == 64 || $program != "$last" ]] || continue
