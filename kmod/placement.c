@@ -90,13 +90,17 @@ static bool comes_before(const struct flexmem_order_ops *order,
 	return order->before(a->free, b->free);
 }
 
-/* How far something could grow in a region: its largest free block. */
+/*
+ * How far something could grow in a region: its largest free block. One that is
+ * on its way back to the device stays for as long as we look at it, but its blocks
+ * do not.
+ */
 static u64 room_in(struct flexmem_region *region)
 {
 	u64 room;
 
 	spin_lock(&region->lock);
-	room = flexmem_blocks_largest(&region->blocks);
+	room = region->dead ? 0 : flexmem_blocks_largest(&region->blocks);
 	spin_unlock(&region->lock);
 	return room;
 }
