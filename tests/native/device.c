@@ -118,10 +118,14 @@ int simple_pin_fs(struct file_system_type *type, struct vfsmount **at,
 		  int *count)
 {
 	struct fs_context context;
+	bool there;
 	int rc;
 
 	might_sleep();
-	rc = *at ? 0 : type->init_fs_context(&context);
+	spin_lock(&pin_lock);
+	there = *at;
+	spin_unlock(&pin_lock);
+	rc = there ? 0 : type->init_fs_context(&context);
 	if (rc)
 		return rc;
 	spin_lock(&pin_lock);

@@ -40,7 +40,8 @@ void native_timer_set(struct native_timer *timer, unsigned long expires);
 bool native_timer_del(struct native_timer *timer);
 bool native_timers_next(void);
 
-/* rcu.c */
-void native_rcu_report(void);
+/* memory.c */
+void *native_user_part(void);
+void native_user_part_free(void *part);
 
 #endif /* _NATIVE_INTERNAL_H */

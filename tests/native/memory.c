@@ -191,37 +191,61 @@ struct page *native_pfn_to_page(unsigned long pfn)
 	struct page *page;
 
 	raw_lock(&pages_lock);
-	page = pfn < nr_pages ? pages[pfn] : NULL;
+	page = pfn && pfn < nr_pages ? pages[pfn] : NULL;
 	raw_unlock(&pages_lock);
 	return page;
 }
 
 /* User memory. */
-#define PARTS 512UL
+#define PARTS 64UL
 
 static u8 *window;
-u8 *native_user_part(unsigned int part);
+static unsigned int parts_lock;
+static bool part_used[PARTS];
 
 static void __attribute__((constructor)) reserve_window(void)
 {
 	window = os_reserve(PARTS * NATIVE_USER_SIZE);
 }
 
-u8 *native_user_part(unsigned int part)
+void *native_user_part(void)
 {
-	if (part >= PARTS)
+	unsigned int i;
+
+	raw_lock(&parts_lock);
+	for (i = 0; i < PARTS && part_used[i]; i++)
+		;
+	if (i == PARTS)
 		shim_bug("too many tasks with user memory");
-	return window + part * NATIVE_USER_SIZE;
+	part_used[i] = true;
+	raw_unlock(&parts_lock);
+	os_acquire(window);
+	return window + i * NATIVE_USER_SIZE;
 }
 
-/* How many bytes from there on the user has. */
+void native_user_part_free(void *part)
+{
+	if (!part)
+		return;
+	os_release(window);
+	raw_lock(&parts_lock);
+	part_used[((u8 *)part - window) / NATIVE_USER_SIZE] = false;
+	raw_unlock(&parts_lock);
+}
+
+/*
+ * How many bytes from there on the user has. Whatever the program has is the
+ * user's, too: ASan knows where that ends.
+ */
 static unsigned long accessible(const void *p, unsigned long n)
 {
 	unsigned long offset = (uintptr_t)p - (uintptr_t)window;
 	unsigned long end = NATIVE_USER_SIZE - PAGE_SIZE;
 
-	if (offset >= PARTS * NATIVE_USER_SIZE)
+	if ((uintptr_t)p < SZ_64K || (uintptr_t)p >= 1UL << 47)
 		return 0;
+	if (offset >= PARTS * NATIVE_USER_SIZE)
+		return current->wild ? 0 : n;
 	offset %= NATIVE_USER_SIZE;
 	return offset >= end ? 0 : min(n, end - offset);
 }

@@ -278,7 +278,7 @@ static void user_memory_has_an_end(void)
 	WARN_ON(copy_to_user(end - 8, &n, 8));
 	WARN_ON(copy_to_user(end - 4, &n, 8) != 4);
 	WARN_ON(!copy_to_user(NULL, &n, 8));
-	WARN_ON(!copy_from_user(&n, &n, 8));
+	WARN_ON(!copy_from_user(&n, (void *)~0ul - 3, 8));
 }
 
 /**

@@ -103,12 +103,27 @@ void os_trace(void)
 #endif
 }
 
+/* For ever. */
+void os_pause(void)
+{
+	pause();
+}
+
 /* At once: other tasks may be anywhere. */
 void os_exit(int status)
 {
 	fflush(NULL);
 	_exit(status);
 }
+
+#ifdef NATIVE_TSAN
+/* The kernel's own: its readers do not look at what they have not got. */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "race:lib/xarray.c\n";
+}
+#endif
 
 void os_locked(void *lock, bool read, bool tried)
 {

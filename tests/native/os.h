@@ -12,6 +12,7 @@ void os_yield(void);
 void os_thread(void (*function)(void *data), void *data);
 void *os_reserve(size_t size);
 unsigned long long os_nanoseconds(void);
+void os_pause(void);
 void os_trace(void);
 void os_exit(int status) __attribute__((noreturn));
 

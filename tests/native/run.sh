@@ -3,7 +3,8 @@
 #
 # Builds and runs the native programs, under ASan and UBSan and under TSan. Prints TAP: a stream for each program, and a
 # last one that says how they ended. Nothing needs a machine to be booted.
-# usage: tests/native/run.sh [asan|tsan]        default: both; FLEXMEM_SEED for the random ones
+# usage: tests/native/run.sh [asan|tsan]        default: both
+# Environment: FLEXMEM_SEED for the random ones; FLEXMEM_NATIVE_OPS: operations of each torture.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
@@ -11,6 +12,7 @@ set -euo pipefail
 here=$TOP/tests/native
 out=$BUILD/tests/native
 seed=${FLEXMEM_SEED:-$RANDOM}
+ops=${FLEXMEM_NATIVE_OPS:-100000}
 (($#)) || set -- asan tsan
 
 "$TOP/tests/vm/debug-kernel.sh" --source
@@ -47,5 +49,11 @@ program() {
 for kind; do
 	program "$kind" misuse
 	program "$kind" kunit -s "$seed"
+	[[ $kind != asan ]] || program asan faults
+	for params in 'fallback_sizes=16M,8M,4M max_regions=6' \
+		'order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1' \
+		'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8 lease_ms=50 max_handles=20'; do
+		program "$kind" torture -s "$seed" -n "$ops" "$params"
+	done
 done
 exit "$failed"

@@ -17,7 +17,6 @@ static int running;
 static int last_pid;
 /* The kernel's own begins close to where 32 bits end. */
 static unsigned long now = (unsigned int)(-300 * HZ);
-static unsigned int parts_used;
 
 unsigned long native_jiffies(void)
 {
@@ -83,22 +82,25 @@ void native_park(void)
 void native_unpark(struct task_struct *task)
 {
 	unsigned int seen = __atomic_load_n(&task->word, __ATOMIC_SEQ_CST);
+	bool asleep;
 
-	for (;;) {
+	do {
 		if (seen == LEAVE)
 			return;
-		/* It runs before it knows of it: time must not pass. */
-		if (seen == SLEEPS)
+		/* It counts before it knows of it: time must not pass. */
+		asleep = seen == SLEEPS;
+		if (asleep)
 			__atomic_fetch_add(&running, 1, __ATOMIC_SEQ_CST);
 		if (__atomic_compare_exchange_n(&task->word, &seen,
-						seen == SLEEPS ? RUNS : LEAVE,
-						false, __ATOMIC_SEQ_CST,
+						asleep ? RUNS : LEAVE, false,
+						__ATOMIC_SEQ_CST,
 						__ATOMIC_SEQ_CST))
 			break;
-		if (seen != SLEEPS)
-			continue;
-	}
-	if (seen == SLEEPS)
+		/* Somebody else was faster; we run, so this is not the last. */
+		if (asleep)
+			__atomic_fetch_sub(&running, 1, __ATOMIC_SEQ_CST);
+	} while (true);
+	if (asleep)
 		native_wake_word(&task->word);
 }
 
@@ -131,6 +133,7 @@ void native_task_put(struct task_struct *task)
 	if (!refcount_dec_and_test(&task->refs))
 		return;
 	put_pid(task->pid);
+	native_user_part_free(task->user);
 	free(task);
 }
 
@@ -186,6 +189,23 @@ static void run_task(void *data)
 	sched_end();
 }
 
+struct task_struct *native_kthread_create(int (*function)(void *data),
+					  void *data, const char *name)
+{
+	struct task_struct *task = task_create(name);
+
+	task->function = function;
+	task->data = data;
+	return task;
+}
+
+void native_kthread_start(struct task_struct *task)
+{
+	__atomic_fetch_add(&running, 1, __ATOMIC_SEQ_CST);
+	link_task(task);
+	os_thread(run_task, task);
+}
+
 struct task_struct *native_kthread_run(int (*function)(void *data), void *data,
 				       const char *format, ...)
 {
@@ -196,12 +216,8 @@ struct task_struct *native_kthread_run(int (*function)(void *data), void *data,
 	va_start(args, format);
 	vsnprintf(name, sizeof(name), format, args);
 	va_end(args);
-	task = task_create(name);
-	task->function = function;
-	task->data = data;
-	__atomic_fetch_add(&running, 1, __ATOMIC_SEQ_CST);
-	link_task(task);
-	os_thread(run_task, task);
+	task = native_kthread_create(function, data, name);
+	native_kthread_start(task);
 	return task;
 }
 
@@ -259,6 +275,12 @@ int send_sig(int signal, struct task_struct *task, int privileged)
 			 true, RELAXED);
 	native_unpark(task);
 	return 0;
+}
+
+void native_revive(void)
+{
+	__atomic_store_n(&current->killed, false, RELAXED);
+	__atomic_store_n(&current->interrupted, false, RELAXED);
 }
 
 bool native_signal_ends(int state)
@@ -357,10 +379,7 @@ bool native_should_fail(enum native_fault fault)
 /* Its part of the window, see memory.c. */
 void *native_user(void)
 {
-	extern u8 *native_user_part(unsigned int part);
-
 	if (!current->user)
-		current->user = native_user_part(__atomic_fetch_add(&parts_used,
-								    1, RELAXED));
+		current->user = native_user_part();
 	return current->user;
 }

@@ -14,9 +14,13 @@ static void __attribute__((constructor)) be_verbose(void)
 /* There is no way on: the program ends with what is known. */
 void native_bug(const char *file, int line, const char *format, ...)
 {
+	static bool begun;
 	char text[512];
 	va_list args;
 
+	/* What others find while we are at it follows from the same. */
+	while (__atomic_exchange_n(&begun, true, RELAXED))
+		os_pause();
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);

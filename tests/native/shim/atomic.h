@@ -118,9 +118,14 @@ static inline void refcount_set(refcount_t *r, int n)
 	__atomic_store_n(&r->count, n, __ATOMIC_RELAXED);
 }
 
+/*
+ * The kernel's promises no order. Who finds that he has the only reference goes on
+ * after a condition and a lock, and so after who had another one: by the
+ * kernel's memory model, of which the compiler and TSan know nothing.
+ */
 static inline unsigned int refcount_read(const refcount_t *r)
 {
-	return __atomic_load_n(&r->count, __ATOMIC_RELAXED);
+	return __atomic_load_n(&r->count, __ATOMIC_ACQUIRE);
 }
 
 static inline void refcount_inc(refcount_t *r)

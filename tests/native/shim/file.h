@@ -112,6 +112,8 @@ struct inode {
  * @f_op: its operations
  * @cdev: its node
  * @refs: descriptors and maps
+ * @tag: the test's: what it writes into allocations of this file
+ * @note: likewise: handles
  */
 struct file {
 	const struct cred *f_cred;
@@ -122,6 +124,8 @@ struct file {
 	struct cdev *cdev;
 	refcount_t refs;
 	struct cred cred;
+	u8 tag;
+	u32 note[32];
 };
 
 struct seq_file {
@@ -274,6 +278,11 @@ void unmap_mapping_range(struct address_space *mapping, loff_t start,
 struct file *native_open(unsigned int minor, unsigned int flags);
 void native_file_get(struct file *file);
 void native_close(struct file *file);
+/* Descriptors: numbers that all tasks share. */
+#define NATIVE_FILES 256
+bool native_install(unsigned int fd, struct file *file);
+struct file *native_fdget(unsigned int fd);
+struct file *native_uninstall(unsigned int fd);
 long native_ioctl(struct file *file, unsigned int cmd, void *arg);
 ssize_t native_read(struct file *file, void *to, size_t count);
 __poll_t native_poll(struct file *file);

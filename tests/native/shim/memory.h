@@ -13,6 +13,9 @@
 #define GFP_KERNEL_ACCOUNT (GFP_KERNEL | __GFP_ACCOUNT)
 #define gfpflags_allow_blocking(gfp) ((gfp) & GFP_KERNEL)
 
+#define might_alloc(gfp) \
+	(gfpflags_allow_blocking(gfp) ? might_sleep() : (void)0)
+
 void *native_alloc(size_t size, gfp_t gfp);
 void native_free(const void *p);
 long native_live(void);
@@ -70,9 +73,9 @@ struct page *native_pfn_to_page(unsigned long pfn);
 #define page_address(page) ((void *)(page)->data)
 
 /*
- * Users' memory: a window of the address space. Each task has a part of it, the
- * last page of which is not mapped, so that what runs over the end of a buffer
- * is a fault; and so is everything outside.
+ * Users' memory: whatever the program has. Besides that each task has a part of a
+ * window, the last page of which is not mapped for users, so that what runs over
+ * the end of it is a fault.
  */
 #define NATIVE_USER_SIZE (1UL << 20)
 void *native_user(void);

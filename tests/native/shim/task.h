@@ -93,6 +93,7 @@ enum native_fault {
  * @failed: what failed then
  * @points: points of failure so far
  * @user: its part of the user's memory
+ * @wild: it gives addresses that may be anything: only that part is there
  * @rank: scheduled mode: its priority
  * @blocked: scheduled mode: the word it waits for, or NULL
  * @go: scheduled mode: it is its turn
@@ -120,6 +121,7 @@ struct task_struct {
 	int failed;
 	unsigned long points;
 	void *user;
+	bool wild;
 	unsigned long rank;
 	unsigned int *blocked;
 	unsigned int go;
@@ -145,6 +147,9 @@ bool fatal_signal_pending(struct task_struct *task);
 bool signal_pending(struct task_struct *task);
 #define allow_signal(signal) ((void)(signal))
 int send_sig(int signal, struct task_struct *task, int privileged);
+
+/* A new process begins: no signal is pending. */
+void native_revive(void);
 
 /* A point where, in scheduled mode, another task may go on. */
 void native_point(void);
@@ -172,6 +177,9 @@ void msleep(unsigned int ms);
 #define udelay(us) native_point()
 
 /* Threads. */
+struct task_struct *native_kthread_create(int (*function)(void *data),
+					  void *data, const char *name);
+void native_kthread_start(struct task_struct *task);
 struct task_struct *native_kthread_run(int (*function)(void *data), void *data,
 				       const char *name, ...)
 				       __printf(3, 4);

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Runs each sequence with its first, second, third ... fault, until a run goes
+ * through without one, and looks after each what is there. Prints TAP.
+ * usage: faults [NAME]		only the sequences with that in their name
+ */
+#include "internal.h"
+
+#include "faults.h"
+
+#define MOST_POINTS 5000
+
+static unsigned int count, failures;
+static unsigned long points;
+static struct file *watch;
+
+void run_wrong(struct run *r, const char *wrong, const char *at, long rc)
+{
+	if (r->wrong)
+		return;
+	r->wrong = wrong;
+	r->at = at;
+	r->rc = rc;
+}
+
+/* Whether a call ended as expected; if not, whether a fault explains it. */
+bool run_good(struct run *r, const char *at, long rc, int expected)
+{
+	static const int errors[] = { ENOMEM, EFAULT };
+
+	if (rc == -expected)
+		return true;
+	if (!current->failed)
+		run_wrong(r, "not what is expected, without a fault", at, rc);
+	else if (current->failed == 1 + NATIVE_DEVICE ?
+		 rc != world_device_error && rc != -EIO :
+		 rc != -errors[current->failed - 1] && rc != -EIO)
+		run_wrong(r, "not what the fault explains", at, rc);
+	return false;
+}
+
+static const char *check_file(struct run *r, unsigned int f)
+{
+	struct flexmem_file *private = r->file[f]->private_data;
+	const char *wrong = world_file_wrong(r->file[f]);
+	unsigned int i;
+
+	if (wrong)
+		return wrong;
+	if (READ_ONCE(private->fdev->table.closing))
+		return NULL;
+	if (private->client.nr_handles != r->nr[f])
+		return "another number of allocations than the answers say";
+	for (i = 0; i < r->nr[f]; i++) {
+		struct flexmem_free cmd = CMD(free, .handle = r->handle[f][i]);
+
+		if (native_ioctl(r->file[f], FLEXMEM_IOCTL_FREE, &cmd))
+			return "an allocation cannot be freed afterwards";
+	}
+	return NULL;
+}
+
+static bool watch_open(void)
+{
+	int minor = world_minor(1);
+
+	if (minor < 0) {
+		if (world_bind(1))
+			return false;
+		minor = world_minor(1);
+	}
+	watch = native_open(minor, O_NONBLOCK);
+	return !IS_ERR(watch);
+}
+
+static void no_limits(void)
+{
+	struct flexmem_quota cmd;
+	long rc;
+	u32 i;
+
+	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++) {
+		cmd = CMD(quota, .kind = FLEXMEM_OWNER_USER, .resource = i,
+			  .flags = FLEXMEM_QUOTA_LIMIT | FLEXMEM_QUOTA_GUARANTEE,
+			  .limit = FLEXMEM_NO_LIMIT);
+		rc = native_ioctl(watch, FLEXMEM_IOCTL_SET_QUOTA, &cmd);
+		WARN(rc, "SET_QUOTA afterwards: %ld", rc);
+	}
+}
+
+/* The function is as it was at the beginning: nobody has anything. */
+static const char *check_empty(void)
+{
+	static struct picture picture;
+	struct flexmem_trim trim = CMD(trim);
+	const char *wrong;
+	struct seq_file m = {};
+
+	world_heal();
+	/* Nothing works but another reset after one that failed. */
+	if (world.fn[1].sim.fdev && world.fn[1].sim.fdev->table.needs_reset &&
+	    world_reset(1))
+		return "it cannot be reset afterwards";
+	if (!watch_open())
+		return "the node cannot be opened afterwards";
+	no_limits();
+	if (native_ioctl(watch, FLEXMEM_IOCTL_TRIM, &trim))
+		return "TRIM afterwards fails";
+	wrong = world_wrong(1);
+	world_picture(watch, &picture);
+	native_close(watch);
+	if (wrong)
+		return wrong;
+	if (picture.view.sum.out_total || picture.view.sum.out_owned)
+		return "something is left";
+	sim_firmware_show_memory(world.card.fw, 1, &m);
+	return m.length ? "the card says that memory is left" : NULL;
+}
+
+/* What was written stays in the card's memory, which costs the host's. */
+static void wipe_card(void)
+{
+	sim_memory_destroy(&world.card.memory);
+	sim_memory_init(&world.card.memory);
+}
+
+/* One run with its n-th fault; true if that was reached. */
+static bool run_once(const struct sequence *s, unsigned int n, struct run *r)
+{
+	const char *wrong = NULL;
+	unsigned int f;
+	int failed;
+
+	*r = (struct run) {};
+	current->failed = 0;
+	if (s->prepare)
+		s->prepare(r);
+	current->fail_at = n;
+	if (!r->wrong)
+		s->run(r);
+	failed = current->failed;
+	current->fail_at = 0;
+	for (f = 0; f < RUN_FILES; f++) {
+		if (!r->file[f])
+			continue;
+		wrong = check_file(r, f);
+		if (wrong)
+			run_wrong(r, wrong, "afterwards", 0);
+		native_close(r->file[f]);
+	}
+	if (r->vma)
+		native_munmap(r->vma);
+	wrong = check_empty();
+	if (wrong)
+		run_wrong(r, wrong, "at the end", 0);
+	wipe_card();
+	return failed;
+}
+
+static void sweep(const struct sequence *s, int error)
+{
+	unsigned int n = 1;
+	struct run r;
+	long live;
+	bool came;
+
+	world_device_error = error;
+	/* Users' accounts stay, and the first run makes them. */
+	run_once(s, MOST_POINTS, &r);
+	live = native_live();
+	do {
+		came = run_once(s, n, &r);
+		if (!r.wrong && native_live() != live)
+			run_wrong(&r, "objects are left", "at the end",
+				  native_live() - live);
+	} while (came && !r.wrong && ++n < MOST_POINTS);
+	if (r.wrong)
+		printf("# fault %u: %s: %s (%ld)\n", n, r.at, r.wrong, r.rc);
+	/* No fault shows nothing. */
+	if (r.wrong || n < 2)
+		failures++;
+	points += n - 1;
+	printf("%s %u - %s, %u faults, device error %d\n",
+	       r.wrong || n < 2 ? "not ok" : "ok", ++count, s->name, n - 1,
+	       -error);
+	fflush(stdout);
+}
+
+/* Loading and unloading: nothing is left of a load that fails. */
+static void sweep_load(void)
+{
+	long live = native_live();
+	unsigned int n;
+	bool came = true;
+
+	for (n = 1; came; n++) {
+		current->failed = 0;
+		current->fail_at = n;
+		if (!native_module_init())
+			native_module_exit();
+		came = current->failed;
+		current->fail_at = 0;
+		if (native_live() != live)
+			break;
+	}
+	failures += came;
+	printf("%s %u - load and unload, %u faults\n", came ? "not ok" : "ok",
+	       ++count, n - 2);
+}
+
+int main(int argc, char **argv)
+{
+	static const char * const params[] = {
+		"order=fill_first fallback_sizes=16M,8M max_regions=4",
+		"strategy=best_fit fallback_sizes=8M max_regions=4",
+		"order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1",
+		"acquire=prealloc fallback_sizes=8M max_regions=3",
+	};
+	static const int errors[] = { -EIO, -ETIMEDOUT, -EINTR, -ENOMEM };
+	const char *only = argc > 1 ? argv[1] : "";
+	const struct sequence *s;
+	unsigned int i, e;
+
+	native_shim_init();
+	sweep_load();
+	for (i = 0; i < ARRAY_SIZE(params); i++) {
+		printf("# %s\n", params[i]);
+		world_begin(params[i], 128ull * SZ_1M);
+		for (s = sequences; s->run; s++)
+			for (e = 0; e < ARRAY_SIZE(errors); e++)
+				if (strstr(s->name, only))
+					sweep(s, errors[e]);
+		world_end();
+	}
+	printf("# %lu faults\n1..%u\n", points, count);
+	return failures;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The fault sweep: each sequence of calls is run again and again, and in the n-th
+ * run the n-th thing in it that can fail does.
+ */
+#ifndef _NATIVE_FAULTS_H
+#define _NATIVE_FAULTS_H
+
+#include "world.h"
+
+#define RUN_FILES 2
+#define RUN_HANDLES 40
+
+/**
+ * struct run - one run of a sequence
+ * @file: its files
+ * @handle: what each must have, as the answers so far say
+ * @nr: how many
+ * @vma: a map
+ * @wrong: what was not as it must be; NULL: nothing
+ * @at: in which call
+ * @rc: its answer
+ */
+struct run {
+	struct file *file[RUN_FILES];
+	u32 handle[RUN_FILES][RUN_HANDLES];
+	unsigned int nr[RUN_FILES];
+	struct vm_area_struct *vma;
+	const char *wrong;
+	const char *at;
+	long rc;
+};
+
+/**
+ * struct sequence - a row of the table
+ * @name: what it does
+ * @prepare: what comes before it, and does not fail; may be NULL
+ * @run: the calls that are failed
+ */
+struct sequence {
+	const char *name;
+	void (*prepare)(struct run *r);
+	void (*run)(struct run *r);
+};
+
+extern const struct sequence sequences[];
+
+void run_wrong(struct run *r, const char *wrong, const char *at, long rc);
+bool run_good(struct run *r, const char *at, long rc, int expected);
+
+#endif /* _NATIVE_FAULTS_H */

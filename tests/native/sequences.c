@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The sequences. A step is taken only if those before it succeeded, and notes what
+ * must be there now. After each call that failed, accounts and allocations must
+ * be what they were before it.
+ */
+#include "internal.h"
+
+#include "faults.h"
+
+static u8 data[100000], copy[100000];
+
+/* What owners have and may have; not what the device has for them. */
+static bool same_owner(const struct flexmem_owner_entry *a,
+		       const struct flexmem_owner_entry *b)
+{
+	return a->kind == b->kind && a->id == b->id && a->bytes == b->bytes &&
+	       a->orphaned == b->orphaned && a->handles == b->handles &&
+	       a->slots == b->slots &&
+	       !memcmp(a->limit, b->limit, sizeof(a->limit)) &&
+	       !memcmp(a->guarantee, b->guarantee, sizeof(a->guarantee));
+}
+
+static bool same_picture(const struct picture *a, const struct picture *b)
+{
+	unsigned int i, nr = a->view.sum.out_owner_count;
+
+	if (nr != b->view.sum.out_owner_count ||
+	    a->view.sum.out_owned != b->view.sum.out_owned ||
+	    a->view.sum.out_orphaned != b->view.sum.out_orphaned)
+		return false;
+	for (i = 0; i < nr; i++)
+		if (!same_owner(&a->owner[i], &b->owner[i]))
+			return false;
+	return true;
+}
+
+/* A call by a file, of which nothing is left if it fails. */
+static long call(struct run *r, unsigned int f, const char *at,
+		 unsigned int cmd, void *arg)
+{
+	static struct picture before, after;
+	unsigned long fail_at = current->fail_at;
+	long rc;
+
+	current->fail_at = 0;
+	world_picture(r->file[f], &before);
+	current->fail_at = fail_at;
+	rc = native_ioctl(r->file[f], cmd, arg);
+	fail_at = current->fail_at;
+	current->fail_at = 0;
+	world_picture(r->file[f], &after);
+	current->fail_at = fail_at;
+	/* What is set cannot be taken back: that a reply can go is seen before. */
+	if (rc == -EFAULT && cmd == FLEXMEM_IOCTL_SET_QUOTA)
+		return rc;
+	if (rc && !same_picture(&before, &after))
+		run_wrong(r, "it failed, and changed something", at, rc);
+	return rc;
+}
+
+#define CALL(r, f, NAME, cmd) \
+	run_good(r, #NAME, call(r, f, #NAME, FLEXMEM_IOCTL_##NAME, cmd), 0)
+#define FAILS(r, f, NAME, cmd, error) \
+	run_good(r, #NAME, call(r, f, #NAME, FLEXMEM_IOCTL_##NAME, cmd), error)
+
+static bool open_file(struct run *r, unsigned int f)
+{
+	int minor = world_minor(1);
+	struct file *file;
+
+	if (minor < 0)
+		return false;
+	file = native_open(minor, O_NONBLOCK);
+	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
+		return false;
+	r->file[f] = file;
+	return true;
+}
+
+static void prepare_open(struct run *r)
+{
+	open_file(r, 0);
+}
+
+static void keep(struct run *r, unsigned int f, u32 handle)
+{
+	r->handle[f][r->nr[f]++] = handle;
+}
+
+static u32 last(struct run *r, unsigned int f)
+{
+	return r->nr[f] ? r->handle[f][r->nr[f] - 1] : 0;
+}
+
+static bool alloc_cmd(struct run *r, unsigned int f, struct flexmem_alloc cmd)
+{
+	bool done = CALL(r, f, ALLOC, &cmd);
+
+	if (done)
+		keep(r, f, cmd.out_handle);
+	return done;
+}
+
+#define ALLOC(r, f, ...) alloc_cmd(r, f, CMD(alloc, ##__VA_ARGS__))
+
+static bool free_last(struct run *r, unsigned int f)
+{
+	struct flexmem_free cmd = CMD(free, .handle = last(r, f));
+	bool done = CALL(r, f, FREE, &cmd);
+
+	if (done)
+		r->nr[f]--;
+	return done;
+}
+
+static void prepare_alloc(struct run *r)
+{
+	prepare_open(r);
+	ALLOC(r, 0, .length = 20000, .flags = FLEXMEM_ALLOC_MAPPABLE);
+}
+
+/* Open, and ask. */
+static void run_open(struct run *r)
+{
+	open_file(r, 1);
+}
+
+static void run_ask(struct run *r)
+{
+	struct flexmem_region_entry region[16];
+	struct flexmem_segment_entry segment[16];
+	struct flexmem_owner_entry owner[16];
+	struct flexmem_info info = CMD(info);
+	struct flexmem_stats stats = CMD(stats);
+	struct flexmem_lookup lookup = CMD(lookup, .handle = last(r, 0));
+	struct flexmem_regions regions = CMD(regions,
+		.entry_size = sizeof(region[0]), .count = 16,
+		.entries = (uintptr_t)region);
+	struct flexmem_segments segments = CMD(segments,
+		.entry_size = sizeof(segment[0]), .count = 16,
+		.entries = (uintptr_t)segment);
+	struct flexmem_snapshot snapshot = CMD(snapshot,
+		.region_entry_size = sizeof(region[0]), .region_count = 16,
+		.regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(owner[0]), .owner_count = 16,
+		.owners = (uintptr_t)owner);
+
+	CALL(r, 0, INFO, &info);
+	CALL(r, 0, STATS, &stats);
+	CALL(r, 0, LOOKUP, &lookup);
+	CALL(r, 0, REGIONS, &regions);
+	CALL(r, 0, SEGMENTS, &segments);
+	CALL(r, 0, SNAPSHOT, &snapshot);
+	snapshot.region_count = 0;
+	FAILS(r, 0, SNAPSHOT, &snapshot, EMSGSIZE);
+}
+
+static void run_lease(struct run *r)
+{
+	struct flexmem_lease lease = CMD(lease, .op = FLEXMEM_LEASE_TAKE);
+	struct flexmem_trim trim = CMD(trim);
+
+	if (!CALL(r, 0, LEASE, &lease))
+		return;
+	FAILS(r, 0, TRIM, &trim, EBUSY);
+	lease.op = FLEXMEM_LEASE_DROP;
+	CALL(r, 0, LEASE, &lease);
+}
+
+/* Allocate, and free. */
+static void run_alloc(struct run *r)
+{
+	if (ALLOC(r, 0, .length = 1000) && ALLOC(r, 0, .length = 2000) &&
+	    free_last(r, 0))
+		ALLOC(r, 0, .length = 3000, .flags = FLEXMEM_ALLOC_ZEROED);
+}
+
+static void run_alloc_kinds(struct run *r)
+{
+	ALLOC(r, 0, .length = 100, .flags = FLEXMEM_ALLOC_PROGRAM);
+	ALLOC(r, 0, .length = 5000, .flags = FLEXMEM_ALLOC_MAPPABLE);
+	ALLOC(r, 0, .length = 5000, .alignment = SZ_1M);
+	ALLOC(r, 0, .length = 5000, .flags = FLEXMEM_ALLOC_GROWABLE);
+}
+
+static void run_alloc_all(struct run *r)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M);
+
+	while (r->nr[0] < 3 && ALLOC(r, 0, .length = 4 * SZ_1M))
+		;
+	cmd.length = 1ULL << 40;
+	FAILS(r, 0, ALLOC, &cmd, ENOMEM);
+}
+
+static void run_free_by_address(struct run *r)
+{
+	struct flexmem_lookup lookup = CMD(lookup, .handle = last(r, 0));
+	struct flexmem_free cmd = CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS);
+
+	if (!CALL(r, 0, LOOKUP, &lookup))
+		return;
+	cmd.address = lookup.out_address;
+	if (CALL(r, 0, FREE, &cmd))
+		r->nr[0]--;
+	else
+		FAILS(r, 0, FREE, &CMD(free, .handle = 4711), ENOENT);
+}
+
+/* The entries fail alone, the whole only with nothing done. */
+static void run_batch(struct run *r)
+{
+	struct flexmem_alloc entry[5];
+	struct flexmem_free gone[5];
+	struct flexmem_batch cmd = CMD(batch, .entry_size = sizeof(entry[0]),
+				       .count = 5, .entries = (uintptr_t)entry);
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < 5; i++)
+		entry[i] = CMD(alloc, .length = 1000 * i);
+	if (!CALL(r, 0, ALLOC_BATCH, &cmd))
+		return;
+	run_good(r, "empty entry", -entry[0].out_error, EINVAL);
+	for (i = 1; i < 5; i++)
+		if (run_good(r, "entry", -entry[i].out_error, 0))
+			gone[nr++] = CMD(free, .handle = entry[i].out_handle);
+	for (i = 0; i < nr; i++)
+		keep(r, 0, gone[i].handle);
+	cmd = CMD(batch, .entry_size = sizeof(gone[0]), .count = nr,
+		  .entries = (uintptr_t)gone);
+	if (nr && CALL(r, 0, FREE_BATCH, &cmd))
+		r->nr[0] -= nr;
+}
+
+static void run_trim(struct run *r)
+{
+	struct flexmem_trim trim = CMD(trim);
+
+	if (free_last(r, 0))
+		CALL(r, 0, TRIM, &trim);
+}
+
+/* Bytes. */
+static bool copy_bytes(struct run *r, unsigned int f, bool write, void *bytes)
+{
+	struct flexmem_copy cmd = CMD(copy, .handle = last(r, f),
+				      .length = sizeof(data),
+				      .data = (uintptr_t)bytes);
+
+	return write ? CALL(r, f, WRITE, &cmd) : CALL(r, f, READ, &cmd);
+}
+
+static void run_copy(struct run *r)
+{
+	memset(data, 7, sizeof(data));
+	if (ALLOC(r, 0, .length = sizeof(data)) &&
+	    copy_bytes(r, 0, true, data) && copy_bytes(r, 0, false, copy) &&
+	    memcmp(data, copy, sizeof(data)))
+		run_wrong(r, "READ of other bytes than WRITE", "READ", 0);
+}
+
+/* A strict file leaves bytes behind, which nobody else may see. */
+static void prepare_dirty(struct run *r)
+{
+	struct flexmem_strict strict = CMD(strict);
+
+	memset(data, 9, sizeof(data));
+	prepare_open(r);
+	if (open_file(r, 1) && CALL(r, 1, STRICT, &strict) &&
+	    ALLOC(r, 1, .length = sizeof(data)) && copy_bytes(r, 1, true, data))
+		free_last(r, 1);
+}
+
+static void expect_clean(struct run *r)
+{
+	if (copy_bytes(r, 0, false, copy) && memchr_inv(copy, 0, sizeof(copy)))
+		run_wrong(r, "bytes of another owner", "READ", 0);
+}
+
+static void run_scrub(struct run *r)
+{
+	struct flexmem_trim trim = CMD(trim);
+
+	/* When the first one failed its range is in quarantine. */
+	if (ALLOC(r, 0, .length = sizeof(data)))
+		expect_clean(r);
+	if (ALLOC(r, 0, .length = sizeof(data)))
+		expect_clean(r);
+	CALL(r, 0, TRIM, &trim);
+}
+
+static void run_background(struct run *r)
+{
+	struct flexmem_strict strict = CMD(strict);
+
+	/* Time enough for the background to scrub what was left. */
+	native_time_advance(20 * HZ);
+	msleep(10);
+	if (CALL(r, 0, STRICT, &strict) && ALLOC(r, 0, .length = sizeof(data)))
+		expect_clean(r);
+}
+
+/* Another size. */
+static bool resize(struct run *r, u64 length, int expected)
+{
+	struct flexmem_resize cmd = CMD(resize, .handle = last(r, 0),
+					.length = length);
+
+	return FAILS(r, 0, RESIZE, &cmd, expected);
+}
+
+static void run_resize(struct run *r)
+{
+	if (resize(r, 64000, 0) && resize(r, 4096, 0) && resize(r, 4096, 0))
+		resize(r, 12288, 0);
+	resize(r, 1ULL << 40, EAGAIN);
+}
+
+static void run_resize_clean(struct run *r)
+{
+	if (ALLOC(r, 0, .length = 128) && resize(r, sizeof(data), 0))
+		expect_clean(r);
+}
+
+/* Limits. */
+static bool set_quota(struct run *r, u32 resource, u32 flags, u64 value,
+		      int expected)
+{
+	struct flexmem_quota cmd = CMD(quota, .kind = FLEXMEM_OWNER_USER,
+		.id = 0, .resource = resource, .flags = flags);
+
+	if (flags & FLEXMEM_QUOTA_LIMIT)
+		cmd.limit = value;
+	if (flags & FLEXMEM_QUOTA_GUARANTEE)
+		cmd.guarantee = value;
+	return FAILS(r, 0, SET_QUOTA, &cmd, expected);
+}
+
+static void run_limits(struct run *r)
+{
+	struct flexmem_quota quota = CMD(quota, .kind = FLEXMEM_OWNER_USER);
+	struct flexmem_alloc cmd = CMD(alloc, .length = 2 * SZ_1M);
+
+	CALL(r, 0, QUOTA, &quota);
+	if (set_quota(r, FLEXMEM_RESOURCE_BYTES, FLEXMEM_QUOTA_LIMIT, SZ_1M, 0))
+		FAILS(r, 0, ALLOC, &cmd, ENOMEM);
+}
+
+static void run_guarantees(struct run *r)
+{
+	if (set_quota(r, FLEXMEM_RESOURCE_BYTES, FLEXMEM_QUOTA_GUARANTEE,
+		      4 * SZ_1M, 0))
+		ALLOC(r, 0, .length = SZ_1M);
+	if (set_quota(r, FLEXMEM_RESOURCE_SLOTS, FLEXMEM_QUOTA_GUARANTEE, 1, 0))
+		ALLOC(r, 0, .length = SZ_1M);
+	set_quota(r, FLEXMEM_RESOURCE_BYTES, FLEXMEM_QUOTA_GUARANTEE,
+		  1ULL << 50, ENOSPC);
+}
+
+/* Pressure. */
+static void prepare_full(struct run *r)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M);
+
+	prepare_open(r);
+	while (r->nr[0] < RUN_HANDLES - 2 &&
+	       !native_ioctl(r->file[0], FLEXMEM_IOCTL_ALLOC, &cmd))
+		keep(r, 0, cmd.out_handle);
+}
+
+static void run_event(struct run *r)
+{
+	struct flexmem_event event;
+	unsigned int tries;
+	ssize_t n;
+
+	for (tries = 0; tries < 2; tries++) {
+		n = native_read(r->file[0], &event, sizeof(event));
+		if (!run_good(r, "read", n < 0 ? n : 0, 0))
+			continue;
+		if (event.level != FLEXMEM_PRESSURE_CRITICAL)
+			run_wrong(r, "an event of another level", "read", n);
+		break;
+	}
+}
+
+static void run_wait(struct run *r)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M,
+				       .flags = FLEXMEM_ALLOC_WAIT);
+
+	FAILS(r, 0, ALLOC, &cmd, ENOMEM);
+	if (free_last(r, 0))
+		ALLOC(r, 0, .length = SZ_1M, .flags = FLEXMEM_ALLOC_WAIT);
+}
+
+/* Maps. */
+static bool map(struct run *r)
+{
+	struct flexmem_map cmd = CMD(map, .handle = last(r, 0));
+	struct vm_area_struct *vma;
+
+	if (!CALL(r, 0, MAP, &cmd))
+		return false;
+	vma = native_mmap(r->file[0], cmd.out_offset, cmd.out_size, VM_SHARED);
+	if (!run_good(r, "mmap", PTR_ERR_OR_ZERO(vma), 0))
+		return false;
+	r->vma = vma;
+	return true;
+}
+
+static bool touch(struct run *r, size_t offset)
+{
+	u8 byte = 1;
+	long rc = native_touch(r->vma, offset, &byte, true);
+
+	/* SIGBUS is all that there is to say of a failure. */
+	return !rc || (current->failed ? false :
+				run_good(r, "access to a map", rc, 0));
+}
+
+static void unmap(struct run *r)
+{
+	if (r->vma)
+		native_munmap(r->vma);
+	r->vma = NULL;
+}
+
+static void run_map(struct run *r)
+{
+	struct vm_area_struct *child;
+
+	if (!map(r) || !touch(r, 0))
+		return;
+	child = native_fork_map(r->vma);
+	native_munmap(child);
+	touch(r, 5000);
+	resize(r, 128, EBUSY);
+	if (free_last(r, 0))
+		touch(r, 10000);
+	unmap(r);
+}
+
+static void run_map_reset(struct run *r)
+{
+	u8 byte;
+
+	if (!map(r) || !touch(r, 0))
+		return;
+	if (!run_good(r, "reset", world_reset(1), 0))
+		return;
+	if (!native_touch(r->vma, 0, &byte, false))
+		run_wrong(r, "a map outlives a reset", "access", 0);
+	free_last(r, 0);
+}
+
+/* The device. */
+static void run_reset(struct run *r)
+{
+	run_good(r, "reset", world_reset(1), 0);
+	ALLOC(r, 0, .length = 1000);
+}
+
+static void run_unbind(struct run *r)
+{
+	if (map(r))
+		touch(r, 0);
+	world_unbind(1);
+	r->nr[0] = 0;
+	if (run_good(r, "bind", world_bind(1), 0))
+		open_file(r, 1);
+}
+
+static void run_suspend(struct run *r)
+{
+	world_suspend(1);
+	world_resume(1);
+	ALLOC(r, 0, .length = 1000);
+}
+
+static void run_capacity(struct run *r)
+{
+	world_set_capacity(1, 8 * SZ_1M);
+	ALLOC(r, 0, .length = 2 * SZ_1M);
+	world_set_capacity(1, 64 * SZ_1M);
+	ALLOC(r, 0, .length = 4 * SZ_1M);
+}
+
+const struct sequence sequences[] = {
+	{ "open", prepare_open, run_open },
+	{ "ask", prepare_alloc, run_ask },
+	{ "lease", prepare_alloc, run_lease },
+	{ "alloc, the first", prepare_open, run_alloc },
+	{ "alloc", prepare_alloc, run_alloc },
+	{ "alloc, all kinds", prepare_open, run_alloc_kinds },
+	{ "alloc until all is used", prepare_open, run_alloc_all },
+	{ "free by address", prepare_alloc, run_free_by_address },
+	{ "batch", prepare_open, run_batch },
+	{ "batch, with a region there", prepare_alloc, run_batch },
+	{ "trim", prepare_alloc, run_trim },
+	{ "copy", prepare_open, run_copy },
+	{ "scrub", prepare_dirty, run_scrub },
+	{ "scrub in the background", prepare_dirty, run_background },
+	{ "resize", prepare_alloc, run_resize },
+	{ "resize into another's bytes", prepare_dirty, run_resize_clean },
+	{ "limits", prepare_alloc, run_limits },
+	{ "guarantees", prepare_open, run_guarantees },
+	{ "event", prepare_full, run_event },
+	{ "wait", prepare_full, run_wait },
+	{ "map", prepare_alloc, run_map },
+	{ "map and reset", prepare_alloc, run_map_reset },
+	{ "reset", prepare_alloc, run_reset },
+	{ "unbind", prepare_alloc, run_unbind },
+	{ "suspend", prepare_alloc, run_suspend },
+	{ "capacity", prepare_open, run_capacity },
+	{}
+};

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a tenant does. Each answer must be one of those that the ABI has for the
+ * call: EINTR only for who was killed, EFAULT only for who gave a wrong address.
+ * Handles are noted in their file: who takes one out of its note is the only one
+ * to free it, so it must be there; others may use it meanwhile.
+ */
+#include "internal.h"
+
+#include "torture.h"
+
+static void answer(struct tenant *t, const char *what, long rc,
+		   const int *allowed)
+{
+	int error = -rc;
+
+	if (rc > 0 || error >= ARRAY_SIZE(torture_results))
+		error = rc > 0 ? 0 : 139;
+	atomic64_inc(&torture_results[error]);
+	if (!error || error == ENODEV)
+		return;
+	if (error == EINTR && fatal_signal_pending(current))
+		return;
+	if (error == EFAULT && t->bad)
+		return;
+	for (; *allowed >= 0; allowed++)
+		if (*allowed == error)
+			return;
+	shim_bug("tenant %u: %s answers %d, which it may not", t->number, what,
+		 error);
+}
+
+#define ANSWER(t, what, rc, errors...) \
+	answer(t, what, rc, (const int []) { 0, ##errors, -1 })
+
+/* Calls; sometimes with a struct that is not all there. */
+static long call(struct tenant *t, unsigned int cmd, void *arg, size_t size)
+{
+	void *end = native_user() + NATIVE_USER_SIZE - PAGE_SIZE;
+	long rc;
+
+	t->bad = chance(t, 100);
+	if (!t->bad)
+		return native_ioctl(t->file, cmd, arg);
+	/* As much as there is, so that it is not found out too early. */
+	end -= min_t(size_t, draw(t, size), size - 1) & ~7UL;
+	memcpy(end, arg, native_user() + NATIVE_USER_SIZE - PAGE_SIZE - end);
+	rc = native_ioctl(t->file, cmd, end);
+	if (!rc)
+		shim_bug("a command succeeds without its struct");
+	return rc;
+}
+
+#define CALL(t, NAME, cmd) \
+	call(t, FLEXMEM_IOCTL_##NAME, cmd, sizeof(*(cmd)))
+
+/* Notes. Nothing is ordered by them. */
+static u32 take_note(struct tenant *t)
+{
+	unsigned int i = draw(t, ARRAY_SIZE(t->file->note));
+
+	return __atomic_exchange_n(&t->file->note[i], 0, RELAXED);
+}
+
+static u32 read_note(struct tenant *t)
+{
+	unsigned int tries;
+	u32 handle = 0;
+
+	for (tries = 0; !handle && tries < 10; tries++)
+		handle = READ_ONCE(t->file->note[draw(t, ARRAY_SIZE(t->file->note))]);
+	return handle;
+}
+
+static bool put_note(struct tenant *t, u32 handle)
+{
+	unsigned int i;
+	u32 none;
+
+	for (i = 0; i < ARRAY_SIZE(t->file->note); i++) {
+		none = 0;
+		if (__atomic_compare_exchange_n(&t->file->note[i], &none,
+						handle, false, RELAXED,
+						RELAXED))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * After a reset another region may have got the number, and the address, of what
+ * was lost: then a handle can be freed by the address that another one had.
+ */
+static int gone_by_address(struct tenant *t)
+{
+	struct flexmem_file *private = t->file->private_data;
+
+	return READ_ONCE(private->fdev->table.resets) ? ENOENT : 0;
+}
+
+/* What a device that has gone does not take back goes with its file. */
+static void free_handle(struct tenant *t, u32 handle)
+{
+	struct flexmem_free cmd = CMD(free, .handle = handle);
+	long rc;
+
+	do {
+		rc = CALL(t, FREE, &cmd);
+		ANSWER(t, "FREE", rc, EBUSY, gone_by_address(t));
+	} while ((rc == -EBUSY || rc == -EFAULT) && !put_note(t, handle));
+}
+
+static void note(struct tenant *t, u32 handle)
+{
+	if (!put_note(t, handle))
+		free_handle(t, handle);
+}
+
+/* Bytes: nobody's, or those of this file's owner. */
+static void check_bytes(struct tenant *t, const u8 *data, size_t size)
+{
+	size_t i;
+
+	for (i = 0; i < size; i++)
+		if (data[i] && data[i] != t->file->tag)
+			shim_bug("tenant %u reads %#x where only %#x may be",
+				 t->number, data[i], t->file->tag);
+}
+
+static void copy_some(struct tenant *t, u32 handle, bool write)
+{
+	u8 *data = native_user();
+	struct flexmem_copy cmd = CMD(copy, .handle = handle,
+				      .offset = draw(t, 4) * 128,
+				      .length = 1 + draw(t, chance(t, 20) ?
+							 100000 : 2000),
+				      .data = (uintptr_t)data);
+	long rc;
+
+	memset(data, write ? t->file->tag : 0xee, cmd.length);
+	rc = write ? CALL(t, WRITE, &cmd) : CALL(t, READ, &cmd);
+	ANSWER(t, write ? "WRITE" : "READ", rc, ENOENT, EBUSY, EINVAL, EIO,
+	       ETIMEDOUT, ENOMEM);
+	if (!write && !rc)
+		check_bytes(t, data, cmd.out_done);
+}
+
+static void do_copy(struct tenant *t)
+{
+	copy_some(t, read_note(t), chance(t, 2));
+}
+
+static struct flexmem_alloc draw_alloc(struct tenant *t)
+{
+	static const u32 flags[] = {
+		FLEXMEM_ALLOC_PROGRAM, FLEXMEM_ALLOC_MAPPABLE,
+		FLEXMEM_ALLOC_ZEROED, FLEXMEM_ALLOC_GROWABLE,
+	};
+	static const u64 most[] = { 128, SZ_4K, SZ_64K, SZ_2M, 12 * SZ_1M };
+	struct flexmem_alloc cmd = CMD(alloc);
+	unsigned int i;
+
+	cmd.length = 1 + draw(t, most[draw(t, ARRAY_SIZE(most))]);
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		cmd.flags |= chance(t, 4) ? flags[i] : 0;
+	cmd.flags |= chance(t, 50) ? FLEXMEM_ALLOC_WAIT : 0;
+	if (chance(t, 4))
+		cmd.alignment = 1ULL << draw(t, 22);
+	return cmd;
+}
+
+static void do_alloc(struct tenant *t)
+{
+	struct flexmem_alloc cmd = draw_alloc(t);
+	long rc = CALL(t, ALLOC, &cmd);
+
+	ANSWER(t, "ALLOC", rc, ENOMEM, EIO, ETIMEDOUT);
+	if (rc)
+		return;
+	if (!cmd.out_handle)
+		shim_bug("ALLOC without a handle");
+	/* Before anybody else knows of it. */
+	if (chance(t, 3)) {
+		copy_some(t, cmd.out_handle, false);
+		copy_some(t, cmd.out_handle, true);
+	}
+	note(t, cmd.out_handle);
+}
+
+static void do_free(struct tenant *t)
+{
+	u32 handle = take_note(t);
+
+	if (handle)
+		free_handle(t, handle);
+}
+
+static void do_free_by_address(struct tenant *t)
+{
+	u32 handle = take_note(t);
+	struct flexmem_lookup lookup = CMD(lookup, .handle = handle);
+	struct flexmem_free cmd = CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS);
+	long rc;
+
+	if (!handle)
+		return;
+	rc = CALL(t, LOOKUP, &lookup);
+	ANSWER(t, "LOOKUP", rc, gone_by_address(t));
+	if (!rc) {
+		cmd.address = lookup.out_address;
+		rc = CALL(t, FREE, &cmd);
+		/* What was lost has no address any more. */
+		ANSWER(t, "FREE by address", rc, EBUSY, ENOENT);
+	}
+	if (rc && rc != -ENODEV)
+		note(t, handle);
+}
+
+static void do_batch(struct tenant *t)
+{
+	struct flexmem_alloc entry[5];
+	struct flexmem_batch cmd = CMD(batch, .entry_size = sizeof(entry[0]),
+				       .count = 1 + draw(t, 5),
+				       .entries = (uintptr_t)entry);
+	unsigned int i;
+	long rc;
+
+	for (i = 0; i < cmd.count; i++)
+		entry[i] = draw_alloc(t);
+	rc = CALL(t, ALLOC_BATCH, &cmd);
+	ANSWER(t, "ALLOC_BATCH", rc, ENOMEM);
+	/* Those that were carried out count, also if the rest was not. */
+	if (rc && rc != -EINTR)
+		return;
+	for (i = 0; i < cmd.out_done; i++)
+		if (!entry[i].out_error)
+			note(t, entry[i].out_handle);
+}
+
+static void do_free_batch(struct tenant *t)
+{
+	struct flexmem_free entry[5];
+	struct flexmem_batch cmd = CMD(batch, .entry_size = sizeof(entry[0]),
+				       .entries = (uintptr_t)entry);
+	unsigned int i;
+	u32 handle;
+	long rc;
+
+	while (cmd.count < ARRAY_SIZE(entry) && (handle = take_note(t)))
+		entry[cmd.count++] = CMD(free, .handle = handle);
+	if (!cmd.count)
+		return;
+	rc = CALL(t, FREE_BATCH, &cmd);
+	ANSWER(t, "FREE_BATCH", rc, ENOMEM);
+	if (rc && rc != -EINTR)
+		cmd.out_done = 0;
+	for (i = 0; i < cmd.count && rc != -ENODEV; i++)
+		if (i >= cmd.out_done || entry[i].out_error)
+			note(t, entry[i].handle);
+}
+
+static void do_resize(struct tenant *t)
+{
+	struct flexmem_resize cmd = CMD(resize, .handle = read_note(t),
+					.length = 1 + draw(t, chance(t, 4) ?
+							   SZ_2M : SZ_64K));
+
+	ANSWER(t, "RESIZE", CALL(t, RESIZE, &cmd), ENOENT, EAGAIN, EBUSY,
+	       ENOMEM, EIO, ETIMEDOUT);
+}
+
+static void touch_some(struct tenant *t, struct vm_area_struct *vma)
+{
+	size_t size = vma->vm_end - vma->vm_start;
+	unsigned int i;
+	u8 byte = 0;
+
+	for (i = 0; i < 4; i++) {
+		size_t offset = draw(t, size);
+
+		if (!native_touch(vma, offset, &byte, false))
+			check_bytes(t, &byte, 1);
+		byte = t->file->tag;
+		native_touch(vma, offset, &byte, true);
+	}
+}
+
+static void do_map(struct tenant *t)
+{
+	struct flexmem_map cmd = CMD(map, .handle = read_note(t));
+	struct vm_area_struct *vma, *copy;
+	long rc = CALL(t, MAP, &cmd);
+
+	ANSWER(t, "MAP", rc, ENOENT, EBUSY, EIO, EINVAL);
+	if (rc)
+		return;
+	t->bad = false;
+	vma = native_mmap(t->file, cmd.out_offset, cmd.out_size,
+			  VM_SHARED | VM_READ | VM_WRITE |
+			  (chance(t, 20) ? VM_EXEC : 0));
+	rc = PTR_ERR_OR_ZERO(vma);
+	ANSWER(t, "mmap", rc, ENOENT, EBUSY, EIO, EINVAL, EPERM);
+	if (rc)
+		return;
+	touch_some(t, vma);
+	if (chance(t, 3))
+		do_free(t);
+	if (chance(t, 3)) {
+		copy = native_fork_map(vma);
+		touch_some(t, copy);
+		native_munmap(copy);
+	}
+	touch_some(t, vma);
+	native_munmap(vma);
+}
+
+static void do_lease(struct tenant *t)
+{
+	struct flexmem_lease cmd = CMD(lease, .op = chance(t, 2) ?
+				       FLEXMEM_LEASE_TAKE : FLEXMEM_LEASE_DROP);
+
+	ANSWER(t, "LEASE", CALL(t, LEASE, &cmd), EINVAL, EIO);
+}
+
+static void do_ask(struct tenant *t)
+{
+	struct flexmem_region_entry region[16];
+	struct flexmem_segment_entry segment[16];
+	struct flexmem_regions regions = CMD(regions,
+		.entry_size = sizeof(region[0]), .count = draw(t, 17),
+		.entries = (uintptr_t)region);
+	struct flexmem_segments segments = CMD(segments,
+		.entry_size = sizeof(segment[0]), .count = draw(t, 17),
+		.entries = (uintptr_t)segment);
+	struct flexmem_stats stats = CMD(stats);
+	struct flexmem_info info = CMD(info);
+	struct seq_file m;
+	long rc;
+
+	ANSWER(t, "INFO", CALL(t, INFO, &info));
+	rc = CALL(t, STATS, &stats);
+	ANSWER(t, "STATS", rc, ENOMEM);
+	if (!rc && stats.out_free + stats.out_used != stats.out_total)
+		shim_bug("STATS do not add up");
+	ANSWER(t, "REGIONS", CALL(t, REGIONS, &regions), EMSGSIZE, ENOMEM);
+	ANSWER(t, "SEGMENTS", CALL(t, SEGMENTS, &segments), EMSGSIZE, ENOMEM,
+	       EOPNOTSUPP);
+	native_fdinfo(t->file, &m);
+}
+
+static void do_snapshot(struct tenant *t)
+{
+	struct flexmem_region_entry region[16];
+	struct flexmem_owner_entry owner[64];
+	struct flexmem_snapshot cmd = CMD(snapshot,
+		.region_entry_size = sizeof(region[0]), .region_count = 16,
+		.regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(owner[0]), .owner_count = 64,
+		.owners = (uintptr_t)owner);
+	long rc = CALL(t, SNAPSHOT, &cmd);
+
+	ANSWER(t, "SNAPSHOT", rc, EMSGSIZE, ENOMEM);
+	if (!rc && cmd.out_free + cmd.out_owned + cmd.out_orphaned +
+		   cmd.out_reserved + cmd.out_quarantined != cmd.out_total)
+		shim_bug("SNAPSHOT does not add up");
+}
+
+static void do_quota(struct tenant *t)
+{
+	static const u64 values[] = { 0, 1, 4, SZ_1M, 16 * SZ_1M,
+				      FLEXMEM_NO_LIMIT };
+	struct flexmem_quota cmd = CMD(quota, .kind = draw(t, 2),
+				       .resource = draw(t, 3));
+	struct flexmem_quota set = CMD(quota, .kind = FLEXMEM_OWNER_USER,
+		.id = 1000 + draw(t, USERS), .resource = cmd.resource,
+		.flags = 1 + draw(t, 3));
+
+	ANSWER(t, "QUOTA", CALL(t, QUOTA, &cmd));
+	if (set.flags & FLEXMEM_QUOTA_LIMIT)
+		set.limit = chance(t, 2) ? FLEXMEM_NO_LIMIT :
+					   values[draw(t, ARRAY_SIZE(values))];
+	if (set.flags & FLEXMEM_QUOTA_GUARANTEE)
+		set.guarantee = chance(t, 2) ? 0 :
+				values[draw(t, ARRAY_SIZE(values) - 1)];
+	ANSWER(t, "SET_QUOTA", CALL(t, SET_QUOTA, &set), EPERM, EINVAL, ENOSPC,
+	       EIO, ETIMEDOUT, ENOMEM);
+}
+
+static void do_trim(struct tenant *t)
+{
+	struct flexmem_trim cmd = CMD(trim,
+		.flags = chance(t, 3) ? FLEXMEM_TRIM_BREAK_LEASES : 0);
+
+	ANSWER(t, "TRIM", CALL(t, TRIM, &cmd), EPERM, EBUSY, EIO, ETIMEDOUT);
+}
+
+static void do_event(struct tenant *t)
+{
+	struct flexmem_event event;
+
+	t->bad = false;
+	native_poll(t->file);
+	ANSWER(t, "read", native_read(t->file, &event, sizeof(event)), EAGAIN);
+}
+
+/* Any number for a command, any bytes for its struct. */
+static void do_nonsense(struct tenant *t)
+{
+	u8 *at = native_user();
+	size_t i, size = 8 + 8 * draw(t, 20);
+	long rc;
+
+	for (i = 0; i < size; i++)
+		at[i] = chance(t, 3) ? draw(t, 256) : 0;
+	*(u32 *)at = chance(t, 4) ? draw(t, 5000) : size;
+	t->bad = true;
+	/* Not what makes handles that nobody would free, or limits for ever. */
+	i = draw(t, 40);
+	if (i == FLEXMEM_CMD_ALLOC || i == FLEXMEM_CMD_ALLOC_BATCH ||
+	    i == FLEXMEM_CMD_FREE || i == FLEXMEM_CMD_FREE_BATCH)
+		*(u32 *)(at + 4) |= 1u << 31;
+	current->wild = true;
+	rc = native_ioctl(t->file, _IO(FLEXMEM_TYPE, i), at);
+	current->wild = false;
+	ANSWER(t, "nonsense", rc, ENOTTY, EINVAL, E2BIG, EOPNOTSUPP, EPERM,
+	       ENOENT, EBUSY, EIO, ETIMEDOUT, ENOMEM, EMSGSIZE, EAGAIN, ENOSPC);
+}
+
+static void open_fd(struct tenant *t)
+{
+	static unsigned int strict_tags;
+	int minor = world_minor(draw(t, WORLD_FUNCTIONS));
+	struct flexmem_strict strict = CMD(strict);
+	struct file *file;
+
+	t->bad = false;
+	if (minor < 0)
+		return;
+	file = native_open(minor, O_NONBLOCK);
+	ANSWER(t, "open", PTR_ERR_OR_ZERO(file), ENXIO, ENOMEM);
+	if (IS_ERR(file))
+		return;
+	file->tag = 1 + current->cred.uid.val % 100;
+	if (chance(t, 4) && !native_ioctl(file, FLEXMEM_IOCTL_STRICT, &strict))
+		file->tag = 128 + __atomic_fetch_add(&strict_tags, 1,
+						     RELAXED) % 128;
+	if (!native_install(t->fd, file))
+		native_close(file);
+}
+
+static void close_fd(struct tenant *t)
+{
+	struct file *file = native_uninstall(t->fd);
+
+	if (file)
+		native_close(file);
+}
+
+static const struct {
+	void (*step)(struct tenant *t);
+	unsigned int weight;
+} steps[] = {
+	{ do_alloc, 30 }, { do_free, 22 }, { do_free_by_address, 5 },
+	{ do_batch, 3 }, { do_free_batch, 4 }, { do_resize, 8 },
+	{ do_copy, 10 }, { do_map, 6 }, { do_lease, 2 }, { do_ask, 3 },
+	{ do_snapshot, 2 }, { do_quota, 2 }, { do_trim, 1 }, { do_event, 2 },
+	{ do_nonsense, 3 },
+};
+
+static void random_step(struct tenant *t)
+{
+	unsigned int i, sum = 0;
+	u64 n;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++)
+		sum += steps[i].weight;
+	n = draw(t, sum);
+	for (i = 0; n >= steps[i].weight; i++)
+		n -= steps[i].weight;
+	steps[i].step(t);
+}
+
+/**
+ * tenant_step - one thing that a tenant does
+ * @t: tenant; the current task
+ */
+void tenant_step(struct tenant *t)
+{
+	bool gone;
+
+	native_revive();
+	t->fd = draw(t, FILES);
+	t->file = native_fdget(t->fd);
+	if (!t->file) {
+		open_fd(t);
+		return;
+	}
+	random_step(t);
+	gone = native_poll(t->file) & EPOLLHUP;
+	native_close(t->file);
+	if (chance(t, gone ? 5 : 100))
+		close_fd(t);
+}

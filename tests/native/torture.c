@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Torture: tasks of several users do everything at once to the functions of one
+ * card, while an operator kills them, resets and unbinds the functions, and lets
+ * the firmware fail. In rounds: after each nobody does anything, and everything
+ * must add up.
+ * usage: torture [-s SEED] [-n OPERATIONS] [-r OPERATIONS-A-ROUND] [PARAMETERS]
+ */
+#include "internal.h"
+
+#include <unistd.h>
+
+#include "torture.h"
+
+struct tenant tenants[TENANTS + 1];
+atomic64_t torture_results[140];
+
+/* Splitmix64, of each tenant's own. */
+u64 draw(struct tenant *t, u64 below)
+{
+	u64 z = t->random += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return (z ^ (z >> 31)) % below;
+}
+
+bool chance(struct tenant *t, unsigned int one_in)
+{
+	return !draw(t, one_in);
+}
+
+static void let_fail(struct tenant *t)
+{
+	if (chance(t, 8))
+		sim_mailbox_set_dead(&world.card.mbox, true);
+	else if (chance(t, 8))
+		WRITE_ONCE(world.card.mbox.latency_us, draw(t, 20000));
+	else
+		world_faults(draw(t, SIM_NR_FAULTS), 1 + draw(t, 3));
+}
+
+/**
+ * operator_step - one thing that the operator does
+ * @t: the operator; the current task
+ */
+void operator_step(struct tenant *t)
+{
+	unsigned int index = draw(t, WORLD_FUNCTIONS);
+
+	native_time_advance(1 + draw(t, chance(t, 20) ? 20 * HZ : HZ / 10));
+	switch (draw(t, 40)) {
+	case 0 ... 9:
+		send_sig(SIGKILL, tenants[1 + draw(t, TENANTS)].task, 1);
+		break;
+	case 10:
+		world_reset(index);
+		break;
+	case 11:
+		world_unbind(index);
+		break;
+	case 12:
+		world_suspend(index);
+		break;
+	case 13:
+		world_set_capacity(index, draw(t, 33) * SZ_2M);
+		break;
+	case 14 ... 15:
+		let_fail(t);
+		break;
+	case 16 ... 20:
+		world_heal();
+		world_bind(index);
+		break;
+	default:
+		break;
+	}
+}
+
+/* The operator does something for so many operations of the tenants. */
+#define PACE 20
+
+static wait_queue_head_t pace = { .head = LIST_HEAD_INIT(pace.head) };
+static atomic64_t steps_done;
+
+static int run_tenant(void *data)
+{
+	struct tenant *t = data;
+
+	current->cred.uid = KUIDT_INIT(1000 + t->number % USERS);
+	current->cred.admin = t->number % 4 == 0;
+	while (t->operations--) {
+		tenant_step(t);
+		if (atomic64_inc_return(&steps_done) % PACE == 0)
+			wake_up(&pace);
+	}
+	complete(t->done);
+	return 0;
+}
+
+/* As long as there are tenants at work. */
+static int run_operator(void *data)
+{
+	s64 next = atomic64_read(&steps_done);
+	struct tenant *t = data;
+
+	while (!kthread_should_stop()) {
+		operator_step(t);
+		next += PACE;
+		/* Or when nobody does anything but wait for time to pass. */
+		wait_event_timeout(pace, kthread_should_stop() ||
+				   atomic64_read(&steps_done) >= next, 1);
+	}
+	return 0;
+}
+
+static void run_round(unsigned int operations)
+{
+	struct task_struct *operator;
+	struct completion done;
+	unsigned int i;
+
+	init_completion(&done);
+	for (i = 1; i <= TENANTS; i++) {
+		tenants[i].number = i;
+		tenants[i].operations = operations / TENANTS + 1;
+		tenants[i].done = &done;
+	}
+	/* Nobody is killed before there is a task, or after its end. */
+	for (i = 1; i <= TENANTS; i++)
+		tenants[i].task = native_kthread_create(run_tenant, &tenants[i],
+							"tenant");
+	for (i = 1; i <= TENANTS; i++)
+		get_task_struct(tenants[i].task);
+	for (i = 1; i <= TENANTS; i++)
+		native_kthread_start(tenants[i].task);
+	operator = kthread_run(run_operator, &tenants[0], "operator");
+	for (i = 1; i <= TENANTS; i++)
+		wait_for_completion(&done);
+	kthread_stop(operator);
+	for (i = 1; i <= TENANTS; i++)
+		put_task_struct(tenants[i].task);
+}
+
+static unsigned int count_notes(const struct file *file)
+{
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < ARRAY_SIZE(file->note); i++)
+		nr += file->note[i] != 0;
+	return nr;
+}
+
+/* Each handle has its note, but if the device went, or forgot an address. */
+static void check_notes(unsigned int fd, const struct file *file,
+			const struct flexmem_file *private)
+{
+	unsigned int notes = count_notes(file);
+	unsigned int handles = private->client.nr_handles;
+
+	if (private->fdev->table.closing || private->fdev->table.resets)
+		return;
+	WARN(handles != notes, "file %u: %u handles, %u are known", fd, handles,
+	     notes);
+}
+
+/* At a quiet point: every invariant, and each handle where it was noted. */
+static void check_all(void)
+{
+	struct flexmem_file *private;
+	const char *wrong;
+	struct file *file;
+	unsigned int i;
+
+	world_heal();
+	for (i = 0; i < WORLD_FUNCTIONS; i++) {
+		wrong = world_wrong(i);
+		WARN(wrong, "function %u: %s", i, wrong);
+	}
+	for (i = 0; i < FILES; i++) {
+		file = native_fdget(i);
+		if (!file)
+			continue;
+		wrong = world_file_wrong(file);
+		WARN(wrong, "file %u: %s", i, wrong);
+		private = file->private_data;
+		check_notes(i, file, private);
+		native_close(file);
+	}
+}
+
+static void show_results(unsigned long done)
+{
+	unsigned int error;
+
+	printf("# %lu operations; answers:", done);
+	for (error = 0; error < ARRAY_SIZE(torture_results); error++)
+		if (atomic64_read(&torture_results[error]))
+			printf(" %u: %lld", error,
+			       atomic64_read(&torture_results[error]));
+	printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long operations = 20000, a_round = 2000, done;
+	const char *params = "fallback_sizes=16M,8M,4M max_regions=6";
+	struct file *file;
+	unsigned int i;
+	u64 seed = 1;
+	int option;
+
+	while ((option = getopt(argc, argv, "s:n:r:")) != -1) {
+		if (option == 's')
+			seed = strtoull(optarg, NULL, 0);
+		else if (option == 'n')
+			operations = strtoul(optarg, NULL, 0);
+		else if (option == 'r')
+			a_round = strtoul(optarg, NULL, 0);
+		else
+			return 2;
+	}
+	if (optind < argc)
+		params = argv[optind];
+	printf("# seed %llu, %s\n", seed, params);
+	native_shim_init();
+	world_begin(params, 128ull * SZ_1M);
+	for (i = 0; i <= TENANTS; i++)
+		tenants[i].random = seed * 1000 + i;
+	for (done = 0; done < operations; done += a_round) {
+		run_round(a_round);
+		check_all();
+	}
+	for (i = 0; i < FILES; i++) {
+		file = native_uninstall(i);
+		if (file)
+			native_close(file);
+	}
+	world_end();
+	show_results(done);
+	printf("ok 1 - torture: seed %llu, %s\n1..1\n", seed, params);
+	return 0;
+}

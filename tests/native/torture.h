@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The torture: tenants who do everything at once, and an operator. */
+#ifndef _NATIVE_TORTURE_H
+#define _NATIVE_TORTURE_H
+
+#include "world.h"
+
+#define TENANTS 8
+#define FILES 12
+#define USERS 3
+
+/**
+ * struct tenant - a task of the torture
+ * @task: the task
+ * @number: which one
+ * @random: state of its random numbers
+ * @operations: how many it has yet to do
+ * @fd: number of the file it uses now
+ * @file: that file
+ * @bad: it has given an address that is not its own
+ * @done: it has done all
+ */
+struct tenant {
+	struct task_struct *task;
+	unsigned int number;
+	u64 random;
+	unsigned int operations;
+	unsigned int fd;
+	struct file *file;
+	bool bad;
+	struct completion *done;
+};
+
+extern struct tenant tenants[TENANTS + 1];
+
+u64 draw(struct tenant *t, u64 below);
+bool chance(struct tenant *t, unsigned int one_in);
+void tenant_step(struct tenant *t);
+void operator_step(struct tenant *t);
+
+/* What happened how often, for the summary. */
+extern atomic64_t torture_results[140];
+
+#endif /* _NATIVE_TORTURE_H */

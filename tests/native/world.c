@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The module, the card and its functions. What kmod/sim/main.c does with platform
+ * devices and sysfs is done here by calls; the card itself is the simulator's.
+ */
+#include "internal.h"
+
+#include "world.h"
+
+struct world world;
+int world_device_error = -EIO;
+
+/* Operations of the simulator, any of which can fail before it has begun. */
+#define OP(function, call, types...)			\
+static int world_##function types			\
+{							\
+	if (native_should_fail(NATIVE_DEVICE))		\
+		return world_device_error;		\
+	return sim_vf_ops.call;				\
+}
+
+OP(acquire, acquire(p, size, mem),
+   (void *p, u64 size, struct flexmem_memory *mem))
+OP(release, release(p, mem), (void *p, const struct flexmem_memory *mem))
+OP(slot_set, slot_set(p, slot, mem),
+   (void *p, unsigned int slot, const struct flexmem_memory *mem))
+OP(slot_clear, slot_clear(p, slot), (void *p, unsigned int slot))
+OP(capacity, capacity(p, bytes), (void *p, u64 *bytes))
+OP(scrub, scrub(p, mem, offset, size),
+   (void *p, const struct flexmem_memory *mem, u64 offset, u64 size))
+OP(read, read(p, mem, offset, size, to),
+   (void *p, const struct flexmem_memory *mem, u64 offset, u64 size, void *to))
+OP(write, write(p, mem, offset, size, from),
+   (void *p, const struct flexmem_memory *mem, u64 offset, u64 size,
+    const void *from))
+OP(page, page(p, mem, offset, pfn),
+   (void *p, const struct flexmem_memory *mem, u64 offset, unsigned long *pfn))
+OP(do_reset, reset(p), (void *p))
+
+#define COMMON_OPS			\
+	.acquire = world_acquire,	\
+	.release = world_release,	\
+	.capacity = world_capacity,	\
+	.scrub = world_scrub,		\
+	.read = world_read,		\
+	.write = world_write,		\
+	.page = world_page,		\
+	.reset = world_do_reset
+
+static const struct flexmem_device_ops pf_ops = { COMMON_OPS };
+static const struct flexmem_device_ops vf_ops = {
+	COMMON_OPS,
+	.slot_set = world_slot_set,
+	.slot_clear = world_slot_clear,
+};
+
+static void set_params(const char *params)
+{
+	static const char * const defaults[][2] = {
+		{ "strategy", "first_fit" }, { "order", "load_balance" },
+		{ "acquire", "lazy" }, { "fallback_sizes", "12G,8G,4G" },
+		{ "max_regions", "12" }, { "program_slots", "0" },
+		{ "max_handles", "1048576" }, { "lease_ms", "10000" },
+	};
+	char text[256], *rest = text, *word, *value;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(defaults); i++)
+		WARN_ON(native_param_set(defaults[i][0], defaults[i][1]));
+	strscpy(text, params, sizeof(text));
+	while ((word = strsep(&rest, " "))) {
+		value = strchr(word, '=');
+		if (!value)
+			continue;
+		*value++ = '\0';
+		WARN(native_param_set(word, value), "parameter %s", word);
+	}
+}
+
+static void add_function(unsigned int index)
+{
+	struct world_function *fn = &world.fn[index];
+
+	*fn = (struct world_function) {};
+	fn->sim.card = &world.card;
+	fn->sim.index = index;
+	mutex_init(&fn->sim.lock);
+	mutex_init(&fn->sim.turn);
+	device_initialize(&fn->parent);
+	WARN_ON(dev_set_name(&fn->parent, "card.%u", index));
+	fn->sim.dev = &fn->parent;
+}
+
+/**
+ * world_begin - load the module, switch the card on, bind all drivers
+ * @params: parameters of flexmem.ko
+ * @memory: bytes that the card has; each VF may have half of it
+ */
+void world_begin(const char *params, u64 memory)
+{
+	const struct sim_geometry geometry = {
+		.memory = memory,
+		.pf_capacity = memory / 4,
+		.vf_capacity = memory / 2,
+		.slots = 8,
+	};
+	unsigned int i;
+
+	world.live = native_live();
+	set_params(params);
+	WARN_ON(native_module_init());
+	memset(&world.card, 0, sizeof(world.card));
+	sim_mailbox_init(&world.card.mbox, 1000);
+	sim_memory_init(&world.card.memory);
+	world.card.fw = sim_firmware_start(&world.card.mbox,
+					   &world.card.memory, &geometry);
+	WARN_ON(IS_ERR(world.card.fw));
+	for (i = 0; i < WORLD_FUNCTIONS; i++) {
+		add_function(i);
+		WARN_ON(world_bind(i));
+	}
+}
+
+/**
+ * world_end - everything goes, and must leave nothing behind
+ */
+void world_end(void)
+{
+	unsigned int i;
+
+	world_heal();
+	for (i = 0; i < WORLD_FUNCTIONS; i++) {
+		world_unbind(i);
+		mutex_destroy(&world.fn[i].sim.turn);
+		mutex_destroy(&world.fn[i].sim.lock);
+	}
+	sim_firmware_stop(world.card.fw);
+	sim_memory_destroy(&world.card.memory);
+	sim_mailbox_destroy(&world.card.mbox);
+	native_module_exit();
+	WARN(native_live() != world.live, "%ld objects are left",
+	     native_live() - world.live);
+}
+
+/* As sim_probe(). */
+int world_bind(unsigned int index)
+{
+	struct world_function *fn = &world.fn[index];
+	const struct flexmem_device_desc desc = {
+		.name = "card",
+		.mode = index ? FLEXMEM_MODE_VF : FLEXMEM_MODE_PF,
+		.slots = index ? 8 : 0,
+		.granule = SIM_GRANULE,
+		.ops = index ? &vf_ops : &pf_ops,
+		.priv = &fn->sim,
+	};
+	struct flexmem_device *fdev;
+	int rc = -EBUSY;
+
+	mutex_lock(&fn->sim.lock);
+	if (!fn->sim.fdev) {
+		fdev = flexmem_device_register(&fn->parent, &desc);
+		rc = PTR_ERR_OR_ZERO(fdev);
+		if (!rc)
+			fn->sim.fdev = fdev;
+		else
+			sim_ops_reset(&fn->sim);
+	}
+	mutex_unlock(&fn->sim.lock);
+	return rc;
+}
+
+/* As sim_remove(). */
+int world_unbind(unsigned int index)
+{
+	struct world_function *fn = &world.fn[index];
+	struct flexmem_device *fdev;
+
+	mutex_lock(&fn->sim.lock);
+	fdev = fn->sim.fdev;
+	if (fdev) {
+		fn->sim.fdev = NULL;
+		fn->sim.suspended = false;
+		flexmem_device_unregister(fdev);
+		sim_ops_reset(&fn->sim);
+	}
+	mutex_unlock(&fn->sim.lock);
+	return fdev ? 0 : -ENODEV;
+}
+
+int world_reset(unsigned int index)
+{
+	struct sim_function *fn = &world.fn[index].sim;
+	int rc = -ENODEV;
+
+	mutex_lock(&fn->lock);
+	if (fn->fdev)
+		rc = fn->suspended ? -EBUSY : flexmem_device_reset(fn->fdev);
+	mutex_unlock(&fn->lock);
+	return rc;
+}
+
+static int sleep_or_wake(unsigned int index, bool sleep)
+{
+	struct sim_function *fn = &world.fn[index].sim;
+	int rc;
+
+	mutex_lock(&fn->lock);
+	rc = fn->fdev ? 0 : -ENODEV;
+	if (fn->fdev && fn->suspended != sleep)
+		(sleep ? flexmem_device_suspend :
+			 flexmem_device_resume)(fn->fdev);
+	fn->suspended = fn->fdev && sleep;
+	mutex_unlock(&fn->lock);
+	return rc;
+}
+
+int world_suspend(unsigned int index)
+{
+	return sleep_or_wake(index, true);
+}
+
+int world_resume(unsigned int index)
+{
+	return sleep_or_wake(index, false);
+}
+
+int world_set_capacity(unsigned int index, u64 bytes)
+{
+	struct sim_function *fn = &world.fn[index].sim;
+	int rc = sim_firmware_set_capacity(world.card.fw, index, bytes);
+
+	mutex_lock(&fn->lock);
+	if (!rc && fn->fdev)
+		flexmem_device_capacity_changed(fn->fdev);
+	mutex_unlock(&fn->lock);
+	return rc;
+}
+
+/* The number of its node, or -ENODEV. */
+int world_minor(unsigned int index)
+{
+	struct sim_function *fn = &world.fn[index].sim;
+	int minor = -ENODEV;
+
+	mutex_lock(&fn->lock);
+	if (fn->fdev)
+		minor = MINOR(fn->fdev->dev.devt);
+	mutex_unlock(&fn->lock);
+	return minor;
+}
+
+void world_faults(enum sim_fault fault, unsigned int times)
+{
+	atomic_set(&world.card.mbox.faults[fault], times);
+}
+
+/* Nothing goes wrong any more. */
+void world_heal(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < SIM_NR_FAULTS; i++)
+		world_faults(i, 0);
+	WRITE_ONCE(world.card.mbox.latency_us, 0);
+	sim_mailbox_set_dead(&world.card.mbox, false);
+	for (i = 0; i < WORLD_FUNCTIONS; i++)
+		world_resume(i);
+}
+
+static const char *sums_wrong(const struct flexmem_view *view)
+{
+	const struct flexmem_snapshot *sum = &view->sum;
+	u64 clients = 0, users = 0, orphans = 0;
+	unsigned int i;
+
+	if (sum->out_free + sum->out_owned + sum->out_orphaned +
+	    sum->out_reserved + sum->out_quarantined != sum->out_total)
+		return "the sums do not add up";
+	for (i = 0; i < sum->out_owner_count; i++) {
+		const struct flexmem_owner_entry *owner = &view->owner[i];
+
+		if (owner->kind == FLEXMEM_OWNER_USER) {
+			users += owner->bytes;
+			continue;
+		}
+		clients += owner->bytes;
+		orphans += owner->orphaned;
+	}
+	if (clients != sum->out_owned || users != sum->out_owned ||
+	    orphans != sum->out_orphaned)
+		return "the owners' bytes are not all bytes";
+	return NULL;
+}
+
+static void take_picture(struct flexmem_table *table, struct picture *picture)
+{
+	memset(picture, 0, sizeof(*picture));
+	picture->view.owner = picture->owner;
+	picture->view.max_owners = ARRAY_SIZE(picture->owner);
+	flexmem_table_snapshot(table, NULL, &picture->view);
+}
+
+static const char *table_wrong(struct flexmem_table *table)
+{
+	struct picture *picture = malloc(sizeof(*picture));
+	const char *wrong = flexmem_table_check(table);
+
+	if (!picture)
+		abort();
+	take_picture(table, picture);
+	if (!wrong)
+		wrong = sums_wrong(&picture->view);
+	free(picture);
+	return wrong;
+}
+
+/**
+ * world_wrong - every invariant of a function
+ * @index: which
+ *
+ * Return: NULL, or what is wrong. Nobody else may be in a command.
+ */
+const char *world_wrong(unsigned int index)
+{
+	struct sim_function *fn = &world.fn[index].sim;
+	const char *wrong = NULL;
+
+	mutex_lock(&fn->lock);
+	if (fn->fdev)
+		wrong = table_wrong(&fn->fdev->table);
+	mutex_unlock(&fn->lock);
+	return wrong;
+}
+
+/* Likewise of an open file and its function, which may have gone. */
+const char *world_file_wrong(struct file *file)
+{
+	struct flexmem_file *private = file->private_data;
+	const char *wrong = flexmem_client_check(&private->client);
+
+	return wrong ?: table_wrong(&private->fdev->table);
+}
+
+void world_picture(struct file *file, struct picture *picture)
+{
+	struct flexmem_file *private = file->private_data;
+
+	take_picture(&private->fdev->table, picture);
+}

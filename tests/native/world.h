@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A world for native programs: the module with its parameters, the simulated
+ * card with its functions, and what must hold of them at any quiet moment.
+ */
+#ifndef _NATIVE_WORLD_H
+#define _NATIVE_WORLD_H
+
+#include "device.h"
+#include "sim/sim.h"
+#include "snapshot.h"
+
+#define WORLD_FUNCTIONS 3
+
+/**
+ * struct world_function - the PF or a VF, and its device
+ * @sim: as the simulator has it
+ * @parent: its device
+ */
+struct world_function {
+	struct sim_function sim;
+	struct device parent;
+};
+
+/**
+ * struct world - all there is
+ * @card: the card
+ * @fn: its functions: the PF first
+ * @live: objects there were before
+ */
+struct world {
+	struct sim_card card;
+	struct world_function fn[WORLD_FUNCTIONS];
+	long live;
+};
+
+extern struct world world;
+
+/**
+ * struct picture - a function at a moment
+ * @view: as a snapshot has it
+ * @owner: room for its owners
+ */
+struct picture {
+	struct flexmem_view view;
+	struct flexmem_owner_entry owner[256];
+};
+
+void world_begin(const char *params, u64 memory);
+void world_end(void);
+int world_bind(unsigned int index);
+int world_unbind(unsigned int index);
+int world_reset(unsigned int index);
+int world_suspend(unsigned int index);
+int world_resume(unsigned int index);
+int world_set_capacity(unsigned int index, u64 bytes);
+int world_minor(unsigned int index);
+void world_faults(enum sim_fault fault, unsigned int times);
+void world_heal(void);
+const char *world_wrong(unsigned int index);
+const char *world_file_wrong(struct file *file);
+void world_picture(struct file *file, struct picture *picture);
+
+/* Errors of the device that are made up: what native_should_fail() fails. */
+extern int world_device_error;
+
+/* Commands, as the C library has them: struct flexmem_NAME with its size. */
+#define CMD(name, ...) \
+	((struct flexmem_##name) { .size = sizeof(struct flexmem_##name), \
+				   ##__VA_ARGS__ })
+
+#endif /* _NATIVE_WORLD_H */
