@@ -71,7 +71,7 @@ static inline void flow_out(struct fmlib_flow *flow,
 		flow->out[i] += amounts[i];
 }
 
-/* Where segments grow all are large, and the sum has no flow of its own. */
+/* Where segments grow all are large, and the sum is not counted by itself. */
 static enum flexmem_cache_pool_kind
 flow_of(const struct flexmem_cache *cache, enum flexmem_cache_pool_kind kind)
 {
@@ -185,14 +185,31 @@ void fmlib_figures_holes(struct flexmem_cache *cache,
 	segment->split_bytes = bytes;
 }
 
-static void commit(struct flexmem_cache_figure *figures,
-		   enum flexmem_cache_pool_kind kind, int64_t *change)
+/* Which way it goes is hard to foresee, so it is not branched upon. */
+static inline void move(struct flexmem_cache_figure *figure, int64_t by)
 {
-	if (*change > 0)
-		add(figures, kind, (uint64_t)*change);
-	else if (*change < 0)
-		subtract(figures, kind, (uint64_t)-*change);
-	*change = 0;
+	figure->current += (uint64_t)by;
+	figure->allocated += by > 0 ? (uint64_t)by : 0;
+	figure->freed += by < 0 ? -(uint64_t)by : 0;
+	figure->peak = figure->current > figure->peak ? figure->current :
+		       figure->peak;
+}
+
+static inline void commit(struct flexmem_cache *cache,
+			  enum flexmem_cache_pool_kind kind)
+{
+	struct flexmem_cache_statistics *f = &cache->figures;
+	int64_t count = cache->split_count[kind];
+	int64_t bytes = cache->split_bytes[kind];
+
+	move(&f->inactive_split[kind], count);
+	move(&f->inactive_split_bytes[kind], bytes);
+	cache->split_count[kind] = 0;
+	cache->split_bytes[kind] = 0;
+	if (cache->expandable)
+		return;
+	move(&f->inactive_split[FLEXMEM_CACHE_ALL], count);
+	move(&f->inactive_split_bytes[FLEXMEM_CACHE_ALL], bytes);
 }
 
 /*
@@ -201,13 +218,11 @@ static void commit(struct flexmem_cache_figure *figures,
  */
 void fmlib_figures_commit(struct flexmem_cache *cache)
 {
-	struct flexmem_cache_statistics *f = &cache->figures;
 	enum flexmem_cache_pool_kind kind;
 
 	for (kind = FLEXMEM_CACHE_SMALL; kind <= FLEXMEM_CACHE_LARGE; kind++) {
-		commit(f->inactive_split, kind, &cache->split_count[kind]);
-		commit(f->inactive_split_bytes, kind,
-		       &cache->split_bytes[kind]);
+		if (cache->split_bytes[kind] || cache->split_count[kind])
+			commit(cache, kind);
 	}
 }
 
@@ -297,6 +312,12 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
 		show_kind(cache, &sum, &f, kind);
 	f.thread_bound = cache->store_peak * cache->profile.thread_bytes;
+	if (cache->expandable) {
+		f.inactive_split[FLEXMEM_CACHE_ALL] =
+			f.inactive_split[FLEXMEM_CACHE_LARGE];
+		f.inactive_split_bytes[FLEXMEM_CACHE_ALL] =
+			f.inactive_split_bytes[FLEXMEM_CACHE_LARGE];
+	}
 	f.num_hits += since(&sum.hits, &cache->tally_before.hits);
 	pthread_mutex_unlock(&cache->lock);
 	f.max_split_size = cache->config.max_split;
