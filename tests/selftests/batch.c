@@ -475,8 +475,8 @@ TEST_F(batch, killed_in_a_batch_returns_everything)
 				raw_alloc_batch(fd, batch);
 			}
 		}
-		while (fm_stats(self->fd).out_allocated <= max / 16 * (n % 20))
-			sched_yield();
+		while (fm_stats(self->fd).out_allocated <= max / 256 * (n % 20))
+			usleep(500);
 		kill(pid, SIGKILL);
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 		EXPECT_EQ(0, fm_stats(self->fd).out_used);
