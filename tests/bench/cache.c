@@ -16,13 +16,15 @@ struct target {
 	struct flexmem_cache *cache;
 };
 
-/* One replay, on a thread of its own. */
+/* One replay, on a thread of its own: @ns of it, from @begin to @end. */
 struct player {
 	struct flexmem_cache *cache;
 	const struct work *work;
 	uint64_t first_stream;
 	uint64_t ns;
-	pthread_barrier_t *begin;
+	uint64_t begin;
+	uint64_t end;
+	pthread_barrier_t *barrier;
 	pthread_t thread;
 };
 
@@ -77,13 +79,14 @@ static void *run(void *argument)
 {
 	struct player *player = argument;
 	void **tokens;
-	uint64_t begin;
 
 	tokens = need(calloc(player->work->slots, sizeof(*tokens)));
-	pthread_barrier_wait(player->begin);
-	begin = thread_ns();
+	pthread_barrier_wait(player->barrier);
+	player->begin = wall_ns();
+	player->ns = thread_ns();
 	play(player, tokens);
-	player->ns = thread_ns() - begin;
+	player->ns = thread_ns() - player->ns;
+	player->end = wall_ns();
 	free(tokens);
 	return NULL;
 }
@@ -91,23 +94,26 @@ static void *run(void *argument)
 /* Always on threads of their own: a process with one alone locks for less. */
 static uint64_t run_players(struct player *players, unsigned int count)
 {
-	pthread_barrier_t begin;
-	uint64_t time;
+	uint64_t begin = UINT64_MAX;
+	pthread_barrier_t barrier;
+	uint64_t end = 0;
 	unsigned int i;
 
-	pthread_barrier_init(&begin, NULL, count + 1);
+	pthread_barrier_init(&barrier, NULL, count);
 	for (i = 0; i < count; i++) {
-		players[i].begin = &begin;
+		players[i].barrier = &barrier;
 		if (pthread_create(&players[i].thread, NULL, run, &players[i]))
 			give_up("pthread_create", 0);
 	}
-	pthread_barrier_wait(&begin);
-	time = wall_ns();
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count; i++) {
 		pthread_join(players[i].thread, NULL);
-	time = wall_ns() - time;
-	pthread_barrier_destroy(&begin);
-	return time;
+		if (players[i].begin < begin)
+			begin = players[i].begin;
+		if (players[i].end > end)
+			end = players[i].end;
+	}
+	pthread_barrier_destroy(&barrier);
+	return end - begin;
 }
 
 uint64_t cache_replay(const struct work *work, const char *configuration,
