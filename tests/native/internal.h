@@ -21,11 +21,9 @@ void native_wait_word(unsigned int *word, unsigned int value);
 void native_wake_word(unsigned int *word);
 void raw_lock(unsigned int *word);
 void raw_unlock(unsigned int *word);
+void sched_add(struct task_struct *task);
 void sched_begin(struct task_struct *task);
 void sched_end(void);
-void native_start_schedule(u64 seed, unsigned int changes, unsigned long steps);
-void native_stop_schedule(void);
-unsigned long native_schedule_steps(void);
 
 /* task.c */
 extern struct list_head native_tasks;
@@ -34,6 +32,7 @@ void native_park(void);
 void native_unpark(struct task_struct *task);
 void native_shim_init(void);
 void native_show_tasks(void);
+void native_quiesce(void);
 
 /* work.c */
 void native_timer_set(struct native_timer *timer, unsigned long expires);

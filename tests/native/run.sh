@@ -54,6 +54,14 @@ for kind; do
 		'order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1' \
 		'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8 lease_ms=50 max_handles=20'; do
 		program "$kind" torture -s "$seed" -n "$ops" "$params"
+		program "$kind" torture -S -s "$seed" -n $((ops / 25)) "$params"
+		program "$kind" torture -P 3 -s "$seed" -n $((ops / 10)) "$params"
 	done
 done
+# What is scheduled happens once more in the same way.
+replay() { "${fixed[@]}" "$out/$1/torture" "${@:2}" 2>&1; }
+echo 'TAP version 13'
+tap 'a schedule repeats, at random' cmp <(replay asan -S -s 5 -n 2000) <(replay asan -S -s 5 -n 2000)
+tap 'a schedule repeats, by priorities' cmp <(replay asan -P 3 -s 5 -n 2000) <(replay tsan -P 3 -s 5 -n 2000)
+tap_end || failed=1
 exit "$failed"

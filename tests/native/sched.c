@@ -12,9 +12,9 @@
 #include "internal.h"
 
 static bool scheduled;
+static struct task_struct *turn;
 static u64 random_state;
 static unsigned int changes;
-static unsigned long expected;
 static unsigned long steps;
 static unsigned long change_at[16];
 static unsigned long lowest;
@@ -60,6 +60,7 @@ static void wait_for_turn(struct task_struct *task)
 
 static void give_turn(struct task_struct *task)
 {
+	turn = task;
 	__atomic_store_n(&task->go, 1, __ATOMIC_RELEASE);
 	os_futex_wake(&task->go);
 }
@@ -95,11 +96,13 @@ static void change_rank(void)
  */
 void native_point(void)
 {
-	if (!scheduled || !current)
+	if (!scheduled || !current || turn != current)
 		return;
 	steps++;
 	change_rank();
-	switch_task();
+	/* A switch costs a thousand times what is between two points. */
+	if (changes || !(next_random() % 4))
+		switch_task();
 }
 
 /* Who asks to be interrupted for somebody else waits for all of them. */
@@ -118,6 +121,11 @@ void native_wait_word(unsigned int *word, unsigned int value)
 		/* Tasks may have begun to take turns meanwhile. */
 		if (scheduled)
 			wait_for_turn(current);
+		return;
+	}
+	/* On its way to sleep when tasks began to take turns. */
+	if (turn != current) {
+		wait_for_turn(current);
 		return;
 	}
 	if (__atomic_load_n(word, RELAXED) != value)
@@ -161,7 +169,13 @@ void raw_unlock(unsigned int *word)
 		native_wake_word(word);
 }
 
-/* A task begins: in its thread, and in the list of all. */
+/* A task comes: anywhere among the others. */
+void sched_add(struct task_struct *task)
+{
+	task->rank = lowest + next_random() % (1ul << 20);
+}
+
+/* It begins: in its thread, and in the list of all. */
 void sched_begin(struct task_struct *task)
 {
 	if (scheduled)
@@ -181,43 +195,42 @@ void sched_end(void)
 	give_turn(next);
 }
 
+static void begin_turns(void)
+{
+	struct task_struct *task;
+
+	native_quiesce();
+	list_for_each_entry(task, &native_tasks, link) {
+		task->go = 0;
+		task->blocked = task == current ? NULL : &task->word;
+	}
+	turn = current;
+	scheduled = true;
+}
+
 /**
  * native_start_schedule - from now on one task runs at a time
  * @seed: decides which
  * @nr: how often priorities change; 0: choose at random at each point
  * @points: how many points there will be, about
  *
- * All other tasks must be parked.
+ * Begins anew, if tasks take turns already. There is no way back.
  */
 void native_start_schedule(u64 seed, unsigned int nr, unsigned long points)
 {
 	struct task_struct *task;
 	unsigned int i;
 
+	if (!scheduled)
+		begin_turns();
 	random_state = seed;
 	changes = nr;
-	expected = points ?: 1;
 	steps = 0;
 	lowest = 1ul << 20;
 	for (i = 0; i < ARRAY_SIZE(change_at); i++)
-		change_at[i] = 1 + next_random() % expected;
-	list_for_each_entry(task, &native_tasks, link) {
-		task->rank = lowest + next_random() % lowest;
-		task->go = 0;
-		task->blocked = task == current ? NULL : &task->word;
-	}
-	scheduled = true;
-}
-
-/* From now on all go on at once again. */
-void native_stop_schedule(void)
-{
-	struct task_struct *task;
-
-	scheduled = false;
+		change_at[i] = 1 + next_random() % points;
 	list_for_each_entry(task, &native_tasks, link)
-		if (task != current)
-			give_turn(task);
+		sched_add(task);
 }
 
 /* Points passed since native_start_schedule(). */

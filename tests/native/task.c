@@ -104,6 +104,13 @@ void native_unpark(struct task_struct *task)
 		native_wake_word(&task->word);
 }
 
+/* Waits until all others sleep. They do so while time stands still. */
+void native_quiesce(void)
+{
+	while (__atomic_load_n(&running, __ATOMIC_SEQ_CST) != 1)
+		os_yield();
+}
+
 /* Tasks. */
 static struct task_struct *task_create(const char *comm)
 {
@@ -202,6 +209,7 @@ struct task_struct *native_kthread_create(int (*function)(void *data),
 void native_kthread_start(struct task_struct *task)
 {
 	__atomic_fetch_add(&running, 1, __ATOMIC_SEQ_CST);
+	sched_add(task);
 	link_task(task);
 	os_thread(run_task, task);
 }

@@ -105,6 +105,8 @@ static void free_handle(struct tenant *t, u32 handle)
 	long rc;
 
 	do {
+		/* Whoever is using it must be able to go on. */
+		cond_resched();
 		rc = CALL(t, FREE, &cmd);
 		ANSWER(t, "FREE", rc, EBUSY, gone_by_address(t));
 	} while ((rc == -EBUSY || rc == -EFAULT) && !put_note(t, handle));

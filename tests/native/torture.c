@@ -4,7 +4,11 @@
  * card, while an operator kills them, resets and unbinds the functions, and lets
  * the firmware fail. In rounds: after each nobody does anything, and everything
  * must add up.
- * usage: torture [-s SEED] [-n OPERATIONS] [-r OPERATIONS-A-ROUND] [PARAMETERS]
+ *
+ * As threads, or, with -S or -P, scheduled: one task at a time, in an order that
+ * the seed decides: the same seed does the same again.
+ * usage: torture [-s SEED] [-n OPERATIONS] [-r OPERATIONS-A-ROUND]
+ *		[-S | -P CHANGES-OF-PRIORITY-A-ROUND] [PARAMETERS]
  */
 #include "internal.h"
 
@@ -114,7 +118,24 @@ static int run_operator(void *data)
 	return 0;
 }
 
-static void run_round(unsigned int operations)
+/* How tasks take turns: not; at random; or by priorities that change. */
+static bool scheduled;
+static unsigned int changes;
+
+static unsigned long all_points;
+
+static void start_schedule(u64 seed)
+{
+	static unsigned long points = 10000;
+
+	if (!scheduled)
+		return;
+	points = native_schedule_steps() ?: points;
+	all_points += native_schedule_steps();
+	native_start_schedule(seed, changes, points);
+}
+
+static void run_round(unsigned int operations, u64 seed)
 {
 	struct task_struct *operator;
 	struct completion done;
@@ -126,6 +147,7 @@ static void run_round(unsigned int operations)
 		tenants[i].operations = operations / TENANTS + 1;
 		tenants[i].done = &done;
 	}
+	start_schedule(seed);
 	/* Nobody is killed before there is a task, or after its end. */
 	for (i = 1; i <= TENANTS; i++)
 		tenants[i].task = native_kthread_create(run_tenant, &tenants[i],
@@ -199,36 +221,45 @@ static void show_results(unsigned long done)
 			printf(" %u: %lld", error,
 			       atomic64_read(&torture_results[error]));
 	printf("\n");
+	if (scheduled)
+		printf("# %lu points\n", all_points + native_schedule_steps());
 }
 
 int main(int argc, char **argv)
 {
-	unsigned long operations = 20000, a_round = 2000, done;
+	unsigned long operations = 20000, a_round = 0, done;
 	const char *params = "fallback_sizes=16M,8M,4M max_regions=6";
 	struct file *file;
 	unsigned int i;
 	u64 seed = 1;
 	int option;
 
-	while ((option = getopt(argc, argv, "s:n:r:")) != -1) {
+	while ((option = getopt(argc, argv, "s:n:r:SP:")) != -1) {
 		if (option == 's')
 			seed = strtoull(optarg, NULL, 0);
 		else if (option == 'n')
 			operations = strtoul(optarg, NULL, 0);
 		else if (option == 'r')
 			a_round = strtoul(optarg, NULL, 0);
+		else if (option == 'S' || option == 'P')
+			scheduled = true;
 		else
 			return 2;
+		if (option == 'P')
+			changes = strtoul(optarg, NULL, 0);
 	}
+	/* Short ones are scheduled anew more often. */
+	a_round = a_round ?: scheduled ? 400 : 2000;
 	if (optind < argc)
 		params = argv[optind];
 	printf("# seed %llu, %s\n", seed, params);
 	native_shim_init();
+	start_schedule(seed);
 	world_begin(params, 128ull * SZ_1M);
 	for (i = 0; i <= TENANTS; i++)
 		tenants[i].random = seed * 1000 + i;
 	for (done = 0; done < operations; done += a_round) {
-		run_round(a_round);
+		run_round(a_round, seed + done);
 		check_all();
 	}
 	for (i = 0; i < FILES; i++) {

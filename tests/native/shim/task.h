@@ -153,6 +153,9 @@ void native_revive(void);
 
 /* A point where, in scheduled mode, another task may go on. */
 void native_point(void);
+void native_start_schedule(u64 seed, unsigned int changes,
+			   unsigned long points);
+unsigned long native_schedule_steps(void);
 bool native_should_fail(enum native_fault fault);
 
 /* Sleeping. */
