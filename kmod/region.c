@@ -299,11 +299,14 @@ int flexmem_table_release_stranded(struct flexmem_table *table)
 	struct flexmem_region *region, *next;
 	int rc;
 
+	if (list_empty(&table->stranded))
+		return 0;
 	list_for_each_entry_safe(region, next, &table->stranded, stranded) {
 		rc = release_memory(table, region);
 		if (rc)
 			return rc;
 	}
+	flexmem_table_tell_accounts(table);
 	return 0;
 }
 

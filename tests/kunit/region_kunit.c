@@ -942,6 +942,23 @@ static void trim_keeps_memory_that_is_not_taken_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 }
 
+/* What was taken back late is not counted as taken any more. */
+static void trim_of_stranded_memory_makes_room(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 12 * GIB);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 1);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 0);
+}
+
 /* Removal. */
 
 static void removal_gives_everything_back(struct kunit *test)
@@ -1306,6 +1323,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(unanswered_clear_keeps_a_region_out_of_use),
 	KUNIT_CASE(reset_and_removal_forget_what_was_unanswered),
 	KUNIT_CASE(trim_keeps_memory_that_is_not_taken_back),
+	KUNIT_CASE(trim_of_stranded_memory_makes_room),
 	KUNIT_CASE(removal_gives_everything_back),
 	KUNIT_CASE(blocks_can_be_freed_after_removal),
 	KUNIT_CASE(nothing_is_allocated_after_removal),
