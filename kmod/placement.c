@@ -421,6 +421,7 @@ static int wait_and_place(struct flexmem_table *table,
 	unsigned long end = jiffies + msecs_to_jiffies(table->wait_ms);
 	wait_queue_head_t *starved = &table->accounts.gauge.starved;
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	long left;
 	int rc;
 
 	add_wait_queue(starved, &wait);
@@ -430,8 +431,10 @@ static int wait_and_place(struct flexmem_table *table,
 		rc = place_again(table, request, spare, place, &supply);
 		if (rc != -ENOMEM || !can_pass(place->reason))
 			goto remove;
-		if (!READ_ONCE(table->closing) && time_before(jiffies, end))
-			wait_woken(&wait, TASK_KILLABLE, end - jiffies);
+		/* Read once: a negative time-out is a bug to the scheduler. */
+		left = end - jiffies;
+		if (!READ_ONCE(table->closing) && left > 0)
+			wait_woken(&wait, TASK_KILLABLE, left);
 		rc = -EINTR;
 		if (fatal_signal_pending(current))
 			goto remove;

@@ -332,6 +332,9 @@ long schedule_timeout(long timeout)
 		native_park();
 		return timeout;
 	}
+	/* As the kernel's: it prints a backtrace. */
+	WARN_ONCE(timeout < 0, "a time-out of %ld jiffies\n",
+		  timeout);
 	if (timeout <= 0) {
 		native_point();
 		return 0;
