@@ -57,6 +57,9 @@ for kind; do
 		program "$kind" torture -S -s "$seed" -n $((ops / 25)) "$params"
 		program "$kind" torture -P 3 -s "$seed" -n $((ops / 10)) "$params"
 	done
+	close='order=fill_first fallback_sizes=4M max_regions=6 lease_ms=20'
+	program "$kind" torture -c -s "$seed" -n "$ops" "$close"
+	program "$kind" torture -c -P 4 -s "$seed" -n $((ops / 10)) "$close"
 done
 # What is scheduled happens once more in the same way.
 replay() { "${fixed[@]}" "$out/$1/torture" "${@:2}" 2>&1; }

@@ -41,6 +41,7 @@ static long call(struct run *r, unsigned int f, const char *at,
 {
 	static struct picture before, after;
 	unsigned long fail_at = current->fail_at;
+	int failed = current->failed;
 	long rc;
 
 	current->fail_at = 0;
@@ -51,6 +52,8 @@ static long call(struct run *r, unsigned int f, const char *at,
 	current->fail_at = 0;
 	world_picture(r->file[f], &after);
 	current->fail_at = fail_at;
+	if (!rc && !failed && current->failed == 1 + NATIVE_USER)
+		run_wrong(r, "it succeeded without the user's memory", at, rc);
 	/* What is set cannot be taken back: that a reply can go is seen before. */
 	if (rc == -EFAULT && cmd == FLEXMEM_IOCTL_SET_QUOTA)
 		return rc;
@@ -402,6 +405,10 @@ static bool map(struct run *r)
 	struct vm_area_struct *vma;
 
 	if (!CALL(r, 0, MAP, &cmd))
+		return false;
+	vma = native_mmap(r->file[0], cmd.out_offset, cmd.out_size + PAGE_SIZE,
+			  VM_SHARED);
+	if (!run_good(r, "mmap of too much", PTR_ERR_OR_ZERO(vma), EINVAL))
 		return false;
 	vma = native_mmap(r->file[0], cmd.out_offset, cmd.out_size, VM_SHARED);
 	if (!run_good(r, "mmap", PTR_ERR_OR_ZERO(vma), 0))

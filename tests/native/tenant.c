@@ -54,10 +54,17 @@ static long call(struct tenant *t, unsigned int cmd, void *arg, size_t size)
 #define CALL(t, NAME, cmd) \
 	call(t, FLEXMEM_IOCTL_##NAME, cmd, sizeof(*(cmd)))
 
+bool torture_close;
+
+static unsigned int nr_notes(void)
+{
+	return torture_close ? 3 : ARRAY_SIZE(((struct file *)NULL)->note);
+}
+
 /* Notes. Nothing is ordered by them. */
 static u32 take_note(struct tenant *t)
 {
-	unsigned int i = draw(t, ARRAY_SIZE(t->file->note));
+	unsigned int i = draw(t, nr_notes());
 
 	return __atomic_exchange_n(&t->file->note[i], 0, RELAXED);
 }
@@ -68,7 +75,7 @@ static u32 read_note(struct tenant *t)
 	u32 handle = 0;
 
 	for (tries = 0; !handle && tries < 10; tries++)
-		handle = READ_ONCE(t->file->note[draw(t, ARRAY_SIZE(t->file->note))]);
+		handle = READ_ONCE(t->file->note[draw(t, nr_notes())]);
 	return handle;
 }
 
@@ -77,7 +84,7 @@ static bool put_note(struct tenant *t, u32 handle)
 	unsigned int i;
 	u32 none;
 
-	for (i = 0; i < ARRAY_SIZE(t->file->note); i++) {
+	for (i = 0; i < nr_notes(); i++) {
 		none = 0;
 		if (__atomic_compare_exchange_n(&t->file->note[i], &none,
 						handle, false, RELAXED,
@@ -367,6 +374,13 @@ static void do_snapshot(struct tenant *t)
 		shim_bug("SNAPSHOT does not add up");
 }
 
+/* What only the administrator may do. */
+static void for_admin(long rc)
+{
+	if (!rc && !current->cred.admin)
+		shim_bug("a command of the administrator's by somebody else");
+}
+
 static void do_quota(struct tenant *t)
 {
 	static const u64 values[] = { 0, 1, 4, SZ_1M, 16 * SZ_1M,
@@ -376,6 +390,7 @@ static void do_quota(struct tenant *t)
 	struct flexmem_quota set = CMD(quota, .kind = FLEXMEM_OWNER_USER,
 		.id = 1000 + draw(t, USERS), .resource = cmd.resource,
 		.flags = 1 + draw(t, 3));
+	long rc;
 
 	ANSWER(t, "QUOTA", CALL(t, QUOTA, &cmd));
 	if (set.flags & FLEXMEM_QUOTA_LIMIT)
@@ -384,16 +399,20 @@ static void do_quota(struct tenant *t)
 	if (set.flags & FLEXMEM_QUOTA_GUARANTEE)
 		set.guarantee = chance(t, 2) ? 0 :
 				values[draw(t, ARRAY_SIZE(values) - 1)];
-	ANSWER(t, "SET_QUOTA", CALL(t, SET_QUOTA, &set), EPERM, EINVAL, ENOSPC,
-	       EIO, ETIMEDOUT, ENOMEM);
+	rc = CALL(t, SET_QUOTA, &set);
+	ANSWER(t, "SET_QUOTA", rc, EPERM, EINVAL, ENOSPC, EIO, ETIMEDOUT,
+	       ENOMEM);
+	for_admin(rc);
 }
 
 static void do_trim(struct tenant *t)
 {
 	struct flexmem_trim cmd = CMD(trim,
 		.flags = chance(t, 3) ? FLEXMEM_TRIM_BREAK_LEASES : 0);
+	long rc = CALL(t, TRIM, &cmd);
 
-	ANSWER(t, "TRIM", CALL(t, TRIM, &cmd), EPERM, EBUSY, EIO, ETIMEDOUT);
+	ANSWER(t, "TRIM", rc, EPERM, EBUSY, EIO, ETIMEDOUT);
+	for_admin(rc);
 }
 
 static void do_event(struct tenant *t)
@@ -474,6 +493,10 @@ static void random_step(struct tenant *t)
 	unsigned int i, sum = 0;
 	u64 n;
 
+	if (torture_close && chance(t, 6)) {
+		do_trim(t);
+		return;
+	}
 	for (i = 0; i < ARRAY_SIZE(steps); i++)
 		sum += steps[i].weight;
 	n = draw(t, sum);
@@ -491,7 +514,7 @@ void tenant_step(struct tenant *t)
 	bool gone;
 
 	native_revive();
-	t->fd = draw(t, FILES);
+	t->fd = draw(t, torture_close ? 2 : FILES);
 	t->file = native_fdget(t->fd);
 	if (!t->file) {
 		open_fd(t);

@@ -7,7 +7,8 @@
  *
  * As threads, or, with -S or -P, scheduled: one task at a time, in an order that
  * the seed decides: the same seed does the same again.
- * usage: torture [-s SEED] [-n OPERATIONS] [-r OPERATIONS-A-ROUND]
+ * With -c everything is in a few files.
+ * usage: torture [-c] [-s SEED] [-n OPERATIONS] [-r OPERATIONS-A-ROUND]
  *		[-S | -P CHANGES-OF-PRIORITY-A-ROUND] [PARAMETERS]
  */
 #include "internal.h"
@@ -92,7 +93,7 @@ static int run_tenant(void *data)
 	struct tenant *t = data;
 
 	current->cred.uid = KUIDT_INIT(1000 + t->number % USERS);
-	current->cred.admin = t->number % 4 == 0;
+	current->cred.admin = torture_close || t->number % 4 == 0;
 	while (t->operations--) {
 		tenant_step(t);
 		if (atomic64_inc_return(&steps_done) % PACE == 0)
@@ -234,13 +235,15 @@ int main(int argc, char **argv)
 	u64 seed = 1;
 	int option;
 
-	while ((option = getopt(argc, argv, "s:n:r:SP:")) != -1) {
+	while ((option = getopt(argc, argv, "s:n:r:cSP:")) != -1) {
 		if (option == 's')
 			seed = strtoull(optarg, NULL, 0);
 		else if (option == 'n')
 			operations = strtoul(optarg, NULL, 0);
 		else if (option == 'r')
 			a_round = strtoul(optarg, NULL, 0);
+		else if (option == 'c')
+			torture_close = true;
 		else if (option == 'S' || option == 'P')
 			scheduled = true;
 		else

@@ -33,6 +33,12 @@ struct tenant {
 
 extern struct tenant tenants[TENANTS + 1];
 
+/*
+ * All in a few files, of a few allocations each, and much is given back: tenants
+ * get into each other's way as often as they can.
+ */
+extern bool torture_close;
+
 u64 draw(struct tenant *t, u64 below);
 bool chance(struct tenant *t, unsigned int one_in);
 void tenant_step(struct tenant *t);
