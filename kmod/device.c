@@ -101,9 +101,9 @@ EXPORT_SYMBOL_GPL(flexmem_device_register);
  * Every further command gets ENODEV, and every region is given back to the
  * device before this returns. Open files stay valid.
  *
- * Context: may sleep. No operation is called after it returns. A region that
- * the firmware would not take back is reported in the log; the driver resets
- * the function, or the memory is lost until it does.
+ * Context: may sleep. No operation is called after it returns, and none at all
+ * if the function is suspended. A region that was not given back is reported in
+ * the log; the driver resets the function, or the memory is lost until it does.
  */
 void flexmem_device_unregister(struct flexmem_device *fdev)
 {

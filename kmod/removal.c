@@ -69,8 +69,9 @@ static int return_memory(struct flexmem_table *table, unsigned int slot,
  * flexmem_table_remove - give everything back: the device goes
  * @table: region table; blocks of it may still be in use, and be freed later
  *
- * The firmware may be dead: it is not asked again once it has not answered. The
- * driver resets the function when we are done with it, so nothing is lost.
+ * The firmware may be dead: it is not asked again once it has not answered, and
+ * not at all while the device sleeps. The driver resets the function when we are
+ * done with it, so nothing is lost.
  *
  * Context: may sleep. The device's operations are not called after it returns.
  */
@@ -78,6 +79,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 {
 	struct flexmem_memory *mem = table->leaving;
 	struct flexmem_region *region;
+	bool asleep = READ_ONCE(table->suspended);
 	unsigned int slot;
 	int rc;
 
@@ -88,7 +90,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);
 	flexmem_lease_break_all(&table->slots);
-	rc = flexmem_table_release_stranded(table);
+	rc = asleep ? -EBUSY : flexmem_table_release_stranded(table);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);
 		if (!region)
@@ -100,7 +102,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		if (!mem[slot].size)
 			continue;
-		if (rc != -ETIMEDOUT)
+		if (!asleep && rc != -ETIMEDOUT)
 			rc = return_memory(table, slot, &mem[slot]);
 		if (rc)
 			dev_warn(table->function.dev,

@@ -520,11 +520,26 @@ static void removal_ends_the_wait_for_a_device_asleep(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, waiter);
 	waiter->ctx = ctx;
 	waiter->client = ctx->client;
-	flexmem_table_suspend(ctx->table);
+	suspend(ctx);
 	start_waiter(test, waiter);
 	fake_table_remove(ctx->table);
 	wait_for_completion(&waiter->done);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(waiter->allocation), -ENODEV);
+	fake_device_reset(ctx->fake);
+}
+
+/* What it has is gone with the reset that its driver makes then. */
+static void removal_lets_a_device_sleep(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	alloc(test, ctx->client, GIB);
+	suspend(ctx);
+	fake_device_forget(ctx->fake);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_NULL(test, ctx->fake->breach);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
+	fake_device_reset(ctx->fake);
 }
 
 static void background_sleeps_too(struct kunit *test)
@@ -570,6 +585,7 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(callers_wait_until_the_device_is_awake),
 	KUNIT_CASE(what_needs_no_device_does_not_wait),
 	KUNIT_CASE(removal_ends_the_wait_for_a_device_asleep),
+	KUNIT_CASE(removal_lets_a_device_sleep),
 	KUNIT_CASE(background_sleeps_too),
 	{}
 };
