@@ -17,6 +17,7 @@
 #include <linux/device.h>
 #include <linux/errno.h>
 #include <linux/jiffies.h>
+#include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/overflow.h>
 #include <linux/sizes.h>
@@ -27,6 +28,9 @@
 
 /* How often a firmware that may be dead is asked by who could do without it. */
 #define PROBE_JIFFIES HZ
+
+/* No page frame has that number. */
+#define NO_FRAME ULONG_MAX
 
 /* Room for a device's name in INFO, and a NUL. */
 #define NAME_SIZE sizeof_field(struct flexmem_info, out_name)
@@ -406,7 +410,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_write);
  * @function: function that can be mapped
  * @mem: memory that it holds
  * @offset: of the page
- * @pfn: receives the page frame
+ * @pfn: receives the page frame, which only the driver can know to be right;
+ *	untouched on failure
  *
  * Context: in a page fault, under mmap_lock. May sleep, but not for firmware.
  * Return: 0, -ENOMEM, or another error if there is none.
@@ -415,8 +420,15 @@ int flexmem_function_page(struct flexmem_function *function,
 			  const struct flexmem_memory *mem, u64 offset,
 			  unsigned long *pfn)
 {
-	int rc = function->ops.page(function->priv, mem, offset, pfn);
+	unsigned long frame = NO_FRAME;
+	int rc;
 
-	return check_errno(function, "page", rc, false);
+	rc = function->ops.page(function->priv, mem, offset, &frame);
+	rc = check_errno(function, "page", rc, false);
+	if (!rc && frame == NO_FRAME)
+		rc = distrust(function, "page", "no frame for offset", offset);
+	if (!rc)
+		*pfn = frame;
+	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_page);

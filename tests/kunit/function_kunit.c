@@ -15,6 +15,7 @@ struct liar {
 	struct flexmem_function function;
 	struct flexmem_memory mem;
 	u64 capacity;
+	bool forgets_frame;
 	int rc;
 };
 
@@ -72,7 +73,11 @@ static int liar_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 static int liar_page(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     unsigned long *pfn)
 {
-	return ((struct liar *)priv)->rc;
+	struct liar *liar = priv;
+
+	if (!liar->forgets_frame)
+		*pfn = 42;
+	return liar->rc;
 }
 
 static int liar_reset(void *priv)
@@ -241,7 +246,7 @@ static int call(struct liar *liar, unsigned int nth)
 {
 	struct flexmem_function *function = &liar->function;
 	struct flexmem_memory mem = { .size = SZ_2M };
-	unsigned long pfn;
+	unsigned long pfn = 77;
 	u64 bytes = 77;
 	int rc;
 
@@ -266,7 +271,8 @@ static int call(struct liar *liar, unsigned int nth)
 	case 7:
 		return flexmem_function_write(function, &mem, 0, 128, &bytes);
 	case 8:
-		return flexmem_function_page(function, &mem, 0, &pfn);
+		rc = flexmem_function_page(function, &mem, 0, &pfn);
+		return pfn == (rc ? 77 : 42) ? rc : -E2BIG;
 	default:
 		return flexmem_function_reset(function);
 	}
@@ -310,6 +316,20 @@ static void makes_other_errors_eio(struct kunit *test)
 			KUNIT_EXPECT_TRUE(test, is_distrusted(test));
 		}
 	}
+}
+
+/* Or the task would map whatever was on the stack. */
+static void page_without_a_frame_is_eio(struct kunit *test)
+{
+	const struct flexmem_memory mem = { .size = SZ_2M };
+	struct liar *liar = test->priv;
+	unsigned long pfn = 77;
+
+	liar->forgets_frame = true;
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_function_page(&liar->function, &mem, 0, &pfn));
+	KUNIT_EXPECT_EQ(test, pfn, 77);
+	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
 }
 
 static void pf_needs_no_slots(struct kunit *test)
@@ -435,6 +455,7 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(holds_nothing_after_a_reset),
 	KUNIT_CASE(passes_documented_errors_on),
 	KUNIT_CASE(makes_other_errors_eio),
+	KUNIT_CASE(page_without_a_frame_is_eio),
 	KUNIT_CASE(pf_needs_no_slots),
 	KUNIT_CASE_PARAM(refuses_a_bad_description, bad_desc_gen_params),
 	KUNIT_CASE(takes_the_longest_name),
