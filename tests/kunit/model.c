@@ -277,6 +277,7 @@ static int fill_slot(struct model *model, struct model_pool *pool, u64 size)
 			region->refused = true;
 			continue;
 		}
+		model->generation++;
 		region->there = true;
 		region->total = size;
 		region->free = size;
@@ -449,6 +450,7 @@ void model_start(struct model *model)
 	if (model->mode == FLEXMEM_MODE_VF)
 		model->slots = min(model->slots, model->hw_slots);
 	model->taken = 0;
+	model->generation = 0;
 	model->tensors = (struct model_pool) {
 		.end = model->slots - model->program_slots,
 	};
@@ -704,6 +706,7 @@ void model_trim(struct model *model, bool scrub_fails)
 		if (!region->there || region->free < region->total)
 			continue;
 		region->there = false;
+		model->generation++;
 		model->taken -= region->total;
 		any = true;
 	}

@@ -100,6 +100,7 @@ struct model {
 
 	unsigned int slots;
 	u64 taken;
+	u64 generation;
 	u64 stamp;
 	struct model_pool tensors;
 	struct model_pool programs;

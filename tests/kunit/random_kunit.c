@@ -281,6 +281,8 @@ static void check_table(struct run *run)
 		ASSERT_SAME(run, is->sequence, want.sequence);
 	}
 	ASSERT_SAME(run, nr, run->snapshot.nr);
+	ASSERT_SAME(run, flexmem_slots_generation(&run->table->slots),
+		    run->model->generation);
 	ASSERT_SAME(run, run->fake->taken, run->model->taken);
 	check_sums(run);
 }
