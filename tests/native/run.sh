@@ -46,6 +46,7 @@ program() {
 		echo "ok 1 - $kind/$name $*"
 	fi
 }
+program steps steps
 for kind; do
 	program "$kind" misuse
 	program "$kind" kunit -s "$seed"

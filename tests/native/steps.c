@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How much work an operation on the blocks of a region is, the worst of many:
+ * it must grow with the logarithm of their number. The compiler calls us in
+ * each branch of what it builds for this program, so that steps are counted, not
+ * time: the same at every run. Prints TAP.
+ */
+#include "internal.h"
+
+#include "block.h"
+
+#define LEAST 8			/* 2^8 blocks, */
+#define MOST 16			/* and 2^16 */
+#define TRIES 3000
+/* The logarithm doubles; what is linear would be 256 times as much. */
+#define TIMES 3
+
+static struct flexmem_block block[2 << MOST];
+static struct flexmem_block *used[1 << MOST];
+static unsigned int nr_blocks, nr_used, results, failures;
+static unsigned long steps;
+
+void __sanitizer_cov_trace_pc(void);
+void __sanitizer_cov_trace_pc(void)
+{
+	steps++;
+}
+
+/* What is asked for, and in which free memory. */
+static const struct kind {
+	const char *name;
+	u64 alignment;
+	bool growable;
+	bool alike;	/* every hole as large as what is wanted, ill placed */
+} kinds[] = {
+	{ "of any size", FLEXMEM_ALIGN },
+	{ "aligned", SZ_64K },
+	{ "aligned, where nothing is", SZ_1M, .alike = true },
+	{ "that will grow", FLEXMEM_ALIGN, .growable = true },
+};
+
+struct run {
+	const struct kind *kind;
+	struct flexmem_blocks blocks;
+	struct flexmem_spare spare;
+	u64 random;
+	unsigned long worst_alloc;
+	unsigned long worst_free;
+};
+
+static u64 below(struct run *run, u64 limit)
+{
+	run->random = run->random * 6364136223846793005ULL +
+		      1442695040888963407ULL;
+	return (run->random >> 33) % limit;
+}
+
+static void fill(struct flexmem_spare *spare)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		if (!spare->block[i])
+			spare->block[i] = &block[nr_blocks++];
+}
+
+static u64 size(struct run *run)
+{
+	if (run->kind->alike)
+		return SZ_1M;
+	return SZ_4K + FLEXMEM_ALIGN * below(run, 2048);
+}
+
+static struct flexmem_block *alloc(struct run *run, u64 alignment,
+				   bool growable)
+{
+	struct flexmem_block *new;
+	u64 bytes = size(run);
+
+	fill(&run->spare);
+	steps = 0;
+	if (growable)
+		new = flexmem_blocks_alloc_growable(&run->blocks, bytes,
+						    alignment, run,
+						    &run->spare);
+	else
+		new = flexmem_blocks_alloc(&run->blocks, bytes, alignment, run,
+					   &run->spare);
+	run->worst_alloc = max(run->worst_alloc, steps);
+	if (new)
+		used[nr_used++] = new;
+	return new;
+}
+
+static void give_back(struct run *run, unsigned int i)
+{
+	struct flexmem_spare unused;
+
+	steps = 0;
+	flexmem_blocks_free(&run->blocks, used[i], &unused);
+	run->worst_free = max(run->worst_free, steps);
+	used[i] = used[--nr_used];
+	/* Most nodes are used again: the array is used up slowly. */
+	for (i = 0; i < 2; i++)
+		if (unused.block[i] && !run->spare.block[i])
+			run->spare.block[i] = unused.block[i];
+}
+
+/* @nr blocks, of which every second one is free. */
+static void prepare(struct run *run, enum flexmem_fit fit, unsigned int nr)
+{
+	unsigned int i, kept;
+
+	nr_blocks = 0;
+	nr_used = 0;
+	flexmem_blocks_init(&run->blocks, 1ULL << 40, fit, &block[nr_blocks++]);
+	/* Or each block would begin where its alignment wants it. */
+	if (run->kind->alike) {
+		fill(&run->spare);
+		flexmem_blocks_alloc(&run->blocks, FLEXMEM_ALIGN, FLEXMEM_ALIGN,
+				     run, &run->spare);
+	}
+	for (i = 0; i < nr; i++)
+		alloc(run, FLEXMEM_ALIGN, false);
+	/* The rest of the region, so that only holes are left. */
+	fill(&run->spare);
+	flexmem_blocks_alloc(&run->blocks, flexmem_blocks_largest(&run->blocks),
+			     FLEXMEM_ALIGN, run, &run->spare);
+	for (i = kept = 0; i < nr; i++) {
+		struct flexmem_spare unused;
+
+		if (i % 2)
+			flexmem_blocks_free(&run->blocks, used[i], &unused);
+		else
+			used[kept++] = used[i];
+	}
+	nr_used = kept;
+	run->worst_alloc = 0;
+	run->worst_free = 0;
+}
+
+static void measure(struct run *run, enum flexmem_fit fit, unsigned int log)
+{
+	unsigned int i, found = 0;
+
+	prepare(run, fit, 1U << log);
+	for (i = 0; i < TRIES; i++) {
+		if (nr_blocks + 2 > ARRAY_SIZE(block))
+			break;
+		if (alloc(run, run->kind->alignment, run->kind->growable))
+			found++;
+		/* What could not be had changes nothing: then none is freed. */
+		if (!run->kind->alike)
+			give_back(run, below(run, nr_used));
+	}
+	if (i < TRIES || !found != run->kind->alike) {
+		printf("# 2^%u blocks: %u of %u found\n", log, found, i);
+		failures++;
+	}
+	if (flexmem_blocks_check(&run->blocks)) {
+		printf("# %s\n", flexmem_blocks_check(&run->blocks));
+		failures++;
+	}
+}
+
+static void test(const struct kind *kind, enum flexmem_fit fit)
+{
+	struct run few = { .kind = kind, .random = 1 };
+	struct run many = { .kind = kind, .random = 1 };
+	unsigned int before = failures;
+
+	measure(&few, fit, LEAST);
+	measure(&many, fit, MOST);
+	if (many.worst_alloc > TIMES * few.worst_alloc ||
+	    many.worst_free > TIMES * few.worst_free)
+		failures++;
+	printf("%s %u - %s, blocks %s: steps of alloc %lu, free %lu among 2^%u; %lu, %lu among 2^%u\n",
+	       failures > before ? "not ok" : "ok", ++results,
+	       flexmem_fit_name(fit), kind->name, few.worst_alloc,
+	       few.worst_free, LEAST, many.worst_alloc, many.worst_free, MOST);
+}
+
+int main(void)
+{
+	unsigned int i, fit;
+
+	printf("TAP version 13\n");
+	for (fit = 0; flexmem_fit_name(fit); fit++)
+		for (i = 0; i < ARRAY_SIZE(kinds); i++)
+			test(&kinds[i], fit);
+	printf("1..%u\n", results);
+	return failures ? 1 : 0;
+}
