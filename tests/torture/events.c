@@ -17,6 +17,7 @@
 
 #define STALL_MS 600000		/* without any operation: something hangs */
 #define SLOW_MS 300000		/* for what has to end by itself */
+#define ENDLESS_OPS 1000000	/* what has not happened by then will not */
 #define LATE_MS 60000		/* for the firmware to do what it has been told */
 
 static struct rng rng;
@@ -394,11 +395,22 @@ bool events_load(uint64_t seed)
 	return true;
 }
 
-/* The next of @target events, spread evenly over all operations. */
+/*
+ * The next of @target events, spread evenly over all operations, and over those
+ * that follow because something has not happened yet.
+ */
 static bool due(uint64_t done, uint64_t target, const struct targets *t,
 		uint64_t ops)
 {
-	return done < target && ops >= t->ops * (done + 1) / (target + 1);
+	return target && ops >= t->ops * (done + 1) / (target + 1);
+}
+
+static bool enough(const struct targets *t, uint64_t ops)
+{
+	return ops >= t->ops && counted(COUNT_KILLS) >= t->kills &&
+	       counted(COUNT_UNBINDS) >= t->unbinds &&
+	       counted(COUNT_DEATHS) >= t->deaths &&
+	       (everything_happened() || ops >= ENDLESS_OPS);
 }
 
 static void step(const struct targets *t, uint64_t ops)
@@ -427,9 +439,7 @@ void events_run(const struct targets *t)
 		start(slot);
 	while (!atomic_load(&shared->stop)) {
 		ops = atomic_load(&shared->ops);
-		if (ops >= t->ops && counted(COUNT_KILLS) >= t->kills &&
-		    counted(COUNT_UNBINDS) >= t->unbinds &&
-		    counted(COUNT_DEATHS) >= t->deaths)
+		if (enough(t, ops))
 			break;
 		if (ops != last) {
 			last = ops;

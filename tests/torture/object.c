@@ -416,7 +416,9 @@ static struct flexmem_alloc random_alloc(struct thread *t)
 		64 * KiB, 64 * KiB, 512 * KiB, 4 * MiB,
 	};
 	struct rng *rng = &t->rng;
-	uint32_t most = limit[rng_below(rng, ARRAY_SIZE(limit))];
+	/* Some want a whole region, so that there is not enough for all. */
+	uint32_t most = rng_one_in(rng, 20) ? 32 * MiB :
+			limit[rng_below(rng, ARRAY_SIZE(limit))];
 	struct flexmem_alloc alloc = CMD(alloc,
 					 .length = 1 + rng_below(rng, most));
 

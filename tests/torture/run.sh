@@ -6,8 +6,8 @@
 # usage: tests/vm/run.sh debug|kcsan --cpus 4 --no-load -- tests/torture/run.sh
 # Environment:
 #   FLEXMEM_OPS      calls of the driver (default 200000)
-#   FLEXMEM_KILLS    processes killed (default: one for 2000 operations)
-#   FLEXMEM_UNBINDS  functions taken away and given back (default: one for 10000)
+#   FLEXMEM_KILLS    processes killed (default: one for 1000 operations)
+#   FLEXMEM_UNBINDS  functions taken away and given back (default: one for 2500; of each at least two)
 #   FLEXMEM_DEATHS   firmware deaths (default: likewise)
 #   FLEXMEM_SEED     of everything random; printed
 #   FLEXMEM_KO       directory of the modules, which are loaded here

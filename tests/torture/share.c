@@ -78,6 +78,19 @@ void shared_init(uint64_t seed)
 		atomic_store(&shared->node[i], -1);
 }
 
+bool everything_happened(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_OPS; i++)
+		if (!atomic_load(&shared->done[i]))
+			return false;
+	for (i = 0; i < COUNT_KILLS; i++)
+		if (!counted(i))
+			return false;
+	return true;
+}
+
 void fail(const char *format, ...)
 {
 	unsigned int at = atomic_fetch_add(&shared->failures, 1);

@@ -49,13 +49,14 @@ enum count {
 	COUNT_REFUSED,		/* ENOMEM, for lack of device memory */
 	COUNT_FIRMWARE,		/* EIO and ETIMEDOUT */
 	COUNT_WRONG_REFUSED,
-	COUNT_KILLS,
-	COUNT_UNBINDS,
-	COUNT_DEATHS,
 	COUNT_QUOTAS,
 	COUNT_FAULTS,
 	COUNT_TRIMS,
 	COUNT_SNAPSHOTS,
+	/* Of these there are as many as was asked for. */
+	COUNT_KILLS,
+	COUNT_UNBINDS,
+	COUNT_DEATHS,
 	NR_COUNTS,
 };
 
@@ -122,6 +123,8 @@ static inline uint64_t counted(enum count what)
 {
 	return atomic_load(&shared->count[what]);
 }
+/* Every call was made, with success, and whatever comes by itself came. */
+bool everything_happened(void);
 /* Notes what is wrong, and ends all. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
