@@ -37,7 +37,7 @@ quick: ## The core natively, the library, what changed statically: nothing is bo
 check: ## All tests, in virtual machines and natively
 	tests/check.sh
 
-check-long: ## The same, with the long runs
+check-long: ## The same, with the long runs; goes on where it was interrupted
 	FLEXMEM_LONG=1 tests/check.sh
 
 bench-cache: ## What the caching allocator reserves on the traces, and what it costs
@@ -51,7 +51,7 @@ vm: ## Run CMD='...' in a virtual machine (KERNEL=6.1|6.12|debug FLEXMEM_PARAMS=
 
 clean: ## Remove what was built, but not the kernels
 	rm -rf build/userlib build/ko build/selftests build/torture build/faults build/fuzz build/tests build/docs build/check \
-		build/selfcheck build/vm
+		build/check-long build/selfcheck build/vm
 
 distclean: ## Remove everything generated
 	rm -rf build

@@ -3,7 +3,8 @@
 #
 # All tests. A line per suite, the failures of it below, and at the very end "N passed, N failed, N skipped".
 # usage: tests/check.sh [suite...]        default: all; FLEXMEM_LONG=1 for the long runs
-# The whole output of each suite is kept as build/check/SUITE.tap and SUITE.err.
+# The whole output of each suite is kept as build/check/SUITE.tap and SUITE.err. The long runs are taken up where they ended:
+# a suite that has passed is not run again as long as no file of the project changes.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/lib.sh"
@@ -17,8 +18,8 @@ for name in "${!FLEX@}"; do
 	esac
 done
 
-logs=$BUILD/check
 long=${FLEXMEM_LONG:+4}
+logs=$BUILD/check${long:+-long}
 kinds=(6.12 6.1 debug ${long:+kcsan})
 # Only there to end what hangs: a machine that is merely slow is never too slow.
 vm_timeout=$((5400 * ${long:-1}))
@@ -55,17 +56,20 @@ kunit_suite() {
 selftests() { in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh "${@:2}"; }
 selftests-6.1_suite() { selftests 6.1; }
 selftests-6.12_suite() { selftests 6.12; }
-# Emulated and with every check there is, the debug kernel takes its time: only in the long runs the 32-bit half, and what
-# neither races nor fails an allocation and is the same on every kernel.
+# Emulated and with every check there is, the debug kernel takes its time: only in the long runs the 32-bit half, each program
+# with other settings, and what neither races nor fails an allocation and is the same on every kernel.
 selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
-	local but=(-params -exhaust -placement)
+	local but=(-1 -params -abi_size -exhaust -placement -perm)
 	[[ ! $long ]] || but=()
 	selftests debug "${but[@]}"
 }
-# Many tenants at once, each failing allocation in turn, and nonsense: DESIGN's levels "faults" and "races".
+# Many tenants at once, each failing allocation in turn, and nonsense: DESIGN's levels "faults" and "races". By the million
+# that is native.
 torture_suite() {
-	export FLEXMEM_OPS=${FLEXMEM_OPS:-200000${long:+0}}
+	local ops=2000
+	[[ ! $long ]] || ops=50000
+	export FLEXMEM_OPS=${FLEXMEM_OPS:-$ops}
 	in_vm debug --cpus 4 --no-load --timeout "$((vm_timeout * ${long:-1}))" -- tests/torture/run.sh
 }
 # The same under the kernel that looks for data races, which is made for the long runs only.
@@ -109,6 +113,11 @@ run() {
 	# In one piece: another suite may end at the same moment.
 	cat "$logs/$suite.said"
 	mv "$logs/$suite.new" "$logs/$suite.result"
+	[[ ! $long ]] || echo "$tree" >"$logs/$suite.tree"
+}
+# passed_before SUITE: in a long run of the same tree.
+passed_before() {
+	[[ $long && $tree && -e $logs/$1.tree && $(<"$logs/$1.tree") == "$tree" ]] && grep -q '^[0-9]* 0 ' "$logs/$1.result"
 }
 
 # Longest first, apart from what others need.
@@ -127,9 +136,11 @@ for suite; do
 		break ;;
 	esac
 done
-rm -rf "$logs"
+tree=$(project_hash)
+[[ $long ]] || rm -rf "$logs"
 mkdir -p "$logs"
 export VM_TRIES=$logs/tries
+rm -f "$VM_TRIES"
 
 # What the suites need: some need neither kernels nor machines, and are not kept waiting for them. A machine is booted before
 # they start in pairs.
@@ -173,6 +184,11 @@ for suite; do
 		run "$suite"
 		continue
 	fi
+	if passed_before "$suite"; then
+		sed '1s/$/, before/' "$logs/$suite.said"
+		continue
+	fi
+	rm -f "$logs/$suite".{result,tree}
 	if ((running >= 2)); then
 		wait -n || true
 		running=$((running - 1))

@@ -104,6 +104,13 @@ project_files() {
 	done
 }
 
+# project_hash: changes with any of them. Nothing if there is no git to say which they are.
+project_hash() {
+	local files
+	mapfile -t files < <(project_files)
+	((!${#files[@]})) || (cd "$TOP" && sha256sum "${files[@]}" | sha256sum | cut -c1-40)
+}
+
 # TAP for scripts: tap 'what holds' CMD... for each test, then tap_end.
 tap_count=0
 tap_failures=0

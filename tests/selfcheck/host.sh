@@ -241,3 +241,20 @@ for script in kernel modules run; do
 done
 tap 'check: a suite that boots builds before' alone cache build 1
 tap 'check: one that does not, does not' alone docs build 0
+
+# A long run goes on where it ended, unless something has changed since.
+longer() {
+	FLEXMEM_LONG=1 on tests/check.sh docs >"$work/said" 2>&1
+	cat "$work/said"
+	grep -q "^docs .* s$1\$" "$work/said" && grep -qx '1 passed, 0 failed, 0 skipped' "$work/said"
+}
+on git init -q .
+on git add tests
+tap 'check: a long run runs everything' longer ''
+tap 'check: and goes on where it ended' longer ', before'
+echo >>"$copy/tests/lib.sh"
+tap 'check: but not with other sources' longer ''
+mock make <<<'echo 1..1; echo not ok 1'
+echo >>"$copy/tests/lib.sh"
+failed_before() { ! longer '' && mock make <<<'echo 1..1; echo ok 1' && longer ''; }
+tap 'check: nor past what has failed' failed_before

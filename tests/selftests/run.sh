@@ -5,7 +5,7 @@
 # PROGRAM/BITS/CONFIGURATION: TEST. Exit status 1 if a test failed, or could not be run at all.
 #
 # usage: tests/selftests/run.sh [PROGRAM...]           (built before: make -C tests/selftests)
-#        tests/selftests/run.sh -PROGRAM...            all but those
+#        tests/selftests/run.sh [-1] -PROGRAM...       all but those; -1: each only with the first configuration
 # The 32-bit program runs with the first configuration of its table rows: the layout does not depend on the others.
 # Environment:
 #   FLEXMEM_KO           directory of flexmem.ko and flexmem_sim.ko; the programs load them as each test needs
@@ -131,11 +131,14 @@ unload() {
 echo "TAP version 13"
 unload || bail "the modules are in use"
 last=
+first=
+[[ ${1:-} != -1 ]] || { first=1 && shift; }
 while IFS='|' read -r program config params sim_params; do
 	read -r program <<<"$program"
 	read -r config <<<"$config"
 	[[ $program ]] || continue
 	wanted "$program" "$@" || continue
+	[[ ! $first || $program != "$last" ]] || continue
 	export FLEXMEM_PARAMS=$params FLEXMEM_SIM_PARAMS=$sim_params
 	for bits in "${bits_list[@]}"; do
 		[[ $bits == 64 || $program != "$last" ]] || continue
