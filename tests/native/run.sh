@@ -62,9 +62,20 @@ for kind; do
 	program "$kind" torture -c -s "$seed" -n "$ops" "$close"
 	program "$kind" torture -c -P 4 -s "$seed" -n $((ops / 10)) "$close"
 done
+echo 'TAP version 13'
+# addresses NAME: where everything goes
+addresses() {
+	local trace=/dev/null
+	[[ $1 == random ]] || trace=$TOP/tests/traces/$1.trace.gz
+	gzip -cdf "$trace" | "$out/plain/addresses" "$1"
+}
+for trace in "$TOP"/tests/traces/*.trace.gz random; do
+	name=${trace##*/}
+	name=${name%.trace.gz}
+	tap "addresses: $name" diff <(grep "^$name " "$here/addresses.txt") <(addresses "$name")
+done
 # What is scheduled happens once more in the same way.
 replay() { "${fixed[@]}" "$out/$1/torture" "${@:2}" 2>&1; }
-echo 'TAP version 13'
 tap 'a schedule repeats, at random' cmp <(replay asan -S -s 5 -n 2000) <(replay asan -S -s 5 -n 2000)
 tap 'a schedule repeats, by priorities' cmp <(replay asan -P 3 -s 5 -n 2000) <(replay tsan -P 3 -s 5 -n 2000)
 tap_end || failed=1

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where everything goes: each trace, and a random sequence, on the PF and on a VF,
+ * with each pair of strategies. Prints a line for each of them with a hash of all
+ * addresses, and of which calls fail. addresses.txt has what they are to be.
+ *
+ * Where an allocation goes depends on the calls before it and on nothing else, so
+ * whoever changes the order of things inside, and not what they do, changes none
+ * of them.
+ * usage: addresses [-v] random		a sequence of our own
+ *	  addresses [-v] NAME <TRACE	a trace, not compressed
+ * With -v each result too, to see where two versions part.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "device.h"
+#include "world.h"
+
+#define MAX_PIECES 64
+#define RANDOM_CALLS 40000
+#define RANDOM_LIVE 2000
+
+static bool verbose;
+
+/*
+ * A device that gives what it is asked for, as far as it has it. The bases go
+ * down as it gives more.
+ */
+static struct flexmem_memory pieces[MAX_PIECES];
+static u64 capacity;
+
+static int give(void *priv, u64 size, struct flexmem_memory *mem)
+{
+	u64 taken = 0;
+	int i, empty = -1;
+
+	for (i = MAX_PIECES - 1; i >= 0; i--) {
+		taken += pieces[i].size;
+		if (!pieces[i].size)
+			empty = i;
+	}
+	if (empty < 0 || size > capacity - taken)
+		return -ENOSPC;
+	pieces[empty] = (struct flexmem_memory) {
+		.base = (u64)(MAX_PIECES - empty) << 40,
+		.size = size,
+		.cookie = empty,
+	};
+	*mem = pieces[empty];
+	return 0;
+}
+
+static int take_back(void *priv, const struct flexmem_memory *mem)
+{
+	pieces[mem->cookie].size = 0;
+	return 0;
+}
+
+static int slot_set(void *priv, unsigned int slot,
+		    const struct flexmem_memory *mem)
+{
+	return 0;
+}
+
+static int slot_clear(void *priv, unsigned int slot)
+{
+	return 0;
+}
+
+static int say_capacity(void *priv, u64 *bytes)
+{
+	*bytes = capacity;
+	return 0;
+}
+
+/* It moves no data: nothing happens in the background. */
+static const struct flexmem_device_ops pf_ops = {
+	.acquire = give,
+	.release = take_back,
+	.capacity = say_capacity,
+};
+
+static const struct flexmem_device_ops vf_ops = {
+	.acquire = give,
+	.release = take_back,
+	.slot_set = slot_set,
+	.slot_clear = slot_clear,
+	.capacity = say_capacity,
+};
+
+/* What one run has come to. */
+static struct {
+	unsigned int calls;
+	unsigned int failed;
+	u64 hash;
+} result;
+
+/* As of splitmix64: each bit of @value changes half of those that come out. */
+static void mix(u64 value)
+{
+	u64 z = result.hash ^ value;
+
+	z = (z + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 29)) * 0x94d049bb133111ebull;
+	result.hash = z ^ (z >> 32);
+}
+
+static void note(const char *what, long rc, u64 region_id, u64 offset, u64 size)
+{
+	result.calls++;
+	result.failed += !!rc;
+	mix(rc);
+	if (!rc) {
+		mix(region_id);
+		mix(offset);
+		mix(size);
+	}
+	if (verbose)
+		printf("# %u %s %ld %#llx:%#llx %llu\n", result.calls, what, rc,
+		       region_id, offset, size);
+}
+
+static u32 allocate(struct file *file, u64 length, u64 alignment, u32 flags)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = length,
+				       .alignment = alignment, .flags = flags);
+	long rc = native_ioctl(file, FLEXMEM_IOCTL_ALLOC, &cmd);
+
+	note("alloc", rc, cmd.out_address.region_id, cmd.out_address.offset,
+	     cmd.out_size);
+	return rc ? 0 : cmd.out_handle;
+}
+
+static void release(struct file *file, u32 handle)
+{
+	struct flexmem_free cmd = CMD(free, .handle = handle);
+	long rc = native_ioctl(file, FLEXMEM_IOCTL_FREE, &cmd);
+
+	WARN(rc, "FREE: %ld", rc);
+}
+
+/* Events of a trace: of each allocation its number and bytes; a free has none. */
+struct event {
+	u32 id;
+	u64 bytes;
+};
+
+static struct event *events;
+static size_t nr_events;
+static u32 *handles, nr_ids;
+
+static void *grown(void *array, size_t size)
+{
+	array = realloc(array, size);
+	if (!array)
+		abort();
+	return array;
+}
+
+static void read_trace(FILE *from)
+{
+	char line[256], what;
+	struct event event;
+	size_t room = 0;
+	int n;
+
+	while (fgets(line, sizeof(line), from)) {
+		if (*line == '#')
+			continue;
+		event.bytes = 0;
+		n = sscanf(line, "%*u %c %u %llu", &what, &event.id,
+			   &event.bytes);
+		if (n != (what == 'a' ? 3 : 2))
+			abort();
+		if (what == 'a' && !event.bytes)
+			continue;
+		if (nr_events == room) {
+			room = 2 * room + 1024;
+			events = grown(events, room * sizeof(*events));
+		}
+		events[nr_events++] = event;
+		nr_ids = max(nr_ids, event.id + 1);
+	}
+	handles = grown(NULL, nr_ids * sizeof(*handles));
+}
+
+static void replay(struct file *file)
+{
+	size_t i;
+
+	memset(handles, 0, nr_ids * sizeof(*handles));
+	for (i = 0; i < nr_events; i++) {
+		u32 *handle = &handles[events[i].id];
+
+		if (events[i].bytes) {
+			*handle = allocate(file, events[i].bytes, 0, 0);
+		} else if (*handle) {
+			release(file, *handle);
+			*handle = 0;
+		}
+	}
+}
+
+static u64 seed;
+
+static u64 draw(u64 below)
+{
+	u64 z = seed += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return (z ^ (z >> 31)) % below;
+}
+
+/* As many small ones as large ones. */
+static u64 draw_length(void)
+{
+	return 1 + draw(BIT_ULL(7 + draw(15)));
+}
+
+static u32 draw_flags(void)
+{
+	return (draw(8) ? 0 : FLEXMEM_ALLOC_PROGRAM) |
+	       (draw(8) ? 0 : FLEXMEM_ALLOC_GROWABLE);
+}
+
+static void resize(struct file *file, u32 handle)
+{
+	struct flexmem_resize cmd = CMD(resize, .handle = handle,
+					.length = draw_length());
+	long rc = native_ioctl(file, FLEXMEM_IOCTL_RESIZE, &cmd);
+
+	note("resize", rc, cmd.out_size, rc ? cmd.out_max : 0, 0);
+}
+
+static void trim(struct file *file)
+{
+	struct flexmem_trim cmd = CMD(trim);
+	long rc = native_ioctl(file, FLEXMEM_IOCTL_TRIM, &cmd);
+
+	note("trim", rc, cmd.out_regions, cmd.out_bytes, 0);
+}
+
+/* Half of all calls allocate; now and then nearly all is freed. */
+static void run_random(struct file *file)
+{
+	static u32 live[RANDOM_LIVE];
+	unsigned int i, at;
+
+	memset(live, 0, sizeof(live));
+	seed = 1;
+	for (i = 0; i < RANDOM_CALLS; i++) {
+		at = draw(RANDOM_LIVE);
+		if (!live[at]) {
+			live[at] = allocate(file, draw_length(),
+					    draw(2) ? 0 : BIT_ULL(draw(22)),
+					    draw_flags());
+		} else if (!draw(4)) {
+			resize(file, live[at]);
+		} else {
+			release(file, live[at]);
+			live[at] = 0;
+		}
+		if (draw(4000))
+			continue;
+		for (at = 0; at < RANDOM_LIVE; at++) {
+			if (!live[at] || !draw(40))
+				continue;
+			release(file, live[at]);
+			live[at] = 0;
+		}
+		trim(file);
+	}
+}
+
+static struct file *open_node(struct flexmem_device *fdev)
+{
+	struct file *file = native_open(MINOR(fdev->dev.devt), 0);
+
+	if (IS_ERR(file))
+		abort();
+	return file;
+}
+
+static void run_on(enum flexmem_mode mode, void (*run)(struct file *file))
+{
+	const struct flexmem_device_desc desc = {
+		.name = "addresses",
+		.mode = mode,
+		.slots = mode == FLEXMEM_MODE_VF ? 8 : 0,
+		.granule = SZ_2M,
+		.ops = mode == FLEXMEM_MODE_VF ? &vf_ops : &pf_ops,
+	};
+	struct flexmem_device *fdev;
+	struct device parent = {};
+	struct file *file;
+
+	memset(pieces, 0, sizeof(pieces));
+	memset(&result, 0, sizeof(result));
+	device_initialize(&parent);
+	WARN_ON(dev_set_name(&parent, "parent"));
+	fdev = flexmem_device_register(&parent, &desc);
+	if (IS_ERR(fdev))
+		abort();
+	file = open_node(fdev);
+	run(file);
+	native_close(file);
+	flexmem_device_unregister(fdev);
+}
+
+static void run_all(const char *name, void (*run)(struct file *file))
+{
+	static const char * const orders[] = { "load_balance", "fill_first" };
+	static const char * const fits[] = { "first_fit", "best_fit" };
+	unsigned int i;
+
+	for (i = 0; i < 8; i++) {
+		const char *order = orders[i / 2 % 2], *fit = fits[i % 2];
+
+		if (native_param_set("order", order) ||
+		    native_param_set("strategy", fit) || native_module_init())
+			abort();
+		run_on(i / 4 ? FLEXMEM_MODE_VF : FLEXMEM_MODE_PF, run);
+		native_module_exit();
+		printf("%s %s %s %s: %u calls, %u failed, %016llx\n", name,
+		       i / 4 ? "vf" : "pf", order, fit, result.calls,
+		       result.failed, result.hash);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argv[argc - 1];
+
+	verbose = argc > 1 && !strcmp(argv[1], "-v");
+	if (argc != 2 + verbose)
+		return 2;
+	native_shim_init();
+	if (strcmp(name, "random")) {
+		capacity = 64ull * SZ_1G;
+		read_trace(stdin);
+		run_all(name, replay);
+	} else {
+		capacity = 272ull * SZ_1M;
+		if (native_param_set("fallback_sizes", "64M,32M,16M") ||
+		    native_param_set("max_regions", "7") ||
+		    native_param_set("program_slots", "2"))
+			return 2;
+		run_all(name, run_random);
+	}
+	return 0;
+}
