@@ -24,7 +24,7 @@
 #include "access.h"
 #include "client.h"
 #include "compat.h"
-#include "region.h"
+#include "table.h"
 
 /* The allocation of a handle, if its bytes are still there. */
 static struct flexmem_allocation *get_alive(struct flexmem_client *client,

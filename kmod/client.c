@@ -20,8 +20,8 @@
 
 #include "client.h"
 #include "compat.h"
-#include "region.h"
 #include "scrub.h"
+#include "table.h"
 
 static struct kmem_cache *allocation_cache;
 

@@ -9,7 +9,7 @@
 
 #include "client.h"
 #include "device_ops.h"
-#include "region.h"
+#include "table.h"
 
 #define FLEXMEM_MAX_DEVICES 256
 

@@ -23,7 +23,7 @@
 
 #include "compat.h"
 #include "placement.h"
-#include "region.h"
+#include "table.h"
 
 /**
  * struct flexmem_order_ops - a region strategy

@@ -13,8 +13,8 @@
 #include <linux/mm.h>
 
 #include "compat.h"
-#include "region.h"
 #include "scrub.h"
+#include "table.h"
 
 /*
  * Takes a region out of the table, while blocks of it may be in use: whoever

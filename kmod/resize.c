@@ -14,8 +14,8 @@
 
 #include "client.h"
 #include "compat.h"
-#include "region.h"
 #include "resize.h"
+#include "table.h"
 
 /* The allocation of a handle, for us alone. */
 static struct flexmem_allocation *begin(struct flexmem_client *client,

@@ -22,8 +22,8 @@
 #include <linux/workqueue.h>
 
 #include "compat.h"
-#include "region.h"
 #include "scrub.h"
+#include "table.h"
 
 /* How long a user may be away before its bytes are scrubbed unasked. */
 #define IDLE_JIFFIES (5 * HZ)

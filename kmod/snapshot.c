@@ -13,8 +13,8 @@
 #include <linux/user_namespace.h>
 
 #include "compat.h"
-#include "region.h"
 #include "snapshot.h"
+#include "table.h"
 
 static void fill_entry(struct flexmem_region *region,
 		       struct flexmem_region_entry *entry)

@@ -12,8 +12,8 @@
 
 #include "client.h"
 #include "fake_device.h"
-#include "region.h"
 #include "snapshot.h"
+#include "table.h"
 
 #define PLENTY (1024 * GIB)
 

@@ -16,9 +16,9 @@
 #include "account.h"
 #include "device_ops.h"
 #include "placement.h"
-#include "region.h"
 #include "settings.h"
 #include "slot.h"
+#include "table.h"
 
 struct kunit;
 

@@ -17,7 +17,7 @@
 
 #include "fake_device.h"
 #include "placement.h"
-#include "region.h"
+#include "table.h"
 
 #define PLENTY (1024 * GIB)
 

@@ -12,7 +12,7 @@
 #include "fake_device.h"
 #include "placement.h"
 #include "pressure.h"
-#include "region.h"
+#include "table.h"
 
 #define NONE FLEXMEM_PRESSURE_NONE
 #define MODERATE FLEXMEM_PRESSURE_MODERATE

@@ -19,8 +19,8 @@
 #include "fake_device.h"
 #include "model.h"
 #include "placement.h"
-#include "region.h"
 #include "snapshot.h"
+#include "table.h"
 
 #define PLENTY (1024 * GIB)
 #define MAX_LIVE 256

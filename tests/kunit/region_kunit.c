@@ -14,8 +14,8 @@
 #include <linux/slab.h>
 
 #include "fake_device.h"
-#include "region.h"
 #include "snapshot.h"
+#include "table.h"
 
 #define PLENTY (1024 * GIB)
 

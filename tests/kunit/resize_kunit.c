@@ -13,9 +13,9 @@
 
 #include "client.h"
 #include "fake_device.h"
-#include "region.h"
 #include "resize.h"
 #include "snapshot.h"
+#include "table.h"
 
 #define UNIT FLEXMEM_ALIGN
 #define MIB ((u64)SZ_1M)

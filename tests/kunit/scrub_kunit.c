@@ -19,9 +19,9 @@
 
 #include "client.h"
 #include "fake_device.h"
-#include "region.h"
 #include "scrub.h"
 #include "snapshot.h"
+#include "table.h"
 
 #define PLENTY (1024 * GIB)
 

@@ -1,0 +1,864 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The region table.
+ *
+ * A region is acquired whole: memory from the device, a slot that makes it
+ * addressable, and only then an entry in the table, where allocations find it.
+ * It stays until it is trimmed while empty, or the device goes.
+ *
+ * A pool is locked, so that the firmware is not asked in vain, when its slots
+ * are used up or when every size was tried and refused for want of capacity or
+ * of a slot (A16, D4). A firmware that fails or does not answer never locks it.
+ * Regions that go back, and new capacity, unlock it.
+ *
+ * A region is scrubbed before a slot makes it addressable: who has the slot
+ * reaches all of it, past the driver, and it may have been anybody's.
+ *
+ * A region outlives its place in the table: if the device goes or is reset while
+ * blocks of it are in use, it is dead and waits for the last of them.
+ */
+
+#include <linux/device.h>
+#include <linux/err.h>
+#include <linux/log2.h>
+#include <linux/nospec.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "scrub.h"
+#include "table.h"
+
+/**
+ * flexmem_table_init - a table without regions
+ * @table: to initialise
+ * @dev: for messages, or NULL
+ * @desc: the device; its operations are called until flexmem_table_remove()
+ * @settings: how to manage it
+ *
+ * Context: may sleep; asks the firmware for its capacity.
+ * Return: 0, -EINVAL if the description is not valid or the settings do not suit
+ * the device (with a message),
+ * or an error of the firmware.
+ */
+int flexmem_table_init(struct flexmem_table *table, struct device *dev,
+		       const struct flexmem_device_desc *desc,
+		       const struct flexmem_settings *settings)
+{
+	unsigned int i, nr = settings->max_regions, split;
+	int rc;
+
+	memset(table, 0, sizeof(*table));
+	rc = flexmem_function_init(&table->function, dev, desc);
+	if (rc)
+		return rc;
+	if (desc->mode == FLEXMEM_MODE_VF)
+		nr = min(nr, desc->slots);
+	if (settings->program_slots >= nr) {
+		dev_err(dev, "program_slots=%u: must be less than the %u slots there are\n",
+			settings->program_slots, nr);
+		return -EINVAL;
+	}
+	for (i = 0; i < settings->nr_sizes; i++) {
+		if (!IS_ALIGNED(settings->sizes[i], desc->granule)) {
+			dev_err(dev, "fallback_sizes: %llu is not a multiple of the device's granule %llu\n",
+				settings->sizes[i], desc->granule);
+			return -EINVAL;
+		}
+	}
+
+	table->settings = *settings;
+	table->hw_slots = desc->mode == FLEXMEM_MODE_VF ? desc->slots : nr;
+	table->full_reason = desc->mode == FLEXMEM_MODE_VF &&
+			     desc->slots <= settings->max_regions ?
+				FLEXMEM_REASON_SLOTS :
+				FLEXMEM_REASON_MAX_REGIONS;
+	INIT_LIST_HEAD(&table->stranded);
+	init_waitqueue_head(&table->resumed);
+	mutex_init(&table->acquire_lock);
+	mutex_init(&table->snapshot_lock);
+	mutex_init(&table->data_lock);
+	init_rwsem(&table->map_lock);
+	flexmem_scrub_init(table);
+	table->wait_ms = FLEXMEM_WAIT_MS;
+	table->map_shift = FLEXMEM_MIN_MAP_SHIFT;
+	for (i = 0; i < settings->nr_sizes; i++)
+		table->map_shift = max_t(unsigned int, table->map_shift,
+					 order_base_2(settings->sizes[i]));
+	flexmem_slots_init(&table->slots, nr, &table->function);
+
+	split = nr - settings->program_slots;
+	table->pool[FLEXMEM_POOL_TENSOR].end = split;
+	table->pool[FLEXMEM_POOL_PROGRAM].first = split;
+	table->pool[FLEXMEM_POOL_PROGRAM].end = nr;
+	flexmem_accounts_init(&table->accounts, split, settings->sizes,
+			      settings->nr_sizes);
+
+	rc = flexmem_function_capacity(&table->function, &table->capacity);
+	if (!rc)
+		flexmem_accounts_set_device(&table->accounts, table->capacity,
+					    0, 0, false);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_init);
+
+/**
+ * flexmem_table_pool - where a kind of memory comes from
+ * @table: region table
+ * @program: memory for a program
+ *
+ * Return: the pool.
+ */
+struct flexmem_pool *flexmem_table_pool(struct flexmem_table *table,
+					bool program)
+{
+	if (program && table->settings.program_slots)
+		return &table->pool[FLEXMEM_POOL_PROGRAM];
+	return &table->pool[FLEXMEM_POOL_TENSOR];
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_pool);
+
+/**
+ * flexmem_table_tell_accounts - what regions there can still be has changed
+ * @table: region table
+ *
+ * Context: under acquire_lock, or before anybody else knows the table.
+ */
+void flexmem_table_tell_accounts(struct flexmem_table *table)
+{
+	struct flexmem_region *region;
+	u64 acquired = 0;
+	unsigned int slot;
+
+	for (slot = 0; slot < table->slots.nr; slot++) {
+		region = flexmem_region_at(table, slot);
+		if (region)
+			acquired += region->mem.size;
+	}
+	list_for_each_entry(region, &table->stranded, stranded)
+		acquired += region->mem.size;
+	flexmem_accounts_set_device(&table->accounts, table->capacity, acquired,
+				    bitmap_weight(table->slots.refused,
+						  table->accounts.slots),
+				    table->pool[FLEXMEM_POOL_TENSOR].locked);
+}
+
+static void lock_pool(struct flexmem_table *table, struct flexmem_pool *pool,
+		      enum flexmem_reason reason)
+{
+	lockdep_assert_held(&table->acquire_lock);
+	WRITE_ONCE(pool->reason, reason);
+	/* Who sees the lock sees its reason. */
+	smp_store_release(&pool->locked, true);
+	flexmem_table_tell_accounts(table);
+	dev_dbg(table->function.dev,
+		"regions locked, slots %u to %u, reason %d\n", pool->first, pool->end - 1, reason);
+}
+
+/* Why there can be no region more when the slots of a pool are used up. */
+static enum flexmem_reason slots_reason(const struct flexmem_table *table,
+					const struct flexmem_pool *pool)
+{
+	if (find_next_bit(table->slots.refused, pool->end, pool->first) <
+	    pool->end)
+		return FLEXMEM_REASON_SLOTS;
+	return table->full_reason;
+}
+
+static void lock_if_full(struct flexmem_table *table, struct flexmem_pool *pool)
+{
+	if (flexmem_slots_find(&table->slots, pool) < 0)
+		lock_pool(table, pool, slots_reason(table, pool));
+}
+
+/**
+ * flexmem_table_unlock_pools - let regions be acquired again
+ * @table: region table
+ *
+ * In the pools that have a slot for one.
+ *
+ * Context: under acquire_lock.
+ */
+void flexmem_table_unlock_pools(struct flexmem_table *table)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&table->acquire_lock);
+	bitmap_zero(table->slots.refused, FLEXMEM_MAX_SLOTS);
+	for (i = 0; i < FLEXMEM_NR_POOLS; i++) {
+		if (table->pool[i].first == table->pool[i].end)
+			continue;
+		WRITE_ONCE(table->pool[i].locked, false);
+		lock_if_full(table, &table->pool[i]);
+	}
+	flexmem_accounts_too_large(&table->accounts, U64_MAX);
+	flexmem_table_tell_accounts(table);
+	flexmem_pressure_supplied(&table->accounts);
+}
+
+/*
+ * Takes a lock under which the device is called, once the device is awake. The
+ * wait for it to wake up is repeated only if it has fallen asleep again.
+ */
+static int lock_device(struct flexmem_table *table, struct mutex *lock)
+{
+	do {
+		if (wait_event_killable(table->resumed,
+					!READ_ONCE(table->suspended) ||
+					READ_ONCE(table->closing)))
+			return -EINTR;
+		if (mutex_lock_killable(lock))
+			return -EINTR;
+		if (READ_ONCE(table->closing)) {
+			mutex_unlock(lock);
+			return -ENODEV;
+		}
+		if (READ_ONCE(table->needs_reset)) {
+			mutex_unlock(lock);
+			return -EIO;
+		}
+		if (!READ_ONCE(table->suspended))
+			return 0;
+		mutex_unlock(lock);
+	} while (!fatal_signal_pending(current));
+	return -EINTR;
+}
+
+/**
+ * flexmem_table_lock - take acquire_lock, to call the device
+ * @table: region table
+ *
+ * Context: may sleep.
+ * Return: 0, -EINTR if the caller was killed, -ENODEV if the device goes, or
+ * -EIO if it could not be reset.
+ */
+int flexmem_table_lock(struct flexmem_table *table)
+{
+	return lock_device(table, &table->acquire_lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_lock);
+
+/**
+ * flexmem_table_lock_data - take data_lock, to scrub or to copy
+ * @table: region table
+ *
+ * Context: may sleep.
+ * Return: as flexmem_table_lock().
+ */
+int flexmem_table_lock_data(struct flexmem_table *table)
+{
+	return lock_device(table, &table->data_lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_lock_data);
+
+/*
+ * Gives the memory of a region without a slot back. If the firmware fails, the
+ * region is kept and tried again before the next one is acquired: memory that
+ * we lost sight of would be lost for good.
+ */
+static int release_memory(struct flexmem_table *table,
+			  struct flexmem_region *region)
+{
+	int rc;
+
+	lockdep_assert_held(&table->acquire_lock);
+	rc = flexmem_function_release(&table->function, &region->mem);
+	if (rc) {
+		dev_dbg(table->function.dev, "release of %llu bytes: error %d\n",
+			region->mem.size, rc);
+		list_move_tail(&region->stranded, &table->stranded);
+		return rc;
+	}
+	list_del_init(&region->stranded);
+	flexmem_region_destroy(region);
+	return 0;
+}
+
+/**
+ * flexmem_table_release_stranded - try again what could not be released
+ * @table: region table
+ *
+ * Context: under acquire_lock. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_table_release_stranded(struct flexmem_table *table)
+{
+	struct flexmem_region *region, *next;
+	int rc;
+
+	if (list_empty(&table->stranded))
+		return 0;
+	list_for_each_entry_safe(region, next, &table->stranded, stranded) {
+		rc = release_memory(table, region);
+		if (rc)
+			return rc;
+	}
+	flexmem_table_tell_accounts(table);
+	return 0;
+}
+
+/*
+ * Takes memory of the first size that the device gives. Sizes below @min_size
+ * are skipped. If every size was tried and refused, the pool is locked.
+ * Programs are small: for their own slots the sizes are tried from the last.
+ * Sizes that limits or guarantees forbid are skipped, too.
+ */
+static int acquire_memory(struct flexmem_table *table,
+			  struct flexmem_pool *pool,
+			  struct flexmem_account *account, u64 min_size,
+			  enum flexmem_reason *refusal,
+			  struct flexmem_memory *mem)
+{
+	const struct flexmem_settings *settings = &table->settings;
+	bool skipped = false, backwards;
+	enum flexmem_reason reason;
+	int rc = -ENOSPC;
+	unsigned int i;
+
+	backwards = pool == &table->pool[FLEXMEM_POOL_PROGRAM];
+	for (i = 0; i < settings->nr_sizes; i++) {
+		unsigned int level = backwards ? settings->nr_sizes - 1 - i : i;
+		u64 size = settings->sizes[level];
+
+		if (size < min_size) {
+			skipped = true;
+			continue;
+		}
+		reason = flexmem_account_refuses_region(&table->accounts,
+							account, backwards,
+							size, min_size);
+		if (reason) {
+			*refusal = reason;
+			skipped = true;
+			continue;
+		}
+		rc = flexmem_function_acquire(&table->function, size, mem);
+		dev_dbg(table->function.dev,
+			"acquire %llu bytes (size %u of %u): %d\n",
+			size, level + 1, settings->nr_sizes, rc);
+		if (!rc)
+			return 0;
+		if (rc != -ENOSPC)
+			break;
+		/* Nothing is promised out of what is not there. */
+		flexmem_accounts_too_large(&table->accounts, size);
+	}
+	/* Nothing is on its way any more. */
+	if (rc == -ENOSPC && !skipped)
+		lock_pool(table, pool, FLEXMEM_REASON_CAPACITY);
+	else
+		flexmem_table_tell_accounts(table);
+	return rc;
+}
+
+/* Gives the region the lowest slot of the pool that the firmware lets it have. */
+static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
+		     struct flexmem_region *region)
+{
+	struct flexmem_segment_entry entry;
+	int slot, rc;
+
+	do {
+		slot = flexmem_slots_find(&table->slots, pool);
+		if (slot < 0) {
+			lock_pool(table, pool, slots_reason(table, pool));
+			return slot;
+		}
+		region->slot = slot;
+		region->program =
+			pool == &table->pool[FLEXMEM_POOL_PROGRAM];
+		region->id = table->function.mode == FLEXMEM_MODE_PF ?
+				region->mem.base : slot;
+		entry = (struct flexmem_segment_entry) {
+			.slot = slot,
+			.flags = region->program ? FLEXMEM_REGION_PROGRAM : 0,
+			.region_id = region->id,
+			.length = region->mem.size,
+		};
+		rc = flexmem_slots_fill(&table->slots, slot, &region->mem,
+					&entry);
+	} while (rc == -ENOSPC);
+	return rc;
+}
+
+/**
+ * flexmem_region_acquire - acquire a region
+ * @table: region table
+ * @pool: slots it may have
+ * @account: of the client it is for; NULL: for nobody yet
+ * @min_size: bytes it must have at least
+ * @refusal: receives the reason if a limit or a guarantee forbids it
+ *
+ * The region has its slot, but is not in the table yet: the caller may take
+ * what it needs before anybody else can, and then calls
+ * flexmem_region_publish().
+ *
+ * Context: under acquire_lock. May sleep.
+ * Return: the region; -ENOSPC if there can be none (more) of that size; -ENOMEM
+ * if the kernel has no memory; or an error of the firmware.
+ */
+struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
+					      struct flexmem_pool *pool,
+					      struct flexmem_account *account,
+					      u64 min_size,
+					      enum flexmem_reason *refusal)
+{
+	enum flexmem_fit fit = table->settings.fit;
+	struct flexmem_region *region;
+	struct flexmem_memory mem;
+	int rc;
+
+	lockdep_assert_held(&table->acquire_lock);
+	if (pool->locked)
+		return ERR_PTR(-ENOSPC);
+	rc = flexmem_table_release_stranded(table);
+	if (rc)
+		return ERR_PTR(rc);
+
+	region = flexmem_region_create(table, fit);
+	if (!region)
+		return ERR_PTR(-ENOMEM);
+
+	rc = acquire_memory(table, pool, account, min_size, refusal, &mem);
+	if (rc)
+		goto destroy;
+	flexmem_region_set_memory(region, &mem, fit);
+
+	rc = flexmem_scrub_memory(table, &mem);
+	if (!rc)
+		rc = fill_slot(table, pool, region);
+	if (rc) {
+		release_memory(table, region);
+		flexmem_table_tell_accounts(table);
+		return ERR_PTR(rc);
+	}
+	return region;
+
+destroy:
+	flexmem_region_destroy(region);
+	return ERR_PTR(rc);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_acquire);
+
+/**
+ * flexmem_region_admit - let a region be charged for
+ * @table: region table
+ * @region: as flexmem_region_acquire() returned it
+ * @account: likewise
+ *
+ * Context: under acquire_lock.
+ */
+void flexmem_region_admit(struct flexmem_table *table,
+			  struct flexmem_region *region,
+			  struct flexmem_account *account)
+{
+	lockdep_assert_held(&table->acquire_lock);
+	region->serial = ++table->last_serial;
+	flexmem_accounts_add_region(&table->accounts, region->slot,
+				    region->mem.size, region->program, account);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_admit);
+
+/**
+ * flexmem_region_publish - let allocations find a region
+ * @table: region table
+ * @region: admitted
+ *
+ * Context: under acquire_lock.
+ */
+void flexmem_region_publish(struct flexmem_table *table,
+			    struct flexmem_region *region)
+{
+	lockdep_assert_held(&table->acquire_lock);
+	rcu_assign_pointer(table->region[region->slot], region);
+	flexmem_table_tell_accounts(table);
+	flexmem_pressure_freed(&table->accounts);
+	lock_if_full(table, flexmem_table_pool(table, region->program));
+	dev_dbg(table->function.dev, "region %#llx in slot %u, %llu bytes\n",
+		region->id, region->slot, region->mem.size);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_publish);
+
+static int prealloc_pool(struct flexmem_table *table, struct flexmem_pool *pool)
+{
+	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
+	struct flexmem_region *region;
+
+	/* Until there is none more, or the rest has been promised. */
+	while (!pool->locked) {
+		region = flexmem_region_acquire(table, pool, NULL, 0, &refusal);
+		if (IS_ERR(region))
+			return PTR_ERR(region) == -ENOSPC ? 0 : PTR_ERR(region);
+		flexmem_region_admit(table, region, NULL);
+		flexmem_region_publish(table, region);
+	}
+	return 0;
+}
+
+/**
+ * flexmem_table_prealloc - acquire every region there can be
+ * @table: region table
+ *
+ * Those for programs first: they are few and small, and tensors would leave no
+ * capacity for them.
+ *
+ * Context: under acquire_lock. May sleep.
+ * Return: 0, or an error of the firmware or -ENOMEM; what has been acquired
+ * stays until flexmem_table_remove().
+ */
+int flexmem_table_prealloc(struct flexmem_table *table)
+{
+	int rc = 0;
+
+	lockdep_assert_held(&table->acquire_lock);
+	if (table->settings.program_slots)
+		rc = prealloc_pool(table, &table->pool[FLEXMEM_POOL_PROGRAM]);
+	if (!rc)
+		rc = prealloc_pool(table, &table->pool[FLEXMEM_POOL_TENSOR]);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_prealloc);
+
+/**
+ * flexmem_region_unpublish - take a region out of the table
+ * @table: region table
+ * @region: region of it; dead and lost from then on
+ * @quarantine: receives its quarantined blocks, which are the caller's
+ *
+ * Its allocations still count as made; nothing in it is charged any more.
+ *
+ * Context: under acquire_lock.
+ * Return: true if no block is in use, so that the region is the caller's;
+ * otherwise it may be gone any time.
+ */
+bool flexmem_region_unpublish(struct flexmem_table *table,
+			      struct flexmem_region *region,
+			      struct list_head *quarantine)
+{
+	bool empty;
+
+	lockdep_assert_held(&table->acquire_lock);
+	/* In one piece: a snapshot sees both the region and its charges. */
+	mutex_lock(&table->snapshot_lock);
+	spin_lock(&region->lock);
+	region->dead = true;
+	/* Pairs with flexmem_region_is_lost(). */
+	smp_store_release(&region->lost, true);
+	table->past_allocs += region->allocs;
+	flexmem_accounts_remove_region(&table->accounts, region->slot);
+	list_splice_init(&region->quarantine, quarantine);
+	empty = !region->blocks.nr_used;
+	/* Who does not find it any more sees that it is lost. */
+	smp_store_release(&table->region[region->slot], RCU_INITIALIZER(NULL));
+	spin_unlock(&region->lock);
+	mutex_unlock(&table->snapshot_lock);
+	return empty;
+}
+
+/**
+ * flexmem_table_settle - find out which slots the firmware has emptied
+ * @table: region table
+ *
+ * None: before it answers any command it has undone what was not answered
+ * (device_ops.h). So regions that were kept out of use are good again.
+ *
+ * Context: under acquire_lock. May sleep.
+ * Return: 0, or an error of the firmware; then it is still not known.
+ */
+int flexmem_table_settle(struct flexmem_table *table)
+{
+	struct flexmem_region *region;
+	unsigned int slot;
+	u64 capacity;
+	int rc;
+
+	lockdep_assert_held(&table->acquire_lock);
+	if (!table->nr_doubtful)
+		return 0;
+	rc = flexmem_function_capacity(&table->function, &capacity);
+	if (rc)
+		return rc;
+	for (slot = 0; slot < table->slots.nr; slot++) {
+		region = flexmem_region_at(table, slot);
+		if (!region || !region->doubtful)
+			continue;
+		region->doubtful = false;
+		flexmem_region_revive(region);
+	}
+	table->nr_doubtful = 0;
+	flexmem_pressure_freed(&table->accounts);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_settle);
+
+/* Gives one empty region back; false if it is not empty. */
+static bool trim_region(struct flexmem_table *table,
+			struct flexmem_region *region, int *rc)
+{
+	LIST_HEAD(quarantine);
+
+	lockdep_assert_held(&table->data_lock);
+	if (!flexmem_region_retire(region))
+		return false;
+	*rc = flexmem_slots_clear(&table->slots, region->slot);
+	if (*rc == -ETIMEDOUT || *rc == -EINTR) {
+		/* Nobody gets memory of which a slot may not know any more. */
+		region->doubtful = true;
+		table->nr_doubtful++;
+		return false;
+	}
+	if (*rc) {
+		flexmem_region_revive(region);
+		return false;
+	}
+	flexmem_region_unpublish(table, region, &quarantine);
+	*rc = release_memory(table, region);
+	return true;
+}
+
+/* Likewise, with the scrubber kept out of it; false if there is none. */
+static bool trim_slot(struct flexmem_table *table, unsigned int slot, int *rc)
+{
+	struct flexmem_region *region = flexmem_region_at(table, slot);
+	bool trimmed;
+
+	if (!region)
+		return false;
+	*rc = mutex_lock_killable(&table->data_lock);
+	if (*rc)
+		return false;
+	trimmed = trim_region(table, region, rc);
+	mutex_unlock(&table->data_lock);
+	return trimmed;
+}
+
+/**
+ * flexmem_table_trim - give empty regions back to the device
+ * @table: region table
+ * @break_leases: end all leases first
+ * @regions: receives how many have been given back
+ * @bytes: receives the bytes in them
+ *
+ * An allocation that finds nothing meanwhile waits for acquire_lock before it
+ * fails, so a region that is only retired for the moment is not missed. Memory
+ * that the firmware would not take back does not count: it is kept, and given
+ * back before the next region is acquired or trimmed.
+ *
+ * Context: may sleep.
+ * Return: 0, -EBUSY if there is a lease, -EINTR, -ENODEV, or an error of the
+ * firmware; @regions and @bytes tell what has been done before it.
+ */
+int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
+		       unsigned int *regions, u64 *bytes)
+{
+	bool emptied = false;
+	unsigned int slot;
+	int rc;
+
+	*regions = 0;
+	*bytes = 0;
+	rc = flexmem_table_lock(table);
+	if (rc)
+		return rc;
+	rc = flexmem_table_settle(table);
+	if (rc)
+		goto unlock;
+	/* What still cannot be scrubbed stays where it is. */
+	rc = flexmem_scrub_quarantine(table);
+	if (rc == -EINTR)
+		goto unlock;
+
+	/* None is taken before the end, as that takes acquire_lock. */
+	if (break_leases)
+		flexmem_lease_break_all(&table->slots);
+	rc = flexmem_lease_count(&table->slots) ? -EBUSY :
+			flexmem_table_release_stranded(table);
+	for (slot = 0; !rc && slot < table->slots.nr; slot++) {
+		u64 size = table->slots.entry[slot].length;
+
+		if (!trim_slot(table, slot, &rc))
+			continue;
+		emptied = true;
+		if (!rc) {
+			++*regions;
+			*bytes += size;
+		}
+	}
+	if (emptied)
+		flexmem_table_unlock_pools(table);
+unlock:
+	mutex_unlock(&table->acquire_lock);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_trim);
+
+/**
+ * flexmem_table_refresh - read the capacity anew, if it has changed
+ * @table: region table
+ *
+ * Context: under acquire_lock. May sleep.
+ * Return: 0, or an error of the firmware; then the old figure stands for now.
+ */
+int flexmem_table_refresh(struct flexmem_table *table)
+{
+	u64 capacity;
+	int rc;
+
+	lockdep_assert_held(&table->acquire_lock);
+	if (!READ_ONCE(table->capacity_is_old))
+		return 0;
+	/* Before it is asked for: what changes after that is to be asked for. */
+	WRITE_ONCE(table->capacity_is_old, false);
+	rc = flexmem_function_capacity(&table->function, &capacity);
+	if (rc) {
+		WRITE_ONCE(table->capacity_is_old, true);
+		return rc;
+	}
+	WRITE_ONCE(table->capacity, capacity);
+	flexmem_table_unlock_pools(table);
+	return 0;
+}
+
+/**
+ * flexmem_table_new_capacity - the device says that its capacity has changed
+ * @table: region table
+ *
+ * If the firmware is at work already, or fails, the next allocation that needs
+ * a region asks.
+ *
+ * Context: may sleep, for one operation at most.
+ * Return: 0, or an error of the firmware.
+ */
+int flexmem_table_new_capacity(struct flexmem_table *table)
+{
+	int rc = 0;
+
+	WRITE_ONCE(table->capacity_is_old, true);
+	flexmem_pressure_supplied(&table->accounts);
+	if (!mutex_trylock(&table->acquire_lock))
+		return 0;
+	if (!READ_ONCE(table->closing) && !READ_ONCE(table->suspended) &&
+	    !READ_ONCE(table->needs_reset))
+		rc = flexmem_table_refresh(table);
+	mutex_unlock(&table->acquire_lock);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_new_capacity);
+
+/**
+ * flexmem_table_serial - which region an address is in
+ * @table: region table
+ * @region_id: as in an address
+ *
+ * A region that was lost is in no address any more, though another may have
+ * got its id.
+ *
+ * Return: the serial number of the region, or 0.
+ */
+u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id)
+{
+	struct flexmem_region *region;
+	unsigned int slot;
+	u64 serial = 0;
+
+	rcu_read_lock();
+	for (slot = 0; !serial && slot < table->slots.nr; slot++) {
+		region = rcu_dereference(table->region[slot]);
+		if (region && region->id == region_id)
+			serial = region->serial;
+	}
+	rcu_read_unlock();
+	return serial;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_serial);
+
+/**
+ * flexmem_table_serial_at - which region is in a slot
+ * @table: region table
+ * @slot: any number
+ *
+ * Return: the serial number of the region, or 0.
+ */
+u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot)
+{
+	struct flexmem_region *region;
+	u64 serial = 0;
+
+	if (slot >= table->slots.nr)
+		return 0;
+	slot = array_index_nospec(slot, FLEXMEM_MAX_SLOTS);
+	rcu_read_lock();
+	region = rcu_dereference(table->region[slot]);
+	if (region)
+		serial = region->serial;
+	rcu_read_unlock();
+	return serial;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_serial_at);
+
+/**
+ * flexmem_table_max_region - the largest region there could be
+ * @table: region table
+ *
+ * Return: bytes; more than that can never be allocated in one piece (D5).
+ */
+u64 flexmem_table_max_region(struct flexmem_table *table)
+{
+	u64 capacity = READ_ONCE(table->capacity), largest = 0;
+	struct flexmem_region *region;
+	unsigned int i;
+
+	for (i = 0; i < table->settings.nr_sizes; i++)
+		if (table->settings.sizes[i] <= capacity)
+			largest = max(largest, table->settings.sizes[i]);
+
+	/* Capacity may have shrunk since a region was acquired. */
+	rcu_read_lock();
+	for (i = 0; i < table->slots.nr; i++) {
+		region = rcu_dereference(table->region[i]);
+		if (region)
+			largest = max(largest, region->mem.size);
+	}
+	rcu_read_unlock();
+	return largest;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_max_region);
+
+/* What invariant 5 says of one slot: it and the table agree. */
+static const char *check_slot(struct flexmem_table *table, unsigned int slot)
+{
+	const struct flexmem_segment_entry *entry = &table->slots.entry[slot];
+	struct flexmem_region *region = flexmem_region_at(table, slot);
+
+	if (test_bit(slot, table->slots.filled) != !!region)
+		return "slot filled without a region, or the other way round";
+	if (!region)
+		return NULL;
+	if (region->slot != slot || entry->slot != slot ||
+	    entry->region_id != region->id ||
+	    entry->length != region->mem.size)
+		return "slot and region do not agree";
+	return flexmem_region_check(region);
+}
+
+/**
+ * flexmem_table_check - check every invariant
+ * @table: region table
+ *
+ * Context: may sleep. For tests.
+ * Return: NULL, or what is wrong.
+ */
+const char *flexmem_table_check(struct flexmem_table *table)
+{
+	const char *wrong = NULL;
+	unsigned int slot;
+
+	mutex_lock(&table->acquire_lock);
+	for (slot = 0; !wrong && slot < table->slots.nr; slot++)
+		wrong = check_slot(table, slot);
+	mutex_unlock(&table->acquire_lock);
+	if (!wrong)
+		wrong = flexmem_accounts_check(&table->accounts);
+	return wrong;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_check);

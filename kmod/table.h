@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The region table of one function: which regions there are, how further ones
+ * are acquired, and when that stops.
+ */
+#ifndef _FLEXMEM_TABLE_H
+#define _FLEXMEM_TABLE_H
+
+#include <linux/atomic.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/rwsem.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/flexmem.h>
+
+#include "account.h"
+#include "function.h"
+#include "region.h"
+#include "settings.h"
+#include "slot.h"
+
+struct address_space;
+struct device;
+
+enum flexmem_pool_kind {
+	FLEXMEM_POOL_TENSOR,
+	FLEXMEM_POOL_PROGRAM,
+	FLEXMEM_NR_POOLS,
+};
+
+/**
+ * struct flexmem_table - all regions of one function
+ * @function: the device. Its mode decides what a region's id is, and nothing
+ *	else
+ * @settings: as they were when the device registered
+ * @hw_slots: entries of the firmware's table; of a PF, as many as @slots has
+ * @full_reason: which limit it is that makes @slots as many as they are
+ * @capacity: bytes the function may acquire; changes under @acquire_lock
+ * @capacity_is_old: it has changed, but the firmware has not said to what yet
+ * @slots: the segment table
+ * @pool: the slots for tensors and for programs; the same ones, unless some
+ *	are set aside
+ * @region: by slot; NULL where there is none. Written under @acquire_lock,
+ *	read under RCU.
+ * @stranded: memory without a slot that the firmware would not take back yet;
+ *	under @acquire_lock
+ * @nr_doubtful: regions that are doubtful; under @acquire_lock
+ * @closing: the device goes: its operations are not called any more. Set before
+ *	acquire_lock is taken for the last time, so that nobody who waits for
+ *	that lock makes removal wait for the firmware.
+ * @past_allocs: allocations made in regions that are gone; under
+ *	@snapshot_lock
+ * @last_serial: of the regions; under @acquire_lock
+ * @leaving: what is given back on removal, which must not run out of memory
+ * @needs_reset: a reset has failed: the device gives nothing until one succeeds
+ * @resets: how often it was reset
+ * @suspended: the device sleeps: its operations are not called
+ * @resumed: where one waits for it to wake up
+ * @scrubbed: bytes scrubbed
+ * @scrub_work: scrubs in the background
+ * @mapping: where all CPU maps of this function are, or NULL
+ * @map_shift: the mmap() offset of a slot is its number shifted by this
+ * @wait_ms: FLEXMEM_WAIT_MS; only unit tests have more patience
+ * @accounts: what owners are charged
+ * @acquire_lock: acquisition and release of regions and slots. May be held
+ *	while the firmware works, so it is waited for killably.
+ * @snapshot_lock: held while all region locks are taken; never while the
+ *	firmware works
+ * @data_lock: one scrub or copy at a time. May be held while the firmware works,
+ *	so it is waited for killably.
+ * @map_lock: read: a page is being mapped; write: all maps are taken away.
+ *	Never held while the firmware works
+ *
+ * Lock order: acquire_lock -> data_lock -> snapshot_lock -> region locks, lowest
+ * slot first -> accounts.lock; map_lock after acquire_lock and data_lock, and
+ * after mmap_lock in a page fault; slots.lock is a leaf. The lock of a client's
+ * handles is never held together with any of these. Who waits for an event is
+ * woken up under any of them but accounts.lock. No lock here is ever held across
+ * a copy from or to user space.
+ */
+struct flexmem_table {
+	struct flexmem_function function;
+	struct flexmem_settings settings;
+	unsigned int hw_slots;
+	enum flexmem_reason full_reason;
+	u64 capacity;
+	bool capacity_is_old;
+	struct flexmem_slots slots;
+	struct flexmem_pool pool[FLEXMEM_NR_POOLS];
+	struct flexmem_region __rcu *region[FLEXMEM_MAX_SLOTS];
+	struct list_head stranded;
+	unsigned int nr_doubtful;
+	bool closing;
+	u64 past_allocs;
+	u64 last_serial;
+	struct flexmem_memory leaving[FLEXMEM_MAX_SLOTS];
+	bool needs_reset;
+	u64 resets;
+	bool suspended;
+	wait_queue_head_t resumed;
+	atomic64_t scrubbed;
+	struct delayed_work scrub_work;
+	struct address_space *mapping;
+	unsigned int map_shift;
+	unsigned int wait_ms;
+	struct flexmem_accounts accounts;
+	struct mutex acquire_lock; /* regions and slots; see above */
+	struct mutex snapshot_lock; /* all region locks at once; see above */
+	struct mutex data_lock; /* scrubs and copies; see above */
+	struct rw_semaphore map_lock; /* CPU maps; see above */
+};
+
+/* So that the mmap() offsets of 64 slots fit what 32-bit programs can pass. */
+#define FLEXMEM_MIN_MAP_SHIFT 38
+
+/* 0, or what the owner of bytes in a region is told when they are not there. */
+static inline int flexmem_region_error(const struct flexmem_region *region)
+{
+	if (!flexmem_region_is_lost(region))
+		return 0;
+	return READ_ONCE(region->table->closing) ? -ENODEV : -EIO;
+}
+
+int flexmem_table_init(struct flexmem_table *table, struct device *dev,
+		       const struct flexmem_device_desc *desc,
+		       const struct flexmem_settings *settings);
+int flexmem_table_prealloc(struct flexmem_table *table);
+void flexmem_table_remove(struct flexmem_table *table);
+void flexmem_table_fini(struct flexmem_table *table);
+int flexmem_table_reset(struct flexmem_table *table);
+void flexmem_table_suspend(struct flexmem_table *table);
+void flexmem_table_resume(struct flexmem_table *table);
+int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
+		       unsigned int *regions, u64 *bytes);
+int flexmem_table_lock(struct flexmem_table *table);
+int flexmem_table_lock_data(struct flexmem_table *table);
+u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id);
+u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot);
+int flexmem_table_new_capacity(struct flexmem_table *table);
+int flexmem_table_refresh(struct flexmem_table *table);
+int flexmem_table_settle(struct flexmem_table *table);
+u64 flexmem_table_max_region(struct flexmem_table *table);
+const char *flexmem_table_check(struct flexmem_table *table);
+
+/* Between the files of this layer. */
+void flexmem_table_tell_accounts(struct flexmem_table *table);
+void flexmem_table_unlock_pools(struct flexmem_table *table);
+int flexmem_table_release_stranded(struct flexmem_table *table);
+bool flexmem_region_unpublish(struct flexmem_table *table,
+			      struct flexmem_region *region,
+			      struct list_head *quarantine);
+static inline struct flexmem_region *
+flexmem_region_at(struct flexmem_table *table, unsigned int slot)
+{
+	return rcu_dereference_protected(table->region[slot],
+					 lockdep_is_held(&table->acquire_lock));
+}
+
+struct flexmem_pool *flexmem_table_pool(struct flexmem_table *table,
+					bool program);
+struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
+					      struct flexmem_pool *pool,
+					      struct flexmem_account *account,
+					      u64 min_size,
+					      enum flexmem_reason *refusal);
+void flexmem_region_admit(struct flexmem_table *table,
+			  struct flexmem_region *region,
+			  struct flexmem_account *account);
+void flexmem_region_publish(struct flexmem_table *table,
+			    struct flexmem_region *region);
+
+#endif /* _FLEXMEM_TABLE_H */
