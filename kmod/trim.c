@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory goes back to the device: of empty regions, when somebody asks for that,
+ * and of what was acquired in vain. What the firmware does not take is kept, and
+ * what it may have taken is not used until that is known.
+ */
+
+#include <linux/device.h>
+#include <linux/errno.h>
+#include <linux/mutex.h>
+
+#include "compat.h"
+#include "scrub.h"
+#include "table.h"
+
+/**
+ * flexmem_table_release - give the memory of a region back
+ * @table: region table
+ * @region: region without a slot; nothing refers to it
+ *
+ * If the firmware fails, the region is kept and tried again before the next one
+ * is acquired: memory that we lost sight of would be lost for good.
+ *
+ * Context: under acquire_lock. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_table_release(struct flexmem_table *table,
+			  struct flexmem_region *region)
+{
+	int rc;
+
+	lockdep_assert_held(&table->acquire_lock);
+	rc = flexmem_function_release(&table->function, &region->mem);
+	if (rc) {
+		dev_dbg(table->function.dev, "release of %llu bytes: error %d\n",
+			region->mem.size, rc);
+		list_move_tail(&region->stranded, &table->stranded);
+		return rc;
+	}
+	list_del_init(&region->stranded);
+	flexmem_region_destroy(region);
+	return 0;
+}
+
+/**
+ * flexmem_table_release_stranded - try again what could not be released
+ * @table: region table
+ *
+ * Context: under acquire_lock. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_table_release_stranded(struct flexmem_table *table)
+{
+	struct flexmem_region *region, *next;
+	int rc;
+
+	if (list_empty(&table->stranded))
+		return 0;
+	list_for_each_entry_safe(region, next, &table->stranded, stranded) {
+		rc = flexmem_table_release(table, region);
+		if (rc)
+			return rc;
+	}
+	flexmem_table_tell_accounts(table);
+	return 0;
+}
+
+/**
+ * flexmem_table_settle - find out which slots the firmware has emptied
+ * @table: region table
+ *
+ * None: before it answers any command it has undone what was not answered
+ * (device_ops.h). So regions that were kept out of use are good again.
+ *
+ * Context: under acquire_lock. May sleep.
+ * Return: 0, or an error of the firmware; then it is still not known.
+ */
+int flexmem_table_settle(struct flexmem_table *table)
+{
+	struct flexmem_region *region;
+	unsigned int slot;
+	u64 capacity;
+	int rc;
+
+	lockdep_assert_held(&table->acquire_lock);
+	if (!table->nr_doubtful)
+		return 0;
+	rc = flexmem_function_capacity(&table->function, &capacity);
+	if (rc)
+		return rc;
+	for (slot = 0; slot < table->slots.nr; slot++) {
+		region = flexmem_region_at(table, slot);
+		if (!region || !region->doubtful)
+			continue;
+		region->doubtful = false;
+		flexmem_region_revive(region);
+	}
+	table->nr_doubtful = 0;
+	flexmem_pressure_freed(&table->accounts);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_settle);
+
+/* Gives one empty region back; false if it is not empty. */
+static bool trim_region(struct flexmem_table *table,
+			struct flexmem_region *region, int *rc)
+{
+	LIST_HEAD(quarantine);
+
+	lockdep_assert_held(&table->data_lock);
+	if (!flexmem_region_retire(region))
+		return false;
+	*rc = flexmem_slots_clear(&table->slots, region->slot);
+	if (*rc == -ETIMEDOUT || *rc == -EINTR) {
+		/* Nobody gets memory of which a slot may not know any more. */
+		region->doubtful = true;
+		table->nr_doubtful++;
+		return false;
+	}
+	if (*rc) {
+		flexmem_region_revive(region);
+		return false;
+	}
+	flexmem_region_unpublish(table, region, &quarantine);
+	*rc = flexmem_table_release(table, region);
+	return true;
+}
+
+/* Likewise, with the scrubber kept out of it; false if there is none. */
+static bool trim_slot(struct flexmem_table *table, unsigned int slot, int *rc)
+{
+	struct flexmem_region *region = flexmem_region_at(table, slot);
+	bool trimmed;
+
+	if (!region)
+		return false;
+	*rc = mutex_lock_killable(&table->data_lock);
+	if (*rc)
+		return false;
+	trimmed = trim_region(table, region, rc);
+	mutex_unlock(&table->data_lock);
+	return trimmed;
+}
+
+/**
+ * flexmem_table_trim - give empty regions back to the device
+ * @table: region table
+ * @break_leases: end all leases first
+ * @regions: receives how many have been given back
+ * @bytes: receives the bytes in them
+ *
+ * An allocation that finds nothing meanwhile waits for acquire_lock before it
+ * fails, so a region that is only retired for the moment is not missed. Memory
+ * that the firmware would not take back does not count: it is kept, and given
+ * back before the next region is acquired or trimmed.
+ *
+ * Context: may sleep.
+ * Return: 0, -EBUSY if there is a lease, -EINTR, -ENODEV, or an error of the
+ * firmware; @regions and @bytes tell what has been done before it.
+ */
+int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
+		       unsigned int *regions, u64 *bytes)
+{
+	bool emptied = false;
+	unsigned int slot;
+	int rc;
+
+	*regions = 0;
+	*bytes = 0;
+	rc = flexmem_table_lock(table);
+	if (rc)
+		return rc;
+	rc = flexmem_table_settle(table);
+	if (rc)
+		goto unlock;
+	/* What still cannot be scrubbed stays where it is. */
+	rc = flexmem_scrub_quarantine(table);
+	if (rc == -EINTR)
+		goto unlock;
+
+	/* None is taken before the end, as that takes acquire_lock. */
+	if (break_leases)
+		flexmem_lease_break_all(&table->slots);
+	rc = flexmem_lease_count(&table->slots) ? -EBUSY :
+			flexmem_table_release_stranded(table);
+	for (slot = 0; !rc && slot < table->slots.nr; slot++) {
+		u64 size = table->slots.entry[slot].length;
+
+		if (!trim_slot(table, slot, &rc))
+			continue;
+		emptied = true;
+		if (!rc) {
+			++*regions;
+			*bytes += size;
+		}
+	}
+	if (emptied)
+		flexmem_table_unlock_pools(table);
+unlock:
+	mutex_unlock(&table->acquire_lock);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_trim);
