@@ -12,10 +12,7 @@
  * afterwards.
  */
 
-#include <linux/err.h>
 #include <linux/minmax.h>
-#include <linux/pid.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "account.h"
@@ -39,6 +36,7 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	spin_lock_init(&accounts->lock);
 	INIT_LIST_HEAD(&accounts->clients);
 	INIT_LIST_HEAD(&accounts->users);
+	accounts->by_id = RB_ROOT;
 	flexmem_gauge_init(&accounts->gauge);
 	accounts->slots = slots;
 	accounts->too_large = U64_MAX;
@@ -50,185 +48,6 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_init);
-
-/**
- * flexmem_accounts_fini - forget the users; no file is open any more
- * @accounts: accounts
- */
-void flexmem_accounts_fini(struct flexmem_accounts *accounts)
-{
-	struct flexmem_account *user, *next;
-
-	WARN_ON_ONCE(!list_empty(&accounts->clients));
-	list_for_each_entry_safe(user, next, &accounts->users, link)
-		kfree(user);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_fini);
-
-static void account_init(struct flexmem_account *account,
-			 enum flexmem_owner_kind kind, kuid_t uid)
-{
-	memset(account, 0, sizeof(*account));
-	account->kind = kind;
-	account->uid = uid;
-	memset64(account->limit, FLEXMEM_NO_LIMIT, FLEXMEM_NR_RESOURCES);
-}
-
-/* Whether a user's account says more than that there is one. */
-static bool has_quota(const struct flexmem_account *user)
-{
-	unsigned int i;
-
-	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
-		if (user->limit[i] != FLEXMEM_NO_LIMIT || user->guarantee[i])
-			return true;
-	return false;
-}
-
-static struct flexmem_account *user_of(struct flexmem_accounts *accounts,
-				       kuid_t uid)
-{
-	struct flexmem_account *user;
-
-	list_for_each_entry(user, &accounts->users, link)
-		if (uid_eq(user->uid, uid))
-			return user;
-	return NULL;
-}
-
-/**
- * flexmem_account_of_user - a user's account
- * @accounts: accounts of the function
- * @uid: user
- * @fresh: memory for a new one; NULL afterwards if it was needed
- *
- * Return: the account.
- */
-struct flexmem_account *
-flexmem_account_of_user(struct flexmem_accounts *accounts, kuid_t uid,
-			struct flexmem_account **fresh)
-{
-	struct flexmem_account *user = user_of(accounts, uid), *other;
-	struct list_head *before = &accounts->users;
-
-	lockdep_assert_held(&accounts->lock);
-	if (user)
-		return user;
-	user = *fresh;
-	*fresh = NULL;
-	account_init(user, FLEXMEM_OWNER_USER, uid);
-	user->id = ++accounts->last_id;
-	user->idle_since = jiffies;
-	accounts->nr_idle++;
-	list_for_each_entry(other, &accounts->users, link) {
-		if (uid_lt(uid, other->uid)) {
-			before = &other->link;
-			break;
-		}
-	}
-	list_add_tail(&user->link, before);
-	return user;
-}
-
-/**
- * flexmem_account_evict - forget a user, if too many are idle
- * @accounts: accounts of the function
- *
- * The one who has been idle longest and has no quota; its bytes are nobody's
- * from then on.
- *
- * Return: its account, for the caller to free without the lock, or NULL.
- */
-struct flexmem_account *flexmem_account_evict(struct flexmem_accounts *accounts)
-{
-	struct flexmem_account *user, *oldest = NULL;
-
-	lockdep_assert_held(&accounts->lock);
-	if (accounts->nr_idle <= FLEXMEM_MAX_IDLE_USERS)
-		return NULL;
-	list_for_each_entry(user, &accounts->users, link) {
-		if (user->clients || has_quota(user))
-			continue;
-		if (!oldest ||
-		    time_before(user->idle_since, oldest->idle_since))
-			oldest = user;
-	}
-	if (oldest) {
-		list_del(&oldest->link);
-		accounts->nr_idle--;
-	}
-	return oldest;
-}
-
-/**
- * flexmem_account_open - an account for an open file
- * @accounts: accounts of the function
- * @client: to initialise
- * @uid: who opens it
- * @pid: the process that does; a reference is taken. NULL: not known
- *
- * Context: may sleep.
- * Return: 0 or -ENOMEM.
- */
-int flexmem_account_open(struct flexmem_accounts *accounts,
-			 struct flexmem_account *client, kuid_t uid,
-			 struct pid *pid)
-{
-	struct flexmem_account *fresh;
-
-	fresh = kmalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
-	if (!fresh)
-		return -ENOMEM;
-	account_init(client, FLEXMEM_OWNER_CLIENT, uid);
-	client->pid = get_pid(pid);
-
-	spin_lock(&accounts->lock);
-	client->user = flexmem_account_of_user(accounts, uid, &fresh);
-	if (!client->user->clients++)
-		accounts->nr_idle--;
-	client->id = ++accounts->last_id;
-	list_add_tail(&client->link, &accounts->clients);
-	accounts->nr_clients++;
-	spin_unlock(&accounts->lock);
-	kfree(fresh);
-	return 0;
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_account_open);
-
-/**
- * flexmem_account_close - the file is closed
- * @accounts: accounts of the function
- * @client: account with nothing charged any more
- *
- * What was guaranteed to it ends; what is its user's stays.
- */
-void flexmem_account_close(struct flexmem_accounts *accounts,
-			   struct flexmem_account *client)
-{
-	struct flexmem_account *user = client->user, *evicted;
-
-	spin_lock(&accounts->lock);
-	WARN_ON_ONCE(client->used[FLEXMEM_RESOURCE_BYTES] ||
-		     client->used[FLEXMEM_RESOURCE_SLOTS] ||
-		     client->used[FLEXMEM_RESOURCE_HANDLES]);
-	flexmem_promise_withdraw(accounts, client, user);
-	memset(client->guarantee, 0, sizeof(client->guarantee));
-	flexmem_promise_make(accounts, client, user);
-	flexmem_promise_release(accounts, client);
-	list_del(&client->link);
-	accounts->nr_clients--;
-	if (!--user->clients) {
-		user->idle_since = jiffies;
-		accounts->nr_idle++;
-	}
-	evicted = flexmem_account_evict(accounts);
-	spin_unlock(&accounts->lock);
-	/* What was guaranteed to it is anybody's. */
-	flexmem_pressure_supplied(accounts);
-	kfree(evicted);
-	put_pid(client->pid);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_account_close);
 
 /*
  * What counts against a user's limit: what is charged, and what is promised to
@@ -592,40 +411,6 @@ flexmem_account_refuses(struct flexmem_accounts *accounts,
 	return reason;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_account_refuses);
-
-/**
- * flexmem_owner_is_idle - is nobody there to take bytes again that are its own
- * @accounts: accounts of the function
- * @id: owner's number
- * @for_jiffies: for how long a user has had no file open at least
- *
- * Return: true if the owner is gone, or has been idle that long.
- */
-bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
-			   unsigned long for_jiffies)
-{
-	struct flexmem_account *account;
-	bool idle = true;
-
-	spin_lock(&accounts->lock);
-	list_for_each_entry(account, &accounts->users, link) {
-		if (account->id != id)
-			continue;
-		idle = !account->clients &&
-		       time_after(jiffies, account->idle_since + for_jiffies);
-		goto unlock;
-	}
-	list_for_each_entry(account, &accounts->clients, link) {
-		if (account->id == id) {
-			idle = false;
-			break;
-		}
-	}
-unlock:
-	spin_unlock(&accounts->lock);
-	return idle;
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_is_idle);
 
 /* Sums over all accounts, to compare with what is kept. */
 struct account_sums {

@@ -8,6 +8,8 @@
 
 #include <linux/jiffies.h>
 #include <linux/list.h>
+#include <linux/rbtree.h>
+#include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
@@ -17,9 +19,6 @@
 #include "slot.h"
 
 struct pid;
-
-/* What a user's account needs to be kept for is forgotten beyond so many. */
-#define FLEXMEM_MAX_IDLE_USERS 1024
 
 /**
  * struct flexmem_charges - what an owner is charged in one region
@@ -35,6 +34,10 @@ struct flexmem_charges {
 
 /**
  * struct flexmem_account - one owner's account
+ * @refs: client: the open file, and whatever may be charged. User: that it is
+ *	kept, and each client's account
+ * @accounts: where it is
+ * @by_id: in &flexmem_accounts.by_id
  * @link: in &flexmem_accounts.clients or .users
  * @kind: whose it is
  * @id: its number, never used twice on this function; also stands for the owner
@@ -42,6 +45,7 @@ struct flexmem_charges {
  * @uid: who opened the file, or the user
  * @pid: client: the process that opened the file
  * @user: client: its user's account
+ * @closed: client: the file is closed
  * @clients: user: open files
  * @idle_since: user: when the last file was closed, in jiffies
  * @used: what is charged, by resource; bytes with @orphaned
@@ -56,16 +60,20 @@ struct flexmem_charges {
  * @reserved_used: client: of these, with bytes in them
  * @in: charges by slot of the region
  *
- * All but @kind, @id, @uid, @pid and @user is protected by
+ * All but @refs, @accounts, @kind, @id, @uid, @pid and @user is protected by
  * &flexmem_accounts.lock.
  */
 struct flexmem_account {
+	refcount_t refs;
+	struct flexmem_accounts *accounts;
+	struct rb_node by_id;
 	struct list_head link;
 	enum flexmem_owner_kind kind;
 	u64 id;
 	kuid_t uid;
 	struct pid *pid;
 	struct flexmem_account *user;
+	bool closed;
 	unsigned int clients;
 	unsigned long idle_since;
 	u64 used[FLEXMEM_NR_RESOURCES];
@@ -100,9 +108,11 @@ struct flexmem_slot_use {
  * @lock: protects what follows. Taken under the region's lock where a charge
  *	goes with a change of blocks, so that both are of one moment; below it
  *	nothing is taken.
- * @clients: accounts of open files, by id
- * @users: accounts of users, by id
- * @nr_clients: how many
+ * @clients: accounts of open files, and of closed ones that something is charged
+ *	to, by id
+ * @users: accounts of users, by uid
+ * @by_id: all of them
+ * @nr_clients: open files
  * @nr_idle: users without an open file
  * @last_id: latest number given out
  * @owned: bytes in live allocations
@@ -132,6 +142,7 @@ struct flexmem_accounts {
 	spinlock_t lock; /* see above */
 	struct list_head clients;
 	struct list_head users;
+	struct rb_root by_id;
 	unsigned int nr_clients;
 	unsigned int nr_idle;
 	u64 last_id;
@@ -168,12 +179,6 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 			   unsigned int slots, const u64 *sizes,
 			   unsigned int nr_sizes);
 void flexmem_accounts_fini(struct flexmem_accounts *accounts);
-
-int flexmem_account_open(struct flexmem_accounts *accounts,
-			 struct flexmem_account *client, kuid_t uid,
-			 struct pid *pid);
-void flexmem_account_close(struct flexmem_accounts *accounts,
-			   struct flexmem_account *client);
 
 enum flexmem_reason
 flexmem_charge_handle(struct flexmem_accounts *accounts,
@@ -219,8 +224,6 @@ int flexmem_quota_set(struct flexmem_accounts *accounts,
 void flexmem_quota_get(struct flexmem_accounts *accounts,
 		       struct flexmem_account *client,
 		       struct flexmem_quota *quota);
-bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
-			   unsigned long for_jiffies);
 
 /* Whether a client may place something in a slot; a charge asks again. */
 static inline bool flexmem_slot_is_open(const struct flexmem_accounts *accounts,

@@ -145,7 +145,7 @@ static ssize_t flexmem_read(struct file *filp, char __user *to, size_t count,
 static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 {
 	struct flexmem_file *file = filp->private_data;
-	struct flexmem_account *account = &file->client.account;
+	struct flexmem_account *account = file->client.account;
 	u64 bytes, orphaned, slots, handles;
 
 	spin_lock(&file->fdev->table.accounts.lock);

@@ -20,6 +20,7 @@
 
 #include "client.h"
 #include "compat.h"
+#include "owner.h"
 #include "scrub.h"
 #include "table.h"
 
@@ -67,16 +68,16 @@ int flexmem_client_init(struct flexmem_client *client,
 		      XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	client->by_address = RB_ROOT;
 	client->next_handle = 1;
-	return flexmem_account_open(&table->accounts, &client->account, uid,
-				    pid);
+	client->account = flexmem_owner_open(&table->accounts, uid, pid);
+	return client->account ? 0 : -ENOMEM;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_init);
 
 /* Whose its bytes are. */
 static u64 owner_of_bytes(const struct flexmem_client *client)
 {
-	return READ_ONCE(client->strict) ? client->account.id :
-					   client->account.user->id;
+	return READ_ONCE(client->strict) ? client->account->id :
+					   client->account->user->id;
 }
 
 /**
@@ -149,7 +150,7 @@ static int reserve_handle(struct flexmem_client *client, u32 *handle,
 	unsigned int max = client->table->settings.max_handles;
 	int rc = -EDQUOT;
 
-	*reason = flexmem_charge_handle(accounts, &client->account);
+	*reason = flexmem_charge_handle(accounts, client->account);
 	if (*reason)
 		return -EDQUOT;
 	*reason = FLEXMEM_REASON_HANDLES;
@@ -167,7 +168,7 @@ static int reserve_handle(struct flexmem_client *client, u32 *handle,
 	}
 	xa_unlock(&client->handles);
 	if (rc)
-		flexmem_uncharge_handle(accounts, &client->account);
+		flexmem_uncharge_handle(accounts, client->account);
 	return rc;
 }
 
@@ -177,7 +178,7 @@ static void release_handle(struct flexmem_client *client, u32 handle)
 	__xa_erase(&client->handles, handle);
 	client->nr_handles--;
 	xa_unlock(&client->handles);
-	flexmem_uncharge_handle(&client->table->accounts, &client->account);
+	flexmem_uncharge_handle(&client->table->accounts, client->account);
 }
 
 static int take_block(struct flexmem_client *client,
@@ -189,7 +190,7 @@ static int take_block(struct flexmem_client *client,
 		.alignment = alignment,
 		.program = allocation->flags & FLEXMEM_ALLOC_PROGRAM,
 		.growable = allocation->flags & FLEXMEM_ALLOC_GROWABLE,
-		.account = &client->account,
+		.account = client->account,
 	};
 	bool wait = allocation->flags & FLEXMEM_ALLOC_WAIT;
 	struct flexmem_spare spare;
@@ -230,11 +231,11 @@ int flexmem_client_clean(struct flexmem_client *client,
 	rc = flexmem_scrub_block(region, block, owner_of_bytes(client),
 				 flags & FLEXMEM_ALLOC_ZEROED);
 	if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV)
-		flexmem_region_free(region, block, program, &client->account,
+		flexmem_region_free(region, block, program, client->account,
 				    false);
 	else if (rc)
 		flexmem_region_quarantine(region, block, program,
-					  &client->account);
+					  client->account);
 	return rc;
 }
 
@@ -274,7 +275,7 @@ flexmem_client_prepare(struct flexmem_client *client, u64 size, u64 alignment,
 		if (rc == -EDQUOT) {
 			flexmem_place_figures(client->table,
 					      flags & FLEXMEM_ALLOC_PROGRAM,
-					      &client->account, place);
+					      client->account, place);
 			place->reason = reason;
 			rc = -ENOMEM;
 		}
@@ -336,7 +337,7 @@ void flexmem_allocation_put(struct flexmem_allocation *allocation)
 		return;
 	flexmem_region_free(allocation->region, allocation->block,
 			    allocation->flags & FLEXMEM_ALLOC_PROGRAM,
-			    &allocation->client->account, allocation->orphaned);
+			    allocation->client->account, allocation->orphaned);
 	kmem_cache_free(allocation_cache, allocation);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_put);
@@ -357,7 +358,7 @@ void flexmem_client_abort(struct flexmem_client *client,
 	/* Nobody can get a further reference by the handle any more. */
 	if (refcount_read(&allocation->refs) > 1) {
 		flexmem_region_orphan(allocation->region, allocation->block,
-				      &client->account);
+				      client->account);
 		allocation->orphaned = true;
 	}
 	flexmem_allocation_put(allocation);
@@ -559,7 +560,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get_mapped);
  */
 int flexmem_client_set_strict(struct flexmem_client *client)
 {
-	struct flexmem_account *account = &client->account;
+	struct flexmem_account *account = client->account;
 	int rc = -EBUSY;
 
 	spin_lock(&client->table->accounts.lock);
@@ -582,7 +583,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_client_set_strict);
 void flexmem_client_usage(struct flexmem_client *client,
 			  struct flexmem_stats *out)
 {
-	struct flexmem_account *account = &client->account;
+	struct flexmem_account *account = client->account;
 	u64 charged;
 
 	spin_lock(&client->table->accounts.lock);
@@ -615,7 +616,7 @@ void flexmem_client_fini(struct flexmem_client *client)
 	}
 	WARN_ON_ONCE(client->nr_handles);
 	xa_destroy(&client->handles);
-	flexmem_account_close(&client->table->accounts, &client->account);
+	flexmem_owner_close(client->account);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_fini);
 
@@ -648,7 +649,7 @@ const char *flexmem_client_check(struct flexmem_client *client)
 			wrong = "block of another size";
 		if (allocation->handle != handle)
 			wrong = "allocation under another handle";
-		if (allocation->block->owner != &client->account)
+		if (allocation->block->owner != client->account)
 			wrong = "block of another owner";
 	}
 	if (nr)

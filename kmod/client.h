@@ -58,7 +58,7 @@ struct flexmem_allocation {
 /**
  * struct flexmem_client - an open file
  * @table: region table of the function
- * @account: what it is charged
+ * @account: what it is charged; a reference is held
  * @lease: its lease on the segment table
  * @handles: allocations by handle. Its xa_lock protects what follows; it is a
  *	leaf, never held together with any other lock. A handle that is being
@@ -75,7 +75,7 @@ struct flexmem_allocation {
  */
 struct flexmem_client {
 	struct flexmem_table *table;
-	struct flexmem_account account;
+	struct flexmem_account *account;
 	struct flexmem_lease_hold lease;
 	struct xarray handles;
 	bool strict;

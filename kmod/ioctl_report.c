@@ -59,7 +59,7 @@ int flexmem_cmd_regions(struct flexmem_call *call)
 	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
 	if (!view)
 		return -ENOMEM;
-	flexmem_table_snapshot(&call->fdev->table, &call->client->account, view);
+	flexmem_table_snapshot(&call->fdev->table, call->client->account, view);
 	cmd->out_count = view->nr;
 	rc = put_list(cmd->entries, cmd->count, cmd->entry_size,
 		      view->region, view->nr,
@@ -119,7 +119,7 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
 	if (!view)
 		return -ENOMEM;
-	flexmem_table_snapshot(table, &call->client->account, view);
+	flexmem_table_snapshot(table, call->client->account, view);
 
 	*cmd = (struct flexmem_stats) { .size = cmd->size };
 	if (READ_ONCE(flexmem_table_pool(table, false)->locked))
@@ -199,7 +199,7 @@ static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 			       GFP_KERNEL_ACCOUNT);
 	if (!view->owner)
 		return -ENOMEM;
-	flexmem_table_snapshot(table, all ? NULL : &call->client->account,
+	flexmem_table_snapshot(table, all ? NULL : call->client->account,
 			       view);
 	if (view->sum.out_owner_count <= view->max_owners ||
 	    view->max_owners == cmd->owner_count || more == MOST_MORE)
@@ -266,7 +266,7 @@ int flexmem_cmd_quota(struct flexmem_call *call)
 	if (!quota_is_valid(cmd) || cmd->id || !unset_is_zero(cmd))
 		return -EINVAL;
 	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
-	flexmem_quota_get(&call->fdev->table.accounts, &call->client->account,
+	flexmem_quota_get(&call->fdev->table.accounts, call->client->account,
 			  cmd);
 	return flexmem_reply(call, sizeof(*cmd));
 }

@@ -26,6 +26,7 @@
 
 #include "account.h"
 #include "compat.h"
+#include "owner.h"
 #include "promise.h"
 
 static u64 unmet(const struct flexmem_account *account, unsigned int resource,
@@ -504,12 +505,10 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_set_device);
 static struct flexmem_account *client_of(struct flexmem_accounts *accounts,
 					 u64 id)
 {
-	struct flexmem_account *client;
+	struct flexmem_account *client = flexmem_owner_find(accounts, id);
 
-	list_for_each_entry(client, &accounts->clients, link)
-		if (client->id == id)
-			return client;
-	return NULL;
+	return client && client->kind == FLEXMEM_OWNER_CLIENT &&
+	       !client->closed ? client : NULL;
 }
 
 /* Changes one guarantee, as if it could always be kept. */
@@ -630,10 +629,10 @@ int flexmem_quota_set(struct flexmem_accounts *accounts,
 			return -ENOMEM;
 	}
 	spin_lock(&accounts->lock);
-	account = fresh ? flexmem_account_of_user(accounts, uid, &fresh) :
+	account = fresh ? flexmem_owner_of_user(accounts, uid, &fresh) :
 			  client_of(accounts, quota->id);
 	rc = account ? write_quota(accounts, account, quota) : -ENOENT;
-	evicted = flexmem_account_evict(accounts);
+	evicted = flexmem_owner_evict(accounts);
 	spin_unlock(&accounts->lock);
 	flexmem_pressure_supplied(accounts);
 	kfree(evicted);

@@ -44,12 +44,6 @@ static inline bool flexmem_user_refuses(const struct flexmem_account *user,
 			  growth > user->limit[resource] - counted);
 }
 
-struct flexmem_account *
-flexmem_account_of_user(struct flexmem_accounts *accounts, kuid_t uid,
-			struct flexmem_account **fresh);
-struct flexmem_account *
-flexmem_account_evict(struct flexmem_accounts *accounts);
-
 static inline u64 flexmem_shortfall(u64 wanted, u64 there)
 {
 	return wanted > there ? wanted - there : 0;

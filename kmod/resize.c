@@ -75,7 +75,7 @@ static int grow(struct flexmem_resizing *resizing, struct flexmem_resize *cmd)
 	room = flexmem_region_extend(region, allocation->block,
 				     resizing->size - allocation->size,
 				     is_program(allocation),
-				     &allocation->client->account,
+				     allocation->client->account,
 				     &resizing->spare, &resizing->tail,
 				     &refusal);
 	if (resizing->tail) {
@@ -144,7 +144,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_prepare);
 void flexmem_resize_commit(struct flexmem_resizing *resizing)
 {
 	struct flexmem_allocation *allocation = resizing->allocation;
-	struct flexmem_account *account = &allocation->client->account;
+	struct flexmem_account *account = allocation->client->account;
 
 	if (resizing->tail)
 		flexmem_region_join(allocation->region, allocation->block,
@@ -168,7 +168,7 @@ void flexmem_resize_abort(struct flexmem_resizing *resizing)
 	if (resizing->tail)
 		flexmem_region_free(allocation->region, resizing->tail,
 				    is_program(allocation),
-				    &allocation->client->account, false);
+				    allocation->client->account, false);
 	end(resizing, allocation->size);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_abort);

@@ -22,6 +22,7 @@
 #include <linux/workqueue.h>
 
 #include "compat.h"
+#include "owner.h"
 #include "scrub.h"
 #include "table.h"
 
@@ -268,7 +269,7 @@ static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 		if (found || seen == FLEXMEM_CLEAN)
 			break;
 		*waits = true;
-		/* Not under the region's lock: there may be many files. */
+		/* Not under the region's lock: there may be many owners. */
 		idle = flexmem_owner_is_idle(accounts, seen, IDLE_JIFFIES);
 	}
 	if (idle)

@@ -6,6 +6,7 @@
 
 #include "accounts.h"
 #include "fake_device.h"
+#include "owner.h"
 
 /* Limits. */
 
@@ -433,6 +434,65 @@ static void owner_is_idle_when_nobody_is_there(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, 9999, 0));
 }
 
+static void owner_stays_while_somebody_refers_to_it(struct kunit *test)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *client, *user;
+	u64 id;
+
+	client = flexmem_owner_open(&ctx->accounts, fake_uid(1), NULL);
+	KUNIT_ASSERT_NOT_NULL(test, client);
+	user = client->user;
+	id = client->id;
+	accounts_add_region(test, 0, 12 * GIB, NULL);
+	EXPECT(test, accounts_guarantee(test, client, BYTES, 2 * GIB), 0);
+	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+	flexmem_owner_get(client);
+	flexmem_owner_close(client);
+	accounts_check(test);
+	/* Charged as before; but nothing is kept for who is not there. */
+	EXPECT(test, ctx->accounts.nr_clients, 0);
+	EXPECT(test, ctx->accounts.owned, GIB);
+	EXPECT(test, ctx->accounts.promised, 0);
+	EXPECT(test, user->used[BYTES], GIB);
+	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, id, 0),
+	       -ENOENT);
+	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, id, HZ));
+	accounts_uncharge(test, client, 0, GIB);
+	flexmem_owner_put(client);
+	accounts_check(test);
+	KUNIT_EXPECT_TRUE(test, list_empty(&ctx->accounts.clients));
+	EXPECT(test, refcount_read(&user->refs), 1);
+}
+
+static void owner_is_found_among_many(struct kunit *test)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *client[64];
+	unsigned int i;
+	u64 id;
+
+	for (i = 0; i < ARRAY_SIZE(client); i++)
+		client[i] = accounts_open(test, i / 2);
+	for (i = 0; i < ARRAY_SIZE(client); i += 3)
+		accounts_close_unchecked(client[i]);
+	spin_lock(&ctx->accounts.lock);
+	for (i = 0; i < ARRAY_SIZE(client); i++) {
+		if (i % 3 == 0)
+			continue;
+		KUNIT_EXPECT_PTR_EQ(test, client[i],
+				    flexmem_owner_find(&ctx->accounts,
+						       client[i]->id));
+		id = client[i]->user->id;
+		KUNIT_EXPECT_PTR_EQ(test, client[i]->user,
+				    flexmem_owner_find(&ctx->accounts, id));
+	}
+	id = ctx->accounts.last_id + 1;
+	KUNIT_EXPECT_NULL(test, flexmem_owner_find(&ctx->accounts, 0));
+	KUNIT_EXPECT_NULL(test, flexmem_owner_find(&ctx->accounts, id));
+	spin_unlock(&ctx->accounts.lock);
+}
+
 /* The checker: each figure, wrong by one. */
 
 enum figure_of {
@@ -516,6 +576,8 @@ static struct kunit_case account_cases[] = {
 	KUNIT_CASE(numbers_are_never_used_twice),
 	KUNIT_CASE(users_are_listed_by_uid),
 	KUNIT_CASE(owner_is_idle_when_nobody_is_there),
+	KUNIT_CASE(owner_stays_while_somebody_refers_to_it),
+	KUNIT_CASE(owner_is_found_among_many),
 	KUNIT_CASE_PARAM(check_notices, figure_gen_params),
 	{}
 };

@@ -23,6 +23,7 @@
 #include "account.h"
 #include "block.h"
 #include "fake_device.h"
+#include "owner.h"
 
 #define ROUNDS 300
 #define ROUND_OPS 120
@@ -51,7 +52,7 @@ struct round {
 	struct kunit *test;
 	struct rnd_state rnd;
 	struct flexmem_accounts accounts;
-	struct flexmem_account client[NR_CLIENTS];
+	struct flexmem_account *client[NR_CLIENTS];
 	bool is_open[NR_CLIENTS];
 	u64 capacity;
 	u64 acquired;
@@ -108,7 +109,7 @@ static struct flexmem_account *random_client(struct round *round)
 
 	for (i = 0; i < NR_CLIENTS; i++)
 		if (round->is_open[(from + i) % NR_CLIENTS])
-			return &round->client[(from + i) % NR_CLIENTS];
+			return round->client[(from + i) % NR_CLIENTS];
 	return NULL;
 }
 
@@ -304,15 +305,15 @@ static void do_handle(struct round *round)
 
 static void open_client(struct round *round, unsigned int i)
 {
-	ASSERT_ROUND(round, 0,
-		     flexmem_account_open(&round->accounts, &round->client[i],
-					  fake_uid(i % NR_USERS), NULL));
+	round->client[i] = flexmem_owner_open(&round->accounts,
+					      fake_uid(i % NR_USERS), NULL);
+	ASSERT_ROUND(round, true, !!round->client[i]);
 	round->is_open[i] = true;
 }
 
 static void close_client(struct round *round, unsigned int i)
 {
-	struct flexmem_account *client = &round->client[i];
+	struct flexmem_account *client = round->client[i];
 	unsigned int at = 0;
 
 	while (at < round->nr_live) {
@@ -325,7 +326,7 @@ static void close_client(struct round *round, unsigned int i)
 	while (client->used[FLEXMEM_RESOURCE_HANDLES])
 		flexmem_uncharge_handle(&round->accounts, client);
 	round->is_open[i] = false;
-	flexmem_account_close(&round->accounts, client);
+	flexmem_owner_close(client);
 }
 
 static void do_open_or_close(struct round *round)
@@ -453,7 +454,7 @@ static void check_owners(struct round *round)
 	u64 missing;
 
 	for (i = 0; i < NR_CLIENTS; i++) {
-		client = &round->client[i];
+		client = round->client[i];
 		if (!round->is_open[i])
 			continue;
 		missing = missing_bytes(client) + missing_bytes(client->user);
@@ -536,7 +537,7 @@ static void get_everything(struct round *round)
 		for (i = 0; i < NR_CLIENTS; i++) {
 			struct flexmem_account *client;
 
-			client = &round->client[(from + i) % NR_CLIENTS];
+			client = round->client[(from + i) % NR_CLIENTS];
 			get[(first + pass / 2) % 2](round, client, pass % 2 ?
 						    client->user : client);
 		}

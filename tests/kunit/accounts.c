@@ -6,12 +6,7 @@
 
 #include "accounts.h"
 #include "fake_device.h"
-
-/* An open file; @accounts is NULL once it is closed. */
-struct open_file {
-	struct flexmem_accounts *accounts;
-	struct flexmem_account account;
-};
+#include "owner.h"
 
 void accounts_check(struct kunit *test)
 {
@@ -65,41 +60,34 @@ int accounts_test_init(struct kunit *test)
 
 static void close_file(void *data)
 {
-	struct open_file *file = data;
+	struct flexmem_account *account = data;
 	unsigned int slot;
 
-	if (!file->accounts)
-		return;
 	/* What the test has left in there: charges of others as well. */
 	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++)
-		if (file->account.in[slot].blocks)
-			flexmem_accounts_remove_region(file->accounts, slot);
-	while (file->account.used[HANDLES])
-		flexmem_uncharge_handle(file->accounts, &file->account);
-	flexmem_account_close(file->accounts, &file->account);
-	file->accounts = NULL;
+		if (account->in[slot].blocks)
+			flexmem_accounts_remove_region(account->accounts, slot);
+	while (account->used[HANDLES])
+		flexmem_uncharge_handle(account->accounts, account);
+	flexmem_owner_close(account);
 }
 
 struct flexmem_account *accounts_open(struct kunit *test, unsigned int uid)
 {
 	struct accounts_ctx *ctx = test->priv;
-	struct open_file *file;
+	struct flexmem_account *account;
 
-	file = kunit_kzalloc(test, sizeof(*file), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, file);
+	account = flexmem_owner_open(&ctx->accounts, fake_uid(uid), NULL);
+	KUNIT_ASSERT_NOT_NULL(test, account);
 	KUNIT_ASSERT_EQ(test, 0,
-			flexmem_account_open(&ctx->accounts, &file->account,
-					     fake_uid(uid), NULL));
-	file->accounts = &ctx->accounts;
-	KUNIT_ASSERT_EQ(test, 0,
-			kunit_add_action_or_reset(test, close_file, file));
-	return &file->account;
+			kunit_add_action_or_reset(test, close_file, account));
+	return account;
 }
 
 /* For who closes many: to check everything each time takes long. */
 void accounts_close_unchecked(struct flexmem_account *account)
 {
-	close_file(container_of(account, struct open_file, account));
+	kunit_release_action(kunit_get_current_test(), close_file, account);
 }
 
 void accounts_close(struct kunit *test, struct flexmem_account *account)

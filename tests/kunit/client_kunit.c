@@ -536,7 +536,7 @@ static void check_notices_a_wrong_handle_and_owner(struct kunit *test)
 	allocation->handle--;
 	allocation->block->owner = test;
 	expect_wrong(test, ctx, "block of another owner");
-	allocation->block->owner = &ctx->client->account;
+	allocation->block->owner = ctx->client->account;
 }
 
 /* Many at a time (A39). KASAN, lockdep and the debug build's checks watch. */
@@ -606,7 +606,7 @@ static u32 worker_alloc(struct worker *worker, struct rnd_state *rnd)
 	}
 	if (!IS_ALIGNED(allocation->block->start, alignment) ||
 	    allocation->block->size != size ||
-	    allocation->block->owner != &worker->client->account)
+	    allocation->block->owner != worker->client->account)
 		worker->wrong = "another block than was asked for";
 	handle = allocation->handle;
 	flexmem_client_publish(worker->client, allocation);

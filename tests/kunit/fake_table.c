@@ -10,6 +10,7 @@
 #include <linux/string.h>
 
 #include "fake_device.h"
+#include "owner.h"
 #include "snapshot.h"
 
 static unsigned int seed;
@@ -62,7 +63,7 @@ struct flexmem_settings fake_settings(void)
 struct fake_table {
 	struct flexmem_table table;
 	struct fake_device *fake;
-	struct flexmem_account account;
+	struct flexmem_account *account;
 	struct flexmem_view view;
 	struct list_head blocks;
 	bool removed;
@@ -94,7 +95,7 @@ static void table_teardown(void *data)
 	wrong = fake_table_check(&ft->table);
 	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
 	KUNIT_EXPECT_EQ(test, ft->view.sum.out_total, 0);
-	flexmem_account_close(&ft->table.accounts, &ft->account);
+	flexmem_owner_close(ft->account);
 	flexmem_table_fini(&ft->table);
 }
 
@@ -129,13 +130,13 @@ const char *fake_table_check(struct flexmem_table *table)
  */
 struct flexmem_account *fake_table_account(struct flexmem_table *table)
 {
-	return &to_fake_table(table)->account;
+	return to_fake_table(table)->account;
 }
 
 /* What a test opens is closed before the table goes: blocks are freed first. */
 struct fake_opened {
 	struct flexmem_table *table;
-	struct flexmem_account account;
+	struct flexmem_account *account;
 };
 
 static void account_teardown(void *data)
@@ -145,9 +146,9 @@ static void account_teardown(void *data)
 	struct fake_block *block, *next;
 
 	list_for_each_entry_safe(block, next, &ft->blocks, link)
-		if (block->account == &opened->account)
+		if (block->account == opened->account)
 			fake_free(block);
-	flexmem_account_close(&opened->table->accounts, &opened->account);
+	flexmem_owner_close(opened->account);
 }
 
 /**
@@ -167,13 +168,13 @@ struct flexmem_account *fake_account_open(struct kunit *test,
 	opened = kunit_kzalloc(test, sizeof(*opened), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, opened);
 	opened->table = table;
-	KUNIT_ASSERT_EQ(test, 0,
-			flexmem_account_open(&table->accounts, &opened->account,
-					     fake_uid(uid), NULL));
+	opened->account = flexmem_owner_open(&table->accounts, fake_uid(uid),
+					     NULL);
+	KUNIT_ASSERT_NOT_NULL(test, opened->account);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, account_teardown,
 						  opened));
-	return &opened->account;
+	return opened->account;
 }
 
 /**
@@ -197,9 +198,9 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 	INIT_LIST_HEAD(&ft->blocks);
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_table_init(&ft->table, NULL, &desc, settings));
-	KUNIT_ASSERT_EQ(test, 0,
-			flexmem_account_open(&ft->table.accounts, &ft->account,
-					     fake_uid(0), NULL));
+	ft->account = flexmem_owner_open(&ft->table.accounts, fake_uid(0),
+					 NULL);
+	KUNIT_ASSERT_NOT_NULL(test, ft->account);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, table_teardown, ft));
 	fake_device_forget(fake);

@@ -160,11 +160,11 @@ static void reset_forgets_everything(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_orphaned, 0);
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_quarantined, 0);
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_resets, 1);
-	KUNIT_EXPECT_EQ(test, ctx->client->account.used[FLEXMEM_RESOURCE_BYTES],
+	KUNIT_EXPECT_EQ(test, ctx->client->account->used[FLEXMEM_RESOURCE_BYTES],
 			0);
 	/* The handle is not forgotten: it is its owner's to free. */
 	KUNIT_EXPECT_EQ(test,
-			ctx->client->account.used[FLEXMEM_RESOURCE_HANDLES], 1);
+			ctx->client->account->used[FLEXMEM_RESOURCE_HANDLES], 1);
 	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, handle));
 	/* The last of the region takes it along: KASAN and kmemleak watch. */
 	flexmem_allocation_put(orphaned);

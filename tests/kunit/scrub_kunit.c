@@ -88,8 +88,8 @@ static struct flexmem_client *open_strict(struct kunit *test, unsigned int uid)
 /* What an owner writes into its bytes. */
 static u8 value_of(const struct flexmem_client *client)
 {
-	u64 owner = client->strict ? client->account.id :
-				     client->account.user->id;
+	u64 owner = client->strict ? client->account->id :
+				     client->account->user->id;
 
 	return 1 + owner % (FAKE_FOREIGN - 1);
 }
@@ -383,8 +383,8 @@ static void what_cannot_be_scrubbed_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 128);
 	KUNIT_EXPECT_EQ(test, ctx->view.region[0].nr_allocated, 1);
-	KUNIT_EXPECT_EQ(test, other->account.used[FLEXMEM_RESOURCE_BYTES], 0);
-	KUNIT_EXPECT_EQ(test, other->account.used[FLEXMEM_RESOURCE_HANDLES], 0);
+	KUNIT_EXPECT_EQ(test, other->account->used[FLEXMEM_RESOURCE_BYTES], 0);
+	KUNIT_EXPECT_EQ(test, other->account->used[FLEXMEM_RESOURCE_HANDLES], 0);
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 	/* Nobody gets it, not even who was there before. */
 	allocation = alloc(test, client, 4096);
@@ -565,7 +565,7 @@ static void bytes_of_who_is_there_are_left(struct kunit *test)
 static void bytes_of_an_idle_user_are_scrubbed(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
-	struct flexmem_account *user = client->account.user;
+	struct flexmem_account *user = client->account->user;
 	struct ctx *ctx = test->priv;
 
 	alloc(test, client, GIB);
@@ -581,7 +581,7 @@ static void bytes_of_an_idle_user_are_scrubbed(struct kunit *test)
 static void idle_user_is_found_beside_others(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
-	struct flexmem_account *user = client->account.user;
+	struct flexmem_account *user = client->account->user;
 	struct flexmem_allocation *allocation[16];
 	struct ctx *ctx = test->priv;
 	unsigned int nr, i;
@@ -738,6 +738,7 @@ static int take(void *data)
 static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
+	struct flexmem_account *user = client->account->user;
 	struct ctx *ctx = test->priv;
 	struct taker taker = { .ctx = ctx };
 	struct gate gate = { .ctx = ctx };
@@ -747,10 +748,10 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	alloc(test, client, GIB);
 	alloc(test, open(test, 2), 128);
 	close_client(client);
-	make_idle(client->account.user);
+	make_idle(user);
 	taker.client = open(test, 1);
 	/* As if it had not come back yet when the background looks. */
-	taker.client->account.user->clients--;
+	user->clients--;
 	init_completion(&gate.reached);
 	init_completion(&gate.open);
 	init_completion(&taker.done);
@@ -758,7 +759,7 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	ctx->fake->during_scrub = wait_at_gate;
 	mod_delayed_work(system_unbound_wq, &ctx->table->scrub_work, 0);
 	wait_for_completion(&gate.reached);
-	taker.client->account.user->clients++;
+	user->clients++;
 
 	task = kthread_run(take, &taker, "flexmem_kunit");
 	if (!IS_ERR(task))
@@ -815,7 +816,7 @@ static void random_reopen(struct kunit *test, struct random_run *run, u32 roll)
 {
 	unsigned int at = roll % RANDOM_CLIENTS, i;
 	struct flexmem_client *client = run->client[at];
-	struct flexmem_account *user = client->account.user;
+	struct flexmem_account *user = client->account->user;
 
 	for (i = 0; i < RANDOM_LIVE; i++)
 		if (run->live[i] && run->live[i]->client == client)
