@@ -9,43 +9,16 @@
  * again. So whatever can fail, the copy of the reply to user space above all,
  * happens while nobody else can see the allocation, and can be undone.
  *
- * A map for the CPU and a copy under way hold references: what is freed in the
- * meantime is *orphaned*, and its block given back with the last reference.
  * While its size changes (resize.c) nobody else gets hold of an allocation.
  */
 
 #include <linux/err.h>
 #include <linux/sched.h>
-#include <linux/slab.h>
 
 #include "client.h"
 #include "compat.h"
 #include "owner.h"
-#include "scrub.h"
 #include "table.h"
-
-static struct kmem_cache *allocation_cache;
-
-/**
- * flexmem_client_init_caches - once, when the module is loaded
- *
- * Return: 0 or -ENOMEM.
- */
-int flexmem_client_init_caches(void)
-{
-	allocation_cache = kmem_cache_create("flexmem_allocation",
-					     sizeof(struct flexmem_allocation),
-					     0, SLAB_ACCOUNT, NULL);
-	return allocation_cache ? 0 : -ENOMEM;
-}
-
-/**
- * flexmem_client_exit_caches - once, when the module is unloaded
- */
-void flexmem_client_exit_caches(void)
-{
-	kmem_cache_destroy(allocation_cache);
-}
 
 /**
  * flexmem_client_init - a client without allocations
@@ -79,22 +52,6 @@ static u64 owner_of_bytes(const struct flexmem_client *client)
 	return READ_ONCE(client->strict) ? client->account->id :
 					   client->account->user->id;
 }
-
-/**
- * flexmem_allocation_address - where an allocation starts
- * @allocation: allocation
- *
- * Return: its VirtualAddress.
- */
-struct flexmem_address
-flexmem_allocation_address(const struct flexmem_allocation *allocation)
-{
-	return (struct flexmem_address) {
-		.region_id = allocation->region->id,
-		.offset = allocation->block->start,
-	};
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_address);
 
 /* Where an allocation is, for ever: a region's serial number is not reused. */
 struct place_key {
@@ -181,64 +138,6 @@ static void release_handle(struct flexmem_client *client, u32 handle)
 	flexmem_uncharge_handle(&client->table->accounts, client->account);
 }
 
-static int take_block(struct flexmem_client *client,
-		      struct flexmem_allocation *allocation, u64 size,
-		      u64 alignment, struct flexmem_place *place)
-{
-	struct flexmem_request request = {
-		.size = size,
-		.alignment = alignment,
-		.program = allocation->flags & FLEXMEM_ALLOC_PROGRAM,
-		.growable = allocation->flags & FLEXMEM_ALLOC_GROWABLE,
-		.account = client->account,
-	};
-	bool wait = allocation->flags & FLEXMEM_ALLOC_WAIT;
-	struct flexmem_spare spare;
-	int rc;
-
-	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(&request));
-	if (rc)
-		return rc;
-	rc = (wait ? flexmem_place_or_wait :
-		     flexmem_place)(client->table, &request, &spare, place);
-	flexmem_spare_drop(&spare);
-	allocation->region = place->region;
-	allocation->block = place->block;
-	return rc;
-}
-
-/**
- * flexmem_client_clean - see to it that no foreign bytes are in a block
- * @client: whose it will be
- * @region: region
- * @block: block of it that has just been allocated, or by which one is extended
- * @flags: of the allocation
- *
- * What the firmware fails to scrub is quarantined; whose wait was cut short
- * gives it back as it is.
- *
- * Context: may sleep.
- * Return: 0, or an error as flexmem_scrub_block() has them: then the block is
- * not the caller's any more.
- */
-int flexmem_client_clean(struct flexmem_client *client,
-			 struct flexmem_region *region,
-			 struct flexmem_block *block, u32 flags)
-{
-	bool program = flags & FLEXMEM_ALLOC_PROGRAM;
-	int rc;
-
-	rc = flexmem_scrub_block(region, block, owner_of_bytes(client),
-				 flags & FLEXMEM_ALLOC_ZEROED);
-	if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV)
-		flexmem_region_free(region, block, program, client->account,
-				    false);
-	else if (rc)
-		flexmem_region_quarantine(region, block, program,
-					  client->account);
-	return rc;
-}
-
 /**
  * flexmem_client_prepare - make an allocation that nobody can name yet
  * @client: client
@@ -259,42 +158,29 @@ flexmem_client_prepare(struct flexmem_client *client, u64 size, u64 alignment,
 {
 	struct flexmem_allocation *allocation;
 	enum flexmem_reason reason;
+	u32 handle;
 	int rc;
 
 	*place = (struct flexmem_place) {};
-	allocation = kmem_cache_zalloc(allocation_cache, GFP_KERNEL);
-	if (!allocation)
-		return ERR_PTR(-ENOMEM);
-	refcount_set(&allocation->refs, 1);
-	allocation->client = client;
-	allocation->flags = flags;
-	allocation->size = size;
-
-	rc = reserve_handle(client, &allocation->handle, &reason);
-	if (rc) {
-		if (rc == -EDQUOT) {
-			flexmem_place_figures(client->table,
-					      flags & FLEXMEM_ALLOC_PROGRAM,
-					      client->account, place);
-			place->reason = reason;
-			rc = -ENOMEM;
-		}
-		goto free_allocation;
+	rc = reserve_handle(client, &handle, &reason);
+	if (rc == -EDQUOT) {
+		flexmem_place_figures(client->table,
+				      flags & FLEXMEM_ALLOC_PROGRAM,
+				      client->account, place);
+		place->reason = reason;
+		rc = -ENOMEM;
 	}
-
-	rc = take_block(client, allocation, size, alignment, place);
-	if (!rc)
-		rc = flexmem_client_clean(client, allocation->region,
-					  allocation->block, flags);
 	if (rc)
-		goto release_handle;
-	return allocation;
+		return ERR_PTR(rc);
 
-release_handle:
-	release_handle(client, allocation->handle);
-free_allocation:
-	kmem_cache_free(allocation_cache, allocation);
-	return ERR_PTR(rc);
+	allocation = flexmem_allocation_make(client->table, client->account,
+					     owner_of_bytes(client), size,
+					     alignment, flags, place);
+	if (IS_ERR(allocation))
+		release_handle(client, handle);
+	else
+		allocation->handle = handle;
+	return allocation;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_prepare);
 
@@ -318,31 +204,6 @@ void flexmem_client_publish(struct flexmem_client *client,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_publish);
 
 /**
- * flexmem_allocation_get - one more user of an allocation
- * @allocation: allocation that the caller has a reference to
- */
-void flexmem_allocation_get(struct flexmem_allocation *allocation)
-{
-	refcount_inc(&allocation->refs);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_get);
-
-/**
- * flexmem_allocation_put - one less; the last one gives the block back
- * @allocation: allocation; may be gone afterwards
- */
-void flexmem_allocation_put(struct flexmem_allocation *allocation)
-{
-	if (!refcount_dec_and_test(&allocation->refs))
-		return;
-	flexmem_region_free(allocation->region, allocation->block,
-			    allocation->flags & FLEXMEM_ALLOC_PROGRAM,
-			    allocation->client->account, allocation->orphaned);
-	kmem_cache_free(allocation_cache, allocation);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_put);
-
-/**
  * flexmem_client_abort - give block and handle of an allocation back
  * @client: client
  * @allocation: prepared, or detached; the caller's no more
@@ -355,13 +216,7 @@ void flexmem_client_abort(struct flexmem_client *client,
 {
 	u32 handle = allocation->handle;
 
-	/* Nobody can get a further reference by the handle any more. */
-	if (refcount_read(&allocation->refs) > 1) {
-		flexmem_region_orphan(allocation->region, allocation->block,
-				      client->account);
-		allocation->orphaned = true;
-	}
-	flexmem_allocation_put(allocation);
+	flexmem_allocation_unname(allocation);
 	release_handle(client, handle);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_abort);
@@ -484,21 +339,6 @@ struct flexmem_allocation *flexmem_client_get(struct flexmem_client *client,
 	return allocation;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get);
-
-/**
- * flexmem_allocation_map_offset - where mmap() finds an allocation
- * @allocation: allocation
- *
- * Return: bytes, a multiple of the page size for a mappable one.
- */
-u64 flexmem_allocation_map_offset(const struct flexmem_allocation *allocation)
-{
-	const struct flexmem_region *region = allocation->region;
-
-	return ((u64)region->slot << region->table->map_shift) |
-	       allocation->block->start;
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_map_offset);
 
 /* The allocation with the highest start that is not above @key. */
 static struct flexmem_allocation *find_floor(struct flexmem_client *client,

@@ -3,7 +3,7 @@
 
 #include <linux/module.h>
 
-#include "client.h"
+#include "allocation.h"
 #include "device.h"
 #include "region.h"
 #include "settings.h"
@@ -18,16 +18,16 @@ static int __init flexmem_init(void)
 	rc = flexmem_region_init_caches();
 	if (rc)
 		return rc;
-	rc = flexmem_client_init_caches();
+	rc = flexmem_allocation_init_caches();
 	if (rc)
 		goto exit_region_caches;
 	rc = flexmem_chardev_init();
 	if (rc)
-		goto exit_client_caches;
+		goto exit_allocation_caches;
 	return 0;
 
-exit_client_caches:
-	flexmem_client_exit_caches();
+exit_allocation_caches:
+	flexmem_allocation_exit_caches();
 exit_region_caches:
 	flexmem_region_exit_caches();
 	return rc;
@@ -37,7 +37,7 @@ module_init(flexmem_init);
 static void __exit flexmem_exit(void)
 {
 	flexmem_chardev_exit();
-	flexmem_client_exit_caches();
+	flexmem_allocation_exit_caches();
 	flexmem_region_exit_caches();
 }
 module_exit(flexmem_exit);

@@ -47,7 +47,7 @@ static struct flexmem_allocation *begin(struct flexmem_client *client,
 static void end(struct flexmem_resizing *resizing, u64 size)
 {
 	struct flexmem_allocation *allocation = resizing->allocation;
-	struct flexmem_client *client = allocation->client;
+	struct flexmem_client *client = resizing->client;
 
 	flexmem_spare_drop(&resizing->spare);
 	xa_lock(&client->handles);
@@ -75,12 +75,11 @@ static int grow(struct flexmem_resizing *resizing, struct flexmem_resize *cmd)
 	room = flexmem_region_extend(region, allocation->block,
 				     resizing->size - allocation->size,
 				     is_program(allocation),
-				     allocation->client->account,
+				     allocation->owner,
 				     &resizing->spare, &resizing->tail,
 				     &refusal);
 	if (resizing->tail) {
-		rc = flexmem_client_clean(allocation->client, region,
-					  resizing->tail, allocation->flags);
+		rc = flexmem_allocation_clean(allocation, resizing->tail);
 		if (rc)
 			resizing->tail = NULL;
 		return rc;
@@ -119,6 +118,7 @@ int flexmem_resize_prepare(struct flexmem_client *client,
 	allocation = begin(client, cmd);
 	if (IS_ERR(allocation))
 		return PTR_ERR(allocation);
+	resizing->client = client;
 	resizing->allocation = allocation;
 	resizing->size = flexmem_round_length(allocation->flags, cmd->length);
 	rc = flexmem_region_error(allocation->region);
@@ -144,7 +144,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_prepare);
 void flexmem_resize_commit(struct flexmem_resizing *resizing)
 {
 	struct flexmem_allocation *allocation = resizing->allocation;
-	struct flexmem_account *account = allocation->client->account;
+	struct flexmem_account *account = allocation->owner;
 
 	if (resizing->tail)
 		flexmem_region_join(allocation->region, allocation->block,
@@ -168,7 +168,7 @@ void flexmem_resize_abort(struct flexmem_resizing *resizing)
 	if (resizing->tail)
 		flexmem_region_free(allocation->region, resizing->tail,
 				    is_program(allocation),
-				    allocation->client->account, false);
+				    allocation->owner, false);
 	end(resizing, allocation->size);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_abort);

@@ -13,12 +13,14 @@ struct flexmem_client;
 
 /**
  * struct flexmem_resizing - a change of size under way
+ * @client: whose handle names it
  * @allocation: of what
  * @size: bytes it will have
  * @tail: what will be added, or NULL
  * @spare: nodes for it
  */
 struct flexmem_resizing {
+	struct flexmem_client *client;
 	struct flexmem_allocation *allocation;
 	u64 size;
 	struct flexmem_block *tail;

@@ -9,6 +9,7 @@
 #include <linux/kthread.h>
 #include <linux/limits.h>
 #include <linux/prandom.h>
+#include <linux/string.h>
 
 #include "client.h"
 #include "fake_device.h"
@@ -468,6 +469,28 @@ static void fini_gives_everything_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), 0);
 }
 
+/* What somebody still refers to is charged to its owner until that ends. */
+static void allocation_may_outlive_its_client(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = local_client(test, ctx);
+	struct flexmem_allocation *allocation;
+	u32 handle = alloc(test, client, GIB);
+	struct flexmem_snapshot *sum = &ctx->snapshot.sum;
+
+	allocation = flexmem_client_get(client, handle);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
+	flexmem_client_fini(client);
+	memset(client, 0xff, sizeof(*client));
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), GIB);
+	KUNIT_EXPECT_EQ(test, sum->out_orphaned, GIB);
+	KUNIT_EXPECT_EQ(test, sum->out_owned, 0);
+	KUNIT_EXPECT_EQ(test, allocation->owner->user->orphaned, GIB);
+	flexmem_allocation_put(allocation);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
+	KUNIT_EXPECT_EQ(test, sum->out_orphaned, 0);
+}
+
 static void fini_may_come_after_the_device_went(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -824,6 +847,7 @@ static struct kunit_case client_cases[] = {
 	KUNIT_CASE(names_of_others_are_unknown),
 	KUNIT_CASE(unknown_handles_are_refused),
 	KUNIT_CASE(fini_gives_everything_back),
+	KUNIT_CASE(allocation_may_outlive_its_client),
 	KUNIT_CASE(fini_may_come_after_the_device_went),
 	KUNIT_CASE(fini_drops_the_lease),
 	KUNIT_CASE(check_notices_wrong_counts),

@@ -30,6 +30,13 @@ struct ctx {
 	struct flexmem_table *table;
 	struct flexmem_place place;
 	struct flexmem_view view;
+	struct list_head opened;
+};
+
+/* An open file. */
+struct opened {
+	struct list_head link;
+	struct flexmem_client client;
 };
 
 static struct ctx *make(struct kunit *test, bool bare)
@@ -39,6 +46,7 @@ static struct ctx *make(struct kunit *test, bool bare)
 
 	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	INIT_LIST_HEAD(&ctx->opened);
 	settings.order = FLEXMEM_ORDER_FILL_FIRST;
 	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, PLENTY);
 	ctx->fake->bare = bare;
@@ -57,8 +65,10 @@ static void close_client(void *data)
 {
 	struct flexmem_client *client = data;
 
-	if (client->table)
-		flexmem_client_fini(client);
+	if (!client->table)
+		return;
+	list_del(&container_of(client, struct opened, client)->link);
+	flexmem_client_fini(client);
 	client->table = NULL;
 }
 
@@ -66,15 +76,29 @@ static struct flexmem_client *open(struct kunit *test, unsigned int uid)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_client *client;
+	struct opened *opened;
 
-	client = kunit_kzalloc(test, sizeof(*client), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, client);
+	opened = kunit_kzalloc(test, sizeof(*opened), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, opened);
+	client = &opened->client;
+	list_add(&opened->link, &ctx->opened);
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_client_init(client, ctx->table, fake_uid(uid),
 					    NULL));
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, close_client, client));
 	return client;
+}
+
+static struct flexmem_client *
+client_of(struct ctx *ctx, const struct flexmem_allocation *allocation)
+{
+	struct opened *opened;
+
+	list_for_each_entry(opened, &ctx->opened, link)
+		if (opened->client.account == allocation->owner)
+			break;
+	return &opened->client;
 }
 
 static struct flexmem_client *open_strict(struct kunit *test, unsigned int uid)
@@ -138,8 +162,8 @@ static struct flexmem_allocation *alloc(struct kunit *test,
 
 static void give(struct kunit *test, struct flexmem_allocation *allocation)
 {
-	struct flexmem_client *client = allocation->client;
 	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = client_of(ctx, allocation);
 
 	/* Nobody has touched what was its own. */
 	KUNIT_EXPECT_TRUE(test, fake_data_is(ctx->fake,
@@ -354,7 +378,7 @@ static void device_that_cannot_scrub_is_not_asked(struct kunit *test)
 	allocation = try(ctx, open(test, 2), 4096, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	KUNIT_EXPECT_EQ(test, allocation->block->start, 0);
-	flexmem_client_abort(allocation->client, allocation);
+	flexmem_client_abort(client_of(ctx, allocation), allocation);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
@@ -819,7 +843,7 @@ static void random_reopen(struct kunit *test, struct random_run *run, u32 roll)
 	struct flexmem_account *user = client->account->user;
 
 	for (i = 0; i < RANDOM_LIVE; i++)
-		if (run->live[i] && run->live[i]->client == client)
+		if (run->live[i] && run->live[i]->owner == client->account)
 			run->live[i] = NULL;
 	close_client(client);
 	if (roll & BIT(10) && !user->clients)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Memory that has been given out: what one ALLOC made. */
+#ifndef _FLEXMEM_ALLOCATION_H
+#define _FLEXMEM_ALLOCATION_H
+
+#include <linux/align.h>
+#include <linux/limits.h>
+#include <linux/mm.h>
+#include <linux/rbtree.h>
+#include <linux/refcount.h>
+#include <linux/types.h>
+#include <linux/flexmem.h>
+
+#include "block.h"
+#include "placement.h"
+
+struct flexmem_account;
+struct flexmem_region;
+struct flexmem_table;
+
+/**
+ * struct flexmem_allocation - memory that has been given out
+ * @refs: its handle, each CPU map, and each copy under way. Who drops the last
+ *	one gives the block back
+ * @owner: who is charged for it; a reference is held
+ * @bytes_of: number that stands for whose its bytes are
+ * @orphaned: the handle was freed while there were other references
+ * @handle: its name
+ * @flags: of enum flexmem_alloc_flags
+ * @size: bytes; changes under the lock of the handles, and only while nobody has
+ *	another reference
+ * @resizing: its size is about to change: nobody gets another reference. Under
+ *	that lock, too
+ * @region: region of @block; stays as long as the block is occupied
+ * @block: block
+ * @by_address: in &flexmem_client.by_address while it is published
+ *
+ * Nothing but @refs, @orphaned, @size, @resizing and @by_address changes after it
+ * has been made.
+ */
+struct flexmem_allocation {
+	refcount_t refs;
+	struct flexmem_account *owner;
+	u64 bytes_of;
+	bool orphaned;
+	u32 handle;
+	u32 flags;
+	u64 size;
+	bool resizing;
+	struct flexmem_region *region;
+	struct flexmem_block *block;
+	struct rb_node by_address;
+};
+
+/* What starts and lengths are rounded to: no page is shared if it is mapped. */
+static inline u64 flexmem_granule_of(u32 flags)
+{
+	return flags & FLEXMEM_ALLOC_MAPPABLE ? PAGE_SIZE : FLEXMEM_ALIGN;
+}
+
+/* Rounded up; what is beyond all rounding is beyond all regions, too. */
+static inline u64 flexmem_round_length(u32 flags, u64 length)
+{
+	u64 granule = flexmem_granule_of(flags);
+
+	return length > ALIGN_DOWN(U64_MAX, granule) ?
+		ALIGN_DOWN(U64_MAX, granule) : ALIGN(length, granule);
+}
+
+int flexmem_allocation_init_caches(void);
+void flexmem_allocation_exit_caches(void);
+
+struct flexmem_allocation *
+flexmem_allocation_make(struct flexmem_table *table,
+			struct flexmem_account *owner, u64 bytes_of, u64 size,
+			u64 alignment, u32 flags, struct flexmem_place *place);
+int flexmem_allocation_clean(struct flexmem_allocation *allocation,
+			     struct flexmem_block *block);
+void flexmem_allocation_get(struct flexmem_allocation *allocation);
+void flexmem_allocation_put(struct flexmem_allocation *allocation);
+void flexmem_allocation_unname(struct flexmem_allocation *allocation);
+u64 flexmem_allocation_map_offset(const struct flexmem_allocation *allocation);
+struct flexmem_address
+flexmem_allocation_address(const struct flexmem_allocation *allocation);
+
+#endif /* _FLEXMEM_ALLOCATION_H */
