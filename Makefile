@@ -23,8 +23,8 @@ install: all ## Install the library and the command (prefix=, DESTDIR=)
 
 modules_install: modules ## Install the kernel modules, and what drivers for devices need (INSTALL_MOD_PATH=, DESTDIR=)
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/build/ko/$(MODULES_DIR) modules_install
-	install -d $(DRIVER_DIR)/include/linux $(DRIVER_DIR)/$(KERNELRELEASE)
-	install -m 644 kmod/device_ops.h $(DRIVER_DIR)/include
+	install -d $(DRIVER_DIR)/include/flexmem $(DRIVER_DIR)/include/linux $(DRIVER_DIR)/$(KERNELRELEASE)
+	install -m 644 kmod/include/flexmem/device_ops.h $(DRIVER_DIR)/include/flexmem
 	install -m 644 uapi/linux/flexmem.h $(DRIVER_DIR)/include/linux
 	install -m 644 build/ko/$(MODULES_DIR)/Module.symvers $(DRIVER_DIR)/$(KERNELRELEASE)
 

@@ -6,9 +6,9 @@
 #include <linux/atomic.h>
 #include <linux/cdev.h>
 #include <linux/device.h>
+#include <flexmem/device_ops.h>
 
 #include "client.h"
-#include "device_ops.h"
 #include "table.h"
 
 #define FLEXMEM_MAX_DEVICES 256

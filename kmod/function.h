@@ -9,8 +9,7 @@
 #include <linux/atomic.h>
 #include <linux/types.h>
 #include <linux/flexmem.h>
-
-#include "device_ops.h"
+#include <flexmem/device_ops.h>
 
 struct device;
 

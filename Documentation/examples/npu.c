@@ -18,8 +18,7 @@
 #include <linux/sizes.h>
 #include <linux/string.h>
 #include <linux/workqueue.h>
-
-#include "device_ops.h"
+#include <flexmem/device_ops.h>
 
 /* [registers] */
 /* The mailbox, in BAR 0. Replies come in the order of the requests. */

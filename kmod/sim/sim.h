@@ -7,8 +7,8 @@
 #define _FLEXMEM_SIM_H
 
 #include <linux/mutex.h>
+#include <flexmem/device_ops.h>
 
-#include "device_ops.h"
 #include "firmware.h"
 #include "mailbox.h"
 #include "memory.h"

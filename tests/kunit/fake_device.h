@@ -12,9 +12,9 @@
 #include <linux/sizes.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
+#include <flexmem/device_ops.h>
 
 #include "account.h"
-#include "device_ops.h"
 #include "placement.h"
 #include "settings.h"
 #include "slot.h"
