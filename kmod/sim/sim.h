@@ -76,7 +76,7 @@ extern const struct flexmem_device_ops sim_pf_ops;
 extern const struct flexmem_device_ops sim_vf_ops;
 void sim_ops_reset(struct sim_function *fn);
 
-/* main.c */
+/* card.c */
 void sim_function_capacity_changed(struct sim_function *fn);
 int sim_function_reset(struct sim_function *fn);
 int sim_function_suspend(struct sim_function *fn);
