@@ -1,12 +1,127 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A card's functions towards flexmem, whatever bus they are on.
+ * A card, and its functions towards flexmem, whatever bus they are on.
  */
 
+#include <linux/err.h>
 #include <linux/errno.h>
 #include <linux/mutex.h>
 
-#include "sim.h"
+#include "card.h"
+
+/**
+ * sim_card_init - switch a card on
+ * @card: to initialise; all zero
+ * @geometry: how it is built; checked by the caller
+ * @timeout_ms: how long the host waits for the firmware
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int sim_card_init(struct sim_card *card, const struct sim_geometry *geometry,
+		  u32 timeout_ms)
+{
+	struct sim_function *fn;
+	unsigned int i;
+
+	sim_mailbox_init(&card->mbox, timeout_ms);
+	sim_memory_init(&card->memory);
+	card->slots = geometry->slots;
+	for (i = 0; i < SIM_MAX_FUNCTIONS; i++) {
+		fn = &card->functions[i];
+		fn->card = card;
+		fn->index = i;
+		fn->ops = i ? &sim_vf_ops : &sim_pf_ops;
+		mutex_init(&fn->lock);
+		mutex_init(&fn->turn);
+	}
+	card->fw = sim_firmware_start(&card->mbox, &card->memory, geometry);
+	if (IS_ERR(card->fw)) {
+		int ret = PTR_ERR(card->fw);
+
+		card->fw = NULL;
+		sim_card_destroy(card);
+		return ret;
+	}
+	return 0;
+}
+
+/**
+ * sim_card_destroy - switch it off, and forget what is in its memory
+ * @card: card; no function is bound
+ */
+void sim_card_destroy(struct sim_card *card)
+{
+	unsigned int i;
+
+	if (card->fw)
+		sim_firmware_stop(card->fw);
+	for (i = 0; i < SIM_MAX_FUNCTIONS; i++) {
+		mutex_destroy(&card->functions[i].turn);
+		mutex_destroy(&card->functions[i].lock);
+	}
+	sim_memory_destroy(&card->memory);
+	sim_mailbox_destroy(&card->mbox);
+}
+
+/**
+ * sim_function_bind - have flexmem manage a function
+ * @fn: the function
+ * @dev: its device
+ * @name: what users see
+ *
+ * Return: 0, -EBUSY if it is bound, or what flexmem_device_register() returned.
+ */
+int sim_function_bind(struct sim_function *fn, struct device *dev,
+		      const char *name)
+{
+	const bool pf = !fn->index;
+	const struct flexmem_device_desc desc = {
+		.name = name,
+		.mode = pf ? FLEXMEM_MODE_PF : FLEXMEM_MODE_VF,
+		.slots = pf ? 0 : fn->card->slots,
+		.granule = SIM_GRANULE,
+		.ops = fn->ops,
+		.priv = fn,
+	};
+	struct flexmem_device *fdev;
+	int ret = -EBUSY;
+
+	/* Throughout the registration: no change of capacity goes unnoticed. */
+	mutex_lock(&fn->lock);
+	if (!fn->fdev) {
+		fn->dev = dev;
+		fdev = flexmem_device_register(dev, &desc);
+		ret = PTR_ERR_OR_ZERO(fdev);
+		if (ret)
+			sim_ops_reset(fn);
+		else
+			fn->fdev = fdev;
+	}
+	mutex_unlock(&fn->lock);
+	return ret;
+}
+
+/**
+ * sim_function_unbind - take a function away from flexmem, and reset it
+ * @fn: the function
+ *
+ * Return: 0, or -ENODEV if it is not bound.
+ */
+int sim_function_unbind(struct sim_function *fn)
+{
+	struct flexmem_device *fdev;
+
+	mutex_lock(&fn->lock);
+	fdev = fn->fdev;
+	if (fdev) {
+		fn->fdev = NULL;
+		fn->suspended = false;
+		flexmem_device_unregister(fdev);
+		sim_ops_reset(fn);
+	}
+	mutex_unlock(&fn->lock);
+	return fdev ? 0 : -ENODEV;
+}
 
 /**
  * sim_function_suspend - have flexmem leave a function alone
@@ -14,7 +129,7 @@
  *
  * The card keeps its power and its memory.
  *
- * Return: 0, also if it is suspended already; -ENODEV if no driver is bound.
+ * Return: 0, also if it is suspended already; -ENODEV if it is not bound.
  */
 int sim_function_suspend(struct sim_function *fn)
 {
@@ -35,7 +150,7 @@ int sim_function_suspend(struct sim_function *fn)
  * sim_function_resume - let flexmem use a function again
  * @fn: the function
  *
- * Return: 0, also if it is not suspended; -ENODEV if no driver is bound.
+ * Return: 0, also if it is not suspended; -ENODEV if it is not bound.
  */
 int sim_function_resume(struct sim_function *fn)
 {
@@ -68,7 +183,7 @@ bool sim_function_suspended(struct sim_function *fn)
 }
 
 /**
- * sim_function_capacity_changed - tell flexmem, if a driver is bound
+ * sim_function_capacity_changed - tell flexmem, if it is bound
  * @fn: the function
  */
 void sim_function_capacity_changed(struct sim_function *fn)
@@ -83,7 +198,7 @@ void sim_function_capacity_changed(struct sim_function *fn)
  * sim_function_reset - have flexmem reset a function
  * @fn: the function
  *
- * Return: 0, -ENODEV if no driver is bound, -EBUSY while it is suspended, or
+ * Return: 0, -ENODEV if it is not bound, -EBUSY while it is suspended, or
  * what flexmem_device_reset() returned.
  */
 int sim_function_reset(struct sim_function *fn)

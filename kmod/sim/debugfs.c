@@ -13,7 +13,12 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "sim.h"
+#include "card.h"
+#include "debugfs.h"
+
+/* There is one card. */
+static struct dentry *card_dir;
+static struct dentry *function_dirs[SIM_MAX_FUNCTIONS];
 
 static const char * const sim_fault_names[SIM_NR_FAULTS] = {
 	[SIM_FAIL_COMMANDS] = "fail_commands",
@@ -234,8 +239,16 @@ DEFINE_DEBUGFS_ATTRIBUTE(usable_slots_fops, usable_slots_get, usable_slots_set,
 static int table_show(struct seq_file *m, void *unused)
 {
 	struct sim_function *fn = m->private;
+	unsigned int slot;
 
-	sim_firmware_show_table(fn->card->fw, fn->index, m);
+	for (slot = 0; slot < fn->card->slots; slot++) {
+		struct sim_piece piece = {};
+
+		while (sim_firmware_next_piece(fn->card->fw, fn->index, &piece))
+			if (piece.slot == slot)
+				seq_printf(m, "%u %#llx %llu\n", slot,
+					   piece.base, piece.size);
+	}
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(table);
@@ -243,11 +256,26 @@ DEFINE_SHOW_ATTRIBUTE(table);
 static int memory_show(struct seq_file *m, void *unused)
 {
 	struct sim_function *fn = m->private;
+	struct sim_piece piece = {};
 
-	sim_firmware_show_memory(fn->card->fw, fn->index, m);
+	while (sim_firmware_next_piece(fn->card->fw, fn->index, &piece)) {
+		seq_printf(m, "%#llx %llu ", piece.base, piece.size);
+		if (piece.slot == SIM_NO_SLOT)
+			seq_puts(m, "-\n");
+		else
+			seq_printf(m, "%d\n", piece.slot);
+	}
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(memory);
+
+/* Beside the card's knobs: what the kernel's own fault injection has. */
+static void add_fault_attr(struct dentry *dir)
+{
+#if defined(CONFIG_FAULT_INJECTION) && defined(CONFIG_FAULT_INJECTION_DEBUG_FS)
+	fault_create_debugfs_attr("fail_mailbox", dir, &sim_fault_attr);
+#endif
+}
 
 /**
  * sim_debugfs_add_card - make the knobs of a card
@@ -258,7 +286,7 @@ void sim_debugfs_add_card(struct sim_card *card)
 	struct dentry *dir = debugfs_create_dir(KBUILD_MODNAME, NULL);
 	unsigned int i;
 
-	card->dir = dir;
+	card_dir = dir;
 	for (i = 0; i < SIM_NR_FAULTS; i++)
 		debugfs_create_atomic_t(sim_fault_names[i], 0600, dir,
 					&card->mbox.faults[i]);
@@ -270,7 +298,7 @@ void sim_debugfs_add_card(struct sim_card *card)
 	debugfs_create_file("dead", 0600, dir, card, &dead_fops);
 	debugfs_create_file("stats", 0400, dir, card, &stats_fops);
 	debugfs_create_file("pages", 0400, dir, card, &pages_fops);
-	sim_mailbox_add_fault_attr(dir);
+	add_fault_attr(dir);
 }
 
 /**
@@ -279,7 +307,7 @@ void sim_debugfs_add_card(struct sim_card *card)
  */
 void sim_debugfs_remove_card(struct sim_card *card)
 {
-	debugfs_remove(card->dir);
+	debugfs_remove(card_dir);
 }
 
 /**
@@ -293,8 +321,8 @@ void sim_debugfs_add_function(struct sim_function *fn)
 
 	if (fn->index)
 		snprintf(name, sizeof(name), "vf%u", fn->index - 1);
-	dir = debugfs_create_dir(name, fn->card->dir);
-	fn->dir = dir;
+	dir = debugfs_create_dir(name, card_dir);
+	function_dirs[fn->index] = dir;
 	debugfs_create_file("capacity", 0600, dir, fn, &capacity_fops);
 	debugfs_create_file("memory", 0400, dir, fn, &memory_fops);
 	debugfs_create_file("reset", 0200, dir, fn, &reset_fops);
@@ -311,5 +339,5 @@ void sim_debugfs_add_function(struct sim_function *fn)
  */
 void sim_debugfs_remove_function(struct sim_function *fn)
 {
-	debugfs_remove(fn->dir);
+	debugfs_remove(function_dirs[fn->index]);
 }

@@ -38,14 +38,11 @@
 #include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "firmware.h"
 #include "mailbox.h"
 #include "memory.h"
-
-#define NO_SLOT (-1)
 
 /* Addresses and lengths that can be zeroed. */
 #define FW_SCRUB_UNIT 128
@@ -60,7 +57,7 @@
  * @size: bytes
  * @name: what messages call it
  * @owner: the function
- * @slot: entry of its table that points here, or NO_SLOT
+ * @slot: entry of its table that points here, or SIM_NO_SLOT
  */
 struct fw_piece {
 	struct list_head node;
@@ -186,7 +183,7 @@ static void fw_point(struct fw_function *f, unsigned int slot,
 static void fw_unpoint(struct fw_function *f, struct fw_piece *piece)
 {
 	f->table[piece->slot] = NULL;
-	piece->slot = NO_SLOT;
+	piece->slot = SIM_NO_SLOT;
 }
 
 static void fw_set_pending(struct fw_function *f, const struct sim_request *req,
@@ -216,7 +213,7 @@ static enum sim_status fw_acquire(struct sim_firmware *fw, unsigned int function
 		return SIM_FAILED;
 	piece->size = req->bytes;
 	piece->owner = function;
-	piece->slot = NO_SLOT;
+	piece->slot = SIM_NO_SLOT;
 	if (!fw_place(fw, piece)) {
 		kfree(piece);
 		return SIM_NO_SPACE;
@@ -236,7 +233,7 @@ static enum sim_status fw_release(struct sim_firmware *fw, unsigned int function
 
 	if (!piece)
 		return SIM_BAD_MEMORY;
-	if (piece->slot != NO_SLOT)
+	if (piece->slot != SIM_NO_SLOT)
 		return SIM_IN_USE;
 	fw_set_pending(&fw->functions[function], req, piece);
 	return SIM_OK;
@@ -255,7 +252,7 @@ static enum sim_status fw_slot_set(struct sim_firmware *fw,
 		return SIM_BAD_MEMORY;
 	if (f->table[req->slot])
 		return SIM_SLOT_FILLED;
-	if (piece->slot != NO_SLOT)
+	if (piece->slot != SIM_NO_SLOT)
 		return SIM_IN_USE;
 	if (req->slot >= f->usable_slots)
 		return SIM_SLOT_REFUSED;
@@ -383,7 +380,7 @@ static void fw_reset(struct sim_firmware *fw, unsigned int function)
 	list_for_each_entry_safe(piece, next, &fw->pieces, node) {
 		if (piece->owner != function)
 			continue;
-		if (piece->slot != NO_SLOT)
+		if (piece->slot != SIM_NO_SLOT)
 			fw_unpoint(f, piece);
 		fw_free(fw, piece);
 	}
@@ -602,48 +599,32 @@ int sim_firmware_set_usable_slots(struct sim_firmware *fw,
 }
 
 /**
- * sim_firmware_show_table - print a function's table
+ * sim_firmware_next_piece - what memory a function has
  * @fw: the firmware
  * @function: which function
- * @m: receives a line for each filled entry: entry, base, size
+ * @piece: the piece before, all zero at first; receives the next one, by base
+ *
+ * Return: false if there is none.
  */
-void sim_firmware_show_table(struct sim_firmware *fw, unsigned int function,
-			     struct seq_file *m)
+bool sim_firmware_next_piece(struct sim_firmware *fw, unsigned int function,
+			     struct sim_piece *piece)
 {
-	struct fw_function *f = &fw->functions[function];
-	unsigned int slot;
+	u64 from = piece->base + piece->size;
+	struct fw_piece *next;
+	bool found = false;
 
 	mutex_lock(&fw->lock);
-	for (slot = 0; slot < f->slots; slot++) {
-		struct fw_piece *piece = f->table[slot];
-
-		if (piece)
-			seq_printf(m, "%u %#llx %llu\n", slot, piece->base,
-				   piece->size);
-	}
-	mutex_unlock(&fw->lock);
-}
-
-/**
- * sim_firmware_show_memory - print what memory a function has
- * @fw: the firmware
- * @function: which function
- * @m: receives a line for each piece: base, size, entry that points at it or -
- */
-void sim_firmware_show_memory(struct sim_firmware *fw, unsigned int function,
-			      struct seq_file *m)
-{
-	struct fw_piece *piece;
-
-	mutex_lock(&fw->lock);
-	list_for_each_entry(piece, &fw->pieces, node) {
-		if (piece->owner != function)
+	list_for_each_entry(next, &fw->pieces, node) {
+		if (next->owner != function || next->base < from)
 			continue;
-		seq_printf(m, "%#llx %llu ", piece->base, piece->size);
-		if (piece->slot == NO_SLOT)
-			seq_puts(m, "-\n");
-		else
-			seq_printf(m, "%d\n", piece->slot);
+		*piece = (struct sim_piece) {
+			.base = next->base,
+			.size = next->size,
+			.slot = next->slot,
+		};
+		found = true;
+		break;
 	}
 	mutex_unlock(&fw->lock);
+	return found;
 }

@@ -2,7 +2,7 @@
 /*
  * The card's firmware. The host speaks to it by messages only (mailbox.h); what
  * is declared here is the card's power switch and a probe on its board, for
- * debugfs.c.
+ * debugfs.c and tests.
  */
 #ifndef _FLEXMEM_SIM_FIRMWARE_H
 #define _FLEXMEM_SIM_FIRMWARE_H
@@ -10,7 +10,6 @@
 #include <linux/sizes.h>
 #include <linux/types.h>
 
-struct seq_file;
 struct sim_firmware;
 struct sim_mailbox;
 struct sim_memory;
@@ -36,6 +35,20 @@ struct sim_geometry {
 	unsigned int slots;
 };
 
+#define SIM_NO_SLOT (-1)
+
+/**
+ * struct sim_piece - memory that a function has
+ * @base: physical address of its first byte
+ * @size: bytes
+ * @slot: entry of its table that points here, or SIM_NO_SLOT
+ */
+struct sim_piece {
+	u64 base;
+	u64 size;
+	int slot;
+};
+
 struct sim_firmware *sim_firmware_start(struct sim_mailbox *mbox,
 					struct sim_memory *chips,
 					const struct sim_geometry *geometry);
@@ -48,9 +61,7 @@ unsigned int sim_firmware_usable_slots(struct sim_firmware *fw,
 				       unsigned int function);
 int sim_firmware_set_usable_slots(struct sim_firmware *fw,
 				  unsigned int function, u64 slots);
-void sim_firmware_show_table(struct sim_firmware *fw, unsigned int function,
-			     struct seq_file *m);
-void sim_firmware_show_memory(struct sim_firmware *fw, unsigned int function,
-			      struct seq_file *m);
+bool sim_firmware_next_piece(struct sim_firmware *fw, unsigned int function,
+			     struct sim_piece *piece);
 
 #endif /* _FLEXMEM_SIM_FIRMWARE_H */

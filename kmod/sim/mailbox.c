@@ -42,30 +42,17 @@
 #define SIM_STALE_AGE 8
 
 #ifdef CONFIG_FAULT_INJECTION
-#include <linux/fault-inject.h>
-
-static DECLARE_FAULT_ATTR(sim_fault_attr);
+DECLARE_FAULT_ATTR(sim_fault_attr);
 
 /* Asked by the caller itself: fail-nth counts what its own task does. */
 static bool sim_should_fail(void)
 {
 	return should_fail(&sim_fault_attr, 1);
 }
-
-void sim_mailbox_add_fault_attr(struct dentry *dir)
-{
-#ifdef CONFIG_FAULT_INJECTION_DEBUG_FS
-	fault_create_debugfs_attr("fail_mailbox", dir, &sim_fault_attr);
-#endif
-}
 #else
 static bool sim_should_fail(void)
 {
 	return false;
-}
-
-void sim_mailbox_add_fault_attr(struct dentry *dir)
-{
 }
 #endif
 

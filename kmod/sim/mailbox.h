@@ -13,7 +13,12 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 
-struct dentry;
+#ifdef CONFIG_FAULT_INJECTION
+#include <linux/fault-inject.h>
+
+/* Asked before a message is sent. */
+extern struct fault_attr sim_fault_attr;
+#endif
 
 /* Function 0 is the PF, function 1 + n is VF n. */
 #define SIM_MAX_VFS 8
@@ -242,7 +247,6 @@ struct sim_mailbox {
 void sim_mailbox_init(struct sim_mailbox *mbox, u32 timeout_ms);
 void sim_mailbox_destroy(struct sim_mailbox *mbox);
 void sim_mailbox_set_dead(struct sim_mailbox *mbox, bool dead);
-void sim_mailbox_add_fault_attr(struct dentry *dir);
 
 /* the host's end */
 int sim_mailbox_call(struct sim_mailbox *mbox, unsigned int function,

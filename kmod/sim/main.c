@@ -23,7 +23,8 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "sim.h"
+#include "card.h"
+#include "debugfs.h"
 #include "size_param.h"
 
 #define SIM_MAX_MEMORY (64ULL * SZ_1T)
@@ -59,13 +60,16 @@ static u64 memory = 128ULL * SZ_1G;
 static u64 vf_capacity;
 
 /*
- * Protects the two below: num_vfs can be written before the module's init and
+ * Protects what is below: num_vfs can be written before the module's init and
  * during its exit. Outermost of all locks.
  */
 static DEFINE_MUTEX(sim_lock);
 static struct sim_card *sim_card;
+/* Of its functions, whether a driver is bound to them or not: the first ones. */
+static struct platform_device *sim_pdevs[SIM_MAX_FUNCTIONS];
+static unsigned int sim_nr;
 
-static int sim_card_resize(struct sim_card *card, unsigned int nr);
+static int sim_resize(struct sim_card *card, unsigned int nr);
 
 static int range_parse(const char *text, const struct kernel_param *kp,
 		       unsigned int *value)
@@ -117,9 +121,9 @@ static int num_vfs_set(const char *text, const struct kernel_param *kp)
 	if (mutex_lock_killable(&sim_lock))
 		return -EINTR;
 	if (sim_card) {
-		ret = sim_card_resize(sim_card, 1 + value);
+		ret = sim_resize(sim_card, 1 + value);
 		/* If it failed: as far as it got. */
-		value = sim_card->nr - 1;
+		value = sim_nr - 1;
 	}
 	num_vfs.value = value;
 	mutex_unlock(&sim_lock);
@@ -175,34 +179,12 @@ MODULE_PARM_DESC(slots, "Entries of each VF's table, 8 to 16 (default 16)");
 module_param_cb(timeout_ms, &range_ops, &timeout_ms, 0444);
 MODULE_PARM_DESC(timeout_ms, "How long the driver waits for the firmware, ms (default 1000)");
 
-/* What sim_function_add() put there. */
+/* What sim_add() put there. */
 static struct sim_function *sim_function_of(struct platform_device *pdev)
 {
 	struct sim_function **data = dev_get_platdata(&pdev->dev);
 
 	return *data;
-}
-
-static int sim_function_register(struct sim_function *fn, struct device *dev)
-{
-	const bool pf = !fn->index;
-	const struct flexmem_device_desc desc = {
-		.name = dev_name(dev),
-		.mode = pf ? FLEXMEM_MODE_PF : FLEXMEM_MODE_VF,
-		.slots = pf ? 0 : slots.value,
-		.granule = SIM_GRANULE,
-		.ops = pf ? &sim_pf_ops : &sim_vf_ops,
-		.priv = fn,
-	};
-	struct flexmem_device *fdev;
-
-	/* Throughout the registration: no change of capacity goes unnoticed. */
-	mutex_lock(&fn->lock);
-	fdev = flexmem_device_register(dev, &desc);
-	if (!IS_ERR(fdev))
-		fn->fdev = fdev;
-	mutex_unlock(&fn->lock);
-	return PTR_ERR_OR_ZERO(fdev);
 }
 
 static const struct platform_device_id sim_ids[] = {
@@ -214,33 +196,17 @@ static const struct platform_device_id sim_ids[] = {
 static int sim_probe(struct platform_device *pdev)
 {
 	const struct platform_device_id *id = platform_get_device_id(pdev);
-	struct sim_function *fn;
-	int ret;
 
 	/* driver_override can bring us any device, with any other's id. */
 	if (id != &sim_ids[0] && id != &sim_ids[1])
 		return -ENODEV;
-
-	fn = sim_function_of(pdev);
-	fn->dev = &pdev->dev;
-	ret = sim_function_register(fn, &pdev->dev);
-	if (ret)
-		sim_ops_reset(fn);
-	return ret;
+	return sim_function_bind(sim_function_of(pdev), &pdev->dev,
+				 dev_name(&pdev->dev));
 }
 
 static void sim_remove(struct platform_device *pdev)
 {
-	struct sim_function *fn = sim_function_of(pdev);
-	struct flexmem_device *fdev;
-
-	mutex_lock(&fn->lock);
-	fdev = fn->fdev;
-	fn->fdev = NULL;
-	fn->suspended = false;
-	mutex_unlock(&fn->lock);
-	flexmem_device_unregister(fdev);
-	sim_ops_reset(fn);
+	sim_function_unbind(sim_function_of(pdev));
 }
 
 static int sim_suspend(struct device *dev)
@@ -267,55 +233,52 @@ static struct platform_driver sim_driver = {
 };
 
 /* Whether its driver could be bound does not matter here: see probe. */
-static int sim_function_add(struct sim_card *card, unsigned int index)
+static int sim_add(struct sim_function *fn)
 {
-	struct sim_function *fn = &card->functions[index];
+	unsigned int index = fn->index;
 	struct platform_device_info info = {
 		.name = index ? "flexmem_sim_vf" : "flexmem_sim_pf",
 		.id = index ? index - 1 : 0,
 		.data = &fn,
 		.size_data = sizeof(fn),
 	};
+	struct platform_device *pdev;
 
-	fn->card = card;
-	fn->index = index;
-	mutex_init(&fn->lock);
-	mutex_init(&fn->turn);
-	fn->pdev = platform_device_register_full(&info);
-	if (IS_ERR(fn->pdev))
-		return PTR_ERR(fn->pdev);
+	pdev = platform_device_register_full(&info);
+	if (IS_ERR(pdev))
+		return PTR_ERR(pdev);
+	sim_pdevs[index] = pdev;
 	sim_debugfs_add_function(fn);
 	return 0;
 }
 
-static void sim_function_remove(struct sim_function *fn)
+static void sim_take_away(struct sim_function *fn)
 {
-	platform_device_unregister(fn->pdev);
+	platform_device_unregister(sim_pdevs[fn->index]);
 	sim_debugfs_remove_function(fn);
-	mutex_destroy(&fn->turn);
-	mutex_destroy(&fn->lock);
 }
 
 /* Add or remove functions at the end until there are @nr, or until it fails. */
-static int sim_card_resize(struct sim_card *card, unsigned int nr)
+static int sim_resize(struct sim_card *card, unsigned int nr)
 {
 	int ret;
 
-	while (card->nr < nr) {
-		ret = sim_function_add(card, card->nr);
+	while (sim_nr < nr) {
+		ret = sim_add(&card->functions[sim_nr]);
 		if (ret)
 			return ret;
-		card->nr++;
+		sim_nr++;
 	}
-	while (card->nr > nr)
-		sim_function_remove(&card->functions[--card->nr]);
+	while (sim_nr > nr)
+		sim_take_away(&card->functions[--sim_nr]);
 	return 0;
 }
 
-static void sim_card_destroy(struct sim_card *card)
+static void sim_card_remove(struct sim_card *card)
 {
-	sim_memory_destroy(&card->memory);
-	sim_mailbox_destroy(&card->mbox);
+	sim_resize(card, 0);
+	sim_debugfs_remove_card(card);
+	sim_card_destroy(card);
 	kfree(card);
 }
 
@@ -327,36 +290,18 @@ static struct sim_card *sim_card_add(const struct sim_geometry *geometry)
 	card = kzalloc(sizeof(*card), GFP_KERNEL);
 	if (!card)
 		return ERR_PTR(-ENOMEM);
-
-	sim_mailbox_init(&card->mbox, timeout_ms.value);
-	sim_memory_init(&card->memory);
-	card->fw = sim_firmware_start(&card->mbox, &card->memory, geometry);
-	if (IS_ERR(card->fw)) {
-		ret = PTR_ERR(card->fw);
-		goto err_destroy;
+	ret = sim_card_init(card, geometry, timeout_ms.value);
+	if (ret) {
+		kfree(card);
+		return ERR_PTR(ret);
 	}
 	sim_debugfs_add_card(card);
-
-	ret = sim_card_resize(card, 1 + num_vfs.value);
-	if (ret)
-		goto err_remove_functions;
+	ret = sim_resize(card, 1 + num_vfs.value);
+	if (ret) {
+		sim_card_remove(card);
+		return ERR_PTR(ret);
+	}
 	return card;
-
-err_remove_functions:
-	sim_card_resize(card, 0);
-	sim_debugfs_remove_card(card);
-	sim_firmware_stop(card->fw);
-err_destroy:
-	sim_card_destroy(card);
-	return ERR_PTR(ret);
-}
-
-static void sim_card_remove(struct sim_card *card)
-{
-	sim_card_resize(card, 0);
-	sim_debugfs_remove_card(card);
-	sim_firmware_stop(card->fw);
-	sim_card_destroy(card);
 }
 
 /*

@@ -15,7 +15,7 @@
 #include <linux/errno.h>
 #include <linux/mutex.h>
 
-#include "sim.h"
+#include "card.h"
 
 static int sim_errno(struct sim_function *fn, const struct sim_request *req,
 		     const struct sim_reply *reply)

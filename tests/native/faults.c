@@ -94,11 +94,11 @@ static const char *check_empty(void)
 	static struct picture picture;
 	struct flexmem_trim trim = CMD(trim);
 	const char *wrong;
-	struct seq_file m = {};
+	struct sim_piece piece = {};
 
 	world_heal();
 	/* Nothing works but another reset after one that failed. */
-	if (world.fn[1].sim.fdev && world.fn[1].sim.fdev->table.needs_reset &&
+	if (world_function(1)->fdev && world_function(1)->fdev->table.needs_reset &&
 	    world_reset(1))
 		return "it cannot be reset afterwards";
 	if (!watch_open())
@@ -113,8 +113,8 @@ static const char *check_empty(void)
 		return wrong;
 	if (picture.view.sum.out_total || picture.view.sum.out_owned)
 		return "something is left";
-	sim_firmware_show_memory(world.card.fw, 1, &m);
-	return m.length ? "the card says that memory is left" : NULL;
+	return sim_firmware_next_piece(world.card.fw, 1, &piece) ?
+		"the card says that memory is left" : NULL;
 }
 
 /* What was written stays in the card's memory, which costs the host's. */

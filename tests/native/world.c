@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The module, the card and its functions. What kmod/sim/main.c does with platform
- * devices and sysfs is done here by calls; the card itself is the simulator's.
+ * devices and debugfs is done here by calls; the card itself is the simulator's.
  */
 #include "internal.h"
 
@@ -79,16 +79,12 @@ static void set_params(const char *params)
 
 static void add_function(unsigned int index)
 {
-	struct world_function *fn = &world.fn[index];
+	struct device *parent = &world.parent[index];
 
-	*fn = (struct world_function) {};
-	fn->sim.card = &world.card;
-	fn->sim.index = index;
-	mutex_init(&fn->sim.lock);
-	mutex_init(&fn->sim.turn);
-	device_initialize(&fn->parent);
-	WARN_ON(dev_set_name(&fn->parent, "card.%u", index));
-	fn->sim.dev = &fn->parent;
+	memset(parent, 0, sizeof(*parent));
+	device_initialize(parent);
+	WARN_ON(dev_set_name(parent, "card.%u", index));
+	world_function(index)->ops = index ? &vf_ops : &pf_ops;
 }
 
 /**
@@ -110,11 +106,7 @@ void world_begin(const char *params, u64 memory)
 	set_params(params);
 	WARN_ON(native_module_init());
 	memset(&world.card, 0, sizeof(world.card));
-	sim_mailbox_init(&world.card.mbox, 1000);
-	sim_memory_init(&world.card.memory);
-	world.card.fw = sim_firmware_start(&world.card.mbox,
-					   &world.card.memory, &geometry);
-	WARN_ON(IS_ERR(world.card.fw));
+	WARN_ON(sim_card_init(&world.card, &geometry, 1000));
 	for (i = 0; i < WORLD_FUNCTIONS; i++) {
 		add_function(i);
 		WARN_ON(world_bind(i));
@@ -129,118 +121,53 @@ void world_end(void)
 	unsigned int i;
 
 	world_heal();
-	for (i = 0; i < WORLD_FUNCTIONS; i++) {
+	for (i = 0; i < WORLD_FUNCTIONS; i++)
 		world_unbind(i);
-		mutex_destroy(&world.fn[i].sim.turn);
-		mutex_destroy(&world.fn[i].sim.lock);
-	}
-	sim_firmware_stop(world.card.fw);
-	sim_memory_destroy(&world.card.memory);
-	sim_mailbox_destroy(&world.card.mbox);
+	sim_card_destroy(&world.card);
 	native_module_exit();
 	WARN(native_live() != world.live, "%ld objects are left",
 	     native_live() - world.live);
 }
 
-/* As sim_probe(). */
 int world_bind(unsigned int index)
 {
-	struct world_function *fn = &world.fn[index];
-	const struct flexmem_device_desc desc = {
-		.name = "card",
-		.mode = index ? FLEXMEM_MODE_VF : FLEXMEM_MODE_PF,
-		.slots = index ? 8 : 0,
-		.granule = SIM_GRANULE,
-		.ops = index ? &vf_ops : &pf_ops,
-		.priv = &fn->sim,
-	};
-	struct flexmem_device *fdev;
-	int rc = -EBUSY;
-
-	mutex_lock(&fn->sim.lock);
-	if (!fn->sim.fdev) {
-		fdev = flexmem_device_register(&fn->parent, &desc);
-		rc = PTR_ERR_OR_ZERO(fdev);
-		if (!rc)
-			fn->sim.fdev = fdev;
-		else
-			sim_ops_reset(&fn->sim);
-	}
-	mutex_unlock(&fn->sim.lock);
-	return rc;
+	return sim_function_bind(world_function(index), &world.parent[index],
+				 "card");
 }
 
-/* As sim_remove(). */
 int world_unbind(unsigned int index)
 {
-	struct world_function *fn = &world.fn[index];
-	struct flexmem_device *fdev;
-
-	mutex_lock(&fn->sim.lock);
-	fdev = fn->sim.fdev;
-	if (fdev) {
-		fn->sim.fdev = NULL;
-		fn->sim.suspended = false;
-		flexmem_device_unregister(fdev);
-		sim_ops_reset(&fn->sim);
-	}
-	mutex_unlock(&fn->sim.lock);
-	return fdev ? 0 : -ENODEV;
+	return sim_function_unbind(world_function(index));
 }
 
 int world_reset(unsigned int index)
 {
-	struct sim_function *fn = &world.fn[index].sim;
-	int rc = -ENODEV;
-
-	mutex_lock(&fn->lock);
-	if (fn->fdev)
-		rc = fn->suspended ? -EBUSY : flexmem_device_reset(fn->fdev);
-	mutex_unlock(&fn->lock);
-	return rc;
-}
-
-static int sleep_or_wake(unsigned int index, bool sleep)
-{
-	struct sim_function *fn = &world.fn[index].sim;
-	int rc;
-
-	mutex_lock(&fn->lock);
-	rc = fn->fdev ? 0 : -ENODEV;
-	if (fn->fdev && fn->suspended != sleep)
-		(sleep ? flexmem_device_suspend :
-			 flexmem_device_resume)(fn->fdev);
-	fn->suspended = fn->fdev && sleep;
-	mutex_unlock(&fn->lock);
-	return rc;
+	return sim_function_reset(world_function(index));
 }
 
 int world_suspend(unsigned int index)
 {
-	return sleep_or_wake(index, true);
+	return sim_function_suspend(world_function(index));
 }
 
 int world_resume(unsigned int index)
 {
-	return sleep_or_wake(index, false);
+	return sim_function_resume(world_function(index));
 }
 
 int world_set_capacity(unsigned int index, u64 bytes)
 {
-	struct sim_function *fn = &world.fn[index].sim;
 	int rc = sim_firmware_set_capacity(world.card.fw, index, bytes);
 
-	mutex_lock(&fn->lock);
-	if (!rc && fn->fdev)
-		flexmem_device_capacity_changed(fn->fdev);
-	mutex_unlock(&fn->lock);
+	if (!rc)
+		sim_function_capacity_changed(world_function(index));
 	return rc;
 }
 
 /* The number of its node, or -ENODEV. */
 int world_minor(unsigned int index)
 {
-	struct sim_function *fn = &world.fn[index].sim;
+	struct sim_function *fn = world_function(index);
 	int minor = -ENODEV;
 
 	mutex_lock(&fn->lock);
@@ -323,7 +250,7 @@ static const char *table_wrong(struct flexmem_table *table)
  */
 const char *world_wrong(unsigned int index)
 {
-	struct sim_function *fn = &world.fn[index].sim;
+	struct sim_function *fn = world_function(index);
 	const char *wrong = NULL;
 
 	mutex_lock(&fn->lock);

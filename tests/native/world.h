@@ -7,34 +7,29 @@
 #define _NATIVE_WORLD_H
 
 #include "device.h"
-#include "sim/sim.h"
+#include "sim/card.h"
 #include "snapshot.h"
 
 #define WORLD_FUNCTIONS 3
 
 /**
- * struct world_function - the PF or a VF, and its device
- * @sim: as the simulator has it
- * @parent: its device
- */
-struct world_function {
-	struct sim_function sim;
-	struct device parent;
-};
-
-/**
  * struct world - all there is
- * @card: the card
- * @fn: its functions: the PF first
+ * @card: the card, of whose functions there are WORLD_FUNCTIONS here
+ * @parent: their devices
  * @live: objects there were before
  */
 struct world {
 	struct sim_card card;
-	struct world_function fn[WORLD_FUNCTIONS];
+	struct device parent[WORLD_FUNCTIONS];
 	long live;
 };
 
 extern struct world world;
+
+static inline struct sim_function *world_function(unsigned int index)
+{
+	return &world.card.functions[index];
+}
 
 /**
  * struct picture - a function at a moment

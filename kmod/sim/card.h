@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A simulated card as its driver sees it: one PF and some VFs, each a platform
- * device that is bound and unbound on its own.
+ * A simulated card as its driver sees it: one PF and some VFs, each of which is
+ * bound to flexmem on its own.
+ *
+ * It knows no bus, no module parameter and no debugfs: main.c makes a platform
+ * device of each function, debugfs.c has the knobs, and tests do without both.
+ * Calls run downwards only:
+ *
+ *   main -> debugfs, card
+ *   debugfs -> card, firmware (the probe), mailbox (what goes wrong), memory
+ *   card -> ops, firmware (the power switch), mailbox, memory; flexmem.ko
+ *   ops -> mailbox (the host's end), memory (likewise)
+ *   firmware -> mailbox (the firmware's end), memory (likewise)
  */
-#ifndef _FLEXMEM_SIM_H
-#define _FLEXMEM_SIM_H
+#ifndef _FLEXMEM_SIM_CARD_H
+#define _FLEXMEM_SIM_CARD_H
 
 #include <linux/mutex.h>
 #include <flexmem/device_ops.h>
@@ -13,17 +23,14 @@
 #include "mailbox.h"
 #include "memory.h"
 
-struct dentry;
 struct device;
-struct platform_device;
 
 /**
  * struct sim_function - the PF or a VF
  * @card: its card
  * @index: 0 for the PF, 1 + n for VF n
- * @pdev: its device, whether a driver is bound to it or not
- * @dir: its directory in debugfs
- * @dev: while a driver is bound: for messages
+ * @ops: what flexmem calls; tests put something in between
+ * @dev: while it is bound: for messages
  * @turn: held by the operation that talks to the firmware; others wait in line,
  *	each for one holder at most, since flexmem calls two at a time at most
  * @doubt: number of the command whose outcome is unknown, or 0; protected by
@@ -33,13 +40,12 @@ struct platform_device;
  * @fdev: the device registered with flexmem, or NULL
  * @suspended: flexmem was told to leave it alone
  *
- * All but @dev, @doubt, @fdev and @suspended never change while the device is there.
+ * All but @dev, @doubt, @fdev and @suspended never change while the card is there.
  */
 struct sim_function {
 	struct sim_card *card;
 	unsigned int index;
-	struct platform_device *pdev;
-	struct dentry *dir;
+	const struct flexmem_device_ops *ops;
 	struct device *dev;
 	/* Innermost of the host's locks: only the mailbox's come after it. */
 	struct mutex turn;
@@ -58,16 +64,14 @@ struct sim_function {
  * @mbox: the way to its firmware
  * @memory: its memory
  * @fw: the firmware
- * @dir: directory in debugfs
- * @nr: how many functions there are; protected by sim_lock in main.c
- * @functions: the PF, and as many VFs as there are
+ * @slots: entries of each VF's table
+ * @functions: the PF and the VFs
  */
 struct sim_card {
 	struct sim_mailbox mbox;
 	struct sim_memory memory;
 	struct sim_firmware *fw;
-	struct dentry *dir;
-	unsigned int nr;
+	unsigned int slots;
 	struct sim_function functions[SIM_MAX_FUNCTIONS];
 };
 
@@ -77,16 +81,16 @@ extern const struct flexmem_device_ops sim_vf_ops;
 void sim_ops_reset(struct sim_function *fn);
 
 /* card.c */
+int sim_card_init(struct sim_card *card, const struct sim_geometry *geometry,
+		  u32 timeout_ms);
+void sim_card_destroy(struct sim_card *card);
+int sim_function_bind(struct sim_function *fn, struct device *dev,
+		      const char *name);
+int sim_function_unbind(struct sim_function *fn);
 void sim_function_capacity_changed(struct sim_function *fn);
 int sim_function_reset(struct sim_function *fn);
 int sim_function_suspend(struct sim_function *fn);
 int sim_function_resume(struct sim_function *fn);
 bool sim_function_suspended(struct sim_function *fn);
 
-/* debugfs.c */
-void sim_debugfs_add_card(struct sim_card *card);
-void sim_debugfs_remove_card(struct sim_card *card);
-void sim_debugfs_add_function(struct sim_function *fn);
-void sim_debugfs_remove_function(struct sim_function *fn);
-
-#endif /* _FLEXMEM_SIM_H */
+#endif /* _FLEXMEM_SIM_CARD_H */
