@@ -2,15 +2,16 @@
 /*
  * The nodes /dev/flexmemN, one a function.
  *
- * A PF's node shows physical addresses and is the administrator's (0600). A
- * VF's is for the users of the device (0660; a udev rule gives it to the group
- * flexmem).
+ * A PF's node shows physical addresses and is the administrator's (0600), also
+ * if its inode, or one made with mknod, lets others in. A VF's is for the users
+ * of the device (0660; a udev rule gives it to the group flexmem).
  *
  * A node can have any number of inodes (mknod), but the maps of a function must
  * all be in one address space, to be taken away at once: that of an inode of
  * our own, which nobody sees.
  */
 
+#include <linux/capability.h>
 #include <linux/compat.h>
 #include <linux/cred.h>
 #include <linux/fs.h>
@@ -29,6 +30,7 @@
 #include "access.h"
 #include "compat.h"
 #include "device.h"
+#include "settings.h"
 
 static DEFINE_IDA(minors);
 static dev_t first_devt;
@@ -37,6 +39,18 @@ static int inodes_count;
 
 #define FLEXMEM_MAGIC 0x666c786d /* "flxm" */
 
+static bool is_pf(const struct flexmem_device *fdev)
+{
+	return fdev->table.function.mode == FLEXMEM_MODE_PF;
+}
+
+static bool may_open(const struct flexmem_device *fdev)
+{
+	return !is_pf(fdev) ||
+	       fdev->table.settings.pf_open == FLEXMEM_PF_OPEN_MODE ||
+	       capable(CAP_SYS_ADMIN);
+}
+
 static int flexmem_open(struct inode *inode, struct file *filp)
 {
 	struct flexmem_device *fdev =
@@ -44,6 +58,8 @@ static int flexmem_open(struct inode *inode, struct file *filp)
 	struct flexmem_file *file;
 	int rc;
 
+	if (!may_open(fdev))
+		return -EPERM;
 	/* A file that is opened just as the device goes is one that stayed. */
 	if (READ_ONCE(fdev->table.closing))
 		return -ENODEV;
@@ -178,11 +194,6 @@ static const struct file_operations flexmem_fops = {
 	.mmap = flexmem_mmap,
 	.show_fdinfo = flexmem_show_fdinfo,
 };
-
-static bool is_pf(const struct flexmem_device *fdev)
-{
-	return fdev->table.function.mode == FLEXMEM_MODE_PF;
-}
 
 static char *flexmem_devnode(flexmem_const_since_6_2 struct device *dev,
 			     umode_t *mode)

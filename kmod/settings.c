@@ -34,6 +34,7 @@ static struct flexmem_settings param = {
 	.program_slots = 0,
 	.max_handles = 1 << 20,
 	.lease_ms = 10 * 1000,
+	.pf_open = FLEXMEM_PF_OPEN_ADMIN,
 	.nr_sizes = 3,
 	.sizes = { 12ULL * SZ_1G, 8ULL * SZ_1G, 4ULL * SZ_1G },
 };
@@ -46,6 +47,16 @@ static const char *acquire_name(unsigned int acquire)
 	};
 
 	return acquire < ARRAY_SIZE(names) ? names[acquire] : NULL;
+}
+
+static const char *pf_open_name(unsigned int pf_open)
+{
+	static const char * const names[] = {
+		[FLEXMEM_PF_OPEN_ADMIN] = "admin",
+		[FLEXMEM_PF_OPEN_MODE] = "mode",
+	};
+
+	return pf_open < ARRAY_SIZE(names) ? names[pf_open] : NULL;
 }
 
 /**
@@ -208,6 +219,11 @@ static const struct choice_param acquire_param = {
 	.name = acquire_name,
 };
 
+static const struct choice_param pf_open_param = {
+	.value = (unsigned int *)&param.pf_open,
+	.name = pf_open_name,
+};
+
 static const struct range_param max_regions_param = {
 	.value = &param.max_regions,
 	.min = 1,
@@ -247,6 +263,8 @@ module_param_cb(max_handles, &range_ops, (void *)&max_handles_param, 0444);
 MODULE_PARM_DESC(max_handles, "Live allocations of one open file (default 1048576)");
 module_param_cb(lease_ms, &range_ops, (void *)&lease_ms_param, 0444);
 MODULE_PARM_DESC(lease_ms, "How long a lease on the segment table lasts, ms (default 10000)");
+module_param_cb(pf_open, &choice_ops, (void *)&pf_open_param, 0444);
+MODULE_PARM_DESC(pf_open, "Who may open a PF: CAP_SYS_ADMIN only, admin (default), or whom its node lets, mode");
 
 /**
  * flexmem_settings_validate - check the parameters against one another

@@ -7,6 +7,17 @@
 #include <linux/flexmem.h>
 
 /**
+ * enum flexmem_pf_open - who may open the node of a PF
+ * @FLEXMEM_PF_OPEN_ADMIN: the administrator (CAP_SYS_ADMIN), whatever the mode
+ *	of the inode lets others do
+ * @FLEXMEM_PF_OPEN_MODE: whom the inode lets, as with a VF
+ */
+enum flexmem_pf_open {
+	FLEXMEM_PF_OPEN_ADMIN = 0,
+	FLEXMEM_PF_OPEN_MODE = 1,
+};
+
+/**
  * struct flexmem_settings - how a device is managed
  * @fit: which free block of a region is taken
  * @order: in which order regions are tried
@@ -15,6 +26,7 @@
  * @program_slots: of these, how many are set aside for programs
  * @max_handles: live allocations one client may have
  * @lease_ms: how long a lease lasts, in milliseconds
+ * @pf_open: who may open it if it is a PF
  * @nr_sizes: how many of @sizes are used, at least 1
  * @sizes: region sizes in the order they are tried, in bytes
  */
@@ -26,6 +38,7 @@ struct flexmem_settings {
 	unsigned int program_slots;
 	unsigned int max_handles;
 	unsigned int lease_ms;
+	enum flexmem_pf_open pf_open;
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
 };

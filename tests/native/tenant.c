@@ -447,6 +447,26 @@ static void do_nonsense(struct tenant *t)
 	       ENOENT, EBUSY, EIO, ETIMEDOUT, ENOMEM, EMSGSIZE, EAGAIN, ENOSPC);
 }
 
+/* A PF is the administrator's, unless that was turned off. */
+static void check_open(struct tenant *t, struct file *file)
+{
+	struct flexmem_table *table;
+
+	if (current->cred.admin) {
+		if (PTR_ERR_OR_ZERO(file) == -EPERM)
+			shim_bug("tenant %u: no node for the administrator",
+				 t->number);
+		return;
+	}
+	if (IS_ERR(file))
+		return;
+	table = &((struct flexmem_file *)file->private_data)->fdev->table;
+	if (table->function.mode == FLEXMEM_MODE_PF &&
+	    table->settings.pf_open == FLEXMEM_PF_OPEN_ADMIN)
+		shim_bug("tenant %u: a PF for somebody else than the administrator",
+			 t->number);
+}
+
 static void open_fd(struct tenant *t)
 {
 	static unsigned int strict_tags;
@@ -458,7 +478,8 @@ static void open_fd(struct tenant *t)
 	if (minor < 0)
 		return;
 	file = native_open(minor, O_NONBLOCK);
-	ANSWER(t, "open", PTR_ERR_OR_ZERO(file), ENXIO, ENOMEM);
+	ANSWER(t, "open", PTR_ERR_OR_ZERO(file), ENXIO, ENOMEM, EPERM);
+	check_open(t, file);
 	if (IS_ERR(file))
 		return;
 	file->tag = 1 + current->cred.uid.val % 100;

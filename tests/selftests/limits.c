@@ -7,7 +7,7 @@
 
 /* Both functions can have four regions, and no more. */
 #define PARAMS "max_regions=4 fallback_sizes=4G order=fill_first "	\
-	"strategy=first_fit acquire=lazy program_slots=0"
+	"strategy=first_fit acquire=lazy program_slots=0" FM_PF_FOR_ALL
 #define SIM "num_vfs=1 memory=32G vf_capacity=16G"
 #define REGION (4 * GiB)
 #define CAPACITY (16 * GiB)

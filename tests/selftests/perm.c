@@ -3,6 +3,9 @@
 #include "tenants.h"
 
 #include <grp.h>
+#include <linux/capability.h>
+
+#define PARAMS "max_regions=3 fallback_sizes=4G acquire=lazy order=load_balance"
 
 FIXTURE(perm) {
 	int fd;
@@ -20,8 +23,7 @@ FIXTURE_VARIANT_ADD(perm, vf) { .mode = FM_VF, .bits = 0660 };
 
 FIXTURE_SETUP(perm)
 {
-	LOAD("max_regions=3 fallback_sizes=4G acquire=lazy order=load_balance",
-	     NULL);
+	LOAD(PARAMS, NULL);
 	self->fd = fm_open_nth(variant->mode, 0, self->path);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, fstat(self->fd, &self->st));
@@ -75,6 +77,69 @@ TEST_F(perm, the_group_can_open_a_vf_only)
 	EXPECT_EQ(variant->mode == FM_VF ? 0 : EACCES,
 		  fm_child(open_as_stranger, &s));
 	ASSERT_EQ(0, chown(self->path, self->st.st_uid, self->st.st_gid));
+}
+
+/* Open to all by its mode; and by an inode that anyone could have made. */
+TEST_F(perm, a_pf_is_the_administrators_whatever_its_mode)
+{
+	const int expected = variant->mode == FM_VF ? 0 : EPERM;
+	struct stranger s = { .path = self->path, .gid = 65534 };
+	int fd;
+
+	ASSERT_EQ(0, chmod(self->path, 0666));
+	EXPECT_EQ(expected, fm_child(open_as_stranger, &s));
+	ASSERT_EQ(0, chmod(self->path, variant->bits));
+	fd = fm_open_as(variant->mode, ALICE);
+	EXPECT_EQ(variant->mode == FM_VF, fd >= 0);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int open_without_sys_admin(void *path)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct caps[2] = { };
+
+	if (syscall(SYS_capget, &header, caps))
+		return 252;
+	caps[0].effective &= ~(1U << CAP_SYS_ADMIN);
+	if (syscall(SYS_capset, &header, caps))
+		return 253;
+	return open(path, O_RDWR | O_CLOEXEC) < 0 ? errno : 0;
+}
+
+static int open_in_a_user_ns(void *path)
+{
+	if (unshare(CLONE_NEWUSER))
+		return 251;
+	return open(path, O_RDWR | O_CLOEXEC) < 0 ? errno : 0;
+}
+
+/* Not root, but the capability, and in the initial namespace. */
+TEST_F(perm, root_without_cap_sys_admin_is_no_administrator)
+{
+	const int expected = variant->mode == FM_VF ? 0 : EPERM;
+
+	EXPECT_EQ(expected, fm_child(open_without_sys_admin, self->path));
+	if (!access("/proc/self/ns/user", F_OK))
+		EXPECT_EQ(expected, fm_child(open_in_a_user_ns, self->path));
+}
+
+TEST_F(perm, the_administrator_can_turn_that_off)
+{
+	struct stranger s = { .path = self->path, .gid = 65534 };
+
+	close(self->fd);
+	LOAD(PARAMS FM_PF_FOR_ALL, NULL);
+	self->fd = fm_open_nth(variant->mode, 0, self->path);
+	ASSERT_LE(0, self->fd);
+	EXPECT_EQ(EACCES, fm_child(open_as_stranger, &s));
+	ASSERT_EQ(0, chmod(self->path, 0666));
+	EXPECT_EQ(0, fm_child(open_as_stranger, &s));
+	ASSERT_EQ(0, chmod(self->path, variant->bits));
+	EXPECT_EQ(0, fm_child(open_without_sys_admin, self->path));
 }
 
 /* Every place where a region_id comes out. */

@@ -36,7 +36,7 @@ FIXTURE_VARIANT_ADD(pressure, vf) { FM_VF };
 FIXTURE_SETUP(pressure)
 {
 	LOAD("max_regions=1 fallback_sizes=4G order=fill_first acquire=lazy "
-	     "program_slots=0",
+	     "program_slots=0" FM_PF_FOR_ALL,
 	     "num_vfs=2 memory=48G vf_capacity=16G");
 	OPEN_TENANTS();
 	self->handle = fm_take(self->alice, UNIT);
@@ -785,7 +785,7 @@ FIXTURE_VARIANT_ADD(reach, vf) { FM_VF, 2 };	/* by its capacity */
 FIXTURE_SETUP(reach)
 {
 	LOAD("max_regions=3 fallback_sizes=4G order=fill_first acquire=lazy "
-	     "program_slots=0",
+	     "program_slots=0" FM_PF_FOR_ALL,
 	     "num_vfs=2 memory=48G vf_capacity=9G");
 	self->alice = fm_open_as(variant->mode, ALICE);
 	self->bob = fm_open_as(variant->mode, BOB);

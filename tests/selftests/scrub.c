@@ -29,7 +29,7 @@ FIXTURE_VARIANT_ADD(scrub, vf) { FM_VF, "vf0/memory" };
 FIXTURE_SETUP(scrub)
 {
 	LOAD("max_regions=3 fallback_sizes=4G order=fill_first "
-	     "strategy=first_fit acquire=lazy program_slots=0",
+	     "strategy=first_fit acquire=lazy program_slots=0" FM_PF_FOR_ALL,
 	     "num_vfs=2 memory=48G vf_capacity=16G");
 	OPEN_TENANTS();
 	self->alice2 = fm_open_as(variant->mode, ALICE);

@@ -8,7 +8,7 @@
 
 #define PAGE 4096
 #define PARAMS "max_regions=3 fallback_sizes=4G order=load_balance "	\
-	"strategy=first_fit acquire=lazy program_slots=0"
+	"strategy=first_fit acquire=lazy program_slots=0" FM_PF_FOR_ALL
 #define SIM "num_vfs=1 memory=64G vf_capacity=16G"
 
 FIXTURE(snapshot) {

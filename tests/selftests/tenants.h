@@ -31,6 +31,9 @@ fm_fn int fm_become(uid_t uid)
 
 #define BECOME(uid) ASSERT_EQ(0, fm_become(uid))
 
+/* For a fixture whose users open the PF, which is the administrator's else. */
+#define FM_PF_FOR_ALL " pf_open=mode "
+
 /*
  * Open the nth node of a mode as a user, whatever the node's mode is: by an
  * inode of our own with the same number.

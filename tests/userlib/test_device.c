@@ -138,6 +138,13 @@ static void denied_nodes_are_skipped(void **state)
 	expect_open("VF", -EACCES, NULL);
 	fake.nodes[0].open_error = EACCES;
 	expect_open(NULL, -EACCES, NULL);
+	/* a PF is nobody's to give: what another node lacks says more */
+	fake.nodes[1].open_error = EPERM;
+	fake.nodes[2].open_error = EACCES;
+	expect_open("VF", -EACCES, NULL);
+	fake.nodes[0].open_error = EPERM;
+	fake.nodes[2].open_error = EPERM;
+	expect_open("PF", -EPERM, NULL);
 }
 
 static void permissions_before_other_errors(void **state)

@@ -884,6 +884,9 @@ def no_permission():
         assert status == 1 and "only root may open it" in err and "flexmem(1)" in err, err
     _, _, err = run("info", FAKE_OPEN_ERROR=13, FAKE_ACCESS=0o660, FAKE_GROUP=987654)
     assert "/dev/flexmem0 is for the group 987654" in err, err
+    # Whatever the mode of its node
+    status, _, err = run("info", "--device", "PF", FAKE_OPEN_ERROR=1, FAKE_ACCESS=0o660, FAKE_GROUP=group.gr_gid)
+    assert status == 1 and "a PF is only for who has CAP_SYS_ADMIN" in err and "pf_open=mode" in err, err
 
 
 @test

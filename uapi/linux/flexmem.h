@@ -43,7 +43,8 @@
  *    to read.
  *  - ENOSPC: a guarantee could not be kept.
  *  - EPERM: the command is the administrator's (CAP_SYS_ADMIN in the initial
- *    user namespace).
+ *    user namespace). So is open() of a PF, whatever the mode of its node,
+ *    unless flexmem.ko was loaded with pf_open=mode.
  *  - ENODEV: the device is gone; the file can only be closed.
  *  - ETIMEDOUT: the firmware did not answer in time; the call can be repeated.
  *  - EIO: the firmware failed the request or could not be reached; or the

@@ -611,10 +611,11 @@ FLEXMEM_API const char *flexmem_library_version(void);
  * object begins with a log callback at FLEXMEM_LOG_DEBUG that writes to stderr.
  * The descriptor is closed on exec.
  *
- * Return: 0; -ENODEV: there is no such node, or none of that kind; -EACCES,
- * -EPERM: none could be opened, and at least one for its permissions; -EINVAL:
- * FLEX_DEVICE is none of the above; -ENOTTY: @path is not a flexmem device; or
- * what open() returned.
+ * Return: 0; -ENODEV: there is no such node, or none of that kind; -EACCES:
+ * none could be opened, and at least one for its permissions; -EPERM: likewise,
+ * and it is a PF, which only the administrator may open; -EINVAL: FLEX_DEVICE
+ * is none of the above; -ENOTTY: @path is not a flexmem device; or what open()
+ * returned.
  */
 FLEXMEM_API int flexmem_device_open(struct flexmem_device **device,
 				    const char *path);

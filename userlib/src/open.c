@@ -119,13 +119,14 @@ static int list_nodes(long **numbers, size_t *count)
 
 /*
  * Of several nodes that cannot be used the error that helps most is reported:
- * permissions, which somebody can change, before any other.
+ * permissions, which somebody can change, before any other; and those of a node
+ * before those of a PF, which is the administrator's (-EPERM).
  */
 static int worse_error(int before, int now)
 {
 	if (now == -ENOTTY)
 		now = -ENODEV;
-	if (before == -EACCES || before == -EPERM)
+	if (before == -EACCES || (before == -EPERM && now != -EACCES))
 		return before;
 	if (now == -EACCES || now == -EPERM || before == -ENODEV)
 		return now;

@@ -89,8 +89,11 @@ int tool_try_open(struct tool *tool, char text[TOOL_TEXT_MAX])
 		return 0;
 	if (err == -ENODEV)
 		absence_text(tool->path, reason);
-	else if (err == -EACCES || err == -EPERM)
+	else if (err == -EACCES)
 		access_text(tool->path, reason);
+	else if (err == -EPERM)
+		snprintf(reason, sizeof(reason),
+			 "a PF is only for who has CAP_SYS_ADMIN, unless flexmem.ko was loaded with pf_open=mode");
 	else if (err == -EINVAL && !tool->path)
 		snprintf(reason, sizeof(reason),
 			 "FLEX_DEVICE is neither PF nor VF nor a path");
