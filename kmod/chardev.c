@@ -15,7 +15,6 @@
 #include <linux/compat.h>
 #include <linux/cred.h>
 #include <linux/fs.h>
-#include <linux/idr.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mount.h>
@@ -30,9 +29,10 @@
 #include "access.h"
 #include "compat.h"
 #include "device.h"
+#include "minor.h"
 #include "settings.h"
 
-static DEFINE_IDA(minors);
+static struct flexmem_minors minors;
 static dev_t first_devt;
 static struct vfsmount *inodes;
 static int inodes_count;
@@ -279,7 +279,7 @@ void flexmem_chardev_put_inode(struct flexmem_device *fdev)
  *
  * Whatever it returns, @fdev is freed by its last reference from here on.
  *
- * Return: 0, -ENOSPC if there are too many nodes, or -ENOMEM.
+ * Return: 0, -ENOSPC if there are too many of its mode, or -ENOMEM.
  */
 int flexmem_chardev_add(struct flexmem_device *fdev, struct device *parent,
 			void (*release)(struct device *dev))
@@ -296,7 +296,8 @@ int flexmem_chardev_add(struct flexmem_device *fdev, struct device *parent,
 	rc = add_inode(fdev);
 	if (rc)
 		return rc;
-	minor = ida_alloc_max(&minors, FLEXMEM_MAX_DEVICES - 1, GFP_KERNEL);
+	minor = flexmem_minor_get(&minors, fdev->table.function.mode,
+				  dev_name(parent));
 	if (minor < 0)
 		return minor;
 	fdev->dev.devt = MKDEV(MAJOR(first_devt), minor);
@@ -309,7 +310,7 @@ int flexmem_chardev_add(struct flexmem_device *fdev, struct device *parent,
 	return 0;
 
 free_minor:
-	ida_free(&minors, minor);
+	flexmem_minor_put(&minors, minor);
 	return rc;
 }
 
@@ -320,7 +321,7 @@ free_minor:
 void flexmem_chardev_remove(struct flexmem_device *fdev)
 {
 	cdev_device_del(&fdev->cdev, &fdev->dev);
-	ida_free(&minors, MINOR(fdev->dev.devt));
+	flexmem_minor_put(&minors, MINOR(fdev->dev.devt));
 }
 
 /**
@@ -337,9 +338,12 @@ int flexmem_chardev_init(void)
 	if (rc)
 		return rc;
 	rc = class_register(&flexmem_class);
-	if (rc)
+	if (rc) {
 		unregister_chrdev_region(first_devt, FLEXMEM_MAX_DEVICES);
-	return rc;
+		return rc;
+	}
+	flexmem_minors_init(&minors);
+	return 0;
 }
 
 /**
@@ -349,5 +353,5 @@ void flexmem_chardev_exit(void)
 {
 	class_unregister(&flexmem_class);
 	unregister_chrdev_region(first_devt, FLEXMEM_MAX_DEVICES);
-	ida_destroy(&minors);
+	flexmem_minors_fini(&minors);
 }

@@ -11,8 +11,6 @@
 #include "client.h"
 #include "table.h"
 
-#define FLEXMEM_MAX_DEVICES 256
-
 /**
  * struct flexmem_device - a function, from registration until the last close
  * @dev: the node's device; its reference count is the life of this struct

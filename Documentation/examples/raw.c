@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Example: the ABI without the library.
- * cc -I uapi raw.c, then ./a.out /dev/flexmem1
+ * cc -I uapi raw.c, then ./a.out /dev/flexmem64
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Devices and classes, numbers, events and dumps. */
+/* Devices and classes, events and dumps. */
 #include "internal.h"
 
 void device_initialize(struct device *dev)
@@ -69,37 +69,6 @@ void dev_coredumpv(struct device *dev, void *data, size_t size, gfp_t gfp)
 	if (strnlen(data, size + 1) != size)
 		shim_bug("dump of another length than its text");
 	vfree(data);
-}
-
-int ida_alloc_max(struct ida *ida, unsigned int max, gfp_t gfp)
-{
-	unsigned int id;
-
-	if (native_should_fail(NATIVE_ALLOC))
-		return -ENOMEM;
-	spin_lock(&ida->lock);
-	for (id = 0; id <= max; id++)
-		if (!(ida->used[id / 64] & BIT_ULL(id % 64)))
-			break;
-	if (id <= max)
-		ida->used[id / 64] |= BIT_ULL(id % 64);
-	spin_unlock(&ida->lock);
-	return id <= max ? (int)id : -ENOSPC;
-}
-
-void ida_free(struct ida *ida, unsigned int id)
-{
-	spin_lock(&ida->lock);
-	if (!(ida->used[id / 64] & BIT_ULL(id % 64)))
-		shim_bug("number %u is given back, but not in use", id);
-	ida->used[id / 64] &= ~BIT_ULL(id % 64);
-	spin_unlock(&ida->lock);
-}
-
-void ida_destroy(struct ida *ida)
-{
-	if (memchr_inv(ida->used, 0, sizeof(ida->used)))
-		shim_bug("numbers are still in use");
 }
 
 /* The file system of the functions' inodes. */

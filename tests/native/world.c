@@ -5,6 +5,7 @@
  */
 #include "internal.h"
 
+#include "minor.h"
 #include "world.h"
 
 struct world world;
@@ -86,6 +87,7 @@ static void add_function(unsigned int index)
 	device_initialize(parent);
 	WARN_ON(dev_set_name(parent, "card.%u", index));
 	world_function(index)->ops = index ? &vf_ops : &pf_ops;
+	world.minor[index] = -ENODEV;
 }
 
 /**
@@ -130,10 +132,31 @@ void world_end(void)
 	     native_live() - world.live);
 }
 
+/* A function keeps the number of its node, and a VF has none that is a PF's. */
+static void check_minor(unsigned int index)
+{
+	int minor = world_minor(index), before;
+
+	/* It may be unbound by now, or bound again by somebody else. */
+	if (minor < 0)
+		return;
+	before = READ_ONCE(world.minor[index]);
+	WARN(before >= 0 && before != minor, "node %d was %d before", minor,
+	     before);
+	WARN(!index != (minor < FLEXMEM_MAX_PFS), "function %u has node %d",
+	     index, minor);
+	WRITE_ONCE(world.minor[index], minor);
+}
+
 int world_bind(unsigned int index)
 {
-	return sim_function_bind(world_function(index), &world.parent[index],
-				 "card");
+	int rc;
+
+	rc = sim_function_bind(world_function(index), &world.parent[index],
+			       "card");
+	if (!rc)
+		check_minor(index);
+	return rc;
 }
 
 int world_unbind(unsigned int index)

@@ -16,11 +16,13 @@
  * struct world - all there is
  * @card: the card, of whose functions there are WORLD_FUNCTIONS here
  * @parent: their devices
+ * @minor: numbers that their nodes had, or -ENODEV
  * @live: objects there were before
  */
 struct world {
 	struct sim_card card;
 	struct device parent[WORLD_FUNCTIONS];
+	int minor[WORLD_FUNCTIONS];
 	long live;
 };
 

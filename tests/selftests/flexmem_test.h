@@ -43,7 +43,9 @@
 #define FM_VF FLEXMEM_MODE_VF
 
 #define FM_MAX_REGIONS 64
-#define FM_MAX_NODES 64
+/* Numbers of nodes: PFs begin at 0, VFs where PFs end. */
+#define FM_MAX_PFS 64
+#define FM_MAX_NODES 256
 
 #define FM_STAMP "/run/flexmem-selftests"
 
@@ -282,9 +284,10 @@ fm_fn const char *fm_sums(int fd, bool empty)
 fm_fn int fm_open_nth(int mode, int nth, char path[32])
 {
 	char name[32];
+	int end = mode == FM_PF ? FM_MAX_PFS : FM_MAX_NODES;
 	int i, fd;
 
-	for (i = 0; i < FM_MAX_NODES; i++) {
+	for (i = mode == FM_PF ? 0 : FM_MAX_PFS; i < end; i++) {
 		struct flexmem_info info = CMD(info);
 
 		snprintf(name, sizeof(name), "/dev/flexmem%d", i);

@@ -53,6 +53,53 @@ static int nodes(int mode)
 	return n;
 }
 
+/* Whose node it is: the name of its device */
+static const char *device_of(const char *node)
+{
+	static char target[PATH_MAX];
+	char path[64];
+	struct stat st;
+
+	if (stat(node, &st))
+		return "no node";
+	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/device",
+		 major(st.st_rdev), minor(st.st_rdev));
+	if (!realpath(path, target))
+		return "no device";
+	return strrchr(target, '/') + 1;
+}
+
+#define DRIVER(what, name) ASSERT_EQ(0, fm_put(FM_DRIVER what, name))
+
+/* In whatever order they come back */
+TEST_F(hotplug, a_function_keeps_its_node)
+{
+	char path[2][32], none[32];
+	int i, fd;
+
+	for (i = 0; i < 2; i++) {
+		fd = fm_open_nth(FM_VF, i, path[i]);
+		ASSERT_LE(0, fd);
+		close(fd);
+	}
+	EXPECT_STREQ("flexmem_sim_vf.0", device_of(path[0]));
+	DRIVER("unbind", "flexmem_sim_vf.0");
+	DRIVER("unbind", "flexmem_sim_vf.1");
+	DRIVER("unbind", "flexmem_sim_pf.0");
+	/* A new one, while the others are away, gets a number of its own. */
+	SET_NUM_VFS("3");
+	fd = fm_open_nth(FM_VF, 0, none);
+	ASSERT_LE(0, fd);
+	close(fd);
+	EXPECT_STREQ("flexmem_sim_vf.2", device_of(none));
+	DRIVER("bind", "flexmem_sim_vf.1");
+	DRIVER("bind", "flexmem_sim_pf.0");
+	DRIVER("bind", "flexmem_sim_vf.0");
+	EXPECT_STREQ("flexmem_sim_vf.0", device_of(path[0]));
+	EXPECT_STREQ("flexmem_sim_vf.1", device_of(path[1]));
+	EXPECT_STREQ("flexmem_sim_vf.2", device_of(none));
+}
+
 /* Everything that one can hold of a function */
 struct held {
 	struct flexmem_alloc reply, orphan;

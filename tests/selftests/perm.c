@@ -42,6 +42,17 @@ TEST_F(perm, node_has_its_mode)
 	EXPECT_EQ(0, self->st.st_uid);
 }
 
+/* Nobody's number for a VF is ever that of a PF. */
+TEST_F(perm, pfs_and_vfs_have_numbers_apart)
+{
+	unsigned int n = minor(self->st.st_rdev);
+	char name[32];
+
+	EXPECT_EQ(variant->mode == FM_PF, n < FM_MAX_PFS);
+	snprintf(name, sizeof(name), "/dev/flexmem%u", n);
+	EXPECT_STREQ(name, self->path);
+}
+
 /* A stranger: some user, in the group given */
 struct stranger {
 	const char *path;

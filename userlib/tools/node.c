@@ -10,8 +10,8 @@
 
 #define DRIVER_DIR "/sys/module/flexmem"
 #define NODE_DIR "/dev/"
-/* Beyond these nobody looks for one to explain. */
-#define NODES 64
+/* As many as the driver has. */
+#define NODES 256
 
 /* Whether it is the path of a node, rather than a kind, or nothing. */
 static bool is_path(const char *path)

@@ -68,16 +68,6 @@ int kobject_uevent_env(struct kobject *kobj, enum kobject_action action,
 		       char *envp[]);
 void dev_coredumpv(struct device *dev, void *data, size_t size, gfp_t gfp);
 
-struct ida {
-	spinlock_t lock;
-	u64 used[4];
-};
-
-#define DEFINE_IDA(name) struct ida name
-int ida_alloc_max(struct ida *ida, unsigned int max, gfp_t gfp);
-void ida_free(struct ida *ida, unsigned int id);
-void ida_destroy(struct ida *ida);
-
 /* Files. */
 struct vm_area_struct;
 struct poll_table_struct;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Numbers of nodes.
+ *
+ * PFs and VFs have ranges of their own, so that a node that somebody has kept,
+ * or made, for a VF never comes to be a PF's. Within its range a function keeps
+ * its number for as long as the module is loaded, by the name of its device: a
+ * rule, a container or a configuration that names /dev/flexmemN means the same
+ * function after its driver was unbound and bound, in whatever order.
+ */
+
+#include <linux/errno.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "compat.h"
+#include "minor.h"
+
+/**
+ * flexmem_minors_init - nobody has a number yet
+ * @minors: to initialise
+ */
+void flexmem_minors_init(struct flexmem_minors *minors)
+{
+	memset(minors, 0, sizeof(*minors));
+	mutex_init(&minors->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_minors_init);
+
+/**
+ * flexmem_minors_fini - forget who had which number
+ * @minors: of which none is in use
+ */
+void flexmem_minors_fini(struct flexmem_minors *minors)
+{
+	unsigned int minor;
+
+	WARN_ON_ONCE(!bitmap_empty(minors->used, FLEXMEM_MAX_DEVICES));
+	for (minor = 0; minor < FLEXMEM_MAX_DEVICES; minor++)
+		kfree(minors->name[minor]);
+	mutex_destroy(&minors->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_minors_fini);
+
+/*
+ * The number that @name had; else the lowest that nobody ever had; else the
+ * lowest that is not in use, whose former owner loses it.
+ */
+static int find(const struct flexmem_minors *minors, enum flexmem_mode mode,
+		const char *name)
+{
+	bool pf = mode == FLEXMEM_MODE_PF;
+	int minor = pf ? 0 : FLEXMEM_MAX_PFS, unused = -ENOSPC, idle = -ENOSPC;
+	int end = pf ? FLEXMEM_MAX_PFS : FLEXMEM_MAX_DEVICES;
+
+	lockdep_assert_held(&minors->lock);
+	for (; minor < end; minor++) {
+		if (test_bit(minor, minors->used))
+			continue;
+		if (minors->name[minor] && !strcmp(minors->name[minor], name))
+			return minor;
+		if (!minors->name[minor])
+			unused = unused < 0 ? minor : unused;
+		else
+			idle = idle < 0 ? minor : idle;
+	}
+	return unused < 0 ? idle : unused;
+}
+
+static int take(struct flexmem_minors *minors, int minor, const char *name)
+{
+	char *copy;
+
+	lockdep_assert_held(&minors->lock);
+	if (!minors->name[minor] || strcmp(minors->name[minor], name)) {
+		copy = kstrdup(name, GFP_KERNEL);
+		if (!copy)
+			return -ENOMEM;
+		kfree(minors->name[minor]);
+		minors->name[minor] = copy;
+	}
+	__set_bit(minor, minors->used);
+	return minor;
+}
+
+/**
+ * flexmem_minor_get - the number for a function
+ * @minors: the numbers there are
+ * @mode: which range it is of
+ * @name: of its device; of two at once with the same name the later one gets
+ *	another number
+ *
+ * Context: may sleep.
+ * Return: the number, for flexmem_minor_put(); -ENOSPC if all are in use, or
+ * -ENOMEM.
+ */
+int flexmem_minor_get(struct flexmem_minors *minors, enum flexmem_mode mode,
+		      const char *name)
+{
+	int minor;
+
+	mutex_lock(&minors->lock);
+	minor = find(minors, mode, name);
+	if (minor >= 0)
+		minor = take(minors, minor, name);
+	mutex_unlock(&minors->lock);
+	return minor;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_minor_get);
+
+/**
+ * flexmem_minor_put - a function has no node any more
+ * @minors: the numbers there are
+ * @minor: its number, which is kept for it
+ */
+void flexmem_minor_put(struct flexmem_minors *minors, unsigned int minor)
+{
+	mutex_lock(&minors->lock);
+	__clear_bit(minor, minors->used);
+	mutex_unlock(&minors->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_minor_put);

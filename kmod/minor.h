@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Which number the node of a function has. */
+#ifndef _FLEXMEM_MINOR_H
+#define _FLEXMEM_MINOR_H
+
+#include <linux/bitmap.h>
+#include <linux/mutex.h>
+#include <linux/flexmem.h>
+
+#define FLEXMEM_MAX_PFS 64
+#define FLEXMEM_MAX_DEVICES 256
+
+/**
+ * struct flexmem_minors - the numbers there are: first those of PFs, then of VFs
+ * @lock: protects the members below; a leaf
+ * @used: numbers that a function has at this moment
+ * @name: of the device that has, or had, each number; NULL: nobody yet
+ */
+struct flexmem_minors {
+	struct mutex lock; /* protects the members below */
+	DECLARE_BITMAP(used, FLEXMEM_MAX_DEVICES);
+	char *name[FLEXMEM_MAX_DEVICES];
+};
+
+void flexmem_minors_init(struct flexmem_minors *minors);
+void flexmem_minors_fini(struct flexmem_minors *minors);
+int flexmem_minor_get(struct flexmem_minors *minors, enum flexmem_mode mode,
+		      const char *name);
+void flexmem_minor_put(struct flexmem_minors *minors, unsigned int minor);
+
+#endif /* _FLEXMEM_MINOR_H */

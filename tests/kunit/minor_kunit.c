@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Numbers of nodes: ranges, and that a function keeps its own. */
+
+#include <kunit/test.h>
+
+#include "minor.h"
+
+#define PF FLEXMEM_MODE_PF
+#define VF FLEXMEM_MODE_VF
+
+static int minor_test_init(struct kunit *test)
+{
+	test->priv = kunit_kzalloc(test, sizeof(struct flexmem_minors),
+				   GFP_KERNEL);
+	if (!test->priv)
+		return -ENOMEM;
+	flexmem_minors_init(test->priv);
+	return 0;
+}
+
+static void minor_test_exit(struct kunit *test)
+{
+	struct flexmem_minors *minors = test->priv;
+
+	if (!minors)
+		return;
+	bitmap_zero(minors->used, FLEXMEM_MAX_DEVICES);
+	flexmem_minors_fini(minors);
+}
+
+static void pfs_and_vfs_have_ranges_of_their_own(struct kunit *test)
+{
+	struct flexmem_minors *minors = test->priv;
+
+	KUNIT_EXPECT_EQ(test, 64, flexmem_minor_get(minors, VF, "card.1"));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_minor_get(minors, PF, "card.0"));
+	KUNIT_EXPECT_EQ(test, 65, flexmem_minor_get(minors, VF, "card.2"));
+	KUNIT_EXPECT_EQ(test, 1, flexmem_minor_get(minors, PF, "other.0"));
+	/* A device that changes its mode is another function. */
+	flexmem_minor_put(minors, 0);
+	KUNIT_EXPECT_EQ(test, 66, flexmem_minor_get(minors, VF, "card.0"));
+}
+
+static void a_function_keeps_its_number(struct kunit *test)
+{
+	struct flexmem_minors *minors = test->priv;
+
+	KUNIT_EXPECT_EQ(test, 64, flexmem_minor_get(minors, VF, "a"));
+	KUNIT_EXPECT_EQ(test, 65, flexmem_minor_get(minors, VF, "b"));
+	flexmem_minor_put(minors, 64);
+	flexmem_minor_put(minors, 65);
+	/* In another order; and nobody else gets what is free for a while. */
+	KUNIT_EXPECT_EQ(test, 65, flexmem_minor_get(minors, VF, "b"));
+	KUNIT_EXPECT_EQ(test, 66, flexmem_minor_get(minors, VF, "c"));
+	KUNIT_EXPECT_EQ(test, 64, flexmem_minor_get(minors, VF, "a"));
+}
+
+static void two_of_one_name_have_two_numbers(struct kunit *test)
+{
+	struct flexmem_minors *minors = test->priv;
+
+	KUNIT_EXPECT_EQ(test, 0, flexmem_minor_get(minors, PF, "a"));
+	KUNIT_EXPECT_EQ(test, 1, flexmem_minor_get(minors, PF, "a"));
+	flexmem_minor_put(minors, 1);
+	flexmem_minor_put(minors, 0);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_minor_get(minors, PF, "a"));
+}
+
+static void a_full_range_takes_back_what_is_idle(struct kunit *test)
+{
+	struct flexmem_minors *minors = test->priv;
+	char name[16];
+	int i;
+
+	for (i = 0; i < FLEXMEM_MAX_PFS; i++) {
+		snprintf(name, sizeof(name), "pf.%d", i);
+		KUNIT_ASSERT_EQ(test, i, flexmem_minor_get(minors, PF, name));
+	}
+	KUNIT_EXPECT_EQ(test, -ENOSPC, flexmem_minor_get(minors, PF, "more"));
+	flexmem_minor_put(minors, 7);
+	KUNIT_EXPECT_EQ(test, 7, flexmem_minor_get(minors, PF, "more"));
+	KUNIT_EXPECT_EQ(test, -ENOSPC, flexmem_minor_get(minors, PF, "pf.7"));
+	/* Full for PFs, and no worse for VFs, up to the very last. */
+	for (i = FLEXMEM_MAX_PFS; i < FLEXMEM_MAX_DEVICES; i++) {
+		snprintf(name, sizeof(name), "vf.%d", i);
+		KUNIT_ASSERT_EQ(test, i, flexmem_minor_get(minors, VF, name));
+	}
+	KUNIT_EXPECT_EQ(test, -ENOSPC, flexmem_minor_get(minors, VF, "more"));
+}
+
+static struct kunit_case minor_cases[] = {
+	KUNIT_CASE(pfs_and_vfs_have_ranges_of_their_own),
+	KUNIT_CASE(a_function_keeps_its_number),
+	KUNIT_CASE(two_of_one_name_have_two_numbers),
+	KUNIT_CASE(a_full_range_takes_back_what_is_idle),
+	{}
+};
+
+static struct kunit_suite minor_suite = {
+	.name = "flexmem_minor",
+	.init = minor_test_init,
+	.exit = minor_test_exit,
+	.test_cases = minor_cases,
+};
+
+kunit_test_suite(minor_suite);
