@@ -91,21 +91,6 @@ static bool comes_before(const struct flexmem_order_ops *order,
 }
 
 /*
- * How far something could grow in a region: its largest free block. One that is
- * on its way back to the device stays for as long as we look at it, but its blocks
- * do not.
- */
-static u64 room_in(struct flexmem_region *region)
-{
-	u64 room;
-
-	spin_lock(&region->lock);
-	room = region->dead ? 0 : flexmem_blocks_largest(&region->blocks);
-	spin_unlock(&region->lock);
-	return room;
-}
-
-/*
  * The first region, in the order of the strategy, with enough free bytes and
  * not yet in @tried; those kept for the client before all others, and what is
  * to grow where the most room is. A scan of the few regions there are costs less
@@ -120,6 +105,7 @@ static struct flexmem_region *next_region(struct flexmem_table *table,
 	const struct flexmem_order_ops *order = &orders[table->settings.order];
 	struct candidate first = {}, next;
 	unsigned int slot;
+	u64 unused;
 
 	for (slot = pool->first; slot < pool->end; slot++) {
 		next.region = rcu_dereference(table->region[slot]);
@@ -130,7 +116,8 @@ static struct flexmem_region *next_region(struct flexmem_table *table,
 		next.free = READ_ONCE(next.region->blocks.free);
 		if (next.free < request->size)
 			continue;
-		next.room = request->growable ? room_in(next.region) : 0;
+		next.room = request->growable ?
+			flexmem_region_room(next.region, &unused) : 0;
 		if (comes_before(order, &next, &first))
 			first = next;
 	}
@@ -271,8 +258,8 @@ void flexmem_place_figures(struct flexmem_table *table, bool program,
 {
 	const struct flexmem_pool *pool = flexmem_table_pool(table, program);
 	struct flexmem_region *region;
+	u64 *largest, room, free;
 	unsigned int slot;
-	u64 *largest;
 	bool own;
 
 	place->total_free = 0;
@@ -284,17 +271,13 @@ void flexmem_place_figures(struct flexmem_table *table, bool program,
 		if (!region)
 			continue;
 		largest = &place->largest_kept;
-		spin_lock(&region->lock);
+		room = flexmem_region_room(region, &free);
 		if (flexmem_slot_is_open(&table->accounts, slot, account,
 					 &own)) {
 			largest = &place->largest_free;
-			place->total_free += region->dead ? 0 :
-						region->blocks.free;
+			place->total_free += free;
 		}
-		if (!region->dead)
-			*largest = max(*largest,
-				       flexmem_blocks_largest(&region->blocks));
-		spin_unlock(&region->lock);
+		*largest = max(*largest, room);
 	}
 	rcu_read_unlock();
 	place->max_region = flexmem_table_max_region(table);

@@ -550,6 +550,50 @@ void flexmem_region_revive(struct flexmem_region *region)
 }
 
 /**
+ * flexmem_region_room - how much could be allocated from a region
+ * @region: region; one that is on its way back to the device stays for as long
+ *	as it is looked at, but its blocks do not
+ * @free: receives its free bytes
+ *
+ * Context: takes the region's lock.
+ * Return: bytes of the largest free block.
+ */
+u64 flexmem_region_room(struct flexmem_region *region, u64 *free)
+{
+	u64 room;
+
+	spin_lock(&region->lock);
+	*free = region->dead ? 0 : region->blocks.free;
+	room = region->dead ? 0 : flexmem_blocks_largest(&region->blocks);
+	spin_unlock(&region->lock);
+	return room;
+}
+
+/**
+ * flexmem_region_describe - what a region looks like now
+ * @region: region
+ * @entry: receives it
+ *
+ * Context: under the region's lock.
+ */
+void flexmem_region_describe(const struct flexmem_region *region,
+			     struct flexmem_region_entry *entry)
+{
+	lockdep_assert_held(&region->lock);
+	*entry = (struct flexmem_region_entry) {
+		.region_id = region->id,
+		.slot = region->slot,
+		.flags = region->program ? FLEXMEM_REGION_PROGRAM : 0,
+		.total = region->blocks.total,
+		.free = region->blocks.free,
+		.largest_free = flexmem_blocks_largest(&region->blocks),
+		.nr_allocated = region->blocks.nr_used - region->nr_quarantined,
+		.nr_free = region->blocks.nr_free,
+		.sequence = region->sequence,
+	};
+}
+
+/**
  * flexmem_region_check - check the invariants of its blocks
  * @region: region
  *

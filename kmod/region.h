@@ -115,6 +115,9 @@ void flexmem_region_set_memory(struct flexmem_region *region,
 			       enum flexmem_fit fit);
 bool flexmem_region_retire(struct flexmem_region *region);
 void flexmem_region_revive(struct flexmem_region *region);
+u64 flexmem_region_room(struct flexmem_region *region, u64 *free);
+void flexmem_region_describe(const struct flexmem_region *region,
+			     struct flexmem_region_entry *entry);
 const char *flexmem_region_check(struct flexmem_region *region);
 
 int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr);

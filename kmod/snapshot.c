@@ -22,18 +22,7 @@ static void fill_entry(struct flexmem_region *region,
 	const struct flexmem_slot_use *use;
 
 	use = &region->table->accounts.slot[region->slot];
-	lockdep_assert_held(&region->lock);
-	*entry = (struct flexmem_region_entry) {
-		.region_id = region->id,
-		.slot = region->slot,
-		.flags = region->program ? FLEXMEM_REGION_PROGRAM : 0,
-		.total = region->blocks.total,
-		.free = region->blocks.free,
-		.largest_free = flexmem_blocks_largest(&region->blocks),
-		.nr_allocated = region->blocks.nr_used - region->nr_quarantined,
-		.nr_free = region->blocks.nr_free,
-		.sequence = region->sequence,
-	};
+	flexmem_region_describe(region, entry);
 	if (READ_ONCE(use->keeper))
 		entry->flags |= FLEXMEM_REGION_RESERVED;
 }

@@ -74,6 +74,7 @@ for trace in "$TOP"/tests/traces/*.trace.gz random; do
 	name=${name%.trace.gz}
 	tap "addresses: $name" diff <(grep "^$name " "$here/addresses.txt") <(addresses "$name")
 done
+tap 'calls between parts are those of concepts.rst' python3 "$here/edges.py" "$TOP" "$out/plain"
 # What is scheduled happens once more in the same way.
 replay() { "${fixed[@]}" "$out/$1/torture" "${@:2}" 2>&1; }
 tap 'a schedule repeats, at random' cmp <(replay asan -S -s 5 -n 2000) <(replay asan -S -s 5 -n 2000)

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Compares which part of the driver calls which with what Documentation/concepts.rst says.
+
+usage: edges.py TOP OBJECTS
+
+OBJECTS holds core-FILE.o for each kmod/FILE.c of flexmem.ko. A part calls another one if a file of it refers to a symbol
+that a file of the other one defines; what is inline in a header is not seen. Two literal blocks of the page are compared
+with that, each behind a comment:
+
+ .. edges: parts         a line for each part, top to bottom: "part: files | parts that it may call", all further below
+ .. edges: exceptions    calls that there should not be: "part -> part: reason"
+
+Whatever is not so is printed, and makes the program fail: a call that is neither, a file in no part, a part that may call
+upwards, and an exception that is needed no more, so that their list only gets shorter.
+"""
+import collections
+import re
+import subprocess
+import sys
+
+
+def block(page, name):
+    """The lines of the literal block behind a comment."""
+    found = re.search(rf"^\.\. edges: {name}\n\n::\n\n((?:   .*\n|\n)+)", page, re.MULTILINE)
+    if not found:
+        sys.exit(f"no block '{name}'")
+    return [line.strip() for line in found[1].splitlines() if line.strip()]
+
+
+def read_parts(page):
+    """Files of each part, in the order of the page, and the calls it may make."""
+    files, calls = {}, set()
+    for line in block(page, "parts"):
+        part, names, below = re.fullmatch(r"(\w+): ([\w ]+?)\s*\|\s*([\w ]*)", line).groups()
+        files[part] = names.split()
+        calls |= {(part, other) for other in below.split()}
+    return files, calls
+
+
+def symbols(path):
+    """What an object defines, and what it refers to."""
+    defined, wanted = set(), set()
+    for line in subprocess.run(["nm", path], check=True, capture_output=True, text=True).stdout.splitlines():
+        kind, symbol = line.split()[-2:]
+        if kind == "U":
+            wanted.add(symbol)
+        elif kind in "TDBRCVW":
+            defined.add(symbol)
+    return defined, wanted
+
+
+def find_calls(objects, part_of):
+    """For each pair of parts: which symbols one refers to that the other defines."""
+    home, wanted = {}, {}
+    for name in part_of:
+        defined, wanted[name] = symbols(f"{objects}/core-{name}.o")
+        home |= {symbol: name for symbol in defined}
+    calls = collections.defaultdict(set)
+    for name, names in wanted.items():
+        for symbol in names & home.keys():
+            pair = part_of[name], part_of[home[symbol]]
+            if pair[0] != pair[1]:
+                calls[pair].add(f"{name}.c: {symbol}()")
+    return calls
+
+
+def main():
+    top, objects = sys.argv[1:]
+    with open(f"{top}/Documentation/concepts.rst", encoding="utf-8") as file:
+        page = file.read()
+    with open(f"{top}/Kbuild", encoding="utf-8") as file:
+        core = re.search(r"^flexmem-y := \\\n((?:\t.*\n)+)", file.read(), re.MULTILINE)[1]
+    wrong = []
+
+    files, allowed = read_parts(page)
+    part_of = {name: part for part, names in files.items() for name in names}
+    built = set(re.findall(r"kmod/(\w+)\.o", core))
+    wrong += [f"{name}.c is in no part" for name in sorted(built - part_of.keys())]
+    wrong += [f"{name}.c is no file of flexmem.ko" for name in sorted(part_of.keys() - built)]
+    order = list(files)
+    for caller, called in sorted(allowed):
+        if called not in order or order.index(called) <= order.index(caller):
+            wrong.append(f"{caller} -> {called} is allowed, but does not go down")
+
+    exceptions = {tuple(line.split(":")[0].split(" -> ")) for line in block(page, "exceptions")}
+    calls = find_calls(objects, {name: part for name, part in part_of.items() if name in built})
+    for pair in sorted(calls.keys() - allowed - exceptions):
+        wrong.append(f"{' -> '.join(pair)} is not among the calls that there may be: {', '.join(sorted(calls[pair]))}")
+    for pair in sorted(exceptions - (calls.keys() - allowed)):
+        wrong.append(f"{' -> '.join(pair)} is no exception any more")
+    print("\n".join(wrong or [f"{len(calls)} kinds of calls, {len(exceptions)} of them exceptions"]))
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
