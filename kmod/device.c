@@ -6,10 +6,11 @@
  * driver may go at any time. The driver is called under the table's acquire_lock
  * or data_lock, or in a page fault under map_lock, and nowhere else; removal
  * closes the table, so that whoever gets one of those locks afterwards does not
- * call, and then gives every region back. It waits for one operation of each
- * kind at most, and never for user space: a command may be stuck in a page fault
- * for as long as its caller likes. What remains is bookkeeping: blocks that wait
- * for their files to be closed.
+ * call, and whoever has it stops before its next call, and then gives every
+ * region back. It waits for the operation of each lock that is under way, and for
+ * one more that undoes it, and never for user space: a command may be stuck in a
+ * page fault for as long as its caller likes. What remains is bookkeeping: blocks
+ * that wait for their files to be closed.
  */
 
 #include <linux/devcoredump.h>

@@ -17,7 +17,7 @@ struct device;
 
 /*
  * Pieces that a function can hold: one a slot, and what it has not taken back
- * yet. After the first such piece it is not asked for more.
+ * yet.
  */
 #define FLEXMEM_MAX_PIECES (2 * FLEXMEM_MAX_SLOTS)
 

@@ -26,6 +26,7 @@ struct flexmem_table;
  * @program: in a slot set aside for programs; never changes
  * @mem: what the device gave; never changes
  * @stranded: in &flexmem_table.stranded
+ * @unanswered: how often its release was not answered; under acquire_lock
  * @doubtful: @dead, as the firmware was to empty its slot and has not answered;
  *	under acquire_lock
  * @rcu: frees the region
@@ -33,8 +34,9 @@ struct flexmem_table;
  *	callback, no firmware and no user memory under it.
  * @dead: on its way back to the device: nothing is allocated from it any more,
  *	and nothing in it is charged. Who frees its last block frees the region.
- * @lost: the device was reset or has gone, and its bytes with it. Also set under
- *	@flexmem_table.map_lock, for the page fault.
+ * @lost: the device was reset or has gone, and its bytes with it. Before the
+ *	memory goes back &flexmem_table.map_lock is taken for writing, so that a
+ *	page fault that has not seen it yet is over
  * @blocks: its blocks
  * @quarantine: blocks that could not be scrubbed, by dirty_link
  * @nr_quarantined: how many
@@ -54,6 +56,7 @@ struct flexmem_region {
 	bool program;
 	struct flexmem_memory mem;
 	struct list_head stranded;
+	unsigned int unanswered;
 	bool doubtful;
 	struct rcu_head rcu;
 

@@ -90,6 +90,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);
 	flexmem_lease_break_all(&table->slots);
+	flexmem_table_forgive(table);
 	rc = asleep ? -EBUSY : flexmem_table_release_stranded(table);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);

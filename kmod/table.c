@@ -278,6 +278,11 @@ static int acquire_memory(struct flexmem_table *table,
 			skipped = true;
 			continue;
 		}
+		/* Who removes the device does not wait for all of them. */
+		if (READ_ONCE(table->closing)) {
+			rc = -ENODEV;
+			break;
+		}
 		reason = flexmem_account_refuses_region(&table->accounts,
 							account, backwards,
 							size, min_size);
@@ -313,6 +318,8 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
 	int slot, rc;
 
 	do {
+		if (READ_ONCE(table->closing))
+			return -ENODEV;
 		slot = flexmem_slots_find(&table->slots, pool);
 		if (slot < 0) {
 			lock_pool(table, pool, slots_reason(table, pool));
@@ -366,8 +373,11 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	if (pool->locked)
 		return ERR_PTR(-ENOSPC);
 	rc = flexmem_table_release_stranded(table);
-	if (rc)
+	if (rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV)
 		return ERR_PTR(rc);
+	/* It takes nothing back: it is not asked for more, for ever. */
+	if (table->function.nr_pieces == FLEXMEM_MAX_PIECES)
+		return ERR_PTR(-EIO);
 
 	region = flexmem_region_create(table, fit);
 	if (!region)

@@ -115,6 +115,9 @@ struct flexmem_table {
 /* So that the mmap() offsets of 64 slots fit what 32-bit programs can pass. */
 #define FLEXMEM_MIN_MAP_SHIFT 38
 
+/* How often a piece whose release is not answered is tried again. */
+#define FLEXMEM_RELEASE_TRIES 3
+
 /* 0, or what the owner of bytes in a region is told when they are not there. */
 static inline int flexmem_region_error(const struct flexmem_region *region)
 {
@@ -150,6 +153,7 @@ void flexmem_table_unlock_pools(struct flexmem_table *table);
 int flexmem_table_release(struct flexmem_table *table,
 			  struct flexmem_region *region);
 int flexmem_table_release_stranded(struct flexmem_table *table);
+void flexmem_table_forgive(struct flexmem_table *table);
 bool flexmem_region_unpublish(struct flexmem_table *table,
 			      struct flexmem_region *region,
 			      struct list_head *quarantine);

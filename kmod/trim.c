@@ -42,27 +42,67 @@ int flexmem_table_release(struct flexmem_table *table,
 	return 0;
 }
 
+/* Whether the firmware cannot be asked for anything else now. */
+static bool is_no_answer(int rc)
+{
+	return rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV;
+}
+
 /**
  * flexmem_table_release_stranded - try again what could not be released
  * @table: region table
  *
+ * A piece that the firmware refuses does not keep the others, and one whose
+ * release is never answered is left alone after some tries, until TRIM or
+ * removal: neither is a reason to acquire nothing any more.
+ *
  * Context: under acquire_lock. May sleep.
- * Return: 0 or an error of the firmware.
+ * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV if the firmware cannot be asked for
+ * anything else now; or the error that a piece was refused with.
  */
 int flexmem_table_release_stranded(struct flexmem_table *table)
 {
+	bool removing = READ_ONCE(table->closing);
 	struct flexmem_region *region, *next;
-	int rc;
+	LIST_HEAD(stranded);
+	int rc = 0, one;
 
 	if (list_empty(&table->stranded))
 		return 0;
-	list_for_each_entry_safe(region, next, &table->stranded, stranded) {
-		rc = flexmem_table_release(table, region);
-		if (rc)
-			return rc;
+	/* What fails goes back to the list. */
+	list_splice_init(&table->stranded, &stranded);
+	list_for_each_entry_safe(region, next, &stranded, stranded) {
+		/* Who removes the device does not wait for all of them. */
+		if (!removing && READ_ONCE(table->closing))
+			rc = -ENODEV;
+		if (is_no_answer(rc) ||
+		    region->unanswered == FLEXMEM_RELEASE_TRIES) {
+			list_move_tail(&region->stranded, &table->stranded);
+			continue;
+		}
+		region->unanswered++;
+		one = flexmem_table_release(table, region);
+		if (one && one != -ETIMEDOUT)
+			region->unanswered--;
+		if (one && !is_no_answer(rc))
+			rc = one;
 	}
 	flexmem_table_tell_accounts(table);
-	return 0;
+	return rc;
+}
+
+/**
+ * flexmem_table_forgive - let pieces be tried again that were left alone
+ * @table: region table
+ *
+ * Context: under acquire_lock.
+ */
+void flexmem_table_forgive(struct flexmem_table *table)
+{
+	struct flexmem_region *region;
+
+	list_for_each_entry(region, &table->stranded, stranded)
+		region->unanswered = 0;
 }
 
 /**
@@ -155,15 +195,15 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot, int *rc)
  * back before the next region is acquired or trimmed.
  *
  * Context: may sleep.
- * Return: 0, -EBUSY if there is a lease, -EINTR, -ENODEV, or an error of the
- * firmware; @regions and @bytes tell what has been done before it.
+ * Return: 0, -EBUSY if there is a lease, -EINTR, -ENODEV, or the first error of
+ * the firmware; @regions and @bytes tell what has been done nevertheless.
  */
 int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		       unsigned int *regions, u64 *bytes)
 {
 	bool emptied = false;
+	int rc, refused = 0;
 	unsigned int slot;
-	int rc;
 
 	*regions = 0;
 	*bytes = 0;
@@ -181,12 +221,19 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 	/* None is taken before the end, as that takes acquire_lock. */
 	if (break_leases)
 		flexmem_lease_break_all(&table->slots);
-	rc = flexmem_lease_count(&table->slots) ? -EBUSY :
-			flexmem_table_release_stranded(table);
+	rc = flexmem_lease_count(&table->slots) ? -EBUSY : 0;
+	if (!rc) {
+		flexmem_table_forgive(table);
+		refused = flexmem_table_release_stranded(table);
+		rc = is_no_answer(refused) ? refused : 0;
+	}
 	for (slot = 0; !rc && slot < table->slots.nr; slot++) {
 		u64 size = table->slots.entry[slot].length;
 
-		if (!trim_slot(table, slot, &rc))
+		/* Likewise. */
+		if (READ_ONCE(table->closing))
+			rc = -ENODEV;
+		if (rc || !trim_slot(table, slot, &rc))
 			continue;
 		emptied = true;
 		if (!rc) {
@@ -198,6 +245,6 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		flexmem_table_unlock_pools(table);
 unlock:
 	mutex_unlock(&table->acquire_lock);
-	return rc;
+	return rc ?: refused;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_trim);

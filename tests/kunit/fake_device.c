@@ -227,6 +227,8 @@ static int fake_slot_clear(void *priv, unsigned int slot)
 		       "cleared a slot that is empty");
 	if (!rc && !outside)
 		fake->slot_base[slot] = 0;
+	if (fake->during_clear)
+		fake->during_clear(fake->during_clear_arg);
 	return fake_device_end(fake, FAKE_SLOT_CLEAR, slot, rc);
 }
 

@@ -69,6 +69,8 @@ struct fake_failure {
  * @asleep: likewise
  * @during_scrub: called in the middle of each scrub, if it is not NULL
  * @during_scrub_arg: its argument
+ * @during_clear: likewise, of each slot that is emptied
+ * @during_clear_arg: its argument
  * @taken: bytes it has given
  * @calls: how often each operation was called
  * @breach: first breach of the contract, or NULL
@@ -95,6 +97,8 @@ struct fake_device {
 	bool asleep;
 	void (*during_scrub)(void *arg);
 	void *during_scrub_arg;
+	void (*during_clear)(void *arg);
+	void *during_clear_arg;
 
 	u64 taken;
 	unsigned int calls[FAKE_NR_OPS];

@@ -377,6 +377,53 @@ static void memory_that_could_not_be_released_is_retried(struct kunit *test)
 	expect_log(test, ctx, "release 12G, acquire 12G, set 0");
 }
 
+/* It is tried again each time; that costs a command, and no more. */
+static void refused_release_keeps_no_other_region(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr;
+	u64 bytes;
+
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -ENOMEM);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -EIO);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOMEM);
+	fake_device_forget(ctx->fake);
+	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
+	expect_log(test, ctx, "release 12G EIO, acquire 12G, set 0");
+	/* Nor is it a reason to keep what is empty. */
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	expect_log(test, ctx, "release 12G EIO, clear 0, release 12G EIO");
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	expect_log(test, ctx, "release 12G EIO, release 12G");
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
+}
+
+/* Each try costs a time-out, and one allocation. */
+static void unanswered_release_does_not_for_ever(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr, i;
+	u64 bytes;
+
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -ENOMEM);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOMEM);
+	for (i = 0; i < FLEXMEM_RELEASE_TRIES; i++) {
+		fake_device_forget(ctx->fake);
+		KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ETIMEDOUT);
+		expect_log(test, ctx, "release 12G ETIMEDOUT");
+	}
+	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
+	expect_log(test, ctx, "acquire 12G, set 0");
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	expect_log(test, ctx, "release 12G, clear 0, release 12G");
+}
+
 /* Identity. */
 
 static void id_is_address_or_index(struct kunit *test)
@@ -1073,6 +1120,28 @@ static void removal_with_stranded_memory_and_a_dead_firmware(struct kunit *test)
 	fake_device_reset(ctx->fake);
 }
 
+static void close_table(void *table)
+{
+	WRITE_ONCE(((struct flexmem_table *)table)->closing, true);
+}
+
+/* Who removes the device waits: the command under way is the last. */
+static void removal_ends_a_trim(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 4);
+	ctx->fake->during_clear = close_table;
+	ctx->fake->during_clear_arg = ctx->table;
+	KUNIT_EXPECT_EQ(test, -ENODEV,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	expect_log(test, ctx, "clear 0, release 12G");
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
+}
+
 static void trim_after_removal_does_nothing(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -1287,6 +1356,8 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(every_slot_refused_locks),
 	ERROR_CASE(failed_slot_gives_the_memory_back),
 	KUNIT_CASE(memory_that_could_not_be_released_is_retried),
+	KUNIT_CASE(refused_release_keeps_no_other_region),
+	KUNIT_CASE(unanswered_release_does_not_for_ever),
 	MODE_CASE(id_is_address_or_index),
 	MODE_CASE(segment_table_mirrors_the_regions),
 	MODE_CASE(locks_at_max_regions),
@@ -1332,6 +1403,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(removal_goes_on_after_errors),
 	KUNIT_CASE(removal_asks_a_dead_firmware_only_once),
 	KUNIT_CASE(removal_with_stranded_memory_and_a_dead_firmware),
+	KUNIT_CASE(removal_ends_a_trim),
 	KUNIT_CASE(trim_after_removal_does_nothing),
 	KUNIT_CASE(removal_waits_for_a_snapshot),
 	KUNIT_CASE(snapshot_shows_each_region),
