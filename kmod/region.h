@@ -27,8 +27,9 @@ struct flexmem_table;
  * @mem: what the device gave; never changes
  * @stranded: in &flexmem_table.stranded
  * @unanswered: how often its release was not answered; under acquire_lock
- * @doubtful: @dead, as the firmware was to empty its slot and has not answered;
- *	under acquire_lock
+ * @doubtful: the firmware was to empty its slot and has not answered, so that
+ *	it is @dead; or it failed to fill it, and it is @stranded. Under
+ *	acquire_lock
  * @rcu: frees the region
  * @lock: protects what follows. Held for O(log n) work only: no allocation, no
  *	callback, no firmware and no user memory under it.

@@ -91,7 +91,8 @@ void flexmem_table_remove(struct flexmem_table *table)
 	mutex_lock(&table->data_lock);
 	flexmem_lease_break_all(&table->slots);
 	flexmem_table_forgive(table);
-	rc = asleep ? -EBUSY : flexmem_table_release_stranded(table);
+	rc = asleep ? -EBUSY : flexmem_table_settle(table);
+	rc = rc ?: flexmem_table_release_stranded(table);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);
 		if (!region)

@@ -310,7 +310,11 @@ static int acquire_memory(struct flexmem_table *table,
 	return rc;
 }
 
-/* Gives the region the lowest slot of the pool that the firmware lets it have. */
+/*
+ * Gives the region the lowest slot of the pool that the firmware lets it have.
+ * Only -ENOSPC says that the slot is empty: after any other error it may name the
+ * region, which is doubtful then.
+ */
 static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
 		     struct flexmem_region *region)
 {
@@ -339,6 +343,10 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
 		rc = flexmem_slots_fill(&table->slots, slot, &region->mem,
 					&entry);
 	} while (rc == -ENOSPC);
+	if (rc) {
+		region->doubtful = true;
+		table->nr_doubtful++;
+	}
 	return rc;
 }
 
@@ -372,6 +380,9 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	lockdep_assert_held(&table->acquire_lock);
 	if (pool->locked)
 		return ERR_PTR(-ENOSPC);
+	rc = flexmem_table_settle(table);
+	if (rc)
+		return ERR_PTR(rc);
 	rc = flexmem_table_release_stranded(table);
 	if (rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV)
 		return ERR_PTR(rc);
@@ -392,7 +403,10 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	if (!rc)
 		rc = fill_slot(table, pool, region);
 	if (rc) {
-		flexmem_table_release(table, region);
+		if (region->doubtful)
+			list_add_tail(&region->stranded, &table->stranded);
+		else
+			flexmem_table_release(table, region);
 		flexmem_table_tell_accounts(table);
 		return ERR_PTR(rc);
 	}

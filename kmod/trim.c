@@ -75,7 +75,8 @@ int flexmem_table_release_stranded(struct flexmem_table *table)
 		/* Who removes the device does not wait for all of them. */
 		if (!removing && READ_ONCE(table->closing))
 			rc = -ENODEV;
-		if (is_no_answer(rc) ||
+		/* What a slot may name stays. */
+		if (is_no_answer(rc) || region->doubtful ||
 		    region->unanswered == FLEXMEM_RELEASE_TRIES) {
 			list_move_tail(&region->stranded, &table->stranded);
 			continue;
@@ -106,11 +107,12 @@ void flexmem_table_forgive(struct flexmem_table *table)
 }
 
 /**
- * flexmem_table_settle - find out which slots the firmware has emptied
+ * flexmem_table_settle - find out which slots the firmware has emptied or filled
  * @table: region table
  *
  * None: before it answers any command it has undone what was not answered
- * (device_ops.h). So regions that were kept out of use are good again.
+ * (device_ops.h). So regions that were kept out of use are good again, and those
+ * that never had a slot can be given back.
  *
  * Context: under acquire_lock. May sleep.
  * Return: 0, or an error of the firmware; then it is still not known.
@@ -135,6 +137,8 @@ int flexmem_table_settle(struct flexmem_table *table)
 		region->doubtful = false;
 		flexmem_region_revive(region);
 	}
+	list_for_each_entry(region, &table->stranded, stranded)
+		region->doubtful = false;
 	table->nr_doubtful = 0;
 	flexmem_pressure_freed(&table->accounts);
 	return 0;

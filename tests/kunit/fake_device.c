@@ -213,6 +213,7 @@ static int fake_slot_set(void *priv, unsigned int slot,
 		rc = -ENOSPC;
 	if (!rc && !outside)
 		fake->slot_base[slot] = mem->base;
+	rc = rc ?: fake->sets_and_fails;
 	return fake_device_end(fake, FAKE_SLOT_SET, slot, rc);
 }
 

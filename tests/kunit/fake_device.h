@@ -64,6 +64,7 @@ struct fake_failure {
  * @capacity: bytes it gives in all
  * @refused_size: sizes it never gives
  * @refused_slots: slots that it does not let be used, a bit each
+ * @sets_and_fails: what it says when it has filled a slot
  * @bare: it can neither move data nor be reset
  * @gone: whoever calls it now breaks the contract
  * @asleep: likewise
@@ -92,6 +93,7 @@ struct fake_device {
 	u64 capacity;
 	u64 refused_size[FLEXMEM_MAX_FALLBACK_SIZES];
 	u64 refused_slots;
+	int sets_and_fails;
 	bool bare;
 	bool gone;
 	bool asleep;

@@ -346,6 +346,7 @@ static void every_slot_refused_locks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 }
 
+/* But not before it is known that the slot does not name it. */
 static void failed_slot_gives_the_memory_back(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -353,23 +354,42 @@ static void failed_slot_gives_the_memory_back(struct kunit *test)
 
 	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, error);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), error);
-	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
-	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 1);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
 	expect_unlocked(test, ctx);
 	fake_device_forget(ctx->fake);
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ETIMEDOUT);
+	expect_log(test, ctx, "capacity ETIMEDOUT");
 	acquire(ctx, 0);
-	expect_log(test, ctx, "acquire 12G, set 0");
+	expect_log(test, ctx, "capacity, release 12G, acquire 12G, set 0");
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
+}
+
+/* A firmware that says that it failed, and has not. */
+static void memory_in_a_slot_is_never_given_back(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	int error = param_error(test);
+
+	ctx->fake->sets_and_fails = error;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), error);
+	KUNIT_EXPECT_NE(test, ctx->fake->slot_base[0], 0);
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 99, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ETIMEDOUT);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
+	fake_device_reset(ctx->fake);
 }
 
 static void memory_that_could_not_be_released_is_retried(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
 
-	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -EIO);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -EIO);
-	expect_log(test, ctx,
-		   "acquire 12G, set 0 EIO, release 12G ETIMEDOUT");
+	expect_log(test, ctx, "acquire 12G, release 12G ETIMEDOUT");
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ETIMEDOUT);
 	expect_log(test, ctx, "release 12G ETIMEDOUT");
 	expect_unlocked(test, ctx);
@@ -384,7 +404,7 @@ static void refused_release_keeps_no_other_region(struct kunit *test)
 	unsigned int nr;
 	u64 bytes;
 
-	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -ENOMEM);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -ENOMEM);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -EIO);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOMEM);
 	fake_device_forget(ctx->fake);
@@ -408,7 +428,7 @@ static void unanswered_release_does_not_for_ever(struct kunit *test)
 	unsigned int nr, i;
 	u64 bytes;
 
-	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -ENOMEM);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -ENOMEM);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOMEM);
 	for (i = 0; i < FLEXMEM_RELEASE_TRIES; i++) {
@@ -1067,7 +1087,7 @@ static void removal_tries_stranded_memory_once_more(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
 
-	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -EIO);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	acquire(ctx, 0);
 	fake_device_forget(ctx->fake);
@@ -1355,6 +1375,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(refused_slot_is_passed_over),
 	KUNIT_CASE(every_slot_refused_locks),
 	ERROR_CASE(failed_slot_gives_the_memory_back),
+	ERROR_CASE(memory_in_a_slot_is_never_given_back),
 	KUNIT_CASE(memory_that_could_not_be_released_is_retried),
 	KUNIT_CASE(refused_release_keeps_no_other_region),
 	KUNIT_CASE(unanswered_release_does_not_for_ever),

@@ -70,7 +70,8 @@ struct flexmem_device_ops {
 	/**
 	 * @slot_set: make memory addressable through an empty entry of the
 	 * firmware's table. -ENOSPC: the firmware does not let this entry be
-	 * used. VF only, NULL on a PF.
+	 * used, and it is empty. After any other error @mem is not released
+	 * before another operation has succeeded. VF only, NULL on a PF.
 	 */
 	int (*slot_set)(void *priv, unsigned int slot,
 			const struct flexmem_memory *mem);
