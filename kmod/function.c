@@ -42,9 +42,9 @@ static bool is_valid_name(const char *name)
 
 static bool are_valid_ops(const struct flexmem_device_ops *ops, bool vf)
 {
-	return ops && ops->acquire && ops->release && ops->capacity &&
-	       !ops->slot_set == !vf && !ops->slot_clear == !vf &&
-	       !ops->read == !ops->write;
+	return ops && ops->acquire && ops->release && ops->quiesce &&
+	       ops->capacity && !ops->slot_set == !vf &&
+	       !ops->slot_clear == !vf && !ops->read == !ops->write;
 }
 
 /* What is wrong with a description, or NULL. */
@@ -322,6 +322,26 @@ int flexmem_function_slot_clear(struct flexmem_function *function,
 	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_clear);
+
+/**
+ * flexmem_function_quiesce - keep device programs from memory, from now on
+ * @function: function; of one that holds nothing nobody is asked
+ *
+ * Context: one operation at a time, and none that moves data. May sleep.
+ * Return: 0, and memory can be given back; or an error of the firmware: then
+ * only a reset gets it back.
+ */
+int flexmem_function_quiesce(struct flexmem_function *function)
+{
+	int rc;
+
+	if (!function->nr_pieces)
+		return 0;
+	rc = function->ops.quiesce(function->priv);
+	rc = check_errno(function, "quiesce", rc, false);
+	return note_outcome(function, rc);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_quiesce);
 
 /**
  * flexmem_function_reset - bring the device back to where it began

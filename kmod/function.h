@@ -72,6 +72,7 @@ int flexmem_function_slot_set(struct flexmem_function *function,
 			      const struct flexmem_memory *mem);
 int flexmem_function_slot_clear(struct flexmem_function *function,
 				unsigned int slot);
+int flexmem_function_quiesce(struct flexmem_function *function);
 int flexmem_function_reset(struct flexmem_function *function);
 int flexmem_function_scrub(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 offset,

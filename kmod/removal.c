@@ -69,9 +69,10 @@ static int return_memory(struct flexmem_table *table, unsigned int slot,
  * flexmem_table_remove - give everything back: the device goes
  * @table: region table; blocks of it may still be in use, and be freed later
  *
- * The firmware may be dead: it is not asked again once it has not answered, and
- * not at all while the device sleeps. The driver resets the function when we are
- * done with it, so nothing is lost.
+ * Nothing is given back that a device program may still reach. The firmware may
+ * be dead: it is not asked again once it has not answered, and not at all while
+ * the device sleeps. The driver resets the function when we are done with it, so
+ * nothing is lost.
  *
  * Context: may sleep. The device's operations are not called after it returns.
  */
@@ -81,7 +82,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	struct flexmem_region *region;
 	bool asleep = READ_ONCE(table->suspended);
 	unsigned int slot;
-	int rc;
+	int quiet, rc;
 
 	WRITE_ONCE(table->closing, true);
 	wake_up_all(&table->resumed);
@@ -91,7 +92,8 @@ void flexmem_table_remove(struct flexmem_table *table)
 	mutex_lock(&table->data_lock);
 	flexmem_lease_break_all(&table->slots);
 	flexmem_table_forgive(table);
-	rc = asleep ? -EBUSY : flexmem_table_settle(table);
+	quiet = asleep ? -EBUSY : flexmem_function_quiesce(&table->function);
+	rc = quiet ?: flexmem_table_settle(table);
 	rc = rc ?: flexmem_table_release_stranded(table);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);
@@ -104,7 +106,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		if (!mem[slot].size)
 			continue;
-		if (!asleep && rc != -ETIMEDOUT)
+		if (!quiet && rc != -ETIMEDOUT)
 			rc = return_memory(table, slot, &mem[slot]);
 		if (rc)
 			dev_warn(table->function.dev,
@@ -156,6 +158,8 @@ static int reset_locked(struct flexmem_table *table)
 	forget_stranded(table);
 	flexmem_table_tell_accounts(table);
 
+	/* If it cannot, for it may be dead: a reset ends programs, too. */
+	flexmem_function_quiesce(&table->function);
 	rc = flexmem_function_reset(&table->function);
 	WRITE_ONCE(table->needs_reset, rc);
 	if (rc)

@@ -42,8 +42,8 @@
 #define NPU_WINDOW	2
 
 enum {
-	NPU_ACQUIRE, NPU_RELEASE, NPU_SET, NPU_CLEAR, NPU_CAPACITY, NPU_CANCEL,
-	NPU_SCRUB, NPU_READ, NPU_WRITE
+	NPU_ACQUIRE, NPU_RELEASE, NPU_SET, NPU_CLEAR, NPU_HALT, NPU_CAPACITY,
+	NPU_CANCEL, NPU_SCRUB, NPU_READ, NPU_WRITE
 };
 
 enum { NPU_OK, NPU_NO_MEMORY, NPU_NO_SLOT, NPU_FAILED };
@@ -202,6 +202,14 @@ static int npu_slot_clear(void *priv, unsigned int slot)
 	return npu_command(priv, &req, NULL);
 }
 
+/* All that was dispatched ends, and nothing is until a reset. */
+static int npu_quiesce(void *priv)
+{
+	const struct npu_request req = { .command = NPU_HALT };
+
+	return npu_command(priv, &req, NULL);
+}
+
 static int npu_capacity(void *priv, u64 *bytes)
 {
 	const struct npu_request req = { .command = NPU_CAPACITY };
@@ -299,6 +307,7 @@ static const struct flexmem_device_ops npu_ops = {
 	.release = npu_release,
 	.slot_set = npu_slot_set,
 	.slot_clear = npu_slot_clear,
+	.quiesce = npu_quiesce,
 	.capacity = npu_capacity,
 	.scrub = npu_scrub,
 	.read = npu_read,

@@ -47,6 +47,7 @@ static const char * const sim_command_names[] = {
 	[SIM_RELEASE] = "release",
 	[SIM_SLOT_SET] = "slot_set",
 	[SIM_SLOT_CLEAR] = "slot_clear",
+	[SIM_QUIESCE] = "quiesce",
 	[SIM_CAPACITY] = "capacity",
 	[SIM_SCRUB] = "scrub",
 	[SIM_READ] = "read",

@@ -88,6 +88,7 @@ struct fw_pending {
  * @used: bytes it has
  * @slots: entries of its table; 0: the PF, which has none
  * @usable_slots: only entries below this one may be filled
+ * @quiet: its programs were stopped, for its memory goes back
  * @table: its table: the memory each entry points at, or NULL
  * @seq: number of the latest command that was carried out or cancelled
  * @pending: the command to undo if it is cancelled
@@ -97,6 +98,7 @@ struct fw_function {
 	u64 used;
 	unsigned int slots;
 	unsigned int usable_slots;
+	bool quiet;
 	struct fw_piece *table[SIM_MAX_SLOTS];
 	u64 seq;
 	struct fw_pending pending;
@@ -377,6 +379,7 @@ static void fw_reset(struct sim_firmware *fw, unsigned int function)
 	struct fw_piece *piece, *next;
 
 	f->pending.seq = 0;
+	f->quiet = false;
 	list_for_each_entry_safe(piece, next, &fw->pieces, node) {
 		if (piece->owner != function)
 			continue;
@@ -385,6 +388,13 @@ static void fw_reset(struct sim_firmware *fw, unsigned int function)
 		fw_free(fw, piece);
 	}
 	sim_mailbox_count(fw->mbox, SIM_RESETS);
+}
+
+/* What a function whose programs were stopped may still ask for. */
+static bool fw_gives_back(enum sim_command command)
+{
+	return command == SIM_QUIESCE || command == SIM_SLOT_CLEAR ||
+	       command == SIM_RELEASE || command == SIM_CAPACITY;
 }
 
 static enum sim_status fw_carry_out(struct sim_firmware *fw,
@@ -399,6 +409,8 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 	if (req->seq <= f->seq || f->pending.seq)
 		return SIM_OUT_OF_ORDER;
 	f->seq = req->seq;
+	if (f->quiet && !fw_gives_back(req->command))
+		return SIM_QUIET;
 
 	switch (req->command) {
 	case SIM_ACQUIRE:
@@ -409,6 +421,10 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 		return fw_slot_set(fw, function, req);
 	case SIM_SLOT_CLEAR:
 		return fw_slot_clear(fw, function, req);
+	case SIM_QUIESCE:
+		/* There are none. */
+		f->quiet = true;
+		return SIM_OK;
 	case SIM_CAPACITY:
 		reply->bytes = f->capacity;
 		return SIM_OK;

@@ -38,6 +38,8 @@ extern struct fault_attr sim_fault_attr;
  * @SIM_RELEASE: give @memory back
  * @SIM_SLOT_SET: let entry @slot point at @memory
  * @SIM_SLOT_CLEAR: empty entry @slot
+ * @SIM_QUIESCE: let no program of the function begin or go on: only what gives
+ *	back is carried out from now on, until a reset
  * @SIM_CAPACITY: answers with @bytes
  * @SIM_SCRUB: zero @bytes of @memory from @offset on
  * @SIM_READ: copy that range to @buffer
@@ -51,6 +53,7 @@ enum sim_command {
 	SIM_RELEASE,
 	SIM_SLOT_SET,
 	SIM_SLOT_CLEAR,
+	SIM_QUIESCE,
 	SIM_CAPACITY,
 	SIM_SCRUB,
 	SIM_READ,
@@ -73,6 +76,7 @@ enum sim_command {
  * @SIM_BAD_RANGE: empty, not all in the memory, or not aligned as it must be
  * @SIM_IN_USE: an entry of the table points at the memory
  * @SIM_BAD_COMMAND: unknown, or not for this kind of function
+ * @SIM_QUIET: nothing but giving back is carried out any more
  * @SIM_OUT_OF_ORDER: the number has passed or was cancelled, or the outcome
  *	of the command before is not settled
  */
@@ -89,6 +93,7 @@ enum sim_status {
 	SIM_BAD_RANGE,
 	SIM_IN_USE,
 	SIM_BAD_COMMAND,
+	SIM_QUIET,
 	SIM_OUT_OF_ORDER,
 };
 

@@ -140,6 +140,14 @@ static int sim_op_slot_clear(void *priv, unsigned int slot)
 	return sim_command(priv, &req, &reply);
 }
 
+static int sim_op_quiesce(void *priv)
+{
+	struct sim_request req = { .command = SIM_QUIESCE };
+	struct sim_reply reply;
+
+	return sim_command(priv, &req, &reply);
+}
+
 static int sim_op_capacity(void *priv, u64 *bytes)
 {
 	struct sim_request req = { .command = SIM_CAPACITY };
@@ -228,6 +236,7 @@ static int sim_op_reset(void *priv)
 const struct flexmem_device_ops sim_pf_ops = {
 	.acquire = sim_op_acquire,
 	.release = sim_op_release,
+	.quiesce = sim_op_quiesce,
 	.capacity = sim_op_capacity,
 	.scrub = sim_op_scrub,
 	.read = sim_op_read,
@@ -241,6 +250,7 @@ const struct flexmem_device_ops sim_vf_ops = {
 	.release = sim_op_release,
 	.slot_set = sim_op_slot_set,
 	.slot_clear = sim_op_slot_clear,
+	.quiesce = sim_op_quiesce,
 	.capacity = sim_op_capacity,
 	.scrub = sim_op_scrub,
 	.read = sim_op_read,

@@ -21,6 +21,7 @@ static const char * const op_names[] = {
 	[FAKE_RELEASE] = "release",
 	[FAKE_SLOT_SET] = "set",
 	[FAKE_SLOT_CLEAR] = "clear",
+	[FAKE_QUIESCE] = "quiesce",
 	[FAKE_CAPACITY] = "capacity",
 	[FAKE_RESET] = "reset",
 };
@@ -29,6 +30,17 @@ static const char * const op_names[] = {
 static bool moves_data(enum fake_op op)
 {
 	return op >= FAKE_SCRUB;
+}
+
+static bool gives_back(enum fake_op op)
+{
+	return op == FAKE_RELEASE || op == FAKE_SLOT_CLEAR;
+}
+
+/* What it does whether its programs were stopped or not. */
+static bool is_neutral(enum fake_op op)
+{
+	return op == FAKE_QUIESCE || op == FAKE_CAPACITY || op == FAKE_RESET;
 }
 
 static void breach(struct fake_device *fake, const char *what)
@@ -81,6 +93,11 @@ int fake_device_begin(struct fake_device *fake, enum fake_op op)
 		       "two operations at a time");
 	fake_breach_if(fake, fake->gone, "called after the table was removed");
 	fake_breach_if(fake, fake->asleep, "called while it sleeps");
+	if (gives_back(op))
+		fake_breach_if(fake, fake->leaving && !fake->quiet,
+			       "given back while programs may run");
+	else if (!is_neutral(op))
+		fake_breach_if(fake, fake->quiet, "used after it was quiet");
 	fake->calls[op]++;
 	if (!failure->times)
 		return 0;
@@ -102,7 +119,7 @@ int fake_device_end(struct fake_device *fake, enum fake_op op, u64 arg, int rc)
 	log_call(fake, "%s%s", fake->log_length ? ", " : "", op_names[op]);
 	if (op == FAKE_SLOT_SET || op == FAKE_SLOT_CLEAR)
 		log_call(fake, " %llu", arg);
-	else if (op != FAKE_CAPACITY && op != FAKE_RESET)
+	else if (!is_neutral(op))
 		log_call(fake, " %lluG", arg / GIB);
 	if (rc)
 		log_call(fake, " %s", errno_name(rc));
@@ -233,6 +250,16 @@ static int fake_slot_clear(void *priv, unsigned int slot)
 	return fake_device_end(fake, FAKE_SLOT_CLEAR, slot, rc);
 }
 
+static int fake_quiesce(void *priv)
+{
+	struct fake_device *fake = priv;
+	int rc = fake_device_begin(fake, FAKE_QUIESCE);
+
+	if (!rc)
+		fake->quiet = true;
+	return fake_device_end(fake, FAKE_QUIESCE, 0, rc);
+}
+
 static int fake_capacity(void *priv, u64 *bytes)
 {
 	struct fake_device *fake = priv;
@@ -256,6 +283,7 @@ static int fake_reset(void *priv)
 static const struct flexmem_device_ops pf_ops = {
 	.acquire = fake_acquire,
 	.release = fake_release,
+	.quiesce = fake_quiesce,
 	.capacity = fake_capacity,
 	.scrub = fake_scrub,
 	.read = fake_read,
@@ -269,6 +297,7 @@ static const struct flexmem_device_ops vf_ops = {
 	.release = fake_release,
 	.slot_set = fake_slot_set,
 	.slot_clear = fake_slot_clear,
+	.quiesce = fake_quiesce,
 	.capacity = fake_capacity,
 	.scrub = fake_scrub,
 	.read = fake_read,
@@ -282,6 +311,7 @@ static const struct flexmem_device_ops bare_vf_ops = {
 	.release = fake_release,
 	.slot_set = fake_slot_set,
 	.slot_clear = fake_slot_clear,
+	.quiesce = fake_quiesce,
 	.capacity = fake_capacity,
 };
 
@@ -401,6 +431,7 @@ bool fake_device_is_untouched(struct fake_device *fake)
 void fake_device_reset(struct fake_device *fake)
 {
 	fake->taken = 0;
+	fake->quiet = false;
 	fake_data_drop_all(fake);
 	memset(fake->piece, 0, sizeof(fake->piece));
 	memset(fake->slot_base, 0, sizeof(fake->slot_base));
@@ -484,6 +515,22 @@ static void notices_call_after_removal(struct kunit *test)
 	fake->gone = true;
 	vf_ops.release(fake, &mem);
 	expect_breach(test, fake, "called after the table was removed");
+}
+
+static void notices_return_while_programs_may_run(struct kunit *test)
+{
+	struct flexmem_memory mem;
+	struct fake_device *fake = vf_device(test, &mem);
+
+	vf_ops.slot_set(fake, 0, &mem);
+	fake->leaving = true;
+	vf_ops.slot_clear(fake, 0);
+	expect_breach(test, fake, "given back while programs may run");
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.quiesce(fake));
+	vf_ops.release(fake, &mem);
+	KUNIT_EXPECT_NULL(test, fake->breach);
+	vf_ops.acquire(fake, 4 * GIB, &mem);
+	expect_breach(test, fake, "used after it was quiet");
 }
 
 static void notices_what_is_not_returned(struct kunit *test)
@@ -624,6 +671,7 @@ static struct kunit_case fake_device_cases[] = {
 	KUNIT_CASE(notices_memory_in_two_slots),
 	KUNIT_CASE(notices_clear_of_empty_slot),
 	KUNIT_CASE(notices_call_after_removal),
+	KUNIT_CASE(notices_return_while_programs_may_run),
 	KUNIT_CASE(notices_what_is_not_returned),
 	KUNIT_CASE(fails_the_nth_call),
 	KUNIT_CASE(gives_memory_with_foreign_bytes),

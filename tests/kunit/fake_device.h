@@ -32,6 +32,7 @@ enum fake_op {
 	FAKE_RELEASE,
 	FAKE_SLOT_SET,
 	FAKE_SLOT_CLEAR,
+	FAKE_QUIESCE,
 	FAKE_CAPACITY,
 	FAKE_RESET,
 	/* These move data: one of them may run beside one of the others. */
@@ -68,6 +69,8 @@ struct fake_failure {
  * @bare: it can neither move data nor be reset
  * @gone: whoever calls it now breaks the contract
  * @asleep: likewise
+ * @leaving: it is being removed: nothing may come back before it is quiet
+ * @quiet: its programs were stopped: it may only be given things back
  * @during_scrub: called in the middle of each scrub, if it is not NULL
  * @during_scrub_arg: its argument
  * @during_clear: likewise, of each slot that is emptied
@@ -97,6 +100,8 @@ struct fake_device {
 	bool bare;
 	bool gone;
 	bool asleep;
+	bool leaving;
+	bool quiet;
 	void (*during_scrub)(void *arg);
 	void *during_scrub_arg;
 	void (*during_clear)(void *arg);

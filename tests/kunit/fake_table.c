@@ -215,6 +215,7 @@ void fake_table_remove(struct flexmem_table *table)
 {
 	struct fake_table *ft = to_fake_table(table);
 
+	ft->fake->leaving = true;
 	flexmem_table_remove(table);
 	ft->fake->gone = true;
 	ft->removed = true;

@@ -44,6 +44,11 @@ static int liar_slot_clear(void *priv, unsigned int slot)
 	return ((struct liar *)priv)->rc;
 }
 
+static int liar_quiesce(void *priv)
+{
+	return ((struct liar *)priv)->rc;
+}
+
 static int liar_capacity(void *priv, u64 *bytes)
 {
 	struct liar *liar = priv;
@@ -90,6 +95,7 @@ static const struct flexmem_device_ops liar_ops = {
 	.release = liar_release,
 	.slot_set = liar_slot_set,
 	.slot_clear = liar_slot_clear,
+	.quiesce = liar_quiesce,
 	.capacity = liar_capacity,
 	.scrub = liar_scrub,
 	.read = liar_read,
@@ -239,7 +245,7 @@ static void holds_nothing_after_a_reset(struct kunit *test)
 }
 
 /* Calls the nth operation; the first two may say -ENOSPC. */
-#define NR_OPERATIONS 10
+#define NR_OPERATIONS 11
 #define NR_THAT_FILL_UP 2
 
 static int call(struct liar *liar, unsigned int nth)
@@ -271,6 +277,10 @@ static int call(struct liar *liar, unsigned int nth)
 	case 7:
 		return flexmem_function_write(function, &mem, 0, 128, &bytes);
 	case 8:
+		/* It holds something. */
+		function->nr_pieces = 1;
+		return flexmem_function_quiesce(function);
+	case 9:
 		rc = flexmem_function_page(function, &mem, 0, &pfn);
 		return pfn == (rc ? 77 : 42) ? rc : -E2BIG;
 	default:
@@ -383,6 +393,7 @@ BAD_DESC(large_granule, desc->granule = 2 * GIB)
 BAD_DESC(no_ops, desc->ops = NULL)
 BAD_DESC(no_acquire, ops->acquire = NULL)
 BAD_DESC(no_release, ops->release = NULL)
+BAD_DESC(no_quiesce, ops->quiesce = NULL)
 BAD_DESC(no_capacity, ops->capacity = NULL)
 BAD_DESC(no_slot_set, ops->slot_set = NULL)
 BAD_DESC(no_slot_clear, ops->slot_clear = NULL)
@@ -406,6 +417,7 @@ static const struct bad_desc bad_descs[] = {
 	BAD(no_ops),
 	BAD(no_acquire),
 	BAD(no_release),
+	BAD(no_quiesce),
 	BAD(no_capacity),
 	BAD(no_slot_set),
 	BAD(no_slot_clear),

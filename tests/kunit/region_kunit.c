@@ -1034,7 +1034,8 @@ static void removal_gives_everything_back(struct kunit *test)
 
 	acquire_regions(test, ctx, 2);
 	fake_table_remove(ctx->table);
-	expect_log(test, ctx, "clear 0, release 12G, clear 1, release 12G");
+	expect_log(test, ctx,
+		   "quiesce, clear 0, release 12G, clear 1, release 12G");
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 }
@@ -1092,7 +1093,7 @@ static void removal_tries_stranded_memory_once_more(struct kunit *test)
 	acquire(ctx, 0);
 	fake_device_forget(ctx->fake);
 	fake_table_remove(ctx->table);
-	expect_log(test, ctx, "release 12G");
+	expect_log(test, ctx, "quiesce, release 12G");
 }
 
 static void removal_goes_on_after_errors(struct kunit *test)
@@ -1106,7 +1107,7 @@ static void removal_goes_on_after_errors(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	fake_table_remove(ctx->table);
 	expect_log(test, ctx,
-		   "clear 0 EIO, clear 1, release 12G EIO, clear 2, release 12G");
+		   "quiesce, clear 0 EIO, clear 1, release 12G EIO, clear 2, release 12G");
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 	fake_free(block);
 	fake_device_reset(ctx->fake);
@@ -1119,7 +1120,7 @@ static void removal_asks_a_dead_firmware_only_once(struct kunit *test)
 	acquire_regions(test, ctx, 3);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 2, 99, -ETIMEDOUT);
 	fake_table_remove(ctx->table);
-	expect_log(test, ctx, "clear 0, release 12G, clear 1 ETIMEDOUT");
+	expect_log(test, ctx, "quiesce, clear 0, release 12G, clear 1 ETIMEDOUT");
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 	fake_device_reset(ctx->fake);
 }
@@ -1136,7 +1137,7 @@ static void removal_with_stranded_memory_and_a_dead_firmware(struct kunit *test)
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	fake_device_forget(ctx->fake);
 	fake_table_remove(ctx->table);
-	expect_log(test, ctx, "release 12G ETIMEDOUT");
+	expect_log(test, ctx, "quiesce, release 12G ETIMEDOUT");
 	fake_device_reset(ctx->fake);
 }
 
@@ -1160,6 +1161,34 @@ static void removal_ends_a_trim(struct kunit *test)
 	expect_log(test, ctx, "clear 0, release 12G");
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
+}
+
+/* They could write to what is another tenant's by then. */
+static void removal_gives_nothing_back_while_programs_may_run(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 2);
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -EIO);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	acquire(ctx, 0);
+	fake_device_forget(ctx->fake);
+	fake_device_fail(ctx->fake, FAKE_QUIESCE, 1, 1, param_error(test));
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_QUIESCE], 1);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SLOT_CLEAR], 0);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+	fake_device_reset(ctx->fake);
+}
+
+static void removal_without_memory_asks_nobody(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	fake_device_forget(ctx->fake);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx, "");
 }
 
 static void trim_after_removal_does_nothing(struct kunit *test)
@@ -1425,6 +1454,8 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(removal_asks_a_dead_firmware_only_once),
 	KUNIT_CASE(removal_with_stranded_memory_and_a_dead_firmware),
 	KUNIT_CASE(removal_ends_a_trim),
+	ERROR_CASE(removal_gives_nothing_back_while_programs_may_run),
+	KUNIT_CASE(removal_without_memory_asks_nobody),
 	KUNIT_CASE(trim_after_removal_does_nothing),
 	KUNIT_CASE(removal_waits_for_a_snapshot),
 	KUNIT_CASE(snapshot_shows_each_region),

@@ -154,7 +154,7 @@ static void reset_forgets_everything(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, GIB);
 	fake_device_forget(ctx->fake);
 	reset(test, ctx);
-	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "reset");
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "quiesce, reset");
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_total, 0);
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_owned, 0);
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_orphaned, 0);
@@ -171,6 +171,29 @@ static void reset_forgets_everything(struct kunit *test)
 	check(test, ctx);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
 	check(test, ctx);
+}
+
+/* It ends what runs by itself, as the firmware may be dead. */
+static void reset_goes_on_if_programs_cannot_be_stopped(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	alloc(test, ctx->client, GIB);
+	fake_device_forget(ctx->fake);
+	fake_device_fail(ctx->fake, FAKE_QUIESCE, 1, 1, -ETIMEDOUT);
+	reset(test, ctx);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "quiesce ETIMEDOUT, reset");
+	alloc(test, ctx->client, GIB);
+}
+
+static void reset_without_memory_stops_nothing(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	fake_device_forget(ctx->fake);
+	reset(test, ctx);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "reset");
 }
 
 static void reset_of_an_empty_region_frees_it(struct kunit *test)
@@ -568,6 +591,8 @@ static void background_sleeps_too(struct kunit *test)
 
 static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(reset_forgets_everything),
+	KUNIT_CASE(reset_goes_on_if_programs_cannot_be_stopped),
+	KUNIT_CASE(reset_without_memory_stops_nothing),
 	KUNIT_CASE(reset_of_an_empty_region_frees_it),
 	KUNIT_CASE(free_after_reset_is_no_ones_gain),
 	KUNIT_CASE(address_names_the_new_one_after_reset),

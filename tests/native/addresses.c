@@ -71,6 +71,11 @@ static int slot_clear(void *priv, unsigned int slot)
 	return 0;
 }
 
+static int quiesce(void *priv)
+{
+	return 0;
+}
+
 static int say_capacity(void *priv, u64 *bytes)
 {
 	*bytes = capacity;
@@ -81,12 +86,14 @@ static int say_capacity(void *priv, u64 *bytes)
 static const struct flexmem_device_ops pf_ops = {
 	.acquire = give,
 	.release = take_back,
+	.quiesce = quiesce,
 	.capacity = say_capacity,
 };
 
 static const struct flexmem_device_ops vf_ops = {
 	.acquire = give,
 	.release = take_back,
+	.quiesce = quiesce,
 	.slot_set = slot_set,
 	.slot_clear = slot_clear,
 	.capacity = say_capacity,

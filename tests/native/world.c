@@ -26,6 +26,7 @@ OP(release, release(p, mem), (void *p, const struct flexmem_memory *mem))
 OP(slot_set, slot_set(p, slot, mem),
    (void *p, unsigned int slot, const struct flexmem_memory *mem))
 OP(slot_clear, slot_clear(p, slot), (void *p, unsigned int slot))
+OP(quiesce, quiesce(p), (void *p))
 OP(capacity, capacity(p, bytes), (void *p, u64 *bytes))
 OP(scrub, scrub(p, mem, offset, size),
    (void *p, const struct flexmem_memory *mem, u64 offset, u64 size))
@@ -41,6 +42,7 @@ OP(do_reset, reset(p), (void *p))
 #define COMMON_OPS			\
 	.acquire = world_acquire,	\
 	.release = world_release,	\
+	.quiesce = world_quiesce,	\
 	.capacity = world_capacity,	\
 	.scrub = world_scrub,		\
 	.read = world_read,		\

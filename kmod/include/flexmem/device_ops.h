@@ -82,6 +82,19 @@ struct flexmem_device_ops {
 	int (*slot_clear)(void *priv, unsigned int slot);
 
 	/**
+	 * @quiesce: see to it that no program of this function, begun or
+	 * queued, reaches memory of the device any more, and that none begins
+	 * before @reset. Called once the CPU's maps are gone and before
+	 * anything is given back, on removal and before @reset, if the function
+	 * holds memory; then nothing but @slot_clear, @release, @capacity and
+	 * @reset is. Required, also if there is nothing to do (a firmware that
+	 * runs no programs; a @slot_clear and a @release that wait for them):
+	 * memory that goes back while a program still writes to it is another
+	 * tenant's. If it fails nothing is given back before a reset.
+	 */
+	int (*quiesce)(void *priv);
+
+	/**
 	 * @capacity: bytes this function may acquire in all, taken memory
 	 * included.
 	 */
@@ -123,8 +136,9 @@ struct flexmem_device_ops {
 
 	/**
 	 * @reset: bring the function back to the state after power-on: no
-	 * memory, an empty table. Called by flexmem_device_reset() only. NULL:
-	 * it cannot be reset.
+	 * memory, an empty table, no program: it ends those that @quiesce, when
+	 * it failed, did not. Called by flexmem_device_reset() only. NULL: it
+	 * cannot be reset.
 	 */
 	int (*reset)(void *priv);
 };
