@@ -123,6 +123,7 @@ void fake_from_environment(void)
 	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);
 	fake.map_is_gone = from_environment("FAKE_MAP_IS_GONE", false);
 	fake.orphaned = from_environment("FAKE_ORPHANED", 0);
+	fake.other_leases = from_environment("FAKE_LEASES", false);
 	fake.quarantined = from_environment("FAKE_QUARANTINED", 0);
 	fake.scrubbed = from_environment("FAKE_SCRUBBED", 0);
 	fake.nodes[0].mode = (uint32_t)from_environment("FAKE_MODE",
@@ -619,11 +620,35 @@ static int stats(const struct file *file, struct flexmem_stats *cmd)
 	return 0;
 }
 
+static bool is_leased(void)
+{
+	bool leased = fake.other_leases;
+	unsigned int i;
+
+	for (i = 0; i < FDS; i++)
+		leased |= files[i].lease;
+	return leased;
+}
+
+static void break_leases(void)
+{
+	unsigned int i;
+
+	fake.other_leases = false;
+	for (i = 0; i < FDS; i++)
+		files[i].lease = false;
+}
+
 /* Gives back the empty regions at the end: enough for these tests. */
 static int trim(struct flexmem_trim *cmd, int injected)
 {
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->__reserved);
+	REQUIRE(!(cmd->flags & ~FLEXMEM_TRIM_BREAK_LEASES));
 	REQUIRE(!cmd->out_regions && !cmd->out_bytes);
+	if (cmd->flags & FLEXMEM_TRIM_BREAK_LEASES)
+		break_leases();
+	if (is_leased())
+		return EBUSY;
 	while (nr_regions && !regions[nr_regions - 1].blocks->next &&
 	       !regions[nr_regions - 1].blocks->handle) {
 		if (injected && cmd->out_regions == fake.trim_fails_after)

@@ -88,6 +88,8 @@ struct fake {
 	/* A snapshot never has room enough. */
 	bool always_too_small;
 	int mmap_error;
+	/* Another process takes a lease again and again. */
+	bool other_leases;
 	/* Regions that a trim gives back before an injected error. */
 	unsigned int trim_fails_after;
 

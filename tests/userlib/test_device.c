@@ -352,14 +352,38 @@ static void trim(void **state)
 	uint64_t bytes = 99;
 
 	(void)state;
-	assert_int_equal(flexmem_device_trim(device, &regions, &bytes), 0);
+	assert_int_equal(flexmem_device_trim(device, 0, &regions, &bytes), 0);
 	assert_int_equal(regions, 0);
 	flexmem_device_alloc(device, 128, 0, 0, &a, sizeof(a));
 	flexmem_device_free(device, a.handle);
-	assert_int_equal(flexmem_device_trim(device, &regions, &bytes), 0);
+	assert_int_equal(flexmem_device_trim(device, 0, &regions, &bytes), 0);
 	assert_int_equal(regions, 1);
 	assert_int_equal(bytes, 12 * GIB);
-	assert_int_equal(flexmem_device_trim(device, NULL, NULL), 0);
+	assert_int_equal(flexmem_device_trim(device, 0, NULL, NULL), 0);
+	flexmem_device_close(device);
+}
+
+/* Of whoever, and however often it is taken again. */
+static void leases_can_be_broken(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocation a;
+	uint32_t regions = 99;
+
+	(void)state;
+	flexmem_device_alloc(device, 128, 0, 0, &a, sizeof(a));
+	flexmem_device_free(device, a.handle);
+	assert_int_equal(flexmem_device_lease_take(device, NULL, NULL), 0);
+	fake.other_leases = true;
+	assert_int_equal(flexmem_device_trim(device, 0, &regions, NULL),
+			 -EBUSY);
+	assert_int_equal(regions, 0);
+	assert_int_equal(flexmem_device_trim(device, 2, NULL, NULL),
+			 -EOPNOTSUPP);
+	assert_int_equal(flexmem_device_trim(device, FLEXMEM_BREAK_LEASES,
+					     &regions, NULL), 0);
+	assert_int_equal(regions, 1);
+	assert_int_equal(flexmem_device_lease_drop(device), -EINVAL);
 	flexmem_device_close(device);
 }
 
@@ -377,7 +401,7 @@ static void trim_fails_in_the_middle(void **state)
 	flexmem_device_free(device, a[1].handle);
 	fake.trim_fails_after = 1;
 	inject(FLEXMEM_CMD_TRIM, 1, EIO);
-	assert_int_equal(flexmem_device_trim(device, &regions, &bytes), -EIO);
+	assert_int_equal(flexmem_device_trim(device, 0, &regions, &bytes), -EIO);
 	assert_int_equal(regions, 1);
 	assert_int_equal(bytes, 12 * GIB);
 	flexmem_device_close(device);
@@ -432,7 +456,7 @@ static void errors_come_through(void **state)
 		assert_int_equal(flexmem_device_lease_drop(device),
 				 -errors[i]);
 		inject(FLEXMEM_CMD_TRIM, 1, errors[i]);
-		assert_int_equal(flexmem_device_trim(device, NULL, NULL),
+		assert_int_equal(flexmem_device_trim(device, 0, NULL, NULL),
 				 -errors[i]);
 	}
 	/* None of them is tried twice. */
@@ -459,7 +483,7 @@ static void nulls(void **state)
 			 -EINVAL);
 	assert_int_equal(flexmem_device_lease_take(NULL, NULL, NULL), -EINVAL);
 	assert_int_equal(flexmem_device_lease_drop(NULL), -EINVAL);
-	assert_int_equal(flexmem_device_trim(NULL, NULL, NULL), -EINVAL);
+	assert_int_equal(flexmem_device_trim(NULL, 0, NULL, NULL), -EINVAL);
 	assert_int_equal(flexmem_device_set_log(NULL, FLEXMEM_LOG_NONE, NULL,
 						NULL), -EINVAL);
 	assert_true(flexmem_device_fd(device) >= 0);
@@ -499,6 +523,7 @@ int main(void)
 		TEST(locked_is_told),
 		TEST(lease),
 		TEST(trim),
+		TEST(leases_can_be_broken),
 		TEST(trim_fails_in_the_middle),
 		TEST(errors_come_through),
 		TEST(nulls),

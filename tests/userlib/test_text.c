@@ -358,7 +358,7 @@ static void log_batches_and_trim(void **state)
 	flexmem_device_free_batch(device, &handle, &error, 1);
 	assert_non_null(strstr(log_text, "free handle 1: region 0 offset 0"));
 	log_text[0] = '\0';
-	flexmem_device_trim(device, NULL, NULL);
+	flexmem_device_trim(device, 0, NULL, NULL);
 	expect_log("trim: 1 regions of 12884901888 bytes given back\n");
 	flexmem_device_close(device);
 }

@@ -913,19 +913,29 @@ FLEXMEM_API int flexmem_device_lease_take(struct flexmem_device *device,
  */
 FLEXMEM_API int flexmem_device_lease_drop(struct flexmem_device *device);
 
+/** FLEXMEM_BREAK_LEASES - flag of flexmem_device_trim(): end all leases first */
+#define FLEXMEM_BREAK_LEASES (UINT32_C(1) << 0)
+
 /**
  * flexmem_device_trim() - give regions without allocations back to the device
  * @device: an open device
+ * @flags: FLEXMEM_BREAK_LEASES, or 0
  * @regions: where to put how many they were, or NULL
  * @bytes: where to put the bytes in them, or NULL
  *
  * @regions and @bytes are written on failure too: the firmware may have failed
  * in the middle.
  *
- * Return: 0; -EPERM: only the administrator may; -EBUSY: somebody has a lease.
+ * Who takes a lease again and again keeps regions from being given back for
+ * ever, unless leases are broken. A dispatch under one that was broken finds
+ * what it uses all the same: a region with a live allocation is not given back.
+ *
+ * Return: 0; -EPERM: only the administrator may; -EBUSY: somebody has a lease,
+ * without FLEXMEM_BREAK_LEASES; -EOPNOTSUPP: an unknown flag.
  */
 FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
-				    uint32_t *regions, uint64_t *bytes);
+				    uint32_t flags, uint32_t *regions,
+				    uint64_t *bytes);
 
 /** FLEXMEM_READ_ONLY - flag of flexmem_device_map(): it cannot be written */
 #define FLEXMEM_READ_ONLY (UINT32_C(1) << 0)

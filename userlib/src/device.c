@@ -240,14 +240,18 @@ int flexmem_device_lease_drop(struct flexmem_device *device)
 	return lease(device, FLEXMEM_LEASE_DROP, &cmd);
 }
 
-int flexmem_device_trim(struct flexmem_device *device, uint32_t *regions,
-			uint64_t *bytes)
+int flexmem_device_trim(struct flexmem_device *device, uint32_t flags,
+			uint32_t *regions, uint64_t *bytes)
 {
 	struct flexmem_trim cmd = { .size = sizeof(cmd) };
 	int err;
 
 	if (!device)
 		return -EINVAL;
+	if (flags & ~FLEXMEM_BREAK_LEASES)
+		return -EOPNOTSUPP;
+	if (flags & FLEXMEM_BREAK_LEASES)
+		cmd.flags = FLEXMEM_TRIM_BREAK_LEASES;
 	err = fmlib_ioctl(device, FLEXMEM_IOCTL_TRIM, &cmd);
 	if (regions)
 		*regions = cmd.out_regions;

@@ -174,21 +174,46 @@ enum tool_status cmd_stats(struct tool *tool, int argc, char **argv)
 	return TOOL_OK;
 }
 
+static bool trim_arguments(struct tool *tool, int argc, char **argv,
+			   uint32_t *flags, enum tool_status *status)
+{
+	static const struct option known[] = {
+		{ "break-leases", no_argument, NULL, 'b' },
+		COMMON_OPTIONS
+	};
+	int option;
+
+	while ((option = next_option(tool, argc, argv, known)) != OPTION_END) {
+		if (option != 'b') {
+			*status = option_status(option);
+			return false;
+		}
+		*flags |= FLEXMEM_BREAK_LEASES;
+	}
+	if (optind < argc) {
+		*status = usage_error(tool, "unexpected argument '%s'",
+				      argv[optind]);
+		return false;
+	}
+	return true;
+}
+
 enum tool_status cmd_trim(struct tool *tool, int argc, char **argv)
 {
 	char text[FMLIB_HUMAN_MAX];
 	enum tool_status status;
 	uint32_t regions = 0;
 	uint64_t bytes = 0;
+	uint32_t flags = 0;
 	json_t *object;
 	int err;
 
-	if (!only_common_options(tool, argc, argv, &status))
+	if (!trim_arguments(tool, argc, argv, &flags, &status))
 		return status;
 	status = tool_open(tool);
 	if (status)
 		return status;
-	err = flexmem_device_trim(tool->device, &regions, &bytes);
+	err = flexmem_device_trim(tool->device, flags, &regions, &bytes);
 	/* On failure too: some may have been given back before it. */
 	if (tool->json) {
 		object = json_checked(json_object());

@@ -194,7 +194,7 @@ static bool prepare_device(struct tool *tool, struct report *report,
 	if (!check_settings(report, options))
 		return false;
 	if (options->trim)
-		err = flexmem_device_trim(tool->device, NULL, NULL);
+		err = flexmem_device_trim(tool->device, 0, NULL, NULL);
 	if (err)
 		fail(report, err, "trim");
 	return !err;

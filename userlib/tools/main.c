@@ -62,9 +62,11 @@ static const struct command commands[] = {
 	  "Give allocations of this open file back. Each run of flexmem is an open\n"
 	  "file of its own, so this is of use in 'flexmem shell' only.\n"
 	  TWO_FORMS, true, cmd_free },
-	{ "trim", "", "give unused regions back to the device",
+	{ "trim", "[--break-leases]", "give unused regions back to the device",
 	  "Give all regions without an allocation back to the device. Only the\n"
-	  "administrator may, and nobody while there is a lease.",
+	  "administrator may, and nobody while there is a lease.\n\n"
+	  "  --break-leases  end all leases first; regions with an allocation stay,\n"
+	  "                  so who had one finds what he uses",
 	  true, cmd_trim },
 	{ "shell", "", "several commands on one open file",
 	  "Read commands from standard input, one a line, and carry them out on one\n"
