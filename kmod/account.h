@@ -215,6 +215,8 @@ void flexmem_accounts_add_region(struct flexmem_accounts *accounts,
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot);
 void flexmem_accounts_too_large(struct flexmem_accounts *accounts, u64 size);
+void flexmem_accounts_set_refused(struct flexmem_accounts *accounts,
+				  unsigned int refused);
 void flexmem_accounts_set_device(struct flexmem_accounts *accounts,
 				 u64 capacity, u64 acquired,
 				 unsigned int refused, bool full);

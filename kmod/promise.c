@@ -502,6 +502,22 @@ void flexmem_accounts_set_device(struct flexmem_accounts *accounts,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_set_device);
 
+/**
+ * flexmem_accounts_set_refused - the firmware does not let us use all slots
+ * @accounts: accounts of the function
+ * @refused: slots for tensors that it does not
+ *
+ * Also while a region is being acquired: before anything in it is charged.
+ */
+void flexmem_accounts_set_refused(struct flexmem_accounts *accounts,
+				  unsigned int refused)
+{
+	spin_lock(&accounts->lock);
+	accounts->refused = refused;
+	update_reach(accounts);
+	spin_unlock(&accounts->lock);
+}
+
 static struct flexmem_account *client_of(struct flexmem_accounts *accounts,
 					 u64 id)
 {

@@ -118,6 +118,12 @@ struct flexmem_pool *flexmem_table_pool(struct flexmem_table *table,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_pool);
 
+/* Slots for tensors that the firmware does not let us use. */
+static unsigned int refused_slots(const struct flexmem_table *table)
+{
+	return bitmap_weight(table->slots.refused, table->accounts.slots);
+}
+
 /**
  * flexmem_table_tell_accounts - what regions there can still be has changed
  * @table: region table
@@ -138,8 +144,7 @@ void flexmem_table_tell_accounts(struct flexmem_table *table)
 	list_for_each_entry(region, &table->stranded, stranded)
 		acquired += region->mem.size;
 	flexmem_accounts_set_device(&table->accounts, table->capacity, acquired,
-				    bitmap_weight(table->slots.refused,
-						  table->accounts.slots),
+				    refused_slots(table),
 				    table->pool[FLEXMEM_POOL_TENSOR].locked);
 }
 
@@ -342,6 +347,10 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
 		};
 		rc = flexmem_slots_fill(&table->slots, slot, &region->mem,
 					&entry);
+		/* What is promised has one slot less from now on. */
+		if (rc == -ENOSPC)
+			flexmem_accounts_set_refused(&table->accounts,
+						     refused_slots(table));
 	} while (rc == -ENOSPC);
 	if (rc) {
 		region->doubtful = true;

@@ -490,6 +490,27 @@ static void reason_slots_when_the_firmware_refuses(struct kunit *test)
 		      12 * GIB);
 }
 
+/* That a slot is refused shows only while the first region is acquired. */
+static void guarantee_knows_of_a_refused_slot(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 2, PLENTY);
+	struct flexmem_quota quota = {
+		.flags = FLEXMEM_QUOTA_GUARANTEE,
+		.kind = FLEXMEM_OWNER_USER,
+		.resource = FLEXMEM_RESOURCE_BYTES,
+		.guarantee = 2 * GIB,
+	};
+
+	ctx->fake->refused_slots = BIT(0);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_quota_set(&ctx->table->accounts,
+						   &quota, fake_uid(7)));
+	expect_reason(test, ctx, 12 * GIB, false, FLEXMEM_REASON_GUARANTEE,
+		      12 * GIB, 12 * GIB, 12 * GIB);
+	expect_tensor(test, ctx, 10 * GIB, 1, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_GUARANTEE,
+		      2 * GIB, 2 * GIB, 12 * GIB);
+}
+
 static void reason_max_regions(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -970,6 +991,7 @@ static struct kunit_case placement_cases[] = {
 	KUNIT_CASE(reason_capacity_of_a_large_request),
 	ORDER_CASE(reason_slots),
 	ORDER_CASE(reason_slots_when_the_firmware_refuses),
+	ORDER_CASE(guarantee_knows_of_a_refused_slot),
 	MODE_CASE(reason_max_regions),
 	ORDER_CASE(reason_fragmentation),
 	ORDER_CASE(reason_fragmentation_of_the_last_byte),
