@@ -44,10 +44,10 @@ bench-cache: ## What the caching allocator reserves on the traces, and what it c
 	@tests/setup.sh build
 	@$(MAKE) -s -C tests/bench O=$(CURDIR)/build/tests/bench cache
 
-vm: ## Run CMD='...' in a virtual machine (KERNEL=6.1|6.12|debug FLEXMEM_PARAMS= SIM_PARAMS=)
+vm: ## A shell in a virtual machine, or CMD='...' there (KERNEL=6.1|6.12|debug FLEXMEM_PARAMS= SIM_PARAMS=)
 	@tests/setup.sh build vm $(if $(filter debug,$(KERNEL)),debug)
 	@[ ! -e userlib/Makefile ] || $(USERLIB) all >/dev/null
-	@tests/vm/run.sh $(KERNEL) --load "$$FLEXMEM_PARAMS" --sim "$$SIM_PARAMS" -- bash -c "$${CMD:?CMD= is missing}"
+	@tests/vm/shell.sh $(KERNEL)
 
 clean: ## Remove what was built, but not the kernels
 	rm -rf build/userlib build/ko build/selftests build/torture build/faults build/fuzz build/tests build/docs build/check \

@@ -49,13 +49,20 @@ vm() {
 	((status == want))
 }
 bare=(--no-load --no-build --out "$work/vm" --timeout 600)
-# 4 MB are more than any pipe, terminal or ring on the way can hold.
-tap 'vm: brings back the exit status' vm 7 6.12 "${bare[@]}" -- bash -c 'seq 600000; echo last words >&2; exit 7'
+# 4 MB are more than any pipe, terminal or ring on the way can hold. The input has no end, and none is waited for.
+mkfifo "$work/never"
+exec {never}<>"$work/never"
+tap 'vm: brings back the exit status' vm 7 6.12 "${bare[@]}" --stdin -- bash -c 'seq 600000; echo last words >&2; exit 7' <&"$never"
 whole() { [[ $(md5sum <"$work/stdout") == "$(seq 600000 | md5sum)" ]]; }
 tap 'vm: brings back all output' whole
 tap 'vm: keeps stderr apart' grep -qx 'last words' "$work/stderr"
-written() { vm 0 6.1 "${bare[@]}" -- bash -c "echo \"\$1\" >\$FLEXMEM_VM_OUT/f" - "it's \$HOME" && [[ $(<"$work/vm/out/f") == "it's \$HOME" ]]; }
+written() {
+	vm 0 6.1 "${bare[@]}" --stdin -- bash -c "cat >\$FLEXMEM_VM_OUT/input; echo \"\$1\" >\$FLEXMEM_VM_OUT/f" - "it's \$HOME" \
+		< <(seq 300000; sleep 15; seq 300000) && [[ $(<"$work/vm/out/f") == "it's \$HOME" ]]
+}
 tap 'vm: quotes arguments and brings back files' written
+tap 'vm: passes standard input on' cmp "$work/vm/out/input" <(seq 300000; seq 300000)
+tap 'vm: gives a shell with a terminal' "$TOP/tests/vm/terminal.py"
 tap 'vm: notices a splat of a stock kernel' vm 97 6.1 "${bare[@]}" -- bash -c 'echo "WARNING: CPU: 0 PID: 1 at x.c:1 y" >/dev/kmsg'
 tap 'vm: notices a panic' vm 97 6.12 "${bare[@]}" -- bash -c 'sync; echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger; sleep 60'
 tap 'vm: stops at its timeout' vm 124 6.12 "${bare[@]}" --timeout 20 -- sleep 1000

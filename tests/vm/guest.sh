@@ -6,7 +6,7 @@
 set -uo pipefail
 
 share=/run/flexmem-vm
-do_load=0 load='' sim='' needed=''
+do_load=0 do_stdin=0 do_tty=0 tty_size='' load='' sim='' needed=''
 # shellcheck disable=SC1091	# run.sh writes it for each run
 . "$share/job"
 
@@ -28,10 +28,7 @@ export HOME=/root USER=root LOGNAME=root SHELL=/bin/bash LANG=C.UTF-8
 export FLEXMEM_VM_OUT=$share/out FLEXMEM_KERNEL FLEXMEM_KO=$TOP/build/ko/$FLEXMEM_KERNEL
 export LD_LIBRARY_PATH=$TOP/build/userlib
 # So that programs can be compiled against the library as it was built, without installing it.
-mkdir -p /run/pkgconfig
-printf '%s\n' 'Name: libflexmem' 'Description: as built in the checkout' 'Version: 0' "Cflags: -I$TOP/userlib/include" \
-	"Libs: -L$TOP/build/userlib -lflexmem" >/run/pkgconfig/libflexmem.pc
-export PKG_CONFIG_PATH=/run/pkgconfig
+export PKG_CONFIG_PATH=$TOP/build/userlib
 ulimit -c 0
 
 # The parameters are words of a command line.
@@ -50,15 +47,30 @@ if ((do_load)); then
 	fi
 fi
 
-# Through pipes, so that a command that opens /dev/stderr anew appends rather than truncates.
-mkfifo /run/stdout /run/stderr
-cat </run/stdout >>"$share/stdout" &
-cat_out=$!
-cat </run/stderr >>"$share/stderr" &
-cat_err=$!
-setsid bash "$share/command" </dev/null >/run/stdout 2>/run/stderr &
-wait $!
-echo $? >"$share/status"
+cat_out='' cat_err=''
+if ((do_tty)); then
+	# Not in the background: what runs there does not hear Ctrl-C. Its size is that of an open terminal.
+	setsid --wait --ctty bash -c "stty sane ${tty_size:+rows ${tty_size% *} cols ${tty_size#* }}; . $share/command" \
+		<>/dev/ttyS1 >&0 2>&1
+	echo $? >"$share/status"
+else
+	# Through pipes, so that a command that opens /dev/stderr anew appends rather than truncates.
+	mkfifo /run/stdout /run/stderr
+	cat </run/stdout >>"$share/stdout" &
+	cat_out=$!
+	cat </run/stderr >>"$share/stderr" &
+	cat_err=$!
+	input=/dev/null
+	if ((do_stdin)); then
+		input=/run/stdin
+		mkfifo "$input"
+		until [[ -e $share/stdin.end ]]; do sleep 0.2; done &
+		tail -c +1 -f -s 0.1 --pid=$! "$share/stdin" >"$input" &
+	fi
+	setsid bash "$share/command" <"$input" >/run/stdout 2>/run/stderr &
+	wait $!
+	echo $? >"$share/status"
+fi
 # A process left behind would keep the pipes open, and the modules in use: it has three seconds. What is still on its way to
 # the host, which may be busy, is waited for.
 sizes=''

@@ -7,6 +7,8 @@
 # usage: tests/vm/run.sh KIND [option...] -- COMMAND [ARG...]      KIND: 6.1, 6.12, debug, kcsan
 #   --cpus N  --mem MB  --timeout SECONDS  --append 'kernel arguments'  --tries N (of booting, default 3)
 #   --load 'flexmem parameters'  --sim 'flexmem_sim parameters'  --no-load  --no-build
+#   --stdin     COMMAND reads our standard input (it has none otherwise)
+#   --tty       COMMAND has our terminal; --timeout 0 then gives it as much time as it likes
 #   --out DIR   where to keep what the run leaves: console.log, stdout, stderr, out/ (in the guest: $FLEXMEM_VM_OUT)
 # Exit status: that of COMMAND, or
 #   95  the modules did not load     97  a kernel splat (printed)    124  timeout
@@ -23,7 +25,7 @@ vm=$TOP/tests/vm
 kind=${1:-}
 [[ $kind =~ ^(6\.1|6\.12|debug|kcsan)$ ]] || die "usage: run.sh 6.1|6.12|debug|kcsan [option...] -- command"
 shift
-cpus=2 mem=2048 timeout=600 tries=3 append='' load='' sim='' do_load=1 do_build=1 out=''
+cpus=2 mem=2048 timeout=600 tries=3 append='' load='' sim='' do_load=1 do_build=1 do_stdin=0 do_tty=0 out=''
 while (($#)); do
 	case $1 in
 	--cpus) cpus=$2 ;;
@@ -36,6 +38,8 @@ while (($#)); do
 	--out) out=$2 ;;
 	--no-load) do_load=0 && shift && continue ;;
 	--no-build) do_build=0 && shift && continue ;;
+	--stdin) do_stdin=1 && shift && continue ;;
+	--tty) do_tty=1 && shift && continue ;;
 	--) shift && break ;;
 	*) die "unknown option '$1'" ;;
 	esac
@@ -84,7 +88,7 @@ esac
 keep=$out
 if [[ $out ]]; then
 	mkdir -p "$out"
-	rm -rf "${out:?}"/{console.log,console.?.log,stdout,stderr,status,up,hung,finished,out}
+	rm -rf "${out:?}"/{console.log,console.?.log,stdout,stderr,stdin,stdin.end,status,up,hung,finished,out}
 else
 	mkdir -p "$BUILD/vm"
 	out=$(mktemp -d "$BUILD/vm/$kind.XXXXXX")
@@ -101,6 +105,7 @@ if ((do_load)); then
 fi
 {
 	printf '%s=%q\n' TOP "$TOP" FLEXMEM_KERNEL "$kind" do_load "$do_load" load "$load" sim "$sim" needed "$needed"
+	printf '%s=%q\n' do_stdin "$do_stdin" do_tty "$do_tty" tty_size "$(stty size 2>/dev/null </dev/tty || true)"
 	columns=${COLUMNS:-$(stty size 2>/dev/null </dev/tty | cut -d' ' -f2 || true)}
 	printf 'export %s=%q\n' COLUMNS "${columns:-100}" TERM "${TERM:-dumb}"
 	for name in "${!FLEX@}"; do
@@ -120,6 +125,25 @@ kernel_args+=" no_timer_check"
 sysctl.kernel.hung_task_timeout_secs=600"
 kernel_args+=" $append"
 
+# Our input becomes a file that the guest sees grow, and another one when it has ended.
+feed() {
+	cat <&"$input" >"$out/stdin" &
+	# shellcheck disable=SC2064	# that very one
+	trap "kill $!; exit" TERM
+	wait $! || true
+	touch "$out/stdin.end"
+}
+exec {input}<&0
+feeder=
+if ((do_stdin)); then
+	touch "$out/stdin"
+	feed >/dev/null 2>&1 &
+	feeder=$!
+fi
+# The second serial line is the terminal; keys that mean something to a terminal go to the guest.
+terminal=()
+((!do_tty)) || terminal=(-chardev 'stdio,id=terminal,signal=off' -serial chardev:terminal)
+
 uptime_s() { cut -d. -f1 /proc/uptime; }
 # boot SECONDS: runs the machine to its end. If it is not up by then it is killed, and hung says so. The seconds are counted one
 # by one: while the host stalls none passes.
@@ -128,18 +152,26 @@ boot() {
 	begin=$(uptime_s)
 	rm -f "$out/hung"
 	: >"$out/console.log"
-	setsid timeout -k 5 "$timeout" qemu-system-x86_64 "${machine[@]}" -machine pc -smp "$cpus,sockets=$cpus" -m "$mem" \
-		-nodefaults -no-user-config -display none -no-reboot \
-		-kernel "$BUILD/kernels/$kind/vmlinuz" -initrd "$BUILD/kernels/$kind/initrd.gz" -append "$kernel_args" \
-		-serial "file:$out/console.log" \
-		-virtfs "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap" \
-		-virtfs "local,path=$out,mount_tag=share,security_model=none" \
-		</dev/null >"$out/qemu.log" 2>&1 &
+	local settings='' shown=()
+	local command=(-k 5 "$timeout" qemu-system-x86_64 "${machine[@]}" -machine pc -smp "$cpus,sockets=$cpus" -m "$mem"
+		-nodefaults -no-user-config -display none -no-reboot
+		-kernel "$BUILD/kernels/$kind/vmlinuz" -initrd "$BUILD/kernels/$kind/initrd.gz" -append "$kernel_args"
+		-serial "file:$out/console.log" "${terminal[@]}"
+		-virtfs "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap"
+		-virtfs "local,path=$out,mount_tag=share,security_model=none")
+	if ((do_tty)); then
+		settings=$(stty -g)
+		timeout --foreground "${command[@]}" <&"$input" 2>"$out/qemu.log" &
+	else
+		setsid timeout "${command[@]}" </dev/null >"$out/qemu.log" 2>&1 &
+	fi
 	qemu=$!
-	trap 'kill "$qemu" 2>/dev/null || true' EXIT
+	trap 'kill "$qemu" $feeder 2>/dev/null || true' EXIT
 	# The output comes through files rather than a terminal line: nothing is lost or changed however much there is.
 	tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stdout" &
+	shown+=($!)
 	tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stderr" >&2 &
+	shown+=($!)
 	boots() { [[ ! -e $out/up ]] && kill -0 "$qemu" 2>/dev/null; }
 	for ((i = 0; i < 5 * $1; i++)); do
 		boots || break
@@ -152,7 +184,8 @@ boot() {
 	qemu_status=0
 	wait "$qemu" || qemu_status=$?
 	trap - EXIT
-	wait
+	[[ ! $settings ]] || stty "$settings"
+	wait "${shown[@]}"
 }
 # Emulation with a thread for each processor can lose a change that a kernel makes to its own code as it boots: it dies of
 # "Oops: int3", or waits for ever. That is QEMU's: nothing of ours has been loaded before guest.sh says that it is up. A
@@ -172,6 +205,8 @@ for ((try = 1; ; try++)); do
 done
 # What KVM is found to do is found out again when it does it no more.
 [[ $accel != kvm || -e $out/up ]] || rm -f "$verdict"
+
+[[ ! $feeder ]] || kill "$feeder" 2>/dev/null || true
 
 fate=0
 if [[ -e $out/hung ]]; then
