@@ -53,7 +53,7 @@ def nothing(problems):
     assert not problems, '\n'.join(sorted(problems))
 
 
-PAGES = find('README.md', 'Documentation/*.rst')
+PAGES = find('README.md', 'Documentation/*.rst', 'Documentation/tasks/*.rst')
 TEXT = {page: read(page) for page in PAGES}
 ABI = read('uapi/linux/flexmem.h')
 SOURCES = '\n'.join(read(path) for path in find(
@@ -76,8 +76,8 @@ def html_builds():
 
 def every_page_is_reached():
     index = re.split(r'[\s]+', TEXT['Documentation/index.rst'])
-    nothing(page for page in find('Documentation/*.rst')
-            if page != 'Documentation/index.rst' and os.path.basename(page)[:-4] not in index)
+    nothing(page for page in PAGES if page.endswith('.rst') and page != 'Documentation/index.rst' and
+            os.path.relpath(page, 'Documentation')[:-4] not in index)
 
 
 def paths_exist():

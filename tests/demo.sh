@@ -33,4 +33,4 @@ accel=${FLEXMEM_ACCEL:-}
 [[ ! -e $BUILD/vm/accel-6.12 ]] || read -r accel _ <"$BUILD/vm/accel-6.12"
 [[ $accel != tcg ]] || say "This machine was emulated instruction by instruction: its times are many times those of a processor."
 say "The demo succeeded: every event went through the driver, through a table with a slot for one live tensor in a hundred."
-say "Next: make vm CMD='flexmem info', or what you like, in such a machine; or a trace of your own: man flexmem tells the format."
+say "Next: make vm CMD='flexmem info', or what you like, in such a machine; a trace of your own: Documentation/tasks/replay.rst"
