@@ -54,13 +54,17 @@ kunit_suite() {
 }
 # selftests KIND [ARGUMENT of tests/selftests/run.sh...]
 selftests() { in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh "${@:2}"; }
-selftests-6.1_suite() { selftests 6.1; }
+# Between one kernel and the other nothing differs in how 32-bit programs call.
+selftests-6.1_suite() {
+	[[ $long ]] || export FLEXMEM_BITS=64
+	selftests 6.1
+}
 selftests-6.12_suite() { selftests 6.12; }
 # Emulated and with every check there is, the debug kernel takes its time: only in the long runs the 32-bit half, each program
-# with other settings, and what neither races nor fails an allocation and is the same on every kernel.
+# with other settings, and what neither races nor fails an allocation and is the same on every kernel, or moves many bytes.
 selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
-	local but=(-1 -params -abi_size -exhaust -placement -perm)
+	local but=(-1 -params -abi_size -exhaust -placement -perm -copy)
 	[[ ! $long ]] || but=()
 	selftests debug "${but[@]}"
 }
