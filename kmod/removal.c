@@ -91,10 +91,6 @@ void flexmem_table_remove(struct flexmem_table *table)
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);
 	flexmem_lease_break_all(&table->slots);
-	flexmem_table_forgive(table);
-	quiet = asleep ? -EBUSY : flexmem_function_quiesce(&table->function);
-	rc = quiet ?: flexmem_table_settle(table);
-	rc = rc ?: flexmem_table_release_stranded(table);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);
 		if (!region)
@@ -103,6 +99,10 @@ void flexmem_table_remove(struct flexmem_table *table)
 		lose_region(table, region);
 	}
 	take_maps_away(table);
+	flexmem_table_forgive(table);
+	quiet = asleep ? -EBUSY : flexmem_function_quiesce(&table->function);
+	rc = quiet ?: flexmem_table_settle(table);
+	rc = rc ?: flexmem_table_release_stranded(table);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		if (!mem[slot].size)
 			continue;
