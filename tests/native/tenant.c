@@ -111,12 +111,14 @@ static void free_handle(struct tenant *t, u32 handle)
 	struct flexmem_free cmd = CMD(free, .handle = handle);
 	long rc;
 
-	do {
-		/* Whoever is using it must be able to go on. */
-		cond_resched();
+	while (true) {
 		rc = CALL(t, FREE, &cmd);
 		ANSWER(t, "FREE", rc, EBUSY, gone_by_address(t));
-	} while ((rc == -EBUSY || rc == -EFAULT) && !put_note(t, handle));
+		if ((rc != -EBUSY && rc != -EFAULT) || put_note(t, handle))
+			break;
+		/* Whoever uses it may wait, and time must pass for that. */
+		msleep(1);
+	}
 }
 
 static void note(struct tenant *t, u32 handle)
