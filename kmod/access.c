@@ -169,9 +169,9 @@ static int copy_piece(struct flexmem_allocation *allocation, u64 offset,
 	struct flexmem_table *table = region->table;
 	int rc;
 
-	rc = flexmem_table_lock_data(table);
+	rc = flexmem_table_lock_to_move(table);
 	if (rc)
-		return rc;
+		return rc == -EAGAIN ? -ETIMEDOUT : rc;
 	offset += allocation->block->start;
 	rc = flexmem_region_error(region);
 	if (!rc && write)

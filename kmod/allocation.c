@@ -72,8 +72,8 @@ static int take_block(struct flexmem_table *table,
  * @block: block of its region that has just been allocated, or by which it is
  *	extended
  *
- * What the firmware fails to scrub is quarantined; whose wait was cut short
- * gives it back as it is.
+ * What the firmware fails to scrub is quarantined; whose wait was cut short, or
+ * who has not asked as the firmware may be dead, gives it back as it is.
  *
  * Context: may sleep.
  * Return: 0, or an error as flexmem_scrub_block() has them: then the block is
@@ -88,13 +88,13 @@ int flexmem_allocation_clean(struct flexmem_allocation *allocation,
 
 	rc = flexmem_scrub_block(region, block, allocation->bytes_of,
 				 allocation->flags & FLEXMEM_ALLOC_ZEROED);
-	if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV)
+	if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV || rc == -EAGAIN)
 		flexmem_region_free(region, block, program, allocation->owner,
 				    false);
 	else if (rc)
 		flexmem_region_quarantine(region, block, program,
 					  allocation->owner);
-	return rc;
+	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
 /**

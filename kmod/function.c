@@ -135,10 +135,10 @@ static int note_outcome(struct flexmem_function *function, int rc)
 {
 	if (rc == -ETIMEDOUT) {
 		WRITE_ONCE(function->probe_at, jiffies + PROBE_JIFFIES);
-		WRITE_ONCE(function->timeouts, function->timeouts + 1);
+		atomic_inc(&function->timeouts);
 		/* Pairs with flexmem_function_may_probe(): @probe_at first. */
 		smp_store_release(&function->doubt, true);
-	} else if (!rc) {
+	} else if (!rc && READ_ONCE(function->doubt)) {
 		WRITE_ONCE(function->doubt, false);
 	}
 	return rc;
@@ -379,7 +379,8 @@ int flexmem_function_scrub(struct flexmem_function *function,
 {
 	int rc = function->ops.scrub(function->priv, mem, offset, size);
 
-	return check_errno(function, "scrub", rc, false);
+	rc = check_errno(function, "scrub", rc, false);
+	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_scrub);
 
@@ -400,7 +401,8 @@ int flexmem_function_read(struct flexmem_function *function,
 {
 	int rc = function->ops.read(function->priv, mem, offset, size, to);
 
-	return check_errno(function, "read", rc, false);
+	rc = check_errno(function, "read", rc, false);
+	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_read);
 
@@ -421,7 +423,8 @@ int flexmem_function_write(struct flexmem_function *function,
 {
 	int rc = function->ops.write(function->priv, mem, offset, size, from);
 
-	return check_errno(function, "write", rc, false);
+	rc = check_errno(function, "write", rc, false);
+	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_write);
 

@@ -34,10 +34,10 @@ struct device;
  * @piece: memory that the device gave and has not taken back
  * @distrusted: an answer was wrong, and that has been reported
  * @doubt: a command timed out and none has succeeded since: the firmware may be
- *	dead. Read without a lock
+ *	dead. Changes without a lock
  * @probe_at: while in @doubt: when somebody who could do without it asks the
  *	firmware again, in jiffies. Changes without a lock
- * @timeouts: commands that timed out. Read without a lock
+ * @timeouts: commands that timed out
  *
  * What follows @priv changes under the lock that lets one operation run at a
  * time, unless it says otherwise; what is above never changes, but for @dev,
@@ -55,7 +55,7 @@ struct flexmem_function {
 	atomic_t distrusted;
 	bool doubt;
 	unsigned long probe_at;
-	unsigned int timeouts;
+	atomic_t timeouts;
 };
 
 int flexmem_function_init(struct flexmem_function *function,

@@ -235,11 +235,9 @@ static bool acquires_first(struct flexmem_table *table,
  * Under acquire_lock: may the firmware be asked for a region? Who has waited
  * for the lock while a command timed out has got its answer.
  */
-static int may_ask(struct flexmem_table *table, unsigned int timeouts)
+static int may_ask(struct flexmem_table *table, int timeouts)
 {
-	const struct flexmem_function *function = &table->function;
-
-	if (function->doubt && function->timeouts != timeouts)
+	if (flexmem_table_heard_timeout(table, timeouts))
 		return -ETIMEDOUT;
 	return flexmem_table_settle(table);
 }
@@ -324,7 +322,7 @@ int flexmem_place(struct flexmem_table *table,
 		  struct flexmem_spare *spare, struct flexmem_place *place)
 {
 	struct flexmem_pool *pool = flexmem_table_pool(table, request->program);
-	unsigned int timeouts = READ_ONCE(table->function.timeouts);
+	int timeouts = atomic_read(&table->function.timeouts);
 	bool acquire_first, unsure;
 	int rc;
 

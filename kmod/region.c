@@ -10,6 +10,7 @@
  */
 
 #include <linux/jiffies.h>
+#include <linux/minmax.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -475,6 +476,8 @@ flexmem_region_take_quarantined(struct flexmem_region *region)
 					 struct flexmem_block, dirty_link);
 	if (block)
 		list_del(&block->dirty_link);
+	if (block == region->retried)
+		region->retried = NULL;
 	spin_unlock(&region->lock);
 	return block;
 }
@@ -516,6 +519,68 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 		flexmem_region_destroy(region);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_end_quarantine);
+
+/**
+ * flexmem_region_begin_retry - what to scrub next of the quarantined blocks
+ * @region: region that stays
+ * @start: receives where to begin
+ * @size: receives bytes, at most FLEXMEM_SCRUB_MAX
+ *
+ * Context: under data_lock until flexmem_region_end_retry(). Takes the region's
+ * lock.
+ * Return: true if there is something.
+ */
+bool flexmem_region_begin_retry(struct flexmem_region *region, u64 *start,
+				u64 *size)
+{
+	struct flexmem_block *block;
+
+	spin_lock(&region->lock);
+	block = list_first_entry_or_null(&region->quarantine,
+					 struct flexmem_block, dirty_link);
+	if (block && region->retried != block) {
+		region->retried = block;
+		region->retry_next = block->dirty_start;
+	}
+	if (block) {
+		*start = region->retry_next;
+		*size = min(block->dirty_end - *start, FLEXMEM_SCRUB_MAX);
+	}
+	spin_unlock(&region->lock);
+	return block;
+}
+
+/**
+ * flexmem_region_end_retry - a piece has been scrubbed, or not
+ * @region: region
+ * @size: bytes of the piece
+ * @rc: 0 if it has been
+ *
+ * With the last piece the block can be used again; a block that failed has to
+ * wait. If somebody has taken the block out of quarantine meanwhile, it is his.
+ *
+ * Context: takes the region's lock.
+ */
+void flexmem_region_end_retry(struct flexmem_region *region, u64 size, int rc)
+{
+	struct flexmem_block *block, *done = NULL;
+
+	spin_lock(&region->lock);
+	block = region->retried;
+	region->retry_next += size;
+	if (block && rc) {
+		list_move_tail(&block->dirty_link, &region->quarantine);
+		WRITE_ONCE(region->retry_at, jiffies + RETRY_JIFFIES);
+		region->retried = NULL;
+	} else if (block && region->retry_next == block->dirty_end) {
+		list_del(&block->dirty_link);
+		region->retried = NULL;
+		done = block;
+	}
+	spin_unlock(&region->lock);
+	if (done)
+		flexmem_region_end_quarantine(region, done, true);
+}
 
 /**
  * flexmem_region_retire - let nothing be allocated from a region any more

@@ -42,6 +42,8 @@ struct flexmem_table;
  * @quarantine: blocks that could not be scrubbed, by dirty_link
  * @nr_quarantined: how many
  * @retry_at: not before that is a quarantined block tried again, in jiffies
+ * @retried: a quarantined block that is being tried again, or NULL
+ * @retry_next: how far that has come
  * @scrub_next: how far the background has come in @blocks.watched
  * @scrub_start: where the background is scrubbing
  * @scrub_end: the end of that; equal to @scrub_start if it is not
@@ -68,6 +70,8 @@ struct flexmem_region {
 	struct list_head quarantine;
 	u64 nr_quarantined;
 	unsigned long retry_at;
+	struct flexmem_block *retried;
+	u64 retry_next;
 	u64 scrub_next;
 	u64 scrub_start;
 	u64 scrub_end;
@@ -154,6 +158,9 @@ struct flexmem_block *
 flexmem_region_take_quarantined(struct flexmem_region *region);
 void flexmem_region_end_quarantine(struct flexmem_region *region,
 				   struct flexmem_block *block, bool scrubbed);
+bool flexmem_region_begin_retry(struct flexmem_region *region, u64 *start,
+				u64 *size);
+void flexmem_region_end_retry(struct flexmem_region *region, u64 size, int rc);
 void flexmem_region_free(struct flexmem_region *region,
 			 struct flexmem_block *block, bool program,
 			 struct flexmem_account *account, bool orphaned);

@@ -117,7 +117,8 @@ static bool is_being_scrubbed(struct flexmem_region *region,
  *
  * Context: may sleep.
  * Return: 0; -EINTR if the caller was killed; -ENODEV or -EIO if the region is
- * lost; or an error of the firmware. If it fails the block is as it was, as far
+ * lost; -EAGAIN if the firmware may be dead, and was not asked; or an error of the
+ * firmware. If it fails the block is as it was, as far
  * as anybody knows.
  */
 int flexmem_scrub_block(struct flexmem_region *region,
@@ -132,7 +133,7 @@ int flexmem_scrub_block(struct flexmem_region *region,
 	if (bytes_of != FLEXMEM_CLEAN && (bytes_of != owner || zeroed)) {
 		rc = scrub_range(table, &region->mem, region,
 				 block->dirty_start, block->dirty_end,
-				 flexmem_table_lock_data);
+				 flexmem_table_lock_to_move);
 	} else if (is_being_scrubbed(region, block)) {
 		rc = flexmem_table_lock_data(table);
 		if (!rc)
@@ -258,10 +259,11 @@ static int end_piece(struct flexmem_region *region, int rc)
  */
 static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 {
-	struct flexmem_accounts *accounts = &region->table->accounts;
+	struct flexmem_table *table = region->table;
 	bool found = false, idle = false;
 	u64 seen = FLEXMEM_CLEAN, none;
 	unsigned int i;
+	int rc = -EAGAIN;
 
 	for (i = 0; i < LOOK_AT && !found && !idle; i++) {
 		seen = FLEXMEM_CLEAN;
@@ -270,42 +272,42 @@ static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 			break;
 		*waits = true;
 		/* Not under the region's lock: there may be many owners. */
-		idle = flexmem_owner_is_idle(accounts, seen, IDLE_JIFFIES);
+		idle = flexmem_owner_is_idle(&table->accounts, seen,
+					     IDLE_JIFFIES);
 	}
 	if (idle)
 		found = watch(region, seen, &none);
 	if (!found)
 		return -ENOENT;
-	return end_piece(region, scrub_part(region->table, &region->mem,
-					    region->scrub_start,
-					    region->scrub_end -
-					    region->scrub_start));
+	if (flexmem_function_may_probe(&table->function))
+		rc = scrub_part(table, &region->mem, region->scrub_start,
+				region->scrub_end - region->scrub_start);
+	return end_piece(region, rc);
 }
 
-/* Tries one quarantined block again, if it is time. -ENOENT: it is not. */
+/*
+ * Tries one piece of a quarantined block again, if it is time. -ENOENT: it is
+ * not. The block stays in quarantine until all of it is done: TRIM may take it
+ * out between two pieces, and waits for data_lock before it does anything to it.
+ */
 static int retry_quarantined(struct flexmem_region *region, bool *waits)
 {
 	struct flexmem_table *table = region->table;
-	struct flexmem_block *block;
-	u64 start, end, size;
-	int rc = 0;
+	u64 start, size;
+	int rc;
 
+	lockdep_assert_held(&table->data_lock);
 	if (!READ_ONCE(region->nr_quarantined))
 		return -ENOENT;
 	*waits = true;
 	if (time_before(jiffies, READ_ONCE(region->retry_at)))
 		return -ENOENT;
-	block = flexmem_region_take_quarantined(region);
-	if (!block)
+	if (!flexmem_region_begin_retry(region, &start, &size))
 		return -ENOENT;
-	start = block->dirty_start;
-	end = block->dirty_end;
-	for (; !rc && start < end; start += size) {
-		size = min(end - start, FLEXMEM_SCRUB_MAX);
-		rc = may_scrub(table) ?
-			scrub_part(table, &region->mem, start, size) : -EAGAIN;
-	}
-	flexmem_region_end_quarantine(region, block, !rc);
+	if (!flexmem_function_may_probe(&table->function))
+		return -EAGAIN;
+	rc = scrub_part(table, &region->mem, start, size);
+	flexmem_region_end_retry(region, size, rc);
 	return rc;
 }
 

@@ -255,6 +255,31 @@ int flexmem_table_lock_data(struct flexmem_table *table)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_lock_data);
 
+/**
+ * flexmem_table_lock_to_move - take data_lock, unless the firmware may be dead
+ * @table: region table
+ *
+ * For who would ask it to move data. Whoever did that would wait for a time-out;
+ * one caller an interval may try (D28).
+ *
+ * Context: may sleep.
+ * Return: as flexmem_table_lock(), or -EAGAIN if the firmware is not to be asked
+ * now.
+ */
+int flexmem_table_lock_to_move(struct flexmem_table *table)
+{
+	int timeouts = atomic_read(&table->function.timeouts), rc;
+
+	if (!flexmem_function_may_probe(&table->function))
+		return -EAGAIN;
+	rc = flexmem_table_lock_data(table);
+	if (!rc && flexmem_table_heard_timeout(table, timeouts)) {
+		mutex_unlock(&table->data_lock);
+		rc = -EAGAIN;
+	}
+	return rc;
+}
+
 /*
  * Takes memory of the first size that the device gives. Sizes below @min_size
  * are skipped. If every size was tried and refused, the pool is locked.
@@ -533,6 +558,7 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	table->past_allocs += region->allocs;
 	flexmem_accounts_remove_region(&table->accounts, region->slot);
 	list_splice_init(&region->quarantine, quarantine);
+	region->retried = NULL;
 	empty = !region->blocks.nr_used;
 	/* Who does not find it any more sees that it is lost. */
 	smp_store_release(&table->region[region->slot], RCU_INITIALIZER(NULL));

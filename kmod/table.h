@@ -126,6 +126,14 @@ static inline int flexmem_region_error(const struct flexmem_region *region)
 	return READ_ONCE(region->table->closing) ? -ENODEV : -EIO;
 }
 
+/* Whether a command timed out since there were so many, and none succeeded. */
+static inline bool flexmem_table_heard_timeout(struct flexmem_table *table,
+					       int timeouts)
+{
+	return READ_ONCE(table->function.doubt) &&
+	       atomic_read(&table->function.timeouts) != timeouts;
+}
+
 int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 		       const struct flexmem_device_desc *desc,
 		       const struct flexmem_settings *settings);
@@ -139,6 +147,7 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		       unsigned int *regions, u64 *bytes);
 int flexmem_table_lock(struct flexmem_table *table);
 int flexmem_table_lock_data(struct flexmem_table *table);
+int flexmem_table_lock_to_move(struct flexmem_table *table);
 u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id);
 u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot);
 int flexmem_table_new_capacity(struct flexmem_table *table);

@@ -342,6 +342,36 @@ static void page_without_a_frame_is_eio(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
 }
 
+/* What moves data says as much of the firmware as any other command. */
+static void each_command_tells_of_a_dead_firmware(struct kunit *test)
+{
+	const struct flexmem_memory mem = { .size = SZ_2M };
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	u8 byte;
+
+	liar->rc = -ETIMEDOUT;
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_scrub(function, &mem, 0, 128));
+	KUNIT_EXPECT_TRUE(test, function->doubt);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_may_probe(function));
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_read(function, &mem, 0, 1, &byte));
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_write(function, &mem, 0, 1, &byte));
+	KUNIT_EXPECT_EQ(test, atomic_read(&function->timeouts), 3);
+	/* That it has failed shows that it lives no more than before. */
+	liar->rc = -EIO;
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_function_read(function, &mem, 0, 1, &byte));
+	KUNIT_EXPECT_TRUE(test, function->doubt);
+	liar->rc = 0;
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_function_read(function, &mem, 0, 1, &byte));
+	KUNIT_EXPECT_FALSE(test, function->doubt);
+	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+}
+
 static void pf_needs_no_slots(struct kunit *test)
 {
 	struct liar *liar = test->priv;
@@ -468,6 +498,7 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(passes_documented_errors_on),
 	KUNIT_CASE(makes_other_errors_eio),
 	KUNIT_CASE(page_without_a_frame_is_eio),
+	KUNIT_CASE(each_command_tells_of_a_dead_firmware),
 	KUNIT_CASE(pf_needs_no_slots),
 	KUNIT_CASE_PARAM(refuses_a_bad_description, bad_desc_gen_params),
 	KUNIT_CASE(takes_the_longest_name),

@@ -481,6 +481,109 @@ static void background_repairs_what_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 }
 
+/* The first one pays a time-out, and a block; the others neither (D28). */
+static void dead_firmware_costs_one_timeout(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct ctx *ctx = test->priv;
+	struct flexmem_function *function = &ctx->table->function;
+	unsigned int *calls = &ctx->fake->calls[FAKE_SCRUB], i;
+
+	make_dirty(test, client, 16 * 4096);
+	fake_device_forget(ctx->fake);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 99, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, PTR_ERR(try(ctx, other, 4096, 0)));
+	KUNIT_EXPECT_EQ(test, *calls, 1);
+	/* Time is let pass by moving the next probe, not by waiting for it. */
+	WRITE_ONCE(function->probe_at, jiffies + 3600 * HZ);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+				PTR_ERR(try(ctx, other, 4096, 0)));
+	fake_table_region(ctx->table, 0)->retry_at = jiffies;
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, *calls, 1);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 128);
+	/* Its own bytes are there for everybody. */
+	give(test, alloc(test, client, 4096));
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 0, 0);
+	WRITE_ONCE(function->probe_at, jiffies);
+	alloc(test, other, 4096);
+	KUNIT_EXPECT_FALSE(test, function->doubt);
+}
+
+/* What somebody does in the middle of a piece. */
+struct meddler {
+	struct flexmem_region *region;
+	struct flexmem_block *taken;
+	unsigned int pieces;
+	bool takes;
+};
+
+static void meddle(void *data)
+{
+	struct meddler *meddler = data;
+
+	meddler->pieces++;
+	if (meddler->takes && !meddler->taken)
+		meddler->taken =
+			flexmem_region_take_quarantined(meddler->region);
+}
+
+static struct meddler quarantine_much(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct ctx *ctx = test->priv;
+	struct meddler meddler = {};
+
+	make_dirty(test, client, 3 * GIB);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 3 * GIB, 0)));
+	meddler.region = fake_table_region(ctx->table, 0);
+	meddler.region->retry_at = jiffies;
+	ctx->fake->during_scrub = meddle;
+	return meddler;
+}
+
+/* With the lock free in between, so that nobody waits for all of it. */
+static void quarantined_block_is_tried_in_pieces(struct kunit *test)
+{
+	struct meddler meddler = quarantine_much(test);
+	struct ctx *ctx = test->priv;
+
+	ctx->fake->during_scrub_arg = &meddler;
+	/* From the beginning, after a piece that fails. */
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 2, 1, -EIO);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
+	meddler.pieces = 0;
+	meddler.region->retry_at = jiffies;
+	scrub_background(ctx);
+	ctx->fake->during_scrub = NULL;
+	KUNIT_EXPECT_EQ(test, meddler.pieces, 3);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_free, 12 * GIB - 128);
+	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
+}
+
+/* As TRIM does, between any two pieces. */
+static void quarantined_block_may_be_taken_between_pieces(struct kunit *test)
+{
+	struct meddler meddler = quarantine_much(test);
+	struct ctx *ctx = test->priv;
+
+	ctx->fake->during_scrub_arg = &meddler;
+	meddler.takes = true;
+	scrub_background(ctx);
+	ctx->fake->during_scrub = NULL;
+	KUNIT_EXPECT_EQ(test, meddler.pieces, 1);
+	KUNIT_ASSERT_NOT_NULL(test, meddler.taken);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
+	flexmem_region_end_quarantine(meddler.region, meddler.taken, true);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
+	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
+}
+
 static void who_was_killed_gives_the_block_back_as_it_was(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
@@ -914,6 +1017,9 @@ static struct kunit_case scrub_cases[] = {
 	KUNIT_CASE(trim_repairs_what_is_quarantined),
 	KUNIT_CASE(region_with_quarantined_bytes_is_not_trimmed),
 	KUNIT_CASE(background_repairs_what_is_quarantined),
+	KUNIT_CASE(dead_firmware_costs_one_timeout),
+	KUNIT_CASE(quarantined_block_is_tried_in_pieces),
+	KUNIT_CASE(quarantined_block_may_be_taken_between_pieces),
 	KUNIT_CASE(who_was_killed_gives_the_block_back_as_it_was),
 	KUNIT_CASE(mixed_block_is_scrubbed),
 	KUNIT_CASE(mixed_block_is_scrubbed_unasked),
