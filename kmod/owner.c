@@ -252,10 +252,10 @@ void flexmem_owner_put(struct flexmem_account *client)
 
 	if (!refcount_dec_and_test(&client->refs))
 		return;
+	spin_lock(&accounts->lock);
 	WARN_ON_ONCE(client->used[FLEXMEM_RESOURCE_BYTES] ||
 		     client->used[FLEXMEM_RESOURCE_SLOTS] ||
 		     client->used[FLEXMEM_RESOURCE_HANDLES]);
-	spin_lock(&accounts->lock);
 	remove_account(client);
 	/* Not the last one: a user is not forgotten before. */
 	WARN_ON_ONCE(refcount_dec_and_test(&client->user->refs));
