@@ -112,7 +112,7 @@ struct flexmem_slot_use {
  *	to, by id
  * @users: accounts of users, by uid
  * @by_id: all of them
- * @nr_clients: open files
+ * @nr_clients: accounts in @clients
  * @nr_idle: users without an open file
  * @last_id: latest number given out
  * @owned: bytes in live allocations

@@ -227,7 +227,6 @@ void flexmem_owner_close(struct flexmem_account *client)
 	memset(client->guarantee, 0, sizeof(client->guarantee));
 	flexmem_promise_make(accounts, client, user);
 	flexmem_promise_release(accounts, client);
-	accounts->nr_clients--;
 	if (!--user->clients) {
 		user->idle_since = jiffies;
 		accounts->nr_idle++;
@@ -257,6 +256,7 @@ void flexmem_owner_put(struct flexmem_account *client)
 		     client->used[FLEXMEM_RESOURCE_SLOTS] ||
 		     client->used[FLEXMEM_RESOURCE_HANDLES]);
 	remove_account(client);
+	accounts->nr_clients--;
 	/* Not the last one: a user is not forgotten before. */
 	WARN_ON_ONCE(refcount_dec_and_test(&client->user->refs));
 	evicted = flexmem_owner_evict(accounts);

@@ -359,6 +359,17 @@ static void do_ask(struct tenant *t)
 	native_fdinfo(t->file, &m);
 }
 
+/* Each open file is an owner, at the moment that the snapshot is of. */
+static bool has_clients(const struct flexmem_snapshot *cmd,
+			const struct flexmem_owner_entry *owner)
+{
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < cmd->out_owner_count; i++)
+		nr += owner[i].kind == FLEXMEM_OWNER_CLIENT;
+	return nr == cmd->out_clients;
+}
+
 static void do_snapshot(struct tenant *t)
 {
 	struct flexmem_region_entry region[16];
@@ -374,6 +385,8 @@ static void do_snapshot(struct tenant *t)
 	if (!rc && cmd.out_free + cmd.out_owned + cmd.out_orphaned +
 		   cmd.out_reserved + cmd.out_quarantined != cmd.out_total)
 		shim_bug("SNAPSHOT does not add up");
+	if (!rc && current->cred.admin && !has_clients(&cmd, owner))
+		shim_bug("SNAPSHOT has other owners than open files");
 }
 
 /* What only the administrator may do. */

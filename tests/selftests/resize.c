@@ -42,7 +42,7 @@ static int set_quota(int root, __u32 flags, uid_t user, __u64 value)
 FIXTURE_SETUP(resize)
 {
 	LOAD("max_regions=2 fallback_sizes=4G order=fill_first acquire=lazy "
-	     "program_slots=0",
+	     "program_slots=0" FM_PF_FOR_ALL,
 	     "num_vfs=2 memory=48G vf_capacity=16G");
 	OPEN_TENANTS();
 }
