@@ -407,6 +407,18 @@ static const struct {
 	{ "drop_replies", ETIMEDOUT },
 };
 
+/*
+ * While the firmware may be dead one caller a second asks it, and the others fail
+ * at once: until one has got an answer.
+ */
+static void await_answer(int fd, __u32 handle)
+{
+	char byte;
+
+	while (fm_read(fd, handle, 0, &byte, 1) == ETIMEDOUT)
+		usleep(10000);
+}
+
 #define BREAK(loss) do {						\
 	KNOB("fault_command", "scrub");					\
 	KNOB((loss).fault, "1000");					\
@@ -429,6 +441,7 @@ TEST_F(scrub, what_could_not_be_scrubbed_is_quarantined)
 		EXPECT_EQ(losses[i].error, b.out_error);
 		EXPECT_EQ(FLEXMEM_REASON_NONE, b.out_reason);
 		fm_mend();
+		await_answer(self->alice, stay.out_handle);
 		ACCOUNT(self->root, &account);
 		EXPECT_STREQ("", fm_wrong(&account));
 		EXPECT_EQ(SIZE, account.s.out_quarantined);
