@@ -56,7 +56,8 @@ static bool is_no_answer(int rc)
  * release is never answered is left alone after some tries, until TRIM or
  * removal: neither is a reason to acquire nothing any more.
  *
- * Context: under acquire_lock. May sleep.
+ * Context: under acquire_lock, after flexmem_table_settle(): what a slot may name
+ * is not given back. May sleep.
  * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV if the firmware cannot be asked for
  * anything else now; or the error that a piece was refused with.
  */
@@ -75,8 +76,7 @@ int flexmem_table_release_stranded(struct flexmem_table *table)
 		/* Who removes the device does not wait for all of them. */
 		if (!removing && READ_ONCE(table->closing))
 			rc = -ENODEV;
-		/* What a slot may name stays. */
-		if (is_no_answer(rc) || region->doubtful ||
+		if (is_no_answer(rc) ||
 		    region->unanswered == FLEXMEM_RELEASE_TRIES) {
 			list_move_tail(&region->stranded, &table->stranded);
 			continue;

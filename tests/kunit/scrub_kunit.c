@@ -517,15 +517,14 @@ struct meddler {
 	struct flexmem_region *region;
 	struct flexmem_block *taken;
 	unsigned int pieces;
-	bool takes;
+	unsigned int takes_at;
 };
 
 static void meddle(void *data)
 {
 	struct meddler *meddler = data;
 
-	meddler->pieces++;
-	if (meddler->takes && !meddler->taken)
+	if (++meddler->pieces == meddler->takes_at)
 		meddler->taken =
 			flexmem_region_take_quarantined(meddler->region);
 }
@@ -566,17 +565,17 @@ static void quarantined_block_is_tried_in_pieces(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
 
-/* As TRIM does, between any two pieces. */
+/* As TRIM does, at any moment: also when all but the end has been done. */
 static void quarantined_block_may_be_taken_between_pieces(struct kunit *test)
 {
 	struct meddler meddler = quarantine_much(test);
 	struct ctx *ctx = test->priv;
 
 	ctx->fake->during_scrub_arg = &meddler;
-	meddler.takes = true;
+	meddler.takes_at = 3;
 	scrub_background(ctx);
 	ctx->fake->during_scrub = NULL;
-	KUNIT_EXPECT_EQ(test, meddler.pieces, 1);
+	KUNIT_EXPECT_EQ(test, meddler.pieces, 3);
 	KUNIT_ASSERT_NOT_NULL(test, meddler.taken);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
 	flexmem_region_end_quarantine(meddler.region, meddler.taken, true);
