@@ -23,6 +23,7 @@ install: all ## Install the library and the command (prefix=, DESTDIR=)
 
 modules_install: modules ## Install the kernel modules, and what drivers for devices need (INSTALL_MOD_PATH=, DESTDIR=)
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/build/ko/$(MODULES_DIR) modules_install
+	/sbin/depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $(KERNELRELEASE)
 	install -d $(DRIVER_DIR)/include/flexmem $(DRIVER_DIR)/include/linux $(DRIVER_DIR)/$(KERNELRELEASE)
 	install -m 644 kmod/include/flexmem/device_ops.h $(DRIVER_DIR)/include/flexmem
 	install -m 644 uapi/linux/flexmem.h $(DRIVER_DIR)/include/linux
@@ -51,7 +52,7 @@ vm: ## A shell in a virtual machine, or CMD='...' there (KERNEL=6.1|6.12|debug F
 
 clean: ## Remove what was built, but not the kernels
 	rm -rf build/userlib build/ko build/selftests build/torture build/faults build/fuzz build/tests build/docs build/check \
-		build/check-long build/selfcheck build/vm
+		build/check-long build/selfcheck build/vm build/first build/npu build/own.trace
 
 distclean: ## Remove everything generated
 	rm -rf build
