@@ -184,7 +184,6 @@ int main(void)
 {
 	unsigned int i, fit;
 
-	printf("TAP version 13\n");
 	for (fit = 0; flexmem_fit_name(fit); fit++)
 		for (i = 0; i < ARRAY_SIZE(kinds); i++)
 			test(&kinds[i], fit);
