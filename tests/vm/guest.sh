@@ -38,6 +38,20 @@ load_modules() {
 	insmod "$FLEXMEM_KO/flexmem.ko" $load && insmod "$FLEXMEM_KO/flexmem_sim.ko" $sim
 }
 
+# Our input as it grows on the host, until there is as much of it as is said in the end; or until nobody reads it.
+feed() {
+	local at=0 size
+	until [[ -e $share/stdin.end && $(<"$share/stdin.end") == "$at" ]]; do
+		size=$(stat -c %s "$share/stdin")
+		if ((size == at)); then
+			sleep 0.1
+			continue
+		fi
+		head -c $((size - at)) < <(tail -c +$((at + 1)) "$share/stdin") || return
+		at=$size
+	done
+}
+
 cd "$TOP" || finish 125
 if ((do_load)); then
 	if ! load_modules 2>>"$share/stderr"; then
@@ -64,8 +78,7 @@ else
 	if ((do_stdin)); then
 		input=/run/stdin
 		mkfifo "$input"
-		until [[ -e $share/stdin.end ]]; do sleep 0.2; done &
-		tail -c +1 -f -s 0.1 --pid=$! "$share/stdin" >"$input" &
+		feed >"$input" &
 	fi
 	setsid bash "$share/command" <"$input" >/run/stdout 2>/run/stderr &
 	wait $!

@@ -125,13 +125,14 @@ kernel_args+=" no_timer_check"
 sysctl.kernel.hung_task_timeout_secs=600"
 kernel_args+=" $append"
 
-# Our input becomes a file that the guest sees grow, and another one when it has ended.
+# Our input becomes a file that the guest sees grow, and another one says in the end how long it is.
 feed() {
 	cat <&"$input" >"$out/stdin" &
 	# shellcheck disable=SC2064	# that very one
 	trap "kill $!; exit" TERM
 	wait $! || true
-	touch "$out/stdin.end"
+	stat -c %s "$out/stdin" >"$out/stdin.end.new"
+	mv "$out/stdin.end.new" "$out/stdin.end"
 }
 exec {input}<&0
 feeder=
