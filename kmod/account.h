@@ -221,6 +221,8 @@ void flexmem_accounts_set_device(struct flexmem_accounts *accounts,
 				 u64 capacity, u64 acquired,
 				 unsigned int refused, bool full);
 
+void flexmem_quota_preview(struct flexmem_accounts *accounts,
+			   struct flexmem_quota *quota, kuid_t uid);
 int flexmem_quota_set(struct flexmem_accounts *accounts,
 		      struct flexmem_quota *quota, kuid_t uid);
 void flexmem_quota_get(struct flexmem_accounts *accounts,

@@ -7,7 +7,9 @@
  * from that one copy; the reply goes back at most as long as the caller's
  * struct. A handler that takes or gives something does so where nobody can see
  * it, copies the reply out, and only then makes it visible: a reply that cannot
- * be written undoes the command.
+ * be written undoes the command. What cannot be undone is done after the reply
+ * has been written, and only if the reply is still true then (LEASE, SET_QUOTA).
+ * What the reply counts is kept: READ, WRITE, TRIM.
  *
  * Those that report what there is, and say who may have how much, are in
  * ioctl_report.c.
@@ -444,24 +446,31 @@ static int lease_take(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
 	struct flexmem_lease *cmd = call->cmd;
+	bool stale;
 	int rc;
 
 	/*
 	 * Another thread may take the same lease meanwhile, so it cannot be
-	 * taken back: see first that a reply can go.
+	 * taken back. The reply goes first, and must still be true under the
+	 * lock: no slot changes while it is held.
 	 */
-	rc = flexmem_reply(call, sizeof(*cmd));
-	if (rc)
-		return rc;
-	rc = flexmem_table_lock(table);
-	if (rc)
-		return rc;
 	cmd->out_lease_ms = table->settings.lease_ms;
-	cmd->out_generation = flexmem_lease_take(&table->slots,
-						 &call->client->lease,
-						 cmd->out_lease_ms);
-	mutex_unlock(&table->acquire_lock);
-	return flexmem_reply(call, sizeof(*cmd));
+	do {
+		cmd->out_generation = flexmem_slots_generation(&table->slots);
+		rc = flexmem_reply(call, sizeof(*cmd));
+		if (rc)
+			return rc;
+		rc = flexmem_table_lock(table);
+		if (rc)
+			return rc;
+		stale = flexmem_slots_generation(&table->slots) !=
+			cmd->out_generation;
+		if (!stale)
+			flexmem_lease_take(&table->slots, &call->client->lease,
+					   cmd->out_lease_ms);
+		mutex_unlock(&table->acquire_lock);
+	} while (stale);
+	return 0;
 }
 
 static int lease_drop(struct flexmem_call *call)
@@ -508,7 +517,10 @@ static int cmd_trim(struct flexmem_call *call)
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
 
-	/* What is given back cannot be undone: see first that a reply can go. */
+	/*
+	 * What is given back cannot be undone, and is counted in the reply: see
+	 * first that one can go.
+	 */
 	rc = flexmem_reply(call, sizeof(*cmd));
 	if (rc)
 		return rc;

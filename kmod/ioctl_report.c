@@ -271,6 +271,30 @@ int flexmem_cmd_quota(struct flexmem_call *call)
 	return flexmem_reply(call, sizeof(*cmd));
 }
 
+/* -EAGAIN, and nothing has changed, if the reply would not be true any more. */
+static int set_as_replied(struct flexmem_table *table,
+			  const struct flexmem_quota *replied, kuid_t uid)
+{
+	struct flexmem_quota quota = *replied;
+	int rc;
+
+	/* So that no region comes or goes, and the capacity is the present one. */
+	rc = flexmem_table_lock(table);
+	if (rc)
+		return rc;
+	/* Only under this lock do quotas change, but those of who closes. */
+	flexmem_quota_preview(&table->accounts, &quota, uid);
+	if (quota.out_limit != replied->out_limit ||
+	    quota.out_guarantee != replied->out_guarantee)
+		rc = -EAGAIN;
+	if (!rc)
+		rc = flexmem_table_refresh(table);
+	if (!rc)
+		rc = flexmem_quota_set(&table->accounts, &quota, uid);
+	mutex_unlock(&table->acquire_lock);
+	return rc;
+}
+
 /**
  * flexmem_cmd_set_quota - SET_QUOTA
  * @call: command under way
@@ -299,19 +323,14 @@ int flexmem_cmd_set_quota(struct flexmem_call *call)
 	}
 	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
 
-	/* What is set cannot be taken back: see first that a reply can go. */
-	rc = flexmem_reply(call, sizeof(*cmd));
-	if (rc)
-		return rc;
-	/* So that no region comes or goes, and the capacity is the present one. */
-	rc = flexmem_table_lock(table);
-	if (rc)
-		return rc;
-	rc = flexmem_table_refresh(table);
-	if (!rc)
-		rc = flexmem_quota_set(&table->accounts, cmd, uid);
-	mutex_unlock(&table->acquire_lock);
-	return rc ?: flexmem_reply(call, sizeof(*cmd));
+	/* What is set cannot be taken back, so the reply goes first. */
+	do {
+		flexmem_quota_preview(&table->accounts, cmd, uid);
+		rc = flexmem_reply(call, sizeof(*cmd));
+		if (!rc)
+			rc = set_as_replied(table, cmd, uid);
+	} while (rc == -EAGAIN);
+	return rc;
 }
 
 /**

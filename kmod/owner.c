@@ -97,11 +97,19 @@ static bool has_quota(const struct flexmem_account *user)
 	return false;
 }
 
-static struct flexmem_account *user_of(struct flexmem_accounts *accounts,
-				       kuid_t uid)
+/**
+ * flexmem_owner_find_user - a user's account, if there is one
+ * @accounts: accounts of the function
+ * @uid: user
+ *
+ * Return: the account, or NULL.
+ */
+struct flexmem_account *
+flexmem_owner_find_user(struct flexmem_accounts *accounts, kuid_t uid)
 {
 	struct flexmem_account *user;
 
+	lockdep_assert_held(&accounts->lock);
 	list_for_each_entry(user, &accounts->users, link)
 		if (uid_eq(user->uid, uid))
 			return user;
@@ -121,8 +129,9 @@ struct flexmem_account *
 flexmem_owner_of_user(struct flexmem_accounts *accounts, kuid_t uid,
 		      struct flexmem_account **fresh)
 {
-	struct flexmem_account *user = user_of(accounts, uid), *other;
+	struct flexmem_account *user = flexmem_owner_find_user(accounts, uid);
 	struct list_head *before = &accounts->users;
+	struct flexmem_account *other;
 
 	lockdep_assert_held(&accounts->lock);
 	if (user)

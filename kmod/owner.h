@@ -33,6 +33,8 @@ flexmem_owner_get(struct flexmem_account *client)
 struct flexmem_account *flexmem_owner_find(struct flexmem_accounts *accounts,
 					   u64 id);
 struct flexmem_account *
+flexmem_owner_find_user(struct flexmem_accounts *accounts, kuid_t uid);
+struct flexmem_account *
 flexmem_owner_of_user(struct flexmem_accounts *accounts, kuid_t uid,
 		      struct flexmem_account **fresh);
 struct flexmem_account *flexmem_owner_evict(struct flexmem_accounts *accounts);

@@ -658,6 +658,34 @@ int flexmem_quota_set(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_quota_set);
 
 /**
+ * flexmem_quota_preview - what flexmem_quota_set() would leave, if it succeeds
+ * @accounts: accounts of the function
+ * @quota: what; receives the ``out_`` members
+ * @uid: the user, if it is a user's
+ */
+void flexmem_quota_preview(struct flexmem_accounts *accounts,
+			   struct flexmem_quota *quota, kuid_t uid)
+{
+	struct flexmem_account *account;
+
+	quota->out_limit = FLEXMEM_NO_LIMIT;
+	quota->out_guarantee = 0;
+	quota->out_used = 0;
+	spin_lock(&accounts->lock);
+	account = quota->kind == FLEXMEM_OWNER_USER ?
+		  flexmem_owner_find_user(accounts, uid) :
+		  client_of(accounts, quota->id);
+	if (account)
+		read_quota(account, quota);
+	spin_unlock(&accounts->lock);
+	if (quota->flags & FLEXMEM_QUOTA_LIMIT)
+		quota->out_limit = quota->limit;
+	if (quota->flags & FLEXMEM_QUOTA_GUARANTEE)
+		quota->out_guarantee = quota->guarantee;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_quota_preview);
+
+/**
  * flexmem_quota_get - read a client's own limit, or its user's
  * @accounts: accounts of the function
  * @client: client

@@ -35,11 +35,21 @@ static bool same_picture(const struct picture *a, const struct picture *b)
 	return true;
 }
 
+static bool same_hold(const struct flexmem_lease_hold *a,
+		      const struct flexmem_lease_hold *b)
+{
+	return a->expires == b->expires &&
+	       a->link.next == b->link.next && a->link.prev == b->link.prev;
+}
+
 /* A call by a file, of which nothing is left if it fails. */
 static long call(struct run *r, unsigned int f, const char *at,
 		 unsigned int cmd, void *arg)
 {
 	static struct picture before, after;
+	struct flexmem_file *file = r->file[f]->private_data;
+	struct flexmem_client *client = &file->client;
+	struct flexmem_lease_hold hold = client->lease;
 	unsigned long fail_at = current->fail_at;
 	int failed = current->failed;
 	long rc;
@@ -54,9 +64,8 @@ static long call(struct run *r, unsigned int f, const char *at,
 	current->fail_at = fail_at;
 	if (!rc && !failed && current->failed == 1 + NATIVE_USER)
 		run_wrong(r, "it succeeded without the user's memory", at, rc);
-	/* What is set cannot be taken back: that a reply can go is seen before. */
-	if (rc == -EFAULT && cmd == FLEXMEM_IOCTL_SET_QUOTA)
-		return rc;
+	if (rc && cmd == FLEXMEM_IOCTL_LEASE && !same_hold(&hold, &client->lease))
+		run_wrong(r, "it failed, and there is another lease", at, rc);
 	if (rc && !same_picture(&before, &after))
 		run_wrong(r, "it failed, and changed something", at, rc);
 	return rc;
@@ -167,6 +176,9 @@ static void run_lease(struct run *r)
 	if (!CALL(r, 0, LEASE, &lease))
 		return;
 	FAILS(r, 0, TRIM, &trim, EBUSY);
+	native_time_advance(HZ);
+	if (!CALL(r, 0, LEASE, &lease))
+		return;
 	lease.op = FLEXMEM_LEASE_DROP;
 	CALL(r, 0, LEASE, &lease);
 }

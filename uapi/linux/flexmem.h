@@ -25,8 +25,10 @@
  * What is returned (as -1 and errno), for all commands alike:
  *
  *  - ENOTTY: no such command.
- *  - EFAULT: a pointer could not be read or written; nothing has changed, but
- *    what READ and WRITE had copied before.
+ *  - EFAULT: a pointer could not be read or written, and nothing has changed.
+ *    One exception: READ, WRITE and TRIM, which count in their reply what they
+ *    have done, keep what they did before. TRIM does something only if its
+ *    reply can be written when it begins.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
  *  - E2BIG: there are non-zero bytes beyond what this kernel knows, or the
@@ -876,7 +878,7 @@ enum flexmem_quota_flags {
  *             whatever others do. Else must be 0
  * @out_limit: limit as it is now
  * @out_guarantee: guarantee as it is now
- * @out_used: what is charged now
+ * @out_used: what is charged now; SET_QUOTA: what was just before
  *
  * QUOTA reads a limit of the open file's own or of its user. SET_QUOTA is the
  * administrator's: EPERM for anyone else. A user need not have a file open; a
