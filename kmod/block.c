@@ -172,16 +172,19 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_init);
  * The free block that @size bytes go to, and where in it they start. For an
  * alignment above FLEXMEM_ALIGN, a hole with room for every misalignment is
  * preferred over a smaller one that happens to lie well: the first search is
- * exact and logarithmic, the second has to try (D15).
+ * exact and logarithmic, the second has to try (D15). @gives_up: it has found
+ * none, but not tried all that are large enough.
  */
 static struct flexmem_block *find_block(struct flexmem_blocks *blocks,
-					u64 size, u64 alignment, u64 *start)
+					u64 size, u64 alignment, u64 *start,
+					bool *gives_up)
 {
 	const struct flexmem_fit_ops *fit = blocks->fit;
 	u64 slack = alignment - FLEXMEM_ALIGN;
 	struct flexmem_block *block;
 	unsigned int tries;
 
+	*gives_up = false;
 	/* Also keeps size + slack from overflowing. */
 	if (size > blocks->free)
 		return NULL;
@@ -201,6 +204,7 @@ static struct flexmem_block *find_block(struct flexmem_blocks *blocks,
 			return block;
 		block = fit->next(block, size);
 	}
+	*gives_up = block;
 	return NULL;
 }
 
@@ -215,11 +219,33 @@ static struct flexmem_block *find_block(struct flexmem_blocks *blocks,
  */
 bool flexmem_blocks_fit(struct flexmem_blocks *blocks, u64 size, u64 alignment)
 {
+	bool gives_up;
 	u64 start;
 
-	return find_block(blocks, size, alignment, &start);
+	return find_block(blocks, size, alignment, &start, &gives_up);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_fit);
+
+/**
+ * flexmem_blocks_give_up - is there no room, as far as has been looked
+ * @blocks: blocks of a region
+ * @size: as for flexmem_blocks_alloc()
+ * @alignment: likewise
+ *
+ * Context: the caller holds the lock of the region. O(log n).
+ * Return: true if flexmem_blocks_alloc() would find no block, but there are
+ * more that are large enough than it would try.
+ */
+bool flexmem_blocks_give_up(struct flexmem_blocks *blocks, u64 size,
+			    u64 alignment)
+{
+	bool gives_up;
+	u64 start;
+
+	find_block(blocks, size, alignment, &start, &gives_up);
+	return gives_up;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_give_up);
 
 /* Occupies @size bytes of a free block that they fit into, from @start on. */
 static struct flexmem_block *carve(struct flexmem_blocks *blocks,
@@ -285,9 +311,10 @@ struct flexmem_block *flexmem_blocks_alloc(struct flexmem_blocks *blocks,
 					   struct flexmem_spare *spare)
 {
 	struct flexmem_block *hole;
+	bool gives_up;
 	u64 start;
 
-	hole = find_block(blocks, size, alignment, &start);
+	hole = find_block(blocks, size, alignment, &start, &gives_up);
 	return hole ? carve(blocks, hole, start, size, owner, spare) : NULL;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_alloc);

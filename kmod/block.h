@@ -147,6 +147,8 @@ const char *flexmem_fit_name(unsigned int fit);
 void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 			 enum flexmem_fit fit, struct flexmem_block *first);
 bool flexmem_blocks_fit(struct flexmem_blocks *blocks, u64 size, u64 alignment);
+bool flexmem_blocks_give_up(struct flexmem_blocks *blocks, u64 size,
+			    u64 alignment);
 struct flexmem_block *flexmem_blocks_alloc(struct flexmem_blocks *blocks,
 					   u64 size, u64 alignment,
 					   const void *owner,

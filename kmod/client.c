@@ -416,6 +416,27 @@ int flexmem_client_set_strict(struct flexmem_client *client)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_set_strict);
 
 /**
+ * flexmem_client_used - what the client could free
+ * @client: client
+ *
+ * Return: bytes of its allocations.
+ */
+u64 flexmem_client_used(struct flexmem_client *client)
+{
+	struct flexmem_account *account = client->account;
+	u64 charged, used;
+
+	spin_lock(&client->table->accounts.lock);
+	charged = account->used[FLEXMEM_RESOURCE_BYTES] - account->orphaned;
+	spin_unlock(&client->table->accounts.lock);
+	xa_lock(&client->handles);
+	used = client->used;
+	xa_unlock(&client->handles);
+	/* What was lost is charged no more, what is being made not yet there. */
+	return min(used, charged);
+}
+
+/**
  * flexmem_client_usage - the client's part of the statistics
  * @client: client
  * @out: receives the ``out_client_`` members
@@ -423,15 +444,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_client_set_strict);
 void flexmem_client_usage(struct flexmem_client *client,
 			  struct flexmem_stats *out)
 {
-	struct flexmem_account *account = client->account;
-	u64 charged;
-
-	spin_lock(&client->table->accounts.lock);
-	charged = account->used[FLEXMEM_RESOURCE_BYTES] - account->orphaned;
-	spin_unlock(&client->table->accounts.lock);
+	out->out_client_used = flexmem_client_used(client);
 	xa_lock(&client->handles);
-	/* What was lost is charged no more, what is being made not yet there. */
-	out->out_client_used = min(client->used, charged);
 	out->out_client_peak = client->peak;
 	out->out_client_handles = client->nr_published;
 	xa_unlock(&client->handles);

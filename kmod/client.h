@@ -77,6 +77,7 @@ int flexmem_client_set_strict(struct flexmem_client *client);
 
 int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 			  struct flexmem_lookup *out);
+u64 flexmem_client_used(struct flexmem_client *client);
 void flexmem_client_usage(struct flexmem_client *client,
 			  struct flexmem_stats *out);
 const char *flexmem_client_check(struct flexmem_client *client);

@@ -106,9 +106,12 @@ static void alloc_reply(struct flexmem_alloc *cmd,
 		(struct flexmem_address) {};
 	cmd->out_size = flexmem_round_length(cmd->flags, cmd->length);
 	cmd->out_reason = place->reason;
+	cmd->out_region_reason = place->region_reason;
 	cmd->out_total_free = place->total_free;
 	cmd->out_largest_free = place->largest_free;
 	cmd->out_max_region = place->max_region;
+	cmd->out_client_used = 0;
+	cmd->out_regions = place->regions;
 }
 
 static u32 alloc_flags(const struct flexmem_device_ops *ops)
@@ -149,9 +152,11 @@ static struct flexmem_allocation *alloc_prepare(struct flexmem_call *call,
 		alloc_reply(cmd, allocation, 0, &place);
 		return allocation;
 	}
-	if (PTR_ERR(allocation) == -ENOMEM)
-		atomic64_inc(&call->fdev->failures);
 	alloc_reply(cmd, NULL, PTR_ERR(allocation), &place);
+	if (PTR_ERR(allocation) == -ENOMEM) {
+		atomic64_inc(&call->fdev->failures);
+		cmd->out_client_used = flexmem_client_used(call->client);
+	}
 	return allocation;
 }
 
@@ -268,7 +273,7 @@ static void free_set_error(void *entry, int error)
 
 static const struct batch_ops alloc_batch = {
 	.entry_size = sizeof(struct flexmem_alloc),
-	.min_size = offsetofend(struct flexmem_alloc, out_max_region),
+	.min_size = offsetofend(struct flexmem_alloc, __reserved),
 	.begin = alloc_begin,
 	.commit = flexmem_client_publish,
 	.undo = flexmem_client_abort,
@@ -588,7 +593,7 @@ struct flexmem_command {
 
 /* The ABI: the same for every compiler and for 32 and 64 bits. */
 static_assert(sizeof(struct flexmem_info) == 192);
-static_assert(sizeof(struct flexmem_alloc) == 88);
+static_assert(sizeof(struct flexmem_alloc) == 104);
 static_assert(sizeof(struct flexmem_free) == 32);
 static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 40);
@@ -631,7 +636,7 @@ union any_struct {
 /* "last" is the last member of the first version, for ever. */
 static const struct flexmem_command commands[] = {
 	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, cmd_info),
-	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, out_max_region, cmd_alloc),
+	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, __reserved, cmd_alloc),
 	COMMAND(FLEXMEM_CMD_FREE, flexmem_free, address, cmd_free),
 	COMMAND(FLEXMEM_CMD_ALLOC_BATCH, flexmem_batch, __reserved,
 		cmd_alloc_batch),

@@ -263,10 +263,14 @@ void flexmem_place_figures(struct flexmem_table *table, bool program,
 	place->total_free = 0;
 	place->largest_free = 0;
 	place->largest_kept = 0;
+	place->regions = 0;
 	rcu_read_lock();
-	for (slot = pool->first; slot < pool->end; slot++) {
+	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = rcu_dereference(table->region[slot]);
 		if (!region)
+			continue;
+		place->regions++;
+		if (slot < pool->first || slot >= pool->end)
 			continue;
 		largest = &place->largest_kept;
 		room = flexmem_region_room(region, &free);
@@ -279,6 +283,43 @@ void flexmem_place_figures(struct flexmem_table *table, bool program,
 	}
 	rcu_read_unlock();
 	place->max_region = flexmem_table_max_region(table);
+}
+
+/* Whether a region may have a place for a request that was not looked at. */
+static bool search_gave_up(struct flexmem_table *table,
+			   const struct flexmem_pool *pool,
+			   const struct flexmem_request *request)
+{
+	struct flexmem_region *region;
+	bool own, gave_up = false;
+	unsigned int slot;
+
+	rcu_read_lock();
+	for (slot = pool->first; slot < pool->end && !gave_up; slot++) {
+		region = rcu_dereference(table->region[slot]);
+		if (!region || !flexmem_slot_is_open(&table->accounts, slot,
+						     request->account, &own))
+			continue;
+		gave_up = flexmem_region_gives_up(region, request->size,
+						  request->alignment);
+	}
+	rcu_read_unlock();
+	return gave_up;
+}
+
+/* Whether there would be enough, were it in one piece. */
+static bool is_in_pieces(enum flexmem_reason reason)
+{
+	return reason == FLEXMEM_REASON_FRAGMENTATION ||
+	       reason == FLEXMEM_REASON_ALIGNMENT;
+}
+
+/* Why there is no further region. */
+static enum flexmem_reason why_no_region(const struct flexmem_pool *pool)
+{
+	/* Pairs with lock_pool(): who sees the lock sees its reason. */
+	return smp_load_acquire(&pool->locked) ? READ_ONCE(pool->reason) :
+						 FLEXMEM_REASON_CAPACITY;
 }
 
 /* Says which limit stopped a request. */
@@ -296,13 +337,14 @@ static int explain(struct flexmem_table *table,
 		place->reason = FLEXMEM_REASON_REGION_SIZE;
 	else if (request->size <= place->largest_kept)
 		place->reason = FLEXMEM_REASON_GUARANTEE;
-	else if (request->size <= place->total_free)
-		place->reason = FLEXMEM_REASON_FRAGMENTATION;
-	/* Pairs with lock_pool(): who sees the lock sees its reason. */
-	else if (smp_load_acquire(&pool->locked))
-		place->reason = READ_ONCE(pool->reason);
+	else if (request->size > place->total_free)
+		place->reason = why_no_region(pool);
+	else if (search_gave_up(table, pool, request))
+		place->reason = FLEXMEM_REASON_ALIGNMENT;
 	else
-		place->reason = FLEXMEM_REASON_CAPACITY;
+		place->reason = FLEXMEM_REASON_FRAGMENTATION;
+	if (is_in_pieces(place->reason))
+		place->region_reason = why_no_region(pool);
 	return -ENOMEM;
 }
 
@@ -360,8 +402,7 @@ static bool is_shortage(enum flexmem_reason reason)
 {
 	return reason == FLEXMEM_REASON_CAPACITY ||
 	       reason == FLEXMEM_REASON_SLOTS ||
-	       reason == FLEXMEM_REASON_MAX_REGIONS ||
-	       reason == FLEXMEM_REASON_FRAGMENTATION;
+	       reason == FLEXMEM_REASON_MAX_REGIONS || is_in_pieces(reason);
 }
 
 /* Likewise once one waits: what is free for a moment may be for others only. */

@@ -20,6 +20,9 @@ struct flexmem_table;
  * @reason: on -ENOMEM: the limit that stopped it; FLEXMEM_REASON_NONE if it was
  *	the kernel that had no memory. On the way there: what has refused a
  *	place that it would have fitted into
+ * @region_reason: on -ENOMEM for want of one piece: why there was no further
+ *	region, either
+ * @regions: on -ENOMEM: regions acquired
  * @total_free: on -ENOMEM: bytes free in all regions that were candidates
  * @largest_free: on -ENOMEM: largest free block among them
  * @largest_kept: on -ENOMEM: largest free block in regions that are others' alone
@@ -29,6 +32,8 @@ struct flexmem_place {
 	struct flexmem_region *region;
 	struct flexmem_block *block;
 	enum flexmem_reason reason;
+	enum flexmem_reason region_reason;
+	unsigned int regions;
 	u64 total_free;
 	u64 largest_free;
 	u64 largest_kept;

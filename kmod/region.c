@@ -346,6 +346,27 @@ static bool free_locked(struct flexmem_region *region,
 }
 
 /**
+ * flexmem_region_gives_up - may there be a place that was not looked at
+ * @region: region
+ * @size: as for flexmem_blocks_give_up()
+ * @alignment: likewise
+ *
+ * Context: takes the lock of the region; not for long.
+ * Return: true if there may; false for one that gives no memory at all.
+ */
+bool flexmem_region_gives_up(struct flexmem_region *region, u64 size,
+			     u64 alignment)
+{
+	bool gives_up;
+
+	spin_lock(&region->lock);
+	gives_up = !region->dead &&
+		   flexmem_blocks_give_up(&region->blocks, size, alignment);
+	spin_unlock(&region->lock);
+	return gives_up;
+}
+
+/**
  * flexmem_region_free - give a block back
  * @region: region
  * @block: occupied block of it

@@ -124,6 +124,8 @@ void flexmem_region_set_memory(struct flexmem_region *region,
 bool flexmem_region_retire(struct flexmem_region *region);
 void flexmem_region_revive(struct flexmem_region *region);
 u64 flexmem_region_room(struct flexmem_region *region, u64 *free);
+bool flexmem_region_gives_up(struct flexmem_region *region, u64 size,
+			     u64 alignment);
 void flexmem_region_describe(const struct flexmem_region *region,
 			     struct flexmem_region_entry *entry);
 const char *flexmem_region_check(struct flexmem_region *region);

@@ -391,28 +391,50 @@ static bool try_regions(struct model *model, const struct model_pool *pool,
 	}
 }
 
-static void explain(const struct model *model, const struct model_pool *pool,
-		    u64 size, struct model_answer *answer)
+/* Whether D15's bound is why a region has no place, for all that is known. */
+static bool gives_up(const struct model *model,
+		     const struct model_region *region,
+		     const struct model_request *request)
 {
+	unsigned int i, large = 0;
+
+	for (i = 0; i < region->nr; i++)
+		large += !region->block[i].used &&
+			 region->block[i].size >= request->size;
+	return large > model->tries && request->alignment > UNIT &&
+	       find_hole(model, region, request->size, request->alignment) < 0;
+}
+
+static void explain(const struct model *model, const struct model_pool *pool,
+		    const struct model_request *request,
+		    struct model_answer *answer)
+{
+	enum flexmem_reason no_region = pool->locked ? pool->reason :
+						       FLEXMEM_REASON_CAPACITY;
+	bool gave_up = false;
 	unsigned int slot;
 
 	answer->rc = -ENOMEM;
 	answer->max_region = max_region(model);
+	for (slot = 0; slot < model->slots; slot++)
+		answer->regions += model->region[slot].there;
 	for (slot = pool->first; slot < pool->end; slot++) {
 		if (!model->region[slot].there)
 			continue;
+		gave_up |= gives_up(model, &model->region[slot], request);
 		answer->total_free += model->region[slot].free;
 		answer->largest_free = max(answer->largest_free,
 					   largest_hole(&model->region[slot]));
 	}
-	if (size > answer->max_region)
+	if (request->size > answer->max_region) {
 		answer->reason = FLEXMEM_REASON_REGION_SIZE;
-	else if (answer->total_free >= size)
-		answer->reason = FLEXMEM_REASON_FRAGMENTATION;
-	else if (pool->locked)
-		answer->reason = pool->reason;
-	else
-		answer->reason = FLEXMEM_REASON_CAPACITY;
+	} else if (answer->total_free >= request->size) {
+		answer->reason = gave_up ? FLEXMEM_REASON_ALIGNMENT :
+					   FLEXMEM_REASON_FRAGMENTATION;
+		answer->region_reason = no_region;
+	} else {
+		answer->reason = no_region;
+	}
 }
 
 /**
@@ -483,7 +505,7 @@ void model_alloc(struct model *model, const struct model_request *request,
 
 	*answer = (struct model_answer) {};
 	if (size > max_region(model)) {
-		explain(model, pool, size, answer);
+		explain(model, pool, request, answer);
 		return;
 	}
 	if (model->order == FLEXMEM_ORDER_LOAD_BALANCE && lazy) {
@@ -503,7 +525,7 @@ void model_alloc(struct model *model, const struct model_request *request,
 		}
 	}
 	if (slot == -ENOSPC)
-		explain(model, pool, size, answer);
+		explain(model, pool, request, answer);
 	else
 		answer->rc = slot;
 }

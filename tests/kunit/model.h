@@ -127,6 +127,8 @@ struct model_request {
  * @slot: where
  * @offset: where
  * @reason: why not
+ * @region_reason: why in no further region, if that matters
+ * @regions: on -ENOMEM
  * @total_free: on -ENOMEM
  * @largest_free: on -ENOMEM
  * @max_region: on -ENOMEM
@@ -136,6 +138,8 @@ struct model_answer {
 	unsigned int slot;
 	u64 offset;
 	enum flexmem_reason reason;
+	enum flexmem_reason region_reason;
+	unsigned int regions;
 	u64 total_free;
 	u64 largest_free;
 	u64 max_region;

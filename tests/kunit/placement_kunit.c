@@ -559,6 +559,67 @@ static void reason_fragmentation_by_alignment(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, GIB - 128);
 }
 
+/* Not just in pieces: nor does the device have another piece. */
+static void fragmentation_does_not_hide_exhaustion(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 12 * GIB);
+	struct fake_block *first;
+
+	first = expect_at(test, ctx, 4 * GIB, false, 0, 0);
+	expect_tensor(test, ctx, 4 * GIB, 0, 4 * GIB);
+	fake_free(first);
+	expect_reason(test, ctx, 8 * GIB, false, FLEXMEM_REASON_FRAGMENTATION,
+		      8 * GIB, 4 * GIB, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->place.region_reason,
+			FLEXMEM_REASON_CAPACITY);
+	KUNIT_EXPECT_EQ(test, ctx->place.regions, 1);
+	/* What was too much in any case has the one reason. */
+	expect_reason(test, ctx, 9 * GIB, false, FLEXMEM_REASON_CAPACITY,
+		      8 * GIB, 4 * GIB, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_NONE);
+}
+
+static void expect_in_pieces(struct kunit *test, struct ctx *ctx,
+			     enum flexmem_reason reason)
+{
+	struct fake_block *block;
+
+	block = fake_alloc(ctx->table, 256, 256, false, &ctx->place);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, reason);
+	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_SLOTS);
+	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 256);
+}
+
+/* D15: the hole that would do is the one too many. */
+static void reason_alignment_if_the_search_gives_up(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
+	struct fake_block *hole[FLEXMEM_FIT_TRIES], *last;
+	unsigned int i;
+
+	occupy(test, ctx, 0, 128);
+	for (i = 0; i < ARRAY_SIZE(hole); i++) {
+		hole[i] = occupy(test, ctx, 0, 256);
+		occupy(test, ctx, 0, 256);
+	}
+	occupy(test, ctx, 0, 128);
+	last = occupy(test, ctx, 0, 256);
+	occupy(test, ctx, 0, region_in(test, ctx, 0)->blocks.free);
+
+	for (i = 0; i < ARRAY_SIZE(hole); i++)
+		fake_free(hole[i]);
+	/* None of them is aligned, and all were looked at. */
+	expect_in_pieces(test, ctx, FLEXMEM_REASON_FRAGMENTATION);
+	fake_free(last);
+	expect_in_pieces(test, ctx, FLEXMEM_REASON_ALIGNMENT);
+	/* It comes to its turn with one less before it. */
+	occupy(test, ctx, 0, 256);
+	KUNIT_EXPECT_EQ(test, 0,
+			PTR_ERR_OR_ZERO(fake_alloc(ctx->table, 256, 256, false,
+						   &ctx->place)));
+}
+
 static void reason_region_size_acquires_nothing(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
@@ -996,6 +1057,8 @@ static struct kunit_case placement_cases[] = {
 	ORDER_CASE(reason_fragmentation),
 	ORDER_CASE(reason_fragmentation_of_the_last_byte),
 	ORDER_CASE(reason_fragmentation_by_alignment),
+	ORDER_CASE(fragmentation_does_not_hide_exhaustion),
+	ORDER_CASE(reason_alignment_if_the_search_gives_up),
 	ORDER_CASE(reason_region_size_acquires_nothing),
 	ORDER_CASE(reason_region_size_goes_by_capacity),
 	ORDER_CASE(reason_region_size_has_the_figures),

@@ -134,7 +134,7 @@ struct run {
 	unsigned int phase_end;
 	unsigned int alloc_percent;
 	bool only_large;
-	u64 reached[FLEXMEM_REASON_HANDLES + 1];
+	u64 reached[FLEXMEM_REASON_ALIGNMENT + 1];
 	u64 errors;
 	u64 trims;
 	u64 orphans;
@@ -293,6 +293,8 @@ static void compare_failure(struct run *run, int rc,
 {
 	ASSERT_SAME(run, rc, want->rc);
 	ASSERT_SAME(run, place->reason, want->reason);
+	ASSERT_SAME(run, place->region_reason, want->region_reason);
+	ASSERT_SAME(run, place->regions, want->regions);
 	ASSERT_SAME(run, place->total_free, want->total_free);
 	ASSERT_SAME(run, place->largest_free, want->largest_free);
 	ASSERT_SAME(run, place->max_region, want->max_region);
@@ -660,13 +662,14 @@ static void run_all(struct kunit *test, unsigned int nr, unsigned int sample)
 		run_scenario(run, &scenarios[i], nr / ARRAY_SIZE(scenarios));
 
 	kunit_info(test,
-		   "seed=%u: %u operations in %lld ms: allocated %llu, at most %u at once, capacity %llu, slots %llu, max_regions %llu, fragmentation %llu, region_size %llu, firmware errors %llu, regions trimmed %llu, orphaned %llu, quarantined %llu, grown %llu, shrunk %llu",
+		   "seed=%u: %u operations in %lld ms: allocated %llu, at most %u at once, capacity %llu, slots %llu, max_regions %llu, fragmentation %llu, alignment %llu, region_size %llu, firmware errors %llu, regions trimmed %llu, orphaned %llu, quarantined %llu, grown %llu, shrunk %llu",
 		   fake_seed(), run->done, ktime_ms_delta(ktime_get(), began),
 		   run->reached[FLEXMEM_REASON_NONE], run->most_live,
 		   run->reached[FLEXMEM_REASON_CAPACITY],
 		   run->reached[FLEXMEM_REASON_SLOTS],
 		   run->reached[FLEXMEM_REASON_MAX_REGIONS],
 		   run->reached[FLEXMEM_REASON_FRAGMENTATION],
+		   run->reached[FLEXMEM_REASON_ALIGNMENT],
 		   run->reached[FLEXMEM_REASON_REGION_SIZE], run->errors,
 		   run->trims, run->orphans, run->quarantines, run->grown,
 		   run->shrunk);

@@ -180,9 +180,13 @@ TEST_F(exhaust, the_figures_are_those_of_the_regions)
 	EXPECT_NE(0, largest);
 	EXPECT_EQ(largest, self->last.out_largest_free);
 	EXPECT_EQ(s.stats.out_free, self->last.out_total_free);
+	EXPECT_EQ(s.stats.out_regions, self->last.out_regions);
+	EXPECT_EQ(s.stats.out_client_used, self->last.out_client_used);
 	/* enough in all, though not in one piece? Then that is the reason. */
 	EXPECT_EQ(s.stats.out_free >= piece ? FLEXMEM_REASON_FRAGMENTATION :
 		  variant->reason, self->last.out_reason);
+	EXPECT_EQ(s.stats.out_free >= piece ? variant->reason :
+		  FLEXMEM_REASON_NONE, self->last.out_region_reason);
 }
 
 TEST_F(exhaust, works_again_after_frees)
@@ -298,16 +302,48 @@ TEST_F(fragments, enough_but_not_in_one_piece)
 	EXPECT_EQ(GiB, reply.out_largest_free);
 	EXPECT_EQ(4 * GiB, reply.out_max_region);
 	EXPECT_EQ(GiB + 128, reply.out_size);
+	EXPECT_EQ(2 * GiB, reply.out_client_used);
+	EXPECT_EQ(1, reply.out_regions);
+	/* and nor can there be another region */
+	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_region_reason);
 	EXPECT_UNCHANGED(self->fd, &before);
 	/* more than there is in all is not fragmentation */
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 2 * GiB + 1, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_reason);
+	EXPECT_EQ(FLEXMEM_REASON_NONE, reply.out_region_reason);
 	EXPECT_UNCHANGED(self->fd, &before);
 
 	/* the piece between goes, and the three are one */
 	ASSERT_EQ(0, fm_free(self->fd, handle[1]));
 	EXPECT_EQ(0, fm_alloc(self->fd, 3 * GiB, &reply));
 	EXPECT_EQ(0, reply.out_address.offset);
+}
+
+/* So many holes that do not suit that those that do are not looked at (D15) */
+TEST_F(fragments, alignment_is_a_reason_of_its_own)
+{
+	enum { HOLES = 2000 };
+	static __u32 hole[HOLES];
+	struct flexmem_alloc reply;
+	__u32 last;
+	int i;
+
+	ASSERT_NE(0, fm_take(self->fd, 128));
+	for (i = 0; i < HOLES; i++) {
+		ASSERT_NE(0, hole[i] = fm_take(self->fd, 256));
+		ASSERT_NE(0, fm_take(self->fd, 256));
+	}
+	ASSERT_NE(0, fm_take(self->fd, 128));
+	ASSERT_NE(0, last = fm_take(self->fd, 256));
+	ASSERT_NE(0, fm_take(self->fd, fm_stats(self->fd).out_free));
+	for (i = 0; i < HOLES; i++)
+		ASSERT_EQ(0, fm_free(self->fd, hole[i]));
+	ASSERT_EQ(0, fm_free(self->fd, last));
+	reply = CMD(alloc, .length = 256, .alignment = 256);
+	must_fail(ENOMEM, alloc, self->fd, &reply);
+	EXPECT_EQ(FLEXMEM_REASON_ALIGNMENT, reply.out_reason);
+	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_region_reason);
+	EXPECT_EQ(256, reply.out_largest_free);
 }
 
 TEST_F(fragments, alignment_can_be_what_does_not_fit)

@@ -273,7 +273,8 @@ static struct block *place(struct region *region, uint64_t size, uint64_t align)
 	return NULL;
 }
 
-static void explain(struct flexmem_alloc *cmd, uint32_t reason)
+static void explain(const struct file *file, struct flexmem_alloc *cmd,
+		    uint32_t reason)
 {
 	struct flexmem_region_entry entry;
 	uint32_t i;
@@ -286,10 +287,14 @@ static void explain(struct flexmem_alloc *cmd, uint32_t reason)
 	}
 	if (reason != FLEXMEM_REASON_REGION_SIZE &&
 	    reason < FLEXMEM_REASON_HANDLES &&
-	    cmd->out_total_free >= cmd->out_size)
+	    cmd->out_total_free >= cmd->out_size) {
+		cmd->out_region_reason = reason;
 		reason = FLEXMEM_REASON_FRAGMENTATION;
+	}
 	cmd->out_reason = reason;
 	cmd->out_max_region = fake.fallback[0];
+	cmd->out_client_used = file->used;
+	cmd->out_regions = nr_regions;
 	failures++;
 }
 
@@ -298,6 +303,8 @@ static void check_entry(const struct flexmem_alloc *cmd)
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->__reserved);
 	REQUIRE(!cmd->out_handle && !cmd->out_error && !cmd->out_size);
 	REQUIRE(!cmd->out_reason && !cmd->out_max_region);
+	REQUIRE(!cmd->out_region_reason && !cmd->out_regions);
+	REQUIRE(!cmd->out_client_used);
 }
 
 static bool flags_are_good(uint32_t flags)
@@ -337,12 +344,12 @@ int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 	if (cmd->out_size < cmd->length)
 		cmd->out_size = ~(unit - 1);
 	if (file->handles >= fake.max_handles) {
-		explain(cmd, FLEXMEM_REASON_HANDLES);
+		explain(file, cmd, FLEXMEM_REASON_HANDLES);
 		return ENOMEM;
 	}
 	reason = limit_reached(file, cmd->out_size);
 	if (reason != FLEXMEM_REASON_NONE) {
-		explain(cmd, reason);
+		explain(file, cmd, reason);
 		return ENOMEM;
 	}
 	while (!block) {
@@ -355,7 +362,7 @@ int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 			break;
 		reason = acquire(cmd->out_size);
 		if (reason != FLEXMEM_REASON_NONE) {
-			explain(cmd, reason);
+			explain(file, cmd, reason);
 			return ENOMEM;
 		}
 	}

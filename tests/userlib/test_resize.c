@@ -115,7 +115,9 @@ static void resize_errors(void **state)
 	assert_int_equal(flexmem_device_resize(NULL, a.handle, MIB, &r,
 					       sizeof(r)), -EINVAL);
 	assert_int_equal(flexmem_device_resize(device, a.handle, MIB, &r,
-					       sizeof(r) - 8), -EINVAL);
+					       offsetof(struct flexmem_resized,
+						       failure.quota_used)),
+			 -EINVAL);
 	memset(&larger, 0xaa, sizeof(larger));
 	assert_int_equal(flexmem_device_resize(device, a.handle, MIB,
 					       &larger.known, sizeof(larger)),

@@ -85,6 +85,8 @@ static void limits(void **state)
 		  "limit of this user's open files (3.0 GiB of 4.0 GiB used)" },
 		{ FLEXMEM_LIMIT_GUARANTEE, "guarantee",
 		  "what is left has been guaranteed to others" },
+		{ FLEXMEM_LIMIT_ALIGNMENT, "alignment",
+		  "alignment (it suits no free piece that was tried)" },
 		{ 4711, "unknown", "limit 4711 of the driver" },
 	};
 	struct flexmem_failure failure;
@@ -101,6 +103,39 @@ static void limits(void **state)
 				    cases[i].name);
 	}
 	assert_string_equal(flexmem_limit_name(FLEXMEM_LIMIT_NONE), "none");
+}
+
+/* In pieces, and nor is there another region. */
+static void region_limits(void **state)
+{
+	static const struct {
+		uint32_t limit;
+		const char *text;
+	} cases[] = {
+		{ FLEXMEM_LIMIT_CAPACITY,
+		  "the device has none left for another region" },
+		{ FLEXMEM_LIMIT_SLOTS, "no slot is left for another region" },
+		{ FLEXMEM_LIMIT_MAX_REGIONS,
+		  "max_regions allows no other region" },
+	};
+	struct flexmem_failure failure;
+	char expected[256];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		failure = example(FLEXMEM_LIMIT_FRAGMENTATION);
+		failure.region_limit = cases[i].limit;
+		snprintf(expected, sizeof(expected),
+			 "out of device memory: fragmentation (enough is free, but not in one piece; %s)"
+			 TAIL, cases[i].text);
+		assert_string_equal(text_of(-ENOMEM, &failure), expected);
+		failure.limit = FLEXMEM_LIMIT_ALIGNMENT;
+		snprintf(expected, sizeof(expected),
+			 "out of device memory: alignment (it suits no free piece that was tried; %s)"
+			 TAIL, cases[i].text);
+		assert_string_equal(text_of(-ENOMEM, &failure), expected);
+	}
 }
 
 static void slots_for_programs(void **state)
@@ -458,6 +493,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(sizes),
 		TEST(limits),
+		TEST(region_limits),
 		TEST(slots_for_programs),
 		TEST(own_memory),
 		TEST(quotas),

@@ -22,6 +22,9 @@
  * takes the bytes that an older caller did not send as zero, and writes back no
  * more than @size bytes.
  *
+ * Until version 1.0 of flexmem is tagged all of this can still change, and what
+ * is here is the first version of each struct.
+ *
  * What is returned (as -1 and errno), for all commands alike:
  *
  *  - ENOTTY: no such command.
@@ -258,6 +261,9 @@ struct flexmem_info {
  * @FLEXMEM_REASON_CLIENT_LIMIT: the open file's limit of bytes, slots or handles
  * @FLEXMEM_REASON_USER_LIMIT: the limit of all open files of its user
  * @FLEXMEM_REASON_GUARANTEE: what is left has been guaranteed to others
+ * @FLEXMEM_REASON_ALIGNMENT: as FRAGMENTATION, but of the free blocks that are
+ *	large enough only so many were looked at for an alignment above 128;
+ *	another of them may suit
  */
 enum flexmem_reason {
 	FLEXMEM_REASON_NONE = 0,
@@ -270,6 +276,7 @@ enum flexmem_reason {
 	FLEXMEM_REASON_CLIENT_LIMIT = 7,
 	FLEXMEM_REASON_USER_LIMIT = 8,
 	FLEXMEM_REASON_GUARANTEE = 9,
+	FLEXMEM_REASON_ALIGNMENT = 10,
 };
 
 /**
@@ -289,8 +296,8 @@ enum flexmem_reason {
  * @FLEXMEM_ALLOC_WAIT: if there is no memory, but others could free some, tell
  *	them (see &struct flexmem_event) and wait for it, killably and no longer
  *	than FLEXMEM_WAIT_MS (and what the firmware takes), before it is ENOMEM.
- *	Others could if the reason is CAPACITY, SLOTS, MAX_REGIONS or
- *	FRAGMENTATION. EINVAL in a batch
+ *	Others could if the reason is CAPACITY, SLOTS, MAX_REGIONS,
+ *	FRAGMENTATION or ALIGNMENT. EINVAL in a batch
  */
 enum flexmem_alloc_flags {
 	FLEXMEM_ALLOC_PROGRAM = 1 << 0,
@@ -314,10 +321,15 @@ enum flexmem_alloc_flags {
  * @out_address: where it starts
  * @out_size: @length as rounded; the bytes that are this allocation's
  * @out_reason: enum flexmem_reason
- * @__reserved: must be 0
+ * @out_region_reason: with FRAGMENTATION and ALIGNMENT: why there was no further
+ *                     region for it, either: CAPACITY, SLOTS or MAX_REGIONS.
+ *                     Else 0
  * @out_total_free: on ENOMEM: free bytes in all regions it could have gone to
  * @out_largest_free: on ENOMEM: largest free block among them, in bytes
  * @out_max_region: on ENOMEM: bytes of the largest region there could be
+ * @out_client_used: on ENOMEM: bytes allocated by this open file
+ * @out_regions: on ENOMEM: regions acquired
+ * @__reserved: must be 0
  *
  * Allocate device memory. The reply is written on failure too: then
  * @out_handle is 0, @out_size tells the rounded request, and the other members
@@ -340,10 +352,13 @@ struct flexmem_alloc {
 	struct flexmem_address out_address;
 	__aligned_u64 out_size;
 	__u32 out_reason;
-	__u32 __reserved;
+	__u32 out_region_reason;
 	__aligned_u64 out_total_free;
 	__aligned_u64 out_largest_free;
 	__aligned_u64 out_max_region;
+	__aligned_u64 out_client_used;
+	__u32 out_regions;
+	__u32 __reserved;
 };
 
 #define FLEXMEM_IOCTL_ALLOC _IO(FLEXMEM_TYPE, FLEXMEM_CMD_ALLOC)

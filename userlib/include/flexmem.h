@@ -109,6 +109,8 @@ enum flexmem_acquisition {
  * @FLEXMEM_LIMIT_CLIENT: a limit that the administrator set for this open file
  * @FLEXMEM_LIMIT_USER: one set for all open files of its user
  * @FLEXMEM_LIMIT_GUARANTEE: what is left has been guaranteed to others
+ * @FLEXMEM_LIMIT_ALIGNMENT: as FLEXMEM_LIMIT_FRAGMENTATION, but only so many of
+ *	the free blocks that are large enough were looked at for the alignment
  *
  * There will be more; treat an unknown one like another kind of "full".
  */
@@ -123,6 +125,7 @@ enum flexmem_limit {
 	FLEXMEM_LIMIT_CLIENT = 7,
 	FLEXMEM_LIMIT_USER = 8,
 	FLEXMEM_LIMIT_GUARANTEE = 9,
+	FLEXMEM_LIMIT_ALIGNMENT = 10,
 };
 
 /**
@@ -286,7 +289,7 @@ enum flexmem_charge {
 /**
  * struct flexmem_failure - why there was no device memory
  * @limit: enum flexmem_limit; FLEXMEM_LIMIT_NONE: the rest says nothing
- * @regions: regions that the device had just after the failure
+ * @regions: regions that the device had
  * @slots: as in &struct flexmem_properties
  * @program_slots: likewise
  * @max_regions: likewise
@@ -297,11 +300,14 @@ enum flexmem_charge {
  * @total_free: free bytes in all regions it could have gone to
  * @largest_free: the largest free block among them
  * @max_region: the largest region there could be
- * @own_used: bytes that this device object had just after the failure: what its
- *            program could give back
+ * @own_used: bytes that this device object had: what its program could give back
  * @quota: FLEXMEM_LIMIT_CLIENT, _USER: the limit; FLEXMEM_UNLIMITED: not known,
  *         since it has changed meanwhile
  * @quota_used: likewise: what was charged
+ * @region_limit: FLEXMEM_LIMIT_FRAGMENTATION, _ALIGNMENT: enum flexmem_limit, why
+ *                there was no further region, either: the device has none, or no
+ *                slot, or no more regions are allowed; else 0
+ * @reserved: 0
  */
 struct flexmem_failure {
 	uint32_t limit;
@@ -319,6 +325,8 @@ struct flexmem_failure {
 	uint64_t own_used;
 	uint64_t quota;
 	uint64_t quota_used;
+	uint32_t region_limit;
+	uint32_t reserved;
 };
 
 /**

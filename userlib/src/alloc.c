@@ -10,6 +10,7 @@ static void failure_from_uapi(const struct flexmem_device *device,
 {
 	*failure = (struct flexmem_failure){
 		.limit = reply->out_reason,
+		.regions = reply->out_regions,
 		.slots = device->info.out_slots,
 		.program_slots = device->info.out_program_slots,
 		.max_regions = device->info.out_max_regions,
@@ -19,7 +20,9 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		.total_free = reply->out_total_free,
 		.largest_free = reply->out_largest_free,
 		.max_region = reply->out_max_region,
+		.own_used = reply->out_client_used,
 		.quota = FLEXMEM_UNLIMITED,
+		.region_limit = reply->out_region_reason,
 	};
 }
 
@@ -88,15 +91,6 @@ static void find_quota(const struct flexmem_device *device, uint32_t kind,
 void fmlib_failure_details(const struct flexmem_device *device,
 			   struct flexmem_failure *failure)
 {
-	struct flexmem_stats stats = { .size = sizeof(stats) };
-
-	if (failure->limit == FLEXMEM_LIMIT_NONE)
-		return;
-	/* Details that are missing only make the error text poorer. */
-	if (!fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats)) {
-		failure->regions = stats.out_regions;
-		failure->own_used = stats.out_client_used;
-	}
 	if (failure->limit == FLEXMEM_LIMIT_CLIENT)
 		find_quota(device, FLEXMEM_OWNER_CLIENT, failure);
 	else if (failure->limit == FLEXMEM_LIMIT_USER)

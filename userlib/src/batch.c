@@ -68,8 +68,6 @@ static void add_details(const struct flexmem_device *device,
 		*known = *failure;
 		return;
 	}
-	failure->regions = known->regions;
-	failure->own_used = known->own_used;
 	failure->charge = known->charge;
 	failure->quota = known->quota;
 	failure->quota_used = known->quota_used;

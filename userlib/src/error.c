@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIMIT_TEXT 96
+#define LIMIT_TEXT 128
 
 const char *flexmem_limit_name(uint32_t limit)
 {
@@ -22,6 +22,7 @@ const char *flexmem_limit_name(uint32_t limit)
 		[FLEXMEM_LIMIT_CLIENT] = "client_limit",
 		[FLEXMEM_LIMIT_USER] = "user_limit",
 		[FLEXMEM_LIMIT_GUARANTEE] = "guarantee",
+		[FLEXMEM_LIMIT_ALIGNMENT] = "alignment",
 	};
 
 	if (limit >= sizeof(names) / sizeof(names[0]))
@@ -67,6 +68,21 @@ static void quota_text(const struct flexmem_failure *failure, const char *whose,
 			 "slots" : "allocations");
 }
 
+/* What keeps the device from giving another region, where that would help. */
+static const char *region_text(const struct flexmem_failure *failure)
+{
+	switch (failure->region_limit) {
+	case FLEXMEM_LIMIT_CAPACITY:
+		return "; the device has none left for another region";
+	case FLEXMEM_LIMIT_SLOTS:
+		return "; no slot is left for another region";
+	case FLEXMEM_LIMIT_MAX_REGIONS:
+		return "; max_regions allows no other region";
+	default:
+		return "";
+	}
+}
+
 static void limit_text(const struct flexmem_failure *failure,
 		       char text[LIMIT_TEXT])
 {
@@ -87,7 +103,13 @@ static void limit_text(const struct flexmem_failure *failure,
 		break;
 	case FLEXMEM_LIMIT_FRAGMENTATION:
 		snprintf(text, LIMIT_TEXT,
-			 "fragmentation (enough is free, but not in one piece)");
+			 "fragmentation (enough is free, but not in one piece%s)",
+			 region_text(failure));
+		break;
+	case FLEXMEM_LIMIT_ALIGNMENT:
+		snprintf(text, LIMIT_TEXT,
+			 "alignment (it suits no free piece that was tried%s)",
+			 region_text(failure));
 		break;
 	case FLEXMEM_LIMIT_REGION_SIZE:
 		snprintf(text, LIMIT_TEXT,

@@ -84,8 +84,8 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 				const struct flexmem_alloc *reply,
 				struct flexmem_allocation *allocation);
 /*
- * What the reply does not tell of a failure: regions, own bytes, and the quota
- * that was hit. It is asked for afterwards, so it may have changed since.
+ * What the reply does not tell of a failure: the quota that was hit. It is asked
+ * for afterwards, so it may have changed since.
  */
 void fmlib_failure_details(const struct flexmem_device *device,
 			   struct flexmem_failure *failure);

@@ -6,6 +6,7 @@ static void failure_from_uapi(const struct flexmem_device *device,
 			      const struct flexmem_resize *reply,
 			      struct flexmem_failure *failure)
 {
+	struct flexmem_stats stats = { .size = sizeof(stats) };
 	const struct flexmem_info *info = &device->info;
 	uint64_t rounded = reply->length + info->out_alignment - 1;
 	struct flexmem_region *regions = NULL;
@@ -24,6 +25,10 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		.quota = FLEXMEM_UNLIMITED,
 	};
 	/* Details that are missing only make the error text poorer. */
+	if (!fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats)) {
+		failure->regions = stats.out_regions;
+		failure->own_used = stats.out_client_used;
+	}
 	if (flexmem_device_regions(device, &regions, sizeof(*regions), &count))
 		return;
 	for (i = 0; i < count; i++) {
