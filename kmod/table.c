@@ -202,14 +202,16 @@ void flexmem_table_unlock_pools(struct flexmem_table *table)
 
 /*
  * Takes a lock under which the device is called, once the device is awake. The
- * wait for it to wake up is repeated only if it has fallen asleep again.
+ * wait for it to wake up is repeated only if it has fallen asleep again. Who
+ * waits can be frozen: the device wakes up after the processes do.
  */
 static int lock_device(struct flexmem_table *table, struct mutex *lock)
 {
 	do {
-		if (wait_event_killable(table->resumed,
-					!READ_ONCE(table->suspended) ||
-					READ_ONCE(table->closing)))
+		if (wait_event_state(table->resumed,
+				     !READ_ONCE(table->suspended) ||
+				     READ_ONCE(table->closing),
+				     (TASK_KILLABLE | TASK_FREEZABLE)))
 			return -EINTR;
 		if (mutex_lock_killable(lock))
 			return -EINTR;

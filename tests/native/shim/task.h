@@ -164,6 +164,8 @@ bool native_should_fail(enum native_fault fault);
 #define TASK_UNINTERRUPTIBLE 2
 #define TASK_KILLABLE 4
 #define TASK_IDLE 8
+/* Nothing is frozen here. */
+#define TASK_FREEZABLE 0
 #define __set_current_state(state) ((void)(state))
 #define set_current_state(state) ((void)(state))
 void native_might_sleep(const char *what);
@@ -272,8 +274,8 @@ bool native_signal_ends(int state);
 #define wait_event(queue, condition) \
 	((void)native_wait_forever(queue, condition, TASK_UNINTERRUPTIBLE))
 #define wait_event_idle(queue, condition) wait_event(queue, condition)
-#define wait_event_killable(queue, condition) \
-	native_wait_forever(queue, condition, TASK_KILLABLE)
+#define wait_event_state(queue, condition, state) \
+	native_wait_forever(queue, condition, state)
 #define wait_event_interruptible(queue, condition) \
 	native_wait_forever(queue, condition, TASK_INTERRUPTIBLE)
 #define wait_event_timeout(queue, condition, timeout) \
