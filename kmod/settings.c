@@ -60,7 +60,7 @@ static const char *pf_open_name(unsigned int pf_open)
 }
 
 /**
- * struct choice_param - parameter with one of two names for a value
+ * struct choice_param - parameter with one of some names for a value
  * @value: where it is kept; an enum
  * @name: gives the name of each value, NULL after the last
  */
@@ -69,9 +69,25 @@ struct choice_param {
 	const char *(*name)(unsigned int value);
 };
 
+/* "a, b or c": all that there are. */
+static const char *list_names(const struct choice_param *choice, char *text,
+			      size_t size)
+{
+	unsigned int i;
+	size_t n = 0;
+
+	*text = '\0';
+	for (i = 0; choice->name(i); i++)
+		n += scnprintf(text + n, size - n, "%s%s", !i ? "" :
+			       choice->name(i + 1) ? ", " : " or ",
+			       choice->name(i));
+	return text;
+}
+
 static int choice_set(const char *text, const struct kernel_param *kp)
 {
 	const struct choice_param *choice = kp->arg;
+	char names[128];
 	unsigned int i;
 
 	for (i = 0; choice->name(i); i++) {
@@ -80,8 +96,8 @@ static int choice_set(const char *text, const struct kernel_param *kp)
 			return 0;
 		}
 	}
-	pr_err("%s=%s: must be %s or %s\n", kp->name, text, choice->name(0),
-	       choice->name(1));
+	pr_err("%s=%s: must be %s\n", kp->name, text,
+	       list_names(choice, names, sizeof(names)));
 	return -EINVAL;
 }
 
