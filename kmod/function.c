@@ -10,10 +10,16 @@
  * given wrongly is neither used nor given back, as nobody knows what it is: it
  * comes back with a reset.
  *
+ * A command that was not answered may have been carried out. For who asked it has
+ * failed, and a command that fails changes nothing; so before the next one it is
+ * undone, by one that can be repeated until it is answered. Only a release is not
+ * undone, as the memory may be another's by then: who asked tries again.
+ *
  * Invariant: the pieces that a function holds do not overlap.
  */
 
 #include <linux/align.h>
+#include <linux/atomic.h>
 #include <linux/device.h>
 #include <linux/errno.h>
 #include <linux/jiffies.h>
@@ -167,6 +173,68 @@ bool flexmem_function_may_probe(struct flexmem_function *function)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_may_probe);
 
+/* As they are never used again, no command that was lost is about another's. */
+static u64 new_id(void)
+{
+	static atomic64_t last_id;
+
+	return atomic64_inc_return(&last_id);
+}
+
+static bool is_unknown(int rc)
+{
+	return rc == -ETIMEDOUT || rc == -EINTR;
+}
+
+static int undo(struct flexmem_function *function)
+{
+	const struct flexmem_lost *lost = &function->lost;
+	const struct flexmem_device_ops *ops = &function->ops;
+	int rc = 0;
+
+	switch (lost->undo) {
+	case FLEXMEM_UNDO_NOTHING:
+		break;
+	case FLEXMEM_UNDO_ACQUIRE:
+		rc = ops->release(function->priv, &lost->mem);
+		rc = check_errno(function, "release", rc, false);
+		break;
+	case FLEXMEM_UNDO_SET:
+		rc = ops->slot_clear(function->priv, lost->slot);
+		rc = check_errno(function, "slot_clear", rc, false);
+		break;
+	case FLEXMEM_UNDO_CLEAR:
+		rc = ops->slot_set(function->priv, lost->slot, &lost->mem);
+		rc = check_errno(function, "slot_set", rc, false);
+		break;
+	}
+	return rc;
+}
+
+/**
+ * flexmem_function_settle - undo the command whose outcome is unknown
+ * @function: function
+ *
+ * Context: one operation at a time. May sleep.
+ * Return: 0, also if there is none; or an error of the firmware: it is still
+ * unknown.
+ */
+int flexmem_function_settle(struct flexmem_function *function)
+{
+	int rc;
+
+	if (function->lost.undo == FLEXMEM_UNDO_NOTHING)
+		return 0;
+	/* When everything goes back it is cleared again instead. */
+	if (function->lost.undo == FLEXMEM_UNDO_CLEAR && function->quiet)
+		return 0;
+	rc = undo(function);
+	if (!rc)
+		function->lost.undo = FLEXMEM_UNDO_NOTHING;
+	return note_outcome(function, rc);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_settle);
+
 /**
  * flexmem_function_capacity - ask how much there is
  * @function: function
@@ -180,6 +248,9 @@ int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes)
 	u64 capacity = 0;
 	int rc;
 
+	rc = flexmem_function_settle(function);
+	if (rc)
+		return rc;
 	rc = function->ops.capacity(function->priv, &capacity);
 	rc = check_errno(function, "capacity", rc, false);
 	if (!rc)
@@ -196,13 +267,15 @@ static bool overlap(const struct flexmem_memory *a,
 }
 
 /* Whether the device gave what it was asked for, and has not given it before. */
-static int check_memory(struct flexmem_function *function, u64 size,
+static int check_memory(struct flexmem_function *function, u64 id, u64 size,
 			const struct flexmem_memory *mem)
 {
 	u64 alignment = size < SZ_1G ? function->granule : SZ_1G;
 	unsigned int i;
 	u64 end;
 
+	if (mem->id != id)
+		return distrust(function, "acquire", "id", mem->id);
 	if (mem->size != size)
 		return distrust(function, "acquire", "size", mem->size);
 	if (!IS_ALIGNED(mem->base, alignment) ||
@@ -228,15 +301,24 @@ static int check_memory(struct flexmem_function *function, u64 size,
 int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 			     struct flexmem_memory *mem)
 {
-	struct flexmem_memory given = {};
+	const struct flexmem_memory wanted = { .id = new_id(), .size = size };
+	struct flexmem_memory given = wanted;
 	int rc;
 
 	if (WARN_ON_ONCE(function->nr_pieces == FLEXMEM_MAX_PIECES))
 		return -ENOMEM;
+	rc = flexmem_function_settle(function);
+	if (rc)
+		return rc;
 	rc = function->ops.acquire(function->priv, size, &given);
 	rc = check_errno(function, "acquire", rc, true);
-	rc = rc ?: check_memory(function, size, &given);
+	rc = rc ?: check_memory(function, wanted.id, size, &given);
 	note_outcome(function, rc);
+	if (is_unknown(rc))
+		function->lost = (struct flexmem_lost) {
+			.undo = FLEXMEM_UNDO_ACQUIRE,
+			.mem = wanted,
+		};
 	if (rc)
 		return rc;
 	function->piece[function->nr_pieces++] = given;
@@ -245,12 +327,12 @@ int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_acquire);
 
-static void forget_piece(struct flexmem_function *function, u64 base)
+static void forget_piece(struct flexmem_function *function, u64 id)
 {
 	unsigned int i;
 
 	for (i = 0; i < function->nr_pieces; i++) {
-		if (function->piece[i].base != base)
+		if (function->piece[i].id != id)
 			continue;
 		function->piece[i] = function->piece[--function->nr_pieces];
 		return;
@@ -263,17 +345,21 @@ static void forget_piece(struct flexmem_function *function, u64 base)
  * @mem: as flexmem_function_acquire() filled it in; in no slot
  *
  * Context: one operation at a time. May sleep.
- * Return: 0, or an error of the firmware; then the function still holds it.
+ * Return: 0, or an error of the firmware; then the function still holds it, or
+ * it is not known, and the caller tries again.
  */
 int flexmem_function_release(struct flexmem_function *function,
 			     const struct flexmem_memory *mem)
 {
 	int rc;
 
+	rc = flexmem_function_settle(function);
+	if (rc)
+		return rc;
 	rc = function->ops.release(function->priv, mem);
 	rc = check_errno(function, "release", rc, false);
 	if (!rc)
-		forget_piece(function, mem->base);
+		forget_piece(function, mem->id);
 	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_release);
@@ -296,8 +382,19 @@ int flexmem_function_slot_set(struct flexmem_function *function,
 
 	if (!function->ops.slot_set)
 		return 0;
+	rc = flexmem_function_settle(function);
+	if (rc)
+		return rc;
 	rc = function->ops.slot_set(function->priv, slot, mem);
 	rc = check_errno(function, "slot_set", rc, true);
+	if (!rc)
+		function->in_slot[slot] = *mem;
+	/* A slot that is refused is empty; of any other who knows. */
+	if (rc && rc != -ENOSPC)
+		function->lost = (struct flexmem_lost) {
+			.undo = FLEXMEM_UNDO_SET,
+			.slot = slot,
+		};
 	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_set);
@@ -313,19 +410,33 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_set);
 int flexmem_function_slot_clear(struct flexmem_function *function,
 				unsigned int slot)
 {
+	bool again;
 	int rc;
 
 	if (!function->ops.slot_clear)
 		return 0;
+	again = function->lost.undo == FLEXMEM_UNDO_CLEAR &&
+		function->lost.slot == slot;
+	rc = again ? 0 : flexmem_function_settle(function);
+	if (rc)
+		return rc;
 	rc = function->ops.slot_clear(function->priv, slot);
 	rc = check_errno(function, "slot_clear", rc, false);
+	if (!rc && again)
+		function->lost.undo = FLEXMEM_UNDO_NOTHING;
+	if (is_unknown(rc))
+		function->lost = (struct flexmem_lost) {
+			.undo = FLEXMEM_UNDO_CLEAR,
+			.slot = slot,
+			.mem = function->in_slot[slot],
+		};
 	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_clear);
 
 /**
  * flexmem_function_quiesce - keep device programs from memory, from now on
- * @function: function; of one that holds nothing nobody is asked
+ * @function: function; one that cannot hold anything is not asked
  *
  * Context: one operation at a time, and none that moves data. May sleep.
  * Return: 0, and memory can be given back; or an error of the firmware: then
@@ -335,10 +446,13 @@ int flexmem_function_quiesce(struct flexmem_function *function)
 {
 	int rc;
 
-	if (!function->nr_pieces)
+	if (!function->nr_pieces &&
+	    function->lost.undo == FLEXMEM_UNDO_NOTHING)
 		return 0;
 	rc = function->ops.quiesce(function->priv);
 	rc = check_errno(function, "quiesce", rc, false);
+	if (!rc)
+		function->quiet = true;
 	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_quiesce);
@@ -357,8 +471,11 @@ int flexmem_function_reset(struct flexmem_function *function)
 
 	rc = function->ops.reset(function->priv);
 	rc = check_errno(function, "reset", rc, false);
-	if (!rc)
+	if (!rc) {
 		function->nr_pieces = 0;
+		function->lost.undo = FLEXMEM_UNDO_NOTHING;
+		function->quiet = false;
+	}
 	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_reset);

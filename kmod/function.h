@@ -22,6 +22,24 @@ struct device;
 #define FLEXMEM_MAX_PIECES (2 * FLEXMEM_MAX_SLOTS)
 
 /**
+ * struct flexmem_lost - a command whose outcome is unknown
+ * @undo: what makes it as if it had never been sent; FLEXMEM_UNDO_NOTHING: there
+ *	is none
+ * @slot: the slot it was about
+ * @mem: the memory it was about
+ */
+struct flexmem_lost {
+	enum {
+		FLEXMEM_UNDO_NOTHING,
+		FLEXMEM_UNDO_ACQUIRE,
+		FLEXMEM_UNDO_SET,
+		FLEXMEM_UNDO_CLEAR,
+	} undo;
+	unsigned int slot;
+	struct flexmem_memory mem;
+};
+
+/**
  * struct flexmem_function - a PF or VF and its driver's operations
  * @dev: for messages; may be NULL
  * @mode: PF or VF
@@ -32,6 +50,9 @@ struct device;
  * @priv: their argument
  * @nr_pieces: how many of @piece there are
  * @piece: memory that the device gave and has not taken back
+ * @in_slot: memory that a slot points at, or did last
+ * @lost: to be undone before anything else is asked
+ * @quiet: its programs were stopped, for its memory goes back
  * @distrusted: an answer was wrong, and that has been reported
  * @doubt: a command timed out and none has succeeded since: the firmware may be
  *	dead. Changes without a lock
@@ -52,6 +73,9 @@ struct flexmem_function {
 	void *priv;
 	unsigned int nr_pieces;
 	struct flexmem_memory piece[FLEXMEM_MAX_PIECES];
+	struct flexmem_memory in_slot[FLEXMEM_MAX_SLOTS];
+	struct flexmem_lost lost;
+	bool quiet;
 	atomic_t distrusted;
 	bool doubt;
 	unsigned long probe_at;
@@ -62,6 +86,7 @@ int flexmem_function_init(struct flexmem_function *function,
 			  struct device *dev,
 			  const struct flexmem_device_desc *desc);
 bool flexmem_function_may_probe(struct flexmem_function *function);
+int flexmem_function_settle(struct flexmem_function *function);
 int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes);
 int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 			     struct flexmem_memory *mem);

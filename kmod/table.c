@@ -582,7 +582,8 @@ int flexmem_table_refresh(struct flexmem_table *table)
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
-	if (!READ_ONCE(table->capacity_is_old))
+	/* Pairs with flexmem_table_new_capacity(): the driver knows it. */
+	if (!smp_load_acquire(&table->capacity_is_old))
 		return 0;
 	/* Before it is asked for: what changes after that is to be asked for. */
 	WRITE_ONCE(table->capacity_is_old, false);
@@ -610,7 +611,8 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 {
 	int rc = 0;
 
-	WRITE_ONCE(table->capacity_is_old, true);
+	/* Pairs with flexmem_table_refresh(). */
+	smp_store_release(&table->capacity_is_old, true);
 	flexmem_pressure_supplied(&table->accounts);
 	if (!mutex_trylock(&table->acquire_lock))
 		return 0;

@@ -107,12 +107,11 @@ void flexmem_table_forgive(struct flexmem_table *table)
 }
 
 /**
- * flexmem_table_settle - find out which slots the firmware has emptied or filled
+ * flexmem_table_settle - undo what the firmware has not answered
  * @table: region table
  *
- * None: before it answers any command it has undone what was not answered
- * (device_ops.h). So regions that were kept out of use are good again, and those
- * that never had a slot can be given back.
+ * Then each slot is as it was, so that regions that were kept out of use are good
+ * again, and those that never had a slot can be given back.
  *
  * Context: under acquire_lock. May sleep.
  * Return: 0, or an error of the firmware; then it is still not known.
@@ -121,14 +120,11 @@ int flexmem_table_settle(struct flexmem_table *table)
 {
 	struct flexmem_region *region;
 	unsigned int slot;
-	u64 capacity;
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
-	if (!table->nr_doubtful)
-		return 0;
-	rc = flexmem_function_capacity(&table->function, &capacity);
-	if (rc)
+	rc = flexmem_function_settle(&table->function);
+	if (rc || !table->nr_doubtful)
 		return rc;
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);

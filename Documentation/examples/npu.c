@@ -16,6 +16,7 @@
 #include <linux/pci.h>
 #include <linux/pm.h>
 #include <linux/sizes.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/workqueue.h>
 #include <flexmem/device_ops.h>
@@ -24,7 +25,7 @@
 /* The mailbox, in BAR 0. Replies come in the order of the requests. */
 #define NPU_COMMAND	0x00
 #define NPU_SLOT	0x04
-#define NPU_ARGUMENT	0x08	/* 64 bits */
+#define NPU_MEMORY	0x08	/* 64 bits: the host's name of a piece of memory */
 #define NPU_SEND	0x10	/* number of the request; writing it sends it */
 #define NPU_DONE	0x14	/* number of the latest request with a reply */
 #define NPU_STATUS	0x18
@@ -34,7 +35,7 @@
 #define NPU_SLOTS	0x30	/* entries of this function's table */
 #define NPU_RESET	0x34	/* forgets all there is of this function */
 #define NPU_OFFSET	0x38	/* 64 bits: range within the memory ... */
-#define NPU_LENGTH	0x40	/* 64 bits: ... to scrub, read or write */
+#define NPU_LENGTH	0x40	/* 64 bits: ... to scrub, read or write; to acquire */
 #define NPU_BUFFER	0x48	/* 64 bits: of the host, to read to or write from */
 #define NPU_STOP	0x50	/* moves no more data; reads 0 once it is idle */
 
@@ -43,7 +44,7 @@
 
 enum {
 	NPU_ACQUIRE, NPU_RELEASE, NPU_SET, NPU_CLEAR, NPU_HALT, NPU_CAPACITY,
-	NPU_CANCEL, NPU_SCRUB, NPU_READ, NPU_WRITE
+	NPU_SCRUB, NPU_READ, NPU_WRITE
 };
 
 enum { NPU_OK, NPU_NO_MEMORY, NPU_NO_SLOT, NPU_FAILED };
@@ -61,41 +62,68 @@ struct npu {
 	struct work_struct capacity_work;
 	struct work_struct dead_work;
 	struct mutex turn;	/* held by the operation that uses the mailbox */
-	struct completion reply;
 	void *buffer;		/* FLEXMEM_COPY_MAX bytes, for reads and writes */
 	dma_addr_t buffer_dma;
-	u32 seq;	/* of the latest request */
-	u32 doubt;	/* request whose outcome is unknown, or 0 */
+	struct completion reply;
+	spinlock_t lock;	/* protects the members below */
+	u32 seq;		/* of the latest request */
+	bool awaited;		/* its reply has not come, and somebody waits */
+	u32 status;		/* of the reply that has */
+	u64 result;
 };
 
 /* [call] */
 struct npu_request {
 	u32 command;
 	u32 slot;
-	u64 argument;
+	u64 memory;
 	u64 offset;
 	u64 length;
 };
 
-/* Sends one request and waits for its reply: killable, and at most 1 s. */
-static int npu_call(struct npu *npu, const struct npu_request *req)
+static void npu_send(struct npu *npu, const struct npu_request *req)
 {
-	long left;
-
 	reinit_completion(&npu->reply);
 	writel(req->command, npu->regs + NPU_COMMAND);
 	writel(req->slot, npu->regs + NPU_SLOT);
-	writeq(req->argument, npu->regs + NPU_ARGUMENT);
+	writeq(req->memory, npu->regs + NPU_MEMORY);
 	writeq(req->offset, npu->regs + NPU_OFFSET);
 	writeq(req->length, npu->regs + NPU_LENGTH);
-	WRITE_ONCE(npu->seq, npu->seq + 1);
+
+	spin_lock_irq(&npu->lock);
+	npu->seq++;
+	npu->awaited = true;
 	writel(npu->seq, npu->regs + NPU_SEND);
+	spin_unlock_irq(&npu->lock);
+}
 
-	left = wait_for_completion_killable_timeout(&npu->reply, HZ);
-	if (left <= 0)
-		return left ? -EINTR : -ETIMEDOUT;
+/* For npu_interrupt(): a reply that nobody waits for (any more) is no reply. */
+static void npu_take_reply(struct npu *npu)
+{
+	spin_lock(&npu->lock);
+	if (npu->awaited && readl(npu->regs + NPU_DONE) == npu->seq) {
+		npu->status = readl(npu->regs + NPU_STATUS);
+		npu->result = readq(npu->regs + NPU_RESULT);
+		npu->awaited = false;
+		complete(&npu->reply);
+	}
+	spin_unlock(&npu->lock);
+}
 
-	switch (readl(npu->regs + NPU_STATUS)) {
+/* Killable, and 1 s at most. What counts is whether the reply came. */
+static int npu_wait(struct npu *npu)
+{
+	long left = wait_for_completion_killable_timeout(&npu->reply, HZ);
+	bool answered;
+
+	spin_lock_irq(&npu->lock);
+	answered = !npu->awaited;
+	npu->awaited = false;
+	spin_unlock_irq(&npu->lock);
+
+	if (!answered)
+		return left < 0 ? -EINTR : -ETIMEDOUT;
+	switch (npu->status) {
 	case NPU_OK:
 		return 0;
 	case NPU_NO_MEMORY:
@@ -106,58 +134,18 @@ static int npu_call(struct npu *npu, const struct npu_request *req)
 	}
 }
 
-/* Takes the mailbox, once it is certain that the last request came to an end. */
-static int npu_begin(struct npu *npu)
-{
-	struct npu_request cancel = { .command = NPU_CANCEL };
-	int rc = 0;
-
-	if (mutex_lock_killable(&npu->turn))
-		return -EINTR;
-	if (npu->doubt) {
-		cancel.argument = npu->doubt;
-		rc = npu_call(npu, &cancel);
-	}
-	if (rc)
-		mutex_unlock(&npu->turn);
-	else
-		npu->doubt = 0;
-	return rc;
-}
-
-static int npu_run(struct npu *npu, const struct npu_request *req)
-{
-	int rc = npu_call(npu, req);
-	u32 busy;
-
-	if (rc == -ETIMEDOUT || rc == -EINTR) {
-		npu->doubt = npu->seq;
-		/* Whoever gets the range next must not find it changing. */
-		writel(1, npu->regs + NPU_STOP);
-		if (readl_poll_timeout(npu->regs + NPU_STOP, busy, !busy, 10,
-				       1000))
-			dev_err(&npu->pdev->dev, "the copy engine hangs\n");
-	}
-	return rc;
-}
-
-static void npu_end(struct npu *npu)
-{
-	mutex_unlock(&npu->turn);
-}
-
-/* A request that moves no data of the host's. */
 static int npu_command(struct npu *npu, const struct npu_request *req,
 		       u64 *result)
 {
-	int rc = npu_begin(npu);
+	int rc;
 
-	if (rc)
-		return rc;
-	rc = npu_run(npu, req);
+	if (mutex_lock_killable(&npu->turn))
+		return -EINTR;
+	npu_send(npu, req);
+	rc = npu_wait(npu);
 	if (!rc && result)
-		*result = readq(npu->regs + NPU_RESULT);
-	npu_end(npu);
+		*result = npu->result;
+	mutex_unlock(&npu->turn);
 	return rc;
 }
 
@@ -166,10 +154,10 @@ static int npu_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	const struct npu_request req = {
 		.command = NPU_ACQUIRE,
-		.argument = size,
+		.memory = mem->id,
+		.length = size,
 	};
 
-	mem->size = size;
 	return npu_command(priv, &req, &mem->base);
 }
 
@@ -177,7 +165,7 @@ static int npu_release(void *priv, const struct flexmem_memory *mem)
 {
 	const struct npu_request req = {
 		.command = NPU_RELEASE,
-		.argument = mem->base,
+		.memory = mem->id,
 	};
 
 	return npu_command(priv, &req, NULL);
@@ -189,7 +177,7 @@ static int npu_slot_set(void *priv, unsigned int slot,
 	const struct npu_request req = {
 		.command = NPU_SET,
 		.slot = slot,
-		.argument = mem->base,
+		.memory = mem->id,
 	};
 
 	return npu_command(priv, &req, NULL);
@@ -218,17 +206,40 @@ static int npu_capacity(void *priv, u64 *bytes)
 }
 
 /* [data] */
+/* The request has the mailbox. Whatever came of it, no byte moves any more. */
+static int npu_move(struct npu *npu, const struct npu_request *req)
+{
+	u32 busy;
+	int rc;
+
+	npu_send(npu, req);
+	rc = npu_wait(npu);
+	if (rc == -ETIMEDOUT || rc == -EINTR) {
+		writel(1, npu->regs + NPU_STOP);
+		if (readl_poll_timeout(npu->regs + NPU_STOP, busy, !busy, 10,
+				       1000))
+			dev_err(&npu->pdev->dev, "the copy engine hangs\n");
+	}
+	return rc;
+}
+
 static int npu_scrub(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     u64 size)
 {
 	const struct npu_request req = {
 		.command = NPU_SCRUB,
-		.argument = mem->base,
+		.memory = mem->id,
 		.offset = offset,
 		.length = size,
 	};
+	struct npu *npu = priv;
+	int rc;
 
-	return npu_command(priv, &req, NULL);
+	if (mutex_lock_killable(&npu->turn))
+		return -EINTR;
+	rc = npu_move(npu, &req);
+	mutex_unlock(&npu->turn);
+	return rc;
 }
 
 static int npu_read(void *priv, const struct flexmem_memory *mem, u64 offset,
@@ -236,19 +247,19 @@ static int npu_read(void *priv, const struct flexmem_memory *mem, u64 offset,
 {
 	const struct npu_request req = {
 		.command = NPU_READ,
-		.argument = mem->base,
+		.memory = mem->id,
 		.offset = offset,
 		.length = size,
 	};
 	struct npu *npu = priv;
-	int rc = npu_begin(npu);
+	int rc;
 
-	if (rc)
-		return rc;
-	rc = npu_run(npu, &req);
+	if (mutex_lock_killable(&npu->turn))
+		return -EINTR;
+	rc = npu_move(npu, &req);
 	if (!rc)
 		memcpy(to, npu->buffer, size);
-	npu_end(npu);
+	mutex_unlock(&npu->turn);
 	return rc;
 }
 
@@ -257,18 +268,18 @@ static int npu_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 {
 	const struct npu_request req = {
 		.command = NPU_WRITE,
-		.argument = mem->base,
+		.memory = mem->id,
 		.offset = offset,
 		.length = size,
 	};
 	struct npu *npu = priv;
-	int rc = npu_begin(npu);
+	int rc;
 
-	if (rc)
-		return rc;
+	if (mutex_lock_killable(&npu->turn))
+		return -EINTR;
 	memcpy(npu->buffer, from, size);
-	rc = npu_run(npu, &req);
-	npu_end(npu);
+	rc = npu_move(npu, &req);
+	mutex_unlock(&npu->turn);
 	return rc;
 }
 
@@ -285,19 +296,13 @@ static int npu_page(void *priv, const struct flexmem_memory *mem, u64 offset,
 }
 
 /* A register: it is done when the write is, whatever state the firmware is in. */
-static void npu_reset(struct npu *npu)
-{
-	writel(1, npu->regs + NPU_RESET);
-	npu->doubt = 0;
-}
-
-static int npu_op_reset(void *priv)
+static int npu_reset(void *priv)
 {
 	struct npu *npu = priv;
 
 	if (mutex_lock_killable(&npu->turn))
 		return -EINTR;
-	npu_reset(npu);
+	writel(1, npu->regs + NPU_RESET);
 	mutex_unlock(&npu->turn);
 	return 0;
 }
@@ -313,7 +318,7 @@ static const struct flexmem_device_ops npu_ops = {
 	.read = npu_read,
 	.write = npu_write,
 	.page = npu_page,
-	.reset = npu_op_reset,
+	.reset = npu_reset,
 };
 
 /* [events] */
@@ -339,10 +344,8 @@ static irqreturn_t npu_interrupt(int irq, void *data)
 	struct npu *npu = data;
 	u32 event = readl(npu->regs + NPU_EVENT);
 
-	/* A reply that comes too late has a number nobody waits for. */
-	if (event & NPU_EVENT_REPLY &&
-	    readl(npu->regs + NPU_DONE) == READ_ONCE(npu->seq))
-		complete(&npu->reply);
+	if (event & NPU_EVENT_REPLY)
+		npu_take_reply(npu);
 	/* They wait for the firmware, so they cannot run here. */
 	if (event & NPU_EVENT_CAPACITY)
 		schedule_work(&npu->capacity_work);
@@ -366,7 +369,7 @@ static int npu_start(struct npu *npu)
 	writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
 	npu->fdev = flexmem_device_register(&npu->pdev->dev, &desc);
 	if (IS_ERR(npu->fdev)) {
-		npu_reset(npu);
+		writel(1, npu->regs + NPU_RESET);
 		return PTR_ERR(npu->fdev);
 	}
 	/* From here on there is somebody to tell. */
@@ -384,6 +387,7 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return -ENOMEM;
 	npu->pdev = pdev;
 	mutex_init(&npu->turn);
+	spin_lock_init(&npu->lock);
 	init_completion(&npu->reply);
 	INIT_WORK(&npu->capacity_work, npu_capacity_work);
 	INIT_WORK(&npu->dead_work, npu_dead_work);
@@ -424,7 +428,7 @@ static void npu_remove(struct pci_dev *pdev)
 
 	npu_quiet(npu);
 	flexmem_device_unregister(npu->fdev);
-	npu_reset(npu);
+	writel(1, npu->regs + NPU_RESET);
 }
 
 /* [sleep] */

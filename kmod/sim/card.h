@@ -33,14 +33,12 @@ struct device;
  * @dev: while it is bound: for messages
  * @turn: held by the operation that talks to the firmware; others wait in line,
  *	each for one holder at most, since flexmem calls two at a time at most
- * @doubt: number of the command whose outcome is unknown, or 0; protected by
- *	@turn
  * @lock: held from before the registration with flexmem until its result is
  *	in @fdev
  * @fdev: the device registered with flexmem, or NULL
  * @suspended: flexmem was told to leave it alone
  *
- * All but @dev, @doubt, @fdev and @suspended never change while the card is there.
+ * All but @dev, @fdev and @suspended never change while the card is there.
  */
 struct sim_function {
 	struct sim_card *card;
@@ -49,7 +47,6 @@ struct sim_function {
 	struct device *dev;
 	/* Innermost of the host's locks: only the mailbox's come after it. */
 	struct mutex turn;
-	u64 doubt;
 	/*
 	 * Protects @fdev and @suspended. Taken before all locks of flexmem, and held while
 	 * flexmem calls operations, so they do not take it.

@@ -35,8 +35,7 @@ static const char * const sim_stat_names[SIM_NR_STATS] = {
 	[SIM_KILLED] = "killed",
 	[SIM_STALE] = "stale",
 	[SIM_DUPLICATES] = "duplicates",
-	[SIM_CANCELS] = "cancels",
-	[SIM_UNDONE] = "undone",
+	[SIM_REPEATS] = "repeats",
 	[SIM_RESETS] = "resets",
 };
 
@@ -52,7 +51,6 @@ static const char * const sim_command_names[] = {
 	[SIM_SCRUB] = "scrub",
 	[SIM_READ] = "read",
 	[SIM_WRITE] = "write",
-	[SIM_CANCEL] = "cancel",
 };
 
 static int stats_show(struct seq_file *m, void *unused)

@@ -8,28 +8,22 @@
  * them is free. A new piece goes to the lowest place that fits.
  *
  * Lost replies. The host cannot know the outcome of a command whose reply it
- * did not get, and an operation that failed must have changed nothing. So:
+ * did not get. So a command says what is to be so afterwards, and is answered as
+ * carried out if it is so already; the host names the memory that it acquires.
+ * Then the host can repeat a command, or send the one that makes its effect
+ * undone, until it gets a reply, and nothing has to be remembered here for it.
+ * Commands of a function are carried out in order, each once at most: its number
+ * only grows.
  *
- *  - Each command has a number, which only grows within a function. The
- *    outcome of the latest one is *pending* until its reply is acknowledged;
- *    from then on it is final. Nothing else of that function is carried out
- *    before. A release takes effect only when it is final, as nobody could give
- *    the memory back to its function once another one has it.
- *  - SIM_CANCEL undoes a pending command, and a number that was cancelled is
- *    never carried out afterwards, so it is all the same whether the command
- *    arrived, is still queued or was lost. To cancel twice does no harm: the
- *    host repeats it until there is a reply (ops.c).
- *  - A reset gives back all memory of the function, empties its table, and
- *    drops what is pending.
- *  - Moving data (scrub, read, write) cannot be undone, and need not: it ends
- *    when its caller gives up (mailbox.c), and nobody relies on what is in the
- *    range then. It has a number like the others, so it is never done later.
+ * A reset gives back all memory of the function and empties its table.
+ *
+ * Moving data (scrub, read, write) ends when its caller gives up (mailbox.c).
  *
  * Memory that is given back keeps its bytes, and comes with them to whoever
  * acquires it next.
  *
- * So one command for each function has to be remembered, and no message has to
- * arrive for things to be right.
+ * A function whose programs were stopped (quiesce) can only give back until it is
+ * reset. This card runs no programs.
  */
 
 #include <linux/delay.h>
@@ -55,9 +49,10 @@
  * @node: in &struct sim_firmware.pieces
  * @base: physical address of its first byte
  * @size: bytes
- * @name: what messages call it
+ * @name: what its owner calls it
  * @owner: the function
  * @slot: entry of its table that points here, or SIM_NO_SLOT
+ * @last_slot: the one that did last
  */
 struct fw_piece {
 	struct list_head node;
@@ -66,20 +61,7 @@ struct fw_piece {
 	u64 name;
 	unsigned int owner;
 	int slot;
-};
-
-/**
- * struct fw_pending - command that was carried out, and not acknowledged yet
- * @seq: its number; 0: there is none
- * @command: SIM_ACQUIRE, SIM_RELEASE, SIM_SLOT_SET or SIM_SLOT_CLEAR
- * @piece: the memory it was about
- * @slot: the entry it was about
- */
-struct fw_pending {
-	u64 seq;
-	enum sim_command command;
-	struct fw_piece *piece;
-	unsigned int slot;
+	int last_slot;
 };
 
 /**
@@ -90,8 +72,7 @@ struct fw_pending {
  * @usable_slots: only entries below this one may be filled
  * @quiet: its programs were stopped, for its memory goes back
  * @table: its table: the memory each entry points at, or NULL
- * @seq: number of the latest command that was carried out or cancelled
- * @pending: the command to undo if it is cancelled
+ * @seq: number of the latest command that was carried out
  */
 struct fw_function {
 	u64 capacity;
@@ -101,7 +82,6 @@ struct fw_function {
 	bool quiet;
 	struct fw_piece *table[SIM_MAX_SLOTS];
 	u64 seq;
-	struct fw_pending pending;
 };
 
 /**
@@ -111,7 +91,6 @@ struct fw_function {
  * @memory: bytes of device memory; never changes
  * @chips: the bytes themselves; only the thread uses them
  * @lock: held by the thread while it handles one message
- * @names: names given to pieces so far
  * @pieces: &struct fw_piece, by base
  * @functions: PF and VFs
  */
@@ -126,7 +105,6 @@ struct sim_firmware {
 	 * &struct sim_mailbox.lock.
 	 */
 	struct mutex lock;
-	u64 names;
 	struct list_head pieces;
 	struct fw_function functions[SIM_MAX_FUNCTIONS];
 };
@@ -180,21 +158,13 @@ static void fw_point(struct fw_function *f, unsigned int slot,
 {
 	f->table[slot] = piece;
 	piece->slot = slot;
+	piece->last_slot = slot;
 }
 
 static void fw_unpoint(struct fw_function *f, struct fw_piece *piece)
 {
 	f->table[piece->slot] = NULL;
 	piece->slot = SIM_NO_SLOT;
-}
-
-static void fw_set_pending(struct fw_function *f, const struct sim_request *req,
-			   struct fw_piece *piece)
-{
-	f->pending.seq = req->seq;
-	f->pending.command = req->command;
-	f->pending.piece = piece;
-	f->pending.slot = req->slot;
 }
 
 static enum sim_status fw_acquire(struct sim_firmware *fw, unsigned int function,
@@ -204,6 +174,14 @@ static enum sim_status fw_acquire(struct sim_firmware *fw, unsigned int function
 	struct fw_function *f = &fw->functions[function];
 	struct fw_piece *piece;
 
+	piece = fw_find(fw, function, req->memory);
+	if (piece) {
+		if (piece->size != req->bytes)
+			return SIM_BAD_MEMORY;
+		sim_mailbox_count(fw->mbox, SIM_REPEATS);
+		reply->base = piece->base;
+		return SIM_OK;
+	}
 	if (!req->bytes || !IS_ALIGNED(req->bytes, SIM_GRANULE))
 		return SIM_BAD_SIZE;
 	/* The capacity may have shrunk below what is used. */
@@ -214,17 +192,16 @@ static enum sim_status fw_acquire(struct sim_firmware *fw, unsigned int function
 	if (!piece)
 		return SIM_FAILED;
 	piece->size = req->bytes;
+	piece->name = req->memory;
 	piece->owner = function;
 	piece->slot = SIM_NO_SLOT;
+	piece->last_slot = SIM_NO_SLOT;
 	if (!fw_place(fw, piece)) {
 		kfree(piece);
 		return SIM_NO_SPACE;
 	}
-	piece->name = ++fw->names;
 	f->used += piece->size;
-	fw_set_pending(f, req, piece);
 	reply->base = piece->base;
-	reply->memory = piece->name;
 	return SIM_OK;
 }
 
@@ -233,11 +210,13 @@ static enum sim_status fw_release(struct sim_firmware *fw, unsigned int function
 {
 	struct fw_piece *piece = fw_find(fw, function, req->memory);
 
-	if (!piece)
-		return SIM_BAD_MEMORY;
+	if (!piece) {
+		sim_mailbox_count(fw->mbox, SIM_REPEATS);
+		return SIM_OK;
+	}
 	if (piece->slot != SIM_NO_SLOT)
 		return SIM_IN_USE;
-	fw_set_pending(&fw->functions[function], req, piece);
+	fw_free(fw, piece);
 	return SIM_OK;
 }
 
@@ -252,14 +231,18 @@ static enum sim_status fw_slot_set(struct sim_firmware *fw,
 		return SIM_BAD_COMMAND;
 	if (!piece)
 		return SIM_BAD_MEMORY;
+	if (f->table[req->slot] == piece) {
+		sim_mailbox_count(fw->mbox, SIM_REPEATS);
+		return SIM_OK;
+	}
 	if (f->table[req->slot])
 		return SIM_SLOT_FILLED;
 	if (piece->slot != SIM_NO_SLOT)
 		return SIM_IN_USE;
-	if (req->slot >= f->usable_slots)
+	/* What it held last it may hold again: that undoes a clear. */
+	if (req->slot >= f->usable_slots && req->slot != piece->last_slot)
 		return SIM_SLOT_REFUSED;
 	fw_point(f, req->slot, piece);
-	fw_set_pending(f, req, piece);
 	return SIM_OK;
 }
 
@@ -273,10 +256,10 @@ static enum sim_status fw_slot_clear(struct sim_firmware *fw,
 	if (req->slot >= f->slots)
 		return SIM_BAD_COMMAND;
 	piece = f->table[req->slot];
-	if (!piece)
-		return SIM_SLOT_EMPTY;
-	fw_unpoint(f, piece);
-	fw_set_pending(f, req, piece);
+	if (piece)
+		fw_unpoint(f, piece);
+	else
+		sim_mailbox_count(fw->mbox, SIM_REPEATS);
 	return SIM_OK;
 }
 
@@ -330,55 +313,11 @@ static enum sim_status fw_data(struct sim_firmware *fw, unsigned int function,
 	return SIM_OK;
 }
 
-static void fw_undo(struct sim_firmware *fw, struct fw_function *f)
-{
-	struct fw_pending *pending = &f->pending;
-
-	switch (pending->command) {
-	case SIM_ACQUIRE:
-		fw_free(fw, pending->piece);
-		break;
-	case SIM_SLOT_SET:
-		fw_unpoint(f, pending->piece);
-		break;
-	case SIM_SLOT_CLEAR:
-		fw_point(f, pending->slot, pending->piece);
-		break;
-	default:
-		/* A release has not begun. */
-		break;
-	}
-	pending->seq = 0;
-}
-
-/* The reply to command @seq was acknowledged: no way back. */
-static void fw_finish(struct sim_firmware *fw, struct fw_function *f, u64 seq)
-{
-	if (f->pending.seq != seq)
-		return;
-	if (f->pending.command == SIM_RELEASE)
-		fw_free(fw, f->pending.piece);
-	f->pending.seq = 0;
-}
-
-static enum sim_status fw_cancel(struct sim_firmware *fw, struct fw_function *f,
-				 const struct sim_request *req)
-{
-	sim_mailbox_count(fw->mbox, SIM_CANCELS);
-	f->seq = max(f->seq, req->cancel);
-	if (f->pending.seq == req->cancel && req->cancel) {
-		fw_undo(fw, f);
-		sim_mailbox_count(fw->mbox, SIM_UNDONE);
-	}
-	return SIM_OK;
-}
-
 static void fw_reset(struct sim_firmware *fw, unsigned int function)
 {
 	struct fw_function *f = &fw->functions[function];
 	struct fw_piece *piece, *next;
 
-	f->pending.seq = 0;
 	f->quiet = false;
 	list_for_each_entry_safe(piece, next, &fw->pieces, node) {
 		if (piece->owner != function)
@@ -404,11 +343,10 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 {
 	struct fw_function *f = &fw->functions[function];
 
-	if (req->command == SIM_CANCEL)
-		return fw_cancel(fw, f, req);
-	if (req->seq <= f->seq || f->pending.seq)
+	/* Those without a number are hints, and do no harm at any time. */
+	if (req->seq && req->seq <= f->seq)
 		return SIM_OUT_OF_ORDER;
-	f->seq = req->seq;
+	f->seq = max(f->seq, req->seq);
 	if (f->quiet && !fw_gives_back(req->command))
 		return SIM_QUIET;
 
@@ -447,7 +385,7 @@ static void fw_handle(struct sim_firmware *fw, unsigned int function,
 		sim_mailbox_reset_done(fw->mbox, function);
 		return;
 	}
-	/* Without a reply, and so without faults: the host's hint to undo. */
+	/* Without a reply, and so without faults. */
 	if (!req->seq) {
 		fw_carry_out(fw, function, req, &reply);
 		return;
@@ -456,8 +394,7 @@ static void fw_handle(struct sim_firmware *fw, unsigned int function,
 		reply.status = SIM_FAILED;
 	else
 		reply.status = fw_carry_out(fw, function, req, &reply);
-	if (sim_mailbox_answer(fw->mbox, function, req->command, &reply))
-		fw_finish(fw, &fw->functions[function], req->seq);
+	sim_mailbox_answer(fw->mbox, function, req->command, &reply);
 }
 
 static int fw_run(void *data)

@@ -9,12 +9,10 @@
  * nobody waiting for its number, is counted, and that is all.
  *
  * Who gets a reply is decided in one place, under the lock: either the reply
- * finds its caller waiting, and then the firmware is told that it was
- * acknowledged and the caller does return with it, whatever timer or signal
- * comes at the same moment; or the caller has given up, and then no later reply
- * to that number is ever accepted. So host and firmware never disagree on
- * whether a reply arrived. What is done about those that did not is told in
- * firmware.c.
+ * finds its caller waiting, and then the caller does return with it, whatever
+ * timer or signal comes at the same moment; or the caller has given up, and then
+ * no later reply to that number is ever accepted. The firmware is not told which:
+ * what is to be done about a reply that did not arrive is flexmem's affair.
  *
  * Data does not go through the queue: its request names a buffer of the caller.
  * The firmware moves data piece by piece, and before each piece asks whether
@@ -175,7 +173,6 @@ static bool sim_channel_is_over(struct sim_mailbox *mbox,
  * negative if the caller was killed.
  */
 static int sim_channel_finish(struct sim_mailbox *mbox, struct sim_channel *ch,
-			      const struct sim_request *req,
 			      struct sim_reply *reply, long left)
 {
 	int ret = 0;
@@ -184,20 +181,6 @@ static int sim_channel_finish(struct sim_mailbox *mbox, struct sim_channel *ch,
 	if (ch->answered) {
 		*reply = ch->reply;
 	} else {
-		const struct sim_request undo = {
-			.command = SIM_CANCEL,
-			.cancel = req->seq,
-		};
-
-		/*
-		 * Ask for the undoing at once, without waiting for it: the
-		 * function may send nothing more for a long time, and what was
-		 * acquired for a caller who was killed would be missing from
-		 * the other functions. It may get lost or find no room: that
-		 * is settled before the next command.
-		 */
-		if (req->command != SIM_CANCEL && sim_channel_put(ch, &undo))
-			wake_up(&mbox->doorbell);
 		sim_mailbox_count(mbox, left < 0 ? SIM_KILLED : SIM_TIMEOUTS);
 		ret = left < 0 ? -EINTR : -ETIMEDOUT;
 	}
@@ -248,13 +231,32 @@ int sim_mailbox_call(struct sim_mailbox *mbox, unsigned int function,
 	left = wait_event_killable_timeout(ch->wait,
 					   sim_channel_is_over(mbox, ch),
 					   left);
-	ret = sim_channel_finish(mbox, ch, req, reply, left);
+	ret = sim_channel_finish(mbox, ch, reply, left);
 	if (ret) {
 		/* For no longer than it takes to move one piece of data. */
 		mutex_lock(&ch->data);
 		mutex_unlock(&ch->data);
 	}
 	return ret;
+}
+
+/**
+ * sim_mailbox_post - send a request that nobody waits for
+ * @mbox: the mailbox
+ * @function: who sends
+ * @req: the request; its @seq is 0
+ *
+ * It may get lost, or find no room.
+ *
+ * Context: any in which a spinlock can be taken.
+ */
+void sim_mailbox_post(struct sim_mailbox *mbox, unsigned int function,
+		      const struct sim_request *req)
+{
+	spin_lock(&mbox->lock);
+	sim_channel_put(&mbox->channels[function], req);
+	spin_unlock(&mbox->lock);
+	wake_up(&mbox->doorbell);
 }
 
 static bool sim_channel_is_reset(struct sim_mailbox *mbox,
@@ -351,7 +353,7 @@ bool sim_mailbox_take(struct sim_mailbox *mbox, unsigned int *function,
 	return !stop;
 }
 
-static bool sim_channel_deliver(struct sim_mailbox *mbox,
+static void sim_channel_deliver(struct sim_mailbox *mbox,
 				struct sim_channel *ch,
 				const struct sim_reply *reply)
 {
@@ -360,14 +362,13 @@ static bool sim_channel_deliver(struct sim_mailbox *mbox,
 	if (reply->seq != ch->waiting || ch->answered) {
 		sim_mailbox_count(mbox, reply->seq == ch->replied ?
 				  SIM_DUPLICATES : SIM_STALE);
-		return false;
+		return;
 	}
 	ch->reply = *reply;
 	ch->answered = true;
 	ch->replied = reply->seq;
 	sim_mailbox_count(mbox, SIM_REPLIES);
 	wake_up(&ch->wait);
-	return true;
 }
 
 static void sim_channel_lose(struct sim_mailbox *mbox, struct sim_channel *ch,
@@ -386,20 +387,16 @@ static void sim_channel_lose(struct sim_mailbox *mbox, struct sim_channel *ch,
  * @function: to whom
  * @command: what had been asked for
  * @reply: the reply
- *
- * Return: true if it was acknowledged: its caller waited for it, and returns
- * with it.
  */
-bool sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
+void sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
 			enum sim_command command,
 			const struct sim_reply *reply)
 {
 	struct sim_channel *ch = &mbox->channels[function];
-	bool acknowledged;
 
 	if (sim_mailbox_fault(mbox, SIM_DROP_REPLIES, command)) {
 		sim_channel_lose(mbox, ch, reply);
-		return false;
+		return;
 	}
 
 	spin_lock(&mbox->lock);
@@ -410,11 +407,10 @@ bool sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
 
 		sim_channel_deliver(mbox, ch, &stale);
 	}
-	acknowledged = sim_channel_deliver(mbox, ch, reply);
+	sim_channel_deliver(mbox, ch, reply);
 	if (sim_mailbox_fault(mbox, SIM_DUPLICATE_REPLIES, command))
 		sim_channel_deliver(mbox, ch, reply);
 	spin_unlock(&mbox->lock);
-	return acknowledged;
 }
 
 /**

@@ -34,17 +34,17 @@ extern struct fault_attr sim_fault_attr;
 /**
  * enum sim_command - what a message asks for
  * @SIM_ANY: never sent: any command, for the choice of faults
- * @SIM_ACQUIRE: take @bytes; answers with @memory and @base
- * @SIM_RELEASE: give @memory back
+ * @SIM_ACQUIRE: take @bytes and call them @memory, unless the function has memory
+ *	of that name; answers with @base
+ * @SIM_RELEASE: give @memory back, if the function has it
  * @SIM_SLOT_SET: let entry @slot point at @memory
- * @SIM_SLOT_CLEAR: empty entry @slot
+ * @SIM_SLOT_CLEAR: empty entry @slot, if it is not
  * @SIM_QUIESCE: let no program of the function begin or go on: only what gives
  *	back is carried out from now on, until a reset
  * @SIM_CAPACITY: answers with @bytes
  * @SIM_SCRUB: zero @bytes of @memory from @offset on
  * @SIM_READ: copy that range to @buffer
  * @SIM_WRITE: copy it from @buffer
- * @SIM_CANCEL: undo the command with number @cancel, or never carry it out
  * @SIM_RESET: made by the mailbox out of the function's reset register
  */
 enum sim_command {
@@ -58,7 +58,6 @@ enum sim_command {
 	SIM_SCRUB,
 	SIM_READ,
 	SIM_WRITE,
-	SIM_CANCEL,
 	SIM_RESET,
 };
 
@@ -69,16 +68,14 @@ enum sim_command {
  * @SIM_NO_SPACE: no piece of memory is as large as asked for
  * @SIM_OVER_CAPACITY: the function may not have that much
  * @SIM_SLOT_REFUSED: this entry of the table may not be used
- * @SIM_SLOT_FILLED: the entry points at memory already
- * @SIM_SLOT_EMPTY: the entry points at nothing
+ * @SIM_SLOT_FILLED: the entry points at other memory
  * @SIM_BAD_SIZE: zero, or not a multiple of the granule
- * @SIM_BAD_MEMORY: no such memory, or it is of another function
+ * @SIM_BAD_MEMORY: the function has no such memory, or some of another size
  * @SIM_BAD_RANGE: empty, not all in the memory, or not aligned as it must be
  * @SIM_IN_USE: an entry of the table points at the memory
  * @SIM_BAD_COMMAND: unknown, or not for this kind of function
  * @SIM_QUIET: nothing but giving back is carried out any more
- * @SIM_OUT_OF_ORDER: the number has passed or was cancelled, or the outcome
- *	of the command before is not settled
+ * @SIM_OUT_OF_ORDER: the number has passed, or nobody waits for it any more
  */
 enum sim_status {
 	SIM_OK,
@@ -87,7 +84,6 @@ enum sim_status {
 	SIM_OVER_CAPACITY,
 	SIM_SLOT_REFUSED,
 	SIM_SLOT_FILLED,
-	SIM_SLOT_EMPTY,
 	SIM_BAD_SIZE,
 	SIM_BAD_MEMORY,
 	SIM_BAD_RANGE,
@@ -103,11 +99,10 @@ enum sim_status {
  * @command: what to do
  * @slot: entry of the function's table
  * @bytes: size of the memory wanted, or of the range
- * @memory: the firmware's name of a piece of memory, never used twice
+ * @memory: the host's name of a piece of memory, never used twice
  * @offset: first byte of the range in that piece
  * @buffer: of the host, for the data; not looked at unless the mailbox lets
  *	the firmware move data for this request: sim_mailbox_data_begin()
- * @cancel: number of the command to undo
  */
 struct sim_request {
 	u64 seq;
@@ -117,7 +112,6 @@ struct sim_request {
 	u64 memory;
 	u64 offset;
 	void *buffer;
-	u64 cancel;
 };
 
 /**
@@ -125,14 +119,12 @@ struct sim_request {
  * @seq: number of the request
  * @status: outcome; the other members are valid if it is SIM_OK
  * @base: physical address of the memory acquired
- * @memory: its name
  * @bytes: capacity of the function
  */
 struct sim_reply {
 	u64 seq;
 	enum sim_status status;
 	u64 base;
-	u64 memory;
 	u64 bytes;
 };
 
@@ -162,8 +154,7 @@ enum sim_fault {
  * @SIM_KILLED: callers that gave up because they were killed
  * @SIM_STALE: replies to a number nobody waited for (any more)
  * @SIM_DUPLICATES: replies to a number that has had its reply
- * @SIM_CANCELS: cancel commands that reached the firmware
- * @SIM_UNDONE: of them, those that undid something
+ * @SIM_REPEATS: commands that found done already what they ask for
  * @SIM_RESETS: functions reset
  * @SIM_NR_STATS: how many there are
  */
@@ -174,8 +165,7 @@ enum sim_stat {
 	SIM_KILLED,
 	SIM_STALE,
 	SIM_DUPLICATES,
-	SIM_CANCELS,
-	SIM_UNDONE,
+	SIM_REPEATS,
 	SIM_RESETS,
 	SIM_NR_STATS,
 };
@@ -256,12 +246,14 @@ void sim_mailbox_set_dead(struct sim_mailbox *mbox, bool dead);
 /* the host's end */
 int sim_mailbox_call(struct sim_mailbox *mbox, unsigned int function,
 		     struct sim_request *req, struct sim_reply *reply);
+void sim_mailbox_post(struct sim_mailbox *mbox, unsigned int function,
+		      const struct sim_request *req);
 void sim_mailbox_reset(struct sim_mailbox *mbox, unsigned int function);
 
 /* the firmware's end */
 bool sim_mailbox_take(struct sim_mailbox *mbox, unsigned int *function,
 		      struct sim_request *req);
-bool sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
+void sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
 			enum sim_command command,
 			const struct sim_reply *reply);
 void sim_mailbox_reset_done(struct sim_mailbox *mbox, unsigned int function);

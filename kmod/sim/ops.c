@@ -2,13 +2,12 @@
 /*
  * The operations of the device contract, as messages to the card's firmware.
  *
- * Invariant: an operation that fails has changed nothing, or its command is in
- * @doubt, and then the firmware does nothing for this function before that is
- * settled: firmware.c tells how.
+ * Each is one message, and one reply or none. Nothing is remembered of those that
+ * were not answered: flexmem sees to them.
  *
  * flexmem may move data while it does something else. The firmware takes one
- * command of a function at a time, so they take turns; a turn ends after two
- * time-outs at most, that of the command in doubt and that of the new one.
+ * command of a function at a time, so they take turns; a turn ends after one
+ * time-out.
  */
 
 #include <linux/device.h>
@@ -42,45 +41,6 @@ static int sim_errno(struct sim_function *fn, const struct sim_request *req,
 	}
 }
 
-/* Make the command whose outcome is unknown undone. */
-static int sim_settle(struct sim_function *fn)
-{
-	struct sim_request req = {
-		.command = SIM_CANCEL,
-		.cancel = fn->doubt,
-	};
-	struct sim_reply reply;
-	int ret;
-
-	ret = sim_mailbox_call(&fn->card->mbox, fn->index, &req, &reply);
-	if (!ret)
-		ret = sim_errno(fn, &req, &reply);
-	if (!ret)
-		fn->doubt = 0;
-	return ret;
-}
-
-static int sim_take_turn(struct sim_function *fn, struct sim_request *req,
-			 struct sim_reply *reply)
-{
-	int ret;
-
-	lockdep_assert_held(&fn->turn);
-	if (fn->doubt) {
-		ret = sim_settle(fn);
-		if (ret)
-			return ret;
-	}
-	ret = sim_mailbox_call(&fn->card->mbox, fn->index, req, reply);
-	if (ret) {
-		dev_dbg(fn->dev, "command %d #%llu: no reply (%d)\n",
-			req->command, req->seq, ret);
-		fn->doubt = req->seq;
-		return ret;
-	}
-	return sim_errno(fn, req, reply);
-}
-
 static int sim_command(struct sim_function *fn, struct sim_request *req,
 		       struct sim_reply *reply)
 {
@@ -88,31 +48,54 @@ static int sim_command(struct sim_function *fn, struct sim_request *req,
 
 	if (mutex_lock_killable(&fn->turn))
 		return -EINTR;
-	ret = sim_take_turn(fn, req, reply);
+	ret = sim_mailbox_call(&fn->card->mbox, fn->index, req, reply);
 	mutex_unlock(&fn->turn);
+	if (!ret)
+		return sim_errno(fn, req, reply);
+	dev_dbg(fn->dev, "command %d #%llu: no reply (%d)\n", req->command,
+		req->seq, ret);
 	return ret;
+}
+
+/*
+ * Nobody knows whether that memory was acquired. flexmem releases it before it
+ * does anything else, but for a caller who was killed that may be much later, and
+ * it would be missing from the other functions: so at once, too, without waiting
+ * for it.
+ */
+static void sim_give_up(struct sim_function *fn, u64 memory)
+{
+	const struct sim_request req = {
+		.command = SIM_RELEASE,
+		.memory = memory,
+	};
+
+	sim_mailbox_post(&fn->card->mbox, fn->index, &req);
 }
 
 static int sim_op_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
-	struct sim_request req = { .command = SIM_ACQUIRE, .bytes = size };
+	struct sim_request req = {
+		.command = SIM_ACQUIRE,
+		.bytes = size,
+		.memory = mem->id,
+	};
 	struct sim_reply reply;
 	int ret;
 
 	ret = sim_command(priv, &req, &reply);
-	if (ret)
-		return ret;
-	mem->base = reply.base;
-	mem->size = size;
-	mem->cookie = reply.memory;
-	return 0;
+	if (!ret)
+		mem->base = reply.base;
+	else if (ret == -ETIMEDOUT || ret == -EINTR)
+		sim_give_up(priv, mem->id);
+	return ret;
 }
 
 static int sim_op_release(void *priv, const struct flexmem_memory *mem)
 {
 	struct sim_request req = {
 		.command = SIM_RELEASE,
-		.memory = mem->cookie,
+		.memory = mem->id,
 	};
 	struct sim_reply reply;
 
@@ -125,7 +108,7 @@ static int sim_op_slot_set(void *priv, unsigned int slot,
 	struct sim_request req = {
 		.command = SIM_SLOT_SET,
 		.slot = slot,
-		.memory = mem->cookie,
+		.memory = mem->id,
 	};
 	struct sim_reply reply;
 
@@ -167,7 +150,7 @@ static int sim_data(struct sim_function *fn, enum sim_command command,
 {
 	struct sim_request req = {
 		.command = command,
-		.memory = mem->cookie,
+		.memory = mem->id,
 		.offset = offset,
 		.bytes = size,
 		.buffer = buffer,
@@ -211,13 +194,6 @@ static int sim_op_page(void *priv, const struct flexmem_memory *mem,
 	return sim_memory_frame(&fn->card->memory, mem->base + offset, pfn);
 }
 
-static void sim_reset_locked(struct sim_function *fn)
-{
-	lockdep_assert_held(&fn->turn);
-	sim_mailbox_reset(&fn->card->mbox, fn->index);
-	fn->doubt = 0;
-}
-
 /*
  * Waits its turn, as data may be on the move. It cannot fail after that: should
  * the firmware take long, it does nothing else for this function before.
@@ -228,7 +204,7 @@ static int sim_op_reset(void *priv)
 
 	if (mutex_lock_killable(&fn->turn))
 		return -EINTR;
-	sim_reset_locked(fn);
+	sim_mailbox_reset(&fn->card->mbox, fn->index);
 	mutex_unlock(&fn->turn);
 	return 0;
 }
@@ -268,6 +244,6 @@ const struct flexmem_device_ops sim_vf_ops = {
 void sim_ops_reset(struct sim_function *fn)
 {
 	mutex_lock(&fn->turn);
-	sim_reset_locked(fn);
+	sim_mailbox_reset(&fn->card->mbox, fn->index);
 	mutex_unlock(&fn->turn);
 }

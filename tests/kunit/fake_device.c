@@ -16,6 +16,8 @@
 #define TOP_BASE BIT_ULL(60)
 #define BASE_STEP BIT_ULL(50)
 
+#define NO_SLOT U32_MAX
+
 static const char * const op_names[] = {
 	[FAKE_ACQUIRE] = "acquire",
 	[FAKE_RELEASE] = "release",
@@ -83,6 +85,17 @@ static __printf(2, 3) void log_call(struct fake_device *fake,
 	va_end(args);
 }
 
+static bool is_unknown(int rc)
+{
+	return rc == -ETIMEDOUT || rc == -EINTR;
+}
+
+/* Whether a command that answers @rc, or would, has its effect. */
+static bool takes_effect(struct fake_device *fake, int rc)
+{
+	return !rc || (is_unknown(rc) && fake->replies_are_lost);
+}
+
 /* Each operation begins with this: what it is to return, if it is to fail. */
 int fake_device_begin(struct fake_device *fake, enum fake_op op)
 {
@@ -133,21 +146,34 @@ struct flexmem_memory *fake_device_piece(struct fake_device *fake,
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(fake->piece); i++)
-		if (fake->piece[i].size && fake->piece[i].base == mem->base &&
+		if (fake->piece[i].size && fake->piece[i].id == mem->id &&
+		    fake->piece[i].base == mem->base &&
 		    fake->piece[i].size == mem->size &&
 		    fake->piece[i].cookie == mem->cookie)
 			return &fake->piece[i];
 	return NULL;
 }
 
-static bool in_a_slot(struct fake_device *fake, u64 base)
+/* Another than @but. */
+static bool in_a_slot(struct fake_device *fake, u64 base, unsigned int but)
 {
 	unsigned int slot;
 
 	for (slot = 0; slot < ARRAY_SIZE(fake->slot_base); slot++)
-		if (fake->slot_base[slot] == base)
+		if (fake->slot_base[slot] == base && slot != but)
 			return true;
 	return false;
+}
+
+/* By its id alone: all that is known of memory that was not answered. */
+static struct flexmem_memory *lost_piece(struct fake_device *fake, u64 id)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(fake->piece); i++)
+		if (fake->piece[i].size && fake->piece[i].id == id)
+			return &fake->piece[i];
+	return NULL;
 }
 
 static bool refuses_size(struct fake_device *fake, u64 size)
@@ -172,6 +198,7 @@ static int acquire_piece(struct fake_device *fake, u64 size,
 		if (i == FAKE_MAX_PIECES - 1)
 			return -ENOSPC;
 	fake->piece[i] = (struct flexmem_memory) {
+		.id = mem->id,
 		.base = TOP_BASE - i * BASE_STEP,
 		.size = size,
 		.cookie = ~(u64)i,
@@ -186,11 +213,20 @@ static int fake_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	struct fake_device *fake = priv;
 	int rc = fake_device_begin(fake, FAKE_ACQUIRE);
+	struct flexmem_memory lost = *mem;
 
 	fake_breach_if(fake, !size || !IS_ALIGNED(size, fake->granule),
 		       "acquired size is not a multiple of the granule");
+	fake_breach_if(fake, !mem->id || lost_piece(fake, mem->id),
+		       "acquired under an id that is in use");
+	fake_breach_if(fake, fake->lost_slots,
+		       "acquired before it was settled what was lost");
 	if (!rc)
 		rc = acquire_piece(fake, size, mem);
+	else if (takes_effect(fake, rc))
+		acquire_piece(fake, size, &lost);
+	if (is_unknown(rc))
+		fake->lost_id = mem->id;
 	return fake_device_end(fake, FAKE_ACQUIRE, size, rc);
 }
 
@@ -198,18 +234,34 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 {
 	struct fake_device *fake = priv;
 	int rc = fake_device_begin(fake, FAKE_RELEASE);
-	struct flexmem_memory *piece = fake_device_piece(fake, mem);
+	bool was_lost = mem->id == fake->lost_id;
+	struct flexmem_memory *piece = was_lost ? lost_piece(fake, mem->id) :
+					fake_device_piece(fake, mem);
 	u64 size = mem->size;
 
-	fake_breach_if(fake, !piece, "released memory that was not acquired");
-	fake_breach_if(fake, in_a_slot(fake, mem->base),
+	fake_breach_if(fake, !piece && !was_lost,
+		       "released memory that was not acquired");
+	fake_breach_if(fake, piece && in_a_slot(fake, piece->base, NO_SLOT),
 		       "released memory that is in a slot");
-	if (!rc && piece) {
+	if (!rc && was_lost)
+		fake->lost_id = 0;
+	if (is_unknown(rc))
+		fake->lost_id = mem->id;
+	if (takes_effect(fake, rc) && piece) {
 		fake->taken -= size;
 		fake_data_drop(fake, piece - fake->piece);
 		*piece = (struct flexmem_memory) {};
 	}
 	return fake_device_end(fake, FAKE_RELEASE, size, rc);
+}
+
+/* What the caller knows of a slot after an answer. */
+static void note_slot(struct fake_device *fake, unsigned int slot, int rc)
+{
+	if (!rc)
+		fake->lost_slots &= ~BIT_ULL(slot);
+	if (is_unknown(rc))
+		fake->lost_slots |= BIT_ULL(slot);
 }
 
 static int fake_slot_set(void *priv, unsigned int slot,
@@ -220,17 +272,24 @@ static int fake_slot_set(void *priv, unsigned int slot,
 	bool outside = slot >= fake->slots;
 
 	fake_breach_if(fake, outside, "set a slot that there is not");
-	fake_breach_if(fake, !outside && fake->slot_base[slot],
+	if (outside)
+		return fake_device_end(fake, FAKE_SLOT_SET, slot, rc);
+	fake_breach_if(fake, fake->slot_base[slot] &&
+		       !(fake->lost_slots & BIT_ULL(slot) &&
+			 fake->slot_base[slot] == mem->base),
 		       "set a slot that is not empty");
 	fake_breach_if(fake, !fake_device_piece(fake, mem),
 		       "set a slot to memory that was not acquired");
-	fake_breach_if(fake, in_a_slot(fake, mem->base),
+	fake_breach_if(fake, in_a_slot(fake, mem->base, slot),
 		       "set two slots to the same memory");
-	if (!rc && !outside && fake->refused_slots & BIT_ULL(slot))
+	if (!rc && fake->refused_slots & BIT_ULL(slot))
 		rc = -ENOSPC;
-	if (!rc && !outside)
+	if (takes_effect(fake, rc))
 		fake->slot_base[slot] = mem->base;
 	rc = rc ?: fake->sets_and_fails;
+	if (rc && rc != -ENOSPC)
+		fake->lost_slots |= BIT_ULL(slot);
+	note_slot(fake, slot, rc);
 	return fake_device_end(fake, FAKE_SLOT_SET, slot, rc);
 }
 
@@ -241,12 +300,16 @@ static int fake_slot_clear(void *priv, unsigned int slot)
 	bool outside = slot >= fake->slots;
 
 	fake_breach_if(fake, outside, "cleared a slot that there is not");
-	fake_breach_if(fake, !outside && !fake->slot_base[slot],
+	if (outside)
+		return fake_device_end(fake, FAKE_SLOT_CLEAR, slot, rc);
+	fake_breach_if(fake, !fake->slot_base[slot] &&
+		       !(fake->lost_slots & BIT_ULL(slot)),
 		       "cleared a slot that is empty");
-	if (!rc && !outside)
+	if (takes_effect(fake, rc))
 		fake->slot_base[slot] = 0;
 	if (fake->during_clear)
 		fake->during_clear(fake->during_clear_arg);
+	note_slot(fake, slot, rc);
 	return fake_device_end(fake, FAKE_SLOT_CLEAR, slot, rc);
 }
 
@@ -255,7 +318,7 @@ static int fake_quiesce(void *priv)
 	struct fake_device *fake = priv;
 	int rc = fake_device_begin(fake, FAKE_QUIESCE);
 
-	if (!rc)
+	if (takes_effect(fake, rc))
 		fake->quiet = true;
 	return fake_device_end(fake, FAKE_QUIESCE, 0, rc);
 }
@@ -275,7 +338,7 @@ static int fake_reset(void *priv)
 	struct fake_device *fake = priv;
 	int rc = fake_device_begin(fake, FAKE_RESET);
 
-	if (!rc)
+	if (takes_effect(fake, rc))
 		fake_device_reset(fake);
 	return fake_device_end(fake, FAKE_RESET, 0, rc);
 }
@@ -425,6 +488,19 @@ bool fake_device_is_untouched(struct fake_device *fake)
 }
 
 /**
+ * fake_device_lost - what it has given that its caller does not know of
+ * @fake: device
+ *
+ * Return: bytes.
+ */
+u64 fake_device_lost(struct fake_device *fake)
+{
+	struct flexmem_memory *piece = lost_piece(fake, fake->lost_id);
+
+	return piece ? piece->size : 0;
+}
+
+/**
  * fake_device_reset - what a driver does with a function nobody manages
  * @fake: device; has everything back then
  */
@@ -432,6 +508,8 @@ void fake_device_reset(struct fake_device *fake)
 {
 	fake->taken = 0;
 	fake->quiet = false;
+	fake->lost_id = 0;
+	fake->lost_slots = 0;
 	fake_data_drop_all(fake);
 	memset(fake->piece, 0, sizeof(fake->piece));
 	memset(fake->slot_base, 0, sizeof(fake->slot_base));
@@ -445,6 +523,7 @@ static struct fake_device *vf_device(struct kunit *test,
 	struct fake_device *fake;
 
 	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 64 * GIB);
+	*mem = (struct flexmem_memory) { .id = 1 };
 	KUNIT_ASSERT_EQ(test, 0, vf_ops.acquire(fake, 4 * GIB, mem));
 	return fake;
 }
@@ -479,7 +558,7 @@ static void notices_release_of_foreign_memory(struct kunit *test)
 
 static void notices_set_of_filled_slot(struct kunit *test)
 {
-	struct flexmem_memory mem, other;
+	struct flexmem_memory mem, other = { .id = 2 };
 	struct fake_device *fake = vf_device(test, &mem);
 
 	vf_ops.acquire(fake, 4 * GIB, &other);
@@ -529,6 +608,7 @@ static void notices_return_while_programs_may_run(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.quiesce(fake));
 	vf_ops.release(fake, &mem);
 	KUNIT_EXPECT_NULL(test, fake->breach);
+	mem.id = 2;
 	vf_ops.acquire(fake, 4 * GIB, &mem);
 	expect_breach(test, fake, "used after it was quiet");
 }

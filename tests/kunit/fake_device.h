@@ -77,6 +77,10 @@ struct fake_failure {
  * @during_clear_arg: its argument
  * @taken: bytes it has given
  * @calls: how often each operation was called
+ * @lost_id: memory of which the caller does not know whether it was acquired, or
+ *	released, or 0
+ * @lost_slots: slots of which it does not know whether they are filled, a bit each
+ * @replies_are_lost: commands that fail with -ETIMEDOUT and -EINTR are carried out
  * @breach: first breach of the contract, or NULL
  * @failure: for each operation
  * @piece: memory it has given; size 0 where it has not
@@ -109,6 +113,9 @@ struct fake_device {
 
 	u64 taken;
 	unsigned int calls[FAKE_NR_OPS];
+	u64 lost_id;
+	u64 lost_slots;
+	bool replies_are_lost;
 	const char *breach;
 
 	struct fake_failure failure[FAKE_NR_OPS];
@@ -151,6 +158,7 @@ void fake_device_fail(struct fake_device *fake, enum fake_op op,
 const char *fake_device_log(struct fake_device *fake);
 void fake_device_forget(struct fake_device *fake);
 bool fake_device_is_untouched(struct fake_device *fake);
+u64 fake_device_lost(struct fake_device *fake);
 void fake_device_reset(struct fake_device *fake);
 
 /* What is in its memory. */

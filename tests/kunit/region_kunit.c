@@ -358,11 +358,11 @@ static void failed_slot_gives_the_memory_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
 	expect_unlocked(test, ctx);
 	fake_device_forget(ctx->fake);
-	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ETIMEDOUT);
-	expect_log(test, ctx, "capacity ETIMEDOUT");
+	expect_log(test, ctx, "clear 0 ETIMEDOUT");
 	acquire(ctx, 0);
-	expect_log(test, ctx, "capacity, release 12G, acquire 12G, set 0");
+	expect_log(test, ctx, "clear 0, release 12G, acquire 12G, set 0");
 	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
 }
 
@@ -375,7 +375,7 @@ static void memory_in_a_slot_is_never_given_back(struct kunit *test)
 	ctx->fake->sets_and_fails = error;
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), error);
 	KUNIT_EXPECT_NE(test, ctx->fake->slot_base[0], 0);
-	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 99, -ETIMEDOUT);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 99, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ETIMEDOUT);
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
@@ -941,7 +941,7 @@ static void unanswered_clear_keeps_a_region_out_of_use(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, IS_ERR(fake_alloc_in(ctx->table, region, 128,
 						     false)));
 	/* As long as nothing is answered. */
-	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_TRUE(test, IS_ERR(fake_alloc_in(ctx->table, region, 128,
@@ -949,7 +949,7 @@ static void unanswered_clear_keeps_a_region_out_of_use(struct kunit *test)
 	settle(test, ctx, true);
 	occupy(test, ctx, 0, 12 * GIB);
 	expect_log(test, ctx,
-		   "clear 0 ETIMEDOUT, capacity ETIMEDOUT, capacity");
+		   "clear 0 ETIMEDOUT, set 0 ETIMEDOUT, set 0");
 }
 
 static void reset_and_removal_forget_what_was_unanswered(struct kunit *test)

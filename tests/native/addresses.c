@@ -46,6 +46,7 @@ static int give(void *priv, u64 size, struct flexmem_memory *mem)
 	if (empty < 0 || size > capacity - taken)
 		return -ENOSPC;
 	pieces[empty] = (struct flexmem_memory) {
+		.id = mem->id,
 		.base = (u64)(MAX_PIECES - empty) << 40,
 		.size = size,
 		.cookie = empty,

@@ -157,7 +157,7 @@ static bool run_once(const struct sequence *s, unsigned int n, struct run *r)
 	return failed;
 }
 
-static void sweep(const struct sequence *s, int error)
+static void sweep(const struct sequence *s, int error, bool done)
 {
 	unsigned int n = 1;
 	struct run r;
@@ -165,6 +165,7 @@ static void sweep(const struct sequence *s, int error)
 	bool came;
 
 	world_device_error = error;
+	world_device_done = done;
 	/* Users' accounts stay, and the first run makes them. */
 	run_once(s, MOST_POINTS, &r);
 	live = native_live();
@@ -180,9 +181,9 @@ static void sweep(const struct sequence *s, int error)
 	if (r.wrong || n < 2)
 		failures++;
 	points += n - 1;
-	printf("%s %u - %s, %u faults, device error %d\n",
+	printf("%s %u - %s, %u faults, device error %d%s\n",
 	       r.wrong || n < 2 ? "not ok" : "ok", ++count, s->name, n - 1,
-	       -error);
+	       -error, done ? ", but done" : "");
 	fflush(stdout);
 }
 
@@ -216,10 +217,16 @@ int main(int argc, char **argv)
 		"order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1",
 		"acquire=prealloc fallback_sizes=8M max_regions=3",
 	};
-	static const int errors[] = { -EIO, -ETIMEDOUT, -EINTR, -ENOMEM };
+	static const struct {
+		int error;
+		bool done;
+	} ways[] = {
+		{ -EIO }, { -ENOMEM }, { -ETIMEDOUT }, { -EINTR },
+		{ -ETIMEDOUT, true }, { -EINTR, true },
+	};
 	const char *only = argc > 1 ? argv[1] : "";
 	const struct sequence *s;
-	unsigned int i, e;
+	unsigned int i, w;
 
 	native_shim_init();
 	sweep_load();
@@ -227,9 +234,9 @@ int main(int argc, char **argv)
 		printf("# %s\n", params[i]);
 		world_begin(params[i], 128ull * SZ_1M);
 		for (s = sequences; s->run; s++)
-			for (e = 0; e < ARRAY_SIZE(errors); e++)
+			for (w = 0; w < ARRAY_SIZE(ways); w++)
 				if (strstr(s->name, only))
-					sweep(s, errors[e]);
+					sweep(s, ways[w].error, ways[w].done);
 		world_end();
 	}
 	printf("# %lu faults\n1..%u\n", points, count);

@@ -10,14 +10,17 @@
 
 struct world world;
 int world_device_error = -EIO;
+bool world_device_done;
 
-/* Operations of the simulator, any of which can fail before it has begun. */
+/* Operations of the simulator, any of which can fail: see world_device_done. */
 #define OP(function, call, types...)			\
 static int world_##function types			\
 {							\
-	if (native_should_fail(NATIVE_DEVICE))		\
-		return world_device_error;		\
-	return sim_vf_ops.call;				\
+	if (!native_should_fail(NATIVE_DEVICE))		\
+		return sim_vf_ops.call;			\
+	if (world_device_done)				\
+		sim_vf_ops.call;			\
+	return world_device_error;			\
 }
 
 OP(acquire, acquire(p, size, mem),
@@ -268,6 +271,58 @@ static const char *table_wrong(struct flexmem_table *table)
 	return wrong;
 }
 
+static bool is_stranded(struct flexmem_table *table,
+			const struct sim_piece *piece)
+{
+	struct flexmem_region *region;
+
+	list_for_each_entry(region, &table->stranded, stranded)
+		if (region->mem.base == piece->base)
+			return true;
+	return false;
+}
+
+/* What the card says that the function has is what its table says. */
+static const char *card_wrong(unsigned int index, struct flexmem_table *table)
+{
+	struct sim_piece piece = {};
+	struct flexmem_region *region;
+	unsigned int nr = 0, slot;
+
+	lockdep_assert_held(&table->acquire_lock);
+	while (sim_firmware_next_piece(world.card.fw, index, &piece)) {
+		if (is_stranded(table, &piece))
+			continue;
+		for (slot = 0; slot < table->slots.nr; slot++) {
+			region = flexmem_region_at(table, slot);
+			if (region && region->mem.base == piece.base &&
+			    region->mem.size == piece.size)
+				break;
+		}
+		if (slot == table->slots.nr)
+			return "the card gave memory that no region is in";
+		if (index && piece.slot != slot)
+			return "the card's slot points elsewhere";
+		nr++;
+	}
+	for (slot = 0; slot < table->slots.nr; slot++)
+		nr -= !!flexmem_region_at(table, slot);
+	return nr ? "a region has no memory of the card" : NULL;
+}
+
+/* Once what was lost is undone, and unless that needs a reset. */
+static const char *settled_wrong(unsigned int index,
+				 struct flexmem_table *table)
+{
+	const char *wrong = NULL;
+
+	mutex_lock(&table->acquire_lock);
+	if (!table->needs_reset && !flexmem_table_settle(table))
+		wrong = card_wrong(index, table);
+	mutex_unlock(&table->acquire_lock);
+	return wrong;
+}
+
 /**
  * world_wrong - every invariant of a function
  * @index: which
@@ -281,7 +336,8 @@ const char *world_wrong(unsigned int index)
 
 	mutex_lock(&fn->lock);
 	if (fn->fdev)
-		wrong = table_wrong(&fn->fdev->table);
+		wrong = table_wrong(&fn->fdev->table) ?:
+			settled_wrong(index, &fn->fdev->table);
 	mutex_unlock(&fn->lock);
 	return wrong;
 }

@@ -60,6 +60,8 @@ void world_picture(struct file *file, struct picture *picture);
 
 /* Errors of the device that are made up: what native_should_fail() fails. */
 extern int world_device_error;
+/* They come after the device has done it: the reply is lost. */
+extern bool world_device_done;
 
 /* Commands, as the C library has them: struct flexmem_NAME with its size. */
 #define CMD(name, ...) \

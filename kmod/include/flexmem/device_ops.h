@@ -20,13 +20,19 @@ struct flexmem_device;
 
 /**
  * struct flexmem_memory - device memory acquired as one piece
+ * @id: what flexmem calls it: not 0, and never used again while flexmem.ko is
+ *	loaded
  * @base: physical address of its first byte on the device, aligned to 1 GiB
  *	or, for pieces smaller than that, to the granule. A PF names the region
  *	by it; of a VF it is never shown to anyone.
  * @size: bytes, exactly as asked for
  * @cookie: the driver's own, not looked at by flexmem
+ *
+ * @base and @cookie are 0 until the driver has answered: a driver that is asked to
+ * @release what it never knew to be acquired has @id and @size only.
  */
 struct flexmem_memory {
+	u64 id;
 	u64 base;
 	u64 size;
 	u64 cookie;
@@ -35,15 +41,32 @@ struct flexmem_memory {
 /**
  * struct flexmem_device_ops - what a device can do
  *
- * Every operation may sleep, may fail and may time out; none may wait without
- * a bound, and every wait is killable (-EINTR). flexmem calls one operation at
- * a time for each function, except that one of @scrub, @read and @write may
- * run beside one of the others, and @page beside anything. An operation that
- * fails has changed nothing: if its outcome is unknown (a lost reply), the
- * driver makes sure that what was begun is undone, or will never be begun,
- * before the firmware does anything else for that function. What a failed
- * @scrub or @write leaves in its range does not matter, but no byte of it, nor
- * of the buffer of a failed @read, may change after the operation has returned.
+ * Every operation may sleep, may fail and may time out; each waits for its
+ * device no longer than a bound that the driver chooses (a second is plenty), and
+ * killably (-EINTR). flexmem calls one operation at a time for each function,
+ * except that one of @scrub, @read and @write may run beside one of the others,
+ * and @page beside anything.
+ *
+ * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown, the device may have done it,
+ * or may still do it. Any other error: nothing was done, and nothing will be. The
+ * driver remembers nothing and undoes nothing; flexmem does, before it calls
+ * anything else that depends on it: it releases the @id of what it tried to
+ * acquire, clears the slot that it tried to set, sets a slot again that it tried
+ * to clear, releases once more, stops once more, or resets the function. For that
+ * the operations can be repeated: each says what is to be so afterwards, and
+ * succeeds if it is so already. The device carries the requests of one function
+ * out in the order in which they were sent, or never: what was sent before one
+ * that was answered has no effect any more after that.
+ *
+ * Data is different: what a failed @scrub or @write leaves in its range does not
+ * matter, but no byte of it, nor of the buffer of a failed @read, may change after
+ * the operation has returned.
+ *
+ * Who clears memory: nobody but flexmem, by @scrub, before a slot makes memory
+ * addressable that was just acquired, and before bytes get another owner. The
+ * device may leave in what it gives whatever was there. What a function gives
+ * back keeps its bytes, for the next one's flexmem to clear; a device that gives
+ * memory to others than flexmem has to clear it before that.
  *
  * Errors besides the ones named below: -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
  * -ENOMEM (of the kernel, not of the device).
@@ -56,28 +79,31 @@ struct flexmem_memory {
 struct flexmem_device_ops {
 	/**
 	 * @acquire: take @size bytes (a multiple of the granule) of device
-	 * memory and fill in @mem. -ENOSPC: the device has not got that much
-	 * in one piece, or the function's capacity is reached; a smaller size
-	 * may be tried.
+	 * memory, call it @mem->id and fill in the rest of @mem. If the
+	 * function has memory of that id it is this one. -ENOSPC: the device
+	 * has not got that much in one piece, or the function's capacity is
+	 * reached; a smaller size may be tried.
 	 */
 	int (*acquire)(void *priv, u64 size, struct flexmem_memory *mem);
 
 	/**
-	 * @release: give memory back. No slot points at it.
+	 * @release: give memory back: the function has none of that id
+	 * afterwards. No slot points at it.
 	 */
 	int (*release)(void *priv, const struct flexmem_memory *mem);
 
 	/**
-	 * @slot_set: make memory addressable through an empty entry of the
-	 * firmware's table. -ENOSPC: the firmware does not let this entry be
-	 * used, and it is empty. After any other error @mem is not released
-	 * before another operation has succeeded. VF only, NULL on a PF.
+	 * @slot_set: make memory addressable through an entry of the firmware's
+	 * table, which is empty or points at this memory. -ENOSPC: the firmware
+	 * does not let this entry be used, and it is empty; not for the memory
+	 * that the entry pointed at last. After any other error @slot_clear is
+	 * called for it before @mem is released. VF only, NULL on a PF.
 	 */
 	int (*slot_set)(void *priv, unsigned int slot,
 			const struct flexmem_memory *mem);
 
 	/**
-	 * @slot_clear: empty an entry. VF only, NULL on a PF.
+	 * @slot_clear: see to it that an entry is empty. VF only, NULL on a PF.
 	 */
 	int (*slot_clear)(void *priv, unsigned int slot);
 

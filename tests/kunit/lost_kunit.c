@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Commands that were not answered, whether they were carried out or not. The fake
+ * device notices whoever takes the one for the other.
+ */
+
+#include <kunit/test.h>
+#include <linux/errno.h>
+#include <linux/string.h>
+
+#include "fake_device.h"
+#include "function.h"
+
+/* How a command is lost, for whom. */
+struct loss {
+	int rc;
+	bool done;
+};
+
+static const struct loss losses[] = {
+	{ -ETIMEDOUT, false },
+	{ -ETIMEDOUT, true },
+	{ -EINTR, false },
+	{ -EINTR, true },
+};
+
+static void loss_name(const struct loss *loss, char *name)
+{
+	snprintf(name, KUNIT_PARAM_DESC_SIZE, "error %d, %s", loss->rc,
+		 loss->done ? "done" : "not done");
+}
+
+KUNIT_ARRAY_PARAM(loss, losses, loss_name);
+
+struct ctx {
+	struct fake_device *fake;
+	struct flexmem_function function;
+	struct flexmem_memory mem;
+};
+
+/* The next call of an operation is lost, in the way of the parameter. */
+static int lose(struct kunit *test, enum fake_op op, unsigned int times)
+{
+	const struct loss *loss = test->param_value;
+	struct ctx *ctx = test->priv;
+
+	fake_device_fail(ctx->fake, op, 1, times, loss->rc);
+	ctx->fake->replies_are_lost = loss->done;
+	return loss->rc;
+}
+
+static int acquire(struct ctx *ctx)
+{
+	return flexmem_function_acquire(&ctx->function, 4 * GIB, &ctx->mem);
+}
+
+static int set(struct ctx *ctx, unsigned int slot)
+{
+	return flexmem_function_slot_set(&ctx->function, slot, &ctx->mem);
+}
+
+static int clear(struct ctx *ctx, unsigned int slot)
+{
+	return flexmem_function_slot_clear(&ctx->function, slot);
+}
+
+static int release(struct ctx *ctx)
+{
+	return flexmem_function_release(&ctx->function, &ctx->mem);
+}
+
+static int lost_test_init(struct kunit *test)
+{
+	struct flexmem_device_desc desc;
+	struct ctx *ctx;
+
+	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 8 * GIB);
+	desc = fake_device_desc(ctx->fake);
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_function_init(&ctx->function, NULL, &desc));
+	test->priv = ctx;
+	return 0;
+}
+
+/* What was asked since the last time; a name of the error is left out. */
+static void expect_asked(struct kunit *test, const char *want)
+{
+	struct ctx *ctx = test->priv;
+	const char *log = fake_device_log(ctx->fake), *name;
+	char text[FAKE_LOG_SIZE] = "";
+
+	while ((name = strstr(log, " E"))) {
+		strncat(text, log, name - log);
+		strcat(text, "?");
+		log = name + 1 + strcspn(name + 1, ",");
+	}
+	strcat(text, log);
+	KUNIT_EXPECT_STREQ(test, text, want);
+	fake_device_forget(ctx->fake);
+}
+
+static void lost_acquire_is_released(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	u64 bytes;
+
+	KUNIT_EXPECT_EQ(test, lose(test, FAKE_ACQUIRE, 1), acquire(ctx));
+	KUNIT_EXPECT_EQ(test, ctx->mem.id, 0);
+	/* By whatever is asked next. */
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_function_capacity(&ctx->function, &bytes));
+	expect_asked(test, "acquire 4G?, release 4G, capacity");
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+	KUNIT_EXPECT_EQ(test, 0, acquire(ctx));
+	expect_asked(test, "acquire 4G");
+	KUNIT_EXPECT_EQ(test, 0, release(ctx));
+}
+
+static void lost_set_is_cleared(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, acquire(ctx));
+	KUNIT_EXPECT_EQ(test, lose(test, FAKE_SLOT_SET, 1), set(ctx, 3));
+	KUNIT_EXPECT_EQ(test, 0, release(ctx));
+	expect_asked(test, "acquire 4G, set 3?, clear 3, release 4G");
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+}
+
+static void lost_clear_is_set_again(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, acquire(ctx));
+	KUNIT_ASSERT_EQ(test, 0, set(ctx, 3));
+	KUNIT_EXPECT_EQ(test, lose(test, FAKE_SLOT_CLEAR, 1), clear(ctx, 3));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_settle(&ctx->function));
+	KUNIT_EXPECT_EQ(test, ctx->fake->slot_base[3], ctx->mem.base);
+	expect_asked(test, "acquire 4G, set 3, clear 3?, set 3");
+	KUNIT_EXPECT_EQ(test, 0, clear(ctx, 3));
+	KUNIT_EXPECT_EQ(test, 0, release(ctx));
+	expect_asked(test, "clear 3, release 4G");
+}
+
+/* Who asks for the same again has it done, not undone and done. */
+static void lost_clear_can_be_repeated(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, acquire(ctx));
+	KUNIT_ASSERT_EQ(test, 0, set(ctx, 3));
+	KUNIT_EXPECT_EQ(test, lose(test, FAKE_SLOT_CLEAR, 1), clear(ctx, 3));
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, clear(ctx, 3));
+	/* Nothing is known yet of the first one. */
+	KUNIT_EXPECT_NE(test, ctx->function.lost.undo, FLEXMEM_UNDO_NOTHING);
+	KUNIT_EXPECT_EQ(test, 0, clear(ctx, 3));
+	KUNIT_EXPECT_EQ(test, 0, release(ctx));
+	expect_asked(test,
+		     "acquire 4G, set 3, clear 3?, clear 3?, clear 3, release 4G");
+}
+
+/* It cannot be undone: the memory may be another's. */
+static void lost_release_is_repeated(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, acquire(ctx));
+	KUNIT_EXPECT_EQ(test, lose(test, FAKE_RELEASE, 1), release(ctx));
+	KUNIT_EXPECT_EQ(test, ctx->function.nr_pieces, 1);
+	KUNIT_EXPECT_EQ(test, 0, release(ctx));
+	KUNIT_EXPECT_EQ(test, ctx->function.nr_pieces, 0);
+	expect_asked(test, "acquire 4G, release 4G?, release 4G");
+}
+
+static void undoing_goes_on_until_it_is_answered(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	u64 bytes;
+	int rc;
+
+	rc = lose(test, FAKE_ACQUIRE, 1);
+	lose(test, FAKE_RELEASE, 2);
+	KUNIT_EXPECT_EQ(test, rc, acquire(ctx));
+	KUNIT_EXPECT_EQ(test, rc, acquire(ctx));
+	KUNIT_EXPECT_EQ(test, rc,
+			flexmem_function_capacity(&ctx->function, &bytes));
+	/* Also if it is refused. */
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, acquire(ctx));
+	KUNIT_EXPECT_EQ(test, 0, acquire(ctx));
+	expect_asked(test,
+		     "acquire 4G?, release 4G?, release 4G?, release 4G?, release 4G, acquire 4G");
+	KUNIT_EXPECT_EQ(test, 0, release(ctx));
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+}
+
+/* When everything goes back nothing is set again. */
+static void lost_clear_stays_when_all_goes_back(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, acquire(ctx));
+	KUNIT_ASSERT_EQ(test, 0, set(ctx, 3));
+	KUNIT_EXPECT_EQ(test, lose(test, FAKE_SLOT_CLEAR, 1), clear(ctx, 3));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_quiesce(&ctx->function));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_settle(&ctx->function));
+	KUNIT_EXPECT_EQ(test, 0, clear(ctx, 3));
+	KUNIT_EXPECT_EQ(test, 0, release(ctx));
+	expect_asked(test,
+		     "acquire 4G, set 3, clear 3?, quiesce, clear 3, release 4G");
+}
+
+static void reset_settles_everything(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	int rc;
+
+	KUNIT_EXPECT_EQ(test, lose(test, FAKE_ACQUIRE, 1), acquire(ctx));
+	rc = lose(test, FAKE_RESET, 1);
+	KUNIT_EXPECT_EQ(test, rc, flexmem_function_reset(&ctx->function));
+	KUNIT_EXPECT_NE(test, ctx->function.lost.undo, FLEXMEM_UNDO_NOTHING);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_reset(&ctx->function));
+	KUNIT_EXPECT_EQ(test, 0, acquire(ctx));
+	expect_asked(test, "acquire 4G?, reset?, reset, acquire 4G");
+	KUNIT_EXPECT_EQ(test, 0, release(ctx));
+}
+
+/* Memory that was never heard of is what quiesce is for, too. */
+static void what_may_be_there_is_made_quiet(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_EXPECT_EQ(test, lose(test, FAKE_ACQUIRE, 1), acquire(ctx));
+	ctx->fake->leaving = true;
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_quiesce(&ctx->function));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_settle(&ctx->function));
+	expect_asked(test, "acquire 4G?, quiesce, release 4G");
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+}
+
+/* Only of a slot that could not be set nobody knows what is in it. */
+static void what_is_refused_is_not_undone(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, acquire(ctx));
+	KUNIT_EXPECT_EQ(test, 0, acquire(ctx));
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, set(ctx, 3));
+	KUNIT_EXPECT_EQ(test, 0, set(ctx, 3));
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, clear(ctx, 3));
+	KUNIT_EXPECT_EQ(test, 0, clear(ctx, 3));
+	KUNIT_EXPECT_EQ(test, 0, release(ctx));
+	expect_asked(test,
+		     "acquire 4G?, acquire 4G, set 3?, clear 3, set 3, clear 3?, clear 3, release 4G");
+}
+
+static void ids_are_never_used_again(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	u64 last = 0;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_EQ(test, 0, acquire(ctx));
+		KUNIT_EXPECT_GT(test, ctx->mem.id, last);
+		last = ctx->mem.id;
+		if (i == 1)
+			flexmem_function_reset(&ctx->function);
+		else
+			KUNIT_EXPECT_EQ(test, 0, release(ctx));
+	}
+}
+
+#define LOSS_CASE(name) KUNIT_CASE_PARAM(name, loss_gen_params)
+
+static struct kunit_case lost_test_cases[] = {
+	LOSS_CASE(lost_acquire_is_released),
+	LOSS_CASE(lost_set_is_cleared),
+	LOSS_CASE(lost_clear_is_set_again),
+	LOSS_CASE(lost_clear_can_be_repeated),
+	LOSS_CASE(lost_release_is_repeated),
+	LOSS_CASE(undoing_goes_on_until_it_is_answered),
+	LOSS_CASE(lost_clear_stays_when_all_goes_back),
+	LOSS_CASE(reset_settles_everything),
+	LOSS_CASE(what_may_be_there_is_made_quiet),
+	KUNIT_CASE(what_is_refused_is_not_undone),
+	KUNIT_CASE(ids_are_never_used_again),
+	{}
+};
+
+static struct kunit_suite lost_suite = {
+	.name = "flexmem_lost",
+	.init = lost_test_init,
+	.test_cases = lost_test_cases,
+};
+
+kunit_test_suite(lost_suite);
