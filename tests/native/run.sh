@@ -47,6 +47,7 @@ program() {
 	fi
 }
 program steps steps
+program asan npu -s "$seed"
 for kind; do
 	program "$kind" misuse
 	program "$kind" kunit -s "$seed"
