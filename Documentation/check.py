@@ -436,6 +436,11 @@ def driver_example():
         assert os.path.exists(os.path.join(work, 'npu.ko'))
 
 
+def commands_run():
+    """Those that need no driver run as they are printed, and each is listed in blocks.py."""
+    run(sys.executable, '-B', os.path.join(DOCS, 'blocks.py'), 'host')
+
+
 def no_machine_of_ours():
     nothing(f'{page}: {match[0]}' for page, match in
             each(r'/(?:work|root|home)/[\w/]*|https?://(?:deb|security|pypi|registry|mirror)[\w.-]*'))
@@ -466,6 +471,7 @@ CHECKS = (
     ("README.md's first program compiles as it says", first_program),
     ('the raw ioctl example compiles', raw_example),
     ('the example driver builds for both kernels', driver_example),
+    ('commands run as they are printed', commands_run),
     ('no path or host of ours', no_machine_of_ours),
 )
 

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The commands that README, pages and man pages show, run as they are printed.
+
+Usage: blocks.py host|machine [PAGE...]       prints TAP; PAGE: as in BLOCKS, default all
+
+"machine" runs those that need the driver, in a machine where they may load, install and
+change what they like; BLOCKS says which is which.
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+DOCS = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(DOCS)
+
+# A line that begins like this makes a literal block one of commands.
+COMMAND = re.compile(r'(?:[#$] )?(?:[A-Z_]+=\S* )*(?:sudo|make|tests/|cc |cd |cat |echo |openssl|mkdir|gzip|'
+                     r'flexmem (?:[a-z]+ |-|[a-z]+$))')
+DRIVER = 'flexmem.ko order=fill_first; flexmem_sim.ko slots=8'
+SPREADS = 'flexmem.ko; flexmem_sim.ko'
+NONE = ''
+
+# (page, first words): where the block runs. A string: what is loaded before, in the machine;
+# 'as above': what the block before it left, 'in DIR': likewise, there; 'host'; or 'no: ' and why
+# not.
+BLOCKS = {
+    ('README.md', 'make demo'): 'no: the other suites are these',
+    ('README.md', 'tests/setup.sh'): NONE,
+    ('README.md', 'cc userlib'): 'as above',
+    ('README.md', 'sudo FLEXMEM_DEBUG=1'): 'as above',
+    ('README.md', 'sudo rmmod'): 'as above',
+    ('README.md', 'make vm'): DRIVER,
+    ('cache.rst', 'make vm CMD=\'cc userlib/examples/cache_grow'): DRIVER,
+    ('cache.rst', 'make vm CMD=\'cc userlib/examples/cache_pressure'): DRIVER,
+    ('cache.rst', 'flexmem replay'): 'host',
+    ('concepts.rst', '$ flexmem alloc'): SPREADS,
+    ('driver-guide.rst', 'make -C /lib'): 'no: check.py does it, with what is installed elsewhere',
+    ('install.rst', 'tests/setup.sh'): NONE,
+    ('install.rst', 'make\nexport'): 'host',
+    ('install.rst', 'sudo systemd-sysusers'): DRIVER,
+    ('install.rst', 'make modules\nsudo insmod'): NONE,
+    ('install.rst', 'make modules\nsudo make'): NONE,
+    ('install.rst', 'openssl'): NONE,
+    ('install.rst', 'sudo mokutil'): 'no: asks the firmware of a real machine',
+    ('install.rst', 'for module'): 'as above',
+    ('library.rst', 'cc userlib'): DRIVER,
+    ('simulator.rst', 'sudo modprobe'): NONE,
+    ('simulator.rst', 'cd /sys/bus'): DRIVER,
+    ('simulator.rst', 'cd /sys/kernel'): DRIVER,
+    ('simulator.rst', 'echo 50000'): 'in /sys/kernel/debug/flexmem_sim',
+    ('simulator.rst', 'cat vf0'): 'in /sys/kernel/debug/flexmem_sim',
+    ('testing.rst', 'tests/native/run.sh'): 'no: the suite native is this',
+    ('testing.rst', 'make -C tests/selftests'): 'no: the suite selftests-6.12 is this',
+    ('testing.rst', 'make vm KERNEL=6.12'): DRIVER,
+    ('testing.rst', 'tests/vm/run.sh'): 'no: the suite kunit is this',
+    ('testing.rst', 'FLEXMEM_SEED=7'): 'no: the suites torture and fuzz are these',
+    ('testing.rst', 'make -C tests/userlib'): 'no: the suites library and cache are these',
+    ('testing.rst', 'make vm CMD='): DRIVER,
+    ('tasks/limits.rst', 'sudo flexmem limit --user 1000 --bytes 8G'): DRIVER,
+    ('tasks/limits.rst', 'sudo flexmem owners'): 'as above',
+    ('tasks/limits.rst', 'flexmem limit'): 'as above',
+    ('tasks/limits.rst', 'sudo flexmem limit --user 1000 --bytes none'): 'as above',
+    ('tasks/own-driver.rst', 'tests/vm/modules.sh'): 'host',
+    ('tasks/own-driver.rst', 'make vm'): DRIVER,
+    ('tasks/replay.rst', 'mkdir'): 'host',
+    ('tasks/replay.rst', 'flexmem replay --cache'): 'host',
+    ('tasks/replay.rst', 'flexmem replay --show-peak'): DRIVER,
+    ('tasks/replay.rst', 'flexmem replay --json'): 'as above',
+    ('tasks/watch.rst', 'FLEXMEM_DEBUG=1'): DRIVER,
+    ('tasks/watch.rst', 'flexmem info'): 'as above',
+    ('tasks/watch.rst', 'flexmem alloc'): 'as above',
+    ('flexmem.1', '$ cd'): DRIVER,
+    ('flexmem.1', '$ flexmem shell'): DRIVER,
+    ('flexmem.1', '# flexmem limit'): DRIVER,
+    ('flexmem.1', '$ flexmem alloc'): DRIVER,
+}
+
+
+def indented(text, opens):
+    """Indented blocks after a line that opens one, as texts without their indentation."""
+    lines = text.split('\n')
+    at = 1
+    while at < len(lines):
+        if not (lines[at].startswith((' ', '\t')) and not lines[at - 1].strip() and opens(lines, at)):
+            at += 1
+            continue
+        width = len(lines[at]) - len(lines[at].lstrip())
+        block = []
+        while at < len(lines) and (not lines[at].strip() or
+                                   len(lines[at]) - len(lines[at].lstrip()) >= width):
+            block.append(lines[at][width:])
+            at += 1
+        yield '\n'.join(block).strip('\n')
+
+
+def blocks_of(page):
+    with open(os.path.join(TOP, page), encoding='utf-8') as file:
+        text = file.read()
+    if page.endswith('.md'):
+        found = re.split(r'^```.*$', text, flags=re.MULTILINE)[::2]
+        for part in found:
+            # In the text, a command is a command if it is one by itself.
+            for match in re.finditer(r'^((?: {4}.*\n|\n(?= {4}))+)|`([^`\n]+)`', part, re.MULTILINE):
+                yield re.sub(r'^ {4}', '', match[1], flags=re.MULTILINE).strip('\n') if match[1] else match[2]
+    elif page.endswith('.rst'):
+        yield from indented(text, lambda lines, at: at >= 2 and lines[at - 2].rstrip().endswith('::') and
+                            not lines[at - 2].lstrip().startswith('.. '))
+    else:
+        text = text.replace('\\-', '-')
+        for match in re.finditer(r'^\.Bd -literal.*\n((?:.*\n)*?)\.Ed$|^\.Dl (.*)$', text, re.MULTILINE):
+            yield (match[1] or match[2]).strip('\n')
+
+
+def all_blocks():
+    """(page, block, where) of every block of commands; where is None if it is not listed."""
+    pages = ['README.md'] + sorted(glob.glob('Documentation/*.rst', root_dir=TOP) +
+                                   glob.glob('Documentation/tasks/*.rst', root_dir=TOP) +
+                                   glob.glob('Documentation/man/*.[1-9]', root_dir=TOP))
+    for page in pages:
+        name = re.sub(r'^Documentation/(man/)?', '', page)
+        for block in blocks_of(page):
+            if not any(COMMAND.match(line) for line in block.split('\n')) and not block.startswith('for '):
+                continue
+            if page == 'README.md' and '\n' not in block and block.count(' ') < 2:
+                continue
+            keys = [key for key in BLOCKS if key[0] == name and block.startswith(key[1])]
+            key = max(keys, key=lambda found: len(found[1]), default=None)
+            yield page, block, key
+
+
+def session(block):
+    """[(command, what it prints or None)] of a block."""
+    if not re.match(r'[#$] ', block):
+        return [(block, None)]
+    parts = re.split(r'^[#$] ', block, flags=re.MULTILINE)[1:]
+    steps = [part.partition('\n')[::2] for part in parts]
+    if not any(output for _, output in steps):
+        return [('\n'.join(command for command, _ in steps), None)]
+    return [(command, output.strip('\n')) for command, output in steps]
+
+
+def run_block(block, env, directory):
+    """Runs it in the checkout; returns what went wrong, or None."""
+    for command, expected in session(block):
+        typed = None
+        if expected and 'flexmem> ' in expected:
+            typed = ''.join(line[9:] + '\n' for line in expected.split('\n') if line.startswith('flexmem> '))
+            expected = '\n'.join(line for line in expected.split('\n') if not line.startswith('flexmem> '))
+        done = subprocess.run(['bash', '-euo', 'pipefail', '-c', command], cwd=directory, env=env, text=True,
+                              input=typed or '', stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if done.returncode:
+            return f'{command}\nexit status {done.returncode}\n{done.stdout[-3000:]}'
+        if expected is not None and done.stdout.strip('\n') != expected:
+            return f'{command}\nprints\n{done.stdout}not\n{expected}'
+    return None
+
+
+def load(modules, directory):
+    """Unloads ours and loads these, "MODULE PARAMETERS; ..."."""
+    with open('/proc/modules', encoding='ascii') as file:
+        loaded = [line.split()[0] for line in file]
+    for module in ('flexmem_sim', 'flexmem'):
+        if module in loaded:
+            subprocess.run(['rmmod', module], check=True)
+    for module in filter(None, modules.split('; ')):
+        name, *parameters = module.split(' ')
+        subprocess.run(['insmod', os.path.join(directory, name), *parameters], check=True)
+
+
+def main(machine, pages):
+    env = dict(os.environ)
+    # Where it is not installed.
+    if not machine:
+        env['PATH'] = os.path.join(TOP, 'build', 'userlib') + ':' + env['PATH']
+    # What make runs us with is not for what we run.
+    for name in [name for name in env if name.startswith('MAKE') or name == 'MFLAGS']:
+        del env[name]
+    if not machine:
+        subprocess.run(['make', '-s'], cwd=TOP, env=env, stdout=subprocess.DEVNULL, check=True)
+    count = failed = 0
+    print('TAP version 13')
+    for page, block, key in all_blocks():
+        first = block.split('\n')[0][:60]
+        where = BLOCKS.get(key)
+        problem = None
+        if pages and not page.endswith(tuple(pages)):
+            continue
+        if where is None:
+            problem = 'not listed in Documentation/blocks.py' if not machine else None
+        elif where.startswith('no: '):
+            continue
+        elif (where == 'host') == machine:
+            continue
+        else:
+            try:
+                directory = where[3:] if where.startswith('in ') else TOP
+                if machine and where != 'as above' and directory == TOP:
+                    load(where, env['FLEXMEM_KO'])
+                problem = run_block(block, env, directory)
+            except (OSError, subprocess.CalledProcessError) as error:
+                problem = str(error)
+        if where is None and machine:
+            continue
+        count += 1
+        failed += bool(problem)
+        print(f'{"not ok" if problem else "ok"} {count} - {page}: {first.replace("#", "-")}', flush=True)
+        for line in (problem or '').split('\n')[:60]:
+            if line:
+                print(f'# {line}')
+    if not machine and not pages:
+        found = {key for _, _, key in all_blocks()}
+        for key in sorted(set(BLOCKS) - found):
+            count += 1
+            failed += 1
+            print(f'not ok {count} - {key[0]}: {key[1]}: no such block'.replace('\n', ' '))
+    print(f'1..{count}')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    if sys.argv[1:2] not in (['host'], ['machine']):
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1] == 'machine', sys.argv[2:]))
