@@ -44,7 +44,14 @@ library_suite() { make -s -C tests/userlib "O=$BUILD/tests/userlib" check; }
 static_suite() { tests/static.sh; }
 # As static, but only what has changed: with native and library, that is `make quick`.
 changed_suite() { tests/static.sh --changed; }
-docs_suite() { make -s -C Documentation "O=$BUILD/docs" check; }
+# Their commands as they are printed: what needs the driver runs in a machine, and of that all only in the long runs.
+docs_suite() {
+	local status=0 pages=(README.md 'install.rst:sudo systemd-sysusers')
+	[[ ! $long ]] || pages=()
+	make -s -C Documentation "O=$BUILD/docs" check || status=$?
+	in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/docs.sh "${pages[@]}" || status=$?
+	return "$status"
+}
 selfcheck_suite() { tests/selfcheck.sh; }
 # The long random runs are native; here it is the real slab, lockdep and the real scheduler that count.
 kunit_suite() {
@@ -134,7 +141,7 @@ done
 # What runs in a machine runs what was built last: here that is what there is.
 for suite; do
 	case $suite in
-	build | docs | library | static | native | changed) ;;
+	build | library | static | native | changed) ;;
 	*)
 		[[ " $* " == *' build '* ]] || set -- build "$@"
 		break ;;
@@ -150,7 +157,7 @@ rm -f "$VM_TRIES"
 # they start in pairs.
 machines=
 for suite; do
-	[[ $suite == @(native|library|changed|docs) ]] || machines=1
+	[[ $suite == @(native|library|changed) ]] || machines=1
 done
 set_up() {
 	local kind

@@ -22,7 +22,7 @@ packages_of() {
 		xz-utils rsync kmod ;;
 	# what `make check` runs besides; linux-source has checkpatch and kernel-doc
 	check) echo linux-source-6.12 xz-utils perl python3 libcmocka-dev git sparse shellcheck codespell cppcheck jq \
-		mandoc python3-sphinx python3-docutils ;;
+		mandoc python3-sphinx python3-docutils openssl systemd udev ;;
 	*) die "unknown group '$1' (build, vm, debug, check, host)" ;;
 	esac
 }

@@ -240,13 +240,13 @@ for script in kernel modules run; do
 	printf '#!/bin/sh\necho 1..1; echo ok 1\n' >"$copy/tests/vm/$script.sh"
 done
 tap 'check: a suite that boots builds before' alone cache build 1
-tap 'check: one that does not, does not' alone docs build 0
+tap 'check: one that does not, does not' alone library build 0
 
 # A long run goes on where it ended, unless something has changed since.
 longer() {
-	FLEXMEM_LONG=1 on tests/check.sh docs >"$work/said" 2>&1
+	FLEXMEM_LONG=1 on tests/check.sh library >"$work/said" 2>&1
 	cat "$work/said"
-	grep -q "^docs .* s$1\$" "$work/said" && grep -qx '1 passed, 0 failed, 0 skipped' "$work/said"
+	grep -q "^library .* s$1\$" "$work/said" && grep -qx '1 passed, 0 failed, 0 skipped' "$work/said"
 }
 on git init -q .
 on git add tests

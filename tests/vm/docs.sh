@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Runs in the guest: the commands that README, pages and man pages show, as printed; what `make demo` shows; and who may
+# open a node once everything is installed as the page about that says. Prints TAP, two streams of it. With arguments, which
+# are those of Documentation/blocks.py, only these commands, and no demo; what README and install.rst do about the node has to
+# be among them.
+# usage: tests/vm/run.sh 6.12 --no-load -- tests/vm/docs.sh [PAGE[:FIRST WORDS]...]
+#        before: make, make -C tests/selftests, and python3 Documentation/blocks.py host (tests/check.sh docs does it all)
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/../lib.sh"
+
+# Nothing is known of the library but what gets installed.
+unset LD_LIBRARY_PATH PKG_CONFIG_PATH
+bin=$(mktemp -d)
+export PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
+# We are root, and in a machine already. Its kernel's headers came without a package.
+headers=$BUILD/kernels/$FLEXMEM_KERNEL/headers
+mkdir -p "/lib/modules/$(uname -r)"
+ln -sfn "$headers" "/lib/modules/$(uname -r)/build"
+cat >"$bin/sudo" <<'END'
+#!/usr/bin/env bash
+exec env "$@"
+END
+cat >"$bin/dpkg-query" <<'END'
+#!/usr/bin/env bash
+/usr/bin/dpkg-query "$@"
+echo "linux-headers-$(uname -r) install ok installed"
+END
+# The modules have been built for this kernel. Emulated, only to find that out takes half a minute, and to build them an hour.
+# What is loaded stays, unless a block asks for others.
+rm -rf "$BUILD/ko/host-$(uname -r)"
+ln -s "$FLEXMEM_KERNEL" "$BUILD/ko/host-$(uname -r)"
+cat >"$bin/make" <<'END'
+#!/usr/bin/env bash
+case ${1:-} in
+modules) exit 0 ;;
+modules_install) exec /usr/bin/make -o modules "MODULES_DIR=$FLEXMEM_KERNEL" "$@" ;;
+vm) ;;
+*) exec /usr/bin/make "$@" ;;
+esac
+parameters=
+for word in "${@:2}"; do
+	case $word in
+	CMD=*) command=${word#CMD=} ;;
+	SIM_PARAMS=*) parameters=${word#SIM_PARAMS=} ;;
+	esac
+done
+if [[ $parameters ]]; then
+	rmmod flexmem_sim
+	# shellcheck disable=SC2086	# words of a command line
+	insmod "$FLEXMEM_KO/flexmem_sim.ko" $parameters
+fi
+exec bash -c "$command"
+END
+chmod +x "$bin"/*
+/lib/systemd/systemd-udevd &
+udev=$!
+
+status=0
+python3 -B Documentation/blocks.py machine "$@" || status=$?
+
+echo 'TAP version 13'
+unload() {
+	local module
+	for module in flexmem_sim flexmem; do
+		! grep -q "^$module " /proc/modules || rmmod "$module"
+	done
+}
+unload
+insmod "$FLEXMEM_KO/flexmem.ko" order=fill_first
+insmod "$FLEXMEM_KO/flexmem_sim.ko" slots=8
+udevadm settle
+(($#)) || tap 'what make demo shows' tests/vm/demo.sh
+
+# The blocks above have installed it: library, command, group and rule.
+command=/usr/local/bin/flexmem
+group=$(getent group flexmem | cut -d: -f3)
+user() { setpriv --reuid 4711 --regid 4711 --groups "$1" env -C / "${@:2}"; }
+node() { "$command" --device "$1" info --json | jq -r .device; }
+modes() { [[ $(stat -c '%a %G' "$(node VF)") == '660 flexmem' && $(stat -c '%a %G' "$(node PF)") == '600 root' ]]; }
+# udev looks for rules that have changed when it hears of a device, every three seconds at most, and not at once when it is told
+# to reload: that it drops if it has not yet turned to who tells it.
+in_time() {
+	local try
+	for ((try = 0; try < 20; try++)); do
+		! "$@" || return 0
+		sleep 1
+		udevadm trigger --subsystem-match=flexmem --settle
+	done
+	return 1
+}
+member() { [[ $(user "$group" "$command" alloc 1MiB --hold 0) == 'handle 1  address 0:0x0 '* ]]; }
+outsider() {
+	local said
+	! said=$(user 4711 "$command" info 2>&1) || return 1
+	echo "$said"
+	[[ $said == *"$(node VF) is for the group 'flexmem': 'sudo usermod -aG flexmem USER'"* ]]
+}
+tap 'the rule gives the node of a VF to the group, and only that' in_time modes
+tap 'an ordinary user in the group allocates' member
+tap 'one outside it is told which group' outsider
+unload
+kill "$udev"
+wait "$udev" || true
+tap_end && ((!status))
