@@ -47,7 +47,12 @@ install() {
 	say "Installing Debian packages: $*"
 	! apt_get "$log.1" "${how[@]}" "$@" || return 0
 	refresh || say 'the package lists stay as they are'
-	apt_get "$log" "${how[@]}" "$@" || apt_failed "$log" "$log.1"
+	apt_get "$log" "${how[@]}" "$@" || {
+		apt_failed "$log" "$log.1" || true
+		[[ " $* " != *" linux-headers-"* ]] ||
+			say "For a kernel that is not Debian's its own headers are needed. 'make demo' and 'make vm' bring their kernels along."
+		return 1
+	}
 }
 
 if [[ ${1:-} == --refresh ]]; then
