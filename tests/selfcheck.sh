@@ -57,7 +57,7 @@ whole() { [[ $(md5sum <"$work/stdout") == "$(seq 600000 | md5sum)" ]]; }
 tap 'vm: brings back all output' whole
 tap 'vm: keeps stderr apart' grep -qx 'last words' "$work/stderr"
 written() {
-	vm 0 6.1 "${bare[@]}" --stdin -- bash -c "cat >\$FLEXMEM_VM_OUT/input; echo \"\$1\" >\$FLEXMEM_VM_OUT/f" - "it's \$HOME" \
+	vm 0 6.1 "${bare[@]}" --stdin -- bash -c "cat - /dev/stdin >\$FLEXMEM_VM_OUT/input; echo \"\$1\" >\$FLEXMEM_VM_OUT/f" - "it's \$HOME" \
 		< <(seq 300000; sleep 15; seq 300000) && [[ $(<"$work/vm/out/f") == "it's \$HOME" ]]
 }
 tap 'vm: quotes arguments and brings back files' written

@@ -74,13 +74,14 @@ else
 	cat_out=$!
 	cat </run/stderr >>"$share/stderr" &
 	cat_err=$!
-	input=/dev/null
+	# A pipe without a name: who opens /dev/stdin anew when all of it has come is not kept waiting for another writer.
 	if ((do_stdin)); then
-		input=/run/stdin
-		mkfifo "$input"
-		feed >"$input" &
+		exec {input}< <(feed)
+	else
+		exec {input}</dev/null
 	fi
-	setsid bash "$share/command" <"$input" >/run/stdout 2>/run/stderr &
+	setsid bash "$share/command" <&"$input" {input}<&- >/run/stdout 2>/run/stderr &
+	exec {input}<&-
 	wait $!
 	echo $? >"$share/status"
 fi
