@@ -39,7 +39,8 @@ extern "C" {
  * expected, and changes nothing. A freed token stays invalid until its name was
  * used 255 times more. A name rests while 1024 others are used, except in the
  * stores of thread_cache. At most 4194304 allocations below 4 GiB and 1024 of
- * 4 GiB and more live at once (-ENOMEM).
+ * 4 GiB and more live at once (-ENOMEM); names that were used on one stream are
+ * not used on another.
  *
  * Streams are opaque numbers. A block that was freed is reused on its own
  * stream only, at once, since work on one stream runs in order. Use by another
@@ -47,7 +48,10 @@ extern "C" {
  * when the events recorded on those streams have happened.
  *
  * Threads: any thread may use a cache at any time, and free what another one
- * allocated, except that nothing may run during or after its destruction. Which
+ * allocated, except that nothing may run during or after its destruction.
+ * Threads that use different streams do not wait for each other as long as the
+ * cache has a block for the request, no blocks wait for events, and there is
+ * neither a history nor a log of debug messages. Which
  * callback runs with the cache locked is said with each; such a one must not
  * use the cache, nor fork.
  */
@@ -715,12 +719,18 @@ struct flexmem_cache_figure {
  *	thread_cache concerns (@allocation, @active, @allocated_bytes,
  *	@active_bytes and @requested_bytes): thread_bytes of the profile times
  *	the most threads that had stores at once. 0 without thread_cache.
- *	Everything else is exact.
  * @num_pressure_events: events that were served
  * @pressure_bytes: bytes that went back for them
  *
  * Of the arrays the index is enum flexmem_cache_pool_kind. What threads keep in
  * stores of their own is neither active nor inactive.
+ *
+ * Everything is exact but for peaks. These are exact as well, apart from
+ * @thread_bound, if since flexmem_cache_reset_peaks() one thread alone has
+ * allocated and freed, or all was on one stream. Otherwise the peaks of
+ * @allocation, @active, @inactive_split and of their bytes, of @requested_bytes
+ * and of what has no tag can be wrong by what the last 64 operations of each
+ * other stream have changed; those of segments and tags are always exact.
  */
 struct flexmem_cache_statistics {
 	struct flexmem_cache_figure allocation[FLEXMEM_CACHE_POOL_KINDS];

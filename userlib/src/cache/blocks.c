@@ -10,40 +10,40 @@
 /* Spare blocks beyond this go back to the C library. */
 #define SPARE_MAX 8192
 
-int fmlib_blocks_prepare(struct flexmem_cache *cache, size_t count)
+int fmlib_blocks_prepare(struct fmlib_lane *lane, size_t count)
 {
 	struct fmlib_block *block;
 
-	while (cache->spare_count < count) {
+	while (lane->spare_count < count) {
 		block = aligned_alloc(FMLIB_LINE, sizeof(*block));
 		if (!block)
 			return -ENOMEM;
-		fmlib_block_drop(cache, block);
+		fmlib_block_drop(lane, block);
 	}
 	return 0;
 }
 
-struct fmlib_block *fmlib_block_new(struct flexmem_cache *cache)
+struct fmlib_block *fmlib_block_new(struct fmlib_lane *lane)
 {
-	struct fmlib_block *block = cache->spare;
+	struct fmlib_block *block = lane->spare;
 
-	cache->spare = block->spare;
-	cache->spare_count--;
+	lane->spare = block->spare;
+	lane->spare_count--;
 	block->waits = 0;
 	block->name = NULL;
 	block->uses = NULL;
 	return block;
 }
 
-void fmlib_block_drop(struct flexmem_cache *cache, struct fmlib_block *block)
+void fmlib_block_drop(struct fmlib_lane *lane, struct fmlib_block *block)
 {
-	if (cache->spare_count >= SPARE_MAX) {
+	if (lane->spare_count >= SPARE_MAX) {
 		free(block);
 		return;
 	}
-	block->spare = cache->spare;
-	cache->spare = block;
-	cache->spare_count++;
+	block->spare = lane->spare;
+	lane->spare = block;
+	lane->spare_count++;
 }
 
 static bool is_alone(const struct fmlib_block *block)
@@ -67,14 +67,16 @@ uint64_t fmlib_segment_stamp(const struct fmlib_segment *segment)
 
 void fmlib_block_insert(struct flexmem_cache *cache, struct fmlib_block *block)
 {
+	struct fmlib_lane *lane = fmlib_lane_of(block);
+
 	block->state = FMLIB_FREE;
 	block->left = NULL;
 	block->right = NULL;
 	/* xorshift32: spreads well enough for priorities. */
-	cache->random ^= cache->random << 13;
-	cache->random ^= cache->random >> 17;
-	cache->random ^= cache->random << 5;
-	block->priority = cache->random;
+	lane->random ^= lane->random << 13;
+	lane->random ^= lane->random >> 17;
+	lane->random ^= lane->random << 5;
+	block->priority = lane->random;
 	fmlib_fit_insert(&block->segment->arena->free, block);
 	if (!is_alone(block))
 		fmlib_figures_split(cache, block, 1);
@@ -119,7 +121,7 @@ void fmlib_block_take(struct flexmem_cache *cache, struct fmlib_block *block,
 	size = cut(cache, block, size);
 	fmlib_block_remove(cache, block);
 	if (size < block->size) {
-		rest = fmlib_block_new(cache);
+		rest = fmlib_block_new(fmlib_lane_of(block));
 		rest->segment = block->segment;
 		rest->offset = block->offset + size;
 		rest->size = block->size - size;
@@ -139,7 +141,7 @@ void fmlib_block_take(struct flexmem_cache *cache, struct fmlib_block *block,
 }
 
 /* Two neighbours become one, @block; neither is among the free ones. */
-static void absorb_next(struct flexmem_cache *cache, struct fmlib_block *block)
+static void absorb_next(struct fmlib_block *block)
 {
 	struct fmlib_block *next = block->next;
 
@@ -149,7 +151,7 @@ static void absorb_next(struct flexmem_cache *cache, struct fmlib_block *block)
 		block->next->previous = block;
 	else
 		block->segment->last = block;
-	fmlib_block_drop(cache, next);
+	fmlib_block_drop(fmlib_lane_of(block), next);
 }
 
 static void release_fixed(struct flexmem_cache *cache,
@@ -157,14 +159,14 @@ static void release_fixed(struct flexmem_cache *cache,
 {
 	if (block->next && block->next->state == FMLIB_FREE) {
 		fmlib_block_remove(cache, block->next);
-		absorb_next(cache, block);
+		absorb_next(block);
 	}
 	if (block->previous && block->previous->state == FMLIB_FREE) {
 		block = block->previous;
 		fmlib_block_remove(cache, block);
-		absorb_next(cache, block);
+		absorb_next(block);
 	}
-	block->stamp = cache->clock;
+	block->stamp = fmlib_account(cache, fmlib_lane_of(block))->clock;
 	fmlib_block_insert(cache, block);
 }
 
@@ -172,13 +174,14 @@ static void release_growing(struct flexmem_cache *cache,
 			    struct fmlib_block *block)
 {
 	struct fmlib_segment *segment = block->segment;
+	struct fmlib_lane *lane = segment->arena->lane;
 	uint64_t tail = fmlib_range_tail(&segment->range);
 
 	/* It was reserved: it cannot be refused. */
 	fmlib_range_release(&segment->range, block->offset, block->size);
 	if (fmlib_range_tail(&segment->range) != tail)
-		segment->stamp = cache->clock;
-	fmlib_block_drop(cache, block);
+		segment->stamp = fmlib_account(cache, lane)->clock;
+	fmlib_block_drop(lane, block);
 	fmlib_figures_holes(cache, segment);
 }
 
@@ -199,14 +202,14 @@ int fmlib_block_reserve(struct flexmem_cache *cache,
 	uint64_t offset;
 	int err;
 
-	err = fmlib_blocks_prepare(cache, 1);
+	err = fmlib_blocks_prepare(want->lane, 1);
 	if (!err)
 		err = fmlib_range_reserve(&segment->range, want->size, &offset);
 	if (err) {
 		want->no_host_memory = err == -ENOMEM;
 		return err;
 	}
-	made = fmlib_block_new(cache);
+	made = fmlib_block_new(want->lane);
 	made->segment = segment;
 	made->offset = offset;
 	made->size = want->size;
@@ -237,7 +240,7 @@ int fmlib_block_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 	best = fmlib_fit_best(&arena->free, want->size);
 	if (!best || !fits_oversize_rule(cache, want, best))
 		return -ENOENT;
-	if (fmlib_blocks_prepare(cache, 1)) {
+	if (fmlib_blocks_prepare(want->lane, 1)) {
 		want->no_host_memory = true;
 		return -ENOMEM;
 	}

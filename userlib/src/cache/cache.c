@@ -19,7 +19,7 @@ void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
 
 	if (block->state == FMLIB_WAITING)
 		fmlib_figures_wait(cache, block, -1);
-	fmlib_name_give(cache, block->name);
+	fmlib_name_give(cache, fmlib_lane_of(block), block->name);
 	block->name = NULL;
 	fmlib_history_block(cache, FMLIB_FREE_COMPLETED, block);
 	fmlib_block_release(cache, block);
@@ -34,7 +34,8 @@ void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 {
 	fmlib_figures_free(cache, block);
-	fmlib_tag_subtract(block->tag, block);
+	if (block->tag != &cache->untagged)
+		fmlib_tag_subtract(block->tag, block);
 	fmlib_history_block(cache, FMLIB_FREE_REQUESTED, block);
 	if (block->uses && fmlib_uses_wait(cache, block)) {
 		block->state = FMLIB_WAITING;
@@ -59,7 +60,8 @@ static bool is_plain(const struct flexmem_cache *cache,
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 		    struct fmlib_block *block)
 {
-	struct fmlib_name *name = fmlib_name_take(cache, block->size);
+	struct fmlib_name *name = fmlib_name_take(cache, want->lane,
+						  block->size);
 
 	if (!name) {
 		fmlib_block_release(cache, block);
@@ -71,7 +73,8 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 	block->name = name;
 	name->block = block;
 	fmlib_figures_alloc(cache, block);
-	fmlib_tag_add(block->tag, block);
+	if (block->tag != &cache->untagged)
+		fmlib_tag_add(block->tag, block);
 	fmlib_history_block(cache, FMLIB_ALLOC, block);
 	/* From here on a thread may find it without the lock. */
 	fmlib_name_set(name, is_plain(cache, want, block) ? FMLIB_NAME_PLAIN :
@@ -86,18 +89,36 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 	return 0;
 }
 
+/* What is free in the cache already. */
+static int hit(struct flexmem_cache *cache, struct fmlib_want *want,
+	       struct fmlib_block **block)
+{
+	int err = fmlib_block_obtain(cache, want, block);
+
+	if (!err)
+		fmlib_account(cache, want->lane)->hits++;
+	return err;
+}
+
+/* An allocation begins: what is freed from now on is younger. */
+static void tick(struct flexmem_cache *cache, struct fmlib_lane *lane)
+{
+	struct fmlib_account *account = fmlib_account(cache, lane);
+
+	account->clock++;
+	account->ticks++;
+}
+
 static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 		struct fmlib_block **block)
 {
 	int err;
 
-	cache->clock++;
+	tick(cache, want->lane);
 	if (cache->waiting)
 		fmlib_uses_poll(cache);
-	err = fmlib_block_obtain(cache, want, block);
-	if (!err) {
-		cache->figures.num_hits++;
-	} else if (err == -ENOENT) {
+	err = hit(cache, want, block);
+	if (err == -ENOENT) {
 		/* It may be released while the lock is dropped. */
 		want->pool->pins++;
 		err = fmlib_ladder(cache, want, block);
@@ -125,9 +146,9 @@ static void fill(const struct fmlib_block *block,
 static int too_large(struct flexmem_cache *cache, uint64_t bytes,
 		     struct flexmem_cache_allocation *allocation)
 {
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	cache->figures.num_oom_errors++;
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	if (!allocation)
 		return -ENOMEM;
 	allocation->failure.error = -ENOMEM;
@@ -139,7 +160,10 @@ static int too_large(struct flexmem_cache *cache, uint64_t bytes,
 	return -ENOMEM;
 }
 
-/* Once it is unlocked the block may be freed: only what was read stays. */
+/*
+ * With the cache's lock, that of the lane, and all others if it is not simple.
+ * Once it is unlocked the block may be freed: only what was read stays.
+ */
 static int alloc_locked(struct flexmem_cache *cache,
 			const struct flexmem_cache_request *request,
 			struct fmlib_want *want, void **token,
@@ -163,8 +187,61 @@ static int alloc_locked(struct flexmem_cache *cache,
 		*token = fmlib_name_token(block->name);
 	if (!err && allocation)
 		fill(block, allocation);
-	fmlib_figures_commit(cache);
+	fmlib_figures_commit(cache, fmlib_account(cache, want->lane));
+	if (cache->alone)
+		fmlib_lane_done(cache, want->lane);
 	return err;
+}
+
+/* Whether nothing of it is anybody's but the lane's. */
+static bool is_simple(const struct flexmem_cache *cache,
+		      const struct flexmem_cache_request *request,
+		      const struct fmlib_want *want)
+{
+	return !request->pool && !request->tag &&
+	       want->size < cache->simple_limit && fmlib_lane_serves(cache);
+}
+
+/* The same if more memory is needed. */
+static bool is_simple_miss(const struct flexmem_cache *cache,
+			   const struct flexmem_cache_request *request,
+			   const struct fmlib_want *want)
+{
+	return is_simple(cache, request, want) &&
+	       cache->config.threshold <= 0.0 && !cache->config.release_lock &&
+	       fmlib_arena_find(&cache->common, want->kind, want->stream);
+}
+
+/* From what the lane has, without the cache's lock; false: not so. */
+static bool alloc_in_lane(struct flexmem_cache *cache,
+			  const struct flexmem_cache_request *request,
+			  struct fmlib_want *want, void **token,
+			  struct flexmem_cache_allocation *allocation)
+{
+	struct fmlib_lane *lane = fmlib_lane_find(cache, want->stream);
+	struct fmlib_block *block;
+	bool done = false;
+
+	if (!lane)
+		return false;
+	want->lane = lane;
+	want->pool = &cache->common;
+	want->tag = &cache->untagged;
+	pthread_mutex_lock(&lane->lock);
+	if (is_simple(cache, request, want) && fmlib_name_ready(lane) &&
+	    !hit(cache, want, &block)) {
+		tick(cache, lane);
+		complete(cache, want, block);
+		if (token)
+			*token = fmlib_name_token(block->name);
+		if (allocation)
+			fill(block, allocation);
+		fmlib_figures_commit(cache, fmlib_account(cache, lane));
+		fmlib_lane_done(cache, lane);
+		done = true;
+	}
+	pthread_mutex_unlock(&lane->lock);
+	return done;
 }
 
 /* Fills the one of @token and @allocation that is there. */
@@ -172,23 +249,31 @@ static int alloc(struct flexmem_cache *cache,
 		 const struct flexmem_cache_request *request, void **token,
 		 struct flexmem_cache_allocation *allocation)
 {
-	/* Its failure is for the ladder to fill. */
-	struct fmlib_want want;
+	struct flexmem_cache_failure failure;
+	struct fmlib_want want = {
+		.bytes = request->bytes,
+		.stream = request->stream,
+		.failure = &failure,
+	};
 	int err;
 
 	if (request->bytes > BYTES_MAX)
 		return too_large(cache, request->bytes, allocation);
-	want.bytes = request->bytes;
-	want.stream = request->stream;
 	want.size = fmlib_size_round(cache, request->bytes);
 	want.kind = fmlib_size_kind(cache, want.size);
-	want.last = false;
-	want.no_host_memory = false;
-	pthread_mutex_lock(&cache->lock);
+	if (alloc_in_lane(cache, request, &want, token, allocation))
+		return 0;
+	err = fmlib_lock_stream(cache, want.stream, &want.lane);
+	if (err)
+		return err;
+	if (!is_simple_miss(cache, request, &want)) {
+		fmlib_lock_rest(cache);
+		fmlib_lane_admit(cache);
+	}
 	err = alloc_locked(cache, request, &want, token, allocation);
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	if (err == -ENOMEM && !want.no_host_memory && allocation)
-		allocation->failure = want.failure;
+		allocation->failure = failure;
 	return err;
 }
 
@@ -242,6 +327,40 @@ int flexmem_cache_alloc_request(struct flexmem_cache *cache,
 	return err;
 }
 
+/* Whether it becomes free in its lane, and nothing else comes of it. */
+static bool is_simple_free(const struct flexmem_cache *cache,
+			   const struct fmlib_block *block)
+{
+	return !block->uses && block->tag == &cache->untagged &&
+	       block->size < cache->config.max_split &&
+	       !block->segment->arena->pool->released;
+}
+
+/* Without the cache's lock; false: not so. */
+static bool free_in_lane(struct flexmem_cache *cache, const void *token)
+{
+	struct fmlib_lane *lane = fmlib_name_lane(cache, token);
+	struct fmlib_name *name = NULL;
+	uint64_t offset = 0;
+	uint64_t word = 0;
+	bool done;
+
+	if (!lane)
+		return false;
+	pthread_mutex_lock(&lane->lock);
+	if (fmlib_lane_serves(cache))
+		name = fmlib_name_find(cache, token, &word, &offset);
+	done = name && !offset && is_simple_free(cache, name->block) &&
+	       fmlib_name_retire(name, word, FMLIB_NAME_FREE);
+	if (done) {
+		fmlib_cache_give(cache, name->block);
+		fmlib_figures_commit(cache, fmlib_account(cache, lane));
+		fmlib_lane_done(cache, lane);
+	}
+	pthread_mutex_unlock(&lane->lock);
+	return done;
+}
+
 int flexmem_cache_free(struct flexmem_cache *cache, void *token)
 {
 	int err = fmlib_cache_check(cache);
@@ -254,7 +373,10 @@ int flexmem_cache_free(struct flexmem_cache *cache, void *token)
 	if (!token || (fmlib_threads_allowed(cache) &&
 		       fmlib_threads_free(cache, token)))
 		return 0;
-	pthread_mutex_lock(&cache->lock);
+	if (free_in_lane(cache, token))
+		return 0;
+	fmlib_lock(cache);
+	fmlib_lane_admit(cache);
 	name = fmlib_name_find(cache, token, &word, &offset);
 	/* It may be that a thread without the lock frees it just now. */
 	if (name && !offset && fmlib_name_retire(name, word, FMLIB_NAME_FREE)) {
@@ -263,11 +385,11 @@ int flexmem_cache_free(struct flexmem_cache *cache, void *token)
 					"free %p: %llu bytes", token,
 					(unsigned long long)name->block->size);
 		fmlib_cache_give(cache, name->block);
-		fmlib_figures_commit(cache);
+		fmlib_figures_commit(cache, &cache->account);
 	} else {
 		err = -EINVAL;
 	}
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	return err;
 }
 
@@ -281,14 +403,14 @@ int flexmem_cache_record_stream(struct flexmem_cache *cache, void *token,
 
 	if (err || !token)
 		return err;
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	name = fmlib_name_find(cache, token, &word, &offset);
 	/* Not plain any more: from here on only the lock's holder frees it. */
 	if (name && !offset && fmlib_name_change(name, word, FMLIB_NAME_LIVE))
 		err = fmlib_use_add(cache, name->block, stream);
 	else
 		err = -EINVAL;
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	return err;
 }
 
@@ -298,6 +420,7 @@ int flexmem_cache_lookup(struct flexmem_cache *cache, const void *token,
 {
 	struct flexmem_cache_allocation result = { 0 };
 	int err = fmlib_cache_check(cache);
+	struct fmlib_lane *lane;
 	struct fmlib_name *name;
 	uint64_t at = 0;
 	uint64_t word;
@@ -306,13 +429,20 @@ int flexmem_cache_lookup(struct flexmem_cache *cache, const void *token,
 		return err;
 	if (!allocation || size < ALLOCATION_MIN)
 		return -EINVAL;
-	pthread_mutex_lock(&cache->lock);
+	lane = fmlib_name_lane(cache, token);
+	if (lane)
+		pthread_mutex_lock(&lane->lock);
+	else
+		fmlib_lock(cache);
 	name = fmlib_name_find(cache, token, &word, &at);
 	if (name && at < name->block->size)
 		fill(name->block, &result);
 	else
 		err = -EINVAL;
-	pthread_mutex_unlock(&cache->lock);
+	if (lane)
+		pthread_mutex_unlock(&lane->lock);
+	else
+		fmlib_unlock(cache);
 	if (err)
 		return err;
 	if (offset)

@@ -13,15 +13,32 @@
  * and range, and helper -> pressure -> reclaim. Like the figures, what pressure.c counts of
  * debts is told from below.
  *
- * Locks: everything of a cache is protected by its lock, except what is said to
- * be constant, atomic, or of one thread. The registry's lock (fork.c) comes
- * before the lock of any cache, and that of its helper thread before them all.
+ * A lane is what one stream works with, and usually that stream alone: its
+ * arenas, its names, its spare blocks. Nothing that one lane has is used by
+ * another, so that threads with streams of their own do not meet.
+ *
+ * Locks, in their order: the helper's, the registry's (fork.c), the cache's,
+ * the lanes' as they are in the table, and that of the account. Whoever has a
+ * lane's lock, but not the cache's, takes no other one but the last. There are
+ * three ways to hold them (lanes.c):
+ *
+ *  - one lane's lock: to allocate what is free there, and to free;
+ *  - the cache's and one lane's: to get more from the provider as well;
+ *  - the whole: the cache's and all lanes'. Everything else.
+ *
+ * A lane's lock protects the lane, what is in the arenas of its streams, and
+ * the names and blocks of the allocations there. The cache's lock protects the
+ * calls of the provider, the list of segments, and what is said to be. All the
+ * rest, also which arenas there are, is read with any of these locks and
+ * changed with the whole, except what is said to be constant, atomic, or of one
+ * thread.
  */
 #ifndef FMLIB_CACHE_H
 #define FMLIB_CACHE_H
 
 #include "../internal.h"
 #include "flexmem_cache.h"
+#include "names.h"
 #include "range.h"
 
 #define FMLIB_NO_LIMIT UINT64_MAX
@@ -136,6 +153,7 @@ struct fmlib_segment {
 struct fmlib_arena {
 	struct fmlib_arena *next;
 	struct fmlib_pool *pool;
+	struct fmlib_lane *lane;
 	enum flexmem_cache_pool_kind kind;
 	uint64_t stream;
 	size_t pins;
@@ -150,31 +168,6 @@ struct fmlib_pool {
 	bool released;
 	size_t pins;
 	struct fmlib_arena *arenas[FLEXMEM_CACHE_POOL_KINDS];
-};
-
-/* tokens.c: see there. */
-enum fmlib_name_state {
-	FMLIB_NAME_FREE,
-	FMLIB_NAME_LIVE,
-	FMLIB_NAME_PLAIN,
-	FMLIB_NAME_PARKED,
-};
-
-struct fmlib_name {
-	_Atomic uint64_t word;
-	struct fmlib_block *block;
-	struct fmlib_name *next;
-	uint32_t index;
-	bool wide;
-};
-
-struct fmlib_names {
-	_Atomic(struct fmlib_name *) *chunks;
-	uint32_t used;
-	uint32_t resting;
-	struct fmlib_name *oldest;
-	struct fmlib_name *newest;
-	struct fmlib_name *rested;
 };
 
 /* streams.c: a use of a block by a stream that is not its own. */
@@ -225,25 +218,67 @@ struct fmlib_event {
 	const struct fmlib_tag *tag;
 };
 
-/* figures.c: what is counted of allocations; the first two of waiting ones. */
+/*
+ * figures.c: what is counted of allocations, the first two of waiting ones as
+ * well; and of free blocks that share a segment.
+ */
 enum fmlib_amount {
 	FMLIB_COUNT,
 	FMLIB_BYTES,
 	FMLIB_REQUESTED,
+	FMLIB_SPLIT,
+	FMLIB_SPLIT_BYTES,
 	FMLIB_AMOUNTS,
 };
 
 /*
- * Allocations of one pool, or of all. What is waiting for events is active, but
- * no allocation any more; @active_peak is kept while there is some.
+ * What came and went in one pool, or in all. What is waiting for events is
+ * active, but no allocation any more; @active_peak is kept while there is some.
  */
 struct fmlib_flow {
 	uint64_t in[FMLIB_AMOUNTS];
 	uint64_t out[FMLIB_AMOUNTS];
-	uint64_t peak[FMLIB_AMOUNTS];
+	int64_t peak[FMLIB_AMOUNTS];
 	uint64_t waiting[FMLIB_REQUESTED];
-	uint64_t active_peak[FMLIB_REQUESTED];
+	int64_t active_peak[FMLIB_REQUESTED];
 };
+
+/* One for each kind of pool, and one for what has no tag, if there are tags. */
+#define FMLIB_UNTAGGED FLEXMEM_CACHE_POOL_KINDS
+#define FMLIB_FLOWS (FLEXMEM_CACHE_POOL_KINDS + 1)
+
+/*
+ * What every allocation and every free changes. The cache has one, and each
+ * lane has one for what was not added to that yet: of so many @operations.
+ * @clock counts the allocations; a lane's @ticks are its own since then, and
+ * those of others it does not know. @split_count and @split_bytes: what the
+ * call under way has done to free blocks.
+ */
+struct fmlib_account {
+	uint64_t clock;
+	uint64_t ticks;
+	uint64_t hits;
+	unsigned int operations;
+	struct fmlib_flow flows[FMLIB_FLOWS];
+	int64_t split_count[FLEXMEM_CACHE_POOL_KINDS];
+	int64_t split_bytes[FLEXMEM_CACHE_POOL_KINDS];
+};
+
+/*
+ * lanes.c: see the top. @stream is the one that it was made for; when there are
+ * many streams others use it as well. It is there as long as the cache.
+ */
+struct fmlib_lane {
+	_Alignas(FMLIB_LINE) pthread_mutex_t lock;
+	uint64_t stream;
+	struct fmlib_block *spare;
+	size_t spare_count;
+	uint32_t random;
+	struct fmlib_idle names;
+	struct fmlib_account account;
+};
+
+#define FMLIB_LANES 16
 
 struct fmlib_history {
 	struct fmlib_event *events;
@@ -281,6 +316,8 @@ struct flexmem_cache {
 	struct fmlib_config config;
 	bool has_events;
 	bool expandable;
+	/* What is smaller has a narrow name, and is not oversize. */
+	uint64_t simple_limit;
 	uint32_t device_index;
 	unsigned long generation;
 	uint32_t log_level;
@@ -291,7 +328,21 @@ struct flexmem_cache {
 	struct flexmem_cache *previous_cache;
 	struct flexmem_cache *next_cache;
 
+	/*
+	 * @open: a lane's lock is enough for what is simple. @apart: lanes
+	 * count in accounts of their own. @sole: the only thread so far that
+	 * has allocated or freed, or 0; @shared: there were others.
+	 */
+	bool open;
+	bool apart;
+	bool tagged;
+	bool shared;
+	uint64_t sole;
+	_Atomic(struct fmlib_lane *) lanes[FMLIB_LANES];
+
+	/* @alone: the lane that is locked, if not all are. Under the lock. */
 	pthread_mutex_t lock;
+	struct fmlib_lane *alone;
 	struct fmlib_pool common;
 	struct fmlib_pool *pools;
 	uint64_t last_pool;
@@ -304,13 +355,9 @@ struct flexmem_cache {
 	uint64_t *regions;
 	uint32_t region_count;
 
-	struct fmlib_block *spare;
-	size_t spare_count;
-	uint64_t clock;
-	uint32_t random;
-
 	struct fmlib_names narrow;
 	struct fmlib_names wide;
+	struct fmlib_idle wide_idle;
 
 	struct fmlib_queue *queues;
 	struct fmlib_queue lost;
@@ -322,15 +369,17 @@ struct flexmem_cache {
 	struct fmlib_tag *last_tag;
 
 	/*
-	 * Of @figures what @flows do not have. What was in these and in the
-	 * threads' tallies when sums began anew is not in the sums.
+	 * Of @figures what @account does not have. What was in that and in the
+	 * threads' tallies when sums began anew is not in the sums. With the
+	 * whole, @account is that of all lanes; else it is under @account_lock
+	 * while lanes count apart, and of the sole thread while they do not.
+	 * @figures is under the cache's lock.
 	 */
 	struct flexmem_cache_statistics figures;
-	struct fmlib_flow flows[FLEXMEM_CACHE_POOL_KINDS];
+	pthread_mutex_t account_lock;
+	struct fmlib_account account;
 	struct fmlib_flow flows_before[FLEXMEM_CACHE_POOL_KINDS];
 	struct fmlib_tally tally_before;
-	int64_t split_count[FLEXMEM_CACHE_POOL_KINDS];
-	int64_t split_bytes[FLEXMEM_CACHE_POOL_KINDS];
 	struct fmlib_history history;
 
 	struct fmlib_callback *callbacks;
@@ -368,20 +417,21 @@ struct flexmem_cache {
 };
 
 /*
- * What is to be allocated. @last: this is the last attempt, which may wait for
- * others. @no_host_memory: that is why -ENOMEM came, which no device memory would
- * help.
+ * What is to be allocated. @lane: of the stream. @last: this is the last
+ * attempt, which may wait for others. @no_host_memory: that is why -ENOMEM
+ * came, which no device memory would help. @failure: the ladder fills it.
  */
 struct fmlib_want {
 	uint64_t bytes;
 	uint64_t size;
 	uint64_t stream;
 	enum flexmem_cache_pool_kind kind;
+	struct fmlib_lane *lane;
 	struct fmlib_pool *pool;
 	struct fmlib_tag *tag;
 	bool last;
 	bool no_host_memory;
-	struct flexmem_cache_failure failure;
+	struct flexmem_cache_failure *failure;
 };
 
 static inline bool fmlib_cache_logs(const struct flexmem_cache *cache,
@@ -425,54 +475,45 @@ void fmlib_registry_unlock(void);
 void fmlib_registry_add(struct flexmem_cache *cache);
 void fmlib_registry_remove(struct flexmem_cache *cache);
 
-/* tokens.c */
-struct fmlib_name *fmlib_name_take(struct flexmem_cache *cache, uint64_t size);
-void fmlib_name_give(struct flexmem_cache *cache, struct fmlib_name *name);
-void *fmlib_name_token(const struct fmlib_name *name);
-/* Which name a token has, if it is live now; needs no lock. */
-struct fmlib_name *fmlib_name_find(const struct flexmem_cache *cache,
-				   const void *token, uint64_t *word,
-				   uint64_t *offset);
-
-/* A word is a generation and, below it, a state. */
-#define FMLIB_STATE_BITS 2
-
-static inline uint64_t fmlib_name_word(const struct fmlib_name *name)
-{
-	return atomic_load_explicit(&name->word, memory_order_relaxed);
-}
-
-static inline enum fmlib_name_state fmlib_name_state(uint64_t word)
-{
-	return word & ((UINT64_C(1) << FMLIB_STATE_BITS) - 1);
-}
-
-/* Changes the state; false if it is no longer @word. */
-bool fmlib_name_change(struct fmlib_name *name, uint64_t word,
-		       enum fmlib_name_state state);
-/* The same, of a name that nobody else can change. */
-static inline void fmlib_name_set(struct fmlib_name *name,
-				  enum fmlib_name_state state)
-{
-	uint64_t generation = fmlib_name_word(name) >> FMLIB_STATE_BITS;
-
-	atomic_store_explicit(&name->word,
-			      generation << FMLIB_STATE_BITS | state,
-			      memory_order_release);
-}
-
+/* lanes.c: the lane of a stream; NULL: it has none yet. Needs no lock. */
+struct fmlib_lane *fmlib_lane_find(const struct flexmem_cache *cache,
+				   uint64_t stream);
+/* The whole; no lock is held before. */
+void fmlib_lock(struct flexmem_cache *cache);
 /*
- * The same with the lock, if it is not to be parked, and what the token was is
- * none from now on.
+ * The cache's lock and that of the stream's lane, which is made if it has none;
+ * -ENOMEM, and nothing is locked.
  */
-bool fmlib_name_retire(struct fmlib_name *name, uint64_t word,
-		       enum fmlib_name_state state);
-/* All blocks that have names: of the i-th one, or NULL; i is below the count. */
-uint32_t fmlib_names_count(const struct flexmem_cache *cache);
-struct fmlib_block *fmlib_names_block(const struct flexmem_cache *cache,
-				      uint32_t i);
-int fmlib_names_start(struct fmlib_names *names, bool wide);
-void fmlib_names_free(struct fmlib_names *names);
+int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
+		      struct fmlib_lane **lane);
+/* All after that; the lane is not locked in between. */
+void fmlib_lock_rest(struct flexmem_cache *cache);
+void fmlib_unlock(struct flexmem_cache *cache);
+/* Whether this thread may go on with no more than a lane's lock. */
+bool fmlib_lane_serves(const struct flexmem_cache *cache);
+/* With the whole: this thread allocates or frees. */
+void fmlib_lane_admit(struct flexmem_cache *cache);
+/* The end of an operation with one lane's lock. */
+void fmlib_lane_done(struct flexmem_cache *cache, struct fmlib_lane *lane);
+void fmlib_lanes_free(struct flexmem_cache *cache);
+
+static inline struct fmlib_lane *fmlib_lane_of(const struct fmlib_block *block)
+{
+	return block->segment->arena->lane;
+}
+
+/* Whether a lane has a name left. */
+static inline bool fmlib_name_ready(const struct fmlib_lane *lane)
+{
+	return lane->names.rested || lane->names.fresh_count;
+}
+
+/* Where what happens in a lane is counted now. */
+static inline struct fmlib_account *
+fmlib_account(struct flexmem_cache *cache, struct fmlib_lane *lane)
+{
+	return cache->apart ? &lane->account : &cache->account;
+}
 
 /* fit.c */
 void fmlib_fit_insert(struct fmlib_fit *fit, struct fmlib_block *block);
@@ -481,9 +522,9 @@ struct fmlib_block *fmlib_fit_best(const struct fmlib_fit *fit, uint64_t size);
 uint64_t fmlib_fit_largest(const struct fmlib_fit *fit);
 
 /* blocks.c */
-int fmlib_blocks_prepare(struct flexmem_cache *cache, size_t count);
-struct fmlib_block *fmlib_block_new(struct flexmem_cache *cache);
-void fmlib_block_drop(struct flexmem_cache *cache, struct fmlib_block *block);
+int fmlib_blocks_prepare(struct fmlib_lane *lane, size_t count);
+struct fmlib_block *fmlib_block_new(struct fmlib_lane *lane);
+void fmlib_block_drop(struct fmlib_lane *lane, struct fmlib_block *block);
 void fmlib_block_insert(struct flexmem_cache *cache, struct fmlib_block *block);
 void fmlib_block_remove(struct flexmem_cache *cache, struct fmlib_block *block);
 /*
@@ -523,10 +564,8 @@ fmlib_arena_find(const struct fmlib_pool *pool,
 	return arena;
 }
 
-/* Finds it or makes it, and pins it. */
-struct fmlib_arena *fmlib_arena_get(struct fmlib_pool *pool,
-				    enum flexmem_cache_pool_kind kind,
-				    uint64_t stream);
+/* Finds it or, with the whole, makes it; and pins it. */
+struct fmlib_arena *fmlib_arena_get(const struct fmlib_want *want);
 void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena);
 uint64_t fmlib_pools_largest(const struct flexmem_cache *cache);
 
@@ -615,6 +654,12 @@ void fmlib_figures_alloc(struct flexmem_cache *cache,
 			 const struct fmlib_block *block);
 void fmlib_figures_free(struct flexmem_cache *cache,
 			const struct fmlib_block *block);
+/* Adds what a lane has counted, which begins anew. */
+void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part);
+/* From now on there are tags; and what has none. */
+void fmlib_figures_tagged(struct flexmem_cache *cache);
+void fmlib_figures_untagged(const struct flexmem_cache *cache,
+			    struct flexmem_cache_tag *sums);
 /* A freed block begins to wait, or has waited. */
 void fmlib_figures_wait(struct flexmem_cache *cache,
 			const struct fmlib_block *block, int change);
@@ -630,7 +675,8 @@ void fmlib_figures_split(struct flexmem_cache *cache,
 /* The same of all holes of a segment that grows, after any change. */
 void fmlib_figures_holes(struct flexmem_cache *cache,
 			 struct fmlib_segment *segment);
-void fmlib_figures_commit(struct flexmem_cache *cache);
+void fmlib_figures_commit(struct flexmem_cache *cache,
+			  struct fmlib_account *account);
 
 /* tags.c */
 struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag);

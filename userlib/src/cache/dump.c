@@ -353,12 +353,12 @@ int flexmem_cache_snapshot(struct flexmem_cache *cache, uint64_t pool,
 		return err;
 	if (!text)
 		return -EINVAL;
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	if (pool != FLEXMEM_CACHE_EVERY_POOL && !fmlib_pool_find(cache, pool))
 		err = -ENOENT;
 	else
 		put_all(&made, cache, pool);
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	if (made.failed)
 		err = -ENOMEM;
 	if (err) {

@@ -34,41 +34,51 @@ static inline void subtract(struct flexmem_cache_figure *figures,
 	fmlib_figure_subtract(&figures[kind], count);
 }
 
+/* Of what a lane has counted apart it may be less than nothing. */
+static inline int64_t current(const struct fmlib_flow *flow,
+			      enum fmlib_amount i)
+{
+	return (int64_t)(flow->in[i] - flow->out[i]);
+}
+
+static inline void raise_peak(struct fmlib_flow *flow, enum fmlib_amount i)
+{
+	int64_t now = current(flow, i);
+
+	flow->peak[i] = now > flow->peak[i] ? now : flow->peak[i];
+}
+
 static void raise_active(struct fmlib_flow *flow)
 {
-	uint64_t active;
+	int64_t active;
 	int i;
 
 	for (i = 0; i < FMLIB_REQUESTED; i++) {
-		active = flow->in[i] - flow->out[i] + flow->waiting[i];
+		active = current(flow, i) + (int64_t)flow->waiting[i];
 		if (active > flow->active_peak[i])
 			flow->active_peak[i] = active;
 	}
 }
 
 static inline void flow_in(struct fmlib_flow *flow,
-			   const uint64_t amounts[FMLIB_AMOUNTS])
+			   const struct fmlib_block *block)
 {
-	uint64_t current;
-	int i;
-
-	for (i = 0; i < FMLIB_AMOUNTS; i++) {
-		flow->in[i] += amounts[i];
-		current = flow->in[i] - flow->out[i];
-		if (current > flow->peak[i])
-			flow->peak[i] = current;
-	}
+	flow->in[FMLIB_COUNT]++;
+	flow->in[FMLIB_BYTES] += block->size;
+	flow->in[FMLIB_REQUESTED] += block->requested;
+	raise_peak(flow, FMLIB_COUNT);
+	raise_peak(flow, FMLIB_BYTES);
+	raise_peak(flow, FMLIB_REQUESTED);
 	if (flow->waiting[FMLIB_COUNT])
 		raise_active(flow);
 }
 
 static inline void flow_out(struct fmlib_flow *flow,
-			    const uint64_t amounts[FMLIB_AMOUNTS])
+			    const struct fmlib_block *block)
 {
-	int i;
-
-	for (i = 0; i < FMLIB_AMOUNTS; i++)
-		flow->out[i] += amounts[i];
+	flow->out[FMLIB_COUNT]++;
+	flow->out[FMLIB_BYTES] += block->size;
+	flow->out[FMLIB_REQUESTED] += block->requested;
 }
 
 /* Where segments grow all are large, and the sum is not counted by itself. */
@@ -81,11 +91,14 @@ flow_of(const struct flexmem_cache *cache, enum flexmem_cache_pool_kind kind)
 void fmlib_figures_alloc(struct flexmem_cache *cache,
 			 const struct fmlib_block *block)
 {
-	const uint64_t amounts[] = { 1, block->size, block->requested };
+	const struct fmlib_arena *arena = block->segment->arena;
+	struct fmlib_flow *flows = fmlib_account(cache, arena->lane)->flows;
 
 	if (!cache->expandable)
-		flow_in(&cache->flows[FLEXMEM_CACHE_ALL], amounts);
-	flow_in(&cache->flows[block->segment->arena->kind], amounts);
+		flow_in(&flows[FLEXMEM_CACHE_ALL], block);
+	flow_in(&flows[arena->kind], block);
+	if (cache->tagged && block->tag == &cache->untagged)
+		flow_in(&flows[FMLIB_UNTAGGED], block);
 	if (block->size >= cache->config.max_split)
 		fmlib_figure_add(&cache->figures.oversize_allocations, 1);
 }
@@ -93,11 +106,14 @@ void fmlib_figures_alloc(struct flexmem_cache *cache,
 void fmlib_figures_free(struct flexmem_cache *cache,
 			const struct fmlib_block *block)
 {
-	const uint64_t amounts[] = { 1, block->size, block->requested };
+	const struct fmlib_arena *arena = block->segment->arena;
+	struct fmlib_flow *flows = fmlib_account(cache, arena->lane)->flows;
 
 	if (!cache->expandable)
-		flow_out(&cache->flows[FLEXMEM_CACHE_ALL], amounts);
-	flow_out(&cache->flows[block->segment->arena->kind], amounts);
+		flow_out(&flows[FLEXMEM_CACHE_ALL], block);
+	flow_out(&flows[arena->kind], block);
+	if (cache->tagged && block->tag == &cache->untagged)
+		flow_out(&flows[FMLIB_UNTAGGED], block);
 	if (block->size >= cache->config.max_split)
 		fmlib_figure_subtract(&cache->figures.oversize_allocations, 1);
 }
@@ -113,17 +129,19 @@ void fmlib_figures_wait(struct flexmem_cache *cache,
 {
 	uint64_t count = change > 0 ? 1 : -UINT64_C(1);
 
-	flow_wait(&cache->flows[FLEXMEM_CACHE_ALL], count, count * block->size);
-	flow_wait(&cache->flows[block->segment->arena->kind], count,
+	struct fmlib_flow *flows = cache->account.flows;
+
+	flow_wait(&flows[FLEXMEM_CACHE_ALL], count, count * block->size);
+	flow_wait(&flows[block->segment->arena->kind], count,
 		  count * block->size);
 }
 
 uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache)
 {
 	const struct fmlib_flow *all =
-		&cache->flows[flow_of(cache, FLEXMEM_CACHE_ALL)];
+		&cache->account.flows[flow_of(cache, FLEXMEM_CACHE_ALL)];
 
-	return all->in[FMLIB_BYTES] - all->out[FMLIB_BYTES];
+	return (uint64_t)current(all, FMLIB_BYTES);
 }
 
 void fmlib_figures_segment(struct flexmem_cache *cache,
@@ -161,16 +179,18 @@ void fmlib_figures_reserved(struct flexmem_cache *cache,
 void fmlib_figures_split(struct flexmem_cache *cache,
 			 const struct fmlib_block *block, int change)
 {
-	enum flexmem_cache_pool_kind kind = block->segment->arena->kind;
+	const struct fmlib_arena *arena = block->segment->arena;
+	struct fmlib_account *account = fmlib_account(cache, arena->lane);
 
-	cache->split_count[kind] += change;
-	cache->split_bytes[kind] += change * (int64_t)block->size;
+	account->split_count[arena->kind] += change;
+	account->split_bytes[arena->kind] += change * (int64_t)block->size;
 }
 
 void fmlib_figures_holes(struct flexmem_cache *cache,
 			 struct fmlib_segment *segment)
 {
-	enum flexmem_cache_pool_kind kind = segment->arena->kind;
+	const struct fmlib_arena *arena = segment->arena;
+	struct fmlib_account *account = fmlib_account(cache, arena->lane);
 	const struct fmlib_range *range = &segment->range;
 	uint64_t bytes = 0;
 	uint64_t count = 0;
@@ -179,51 +199,105 @@ void fmlib_figures_holes(struct flexmem_cache *cache,
 		bytes = (uint64_t)(range->size - range->used) << range->shift;
 		count = range->holes;
 	}
-	cache->split_count[kind] += (int64_t)(count - segment->split_count);
-	cache->split_bytes[kind] += (int64_t)(bytes - segment->split_bytes);
+	account->split_count[arena->kind] +=
+		(int64_t)(count - segment->split_count);
+	account->split_bytes[arena->kind] +=
+		(int64_t)(bytes - segment->split_bytes);
 	segment->split_count = count;
 	segment->split_bytes = bytes;
 }
 
 /* Which way it goes is hard to foresee, so it is not branched upon. */
-static inline void move(struct flexmem_cache_figure *figure, int64_t by)
+static inline void move(struct fmlib_flow *flow, enum fmlib_amount i,
+			int64_t by)
 {
-	figure->current += (uint64_t)by;
-	figure->allocated += by > 0 ? (uint64_t)by : 0;
-	figure->freed += by < 0 ? -(uint64_t)by : 0;
-	figure->peak = figure->current > figure->peak ? figure->current :
-		       figure->peak;
-}
-
-static inline void commit(struct flexmem_cache *cache,
-			  enum flexmem_cache_pool_kind kind)
-{
-	struct flexmem_cache_statistics *f = &cache->figures;
-	int64_t count = cache->split_count[kind];
-	int64_t bytes = cache->split_bytes[kind];
-
-	move(&f->inactive_split[kind], count);
-	move(&f->inactive_split_bytes[kind], bytes);
-	cache->split_count[kind] = 0;
-	cache->split_bytes[kind] = 0;
-	if (cache->expandable)
-		return;
-	move(&f->inactive_split[FLEXMEM_CACHE_ALL], count);
-	move(&f->inactive_split_bytes[FLEXMEM_CACHE_ALL], bytes);
+	flow->in[i] += by > 0 ? (uint64_t)by : 0;
+	flow->out[i] += by < 0 ? -(uint64_t)by : 0;
+	raise_peak(flow, i);
 }
 
 /*
  * A free block that grows by a neighbour leaves and comes back; only the
  * difference that a whole call makes is to be seen.
  */
-void fmlib_figures_commit(struct flexmem_cache *cache)
+void fmlib_figures_commit(struct flexmem_cache *cache,
+			  struct fmlib_account *account)
 {
+	struct fmlib_flow *all = &account->flows[FLEXMEM_CACHE_ALL];
 	enum flexmem_cache_pool_kind kind;
+	int64_t count;
+	int64_t bytes;
 
 	for (kind = FLEXMEM_CACHE_SMALL; kind <= FLEXMEM_CACHE_LARGE; kind++) {
-		if (cache->split_bytes[kind] || cache->split_count[kind])
-			commit(cache, kind);
+		count = account->split_count[kind];
+		bytes = account->split_bytes[kind];
+		if (!bytes && !count)
+			continue;
+		move(&account->flows[kind], FMLIB_SPLIT, count);
+		move(&account->flows[kind], FMLIB_SPLIT_BYTES, bytes);
+		if (!cache->expandable) {
+			move(all, FMLIB_SPLIT, count);
+			move(all, FMLIB_SPLIT_BYTES, bytes);
+		}
+		account->split_count[kind] = 0;
+		account->split_bytes[kind] = 0;
 	}
+}
+
+static void add_flow(struct fmlib_flow *sum, struct fmlib_flow *part)
+{
+	int64_t peak;
+	int i;
+
+	for (i = 0; i < FMLIB_AMOUNTS; i++) {
+		if (!part->in[i] && !part->out[i])
+			continue;
+		peak = current(sum, i) + part->peak[i];
+		if (peak > sum->peak[i])
+			sum->peak[i] = peak;
+		sum->in[i] += part->in[i];
+		sum->out[i] += part->out[i];
+		part->in[i] = 0;
+		part->out[i] = 0;
+		part->peak[i] = 0;
+	}
+}
+
+void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part)
+{
+	int i;
+
+	for (i = 0; i < FMLIB_FLOWS; i++)
+		add_flow(&sum->flows[i], &part->flows[i]);
+	sum->hits += part->hits;
+	sum->clock += part->ticks;
+	part->clock = sum->clock;
+	part->ticks = 0;
+	part->hits = 0;
+	part->operations = 0;
+}
+
+void fmlib_figures_tagged(struct flexmem_cache *cache)
+{
+	struct fmlib_flow *flows = cache->account.flows;
+
+	if (!cache->tagged)
+		flows[FMLIB_UNTAGGED] =
+			flows[flow_of(cache, FLEXMEM_CACHE_ALL)];
+	cache->tagged = true;
+}
+
+void fmlib_figures_untagged(const struct flexmem_cache *cache,
+			    struct flexmem_cache_tag *sums)
+{
+	const struct fmlib_flow *flow =
+		&cache->account.flows[cache->tagged ? FMLIB_UNTAGGED :
+				      flow_of(cache, FLEXMEM_CACHE_ALL)];
+
+	sums->allocations = (uint64_t)current(flow, FMLIB_COUNT);
+	sums->allocated_bytes = (uint64_t)current(flow, FMLIB_BYTES);
+	sums->requested_bytes = (uint64_t)current(flow, FMLIB_REQUESTED);
+	sums->peak_bytes = (uint64_t)flow->peak[FMLIB_BYTES];
 }
 
 /*
@@ -235,7 +309,7 @@ static void show(struct flexmem_cache_figure *figure,
 		 enum fmlib_amount i, uint64_t held, uint64_t hits)
 {
 	figure->current = flow->in[i] - flow->out[i] - held;
-	figure->peak = flow->peak[i];
+	figure->peak = (uint64_t)flow->peak[i];
 	figure->allocated = flow->in[i] - before->in[i] + hits;
 	figure->freed = flow->out[i] - before->out[i] + hits + held;
 }
@@ -249,8 +323,8 @@ static void show_active(struct flexmem_cache_figure *figure,
 	*figure = *allocated;
 	figure->current += flow->waiting[i];
 	figure->freed -= flow->waiting[i] - before->waiting[i];
-	if (flow->active_peak[i] > figure->peak)
-		figure->peak = flow->active_peak[i];
+	if ((uint64_t)flow->active_peak[i] > figure->peak)
+		figure->peak = (uint64_t)flow->active_peak[i];
 }
 
 static uint64_t since(const _Atomic uint64_t *now,
@@ -268,7 +342,7 @@ static void show_kind(const struct flexmem_cache *cache,
 	enum flexmem_cache_pool_kind of = flow_of(cache, kind);
 	const struct fmlib_flow *before = &cache->flows_before[of];
 	const struct fmlib_tally *then = &cache->tally_before;
-	const struct fmlib_flow *flow = &cache->flows[of];
+	const struct fmlib_flow *flow = &cache->account.flows[of];
 	static const struct fmlib_tally none;
 
 	/* Whatever threads keep is of one pool. */
@@ -291,6 +365,9 @@ static void show_kind(const struct flexmem_cache *cache,
 		    FMLIB_COUNT);
 	show_active(&f->active_bytes[kind], &f->allocated_bytes[kind], flow,
 		    before, FMLIB_BYTES);
+	show(&f->inactive_split[kind], flow, before, FMLIB_SPLIT, 0, 0);
+	show(&f->inactive_split_bytes[kind], flow, before, FMLIB_SPLIT_BYTES,
+	     0, 0);
 }
 
 int flexmem_cache_statistics(struct flexmem_cache *cache,
@@ -306,20 +383,15 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 		return err;
 	if (!statistics || size < MIN_SIZE)
 		return -EINVAL;
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	f = cache->figures;
 	fmlib_threads_sum(cache, &sum);
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
 		show_kind(cache, &sum, &f, kind);
 	f.thread_bound = cache->store_peak * cache->profile.thread_bytes;
-	if (cache->expandable) {
-		f.inactive_split[FLEXMEM_CACHE_ALL] =
-			f.inactive_split[FLEXMEM_CACHE_LARGE];
-		f.inactive_split_bytes[FLEXMEM_CACHE_ALL] =
-			f.inactive_split_bytes[FLEXMEM_CACHE_LARGE];
-	}
-	f.num_hits += since(&sum.hits, &cache->tally_before.hits);
-	pthread_mutex_unlock(&cache->lock);
+	f.num_hits = cache->account.hits +
+		     since(&sum.hits, &cache->tally_before.hits);
+	fmlib_unlock(cache);
 	f.max_split_size = cache->config.max_split;
 	return fmlib_copy_out(statistics, size, MIN_SIZE, &f, sizeof(f));
 }
@@ -339,8 +411,7 @@ static void each_figure(struct flexmem_cache_statistics *f,
 			void (*change)(struct flexmem_cache_figure *figure))
 {
 	struct flexmem_cache_figure *const arrays[] = {
-		f->segment, f->inactive_split, f->reserved_bytes,
-		f->inactive_split_bytes,
+		f->segment, f->reserved_bytes,
 	};
 	size_t i;
 	int kind;
@@ -358,25 +429,29 @@ static void begin_flow_peaks(struct fmlib_flow *flow)
 	int i;
 
 	for (i = 0; i < FMLIB_AMOUNTS; i++)
-		flow->peak[i] = flow->in[i] - flow->out[i];
+		flow->peak[i] = current(flow, i);
 	for (i = 0; i < FMLIB_REQUESTED; i++)
-		flow->active_peak[i] = flow->peak[i] + flow->waiting[i];
+		flow->active_peak[i] = flow->peak[i] +
+				       (int64_t)flow->waiting[i];
 }
 
 int flexmem_cache_reset_peaks(struct flexmem_cache *cache)
 {
 	int err = fmlib_cache_check(cache);
-	int kind;
+	int i;
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	each_figure(&cache->figures, begin_peak);
-	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
-		begin_flow_peaks(&cache->flows[kind]);
+	for (i = 0; i < FMLIB_FLOWS; i++)
+		begin_flow_peaks(&cache->account.flows[i]);
+	/* They are exact again, until a second thread comes. */
+	cache->shared = false;
+	cache->sole = 0;
 	fmlib_tags_reset_peaks(cache);
 	cache->store_peak = cache->store_count;
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	return 0;
 }
 
@@ -388,10 +463,12 @@ int flexmem_cache_reset_accumulated(struct flexmem_cache *cache)
 	if (err)
 		return err;
 	f = &cache->figures;
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	each_figure(f, begin_sums);
 	fmlib_threads_sum(cache, &cache->tally_before);
-	memcpy(cache->flows_before, cache->flows, sizeof(cache->flows));
+	memcpy(cache->flows_before, cache->account.flows,
+	       sizeof(cache->flows_before));
+	cache->account.hits = 0;
 	f->num_ooms = 0;
 	f->num_alloc_retries = 0;
 	f->num_oom_errors = 0;
@@ -400,11 +477,10 @@ int flexmem_cache_reset_accumulated(struct flexmem_cache *cache)
 	f->num_device_free = 0;
 	f->num_device_grow = 0;
 	f->num_device_shrink = 0;
-	f->num_hits = 0;
 	f->num_misses = 0;
 	f->num_collections = 0;
 	f->num_pressure_events = 0;
 	f->pressure_bytes = 0;
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	return 0;
 }

@@ -18,7 +18,7 @@ static void unlock_all(void)
 	struct flexmem_cache *cache;
 
 	for (cache = first; cache; cache = cache->next_cache)
-		pthread_mutex_unlock(&cache->lock);
+		fmlib_unlock(cache);
 	pthread_mutex_unlock(&registry);
 }
 
@@ -28,7 +28,7 @@ static void before_fork(void)
 
 	pthread_mutex_lock(&registry);
 	for (cache = first; cache; cache = cache->next_cache)
-		pthread_mutex_lock(&cache->lock);
+		fmlib_lock(cache);
 }
 
 static void in_child(void)

@@ -65,7 +65,7 @@ void fmlib_history_oom(struct flexmem_cache *cache,
 	if (!cache->history.room)
 		return;
 	event = next_event(&cache->history, FMLIB_OOM);
-	event->address = want->failure.device_free;
+	event->address = want->failure->device_free;
 	event->size = want->size;
 	event->stream = want->stream;
 	event->tag = want->tag;
@@ -84,17 +84,17 @@ int flexmem_cache_set_history(struct flexmem_cache *cache, size_t entries)
 		if (!events)
 			return -ENOMEM;
 	}
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	/* What threads keep now must not turn up in it without its begin. */
 	fmlib_threads_recall(cache);
-	fmlib_figures_commit(cache);
+	fmlib_figures_commit(cache, &cache->account);
 	old = cache->history.events;
 	cache->history = (struct fmlib_history){
 		.events = events,
 		.room = entries,
 	};
 	fmlib_threads_allow(cache);
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	free(old);
 	return 0;
 }

@@ -22,9 +22,9 @@ static void run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
 		if (callback->removed)
 			continue;
 		callback->running++;
-		pthread_mutex_unlock(&cache->lock);
+		fmlib_unlock(cache);
 		callback->call(callback->user, bytes);
-		pthread_mutex_lock(&cache->lock);
+		fmlib_lock(cache);
 		callback->running--;
 		if (callback->removed && !callback->running)
 			pthread_cond_broadcast(&cache->callback_done);
@@ -84,7 +84,7 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want,
 static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	const struct flexmem_cache_statistics *f = &cache->figures;
-	struct flexmem_cache_failure *failure = &want->failure;
+	struct flexmem_cache_failure *failure = want->failure;
 
 	failure->asked = want->size;
 	failure->allocated_bytes = fmlib_figures_allocated(cache);
@@ -111,11 +111,12 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want,
 	int err;
 
 	cache->figures.num_misses++;
-	want->failure = (struct flexmem_cache_failure){ 0 };
+	*want->failure = (struct flexmem_cache_failure){ 0 };
 	fmlib_collect(cache);
 	err = fmlib_segment_obtain(cache, want, block);
 	if (err != -ENOMEM || want->no_host_memory)
 		return err;
+	fmlib_lock_rest(cache);
 	cache->figures.num_ooms++;
 	for (i = 0; i < sizeof(rungs) / sizeof(rungs[0]); i++) {
 		err = rungs[i](cache, want, block);

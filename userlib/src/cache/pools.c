@@ -29,22 +29,23 @@ void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool)
 	free(pool);
 }
 
-struct fmlib_arena *fmlib_arena_get(struct fmlib_pool *pool,
-				    enum flexmem_cache_pool_kind kind,
-				    uint64_t stream)
+struct fmlib_arena *fmlib_arena_get(const struct fmlib_want *want)
 {
-	struct fmlib_arena *arena = fmlib_arena_find(pool, kind, stream);
+	struct fmlib_arena **first = &want->pool->arenas[want->kind];
+	struct fmlib_arena *arena;
 
+	arena = fmlib_arena_find(want->pool, want->kind, want->stream);
 	if (!arena) {
 		arena = calloc(1, sizeof(*arena));
 		if (!arena)
 			return NULL;
-		arena->pool = pool;
-		arena->kind = kind;
-		arena->stream = stream;
-		arena->next = pool->arenas[kind];
-		pool->arenas[kind] = arena;
-		pool->pins++;
+		arena->pool = want->pool;
+		arena->lane = want->lane;
+		arena->kind = want->kind;
+		arena->stream = want->stream;
+		arena->next = *first;
+		*first = arena;
+		want->pool->pins++;
 	}
 	arena->pins++;
 	return arena;
@@ -112,12 +113,12 @@ int flexmem_cache_pool_create(struct flexmem_cache *cache, uint64_t *pool)
 		return -ENOMEM;
 	/* For the one who made it, until the release. */
 	made->pins = 1;
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	made->id = ++cache->last_pool;
 	made->next = cache->pools;
 	cache->pools = made;
 	*pool = made->id;
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	return 0;
 }
 
@@ -143,7 +144,7 @@ int flexmem_cache_pool_release(struct flexmem_cache *cache, uint64_t pool)
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	fmlib_uses_poll(cache);
 	if (pool)
 		found = fmlib_pool_find(cache, pool);
@@ -152,7 +153,7 @@ int flexmem_cache_pool_release(struct flexmem_cache *cache, uint64_t pool)
 		give_back_all(cache, found);
 		fmlib_pool_put(cache, found);
 	}
-	fmlib_figures_commit(cache);
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_figures_commit(cache, &cache->account);
+	fmlib_unlock(cache);
 	return found ? 0 : -ENOENT;
 }

@@ -119,7 +119,7 @@ static int answer(struct flexmem_cache *cache,
 	*released = relieve(cache, event, &err);
 	cache->figures.num_pressure_events++;
 	cache->figures.pressure_bytes += *released;
-	fmlib_figures_commit(cache);
+	fmlib_figures_commit(cache, &cache->account);
 	fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
 			"pressure: level %u, %llu of %llu bytes in use, %llu wanted: %llu given back",
 			event->level, (unsigned long long)event->in_use,
@@ -136,11 +136,11 @@ int fmlib_pressure_answer(struct flexmem_cache *cache,
 	int err = 0;
 
 	*released = 0;
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	/* Another thread may have read a later one, and was faster. */
 	if (event->sequence >= cache->answered)
 		err = answer(cache, event, released);
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	return err;
 }
 

@@ -197,12 +197,12 @@ int flexmem_cache_trim(struct flexmem_cache *cache, uint64_t bytes,
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	fmlib_threads_recall(cache);
 	fmlib_uses_poll(cache);
 	sum = fmlib_reclaim(cache, bytes, &err);
-	fmlib_figures_commit(cache);
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_figures_commit(cache, &cache->account);
+	fmlib_unlock(cache);
 	if (released)
 		*released = sum;
 	return err;
@@ -216,12 +216,12 @@ int flexmem_cache_empty(struct flexmem_cache *cache, uint64_t *released)
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	fmlib_threads_recall(cache);
 	wait_err = fmlib_uses_synchronize(cache);
 	sum = fmlib_reclaim(cache, UINT64_MAX, &err);
-	fmlib_figures_commit(cache);
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_figures_commit(cache, &cache->account);
+	fmlib_unlock(cache);
 	if (released)
 		*released = sum;
 	return wait_err ? wait_err : err;

@@ -31,9 +31,9 @@ static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 		cache->asking;
 	uint64_t allowed = fmlib_allowed(cache);
 
-	want->failure.allowed_bytes = allowed;
-	want->failure.segment = more;
-	want->failure.error = 0;
+	want->failure->allowed_bytes = allowed;
+	want->failure->segment = more;
+	want->failure->error = 0;
 	if (!allowed || (more <= allowed && reserved <= allowed - more))
 		return 0;
 	return -ENOMEM;
@@ -82,7 +82,7 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		   struct fmlib_block *block)
 {
 	segment->serial = ++cache->segment_serial;
-	segment->stamp = cache->clock;
+	segment->stamp = fmlib_account(cache, segment->arena->lane)->clock;
 	link_segment(cache, segment);
 	if (segment->growing) {
 		/* What that needs has been set aside. */
@@ -95,7 +95,7 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		block->next = NULL;
 		block->offset = 0;
 		block->size = segment->size;
-		block->stamp = cache->clock;
+		block->stamp = segment->stamp;
 		fmlib_block_insert(cache, block);
 	}
 	fmlib_figures_segment(cache, segment, 1);
@@ -122,21 +122,23 @@ static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 	struct flexmem_cache_memory memory = { 0 };
 	int err;
 
-	cache->waiters += wait;
+	if (wait)
+		cache->waiters++;
 	cache->asking += segment->size;
 	if (unlock)
-		pthread_mutex_unlock(&cache->lock);
+		fmlib_unlock(cache);
 	err = (wait ? provider->alloc_wait :
 		      provider->alloc)(provider->user, segment->size,
 				       cache->profile.granule,
 				       segment->growing ?
 				       FLEXMEM_CACHE_GROWABLE : 0,
-				       &memory, &want->failure.device);
+				       &memory, &want->failure->device);
 	if (unlock)
-		pthread_mutex_lock(&cache->lock);
+		fmlib_lock(cache);
 	cache->asking -= segment->size;
-	cache->waiters -= wait;
-	want->failure.error = err;
+	if (wait)
+		cache->waiters--;
+	want->failure->error = err;
 	if (err)
 		return err;
 	/* What others were asked for, this cache may have been asked for too. */
@@ -169,13 +171,13 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 	struct fmlib_segment *segment;
 
 	/* Two: what is left of a fixed one is a block as well. */
-	if (fmlib_blocks_prepare(cache, 2))
+	if (fmlib_blocks_prepare(want->lane, 2))
 		return NULL;
 	segment = calloc(1, sizeof(*segment));
 	if (!segment)
 		return NULL;
 	segment->growing = fmlib_size_grows(cache, want);
-	segment->arena = fmlib_arena_get(want->pool, want->kind, want->stream);
+	segment->arena = fmlib_arena_get(want);
 	if (!segment->arena) {
 		free(segment);
 		return NULL;
@@ -195,7 +197,7 @@ static int use(struct flexmem_cache *cache, struct fmlib_want *want,
 	if (segment->growing)
 		return fmlib_block_reserve(cache, segment, want, block);
 	/* While it was not locked, others may have used what was set aside. */
-	if (fmlib_blocks_prepare(cache, 1)) {
+	if (fmlib_blocks_prepare(want->lane, 1)) {
 		want->no_host_memory = true;
 		return -ENOMEM;
 	}
@@ -222,11 +224,11 @@ static int make(struct flexmem_cache *cache, struct fmlib_want *want,
 	}
 	segment->size = size;
 	if (!segment->growing)
-		whole = fmlib_block_new(cache);
+		whole = fmlib_block_new(want->lane);
 	err = ask(cache, want, segment);
 	if (err) {
 		if (whole)
-			fmlib_block_drop(cache, whole);
+			fmlib_block_drop(want->lane, whole);
 		dispose(cache, segment);
 		return err;
 	}
@@ -239,7 +241,7 @@ static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
 {
 	/* What that needs has been set aside. */
 	fmlib_range_grow(&segment->range, more);
-	segment->stamp = cache->clock;
+	segment->stamp = fmlib_account(cache, segment->arena->lane)->clock;
 	fmlib_figures_holes(cache, segment);
 	fmlib_history_segment(cache, FMLIB_SEGMENT_MAP, segment, segment->size,
 			      more);
@@ -267,8 +269,8 @@ static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 	}
 	err = cache->provider.grow(cache->provider.user, segment->handle,
 				   segment->size, segment->size + more,
-				   &want->failure.device);
-	want->failure.error = err;
+				   &want->failure->device);
+	want->failure->error = err;
 	if (!err)
 		extend(cache, segment, more);
 	return err;
@@ -281,7 +283,7 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 	struct fmlib_arena *arena;
 	int err;
 
-	want->failure.device = (struct flexmem_failure){ 0 };
+	want->failure->device = (struct flexmem_failure){ 0 };
 	/*
 	 * Since it was looked for, an event may have brought something back, or
 	 * another thread, while the lock was dropped. From here on the free end
@@ -381,7 +383,7 @@ void fmlib_segment_forget(struct flexmem_cache *cache,
 		next = block->next;
 		if (block->state == FMLIB_FREE)
 			fmlib_block_remove(cache, block);
-		fmlib_block_drop(cache, block);
+		fmlib_block_drop(segment->arena->lane, block);
 	}
 	unlink_segment(cache, segment);
 	dispose(cache, segment);

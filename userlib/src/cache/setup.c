@@ -152,6 +152,11 @@ static void settle(struct flexmem_cache *cache)
 	if (profile->thread_limit > profile->small_limit)
 		profile->thread_limit = profile->small_limit;
 	config->threads = config->threads && !config->direct;
+	/* A block is larger than the request by @large_remainder at most. */
+	if (profile->large_remainder < FMLIB_NARROW)
+		cache->simple_limit = FMLIB_NARROW - profile->large_remainder;
+	if (cache->simple_limit > config->max_split)
+		cache->simple_limit = config->max_split;
 	fmlib_threads_allow(cache);
 }
 
@@ -179,7 +184,6 @@ static int fill(struct flexmem_cache *cache,
 	settle(cache);
 	cache->device_index = options->device_index;
 	cache->generation = fmlib_registry_generation();
-	cache->random = UINT32_C(0x9e3779b9);
 	cache->last_tag = &cache->untagged;
 	/* The common pool is never released. */
 	cache->common.pins = 1;
@@ -190,13 +194,8 @@ static int fill(struct flexmem_cache *cache,
 static void dispose(struct flexmem_cache *cache)
 {
 	struct fmlib_callback *callback;
-	struct fmlib_block *block;
 	struct fmlib_pool *pool;
 
-	while ((block = cache->spare)) {
-		cache->spare = block->spare;
-		free(block);
-	}
 	while ((pool = cache->pools)) {
 		cache->pools = pool->next;
 		free(pool);
@@ -205,6 +204,7 @@ static void dispose(struct flexmem_cache *cache)
 		cache->callbacks = callback->next;
 		free(callback);
 	}
+	fmlib_lanes_free(cache);
 	fmlib_tags_free(cache);
 	fmlib_names_free(&cache->narrow);
 	fmlib_names_free(&cache->wide);
@@ -212,6 +212,7 @@ static void dispose(struct flexmem_cache *cache)
 	free(cache->regions);
 	pthread_cond_destroy(&cache->callback_done);
 	pthread_mutex_destroy(&cache->helper_lock);
+	pthread_mutex_destroy(&cache->account_lock);
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);
 }
@@ -235,6 +236,7 @@ int flexmem_cache_create(struct flexmem_cache **cache,
 	if (!made)
 		return -ENOMEM;
 	pthread_mutex_init(&made->lock, NULL);
+	pthread_mutex_init(&made->account_lock, NULL);
 	pthread_mutex_init(&made->helper_lock, NULL);
 	pthread_cond_init(&made->callback_done, NULL);
 	err = fill(made, &known);
@@ -266,7 +268,7 @@ static void drop_growing_blocks(struct flexmem_cache *cache)
 	for (i = 0; i < fmlib_names_count(cache); i++) {
 		block = fmlib_names_block(cache, i);
 		if (block && block->segment->growing)
-			fmlib_block_drop(cache, block);
+			fmlib_block_drop(fmlib_lane_of(block), block);
 	}
 }
 
@@ -280,7 +282,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	fmlib_helper_end(cache, own);
 	fmlib_threads_detach(cache);
 	fmlib_registry_remove(cache);
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	/* What is waited for in vain goes back nevertheless. */
 	if (own && cache->waiting)
 		fmlib_uses_synchronize_device(cache);
@@ -291,7 +293,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 			give_back(cache, cache->first_segment);
 		fmlib_segment_forget(cache, cache->first_segment);
 	}
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	dispose(cache);
 }
 

@@ -159,9 +159,9 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 	if (!cache->has_events)
 		return 0;
 	cache->figures.num_sync_all_streams++;
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	err = cache->events.synchronize_device(cache->events.user);
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	if (err) {
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"the device cannot be synchronized: error %d",
@@ -185,9 +185,9 @@ static int synchronize_queue(struct flexmem_cache *cache,
 		return 0;
 	serial = use->serial;
 	use->pins++;
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	err = cache->events.synchronize(cache->events.user, use->event);
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	use->pins--;
 	if (!err)
 		complete_to(cache, queue, serial);

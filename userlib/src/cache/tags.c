@@ -33,6 +33,7 @@ struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag)
 	found = calloc(1, sizeof(*found));
 	if (!found)
 		return NULL;
+	fmlib_figures_tagged(cache);
 	/* The caller has looked at its length. */
 	strcpy(found->sums.tag, tag);
 	found->chain = *chain;
@@ -42,6 +43,7 @@ struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag)
 	return found;
 }
 
+/* What has none is counted in figures.c, without the whole. */
 void fmlib_tag_add(struct fmlib_tag *tag, const struct fmlib_block *block)
 {
 	tag->sums.allocations++;
@@ -87,6 +89,7 @@ static void copy_all(const struct flexmem_cache *cache, char *to, size_t size)
 	for (tag = &cache->untagged; tag; tag = tag->next, to += size) {
 		sums = tag->sums;
 		if (tag == &cache->untagged) {
+			fmlib_figures_untagged(cache, &sums);
 			sums.allocations -= tally.held;
 			sums.allocated_bytes -= tally.held_bytes;
 			sums.requested_bytes -= tally.held_requested;
@@ -108,13 +111,13 @@ int flexmem_cache_tags(struct flexmem_cache *cache,
 		return err;
 	if (!tags || !count || size < TAG_MIN)
 		return -EINVAL;
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	for (tag = &cache->untagged; tag; tag = tag->next)
 		number++;
 	array = calloc(number, size);
 	if (array)
 		copy_all(cache, array, size);
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	if (!array)
 		return -ENOMEM;
 	*tags = array;

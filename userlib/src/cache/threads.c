@@ -110,11 +110,11 @@ static void shed(struct flexmem_cache *cache, struct fmlib_store *store,
 static void shed_unlocked(struct flexmem_cache *cache,
 			  struct fmlib_store *store, uint64_t bytes)
 {
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	store->recall = get(&cache->recall);
 	shed(cache, store, bytes);
-	fmlib_figures_commit(cache);
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_figures_commit(cache, &cache->account);
+	fmlib_unlock(cache);
 }
 
 /* Stores of caches that are gone. */
@@ -151,14 +151,14 @@ static struct fmlib_store *make_store(struct flexmem_cache *cache)
 	atomic_init(&store->cache, cache);
 	store->next_of_thread = own_stores;
 	own_stores = store;
-	pthread_mutex_lock(&cache->lock);
+	fmlib_lock(cache);
 	store->recall = get(&cache->recall);
 	store->next_of_cache = cache->stores;
 	cache->stores = store;
 	cache->store_count++;
 	if (cache->store_count > cache->store_peak)
 		cache->store_peak = cache->store_count;
-	pthread_mutex_unlock(&cache->lock);
+	fmlib_unlock(cache);
 	return store;
 }
 
@@ -263,12 +263,12 @@ static void thread_ends(void *unused)
 		own_stores = store->next_of_thread;
 		cache = atomic_load(&store->cache);
 		if (cache && !fmlib_cache_check(cache)) {
-			pthread_mutex_lock(&cache->lock);
+			fmlib_lock(cache);
 			shed(cache, store, 0);
 			add_tally(&cache->retired, &store->tally);
 			unlink_store(cache, store);
-			fmlib_figures_commit(cache);
-			pthread_mutex_unlock(&cache->lock);
+			fmlib_figures_commit(cache, &cache->account);
+			fmlib_unlock(cache);
 		}
 		free(store);
 	}

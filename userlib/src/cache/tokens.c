@@ -7,10 +7,11 @@
  * bits with 44 of offset. No allocation uses all of its offsets, so that the
  * token one past its end is that of no other.
  *
- * The word of a name holds its generation and its state. Whoever changes it
+ * The word of a name holds its token and its state. Whoever changes it
  * from live to something else owns the block from then on; of two threads that
  * free the same token one loses. Names are never freed while the cache is
- * there, so a token can be looked at without the lock.
+ * there, so a token can be looked at without the lock. They are made in chunks,
+ * each for one lane, but for wide ones, of which there is one chunk for all.
  */
 #include "cache.h"
 
@@ -20,8 +21,8 @@
 #define CHUNK (UINT32_C(1) << CHUNK_BITS)
 #define WIDE (UINT64_C(1) << 62)
 #define GENERATION_SHIFT 54
+#define GENERATION_MASK UINT64_C(0xff)
 #define GENERATIONS 255
-#define STATE_BITS FMLIB_STATE_BITS
 
 /*
  * So many names rest at least, before the oldest of them is used again. Of those
@@ -42,83 +43,89 @@ static unsigned int offset_bits(bool wide)
 	return GENERATION_SHIFT - name_bits(wide);
 }
 
-static int add_chunk(struct fmlib_names *names, bool wide)
+/* A chunk more, all of it fresh; false: there is no memory, or no number. */
+static bool add_chunk(struct fmlib_names *names, struct fmlib_lane *lane,
+		      struct fmlib_idle *idle, bool wide)
 {
-	struct fmlib_name *chunk;
+	uint64_t first = (wide ? WIDE : 0) | UINT64_C(1) << GENERATION_SHIFT;
+	uint64_t index = (uint64_t)names->count << CHUNK_BITS;
+	struct fmlib_chunk *chunk;
+	struct fmlib_name *made;
 	uint32_t i;
 
-	chunk = calloc(CHUNK, sizeof(*chunk));
-	if (!chunk)
-		return -ENOMEM;
-	for (i = 0; i < CHUNK; i++) {
-		atomic_init(&chunk[i].word, 1 << STATE_BITS | FMLIB_NAME_FREE);
-		chunk[i].index = names->used + i;
-		chunk[i].wide = wide;
-	}
-	atomic_store_explicit(&names->chunks[names->used >> CHUNK_BITS], chunk,
-			      memory_order_release);
-	return 0;
+	if (index >> name_bits(wide))
+		return false;
+	made = calloc(CHUNK, sizeof(*made));
+	if (!made)
+		return false;
+	for (i = 0; i < CHUNK; i++)
+		atomic_init(&made[i].word, first | FMLIB_NAME_FREE |
+			    (index + i) << offset_bits(wide));
+	chunk = &names->chunks[names->count++];
+	chunk->lane = lane;
+	atomic_store_explicit(&chunk->names, made, memory_order_release);
+	idle->fresh = made;
+	idle->fresh_count = CHUNK;
+	return true;
 }
 
-/* The next one to be used again; with none left, one that has not rested. */
-static struct fmlib_name *used_one(struct fmlib_names *names)
+/* In this order: what has rested, what is fresh, what has not rested. */
+struct fmlib_name *fmlib_name_take(struct flexmem_cache *cache,
+				   struct fmlib_lane *lane, uint64_t size)
 {
-	struct fmlib_name *name = names->rested;
+	bool wide = size >= FMLIB_NARROW;
+	struct fmlib_idle *idle = wide ? &cache->wide_idle : &lane->names;
+	struct fmlib_name *name = idle->rested;
 
 	if (name) {
-		names->rested = name->next;
+		idle->rested = name->next;
 		return name;
 	}
-	name = names->oldest;
+	if (idle->fresh_count ||
+	    add_chunk(wide ? &cache->wide : &cache->narrow, wide ? NULL : lane,
+		      idle, wide)) {
+		idle->fresh_count--;
+		return idle->fresh++;
+	}
+	name = idle->oldest;
 	if (name) {
-		names->oldest = name->next;
-		names->resting--;
+		idle->oldest = name->next;
+		idle->resting--;
 	}
 	return name;
 }
 
-struct fmlib_name *fmlib_name_take(struct flexmem_cache *cache, uint64_t size)
+void fmlib_name_give(struct flexmem_cache *cache, struct fmlib_lane *lane,
+		     struct fmlib_name *name)
 {
-	bool wide = size >> offset_bits(false);
-	struct fmlib_names *names = wide ? &cache->wide : &cache->narrow;
-	uint32_t at = names->used;
-
-	if (names->rested || at >> name_bits(wide))
-		return used_one(names);
-	if (!(at % CHUNK) && add_chunk(names, wide))
-		return used_one(names);
-	names->used++;
-	return &names->chunks[at >> CHUNK_BITS][at % CHUNK];
-}
-
-void fmlib_name_give(struct flexmem_cache *cache, struct fmlib_name *name)
-{
-	struct fmlib_names *names = name->wide ? &cache->wide : &cache->narrow;
+	struct fmlib_idle *idle = fmlib_name_word(name) & WIDE ?
+				  &cache->wide_idle : &lane->names;
 
 	name->block = NULL;
 	name->next = NULL;
-	if (names->oldest)
-		names->newest->next = name;
+	if (idle->oldest)
+		idle->newest->next = name;
 	else
-		names->oldest = name;
-	names->newest = name;
-	if (++names->resting <= RESTING)
+		idle->oldest = name;
+	idle->newest = name;
+	if (++idle->resting <= RESTING)
 		return;
-	name = names->oldest;
-	names->oldest = name->next;
-	names->resting--;
-	name->next = names->rested;
-	names->rested = name;
+	name = idle->oldest;
+	idle->oldest = name->next;
+	idle->resting--;
+	name->next = idle->rested;
+	idle->rested = name;
 }
 
 void *fmlib_name_token(const struct fmlib_name *name)
 {
-	uint64_t word = atomic_load_explicit(&name->word, memory_order_relaxed);
+	return (void *)(uintptr_t)(fmlib_name_word(name) & ~FMLIB_STATE_MASK);
+}
 
-	return (void *)(uintptr_t)((name->wide ? WIDE : 0) |
-				   word >> STATE_BITS << GENERATION_SHIFT |
-				   (uint64_t)name->index <<
-				   offset_bits(name->wide));
+static uint32_t index_of(uint64_t value, bool wide)
+{
+	return (uint32_t)(value >> offset_bits(wide)) &
+	       ((UINT32_C(1) << name_bits(wide)) - 1);
 }
 
 struct fmlib_name *fmlib_name_find(const struct flexmem_cache *cache,
@@ -128,22 +135,19 @@ struct fmlib_name *fmlib_name_find(const struct flexmem_cache *cache,
 	uint64_t value = (uintptr_t)token;
 	bool wide = value & WIDE;
 	const struct fmlib_names *names = wide ? &cache->wide : &cache->narrow;
-	uint32_t index;
+	uint32_t index = index_of(value, wide);
 	struct fmlib_name *chunk;
 	struct fmlib_name *name;
 
-	if (value >> 63)
-		return NULL;
-	index = (uint32_t)(value >> offset_bits(wide)) &
-		((UINT32_C(1) << name_bits(wide)) - 1);
-	chunk = atomic_load_explicit(&names->chunks[index >> CHUNK_BITS],
+	chunk = atomic_load_explicit(&names->chunks[index >> CHUNK_BITS].names,
 				     memory_order_acquire);
 	if (!chunk)
 		return NULL;
 	name = &chunk[index % CHUNK];
 	*word = atomic_load_explicit(&name->word, memory_order_acquire);
 	*offset = value & ((UINT64_C(1) << offset_bits(wide)) - 1);
-	if (*word >> STATE_BITS != (value >> GENERATION_SHIFT & 0xff))
+	/* Whatever is above the offset has to be the same. */
+	if ((*word ^ value) >> offset_bits(wide))
 		return NULL;
 	switch (fmlib_name_state(*word)) {
 	case FMLIB_NAME_LIVE:
@@ -154,11 +158,21 @@ struct fmlib_name *fmlib_name_find(const struct flexmem_cache *cache,
 	}
 }
 
-static bool replace(struct fmlib_name *name, uint64_t word,
-		    uint64_t generation, enum fmlib_name_state state)
+struct fmlib_lane *fmlib_name_lane(const struct flexmem_cache *cache,
+				   const void *token)
 {
-	uint64_t next = generation << STATE_BITS | state;
+	uint64_t value = (uintptr_t)token;
+	const struct fmlib_chunk *chunk;
 
+	if (value & WIDE)
+		return NULL;
+	chunk = &cache->narrow.chunks[index_of(value, false) >> CHUNK_BITS];
+	return atomic_load_explicit(&chunk->names, memory_order_acquire) ?
+	       chunk->lane : NULL;
+}
+
+static bool replace(struct fmlib_name *name, uint64_t word, uint64_t next)
+{
 	return atomic_compare_exchange_strong_explicit(&name->word, &word, next,
 						       memory_order_acq_rel,
 						       memory_order_relaxed);
@@ -167,25 +181,34 @@ static bool replace(struct fmlib_name *name, uint64_t word,
 bool fmlib_name_change(struct fmlib_name *name, uint64_t word,
 		       enum fmlib_name_state state)
 {
-	return replace(name, word, word >> STATE_BITS, state);
+	return replace(name, word, (word & ~FMLIB_STATE_MASK) | state);
+}
+
+/* The word of the next generation. */
+static uint64_t after(uint64_t word, enum fmlib_name_state state)
+{
+	uint64_t generation = word >> GENERATION_SHIFT & GENERATION_MASK;
+
+	word &= ~(GENERATION_MASK << GENERATION_SHIFT | FMLIB_STATE_MASK);
+	return word | state |
+	       (generation % GENERATIONS + 1) << GENERATION_SHIFT;
 }
 
 bool fmlib_name_retire(struct fmlib_name *name, uint64_t word,
 		       enum fmlib_name_state state)
 {
-	uint64_t next = (word >> STATE_BITS) % GENERATIONS + 1;
+	uint64_t next = after(word, state);
 
 	/* Without the lock only plain ones change. */
 	if (fmlib_name_state(word) != FMLIB_NAME_LIVE)
-		return replace(name, word, next, state);
-	atomic_store_explicit(&name->word, next << STATE_BITS | state,
-			      memory_order_release);
+		return replace(name, word, next);
+	atomic_store_explicit(&name->word, next, memory_order_release);
 	return true;
 }
 
 uint32_t fmlib_names_count(const struct flexmem_cache *cache)
 {
-	return cache->narrow.used + cache->wide.used;
+	return (cache->narrow.count + cache->wide.count) << CHUNK_BITS;
 }
 
 struct fmlib_block *fmlib_names_block(const struct flexmem_cache *cache,
@@ -193,11 +216,11 @@ struct fmlib_block *fmlib_names_block(const struct flexmem_cache *cache,
 {
 	const struct fmlib_names *names = &cache->narrow;
 
-	if (i >= names->used) {
-		i -= names->used;
+	if (i >> CHUNK_BITS >= names->count) {
+		i -= names->count << CHUNK_BITS;
 		names = &cache->wide;
 	}
-	return names->chunks[i >> CHUNK_BITS][i % CHUNK].block;
+	return names->chunks[i >> CHUNK_BITS].names[i % CHUNK].block;
 }
 
 int fmlib_names_start(struct fmlib_names *names, bool wide)
@@ -211,7 +234,7 @@ void fmlib_names_free(struct fmlib_names *names)
 {
 	uint32_t i;
 
-	for (i = 0; i < names->used; i += CHUNK)
-		free(names->chunks[i >> CHUNK_BITS]);
+	for (i = 0; i < names->count; i++)
+		free(names->chunks[i].names);
 	free(names->chunks);
 }
