@@ -51,9 +51,14 @@ extern "C" {
  * allocated, except that nothing may run during or after its destruction.
  * Threads that use different streams do not wait for each other as long as the
  * cache has a block for the request, no blocks wait for events, and there is
- * neither a history nor a log of debug messages. Which
- * callback runs with the cache locked is said with each; such a one must not
- * use the cache, nor fork.
+ * neither a history nor a log of debug messages. None of the functions may be
+ * called in a signal handler. Which callback runs with the cache locked is said
+ * with each; such a one must not use the cache, nor fork.
+ *
+ * Reset: a cache is not told when the device is reset, and goes on handing out
+ * what is free in segments that were lost. After a reset free everything that
+ * lives in the cache, release private pools, and call flexmem_cache_empty():
+ * nothing of what was lost is left in it then.
  */
 
 /*

@@ -232,12 +232,13 @@ enum fmlib_amount {
 };
 
 /*
- * What came and went in one pool, or in all. What is waiting for events is
- * active, but no allocation any more; @active_peak is kept while there is some.
+ * What came in one pool, or in all, and is there now; of what a lane has counted
+ * apart that may be less than nothing. What is waiting for events is active, but
+ * no allocation any more; @active_peak is kept while there is some.
  */
 struct fmlib_flow {
 	uint64_t in[FMLIB_AMOUNTS];
-	uint64_t out[FMLIB_AMOUNTS];
+	int64_t now[FMLIB_AMOUNTS];
 	int64_t peak[FMLIB_AMOUNTS];
 	uint64_t waiting[FMLIB_REQUESTED];
 	int64_t active_peak[FMLIB_REQUESTED];
@@ -279,6 +280,8 @@ struct fmlib_lane {
 };
 
 #define FMLIB_LANES 16
+#define FMLIB_OPERATIONS_APART 64
+#define FMLIB_NOBODY UINT64_MAX
 
 struct fmlib_history {
 	struct fmlib_event *events;
@@ -331,7 +334,7 @@ struct flexmem_cache {
 	/*
 	 * @open: a lane's lock is enough for what is simple. @apart: lanes
 	 * count in accounts of their own. @sole: the only thread so far that
-	 * has allocated or freed, or 0; @shared: there were others.
+	 * has allocated or freed, or FMLIB_NOBODY; @shared: there were others.
 	 */
 	bool open;
 	bool apart;
@@ -475,9 +478,39 @@ void fmlib_registry_unlock(void);
 void fmlib_registry_add(struct flexmem_cache *cache);
 void fmlib_registry_remove(struct flexmem_cache *cache);
 
-/* lanes.c: the lane of a stream; NULL: it has none yet. Needs no lock. */
-struct fmlib_lane *fmlib_lane_find(const struct flexmem_cache *cache,
+/* lanes.c: a number of this thread, 0 until it is needed. */
+extern _Thread_local uint64_t fmlib_thread
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The i-th place where the lane of a stream can be: by Fibonacci hashing. */
+static inline size_t fmlib_lane_place(uint64_t stream, size_t i)
+{
+	uint64_t hash = stream * UINT64_C(0x9e3779b97f4a7c15);
+
+	/* The upper bits depend on all of the stream's. */
+	return ((hash >> 32) + i) % FMLIB_LANES;
+}
+
+static inline struct fmlib_lane *
+fmlib_lane_at(const struct flexmem_cache *cache, size_t place)
+{
+	return atomic_load_explicit(&cache->lanes[place], memory_order_acquire);
+}
+
+struct fmlib_lane *fmlib_lane_seek(const struct flexmem_cache *cache,
 				   uint64_t stream);
+
+/* The lane of a stream; NULL: it has none yet. Needs no lock. */
+static inline struct fmlib_lane *
+fmlib_lane_find(const struct flexmem_cache *cache, uint64_t stream)
+{
+	struct fmlib_lane *lane =
+		fmlib_lane_at(cache, fmlib_lane_place(stream, 0));
+
+	return lane && lane->stream == stream ? lane :
+	       fmlib_lane_seek(cache, stream);
+}
+
 /* The whole; no lock is held before. */
 void fmlib_lock(struct flexmem_cache *cache);
 /*
@@ -490,11 +523,25 @@ int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
 void fmlib_lock_rest(struct flexmem_cache *cache);
 void fmlib_unlock(struct flexmem_cache *cache);
 /* Whether this thread may go on with no more than a lane's lock. */
-bool fmlib_lane_serves(const struct flexmem_cache *cache);
+static inline bool fmlib_lane_serves(const struct flexmem_cache *cache)
+{
+	return cache->open && (cache->shared || cache->sole == fmlib_thread);
+}
+
 /* With the whole: this thread allocates or frees. */
 void fmlib_lane_admit(struct flexmem_cache *cache);
+/* Adds to the account of the cache what was counted apart. */
+void fmlib_lane_add_up(struct flexmem_cache *cache, struct fmlib_lane *lane);
+
 /* The end of an operation with one lane's lock. */
-void fmlib_lane_done(struct flexmem_cache *cache, struct fmlib_lane *lane);
+static inline void fmlib_lane_done(struct flexmem_cache *cache,
+				   struct fmlib_lane *lane)
+{
+	if (cache->apart &&
+	    ++lane->account.operations >= FMLIB_OPERATIONS_APART)
+		fmlib_lane_add_up(cache, lane);
+}
+
 void fmlib_lanes_free(struct flexmem_cache *cache);
 
 static inline struct fmlib_lane *fmlib_lane_of(const struct fmlib_block *block)

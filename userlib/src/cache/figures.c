@@ -34,18 +34,21 @@ static inline void subtract(struct flexmem_cache_figure *figures,
 	fmlib_figure_subtract(&figures[kind], count);
 }
 
-/* Of what a lane has counted apart it may be less than nothing. */
-static inline int64_t current(const struct fmlib_flow *flow,
-			      enum fmlib_amount i)
+/* Which way it goes is hard to foresee, so it is not branched upon. */
+static inline void add_to(struct fmlib_flow *flow, enum fmlib_amount i,
+			  uint64_t more, int64_t by)
 {
-	return (int64_t)(flow->in[i] - flow->out[i]);
+	int64_t now = flow->now[i] + by;
+
+	flow->in[i] += more;
+	flow->now[i] = now;
+	flow->peak[i] = now > flow->peak[i] ? now : flow->peak[i];
 }
 
-static inline void raise_peak(struct fmlib_flow *flow, enum fmlib_amount i)
+static inline void move(struct fmlib_flow *flow, enum fmlib_amount i,
+			int64_t by)
 {
-	int64_t now = current(flow, i);
-
-	flow->peak[i] = now > flow->peak[i] ? now : flow->peak[i];
+	add_to(flow, i, by > 0 ? (uint64_t)by : 0, by);
 }
 
 static void raise_active(struct fmlib_flow *flow)
@@ -54,7 +57,7 @@ static void raise_active(struct fmlib_flow *flow)
 	int i;
 
 	for (i = 0; i < FMLIB_REQUESTED; i++) {
-		active = current(flow, i) + (int64_t)flow->waiting[i];
+		active = flow->now[i] + (int64_t)flow->waiting[i];
 		if (active > flow->active_peak[i])
 			flow->active_peak[i] = active;
 	}
@@ -63,12 +66,10 @@ static void raise_active(struct fmlib_flow *flow)
 static inline void flow_in(struct fmlib_flow *flow,
 			   const struct fmlib_block *block)
 {
-	flow->in[FMLIB_COUNT]++;
-	flow->in[FMLIB_BYTES] += block->size;
-	flow->in[FMLIB_REQUESTED] += block->requested;
-	raise_peak(flow, FMLIB_COUNT);
-	raise_peak(flow, FMLIB_BYTES);
-	raise_peak(flow, FMLIB_REQUESTED);
+	add_to(flow, FMLIB_COUNT, 1, 1);
+	add_to(flow, FMLIB_BYTES, block->size, (int64_t)block->size);
+	add_to(flow, FMLIB_REQUESTED, block->requested,
+	       (int64_t)block->requested);
 	if (flow->waiting[FMLIB_COUNT])
 		raise_active(flow);
 }
@@ -76,9 +77,9 @@ static inline void flow_in(struct fmlib_flow *flow,
 static inline void flow_out(struct fmlib_flow *flow,
 			    const struct fmlib_block *block)
 {
-	flow->out[FMLIB_COUNT]++;
-	flow->out[FMLIB_BYTES] += block->size;
-	flow->out[FMLIB_REQUESTED] += block->requested;
+	flow->now[FMLIB_COUNT]--;
+	flow->now[FMLIB_BYTES] -= (int64_t)block->size;
+	flow->now[FMLIB_REQUESTED] -= (int64_t)block->requested;
 }
 
 /* Where segments grow all are large, and the sum is not counted by itself. */
@@ -141,7 +142,7 @@ uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache)
 	const struct fmlib_flow *all =
 		&cache->account.flows[flow_of(cache, FLEXMEM_CACHE_ALL)];
 
-	return (uint64_t)current(all, FMLIB_BYTES);
+	return (uint64_t)all->now[FMLIB_BYTES];
 }
 
 void fmlib_figures_segment(struct flexmem_cache *cache,
@@ -207,13 +208,24 @@ void fmlib_figures_holes(struct flexmem_cache *cache,
 	segment->split_bytes = bytes;
 }
 
-/* Which way it goes is hard to foresee, so it is not branched upon. */
-static inline void move(struct fmlib_flow *flow, enum fmlib_amount i,
-			int64_t by)
+static inline void commit(struct flexmem_cache *cache,
+			  struct fmlib_account *account,
+			  enum flexmem_cache_pool_kind kind)
 {
-	flow->in[i] += by > 0 ? (uint64_t)by : 0;
-	flow->out[i] += by < 0 ? -(uint64_t)by : 0;
-	raise_peak(flow, i);
+	struct fmlib_flow *all = &account->flows[FLEXMEM_CACHE_ALL];
+	int64_t count = account->split_count[kind];
+	int64_t bytes = account->split_bytes[kind];
+
+	if (!bytes && !count)
+		return;
+	move(&account->flows[kind], FMLIB_SPLIT, count);
+	move(&account->flows[kind], FMLIB_SPLIT_BYTES, bytes);
+	account->split_count[kind] = 0;
+	account->split_bytes[kind] = 0;
+	if (cache->expandable)
+		return;
+	move(all, FMLIB_SPLIT, count);
+	move(all, FMLIB_SPLIT_BYTES, bytes);
 }
 
 /*
@@ -223,25 +235,9 @@ static inline void move(struct fmlib_flow *flow, enum fmlib_amount i,
 void fmlib_figures_commit(struct flexmem_cache *cache,
 			  struct fmlib_account *account)
 {
-	struct fmlib_flow *all = &account->flows[FLEXMEM_CACHE_ALL];
-	enum flexmem_cache_pool_kind kind;
-	int64_t count;
-	int64_t bytes;
-
-	for (kind = FLEXMEM_CACHE_SMALL; kind <= FLEXMEM_CACHE_LARGE; kind++) {
-		count = account->split_count[kind];
-		bytes = account->split_bytes[kind];
-		if (!bytes && !count)
-			continue;
-		move(&account->flows[kind], FMLIB_SPLIT, count);
-		move(&account->flows[kind], FMLIB_SPLIT_BYTES, bytes);
-		if (!cache->expandable) {
-			move(all, FMLIB_SPLIT, count);
-			move(all, FMLIB_SPLIT_BYTES, bytes);
-		}
-		account->split_count[kind] = 0;
-		account->split_bytes[kind] = 0;
-	}
+	if (!cache->expandable)
+		commit(cache, account, FLEXMEM_CACHE_SMALL);
+	commit(cache, account, FLEXMEM_CACHE_LARGE);
 }
 
 static void add_flow(struct fmlib_flow *sum, struct fmlib_flow *part)
@@ -250,15 +246,15 @@ static void add_flow(struct fmlib_flow *sum, struct fmlib_flow *part)
 	int i;
 
 	for (i = 0; i < FMLIB_AMOUNTS; i++) {
-		if (!part->in[i] && !part->out[i])
+		if (!part->in[i] && !part->now[i])
 			continue;
-		peak = current(sum, i) + part->peak[i];
+		peak = sum->now[i] + part->peak[i];
 		if (peak > sum->peak[i])
 			sum->peak[i] = peak;
 		sum->in[i] += part->in[i];
-		sum->out[i] += part->out[i];
+		sum->now[i] += part->now[i];
 		part->in[i] = 0;
-		part->out[i] = 0;
+		part->now[i] = 0;
 		part->peak[i] = 0;
 	}
 }
@@ -294,9 +290,9 @@ void fmlib_figures_untagged(const struct flexmem_cache *cache,
 		&cache->account.flows[cache->tagged ? FMLIB_UNTAGGED :
 				      flow_of(cache, FLEXMEM_CACHE_ALL)];
 
-	sums->allocations = (uint64_t)current(flow, FMLIB_COUNT);
-	sums->allocated_bytes = (uint64_t)current(flow, FMLIB_BYTES);
-	sums->requested_bytes = (uint64_t)current(flow, FMLIB_REQUESTED);
+	sums->allocations = (uint64_t)flow->now[FMLIB_COUNT];
+	sums->allocated_bytes = (uint64_t)flow->now[FMLIB_BYTES];
+	sums->requested_bytes = (uint64_t)flow->now[FMLIB_REQUESTED];
 	sums->peak_bytes = (uint64_t)flow->peak[FMLIB_BYTES];
 }
 
@@ -308,10 +304,13 @@ static void show(struct flexmem_cache_figure *figure,
 		 const struct fmlib_flow *flow, const struct fmlib_flow *before,
 		 enum fmlib_amount i, uint64_t held, uint64_t hits)
 {
-	figure->current = flow->in[i] - flow->out[i] - held;
+	uint64_t went = flow->in[i] - (uint64_t)flow->now[i] -
+			(before->in[i] - (uint64_t)before->now[i]);
+
+	figure->current = (uint64_t)flow->now[i] - held;
 	figure->peak = (uint64_t)flow->peak[i];
 	figure->allocated = flow->in[i] - before->in[i] + hits;
-	figure->freed = flow->out[i] - before->out[i] + hits + held;
+	figure->freed = went + hits + held;
 }
 
 /* The same with what waits for events: it is not freed yet. */
@@ -429,7 +428,7 @@ static void begin_flow_peaks(struct fmlib_flow *flow)
 	int i;
 
 	for (i = 0; i < FMLIB_AMOUNTS; i++)
-		flow->peak[i] = current(flow, i);
+		flow->peak[i] = flow->now[i];
 	for (i = 0; i < FMLIB_REQUESTED; i++)
 		flow->active_peak[i] = flow->peak[i] +
 				       (int64_t)flow->waiting[i];
@@ -448,7 +447,7 @@ int flexmem_cache_reset_peaks(struct flexmem_cache *cache)
 		begin_flow_peaks(&cache->account.flows[i]);
 	/* They are exact again, until a second thread comes. */
 	cache->shared = false;
-	cache->sole = 0;
+	cache->sole = FMLIB_NOBODY;
 	fmlib_tags_reset_peaks(cache);
 	cache->store_peak = cache->store_count;
 	fmlib_unlock(cache);

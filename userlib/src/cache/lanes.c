@@ -16,44 +16,21 @@
 #include <stdlib.h>
 
 #define PLACES 4
-#define OPERATIONS_APART 64
 
-static uint64_t self(void)
-{
-	static _Thread_local uint64_t number;
-	static _Atomic uint64_t last;
+_Thread_local uint64_t fmlib_thread;
 
-	if (!number)
-		number = atomic_fetch_add(&last, 1) + 1;
-	return number;
-}
-
-/* The i-th place where the lane of a stream can be. */
-static size_t place(uint64_t stream, size_t i)
-{
-	/* Fibonacci hashing: the upper bits depend on all of the stream's. */
-	uint64_t hash = stream * UINT64_C(0x9e3779b97f4a7c15);
-
-	return ((hash >> 32) + i) % FMLIB_LANES;
-}
-
-static struct fmlib_lane *lane_at(const struct flexmem_cache *cache, size_t i)
-{
-	return atomic_load_explicit(&cache->lanes[i], memory_order_acquire);
-}
-
-struct fmlib_lane *fmlib_lane_find(const struct flexmem_cache *cache,
+struct fmlib_lane *fmlib_lane_seek(const struct flexmem_cache *cache,
 				   uint64_t stream)
 {
 	struct fmlib_lane *lane;
 	size_t i;
 
 	for (i = 0; i < PLACES; i++) {
-		lane = lane_at(cache, place(stream, i));
+		lane = fmlib_lane_at(cache, fmlib_lane_place(stream, i));
 		if (!lane || lane->stream == stream)
 			return lane;
 	}
-	return lane_at(cache, place(stream, 0));
+	return fmlib_lane_at(cache, fmlib_lane_place(stream, 0));
 }
 
 /* With the cache's lock, and no lane's. */
@@ -72,10 +49,10 @@ static struct fmlib_lane *get_lane(struct flexmem_cache *cache, uint64_t stream)
 		.random = UINT32_C(0x9e3779b9),
 	};
 	pthread_mutex_init(&lane->lock, NULL);
-	while (lane_at(cache, place(stream, i)))
+	while (fmlib_lane_at(cache, fmlib_lane_place(stream, i)))
 		i++;
-	atomic_store_explicit(&cache->lanes[place(stream, i)], lane,
-			      memory_order_release);
+	i = fmlib_lane_place(stream, i);
+	atomic_store_explicit(&cache->lanes[i], lane, memory_order_release);
 	return lane;
 }
 
@@ -85,13 +62,13 @@ static void lock_lanes(struct flexmem_cache *cache)
 	size_t i;
 
 	for (i = 0; i < FMLIB_LANES; i++) {
-		lane = lane_at(cache, i);
+		lane = fmlib_lane_at(cache, i);
 		if (lane)
 			pthread_mutex_lock(&lane->lock);
 	}
 	/* Now none of them adds up by itself. */
 	for (i = 0; cache->apart && i < FMLIB_LANES; i++) {
-		lane = lane_at(cache, i);
+		lane = fmlib_lane_at(cache, i);
 		if (lane)
 			fmlib_account_add(&cache->account, &lane->account);
 	}
@@ -144,12 +121,12 @@ static void unlock_lanes(struct flexmem_cache *cache)
 		      !cache->waiters && !cache->owed && !cache->waiting;
 	/* From the first unlock on, the account may be somebody else's. */
 	for (i = 0; i < FMLIB_LANES; i++) {
-		lane = lane_at(cache, i);
+		lane = fmlib_lane_at(cache, i);
 		if (lane)
 			lane->account.clock = cache->account.clock;
 	}
 	for (i = 0; i < FMLIB_LANES; i++) {
-		lane = lane_at(cache, i);
+		lane = fmlib_lane_at(cache, i);
 		if (lane)
 			pthread_mutex_unlock(&lane->lock);
 	}
@@ -167,27 +144,22 @@ void fmlib_unlock(struct flexmem_cache *cache)
 	pthread_mutex_unlock(&cache->lock);
 }
 
-bool fmlib_lane_serves(const struct flexmem_cache *cache)
-{
-	return cache->open && (cache->shared || cache->sole == self());
-}
-
 void fmlib_lane_admit(struct flexmem_cache *cache)
 {
-	if (!cache->sole)
-		cache->sole = self();
-	else if (cache->sole != self())
+	static _Atomic uint64_t last;
+
+	if (!fmlib_thread)
+		fmlib_thread = atomic_fetch_add(&last, 1) + 1;
+	if (cache->sole == FMLIB_NOBODY)
+		cache->sole = fmlib_thread;
+	else if (cache->sole != fmlib_thread)
 		cache->shared = true;
 }
 
-void fmlib_lane_done(struct flexmem_cache *cache, struct fmlib_lane *lane)
+void fmlib_lane_add_up(struct flexmem_cache *cache, struct fmlib_lane *lane)
 {
-	struct fmlib_account *account = &lane->account;
-
-	if (!cache->apart || ++account->operations < OPERATIONS_APART)
-		return;
 	pthread_mutex_lock(&cache->account_lock);
-	fmlib_account_add(&cache->account, account);
+	fmlib_account_add(&cache->account, &lane->account);
 	pthread_mutex_unlock(&cache->account_lock);
 }
 
@@ -198,7 +170,7 @@ void fmlib_lanes_free(struct flexmem_cache *cache)
 	size_t i;
 
 	for (i = 0; i < FMLIB_LANES; i++) {
-		lane = lane_at(cache, i);
+		lane = fmlib_lane_at(cache, i);
 		if (!lane)
 			continue;
 		while ((block = lane->spare)) {

@@ -184,6 +184,7 @@ static int fill(struct flexmem_cache *cache,
 	settle(cache);
 	cache->device_index = options->device_index;
 	cache->generation = fmlib_registry_generation();
+	cache->sole = FMLIB_NOBODY;
 	cache->last_tag = &cache->untagged;
 	/* The common pool is never released. */
 	cache->common.pins = 1;
