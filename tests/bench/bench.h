@@ -46,9 +46,16 @@ uint64_t wall_ns(void);
 /* One replay: returns how long it took, and the most that was reserved. */
 uint64_t cache_replay(const struct work *work, const char *configuration,
 		      uint64_t *reserved);
-/* So many threads at once, each with streams of its own; in wall time. */
-uint64_t cache_replay_threads(const struct work *work,
-			      const char *configuration, unsigned int threads);
+/* What a replay took: by the clock, and in CPU time, the mean of the threads. */
+struct spent {
+	uint64_t wall;
+	uint64_t cpu;
+};
+
+/* So many threads at once, with streams of their own, on so many caches. */
+struct spent cache_replay_threads(const struct work *work,
+				  const char *configuration,
+				  unsigned int threads, unsigned int caches);
 /* The same on the engine of growing segments alone. */
 uint64_t engine_replay(const struct work *work, uint64_t *reserved);
 /* A plain list of holes, searched from its begin: what is to be reached. */

@@ -136,22 +136,28 @@ uint64_t cache_replay(const struct work *work, const char *configuration,
 	return player.ns;
 }
 
-uint64_t cache_replay_threads(const struct work *work,
-			      const char *configuration, unsigned int threads)
+struct spent cache_replay_threads(const struct work *work,
+				  const char *configuration,
+				  unsigned int threads, unsigned int caches)
 {
 	struct player players[THREADS_MAX] = { 0 };
-	struct target target;
+	struct target targets[THREADS_MAX];
+	struct spent spent = { 0 };
 	unsigned int i;
-	uint64_t time;
 
 	/* Room for each of them to grow to the end, wherever it begins. */
-	open_target(&target, configuration, 4 * threads * FLAT_BYTES);
+	for (i = 0; i < caches; i++)
+		open_target(&targets[i], configuration,
+			    4 * threads * FLAT_BYTES);
 	for (i = 0; i < threads; i++) {
 		players[i].work = work;
-		players[i].cache = target.cache;
+		players[i].cache = targets[i % caches].cache;
 		players[i].first_stream = (uint64_t)i << STREAM_SHIFT;
 	}
-	time = run_players(players, threads);
-	close_target(&target);
-	return time;
+	spent.wall = run_players(players, threads);
+	for (i = 0; i < threads; i++)
+		spent.cpu += players[i].ns / threads;
+	for (i = 0; i < caches; i++)
+		close_target(&targets[i]);
+	return spent;
 }

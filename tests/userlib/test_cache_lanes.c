@@ -283,7 +283,7 @@ static void growing(void **state)
 	together(&setup);
 }
 
-/* One thread on many streams: then peaks are exact, and one account has them. */
+/* One thread on many streams: peaks are exact, since one account has them. */
 static void one_thread(void **state)
 {
 	const struct model_setup setup = { .configuration = "" };
