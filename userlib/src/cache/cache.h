@@ -232,9 +232,9 @@ enum fmlib_amount {
 };
 
 /*
- * What came in one pool, or in all, and is there now; of what a lane has counted
- * apart that may be less than nothing. What is waiting for events is active, but
- * no allocation any more; @active_peak is kept while there is some.
+ * What came in one pool, or in all, and is there now; of what a lane has
+ * counted apart that may be less than nothing. What is waiting for events is
+ * active, but no allocation any more; @active_peak is kept while there is some.
  */
 struct fmlib_flow {
 	uint64_t in[FMLIB_AMOUNTS];

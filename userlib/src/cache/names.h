@@ -94,7 +94,7 @@ static inline void fmlib_name_set(struct fmlib_name *name,
  */
 bool fmlib_name_retire(struct fmlib_name *name, uint64_t word,
 		       enum fmlib_name_state state);
-/* All blocks that have names: of the i-th one, or NULL; i is below the count. */
+/* All blocks that have names: the i-th one, or NULL; i is below the count. */
 uint32_t fmlib_names_count(const struct flexmem_cache *cache);
 struct fmlib_block *fmlib_names_block(const struct flexmem_cache *cache,
 				      uint32_t i);
