@@ -26,6 +26,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define FANOUT 32
 #define HALF (FANOUT / 2)
@@ -58,6 +61,28 @@ struct path {
 };
 
 /* A bit for each entry that is @limit or more. */
+#if defined(__SSE2__) && !defined(FMLIB_RANGE_PORTABLE)
+static inline uint32_t at_least(const union numbers *numbers, int32_t limit)
+{
+	const __m128i less = _mm_set1_epi32(limit - 1);
+	const __m128i *in = (const __m128i *)numbers->in;
+	uint32_t found = 0;
+	unsigned int i;
+	__m128i low;
+	__m128i high;
+
+#pragma GCC unroll 2
+	for (i = 0; i < FANOUT; i += 16, in += 4) {
+		low = _mm_packs_epi32(_mm_cmpgt_epi32(in[0], less),
+				      _mm_cmpgt_epi32(in[1], less));
+		high = _mm_packs_epi32(_mm_cmpgt_epi32(in[2], less),
+				       _mm_cmpgt_epi32(in[3], less));
+		low = _mm_packs_epi16(low, high);
+		found |= (uint32_t)_mm_movemask_epi8(low) << i;
+	}
+	return found;
+}
+#else
 static inline uint32_t at_least(const union numbers *numbers, int32_t limit)
 {
 #define BITS(i) { 1u << (i), 2u << (i), 4u << (i), 8u << (i) }
@@ -79,6 +104,7 @@ static inline uint32_t at_least(const union numbers *numbers, int32_t limit)
 	both = ((pairs)found)[0] | ((pairs)found)[1];
 	return (uint32_t)(both | both >> 32);
 }
+#endif
 
 /* The first entry that is @limit or more; FANOUT: there is none. */
 static inline unsigned int first_from(const union numbers *numbers,
@@ -143,18 +169,29 @@ static void drop_node(struct fmlib_range *range, struct fmlib_range_node *node)
 	range->spare_count++;
 }
 
-/* One more part, or one more hole, than there is now. */
-int fmlib_range_prepare(struct fmlib_range *range)
+static int make_spares(struct fmlib_range *range)
 {
 	struct fmlib_range_node *node;
 
-	while (range->spare_count <= spares_needed(range)) {
+	do {
 		node = malloc(sizeof(*node));
 		if (!node)
 			return -ENOMEM;
 		drop_node(range, node);
-	}
+	} while (range->spare_count <= spares_needed(range));
 	return 0;
+}
+
+/* One more part, or one more hole, than there is now. */
+static inline int prepare(struct fmlib_range *range)
+{
+	return range->spare_count > spares_needed(range) ? 0 :
+	       make_spares(range);
+}
+
+int fmlib_range_prepare(struct fmlib_range *range)
+{
+	return prepare(range);
 }
 
 int fmlib_range_start(struct fmlib_range *range, uint64_t unit)
@@ -456,7 +493,7 @@ int fmlib_range_reserve(struct fmlib_range *range, uint64_t size,
 
 	if (!units || units >= NOWHERE)
 		return -ENOSPC;
-	if (fmlib_range_prepare(range))
+	if (prepare(range))
 		return -ENOMEM;
 	if (!find_fit(range, (int32_t)units, &path))
 		return -ENOSPC;
