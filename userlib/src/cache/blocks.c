@@ -10,7 +10,7 @@
 /* Spare blocks beyond this go back to the C library. */
 #define SPARE_MAX 8192
 
-int fmlib_blocks_prepare(struct fmlib_lane *lane, size_t count)
+int fmlib_blocks_make(struct fmlib_lane *lane, size_t count)
 {
 	struct fmlib_block *block;
 
@@ -21,18 +21,6 @@ int fmlib_blocks_prepare(struct fmlib_lane *lane, size_t count)
 		fmlib_block_drop(lane, block);
 	}
 	return 0;
-}
-
-struct fmlib_block *fmlib_block_new(struct fmlib_lane *lane)
-{
-	struct fmlib_block *block = lane->spare;
-
-	lane->spare = block->spare;
-	lane->spare_count--;
-	block->waits = 0;
-	block->name = NULL;
-	block->uses = NULL;
-	return block;
 }
 
 void fmlib_block_drop(struct fmlib_lane *lane, struct fmlib_block *block)
@@ -194,9 +182,9 @@ void fmlib_block_release(struct flexmem_cache *cache,
 		release_fixed(cache, block);
 }
 
-int fmlib_block_reserve(struct flexmem_cache *cache,
-			struct fmlib_segment *segment, struct fmlib_want *want,
-			struct fmlib_block **block)
+static inline int reserve(struct flexmem_cache *cache,
+			  struct fmlib_segment *segment,
+			  struct fmlib_want *want, struct fmlib_block **block)
 {
 	struct fmlib_block *made;
 	uint64_t offset;
@@ -219,6 +207,13 @@ int fmlib_block_reserve(struct flexmem_cache *cache,
 	return 0;
 }
 
+int fmlib_block_reserve(struct flexmem_cache *cache,
+			struct fmlib_segment *segment, struct fmlib_want *want,
+			struct fmlib_block **block)
+{
+	return reserve(cache, segment, want, block);
+}
+
 int fmlib_block_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 		       struct fmlib_block **block)
 {
@@ -232,7 +227,7 @@ int fmlib_block_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 		return -ENOENT;
 	for (segment = arena->growing; segment;
 	     segment = segment->next_growing) {
-		err = fmlib_block_reserve(cache, segment, want, block);
+		err = reserve(cache, segment, want, block);
 		if (err != -ENOSPC)
 			return err;
 	}

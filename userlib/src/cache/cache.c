@@ -57,6 +57,23 @@ static bool is_plain(const struct flexmem_cache *cache,
 }
 
 /* Makes a block that was taken the allocation that is wanted. */
+static inline void give_name(struct flexmem_cache *cache,
+			     const struct fmlib_want *want,
+			     struct fmlib_block *block, struct fmlib_name *name)
+{
+	block->requested = want->bytes;
+	block->tag = want->tag;
+	block->name = name;
+	name->block = block;
+	fmlib_figures_alloc(cache, block);
+	if (block->tag != &cache->untagged)
+		fmlib_tag_add(block->tag, block);
+	/* From here on a thread may find it without the lock. */
+	fmlib_name_set(name, is_plain(cache, want, block) ? FMLIB_NAME_PLAIN :
+		       FMLIB_NAME_LIVE);
+}
+
+/* The same if somebody may have to be told of it. */
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 		    struct fmlib_block *block)
 {
@@ -68,17 +85,8 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 		want->no_host_memory = true;
 		return -ENOMEM;
 	}
-	block->requested = want->bytes;
-	block->tag = want->tag;
-	block->name = name;
-	name->block = block;
-	fmlib_figures_alloc(cache, block);
-	if (block->tag != &cache->untagged)
-		fmlib_tag_add(block->tag, block);
+	give_name(cache, want, block, name);
 	fmlib_history_block(cache, FMLIB_ALLOC, block);
-	/* From here on a thread may find it without the lock. */
-	fmlib_name_set(name, is_plain(cache, want, block) ? FMLIB_NAME_PLAIN :
-		       FMLIB_NAME_LIVE);
 	if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
 		fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
 				"alloc %p: %llu bytes (%llu requested) on stream %llu",
@@ -194,9 +202,9 @@ static int alloc_locked(struct flexmem_cache *cache,
 }
 
 /* Whether nothing of it is anybody's but the lane's. */
-static bool is_simple(const struct flexmem_cache *cache,
-		      const struct flexmem_cache_request *request,
-		      const struct fmlib_want *want)
+static inline bool is_simple(const struct flexmem_cache *cache,
+			     const struct flexmem_cache_request *request,
+			     const struct fmlib_want *want)
 {
 	return !request->pool && !request->tag &&
 	       want->size < cache->simple_limit && fmlib_lane_serves(cache);
@@ -219,8 +227,8 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 			  struct flexmem_cache_allocation *allocation)
 {
 	struct fmlib_lane *lane = fmlib_lane_find(cache, want->stream);
+	struct fmlib_name *name = NULL;
 	struct fmlib_block *block;
-	bool done = false;
 
 	if (!lane)
 		return false;
@@ -228,20 +236,25 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 	want->pool = &cache->common;
 	want->tag = &cache->untagged;
 	pthread_mutex_lock(&lane->lock);
-	if (is_simple(cache, request, want) && fmlib_name_ready(lane) &&
-	    !hit(cache, want, &block)) {
+	if (is_simple(cache, request, want))
+		name = fmlib_name_pop(&lane->names);
+	if (name && hit(cache, want, &block)) {
+		name->next = lane->names.rested;
+		lane->names.rested = name;
+		name = NULL;
+	}
+	if (name) {
 		tick(cache, lane);
-		complete(cache, want, block);
+		give_name(cache, want, block, name);
 		if (token)
-			*token = fmlib_name_token(block->name);
+			*token = fmlib_name_token(name);
 		if (allocation)
 			fill(block, allocation);
 		fmlib_figures_commit(cache, fmlib_account(cache, lane));
 		fmlib_lane_done(cache, lane);
-		done = true;
 	}
 	pthread_mutex_unlock(&lane->lock);
-	return done;
+	return name;
 }
 
 /* Fills the one of @token and @allocation that is there. */
@@ -328,35 +341,48 @@ int flexmem_cache_alloc_request(struct flexmem_cache *cache,
 }
 
 /* Whether it becomes free in its lane, and nothing else comes of it. */
-static bool is_simple_free(const struct flexmem_cache *cache,
-			   const struct fmlib_block *block)
+static inline bool is_simple_free(const struct flexmem_cache *cache,
+				  const struct fmlib_block *block)
 {
 	return !block->uses && block->tag == &cache->untagged &&
 	       block->size < cache->config.max_split &&
 	       !block->segment->arena->pool->released;
 }
 
+/* fmlib_cache_give() of what is simple while lanes serve. */
+static void give_in_lane(struct flexmem_cache *cache, struct fmlib_lane *lane,
+			 struct fmlib_name *name)
+{
+	struct fmlib_block *block = name->block;
+
+	fmlib_figures_free(cache, block);
+	fmlib_name_give(cache, lane, name);
+	block->name = NULL;
+	fmlib_block_release(cache, block);
+	fmlib_figures_commit(cache, fmlib_account(cache, lane));
+	fmlib_lane_done(cache, lane);
+}
+
 /* Without the cache's lock; false: not so. */
 static bool free_in_lane(struct flexmem_cache *cache, const void *token)
 {
-	struct fmlib_lane *lane = fmlib_name_lane(cache, token);
+	const struct fmlib_chunk *chunk =
+		fmlib_name_chunk(&cache->narrow, token);
 	struct fmlib_name *name = NULL;
-	uint64_t offset = 0;
+	struct fmlib_lane *lane;
 	uint64_t word = 0;
 	bool done;
 
-	if (!lane)
+	if (!chunk)
 		return false;
+	lane = chunk->lane;
 	pthread_mutex_lock(&lane->lock);
 	if (fmlib_lane_serves(cache))
-		name = fmlib_name_find(cache, token, &word, &offset);
-	done = name && !offset && is_simple_free(cache, name->block) &&
+		name = fmlib_name_first(chunk, token, &word);
+	done = name && is_simple_free(cache, name->block) &&
 	       fmlib_name_retire(name, word, FMLIB_NAME_FREE);
-	if (done) {
-		fmlib_cache_give(cache, name->block);
-		fmlib_figures_commit(cache, fmlib_account(cache, lane));
-		fmlib_lane_done(cache, lane);
-	}
+	if (done)
+		give_in_lane(cache, lane, name);
 	pthread_mutex_unlock(&lane->lock);
 	return done;
 }
@@ -420,7 +446,8 @@ int flexmem_cache_lookup(struct flexmem_cache *cache, const void *token,
 {
 	struct flexmem_cache_allocation result = { 0 };
 	int err = fmlib_cache_check(cache);
-	struct fmlib_lane *lane;
+	struct fmlib_lane *lane = NULL;
+	const struct fmlib_chunk *chunk;
 	struct fmlib_name *name;
 	uint64_t at = 0;
 	uint64_t word;
@@ -429,7 +456,9 @@ int flexmem_cache_lookup(struct flexmem_cache *cache, const void *token,
 		return err;
 	if (!allocation || size < ALLOCATION_MIN)
 		return -EINVAL;
-	lane = fmlib_name_lane(cache, token);
+	chunk = fmlib_name_chunk(&cache->narrow, token);
+	if (chunk)
+		lane = chunk->lane;
 	if (lane)
 		pthread_mutex_lock(&lane->lock);
 	else

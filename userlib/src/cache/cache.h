@@ -61,14 +61,15 @@ enum fmlib_key {
 #define FMLIB_DIVISIONS 17
 
 /*
- * @threshold: 0: off. @slack: FMLIB_NO_LIMIT: that of the profile. @divisions:
- * 0 and 1: none.
+ * @threshold: 0: off. @slack: FMLIB_NO_LIMIT: that of the profile. @divides:
+ * there are @divisions, of which 0 and 1 are none.
  */
 struct fmlib_config {
 	bool direct;
 	bool expandable;
 	bool release_lock;
 	bool threads;
+	bool divides;
 	double threshold;
 	double fraction;
 	uint64_t max_split;
@@ -549,12 +550,6 @@ static inline struct fmlib_lane *fmlib_lane_of(const struct fmlib_block *block)
 	return block->segment->arena->lane;
 }
 
-/* Whether a lane has a name left. */
-static inline bool fmlib_name_ready(const struct fmlib_lane *lane)
-{
-	return lane->names.rested || lane->names.fresh_count;
-}
-
 /* Where what happens in a lane is counted now. */
 static inline struct fmlib_account *
 fmlib_account(struct flexmem_cache *cache, struct fmlib_lane *lane)
@@ -569,8 +564,26 @@ struct fmlib_block *fmlib_fit_best(const struct fmlib_fit *fit, uint64_t size);
 uint64_t fmlib_fit_largest(const struct fmlib_fit *fit);
 
 /* blocks.c */
-int fmlib_blocks_prepare(struct fmlib_lane *lane, size_t count);
-struct fmlib_block *fmlib_block_new(struct fmlib_lane *lane);
+int fmlib_blocks_make(struct fmlib_lane *lane, size_t count);
+/* So many spare ones: 0 or -ENOMEM. */
+static inline int fmlib_blocks_prepare(struct fmlib_lane *lane, size_t count)
+{
+	return lane->spare_count >= count ? 0 : fmlib_blocks_make(lane, count);
+}
+
+/* One of those. */
+static inline struct fmlib_block *fmlib_block_new(struct fmlib_lane *lane)
+{
+	struct fmlib_block *block = lane->spare;
+
+	lane->spare = block->spare;
+	lane->spare_count--;
+	block->waits = 0;
+	block->name = NULL;
+	block->uses = NULL;
+	return block;
+}
+
 void fmlib_block_drop(struct fmlib_lane *lane, struct fmlib_block *block);
 void fmlib_block_insert(struct flexmem_cache *cache, struct fmlib_block *block);
 void fmlib_block_remove(struct flexmem_cache *cache, struct fmlib_block *block);
@@ -697,10 +710,6 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);
 /* figures.c */
 void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);
 void fmlib_figure_subtract(struct flexmem_cache_figure *figure, uint64_t count);
-void fmlib_figures_alloc(struct flexmem_cache *cache,
-			 const struct fmlib_block *block);
-void fmlib_figures_free(struct flexmem_cache *cache,
-			const struct fmlib_block *block);
 /* Adds what a lane has counted, which begins anew. */
 void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part);
 /* From now on there are tags; and what has none. */
@@ -716,15 +725,6 @@ void fmlib_figures_segment(struct flexmem_cache *cache,
 void fmlib_figures_reserved(struct flexmem_cache *cache,
 			    enum flexmem_cache_pool_kind kind, uint64_t add,
 			    uint64_t subtract);
-/* A free block that shares its segment came or went; counted by commit. */
-void fmlib_figures_split(struct flexmem_cache *cache,
-			 const struct fmlib_block *block, int change);
-/* The same of all holes of a segment that grows, after any change. */
-void fmlib_figures_holes(struct flexmem_cache *cache,
-			 struct fmlib_segment *segment);
-void fmlib_figures_commit(struct flexmem_cache *cache,
-			  struct fmlib_account *account);
-
 /* tags.c */
 struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag);
 void fmlib_tag_add(struct fmlib_tag *tag, const struct fmlib_block *block);
@@ -775,13 +775,32 @@ void fmlib_threads_sum(const struct flexmem_cache *cache,
 		       struct fmlib_tally *sum);
 
 /* sizes.c */
-uint64_t fmlib_size_round(const struct flexmem_cache *cache, uint64_t bytes);
-enum flexmem_cache_pool_kind fmlib_size_kind(const struct flexmem_cache *cache,
-					     uint64_t size);
+uint64_t fmlib_size_divided(const struct flexmem_cache *cache, uint64_t bytes);
+
+/* @bytes is at least 1, and small enough to be rounded. */
+static inline uint64_t fmlib_size_round(const struct flexmem_cache *cache,
+					uint64_t bytes)
+{
+	uint64_t granule = cache->profile.granule;
+
+	return cache->config.divides ? fmlib_size_divided(cache, bytes) :
+	       (bytes + granule - 1) & ~(granule - 1);
+}
+
+static inline enum flexmem_cache_pool_kind
+fmlib_size_kind(const struct flexmem_cache *cache, uint64_t size)
+{
+	/* Where segments grow small ones and large ones share them. */
+	return !cache->expandable && size <= cache->profile.small_limit ?
+	       FLEXMEM_CACHE_SMALL : FLEXMEM_CACHE_LARGE;
+}
+
 /* Whether a new segment for it grows. */
 bool fmlib_size_grows(const struct flexmem_cache *cache,
 		      const struct fmlib_want *want);
 uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 			    const struct fmlib_want *want);
+
+#include "figures.h"
 
 #endif /* FMLIB_CACHE_H */

@@ -180,6 +180,7 @@ static bool parse_divisions(struct fmlib_config *config, enum fmlib_key key,
 		if (!parse_steps(&value, &steps) || *value)
 			return false;
 		fill_divisions(config->divisions, 0, steps);
+		config->divides = true;
 		return true;
 	}
 	do {
@@ -190,6 +191,7 @@ static bool parse_divisions(struct fmlib_config *config, enum fmlib_key key,
 	if (strcmp(value, "]"))
 		return false;
 	memcpy(config->divisions, divisions, sizeof(divisions));
+	config->divides = true;
 	return true;
 }
 

@@ -34,24 +34,7 @@ static inline void subtract(struct flexmem_cache_figure *figures,
 	fmlib_figure_subtract(&figures[kind], count);
 }
 
-/* Which way it goes is hard to foresee, so it is not branched upon. */
-static inline void add_to(struct fmlib_flow *flow, enum fmlib_amount i,
-			  uint64_t more, int64_t by)
-{
-	int64_t now = flow->now[i] + by;
-
-	flow->in[i] += more;
-	flow->now[i] = now;
-	flow->peak[i] = now > flow->peak[i] ? now : flow->peak[i];
-}
-
-static inline void move(struct fmlib_flow *flow, enum fmlib_amount i,
-			int64_t by)
-{
-	add_to(flow, i, by > 0 ? (uint64_t)by : 0, by);
-}
-
-static void raise_active(struct fmlib_flow *flow)
+void fmlib_flow_raise_active(struct fmlib_flow *flow)
 {
 	int64_t active;
 	int i;
@@ -63,60 +46,11 @@ static void raise_active(struct fmlib_flow *flow)
 	}
 }
 
-static inline void flow_in(struct fmlib_flow *flow,
-			   const struct fmlib_block *block)
-{
-	add_to(flow, FMLIB_COUNT, 1, 1);
-	add_to(flow, FMLIB_BYTES, block->size, (int64_t)block->size);
-	add_to(flow, FMLIB_REQUESTED, block->requested,
-	       (int64_t)block->requested);
-	if (flow->waiting[FMLIB_COUNT])
-		raise_active(flow);
-}
-
-static inline void flow_out(struct fmlib_flow *flow,
-			    const struct fmlib_block *block)
-{
-	flow->now[FMLIB_COUNT]--;
-	flow->now[FMLIB_BYTES] -= (int64_t)block->size;
-	flow->now[FMLIB_REQUESTED] -= (int64_t)block->requested;
-}
-
 /* Where segments grow all are large, and the sum is not counted by itself. */
 static enum flexmem_cache_pool_kind
 flow_of(const struct flexmem_cache *cache, enum flexmem_cache_pool_kind kind)
 {
 	return kind || !cache->expandable ? kind : FLEXMEM_CACHE_LARGE;
-}
-
-void fmlib_figures_alloc(struct flexmem_cache *cache,
-			 const struct fmlib_block *block)
-{
-	const struct fmlib_arena *arena = block->segment->arena;
-	struct fmlib_flow *flows = fmlib_account(cache, arena->lane)->flows;
-
-	if (!cache->expandable)
-		flow_in(&flows[FLEXMEM_CACHE_ALL], block);
-	flow_in(&flows[arena->kind], block);
-	if (cache->tagged && block->tag == &cache->untagged)
-		flow_in(&flows[FMLIB_UNTAGGED], block);
-	if (block->size >= cache->config.max_split)
-		fmlib_figure_add(&cache->figures.oversize_allocations, 1);
-}
-
-void fmlib_figures_free(struct flexmem_cache *cache,
-			const struct fmlib_block *block)
-{
-	const struct fmlib_arena *arena = block->segment->arena;
-	struct fmlib_flow *flows = fmlib_account(cache, arena->lane)->flows;
-
-	if (!cache->expandable)
-		flow_out(&flows[FLEXMEM_CACHE_ALL], block);
-	flow_out(&flows[arena->kind], block);
-	if (cache->tagged && block->tag == &cache->untagged)
-		flow_out(&flows[FMLIB_UNTAGGED], block);
-	if (block->size >= cache->config.max_split)
-		fmlib_figure_subtract(&cache->figures.oversize_allocations, 1);
 }
 
 static void flow_wait(struct fmlib_flow *flow, uint64_t count, uint64_t bytes)
@@ -175,69 +109,6 @@ void fmlib_figures_reserved(struct flexmem_cache *cache,
 		add(cache->figures.reserved_bytes, kind, more);
 	if (less)
 		subtract(cache->figures.reserved_bytes, kind, less);
-}
-
-void fmlib_figures_split(struct flexmem_cache *cache,
-			 const struct fmlib_block *block, int change)
-{
-	const struct fmlib_arena *arena = block->segment->arena;
-	struct fmlib_account *account = fmlib_account(cache, arena->lane);
-
-	account->split_count[arena->kind] += change;
-	account->split_bytes[arena->kind] += change * (int64_t)block->size;
-}
-
-void fmlib_figures_holes(struct flexmem_cache *cache,
-			 struct fmlib_segment *segment)
-{
-	const struct fmlib_arena *arena = segment->arena;
-	struct fmlib_account *account = fmlib_account(cache, arena->lane);
-	const struct fmlib_range *range = &segment->range;
-	uint64_t bytes = 0;
-	uint64_t count = 0;
-
-	if (range->parts) {
-		bytes = (uint64_t)(range->size - range->used) << range->shift;
-		count = range->holes;
-	}
-	account->split_count[arena->kind] +=
-		(int64_t)(count - segment->split_count);
-	account->split_bytes[arena->kind] +=
-		(int64_t)(bytes - segment->split_bytes);
-	segment->split_count = count;
-	segment->split_bytes = bytes;
-}
-
-static inline void commit(struct flexmem_cache *cache,
-			  struct fmlib_account *account,
-			  enum flexmem_cache_pool_kind kind)
-{
-	struct fmlib_flow *all = &account->flows[FLEXMEM_CACHE_ALL];
-	int64_t count = account->split_count[kind];
-	int64_t bytes = account->split_bytes[kind];
-
-	if (!bytes && !count)
-		return;
-	move(&account->flows[kind], FMLIB_SPLIT, count);
-	move(&account->flows[kind], FMLIB_SPLIT_BYTES, bytes);
-	account->split_count[kind] = 0;
-	account->split_bytes[kind] = 0;
-	if (cache->expandable)
-		return;
-	move(all, FMLIB_SPLIT, count);
-	move(all, FMLIB_SPLIT_BYTES, bytes);
-}
-
-/*
- * A free block that grows by a neighbour leaves and comes back; only the
- * difference that a whole call makes is to be seen.
- */
-void fmlib_figures_commit(struct flexmem_cache *cache,
-			  struct fmlib_account *account)
-{
-	if (!cache->expandable)
-		commit(cache, account, FLEXMEM_CACHE_SMALL);
-	commit(cache, account, FLEXMEM_CACHE_LARGE);
 }
 
 static void add_flow(struct fmlib_flow *sum, struct fmlib_flow *part)

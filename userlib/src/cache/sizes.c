@@ -24,8 +24,7 @@ static uint32_t divisions_for(const struct fmlib_config *config, uint64_t size)
 	return config->divisions[index];
 }
 
-/* @bytes is at least 1, and small enough to be rounded. */
-uint64_t fmlib_size_round(const struct flexmem_cache *cache, uint64_t bytes)
+uint64_t fmlib_size_divided(const struct flexmem_cache *cache, uint64_t bytes)
 {
 	uint64_t granule = cache->profile.granule;
 	uint32_t divisions = divisions_for(&cache->config, bytes);
@@ -35,14 +34,6 @@ uint64_t fmlib_size_round(const struct flexmem_cache *cache, uint64_t bytes)
 		return fmlib_round_up(bytes, (UINT64_C(1) <<
 					      log2_floor(bytes)) / divisions);
 	return (bytes + granule - 1) & ~(granule - 1);
-}
-
-enum flexmem_cache_pool_kind fmlib_size_kind(const struct flexmem_cache *cache,
-					     uint64_t size)
-{
-	/* Where segments grow small ones and large ones share them. */
-	return !cache->expandable && size <= cache->profile.small_limit ?
-	       FLEXMEM_CACHE_SMALL : FLEXMEM_CACHE_LARGE;
 }
 
 bool fmlib_size_grows(const struct flexmem_cache *cache,

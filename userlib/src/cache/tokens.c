@@ -17,12 +17,7 @@
 
 #include <stdlib.h>
 
-#define CHUNK_BITS 10
-#define CHUNK (UINT32_C(1) << CHUNK_BITS)
-#define WIDE (UINT64_C(1) << 62)
-#define GENERATION_SHIFT 54
-#define GENERATION_MASK UINT64_C(0xff)
-#define GENERATIONS 255
+#define WIDE_BITS 10
 
 /*
  * So many names rest at least, before the oldest of them is used again. Of those
@@ -35,37 +30,38 @@ _Static_assert(sizeof(void *) == 8, "a token takes 64 bits");
 
 static unsigned int name_bits(bool wide)
 {
-	return wide ? 10 : 22;
+	return wide ? WIDE_BITS : FMLIB_NARROW_BITS;
 }
 
 static unsigned int offset_bits(bool wide)
 {
-	return GENERATION_SHIFT - name_bits(wide);
+	return FMLIB_GENERATION_SHIFT - name_bits(wide);
 }
 
 /* A chunk more, all of it fresh; false: there is no memory, or no number. */
 static bool add_chunk(struct fmlib_names *names, struct fmlib_lane *lane,
 		      struct fmlib_idle *idle, bool wide)
 {
-	uint64_t first = (wide ? WIDE : 0) | UINT64_C(1) << GENERATION_SHIFT;
-	uint64_t index = (uint64_t)names->count << CHUNK_BITS;
+	uint64_t first = (wide ? FMLIB_WIDE : 0) |
+			 UINT64_C(1) << FMLIB_GENERATION_SHIFT;
+	uint64_t index = (uint64_t)names->count << FMLIB_CHUNK_BITS;
 	struct fmlib_chunk *chunk;
 	struct fmlib_name *made;
 	uint32_t i;
 
 	if (index >> name_bits(wide))
 		return false;
-	made = calloc(CHUNK, sizeof(*made));
+	made = calloc(FMLIB_CHUNK, sizeof(*made));
 	if (!made)
 		return false;
-	for (i = 0; i < CHUNK; i++)
+	for (i = 0; i < FMLIB_CHUNK; i++)
 		atomic_init(&made[i].word, first | FMLIB_NAME_FREE |
 			    (index + i) << offset_bits(wide));
 	chunk = &names->chunks[names->count++];
 	chunk->lane = lane;
 	atomic_store_explicit(&chunk->names, made, memory_order_release);
 	idle->fresh = made;
-	idle->fresh_count = CHUNK;
+	idle->fresh_count = FMLIB_CHUNK;
 	return true;
 }
 
@@ -75,18 +71,13 @@ struct fmlib_name *fmlib_name_take(struct flexmem_cache *cache,
 {
 	bool wide = size >= FMLIB_NARROW;
 	struct fmlib_idle *idle = wide ? &cache->wide_idle : &lane->names;
-	struct fmlib_name *name = idle->rested;
+	struct fmlib_name *name = fmlib_name_pop(idle);
 
-	if (name) {
-		idle->rested = name->next;
+	if (!name && add_chunk(wide ? &cache->wide : &cache->narrow,
+			       wide ? NULL : lane, idle, wide))
+		name = fmlib_name_pop(idle);
+	if (name)
 		return name;
-	}
-	if (idle->fresh_count ||
-	    add_chunk(wide ? &cache->wide : &cache->narrow, wide ? NULL : lane,
-		      idle, wide)) {
-		idle->fresh_count--;
-		return idle->fresh++;
-	}
 	name = idle->oldest;
 	if (name) {
 		idle->oldest = name->next;
@@ -98,7 +89,7 @@ struct fmlib_name *fmlib_name_take(struct flexmem_cache *cache,
 void fmlib_name_give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 		     struct fmlib_name *name)
 {
-	struct fmlib_idle *idle = fmlib_name_word(name) & WIDE ?
+	struct fmlib_idle *idle = fmlib_name_word(name) & FMLIB_WIDE ?
 				  &cache->wide_idle : &lane->names;
 
 	name->block = NULL;
@@ -117,11 +108,6 @@ void fmlib_name_give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	idle->rested = name;
 }
 
-void *fmlib_name_token(const struct fmlib_name *name)
-{
-	return (void *)(uintptr_t)(fmlib_name_word(name) & ~FMLIB_STATE_MASK);
-}
-
 static uint32_t index_of(uint64_t value, bool wide)
 {
 	return (uint32_t)(value >> offset_bits(wide)) &
@@ -133,17 +119,17 @@ struct fmlib_name *fmlib_name_find(const struct flexmem_cache *cache,
 				   uint64_t *offset)
 {
 	uint64_t value = (uintptr_t)token;
-	bool wide = value & WIDE;
+	bool wide = value & FMLIB_WIDE;
 	const struct fmlib_names *names = wide ? &cache->wide : &cache->narrow;
 	uint32_t index = index_of(value, wide);
-	struct fmlib_name *chunk;
+	const struct fmlib_chunk *chunk =
+		&names->chunks[index >> FMLIB_CHUNK_BITS];
 	struct fmlib_name *name;
 
-	chunk = atomic_load_explicit(&names->chunks[index >> CHUNK_BITS].names,
-				     memory_order_acquire);
-	if (!chunk)
+	name = atomic_load_explicit(&chunk->names, memory_order_acquire);
+	if (!name)
 		return NULL;
-	name = &chunk[index % CHUNK];
+	name += index % FMLIB_CHUNK;
 	*word = atomic_load_explicit(&name->word, memory_order_acquire);
 	*offset = value & ((UINT64_C(1) << offset_bits(wide)) - 1);
 	/* Whatever is above the offset has to be the same. */
@@ -158,57 +144,16 @@ struct fmlib_name *fmlib_name_find(const struct flexmem_cache *cache,
 	}
 }
 
-struct fmlib_lane *fmlib_name_lane(const struct flexmem_cache *cache,
-				   const void *token)
-{
-	uint64_t value = (uintptr_t)token;
-	const struct fmlib_chunk *chunk;
-
-	if (value & WIDE)
-		return NULL;
-	chunk = &cache->narrow.chunks[index_of(value, false) >> CHUNK_BITS];
-	return atomic_load_explicit(&chunk->names, memory_order_acquire) ?
-	       chunk->lane : NULL;
-}
-
-static bool replace(struct fmlib_name *name, uint64_t word, uint64_t next)
-{
-	return atomic_compare_exchange_strong_explicit(&name->word, &word, next,
-						       memory_order_acq_rel,
-						       memory_order_relaxed);
-}
-
 bool fmlib_name_change(struct fmlib_name *name, uint64_t word,
 		       enum fmlib_name_state state)
 {
-	return replace(name, word, (word & ~FMLIB_STATE_MASK) | state);
-}
-
-/* The word of the next generation. */
-static uint64_t after(uint64_t word, enum fmlib_name_state state)
-{
-	uint64_t generation = word >> GENERATION_SHIFT & GENERATION_MASK;
-
-	word &= ~(GENERATION_MASK << GENERATION_SHIFT | FMLIB_STATE_MASK);
-	return word | state |
-	       (generation % GENERATIONS + 1) << GENERATION_SHIFT;
-}
-
-bool fmlib_name_retire(struct fmlib_name *name, uint64_t word,
-		       enum fmlib_name_state state)
-{
-	uint64_t next = after(word, state);
-
-	/* Without the lock only plain ones change. */
-	if (fmlib_name_state(word) != FMLIB_NAME_LIVE)
-		return replace(name, word, next);
-	atomic_store_explicit(&name->word, next, memory_order_release);
-	return true;
+	return fmlib_name_replace(name, word,
+				  (word & ~FMLIB_STATE_MASK) | state);
 }
 
 uint32_t fmlib_names_count(const struct flexmem_cache *cache)
 {
-	return (cache->narrow.count + cache->wide.count) << CHUNK_BITS;
+	return (cache->narrow.count + cache->wide.count) << FMLIB_CHUNK_BITS;
 }
 
 struct fmlib_block *fmlib_names_block(const struct flexmem_cache *cache,
@@ -216,17 +161,18 @@ struct fmlib_block *fmlib_names_block(const struct flexmem_cache *cache,
 {
 	const struct fmlib_names *names = &cache->narrow;
 
-	if (i >> CHUNK_BITS >= names->count) {
-		i -= names->count << CHUNK_BITS;
+	if (i >> FMLIB_CHUNK_BITS >= names->count) {
+		i -= names->count << FMLIB_CHUNK_BITS;
 		names = &cache->wide;
 	}
-	return names->chunks[i >> CHUNK_BITS].names[i % CHUNK].block;
+	return names->chunks[i >> FMLIB_CHUNK_BITS].names[i % FMLIB_CHUNK].block;
 }
 
 int fmlib_names_start(struct fmlib_names *names, bool wide)
 {
-	names->chunks = calloc((size_t)1 << (name_bits(wide) - CHUNK_BITS),
-			       sizeof(*names->chunks));
+	size_t count = (size_t)1 << (name_bits(wide) - FMLIB_CHUNK_BITS);
+
+	names->chunks = calloc(count, sizeof(*names->chunks));
 	return names->chunks ? 0 : -ENOMEM;
 }
 
