@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/* Finding lanes, and locking them: cache.h says what each lock protects. */
+#ifndef FMLIB_LANES_H
+#define FMLIB_LANES_H
+
+#include "cache.h"
+
+/* A number of this thread, 0 until it is needed. */
+extern _Thread_local uint64_t fmlib_thread
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The i-th place where the lane of a stream can be: by Fibonacci hashing. */
+static inline size_t fmlib_lane_place(uint64_t stream, size_t i)
+{
+	uint64_t hash = stream * UINT64_C(0x9e3779b97f4a7c15);
+
+	/* The upper bits depend on all of the stream's. */
+	return ((hash >> 32) + i) % FMLIB_LANES;
+}
+
+static inline struct fmlib_lane *
+fmlib_lane_at(const struct flexmem_cache *cache, size_t place)
+{
+	return atomic_load_explicit(&cache->lanes[place], memory_order_acquire);
+}
+
+struct fmlib_lane *fmlib_lane_seek(const struct flexmem_cache *cache,
+				   uint64_t stream);
+
+/* The lane of a stream; NULL: it has none yet. Needs no lock. */
+static inline struct fmlib_lane *
+fmlib_lane_find(const struct flexmem_cache *cache, uint64_t stream)
+{
+	struct fmlib_lane *lane =
+		fmlib_lane_at(cache, fmlib_lane_place(stream, 0));
+
+	return lane && lane->stream == stream ? lane :
+	       fmlib_lane_seek(cache, stream);
+}
+
+/* The whole; no lock is held before. */
+void fmlib_lock(struct flexmem_cache *cache);
+/*
+ * The cache's lock and that of the stream's lane, which is made if it has none;
+ * -ENOMEM, and nothing is locked.
+ */
+int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
+		      struct fmlib_lane **lane);
+/* All after that; the lane is not locked in between. */
+void fmlib_lock_rest(struct flexmem_cache *cache);
+void fmlib_unlock(struct flexmem_cache *cache);
+/* Whether this thread may go on with no more than a lane's lock. */
+static inline bool fmlib_lane_serves(const struct flexmem_cache *cache)
+{
+	return cache->open && (cache->shared || cache->sole == fmlib_thread);
+}
+
+/* With the whole: this thread allocates or frees. */
+void fmlib_lane_admit(struct flexmem_cache *cache);
+/* Adds to the account of the cache what was counted apart. */
+void fmlib_lane_add_up(struct flexmem_cache *cache, struct fmlib_lane *lane);
+
+/* The end of an operation with one lane's lock. */
+static inline void fmlib_lane_done(struct flexmem_cache *cache,
+				   struct fmlib_lane *lane)
+{
+	if (cache->apart &&
+	    ++lane->account.operations >= FMLIB_OPERATIONS_APART)
+		fmlib_lane_add_up(cache, lane);
+}
+
+void fmlib_lanes_free(struct flexmem_cache *cache);
+
+static inline struct fmlib_lane *fmlib_lane_of(const struct fmlib_block *block)
+{
+	return block->segment->arena->lane;
+}
+
+/* Where what happens in a lane is counted now. */
+static inline struct fmlib_account *
+fmlib_account(struct flexmem_cache *cache, struct fmlib_lane *lane)
+{
+	return cache->apart ? &lane->account : &cache->account;
+}
+
+#endif /* FMLIB_LANES_H */
