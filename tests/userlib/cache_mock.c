@@ -33,6 +33,82 @@ static bool fails(unsigned int *left)
 	return true;
 }
 
+/* With the lock. NULL: not one of the first segments. */
+static struct mock_segment *segment_of(uint64_t handle)
+{
+	size_t i;
+
+	for (i = 0; i < MOCK_SEGMENTS; i++) {
+		if (mock.segments[i].there &&
+		    mock.segments[i].handle == handle)
+			return &mock.segments[i];
+	}
+	return NULL;
+}
+
+static void segment_comes(uint64_t handle)
+{
+	size_t i = 0;
+
+	pthread_mutex_lock(&lock);
+	while (i < MOCK_SEGMENTS && mock.segments[i].there)
+		i++;
+	if (i < MOCK_SEGMENTS)
+		mock.segments[i] = (struct mock_segment){ handle, true, false };
+	pthread_mutex_unlock(&lock);
+}
+
+static void segment_goes(uint64_t handle)
+{
+	struct mock_segment *segment;
+
+	pthread_mutex_lock(&lock);
+	segment = segment_of(handle);
+	if (segment)
+		segment->there = false;
+	pthread_mutex_unlock(&lock);
+}
+
+static bool is_lost(uint64_t handle)
+{
+	const struct mock_segment *segment;
+	bool lost;
+
+	pthread_mutex_lock(&lock);
+	segment = segment_of(handle);
+	lost = segment && segment->lost;
+	pthread_mutex_unlock(&lock);
+	return lost;
+}
+
+void mock_lose(void)
+{
+	size_t i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < MOCK_SEGMENTS; i++)
+		mock.segments[i].lost = mock.segments[i].there;
+	pthread_mutex_unlock(&lock);
+}
+
+static int mock_lost(void *user, uint64_t handle)
+{
+	assert_ptr_equal(user, &mock);
+	return mock.cannot_tell ? -ENODEV : is_lost(handle);
+}
+
+static int below_alloc(uint64_t bytes, uint64_t alignment, uint32_t flags,
+		       struct flexmem_cache_memory *memory,
+		       struct flexmem_failure *failure)
+{
+	int err = mock.below.alloc(mock.below.user, bytes, alignment, flags,
+				   memory, failure);
+
+	if (!err)
+		segment_comes(memory->handle);
+	return err;
+}
+
 static int mock_alloc(void *user, uint64_t bytes, uint64_t alignment,
 		      uint32_t flags, struct flexmem_cache_memory *memory,
 		      struct flexmem_failure *failure)
@@ -50,8 +126,7 @@ static int mock_alloc(void *user, uint64_t bytes, uint64_t alignment,
 		failure->limit = FLEXMEM_LIMIT_SLOTS;
 		return mock.error;
 	}
-	return mock.below.alloc(mock.below.user, bytes, alignment, flags,
-				memory, failure);
+	return below_alloc(bytes, alignment, flags, memory, failure);
 }
 
 static int mock_alloc_wait(void *user, uint64_t bytes, uint64_t alignment,
@@ -65,8 +140,7 @@ static int mock_alloc_wait(void *user, uint64_t bytes, uint64_t alignment,
 		failure->limit = FLEXMEM_LIMIT_CAPACITY;
 		return mock.error;
 	}
-	return mock.below.alloc(mock.below.user, bytes, alignment, flags,
-				memory, failure);
+	return below_alloc(bytes, alignment, flags, memory, failure);
 }
 
 static int mock_pressure(void *user, struct flexmem_pressure_event *event)
@@ -112,6 +186,7 @@ static int mock_free(void *user, uint64_t handle)
 		mock.on_free();
 	if (counts(&mock.frees, &mock.fail_frees))
 		return mock.error;
+	segment_goes(handle);
 	err = mock.below.free(mock.below.user, handle);
 	assert_int_equal(err, 0);
 	return err;
@@ -124,6 +199,8 @@ static int mock_grow(void *user, uint64_t handle, uint64_t old_bytes,
 	assert_true(bytes > old_bytes);
 	if (counts(&mock.grows, &mock.fail_grows))
 		return mock.error;
+	if (is_lost(handle))
+		return -EIO;
 	return mock.below.grow(mock.below.user, handle, old_bytes, bytes,
 			       failure);
 }
@@ -135,6 +212,8 @@ static int mock_shrink(void *user, uint64_t handle, uint64_t old_bytes,
 	assert_true(bytes && bytes < old_bytes);
 	if (counts(&mock.shrinks, &mock.fail_frees))
 		return mock.error;
+	if (is_lost(handle))
+		return -EIO;
 	return mock.below.shrink(mock.below.user, handle, old_bytes, bytes);
 }
 
@@ -275,6 +354,7 @@ struct flexmem_cache_options mock_options(const char *configuration)
 		.shrink = mock.no_growth ? NULL : mock_shrink,
 		.memory_info = mock_info,
 		.user = &mock,
+		.lost = mock_lost,
 	};
 	if (mock.has_pressure) {
 		provider.alloc_wait = mock_alloc_wait;

@@ -11,6 +11,7 @@
 
 #define MOCK_EVENTS 4096
 #define MOCK_LOG 65536
+#define MOCK_SEGMENTS 64
 
 /*
  * What goes wrong, and what has happened. A provider of @capacity bytes: the
@@ -45,6 +46,14 @@ struct mock {
 	uint32_t last_flags;
 	unsigned int alloc_waits;
 	unsigned int fail_alloc_waits;
+
+	/* A reset loses what there is: mock_lose(). */
+	struct mock_segment {
+		uint64_t handle;
+		bool there;
+		bool lost;
+	} segments[MOCK_SEGMENTS];
+	bool cannot_tell;
 
 	bool happened[MOCK_EVENTS];
 	bool destroyed[MOCK_EVENTS];
@@ -89,6 +98,9 @@ extern const struct flexmem_cache_events mock_events;
 
 /* An event for the caches over the mock, of a device of @memory bytes. */
 void press(uint32_t level, uint64_t wanted, uint64_t in_use, uint64_t memory);
+
+/* All segments there are: they cannot grow, nor shrink. */
+void mock_lose(void);
 
 /* Allocates on a stream, and must succeed. */
 void *take(struct flexmem_cache *cache, uint64_t bytes, uint64_t stream);

@@ -417,10 +417,11 @@ static void busy_segments(void **state)
 					     &(void *){ NULL }), -ETIMEDOUT);
 }
 
-/* What a reset has lost can neither grow nor shrink; the stream goes on. */
+/* What a reset has lost serves nobody any more; the stream goes on. */
 static void lost_segments(void **state)
 {
 	uint64_t released = UINT64_MAX;
+	uint64_t live = UINT64_MAX;
 	void *kept;
 	void *end;
 
@@ -432,21 +433,32 @@ static void lost_segments(void **state)
 	take(40 * MIB, 0);
 	assert_int_equal(on_device().own_handles, 2);
 	assert_int_equal(figures().num_device_grow, 1);
-	give(end);
 	/* It is said once, and once only. */
-	assert_int_equal(flexmem_cache_empty(cache, &released), -EIO);
-	assert_int_equal(released, 0);
 	assert_int_equal(atomic_exchange(&warnings, 0), 1);
+	give(end);
+	take(30 * MIB, 0);
+	assert_int_equal(on_device().own_handles, 2);
+	assert_int_equal(figures().num_device_grow, 2);
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 0);
 	fake.level = FLEXMEM_PRESSURE_CRITICAL;
 	fake.events = 1;
 	assert_int_equal(flexmem_cache_serve_pressure(cache, &released), 0);
 	assert_int_equal(released, 0);
-	/* As a whole it can go. */
+	/* As a whole it goes. */
 	give(kept);
-	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
-	assert_int_equal(released, 32 * MIB);
 	assert_int_equal(on_device().own_handles, 1);
+	/* The same, if the cache is told. */
+	fake_lose();
+	assert_int_equal(flexmem_cache_drop_lost(cache, &live), 0);
+	assert_int_equal(live, 70 * MIB);
+	assert_int_equal(atomic_exchange(&warnings, 0), 1);
+	take(2 * MIB, 0);
+	assert_int_equal(on_device().own_handles, 2);
+	/* The segments of others are as they were. */
+	assert_int_equal(flexmem_cache_drop_lost(cache, &live), 0);
+	assert_int_equal(live, 70 * MIB);
+	assert_int_equal(atomic_load(&warnings), 0);
 }
 
 /* The last attempt asks the driver to wait, and events reach the cache. */

@@ -104,6 +104,10 @@ static void *observe(void *unused)
 		EXPECT(!flexmem_cache_trim(cache, MIB, NULL));
 		if (!(i % 16))
 			EXPECT(!flexmem_cache_set_history(cache, i % 32));
+		if (i % 16 == 7) {
+			mock_lose();
+			EXPECT(!flexmem_cache_drop_lost(cache, NULL));
+		}
 		sched_yield();
 	}
 	EXPECT(!flexmem_cache_set_history(cache, 0));

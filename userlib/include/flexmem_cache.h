@@ -55,10 +55,9 @@ extern "C" {
  * called in a signal handler. Which callback runs with the cache locked is said
  * with each; such a one must not use the cache, nor fork.
  *
- * Reset: a cache is not told when the device is reset, and goes on handing out
- * what is free in segments that were lost. After a reset free everything that
- * lives in the cache, release private pools, and call flexmem_cache_empty():
- * nothing of what was lost is left in it then.
+ * Reset: a cache is not told when the device is reset, and until then would
+ * hand out what is free in segments that were lost. After a reset call
+ * flexmem_cache_drop_lost(), and free what was allocated before.
  */
 
 /*
@@ -106,6 +105,11 @@ struct flexmem_cache_memory {
  *	that of one before is out of date, and ignored. NULL: there are no events.
  * @pressure_fd: a descriptor that poll() finds readable when there is an event,
  *	the same each time. NULL: there is none.
+ * @lost: whether the bytes of a segment are gone, as after a reset of the
+ *	device: 1: they are, and the segment can only be freed; 0: they are not;
+ *	or a negative errno, which is taken for "not". It is asked when @grow or
+ *	@shrink has returned -EIO, and by flexmem_cache_drop_lost(). NULL: no
+ *	segment is ever lost.
  *
  * All of them run with the cache locked, one at a time, except for these that
  * run without it, and at the same time as any other: @alloc under
@@ -130,6 +134,7 @@ struct flexmem_cache_provider {
 			  struct flexmem_failure *failure);
 	int (*pressure)(void *user, struct flexmem_pressure_event *event);
 	int (*pressure_fd)(void *user);
+	int (*lost)(void *user, uint64_t handle);
 };
 
 /**
@@ -537,13 +542,32 @@ FLEXMEM_API int flexmem_cache_empty(struct flexmem_cache *cache,
  * @bytes: how much should go back
  * @released: where to put how much it was, or NULL; written on failure too
  *
- * For pressure from outside. Free segments go back, the oldest first. It never
- * waits for a stream.
+ * For pressure from outside. Free segments go back, the oldest first, until it is
+ * at least that much. It never waits for a stream.
  *
  * Return: 0, also when there was less; or what the provider returned.
  */
 FLEXMEM_API int flexmem_cache_trim(struct flexmem_cache *cache,
 				      uint64_t bytes, uint64_t *released);
+
+/**
+ * flexmem_cache_drop_lost() - make no further use of what a reset has lost
+ * @cache: a cache
+ * @live: where to put how many bytes of it are allocated, or NULL; written on
+ *	success only
+ *
+ * To be called after a reset of the device, which the cache does not notice by
+ * itself before it asks for a segment to grow or to shrink. From then on nothing
+ * is allocated in a segment that was lost, nor in a private pool's; it goes back
+ * as soon as nothing in it lives. What lives there keeps its token, and is freed
+ * as ever. What other threads keep in stores of their own comes back at their
+ * next call, before it is used. Waits for nothing.
+ *
+ * Return: 0; -EOPNOTSUPP: the provider cannot tell what was lost; or what it
+ * returned when it was to take a segment back, which is tried again later.
+ */
+FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
+					uint64_t *live);
 
 /**
  * flexmem_cache_serve_pressure() - give back what the device's event asks for

@@ -65,7 +65,8 @@ void fmlib_block_insert(struct flexmem_cache *cache, struct fmlib_block *block)
 	lane->random ^= lane->random >> 17;
 	lane->random ^= lane->random << 5;
 	block->priority = lane->random;
-	fmlib_fit_insert(&block->segment->arena->free, block);
+	if (!block->segment->lost)
+		fmlib_fit_insert(&block->segment->arena->free, block);
 	if (!is_alone(block))
 		fmlib_figures_split(cache, block, 1);
 }
@@ -74,7 +75,8 @@ void fmlib_block_remove(struct flexmem_cache *cache, struct fmlib_block *block)
 {
 	if (!is_alone(block))
 		fmlib_figures_split(cache, block, -1);
-	fmlib_fit_remove(&block->segment->arena->free, block);
+	if (!block->segment->lost)
+		fmlib_fit_remove(&block->segment->arena->free, block);
 }
 
 /* C8: large blocks are kept whole for requests of about their size. */

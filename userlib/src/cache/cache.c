@@ -23,7 +23,7 @@ void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
 	block->name = NULL;
 	fmlib_history_block(cache, FMLIB_FREE_COMPLETED, block);
 	fmlib_block_release(cache, block);
-	if (!cache->config.direct && !segment->arena->pool->released &&
+	if (!cache->config.direct && !fmlib_segment_leaves(segment) &&
 	    !cache->waiters && !fmlib_pressure_owes(cache))
 		return;
 	/* If it is refused it stays, to be given back with the others. */
@@ -346,7 +346,7 @@ static inline bool is_simple_free(const struct flexmem_cache *cache,
 {
 	return !block->uses && block->tag == &cache->untagged &&
 	       block->size < cache->config.max_split &&
-	       !block->segment->arena->pool->released;
+	       !fmlib_segment_leaves(block->segment);
 }
 
 /* fmlib_cache_give() of what is simple while lanes serve. */

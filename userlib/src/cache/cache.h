@@ -126,8 +126,10 @@ struct fmlib_block {
 /*
  * @range to @split_bytes are used by those that grow: @stamp is the cache's
  * clock when the end became free, the others say what the figures have of its
- * holes. @first and @last are used by the fixed ones. @stuck: it could not be shrunk, as a
- * reset had lost it, and goes as a whole or not at all.
+ * holes. @first and @last are used by the fixed ones. @stuck: it could not be
+ * shrunk, and goes as a whole or not at all. @lost: so does that, at once, and
+ * serves nobody any more: what is free in it cannot be found. @leaving: lost, or
+ * in a pool that was released; it can be read without a lock.
  */
 struct fmlib_segment {
 	struct fmlib_segment *previous;
@@ -141,6 +143,8 @@ struct fmlib_segment {
 	uint32_t region;
 	bool growing;
 	bool stuck;
+	bool lost;
+	atomic_bool leaving;
 	uint64_t size;
 	struct fmlib_block *first;
 	struct fmlib_block *last;
@@ -534,6 +538,11 @@ void fmlib_block_release(struct flexmem_cache *cache,
 uint64_t fmlib_segment_tail(const struct fmlib_segment *segment);
 uint64_t fmlib_segment_stamp(const struct fmlib_segment *segment);
 
+static inline bool fmlib_segment_leaves(const struct fmlib_segment *segment)
+{
+	return atomic_load_explicit(&segment->leaving, memory_order_relaxed);
+}
+
 /* pools.c */
 struct fmlib_pool *fmlib_pool_find(struct flexmem_cache *cache, uint64_t id);
 void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool);
@@ -564,6 +573,9 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 /* How much of a segment is free and could go back now. */
 uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment);
+/* Looks whether a reset has lost it, and how much went so. */
+bool fmlib_segment_is_lost(struct flexmem_cache *cache,
+			   struct fmlib_segment *segment);
 int fmlib_segment_give_back(struct flexmem_cache *cache,
 			    struct fmlib_segment *segment, uint64_t *released);
 /*

@@ -131,8 +131,10 @@ static void give_back_all(struct flexmem_cache *cache, struct fmlib_pool *pool)
 
 	for (segment = cache->first_segment; segment; segment = next) {
 		next = segment->next;
-		if (segment->arena->pool == pool &&
-		    fmlib_segment_excess(cache, segment))
+		if (segment->arena->pool != pool)
+			continue;
+		atomic_store(&segment->leaving, true);
+		if (fmlib_segment_excess(cache, segment))
 			fmlib_segment_give_back(cache, segment, &released);
 	}
 }

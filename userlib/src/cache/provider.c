@@ -43,6 +43,15 @@ static int device_alloc_wait(void *user, uint64_t bytes, uint64_t alignment,
 		    memory, failure);
 }
 
+static int device_lost(void *user, uint64_t handle)
+{
+	struct flexmem_allocation allocation;
+	int err = flexmem_device_lookup(user, (uint32_t)handle, &allocation,
+					sizeof(allocation));
+
+	return err ? err : (allocation.flags & FLEXMEM_LOST) != 0;
+}
+
 static int device_grow(void *user, uint64_t handle, uint64_t old_bytes,
 		       uint64_t bytes, struct flexmem_failure *failure)
 {
@@ -55,9 +64,11 @@ static int device_grow(void *user, uint64_t handle, uint64_t old_bytes,
 	if (err == -ENOMEM)
 		*failure = resized.failure;
 	/*
-	 * While its bytes are used it cannot grow there, as if it were full; nor
-	 * can what a reset has lost, while another segment can be made.
+	 * While its bytes are used it cannot grow there, as if it were full, or
+	 * if what would be added cannot be scrubbed.
 	 */
+	if (err == -EIO && device_lost(user, handle) > 0)
+		return err;
 	return err == -EBUSY || err == -EIO ? -EAGAIN : err;
 }
 
@@ -110,6 +121,7 @@ void fmlib_provider_device(struct flexmem_device *device,
 		.free = device_free,
 		.memory_info = device_memory_info,
 		.user = device,
+		.lost = device_lost,
 	};
 	if (device->info.out_capabilities & FLEXMEM_CAP_RESIZE) {
 		provider->grow = device_grow;

@@ -57,11 +57,19 @@ static void link_segment(struct flexmem_cache *cache,
 	*link = segment;
 }
 
-static void unlink_segment(struct flexmem_cache *cache,
-			   struct fmlib_segment *segment)
+/* Out of those that serve. */
+static void unlink_growing(struct fmlib_segment *segment)
 {
 	struct fmlib_segment **link = &segment->arena->growing;
 
+	while (*link != segment)
+		link = &(*link)->next_growing;
+	*link = segment->next_growing;
+}
+
+static void unlink_segment(struct flexmem_cache *cache,
+			   struct fmlib_segment *segment)
+{
 	if (segment->previous)
 		segment->previous->next = segment->next;
 	else
@@ -70,11 +78,8 @@ static void unlink_segment(struct flexmem_cache *cache,
 		segment->next->previous = segment->previous;
 	else
 		cache->last_segment = segment->previous;
-	if (!segment->growing)
-		return;
-	while (*link != segment)
-		link = &(*link)->next_growing;
-	*link = segment->next_growing;
+	if (segment->growing && !segment->lost)
+		unlink_growing(segment);
 }
 
 /* The whole of a new segment is free; @block is what a fixed one consists of. */
@@ -82,6 +87,8 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		   struct fmlib_block *block)
 {
 	segment->serial = ++cache->segment_serial;
+	/* It may have been released while the lock was dropped. */
+	atomic_init(&segment->leaving, segment->arena->pool->released);
 	segment->stamp = fmlib_account(cache, segment->arena->lane)->clock;
 	link_segment(cache, segment);
 	if (segment->growing) {
@@ -251,6 +258,31 @@ static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	cache->figures.num_device_grow++;
 }
 
+bool fmlib_segment_is_lost(struct flexmem_cache *cache,
+			   struct fmlib_segment *segment)
+{
+	const struct flexmem_cache_provider *provider = &cache->provider;
+	struct fmlib_block *block;
+
+	if (segment->lost)
+		return true;
+	if (!provider->lost ||
+	    provider->lost(provider->user, segment->handle) <= 0)
+		return false;
+	for (block = segment->first; block; block = block->next) {
+		if (block->state == FMLIB_FREE)
+			fmlib_fit_remove(&segment->arena->free, block);
+	}
+	if (segment->growing)
+		unlink_growing(segment);
+	segment->lost = true;
+	atomic_store(&segment->leaving, true);
+	fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+			"a reset of the device has lost a segment of %llu bytes",
+			(unsigned long long)segment->size);
+	return true;
+}
+
 static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 		struct fmlib_segment *segment)
 {
@@ -273,6 +305,8 @@ static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 	want->failure->error = err;
 	if (!err)
 		extend(cache, segment, more);
+	else if (err == -EIO && fmlib_segment_is_lost(cache, segment))
+		err = -EAGAIN;
 	return err;
 }
 
@@ -280,6 +314,7 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 			 struct fmlib_block **block)
 {
 	struct fmlib_segment *segment = NULL;
+	struct fmlib_segment *next;
 	struct fmlib_arena *arena;
 	int err;
 
@@ -296,7 +331,8 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 	if (arena)
 		segment = arena->growing;
 	/* What cannot grow where it is may still find room elsewhere. */
-	for (; segment; segment = segment->next_growing) {
+	for (; segment; segment = next) {
+		next = segment->next_growing;
 		err = grow(cache, want, segment);
 		if (!err)
 			return fmlib_block_reserve(cache, segment, want, block);
@@ -313,11 +349,11 @@ uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 	const struct fmlib_pool *pool = segment->arena->pool;
 	uint64_t tail = fmlib_segment_tail(segment);
 
-	if (!tail || (pool->id && !pool->released))
+	if (!tail || (pool->id && !fmlib_segment_leaves(segment)))
 		return 0;
 	if (tail == segment->size)
 		return segment->size;
-	if (!segment->growing || segment->stuck || !cache->provider.shrink)
+	if (segment->lost || !segment->growing || segment->stuck || !cache->provider.shrink)
 		return 0;
 	return segment->size - fmlib_round_up(segment->size - tail,
 					      cache->profile.growing_step);
@@ -333,6 +369,8 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 				     segment->size, size);
 	/* Asking again would fail again, unless it could be resized since. */
 	segment->stuck = err == -EIO;
+	if (segment->stuck)
+		fmlib_segment_is_lost(cache, segment);
 	if (err)
 		return err;
 	fmlib_range_shrink(&segment->range, less);

@@ -210,6 +210,7 @@ bool fmlib_threads_free(struct flexmem_cache *cache, void *token)
 	struct fmlib_store *store = usable_store(cache, true);
 	struct fmlib_name *name;
 	uint64_t offset;
+	uint64_t limit;
 	uint64_t word;
 	size_t bin;
 
@@ -223,8 +224,12 @@ bool fmlib_threads_free(struct flexmem_cache *cache, void *token)
 	name->next = store->bins[bin];
 	store->bins[bin] = name;
 	count_held(&store->tally, name->block, 1);
-	if (get(&store->tally.held_bytes) > cache->profile.thread_bytes)
-		shed_unlocked(cache, store, cache->profile.thread_bytes / 2);
+	limit = cache->profile.thread_bytes;
+	/* What a reset has lost is not kept for anybody. */
+	if (fmlib_segment_leaves(name->block->segment))
+		shed_unlocked(cache, store, 0);
+	else if (get(&store->tally.held_bytes) > limit)
+		shed_unlocked(cache, store, limit / 2);
 	return true;
 }
 
