@@ -375,9 +375,33 @@ static void describe(const struct model *model, const struct model_want *want)
 	}
 }
 
+static uint64_t freed(const struct model *model)
+{
+	const struct flexmem_cache_statistics *f = &model->figures;
+
+	return f->allocation[FLEXMEM_CACHE_ALL].freed + f->num_device_free +
+	       f->num_device_shrink;
+}
+
 /* Step 3 of flexmem_cache_alloc(). */
 static int step_three(struct model *model, struct model_want *want,
 		      struct model_place *place)
+{
+	uint64_t before;
+
+	if (!model->on_oom || model->in_callback)
+		return -ENOMEM;
+	model_unpark(model, 0);
+	before = freed(model);
+	model->in_callback = true;
+	model->on_oom(model->user);
+	model->in_callback = false;
+	model_unpark(model, 0);
+	return freed(model) == before ? -ENOMEM : obtain(model, want, place);
+}
+
+static int step_four(struct model *model, struct model_want *want,
+		     struct model_place *place)
 {
 	bool some;
 
@@ -388,7 +412,7 @@ static int step_three(struct model *model, struct model_want *want,
 	return some ? obtain(model, want, place) : -ENOMEM;
 }
 
-static int step_four(struct model *model, struct model_want *want,
+static int step_five(struct model *model, struct model_want *want,
 		     struct model_place *place)
 {
 	int error;
@@ -399,16 +423,11 @@ static int step_four(struct model *model, struct model_want *want,
 	return obtain(model, want, place);
 }
 
-static int step_five(struct model *model, struct model_want *want,
-		     struct model_place *place)
+static int step_six(struct model *model, struct model_want *want,
+		    struct model_place *place)
 {
 	int error;
 
-	if (model->on_oom && !model->in_callback) {
-		model->in_callback = true;
-		model->on_oom(model->user);
-		model->in_callback = false;
-	}
 	model_wait_for_device(model);
 	*place = model_find(model, want);
 	if (place->segment)
@@ -434,6 +453,8 @@ int model_ladder(struct model *model, struct model_want *want,
 		err = step_four(model, want, place);
 	if (err == -ENOMEM)
 		err = step_five(model, want, place);
+	if (err == -ENOMEM)
+		err = step_six(model, want, place);
 	if (!err)
 		model->figures.num_alloc_retries++;
 	if (err != -ENOMEM)

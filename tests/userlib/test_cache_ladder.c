@@ -359,6 +359,36 @@ static void callbacks(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* The framework is asked before the cache gives up anything that it keeps. */
+static void callbacks_come_first(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+
+	(void)state;
+	the_cache = cache;
+	calls = 0;
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, give_victim,
+							&calls), 0);
+	three_free(cache);
+	victim = take(cache, 80 * MIB, 0);
+	/* What it frees serves the request. */
+	mock.fail_allocs = 1;
+	take(cache, 70 * MIB, 0);
+	assert_int_equal(calls, 1);
+	assert_int_equal(mock.frees, 0);
+	assert_int_equal(mock.device_waits, 0);
+	expect_counters(cache, 1, 1, 0);
+	/* It has nothing more, so the cache gives back, and asks then. */
+	mock.allocs = 0;
+	mock.fail_allocs = 1;
+	take(cache, 50 * MIB, 0);
+	assert_int_equal(calls, 2);
+	assert_int_equal(mock.allocs, 2);
+	assert_int_equal(mock.frees, 1);
+	expect_counters(cache, 2, 2, 0);
+	flexmem_cache_destroy(cache);
+}
+
 /* All that a callback may do, and what it may not. */
 static void busy(void *user, uint64_t bytes)
 {
@@ -475,7 +505,8 @@ static void no_lock_in_callbacks(void **state)
 	assert_int_equal(flexmem_cache_add_oom_callback(cache, let_others,
 							NULL), 0);
 	mock.on_wait = let_others_wait;
-	mock.fail_allocs = 2;
+	/* One more attempt, since somebody has freed something. */
+	mock.fail_allocs = 3;
 	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
 	assert_int_equal(calls, 2);
 	flexmem_cache_destroy(cache);
@@ -558,6 +589,7 @@ int main(void)
 		CACHE_TEST(error_texts),
 		CACHE_TEST(absurd_sizes),
 		CACHE_TEST(callbacks),
+		CACHE_TEST(callbacks_come_first),
 		CACHE_TEST(busy_callbacks),
 		CACHE_TEST(several_callbacks),
 		CACHE_TEST(no_lock_in_callbacks),

@@ -430,20 +430,21 @@ struct flexmem_cache_allocation {
  *  1. with a threshold that is exceeded, free segments go back, the oldest
  *     first, until it is not;
  *  2. the provider is asked for a segment (num_ooms counts its refusal);
- *  3. with a threshold, step 1 once more; then free segments that are large
+ *  3. the callbacks of flexmem_cache_add_oom_callback() run; if anything was
+ *     freed, the cache is searched and the provider asked again;
+ *  4. with a threshold, step 1 once more; then free segments that are large
  *     enough go back, and the provider is asked again;
- *  4. all free segments go back, and the provider is asked again;
- *  5. the callbacks of flexmem_cache_add_oom_callback() run, the device is
- *     synchronized, blocks that waited come back, and the cache is searched; if
- *     that does not help, all free segments go back, and the provider is asked
- *     one last time. Now a device with FLEXMEM_CAN_PRESSURE asks other processes
+ *  5. all free segments go back, and the provider is asked again;
+ *  6. the device is synchronized, blocks that waited come back, and the cache is
+ *     searched; if that does not help, all free segments go back, and the
+ *     provider is asked one last time. Now a device with FLEXMEM_CAN_PRESSURE asks other processes
  *     to give something back, and waits about a second for it, while the cache
  *     is unlocked. What other threads free meanwhile goes back at once; what
  *     cannot, since its segment is in use, is looked for when that was in vain.
  *
- * Steps 3 and 4 ask only if something went back. An error other than -ENOMEM
- * ends it at once. num_alloc_retries counts
- * successes in 3 to 5, num_oom_errors failures of them all.
+ * Steps 4 and 5 ask only if something went back. An error other than -ENOMEM
+ * ends it at once. num_alloc_retries counts successes in 3 to 6, num_oom_errors
+ * failures of them all.
  *
  * Return: 0; -ENOMEM: no device memory; or what the provider returned.
  */
@@ -640,7 +641,7 @@ typedef void (*flexmem_cache_oom_fn)(void *user, uint64_t bytes);
 /**
  * flexmem_cache_add_oom_callback() - register a callback
  * @cache: a cache
- * @callback: to be called before an allocation fails
+ * @callback: to be called when the provider has refused
  * @user: passed to it
  *
  * They run in the order in which they were registered, on several threads at

@@ -656,6 +656,8 @@ void fmlib_figures_untagged(const struct flexmem_cache *cache,
 void fmlib_figures_wait(struct flexmem_cache *cache,
 			const struct fmlib_block *block, int change);
 uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache);
+/* How many allocations have been freed. */
+uint64_t fmlib_figures_freed(const struct flexmem_cache *cache);
 void fmlib_figures_segment(struct flexmem_cache *cache,
 			   const struct fmlib_segment *segment, int change);
 void fmlib_figures_reserved(struct flexmem_cache *cache,

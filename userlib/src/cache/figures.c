@@ -79,6 +79,14 @@ uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache)
 	return (uint64_t)all->now[FMLIB_BYTES];
 }
 
+uint64_t fmlib_figures_freed(const struct flexmem_cache *cache)
+{
+	const struct fmlib_flow *all =
+		&cache->account.flows[flow_of(cache, FLEXMEM_CACHE_ALL)];
+
+	return all->in[FMLIB_COUNT] - (uint64_t)all->now[FMLIB_COUNT];
+}
+
 void fmlib_figures_segment(struct flexmem_cache *cache,
 			   const struct fmlib_segment *segment, int change)
 {

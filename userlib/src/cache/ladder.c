@@ -14,8 +14,6 @@ static void run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
 {
 	struct fmlib_callback *callback;
 
-	if (callback_depth)
-		return;
 	callback_depth++;
 	/* A callback that runs stays in the list. */
 	for (callback = cache->callbacks; callback; callback = callback->next) {
@@ -30,6 +28,30 @@ static void run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
 			pthread_cond_broadcast(&cache->callback_done);
 	}
 	callback_depth--;
+}
+
+/* Grows with all that is freed, and with all that goes back. */
+static uint64_t freed(const struct flexmem_cache *cache)
+{
+	return fmlib_figures_freed(cache) + cache->figures.num_device_free +
+	       cache->figures.num_device_shrink;
+}
+
+static int ask_framework(struct flexmem_cache *cache, struct fmlib_want *want,
+			 struct fmlib_block **block)
+{
+	uint64_t before;
+
+	if (!cache->callbacks || callback_depth)
+		return -ENOMEM;
+	/* What this thread kept so far is none of theirs. */
+	fmlib_threads_recall(cache);
+	before = freed(cache);
+	run_callbacks(cache, want->size);
+	fmlib_threads_recall(cache);
+	if (freed(cache) == before)
+		return -ENOMEM;
+	return fmlib_segment_obtain(cache, want, block);
 }
 
 static int release_large(struct flexmem_cache *cache, struct fmlib_want *want,
@@ -63,7 +85,6 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want,
 {
 	int err;
 
-	run_callbacks(cache, want->size);
 	/* If it fails, what waits goes on waiting; the rest is worth a try. */
 	fmlib_uses_synchronize_device(cache);
 	err = fmlib_block_obtain(cache, want, block);
@@ -105,7 +126,7 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want,
 	static int (*const rungs[])(struct flexmem_cache *cache,
 				    struct fmlib_want *want,
 				    struct fmlib_block **block) = {
-		release_large, release_all, last_attempt,
+		ask_framework, release_large, release_all, last_attempt,
 	};
 	size_t i;
 	int err;
