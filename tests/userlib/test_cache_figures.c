@@ -613,6 +613,35 @@ static void debug_log(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+static struct flexmem_cache *watched;
+static uint64_t split_bytes;
+
+static void look_at_splits(void)
+{
+	split_bytes = figures(watched).inactive_split_bytes[0].current;
+}
+
+/* What a call has done so far is counted wherever others can look. */
+static void exact_while_others_look(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("expandable_segments:True");
+
+	(void)state;
+	watched = cache;
+	take(cache, MIB, 0);
+	give(cache, take(cache, 9 * MIB, 0));
+	assert_int_equal(figures(cache).inactive_split_bytes[0].current,
+			 9 * MIB);
+	mock.on_wait = look_at_splits;
+	mock.fail_grows = 3;
+	mock.fail_allocs = 3;
+	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
+	assert_int_equal(mock.shrinks, 1);
+	assert_int_equal(split_bytes, MIB);
+	flexmem_cache_destroy(cache);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -623,6 +652,7 @@ int main(void)
 		CACHE_TEST(exact_with_failures),
 		CACHE_TEST(exact_growing_with_failures),
 		CACHE_TEST(exact_when_full),
+		CACHE_TEST(exact_while_others_look),
 		CACHE_TEST(per_pool),
 		CACHE_TEST(resets),
 		CACHE_TEST(snapshot_fields),

@@ -262,6 +262,8 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	if (!statistics || size < MIN_SIZE)
 		return -EINVAL;
 	fmlib_lock(cache);
+	/* What a call under way has done, which waits without the lock. */
+	fmlib_figures_commit(cache, &cache->account);
 	f = cache->figures;
 	fmlib_threads_sum(cache, &sum);
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
