@@ -447,34 +447,38 @@ static int cmd_lookup(struct flexmem_call *call)
 	return rc ?: flexmem_reply(call, sizeof(*cmd));
 }
 
+/* What there can be no lease on, although its table can still be read. */
+static int lease_error(const struct flexmem_table *table)
+{
+	if (READ_ONCE(table->closing))
+		return -ENODEV;
+	if (READ_ONCE(table->needs_reset))
+		return -EIO;
+	return fatal_signal_pending(current) ? -EINTR : 0;
+}
+
 static int lease_take(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
 	struct flexmem_lease *cmd = call->cmd;
-	bool stale;
 	int rc;
 
 	/*
 	 * Another thread may take the same lease meanwhile, so it cannot be
-	 * taken back. The reply goes first, and must still be true under the
-	 * lock: no slot changes while it is held.
+	 * taken back. The reply goes first, and must still be true when it is
+	 * taken. Each further try means that a slot was filled or emptied.
 	 */
 	cmd->out_lease_ms = table->settings.lease_ms;
 	do {
+		rc = lease_error(table);
+		if (rc)
+			return rc;
 		cmd->out_generation = flexmem_slots_generation(&table->slots);
 		rc = flexmem_reply(call, sizeof(*cmd));
 		if (rc)
 			return rc;
-		rc = flexmem_table_lock(table);
-		if (rc)
-			return rc;
-		stale = flexmem_slots_generation(&table->slots) !=
-			cmd->out_generation;
-		if (!stale)
-			flexmem_lease_take(&table->slots, &call->client->lease,
-					   cmd->out_lease_ms);
-		mutex_unlock(&table->acquire_lock);
-	} while (stale);
+	} while (!flexmem_lease_take(&table->slots, &call->client->lease,
+				     cmd->out_lease_ms, cmd->out_generation));
 	return 0;
 }
 

@@ -61,7 +61,7 @@ static int return_memory(struct flexmem_table *table, unsigned int slot,
 {
 	int rc;
 
-	rc = flexmem_slots_clear(&table->slots, slot);
+	rc = flexmem_slots_clear(&table->slots, slot, true);
 	return rc ?: flexmem_function_release(&table->function, mem);
 }
 

@@ -3,9 +3,10 @@
  * Firmware slots and leases on them.
  *
  * The segment table has one entry a slot. Filling one asks the firmware first
- * and then publishes the entry under a new generation; clearing one unpublishes
- * it only after the firmware has let go, so that a dispatch never sees an entry
- * that the firmware does not have. A PF has no firmware table: its entries are
+ * and then shows the entry under a new generation; clearing one hides it before
+ * the firmware is asked to let go, so that a dispatch never sees an entry that the
+ * firmware does not have, or may not have any more. So a lease can be taken at any
+ * time: it keeps what is to be seen. A PF has no firmware table: its entries are
  * kept here alone, and everything above works the same.
  *
  * Invariant: a slot names at most one region; generations only grow.
@@ -31,6 +32,7 @@ void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 	slots->function = function;
 	bitmap_zero(slots->refused, FLEXMEM_MAX_SLOTS);
 	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
+	bitmap_zero(slots->hidden, FLEXMEM_MAX_SLOTS);
 	spin_lock_init(&slots->lock);
 	slots->generation = 0;
 	INIT_LIST_HEAD(&slots->leases);
@@ -91,30 +93,111 @@ int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_fill);
 
+static void unlink_lease(struct flexmem_slots *slots,
+			 struct flexmem_lease_hold *hold)
+{
+	lockdep_assert_held(&slots->lock);
+	list_del_init(&hold->link);
+	slots->nr_leases--;
+}
+
+/* Takes the leases off the list whose time is over: each only once. */
+static void drop_expired(struct flexmem_slots *slots)
+{
+	struct flexmem_lease_hold *hold, *next;
+
+	lockdep_assert_held(&slots->lock);
+	list_for_each_entry_safe(hold, next, &slots->leases, link) {
+		if (time_before64(get_jiffies_64(), hold->expires))
+			break;
+		unlink_lease(slots, hold);
+	}
+}
+
+static void break_leases_locked(struct flexmem_slots *slots)
+{
+	struct flexmem_lease_hold *hold, *next;
+
+	lockdep_assert_held(&slots->lock);
+	list_for_each_entry_safe(hold, next, &slots->leases, link)
+		unlink_lease(slots, hold);
+}
+
+static void hide(struct flexmem_slots *slots, unsigned int slot, bool hidden)
+{
+	lockdep_assert_held(&slots->lock);
+	if (test_bit(slot, slots->hidden) == hidden)
+		return;
+	__assign_bit(slot, slots->hidden, hidden);
+	slots->generation++;
+}
+
+/**
+ * flexmem_slots_show - the firmware has a slot as it was after all
+ * @slots: segment table
+ * @slot: a filled one, which flexmem_slots_clear() may have hidden
+ *
+ * Context: under the table's acquire_lock.
+ */
+void flexmem_slots_show(struct flexmem_slots *slots, unsigned int slot)
+{
+	spin_lock(&slots->lock);
+	hide(slots, slot, false);
+	spin_unlock(&slots->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_show);
+
+/* Hides a slot, unless somebody has a lease on it. */
+static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
+		       bool break_leases)
+{
+	int rc = 0;
+
+	spin_lock(&slots->lock);
+	if (break_leases)
+		break_leases_locked(slots);
+	drop_expired(slots);
+	if (slots->nr_leases)
+		rc = -EBUSY;
+	else
+		hide(slots, slot, true);
+	spin_unlock(&slots->lock);
+	return rc;
+}
+
 /**
  * flexmem_slots_clear - make memory unaddressable
  * @slots: segment table
  * @slot: a filled one
+ * @break_leases: end all leases first, those included that have only just been
+ *	taken
  *
  * Context: under the table's acquire_lock. May sleep.
  * Return: 0, -EBUSY if there is a lease, or an error of the firmware; then the
- * slot is still filled.
+ * slot is still filled. After -ETIMEDOUT or -EINTR it stays hidden, as it may be
+ * empty, until flexmem_slots_show().
  */
-int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot)
+int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
+			bool break_leases)
 {
 	int rc;
 
-	if (flexmem_lease_count(slots))
-		return -EBUSY;
-	rc = flexmem_function_slot_clear(slots->function, slot);
+	rc = begin_clear(slots, slot, break_leases);
 	if (rc)
+		return rc;
+	rc = flexmem_function_slot_clear(slots->function, slot);
+	if (rc == -ETIMEDOUT || rc == -EINTR)
 		return rc;
 
 	spin_lock(&slots->lock);
-	__clear_bit(slot, slots->filled);
-	slots->generation++;
+	if (rc) {
+		hide(slots, slot, false);
+	} else {
+		__clear_bit(slot, slots->filled);
+		__clear_bit(slot, slots->hidden);
+	}
 	spin_unlock(&slots->lock);
-	return 0;
+	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_clear);
 
@@ -128,6 +211,9 @@ void flexmem_slots_forget(struct flexmem_slots *slots)
 {
 	spin_lock(&slots->lock);
 	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
+	bitmap_zero(slots->hidden, FLEXMEM_MAX_SLOTS);
+	/* Those too that were taken since they were all broken. */
+	break_leases_locked(slots);
 	slots->generation++;
 	spin_unlock(&slots->lock);
 }
@@ -149,7 +235,8 @@ unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 
 	spin_lock(&slots->lock);
 	for_each_set_bit(slot, slots->filled, slots->nr)
-		entries[nr++] = slots->entry[slot];
+		if (!test_bit(slot, slots->hidden))
+			entries[nr++] = slots->entry[slot];
 	*generation = slots->generation;
 	spin_unlock(&slots->lock);
 	return nr;
@@ -183,50 +270,32 @@ void flexmem_lease_init(struct flexmem_lease_hold *hold)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_init);
 
-static void unlink_lease(struct flexmem_slots *slots,
-			 struct flexmem_lease_hold *hold)
-{
-	lockdep_assert_held(&slots->lock);
-	list_del_init(&hold->link);
-	slots->nr_leases--;
-}
-
-/* Takes the leases off the list whose time is over: each only once. */
-static void drop_expired(struct flexmem_slots *slots)
-{
-	struct flexmem_lease_hold *hold, *next;
-
-	lockdep_assert_held(&slots->lock);
-	list_for_each_entry_safe(hold, next, &slots->leases, link) {
-		if (time_before64(get_jiffies_64(), hold->expires))
-			break;
-		unlink_lease(slots, hold);
-	}
-}
-
 /**
  * flexmem_lease_take - keep the filled slots as they are
  * @slots: segment table
  * @hold: the client's lease; if it is held already its time begins anew
  * @ms: how long, in milliseconds; the same for all leases of a table
+ * @generation: of the table as the client knows it
  *
- * Context: under the table's acquire_lock, so that no slot is being changed.
- * Return: the generation that the lease keeps.
+ * Return: true, or false if the table has changed; then nothing is taken.
  */
-u64 flexmem_lease_take(struct flexmem_slots *slots,
-		       struct flexmem_lease_hold *hold, unsigned int ms)
+bool flexmem_lease_take(struct flexmem_slots *slots,
+			struct flexmem_lease_hold *hold, unsigned int ms,
+			u64 generation)
 {
-	u64 generation;
+	bool same;
 
 	spin_lock(&slots->lock);
-	if (list_empty(&hold->link))
-		slots->nr_leases++;
-	list_move_tail(&hold->link, &slots->leases);
-	/* One more: the present jiffy has begun already. */
-	hold->expires = get_jiffies_64() + msecs_to_jiffies(ms) + 1;
-	generation = slots->generation;
+	same = slots->generation == generation;
+	if (same) {
+		if (list_empty(&hold->link))
+			slots->nr_leases++;
+		list_move_tail(&hold->link, &slots->leases);
+		/* One more: the present jiffy has begun already. */
+		hold->expires = get_jiffies_64() + msecs_to_jiffies(ms) + 1;
+	}
 	spin_unlock(&slots->lock);
-	return generation;
+	return same;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_take);
 
@@ -297,11 +366,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_count);
  */
 void flexmem_lease_break_all(struct flexmem_slots *slots)
 {
-	struct flexmem_lease_hold *hold, *next;
-
 	spin_lock(&slots->lock);
-	list_for_each_entry_safe(hold, next, &slots->leases, link)
-		unlink_lease(slots, hold);
+	break_leases_locked(slots);
 	spin_unlock(&slots->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_break_all);

@@ -46,10 +46,11 @@ struct flexmem_lease_hold {
  * @nr: slots there are
  * @function: whose they are
  * @refused: slots that the firmware did not let us use
- * @lock: protects the members below; a leaf. Filling and clearing slots and
- *	taking leases happens under the table's acquire_lock besides, so that
- *	who holds that lock sees no new lease and no other change.
+ * @lock: protects the members below; a leaf. Filling and clearing slots happens
+ *	under the table's acquire_lock besides, so that who holds that lock sees
+ *	no other change; leases are taken without it
  * @filled: slots in use
+ * @hidden: those of them that the firmware may have emptied
  * @entry: what they make addressable
  * @generation: grows by one with each change
  * @leases: leases held, of struct flexmem_lease_hold; may have run out. All
@@ -62,6 +63,7 @@ struct flexmem_slots {
 	DECLARE_BITMAP(refused, FLEXMEM_MAX_SLOTS);
 	spinlock_t lock; /* protects the members below */
 	DECLARE_BITMAP(filled, FLEXMEM_MAX_SLOTS);
+	DECLARE_BITMAP(hidden, FLEXMEM_MAX_SLOTS);
 	struct flexmem_segment_entry entry[FLEXMEM_MAX_SLOTS];
 	u64 generation;
 	struct list_head leases;
@@ -75,7 +77,9 @@ int flexmem_slots_find(struct flexmem_slots *slots,
 int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 		       const struct flexmem_memory *mem,
 		       const struct flexmem_segment_entry *entry);
-int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot);
+int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
+			bool break_leases);
+void flexmem_slots_show(struct flexmem_slots *slots, unsigned int slot);
 void flexmem_slots_forget(struct flexmem_slots *slots);
 unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 				struct flexmem_segment_entry *entries,
@@ -83,8 +87,9 @@ unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 u64 flexmem_slots_generation(struct flexmem_slots *slots);
 
 void flexmem_lease_init(struct flexmem_lease_hold *hold);
-u64 flexmem_lease_take(struct flexmem_slots *slots,
-		       struct flexmem_lease_hold *hold, unsigned int ms);
+bool flexmem_lease_take(struct flexmem_slots *slots,
+			struct flexmem_lease_hold *hold, unsigned int ms,
+			u64 generation);
 bool flexmem_lease_held(struct flexmem_slots *slots,
 			struct flexmem_lease_hold *hold);
 int flexmem_lease_drop(struct flexmem_slots *slots,

@@ -131,6 +131,7 @@ int flexmem_table_settle(struct flexmem_table *table)
 		if (!region || !region->doubtful)
 			continue;
 		region->doubtful = false;
+		flexmem_slots_show(&table->slots, slot);
 		flexmem_region_revive(region);
 	}
 	list_for_each_entry(region, &table->stranded, stranded)
@@ -143,14 +144,15 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_settle);
 
 /* Gives one empty region back; false if it is not empty. */
 static bool trim_region(struct flexmem_table *table,
-			struct flexmem_region *region, int *rc)
+			struct flexmem_region *region, bool break_leases,
+			int *rc)
 {
 	LIST_HEAD(quarantine);
 
 	lockdep_assert_held(&table->data_lock);
 	if (!flexmem_region_retire(region))
 		return false;
-	*rc = flexmem_slots_clear(&table->slots, region->slot);
+	*rc = flexmem_slots_clear(&table->slots, region->slot, break_leases);
 	if (*rc == -ETIMEDOUT || *rc == -EINTR) {
 		/* Nobody gets memory of which a slot may not know any more. */
 		region->doubtful = true;
@@ -167,7 +169,8 @@ static bool trim_region(struct flexmem_table *table,
 }
 
 /* Likewise, with the scrubber kept out of it; false if there is none. */
-static bool trim_slot(struct flexmem_table *table, unsigned int slot, int *rc)
+static bool trim_slot(struct flexmem_table *table, unsigned int slot,
+		      bool break_leases, int *rc)
 {
 	struct flexmem_region *region = flexmem_region_at(table, slot);
 	bool trimmed;
@@ -177,7 +180,7 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot, int *rc)
 	*rc = mutex_lock_killable(&table->data_lock);
 	if (*rc)
 		return false;
-	trimmed = trim_region(table, region, rc);
+	trimmed = trim_region(table, region, break_leases, rc);
 	mutex_unlock(&table->data_lock);
 	return trimmed;
 }
@@ -185,7 +188,7 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot, int *rc)
 /**
  * flexmem_table_trim - give empty regions back to the device
  * @table: region table
- * @break_leases: end all leases first
+ * @break_leases: end all leases, those too that are taken meanwhile
  * @regions: receives how many have been given back
  * @bytes: receives the bytes in them
  *
@@ -218,7 +221,6 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 	if (rc == -EINTR)
 		goto unlock;
 
-	/* None is taken before the end, as that takes acquire_lock. */
 	if (break_leases)
 		flexmem_lease_break_all(&table->slots);
 	rc = flexmem_lease_count(&table->slots) ? -EBUSY : 0;
@@ -233,7 +235,7 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		/* Likewise. */
 		if (READ_ONCE(table->closing))
 			rc = -ENODEV;
-		if (rc || !trim_slot(table, slot, &rc))
+		if (rc || !trim_slot(table, slot, break_leases, &rc))
 			continue;
 		emptied = true;
 		if (!rc) {

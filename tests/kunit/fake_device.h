@@ -232,6 +232,17 @@ void fake_free(struct fake_block *block);
 void fake_orphan(struct fake_block *block);
 void fake_quarantine(struct fake_block *block);
 
+/* Takes a lease on the table as it is; returns the generation that it keeps. */
+static inline u64 fake_take_lease(struct flexmem_slots *slots,
+				  struct flexmem_lease_hold *hold,
+				  unsigned int ms)
+{
+	u64 generation = flexmem_slots_generation(slots);
+
+	return flexmem_lease_take(slots, hold, ms, generation) ? generation :
+								 U64_MAX;
+}
+
 const char *fake_fit_name(enum flexmem_fit fit);
 const char *fake_order_name(enum flexmem_order order);
 const char *fake_mode_name(enum flexmem_mode mode);

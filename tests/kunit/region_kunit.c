@@ -845,7 +845,7 @@ static void trim_is_forbidden_by_a_lease(struct kunit *test)
 
 	flexmem_lease_init(&hold);
 	acquire_regions(test, ctx, 2);
-	flexmem_lease_take(&ctx->table->slots, &hold, 60 * 60 * 1000);
+	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
 	KUNIT_EXPECT_EQ(test, -EBUSY,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	flexmem_lease_drop(&ctx->table->slots, &hold);
@@ -866,8 +866,8 @@ static void trim_breaks_leases_when_told_to(struct kunit *test)
 	occupy(test, ctx, 0, 128);
 	for (i = 0; i < ARRAY_SIZE(hold); i++) {
 		flexmem_lease_init(&hold[i]);
-		flexmem_lease_take(&ctx->table->slots, &hold[i],
-				   60 * 60 * 1000);
+		fake_take_lease(&ctx->table->slots, &hold[i],
+				60 * 60 * 1000);
 	}
 	KUNIT_EXPECT_EQ(test, 0,
 			flexmem_table_trim(ctx->table, true, &nr, &bytes));
@@ -890,7 +890,7 @@ static void trim_of_nothing_is_forbidden_by_a_lease_too(struct kunit *test)
 	flexmem_lease_init(&hold);
 	acquire_regions(test, ctx, 1);
 	occupy(test, ctx, 0, 128);
-	flexmem_lease_take(&ctx->table->slots, &hold, 60 * 60 * 1000);
+	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
 	KUNIT_EXPECT_EQ(test, -EBUSY,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	flexmem_lease_drop(&ctx->table->slots, &hold);
@@ -1078,7 +1078,7 @@ static void removal_breaks_leases(struct kunit *test)
 
 	flexmem_lease_init(&hold);
 	acquire_regions(test, ctx, 1);
-	flexmem_lease_take(&ctx->table->slots, &hold, 60 * 60 * 1000);
+	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);

@@ -108,7 +108,7 @@ static void finds_the_lowest_empty(struct kunit *test)
 
 	fill_first(test, 4);
 	KUNIT_EXPECT_EQ(test, find(ctx), 4);
-	KUNIT_ASSERT_EQ(test, 0, flexmem_slots_clear(&ctx->slots, 2));
+	KUNIT_ASSERT_EQ(test, 0, flexmem_slots_clear(&ctx->slots, 2, false));
 	KUNIT_EXPECT_EQ(test, find(ctx), 2);
 }
 
@@ -181,7 +181,7 @@ static void every_change_is_a_new_generation(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
 	KUNIT_EXPECT_EQ(test, generation(ctx), 1);
-	KUNIT_ASSERT_EQ(test, 0, flexmem_slots_clear(&ctx->slots, 0));
+	KUNIT_ASSERT_EQ(test, 0, flexmem_slots_clear(&ctx->slots, 0, false));
 	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
 	KUNIT_EXPECT_EQ(test, generation(ctx), 3);
@@ -192,7 +192,7 @@ static void clear_empties(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 5));
-	KUNIT_ASSERT_EQ(test, 0, flexmem_slots_clear(&ctx->slots, 5));
+	KUNIT_ASSERT_EQ(test, 0, flexmem_slots_clear(&ctx->slots, 5, false));
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "set 5, clear 5");
 }
@@ -225,12 +225,127 @@ static void failed_clear_changes_nothing(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, generation(ctx), 1);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), -EIO);
+	/* Who has read it meanwhile has seen another table. */
+	KUNIT_EXPECT_EQ(test, generation(ctx), 3);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
 	KUNIT_EXPECT_EQ(test, find(ctx), 1);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 4);
+}
+
+static void unanswered_clear_hides_the_slot(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
+			-ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
+	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
+	/* It is not to be filled with anything else. */
+	KUNIT_EXPECT_EQ(test, find(ctx), 1);
+
+	flexmem_slots_show(&ctx->slots, 0);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 3);
+	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
+	flexmem_slots_show(&ctx->slots, 0);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 3);
+}
+
+static void unanswered_clear_can_be_repeated(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EINTR);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
+			-EINTR);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
+	KUNIT_EXPECT_EQ(test, find(ctx), 0);
+	/* Nothing of the old one is left in the new one. */
+	KUNIT_EXPECT_EQ(test, fill(ctx, 0), 0);
+	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
+}
+
+static void lease_is_on_the_table_that_its_holder_knows(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+
+	flexmem_lease_init(&hold);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	KUNIT_EXPECT_FALSE(test, flexmem_lease_take(&ctx->slots, &hold,
+						    LONG_LEASE_MS, 0));
+	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold));
+	KUNIT_EXPECT_TRUE(test, flexmem_lease_take(&ctx->slots, &hold,
+						   LONG_LEASE_MS, 1));
+	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &hold));
+}
+
+struct seen {
+	struct ctx *ctx;
+	struct flexmem_lease_hold *hold;
+	unsigned int entries;
+	u64 generation;
+};
+
+static void look_and_take(void *arg)
+{
+	struct seen *seen = arg;
+
+	seen->entries = nr_filled(seen->ctx);
+	seen->generation = fake_take_lease(&seen->ctx->slots, seen->hold,
+					   LONG_LEASE_MS);
+}
+
+static void reset_ends_the_lease_that_came_in_between(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+
+	flexmem_lease_init(&hold);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	flexmem_lease_break_all(&ctx->slots);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
+	flexmem_slots_forget(&ctx->slots);
+	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold));
+}
+
+/* Nobody waits for the firmware who does not need what is being emptied. */
+static void lease_can_be_taken_while_a_slot_is_cleared(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+	struct seen seen = { .ctx = ctx, .hold = &hold };
+
+	flexmem_lease_init(&hold);
+	fill_first(test, 2);
+	ctx->fake->during_clear = look_and_take;
+	ctx->fake->during_clear_arg = &seen;
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
+	ctx->fake->during_clear = NULL;
+	KUNIT_EXPECT_EQ(test, seen.entries, 1);
+	KUNIT_EXPECT_EQ(test, seen.generation, 3);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 3);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 1, false),
+			-EBUSY);
+}
+
+/* A renewal in the wrong moment does not keep the administrator waiting. */
+static void clear_can_end_leases(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+
+	flexmem_lease_init(&hold);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, true), 0);
+	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold));
 }
 
 static void pf_keeps_its_table_alone(struct kunit *test)
@@ -239,7 +354,7 @@ static void pf_keeps_its_table_alone(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, fill(ctx, 0), 0);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
@@ -252,9 +367,10 @@ static void lease_keeps_filled_slots(struct kunit *test)
 
 	flexmem_lease_init(&hold);
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	KUNIT_EXPECT_EQ(test, 1, flexmem_lease_take(&ctx->slots, &hold,
-						    LONG_LEASE_MS));
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), -EBUSY);
+	KUNIT_EXPECT_EQ(test, 1, fake_take_lease(&ctx->slots, &hold,
+						 LONG_LEASE_MS));
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
+			-EBUSY);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 1);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "set 0");
@@ -266,7 +382,7 @@ static void lease_lets_empty_slots_be_filled(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	flexmem_lease_init(&hold);
-	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, fill(ctx, 0), 0);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 1);
 }
@@ -278,11 +394,11 @@ static void dropped_lease_lets_go(struct kunit *test)
 
 	flexmem_lease_init(&hold);
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
 	KUNIT_EXPECT_EQ(test, flexmem_slots_generation(&ctx->slots), 1);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
 }
 
 static void held_until_dropped_or_over(struct kunit *test)
@@ -293,12 +409,12 @@ static void held_until_dropped_or_over(struct kunit *test)
 	flexmem_lease_init(&a);
 	flexmem_lease_init(&b);
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
-	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
 	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &a));
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &b));
 	flexmem_lease_drop(&ctx->slots, &a);
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
-	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
 	expire(&a);
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
 }
@@ -311,9 +427,9 @@ static void renewed_lease_outlasts_a_later_one(struct kunit *test)
 
 	flexmem_lease_init(&a);
 	flexmem_lease_init(&b);
-	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
-	flexmem_lease_take(&ctx->slots, &b, LONG_LEASE_MS);
-	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &b, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
 	expire(&b);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &a));
@@ -328,7 +444,7 @@ static void drop_of_no_lease_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			flexmem_lease_drop(&ctx->slots, &hold));
 	KUNIT_EXPECT_EQ(test, flexmem_slots_generation(&ctx->slots), 0);
-	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			flexmem_lease_drop(&ctx->slots, &hold));
@@ -342,13 +458,14 @@ static void every_lease_counts(struct kunit *test)
 	flexmem_lease_init(&a);
 	flexmem_lease_init(&b);
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
-	flexmem_lease_take(&ctx->slots, &b, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &b, LONG_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 2);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &a));
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), -EBUSY);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
+			-EBUSY);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &b));
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
 }
 
 static void lease_taken_twice_counts_once(struct kunit *test)
@@ -357,8 +474,8 @@ static void lease_taken_twice_counts_once(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	flexmem_lease_init(&hold);
-	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
-	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
@@ -371,9 +488,9 @@ static void expired_lease_lets_go(struct kunit *test)
 
 	flexmem_lease_init(&hold);
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	expire(&hold);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			flexmem_lease_drop(&ctx->slots, &hold));
@@ -387,7 +504,7 @@ static void lease_lasts_as_long_as_it_says(struct kunit *test)
 
 	flexmem_lease_init(&hold);
 	before = get_jiffies_64();
-	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	after = get_jiffies_64();
 	/* Never less, also if it was taken at the end of a jiffy. */
 	KUNIT_EXPECT_GT(test, hold.expires,
@@ -403,7 +520,7 @@ static void short_lease_ends_by_itself(struct kunit *test)
 	unsigned int i;
 
 	flexmem_lease_init(&hold);
-	flexmem_lease_take(&ctx->slots, &hold, 1);
+	fake_take_lease(&ctx->slots, &hold, 1);
 	for (i = 0; i < 3000 && flexmem_lease_count(&ctx->slots); i++)
 		msleep(20);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
@@ -415,9 +532,9 @@ static void lease_taken_again_begins_anew(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	flexmem_lease_init(&hold);
-	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	expire(&hold);
-	flexmem_lease_take(&ctx->slots, &hold, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 }
 
@@ -428,8 +545,8 @@ static void one_expires_and_the_other_stays(struct kunit *test)
 
 	flexmem_lease_init(&a);
 	flexmem_lease_init(&b);
-	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
-	flexmem_lease_take(&ctx->slots, &b, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &b, LONG_LEASE_MS);
 	expire(&a);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 }
@@ -441,8 +558,8 @@ static void break_all_ends_every_lease(struct kunit *test)
 
 	flexmem_lease_init(&a);
 	flexmem_lease_init(&b);
-	flexmem_lease_take(&ctx->slots, &a, LONG_LEASE_MS);
-	flexmem_lease_take(&ctx->slots, &b, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
+	fake_take_lease(&ctx->slots, &b, LONG_LEASE_MS);
 	flexmem_lease_break_all(&ctx->slots);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 	KUNIT_EXPECT_EQ(test, -EINVAL,
@@ -462,6 +579,12 @@ static struct kunit_case slot_cases[] = {
 	KUNIT_CASE(refused_slot_is_not_found_again),
 	KUNIT_CASE(failed_fill_changes_nothing),
 	KUNIT_CASE(failed_clear_changes_nothing),
+	KUNIT_CASE(unanswered_clear_hides_the_slot),
+	KUNIT_CASE(unanswered_clear_can_be_repeated),
+	KUNIT_CASE(lease_is_on_the_table_that_its_holder_knows),
+	KUNIT_CASE(lease_can_be_taken_while_a_slot_is_cleared),
+	KUNIT_CASE(clear_can_end_leases),
+	KUNIT_CASE(reset_ends_the_lease_that_came_in_between),
 	KUNIT_CASE(pf_keeps_its_table_alone),
 	KUNIT_CASE(lease_keeps_filled_slots),
 	KUNIT_CASE(lease_lets_empty_slots_be_filled),

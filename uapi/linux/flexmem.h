@@ -540,7 +540,7 @@ struct flexmem_segment_entry {
  * @entries: pointer to them; may be 0 when @count is 0
  * @out_count: filled slots there are
  * @__reserved: must be 0
- * @out_generation: changes whenever a slot is filled, emptied or refilled;
+ * @out_generation: changes whenever a slot is filled or emptied, or was to be;
  *                  only grows
  *
  * The segment table as a dispatch sees it. The same protocol as
