@@ -13,7 +13,8 @@
  * A command that was not answered may have been carried out. For who asked it has
  * failed, and a command that fails changes nothing; so before the next one it is
  * undone, by one that can be repeated until it is answered. Only a release is not
- * undone, as the memory may be another's by then: who asked tries again.
+ * undone, as the memory may be another's by then: who asked tries again. If the
+ * device gives it anew before that, it had been released.
  *
  * Invariant: the pieces that a function holds do not overlap.
  */
@@ -266,12 +267,35 @@ static bool overlap(const struct flexmem_memory *a,
 	return a->base < b->base + b->size && b->base < a->base + a->size;
 }
 
+static void forget_piece(struct flexmem_function *function, unsigned int i)
+{
+	function->piece[i] = function->piece[--function->nr_pieces];
+}
+
+/* Whether it is in a piece that the device has not been asked to take back. */
+static bool is_in_use(struct flexmem_function *function,
+		      const struct flexmem_memory *mem)
+{
+	unsigned int i = 0;
+
+	while (i < function->nr_pieces) {
+		struct flexmem_piece *piece = &function->piece[i];
+
+		if (!overlap(mem, &piece->mem))
+			i++;
+		else if (piece->leaving)
+			forget_piece(function, i);
+		else
+			return true;
+	}
+	return false;
+}
+
 /* Whether the device gave what it was asked for, and has not given it before. */
 static int check_memory(struct flexmem_function *function, u64 id, u64 size,
 			const struct flexmem_memory *mem)
 {
 	u64 alignment = size < SZ_1G ? function->granule : SZ_1G;
-	unsigned int i;
 	u64 end;
 
 	if (mem->id != id)
@@ -281,10 +305,9 @@ static int check_memory(struct flexmem_function *function, u64 id, u64 size,
 	if (!IS_ALIGNED(mem->base, alignment) ||
 	    check_add_overflow(mem->base, mem->size, &end))
 		return distrust(function, "acquire", "base", mem->base);
-	for (i = 0; i < function->nr_pieces; i++)
-		if (overlap(mem, &function->piece[i]))
-			return distrust(function, "acquire",
-					"memory in use, base", mem->base);
+	if (is_in_use(function, mem))
+		return distrust(function, "acquire", "memory in use, base",
+				mem->base);
 	return 0;
 }
 
@@ -321,20 +344,26 @@ int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 		};
 	if (rc)
 		return rc;
-	function->piece[function->nr_pieces++] = given;
+	function->piece[function->nr_pieces++] = (struct flexmem_piece) {
+		.mem = given,
+	};
 	*mem = given;
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_acquire);
 
-static void forget_piece(struct flexmem_function *function, u64 id)
+/* What the answer to a release says of the piece. */
+static void note_release(struct flexmem_function *function, u64 id, int rc)
 {
 	unsigned int i;
 
 	for (i = 0; i < function->nr_pieces; i++) {
-		if (function->piece[i].id != id)
+		if (function->piece[i].mem.id != id)
 			continue;
-		function->piece[i] = function->piece[--function->nr_pieces];
+		if (is_unknown(rc))
+			function->piece[i].leaving = true;
+		else if (!rc)
+			forget_piece(function, i);
 		return;
 	}
 }
@@ -358,8 +387,7 @@ int flexmem_function_release(struct flexmem_function *function,
 		return rc;
 	rc = function->ops.release(function->priv, mem);
 	rc = check_errno(function, "release", rc, false);
-	if (!rc)
-		forget_piece(function, mem->id);
+	note_release(function, mem->id, rc);
 	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_release);

@@ -40,6 +40,16 @@ struct flexmem_lost {
 };
 
 /**
+ * struct flexmem_piece - memory that the device gave
+ * @mem: what it gave
+ * @leaving: it was asked to take it back, and has not answered
+ */
+struct flexmem_piece {
+	struct flexmem_memory mem;
+	bool leaving;
+};
+
+/**
  * struct flexmem_function - a PF or VF and its driver's operations
  * @dev: for messages; may be NULL
  * @mode: PF or VF
@@ -49,7 +59,7 @@ struct flexmem_lost {
  *	also when the driver's module is gone, so they are a copy
  * @priv: their argument
  * @nr_pieces: how many of @piece there are
- * @piece: memory that the device gave and has not taken back
+ * @piece: memory that the device gave and has not taken back, for all we know
  * @in_slot: memory that a slot points at, or did last
  * @lost: to be undone before anything else is asked
  * @quiet: its programs were stopped, for its memory goes back
@@ -72,7 +82,7 @@ struct flexmem_function {
 	struct flexmem_device_ops ops;
 	void *priv;
 	unsigned int nr_pieces;
-	struct flexmem_memory piece[FLEXMEM_MAX_PIECES];
+	struct flexmem_piece piece[FLEXMEM_MAX_PIECES];
 	struct flexmem_memory in_slot[FLEXMEM_MAX_SLOTS];
 	struct flexmem_lost lost;
 	bool quiet;

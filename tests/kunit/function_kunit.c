@@ -162,8 +162,8 @@ static int release(struct kunit *test, u64 base, u64 size)
 	unsigned int i;
 
 	for (i = 0; i < liar->function.nr_pieces; i++)
-		if (liar->function.piece[i].base == base)
-			mem = liar->function.piece[i];
+		if (liar->function.piece[i].mem.base == base)
+			mem = liar->function.piece[i].mem;
 	KUNIT_ASSERT_EQ(test, mem.size, size);
 	return flexmem_function_release(&liar->function, &mem);
 }
@@ -284,7 +284,7 @@ static int call(struct liar *liar, unsigned int nth)
 		return flexmem_function_slot_clear(function, 0);
 	case 3:
 		if (function->nr_pieces)
-			mem = function->piece[0];
+			mem = function->piece[0].mem;
 		return flexmem_function_release(function, &mem);
 	case 4:
 		liar->capacity = GIB;

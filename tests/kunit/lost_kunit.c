@@ -175,6 +175,27 @@ static void lost_release_is_repeated(struct kunit *test)
 	expect_asked(test, "acquire 4G, release 4G?, release 4G");
 }
 
+/* The device gives it again, so it had taken it: no reason to distrust it. */
+static void lost_release_may_have_been_done(struct kunit *test)
+{
+	const struct loss *loss = test->param_value;
+	struct ctx *ctx = test->priv;
+	struct flexmem_memory first;
+
+	KUNIT_ASSERT_EQ(test, acquire(ctx), 0);
+	first = ctx->mem;
+	KUNIT_EXPECT_EQ(test, lose(test, FAKE_RELEASE, 1), release(ctx));
+	KUNIT_EXPECT_EQ(test, acquire(ctx), 0);
+	KUNIT_EXPECT_EQ(test, ctx->mem.base == first.base, loss->done);
+	KUNIT_EXPECT_EQ(test, ctx->function.nr_pieces, loss->done ? 1 : 2);
+	/* Nobody knows that yet who has the first one. */
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_function_release(&ctx->function, &first));
+	KUNIT_EXPECT_EQ(test, ctx->function.nr_pieces, 1);
+	KUNIT_EXPECT_EQ(test, release(ctx), 0);
+	KUNIT_EXPECT_EQ(test, ctx->function.nr_pieces, 0);
+}
+
 static void undoing_goes_on_until_it_is_answered(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -285,6 +306,7 @@ static struct kunit_case lost_test_cases[] = {
 	LOSS_CASE(lost_clear_is_set_again),
 	LOSS_CASE(lost_clear_can_be_repeated),
 	LOSS_CASE(lost_release_is_repeated),
+	LOSS_CASE(lost_release_may_have_been_done),
 	LOSS_CASE(undoing_goes_on_until_it_is_answered),
 	LOSS_CASE(lost_clear_stays_when_all_goes_back),
 	LOSS_CASE(reset_settles_everything),
