@@ -19,9 +19,12 @@
 #include <linux/jiffies.h>
 #include <linux/mutex.h>
 #include <linux/sched/signal.h>
+#include <linux/slab.h>
 #include <linux/wait.h>
 
 #include "compat.h"
+#include "job.h"
+#include "owner.h"
 #include "placement.h"
 #include "table.h"
 
@@ -163,12 +166,34 @@ static bool place_in_existing(struct flexmem_table *table,
 	return placed;
 }
 
+/**
+ * struct growth - an allocation for which a region may be acquired
+ * @job: has it done
+ * @request: what is wanted; refers to its account
+ * @pool: where it may go
+ * @acquire_first: rather to a new region than to those there are
+ * @timeouts: of the firmware, when it was asked for
+ * @spare: nodes; those that were not used
+ * @fresh: a region without memory; NULL: it was used
+ * @place: what has been got; without a block: nothing, or it was taken
+ */
+struct growth {
+	struct flexmem_job job;
+	struct flexmem_request request;
+	struct flexmem_pool *pool;
+	bool acquire_first;
+	int timeouts;
+	struct flexmem_spare spare;
+	struct flexmem_region *fresh;
+	struct flexmem_place place;
+};
+
 /* Acquires a region and takes what is wanted before anyone else sees it. */
-static int place_in_new(struct flexmem_table *table, struct flexmem_pool *pool,
-			const struct flexmem_request *request,
-			struct flexmem_spare *spare,
-			struct flexmem_place *place)
+static int place_in_new(struct growth *growth)
 {
+	const struct flexmem_request *request = &growth->request;
+	struct flexmem_table *table = growth->job.table;
+	struct flexmem_place *place = &growth->place;
 	struct flexmem_region *region;
 	bool placed;
 	int rc;
@@ -176,8 +201,9 @@ static int place_in_new(struct flexmem_table *table, struct flexmem_pool *pool,
 	rc = flexmem_table_refresh(table);
 	if (rc)
 		return rc;
-	region = flexmem_region_acquire(table, pool, request->account,
-					request->size, &place->reason);
+	region = flexmem_region_acquire(table, growth->pool, request->account,
+					request->size, &place->reason,
+					&growth->fresh);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
 	/*
@@ -187,35 +213,86 @@ static int place_in_new(struct flexmem_table *table, struct flexmem_pool *pool,
 	 */
 	mutex_lock(&table->snapshot_lock);
 	flexmem_region_admit(table, region, request->account);
-	placed = place_in(region, request, spare, place);
+	placed = !flexmem_job_is_forsaken(&growth->job) &&
+		 place_in(region, request, &growth->spare, place);
 	flexmem_region_publish(table, region);
 	mutex_unlock(&table->snapshot_lock);
 	return placed ? 0 : -ENOSPC;
 }
 
 /*
- * Under acquire_lock: what is there may have changed while we waited for it, so
- * it is looked at once more. @refusal is 0, or why there can be no new region.
+ * Under acquire_lock: may the firmware be asked for a region? Who has waited
+ * for the lock while a command timed out has got its answer.
  */
-static int place_locked(struct flexmem_table *table, struct flexmem_pool *pool,
-			const struct flexmem_request *request,
-			struct flexmem_spare *spare,
-			struct flexmem_place *place, bool acquire_first,
-			int refusal)
+static int may_ask(struct flexmem_table *table, int timeouts)
 {
-	int rc = refusal ?: -ENOSPC;
+	if (flexmem_table_heard_timeout(table, timeouts))
+		return -ETIMEDOUT;
+	return flexmem_table_settle(table);
+}
+
+/*
+ * Under acquire_lock: what is there may have changed while we waited for it, so
+ * it is looked at once more.
+ */
+static int grow(struct flexmem_job *job)
+{
+	struct growth *growth = container_of(job, struct growth, job);
+	struct flexmem_place *place = &growth->place;
+	struct flexmem_table *table = job->table;
+	int refusal, rc;
 
 	lockdep_assert_held(&table->acquire_lock);
-	place->reason = FLEXMEM_REASON_NONE;
-	if (acquire_first && !refusal)
-		rc = place_in_new(table, pool, request, spare, place);
+	refusal = may_ask(table, growth->timeouts);
+	rc = refusal ?: -ENOSPC;
+	if (growth->acquire_first && !refusal)
+		rc = place_in_new(growth);
 	if (!rc)
 		return 0;
-	if (place_in_existing(table, pool, request, spare, place))
+	if (place_in_existing(table, growth->pool, &growth->request,
+			      &growth->spare, place))
 		return 0;
-	if (!acquire_first && !refusal)
-		rc = place_in_new(table, pool, request, spare, place);
+	if (!growth->acquire_first && !refusal)
+		rc = place_in_new(growth);
 	return rc;
+}
+
+/* Also gives back what was got for a caller who has been killed. */
+static void end_growth(struct flexmem_job *job)
+{
+	struct growth *growth = container_of(job, struct growth, job);
+	const struct flexmem_request *request = &growth->request;
+
+	if (growth->place.block)
+		flexmem_region_free(growth->place.region, growth->place.block,
+				    request->program, request->account, false);
+	flexmem_spare_drop(&growth->spare);
+	flexmem_region_destroy(growth->fresh);
+	flexmem_owner_put(request->account);
+	kfree(growth);
+}
+
+static struct growth *make_growth(struct flexmem_table *table,
+				  const struct flexmem_request *request,
+				  struct flexmem_spare *spare)
+{
+	struct growth *growth;
+
+	growth = kzalloc(sizeof(*growth), GFP_KERNEL_ACCOUNT);
+	if (!growth)
+		return NULL;
+	growth->fresh = flexmem_region_create(table, table->settings.fit);
+	if (!growth->fresh) {
+		kfree(growth);
+		return NULL;
+	}
+	flexmem_job_init(&growth->job, table, grow, end_growth);
+	growth->request = *request;
+	flexmem_owner_get(request->account);
+	growth->pool = flexmem_table_pool(table, request->program);
+	growth->spare = *spare;
+	*spare = (struct flexmem_spare) {};
+	return growth;
 }
 
 /*
@@ -229,17 +306,6 @@ static bool acquires_first(struct flexmem_table *table,
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
 	       (unsure || !READ_ONCE(pool->locked)) &&
 	       flexmem_function_may_probe(&table->function);
-}
-
-/*
- * Under acquire_lock: may the firmware be asked for a region? Who has waited
- * for the lock while a command timed out has got its answer.
- */
-static int may_ask(struct flexmem_table *table, int timeouts)
-{
-	if (flexmem_table_heard_timeout(table, timeouts))
-		return -ETIMEDOUT;
-	return flexmem_table_settle(table);
 }
 
 /**
@@ -348,6 +414,64 @@ static int explain(struct flexmem_table *table,
 	return -ENOMEM;
 }
 
+/* Has the worker do what needs the firmware. */
+static int place_by_growing(struct flexmem_table *table,
+			    const struct flexmem_request *request,
+			    struct flexmem_spare *spare,
+			    struct flexmem_place *place, bool acquire_first,
+			    int timeouts)
+{
+	struct growth *growth = make_growth(table, request, spare);
+	int rc;
+
+	if (!growth) {
+		/* That is no reason to fail what needs no region. */
+		if (acquire_first &&
+		    place_in_existing(table,
+				      flexmem_table_pool(table,
+							 request->program),
+				      request, spare, place))
+			return 0;
+		place->reason = FLEXMEM_REASON_NONE;
+		return -ENOMEM;
+	}
+	growth->acquire_first = acquire_first;
+	growth->timeouts = timeouts;
+	if (!flexmem_job_run(&growth->job))
+		return -EINTR;
+	rc = growth->job.rc;
+	*place = growth->place;
+	*spare = growth->spare;
+	growth->place.block = NULL;
+	growth->spare = (struct flexmem_spare) {};
+	end_growth(&growth->job);
+	return rc;
+}
+
+/*
+ * Where no region is to be had. Under acquire_lock, as a region that is about to
+ * be given back is not to be missed. -EAGAIN: there may be one again.
+ */
+static int place_without_growing(struct flexmem_table *table,
+				 const struct flexmem_request *request,
+				 struct flexmem_spare *spare,
+				 struct flexmem_place *place)
+{
+	struct flexmem_pool *pool = flexmem_table_pool(table, request->program);
+	int rc;
+
+	rc = flexmem_table_lock(table);
+	if (rc)
+		return rc;
+	if (!pool->locked || READ_ONCE(table->capacity_is_old) ||
+	    table->nr_doubtful)
+		rc = -EAGAIN;
+	else if (!place_in_existing(table, pool, request, spare, place))
+		rc = -ENOSPC;
+	mutex_unlock(&table->acquire_lock);
+	return rc;
+}
+
 /**
  * flexmem_place - find room for an allocation
  * @table: region table
@@ -355,8 +479,9 @@ static int explain(struct flexmem_table *table,
  * @spare: nodes, see flexmem_spares_for()
  * @place: receives where it is; on -ENOMEM, why there is none
  *
- * Context: may sleep, if a region may have to be acquired.
- * Return: 0; -ENOMEM, with the reason in @place; -EINTR if the caller was
+ * Context: may sleep, if a region may have to be acquired: for the worker.
+ * Return: 0; -ENOMEM, with the reason in @place, which is FLEXMEM_REASON_NONE if
+ * it is the kernel that has no memory; -EINTR if the caller was
  * killed meanwhile; -ENODEV if the device goes; or an error of the firmware.
  */
 int flexmem_place(struct flexmem_table *table,
@@ -384,13 +509,12 @@ int flexmem_place(struct flexmem_table *table,
 		return 0;
 	}
 
-	rc = flexmem_table_lock(table);
-	if (rc)
-		return rc;
-	rc = place_locked(table, pool, request, spare, place, acquire_first,
-			  may_ask(table, timeouts));
-	mutex_unlock(&table->acquire_lock);
-
+	place->reason = FLEXMEM_REASON_NONE;
+	rc = READ_ONCE(pool->locked) ?
+		place_without_growing(table, request, spare, place) : -EAGAIN;
+	if (rc == -EAGAIN)
+		rc = place_by_growing(table, request, spare, place,
+				      acquire_first, timeouts);
 	if (!rc)
 		place->reason = FLEXMEM_REASON_NONE;
 	return rc == -ENOSPC ? explain(table, pool, request, place) : rc;

@@ -56,12 +56,15 @@ void flexmem_region_destroy(struct flexmem_region *region)
 {
 	struct flexmem_block *block, *next;
 
+	if (!region)
+		return;
 	list_for_each_entry_safe(block, next, &region->blocks.all, link) {
 		WARN_ON_ONCE(!flexmem_block_is_free(block));
 		kmem_cache_free(block_cache, block);
 	}
 	kfree_rcu(region, rcu);
 }
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_destroy);
 
 /**
  * flexmem_region_create - a region without memory
@@ -77,7 +80,7 @@ struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
 	struct flexmem_region *region;
 	struct flexmem_block *first;
 
-	region = kzalloc(sizeof(*region), GFP_KERNEL);
+	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
 	if (!region)
 		return NULL;
 	first = kmem_cache_alloc(block_cache, GFP_KERNEL);
@@ -92,6 +95,7 @@ struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
 	flexmem_blocks_init(&region->blocks, FLEXMEM_ALIGN, fit, first);
 	return region;
 }
+EXPORT_SYMBOL_IF_KUNIT(flexmem_region_create);
 
 /**
  * flexmem_region_set_memory - make a region what the device gave

@@ -130,6 +130,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_remove);
  */
 void flexmem_table_fini(struct flexmem_table *table)
 {
+	/* Jobs whose callers were killed: what they have got is freed. */
+	destroy_workqueue(table->worker);
 	/* A free that ran beside the removal may have asked for it once more. */
 	flexmem_scrub_stop(table);
 	flexmem_accounts_fini(&table->accounts);
@@ -200,11 +202,14 @@ int flexmem_table_reset(struct flexmem_table *table)
 
 	if (!table->function.ops.reset)
 		return -EOPNOTSUPP;
+	/* Not so that it waits for all that the worker has begun. */
+	atomic_inc(&table->resetting);
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);
 	if (!table->closing)
 		rc = reset_locked(table);
 	mutex_unlock(&table->data_lock);
+	atomic_dec(&table->resetting);
 	if (!rc && !READ_ONCE(table->suspended) &&
 	    table->settings.acquire == FLEXMEM_ACQUIRE_PREALLOC)
 		acquire_anew(table);
@@ -220,7 +225,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_reset);
  * Waits for the operations under way; whoever needs one afterwards waits,
  * killably, for flexmem_table_resume().
  *
- * Context: may sleep, for one operation of each kind at most.
+ * Context: may sleep, for as long as one job of the worker and one operation
+ * that moves data take.
  */
 void flexmem_table_suspend(struct flexmem_table *table)
 {

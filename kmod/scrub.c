@@ -49,10 +49,9 @@ static int scrub_part(struct flexmem_table *table,
 static int lock_data_awake(struct flexmem_table *table)
 {
 	lockdep_assert_held(&table->acquire_lock);
-	/* Who removes it waits for us. */
-	if (READ_ONCE(table->closing))
-		return -ENODEV;
-	return mutex_lock_killable(&table->data_lock);
+	/* Who removes or resets it waits for us. */
+	return flexmem_table_cut_in(table) ?:
+	       mutex_lock_killable(&table->data_lock);
 }
 
 /*

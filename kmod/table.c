@@ -37,8 +37,7 @@
  *
  * Context: may sleep; asks the firmware for its capacity.
  * Return: 0, -EINVAL if the description is not valid or the settings do not suit
- * the device (with a message),
- * or an error of the firmware.
+ * the device (with a message), -ENOMEM, or an error of the firmware.
  */
 int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 		       const struct flexmem_device_desc *desc,
@@ -79,6 +78,9 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	mutex_init(&table->data_lock);
 	init_rwsem(&table->map_lock);
 	flexmem_scrub_init(table);
+	table->worker = alloc_ordered_workqueue("flexmem", 0);
+	if (!table->worker)
+		return -ENOMEM;
 	table->wait_ms = FLEXMEM_WAIT_MS;
 	table->map_shift = FLEXMEM_MIN_MAP_SHIFT;
 	for (i = 0; i < settings->nr_sizes; i++)
@@ -94,7 +96,9 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 			      settings->nr_sizes);
 
 	rc = flexmem_function_capacity(&table->function, &table->capacity);
-	if (!rc)
+	if (rc)
+		destroy_workqueue(table->worker);
+	else
 		flexmem_accounts_set_device(&table->accounts, table->capacity,
 					    0, 0, false);
 	return rc;
@@ -200,34 +204,60 @@ void flexmem_table_unlock_pools(struct flexmem_table *table)
 	flexmem_pressure_supplied(&table->accounts);
 }
 
+/**
+ * flexmem_table_error - why the device cannot be called now
+ * @table: region table
+ *
+ * Context: any; under a lock under which the device is called it stays like that.
+ * Return: 0, -ENODEV if it goes, -EIO if it could not be reset, or -EAGAIN if it
+ * sleeps.
+ */
+int flexmem_table_error(const struct flexmem_table *table)
+{
+	if (READ_ONCE(table->closing))
+		return -ENODEV;
+	if (READ_ONCE(table->needs_reset))
+		return -EIO;
+	return READ_ONCE(table->suspended) ? -EAGAIN : 0;
+}
+
+/**
+ * flexmem_table_wait_awake - wait until the device is awake, or goes
+ * @table: region table
+ *
+ * Who waits can be frozen: the device wakes up after the processes do.
+ *
+ * Context: may sleep.
+ * Return: 0, or -EINTR if the caller was killed.
+ */
+int flexmem_table_wait_awake(struct flexmem_table *table)
+{
+	if (wait_event_state(table->resumed,
+			     !READ_ONCE(table->suspended) ||
+			     READ_ONCE(table->closing),
+			     (TASK_KILLABLE | TASK_FREEZABLE)))
+		return -EINTR;
+	return 0;
+}
+
 /*
  * Takes a lock under which the device is called, once the device is awake. The
- * wait for it to wake up is repeated only if it has fallen asleep again. Who
- * waits can be frozen: the device wakes up after the processes do.
+ * wait for it to wake up is repeated only if it has fallen asleep again.
  */
 static int lock_device(struct flexmem_table *table, struct mutex *lock)
 {
+	int rc;
+
 	do {
-		if (wait_event_state(table->resumed,
-				     !READ_ONCE(table->suspended) ||
-				     READ_ONCE(table->closing),
-				     (TASK_KILLABLE | TASK_FREEZABLE)))
+		if (flexmem_table_wait_awake(table) ||
+		    mutex_lock_killable(lock))
 			return -EINTR;
-		if (mutex_lock_killable(lock))
-			return -EINTR;
-		if (READ_ONCE(table->closing)) {
-			mutex_unlock(lock);
-			return -ENODEV;
-		}
-		if (READ_ONCE(table->needs_reset)) {
-			mutex_unlock(lock);
-			return -EIO;
-		}
-		if (!READ_ONCE(table->suspended))
+		rc = flexmem_table_error(table);
+		if (!rc)
 			return 0;
 		mutex_unlock(lock);
-	} while (!fatal_signal_pending(current));
-	return -EINTR;
+	} while (rc == -EAGAIN && !fatal_signal_pending(current));
+	return rc == -EAGAIN ? -EINTR : rc;
 }
 
 /**
@@ -309,11 +339,11 @@ static int acquire_memory(struct flexmem_table *table,
 			skipped = true;
 			continue;
 		}
-		/* Who removes the device does not wait for all of them. */
-		if (READ_ONCE(table->closing)) {
-			rc = -ENODEV;
+		/* Who removes or resets the device does not wait for all. */
+		rc = flexmem_table_cut_in(table);
+		if (rc)
 			break;
-		}
+		rc = -ENOSPC;
 		reason = flexmem_account_refuses_region(&table->accounts,
 							account, backwards,
 							size, min_size);
@@ -353,8 +383,9 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
 	int slot, rc;
 
 	do {
-		if (READ_ONCE(table->closing))
-			return -ENODEV;
+		rc = flexmem_table_cut_in(table);
+		if (rc)
+			return rc;
 		slot = flexmem_slots_find(&table->slots, pool);
 		if (slot < 0) {
 			lock_pool(table, pool, slots_reason(table, pool));
@@ -392,23 +423,24 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
  * @account: of the client it is for; NULL: for nobody yet
  * @min_size: bytes it must have at least
  * @refusal: receives the reason if a limit or a guarantee forbids it
+ * @fresh: from flexmem_region_create(); NULL afterwards, if it was used
  *
  * The region has its slot, but is not in the table yet: the caller may take
  * what it needs before anybody else can, and then calls
  * flexmem_region_publish().
  *
  * Context: under acquire_lock. May sleep.
- * Return: the region; -ENOSPC if there can be none (more) of that size; -ENOMEM
- * if the kernel has no memory; or an error of the firmware.
+ * Return: the region; -ENOSPC if there can be none (more) of that size; or an
+ * error of the firmware.
  */
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      struct flexmem_pool *pool,
 					      struct flexmem_account *account,
 					      u64 min_size,
-					      enum flexmem_reason *refusal)
+					      enum flexmem_reason *refusal,
+					      struct flexmem_region **fresh)
 {
-	enum flexmem_fit fit = table->settings.fit;
-	struct flexmem_region *region;
+	struct flexmem_region *region = *fresh;
 	struct flexmem_memory mem;
 	int rc;
 
@@ -425,14 +457,11 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	if (table->function.nr_pieces == FLEXMEM_MAX_PIECES)
 		return ERR_PTR(-EIO);
 
-	region = flexmem_region_create(table, fit);
-	if (!region)
-		return ERR_PTR(-ENOMEM);
-
 	rc = acquire_memory(table, pool, account, min_size, refusal, &mem);
 	if (rc)
-		goto destroy;
-	flexmem_region_set_memory(region, &mem, fit);
+		return ERR_PTR(rc);
+	*fresh = NULL;
+	flexmem_region_set_memory(region, &mem, table->settings.fit);
 
 	rc = flexmem_scrub_memory(table, &mem);
 	if (!rc)
@@ -446,10 +475,6 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 		return ERR_PTR(rc);
 	}
 	return region;
-
-destroy:
-	flexmem_region_destroy(region);
-	return ERR_PTR(rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_acquire);
 
@@ -492,20 +517,31 @@ void flexmem_region_publish(struct flexmem_table *table,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_publish);
 
-static int prealloc_pool(struct flexmem_table *table, struct flexmem_pool *pool)
+static int prealloc_one(struct flexmem_table *table, struct flexmem_pool *pool)
 {
 	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
-	struct flexmem_region *region;
+	struct flexmem_region *fresh, *region;
+
+	fresh = flexmem_region_create(table, table->settings.fit);
+	if (!fresh)
+		return -ENOMEM;
+	region = flexmem_region_acquire(table, pool, NULL, 0, &refusal, &fresh);
+	flexmem_region_destroy(fresh);
+	if (IS_ERR(region))
+		return PTR_ERR(region);
+	flexmem_region_admit(table, region, NULL);
+	flexmem_region_publish(table, region);
+	return 0;
+}
+
+static int prealloc_pool(struct flexmem_table *table, struct flexmem_pool *pool)
+{
+	int rc = 0;
 
 	/* Until there is none more, or the rest has been promised. */
-	while (!pool->locked) {
-		region = flexmem_region_acquire(table, pool, NULL, 0, &refusal);
-		if (IS_ERR(region))
-			return PTR_ERR(region) == -ENOSPC ? 0 : PTR_ERR(region);
-		flexmem_region_admit(table, region, NULL);
-		flexmem_region_publish(table, region);
-	}
-	return 0;
+	while (!rc && !pool->locked)
+		rc = prealloc_one(table, pool);
+	return rc == -ENOSPC ? 0 : rc;
 }
 
 /**

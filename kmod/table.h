@@ -55,17 +55,19 @@ enum flexmem_pool_kind {
  * @last_serial: of the regions; under @acquire_lock
  * @leaving: what is given back on removal, which must not run out of memory
  * @needs_reset: a reset has failed: the device gives nothing until one succeeds
+ * @resetting: who is about to reset it: what takes many commands ends early
  * @resets: how often it was reset
  * @suspended: the device sleeps: its operations are not called
  * @resumed: where one waits for it to wake up
  * @scrubbed: bytes scrubbed
  * @scrub_work: scrubs in the background
+ * @worker: does what needs the firmware, see job.h
  * @mapping: where all CPU maps of this function are, or NULL
  * @map_shift: the mmap() offset of a slot is its number shifted by this
  * @wait_ms: FLEXMEM_WAIT_MS; only unit tests have more patience
  * @accounts: what owners are charged
  * @acquire_lock: acquisition and release of regions and slots. May be held
- *	while the firmware works, so it is waited for killably.
+ *	while the firmware works, so whoever can be killed waits for it killably
  * @snapshot_lock: held while all region locks are taken; never while the
  *	firmware works
  * @data_lock: one scrub or copy at a time. May be held while the firmware works,
@@ -97,11 +99,13 @@ struct flexmem_table {
 	u64 last_serial;
 	struct flexmem_memory leaving[FLEXMEM_MAX_SLOTS];
 	bool needs_reset;
+	atomic_t resetting;
 	u64 resets;
 	bool suspended;
 	wait_queue_head_t resumed;
 	atomic64_t scrubbed;
 	struct delayed_work scrub_work;
+	struct workqueue_struct *worker;
 	struct address_space *mapping;
 	unsigned int map_shift;
 	unsigned int wait_ms;
@@ -126,6 +130,14 @@ static inline int flexmem_region_error(const struct flexmem_region *region)
 	return READ_ONCE(region->table->closing) ? -ENODEV : -EIO;
 }
 
+/* 0, or why what takes many commands is to end after the one under way. */
+static inline int flexmem_table_cut_in(const struct flexmem_table *table)
+{
+	if (READ_ONCE(table->closing))
+		return -ENODEV;
+	return atomic_read(&table->resetting) ? -EIO : 0;
+}
+
 /* Whether a command timed out since there were so many, and none succeeded. */
 static inline bool flexmem_table_heard_timeout(struct flexmem_table *table,
 					       int timeouts)
@@ -145,6 +157,8 @@ void flexmem_table_suspend(struct flexmem_table *table);
 void flexmem_table_resume(struct flexmem_table *table);
 int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		       unsigned int *regions, u64 *bytes);
+int flexmem_table_error(const struct flexmem_table *table);
+int flexmem_table_wait_awake(struct flexmem_table *table);
 int flexmem_table_lock(struct flexmem_table *table);
 int flexmem_table_lock_data(struct flexmem_table *table);
 int flexmem_table_lock_to_move(struct flexmem_table *table);
@@ -180,7 +194,8 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      struct flexmem_pool *pool,
 					      struct flexmem_account *account,
 					      u64 min_size,
-					      enum flexmem_reason *refusal);
+					      enum flexmem_reason *refusal,
+					      struct flexmem_region **fresh);
 void flexmem_region_admit(struct flexmem_table *table,
 			  struct flexmem_region *region,
 			  struct flexmem_account *account);

@@ -8,8 +8,10 @@
 #include <linux/device.h>
 #include <linux/errno.h>
 #include <linux/mutex.h>
+#include <linux/slab.h>
 
 #include "compat.h"
+#include "job.h"
 #include "scrub.h"
 #include "table.h"
 
@@ -63,20 +65,20 @@ static bool is_no_answer(int rc)
  */
 int flexmem_table_release_stranded(struct flexmem_table *table)
 {
-	bool removing = READ_ONCE(table->closing);
+	bool removing = flexmem_table_cut_in(table);
 	struct flexmem_region *region, *next;
 	LIST_HEAD(stranded);
-	int rc = 0, one;
+	int rc = 0, cut, one;
 
 	if (list_empty(&table->stranded))
 		return 0;
 	/* What fails goes back to the list. */
 	list_splice_init(&table->stranded, &stranded);
 	list_for_each_entry_safe(region, next, &stranded, stranded) {
-		/* Who removes the device does not wait for all of them. */
-		if (!removing && READ_ONCE(table->closing))
-			rc = -ENODEV;
-		if (is_no_answer(rc) ||
+		/* Who removes or resets the device does not wait for all. */
+		cut = removing ? 0 : flexmem_table_cut_in(table);
+		rc = cut ?: rc;
+		if (cut || is_no_answer(rc) ||
 		    region->unanswered == FLEXMEM_RELEASE_TRIES) {
 			list_move_tail(&region->stranded, &table->stranded);
 			continue;
@@ -186,67 +188,108 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot,
 }
 
 /**
+ * struct trim - a TRIM
+ * @job: has it done
+ * @break_leases: end all leases first
+ * @regions: given back so far
+ * @bytes: in them
+ */
+struct trim {
+	struct flexmem_job job;
+	bool break_leases;
+	unsigned int regions;
+	u64 bytes;
+};
+
+static int trim_slots(struct flexmem_table *table, struct trim *trim)
+{
+	bool emptied = false;
+	unsigned int slot;
+	int rc = 0;
+
+	for (slot = 0; !rc && slot < table->slots.nr; slot++) {
+		u64 size = table->slots.entry[slot].length;
+
+		/* Who removes or resets the device does not wait for all. */
+		rc = flexmem_table_cut_in(table);
+		if (rc || !trim_slot(table, slot, trim->break_leases, &rc))
+			continue;
+		emptied = true;
+		if (!rc) {
+			trim->regions++;
+			trim->bytes += size;
+		}
+	}
+	if (emptied)
+		flexmem_table_unlock_pools(table);
+	return rc;
+}
+
+static int run_trim(struct flexmem_job *job)
+{
+	struct trim *trim = container_of(job, struct trim, job);
+	struct flexmem_table *table = job->table;
+	int rc, refused;
+
+	rc = flexmem_table_settle(table);
+	if (rc)
+		return rc;
+	/* What still cannot be scrubbed stays where it is. */
+	rc = flexmem_scrub_quarantine(table);
+	if (rc == -EINTR)
+		return rc;
+
+	if (trim->break_leases)
+		flexmem_lease_break_all(&table->slots);
+	if (flexmem_lease_count(&table->slots))
+		return -EBUSY;
+	flexmem_table_forgive(table);
+	refused = flexmem_table_release_stranded(table);
+	rc = is_no_answer(refused) ? refused : trim_slots(table, trim);
+	return rc ?: refused;
+}
+
+static void free_trim(struct flexmem_job *job)
+{
+	kfree(container_of(job, struct trim, job));
+}
+
+/**
  * flexmem_table_trim - give empty regions back to the device
  * @table: region table
  * @break_leases: end all leases, those too that are taken meanwhile
  * @regions: receives how many have been given back
  * @bytes: receives the bytes in them
  *
- * An allocation that finds nothing meanwhile waits for acquire_lock before it
+ * An allocation that finds nothing meanwhile waits for the end of it before it
  * fails, so a region that is only retired for the moment is not missed. Memory
  * that the firmware would not take back does not count: it is kept, and given
  * back before the next region is acquired or trimmed.
  *
- * Context: may sleep.
- * Return: 0, -EBUSY if there is a lease, -EINTR, -ENODEV, or the first error of
- * the firmware; @regions and @bytes tell what has been done nevertheless.
+ * Context: may sleep; the worker does it.
+ * Return: 0, -EBUSY if there is a lease, or one is taken meanwhile, -ENOMEM,
+ * -EINTR, -ENODEV, or the first error of the firmware; @regions and @bytes tell
+ * what has been done nevertheless, unless the caller was killed.
  */
 int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		       unsigned int *regions, u64 *bytes)
 {
-	bool emptied = false;
-	int rc, refused = 0;
-	unsigned int slot;
+	struct trim *trim;
+	int rc;
 
 	*regions = 0;
 	*bytes = 0;
-	rc = flexmem_table_lock(table);
-	if (rc)
-		return rc;
-	rc = flexmem_table_settle(table);
-	if (rc)
-		goto unlock;
-	/* What still cannot be scrubbed stays where it is. */
-	rc = flexmem_scrub_quarantine(table);
-	if (rc == -EINTR)
-		goto unlock;
-
-	if (break_leases)
-		flexmem_lease_break_all(&table->slots);
-	rc = flexmem_lease_count(&table->slots) ? -EBUSY : 0;
-	if (!rc) {
-		flexmem_table_forgive(table);
-		refused = flexmem_table_release_stranded(table);
-		rc = is_no_answer(refused) ? refused : 0;
-	}
-	for (slot = 0; !rc && slot < table->slots.nr; slot++) {
-		u64 size = table->slots.entry[slot].length;
-
-		/* Likewise. */
-		if (READ_ONCE(table->closing))
-			rc = -ENODEV;
-		if (rc || !trim_slot(table, slot, break_leases, &rc))
-			continue;
-		emptied = true;
-		if (!rc) {
-			++*regions;
-			*bytes += size;
-		}
-	}
-	if (emptied)
-		flexmem_table_unlock_pools(table);
-unlock:
-	mutex_unlock(&table->acquire_lock);
-	return rc ?: refused;
+	trim = kzalloc(sizeof(*trim), GFP_KERNEL_ACCOUNT);
+	if (!trim)
+		return -ENOMEM;
+	flexmem_job_init(&trim->job, table, run_trim, free_trim);
+	trim->break_leases = break_leases;
+	if (!flexmem_job_run(&trim->job))
+		return -EINTR;
+	rc = trim->job.rc;
+	*regions = trim->regions;
+	*bytes = trim->bytes;
+	kfree(trim);
+	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_trim);

@@ -42,7 +42,7 @@
 #ifdef CONFIG_FAULT_INJECTION
 DECLARE_FAULT_ATTR(sim_fault_attr);
 
-/* Asked by the caller itself: fail-nth counts what its own task does. */
+/* Asked by who sends: fail-nth counts only what its own task does. */
 static bool sim_should_fail(void)
 {
 	return should_fail(&sim_fault_attr, 1);

@@ -59,9 +59,8 @@ static int sim_command(struct sim_function *fn, struct sim_request *req,
 
 /*
  * Nobody knows whether that memory was acquired. flexmem releases it before it
- * does anything else, but for a caller who was killed that may be much later, and
- * it would be missing from the other functions: so at once, too, without waiting
- * for it.
+ * does anything else, but that may be much later, and it would be missing from the
+ * other functions: so at once, too, without waiting for it.
  */
 static void sim_give_up(struct sim_function *fn, u64 memory)
 {

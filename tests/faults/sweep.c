@@ -4,8 +4,10 @@
  * through without one, and looks after each what is there. Prints TAP.
  *
  * /proc/thread-self/fail-nth counts everything that can fail in this thread:
- * slab and page allocations, user copies, and the commands that the simulator
- * sends for it. Read back, it says whether the fault was reached.
+ * slab and page allocations, user copies, and the commands that it sends to the
+ * simulator itself. Most commands are sent for it, by the driver's worker:
+ * fail_mailbox counts those of all threads. Read back, both say whether the fault
+ * was reached.
  *
  * Environment: FLEXMEM_LONG: with other settings of the driver, too;
  * FLEXMEM_SEQUENCE: only the sequence of that name; FLEXMEM_KO: where the
@@ -21,6 +23,7 @@
 #include "faults.h"
 
 #define MOST_POINTS 3000
+#define FAIL_MAILBOX "/sys/kernel/debug/flexmem_sim/fail_mailbox"
 
 static int fail_nth_fd;
 static int watch_fd = -1;	/* reads the accounts; has nothing itself */
@@ -42,7 +45,7 @@ static void result(bool good, const char *format, const char *name)
 
 /* ---- the fault ---- */
 
-static void fault_in(unsigned int n)
+static void nth_of_thread(unsigned int n)
 {
 	char text[16];
 	int len = snprintf(text, sizeof(text), "%u", n);
@@ -52,7 +55,7 @@ static void fault_in(unsigned int n)
 }
 
 /* Ends it; whether the fault was reached. */
-static bool fault_came(void)
+static bool thread_failed(void)
 {
 	char text[16] = "";
 	ssize_t n = pread(fail_nth_fd, text, sizeof(text) - 1, 0);
@@ -64,6 +67,55 @@ static bool fault_came(void)
 			bail("fail-nth", errno);
 	return came;
 }
+
+static void mailbox_knob(const char *knob, unsigned int value)
+{
+	char path[96];
+	int error;
+
+	snprintf(path, sizeof(path), "%s/%s", FAIL_MAILBOX, knob);
+	error = put_text(path, "%u", value);
+	if (error)
+		bail(path, error);
+}
+
+static void nth_command(unsigned int n)
+{
+	mailbox_knob("times", 1);
+	mailbox_knob("space", n);
+	mailbox_knob("probability", 100);
+}
+
+static bool command_failed(void)
+{
+	char text[16];
+	int error = get_text(FAIL_MAILBOX "/times", text, sizeof(text));
+
+	if (error)
+		bail("fail_mailbox/times", error);
+	mailbox_knob("probability", 0);
+	return atoi(text) == 0;
+}
+
+/**
+ * struct injector - a way to let something fail
+ * @what: that
+ * @arm: lets the n-th one fail, from now on
+ * @came: ends that; whether it was reached
+ */
+struct injector {
+	const char *what;
+	void (*arm)(unsigned int n);
+	bool (*came)(void);
+};
+
+static const struct injector thread_faults = {
+	.what = "faults", .arm = nth_of_thread, .came = thread_failed,
+};
+
+static const struct injector command_faults = {
+	.what = "commands", .arm = nth_command, .came = command_failed,
+};
 
 /* Everything that can fail does, and says nothing about it. */
 static void faults_setup(bool gfp_wait)
@@ -77,7 +129,6 @@ static void faults_setup(bool gfp_wait)
 		{ "fail_page_alloc/min-order", "0" },
 		{ "fail_page_alloc/ignore-gfp-highmem", "N" },
 		{ "fail_usercopy/verbose", "0" },
-		{ "flexmem_sim/fail_mailbox/verbose", "0" },
 	};
 	char path[96];
 	unsigned int i;
@@ -97,6 +148,7 @@ static void faults_setup(bool gfp_wait)
 				 "%s", gfp_wait ? "N" : "Y");
 	if (error)
 		bail("ignore-gfp-wait", error);
+	mailbox_knob("verbose", 0);
 }
 
 /* ---- before and after a run ---- */
@@ -185,7 +237,8 @@ static const char *check_empty(void)
 }
 
 /* One run; NULL, or what was wrong with it. */
-static const char *run_once(const struct sequence *s, unsigned int n,
+static const char *run_once(const struct sequence *s,
+			    const struct injector *injector, unsigned int n,
 			    uint64_t *seen, bool *came)
 {
 	struct run r = { .fd = { -1, -1, -1 } };
@@ -197,9 +250,9 @@ static const char *run_once(const struct sequence *s, unsigned int n,
 	if (r.at)
 		return r.at;
 	r.seen = 0;
-	fault_in(n);
+	injector->arm(n);
 	s->run(&r);
-	*came = fault_came();
+	*came = injector->came();
 	*seen |= r.seen;
 	if (r.at) {
 		printf("# %s: %s\n", r.at, strerror(r.error));
@@ -220,26 +273,41 @@ static const char *run_once(const struct sequence *s, unsigned int n,
 	return wrong ?: empty;
 }
 
-static void sweep(const struct sequence *s)
+/* Returns how many faults there were; the run without one is no fault. */
+static unsigned int sweep_with(const struct sequence *s,
+			       const struct injector *injector, uint64_t *seen,
+			       const char **wrong)
 {
-	uint64_t seen = 0, begin = now_ms();
-	const char *wrong = NULL;
 	bool came = true;
 	unsigned int n;
 
-	for (n = 1; came && !wrong && n < MOST_POINTS; n++)
-		wrong = run_once(s, n, &seen, &came);
-	if (wrong)
-		printf("# %s, fault %u: %s\n", s->name, n - 1, wrong);
+	if (*wrong)
+		return 0;
+	for (n = 1; came && !*wrong && n < MOST_POINTS; n++)
+		*wrong = run_once(s, injector, n, seen, &came);
+	if (*wrong)
+		printf("# %s, %s, %u: %s\n", s->name, injector->what, n - 1,
+		       *wrong);
 	else if (came)
-		wrong = "does not end";
-	/* The run without a fault is no fault; less than two show nothing. */
-	printf("# %s: %u faults%s%s%s, %llu ms\n", s->name, n - 2,
-	       seen & 1ULL << ENOMEM ? " ENOMEM" : "",
+		*wrong = "does not end";
+	return n - 2;
+}
+
+static void sweep(const struct sequence *s)
+{
+	uint64_t seen = 0, begin = now_ms();
+	unsigned int faults, commands;
+	const char *wrong = NULL;
+
+	faults = sweep_with(s, &thread_faults, &seen, &wrong);
+	commands = sweep_with(s, &command_faults, &seen, &wrong);
+	printf("# %s: %u faults, %u commands%s%s%s, %llu ms\n", s->name,
+	       faults, commands, seen & 1ULL << ENOMEM ? " ENOMEM" : "",
 	       seen & 1ULL << EFAULT ? " EFAULT" : "",
 	       seen & 1ULL << EIO ? " EIO" : "",
 	       (unsigned long long)(now_ms() - begin));
-	result(!wrong && n > 3, "%s", s->name);
+	/* Less than two show nothing. */
+	result(!wrong && faults > 1, "%s", s->name);
 }
 
 /* ---- that the faults are real ---- */
@@ -256,7 +324,7 @@ static const struct sequence *find(const char *name)
 }
 
 /* Errors that a sequence ends in when each of its faults has come. */
-static uint64_t errors_of(const char *name)
+static uint64_t errors_of(const char *name, const struct injector *injector)
 {
 	const struct sequence *s = find(name);
 	uint64_t seen = 0;
@@ -264,7 +332,7 @@ static uint64_t errors_of(const char *name)
 	unsigned int n;
 
 	for (n = 1; came && n < MOST_POINTS; n++)
-		if (run_once(s, n, &seen, &came))
+		if (run_once(s, injector, n, &seen, &came))
 			return 0;
 	return seen;
 }
@@ -275,13 +343,14 @@ static void prove_faults(void)
 
 	/* As the kernel comes, what may wait for memory is never failed. */
 	faults_setup(false);
-	seen = errors_of("ALLOC, the first");
+	seen = errors_of("ALLOC, the first", &thread_faults);
 	result(seen && !(seen & 1ULL << ENOMEM), "%s",
 	       "ignore-gfp-wait hides failed GFP_KERNEL allocations");
 	faults_setup(true);
-	seen = errors_of("ALLOC, the first");
+	seen = errors_of("ALLOC, the first", &thread_faults);
 	result(seen & 1ULL << ENOMEM, "%s", "GFP_KERNEL allocations do fail");
 	result(seen & 1ULL << EFAULT, "%s", "copies from and to user space do fail");
+	seen = errors_of("ALLOC, the first", &command_faults);
 	result(seen & 1ULL << EIO, "%s", "commands to the firmware do fail");
 }
 

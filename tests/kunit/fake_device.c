@@ -286,6 +286,8 @@ static int fake_slot_set(void *priv, unsigned int slot,
 		rc = -ENOSPC;
 	if (takes_effect(fake, rc))
 		fake->slot_base[slot] = mem->base;
+	if (fake->during_set)
+		fake->during_set(fake->during_set_arg);
 	rc = rc ?: fake->sets_and_fails;
 	if (rc && rc != -ENOSPC)
 		fake->lost_slots |= BIT_ULL(slot);

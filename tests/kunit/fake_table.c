@@ -259,17 +259,21 @@ fake_table_acquire_for(struct flexmem_table *table,
 		       u64 min_size, enum flexmem_reason *refusal)
 {
 	struct flexmem_pool *pool = flexmem_table_pool(table, program);
-	struct flexmem_region *region;
+	struct flexmem_region *fresh, *region;
 
 	*refusal = FLEXMEM_REASON_NONE;
+	fresh = flexmem_region_create(table, table->settings.fit);
+	if (!fresh)
+		return ERR_PTR(-ENOMEM);
 	mutex_lock(&table->acquire_lock);
 	region = flexmem_region_acquire(table, pool, account, min_size,
-					refusal);
+					refusal, &fresh);
 	if (!IS_ERR(region)) {
 		flexmem_region_admit(table, region, account);
 		flexmem_region_publish(table, region);
 	}
 	mutex_unlock(&table->acquire_lock);
+	flexmem_region_destroy(fresh);
 	return region;
 }
 

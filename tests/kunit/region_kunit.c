@@ -146,10 +146,16 @@ static int init_table(struct kunit *test, struct fake_device *fake,
 {
 	struct flexmem_device_desc desc = fake_device_desc(fake);
 	struct flexmem_table *table;
+	int rc;
 
 	table = kunit_kzalloc(test, sizeof(*table), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, table);
-	return flexmem_table_init(table, NULL, &desc, settings);
+	rc = flexmem_table_init(table, NULL, &desc, settings);
+	if (!rc) {
+		flexmem_table_remove(table);
+		flexmem_table_fini(table);
+	}
+	return rc;
 }
 
 static void program_slots_must_be_fewer_than_slots(struct kunit *test)

@@ -10,8 +10,10 @@
 /* Objects there are, of all kinds. */
 static long live;
 
+/* Once no worker is about to free some. */
 long native_live(void)
 {
+	native_settle_work();
 	return __atomic_load_n(&live, RELAXED);
 }
 

@@ -52,7 +52,7 @@ enum { IRQ_NONE, IRQ_HANDLED };
 #define DEFINE_SIMPLE_DEV_PM_OPS(name, suspend_op, resume_op) \
 	const struct dev_pm_ops name = { suspend_op, resume_op }
 #define pm_sleep_ptr(ptr) (ptr)
-#define schedule_work(work) native_queue_work(work)
+#define schedule_work(work) queue_work(system_wq, work)
 #define cancel_work_sync(work) flush_work(work)
 #define dev_get_drvdata(dev) ((dev)->driver_data)
 #define pci_get_drvdata(pdev) dev_get_drvdata(&(pdev)->dev)

@@ -380,6 +380,8 @@ bool native_should_fail(enum native_fault fault)
 	native_point();
 	if (!task)
 		return false;
+	if (task->asker)
+		task = task->asker;
 	task->points++;
 	if (!task->fail_at || --task->fail_at)
 		return false;

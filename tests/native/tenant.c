@@ -426,7 +426,7 @@ static void do_trim(struct tenant *t)
 		.flags = chance(t, 3) ? FLEXMEM_TRIM_BREAK_LEASES : 0);
 	long rc = CALL(t, TRIM, &cmd);
 
-	ANSWER(t, "TRIM", rc, EPERM, EBUSY, EIO, ETIMEDOUT);
+	ANSWER(t, "TRIM", rc, EPERM, EBUSY, EIO, ETIMEDOUT, ENOMEM);
 	for_admin(rc);
 }
 

@@ -148,3 +148,8 @@ void wait_for_completion(struct completion *done)
 {
 	wait_event(done->wait, take_done(done));
 }
+
+int wait_for_completion_state(struct completion *done, unsigned int state)
+{
+	return native_wait_forever(done->wait, take_done(done), state);
+}

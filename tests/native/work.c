@@ -15,6 +15,28 @@ static unsigned int later_lock;
 static unsigned int work_lock;
 static LIST_HEAD(queue);
 
+/* A worker at work: which may be freed by then, and is not looked at. */
+struct busy {
+	struct list_head link;
+	struct work_struct *work;
+	struct workqueue_struct *wq;
+};
+
+static LIST_HEAD(busy);
+
+/* Somebody who waits for workers; woken up by each that is done. */
+struct waiter {
+	struct list_head link;
+	struct task_struct *task;
+};
+
+static LIST_HEAD(waiters);
+
+/* One that does one thing at a time, as they all do here. */
+struct workqueue_struct {
+	char name[24];
+};
+
 void native_timer_set(struct native_timer *timer, unsigned long expires)
 {
 	struct native_timer *other;
@@ -105,35 +127,55 @@ void native_work_init(struct work_struct *work, work_func_t func)
 	INIT_LIST_HEAD(&work->link);
 }
 
-/* One that is not being done already: nothing is done twice at a time. */
+static bool is_busy(const struct work_struct *work,
+		    const struct workqueue_struct *wq)
+{
+	struct busy *one;
+
+	list_for_each_entry(one, &busy, link)
+		if (one->work == work || (wq && one->wq == wq))
+			return true;
+	return false;
+}
+
+/* Nothing is done twice at a time, and nothing beside what is in order. */
 static struct work_struct *next_work(void)
 {
 	struct work_struct *work;
 
 	list_for_each_entry(work, &queue, link)
-		if (!work->worker)
+		if (!is_busy(work, work->wq))
 			return work;
 	return NULL;
 }
 
 static void do_work(struct work_struct *work)
 {
+	struct task_struct *asker = work->asker;
 	work_func_t func = work->func;
+	struct busy self = { .work = work, .wq = work->wq };
+	struct waiter *waiter;
 
 	list_del_init(&work->link);
+	list_add(&self.link, &busy);
 	work->queued = false;
+	work->asker = NULL;
 	__atomic_store_n(&work->pending, false, RELAXED);
-	work->worker = current;
+	current->asker = asker;
 	raw_unlock(&work_lock);
 	os_acquire(work);
 	func(work);
 	if (current->locks || current->atomic || current->rcu)
 		shim_bug("work ends with locks held");
-	os_release(work);
+	/* What is in order may be gone. */
+	os_release(self.wq ?: (void *)work);
+	current->asker = NULL;
+	if (asker)
+		put_task_struct(asker);
 	raw_lock(&work_lock);
-	work->worker = NULL;
-	if (work->waiter)
-		native_unpark(work->waiter);
+	list_del(&self.link);
+	list_for_each_entry(waiter, &waiters, link)
+		native_unpark(waiter->task);
 }
 
 struct idle {
@@ -181,8 +223,11 @@ static void call_worker(void)
 	native_kthread_run(work_thread, NULL, "worker");
 }
 
+/* Failures that a task is to have it has in what is done for it, too. */
 static void queue_locked(struct work_struct *work)
 {
+	if (work->wq && current && current->fail_at)
+		work->asker = get_task_struct(current);
 	work->queued = true;
 	list_add_tail(&work->link, &queue);
 	call_worker();
@@ -198,14 +243,17 @@ static bool ask_for(struct work_struct *work)
 	return true;
 }
 
-bool native_queue_work(struct work_struct *work)
+bool queue_work(struct workqueue_struct *wq, struct work_struct *work)
 {
 	bool asked;
 
+	native_point();
 	raw_lock(&work_lock);
 	asked = ask_for(work);
-	if (asked)
+	if (asked) {
+		work->wq = wq;
 		queue_locked(work);
+	}
 	raw_unlock(&work_lock);
 	return asked;
 }
@@ -228,15 +276,18 @@ void native_delayed_work_init(struct delayed_work *work, work_func_t func)
 	work->timer.function = work_is_due;
 }
 
-bool native_queue_delayed_work(struct delayed_work *work, unsigned long delay)
+bool queue_delayed_work(struct workqueue_struct *wq, struct delayed_work *work,
+			unsigned long delay)
 {
 	bool asked;
 
 	if (!delay)
-		return native_queue_work(&work->work);
+		return queue_work(wq, &work->work);
 	raw_lock(&later_lock);
 	raw_lock(&work_lock);
 	asked = ask_for(&work->work);
+	if (asked)
+		work->work.wq = wq;
 	raw_unlock(&work_lock);
 	if (asked)
 		native_timer_set(&work->timer, jiffies + delay);
@@ -259,22 +310,81 @@ bool mod_delayed_work(struct workqueue_struct *wq, struct delayed_work *work,
 		__atomic_store_n(&work->work.pending, false, RELAXED);
 		raw_unlock(&work_lock);
 	}
-	native_queue_delayed_work(work, delay);
+	queue_delayed_work(wq, work, delay);
 	return was_set;
 }
 
-/* Under work_lock: until nobody is doing it. */
-static void wait_for_worker(struct work_struct *work)
+static bool is_queued(const struct work_struct *work,
+		      const struct workqueue_struct *wq)
 {
-	if (work->waiter)
-		shim_bug("two wait for the same work");
-	work->waiter = current;
-	while (work->worker || work->queued) {
+	struct work_struct *one;
+
+	list_for_each_entry(one, &queue, link)
+		if (one == work || (wq && one->wq == wq))
+			return true;
+	return false;
+}
+
+/* Under work_lock: until nobody is doing it, or anything of the queue. */
+static void wait_for_worker(const struct work_struct *work,
+			    const struct workqueue_struct *wq)
+{
+	struct waiter self = { .task = current };
+
+	list_add(&self.link, &waiters);
+	while (is_busy(work, wq) || is_queued(work, wq)) {
 		raw_unlock(&work_lock);
 		native_park();
 		raw_lock(&work_lock);
 	}
-	work->waiter = NULL;
+	list_del(&self.link);
+}
+
+struct workqueue_struct *alloc_ordered_workqueue(const char *name,
+						 unsigned int flags)
+{
+	struct workqueue_struct *wq = kzalloc(sizeof(*wq), GFP_KERNEL);
+
+	if (wq)
+		strscpy(wq->name, name, sizeof(wq->name));
+	return wq;
+}
+
+void flush_workqueue(struct workqueue_struct *wq)
+{
+	might_sleep();
+	native_point();
+	raw_lock(&work_lock);
+	wait_for_worker(NULL, wq);
+	raw_unlock(&work_lock);
+	os_acquire(wq);
+}
+
+/* What is queued is done before. */
+void destroy_workqueue(struct workqueue_struct *wq)
+{
+	flush_workqueue(wq);
+	kfree(wq);
+}
+
+/**
+ * native_settle_work - until no worker is at work
+ *
+ * But for what is put off, which is not waited for.
+ */
+void native_settle_work(void)
+{
+	struct waiter self = { .task = current };
+
+	raw_lock(&work_lock);
+	list_add(&self.link, &waiters);
+	while (!list_empty(&busy) || !list_empty(&queue)) {
+		raw_unlock(&work_lock);
+		native_park();
+		raw_lock(&work_lock);
+	}
+	list_del(&self.link);
+	raw_unlock(&work_lock);
 }
 
 bool flush_work(struct work_struct *work)
@@ -282,7 +392,7 @@ bool flush_work(struct work_struct *work)
 	might_sleep();
 	native_point();
 	raw_lock(&work_lock);
-	wait_for_worker(work);
+	wait_for_worker(work, NULL);
 	raw_unlock(&work_lock);
 	os_acquire(work);
 	return true;
@@ -294,6 +404,28 @@ bool flush_delayed_work(struct delayed_work *work)
 	if (native_timer_del(&work->timer))
 		work_is_due(&work->timer);
 	return flush_work(&work->work);
+}
+
+/* What has not been begun will not be; what has is not waited for. */
+bool cancel_work(struct work_struct *work)
+{
+	struct task_struct *asker = NULL;
+	bool was_queued;
+
+	native_point();
+	raw_lock(&work_lock);
+	was_queued = work->queued;
+	if (was_queued) {
+		list_del_init(&work->link);
+		work->queued = false;
+		__atomic_store_n(&work->pending, false, RELAXED);
+		asker = work->asker;
+		work->asker = NULL;
+	}
+	raw_unlock(&work_lock);
+	if (asker)
+		put_task_struct(asker);
+	return was_queued;
 }
 
 /* Afterwards it is neither being done nor going to be. */
@@ -314,7 +446,7 @@ bool cancel_delayed_work_sync(struct delayed_work *work)
 	list_del_init(&work->work.link);
 	work->work.queued = false;
 	__atomic_store_n(&work->work.pending, false, RELAXED);
-	wait_for_worker(&work->work);
+	wait_for_worker(&work->work, NULL);
 	work->work.canceling--;
 	raw_unlock(&work_lock);
 	os_acquire(work);

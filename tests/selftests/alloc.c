@@ -594,7 +594,9 @@ TEST_F(alloc, a_process_killed_in_the_middle_returns_everything)
 			usleep(500);
 		kill(pid, SIGKILL);
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
-		EXPECT_EQ(0, used(self->other));
+		/* What was being acquired for it is its for a moment more. */
+		while (used(self->other))
+			usleep(500);
 	}
 	EXPECT_STREQ("", fm_sums(self->other, true));
 }

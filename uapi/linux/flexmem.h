@@ -538,7 +538,8 @@ struct flexmem_segment_entry {
  *              sizeof(struct flexmem_segment_entry) of the first version
  * @count: entries there is room for
  * @entries: pointer to them; may be 0 when @count is 0
- * @out_count: filled slots there are
+ * @out_count: filled slots there are, but for those that the firmware may have
+ *             emptied
  * @__reserved: must be 0
  * @out_generation: changes whenever a slot is filled or emptied, or was to be;
  *                  only grows
@@ -673,8 +674,9 @@ enum flexmem_trim_flags {
  * scrub what is quarantined. The administrator's: EPERM for anyone else.
  * EBUSY, and nothing is given back, while there is a lease, unless leases are
  * broken: slots with live allocations stay as they are all the same, so that a
- * dispatch under such a lease finds what it uses. When the firmware
- * fails in the middle the reply is written and tells what was given back.
+ * dispatch under such a lease finds what it uses. When the firmware fails in the
+ * middle, or a lease is taken (EBUSY), the reply is written and tells what was
+ * given back.
  */
 struct flexmem_trim {
 	__u32 size;

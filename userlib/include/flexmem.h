@@ -938,8 +938,9 @@ FLEXMEM_API int flexmem_device_lease_drop(struct flexmem_device *device);
  * ever, unless leases are broken. A dispatch under one that was broken finds
  * what it uses all the same: a region with a live allocation is not given back.
  *
- * Return: 0; -EPERM: only the administrator may; -EBUSY: somebody has a lease,
- * without FLEXMEM_BREAK_LEASES; -EOPNOTSUPP: an unknown flag.
+ * Return: 0; -EPERM: only the administrator may; -EBUSY: somebody has a lease, or
+ * has taken one meanwhile, without FLEXMEM_BREAK_LEASES; -EOPNOTSUPP: an unknown
+ * flag.
  */
 FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
 				    uint32_t flags, uint32_t *regions,

@@ -86,6 +86,10 @@ static inline value prefix##_xchg(type *v, value n)				\
 {										\
 	return __atomic_exchange_n(&v->counter, n, __ATOMIC_SEQ_CST);		\
 }										\
+static inline value prefix##_cmpxchg(type *v, value old, value n)		\
+{										\
+	return cmpxchg(&v->counter, old, n);					\
+}										\
 static inline bool prefix##_dec_and_test(type *v)				\
 {										\
 	return !prefix##_dec_return(v);						\

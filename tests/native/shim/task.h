@@ -92,6 +92,7 @@ enum native_fault {
  * @fail_at: which of the next points of failure fails; 0: none
  * @failed: what failed then
  * @points: points of failure so far
+ * @asker: worker: these three are another's
  * @user: its part of the user's memory
  * @wild: it gives addresses that may be anything: only that part is there
  * @rank: scheduled mode: its priority
@@ -120,6 +121,7 @@ struct task_struct {
 	unsigned long fail_at;
 	int failed;
 	unsigned long points;
+	struct task_struct *asker;
 	void *user;
 	bool wild;
 	unsigned long rank;
@@ -293,6 +295,7 @@ void complete(struct completion *done);
 void complete_all(struct completion *done);
 bool completion_done(struct completion *done);
 void wait_for_completion(struct completion *done);
+int wait_for_completion_state(struct completion *done, unsigned int state);
 unsigned long wait_for_completion_timeout(struct completion *done,
 					  unsigned long timeout);
 
@@ -319,8 +322,8 @@ typedef void (*work_func_t)(struct work_struct *work);
  * @pending: it will be done
  * @canceling: it must not be asked for now
  * @queued: it can be done at once
- * @worker: who is doing it, or NULL
- * @waiter: who waits for that to end
+ * @asker: whose failures come to it, or NULL
+ * @wq: whose order it keeps, or NULL
  * @link: in the queue
  */
 struct work_struct {
@@ -328,8 +331,8 @@ struct work_struct {
 	bool pending;
 	int canceling;
 	bool queued;
-	struct task_struct *worker;
-	struct task_struct *waiter;
+	struct task_struct *asker;
+	struct workqueue_struct *wq;
 	struct list_head link;
 };
 
@@ -346,16 +349,20 @@ void native_delayed_work_init(struct delayed_work *work, work_func_t func);
 #define INIT_WORK(work, func) native_work_init(work, func)
 #define INIT_DELAYED_WORK(work, func) native_delayed_work_init(work, func)
 #define to_delayed_work(w) container_of(w, struct delayed_work, work)
-bool native_queue_work(struct work_struct *work);
-#define queue_work(wq, work) ((void)(wq), native_queue_work(work))
-bool native_queue_delayed_work(struct delayed_work *work, unsigned long delay);
-#define queue_delayed_work(wq, work, delay) \
-	((void)(wq), native_queue_delayed_work(work, delay))
+struct workqueue_struct *alloc_ordered_workqueue(const char *name,
+						 unsigned int flags);
+void flush_workqueue(struct workqueue_struct *wq);
+void destroy_workqueue(struct workqueue_struct *wq);
+bool queue_work(struct workqueue_struct *wq, struct work_struct *work);
+bool queue_delayed_work(struct workqueue_struct *wq, struct delayed_work *work,
+			unsigned long delay);
 bool mod_delayed_work(struct workqueue_struct *wq, struct delayed_work *work,
 		      unsigned long delay);
 bool flush_work(struct work_struct *work);
+bool cancel_work(struct work_struct *work);
 bool flush_delayed_work(struct delayed_work *work);
 bool cancel_delayed_work_sync(struct delayed_work *work);
+void native_settle_work(void);
 bool delayed_work_pending(struct delayed_work *work);
 
 #endif /* _NATIVE_TASK_H */

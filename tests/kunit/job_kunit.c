@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the worker does for callers who are killed while the firmware works: it is
+ * brought to its end, and nothing of it is anybody's.
+ */
+
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/kthread.h>
+#include <linux/sched/signal.h>
+#include <linux/workqueue.h>
+
+#include "fake_device.h"
+#include "table.h"
+
+struct ctx {
+	struct fake_device *fake;
+	struct flexmem_table *table;
+	int (*call)(struct ctx *ctx);
+	struct task_struct *task;
+	struct completion started;
+	struct completion done;
+	int rc;
+};
+
+static int job_test_init(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	settings.order = FLEXMEM_ORDER_FILL_FIRST;
+	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 64 * GIB);
+	ctx->table = fake_table_create(test, ctx->fake, &settings);
+	init_completion(&ctx->started);
+	init_completion(&ctx->done);
+	test->priv = ctx;
+	return 0;
+}
+
+static int call_alloc(struct ctx *ctx)
+{
+	return PTR_ERR_OR_ZERO(fake_alloc(ctx->table, GIB, FLEXMEM_ALIGN, false,
+					  NULL));
+}
+
+static int call_trim(struct ctx *ctx)
+{
+	unsigned int regions;
+	u64 bytes;
+
+	return flexmem_table_trim(ctx->table, false, &regions, &bytes);
+}
+
+static int caller(void *data)
+{
+	struct ctx *ctx = data;
+
+	allow_signal(SIGKILL);
+	wait_for_completion(&ctx->started);
+	ctx->rc = ctx->call(ctx);
+	complete_all(&ctx->done);
+	return 0;
+}
+
+static void start(struct kunit *test, struct ctx *ctx,
+		  int (*call)(struct ctx *ctx))
+{
+	struct task_struct *task;
+
+	ctx->call = call;
+	task = kthread_run(caller, ctx, "flexmem_kunit");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	ctx->task = task;
+	complete(&ctx->started);
+}
+
+/* In the middle of a command: the firmware is done after the caller is gone. */
+static void kill_caller(void *arg)
+{
+	struct ctx *ctx = arg;
+
+	if (completion_done(&ctx->done))
+		return;
+	send_sig(SIGKILL, ctx->task, 1);
+	wait_for_completion(&ctx->done);
+}
+
+static unsigned int nr_regions(struct flexmem_table *table)
+{
+	unsigned int slot, nr = 0;
+
+	for (slot = 0; slot < table->slots.nr; slot++)
+		nr += !!fake_table_region(table, slot);
+	return nr;
+}
+
+/* Once the worker is done. */
+static void expect(struct kunit *test, int rc, unsigned int regions,
+		   const char *log)
+{
+	struct ctx *ctx = test->priv;
+
+	wait_for_completion(&ctx->done);
+	flush_workqueue(ctx->table->worker);
+	KUNIT_EXPECT_EQ(test, ctx->rc, rc);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx->table), regions);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), log);
+	KUNIT_EXPECT_STREQ(test, flexmem_table_check(ctx->table) ?: "", "");
+	KUNIT_EXPECT_EQ(test, 0, fake_table_account(ctx->table)->used[0]);
+	fake_device_forget(ctx->fake);
+}
+
+/* "Found in the tree": the memory was nobody's until the next acquisition. */
+static void killed_while_a_slot_is_set(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct fake_block *block;
+
+	ctx->fake->during_set = kill_caller;
+	ctx->fake->during_set_arg = ctx;
+	start(test, ctx, call_alloc);
+	expect(test, -EINTR, 1, "acquire 12G, set 0");
+
+	/* It is there for the next one, and all of it is free. */
+	block = fake_alloc(ctx->table, 12 * GIB, FLEXMEM_ALIGN, false, NULL);
+	KUNIT_EXPECT_FALSE(test, IS_ERR(block));
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
+}
+
+static void killed_while_a_slot_is_cleared(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(fake_table_acquire(ctx->table, false,
+							   0)));
+	KUNIT_ASSERT_FALSE(test, IS_ERR(fake_table_acquire(ctx->table, false,
+							   0)));
+	fake_device_forget(ctx->fake);
+	ctx->fake->during_clear = kill_caller;
+	ctx->fake->during_clear_arg = ctx;
+	start(test, ctx, call_trim);
+	expect(test, -EINTR, 0,
+	       "clear 0, release 12G, clear 1, release 12G");
+}
+
+static void killed_before_its_turn_asks_nothing(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	/* So that the worker cannot begin. */
+	mutex_lock(&ctx->table->acquire_lock);
+	start(test, ctx, call_alloc);
+	msleep(20);
+	kill_caller(ctx);
+	mutex_unlock(&ctx->table->acquire_lock);
+	expect(test, -EINTR, 0, "");
+}
+
+/* The worker has something else to do: what is behind that goes at once. */
+static void killed_in_the_queue_leaves_nothing(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct ctx *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	refcount_t *refs = &fake_table_account(ctx->table)->refs;
+	unsigned int before = refcount_read(refs);
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	*other = *ctx;
+	init_completion(&other->started);
+	init_completion(&other->done);
+	mutex_lock(&ctx->table->acquire_lock);
+	start(test, ctx, call_trim);
+	msleep(20);
+	start(test, other, call_alloc);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, refcount_read(refs), before + 1);
+	kill_caller(other);
+	KUNIT_EXPECT_EQ(test, other->rc, -EINTR);
+	KUNIT_EXPECT_EQ(test, refcount_read(refs), before);
+	mutex_unlock(&ctx->table->acquire_lock);
+	expect(test, 0, 0, "");
+}
+
+static void waits_while_the_device_sleeps(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	mutex_lock(&ctx->table->acquire_lock);
+	start(test, ctx, call_trim);
+	msleep(20);
+	/* As flexmem_table_suspend() does before it waits for the worker. */
+	WRITE_ONCE(ctx->table->suspended, true);
+	mutex_unlock(&ctx->table->acquire_lock);
+	msleep(20);
+	KUNIT_EXPECT_FALSE(test, completion_done(&ctx->done));
+	flexmem_table_resume(ctx->table);
+	expect(test, 0, 0, "");
+}
+
+static void begin_reset(void *arg)
+{
+	struct ctx *ctx = arg;
+
+	/* As flexmem_table_reset() does before it waits for the worker. */
+	atomic_inc(&ctx->table->resetting);
+	ctx->fake->during_clear = NULL;
+}
+
+static void reset_cuts_in(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(fake_table_acquire(ctx->table, false,
+							   0)));
+	KUNIT_ASSERT_FALSE(test, IS_ERR(fake_table_acquire(ctx->table, false,
+							   0)));
+	fake_device_forget(ctx->fake);
+	ctx->fake->during_clear = begin_reset;
+	ctx->fake->during_clear_arg = ctx;
+	start(test, ctx, call_trim);
+	expect(test, -EIO, 1, "clear 0, release 12G");
+	atomic_dec(&ctx->table->resetting);
+}
+
+static void who_waits_is_told_when_the_device_goes(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	mutex_lock(&ctx->table->acquire_lock);
+	start(test, ctx, call_alloc);
+	msleep(20);
+	WRITE_ONCE(ctx->table->closing, true);
+	mutex_unlock(&ctx->table->acquire_lock);
+	expect(test, -ENODEV, 0, "");
+}
+
+static struct kunit_case job_test_cases[] = {
+	KUNIT_CASE(killed_while_a_slot_is_set),
+	KUNIT_CASE(killed_while_a_slot_is_cleared),
+	KUNIT_CASE(killed_before_its_turn_asks_nothing),
+	KUNIT_CASE(killed_in_the_queue_leaves_nothing),
+	KUNIT_CASE(waits_while_the_device_sleeps),
+	KUNIT_CASE(reset_cuts_in),
+	KUNIT_CASE(who_waits_is_told_when_the_device_goes),
+	{}
+};
+
+static struct kunit_suite job_test_suite = {
+	.name = "flexmem_job",
+	.init = job_test_init,
+	.test_cases = job_test_cases,
+};
+
+kunit_test_suite(job_test_suite);
