@@ -26,7 +26,7 @@
  * ones are tried for one that happens to lie well (D15). A bound, because
  * nothing unbounded runs under the region's spinlock.
  */
-#define FLEXMEM_FIT_TRIES 16
+#define FLEXMEM_FIT_TRIES 256
 
 /*
  * What will grow starts at a multiple of this, or of its own alignment if that

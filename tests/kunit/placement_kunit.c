@@ -595,11 +595,14 @@ static void expect_in_pieces(struct kunit *test, struct ctx *ctx,
 static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 {
 	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
-	struct fake_block *hole[FLEXMEM_FIT_TRIES], *last;
+	struct fake_block **hole, *last;
 	unsigned int i;
 
+	hole = kunit_kcalloc(test, FLEXMEM_FIT_TRIES, sizeof(*hole),
+			     GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, hole);
 	occupy(test, ctx, 0, 128);
-	for (i = 0; i < ARRAY_SIZE(hole); i++) {
+	for (i = 0; i < FLEXMEM_FIT_TRIES; i++) {
 		hole[i] = occupy(test, ctx, 0, 256);
 		occupy(test, ctx, 0, 256);
 	}
@@ -607,7 +610,7 @@ static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 	last = occupy(test, ctx, 0, 256);
 	occupy(test, ctx, 0, region_in(test, ctx, 0)->blocks.free);
 
-	for (i = 0; i < ARRAY_SIZE(hole); i++)
+	for (i = 0; i < FLEXMEM_FIT_TRIES; i++)
 		fake_free(hole[i]);
 	/* None of them is aligned, and all were looked at. */
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_FRAGMENTATION);
