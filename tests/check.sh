@@ -13,7 +13,7 @@ cd "$TOP"
 # Of ours only what says how to test: the rest is for real use, and would reach the programs in the machines.
 for name in "${!FLEX@}"; do
 	case ${name#FLEXMEM_} in
-	ACCEL | BATCH | BATCHES | BITS | DEATHS | KILLS | LONG | OPS | SEED | SEQUENCE | TEST_TIMEOUT | UNBINDS) ;;
+	ACCEL | BATCH | BATCHES | BITS | DEATHS | FUZZ_SECONDS | KILLS | LONG | OPS | SEED | SEQUENCE | TEST_TIMEOUT | UNBINDS) ;;
 	*) unset "$name" ;;
 	esac
 done
@@ -40,6 +40,8 @@ build_suite() {
 	tap_end
 }
 native_suite() { tests/native/run.sh; }
+# Made for the long runs only: it needs a second compiler.
+native-fuzz_suite() { tests/native/fuzz.sh "${FLEXMEM_FUZZ_SECONDS:-1800}"; }
 library_suite() { make -s -C tests/userlib "O=$BUILD/tests/userlib" check; }
 static_suite() { tests/static.sh; }
 # As static, but only what has changed: with native and library, that is `make quick`.
@@ -132,8 +134,8 @@ passed_before() {
 }
 
 # Longest first, apart from what others need.
-all=(build selftests-debug kunit torture ${long:+torture-kcsan} selftests-6.1 selftests-6.12 faults static native selfcheck fuzz
-	library replay cache docs)
+all=(build selftests-debug kunit torture ${long:+torture-kcsan} selftests-6.1 selftests-6.12 faults static native
+	${long:+native-fuzz} selfcheck fuzz library replay cache docs)
 (($#)) || set -- "${all[@]}"
 for suite; do
 	declare -F "${suite}_suite" >/dev/null || die "no suite '$suite' (${all[*]})"
@@ -141,7 +143,7 @@ done
 # What runs in a machine runs what was built last: here that is what there is.
 for suite; do
 	case $suite in
-	build | library | static | native | changed) ;;
+	build | library | static | native | native-fuzz | changed) ;;
 	*)
 		[[ " $* " == *' build '* ]] || set -- build "$@"
 		break ;;
@@ -157,7 +159,7 @@ rm -f "$VM_TRIES"
 # they start in pairs.
 machines=
 for suite; do
-	[[ $suite == @(native|library|changed) ]] || machines=1
+	[[ $suite == @(native|native-fuzz|library|changed) ]] || machines=1
 done
 set_up() {
 	local kind

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Installs the Debian packages that a group of our commands needs and that are missing.
-# usage: tests/setup.sh [build] [vm] [debug] [check] [host]        (default: all but host)
+# usage: tests/setup.sh [build] [vm] [debug] [check] [fuzz] [host]        (default: all but fuzz and host)
 #        tests/setup.sh --refresh               the package lists
 # It names them before it installs them, and says nothing when there is nothing to do.
 set -euo pipefail
@@ -23,7 +23,9 @@ packages_of() {
 	# what `make check` runs besides; linux-source has checkpatch and kernel-doc
 	check) echo linux-source-6.12 xz-utils perl python3 libcmocka-dev git sparse shellcheck codespell cppcheck jq \
 		mandoc python3-sphinx python3-docutils openssl systemd udev ;;
-	*) die "unknown group '$1' (build, vm, debug, check, host)" ;;
+	# what looks for inputs in the long runs
+	fuzz) echo clang libclang-rt-14-dev ;;
+	*) die "unknown group '$1' (build, vm, debug, check, fuzz, host)" ;;
 	esac
 }
 

@@ -12,203 +12,6 @@
 
 #define UNIT 128ULL
 
-/* Blocks. */
-
-static u64 round_to(u64 offset, u64 alignment)
-{
-	u64 rest = offset % alignment;
-
-	return rest ? offset + alignment - rest : offset;
-}
-
-/* Is block @a tried before block @b? Lower indexes have lower offsets. */
-static bool comes_before(const struct model *model,
-			 const struct model_region *region, unsigned int a,
-			 unsigned int b)
-{
-	if (model->fit == FLEXMEM_FIT_BEST &&
-	    region->block[a].size != region->block[b].size)
-		return region->block[a].size < region->block[b].size;
-	return a < b;
-}
-
-/*
- * The free block of at least @size bytes that comes first in the order of the
- * fit; with @after, the first of those that come after that one.
- */
-static int first_hole(const struct model *model,
-		      const struct model_region *region, u64 size, int after)
-{
-	int best = -1;
-	unsigned int i;
-
-	for (i = 0; i < region->nr; i++) {
-		if (region->block[i].used || region->block[i].size < size)
-			continue;
-		if (after >= 0 && !comes_before(model, region, after, i))
-			continue;
-		if (best < 0 || comes_before(model, region, i, best))
-			best = i;
-	}
-	return best;
-}
-
-/* D15. */
-static int find_hole(const struct model *model,
-		     const struct model_region *region, u64 size,
-		     u64 alignment)
-{
-	unsigned int tries;
-	int i;
-
-	if (size > region->total)
-		return -1;
-	i = first_hole(model, region, size + alignment - UNIT, -1);
-	if (i >= 0 || alignment == UNIT)
-		return i;
-
-	for (tries = 0; tries < model->tries; tries++) {
-		const struct model_block *block;
-
-		i = first_hole(model, region, size, i);
-		if (i < 0)
-			return -1;
-		block = &region->block[i];
-		if (round_to(block->start, alignment) + size <=
-		    block->start + block->size)
-			return i;
-	}
-	return -1;
-}
-
-static void insert_block(struct kunit *test, struct model_region *region,
-			 unsigned int at, u64 start, u64 size)
-{
-	KUNIT_ASSERT_LT_MSG(test, region->nr, MODEL_MAX_BLOCKS,
-			    "model too small");
-	memmove(&region->block[at + 1], &region->block[at],
-		(region->nr - at) * sizeof(region->block[0]));
-	region->block[at] = (struct model_block) {
-		.start = start,
-		.size = size,
-	};
-	region->nr++;
-}
-
-static void delete_block(struct model_region *region, unsigned int at)
-{
-	region->nr--;
-	memmove(&region->block[at], &region->block[at + 1],
-		(region->nr - at) * sizeof(region->block[0]));
-}
-
-/* The lowest of the largest free blocks, or -1. */
-static int largest_block(const struct model_region *region)
-{
-	int best = -1;
-	unsigned int i;
-
-	for (i = 0; i < region->nr; i++) {
-		if (region->block[i].used)
-			continue;
-		if (best < 0 || region->block[i].size > region->block[best].size)
-			best = i;
-	}
-	return best;
-}
-
-static bool fits_at(const struct model_block *block, u64 start, u64 size)
-{
-	return start + size <= block->start + block->size;
-}
-
-/* Half way in the largest one, or as near to its start as it must be. */
-static int find_growable(const struct model_region *region, u64 size,
-			 u64 alignment, u64 *start)
-{
-	const struct model_block *block;
-	int i = largest_block(region);
-	u64 step = alignment;
-
-	if (i < 0)
-		return -1;
-	block = &region->block[i];
-	if (block->size >= 16 * SZ_1M && step < 2 * SZ_1M)
-		step = 2 * SZ_1M;
-	*start = round_to(block->start + block->size / 2, step);
-	if (region->nr > 1 && fits_at(block, *start, size))
-		return i;
-	*start = round_to(block->start, alignment);
-	return fits_at(block, *start, size) ? i : -1;
-}
-
-/* Takes @size bytes of a region: where they start, or false. */
-static bool take(const struct model *model, struct model_region *region,
-		 const struct model_request *request, u64 *start)
-{
-	u64 size = request->size, alignment = request->alignment, end;
-	struct kunit *test = kunit_get_current_test();
-	int i = find_hole(model, region, size, alignment), other = -1;
-
-	if (i < 0)
-		return false;
-	if (request->growable)
-		other = find_growable(region, size, alignment, start);
-	if (other >= 0)
-		i = other;
-	else
-		*start = round_to(region->block[i].start, alignment);
-	end = region->block[i].start + region->block[i].size;
-	if (*start > region->block[i].start) {
-		insert_block(test, region, i, region->block[i].start,
-			     *start - region->block[i].start);
-		i++;
-	}
-	if (*start + size < end)
-		insert_block(test, region, i + 1, *start + size,
-			     end - (*start + size));
-	region->block[i] = (struct model_block) {
-		.start = *start,
-		.size = size,
-		.used = true,
-	};
-	region->free -= size;
-	region->changes++;
-	return true;
-}
-
-static void give(struct model_region *region, u64 start)
-{
-	unsigned int i;
-
-	for (i = 0; i < region->nr; i++) {
-		if (region->block[i].start != start)
-			continue;
-		region->block[i] = (struct model_block) {
-			.start = start,
-			.size = region->block[i].size,
-		};
-		region->free += region->block[i].size;
-		region->changes++;
-		break;
-	}
-	for (i = 0; i + 1 < region->nr;) {
-		if (region->block[i].used || region->block[i + 1].used) {
-			i++;
-			continue;
-		}
-		region->block[i].size += region->block[i + 1].size;
-		delete_block(region, i + 1);
-	}
-}
-
-static u64 largest_hole(const struct model_region *region)
-{
-	int i = largest_block(region);
-
-	return i < 0 ? 0 : region->block[i].size;
-}
-
 /* Regions. */
 
 static struct model_pool *pool_of(struct model *model, bool program)
@@ -250,35 +53,30 @@ static void lock_if_full(struct model *model, struct model_pool *pool)
 			lock(pool, FLEXMEM_REASON_SLOTS);
 }
 
-/* The device: 0 or an error. */
-static int device_acquire(struct model *model, u64 size)
-{
-	int rc = model->acquire_error;
-
-	if (rc) {
-		model->acquire_error = 0;
-		return rc;
-	}
-	if (model->taken + size > model->capacity)
-		return -ENOSPC;
-	model->taken += size;
-	return 0;
-}
-
-/* Puts memory in a slot: the slot, or -1 if there is none. */
-static int fill_slot(struct model *model, struct model_pool *pool, u64 size)
+/* Puts memory in a slot: the slot, -ENOSPC if there is none, or an error. */
+static int fill_slot(struct model *model, struct model_pool *pool,
+		     unsigned int piece, u64 size)
 {
 	struct model_region *region;
-	int slot;
+	int slot, rc;
 
 	while ((slot = empty_slot(model, pool)) >= 0) {
 		region = &model->region[slot];
+		rc = 0;
+		if (model->mode == FLEXMEM_MODE_VF)
+			rc = model_call(model, &model->slot_error);
+		if (rc) {
+			model->lost = MODEL_LOST_SET;
+			return rc;
+		}
 		if (model->refused_slots >> slot & 1) {
 			region->refused = true;
 			continue;
 		}
 		model->generation++;
 		region->there = true;
+		region->retired = false;
+		region->piece = piece;
 		region->total = size;
 		region->free = size;
 		region->changes = 0;
@@ -286,46 +84,84 @@ static int fill_slot(struct model *model, struct model_pool *pool, u64 size)
 		region->block[0] = (struct model_block) { .size = size };
 		return slot;
 	}
-	return -1;
+	return -ENOSPC;
 }
 
-/* A new region of at least @min_size: its slot, -ENOSPC or another error. */
-static int acquire(struct model *model, struct model_pool *pool, u64 min_size)
+/* What the device gave becomes a region: its slot or an error. */
+static int add_region(struct model *model, struct model_pool *pool,
+		      const struct model_request *request, unsigned int piece,
+		      u64 size)
 {
+	int rc = 0, slot;
+
+	if (model->scrubs)
+		rc = model_call(model, &model->scrub_error);
+	if (model->scrubs && !rc)
+		model->scrubbed += size;
+	slot = rc ?: fill_slot(model, pool, piece, size);
+	if (slot >= 0 && model->rules)
+		model->rules->filled(model, request, slot);
+	if (slot == -ENOSPC || rc)
+		model_release(model, piece);
+	else if (slot < 0)
+		model->stranded[piece] = ++model->stamp;
+	if (slot >= 0 || slot == -ENOSPC)
+		lock_if_full(model, pool);
+	return slot;
+}
+
+/*
+ * A new region for a request, or for nobody: its slot, -ENOSPC or an error.
+ */
+static int acquire(struct model *model, struct model_pool *pool,
+		   const struct model_request *request,
+		   enum flexmem_reason *refusal)
+{
+	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 	bool every_size = true;
 	unsigned int i;
-	int rc, slot;
+	int rc;
 
 	if (pool->locked)
 		return -ENOSPC;
+	rc = model_settle(model);
+	if (rc)
+		return rc;
+	rc = model_release_stranded(model);
+	if (model_is_no_answer(rc))
+		return rc;
 	for (i = 0; i < model->nr_sizes; i++) {
 		u64 size = model->sizes[i];
 
 		if (pool == &model->programs)
 			size = model->sizes[model->nr_sizes - 1 - i];
-		if (size < min_size) {
+		if (request && size < request->size) {
 			every_size = false;
 			continue;
 		}
-		rc = device_acquire(model, size);
-		if (rc == -ENOSPC)
+		if (model->rules)
+			reason = model->rules->region(model, request,
+						      pool == &model->programs,
+						      size);
+		if (reason) {
+			every_size = false;
+			*refusal = reason;
 			continue;
-		if (rc)
-			return rc;
-		slot = fill_slot(model, pool, size);
-		if (slot < 0) {
-			model->taken -= size;
-			slot = -ENOSPC;
 		}
-		lock_if_full(model, pool);
-		return slot;
+		rc = model_acquire(model, size);
+		if (rc == -ENOSPC) {
+			model->too_large = size;
+			continue;
+		}
+		return rc < 0 ? rc : add_region(model, pool, request, rc, size);
 	}
 	if (every_size)
 		lock(pool, FLEXMEM_REASON_CAPACITY);
 	return -ENOSPC;
 }
 
-static u64 max_region(const struct model *model)
+/* The largest region there could be. */
+u64 model_max_region(const struct model *model)
 {
 	unsigned int i;
 	u64 largest = 0;
@@ -345,20 +181,46 @@ static bool try_region(struct model *model, unsigned int slot,
 		       const struct model_request *request,
 		       struct model_answer *answer)
 {
-	if (!take(model, &model->region[slot], request, &answer->offset))
+	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
+	struct model_region *region = &model->region[slot];
+
+	if (region->retired ||
+	    model_find_hole(model, region, request->size,
+			    request->alignment) < 0)
 		return false;
+	if (model->rules)
+		reason = model->rules->charge(model, request, slot);
+	if (reason) {
+		answer->reason = reason;
+		return false;
+	}
 	answer->slot = slot;
-	return true;
+	return model_take(model, region, request, &answer->offset);
+}
+
+/* May it go to that slot, and nobody else's? */
+static bool is_open(struct model *model, const struct model_request *request,
+		    unsigned int slot, bool *own)
+{
+	*own = false;
+	return !model->rules ||
+	       model->rules->is_open(model, request, slot, own);
 }
 
 /* Is a region tried before another one, in a higher or lower slot? */
-static bool region_comes_first(const struct model *model,
+static bool region_comes_first(struct model *model,
 			       const struct model_request *request,
 			       const struct model_region *a,
 			       const struct model_region *b)
 {
-	if (request->growable && largest_hole(a) != largest_hole(b))
-		return largest_hole(a) > largest_hole(b);
+	bool own, other_own;
+
+	is_open(model, request, a - model->region, &own);
+	is_open(model, request, b - model->region, &other_own);
+	if (own != other_own)
+		return own;
+	if (request->growable && model_largest_hole(a) != model_largest_hole(b))
+		return model_largest_hole(a) > model_largest_hole(b);
 	return model->order == FLEXMEM_ORDER_LOAD_BALANCE ?
 		a->free > b->free : a->free < b->free;
 }
@@ -376,7 +238,10 @@ static bool try_regions(struct model *model, const struct model_pool *pool,
 	for (;;) {
 		next = -1;
 		for (slot = pool->first; slot < pool->end; slot++) {
-			if (!region[slot].there || tried[slot])
+			bool own;
+
+			if (!region[slot].there || tried[slot] ||
+			    !is_open(model, request, slot, &own))
 				continue;
 			if (next < 0 ||
 			    region_comes_first(model, request, &region[slot],
@@ -402,35 +267,88 @@ static bool gives_up(const struct model *model,
 		large += !region->block[i].used &&
 			 region->block[i].size >= request->size;
 	return large > model->tries && request->alignment > UNIT &&
-	       find_hole(model, region, request->size, request->alignment) < 0;
+	       model_find_hole(model, region, request->size,
+			       request->alignment) < 0;
 }
 
-static void explain(const struct model *model, const struct model_pool *pool,
+/* Likewise, in any that it could have gone to. */
+static bool one_gives_up(struct model *model, const struct model_pool *pool,
+			 const struct model_request *request)
+{
+	const struct model_region *region;
+	unsigned int slot;
+	bool own;
+
+	for (slot = pool->first; slot < pool->end; slot++) {
+		region = &model->region[slot];
+		if (region->there && !region->retired &&
+		    is_open(model, request, slot, &own) &&
+		    gives_up(model, region, request))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * model_figures - what there is for a request
+ * @model: model
+ * @request: what is wanted
+ * @answer: receives its figures
+ */
+void model_figures(struct model *model, const struct model_request *request,
+		   struct model_answer *answer)
+{
+	const struct model_pool *pool = pool_of(model, request->program);
+	unsigned int slot;
+	bool own;
+
+	answer->max_region = model_max_region(model);
+	for (slot = 0; slot < model->slots; slot++)
+		answer->regions += model->region[slot].there;
+	for (slot = pool->first; slot < pool->end; slot++) {
+		if (!model->region[slot].there || model->region[slot].retired ||
+		    !is_open(model, request, slot, &own))
+			continue;
+		answer->total_free += model->region[slot].free;
+		answer->largest_free = max(answer->largest_free,
+					   model_largest_hole(&model->region[slot]));
+	}
+}
+
+/* Whether there would be room where only others may be. */
+static bool is_kept(struct model *model, const struct model_pool *pool,
+		    const struct model_request *request)
+{
+	unsigned int slot;
+	bool own;
+
+	for (slot = pool->first; slot < pool->end; slot++)
+		if (model->region[slot].there && !model->region[slot].retired &&
+		    !is_open(model, request, slot, &own) &&
+		    model_largest_hole(&model->region[slot]) >= request->size)
+			return true;
+	return false;
+}
+
+static void explain(struct model *model, const struct model_pool *pool,
 		    const struct model_request *request,
 		    struct model_answer *answer)
 {
 	enum flexmem_reason no_region = pool->locked ? pool->reason :
 						       FLEXMEM_REASON_CAPACITY;
-	bool gave_up = false;
-	unsigned int slot;
 
 	answer->rc = -ENOMEM;
-	answer->max_region = max_region(model);
-	for (slot = 0; slot < model->slots; slot++)
-		answer->regions += model->region[slot].there;
-	for (slot = pool->first; slot < pool->end; slot++) {
-		if (!model->region[slot].there)
-			continue;
-		gave_up |= gives_up(model, &model->region[slot], request);
-		answer->total_free += model->region[slot].free;
-		answer->largest_free = max(answer->largest_free,
-					   largest_hole(&model->region[slot]));
-	}
+	model_figures(model, request, answer);
+	if (answer->reason)
+		return;
 	if (request->size > answer->max_region) {
 		answer->reason = FLEXMEM_REASON_REGION_SIZE;
+	} else if (is_kept(model, pool, request)) {
+		answer->reason = FLEXMEM_REASON_GUARANTEE;
 	} else if (answer->total_free >= request->size) {
-		answer->reason = gave_up ? FLEXMEM_REASON_ALIGNMENT :
-					   FLEXMEM_REASON_FRAGMENTATION;
+		answer->reason = one_gives_up(model, pool, request) ?
+					 FLEXMEM_REASON_ALIGNMENT :
+					 FLEXMEM_REASON_FRAGMENTATION;
 		answer->region_reason = no_region;
 	} else {
 		answer->reason = no_region;
@@ -473,6 +391,15 @@ void model_start(struct model *model)
 		model->slots = min(model->slots, model->hw_slots);
 	model->taken = 0;
 	model->generation = 0;
+	model->scrubbed = 0;
+	model->pieces = 0;
+	model->too_large = ~0ULL;
+	model->unsure = false;
+	model->broken = false;
+	memset(model->stranded, 0, sizeof(model->stranded));
+	memset(model->unanswered, 0, sizeof(model->unanswered));
+	model->lost = MODEL_LOST_NOTHING;
+	model->doubt = false;
 	model->tensors = (struct model_pool) {
 		.end = model->slots - model->program_slots,
 	};
@@ -486,59 +413,90 @@ void model_start(struct model *model)
 	}
 }
 
-void model_prealloc(struct model *model)
+/* Every region there can be: 0 or an error. */
+int model_prealloc(struct model *model)
 {
-	if (model->program_slots)
-		while (acquire(model, &model->programs, 0) >= 0)
-			;
-	while (acquire(model, &model->tensors, 0) >= 0)
-		;
+	enum flexmem_reason refusal;
+	int rc = 0;
+
+	while (model->program_slots && rc >= 0)
+		rc = acquire(model, &model->programs, NULL, &refusal);
+	if (rc < 0 && rc != -ENOSPC)
+		return rc;
+	do {
+		rc = acquire(model, &model->tensors, NULL, &refusal);
+	} while (rc >= 0);
+	return rc == -ENOSPC ? 0 : rc;
+}
+
+/* Acquires a region and takes what is wanted: 0, -ENOSPC or another error. */
+static int place_in_new(struct model *model, struct model_pool *pool,
+			const struct model_request *request,
+			struct model_answer *answer)
+{
+	int slot = model_refresh(model);
+
+	if (slot)
+		return slot;
+	slot = acquire(model, pool, request, &answer->reason);
+	if (slot < 0)
+		return slot;
+	return try_region(model, slot, request, answer) ? 0 : -ENOSPC;
+}
+
+/* Places what nothing refuses from the start: 0, -ENOSPC or another error. */
+static int place(struct model *model, struct model_pool *pool,
+		 const struct model_request *request,
+		 struct model_answer *answer)
+{
+	bool acquire_first = model->order == FLEXMEM_ORDER_LOAD_BALANCE &&
+			     model->acquire == FLEXMEM_ACQUIRE_LAZY &&
+			     (model->unsure || !pool->locked) &&
+			     model_may_probe(model);
+	int rc, refusal;
+
+	if (!acquire_first && try_regions(model, pool, request, answer))
+		return 0;
+	if (model->broken)
+		return -EIO;
+	refusal = model_settle(model);
+	rc = refusal ?: -ENOSPC;
+	answer->reason = FLEXMEM_REASON_NONE;
+	if (acquire_first && !refusal)
+		rc = place_in_new(model, pool, request, answer);
+	if (!rc || try_regions(model, pool, request, answer))
+		return 0;
+	if (!acquire_first && !refusal)
+		rc = place_in_new(model, pool, request, answer);
+	return rc;
 }
 
 void model_alloc(struct model *model, const struct model_request *request,
 		 struct model_answer *answer)
 {
 	struct model_pool *pool = pool_of(model, request->program);
-	u64 size = request->size;
-	bool lazy = model->acquire == FLEXMEM_ACQUIRE_LAZY;
-	int slot = -ENOSPC;
+	int rc = -ENOSPC;
 
 	*answer = (struct model_answer) {};
-	if (size > max_region(model)) {
-		explain(model, pool, request, answer);
-		return;
-	}
-	if (model->order == FLEXMEM_ORDER_LOAD_BALANCE && lazy) {
-		slot = acquire(model, pool, size);
-		if (slot >= 0) {
-			try_region(model, slot, request, answer);
-			return;
-		}
-	}
-	if (try_regions(model, pool, request, answer))
-		return;
-	if (model->order != FLEXMEM_ORDER_LOAD_BALANCE || !lazy) {
-		slot = acquire(model, pool, size);
-		if (slot >= 0) {
-			try_region(model, slot, request, answer);
-			return;
-		}
-	}
-	if (slot == -ENOSPC)
+	if (request->size > model_max_region(model) && !model->unsure)
+		answer->reason = FLEXMEM_REASON_REGION_SIZE;
+	else if (model->rules)
+		answer->reason = model->rules->request(model, request);
+	if (!answer->reason)
+		rc = place(model, pool, request, answer);
+	if (!rc)
+		answer->reason = FLEXMEM_REASON_NONE;
+	else if (rc == -ENOSPC)
 		explain(model, pool, request, answer);
 	else
-		answer->rc = slot;
-}
-
-void model_free(struct model *model, unsigned int slot, u64 offset)
-{
-	give(&model->region[slot], offset);
+		answer->rc = rc;
 }
 
 static void unlock(struct model *model)
 {
 	unsigned int slot;
 
+	model->too_large = ~0ULL;
 	model->tensors.locked = false;
 	model->programs.locked = false;
 	for (slot = 0; slot < model->slots; slot++)
@@ -547,228 +505,148 @@ static void unlock(struct model *model)
 	lock_if_full(model, &model->programs);
 }
 
-static struct model_block *block_at(struct model *model, unsigned int slot,
-				    u64 offset)
+/* Whether a region has left its slot; @rc: 0 or an error of the device. */
+static bool trim_slot(struct model *model, unsigned int slot, int *rc)
 {
 	struct model_region *region = &model->region[slot];
-	unsigned int i;
 
-	for (i = 0; region->block[i].start != offset; i++)
-		;
-	return &region->block[i];
-}
-
-/**
- * model_room - by how many bytes an allocation could be extended
- * @model: model
- * @slot: where it is
- * @offset: likewise
- *
- * Return: bytes.
- */
-u64 model_room(struct model *model, unsigned int slot, u64 offset)
-{
-	struct model_region *region = &model->region[slot];
-	struct model_block *block = block_at(model, slot, offset);
-
-	if (block == &region->block[region->nr - 1] || block[1].used)
-		return 0;
-	return block[1].size;
-}
-
-/**
- * model_extend - allocate what lies behind an allocation
- * @model: model
- * @slot: where it is
- * @offset: likewise
- * @size: bytes more, no more than there is room for
- *
- * Return: where that starts.
- */
-u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size)
-{
-	struct model_region *region = &model->region[slot];
-	struct model_block *block = block_at(model, slot, offset), *more;
-	u64 room = model_room(model, slot, offset);
-
-	more = block + 1;
-	if (size < room)
-		insert_block(kunit_get_current_test(), region,
-			     more + 1 - region->block, more->start + size,
-			     room - size);
-	more->size = size;
-	more->used = true;
-	more->owner = block->owner;
-	region->free -= size;
-	region->changes++;
-	return more->start;
-}
-
-/**
- * model_join - make an allocation one with what lies behind it
- * @model: model
- * @slot: where it is
- * @offset: likewise
- */
-void model_join(struct model *model, unsigned int slot, u64 offset)
-{
-	struct model_region *region = &model->region[slot];
-	struct model_block *block = block_at(model, slot, offset);
-
-	block->size += block[1].size;
-	delete_block(region, block + 1 - region->block);
-	region->changes++;
-}
-
-/**
- * model_shrink - free the end of an allocation
- * @model: model
- * @slot: where it is
- * @offset: likewise
- * @size: bytes that stay
- */
-void model_shrink(struct model *model, unsigned int slot, u64 offset, u64 size)
-{
-	struct model_region *region = &model->region[slot];
-	struct model_block *block = block_at(model, slot, offset);
-	u64 rest = block->size - size;
-
-	block->size = size;
-	insert_block(kunit_get_current_test(), region,
-		     block + 1 - region->block, offset + size, rest);
-	give(region, offset + size);
-}
-
-void model_set_owner(struct model *model, unsigned int slot, u64 offset,
-		     unsigned int owner)
-{
-	block_at(model, slot, offset)->owner = owner;
-}
-
-void model_orphan(struct model *model, unsigned int slot, u64 offset)
-{
-	block_at(model, slot, offset)->orphaned = true;
-}
-
-void model_quarantine(struct model *model, unsigned int slot, u64 offset)
-{
-	block_at(model, slot, offset)->quarantined = ++model->stamp;
-}
-
-static void add_block(const struct model_block *block, bool *in,
-		      struct model_sums *sums)
-{
-	sums->total += block->size;
-	if (!block->used) {
-		sums->free += block->size;
-	} else if (block->quarantined) {
-		sums->quarantined += block->size;
-	} else {
-		if (block->orphaned) {
-			sums->orphaned += block->size;
-			sums->orphaned_of[block->owner] += block->size;
-		} else {
-			sums->owned += block->size;
-			sums->bytes[block->owner] += block->size;
-		}
-		if (!in[block->owner])
-			sums->slots[block->owner]++;
-		in[block->owner] = true;
+	if (!region->there || region->free < region->total)
+		return false;
+	*rc = 0;
+	if (model->mode == FLEXMEM_MODE_VF)
+		*rc = model_call(model, &model->clear_error);
+	/* It is hidden before the firmware is asked. */
+	model->generation++;
+	if (model_is_unknown(*rc)) {
+		region->retired = true;
+		model->lost = MODEL_LOST_CLEAR;
+	} else if (*rc) {
+		model->generation++;
 	}
+	if (*rc)
+		return false;
+	region->there = false;
+	*rc = model_release(model, region->piece);
+	return true;
 }
 
 /**
- * model_sum - the sums of a snapshot
+ * model_begin_trim - what is done before a lease is in the way
  * @model: model
- * @sums: receives them
+ *
+ * Return: 0, or an error that keeps all from being trimmed.
  */
-void model_sum(const struct model *model, struct model_sums *sums)
+int model_begin_trim(struct model *model)
 {
-	unsigned int slot, i;
+	struct model_sums sums;
+	unsigned int slot;
+	int rc;
 
-	*sums = (struct model_sums) {};
-	for (slot = 0; slot < model->slots; slot++) {
-		const struct model_region *region = &model->region[slot];
-		bool in[MODEL_OWNERS] = {};
-
-		for (i = 0; region->there && i < region->nr; i++)
-			add_block(&region->block[i], in, sums);
-	}
+	rc = model_settle(model);
+	if (rc)
+		return rc;
+	model_sum(model, &sums);
+	if (sums.quarantined)
+		rc = model_call(model, &model->scrub_error);
+	if (!rc)
+		model->scrubbed += sums.quarantined;
+	for (slot = 0; slot < model->slots && !rc; slot++)
+		if (model->region[slot].there)
+			model_end_quarantine(model, slot);
+	return rc == -EINTR ? rc : 0;
 }
 
-/* What has been quarantined first is tried first. */
-static void end_quarantine(struct model_region *region)
+/**
+ * model_trim - give empty regions back
+ * @model: model, after model_begin_trim()
+ * @leased: there is a lease
+ * @regions: receives how many have been given back
+ * @bytes: receives the bytes in them
+ *
+ * Return: 0, -EBUSY, or an error of the device.
+ */
+int model_trim(struct model *model, bool leased, unsigned int *regions,
+	       u64 *bytes)
 {
-	unsigned int i;
-	int first;
-
-	do {
-		first = -1;
-		for (i = 0; i < region->nr; i++)
-			if (region->block[i].quarantined &&
-			    (first < 0 || region->block[i].quarantined <
-					  region->block[first].quarantined))
-				first = i;
-		if (first >= 0)
-			give(region, region->block[first].start);
-	} while (first >= 0);
-}
-
-void model_trim(struct model *model, bool scrub_fails)
-{
+	int rc, refused = 0;
 	bool any = false;
 	unsigned int slot;
 
-	for (slot = 0; slot < model->slots && !scrub_fails; slot++)
-		if (model->region[slot].there)
-			end_quarantine(&model->region[slot]);
-	for (slot = 0; slot < model->slots; slot++) {
-		struct model_region *region = &model->region[slot];
-
-		if (!region->there || region->free < region->total)
+	*regions = 0;
+	*bytes = 0;
+	rc = leased ? -EBUSY : 0;
+	if (!rc) {
+		memset(model->unanswered, 0, sizeof(model->unanswered));
+		refused = model_release_stranded(model);
+		rc = model_is_no_answer(refused) ? refused : 0;
+	}
+	for (slot = 0; slot < model->slots && !rc; slot++) {
+		if (!trim_slot(model, slot, &rc))
 			continue;
-		region->there = false;
-		model->generation++;
-		model->taken -= region->total;
 		any = true;
+		if (!rc) {
+			++*regions;
+			*bytes += model->region[slot].total;
+		}
 	}
 	if (any)
 		unlock(model);
+	return rc ?: refused;
+}
+
+/**
+ * model_refresh - ask for the capacity, if it may be another one
+ * @model: model
+ *
+ * Return: 0 or an error of the device.
+ */
+int model_refresh(struct model *model)
+{
+	int rc;
+
+	if (!model->unsure)
+		return 0;
+	rc = model_undo(model) ?: model_call(model, &model->capacity_error);
+	if (!rc)
+		model_new_capacity(model, model->device_capacity);
+	return rc;
 }
 
 void model_new_capacity(struct model *model, u64 capacity)
 {
 	model->capacity = capacity;
+	model->device_capacity = capacity;
+	model->unsure = false;
 	unlock(model);
 }
 
 /**
- * model_region_entry - a region as a snapshot must show it
+ * model_reset - reset the device: all regions are lost
  * @model: model
- * @slot: its slot; @entry->total is 0 if there is none
- * @entry: receives it; the region_id is that of a VF
+ *
+ * Return: 0; or an error of the device, and nothing but a reset works until
+ * there has been one.
  */
-void model_region_entry(const struct model *model, unsigned int slot,
-			struct flexmem_region_entry *entry)
+int model_reset(struct model *model)
 {
-	const struct model_region *region = &model->region[slot];
-	unsigned int i;
+	unsigned int slot;
+	int rc;
 
-	*entry = (struct flexmem_region_entry) {};
-	if (!region->there)
-		return;
-	entry->region_id = slot;
-	entry->slot = slot;
-	if (slot >= model->programs.first)
-		entry->flags = FLEXMEM_REGION_PROGRAM;
-	entry->total = region->total;
-	entry->free = region->free;
-	entry->largest_free = largest_hole(region);
-	entry->sequence = region->changes;
-	for (i = 0; i < region->nr; i++) {
-		if (!region->block[i].used)
-			entry->nr_free++;
-		else if (!region->block[i].quarantined)
-			entry->nr_allocated++;
-	}
+	for (slot = 0; slot < model->slots; slot++)
+		model->region[slot].there = false;
+	model->generation++;
+	model->taken = 0;
+	memset(model->stranded, 0, sizeof(model->stranded));
+	memset(model->unanswered, 0, sizeof(model->unanswered));
+	if (model->pieces || model->lost)
+		model_call(model, &model->quiesce_error);
+	rc = model_call(model, &model->reset_error);
+	model->broken = rc;
+	if (rc)
+		return rc;
+	model->pieces = 0;
+	model->lost = MODEL_LOST_NOTHING;
+	unlock(model);
+	model->unsure = true;
+	return 0;
 }

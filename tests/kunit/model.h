@@ -10,6 +10,8 @@
 #include <linux/flexmem.h>
 
 struct kunit;
+struct model;
+struct model_request;
 
 #define MODEL_MAX_BLOCKS 2048
 #define MODEL_MAX_SLOTS 64
@@ -17,20 +19,39 @@ struct kunit;
 /* The owners that the model knows, by number. */
 #define MODEL_OWNERS 3
 
+/* Whose bytes may be in a block: several owners'. */
+#define MODEL_MIXED (~0ULL)
+
+/**
+ * struct model_block - free or not
+ * @start: its first byte
+ * @size: bytes
+ * @used: it is not free
+ * @orphaned: freed, but still in use
+ * @quarantined: when, counted from 1; 0: it is not
+ * @owner: who has it
+ * @bytes_of: whose bytes may be in it: a number, MODEL_MIXED, or 0: nobody's
+ * @dirty_start: where these begin
+ * @dirty_end: and end
+ */
 struct model_block {
 	u64 start;
 	u64 size;
 	bool used;
 	bool orphaned;
-	/* When, counted from 1; 0: it is not. */
 	u64 quarantined;
 	unsigned int owner;
+	u64 bytes_of;
+	u64 dirty_start;
+	u64 dirty_end;
 };
 
 /**
  * struct model_region - a slot, and the region in it
  * @there: is there one
  * @refused: the firmware has refused the slot
+ * @retired: the firmware may have emptied the slot, nobody knows
+ * @piece: which of the device's pieces it is
  * @total: bytes
  * @free: bytes in free blocks
  * @changes: allocations and frees
@@ -40,6 +61,8 @@ struct model_block {
 struct model_region {
 	bool there;
 	bool refused;
+	bool retired;
+	unsigned int piece;
 	u64 total;
 	u64 free;
 	u64 changes;
@@ -62,6 +85,40 @@ struct model_pool {
 };
 
 /**
+ * struct model_rules - what forbids what there would be room for
+ * @request: whether a request is refused wherever it would go
+ * @charge: whether its owner may have it in a slot
+ * @region: whether a region of @size bytes may be acquired for it; NULL: for
+ *	nobody
+ * @filled: a slot has got a region
+ * @is_open: whether anything of the owner's may be in a slot; @own: and nothing
+ *	of others
+ */
+struct model_rules {
+	enum flexmem_reason (*request)(struct model *model,
+				       const struct model_request *request);
+	enum flexmem_reason (*charge)(struct model *model,
+				      const struct model_request *request,
+				      unsigned int slot);
+	enum flexmem_reason (*region)(struct model *model,
+				      const struct model_request *request,
+				      bool program, u64 size);
+	void (*filled)(struct model *model,
+		       const struct model_request *request, unsigned int slot);
+	bool (*is_open)(struct model *model,
+			const struct model_request *request, unsigned int slot,
+			bool *own);
+};
+
+/* What was not answered. */
+enum model_lost {
+	MODEL_LOST_NOTHING,
+	MODEL_LOST_ACQUIRE,
+	MODEL_LOST_SET,
+	MODEL_LOST_CLEAR,
+};
+
+/**
  * struct model - a function and its device. The first members are the test's
  * @mode: as in struct flexmem_settings, like those that follow
  * @fit: likewise
@@ -72,13 +129,37 @@ struct model_pool {
  * @program_slots: likewise
  * @nr_sizes: likewise
  * @sizes: likewise
- * @capacity: bytes the device gives
+ * @capacity: bytes the device gives, as far as the driver knows
+ * @device_capacity: what it says when it is asked
  * @refused_slots: slots the firmware refuses, a bit each
  * @acquire_error: what the next acquisition fails with, or 0
+ * @scrubs: it can scrub
+ * @scrub_error: what its next scrub fails with, or 0
+ * @slot_error: what the next filling of a slot of a VF fails with, or 0
+ * @clear_error: what the next emptying of one fails with, or 0
+ * @release_error: what the next return of memory fails with, or 0
+ * @capacity_error: what the next question for the capacity fails with, or 0
+ * @quiesce_error: what the next end of its programs fails with, or 0
+ * @reset_error: what the next reset fails with, or 0
+ * @now: time, in jiffies
  * @tries: how many holes without slack are tried (D15)
+ * @rules: limits and guarantees; NULL: there are none
+ * @priv: theirs
+ * @unsure: the capacity may be another one by now
+ * @broken: a reset has failed, and nothing works
+ * @scrubbed: bytes the device has scrubbed
  * @slots: slots there are
  * @taken: bytes the device has given
- * @stamp: counts what is quarantined
+ * @pieces: pieces it has given, a bit each: always the lowest that is free
+ * @stranded: when it has not taken one back that it should have; 0: it has
+ * @unanswered: how often its return was not answered
+ * @lost: a command that was not answered, and is to be undone before any other
+ * @doubt: the device may be dead: no command has succeeded since one timed out
+ * @probe_at: when it is asked again by who could do without it (D28)
+ * @piece_size: bytes of each
+ * @too_large: regions of that size and more are not to be had
+ * @generation: of the segment table
+ * @stamp: counts what is quarantined or stranded
  * @tensors: slots of tensors
  * @programs: slots of programs
  * @region: by slot
@@ -94,13 +175,36 @@ struct model {
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
 	u64 capacity;
+	u64 device_capacity;
 	u64 refused_slots;
 	int acquire_error;
+	bool scrubs;
+	int scrub_error;
+	int slot_error;
+	int clear_error;
+	int release_error;
+	int capacity_error;
+	int quiesce_error;
+	int reset_error;
+	unsigned long now;
 	unsigned int tries;
+	const struct model_rules *rules;
+	void *priv;
+	bool unsure;
+	bool broken;
 
+	u64 scrubbed;
 	unsigned int slots;
 	u64 taken;
 	u64 generation;
+	u64 pieces;
+	u64 stranded[MODEL_MAX_SLOTS];
+	unsigned int unanswered[MODEL_MAX_SLOTS];
+	enum model_lost lost;
+	bool doubt;
+	unsigned long probe_at;
+	u64 piece_size[MODEL_MAX_SLOTS];
+	u64 too_large;
 	u64 stamp;
 	struct model_pool tensors;
 	struct model_pool programs;
@@ -113,12 +217,14 @@ struct model {
  * @alignment: of the offset
  * @program: for a program
  * @growable: with room behind it
+ * @owner: whose; for the rules
  */
 struct model_request {
 	u64 size;
 	u64 alignment;
 	bool program;
 	bool growable;
+	unsigned int owner;
 };
 
 /**
@@ -169,9 +275,12 @@ struct model_sums {
 
 struct model *model_create(struct kunit *test);
 void model_start(struct model *model);
-void model_prealloc(struct model *model);
+int model_prealloc(struct model *model);
 void model_alloc(struct model *model, const struct model_request *request,
 		 struct model_answer *answer);
+void model_figures(struct model *model, const struct model_request *request,
+		   struct model_answer *answer);
+u64 model_max_region(const struct model *model);
 u64 model_room(struct model *model, unsigned int slot, u64 offset);
 u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size);
 void model_join(struct model *model, unsigned int slot, u64 offset);
@@ -179,12 +288,36 @@ void model_shrink(struct model *model, unsigned int slot, u64 offset, u64 size);
 void model_free(struct model *model, unsigned int slot, u64 offset);
 void model_set_owner(struct model *model, unsigned int slot, u64 offset,
 		     unsigned int owner);
+u64 model_dirty(struct model *model, unsigned int slot, u64 offset, u64 owner,
+		bool zeroed);
+void model_soil(struct model *model, unsigned int slot, u64 offset, u64 owner);
 void model_orphan(struct model *model, unsigned int slot, u64 offset);
 void model_quarantine(struct model *model, unsigned int slot, u64 offset);
 void model_sum(const struct model *model, struct model_sums *sums);
-void model_trim(struct model *model, bool scrub_fails);
+void model_end_quarantine(struct model *model, unsigned int slot);
+int model_begin_trim(struct model *model);
+int model_trim(struct model *model, bool leased, unsigned int *regions,
+	       u64 *bytes);
+int model_reset(struct model *model);
+int model_call(struct model *model, int *error);
+bool model_may_probe(struct model *model);
+int model_settle(struct model *model);
+int model_refresh(struct model *model);
 void model_new_capacity(struct model *model, u64 capacity);
 void model_region_entry(const struct model *model, unsigned int slot,
 			struct flexmem_region_entry *entry);
+
+/* What the files of the model have of each other. */
+int model_find_hole(const struct model *model,
+		    const struct model_region *region, u64 size, u64 alignment);
+u64 model_largest_hole(const struct model_region *region);
+bool model_take(const struct model *model, struct model_region *region,
+		const struct model_request *request, u64 *start);
+bool model_is_unknown(int rc);
+bool model_is_no_answer(int rc);
+int model_undo(struct model *model);
+int model_acquire(struct model *model, u64 size);
+int model_release(struct model *model, unsigned int piece);
+int model_release_stranded(struct model *model);
 
 #endif /* _FLEXMEM_MODEL_H */

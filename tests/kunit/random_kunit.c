@@ -378,6 +378,7 @@ static void do_alloc(struct run *run)
 	fake_device_fail(run->fake, FAKE_ACQUIRE, 1, 0, 0);
 	/* So much time passes that the firmware is asked again (D28). */
 	run->table->function.probe_at = jiffies;
+	run->model->now += HZ;
 
 	if (rc) {
 		compare_failure(run, rc, &is, &want);
@@ -515,14 +516,19 @@ static void do_resize(struct run *run)
 
 static void do_trim(struct run *run, bool scrub_fails)
 {
-	unsigned int regions;
-	u64 bytes, before = run->model->taken;
+	unsigned int regions, want_regions;
+	u64 bytes, want_bytes;
 
-	model_trim(run->model, scrub_fails);
+	run->model->scrub_error = scrub_fails ? -EIO : 0;
+	ASSERT_SAME(run, model_begin_trim(run->model), 0);
+	run->model->scrub_error = 0;
+	ASSERT_SAME(run, model_trim(run->model, false, &want_regions,
+				    &want_bytes), 0);
 	fake_device_fail(run->fake, FAKE_SCRUB, 1, scrub_fails, -EIO);
 	ASSERT_SAME(run, flexmem_table_trim(run->table, false, &regions, &bytes), 0);
 	fake_device_fail(run->fake, FAKE_SCRUB, 1, 0, 0);
-	ASSERT_SAME(run, bytes, before - run->model->taken);
+	ASSERT_SAME(run, bytes, want_bytes);
+	ASSERT_SAME(run, regions, want_regions);
 	run->trims += regions;
 }
 
@@ -612,7 +618,7 @@ static void start(struct run *run, const struct scenario *scenario)
 	KUNIT_ASSERT_EQ(run->test, 0,
 			kunit_add_action(run->test, free_everything, run));
 	if (scenario->acquire == FLEXMEM_ACQUIRE_PREALLOC) {
-		model_prealloc(model);
+		ASSERT_SAME(run, model_prealloc(model), 0);
 		ASSERT_SAME(run, fake_table_prealloc(run->table), 0);
 	}
 	check_table(run);

@@ -276,10 +276,21 @@ unsigned long copy_from_user(void *to, const void __user *from, unsigned long n)
 	return n - done;
 }
 
+static bool is_read_only(const void *p)
+{
+	unsigned long offset = (uintptr_t)p - (uintptr_t)window;
+
+	return offset < PARTS * NATIVE_USER_SIZE &&
+	       offset % NATIVE_USER_SIZE / PAGE_SIZE ==
+			NATIVE_USER_READ_ONLY / PAGE_SIZE;
+}
+
 unsigned long copy_to_user(void __user *to, const void *from, unsigned long n)
 {
 	unsigned long done = user_access(to, n);
 
+	if (is_read_only(to))
+		done = 0;
 	if (done)
 		memcpy(to, from, done);
 	return n - done;

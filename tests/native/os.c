@@ -109,10 +109,13 @@ void os_pause(void)
 	pause();
 }
 
-/* At once: other tasks may be anywhere. */
+/* At once: other tasks may be anywhere. libFuzzer keeps what ends by a signal. */
 void os_exit(int status)
 {
 	fflush(NULL);
+#ifdef NATIVE_FUZZER
+	abort();
+#endif
 	_exit(status);
 }
 

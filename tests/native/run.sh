@@ -52,6 +52,7 @@ for kind; do
 	program "$kind" misuse
 	program "$kind" kunit -s "$seed"
 	[[ $kind != asan ]] || program asan faults
+	[[ $kind != asan ]] || program asan fuzz -n 3000 -c "$here/corpus/fuzz.txt"
 	for params in 'fallback_sizes=16M,8M,4M max_regions=6' \
 		'order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1 pf_open=mode' \
 		'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8 lease_ms=50 max_handles=20'; do

@@ -118,7 +118,12 @@ struct rcu_head {
 #define sizeof_field(type, member) sizeof((((type *)0)->member))
 #define offsetofend(type, member) \
 	(offsetof(type, member) + sizeof_field(type, member))
+/* To clang the conditions of min() and others are no constants; gcc looks at them. */
+#ifdef __clang__
+#define compiletime_assert(condition, text) ((void)sizeof(condition))
+#else
 #define compiletime_assert(condition, text) _Static_assert(condition, text)
+#endif
 #define CONCATENATE(a, b) __PASTE(a, b)
 #define __stringify_1(x...) #x
 #define __stringify(x...) __stringify_1(x)

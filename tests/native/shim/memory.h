@@ -75,9 +75,11 @@ struct page *native_pfn_to_page(unsigned long pfn);
 /*
  * Users' memory: whatever the program has. Besides that each task has a part of a
  * window, the last page of which is not mapped for users, so that what runs over
- * the end of it is a fault.
+ * the end of it is a fault, and two pages before that one which users can read
+ * only.
  */
 #define NATIVE_USER_SIZE (1UL << 20)
+#define NATIVE_USER_READ_ONLY (NATIVE_USER_SIZE - 3 * PAGE_SIZE)
 void *native_user(void);
 unsigned long copy_from_user(void *to, const void __user *from,
 			     unsigned long n);

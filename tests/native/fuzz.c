@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The fuzzer's ends: how an input becomes a function, and where inputs come
+ * from: libFuzzer, files, or random numbers. A corpus has one input a line, in
+ * hexadecimal, and lines that begin with #.
+ * usage: fuzz [-s SEED] [-n RANDOM-INPUTS] [-c CORPUS] [-v] [FILE...]
+ */
+#include "internal.h"
+
+#include <kunit/test.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+
+static bool verbose;
+
+u8 fuzz_take(struct fuzz *f)
+{
+	return f->at < f->end ? *f->at++ : 0;
+}
+
+/* The end: for libFuzzer, a crash. */
+void fuzz_wrong(struct fuzz *f, const char *format, ...)
+{
+	char text[300];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	native_bug(f->name, f->command, "%s", text);
+}
+
+/*
+ * As much of KUnit as the model and the fake device use: one test that never
+ * ends, each failure of which is fatal.
+ */
+static struct kunit test = { .name = "fuzz" };
+
+static struct {
+	void (*function)(void *data);
+	void *data;
+} actions[16];
+
+static unsigned int nr_actions;
+
+void native_kunit_add(struct kunit_suite *suite)
+{
+}
+
+struct kunit *kunit_get_current_test(void)
+{
+	return &test;
+}
+
+void native_kunit_fail(struct kunit *test, bool abort, const char *file,
+		       int line, const char *what)
+{
+	native_bug(file, line, "not so: %s", what);
+}
+
+void native_kunit_abort(struct kunit *test)
+{
+	shim_bug("a test is ended");
+}
+
+void native_kunit_say(const char *format, ...)
+{
+}
+
+int kunit_add_action(struct kunit *test, void (*function)(void *data),
+		     void *data)
+{
+	if (nr_actions == ARRAY_SIZE(actions))
+		return -ENOMEM;
+	actions[nr_actions].function = function;
+	actions[nr_actions++].data = data;
+	return 0;
+}
+
+/* What is made for the one test is kept: for the model, once. */
+void *kunit_kzalloc(struct kunit *test, size_t size, gfp_t gfp)
+{
+	return calloc(1, size);
+}
+
+void *kunit_kcalloc(struct kunit *test, size_t n, size_t size, gfp_t gfp)
+{
+	return calloc(n, size);
+}
+
+/* Settings. */
+
+static void choose_sizes(struct fuzz *f)
+{
+	static const u8 lists[8][4] = {
+		{ 16, 8, 4 }, { 8 }, { 4, 8, 32 }, { 64, 16, 2 }, { 2 },
+		{ 32, 2, 8, 8 }, { 12, 6 }, { 2, 64 },
+	};
+	const u8 *list = lists[fuzz_take(f) % ARRAY_SIZE(lists)];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(lists[0]) && list[i]; i++)
+		f->settings.sizes[i] = list[i] * SZ_1M;
+	f->settings.nr_sizes = i;
+}
+
+static void choose_settings(struct fuzz *f)
+{
+	static const u32 max_handles[] = { 1 << 20, 1 << 20, 12, 3 };
+	struct flexmem_settings *s = &f->settings;
+	u8 kinds = fuzz_take(f), slots = fuzz_take(f);
+
+	f->model->mode = kinds & 1 ? FLEXMEM_MODE_VF : FLEXMEM_MODE_PF;
+	s->fit = kinds & 2 ? FLEXMEM_FIT_BEST : FLEXMEM_FIT_FIRST;
+	s->order = kinds & 4 ? FLEXMEM_ORDER_FILL_FIRST :
+			       FLEXMEM_ORDER_LOAD_BALANCE;
+	s->acquire = kinds & 8 ? FLEXMEM_ACQUIRE_PREALLOC :
+				 FLEXMEM_ACQUIRE_LAZY;
+	s->max_handles = max_handles[kinds >> 4 & 3];
+	s->max_regions = 1 + (slots & 7);
+	s->program_slots = (slots >> 3 & 3) % s->max_regions;
+	s->lease_ms = 100;
+	choose_sizes(f);
+	f->model->hw_slots = 1 + (slots >> 5);
+	/* What the firmware's table is too short for is refused. */
+	if (f->model->mode == FLEXMEM_MODE_VF)
+		s->program_slots %= min(f->model->hw_slots, s->max_regions);
+	f->model->capacity = fuzz_take(f) * 2ULL * SZ_1M;
+	f->model->device_capacity = f->model->capacity;
+	f->model->refused_slots = (kinds & 65) == 65 ? fuzz_take(f) : 0;
+	f->bare = (kinds & 193) == 193;
+	s->pf_open = (kinds & 65) == 64 ? FLEXMEM_PF_OPEN_MODE :
+					  FLEXMEM_PF_OPEN_ADMIN;
+}
+
+static void set(const char *name, const char *format, ...)
+{
+	char text[128];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	WARN(native_param_set(name, text), "%s=%s", name, text);
+}
+
+/* The settings reach the driver as a user's do. */
+static void set_params(const struct flexmem_settings *s)
+{
+	char sizes[128] = "";
+	unsigned int i;
+	int at = 0;
+
+	for (i = 0; i < s->nr_sizes; i++)
+		at += scnprintf(sizes + at, sizeof(sizes) - at, "%s%lluM",
+				i ? "," : "", s->sizes[i] / SZ_1M);
+	set("strategy", "%s", flexmem_fit_name(s->fit));
+	set("order", "%s", flexmem_order_name(s->order));
+	set("acquire", s->acquire ? "prealloc" : "lazy");
+	set("fallback_sizes", "%s", sizes);
+	set("max_regions", "%u", s->max_regions);
+	set("program_slots", "%u", s->program_slots);
+	set("max_handles", "%u", s->max_handles);
+	set("lease_ms", "%u", s->lease_ms);
+	set("pf_open", s->pf_open ? "mode" : "admin");
+}
+
+static void start_model(struct fuzz *f)
+{
+	struct model *model = f->model;
+	unsigned int slot;
+
+	model->fit = f->settings.fit;
+	model->order = f->settings.order;
+	model->acquire = f->settings.acquire;
+	model->max_regions = f->settings.max_regions;
+	model->program_slots = f->settings.program_slots;
+	model->nr_sizes = f->settings.nr_sizes;
+	memcpy(model->sizes, f->settings.sizes, sizeof(model->sizes));
+	model->tries = FLEXMEM_FIT_TRIES;
+	model->scrubs = !f->bare;
+	model->now = jiffies;
+	model->rules = &fuzz_rules;
+	model->priv = f;
+	for (slot = 0; slot < ARRAY_SIZE(f->keeper); slot++)
+		f->keeper[slot] = NO_KEEPER;
+	model_start(model);
+	if (model->acquire == FLEXMEM_ACQUIRE_PREALLOC)
+		WARN_ON(model_prealloc(model));
+}
+
+static void begin(struct fuzz *f)
+{
+	struct flexmem_device_desc desc;
+
+	choose_settings(f);
+	set_params(&f->settings);
+	start_model(f);
+	f->fake = fake_device_create(&test, f->model->mode,
+				     f->model->hw_slots, f->model->capacity);
+	f->fake->bare = f->bare;
+	f->fake->refused_slots = f->model->refused_slots;
+	device_initialize(&f->parent);
+	WARN_ON(dev_set_name(&f->parent, "fake"));
+	desc = fake_device_desc(f->fake);
+	f->fdev = flexmem_device_register(&f->parent, &desc);
+	SAME(f, PTR_ERR_OR_ZERO(f->fdev), 0);
+	f->minor = MINOR(f->fdev->dev.devt);
+	fuzz_check(f);
+}
+
+/* Everything is given back, and nothing is left. */
+static void end(struct fuzz *f)
+{
+	unsigned int i;
+
+	f->name = "end";
+	for (i = 0; i < FUZZ_FILES; i++)
+		fuzz_close(f, i);
+	SAME(f, f->nr, 0);
+	fuzz_check(f);
+	if (!f->gone)
+		fuzz_unregister(f);
+	/* Of the fake device: it looks at what was wrong with the calls. */
+	while (nr_actions--)
+		actions[nr_actions].function(actions[nr_actions].data);
+	nr_actions = 0;
+	free(f->fake);
+}
+
+/**
+ * fuzz_run - run an input
+ * @data: any bytes
+ * @size: how many
+ */
+void fuzz_run(const u8 *data, size_t size)
+{
+	static struct model *model;
+	static bool numbered[2];
+	static struct fuzz f;
+	long live;
+
+	if (!model)
+		model = model_create(&test);
+	f = (struct fuzz) {
+		.at = data,
+		.end = data + size,
+		.name = "begin",
+		.model = model,
+	};
+	live = native_live();
+	begin(&f);
+	while (f.at < f.end && f.command < FUZZ_COMMANDS) {
+		f.command++;
+		model->now = jiffies;
+		fuzz_command(&f);
+		if (verbose)
+			printf("# %u %s\n", f.command, f.name);
+		fuzz_check(&f);
+	}
+	end(&f);
+	/* A function's number is kept for it, from its first time on. */
+	if (native_live() != live && numbered[model->mode])
+		fuzz_wrong(&f, "%ld objects are left", native_live() - live);
+	numbered[model->mode] = true;
+}
+
+static void load(void)
+{
+	native_shim_init();
+	WARN_ON(native_module_init());
+}
+
+#ifdef NATIVE_FUZZER
+/* checkpatch: CAMELCASE - libFuzzer calls it so */
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	if (!current)
+		load();
+	fuzz_run(data, size);
+	return 0;
+}
+#else
+static unsigned int count;
+
+/* A copy, so that ASan sees who reads beyond its end. */
+static void run(const u8 *data, size_t size)
+{
+	u8 *input = malloc(size ?: 1);
+
+	if (!input)
+		abort();
+	memcpy(input, data, size);
+	count++;
+	fuzz_run(input, size);
+	free(input);
+}
+
+static FILE *open_file(const char *name)
+{
+	FILE *file = fopen(name, "r");
+
+	if (!file) {
+		fprintf(stderr, "%s cannot be read\n", name);
+		exit(2);
+	}
+	return file;
+}
+
+static void run_file(const char *name)
+{
+	static u8 data[1 << 20];
+	FILE *file = open_file(name);
+	size_t size = fread(data, 1, sizeof(data), file);
+
+	fclose(file);
+	fprintf(stderr, "%s\n", name);
+	run(data, size);
+}
+
+static void run_corpus(const char *name)
+{
+	FILE *file = open_file(name);
+	unsigned int nr = 0, byte;
+	char *line = NULL;
+	size_t room = 0, size;
+
+	while (getline(&line, &room, file) > 0) {
+		nr++;
+		if (*line == '#')
+			continue;
+		/* In place: bytes are shorter than what stands for them. */
+		for (size = 0; sscanf(line + 2 * size, "%2x", &byte) == 1; size++)
+			line[size] = byte;
+		fprintf(stderr, "%s:%u\n", name, nr);
+		run((u8 *)line, size);
+	}
+	free(line);
+	fclose(file);
+}
+
+static void run_random(u64 seed)
+{
+	struct rnd_state rnd;
+	u8 data[1000];
+	size_t size;
+
+	prandom_seed_state(&rnd, seed);
+	size = 8 + prandom_u32_state(&rnd) % (sizeof(data) - 8);
+	prandom_bytes_state(&rnd, data, size);
+	fprintf(stderr, "random input -s %llu -n 1\n", seed);
+	run(data, size);
+}
+
+int main(int argc, char **argv)
+{
+	const char *corpus = NULL;
+	unsigned long random = 0, i;
+	u64 seed = 1;
+	int option;
+
+	while ((option = getopt(argc, argv, "s:n:c:v")) != -1) {
+		if (option == 's')
+			seed = strtoull(optarg, NULL, 0);
+		else if (option == 'n')
+			random = strtoul(optarg, NULL, 0);
+		else if (option == 'c')
+			corpus = optarg;
+		else if (option == 'v')
+			verbose = true;
+		else
+			return 2;
+	}
+	load();
+	if (corpus)
+		run_corpus(corpus);
+	for (; optind < argc; optind++)
+		run_file(argv[optind]);
+	for (i = 0; i < random; i++)
+		run_random(seed + i);
+	native_module_exit();
+	printf("ok 1 - fuzz: %u inputs, seed %llu\n1..1\n", count, seed);
+	return 0;
+}
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The fuzzer: any bytes are a function with its settings and a sequence of
+ * commands, and what each of them must answer is written down once more,
+ * naively: where things are by the model of tests/kunit, whose they are and who
+ * may have how much by sums over the list of all allocations, made anew each
+ * time.
+ */
+#ifndef _NATIVE_FUZZ_H
+#define _NATIVE_FUZZ_H
+
+#include "device.h"
+#include "fake_device.h"
+#include "model.h"
+
+#define FUZZ_FILES 6
+#define FUZZ_USERS 3
+#define FUZZ_OWNERS (FUZZ_FILES + FUZZ_USERS)
+#define FUZZ_ALLOCATIONS 200
+#define FUZZ_COMMANDS 600
+#define FUZZ_UID 1000
+
+#define BYTES FLEXMEM_RESOURCE_BYTES
+#define SLOTS FLEXMEM_RESOURCE_SLOTS
+#define HANDLES FLEXMEM_RESOURCE_HANDLES
+
+/**
+ * struct fuzz_allocation - an allocation, or what is left of it
+ * @serial: its number, from 1 on
+ * @file: whose
+ * @handle: its handle; 0: it was freed, but is mapped
+ * @flags: as it was allocated
+ * @size: its bytes
+ * @slot: where
+ * @offset: where
+ * @region_id: as in its address
+ * @lost: in a reset: the bytes are nobody's
+ * @named: its file has been told its handle
+ * @maps: how many there are of it
+ */
+struct fuzz_allocation {
+	u64 serial;
+	unsigned int file;
+	u32 handle;
+	u32 flags;
+	u64 size;
+	unsigned int slot;
+	u64 offset;
+	u64 region_id;
+	bool lost;
+	bool named;
+	unsigned int maps;
+};
+
+/**
+ * struct fuzz_owner - an open file, or a user
+ * @there: is there one
+ * @id: its number
+ * @limit: by resource
+ * @guarantee: likewise
+ * @peak: the most bytes it ever was charged
+ */
+struct fuzz_owner {
+	bool there;
+	u64 id;
+	u64 limit[FLEXMEM_NR_RESOURCES];
+	u64 guarantee[FLEXMEM_NR_RESOURCES];
+	u64 peak;
+};
+
+/**
+ * struct fuzz_file - what else there is of an open file
+ * @file: the file
+ * @next_handle: of its next allocation
+ * @freed: a handle that was
+ * @strict: its bytes are not its user's
+ * @leased: it has a lease
+ * @lease_end: first jiffy in which it has run out
+ * @peak: the most bytes its allocations ever had
+ */
+struct fuzz_file {
+	struct file *file;
+	u32 next_handle;
+	u32 freed;
+	bool strict;
+	bool leased;
+	unsigned long lease_end;
+	u64 peak;
+};
+
+/**
+ * struct fuzz_use - what an owner has, counted
+ * @used: by resource
+ * @orphaned: of the bytes, freed but mapped
+ * @program: of the bytes, for programs
+ * @shared: bytes where owners share; of a user: beyond the guarantees of its
+ *	files
+ * @promised: user: guaranteed to its files and not used by them, by resource
+ * @reserved: regions that are its alone
+ * @reserved_used: of these, with bytes of this file
+ */
+struct fuzz_use {
+	u64 used[FLEXMEM_NR_RESOURCES];
+	u64 orphaned;
+	u64 program;
+	u64 shared;
+	u64 promised[FLEXMEM_NR_RESOURCES];
+	u64 reserved;
+	u64 reserved_used;
+};
+
+/**
+ * struct fuzz_count - everything, counted
+ * @of: by owner
+ * @shared_used: bytes in use or quarantined where owners share
+ * @promised: bytes guaranteed, but not in use
+ * @promised_slots: slots guaranteed, but without a region
+ */
+struct fuzz_count {
+	struct fuzz_use of[FUZZ_OWNERS];
+	u64 shared_used;
+	u64 promised;
+	u64 promised_slots;
+};
+
+#define NO_KEEPER FUZZ_OWNERS
+#define FUZZ_MAPS 8
+
+/**
+ * struct fuzz_map - a map, or room for one
+ * @vma: as it is
+ * @serial: of its allocation
+ * @offset: of its first byte in the region
+ */
+struct fuzz_map {
+	struct vm_area_struct *vma;
+	u64 serial;
+	u64 offset;
+};
+
+/* How the struct of a command is given: the last ones of 32 ways. */
+enum fuzz_spoil {
+	SHORT = 24,
+	LONG,
+	LONG_WITH_MORE,
+	HUGE,
+	NOWHERE,
+	CUT,
+	FLAG,
+	LATE,
+};
+
+/**
+ * struct fuzz - an input that is run
+ * @at: what has not been read of it
+ * @end: its end
+ * @command: number of the command
+ * @name: its name
+ * @fake: the device
+ * @parent: its device
+ * @fdev: as it is registered
+ * @minor: its node
+ * @bare: the device can do only what it must
+ * @gone: it is not any more
+ * @settings: its settings
+ * @model: where everything must be
+ * @files: open files
+ * @owner: accounts: files first, then users
+ * @last_id: latest number of one
+ * @keeper: whose alone the region in a slot is, or NO_KEEPER
+ * @nr: allocations there are
+ * @allocation: these
+ * @last_serial: latest number of one
+ * @map: maps
+ * @allocs: allocations there ever were
+ * @failures: that ended in ENOMEM
+ * @resets: how often it was reset
+ * @read_error: what the next read of the device fails with, or 0
+ * @write_error: likewise
+ * @faulty: something is to fail
+ * @who: the file of the command
+ * @spoil: what is wrong with its struct
+ * @late: its reply cannot be written
+ */
+struct fuzz {
+	const u8 *at;
+	const u8 *end;
+	unsigned int command;
+	const char *name;
+
+	struct fake_device *fake;
+	struct device parent;
+	struct flexmem_device *fdev;
+	unsigned int minor;
+	bool bare;
+	bool gone;
+	struct flexmem_settings settings;
+
+	struct model *model;
+	struct fuzz_file files[FUZZ_FILES];
+	struct fuzz_owner owner[FUZZ_OWNERS];
+	u64 last_id;
+	unsigned int keeper[MODEL_MAX_SLOTS];
+	unsigned int nr;
+	struct fuzz_allocation allocation[FUZZ_ALLOCATIONS];
+	u64 last_serial;
+	struct fuzz_map map[FUZZ_MAPS];
+	u64 allocs;
+	u64 failures;
+	u64 resets;
+
+	int read_error;
+	int write_error;
+	bool faulty;
+
+	unsigned int who;
+	enum fuzz_spoil spoil;
+	bool late;
+};
+
+/* fuzz.c */
+u8 fuzz_take(struct fuzz *f);
+__noreturn void fuzz_wrong(struct fuzz *f, const char *format, ...)
+	__printf(2, 3);
+void fuzz_run(const u8 *data, size_t size);
+
+/* What is, and what must be. */
+#define SAME(f, is, want)						\
+do {									\
+	u64 __is = (is), __want = (want);				\
+									\
+	if (__is != __want)						\
+		fuzz_wrong(f, "%s is %lld (%#llx), must be %lld (%#llx)", \
+			   #is, __is, __is, __want, __want);		\
+} while (0)
+
+static inline unsigned int fuzz_user_of(unsigned int file)
+{
+	return FUZZ_FILES + file % FUZZ_USERS;
+}
+
+/* fuzz_account.c */
+extern const struct model_rules fuzz_rules;
+void fuzz_count(const struct fuzz *f, struct fuzz_count *count);
+void fuzz_new_owner(struct fuzz *f, unsigned int owner);
+void fuzz_note_peak(struct fuzz *f, unsigned int file);
+void fuzz_forget_guarantees(struct fuzz *f, unsigned int owner);
+struct fuzz_allocation *fuzz_add(struct fuzz *f,
+				 const struct fuzz_allocation *allocation);
+void fuzz_drop(struct fuzz *f, struct fuzz_allocation *allocation);
+enum flexmem_reason fuzz_charge(struct fuzz *f, unsigned int file,
+				unsigned int slot, u64 size);
+enum flexmem_reason fuzz_charge_handle(struct fuzz *f, unsigned int file);
+int fuzz_set_quota(struct fuzz *f, const struct flexmem_quota *quota,
+		   unsigned int owner);
+u64 fuzz_in_use(const struct fuzz *f);
+u64 fuzz_client_used(const struct fuzz *f);
+u64 fuzz_memory(const struct fuzz *f);
+
+/* fuzz_calls.c */
+void fuzz_command(struct fuzz *f);
+bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
+	       long *rc);
+void fuzz_answer(struct fuzz *f, long rc, int want);
+void fuzz_open(struct fuzz *f, unsigned int file);
+void fuzz_close(struct fuzz *f, unsigned int file);
+
+/* The administrator has one file of two of the users. */
+static inline bool fuzz_is_admin(unsigned int file)
+{
+	return file == 0 || file == 4;
+}
+
+/* fuzz_alloc.c */
+u32 fuzz_draw_handle(struct fuzz *f);
+struct fuzz_allocation *fuzz_find(struct fuzz *f, u32 handle);
+struct fuzz_allocation *fuzz_of_serial(struct fuzz *f, u64 serial);
+u8 fuzz_tag(const struct fuzz *f);
+void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd);
+int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
+		       struct flexmem_alloc *want);
+void fuzz_compare_alloc(struct fuzz *f, const struct flexmem_alloc *is,
+			const struct flexmem_alloc *want);
+void fuzz_publish(struct fuzz *f, u64 serial);
+void fuzz_undo_alloc(struct fuzz *f, u64 serial);
+void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd);
+struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
+					  const struct flexmem_free *cmd);
+void fuzz_free(struct fuzz *f, struct fuzz_allocation *allocation);
+void fuzz_alloc(struct fuzz *f);
+void fuzz_do_free(struct fuzz *f);
+void fuzz_lookup(struct fuzz *f);
+void fuzz_resize(struct fuzz *f);
+
+/* fuzz_batch.c */
+void fuzz_alloc_batch(struct fuzz *f);
+void fuzz_free_batch(struct fuzz *f);
+
+/* fuzz_bytes.c */
+void fuzz_do_map(struct fuzz *f);
+void fuzz_mmap(struct fuzz *f);
+void fuzz_use_map(struct fuzz *f);
+void fuzz_unmap_all(struct fuzz *f, unsigned int file);
+void fuzz_read(struct fuzz *f);
+void fuzz_write(struct fuzz *f);
+void fuzz_event(struct fuzz *f);
+
+/* fuzz_report.c */
+void fuzz_info(struct fuzz *f);
+void fuzz_stats(struct fuzz *f);
+void fuzz_fdinfo(struct fuzz *f);
+void fuzz_regions(struct fuzz *f);
+void fuzz_segments(struct fuzz *f);
+void fuzz_snapshot(struct fuzz *f);
+void fuzz_quota(struct fuzz *f);
+void fuzz_do_set_quota(struct fuzz *f);
+void fuzz_strict(struct fuzz *f);
+
+/* fuzz_device.c */
+void fuzz_fault(struct fuzz *f);
+void fuzz_heal(struct fuzz *f);
+void fuzz_time(struct fuzz *f);
+void fuzz_follow_scrubs(struct fuzz *f);
+void fuzz_lease(struct fuzz *f);
+bool fuzz_has_lease(const struct fuzz *f, unsigned int file);
+void fuzz_trim(struct fuzz *f);
+void fuzz_reset(struct fuzz *f);
+void fuzz_capacity(struct fuzz *f);
+void fuzz_unregister(struct fuzz *f);
+void fuzz_no_command(struct fuzz *f);
+
+/* fuzz_check.c */
+void fuzz_check(struct fuzz *f);
+void fuzz_check_region(struct fuzz *f, unsigned int slot,
+		       const struct flexmem_region_entry *is);
+void fuzz_check_owner(struct fuzz *f, const struct fuzz_count *count,
+		      unsigned int owner,
+		      const struct flexmem_owner_entry *is);
+u64 fuzz_region_id(const struct fuzz *f, unsigned int slot);
+
+#endif /* _NATIVE_FUZZ_H */

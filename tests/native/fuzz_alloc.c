@@ -1,0 +1,593 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Allocations: made, freed, looked up, and made larger or smaller. */
+#include "internal.h"
+
+#include "fuzz.h"
+#include "world.h"
+
+/* Arguments. */
+
+static bool is_quarantined(const struct fuzz *f)
+{
+	struct model_sums sums;
+
+	model_sum(f->model, &sums);
+	return sums.quarantined;
+}
+
+/* A length in one of many orders of magnitude, or an odd one. */
+static u64 draw_length(struct fuzz *f)
+{
+	const u64 odd[] = {
+		0, ~0ULL, ~0ULL - 127, 1ULL << 40, f->settings.sizes[0],
+		f->settings.sizes[f->settings.nr_sizes - 1],
+		f->settings.sizes[0] - 128, f->settings.sizes[0] + 1,
+	};
+	u8 kind = fuzz_take(f), n = fuzz_take(f);
+
+	switch (kind & 7) {
+	case 0 ... 2:
+		return 128 * (1 + n) - (kind >> 3);
+	case 3:
+		return 4096 * (n + 1) + (kind >> 3);
+	case 4:
+		return SZ_64K * (n + 1ULL);
+	case 5:
+		return SZ_256K * (n + 1ULL) + (kind >> 3);
+	case 6:
+		return SZ_1M * (1ULL + n % 70);
+	default:
+		return odd[n % ARRAY_SIZE(odd)];
+	}
+}
+
+static u64 draw_alignment(struct fuzz *f, unsigned int kind)
+{
+	switch (kind) {
+	case 4:
+		return 1ULL << (7 + fuzz_take(f) % 16);
+	case 5:
+		return 1ULL << fuzz_take(f) % 64;
+	case 6:
+		return fuzz_take(f) * 3;
+	case 7:
+		return 64;
+	default:
+		return 0;
+	}
+}
+
+void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
+{
+	u8 kind = fuzz_take(f);
+
+	*cmd = CMD(alloc, .flags = kind & 15);
+	cmd->length = draw_length(f);
+	cmd->alignment = draw_alignment(f, kind >> 5);
+	kind = kind & 16 ? fuzz_take(f) : 0;
+	if (kind == 1)
+		cmd->__reserved = 1;
+	if (kind == 2)
+		cmd->flags |= 1 << 5;
+	/* While it waits, others work in the background. */
+	if (kind > 200 && !is_quarantined(f) && !f->faulty &&
+	    !f->model->doubt && !f->model->lost)
+		cmd->flags |= FLEXMEM_ALLOC_WAIT;
+}
+
+/* Whether it is one that the file can name: not an orphan. */
+static bool is_own(const struct fuzz *f, const struct fuzz_allocation *a)
+{
+	return a->file == f->who && a->handle;
+}
+
+/* The n-th of these, or NULL if there is none. */
+static struct fuzz_allocation *nth_allocation(struct fuzz *f, unsigned int n)
+{
+	struct fuzz_allocation *a;
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < f->nr; i++)
+		nr += is_own(f, &f->allocation[i]);
+	if (!nr)
+		return NULL;
+	n %= nr;
+	for (a = f->allocation; !is_own(f, a) || n; a++)
+		n -= is_own(f, a);
+	return a;
+}
+
+/* A handle: of an allocation of the file, or one that is not. */
+u32 fuzz_draw_handle(struct fuzz *f)
+{
+	const struct fuzz_file *file = &f->files[f->who];
+	u8 n = fuzz_take(f);
+	const u32 others[] = {
+		0, 1, file->freed, file->freed, file->next_handle, INT_MAX,
+		~0u, f->nr ? f->allocation[0].handle : 7,
+	};
+	struct fuzz_allocation *a;
+
+	if (n >= 256 - ARRAY_SIZE(others))
+		return others[255 - n];
+	a = nth_allocation(f, n);
+	return a ? a->handle : n;
+}
+
+struct fuzz_allocation *fuzz_find(struct fuzz *f, u32 handle)
+{
+	struct fuzz_allocation *a;
+
+	for (a = f->allocation; a < f->allocation + f->nr; a++)
+		if (handle && a->file == f->who && a->handle == handle)
+			return a;
+	return NULL;
+}
+
+struct fuzz_allocation *fuzz_of_serial(struct fuzz *f, u64 serial)
+{
+	struct fuzz_allocation *a = f->allocation;
+
+	while (a->serial != serial)
+		a++;
+	return a;
+}
+
+/* Bytes. */
+
+/* Whose they are: a number, never used again. */
+static u64 owner_of_bytes(const struct fuzz *f)
+{
+	return f->owner[f->files[f->who].strict ? f->who :
+						  fuzz_user_of(f->who)].id;
+}
+
+/* What an owner of bytes writes into them. */
+u8 fuzz_tag(const struct fuzz *f)
+{
+	return f->files[f->who].strict ? 16 + f->owner[f->who].id % 224 :
+					 1 + f->who % FUZZ_USERS;
+}
+
+/* What is new to an owner may have its own bytes only, and then has. */
+static void check_bytes(struct fuzz *f, const struct fuzz_allocation *a,
+			u64 from)
+{
+	const struct model_region *region = &f->model->region[a->slot];
+	const struct flexmem_memory *mem = &f->fake->piece[region->piece];
+	bool zeroed = a->flags & FLEXMEM_ALLOC_ZEROED;
+
+	if (f->bare)
+		return;
+	if (!(zeroed ? fake_data_is : fake_data_is_own)
+			(f->fake, mem, a->offset + from, a->size - from,
+			 zeroed ? 0 : fuzz_tag(f)))
+		fuzz_wrong(f, "bytes of others");
+	fake_data_fill(f->fake, mem, a->offset + from, a->size - from,
+		       fuzz_tag(f));
+}
+
+/* The most bytes that the file's allocations ever had. */
+static void note_file_peak(struct fuzz *f)
+{
+	struct fuzz_file *file = &f->files[f->who];
+	u64 bytes = 0;
+	unsigned int i;
+
+	for (i = 0; i < f->nr; i++)
+		if (f->allocation[i].file == f->who && f->allocation[i].handle)
+			bytes += f->allocation[i].size;
+	file->peak = max(file->peak, bytes);
+}
+
+/* ALLOC. */
+
+static int check_alloc(const struct fuzz *f,
+		       const struct flexmem_alloc *cmd)
+{
+	u64 alignment = cmd->alignment;
+
+	if (cmd->flags >> 5 || cmd->__reserved)
+		return -EOPNOTSUPP;
+	if (f->bare &&
+	    cmd->flags & (FLEXMEM_ALLOC_MAPPABLE | FLEXMEM_ALLOC_ZEROED))
+		return -EOPNOTSUPP;
+	if (!cmd->length || alignment > SZ_1G || alignment & (alignment - 1))
+		return -EINVAL;
+	return 0;
+}
+
+static u64 rounded(u32 flags, u64 length)
+{
+	u64 granule = flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
+
+	if (length > ~0ULL - granule + 1)
+		return ~0ULL - granule + 1;
+	return (length + granule - 1) / granule * granule;
+}
+
+/*
+ * No bytes of others get into what is new to a file; zeroed, not even its own.
+ * If it cannot be scrubbed, it is not the file's.
+ */
+static int clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
+{
+	u64 owner = owner_of_bytes(f), dirty;
+	struct model *model = f->model;
+	int rc = 0;
+
+	dirty = model->scrubs ? model_dirty(model, slot, offset, owner, zeroed) :
+				0;
+	if (dirty && !model_may_probe(model)) {
+		model_free(model, slot, offset);
+		return -ETIMEDOUT;
+	}
+	if (dirty)
+		rc = model_call(model, &model->scrub_error);
+	if (!rc) {
+		model->scrubbed += dirty;
+		model_soil(model, slot, offset, owner);
+	} else if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV) {
+		model_free(model, slot, offset);
+	} else {
+		model_quarantine(model, slot, offset);
+	}
+	return rc;
+}
+
+/* Places what has its handle. */
+static int place(struct fuzz *f, const struct model_request *request,
+		 u32 handle, u32 flags, struct model_answer *answer)
+{
+	struct fuzz_allocation *a;
+	int rc;
+
+	model_alloc(f->model, request, answer);
+	if (answer->rc)
+		return answer->rc;
+	f->allocs++;
+	a = fuzz_add(f, &(struct fuzz_allocation) {
+		.file = f->who,
+		.handle = handle,
+		.flags = flags,
+		.size = request->size,
+		.slot = answer->slot,
+		.offset = answer->offset,
+		.region_id = fuzz_region_id(f, answer->slot),
+	});
+	fuzz_note_peak(f, f->who);
+	rc = clean(f, a->slot, a->offset, flags & FLEXMEM_ALLOC_ZEROED);
+	if (rc)
+		fuzz_drop(f, a);
+	return rc;
+}
+
+/**
+ * fuzz_predict_alloc - what an ALLOC must have come to
+ * @f: input
+ * @cmd: as it was given
+ * @want: receives the reply
+ *
+ * Return: 0, and the allocation is the last one there is; or an error.
+ */
+int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
+		       struct flexmem_alloc *want)
+{
+	u64 granule = cmd->flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
+	const struct model_request request = {
+		.size = rounded(cmd->flags, cmd->length),
+		.alignment = max(cmd->alignment, granule),
+		.program = cmd->flags & FLEXMEM_ALLOC_PROGRAM,
+		.growable = cmd->flags & FLEXMEM_ALLOC_GROWABLE,
+		.owner = f->who,
+	};
+	struct model_answer answer = {};
+	struct fuzz_count count;
+	u32 handle = 0;
+	int rc;
+
+	*want = *cmd;
+	want->out_size = request.size;
+	rc = check_alloc(f, cmd);
+	if (!rc) {
+		answer.reason = fuzz_charge_handle(f, f->who);
+		fuzz_count(f, &count);
+		if (!answer.reason && count.of[f->who].used[HANDLES] >=
+				      f->settings.max_handles)
+			answer.reason = FLEXMEM_REASON_HANDLES;
+		if (answer.reason) {
+			model_figures(f->model, &request, &answer);
+			rc = -ENOMEM;
+		} else {
+			handle = f->files[f->who].next_handle++;
+			rc = place(f, &request, handle, cmd->flags, &answer);
+		}
+	}
+	want->out_error = -rc;
+	want->out_handle = rc ? 0 : handle;
+	want->out_reason = answer.reason;
+	want->out_region_reason = answer.region_reason;
+	want->out_regions = answer.regions;
+	want->out_client_used = rc == -ENOMEM ? fuzz_client_used(f) : 0;
+	want->out_total_free = answer.total_free;
+	want->out_largest_free = answer.largest_free;
+	want->out_max_region = answer.max_region;
+	want->out_address.region_id = rc ? 0 : fuzz_region_id(f, answer.slot);
+	want->out_address.offset = rc ? 0 : answer.offset;
+	f->failures += rc == -ENOMEM;
+	return rc;
+}
+
+void fuzz_compare_alloc(struct fuzz *f, const struct flexmem_alloc *is,
+			const struct flexmem_alloc *want)
+{
+	SAME(f, is->out_error, want->out_error);
+	SAME(f, is->out_handle, want->out_handle);
+	SAME(f, is->out_address.region_id, want->out_address.region_id);
+	SAME(f, is->out_address.offset, want->out_address.offset);
+	SAME(f, is->out_size, want->out_size);
+	SAME(f, is->out_reason, want->out_reason);
+	SAME(f, is->out_region_reason, want->out_region_reason);
+	SAME(f, is->out_regions, want->out_regions);
+	SAME(f, is->out_client_used, want->out_client_used);
+	SAME(f, is->out_total_free, want->out_total_free);
+	SAME(f, is->out_largest_free, want->out_largest_free);
+	SAME(f, is->out_max_region, want->out_max_region);
+}
+
+/* An allocation can be named now; or never could. */
+void fuzz_publish(struct fuzz *f, u64 serial)
+{
+	struct fuzz_allocation *a = fuzz_of_serial(f, serial);
+
+	a->named = true;
+	check_bytes(f, a, 0);
+	note_file_peak(f);
+}
+
+void fuzz_undo_alloc(struct fuzz *f, u64 serial)
+{
+	struct fuzz_allocation *a = fuzz_of_serial(f, serial);
+
+	model_free(f->model, a->slot, a->offset);
+	fuzz_drop(f, a);
+}
+
+void fuzz_alloc(struct fuzz *f)
+{
+	struct flexmem_alloc cmd, given, want;
+	int want_rc;
+	long rc;
+
+	fuzz_draw_alloc(f, &cmd);
+	given = cmd;
+	if (f->nr > FUZZ_ALLOCATIONS - 10 ||
+	    !fuzz_call(f, FLEXMEM_CMD_ALLOC, &cmd, sizeof(cmd), &rc))
+		return;
+	want_rc = fuzz_predict_alloc(f, &given, &want);
+	fuzz_answer(f, rc, want_rc);
+	if (!f->late)
+		fuzz_compare_alloc(f, &cmd, &want);
+	if (want_rc)
+		return;
+	(f->late ? fuzz_undo_alloc :
+		   fuzz_publish)(f, f->allocation[f->nr - 1].serial);
+}
+
+/* FREE. */
+
+static struct fuzz_allocation *
+find_address(struct fuzz *f, const struct flexmem_address *address)
+{
+	struct fuzz_allocation *a;
+
+	for (a = f->allocation; a < f->allocation + f->nr; a++)
+		if (a->file == f->who && a->handle && !a->lost &&
+		    a->region_id == address->region_id &&
+		    a->offset == address->offset)
+			return a;
+	return NULL;
+}
+
+void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd)
+{
+	u8 kind = fuzz_take(f);
+	struct fuzz_allocation *a;
+
+	*cmd = CMD(free);
+	if (kind < 160) {
+		cmd->handle = fuzz_draw_handle(f);
+		/* Of both names only one may be given. */
+		cmd->address.offset = kind == 0;
+		cmd->address.region_id = kind == 1;
+		return;
+	}
+	a = nth_allocation(f, fuzz_take(f));
+	cmd->flags = FLEXMEM_FREE_BY_ADDRESS;
+	if (a) {
+		cmd->address.region_id = a->region_id;
+		cmd->address.offset = a->offset;
+	}
+	if (kind == 160)
+		cmd->handle = 1;
+	else if (kind < 170)
+		cmd->address.offset += 128;
+	else if (kind < 175)
+		cmd->address.region_id ^= 1;
+}
+
+/* What a FREE must find, or an ERR_PTR(). */
+struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
+					  const struct flexmem_free *cmd)
+{
+	struct fuzz_allocation *a;
+
+	if (cmd->flags & ~FLEXMEM_FREE_BY_ADDRESS)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (cmd->flags ? cmd->handle :
+			 cmd->address.region_id || cmd->address.offset)
+		return ERR_PTR(-EINVAL);
+	a = cmd->flags ? find_address(f, &cmd->address) :
+			 fuzz_find(f, cmd->handle);
+	return a ?: ERR_PTR(-ENOENT);
+}
+
+/* Nobody can name it any more. */
+void fuzz_free(struct fuzz *f, struct fuzz_allocation *a)
+{
+	f->files[a->file].freed = a->handle;
+	if (a->maps) {
+		a->handle = 0;
+		if (!a->lost)
+			model_orphan(f->model, a->slot, a->offset);
+		return;
+	}
+	if (!a->lost)
+		model_free(f->model, a->slot, a->offset);
+	fuzz_drop(f, a);
+}
+
+void fuzz_do_free(struct fuzz *f)
+{
+	struct flexmem_free cmd, given;
+	struct fuzz_allocation *a;
+	long rc;
+
+	fuzz_draw_free(f, &cmd);
+	given = cmd;
+	if (!fuzz_call(f, FLEXMEM_CMD_FREE, &cmd, sizeof(cmd), &rc))
+		return;
+	a = fuzz_predict_free(f, &given);
+	fuzz_answer(f, rc, PTR_ERR_OR_ZERO(a));
+	if (!f->late)
+		SAME(f, cmd.out_error, -PTR_ERR_OR_ZERO(a));
+	if (!IS_ERR(a) && !f->late)
+		fuzz_free(f, a);
+}
+
+void fuzz_lookup(struct fuzz *f)
+{
+	struct flexmem_lookup cmd = CMD(lookup, .handle = fuzz_draw_handle(f));
+	const struct fuzz_allocation *a = fuzz_find(f, cmd.handle);
+	long rc;
+
+	if (!fuzz_call(f, FLEXMEM_CMD_LOOKUP, &cmd, sizeof(cmd), &rc))
+		return;
+	if (!a) {
+		SAME(f, rc, -ENOENT);
+		return;
+	}
+	fuzz_answer(f, rc, 0);
+	if (f->late)
+		return;
+	SAME(f, cmd.out_flags, a->flags | (a->lost ? FLEXMEM_LOOKUP_LOST : 0));
+	SAME(f, cmd.out_address.region_id, a->region_id);
+	SAME(f, cmd.out_address.offset, a->offset);
+	SAME(f, cmd.out_size, a->size);
+}
+
+/* RESIZE. */
+
+/* What is to be added is there as an allocation of its own, for a moment. */
+static int predict_growth(struct fuzz *f, struct fuzz_allocation *a, u64 size,
+			  struct flexmem_resize *want)
+{
+	u64 room = model_room(f->model, a->slot, a->offset), old = a->size;
+	u64 granule = a->flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
+	u64 tail;
+	int rc;
+
+	if (size - old > room) {
+		want->out_max = (old + room) / granule * granule;
+		return -EAGAIN;
+	}
+	want->out_reason = fuzz_charge(f, f->who, a->slot, size - old);
+	if (want->out_reason)
+		return -ENOMEM;
+	tail = model_extend(f->model, a->slot, a->offset, size - old);
+	a->size = size;
+	fuzz_note_peak(f, f->who);
+	rc = clean(f, a->slot, tail, a->flags & FLEXMEM_ALLOC_ZEROED);
+	if (!rc && f->late)
+		model_free(f->model, a->slot, tail);
+	if (rc || f->late) {
+		a->size = old;
+		return rc;
+	}
+	model_join(f->model, a->slot, a->offset);
+	check_bytes(f, a, old);
+	return 0;
+}
+
+static int predict_resize(struct fuzz *f, const struct flexmem_resize *cmd,
+			  struct flexmem_resize *want)
+{
+	struct fuzz_allocation *a = fuzz_find(f, cmd->handle);
+	u64 size;
+	int rc;
+
+	*want = *cmd;
+	want->out_size = a ? a->size : 0;
+	if (!cmd->length)
+		return -EINVAL;
+	if (!a)
+		return -ENOENT;
+	if (a->maps)
+		return -EBUSY;
+	if (a->lost)
+		return -EIO;
+	size = rounded(a->flags, cmd->length);
+	if (size > a->size) {
+		rc = predict_growth(f, a, size, want);
+		if (rc)
+			return rc;
+	} else if (size < a->size && !f->late) {
+		model_shrink(f->model, a->slot, a->offset, size);
+		a->size = size;
+	}
+	want->out_size = size;
+	note_file_peak(f);
+	return 0;
+}
+
+/* A length near the present one, or any. */
+static u64 draw_new_length(struct fuzz *f, u32 handle)
+{
+	const struct fuzz_allocation *a = fuzz_find(f, handle);
+	u8 kind = fuzz_take(f), n = fuzz_take(f);
+
+	if (!a || kind & 4)
+		return draw_length(f);
+	switch (kind & 3) {
+	case 0:
+		return a->size + 128 * n;
+	case 1:
+		return a->size / 256 * n;
+	case 2:
+		return a->size - 128 + n +
+		       (a->lost ? 0 : model_room(f->model, a->slot, a->offset));
+	default:
+		return a->size + SZ_64K * (u64)n;
+	}
+}
+
+void fuzz_resize(struct fuzz *f)
+{
+	struct flexmem_resize cmd = CMD(resize), given, want;
+	int want_rc;
+	long rc;
+
+	cmd.handle = fuzz_draw_handle(f);
+	cmd.length = draw_new_length(f, cmd.handle);
+	given = cmd;
+	if (!fuzz_call(f, FLEXMEM_CMD_RESIZE, &cmd, sizeof(cmd), &rc))
+		return;
+	want_rc = predict_resize(f, &given, &want);
+	fuzz_answer(f, rc, want_rc);
+	if (f->late)
+		return;
+	SAME(f, cmd.out_reason, want.out_reason);
+	SAME(f, cmd.out_size, want.out_size);
+	SAME(f, cmd.out_max, want.out_max);
+}
+

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Bytes: maps and copies; and events. */
+#include "internal.h"
+
+#include "fuzz.h"
+#include "world.h"
+
+#define MAP_SHIFT 38
+
+/* The allocation of a map. */
+static struct fuzz_allocation *mapped(struct fuzz *f,
+				      const struct fuzz_map *map)
+{
+	struct fuzz_allocation *a = f->allocation;
+
+	while (a->serial != map->serial)
+		a++;
+	return a;
+}
+
+void fuzz_do_map(struct fuzz *f)
+{
+	struct flexmem_map cmd = CMD(map, .handle = fuzz_draw_handle(f));
+	const struct fuzz_allocation *a = fuzz_find(f, cmd.handle);
+	int want = 0;
+	long rc;
+
+	if (!fuzz_call(f, FLEXMEM_CMD_MAP, &cmd, sizeof(cmd), &rc))
+		return;
+	if (f->bare)
+		want = -EOPNOTSUPP;
+	else if (!a)
+		want = -ENOENT;
+	else if (a->lost)
+		want = -EIO;
+	else if (!(a->flags & FLEXMEM_ALLOC_MAPPABLE))
+		want = -EINVAL;
+	SAME(f, rc, want ?: f->late ? -EFAULT : 0);
+	if (rc)
+		return;
+	SAME(f, cmd.out_offset, (u64)a->slot << MAP_SHIFT | a->offset);
+	SAME(f, cmd.out_size, a->size);
+}
+
+/* The allocation that an offset of the file is in. */
+static struct fuzz_allocation *find_offset(struct fuzz *f, u64 offset)
+{
+	u64 start = offset & (BIT_ULL(MAP_SHIFT) - 1);
+	struct fuzz_allocation *a;
+
+	for (a = f->allocation; a < f->allocation + f->nr; a++)
+		if (a->file == f->who && a->handle && !a->lost &&
+		    a->slot == offset >> MAP_SHIFT && start >= a->offset &&
+		    start - a->offset < a->size)
+			return a;
+	return NULL;
+}
+
+static int predict_mmap(struct fuzz *f, unsigned long flags,
+			const struct fuzz_allocation *a, u64 offset, u64 size)
+{
+	if (f->gone)
+		return -ENODEV;
+	if (!(flags & VM_SHARED))
+		return -EINVAL;
+	if (flags & VM_EXEC)
+		return -EPERM;
+	if (!a)
+		return -ENOENT;
+	offset &= BIT_ULL(MAP_SHIFT) - 1;
+	if (!(a->flags & FLEXMEM_ALLOC_MAPPABLE) ||
+	    size > a->size - (offset - a->offset))
+		return -EINVAL;
+	return 0;
+}
+
+static struct fuzz_map *free_map(struct fuzz *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < FUZZ_MAPS; i++)
+		if (!f->map[i].vma)
+			return &f->map[i];
+	return NULL;
+}
+
+void fuzz_mmap(struct fuzz *f)
+{
+	struct fuzz_allocation *a = fuzz_find(f, fuzz_draw_handle(f));
+	unsigned long flags = VM_SHARED | VM_READ | VM_WRITE;
+	u8 kind = fuzz_take(f), pages = fuzz_take(f);
+	struct fuzz_map *map = free_map(f);
+	struct vm_area_struct *vma;
+	u64 offset = 0, size;
+
+	if (!map)
+		return;
+	if (a)
+		offset = (u64)a->slot << MAP_SHIFT |
+			 round_down(a->offset, PAGE_SIZE);
+	if (kind >= 128)
+		offset += (kind & 31) * PAGE_SIZE;
+	size = (1 + pages % 40) * PAGE_SIZE;
+	if (a && kind & 1)
+		size = min_t(u64, a->size, SZ_2M) + (kind & 8 ? PAGE_SIZE : 0);
+	if (kind == 2)
+		flags &= ~VM_SHARED;
+	if (kind == 4)
+		flags |= VM_EXEC;
+	if (kind == 6)
+		offset = ~0ULL << PAGE_SHIFT;
+	a = find_offset(f, offset);
+	vma = native_mmap(f->files[f->who].file, offset, size, flags);
+	SAME(f, PTR_ERR_OR_ZERO(vma), predict_mmap(f, flags, a, offset, size));
+	if (IS_ERR(vma))
+		return;
+	a->maps++;
+	*map = (struct fuzz_map) {
+		.vma = vma,
+		.serial = a->serial,
+		.offset = offset & (BIT_ULL(MAP_SHIFT) - 1),
+	};
+}
+
+static void touch(struct fuzz *f, const struct fuzz_map *map)
+{
+	struct vm_area_struct *vma = map->vma;
+	const struct fuzz_allocation *a = mapped(f, map);
+	size_t size = vma->vm_end - vma->vm_start;
+	size_t offset = fuzz_take(f) * 4097ul % size;
+	u8 byte = fuzz_take(f);
+	u64 base;
+	int rc;
+
+	rc = native_touch(vma, offset, &byte, byte & 1);
+	SAME(f, rc, a->lost ? -EFAULT : 0);
+	if (rc)
+		return;
+	base = f->fake->piece[f->model->region[a->slot].piece].base;
+	SAME(f, vma->pfn[offset / PAGE_SIZE],
+	     (base + map->offset + offset) / PAGE_SIZE);
+}
+
+static void unmap(struct fuzz *f, struct fuzz_map *map)
+{
+	struct fuzz_allocation *a = mapped(f, map);
+
+	native_munmap(map->vma);
+	map->vma = NULL;
+	if (--a->maps || a->handle)
+		return;
+	if (!a->lost)
+		model_free(f->model, a->slot, a->offset);
+	fuzz_drop(f, a);
+}
+
+/* What can be done to a map. */
+void fuzz_use_map(struct fuzz *f)
+{
+	u8 kind = fuzz_take(f);
+	struct fuzz_map *map = &f->map[kind % FUZZ_MAPS], *copy = free_map(f);
+
+	if (!map->vma)
+		return;
+	if (kind < 100) {
+		touch(f, map);
+	} else if (kind < 140 && copy) {
+		*copy = *map;
+		copy->vma = native_fork_map(map->vma);
+		mapped(f, map)->maps++;
+	} else {
+		unmap(f, map);
+	}
+}
+
+/* A file's, before it is closed. */
+void fuzz_unmap_all(struct fuzz *f, unsigned int file)
+{
+	unsigned int i;
+
+	for (i = 0; i < FUZZ_MAPS; i++)
+		if (f->map[i].vma && mapped(f, &f->map[i])->file == file)
+			unmap(f, &f->map[i]);
+}
+
+/* Copies. */
+
+/* As much as there is between the pages for lists and the end. */
+#define COPY_OFFSET SZ_256K
+#define COPY_MOST (NATIVE_USER_READ_ONLY - COPY_OFFSET)
+
+static void draw_copy(struct fuzz *f, struct flexmem_copy *cmd)
+{
+	const struct fuzz_allocation *a;
+	u8 kind = fuzz_take(f), n = fuzz_take(f);
+	u64 size;
+
+	*cmd = CMD(copy, .handle = fuzz_draw_handle(f), .length = 1 + n);
+	cmd->data = (uintptr_t)native_user() + COPY_OFFSET;
+	a = fuzz_find(f, cmd->handle);
+	size = a ? a->size : 1000;
+	if (kind & 1)
+		cmd->length = min_t(u64, size, COPY_MOST) - n % size % 128;
+	if (kind & 2)
+		cmd->offset = size - min(cmd->length, size);
+	if (kind & 4)
+		cmd->offset /= 2;
+	if (kind >> 3 == 0)
+		cmd->offset += n & 1 ? n : ~0ULL;
+	if (kind >> 3 == 1)
+		cmd->length = n & 1 ? 0 : ~0ULL;
+	if (kind >> 3 == 2)
+		cmd->data = n;
+	if (kind >> 3 == 3)
+		cmd->length += size;
+}
+
+/* The first piece fails, if one is to, or nobody can be copied from or to. */
+static int predict_copy(struct fuzz *f, const struct flexmem_copy *cmd,
+			bool write)
+{
+	const struct fuzz_allocation *a = fuzz_find(f, cmd->handle);
+	int rc;
+
+	if (f->bare)
+		return -EOPNOTSUPP;
+	if (!a)
+		return -ENOENT;
+	if (a->lost)
+		return -EIO;
+	if (!cmd->length || cmd->length > a->size ||
+	    cmd->offset > a->size - cmd->length)
+		return -EINVAL;
+	if (write && cmd->data < SZ_64K)
+		return -EFAULT;
+	if (!model_may_probe(f->model))
+		return -ETIMEDOUT;
+	rc = model_call(f->model, write ? &f->write_error : &f->read_error);
+	return rc ?: cmd->data < SZ_64K ? -EFAULT : 0;
+}
+
+static void copy(struct fuzz *f, bool write)
+{
+	u8 *data = (u8 *)native_user() + COPY_OFFSET;
+	struct flexmem_copy cmd, given;
+	int want;
+	long rc;
+
+	draw_copy(f, &cmd);
+	given = cmd;
+	memset(data, write ? fuzz_tag(f) : 0xee,
+	       min_t(u64, cmd.length, COPY_MOST));
+	if (!fuzz_call(f, write ? FLEXMEM_CMD_WRITE : FLEXMEM_CMD_READ, &cmd,
+		       sizeof(cmd), &rc))
+		return;
+	want = predict_copy(f, &given, write);
+	SAME(f, rc, want ?: f->late ? -EFAULT : 0);
+	if (!f->late)
+		SAME(f, cmd.out_done, want ? 0 : given.length);
+	/* Its owner has written all of it before. */
+	if (!want && memchr_inv(data, fuzz_tag(f), given.length))
+		fuzz_wrong(f, "bytes that are not the owner's");
+}
+
+void fuzz_read(struct fuzz *f)
+{
+	copy(f, false);
+}
+
+void fuzz_write(struct fuzz *f)
+{
+	copy(f, true);
+}
+
+/* Events: what is in one; when there is one is left to tests/kunit. */
+
+static void check_event(struct fuzz *f, const struct flexmem_event *event,
+			bool polled)
+{
+	u64 in_use = fuzz_in_use(f), memory = fuzz_memory(f);
+	u64 percent = memory ? 100 * in_use / memory : 0;
+
+	SAME(f, polled, true);
+	SAME(f, event->size, sizeof(*event));
+	SAME(f, event->wanted, 0);
+	SAME(f, event->in_use, in_use);
+	SAME(f, event->memory, memory);
+	/* Between two thresholds it depends on what was before. */
+	if (event->level > FLEXMEM_PRESSURE_CRITICAL ||
+	    (percent >= FLEXMEM_CRITICAL_ENTER &&
+	     event->level != FLEXMEM_PRESSURE_CRITICAL) ||
+	    (percent < FLEXMEM_CRITICAL_LEAVE - 1 && memory &&
+	     event->level == FLEXMEM_PRESSURE_CRITICAL) ||
+	    (percent >= FLEXMEM_MODERATE_ENTER &&
+	     event->level == FLEXMEM_PRESSURE_NONE) ||
+	    (percent < FLEXMEM_MODERATE_LEAVE - 1 && memory &&
+	     event->level != FLEXMEM_PRESSURE_NONE))
+		fuzz_wrong(f, "level %u at %llu percent", event->level,
+			   percent);
+}
+
+void fuzz_event(struct fuzz *f)
+{
+	struct file *file = f->files[f->who].file;
+	struct flexmem_event event = {};
+	size_t size = f->spoil == SHORT ? 39 : sizeof(event) + f->spoil;
+	__poll_t polled = native_poll(file);
+	void *to = native_user();
+	ssize_t rc;
+
+	if (f->spoil == NOWHERE)
+		to = NULL;
+	rc = native_read(file, to, size);
+	if (size < sizeof(event) || f->gone) {
+		SAME(f, rc, size < sizeof(event) ? -EINVAL : -ENODEV);
+		return;
+	}
+	if (rc == -EAGAIN) {
+		SAME(f, polled, 0);
+		return;
+	}
+	/* It can be read once more then. */
+	if (f->spoil == NOWHERE) {
+		SAME(f, rc, -EFAULT);
+		rc = native_read(file, native_user(), size);
+	}
+	SAME(f, rc, sizeof(event));
+	memcpy(&event, native_user(), sizeof(event));
+	check_event(f, &event, polled & EPOLLIN);
+	SAME(f, native_poll(file), 0);
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How commands are called, and which: each is called as the input says,
+ * predicted, and compared.
+ */
+#include "internal.h"
+
+#include "fuzz.h"
+#include "ioctl.h"
+#include "world.h"
+
+/* Room for the longest struct, and what is behind it. */
+#define ROOM (2 * FLEXMEM_MAX_STRUCT)
+
+/* Spoils a struct: what it must be refused with, or 0. */
+static int spoil(struct fuzz *f, u32 *cmd, size_t size, u8 **at)
+{
+	u8 *window = *at;
+
+	if (f->gone)
+		return -ENODEV;
+	switch (f->spoil) {
+	case SHORT:
+		cmd[0] = fuzz_take(f) % size;
+		return -EINVAL;
+	case LONG:
+		cmd[0] = size + fuzz_take(f);
+		return 0;
+	case LONG_WITH_MORE:
+		cmd[0] = size + 1 + fuzz_take(f);
+		window[cmd[0] - 1] = 1;
+		return -E2BIG;
+	case HUGE:
+		cmd[0] = FLEXMEM_MAX_STRUCT + 1 + fuzz_take(f);
+		return -E2BIG;
+	case NOWHERE:
+		*at = (u8 *)(8ul * fuzz_take(f));
+		return -EFAULT;
+	case CUT:
+		*at += NATIVE_USER_SIZE - PAGE_SIZE;
+		*at -= fuzz_take(f) % size / 8 * 8;
+		return -EFAULT;
+	case FLAG:
+		cmd[1] |= 1u << 31;
+		return -EOPNOTSUPP;
+	case LATE:
+		*at += NATIVE_USER_READ_ONLY;
+		f->late = true;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/**
+ * fuzz_call - call a command of the file whose turn it is
+ * @f: input
+ * @nr: its number
+ * @arg: struct; the reply afterwards
+ * @size: its size
+ * @rc: receives the answer
+ *
+ * Return: true if the command was carried out; false if it was refused for how
+ * its struct was given, as it must be.
+ */
+bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
+	       long *rc)
+{
+	struct file *file = f->files[f->who].file;
+	u8 *at = native_user();
+	u8 copy[256] = {};
+	int refused;
+
+	memset(at, 0, ROOM);
+	memcpy(copy, arg, size);
+	refused = spoil(f, (u32 *)copy, size, &at);
+	if (f->spoil != NOWHERE)
+		memcpy(at, copy, size);
+	/* A file may be passed on: it stays its opener's. */
+	current->cred.uid = KUIDT_INIT(FUZZ_UID + f->spoil % 5);
+	current->cred.admin = fuzz_is_admin(f->who);
+	*rc = native_ioctl(file, _IO(FLEXMEM_TYPE, nr), at);
+	if (f->spoil != NOWHERE)
+		memcpy(arg, at, size);
+	if (refused)
+		SAME(f, *rc, refused);
+	return !refused;
+}
+
+/* The answer, of a command that replies on failure, too. */
+void fuzz_answer(struct fuzz *f, long rc, int want)
+{
+	SAME(f, rc, f->late ? -EFAULT : want);
+}
+
+/* Files. */
+
+void fuzz_open(struct fuzz *f, unsigned int i)
+{
+	struct fuzz_file *file = &f->files[i];
+
+	current->cred.uid = KUIDT_INIT(FUZZ_UID + i % FUZZ_USERS);
+	if (f->gone)
+		return;
+	/* A PF's node is the administrator's. */
+	current->cred.admin = true;
+	file->file = native_open(f->minor, O_NONBLOCK);
+	SAME(f, PTR_ERR_OR_ZERO(file->file), 0);
+	if (!f->owner[fuzz_user_of(i)].there)
+		fuzz_new_owner(f, fuzz_user_of(i));
+	fuzz_new_owner(f, i);
+	file->next_handle = 1;
+	file->freed = 0;
+	file->strict = false;
+	file->leased = false;
+	file->peak = 0;
+}
+
+void fuzz_close(struct fuzz *f, unsigned int i)
+{
+	struct fuzz_allocation *a = f->allocation;
+
+	if (!f->files[i].file)
+		return;
+	fuzz_unmap_all(f, i);
+	native_close(f->files[i].file);
+	f->files[i].file = NULL;
+	f->files[i].leased = false;
+	while (a < f->allocation + f->nr) {
+		if (a->file != i)
+			a++;
+		else
+			fuzz_free(f, a);
+	}
+	fuzz_forget_guarantees(f, i);
+	f->owner[i].there = false;
+}
+
+static void close_file(struct fuzz *f)
+{
+	fuzz_close(f, f->who);
+}
+
+/* One more file of the same user's, for a moment, or of the PF's nobody's. */
+static void open_another(struct fuzz *f)
+{
+	struct file *file;
+	int want = 0;
+
+	current->cred.uid = KUIDT_INIT(FUZZ_UID + f->who % FUZZ_USERS);
+	current->cred.admin = f->spoil & 1;
+	if (f->gone)
+		want = -ENXIO;
+	else if (f->model->mode == FLEXMEM_MODE_PF && !current->cred.admin &&
+		 f->settings.pf_open != FLEXMEM_PF_OPEN_MODE)
+		want = -EPERM;
+	file = native_open(f->minor, O_NONBLOCK);
+	SAME(f, PTR_ERR_OR_ZERO(file), want);
+	if (want)
+		return;
+	f->last_id++;
+	native_close(file);
+}
+
+/* Their weights make 256. */
+static const struct {
+	const char *name;
+	void (*run)(struct fuzz *f);
+	unsigned int weight;
+} commands[] = {
+	{ "ALLOC", fuzz_alloc, 66 },
+	{ "unregister", fuzz_unregister, 1 },
+	{ "fdinfo", fuzz_fdinfo, 1 },
+	{ "open", open_another, 2 },
+	{ "FREE", fuzz_do_free, 40 },
+	{ "RESIZE", fuzz_resize, 25 },
+	{ "LOOKUP", fuzz_lookup, 3 },
+	{ "ALLOC_BATCH", fuzz_alloc_batch, 10 },
+	{ "FREE_BATCH", fuzz_free_batch, 7 },
+	{ "SET_QUOTA", fuzz_do_set_quota, 20 },
+	{ "QUOTA", fuzz_quota, 2 },
+	{ "fault", fuzz_fault, 10 },
+	{ "TRIM", fuzz_trim, 7 },
+	{ "LEASE", fuzz_lease, 5 },
+	{ "time", fuzz_time, 5 },
+	{ "capacity", fuzz_capacity, 4 },
+	{ "reset", fuzz_reset, 3 },
+	{ "MAP", fuzz_do_map, 2 },
+	{ "mmap", fuzz_mmap, 6 },
+	{ "use of a map", fuzz_use_map, 8 },
+	{ "READ", fuzz_read, 4 },
+	{ "WRITE", fuzz_write, 4 },
+	{ "read", fuzz_event, 4 },
+	{ "REGIONS", fuzz_regions, 2 },
+	{ "SEGMENTS", fuzz_segments, 2 },
+	{ "SNAPSHOT", fuzz_snapshot, 3 },
+	{ "STATS", fuzz_stats, 3 },
+	{ "INFO", fuzz_info, 1 },
+	{ "STRICT", fuzz_strict, 3 },
+	{ "no command", fuzz_no_command, 1 },
+	{ "close", close_file, 2 },
+};
+
+/**
+ * fuzz_command - carry out the next command of an input
+ * @f: input
+ *
+ * Any two bytes say which, and of which file.
+ */
+void fuzz_command(struct fuzz *f)
+{
+	unsigned int i, n, who;
+	bool faulty = f->faulty;
+
+	n = fuzz_take(f);
+	for (i = 0; n >= commands[i].weight; i++)
+		n -= commands[i].weight;
+	f->name = commands[i].name;
+	who = fuzz_take(f);
+	f->who = who % 8 % FUZZ_FILES;
+	f->spoil = who / 8;
+	f->late = false;
+	if (f->files[f->who].file)
+		commands[i].run(f);
+	else
+		fuzz_open(f, f->who);
+	/* A fault is for one command. */
+	if (faulty)
+		fuzz_heal(f);
+	native_quiesce();
+	if (jiffies != f->model->now)
+		fuzz_follow_scrubs(f);
+}

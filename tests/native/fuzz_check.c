@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/* After each command: everything there is, and everything there must be. */
+#include "internal.h"
+
+#include "fuzz.h"
+#include "snapshot.h"
+
+static struct flexmem_view view;
+static struct flexmem_owner_entry owners[FUZZ_OWNERS];
+
+/* The address of a region, as users see it. */
+u64 fuzz_region_id(const struct fuzz *f, unsigned int slot)
+{
+	return f->model->mode == FLEXMEM_MODE_PF ?
+		f->fake->piece[f->model->region[slot].piece].base : slot;
+}
+
+void fuzz_check_region(struct fuzz *f, unsigned int slot,
+		       const struct flexmem_region_entry *is)
+{
+	struct flexmem_region_entry want;
+
+	model_region_entry(f->model, slot, &want);
+	want.region_id = fuzz_region_id(f, slot);
+	if (f->keeper[slot] != NO_KEEPER)
+		want.flags |= FLEXMEM_REGION_RESERVED;
+	SAME(f, is->slot, want.slot);
+	SAME(f, is->region_id, want.region_id);
+	SAME(f, is->flags, want.flags);
+	SAME(f, is->total, want.total);
+	SAME(f, is->free, want.free);
+	SAME(f, is->largest_free, want.largest_free);
+	SAME(f, is->nr_allocated, want.nr_allocated);
+	SAME(f, is->nr_free, want.nr_free);
+	SAME(f, is->sequence, want.sequence);
+}
+
+static void check_regions(struct fuzz *f)
+{
+	unsigned int slot, nr = 0;
+
+	for (slot = 0; slot < f->model->slots; slot++) {
+		if (!f->model->region[slot].there)
+			continue;
+		if (nr == view.nr)
+			fuzz_wrong(f, "slot %u has no region", slot);
+		fuzz_check_region(f, slot, &view.region[nr++]);
+	}
+	SAME(f, view.nr, nr);
+}
+
+/* What the device gave, and nobody knows. */
+static u64 lost_bytes(const struct fuzz *f)
+{
+	return f->model->lost == MODEL_LOST_ACQUIRE ?
+		fake_device_lost(f->fake) : 0;
+}
+
+static void check_sums(struct fuzz *f, const struct fuzz_count *count)
+{
+	const struct flexmem_snapshot *is = &view.sum;
+	struct model_sums want;
+	u64 program = 0, clients = 0;
+	unsigned int i;
+
+	model_sum(f->model, &want);
+	for (i = 0; i < FUZZ_FILES; i++) {
+		program += count->of[i].program;
+		clients += f->owner[i].there;
+	}
+	SAME(f, is->out_capacity, f->model->capacity);
+	SAME(f, is->out_total, want.total);
+	SAME(f, is->out_free, want.free);
+	SAME(f, is->out_owned, want.owned);
+	SAME(f, is->out_orphaned, want.orphaned);
+	SAME(f, is->out_reserved, 0);
+	SAME(f, is->out_quarantined, want.quarantined);
+	SAME(f, is->out_scrubbed, f->model->scrubbed);
+	SAME(f, f->fake->scrubbed, f->model->scrubbed);
+	SAME(f, is->out_clients, clients);
+	SAME(f, is->out_resets, f->resets);
+	SAME(f, is->out_generation, f->model->generation);
+	SAME(f, view.used_program, program);
+	SAME(f, view.allocs, f->allocs);
+	if (!f->model->broken)
+		SAME(f, f->fake->taken - lost_bytes(f), f->model->taken);
+	SAME(f, atomic64_read(&f->fdev->failures), f->failures);
+}
+
+void fuzz_check_owner(struct fuzz *f, const struct fuzz_count *count,
+		      unsigned int i, const struct flexmem_owner_entry *is)
+{
+	const struct fuzz_owner *owner = &f->owner[i];
+	const struct fuzz_use *use = &count->of[i];
+	bool user = i >= FUZZ_FILES;
+	unsigned int r;
+
+	SAME(f, is->kind, user);
+	SAME(f, is->uid, FUZZ_UID + i % FUZZ_USERS);
+	SAME(f, is->id, user ? is->uid : owner->id);
+	SAME(f, is->bytes, use->used[BYTES] - use->orphaned);
+	SAME(f, is->orphaned, use->orphaned);
+	SAME(f, is->peak, owner->peak);
+	SAME(f, is->slots, use->used[SLOTS]);
+	SAME(f, is->handles, use->used[HANDLES]);
+	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++) {
+		SAME(f, is->limit[r], owner->limit[r]);
+		SAME(f, is->guarantee[r], owner->guarantee[r]);
+	}
+}
+
+/* Users come first, by their uids, then files, by their numbers. */
+static void check_owners(struct fuzz *f, const struct fuzz_count *count)
+{
+	unsigned int i, nr = 0;
+	u64 id = 0;
+
+	for (i = FUZZ_FILES; i < FUZZ_OWNERS; i++)
+		if (f->owner[i].there)
+			fuzz_check_owner(f, count, i, &owners[nr++]);
+	for (; nr < view.sum.out_owner_count; nr++) {
+		for (i = 0; i < FUZZ_FILES; i++)
+			if (f->owner[i].there &&
+			    f->owner[i].id == owners[nr].id)
+				break;
+		if (i == FUZZ_FILES || owners[nr].id <= id)
+			fuzz_wrong(f, "owner %llu", owners[nr].id);
+		id = owners[nr].id;
+		fuzz_check_owner(f, count, i, &owners[nr]);
+	}
+	for (i = 0; i < FUZZ_OWNERS; i++)
+		nr -= f->owner[i].there;
+	SAME(f, nr, 0);
+}
+
+static void check_invariants(struct fuzz *f)
+{
+	const char *wrong = flexmem_table_check(&f->fdev->table);
+	struct flexmem_file *private;
+	unsigned int i;
+
+	for (i = 0; i < FUZZ_FILES && !wrong; i++) {
+		if (!f->files[i].file)
+			continue;
+		private = f->files[i].file->private_data;
+		wrong = flexmem_client_check(&private->client);
+	}
+	wrong = wrong ?: f->fake->breach;
+	if (wrong)
+		fuzz_wrong(f, "%s", wrong);
+}
+
+/**
+ * fuzz_check - compare everything
+ * @f: input
+ */
+void fuzz_check(struct fuzz *f)
+{
+	struct fuzz_count count;
+
+	if (f->gone)
+		return;
+	check_invariants(f);
+	fuzz_count(f, &count);
+	view.owner = owners;
+	view.max_owners = ARRAY_SIZE(owners);
+	flexmem_table_snapshot(&f->fdev->table, NULL, &view);
+	check_regions(f);
+	check_sums(f, &count);
+	check_owners(f, &count);
+}

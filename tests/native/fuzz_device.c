@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The device and its operator: faults, time, leases, and what takes memory
+ * away.
+ */
+#include "internal.h"
+
+#include "fuzz.h"
+#include "world.h"
+
+/* Faults. */
+
+/* Errors of the contract, and one that is not: that is EIO for who asked. */
+static const int errors[] = {
+	-EIO, -EINTR, -ENOMEM, -ENODEV, -EINVAL, -ETIMEDOUT,
+};
+
+/* Where the model has the error of an operation. */
+static int *error_of(struct fuzz *f, enum fake_op op)
+{
+	switch (op) {
+	case FAKE_ACQUIRE:
+		return &f->model->acquire_error;
+	case FAKE_RELEASE:
+		return &f->model->release_error;
+	case FAKE_SLOT_SET:
+		return &f->model->slot_error;
+	case FAKE_SLOT_CLEAR:
+		return &f->model->clear_error;
+	case FAKE_CAPACITY:
+		return &f->model->capacity_error;
+	case FAKE_SCRUB:
+		return &f->model->scrub_error;
+	case FAKE_READ:
+		return &f->read_error;
+	case FAKE_WRITE:
+		return &f->write_error;
+	case FAKE_QUIESCE:
+		return &f->model->quiesce_error;
+	default:
+		return &f->model->reset_error;
+	}
+}
+
+/*
+ * The next call of an operation, if there is one in the next command. It may
+ * have its effect nevertheless: the reply is lost. Not that of a release, as the
+ * device may give the memory to somebody else then, before the model does.
+ */
+void fuzz_fault(struct fuzz *f)
+{
+	u8 kind = fuzz_take(f), error = kind / FAKE_NR_OPS;
+	enum fake_op op = kind % FAKE_NR_OPS;
+	int rc = errors[error % ARRAY_SIZE(errors)];
+
+	if (f->gone)
+		return;
+	f->fake->replies_are_lost = op != FAKE_RELEASE &&
+				    error / ARRAY_SIZE(errors) & 1;
+	fake_device_fail(f->fake, op, 1, 1, rc);
+	*error_of(f, op) = rc == -EINVAL ? -EIO : rc;
+	f->faulty = true;
+}
+
+/**
+ * fuzz_heal - no fault any more
+ * @f: input
+ *
+ * What was to fail has failed for both, or for neither.
+ */
+void fuzz_heal(struct fuzz *f)
+{
+	enum fake_op op;
+
+	for (op = 0; op < FAKE_NR_OPS; op++) {
+		SAME(f, f->fake->failure[op].times, !!*error_of(f, op));
+		*error_of(f, op) = 0;
+		fake_device_fail(f->fake, op, 1, 0, 0);
+	}
+	f->faulty = false;
+}
+
+static void forget_faults(struct fuzz *f)
+{
+	enum fake_op op;
+
+	for (op = 0; op < FAKE_NR_OPS; op++) {
+		*error_of(f, op) = 0;
+		fake_device_fail(f->fake, op, 1, 0, 0);
+	}
+}
+
+static void follow_in(struct fuzz *f, unsigned int slot)
+{
+	const struct flexmem_region *region;
+	const struct flexmem_block *block;
+
+	rcu_read_lock();
+	region = rcu_dereference(f->fdev->table.region[slot]);
+	if (!region->nr_quarantined)
+		model_end_quarantine(f->model, slot);
+	list_for_each_entry(block, &region->blocks.all, link)
+		if (flexmem_block_is_free(block) &&
+		    block->bytes_of == FLEXMEM_CLEAN &&
+		    model_dirty(f->model, slot, block->start, 0, false))
+			model_soil(f->model, slot, block->start, 0);
+	rcu_read_unlock();
+}
+
+/**
+ * fuzz_follow_scrubs - what was scrubbed in the background
+ * @f: input; time has passed
+ *
+ * When that happens is not predicted, but what may come of it: what is free
+ * becomes clean, what is quarantined is free then, and a device that does
+ * anything is not dead.
+ */
+void fuzz_follow_scrubs(struct fuzz *f)
+{
+	unsigned int slot;
+
+	if (f->gone || f->fake->scrubbed == f->model->scrubbed)
+		return;
+	f->model->doubt = false;
+	f->model->scrubbed = f->fake->scrubbed;
+	for (slot = 0; slot < f->model->slots; slot++)
+		if (f->model->region[slot].there)
+			follow_in(f, slot);
+}
+
+void fuzz_time(struct fuzz *f)
+{
+	static const unsigned int ticks[] = {
+		1, HZ / 10, HZ / 10, HZ / 4, HZ, 6 * HZ, 31 * HZ, 5 * HZ,
+	};
+	u8 n = fuzz_take(f);
+
+	/* Who works in the background is not to fail. */
+	forget_faults(f);
+	native_time_advance(ticks[n & 7] + (n >> 3));
+	native_quiesce();
+}
+
+/* Leases. */
+
+bool fuzz_has_lease(const struct fuzz *f, unsigned int file)
+{
+	return f->files[file].leased &&
+	       time_before(jiffies, f->files[file].lease_end);
+}
+
+static bool is_leased(const struct fuzz *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < FUZZ_FILES; i++)
+		if (fuzz_has_lease(f, i))
+			return true;
+	return false;
+}
+
+static void break_leases(struct fuzz *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < FUZZ_FILES; i++)
+		f->files[i].leased = false;
+}
+
+void fuzz_lease(struct fuzz *f)
+{
+	struct flexmem_lease cmd = CMD(lease, .op = fuzz_take(f) % 5 / 2);
+	u32 op = cmd.op;
+	int want = 0;
+	long rc;
+
+	if (!fuzz_call(f, FLEXMEM_CMD_LEASE, &cmd, sizeof(cmd), &rc))
+		return;
+	if (op > FLEXMEM_LEASE_DROP ||
+	    (op == FLEXMEM_LEASE_DROP && !fuzz_has_lease(f, f->who)))
+		want = -EINVAL;
+	else if (f->late)
+		want = -EFAULT;
+	else if (op == FLEXMEM_LEASE_TAKE && f->model->broken)
+		want = -EIO;
+	SAME(f, rc, want);
+	if (want)
+		return;
+	f->files[f->who].leased = op == FLEXMEM_LEASE_TAKE;
+	f->files[f->who].lease_end = jiffies +
+				     msecs_to_jiffies(f->settings.lease_ms) + 1;
+	SAME(f, cmd.out_lease_ms, op == FLEXMEM_LEASE_TAKE ?
+				  f->settings.lease_ms : 0);
+	SAME(f, cmd.out_generation, f->model->generation);
+}
+
+/* Slots that were emptied: their regions are nobody's any more. */
+static void note_emptied(struct fuzz *f, const bool *before)
+{
+	unsigned int slot;
+
+	for (slot = 0; slot < f->model->slots; slot++)
+		if (before[slot] && !f->model->region[slot].there)
+			f->keeper[slot] = NO_KEEPER;
+}
+
+static int predict_trim(struct fuzz *f, bool break_them,
+			struct flexmem_trim *want)
+{
+	bool there[MODEL_MAX_SLOTS];
+	unsigned int slot;
+	int rc;
+
+	if (f->model->broken)
+		return -EIO;
+	rc = model_begin_trim(f->model);
+	if (rc)
+		return rc;
+	if (break_them)
+		break_leases(f);
+	for (slot = 0; slot < f->model->slots; slot++)
+		there[slot] = f->model->region[slot].there;
+	rc = model_trim(f->model, is_leased(f), &want->out_regions,
+			&want->out_bytes);
+	note_emptied(f, there);
+	return rc;
+}
+
+void fuzz_trim(struct fuzz *f)
+{
+	struct flexmem_trim cmd = CMD(trim, .flags = fuzz_take(f) % 3 / 2);
+	bool break_them = cmd.flags;
+	struct flexmem_trim want = {};
+	int want_rc;
+	long rc;
+
+	if (!fuzz_call(f, FLEXMEM_CMD_TRIM, &cmd, sizeof(cmd), &rc))
+		return;
+	want_rc = fuzz_is_admin(f->who) ? 0 : -EPERM;
+	if (!want_rc && f->late)
+		want_rc = -EFAULT;
+	if (!want_rc)
+		want_rc = predict_trim(f, break_them, &want);
+	SAME(f, rc, want_rc);
+	if (f->late)
+		return;
+	SAME(f, cmd.out_regions, want.out_regions);
+	SAME(f, cmd.out_bytes, want.out_bytes);
+}
+
+/* What is in no region any more. */
+static void lose_all(struct fuzz *f)
+{
+	unsigned int i;
+
+	break_leases(f);
+	for (i = 0; i < f->nr; i++)
+		f->allocation[i].lost = true;
+	for (i = 0; i < f->model->slots; i++)
+		f->keeper[i] = NO_KEEPER;
+}
+
+void fuzz_reset(struct fuzz *f)
+{
+	int rc;
+
+	if (f->gone)
+		return;
+	rc = flexmem_device_reset(f->fdev);
+	if (f->bare) {
+		SAME(f, rc, -EOPNOTSUPP);
+		return;
+	}
+	lose_all(f);
+	SAME(f, rc, model_reset(f->model));
+	if (rc)
+		return;
+	f->resets++;
+	if (f->model->acquire == FLEXMEM_ACQUIRE_PREALLOC &&
+	    !model_refresh(f->model))
+		model_prealloc(f->model);
+}
+
+void fuzz_capacity(struct fuzz *f)
+{
+	if (f->gone)
+		return;
+	f->fake->capacity = fuzz_take(f) * 2ULL * SZ_1M;
+	f->model->device_capacity = f->fake->capacity;
+	f->model->unsure = true;
+	flexmem_device_capacity_changed(f->fdev);
+	if (!f->model->broken)
+		model_refresh(f->model);
+}
+
+/* The function goes, perhaps while files are open. */
+void fuzz_unregister(struct fuzz *f)
+{
+	/* Not too often: what comes after it is all the same. */
+	if (f->gone || (f->at < f->end && fuzz_take(f) & 7))
+		return;
+	forget_faults(f);
+	if (f->model->broken)
+		fuzz_reset(f);
+	flexmem_device_unregister(f->fdev);
+	if (!fake_device_is_untouched(f->fake))
+		fuzz_wrong(f, "the device has not got everything back");
+	f->fake->gone = true;
+	f->gone = true;
+	lose_all(f);
+}
+
+/* Numbers that no command has. */
+void fuzz_no_command(struct fuzz *f)
+{
+	unsigned int n = fuzz_take(f);
+	unsigned int cmd = n & 1 ? _IO(FLEXMEM_TYPE, 0x13 + n % 200) :
+				   _IOR(FLEXMEM_TYPE, n / 2, u32);
+	long rc;
+
+	rc = native_ioctl(f->files[f->who].file, cmd, native_user());
+	SAME(f, rc, -ENOTTY);
+}

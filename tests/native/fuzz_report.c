@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Commands that report: everything they say is compared. And quotas. */
+#include "internal.h"
+
+#include "fuzz.h"
+#include "snapshot.h"
+#include "world.h"
+
+/* Where lists are written to: behind the structs. */
+#define LIST_OFFSET SZ_64K
+
+/* A list as the caller asks for it; and what must become of that. */
+struct list {
+	u32 entry_size;
+	u32 count;
+	u8 *entries;
+	int rc;
+};
+
+/* A list of @nr entries of @size bytes each. */
+static struct list draw_list(struct fuzz *f, unsigned int nr, unsigned int size)
+{
+	struct list list = {
+		.entry_size = size,
+		.count = nr,
+		.entries = (u8 *)native_user() + LIST_OFFSET,
+	};
+	u8 kind = fuzz_take(f);
+
+	memset(list.entries, 0xee, SZ_64K);
+	if (kind & 1)
+		list.count = kind >> 3;
+	if (list.count < nr)
+		list.rc = -EMSGSIZE;
+	if (kind & 2)
+		list.entry_size += fuzz_take(f) * 8 % 512;
+	if (kind == 9 || kind == 7)
+		list.entry_size = kind == 9 ? size - 1 : 4097;
+	if (kind == 6)
+		list.entries = NULL;
+	if (!list.rc && nr && !list.entries)
+		list.rc = -EFAULT;
+	if (list.entry_size < size || list.entry_size > 4096)
+		list.rc = -EINVAL;
+	return list;
+}
+
+/* The n-th entry; what is beyond it must be zero. */
+static const void *entry_of(struct fuzz *f, const struct list *list,
+			    unsigned int n, size_t size)
+{
+	const u8 *entry = list->entries + n * (size_t)list->entry_size;
+
+	if (memchr_inv(entry + size, 0, list->entry_size - size))
+		fuzz_wrong(f, "entry %u is not zero at its end", n);
+	return entry;
+}
+
+static unsigned int nr_regions(const struct fuzz *f)
+{
+	unsigned int slot, nr = 0;
+
+	for (slot = 0; slot < f->model->slots; slot++)
+		nr += f->model->region[slot].there;
+	return nr;
+}
+
+static void check_regions(struct fuzz *f, const struct list *list)
+{
+	const size_t size = sizeof(struct flexmem_region_entry);
+	unsigned int slot, nr = 0;
+
+	for (slot = 0; slot < f->model->slots; slot++)
+		if (f->model->region[slot].there)
+			fuzz_check_region(f, slot,
+					  entry_of(f, list, nr++, size));
+}
+
+void fuzz_regions(struct fuzz *f)
+{
+	unsigned int nr = nr_regions(f);
+	struct list list = draw_list(f, nr,
+				     sizeof(struct flexmem_region_entry));
+	struct flexmem_regions cmd = CMD(regions,
+		.entry_size = list.entry_size, .count = list.count,
+		.entries = (uintptr_t)list.entries);
+	long rc;
+
+	if (!fuzz_call(f, FLEXMEM_CMD_REGIONS, &cmd, sizeof(cmd), &rc))
+		return;
+	if (list.rc == -EINVAL) {
+		SAME(f, rc, list.rc);
+		return;
+	}
+	fuzz_answer(f, rc, list.rc);
+	if (!f->late && list.rc != -EFAULT)
+		SAME(f, cmd.out_count, nr);
+	if (!list.rc)
+		check_regions(f, &list);
+}
+
+/* Whether a dispatch sees it: not if the firmware may have emptied it. */
+static bool is_shown(const struct fuzz *f, unsigned int slot)
+{
+	return f->model->region[slot].there && !f->model->region[slot].retired;
+}
+
+static unsigned int nr_shown(const struct fuzz *f)
+{
+	unsigned int slot, nr = 0;
+
+	for (slot = 0; slot < f->model->slots; slot++)
+		nr += is_shown(f, slot);
+	return nr;
+}
+
+void fuzz_segments(struct fuzz *f)
+{
+	const size_t size = sizeof(struct flexmem_segment_entry);
+	unsigned int nr = nr_shown(f), slot, i = 0;
+	struct list list = draw_list(f, nr, size);
+	struct flexmem_segments cmd = CMD(segments,
+		.entry_size = list.entry_size, .count = list.count,
+		.entries = (uintptr_t)list.entries);
+	const struct flexmem_segment_entry *is;
+	long rc;
+
+	if (!fuzz_call(f, FLEXMEM_CMD_SEGMENTS, &cmd, sizeof(cmd), &rc))
+		return;
+	if (list.rc == -EINVAL) {
+		SAME(f, rc, list.rc);
+		return;
+	}
+	fuzz_answer(f, rc, list.rc);
+	if (!f->late && list.rc != -EFAULT) {
+		SAME(f, cmd.out_count, nr);
+		SAME(f, cmd.out_generation, f->model->generation);
+	}
+	for (slot = 0; slot < f->model->slots && !list.rc; slot++) {
+		if (!is_shown(f, slot))
+			continue;
+		is = entry_of(f, &list, i++, size);
+		SAME(f, is->slot, slot);
+		SAME(f, is->flags, slot < f->model->tensors.end ? 0 :
+				   FLEXMEM_REGION_PROGRAM);
+		SAME(f, is->region_id, fuzz_region_id(f, slot));
+		SAME(f, is->length, f->model->region[slot].total);
+	}
+}
+
+/* Owners that the file may see, in the order they must have. */
+static unsigned int visible(const struct fuzz *f, unsigned int *owner)
+{
+	unsigned int i, nr = 0, at;
+
+	if (!fuzz_is_admin(f->who)) {
+		owner[0] = fuzz_user_of(f->who);
+		owner[1] = f->who;
+		return 2;
+	}
+	for (i = FUZZ_FILES; i < FUZZ_OWNERS; i++)
+		if (f->owner[i].there)
+			owner[nr++] = i;
+	for (i = 0; i < FUZZ_FILES; i++) {
+		if (!f->owner[i].there)
+			continue;
+		for (at = nr++; at && owner[at - 1] < FUZZ_FILES &&
+		     f->owner[owner[at - 1]].id > f->owner[i].id; at--)
+			owner[at] = owner[at - 1];
+		owner[at] = i;
+	}
+	return nr;
+}
+
+static void check_snapshot(struct fuzz *f, const struct flexmem_snapshot *is,
+			   unsigned int owners)
+{
+	struct model_sums want;
+
+	model_sum(f->model, &want);
+	SAME(f, is->out_region_count, nr_regions(f));
+	SAME(f, is->out_owner_count, owners);
+	SAME(f, is->out_capacity, f->model->capacity);
+	SAME(f, is->out_total, want.total);
+	SAME(f, is->out_free, want.free);
+	SAME(f, is->out_owned, want.owned);
+	SAME(f, is->out_orphaned, want.orphaned);
+	SAME(f, is->out_quarantined, want.quarantined);
+	SAME(f, is->out_scrubbed, f->fake->scrubbed);
+	SAME(f, is->out_resets, f->resets);
+	SAME(f, is->out_generation, f->model->generation);
+}
+
+void fuzz_snapshot(struct fuzz *f)
+{
+	const size_t size = sizeof(struct flexmem_owner_entry);
+	unsigned int owner[FUZZ_OWNERS], nr = visible(f, owner), i;
+	struct list regions = draw_list(f, nr_regions(f),
+					sizeof(struct flexmem_region_entry));
+	struct list owners = draw_list(f, nr, size);
+	struct flexmem_snapshot cmd = CMD(snapshot,
+		.region_entry_size = regions.entry_size,
+		.region_count = regions.count,
+		.regions = (uintptr_t)regions.entries,
+		.owner_entry_size = owners.entry_size,
+		.owner_count = owners.count);
+	struct fuzz_count count;
+	int want = regions.rc;
+	long rc;
+
+	if (owners.entries)
+		owners.entries += SZ_64K;
+	cmd.owners = (uintptr_t)owners.entries;
+	if (!fuzz_call(f, FLEXMEM_CMD_SNAPSHOT, &cmd, sizeof(cmd), &rc))
+		return;
+	if (regions.rc == -EINVAL || owners.rc == -EINVAL) {
+		SAME(f, rc, -EINVAL);
+		return;
+	}
+	/* Nothing is written if either is too small. */
+	if (owners.rc == -EMSGSIZE || !want)
+		want = owners.rc;
+	fuzz_answer(f, rc, want);
+	if (!f->late && want != -EFAULT)
+		check_snapshot(f, &cmd, nr);
+	if (want)
+		return;
+	check_regions(f, &regions);
+	fuzz_count(f, &count);
+	for (i = 0; i < nr; i++)
+		fuzz_check_owner(f, &count, owner[i],
+				 entry_of(f, &owners, i, size));
+}
+
+void fuzz_info(struct fuzz *f)
+{
+	const struct flexmem_settings *s = &f->settings;
+	struct flexmem_info cmd = CMD(info);
+	unsigned int i;
+	long rc;
+
+	if (!fuzz_call(f, FLEXMEM_CMD_INFO, &cmd, sizeof(cmd), &rc))
+		return;
+	fuzz_answer(f, rc, 0);
+	if (f->late)
+		return;
+	SAME(f, cmd.out_mode, f->model->mode);
+	SAME(f, cmd.out_slots, f->model->mode == FLEXMEM_MODE_VF ?
+				f->model->hw_slots : s->max_regions);
+	SAME(f, cmd.out_max_regions, f->model->slots);
+	SAME(f, cmd.out_program_slots, s->program_slots);
+	SAME(f, cmd.out_acquire, s->acquire);
+	SAME(f, cmd.out_order, s->order);
+	SAME(f, cmd.out_fit, s->fit);
+	SAME(f, cmd.out_max_handles, s->max_handles);
+	SAME(f, cmd.out_lease_ms, s->lease_ms);
+	SAME(f, cmd.out_alignment, 128);
+	SAME(f, cmd.out_max_alignment, SZ_1G);
+	SAME(f, cmd.out_granule, SZ_2M);
+	SAME(f, cmd.out_capacity, f->model->capacity);
+	SAME(f, cmd.out_max_region, model_max_region(f->model));
+	SAME(f, cmd.out_capabilities, f->bare ? 0x38 : 0x3f);
+	SAME(f, cmd.out_nr_fallback_sizes, s->nr_sizes);
+	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES; i++)
+		SAME(f, cmd.out_fallback_sizes[i], s->sizes[i]);
+	SAME(f, strcmp(cmd.out_name, "fake"), 0);
+}
+
+static unsigned int count_leases(const struct fuzz *f)
+{
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < FUZZ_FILES; i++)
+		nr += fuzz_has_lease(f, i);
+	return nr;
+}
+
+static void check_stats(struct fuzz *f, const struct flexmem_stats *is)
+{
+	const struct model *model = f->model;
+	struct flexmem_region_entry region;
+	struct fuzz_count count;
+	u64 program = 0, allocated = 0;
+	struct model_sums sums;
+	unsigned int i;
+
+	fuzz_count(f, &count);
+	model_sum(f->model, &sums);
+	for (i = 0; i < FUZZ_FILES; i++)
+		program += count.of[i].program;
+	for (i = 0; i < model->slots; i++) {
+		model_region_entry(f->model, i, &region);
+		allocated += region.nr_allocated;
+	}
+	SAME(f, is->out_flags & FLEXMEM_STATS_LOCKED, model->tensors.locked);
+	SAME(f, !!(is->out_flags & FLEXMEM_STATS_PROGRAM_LOCKED),
+	     model->program_slots ? model->programs.locked :
+				    model->tensors.locked);
+	SAME(f, is->out_regions, nr_regions(f));
+	SAME(f, is->out_leases, count_leases(f));
+	SAME(f, is->out_total, sums.total);
+	SAME(f, is->out_free, sums.free);
+	SAME(f, is->out_used, sums.total - sums.free);
+	SAME(f, is->out_used_program, program);
+	SAME(f, is->out_allocated, allocated);
+	SAME(f, is->out_allocs, f->allocs);
+	SAME(f, is->out_frees, f->allocs - allocated);
+	SAME(f, is->out_failures, f->failures);
+	SAME(f, is->out_generation, f->model->generation);
+	SAME(f, is->out_client_used, fuzz_client_used(f));
+	SAME(f, is->out_client_peak, f->files[f->who].peak);
+	SAME(f, is->out_client_handles, count.of[f->who].used[HANDLES]);
+}
+
+void fuzz_stats(struct fuzz *f)
+{
+	struct flexmem_stats cmd = CMD(stats);
+	long rc;
+
+	if (!fuzz_call(f, FLEXMEM_CMD_STATS, &cmd, sizeof(cmd), &rc))
+		return;
+	fuzz_answer(f, rc, 0);
+	if (!f->late)
+		check_stats(f, &cmd);
+}
+
+void fuzz_fdinfo(struct fuzz *f)
+{
+	const struct fuzz_use *use;
+	struct fuzz_count count;
+	struct seq_file m;
+	char want[512];
+
+	fuzz_count(f, &count);
+	use = &count.of[f->who];
+	scnprintf(want, sizeof(want),
+		  "flexmem-driver:\tflexmem\n"
+		  "flexmem-device:\t%s\n"
+		  "flexmem-client-id:\t%llu\n"
+		  "flexmem-total-memory:\t%llu KiB\n"
+		  "flexmem-orphaned-memory:\t%llu KiB\n"
+		  "flexmem-slots:\t%llu\n"
+		  "flexmem-handles:\t%llu\n",
+		  dev_name(&f->fdev->dev), f->owner[f->who].id,
+		  (use->used[BYTES] + 1023) / 1024, (use->orphaned + 1023) / 1024,
+		  use->used[SLOTS], use->used[HANDLES]);
+	native_fdinfo(f->files[f->who].file, &m);
+	if (strcmp(m.text, want))
+		fuzz_wrong(f, "%s, must be %s", m.text, want);
+}
+
+/* Quotas. */
+
+static void check_quota(struct fuzz *f, const struct flexmem_quota *is,
+			unsigned int owner)
+{
+	struct fuzz_count count;
+
+	fuzz_count(f, &count);
+	SAME(f, is->out_limit, f->owner[owner].limit[is->resource]);
+	SAME(f, is->out_guarantee, f->owner[owner].guarantee[is->resource]);
+	SAME(f, is->out_used, count.of[owner].used[is->resource]);
+}
+
+void fuzz_quota(struct fuzz *f)
+{
+	u8 kind = fuzz_take(f);
+	struct flexmem_quota cmd = CMD(quota, .kind = kind & 1,
+				       .resource = kind >> 1 & 3);
+	bool bad = cmd.resource == 3;
+	long rc;
+
+	if (kind >> 4 == 0) {
+		cmd.kind += 2;
+		bad = true;
+	} else if (kind >> 4 == 1) {
+		cmd.id = 1;
+		bad = true;
+	} else if (kind >> 4 == 2) {
+		cmd.limit = 1;
+		bad = true;
+	}
+	if (!fuzz_call(f, FLEXMEM_CMD_QUOTA, &cmd, sizeof(cmd), &rc))
+		return;
+	if (bad) {
+		SAME(f, rc, -EINVAL);
+		return;
+	}
+	fuzz_answer(f, rc, 0);
+	if (!f->late)
+		check_quota(f, &cmd, cmd.kind ? fuzz_user_of(f->who) : f->who);
+}
+
+static u64 draw_amount(struct fuzz *f, unsigned int resource)
+{
+	u8 n = fuzz_take(f);
+
+	if (n >= 248)
+		return n & 1 ? FLEXMEM_NO_LIMIT : ~0ULL / (2 + (n & 7));
+	if (resource != BYTES)
+		return n % 10;
+	return n & 1 ? n * 64ULL * SZ_1K : n / 2 * (u64)SZ_1M;
+}
+
+/* Whose: an owner, or FUZZ_OWNERS for nobody. */
+static unsigned int draw_owner(struct fuzz *f, struct flexmem_quota *cmd)
+{
+	u8 n = fuzz_take(f);
+	unsigned int i = n % FUZZ_OWNERS;
+
+	cmd->kind = i >= FUZZ_FILES;
+	if (n >= 250) {
+		cmd->kind = n & 1;
+		cmd->id = n & 1 ? 1ULL << 32 | n : 1000000 + n;
+		return FUZZ_OWNERS;
+	}
+	cmd->id = cmd->kind ? FUZZ_UID + i % FUZZ_USERS : f->owner[i].id;
+	return cmd->kind || f->owner[i].there ? i : FUZZ_OWNERS;
+}
+
+static int check_set_quota(struct fuzz *f, const struct flexmem_quota *cmd)
+{
+	if (cmd->flags >> 2)
+		return -EOPNOTSUPP;
+	if (cmd->resource > 2 || !cmd->flags ||
+	    (cmd->limit && !(cmd->flags & FLEXMEM_QUOTA_LIMIT)) ||
+	    (cmd->guarantee && !(cmd->flags & FLEXMEM_QUOTA_GUARANTEE)))
+		return -EINVAL;
+	if (!fuzz_is_admin(f->who))
+		return -EPERM;
+	if (cmd->kind && cmd->id > U32_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+static int predict_set_quota(struct fuzz *f, const struct flexmem_quota *cmd,
+			     unsigned int owner)
+{
+	int rc = f->model->broken ? -EIO : model_refresh(f->model);
+
+	if (rc)
+		return rc;
+	if (owner == FUZZ_OWNERS)
+		return -ENOENT;
+	if (!f->owner[owner].there)
+		fuzz_new_owner(f, owner);
+	return fuzz_set_quota(f, cmd, owner);
+}
+
+void fuzz_do_set_quota(struct fuzz *f)
+{
+	u8 kind = fuzz_take(f);
+	struct flexmem_quota cmd = CMD(quota, .resource = kind & 3,
+				       .flags = kind >> 2 & 3);
+	unsigned int owner = draw_owner(f, &cmd);
+	struct flexmem_quota given;
+	int want;
+	long rc;
+
+	/* Mostly of bytes, and what makes sense. */
+	if (kind & 16 && cmd.resource == 3)
+		cmd.resource = BYTES;
+	if (kind & 32 && !cmd.flags)
+		cmd.flags = FLEXMEM_QUOTA_LIMIT;
+	if (cmd.flags & FLEXMEM_QUOTA_LIMIT || kind >> 5 == 7)
+		cmd.limit = draw_amount(f, cmd.resource);
+	if (cmd.flags & FLEXMEM_QUOTA_GUARANTEE || kind >> 5 == 6)
+		cmd.guarantee = draw_amount(f, cmd.resource);
+	given = cmd;
+	if (!fuzz_call(f, FLEXMEM_CMD_SET_QUOTA, &cmd, sizeof(cmd), &rc))
+		return;
+	want = check_set_quota(f, &given);
+	if (!want && f->late)
+		want = -EFAULT;
+	if (!want)
+		want = predict_set_quota(f, &given, owner);
+	SAME(f, rc, want);
+	if (!want)
+		check_quota(f, &cmd, owner);
+}
+
+void fuzz_strict(struct fuzz *f)
+{
+	struct flexmem_strict cmd = CMD(strict);
+	struct fuzz_count count;
+	bool busy;
+	long rc;
+
+	if (!fuzz_call(f, FLEXMEM_CMD_STRICT, &cmd, sizeof(cmd), &rc))
+		return;
+	fuzz_count(f, &count);
+	busy = count.of[f->who].used[HANDLES] || count.of[f->who].used[BYTES];
+	SAME(f, rc, busy ? -EBUSY : 0);
+	if (!busy)
+		f->files[f->who].strict = true;
+}
