@@ -145,7 +145,8 @@ static int note_outcome(struct flexmem_function *function, int rc)
 		atomic_inc(&function->timeouts);
 		/* Pairs with flexmem_function_may_probe(): @probe_at first. */
 		smp_store_release(&function->doubt, true);
-	} else if (!rc && READ_ONCE(function->doubt)) {
+	} else if ((!rc || rc == -ENOSPC) && READ_ONCE(function->doubt)) {
+		/* That there is no room it can say only if it lives. */
 		WRITE_ONCE(function->doubt, false);
 	}
 	return rc;

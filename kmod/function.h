@@ -64,8 +64,8 @@ struct flexmem_piece {
  * @lost: to be undone before anything else is asked
  * @quiet: its programs were stopped, for its memory goes back
  * @distrusted: an answer was wrong, and that has been reported
- * @doubt: a command timed out and none has succeeded since: the firmware may be
- *	dead. Changes without a lock
+ * @doubt: a command timed out and none has succeeded since, nor been refused for
+ *	want of room: the firmware may be dead. Changes without a lock
  * @probe_at: while in @doubt: when somebody who could do without it asks the
  *	firmware again, in jiffies. Changes without a lock
  * @timeouts: commands that timed out

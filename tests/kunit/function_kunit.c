@@ -392,6 +392,26 @@ static void each_command_tells_of_a_dead_firmware(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
 }
 
+/* Else who asks for a region each second would keep those who need a scrub away. */
+static void firmware_without_room_is_not_dead(struct kunit *test)
+{
+	const struct flexmem_memory mem = { .size = SZ_2M };
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	struct flexmem_memory given;
+	u8 byte;
+
+	liar->rc = -ETIMEDOUT;
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_read(function, &mem, 0, 1, &byte));
+	KUNIT_EXPECT_FALSE(test, flexmem_function_may_probe(function));
+	liar->rc = -ENOSPC;
+	KUNIT_EXPECT_EQ(test, -ENOSPC,
+			flexmem_function_acquire(function, SZ_2M, &given));
+	KUNIT_EXPECT_FALSE(test, function->doubt);
+	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+}
+
 static void pf_needs_no_slots(struct kunit *test)
 {
 	struct liar *liar = test->priv;
@@ -520,6 +540,7 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(makes_other_errors_eio),
 	KUNIT_CASE(page_without_a_frame_is_eio),
 	KUNIT_CASE(each_command_tells_of_a_dead_firmware),
+	KUNIT_CASE(firmware_without_room_is_not_dead),
 	KUNIT_CASE(pf_needs_no_slots),
 	KUNIT_CASE_PARAM(refuses_a_bad_description, bad_desc_gen_params),
 	KUNIT_CASE(takes_the_longest_name),

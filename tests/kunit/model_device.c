@@ -95,18 +95,14 @@ int model_settle(struct model *model)
 /* The device: which piece of memory it gives, or an error. */
 int model_acquire(struct model *model, u64 size)
 {
-	bool doubt = model->doubt;
 	int rc = model_call(model, &model->acquire_error), piece = 0;
 
 	if (model_is_unknown(rc))
 		model->lost = MODEL_LOST_ACQUIRE;
 	if (rc)
 		return rc;
-	if (model->taken + size > model->capacity) {
-		/* No room is no success. */
-		model->doubt = doubt;
+	if (model->taken + size > model->capacity)
 		return -ENOSPC;
-	}
 	while (model->pieces >> piece & 1)
 		piece++;
 	model->pieces |= 1ULL << piece;
