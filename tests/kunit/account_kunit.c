@@ -33,6 +33,7 @@ static void user_limit_of_bytes_is_exact(struct kunit *test)
 	struct flexmem_account *a = accounts_open(test, 1);
 	struct flexmem_account *b = accounts_open(test, 1);
 	struct flexmem_account *other = accounts_open(test, 2);
+	struct accounts_ctx *ctx = test->priv;
 
 	accounts_add_region(test, 0, 12 * GIB, NULL);
 	accounts_add_region(test, 1, 12 * GIB, NULL);
@@ -42,6 +43,10 @@ static void user_limit_of_bytes_is_exact(struct kunit *test)
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), USER_LIMIT);
 	EXPECT(test, accounts_charge(test, other, 0, 2 * GIB), NONE);
+	/* Nor does so much that the sum begins anew. */
+	EXPECT(test, flexmem_account_refuses(&ctx->accounts,
+					     accounts_open(test, 1), -UNIT),
+	       USER_LIMIT);
 	accounts_uncharge(test, a, 0, GIB - UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, GIB - UNIT), NONE);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), USER_LIMIT);

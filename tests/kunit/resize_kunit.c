@@ -445,16 +445,24 @@ static void check_all(struct kunit *test)
 			sum->out_total);
 }
 
-static struct flexmem_allocation *alloc(struct kunit *test,
-					struct flexmem_client *client, u64 size)
+static struct flexmem_allocation *alloc_flags(struct kunit *test,
+					      struct flexmem_client *client,
+					      u64 size, u32 flags)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_allocation *allocation;
 
-	allocation = flexmem_client_prepare(client, size, UNIT, 0, &ctx->place);
+	allocation = flexmem_client_prepare(client, size, UNIT, flags,
+					    &ctx->place);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	flexmem_client_publish(client, allocation);
 	return allocation;
+}
+
+static struct flexmem_allocation *alloc(struct kunit *test,
+					struct flexmem_client *client, u64 size)
+{
+	return alloc_flags(test, client, size, 0);
 }
 
 static void free_handle(struct kunit *test, struct flexmem_client *client,
@@ -575,6 +583,29 @@ static void counts_what_it_has_now(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, in[0].blocks, 0);
 	KUNIT_EXPECT_EQ(test, ctx->client->account->used[FLEXMEM_RESOURCE_SLOTS],
 			0);
+}
+
+static u64 bytes_of_programs(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	check_all(test);
+	return ctx->view.used_program;
+}
+
+static void counts_bytes_of_programs(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *a;
+
+	a = alloc_flags(test, ctx->client, 4096, FLEXMEM_ALLOC_PROGRAM);
+	KUNIT_EXPECT_EQ(test, bytes_of_programs(test), 4096);
+	KUNIT_EXPECT_EQ(test, resize(test, a->handle, 8192), 0);
+	KUNIT_EXPECT_EQ(test, bytes_of_programs(test), 8192);
+	KUNIT_EXPECT_EQ(test, resize(test, a->handle, 1024), 0);
+	KUNIT_EXPECT_EQ(test, bytes_of_programs(test), 1024);
+	free_handle(test, ctx->client, a->handle);
+	KUNIT_EXPECT_EQ(test, bytes_of_programs(test), 0);
 }
 
 /* Another's bytes behind one of ours. */
@@ -719,6 +750,7 @@ static struct kunit_case resize_cases[] = {
 	KUNIT_CASE(nobody_gets_what_is_being_resized),
 	KUNIT_CASE(what_is_used_is_not_resized),
 	KUNIT_CASE(counts_what_it_has_now),
+	KUNIT_CASE(counts_bytes_of_programs),
 	KUNIT_CASE(what_is_added_is_scrubbed_first),
 	KUNIT_CASE(what_cannot_be_scrubbed_is_quarantined),
 	KUNIT_CASE(cut_short_by_a_kill_gives_it_back),

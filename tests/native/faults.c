@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Runs each sequence with its first, second, third ... fault, until a run goes
- * through without one, and looks after each what is there. Prints TAP.
+ * through without one, and looks after each what is there. Before that, what
+ * needs no fault: calls that are just wrong, and parameters. Prints TAP.
  * usage: faults [NAME]		only the sequences with that in their name
  */
 #include "internal.h"
@@ -157,6 +158,25 @@ static bool run_once(const struct sequence *s, unsigned int n, struct run *r)
 	return failed;
 }
 
+/* One run in which nothing fails; the first has made what stays. */
+static void walk(const struct sequence *s)
+{
+	struct run r;
+	long live;
+
+	run_once(s, MOST_POINTS, &r);
+	live = native_live();
+	if (!r.wrong)
+		run_once(s, MOST_POINTS, &r);
+	if (!r.wrong && native_live() != live)
+		run_wrong(&r, "objects are left", "at the end",
+			  native_live() - live);
+	if (r.wrong)
+		printf("# %s: %s (%ld)\n", r.at, r.wrong, r.rc);
+	failures += !!r.wrong;
+	printf("%s %u - %s\n", r.wrong ? "not ok" : "ok", ++count, s->name);
+}
+
 static void sweep(const struct sequence *s, int error, bool done)
 {
 	unsigned int n = 1;
@@ -185,6 +205,15 @@ static void sweep(const struct sequence *s, int error, bool done)
 	       r.wrong || n < 2 ? "not ok" : "ok", ++count, s->name, n - 1,
 	       -error, done ? ", but done" : "");
 	fflush(stdout);
+}
+
+static void check_params(void)
+{
+	unsigned int wrong = params_wrong();
+
+	failures += !!wrong;
+	printf("%s %u - parameters of the module\n", wrong ? "not ok" : "ok",
+	       ++count);
 }
 
 /* Loading and unloading: nothing is left of a load that fails. */
@@ -229,10 +258,14 @@ int main(int argc, char **argv)
 	unsigned int i, w;
 
 	native_shim_init();
+	check_params();
 	sweep_load();
 	for (i = 0; i < ARRAY_SIZE(params); i++) {
 		printf("# %s\n", params[i]);
 		world_begin(params[i], 128ull * SZ_1M);
+		for (s = corners; s->run; s++)
+			if (strstr(s->name, only))
+				walk(s);
 		for (s = sequences; s->run; s++)
 			for (w = 0; w < ARRAY_SIZE(ways); w++)
 				if (strstr(s->name, only))

@@ -44,7 +44,10 @@ struct sequence {
 };
 
 extern const struct sequence sequences[];
+/* Those in which nothing fails. */
+extern const struct sequence corners[];
 
+unsigned int params_wrong(void);
 void run_wrong(struct run *r, const char *wrong, const char *at, long rc);
 bool run_good(struct run *r, const char *at, long rc, int expected);
 

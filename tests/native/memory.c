@@ -252,6 +252,17 @@ static unsigned long accessible(const void *p, unsigned long n)
 	return offset >= end ? 0 : min(n, end - offset);
 }
 
+/* What a user lets happen while we wait for its page. */
+static void let_happen(struct task_struct *task)
+{
+	void (*meanwhile)(void) = task->meanwhile;
+
+	if (!meanwhile || --task->meanwhile_at)
+		return;
+	task->meanwhile = NULL;
+	meanwhile();
+}
+
 /* A page fault may take as long as the user likes: no lock may be held. */
 static unsigned long user_access(const void *p, unsigned long n)
 {
@@ -259,6 +270,7 @@ static unsigned long user_access(const void *p, unsigned long n)
 	if (current->locks)
 		shim_bug("user memory is touched with %d locks held",
 			 current->locks);
+	let_happen(current);
 	/* Nothing is always there. */
 	if (!n || native_should_fail(NATIVE_USER))
 		return 0;

@@ -176,6 +176,16 @@ int native_param_set(const char *name, const char *text)
 	return -ENOENT;
 }
 
+int native_param_get(const char *name, char *buffer)
+{
+	struct kernel_param *kp;
+
+	for (kp = params; kp; kp = kp->next)
+		if (!strcmp(kp->name, name))
+			return kp->ops->get(buffer, kp);
+	return -ENOENT;
+}
+
 static int set_uint(const char *text, const struct kernel_param *kp)
 {
 	return kstrtouint(text, 0, kp->arg);

@@ -6,59 +6,10 @@
 #include "internal.h"
 
 #include "minor.h"
+#include "watch.h"
 #include "world.h"
 
 struct world world;
-int world_device_error = -EIO;
-bool world_device_done;
-
-/* Operations of the simulator, any of which can fail: see world_device_done. */
-#define OP(function, call, types...)			\
-static int world_##function types			\
-{							\
-	if (!native_should_fail(NATIVE_DEVICE))		\
-		return sim_vf_ops.call;			\
-	if (world_device_done)				\
-		sim_vf_ops.call;			\
-	return world_device_error;			\
-}
-
-OP(acquire, acquire(p, size, mem),
-   (void *p, u64 size, struct flexmem_memory *mem))
-OP(release, release(p, mem), (void *p, const struct flexmem_memory *mem))
-OP(slot_set, slot_set(p, slot, mem),
-   (void *p, unsigned int slot, const struct flexmem_memory *mem))
-OP(slot_clear, slot_clear(p, slot), (void *p, unsigned int slot))
-OP(quiesce, quiesce(p), (void *p))
-OP(capacity, capacity(p, bytes), (void *p, u64 *bytes))
-OP(scrub, scrub(p, mem, offset, size),
-   (void *p, const struct flexmem_memory *mem, u64 offset, u64 size))
-OP(read, read(p, mem, offset, size, to),
-   (void *p, const struct flexmem_memory *mem, u64 offset, u64 size, void *to))
-OP(write, write(p, mem, offset, size, from),
-   (void *p, const struct flexmem_memory *mem, u64 offset, u64 size,
-    const void *from))
-OP(page, page(p, mem, offset, pfn),
-   (void *p, const struct flexmem_memory *mem, u64 offset, unsigned long *pfn))
-OP(do_reset, reset(p), (void *p))
-
-#define COMMON_OPS			\
-	.acquire = world_acquire,	\
-	.release = world_release,	\
-	.quiesce = world_quiesce,	\
-	.capacity = world_capacity,	\
-	.scrub = world_scrub,		\
-	.read = world_read,		\
-	.write = world_write,		\
-	.page = world_page,		\
-	.reset = world_do_reset
-
-static const struct flexmem_device_ops pf_ops = { COMMON_OPS };
-static const struct flexmem_device_ops vf_ops = {
-	COMMON_OPS,
-	.slot_set = world_slot_set,
-	.slot_clear = world_slot_clear,
-};
 
 static void set_params(const char *params)
 {
@@ -91,7 +42,7 @@ static void add_function(unsigned int index)
 	memset(parent, 0, sizeof(*parent));
 	device_initialize(parent);
 	WARN_ON(dev_set_name(parent, "card.%u", index));
-	world_function(index)->ops = index ? &vf_ops : &pf_ops;
+	world_function(index)->ops = watch_ops(index);
 	world.minor[index] = -ENODEV;
 }
 
@@ -161,12 +112,17 @@ int world_bind(unsigned int index)
 			       "card");
 	if (!rc)
 		check_minor(index);
+	else if (rc != -EBUSY)
+		watch_gone(index);
 	return rc;
 }
 
 int world_unbind(unsigned int index)
 {
-	return sim_function_unbind(world_function(index));
+	int rc = sim_function_unbind(world_function(index));
+
+	watch_gone(index);
+	return rc;
 }
 
 int world_reset(unsigned int index)
@@ -176,11 +132,16 @@ int world_reset(unsigned int index)
 
 int world_suspend(unsigned int index)
 {
-	return sim_function_suspend(world_function(index));
+	int rc = sim_function_suspend(world_function(index));
+
+	if (!rc)
+		watch_asleep(index, true);
+	return rc;
 }
 
 int world_resume(unsigned int index)
 {
+	watch_asleep(index, false);
 	return sim_function_resume(world_function(index));
 }
 

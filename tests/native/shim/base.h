@@ -250,6 +250,7 @@ extern const struct kernel_param_ops native_param_uint;
 
 void native_param_add(struct kernel_param *kp);
 int native_param_set(const char *name, const char *text);
+int native_param_get(const char *name, char *buffer);
 
 #define module_param_cb(param, operations, argument, mode) \
 	static struct kernel_param __PASTE(native_kp_, param) = { \

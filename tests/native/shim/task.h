@@ -93,6 +93,8 @@ enum native_fault {
  * @failed: what failed then
  * @points: points of failure so far
  * @asker: worker: these three are another's
+ * @meanwhile: what happens while it touches user memory; NULL: nothing
+ * @meanwhile_at: and when it does so for the how manieth time from now
  * @user: its part of the user's memory
  * @wild: it gives addresses that may be anything: only that part is there
  * @rank: scheduled mode: its priority
@@ -122,6 +124,8 @@ struct task_struct {
 	int failed;
 	unsigned long points;
 	struct task_struct *asker;
+	void (*meanwhile)(void);
+	unsigned int meanwhile_at;
 	void *user;
 	bool wild;
 	unsigned long rank;

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The corners of what the ABI allows: calls that are just wrong, structs of
+ * other lengths than ours, and what happens while a call touches user memory, for
+ * which the user can make it wait as long as it takes. Nothing fails by itself.
+ */
+#include "internal.h"
+
+#include "faults.h"
+
+static u8 bytes[200000];
+
+#define BY(r, f, NAME, cmd, error)					\
+	run_good(r, #NAME,						\
+		 native_ioctl((r)->file[f], FLEXMEM_IOCTL_##NAME, cmd),	\
+		 error)
+#define FAILS(r, NAME, cmd, error) BY(r, 0, NAME, cmd, error)
+#define CALL(r, NAME, cmd) FAILS(r, NAME, cmd, 0)
+
+static void must(struct run *r, bool right, const char *what)
+{
+	if (!right)
+		run_wrong(r, "not what it must be", what, 0);
+}
+
+static u32 alloc(struct run *r, unsigned int f, u64 length, u32 flags)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = length, .flags = flags);
+
+	if (BY(r, f, ALLOC, &cmd, 0))
+		r->handle[f][r->nr[f]++] = cmd.out_handle;
+	return cmd.out_handle;
+}
+
+static void open_file(struct run *r, unsigned int f)
+{
+	struct file *file = native_open(world_minor(1), O_NONBLOCK);
+
+	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
+		r->file[f] = file;
+}
+
+static void prepare(struct run *r)
+{
+	open_file(r, 0);
+	if (r->file[0])
+		alloc(r, 0, 20000, FLEXMEM_ALLOC_MAPPABLE);
+}
+
+/* Wrong arguments. */
+static void run_flags(struct run *r)
+{
+	u32 handle = r->handle[0][0];
+
+	FAILS(r, INFO, &CMD(info, .flags = 1), EOPNOTSUPP);
+	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1u << 31), EOPNOTSUPP);
+	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .__reserved = 1), EOPNOTSUPP);
+	FAILS(r, FREE, &CMD(free, .handle = handle, .flags = 2), EOPNOTSUPP);
+	FAILS(r, ALLOC_BATCH, &CMD(batch, .flags = 1), EOPNOTSUPP);
+	FAILS(r, LOOKUP, &CMD(lookup, .handle = handle, .flags = 1), EOPNOTSUPP);
+	FAILS(r, REGIONS, &CMD(regions, .flags = 1), EOPNOTSUPP);
+	FAILS(r, SEGMENTS, &CMD(segments, .flags = 1), EOPNOTSUPP);
+	FAILS(r, LEASE, &CMD(lease, .flags = 1), EOPNOTSUPP);
+	FAILS(r, STATS, &CMD(stats, .flags = 1), EOPNOTSUPP);
+	FAILS(r, TRIM, &CMD(trim, .flags = 2), EOPNOTSUPP);
+	FAILS(r, MAP, &CMD(map, .handle = handle, .flags = 1), EOPNOTSUPP);
+	FAILS(r, READ, &CMD(copy, .handle = handle, .flags = 1), EOPNOTSUPP);
+	FAILS(r, SNAPSHOT, &CMD(snapshot, .flags = 1), EOPNOTSUPP);
+	FAILS(r, QUOTA, &CMD(quota, .flags = 1), EOPNOTSUPP);
+	FAILS(r, SET_QUOTA, &CMD(quota, .flags = 4), EOPNOTSUPP);
+	FAILS(r, STRICT, &CMD(strict, .flags = 1), EOPNOTSUPP);
+	FAILS(r, RESIZE, &CMD(resize, .handle = handle, .flags = 1), EOPNOTSUPP);
+}
+
+static void run_arguments(struct run *r)
+{
+	struct flexmem_resize resize = CMD(resize, .handle = r->handle[0][0]);
+	struct flexmem_event event;
+	u32 handle = r->handle[0][0];
+
+	FAILS(r, ALLOC, &CMD(alloc), EINVAL);
+	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .alignment = 3), EINVAL);
+	FAILS(r, FREE, &CMD(free, .handle = handle, .address.offset = 128),
+	      EINVAL);
+	FAILS(r, LEASE, &CMD(lease, .op = 9), EINVAL);
+	FAILS(r, REGIONS, &CMD(regions, .entry_size = 8), EINVAL);
+	FAILS(r, SEGMENTS, &CMD(segments, .entry_size = 8), EINVAL);
+	FAILS(r, SNAPSHOT, &CMD(snapshot, .region_entry_size = 8), EINVAL);
+	FAILS(r, QUOTA, &CMD(quota, .id = 1), EINVAL);
+	FAILS(r, SET_QUOTA, &CMD(quota), EINVAL);
+	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_USER, .flags = 1,
+				 .id = 1ull << 32), EINVAL);
+	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_USER, .flags = 1,
+				 .id = U32_MAX), EINVAL);
+	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_USER,
+				 .resource = FLEXMEM_RESOURCE_SLOTS, .flags = 2,
+				 .guarantee = 65), ENOSPC);
+	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_USER,
+				 .resource = FLEXMEM_RESOURCE_HANDLES,
+				 .flags = 2, .guarantee = 1ull << 31), ENOSPC);
+	FAILS(r, RESIZE, &resize, EINVAL);
+	must(r, resize.out_size == 20480, "size of RESIZE that is refused");
+	run_good(r, "read of too little",
+		 native_read(r->file[0], &event, FLEXMEM_EVENT_MIN - 1), EINVAL);
+}
+
+/* Lengths that do not fit into what they are rounded to. */
+static void run_lengths(struct run *r)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = U64_MAX);
+
+	FAILS(r, ALLOC, &cmd, ENOMEM);
+	must(r, cmd.out_reason == FLEXMEM_REASON_REGION_SIZE &&
+	     cmd.out_size == U64_MAX - 127, "answer for the longest ALLOC");
+	cmd = CMD(alloc, .length = U64_MAX, .flags = FLEXMEM_ALLOC_MAPPABLE);
+	FAILS(r, ALLOC, &cmd, ENOMEM);
+	must(r, cmd.out_size == U64_MAX - 4095, "the longest that is mappable");
+}
+
+static bool copy(struct run *r, u64 offset, u64 length, int error)
+{
+	struct flexmem_copy cmd = CMD(copy, .handle = r->handle[0][0],
+				      .offset = offset, .length = length,
+				      .data = (uintptr_t)bytes);
+
+	return FAILS(r, READ, &cmd, error);
+}
+
+static void run_bounds(struct run *r)
+{
+	copy(r, 0, 20480, 0);
+	copy(r, 20479, 1, 0);
+	copy(r, 0, 20481, EINVAL);
+	copy(r, 20479, 2, EINVAL);
+	copy(r, 20480, 1, EINVAL);
+	copy(r, U64_MAX, 1, EINVAL);
+	copy(r, 1, U64_MAX, EINVAL);
+	copy(r, 0, 0, EINVAL);
+}
+
+static void no_map(struct run *r, u64 offset, size_t length, u64 flags,
+		   int error)
+{
+	struct vm_area_struct *vma;
+
+	vma = native_mmap(r->file[0], offset, length, flags);
+	if (run_good(r, "mmap", PTR_ERR_OR_ZERO(vma), error) && !error) {
+		r->vma = vma;
+		must(r, !(vma->vm_flags & VM_MAYEXEC), "map that may be run");
+		must(r, vma->vm_flags & VM_DONTEXPAND, "map that may grow");
+	}
+}
+
+static void run_mmap(struct run *r)
+{
+	struct flexmem_map cmd = CMD(map, .handle = r->handle[0][0]);
+	u64 offset;
+
+	if (!CALL(r, MAP, &cmd))
+		return;
+	offset = cmd.out_offset;
+	no_map(r, offset, 4096, 0, EINVAL);
+	no_map(r, offset, 4096, VM_SHARED | VM_EXEC, EPERM);
+	no_map(r, offset + 20480, 4096, VM_SHARED, ENOENT);
+	no_map(r, ~4095ull, 4096, VM_SHARED, ENOENT);
+	no_map(r, offset, 24576, VM_SHARED, EINVAL);
+	no_map(r, offset + 16384, 8192, VM_SHARED, EINVAL);
+	no_map(r, offset + 4096, 16384, VM_SHARED, 0);
+	FAILS(r, MAP, &CMD(map, .handle = alloc(r, 0, 128, 0)), EINVAL);
+}
+
+/* Structs and entries that are longer than ours, and too short lists. */
+struct long_region {
+	struct flexmem_region_entry entry;
+	u64 more[2];
+};
+
+static void run_long_regions(struct run *r)
+{
+	struct long_region region[16];
+	struct flexmem_regions cmd = CMD(regions, .count = 16,
+					 .entry_size = sizeof(region[0]),
+					 .entries = (uintptr_t)region);
+	unsigned int i;
+
+	memset(region, 0xff, sizeof(region));
+	if (!CALL(r, REGIONS, &cmd))
+		return;
+	must(r, cmd.out_count, "number of regions");
+	for (i = 0; i < cmd.out_count; i++)
+		must(r, region[i].entry.total && !region[i].more[0] &&
+		     !region[i].more[1], "end of a longer entry");
+	must(r, region[i].more[1] == ~0ull, "what is behind the last entry");
+	memset(region, 0xff, sizeof(region));
+	cmd.count = cmd.out_count - 1;
+	FAILS(r, REGIONS, &cmd, EMSGSIZE);
+	must(r, cmd.out_count == i, "number of regions without room");
+	must(r, !memchr_inv(region, 0xff, sizeof(region)), "list without room");
+}
+
+struct long_alloc {
+	struct flexmem_alloc cmd;
+	u64 more[2];
+};
+
+static void run_long_batch(struct run *r)
+{
+	struct long_alloc entry[3] = {};
+	struct flexmem_batch cmd = CMD(batch, .count = 3,
+				       .entry_size = sizeof(entry[0]),
+				       .entries = (uintptr_t)entry);
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		entry[i].cmd = CMD(alloc, .length = 1000 * (i + 1));
+	for (i = 0; i < 3; i++)
+		entry[i].cmd.size = sizeof(entry[0]);
+	entry[1].more[1] = 1;
+	if (!CALL(r, ALLOC_BATCH, &cmd))
+		return;
+	must(r, entry[0].cmd.out_size == 1024 && !entry[0].cmd.out_error &&
+	     entry[1].cmd.out_error == E2BIG && entry[1].more[1] == 1 &&
+	     entry[2].cmd.out_size == 3072 && !entry[2].cmd.out_error,
+	     "entries that are longer");
+	r->handle[0][r->nr[0]++] = entry[0].cmd.out_handle;
+	r->handle[0][r->nr[0]++] = entry[2].cmd.out_handle;
+	cmd.entry_size = sizeof(entry[0].cmd) - 8;
+	FAILS(r, ALLOC_BATCH, &cmd, EINVAL);
+}
+
+static void run_bad_entries(struct run *r)
+{
+	struct flexmem_free entry[2] = {
+		CMD(free, .handle = r->handle[0][0]), CMD(free),
+	};
+	struct flexmem_alloc alloc = CMD(alloc, .length = 1,
+					 .flags = FLEXMEM_ALLOC_WAIT);
+	struct flexmem_batch cmd = CMD(batch, .count = 2,
+				       .entry_size = sizeof(entry[0]),
+				       .entries = (uintptr_t)entry);
+
+	entry[1].size--;
+	if (CALL(r, FREE_BATCH, &cmd))
+		r->nr[0]--;
+	must(r, !entry[0].out_error && entry[1].out_error == EINVAL,
+	     "entry of another size than the batch says");
+	cmd = CMD(batch, .count = 1, .entry_size = sizeof(alloc),
+		  .entries = (uintptr_t)&alloc);
+	CALL(r, ALLOC_BATCH, &cmd);
+	must(r, alloc.out_error == EINVAL, "entry that would wait");
+	cmd.count = 0;
+	FAILS(r, ALLOC_BATCH, &cmd, EINVAL);
+}
+
+/* What a device that can do nothing is not asked for. */
+static int bare_acquire(void *priv, u64 size, struct flexmem_memory *mem)
+{
+	return -ENOSPC;
+}
+
+static int bare_release(void *priv, const struct flexmem_memory *mem)
+{
+	return -EIO;
+}
+
+static int bare_quiesce(void *priv)
+{
+	return 0;
+}
+
+static int bare_capacity(void *priv, u64 *capacity)
+{
+	*capacity = 0;
+	return 0;
+}
+
+static void ask_bare(struct run *r, struct flexmem_device *fdev)
+{
+	struct file *file = native_open(MINOR(fdev->dev.devt), 0);
+	struct flexmem_info info = CMD(info);
+	struct file *other = r->file[0];
+
+	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
+		return;
+	r->file[0] = file;
+	CALL(r, INFO, &info);
+	must(r, !(info.out_capabilities & (FLEXMEM_CAP_MAP | FLEXMEM_CAP_COPY |
+					   FLEXMEM_CAP_SCRUB)), "capabilities");
+	FAILS(r, READ, &CMD(copy, .handle = 1, .length = 1), EOPNOTSUPP);
+	FAILS(r, MAP, &CMD(map, .handle = 1), EOPNOTSUPP);
+	FAILS(r, ALLOC, &CMD(alloc, .length = 1,
+			     .flags = FLEXMEM_ALLOC_MAPPABLE), EOPNOTSUPP);
+	run_good(r, "reset", flexmem_device_reset(fdev), EOPNOTSUPP);
+	native_close(file);
+	r->file[0] = other;
+}
+
+static void check_node(struct run *r, struct flexmem_device *fdev,
+		       umode_t mode, const char *text)
+{
+	const struct attribute_group *group = fdev->dev.class->dev_groups[0];
+	struct device_attribute *shown =
+		container_of(group->attrs[0], struct device_attribute, attr);
+	char buffer[PAGE_SIZE];
+	umode_t is = 0;
+
+	must(r, !fdev->dev.class->devnode(&fdev->dev, &is) && is == mode,
+	     "mode of the node");
+	fdev->dev.class->devnode(&fdev->dev, NULL);
+	shown->show(&fdev->dev, shown, buffer);
+	must(r, !strcmp(buffer, text), "mode in sysfs");
+}
+
+static void run_bare(struct run *r)
+{
+	static const struct flexmem_device_ops ops = {
+		.acquire = bare_acquire,
+		.release = bare_release,
+		.quiesce = bare_quiesce,
+		.capacity = bare_capacity,
+	};
+	const struct flexmem_device_desc desc = {
+		.name = "bare", .granule = SZ_4K, .ops = &ops,
+		.mode = FLEXMEM_MODE_PF,
+	};
+	struct flexmem_device *fdev;
+
+	fdev = flexmem_device_register(&world.parent[0], &desc);
+	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
+		return;
+	check_node(r, fdev, 0600, "pf\n");
+	check_node(r, world_function(1)->fdev, 0660, "vf\n");
+	ask_bare(r, fdev);
+	flexmem_device_unregister(fdev);
+}
+
+/* What happens while a call touches user memory for the @nth time. */
+static void during(unsigned int nth, void (*function)(void))
+{
+	current->meanwhile = function;
+	current->meanwhile_at = nth;
+}
+
+static struct flexmem_info info;
+static struct run *running;
+
+static void change_size(void)
+{
+	info.size = 7;
+}
+
+static void reset_now(void)
+{
+	WARN_ON(world_reset(1));
+}
+
+/* What was lost is another's at once. */
+static void reset_and_take(void)
+{
+	reset_now();
+	alloc(running, 1, sizeof(bytes), 0);
+}
+
+static void unbind_now(void)
+{
+	WARN_ON(world_unbind(1));
+}
+
+static void run_double_fetch(struct run *r)
+{
+	info = CMD(info);
+	during(2, change_size);
+	CALL(r, INFO, &info);
+	must(r, info.size == sizeof(info), "size that changes meanwhile");
+}
+
+/* One piece has been written when the device is reset, the next may not be. */
+static void run_reset_in_write(struct run *r)
+{
+	struct flexmem_copy cmd = CMD(copy, .length = sizeof(bytes),
+				      .data = (uintptr_t)bytes);
+
+	open_file(r, 1);
+	cmd.handle = alloc(r, 0, sizeof(bytes), 0);
+	running = r;
+	during(4, reset_and_take);
+	FAILS(r, WRITE, &cmd, EIO);
+	must(r, cmd.out_done == FLEXMEM_COPY_MAX, "bytes before the reset");
+}
+
+static void run_reset_in_resize(struct run *r)
+{
+	struct flexmem_resize cmd = CMD(resize, .handle = r->handle[0][0],
+					.length = 8192);
+
+	during(2, reset_now);
+	FAILS(r, RESIZE, &cmd, EIO);
+}
+
+static void run_unbind_in_map(struct run *r)
+{
+	during(1, unbind_now);
+	FAILS(r, MAP, &CMD(map, .handle = r->handle[0][0]), ENODEV);
+}
+
+static void run_unbind_in_batch(struct run *r)
+{
+	struct flexmem_alloc entry = CMD(alloc, .length = 1);
+
+	during(3, unbind_now);
+	CALL(r, ALLOC_BATCH, &CMD(batch, .count = 1,
+				  .entry_size = sizeof(entry),
+				  .entries = (uintptr_t)&entry));
+	must(r, entry.out_error == ENODEV, "entry after the device has gone");
+}
+
+/* The file of a device that has gone, and of one that is signalled. */
+static void run_gone(struct run *r)
+{
+	struct flexmem_event event;
+
+	must(r, !(native_poll(r->file[0]) & (EPOLLERR | EPOLLHUP)), "poll");
+	unbind_now();
+	must(r, (native_poll(r->file[0]) & (EPOLLERR | EPOLLHUP)) ==
+	     (EPOLLERR | EPOLLHUP), "poll of a device that has gone");
+	run_good(r, "read", native_read(r->file[0], &event, sizeof(event)),
+		 ENODEV);
+	no_map(r, 0, 4096, VM_SHARED, ENODEV);
+	FAILS(r, INFO, &CMD(info), ENODEV);
+}
+
+static void run_interrupted(struct run *r)
+{
+	struct flexmem_event event;
+
+	while (native_read(r->file[0], &event, sizeof(event)) > 0)
+		;
+	r->file[0]->f_flags = 0;
+	current->interrupted = true;
+	run_good(r, "read", native_read(r->file[0], &event, sizeof(event)),
+		 ERESTARTSYS);
+	native_revive();
+	r->file[0]->f_flags = O_NONBLOCK;
+}
+
+const struct sequence corners[] = {
+	{ "flags that there are not", prepare, run_flags },
+	{ "wrong arguments", prepare, run_arguments },
+	{ "the longest lengths", prepare, run_lengths },
+	{ "bounds of a copy", prepare, run_bounds },
+	{ "bounds of a map", prepare, run_mmap },
+	{ "longer regions", prepare, run_long_regions },
+	{ "longer batch", prepare, run_long_batch },
+	{ "bad entries", prepare, run_bad_entries },
+	{ "bare device", prepare, run_bare },
+	{ "size that changes meanwhile", prepare, run_double_fetch },
+	{ "reset in the middle of a write", prepare, run_reset_in_write },
+	{ "reset at the beginning of a resize", prepare, run_reset_in_resize },
+	{ "unbind at the beginning of a map", prepare, run_unbind_in_map },
+	{ "unbind at the beginning of a batch", prepare, run_unbind_in_batch },
+	{ "device that has gone", prepare, run_gone },
+	{ "interrupted", prepare, run_interrupted },
+	{}
+};

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The operations of the world's functions. What the contract promises a driver is
+ * looked at in each call: a device that sleeps is not called, nothing is asked of
+ * memory that the function has not got, and little of one that was quiesced.
+ *
+ * Nothing here orders what the core does: races stay races.
+ */
+#include "internal.h"
+
+#include "watch.h"
+#include "world.h"
+
+int world_device_error = -EIO;
+bool world_device_done;
+
+/*
+ * Memory that a function may have: from when it is asked for until it is certain
+ * that it has gone. After a reset, also one that failed, it may only be given back.
+ */
+struct piece {
+	u64 id;
+	bool lost;
+};
+
+static struct watch {
+	bool asleep;
+	bool quiet;
+	struct piece piece[4 * FLEXMEM_MAX_PIECES];
+} watches[WORLD_FUNCTIONS];
+
+static struct watch *watch_of(void *priv)
+{
+	return &watches[((struct sim_function *)priv)->index];
+}
+
+static struct piece *find_piece(struct watch *watch, u64 id)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(watch->piece); i++)
+		if (READ_ONCE(watch->piece[i].id) == id)
+			return &watch->piece[i];
+	return NULL;
+}
+
+static void add_piece(struct watch *watch, u64 id)
+{
+	struct piece *piece = find_piece(watch, id) ?: find_piece(watch, 0);
+
+	if (!piece)
+		shim_bug("more is acquired than any function can have");
+	WRITE_ONCE(piece->lost, false);
+	WRITE_ONCE(piece->id, id);
+}
+
+static void remove_piece(struct watch *watch, u64 id)
+{
+	struct piece *piece = find_piece(watch, id);
+
+	if (piece)
+		WRITE_ONCE(piece->id, 0);
+}
+
+static void lose_pieces(struct watch *watch)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(watch->piece); i++)
+		WRITE_ONCE(watch->piece[i].lost, true);
+}
+
+static void remove_pieces(struct watch *watch)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(watch->piece); i++)
+		WRITE_ONCE(watch->piece[i].id, 0);
+}
+
+static void must_be_awake(struct watch *watch, const char *operation)
+{
+	if (READ_ONCE(watch->asleep))
+		shim_bug("%s of a device that sleeps", operation);
+}
+
+static void must_run(struct watch *watch, const char *operation)
+{
+	if (READ_ONCE(watch->quiet))
+		shim_bug("%s after quiesce", operation);
+}
+
+static void must_have(struct watch *watch, const char *operation,
+		      const struct flexmem_memory *mem)
+{
+	struct piece *piece = find_piece(watch, mem->id);
+
+	if (!piece || READ_ONCE(piece->lost))
+		shim_bug("%s of memory that the function has not got",
+			 operation);
+}
+
+/* It fails before it has begun, or its reply is lost: see world_device_done. */
+#define CARRY_OUT(call)						\
+	(!native_should_fail(NATIVE_DEVICE) ? sim_vf_ops.call :	\
+	 world_device_done ? (sim_vf_ops.call, world_device_error) : \
+	 world_device_error)
+
+static bool is_unknown(int rc)
+{
+	return rc == -ETIMEDOUT || rc == -EINTR;
+}
+
+static int watch_acquire(void *priv, u64 size, struct flexmem_memory *mem)
+{
+	struct watch *watch = watch_of(priv);
+	u64 id = mem->id;
+	int rc;
+
+	must_be_awake(watch, "acquire");
+	must_run(watch, "acquire");
+	add_piece(watch, id);
+	rc = CARRY_OUT(acquire(priv, size, mem));
+	must_be_awake(watch, "acquire");
+	if (rc && !is_unknown(rc))
+		remove_piece(watch, id);
+	return rc;
+}
+
+static int watch_release(void *priv, const struct flexmem_memory *mem)
+{
+	struct watch *watch = watch_of(priv);
+	u64 id = mem->id;
+	int rc;
+
+	must_be_awake(watch, "release");
+	if (!find_piece(watch, id))
+		shim_bug("release of what was released before");
+	rc = CARRY_OUT(release(priv, mem));
+	must_be_awake(watch, "release");
+	if (!rc)
+		remove_piece(watch, id);
+	return rc;
+}
+
+static int watch_slot_set(void *priv, unsigned int slot,
+			  const struct flexmem_memory *mem)
+{
+	struct watch *watch = watch_of(priv);
+	int rc;
+
+	must_be_awake(watch, "slot_set");
+	must_run(watch, "slot_set");
+	must_have(watch, "slot_set", mem);
+	rc = CARRY_OUT(slot_set(priv, slot, mem));
+	must_be_awake(watch, "slot_set");
+	return rc;
+}
+
+static int watch_slot_clear(void *priv, unsigned int slot)
+{
+	struct watch *watch = watch_of(priv);
+	int rc;
+
+	must_be_awake(watch, "slot_clear");
+	rc = CARRY_OUT(slot_clear(priv, slot));
+	must_be_awake(watch, "slot_clear");
+	return rc;
+}
+
+static int watch_quiesce(void *priv)
+{
+	struct watch *watch = watch_of(priv);
+	int rc;
+
+	must_be_awake(watch, "quiesce");
+	rc = CARRY_OUT(quiesce(priv));
+	if (!rc)
+		WRITE_ONCE(watch->quiet, true);
+	return rc;
+}
+
+static int watch_capacity(void *priv, u64 *bytes)
+{
+	struct watch *watch = watch_of(priv);
+	int rc;
+
+	must_be_awake(watch, "capacity");
+	rc = CARRY_OUT(capacity(priv, bytes));
+	must_be_awake(watch, "capacity");
+	return rc;
+}
+
+/* What moves data is ended before it sleeps, is quiesced or loses its memory. */
+static int data_done(struct watch *watch, const char *operation,
+		     const struct flexmem_memory *mem, int rc)
+{
+	must_be_awake(watch, operation);
+	must_run(watch, operation);
+	must_have(watch, operation, mem);
+	return rc;
+}
+
+#define DATA(name, call, types...)					\
+static int watch_##name types						\
+{									\
+	struct watch *watch = watch_of(priv);				\
+									\
+	data_done(watch, #name, mem, 0);				\
+	return data_done(watch, #name, mem, CARRY_OUT(call));		\
+}
+
+DATA(scrub, scrub(priv, mem, offset, size),
+     (void *priv, const struct flexmem_memory *mem, u64 offset, u64 size))
+DATA(read, read(priv, mem, offset, size, to),
+     (void *priv, const struct flexmem_memory *mem, u64 offset, u64 size,
+      void *to))
+DATA(write, write(priv, mem, offset, size, from),
+     (void *priv, const struct flexmem_memory *mem, u64 offset, u64 size,
+      const void *from))
+
+/* Also of a device that sleeps. */
+static int watch_page(void *priv, const struct flexmem_memory *mem, u64 offset,
+		      unsigned long *pfn)
+{
+	struct watch *watch = watch_of(priv);
+	int rc;
+
+	must_run(watch, "page");
+	must_have(watch, "page", mem);
+	rc = CARRY_OUT(page(priv, mem, offset, pfn));
+	must_run(watch, "page");
+	must_have(watch, "page", mem);
+	return rc;
+}
+
+/* On the way to resume, for instance. */
+static int watch_reset(void *priv)
+{
+	struct watch *watch = watch_of(priv);
+	int rc;
+
+	lose_pieces(watch);
+	rc = CARRY_OUT(reset(priv));
+	if (!rc) {
+		remove_pieces(watch);
+		WRITE_ONCE(watch->quiet, false);
+	}
+	return rc;
+}
+
+#define COMMON_OPS			\
+	.acquire = watch_acquire,	\
+	.release = watch_release,	\
+	.quiesce = watch_quiesce,	\
+	.capacity = watch_capacity,	\
+	.scrub = watch_scrub,		\
+	.read = watch_read,		\
+	.write = watch_write,		\
+	.page = watch_page,		\
+	.reset = watch_reset
+
+/**
+ * watch_ops - operations of a function
+ * @index: which
+ *
+ * Return: they are always there.
+ */
+const struct flexmem_device_ops *watch_ops(unsigned int index)
+{
+	static const struct flexmem_device_ops pf_ops = { COMMON_OPS };
+	static const struct flexmem_device_ops vf_ops = {
+		COMMON_OPS,
+		.slot_set = watch_slot_set,
+		.slot_clear = watch_slot_clear,
+	};
+
+	return index ? &vf_ops : &pf_ops;
+}
+
+/**
+ * watch_asleep - a function is asleep now, or is about to be woken up
+ * @index: which
+ * @asleep: whether it sleeps
+ */
+void watch_asleep(unsigned int index, bool asleep)
+{
+	WRITE_ONCE(watches[index].asleep, asleep);
+}
+
+/**
+ * watch_gone - a function is not bound any more
+ * @index: which
+ */
+void watch_gone(unsigned int index)
+{
+	WRITE_ONCE(watches[index].asleep, false);
+	WRITE_ONCE(watches[index].quiet, false);
+	remove_pieces(&watches[index]);
+}

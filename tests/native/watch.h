@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The operations of the world's functions: those of the simulator, each of which
+ * can fail, and looks whether it may be called at all.
+ */
+#ifndef _NATIVE_WATCH_H
+#define _NATIVE_WATCH_H
+
+#include <flexmem/device_ops.h>
+
+const struct flexmem_device_ops *watch_ops(unsigned int index);
+void watch_asleep(unsigned int index, bool asleep);
+void watch_gone(unsigned int index);
+
+#endif /* _NATIVE_WATCH_H */
