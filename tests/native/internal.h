@@ -25,6 +25,9 @@ void sched_add(struct task_struct *task);
 void sched_begin(struct task_struct *task);
 void sched_end(void);
 
+/* rcu.c */
+void native_bury_given_up(void);
+
 /* task.c */
 extern struct list_head native_tasks;
 extern unsigned int native_tasks_lock;

@@ -63,6 +63,8 @@ void spin_unlock(spinlock_t *lock)
 	giving_back(lock, &lock->owner, "spinlock");
 	current->atomic--;
 	raw_unlock(&lock->word);
+	if (current->given_up && !current->atomic)
+		native_bury_given_up();
 	native_point();
 }
 

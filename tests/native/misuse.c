@@ -177,6 +177,42 @@ static void reads_until_it_leaves(void)
 	WARN_ON(native_live());
 }
 
+/* As XArray does it: given up, and only then taken out, under its lock. */
+static int gives_up(void *done)
+{
+	struct object *mine = object;
+
+	spin_lock(&spin);
+	kfree_rcu(mine, rcu);
+	complete(done);
+	while (!READ_ONCE(plain))
+		native_point();
+	rcu_assign_pointer(object, NULL);
+	spin_unlock(&spin);
+	complete(done);
+	return 0;
+}
+
+static void reads_what_is_given_up(void)
+{
+	struct completion done;
+	struct object *seen;
+
+	make_object();
+	init_completion(&done);
+	kthread_run(gives_up, &done, "gives up");
+	wait_for_completion(&done);
+	rcu_read_lock();
+	seen = rcu_dereference(object);
+	WRITE_ONCE(plain, 1);
+	spin_lock(&spin);
+	WARN_ON(READ_ONCE(seen->value));
+	spin_unlock(&spin);
+	rcu_read_unlock();
+	wait_for_completion(&done);
+	WARN_ON(native_live());
+}
+
 static void leaks(void)
 {
 	make_object();
@@ -315,6 +351,7 @@ static const struct misuse {
 	CASE(keeps_what_it_read, "heap-use-after-free", "asan"),
 	CASE(keeps_what_it_read, "heap-use-after-free", "tsan"),
 	CASE(reads_until_it_leaves, NULL, NULL),
+	CASE(reads_what_is_given_up, NULL, NULL),
 	CASE(leaks, "LeakSanitizer", "asan"),
 	CASE(counts_without_lock, "data race", "tsan"),
 	CASE(counts_with_locks, NULL, NULL),

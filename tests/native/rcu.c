@@ -6,11 +6,16 @@
  * was given up, and for nobody else: if there are none it goes at once, otherwise
  * as the last of them leaves. So a reader that keeps a pointer for too long, and
  * an object that is freed without waiting, are found the next moment.
+ *
+ * Who holds a spinlock is in a read section, too, in every kernel since 4.20: what
+ * it gives up may be found until it has dropped the lock. (XArray relies on that:
+ * it gives a node up before it takes the node out.)
  */
 #include "internal.h"
 
 struct grave {
 	struct list_head link;
+	struct grave *next;
 	struct rcu_head *head;
 	void *object;
 	void (*func)(struct rcu_head *head);
@@ -116,6 +121,30 @@ void rcu_read_unlock(void)
 	native_point();
 }
 
+static void dig(struct grave *grave)
+{
+	/* Whoever enters a section from here on cannot find it. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	note_readers(grave);
+	raw_lock(&graves_lock);
+	list_add_tail(&grave->link, &graves);
+	__atomic_fetch_add(&nr_graves, 1, __ATOMIC_SEQ_CST);
+	raw_unlock(&graves_lock);
+	bury_all();
+}
+
+/* What the task gave up while it held the last of its spinlocks. */
+void native_bury_given_up(void)
+{
+	struct grave *grave = current->given_up, *next;
+
+	current->given_up = NULL;
+	for (; grave; grave = next) {
+		next = grave->next;
+		dig(grave);
+	}
+}
+
 static void give_up(struct rcu_head *head, void *object,
 		    void (*func)(struct rcu_head *head))
 {
@@ -127,14 +156,12 @@ static void give_up(struct rcu_head *head, void *object,
 	grave->object = object;
 	grave->func = func;
 	os_release(head);
-	/* Whoever enters a section from here on cannot find it. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	note_readers(grave);
-	raw_lock(&graves_lock);
-	list_add_tail(&grave->link, &graves);
-	__atomic_fetch_add(&nr_graves, 1, __ATOMIC_SEQ_CST);
-	raw_unlock(&graves_lock);
-	bury_all();
+	if (current->atomic) {
+		grave->next = current->given_up;
+		current->given_up = grave;
+	} else {
+		dig(grave);
+	}
 	native_point();
 }
 

@@ -74,6 +74,8 @@ enum native_fault {
 	NATIVE_NR_FAULTS,
 };
 
+struct grave;
+
 /**
  * struct task_struct - a task: a thread of its own
  * @comm: its name
@@ -89,6 +91,7 @@ enum native_fault {
  * @locks: locks held, those that sleep included
  * @rcu: read sections it is in
  * @rcu_passed: read sections it has left so far
+ * @given_up: what it has given up to RCU while it held a spinlock
  * @fail_at: which of the next points of failure fails; 0: none
  * @failed: what failed then
  * @points: points of failure so far
@@ -120,6 +123,7 @@ struct task_struct {
 	int locks;
 	int rcu;
 	unsigned long rcu_passed;
+	struct grave *given_up;
 	unsigned long fail_at;
 	int failed;
 	unsigned long points;
