@@ -42,6 +42,12 @@ build_suite() {
 native_suite() { tests/native/run.sh; }
 # Made for the long runs only: it needs a second compiler.
 native-fuzz_suite() { tests/native/fuzz.sh "${FLEXMEM_FUZZ_SECONDS:-1800}"; }
+# Ten of them; which, the hash of the tree says.
+mutants_suite() {
+	local some=(-n 10)
+	[[ ! $long ]] || some=()
+	tests/native/mutants.py "${some[@]}"
+}
 library_suite() { make -s -C tests/userlib "O=$BUILD/tests/userlib" check; }
 static_suite() { tests/static.sh; }
 # As static, but only what has changed: with native and library, that is `make quick`.
@@ -135,7 +141,7 @@ passed_before() {
 
 # Longest first, apart from what others need.
 all=(build selftests-debug kunit torture ${long:+torture-kcsan} selftests-6.1 selftests-6.12 faults static native
-	${long:+native-fuzz} selfcheck fuzz library replay cache docs)
+	${long:+native-fuzz} selfcheck fuzz mutants library replay cache docs)
 (($#)) || set -- "${all[@]}"
 for suite; do
 	declare -F "${suite}_suite" >/dev/null || die "no suite '$suite' (${all[*]})"
@@ -143,7 +149,7 @@ done
 # What runs in a machine runs what was built last: here that is what there is.
 for suite; do
 	case $suite in
-	build | library | static | native | native-fuzz | changed) ;;
+	build | library | static | native | native-fuzz | mutants | changed) ;;
 	*)
 		[[ " $* " == *' build '* ]] || set -- build "$@"
 		break ;;
@@ -159,7 +165,7 @@ rm -f "$VM_TRIES"
 # they start in pairs.
 machines=
 for suite; do
-	[[ $suite == @(native|native-fuzz|library|changed) ]] || machines=1
+	[[ $suite == @(native|native-fuzz|mutants|library|changed) ]] || machines=1
 done
 set_up() {
 	local kind

@@ -394,6 +394,26 @@ static void idle_users_are_forgotten_oldest_first(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_idle, nr);
 }
 
+/* Its file is closed, but something in use is charged to that still. */
+static void user_who_is_charged_is_not_forgotten(struct kunit *test)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *client;
+	unsigned int uid;
+
+	client = flexmem_owner_open(&ctx->accounts, fake_uid(0), NULL);
+	KUNIT_ASSERT_NOT_NULL(test, client);
+	flexmem_owner_get(client);
+	flexmem_owner_close(client);
+	user_of(ctx, 0)->idle_since = jiffies - 100 * HZ;
+	for (uid = 1; uid <= FLEXMEM_MAX_IDLE_USERS; uid++)
+		accounts_close_unchecked(accounts_open(test, uid));
+	EXPECT(test, ctx->accounts.nr_idle, FLEXMEM_MAX_IDLE_USERS);
+	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 0));
+	flexmem_owner_put(client);
+	accounts_check(test);
+}
+
 static void numbers_are_never_used_twice(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
@@ -579,6 +599,7 @@ static struct kunit_case account_cases[] = {
 	KUNIT_CASE(region_on_its_way_counts_as_there),
 	KUNIT_CASE(nothing_is_promised_that_the_device_has_not),
 	KUNIT_CASE(idle_users_are_forgotten_oldest_first),
+	KUNIT_CASE(user_who_is_charged_is_not_forgotten),
 	KUNIT_CASE(numbers_are_never_used_twice),
 	KUNIT_CASE(users_are_listed_by_uid),
 	KUNIT_CASE(owner_is_idle_when_nobody_is_there),

@@ -10,6 +10,7 @@
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/prandom.h>
 #include <linux/sched/signal.h>
@@ -863,6 +864,7 @@ static void one_probe_an_interval(struct kunit *test)
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
 				    PLENTY);
 	struct flexmem_function *function = &ctx->table->function;
+	unsigned long begin = jiffies;
 
 	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
 	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
@@ -871,6 +873,9 @@ static void one_probe_an_interval(struct kunit *test)
 	expect_tensor(test, ctx, 128, 0, 128);
 	let_probe_in(ctx, 0);
 	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+	/* The next one an interval later. */
+	KUNIT_EXPECT_FALSE(test, time_before(READ_ONCE(function->probe_at),
+					     begin + HZ));
 	let_probe_in(ctx, 3600 * HZ);
 	KUNIT_EXPECT_FALSE(test, flexmem_function_may_probe(function));
 }

@@ -441,6 +441,34 @@ static void removal_with_all_kinds_of_blocks(struct kunit *test)
 	check(test, ctx);
 }
 
+/* It comes back with the reset that its driver makes then. */
+static void removal_keeps_what_programs_may_reach(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	alloc(test, ctx->client, GIB);
+	fake_device_forget(ctx->fake);
+	fake_device_fail(ctx->fake, FAKE_QUIESCE, 1, 1, -EIO);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_NULL(test, ctx->fake->breach);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "quiesce EIO");
+	fake_device_reset(ctx->fake);
+}
+
+static void removal_undoes_what_was_lost(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	ctx->fake->replies_are_lost = true;
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, ctx->client, 128)), -ETIMEDOUT);
+	fake_device_forget(ctx->fake);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "quiesce, release 12G");
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+}
+
 /* What is in use is not given back before its last user has gone. */
 
 static void orphan_keeps_its_place(struct kunit *test)
@@ -606,6 +634,8 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(reset_after_removal_does_nothing),
 	KUNIT_CASE(scrub_of_a_lost_region_stops),
 	KUNIT_CASE(removal_with_all_kinds_of_blocks),
+	KUNIT_CASE(removal_keeps_what_programs_may_reach),
+	KUNIT_CASE(removal_undoes_what_was_lost),
 	KUNIT_CASE(orphan_keeps_its_place),
 	KUNIT_CASE(callers_wait_until_the_device_is_awake),
 	KUNIT_CASE(what_needs_no_device_does_not_wait),

@@ -7,6 +7,7 @@
 #include "internal.h"
 
 #include "faults.h"
+#include "watch.h"
 
 static u8 bytes[200000];
 
@@ -104,6 +105,17 @@ static void run_arguments(struct run *r)
 		 native_read(r->file[0], &event, FLEXMEM_EVENT_MIN - 1), EINVAL);
 }
 
+static u32 nr_regions(struct run *r)
+{
+	struct flexmem_region_entry region[16];
+	struct flexmem_regions cmd = CMD(regions, .count = 16,
+					 .entry_size = sizeof(region[0]),
+					 .entries = (uintptr_t)region);
+
+	CALL(r, REGIONS, &cmd);
+	return cmd.out_count;
+}
+
 /* Lengths that do not fit into what they are rounded to. */
 static void run_lengths(struct run *r)
 {
@@ -112,6 +124,8 @@ static void run_lengths(struct run *r)
 	FAILS(r, ALLOC, &cmd, ENOMEM);
 	must(r, cmd.out_reason == FLEXMEM_REASON_REGION_SIZE &&
 	     cmd.out_size == U64_MAX - 127, "answer for the longest ALLOC");
+	must(r, cmd.out_regions && cmd.out_regions == nr_regions(r),
+	     "number of regions");
 	cmd = CMD(alloc, .length = U64_MAX, .flags = FLEXMEM_ALLOC_MAPPABLE);
 	FAILS(r, ALLOC, &cmd, ENOMEM);
 	must(r, cmd.out_size == U64_MAX - 4095, "the longest that is mappable");
@@ -388,6 +402,41 @@ static void run_reset_in_write(struct run *r)
 	must(r, cmd.out_done == FLEXMEM_COPY_MAX, "bytes before the reset");
 }
 
+/* Another task's reset, in the middle of a page fault: it waits for its end. */
+static struct completion reset_done;
+
+static int reset_task(void *unused)
+{
+	reset_now();
+	complete(&reset_done);
+	return 0;
+}
+
+static void reset_beside(void)
+{
+	kthread_run(reset_task, NULL, "reset");
+	/* Until it can do nothing any more. */
+	msleep(10);
+}
+
+static void run_reset_in_fault(struct run *r)
+{
+	struct flexmem_map cmd = CMD(map, .handle = r->handle[0][0]);
+	u8 byte = 0;
+
+	if (!CALL(r, MAP, &cmd))
+		return;
+	no_map(r, cmd.out_offset, cmd.out_size, VM_SHARED, 0);
+	if (!r->vma)
+		return;
+	init_completion(&reset_done);
+	watch_during_page = reset_beside;
+	/* Too late for the reset, or too late for the fault. */
+	native_touch(r->vma, 0, &byte, false);
+	wait_for_completion(&reset_done);
+	must(r, native_touch(r->vma, 0, &byte, false), "map after a reset");
+}
+
 static void run_reset_in_resize(struct run *r)
 {
 	struct flexmem_resize cmd = CMD(resize, .handle = r->handle[0][0],
@@ -455,6 +504,7 @@ const struct sequence corners[] = {
 	{ "bare device", prepare, run_bare },
 	{ "size that changes meanwhile", prepare, run_double_fetch },
 	{ "reset in the middle of a write", prepare, run_reset_in_write },
+	{ "reset in the middle of a page fault", prepare, run_reset_in_fault },
 	{ "reset at the beginning of a resize", prepare, run_reset_in_resize },
 	{ "unbind at the beginning of a map", prepare, run_unbind_in_map },
 	{ "unbind at the beginning of a batch", prepare, run_unbind_in_batch },

@@ -17,7 +17,8 @@ ops=${FLEXMEM_NATIVE_OPS:-100000}
 
 "$TOP/tests/vm/debug-kernel.sh" --source
 mkdir -p "$out"
-if ! make -s -j2 -C "$here" "O=$out" all >"$out/build.log" 2>&1; then
+# One at a time: mutants.py builds there, too.
+if ! (lock native && make -s -j2 -C "$here" "O=$out" all) >"$out/build.log" 2>&1; then
 	echo '1..1'
 	echo 'not ok 1 - build of the native programs'
 	tail -n 40 "$out/build.log" | sed 's/^/# /'

@@ -13,6 +13,7 @@
 
 int world_device_error = -EIO;
 bool world_device_done;
+void (*watch_during_page)(void);
 
 /*
  * Memory that a function may have: from when it is asked for until it is certain
@@ -224,10 +225,16 @@ static int watch_page(void *priv, const struct flexmem_memory *mem, u64 offset,
 		      unsigned long *pfn)
 {
 	struct watch *watch = watch_of(priv);
+	void (*during)(void);
 	int rc;
 
 	must_run(watch, "page");
 	must_have(watch, "page", mem);
+	during = READ_ONCE(watch_during_page);
+	if (during) {
+		WRITE_ONCE(watch_during_page, NULL);
+		during();
+	}
 	rc = CARRY_OUT(page(priv, mem, offset, pfn));
 	must_run(watch, "page");
 	must_have(watch, "page", mem);
