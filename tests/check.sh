@@ -48,6 +48,7 @@ mutants_suite() {
 	[[ ! $long ]] || some=()
 	tests/native/mutants.py "${some[@]}"
 }
+coverage_suite() { tests/native/coverage.sh; }
 library_suite() { make -s -C tests/userlib "O=$BUILD/tests/userlib" check; }
 static_suite() { tests/static.sh; }
 # As static, but only what has changed: with native and library, that is `make quick`.
@@ -141,7 +142,7 @@ passed_before() {
 
 # Longest first, apart from what others need.
 all=(build selftests-debug kunit torture ${long:+torture-kcsan} selftests-6.1 selftests-6.12 faults static native
-	${long:+native-fuzz} selfcheck fuzz mutants library replay cache docs)
+	${long:+native-fuzz} selfcheck fuzz mutants ${long:+coverage} library replay cache docs)
 (($#)) || set -- "${all[@]}"
 for suite; do
 	declare -F "${suite}_suite" >/dev/null || die "no suite '$suite' (${all[*]})"
@@ -149,7 +150,7 @@ done
 # What runs in a machine runs what was built last: here that is what there is.
 for suite; do
 	case $suite in
-	build | library | static | native | native-fuzz | mutants | changed) ;;
+	build | library | static | native | native-fuzz | mutants | coverage | changed) ;;
 	*)
 		[[ " $* " == *' build '* ]] || set -- build "$@"
 		break ;;
@@ -165,7 +166,7 @@ rm -f "$VM_TRIES"
 # they start in pairs.
 machines=
 for suite; do
-	[[ $suite == @(native|native-fuzz|mutants|library|changed) ]] || machines=1
+	[[ $suite == @(native|native-fuzz|mutants|coverage|library|changed) ]] || machines=1
 done
 set_up() {
 	local kind

@@ -234,6 +234,25 @@ static void lost_clear_stays_when_all_goes_back(struct kunit *test)
 		     "acquire 4G, set 3, clear 3?, quiesce, clear 3, release 4G");
 }
 
+/* Nor is anything else done before that. */
+static void nothing_is_done_before_it_is_undone(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, acquire(ctx));
+	KUNIT_ASSERT_EQ(test, 0, set(ctx, 3));
+	KUNIT_EXPECT_EQ(test, lose(test, FAKE_SLOT_CLEAR, 1), clear(ctx, 3));
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 3, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, release(ctx));
+	KUNIT_EXPECT_EQ(test, -EIO, set(ctx, 4));
+	KUNIT_EXPECT_EQ(test, -EIO, clear(ctx, 5));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_settle(&ctx->function));
+	expect_asked(test,
+		     "acquire 4G, set 3, clear 3?, set 3?, set 3?, set 3?, set 3");
+	KUNIT_EXPECT_EQ(test, 0, clear(ctx, 3));
+	KUNIT_EXPECT_EQ(test, 0, release(ctx));
+}
+
 static void reset_settles_everything(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -309,6 +328,7 @@ static struct kunit_case lost_test_cases[] = {
 	LOSS_CASE(lost_release_may_have_been_done),
 	LOSS_CASE(undoing_goes_on_until_it_is_answered),
 	LOSS_CASE(lost_clear_stays_when_all_goes_back),
+	LOSS_CASE(nothing_is_done_before_it_is_undone),
 	LOSS_CASE(reset_settles_everything),
 	LOSS_CASE(what_may_be_there_is_made_quiet),
 	KUNIT_CASE(what_is_refused_is_not_undone),

@@ -16,6 +16,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 
+#include "client.h"
 #include "fake_device.h"
 #include "placement.h"
 #include "table.h"
@@ -510,6 +511,31 @@ static void guarantee_knows_of_a_refused_slot(struct kunit *test)
 	expect_tensor(test, ctx, 10 * GIB, 1, 0);
 	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_GUARANTEE,
 		      2 * GIB, 2 * GIB, 12 * GIB);
+}
+
+/* There is room, but it is kept for somebody else. */
+static void reason_guarantee(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 12 * GIB);
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 7);
+	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
+	struct flexmem_quota quota = {
+		.flags = FLEXMEM_QUOTA_GUARANTEE,
+		.kind = FLEXMEM_OWNER_USER,
+		.resource = FLEXMEM_RESOURCE_SLOTS,
+		.guarantee = 1,
+	};
+	struct flexmem_region *region;
+
+	KUNIT_ASSERT_EQ(test, 0, flexmem_quota_set(&ctx->table->accounts,
+						   &quota, fake_uid(7)));
+	region = fake_table_acquire_for(ctx->table, other->account, false, 128,
+					&refusal);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(region));
+	expect_reason(test, ctx, 12 * GIB, false, FLEXMEM_REASON_GUARANTEE, 0,
+		      0, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->place.largest_kept, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->place.regions, 1);
 }
 
 static void reason_max_regions(struct kunit *test)
@@ -1061,6 +1087,7 @@ static struct kunit_case placement_cases[] = {
 	ORDER_CASE(reason_slots),
 	ORDER_CASE(reason_slots_when_the_firmware_refuses),
 	ORDER_CASE(guarantee_knows_of_a_refused_slot),
+	ORDER_CASE(reason_guarantee),
 	MODE_CASE(reason_max_regions),
 	ORDER_CASE(reason_fragmentation),
 	ORDER_CASE(reason_fragmentation_of_the_last_byte),

@@ -165,6 +165,13 @@ static void no_map(struct run *r, u64 offset, size_t length, u64 flags,
 	}
 }
 
+static unsigned int map_shift(struct run *r)
+{
+	struct flexmem_file *file = r->file[0]->private_data;
+
+	return file->fdev->table.map_shift;
+}
+
 static void run_mmap(struct run *r)
 {
 	struct flexmem_map cmd = CMD(map, .handle = r->handle[0][0]);
@@ -176,6 +183,8 @@ static void run_mmap(struct run *r)
 	no_map(r, offset, 4096, 0, EINVAL);
 	no_map(r, offset, 4096, VM_SHARED | VM_EXEC, EPERM);
 	no_map(r, offset + 20480, 4096, VM_SHARED, ENOENT);
+	/* A slot that there is not here, and one that there is nowhere. */
+	no_map(r, 63ull << map_shift(r), 4096, VM_SHARED, ENOENT);
 	no_map(r, ~4095ull, 4096, VM_SHARED, ENOENT);
 	no_map(r, offset, 24576, VM_SHARED, EINVAL);
 	no_map(r, offset + 16384, 8192, VM_SHARED, EINVAL);
@@ -337,8 +346,12 @@ static void run_bare(struct run *r)
 		.name = "bare", .granule = SZ_4K, .ops = &ops,
 		.mode = FLEXMEM_MODE_PF,
 	};
+	struct flexmem_device_desc wrong = desc;
 	struct flexmem_device *fdev;
 
+	wrong.granule = 3;
+	fdev = flexmem_device_register(&world.parent[0], &wrong);
+	run_good(r, "register", PTR_ERR_OR_ZERO(fdev), EINVAL);
 	fdev = flexmem_device_register(&world.parent[0], &desc);
 	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
 		return;
@@ -386,6 +399,43 @@ static void run_double_fetch(struct run *r)
 	during(2, change_size);
 	CALL(r, INFO, &info);
 	must(r, info.size == sizeof(info), "size that changes meanwhile");
+}
+
+/* A limit and a guarantee of handles, of the file itself. */
+static struct flexmem_quota set_quota(struct run *r, u32 flags, u64 limit,
+				      u64 guarantee)
+{
+	struct flexmem_file *file = r->file[0]->private_data;
+	struct flexmem_quota cmd = CMD(quota, .kind = FLEXMEM_OWNER_CLIENT,
+				       .resource = FLEXMEM_RESOURCE_HANDLES,
+				       .id = file->client.account->id,
+				       .flags = flags, .limit = limit,
+				       .guarantee = guarantee);
+
+	CALL(r, SET_QUOTA, &cmd);
+	must(r, cmd.out_used == 1, "handles in use");
+	return cmd;
+}
+
+static void guarantee_some(void)
+{
+	set_quota(running, FLEXMEM_QUOTA_GUARANTEE, 0, 5);
+}
+
+/* The answer is of the moment when the limit was set, not of the one before. */
+static void run_quota_meanwhile(struct run *r)
+{
+	struct flexmem_quota cmd = CMD(quota, .kind = FLEXMEM_OWNER_CLIENT,
+				       .resource = FLEXMEM_RESOURCE_HANDLES);
+	struct flexmem_quota set;
+
+	running = r;
+	during(3, guarantee_some);
+	set = set_quota(r, FLEXMEM_QUOTA_LIMIT, 100, 0);
+	must(r, set.out_limit == 100 && set.out_guarantee == 5,
+	     "answer of SET_QUOTA");
+	CALL(r, QUOTA, &cmd);
+	must(r, cmd.out_limit == 100 && cmd.out_guarantee == 5, "quota");
 }
 
 /* One piece has been written when the device is reset, the next may not be. */
@@ -503,6 +553,7 @@ const struct sequence corners[] = {
 	{ "bad entries", prepare, run_bad_entries },
 	{ "bare device", prepare, run_bare },
 	{ "size that changes meanwhile", prepare, run_double_fetch },
+	{ "quota that changes meanwhile", prepare, run_quota_meanwhile },
 	{ "reset in the middle of a write", prepare, run_reset_in_write },
 	{ "reset in the middle of a page fault", prepare, run_reset_in_fault },
 	{ "reset at the beginning of a resize", prepare, run_reset_in_resize },

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Plants bugs in the core, one at a time, and sees that a native program notices.
 
-Usage: mutants.py [-n HOW-MANY] [-j JOBS] [-a] [NAME...]
+Usage: mutants.py [-n HOW-MANY] [-j JOBS] [-a] [-l LIST] [NAME...]
 
-mutants.list has them. Without names all are tried, or, with -n, as many as that,
+mutants.list has them, or LIST. Without names all are tried, or, with -n, as many as that,
 chosen by the hash of the sources: the same ones for the same tree, other ones after a
 change. With -a all tests are tried on each that its own test does not notice, to find
 one. Prints TAP.
@@ -88,18 +88,18 @@ class Mutant:
         return path.name, text[:match.start()] + body + text[match.end():]
 
 
-def read_list():
+def read_list(path):
     mutants, old, new = [], [], []
 
     def end_change():
         if old:
             mutants[-1].changes.append((squeeze(old), "\n".join(new)))
         elif new:
-            raise SystemExit(f"mutants.list: {mutants[-1]}: nothing is replaced")
+            raise SystemExit(f"{path}: {mutants[-1]}: nothing is replaced")
         old.clear()
         new.clear()
 
-    for line in (HERE / "mutants.list").read_text().splitlines():
+    for line in path.read_text().splitlines():
         if line[:1] == "-":
             if new:
                 end_change()
@@ -115,9 +115,9 @@ def read_list():
     end_change()
     for mutant in mutants:
         if not mutant.changes or not mutant.test:
-            raise SystemExit(f"mutants.list: {mutant}: no change, or no test")
+            raise SystemExit(f"{path}: {mutant}: no change, or no test")
     if len({str(mutant) for mutant in mutants}) < len(mutants):
-        raise SystemExit("mutants.list: two mutants of one name")
+        raise SystemExit(f"{path}: two mutants of one name")
     return mutants
 
 
@@ -353,9 +353,10 @@ def main():
     parser.add_argument("-n", type=int)
     parser.add_argument("-j", type=int, default=2)
     parser.add_argument("-a", action="store_true")
+    parser.add_argument("-l", type=pathlib.Path, default=HERE / "mutants.list")
     parser.add_argument("name", nargs="*")
     arguments = parser.parse_args()
-    everything = mutants = read_list()
+    everything = mutants = read_list(arguments.l)
     if arguments.name:
         mutants = [mutant for mutant in mutants
                    if any(fnmatch.fnmatch(str(mutant), f"*{name}*") for name in arguments.name)]

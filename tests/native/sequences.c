@@ -248,6 +248,22 @@ static void run_batch(struct run *r)
 		r->nr[0] -= nr;
 }
 
+/* An entry that is longer than ours, with something at its end. */
+static void run_batch_long(struct run *r)
+{
+	struct {
+		struct flexmem_alloc cmd;
+		u64 more[2];
+	} entry = { CMD(alloc, .length = 1), { 0, 1 } };
+	struct flexmem_batch cmd = CMD(batch, .count = 1,
+				       .entry_size = sizeof(entry),
+				       .entries = (uintptr_t)&entry);
+
+	entry.cmd.size = sizeof(entry);
+	if (CALL(r, 0, ALLOC_BATCH, &cmd))
+		run_good(r, "longer entry", -entry.cmd.out_error, E2BIG);
+}
+
 static void run_trim(struct run *r)
 {
 	struct flexmem_trim trim = CMD(trim);
@@ -517,6 +533,7 @@ const struct sequence sequences[] = {
 	{ "free by address", prepare_alloc, run_free_by_address },
 	{ "batch", prepare_open, run_batch },
 	{ "batch, with a region there", prepare_alloc, run_batch },
+	{ "batch of a longer entry", prepare_open, run_batch_long },
 	{ "trim", prepare_alloc, run_trim },
 	{ "copy", prepare_open, run_copy },
 	{ "scrub", prepare_dirty, run_scrub },

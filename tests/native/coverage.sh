@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Which lines of the core the native programs run: built once more, with gcc's counters. Prints TAP: a comment for each
+# file and each line that was not run, and whether enough were. The torture is scheduled, so that it is always the same.
+# usage: tests/native/coverage.sh [PERCENT]        default: 97; the least of all lines of the core
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/../lib.sh"
+
+least=${1:-97}
+here=$TOP/tests/native
+out=$BUILD/tests/native-coverage
+
+"$TOP/tests/vm/debug-kernel.sh" --source
+mkdir -p "$out"
+# Two runs at once would count together.
+lock native-coverage
+quietly "$out/coverage.log" make -s -j2 -C "$here" "O=$out" coverage
+rm -f "$out"/gcov/*.gcda
+
+program() { quietly "$out/coverage.log" "$out/gcov/$1" "${@:2}"; }
+program kunit -s 1
+program faults
+program torture -P 3 -s 1 -n 20000
+program torture -P 3 -s 2 -n 20000 'order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1'
+program torture -S -s 3 -n 10000 'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8 lease_ms=50 max_handles=20'
+program torture -c -P 4 -s 4 -n 20000 'order=fill_first fallback_sizes=4M max_regions=6 lease_ms=20'
+
+# A line of a header was run if it was in any file.
+(cd "$out/gcov" && gcov -t -r -s "$TOP" core-*.gcda) >"$out/gcov/lines" 2>"$out/coverage.log"
+awk -v least="$least" '
+	/:Source:/ { file = $0; sub(/.*:Source:/, "", file); next }
+	file !~ /^kmod\/[a-z_]+\.[ch]$/ || / -:/ { next }
+	{
+		line = $0
+		sub(/^[^:]*: */, "", line)
+		number = line + 0
+		sub(/^[0-9]*:/, "", line)
+		if (!(file in last) || last[file] < number)
+			last[file] = number
+		text[file, number] = line
+		if ($1 !~ /^[#=]/)
+			run[file, number] = 1
+	}
+	END {
+		for (file in last)
+			names[++files] = file
+		for (i = 2; i <= files; i++)
+			for (j = i; j > 1 && names[j] < names[j - 1]; j--) {
+				file = names[j]
+				names[j] = names[j - 1]
+				names[j - 1] = file
+			}
+		for (i = 1; i <= files; i++) {
+			file = names[i]
+			lines = missed = 0
+			for (n = 1; n <= last[file]; n++) {
+				if (!((file, n) in text))
+					continue
+				lines++
+				if ((file, n) in run)
+					continue
+				missed++
+				printf "# %s:%d:%s\n", file, n, text[file, n]
+			}
+			summary = summary sprintf("# %5.1f %% of %4d lines, %s\n", 100 * (lines - missed) / lines, lines, file)
+			all += lines
+			all_missed += missed
+		}
+		share = all ? 100 * (all - all_missed) / all : 0
+		printf "%s", summary
+		enough = share >= least
+		printf "%s 1 - %.1f %% of %d lines of the core are run, at least %s %%\n",
+		       (enough ? "ok" : "not ok"), share, all, least
+		print "1..1"
+		exit !enough
+	}' "$out/gcov/lines"
