@@ -7,6 +7,7 @@
 #include "internal.h"
 
 #include "faults.h"
+#include "minor.h"
 #include "watch.h"
 
 static u8 bytes[200000];
@@ -334,31 +335,52 @@ static void check_node(struct run *r, struct flexmem_device *fdev,
 	must(r, !strcmp(buffer, text), "mode in sysfs");
 }
 
+static const struct flexmem_device_ops bare_ops = {
+	.acquire = bare_acquire,
+	.release = bare_release,
+	.quiesce = bare_quiesce,
+	.capacity = bare_capacity,
+};
+
+static const struct flexmem_device_desc bare = {
+	.name = "bare",
+	.granule = SZ_4K,
+	.ops = &bare_ops,
+	.mode = FLEXMEM_MODE_PF,
+};
+
 static void run_bare(struct run *r)
 {
-	static const struct flexmem_device_ops ops = {
-		.acquire = bare_acquire,
-		.release = bare_release,
-		.quiesce = bare_quiesce,
-		.capacity = bare_capacity,
-	};
-	const struct flexmem_device_desc desc = {
-		.name = "bare", .granule = SZ_4K, .ops = &ops,
-		.mode = FLEXMEM_MODE_PF,
-	};
-	struct flexmem_device_desc wrong = desc;
+	struct flexmem_device_desc wrong = bare;
 	struct flexmem_device *fdev;
 
 	wrong.granule = 3;
 	fdev = flexmem_device_register(&world.parent[0], &wrong);
 	run_good(r, "register", PTR_ERR_OR_ZERO(fdev), EINVAL);
-	fdev = flexmem_device_register(&world.parent[0], &desc);
+	fdev = flexmem_device_register(&world.parent[0], &bare);
 	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
 		return;
 	check_node(r, fdev, 0600, "pf\n");
 	check_node(r, world_function(1)->fdev, 0660, "vf\n");
 	ask_bare(r, fdev);
 	flexmem_device_unregister(fdev);
+}
+
+/* One of the world, and these. */
+static void run_many(struct run *r)
+{
+	static struct flexmem_device *fdev[FLEXMEM_MAX_PFS];
+	unsigned int nr;
+
+	for (nr = 0; nr < ARRAY_SIZE(fdev) - 1; nr++) {
+		fdev[nr] = flexmem_device_register(&world.parent[0], &bare);
+		if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev[nr]), 0))
+			break;
+	}
+	fdev[nr] = flexmem_device_register(&world.parent[0], &bare);
+	run_good(r, "register too many", PTR_ERR_OR_ZERO(fdev[nr]), ENOSPC);
+	while (nr--)
+		flexmem_device_unregister(fdev[nr]);
 }
 
 /* What happens while a call touches user memory for the @nth time. */
@@ -552,6 +574,7 @@ const struct sequence corners[] = {
 	{ "longer batch", prepare, run_long_batch },
 	{ "bad entries", prepare, run_bad_entries },
 	{ "bare device", prepare, run_bare },
+	{ "as many PFs as there can be", prepare, run_many },
 	{ "size that changes meanwhile", prepare, run_double_fetch },
 	{ "quota that changes meanwhile", prepare, run_quota_meanwhile },
 	{ "reset in the middle of a write", prepare, run_reset_in_write },

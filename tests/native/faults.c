@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs each sequence with its first, second, third ... fault, until a run goes
- * through without one, and looks after each what is there. Before that, what
- * needs no fault: calls that are just wrong, and parameters. Prints TAP.
+ * Runs each sequence with its first, second, third ... fault, alone or with the
+ * next one of its kind, until a run goes through without one, and looks after each
+ * what is there. Before that, what needs no fault: calls that are just wrong, and
+ * parameters. Prints TAP.
  * usage: faults [NAME]		only the sequences with that in their name
  */
 #include "internal.h"
@@ -126,7 +127,8 @@ static void wipe_card(void)
 }
 
 /* One run with its n-th fault; true if that was reached. */
-static bool run_once(const struct sequence *s, unsigned int n, struct run *r)
+static bool run_once(const struct sequence *s, unsigned int n,
+		     unsigned int again, struct run *r)
 {
 	const char *wrong = NULL;
 	unsigned int f;
@@ -137,10 +139,12 @@ static bool run_once(const struct sequence *s, unsigned int n, struct run *r)
 	if (s->prepare)
 		s->prepare(r);
 	current->fail_at = n;
+	current->fail_again = again;
 	if (!r->wrong)
 		s->run(r);
 	failed = current->failed;
 	current->fail_at = 0;
+	current->fail_again = 0;
 	for (f = 0; f < RUN_FILES; f++) {
 		if (!r->file[f])
 			continue;
@@ -164,10 +168,10 @@ static void walk(const struct sequence *s)
 	struct run r;
 	long live;
 
-	run_once(s, MOST_POINTS, &r);
+	run_once(s, MOST_POINTS, 0, &r);
 	live = native_live();
 	if (!r.wrong)
-		run_once(s, MOST_POINTS, &r);
+		run_once(s, MOST_POINTS, 0, &r);
 	if (!r.wrong && native_live() != live)
 		run_wrong(&r, "objects are left", "at the end",
 			  native_live() - live);
@@ -177,7 +181,8 @@ static void walk(const struct sequence *s)
 	printf("%s %u - %s\n", r.wrong ? "not ok" : "ok", ++count, s->name);
 }
 
-static void sweep(const struct sequence *s, int error, bool done)
+static void sweep(const struct sequence *s, int error, bool done,
+		  unsigned int again)
 {
 	unsigned int n = 1;
 	struct run r;
@@ -187,10 +192,10 @@ static void sweep(const struct sequence *s, int error, bool done)
 	world_device_error = error;
 	world_device_done = done;
 	/* Users' accounts stay, and the first run makes them. */
-	run_once(s, MOST_POINTS, &r);
+	run_once(s, MOST_POINTS, 0, &r);
 	live = native_live();
 	do {
-		came = run_once(s, n, &r);
+		came = run_once(s, n, again, &r);
 		if (!r.wrong && native_live() != live)
 			run_wrong(&r, "objects are left", "at the end",
 				  native_live() - live);
@@ -201,9 +206,9 @@ static void sweep(const struct sequence *s, int error, bool done)
 	if (r.wrong || n < 2)
 		failures++;
 	points += n - 1;
-	printf("%s %u - %s, %u faults, device error %d%s\n",
+	printf("%s %u - %s, %u faults%s, device error %d%s\n",
 	       r.wrong || n < 2 ? "not ok" : "ok", ++count, s->name, n - 1,
-	       -error, done ? ", but done" : "");
+	       again ? " in pairs" : "", -error, done ? ", but done" : "");
 	fflush(stdout);
 }
 
@@ -249,9 +254,11 @@ int main(int argc, char **argv)
 	static const struct {
 		int error;
 		bool done;
+		unsigned int again;
 	} ways[] = {
 		{ -EIO }, { -ENOMEM }, { -ETIMEDOUT }, { -EINTR },
 		{ -ETIMEDOUT, true }, { -EINTR, true },
+		{ -EIO, false, 1 }, { -ETIMEDOUT, true, 1 },
 	};
 	const char *only = argc > 1 ? argv[1] : "";
 	const struct sequence *s;
@@ -269,7 +276,8 @@ int main(int argc, char **argv)
 		for (s = sequences; s->run; s++)
 			for (w = 0; w < ARRAY_SIZE(ways); w++)
 				if (strstr(s->name, only))
-					sweep(s, ways[w].error, ways[w].done);
+					sweep(s, ways[w].error, ways[w].done,
+					      ways[w].again);
 		world_end();
 	}
 	printf("# %lu faults\n1..%u\n", points, count);

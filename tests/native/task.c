@@ -383,6 +383,10 @@ bool native_should_fail(enum native_fault fault)
 	if (task->asker)
 		task = task->asker;
 	task->points++;
+	if (task->fail_again && task->failed == 1 + fault) {
+		task->fail_again--;
+		return true;
+	}
 	if (!task->fail_at || --task->fail_at)
 		return false;
 	task->failed = 1 + fault;

@@ -94,6 +94,7 @@ struct grave;
  * @given_up: what it has given up to RCU while it held a spinlock
  * @fail_at: which of the next points of failure fails; 0: none
  * @failed: what failed then
+ * @fail_again: how many of the next points of that kind fail, too
  * @points: points of failure so far
  * @asker: worker: these three are another's
  * @meanwhile: what happens while it touches user memory; NULL: nothing
@@ -126,6 +127,7 @@ struct task_struct {
 	struct grave *given_up;
 	unsigned long fail_at;
 	int failed;
+	unsigned int fail_again;
 	unsigned long points;
 	struct task_struct *asker;
 	void (*meanwhile)(void);
