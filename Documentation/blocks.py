@@ -55,6 +55,7 @@ BLOCKS = {
     ('testing.rst', 'tests/native/run.sh'): 'no: the suite native is this',
     ('testing.rst', 'build/tests/native'): 'no: the suite native is this',
     ('testing.rst', 'tests/native/mutants.py'): 'no: the suite mutants is this',
+    ('testing.rst', 'tests/native/volume.sh'): 'no: the suites volume-asan and volume-tsan are these',
     ('testing.rst', 'make -C tests/selftests'): 'no: the suite selftests-6.12 is this',
     ('testing.rst', 'make vm KERNEL=6.12'): DRIVER,
     ('testing.rst', 'tests/vm/run.sh'): 'no: the suite kunit is this',

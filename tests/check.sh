@@ -49,6 +49,9 @@ mutants_suite() {
 	tests/native/mutants.py "${some[@]}"
 }
 coverage_suite() { tests/native/coverage.sh; }
+# Fifty million operations of the native torture under each; what has been done of them is not done again.
+volume-asan_suite() { tests/native/volume.sh asan; }
+volume-tsan_suite() { tests/native/volume.sh tsan; }
 library_suite() { make -s -C tests/userlib "O=$BUILD/tests/userlib" check; }
 static_suite() { tests/static.sh; }
 # As static, but only what has changed: with native and library, that is `make quick`.
@@ -141,8 +144,8 @@ passed_before() {
 }
 
 # Longest first, apart from what others need.
-all=(build selftests-debug kunit torture ${long:+torture-kcsan} selftests-6.1 selftests-6.12 faults static native
-	${long:+native-fuzz} selfcheck fuzz mutants ${long:+coverage} library replay cache docs)
+all=(build selftests-debug kunit torture ${long:+torture-kcsan volume-tsan volume-asan native-fuzz} selftests-6.1 selftests-6.12 faults
+	static native selfcheck fuzz mutants ${long:+coverage} library replay cache docs)
 (($#)) || set -- "${all[@]}"
 for suite; do
 	declare -F "${suite}_suite" >/dev/null || die "no suite '$suite' (${all[*]})"
@@ -150,7 +153,7 @@ done
 # What runs in a machine runs what was built last: here that is what there is.
 for suite; do
 	case $suite in
-	build | library | static | native | native-fuzz | mutants | coverage | changed) ;;
+	build | library | static | native | native-fuzz | mutants | coverage | volume-* | changed) ;;
 	*)
 		[[ " $* " == *' build '* ]] || set -- build "$@"
 		break ;;
@@ -166,7 +169,7 @@ rm -f "$VM_TRIES"
 # they start in pairs.
 machines=
 for suite; do
-	[[ $suite == @(native|native-fuzz|mutants|coverage|library|changed) ]] || machines=1
+	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed) ]] || machines=1
 done
 set_up() {
 	local kind

@@ -37,7 +37,7 @@ program() {
 	shift 2
 	echo 'TAP version 13'
 	echo "# $kind/$name $*"
-	timeout 600 "${fixed[@]}" "$out/$kind/$name" "$@" 2>"$out/$kind/$name.err" || status=$?
+	timeout --foreground 600 "${fixed[@]}" "$out/$kind/$name" "$@" 2>"$out/$kind/$name.err" || status=$?
 	printf '%s\n' 'TAP version 13' '1..1'
 	if ((status)); then
 		failed=1
