@@ -75,6 +75,7 @@ BLOCKS = {
     ('tasks/watch.rst', 'FLEXMEM_DEBUG=1'): DRIVER,
     ('tasks/watch.rst', 'flexmem info'): 'as above',
     ('tasks/watch.rst', '$ flexmem alloc'): 'as above',
+    ('uapi.rst', 'cc'): DRIVER,
     ('flexmem.1', '$ cd'): DRIVER,
     ('flexmem.1', '$ flexmem shell'): DRIVER,
     ('flexmem.1', '# flexmem limit'): DRIVER,

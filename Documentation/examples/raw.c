@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Example: the ABI without the library.
- * cc -I uapi raw.c, then ./a.out /dev/flexmem64
+ * cc -I uapi raw.c, then ./a.out [NODE]
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static int show_regions(int fd)
 /* [main] */
 int main(int argc, char **argv)
 {
-	const char *path = argc > 1 ? argv[1] : "/dev/flexmem0";
+	const char *path = argc > 1 ? argv[1] : "/dev/flexmem64";
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	int status;
 
