@@ -235,7 +235,7 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 	want->lane = lane;
 	want->pool = &cache->common;
 	want->tag = &cache->untagged;
-	pthread_mutex_lock(&lane->lock);
+	fmlib_lock_take(&lane->lock);
 	if (is_simple(cache, request, want))
 		name = fmlib_name_pop(&lane->names);
 	if (name && hit(cache, want, &block)) {
@@ -253,7 +253,7 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 		fmlib_figures_commit(cache, fmlib_account(cache, lane));
 		fmlib_lane_done(cache, lane);
 	}
-	pthread_mutex_unlock(&lane->lock);
+	fmlib_lock_drop(&lane->lock);
 	return name;
 }
 
@@ -376,14 +376,14 @@ static bool free_in_lane(struct flexmem_cache *cache, const void *token)
 	if (!chunk)
 		return false;
 	lane = chunk->lane;
-	pthread_mutex_lock(&lane->lock);
+	fmlib_lock_take(&lane->lock);
 	if (fmlib_lane_serves(cache))
 		name = fmlib_name_first(chunk, token, &word);
 	done = name && is_simple_free(cache, name->block) &&
 	       fmlib_name_retire(name, word, FMLIB_NAME_FREE);
 	if (done)
 		give_in_lane(cache, lane, name);
-	pthread_mutex_unlock(&lane->lock);
+	fmlib_lock_drop(&lane->lock);
 	return done;
 }
 
@@ -460,7 +460,7 @@ int flexmem_cache_lookup(struct flexmem_cache *cache, const void *token,
 	if (chunk)
 		lane = chunk->lane;
 	if (lane)
-		pthread_mutex_lock(&lane->lock);
+		fmlib_lock_take(&lane->lock);
 	else
 		fmlib_lock(cache);
 	name = fmlib_name_find(cache, token, &word, &at);
@@ -469,7 +469,7 @@ int flexmem_cache_lookup(struct flexmem_cache *cache, const void *token,
 	else
 		err = -EINVAL;
 	if (lane)
-		pthread_mutex_unlock(&lane->lock);
+		fmlib_lock_drop(&lane->lock);
 	else
 		fmlib_unlock(cache);
 	if (err)

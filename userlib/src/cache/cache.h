@@ -38,6 +38,7 @@
 
 #include "../internal.h"
 #include "flexmem_cache.h"
+#include "lock.h"
 #include "names.h"
 #include "range.h"
 
@@ -275,7 +276,7 @@ struct fmlib_account {
  * many streams others use it as well. It is there as long as the cache.
  */
 struct fmlib_lane {
-	_Alignas(FMLIB_LINE) pthread_mutex_t lock;
+	_Alignas(FMLIB_LINE) struct fmlib_lock lock;
 	uint64_t stream;
 	struct fmlib_block *spare;
 	size_t spare_count;

@@ -34,11 +34,13 @@ static void before_fork(void)
 static void in_child(void)
 {
 	atomic_fetch_add(&fmlib_generation, 1);
+	fmlib_lock_start();
 	unlock_all();
 }
 
 static void start(void)
 {
+	fmlib_lock_start();
 	start_error = -pthread_atfork(before_fork, unlock_all, in_child);
 	if (!start_error)
 		start_error = fmlib_threads_start();

@@ -48,7 +48,6 @@ static struct fmlib_lane *get_lane(struct flexmem_cache *cache, uint64_t stream)
 		.stream = stream,
 		.random = UINT32_C(0x9e3779b9),
 	};
-	pthread_mutex_init(&lane->lock, NULL);
 	while (fmlib_lane_at(cache, fmlib_lane_place(stream, i)))
 		i++;
 	i = fmlib_lane_place(stream, i);
@@ -64,7 +63,7 @@ static void lock_lanes(struct flexmem_cache *cache)
 	for (i = 0; i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);
 		if (lane)
-			pthread_mutex_lock(&lane->lock);
+			fmlib_lock_take(&lane->lock);
 	}
 	/* Now none of them adds up by itself. */
 	for (i = 0; cache->apart && i < FMLIB_LANES; i++) {
@@ -90,7 +89,7 @@ int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
 		pthread_mutex_unlock(&cache->lock);
 		return -ENOMEM;
 	}
-	pthread_mutex_lock(&(*lane)->lock);
+	fmlib_lock_take(&(*lane)->lock);
 	cache->alone = *lane;
 	return 0;
 }
@@ -105,7 +104,7 @@ void fmlib_lock_rest(struct flexmem_cache *cache)
 	if (cache->apart)
 		fmlib_figures_commit(cache, &lane->account);
 	/* In their order, as everybody does. */
-	pthread_mutex_unlock(&lane->lock);
+	fmlib_lock_drop(&lane->lock);
 	cache->alone = NULL;
 	lock_lanes(cache);
 }
@@ -128,7 +127,7 @@ static void unlock_lanes(struct flexmem_cache *cache)
 	for (i = 0; i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);
 		if (lane)
-			pthread_mutex_unlock(&lane->lock);
+			fmlib_lock_drop(&lane->lock);
 	}
 }
 
@@ -138,7 +137,7 @@ void fmlib_unlock(struct flexmem_cache *cache)
 
 	cache->alone = NULL;
 	if (alone)
-		pthread_mutex_unlock(&alone->lock);
+		fmlib_lock_drop(&alone->lock);
 	else
 		unlock_lanes(cache);
 	pthread_mutex_unlock(&cache->lock);
@@ -177,7 +176,6 @@ void fmlib_lanes_free(struct flexmem_cache *cache)
 			lane->spare = block->spare;
 			free(block);
 		}
-		pthread_mutex_destroy(&lane->lock);
 		free(lane);
 	}
 }

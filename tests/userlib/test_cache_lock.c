@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The lock of lanes, with each of its two barriers; built with TSan as well. */
+#include "test.h"
+#include "cache/lock.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define THREADS 4
+#define ROUNDS 50000
+
+static struct fmlib_lock lock;
+static unsigned long count;
+static unsigned long sleepers;
+
+/* Some sleep while they have it, so that the others must be woken. */
+static void *increment(void *argument)
+{
+	unsigned long first = (unsigned long)(uintptr_t)argument;
+	unsigned long i;
+
+	for (i = first; i < first + ROUNDS; i++) {
+		fmlib_lock_take(&lock);
+		count++;
+		if (i % 1000 == 7) {
+			sleepers++;
+			usleep(100);
+		}
+		fmlib_lock_drop(&lock);
+	}
+	return NULL;
+}
+
+static void together(bool light)
+{
+	pthread_t threads[THREADS];
+	uintptr_t i;
+
+	fmlib_lock_start();
+	fmlib_lock_light = fmlib_lock_light && light;
+	count = 0;
+	sleepers = 0;
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, increment,
+						(void *)(i * ROUNDS)), 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(count, THREADS * ROUNDS);
+	assert_int_equal(sleepers, THREADS * ROUNDS / 1000);
+	assert_int_equal(atomic_load(&lock.taken), 0);
+	assert_int_equal(atomic_load(&lock.waiters), 0);
+}
+
+static void one_at_a_time(void **state)
+{
+	(void)state;
+	together(true);
+}
+
+static void where_there_is_no_membarrier(void **state)
+{
+	(void)state;
+	together(false);
+}
+
+static void *wait_for_it(void *argument)
+{
+	fmlib_lock_take(&lock);
+	*(int *)argument = 0;
+	fmlib_lock_drop(&lock);
+	return NULL;
+}
+
+/* Who waits sleeps, and is woken by the next unlock. */
+static void sleeps_until_it_is_free(void **state)
+{
+	pthread_t thread;
+	int got = -1;
+
+	(void)state;
+	fmlib_lock_start();
+	fmlib_lock_take(&lock);
+	assert_false(fmlib_lock_try(&lock));
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_it, &got), 0);
+	while (!atomic_load(&lock.waiters))
+		usleep(100);
+	usleep(1000);
+	assert_int_equal(got, -1);
+	fmlib_lock_drop(&lock);
+	pthread_join(thread, NULL);
+	assert_int_equal(got, 0);
+}
+
+/* A child can go on with what it inherits. */
+static void in_a_child(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	fmlib_lock_start();
+	fmlib_lock_take(&lock);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		pthread_t thread;
+		int got = -1;
+
+		fmlib_lock_start();
+		pthread_create(&thread, NULL, wait_for_it, &got);
+		while (!atomic_load(&lock.waiters))
+			usleep(100);
+		fmlib_lock_drop(&lock);
+		pthread_join(thread, NULL);
+		_exit(got);
+	}
+	fmlib_lock_drop(&lock);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_at_a_time),
+		cmocka_unit_test(where_there_is_no_membarrier),
+		cmocka_unit_test(sleeps_until_it_is_free),
+		cmocka_unit_test(in_a_child),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
