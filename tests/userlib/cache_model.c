@@ -246,7 +246,7 @@ static struct model_place find_live(const struct model *model, size_t id)
 static bool serves(const struct model_segment *segment,
 		   const struct model_want *want)
 {
-	return segment->kind == want->kind &&
+	return segment->kind == want->kind && !segment->lost &&
 	       segment->pool == want->request->pool &&
 	       segment->stream == want->request->stream;
 }
@@ -362,7 +362,7 @@ static void settle(struct model *model, struct model_place place)
 		block--;
 	}
 	block->stamp = model->clock;
-	if (model->setup->direct ||
+	if (model->setup->direct || segment->lost ||
 	    (segment->pool && !model->pool_open[segment->pool]))
 		model_give_back(model, segment);
 }
@@ -586,9 +586,12 @@ static void park(struct model *model, struct model_place place)
 	block->state = MODEL_PARKED;
 	block->order = ++model->park_orders;
 	model->parked += block->size;
-	if (model->parked <= model->profile.thread_bytes)
+	if (place.segment->lost)
+		model_unpark(model, 0);
+	else if (model->parked > model->profile.thread_bytes)
+		model_unpark(model, model->profile.thread_bytes / 2);
+	else
 		return;
-	model_unpark(model, model->profile.thread_bytes / 2);
 	model_commit(model);
 }
 
@@ -715,6 +718,45 @@ int model_trim(struct model *model, uint64_t bytes, uint64_t *released)
 	model_unpark(model, 0);
 	model_poll(model);
 	*released = model_reclaim(model, bytes, &error);
+	model_commit(model);
+	return error;
+}
+
+static uint64_t bytes_in_use(const struct model_segment *segment)
+{
+	uint64_t bytes = 0;
+	size_t i;
+
+	for (i = 0; i < segment->count; i++) {
+		if (segment->blocks[i].state != MODEL_FREE)
+			bytes += segment->blocks[i].size;
+	}
+	return bytes;
+}
+
+int model_drop_lost(struct model *model, uint64_t *live)
+{
+	struct model_segment *segment;
+	int error = 0;
+	size_t i = 0;
+
+	model_unpark(model, 0);
+	model_poll(model);
+	*live = 0;
+	while (i < model->count) {
+		segment = model->segments[i];
+		if (!model_is_lost(model, segment)) {
+			i++;
+			continue;
+		}
+		*live += bytes_in_use(segment);
+		/* If it is gone another one has its place. */
+		if (model_give_back(model, segment))
+			continue;
+		if (model_excess(model, segment))
+			error = -EIO;
+		i++;
+	}
 	model_commit(model);
 	return error;
 }

@@ -66,9 +66,13 @@ struct model_block {
 	uint64_t order;
 };
 
-/* @stuck: it could not be shrunk, and has not grown since. */
+/*
+ * @stuck: it could not be shrunk, and has not grown since. @lost: it was found
+ * to be lost.
+ */
 struct model_segment {
 	bool stuck;
+	bool lost;
 	uint64_t handle;
 	uint64_t address;
 	uint64_t size;
@@ -129,6 +133,7 @@ int model_free(struct model *model, size_t id);
 int model_record_stream(struct model *model, size_t id, uint64_t stream);
 int model_empty(struct model *model, uint64_t *released);
 int model_trim(struct model *model, uint64_t bytes, uint64_t *released);
+int model_drop_lost(struct model *model, uint64_t *live);
 int model_pool_create(struct model *model, uint64_t *pool);
 int model_pool_release(struct model *model, uint64_t pool);
 void model_reset_peaks(struct model *model);
@@ -155,6 +160,8 @@ uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error);
 /* How much of a segment could go back now. */
 uint64_t model_excess(const struct model *model,
 		      const struct model_segment *segment);
+/* Looks whether it is lost. */
+bool model_is_lost(const struct model *model, struct model_segment *segment);
 /* True if that went back. */
 bool model_give_back(struct model *model, struct model_segment *segment);
 

@@ -19,7 +19,15 @@ static uint64_t reserved(const struct model *model)
 static bool keeps(const struct model *model,
 		  const struct model_segment *segment)
 {
-	return segment->pool && model->pool_open[segment->pool];
+	return segment->pool && model->pool_open[segment->pool] &&
+	       !segment->lost;
+}
+
+bool model_is_lost(const struct model *model, struct model_segment *segment)
+{
+	if (world_provider.lost(model->world, segment->handle))
+		segment->lost = true;
+	return segment->lost;
 }
 
 uint64_t model_excess(const struct model *model,
@@ -31,7 +39,7 @@ uint64_t model_excess(const struct model *model,
 		return 0;
 	if (segment->count == 1)
 		return segment->size;
-	if (!segment->growing || segment->stuck)
+	if (!segment->growing || segment->stuck || segment->lost)
 		return 0;
 	/* Down to a whole number of steps. */
 	return segment->size -
@@ -75,6 +83,7 @@ bool model_give_back(struct model *model, struct model_segment *segment)
 				  segment->size - excess)) {
 		/* The world has no other error but -EIO. */
 		segment->stuck = true;
+		model_is_lost(model, segment);
 		return false;
 	}
 	model_subtract(model->figures.reserved_bytes, segment->kind, excess);
@@ -261,6 +270,8 @@ static int grow(struct model *model, struct model_want *want,
 				  segment->size + more,
 				  &want->failure->device);
 	want->failure->error = err;
+	if (err == -EIO && model_is_lost(model, segment))
+		return -EAGAIN;
 	if (err)
 		return err;
 	if (!is_free) {
@@ -333,7 +344,8 @@ static int obtain(struct model *model, struct model_want *want,
 		return 0;
 	for (i = 0; i < model->count; i++) {
 		segment = model->segments[i];
-		if (!segment->growing || segment->kind != want->kind ||
+		if (!segment->growing || segment->lost ||
+		    segment->kind != want->kind ||
 		    segment->pool != want->request->pool ||
 		    segment->stream != want->request->stream)
 			continue;
@@ -366,7 +378,7 @@ static void describe(const struct model *model, const struct model_want *want)
 	failure->device_free = model->world->capacity - model->world->used;
 	for (i = 0; i < model->count; i++) {
 		segment = model->segments[i];
-		for (j = 0; j < segment->count; j++) {
+		for (j = 0; j < segment->count && !segment->lost; j++) {
 			if (segment->blocks[j].state == MODEL_FREE &&
 			    segment->blocks[j].size > failure->largest_free)
 				failure->largest_free =

@@ -28,6 +28,14 @@ void world_heal(struct world *world)
 	world->refuse_device_wait = false;
 }
 
+void world_lose(struct world *world)
+{
+	size_t i;
+
+	for (i = 0; i < world->count; i++)
+		world->pieces[i].lost = true;
+}
+
 void world_progress(struct world *world, uint64_t stream, uint64_t count)
 {
 	uint64_t left = world->recorded[stream] - world->done[stream];
@@ -98,6 +106,7 @@ static int world_alloc(void *user, uint64_t bytes, uint64_t alignment,
 	world->count++;
 	world->used += bytes;
 	piece = &world->pieces[i];
+	piece->lost = false;
 	piece->birth = ++world->births;
 	piece->start = start;
 	piece->size = bytes;
@@ -131,6 +140,8 @@ static int world_grow(void *user, uint64_t handle, uint64_t old_bytes,
 	assert(piece->size == old_bytes && bytes > old_bytes);
 	if (world->grow_error)
 		return world->grow_error;
+	if (piece->lost)
+		return -EIO;
 	if (piece + 1 < &world->pieces[world->count] &&
 	    piece[1].start < piece->start + bytes)
 		return -EAGAIN;
@@ -148,7 +159,7 @@ static int world_shrink(void *user, uint64_t handle, uint64_t old_bytes,
 	struct world_piece *piece = by_handle(world, handle);
 
 	assert(piece->size == old_bytes && bytes && bytes < old_bytes);
-	if (world->refuse_frees)
+	if (world->refuse_frees || piece->lost)
 		return -EIO;
 	world->used -= old_bytes - bytes;
 	piece->size = bytes;
@@ -164,12 +175,18 @@ static int world_info(void *user, uint64_t *free_bytes, uint64_t *total)
 	return 0;
 }
 
+static int world_lost(void *user, uint64_t handle)
+{
+	return by_handle(user, handle)->lost;
+}
+
 const struct flexmem_cache_provider world_provider = {
 	.alloc = world_alloc,
 	.free = world_free,
 	.grow = world_grow,
 	.shrink = world_shrink,
 	.memory_info = world_info,
+	.lost = world_lost,
 };
 
 /* An event is the stream and its number on that stream. */

@@ -18,6 +18,7 @@
 
 /* A segment. @birth is never used again: that of the handle. */
 struct world_piece {
+	bool lost;
 	uint64_t birth;
 	uint64_t start;
 	uint64_t size;
@@ -53,6 +54,8 @@ struct world {
 void world_start(struct world *world, uint64_t capacity);
 /* From the next operation on nothing goes wrong. */
 void world_heal(struct world *world);
+/* A reset: all there is cannot but be freed. */
+void world_lose(struct world *world);
 /* All events of a stream that were made so far, up to @count, happen. */
 void world_progress(struct world *world, uint64_t stream, uint64_t count);
 const struct world_piece *world_find(const struct world *world,

@@ -424,6 +424,27 @@ static void do_empty(struct run *run)
 	check_number(run, "what went back", found, expected);
 }
 
+/* The device is reset. The cache is told, or finds out. */
+static void do_lose(struct run *run)
+{
+	uint64_t expected = 0;
+	uint64_t found = 0;
+	int expected_error;
+	int err;
+
+	say(run, "lose everything");
+	world_lose(&run->imagined);
+	world_lose(&run->real);
+	if (one_in(run, 2))
+		return;
+	expected_error = model_drop_lost(&run->model, &expected);
+	err = flexmem_cache_drop_lost(run->cache, &found);
+	check_number(run, "the result", (uint64_t)-err,
+		     (uint64_t)-expected_error);
+	if (!err)
+		check_number(run, "what lives", found, expected);
+}
+
 static void do_pool(struct run *run)
 {
 	size_t at = 1 + below(run, 2);
@@ -602,8 +623,10 @@ static void one_operation(struct run *run)
 		do_bad_free(run);
 	else if (choice < 98)
 		do_reset(run);
-	else
+	else if (choice < 99 || !one_in(run, 4))
 		do_lookup(run);
+	else
+		do_lose(run);
 	world_heal(&run->imagined);
 	world_heal(&run->real);
 }
