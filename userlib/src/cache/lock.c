@@ -51,18 +51,15 @@ static bool look(struct fmlib_lock *lock)
 
 void fmlib_lock_wait(struct fmlib_lock *lock)
 {
-	unsigned int taken = 0;
-
 	if (look(lock))
 		return;
 	atomic_fetch_add(&lock->waiters, 1);
 	if (fmlib_lock_light)
 		barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-	while (!atomic_compare_exchange_strong(&lock->taken, &taken, 1)) {
+	/* Whoever has just unlocked, and locks again, is not always faster. */
+	while (!look(lock))
 		syscall(SYS_futex, &lock->taken, FUTEX_WAIT_PRIVATE, 1, NULL,
 			NULL, 0);
-		taken = 0;
-	}
 	atomic_fetch_sub(&lock->waiters, 1);
 }
 
