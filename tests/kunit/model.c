@@ -400,6 +400,7 @@ void model_start(struct model *model)
 	memset(model->unanswered, 0, sizeof(model->unanswered));
 	model->lost = MODEL_LOST_NOTHING;
 	model->doubt = false;
+	model->dead = false;
 	model->tensors = (struct model_pool) {
 		.end = model->slots - model->program_slots,
 	};
@@ -409,6 +410,7 @@ void model_start(struct model *model)
 	};
 	for (slot = 0; slot < MODEL_MAX_SLOTS; slot++) {
 		model->region[slot].there = false;
+		model->region[slot].retired = false;
 		model->region[slot].refused = false;
 	}
 }
@@ -444,6 +446,19 @@ static int place_in_new(struct model *model, struct model_pool *pool,
 	return try_region(model, slot, request, answer) ? 0 : -ENOSPC;
 }
 
+/* Whether asking the device could bring a region, or one back that is out of use. */
+static bool may_grow(const struct model *model, const struct model_pool *pool)
+{
+	unsigned int slot;
+
+	if (model->unsure || !pool->locked || model->lost == MODEL_LOST_SET)
+		return true;
+	for (slot = 0; slot < model->slots; slot++)
+		if (model->region[slot].there && model->region[slot].retired)
+			return true;
+	return false;
+}
+
 /* Places what nothing refuses from the start: 0, -ENOSPC or another error. */
 static int place(struct model *model, struct model_pool *pool,
 		 const struct model_request *request,
@@ -459,9 +474,11 @@ static int place(struct model *model, struct model_pool *pool,
 		return 0;
 	if (model->broken)
 		return -EIO;
+	answer->reason = FLEXMEM_REASON_NONE;
+	if (!may_grow(model, pool))
+		return try_regions(model, pool, request, answer) ? 0 : -ENOSPC;
 	refusal = model_settle(model);
 	rc = refusal ?: -ENOSPC;
-	answer->reason = FLEXMEM_REASON_NONE;
 	if (acquire_first && !refusal)
 		rc = place_in_new(model, pool, request, answer);
 	if (!rc || try_regions(model, pool, request, answer))
@@ -632,8 +649,10 @@ int model_reset(struct model *model)
 	unsigned int slot;
 	int rc;
 
-	for (slot = 0; slot < model->slots; slot++)
+	for (slot = 0; slot < model->slots; slot++) {
 		model->region[slot].there = false;
+		model->region[slot].retired = false;
+	}
 	model->generation++;
 	model->taken = 0;
 	memset(model->stranded, 0, sizeof(model->stranded));

@@ -141,6 +141,7 @@ enum model_lost {
  * @capacity_error: what the next question for the capacity fails with, or 0
  * @quiesce_error: what the next end of its programs fails with, or 0
  * @reset_error: what the next reset fails with, or 0
+ * @dead: it answers nothing, and does nothing
  * @now: time, in jiffies
  * @tries: how many holes without slack are tried (D15)
  * @rules: limits and guarantees; NULL: there are none
@@ -186,6 +187,7 @@ struct model {
 	int capacity_error;
 	int quiesce_error;
 	int reset_error;
+	bool dead;
 	unsigned long now;
 	unsigned int tries;
 	const struct model_rules *rules;

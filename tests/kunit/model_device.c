@@ -17,7 +17,7 @@
  */
 int model_call(struct model *model, int *error)
 {
-	int rc = *error;
+	int rc = model->dead ? -ETIMEDOUT : *error;
 
 	*error = 0;
 	if (rc == -ETIMEDOUT) {

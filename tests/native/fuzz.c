@@ -200,6 +200,8 @@ static void begin(struct fuzz *f)
 	f->fake = fake_device_create(&test, f->model->mode,
 				     f->model->hw_slots, f->model->capacity);
 	f->fake->bare = f->bare;
+	f->fake->during_scrub = fuzz_note_scrub;
+	f->fake->during_scrub_arg = f;
 	f->fake->refused_slots = f->model->refused_slots;
 	device_initialize(&f->parent);
 	WARN_ON(dev_set_name(&f->parent, "fake"));

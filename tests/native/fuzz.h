@@ -178,6 +178,7 @@ enum fuzz_spoil {
  * @read_error: what the next read of the device fails with, or 0
  * @write_error: likewise
  * @faulty: something is to fail
+ * @scrubbed_at: when the device was asked to scrub last
  * @who: the file of the command
  * @spoil: what is wrong with its struct
  * @late: its reply cannot be written
@@ -212,6 +213,7 @@ struct fuzz {
 	int read_error;
 	int write_error;
 	bool faulty;
+	unsigned long scrubbed_at;
 
 	unsigned int who;
 	enum fuzz_spoil spoil;
@@ -317,6 +319,7 @@ void fuzz_do_set_quota(struct fuzz *f);
 void fuzz_strict(struct fuzz *f);
 
 /* fuzz_device.c */
+void fuzz_note_scrub(void *arg);
 void fuzz_fault(struct fuzz *f);
 void fuzz_heal(struct fuzz *f);
 void fuzz_time(struct fuzz *f);

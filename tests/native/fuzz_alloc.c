@@ -71,7 +71,7 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 		cmd->flags |= 1 << 5;
 	/* While it waits, others work in the background. */
 	if (kind > 200 && !is_quarantined(f) && !f->faulty &&
-	    !f->model->doubt && !f->model->lost)
+	    !f->model->dead && !f->model->doubt && !f->model->lost)
 		cmd->flags |= FLEXMEM_ALLOC_WAIT;
 }
 

@@ -10,6 +10,17 @@
 
 /* Faults. */
 
+/**
+ * fuzz_note_scrub - the device is asked to scrub
+ * @arg: input
+ */
+void fuzz_note_scrub(void *arg)
+{
+	struct fuzz *f = arg;
+
+	f->scrubbed_at = jiffies;
+}
+
 /* Errors of the contract, and one that is not: that is EIO for who asked. */
 static const int errors[] = {
 	-EIO, -EINTR, -ENOMEM, -ENODEV, -EINVAL, -ETIMEDOUT,
@@ -42,6 +53,31 @@ static int *error_of(struct fuzz *f, enum fake_op op)
 	}
 }
 
+/* All that fails is forgotten. */
+static void forget_faults(struct fuzz *f)
+{
+	enum fake_op op;
+
+	f->model->dead = false;
+	for (op = 0; op < FAKE_NR_OPS; op++) {
+		*error_of(f, op) = 0;
+		fake_device_fail(f->fake, op, 1, 0, 0);
+	}
+}
+
+/* The device answers nothing any more, or all again. */
+static void die_or_revive(struct fuzz *f)
+{
+	bool dead = !f->model->dead;
+	enum fake_op op;
+
+	forget_faults(f);
+	f->model->dead = dead;
+	f->fake->replies_are_lost = false;
+	for (op = 0; op < FAKE_NR_OPS && dead; op++)
+		fake_device_fail(f->fake, op, 1, UINT_MAX, -ETIMEDOUT);
+}
+
 /*
  * The next call of an operation, if there is one in the next command. It may
  * have its effect nevertheless: the reply is lost. Not that of a release, as the
@@ -53,7 +89,11 @@ void fuzz_fault(struct fuzz *f)
 	enum fake_op op = kind % FAKE_NR_OPS;
 	int rc = errors[error % ARRAY_SIZE(errors)];
 
-	if (f->gone)
+	if (f->gone || f->faulty)
+		return;
+	if (kind >= 240)
+		die_or_revive(f);
+	if (kind >= 240 || f->model->dead)
 		return;
 	f->fake->replies_are_lost = op != FAKE_RELEASE &&
 				    error / ARRAY_SIZE(errors) & 1;
@@ -78,16 +118,6 @@ void fuzz_heal(struct fuzz *f)
 		fake_device_fail(f->fake, op, 1, 0, 0);
 	}
 	f->faulty = false;
-}
-
-static void forget_faults(struct fuzz *f)
-{
-	enum fake_op op;
-
-	for (op = 0; op < FAKE_NR_OPS; op++) {
-		*error_of(f, op) = 0;
-		fake_device_fail(f->fake, op, 1, 0, 0);
-	}
 }
 
 static void follow_in(struct fuzz *f, unsigned int slot)
@@ -133,12 +163,18 @@ void fuzz_time(struct fuzz *f)
 	static const unsigned int ticks[] = {
 		1, HZ / 10, HZ / 10, HZ / 4, HZ, 6 * HZ, 31 * HZ, 5 * HZ,
 	};
+	unsigned int calls = f->fake->calls[FAKE_SCRUB];
 	u8 n = fuzz_take(f);
 
-	/* Who works in the background is not to fail. */
-	forget_faults(f);
+	/* Who works in the background is not to fail, but in all it does. */
+	if (!f->model->dead)
+		forget_faults(f);
 	native_time_advance(ticks[n & 7] + (n >> 3));
 	native_quiesce();
+	if (f->model->dead && f->fake->calls[FAKE_SCRUB] != calls) {
+		f->model->doubt = true;
+		f->model->probe_at = f->scrubbed_at + HZ;
+	}
 }
 
 /* Leases. */
@@ -179,10 +215,10 @@ void fuzz_lease(struct fuzz *f)
 	if (op > FLEXMEM_LEASE_DROP ||
 	    (op == FLEXMEM_LEASE_DROP && !fuzz_has_lease(f, f->who)))
 		want = -EINVAL;
-	else if (f->late)
-		want = -EFAULT;
 	else if (op == FLEXMEM_LEASE_TAKE && f->model->broken)
 		want = -EIO;
+	else if (f->late)
+		want = -EFAULT;
 	SAME(f, rc, want);
 	if (want)
 		return;
