@@ -90,7 +90,6 @@ void flexmem_table_remove(struct flexmem_table *table)
 	flexmem_scrub_stop(table);
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);
-	flexmem_lease_break_all(&table->slots);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);
 		if (!region)
@@ -148,7 +147,6 @@ static int reset_locked(struct flexmem_table *table)
 	unsigned int slot;
 	int rc;
 
-	flexmem_lease_break_all(&table->slots);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);
 		if (region)

@@ -205,6 +205,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_clear);
  * flexmem_slots_forget - the device was reset, and its table with it
  * @slots: segment table
  *
+ * All leases end.
+ *
  * Context: under the table's acquire_lock.
  */
 void flexmem_slots_forget(struct flexmem_slots *slots)
@@ -212,7 +214,6 @@ void flexmem_slots_forget(struct flexmem_slots *slots)
 	spin_lock(&slots->lock);
 	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
 	bitmap_zero(slots->hidden, FLEXMEM_MAX_SLOTS);
-	/* Those too that were taken since they were all broken. */
 	break_leases_locked(slots);
 	slots->generation++;
 	spin_unlock(&slots->lock);
@@ -361,7 +362,7 @@ unsigned int flexmem_lease_count(struct flexmem_slots *slots)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_count);
 
 /**
- * flexmem_lease_break_all - end every lease, on removal of the device
+ * flexmem_lease_break_all - end every lease
  * @slots: segment table
  */
 void flexmem_lease_break_all(struct flexmem_slots *slots)
