@@ -583,7 +583,7 @@ FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
  * touched. What goes back, the oldest first:
  *
  *  - FLEXMEM_LEVEL_MODERATE, unless the level has fallen to it: half of what is
- *    free.
+ *    free, or more: the free end of a growing segment goes as a whole.
  *  - FLEXMEM_LEVEL_CRITICAL: at least half of what is free, and as much as it
  *    takes to have less than 90 percent of the device in use when those that
  *    wait have what they want. If they want anything: a piece that is as large,
@@ -631,7 +631,7 @@ FLEXMEM_API int flexmem_cache_stop_helper(struct flexmem_cache *cache);
 /**
  * typedef flexmem_cache_oom_fn - asks the framework to free something
  * @user: as it was registered
- * @bytes: how much is missing
+ * @bytes: the size that was refused: a segment's, not what is missing of it
  *
  * Runs on the thread that allocates, without any lock of the cache's. It may
  * allocate and free; for an allocation inside it no callback runs.
@@ -874,7 +874,8 @@ FLEXMEM_API int flexmem_cache_set_history(struct flexmem_cache *cache,
 /**
  * flexmem_cache_snapshot() - describe segments, blocks and history as JSON
  * @cache: a cache
- * @pool: a private pool, 0 for what is in none, or FLEXMEM_CACHE_EVERY_POOL
+ * @pool: a private pool that was not released, 0 for what is in none, or
+ *	FLEXMEM_CACHE_EVERY_POOL
  * @text: where to put the text, NUL-terminated; flexmem_cache_text_free()
  *	frees it
  * @length: where to put its length without the NUL, or NULL
