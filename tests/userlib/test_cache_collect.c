@@ -246,6 +246,13 @@ static void fraction(void **state)
 				 sizeof(text));
 	assert_non_null(strstr(text, "; it may reserve 100.0 MiB"));
 	flexmem_cache_destroy(cache);
+
+	/* Less than a byte is not as much as one likes. */
+	cache = mock_cache_events("per_process_memory_fraction:0.000000001");
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	flexmem_cache_destroy(cache);
 }
 
 /* Growing counts against it as well. */

@@ -201,6 +201,10 @@ soname() {
 	readelf -d "$dest$prefix/lib/libflexmem.so" |
 		grep -q 'SONAME.*\[libflexmem.so.0\]'
 }
+# Threads that have used a cache clear up when they end, which may be after dlclose().
+stays() {
+	readelf -d "$dest$prefix/lib/libflexmem.so" | grep -q 'FLAGS_1.*NODELETE'
+}
 
 prints_nothing() {
 	# stderr is used by the callbacks of FLEXMEM_DEBUG only.
@@ -255,6 +259,7 @@ check nothing_else_is_exported nothing_else_is_exported
 check versions_of_symbols_stay versions_stay
 check names_of_the_static_library static_names
 check soname soname
+check stays_when_it_is_closed stays
 check prints_nothing_and_never_exits prints_nothing
 check versions_agree version_agrees
 check no_warning_with_gcc_and_clang warnings

@@ -53,7 +53,11 @@ extern "C" {
  * cache has a block for the request, no blocks wait for events, and there is
  * neither a history nor a log of debug messages. None of the functions may be
  * called in a signal handler. Which callback runs with the cache locked is said
- * with each; such a one must not use the cache, nor fork.
+ * with each; such a one must not use any cache, create or destroy one, nor fork.
+ * Any callback returns as a function does, in the process that it was called in:
+ * a child that it forks must not return from it, no exception, longjmp() or
+ * pthread_exit() may leave it, and a thread that is cancelled in it leaves the
+ * cache locked.
  *
  * Reset: a cache is not told when the device is reset, and until then would
  * hand out what is free in segments that were lost. After a reset call

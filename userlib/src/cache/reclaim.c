@@ -27,7 +27,9 @@ uint64_t fmlib_allowed(struct flexmem_cache *cache)
 	if (cache->config.fraction >= 1.0 ||
 	    !fmlib_memory_info(cache, &free, &total))
 		return 0;
-	return (uint64_t)(cache->config.fraction * (double)total);
+	/* 0 is no bound at all. */
+	total = (uint64_t)(cache->config.fraction * (double)total);
+	return total ? total : 1;
 }
 
 struct fmlib_spare fmlib_spare(const struct flexmem_cache *cache)

@@ -192,7 +192,8 @@ static int fill(struct flexmem_cache *cache,
 }
 
 /* The host's memory; nothing is said to the provider any more. */
-static void dispose(struct flexmem_cache *cache)
+/* @own: in the process that made it; who waits elsewhere is not there. */
+static void dispose(struct flexmem_cache *cache, bool own)
 {
 	struct fmlib_callback *callback;
 	struct fmlib_pool *pool;
@@ -211,10 +212,12 @@ static void dispose(struct flexmem_cache *cache)
 	fmlib_names_free(&cache->wide);
 	free(cache->history.events);
 	free(cache->regions);
-	pthread_cond_destroy(&cache->callback_done);
-	pthread_mutex_destroy(&cache->helper_lock);
-	pthread_mutex_destroy(&cache->account_lock);
-	pthread_mutex_destroy(&cache->lock);
+	if (own) {
+		pthread_cond_destroy(&cache->callback_done);
+		pthread_mutex_destroy(&cache->helper_lock);
+		pthread_mutex_destroy(&cache->account_lock);
+		pthread_mutex_destroy(&cache->lock);
+	}
 	free(cache);
 }
 
@@ -242,7 +245,7 @@ int flexmem_cache_create(struct flexmem_cache **cache,
 	pthread_cond_init(&made->callback_done, NULL);
 	err = fill(made, &known);
 	if (err) {
-		dispose(made);
+		dispose(made, true);
 		return err;
 	}
 	fmlib_registry_add(made);
@@ -295,7 +298,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 		fmlib_segment_forget(cache, cache->first_segment);
 	}
 	fmlib_unlock(cache);
-	dispose(cache);
+	dispose(cache, own);
 }
 
 int flexmem_cache_profile(const struct flexmem_cache *cache,
