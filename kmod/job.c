@@ -83,6 +83,7 @@ void flexmem_job_init(struct flexmem_job *job, struct flexmem_table *table,
 static bool take_back(struct flexmem_job *job)
 {
 	if (cancel_work(&job->work)) {
+		job->slept = false;
 		job->rc = -EINTR;
 		return true;
 	}

@@ -20,6 +20,7 @@ struct ctx {
 	struct flexmem_table *table;
 	int (*call)(struct ctx *ctx);
 	struct task_struct *task;
+	struct completion ready;
 	struct completion started;
 	struct completion done;
 	int rc;
@@ -35,6 +36,7 @@ static int job_test_init(struct kunit *test)
 	settings.order = FLEXMEM_ORDER_FILL_FIRST;
 	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 64 * GIB);
 	ctx->table = fake_table_create(test, ctx->fake, &settings);
+	init_completion(&ctx->ready);
 	init_completion(&ctx->started);
 	init_completion(&ctx->done);
 	test->priv = ctx;
@@ -60,6 +62,7 @@ static int caller(void *data)
 	struct ctx *ctx = data;
 
 	allow_signal(SIGKILL);
+	complete(&ctx->ready);
 	wait_for_completion(&ctx->started);
 	ctx->rc = ctx->call(ctx);
 	complete_all(&ctx->done);
@@ -75,6 +78,8 @@ static void start(struct kunit *test, struct ctx *ctx,
 	task = kthread_run(caller, ctx, "flexmem_kunit");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	ctx->task = task;
+	/* From here on it can be killed. */
+	wait_for_completion(&ctx->ready);
 	complete(&ctx->started);
 }
 
@@ -170,14 +175,15 @@ static void killed_in_the_queue_leaves_nothing(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, other);
 	*other = *ctx;
+	init_completion(&other->ready);
 	init_completion(&other->started);
 	init_completion(&other->done);
 	mutex_lock(&ctx->table->acquire_lock);
 	start(test, ctx, call_trim);
 	msleep(20);
 	start(test, other, call_alloc);
-	msleep(20);
-	KUNIT_EXPECT_EQ(test, refcount_read(refs), before + 1);
+	while (refcount_read(refs) == before)
+		msleep(20);
 	kill_caller(other);
 	KUNIT_EXPECT_EQ(test, other->rc, -EINTR);
 	KUNIT_EXPECT_EQ(test, refcount_read(refs), before);
