@@ -156,6 +156,9 @@ int flexmem_access_mmap(struct flexmem_client *client,
 	flexmem_vm_flags_mod(vma,
 			     VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP,
 			     VM_MAYEXEC);
+	vma->vm_page_prot =
+		flexmem_function_protection(&client->table->function,
+					    vma->vm_page_prot);
 	vma->vm_private_data = allocation;
 	vma->vm_ops = &access_vm_ops;
 	return 0;

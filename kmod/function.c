@@ -27,6 +27,7 @@
 #include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/overflow.h>
+#include <linux/pgtable.h>
 #include <linux/sizes.h>
 #include <linux/string.h>
 
@@ -70,6 +71,8 @@ static const char *find_fault(const struct flexmem_device_desc *desc)
 		return "number of slots";
 	if (!are_valid_ops(desc->ops, vf))
 		return "set of operations";
+	if (desc->caching > FLEXMEM_UNCACHED)
+		return "caching";
 	if (desc->ops->page && desc->granule < PAGE_SIZE)
 		return "granule for a page operation";
 	return NULL;
@@ -99,6 +102,7 @@ int flexmem_function_init(struct flexmem_function *function,
 		.mode = desc->mode,
 		.slots = desc->slots,
 		.granule = desc->granule,
+		.caching = desc->caching,
 		.ops = *desc->ops,
 		.priv = desc->priv,
 	};
@@ -601,3 +605,26 @@ int flexmem_function_page(struct flexmem_function *function,
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_page);
+
+/**
+ * flexmem_function_protection - how the CPU reaches what it maps of the device
+ * @function: function that can be mapped
+ * @protection: of a map of ordinary memory
+ *
+ * Context: any.
+ * Return: that of a map of the device's.
+ */
+pgprot_t flexmem_function_protection(const struct flexmem_function *function,
+				     pgprot_t protection)
+{
+	switch (function->caching) {
+	case FLEXMEM_WRITE_COMBINED:
+		return pgprot_writecombine(protection);
+	case FLEXMEM_UNCACHED:
+		return pgprot_noncached(protection);
+	case FLEXMEM_CACHED:
+		break;
+	}
+	return protection;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_protection);

@@ -7,6 +7,7 @@
 #define _FLEXMEM_FUNCTION_H
 
 #include <linux/atomic.h>
+#include <linux/mm_types.h>
 #include <linux/types.h>
 #include <linux/flexmem.h>
 #include <flexmem/device_ops.h>
@@ -55,6 +56,7 @@ struct flexmem_piece {
  * @mode: PF or VF
  * @slots: entries of the firmware's table; 0 on a PF
  * @granule: sizes of pieces are multiples of this
+ * @caching: of maps for the CPU
  * @ops: the device's operations: which of them there are is asked at any time,
  *	also when the driver's module is gone, so they are a copy
  * @priv: their argument
@@ -79,6 +81,7 @@ struct flexmem_function {
 	enum flexmem_mode mode;
 	unsigned int slots;
 	u64 granule;
+	enum flexmem_caching caching;
 	struct flexmem_device_ops ops;
 	void *priv;
 	unsigned int nr_pieces;
@@ -121,5 +124,7 @@ int flexmem_function_write(struct flexmem_function *function,
 int flexmem_function_page(struct flexmem_function *function,
 			  const struct flexmem_memory *mem, u64 offset,
 			  unsigned long *pfn);
+pgprot_t flexmem_function_protection(const struct flexmem_function *function,
+				     pgprot_t protection);
 
 #endif /* _FLEXMEM_FUNCTION_H */

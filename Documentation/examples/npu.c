@@ -362,6 +362,7 @@ static int npu_start(struct npu *npu)
 		.mode = FLEXMEM_MODE_VF,
 		.slots = readl(npu->regs + NPU_SLOTS),
 		.granule = SZ_2M,
+		.caching = FLEXMEM_WRITE_COMBINED,
 		.ops = &npu_ops,
 		.priv = npu,
 	};

@@ -467,6 +467,7 @@ BAD_DESC(no_quiesce, ops->quiesce = NULL)
 BAD_DESC(no_capacity, ops->capacity = NULL)
 BAD_DESC(no_slot_set, ops->slot_set = NULL)
 BAD_DESC(no_slot_clear, ops->slot_clear = NULL)
+BAD_DESC(unknown_caching, desc->caching = FLEXMEM_UNCACHED + 1)
 BAD_DESC(read_alone, ops->write = NULL)
 BAD_DESC(write_alone, ops->read = NULL)
 
@@ -491,6 +492,7 @@ static const struct bad_desc bad_descs[] = {
 	BAD(no_capacity),
 	BAD(no_slot_set),
 	BAD(no_slot_clear),
+	BAD(unknown_caching),
 	BAD(read_alone),
 	BAD(write_alone),
 };
@@ -527,6 +529,30 @@ static void takes_the_longest_name(struct kunit *test)
 			flexmem_function_init(&liar->function, NULL, &desc));
 }
 
+static void expect_protection(struct kunit *test, enum flexmem_caching caching,
+			      pgprot_t want)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_device_desc desc = good_desc(liar);
+	pgprot_t is;
+
+	desc.caching = caching;
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_function_init(&liar->function, NULL, &desc));
+	is = flexmem_function_protection(&liar->function, __pgprot(0));
+	KUNIT_EXPECT_EQ(test, pgprot_val(is), pgprot_val(want));
+}
+
+static void maps_are_cached_as_the_driver_says(struct kunit *test)
+{
+	const pgprot_t plain = __pgprot(0);
+
+	expect_protection(test, FLEXMEM_CACHED, plain);
+	expect_protection(test, FLEXMEM_WRITE_COMBINED,
+			  pgprot_writecombine(plain));
+	expect_protection(test, FLEXMEM_UNCACHED, pgprot_noncached(plain));
+}
+
 static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(takes_what_was_asked_for),
 	KUNIT_CASE(refuses_another_size),
@@ -544,6 +570,7 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(pf_needs_no_slots),
 	KUNIT_CASE_PARAM(refuses_a_bad_description, bad_desc_gen_params),
 	KUNIT_CASE(takes_the_longest_name),
+	KUNIT_CASE(maps_are_cached_as_the_driver_says),
 	{}
 };
 

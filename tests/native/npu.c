@@ -306,13 +306,29 @@ static int run_firmware(void *unused)
 	((struct flexmem_##name) { .size = sizeof(struct flexmem_##name), \
 				   ##__VA_ARGS__ })
 
+/* Its memory is behind a BAR: how it is mapped is not how ours is. */
+static void map_memory(struct file *file, u32 handle)
+{
+	struct flexmem_map map = CMD(map, .handle = handle);
+	struct vm_area_struct *vma;
+
+	WARN_ON(native_ioctl(file, FLEXMEM_IOCTL_MAP, &map));
+	vma = native_mmap(file, map.out_offset, map.out_size,
+			  VM_SHARED | VM_READ | VM_WRITE);
+	WARN_ON(IS_ERR(vma));
+	WARN_ON(pgprot_val(vma->vm_page_prot) !=
+		pgprot_val(pgprot_writecombine(__pgprot(0))));
+	native_munmap(vma);
+}
+
 static void use_memory(struct file *file)
 {
 	unsigned int i, at;
 	u32 handle[4] = {};
 
 	for (i = 0; i < 24; i++) {
-		struct flexmem_alloc alloc = CMD(alloc, .length = SZ_16M);
+		struct flexmem_alloc alloc = CMD(alloc, .length = SZ_16M,
+			.flags = FLEXMEM_ALLOC_MAPPABLE);
 		struct flexmem_trim trim = CMD(trim);
 
 		at = draw(4);
@@ -326,6 +342,7 @@ static void use_memory(struct file *file)
 			handle[at] = 0;
 		} else if (!native_ioctl(file, FLEXMEM_IOCTL_ALLOC, &alloc)) {
 			handle[at] = alloc.out_handle;
+			map_memory(file, handle[at]);
 		}
 	}
 	native_close(file);

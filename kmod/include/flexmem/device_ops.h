@@ -174,12 +174,26 @@ struct flexmem_device_ops {
 #define FLEXMEM_COPY_MAX SZ_64K
 
 /**
+ * enum flexmem_caching - how the CPU reaches memory that it can map
+ * @FLEXMEM_CACHED: as its own: the device takes part in the coherence of caches
+ * @FLEXMEM_WRITE_COMBINED: writes may be gathered, and nothing is cached: a
+ *	prefetchable BAR
+ * @FLEXMEM_UNCACHED: each access goes to the device
+ */
+enum flexmem_caching {
+	FLEXMEM_CACHED,
+	FLEXMEM_WRITE_COMBINED,
+	FLEXMEM_UNCACHED,
+};
+
+/**
  * struct flexmem_device_desc - a function about to be registered
  * @name: name of the device, shown to users; 1 to 31 characters
  * @mode: PF or VF
  * @slots: entries of the firmware's table, 1 to 64. VF only; a PF says 0.
  * @granule: acquired sizes are multiples of this; a power of two, 4 KiB to
  *	1 GiB
+ * @caching: of every map of its memory: what @page says where, this says how
  * @ops: operations; must stay valid until flexmem_device_unregister() returns
  * @priv: passed to each operation
  */
@@ -188,6 +202,7 @@ struct flexmem_device_desc {
 	enum flexmem_mode mode;
 	unsigned int slots;
 	u64 granule;
+	enum flexmem_caching caching;
 	const struct flexmem_device_ops *ops;
 	void *priv;
 };

@@ -213,12 +213,19 @@ void iput(struct inode *inode);
 
 struct vm_operations_struct;
 
+typedef struct { unsigned long pgprot; } pgprot_t;
+#define pgprot_val(prot) ((prot).pgprot)
+#define __pgprot(value) ((pgprot_t) { value })
+#define pgprot_writecombine(prot) __pgprot(pgprot_val(prot) | 8)
+#define pgprot_noncached(prot) __pgprot(pgprot_val(prot) | 16)
+
 /**
  * struct vm_area_struct - a map
  * @vm_start: first address
  * @vm_end: end, exclusive
  * @vm_pgoff: offset in the file, in pages
  * @vm_flags: VM_SHARED and so on
+ * @vm_page_prot: 0, and what the driver has changed
  * @vm_ops: the driver's operations
  * @vm_private_data: likewise
  * @vm_file: a reference is held
@@ -232,6 +239,7 @@ struct vm_area_struct {
 	unsigned long vm_end;
 	unsigned long vm_pgoff;
 	unsigned long vm_flags;
+	pgprot_t vm_page_prot;
 	const struct vm_operations_struct *vm_ops;
 	void *vm_private_data;
 	struct file *vm_file;
