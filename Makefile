@@ -45,6 +45,11 @@ bench-cache: ## What the caching allocator reserves on the traces, and what it c
 	@tests/setup.sh build
 	@$(MAKE) -s -C tests/bench O=$(CURDIR)/build/tests/bench cache
 
+bench-driver: ## What ALLOC and FREE cost, in instructions of an emulated machine
+	@tests/setup.sh build vm
+	@$(MAKE) -s -C tests/bench O=$(CURDIR)/build/tests/bench pairs
+	@FLEXMEM_ACCEL=icount tests/vm/run.sh 6.12 --cpus 1 --no-load -- tests/vm/bench.sh
+
 vm: ## A shell in a virtual machine, or CMD='...' there (KERNEL=6.1|6.12|debug FLEXMEM_PARAMS= SIM_PARAMS=)
 	@tests/setup.sh build vm $(if $(filter debug,$(KERNEL)),debug)
 	@[ ! -e userlib/Makefile ] || $(USERLIB) all >/dev/null
@@ -66,4 +71,4 @@ override FLEXMEM_PARAMS := $(value FLEXMEM_PARAMS)
 override SIM_PARAMS := $(value SIM_PARAMS)
 export CMD FLEXMEM_PARAMS SIM_PARAMS
 
-.PHONY: all modules install modules_install demo quick check check-long bench-cache vm clean distclean help
+.PHONY: all modules install modules_install demo quick check check-long bench-cache bench-driver vm clean distclean help

@@ -15,7 +15,7 @@
 #   96  they did not unload, or left memory behind                   125  the machine did not come up, or died
 #   98  it failed, and the machine's clock had jumped: that says nothing about the modules
 # Environment: FLEXMEM_ACCEL=kvm|tcg overrides what we find out (and keep in build/vm/accel-KIND: delete it, or make clean,
-# to have it found out anew); every FLEX* reaches the command, and so do COLUMNS and TERM. VM_TRIES: a file to which each boot
+# to have it found out anew); icount is tcg with a clock that counts instructions, one a nanosecond. Every FLEX* reaches the command, and so do COLUMNS and TERM. VM_TRIES: a file to which each boot
 # that had to be done again is added. In the guest: FLEXMEM_KO is the directory of the modules, FLEXMEM_KERNEL the KIND.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -82,7 +82,8 @@ case $accel in
 kvm) machine=(-accel kvm -cpu host) ;;
 # Five-level page tables and the like only cost time when every access is emulated.
 tcg) machine=(-accel 'tcg,thread=multi' -cpu 'max,la57=off') ;;
-*) die "FLEXMEM_ACCEL is '$accel', not kvm or tcg" ;;
+icount) machine=(-accel 'tcg,thread=single' -icount 'shift=0,sleep=off' -cpu 'max,la57=off') ;;
+*) die "FLEXMEM_ACCEL is '$accel', not kvm, tcg or icount" ;;
 esac
 
 keep=$out
