@@ -299,29 +299,43 @@ struct batch_item {
 	int error;
 };
 
+/* An entry that is not as long as ours. */
+static int read_other_entry(const struct batch_ops *ops,
+			    const struct flexmem_batch *cmd, void *entry,
+			    const void __user *from)
+{
+	int rc = copy_struct_from_user(entry, ops->entry_size, from,
+				       cmd->entry_size);
+
+	/* Then it has copied nothing, and the entry is written back. */
+	if (rc == -E2BIG && copy_from_user(entry, from, ops->entry_size))
+		return -EFAULT;
+	return rc;
+}
+
 /* Reads all entries. Only EFAULT fails the batch; else an entry fails alone. */
 static int batch_read(const struct batch_ops *ops,
 		      const struct flexmem_batch *cmd, void *entries,
 		      struct batch_item *items)
 {
 	const void __user *from = u64_to_user_ptr(cmd->entries);
+	bool same = cmd->entry_size == ops->entry_size;
 	u32 i;
 
+	if (same && copy_from_user(entries, from,
+				   (size_t)cmd->count * ops->entry_size))
+		return -EFAULT;
 	for (i = 0; i < cmd->count; i++) {
 		void *entry = entries + i * ops->entry_size;
 
-		items[i].error = copy_struct_from_user(entry, ops->entry_size,
-						       from, cmd->entry_size);
-		/* Then it has copied nothing, and the entry is written back. */
-		if (items[i].error == -E2BIG &&
-		    copy_from_user(entry, from, ops->entry_size))
-			return -EFAULT;
+		items[i].error = same ? 0 :
+			read_other_entry(ops, cmd, entry,
+					 from + i * cmd->entry_size);
 		if (items[i].error == -EFAULT)
 			return -EFAULT;
 		/* Each struct of ours begins with its size. */
 		if (!items[i].error && *(u32 *)entry != cmd->entry_size)
 			items[i].error = -EINVAL;
-		from += cmd->entry_size;
 	}
 	return 0;
 }
@@ -333,6 +347,9 @@ static int batch_write(const struct batch_ops *ops,
 	void __user *to = u64_to_user_ptr(cmd->entries);
 	u32 i;
 
+	if (cmd->entry_size == ops->entry_size)
+		return copy_to_user(to, entries,
+				    (size_t)cmd->out_done * size) ? -EFAULT : 0;
 	for (i = 0; i < cmd->out_done; i++) {
 		if (copy_to_user(to, entries + i * ops->entry_size, size))
 			return -EFAULT;
