@@ -391,7 +391,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_quarantine);
  * @client: whose
  * @size: bytes
  *
- * Asked before a region is looked for; flexmem_charge() decides.
+ * Asked before a region is acquired; flexmem_charge() decides.
  *
  * Return: FLEXMEM_REASON_NONE or the limit.
  */

@@ -495,14 +495,8 @@ int flexmem_place(struct flexmem_table *table,
 
 	*place = (struct flexmem_place) {};
 	unsure = READ_ONCE(table->capacity_is_old);
-	if (request->size > flexmem_table_max_region(table) && !unsure)
-		return explain(table, pool, request, place);
-	place->reason = flexmem_account_refuses(&table->accounts,
-						request->account,
-						request->size);
-	if (place->reason)
-		return explain(table, pool, request, place);
 	acquire_first = acquires_first(table, pool, unsure);
+	/* The charge asks the limits. */
 	if (!acquire_first &&
 	    place_in_existing(table, pool, request, spare, place)) {
 		place->reason = FLEXMEM_REASON_NONE;
@@ -510,6 +504,13 @@ int flexmem_place(struct flexmem_table *table,
 	}
 
 	place->reason = FLEXMEM_REASON_NONE;
+	if (request->size > flexmem_table_max_region(table) && !unsure)
+		return explain(table, pool, request, place);
+	place->reason = flexmem_account_refuses(&table->accounts,
+						request->account,
+						request->size);
+	if (place->reason)
+		return explain(table, pool, request, place);
 	rc = READ_ONCE(pool->locked) ?
 		place_without_growing(table, request, spare, place) : -EAGAIN;
 	if (rc == -EAGAIN)
