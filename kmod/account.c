@@ -7,9 +7,8 @@
  * moment. A limit is looked at in the charge itself: it holds exactly, also
  * when many allocate at once.
  *
- * What others are guaranteed is the business of promise.c: before any counter
- * that it depends on changes, what is promised is withdrawn, and promised again
- * afterwards.
+ * What others are guaranteed is the business of promise.c, which also moves the
+ * counters that it depends on.
  */
 
 #include <linux/minmax.h>
@@ -70,10 +69,8 @@ static void count_handle(struct flexmem_accounts *accounts,
 			 struct flexmem_account *client, int sign)
 {
 	lockdep_assert_held(&accounts->lock);
-	flexmem_promise_withdraw(accounts, client, client->user);
-	client->used[FLEXMEM_RESOURCE_HANDLES] += sign;
+	flexmem_promise_handles(client, sign);
 	client->user->used[FLEXMEM_RESOURCE_HANDLES] += sign;
-	flexmem_promise_make(accounts, client, client->user);
 }
 
 /**
@@ -148,17 +145,13 @@ static void apply_charge(struct flexmem_accounts *accounts,
 			 u64 size)
 {
 	lockdep_assert_held(&accounts->lock);
-	flexmem_promise_withdraw(accounts, client, client->user);
 	if (accounts->slot[slot].keeper == client && !client->in[slot].blocks)
-		client->reserved_used++;
+		flexmem_promise_reserved_use(client, 1);
 	add_to(client, slot, size);
 	add_to(client->user, slot, size);
 	accounts->owned += size;
-	if (flexmem_slot_is_shared(accounts, slot)) {
-		client->shared += size;
-		accounts->shared_used += size;
-	}
-	flexmem_promise_make(accounts, client, client->user);
+	if (flexmem_slot_is_shared(accounts, slot))
+		flexmem_promise_shared_use(accounts, client, size);
 }
 
 static void undo_charge(struct flexmem_accounts *accounts,
@@ -166,17 +159,13 @@ static void undo_charge(struct flexmem_accounts *accounts,
 			u64 size)
 {
 	lockdep_assert_held(&accounts->lock);
-	flexmem_promise_withdraw(accounts, client, client->user);
 	take_from(client, slot, size);
 	take_from(client->user, slot, size);
 	accounts->owned -= size;
 	if (accounts->slot[slot].keeper == client && !client->in[slot].blocks)
-		client->reserved_used--;
-	if (flexmem_slot_is_shared(accounts, slot)) {
-		client->shared -= size;
-		accounts->shared_used -= size;
-	}
-	flexmem_promise_make(accounts, client, client->user);
+		flexmem_promise_reserved_use(client, -1);
+	if (flexmem_slot_is_shared(accounts, slot))
+		flexmem_promise_shared_use(accounts, client, -size);
 }
 
 /**

@@ -97,6 +97,67 @@ void flexmem_promise_make(struct flexmem_accounts *accounts,
 	count_user(accounts, user, 1);
 }
 
+/**
+ * flexmem_promise_shared_use - more bytes in use in shared regions, or fewer
+ * @accounts: accounts of the function
+ * @client: whose
+ * @size: how many; those that are fewer as two's complement
+ */
+void flexmem_promise_shared_use(struct flexmem_accounts *accounts,
+				struct flexmem_account *client, u64 size)
+{
+	const unsigned int b = FLEXMEM_RESOURCE_BYTES;
+	struct flexmem_account *user = client->user;
+	u64 mine = unmet(client, b, client->shared);
+
+	lockdep_assert_held(&accounts->lock);
+	accounts->promised -= mine + unmet(user, b, user->shared);
+	user->promised[b] -= mine;
+	user->shared -= flexmem_shortfall(client->shared, client->guarantee[b]);
+
+	accounts->shared_used += size;
+	client->shared += size;
+
+	mine = unmet(client, b, client->shared);
+	user->shared += flexmem_shortfall(client->shared, client->guarantee[b]);
+	user->promised[b] += mine;
+	accounts->promised += mine + unmet(user, b, user->shared);
+}
+
+/* One more of what is guaranteed out of the user's limit alone, or one less. */
+static void count_one(struct flexmem_account *client, unsigned int resource,
+		      u64 before, int sign)
+{
+	u64 *promised = &client->user->promised[resource];
+
+	*promised -= unmet(client, resource, before);
+	*promised += unmet(client, resource, before + sign);
+}
+
+/**
+ * flexmem_promise_reserved_use - one more of a client's own regions has bytes
+ * @client: client
+ * @sign: 1, or -1 for one less
+ */
+void flexmem_promise_reserved_use(struct flexmem_account *client, int sign)
+{
+	count_one(client, FLEXMEM_RESOURCE_SLOTS, client->reserved_used, sign);
+	client->reserved_used += sign;
+}
+
+/**
+ * flexmem_promise_handles - a client has one more live allocation
+ * @client: client
+ * @sign: 1, or -1 for one less
+ */
+void flexmem_promise_handles(struct flexmem_account *client, int sign)
+{
+	u64 *used = &client->used[FLEXMEM_RESOURCE_HANDLES];
+
+	count_one(client, FLEXMEM_RESOURCE_HANDLES, *used, sign);
+	*used += sign;
+}
+
 static u64 smallest_size(const struct flexmem_accounts *accounts)
 {
 	return accounts->sizes[accounts->nr_sizes - 1];

@@ -15,6 +15,10 @@ void flexmem_promise_withdraw(struct flexmem_accounts *accounts,
 void flexmem_promise_make(struct flexmem_accounts *accounts,
 			  const struct flexmem_account *client,
 			  struct flexmem_account *user);
+void flexmem_promise_shared_use(struct flexmem_accounts *accounts,
+				struct flexmem_account *client, u64 size);
+void flexmem_promise_reserved_use(struct flexmem_account *client, int sign);
+void flexmem_promise_handles(struct flexmem_account *client, int sign);
 void flexmem_promise_release(struct flexmem_accounts *accounts,
 			     struct flexmem_account *keeper);
 
