@@ -77,12 +77,13 @@ static void count_handle(struct flexmem_accounts *accounts,
  * flexmem_charge_handle - one more live allocation
  * @accounts: accounts of the function
  * @client: whose
+ * @max: how many an open file may have at all
  *
  * Return: FLEXMEM_REASON_NONE, or the limit that forbids it.
  */
 enum flexmem_reason
 flexmem_charge_handle(struct flexmem_accounts *accounts,
-		      struct flexmem_account *client)
+		      struct flexmem_account *client, unsigned int max)
 {
 	const unsigned int r = FLEXMEM_RESOURCE_HANDLES;
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
@@ -95,10 +96,12 @@ flexmem_charge_handle(struct flexmem_accounts *accounts,
 	}
 	before = counted(client->user, r);
 	count_handle(accounts, client, 1);
-	if (user_refuses(client->user, r, before)) {
-		count_handle(accounts, client, -1);
+	if (user_refuses(client->user, r, before))
 		reason = FLEXMEM_REASON_USER_LIMIT;
-	}
+	else if (client->used[r] > max)
+		reason = FLEXMEM_REASON_HANDLES;
+	if (reason)
+		count_handle(accounts, client, -1);
 unlock:
 	spin_unlock(&accounts->lock);
 	return reason;

@@ -182,7 +182,7 @@ void flexmem_accounts_fini(struct flexmem_accounts *accounts);
 
 enum flexmem_reason
 flexmem_charge_handle(struct flexmem_accounts *accounts,
-		      struct flexmem_account *client);
+		      struct flexmem_account *client, unsigned int max);
 void flexmem_uncharge_handle(struct flexmem_accounts *accounts,
 			     struct flexmem_account *client);
 enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,

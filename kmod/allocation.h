@@ -26,6 +26,7 @@ struct flexmem_table;
  * @bytes_of: number that stands for whose its bytes are
  * @orphaned: the handle was freed while there were other references
  * @handle: its name
+ * @named: look-ups find it by that. Under the lock of the handles
  * @flags: of enum flexmem_alloc_flags
  * @size: bytes; changes under the lock of the handles, and only while nobody has
  *	another reference
@@ -35,7 +36,7 @@ struct flexmem_table;
  * @block: block
  * @by_address: in &flexmem_client.by_address while it is published
  *
- * Nothing but @refs, @orphaned, @size, @resizing and @by_address changes after it
+ * Nothing but @refs, @orphaned, @named, @size, @resizing and @by_address changes after it
  * has been made.
  */
 struct flexmem_allocation {
@@ -44,6 +45,7 @@ struct flexmem_allocation {
 	u64 bytes_of;
 	bool orphaned;
 	u32 handle;
+	bool named;
 	u32 flags;
 	u64 size;
 	bool resizing;

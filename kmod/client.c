@@ -2,11 +2,10 @@
 /*
  * Clients and their handles.
  *
- * The life of an allocation: it is *prepared* (a handle is reserved and a block
- * taken, but nobody can name it yet), then *published*, which cannot fail. To
- * be freed it is *detached* (nobody can name it any more, the handle is still
- * reserved), then *aborted*, which gives block and handle back, or published
- * again. So whatever can fail, the copy of the reply to user space above all,
+ * The life of an allocation: it is *prepared* (it has a block and a handle, but
+ * nobody can name it yet), then *published*, which cannot fail. To be freed it is
+ * *detached* (nobody can name it any more, but it keeps its handle), then
+ * *aborted*, which gives block and handle back, or published again. So whatever can fail, the copy of the reply to user space above all,
  * happens while nobody else can see the allocation, and can be undone.
  *
  * While its size changes (resize.c) nobody else gets hold of an allocation.
@@ -96,46 +95,16 @@ static int address_cmp(const void *key, const struct rb_node *node)
 	return compare_keys(key, &other);
 }
 
-/*
- * Reserves a handle: 0, -EDQUOT with @reason if the client has all it may have,
- * or -ENOMEM.
- */
-static int reserve_handle(struct flexmem_client *client, u32 *handle,
-			  enum flexmem_reason *reason)
+/* Gives an allocation a handle: 0 or -ENOMEM. */
+static int insert(struct flexmem_client *client,
+		  struct flexmem_allocation *allocation)
 {
-	struct flexmem_accounts *accounts = &client->table->accounts;
-	unsigned int max = client->table->settings.max_handles;
-	int rc = -EDQUOT;
+	int rc;
 
-	*reason = flexmem_charge_handle(accounts, client->account);
-	if (*reason)
-		return -EDQUOT;
-	*reason = FLEXMEM_REASON_HANDLES;
-	xa_lock(&client->handles);
-	if (client->nr_handles < max) {
-		client->nr_handles++;
-		/* An entry of NULL reserves the index in this kind of XArray. */
-		rc = __xa_alloc_cyclic(&client->handles, handle, NULL,
-				       XA_LIMIT(1, INT_MAX),
-				       &client->next_handle, GFP_KERNEL);
-		if (rc < 0)
-			client->nr_handles--;
-		else
-			rc = 0;	/* 1 says that the search wrapped */
-	}
-	xa_unlock(&client->handles);
-	if (rc)
-		flexmem_uncharge_handle(accounts, client->account);
-	return rc;
-}
-
-static void release_handle(struct flexmem_client *client, u32 handle)
-{
-	xa_lock(&client->handles);
-	__xa_erase(&client->handles, handle);
-	client->nr_handles--;
-	xa_unlock(&client->handles);
-	flexmem_uncharge_handle(&client->table->accounts, client->account);
+	rc = xa_alloc_cyclic(&client->handles, &allocation->handle, allocation,
+			     XA_LIMIT(1, INT_MAX), &client->next_handle,
+			     GFP_KERNEL);
+	return rc < 0 ? rc : 0;	/* 1 says that the search wrapped */
 }
 
 /**
@@ -156,30 +125,35 @@ struct flexmem_allocation *
 flexmem_client_prepare(struct flexmem_client *client, u64 size, u64 alignment,
 		       u32 flags, struct flexmem_place *place)
 {
+	struct flexmem_accounts *accounts = &client->table->accounts;
 	struct flexmem_allocation *allocation;
 	enum flexmem_reason reason;
-	u32 handle;
 	int rc;
 
 	*place = (struct flexmem_place) {};
-	rc = reserve_handle(client, &handle, &reason);
-	if (rc == -EDQUOT) {
+	reason = flexmem_charge_handle(accounts, client->account,
+				       client->table->settings.max_handles);
+	if (reason) {
 		flexmem_place_figures(client->table,
 				      flags & FLEXMEM_ALLOC_PROGRAM,
 				      client->account, place);
 		place->reason = reason;
-		rc = -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	}
-	if (rc)
-		return ERR_PTR(rc);
 
 	allocation = flexmem_allocation_make(client->table, client->account,
 					     owner_of_bytes(client), size,
 					     alignment, flags, place);
-	if (IS_ERR(allocation))
-		release_handle(client, handle);
-	else
-		allocation->handle = handle;
+	rc = PTR_ERR_OR_ZERO(allocation);
+	if (!rc) {
+		rc = insert(client, allocation);
+		if (rc)
+			flexmem_allocation_put(allocation);
+	}
+	if (rc) {
+		flexmem_uncharge_handle(accounts, client->account);
+		return ERR_PTR(rc);
+	}
 	return allocation;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_prepare);
@@ -193,8 +167,7 @@ void flexmem_client_publish(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
 {
 	xa_lock(&client->handles);
-	/* The handle is reserved, so this needs no memory. */
-	__xa_store(&client->handles, allocation->handle, allocation, 0);
+	allocation->named = true;
 	rb_add(&allocation->by_address, &client->by_address, address_less);
 	client->nr_published++;
 	client->used += allocation->size;
@@ -214,10 +187,9 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_client_publish);
 void flexmem_client_abort(struct flexmem_client *client,
 			  struct flexmem_allocation *allocation)
 {
-	u32 handle = allocation->handle;
-
+	xa_erase(&client->handles, allocation->handle);
 	flexmem_allocation_unname(allocation);
-	release_handle(client, handle);
+	flexmem_uncharge_handle(&client->table->accounts, client->account);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_abort);
 
@@ -229,11 +201,29 @@ static struct flexmem_allocation *usable(struct flexmem_allocation *allocation)
 	return allocation->resizing ? ERR_PTR(-EBUSY) : allocation;
 }
 
+/**
+ * flexmem_client_find - the allocation that a handle names
+ * @client: client
+ * @handle: any number
+ *
+ * Context: under the lock of the handles.
+ * Return: the allocation, or NULL.
+ */
+struct flexmem_allocation *flexmem_client_find(struct flexmem_client *client,
+					       u32 handle)
+{
+	struct flexmem_allocation *allocation;
+
+	lockdep_assert_held(&client->handles.xa_lock);
+	allocation = xa_load(&client->handles, handle);
+	return allocation && allocation->named ? allocation : NULL;
+}
+
 static void detach_locked(struct flexmem_client *client,
 			  struct flexmem_allocation *allocation)
 {
 	lockdep_assert_held(&client->handles.xa_lock);
-	__xa_store(&client->handles, allocation->handle, NULL, 0);
+	allocation->named = false;
 	rb_erase(&allocation->by_address, &client->by_address);
 	client->nr_published--;
 	client->used -= allocation->size;
@@ -254,7 +244,7 @@ flexmem_client_detach(struct flexmem_client *client, u32 handle)
 	struct flexmem_allocation *allocation;
 
 	xa_lock(&client->handles);
-	allocation = usable(xa_load(&client->handles, handle));
+	allocation = usable(flexmem_client_find(client, handle));
 	if (!IS_ERR(allocation))
 		detach_locked(client, allocation);
 	xa_unlock(&client->handles);
@@ -305,7 +295,7 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 	struct flexmem_allocation *allocation;
 
 	xa_lock(&client->handles);
-	allocation = xa_load(&client->handles, handle);
+	allocation = flexmem_client_find(client, handle);
 	if (allocation) {
 		out->out_flags = allocation->flags;
 		if (flexmem_region_is_lost(allocation->region))
@@ -332,7 +322,7 @@ struct flexmem_allocation *flexmem_client_get(struct flexmem_client *client,
 	struct flexmem_allocation *allocation;
 
 	xa_lock(&client->handles);
-	allocation = usable(xa_load(&client->handles, handle));
+	allocation = usable(flexmem_client_find(client, handle));
 	if (!IS_ERR(allocation))
 		flexmem_allocation_get(allocation);
 	xa_unlock(&client->handles);
@@ -468,7 +458,6 @@ void flexmem_client_fini(struct flexmem_client *client)
 		flexmem_client_abort(client, allocation);
 		cond_resched();
 	}
-	WARN_ON_ONCE(client->nr_handles);
 	xa_destroy(&client->handles);
 	flexmem_owner_close(client->account);
 }
@@ -496,6 +485,8 @@ const char *flexmem_client_check(struct flexmem_client *client)
 	if (nr != client->nr_published)
 		wrong = "addresses miscounted";
 	xa_for_each(&client->handles, handle, allocation) {
+		if (!allocation->named)
+			continue;
 		nr--;
 		used += allocation->size;
 		if (!allocation->resizing &&

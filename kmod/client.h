@@ -24,15 +24,14 @@ struct flexmem_table;
  * @account: what it is charged; a reference is held
  * @lease: its lease on the segment table
  * @handles: allocations by handle. Its xa_lock protects what follows; it is a
- *	leaf, never held together with any other lock. A handle that is being
- *	made or being freed is reserved: an entry that look-ups do not find.
+ *	leaf, never held together with any other lock. What is being made or
+ *	being freed has its handle already, or still, but look-ups do not find it.
  * @strict: its bytes are its own, and not its user's
  * @by_address: allocations by serial number of the region, and offset: those in
  *	a region that was lost cannot be mistaken for others
  * @next_handle: where the search for a handle begins: they are given out
  *	cyclically, so that one that was freed is not soon another's
- * @nr_handles: handles given out or reserved
- * @nr_published: allocations in @handles
+ * @nr_published: allocations that look-ups find
  * @used: bytes in them, those that were lost included
  * @peak: the most that @used ever was
  */
@@ -44,7 +43,6 @@ struct flexmem_client {
 	bool strict;
 	struct rb_root by_address;
 	u32 next_handle;
-	u32 nr_handles;
 	u32 nr_published;
 	u64 used;
 	u64 peak;
@@ -63,6 +61,8 @@ void flexmem_client_publish(struct flexmem_client *client,
 void flexmem_client_abort(struct flexmem_client *client,
 			  struct flexmem_allocation *allocation);
 
+struct flexmem_allocation *flexmem_client_find(struct flexmem_client *client,
+					       u32 handle);
 struct flexmem_allocation *
 flexmem_client_detach(struct flexmem_client *client, u32 handle);
 struct flexmem_allocation *

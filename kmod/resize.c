@@ -28,7 +28,7 @@ static struct flexmem_allocation *begin(struct flexmem_client *client,
 	cmd->out_size = 0;
 	cmd->out_max = 0;
 	xa_lock(&client->handles);
-	allocation = xa_load(&client->handles, cmd->handle);
+	allocation = flexmem_client_find(client, cmd->handle);
 	if (allocation)
 		cmd->out_size = allocation->size;
 	/* Further references are taken under the lock, or by who has one. */

@@ -300,7 +300,7 @@ static void do_handle(struct round *round)
 		flexmem_uncharge_handle(&round->accounts, client);
 	else
 		reached.reason[flexmem_charge_handle(&round->accounts,
-						     client)]++;
+						     client, UINT_MAX)]++;
 }
 
 static void open_client(struct round *round, unsigned int i)

@@ -213,7 +213,7 @@ enum flexmem_reason accounts_charge_handle(struct kunit *test,
 	struct accounts_ctx *ctx = test->priv;
 	enum flexmem_reason reason;
 
-	reason = flexmem_charge_handle(&ctx->accounts, client);
+	reason = flexmem_charge_handle(&ctx->accounts, client, UINT_MAX);
 	accounts_check(test);
 	return reason;
 }

@@ -51,7 +51,7 @@ static const char *check_file(struct run *r, unsigned int f)
 		return wrong;
 	if (READ_ONCE(private->fdev->table.closing))
 		return NULL;
-	if (private->client.nr_handles != r->nr[f])
+	if (private->client.account->used[FLEXMEM_RESOURCE_HANDLES] != r->nr[f])
 		return "another number of allocations than the answers say";
 	for (i = 0; i < r->nr[f]; i++) {
 		struct flexmem_free cmd = CMD(free, .handle = r->handle[f][i]);

@@ -235,7 +235,7 @@ static int clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
 	return rc;
 }
 
-/* Places what has its handle. */
+/* Places what gets a handle. */
 static int place(struct fuzz *f, const struct model_request *request,
 		 u32 handle, u32 flags, struct model_answer *answer)
 {
@@ -283,7 +283,7 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 	};
 	struct model_answer answer = {};
 	struct fuzz_count count;
-	u32 handle = 0;
+	u32 *handle = &f->files[f->who].next_handle;
 	int rc;
 
 	*want = *cmd;
@@ -299,12 +299,11 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 			model_figures(f->model, &request, &answer);
 			rc = -ENOMEM;
 		} else {
-			handle = f->files[f->who].next_handle++;
-			rc = place(f, &request, handle, cmd->flags, &answer);
+			rc = place(f, &request, *handle, cmd->flags, &answer);
 		}
 	}
 	want->out_error = -rc;
-	want->out_handle = rc ? 0 : handle;
+	want->out_handle = rc ? 0 : (*handle)++;
 	want->out_reason = answer.reason;
 	want->out_region_reason = answer.region_reason;
 	want->out_regions = answer.regions;

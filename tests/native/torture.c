@@ -179,11 +179,11 @@ static void check_notes(unsigned int fd, const struct file *file,
 			const struct flexmem_file *private)
 {
 	unsigned int notes = count_notes(file);
-	unsigned int handles = private->client.nr_handles;
+	u64 handles = private->client.account->used[FLEXMEM_RESOURCE_HANDLES];
 
 	if (private->fdev->table.closing || private->fdev->table.resets)
 		return;
-	WARN(handles != notes, "file %u: %u handles, %u are known", fd, handles,
+	WARN(handles != notes, "file %u: %llu handles, %u are known", fd, handles,
 	     notes);
 }
 
