@@ -5,8 +5,9 @@
  * The life of an allocation: it is *prepared* (it has a block and a handle, but
  * nobody can name it yet), then *published*, which cannot fail. To be freed it is
  * *detached* (nobody can name it any more, but it keeps its handle), then
- * *aborted*, which gives block and handle back, or published again. So whatever can fail, the copy of the reply to user space above all,
- * happens while nobody else can see the allocation, and can be undone.
+ * *released*, which gives block and handle back, or published again. So whatever
+ * can fail, the copy of the reply to user space above all, happens while nobody
+ * else can see the allocation, and can be undone.
  *
  * While its size changes (resize.c) nobody else gets hold of an allocation.
  */
@@ -118,7 +119,7 @@ static int insert(struct flexmem_client *client,
  *
  * Context: may sleep.
  * Return: the allocation, for flexmem_client_publish() or
- * flexmem_client_abort(), or an error as flexmem_place() and
+ * flexmem_client_release(), or an error as flexmem_place() and
  * flexmem_scrub_block() have them.
  */
 struct flexmem_allocation *
@@ -177,21 +178,21 @@ void flexmem_client_publish(struct flexmem_client *client,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_publish);
 
 /**
- * flexmem_client_abort - give block and handle of an allocation back
+ * flexmem_client_release - give block and handle of an allocation back
  * @client: client
  * @allocation: prepared, or detached; the caller's no more
  *
  * If it is in use otherwise it is orphaned: its handle is free, its block is
  * not.
  */
-void flexmem_client_abort(struct flexmem_client *client,
-			  struct flexmem_allocation *allocation)
+void flexmem_client_release(struct flexmem_client *client,
+			    struct flexmem_allocation *allocation)
 {
 	xa_erase(&client->handles, allocation->handle);
 	flexmem_allocation_unname(allocation);
 	flexmem_uncharge_handle(&client->table->accounts, client->account);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_abort);
+EXPORT_SYMBOL_IF_KUNIT(flexmem_client_release);
 
 /* What a look-up has found, if it can be used now. */
 static struct flexmem_allocation *usable(struct flexmem_allocation *allocation)
@@ -234,7 +235,7 @@ static void detach_locked(struct flexmem_client *client,
  * @client: client
  * @handle: its handle
  *
- * Return: the allocation, for flexmem_client_abort() or
+ * Return: the allocation, for flexmem_client_release() or
  * flexmem_client_publish(); -ENOENT if there is none of that handle; -EBUSY if
  * it is being resized.
  */
@@ -455,7 +456,7 @@ void flexmem_client_fini(struct flexmem_client *client)
 
 	flexmem_lease_drop(&client->table->slots, &client->lease);
 	xa_for_each(&client->handles, handle, allocation) {
-		flexmem_client_abort(client, allocation);
+		flexmem_client_release(client, allocation);
 		cond_resched();
 	}
 	xa_destroy(&client->handles);

@@ -58,8 +58,8 @@ flexmem_client_prepare(struct flexmem_client *client, u64 size, u64 alignment,
 		       u32 flags, struct flexmem_place *place);
 void flexmem_client_publish(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation);
-void flexmem_client_abort(struct flexmem_client *client,
-			  struct flexmem_allocation *allocation);
+void flexmem_client_release(struct flexmem_client *client,
+			    struct flexmem_allocation *allocation);
 
 struct flexmem_allocation *flexmem_client_find(struct flexmem_client *client,
 					       u32 handle);

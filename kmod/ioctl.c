@@ -171,7 +171,7 @@ static int cmd_alloc(struct flexmem_call *call)
 	if (IS_ERR(allocation))
 		return rc ?: PTR_ERR(allocation);
 	if (rc) {
-		flexmem_client_abort(call->client, allocation);
+		flexmem_client_release(call->client, allocation);
 		return rc;
 	}
 	flexmem_client_publish(call->client, allocation);
@@ -213,7 +213,7 @@ static int cmd_free(struct flexmem_call *call)
 		flexmem_client_publish(call->client, allocation);
 		return rc;
 	}
-	flexmem_client_abort(call->client, allocation);
+	flexmem_client_release(call->client, allocation);
 	return 0;
 }
 
@@ -276,7 +276,7 @@ static const struct batch_ops alloc_batch = {
 	.min_size = offsetofend(struct flexmem_alloc, __reserved),
 	.begin = alloc_begin,
 	.commit = flexmem_client_publish,
-	.undo = flexmem_client_abort,
+	.undo = flexmem_client_release,
 	.set_error = alloc_set_error,
 };
 
@@ -284,7 +284,7 @@ static const struct batch_ops free_batch = {
 	.entry_size = sizeof(struct flexmem_free),
 	.min_size = offsetofend(struct flexmem_free, address),
 	.begin = free_begin,
-	.commit = flexmem_client_abort,
+	.commit = flexmem_client_release,
 	.undo = flexmem_client_publish,
 	.set_error = free_set_error,
 };

@@ -122,10 +122,10 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	flexmem_table_snapshot(table, call->client->account, view);
 
 	*cmd = (struct flexmem_stats) { .size = cmd->size };
-	if (READ_ONCE(flexmem_table_pool(table, false)->locked))
-		cmd->out_flags |= FLEXMEM_STATS_LOCKED;
-	if (READ_ONCE(flexmem_table_pool(table, true)->locked))
-		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_LOCKED;
+	if (READ_ONCE(flexmem_table_pool(table, false)->exhausted))
+		cmd->out_flags |= FLEXMEM_STATS_EXHAUSTED;
+	if (READ_ONCE(flexmem_table_pool(table, true)->exhausted))
+		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
 	cmd->out_regions = view->nr;
 	cmd->out_leases = flexmem_lease_count(&table->slots);
 	for (i = 0; i < view->nr; i++)

@@ -304,7 +304,7 @@ static bool acquires_first(struct flexmem_table *table,
 {
 	return orders[table->settings.order].acquire_first &&
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
-	       (unsure || !READ_ONCE(pool->locked)) &&
+	       (unsure || !READ_ONCE(pool->exhausted)) &&
 	       flexmem_function_may_probe(&table->function);
 }
 
@@ -383,8 +383,8 @@ static bool is_in_pieces(enum flexmem_reason reason)
 /* Why there is no further region. */
 static enum flexmem_reason why_no_region(const struct flexmem_pool *pool)
 {
-	/* Pairs with lock_pool(): who sees the lock sees its reason. */
-	return smp_load_acquire(&pool->locked) ? READ_ONCE(pool->reason) :
+	/* Pairs with exhaust_pool(): who sees that it is exhausted sees why. */
+	return smp_load_acquire(&pool->exhausted) ? READ_ONCE(pool->reason) :
 						 FLEXMEM_REASON_CAPACITY;
 }
 
@@ -463,7 +463,7 @@ static int place_without_growing(struct flexmem_table *table,
 	rc = flexmem_table_lock(table);
 	if (rc)
 		return rc;
-	if (!pool->locked || READ_ONCE(table->capacity_is_old) ||
+	if (!pool->exhausted || READ_ONCE(table->capacity_is_old) ||
 	    table->nr_doubtful)
 		rc = -EAGAIN;
 	else if (!place_in_existing(table, pool, request, spare, place))
@@ -511,7 +511,7 @@ int flexmem_place(struct flexmem_table *table,
 						request->size);
 	if (place->reason)
 		return explain(table, pool, request, place);
-	rc = READ_ONCE(pool->locked) ?
+	rc = READ_ONCE(pool->exhausted) ?
 		place_without_growing(table, request, spare, place) : -EAGAIN;
 	if (rc == -EAGAIN)
 		rc = place_by_growing(table, request, spare, place,

@@ -166,7 +166,7 @@ static int reset_locked(struct flexmem_table *table)
 		return rc;
 	WRITE_ONCE(table->resets, table->resets + 1);
 	WRITE_ONCE(table->capacity_is_old, true);
-	flexmem_table_unlock_pools(table);
+	flexmem_table_reopen_pools(table);
 	return 0;
 }
 

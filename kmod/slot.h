@@ -18,16 +18,16 @@
  * struct flexmem_pool - a run of slots for one kind of memory
  * @first: first slot
  * @end: the one after the last
- * @locked: no further region is tried for (A16, D4)
- * @reason: why it is locked, for who is refused because of it
+ * @exhausted: no further region is tried for (A16, D4)
+ * @reason: why it is, for who is refused because of it
  *
- * @locked and @reason change under the table's acquire_lock and are read
+ * @exhausted and @reason change under the table's acquire_lock and are read
  * without it.
  */
 struct flexmem_pool {
 	unsigned int first;
 	unsigned int end;
-	bool locked;
+	bool exhausted;
 	enum flexmem_reason reason;
 };
 

@@ -6,10 +6,11 @@
  * addressable, and only then an entry in the table, where allocations find it.
  * It stays until it is trimmed while empty, or the device goes.
  *
- * A pool is locked, so that the firmware is not asked in vain, when its slots
+ * A pool is exhausted, so that the firmware is not asked in vain, when its slots
  * are used up or when every size was tried and refused for want of capacity or
- * of a slot (A16, D4). A firmware that fails or does not answer never locks it.
- * Regions that go back, and new capacity, unlock it.
+ * of a slot (A16, D4: there it is called locked). A firmware that fails or does
+ * not answer never exhausts it. Regions that go back, and new capacity, reopen
+ * it.
  *
  * A region is scrubbed before a slot makes it addressable: who has the slot
  * reaches all of it, past the driver, and it may have been anybody's.
@@ -148,19 +149,20 @@ void flexmem_table_tell_accounts(struct flexmem_table *table)
 		acquired += region->mem.size;
 	flexmem_accounts_set_device(&table->accounts, table->capacity, acquired,
 				    refused_slots(table),
-				    table->pool[FLEXMEM_POOL_TENSOR].locked);
+				    table->pool[FLEXMEM_POOL_TENSOR].exhausted);
 }
 
-static void lock_pool(struct flexmem_table *table, struct flexmem_pool *pool,
-		      enum flexmem_reason reason)
+static void exhaust_pool(struct flexmem_table *table, struct flexmem_pool *pool,
+			 enum flexmem_reason reason)
 {
 	lockdep_assert_held(&table->acquire_lock);
 	WRITE_ONCE(pool->reason, reason);
-	/* Who sees the lock sees its reason. */
-	smp_store_release(&pool->locked, true);
+	/* Who sees that it is exhausted sees why. */
+	smp_store_release(&pool->exhausted, true);
 	flexmem_table_tell_accounts(table);
 	dev_dbg(table->function.dev,
-		"regions locked, slots %u to %u, reason %d\n", pool->first, pool->end - 1, reason);
+		"slots %u to %u exhausted, reason %d\n", pool->first,
+		pool->end - 1, reason);
 }
 
 /* Why there can be no region more when the slots of a pool are used up. */
@@ -173,21 +175,22 @@ static enum flexmem_reason slots_reason(const struct flexmem_table *table,
 	return table->full_reason;
 }
 
-static void lock_if_full(struct flexmem_table *table, struct flexmem_pool *pool)
+static void exhaust_if_full(struct flexmem_table *table,
+			    struct flexmem_pool *pool)
 {
 	if (flexmem_slots_find(&table->slots, pool) < 0)
-		lock_pool(table, pool, slots_reason(table, pool));
+		exhaust_pool(table, pool, slots_reason(table, pool));
 }
 
 /**
- * flexmem_table_unlock_pools - let regions be acquired again
+ * flexmem_table_reopen_pools - let regions be acquired again
  * @table: region table
  *
  * In the pools that have a slot for one.
  *
  * Context: under acquire_lock.
  */
-void flexmem_table_unlock_pools(struct flexmem_table *table)
+void flexmem_table_reopen_pools(struct flexmem_table *table)
 {
 	unsigned int i;
 
@@ -196,8 +199,8 @@ void flexmem_table_unlock_pools(struct flexmem_table *table)
 	for (i = 0; i < FLEXMEM_NR_POOLS; i++) {
 		if (table->pool[i].first == table->pool[i].end)
 			continue;
-		WRITE_ONCE(table->pool[i].locked, false);
-		lock_if_full(table, &table->pool[i]);
+		WRITE_ONCE(table->pool[i].exhausted, false);
+		exhaust_if_full(table, &table->pool[i]);
 	}
 	flexmem_accounts_too_large(&table->accounts, U64_MAX);
 	flexmem_table_tell_accounts(table);
@@ -314,7 +317,7 @@ int flexmem_table_lock_to_move(struct flexmem_table *table)
 
 /*
  * Takes memory of the first size that the device gives. Sizes below @min_size
- * are skipped. If every size was tried and refused, the pool is locked.
+ * are skipped. If every size was tried and refused, the pool is exhausted.
  * Programs are small: for their own slots the sizes are tried from the last.
  * Sizes that limits or guarantees forbid are skipped, too.
  */
@@ -365,7 +368,7 @@ static int acquire_memory(struct flexmem_table *table,
 	}
 	/* Nothing is on its way any more. */
 	if (rc == -ENOSPC && !skipped)
-		lock_pool(table, pool, FLEXMEM_REASON_CAPACITY);
+		exhaust_pool(table, pool, FLEXMEM_REASON_CAPACITY);
 	else
 		flexmem_table_tell_accounts(table);
 	return rc;
@@ -388,7 +391,7 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
 			return rc;
 		slot = flexmem_slots_find(&table->slots, pool);
 		if (slot < 0) {
-			lock_pool(table, pool, slots_reason(table, pool));
+			exhaust_pool(table, pool, slots_reason(table, pool));
 			return slot;
 		}
 		region->slot = slot;
@@ -445,7 +448,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
-	if (pool->locked)
+	if (pool->exhausted)
 		return ERR_PTR(-ENOSPC);
 	rc = flexmem_table_settle(table);
 	if (rc)
@@ -511,7 +514,7 @@ void flexmem_region_publish(struct flexmem_table *table,
 	rcu_assign_pointer(table->region[region->slot], region);
 	flexmem_table_tell_accounts(table);
 	flexmem_pressure_freed(&table->accounts);
-	lock_if_full(table, flexmem_table_pool(table, region->program));
+	exhaust_if_full(table, flexmem_table_pool(table, region->program));
 	dev_dbg(table->function.dev, "region %#llx in slot %u, %llu bytes\n",
 		region->id, region->slot, region->mem.size);
 }
@@ -539,7 +542,7 @@ static int prealloc_pool(struct flexmem_table *table, struct flexmem_pool *pool)
 	int rc = 0;
 
 	/* Until there is none more, or the rest has been promised. */
-	while (!rc && !pool->locked)
+	while (!rc && !pool->exhausted)
 		rc = prealloc_one(table, pool);
 	return rc == -ENOSPC ? 0 : rc;
 }
@@ -629,7 +632,7 @@ int flexmem_table_refresh(struct flexmem_table *table)
 		return rc;
 	}
 	WRITE_ONCE(table->capacity, capacity);
-	flexmem_table_unlock_pools(table);
+	flexmem_table_reopen_pools(table);
 	return 0;
 }
 

@@ -172,7 +172,7 @@ const char *flexmem_table_check(struct flexmem_table *table);
 
 /* Between the files of this layer. */
 void flexmem_table_tell_accounts(struct flexmem_table *table);
-void flexmem_table_unlock_pools(struct flexmem_table *table);
+void flexmem_table_reopen_pools(struct flexmem_table *table);
 int flexmem_table_release(struct flexmem_table *table,
 			  struct flexmem_region *region);
 int flexmem_table_release_stranded(struct flexmem_table *table);

@@ -221,7 +221,7 @@ static int trim_slots(struct flexmem_table *table, struct trim *trim)
 		}
 	}
 	if (emptied)
-		flexmem_table_unlock_pools(table);
+		flexmem_table_reopen_pools(table);
 	return rc;
 }
 

@@ -101,7 +101,7 @@ static int free_address(struct flexmem_client *client, u64 region_id,
 	allocation = flexmem_client_detach_address(client, &address);
 	if (IS_ERR(allocation))
 		return PTR_ERR(allocation);
-	flexmem_client_abort(client, allocation);
+	flexmem_client_release(client, allocation);
 	return 0;
 }
 
@@ -189,7 +189,7 @@ static void reserved_handles_count_too(struct kunit *test)
 			PTR_ERR(try(ctx->client, 128, &ctx->place)));
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_HANDLES);
 	for (i = 0; i < 5; i++)
-		flexmem_client_abort(ctx->client, allocation[i]);
+		flexmem_client_release(ctx->client, allocation[i]);
 	alloc(test, ctx->client, 128);
 }
 
@@ -244,14 +244,14 @@ static void prepared_cannot_be_named(struct kunit *test)
 			-ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), -ENOENT);
 	KUNIT_EXPECT_EQ(test, ctx->client->used, 0);
-	flexmem_client_abort(ctx->client, allocation);
+	flexmem_client_release(ctx->client, allocation);
 }
 
-static void aborted_leaves_nothing(struct kunit *test)
+static void released_leaves_nothing(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
-	flexmem_client_abort(ctx->client, prepare(test, ctx->client, GIB));
+	flexmem_client_release(ctx->client, prepare(test, ctx->client, GIB));
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
 	KUNIT_EXPECT_EQ(test, nr_handles(ctx->client), 0);
 	check(test, ctx->client);
@@ -310,7 +310,7 @@ static void detached_cannot_be_named(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), -ENOENT);
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 128);
 	check(test, ctx->client);
-	flexmem_client_abort(ctx->client, allocation);
+	flexmem_client_release(ctx->client, allocation);
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
 }
 
@@ -324,7 +324,7 @@ static void detached_handle_stays_reserved(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	ctx->client->next_handle = handle;
 	KUNIT_EXPECT_NE(test, alloc(test, ctx->client, 128), handle);
-	flexmem_client_abort(ctx->client, allocation);
+	flexmem_client_release(ctx->client, allocation);
 }
 
 static void detached_can_be_published_again(struct kunit *test)
@@ -839,7 +839,7 @@ static struct kunit_case client_cases[] = {
 	KUNIT_CASE(failed_placement_gives_the_handle_back),
 	KUNIT_CASE(firmware_error_is_passed_on),
 	KUNIT_CASE(prepared_cannot_be_named),
-	KUNIT_CASE(aborted_leaves_nothing),
+	KUNIT_CASE(released_leaves_nothing),
 	KUNIT_CASE(published_is_found),
 	KUNIT_CASE(flags_are_kept),
 	KUNIT_CASE(detached_cannot_be_named),

@@ -49,6 +49,6 @@ int fake_client_free(struct flexmem_client *client, u32 handle)
 	allocation = flexmem_client_detach(client, handle);
 	if (IS_ERR(allocation))
 		return PTR_ERR(allocation);
-	flexmem_client_abort(client, allocation);
+	flexmem_client_release(client, allocation);
 	return 0;
 }

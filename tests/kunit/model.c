@@ -22,7 +22,7 @@ static struct model_pool *pool_of(struct model *model, bool program)
 
 static void lock(struct model_pool *pool, enum flexmem_reason reason)
 {
-	pool->locked = true;
+	pool->exhausted = true;
 	pool->reason = reason;
 }
 
@@ -122,7 +122,7 @@ static int acquire(struct model *model, struct model_pool *pool,
 	unsigned int i;
 	int rc;
 
-	if (pool->locked)
+	if (pool->exhausted)
 		return -ENOSPC;
 	rc = model_settle(model);
 	if (rc)
@@ -334,7 +334,7 @@ static void explain(struct model *model, const struct model_pool *pool,
 		    const struct model_request *request,
 		    struct model_answer *answer)
 {
-	enum flexmem_reason no_region = pool->locked ? pool->reason :
+	enum flexmem_reason no_region = pool->exhausted ? pool->reason :
 						       FLEXMEM_REASON_CAPACITY;
 
 	answer->rc = -ENOMEM;
@@ -451,7 +451,7 @@ static bool may_grow(const struct model *model, const struct model_pool *pool)
 {
 	unsigned int slot;
 
-	if (model->unsure || !pool->locked || model->lost == MODEL_LOST_SET)
+	if (model->unsure || !pool->exhausted || model->lost == MODEL_LOST_SET)
 		return true;
 	for (slot = 0; slot < model->slots; slot++)
 		if (model->region[slot].there && model->region[slot].retired)
@@ -466,7 +466,7 @@ static int place(struct model *model, struct model_pool *pool,
 {
 	bool acquire_first = model->order == FLEXMEM_ORDER_LOAD_BALANCE &&
 			     model->acquire == FLEXMEM_ACQUIRE_LAZY &&
-			     (model->unsure || !pool->locked) &&
+			     (model->unsure || !pool->exhausted) &&
 			     model_may_probe(model);
 	int rc, refusal;
 
@@ -509,13 +509,13 @@ void model_alloc(struct model *model, const struct model_request *request,
 		answer->rc = rc;
 }
 
-static void unlock(struct model *model)
+static void reopen(struct model *model)
 {
 	unsigned int slot;
 
 	model->too_large = ~0ULL;
-	model->tensors.locked = false;
-	model->programs.locked = false;
+	model->tensors.exhausted = false;
+	model->programs.exhausted = false;
 	for (slot = 0; slot < model->slots; slot++)
 		model->region[slot].refused = false;
 	lock_if_full(model, &model->tensors);
@@ -607,7 +607,7 @@ int model_trim(struct model *model, bool leased, unsigned int *regions,
 		}
 	}
 	if (any)
-		unlock(model);
+		reopen(model);
 	return rc ?: refused;
 }
 
@@ -634,7 +634,7 @@ void model_new_capacity(struct model *model, u64 capacity)
 	model->capacity = capacity;
 	model->device_capacity = capacity;
 	model->unsure = false;
-	unlock(model);
+	reopen(model);
 }
 
 /**
@@ -665,7 +665,7 @@ int model_reset(struct model *model)
 		return rc;
 	model->pieces = 0;
 	model->lost = MODEL_LOST_NOTHING;
-	unlock(model);
+	reopen(model);
 	model->unsure = true;
 	return 0;
 }

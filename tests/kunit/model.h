@@ -74,13 +74,13 @@ struct model_region {
  * struct model_pool - slots of one kind
  * @first: first
  * @end: after the last
- * @locked: no region is tried for
+ * @exhausted: no region is tried for
  * @reason: why
  */
 struct model_pool {
 	unsigned int first;
 	unsigned int end;
-	bool locked;
+	bool exhausted;
 	enum flexmem_reason reason;
 };
 

@@ -285,7 +285,7 @@ static void alignment_is_of_the_offset(struct kunit *test)
 
 /* Acquisition. */
 
-static void load_balance_acquires_until_locked(struct kunit *test)
+static void load_balance_acquires_until_exhausted(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 3,
 				    PLENTY);
@@ -456,10 +456,11 @@ static void reason_capacity(struct kunit *test)
 	expect_tensor(test, ctx, 4 * GIB, 1, 0);
 	expect_reason(test, ctx, 2 * GIB, false, FLEXMEM_REASON_CAPACITY,
 		      1 * GIB, 1 * GIB, 12 * GIB);
-	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+	KUNIT_EXPECT_TRUE(test,
+			  ctx->table->pool[FLEXMEM_POOL_TENSOR].exhausted);
 }
 
-/* Not every size was tried, so nothing is locked. */
+/* Not every size was tried, so nothing is exhausted. */
 static void reason_capacity_of_a_large_request(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8,
@@ -468,7 +469,8 @@ static void reason_capacity_of_a_large_request(struct kunit *test)
 	expect_tensor(test, ctx, 11 * GIB, 0, 0);
 	expect_reason(test, ctx, 6 * GIB, false, FLEXMEM_REASON_CAPACITY,
 		      1 * GIB, 1 * GIB, 12 * GIB);
-	KUNIT_EXPECT_FALSE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+	KUNIT_EXPECT_FALSE(test,
+			   ctx->table->pool[FLEXMEM_POOL_TENSOR].exhausted);
 	expect_tensor(test, ctx, 4 * GIB, 1, 0);
 }
 
@@ -657,7 +659,8 @@ static void reason_region_size_acquires_nothing(struct kunit *test)
 	expect_reason(test, ctx, 12 * GIB + 128, false,
 		      FLEXMEM_REASON_REGION_SIZE, 0, 0, 12 * GIB);
 	expect_log(test, ctx, "");
-	KUNIT_EXPECT_FALSE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+	KUNIT_EXPECT_FALSE(test,
+			   ctx->table->pool[FLEXMEM_POOL_TENSOR].exhausted);
 }
 
 static void reason_region_size_goes_by_capacity(struct kunit *test)
@@ -755,8 +758,8 @@ static void unknown_capacity_is_asked_for_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 3);
 }
 
-/* Also if the table was locked when the capacity changed. */
-static void unknown_capacity_unlocks(struct kunit *test)
+/* Also if the table was exhausted when the capacity changed. */
+static void unknown_capacity_reopens(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, 4 * GIB);
 
@@ -1070,7 +1073,7 @@ static struct kunit_case placement_cases[] = {
 	ORDER_CASE(fragmented_region_is_passed_over),
 	ORDER_CASE(tries_every_region),
 	ORDER_CASE(alignment_is_of_the_offset),
-	KUNIT_CASE(load_balance_acquires_until_locked),
+	KUNIT_CASE(load_balance_acquires_until_exhausted),
 	KUNIT_CASE(load_balance_allocates_from_the_new_region),
 	KUNIT_CASE(load_balance_without_capacity_uses_what_is_there),
 	KUNIT_CASE(load_balance_skips_sizes_without_locking),
@@ -1102,7 +1105,7 @@ static struct kunit_case placement_cases[] = {
 	ORDER_CASE(recovers_from_fragmentation),
 	ORDER_CASE(recovers_with_new_capacity),
 	ORDER_CASE(unknown_capacity_is_asked_for_again),
-	ORDER_CASE(unknown_capacity_unlocks),
+	ORDER_CASE(unknown_capacity_reopens),
 	KUNIT_CASE(unknown_capacity_goes_before_what_fits),
 	ORDER_CASE(new_capacity_waits_for_nobody),
 	ORDER_CASE(what_fits_asks_for_no_capacity),

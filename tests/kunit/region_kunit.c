@@ -120,17 +120,19 @@ static void expect_log(struct kunit *test, struct ctx *ctx, const char *log)
 	fake_device_forget(ctx->fake);
 }
 
-static void expect_locked(struct kunit *test, struct ctx *ctx,
-			  enum flexmem_reason reason)
+static void expect_exhausted(struct kunit *test, struct ctx *ctx,
+			     enum flexmem_reason reason)
 {
-	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+	KUNIT_EXPECT_TRUE(test,
+			  ctx->table->pool[FLEXMEM_POOL_TENSOR].exhausted);
 	KUNIT_EXPECT_EQ(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].reason,
 			reason);
 }
 
-static void expect_unlocked(struct kunit *test, struct ctx *ctx)
+static void expect_open(struct kunit *test, struct ctx *ctx)
 {
-	KUNIT_EXPECT_FALSE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+	KUNIT_EXPECT_FALSE(test,
+			   ctx->table->pool[FLEXMEM_POOL_TENSOR].exhausted);
 }
 
 static unsigned int nr_regions(struct ctx *ctx)
@@ -213,10 +215,10 @@ static void asks_for_the_first_size_first(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, region->blocks.free, 12 * GIB);
 	KUNIT_EXPECT_EQ(test, region->blocks.nr_free, 1);
 	expect_log(test, ctx, "acquire 12G, set 0");
-	expect_unlocked(test, ctx);
+	expect_open(test, ctx);
 }
 
-static void falls_back_12_8_4_then_locks(struct kunit *test)
+static void falls_back_12_8_4_then_exhausted(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 25 * GIB);
 
@@ -227,7 +229,7 @@ static void falls_back_12_8_4_then_locks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOSPC);
 	expect_log(test, ctx,
 		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G ENOSPC");
-	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 
 static void each_size_of_the_fallback_is_used(struct kunit *test)
@@ -241,7 +243,7 @@ static void each_size_of_the_fallback_is_used(struct kunit *test)
 	acquire(ctx, 0);
 	expect_log(test, ctx,
 		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G, set 2");
-	expect_unlocked(test, ctx);
+	expect_open(test, ctx);
 }
 
 static void sizes_are_tried_as_they_are_listed(struct kunit *test)
@@ -260,7 +262,7 @@ static void sizes_are_tried_as_they_are_listed(struct kunit *test)
 		   "acquire 4G ENOSPC, acquire 12G ENOSPC, acquire 8G, set 0");
 }
 
-static void locked_table_asks_no_more(struct kunit *test)
+static void exhausted_table_asks_no_more(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 3 * GIB);
 
@@ -277,7 +279,7 @@ static void too_small_sizes_are_skipped(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 5 * GIB)), -ENOSPC);
 	expect_log(test, ctx, "acquire 12G ENOSPC, acquire 8G ENOSPC");
-	expect_unlocked(test, ctx);
+	expect_open(test, ctx);
 	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 4 * GIB));
 	expect_log(test, ctx,
 		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G, set 0");
@@ -289,10 +291,10 @@ static void larger_than_every_size_asks_nothing(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 12 * GIB + 128)), -ENOSPC);
 	expect_log(test, ctx, "");
-	expect_unlocked(test, ctx);
+	expect_open(test, ctx);
 }
 
-static void firmware_error_never_locks(struct kunit *test)
+static void firmware_error_never_exhausts(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 4 * GIB);
 	int error = param_error(test);
@@ -302,7 +304,7 @@ static void firmware_error_never_locks(struct kunit *test)
 		fake_device_fail(ctx->fake, FAKE_ACQUIRE, nth, 1, error);
 		KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), error);
 		KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], nth);
-		expect_unlocked(test, ctx);
+		expect_open(test, ctx);
 		KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 		fake_device_forget(ctx->fake);
 	}
@@ -334,13 +336,13 @@ static void refused_slot_is_passed_over(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, region->slot, 2);
 	KUNIT_EXPECT_EQ(test, region->id, 2);
 	expect_log(test, ctx, "acquire 12G, set 0 ENOSPC, set 1 ENOSPC, set 2");
-	expect_unlocked(test, ctx);
+	expect_open(test, ctx);
 	/* Remembered. */
 	acquire(ctx, 0);
 	expect_log(test, ctx, "acquire 12G, set 3");
 }
 
-static void every_slot_refused_locks(struct kunit *test)
+static void every_slot_refused_exhausts(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 2, PLENTY);
 
@@ -348,7 +350,7 @@ static void every_slot_refused_locks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOSPC);
 	expect_log(test, ctx,
 		   "acquire 12G, set 0 ENOSPC, set 1 ENOSPC, release 12G");
-	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 }
 
@@ -362,7 +364,7 @@ static void failed_slot_gives_the_memory_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), error);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
 	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
-	expect_unlocked(test, ctx);
+	expect_open(test, ctx);
 	fake_device_forget(ctx->fake);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ETIMEDOUT);
@@ -398,7 +400,7 @@ static void memory_that_could_not_be_released_is_retried(struct kunit *test)
 	expect_log(test, ctx, "acquire 12G, release 12G ETIMEDOUT");
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ETIMEDOUT);
 	expect_log(test, ctx, "release 12G ETIMEDOUT");
-	expect_unlocked(test, ctx);
+	expect_open(test, ctx);
 	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
 	expect_log(test, ctx, "release 12G, acquire 12G, set 0");
 }
@@ -497,7 +499,7 @@ static void segment_table_mirrors_the_regions(struct kunit *test)
 
 /* Locking. */
 
-static void locks_at_max_regions(struct kunit *test)
+static void exhausted_at_max_regions(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
 	struct ctx *ctx;
@@ -505,9 +507,9 @@ static void locks_at_max_regions(struct kunit *test)
 	settings.max_regions = 2;
 	ctx = make_mode(test, param_mode(test), 8, PLENTY, &settings);
 	acquire_regions(test, ctx, 1);
-	expect_unlocked(test, ctx);
+	expect_open(test, ctx);
 	acquire_regions(test, ctx, 1);
-	expect_locked(test, ctx, FLEXMEM_REASON_MAX_REGIONS);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_MAX_REGIONS);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOSPC);
 	expect_log(test, ctx, "");
 }
@@ -517,17 +519,17 @@ static void default_cap_is_twelve(struct kunit *test)
 	struct ctx *ctx = make(test, 16, PLENTY);
 
 	acquire_regions(test, ctx, 12);
-	expect_locked(test, ctx, FLEXMEM_REASON_MAX_REGIONS);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_MAX_REGIONS);
 }
 
-static void locks_at_the_last_slot(struct kunit *test)
+static void exhausted_at_the_last_slot(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 3, PLENTY);
 
 	acquire_regions(test, ctx, 2);
-	expect_unlocked(test, ctx);
+	expect_open(test, ctx);
 	acquire_regions(test, ctx, 1);
-	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 }
 
 static void as_many_slots_as_max_regions_are_slots(struct kunit *test)
@@ -535,7 +537,7 @@ static void as_many_slots_as_max_regions_are_slots(struct kunit *test)
 	struct ctx *ctx = make(test, 12, PLENTY);
 
 	acquire_regions(test, ctx, 12);
-	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 }
 
 static void refused_slots_are_the_reason(struct kunit *test)
@@ -547,7 +549,7 @@ static void refused_slots_are_the_reason(struct kunit *test)
 	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
 	ctx->fake->refused_slots = BIT(0);
 	acquire_regions(test, ctx, 1);
-	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 }
 
 static void refused_slots_are_the_reason_in_their_pool(struct kunit *test)
@@ -560,7 +562,7 @@ static void refused_slots_are_the_reason_in_their_pool(struct kunit *test)
 	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
 	ctx->fake->refused_slots = BIT(0);
 	acquire_regions(test, ctx, 1);
-	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
 				     fake_table_acquire(ctx->table, true, 0));
 	KUNIT_EXPECT_EQ(test, ctx->table->pool[FLEXMEM_POOL_PROGRAM].reason,
@@ -576,10 +578,11 @@ static void pools_lock_apart(struct kunit *test)
 	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
 				     fake_table_acquire(ctx->table, true, 0));
-	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_PROGRAM].locked);
-	expect_unlocked(test, ctx);
+	KUNIT_EXPECT_TRUE(test,
+			  ctx->table->pool[FLEXMEM_POOL_PROGRAM].exhausted);
+	expect_open(test, ctx);
 	acquire_regions(test, ctx, 7);
-	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 }
 
 static void programs_share_when_no_slots_are_set_aside(struct kunit *test)
@@ -605,16 +608,16 @@ static void programs_begin_with_the_last_size(struct kunit *test)
 	expect_log(test, ctx, "acquire 4G ENOSPC, acquire 8G, set 6");
 }
 
-static void new_capacity_unlocks(struct kunit *test)
+static void new_capacity_reopens(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 3 * GIB);
 
 	acquire(ctx, 0);
-	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 	ctx->fake->capacity = 8 * GIB;
 	fake_device_forget(ctx->fake);
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
-	expect_unlocked(test, ctx);
+	expect_open(test, ctx);
 	acquire(ctx, 0);
 	expect_log(test, ctx,
 		   "capacity, acquire 12G ENOSPC, acquire 8G, set 0");
@@ -631,8 +634,9 @@ static void new_capacity_gives_no_slots(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
 				     fake_table_acquire(ctx->table, true, 0));
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
-	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
-	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_PROGRAM].locked);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
+	KUNIT_EXPECT_TRUE(test,
+			  ctx->table->pool[FLEXMEM_POOL_PROGRAM].exhausted);
 }
 
 static void unknown_new_capacity_changes_nothing(struct kunit *test)
@@ -644,7 +648,7 @@ static void unknown_new_capacity_changes_nothing(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
 	KUNIT_EXPECT_EQ(test, ctx->table->capacity, 3 * GIB);
-	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 
 static void largest_region_is_the_largest_size(struct kunit *test)
@@ -697,7 +701,7 @@ static void prealloc_fills_every_slot(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), 0);
 	EXPECT_TOTALS(test, ctx, 12, 12, 12, 12);
-	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 4);
 }
 
@@ -707,7 +711,7 @@ static void prealloc_takes_all_capacity(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), 0);
 	EXPECT_TOTALS(test, ctx, 12, 12, 12);
-	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 
 static void prealloc_falls_back(struct kunit *test)
@@ -716,7 +720,7 @@ static void prealloc_falls_back(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), 0);
 	EXPECT_TOTALS(test, ctx, 12, 12, 8);
-	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 
 static void prealloc_sees_to_programs_first(struct kunit *test)
@@ -732,8 +736,9 @@ static void prealloc_sees_to_programs_first(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[2].slot, 6);
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[2].flags,
 			FLEXMEM_REGION_PROGRAM);
-	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_PROGRAM].locked);
-	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+	KUNIT_EXPECT_TRUE(test,
+			  ctx->table->pool[FLEXMEM_POOL_PROGRAM].exhausted);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 
 static void prealloc_of_nothing_succeeds(struct kunit *test)
@@ -742,7 +747,7 @@ static void prealloc_of_nothing_succeeds(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), 0);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
-	expect_locked(test, ctx, FLEXMEM_REASON_CAPACITY);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 
 static void prealloc_stops_at_an_error(struct kunit *test)
@@ -772,16 +777,16 @@ static void trim_gives_empty_regions_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[0].slot, 1);
 }
 
-static void trim_unlocks(struct kunit *test)
+static void trim_reopens(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 2, PLENTY);
 	unsigned int nr;
 	u64 bytes;
 
 	acquire_regions(test, ctx, 2);
-	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
-	expect_unlocked(test, ctx);
+	expect_open(test, ctx);
 	fake_device_forget(ctx->fake);
 	acquire(ctx, 0);
 	expect_log(test, ctx, "acquire 12G, set 0");
@@ -814,11 +819,11 @@ static void trim_of_nothing_leaves_the_lock(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 	expect_log(test, ctx, "");
-	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 }
 
 /* D4: a slot that is still used is not free because another one is. */
-static void trim_leaves_full_pools_locked(struct kunit *test)
+static void trim_leaves_full_pools_exhausted(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
 	struct flexmem_region *region;
@@ -835,7 +840,8 @@ static void trim_leaves_full_pools_locked(struct kunit *test)
 	acquire_regions(test, ctx, 1);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
-	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_PROGRAM].locked);
+	KUNIT_EXPECT_TRUE(test,
+			  ctx->table->pool[FLEXMEM_POOL_PROGRAM].exhausted);
 	fake_device_forget(ctx->fake);
 	KUNIT_EXPECT_EQ(test, -ENOSPC,
 			PTR_ERR(fake_table_acquire(ctx->table, true, 0)));
@@ -926,7 +932,7 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
-	expect_unlocked(test, ctx);
+	expect_open(test, ctx);
 	/* The region whose slot stayed filled can be used, once that is known. */
 	settle(test, ctx, error != -EIO);
 	occupy(test, ctx, 1, 12 * GIB);
@@ -991,7 +997,7 @@ static void trim_that_fails_at_once_changes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
-	expect_locked(test, ctx, FLEXMEM_REASON_SLOTS);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 	expect_log(test, ctx, "clear 0 ETIMEDOUT");
 }
 
@@ -1399,16 +1405,16 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(setting_up_needs_the_capacity),
 	KUNIT_CASE(table_is_no_longer_than_the_firmwares),
 	KUNIT_CASE(asks_for_the_first_size_first),
-	KUNIT_CASE(falls_back_12_8_4_then_locks),
+	KUNIT_CASE(falls_back_12_8_4_then_exhausted),
 	KUNIT_CASE(each_size_of_the_fallback_is_used),
 	KUNIT_CASE(sizes_are_tried_as_they_are_listed),
-	KUNIT_CASE(locked_table_asks_no_more),
+	KUNIT_CASE(exhausted_table_asks_no_more),
 	KUNIT_CASE(too_small_sizes_are_skipped),
 	KUNIT_CASE(larger_than_every_size_asks_nothing),
-	ERROR_CASE(firmware_error_never_locks),
+	ERROR_CASE(firmware_error_never_exhausts),
 	KUNIT_CASE(region_takes_the_lowest_slot),
 	KUNIT_CASE(refused_slot_is_passed_over),
-	KUNIT_CASE(every_slot_refused_locks),
+	KUNIT_CASE(every_slot_refused_exhausts),
 	ERROR_CASE(failed_slot_gives_the_memory_back),
 	ERROR_CASE(memory_in_a_slot_is_never_given_back),
 	KUNIT_CASE(memory_that_could_not_be_released_is_retried),
@@ -1416,16 +1422,16 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(unanswered_release_does_not_for_ever),
 	MODE_CASE(id_is_address_or_index),
 	MODE_CASE(segment_table_mirrors_the_regions),
-	MODE_CASE(locks_at_max_regions),
+	MODE_CASE(exhausted_at_max_regions),
 	KUNIT_CASE(default_cap_is_twelve),
-	KUNIT_CASE(locks_at_the_last_slot),
+	KUNIT_CASE(exhausted_at_the_last_slot),
 	KUNIT_CASE(as_many_slots_as_max_regions_are_slots),
 	KUNIT_CASE(refused_slots_are_the_reason),
 	KUNIT_CASE(refused_slots_are_the_reason_in_their_pool),
 	KUNIT_CASE(pools_lock_apart),
 	KUNIT_CASE(programs_share_when_no_slots_are_set_aside),
 	KUNIT_CASE(programs_begin_with_the_last_size),
-	KUNIT_CASE(new_capacity_unlocks),
+	KUNIT_CASE(new_capacity_reopens),
 	KUNIT_CASE(new_capacity_gives_no_slots),
 	KUNIT_CASE(unknown_new_capacity_changes_nothing),
 	KUNIT_CASE(largest_region_is_the_largest_size),
@@ -1438,10 +1444,10 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(prealloc_of_nothing_succeeds),
 	KUNIT_CASE(prealloc_stops_at_an_error),
 	KUNIT_CASE(trim_gives_empty_regions_back),
-	KUNIT_CASE(trim_unlocks),
+	KUNIT_CASE(trim_reopens),
 	KUNIT_CASE(trim_lets_refused_slots_be_tried_again),
 	KUNIT_CASE(trim_of_nothing_leaves_the_lock),
-	KUNIT_CASE(trim_leaves_full_pools_locked),
+	KUNIT_CASE(trim_leaves_full_pools_exhausted),
 	KUNIT_CASE(trim_is_forbidden_by_a_lease),
 	KUNIT_CASE(trim_breaks_leases_when_told_to),
 	KUNIT_CASE(trim_of_nothing_is_forbidden_by_a_lease_too),

@@ -82,7 +82,7 @@ static u32 free_address(struct flexmem_client *client, u64 region_id,
 	if (IS_ERR(allocation))
 		return 0;
 	handle = allocation->handle;
-	flexmem_client_abort(client, allocation);
+	flexmem_client_release(client, allocation);
 	return handle;
 }
 
@@ -307,10 +307,12 @@ static void reset_unlocks_and_reads_the_capacity(struct kunit *test)
 
 	for (i = 0; i < 4; i++)
 		alloc(test, ctx->client, 12 * GIB);
-	KUNIT_EXPECT_TRUE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+	KUNIT_EXPECT_TRUE(test,
+			  ctx->table->pool[FLEXMEM_POOL_TENSOR].exhausted);
 	ctx->fake->capacity = 8 * GIB;
 	reset(test, ctx);
-	KUNIT_EXPECT_FALSE(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].locked);
+	KUNIT_EXPECT_FALSE(test,
+			   ctx->table->pool[FLEXMEM_POOL_TENSOR].exhausted);
 	alloc(test, ctx->client, GIB);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_capacity, 8 * GIB);
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_total, 8 * GIB);
@@ -546,7 +548,7 @@ static void callers_wait_until_the_device_is_awake(struct kunit *test)
 	resume(ctx);
 	wait_for_completion(&waiter->done);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, waiter->allocation);
-	flexmem_client_abort(ctx->client, waiter->allocation);
+	flexmem_client_release(ctx->client, waiter->allocation);
 }
 
 static void what_needs_no_device_does_not_wait(struct kunit *test)

@@ -472,7 +472,7 @@ static void free_handle(struct kunit *test, struct flexmem_client *client,
 
 	allocation = flexmem_client_detach(client, handle);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
-	flexmem_client_abort(client, allocation);
+	flexmem_client_release(client, allocation);
 }
 
 static int prepare(struct kunit *test, u32 handle, u64 length)

@@ -173,7 +173,7 @@ static void give(struct kunit *test, struct flexmem_allocation *allocation)
 					     value_of(client)));
 	allocation = flexmem_client_detach(client, allocation->handle);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
-	flexmem_client_abort(client, allocation);
+	flexmem_client_release(client, allocation);
 }
 
 /* Bytes that were scrubbed since the last time; both counters agree. */
@@ -374,11 +374,11 @@ static void device_that_cannot_scrub_is_not_asked(struct kunit *test)
 	client = open(test, 1);
 	allocation = try(ctx, client, 4096, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
-	flexmem_client_abort(client, allocation);
+	flexmem_client_release(client, allocation);
 	allocation = try(ctx, open(test, 2), 4096, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	KUNIT_EXPECT_EQ(test, allocation->block->start, 0);
-	flexmem_client_abort(client_of(ctx, allocation), allocation);
+	flexmem_client_release(client_of(ctx, allocation), allocation);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
@@ -896,7 +896,7 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, early, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, taker.allocation);
 	KUNIT_EXPECT_EQ(test, taker.allocation->block->start, 0);
-	flexmem_client_abort(taker.client, taker.allocation);
+	flexmem_client_release(taker.client, taker.allocation);
 }
 
 /* Everything at random; whose bytes are where is looked at all the time. */

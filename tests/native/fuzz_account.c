@@ -220,7 +220,7 @@ static u64 acquirable(const struct fuzz *f, unsigned int slots, u64 capacity)
 {
 	u64 size = next_size(f, ~0ULL), bytes = 0;
 
-	if (f->model->tensors.locked)
+	if (f->model->tensors.exhausted)
 		return 0;
 	while (slots && size) {
 		if (size > capacity) {
@@ -600,7 +600,8 @@ static bool can_keep(const struct fuzz *f, unsigned int owner,
 		return true;
 	least = count.promised_slots * smallest_size(f);
 	if (count.promised_slots &&
-	    (count.promised_slots > free_slots(f) || f->model->tensors.locked ||
+	    (count.promised_slots > free_slots(f) ||
+	     f->model->tensors.exhausted ||
 	     least > spare_capacity(f)))
 		return false;
 	return !count.promised ||

@@ -122,11 +122,11 @@ TEST_F(exhaust, regions_have_the_fallback_sizes)
 	SNAP(self->fd, &s);
 	if (variant->prealloc) {
 		EXPECT_EQ(sum(variant), s.stats.out_total);
-		EXPECT_TRUE(fm_locked(self->fd));
+		EXPECT_TRUE(fm_exhausted(self->fd));
 	} else {
 		EXPECT_EQ(0, s.stats.out_regions);
 		EXPECT_EQ(0, s.stats.out_total);
-		EXPECT_FALSE(fm_locked(self->fd));
+		EXPECT_FALSE(fm_exhausted(self->fd));
 	}
 	fill_up(self, GiB);
 	SNAP(self->fd, &s);
@@ -157,8 +157,8 @@ TEST_F(exhaust, the_reply_says_which_limit_and_how_much)
 	EXPECT_EQ(0, reply.out_largest_free);
 	EXPECT_EQ(variant->max_region * GiB, reply.out_max_region);
 	EXPECT_EQ(variant->max_region * GiB, info.out_max_region);
-	EXPECT_TRUE(before.stats.out_flags & FLEXMEM_STATS_LOCKED);
-	EXPECT_TRUE(before.stats.out_flags & FLEXMEM_STATS_PROGRAM_LOCKED);
+	EXPECT_TRUE(before.stats.out_flags & FLEXMEM_STATS_EXHAUSTED);
+	EXPECT_TRUE(before.stats.out_flags & FLEXMEM_STATS_PROGRAM_EXHAUSTED);
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
@@ -205,8 +205,8 @@ TEST_F(exhaust, works_again_after_frees)
 	for (i = 0; i < self->nr; i++)
 		ASSERT_EQ(0, fm_free(self->fd, self->handle[i]));
 	EXPECT_STREQ("", fm_sums(self->fd, true));
-	/* locked for good (D4), and all of it is there a second time */
-	EXPECT_TRUE(fm_locked(self->fd));
+	/* exhausted for good (D4), and all of it is there a second time */
+	EXPECT_TRUE(fm_exhausted(self->fd));
 	self->nr = 0;
 	fill_up(self, variant->max_region * GiB);
 	EXPECT_LE(1, self->nr);
@@ -367,7 +367,7 @@ TEST_F(fragments, alignment_can_be_what_does_not_fit)
 	EXPECT_EQ(GiB / 2, reply.out_address.offset);
 }
 
-/* D5: sizes below the request are left out for it, and that locks nothing. */
+/* D5: sizes below the request are left out for it, and that exhausts nothing. */
 
 FIXTURE(skipped) {
 	int fd;
@@ -414,14 +414,14 @@ TEST_F(skipped, sizes_below_the_request_do_not_lock)
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 8 * GiB, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_CAPACITY, reply.out_reason);
 	EXPECT_EQ(1, fm_stats(self->fd).out_regions);
-	EXPECT_FALSE(fm_locked(self->fd));
+	EXPECT_FALSE(fm_exhausted(self->fd));
 
 	ASSERT_EQ(0, fm_alloc(self->fd, 4 * GiB, &reply));
 	EXPECT_EQ(2, fm_stats(self->fd).out_regions);
 	EXPECT_EQ(16 * GiB, fm_stats(self->fd).out_total);
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_CAPACITY, reply.out_reason);
-	EXPECT_TRUE(fm_locked(self->fd));
+	EXPECT_TRUE(fm_exhausted(self->fd));
 }
 
 TEST_HARNESS_MAIN

@@ -75,7 +75,7 @@ FIXTURE_TEARDOWN(fw)
 	fd = fm_open(variant->mode);
 	EXPECT_EQ(0, fm_trim(fd));
 	EXPECT_EQ(0, lines(variant->dir, "memory"));
-	EXPECT_FALSE(fm_locked(fd));
+	EXPECT_FALSE(fm_exhausted(fd));
 	for (i = 0; i < 4; i++)
 		EXPECT_NE(0, fm_take(fd, REGION));
 	EXPECT_EQ(4, lines(variant->dir, "memory"));
@@ -102,7 +102,7 @@ static const char * const release_commands[] = { "slot_clear", "release" };
 
 #define NR_COMMANDS(mode) ((mode) == FM_VF ? 2 : 1)
 
-TEST_F(fw, a_fault_while_acquiring_fails_once_and_locks_nothing)
+TEST_F(fw, a_fault_while_acquiring_fails_once_and_exhausts_nothing)
 {
 	struct flexmem_alloc reply;
 	struct snapshot before;
@@ -122,7 +122,7 @@ TEST_F(fw, a_fault_while_acquiring_fails_once_and_locks_nothing)
 			EXPECT_EQ(0, reply.out_handle);
 			EXPECT_EQ(losses[i].error, reply.out_error);
 			EXPECT_EQ(FLEXMEM_REASON_NONE, reply.out_reason);
-			EXPECT_FALSE(fm_locked(self->fd));
+			EXPECT_FALSE(fm_exhausted(self->fd));
 			EXPECT_EQ(before.stats.out_failures,
 				  fm_stats(self->fd).out_failures);
 			EXPECT_UNCHANGED(self->fd, &before);
@@ -150,7 +150,7 @@ TEST_F(fw, many_faults_leave_all_memory_usable)
 			failed++;
 		EXPECT_TRUE(!error || error == EIO || error == ETIMEDOUT)
 			TH_LOG("%s", strerror(error));
-		ASSERT_EQ(n == 4, fm_locked(self->fd));
+		ASSERT_EQ(n == 4, fm_exhausted(self->fd));
 	}
 	EXPECT_EQ(4, n);
 	EXPECT_LT(4, failed);
@@ -242,7 +242,7 @@ TEST_F(fw, a_slow_firmware_is_waited_for_within_the_timeout)
 		}
 	} while (!error);
 	EXPECT_EQ(ETIMEDOUT, error);
-	EXPECT_FALSE(fm_locked(self->fd));
+	EXPECT_FALSE(fm_exhausted(self->fd));
 	EXPECT_EQ(0, fm_alloc(self->fd, KiB, &reply));
 }
 
@@ -255,7 +255,7 @@ TEST_F(fw, a_dead_firmware_is_etimedout)
 	KNOB("timeout_ms", HASTY);
 	for (i = 0; i < 3; i++)
 		EXPECT_EQ(ETIMEDOUT, fm_alloc(self->fd, KiB, &reply));
-	EXPECT_FALSE(fm_locked(self->fd));
+	EXPECT_FALSE(fm_exhausted(self->fd));
 	fm_mend();
 	EXPECT_EQ(0, fm_alloc(self->fd, KiB, &reply));
 }
@@ -324,8 +324,8 @@ TEST_F(fw, a_slow_firmware_stops_nobody_else)
 	EXPECT_NE(NULL, handle);
 }
 
-/* D4: only a release or new capacity unlocks. */
-TEST_F(fw, new_capacity_unlocks)
+/* D4: only a release or new capacity reopens. */
+TEST_F(fw, new_capacity_reopens)
 {
 	struct flexmem_alloc reply;
 	char old[32], more[32];
@@ -336,11 +336,11 @@ TEST_F(fw, new_capacity_unlocks)
 	ASSERT_EQ(0, fm_alloc(self->fd, REGION, &reply));
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_CAPACITY, reply.out_reason);
-	EXPECT_TRUE(fm_locked(self->fd));
+	EXPECT_TRUE(fm_exhausted(self->fd));
 
 	snprintf(more, sizeof(more), "%llu", 8 * GiB);
 	ASSERT_EQ(0, knob(variant->dir, "capacity", more));
-	EXPECT_FALSE(fm_locked(self->fd));
+	EXPECT_FALSE(fm_exhausted(self->fd));
 	EXPECT_EQ(8 * GiB, fm_info(self->fd).out_capacity);
 	EXPECT_EQ(0, fm_alloc(self->fd, REGION, &reply));
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
@@ -379,7 +379,7 @@ TEST_F(fw, refused_slots_are_reason_slots)
 	ASSERT_NE(0, fm_take(self->fd, REGION));
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, KiB, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_SLOTS, reply.out_reason);
-	EXPECT_TRUE(fm_locked(self->fd));
+	EXPECT_TRUE(fm_exhausted(self->fd));
 	EXPECT_EQ(2, fm_stats(self->fd).out_regions);
 	/* and the memory that was meant for the slot went back */
 	EXPECT_EQ(2, lines(variant->dir, "memory"));

@@ -152,9 +152,9 @@ fm_fn struct flexmem_stats fm_stats(int fd)
 	return stats;
 }
 
-fm_fn bool fm_locked(int fd)
+fm_fn bool fm_exhausted(int fd)
 {
-	return fm_stats(fd).out_flags & FLEXMEM_STATS_LOCKED;
+	return fm_stats(fd).out_flags & FLEXMEM_STATS_EXHAUSTED;
 }
 
 /* ---- snapshot: everything a call could have changed ---- */

@@ -63,17 +63,17 @@ static int place(FIXTURE_DATA(place) *self, __u64 length)
 	return error ? -error : slot_of(self->fd, self->last.out_address, NULL);
 }
 
-TEST_F(place, load_balance_acquires_before_each_until_locked)
+TEST_F(place, load_balance_acquires_before_each_until_exhausted)
 {
 	int i;
 
 	START("order=load_balance acquire=lazy" SMALL, NULL);
 	for (i = 0; i < 3; i++) {
-		EXPECT_FALSE(fm_locked(self->fd));
+		EXPECT_FALSE(fm_exhausted(self->fd));
 		EXPECT_EQ(i, place(self, KiB));
 		EXPECT_EQ(i + 1, (int)fm_stats(self->fd).out_regions);
 	}
-	EXPECT_TRUE(fm_locked(self->fd));
+	EXPECT_TRUE(fm_exhausted(self->fd));
 	EXPECT_EQ(0, place(self, KiB));
 	EXPECT_EQ(3, fm_stats(self->fd).out_regions);
 }
@@ -105,7 +105,7 @@ TEST_F(place, load_balance_tries_the_new_region_first)
 	EXPECT_EQ(1, place(self, KiB));
 	EXPECT_EQ(16 * GiB, fm_stats(self->fd).out_total);
 	EXPECT_EQ(0, place(self, KiB));
-	EXPECT_TRUE(fm_locked(self->fd));
+	EXPECT_TRUE(fm_exhausted(self->fd));
 }
 
 TEST_F(place, load_balance_orders_preallocated_regions)
@@ -114,7 +114,7 @@ TEST_F(place, load_balance_orders_preallocated_regions)
 
 	START("order=load_balance acquire=prealloc" SMALL, "memory=256G");
 	EXPECT_EQ(3, fm_stats(self->fd).out_regions);
-	EXPECT_TRUE(fm_locked(self->fd));
+	EXPECT_TRUE(fm_exhausted(self->fd));
 	for (i = 0; i < 6; i++)
 		EXPECT_EQ(i % 3, place(self, KiB));
 }
@@ -128,7 +128,7 @@ TEST_F(place, fill_first_acquires_only_when_nothing_fits)
 	for (i = 0; i < 12; i++) {
 		EXPECT_EQ(i / 4, place(self, GiB));
 		EXPECT_EQ(i / 4 + 1, (int)fm_stats(self->fd).out_regions);
-		EXPECT_EQ(i / 4 == 2, fm_locked(self->fd));
+		EXPECT_EQ(i / 4 == 2, fm_exhausted(self->fd));
 	}
 	EXPECT_EQ(-ENOMEM, place(self, 128));
 }
@@ -285,7 +285,7 @@ TEST_F(place, tensors_and_programs_keep_to_their_slots)
 		stats = fm_stats(self->fd);
 		EXPECT_EQ(3, stats.out_regions);
 		EXPECT_EQ(4 * GiB, stats.out_used_program);
-		EXPECT_EQ(FLEXMEM_STATS_LOCKED | FLEXMEM_STATS_PROGRAM_LOCKED,
+		EXPECT_EQ(FLEXMEM_STATS_EXHAUSTED | FLEXMEM_STATS_PROGRAM_EXHAUSTED,
 			  (int)stats.out_flags);
 	}
 }
@@ -298,7 +298,7 @@ TEST_F(place, full_programs_do_not_stop_tensors)
 	ASSERT_LE(0, place_program(self, 4 * GiB, NULL));
 	program = self->last;
 	EXPECT_EQ(-ENOMEM, place_program(self, 128, NULL));
-	EXPECT_EQ(FLEXMEM_STATS_PROGRAM_LOCKED,
+	EXPECT_EQ(FLEXMEM_STATS_PROGRAM_EXHAUSTED,
 		  (int)fm_stats(self->fd).out_flags);
 	EXPECT_LE(0, place(self, 4 * GiB));
 	EXPECT_LE(0, place(self, 4 * GiB));

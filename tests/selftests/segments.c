@@ -374,7 +374,7 @@ TEST_F(lease, ends_when_its_holder_is_killed)
 	EXPECT_EQ(0, fm_trim(self->fd));
 }
 
-TEST_F(lease, trim_gives_back_empty_regions_only_and_unlocks)
+TEST_F(lease, trim_gives_back_empty_regions_only_and_reopens)
 {
 	struct flexmem_trim trim = CMD(trim, .out_regions = 77);
 	struct flexmem_alloc reply[N], again;
@@ -383,7 +383,7 @@ TEST_F(lease, trim_gives_back_empty_regions_only_and_unlocks)
 
 	for (i = 0; i < N; i++)
 		ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply[i]));
-	EXPECT_TRUE(fm_locked(self->fd));
+	EXPECT_TRUE(fm_exhausted(self->fd));
 	ASSERT_EQ(0, fm_free(self->fd, reply[0].out_handle));
 	ASSERT_EQ(0, fm_free(self->fd, reply[2].out_handle));
 	must(trim, self->fd, &trim);
@@ -411,7 +411,7 @@ TEST_F(lease, trim_gives_back_empty_regions_only_and_unlocks)
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, fm_alloc(self->fd, KiB, &again));
 	EXPECT_EQ(N, fm_stats(self->fd).out_regions);
-	EXPECT_TRUE(fm_locked(self->fd));
+	EXPECT_TRUE(fm_exhausted(self->fd));
 }
 
 TEST_F(lease, figures_survive_trim)

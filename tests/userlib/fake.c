@@ -24,7 +24,7 @@ uint64_t generation;
 
 static uint64_t allocs, frees, failures;
 static uint64_t next_file_id;
-static bool locked;
+static bool exhausted;
 
 int __real_open(const char *path, int flags, ...);
 int __real_close(int fd);
@@ -70,7 +70,7 @@ void fake_reset(void)
 	nr_regions = 0;
 	generation = 1;
 	allocs = frees = failures = 0;
-	locked = false;
+	exhausted = false;
 	next_file_id = 0;
 	memset(files, 0, sizeof(files));
 	reset_owners();
@@ -215,7 +215,7 @@ static uint32_t acquire(uint64_t needed)
 		add_region(fake.fallback[i]);
 		return FLEXMEM_REASON_NONE;
 	}
-	locked = true;
+	exhausted = true;
 	return FLEXMEM_REASON_CAPACITY;
 }
 
@@ -606,7 +606,7 @@ static int stats(const struct file *file, struct flexmem_stats *cmd)
 
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
 	REQUIRE(!cmd->out_regions && !cmd->out_total);
-	cmd->out_flags = locked ? FLEXMEM_STATS_LOCKED : 0;
+	cmd->out_flags = exhausted ? FLEXMEM_STATS_EXHAUSTED : 0;
 	cmd->out_regions = nr_regions;
 	for (i = 0; i < FDS; i++)
 		cmd->out_leases += files[i].lease;
@@ -665,7 +665,7 @@ static int trim(struct flexmem_trim *cmd, int injected)
 		free_region(&regions[--nr_regions]);
 		generation++;
 	}
-	locked = false;
+	exhausted = false;
 	return injected;
 }
 

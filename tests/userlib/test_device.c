@@ -319,7 +319,7 @@ static void locked_is_told(void **state)
 	flexmem_device_alloc(device, 12 * GIB, 0, 0, &a, sizeof(a));
 	flexmem_device_alloc(device, 12 * GIB, 0, 0, &a, sizeof(a));
 	assert_int_equal(flexmem_device_statistics(device, &s, sizeof(s)), 0);
-	assert_int_equal(s.flags, FLEXMEM_LOCKED);
+	assert_int_equal(s.flags, FLEXMEM_EXHAUSTED);
 	flexmem_device_close(device);
 }
 

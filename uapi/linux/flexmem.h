@@ -596,13 +596,13 @@ struct flexmem_lease {
 
 /**
  * enum flexmem_stats_flags - states a device can be in
- * @FLEXMEM_STATS_LOCKED: no further region is tried for, for tensors
- * @FLEXMEM_STATS_PROGRAM_LOCKED: likewise for programs; equals the bit above
+ * @FLEXMEM_STATS_EXHAUSTED: no further region is tried for, for tensors
+ * @FLEXMEM_STATS_PROGRAM_EXHAUSTED: likewise for programs; equals the bit above
  *	when no slots are set aside
  */
 enum flexmem_stats_flags {
-	FLEXMEM_STATS_LOCKED = 1 << 0,
-	FLEXMEM_STATS_PROGRAM_LOCKED = 1 << 1,
+	FLEXMEM_STATS_EXHAUSTED = 1 << 0,
+	FLEXMEM_STATS_PROGRAM_EXHAUSTED = 1 << 1,
 };
 
 /**

@@ -201,11 +201,11 @@ enum flexmem_limit {
 /** FLEXMEM_CAN_PRESSURE - capability: FLEXMEM_WAIT, flexmem_device_pressure() */
 #define FLEXMEM_CAN_PRESSURE (UINT64_C(1) << 5)
 
-/** FLEXMEM_LOCKED - flag of statistics: no further region is tried for */
-#define FLEXMEM_LOCKED (UINT32_C(1) << 0)
+/** FLEXMEM_EXHAUSTED - flag of statistics: no further region is tried for */
+#define FLEXMEM_EXHAUSTED (UINT32_C(1) << 0)
 
-/** FLEXMEM_PROGRAM_LOCKED - likewise, in the slots set aside for programs */
-#define FLEXMEM_PROGRAM_LOCKED (UINT32_C(1) << 1)
+/** FLEXMEM_PROGRAM_EXHAUSTED - likewise, in the slots set aside for programs */
+#define FLEXMEM_PROGRAM_EXHAUSTED (UINT32_C(1) << 1)
 
 #define FLEXMEM_FALLBACK_SIZES 8
 
@@ -458,7 +458,7 @@ struct flexmem_segment {
 
 /**
  * struct flexmem_statistics - figures of a device at one moment
- * @flags: of FLEXMEM_LOCKED, FLEXMEM_PROGRAM_LOCKED
+ * @flags: of FLEXMEM_EXHAUSTED, FLEXMEM_PROGRAM_EXHAUSTED
  * @regions: regions acquired
  * @leases: leases held, by anybody
  * @reserved: 0

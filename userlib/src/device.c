@@ -184,10 +184,10 @@ static void statistics_from_uapi(const struct flexmem_stats *stats,
 		.own_peak = stats->out_client_peak,
 		.own_handles = stats->out_client_handles,
 	};
-	if (stats->out_flags & FLEXMEM_STATS_LOCKED)
-		statistics->flags |= FLEXMEM_LOCKED;
-	if (stats->out_flags & FLEXMEM_STATS_PROGRAM_LOCKED)
-		statistics->flags |= FLEXMEM_PROGRAM_LOCKED;
+	if (stats->out_flags & FLEXMEM_STATS_EXHAUSTED)
+		statistics->flags |= FLEXMEM_EXHAUSTED;
+	if (stats->out_flags & FLEXMEM_STATS_PROGRAM_EXHAUSTED)
+		statistics->flags |= FLEXMEM_PROGRAM_EXHAUSTED;
 }
 
 int flexmem_device_statistics(const struct flexmem_device *device,

@@ -89,15 +89,15 @@ enum tool_status cmd_info(struct tool *tool, int argc, char **argv)
 
 static void print_stats(const struct flexmem_statistics *statistics)
 {
-	const char *locked = "no";
+	const char *exhausted = "no";
 
-	if (statistics->flags & FLEXMEM_LOCKED)
-		locked = statistics->flags & FLEXMEM_PROGRAM_LOCKED ?
+	if (statistics->flags & FLEXMEM_EXHAUSTED)
+		exhausted = statistics->flags & FLEXMEM_PROGRAM_EXHAUSTED ?
 			 "yes" : "for tensors";
-	else if (statistics->flags & FLEXMEM_PROGRAM_LOCKED)
-		locked = "for programs";
+	else if (statistics->flags & FLEXMEM_PROGRAM_EXHAUSTED)
+		exhausted = "for programs";
 	print_count("regions", statistics->regions);
-	print_text("locked", locked);
+	print_text("exhausted", exhausted);
 	print_size("total", statistics->total);
 	print_size("used", statistics->used);
 	print_size("  for programs", statistics->used_program);

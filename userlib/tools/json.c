@@ -187,10 +187,10 @@ json_t *json_statistics(const struct flexmem_statistics *statistics)
 {
 	json_t *object = json_checked(json_object());
 
-	json_add(object, "locked",
-		 json_boolean(statistics->flags & FLEXMEM_LOCKED));
-	json_add(object, "program_locked",
-		 json_boolean(statistics->flags & FLEXMEM_PROGRAM_LOCKED));
+	json_add(object, "exhausted",
+		 json_boolean(statistics->flags & FLEXMEM_EXHAUSTED));
+	json_add(object, "program_exhausted",
+		 json_boolean(statistics->flags & FLEXMEM_PROGRAM_EXHAUSTED));
 	json_add(object, "regions", json_number(statistics->regions));
 	json_add(object, "leases", json_number(statistics->leases));
 	json_add(object, "total", json_number(statistics->total));
