@@ -311,6 +311,7 @@ int mock_setup(void **state)
 	mock.error = -ENOMEM;
 	unsetenv("FLEXMEM_ALLOC_CONF");
 	unsetenv("MINDTORCH_NPU_ALLOC_CONF");
+	unsetenv("PYTORCH_ALLOC_CONF");
 	unsetenv("PYTORCH_CUDA_ALLOC_CONF");
 	return setup(state);
 }

@@ -337,6 +337,20 @@ static void profile(void **state)
 					      sizeof(options)), -EINVAL);
 }
 
+static void refused(struct flexmem_cache_options options, size_t size,
+		    const char *why)
+{
+	struct flexmem_cache *cache = NULL;
+	char problem[512] = "nothing";
+
+	options.problem = problem;
+	options.problem_length = sizeof(problem);
+	assert_int_equal(flexmem_cache_create(&cache, &options, size),
+			 -EINVAL);
+	assert_null(cache);
+	assert_string_equal(problem, why);
+}
+
 static void bad_options(void **state)
 {
 	struct flexmem_cache_events incomplete = mock_events;
@@ -351,34 +365,44 @@ static void bad_options(void **state)
 	assert_int_equal(flexmem_cache_create(&cache, NULL, sizeof(options)),
 			 -EINVAL);
 	assert_int_equal(flexmem_cache_create(&cache, &options,
-					      sizeof(options) - 8), -EINVAL);
+					      offsetof(struct flexmem_cache_options,
+						       device_index)),
+			 -EINVAL);
 	options.provider = NULL;
-	assert_int_equal(flexmem_cache_create(&cache, &options,
-					      sizeof(options)), -EINVAL);
+	refused(options, sizeof(options),
+		"there is neither a device nor a provider");
 	options = good;
 	options.device = (struct flexmem_device *)&mock;
-	assert_int_equal(flexmem_cache_create(&cache, &options,
-					      sizeof(options)), -EINVAL);
+	refused(options, sizeof(options),
+		"there is both a device and a provider");
 	options = good;
 	options.provider_size = offsetof(struct flexmem_cache_provider,
 					 alloc_wait) - 1;
-	assert_int_equal(flexmem_cache_create(&cache, &options,
-					      sizeof(options)), -EINVAL);
+	refused(options, sizeof(options),
+		"a struct has a size that it never had");
 	options = good;
 	provider.free = NULL;
 	options.provider = &provider;
-	assert_int_equal(flexmem_cache_create(&cache, &options,
-					      sizeof(options)), -EINVAL);
+	refused(options, sizeof(options),
+		"the provider lacks 'alloc' or 'free'");
 	options = good;
 	incomplete.query = NULL;
 	options.events = &incomplete;
 	options.events_size = sizeof(incomplete);
-	assert_int_equal(flexmem_cache_create(&cache, &options,
-					      sizeof(options)), -EINVAL);
+	refused(options, sizeof(options),
+		"a callback of the events is missing");
 	options = good;
 	options.level = 3;
+	refused(options, sizeof(options),
+		"there is no such level of the log");
+	options = good;
+	options.reserved = 1;
+	refused(options, sizeof(options),
+		"a reserved field of the options is not 0");
+	options = good;
+	options.flags = 1u << 31;
 	assert_int_equal(flexmem_cache_create(&cache, &options,
-					      sizeof(options)), -EINVAL);
+					      sizeof(options)), -EOPNOTSUPP);
 	assert_null(cache);
 	flexmem_cache_destroy(NULL);
 }
@@ -394,9 +418,15 @@ static void struct_sizes(void **state)
 		struct flexmem_cache_allocation allocation;
 		uint64_t more;
 	} result = { .more = 7 };
-	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_options options = mock_options("nonsense:1");
+	struct flexmem_cache *cache;
 
 	(void)state;
+	/* What a caller of 0.3 does not know is not read. */
+	options.flags = FLEXMEM_CACHE_STRICT;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      offsetof(struct flexmem_cache_options,
+						       flags)), 0);
 	assert_int_equal(flexmem_cache_alloc_request(cache, &newer.request,
 						     sizeof(newer),
 						     &result.allocation,

@@ -74,6 +74,19 @@ static void precedence(void **state)
 	       FLEXMEM_CACHE_SOURCE_PYTORCH_CUDA_ALLOC_CONF);
 	flexmem_cache_destroy(cache);
 
+	/* Its newer name goes before it, also if it is set to nothing. */
+	setenv("PYTORCH_ALLOC_CONF", "", 1);
+	cache = mock_cache(NULL);
+	expect(cache, "max_split_size_mb", "off", FLEXMEM_CACHE_SOURCE_DEFAULT);
+	expect(cache, "backend", "native", FLEXMEM_CACHE_SOURCE_DEFAULT);
+	flexmem_cache_destroy(cache);
+	setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:35", 1);
+	cache = mock_cache(NULL);
+	expect(cache, "max_split_size_mb", "35",
+	       FLEXMEM_CACHE_SOURCE_PYTORCH_ALLOC_CONF);
+	expect(cache, "backend", "native", FLEXMEM_CACHE_SOURCE_DEFAULT);
+	flexmem_cache_destroy(cache);
+
 	setenv("MINDTORCH_NPU_ALLOC_CONF", "max_split_size_mb:40", 1);
 	cache = mock_cache(NULL);
 	expect(cache, "max_split_size_mb", "40",
@@ -280,7 +293,78 @@ static void source_names(void **state)
 			    "MINDTORCH_NPU_ALLOC_CONF");
 	assert_string_equal(flexmem_cache_source_name(4),
 			    "PYTORCH_CUDA_ALLOC_CONF");
-	assert_string_equal(flexmem_cache_source_name(5), "unknown");
+	assert_string_equal(flexmem_cache_source_name(5), "PYTORCH_ALLOC_CONF");
+	assert_string_equal(flexmem_cache_source_name(6), "unknown");
+}
+
+/* Whoever gives a callback and no level hears warnings, and nothing else. */
+static void warnings_come_by_default(void **state)
+{
+	struct flexmem_cache_options options = mock_options("nonsense:1");
+	struct flexmem_cache *cache;
+
+	(void)state;
+	options.level = FLEXMEM_LOG_NONE;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	give(cache, take(cache, 1000, 0));
+	flexmem_cache_destroy(cache);
+	assert_string_equal(mock.log,
+		"caller: unknown key 'nonsense' with value '1' is ignored\n");
+}
+
+static int create_strict(const char *configuration, char *problem,
+			 size_t length)
+{
+	struct flexmem_cache_options options = mock_options(configuration);
+	struct flexmem_cache *cache = NULL;
+	int err;
+
+	options.flags = FLEXMEM_CACHE_STRICT;
+	options.problem = problem;
+	options.problem_length = length;
+	mock.log[0] = '\0';
+	err = flexmem_cache_create(&cache, &options, sizeof(options));
+	assert_true(err ? !cache : cache != NULL);
+	flexmem_cache_destroy(cache);
+	return err;
+}
+
+/* What is left out otherwise is an error, and the first one is told. */
+static void strict(void **state)
+{
+	char problem[200] = "as it was";
+	char little[20];
+
+	(void)state;
+	assert_int_equal(create_strict("max_split_size_mb:64", problem,
+				       sizeof(problem)), 0);
+	assert_string_equal(problem, "as it was");
+	assert_int_equal(create_strict("max_split_size_mb:6 4,nonsense:1",
+				       problem, sizeof(problem)), -EINVAL);
+	assert_string_equal(problem,
+		"caller: 'max_split_size_mb' cannot be '6 4'; the default 'off' is kept");
+	assert_string_equal(mock.log,
+		"caller: 'max_split_size_mb' cannot be '6 4'; the default 'off' is kept\n"
+		"caller: unknown key 'nonsense' with value '1' is ignored\n");
+	/* Also if the last value is a good one. */
+	assert_int_equal(create_strict("backend:x,backend:native", problem,
+				       sizeof(problem)), -EINVAL);
+	assert_int_equal(create_strict("nonsense:1", NULL, 0), -EINVAL);
+	assert_int_equal(create_strict("nonsense:1", little, sizeof(little)),
+			 -EINVAL);
+	assert_string_equal(little, "caller: unknown key");
+	/* Wherever it comes from. */
+	setenv("PYTORCH_ALLOC_CONF", "nonsense:1", 1);
+	assert_int_equal(create_strict(NULL, problem, sizeof(problem)),
+			 -EINVAL);
+	assert_string_equal(problem,
+		"PYTORCH_ALLOC_CONF: unknown key 'nonsense' with value '1' is ignored");
+	/* A good setting that a device cannot follow is none of these. */
+	mock.no_growth = true;
+	assert_int_equal(create_strict("expandable_segments:True", problem,
+				       sizeof(problem)), 0);
+	assert_int_equal(mock.warnings, 7);
 }
 
 int main(void)
@@ -295,6 +379,8 @@ int main(void)
 		CACHE_TEST(repeated_keys),
 		CACHE_TEST(long_values),
 		CACHE_TEST(source_names),
+		CACHE_TEST(warnings_come_by_default),
+		CACHE_TEST(strict),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -203,6 +203,12 @@ struct flexmem_cache_profile {
 };
 
 /**
+ * FLEXMEM_CACHE_STRICT - flag of &flexmem_cache_options.flags: a setting that
+ * cannot be understood is an error
+ */
+#define FLEXMEM_CACHE_STRICT (UINT32_C(1) << 16)
+
+/**
  * struct flexmem_cache_options - how a cache is made
  * @device: where its memory comes from; it must outlive the cache. NULL with
  *	@provider.
@@ -214,18 +220,26 @@ struct flexmem_cache_profile {
  * @profile_size: sizeof(*@profile)
  * @configuration: settings like "max_split_size_mb:64"; NULL: those of the
  *	environment variable FLEXMEM_ALLOC_CONF; if it is not set,
- *	MINDTORCH_NPU_ALLOC_CONF; if that is not set, PYTORCH_CUDA_ALLOC_CONF
+ *	MINDTORCH_NPU_ALLOC_CONF; if that is not set, PYTORCH_ALLOC_CONF; if
+ *	that is not set, its older name PYTORCH_CUDA_ALLOC_CONF
  * @log: receives warnings and, as @level says, more; NULL: nobody, unless
  *	FLEXMEM_DEBUG=1 or TORCH_SPYRE_ALLOC_DEBUG=1 is set, which log to stderr.
  *	It may run with the cache locked, and on several threads at once.
  * @log_user: passed to @log
- * @level: the highest enum flexmem_log_level wanted
+ * @level: the highest enum flexmem_log_level wanted; FLEXMEM_LOG_NONE is taken
+ *	for FLEXMEM_LOG_WARNING: whoever wants nothing has no @log
  * @device_index: the number of the device in snapshots
+ * @flags: of FLEXMEM_CACHE_STRICT
+ * @reserved: 0
+ * @problem: where flexmem_cache_create() writes what is wrong when it returns
+ *	-EINVAL, always NUL-terminated then; or NULL
+ * @problem_length: bytes there is room for in @problem; 512 hold any text
  *
  * Settings are separated by commas, key and value by ':' or '='. Spaces around
  * them do not matter. A variable that is set to nothing is set. An unknown key,
- * or a value that a key cannot have, is left out with a warning. If a key comes
- * twice the last one counts.
+ * or a value that a key cannot have, is left out with a warning; with
+ * FLEXMEM_CACHE_STRICT there is no cache then (-EINVAL), wherever the setting
+ * comes from. If a key comes twice the last one counts.
  *
  * ============================= ===============================================
  * backend                       native (default); direct: no cache, each call
@@ -266,6 +280,10 @@ struct flexmem_cache_options {
 	void *log_user;
 	uint32_t level;
 	uint32_t device_index;
+	uint32_t flags;
+	uint32_t reserved;
+	char *problem;
+	size_t problem_length;
 };
 
 /**
@@ -277,7 +295,9 @@ struct flexmem_cache_options {
  * No device memory is taken yet.
  *
  * Return: 0; -EINVAL: there is neither a device nor a provider, or both, or a
- * callback is missing, or the sizes of the profile contradict each other.
+ * callback is missing, or the sizes of the profile contradict each other, or,
+ * with FLEXMEM_CACHE_STRICT, a setting cannot be understood: @options->problem
+ * has it in words, as has the log; -EOPNOTSUPP: unknown bits in @options->flags.
  */
 FLEXMEM_API int flexmem_cache_create(struct flexmem_cache **cache,
 				     const struct flexmem_cache_options *options,
@@ -300,6 +320,7 @@ enum flexmem_cache_source {
 	FLEXMEM_CACHE_SOURCE_FLEXMEM_ALLOC_CONF = 2,
 	FLEXMEM_CACHE_SOURCE_MINDTORCH_NPU_ALLOC_CONF = 3,
 	FLEXMEM_CACHE_SOURCE_PYTORCH_CUDA_ALLOC_CONF = 4,
+	FLEXMEM_CACHE_SOURCE_PYTORCH_ALLOC_CONF = 5,
 };
 
 /**

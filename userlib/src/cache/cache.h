@@ -328,10 +328,15 @@ struct flexmem_cache {
 	/* What is smaller has a narrow name, and is not oversize. */
 	uint64_t simple_limit;
 	uint32_t device_index;
+	uint32_t flags;
 	unsigned long generation;
 	uint32_t log_level;
 	flexmem_log_fn log;
 	void *log_user;
+
+	/* While it is made: where to say why it cannot be, once; or NULL. */
+	char *problem;
+	size_t problem_length;
 
 	/* The registry's. */
 	struct flexmem_cache *previous_cache;
@@ -469,6 +474,9 @@ static inline int fmlib_cache_check(const struct flexmem_cache *cache)
 void fmlib_cache_log(const struct flexmem_cache *cache,
 		     enum flexmem_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* A warning that may be the reason why the cache cannot be made. */
+void fmlib_cache_complain(struct flexmem_cache *cache, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* config.c */
 int fmlib_config_read(struct flexmem_cache *cache, const char *text);

@@ -223,6 +223,7 @@ static const struct {
 	{ "FLEXMEM_ALLOC_CONF", FLEXMEM_CACHE_SOURCE_FLEXMEM_ALLOC_CONF },
 	{ "MINDTORCH_NPU_ALLOC_CONF",
 	  FLEXMEM_CACHE_SOURCE_MINDTORCH_NPU_ALLOC_CONF },
+	{ "PYTORCH_ALLOC_CONF", FLEXMEM_CACHE_SOURCE_PYTORCH_ALLOC_CONF },
 	{ "PYTORCH_CUDA_ALLOC_CONF",
 	  FLEXMEM_CACHE_SOURCE_PYTORCH_CUDA_ALLOC_CONF },
 };
@@ -239,8 +240,9 @@ static char *trim(char *text)
 	return text;
 }
 
-static void set(struct flexmem_cache *cache, enum flexmem_cache_source source,
-		const char *name, const char *value)
+/* -EINVAL: it was left out. */
+static int set(struct flexmem_cache *cache, enum flexmem_cache_source source,
+	       const char *name, const char *value)
 {
 	const char *origin = flexmem_cache_source_name(source);
 	struct fmlib_config *config = &cache->config;
@@ -249,24 +251,25 @@ static void set(struct flexmem_cache *cache, enum flexmem_cache_source source,
 	while (key < FMLIB_KEYS && strcmp(keys[key].name, name))
 		key++;
 	if (key == FMLIB_KEYS) {
-		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
-				"%s: unknown key '%s' with value '%s' is ignored",
-				origin, name, value);
-		return;
+		fmlib_cache_complain(cache,
+				     "%s: unknown key '%s' with value '%s' is ignored",
+				     origin, name, value);
+		return -EINVAL;
 	}
 	if (strlen(value) >= VALUE_MAX ||
 	    !keys[key].parse(config, key, value)) {
-		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
-				"%s: '%s' cannot be '%s'; %s '%s' is kept",
-				origin, name, value,
-				config->shown[key].source ==
-				FLEXMEM_CACHE_SOURCE_DEFAULT ?
-				"the default" : "the earlier value",
-				config->shown[key].value);
-		return;
+		fmlib_cache_complain(cache,
+				     "%s: '%s' cannot be '%s'; %s '%s' is kept",
+				     origin, name, value,
+				     config->shown[key].source ==
+				     FLEXMEM_CACHE_SOURCE_DEFAULT ?
+				     "the default" : "the earlier value",
+				     config->shown[key].value);
+		return -EINVAL;
 	}
 	config->shown[key].source = source;
 	strcpy(config->shown[key].value, value);
+	return 0;
 }
 
 /* The end of a setting: a comma, but not one inside of brackets. */
@@ -283,10 +286,12 @@ static char *setting_end(char *text)
 	return text;
 }
 
-static void parse(struct flexmem_cache *cache, enum flexmem_cache_source source,
-		  char *text)
+/* Sets what it can; -EINVAL: something was left out. */
+static int parse(struct flexmem_cache *cache, enum flexmem_cache_source source,
+		 char *text)
 {
 	char *separator;
+	int result = 0;
 	char *value;
 	char *end;
 	bool more;
@@ -302,10 +307,12 @@ static void parse(struct flexmem_cache *cache, enum flexmem_cache_source source,
 			*separator = '\0';
 			value = trim(separator + 1);
 		}
-		if (*text || value != separator)
-			set(cache, source, trim(text), value);
+		if ((*text || value != separator) &&
+		    set(cache, source, trim(text), value))
+			result = -EINVAL;
 		text = end + 1;
 	} while (more);
+	return result;
 }
 
 /* The first of the variables that is set, even to nothing. */
@@ -330,6 +337,7 @@ int fmlib_config_read(struct flexmem_cache *cache, const char *text)
 	struct fmlib_config *config = &cache->config;
 	enum fmlib_key key;
 	char *copy;
+	int err;
 
 	config->fraction = 1.0;
 	config->max_split = FMLIB_NO_LIMIT;
@@ -345,9 +353,9 @@ int fmlib_config_read(struct flexmem_cache *cache, const char *text)
 	copy = strdup(text);
 	if (!copy)
 		return -ENOMEM;
-	parse(cache, source, copy);
+	err = parse(cache, source, copy);
 	free(copy);
-	return 0;
+	return cache->flags & FLEXMEM_CACHE_STRICT ? err : 0;
 }
 
 int flexmem_cache_setting(const struct flexmem_cache *cache, size_t index,

@@ -32,10 +32,13 @@ static const struct flexmem_cache_profile default_profile = {
 /* No size of a profile may be so large that sums of them overflow. */
 #define PROFILE_MAX (UINT64_C(1) << 42)
 
+#define FLAGS FLEXMEM_CACHE_STRICT
+#define LOG_LINE 512
+
 void fmlib_cache_log(const struct flexmem_cache *cache,
 		     enum flexmem_log_level level, const char *format, ...)
 {
-	char text[512];
+	char text[LOG_LINE];
 	va_list arguments;
 
 	if (!fmlib_cache_logs(cache, level))
@@ -46,6 +49,28 @@ void fmlib_cache_log(const struct flexmem_cache *cache,
 	cache->log(level, text, cache->log_user);
 }
 
+void fmlib_cache_complain(struct flexmem_cache *cache, const char *format, ...)
+{
+	char text[LOG_LINE];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	fmlib_cache_log(cache, FLEXMEM_LOG_WARNING, "%s", text);
+	/* The first one counts: what follows may follow from it. */
+	if (cache->problem)
+		snprintf(cache->problem, cache->problem_length, "%s", text);
+	cache->problem = NULL;
+}
+
+/* The same, and that it cannot be made. */
+static int refuse(struct flexmem_cache *cache, const char *why)
+{
+	fmlib_cache_complain(cache, "%s", why);
+	return -EINVAL;
+}
+
 static int read_provider(struct flexmem_cache *cache,
 			 const struct flexmem_cache_options *options)
 {
@@ -53,7 +78,9 @@ static int read_provider(struct flexmem_cache *cache,
 	int err;
 
 	if (!options->device == !options->provider)
-		return -EINVAL;
+		return refuse(cache, options->device ?
+			      "there is both a device and a provider" :
+			      "there is neither a device nor a provider");
 	if (options->device) {
 		fmlib_provider_device(options->device, provider);
 		return 0;
@@ -62,7 +89,8 @@ static int read_provider(struct flexmem_cache *cache,
 			    options->provider_size, PROVIDER_MIN);
 	if (err)
 		return err;
-	return provider->alloc && provider->free ? 0 : -EINVAL;
+	return provider->alloc && provider->free ? 0 :
+	       refuse(cache, "the provider lacks 'alloc' or 'free'");
 }
 
 static int read_events(struct flexmem_cache *cache,
@@ -79,7 +107,7 @@ static int read_events(struct flexmem_cache *cache,
 		return err;
 	if (!events->record || !events->query || !events->synchronize ||
 	    !events->destroy || !events->synchronize_device)
-		return -EINVAL;
+		return refuse(cache, "a callback of the events is missing");
 	cache->has_events = true;
 	return 0;
 }
@@ -119,9 +147,11 @@ static int read_profile(struct flexmem_cache *cache,
 		if (!values[i])
 			values[i] = initial[i];
 		if (values[i] > PROFILE_MAX)
-			return -EINVAL;
+			return refuse(cache,
+				      "a size of the profile is above 4 TiB");
 	}
-	return is_consistent(&cache->profile) ? 0 : -EINVAL;
+	return is_consistent(&cache->profile) ? 0 :
+	       refuse(cache, "the sizes of the profile contradict each other");
 }
 
 static void read_log(struct flexmem_cache *cache,
@@ -130,6 +160,10 @@ static void read_log(struct flexmem_cache *cache,
 	cache->log = options->log;
 	cache->log_user = options->log_user;
 	cache->log_level = options->level;
+	/* With a callback for nothing nobody would know what went wrong. */
+	if (cache->log_level == FLEXMEM_LOG_NONE ||
+	    cache->log_level > FLEXMEM_LOG_DEBUG)
+		cache->log_level = FLEXMEM_LOG_WARNING;
 	if (cache->log)
 		return;
 	cache->log = fmlib_log_of_environment(true);
@@ -166,6 +200,15 @@ static int fill(struct flexmem_cache *cache,
 	int err;
 
 	read_log(cache, options);
+	cache->flags = options->flags;
+	if (options->problem && options->problem_length) {
+		cache->problem = options->problem;
+		cache->problem_length = options->problem_length;
+	}
+	if (options->level > FLEXMEM_LOG_DEBUG)
+		return refuse(cache, "there is no such level of the log");
+	if (options->reserved)
+		return refuse(cache, "a reserved field of the options is not 0");
 	err = read_provider(cache, options);
 	if (!err)
 		err = read_events(cache, options);
@@ -182,6 +225,8 @@ static int fill(struct flexmem_cache *cache,
 	if (err)
 		return err;
 	settle(cache);
+	/* From here on it is made. */
+	cache->problem = NULL;
 	cache->device_index = options->device_index;
 	cache->generation = fmlib_registry_generation();
 	cache->sole = FMLIB_NOBODY;
@@ -234,8 +279,8 @@ int flexmem_cache_create(struct flexmem_cache **cache,
 	err = fmlib_copy_in(&known, sizeof(known), options, size, OPTIONS_MIN);
 	if (err)
 		return err;
-	if (known.level > FLEXMEM_LOG_DEBUG)
-		return -EINVAL;
+	if (known.flags & ~FLAGS)
+		return -EOPNOTSUPP;
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return -ENOMEM;
@@ -244,6 +289,8 @@ int flexmem_cache_create(struct flexmem_cache **cache,
 	pthread_mutex_init(&made->helper_lock, NULL);
 	pthread_cond_init(&made->callback_done, NULL);
 	err = fill(made, &known);
+	if (err == -EINVAL && made->problem)
+		refuse(made, "a struct has a size that it never had");
 	if (err) {
 		dispose(made, true);
 		return err;
