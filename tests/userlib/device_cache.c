@@ -79,17 +79,23 @@ static int end(void **state)
 #endif
 }
 
-static void create(const char *configuration)
+static void create_with(const char *configuration, uint32_t flags)
 {
 	const struct flexmem_cache_options options = {
 		.device = device,
 		.configuration = configuration,
 		.log = count_warnings,
 		.level = FLEXMEM_LOG_WARNING,
+		.flags = flags,
 	};
 
 	assert_int_equal(flexmem_cache_create(&cache, &options,
 					      sizeof(options)), 0);
+}
+
+static void create(const char *configuration)
+{
+	create_with(configuration, 0);
 }
 
 static void *take(uint64_t bytes, uint64_t stream)
@@ -207,6 +213,130 @@ static void growing_fills_the_device(void **state)
 	assert_int_equal(taken, 2 * GIB);
 	assert_true(figures().num_device_alloc >= 2);
 	assert_int_equal(on_device().own_used, 2 * GIB);
+}
+
+static struct flexmem_cache_allocation look(const void *token)
+{
+	struct flexmem_cache_allocation a;
+
+	assert_int_equal(flexmem_cache_lookup(cache, token, &a, sizeof(a),
+					      NULL), 0);
+	return a;
+}
+
+/* Writes through one way and reads back through the other. */
+static void use_bytes(const struct flexmem_cache_allocation *a, char first)
+{
+	uint64_t before = a->offset % 4096;
+	uint32_t handle = (uint32_t)a->handle;
+	char bytes[1024];
+	size_t length;
+	char *start;
+	size_t i;
+
+	memset(bytes, first, sizeof(bytes));
+	assert_int_equal(flexmem_device_write(device, handle, a->offset, bytes,
+					      sizeof(bytes), NULL), 0);
+	length = before + sizeof(bytes) > 4096 ? 8192 : 4096;
+	assert_int_equal(flexmem_device_map(device, handle, a->offset - before,
+					    length, 0, (void **)&start, NULL),
+			 0);
+	for (i = 0; i < sizeof(bytes); i++)
+		assert_int_equal(start[before + i], first);
+	start[before + 1023] = (char)(first + 1);
+	assert_int_equal(flexmem_device_unmap(device, start, length), 0);
+	assert_int_equal(flexmem_device_read(device, handle, a->offset, bytes,
+					     sizeof(bytes), NULL), 0);
+	assert_int_equal(bytes[1022], first);
+	assert_int_equal(bytes[1023], first + 1);
+}
+
+/* A block's bytes are where its handle and offset say, and nowhere else. */
+static void bytes_of_blocks(void **state)
+{
+	static const char *const configurations[] = {
+		"", "expandable_segments:True", "backend:direct",
+	};
+	struct flexmem_cache_allocation a;
+	char zeros[128];
+	void *tokens[3];
+	size_t i;
+	int n;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		create_with(configurations[i], FLEXMEM_CACHE_MAPPABLE);
+		for (n = 0; n < 3; n++)
+			tokens[n] = take(1024, 0);
+		a = look(tokens[1]);
+		use_bytes(&a, (char)('a' + i));
+		/* The neighbour in front of it has none of them. */
+		a = look(tokens[0]);
+		assert_int_equal(flexmem_device_read(device, (uint32_t)a.handle,
+						     a.offset + 896, zeros,
+						     sizeof(zeros), NULL), 0);
+		for (n = 0; n < 128; n++)
+			assert_int_not_equal(zeros[n], 'a' + i);
+		a = look(tokens[2]);
+		use_bytes(&a, 'x');
+		assert_int_equal(a.size, i == 2 ? 4096 : 1024);
+		assert_int_equal(on_device().own_used,
+				 figures().reserved_bytes[0].current);
+		flexmem_cache_destroy(cache);
+	}
+	/* Without the flag copies work, and maps do not. */
+	create("");
+	a = look(take(1024, 0));
+	assert_int_equal(flexmem_device_write(device, (uint32_t)a.handle,
+					      a.offset, zeros, sizeof(zeros),
+					      NULL), 0);
+	assert_int_equal(flexmem_device_map(device, (uint32_t)a.handle, 0, 0, 0,
+					    &tokens[0], NULL), -EINVAL);
+}
+
+/* What is mapped neither grows nor shrinks: the cache goes on elsewhere. */
+static void mapped_segments_stay(void **state)
+{
+	struct flexmem_cache_allocation a;
+	uint64_t released;
+	size_t length;
+	void *little;
+	void *start;
+	void *token;
+	void *end;
+
+	(void)state;
+	create_with("expandable_segments:True", FLEXMEM_CACHE_MAPPABLE);
+	token = take(MIB, 0);
+	end = take(20 * MIB, 0);
+	a = look(token);
+	assert_int_equal(look(end).handle, a.handle);
+	assert_int_equal(look(end).offset, a.offset + MIB);
+	assert_int_equal(flexmem_device_map(device, (uint32_t)a.handle, 0, 4096,
+					    0, &start, &length), 0);
+	*(char *)start = 'm';
+	/* What still fits goes there, what does not into a new one. */
+	little = take(MIB, 0);
+	assert_int_equal(look(little).handle, a.handle);
+	assert_int_equal(figures().num_device_grow, 1);
+	assert_int_not_equal(look(take(30 * MIB, 0)).handle, a.handle);
+	assert_int_equal(figures().num_device_alloc, 2);
+	assert_int_equal(figures().num_ooms, 0);
+	/* It does not shrink, and nothing is lost by that. */
+	give(end);
+	give(little);
+	assert_int_equal(flexmem_cache_empty(cache, &released), -EBUSY);
+	assert_int_equal(released, 0);
+	end = take(20 * MIB, 0);
+	assert_int_equal(look(end).handle, a.handle);
+	assert_int_equal(*(char *)start, 'm');
+	/* Nothing is remembered of it once the map has ended. */
+	assert_int_equal(flexmem_device_unmap(device, start, length), 0);
+	give(end);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 20 * MIB);
+	assert_int_equal(look(take(40 * MIB, 0)).handle, a.handle);
+	assert_int_equal(figures().num_device_grow, 2);
 }
 
 /* M5, C5: the ladder, and at its end the driver's own reason. */
@@ -491,6 +621,8 @@ int main(void)
 		DEVICE_TEST(segment_grows_and_shrinks),
 		DEVICE_TEST(segments_grow_side_by_side),
 		DEVICE_TEST(growing_fills_the_device),
+		DEVICE_TEST(bytes_of_blocks),
+		DEVICE_TEST(mapped_segments_stay),
 		DEVICE_TEST(out_of_memory),
 		DEVICE_TEST(threads_with_fixed_segments),
 		DEVICE_TEST(threads_with_growing_segments),

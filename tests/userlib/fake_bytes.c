@@ -13,6 +13,16 @@
 /* Above 32 bits, and never 0. */
 #define FIRST_OFFSET (UINT64_C(1) << 40)
 #define REGION_STRIDE (16 * GIB)
+#define MAPS 16
+
+/* A map of which so many bytes are left; 0: none. */
+static struct {
+	const struct file *file;
+	uint32_t handle;
+	char *start;
+	size_t length;
+	size_t left;
+} maps[MAPS];
 
 void *__real_mmap64(void *address, size_t length, int protection, int flags,
 		    int fd, off_t offset);
@@ -148,10 +158,56 @@ static const struct block *mapped_block(const struct file *file,
 	return NULL;
 }
 
+bool is_mapped(const struct file *file, uint32_t handle)
+{
+	size_t i;
+
+	for (i = 0; i < MAPS; i++) {
+		if (maps[i].left && maps[i].file == file &&
+		    maps[i].handle == handle)
+			return true;
+	}
+	return false;
+}
+
+static void note_map(const struct file *file, uint32_t handle, void *start,
+		     size_t length)
+{
+	size_t i = 0;
+
+	while (i < MAPS && maps[i].left)
+		i++;
+	REQUIRE(i < MAPS);
+	maps[i].file = file;
+	maps[i].handle = handle;
+	maps[i].start = start;
+	maps[i].length = length;
+	maps[i].left = length;
+}
+
+/* No part is unmapped twice. */
+static void note_unmap(const char *start, size_t length)
+{
+	const char *from;
+	const char *to;
+	size_t i;
+
+	length = (length + 4095) & ~(size_t)4095;
+	for (i = 0; i < MAPS; i++) {
+		from = start > maps[i].start ? start : maps[i].start;
+		to = maps[i].start + maps[i].length;
+		if (to > start + length)
+			to = start + length;
+		if (maps[i].left && from < to)
+			maps[i].left -= (size_t)(to - from);
+	}
+}
+
 static void *map_block(const struct file *file, size_t length, int protection,
 		       int flags, off_t offset)
 {
 	const struct block *block;
+	void *start;
 
 	REQUIRE(file->open && flags == MAP_SHARED && !(protection & PROT_EXEC));
 	length = (length + 4095) & ~(size_t)4095;
@@ -165,8 +221,11 @@ static void *map_block(const struct file *file, size_t length, int protection,
 	/* Beyond the end of a file every access is SIGBUS. */
 	if (fake.map_is_gone)
 		offset += (off_t)(FAKE_REGIONS * REGION_STRIDE);
-	return __real_mmap64(NULL, length, protection, MAP_SHARED, memory(),
-			     offset - (off_t)FIRST_OFFSET);
+	start = __real_mmap64(NULL, length, protection, MAP_SHARED, memory(),
+			      offset - (off_t)FIRST_OFFSET);
+	if (start != MAP_FAILED)
+		note_map(file, block->handle, start, length);
+	return start;
 }
 
 void *__wrap_mmap64(void *address, size_t length, int protection, int flags,
@@ -191,6 +250,7 @@ int __wrap_munmap(void *address, size_t length)
 	if (!result) {
 		pthread_mutex_lock(&lock);
 		fake.unmaps++;
+		note_unmap(address, length);
 		pthread_mutex_unlock(&lock);
 	}
 	return result;

@@ -86,6 +86,8 @@ int resize(struct file *file, struct flexmem_resize *cmd)
 			      NULL;
 	if (!block)
 		return ENOENT;
+	if (is_mapped(file, block->handle))
+		return EBUSY;
 	if (block->lost)
 		return EIO;
 	old = block->end - block->start;

@@ -70,6 +70,7 @@ int map(const struct file *file, struct flexmem_map *cmd);
 int copy(const struct file *file, struct flexmem_copy *cmd, bool is_write,
 	 int injected);
 void zero(uint32_t region, uint64_t start, uint64_t end);
+bool is_mapped(const struct file *file, uint32_t handle);
 
 /* fake_resize.c: growing, shrinking, events. */
 struct block *place_growable(struct region *region, uint64_t size,

@@ -30,6 +30,11 @@ static void tokens(void **state)
 	assert_int_equal(allocation.stream, 3);
 	assert_int_equal(allocation.pool, 0);
 	assert_string_equal(allocation.tag, "");
+	/* The provider's names are the addresses of its segments. */
+	assert_int_equal(allocation.handle + allocation.offset,
+			 allocation.address.offset);
+	assert_int_equal(lookup(cache, a).handle, 0);
+	assert_int_equal(lookup(cache, take(cache, 1, 3)).offset, 1024);
 	assert_int_equal(flexmem_cache_lookup(cache, at(a, 1023), &allocation,
 					      sizeof(allocation), NULL), 0);
 	/* One past the end is that of nobody. */
@@ -314,7 +319,16 @@ static void profile(void **state)
 	assert_int_equal(mock.last_alloc, 20 * MIB);
 	take(cache, 30 * MIB + 1, 0);
 	assert_int_equal(mock.last_alloc, 30 * MIB + 1024);
+	assert_int_equal(mock.last_flags, 0);
 	flexmem_cache_destroy(cache);
+
+	options.flags = FLEXMEM_CACHE_MAPPABLE;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	take(cache, 1, 0);
+	assert_int_equal(mock.last_flags, FLEXMEM_CACHE_MAPPABLE);
+	flexmem_cache_destroy(cache);
+	options.flags = 0;
 
 	options.profile = &bad;
 	bad = (struct flexmem_cache_profile){ .granule = 64 };
@@ -432,6 +446,17 @@ static void struct_sizes(void **state)
 						     &result.allocation,
 						     sizeof(result)), 0);
 	assert_int_equal(result.more, 0);
+	/* One of 0.3 has no room for what came later. */
+	memset(&result, 7, sizeof(result));
+	assert_int_equal(flexmem_cache_alloc_request(cache, &newer.request,
+						     sizeof(newer.request),
+						     &result.allocation,
+						     offsetof(struct flexmem_cache_allocation,
+							      failure_room)),
+			 0);
+	assert_int_equal(result.allocation.requested, 1000);
+	assert_int_equal(result.allocation.failure_room[0],
+			 UINT64_C(0x0707070707070707));
 	newer.more = 1;
 	assert_int_equal(flexmem_cache_alloc_request(cache, &newer.request,
 						     sizeof(newer),
@@ -544,6 +569,14 @@ static void over_the_device(void **state)
 	uint64_t total;
 
 	(void)state;
+	fake.capabilities &= ~(uint64_t)FLEXMEM_CAP_MAP;
+	flexmem_device_close(device);
+	device = open_device();
+	options.device = device;
+	options.flags = FLEXMEM_CACHE_MAPPABLE;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EOPNOTSUPP);
+	options.flags = 0;
 	assert_int_equal(flexmem_cache_create(&cache, &options,
 					      sizeof(options)), 0);
 	take(cache, 1000, 0);

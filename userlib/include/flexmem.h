@@ -971,8 +971,8 @@ FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
  * from that use flexmem_device_read() and flexmem_device_write().
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: not mappable, @offset is not
- * a multiple of a page, or that part is not all in the allocation;
- * -EOPNOTSUPP: unknown bits in @flags; or what mmap() returned.
+ * a multiple of a page, or that part is not all in the allocation; -EBUSY: it is
+ * being resized at this moment; -EOPNOTSUPP: unknown bits in @flags; or what mmap() returned.
  */
 FLEXMEM_API int flexmem_device_map(struct flexmem_device *device,
 				   uint32_t handle, uint64_t offset,
@@ -1006,7 +1006,8 @@ FLEXMEM_API int flexmem_device_unmap(struct flexmem_device *device,
  * Not a copy of one moment if others write meanwhile.
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: the bytes are not all in it;
- * -EFAULT: @data is not writable; -EOPNOTSUPP: without FLEXMEM_CAN_COPY.
+ * -EBUSY: it is being resized at this moment; -EFAULT: @data is not writable;
+ * -EOPNOTSUPP: without FLEXMEM_CAN_COPY.
  */
 FLEXMEM_API int flexmem_device_read(const struct flexmem_device *device,
 				    uint32_t handle, uint64_t offset,

@@ -76,6 +76,14 @@ struct flexmem_cache;
 #define FLEXMEM_CACHE_GROWABLE (UINT32_C(1) << 0)
 
 /**
+ * FLEXMEM_CACHE_MAPPABLE - flag of &flexmem_cache_options.flags, and of
+ * &flexmem_cache_provider.alloc: segments can be mapped by the CPU
+ *
+ * With a device that is FLEXMEM_MAPPABLE, and flexmem_device_map() works on them.
+ */
+#define FLEXMEM_CACHE_MAPPABLE (UINT32_C(1) << 1)
+
+/**
  * struct flexmem_cache_memory - a segment, as its provider made it
  * @handle: names it to the provider
  * @address: where it starts, a multiple of the alignment asked for
@@ -88,7 +96,8 @@ struct flexmem_cache_memory {
 /**
  * struct flexmem_cache_provider - where segments come from
  * @alloc: makes a segment of ``bytes``, which are a multiple of ``alignment``;
- *	``flags`` is FLEXMEM_CACHE_GROWABLE or 0. Returns 0 and fills ``memory``;
+ *	``flags`` is of FLEXMEM_CACHE_GROWABLE, FLEXMEM_CACHE_MAPPABLE, the
+ *	latter if the caller asked for it. Returns 0 and fills ``memory``;
  *	-ENOMEM when there is no device memory, with the reason in ``failure`` if
  *	it is known (it comes zeroed); or another negative errno.
  * @free: gives a segment back. If it fails the segment remains the cache's,
@@ -97,8 +106,9 @@ struct flexmem_cache_memory {
  *	it is taken; otherwise as @alloc. After -EAGAIN and -ENOMEM the cache
  *	asks for a segment elsewhere. NULL: no segment can grow.
  * @shrink: gives back the end of a segment. After -EIO it is not asked again
- *	for that segment, until the segment has grown. NULL: no segment can
- *	shrink.
+ *	for that segment, until the segment has grown. -EBUSY: the segment is in
+ *	use in a way that forbids it, as by a map; it is asked again later, and
+ *	nothing is logged. NULL: no segment can shrink.
  * @memory_info: the device's free and total bytes. NULL: not known.
  * @user: passed to each
  * @alloc_wait: as @alloc, for the last attempt before an allocation fails: may
@@ -229,7 +239,7 @@ struct flexmem_cache_profile {
  * @level: the highest enum flexmem_log_level wanted; FLEXMEM_LOG_NONE is taken
  *	for FLEXMEM_LOG_WARNING: whoever wants nothing has no @log
  * @device_index: the number of the device in snapshots
- * @flags: of FLEXMEM_CACHE_STRICT
+ * @flags: of FLEXMEM_CACHE_STRICT, FLEXMEM_CACHE_MAPPABLE
  * @reserved: 0
  * @problem: where flexmem_cache_create() writes what is wrong when it returns
  *	-EINVAL, always NUL-terminated then; or NULL
@@ -266,6 +276,9 @@ struct flexmem_cache_profile {
  * grow them (a device without FLEXMEM_CAN_RESIZE), expandable_segments has no
  * effect, and a warning says so. With backend direct it has none either, and
  * thread_cache has none.
+ *
+ * With FLEXMEM_CACHE_MAPPABLE and backend direct the granule is 4096 at least,
+ * since that is what a segment takes then.
  */
 struct flexmem_cache_options {
 	struct flexmem_device *device;
@@ -297,7 +310,8 @@ struct flexmem_cache_options {
  * Return: 0; -EINVAL: there is neither a device nor a provider, or both, or a
  * callback is missing, or the sizes of the profile contradict each other, or,
  * with FLEXMEM_CACHE_STRICT, a setting cannot be understood: @options->problem
- * has it in words, as has the log; -EOPNOTSUPP: unknown bits in @options->flags.
+ * has it in words, as has the log; -EOPNOTSUPP: unknown bits in @options->flags,
+ * or FLEXMEM_CACHE_MAPPABLE and a device without FLEXMEM_CAN_MAP.
  */
 FLEXMEM_API int flexmem_cache_create(struct flexmem_cache **cache,
 				     const struct flexmem_cache_options *options,
@@ -420,6 +434,9 @@ struct flexmem_cache_failure {
 	struct flexmem_failure device;
 };
 
+/* What a struct inside of another one can grow by. */
+#define FLEXMEM_CACHE_ROOM 16
+
 /**
  * struct flexmem_cache_allocation - an allocation, or why there is none
  * @token: of its first byte
@@ -430,6 +447,26 @@ struct flexmem_cache_failure {
  * @pool: likewise
  * @tag: likewise; "" for NULL
  * @failure: details, when the call returned -ENOMEM
+ * @failure_room: 0; for @failure to grow
+ * @handle: of the segment that it is in, as the provider named it: with a device
+ *	what flexmem_device_write() and flexmem_device_map() take
+ * @offset: where it starts in that segment
+ *
+ * Its bytes are those from @offset on, @size of them, of the segment @handle:
+ *
+ *  - flexmem_device_read() and flexmem_device_write() reach them in any case.
+ *    While another thread's request makes the segment grow they return -EBUSY;
+ *    then they are to be called again, for what ``done`` does not cover.
+ *  - flexmem_device_map() does with FLEXMEM_CACHE_MAPPABLE. Maps begin at pages,
+ *    blocks at multiples of the granule: unless that is a page, what is mapped
+ *    with a block has bytes of its neighbours at both ends. While anything of a
+ *    segment is mapped it neither grows nor shrinks: what needs more is put into
+ *    another one, and flexmem_cache_empty() and flexmem_cache_trim() leave its
+ *    free end and return -EBUSY. End a map before the block is freed: what is
+ *    freed may be another's at once, and a segment that goes back while it is
+ *    mapped stays charged until it is not.
+ *
+ * Neither changes while the allocation lives.
  */
 struct flexmem_cache_allocation {
 	void *token;
@@ -440,6 +477,9 @@ struct flexmem_cache_allocation {
 	uint64_t pool;
 	char tag[FLEXMEM_CACHE_TAG];
 	struct flexmem_cache_failure failure;
+	uint64_t failure_room[FLEXMEM_CACHE_ROOM];
+	uint64_t handle;
+	uint64_t offset;
 };
 
 /**

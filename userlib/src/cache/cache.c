@@ -148,6 +148,8 @@ static void fill(const struct fmlib_block *block,
 	allocation->stream = segment->arena->stream;
 	allocation->pool = segment->arena->pool->id;
 	memcpy(allocation->tag, block->tag->sums.tag, FLEXMEM_CACHE_TAG);
+	allocation->handle = segment->handle;
+	allocation->offset = block->offset;
 }
 
 /* A number of bytes that no device has. */

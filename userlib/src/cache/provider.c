@@ -24,7 +24,8 @@ static int make(struct flexmem_device *device, uint64_t bytes,
 /* Segments are to grow only where the device can resize them. */
 static uint32_t flags_of(uint32_t flags)
 {
-	return flags & FLEXMEM_CACHE_GROWABLE ? FLEXMEM_GROWABLE : 0;
+	return (flags & FLEXMEM_CACHE_GROWABLE ? FLEXMEM_GROWABLE : 0) |
+	       (flags & FLEXMEM_CACHE_MAPPABLE ? FLEXMEM_MAPPABLE : 0);
 }
 
 static int device_alloc(void *user, uint64_t bytes, uint64_t alignment,

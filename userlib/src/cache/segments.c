@@ -126,9 +126,12 @@ static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 	const struct flexmem_cache_provider *provider = &cache->provider;
 	bool wait = want->last && provider->alloc_wait;
 	bool unlock = wait || cache->config.release_lock;
+	uint32_t flags = cache->flags & FLEXMEM_CACHE_MAPPABLE;
 	struct flexmem_cache_memory memory = { 0 };
 	int err;
 
+	if (segment->growing)
+		flags |= FLEXMEM_CACHE_GROWABLE;
 	if (wait)
 		cache->waiters++;
 	cache->asking += segment->size;
@@ -136,10 +139,8 @@ static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 		fmlib_unlock(cache);
 	err = (wait ? provider->alloc_wait :
 		      provider->alloc)(provider->user, segment->size,
-				       cache->profile.granule,
-				       segment->growing ?
-				       FLEXMEM_CACHE_GROWABLE : 0,
-				       &memory, &want->failure->device);
+				       cache->profile.granule, flags, &memory,
+				       &want->failure->device);
 	if (unlock)
 		fmlib_lock(cache);
 	cache->asking -= segment->size;
@@ -396,7 +397,8 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 		if (!err)
 			fmlib_segment_forget(cache, segment);
 	}
-	if (err)
+	/* What is mapped, or copied just now, is nothing to complain of. */
+	if (err && err != -EBUSY)
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"the provider did not take %llu bytes back: error %d",
 				(unsigned long long)excess, -err);

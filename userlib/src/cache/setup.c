@@ -14,6 +14,7 @@
 
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
+#define PAGE (4 * KIB)
 
 static const struct flexmem_cache_profile default_profile = {
 	.granule = 128,
@@ -32,7 +33,7 @@ static const struct flexmem_cache_profile default_profile = {
 /* No size of a profile may be so large that sums of them overflow. */
 #define PROFILE_MAX (UINT64_C(1) << 42)
 
-#define FLAGS FLEXMEM_CACHE_STRICT
+#define FLAGS (FLEXMEM_CACHE_STRICT | FLEXMEM_CACHE_MAPPABLE)
 #define LOG_LINE 512
 
 void fmlib_cache_log(const struct flexmem_cache *cache,
@@ -83,7 +84,9 @@ static int read_provider(struct flexmem_cache *cache,
 			      "there is neither a device nor a provider");
 	if (options->device) {
 		fmlib_provider_device(options->device, provider);
-		return 0;
+		return options->flags & FLEXMEM_CACHE_MAPPABLE &&
+		       !(options->device->info.out_capabilities &
+			 FLEXMEM_CAP_MAP) ? -EOPNOTSUPP : 0;
 	}
 	err = fmlib_copy_in(provider, sizeof(*provider), options->provider,
 			    options->provider_size, PROVIDER_MIN);
@@ -182,6 +185,10 @@ static void settle(struct flexmem_cache *cache)
 				"expandable_segments has no effect: segments cannot grow here");
 		cache->expandable = false;
 	}
+	/* A segment for each, which has whole pages. */
+	if (config->direct && cache->flags & FLEXMEM_CACHE_MAPPABLE &&
+	    profile->granule < PAGE)
+		profile->granule = PAGE;
 	/* Threads keep what is small, and nothing else. */
 	if (profile->thread_limit > profile->small_limit)
 		profile->thread_limit = profile->small_limit;
