@@ -29,11 +29,12 @@ vm=(tests/vm/run.sh)
 
 # Suites: name, and the command that prints TAP.
 build_suite() {
-	tap 'library and command' make -C userlib "O=$BUILD/userlib" all
+	local make=(make "-j$(nproc)")
+	tap 'library and command' "${make[@]}" -C userlib "O=$BUILD/userlib" all
 	for tests in selftests torture faults fuzz; do
-		tap "$tests" make -C "tests/$tests" "O=$BUILD/$tests" all
+		tap "$tests" "${make[@]}" -C "tests/$tests" "O=$BUILD/$tests" all
 	done
-	tap 'programs over the driver' make -C tests/userlib "O=$BUILD/tests/userlib" vm
+	tap 'programs over the driver' "${make[@]}" -C tests/userlib "O=$BUILD/tests/userlib" vm
 	for kind in "${kinds[@]}"; do
 		tap "modules for $kind" tests/vm/modules.sh "$kind"
 	done
