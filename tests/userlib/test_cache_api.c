@@ -160,6 +160,53 @@ static void many_names(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* When all names are taken that is not memory which is missing, and is told so. */
+static void all_names(void **state)
+{
+	struct flexmem_cache_request request = { .bytes = 4 * GIB };
+	static void *tokens_of[FLEXMEM_CACHE_HUGE_ALLOCATIONS];
+	struct flexmem_cache_allocation a;
+	struct flexmem_cache *cache;
+	char text[512];
+	size_t i;
+
+	(void)state;
+	mock.capacity = 65536 * GIB;
+	cache = mock_cache("expandable_segments:True");
+	for (i = 0; i < FLEXMEM_CACHE_HUGE_ALLOCATIONS; i++)
+		tokens_of[i] = take(cache, 4 * GIB, i % 3);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+							     sizeof(request),
+							     &a, sizeof(a)),
+				 -ENOMEM);
+	assert_null(a.token);
+	assert_int_equal(a.failure.limit, FLEXMEM_CACHE_LIMIT_ALLOCATIONS);
+	assert_int_equal(a.failure.error, 0);
+	assert_int_equal(a.failure.asked, 4 * GIB);
+	assert_int_equal(a.failure.allocated_bytes, 4096 * GIB);
+	assert_int_equal(a.failure.reserved_bytes,
+			 figures(cache).reserved_bytes[0].current);
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
+						  sizeof(a.failure), text,
+						  sizeof(text)), 0);
+	assert_string_equal(text,
+		"too many live allocations: one cache can tell 4194304 apart, and 1024 of 4 GiB and more; tried to allocate 4.0 GiB, have 4.0 TiB");
+	assert_int_equal(figures(cache).num_limit_errors, 2);
+	expect_counters(cache, 0, 0, 0);
+	assert_int_equal(figures(cache).allocation[0].current,
+			 FLEXMEM_CACHE_HUGE_ALLOCATIONS);
+	/* Smaller ones have names of their own; one that is free serves again. */
+	give(cache, take(cache, 3 * GIB, 0));
+	give(cache, tokens_of[500]);
+	tokens_of[500] = take(cache, 4 * GIB, 1);
+	assert_int_equal(flexmem_cache_reset_accumulated(cache), 0);
+	assert_int_equal(figures(cache).num_limit_errors, 0);
+	for (i = 0; i < FLEXMEM_CACHE_HUGE_ALLOCATIONS; i++)
+		give(cache, tokens_of[i]);
+	flexmem_cache_destroy(cache);
+}
+
 static struct flexmem_cache_allocation
 request(struct flexmem_cache *cache, uint64_t bytes, uint64_t pool,
 	const char *tag)
@@ -652,6 +699,7 @@ int main(void)
 		CACHE_TEST(foreign_frees),
 		CACHE_TEST(stale_tokens),
 		CACHE_TEST(many_names),
+		CACHE_TEST(all_names),
 		CACHE_TEST(private_pools),
 		CACHE_TEST(unknown_pools),
 		CACHE_TEST(tags),

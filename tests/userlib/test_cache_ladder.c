@@ -251,6 +251,102 @@ static void failure_details(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* The provider has nothing for @bytes: what the failure says of what is free. */
+static struct flexmem_cache_failure refused(struct flexmem_cache *cache,
+					    uint64_t bytes, uint64_t pool,
+					    const char *said)
+{
+	const struct flexmem_cache_request request = {
+		.bytes = bytes,
+		.pool = pool,
+	};
+	struct flexmem_cache_allocation a;
+	char expected[200];
+	char text[512];
+
+	mock.fail_allocs = 9;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	mock.fail_allocs = 0;
+	assert_int_equal(a.failure.limit, FLEXMEM_CACHE_LIMIT_NONE);
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
+						  sizeof(a.failure), text,
+						  sizeof(text)), 0);
+	snprintf(expected, sizeof(expected),
+		 "are allocated, and its largest free block has %s; of the",
+		 said);
+	assert_non_null(strstr(text, expected));
+	return a.failure;
+}
+
+/* What is free and large enough, and yet of no use, is no contradiction. */
+static void obstacles(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	struct flexmem_cache_failure failure;
+	uint64_t pool;
+
+	(void)state;
+	refused(cache, 5 * MIB, 0, "0 B");
+	take(cache, 1000, 0);
+	failure = refused(cache, MIB + 1, 0,
+			  "2.0 MiB, which is in the pool of requests of other sizes");
+	assert_int_equal(failure.largest_free, 2 * MIB - 1024);
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_KIND);
+	take(cache, 2 * MIB, 3);
+	failure = refused(cache, 5 * MIB, 0,
+			  "18.0 MiB, which belongs to stream 3 and serves no other");
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_STREAM);
+	assert_int_equal(failure.largest_stream, 3);
+	assert_int_equal(failure.largest_pool, 0);
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	failure = refused(cache, 5 * MIB, pool,
+			  "18.0 MiB, which belongs to no private pool");
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_POOL);
+	/* Whose it is, also if it is just too small. */
+	failure = refused(cache, 30 * MIB, 0, "18.0 MiB");
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_SIZE);
+	assert_int_equal(failure.largest_stream, 3);
+	flexmem_cache_destroy(cache);
+}
+
+static void obstacle_of_a_pool(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
+	struct flexmem_cache_request request = { .bytes = 7 * MIB };
+	struct flexmem_cache_failure failure;
+	struct flexmem_cache_allocation a;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	give(cache, a.token);
+	failure = refused(cache, 6 * MIB, 0,
+			  "8.0 MiB, which belongs to private pool 1");
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_POOL);
+	assert_int_equal(failure.largest_pool, request.pool);
+	flexmem_cache_destroy(cache);
+}
+
+static void obstacle_of_a_setting(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("max_split_size_mb:20");
+	struct flexmem_cache_failure failure;
+
+	(void)state;
+	give(cache, take(cache, 30 * MIB, 0));
+	/* Else it would have gone back. */
+	mock.fail_frees = 9;
+	failure = refused(cache, 5 * MIB, 0,
+			  "30.0 MiB, which max_split_size_mb keeps for larger requests");
+	mock.fail_frees = 0;
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_SPLIT);
+	flexmem_cache_destroy(cache);
+}
+
 static void error_texts(void **state)
 {
 	static const struct {
@@ -586,6 +682,9 @@ int main(void)
 		CACHE_TEST(waiting_fails),
 		CACHE_TEST(frees_that_fail),
 		CACHE_TEST(failure_details),
+		CACHE_TEST(obstacles),
+		CACHE_TEST(obstacle_of_a_pool),
+		CACHE_TEST(obstacle_of_a_setting),
 		CACHE_TEST(error_texts),
 		CACHE_TEST(absurd_sizes),
 		CACHE_TEST(callbacks),

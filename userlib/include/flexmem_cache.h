@@ -38,9 +38,11 @@ extern "C" {
  * already, or pointing inside - gives -EINVAL wherever an allocation is
  * expected, and changes nothing. A freed token stays invalid until its name was
  * used 255 times more. A name rests while 1024 others are used, except in the
- * stores of thread_cache. At most 4194304 allocations below 4 GiB and 1024 of
- * 4 GiB and more live at once (-ENOMEM); names that were used on one stream are
- * not used on another.
+ * stores of thread_cache. At most FLEXMEM_CACHE_ALLOCATIONS below 4 GiB and
+ * FLEXMEM_CACHE_HUGE_ALLOCATIONS of 4 GiB and more live at once: what is above
+ * that is -ENOMEM with a reason of its own (FLEXMEM_CACHE_LIMIT_ALLOCATIONS), and
+ * counted in num_limit_errors. Names are dealt out to streams 1024 at a time,
+ * and stay with them.
  *
  * Streams are opaque numbers. A block that was freed is reused on its own
  * stream only, at once, since work on one stream runs in order. Use by another
@@ -402,27 +404,73 @@ struct flexmem_cache_request {
 	const char *tag;
 };
 
+/** FLEXMEM_CACHE_ALLOCATIONS - live allocations below 4 GiB of one cache */
+#define FLEXMEM_CACHE_ALLOCATIONS 4194304
+
+/** FLEXMEM_CACHE_HUGE_ALLOCATIONS - live allocations of 4 GiB and more */
+#define FLEXMEM_CACHE_HUGE_ALLOCATIONS 1024
+
+/**
+ * enum flexmem_cache_limit - which limit of the cache's own stopped an allocation
+ * @FLEXMEM_CACHE_LIMIT_NONE: none: there was no memory
+ * @FLEXMEM_CACHE_LIMIT_ALLOCATIONS: as many are live as one cache can tell apart:
+ *	FLEXMEM_CACHE_ALLOCATIONS, or FLEXMEM_CACHE_HUGE_ALLOCATIONS. No memory
+ *	that is given back helps; fewer allocations do.
+ */
+enum flexmem_cache_limit {
+	FLEXMEM_CACHE_LIMIT_NONE = 0,
+	FLEXMEM_CACHE_LIMIT_ALLOCATIONS = 1,
+};
+
+/**
+ * enum flexmem_cache_obstacle - why a free block could not serve a request
+ * @FLEXMEM_CACHE_OBSTACLE_SIZE: it is too small, or there is none
+ * @FLEXMEM_CACHE_OBSTACLE_STREAM: it belongs to another stream
+ * @FLEXMEM_CACHE_OBSTACLE_POOL: it belongs to another private pool, or to none and
+ *	the request was for one
+ * @FLEXMEM_CACHE_OBSTACLE_KIND: it is in the pool of small requests and this is a
+ *	large one, or the other way round
+ * @FLEXMEM_CACHE_OBSTACLE_SPLIT: max_split_size_mb keeps it for larger requests
+ */
+enum flexmem_cache_obstacle {
+	FLEXMEM_CACHE_OBSTACLE_SIZE = 0,
+	FLEXMEM_CACHE_OBSTACLE_STREAM = 1,
+	FLEXMEM_CACHE_OBSTACLE_POOL = 2,
+	FLEXMEM_CACHE_OBSTACLE_KIND = 3,
+	FLEXMEM_CACHE_OBSTACLE_SPLIT = 4,
+};
+
+/* What the struct inside of each of these two can grow by. */
+#define FLEXMEM_CACHE_DEVICE_ROOM 8
+#define FLEXMEM_CACHE_ROOM 8
+
 /**
  * struct flexmem_cache_failure - why there was no memory
  * @error: what the provider returned last; 0: it was not asked, because
  *	@allowed_bytes left no room
- * @reserved: 0
+ * @limit: enum flexmem_cache_limit
  * @asked: bytes asked for, rounded up
  * @segment: bytes that were asked of the provider for it
  * @allocated_bytes: bytes in live allocations
  * @reserved_bytes: bytes in segments
- * @largest_free: the largest free block that the cache has and could not use:
- *	of another stream or pool, or too small
+ * @largest_free: the largest free block that the cache has and could not use
  * @allowed_bytes: what per_process_memory_fraction allows; 0: no limit
  * @device_free: what the provider says; both 0: not known
  * @device_total: likewise
  * @device: the provider's reason, for an @error of -ENOMEM
+ * @device_room: 0; for @device to grow
+ * @obstacle: enum flexmem_cache_obstacle: why @largest_free could not be used
+ * @reserved: 0
+ * @largest_stream: the stream that @largest_free belongs to
+ * @largest_pool: the private pool that it belongs to, or 0
  *
- * All is 0 when it was host memory that was exhausted, or all names are taken.
+ * All is 0 when it was host memory that was exhausted. What follows @device is 0
+ * when @limit is not FLEXMEM_CACHE_LIMIT_NONE, as are @error, @segment and all
+ * that is said of the device.
  */
 struct flexmem_cache_failure {
 	int32_t error;
-	uint32_t reserved;
+	uint32_t limit;
 	uint64_t asked;
 	uint64_t segment;
 	uint64_t allocated_bytes;
@@ -432,10 +480,12 @@ struct flexmem_cache_failure {
 	uint64_t device_free;
 	uint64_t device_total;
 	struct flexmem_failure device;
+	uint64_t device_room[FLEXMEM_CACHE_DEVICE_ROOM];
+	uint32_t obstacle;
+	uint32_t reserved;
+	uint64_t largest_stream;
+	uint64_t largest_pool;
 };
-
-/* What a struct inside of another one can grow by. */
-#define FLEXMEM_CACHE_ROOM 16
 
 /**
  * struct flexmem_cache_allocation - an allocation, or why there is none
@@ -816,6 +866,8 @@ struct flexmem_cache_figure {
  *	the most threads that had stores at once. 0 without thread_cache.
  * @num_pressure_events: events that were served
  * @pressure_bytes: bytes that went back for them
+ * @num_limit_errors: allocations that failed since so many were live already
+ *	(FLEXMEM_CACHE_LIMIT_ALLOCATIONS); they are in no other counter of failures
  *
  * Of the arrays the index is enum flexmem_cache_pool_kind. What threads keep in
  * stores of their own is neither active nor inactive.
@@ -855,6 +907,7 @@ struct flexmem_cache_statistics {
 	uint64_t thread_bound;
 	uint64_t num_pressure_events;
 	uint64_t pressure_bytes;
+	uint64_t num_limit_errors;
 };
 
 /**

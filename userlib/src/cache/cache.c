@@ -73,6 +73,25 @@ static inline void give_name(struct flexmem_cache *cache,
 		       FMLIB_NAME_LIVE);
 }
 
+/* There is a block, and nothing to call it: say which of the two reasons it is. */
+static void explain_names(struct flexmem_cache *cache, struct fmlib_want *want)
+{
+	const struct flexmem_cache_figure *reserved =
+		&cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL];
+
+	if (!fmlib_names_are_used_up(cache, want->size)) {
+		want->no_host_memory = true;
+		return;
+	}
+	cache->figures.num_limit_errors++;
+	*want->failure = (struct flexmem_cache_failure){
+		.limit = FLEXMEM_CACHE_LIMIT_ALLOCATIONS,
+		.asked = want->size,
+		.allocated_bytes = fmlib_figures_allocated(cache),
+		.reserved_bytes = reserved->current,
+	};
+}
+
 /* The same if somebody may have to be told of it. */
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 		    struct fmlib_block *block)
@@ -82,7 +101,7 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 
 	if (!name) {
 		fmlib_block_release(cache, block);
-		want->no_host_memory = true;
+		explain_names(cache, want);
 		return -ENOMEM;
 	}
 	give_name(cache, want, block, name);

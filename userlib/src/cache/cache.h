@@ -569,7 +569,17 @@ fmlib_arena_find(const struct fmlib_pool *pool,
 /* Finds it or, with the whole, makes it; and pins it. */
 struct fmlib_arena *fmlib_arena_get(const struct fmlib_want *want);
 void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena);
-uint64_t fmlib_pools_largest(const struct flexmem_cache *cache);
+/* The largest free block there is, and where; NULL: there is none. */
+struct fmlib_largest {
+	uint64_t size;
+	const struct fmlib_arena *arena;
+};
+
+struct fmlib_largest fmlib_pools_largest(const struct flexmem_cache *cache);
+
+/* failure.c: the largest free block, and why it is of no use. */
+void fmlib_failure_largest(const struct flexmem_cache *cache,
+			   struct fmlib_want *want);
 
 /* segments.c */
 uint64_t fmlib_round_up(uint64_t size, uint64_t unit);

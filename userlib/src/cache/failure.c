@@ -10,6 +10,35 @@
 #define FAILURE_MIN \
 	FMLIB_SIZE_TO(struct flexmem_cache_failure, device.max_region)
 
+static enum flexmem_cache_obstacle obstacle(const struct fmlib_largest *largest,
+					    const struct fmlib_want *want)
+{
+	const struct fmlib_arena *arena = largest->arena;
+
+	if (largest->size < want->size)
+		return FLEXMEM_CACHE_OBSTACLE_SIZE;
+	if (arena->pool != want->pool)
+		return FLEXMEM_CACHE_OBSTACLE_POOL;
+	if (arena->stream != want->stream)
+		return FLEXMEM_CACHE_OBSTACLE_STREAM;
+	return arena->kind != want->kind ? FLEXMEM_CACHE_OBSTACLE_KIND :
+	       FLEXMEM_CACHE_OBSTACLE_SPLIT;
+}
+
+void fmlib_failure_largest(const struct flexmem_cache *cache,
+			   struct fmlib_want *want)
+{
+	const struct fmlib_largest largest = fmlib_pools_largest(cache);
+	struct flexmem_cache_failure *failure = want->failure;
+
+	failure->largest_free = largest.size;
+	if (!largest.arena)
+		return;
+	failure->obstacle = obstacle(&largest, want);
+	failure->largest_stream = largest.arena->stream;
+	failure->largest_pool = largest.arena->pool->id;
+}
+
 /* What has been written so far, and how much there would have been. */
 struct out {
 	char *text;
@@ -40,6 +69,44 @@ static void say_size(struct out *out, const char *before, uint64_t size)
 	say(out, "%s%s", before, fmlib_human(size, human));
 }
 
+/* Why what is free and large enough is of no use, which looks like a mistake. */
+static void say_obstacle(struct out *out,
+			 const struct flexmem_cache_failure *failure)
+{
+	switch (failure->obstacle) {
+	case FLEXMEM_CACHE_OBSTACLE_SIZE:
+		break;
+	case FLEXMEM_CACHE_OBSTACLE_STREAM:
+		say(out, ", which belongs to stream %llu and serves no other",
+		    (unsigned long long)failure->largest_stream);
+		break;
+	case FLEXMEM_CACHE_OBSTACLE_POOL:
+		if (failure->largest_pool)
+			say(out, ", which belongs to private pool %llu",
+			    (unsigned long long)failure->largest_pool);
+		else
+			say(out, ", which belongs to no private pool");
+		break;
+	case FLEXMEM_CACHE_OBSTACLE_KIND:
+		say(out, ", which is in the pool of requests of other sizes");
+		break;
+	case FLEXMEM_CACHE_OBSTACLE_SPLIT:
+		say(out, ", which max_split_size_mb keeps for larger requests");
+		break;
+	default:
+		say(out, ", which cannot be used for it");
+	}
+}
+
+static void say_limit(struct out *out,
+		      const struct flexmem_cache_failure *failure)
+{
+	say(out, "too many live allocations: one cache can tell %d apart, and %d of 4 GiB and more",
+	    FLEXMEM_CACHE_ALLOCATIONS, FLEXMEM_CACHE_HUGE_ALLOCATIONS);
+	say_size(out, "; tried to allocate ", failure->asked);
+	say_size(out, ", have ", failure->allocated_bytes);
+}
+
 static void say_memory(struct out *out,
 		       const struct flexmem_cache_failure *failure)
 {
@@ -52,6 +119,7 @@ static void say_memory(struct out *out,
 	say_size(out, ", of which ", failure->allocated_bytes);
 	say_size(out, " are allocated, and its largest free block has ",
 		 failure->largest_free);
+	say_obstacle(out, failure);
 	if (failure->allowed_bytes)
 		say_size(out, "; it may reserve ", failure->allowed_bytes);
 	if (failure->device_total) {
@@ -101,7 +169,10 @@ int flexmem_cache_error_text(int error,
 		if (err)
 			return err;
 	}
-	if (error == -ENOMEM && failure && known.asked)
+	if (error == -ENOMEM && failure &&
+	    known.limit == FLEXMEM_CACHE_LIMIT_ALLOCATIONS)
+		say_limit(&out, &known);
+	else if (error == -ENOMEM && failure && known.asked)
 		say_memory(&out, &known);
 	else if (error == -ENOMEM && !failure)
 		say(&out, "out of memory, the device's or the host's: struct flexmem_cache_failure tells which");

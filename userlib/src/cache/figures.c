@@ -361,6 +361,7 @@ int flexmem_cache_reset_accumulated(struct flexmem_cache *cache)
 	f->num_collections = 0;
 	f->num_pressure_events = 0;
 	f->pressure_bytes = 0;
+	f->num_limit_errors = 0;
 	fmlib_unlock(cache);
 	return 0;
 }

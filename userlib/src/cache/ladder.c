@@ -110,7 +110,7 @@ static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 	failure->asked = want->size;
 	failure->allocated_bytes = fmlib_figures_allocated(cache);
 	failure->reserved_bytes = f->reserved_bytes[FLEXMEM_CACHE_ALL].current;
-	failure->largest_free = fmlib_pools_largest(cache);
+	fmlib_failure_largest(cache, want);
 	if (cache->provider.memory_info &&
 	    cache->provider.memory_info(cache->provider.user,
 					&failure->device_free,

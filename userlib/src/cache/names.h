@@ -60,6 +60,8 @@ static inline struct fmlib_name *fmlib_name_pop(struct fmlib_idle *idle)
 	return name;
 }
 
+/* Whether there can be no further one for such a size. */
+bool fmlib_names_are_used_up(const struct flexmem_cache *cache, uint64_t size);
 /* NULL: there is none; with a lane that has one left, its lock is enough. */
 struct fmlib_name *fmlib_name_take(struct flexmem_cache *cache,
 				   struct fmlib_lane *lane, uint64_t size);

@@ -64,38 +64,43 @@ void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena)
 	free(arena);
 }
 
-static uint64_t largest_in(const struct fmlib_pool *pool)
+static void note_larger(struct fmlib_largest *largest, uint64_t size,
+			const struct fmlib_arena *arena)
+{
+	if (size <= largest->size)
+		return;
+	largest->size = size;
+	largest->arena = arena;
+}
+
+static void find_largest(const struct fmlib_pool *pool,
+			 struct fmlib_largest *largest)
 {
 	const struct fmlib_segment *segment;
 	const struct fmlib_arena *arena;
-	uint64_t largest = 0;
-	uint64_t size;
 	int kind;
 
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++) {
 		for (arena = pool->arenas[kind]; arena; arena = arena->next) {
-			size = fmlib_fit_largest(&arena->free);
-			largest = size > largest ? size : largest;
+			note_larger(largest, fmlib_fit_largest(&arena->free),
+				    arena);
 			for (segment = arena->growing; segment;
-			     segment = segment->next_growing) {
-				size = fmlib_range_largest(&segment->range);
-				largest = size > largest ? size : largest;
-			}
+			     segment = segment->next_growing)
+				note_larger(largest,
+					    fmlib_range_largest(&segment->range),
+					    arena);
 		}
 	}
-	return largest;
 }
 
-uint64_t fmlib_pools_largest(const struct flexmem_cache *cache)
+struct fmlib_largest fmlib_pools_largest(const struct flexmem_cache *cache)
 {
-	uint64_t largest = largest_in(&cache->common);
+	struct fmlib_largest largest = { 0 };
 	const struct fmlib_pool *pool;
-	uint64_t size;
 
-	for (pool = cache->pools; pool; pool = pool->next) {
-		size = largest_in(pool);
-		largest = size > largest ? size : largest;
-	}
+	find_largest(&cache->common, &largest);
+	for (pool = cache->pools; pool; pool = pool->next)
+		find_largest(pool, &largest);
 	return largest;
 }
 

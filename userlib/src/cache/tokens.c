@@ -27,6 +27,9 @@
 #define RESTING 1024
 
 _Static_assert(sizeof(void *) == 8, "a token takes 64 bits");
+_Static_assert(FLEXMEM_CACHE_ALLOCATIONS == 1 << FMLIB_NARROW_BITS &&
+	       FLEXMEM_CACHE_HUGE_ALLOCATIONS == 1 << WIDE_BITS,
+	       "what the header says is what names can tell apart");
 
 static unsigned int name_bits(bool wide)
 {
@@ -36,6 +39,17 @@ static unsigned int name_bits(bool wide)
 static unsigned int offset_bits(bool wide)
 {
 	return FMLIB_GENERATION_SHIFT - name_bits(wide);
+}
+
+static bool is_full(const struct fmlib_names *names, bool wide)
+{
+	return (uint64_t)names->count << FMLIB_CHUNK_BITS >> name_bits(wide);
+}
+
+bool fmlib_names_are_used_up(const struct flexmem_cache *cache, uint64_t size)
+{
+	return size >= FMLIB_NARROW ? is_full(&cache->wide, true) :
+	       is_full(&cache->narrow, false);
 }
 
 /* A chunk more, all of it fresh; false: there is no memory, or no number. */
@@ -49,7 +63,7 @@ static bool add_chunk(struct fmlib_names *names, struct fmlib_lane *lane,
 	struct fmlib_name *made;
 	uint32_t i;
 
-	if (index >> name_bits(wide))
+	if (is_full(names, wide))
 		return false;
 	made = calloc(FMLIB_CHUNK, sizeof(*made));
 	if (!made)
