@@ -699,25 +699,37 @@ int model_record_stream(struct model *model, size_t id, uint64_t stream)
 	return 0;
 }
 
+/* All that has gone back so far. */
+static uint64_t returned(const struct model *model)
+{
+	return model->figures.reserved_bytes[FLEXMEM_CACHE_ALL].freed;
+}
+
 int model_empty(struct model *model, uint64_t *released)
 {
+	uint64_t before = returned(model);
 	int wait_error;
 	int error;
 
 	model_unpark(model, 0);
 	wait_error = wait_for_all(model);
-	*released = model_reclaim(model, UINT64_MAX, &error);
+	model_reclaim(model, UINT64_MAX, &error);
+	*released = returned(model) - before;
 	model_commit(model);
 	return wait_error ? wait_error : error;
 }
 
 int model_trim(struct model *model, uint64_t bytes, uint64_t *released)
 {
+	uint64_t before = returned(model);
+	uint64_t gone;
 	int error;
 
 	model_unpark(model, 0);
 	model_poll(model);
-	*released = model_reclaim(model, bytes, &error);
+	gone = returned(model) - before;
+	model_reclaim(model, gone < bytes ? bytes - gone : 0, &error);
+	*released = returned(model) - before;
 	model_commit(model);
 	return error;
 }

@@ -387,6 +387,71 @@ static void direct(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* Without a cache there is something to give back nevertheless. */
+static void direct_with_streams(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("backend:direct");
+	void *a = take(cache, 5 * MIB, 0);
+	void *b = take(cache, 7 * MIB, 0);
+	uint64_t released = 1;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 0);
+	assert_int_equal(flexmem_cache_record_stream(cache, a, 1), 0);
+	assert_int_equal(flexmem_cache_record_stream(cache, b, 2), 0);
+	give(cache, a);
+	give(cache, b);
+	/* Nobody is waited for, and one of them is done. */
+	mock.happened[1] = true;
+	assert_int_equal(flexmem_cache_trim(cache, 1, &released), 0);
+	assert_int_equal(released, 7 * MIB);
+	assert_int_equal(flexmem_cache_trim(cache, UINT64_MAX, &released), 0);
+	assert_int_equal(released, 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 5 * MIB);
+	assert_int_equal(mock.waits, 0);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 5 * MIB);
+	assert_int_equal(mock.waits, 1);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	assert_int_equal(figures(cache).active[0].current, 0);
+	/* What the provider did not take goes with it. */
+	mock.fail_frees = 1;
+	mock.error = -EIO;
+	give(cache, take(cache, 3 * MIB, 0));
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 3 * MIB);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 3 * MIB);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* What goes back by itself is a part of what trim was to give back. */
+static void released_on_the_way(void **state)
+{
+	struct flexmem_cache_request request = { .bytes = 20 * MIB };
+	struct flexmem_cache *cache = mock_cache_events("");
+	struct flexmem_cache_allocation a;
+	uint64_t released;
+
+	(void)state;
+	give(cache, take(cache, 30 * MIB, 0));
+	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	assert_int_equal(flexmem_cache_record_stream(cache, a.token, 1), 0);
+	assert_int_equal(flexmem_cache_pool_release(cache, request.pool), 0);
+	give(cache, a.token);
+	mock.happened[0] = true;
+	assert_int_equal(flexmem_cache_trim(cache, 10 * MIB, &released), 0);
+	assert_int_equal(released, 20 * MIB);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 30 * MIB);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 30 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
 static void rounding(void **state)
 {
 	struct flexmem_cache *cache =
@@ -451,6 +516,8 @@ int main(void)
 		CACHE_TEST(shrinking_to_the_step),
 		CACHE_TEST(no_growth),
 		CACHE_TEST(direct),
+		CACHE_TEST(direct_with_streams),
+		CACHE_TEST(released_on_the_way),
 		CACHE_TEST(rounding),
 	};
 

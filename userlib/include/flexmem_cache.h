@@ -255,7 +255,8 @@ struct flexmem_cache_profile {
  *
  * ============================= ===============================================
  * backend                       native (default); direct: no cache, each call
- *                               goes to the provider
+ *                               goes to the provider, but for what is freed in
+ *                               a private pool, which stays there
  * expandable_segments           True or False (default): segments grow in place
  * garbage_collection_threshold  0.0 (default: off) to 1.0: share of the device
  *                               that may be reserved before free segments go
@@ -644,7 +645,10 @@ FLEXMEM_API int flexmem_cache_memory_info(struct flexmem_cache *cache,
  *
  * Waits for events that blocks wait for. Segments of private pools stay, until
  * the pool is released. What other threads keep in stores of their own comes
- * back at their next call.
+ * back at their next call. With backend direct all that was freed has gone back
+ * already, but for what waits for events and what the provider has refused: that
+ * goes now. @released is what went back while this ran, also what went at once
+ * since an event had happened, or another thread freed it.
  *
  * Return: 0; or what a callback returned that could not wait or free; the rest
  * has been done.
@@ -658,8 +662,9 @@ FLEXMEM_API int flexmem_cache_empty(struct flexmem_cache *cache,
  * @bytes: how much should go back
  * @released: where to put how much it was, or NULL; written on failure too
  *
- * For pressure from outside. Free segments go back, the oldest first, until it is
- * at least that much. It never waits for a stream.
+ * For pressure from outside. What has waited for events that have happened comes
+ * back; then free segments go, the oldest first, until it is at least that much.
+ * It never waits for a stream.
  *
  * Return: 0, also when there was less; or what the provider returned.
  */

@@ -366,6 +366,8 @@ struct flexmem_cache {
 	uint64_t segment_serial;
 	/* Bytes of segments that are being made, perhaps without the lock. */
 	uint64_t asking;
+	/* Bytes that have gone back so far. */
+	uint64_t returned;
 	uint64_t *regions;
 	uint32_t region_count;
 

@@ -200,9 +200,12 @@ int flexmem_cache_trim(struct flexmem_cache *cache, uint64_t bytes,
 	if (err)
 		return err;
 	fmlib_lock(cache);
+	sum = cache->returned;
 	fmlib_threads_recall(cache);
 	fmlib_uses_poll(cache);
-	sum = fmlib_reclaim(cache, bytes, &err);
+	/* What has waited may have gone back at once: that counts as well. */
+	sum = cache->returned - sum;
+	sum += fmlib_reclaim(cache, sum < bytes ? bytes - sum : 0, &err);
 	fmlib_figures_commit(cache, &cache->account);
 	fmlib_unlock(cache);
 	if (released)
@@ -219,9 +222,11 @@ int flexmem_cache_empty(struct flexmem_cache *cache, uint64_t *released)
 	if (err)
 		return err;
 	fmlib_lock(cache);
+	sum = cache->returned;
 	fmlib_threads_recall(cache);
 	wait_err = fmlib_uses_synchronize(cache);
-	sum = fmlib_reclaim(cache, UINT64_MAX, &err);
+	fmlib_reclaim(cache, UINT64_MAX, &err);
+	sum = cache->returned - sum;
 	fmlib_figures_commit(cache, &cache->account);
 	fmlib_unlock(cache);
 	if (released)

@@ -405,6 +405,7 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 	if (err)
 		return err;
 	*released += excess;
+	cache->returned += excess;
 	fmlib_pressure_paid(cache, excess);
 	return 0;
 }
