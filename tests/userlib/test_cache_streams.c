@@ -265,6 +265,72 @@ static void waiting_pins(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+static void take_meanwhile(void)
+{
+	void *token;
+
+	mock.on_wait = NULL;
+	token = take(the_cache, 20 * MIB, 0);
+	assert_int_equal(mock.device_waits, 1);
+	/* Somebody is still waiting for its event. */
+	assert_false(mock.destroyed[0]);
+	use(the_cache, token, 1);
+	give(the_cache, token);
+}
+
+/* What another thread waits for is not out of reach on the last rung. */
+static void waiting_keeps_nothing(void **state)
+{
+	struct flexmem_cache *cache;
+	void *token;
+
+	(void)state;
+	mock.capacity = 20 * MIB;
+	cache = mock_cache_events("");
+	the_cache = cache;
+	token = take(cache, 20 * MIB, 0);
+	use(cache, token, 1);
+	give(cache, token);
+	mock.on_wait = take_meanwhile;
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_true(mock.destroyed[0]);
+	/* That was not waited for. */
+	assert_false(mock.destroyed[1]);
+	assert_int_equal(figures(cache).active[0].current, 1);
+	flexmem_cache_destroy(cache);
+}
+
+static int fail_to_wait(void *user, uint64_t event)
+{
+	assert_int_equal(mock_events.synchronize(user, event), 0);
+	return -EIO;
+}
+
+/* The same if the wait was in vain: the event goes all the same. */
+static void waiting_in_vain_keeps_nothing(void **state)
+{
+	struct flexmem_cache_options options;
+	struct flexmem_cache_events events = mock_events;
+	void *token;
+
+	(void)state;
+	mock.capacity = 20 * MIB;
+	options = mock_options("");
+	events.synchronize = fail_to_wait;
+	options.events = &events;
+	options.events_size = sizeof(events);
+	assert_int_equal(flexmem_cache_create(&the_cache, &options,
+					      sizeof(options)), 0);
+	token = take(the_cache, 20 * MIB, 0);
+	use(the_cache, token, 1);
+	give(the_cache, token);
+	mock.on_wait = take_meanwhile;
+	assert_int_equal(flexmem_cache_empty(the_cache, NULL), -EIO);
+	assert_true(mock.destroyed[0]);
+	assert_false(mock.destroyed[1]);
+	flexmem_cache_destroy(the_cache);
+}
+
 /* M5: what was freed after the device was waited for is not done. */
 static void free_meanwhile(void)
 {
@@ -367,6 +433,8 @@ int main(void)
 		CACHE_TEST(record_fails),
 		CACHE_TEST(query_fails),
 		CACHE_TEST(waiting_pins),
+		CACHE_TEST(waiting_keeps_nothing),
+		CACHE_TEST(waiting_in_vain_keeps_nothing),
 		CACHE_TEST(only_what_was_before),
 		CACHE_TEST(pools_and_events),
 		CACHE_TEST(destruction),

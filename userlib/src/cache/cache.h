@@ -176,7 +176,10 @@ struct fmlib_pool {
 	struct fmlib_arena *arenas[FLEXMEM_CACHE_POOL_KINDS];
 };
 
-/* streams.c: a use of a block by a stream that is not its own. */
+/*
+ * streams.c: a use of a block by a stream that is not its own. @pins: who waits
+ * for the event without the lock. @block: NULL when it does not wait any more.
+ */
 struct fmlib_use {
 	struct fmlib_use *next;
 	struct fmlib_block *block;

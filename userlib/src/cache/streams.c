@@ -96,16 +96,27 @@ bool fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
 	return true;
 }
 
-/* The first use of a queue is over. */
+static void end_use(struct flexmem_cache *cache, struct fmlib_use *use)
+{
+	cache->events.destroy(cache->events.user, use->event);
+	free(use);
+}
+
+/*
+ * The first use of a queue is over. The block does not wait for those who still
+ * wait for its event: the last of them ends the use.
+ */
 static void complete(struct flexmem_cache *cache, struct fmlib_queue *queue)
 {
 	struct fmlib_use *use = queue->first;
 	struct fmlib_block *block = use->block;
 
 	queue->first = use->next;
-	if (queue != &cache->lost)
-		cache->events.destroy(cache->events.user, use->event);
-	free(use);
+	use->block = NULL;
+	if (queue == &cache->lost)
+		free(use);
+	else if (!use->pins)
+		end_use(cache, use);
 	if (--block->waits)
 		return;
 	cache->waiting--;
@@ -145,8 +156,7 @@ void fmlib_uses_poll(struct flexmem_cache *cache)
 static void complete_to(struct flexmem_cache *cache, struct fmlib_queue *queue,
 			uint64_t serial)
 {
-	while (queue->first && !queue->first->pins &&
-	       queue->first->serial <= serial)
+	while (queue->first && queue->first->serial <= serial)
 		complete(cache, queue);
 }
 
@@ -188,13 +198,14 @@ static int synchronize_queue(struct flexmem_cache *cache,
 	fmlib_unlock(cache);
 	err = cache->events.synchronize(cache->events.user, use->event);
 	fmlib_lock(cache);
-	use->pins--;
 	if (!err)
 		complete_to(cache, queue, serial);
 	else
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"an event on stream %llu cannot be waited for: error %d",
 				(unsigned long long)queue->stream, -err);
+	if (!--use->pins && !use->block)
+		end_use(cache, use);
 	return err;
 }
 
