@@ -439,6 +439,73 @@ static void others_are_asked(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* The same when a history began after they had filled their stores. */
+static void others_are_asked_with_a_history(void **state)
+{
+	pthread_t thread;
+	char *text;
+
+	(void)state;
+	cache = mock_cache("thread_cache:True");
+	pthread_barrier_init(&barrier, NULL, 2);
+	run(&thread, 1, fill_and_go_on);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(flexmem_cache_set_history(cache, 100), 0);
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	/* They were freed before, and the history has not seen it. */
+	assert_int_equal(flexmem_cache_snapshot(cache, FLEXMEM_CACHE_EVERY_POOL,
+						&text, NULL), 0);
+	assert_null(strstr(text, "\"size\":1024,"));
+	assert_non_null(strstr(text, "\"action\":\"free_completed\""));
+	flexmem_cache_text_free(text);
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&barrier);
+	flexmem_cache_destroy(cache);
+}
+
+/* Whichever call allocates: this one knows no stores. */
+static void *fill_and_request(void *unused)
+{
+	struct flexmem_cache_request request = { .bytes = 3 * MIB };
+	struct flexmem_cache_allocation a;
+
+	(void)unused;
+	give(cache, take(cache, 1000, 0));
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	EXPECT(!flexmem_cache_alloc_request(cache, &request, sizeof(request),
+					    &a, sizeof(a)));
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+static void any_allocation_answers(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	cache = mock_cache("thread_cache:True");
+	pthread_barrier_init(&barrier, NULL, 2);
+	run(&thread, 1, fill_and_request);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 2 * MIB);
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 20 * MIB);
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&barrier);
+	assert_int_equal(failures, 0);
+	flexmem_cache_destroy(cache);
+}
+
 static void *fill_store(void *unused)
 {
 	(void)unused;
@@ -660,6 +727,8 @@ int main(void)
 		CACHE_TEST(store_is_bounded),
 		CACHE_TEST(store_sheds_half),
 		CACHE_TEST(others_are_asked),
+		CACHE_TEST(others_are_asked_with_a_history),
+		CACHE_TEST(any_allocation_answers),
 		CACHE_TEST(thread_ends),
 		CACHE_TEST(cache_ends_first),
 		CACHE_TEST(removal_waits),

@@ -645,10 +645,10 @@ FLEXMEM_API int flexmem_cache_memory_info(struct flexmem_cache *cache,
  *
  * Waits for events that blocks wait for. Segments of private pools stay, until
  * the pool is released. What other threads keep in stores of their own comes
- * back at their next call. With backend direct all that was freed has gone back
- * already, but for what waits for events and what the provider has refused: that
- * goes now. @released is what went back while this ran, also what went at once
- * since an event had happened, or another thread freed it.
+ * back when they allocate or free next. With backend direct all that was freed
+ * has gone back already, but for what waits for events and what the provider has
+ * refused: that goes now. @released is what went back while this ran, also what
+ * went at once since an event had happened, or another thread freed it.
  *
  * Return: 0; or what a callback returned that could not wait or free; the rest
  * has been done.
@@ -681,8 +681,8 @@ FLEXMEM_API int flexmem_cache_trim(struct flexmem_cache *cache,
  * itself before it asks for a segment to grow or to shrink. From then on nothing
  * is allocated in a segment that was lost, nor in a private pool's; it goes back
  * as soon as nothing in it lives. What lives there keeps its token, and is freed
- * as ever. What other threads keep in stores of their own comes back at their
- * next call, before it is used. Waits for nothing.
+ * as ever. What other threads keep in stores of their own comes back when they
+ * allocate or free next, before it is used. Waits for nothing.
  *
  * Return: 0; -EOPNOTSUPP: the provider cannot tell what was lost; or what it
  * returned when it was to take a segment back, which is tried again later.

@@ -12,16 +12,14 @@
 /* What a wide token can number. */
 #define BYTES_MAX (UINT64_C(1) << 43)
 
-void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
+/* Its name goes, and perhaps its segment. */
+static void release(struct flexmem_cache *cache, struct fmlib_block *block)
 {
 	struct fmlib_segment *segment = block->segment;
 	uint64_t released = 0;
 
-	if (block->state == FMLIB_WAITING)
-		fmlib_figures_wait(cache, block, -1);
 	fmlib_name_give(cache, fmlib_lane_of(block), block->name);
 	block->name = NULL;
-	fmlib_history_block(cache, FMLIB_FREE_COMPLETED, block);
 	fmlib_block_release(cache, block);
 	if (!cache->config.direct && !fmlib_segment_leaves(segment) &&
 	    !cache->waiters && !fmlib_pressure_owes(cache))
@@ -29,6 +27,21 @@ void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
 	/* If it is refused it stays, to be given back with the others. */
 	if (fmlib_segment_excess(cache, segment))
 		fmlib_segment_give_back(cache, segment, &released);
+}
+
+void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	if (block->state == FMLIB_WAITING)
+		fmlib_figures_wait(cache, block, -1);
+	fmlib_history_block(cache, FMLIB_FREE_COMPLETED, block);
+	release(cache, block);
+}
+
+void fmlib_cache_unpark(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	/* It was freed before there was a history: that does not know it. */
+	fmlib_figures_free(cache, block);
+	release(cache, block);
 }
 
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
@@ -324,7 +337,7 @@ int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		return err;
 	if (!token)
 		return -EINVAL;
-	if (fmlib_threads_allowed(cache) &&
+	if (cache->config.threads &&
 	    fmlib_threads_alloc(cache, bytes, stream, token))
 		return 0;
 	if (bytes)
@@ -354,6 +367,8 @@ int flexmem_cache_alloc_request(struct flexmem_cache *cache,
 	if (known.tag &&
 	    strnlen(known.tag, FLEXMEM_CACHE_TAG) == FLEXMEM_CACHE_TAG)
 		return -EINVAL;
+	if (cache->config.threads)
+		fmlib_threads_answer(cache);
 	if (known.bytes)
 		err = alloc(cache, &known, NULL, &result);
 	fmlib_copy_out(allocation, allocation_size, ALLOCATION_MIN, &result,
@@ -417,7 +432,7 @@ int flexmem_cache_free(struct flexmem_cache *cache, void *token)
 
 	if (err)
 		return err;
-	if (!token || (fmlib_threads_allowed(cache) &&
+	if (!token || (cache->config.threads &&
 		       fmlib_threads_free(cache, token)))
 		return 0;
 	if (free_in_lane(cache, token))

@@ -666,6 +666,8 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want,
 void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block);
 /* A live block is freed by its owner; its name is retired already. */
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);
+/* One that was freed into a thread's store goes on; its name is retired. */
+void fmlib_cache_unpark(struct flexmem_cache *cache, struct fmlib_block *block);
 
 /* figures.c */
 void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);
@@ -720,12 +722,12 @@ uint64_t fmlib_flat_address(const struct fmlib_segment *segment,
 int fmlib_threads_start(void);
 /* Whether threads may work on their own; nothing may have to be told of it. */
 void fmlib_threads_allow(struct flexmem_cache *cache);
-static inline bool fmlib_threads_allowed(struct flexmem_cache *cache)
-{
-	return atomic_load_explicit(&cache->fast, memory_order_relaxed);
-}
-
-/* If allowed, without the lock: true if this thread's store could serve it. */
+/* With thread_cache: this thread gives back what was asked of it. */
+void fmlib_threads_answer(struct flexmem_cache *cache);
+/*
+ * The same, and if allowed, without the lock: true if this thread's store could
+ * serve it.
+ */
 bool fmlib_threads_alloc(struct flexmem_cache *cache, uint64_t bytes,
 			 uint64_t stream, void **token);
 bool fmlib_threads_free(struct flexmem_cache *cache, void *token);

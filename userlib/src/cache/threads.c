@@ -93,7 +93,7 @@ static void empty_bin(struct flexmem_cache *cache, struct fmlib_store *store,
 		store->bins[bin] = name->next;
 		fmlib_name_set(name, FMLIB_NAME_FREE);
 		count_held(&store->tally, name->block, -UINT64_C(1));
-		fmlib_cache_give(cache, name->block);
+		fmlib_cache_unpark(cache, name->block);
 	}
 }
 
@@ -165,14 +165,19 @@ static struct fmlib_store *make_store(struct flexmem_cache *cache)
 /* The store, after what was asked of it; NULL: none, and none was made. */
 static struct fmlib_store *usable_store(struct flexmem_cache *cache, bool make)
 {
-	struct fmlib_store *store;
+	struct fmlib_store *store = find_store(cache);
 
-	store = find_store(cache);
-	if (!store)
-		return make ? make_store(cache) : NULL;
-	if (store->recall != get(&cache->recall))
+	if (store && store->recall != get(&cache->recall))
 		shed_unlocked(cache, store, 0);
-	return store;
+	/* Also while they are closed it was asked, and had to answer. */
+	if (!atomic_load_explicit(&cache->fast, memory_order_relaxed))
+		return NULL;
+	return store || !make ? store : make_store(cache);
+}
+
+void fmlib_threads_answer(struct flexmem_cache *cache)
+{
+	usable_store(cache, false);
 }
 
 bool fmlib_threads_alloc(struct flexmem_cache *cache, uint64_t bytes,
