@@ -875,7 +875,9 @@ struct flexmem_cache_figure {
  *	(FLEXMEM_CACHE_LIMIT_ALLOCATIONS); they are in no other counter of failures
  *
  * Of the arrays the index is enum flexmem_cache_pool_kind. What threads keep in
- * stores of their own is neither active nor inactive.
+ * stores of their own is neither active nor inactive. What they do there while
+ * the figures are read may be in some and not yet in others; none is less than
+ * nothing, nor more than its peak.
  *
  * Everything is exact but for peaks. These are exact as well, apart from
  * @thread_bound, if since flexmem_cache_reset_peaks() one thread alone has

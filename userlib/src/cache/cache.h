@@ -308,16 +308,32 @@ struct fmlib_callback {
 };
 
 /*
- * threads.c: what threads did without the lock. @held is in the central figures
- * as live and in the threads' stores; hits are not in them at all.
+ * threads.c: what a thread did in its store. Each only grows: what was freed
+ * into it, what was allocated from it, and what went back to the cache.
  */
 struct fmlib_tally {
-	_Atomic uint64_t held;
-	_Atomic uint64_t held_bytes;
-	_Atomic uint64_t held_requested;
+	_Atomic uint64_t parked;
+	_Atomic uint64_t parked_bytes;
+	_Atomic uint64_t parked_requested;
 	_Atomic uint64_t hits;
 	_Atomic uint64_t hit_bytes;
 	_Atomic uint64_t hit_requested;
+	_Atomic uint64_t shed;
+	_Atomic uint64_t shed_bytes;
+	_Atomic uint64_t shed_requested;
+};
+
+/*
+ * What all threads did so. @held is in the central figures as live and in their
+ * stores; hits are not in them at all.
+ */
+struct fmlib_kept {
+	uint64_t held;
+	uint64_t held_bytes;
+	uint64_t held_requested;
+	uint64_t hits;
+	uint64_t hit_bytes;
+	uint64_t hit_requested;
 };
 
 struct flexmem_cache {
@@ -389,7 +405,7 @@ struct flexmem_cache {
 
 	/*
 	 * Of @figures what @account does not have. What was in that and in the
-	 * threads' tallies when sums began anew is not in the sums. With the
+	 * threads' stores when sums began anew is not in the sums. With the
 	 * whole, @account is that of all lanes; else it is under @account_lock
 	 * while lanes count apart, and of the sole thread while they do not.
 	 * @figures is under the cache's lock.
@@ -398,7 +414,7 @@ struct flexmem_cache {
 	pthread_mutex_t account_lock;
 	struct fmlib_account account;
 	struct fmlib_flow flows_before[FLEXMEM_CACHE_POOL_KINDS];
-	struct fmlib_tally tally_before;
+	struct fmlib_kept kept_before;
 	struct fmlib_history history;
 
 	struct fmlib_callback *callbacks;
@@ -735,8 +751,8 @@ bool fmlib_threads_free(struct flexmem_cache *cache, void *token);
 void fmlib_threads_recall(struct flexmem_cache *cache);
 /* Before the cache goes; takes the registry's lock. */
 void fmlib_threads_detach(struct flexmem_cache *cache);
-void fmlib_threads_sum(const struct flexmem_cache *cache,
-		       struct fmlib_tally *sum);
+/* With the lock, while threads go on: nothing is less than nothing. */
+struct fmlib_kept fmlib_threads_sum(const struct flexmem_cache *cache);
 
 /* sizes.c */
 uint64_t fmlib_size_divided(const struct flexmem_cache *cache, uint64_t bytes);

@@ -205,23 +205,16 @@ static void show_active(struct flexmem_cache_figure *figure,
 		figure->peak = (uint64_t)flow->active_peak[i];
 }
 
-static uint64_t since(const _Atomic uint64_t *now,
-		      const _Atomic uint64_t *before)
-{
-	return atomic_load_explicit(now, memory_order_relaxed) -
-	       atomic_load_explicit(before, memory_order_relaxed);
-}
-
 static void show_kind(const struct flexmem_cache *cache,
-		      const struct fmlib_tally *sum,
+		      const struct fmlib_kept *sum,
 		      struct flexmem_cache_statistics *f,
 		      enum flexmem_cache_pool_kind kind)
 {
 	enum flexmem_cache_pool_kind of = flow_of(cache, kind);
 	const struct fmlib_flow *before = &cache->flows_before[of];
-	const struct fmlib_tally *then = &cache->tally_before;
+	const struct fmlib_kept *then = &cache->kept_before;
 	const struct fmlib_flow *flow = &cache->account.flows[of];
-	static const struct fmlib_tally none;
+	static const struct fmlib_kept none;
 
 	/* Whatever threads keep is of one pool. */
 	if (kind && kind != fmlib_size_kind(cache, 1)) {
@@ -229,12 +222,12 @@ static void show_kind(const struct flexmem_cache *cache,
 		then = &none;
 	}
 	show(&f->allocation[kind], flow, before, FMLIB_COUNT, sum->held,
-	     since(&sum->hits, &then->hits));
+	     sum->hits - then->hits);
 	show(&f->allocated_bytes[kind], flow, before, FMLIB_BYTES,
-	     sum->held_bytes, since(&sum->hit_bytes, &then->hit_bytes));
+	     sum->held_bytes, sum->hit_bytes - then->hit_bytes);
 	show(&f->requested_bytes[kind], flow, before, FMLIB_REQUESTED,
 	     sum->held_requested,
-	     since(&sum->hit_requested, &then->hit_requested));
+	     sum->hit_requested - then->hit_requested);
 	/* What was kept when sums began anew was counted as freed before. */
 	f->allocation[kind].freed -= then->held;
 	f->allocated_bytes[kind].freed -= then->held_bytes;
@@ -255,7 +248,7 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	struct flexmem_cache_statistics f;
 	enum flexmem_cache_pool_kind kind;
 	int err = fmlib_cache_check(cache);
-	struct fmlib_tally sum;
+	struct fmlib_kept sum;
 
 	if (err)
 		return err;
@@ -265,12 +258,12 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	/* What a call under way has done, which waits without the lock. */
 	fmlib_figures_commit(cache, &cache->account);
 	f = cache->figures;
-	fmlib_threads_sum(cache, &sum);
+	sum = fmlib_threads_sum(cache);
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
 		show_kind(cache, &sum, &f, kind);
 	f.thread_bound = cache->store_peak * cache->profile.thread_bytes;
 	f.num_hits = cache->account.hits +
-		     since(&sum.hits, &cache->tally_before.hits);
+		     sum.hits - cache->kept_before.hits;
 	fmlib_unlock(cache);
 	f.max_split_size = cache->config.max_split;
 	return fmlib_copy_out(statistics, size, MIN_SIZE, &f, sizeof(f));
@@ -345,7 +338,7 @@ int flexmem_cache_reset_accumulated(struct flexmem_cache *cache)
 	f = &cache->figures;
 	fmlib_lock(cache);
 	each_figure(f, begin_sums);
-	fmlib_threads_sum(cache, &cache->tally_before);
+	cache->kept_before = fmlib_threads_sum(cache);
 	memcpy(cache->flows_before, cache->account.flows,
 	       sizeof(cache->flows_before));
 	cache->account.hits = 0;

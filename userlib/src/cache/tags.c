@@ -83,16 +83,15 @@ static void copy_all(const struct flexmem_cache *cache, char *to, size_t size)
 {
 	struct flexmem_cache_tag sums;
 	const struct fmlib_tag *tag;
-	struct fmlib_tally tally;
+	const struct fmlib_kept kept = fmlib_threads_sum(cache);
 
-	fmlib_threads_sum(cache, &tally);
 	for (tag = &cache->untagged; tag; tag = tag->next, to += size) {
 		sums = tag->sums;
 		if (tag == &cache->untagged) {
 			fmlib_figures_untagged(cache, &sums);
-			sums.allocations -= tally.held;
-			sums.allocated_bytes -= tally.held_bytes;
-			sums.requested_bytes -= tally.held_requested;
+			sums.allocations -= kept.held;
+			sums.allocated_bytes -= kept.held_bytes;
+			sums.requested_bytes -= kept.held_requested;
 		}
 		fmlib_copy_out(to, size, TAG_MIN, &sums, sizeof(sums));
 	}

@@ -38,39 +38,97 @@ static uint64_t get(const _Atomic uint64_t *value)
 	return atomic_load_explicit(value, memory_order_relaxed);
 }
 
-/* Only one thread writes it. */
-static void change(_Atomic uint64_t *value, uint64_t by)
+/* Only one thread writes it. Who sees it sees what was written before. */
+static void add(_Atomic uint64_t *value, uint64_t more)
 {
-	atomic_store_explicit(value, get(value) + by, memory_order_relaxed);
+	atomic_store_explicit(value, get(value) + more, memory_order_release);
 }
 
-static void count_held(struct fmlib_tally *tally,
-		       const struct fmlib_block *block, uint64_t sign)
+static void count_parked(struct fmlib_tally *tally,
+			 const struct fmlib_block *block)
 {
-	change(&tally->held, sign);
-	change(&tally->held_bytes, sign * block->size);
-	change(&tally->held_requested, sign * block->requested);
+	add(&tally->parked, 1);
+	add(&tally->parked_bytes, block->size);
+	add(&tally->parked_requested, block->requested);
 }
 
-static void add_tally(struct fmlib_tally *sum, const struct fmlib_tally *tally)
+static void count_hit(struct fmlib_tally *tally,
+		      const struct fmlib_block *block)
 {
-	change(&sum->held, get(&tally->held));
-	change(&sum->held_bytes, get(&tally->held_bytes));
-	change(&sum->held_requested, get(&tally->held_requested));
-	change(&sum->hits, get(&tally->hits));
-	change(&sum->hit_bytes, get(&tally->hit_bytes));
-	change(&sum->hit_requested, get(&tally->hit_requested));
+	add(&tally->hits, 1);
+	add(&tally->hit_bytes, block->size);
+	add(&tally->hit_requested, block->requested);
 }
 
-void fmlib_threads_sum(const struct flexmem_cache *cache,
-		       struct fmlib_tally *sum)
+static void count_shed(struct fmlib_tally *tally,
+		       const struct fmlib_block *block)
+{
+	add(&tally->shed, 1);
+	add(&tally->shed_bytes, block->size);
+	add(&tally->shed_requested, block->requested);
+}
+
+/* By its own thread, or when that does nothing any more. */
+static uint64_t held_bytes(const struct fmlib_tally *tally)
+{
+	return get(&tally->parked_bytes) - get(&tally->hit_bytes) -
+	       get(&tally->shed_bytes);
+}
+
+/* Who parked it may have it from a hit of another's: that is to be seen then. */
+static uint64_t get_first(const _Atomic uint64_t *value)
+{
+	return atomic_load_explicit(value, memory_order_acquire);
+}
+
+static void sum_parked(const struct fmlib_tally *tally, struct fmlib_kept *sum)
+{
+	sum->held += get_first(&tally->parked);
+	sum->held_bytes += get_first(&tally->parked_bytes);
+	sum->held_requested += get_first(&tally->parked_requested);
+}
+
+static void sum_gone(const struct fmlib_tally *tally, struct fmlib_kept *hits,
+		     struct fmlib_kept *shed)
+{
+	hits->hits += get(&tally->hits);
+	hits->hit_bytes += get(&tally->hit_bytes);
+	hits->hit_requested += get(&tally->hit_requested);
+	shed->held += get(&tally->shed);
+	shed->held_bytes += get(&tally->shed_bytes);
+	shed->held_requested += get(&tally->shed_requested);
+}
+
+static uint64_t less(uint64_t parked, uint64_t gone)
+{
+	return parked > gone ? parked - gone : 0;
+}
+
+/*
+ * Threads go on meanwhile: one may allocate what it kept, and another free that.
+ * Were one store looked at after the other, it could be seen in both, and more
+ * would be kept than is live. So first all is read that was parked, and then
+ * all that is gone again. At the moment between the two no less had been parked
+ * than was read, and no more was gone: no more is said to be kept than was kept
+ * then. It may be less, by what has come and gone while this was read.
+ */
+struct fmlib_kept fmlib_threads_sum(const struct flexmem_cache *cache)
 {
 	const struct fmlib_store *store;
+	struct fmlib_kept gone = { 0 };
+	struct fmlib_kept sum = { 0 };
 
-	*sum = (struct fmlib_tally){ 0 };
-	add_tally(sum, &cache->retired);
+	sum_parked(&cache->retired, &sum);
 	for (store = cache->stores; store; store = store->next_of_cache)
-		add_tally(sum, &store->tally);
+		sum_parked(&store->tally, &sum);
+	sum_gone(&cache->retired, &sum, &gone);
+	for (store = cache->stores; store; store = store->next_of_cache)
+		sum_gone(&store->tally, &sum, &gone);
+	sum.held = less(sum.held, gone.held + sum.hits);
+	sum.held_bytes = less(sum.held_bytes, gone.held_bytes + sum.hit_bytes);
+	sum.held_requested = less(sum.held_requested,
+				  gone.held_requested + sum.hit_requested);
+	return sum;
 }
 
 static struct fmlib_store *find_store(const struct flexmem_cache *cache)
@@ -92,7 +150,7 @@ static void empty_bin(struct flexmem_cache *cache, struct fmlib_store *store,
 	while ((name = store->bins[bin])) {
 		store->bins[bin] = name->next;
 		fmlib_name_set(name, FMLIB_NAME_FREE);
-		count_held(&store->tally, name->block, -UINT64_C(1));
+		count_shed(&store->tally, name->block);
 		fmlib_cache_unpark(cache, name->block);
 	}
 }
@@ -103,7 +161,7 @@ static void shed(struct flexmem_cache *cache, struct fmlib_store *store,
 {
 	size_t bin = store->bin_count;
 
-	while (bin && get(&store->tally.held_bytes) > bytes)
+	while (bin && held_bytes(&store->tally) > bytes)
 		empty_bin(cache, store, --bin);
 }
 
@@ -201,10 +259,7 @@ bool fmlib_threads_alloc(struct flexmem_cache *cache, uint64_t bytes,
 	    block->segment->arena->stream != stream)
 		return false;
 	store->bins[size / cache->profile.granule] = name->next;
-	count_held(&store->tally, block, -UINT64_C(1));
-	change(&store->tally.hits, 1);
-	change(&store->tally.hit_bytes, size);
-	change(&store->tally.hit_requested, bytes);
+	count_hit(&store->tally, block);
 	fmlib_name_set(name, FMLIB_NAME_PLAIN);
 	*token = fmlib_name_token(name);
 	return true;
@@ -228,12 +283,12 @@ bool fmlib_threads_free(struct flexmem_cache *cache, void *token)
 	bin = name->block->size / cache->profile.granule;
 	name->next = store->bins[bin];
 	store->bins[bin] = name;
-	count_held(&store->tally, name->block, 1);
+	count_parked(&store->tally, name->block);
 	limit = cache->profile.thread_bytes;
 	/* What a reset has lost is not kept for anybody. */
 	if (fmlib_segment_leaves(name->block->segment))
 		shed_unlocked(cache, store, 0);
-	else if (get(&store->tally.held_bytes) > limit)
+	else if (held_bytes(&store->tally) > limit)
 		shed_unlocked(cache, store, limit / 2);
 	return true;
 }
@@ -244,11 +299,26 @@ void fmlib_threads_recall(struct flexmem_cache *cache)
 
 	if (!cache->stores)
 		return;
-	change(&cache->recall, 1);
+	add(&cache->recall, 1);
 	if (!store)
 		return;
 	store->recall = get(&cache->recall);
 	shed(cache, store, 0);
+}
+
+/* It keeps nothing any more. What it served is still to be known. */
+static void retire(struct fmlib_tally *sum, const struct fmlib_tally *tally)
+{
+	uint64_t hits = get(&tally->hits);
+	uint64_t bytes = get(&tally->hit_bytes);
+	uint64_t requested = get(&tally->hit_requested);
+
+	add(&sum->parked, hits);
+	add(&sum->parked_bytes, bytes);
+	add(&sum->parked_requested, requested);
+	add(&sum->hits, hits);
+	add(&sum->hit_bytes, bytes);
+	add(&sum->hit_requested, requested);
 }
 
 static void unlink_store(struct flexmem_cache *cache, struct fmlib_store *store)
@@ -275,7 +345,7 @@ static void thread_ends(void *unused)
 		if (cache && !fmlib_cache_check(cache)) {
 			fmlib_lock(cache);
 			shed(cache, store, 0);
-			add_tally(&cache->retired, &store->tally);
+			retire(&cache->retired, &store->tally);
 			unlink_store(cache, store);
 			fmlib_figures_commit(cache, &cache->account);
 			fmlib_unlock(cache);
