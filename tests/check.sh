@@ -114,9 +114,16 @@ in_vm() {
 	"${vm[@]}" "$kind" --no-build --out "$logs/vm-$suite" "$@"
 }
 
-# run SUITE: runs it and writes SUITE.result, "PASSED FAILED SKIPPED" and its failures; says how it went.
+# processors: the seconds of them that this shell has taken, and what it has waited for, into its caller's spent.
+processors() {
+	times >"$logs/$suite.cpu"
+	spent=$(awk '{ for (i = 1; i <= 2; i++) { split($i, t, "m"); s += 60 * t[1] + t[2] } } END { printf "%d", s }' "$logs/$suite.cpu")
+}
+# run SUITE: runs it and writes SUITE.result, "PASSED FAILED SKIPPED" and its failures, and SUITE.cpu; says how it went.
 run() {
-	local suite=$1 status=0 begin=$SECONDS passed failed skipped
+	local suite=$1 status=0 begin=$SECONDS passed failed skipped spent before
+	processors
+	before=$spent
 	"${suite}_suite" >"$logs/$suite.tap" 2>"$logs/$suite.err" || status=$?
 	if ((status == 98)); then
 		echo "$suite: the clock of its machine jumped, once more" | tee -a "$VM_TRIES"
@@ -125,9 +132,11 @@ run() {
 	fi
 	awk -v status="$status" -f tests/tap.awk "$logs/$suite.tap" >"$logs/$suite.new"
 	read -r passed failed skipped <"$logs/$suite.new"
+	processors
+	echo $((spent - before)) >"$logs/$suite.cpu"
 	{
-		printf '%-16s %6d passed %4d failed %4d skipped %5d s\n' \
-			"$suite" "$passed" "$failed" "$skipped" $((SECONDS - begin))
+		printf '%-16s %6d passed %4d failed %4d skipped %5d s, of processors %5d s\n' \
+			"$suite" "$passed" "$failed" "$skipped" $((SECONDS - begin)) $((spent - before))
 		if ((failed)); then
 			sed '1d; s/^/    /' "$logs/$suite.new" | head -n 40
 			tail -n 5 "$logs/$suite.err" | sed 's/^/    | /'
@@ -226,12 +235,14 @@ if [[ -s $VM_TRIES ]]; then
 	echo "booted again: $(wc -l <"$VM_TRIES")"
 	sed "s|$TOP/||; s/^/    /" "$VM_TRIES"
 fi
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 spent=0
 for suite; do
 	# A suite without a result did not even get to its end.
 	read -r p f s <"$logs/$suite.result" 2>/dev/null || { p=0 f=1 s=0 && echo "$suite: no result"; }
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	spent=$((spent + $(cat "$logs/$suite.cpu" 2>/dev/null || echo 0)))
 done
+echo "all of them: $SECONDS s, of processors $spent s"
 trap - EXIT
 echo "$passed passed, $failed failed, $skipped skipped"
 ((failed == 0))
