@@ -494,9 +494,10 @@ static int lease_take(struct flexmem_call *call)
 		rc = flexmem_reply(call, sizeof(*cmd));
 		if (rc)
 			return rc;
-	} while (!flexmem_lease_take(&table->slots, &call->client->lease,
-				     cmd->out_lease_ms, cmd->out_generation));
-	return 0;
+		rc = flexmem_lease_take(&table->slots, &call->client->lease,
+					&table->settings, cmd->out_generation);
+	} while (rc == -EAGAIN);
+	return rc;
 }
 
 static int lease_drop(struct flexmem_call *call)

@@ -24,6 +24,7 @@
 
 #define MAX_HANDLES_LIMIT INT_MAX
 #define LEASE_MS_LIMIT (3600U * 1000)
+#define LEASE_TOTAL_MS_LIMIT (24 * LEASE_MS_LIMIT)
 #define REGION_SIZE_LIMIT BIT_ULL(52)
 
 static struct flexmem_settings param = {
@@ -34,6 +35,7 @@ static struct flexmem_settings param = {
 	.program_slots = 0,
 	.max_handles = 1 << 20,
 	.lease_ms = 10 * 1000,
+	.lease_total_ms = 3600 * 1000,
 	.pf_open = FLEXMEM_PF_OPEN_ADMIN,
 	.nr_sizes = 3,
 	.sizes = { 12ULL * SZ_1G, 8ULL * SZ_1G, 4ULL * SZ_1G },
@@ -263,6 +265,11 @@ static const struct range_param lease_ms_param = {
 	.max = LEASE_MS_LIMIT,
 };
 
+static const struct range_param lease_total_ms_param = {
+	.value = &param.lease_total_ms,
+	.max = LEASE_TOTAL_MS_LIMIT,
+};
+
 module_param_cb(strategy, &choice_ops, (void *)&strategy_param, 0444);
 MODULE_PARM_DESC(strategy, "Free block to take: first_fit (default) or best_fit");
 module_param_cb(order, &choice_ops, (void *)&order_param, 0444);
@@ -279,6 +286,8 @@ module_param_cb(max_handles, &range_ops, (void *)&max_handles_param, 0444);
 MODULE_PARM_DESC(max_handles, "Live allocations of one open file (default 1048576)");
 module_param_cb(lease_ms, &range_ops, (void *)&lease_ms_param, 0444);
 MODULE_PARM_DESC(lease_ms, "How long a lease on the segment table lasts, ms (default 10000)");
+module_param_cb(lease_total_ms, &range_ops, (void *)&lease_total_ms_param, 0444);
+MODULE_PARM_DESC(lease_total_ms, "How long a lease can be taken again, ms (default 3600000; 0: for ever)");
 module_param_cb(pf_open, &choice_ops, (void *)&pf_open_param, 0444);
 MODULE_PARM_DESC(pf_open, "Who may open a PF: CAP_SYS_ADMIN only, admin (default), or whom its node lets, mode");
 

@@ -26,6 +26,8 @@ enum flexmem_pf_open {
  * @program_slots: of these, how many are set aside for programs
  * @max_handles: live allocations one client may have
  * @lease_ms: how long a lease lasts, in milliseconds
+ * @lease_total_ms: since it was taken first, until when it can be taken again;
+ *	0: for ever
  * @pf_open: who may open it if it is a PF
  * @nr_sizes: how many of @sizes are used, at least 1
  * @sizes: region sizes in the order they are tried, in bytes
@@ -38,6 +40,7 @@ struct flexmem_settings {
 	unsigned int program_slots;
 	unsigned int max_handles;
 	unsigned int lease_ms;
+	unsigned int lease_total_ms;
 	enum flexmem_pf_open pf_open;
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];

@@ -271,32 +271,50 @@ void flexmem_lease_init(struct flexmem_lease_hold *hold)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_init);
 
+/* Whether a lease that is held cannot be taken again. */
+static bool is_over(const struct flexmem_lease_hold *hold, unsigned int total_ms,
+		    u64 now)
+{
+	return total_ms &&
+	       !time_before64(now, hold->began + msecs_to_jiffies(total_ms));
+}
+
 /**
  * flexmem_lease_take - keep the filled slots as they are
  * @slots: segment table
- * @hold: the client's lease; if it is held already its time begins anew
- * @ms: how long, in milliseconds; the same for all leases of a table
+ * @hold: the client's lease; if it is held already its time begins anew, but not
+ *	for ever
+ * @settings: how long; the same for all leases of a table
  * @generation: of the table as the client knows it
  *
- * Return: true, or false if the table has changed; then nothing is taken.
+ * Return: 0; -EAGAIN if the table has changed; or -EBUSY if it has been held for
+ * as long as it can be. Then nothing is taken, and what was held runs out.
  */
-bool flexmem_lease_take(struct flexmem_slots *slots,
-			struct flexmem_lease_hold *hold, unsigned int ms,
-			u64 generation)
+int flexmem_lease_take(struct flexmem_slots *slots,
+		       struct flexmem_lease_hold *hold,
+		       const struct flexmem_settings *settings, u64 generation)
 {
-	bool same;
+	int rc = 0;
+	u64 now;
 
 	spin_lock(&slots->lock);
-	same = slots->generation == generation;
-	if (same) {
-		if (list_empty(&hold->link))
-			slots->nr_leases++;
+	drop_expired(slots);
+	now = get_jiffies_64();
+	if (slots->generation != generation) {
+		rc = -EAGAIN;
+	} else if (list_empty(&hold->link)) {
+		slots->nr_leases++;
+		hold->began = now;
+	} else if (is_over(hold, settings->lease_total_ms, now)) {
+		rc = -EBUSY;
+	}
+	if (!rc) {
 		list_move_tail(&hold->link, &slots->leases);
 		/* One more: the present jiffy has begun already. */
-		hold->expires = get_jiffies_64() + msecs_to_jiffies(ms) + 1;
+		hold->expires = now + msecs_to_jiffies(settings->lease_ms) + 1;
 	}
 	spin_unlock(&slots->lock);
-	return same;
+	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_take);
 

@@ -13,6 +13,7 @@
 #include <linux/flexmem.h>
 
 #include "function.h"
+#include "settings.h"
 
 /**
  * struct flexmem_pool - a run of slots for one kind of memory
@@ -34,10 +35,12 @@ struct flexmem_pool {
 /**
  * struct flexmem_lease_hold - one client's lease
  * @link: in &flexmem_slots.leases while it is held
- * @expires: when it runs out, in jiffies since boot
+ * @began: when it was taken first, in jiffies since boot
+ * @expires: when it runs out, likewise
  */
 struct flexmem_lease_hold {
 	struct list_head link;
+	u64 began;
 	u64 expires;
 };
 
@@ -87,9 +90,9 @@ unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 u64 flexmem_slots_generation(struct flexmem_slots *slots);
 
 void flexmem_lease_init(struct flexmem_lease_hold *hold);
-bool flexmem_lease_take(struct flexmem_slots *slots,
-			struct flexmem_lease_hold *hold, unsigned int ms,
-			u64 generation);
+int flexmem_lease_take(struct flexmem_slots *slots,
+		       struct flexmem_lease_hold *hold,
+		       const struct flexmem_settings *settings, u64 generation);
 bool flexmem_lease_held(struct flexmem_slots *slots,
 			struct flexmem_lease_hold *hold);
 int flexmem_lease_drop(struct flexmem_slots *slots,

@@ -241,10 +241,11 @@ static inline u64 fake_take_lease(struct flexmem_slots *slots,
 				  struct flexmem_lease_hold *hold,
 				  unsigned int ms)
 {
+	const struct flexmem_settings settings = { .lease_ms = ms };
 	u64 generation = flexmem_slots_generation(slots);
 
-	return flexmem_lease_take(slots, hold, ms, generation) ? generation :
-								 U64_MAX;
+	return flexmem_lease_take(slots, hold, &settings, generation) ?
+		U64_MAX : generation;
 }
 
 const char *fake_fit_name(enum flexmem_fit fit);

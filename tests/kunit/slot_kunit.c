@@ -271,6 +271,11 @@ static void unanswered_clear_can_be_repeated(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
 }
 
+static const struct flexmem_settings limited = {
+	.lease_ms = LONG_LEASE_MS,
+	.lease_total_ms = 10 * LONG_LEASE_MS,
+};
+
 static void lease_is_on_the_table_that_its_holder_knows(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;
@@ -278,11 +283,11 @@ static void lease_is_on_the_table_that_its_holder_knows(struct kunit *test)
 
 	flexmem_lease_init(&hold);
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	KUNIT_EXPECT_FALSE(test, flexmem_lease_take(&ctx->slots, &hold,
-						    LONG_LEASE_MS, 0));
+	KUNIT_EXPECT_EQ(test, -EAGAIN,
+			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold));
-	KUNIT_EXPECT_TRUE(test, flexmem_lease_take(&ctx->slots, &hold,
-						   LONG_LEASE_MS, 1));
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_lease_take(&ctx->slots, &hold, &limited, 1));
 	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &hold));
 }
 
@@ -538,6 +543,65 @@ static void lease_taken_again_begins_anew(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 }
 
+/* As if a lease that is held had been taken first so long ago. */
+static void age(struct flexmem_lease_hold *hold, unsigned int ms)
+{
+	hold->began = get_jiffies_64() - msecs_to_jiffies(ms);
+}
+
+static void lease_cannot_be_renewed_for_ever(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+	u64 began, expires;
+
+	flexmem_lease_init(&hold);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
+	age(&hold, limited.lease_total_ms / 2);
+	began = hold.began;
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
+	KUNIT_EXPECT_EQ(test, hold.began, began);
+	age(&hold, limited.lease_total_ms);
+	expires = hold.expires;
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
+	/* What it has it keeps, until that runs out. */
+	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &hold));
+	KUNIT_EXPECT_EQ(test, hold.expires, expires);
+}
+
+static void lease_that_ended_begins_anew(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+
+	flexmem_lease_init(&hold);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
+	age(&hold, limited.lease_total_ms);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
+	age(&hold, limited.lease_total_ms);
+	expire(&hold);
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
+}
+
+static void lease_without_limit_is_renewed(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+
+	flexmem_lease_init(&hold);
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
+	age(&hold, UINT_MAX / 4);
+	KUNIT_EXPECT_EQ(test, 0, fake_take_lease(&ctx->slots, &hold,
+						 LONG_LEASE_MS));
+}
+
 static void one_expires_and_the_other_stays(struct kunit *test)
 {
 	struct flexmem_lease_hold a, b;
@@ -598,6 +662,9 @@ static struct kunit_case slot_cases[] = {
 	KUNIT_CASE(lease_lasts_as_long_as_it_says),
 	KUNIT_CASE(short_lease_ends_by_itself),
 	KUNIT_CASE(lease_taken_again_begins_anew),
+	KUNIT_CASE(lease_cannot_be_renewed_for_ever),
+	KUNIT_CASE(lease_that_ended_begins_anew),
+	KUNIT_CASE(lease_without_limit_is_renewed),
 	KUNIT_CASE(one_expires_and_the_other_stays),
 	KUNIT_CASE(break_all_ends_every_lease),
 	{}

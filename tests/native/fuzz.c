@@ -121,6 +121,7 @@ static void choose_settings(struct fuzz *f)
 	s->max_regions = 1 + (slots & 7);
 	s->program_slots = (slots >> 3 & 3) % s->max_regions;
 	s->lease_ms = 100;
+	s->lease_total_ms = kinds & 1 ? 250 : 0;
 	choose_sizes(f);
 	f->model->hw_slots = 1 + (slots >> 5);
 	/* What the firmware's table is too short for is refused. */
@@ -163,6 +164,7 @@ static void set_params(const struct flexmem_settings *s)
 	set("program_slots", "%u", s->program_slots);
 	set("max_handles", "%u", s->max_handles);
 	set("lease_ms", "%u", s->lease_ms);
+	set("lease_total_ms", "%u", s->lease_total_ms);
 	set("pf_open", s->pf_open ? "mode" : "admin");
 }
 

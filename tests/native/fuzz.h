@@ -75,6 +75,7 @@ struct fuzz_owner {
  * @freed: a handle that was
  * @strict: its bytes are not its user's
  * @leased: it has a lease
+ * @lease_begin: jiffy in which it was taken first
  * @lease_end: first jiffy in which it has run out
  * @peak: the most bytes its allocations ever had
  */
@@ -84,6 +85,7 @@ struct fuzz_file {
 	u32 freed;
 	bool strict;
 	bool leased;
+	unsigned long lease_begin;
 	unsigned long lease_end;
 	u64 peak;
 };

@@ -203,9 +203,20 @@ static void break_leases(struct fuzz *f)
 		f->files[i].leased = false;
 }
 
+/* Whether the caller has had its lease for as long as it can be renewed. */
+static bool was_leased_long(const struct fuzz *f)
+{
+	unsigned int total = f->settings.lease_total_ms;
+
+	return total && fuzz_has_lease(f, f->who) &&
+	       time_after_eq(jiffies, f->files[f->who].lease_begin +
+				      msecs_to_jiffies(total));
+}
+
 void fuzz_lease(struct fuzz *f)
 {
 	struct flexmem_lease cmd = CMD(lease, .op = fuzz_take(f) % 5 / 2);
+	struct fuzz_file *file = &f->files[f->who];
 	u32 op = cmd.op;
 	int want = 0;
 	long rc;
@@ -219,12 +230,15 @@ void fuzz_lease(struct fuzz *f)
 		want = -EIO;
 	else if (f->late)
 		want = -EFAULT;
+	else if (op == FLEXMEM_LEASE_TAKE && was_leased_long(f))
+		want = -EBUSY;
 	SAME(f, rc, want);
 	if (want)
 		return;
-	f->files[f->who].leased = op == FLEXMEM_LEASE_TAKE;
-	f->files[f->who].lease_end = jiffies +
-				     msecs_to_jiffies(f->settings.lease_ms) + 1;
+	if (!fuzz_has_lease(f, f->who))
+		file->lease_begin = jiffies;
+	file->leased = op == FLEXMEM_LEASE_TAKE;
+	file->lease_end = jiffies + msecs_to_jiffies(f->settings.lease_ms) + 1;
 	SAME(f, cmd.out_lease_ms, op == FLEXMEM_LEASE_TAKE ?
 				  f->settings.lease_ms : 0);
 	SAME(f, cmd.out_generation, f->model->generation);

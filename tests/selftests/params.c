@@ -60,6 +60,7 @@ static const struct {
 	{ "program_slots", { "", "-1", "12", "64", "x", "4294967296" } },
 	{ "max_handles", { "", "0", "-1", "x", "4294967296", "2147483648" } },
 	{ "lease_ms", { "", "0", "-1", "x", "4294967296" } },
+	{ "lease_total_ms", { "", "-1", "x", "86400001" } },
 	{ "pf_open", { "", "1", "y", "any", "admin,mode" } },
 }, bad_sim[] = {
 	{ "memory", { "", "0", "1", "-1G", "128X", "65T", "G" } },
@@ -143,6 +144,7 @@ static const struct {
 	{ "flexmem", "program_slots", "0", "2", "2" },
 	{ "flexmem", "max_handles", "1048576", "1000", "1000" },
 	{ "flexmem", "lease_ms", NULL, "1234", "1234" },
+	{ "flexmem", "lease_total_ms", "3600000", "12345", "12345" },
 	{ "flexmem", "pf_open", "admin", "mode", "mode" },
 	{ "flexmem_sim", "memory", "128G", "96G", "96G" },
 	{ "flexmem_sim", "num_vfs", "1", "2", "2" },

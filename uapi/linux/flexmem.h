@@ -42,8 +42,9 @@
  *    flexmem_reason); FLEXMEM_REASON_NONE there means that the kernel itself
  *    had no memory.
  *  - EMSGSIZE: the array is too small; ``out_count`` says what is needed.
- *  - EBUSY: a lease forbids the change, or live allocations do; or a RESIZE of
- *    the allocation is under way in another thread.
+ *  - EBUSY: a lease forbids the change, or live allocations do; a lease has been
+ *    held for as long as it can be; or a RESIZE of the allocation is under way in
+ *    another thread.
  *  - EAGAIN: an allocation cannot be extended where it is; or there is no event
  *    to read.
  *  - ENOSPC: a guarantee could not be kept.
@@ -562,7 +563,8 @@ struct flexmem_segments {
 
 /**
  * enum flexmem_lease_op - what to do with the lease
- * @FLEXMEM_LEASE_TAKE: take it, or begin its time anew
+ * @FLEXMEM_LEASE_TAKE: take it, or begin its time anew; EBUSY when it has been
+ *	held for as long as the administrator lets it be (lease_total_ms)
  * @FLEXMEM_LEASE_DROP: give it back; EINVAL when there is none, or its time
  *	has run out
  */
@@ -582,7 +584,9 @@ enum flexmem_lease_op {
  * While any open file holds a lease, filled slots stay as they are: whoever
  * would change one gets EBUSY. Empty slots may be filled. A lease ends when it
  * is dropped, when its time is over, when the file is closed, when the device is
- * reset or removed, and when the administrator breaks it (TRIM).
+ * reset or removed, and when the administrator breaks it (TRIM). One that cannot
+ * be taken again (EBUSY) stays until its time is over; once it has ended, a new
+ * one can be taken.
  */
 struct flexmem_lease {
 	__u32 size;

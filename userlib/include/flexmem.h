@@ -907,7 +907,9 @@ FLEXMEM_API void flexmem_segments_free(struct flexmem_segment *segments);
  * It ends when it is dropped, when its time is over, on close, and on reset or
  * removal of the device.
  *
- * Return: 0 or a negative errno.
+ * Return: 0; -EBUSY: it has been held for as long as the administrator lets it be
+ * (lease_total_ms), and ends when its time is over, or is dropped and taken anew;
+ * or another negative errno.
  */
 FLEXMEM_API int flexmem_device_lease_take(struct flexmem_device *device,
 					  uint32_t *milliseconds,
