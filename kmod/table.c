@@ -505,12 +505,14 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_admit);
  * @table: region table
  * @region: admitted
  *
- * Context: under acquire_lock.
+ * Context: under acquire_lock, and snapshot_lock: a snapshot that has missed the
+ * region is not to see what is charged in it.
  */
 void flexmem_region_publish(struct flexmem_table *table,
 			    struct flexmem_region *region)
 {
 	lockdep_assert_held(&table->acquire_lock);
+	lockdep_assert_held(&table->snapshot_lock);
 	rcu_assign_pointer(table->region[region->slot], region);
 	flexmem_table_tell_accounts(table);
 	flexmem_pressure_freed(&table->accounts);
@@ -532,8 +534,10 @@ static int prealloc_one(struct flexmem_table *table, struct flexmem_pool *pool)
 	flexmem_region_destroy(fresh);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
+	mutex_lock(&table->snapshot_lock);
 	flexmem_region_admit(table, region, NULL);
 	flexmem_region_publish(table, region);
+	mutex_unlock(&table->snapshot_lock);
 	return 0;
 }
 

@@ -54,6 +54,7 @@ struct flexmem_settings fake_settings(void)
 		.max_regions = 12,
 		.max_handles = 1 << 20,
 		.lease_ms = 60 * 1000,
+		.lease_total_ms = 600 * 1000,
 		.nr_sizes = 3,
 		.sizes = { 12 * GIB, 8 * GIB, 4 * GIB },
 	};
@@ -269,8 +270,10 @@ fake_table_acquire_for(struct flexmem_table *table,
 	region = flexmem_region_acquire(table, pool, account, min_size,
 					refusal, &fresh);
 	if (!IS_ERR(region)) {
+		mutex_lock(&table->snapshot_lock);
 		flexmem_region_admit(table, region, account);
 		flexmem_region_publish(table, region);
+		mutex_unlock(&table->snapshot_lock);
 	}
 	mutex_unlock(&table->acquire_lock);
 	flexmem_region_destroy(fresh);
