@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The end of a table, and what can be seen of it before: removal, snapshots,
+ * the check of debug builds (A39, D8).
+ */
+
+#include <linux/completion.h>
+#include <linux/kthread.h>
+
+#include "regions.h"
+
+/* Removal. */
+
+static void removal_gives_everything_back(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 2);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx,
+		   "quiesce, clear 0, release 12G, clear 1, release 12G");
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+}
+
+static void blocks_can_be_freed_after_removal(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct fake_block *block[3];
+	unsigned int i;
+
+	acquire_regions(test, ctx, 1);
+	for (i = 0; i < 3; i++)
+		block[i] = occupy(test, ctx, 0, GIB);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+	/* The last one takes the region along: KASAN and kmemleak watch. */
+	for (i = 0; i < 3; i++)
+		fake_free(block[i]);
+}
+
+static void nothing_is_allocated_after_removal(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_region *region;
+
+	acquire_regions(test, ctx, 1);
+	occupy(test, ctx, 0, GIB);
+	region = fake_table_region(ctx->table, 0);
+	KUNIT_ASSERT_NOT_NULL(test, region);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, -ENOSPC,
+			PTR_ERR(fake_alloc_in(ctx->table, region, 128,
+					      false)));
+}
+
+static void removal_breaks_leases(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_lease_hold hold;
+
+	flexmem_lease_init(&hold);
+	acquire_regions(test, ctx, 1);
+	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);
+}
+
+static void removal_tries_stranded_memory_once_more(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	acquire(ctx, 0);
+	fake_device_forget(ctx->fake);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx, "quiesce, release 12G");
+}
+
+static void removal_goes_on_after_errors(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct fake_block *block;
+
+	acquire_regions(test, ctx, 3);
+	block = occupy(test, ctx, 0, GIB);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx,
+		   "quiesce, clear 0 EIO, clear 1, release 12G EIO, clear 2, release 12G");
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+	fake_free(block);
+	fake_device_reset(ctx->fake);
+}
+
+static void removal_asks_a_dead_firmware_only_once(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 3);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 2, 99, -ETIMEDOUT);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx, "quiesce, clear 0, release 12G, clear 1 ETIMEDOUT");
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+	fake_device_reset(ctx->fake);
+}
+
+static void removal_with_stranded_memory_and_a_dead_firmware(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr;
+	u64 bytes;
+
+	acquire_regions(test, ctx, 2);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	fake_device_forget(ctx->fake);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx, "quiesce, release 12G ETIMEDOUT");
+	fake_device_reset(ctx->fake);
+}
+
+static void close_table(void *table)
+{
+	WRITE_ONCE(((struct flexmem_table *)table)->closing, true);
+}
+
+/* Who removes the device waits: the command under way is the last. */
+static void removal_ends_a_trim(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 4);
+	ctx->fake->during_clear = close_table;
+	ctx->fake->during_clear_arg = ctx->table;
+	KUNIT_EXPECT_EQ(test, -ENODEV,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	expect_log(test, ctx, "clear 0, release 12G");
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
+}
+
+/* They could write to what is another tenant's by then. */
+static void removal_gives_nothing_back_while_programs_may_run(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 2);
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -EIO);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	acquire(ctx, 0);
+	fake_device_forget(ctx->fake);
+	fake_device_fail(ctx->fake, FAKE_QUIESCE, 1, 1, param_error(test));
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_QUIESCE], 1);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SLOT_CLEAR], 0);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+	fake_device_reset(ctx->fake);
+}
+
+static void removal_without_memory_asks_nobody(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	fake_device_forget(ctx->fake);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx, "");
+}
+
+static void trim_after_removal_does_nothing(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 1);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, -ENODEV,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, bytes, 0);
+}
+
+struct remover {
+	struct flexmem_table *table;
+	struct completion done;
+};
+
+static int remove_table(void *data)
+{
+	struct remover *remover = data;
+
+	fake_table_remove(remover->table);
+	complete_all(&remover->done);
+	return 0;
+}
+
+/*
+ * A snapshot looks at the blocks of all regions: while one is being taken, none
+ * may be destroyed. The test holds what a snapshot holds.
+ */
+static void removal_waits_for_a_snapshot(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct remover remover = { .table = ctx->table };
+	struct task_struct *task;
+	bool there = false;
+
+	acquire_regions(test, ctx, 2);
+	init_completion(&remover.done);
+	mutex_lock(&ctx->table->snapshot_lock);
+	task = kthread_run(remove_table, &remover, "flexmem_kunit");
+	if (!IS_ERR(task)) {
+		wait_for_completion_timeout(&remover.done, HZ / 5);
+		there = fake_table_region(ctx->table, 0);
+	}
+	mutex_unlock(&ctx->table->snapshot_lock);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	wait_for_completion(&remover.done);
+	KUNIT_EXPECT_TRUE(test, there);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+}
+
+/* Figures. */
+
+static void snapshot_shows_each_region(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_region_entry *entry;
+	struct fake_block *block;
+
+	acquire_regions(test, ctx, 2);
+	occupy(test, ctx, 1, GIB);
+	block = occupy(test, ctx, 1, 2 * GIB);
+	occupy(test, ctx, 1, GIB);
+	fake_free(block);
+	KUNIT_ASSERT_EQ(test, nr_regions(ctx), 2);
+
+	entry = &ctx->snapshot.region[0];
+	KUNIT_EXPECT_EQ(test, entry->slot, 0);
+	KUNIT_EXPECT_EQ(test, entry->free, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, entry->nr_allocated, 0);
+	KUNIT_EXPECT_EQ(test, entry->sequence, 0);
+
+	entry = &ctx->snapshot.region[1];
+	KUNIT_EXPECT_EQ(test, entry->slot, 1);
+	KUNIT_EXPECT_EQ(test, entry->region_id, 1);
+	KUNIT_EXPECT_EQ(test, entry->flags, 0);
+	KUNIT_EXPECT_EQ(test, entry->total, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, entry->free, 10 * GIB);
+	KUNIT_EXPECT_EQ(test, entry->largest_free, 8 * GIB);
+	KUNIT_EXPECT_EQ(test, entry->nr_allocated, 2);
+	KUNIT_EXPECT_EQ(test, entry->nr_free, 2);
+	KUNIT_EXPECT_EQ(test, entry->sequence, 4);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 3);
+}
+
+static void snapshot_counts_bytes_of_programs(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_region *region;
+	struct fake_block *program;
+
+	acquire_regions(test, ctx, 1);
+	region = fake_table_region(ctx->table, 0);
+	KUNIT_ASSERT_NOT_NULL(test, region);
+	occupy(test, ctx, 0, GIB);
+	program = fake_alloc_in(ctx->table, region, 128, true);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, program);
+	nr_regions(ctx);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.used_program, 128);
+	fake_free(program);
+	nr_regions(ctx);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.used_program, 0);
+}
+
+static void allocations_of_past_regions_count(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr;
+	u64 bytes;
+
+	acquire_regions(test, ctx, 2);
+	fake_free(occupy(test, ctx, 0, 128));
+	fake_free(occupy(test, ctx, 0, 128));
+	occupy(test, ctx, 1, 128);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_ASSERT_EQ(test, nr_regions(ctx), 1);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 3);
+	KUNIT_ASSERT_EQ(test, acquire_slot(ctx), 0);
+	fake_free(occupy(test, ctx, 0, 128));
+	nr_regions(ctx);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 4);
+}
+
+/* The checker of the table. */
+
+static void expect_wrong(struct kunit *test, struct ctx *ctx, const char *what)
+{
+	KUNIT_EXPECT_STREQ(test, flexmem_table_check(ctx->table) ?: "none",
+			   what);
+}
+
+static void check_notices_a_slot_without_region(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 1);
+	__set_bit(5, ctx->table->slots.filled);
+	expect_wrong(test, ctx,
+		     "slot filled without a region, or the other way round");
+	__clear_bit(5, ctx->table->slots.filled);
+}
+
+static void check_notices_a_region_without_slot(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 1);
+	__clear_bit(0, ctx->table->slots.filled);
+	expect_wrong(test, ctx,
+		     "slot filled without a region, or the other way round");
+	__set_bit(0, ctx->table->slots.filled);
+}
+
+static void check_notices_a_wrong_entry(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_segment_entry *entry, good;
+
+	acquire_regions(test, ctx, 1);
+	entry = &ctx->table->slots.entry[0];
+	good = *entry;
+	entry->length++;
+	expect_wrong(test, ctx, "slot and region do not agree");
+	*entry = good;
+	entry->region_id++;
+	expect_wrong(test, ctx, "slot and region do not agree");
+	*entry = good;
+	entry->slot++;
+	expect_wrong(test, ctx, "slot and region do not agree");
+	*entry = good;
+}
+
+static void check_notices_wrong_blocks(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_region *region;
+
+	acquire_regions(test, ctx, 1);
+	region = fake_table_region(ctx->table, 0);
+	KUNIT_ASSERT_NOT_NULL(test, region);
+	region->blocks.free -= 128;
+	expect_wrong(test, ctx, "free bytes miscounted");
+	region->blocks.free += 128;
+	region->mem.size += 128;
+	ctx->table->slots.entry[0].length += 128;
+	expect_wrong(test, ctx, "blocks of another size than the region");
+	region->mem.size -= 128;
+	ctx->table->slots.entry[0].length -= 128;
+}
+
+static struct kunit_case region_end_cases[] = {
+	KUNIT_CASE(removal_gives_everything_back),
+	KUNIT_CASE(blocks_can_be_freed_after_removal),
+	KUNIT_CASE(nothing_is_allocated_after_removal),
+	KUNIT_CASE(removal_breaks_leases),
+	KUNIT_CASE(removal_tries_stranded_memory_once_more),
+	KUNIT_CASE(removal_goes_on_after_errors),
+	KUNIT_CASE(removal_asks_a_dead_firmware_only_once),
+	KUNIT_CASE(removal_with_stranded_memory_and_a_dead_firmware),
+	KUNIT_CASE(removal_ends_a_trim),
+	ERROR_CASE(removal_gives_nothing_back_while_programs_may_run),
+	KUNIT_CASE(removal_without_memory_asks_nobody),
+	KUNIT_CASE(trim_after_removal_does_nothing),
+	KUNIT_CASE(removal_waits_for_a_snapshot),
+	KUNIT_CASE(snapshot_shows_each_region),
+	KUNIT_CASE(snapshot_counts_bytes_of_programs),
+	KUNIT_CASE(allocations_of_past_regions_count),
+	KUNIT_CASE(check_notices_a_slot_without_region),
+	KUNIT_CASE(check_notices_a_region_without_slot),
+	KUNIT_CASE(check_notices_a_wrong_entry),
+	KUNIT_CASE(check_notices_wrong_blocks),
+	{}
+};
+
+static struct kunit_suite region_end_suite = {
+	.name = "flexmem_region_end",
+	.test_cases = region_end_cases,
+};
+
+kunit_test_suite(region_end_suite);

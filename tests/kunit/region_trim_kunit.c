@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+/* TRIM: empty regions go back to the device (D4, D8, B7). */
+
+#include "regions.h"
+
+static void trim_gives_empty_regions_back(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 3);
+	occupy(test, ctx, 1, 128);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 2);
+	KUNIT_EXPECT_EQ(test, bytes, 24 * GIB);
+	expect_log(test, ctx, "clear 0, release 12G, clear 2, release 12G");
+	KUNIT_ASSERT_EQ(test, nr_regions(ctx), 1);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[0].slot, 1);
+}
+
+static void trim_reopens(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 2, PLENTY);
+	unsigned int nr;
+	u64 bytes;
+
+	acquire_regions(test, ctx, 2);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	expect_open(test, ctx);
+	fake_device_forget(ctx->fake);
+	acquire(ctx, 0);
+	expect_log(test, ctx, "acquire 12G, set 0");
+}
+
+static void trim_lets_refused_slots_be_tried_again(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 2, PLENTY);
+	unsigned int nr;
+	u64 bytes;
+
+	ctx->fake->refused_slots = BIT(0);
+	acquire_regions(test, ctx, 1);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	fake_device_forget(ctx->fake);
+	ctx->fake->refused_slots = 0;
+	acquire(ctx, 0);
+	expect_log(test, ctx, "acquire 12G, set 0");
+}
+
+static void trim_of_nothing_leaves_the_lock(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 1, PLENTY);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 1);
+	occupy(test, ctx, 0, 128);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, bytes, 0);
+	expect_log(test, ctx, "");
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
+}
+
+/* D4: a slot that is still used is not free because another one is. */
+static void trim_leaves_full_pools_exhausted(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct flexmem_region *region;
+	struct ctx *ctx;
+	unsigned int nr;
+	u64 bytes;
+
+	settings.program_slots = 1;
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 4, PLENTY, &settings);
+	region = fake_table_acquire(ctx->table, true, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, region);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, fake_alloc_in(ctx->table, region,
+							 128, true));
+	acquire_regions(test, ctx, 1);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_TRUE(test,
+			  ctx->table->pool[FLEXMEM_POOL_PROGRAM].exhausted);
+	fake_device_forget(ctx->fake);
+	KUNIT_EXPECT_EQ(test, -ENOSPC,
+			PTR_ERR(fake_table_acquire(ctx->table, true, 0)));
+	expect_log(test, ctx, "");
+}
+
+static void trim_is_forbidden_by_a_lease(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_lease_hold hold;
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	flexmem_lease_init(&hold);
+	acquire_regions(test, ctx, 2);
+	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	flexmem_lease_drop(&ctx->table->slots, &hold);
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, bytes, 0);
+	expect_log(test, ctx, "");
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
+}
+
+static void trim_breaks_leases_when_told_to(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_lease_hold hold[2];
+	unsigned int nr = 99, i;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 2);
+	occupy(test, ctx, 0, 128);
+	for (i = 0; i < ARRAY_SIZE(hold); i++) {
+		flexmem_lease_init(&hold[i]);
+		fake_take_lease(&ctx->table->slots, &hold[i],
+				60 * 60 * 1000);
+	}
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, true, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
+	expect_log(test, ctx, "clear 1, release 12G");
+	for (i = 0; i < ARRAY_SIZE(hold); i++)
+		KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->table->slots,
+							    &hold[i]));
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);
+}
+
+static void trim_of_nothing_is_forbidden_by_a_lease_too(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_lease_hold hold;
+	unsigned int nr;
+	u64 bytes;
+
+	flexmem_lease_init(&hold);
+	acquire_regions(test, ctx, 1);
+	occupy(test, ctx, 0, 128);
+	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	flexmem_lease_drop(&ctx->table->slots, &hold);
+}
+
+/* The firmware answers a command: what it had not answered is undone. */
+static void settle(struct kunit *test, struct ctx *ctx, bool was_unsettled)
+{
+	KUNIT_EXPECT_EQ(test, !!ctx->table->nr_doubtful, was_unsettled);
+	mutex_lock(&ctx->table->acquire_lock);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_settle(ctx->table));
+	mutex_unlock(&ctx->table->acquire_lock);
+	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
+}
+
+static void trim_fails_in_the_middle(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 3, PLENTY);
+	int error = param_error(test);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 3);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 2, 1, error);
+	KUNIT_EXPECT_EQ(test, error,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
+	expect_open(test, ctx);
+	/* The region whose slot stayed filled can be used, once that is known. */
+	settle(test, ctx, error != -EIO);
+	occupy(test, ctx, 1, 12 * GIB);
+}
+
+static void unanswered_clear_keeps_a_region_out_of_use(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 2, PLENTY);
+	struct flexmem_region *region;
+	unsigned int nr;
+	u64 bytes;
+
+	acquire_regions(test, ctx, 1);
+	region = fake_table_region(ctx->table, 0);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_TRUE(test, IS_ERR(fake_alloc_in(ctx->table, region, 128,
+						     false)));
+	/* As long as nothing is answered. */
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_TRUE(test, IS_ERR(fake_alloc_in(ctx->table, region, 128,
+						     false)));
+	settle(test, ctx, true);
+	occupy(test, ctx, 0, 12 * GIB);
+	expect_log(test, ctx,
+		   "clear 0 ETIMEDOUT, set 0 ETIMEDOUT, set 0");
+}
+
+static void reset_and_removal_forget_what_was_unanswered(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 2, PLENTY);
+	unsigned int nr;
+	u64 bytes;
+
+	acquire_regions(test, ctx, 1);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_reset(ctx->table));
+	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
+	acquire_regions(test, ctx, 1);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
+}
+
+static void trim_that_fails_at_once_changes_nothing(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 2, PLENTY);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 2);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, bytes, 0);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
+	expect_log(test, ctx, "clear 0 ETIMEDOUT");
+}
+
+static void trim_keeps_memory_that_is_not_taken_back(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 2);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	expect_log(test, ctx, "clear 0, release 12G EIO");
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, bytes, 0);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 1);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	expect_log(test, ctx, "release 12G, clear 1, release 12G");
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
+}
+
+/* What was taken back late is not counted as taken any more. */
+static void trim_of_stranded_memory_makes_room(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 12 * GIB);
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 1);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 0);
+}
+
+static struct kunit_case region_trim_cases[] = {
+	KUNIT_CASE(trim_gives_empty_regions_back),
+	KUNIT_CASE(trim_reopens),
+	KUNIT_CASE(trim_lets_refused_slots_be_tried_again),
+	KUNIT_CASE(trim_of_nothing_leaves_the_lock),
+	KUNIT_CASE(trim_leaves_full_pools_exhausted),
+	KUNIT_CASE(trim_is_forbidden_by_a_lease),
+	KUNIT_CASE(trim_breaks_leases_when_told_to),
+	KUNIT_CASE(trim_of_nothing_is_forbidden_by_a_lease_too),
+	ERROR_CASE(trim_fails_in_the_middle),
+	KUNIT_CASE(trim_that_fails_at_once_changes_nothing),
+	KUNIT_CASE(unanswered_clear_keeps_a_region_out_of_use),
+	KUNIT_CASE(reset_and_removal_forget_what_was_unanswered),
+	KUNIT_CASE(trim_keeps_memory_that_is_not_taken_back),
+	KUNIT_CASE(trim_of_stranded_memory_makes_room),
+	{}
+};
+
+static struct kunit_suite region_trim_suite = {
+	.name = "flexmem_region_trim",
+	.test_cases = region_trim_cases,
+};
+
+kunit_test_suite(region_trim_suite);
