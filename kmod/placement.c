@@ -163,6 +163,8 @@ static bool place_in_existing(struct flexmem_table *table,
 		placed = place_in(region, request, spare, place);
 	}
 	rcu_read_unlock();
+	if (placed)
+		place->reason = FLEXMEM_REASON_NONE;
 	return placed;
 }
 
@@ -295,17 +297,13 @@ static struct growth *make_growth(struct flexmem_table *table,
 	return growth;
 }
 
-/*
- * Whether a region is acquired before the present ones are tried. While the
- * firmware may be dead they come first, whatever the order (D28).
- */
-static bool acquires_first(struct flexmem_table *table,
-			   const struct flexmem_pool *pool, bool unsure)
+/* Whether a region is to be acquired before the present ones are tried. */
+static bool wants_new(const struct flexmem_table *table,
+		      const struct flexmem_pool *pool, bool unsure)
 {
 	return orders[table->settings.order].acquire_first &&
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
-	       (unsure || !READ_ONCE(pool->exhausted)) &&
-	       flexmem_function_may_probe(&table->function);
+	       (unsure || !READ_ONCE(pool->exhausted));
 }
 
 /**
@@ -414,6 +412,17 @@ static int explain(struct flexmem_table *table,
 	return -ENOMEM;
 }
 
+/* What forbids it, however much there is. */
+static enum flexmem_reason refusal_of(struct flexmem_table *table,
+				      const struct flexmem_request *request,
+				      bool unsure)
+{
+	if (request->size > flexmem_table_max_region(table) && !unsure)
+		return FLEXMEM_REASON_REGION_SIZE;
+	return flexmem_account_refuses(&table->accounts, request->account,
+				       request->size);
+}
+
 /* Has the worker do what needs the firmware. */
 static int place_by_growing(struct flexmem_table *table,
 			    const struct flexmem_request *request,
@@ -432,7 +441,6 @@ static int place_by_growing(struct flexmem_table *table,
 							 request->program),
 				      request, spare, place))
 			return 0;
-		place->reason = FLEXMEM_REASON_NONE;
 		return -ENOMEM;
 	}
 	growth->acquire_first = acquire_first;
@@ -495,30 +503,36 @@ int flexmem_place(struct flexmem_table *table,
 
 	*place = (struct flexmem_place) {};
 	unsure = READ_ONCE(table->capacity_is_old);
-	acquire_first = acquires_first(table, pool, unsure);
+	acquire_first = wants_new(table, pool, unsure);
 	/* The charge asks the limits. */
 	if (!acquire_first &&
-	    place_in_existing(table, pool, request, spare, place)) {
-		place->reason = FLEXMEM_REASON_NONE;
+	    place_in_existing(table, pool, request, spare, place))
 		return 0;
-	}
 
-	place->reason = FLEXMEM_REASON_NONE;
-	if (request->size > flexmem_table_max_region(table) && !unsure)
-		return explain(table, pool, request, place);
-	place->reason = flexmem_account_refuses(&table->accounts,
-						request->account,
-						request->size);
+	place->reason = refusal_of(table, request, unsure);
 	if (place->reason)
 		return explain(table, pool, request, place);
+	/*
+	 * While the firmware may be dead the present ones come first, whatever
+	 * the order (D28). The one probe of the moment is not for who would
+	 * have been refused anyway.
+	 */
+	if (acquire_first && !flexmem_function_may_probe(&table->function)) {
+		acquire_first = false;
+		if (place_in_existing(table, pool, request, spare, place))
+			return 0;
+	}
+	place->reason = FLEXMEM_REASON_NONE;
 	rc = READ_ONCE(pool->exhausted) ?
 		place_without_growing(table, request, spare, place) : -EAGAIN;
 	if (rc == -EAGAIN)
 		rc = place_by_growing(table, request, spare, place,
 				      acquire_first, timeouts);
-	if (!rc)
-		place->reason = FLEXMEM_REASON_NONE;
-	return rc == -ENOSPC ? explain(table, pool, request, place) : rc;
+	if (rc == -ENOSPC)
+		return explain(table, pool, request, place);
+	/* What a limit has to do with it is not why it failed. */
+	place->reason = FLEXMEM_REASON_NONE;
+	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_place);
 
@@ -556,7 +570,6 @@ static int place_again(struct flexmem_table *table,
 	*place = (struct flexmem_place) {};
 	if (!place_in_existing(table, pool, request, spare, place))
 		return explain(table, pool, request, place);
-	place->reason = FLEXMEM_REASON_NONE;
 	return 0;
 }
 

@@ -501,12 +501,12 @@ void model_alloc(struct model *model, const struct model_request *request,
 		answer->reason = model->rules->request(model, request);
 	if (!answer->reason)
 		rc = place(model, pool, request, answer);
-	if (!rc)
-		answer->reason = FLEXMEM_REASON_NONE;
-	else if (rc == -ENOSPC)
+	if (rc == -ENOSPC) {
 		explain(model, pool, request, answer);
-	else
+	} else {
+		answer->reason = FLEXMEM_REASON_NONE;
 		answer->rc = rc;
+	}
 }
 
 static void reopen(struct model *model)

@@ -888,6 +888,55 @@ static void dead_firmware_costs_one_timeout(struct kunit *test)
 	expect_tensor(test, ctx, 128, 2, 0);
 }
 
+static void who_is_refused_leaves_the_probe(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    PLENTY);
+	struct flexmem_function *function = &ctx->table->function;
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	expect_tensor(test, ctx, 128, 0, 128);
+	let_probe_in(ctx, 0);
+	KUNIT_EXPECT_EQ(test, -ENOMEM, PTR_ERR(try(ctx, PLENTY, false)));
+	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+	let_probe_in(ctx, 0);
+	KUNIT_EXPECT_EQ(test, -ENOMEM, PTR_ERR(try(ctx, PLENTY, false)));
+	/* Somebody else finds out that it is well. */
+	expect_tensor(test, ctx, 128, 1, 0);
+	KUNIT_EXPECT_FALSE(test, function->doubt);
+}
+
+static void limit_and_error(struct kunit *test, int rc)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8,
+				    PLENTY);
+	struct flexmem_memory mem;
+
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(fake_table_acquire(ctx->table, false,
+							   0)));
+	fake_table_account(ctx->table)->limit[FLEXMEM_RESOURCE_SLOTS] = 1;
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_acquire(&ctx->table->function, GIB,
+						 &mem));
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 9, rc);
+	KUNIT_EXPECT_EQ(test, rc, PTR_ERR(try(ctx, 128, false)));
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
+}
+
+static void timeout_has_no_reason(struct kunit *test)
+{
+	limit_and_error(test, -ETIMEDOUT);
+}
+
+static void kernel_memory_has_no_reason(struct kunit *test)
+{
+	limit_and_error(test, -ENOMEM);
+}
+
 static void one_probe_an_interval(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
@@ -1113,6 +1162,9 @@ static struct kunit_case placement_cases[] = {
 	ORDER_CASE(firmware_error_when_nothing_fits),
 	KUNIT_CASE(firmware_error_does_not_matter_if_it_fits),
 	KUNIT_CASE(dead_firmware_costs_one_timeout),
+	KUNIT_CASE(who_is_refused_leaves_the_probe),
+	KUNIT_CASE(timeout_has_no_reason),
+	KUNIT_CASE(kernel_memory_has_no_reason),
 	KUNIT_CASE(one_probe_an_interval),
 	ORDER_CASE(who_waited_meanwhile_does_not_ask),
 	ORDER_CASE(waiting_ends_when_killed),
