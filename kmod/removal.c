@@ -101,7 +101,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	flexmem_table_forgive(table);
 	quiet = asleep ? -EBUSY : flexmem_function_quiesce(&table->function);
 	rc = quiet ?: flexmem_table_settle(table);
-	rc = rc ?: flexmem_table_release_stranded(table);
+	rc = rc ?: flexmem_table_release_stranded(table, true);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		if (!mem[slot].size)
 			continue;

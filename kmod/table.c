@@ -453,7 +453,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	rc = flexmem_table_settle(table);
 	if (rc)
 		return ERR_PTR(rc);
-	rc = flexmem_table_release_stranded(table);
+	rc = flexmem_table_release_stranded(table, false);
 	if (rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV)
 		return ERR_PTR(rc);
 	/* It takes nothing back: it is not asked for more, for ever. */

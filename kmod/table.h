@@ -175,7 +175,7 @@ void flexmem_table_tell_accounts(struct flexmem_table *table);
 void flexmem_table_reopen_pools(struct flexmem_table *table);
 int flexmem_table_release(struct flexmem_table *table,
 			  struct flexmem_region *region);
-int flexmem_table_release_stranded(struct flexmem_table *table);
+int flexmem_table_release_stranded(struct flexmem_table *table, bool removing);
 void flexmem_table_forgive(struct flexmem_table *table);
 bool flexmem_region_unpublish(struct flexmem_table *table,
 			      struct flexmem_region *region,

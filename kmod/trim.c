@@ -53,6 +53,7 @@ static bool is_no_answer(int rc)
 /**
  * flexmem_table_release_stranded - try again what could not be released
  * @table: region table
+ * @removing: by who removes the device, whom nobody cuts short
  *
  * A piece that the firmware refuses does not keep the others, and one whose
  * release is never answered is left alone after some tries, until TRIM or
@@ -63,9 +64,9 @@ static bool is_no_answer(int rc)
  * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV if the firmware cannot be asked for
  * anything else now; or the error that a piece was refused with.
  */
-int flexmem_table_release_stranded(struct flexmem_table *table)
+int flexmem_table_release_stranded(struct flexmem_table *table, bool removing)
 {
-	bool removing = flexmem_table_cut_in(table);
+	bool released = false;
 	struct flexmem_region *region, *next;
 	LIST_HEAD(stranded);
 	int rc = 0, cut, one;
@@ -85,12 +86,17 @@ int flexmem_table_release_stranded(struct flexmem_table *table)
 		}
 		region->unanswered++;
 		one = flexmem_table_release(table, region);
+		released |= !one;
 		if (one && one != -ETIMEDOUT)
 			region->unanswered--;
 		if (one && !is_no_answer(rc))
 			rc = one;
 	}
-	flexmem_table_tell_accounts(table);
+	/* The device has more than when it was asked last. */
+	if (released && !removing)
+		flexmem_table_reopen_pools(table);
+	else
+		flexmem_table_tell_accounts(table);
 	return rc;
 }
 
@@ -244,7 +250,7 @@ static int run_trim(struct flexmem_job *job)
 	if (flexmem_lease_count(&table->slots))
 		return -EBUSY;
 	flexmem_table_forgive(table);
-	refused = flexmem_table_release_stranded(table);
+	refused = flexmem_table_release_stranded(table, false);
 	rc = is_no_answer(refused) ? refused : trim_slots(table, trim);
 	return rc ?: refused;
 }

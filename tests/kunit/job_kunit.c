@@ -244,7 +244,52 @@ static void who_waits_is_told_when_the_device_goes(struct kunit *test)
 	expect(test, -ENODEV, 0, "");
 }
 
+/* Regions that the firmware has not taken back. */
+static void strand(struct kunit *test, struct ctx *ctx, unsigned int nr)
+{
+	unsigned int i, regions;
+	u64 bytes;
+
+	for (i = 0; i < nr; i++)
+		KUNIT_ASSERT_FALSE(test, IS_ERR(fake_table_acquire(ctx->table,
+								   false, 0)));
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, nr, -EIO);
+	for (i = 0; i < nr; i++) {
+		/* Each stops at its first one. */
+		fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -EIO);
+		flexmem_table_trim(ctx->table, false, &regions, &bytes);
+	}
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
+	KUNIT_ASSERT_EQ(test, nr_regions(ctx->table), 0);
+	fake_device_forget(ctx->fake);
+}
+
+static void reset_cuts_in_before_growth_releases(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	strand(test, ctx, 4);
+	/* As flexmem_table_reset() does before it waits for the worker. */
+	atomic_inc(&ctx->table->resetting);
+	start(test, ctx, call_alloc);
+	expect(test, -EIO, 0, "");
+	atomic_dec(&ctx->table->resetting);
+}
+
+static void reset_cuts_in_before_trim_releases(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	strand(test, ctx, 4);
+	atomic_inc(&ctx->table->resetting);
+	start(test, ctx, call_trim);
+	expect(test, -EIO, 0, "");
+	atomic_dec(&ctx->table->resetting);
+}
+
 static struct kunit_case job_test_cases[] = {
+	KUNIT_CASE(reset_cuts_in_before_growth_releases),
+	KUNIT_CASE(reset_cuts_in_before_trim_releases),
 	KUNIT_CASE(killed_while_a_slot_is_set),
 	KUNIT_CASE(killed_while_a_slot_is_cleared),
 	KUNIT_CASE(killed_before_its_turn_asks_nothing),

@@ -509,7 +509,8 @@ void model_alloc(struct model *model, const struct model_request *request,
 	}
 }
 
-static void reopen(struct model *model)
+/* Regions may be had again. */
+void model_reopen(struct model *model)
 {
 	unsigned int slot;
 
@@ -607,7 +608,7 @@ int model_trim(struct model *model, bool leased, unsigned int *regions,
 		}
 	}
 	if (any)
-		reopen(model);
+		model_reopen(model);
 	return rc ?: refused;
 }
 
@@ -634,7 +635,7 @@ void model_new_capacity(struct model *model, u64 capacity)
 	model->capacity = capacity;
 	model->device_capacity = capacity;
 	model->unsure = false;
-	reopen(model);
+	model_reopen(model);
 }
 
 /**
@@ -665,7 +666,7 @@ int model_reset(struct model *model)
 		return rc;
 	model->pieces = 0;
 	model->lost = MODEL_LOST_NOTHING;
-	reopen(model);
+	model_reopen(model);
 	model->unsure = true;
 	return 0;
 }

@@ -321,5 +321,6 @@ int model_undo(struct model *model);
 int model_acquire(struct model *model, u64 size);
 int model_release(struct model *model, unsigned int piece);
 int model_release_stranded(struct model *model);
+void model_reopen(struct model *model);
 
 #endif /* _FLEXMEM_MODEL_H */

@@ -151,6 +151,7 @@ static int first_stranded(const struct model *model, u64 last)
 int model_release_stranded(struct model *model)
 {
 	u64 last = model->stamp;
+	bool released = false;
 	int rc = 0, one, i;
 
 	while ((i = first_stranded(model, last)) >= 0) {
@@ -161,7 +162,10 @@ int model_release_stranded(struct model *model)
 		}
 		one = model_release(model, i);
 		model->unanswered[i] += one == -ETIMEDOUT;
+		released |= !one;
 		rc = one ?: rc;
 	}
+	if (released)
+		model_reopen(model);
 	return rc;
 }

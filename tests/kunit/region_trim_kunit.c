@@ -280,6 +280,29 @@ static void trim_of_stranded_memory_makes_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 0);
 }
 
+static void trim_of_stranded_memory_reopens(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 12 * GIB);
+	struct fake_block *block;
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 1);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	/* The release is refused once more; so there is no memory. */
+	KUNIT_EXPECT_EQ(test, -ENOMEM,
+			PTR_ERR(fake_alloc(ctx->table, 128, FLEXMEM_ALIGN,
+					   false, NULL)));
+	/* From now on it works. */
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
+	block = fake_alloc(ctx->table, 128, FLEXMEM_ALIGN, false, NULL);
+	KUNIT_EXPECT_FALSE(test, IS_ERR(block));
+	KUNIT_EXPECT_FALSE(test, ctx->table->pool[0].exhausted);
+}
+
 static struct kunit_case region_trim_cases[] = {
 	KUNIT_CASE(trim_gives_empty_regions_back),
 	KUNIT_CASE(trim_reopens),
@@ -295,6 +318,7 @@ static struct kunit_case region_trim_cases[] = {
 	KUNIT_CASE(reset_and_removal_forget_what_was_unanswered),
 	KUNIT_CASE(trim_keeps_memory_that_is_not_taken_back),
 	KUNIT_CASE(trim_of_stranded_memory_makes_room),
+	KUNIT_CASE(trim_of_stranded_memory_reopens),
 	{}
 };
 
