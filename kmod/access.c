@@ -11,6 +11,8 @@
  *
  * A copy goes through a buffer of the kernel in pieces, as no lock may be held
  * while user memory is touched.
+ *
+ * Who calls has looked the allocation up, and leaves the reference that it holds.
  */
 
 #include <linux/err.h>
@@ -22,48 +24,28 @@
 #include <linux/uaccess.h>
 
 #include "access.h"
-#include "client.h"
+#include "allocation.h"
 #include "compat.h"
 #include "table.h"
 
-/* The allocation of a handle, if its bytes are still there. */
-static struct flexmem_allocation *get_alive(struct flexmem_client *client,
-					    u32 handle)
-{
-	struct flexmem_allocation *allocation;
-	int rc;
-
-	allocation = flexmem_client_get(client, handle);
-	if (IS_ERR(allocation))
-		return allocation;
-	rc = flexmem_region_error(allocation->region);
-	if (rc) {
-		flexmem_allocation_put(allocation);
-		return ERR_PTR(rc);
-	}
-	return allocation;
-}
-
 /**
  * flexmem_access_map - how to map an allocation
- * @client: client
+ * @allocation: in use; put before this returns
  * @map: command; receives the ``out_`` members
  *
- * Return: 0, -ENOENT, -EBUSY if it is being resized, -EIO if it is lost, -ENODEV
- * if the device goes, or -EINVAL if it cannot be mapped.
+ * Return: 0, -EIO if it is lost, -ENODEV if the device goes, or -EINVAL if it
+ * cannot be mapped.
  */
-int flexmem_access_map(struct flexmem_client *client, struct flexmem_map *map)
+int flexmem_access_map(struct flexmem_allocation *allocation,
+		       struct flexmem_map *map)
 {
-	struct flexmem_allocation *allocation;
-	int rc = -EINVAL;
+	int rc = flexmem_region_error(allocation->region);
 
-	allocation = get_alive(client, map->handle);
-	if (IS_ERR(allocation))
-		return PTR_ERR(allocation);
-	if (allocation->flags & FLEXMEM_ALLOC_MAPPABLE) {
+	if (!rc && !(allocation->flags & FLEXMEM_ALLOC_MAPPABLE))
+		rc = -EINVAL;
+	if (!rc) {
 		map->out_offset = flexmem_allocation_map_offset(allocation);
 		map->out_size = allocation->size;
-		rc = 0;
 	}
 	flexmem_allocation_put(allocation);
 	return rc;
@@ -124,27 +106,20 @@ static bool is_within(const struct flexmem_allocation *allocation, u64 start,
 
 /**
  * flexmem_access_mmap - map an allocation
- * @client: client
- * @vma: where to, and what
+ * @allocation: in use; put with the last map, or before this returns an error
+ * @vma: where to, and what; shared, and not executable
  *
  * Context: under mmap_lock.
- * Return: 0, -EINVAL, -EPERM, -ENOENT, -EBUSY if it is being resized, -EIO if it
- * is lost, or -ENODEV if the device goes.
+ * Return: 0, -EINVAL if it cannot be mapped, or is not all there is to map, -EIO
+ * if it is lost, or -ENODEV if the device goes.
  */
-int flexmem_access_mmap(struct flexmem_client *client,
+int flexmem_access_mmap(struct flexmem_allocation *allocation,
 			struct vm_area_struct *vma)
 {
+	struct flexmem_table *table = allocation->region->table;
 	u64 start = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	struct flexmem_allocation *allocation;
 	int rc;
 
-	if (!(vma->vm_flags & VM_SHARED))
-		return -EINVAL;
-	if (vma->vm_flags & VM_EXEC)
-		return -EPERM;
-	allocation = flexmem_client_get_mapped(client, start);
-	if (IS_ERR(allocation))
-		return PTR_ERR(allocation);
 	rc = flexmem_region_error(allocation->region);
 	if (!rc && (!(allocation->flags & FLEXMEM_ALLOC_MAPPABLE) ||
 		    !is_within(allocation, start, vma->vm_end - vma->vm_start)))
@@ -157,7 +132,7 @@ int flexmem_access_mmap(struct flexmem_client *client,
 			     VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP,
 			     VM_MAYEXEC);
 	vma->vm_page_prot =
-		flexmem_function_protection(&client->table->function,
+		flexmem_function_protection(&table->function,
 					    vma->vm_page_prot);
 	vma->vm_private_data = allocation;
 	vma->vm_ops = &access_vm_ops;
@@ -216,29 +191,24 @@ static int copy_pieces(struct flexmem_allocation *allocation,
 
 /**
  * flexmem_access_copy - copy out of an allocation or into it
- * @client: client
- * @copy: command; @copy->out_done is set, on failure too
+ * @allocation: in use, of a device that can copy; put before this returns
+ * @copy: command; @copy->out_done, which is 0, counts what is done, on failure
+ *	too
  * @write: into it
  *
  * Context: may sleep; touches user memory.
- * Return: 0, -EOPNOTSUPP if the device cannot, -ENOENT, -EBUSY if it is being
- * resized, -EIO if it is lost,
- * -EINVAL if the bytes are not all in it, -EFAULT, -EINTR, -ENODEV, -ENOMEM, or
- * an error of the firmware.
+ * Return: 0, -EIO if it is lost, -EINVAL if the bytes are not all in it, -EFAULT,
+ * -EINTR, -ENODEV, -ENOMEM, or an error of the firmware.
  */
-int flexmem_access_copy(struct flexmem_client *client,
+int flexmem_access_copy(struct flexmem_allocation *allocation,
 			struct flexmem_copy *copy, bool write)
 {
-	struct flexmem_allocation *allocation;
 	void *buffer;
 	int rc;
 
-	copy->out_done = 0;
-	if (!client->table->function.ops.read)
-		return -EOPNOTSUPP;
-	allocation = get_alive(client, copy->handle);
-	if (IS_ERR(allocation))
-		return PTR_ERR(allocation);
+	rc = flexmem_region_error(allocation->region);
+	if (rc)
+		goto put;
 	rc = -EINVAL;
 	if (!copy->length || copy->length > allocation->size ||
 	    copy->offset > allocation->size - copy->length)

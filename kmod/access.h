@@ -6,13 +6,14 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
-struct flexmem_client;
+struct flexmem_allocation;
 struct vm_area_struct;
 
-int flexmem_access_map(struct flexmem_client *client, struct flexmem_map *map);
-int flexmem_access_mmap(struct flexmem_client *client,
+int flexmem_access_map(struct flexmem_allocation *allocation,
+		       struct flexmem_map *map);
+int flexmem_access_mmap(struct flexmem_allocation *allocation,
 			struct vm_area_struct *vma);
-int flexmem_access_copy(struct flexmem_client *client,
+int flexmem_access_copy(struct flexmem_allocation *allocation,
 			struct flexmem_copy *copy, bool write);
 
 #endif /* _FLEXMEM_ACCESS_H */

@@ -14,6 +14,7 @@
 #include <linux/capability.h>
 #include <linux/compat.h>
 #include <linux/cred.h>
+#include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -94,10 +95,19 @@ static int flexmem_release(struct inode *inode, struct file *filp)
 static int flexmem_mmap(struct file *filp, struct vm_area_struct *vma)
 {
 	struct flexmem_file *file = filp->private_data;
+	struct flexmem_allocation *allocation;
 
 	if (READ_ONCE(file->fdev->table.closing))
 		return -ENODEV;
-	return flexmem_access_mmap(&file->client, vma);
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	if (vma->vm_flags & VM_EXEC)
+		return -EPERM;
+	allocation = flexmem_client_get_mapped(&file->client,
+					       (u64)vma->vm_pgoff << PAGE_SHIFT);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	return flexmem_access_mmap(allocation, vma);
 }
 
 static __poll_t flexmem_poll(struct file *filp, poll_table *wait)

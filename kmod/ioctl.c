@@ -27,7 +27,6 @@
 #include <linux/uaccess.h>
 #include <linux/flexmem.h>
 
-#include "access.h"
 #include "device.h"
 #include "ioctl.h"
 #include "placement.h"
@@ -558,40 +557,6 @@ static int cmd_trim(struct flexmem_call *call)
 	return rc ?: reply_rc;
 }
 
-static int cmd_map(struct flexmem_call *call)
-{
-	struct flexmem_map *cmd = call->cmd;
-	int rc;
-
-	if (cmd->flags || cmd->__reserved ||
-	    !call->fdev->table.function.ops.page)
-		return -EOPNOTSUPP;
-	rc = flexmem_access_map(call->client, cmd);
-	return rc ?: flexmem_reply(call, sizeof(*cmd));
-}
-
-static int copy(struct flexmem_call *call, bool write)
-{
-	struct flexmem_copy *cmd = call->cmd;
-	int rc, reply_rc;
-
-	if (cmd->flags || cmd->__reserved)
-		return -EOPNOTSUPP;
-	rc = flexmem_access_copy(call->client, cmd, write);
-	reply_rc = flexmem_reply(call, sizeof(*cmd));
-	return rc ?: reply_rc;
-}
-
-static int cmd_read(struct flexmem_call *call)
-{
-	return copy(call, false);
-}
-
-static int cmd_write(struct flexmem_call *call)
-{
-	return copy(call, true);
-}
-
 /**
  * struct flexmem_command - a row of the table
  * @size: of the struct
@@ -672,9 +637,9 @@ static const struct flexmem_command commands[] = {
 	COMMAND(FLEXMEM_CMD_STATS, flexmem_stats, out_client_handles,
 		flexmem_cmd_stats),
 	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, cmd_trim),
-	COMMAND(FLEXMEM_CMD_MAP, flexmem_map, out_size, cmd_map),
-	COMMAND(FLEXMEM_CMD_READ, flexmem_copy, out_done, cmd_read),
-	COMMAND(FLEXMEM_CMD_WRITE, flexmem_copy, out_done, cmd_write),
+	COMMAND(FLEXMEM_CMD_MAP, flexmem_map, out_size, flexmem_cmd_map),
+	COMMAND(FLEXMEM_CMD_READ, flexmem_copy, out_done, flexmem_cmd_read),
+	COMMAND(FLEXMEM_CMD_WRITE, flexmem_copy, out_done, flexmem_cmd_write),
 	COMMAND(FLEXMEM_CMD_SNAPSHOT, flexmem_snapshot, out_generation,
 		flexmem_cmd_snapshot),
 	COMMAND(FLEXMEM_CMD_QUOTA, flexmem_quota, out_used, flexmem_cmd_quota),

@@ -38,5 +38,8 @@ int flexmem_cmd_snapshot(struct flexmem_call *call);
 int flexmem_cmd_quota(struct flexmem_call *call);
 int flexmem_cmd_set_quota(struct flexmem_call *call);
 int flexmem_cmd_strict(struct flexmem_call *call);
+int flexmem_cmd_map(struct flexmem_call *call);
+int flexmem_cmd_read(struct flexmem_call *call);
+int flexmem_cmd_write(struct flexmem_call *call);
 
 #endif /* _FLEXMEM_IOCTL_H */
