@@ -192,7 +192,7 @@ static void announce_reset(struct flexmem_device *fdev, int error)
 
 	snprintf(result, sizeof(result), "FLEXMEM_ERROR=%d", -error);
 	snprintf(generation, sizeof(generation), "FLEXMEM_GENERATION=%llu",
-		 flexmem_slots_generation(&fdev->table.slots));
+		 flexmem_table_generation(&fdev->table));
 	kobject_uevent_env(&fdev->dev.kobj, KOBJ_CHANGE, envp);
 }
 

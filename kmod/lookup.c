@@ -107,6 +107,17 @@ static const char *check_slot(struct flexmem_table *table, unsigned int slot)
 }
 
 /**
+ * flexmem_table_generation - the generation of the segment table
+ * @table: region table
+ *
+ * Return: the generation.
+ */
+u64 flexmem_table_generation(struct flexmem_table *table)
+{
+	return flexmem_slots_generation(&table->slots);
+}
+
+/**
  * flexmem_table_check - check every invariant
  * @table: region table
  *

@@ -517,7 +517,7 @@ int flexmem_place(struct flexmem_table *table,
 	 * the order (D28). The one probe of the moment is not for who would
 	 * have been refused anyway.
 	 */
-	if (acquire_first && !flexmem_function_may_probe(&table->function)) {
+	if (acquire_first && !flexmem_table_may_probe(table)) {
 		acquire_first = false;
 		if (place_in_existing(table, pool, request, spare, place))
 			return 0;

@@ -291,6 +291,18 @@ int flexmem_table_lock_data(struct flexmem_table *table)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_lock_data);
 
 /**
+ * flexmem_table_may_probe - whether to ask the firmware if one need not
+ * @table: region table
+ *
+ * Context: any.
+ * Return: as flexmem_function_may_probe().
+ */
+bool flexmem_table_may_probe(struct flexmem_table *table)
+{
+	return flexmem_function_may_probe(&table->function);
+}
+
+/**
  * flexmem_table_lock_to_move - take data_lock, unless the firmware may be dead
  * @table: region table
  *
@@ -305,7 +317,7 @@ int flexmem_table_lock_to_move(struct flexmem_table *table)
 {
 	int timeouts = atomic_read(&table->function.timeouts), rc;
 
-	if (!flexmem_function_may_probe(&table->function))
+	if (!flexmem_table_may_probe(table))
 		return -EAGAIN;
 	rc = flexmem_table_lock_data(table);
 	if (!rc && flexmem_table_heard_timeout(table, timeouts)) {

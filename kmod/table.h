@@ -162,6 +162,8 @@ int flexmem_table_wait_awake(struct flexmem_table *table);
 int flexmem_table_lock(struct flexmem_table *table);
 int flexmem_table_lock_data(struct flexmem_table *table);
 int flexmem_table_lock_to_move(struct flexmem_table *table);
+bool flexmem_table_may_probe(struct flexmem_table *table);
+u64 flexmem_table_generation(struct flexmem_table *table);
 u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id);
 u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot);
 int flexmem_table_new_capacity(struct flexmem_table *table);
