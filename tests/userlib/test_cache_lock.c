@@ -3,7 +3,9 @@
 #include "test.h"
 #include "cache/lock.h"
 
+#include <linux/membarrier.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +15,29 @@
 static struct fmlib_lock lock;
 static unsigned long count;
 static unsigned long sleepers;
+
+/* As seccomp does it, when it is too late to do without. */
+static atomic_bool denied;
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...)
+{
+	va_list arguments;
+	long a[6];
+	int i;
+
+	if (number == SYS_membarrier && atomic_load(&denied)) {
+		errno = EPERM;
+		return -1;
+	}
+	/* As many as there can be, whatever the caller has passed. */
+	va_start(arguments, number);
+	for (i = 0; i < 6; i++)
+		a[i] = va_arg(arguments, long);
+	va_end(arguments);
+	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
 
 /* Some sleep while they have it, so that the others must be woken. */
 static void *increment(void *argument)
@@ -32,13 +57,11 @@ static void *increment(void *argument)
 	return NULL;
 }
 
-static void together(bool light)
+static void rounds_together(void)
 {
 	pthread_t threads[THREADS];
 	uintptr_t i;
 
-	fmlib_lock_start();
-	fmlib_lock_light = fmlib_lock_light && light;
 	count = 0;
 	sleepers = 0;
 	for (i = 0; i < THREADS; i++)
@@ -50,6 +73,13 @@ static void together(bool light)
 	assert_int_equal(sleepers, THREADS * ROUNDS / 1000);
 	assert_int_equal(atomic_load(&lock.taken), 0);
 	assert_int_equal(atomic_load(&lock.waiters), 0);
+}
+
+static void together(bool light)
+{
+	fmlib_lock_start();
+	fmlib_lock_light = fmlib_lock_light && light;
+	rounds_together();
 }
 
 static void one_at_a_time(void **state)
@@ -92,6 +122,44 @@ static void sleeps_until_it_is_free(void **state)
 	assert_int_equal(got, 0);
 }
 
+/*
+ * An unlock that does not see who waits wakes nobody. That is what may happen
+ * when the call that makes it see is denied.
+ */
+static void needs_nobody_to_wake_it(void **state)
+{
+	pthread_t thread;
+	int got = -1;
+
+	(void)state;
+	atomic_store(&denied, false);
+	fmlib_lock_start();
+	/* Where there is no such call, each unlock does without. */
+	if (!fmlib_lock_light)
+		skip();
+	atomic_store(&denied, true);
+	fmlib_lock_take(&lock);
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_it, &got), 0);
+	while (!atomic_load(&lock.waiters))
+		usleep(100);
+	/* So that it sleeps by now; if not, it is only easier. */
+	usleep(10000);
+	atomic_store(&lock.taken, 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(got, 0);
+	atomic_store(&denied, false);
+}
+
+static void denied_later(void **state)
+{
+	(void)state;
+	atomic_store(&denied, false);
+	fmlib_lock_start();
+	atomic_store(&denied, true);
+	rounds_together();
+	atomic_store(&denied, false);
+}
+
 /* A child can go on with what it inherits. */
 static void in_a_child(void **state)
 {
@@ -126,6 +194,8 @@ int main(void)
 		cmocka_unit_test(one_at_a_time),
 		cmocka_unit_test(where_there_is_no_membarrier),
 		cmocka_unit_test(sleeps_until_it_is_free),
+		cmocka_unit_test(needs_nobody_to_wake_it),
+		cmocka_unit_test(denied_later),
 		cmocka_unit_test(in_a_child),
 	};
 

@@ -8,6 +8,10 @@
  * An unlock before it is seen, and one after it sees who waits. Where the kernel
  * has no such call every unlock has its own barrier.
  *
+ * A process may come to forbid itself that call later, as by seccomp, when unlocks
+ * count on it already. Nothing is locked twice then, but an unlock may not see
+ * who waits: so who waits looks again after a moment, by himself.
+ *
  * Nobody wakes the one that is about to sleep: it only does while @taken is
  * still set, which the kernel looks at; and as long as it is in @waiters every
  * unlock wakes one.
@@ -18,10 +22,14 @@
 #include <linux/membarrier.h>
 #include <stddef.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What is done under such a lock takes less than this takes to look at it. */
 #define LOOKS 100
+
+/* Where nobody may wake one: some thousand times as long as that. */
+#define MOMENT_NS 1000000
 
 bool fmlib_lock_light;
 
@@ -51,14 +59,17 @@ static bool look(struct fmlib_lock *lock)
 
 void fmlib_lock_wait(struct fmlib_lock *lock)
 {
+	static const struct timespec moment = { .tv_nsec = MOMENT_NS };
+	const struct timespec *limit = NULL;
+
 	if (look(lock))
 		return;
 	atomic_fetch_add(&lock->waiters, 1);
-	if (fmlib_lock_light)
-		barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+	if (fmlib_lock_light && !barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+		limit = &moment;
 	/* Whoever has just unlocked, and locks again, is not always faster. */
 	while (!look(lock))
-		syscall(SYS_futex, &lock->taken, FUTEX_WAIT_PRIVATE, 1, NULL,
+		syscall(SYS_futex, &lock->taken, FUTEX_WAIT_PRIVATE, 1, limit,
 			NULL, 0);
 	atomic_fetch_sub(&lock->waiters, 1);
 }
