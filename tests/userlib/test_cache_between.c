@@ -6,6 +6,7 @@
 #include "cache_mock.h"
 #include "between.h"
 
+#include <jansson.h>
 #include <pthread.h>
 
 /* Threads with stores; they do what they are told, and then it is done. */
@@ -238,12 +239,117 @@ static void tags_meanwhile(void **state)
 	end();
 }
 
+/* The first one keeps it, or has it: the other way round. */
+static bool taken;
+
+static void change_it(void)
+{
+	tell(&workers[0], taken ? ORDER_GIVE : ORDER_TAKE);
+	taken = !taken;
+}
+
+static struct flexmem_cache_allocation found;
+static void *sought;
+static int error;
+
+static void look_up(void)
+{
+	if (!taken)
+		change_it();
+	sought = token;
+	error = flexmem_cache_lookup(cache, sought, &found, sizeof(found),
+				     NULL);
+}
+
+/* It was there, or not; but what was there is what was looked for. */
+static void check_found(void)
+{
+	assert_true(!error || error == -EINVAL);
+	if (!error) {
+		assert_ptr_equal(found.token, sought);
+		assert_int_equal(found.requested, 1000);
+	}
+}
+
+static void lookup_meanwhile(void **state)
+{
+	(void)state;
+	start("thread_cache:True");
+	taken = false;
+	at_each_moment(change_it, look_up, check_found);
+	if (taken)
+		change_it();
+	end();
+}
+
+static char *text;
+
+static void read_snapshot(void)
+{
+	assert_int_equal(flexmem_cache_snapshot(cache, FLEXMEM_CACHE_EVERY_POOL,
+						&text, NULL), 0);
+}
+
+static json_int_t number(const json_t *object, const char *name)
+{
+	return json_integer_value(json_object_get(object, name));
+}
+
+/* Returns its bytes that are allocated; a token is that of an allocation. */
+static json_int_t check_block(const json_t *block)
+{
+	const char *state =
+		json_string_value(json_object_get(block, "state"));
+	bool allocated = !strcmp(state, "active_allocated");
+
+	assert_int_equal(number(block, "token"),
+			 allocated ? (uintptr_t)token : 0);
+	assert_int_equal(number(block, "requested_size"),
+			 allocated ? 1000 : 0);
+	return allocated ? number(block, "size") : 0;
+}
+
+static void check_snapshot(void)
+{
+	json_t *root = json_loads(text, 0, NULL);
+	json_int_t sum = 0;
+	json_t *segment;
+	json_t *block;
+	size_t i;
+
+	flexmem_cache_text_free(text);
+	segment = json_array_get(json_object_get(root, "segments"), 0);
+	assert_non_null(segment);
+	json_array_foreach(json_object_get(segment, "blocks"), i, block)
+		sum += check_block(block);
+	assert_int_equal(number(segment, "allocated_size"), sum);
+	assert_int_equal(number(segment, "active_size"), sum);
+	assert_int_equal(number(segment, "requested_size"), sum ? 1000 : 0);
+	json_decref(root);
+}
+
+static void snapshot_meanwhile(void **state)
+{
+	(void)state;
+	start("thread_cache:True");
+	taken = false;
+	assert_true(at_each_moment(change_it, read_snapshot, check_snapshot) >=
+		    1);
+	change_it();
+	at_each_moment(change_it, read_snapshot, check_snapshot);
+	if (taken)
+		change_it();
+	end();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(figures_meanwhile),
 		CACHE_TEST(sums_meanwhile),
 		CACHE_TEST(tags_meanwhile),
+		CACHE_TEST(lookup_meanwhile),
+		CACHE_TEST(snapshot_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,9 +71,10 @@ static bool is_plain(const struct flexmem_cache *cache,
 
 /* Makes a block that was taken the allocation that is wanted. */
 static inline void give_name(struct flexmem_cache *cache,
-			     const struct fmlib_want *want,
+			     struct fmlib_want *want,
 			     struct fmlib_block *block, struct fmlib_name *name)
 {
+	want->token = fmlib_name_token(name);
 	block->requested = want->bytes;
 	block->tag = want->tag;
 	block->name = name;
@@ -122,8 +123,7 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 	if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
 		fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
 				"alloc %p: %llu bytes (%llu requested) on stream %llu",
-				fmlib_name_token(name),
-				(unsigned long long)block->size,
+				want->token, (unsigned long long)block->size,
 				(unsigned long long)want->bytes,
 				(unsigned long long)want->stream);
 	return 0;
@@ -167,12 +167,13 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	return err ? err : complete(cache, want, *block);
 }
 
-static void fill(const struct fmlib_block *block,
+/* @token: as it was found. By now another thread may have freed it. */
+static void fill(const struct fmlib_block *block, void *token,
 		 struct flexmem_cache_allocation *allocation)
 {
 	const struct fmlib_segment *segment = block->segment;
 
-	allocation->token = fmlib_name_token(block->name);
+	allocation->token = token;
 	allocation->size = block->size;
 	allocation->requested = block->requested;
 	allocation->address.region_id = segment->address.region_id;
@@ -226,9 +227,9 @@ static int alloc_locked(struct flexmem_cache *cache,
 	}
 	err = find(cache, want, &block);
 	if (!err && token)
-		*token = fmlib_name_token(block->name);
+		*token = want->token;
 	if (!err && allocation)
-		fill(block, allocation);
+		fill(block, want->token, allocation);
 	fmlib_figures_commit(cache, fmlib_account(cache, want->lane));
 	if (cache->alone)
 		fmlib_lane_done(cache, want->lane);
@@ -281,9 +282,9 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 		tick(cache, lane);
 		give_name(cache, want, block, name);
 		if (token)
-			*token = fmlib_name_token(name);
+			*token = want->token;
 		if (allocation)
-			fill(block, allocation);
+			fill(block, want->token, allocation);
 		fmlib_figures_commit(cache, fmlib_account(cache, lane));
 		fmlib_lane_done(cache, lane);
 	}
@@ -501,7 +502,7 @@ int flexmem_cache_lookup(struct flexmem_cache *cache, const void *token,
 		fmlib_lock(cache);
 	name = fmlib_name_find(cache, token, &word, &at);
 	if (name && at < name->block->size)
-		fill(name->block, &result);
+		fill(name->block, fmlib_word_token(word), &result);
 	else
 		err = -EINVAL;
 	if (lane)

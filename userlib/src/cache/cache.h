@@ -101,7 +101,8 @@ enum fmlib_state {
  * one that waits keeps its name, which is retired. What follows is for fixed
  * segments only: the neighbours, and for free blocks @left to @priority, where
  * @stamp is the cache's clock at the free. All else is in one line. While a
- * block is a spare one, @spare leads to another.
+ * block is a spare one, @spare leads to another. Of copies in dump.c, @stamp is
+ * the word of the name.
  */
 struct fmlib_block {
 	union {
@@ -454,7 +455,8 @@ struct flexmem_cache {
 /*
  * What is to be allocated. @lane: of the stream. @last: this is the last
  * attempt, which may wait for others. @no_host_memory: that is why -ENOMEM
- * came, which no device memory would help. @failure: the ladder fills it.
+ * came, which no device memory would help. @token: of what it got. @failure: the
+ * ladder fills it.
  */
 struct fmlib_want {
 	uint64_t bytes;
@@ -466,6 +468,7 @@ struct fmlib_want {
 	struct fmlib_tag *tag;
 	bool last;
 	bool no_host_memory;
+	void *token;
 	struct flexmem_cache_failure *failure;
 };
 

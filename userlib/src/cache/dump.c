@@ -97,11 +97,23 @@ static void put_end(struct text *text, char bracket)
 	put(text, "%c,", bracket);
 }
 
-static bool is_allocated(const struct fmlib_block *block)
+/*
+ * A thread may free a block into its store, and allocate it again, meanwhile:
+ * what its name was when it was copied is what is told of it everywhere.
+ */
+static struct fmlib_block copy_of(const struct fmlib_block *block)
 {
-	return block->state == FMLIB_LIVE &&
-	       fmlib_name_state(fmlib_name_word(block->name)) !=
-	       FMLIB_NAME_PARKED;
+	struct fmlib_block copy = *block;
+
+	if (copy.name)
+		copy.stamp = fmlib_name_word(copy.name);
+	return copy;
+}
+
+static bool is_allocated(const struct fmlib_block *copy)
+{
+	return copy->state == FMLIB_LIVE &&
+	       fmlib_name_state(copy->stamp) != FMLIB_NAME_PARKED;
 }
 
 static const char *state_name(const struct fmlib_block *block)
@@ -125,7 +137,7 @@ static void put_block(struct text *text, const struct fmlib_block *block)
 	put(text, "\"state\":\"%s\",", state_name(block));
 	put_number(text, "offset", segment->address.offset + block->offset);
 	put_number(text, "token", allocated ?
-		   (uintptr_t)fmlib_name_token(block->name) : 0);
+		   (uintptr_t)fmlib_word_token(block->stamp) : 0);
 	put_frames(text, allocated ? block->tag : NULL);
 	put_end(text, '}');
 }
@@ -168,7 +180,7 @@ static void list_segment(struct listing *listing, struct fmlib_segment *segment)
 	const struct fmlib_block *block;
 
 	for (block = segment->first; block; block = block->next)
-		listing->blocks[listing->count++] = *block;
+		listing->blocks[listing->count++] = copy_of(block);
 	if (!segment->growing)
 		return;
 	while (fmlib_range_hole(&segment->range, &hole.offset, &hole.size)) {
@@ -195,7 +207,7 @@ static bool list_all(struct listing *listing, const struct flexmem_cache *cache)
 	for (i = 0; i < fmlib_names_count(cache); i++) {
 		block = fmlib_names_block(cache, i);
 		if (block && block->segment->growing)
-			listing->blocks[listing->count++] = *block;
+			listing->blocks[listing->count++] = copy_of(block);
 	}
 	qsort(listing->blocks, listing->count, sizeof(*listing->blocks),
 	      in_order);

@@ -132,9 +132,14 @@ static inline enum fmlib_name_state fmlib_name_state(uint64_t word)
 	return word & FMLIB_STATE_MASK;
 }
 
+static inline void *fmlib_word_token(uint64_t word)
+{
+	return (void *)(uintptr_t)(word & ~FMLIB_STATE_MASK);
+}
+
 static inline void *fmlib_name_token(const struct fmlib_name *name)
 {
-	return (void *)(uintptr_t)(fmlib_name_word(name) & ~FMLIB_STATE_MASK);
+	return fmlib_word_token(fmlib_name_word(name));
 }
 
 /* The word of the next generation, which is never 0. */
