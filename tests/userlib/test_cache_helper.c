@@ -106,6 +106,34 @@ static void no_descriptor_left(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* To wait for its end is where a thread could be cancelled. */
+static void *stop_and_end(void *unused)
+{
+	(void)unused;
+	pthread_cancel(pthread_self());
+	if (!flexmem_cache_stop_helper(cache))
+		atomic_store(&done, true);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void cancelled_stop(void **state)
+{
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	cache = pressed_cache("");
+	atomic_store(&done, false);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	assert_int_equal(pthread_create(&thread, NULL, stop_and_end, NULL), 0);
+	pthread_join(thread, &result);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_true(atomic_load(&done));
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	flexmem_cache_destroy(cache);
+}
+
 static pthread_t main_thread;
 
 /* Runs on the helper, when it gives a segment back. */
@@ -341,6 +369,7 @@ int main(void)
 		CACHE_TEST(helper_serves),
 		CACHE_TEST(bad_helpers),
 		CACHE_TEST(no_descriptor_left),
+		CACHE_TEST(cancelled_stop),
 		CACHE_TEST(helper_blocks_signals),
 		CACHE_TEST(device_goes),
 		CACHE_TEST(ended_helper_is_replaced),

@@ -608,6 +608,168 @@ static void removal_waits(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* A thread that is to be cancelled before it calls. */
+static void *cancelled(void *argument)
+{
+	void (*call)(void) = *(void (**)(void))argument;
+
+	pthread_cancel(pthread_self());
+	call();
+	/* It has come back, and left nothing locked. */
+	atomic_store(&done, true);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void cancel_in(void (*call)(void))
+{
+	pthread_t thread;
+	void *result;
+
+	atomic_store(&done, false);
+	assert_int_equal(pthread_create(&thread, NULL, cancelled, &call), 0);
+	pthread_join(thread, &result);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_true(atomic_load(&done));
+}
+
+static void log_and_cancel(enum flexmem_log_level level, const char *text,
+			   void *user)
+{
+	(void)level;
+	(void)text;
+	(void)user;
+	pthread_testcancel();
+}
+
+static int info_and_cancel(void *user, uint64_t *free_bytes, uint64_t *total)
+{
+	(void)user;
+	*free_bytes = GIB;
+	*total = GIB;
+	pthread_testcancel();
+	return 0;
+}
+
+static void call_and_cancel(void *user, uint64_t bytes)
+{
+	(void)user;
+	(void)bytes;
+	pthread_testcancel();
+}
+
+static void alloc_in_vain(void)
+{
+	void *token;
+
+	mock.fail_allocs = 9;
+	EXPECT(flexmem_cache_alloc(cache, 40 * MIB, 0, &token) == -ENOMEM);
+	mock.fail_allocs = 0;
+}
+
+static void use_it(void)
+{
+	struct flexmem_cache_request request = { .bytes = 5000, .tag = "tag" };
+	struct flexmem_cache_allocation a;
+	void *token = take(cache, 3 * MIB, 0);
+
+	EXPECT(!flexmem_cache_record_stream(cache, token, 1));
+	give(cache, token);
+	EXPECT(!flexmem_cache_pool_create(cache, &request.pool));
+	EXPECT(!flexmem_cache_alloc_request(cache, &request, sizeof(request),
+					    &a, sizeof(a)));
+	give(cache, a.token);
+	EXPECT(!flexmem_cache_pool_release(cache, request.pool));
+}
+
+static void empty_it(void)
+{
+	/* One is refused, and told to the log. */
+	mock.fail_frees = 1;
+	EXPECT(flexmem_cache_empty(cache, NULL) == -ENOMEM);
+	EXPECT(!flexmem_cache_empty(cache, NULL));
+}
+
+static void ask_it(void)
+{
+	uint64_t value;
+
+	EXPECT(!flexmem_cache_memory_info(cache, &value, &value));
+}
+
+static void destroy_it(void)
+{
+	void *token = take(cache, 3 * MIB, 0);
+
+	EXPECT(!flexmem_cache_record_stream(cache, token, 1));
+	give(cache, token);
+	flexmem_cache_destroy(cache);
+}
+
+/* Wherever a callback is, a thread could be cancelled; and leave a lock. */
+static void cancelled_afterwards(const char *configuration)
+{
+	struct flexmem_cache_options options = mock_options(configuration);
+	struct flexmem_cache_provider provider = *options.provider;
+
+	provider.memory_info = info_and_cancel;
+	options.provider = &provider;
+	options.events = &mock_events;
+	options.events_size = sizeof(mock_events);
+	options.log = log_and_cancel;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, call_and_cancel,
+							NULL), 0);
+	mock.on_alloc = pthread_testcancel;
+	mock.on_free = pthread_testcancel;
+	mock.on_wait = pthread_testcancel;
+	cancel_in(use_it);
+	cancel_in(alloc_in_vain);
+	cancel_in(use_it);
+	cancel_in(empty_it);
+	cancel_in(ask_it);
+	assert_int_equal(figures(cache).allocation[0].current, 0);
+	cancel_in(destroy_it);
+	assert_int_equal(failures, 0);
+}
+
+static void cancelled_with_lock(void **state)
+{
+	(void)state;
+	cancelled_afterwards("");
+}
+
+static void cancelled_without_lock(void **state)
+{
+	(void)state;
+	cancelled_afterwards("release_lock_on_device_malloc:True");
+}
+
+static void remove_it(void)
+{
+	EXPECT(!flexmem_cache_remove_oom_callback(cache, slow_callback, NULL));
+}
+
+/* The same where it waits itself. */
+static void cancelled_removal(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	cache = mock_cache("");
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, slow_callback,
+							NULL), 0);
+	run(&thread, 1, call_back);
+	pthread_barrier_wait(&barrier);
+	cancel_in(remove_it);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&barrier);
+	assert_int_equal(failures, 0);
+	flexmem_cache_destroy(cache);
+}
+
 /* All calls of a child are refused; it can have a cache of its own. */
 static int child(void *token)
 {
@@ -732,6 +894,9 @@ int main(void)
 		CACHE_TEST(thread_ends),
 		CACHE_TEST(cache_ends_first),
 		CACHE_TEST(removal_waits),
+		CACHE_TEST(cancelled_with_lock),
+		CACHE_TEST(cancelled_without_lock),
+		CACHE_TEST(cancelled_removal),
 		CACHE_TEST(forking),
 		CACHE_TEST(forking_among_threads),
 	};

@@ -57,9 +57,9 @@ extern "C" {
  * called in a signal handler. Which callback runs with the cache locked is said
  * with each; such a one must not use any cache, create or destroy one, nor fork.
  * Any callback returns as a function does, in the process that it was called in:
- * a child that it forks must not return from it, no exception, longjmp() or
- * pthread_exit() may leave it, and a thread that is cancelled in it leaves the
- * cache locked.
+ * a child that it forks must not return from it, and no exception, longjmp() or
+ * pthread_exit() may leave it. A thread that is cancelled in a call ends after it,
+ * or before the cache is locked; so do not enable that in a callback.
  *
  * Reset: a cache is not told when the device is reset, and until then would
  * hand out what is free in segments that were lost. After a reset call

@@ -374,9 +374,13 @@ struct flexmem_cache {
 	uint64_t sole;
 	_Atomic(struct fmlib_lane *) lanes[FMLIB_LANES];
 
-	/* @alone: the lane that is locked, if not all are. Under the lock. */
+	/*
+	 * @alone: the lane that is locked, if not all are; @cancel_state: what
+	 * the thread that has the lock goes back to. Under the lock.
+	 */
 	pthread_mutex_t lock;
 	struct fmlib_lane *alone;
+	int cancel_state;
 	struct fmlib_pool common;
 	struct fmlib_pool *pools;
 	uint64_t last_pool;

@@ -18,7 +18,7 @@ static void unlock_all(void)
 	struct flexmem_cache *cache;
 
 	for (cache = first; cache; cache = cache->next_cache)
-		fmlib_unlock(cache);
+		fmlib_unlock_raw(cache);
 	pthread_mutex_unlock(&registry);
 }
 
@@ -28,7 +28,7 @@ static void before_fork(void)
 
 	pthread_mutex_lock(&registry);
 	for (cache = first; cache; cache = cache->next_cache)
-		fmlib_lock(cache);
+		fmlib_lock_raw(cache);
 }
 
 static void in_child(void)

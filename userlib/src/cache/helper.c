@@ -108,11 +108,13 @@ static void join(struct flexmem_cache *cache)
 int flexmem_cache_start_helper(struct flexmem_cache *cache)
 {
 	int err = fmlib_cache_check(cache);
+	int state;
 
 	if (err)
 		return err;
 	if (!cache->provider.pressure || !cache->provider.pressure_fd)
 		return -EOPNOTSUPP;
+	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->helper_lock);
 	if (cache->helper_runs && atomic_load(&cache->helper_ended))
 		join(cache);
@@ -132,15 +134,18 @@ int flexmem_cache_start_helper(struct flexmem_cache *cache)
 		cache->helper_runs = true;
 out:
 	pthread_mutex_unlock(&cache->helper_lock);
+	fmlib_cancel_as(state);
 	return err;
 }
 
 int flexmem_cache_stop_helper(struct flexmem_cache *cache)
 {
 	int err = fmlib_cache_check(cache);
+	int state;
 
 	if (err)
 		return err;
+	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->helper_lock);
 	if (cache->helper_runs) {
 		/* Cannot fail: nobody else counts it up. */
@@ -150,6 +155,7 @@ int flexmem_cache_stop_helper(struct flexmem_cache *cache)
 		err = -ENOENT;
 	}
 	pthread_mutex_unlock(&cache->helper_lock);
+	fmlib_cancel_as(state);
 	return err;
 }
 

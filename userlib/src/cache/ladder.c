@@ -13,6 +13,7 @@ static _Thread_local unsigned int callback_depth;
 static void run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
 {
 	struct fmlib_callback *callback;
+	int state;
 
 	callback_depth++;
 	/* A callback that runs stays in the list. */
@@ -20,9 +21,9 @@ static void run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
 		if (callback->removed)
 			continue;
 		callback->running++;
-		fmlib_unlock(cache);
+		state = fmlib_pause(cache);
 		callback->call(callback->user, bytes);
-		fmlib_lock(cache);
+		fmlib_go_on(cache, state);
 		callback->running--;
 		if (callback->removed && !callback->running)
 			pthread_cond_broadcast(&cache->callback_done);
@@ -199,11 +200,14 @@ int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
 	int err = fmlib_cache_check(cache);
 	struct fmlib_callback *removed;
 	struct fmlib_callback **link;
+	int state;
 
 	if (err)
 		return err;
 	if (callback_depth)
 		return -EDEADLK;
+	/* A thread that is cancelled in the wait below has the lock then. */
+	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->lock);
 	removed = *find_callback(cache, callback, user);
 	if (!removed) {
@@ -220,5 +224,6 @@ int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
 		free(removed);
 	}
 	pthread_mutex_unlock(&cache->lock);
+	fmlib_cancel_as(state);
 	return err;
 }

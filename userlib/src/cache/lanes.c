@@ -74,21 +74,37 @@ static void lock_lanes(struct flexmem_cache *cache)
 	cache->apart = false;
 }
 
-void fmlib_lock(struct flexmem_cache *cache)
+void fmlib_lock_raw(struct flexmem_cache *cache)
 {
 	pthread_mutex_lock(&cache->lock);
 	lock_lanes(cache);
 }
 
+/*
+ * Whatever is called with the lock may be a point where a thread is cancelled:
+ * a log that prints, a provider that reads. It would leave the lock behind.
+ */
+void fmlib_lock(struct flexmem_cache *cache)
+{
+	int state = fmlib_cancel_off();
+
+	fmlib_lock_raw(cache);
+	cache->cancel_state = state;
+}
+
 int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
 		      struct fmlib_lane **lane)
 {
+	int state = fmlib_cancel_off();
+
 	pthread_mutex_lock(&cache->lock);
 	*lane = get_lane(cache, stream);
 	if (!*lane) {
 		pthread_mutex_unlock(&cache->lock);
+		fmlib_cancel_as(state);
 		return -ENOMEM;
 	}
+	cache->cancel_state = state;
 	fmlib_lock_take(&(*lane)->lock);
 	cache->alone = *lane;
 	return 0;
@@ -131,7 +147,7 @@ static void unlock_lanes(struct flexmem_cache *cache)
 	}
 }
 
-void fmlib_unlock(struct flexmem_cache *cache)
+void fmlib_unlock_raw(struct flexmem_cache *cache)
 {
 	struct fmlib_lane *alone = cache->alone;
 
@@ -141,6 +157,28 @@ void fmlib_unlock(struct flexmem_cache *cache)
 	else
 		unlock_lanes(cache);
 	pthread_mutex_unlock(&cache->lock);
+}
+
+void fmlib_unlock(struct flexmem_cache *cache)
+{
+	int state = cache->cancel_state;
+
+	fmlib_unlock_raw(cache);
+	fmlib_cancel_as(state);
+}
+
+int fmlib_pause(struct flexmem_cache *cache)
+{
+	int state = cache->cancel_state;
+
+	fmlib_unlock_raw(cache);
+	return state;
+}
+
+void fmlib_go_on(struct flexmem_cache *cache, int state)
+{
+	fmlib_lock_raw(cache);
+	cache->cancel_state = state;
 }
 
 void fmlib_lane_admit(struct flexmem_cache *cache)

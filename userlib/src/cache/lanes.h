@@ -38,7 +38,24 @@ fmlib_lane_find(const struct flexmem_cache *cache, uint64_t stream)
 	       fmlib_lane_seek(cache, stream);
 }
 
-/* The whole; no lock is held before. */
+/* Whether this thread can be cancelled: not from now on; as it was before. */
+static inline int fmlib_cancel_off(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+static inline void fmlib_cancel_as(int state)
+{
+	pthread_setcancelstate(state, NULL);
+}
+
+/*
+ * The whole; no lock is held before. Until the unlock the thread is not
+ * cancelled.
+ */
 void fmlib_lock(struct flexmem_cache *cache);
 /*
  * The cache's lock and that of the stream's lane, which is made if it has none;
@@ -49,6 +66,15 @@ int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
 /* All after that; the lane is not locked in between. */
 void fmlib_lock_rest(struct flexmem_cache *cache);
 void fmlib_unlock(struct flexmem_cache *cache);
+/*
+ * In the middle of a call: unlocks, and locks the whole again. What one returns
+ * is for the other. The thread is not cancelled in between either.
+ */
+int fmlib_pause(struct flexmem_cache *cache);
+void fmlib_go_on(struct flexmem_cache *cache, int state);
+/* Both without a thought of being cancelled. */
+void fmlib_lock_raw(struct flexmem_cache *cache);
+void fmlib_unlock_raw(struct flexmem_cache *cache);
 /* Whether this thread may go on with no more than a lane's lock. */
 static inline bool fmlib_lane_serves(const struct flexmem_cache *cache)
 {

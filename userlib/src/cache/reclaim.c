@@ -238,6 +238,7 @@ int flexmem_cache_memory_info(struct flexmem_cache *cache, uint64_t *free,
 			      uint64_t *total)
 {
 	int err = fmlib_cache_check(cache);
+	int state;
 
 	if (err)
 		return err;
@@ -245,8 +246,10 @@ int flexmem_cache_memory_info(struct flexmem_cache *cache, uint64_t *free,
 		return -EINVAL;
 	if (!cache->provider.memory_info)
 		return -EOPNOTSUPP;
+	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->lock);
 	err = cache->provider.memory_info(cache->provider.user, free, total);
 	pthread_mutex_unlock(&cache->lock);
+	fmlib_cancel_as(state);
 	return err;
 }

@@ -128,6 +128,7 @@ static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 	bool unlock = wait || cache->config.release_lock;
 	uint32_t flags = cache->flags & FLEXMEM_CACHE_MAPPABLE;
 	struct flexmem_cache_memory memory = { 0 };
+	int state = 0;
 	int err;
 
 	if (segment->growing)
@@ -136,13 +137,13 @@ static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 		cache->waiters++;
 	cache->asking += segment->size;
 	if (unlock)
-		fmlib_unlock(cache);
+		state = fmlib_pause(cache);
 	err = (wait ? provider->alloc_wait :
 		      provider->alloc)(provider->user, segment->size,
 				       cache->profile.granule, flags, &memory,
 				       &want->failure->device);
 	if (unlock)
-		fmlib_lock(cache);
+		fmlib_go_on(cache, state);
 	cache->asking -= segment->size;
 	if (wait)
 		cache->waiters--;

@@ -333,9 +333,12 @@ static void drop_growing_blocks(struct flexmem_cache *cache)
 void flexmem_cache_destroy(struct flexmem_cache *cache)
 {
 	bool own;
+	int state;
 
 	if (!cache)
 		return;
+	/* Nobody could take up what is half destroyed. */
+	state = fmlib_cancel_off();
 	own = !fmlib_cache_check(cache);
 	fmlib_helper_end(cache, own);
 	fmlib_threads_detach(cache);
@@ -353,6 +356,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	}
 	fmlib_unlock(cache);
 	dispose(cache, own);
+	fmlib_cancel_as(state);
 }
 
 int flexmem_cache_profile(const struct flexmem_cache *cache,

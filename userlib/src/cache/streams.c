@@ -164,14 +164,15 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 {
 	uint64_t serial = cache->use_serial;
 	struct fmlib_queue *queue;
+	int state;
 	int err;
 
 	if (!cache->has_events)
 		return 0;
 	cache->figures.num_sync_all_streams++;
-	fmlib_unlock(cache);
+	state = fmlib_pause(cache);
 	err = cache->events.synchronize_device(cache->events.user);
-	fmlib_lock(cache);
+	fmlib_go_on(cache, state);
 	if (err) {
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"the device cannot be synchronized: error %d",
@@ -189,15 +190,16 @@ static int synchronize_queue(struct flexmem_cache *cache,
 {
 	struct fmlib_use *use = queue->last;
 	uint64_t serial;
+	int state;
 	int err;
 
 	if (!queue->first)
 		return 0;
 	serial = use->serial;
 	use->pins++;
-	fmlib_unlock(cache);
+	state = fmlib_pause(cache);
 	err = cache->events.synchronize(cache->events.user, use->event);
-	fmlib_lock(cache);
+	fmlib_go_on(cache, state);
 	if (!err)
 		complete_to(cache, queue, serial);
 	else
