@@ -642,6 +642,31 @@ static void exact_while_others_look(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* A snapshot has a list for each device up to it. */
+static void device_numbers(void **state)
+{
+	struct flexmem_cache_options options = mock_options("");
+	struct flexmem_cache *cache = NULL;
+	json_t *json;
+
+	(void)state;
+	options.device_index = UINT32_MAX;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	options.device_index = 65536;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), -EINVAL);
+	options.device_index = 65535;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	json = snapshot(cache, 0);
+	assert_int_equal(json_array_size(json_object_get(json,
+							 "device_traces")),
+			 65536);
+	json_decref(json);
+	flexmem_cache_destroy(cache);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -659,6 +684,7 @@ int main(void)
 		CACHE_TEST(snapshot_of_pools),
 		CACHE_TEST(history),
 		CACHE_TEST(debug_log),
+		CACHE_TEST(device_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -240,7 +240,7 @@ struct flexmem_cache_profile {
  * @log_user: passed to @log
  * @level: the highest enum flexmem_log_level wanted; FLEXMEM_LOG_NONE is taken
  *	for FLEXMEM_LOG_WARNING: whoever wants nothing has no @log
- * @device_index: the number of the device in snapshots
+ * @device_index: the number of the device in snapshots, at most 65535
  * @flags: of FLEXMEM_CACHE_STRICT, FLEXMEM_CACHE_MAPPABLE
  * @reserved: 0
  * @problem: where flexmem_cache_create() writes what is wrong when it returns
@@ -311,7 +311,8 @@ struct flexmem_cache_options {
  * No device memory is taken yet.
  *
  * Return: 0; -EINVAL: there is neither a device nor a provider, or both, or a
- * callback is missing, or the sizes of the profile contradict each other, or,
+ * callback is missing, or a number is too large, or the sizes of the profile
+ * contradict each other, or,
  * with FLEXMEM_CACHE_STRICT, a setting cannot be understood: @options->problem
  * has it in words, as has the log; -EOPNOTSUPP: unknown bits in @options->flags,
  * or FLEXMEM_CACHE_MAPPABLE and a device without FLEXMEM_CAN_MAP.

@@ -36,6 +36,9 @@ static const struct flexmem_cache_profile default_profile = {
 #define FLAGS (FLEXMEM_CACHE_STRICT | FLEXMEM_CACHE_MAPPABLE)
 #define LOG_LINE 512
 
+/* A snapshot has an entry for each device up to its own. */
+#define DEVICE_MAX 65535
+
 void fmlib_cache_log(const struct flexmem_cache *cache,
 		     enum flexmem_log_level level, const char *format, ...)
 {
@@ -214,6 +217,8 @@ static int fill(struct flexmem_cache *cache,
 	}
 	if (options->level > FLEXMEM_LOG_DEBUG)
 		return refuse(cache, "there is no such level of the log");
+	if (options->device_index > DEVICE_MAX)
+		return refuse(cache, "the number of the device is too large");
 	if (options->reserved)
 		return refuse(cache, "a reserved field of the options is not 0");
 	err = read_provider(cache, options);
