@@ -843,6 +843,135 @@ static void forking(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* Forks in a callback, once. */
+static pid_t forked;
+
+static void fork_here(void)
+{
+	if (forked >= 0)
+		return;
+	forked = fork();
+	if (!forked)
+		mock.frees = 0;
+}
+
+static void call_and_fork(void *user, uint64_t bytes)
+{
+	(void)user;
+	(void)bytes;
+	fork_here();
+}
+
+static int pressure_and_fork(void *user, struct flexmem_pressure_event *event)
+{
+	(void)user;
+	fork_here();
+	*event = (struct flexmem_pressure_event){
+		.level = FLEXMEM_LEVEL_CRITICAL,
+		.wanted = GIB,
+	};
+	return 0;
+}
+
+/*
+ * What comes after the callback goes on in both, and must not in the child:
+ * the segments are the parent's. Nor is anything locked there.
+ */
+static void fork_in(int (*call)(void), int expected)
+{
+	int status;
+	int err;
+
+	forked = -1;
+	err = call();
+	if (!forked) {
+		if (err == -ECHILD)
+			flexmem_cache_destroy(cache);
+		_exit(err != -ECHILD || mock.frees ? 1 : 0);
+	}
+	assert_true(forked > 0);
+	assert_int_equal(err, expected);
+	assert_int_equal(waitpid(forked, &status, 0), forked);
+	assert_int_equal(status, 0);
+}
+
+static int alloc_much(void)
+{
+	void *token;
+
+	return flexmem_cache_alloc(cache, 20 * MIB, 0, &token);
+}
+
+static int empty_all(void)
+{
+	return flexmem_cache_empty(cache, NULL);
+}
+
+static int serve(void)
+{
+	return flexmem_cache_serve_pressure(cache, NULL);
+}
+
+static int destroy_all(void)
+{
+	flexmem_cache_destroy(cache);
+	cache = NULL;
+	return forked ? 0 : -ECHILD;
+}
+
+static void leave_waiting(uint64_t bytes)
+{
+	void *token = take(cache, bytes, 0);
+
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
+	give(cache, token);
+}
+
+static void forking_in_callbacks(void **state)
+{
+	struct flexmem_cache_options options;
+	struct flexmem_cache_provider provider;
+
+	(void)state;
+	mock.has_pressure = true;
+	options = mock_options("release_lock_on_device_malloc:True");
+	provider = *options.provider;
+	provider.pressure = pressure_and_fork;
+	options.provider = &provider;
+	options.events = &mock_events;
+	options.events_size = sizeof(mock_events);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	/* So that there is something that could go back. */
+	give(cache, take(cache, 60 * MIB, 7));
+	mock.on_alloc = fork_here;
+	fork_in(alloc_much, 0);
+	mock.on_alloc = NULL;
+	mock.fail_allocs = 9;
+	mock.on_alloc_wait = fork_here;
+	fork_in(alloc_much, 0);
+	mock.on_alloc_wait = NULL;
+	mock.fail_allocs = 0;
+	give(cache, take(cache, 60 * MIB, 7));
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, call_and_fork,
+							NULL), 0);
+	mock.fail_allocs = 1;
+	fork_in(alloc_much, 0);
+	assert_int_equal(flexmem_cache_remove_oom_callback(cache, call_and_fork,
+							   NULL), 0);
+	give(cache, take(cache, 60 * MIB, 7));
+	fork_in(serve, 0);
+	leave_waiting(60 * MIB);
+	mock.on_wait = fork_here;
+	fork_in(empty_all, 0);
+	leave_waiting(20 * MIB);
+	mock.fail_allocs = 9;
+	fork_in(alloc_much, 0);
+	mock.fail_allocs = 0;
+	leave_waiting(60 * MIB);
+	fork_in(destroy_all, 0);
+}
+
 static atomic_bool stop;
 
 static void *work_on(void *unused)
@@ -899,6 +1028,7 @@ int main(void)
 		CACHE_TEST(cancelled_removal),
 		CACHE_TEST(forking),
 		CACHE_TEST(forking_among_threads),
+		CACHE_TEST(forking_in_callbacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

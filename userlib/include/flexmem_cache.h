@@ -56,10 +56,11 @@ extern "C" {
  * neither a history nor a log of debug messages. None of the functions may be
  * called in a signal handler. Which callback runs with the cache locked is said
  * with each; such a one must not use any cache, create or destroy one, nor fork.
- * Any callback returns as a function does, in the process that it was called in:
- * a child that it forks must not return from it, and no exception, longjmp() or
- * pthread_exit() may leave it. A thread that is cancelled in a call ends after it,
- * or before the cache is locked; so do not enable that in a callback.
+ * Any callback returns as a function does: no exception, longjmp() or
+ * pthread_exit() may leave it. A child that is forked in a callback that runs
+ * without the lock may return from it, and its call then fails with -ECHILD. A
+ * thread that is cancelled in a call ends after it, or before the cache is
+ * locked; so do not enable that in a callback.
  *
  * Reset: a cache is not told when the device is reset, and until then would
  * hand out what is free in segments that were lost. After a reset call

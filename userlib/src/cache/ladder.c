@@ -10,25 +10,28 @@
 /* So that a callback's own allocations call none. */
 static _Thread_local unsigned int callback_depth;
 
-static void run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
+static int run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
 {
 	struct fmlib_callback *callback;
 	int state;
+	int err = 0;
 
 	callback_depth++;
 	/* A callback that runs stays in the list. */
-	for (callback = cache->callbacks; callback; callback = callback->next) {
+	for (callback = cache->callbacks; callback && !err;
+	     callback = callback->next) {
 		if (callback->removed)
 			continue;
 		callback->running++;
 		state = fmlib_pause(cache);
 		callback->call(callback->user, bytes);
-		fmlib_go_on(cache, state);
+		err = fmlib_go_on(cache, state);
 		callback->running--;
 		if (callback->removed && !callback->running)
 			pthread_cond_broadcast(&cache->callback_done);
 	}
 	callback_depth--;
+	return err;
 }
 
 /* Grows with all that is freed, and with all that goes back. */
@@ -42,13 +45,16 @@ static int ask_framework(struct flexmem_cache *cache, struct fmlib_want *want,
 			 struct fmlib_block **block)
 {
 	uint64_t before;
+	int err;
 
 	if (!cache->callbacks || callback_depth)
 		return -ENOMEM;
 	/* What this thread kept so far is none of theirs. */
 	fmlib_threads_recall(cache);
 	before = freed(cache);
-	run_callbacks(cache, want->size);
+	err = run_callbacks(cache, want->size);
+	if (err)
+		return err;
 	fmlib_threads_recall(cache);
 	if (freed(cache) == before)
 		return -ENOMEM;
@@ -87,7 +93,8 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want,
 	int err;
 
 	/* If it fails, what waits goes on waiting; the rest is worth a try. */
-	fmlib_uses_synchronize_device(cache);
+	if (fmlib_uses_synchronize_device(cache) == -ECHILD)
+		return -ECHILD;
 	err = fmlib_block_obtain(cache, want, block);
 	if (err != -ENOENT)
 		return err;

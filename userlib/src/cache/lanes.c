@@ -175,10 +175,11 @@ int fmlib_pause(struct flexmem_cache *cache)
 	return state;
 }
 
-void fmlib_go_on(struct flexmem_cache *cache, int state)
+int fmlib_go_on(struct flexmem_cache *cache, int state)
 {
 	fmlib_lock_raw(cache);
 	cache->cancel_state = state;
+	return fmlib_cache_check(cache);
 }
 
 void fmlib_lane_admit(struct flexmem_cache *cache)

@@ -68,10 +68,12 @@ void fmlib_lock_rest(struct flexmem_cache *cache);
 void fmlib_unlock(struct flexmem_cache *cache);
 /*
  * In the middle of a call: unlocks, and locks the whole again. What one returns
- * is for the other. The thread is not cancelled in between either.
+ * is for the other. The thread is not cancelled in between either. But it may
+ * be that of a child by then, which has to leave all as it is: -ECHILD.
  */
 int fmlib_pause(struct flexmem_cache *cache);
-void fmlib_go_on(struct flexmem_cache *cache, int state);
+int fmlib_go_on(struct flexmem_cache *cache, int state)
+	__attribute__((warn_unused_result));
 /* Both without a thought of being cancelled. */
 void fmlib_lock_raw(struct flexmem_cache *cache);
 void fmlib_unlock_raw(struct flexmem_cache *cache);

@@ -37,10 +37,14 @@ void fmlib_pressure_served(struct flexmem_cache *cache, uint64_t bytes)
 int fmlib_pressure_read(struct flexmem_cache *cache,
 			struct flexmem_pressure_event *event)
 {
+	int err;
+
 	*event = (struct flexmem_pressure_event){ 0 };
 	if (!cache->provider.pressure)
 		return -EOPNOTSUPP;
-	return cache->provider.pressure(cache->provider.user, event);
+	err = cache->provider.pressure(cache->provider.user, event);
+	/* A child that was forked in there must not answer it. */
+	return fmlib_cache_check(cache) ? -ECHILD : err;
 }
 
 /* By how much too much will be in use when all that is wanted is allocated. */

@@ -225,7 +225,8 @@ int flexmem_cache_empty(struct flexmem_cache *cache, uint64_t *released)
 	sum = cache->returned;
 	fmlib_threads_recall(cache);
 	wait_err = fmlib_uses_synchronize(cache);
-	fmlib_reclaim(cache, UINT64_MAX, &err);
+	if (wait_err != -ECHILD)
+		fmlib_reclaim(cache, UINT64_MAX, &err);
 	sum = cache->returned - sum;
 	fmlib_figures_commit(cache, &cache->account);
 	fmlib_unlock(cache);

@@ -129,6 +129,7 @@ static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 	uint32_t flags = cache->flags & FLEXMEM_CACHE_MAPPABLE;
 	struct flexmem_cache_memory memory = { 0 };
 	int state = 0;
+	int gone = 0;
 	int err;
 
 	if (segment->growing)
@@ -143,7 +144,9 @@ static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 				       cache->profile.granule, flags, &memory,
 				       &want->failure->device);
 	if (unlock)
-		fmlib_go_on(cache, state);
+		gone = fmlib_go_on(cache, state);
+	if (gone)
+		return gone;
 	cache->asking -= segment->size;
 	if (wait)
 		cache->waiters--;

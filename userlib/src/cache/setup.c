@@ -351,7 +351,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	fmlib_lock(cache);
 	/* What is waited for in vain goes back nevertheless. */
 	if (own && cache->waiting)
-		fmlib_uses_synchronize_device(cache);
+		own = fmlib_uses_synchronize_device(cache) != -ECHILD;
 	fmlib_uses_forget(cache, own);
 	drop_growing_blocks(cache);
 	while (cache->first_segment) {

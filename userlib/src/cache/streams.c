@@ -165,6 +165,7 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 	uint64_t serial = cache->use_serial;
 	struct fmlib_queue *queue;
 	int state;
+	int gone;
 	int err;
 
 	if (!cache->has_events)
@@ -172,7 +173,9 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 	cache->figures.num_sync_all_streams++;
 	state = fmlib_pause(cache);
 	err = cache->events.synchronize_device(cache->events.user);
-	fmlib_go_on(cache, state);
+	gone = fmlib_go_on(cache, state);
+	if (gone)
+		return gone;
 	if (err) {
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"the device cannot be synchronized: error %d",
@@ -191,6 +194,7 @@ static int synchronize_queue(struct flexmem_cache *cache,
 	struct fmlib_use *use = queue->last;
 	uint64_t serial;
 	int state;
+	int gone;
 	int err;
 
 	if (!queue->first)
@@ -199,7 +203,9 @@ static int synchronize_queue(struct flexmem_cache *cache,
 	use->pins++;
 	state = fmlib_pause(cache);
 	err = cache->events.synchronize(cache->events.user, use->event);
-	fmlib_go_on(cache, state);
+	gone = fmlib_go_on(cache, state);
+	if (gone)
+		return gone;
 	if (!err)
 		complete_to(cache, queue, serial);
 	else
@@ -219,12 +225,14 @@ int fmlib_uses_synchronize(struct flexmem_cache *cache)
 
 	for (queue = cache->queues; queue; queue = queue->next) {
 		err = synchronize_queue(cache, queue);
+		if (err == -ECHILD)
+			return err;
 		if (err && !result)
 			result = err;
 	}
 	if (cache->lost.first) {
 		err = fmlib_uses_synchronize_device(cache);
-		if (err && !result)
+		if (err == -ECHILD || !result)
 			result = err;
 	}
 	return result;
