@@ -532,6 +532,73 @@ static void thread_ends(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+static void *fill_and_end(void *unused)
+{
+	(void)unused;
+	give(cache, take(cache, 1000, 0));
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+/* Runs when the thread that ends gives a segment back. */
+static void let_others_go_on(void)
+{
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+}
+
+/* A provider that takes its time then holds up nobody but its own cache. */
+static void others_go_on_while_a_thread_ends(void **state)
+{
+	struct flexmem_cache *other;
+	pthread_t thread;
+
+	(void)state;
+	cache = mock_cache("thread_cache:True");
+	pthread_barrier_init(&barrier, NULL, 2);
+	run(&thread, 1, fill_and_end);
+	pthread_barrier_wait(&barrier);
+	mock_lose();
+	assert_int_equal(flexmem_cache_drop_lost(cache, NULL), 0);
+	assert_int_equal(mock.frees, 0);
+	mock.on_free = let_others_go_on;
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	other = mock_cache("thread_cache:True");
+	give(other, take(other, 1000, 0));
+	mock.on_free = NULL;
+	flexmem_cache_destroy(other);
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&barrier);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* Whichever of the two is first. */
+static void both_end(void **state)
+{
+	pthread_t threads[2];
+	int i;
+	int j;
+
+	(void)state;
+	for (i = 0; i < 200; i++) {
+		cache = mock_cache("thread_cache:True");
+		pthread_barrier_init(&barrier, NULL, 3);
+		run(threads, 2, fill_and_end);
+		pthread_barrier_wait(&barrier);
+		pthread_barrier_wait(&barrier);
+		if (i % 2)
+			sched_yield();
+		flexmem_cache_destroy(cache);
+		for (j = 0; j < 2; j++)
+			pthread_join(threads[j], NULL);
+		pthread_barrier_destroy(&barrier);
+	}
+}
+
 static void *outlive(void *unused)
 {
 	(void)unused;
@@ -1021,6 +1088,8 @@ int main(void)
 		CACHE_TEST(others_are_asked_with_a_history),
 		CACHE_TEST(any_allocation_answers),
 		CACHE_TEST(thread_ends),
+		CACHE_TEST(others_go_on_while_a_thread_ends),
+		CACHE_TEST(both_end),
 		CACHE_TEST(cache_ends_first),
 		CACHE_TEST(removal_waits),
 		CACHE_TEST(cancelled_with_lock),

@@ -358,7 +358,11 @@ struct flexmem_cache {
 	char *problem;
 	size_t problem_length;
 
-	/* The registry's. */
+	/*
+	 * The registry's. @holders: its owner, and threads that are about to
+	 * end; the last one frees it.
+	 */
+	unsigned int holders;
 	struct flexmem_cache *previous_cache;
 	struct flexmem_cache *next_cache;
 
@@ -498,7 +502,8 @@ static inline int fmlib_cache_check(const struct flexmem_cache *cache)
 	return cache->generation == fmlib_registry_generation() ? 0 : -ECHILD;
 }
 
-/* setup.c */
+/* setup.c: the last one frees the object; everything else is gone by then. */
+void fmlib_cache_put(struct flexmem_cache *cache);
 void fmlib_cache_log(const struct flexmem_cache *cache,
 		     enum flexmem_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -515,8 +520,11 @@ void fmlib_provider_device(struct flexmem_device *device,
 
 /* fork.c */
 int fmlib_registry_start(void);
-void fmlib_registry_lock(void);
-void fmlib_registry_unlock(void);
+/* The cache that is linked there, if it still is, held until it is let go. */
+struct flexmem_cache *
+fmlib_registry_hold(struct flexmem_cache *_Atomic *link);
+/* Whether nobody holds it any more. */
+bool fmlib_registry_let_go(struct flexmem_cache *cache);
 void fmlib_registry_add(struct flexmem_cache *cache);
 void fmlib_registry_remove(struct flexmem_cache *cache);
 
@@ -756,7 +764,7 @@ bool fmlib_threads_alloc(struct flexmem_cache *cache, uint64_t bytes,
 bool fmlib_threads_free(struct flexmem_cache *cache, void *token);
 /* With the lock: this thread's store now, the others' at their next call. */
 void fmlib_threads_recall(struct flexmem_cache *cache);
-/* Before the cache goes; takes the registry's lock. */
+/* With the lock, before the cache goes. */
 void fmlib_threads_detach(struct flexmem_cache *cache);
 /* With the lock, while threads go on: nothing is less than nothing. */
 struct fmlib_kept fmlib_threads_sum(const struct flexmem_cache *cache);

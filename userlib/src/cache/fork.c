@@ -33,8 +33,13 @@ static void before_fork(void)
 
 static void in_child(void)
 {
+	struct flexmem_cache *cache;
+
 	atomic_fetch_add(&fmlib_generation, 1);
 	fmlib_lock_start();
+	/* What other threads hold is not there. */
+	for (cache = first; cache; cache = cache->next_cache)
+		cache->holders = 1;
 	unlock_all();
 }
 
@@ -52,14 +57,28 @@ int fmlib_registry_start(void)
 	return start_error;
 }
 
-void fmlib_registry_lock(void)
+/* As long as it is there it is not let go of by whoever destroys the cache. */
+struct flexmem_cache *
+fmlib_registry_hold(struct flexmem_cache *_Atomic *link)
 {
+	struct flexmem_cache *cache;
+
 	pthread_mutex_lock(&registry);
+	cache = atomic_load(link);
+	if (cache)
+		cache->holders++;
+	pthread_mutex_unlock(&registry);
+	return cache;
 }
 
-void fmlib_registry_unlock(void)
+bool fmlib_registry_let_go(struct flexmem_cache *cache)
 {
+	bool last;
+
+	pthread_mutex_lock(&registry);
+	last = !--cache->holders;
 	pthread_mutex_unlock(&registry);
+	return last;
 }
 
 void fmlib_registry_add(struct flexmem_cache *cache)

@@ -240,7 +240,6 @@ static int fill(struct flexmem_cache *cache,
 	/* From here on it is made. */
 	cache->problem = NULL;
 	cache->device_index = options->device_index;
-	cache->generation = fmlib_registry_generation();
 	cache->sole = FMLIB_NOBODY;
 	cache->last_tag = &cache->untagged;
 	/* The common pool is never released. */
@@ -248,9 +247,11 @@ static int fill(struct flexmem_cache *cache,
 	return 0;
 }
 
-/* The host's memory; nothing is said to the provider any more. */
-/* @own: in the process that made it; who waits elsewhere is not there. */
-static void dispose(struct flexmem_cache *cache, bool own)
+/*
+ * The host's memory; nothing is said to the provider any more. In a child, who
+ * waits elsewhere is not there.
+ */
+static void dispose(struct flexmem_cache *cache)
 {
 	struct fmlib_callback *callback;
 	struct fmlib_pool *pool;
@@ -269,7 +270,7 @@ static void dispose(struct flexmem_cache *cache, bool own)
 	fmlib_names_free(&cache->wide);
 	free(cache->history.events);
 	free(cache->regions);
-	if (own) {
+	if (!fmlib_cache_check(cache)) {
 		pthread_cond_destroy(&cache->callback_done);
 		pthread_mutex_destroy(&cache->helper_lock);
 		pthread_mutex_destroy(&cache->account_lock);
@@ -296,6 +297,8 @@ int flexmem_cache_create(struct flexmem_cache **cache,
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return -ENOMEM;
+	made->generation = fmlib_registry_generation();
+	made->holders = 1;
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_mutex_init(&made->account_lock, NULL);
 	pthread_mutex_init(&made->helper_lock, NULL);
@@ -304,12 +307,18 @@ int flexmem_cache_create(struct flexmem_cache **cache,
 	if (err == -EINVAL && made->problem)
 		refuse(made, "a struct has a size that it never had");
 	if (err) {
-		dispose(made, true);
+		dispose(made);
 		return err;
 	}
 	fmlib_registry_add(made);
 	*cache = made;
 	return 0;
+}
+
+void fmlib_cache_put(struct flexmem_cache *cache)
+{
+	if (fmlib_registry_let_go(cache))
+		dispose(cache);
 }
 
 static void give_back(struct flexmem_cache *cache,
@@ -346,9 +355,9 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	state = fmlib_cancel_off();
 	own = !fmlib_cache_check(cache);
 	fmlib_helper_end(cache, own);
-	fmlib_threads_detach(cache);
 	fmlib_registry_remove(cache);
 	fmlib_lock(cache);
+	fmlib_threads_detach(cache);
 	/* What is waited for in vain goes back nevertheless. */
 	if (own && cache->waiting)
 		own = fmlib_uses_synchronize_device(cache) != -ECHILD;
@@ -360,7 +369,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 		fmlib_segment_forget(cache, cache->first_segment);
 	}
 	fmlib_unlock(cache);
-	dispose(cache, own);
+	fmlib_cache_put(cache);
 	fmlib_cancel_as(state);
 }
 

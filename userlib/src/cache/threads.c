@@ -6,8 +6,8 @@
  *
  * A store belongs to its thread. Its tally is written by that thread and read
  * by others; everything else in it only the thread touches, except @cache,
- * which the destruction of the cache clears. The end of the thread and that of
- * the cache exclude each other by the registry's lock.
+ * which the destruction of the cache clears, with its lock. A thread that ends
+ * keeps the cache from being freed before it has seen that.
  */
 #include "cache.h"
 
@@ -331,28 +331,40 @@ static void unlink_store(struct flexmem_cache *cache, struct fmlib_store *store)
 	cache->store_count--;
 }
 
-/* The end of a thread. What it kept goes back to its caches. */
+/* What it kept goes back, unless the cache is being destroyed. */
+static void give_up(struct flexmem_cache *cache, struct fmlib_store *store)
+{
+	fmlib_lock(cache);
+	if (atomic_load(&store->cache)) {
+		/* In a child that is the parent's. */
+		if (!fmlib_cache_check(cache))
+			shed(cache, store, 0);
+		retire(&cache->retired, &store->tally);
+		unlink_store(cache, store);
+		fmlib_figures_commit(cache, &cache->account);
+	}
+	fmlib_unlock(cache);
+}
+
+/*
+ * The end of a thread. The provider and the log may be called meanwhile, so the
+ * registry is not locked: others can make caches, and end.
+ */
 static void thread_ends(void *unused)
 {
 	struct flexmem_cache *cache;
 	struct fmlib_store *store;
 
 	(void)unused;
-	fmlib_registry_lock();
 	while ((store = own_stores)) {
 		own_stores = store->next_of_thread;
-		cache = atomic_load(&store->cache);
-		if (cache && !fmlib_cache_check(cache)) {
-			fmlib_lock(cache);
-			shed(cache, store, 0);
-			retire(&cache->retired, &store->tally);
-			unlink_store(cache, store);
-			fmlib_figures_commit(cache, &cache->account);
-			fmlib_unlock(cache);
+		cache = fmlib_registry_hold(&store->cache);
+		if (cache) {
+			give_up(cache, store);
+			fmlib_cache_put(cache);
 		}
 		free(store);
 	}
-	fmlib_registry_unlock();
 }
 
 int fmlib_threads_start(void)
@@ -364,10 +376,9 @@ void fmlib_threads_detach(struct flexmem_cache *cache)
 {
 	struct fmlib_store *store;
 
-	fmlib_registry_lock();
 	while ((store = cache->stores)) {
 		cache->stores = store->next_of_cache;
+		/* Its thread may free it at once. */
 		atomic_store(&store->cache, NULL);
 	}
-	fmlib_registry_unlock();
 }
