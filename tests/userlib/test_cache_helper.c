@@ -2,9 +2,11 @@
 /* B6, A39: the thread that serves pressure; built with TSan as well. */
 #include "cache_mock.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,7 +22,7 @@
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-	return "race:fmlib_helper_end\n";
+	return "race:fmlib_helper_forget\n";
 }
 
 static struct flexmem_cache *cache;
@@ -131,6 +133,111 @@ static void cancelled_stop(void **state)
 	assert_ptr_equal(result, PTHREAD_CANCELED);
 	assert_true(atomic_load(&done));
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	flexmem_cache_destroy(cache);
+}
+
+#define DESCRIPTORS 256
+
+static bool is_open(int descriptor)
+{
+	return fcntl(descriptor, F_GETFD) >= 0;
+}
+
+static void mark_open(bool open_ones[DESCRIPTORS])
+{
+	int i;
+
+	for (i = 0; i < DESCRIPTORS; i++)
+		open_ones[i] = is_open(i);
+}
+
+static int unread(int descriptor)
+{
+	int bytes = -1;
+
+	assert_int_equal(ioctl(descriptor, FIONREAD, &bytes), 0);
+	return bytes;
+}
+
+/* As after closefrom(): what was the helper's is another's by now. */
+static void helper_loses_its_descriptors(void **state)
+{
+	bool before[DESCRIPTORS];
+	bool after[DESCRIPTORS];
+	int foreign[2];
+	int i;
+
+	(void)state;
+	cache = pressed_cache("");
+	assert_int_equal(pipe(foreign), 0);
+	mark_open(before);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	mark_open(after);
+	for (i = 0; i < DESCRIPTORS; i++) {
+		if (after[i] && !before[i])
+			assert_int_equal(dup2(foreign[1], i), i);
+	}
+	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+	assert_non_null(strstr(mock.log,
+			       "pressure is not served any more: error 9"));
+	/* It has neither written to them nor closed them. */
+	assert_int_equal(unread(foreign[0]), 0);
+	for (i = 0; i < DESCRIPTORS; i++) {
+		assert_int_equal(is_open(i), after[i]);
+		if (after[i] && !before[i])
+			close(i);
+	}
+	close(foreign[0]);
+	close(foreign[1]);
+	/* A new one has new ones. */
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+	await_events(1);
+	flexmem_cache_destroy(cache);
+}
+
+static void log_and_tell(enum flexmem_log_level level, const char *text,
+			 void *user)
+{
+	(void)level;
+	(void)user;
+	if (strstr(text, "error 9"))
+		atomic_store(&done, true);
+}
+
+/* Nor does it read what has come in the place of the provider's. */
+static void provider_loses_its_descriptor(void **state)
+{
+	struct flexmem_cache_options options;
+	int foreign[2];
+	int waited = 0;
+	int kept;
+
+	(void)state;
+	atomic_store(&done, false);
+	mock.has_pressure = true;
+	options = mock_options("");
+	options.log = log_and_tell;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	assert_int_equal(pipe(foreign), 0);
+	assert_int_equal(write(foreign[1], mock.log, 1000), 1000);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+	await_events(1);
+	kept = dup(mock.pipe[0]);
+	assert_int_equal(dup2(foreign[0], mock.pipe[0]), mock.pipe[0]);
+	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+	while (!atomic_load(&done)) {
+		assert_true(waited++ < PATIENCE_MS);
+		pause_ms(1);
+	}
+	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+	assert_int_equal(unread(foreign[0]), 1000);
+	assert_int_equal(figures(cache).num_pressure_events, 1);
+	close(kept);
+	close(foreign[0]);
+	close(foreign[1]);
 	flexmem_cache_destroy(cache);
 }
 
@@ -370,6 +477,8 @@ int main(void)
 		CACHE_TEST(bad_helpers),
 		CACHE_TEST(no_descriptor_left),
 		CACHE_TEST(cancelled_stop),
+		CACHE_TEST(helper_loses_its_descriptors),
+		CACHE_TEST(provider_loses_its_descriptor),
 		CACHE_TEST(helper_blocks_signals),
 		CACHE_TEST(device_goes),
 		CACHE_TEST(ended_helper_is_replaced),

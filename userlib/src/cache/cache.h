@@ -275,6 +275,12 @@ struct fmlib_account {
 	int64_t split_bytes[FLEXMEM_CACHE_POOL_KINDS];
 };
 
+/* helper.c: which file a descriptor is of. */
+struct fmlib_file {
+	uint64_t device;
+	uint64_t inode;
+};
+
 /*
  * lanes.c: see the top. @stream is the one that it was made for; when there are
  * many streams others use it as well. It is there as long as the cache.
@@ -443,13 +449,16 @@ struct flexmem_cache {
 
 	/*
 	 * helper.c: under helper_lock, but for @helper_ended, which the helper
-	 * sets when it ends by itself: it is still to be joined then.
+	 * sets when it ends by itself: it is still to be joined then. The ends
+	 * of a socket are constant while it runs: [0] is its own, and by the
+	 * other one it is told to end.
 	 */
 	pthread_mutex_t helper_lock;
 	bool helper_runs;
 	atomic_bool helper_ended;
 	pthread_t helper;
-	int helper_stop;
+	int helper_ends[2];
+	struct fmlib_file helper_files[2];
 
 	/* threads.c: @stores is under the lock, the rest is atomic. */
 	struct fmlib_store *stores;
@@ -674,8 +683,9 @@ void fmlib_pressure_served(struct flexmem_cache *cache, uint64_t bytes);
 /* So much went back while others are waiting. */
 void fmlib_pressure_paid(struct flexmem_cache *cache, uint64_t released);
 
-/* helper.c: @own: not in a child, which has the object, but not the thread. */
-void fmlib_helper_end(struct flexmem_cache *cache, bool own);
+/* helper.c: the thread ends; or, in a child, is not there. */
+void fmlib_helper_end(struct flexmem_cache *cache);
+void fmlib_helper_forget(struct flexmem_cache *cache);
 
 /* streams.c */
 int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,

@@ -37,9 +37,11 @@ static void in_child(void)
 
 	atomic_fetch_add(&fmlib_generation, 1);
 	fmlib_lock_start();
-	/* What other threads hold is not there. */
-	for (cache = first; cache; cache = cache->next_cache)
+	/* What other threads hold, or do, is not there. */
+	for (cache = first; cache; cache = cache->next_cache) {
 		cache->holders = 1;
+		fmlib_helper_forget(cache);
+	}
 	unlock_all();
 }
 

@@ -2,43 +2,94 @@
 /*
  * The helper thread, which serves pressure when the framework has no loop that
  * does. It holds no lock while it waits, so fork() finds the cache consistent;
- * a child has the descriptor that would end the thread, but not the thread.
+ * a child has the descriptors that would end the thread, but not the thread.
+ *
+ * A program may close descriptors that are not its own, as closefrom() does, and
+ * get others with the same numbers. So before one is used it is looked at whether
+ * it is still of the same file; and every second, since one that is closed just
+ * after that may be waited for in vain.
  */
 #include "cache.h"
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* How long it waits after an error that may pass. */
 #define RETRY_MS 100
 
-/* 0: something happened to the provider's descriptor; -ECANCELED: to end. */
-static int wait_for_event(const struct flexmem_cache *cache)
+/* And how long before it looks whether it still waits for what it should. */
+#define LOOK_MS 1000
+
+static int identify(int descriptor, struct fmlib_file *file)
+{
+	struct stat status;
+
+	if (fstat(descriptor, &status))
+		return -errno;
+	file->device = status.st_dev;
+	file->inode = status.st_ino;
+	return 0;
+}
+
+static bool is_file(int descriptor, const struct fmlib_file *file)
+{
+	struct fmlib_file now = { 0 };
+
+	return !identify(descriptor, &now) && now.device == file->device &&
+	       now.inode == file->inode;
+}
+
+static bool has_ends(const struct flexmem_cache *cache)
+{
+	return is_file(cache->helper_ends[0], &cache->helper_files[0]) &&
+	       is_file(cache->helper_ends[1], &cache->helper_files[1]);
+}
+
+static int pressure_fd(const struct flexmem_cache *cache)
+{
+	int descriptor = cache->provider.pressure_fd(cache->provider.user);
+
+	return fmlib_cache_check(cache) ? -ECHILD : descriptor;
+}
+
+/*
+ * 0: something happened to the provider's descriptor, which is of @source;
+ * -ECANCELED: to end.
+ */
+static int wait_for_event(const struct flexmem_cache *cache,
+			  const struct fmlib_file *source)
 {
 	struct pollfd fds[] = {
-		{ .fd = cache->helper_stop, .events = POLLIN },
-		{ .events = POLLIN },
+		{ .fd = cache->helper_ends[0], .events = POLLIN },
+		{ .fd = pressure_fd(cache), .events = POLLIN },
 	};
+	int count = 0;
 
-	fds[1].fd = cache->provider.pressure_fd(cache->provider.user);
 	if (fds[1].fd < 0)
 		return fds[1].fd;
-	while (poll(fds, 2, -1) < 0) {
-		if (errno != EINTR)
+	while (!count && has_ends(cache) && is_file(fds[1].fd, source)) {
+		count = poll(fds, 2, LOOK_MS);
+		if (count < 0 && errno != EINTR)
 			return -errno;
 	}
 	if (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL))
 		return -ENODEV;
-	return fds[0].revents ? -ECANCELED : 0;
+	if (!has_ends(cache) || !is_file(fds[1].fd, source))
+		return -EBADF;
+	if (fds[0].revents)
+		return -ECANCELED;
+	return count < 0 ? -EINTR : 0;
 }
 
-static int serve_next(struct flexmem_cache *cache)
+static int serve_next(struct flexmem_cache *cache,
+		      const struct fmlib_file *source)
 {
 	struct flexmem_pressure_event event;
 	uint64_t released;
-	int err = wait_for_event(cache);
+	int err = wait_for_event(cache, source);
 
 	if (!err)
 		err = fmlib_pressure_read(cache, &event);
@@ -51,7 +102,7 @@ static int serve_next(struct flexmem_cache *cache)
 /* Lets an error pass; without a pause it could keep a processor busy. */
 static void pause_after_error(const struct flexmem_cache *cache)
 {
-	struct pollfd stop = { .fd = cache->helper_stop, .events = POLLIN };
+	struct pollfd stop = { .fd = cache->helper_ends[0], .events = POLLIN };
 
 	/* If this fails as well the next try only comes early. */
 	poll(&stop, 1, RETRY_MS);
@@ -60,15 +111,23 @@ static void pause_after_error(const struct flexmem_cache *cache)
 static void *serve(void *argument)
 {
 	struct flexmem_cache *cache = argument;
+	struct fmlib_file source = { 0 };
+	bool in_vain = false;
 	int err;
 
-	do {
-		err = serve_next(cache);
-		if (err == -ENOMEM || err == -EIO)
+	err = pressure_fd(cache);
+	if (err >= 0)
+		err = identify(err, &source);
+	while (!err || err == -EAGAIN || err == -EINTR || err == -ENOMEM ||
+	       err == -EIO) {
+		/* Another one may read an event; but not again and again. */
+		in_vain = err == -EAGAIN;
+		err = serve_next(cache, &source);
+		if (err == -ENOMEM || err == -EIO ||
+		    (err == -EAGAIN && in_vain))
 			pause_after_error(cache);
-	} while (!err || err == -EAGAIN || err == -EINTR || err == -ENOMEM ||
-		 err == -EIO);
-	if (err != -ECANCELED)
+	}
+	if (err != -ECANCELED && err != -ECHILD)
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"pressure is not served any more: error %d",
 				-err);
@@ -91,18 +150,41 @@ static int create(struct flexmem_cache *cache)
 	return -err;
 }
 
+static void close_ends(const struct flexmem_cache *cache)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (is_file(cache->helper_ends[i], &cache->helper_files[i]))
+			close(cache->helper_ends[i]);
+	}
+}
+
+/*
+ * A socket can be shut down without a signal, and ends that are closed are told
+ * to the other one. A child's copies hinder neither.
+ */
+static int open_ends(struct flexmem_cache *cache)
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+		       cache->helper_ends))
+		return -errno;
+	/* They are open: this cannot fail. */
+	identify(cache->helper_ends[0], &cache->helper_files[0]);
+	identify(cache->helper_ends[1], &cache->helper_files[1]);
+	return 0;
+}
+
 /* Waits for the end of a helper that was told to end, or has ended. */
 static void join(struct flexmem_cache *cache)
 {
-	int stop = cache->helper_stop;
-
 	pthread_join(cache->helper, NULL);
 	/*
 	 * In this order: a child that is forked in between would close what has
 	 * got the same number by then.
 	 */
 	cache->helper_runs = false;
-	close(stop);
+	close_ends(cache);
 }
 
 int flexmem_cache_start_helper(struct flexmem_cache *cache)
@@ -122,14 +204,12 @@ int flexmem_cache_start_helper(struct flexmem_cache *cache)
 		err = -EEXIST;
 		goto out;
 	}
-	cache->helper_stop = eventfd(0, EFD_CLOEXEC);
-	if (cache->helper_stop < 0) {
-		err = -errno;
+	err = open_ends(cache);
+	if (err)
 		goto out;
-	}
 	err = create(cache);
 	if (err)
-		close(cache->helper_stop);
+		close_ends(cache);
 	else
 		cache->helper_runs = true;
 out:
@@ -148,8 +228,9 @@ int flexmem_cache_stop_helper(struct flexmem_cache *cache)
 	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->helper_lock);
 	if (cache->helper_runs) {
-		/* Cannot fail: nobody else counts it up. */
-		eventfd_write(cache->helper_stop, 1);
+		/* If it is somebody else's, the helper has noticed as well. */
+		if (is_file(cache->helper_ends[1], &cache->helper_files[1]))
+			shutdown(cache->helper_ends[1], SHUT_RDWR);
 		join(cache);
 	} else {
 		err = -ENOENT;
@@ -159,10 +240,16 @@ int flexmem_cache_stop_helper(struct flexmem_cache *cache)
 	return err;
 }
 
-void fmlib_helper_end(struct flexmem_cache *cache, bool own)
+void fmlib_helper_end(struct flexmem_cache *cache)
 {
-	if (own)
-		flexmem_cache_stop_helper(cache);
-	else if (cache->helper_runs)
-		close(cache->helper_stop);
+	flexmem_cache_stop_helper(cache);
+}
+
+/* Open here, they would keep the parent's helper from seeing them closed. */
+void fmlib_helper_forget(struct flexmem_cache *cache)
+{
+	if (!cache->helper_runs)
+		return;
+	cache->helper_runs = false;
+	close_ends(cache);
 }

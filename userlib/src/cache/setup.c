@@ -354,7 +354,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	/* Nobody could take up what is half destroyed. */
 	state = fmlib_cancel_off();
 	own = !fmlib_cache_check(cache);
-	fmlib_helper_end(cache, own);
+	fmlib_helper_end(cache);
 	fmlib_registry_remove(cache);
 	fmlib_lock(cache);
 	fmlib_threads_detach(cache);
