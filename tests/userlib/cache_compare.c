@@ -136,8 +136,8 @@ void compare_figures(const struct run *run)
 	check_number(run, "num_collections", f.num_collections,
 		     e->num_collections);
 	check_number(run, "thread_bound", f.thread_bound,
-		     run->model.has_store ? run->model.profile.thread_bytes :
-		     0);
+		     run->model.has_store ? run->model.profile.thread_bytes +
+		     run->model.profile.thread_limit : 0);
 	/* Whatever the model says. */
 	check_true(run, "reserved >= active >= allocated >= requested",
 		   f.reserved_bytes[0].current >= f.active_bytes[0].current &&

@@ -342,6 +342,49 @@ static void snapshot_meanwhile(void **state)
 	end();
 }
 
+/* A store that is full, and one block more. */
+#define FULL 16
+
+static void *blocks[FULL + 1];
+static void *large;
+
+/* As soon as that one is free, and before anything else. */
+static void take_large(void)
+{
+	struct flexmem_cache_allocation a;
+
+	if (flexmem_cache_lookup(cache, blocks[FULL], &a, sizeof(a), NULL)) {
+		large = take(cache, 2 * MIB, 0);
+		return;
+	}
+	loads = 0;
+	step = take_large;
+}
+
+/* A peak is told of all that a thread keeps: then that is at its most. */
+static void peak_of_a_full_store(void **state)
+{
+	int i;
+
+	(void)state;
+	large = NULL;
+	cache = mock_cache("thread_cache:True");
+	for (i = 0; i <= FULL; i++)
+		blocks[i] = take(cache, 64 * KIB, 0);
+	for (i = 0; i < FULL; i++)
+		give(cache, blocks[i]);
+	assert_int_equal(flexmem_cache_reset_peaks(cache), 0);
+	loads = 0;
+	step = take_large;
+	give(cache, blocks[FULL]);
+	assert_non_null(large);
+	read_figures();
+	assert_int_equal(f.allocated_bytes[0].current, 2 * MIB);
+	assert_in_range(f.allocated_bytes[0].peak, 2 * MIB + MIB + 1,
+			2 * MIB + f.thread_bound);
+	flexmem_cache_destroy(cache);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -350,6 +393,7 @@ int main(void)
 		CACHE_TEST(tags_meanwhile),
 		CACHE_TEST(lookup_meanwhile),
 		CACHE_TEST(snapshot_meanwhile),
+		CACHE_TEST(peak_of_a_full_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -286,7 +286,7 @@ static void store(void **state)
 	assert_int_equal(f.allocation[0].freed, 1);
 	assert_int_equal(f.allocated_bytes[FLEXMEM_CACHE_SMALL].current, 0);
 	assert_int_equal(f.requested_bytes[0].freed, 1000);
-	assert_int_equal(f.thread_bound, MIB);
+	assert_int_equal(f.thread_bound, MIB + 64 * KIB);
 	assert_int_equal(flexmem_cache_free(cache, first), -EINVAL);
 	/* Not for another size, nor for another stream. */
 	token = take(cache, 999, 0);

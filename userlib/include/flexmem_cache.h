@@ -195,7 +195,7 @@ struct flexmem_cache_events {
  *	max_non_split_rounding_mb goes before
  * @growing_step: growing segments have multiples of this
  * @thread_limit: the largest request that the threads' own stores serve
- * @thread_bytes: how much the store of one thread holds at most
+ * @thread_bytes: when the store of one thread holds more, half of that stays
  *
  * 0 in any field means the default: 128, 1 MiB, 2 MiB, 10 MiB, 20 MiB, 2 MiB,
  * 1 MiB, 1 MiB, 2 MiB, 64 KiB, 1 MiB. With expandable_segments there is no small
@@ -732,7 +732,8 @@ FLEXMEM_API int flexmem_cache_serve_pressure(struct flexmem_cache *cache,
  * destruction of the cache ends it, or the device is gone; then it can be
  * started anew. It runs with all signals blocked, and runs callbacks of the
  * provider, of the events and the log's as any other thread that uses the
- * cache.
+ * cache. If the program closes descriptors that it has not opened, as
+ * closefrom() does, the thread ends with a warning.
  *
  * Return: 0; -EEXIST: it runs already; -EOPNOTSUPP: the provider has no events;
  * -EAGAIN, -EMFILE, -ENFILE: the process may have no further thread or
@@ -869,8 +870,9 @@ struct flexmem_cache_figure {
  * @num_collections: times that the threshold made segments go back
  * @thread_bound: bytes by which peaks may be too high, for those figures that
  *	thread_cache concerns (@allocation, @active, @allocated_bytes,
- *	@active_bytes and @requested_bytes): thread_bytes of the profile times
- *	the most threads that had stores at once. 0 without thread_cache.
+ *	@active_bytes and @requested_bytes): thread_bytes and thread_limit of
+ *	the profile, times the most threads that had stores at once. 0 without
+ *	thread_cache.
  * @num_pressure_events: events that were served
  * @pressure_bytes: bytes that went back for them
  * @num_limit_errors: allocations that failed since so many were live already

@@ -261,7 +261,9 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	sum = fmlib_threads_sum(cache);
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
 		show_kind(cache, &sum, &f, kind);
-	f.thread_bound = cache->store_peak * cache->profile.thread_bytes;
+	/* With the block that is too much, until half of it has gone. */
+	f.thread_bound = cache->store_peak * (cache->profile.thread_bytes +
+					      cache->profile.thread_limit);
 	f.num_hits = cache->account.hits +
 		     sum.hits - cache->kept_before.hits;
 	fmlib_unlock(cache);
