@@ -531,7 +531,7 @@ void fmlib_provider_device(struct flexmem_device *device,
 int fmlib_registry_start(void);
 /* The cache that is linked there, if it still is, held until it is let go. */
 struct flexmem_cache *
-fmlib_registry_hold(struct flexmem_cache *_Atomic *link);
+fmlib_registry_hold(_Atomic(struct flexmem_cache *) *link);
 /* Whether nobody holds it any more. */
 bool fmlib_registry_let_go(struct flexmem_cache *cache);
 void fmlib_registry_add(struct flexmem_cache *cache);

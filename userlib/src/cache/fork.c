@@ -61,7 +61,7 @@ int fmlib_registry_start(void)
 
 /* As long as it is there it is not let go of by whoever destroys the cache. */
 struct flexmem_cache *
-fmlib_registry_hold(struct flexmem_cache *_Atomic *link)
+fmlib_registry_hold(_Atomic(struct flexmem_cache *) *link)
 {
 	struct flexmem_cache *cache;
 

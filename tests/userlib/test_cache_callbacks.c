@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What may happen to a thread in a callback: it waits, is cancelled, or forks. */
+#include "cache_mock.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct flexmem_cache *cache;
+static atomic_int failures;
+static pthread_barrier_t barrier;
+
+#define EXPECT(condition) \
+	do { \
+		if (!(condition)) \
+			atomic_fetch_add(&failures, 1); \
+	} while (0)
+
+static void *call_back(void *unused)
+{
+	void *token;
+
+	(void)unused;
+	mock.fail_allocs = 2;
+	EXPECT(flexmem_cache_alloc(cache, 20 * MIB, 0, &token) == -ENOMEM);
+	return NULL;
+}
+
+static atomic_bool running;
+static atomic_bool done;
+
+static void slow_callback(void *user, uint64_t bytes)
+{
+	(void)user;
+	(void)bytes;
+	atomic_store(&running, true);
+	pthread_barrier_wait(&barrier);
+	usleep(20000);
+	atomic_store(&done, true);
+}
+
+/* Taken out while it runs: it is over when that returns. */
+static void removal_waits(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	cache = mock_cache("");
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, slow_callback,
+							NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, call_back, NULL),
+			 0);
+	pthread_barrier_wait(&barrier);
+	assert_true(atomic_load(&running));
+	assert_int_equal(flexmem_cache_remove_oom_callback(cache, slow_callback,
+							   NULL), 0);
+	assert_true(atomic_load(&done));
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&barrier);
+	assert_int_equal(failures, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* A thread that is to be cancelled before it calls. */
+static void *cancelled(void *argument)
+{
+	void (*call)(void) = *(void (**)(void))argument;
+
+	pthread_cancel(pthread_self());
+	call();
+	/* It has come back, and left nothing locked. */
+	atomic_store(&done, true);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void cancel_in(void (*call)(void))
+{
+	pthread_t thread;
+	void *result;
+
+	atomic_store(&done, false);
+	assert_int_equal(pthread_create(&thread, NULL, cancelled, &call), 0);
+	pthread_join(thread, &result);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_true(atomic_load(&done));
+}
+
+static void log_and_cancel(enum flexmem_log_level level, const char *text,
+			   void *user)
+{
+	(void)level;
+	(void)text;
+	(void)user;
+	pthread_testcancel();
+}
+
+static int info_and_cancel(void *user, uint64_t *free_bytes, uint64_t *total)
+{
+	(void)user;
+	*free_bytes = GIB;
+	*total = GIB;
+	pthread_testcancel();
+	return 0;
+}
+
+static void call_and_cancel(void *user, uint64_t bytes)
+{
+	(void)user;
+	(void)bytes;
+	pthread_testcancel();
+}
+
+static void alloc_in_vain(void)
+{
+	void *token;
+
+	mock.fail_allocs = 9;
+	EXPECT(flexmem_cache_alloc(cache, 40 * MIB, 0, &token) == -ENOMEM);
+	mock.fail_allocs = 0;
+}
+
+static void use_it(void)
+{
+	struct flexmem_cache_request request = { .bytes = 5000, .tag = "tag" };
+	struct flexmem_cache_allocation a;
+	void *token = take(cache, 3 * MIB, 0);
+
+	EXPECT(!flexmem_cache_record_stream(cache, token, 1));
+	give(cache, token);
+	EXPECT(!flexmem_cache_pool_create(cache, &request.pool));
+	EXPECT(!flexmem_cache_alloc_request(cache, &request, sizeof(request),
+					    &a, sizeof(a)));
+	give(cache, a.token);
+	EXPECT(!flexmem_cache_pool_release(cache, request.pool));
+}
+
+static void empty_it(void)
+{
+	/* One is refused, and told to the log. */
+	mock.fail_frees = 1;
+	EXPECT(flexmem_cache_empty(cache, NULL) == -ENOMEM);
+	EXPECT(!flexmem_cache_empty(cache, NULL));
+}
+
+static void ask_it(void)
+{
+	uint64_t value;
+
+	EXPECT(!flexmem_cache_memory_info(cache, &value, &value));
+}
+
+static void destroy_it(void)
+{
+	void *token = take(cache, 3 * MIB, 0);
+
+	EXPECT(!flexmem_cache_record_stream(cache, token, 1));
+	give(cache, token);
+	flexmem_cache_destroy(cache);
+}
+
+/* Wherever a callback is, a thread could be cancelled; and leave a lock. */
+static void cancelled_afterwards(const char *configuration)
+{
+	struct flexmem_cache_options options = mock_options(configuration);
+	struct flexmem_cache_provider provider = *options.provider;
+
+	provider.memory_info = info_and_cancel;
+	options.provider = &provider;
+	options.events = &mock_events;
+	options.events_size = sizeof(mock_events);
+	options.log = log_and_cancel;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, call_and_cancel,
+							NULL), 0);
+	mock.on_alloc = pthread_testcancel;
+	mock.on_free = pthread_testcancel;
+	mock.on_wait = pthread_testcancel;
+	cancel_in(use_it);
+	cancel_in(alloc_in_vain);
+	cancel_in(use_it);
+	cancel_in(empty_it);
+	cancel_in(ask_it);
+	assert_int_equal(figures(cache).allocation[0].current, 0);
+	cancel_in(destroy_it);
+	assert_int_equal(failures, 0);
+}
+
+static void cancelled_with_lock(void **state)
+{
+	(void)state;
+	cancelled_afterwards("");
+}
+
+static void cancelled_without_lock(void **state)
+{
+	(void)state;
+	cancelled_afterwards("release_lock_on_device_malloc:True");
+}
+
+static void remove_it(void)
+{
+	EXPECT(!flexmem_cache_remove_oom_callback(cache, slow_callback, NULL));
+}
+
+/* The same where it waits itself. */
+static void cancelled_removal(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	cache = mock_cache("");
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, slow_callback,
+							NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, call_back, NULL),
+			 0);
+	pthread_barrier_wait(&barrier);
+	cancel_in(remove_it);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&barrier);
+	assert_int_equal(failures, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* Forks in a callback, once. */
+static pid_t forked;
+
+static void fork_here(void)
+{
+	if (forked >= 0)
+		return;
+	forked = fork();
+	if (!forked)
+		mock.frees = 0;
+}
+
+static void call_and_fork(void *user, uint64_t bytes)
+{
+	(void)user;
+	(void)bytes;
+	fork_here();
+}
+
+static int pressure_and_fork(void *user, struct flexmem_pressure_event *event)
+{
+	(void)user;
+	fork_here();
+	*event = (struct flexmem_pressure_event){
+		.level = FLEXMEM_LEVEL_CRITICAL,
+		.wanted = GIB,
+	};
+	return 0;
+}
+
+/*
+ * What comes after the callback goes on in both, and must not in the child:
+ * the segments are the parent's. Nor is anything locked there.
+ */
+static void fork_in(int (*call)(void), int expected)
+{
+	int status;
+	int err;
+
+	forked = -1;
+	err = call();
+	if (!forked) {
+		if (err == -ECHILD)
+			flexmem_cache_destroy(cache);
+		_exit(err != -ECHILD || mock.frees ? 1 : 0);
+	}
+	assert_true(forked > 0);
+	assert_int_equal(err, expected);
+	assert_int_equal(waitpid(forked, &status, 0), forked);
+	assert_int_equal(status, 0);
+}
+
+static int alloc_much(void)
+{
+	void *token;
+
+	return flexmem_cache_alloc(cache, 20 * MIB, 0, &token);
+}
+
+static int empty_all(void)
+{
+	return flexmem_cache_empty(cache, NULL);
+}
+
+static int serve(void)
+{
+	return flexmem_cache_serve_pressure(cache, NULL);
+}
+
+static int destroy_all(void)
+{
+	flexmem_cache_destroy(cache);
+	cache = NULL;
+	return forked ? 0 : -ECHILD;
+}
+
+static void leave_waiting(uint64_t bytes)
+{
+	void *token = take(cache, bytes, 0);
+
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
+	give(cache, token);
+}
+
+static void forking_in_callbacks(void **state)
+{
+	struct flexmem_cache_options options;
+	struct flexmem_cache_provider provider;
+
+	(void)state;
+	mock.has_pressure = true;
+	options = mock_options("release_lock_on_device_malloc:True");
+	provider = *options.provider;
+	provider.pressure = pressure_and_fork;
+	options.provider = &provider;
+	options.events = &mock_events;
+	options.events_size = sizeof(mock_events);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	/* So that there is something that could go back. */
+	give(cache, take(cache, 60 * MIB, 7));
+	mock.on_alloc = fork_here;
+	fork_in(alloc_much, 0);
+	mock.on_alloc = NULL;
+	mock.fail_allocs = 9;
+	mock.on_alloc_wait = fork_here;
+	fork_in(alloc_much, 0);
+	mock.on_alloc_wait = NULL;
+	mock.fail_allocs = 0;
+	give(cache, take(cache, 60 * MIB, 7));
+	assert_int_equal(flexmem_cache_add_oom_callback(cache, call_and_fork,
+							NULL), 0);
+	mock.fail_allocs = 1;
+	fork_in(alloc_much, 0);
+	assert_int_equal(flexmem_cache_remove_oom_callback(cache, call_and_fork,
+							   NULL), 0);
+	give(cache, take(cache, 60 * MIB, 7));
+	fork_in(serve, 0);
+	leave_waiting(60 * MIB);
+	mock.on_wait = fork_here;
+	fork_in(empty_all, 0);
+	leave_waiting(20 * MIB);
+	mock.fail_allocs = 9;
+	fork_in(alloc_much, 0);
+	mock.fail_allocs = 0;
+	leave_waiting(60 * MIB);
+	fork_in(destroy_all, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(removal_waits),
+		CACHE_TEST(cancelled_with_lock),
+		CACHE_TEST(cancelled_without_lock),
+		CACHE_TEST(cancelled_removal),
+		CACHE_TEST(forking_in_callbacks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
