@@ -89,22 +89,24 @@ selftests-debug_suite() {
 	selftests debug "${but[@]}"
 }
 # Many tenants at once, each failing allocation in turn, and nonsense: DESIGN's levels "faults" and "races". By the million
-# that is native.
-torture_suite() {
+# that is native. To boot the debug kernel and to have it look for leaks takes half a minute: `make check` does that once for
+# all three of them.
+hostile() {
 	local ops=2000
 	[[ ! $long ]] || ops=50000
-	export FLEXMEM_OPS=${FLEXMEM_OPS:-$ops}
-	in_vm debug --cpus 4 --no-load --timeout "$((vm_timeout * ${long:-1}))" -- tests/torture/run.sh
+	export FLEXMEM_OPS=${FLEXMEM_OPS:-$ops} FLEXMEM_BATCHES=${FLEXMEM_BATCHES:-${long:+4}20}
+	# shellcheck disable=SC2016	# the machine's shell expands it
+	in_vm debug --cpus 4 --no-load --timeout "$((vm_timeout * ${long:-1}))" -- \
+		bash -c 'for suite; do "tests/$suite/run.sh" || status=$?; done; exit ${status:-0}' - "$@"
 }
+hostile_suite() { hostile torture fuzz faults; }
+torture_suite() { hostile torture; }
+fuzz_suite() { hostile fuzz; }
+faults_suite() { hostile faults; }
 # The same under the kernel that looks for data races, which is made for the long runs only.
 torture-kcsan_suite() {
 	export FLEXMEM_OPS=${FLEXMEM_OPS:-500000}
 	in_vm kcsan --cpus 4 --no-load --timeout "$vm_timeout" -- tests/torture/run.sh
-}
-faults_suite() { in_vm debug --no-load --timeout "$vm_timeout" -- tests/faults/run.sh; }
-fuzz_suite() {
-	export FLEXMEM_BATCHES=${FLEXMEM_BATCHES:-${long:+4}20}
-	in_vm debug --cpus 4 --no-load --timeout "$vm_timeout" -- tests/fuzz/run.sh
 }
 cache_suite() { in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/cache.sh; }
 replay_suite() { in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/replay.sh; }
@@ -154,8 +156,13 @@ passed_before() {
 }
 
 # Longest first, apart from what others need.
-all=(build selftests-debug kunit torture ${long:+torture-kcsan volume-tsan volume-asan native-fuzz} selftests-6.1 selftests-6.12 faults
-	static native selfcheck fuzz mutants ${long:+coverage} library replay cache docs)
+all=(build selftests-6.12 selftests-debug native kunit selfcheck)
+if [[ $long ]]; then
+	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz faults fuzz coverage)
+else
+	all+=(hostile)
+fi
+all+=(library selftests-6.1 static docs replay mutants cache)
 (($#)) || set -- "${all[@]}"
 for suite; do
 	declare -F "${suite}_suite" >/dev/null || die "no suite '$suite' (${all[*]})"
