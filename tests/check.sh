@@ -68,25 +68,36 @@ docs_suite() {
 selfcheck_suite() { tests/selfcheck.sh; }
 # The long random runs are native; here it is the real slab, lockdep and the real scheduler that count.
 kunit_suite() {
-	local volume=(ops=2000 sampled_ops=20000)
+	local volume=(ops=2000 sampled_ops=5000)
 	[[ ! $long ]] || volume=()
 	in_vm debug --timeout "$vm_timeout" -- tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"} "${volume[@]}"
 }
-# selftests KIND [ARGUMENT of tests/selftests/run.sh...]
-selftests() { in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh "${@:2}"; }
-# Between one kernel and the other nothing differs in how 32-bit programs call.
+# selftests KIND [ARGUMENT of tests/selftests/run.sh...]: those only if this is not the long run, which runs all of them
+selftests() {
+	local arguments=("${@:2}")
+	[[ ! $long ]] || arguments=()
+	in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh "${arguments[@]}"
+}
+# As 32 bits: what the structs, addresses and files of a program have to do with. The others ask for nothing that these do not.
+selftests-6.12_suite() {
+	selftests 6.12 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32
+}
+# Between one kernel and the other nothing differs in how 32-bit programs call, in settings, and in where things go.
 selftests-6.1_suite() {
 	[[ $long ]] || export FLEXMEM_BITS=64
-	selftests 6.1
+	selftests 6.1 -1 -exhaust -placement -params
 }
-selftests-6.12_suite() { selftests 6.12; }
 # Emulated and with every check there is, the debug kernel takes its time: only in the long runs the 32-bit half, each program
-# with other settings, and what neither races nor fails an allocation and is the same on every kernel, or moves many bytes.
+# with other settings, and what neither races nor fails an allocation and is the same on every kernel, or moves many bytes. Of
+# some programs that is all but a few tests.
 selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
-	local but=(-1 -params -abi_size -exhaust -placement -perm -copy)
-	[[ ! $long ]] || but=()
-	selftests debug "${but[@]}"
+	local alloc=fork_shares_the_file,last_close_of_a_shared_file_counts,a_killed_process_returns_everything
+	alloc+=,a_process_killed_in_the_middle_returns_everything
+	selftests debug -1 -params -abi_size -exhaust -placement -perm -copy "alloc:$alloc" \
+		limits:charges_end_with_close_and_kill,holds_at_every_moment resize:threads_with_one_handle \
+		segments:ends_when_its_holder_is_killed,an_expired_lease_is_none,taking_again_begins_the_time_anew \
+		snapshot:uids_and_pids_are_as_the_caller_sees_them,adds_up_under_churn
 }
 # Many tenants at once, each failing allocation in turn, and nonsense: DESIGN's levels "faults" and "races". By the million
 # that is native. To boot the debug kernel and to have it look for leaks takes half a minute: `make check` does that once for

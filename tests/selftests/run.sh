@@ -4,8 +4,9 @@
 # Runs the selftests, in the guest and as root, and prints one TAP stream: a line for each test of each program, named
 # PROGRAM/BITS/CONFIGURATION: TEST. Exit status 1 if a test failed, or could not be run at all.
 #
-# usage: tests/selftests/run.sh [PROGRAM...]           (built before: make -C tests/selftests)
-#        tests/selftests/run.sh [-1] -PROGRAM...       all but those; -1: each only with the first configuration
+# usage: tests/selftests/run.sh [PROGRAM[:TEST[,TEST...]]...]           (built before: make -C tests/selftests)
+#        tests/selftests/run.sh [-1] [-PROGRAM[/32]...] [PROGRAM:TEST[,TEST...]...]
+#                       all but those (as 32 bits), of some only these tests; -1: each only with the first configuration
 # The 32-bit program runs with the first configuration of its table rows: the layout does not depend on the others.
 # Environment:
 #   FLEXMEM_KO           directory of flexmem.ko and flexmem_sim.ko; the programs load them as each test needs
@@ -63,13 +64,17 @@ out=$(mktemp) || bail "no temporary file"
 trap 'rm -f "$out"' EXIT
 tests=0 failed=0
 
-# wanted PROGRAM [ARGUMENT...]: whether it is to run, by the arguments of the script.
+# wanted PROGRAM [ARGUMENT...]: whether it is to run, by the arguments of the script. only: the tests of it that are to, if not all.
 wanted() {
-	local program=$1
+	local program=$1 argument
 	shift
+	only=()
+	for argument; do
+		[[ $argument != "$program":* ]] || IFS=, read -ra only <<<"${argument#*:}"
+	done
 	case " $* " in
 	*" -$program "*) return 1 ;;
-	*" $program "* | '  ' | ' -'*) return 0 ;;
+	*" $program "* | *" $program:"* | '  ' | ' -'*) return 0 ;;
 	esac
 	return 1
 }
@@ -91,7 +96,7 @@ runs_32() {
 
 # The results of one program, from its own TAP stream in $out, renumbered; its other lines are comments already.
 report() {
-	local name=$1 status=$2 line text plan='' seen=0 bad=0
+	local name=$1 status=$2 line text plan='' seen=0 bad=0 test
 
 	while IFS= read -r line; do
 		case $line in
@@ -111,6 +116,9 @@ report() {
 		esac
 	done <"$out"
 
+	for test in "${only[@]}"; do
+		grep -qE "^(not )?ok .*\\.$test\$" "$out" || result "not ok" "$name: there is a test $test"
+	done
 	if ((status == 124 || status == 137)); then
 		result "not ok" "$name: ends within $limit seconds"
 	elif [[ ! $plan || $seen != "$plan" ]]; then
@@ -141,14 +149,14 @@ while IFS='|' read -r program config params sim_params; do
 	[[ ! $first || $program != "$last" ]] || continue
 	export FLEXMEM_PARAMS=$params FLEXMEM_SIM_PARAMS=$sim_params
 	for bits in "${bits_list[@]}"; do
-		[[ $bits == 64 || $program != "$last" ]] || continue
+		[[ $bits == 64 || ($program != "$last" && " $* " != *" -$program/32 "*) ]] || continue
 		name=$program/$bits/$config
 		if [[ $bits == 32 ]] && ! runs_32; then
 			result ok "$name # SKIP the kernel has no IA32 emulation"
 			continue
 		fi
 		began=$SECONDS
-		timeout -k 5 "$limit" "$bin/$bits/$program" >"$out" 2>&1 </dev/null
+		timeout -k 5 "$limit" "$bin/$bits/$program" "${only[@]/#/-t}" >"$out" 2>&1 </dev/null
 		report "$name" $?
 		echo "# $name took $((SECONDS - began)) s"
 	done
