@@ -4,6 +4,7 @@
 
 Prints TAP. Environment: O, where results go (make -C Documentation check sets it).
 """
+import fnmatch
 import glob
 import json
 import os
@@ -441,6 +442,23 @@ def commands_run():
     run(sys.executable, '-B', os.path.join(DOCS, 'blocks.py'), 'host')
 
 
+def suites_are_all_there():
+    """Both tables about the suites have each of those of check.sh, and no others."""
+    source = read('tests/check.sh')
+    suites = set(re.findall(r'^([a-z][\w.-]*)_suite\(\)', source, re.MULTILINE))
+    page = TEXT['Documentation/testing.rst']
+    problems = []
+    for title in ('Levels', 'How long it takes'):
+        text = re.search(rf'^{title}\n=+\n(.*?)^[^\n]+\n==+$', page, re.MULTILINE | re.DOTALL)[1]
+        named = set(re.findall(r'^``([\w.*-]+)``(?:,? |$)', text, re.MULTILINE))
+        for name in [name for name in named if '*' in name]:
+            named.remove(name)
+            named |= {suite for suite in suites if fnmatch.fnmatch(suite, name)}
+        # What of `make quick` is no suite of the others.
+        problems += [f'{title}: {name}' for name in named ^ (suites - {'changed'})]
+    nothing(problems)
+
+
 def no_machine_of_ours():
     nothing(f'{page}: {match[0]}' for page, match in
             each(r'/(?:work|root|home)/[\w/]*|https?://(?:deb|security|pypi|registry|mirror)[\w.-]*'))
@@ -472,6 +490,7 @@ CHECKS = (
     ('the raw ioctl example compiles', raw_example),
     ('the example driver builds for both kernels', driver_example),
     ('commands run as they are printed', commands_run),
+    ('suites are those of check.sh', suites_are_all_there),
     ('no path or host of ours', no_machine_of_ours),
 )
 
