@@ -36,8 +36,8 @@ struct flexmem_table;
  * @block: block
  * @by_address: in &flexmem_client.by_address while it is published
  *
- * Nothing but @refs, @orphaned, @named, @size, @resizing and @by_address changes after it
- * has been made.
+ * Nothing but @refs, @orphaned, @named, @size, @resizing and @by_address changes
+ * once it has its handle.
  */
 struct flexmem_allocation {
 	refcount_t refs;
