@@ -71,7 +71,7 @@ static const char *find_fault(const struct flexmem_device_desc *desc)
 		return "number of slots";
 	if (!are_valid_ops(desc->ops, vf))
 		return "set of operations";
-	if (desc->caching > FLEXMEM_UNCACHED)
+	if (desc->caching > FLEXMEM_CACHED)
 		return "caching";
 	if (desc->ops->page && desc->granule < PAGE_SIZE)
 		return "granule for a page operation";
@@ -618,10 +618,11 @@ pgprot_t flexmem_function_protection(const struct flexmem_function *function,
 				     pgprot_t protection)
 {
 	switch (function->caching) {
-	case FLEXMEM_WRITE_COMBINED:
-		return pgprot_writecombine(protection);
+	/* A BAR is not encrypted, whatever the guest's own memory is. */
 	case FLEXMEM_UNCACHED:
-		return pgprot_noncached(protection);
+		return pgprot_decrypted(pgprot_noncached(protection));
+	case FLEXMEM_WRITE_COMBINED:
+		return pgprot_decrypted(pgprot_writecombine(protection));
 	case FLEXMEM_CACHED:
 		break;
 	}

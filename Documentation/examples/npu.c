@@ -401,6 +401,12 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (rc)
 		return rc;
 	npu->regs = pcim_iomap_table(pdev)[0];
+	/* For what npu_start() says of the caching of its memory. */
+	rc = devm_arch_io_reserve_memtype_wc(&pdev->dev,
+					     pci_resource_start(pdev, NPU_WINDOW),
+					     pci_resource_len(pdev, NPU_WINDOW));
+	if (rc)
+		return rc;
 	pci_set_master(pdev);
 	npu->buffer = dmam_alloc_coherent(&pdev->dev, FLEXMEM_COPY_MAX,
 					  &npu->buffer_dma, GFP_KERNEL);

@@ -467,7 +467,7 @@ BAD_DESC(no_quiesce, ops->quiesce = NULL)
 BAD_DESC(no_capacity, ops->capacity = NULL)
 BAD_DESC(no_slot_set, ops->slot_set = NULL)
 BAD_DESC(no_slot_clear, ops->slot_clear = NULL)
-BAD_DESC(unknown_caching, desc->caching = FLEXMEM_UNCACHED + 1)
+BAD_DESC(unknown_caching, desc->caching = FLEXMEM_CACHED + 1)
 BAD_DESC(read_alone, ops->write = NULL)
 BAD_DESC(write_alone, ops->read = NULL)
 
@@ -549,8 +549,9 @@ static void maps_are_cached_as_the_driver_says(struct kunit *test)
 
 	expect_protection(test, FLEXMEM_CACHED, plain);
 	expect_protection(test, FLEXMEM_WRITE_COMBINED,
-			  pgprot_writecombine(plain));
-	expect_protection(test, FLEXMEM_UNCACHED, pgprot_noncached(plain));
+			  pgprot_decrypted(pgprot_writecombine(plain)));
+	expect_protection(test, FLEXMEM_UNCACHED,
+			  pgprot_decrypted(pgprot_noncached(plain)));
 }
 
 static struct kunit_case function_test_cases[] = {

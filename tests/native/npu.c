@@ -61,6 +61,7 @@ enum { IRQ_NONE, IRQ_HANDLED };
 #define pci_resource_len(pdev, bar) ((void)(pdev), 64ull << 30)
 #define pci_resource_start(pdev, bar) ((void)(pdev), 1ull << 40)
 #define pci_set_master(pdev) ((void)(pdev))
+#define devm_arch_io_reserve_memtype_wc(dev, start, size) ((void)(start), 0)
 #define pcim_enable_device(pdev) 0
 #define pcim_iomap_regions(pdev, bars, name) 0
 #define pcim_iomap_table(pdev) bars

@@ -175,15 +175,19 @@ struct flexmem_device_ops {
 
 /**
  * enum flexmem_caching - how the CPU reaches memory that it can map
- * @FLEXMEM_CACHED: as its own: the device takes part in the coherence of caches
+ * @FLEXMEM_UNCACHED: each access goes to the device
  * @FLEXMEM_WRITE_COMBINED: writes may be gathered, and nothing is cached: a
  *	prefetchable BAR
- * @FLEXMEM_UNCACHED: each access goes to the device
+ * @FLEXMEM_CACHED: as its own: the device takes part in the coherence of caches
+ *
+ * x86 keeps one type for each physical range, and that of a map gives way to it:
+ * for write-combining the driver has it reserved
+ * (devm_arch_io_reserve_memtype_wc()).
  */
 enum flexmem_caching {
-	FLEXMEM_CACHED,
-	FLEXMEM_WRITE_COMBINED,
 	FLEXMEM_UNCACHED,
+	FLEXMEM_WRITE_COMBINED,
+	FLEXMEM_CACHED,
 };
 
 /**

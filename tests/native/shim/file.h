@@ -218,6 +218,7 @@ typedef struct { unsigned long pgprot; } pgprot_t;
 #define __pgprot(value) ((pgprot_t) { value })
 #define pgprot_writecombine(prot) __pgprot(pgprot_val(prot) | 8)
 #define pgprot_noncached(prot) __pgprot(pgprot_val(prot) | 16)
+#define pgprot_decrypted(prot) (prot)
 
 /**
  * struct vm_area_struct - a map
