@@ -2,6 +2,8 @@
 /* M6-M10, U6: what goes back to the provider before it is out of memory. */
 #include "cache_mock.h"
 
+#include <math.h>
+
 #include <pthread.h>
 
 /* M6, M12: free segments go before the provider is asked, the oldest first. */
@@ -255,6 +257,35 @@ static void fraction(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* It can be changed at any time, and takes nothing back. */
+static void fraction_changes(void **state)
+{
+	static const double bad[] = { 0.0, -0.5, 1.001, NAN };
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *token = take(cache, 200 * MIB, 5);
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(flexmem_cache_set_memory_fraction(cache,
+								   bad[i]),
+				 -EINVAL);
+	assert_int_equal(flexmem_cache_set_memory_fraction(NULL, 0.5),
+			 -EINVAL);
+	mock.allocs = 0;
+	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 0.1), 0);
+	assert_int_equal(try_alloc(cache, 2 * MIB), -ENOMEM);
+	expect_counters(cache, 1, 0, 1);
+	assert_int_equal(mock.allocs, 0);
+	give(cache, token);
+	/* What is free goes back for what is allowed. */
+	assert_int_equal(try_alloc(cache, 50 * MIB), 0);
+	assert_int_equal(try_alloc(cache, 100 * MIB), -ENOMEM);
+	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 1.0), 0);
+	assert_int_equal(try_alloc(cache, 100 * MIB), 0);
+	flexmem_cache_destroy(cache);
+}
+
 /* Growing counts against it as well. */
 static void fraction_of_growing(void **state)
 {
@@ -386,6 +417,7 @@ int main(void)
 		CACHE_TEST(no_memory_info),
 		CACHE_TEST(memory_info),
 		CACHE_TEST(fraction),
+		CACHE_TEST(fraction_changes),
 		CACHE_TEST(fraction_of_growing),
 		CACHE_TEST(fraction_of_two_at_once),
 		CACHE_TEST(relieving),

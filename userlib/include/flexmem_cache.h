@@ -371,6 +371,21 @@ FLEXMEM_API int flexmem_cache_setting(const struct flexmem_cache *cache,
 				      size_t size);
 
 /**
+ * flexmem_cache_set_memory_fraction() - change how much may be reserved
+ * @cache: a cache
+ * @fraction: above 0.0, up to 1.0: share of the device that may be reserved at
+ *	all, as ``per_process_memory_fraction`` is
+ *
+ * If more than that is reserved nothing goes back by this, but nothing more is
+ * asked of the provider. flexmem_cache_setting() goes on showing what the cache
+ * was made with.
+ *
+ * Return: 0; -EINVAL: @fraction is outside of that.
+ */
+FLEXMEM_API int flexmem_cache_set_memory_fraction(struct flexmem_cache *cache,
+						  double fraction);
+
+/**
  * flexmem_cache_source_name() - name of a source of settings
  * @source: enum flexmem_cache_source
  *

@@ -63,7 +63,8 @@ enum fmlib_key {
 
 /*
  * @threshold: 0: off. @slack: FMLIB_NO_LIMIT: that of the profile. @divides:
- * there are @divisions, of which 0 and 1 are none.
+ * there are @divisions, of which 0 and 1 are none. All constant, but for
+ * @fraction, which is under the cache's lock.
  */
 struct fmlib_config {
 	bool direct;

@@ -377,6 +377,22 @@ int flexmem_cache_setting(const struct flexmem_cache *cache, size_t index,
 			      sizeof(result));
 }
 
+int flexmem_cache_set_memory_fraction(struct flexmem_cache *cache,
+				      double fraction)
+{
+	int err = fmlib_cache_check(cache);
+
+	if (err)
+		return err;
+	/* Not a number is neither above nor below. */
+	if (!(fraction > 0.0 && fraction <= 1.0))
+		return -EINVAL;
+	pthread_mutex_lock(&cache->lock);
+	cache->config.fraction = fraction;
+	pthread_mutex_unlock(&cache->lock);
+	return 0;
+}
+
 const char *flexmem_cache_source_name(uint32_t source)
 {
 	size_t i;
