@@ -50,17 +50,27 @@ extern "C" {
  * when the events recorded on those streams have happened.
  *
  * Threads: any thread may use a cache at any time, and free what another one
- * allocated, except that nothing may run during or after its destruction.
- * Threads that use different streams do not wait for each other as long as the
- * cache has a block for the request, no blocks wait for events, and there is
- * neither a history nor a log of debug messages. None of the functions may be
- * called in a signal handler. Which callback runs with the cache locked is said
- * with each; such a one must not use any cache, create or destroy one, nor fork.
- * Any callback returns as a function does: no exception, longjmp() or
- * pthread_exit() may leave it. A child that is forked in a callback that runs
- * without the lock may return from it, and its call then fails with -ECHILD. A
- * thread that is cancelled in a call ends after it, or before the cache is
- * locked; so do not enable that in a callback.
+ * allocated, except that nothing may run during or after its destruction. None of
+ * the functions may be called in a signal handler. There may be any number of
+ * threads and of streams. Threads that use different streams wait for each other
+ *
+ *  - while the provider is asked: the cache has no block for a request;
+ *  - for requests with a pool or a tag, of 4 GiB and more, or of max_split_size_mb
+ *    and above, and for the frees of these;
+ *  - while any block waits for events, there is a history, or a log of debug
+ *    messages;
+ *  - if their streams share a lock. There are 16 of these, and the number of a
+ *    stream leads to four of them, of which it takes the first that is free, for
+ *    ever. So the first four streams that are used have one each, most of the
+ *    first sixteen do, and all others share.
+ *
+ * Callbacks: which of them runs with the cache locked is said with each. Such a
+ * one must not use any cache, create or destroy one, nor fork: that would wait for
+ * itself. The others may. Any callback returns as a function does: no exception,
+ * longjmp() or pthread_exit() may leave it. A child that is forked in a callback
+ * that runs without the lock may return from it, and its call then fails with
+ * -ECHILD. A thread that is cancelled in a call ends after it, or before the cache
+ * is locked; so do not enable that in a callback.
  *
  * Reset: a cache is not told when the device is reset, and until then would
  * hand out what is free in segments that were lost. After a reset call
@@ -870,11 +880,15 @@ struct flexmem_cache_figure {
  * @oversize_allocations: live allocations of max_split_size_mb and above
  * @oversize_segments: segments of max_split_size_mb and above
  * @max_split_size: in bytes; UINT64_MAX: no limit
- * @num_ooms: refusals of the provider at an allocation's first attempt; in
- *	PyTorch this is the name of @num_oom_errors
- * @num_alloc_retries: allocations that succeeded after such a refusal; PyTorch
- *	counts all that are tried again
- * @num_oom_errors: allocations that failed
+ * @num_ooms: allocations for which there was no memory at the first attempt: the
+ *	provider refused, or per_process_memory_fraction left no room. Each counts
+ *	once, however often it was tried again and whatever came of it: with
+ *	success it is in @num_alloc_retries as well, and without in
+ *	@num_oom_errors. In PyTorch this is the name of @num_oom_errors.
+ * @num_alloc_retries: allocations that succeeded after that; PyTorch counts all
+ *	that are tried again
+ * @num_oom_errors: allocations that failed for lack of memory; also those of more
+ *	than 8 TiB, for which the provider is not asked
  * @num_sync_all_streams: how often the device was synchronized
  * @num_device_alloc: segments made
  * @num_device_free: segments given back
