@@ -444,11 +444,65 @@ static const char *check_account(const struct flexmem_account *account,
 	return NULL;
 }
 
+/* What a client has in shared regions, and in those kept for it. */
+static const char *check_regions(const struct flexmem_accounts *accounts,
+				 const struct flexmem_account *client)
+{
+	u64 shared = 0, reserved = 0, reserved_used = 0;
+	unsigned int i;
+
+	for (i = 0; i < FLEXMEM_MAX_SLOTS; i++) {
+		if (flexmem_slot_is_shared(accounts, i))
+			shared += client->in[i].bytes;
+		if (accounts->slot[i].keeper != client)
+			continue;
+		reserved++;
+		reserved_used += !!client->in[i].blocks;
+	}
+	if (shared != client->shared)
+		return "bytes in shared regions miscounted";
+	if (reserved != client->reserved)
+		return "kept regions miscounted";
+	if (reserved_used != client->reserved_used)
+		return "kept regions in use miscounted";
+	return NULL;
+}
+
+/* What a user's clients have and are promised, of which its limits know. */
+static const char *check_user(const struct flexmem_accounts *accounts,
+			      const struct flexmem_account *user)
+{
+	const unsigned int b = FLEXMEM_RESOURCE_BYTES;
+	const unsigned int s = FLEXMEM_RESOURCE_SLOTS;
+	const unsigned int h = FLEXMEM_RESOURCE_HANDLES;
+	u64 promised[FLEXMEM_NR_RESOURCES] = {}, shared = 0, handles = 0;
+	const struct flexmem_account *client;
+
+	list_for_each_entry(client, &accounts->clients, link) {
+		if (client->user != user)
+			continue;
+		promised[b] += flexmem_shortfall(client->guarantee[b],
+						 client->shared);
+		promised[s] += flexmem_shortfall(client->guarantee[s],
+						 client->reserved_used);
+		promised[h] += flexmem_shortfall(client->guarantee[h],
+						 client->used[h]);
+		shared += flexmem_shortfall(client->shared,
+					    client->guarantee[b]);
+		handles += client->used[h];
+	}
+	if (memcmp(promised, user->promised, sizeof(promised)))
+		return "what is promised to a user's clients miscounted";
+	if (shared != user->shared)
+		return "shared bytes of a user miscounted";
+	return handles == user->used[h] ? NULL : "handles of a user miscounted";
+}
+
 /**
  * flexmem_accounts_check - check every invariant
  * @accounts: accounts of a function
  *
- * Context: O(open files). For tests.
+ * Context: O(open files * users). For tests.
  * Return: NULL, or what is wrong.
  */
 const char *flexmem_accounts_check(struct flexmem_accounts *accounts)
@@ -472,6 +526,10 @@ const char *flexmem_accounts_check(struct flexmem_accounts *accounts)
 		wrong = "promised bytes miscounted";
 	if (!wrong && clients.slots + users.slots != accounts->promised_slots)
 		wrong = "promised slots miscounted";
+	list_for_each_entry(account, &accounts->clients, link)
+		wrong = wrong ?: check_regions(accounts, account);
+	list_for_each_entry(account, &accounts->users, link)
+		wrong = wrong ?: check_user(accounts, account);
 	spin_unlock(&accounts->lock);
 	return wrong;
 }

@@ -558,6 +558,12 @@ static const struct wrong_figure wrong_figures[] = {
 	  "promised bytes miscounted" },
 	{ "guarantee of slots", OF_CLIENT, IN_ACCOUNT(guarantee[NR_SLOTS]),
 	  "promised slots miscounted" },
+	{ "handles of a client", OF_CLIENT, IN_ACCOUNT(used[HANDLES]),
+	  "handles of a user miscounted" },
+	{ "promised out of a user's limit", OF_USER, IN_ACCOUNT(promised[BYTES]),
+	  "what is promised to a user's clients miscounted" },
+	{ "shared of a client with less than its guarantee", OF_CLIENT,
+	  IN_ACCOUNT(shared), "promised bytes miscounted" },
 };
 
 KUNIT_ARRAY_PARAM_DESC(figure, wrong_figures, name);
