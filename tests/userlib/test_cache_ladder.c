@@ -623,6 +623,43 @@ static void release_lock(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+static void *give_the_victim(void *unused)
+{
+	give(the_cache, victim);
+	return unused;
+}
+
+/* At the second of the two attempts that there are. */
+static void give_at_the_last(void)
+{
+	pthread_t thread;
+
+	if (++calls != 2)
+		return;
+	assert_int_equal(pthread_create(&thread, NULL, give_the_victim, NULL),
+			 0);
+	pthread_join(thread, NULL);
+}
+
+/* What another thread frees while the provider is asked for the last time. */
+static void freed_at_the_last(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache("release_lock_on_device_malloc:True");
+
+	(void)state;
+	the_cache = cache;
+	calls = 0;
+	victim = take(cache, 20 * MIB, 0);
+	mock.fail_allocs = 2;
+	mock.on_alloc = give_at_the_last;
+	assert_int_equal(try_alloc(cache, 20 * MIB), 0);
+	assert_int_equal(calls, 2);
+	expect_counters(cache, 1, 1, 0);
+	assert_int_equal(figures(cache).segment[0].current, 1);
+	flexmem_cache_destroy(cache);
+}
+
 static void *second_thread(void *unused)
 {
 	(void)unused;
@@ -693,6 +730,7 @@ int main(void)
 		CACHE_TEST(several_callbacks),
 		CACHE_TEST(no_lock_in_callbacks),
 		CACHE_TEST(release_lock),
+		CACHE_TEST(freed_at_the_last),
 		CACHE_TEST(pool_goes_meanwhile),
 	};
 

@@ -11,7 +11,8 @@
 	FMLIB_SIZE_TO(struct flexmem_cache_failure, device.max_region)
 
 static enum flexmem_cache_obstacle obstacle(const struct fmlib_largest *largest,
-					    const struct fmlib_want *want)
+					    const struct fmlib_want *want,
+					    uint64_t max_split)
 {
 	const struct fmlib_arena *arena = largest->arena;
 
@@ -21,8 +22,11 @@ static enum flexmem_cache_obstacle obstacle(const struct fmlib_largest *largest,
 		return FLEXMEM_CACHE_OBSTACLE_POOL;
 	if (arena->stream != want->stream)
 		return FLEXMEM_CACHE_OBSTACLE_STREAM;
-	return arena->kind != want->kind ? FLEXMEM_CACHE_OBSTACLE_KIND :
-	       FLEXMEM_CACHE_OBSTACLE_SPLIT;
+	if (arena->kind != want->kind)
+		return FLEXMEM_CACHE_OBSTACLE_KIND;
+	/* The last attempt would have taken anything else: no guess. */
+	return largest->size >= max_split ? FLEXMEM_CACHE_OBSTACLE_SPLIT :
+	       FLEXMEM_CACHE_OBSTACLE_SIZE;
 }
 
 void fmlib_failure_largest(const struct flexmem_cache *cache,
@@ -34,7 +38,8 @@ void fmlib_failure_largest(const struct flexmem_cache *cache,
 	failure->largest_free = largest.size;
 	if (!largest.arena)
 		return;
-	failure->obstacle = obstacle(&largest, want);
+	failure->obstacle = obstacle(&largest, want,
+				     cache->config.max_split);
 	failure->largest_stream = largest.arena->stream;
 	failure->largest_pool = largest.arena->pool->id;
 }

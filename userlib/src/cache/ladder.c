@@ -103,9 +103,9 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want,
 	want->last = true;
 	err = fmlib_segment_obtain(cache, want, block);
 	if (err != -ENOMEM || want->no_host_memory ||
-	    !cache->provider.alloc_wait)
+	    (!cache->provider.alloc_wait && !cache->config.release_lock))
 		return err;
-	/* Other threads may have freed something while it was waited. */
+	/* Other threads may have freed something while it was not locked. */
 	fmlib_uses_poll(cache);
 	return fmlib_block_obtain(cache, want, block) ? -ENOMEM : 0;
 }
