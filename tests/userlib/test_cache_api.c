@@ -207,6 +207,92 @@ static void all_names(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* All wide names are taken, so this one is refused. */
+static void refuse_name(struct flexmem_cache *cache, uint64_t bytes,
+			uint64_t pool)
+{
+	struct flexmem_cache_request request = { .bytes = bytes, .pool = pool };
+	struct flexmem_cache_statistics before = figures(cache);
+	struct flexmem_cache_allocation a;
+
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_int_equal(a.failure.limit, FLEXMEM_CACHE_LIMIT_ALLOCATIONS);
+	assert_int_equal(a.failure.asked, bytes);
+	assert_int_equal(figures(cache).num_limit_errors,
+			 before.num_limit_errors + 1);
+	assert_int_equal(figures(cache).num_hits, before.num_hits);
+	assert_int_equal(a.failure.reserved_bytes,
+			 figures(cache).reserved_bytes[0].current);
+}
+
+/* The limit goes by the size of the block; a refusal is not served. */
+static void refused_hits(void **state)
+{
+	struct flexmem_cache *cache;
+	int i;
+
+	(void)state;
+	mock.capacity = 65536 * GIB;
+	cache = mock_cache("");
+	/* A remainder so small is not split off. */
+	for (i = 0; i < FLEXMEM_CACHE_HUGE_ALLOCATIONS; i++)
+		take(cache, 4 * GIB - 64 * KIB, 0);
+	for (i = 0; i < 3; i++) {
+		refuse_name(cache, 4 * GIB - 64 * KIB, 0);
+		/* What the first one brought is free for all of them. */
+		assert_int_equal(figures(cache).segment[0].current,
+				 FLEXMEM_CACHE_HUGE_ALLOCATIONS + 1);
+	}
+	flexmem_cache_destroy(cache);
+}
+
+/* Where nothing free is kept, nothing is left of a refusal. */
+static void refused_directly(void **state)
+{
+	struct flexmem_cache *cache;
+	int i;
+
+	(void)state;
+	mock.capacity = 65536 * GIB;
+	cache = mock_cache("backend:direct");
+	for (i = 0; i < FLEXMEM_CACHE_HUGE_ALLOCATIONS; i++)
+		take(cache, 4 * GIB, 0);
+	refuse_name(cache, 4 * GIB, 0);
+	assert_int_equal(figures(cache).segment[0].current,
+			 FLEXMEM_CACHE_HUGE_ALLOCATIONS);
+	flexmem_cache_destroy(cache);
+}
+
+static struct flexmem_cache *pool_cache;
+static uint64_t leaving_pool;
+
+static void release_the_pool(void)
+{
+	assert_int_equal(flexmem_cache_pool_release(pool_cache, leaving_pool),
+			 0);
+}
+
+/* Nor in a pool that was released while its segment was made. */
+static void refused_in_a_leaving_pool(void **state)
+{
+	int i;
+
+	(void)state;
+	mock.capacity = 65536 * GIB;
+	pool_cache = mock_cache("release_lock_on_device_malloc:True");
+	for (i = 0; i < FLEXMEM_CACHE_HUGE_ALLOCATIONS; i++)
+		take(pool_cache, 4 * GIB, 0);
+	assert_int_equal(flexmem_cache_pool_create(pool_cache, &leaving_pool),
+			 0);
+	mock.on_alloc = release_the_pool;
+	refuse_name(pool_cache, 4 * GIB, leaving_pool);
+	assert_int_equal(figures(pool_cache).segment[0].current,
+			 FLEXMEM_CACHE_HUGE_ALLOCATIONS);
+	flexmem_cache_destroy(pool_cache);
+}
+
 static struct flexmem_cache_allocation
 request(struct flexmem_cache *cache, uint64_t bytes, uint64_t pool,
 	const char *tag)
@@ -700,6 +786,9 @@ int main(void)
 		CACHE_TEST(stale_tokens),
 		CACHE_TEST(many_names),
 		CACHE_TEST(all_names),
+		CACHE_TEST(refused_hits),
+		CACHE_TEST(refused_directly),
+		CACHE_TEST(refused_in_a_leaving_pool),
 		CACHE_TEST(private_pools),
 		CACHE_TEST(unknown_pools),
 		CACHE_TEST(tags),

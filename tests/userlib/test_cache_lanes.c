@@ -5,6 +5,7 @@
  * cache are the sums of the models'. Built with TSan as well.
  */
 #include "cache_model.h"
+#include "cache/cache.h"
 #include "test.h"
 
 #include <flexmem_cache.h>
@@ -323,11 +324,83 @@ static void one_thread(void **state)
 	flexmem_cache_flat_destroy(flat);
 }
 
+#define NAMES (int)FMLIB_CHUNK
+static pthread_barrier_t begins;
+
+/* Adds up several times, with no lock but that of its lane and the account's. */
+static void *add_up_meanwhile(void *cache)
+{
+	void *token;
+	int i;
+
+	for (i = 0; i < 400; i++) {
+		assert_int_equal(flexmem_cache_alloc(cache, 100, 1, &token),
+				 0);
+		assert_int_equal(flexmem_cache_free(cache, token), 0);
+		/* Once it has names, and once there are no more. */
+		if (i == 100 || i == 101)
+			pthread_barrier_wait(&begins);
+	}
+	return NULL;
+}
+
+/* A refusal says what all lanes have, while another one adds up. */
+static void names_are_used_up(void **state)
+{
+	struct flexmem_cache_request request = { .bytes = 100 };
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache_options options = {
+		.provider = &provider,
+		.provider_size = sizeof(provider),
+		.configuration = "expandable_segments:True",
+	};
+	struct flexmem_cache_allocation a;
+	struct flexmem_cache_flat *flat;
+	struct flexmem_cache *cache;
+	pthread_t thread;
+	uint32_t count;
+	void *token;
+	int i;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_flat_create(&flat, CAPACITY, &provider,
+						   sizeof(provider)), 0);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	for (i = 0; i < NAMES; i++)
+		assert_int_equal(flexmem_cache_alloc(cache, 100, 0, &token),
+				 0);
+	pthread_barrier_init(&begins, NULL, 2);
+	assert_int_equal(pthread_create(&thread, NULL, add_up_meanwhile,
+					cache), 0);
+	/* It has names. As if other streams had all the rest: they are many. */
+	pthread_barrier_wait(&begins);
+	fmlib_lock(cache);
+	count = cache->narrow.count;
+	cache->narrow.count = FLEXMEM_CACHE_ALLOCATIONS >> FMLIB_CHUNK_BITS;
+	fmlib_unlock(cache);
+	pthread_barrier_wait(&begins);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_int_equal(a.failure.limit, FLEXMEM_CACHE_LIMIT_ALLOCATIONS);
+	assert_in_range(a.failure.allocated_bytes, NAMES * 128,
+			(NAMES + 1) * 128);
+	pthread_join(thread, NULL);
+	fmlib_lock(cache);
+	cache->narrow.count = count;
+	fmlib_unlock(cache);
+	pthread_barrier_destroy(&begins);
+	flexmem_cache_destroy(cache);
+	flexmem_cache_flat_destroy(flat);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fixed),
 		cmocka_unit_test(growing),
+		cmocka_unit_test(names_are_used_up),
 		cmocka_unit_test(one_thread),
 	};
 

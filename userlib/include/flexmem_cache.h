@@ -39,10 +39,10 @@ extern "C" {
  * expected, and changes nothing. A freed token stays invalid until its name was
  * used 255 times more. A name rests while 1024 others are used, except in the
  * stores of thread_cache. At most FLEXMEM_CACHE_ALLOCATIONS below 4 GiB and
- * FLEXMEM_CACHE_HUGE_ALLOCATIONS of 4 GiB and more live at once: what is above
- * that is -ENOMEM with a reason of its own (FLEXMEM_CACHE_LIMIT_ALLOCATIONS), and
- * counted in num_limit_errors. Names are dealt out to streams 1024 at a time,
- * and stay with them.
+ * FLEXMEM_CACHE_HUGE_ALLOCATIONS of 4 GiB and more, as they are rounded up, live
+ * at once: what is above that is -ENOMEM with a reason of its own
+ * (FLEXMEM_CACHE_LIMIT_ALLOCATIONS), and counted in num_limit_errors. Names are
+ * dealt out to streams 1024 at a time, and stay with them.
  *
  * Streams are opaque numbers. A block that was freed is reused on its own
  * stream only, at once, since work on one stream runs in order. Use by another
@@ -435,7 +435,7 @@ struct flexmem_cache_request {
 /** FLEXMEM_CACHE_ALLOCATIONS - live allocations below 4 GiB of one cache */
 #define FLEXMEM_CACHE_ALLOCATIONS 4194304
 
-/** FLEXMEM_CACHE_HUGE_ALLOCATIONS - live allocations of 4 GiB and more */
+/** FLEXMEM_CACHE_HUGE_ALLOCATIONS - live ones of 4 GiB and more, rounded up */
 #define FLEXMEM_CACHE_HUGE_ALLOCATIONS 1024
 
 /**

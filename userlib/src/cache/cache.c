@@ -12,14 +12,12 @@
 /* What a wide token can number. */
 #define BYTES_MAX (UINT64_C(1) << 43)
 
-/* Its name goes, and perhaps its segment. */
-static void release(struct flexmem_cache *cache, struct fmlib_block *block)
+/* It becomes free, and perhaps its segment goes. */
+static void put_back(struct flexmem_cache *cache, struct fmlib_block *block)
 {
 	struct fmlib_segment *segment = block->segment;
 	uint64_t released = 0;
 
-	fmlib_name_give(cache, fmlib_lane_of(block), block->name);
-	block->name = NULL;
 	fmlib_block_release(cache, block);
 	if (!cache->config.direct && !fmlib_segment_leaves(segment) &&
 	    !cache->waiters && !fmlib_pressure_owes(cache))
@@ -27,6 +25,14 @@ static void release(struct flexmem_cache *cache, struct fmlib_block *block)
 	/* If it is refused it stays, to be given back with the others. */
 	if (fmlib_segment_excess(cache, segment))
 		fmlib_segment_give_back(cache, segment, &released);
+}
+
+/* The same with its name. */
+static void release(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	fmlib_name_give(cache, fmlib_lane_of(block), block->name);
+	block->name = NULL;
+	put_back(cache, block);
 }
 
 void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
@@ -87,13 +93,17 @@ static inline void give_name(struct flexmem_cache *cache,
 		       FMLIB_NAME_LIVE);
 }
 
-/* There is a block, and nothing to call it: say which of the two reasons it is. */
-static void explain_names(struct flexmem_cache *cache, struct fmlib_want *want)
+/*
+ * There was a block of @size, and nothing to call it: say which of the two
+ * reasons it is.
+ */
+static void explain_names(struct flexmem_cache *cache, struct fmlib_want *want,
+			  uint64_t size)
 {
 	const struct flexmem_cache_figure *reserved =
 		&cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL];
 
-	if (!fmlib_names_are_used_up(cache, want->size)) {
+	if (!fmlib_names_are_used_up(cache, size)) {
 		want->no_host_memory = true;
 		return;
 	}
@@ -106,18 +116,30 @@ static void explain_names(struct flexmem_cache *cache, struct fmlib_want *want)
 	};
 }
 
-/* The same if somebody may have to be told of it. */
+/* @hit: the cache had the block, which serves nobody now. */
+static int refuse(struct flexmem_cache *cache, struct fmlib_want *want,
+		  struct fmlib_block *block, bool hit)
+{
+	uint64_t size = block->size;
+
+	/* Its segment may go, and what all lanes have is to be said. */
+	fmlib_lock_rest(cache);
+	if (hit)
+		fmlib_account(cache, want->lane)->hits--;
+	put_back(cache, block);
+	explain_names(cache, want, size);
+	return -ENOMEM;
+}
+
+/* give_name() if somebody may have to be told of it. */
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
-		    struct fmlib_block *block)
+		    struct fmlib_block *block, bool hit)
 {
 	struct fmlib_name *name = fmlib_name_take(cache, want->lane,
 						  block->size);
 
-	if (!name) {
-		fmlib_block_release(cache, block);
-		explain_names(cache, want);
-		return -ENOMEM;
-	}
+	if (!name)
+		return refuse(cache, want, block, hit);
 	give_name(cache, want, block, name);
 	fmlib_history_block(cache, FMLIB_ALLOC, block);
 	if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
@@ -130,8 +152,8 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 }
 
 /* What is free in the cache already. */
-static int hit(struct flexmem_cache *cache, struct fmlib_want *want,
-	       struct fmlib_block **block)
+static int look(struct flexmem_cache *cache, struct fmlib_want *want,
+		struct fmlib_block **block)
 {
 	int err = fmlib_block_obtain(cache, want, block);
 
@@ -152,19 +174,21 @@ static void tick(struct flexmem_cache *cache, struct fmlib_lane *lane)
 static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 		struct fmlib_block **block)
 {
+	bool hit;
 	int err;
 
 	tick(cache, want->lane);
 	if (cache->waiting)
 		fmlib_uses_poll(cache);
-	err = hit(cache, want, block);
+	err = look(cache, want, block);
+	hit = !err;
 	if (err == -ENOENT) {
 		/* It may be released while the lock is dropped. */
 		want->pool->pins++;
 		err = fmlib_ladder(cache, want, block);
 		fmlib_pool_put(cache, want->pool);
 	}
-	return err ? err : complete(cache, want, *block);
+	return err ? err : complete(cache, want, *block, hit);
 }
 
 /* @token: as it was found. By now another thread may have freed it. */
@@ -273,7 +297,7 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 	fmlib_lock_take(&lane->lock);
 	if (is_simple(cache, request, want))
 		name = fmlib_name_pop(&lane->names);
-	if (name && hit(cache, want, &block)) {
+	if (name && look(cache, want, &block)) {
 		name->next = lane->names.rested;
 		lane->names.rested = name;
 		name = NULL;
