@@ -2,6 +2,8 @@
 /* Statistics, snapshots and history of the cache. */
 #include "cache_mock.h"
 
+#include <pthread.h>
+
 #include <jansson.h>
 
 #define SLOTS 300
@@ -667,6 +669,69 @@ static void device_numbers(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+static pthread_barrier_t keeping;
+
+/* Keeps what it freed until it is told to go on. */
+static void *keep(void *argument)
+{
+	struct flexmem_cache *cache = argument;
+	void *tokens[15];
+	size_t i;
+
+	for (i = 0; i < 15; i++)
+		tokens[i] = take(cache, 64 * KIB, 0);
+	for (i = 0; i < 15; i++)
+		give(cache, tokens[i]);
+	pthread_barrier_wait(&keeping);
+	pthread_barrier_wait(&keeping);
+	return NULL;
+}
+
+static struct flexmem_cache_failure refused(struct flexmem_cache *cache,
+					    uint64_t bytes)
+{
+	struct flexmem_cache_request request = { .bytes = bytes };
+	struct flexmem_cache_allocation a;
+
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	return a.failure;
+}
+
+/* A failure counts what other threads keep as free, and says so. */
+static void failure_by_stores(void **state)
+{
+	struct flexmem_cache_failure failure;
+	struct flexmem_cache *cache;
+	pthread_t thread;
+	char text[512];
+
+	(void)state;
+	mock.capacity = 2 * MIB;
+	cache = mock_cache("expandable_segments:True,thread_cache:True");
+	pthread_barrier_init(&keeping, NULL, 2);
+	assert_int_equal(pthread_create(&thread, NULL, keep, cache), 0);
+	pthread_barrier_wait(&keeping);
+	failure = refused(cache, 1536 * KIB);
+	assert_int_equal(failure.allocated_bytes, 0);
+	assert_int_equal(failure.largest_free, (2048 - 15 * 64) * KIB);
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_THREADS);
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &failure,
+						  sizeof(failure), text,
+						  sizeof(text)), 0);
+	assert_non_null(strstr(text, "1.1 MiB, while threads keep what could make up for the rest (thread_cache);"));
+	/* More than all that there is. */
+	failure = refused(cache, 3 * MIB);
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_SIZE);
+	pthread_barrier_wait(&keeping);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&keeping);
+	/* Its end has brought it back. */
+	give(cache, take(cache, 1536 * KIB, 0));
+	flexmem_cache_destroy(cache);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -685,6 +750,7 @@ int main(void)
 		CACHE_TEST(history),
 		CACHE_TEST(debug_log),
 		CACHE_TEST(device_numbers),
+		CACHE_TEST(failure_by_stores),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -459,6 +459,9 @@ enum flexmem_cache_limit {
  * @FLEXMEM_CACHE_OBSTACLE_KIND: it is in the pool of small requests and this is a
  *	large one, or the other way round
  * @FLEXMEM_CACHE_OBSTACLE_SPLIT: max_split_size_mb keeps it for larger requests
+ * @FLEXMEM_CACHE_OBSTACLE_THREADS: it is too small, or there is none, but not by
+ *	more than other threads keep of what they freed (thread_cache): each
+ *	gives that back at its next call
  */
 enum flexmem_cache_obstacle {
 	FLEXMEM_CACHE_OBSTACLE_SIZE = 0,
@@ -466,6 +469,7 @@ enum flexmem_cache_obstacle {
 	FLEXMEM_CACHE_OBSTACLE_POOL = 2,
 	FLEXMEM_CACHE_OBSTACLE_KIND = 3,
 	FLEXMEM_CACHE_OBSTACLE_SPLIT = 4,
+	FLEXMEM_CACHE_OBSTACLE_THREADS = 5,
 };
 
 /* What the struct inside of each of these two can grow by. */
@@ -479,7 +483,7 @@ enum flexmem_cache_obstacle {
  * @limit: enum flexmem_cache_limit
  * @asked: bytes asked for, rounded up
  * @segment: bytes that were asked of the provider for it
- * @allocated_bytes: bytes in live allocations
+ * @allocated_bytes: bytes in live allocations; what threads keep is none
  * @reserved_bytes: bytes in segments
  * @largest_free: the largest free block that the cache has and could not use
  * @allowed_bytes: what per_process_memory_fraction allows; 0: no limit

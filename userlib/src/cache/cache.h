@@ -723,6 +723,7 @@ void fmlib_figures_untagged(const struct flexmem_cache *cache,
 /* A freed block begins to wait, or has waited. */
 void fmlib_figures_wait(struct flexmem_cache *cache,
 			const struct fmlib_block *block, int change);
+/* With the whole: without what threads keep. */
 uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache);
 /* How many allocations have been freed. */
 uint64_t fmlib_figures_freed(const struct flexmem_cache *cache);

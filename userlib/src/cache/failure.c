@@ -10,14 +10,17 @@
 #define FAILURE_MIN \
 	FMLIB_SIZE_TO(struct flexmem_cache_failure, device.max_region)
 
-static enum flexmem_cache_obstacle obstacle(const struct fmlib_largest *largest,
-					    const struct fmlib_want *want,
-					    uint64_t max_split)
+static enum flexmem_cache_obstacle obstacle(const struct flexmem_cache *cache,
+					    const struct fmlib_largest *largest,
+					    const struct fmlib_want *want)
 {
+	uint64_t held = fmlib_threads_sum(cache).held_bytes;
 	const struct fmlib_arena *arena = largest->arena;
 
 	if (largest->size < want->size)
-		return FLEXMEM_CACHE_OBSTACLE_SIZE;
+		return held && largest->size + held >= want->size ?
+		       FLEXMEM_CACHE_OBSTACLE_THREADS :
+		       FLEXMEM_CACHE_OBSTACLE_SIZE;
 	if (arena->pool != want->pool)
 		return FLEXMEM_CACHE_OBSTACLE_POOL;
 	if (arena->stream != want->stream)
@@ -25,8 +28,8 @@ static enum flexmem_cache_obstacle obstacle(const struct fmlib_largest *largest,
 	if (arena->kind != want->kind)
 		return FLEXMEM_CACHE_OBSTACLE_KIND;
 	/* The last attempt would have taken anything else: no guess. */
-	return largest->size >= max_split ? FLEXMEM_CACHE_OBSTACLE_SPLIT :
-	       FLEXMEM_CACHE_OBSTACLE_SIZE;
+	return largest->size >= cache->config.max_split ?
+	       FLEXMEM_CACHE_OBSTACLE_SPLIT : FLEXMEM_CACHE_OBSTACLE_SIZE;
 }
 
 void fmlib_failure_largest(const struct flexmem_cache *cache,
@@ -36,10 +39,9 @@ void fmlib_failure_largest(const struct flexmem_cache *cache,
 	struct flexmem_cache_failure *failure = want->failure;
 
 	failure->largest_free = largest.size;
+	failure->obstacle = obstacle(cache, &largest, want);
 	if (!largest.arena)
 		return;
-	failure->obstacle = obstacle(&largest, want,
-				     cache->config.max_split);
 	failure->largest_stream = largest.arena->stream;
 	failure->largest_pool = largest.arena->pool->id;
 }
@@ -97,6 +99,9 @@ static void say_obstacle(struct out *out,
 		break;
 	case FLEXMEM_CACHE_OBSTACLE_SPLIT:
 		say(out, ", which max_split_size_mb keeps for larger requests");
+		break;
+	case FLEXMEM_CACHE_OBSTACLE_THREADS:
+		say(out, ", while threads keep what could make up for the rest (thread_cache)");
 		break;
 	default:
 		say(out, ", which cannot be used for it");

@@ -76,7 +76,8 @@ uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache)
 	const struct fmlib_flow *all =
 		&cache->account.flows[flow_of(cache, FLEXMEM_CACHE_ALL)];
 
-	return (uint64_t)all->now[FMLIB_BYTES];
+	return (uint64_t)all->now[FMLIB_BYTES] -
+	       fmlib_threads_sum(cache).held_bytes;
 }
 
 uint64_t fmlib_figures_freed(const struct flexmem_cache *cache)
