@@ -191,7 +191,7 @@ static void all_names(void **state)
 						  sizeof(a.failure), text,
 						  sizeof(text)), 0);
 	assert_string_equal(text,
-		"too many live allocations: one cache can tell 4194304 apart, and 1024 of 4 GiB and more; tried to allocate 4.0 GiB, have 4.0 TiB");
+		"too many live allocations: one cache can tell 4194304 apart, less what other streams ever had at once, and 1024 of 4 GiB and more; tried to allocate 4.0 GiB, have 4.0 TiB");
 	assert_int_equal(figures(cache).num_limit_errors, 2);
 	expect_counters(cache, 0, 0, 0);
 	assert_int_equal(figures(cache).allocation[0].current,
@@ -207,7 +207,20 @@ static void all_names(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* All wide names are taken, so this one is refused. */
+/* A cache whose wide names are all taken. */
+static struct flexmem_cache *full_cache(const char *configuration,
+					uint64_t bytes)
+{
+	struct flexmem_cache *cache;
+	int i;
+
+	mock.capacity = 65536 * GIB;
+	cache = mock_cache(configuration);
+	for (i = 0; i < FLEXMEM_CACHE_HUGE_ALLOCATIONS; i++)
+		take(cache, bytes, 0);
+	return cache;
+}
+
 static void refuse_name(struct flexmem_cache *cache, uint64_t bytes,
 			uint64_t pool)
 {
@@ -230,35 +243,24 @@ static void refuse_name(struct flexmem_cache *cache, uint64_t bytes,
 /* The limit goes by the size of the block; a refusal is not served. */
 static void refused_hits(void **state)
 {
-	struct flexmem_cache *cache;
-	int i;
+	/* A remainder so small is not split off. */
+	struct flexmem_cache *cache = full_cache("", 4 * GIB - 64 * KIB);
 
 	(void)state;
-	mock.capacity = 65536 * GIB;
-	cache = mock_cache("");
-	/* A remainder so small is not split off. */
-	for (i = 0; i < FLEXMEM_CACHE_HUGE_ALLOCATIONS; i++)
-		take(cache, 4 * GIB - 64 * KIB, 0);
-	for (i = 0; i < 3; i++) {
-		refuse_name(cache, 4 * GIB - 64 * KIB, 0);
-		/* What the first one brought is free for all of them. */
-		assert_int_equal(figures(cache).segment[0].current,
-				 FLEXMEM_CACHE_HUGE_ALLOCATIONS + 1);
-	}
+	refuse_name(cache, 4 * GIB - 64 * KIB, 0);
+	/* What the first one brought is free for this one, and stays. */
+	refuse_name(cache, 4 * GIB - 64 * KIB, 0);
+	assert_int_equal(figures(cache).segment[0].current,
+			 FLEXMEM_CACHE_HUGE_ALLOCATIONS + 1);
 	flexmem_cache_destroy(cache);
 }
 
 /* Where nothing free is kept, nothing is left of a refusal. */
 static void refused_directly(void **state)
 {
-	struct flexmem_cache *cache;
-	int i;
+	struct flexmem_cache *cache = full_cache("backend:direct", 4 * GIB);
 
 	(void)state;
-	mock.capacity = 65536 * GIB;
-	cache = mock_cache("backend:direct");
-	for (i = 0; i < FLEXMEM_CACHE_HUGE_ALLOCATIONS; i++)
-		take(cache, 4 * GIB, 0);
 	refuse_name(cache, 4 * GIB, 0);
 	assert_int_equal(figures(cache).segment[0].current,
 			 FLEXMEM_CACHE_HUGE_ALLOCATIONS);
@@ -266,28 +268,21 @@ static void refused_directly(void **state)
 }
 
 static struct flexmem_cache *pool_cache;
-static uint64_t leaving_pool;
+static uint64_t leaving;
 
 static void release_the_pool(void)
 {
-	assert_int_equal(flexmem_cache_pool_release(pool_cache, leaving_pool),
-			 0);
+	assert_int_equal(flexmem_cache_pool_release(pool_cache, leaving), 0);
 }
 
 /* Nor in a pool that was released while its segment was made. */
 static void refused_in_a_leaving_pool(void **state)
 {
-	int i;
-
 	(void)state;
-	mock.capacity = 65536 * GIB;
-	pool_cache = mock_cache("release_lock_on_device_malloc:True");
-	for (i = 0; i < FLEXMEM_CACHE_HUGE_ALLOCATIONS; i++)
-		take(pool_cache, 4 * GIB, 0);
-	assert_int_equal(flexmem_cache_pool_create(pool_cache, &leaving_pool),
-			 0);
+	pool_cache = full_cache("release_lock_on_device_malloc:True", 4 * GIB);
+	assert_int_equal(flexmem_cache_pool_create(pool_cache, &leaving), 0);
 	mock.on_alloc = release_the_pool;
-	refuse_name(pool_cache, 4 * GIB, leaving_pool);
+	refuse_name(pool_cache, 4 * GIB, leaving);
 	assert_int_equal(figures(pool_cache).segment[0].current,
 			 FLEXMEM_CACHE_HUGE_ALLOCATIONS);
 	flexmem_cache_destroy(pool_cache);

@@ -42,7 +42,8 @@ extern "C" {
  * FLEXMEM_CACHE_HUGE_ALLOCATIONS of 4 GiB and more, as they are rounded up, live
  * at once: what is above that is -ENOMEM with a reason of its own
  * (FLEXMEM_CACHE_LIMIT_ALLOCATIONS), and counted in num_limit_errors. Names are
- * dealt out to streams 1024 at a time, and stay with them.
+ * dealt out to streams 1024 at a time, and stay with them, but for those of 4 GiB
+ * and more, which all share.
  *
  * Streams are opaque numbers. A block that was freed is reused on its own
  * stream only, at once, since work on one stream runs in order. Use by another
@@ -442,8 +443,10 @@ struct flexmem_cache_request {
  * enum flexmem_cache_limit - which limit of the cache's own stopped an allocation
  * @FLEXMEM_CACHE_LIMIT_NONE: none: there was no memory
  * @FLEXMEM_CACHE_LIMIT_ALLOCATIONS: as many are live as one cache can tell apart:
- *	FLEXMEM_CACHE_ALLOCATIONS, or FLEXMEM_CACHE_HUGE_ALLOCATIONS. No memory
- *	that is given back helps; fewer allocations do.
+ *	FLEXMEM_CACHE_ALLOCATIONS, less the names that other streams hold, or
+ *	FLEXMEM_CACHE_HUGE_ALLOCATIONS. No memory that is given back helps, nor
+ *	do other streams that free what is below 4 GiB: fewer allocations of
+ *	this stream do, or work on one that holds names.
  */
 enum flexmem_cache_limit {
 	FLEXMEM_CACHE_LIMIT_NONE = 0,

@@ -111,7 +111,7 @@ static void say_obstacle(struct out *out,
 static void say_limit(struct out *out,
 		      const struct flexmem_cache_failure *failure)
 {
-	say(out, "too many live allocations: one cache can tell %d apart, and %d of 4 GiB and more",
+	say(out, "too many live allocations: one cache can tell %d apart, less what other streams ever had at once, and %d of 4 GiB and more",
 	    FLEXMEM_CACHE_ALLOCATIONS, FLEXMEM_CACHE_HUGE_ALLOCATIONS);
 	say_size(out, "; tried to allocate ", failure->asked);
 	say_size(out, ", have ", failure->allocated_bytes);
