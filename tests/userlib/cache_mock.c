@@ -54,7 +54,10 @@ static void segment_comes(uint64_t handle)
 	while (i < MOCK_SEGMENTS && mock.segments[i].there)
 		i++;
 	if (i < MOCK_SEGMENTS)
-		mock.segments[i] = (struct mock_segment){ handle, true, false };
+		mock.segments[i] = (struct mock_segment){
+			.handle = handle,
+			.there = true,
+		};
 	pthread_mutex_unlock(&lock);
 }
 
@@ -79,6 +82,29 @@ static bool is_lost(uint64_t handle)
 	lost = segment && segment->lost;
 	pthread_mutex_unlock(&lock);
 	return lost;
+}
+
+static bool is_mapped(uint64_t handle)
+{
+	const struct mock_segment *segment;
+	bool mapped;
+
+	pthread_mutex_lock(&lock);
+	segment = segment_of(handle);
+	mapped = segment && segment->mapped;
+	pthread_mutex_unlock(&lock);
+	return mapped;
+}
+
+void mock_map(uint64_t handle, bool mapped)
+{
+	struct mock_segment *segment;
+
+	pthread_mutex_lock(&lock);
+	segment = segment_of(handle);
+	assert_non_null(segment);
+	segment->mapped = mapped;
+	pthread_mutex_unlock(&lock);
 }
 
 void mock_lose(void)
@@ -212,6 +238,8 @@ static int mock_shrink(void *user, uint64_t handle, uint64_t old_bytes,
 	assert_true(bytes && bytes < old_bytes);
 	if (counts(&mock.shrinks, &mock.fail_frees))
 		return mock.error;
+	if (is_mapped(handle))
+		return -EBUSY;
 	if (is_lost(handle))
 		return -EIO;
 	return mock.below.shrink(mock.below.user, handle, old_bytes, bytes);

@@ -52,6 +52,7 @@ struct mock {
 		uint64_t handle;
 		bool there;
 		bool lost;
+		bool mapped;
 	} segments[MOCK_SEGMENTS];
 	bool cannot_tell;
 
@@ -101,6 +102,8 @@ void press(uint32_t level, uint64_t wanted, uint64_t in_use, uint64_t memory);
 
 /* All segments there are: they cannot grow, nor shrink. */
 void mock_lose(void);
+/* One of the first segments cannot shrink while it is mapped. */
+void mock_map(uint64_t handle, bool mapped);
 
 /* Allocates on a stream, and must succeed. */
 void *take(struct flexmem_cache *cache, uint64_t bytes, uint64_t stream);

@@ -172,8 +172,9 @@ static struct model_segment *largest(const struct model *model,
 }
 
 /*
- * The smallest that is large enough; else the largest ones, if they are enough
- * together. Where one is refused the next smaller one has to do.
+ * The smallest that is large enough; where it is refused, the next larger one.
+ * Else the largest of the others, if they are enough together; where one of
+ * these is refused the next smaller one has to do.
  */
 static uint64_t reclaim_large(struct model *model, uint64_t size)
 {
@@ -183,17 +184,21 @@ static uint64_t reclaim_large(struct model *model, uint64_t size)
 	uint64_t excess;
 	uint64_t sum = 0;
 	size_t count = 0;
-	size_t first = 0;
+	size_t large = 0;
 	size_t i;
 
 	while ((segment = largest(model, order, count)))
 		order[count++] = segment;
-	while (first + 1 < count &&
-	       model_excess(model, order[first + 1]) >= size)
-		first++;
-	for (i = first; i < count; i++)
+	while (large < count && model_excess(model, order[large]) >= size)
+		large++;
+	for (i = large; i--;) {
+		excess = model_excess(model, order[i]);
+		if (model_give_back(model, order[i]))
+			return excess;
+	}
+	for (i = large; i < count; i++)
 		sum += model_excess(model, order[i]);
-	for (i = first; i < count && sum >= size && released < size; i++) {
+	for (i = large; i < count && sum >= size && released < size; i++) {
 		excess = model_excess(model, order[i]);
 		if (model_give_back(model, order[i]))
 			released += excess;

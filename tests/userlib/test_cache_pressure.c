@@ -170,6 +170,51 @@ static void growing_segments_shrink(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* A segment that grows: 2 MiB are used, and @bytes behind them are free. */
+static uint64_t free_end(struct flexmem_cache *cache, uint64_t bytes,
+			 uint64_t stream)
+{
+	uint64_t handle = lookup(cache, take(cache, 2 * MIB, stream)).handle;
+
+	give(cache, take(cache, bytes, stream));
+	return handle;
+}
+
+/* What is mapped stays: the next larger piece has to do, and nothing less. */
+static void mapped_pieces_stay(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("expandable_segments:True");
+	uint64_t released;
+	uint64_t handle;
+	uint64_t before;
+	void *late;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		give(cache, take(cache, 2 * MIB, 100 + i));
+	mock_map(free_end(cache, 10 * MIB, 1), true);
+	handle = free_end(cache, 16 * MIB, 2);
+	late = take(cache, 2 * MIB, 3);
+	press(FLEXMEM_LEVEL_CRITICAL, 8 * MIB, 0, GIB);
+	/* Half of all that is free is 17 MiB. */
+	assert_int_equal(serve(cache), 18 * MIB);
+	assert_int_equal(figures(cache).num_device_shrink, 1);
+	assert_int_equal(mock.shrinks, 2);
+	/* With none all goes that can, and the rest is owed. */
+	give(cache, take(cache, 16 * MIB, 2));
+	mock_map(handle, true);
+	press(FLEXMEM_LEVEL_CRITICAL, 8 * MIB, 0, GIB);
+	assert_int_equal(flexmem_cache_serve_pressure(cache, &released),
+			 -EBUSY);
+	assert_int_equal(released, 6 * MIB);
+	before = reserved(cache);
+	give(cache, late);
+	assert_int_equal(reserved(cache), before - 2 * MIB);
+	assert_int_equal(mock.warnings, 0);
+	flexmem_cache_destroy(cache);
+}
+
 /* M7: nothing that lives, no private pool, and no wait for a stream. */
 static void nothing_is_waited_for(void **state)
 {
@@ -474,6 +519,7 @@ int main(void)
 		CACHE_TEST(wanted_goes_in_one_piece),
 		CACHE_TEST(wanted_takes_all),
 		CACHE_TEST(growing_segments_shrink),
+		CACHE_TEST(mapped_pieces_stay),
 		CACHE_TEST(nothing_is_waited_for),
 		CACHE_TEST(freed_while_others_wait),
 		CACHE_TEST(others_take_what_goes_back),

@@ -741,7 +741,8 @@ FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
  *  - FLEXMEM_LEVEL_CRITICAL: at least half of what is free, and as much as it
  *    takes to have less than 90 percent of the device in use when those that
  *    wait have what they want. If they want anything: a piece that is as large,
- *    the smallest such one; if there is none, all that is free.
+ *    the smallest such one that the provider takes; if there is none, all that
+ *    is free.
  *  - FLEXMEM_LEVEL_NONE: nothing.
  *
  * Free is here what flexmem_cache_trim() could give back: free segments, and

@@ -662,7 +662,8 @@ bool fmlib_memory_info(struct flexmem_cache *cache, uint64_t *free,
 /* What per_process_memory_fraction allows; 0: everything. */
 uint64_t fmlib_allowed(struct flexmem_cache *cache);
 void fmlib_collect(struct flexmem_cache *cache);
-/* Both return how many bytes went back. */
+/* All return how many bytes went back. */
+uint64_t fmlib_reclaim_piece(struct flexmem_cache *cache, uint64_t size);
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size);
 uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error);
 

@@ -69,10 +69,10 @@ static uint64_t relieve_critical(struct flexmem_cache *cache,
 
 	if (bytes < spare.bytes - spare.bytes / 2)
 		bytes = spare.bytes - spare.bytes / 2;
-	if (event->wanted > spare.largest)
+	if (event->wanted && event->wanted <= spare.largest)
+		released = fmlib_reclaim_piece(cache, event->wanted);
+	if (event->wanted && !released)
 		bytes = UINT64_MAX;
-	else if (event->wanted)
-		released = fmlib_reclaim_large(cache, event->wanted);
 	*error = 0;
 	if (released < bytes)
 		released += fmlib_reclaim(cache, bytes - released, error);

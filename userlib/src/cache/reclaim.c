@@ -72,6 +72,13 @@ static bool larger(const struct flexmem_cache *cache,
 	return size_a != size_b ? size_a > size_b : a->serial < b->serial;
 }
 
+static bool smaller(const struct flexmem_cache *cache,
+		    const struct fmlib_segment *a,
+		    const struct fmlib_segment *b)
+{
+	return larger(cache, b, a);
+}
+
 static struct fmlib_segment *merge(const struct flexmem_cache *cache,
 				   struct fmlib_segment *a,
 				   struct fmlib_segment *b, order_fn order)
@@ -147,18 +154,36 @@ uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error)
 }
 
 /*
- * The smallest that is at least as large as @size; else the largest ones, if
- * together they are.
+ * The smallest segment that is at least as large as @size and goes: one that
+ * the provider keeps, as while it is mapped, leaves it to the next larger one.
  */
-uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
+uint64_t fmlib_reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 {
-	struct fmlib_segment *segment = victims(cache, larger);
+	struct fmlib_segment *segment = victims(cache, smaller);
 	struct fmlib_segment *next;
 	uint64_t released = 0;
+
+	for (; segment && !released; segment = next) {
+		next = segment->next_victim;
+		/* What stays has been logged. */
+		if (fmlib_segment_excess(cache, segment) >= size)
+			fmlib_segment_give_back(cache, segment, &released);
+	}
+	return released;
+}
+
+/* Such a piece; else the largest of the others, if together they are enough. */
+uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
+{
+	uint64_t released = fmlib_reclaim_piece(cache, size);
+	struct fmlib_segment *segment;
+	struct fmlib_segment *next;
 	uint64_t sum = 0;
 
-	while (segment && segment->next_victim &&
-	       fmlib_segment_excess(cache, segment->next_victim) >= size)
+	if (released)
+		return released;
+	segment = victims(cache, larger);
+	while (segment && fmlib_segment_excess(cache, segment) >= size)
 		segment = segment->next_victim;
 	for (next = segment; next && sum < size; next = next->next_victim)
 		sum += fmlib_segment_excess(cache, next);
