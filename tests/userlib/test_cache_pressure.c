@@ -215,6 +215,27 @@ static void mapped_pieces_stay(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* A segment of which nothing is used cannot be busy: that is told. */
+static void busy_is_silent_for_ends_only(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("expandable_segments:True");
+	uint64_t handle = free_end(cache, 10 * MIB, 1);
+
+	(void)state;
+	mock_map(handle, true);
+	assert_int_equal(flexmem_cache_trim(cache, GIB, NULL), -EBUSY);
+	assert_int_equal(mock.warnings, 0);
+	give(cache, take(cache, 10 * MIB, 2));
+	mock.fail_frees = 2;
+	mock.error = -EBUSY;
+	assert_int_equal(flexmem_cache_trim(cache, GIB, NULL), -EBUSY);
+	assert_int_equal(mock.fail_frees, 0);
+	assert_int_equal(mock.warnings, 1);
+	assert_string_equal(mock.log,
+		"the provider did not take 10485760 bytes back: error 16\n");
+	flexmem_cache_destroy(cache);
+}
+
 /* M7: nothing that lives, no private pool, and no wait for a stream. */
 static void nothing_is_waited_for(void **state)
 {
@@ -520,6 +541,7 @@ int main(void)
 		CACHE_TEST(wanted_takes_all),
 		CACHE_TEST(growing_segments_shrink),
 		CACHE_TEST(mapped_pieces_stay),
+		CACHE_TEST(busy_is_silent_for_ends_only),
 		CACHE_TEST(nothing_is_waited_for),
 		CACHE_TEST(freed_while_others_wait),
 		CACHE_TEST(others_take_what_goes_back),

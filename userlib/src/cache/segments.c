@@ -391,9 +391,10 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 			    struct fmlib_segment *segment, uint64_t *released)
 {
 	uint64_t excess = fmlib_segment_excess(cache, segment);
+	bool shrinks = fmlib_segment_tail(segment) < segment->size;
 	int err;
 
-	if (fmlib_segment_tail(segment) < segment->size) {
+	if (shrinks) {
 		err = shrink(cache, segment, excess);
 	} else {
 		err = cache->provider.free(cache->provider.user,
@@ -402,7 +403,7 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 			fmlib_segment_forget(cache, segment);
 	}
 	/* What is mapped, or copied just now, is nothing to complain of. */
-	if (err && err != -EBUSY)
+	if (err && !(shrinks && err == -EBUSY))
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"the provider did not take %llu bytes back: error %d",
 				(unsigned long long)excess, -err);
