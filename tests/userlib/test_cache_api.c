@@ -500,8 +500,12 @@ static void bad_options(void **state)
 	struct flexmem_cache_provider provider = *good.provider;
 	struct flexmem_cache_options options = good;
 	struct flexmem_cache *cache = NULL;
+	char problem[20] = "nothing";
 
 	(void)state;
+	/* Here nothing of the options is used. */
+	options.problem = problem;
+	options.problem_length = sizeof(problem);
 	assert_int_equal(flexmem_cache_create(NULL, &options, sizeof(options)),
 			 -EINVAL);
 	assert_int_equal(flexmem_cache_create(&cache, NULL, sizeof(options)),
@@ -510,6 +514,8 @@ static void bad_options(void **state)
 					      offsetof(struct flexmem_cache_options,
 						       device_index)),
 			 -EINVAL);
+	assert_string_equal(problem, "nothing");
+	options = good;
 	options.provider = NULL;
 	refused(options, sizeof(options),
 		"there is neither a device nor a provider");

@@ -313,6 +313,24 @@ static void warnings_come_by_default(void **state)
 		"caller: unknown key 'nonsense' with value '1' is ignored\n");
 }
 
+/* What is left out is no problem of a cache that is made. */
+static void no_problem(void **state)
+{
+	struct flexmem_cache_options options =
+		mock_options("nonsense:1,backend:x");
+	struct flexmem_cache *cache;
+	char problem[20] = "as it was";
+
+	(void)state;
+	options.problem = problem;
+	options.problem_length = sizeof(problem);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	flexmem_cache_destroy(cache);
+	assert_int_equal(mock.warnings, 2);
+	assert_string_equal(problem, "as it was");
+}
+
 static int create_strict(const char *configuration, char *problem,
 			 size_t length)
 {
@@ -343,10 +361,10 @@ static void strict(void **state)
 	assert_int_equal(create_strict("max_split_size_mb:6 4,nonsense:1",
 				       problem, sizeof(problem)), -EINVAL);
 	assert_string_equal(problem,
-		"caller: 'max_split_size_mb' cannot be '6 4'; the default 'off' is kept");
+		"caller: 'max_split_size_mb' cannot be '6 4'");
 	assert_string_equal(mock.log,
-		"caller: 'max_split_size_mb' cannot be '6 4'; the default 'off' is kept\n"
-		"caller: unknown key 'nonsense' with value '1' is ignored\n");
+		"caller: 'max_split_size_mb' cannot be '6 4'\n"
+		"caller: unknown key 'nonsense' with value '1'\n");
 	/* Also if the last value is a good one. */
 	assert_int_equal(create_strict("backend:x,backend:native", problem,
 				       sizeof(problem)), -EINVAL);
@@ -359,7 +377,7 @@ static void strict(void **state)
 	assert_int_equal(create_strict(NULL, problem, sizeof(problem)),
 			 -EINVAL);
 	assert_string_equal(problem,
-		"PYTORCH_ALLOC_CONF: unknown key 'nonsense' with value '1' is ignored");
+		"PYTORCH_ALLOC_CONF: unknown key 'nonsense' with value '1'");
 	/* A good setting that a device cannot follow is none of these. */
 	mock.no_growth = true;
 	assert_int_equal(create_strict("expandable_segments:True", problem,
@@ -380,6 +398,7 @@ int main(void)
 		CACHE_TEST(long_values),
 		CACHE_TEST(source_names),
 		CACHE_TEST(warnings_come_by_default),
+		CACHE_TEST(no_problem),
 		CACHE_TEST(strict),
 	};
 

@@ -256,7 +256,8 @@ struct flexmem_cache_profile {
  * @flags: of FLEXMEM_CACHE_STRICT, FLEXMEM_CACHE_MAPPABLE
  * @reserved: 0
  * @problem: where flexmem_cache_create() writes what is wrong when it returns
- *	-EINVAL, always NUL-terminated then; or NULL
+ *	-EINVAL, always NUL-terminated then, unless its ``cache`` is NULL or its
+ *	``size`` too small; otherwise it is left as it was; or NULL
  * @problem_length: bytes there is room for in @problem; 512 hold any text
  *
  * Settings are separated by commas, key and value by ':' or '='. Spaces around
@@ -326,7 +327,8 @@ struct flexmem_cache_options {
  * callback is missing, or a number is too large, or the sizes of the profile
  * contradict each other, or,
  * with FLEXMEM_CACHE_STRICT, a setting cannot be understood: @options->problem
- * has it in words, as has the log; -EOPNOTSUPP: unknown bits in @options->flags,
+ * has it in words, as has the log; or, with neither of these, @cache or
+ * @options is NULL or @size too small; -EOPNOTSUPP: unknown bits in @options->flags,
  * or FLEXMEM_CACHE_MAPPABLE and a device without FLEXMEM_CAN_MAP.
  */
 FLEXMEM_API int flexmem_cache_create(struct flexmem_cache **cache,

@@ -240,10 +240,30 @@ static char *trim(char *text)
 	return text;
 }
 
+/* Where it is an error there is no cache, which could keep anything. */
+static void refuse_value(struct flexmem_cache *cache, const char *origin,
+			 enum fmlib_key key, const char *value)
+{
+	const struct fmlib_config *config = &cache->config;
+
+	if (cache->flags & FLEXMEM_CACHE_STRICT)
+		fmlib_cache_complain(cache, "%s: '%s' cannot be '%s'", origin,
+				     keys[key].name, value);
+	else
+		fmlib_cache_complain(cache,
+				     "%s: '%s' cannot be '%s'; %s '%s' is kept",
+				     origin, keys[key].name, value,
+				     config->shown[key].source ==
+				     FLEXMEM_CACHE_SOURCE_DEFAULT ?
+				     "the default" : "the earlier value",
+				     config->shown[key].value);
+}
+
 /* -EINVAL: it was left out. */
 static int set(struct flexmem_cache *cache, enum flexmem_cache_source source,
 	       const char *name, const char *value)
 {
+	const bool strict = cache->flags & FLEXMEM_CACHE_STRICT;
 	const char *origin = flexmem_cache_source_name(source);
 	struct fmlib_config *config = &cache->config;
 	enum fmlib_key key = 0;
@@ -252,19 +272,14 @@ static int set(struct flexmem_cache *cache, enum flexmem_cache_source source,
 		key++;
 	if (key == FMLIB_KEYS) {
 		fmlib_cache_complain(cache,
-				     "%s: unknown key '%s' with value '%s' is ignored",
-				     origin, name, value);
+				     "%s: unknown key '%s' with value '%s'%s",
+				     origin, name, value,
+				     strict ? "" : " is ignored");
 		return -EINVAL;
 	}
 	if (strlen(value) >= VALUE_MAX ||
 	    !keys[key].parse(config, key, value)) {
-		fmlib_cache_complain(cache,
-				     "%s: '%s' cannot be '%s'; %s '%s' is kept",
-				     origin, name, value,
-				     config->shown[key].source ==
-				     FLEXMEM_CACHE_SOURCE_DEFAULT ?
-				     "the default" : "the earlier value",
-				     config->shown[key].value);
+		refuse_value(cache, origin, key, value);
 		return -EINVAL;
 	}
 	config->shown[key].source = source;

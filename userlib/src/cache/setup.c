@@ -232,6 +232,9 @@ static int fill(struct flexmem_cache *cache,
 		err = fmlib_names_start(&cache->narrow, false);
 	if (!err)
 		err = fmlib_names_start(&cache->wide, true);
+	/* What is left out is no failure. */
+	if (!err && !(cache->flags & FLEXMEM_CACHE_STRICT))
+		cache->problem = NULL;
 	if (!err)
 		err = fmlib_config_read(cache, options->configuration);
 	if (err)
