@@ -388,6 +388,70 @@ static void error_texts(void **state)
 			 -EMSGSIZE);
 }
 
+/* As large as anything in it can be, whatever stopped the device. */
+static size_t longest_text(struct flexmem_cache_failure failure)
+{
+	char text[1024];
+	size_t most = 0;
+	uint32_t i;
+
+	/* Each with limits and charges that are not known as well. */
+	for (i = 0; i < 16 * 4 * 16 * 2; i++) {
+		failure.device.limit = i % 16;
+		failure.device.charge = i / 16 % 4;
+		failure.device.region_limit = i / 64 % 16;
+		failure.device.flags = i / 1024 ? FLEXMEM_PROGRAM : 0;
+		assert_int_equal(flexmem_cache_error_text(-ENOMEM, &failure,
+							  sizeof(failure),
+							  text, sizeof(text)),
+				 0);
+		if (strlen(text) > most)
+			most = strlen(text);
+		/* Nor is anything cut off inside of it. */
+		if (failure.device.limit != FLEXMEM_LIMIT_NONE &&
+		    failure.limit == FLEXMEM_CACHE_LIMIT_NONE)
+			assert_string_equal(text + strlen(text) -
+					    strlen(" could be freed"),
+					    " could be freed");
+	}
+	return most;
+}
+
+/* What the header says holds any text does. */
+static void any_text_fits(void **state)
+{
+	const uint64_t human = 1023 * GIB;
+	struct flexmem_cache_failure failure;
+	size_t most = 0;
+	size_t length;
+	uint32_t i;
+
+	(void)state;
+	/* The longest of sizes; other numbers are as long as can be. */
+	for (i = 0; i < 2 * 8; i++) {
+		memset(&failure, 0xff, sizeof(failure));
+		failure.limit = i / 8;
+		failure.obstacle = i % 8;
+		failure.asked = human;
+		failure.segment = human;
+		failure.allocated_bytes = human;
+		failure.reserved_bytes = human;
+		failure.largest_free = human;
+		failure.allowed_bytes = human;
+		failure.device_free = human;
+		failure.device_total = human;
+		failure.device.total_free = human;
+		failure.device.own_used = human;
+		failure.device.max_region = human;
+		failure.device.largest_free = UINT64_MAX - 1;
+		failure.device.quota = UINT64_MAX - 1;
+		length = longest_text(failure);
+		if (length > most)
+			most = length;
+	}
+	assert_in_range(most, 512, 1023);
+}
+
 /* No device has this; nobody is bothered with it. */
 static void absurd_sizes(void **state)
 {
@@ -723,6 +787,7 @@ int main(void)
 		CACHE_TEST(obstacle_of_a_pool),
 		CACHE_TEST(obstacle_of_a_setting),
 		CACHE_TEST(error_texts),
+		CACHE_TEST(any_text_fits),
 		CACHE_TEST(absurd_sizes),
 		CACHE_TEST(callbacks),
 		CACHE_TEST(callbacks_come_first),

@@ -113,7 +113,7 @@ static void region_limits(void **state)
 		const char *text;
 	} cases[] = {
 		{ FLEXMEM_LIMIT_CAPACITY,
-		  "the device has none left for another region" },
+		  "the device has none for another region" },
 		{ FLEXMEM_LIMIT_SLOTS, "no slot is left for another region" },
 		{ FLEXMEM_LIMIT_MAX_REGIONS,
 		  "max_regions allows no other region" },
@@ -270,9 +270,12 @@ static void longest_text_fits(void **state)
 		memset(&failure, 0xff, sizeof(failure));
 		failure.limit = limit;
 		failure.largest_free = UINT64_MAX - 1;
+		failure.total_free = 1023 * GIB;
 		failure.own_used = 1023 * GIB;
 		failure.quota = UINT64_MAX - 1;
 		failure.charge = FLEXMEM_CHARGE_HANDLES;
+		/* The longest of what may keep it from another region. */
+		failure.region_limit = FLEXMEM_LIMIT_CAPACITY;
 		failure.flags = 0;
 		text_of(-ENOMEM, &failure);
 		failure.flags = FLEXMEM_PROGRAM;

@@ -88,7 +88,7 @@ int main(void)
 	struct flexmem_properties properties = { 0 };
 	struct flexmem_cache *cache = NULL;
 	int can_map;
-	char text[512];
+	char text[1024];
 	int err;
 
 	err = flexmem_device_open(&options.device, NULL);

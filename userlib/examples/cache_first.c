@@ -33,7 +33,7 @@ int main(void)
 {
 	struct flexmem_cache_options options = { 0 };
 	struct flexmem_cache *cache = NULL;
-	char text[512];
+	char text[1024];
 	int err;
 
 	err = flexmem_device_open(&options.device, NULL);

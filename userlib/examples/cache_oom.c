@@ -32,7 +32,7 @@ static int fill(struct flexmem_cache *cache, struct spare *spare)
 {
 	struct flexmem_cache_request request = { .bytes = 30 * MIB };
 	struct flexmem_cache_allocation made = { 0 };
-	char text[512];
+	char text[1024];
 	int count;
 	int err;
 

@@ -1073,7 +1073,7 @@ FLEXMEM_API void flexmem_cache_text_free(char *text);
  * @size: sizeof(*@failure); ignored with NULL
  * @text: where to write; always NUL-terminated if @length is not 0; may be NULL
  *	if it is
- * @length: bytes there is room for; 512 hold any text
+ * @length: bytes there is room for; 1024 hold any text
  *
  * Return: 0; -EMSGSIZE: the text is cut off; -EINVAL: as for any struct.
  */

@@ -73,7 +73,7 @@ static const char *region_text(const struct flexmem_failure *failure)
 {
 	switch (failure->region_limit) {
 	case FLEXMEM_LIMIT_CAPACITY:
-		return "; the device has none left for another region";
+		return "; the device has none for another region";
 	case FLEXMEM_LIMIT_SLOTS:
 		return "; no slot is left for another region";
 	case FLEXMEM_LIMIT_MAX_REGIONS:

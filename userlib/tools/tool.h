@@ -100,7 +100,7 @@ bool only_common_options(struct tool *tool, int argc, char **argv,
 bool parse_size(const char *text, uint64_t *bytes);
 bool parse_number(const char *text, uint64_t limit, uint64_t *number);
 
-#define TOOL_TEXT_MAX 512
+#define TOOL_TEXT_MAX 1024
 
 /* open.c: opens the device unless it is open; prints what went wrong. */
 enum tool_status tool_open(struct tool *tool);

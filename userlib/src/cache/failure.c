@@ -120,6 +120,7 @@ static void say_limit(struct out *out,
 static void say_memory(struct out *out,
 		       const struct flexmem_cache_failure *failure)
 {
+	/* As much as the device's own texts take. */
 	char reason[256];
 
 	say_size(out, "out of device memory: tried to allocate ",
