@@ -52,15 +52,22 @@ static void without_maps(void **state)
 				  "success\n");
 }
 
-/* A copy that meets a segment which is just growing goes on. */
-static void while_it_grows(void **state)
+/* A copy or a map that meets a segment which is just resized goes on. */
+static void while_it_is_resized(void **state)
 {
 	(void)state;
 	fake.copied_before_error = 3;
 	inject(FLEXMEM_CMD_WRITE, 1, EBUSY);
+	inject(FLEXMEM_CMD_READ, 1, EBUSY);
+	inject(FLEXMEM_CMD_MAP, 1, EBUSY);
 	assert_int_equal(run_example(), 0);
 	assert_int_equal(fake.calls[FLEXMEM_CMD_WRITE], 2);
-	assert_non_null(strstr(said, "mapped: a tensor's bytes\n"));
+	assert_int_equal(fake.calls[FLEXMEM_CMD_READ], 2);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_MAP], 2);
+	assert_string_equal(said,
+			    "at 1024 of its segment: a tensor's bytes\n"
+			    "mapped: a tensor's bytes\n"
+			    "success\n");
 }
 
 static void without_a_device(void **state)
@@ -76,7 +83,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(with_maps),
 		TEST(without_maps),
-		TEST(while_it_grows),
+		TEST(while_it_is_resized),
 		TEST(without_a_device),
 	};
 

@@ -12,7 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* While another thread makes the segment grow it is busy, for a moment. */
+/*
+ * While the segment grows or shrinks it is busy, for a moment: another thread
+ * allocates, or memory goes back to the device.
+ */
 static int put(struct flexmem_device *device,
 	       const struct flexmem_cache_allocation *tensor, const void *data,
 	       size_t length)
@@ -31,6 +34,24 @@ static int put(struct flexmem_device *device,
 	return err;
 }
 
+static int get(struct flexmem_device *device,
+	       const struct flexmem_cache_allocation *tensor, void *data,
+	       size_t length)
+{
+	char *to = data;
+	size_t sum = 0;
+	size_t done;
+	int err;
+
+	do {
+		err = flexmem_device_read(device, (uint32_t)tensor->handle,
+					  tensor->offset + sum, to + sum,
+					  length - sum, &done);
+		sum += done;
+	} while (err == -EBUSY);
+	return err;
+}
+
 /* Prints the text that a tensor begins with, through a map of its pages. */
 static int show(struct flexmem_device *device,
 		const struct flexmem_cache_allocation *tensor)
@@ -41,9 +62,11 @@ static int show(struct flexmem_device *device,
 	size_t mapped;
 	int err;
 
-	err = flexmem_device_map(device, (uint32_t)tensor->handle,
-				 tensor->offset - before, page,
-				 FLEXMEM_READ_ONLY, &start, &mapped);
+	do {
+		err = flexmem_device_map(device, (uint32_t)tensor->handle,
+					 tensor->offset - before, page,
+					 FLEXMEM_READ_ONLY, &start, &mapped);
+	} while (err == -EBUSY);
 	if (err)
 		return err;
 	printf("mapped: %s\n", (const char *)start + before);
@@ -68,9 +91,7 @@ static int use(struct flexmem_cache *cache, struct flexmem_device *device,
 	if (!err)
 		err = put(device, &tensors[1], text, sizeof(text));
 	if (!err)
-		err = flexmem_device_read(device, (uint32_t)tensors[1].handle,
-					  tensors[1].offset, back,
-					  sizeof(back), NULL);
+		err = get(device, &tensors[1], back, sizeof(back));
 	if (!err)
 		printf("at %lu of its segment: %s\n",
 		       (unsigned long)tensors[1].offset, back);

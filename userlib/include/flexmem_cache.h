@@ -542,8 +542,11 @@ struct flexmem_cache_failure {
  * Its bytes are those from @offset on, @size of them, of the segment @handle:
  *
  *  - flexmem_device_read() and flexmem_device_write() reach them in any case.
- *    While another thread's request makes the segment grow they return -EBUSY;
- *    then they are to be called again, for what ``done`` does not cover.
+ *    While the segment grows or shrinks they return -EBUSY, as does
+ *    flexmem_device_map(): for another thread's request, or because memory goes
+ *    back, by flexmem_cache_empty() and flexmem_cache_trim(), for pressure, or
+ *    on the thread of flexmem_cache_start_helper() at any moment. Then they are
+ *    to be called again, copies for what ``done`` does not cover.
  *  - flexmem_device_map() does with FLEXMEM_CACHE_MAPPABLE. Maps begin at pages,
  *    blocks at multiples of the granule: unless that is a page, what is mapped
  *    with a block has bytes of its neighbours at both ends. While anything of a
