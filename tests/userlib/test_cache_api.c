@@ -555,6 +555,26 @@ static void bad_options(void **state)
 	flexmem_cache_destroy(NULL);
 }
 
+/*
+ * What grows inside of another struct takes it from the room behind it: nothing
+ * that follows may move, or programs that were compiled before read it wrongly.
+ */
+_Static_assert(offsetof(struct flexmem_cache_failure, device) == 72 &&
+	       offsetof(struct flexmem_cache_failure, obstacle) == 232 &&
+	       offsetof(struct flexmem_cache_failure, largest_pool) == 248,
+	       "struct flexmem_failure grows into FLEXMEM_CACHE_DEVICE_ROOM");
+_Static_assert(sizeof(struct flexmem_failure) +
+	       8 * FLEXMEM_CACHE_DEVICE_ROOM == 232 - 72,
+	       "device_room is what struct flexmem_failure may still grow by");
+_Static_assert(offsetof(struct flexmem_cache_allocation, failure) == 120 &&
+	       offsetof(struct flexmem_cache_allocation, handle) == 440 &&
+	       offsetof(struct flexmem_cache_allocation, offset) == 448 &&
+	       sizeof(struct flexmem_cache_allocation) == 456,
+	       "struct flexmem_cache_failure grows into FLEXMEM_CACHE_ROOM");
+_Static_assert(sizeof(struct flexmem_cache_failure) +
+	       8 * FLEXMEM_CACHE_ROOM == 440 - 120,
+	       "failure_room is what struct flexmem_cache_failure may grow by");
+
 /* Structs of callers that are older and newer than the library. */
 static void struct_sizes(void **state)
 {
