@@ -40,12 +40,12 @@ static int inodes_count;
 
 #define FLEXMEM_MAGIC 0x666c786d /* "flxm" */
 
-static bool is_pf(const struct flexmem_device *fdev)
+static bool is_pf(const struct flexmem_dev *fdev)
 {
 	return fdev->table.function.mode == FLEXMEM_MODE_PF;
 }
 
-static bool may_open(const struct flexmem_device *fdev)
+static bool may_open(const struct flexmem_dev *fdev)
 {
 	return !is_pf(fdev) ||
 	       fdev->table.settings.pf_open == FLEXMEM_PF_OPEN_MODE ||
@@ -54,8 +54,8 @@ static bool may_open(const struct flexmem_device *fdev)
 
 static int flexmem_open(struct inode *inode, struct file *filp)
 {
-	struct flexmem_device *fdev =
-		container_of(inode->i_cdev, struct flexmem_device, cdev);
+	struct flexmem_dev *fdev =
+		container_of(inode->i_cdev, struct flexmem_dev, cdev);
 	struct flexmem_file *file;
 	int rc;
 
@@ -84,7 +84,7 @@ static int flexmem_open(struct inode *inode, struct file *filp)
 static int flexmem_release(struct inode *inode, struct file *filp)
 {
 	struct flexmem_file *file = filp->private_data;
-	struct flexmem_device *fdev = file->fdev;
+	struct flexmem_dev *fdev = file->fdev;
 
 	flexmem_client_fini(&file->client);
 	kfree(file);
@@ -208,8 +208,8 @@ static const struct file_operations flexmem_fops = {
 static char *flexmem_devnode(flexmem_const_since_6_2 struct device *dev,
 			     umode_t *mode)
 {
-	const struct flexmem_device *fdev =
-		container_of(dev, struct flexmem_device, dev);
+	const struct flexmem_dev *fdev =
+		container_of(dev, struct flexmem_dev, dev);
 
 	if (mode)
 		*mode = is_pf(fdev) ? 0600 : 0660;
@@ -219,8 +219,8 @@ static char *flexmem_devnode(flexmem_const_since_6_2 struct device *dev,
 static ssize_t mode_show(struct device *dev, struct device_attribute *attr,
 			 char *buf)
 {
-	const struct flexmem_device *fdev =
-		container_of(dev, struct flexmem_device, dev);
+	const struct flexmem_dev *fdev =
+		container_of(dev, struct flexmem_dev, dev);
 
 	return sysfs_emit(buf, "%s\n", is_pf(fdev) ? "pf" : "vf");
 }
@@ -251,7 +251,7 @@ static struct file_system_type inodes_type = {
 };
 
 /* The mount is there as long as a function is: it would pin the module. */
-static int add_inode(struct flexmem_device *fdev)
+static int add_inode(struct flexmem_dev *fdev)
 {
 	struct inode *inode;
 	int rc;
@@ -273,7 +273,7 @@ static int add_inode(struct flexmem_device *fdev)
  * flexmem_chardev_put_inode - nobody has a file open on a function any more
  * @fdev: function, whether it has its inode yet or not
  */
-void flexmem_chardev_put_inode(struct flexmem_device *fdev)
+void flexmem_chardev_put_inode(struct flexmem_dev *fdev)
 {
 	if (!fdev->inode)
 		return;
@@ -291,7 +291,7 @@ void flexmem_chardev_put_inode(struct flexmem_device *fdev)
  *
  * Return: 0, -ENOSPC if there are too many of its mode, or -ENOMEM.
  */
-int flexmem_chardev_add(struct flexmem_device *fdev, struct device *parent,
+int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 			void (*release)(struct device *dev))
 {
 	int minor, rc;
@@ -328,7 +328,7 @@ free_minor:
  * flexmem_chardev_remove - take the node away; open files stay valid
  * @fdev: function
  */
-void flexmem_chardev_remove(struct flexmem_device *fdev)
+void flexmem_chardev_remove(struct flexmem_dev *fdev)
 {
 	cdev_device_del(&fdev->cdev, &fdev->dev);
 	flexmem_minor_put(&minors, MINOR(fdev->dev.devt));

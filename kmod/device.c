@@ -32,8 +32,8 @@
 
 static void device_release(struct device *dev)
 {
-	struct flexmem_device *fdev =
-		container_of(dev, struct flexmem_device, dev);
+	struct flexmem_dev *fdev =
+		container_of(dev, struct flexmem_dev, dev);
 
 	flexmem_table_fini(&fdev->table);
 	flexmem_chardev_put_inode(fdev);
@@ -53,12 +53,12 @@ static void device_release(struct device *dev)
  * ERR_PTR(): -EINVAL if the description or the settings do not suit, -ENOMEM,
  * -ENOSPC if there are too many devices, or what an operation returned.
  */
-struct flexmem_device *
+struct flexmem_dev *
 flexmem_device_register(struct device *parent,
 			const struct flexmem_device_desc *desc)
 {
 	struct flexmem_settings settings;
-	struct flexmem_device *fdev;
+	struct flexmem_dev *fdev;
 	int rc;
 
 	fdev = kzalloc(sizeof(*fdev), GFP_KERNEL);
@@ -106,7 +106,7 @@ EXPORT_SYMBOL_GPL(flexmem_device_register);
  * if the function is suspended. A region that was not given back is reported in
  * the log; the driver resets the function, or the memory is lost until it does.
  */
-void flexmem_device_unregister(struct flexmem_device *fdev)
+void flexmem_device_unregister(struct flexmem_dev *fdev)
 {
 	flexmem_chardev_remove(fdev);
 	flexmem_table_remove(&fdev->table);
@@ -124,7 +124,7 @@ EXPORT_SYMBOL_GPL(flexmem_device_unregister);
  * Context: may sleep; may call the capacity operation, so not to be called from
  * an operation.
  */
-void flexmem_device_capacity_changed(struct flexmem_device *fdev)
+void flexmem_device_capacity_changed(struct flexmem_dev *fdev)
 {
 	int rc = flexmem_table_new_capacity(&fdev->table);
 
@@ -135,7 +135,7 @@ void flexmem_device_capacity_changed(struct flexmem_device *fdev)
 EXPORT_SYMBOL_GPL(flexmem_device_capacity_changed);
 
 /* What the function looked like, for who has to find out why it was reset. */
-static size_t write_report(struct flexmem_device *fdev,
+static size_t write_report(struct flexmem_dev *fdev,
 			   const struct flexmem_view *view, char *text)
 {
 	const struct flexmem_region_entry *entry;
@@ -163,7 +163,7 @@ static size_t write_report(struct flexmem_device *fdev,
 	return n;
 }
 
-static void dump_core(struct flexmem_device *fdev)
+static void dump_core(struct flexmem_dev *fdev)
 {
 	struct flexmem_view *view;
 	char *text;
@@ -184,7 +184,7 @@ static void dump_core(struct flexmem_device *fdev)
 	kfree(view);
 }
 
-static void announce_reset(struct flexmem_device *fdev, int error)
+static void announce_reset(struct flexmem_dev *fdev, int error)
 {
 	char result[32], generation[48];
 	/* checkpatch: STATIC_CONST_CHAR_ARRAY - filled in below */
@@ -211,7 +211,7 @@ static void announce_reset(struct flexmem_device *fdev, int error)
  * Return: 0; -EOPNOTSUPP if there is no such operation; -ENODEV if the device
  * goes; or what the operation returned: then nothing works but another reset.
  */
-int flexmem_device_reset(struct flexmem_device *fdev)
+int flexmem_device_reset(struct flexmem_dev *fdev)
 {
 	int rc;
 
@@ -237,7 +237,7 @@ EXPORT_SYMBOL_GPL(flexmem_device_reset);
  *
  * Context: may sleep until the operations under way are done.
  */
-void flexmem_device_suspend(struct flexmem_device *fdev)
+void flexmem_device_suspend(struct flexmem_dev *fdev)
 {
 	flexmem_table_suspend(&fdev->table);
 }
@@ -247,7 +247,7 @@ EXPORT_SYMBOL_GPL(flexmem_device_suspend);
  * flexmem_device_resume - the function is awake
  * @fdev: what flexmem_device_register() returned
  */
-void flexmem_device_resume(struct flexmem_device *fdev)
+void flexmem_device_resume(struct flexmem_dev *fdev)
 {
 	flexmem_table_resume(&fdev->table);
 }

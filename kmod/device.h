@@ -12,7 +12,7 @@
 #include "table.h"
 
 /**
- * struct flexmem_device - a function, from registration until the last close
+ * struct flexmem_dev - a function, from registration until the last close
  * @dev: the node's device; its reference count is the life of this struct
  * @cdev: the node
  * @inode: in whose address space all maps are
@@ -20,7 +20,7 @@
  * @failures: allocations that ended in ENOMEM
  * @table: its regions
  */
-struct flexmem_device {
+struct flexmem_dev {
 	struct device dev;
 	struct cdev cdev;
 	struct inode *inode;
@@ -36,17 +36,17 @@ struct flexmem_device {
  * @seen: number of the last event it has read; under &flexmem_accounts.lock
  */
 struct flexmem_file {
-	struct flexmem_device *fdev;
+	struct flexmem_dev *fdev;
 	struct flexmem_client client;
 	u64 seen;
 };
 
 int flexmem_chardev_init(void);
 void flexmem_chardev_exit(void);
-int flexmem_chardev_add(struct flexmem_device *fdev, struct device *parent,
+int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 			void (*release)(struct device *dev));
-void flexmem_chardev_remove(struct flexmem_device *fdev);
-void flexmem_chardev_put_inode(struct flexmem_device *fdev);
+void flexmem_chardev_remove(struct flexmem_dev *fdev);
+void flexmem_chardev_put_inode(struct flexmem_dev *fdev);
 
 long flexmem_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 

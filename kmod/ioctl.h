@@ -8,7 +8,7 @@
 #include <linux/types.h>
 
 struct flexmem_client;
-struct flexmem_device;
+struct flexmem_dev;
 
 /* Nothing of ours is near as long; bounds the check for a zero tail. */
 #define FLEXMEM_MAX_STRUCT SZ_4K
@@ -22,7 +22,7 @@ struct flexmem_device;
  * @cmd: our copy
  */
 struct flexmem_call {
-	struct flexmem_device *fdev;
+	struct flexmem_dev *fdev;
 	struct flexmem_client *client;
 	void __user *ubuffer;
 	u32 user_size;

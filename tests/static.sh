@@ -92,4 +92,9 @@ unlicensed() {
 }
 tap "SPDX: ${#code[@]} files" unlicensed
 
+# Who reads a name knows which side of the ABI it is on.
+struct_names() { grep -rhoE '^struct \w+ \{' "$1" | sort -u; }
+shared_names() { ! comm -12 <(struct_names kmod) <(struct_names userlib) | grep .; }
+tap 'no struct of kmod has the name of one of userlib' silent shared_names
+
 tap_end

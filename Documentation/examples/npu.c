@@ -58,7 +58,7 @@ enum {
 struct npu {
 	struct pci_dev *pdev;
 	void __iomem *regs;
-	struct flexmem_device *fdev;
+	struct flexmem_dev *fdev;
 	struct work_struct capacity_work;
 	struct work_struct dead_work;
 	struct mutex turn;	/* held by the operation that uses the mailbox */

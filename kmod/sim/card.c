@@ -85,7 +85,7 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
 		.ops = fn->ops,
 		.priv = fn,
 	};
-	struct flexmem_device *fdev;
+	struct flexmem_dev *fdev;
 	int ret = -EBUSY;
 
 	/* Throughout the registration: no change of capacity goes unnoticed. */
@@ -111,7 +111,7 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
  */
 int sim_function_unbind(struct sim_function *fn)
 {
-	struct flexmem_device *fdev;
+	struct flexmem_dev *fdev;
 
 	mutex_lock(&fn->lock);
 	fdev = fn->fdev;

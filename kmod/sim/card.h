@@ -52,7 +52,7 @@ struct sim_function {
 	 * flexmem calls operations, so they do not take it.
 	 */
 	struct mutex lock;
-	struct flexmem_device *fdev;
+	struct flexmem_dev *fdev;
 	bool suspended;
 };
 

@@ -285,7 +285,7 @@ static void run_random(struct file *file)
 	}
 }
 
-static struct file *open_node(struct flexmem_device *fdev)
+static struct file *open_node(struct flexmem_dev *fdev)
 {
 	struct file *file = native_open(MINOR(fdev->dev.devt), 0);
 
@@ -303,7 +303,7 @@ static void run_on(enum flexmem_mode mode, void (*run)(struct file *file))
 		.granule = SZ_2M,
 		.ops = mode == FLEXMEM_MODE_VF ? &vf_ops : &pf_ops,
 	};
-	struct flexmem_device *fdev;
+	struct flexmem_dev *fdev;
 	struct device parent = {};
 	struct file *file;
 

@@ -298,7 +298,7 @@ static int bare_capacity(void *priv, u64 *capacity)
 	return 0;
 }
 
-static void ask_bare(struct run *r, struct flexmem_device *fdev)
+static void ask_bare(struct run *r, struct flexmem_dev *fdev)
 {
 	struct file *file = native_open(MINOR(fdev->dev.devt), 0);
 	struct flexmem_info info = CMD(info);
@@ -319,7 +319,7 @@ static void ask_bare(struct run *r, struct flexmem_device *fdev)
 	r->file[0] = other;
 }
 
-static void check_node(struct run *r, struct flexmem_device *fdev,
+static void check_node(struct run *r, struct flexmem_dev *fdev,
 		       umode_t mode, const char *text)
 {
 	const struct attribute_group *group = fdev->dev.class->dev_groups[0];
@@ -352,7 +352,7 @@ static const struct flexmem_device_desc bare = {
 static void run_bare(struct run *r)
 {
 	struct flexmem_device_desc wrong = bare;
-	struct flexmem_device *fdev;
+	struct flexmem_dev *fdev;
 
 	wrong.granule = 3;
 	fdev = flexmem_device_register(&world.parent[0], &wrong);
@@ -369,7 +369,7 @@ static void run_bare(struct run *r)
 /* One of the world, and these. */
 static void run_many(struct run *r)
 {
-	static struct flexmem_device *fdev[FLEXMEM_MAX_PFS];
+	static struct flexmem_dev *fdev[FLEXMEM_MAX_PFS];
 	unsigned int nr;
 
 	for (nr = 0; nr < ARRAY_SIZE(fdev) - 1; nr++) {

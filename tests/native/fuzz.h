@@ -193,7 +193,7 @@ struct fuzz {
 
 	struct fake_device *fake;
 	struct device parent;
-	struct flexmem_device *fdev;
+	struct flexmem_dev *fdev;
 	unsigned int minor;
 	bool bare;
 	bool gone;

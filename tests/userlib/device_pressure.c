@@ -317,7 +317,7 @@ static void threads_of_one_process(void **state)
 {
 	struct flexmem_cache_options options = { .configuration = "" };
 	struct flexmem_device *other;
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	pthread_t thread;
 	int tries = 0;
 	void *result;

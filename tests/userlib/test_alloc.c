@@ -4,10 +4,10 @@
 
 #define MANY 300
 
-static struct flexmem_allocation alloc_ok(struct flexmem_device *device,
-					  uint64_t length)
+static struct flexmem_allocated alloc_ok(struct flexmem_device *device,
+					 uint64_t length)
 {
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	memset(&a, 0xaa, sizeof(a));
 	assert_int_equal(flexmem_device_alloc(device, length, 0, 0, &a,
@@ -20,7 +20,7 @@ static struct flexmem_allocation alloc_ok(struct flexmem_device *device,
 static void alloc_reply(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	alloc_ok(device, 1);
@@ -38,7 +38,7 @@ static void alloc_reply(void **state)
 static void alloc_alignment_and_flags(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	alloc_ok(device, 1);
@@ -95,7 +95,7 @@ static void free_nothing(void **state)
 static void free_by_address(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a = alloc_ok(device, 1024);
+	struct flexmem_allocated a = alloc_ok(device, 1024);
 	struct flexmem_virtual_address inside = a.address;
 
 	(void)state;
@@ -113,8 +113,8 @@ static void lookup(void **state)
 {
 	struct flexmem_device *device = open_device();
 	struct flexmem_device *other = open_device();
-	struct flexmem_allocation a;
-	struct flexmem_allocation b;
+	struct flexmem_allocated a;
+	struct flexmem_allocated b;
 
 	(void)state;
 	assert_int_equal(flexmem_device_alloc(device, 5, 4096, FLEXMEM_PROGRAM,
@@ -155,7 +155,7 @@ static void close_gives_back(void **state)
 static void failure_details(void **state)
 {
 	struct flexmem_device *device;
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	fake.slots = 2;
@@ -188,7 +188,7 @@ static void failure_details(void **state)
 static void each_limit(void **state)
 {
 	struct flexmem_device *device;
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	fake.capacity = 24 * GIB;
@@ -214,7 +214,7 @@ static void each_limit(void **state)
 static void host_memory_is_no_limit(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	inject(FLEXMEM_CMD_ALLOC, 1, ENOMEM);
@@ -230,7 +230,7 @@ static void host_memory_is_no_limit(void **state)
 static void a_failure_is_one_call(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	alloc_ok(device, 1);
@@ -249,7 +249,7 @@ static void a_failure_is_one_call(void **state)
 static void fragmentation_tells_of_regions(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	uint32_t handle;
 
 	(void)state;
@@ -269,7 +269,7 @@ static void fragmentation_tells_of_regions(void **state)
 static void alloc_nulls(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	assert_int_equal(flexmem_device_alloc(NULL, 1, 0, 0, &a, sizeof(a)),
@@ -277,7 +277,7 @@ static void alloc_nulls(void **state)
 	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0, NULL,
 					      sizeof(a)), -EINVAL);
 	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0, &a,
-					      offsetof(struct flexmem_allocation,
+					      offsetof(struct flexmem_allocated,
 						       failure.max_region)),
 			 -EINVAL);
 	assert_int_equal(fake.calls[FLEXMEM_CMD_ALLOC], 0);
@@ -286,7 +286,7 @@ static void alloc_nulls(void **state)
 
 /* Batches */
 
-static void fill_requests(struct flexmem_request *requests, size_t count)
+static void fill_requests(struct flexmem_alloc_request *requests, size_t count)
 {
 	size_t i;
 
@@ -297,8 +297,8 @@ static void fill_requests(struct flexmem_request *requests, size_t count)
 
 static void batch_in_pieces(void **state)
 {
-	static struct flexmem_request requests[MANY];
-	static struct flexmem_allocation results[MANY];
+	static struct flexmem_alloc_request requests[MANY];
+	static struct flexmem_allocated results[MANY];
 	struct flexmem_device *device = open_device();
 	uint32_t handles[MANY];
 	int errors[MANY];
@@ -353,8 +353,8 @@ static void batch_of_addresses(void **state)
 static void batch_results_are_each_own(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation results[5];
-	struct flexmem_request requests[5];
+	struct flexmem_allocated results[5];
+	struct flexmem_alloc_request requests[5];
 
 	(void)state;
 	fill_requests(requests, 5);
@@ -378,8 +378,8 @@ static void batch_results_are_each_own(void **state)
 
 static void batch_asks_no_second_time(void **state)
 {
-	static struct flexmem_allocation results[MANY];
-	static struct flexmem_request requests[MANY];
+	static struct flexmem_allocated results[MANY];
+	static struct flexmem_alloc_request requests[MANY];
 	struct flexmem_device *device = open_device();
 	size_t i;
 
@@ -401,8 +401,8 @@ static void batch_asks_no_second_time(void **state)
 /* EFAULT in the third piece: the first two stay, the third is undone. */
 static void batch_ends_early(void **state)
 {
-	static struct flexmem_allocation results[MANY];
-	static struct flexmem_request requests[MANY];
+	static struct flexmem_allocated results[MANY];
+	static struct flexmem_alloc_request requests[MANY];
 	struct flexmem_device *device = open_device();
 	size_t i;
 
@@ -424,8 +424,8 @@ static void batch_ends_early(void **state)
 /* A kill after 10 entries of the second piece: those have been carried out. */
 static void batch_is_interrupted(void **state)
 {
-	struct flexmem_allocation results[100];
-	struct flexmem_request requests[100];
+	struct flexmem_allocated results[100];
+	struct flexmem_alloc_request requests[100];
 	struct flexmem_device *device = open_device();
 	uint32_t handles[100];
 	int errors[100];
@@ -455,11 +455,11 @@ static void batch_is_interrupted(void **state)
 static void batch_of_later_structs(void **state)
 {
 	struct {
-		struct flexmem_request now;
+		struct flexmem_alloc_request now;
 		uint64_t later;
 	} requests[3];
 	struct {
-		struct flexmem_allocation now;
+		struct flexmem_allocated now;
 		uint64_t later;
 	} results[3];
 	struct flexmem_device *device = open_device();
@@ -497,8 +497,8 @@ static void batch_of_later_structs(void **state)
 
 static void batch_of_a_driver_without_limit(void **state)
 {
-	struct flexmem_request request = { .length = 1 };
-	struct flexmem_allocation result;
+	struct flexmem_alloc_request request = { .length = 1 };
+	struct flexmem_allocated result;
 	struct flexmem_device *device;
 
 	(void)state;
@@ -516,8 +516,8 @@ static void batch_nulls(void **state)
 {
 	struct flexmem_virtual_address address = { 0, 0 };
 	struct flexmem_device *device = open_device();
-	struct flexmem_request request = { .length = 1 };
-	struct flexmem_allocation a;
+	struct flexmem_alloc_request request = { .length = 1 };
+	struct flexmem_allocated a;
 	uint32_t handle = 1;
 	int error;
 

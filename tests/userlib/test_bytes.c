@@ -9,7 +9,7 @@
 static uint32_t get(struct flexmem_device *device, uint64_t length,
 		    uint32_t flags)
 {
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	assert_int_equal(flexmem_device_alloc(device, length, 0, flags, &a,
 					      sizeof(a)), 0);
@@ -32,7 +32,7 @@ static int map_part(struct flexmem_device *device, uint32_t handle,
 static void flags_of_an_allocation(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	get(device, 1, 0);
@@ -51,7 +51,7 @@ static void flags_of_an_allocation(void **state)
 static void flags_without_the_capability(void **state)
 {
 	struct flexmem_device *device;
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	char byte;
 
 	(void)state;
@@ -307,7 +307,7 @@ static void lost(void **state)
 {
 	struct flexmem_device *device = open_device();
 	uint32_t handle = get(device, 4096, FLEXMEM_MAPPABLE);
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	unsigned char *bytes;
 	char byte;
 

@@ -280,7 +280,7 @@ static void statistics(void **state)
 {
 	struct flexmem_device *device = open_device();
 	struct flexmem_device *other = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	struct flexmem_statistics s;
 
 	(void)state;
@@ -310,7 +310,7 @@ static void statistics(void **state)
 static void locked_is_told(void **state)
 {
 	struct flexmem_device *device;
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	struct flexmem_statistics s;
 
 	(void)state;
@@ -347,7 +347,7 @@ static void lease(void **state)
 static void trim(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	uint32_t regions = 99;
 	uint64_t bytes = 99;
 
@@ -367,7 +367,7 @@ static void trim(void **state)
 static void leases_can_be_broken(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	uint32_t regions = 99;
 
 	(void)state;
@@ -390,7 +390,7 @@ static void leases_can_be_broken(void **state)
 static void trim_fails_in_the_middle(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a[2];
+	struct flexmem_allocated a[2];
 	uint32_t regions = 99;
 	uint64_t bytes = 99;
 
@@ -417,9 +417,9 @@ static void errors_come_through(void **state)
 	struct flexmem_device *device = open_device();
 	struct flexmem_properties p;
 	struct flexmem_statistics s;
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	struct flexmem_segment *segments;
-	struct flexmem_region *regions;
+	struct flexmem_region_state *regions;
 	size_t count;
 	size_t i;
 

@@ -2,10 +2,10 @@
 /* Who has what: usage, limits, guarantees, and the failures they cause. */
 #include "test.h"
 
-static struct flexmem_allocation get(struct flexmem_device *device,
-				     uint64_t length)
+static struct flexmem_allocated get(struct flexmem_device *device,
+				    uint64_t length)
 {
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	flexmem_device_alloc(device, length, 0, 0, &a, sizeof(a));
 	return a;
@@ -25,7 +25,7 @@ static void set_limit(struct flexmem_device *device, uint32_t kind, uint64_t id,
 }
 
 static int ask(struct flexmem_device *device, struct flexmem_usage *usage,
-	       struct flexmem_account **accounts)
+	       struct flexmem_account_state **accounts)
 {
 	return flexmem_device_usage(device, usage, sizeof(*usage), NULL, 0,
 				    accounts, sizeof(**accounts));
@@ -67,8 +67,8 @@ static void usage_lists(void **state)
 {
 	struct flexmem_device *first = open_as(1000);
 	struct flexmem_device *second = open_as(500);
-	struct flexmem_account *accounts;
-	struct flexmem_region *regions;
+	struct flexmem_account_state *accounts;
+	struct flexmem_region_state *regions;
 	struct flexmem_usage usage;
 
 	(void)state;
@@ -112,7 +112,7 @@ static void usage_lists(void **state)
 static void usage_of_an_empty_device(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_region *regions = (void *)1;
+	struct flexmem_region_state *regions = (void *)1;
 	struct flexmem_usage usage;
 
 	(void)state;
@@ -129,7 +129,7 @@ static void strangers_are_not_shown(void **state)
 {
 	struct flexmem_device *first = open_as(1000);
 	struct flexmem_device *second = open_as(500);
-	struct flexmem_account *accounts;
+	struct flexmem_account_state *accounts;
 	struct flexmem_usage usage;
 
 	(void)state;
@@ -148,8 +148,8 @@ static void strangers_are_not_shown(void **state)
 static void usage_grows(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_account *accounts;
-	struct flexmem_region *regions;
+	struct flexmem_account_state *accounts;
+	struct flexmem_region_state *regions;
 	struct flexmem_usage usage;
 
 	(void)state;
@@ -172,7 +172,7 @@ static void usage_grows(void **state)
 
 static void usage_grows_for_ever(void **state)
 {
-	struct flexmem_account *accounts = (void *)1;
+	struct flexmem_account_state *accounts = (void *)1;
 	struct flexmem_device *device = open_device();
 	struct flexmem_usage usage = { .total = 7 };
 
@@ -188,7 +188,7 @@ static void usage_grows_for_ever(void **state)
 /* An error of a later call loses nothing, and changes nothing. */
 static void usage_fails(void **state)
 {
-	struct flexmem_account *accounts = (void *)1;
+	struct flexmem_account_state *accounts = (void *)1;
 	struct flexmem_device *device = open_device();
 	struct flexmem_usage usage = { .total = 7 };
 
@@ -206,7 +206,7 @@ static void usage_fails(void **state)
 static void later_structs(void **state)
 {
 	struct later {
-		struct flexmem_account now;
+		struct flexmem_account_state now;
 		uint64_t later;
 	} *list;
 	struct {
@@ -214,7 +214,7 @@ static void later_structs(void **state)
 		uint64_t later;
 	} sums;
 	struct flexmem_device *device = open_device();
-	struct flexmem_account *accounts;
+	struct flexmem_account_state *accounts;
 
 	(void)state;
 	memset(&sums, 0xff, sizeof(sums));
@@ -332,7 +332,7 @@ static void set_quota_refused(void **state)
 	flexmem_device_close(device);
 }
 
-static void expect_text(const struct flexmem_allocation *a, const char *part)
+static void expect_text(const struct flexmem_allocated *a, const char *part)
 {
 	char text[256];
 
@@ -346,7 +346,7 @@ static void expect_text(const struct flexmem_allocation *a, const char *part)
 static void client_limit(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	get(device, GIB);
@@ -370,7 +370,7 @@ static void user_limits(void **state)
 {
 	struct flexmem_device *device = open_device();
 	struct flexmem_device *other = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	get(device, 12 * GIB);
@@ -399,7 +399,7 @@ static void user_limits(void **state)
 static void limit_has_gone(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	set_limit(device, FLEXMEM_ACCOUNT_CLIENT, 1, FLEXMEM_CHARGE_BYTES, 1);
@@ -415,7 +415,7 @@ static void guaranteed_to_others(void **state)
 {
 	struct flexmem_device *device = open_device();
 	const uint64_t guarantee = 60 * GIB;
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
@@ -434,8 +434,8 @@ static void limits_in_a_batch(void **state)
 {
 	enum { MANY = 50 };
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation results[MANY];
-	struct flexmem_request requests[MANY];
+	struct flexmem_allocated results[MANY];
+	struct flexmem_alloc_request requests[MANY];
 	int i;
 
 	(void)state;
@@ -467,10 +467,10 @@ static void limits_in_a_batch(void **state)
 /* A program of version 0.1 has a shorter struct: no byte beyond is touched. */
 static void older_allocation(void **state)
 {
-	const size_t old = offsetof(struct flexmem_allocation,
+	const size_t old = offsetof(struct flexmem_allocated,
 				    failure.own_used);
 	struct flexmem_device *device = open_device();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	get(device, GIB);
@@ -501,8 +501,8 @@ static void strict(void **state)
 static void nulls(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_account *accounts;
-	struct flexmem_region *regions;
+	struct flexmem_account_state *accounts;
+	struct flexmem_region_state *regions;
 	struct flexmem_allowance a;
 	struct flexmem_usage u;
 	const uint64_t one = 1;

@@ -50,7 +50,7 @@ static void every_bar_has_its_width(void **state)
 	}
 }
 
-static const struct flexmem_region two[] = {
+static const struct flexmem_region_state two[] = {
 	{ .region_id = 0, .slot = 0, .total = 12 * GIB, .free = 6 * GIB,
 	  .largest_free = 3 * GIB, .allocated_blocks = 1234 },
 	{ .region_id = 1, .slot = 11, .total = 4 * GIB, .free = 4 * GIB,

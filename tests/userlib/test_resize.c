@@ -5,9 +5,9 @@
 static struct flexmem_device *device;
 static char lines[4096];
 
-static struct flexmem_allocation make(uint64_t length, uint32_t flags)
+static struct flexmem_allocated make(uint64_t length, uint32_t flags)
 {
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	assert_int_equal(flexmem_device_alloc(device, length, 0, flags, &a,
 					      sizeof(a)), 0);
@@ -22,9 +22,9 @@ static int resize(uint32_t handle, uint64_t length, struct flexmem_resized *to)
 
 static void grows_and_shrinks(void **state)
 {
-	struct flexmem_allocation now;
+	struct flexmem_allocated now;
 	struct flexmem_resized r;
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	device = open_device();
@@ -50,8 +50,8 @@ static void grows_and_shrinks(void **state)
 
 static void neighbour_is_in_the_way(void **state)
 {
-	struct flexmem_allocation a;
-	struct flexmem_allocation b;
+	struct flexmem_allocated a;
+	struct flexmem_allocated b;
 	struct flexmem_resized r;
 
 	(void)state;
@@ -72,7 +72,7 @@ static void neighbour_is_in_the_way(void **state)
 
 static void limit_is_in_the_way(void **state)
 {
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	struct flexmem_resized r;
 	char text[256];
 
@@ -102,7 +102,7 @@ static void resize_errors(void **state)
 		struct flexmem_resized known;
 		char more[8];
 	} larger;
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	struct flexmem_resized r;
 
 	(void)state;
@@ -147,7 +147,7 @@ static void keep(enum flexmem_log_level level, const char *text, void *user)
 
 static void resize_is_logged(void **state)
 {
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	struct flexmem_resized r;
 
 	(void)state;
@@ -177,7 +177,7 @@ static void free_victim(void)
 
 static void waits_for_memory(void **state)
 {
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	fake.slots = 1;

@@ -4,7 +4,7 @@
 
 static void use(struct flexmem_device *device, uint64_t length)
 {
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	assert_int_equal(flexmem_device_alloc(device, length, 0, 0, &a,
 					      sizeof(a)), 0);
@@ -13,7 +13,7 @@ static void use(struct flexmem_device *device, uint64_t length)
 static void no_regions(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_region *regions = (void *)1;
+	struct flexmem_region_state *regions = (void *)1;
 	struct flexmem_segment *segments = (void *)1;
 	uint64_t generation = 0;
 	size_t count = 9;
@@ -38,7 +38,7 @@ static void no_regions(void **state)
 static void regions(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_region *list;
+	struct flexmem_region_state *list;
 	size_t count;
 
 	(void)state;
@@ -96,8 +96,8 @@ static void flags(void **state)
 	};
 	struct flexmem_device *device = open_device();
 	struct flexmem_segment *segment;
-	struct flexmem_account *accounts;
-	struct flexmem_region *region;
+	struct flexmem_account_state *accounts;
+	struct flexmem_region_state *region;
 	struct flexmem_usage usage;
 	size_t count;
 	size_t i;
@@ -134,7 +134,7 @@ static void growth(void **state)
 {
 	struct flexmem_device *device = open_device();
 	struct flexmem_segment *segment;
-	struct flexmem_region *region;
+	struct flexmem_region_state *region;
 	uint64_t generation;
 	size_t count;
 
@@ -161,7 +161,7 @@ static void growth(void **state)
 static void endless_growth(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_region *region = (void *)1;
+	struct flexmem_region_state *region = (void *)1;
 	size_t count = 9;
 
 	(void)state;
@@ -180,7 +180,7 @@ static void endless_growth(void **state)
 static void second_call_fails(void **state)
 {
 	struct flexmem_device *device = open_device();
-	struct flexmem_region *region = (void *)1;
+	struct flexmem_region_state *region = (void *)1;
 	size_t count = 9;
 
 	(void)state;
@@ -197,11 +197,11 @@ static void second_call_fails(void **state)
 static void later_structs(void **state)
 {
 	struct later {
-		struct flexmem_region now;
+		struct flexmem_region_state now;
 		uint64_t later;
 	} *list;
 	struct flexmem_device *device = open_device();
-	struct flexmem_region *region;
+	struct flexmem_region_state *region;
 	size_t count;
 
 	(void)state;
@@ -222,7 +222,7 @@ static void nulls(void **state)
 {
 	struct flexmem_device *device = open_device();
 	struct flexmem_segment *s;
-	struct flexmem_region *r;
+	struct flexmem_region_state *r;
 	size_t n;
 
 	(void)state;

@@ -321,7 +321,7 @@ static void expect_log(const char *text)
 static void log_alloc_and_free(void **state)
 {
 	struct flexmem_device *device = open_logged();
-	struct flexmem_allocation a[3];
+	struct flexmem_allocated a[3];
 	size_t i;
 
 	(void)state;
@@ -351,7 +351,7 @@ static void log_alloc_and_free(void **state)
 static void log_fallback_level(void **state)
 {
 	struct flexmem_device *device;
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	fake.nodes[0].mode = FLEXMEM_MODE_PF;
@@ -366,7 +366,7 @@ static void log_fallback_level(void **state)
 static void log_failures(void **state)
 {
 	struct flexmem_device *device = open_logged();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	flexmem_device_alloc(device, 13 * GIB, 0, 0, &a, sizeof(a));
@@ -378,10 +378,10 @@ static void log_failures(void **state)
 
 static void log_batches_and_trim(void **state)
 {
-	struct flexmem_request requests[2] = { { .length = 1 },
+	struct flexmem_alloc_request requests[2] = { { .length = 1 },
 					       { .length = 0 } };
 	struct flexmem_device *device = open_logged();
-	struct flexmem_allocation results[2];
+	struct flexmem_allocated results[2];
 	uint32_t handle;
 	int error;
 
@@ -405,7 +405,7 @@ static void log_batches_and_trim(void **state)
 static void log_without_tables(void **state)
 {
 	struct flexmem_device *device = open_logged();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	inject(FLEXMEM_CMD_REGIONS, 1, EIO);
@@ -420,7 +420,7 @@ static void log_without_tables(void **state)
 static void log_levels(void **state)
 {
 	struct flexmem_device *device = open_logged();
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 
 	(void)state;
 	assert_int_equal(flexmem_device_set_log(device, 3, collect, NULL),
@@ -440,7 +440,7 @@ static void log_levels(void **state)
 static void capture(char *text, size_t size)
 {
 	struct flexmem_device *device;
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	int ends[2];
 	ssize_t got;
 	int saved;

@@ -31,8 +31,8 @@ static void count_log(enum flexmem_log_level level, const char *text,
 
 static void *allocate(void *argument)
 {
-	struct flexmem_allocation a;
-	struct flexmem_allocation b;
+	struct flexmem_allocated a;
+	struct flexmem_allocated b;
 	int i;
 
 	(void)argument;
@@ -58,7 +58,7 @@ static void *copy(void *argument)
 {
 	static atomic_uint next;
 	int byte = (int)(atomic_fetch_add(&next, 1) % 250) + 1;
-	struct flexmem_allocation a;
+	struct flexmem_allocated a;
 	unsigned char in[4096];
 	unsigned char out[4096];
 	void *address;
@@ -85,8 +85,8 @@ static void *copy(void *argument)
 
 static void *batches(void *argument)
 {
-	struct flexmem_request requests[100];
-	struct flexmem_allocation results[100];
+	struct flexmem_alloc_request requests[100];
+	struct flexmem_allocated results[100];
 	uint32_t handles[100];
 	int errors[100];
 	int round;
@@ -115,9 +115,9 @@ static void *observe(void *argument)
 {
 	struct flexmem_statistics statistics;
 	struct flexmem_segment *segments;
-	struct flexmem_region *regions;
+	struct flexmem_region_state *regions;
 	struct flexmem_allowance allowance;
-	struct flexmem_account *accounts;
+	struct flexmem_account_state *accounts;
 	struct flexmem_properties p;
 	struct flexmem_usage usage;
 	size_t count;

@@ -5,7 +5,7 @@
 
 int main(void)
 {
-	struct flexmem_allocation a = { 0 };
+	struct flexmem_allocated a = { 0 };
 	struct flexmem_device *device = NULL;
 	char text[256];
 	int err = flexmem_device_open(&device, NULL);

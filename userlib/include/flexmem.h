@@ -330,7 +330,7 @@ struct flexmem_failure {
 };
 
 /**
- * struct flexmem_allocation - an allocation, or why there is none
+ * struct flexmem_allocated - an allocation, or why there is none
  * @handle: names it in its device object; never 0, unless there is none
  * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
  *         FLEXMEM_GROWABLE, FLEXMEM_LOST
@@ -342,7 +342,7 @@ struct flexmem_failure {
  *        4096 with FLEXMEM_MAPPABLE
  * @failure: details, when @error is -ENOMEM
  */
-struct flexmem_allocation {
+struct flexmem_allocated {
 	uint32_t handle;
 	uint32_t flags;
 	int32_t error;
@@ -353,7 +353,7 @@ struct flexmem_allocation {
 };
 
 /**
- * struct flexmem_request - entry of a batch: what to allocate
+ * struct flexmem_alloc_request - entry of a batch: what to allocate
  * @length: bytes, at least 1
  * @alignment: of the offset: a power of two up to max_alignment of &struct
  *             flexmem_properties; anything below 128, and 0, means 128
@@ -361,7 +361,7 @@ struct flexmem_allocation {
  *         FLEXMEM_GROWABLE
  * @reserved: must be 0
  */
-struct flexmem_request {
+struct flexmem_alloc_request {
 	uint64_t length;
 	uint64_t alignment;
 	uint32_t flags;
@@ -419,7 +419,7 @@ struct flexmem_pressure_event {
 };
 
 /**
- * struct flexmem_region - one region
+ * struct flexmem_region_state - one region
  * @region_id: as in &struct flexmem_virtual_address
  * @slot: its index in the segment table
  * @flags: of FLEXMEM_PROGRAM, FLEXMEM_RESERVED
@@ -430,7 +430,7 @@ struct flexmem_pressure_event {
  * @free_blocks: free blocks
  * @sequence: number of changes (allocations and frees) so far
  */
-struct flexmem_region {
+struct flexmem_region_state {
 	uint64_t region_id;
 	uint32_t slot;
 	uint32_t flags;
@@ -529,7 +529,7 @@ struct flexmem_usage {
 };
 
 /**
- * struct flexmem_account - what one client or one user has
+ * struct flexmem_account_state - what one client or one user has
  * @kind: enum flexmem_account_kind
  * @reserved: 0
  * @id: FLEXMEM_ACCOUNT_CLIENT: number of the open file, never used twice on the
@@ -544,7 +544,7 @@ struct flexmem_usage {
  * @limit: by enum flexmem_charge; FLEXMEM_UNLIMITED: none
  * @guarantee: likewise; 0: none
  */
-struct flexmem_account {
+struct flexmem_account_state {
 	uint32_t kind;
 	uint32_t reserved;
 	uint64_t id;
@@ -699,7 +699,7 @@ flexmem_device_statistics(const struct flexmem_device *device,
  * flexmem_device_alloc() - allocate device memory
  * @device: an open device
  * @length: bytes, at least 1
- * @alignment: as in &struct flexmem_request
+ * @alignment: as in &struct flexmem_alloc_request
  * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
  *         FLEXMEM_GROWABLE, FLEXMEM_WAIT
  * @allocation: to be filled, on failure too
@@ -721,7 +721,7 @@ flexmem_device_statistics(const struct flexmem_device *device,
 FLEXMEM_API int flexmem_device_alloc(struct flexmem_device *device,
 				     uint64_t length, uint64_t alignment,
 				     uint32_t flags,
-				     struct flexmem_allocation *allocation,
+				     struct flexmem_allocated *allocation,
 				     size_t size);
 
 /**
@@ -756,7 +756,7 @@ flexmem_device_free_address(struct flexmem_device *device,
  */
 FLEXMEM_API int flexmem_device_lookup(const struct flexmem_device *device,
 				      uint32_t handle,
-				      struct flexmem_allocation *allocation,
+				      struct flexmem_allocated *allocation,
 				      size_t size);
 
 /**
@@ -822,9 +822,9 @@ flexmem_device_pressure(struct flexmem_device *device,
  */
 FLEXMEM_API int
 flexmem_device_alloc_batch(struct flexmem_device *device,
-			   const struct flexmem_request *requests,
+			   const struct flexmem_alloc_request *requests,
 			   size_t request_size,
-			   struct flexmem_allocation *allocations,
+			   struct flexmem_allocated *allocations,
 			   size_t allocation_size, size_t count);
 
 /**
@@ -865,14 +865,14 @@ flexmem_device_free_address_batch(struct flexmem_device *device,
  * Return: 0; -EAGAIN: regions were acquired faster than they could be listed.
  */
 FLEXMEM_API int flexmem_device_regions(const struct flexmem_device *device,
-				       struct flexmem_region **regions,
+				       struct flexmem_region_state **regions,
 				       size_t size, size_t *count);
 
 /**
  * flexmem_regions_free() - free an array of regions
  * @regions: from flexmem_device_regions(), or NULL
  */
-FLEXMEM_API void flexmem_regions_free(struct flexmem_region *regions);
+FLEXMEM_API void flexmem_regions_free(struct flexmem_region_state *regions);
 
 /**
  * flexmem_device_segments() - read the segment table as a dispatch sees it
@@ -1054,16 +1054,16 @@ FLEXMEM_API int flexmem_device_write(struct flexmem_device *device,
 FLEXMEM_API int flexmem_device_usage(const struct flexmem_device *device,
 				     struct flexmem_usage *usage,
 				     size_t usage_size,
-				     struct flexmem_region **regions,
+				     struct flexmem_region_state **regions,
 				     size_t region_size,
-				     struct flexmem_account **accounts,
+				     struct flexmem_account_state **accounts,
 				     size_t account_size);
 
 /**
  * flexmem_accounts_free() - free an array of accounts
  * @accounts: from flexmem_device_usage(), or NULL
  */
-FLEXMEM_API void flexmem_accounts_free(struct flexmem_account *accounts);
+FLEXMEM_API void flexmem_accounts_free(struct flexmem_account_state *accounts);
 
 /**
  * flexmem_device_quota() - ask for a limit of this device object or its user
@@ -1085,8 +1085,8 @@ FLEXMEM_API int flexmem_device_quota(const struct flexmem_device *device,
  * flexmem_device_set_quota() - set a limit or guarantee of anybody
  * @device: an open device
  * @kind: enum flexmem_account_kind
- * @id: of the account, as in &struct flexmem_account; a user need not have a
- *      file open
+ * @id: of the account, as in &struct flexmem_account_state; a user need not
+ *      have a file open
  * @charge: enum flexmem_charge
  * @limit: at most so much, FLEXMEM_UNLIMITED for no limit; NULL: as it is
  * @guarantee: at least so much, 0 for none; NULL: as it is

@@ -45,7 +45,7 @@ static uint32_t flags_from_uapi(uint32_t from)
 
 void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 				const struct flexmem_alloc *reply,
-				struct flexmem_allocation *allocation)
+				struct flexmem_allocated *allocation)
 {
 	memset(allocation, 0, sizeof(*allocation));
 	allocation->flags = flags_from_uapi(reply->flags);
@@ -99,10 +99,10 @@ void fmlib_failure_details(const struct flexmem_device *device,
 
 int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,
 			 uint64_t alignment, uint32_t flags,
-			 struct flexmem_allocation *allocation, size_t size)
+			 struct flexmem_allocated *allocation, size_t size)
 {
 	/* The bits of the flags are the driver's; it refuses unknown ones. */
-	struct flexmem_request request = {
+	struct flexmem_alloc_request request = {
 		.length = length,
 		.alignment = alignment,
 		.flags = flags,
@@ -113,7 +113,7 @@ int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,
 		.length = length,
 		.alignment = alignment,
 	};
-	struct flexmem_allocation result;
+	struct flexmem_allocated result;
 	struct fmlib_debug debug;
 	int err;
 
@@ -138,10 +138,10 @@ int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,
 }
 
 int flexmem_device_lookup(const struct flexmem_device *device, uint32_t handle,
-			  struct flexmem_allocation *allocation, size_t size)
+			  struct flexmem_allocated *allocation, size_t size)
 {
 	struct flexmem_lookup cmd = { .size = sizeof(cmd), .handle = handle };
-	struct flexmem_allocation result;
+	struct flexmem_allocated result;
 	int err;
 
 	if (!device || !allocation || size < FMLIB_ALLOCATION_MIN)
@@ -149,7 +149,7 @@ int flexmem_device_lookup(const struct flexmem_device *device, uint32_t handle,
 	err = fmlib_ioctl(device, FLEXMEM_IOCTL_LOOKUP, &cmd);
 	if (err)
 		return err;
-	result = (struct flexmem_allocation){
+	result = (struct flexmem_allocated){
 		.handle = handle,
 		.flags = flags_from_uapi(cmd.out_flags),
 		.address.region_id = cmd.out_address.region_id,
@@ -163,7 +163,7 @@ int flexmem_device_lookup(const struct flexmem_device *device, uint32_t handle,
 int flexmem_device_free(struct flexmem_device *device, uint32_t handle)
 {
 	struct flexmem_free cmd = { .size = sizeof(cmd), .handle = handle };
-	struct flexmem_allocation old = { .handle = handle };
+	struct flexmem_allocated old = { .handle = handle };
 	struct fmlib_debug debug;
 	int err;
 

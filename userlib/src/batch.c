@@ -74,14 +74,14 @@ static void add_details(const struct flexmem_device *device,
 }
 
 static int alloc_piece(struct flexmem_device *device,
-		       const struct flexmem_request *requests, size_t stride,
-		       struct flexmem_alloc *entries,
-		       struct flexmem_allocation *allocations,
+		       const struct flexmem_alloc_request *requests,
+		       size_t stride, struct flexmem_alloc *entries,
+		       struct flexmem_allocated *allocations,
 		       size_t result_stride, size_t count, size_t *done)
 {
 	struct flexmem_failure known = { .limit = FLEXMEM_LIMIT_NONE };
-	struct flexmem_allocation result;
-	struct flexmem_request request;
+	struct flexmem_allocated result;
+	struct flexmem_alloc_request request;
 	struct fmlib_debug debug;
 	size_t i;
 	int err;
@@ -117,10 +117,10 @@ static int alloc_piece(struct flexmem_device *device,
 	return err;
 }
 
-static int check_requests(const struct flexmem_request *requests, size_t stride,
-			  size_t count)
+static int check_requests(const struct flexmem_alloc_request *requests,
+			  size_t stride, size_t count)
 {
-	struct flexmem_request request;
+	struct flexmem_alloc_request request;
 	size_t i;
 	int err;
 
@@ -137,12 +137,12 @@ static int check_requests(const struct flexmem_request *requests, size_t stride,
 }
 
 int flexmem_device_alloc_batch(struct flexmem_device *device,
-			       const struct flexmem_request *requests,
+			       const struct flexmem_alloc_request *requests,
 			       size_t request_size,
-			       struct flexmem_allocation *allocations,
+			       struct flexmem_allocated *allocations,
 			       size_t allocation_size, size_t count)
 {
-	static const struct flexmem_allocation canceled = {
+	static const struct flexmem_allocated canceled = {
 		.error = -ECANCELED,
 	};
 	struct flexmem_alloc *entries;

@@ -22,8 +22,9 @@ static const char *region_text(const struct flexmem_device *device,
 	return text;
 }
 
-static const struct flexmem_region *find(const struct flexmem_region *regions,
-					 size_t count, uint64_t region_id)
+static const struct flexmem_region_state *
+find(const struct flexmem_region_state *regions, size_t count,
+     uint64_t region_id)
 {
 	size_t i;
 
@@ -35,7 +36,7 @@ static const struct flexmem_region *find(const struct flexmem_region *regions,
 }
 
 static void read_regions(const struct flexmem_device *device,
-			 struct flexmem_region **regions, size_t *count)
+			 struct flexmem_region_state **regions, size_t *count)
 {
 	if (flexmem_device_regions(device, regions, sizeof(**regions), count)) {
 		*regions = NULL;
@@ -62,7 +63,7 @@ void fmlib_debug_begin_wait(struct flexmem_device *device,
 
 /* Which of the fallback sizes a new region has. */
 static void log_acquired(struct flexmem_device *device,
-			 const struct flexmem_region *region)
+			 const struct flexmem_region_state *region)
 {
 	const struct flexmem_info *info = &device->info;
 	char id[REGION_TEXT];
@@ -100,8 +101,8 @@ void fmlib_debug_done(struct flexmem_device *device, struct fmlib_debug *debug)
 
 void fmlib_debug_alloc(struct flexmem_device *device,
 		       const struct fmlib_debug *debug,
-		       const struct flexmem_request *request,
-		       const struct flexmem_allocation *allocation)
+		       const struct flexmem_alloc_request *request,
+		       const struct flexmem_allocated *allocation)
 {
 	char id[REGION_TEXT];
 	char text[256];
@@ -136,8 +137,8 @@ void fmlib_debug_alloc(struct flexmem_device *device,
  * What a free did to its neighbours, seen from the number of free blocks: one
  * more, as many, or one fewer. Only if the region changed exactly once.
  */
-static const char *merge_text(const struct flexmem_region *before,
-			      const struct flexmem_region *after)
+static const char *merge_text(const struct flexmem_region_state *before,
+			      const struct flexmem_region_state *after)
 {
 	if (!before || !after || after->sequence != before->sequence + 1)
 		return "neighbours not known";
@@ -154,8 +155,8 @@ void fmlib_debug_free(struct flexmem_device *device,
 		      const struct flexmem_virtual_address *address,
 		      uint64_t size)
 {
-	const struct flexmem_region *before;
-	const struct flexmem_region *after;
+	const struct flexmem_region_state *before;
+	const struct flexmem_region_state *after;
 	char name[32] = "by address";
 	char text[256];
 	char id[REGION_TEXT];
@@ -213,8 +214,8 @@ void fmlib_debug_resize(struct flexmem_device *device,
 
 void fmlib_debug_end(struct flexmem_device *device, struct fmlib_debug *debug)
 {
-	const struct flexmem_region *region;
-	const struct flexmem_region *before;
+	const struct flexmem_region_state *region;
+	const struct flexmem_region_state *before;
 	char largest[FMLIB_HUMAN_MAX];
 	char total[FMLIB_HUMAN_MAX];
 	char space[FMLIB_HUMAN_MAX];

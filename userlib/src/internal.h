@@ -24,16 +24,16 @@
 #define FMLIB_SIZE_TO(type, member) \
 	(offsetof(type, member) + sizeof(((type *)0)->member))
 
-#define FMLIB_ACCOUNT_MIN FMLIB_SIZE_TO(struct flexmem_account, guarantee)
+#define FMLIB_ACCOUNT_MIN FMLIB_SIZE_TO(struct flexmem_account_state, guarantee)
 #define FMLIB_ALLOCATION_MIN \
-	FMLIB_SIZE_TO(struct flexmem_allocation, failure.max_region)
+	FMLIB_SIZE_TO(struct flexmem_allocated, failure.max_region)
 #define FMLIB_ALLOWANCE_MIN FMLIB_SIZE_TO(struct flexmem_allowance, used)
 #define FMLIB_FAILURE_MIN FMLIB_SIZE_TO(struct flexmem_failure, max_region)
 #define FMLIB_PRESSURE_MIN \
 	FMLIB_SIZE_TO(struct flexmem_pressure_event, sequence)
 #define FMLIB_PROPERTIES_MIN FMLIB_SIZE_TO(struct flexmem_properties, name)
-#define FMLIB_REGION_MIN FMLIB_SIZE_TO(struct flexmem_region, sequence)
-#define FMLIB_REQUEST_MIN FMLIB_SIZE_TO(struct flexmem_request, reserved)
+#define FMLIB_REGION_MIN FMLIB_SIZE_TO(struct flexmem_region_state, sequence)
+#define FMLIB_REQUEST_MIN FMLIB_SIZE_TO(struct flexmem_alloc_request, reserved)
 #define FMLIB_RESIZED_MIN \
 	FMLIB_SIZE_TO(struct flexmem_resized, failure.quota_used)
 #define FMLIB_SEGMENT_MIN FMLIB_SIZE_TO(struct flexmem_segment, length)
@@ -82,7 +82,7 @@ int fmlib_open(struct flexmem_device *device, const char *path);
 /* alloc.c: what a reply to ALLOC, which returned @error, says. */
 void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 				const struct flexmem_alloc *reply,
-				struct flexmem_allocation *allocation);
+				struct flexmem_allocated *allocation);
 /*
  * What the reply does not tell of a failure: the quota that was hit. It is asked
  * for afterwards, so it may have changed since.
@@ -110,9 +110,9 @@ void fmlib_log(struct flexmem_device *device, enum flexmem_log_level level,
 struct fmlib_debug {
 	bool on;
 	bool tables;
-	struct flexmem_region *before;
+	struct flexmem_region_state *before;
 	size_t before_count;
-	struct flexmem_region *after;
+	struct flexmem_region_state *after;
 	size_t after_count;
 };
 
@@ -124,8 +124,8 @@ void fmlib_debug_begin_wait(struct flexmem_device *device,
 void fmlib_debug_done(struct flexmem_device *device, struct fmlib_debug *debug);
 void fmlib_debug_alloc(struct flexmem_device *device,
 		       const struct fmlib_debug *debug,
-		       const struct flexmem_request *request,
-		       const struct flexmem_allocation *allocation);
+		       const struct flexmem_alloc_request *request,
+		       const struct flexmem_allocated *allocation);
 /* @handle 0: freed by its address. @size 0: not known. */
 void fmlib_debug_free(struct flexmem_device *device,
 		      const struct fmlib_debug *debug, int error,

@@ -9,7 +9,7 @@ static void failure_from_uapi(const struct flexmem_device *device,
 	struct flexmem_stats stats = { .size = sizeof(stats) };
 	const struct flexmem_info *info = &device->info;
 	uint64_t rounded = reply->length + info->out_alignment - 1;
-	struct flexmem_region *regions = NULL;
+	struct flexmem_region_state *regions = NULL;
 	size_t count = 0;
 	size_t i;
 

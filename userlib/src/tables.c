@@ -97,7 +97,7 @@ static uint32_t flags_from_uapi(uint32_t from)
 void fmlib_region_from_uapi(const void *from, void *to, size_t size)
 {
 	const struct flexmem_region_entry *entry = from;
-	struct flexmem_region region = {
+	struct flexmem_region_state region = {
 		.region_id = entry->region_id,
 		.slot = entry->slot,
 		.flags = flags_from_uapi(entry->flags),
@@ -148,7 +148,7 @@ static int convert(struct table *table, size_t size, void **array,
 }
 
 int flexmem_device_regions(const struct flexmem_device *device,
-			   struct flexmem_region **regions, size_t size,
+			   struct flexmem_region_state **regions, size_t size,
 			   size_t *count)
 {
 	struct table table = {
@@ -170,7 +170,7 @@ int flexmem_device_regions(const struct flexmem_device *device,
 	return 0;
 }
 
-void flexmem_regions_free(struct flexmem_region *regions)
+void flexmem_regions_free(struct flexmem_region_state *regions)
 {
 	free(regions);
 }

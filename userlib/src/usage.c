@@ -99,7 +99,7 @@ fail:
 static void account_from_uapi(const void *from, void *to, size_t size)
 {
 	const struct flexmem_owner_entry *entry = from;
-	struct flexmem_account account = {
+	struct flexmem_account_state account = {
 		.kind = entry->kind,
 		.id = entry->id,
 		.uid = entry->uid,
@@ -158,8 +158,10 @@ static int convert(const void *entries, size_t entry_size, uint32_t count,
 
 int flexmem_device_usage(const struct flexmem_device *device,
 			 struct flexmem_usage *usage, size_t usage_size,
-			 struct flexmem_region **regions, size_t region_size,
-			 struct flexmem_account **accounts, size_t account_size)
+			 struct flexmem_region_state **regions,
+			 size_t region_size,
+			 struct flexmem_account_state **accounts,
+			 size_t account_size)
 {
 	struct snapshot snapshot;
 	struct flexmem_usage now;
@@ -196,7 +198,7 @@ int flexmem_device_usage(const struct flexmem_device *device,
 	return 0;
 }
 
-void flexmem_accounts_free(struct flexmem_account *accounts)
+void flexmem_accounts_free(struct flexmem_account_state *accounts)
 {
 	free(accounts);
 }

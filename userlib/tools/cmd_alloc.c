@@ -14,7 +14,7 @@
 #define MAX_HOLD 1000000
 
 struct alloc_options {
-	struct flexmem_request request;
+	struct flexmem_alloc_request request;
 	uint64_t count;
 	uint64_t hold;
 	uint64_t seed;
@@ -32,7 +32,7 @@ struct outcome {
 /* One run of the command. */
 struct work {
 	const struct alloc_options *options;
-	struct flexmem_allocation *allocations;
+	struct flexmem_allocated *allocations;
 	struct outcome *outcomes;
 };
 
@@ -131,7 +131,7 @@ static bool is_pf(const struct tool *tool)
 
 /* What the driver's EINVAL means; NULL if that is not known. */
 static const char *explain(const struct tool *tool, int error,
-			   const struct flexmem_request *request,
+			   const struct flexmem_alloc_request *request,
 			   char text[TOOL_TEXT_MAX])
 {
 	struct flexmem_properties properties;
@@ -149,8 +149,8 @@ static const char *explain(const struct tool *tool, int error,
 }
 
 static void report_failure(struct tool *tool,
-			   const struct flexmem_allocation *one,
-			   const struct flexmem_request *request)
+			   const struct flexmem_allocated *one,
+			   const struct flexmem_alloc_request *request)
 {
 	char text[TOOL_TEXT_MAX];
 
@@ -161,7 +161,7 @@ static void report_failure(struct tool *tool,
 }
 
 static json_t *json_outcome(const struct tool *tool,
-			    const struct flexmem_allocation *one,
+			    const struct flexmem_allocated *one,
 			    const struct alloc_options *options,
 			    const struct outcome *outcome)
 {
@@ -185,7 +185,7 @@ static json_t *json_outcome(const struct tool *tool,
 	return object;
 }
 
-static void print_allocation(const struct flexmem_allocation *one, bool hex)
+static void print_allocation(const struct flexmem_allocated *one, bool hex)
 {
 	char id[RENDER_REGION_MAX];
 	char size[FMLIB_HUMAN_MAX];
@@ -211,7 +211,7 @@ static void report_json(struct tool *tool, const struct work *work)
 
 static enum tool_status report(struct tool *tool, const struct work *work)
 {
-	const struct flexmem_allocation *one = work->allocations;
+	const struct flexmem_allocated *one = work->allocations;
 	bool hex = !tool->json && is_pf(tool);
 	enum tool_status status = TOOL_OK;
 	uint64_t i;
@@ -305,7 +305,7 @@ static enum tool_status keep(struct tool *tool, struct work *work)
 static int allocate(struct tool *tool, const struct work *work)
 {
 	const struct alloc_options *options = work->options;
-	struct flexmem_request *requests;
+	struct flexmem_alloc_request *requests;
 	uint64_t i;
 	int err;
 

@@ -72,14 +72,15 @@ static void print_sums(const struct flexmem_usage *usage)
 	table_clear(&table);
 }
 
-static void print_accounts(const struct flexmem_account *accounts, size_t count)
+static void print_accounts(const struct flexmem_account_state *accounts,
+			   size_t count)
 {
 	static const char *const headings[] = {
 		"<owner", "uid", "pid", "bytes", "orphaned", "peak", "slots",
 		"handles", "<limit", "<guarantee",
 	};
 	struct table table = { .headings = headings, .columns = 10 };
-	const struct flexmem_account *one;
+	const struct flexmem_account_state *one;
 	char size[FMLIB_HUMAN_MAX];
 	char text[AMOUNTS_MAX];
 	size_t i;
@@ -121,7 +122,7 @@ static json_t *json_sums(const struct flexmem_usage *usage)
 
 enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
 {
-	struct flexmem_account *accounts;
+	struct flexmem_account_state *accounts;
 	struct flexmem_usage usage;
 	enum tool_status status;
 	json_t *object;
@@ -294,7 +295,7 @@ static enum tool_status set_limits(struct tool *tool,
 	return TOOL_OK;
 }
 
-static void limits_from_account(const struct flexmem_account *account,
+static void limits_from_account(const struct flexmem_account_state *account,
 				struct limits *limits)
 {
 	const uint64_t used[FLEXMEM_CHARGES] = {
@@ -317,7 +318,7 @@ static void limits_from_account(const struct flexmem_account *account,
 /* Those of somebody, whom only the administrator may see. */
 static enum tool_status find_limits(struct tool *tool, struct limits *limits)
 {
-	struct flexmem_account *accounts;
+	struct flexmem_account_state *accounts;
 	struct flexmem_usage usage;
 	bool found = false;
 	uint32_t i;

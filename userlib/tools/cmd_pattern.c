@@ -92,7 +92,7 @@ static int by_copy(struct tool *tool, uint32_t handle, struct pattern_job *job,
 static int run_job(struct tool *tool, uint32_t handle, struct pattern_job *job,
 		   bool check)
 {
-	struct flexmem_allocation allocation;
+	struct flexmem_allocated allocation;
 	int err;
 
 	err = flexmem_device_lookup(tool->device, handle, &allocation,

@@ -19,7 +19,7 @@ static int ask_is_pf(const struct tool *tool, bool *is_pf)
 
 enum tool_status cmd_regions(struct tool *tool, int argc, char **argv)
 {
-	struct flexmem_region *regions = NULL;
+	struct flexmem_region_state *regions = NULL;
 	unsigned int width = render_width(stdout);
 	enum tool_status status;
 	json_t *object;

@@ -225,10 +225,11 @@ json_t *json_limit(uint64_t limit)
 					    json_number(limit);
 }
 
-json_t *json_accounts(const struct flexmem_account *accounts, size_t count)
+json_t *json_accounts(const struct flexmem_account_state *accounts,
+		      size_t count)
 {
 	json_t *array = json_checked(json_array());
-	const struct flexmem_account *one;
+	const struct flexmem_account_state *one;
 	json_t *guarantee;
 	json_t *object;
 	json_t *limit;
@@ -263,7 +264,7 @@ json_t *json_accounts(const struct flexmem_account *accounts, size_t count)
 	return array;
 }
 
-static json_t *json_region(const struct flexmem_region *region)
+static json_t *json_region(const struct flexmem_region_state *region)
 {
 	json_t *object = json_checked(json_object());
 
@@ -284,7 +285,7 @@ static json_t *json_region(const struct flexmem_region *region)
 	return object;
 }
 
-json_t *json_regions(const struct flexmem_region *regions, size_t count)
+json_t *json_regions(const struct flexmem_region_state *regions, size_t count)
 {
 	json_t *array = json_checked(json_array());
 	size_t i;
@@ -364,7 +365,7 @@ json_t *json_error(int error, const char *text,
 }
 
 void json_add_allocation(json_t *object,
-			 const struct flexmem_allocation *allocation)
+			 const struct flexmem_allocated *allocation)
 {
 	json_add(object, "handle", json_number(allocation->handle));
 	json_add(object, "region_id",

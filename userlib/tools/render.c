@@ -77,7 +77,7 @@ void render_bar(char *bar, unsigned int width, uint64_t total, uint64_t used,
 	bar[width] = '\0';
 }
 
-static unsigned int percent(const struct flexmem_region *region)
+static unsigned int percent(const struct flexmem_region_state *region)
 {
 	uint64_t used = region->total - region->free;
 
@@ -87,7 +87,7 @@ static unsigned int percent(const struct flexmem_region *region)
 }
 
 void render_regions(FILE *file, unsigned int width,
-		    const struct flexmem_region *regions, size_t count)
+		    const struct flexmem_region_state *regions, size_t count)
 {
 	/* "slot 12 [" before the bar and "] 100%" after it. */
 	unsigned int around = 9 + 6;
@@ -136,7 +136,8 @@ const char *render_region_id(bool is_pf, uint64_t region_id,
 }
 
 void render_region_table(FILE *file, unsigned int width, bool is_pf,
-			 const struct flexmem_region *regions, size_t count)
+			 const struct flexmem_region_state *regions,
+			 size_t count)
 {
 	static const char *const headings[] = {
 		"slot", "region", "size", "used", "free", "largest free",
@@ -145,7 +146,7 @@ void render_region_table(FILE *file, unsigned int width, bool is_pf,
 	struct table table = { .headings = headings, .columns = 8 };
 	char text[FMLIB_HUMAN_MAX];
 	char id[RENDER_REGION_MAX];
-	const struct flexmem_region *region;
+	const struct flexmem_region_state *region;
 	size_t i;
 
 	for (i = 0; i < count; i++) {

@@ -24,11 +24,12 @@ void render_bar(char *bar, unsigned int width, uint64_t total, uint64_t used,
 
 /* One bar for each region, and what its characters mean. */
 void render_regions(FILE *file, unsigned int width,
-		    const struct flexmem_region *regions, size_t count);
+		    const struct flexmem_region_state *regions, size_t count);
 
 /* The table of `flexmem regions`. */
 void render_region_table(FILE *file, unsigned int width, bool is_pf,
-			 const struct flexmem_region *regions, size_t count);
+			 const struct flexmem_region_state *regions,
+			 size_t count);
 
 /* "program", "reserved" or "shared": who may use a region or segment. */
 const char *render_kind(uint32_t flags);

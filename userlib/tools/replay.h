@@ -87,7 +87,7 @@ struct replay_device {
 	struct replay_region *regions;
 	size_t region_count;
 	uint32_t slots_used;
-	struct flexmem_region *snapshot;
+	struct flexmem_region_state *snapshot;
 	size_t snapshot_count;
 };
 

@@ -18,7 +18,7 @@ struct target {
 	struct replay_device *result;
 	struct flexmem_device *device;
 	struct live *live;
-	struct flexmem_allocation made;
+	struct flexmem_allocated made;
 };
 
 static int device_alloc(void *user, const struct trace_event *event)

@@ -174,13 +174,14 @@ json_t *json_device(const struct flexmem_properties *properties);
 json_t *json_statistics(const struct flexmem_statistics *statistics);
 /* Adds what only the sums of all accounts tell. */
 void json_add_usage(json_t *object, const struct flexmem_usage *usage);
-json_t *json_accounts(const struct flexmem_account *accounts, size_t count);
+json_t *json_accounts(const struct flexmem_account_state *accounts,
+		      size_t count);
 /* Null for FLEXMEM_UNLIMITED. */
 json_t *json_limit(uint64_t limit);
-json_t *json_regions(const struct flexmem_region *regions, size_t count);
+json_t *json_regions(const struct flexmem_region_state *regions, size_t count);
 json_t *json_segments(const struct flexmem_segment *segments, size_t count);
 void json_add_allocation(json_t *object,
-			 const struct flexmem_allocation *allocation);
+			 const struct flexmem_allocated *allocation);
 /* A pattern that was filled in; if @checked also whether it was found. */
 json_t *json_pattern(const struct pattern_job *job, bool checked);
 /* @text, or if that is NULL that of @error; @failure may be NULL. */

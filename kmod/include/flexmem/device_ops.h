@@ -3,7 +3,7 @@
  * The device contract: what the driver of an accelerator gives to flexmem.
  *
  * The only header of flexmem.ko that a device driver includes. One
- * &struct flexmem_device stands for one function (PF or VF); it outlives its
+ * &struct flexmem_dev stands for one function (PF or VF); it outlives its
  * driver for as long as files are open on it, but calls the driver's operations
  * only between flexmem_device_register() and the return of
  * flexmem_device_unregister().
@@ -16,7 +16,7 @@
 #include <linux/flexmem.h>
 
 struct device;
-struct flexmem_device;
+struct flexmem_dev;
 
 /**
  * struct flexmem_memory - device memory acquired as one piece
@@ -211,13 +211,13 @@ struct flexmem_device_desc {
 	void *priv;
 };
 
-struct flexmem_device *
+struct flexmem_dev *
 flexmem_device_register(struct device *parent,
 			const struct flexmem_device_desc *desc);
-void flexmem_device_unregister(struct flexmem_device *fdev);
-void flexmem_device_capacity_changed(struct flexmem_device *fdev);
-int flexmem_device_reset(struct flexmem_device *fdev);
-void flexmem_device_suspend(struct flexmem_device *fdev);
-void flexmem_device_resume(struct flexmem_device *fdev);
+void flexmem_device_unregister(struct flexmem_dev *fdev);
+void flexmem_device_capacity_changed(struct flexmem_dev *fdev);
+int flexmem_device_reset(struct flexmem_dev *fdev);
+void flexmem_device_suspend(struct flexmem_dev *fdev);
+void flexmem_device_resume(struct flexmem_dev *fdev);
 
 #endif /* _FLEXMEM_DEVICE_OPS_H */

@@ -7,7 +7,7 @@ static int make(struct flexmem_device *device, uint64_t bytes,
 		struct flexmem_cache_memory *memory,
 		struct flexmem_failure *failure)
 {
-	struct flexmem_allocation allocation = { 0 };
+	struct flexmem_allocated allocation = { 0 };
 	int err;
 
 	err = flexmem_device_alloc(device, bytes, alignment, flags, &allocation,
@@ -46,7 +46,7 @@ static int device_alloc_wait(void *user, uint64_t bytes, uint64_t alignment,
 
 static int device_lost(void *user, uint64_t handle)
 {
-	struct flexmem_allocation allocation;
+	struct flexmem_allocated allocation;
 	int err = flexmem_device_lookup(user, (uint32_t)handle, &allocation,
 					sizeof(allocation));
 
