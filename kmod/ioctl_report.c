@@ -15,6 +15,7 @@
 
 #include "device.h"
 #include "ioctl.h"
+#include "job.h"
 #include "snapshot.h"
 
 /*
@@ -271,27 +272,61 @@ int flexmem_cmd_quota(struct flexmem_call *call)
 	return flexmem_reply(call, sizeof(*cmd));
 }
 
-/* -EAGAIN, and nothing has changed, if the reply would not be true any more. */
-static int set_as_replied(struct flexmem_table *table,
-			  const struct flexmem_quota *replied, kuid_t uid)
+/**
+ * struct set_quota - a SET_QUOTA
+ * @job: has it done: the capacity may have to be asked for
+ * @quota: what was replied
+ * @uid: the user, if it is a user's
+ * @outdated: the reply would not be true any more, and nothing has changed
+ */
+struct set_quota {
+	struct flexmem_job job;
+	struct flexmem_quota quota;
+	kuid_t uid;
+	bool outdated;
+};
+
+/* No region comes or goes meanwhile, and the capacity is the present one. */
+static int run_set_quota(struct flexmem_job *job)
 {
-	struct flexmem_quota quota = *replied;
+	struct set_quota *set = container_of(job, struct set_quota, job);
+	struct flexmem_accounts *accounts = &job->table->accounts;
+	struct flexmem_quota quota = set->quota;
 	int rc;
 
-	/* So that no region comes or goes, and the capacity is the present one. */
-	rc = flexmem_table_lock(table);
-	if (rc)
-		return rc;
 	/* Only under this lock do quotas change, but those of who closes. */
-	flexmem_quota_preview(&table->accounts, &quota, uid);
-	if (quota.out_limit != replied->out_limit ||
-	    quota.out_guarantee != replied->out_guarantee)
-		rc = -EAGAIN;
-	if (!rc)
-		rc = flexmem_table_refresh(table);
-	if (!rc)
-		rc = flexmem_quota_set(&table->accounts, &quota, uid);
-	mutex_unlock(&table->acquire_lock);
+	flexmem_quota_preview(accounts, &quota, set->uid);
+	set->outdated = quota.out_limit != set->quota.out_limit ||
+			quota.out_guarantee != set->quota.out_guarantee;
+	if (set->outdated)
+		return 0;
+	rc = flexmem_table_refresh(job->table);
+	return rc ?: flexmem_quota_set(accounts, &quota, set->uid);
+}
+
+static void free_set_quota(struct flexmem_job *job)
+{
+	kfree(container_of(job, struct set_quota, job));
+}
+
+static int set_as_replied(struct flexmem_table *table,
+			  const struct flexmem_quota *replied, kuid_t uid,
+			  bool *outdated)
+{
+	struct set_quota *set;
+	int rc;
+
+	set = kzalloc(sizeof(*set), GFP_KERNEL_ACCOUNT);
+	if (!set)
+		return -ENOMEM;
+	flexmem_job_init(&set->job, table, run_set_quota, free_set_quota);
+	set->quota = *replied;
+	set->uid = uid;
+	if (!flexmem_job_run(&set->job))
+		return -EINTR;
+	rc = set->job.rc;
+	*outdated = set->outdated;
+	kfree(set);
 	return rc;
 }
 
@@ -306,6 +341,7 @@ int flexmem_cmd_set_quota(struct flexmem_call *call)
 	struct flexmem_table *table = &call->fdev->table;
 	struct flexmem_quota *cmd = call->cmd;
 	kuid_t uid = INVALID_UID;
+	bool outdated;
 	int rc;
 
 	if (cmd->flags & ~(FLEXMEM_QUOTA_LIMIT | FLEXMEM_QUOTA_GUARANTEE))
@@ -325,11 +361,12 @@ int flexmem_cmd_set_quota(struct flexmem_call *call)
 
 	/* What is set cannot be taken back, so the reply goes first. */
 	do {
+		outdated = false;
 		flexmem_quota_preview(&table->accounts, cmd, uid);
 		rc = flexmem_reply(call, sizeof(*cmd));
 		if (!rc)
-			rc = set_as_replied(table, cmd, uid);
-	} while (rc == -EAGAIN);
+			rc = set_as_replied(table, cmd, uid, &outdated);
+	} while (outdated);
 	return rc;
 }
 

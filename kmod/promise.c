@@ -19,10 +19,8 @@
  * device: a client's guarantee of them is kept out of its user's limit.
  */
 
-#include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
-#include <linux/slab.h>
 
 #include "account.h"
 #include "compat.h"
@@ -579,19 +577,16 @@ void flexmem_accounts_set_refused(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 }
 
-static struct flexmem_account *client_of(struct flexmem_accounts *accounts,
-					 u64 id)
-{
-	struct flexmem_account *client = flexmem_owner_find(accounts, id);
-
-	return client && client->kind == FLEXMEM_OWNER_CLIENT &&
-	       !client->closed ? client : NULL;
-}
-
-/* Changes one guarantee, as if it could always be kept. */
-static void set_guarantee(struct flexmem_accounts *accounts,
-			  struct flexmem_account *account, unsigned int r,
-			  u64 guarantee)
+/**
+ * flexmem_promise_set - change a guarantee, as if it could always be kept
+ * @accounts: accounts of the function
+ * @account: whose
+ * @r: of which resource
+ * @guarantee: how much from now on
+ */
+void flexmem_promise_set(struct flexmem_accounts *accounts,
+			 struct flexmem_account *account, unsigned int r,
+			 u64 guarantee)
 {
 	bool is_user = account->kind == FLEXMEM_OWNER_USER;
 	struct flexmem_account *client = is_user ? NULL : account;
@@ -603,9 +598,17 @@ static void set_guarantee(struct flexmem_accounts *accounts,
 	update_reach(accounts);
 }
 
-/* Whether all that is promised now could be given. */
-static bool can_keep(const struct flexmem_accounts *accounts,
-		     const struct flexmem_account *account, unsigned int r)
+/**
+ * flexmem_promise_can_keep - whether all that is promised now could be given
+ * @accounts: accounts of the function
+ * @account: whose guarantee has changed last
+ * @r: of which resource
+ *
+ * Return: true if it could.
+ */
+bool flexmem_promise_can_keep(const struct flexmem_accounts *accounts,
+			      const struct flexmem_account *account,
+			      unsigned int r)
 {
 	const struct flexmem_account *user = account->user;
 	u64 least;
@@ -626,140 +629,3 @@ static bool can_keep(const struct flexmem_accounts *accounts,
 	return !accounts->promised ||
 	       accounts->shared_used + accounts->promised <= accounts->reach;
 }
-
-static int apply_guarantee(struct flexmem_accounts *accounts,
-			   struct flexmem_account *account, unsigned int r,
-			   u64 guarantee)
-{
-	u64 old = account->guarantee[r];
-
-	/* Also keeps the sums of what is promised from overflowing. */
-	if (r == FLEXMEM_RESOURCE_BYTES && guarantee > accounts->capacity)
-		return -ENOSPC;
-	if (r == FLEXMEM_RESOURCE_SLOTS && guarantee > accounts->slots)
-		return -ENOSPC;
-	if (r == FLEXMEM_RESOURCE_HANDLES && guarantee > INT_MAX)
-		return -ENOSPC;
-	set_guarantee(accounts, account, r, guarantee);
-	if (guarantee > old && !can_keep(accounts, account, r)) {
-		set_guarantee(accounts, account, r, old);
-		return -ENOSPC;
-	}
-	flexmem_promise_release(accounts, account);
-	return 0;
-}
-
-static void read_quota(const struct flexmem_account *account,
-		       struct flexmem_quota *quota)
-{
-	unsigned int r = quota->resource;
-
-	quota->out_limit = account->limit[r];
-	quota->out_guarantee = account->guarantee[r];
-	quota->out_used = account->used[r];
-}
-
-static int write_quota(struct flexmem_accounts *accounts,
-		       struct flexmem_account *account,
-		       struct flexmem_quota *quota)
-{
-	unsigned int r = quota->resource;
-	u64 guarantee = account->guarantee[r];
-	u64 limit = account->limit[r], old = limit;
-	int rc = 0;
-
-	if (quota->flags & FLEXMEM_QUOTA_LIMIT)
-		limit = quota->limit;
-	if (quota->flags & FLEXMEM_QUOTA_GUARANTEE)
-		guarantee = quota->guarantee;
-	if (guarantee > limit)
-		return -EINVAL;
-	account->limit[r] = limit;
-	if (quota->flags & FLEXMEM_QUOTA_GUARANTEE)
-		rc = apply_guarantee(accounts, account, r, guarantee);
-	if (rc)
-		account->limit[r] = old;
-	else
-		read_quota(account, quota);
-	return rc;
-}
-
-/**
- * flexmem_quota_set - set a limit, a guarantee or both
- * @accounts: accounts of the function
- * @quota: what; receives the ``out_`` members
- * @uid: the user, if it is a user's
- *
- * Context: may sleep.
- * Return: 0; -ENOENT if there is no such client; -EINVAL if the guarantee is
- * above the limit; -ENOSPC if it could not be kept; -ENOMEM.
- */
-int flexmem_quota_set(struct flexmem_accounts *accounts,
-		      struct flexmem_quota *quota, kuid_t uid)
-{
-	struct flexmem_account *account, *fresh = NULL, *evicted;
-	int rc;
-
-	if (quota->kind == FLEXMEM_OWNER_USER) {
-		fresh = kmalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
-		if (!fresh)
-			return -ENOMEM;
-	}
-	spin_lock(&accounts->lock);
-	account = fresh ? flexmem_owner_of_user(accounts, uid, &fresh) :
-			  client_of(accounts, quota->id);
-	rc = account ? write_quota(accounts, account, quota) : -ENOENT;
-	evicted = flexmem_owner_evict(accounts);
-	spin_unlock(&accounts->lock);
-	flexmem_pressure_supplied(accounts);
-	kfree(evicted);
-	kfree(fresh);
-	return rc;
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_quota_set);
-
-/**
- * flexmem_quota_preview - what flexmem_quota_set() would leave, if it succeeds
- * @accounts: accounts of the function
- * @quota: what; receives the ``out_`` members
- * @uid: the user, if it is a user's
- */
-void flexmem_quota_preview(struct flexmem_accounts *accounts,
-			   struct flexmem_quota *quota, kuid_t uid)
-{
-	struct flexmem_account *account;
-
-	quota->out_limit = FLEXMEM_NO_LIMIT;
-	quota->out_guarantee = 0;
-	quota->out_used = 0;
-	spin_lock(&accounts->lock);
-	account = quota->kind == FLEXMEM_OWNER_USER ?
-		  flexmem_owner_find_user(accounts, uid) :
-		  client_of(accounts, quota->id);
-	if (account)
-		read_quota(account, quota);
-	spin_unlock(&accounts->lock);
-	if (quota->flags & FLEXMEM_QUOTA_LIMIT)
-		quota->out_limit = quota->limit;
-	if (quota->flags & FLEXMEM_QUOTA_GUARANTEE)
-		quota->out_guarantee = quota->guarantee;
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_quota_preview);
-
-/**
- * flexmem_quota_get - read a client's own limit, or its user's
- * @accounts: accounts of the function
- * @client: client
- * @quota: which; receives the ``out_`` members
- */
-void flexmem_quota_get(struct flexmem_accounts *accounts,
-		       struct flexmem_account *client,
-		       struct flexmem_quota *quota)
-{
-	bool user = quota->kind == FLEXMEM_OWNER_USER;
-
-	spin_lock(&accounts->lock);
-	read_quota(user ? client->user : client, quota);
-	spin_unlock(&accounts->lock);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_quota_get);

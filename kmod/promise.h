@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Between account.c, what owners are charged, and promise.c, what is kept. */
+/*
+ * Between account.c, what owners are charged, promise.c, what is kept, and
+ * quota.c, what is set.
+ */
 #ifndef _FLEXMEM_PROMISE_H
 #define _FLEXMEM_PROMISE_H
 
@@ -19,6 +22,12 @@ void flexmem_promise_shared_use(struct flexmem_accounts *accounts,
 				struct flexmem_account *client, u64 size);
 void flexmem_promise_reserved_use(struct flexmem_account *client, int sign);
 void flexmem_promise_handles(struct flexmem_account *client, int sign);
+void flexmem_promise_set(struct flexmem_accounts *accounts,
+			 struct flexmem_account *account, unsigned int r,
+			 u64 guarantee);
+bool flexmem_promise_can_keep(const struct flexmem_accounts *accounts,
+			      const struct flexmem_account *account,
+			      unsigned int r);
 void flexmem_promise_release(struct flexmem_accounts *accounts,
 			     struct flexmem_account *keeper);
 
