@@ -235,7 +235,8 @@ EXPORT_SYMBOL_GPL(flexmem_device_reset);
  * No operation is called until flexmem_device_resume(). The device must keep its
  * memory, or be reset when it wakes up.
  *
- * Context: may sleep until the operations under way are done.
+ * Context: may sleep, for as long as it takes to acquire, scrub and place one
+ * region, or to give one back, and one operation that moves data.
  */
 void flexmem_device_suspend(struct flexmem_dev *fdev)
 {

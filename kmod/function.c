@@ -12,7 +12,8 @@
  *
  * A command that was not answered may have been carried out. For who asked it has
  * failed, and a command that fails changes nothing; so before the next one it is
- * undone, by one that can be repeated until it is answered. Only a release is not
+ * undone, by one that can be repeated until it is answered; if there is no next
+ * one, the table's worker sees to it. Only a release is not
  * undone, as the memory may be another's by then: who asked tries again. If the
  * device gives it anew before that, it had been released.
  *
@@ -179,6 +180,26 @@ bool flexmem_function_may_probe(struct flexmem_function *function)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_may_probe);
 
+/**
+ * flexmem_function_leave_probe - leave it to the next one to ask
+ * @function: function
+ * @timeouts: commands that had timed out before flexmem_function_may_probe()
+ *
+ * For who was told to ask, and may have had no reason to in the end: a firmware
+ * that is still in doubt, and has not timed out meanwhile, was not asked, or
+ * costs nobody a time-out.
+ *
+ * Context: any.
+ */
+void flexmem_function_leave_probe(struct flexmem_function *function,
+				  int timeouts)
+{
+	/* Pairs with note_outcome(): who sees its doubt sees its time-out. */
+	if (smp_load_acquire(&function->doubt) &&
+	    atomic_read(&function->timeouts) == timeouts)
+		WRITE_ONCE(function->probe_at, jiffies);
+}
+
 /* As they are never used again, no command that was lost is about another's. */
 static u64 new_id(void)
 {
@@ -229,7 +250,7 @@ int flexmem_function_settle(struct flexmem_function *function)
 {
 	int rc;
 
-	if (function->lost.undo == FLEXMEM_UNDO_NOTHING)
+	if (flexmem_function_is_settled(function))
 		return 0;
 	/* When everything goes back it is cleared again instead. */
 	if (function->lost.undo == FLEXMEM_UNDO_CLEAR && function->quiet)
@@ -479,8 +500,7 @@ int flexmem_function_quiesce(struct flexmem_function *function)
 {
 	int rc;
 
-	if (!function->nr_pieces &&
-	    function->lost.undo == FLEXMEM_UNDO_NOTHING)
+	if (!function->nr_pieces && flexmem_function_is_settled(function))
 		return 0;
 	rc = function->ops.quiesce(function->priv);
 	rc = check_errno(function, "quiesce", rc, false);

@@ -95,10 +95,19 @@ struct flexmem_function {
 	atomic_t timeouts;
 };
 
+/* Whether the outcome of every command is known. One operation at a time. */
+static inline bool
+flexmem_function_is_settled(const struct flexmem_function *function)
+{
+	return function->lost.undo == FLEXMEM_UNDO_NOTHING;
+}
+
 int flexmem_function_init(struct flexmem_function *function,
 			  struct device *dev,
 			  const struct flexmem_device_desc *desc);
 bool flexmem_function_may_probe(struct flexmem_function *function);
+void flexmem_function_leave_probe(struct flexmem_function *function,
+				  int timeouts);
 int flexmem_function_settle(struct flexmem_function *function);
 int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes);
 int flexmem_function_acquire(struct flexmem_function *function, u64 size,

@@ -48,11 +48,11 @@ static void do_job(struct work_struct *work)
 
 	mutex_lock(&table->acquire_lock);
 	error = flexmem_table_error(table);
-	job->slept = error == -EAGAIN;
 	/* What nobody waits for is not begun. */
 	if (!error && flexmem_job_is_forsaken(job))
 		error = -EINTR;
 	job->rc = error ?: job->run(job);
+	flexmem_table_settle_later(table);
 	mutex_unlock(&table->acquire_lock);
 
 	if (atomic_cmpxchg(&job->state, JOB_WAITED_FOR, JOB_DONE) ==
@@ -83,7 +83,6 @@ void flexmem_job_init(struct flexmem_job *job, struct flexmem_table *table,
 static bool take_back(struct flexmem_job *job)
 {
 	if (cancel_work(&job->work)) {
-		job->slept = false;
 		job->rc = -EINTR;
 		return true;
 	}
@@ -98,8 +97,10 @@ static bool take_back(struct flexmem_job *job)
  * flexmem_job_run - have a job done, and wait for it
  * @job: the caller's job
  *
- * The job's @rc is what @run returned; or -ENODEV if the device goes, -EIO if it
- * could not be reset, or -EINTR: then it was not run.
+ * If the device falls asleep before it was run, or while it was, so that @run put
+ * off the rest, it goes on when the device is awake. The job's @rc is what @run
+ * returned in the end; or -ENODEV if the device goes, -EIO if it could not be
+ * reset, or -EINTR: then it was not run, or not to its end.
  *
  * Context: may sleep; holds no lock that a job takes.
  * Return: true if it is over, and the caller's to free; false if the caller was
@@ -120,6 +121,6 @@ bool flexmem_job_run(struct flexmem_job *job)
 					      TASK_KILLABLE | TASK_FREEZABLE) &&
 		    !take_back(job))
 			return false;
-	} while (job->slept);
+	} while (job->rc == -EAGAIN);
 	return true;
 }

@@ -12,15 +12,16 @@ struct flexmem_table;
 /**
  * struct flexmem_job - something that has to ask the firmware
  * @run: what is to be done, under acquire_lock, while the device is awake. May
- *	sleep; gets no signals
+ *	sleep; gets no signals. -EAGAIN: the device is about to fall asleep, and
+ *	@run is to be called again when it is awake, for the rest
  * @free: frees the job, and gives back what @run has got and nobody has taken.
  *	May sleep; in the caller's context or the worker's
  * @table: whose firmware it is
  * @state: of enum flexmem_job_state
  * @work: for the worker
  * @done: the worker is done, and has nothing to do with the job any more
- * @slept: the device has fallen asleep before it was run
- * @rc: what @run returned, or why it was not run
+ * @rc: what @run returned, or why it was not run; -EAGAIN: it is to be run once
+ *	more
  */
 struct flexmem_job {
 	int (*run)(struct flexmem_job *job);
@@ -29,7 +30,6 @@ struct flexmem_job {
 	atomic_t state;
 	struct work_struct work;
 	struct completion done;
-	bool slept;
 	int rc;
 };
 

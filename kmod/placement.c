@@ -235,7 +235,7 @@ static int may_ask(struct flexmem_table *table, int timeouts)
 
 /*
  * Under acquire_lock: what is there may have changed while we waited for it, so
- * it is looked at once more.
+ * it is looked at once more. Also after a sleep that has put it off.
  */
 static int grow(struct flexmem_job *job)
 {
@@ -245,12 +245,13 @@ static int grow(struct flexmem_job *job)
 	int refusal, rc;
 
 	lockdep_assert_held(&table->acquire_lock);
+	place->reason = FLEXMEM_REASON_NONE;
 	refusal = may_ask(table, growth->timeouts);
 	rc = refusal ?: -ENOSPC;
 	if (growth->acquire_first && !refusal)
 		rc = place_in_new(growth);
-	if (!rc)
-		return 0;
+	if (!rc || rc == -EAGAIN)
+		return rc;
 	if (place_in_existing(table, growth->pool, &growth->request,
 			      &growth->spare, place))
 		return 0;
@@ -498,7 +499,7 @@ int flexmem_place(struct flexmem_table *table,
 {
 	struct flexmem_pool *pool = flexmem_table_pool(table, request->program);
 	int timeouts = atomic_read(&table->function.timeouts);
-	bool acquire_first, unsure;
+	bool acquire_first, unsure, probes;
 	int rc;
 
 	*place = (struct flexmem_place) {};
@@ -517,7 +518,8 @@ int flexmem_place(struct flexmem_table *table,
 	 * the order (D28). The one probe of the moment is not for who would
 	 * have been refused anyway.
 	 */
-	if (acquire_first && !flexmem_table_may_probe(table)) {
+	probes = acquire_first && flexmem_table_may_probe(table);
+	if (acquire_first && !probes) {
 		acquire_first = false;
 		if (place_in_existing(table, pool, request, spare, place))
 			return 0;
@@ -528,6 +530,8 @@ int flexmem_place(struct flexmem_table *table,
 	if (rc == -EAGAIN)
 		rc = place_by_growing(table, request, spare, place,
 				      acquire_first, timeouts);
+	if (probes)
+		flexmem_table_leave_probe(table, timeouts);
 	if (rc == -ENOSPC)
 		return explain(table, pool, request, place);
 	/* What a limit has to do with it is not why it failed. */

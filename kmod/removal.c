@@ -130,6 +130,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_remove);
 void flexmem_table_fini(struct flexmem_table *table)
 {
 	/* Jobs whose callers were killed: what they have got is freed. */
+	cancel_delayed_work_sync(&table->settle_work);
 	destroy_workqueue(table->worker);
 	/* A free that ran beside the removal may have asked for it once more. */
 	flexmem_scrub_stop(table);
@@ -211,6 +212,7 @@ int flexmem_table_reset(struct flexmem_table *table)
 	if (!rc && !READ_ONCE(table->suspended) &&
 	    table->settings.acquire == FLEXMEM_ACQUIRE_PREALLOC)
 		acquire_anew(table);
+	flexmem_table_settle_later(table);
 	mutex_unlock(&table->acquire_lock);
 	return rc;
 }
@@ -221,10 +223,10 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_reset);
  * @table: region table
  *
  * Waits for the operations under way; whoever needs one afterwards waits,
- * killably, for flexmem_table_resume().
+ * killably, for flexmem_table_resume(). What takes many goes on after that.
  *
- * Context: may sleep, for as long as one job of the worker and one operation
- * that moves data take.
+ * Context: may sleep, for as long as it takes to acquire, scrub and place one
+ * region, or to give one back, and one operation that moves data.
  */
 void flexmem_table_suspend(struct flexmem_table *table)
 {
@@ -247,5 +249,8 @@ void flexmem_table_resume(struct flexmem_table *table)
 	wake_up_all(&table->resumed);
 	flexmem_pressure_supplied(&table->accounts);
 	flexmem_scrub_soon(table);
+	/* If there is anything to settle. */
+	queue_delayed_work(table->worker, &table->settle_work,
+			   msecs_to_jiffies(table->settle_ms));
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_resume);

@@ -149,7 +149,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_scrub_block);
  * @table: region table
  *
  * Context: under acquire_lock, so that regions stay. May sleep.
- * Return: 0, or the error that the first one failed with again.
+ * Return: 0; the error that the first one failed with again; or as
+ * flexmem_table_put_off().
  */
 int flexmem_scrub_quarantine(struct flexmem_table *table)
 {
@@ -161,8 +162,12 @@ int flexmem_scrub_quarantine(struct flexmem_table *table)
 	lockdep_assert_held(&table->acquire_lock);
 	for (slot = 0; !rc && slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);
-		while (!rc && region &&
-		       (block = flexmem_region_take_quarantined(region))) {
+		while (!rc && region) {
+			rc = flexmem_table_put_off(table);
+			block = rc ? NULL :
+				flexmem_region_take_quarantined(region);
+			if (!block)
+				break;
 			rc = scrub_range(table, &region->mem, region,
 					 block->start, flexmem_block_end(block),
 					 lock_data_awake);

@@ -82,6 +82,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	table->worker = alloc_ordered_workqueue("flexmem", 0);
 	if (!table->worker)
 		return -ENOMEM;
+	flexmem_table_settle_init(table);
 	table->wait_ms = FLEXMEM_WAIT_MS;
 	table->map_shift = FLEXMEM_MIN_MAP_SHIFT;
 	for (i = 0; i < settings->nr_sizes; i++)
@@ -303,6 +304,18 @@ bool flexmem_table_may_probe(struct flexmem_table *table)
 }
 
 /**
+ * flexmem_table_leave_probe - leave it to the next one to ask
+ * @table: region table
+ * @timeouts: as for flexmem_function_leave_probe()
+ *
+ * Context: any.
+ */
+void flexmem_table_leave_probe(struct flexmem_table *table, int timeouts)
+{
+	flexmem_function_leave_probe(&table->function, timeouts);
+}
+
+/**
  * flexmem_table_lock_to_move - take data_lock, unless the firmware may be dead
  * @table: region table
  *
@@ -323,6 +336,8 @@ int flexmem_table_lock_to_move(struct flexmem_table *table)
 	if (!rc && flexmem_table_heard_timeout(table, timeouts)) {
 		mutex_unlock(&table->data_lock);
 		rc = -EAGAIN;
+	} else if (rc) {
+		flexmem_table_leave_probe(table, timeouts);
 	}
 	return rc;
 }
@@ -354,8 +369,8 @@ static int acquire_memory(struct flexmem_table *table,
 			skipped = true;
 			continue;
 		}
-		/* Who removes or resets the device does not wait for all. */
-		rc = flexmem_table_cut_in(table);
+		/* Who removes, resets or suspends does not wait for all. */
+		rc = flexmem_table_put_off(table);
 		if (rc)
 			break;
 		rc = -ENOSPC;
@@ -642,7 +657,8 @@ int flexmem_table_refresh(struct flexmem_table *table)
 		return 0;
 	/* Before it is asked for: what changes after that is to be asked for. */
 	WRITE_ONCE(table->capacity_is_old, false);
-	rc = flexmem_function_capacity(&table->function, &capacity);
+	rc = flexmem_table_settle(table);
+	rc = rc ?: flexmem_function_capacity(&table->function, &capacity);
 	if (rc) {
 		WRITE_ONCE(table->capacity_is_old, true);
 		return rc;

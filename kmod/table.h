@@ -62,6 +62,8 @@ enum flexmem_pool_kind {
  * @scrubbed: bytes scrubbed
  * @scrub_work: scrubs in the background
  * @worker: does what needs the firmware, see job.h
+ * @settle_work: settles what nobody asks for; by @worker
+ * @settle_ms: FLEXMEM_SETTLE_MS; only unit tests have more patience
  * @mapping: where all CPU maps of this function are, or NULL
  * @map_shift: the mmap() offset of a slot is its number shifted by this
  * @wait_ms: FLEXMEM_WAIT_MS; only unit tests have more patience
@@ -106,6 +108,8 @@ struct flexmem_table {
 	atomic64_t scrubbed;
 	struct delayed_work scrub_work;
 	struct workqueue_struct *worker;
+	struct delayed_work settle_work;
+	unsigned int settle_ms;
 	struct address_space *mapping;
 	unsigned int map_shift;
 	unsigned int wait_ms;
@@ -118,6 +122,9 @@ struct flexmem_table {
 
 /* So that the mmap() offsets of 64 slots fit what 32-bit programs can pass. */
 #define FLEXMEM_MIN_MAP_SHIFT 38
+
+/* How long after a command that was not answered it is undone, at the latest. */
+#define FLEXMEM_SETTLE_MS 1000
 
 /* How often a piece whose release is not answered is tried again. */
 #define FLEXMEM_RELEASE_TRIES 3
@@ -136,6 +143,13 @@ static inline int flexmem_table_cut_in(const struct flexmem_table *table)
 	if (READ_ONCE(table->closing))
 		return -ENODEV;
 	return atomic_read(&table->resetting) ? -EIO : 0;
+}
+
+/* Likewise; -EAGAIN: the device is about to sleep, the rest is for later. */
+static inline int flexmem_table_put_off(const struct flexmem_table *table)
+{
+	return flexmem_table_cut_in(table) ?:
+	       READ_ONCE(table->suspended) ? -EAGAIN : 0;
 }
 
 /* Whether a command timed out since there were so many, and none succeeded. */
@@ -163,12 +177,14 @@ int flexmem_table_lock(struct flexmem_table *table);
 int flexmem_table_lock_data(struct flexmem_table *table);
 int flexmem_table_lock_to_move(struct flexmem_table *table);
 bool flexmem_table_may_probe(struct flexmem_table *table);
+void flexmem_table_leave_probe(struct flexmem_table *table, int timeouts);
 u64 flexmem_table_generation(struct flexmem_table *table);
 u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id);
 u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot);
 int flexmem_table_new_capacity(struct flexmem_table *table);
 int flexmem_table_refresh(struct flexmem_table *table);
 int flexmem_table_settle(struct flexmem_table *table);
+void flexmem_table_settle_later(struct flexmem_table *table);
 u64 flexmem_table_max_region(struct flexmem_table *table);
 const char *flexmem_table_check(struct flexmem_table *table);
 
@@ -179,6 +195,7 @@ int flexmem_table_release(struct flexmem_table *table,
 			  struct flexmem_region *region);
 int flexmem_table_release_stranded(struct flexmem_table *table, bool removing);
 void flexmem_table_forgive(struct flexmem_table *table);
+void flexmem_table_settle_init(struct flexmem_table *table);
 bool flexmem_region_unpublish(struct flexmem_table *table,
 			      struct flexmem_region *region,
 			      struct list_head *quarantine);

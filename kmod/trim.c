@@ -76,8 +76,8 @@ int flexmem_table_release_stranded(struct flexmem_table *table, bool removing)
 	/* What fails goes back to the list. */
 	list_splice_init(&table->stranded, &stranded);
 	list_for_each_entry_safe(region, next, &stranded, stranded) {
-		/* Who removes or resets the device does not wait for all. */
-		cut = removing ? 0 : flexmem_table_cut_in(table);
+		/* Who removes, resets or suspends does not wait for all. */
+		cut = removing ? 0 : flexmem_table_put_off(table);
 		rc = cut ?: rc;
 		if (cut || is_no_answer(rc) ||
 		    region->unanswered == FLEXMEM_RELEASE_TRIES) {
@@ -150,6 +150,55 @@ int flexmem_table_settle(struct flexmem_table *table)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_settle);
 
+/*
+ * Nobody may ask the firmware for anything any more, so it is undone unasked:
+ * with it goes memory that was got in vain.
+ */
+static void settle_unasked(struct work_struct *work)
+{
+	struct flexmem_table *table =
+		container_of(to_delayed_work(work), struct flexmem_table,
+			     settle_work);
+
+	mutex_lock(&table->acquire_lock);
+	if (!flexmem_table_error(table) && !flexmem_table_settle(table))
+		flexmem_table_release_stranded(table, false);
+	flexmem_table_settle_later(table);
+	mutex_unlock(&table->acquire_lock);
+}
+
+/**
+ * flexmem_table_settle_init - prepare to settle unasked
+ * @table: region table
+ */
+void flexmem_table_settle_init(struct flexmem_table *table)
+{
+	INIT_DELAYED_WORK(&table->settle_work, settle_unasked);
+	table->settle_ms = FLEXMEM_SETTLE_MS;
+}
+
+/**
+ * flexmem_table_settle_later - see to it that what is not known will be
+ * @table: region table
+ *
+ * If there is any such thing: soon, and again until the firmware answers. Not
+ * while the device sleeps, or needs a reset.
+ *
+ * Context: under acquire_lock.
+ */
+void flexmem_table_settle_later(struct flexmem_table *table)
+{
+	lockdep_assert_held(&table->acquire_lock);
+	if (flexmem_table_error(table))
+		return;
+	if (flexmem_function_is_settled(&table->function) &&
+	    !table->nr_doubtful)
+		return;
+	queue_delayed_work(table->worker, &table->settle_work,
+			   msecs_to_jiffies(table->settle_ms));
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_settle_later);
+
 /* Gives one empty region back; false if it is not empty. */
 static bool trim_region(struct flexmem_table *table,
 			struct flexmem_region *region, bool break_leases,
@@ -216,8 +265,8 @@ static int trim_slots(struct flexmem_table *table, struct trim *trim)
 	for (slot = 0; !rc && slot < table->slots.nr; slot++) {
 		u64 size = table->slots.entry[slot].length;
 
-		/* Who removes or resets the device does not wait for all. */
-		rc = flexmem_table_cut_in(table);
+		/* Who removes, resets or suspends does not wait for all. */
+		rc = flexmem_table_put_off(table);
 		if (rc || !trim_slot(table, slot, trim->break_leases, &rc))
 			continue;
 		emptied = true;
@@ -242,9 +291,10 @@ static int run_trim(struct flexmem_job *job)
 		return rc;
 	/* What still cannot be scrubbed stays where it is. */
 	rc = flexmem_scrub_quarantine(table);
-	if (rc == -EINTR)
+	if (rc != -EINTR)
+		rc = flexmem_table_put_off(table);
+	if (rc)
 		return rc;
-
 	if (trim->break_leases)
 		flexmem_lease_break_all(&table->slots);
 	if (flexmem_lease_count(&table->slots))

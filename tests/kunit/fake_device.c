@@ -227,6 +227,8 @@ static int fake_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 		acquire_piece(fake, size, &lost);
 	if (is_unknown(rc))
 		fake->lost_id = mem->id;
+	if (fake->during_acquire)
+		fake->during_acquire(fake->during_acquire_arg);
 	return fake_device_end(fake, FAKE_ACQUIRE, size, rc);
 }
 

@@ -73,6 +73,8 @@ struct fake_failure {
  * @quiet: its programs were stopped: it may only be given things back
  * @during_scrub: called in the middle of each scrub, if it is not NULL
  * @during_scrub_arg: its argument
+ * @during_acquire: likewise, of each acquisition
+ * @during_acquire_arg: its argument
  * @during_set: likewise, of each slot that is filled
  * @during_set_arg: its argument
  * @during_clear: likewise, of each slot that is emptied
@@ -110,6 +112,8 @@ struct fake_device {
 	bool quiet;
 	void (*during_scrub)(void *arg);
 	void *during_scrub_arg;
+	void (*during_acquire)(void *arg);
+	void *during_acquire_arg;
 	void (*during_set)(void *arg);
 	void *during_set_arg;
 	void (*during_clear)(void *arg);

@@ -23,6 +23,9 @@ struct ctx {
 	struct completion ready;
 	struct completion started;
 	struct completion done;
+	struct completion asleep;
+	unsigned int regions;
+	u64 size;
 	int rc;
 };
 
@@ -39,14 +42,16 @@ static int job_test_init(struct kunit *test)
 	init_completion(&ctx->ready);
 	init_completion(&ctx->started);
 	init_completion(&ctx->done);
+	init_completion(&ctx->asleep);
+	ctx->size = GIB;
 	test->priv = ctx;
 	return 0;
 }
 
 static int call_alloc(struct ctx *ctx)
 {
-	return PTR_ERR_OR_ZERO(fake_alloc(ctx->table, GIB, FLEXMEM_ALIGN, false,
-					  NULL));
+	return PTR_ERR_OR_ZERO(fake_alloc(ctx->table, ctx->size, FLEXMEM_ALIGN,
+					  false, NULL));
 }
 
 static int call_trim(struct ctx *ctx)
@@ -54,7 +59,10 @@ static int call_trim(struct ctx *ctx)
 	unsigned int regions;
 	u64 bytes;
 
-	return flexmem_table_trim(ctx->table, false, &regions, &bytes);
+	int rc = flexmem_table_trim(ctx->table, false, &regions, &bytes);
+
+	ctx->regions = regions;
+	return rc;
 }
 
 static int caller(void *data)
@@ -232,6 +240,145 @@ static void reset_cuts_in(struct kunit *test)
 	atomic_dec(&ctx->table->resetting);
 }
 
+/* Regions that are empty. */
+static void acquire(struct kunit *test, struct ctx *ctx, unsigned int nr)
+{
+	while (nr--)
+		KUNIT_ASSERT_FALSE(test, IS_ERR(fake_table_acquire(ctx->table,
+								   false, 0)));
+	fake_device_forget(ctx->fake);
+}
+
+static void begin_suspend(void *arg)
+{
+	struct ctx *ctx = arg;
+
+	/* As flexmem_table_suspend() does before it waits for the worker. */
+	WRITE_ONCE(ctx->table->suspended, true);
+	ctx->fake->during_clear = NULL;
+	ctx->fake->during_acquire = NULL;
+	complete(&ctx->asleep);
+}
+
+/* TRIM goes on after a sleep; the sleep does not wait for all of it. */
+static void suspend_cuts_in(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	acquire(test, ctx, 3);
+	ctx->fake->during_clear = begin_suspend;
+	ctx->fake->during_clear_arg = ctx;
+	start(test, ctx, call_trim);
+	wait_for_completion(&ctx->asleep);
+	flexmem_table_suspend(ctx->table);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "clear 0, release 12G");
+	KUNIT_EXPECT_FALSE(test, completion_done(&ctx->done));
+	flexmem_table_resume(ctx->table);
+	expect(test, 0, 0,
+	       "clear 0, release 12G, clear 1, release 12G, clear 2, release 12G");
+	KUNIT_EXPECT_EQ(test, ctx->regions, 3);
+}
+
+/* Between two sizes: nothing has been acquired yet. */
+static void suspend_puts_growth_off(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	ctx->fake->capacity = 10 * GIB;
+	ctx->fake->during_acquire = begin_suspend;
+	ctx->fake->during_acquire_arg = ctx;
+	start(test, ctx, call_alloc);
+	wait_for_completion(&ctx->asleep);
+	flexmem_table_suspend(ctx->table);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "acquire 12G ENOSPC");
+	KUNIT_EXPECT_FALSE(test, completion_done(&ctx->done));
+	flexmem_table_resume(ctx->table);
+	wait_for_completion(&ctx->done);
+	KUNIT_EXPECT_EQ(test, ctx->rc, 0);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "acquire 12G ENOSPC, acquire 12G ENOSPC, acquire 8G, set 0");
+}
+
+/* With what it is armed for at the end. */
+static void let_settle(struct flexmem_table *table)
+{
+	flush_workqueue(table->worker);
+	while (delayed_work_pending(&table->settle_work))
+		flush_delayed_work(&table->settle_work);
+}
+
+/* Nobody asks for anything after a command that was not answered. */
+static void settled_unasked(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	ctx->table->settle_ms = 0;
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	/* Not at once: some more commands of that are not answered, either. */
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -ETIMEDOUT);
+	start(test, ctx, call_alloc);
+	wait_for_completion(&ctx->done);
+	let_settle(ctx->table);
+	expect(test, -ETIMEDOUT, 0,
+	       "acquire 12G ETIMEDOUT, release 12G ETIMEDOUT, release 12G ETIMEDOUT, release 12G");
+	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
+	KUNIT_EXPECT_FALSE(test, ctx->table->function.doubt);
+}
+
+/* So is a slot of which nobody knows: its region is good again. */
+static void doubtful_region_is_revived_unasked(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	acquire(test, ctx, 1);
+	ctx->table->settle_ms = 0;
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
+	start(test, ctx, call_trim);
+	wait_for_completion(&ctx->done);
+	let_settle(ctx->table);
+	expect(test, -ETIMEDOUT, 1, "clear 0 ETIMEDOUT, set 0");
+	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
+}
+
+/* And memory whose slot was not set goes back. */
+static void stranded_memory_goes_back_unasked(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	ctx->table->settle_ms = 0;
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -ETIMEDOUT);
+	start(test, ctx, call_alloc);
+	wait_for_completion(&ctx->done);
+	let_settle(ctx->table);
+	expect(test, -ETIMEDOUT, 0,
+	       "acquire 12G, set 0 ETIMEDOUT, clear 0, release 12G");
+}
+
+/* A device that sleeps is not asked; it is when it is awake. */
+static void settled_after_a_sleep(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_memory mem;
+
+	ctx->table->settle_ms = 0;
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_acquire(&ctx->table->function, GIB,
+						 &mem));
+	flexmem_table_suspend(ctx->table);
+	mutex_lock(&ctx->table->acquire_lock);
+	flexmem_table_settle_later(ctx->table);
+	mutex_unlock(&ctx->table->acquire_lock);
+	KUNIT_EXPECT_FALSE(test,
+			   delayed_work_pending(&ctx->table->settle_work));
+	flexmem_table_resume(ctx->table);
+	let_settle(ctx->table);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "acquire 1G ETIMEDOUT, release 1G");
+}
+
 static void who_waits_is_told_when_the_device_goes(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -296,6 +443,12 @@ static struct kunit_case job_test_cases[] = {
 	KUNIT_CASE(killed_in_the_queue_leaves_nothing),
 	KUNIT_CASE(waits_while_the_device_sleeps),
 	KUNIT_CASE(reset_cuts_in),
+	KUNIT_CASE(suspend_cuts_in),
+	KUNIT_CASE(suspend_puts_growth_off),
+	KUNIT_CASE(settled_unasked),
+	KUNIT_CASE(doubtful_region_is_revived_unasked),
+	KUNIT_CASE(stranded_memory_goes_back_unasked),
+	KUNIT_CASE(settled_after_a_sleep),
 	KUNIT_CASE(who_waits_is_told_when_the_device_goes),
 	{}
 };

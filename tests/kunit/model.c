@@ -459,15 +459,10 @@ static bool may_grow(const struct model *model, const struct model_pool *pool)
 	return false;
 }
 
-/* Places what nothing refuses from the start: 0, -ENOSPC or another error. */
-static int place(struct model *model, struct model_pool *pool,
-		 const struct model_request *request,
-		 struct model_answer *answer)
+static int place_in_order(struct model *model, struct model_pool *pool,
+			  const struct model_request *request,
+			  struct model_answer *answer, bool acquire_first)
 {
-	bool acquire_first = model->order == FLEXMEM_ORDER_LOAD_BALANCE &&
-			     model->acquire == FLEXMEM_ACQUIRE_LAZY &&
-			     (model->unsure || !pool->exhausted) &&
-			     model_may_probe(model);
 	int rc, refusal;
 
 	if (!acquire_first && try_regions(model, pool, request, answer))
@@ -485,6 +480,27 @@ static int place(struct model *model, struct model_pool *pool,
 		return 0;
 	if (!acquire_first && !refusal)
 		rc = place_in_new(model, pool, request, answer);
+	return rc;
+}
+
+/*
+ * Places what nothing refuses from the start: 0, -ENOSPC or another error. Who
+ * could have asked the device, and has not, leaves that to the next one.
+ */
+static int place(struct model *model, struct model_pool *pool,
+		 const struct model_request *request,
+		 struct model_answer *answer)
+{
+	bool acquire_first = model->order == FLEXMEM_ORDER_LOAD_BALANCE &&
+			     model->acquire == FLEXMEM_ACQUIRE_LAZY &&
+			     (model->unsure || !pool->exhausted) &&
+			     model_may_probe(model);
+	unsigned int timeouts = model->timeouts;
+	int rc;
+
+	rc = place_in_order(model, pool, request, answer, acquire_first);
+	if (acquire_first && model->doubt && model->timeouts == timeouts)
+		model->probe_at = model->now;
 	return rc;
 }
 
@@ -624,7 +640,7 @@ int model_refresh(struct model *model)
 
 	if (!model->unsure)
 		return 0;
-	rc = model_undo(model) ?: model_call(model, &model->capacity_error);
+	rc = model_settle(model) ?: model_call(model, &model->capacity_error);
 	if (!rc)
 		model_new_capacity(model, model->device_capacity);
 	return rc;

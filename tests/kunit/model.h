@@ -156,6 +156,7 @@ enum model_lost {
  * @unanswered: how often its return was not answered
  * @lost: a command that was not answered, and is to be undone before any other
  * @doubt: the device may be dead: no command has succeeded since one timed out
+ * @timeouts: commands that timed out
  * @probe_at: when it is asked again by who could do without it (D28)
  * @piece_size: bytes of each
  * @too_large: regions of that size and more are not to be had
@@ -204,6 +205,7 @@ struct model {
 	unsigned int unanswered[MODEL_MAX_SLOTS];
 	enum model_lost lost;
 	bool doubt;
+	unsigned int timeouts;
 	unsigned long probe_at;
 	u64 piece_size[MODEL_MAX_SLOTS];
 	u64 too_large;
@@ -304,6 +306,7 @@ int model_reset(struct model *model);
 int model_call(struct model *model, int *error);
 bool model_may_probe(struct model *model);
 int model_settle(struct model *model);
+void model_settle_unasked(struct model *model);
 int model_refresh(struct model *model);
 void model_new_capacity(struct model *model, u64 capacity);
 void model_region_entry(const struct model *model, unsigned int slot,
@@ -317,7 +320,6 @@ bool model_take(const struct model *model, struct model_region *region,
 		const struct model_request *request, u64 *start);
 bool model_is_unknown(int rc);
 bool model_is_no_answer(int rc);
-int model_undo(struct model *model);
 int model_acquire(struct model *model, u64 size);
 int model_release(struct model *model, unsigned int piece);
 int model_release_stranded(struct model *model);

@@ -22,6 +22,7 @@ int model_call(struct model *model, int *error)
 	*error = 0;
 	if (rc == -ETIMEDOUT) {
 		model->doubt = true;
+		model->timeouts++;
 		model->probe_at = model->now + HZ;
 	} else if (!rc) {
 		model->doubt = false;
@@ -51,7 +52,7 @@ bool model_is_unknown(int rc)
 }
 
 /* Undoes what was not answered: 0, or the error that this failed with. */
-int model_undo(struct model *model)
+static int undo(struct model *model)
 {
 	int rc = 0;
 
@@ -82,7 +83,7 @@ int model_undo(struct model *model)
  */
 int model_settle(struct model *model)
 {
-	int rc = model_undo(model);
+	int rc = undo(model);
 	unsigned int slot;
 
 	for (slot = 0; !rc && slot < model->slots; slot++) {
@@ -90,6 +91,16 @@ int model_settle(struct model *model)
 		model->region[slot].retired = false;
 	}
 	return rc;
+}
+
+/**
+ * model_settle_unasked - what is not known is found out by the worker
+ * @model: model
+ */
+void model_settle_unasked(struct model *model)
+{
+	if (!model->broken && !model_settle(model))
+		model_release_stranded(model);
 }
 
 /* The device: which piece of memory it gives, or an error. */

@@ -907,6 +907,28 @@ static void who_is_refused_leaves_the_probe(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, function->doubt);
 }
 
+/* Also who is only found out about when it is to get a region. */
+static void who_may_have_no_slot_leaves_the_probe(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    PLENTY);
+	struct flexmem_function *function = &ctx->table->function;
+	u64 *limit = fake_table_account(ctx->table)->limit, capacity;
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	/* Nothing that would have to be undone first. */
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_capacity(function, &capacity));
+	limit[FLEXMEM_RESOURCE_SLOTS] = 1;
+	let_probe_in(ctx, 0);
+	expect_tensor(test, ctx, 128, 0, 128);
+	KUNIT_EXPECT_TRUE(test, function->doubt);
+	limit[FLEXMEM_RESOURCE_SLOTS] = 2;
+	expect_tensor(test, ctx, 128, 1, 0);
+	KUNIT_EXPECT_FALSE(test, function->doubt);
+}
+
 static void limit_and_error(struct kunit *test, int rc)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8,
@@ -1163,6 +1185,7 @@ static struct kunit_case placement_cases[] = {
 	KUNIT_CASE(firmware_error_does_not_matter_if_it_fits),
 	KUNIT_CASE(dead_firmware_costs_one_timeout),
 	KUNIT_CASE(who_is_refused_leaves_the_probe),
+	KUNIT_CASE(who_may_have_no_slot_leaves_the_probe),
 	KUNIT_CASE(timeout_has_no_reason),
 	KUNIT_CASE(kernel_memory_has_no_reason),
 	KUNIT_CASE(one_probe_an_interval),

@@ -210,6 +210,8 @@ static void begin(struct fuzz *f)
 	desc = fake_device_desc(f->fake);
 	f->fdev = flexmem_device_register(&f->parent, &desc);
 	SAME(f, PTR_ERR_OR_ZERO(f->fdev), 0);
+	/* Only when the input says so: see fuzz_time(). */
+	f->fdev->table.settle_ms = INT_MAX;
 	f->minor = MINOR(f->fdev->dev.devt);
 	fuzz_check(f);
 }

@@ -158,6 +158,21 @@ void fuzz_follow_scrubs(struct fuzz *f)
 			follow_in(f, slot);
 }
 
+/* What nobody asks for: what was not answered is settled. */
+static void settle(struct fuzz *f)
+{
+	struct flexmem_table *table = &f->fdev->table;
+	bool later = delayed_work_pending(&table->settle_work);
+
+	if (f->model->lost && !f->model->broken)
+		SAME(f, later, true);
+	if (!later)
+		return;
+	mod_delayed_work(table->worker, &table->settle_work, 0);
+	native_quiesce();
+	model_settle_unasked(f->model);
+}
+
 void fuzz_time(struct fuzz *f)
 {
 	static const unsigned int ticks[] = {
@@ -169,6 +184,8 @@ void fuzz_time(struct fuzz *f)
 	/* Who works in the background is not to fail, but in all it does. */
 	if (!f->model->dead)
 		forget_faults(f);
+	if (!f->gone && n & 4)
+		settle(f);
 	native_time_advance(ticks[n & 7] + (n >> 3));
 	native_quiesce();
 	if (f->model->dead && f->fake->calls[FAKE_SCRUB] != calls) {
