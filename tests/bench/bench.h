@@ -52,7 +52,7 @@ struct spent {
 	uint64_t cpu;
 };
 
-/* So many threads at once, with streams of their own, on so many caches. */
+/* So many threads at once, with streams of their own, on so many caches, long. */
 struct spent cache_replay_threads(const struct work *work,
 				  const char *configuration,
 				  unsigned int threads, unsigned int caches);

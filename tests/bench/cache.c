@@ -10,17 +10,20 @@
 /* So that the streams of two threads are different ones. */
 #define STREAM_SHIFT 32
 #define THREADS_MAX 8
+/* Threads are compared over so many: what it takes to wake one up is nothing. */
+#define THREAD_OPERATIONS 1000000
 
 struct target {
 	struct flexmem_cache_flat *flat;
 	struct flexmem_cache *cache;
 };
 
-/* One replay, on a thread of its own: @ns of it, from @begin to @end. */
+/* @rounds replays, on a thread of their own: @ns of it, from @begin to @end. */
 struct player {
 	struct flexmem_cache *cache;
 	const struct work *work;
 	uint64_t first_stream;
+	size_t rounds;
 	uint64_t ns;
 	uint64_t begin;
 	uint64_t end;
@@ -61,18 +64,35 @@ static void play(const struct player *player, void **tokens)
 	int err = 0;
 
 	for (; operation < end && !err; operation++) {
-		if (operation->bytes)
+		void **token = &tokens[operation->slot];
+
+		if (operation->bytes) {
 			err = flexmem_cache_alloc(player->cache,
 						  operation->bytes,
 						  operation->stream +
-						  player->first_stream,
-						  &tokens[operation->slot]);
-		else
-			err = flexmem_cache_free(player->cache,
-						 tokens[operation->slot]);
+						  player->first_stream, token);
+		} else {
+			err = flexmem_cache_free(player->cache, *token);
+			*token = NULL;
+		}
 	}
 	if (err)
 		give_up("replay on the cache", err);
+}
+
+/* What lives at the end of a round goes before the next one. */
+static void play_rounds(const struct player *player, void **tokens)
+{
+	size_t round, i;
+
+	play(player, tokens);
+	for (round = 1; round < player->rounds; round++) {
+		for (i = 0; i < player->work->slots; i++) {
+			flexmem_cache_free(player->cache, tokens[i]);
+			tokens[i] = NULL;
+		}
+		play(player, tokens);
+	}
 }
 
 static void *run(void *argument)
@@ -84,7 +104,7 @@ static void *run(void *argument)
 	pthread_barrier_wait(player->barrier);
 	player->begin = wall_ns();
 	player->ns = thread_ns();
-	play(player, tokens);
+	play_rounds(player, tokens);
 	player->ns = thread_ns() - player->ns;
 	player->end = wall_ns();
 	free(tokens);
@@ -120,7 +140,7 @@ uint64_t cache_replay(const struct work *work, const char *configuration,
 		      uint64_t *reserved)
 {
 	struct flexmem_cache_statistics statistics;
-	struct player player = { .work = work };
+	struct player player = { .work = work, .rounds = 1 };
 	struct target target;
 	int err;
 
@@ -151,6 +171,7 @@ struct spent cache_replay_threads(const struct work *work,
 			    4 * threads * FLAT_BYTES);
 	for (i = 0; i < threads; i++) {
 		players[i].work = work;
+		players[i].rounds = THREAD_OPERATIONS / work->count + 1;
 		players[i].cache = targets[i % caches].cache;
 		players[i].first_stream = (uint64_t)i << STREAM_SHIFT;
 	}
