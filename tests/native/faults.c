@@ -4,9 +4,12 @@
  * next one of its kind, until a run goes through without one, and looks after each
  * what is there. Before that, what needs no fault: calls that are just wrong, and
  * parameters. Prints TAP.
- * usage: faults [NAME]		only the sequences with that in their name
+ * usage: faults [-p STRIDE] [NAME]	only the sequences with that in their name
+ * -p: instead of faults, what others do at each STRIDE-th point: see points.c
  */
 #include "internal.h"
+
+#include <unistd.h>
 
 #include "faults.h"
 
@@ -32,6 +35,8 @@ bool run_good(struct run *r, const char *at, long rc, int expected)
 
 	if (rc == -expected)
 		return true;
+	if (points_explain(rc))
+		return false;
 	if (!current->failed)
 		run_wrong(r, "not what is expected, without a fault", at, rc);
 	else if (current->failed == 1 + NATIVE_DEVICE ?
@@ -126,25 +131,15 @@ static void wipe_card(void)
 	sim_memory_init(&world.card.memory);
 }
 
-/* One run with its n-th fault; true if that was reached. */
-static bool run_once(const struct sequence *s, unsigned int n,
-		     unsigned int again, struct run *r)
+/**
+ * run_end - what must be there after a run, and after its files are closed
+ * @r: the run
+ */
+void run_end(struct run *r)
 {
-	const char *wrong = NULL;
+	const char *wrong;
 	unsigned int f;
-	int failed;
 
-	*r = (struct run) {};
-	current->failed = 0;
-	if (s->prepare)
-		s->prepare(r);
-	current->fail_at = n;
-	current->fail_again = again;
-	if (!r->wrong)
-		s->run(r);
-	failed = current->failed;
-	current->fail_at = 0;
-	current->fail_again = 0;
 	for (f = 0; f < RUN_FILES; f++) {
 		if (!r->file[f])
 			continue;
@@ -159,6 +154,26 @@ static bool run_once(const struct sequence *s, unsigned int n,
 	if (wrong)
 		run_wrong(r, wrong, "at the end", 0);
 	wipe_card();
+}
+
+/* One run with its n-th fault; true if that was reached. */
+static bool run_once(const struct sequence *s, unsigned int n,
+		     unsigned int again, struct run *r)
+{
+	int failed;
+
+	*r = (struct run) {};
+	current->failed = 0;
+	if (s->prepare)
+		s->prepare(r);
+	current->fail_at = n;
+	current->fail_again = again;
+	if (!r->wrong)
+		s->run(r);
+	failed = current->failed;
+	current->fail_at = 0;
+	current->fail_again = 0;
+	run_end(r);
 	return failed;
 }
 
@@ -243,14 +258,36 @@ static void sweep_load(void)
 	       ++count, n - 2);
 }
 
+static const char * const params[] = {
+	"order=fill_first fallback_sizes=16M,8M max_regions=4",
+	"strategy=best_fit fallback_sizes=8M max_regions=4",
+	"order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1",
+	"acquire=prealloc fallback_sizes=8M max_regions=3",
+};
+
+static int sweep_points(unsigned int stride, const char *only)
+{
+	const struct sequence *s;
+	unsigned int i, kind;
+
+	for (i = 0; i < ARRAY_SIZE(params); i++) {
+		printf("# %s\n", params[i]);
+		world_begin(params[i], 128ull * SZ_1M);
+		for (s = sequences; s->run; s++)
+			for (kind = KILL; kind < NR_INTERFERENCES; kind++)
+				if (strstr(s->name, only))
+					failures += points_sweep(s, kind,
+								 stride,
+								 &count);
+		world_end();
+	}
+	points_total();
+	printf("1..%u\n", count);
+	return failures;
+}
+
 int main(int argc, char **argv)
 {
-	static const char * const params[] = {
-		"order=fill_first fallback_sizes=16M,8M max_regions=4",
-		"strategy=best_fit fallback_sizes=8M max_regions=4",
-		"order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1",
-		"acquire=prealloc fallback_sizes=8M max_regions=3",
-	};
 	static const struct {
 		int error;
 		bool done;
@@ -260,11 +297,20 @@ int main(int argc, char **argv)
 		{ -ETIMEDOUT, true }, { -EINTR, true },
 		{ -EIO, false, 1 }, { -ETIMEDOUT, true, 1 },
 	};
-	const char *only = argc > 1 ? argv[1] : "";
+	const char *only;
 	const struct sequence *s;
-	unsigned int i, w;
+	unsigned int i, w, stride = 0;
+	int option;
 
+	while ((option = getopt(argc, argv, "p:")) != -1) {
+		if (option != 'p')
+			return 2;
+		stride = strtoul(optarg, NULL, 0);
+	}
+	only = optind < argc ? argv[optind] : "";
 	native_shim_init();
+	if (stride)
+		return sweep_points(stride, only);
 	check_params();
 	sweep_load();
 	for (i = 0; i < ARRAY_SIZE(params); i++) {

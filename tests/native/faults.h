@@ -48,7 +48,24 @@ extern const struct sequence sequences[];
 extern const struct sequence corners[];
 
 unsigned int params_wrong(void);
+void run_end(struct run *r);
 void run_wrong(struct run *r, const char *wrong, const char *at, long rc);
 bool run_good(struct run *r, const char *at, long rc, int expected);
+
+/* What somebody else does at a point of a sequence: see points.c. */
+enum interference {
+	NO_INTERFERENCE,
+	KILL,
+	DEATH,
+	RESET,
+	UNBIND,
+	NR_INTERFERENCES,
+};
+
+unsigned int points_sweep(const struct sequence *s, enum interference kind,
+			  unsigned int stride, unsigned int *count);
+void points_total(void);
+bool points_explain(long rc);
+bool points_take_away(void);
 
 #endif /* _NATIVE_FAULTS_H */

@@ -24,6 +24,7 @@ void raw_unlock(unsigned int *word);
 void sched_add(struct task_struct *task);
 void sched_begin(struct task_struct *task);
 void sched_end(void);
+void sched_yield_turn(void);
 
 /* rcu.c */
 void native_bury_given_up(void);

@@ -31,6 +31,9 @@ fixed=(setarch -R)
 export ASAN_OPTIONS=detect_stack_use_after_return=1 TSAN_OPTIONS=exitcode=66
 
 failed=0
+# What others do at points of the sequences: at each, or at one in so many.
+stride=${FLEXMEM_LONG:+1}
+stride=${stride:-35}
 # program KIND NAME ARGUMENT...: its stream, and then one with a single result: that it ended as it should.
 program() {
 	local kind=$1 name=$2 status=0
@@ -53,6 +56,7 @@ for kind; do
 	program "$kind" misuse
 	program "$kind" kunit -s "$seed"
 	[[ $kind != asan ]] || program asan faults
+	[[ $kind != asan ]] || program asan faults -p "$stride"
 	[[ $kind != asan ]] || program asan fuzz -n 3000 -c "$here/corpus/fuzz.txt"
 	for params in 'fallback_sizes=16M,8M,4M max_regions=6' \
 		'order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1 pf_open=mode' \

@@ -18,6 +18,8 @@ static unsigned int changes;
 static unsigned long steps;
 static unsigned long change_at[16];
 static unsigned long lowest;
+static unsigned long comes_at;
+static struct task_struct *who_comes;
 
 /* Small, quick, and the same everywhere (splitmix64). */
 static u64 next_random(void)
@@ -91,6 +93,44 @@ static void change_rank(void)
 			current->rank = lowest--;
 }
 
+/* Who was to come at this point has the turn, and goes before all others. */
+static void let_in(void)
+{
+	struct task_struct *task = who_comes;
+
+	comes_at = 0;
+	native_kthread_start(task);
+	task->rank = ULONG_MAX;
+	give_turn(task);
+	wait_for_turn(current);
+}
+
+/**
+ * native_come_at - a task begins at a later point
+ * @points: how many from now
+ * @task: from native_kthread_create()
+ */
+void native_come_at(unsigned long points, struct task_struct *task)
+{
+	who_comes = task;
+	comes_at = steps + points;
+}
+
+/**
+ * native_came - whether there have been so many points
+ *
+ * If not, the task of native_come_at() will not begin.
+ *
+ * Return: true if it has begun.
+ */
+bool native_came(void)
+{
+	bool came = !comes_at;
+
+	comes_at = 0;
+	return came;
+}
+
 /**
  * native_point - a point where another task may go on
  */
@@ -99,6 +139,8 @@ void native_point(void)
 	if (!scheduled || !current || turn != current)
 		return;
 	steps++;
+	if (steps == comes_at)
+		let_in();
 	change_rank();
 	/* A switch costs a thousand times what is between two points. */
 	if (changes || !(next_random() % 4))
@@ -112,6 +154,17 @@ void native_cond_resched(void)
 	if (scheduled && current && changes)
 		current->rank = lowest--;
 	native_point();
+}
+
+/* All others before us, for once. */
+void sched_yield_turn(void)
+{
+	if (!scheduled) {
+		os_yield();
+		return;
+	}
+	current->rank = lowest--;
+	switch_task();
 }
 
 void native_wait_word(unsigned int *word, unsigned int value)

@@ -42,6 +42,15 @@ static bool same_hold(const struct flexmem_lease_hold *a,
 	       a->link.next == b->link.next && a->link.prev == b->link.prev;
 }
 
+/* The first entries have been done; or the worker does it nevertheless. */
+static bool may_be_done(unsigned int cmd, long rc)
+{
+	return rc == -EINTR && fatal_signal_pending(current) &&
+	       (cmd == FLEXMEM_IOCTL_ALLOC_BATCH ||
+		cmd == FLEXMEM_IOCTL_FREE_BATCH ||
+		cmd == FLEXMEM_IOCTL_SET_QUOTA);
+}
+
 /* A call by a file, of which nothing is left if it fails. */
 static long call(struct run *r, unsigned int f, const char *at,
 		 unsigned int cmd, void *arg)
@@ -60,13 +69,18 @@ static long call(struct run *r, unsigned int f, const char *at,
 	rc = native_ioctl(r->file[f], cmd, arg);
 	fail_at = current->fail_at;
 	current->fail_at = 0;
+	/* What the worker does for who has been killed comes to its end. */
+	if (fatal_signal_pending(current))
+		native_quiesce();
 	world_picture(r->file[f], &after);
 	current->fail_at = fail_at;
 	if (!rc && !failed && current->failed == 1 + NATIVE_USER)
 		run_wrong(r, "it succeeded without the user's memory", at, rc);
-	if (rc && cmd == FLEXMEM_IOCTL_LEASE && !same_hold(&hold, &client->lease))
+	if (rc && cmd == FLEXMEM_IOCTL_LEASE && !points_take_away() &&
+	    !same_hold(&hold, &client->lease))
 		run_wrong(r, "it failed, and there is another lease", at, rc);
-	if (rc && !same_picture(&before, &after))
+	if (rc && !points_take_away() && !may_be_done(cmd, rc) &&
+	    !same_picture(&before, &after))
 		run_wrong(r, "it failed, and changed something", at, rc);
 	return rc;
 }
@@ -115,6 +129,13 @@ static bool alloc_cmd(struct run *r, unsigned int f, struct flexmem_alloc cmd)
 }
 
 #define ALLOC(r, f, ...) alloc_cmd(r, f, CMD(alloc, ##__VA_ARGS__))
+
+/* There is no room, unless somebody makes some. */
+static void refuse(struct run *r, struct flexmem_alloc cmd)
+{
+	if (!FAILS(r, 0, ALLOC, &cmd, ENOMEM) && cmd.out_handle)
+		keep(r, 0, cmd.out_handle);
+}
 
 static bool free_last(struct run *r, unsigned int f)
 {
@@ -201,12 +222,9 @@ static void run_alloc_kinds(struct run *r)
 
 static void run_alloc_all(struct run *r)
 {
-	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M);
-
 	while (r->nr[0] < 3 && ALLOC(r, 0, .length = 4 * SZ_1M))
 		;
-	cmd.length = 1ULL << 40;
-	FAILS(r, 0, ALLOC, &cmd, ENOMEM);
+	refuse(r, CMD(alloc, .length = 1ULL << 40));
 }
 
 static void run_free_by_address(struct run *r)
@@ -234,18 +252,24 @@ static void run_batch(struct run *r)
 
 	for (i = 0; i < 5; i++)
 		entry[i] = CMD(alloc, .length = 1000 * i);
-	if (!CALL(r, 0, ALLOC_BATCH, &cmd))
+	if (!CALL(r, 0, ALLOC_BATCH, &cmd) && !fatal_signal_pending(current))
 		return;
-	run_good(r, "empty entry", -entry[0].out_error, EINVAL);
-	for (i = 1; i < 5; i++)
+	if (cmd.out_done)
+		run_good(r, "empty entry", -entry[0].out_error, EINVAL);
+	for (i = 1; i < cmd.out_done; i++)
 		if (run_good(r, "entry", -entry[i].out_error, 0))
 			gone[nr++] = CMD(free, .handle = entry[i].out_handle);
 	for (i = 0; i < nr; i++)
 		keep(r, 0, gone[i].handle);
 	cmd = CMD(batch, .entry_size = sizeof(gone[0]), .count = nr,
 		  .entries = (uintptr_t)gone);
-	if (nr && CALL(r, 0, FREE_BATCH, &cmd))
-		r->nr[0] -= nr;
+	if (!nr || (!CALL(r, 0, FREE_BATCH, &cmd) &&
+		    !fatal_signal_pending(current)))
+		return;
+	/* From the first on; of who is killed, those that were done. */
+	r->nr[0] -= nr;
+	for (i = cmd.out_done; i < nr; i++)
+		keep(r, 0, gone[i].handle);
 }
 
 /* An entry that is longer than ours, with something at its end. */
@@ -371,11 +395,10 @@ static bool set_quota(struct run *r, u32 resource, u32 flags, u64 value,
 static void run_limits(struct run *r)
 {
 	struct flexmem_quota quota = CMD(quota, .kind = FLEXMEM_OWNER_USER);
-	struct flexmem_alloc cmd = CMD(alloc, .length = 2 * SZ_1M);
 
 	CALL(r, 0, QUOTA, &quota);
 	if (set_quota(r, FLEXMEM_RESOURCE_BYTES, FLEXMEM_QUOTA_LIMIT, SZ_1M, 0))
-		FAILS(r, 0, ALLOC, &cmd, ENOMEM);
+		refuse(r, CMD(alloc, .length = 2 * SZ_1M));
 }
 
 static void run_guarantees(struct run *r)
@@ -410,7 +433,8 @@ static void run_event(struct run *r)
 		n = native_read(r->file[0], &event, sizeof(event));
 		if (!run_good(r, "read", n < 0 ? n : 0, 0))
 			continue;
-		if (event.level != FLEXMEM_PRESSURE_CRITICAL)
+		if (event.level != FLEXMEM_PRESSURE_CRITICAL &&
+		    !points_take_away())
 			run_wrong(r, "an event of another level", "read", n);
 		break;
 	}
@@ -418,10 +442,7 @@ static void run_event(struct run *r)
 
 static void run_wait(struct run *r)
 {
-	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M,
-				       .flags = FLEXMEM_ALLOC_WAIT);
-
-	FAILS(r, 0, ALLOC, &cmd, ENOMEM);
+	refuse(r, CMD(alloc, .length = 4 * SZ_1M, .flags = FLEXMEM_ALLOC_WAIT));
 	if (free_last(r, 0))
 		ALLOC(r, 0, .length = SZ_1M, .flags = FLEXMEM_ALLOC_WAIT);
 }
@@ -451,7 +472,7 @@ static bool touch(struct run *r, size_t offset)
 	long rc = native_touch(r->vma, offset, &byte, true);
 
 	/* SIGBUS is all that there is to say of a failure. */
-	return !rc || (current->failed ? false :
+	return !rc || (current->failed || points_explain(rc) ? false :
 				run_good(r, "access to a map", rc, 0));
 }
 

@@ -108,7 +108,7 @@ void native_unpark(struct task_struct *task)
 void native_quiesce(void)
 {
 	while (__atomic_load_n(&running, __ATOMIC_SEQ_CST) != 1)
-		os_yield();
+		sched_yield_turn();
 }
 
 /* Tasks. */

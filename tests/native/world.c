@@ -104,24 +104,32 @@ static void check_minor(unsigned int index)
 	WRITE_ONCE(world.minor[index], minor);
 }
 
+/* Who binds and who unbinds tell watch.c of it in the order they do it. */
+static DEFINE_MUTEX(bind_lock);
+
 int world_bind(unsigned int index)
 {
 	int rc;
 
+	mutex_lock(&bind_lock);
 	rc = sim_function_bind(world_function(index), &world.parent[index],
 			       "card");
 	if (!rc)
 		check_minor(index);
 	else if (rc != -EBUSY)
 		watch_gone(index);
+	mutex_unlock(&bind_lock);
 	return rc;
 }
 
 int world_unbind(unsigned int index)
 {
-	int rc = sim_function_unbind(world_function(index));
+	int rc;
 
+	mutex_lock(&bind_lock);
+	rc = sim_function_unbind(world_function(index));
 	watch_gone(index);
+	mutex_unlock(&bind_lock);
 	return rc;
 }
 

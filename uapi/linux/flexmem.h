@@ -912,7 +912,7 @@ enum flexmem_quota_flags {
  * that owner alone, and come on top of guaranteed bytes. A client's guarantees
  * come on top of its user's. ENOSPC: what is not in use or guaranteed to others
  * already is not enough; for a client, also of its user's limit. EINVAL: the
- * guarantee is above the limit.
+ * guarantee is above the limit. EINTR: it may be set nevertheless.
  */
 struct flexmem_quota {
 	__u32 size;

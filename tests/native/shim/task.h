@@ -197,6 +197,8 @@ void msleep(unsigned int ms);
 struct task_struct *native_kthread_create(int (*function)(void *data),
 					  void *data, const char *name);
 void native_kthread_start(struct task_struct *task);
+void native_come_at(unsigned long points, struct task_struct *task);
+bool native_came(void);
 struct task_struct *native_kthread_run(int (*function)(void *data), void *data,
 				       const char *name, ...)
 				       __printf(3, 4);

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Each sequence once more for each point of it at which tasks take turns: there
+ * somebody else kills the caller, unbinds or resets the function, or lets the
+ * firmware die. Scheduled: the seed is the number of the point, so that the same
+ * happens each time.
+ *
+ * After each of them, and within a time-out and a second, nothing is unknown any
+ * more, all is accounted for, and no slot names what the card does not back.
+ */
+#include "internal.h"
+
+#include "faults.h"
+
+#define PRIORITY_CHANGES 3
+#define POINTS_ABOUT 500
+
+/*
+ * What can be answered because of it; for an access to a map all that there is
+ * is SIGBUS, which is -EFAULT here. What was lost has no address, and no lease;
+ * when all is acquired at once after a reset, no slot is left to be promised.
+ */
+static const struct {
+	const char *name;
+	int errors[5];
+} kinds[NR_INTERFERENCES] = {
+	[KILL] = { "kills", { -EINTR, -ECANCELED, -EFAULT } },
+	[DEATH] = { "deaths of the firmware", { -ETIMEDOUT, -EIO } },
+	[RESET] = { "resets", { -EIO, -ENOENT, -EINVAL, -EFAULT, -ENOSPC } },
+	[UNBIND] = { "unbinds", { -ENODEV, -ENXIO, -ENOENT, -EINVAL, -EFAULT } },
+};
+
+/**
+ * struct interferer - who does it
+ * @kind: what
+ * @caller: of the sequence
+ * @done: it has been done
+ */
+struct interferer {
+	enum interference kind;
+	struct task_struct *caller;
+	struct completion done;
+};
+
+static unsigned long nr_done[NR_INTERFERENCES];
+
+/* What is being done by others now, or may have been, to the run under way. */
+static enum interference now;
+
+/* Whether an answer can come of that. */
+bool points_explain(long rc)
+{
+	unsigned int i;
+
+	/* With less there, what was to fail need not. */
+	if (!rc)
+		return points_take_away();
+	for (i = 0; i < ARRAY_SIZE(kinds[now].errors); i++)
+		if (rc == kinds[now].errors[i])
+			return true;
+	return false;
+}
+
+/* Whether what owners have can go meanwhile. */
+bool points_take_away(void)
+{
+	return now == RESET || now == UNBIND;
+}
+
+static int interfere(void *data)
+{
+	struct interferer *who = data;
+
+	switch (who->kind) {
+	case KILL:
+		send_sig(SIGKILL, who->caller, 1);
+		break;
+	case DEATH:
+		sim_mailbox_set_dead(&world.card.mbox, true);
+		break;
+	case RESET:
+		world_reset(1);
+		break;
+	default:
+		world_unbind(1);
+		break;
+	}
+	complete(&who->done);
+	return 0;
+}
+
+/* What nobody has asked about has been found out, and nobody waits. */
+static const char *unsettled(void)
+{
+	struct flexmem_dev *fdev = world_function(1)->fdev;
+	const char *wrong = NULL;
+
+	/* Without time, in which nothing would be answered. */
+	native_quiesce();
+	native_time_advance(2 * HZ);
+	native_quiesce();
+	if (!fdev)
+		return NULL;
+	mutex_lock(&fdev->table.acquire_lock);
+	if (!fdev->table.needs_reset &&
+	    (fdev->table.nr_doubtful ||
+	     !flexmem_function_is_settled(&fdev->table.function)))
+		wrong = "something is not known";
+	mutex_unlock(&fdev->table.acquire_lock);
+	return wrong;
+}
+
+/* One run with something at its n-th point; false if it has not so many. */
+static bool run_point(const struct sequence *s, enum interference kind,
+		      unsigned long n, struct run *r)
+{
+	struct interferer who = { .kind = kind, .caller = current };
+	struct task_struct *task;
+	const char *wrong;
+	bool came;
+
+	*r = (struct run) {};
+	current->failed = 0;
+	init_completion(&who.done);
+	if (s->prepare)
+		s->prepare(r);
+	task = native_kthread_create(interfere, &who, "interferer");
+	native_start_schedule(n, PRIORITY_CHANGES, POINTS_ABOUT);
+	now = kind;
+	native_come_at(n, task);
+	if (!r->wrong)
+		s->run(r);
+	came = native_came();
+	if (!came)
+		native_kthread_start(task);
+	wait_for_completion(&who.done);
+	native_revive();
+	world_heal();
+	wrong = unsettled();
+	if (wrong)
+		run_wrong(r, wrong, "a second later", 0);
+	run_end(r);
+	now = NO_INTERFERENCE;
+	return came;
+}
+
+/**
+ * points_sweep - a sequence, with something at its points
+ * @s: sequence
+ * @kind: what
+ * @stride: at each of so many points
+ * @count: number of the test
+ *
+ * Return: 1 if anything was not as it must be.
+ */
+unsigned int points_sweep(const struct sequence *s, enum interference kind,
+			  unsigned int stride, unsigned int *count)
+{
+	unsigned long n = 1 + *count % stride, times = 0;
+	struct run r;
+
+	while (run_point(s, kind, n, &r) && !r.wrong) {
+		times++;
+		n += stride;
+	}
+	nr_done[kind] += times;
+	if (r.wrong)
+		printf("# point %lu: %s: %s (%ld)\n", n, r.at, r.wrong, r.rc);
+	printf("%s %u - %s, %lu %s\n", r.wrong ? "not ok" : "ok", ++*count,
+	       s->name, times, kinds[kind].name);
+	fflush(stdout);
+	return !!r.wrong;
+}
+
+void points_total(void)
+{
+	unsigned int kind;
+
+	for (kind = KILL; kind < NR_INTERFERENCES; kind++)
+		printf("# %lu %s\n", nr_done[kind], kinds[kind].name);
+}
