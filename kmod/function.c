@@ -13,9 +13,9 @@
  * A command that was not answered may have been carried out. For who asked it has
  * failed, and a command that fails changes nothing; so before the next one it is
  * undone, by one that can be repeated until it is answered; if there is no next
- * one, the table's worker sees to it. Only a release is not
- * undone, as the memory may be another's by then: who asked tries again. If the
- * device gives it anew before that, it had been released.
+ * one, the table's worker sees to it. Only a release is not undone, as the memory
+ * may be another's by then: who asked tries again. If the device gives it anew
+ * before that, it had been released.
  *
  * Invariant: the pieces that a function holds do not overlap.
  */
@@ -148,7 +148,7 @@ static int note_outcome(struct flexmem_function *function, int rc)
 	if (rc == -ETIMEDOUT) {
 		WRITE_ONCE(function->probe_at, jiffies + PROBE_JIFFIES);
 		atomic_inc(&function->timeouts);
-		/* Pairs with flexmem_function_may_probe(): @probe_at first. */
+		/* Pairs with flexmem_function_claim_probe(): @probe_at first. */
 		smp_store_release(&function->doubt, true);
 	} else if ((!rc || rc == -ENOSPC) && READ_ONCE(function->doubt)) {
 		/* That there is no room it can say only if it lives. */
@@ -158,8 +158,9 @@ static int note_outcome(struct flexmem_function *function, int rc)
 }
 
 /**
- * flexmem_function_may_probe - whether to ask the firmware if one need not
+ * flexmem_function_claim_probe - whether to ask the firmware if one need not
  * @function: function
+ * @claim: receives what flexmem_function_leave_probe() takes
  *
  * While it is in doubt whether the firmware is alive, one caller an interval is
  * told to try; the others would wait for a time-out each (D28).
@@ -167,38 +168,56 @@ static int note_outcome(struct flexmem_function *function, int rc)
  * Context: any.
  * Return: true if the caller may ask.
  */
-bool flexmem_function_may_probe(struct flexmem_function *function)
+bool flexmem_function_claim_probe(struct flexmem_function *function,
+				  unsigned long *claim)
 {
-	unsigned long at;
+	unsigned long at, next;
 
+	*claim = 0;
 	/* Pairs with note_outcome(). */
 	if (!smp_load_acquire(&function->doubt))
 		return true;
 	at = READ_ONCE(function->probe_at);
-	return time_after_eq(jiffies, at) &&
-	       cmpxchg(&function->probe_at, at, jiffies + PROBE_JIFFIES) == at;
+	/* 0 is no claim. */
+	next = (jiffies + PROBE_JIFFIES) ?: 1;
+	if (time_before(jiffies, at) ||
+	    cmpxchg(&function->probe_at, at, next) != at)
+		return false;
+	*claim = next;
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_claim_probe);
+
+/**
+ * flexmem_function_may_probe - likewise, for who will ask
+ * @function: function
+ *
+ * Context: any.
+ * Return: true if the caller may ask.
+ */
+bool flexmem_function_may_probe(struct flexmem_function *function)
+{
+	unsigned long claim;
+
+	return flexmem_function_claim_probe(function, &claim);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_may_probe);
 
 /**
  * flexmem_function_leave_probe - leave it to the next one to ask
  * @function: function
- * @timeouts: commands that had timed out before flexmem_function_may_probe()
- *
- * For who was told to ask, and may have had no reason to in the end: a firmware
- * that is still in doubt, and has not timed out meanwhile, was not asked, or
- * costs nobody a time-out.
+ * @claim: of who was told to ask, and has not, for it had no reason to
  *
  * Context: any.
  */
 void flexmem_function_leave_probe(struct flexmem_function *function,
-				  int timeouts)
+				  unsigned long claim)
 {
-	/* Pairs with note_outcome(): who sees its doubt sees its time-out. */
-	if (smp_load_acquire(&function->doubt) &&
-	    atomic_read(&function->timeouts) == timeouts)
-		WRITE_ONCE(function->probe_at, jiffies);
+	/* Unless it is another's by now. */
+	if (claim)
+		cmpxchg(&function->probe_at, claim, jiffies);
 }
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_leave_probe);
 
 /* As they are never used again, no command that was lost is about another's. */
 static u64 new_id(void)
@@ -255,6 +274,7 @@ int flexmem_function_settle(struct flexmem_function *function)
 	/* When everything goes back it is cleared again instead. */
 	if (function->lost.undo == FLEXMEM_UNDO_CLEAR && function->quiet)
 		return 0;
+	function->sent++;
 	rc = undo(function);
 	if (!rc)
 		function->lost.undo = FLEXMEM_UNDO_NOTHING;
@@ -278,6 +298,7 @@ int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes)
 	rc = flexmem_function_settle(function);
 	if (rc)
 		return rc;
+	function->sent++;
 	rc = function->ops.capacity(function->priv, &capacity);
 	rc = check_errno(function, "capacity", rc, false);
 	if (!rc)
@@ -359,6 +380,7 @@ int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 	rc = flexmem_function_settle(function);
 	if (rc)
 		return rc;
+	function->sent++;
 	rc = function->ops.acquire(function->priv, size, &given);
 	rc = check_errno(function, "acquire", rc, true);
 	rc = rc ?: check_memory(function, wanted.id, size, &given);
@@ -411,6 +433,7 @@ int flexmem_function_release(struct flexmem_function *function,
 	rc = flexmem_function_settle(function);
 	if (rc)
 		return rc;
+	function->sent++;
 	rc = function->ops.release(function->priv, mem);
 	rc = check_errno(function, "release", rc, false);
 	note_release(function, mem->id, rc);
@@ -439,6 +462,7 @@ int flexmem_function_slot_set(struct flexmem_function *function,
 	rc = flexmem_function_settle(function);
 	if (rc)
 		return rc;
+	function->sent++;
 	rc = function->ops.slot_set(function->priv, slot, mem);
 	rc = check_errno(function, "slot_set", rc, true);
 	if (!rc)
@@ -474,6 +498,7 @@ int flexmem_function_slot_clear(struct flexmem_function *function,
 	rc = again ? 0 : flexmem_function_settle(function);
 	if (rc)
 		return rc;
+	function->sent++;
 	rc = function->ops.slot_clear(function->priv, slot);
 	rc = check_errno(function, "slot_clear", rc, false);
 	if (!rc && again)

@@ -71,6 +71,7 @@ struct flexmem_piece {
  * @probe_at: while in @doubt: when somebody who could do without it asks the
  *	firmware again, in jiffies. Changes without a lock
  * @timeouts: commands that timed out
+ * @sent: commands about memory and slots that were sent
  *
  * What follows @priv changes under the lock that lets one operation run at a
  * time, unless it says otherwise; what is above never changes, but for @dev,
@@ -93,6 +94,7 @@ struct flexmem_function {
 	bool doubt;
 	unsigned long probe_at;
 	atomic_t timeouts;
+	unsigned long sent;
 };
 
 /* Whether the outcome of every command is known. One operation at a time. */
@@ -106,8 +108,10 @@ int flexmem_function_init(struct flexmem_function *function,
 			  struct device *dev,
 			  const struct flexmem_device_desc *desc);
 bool flexmem_function_may_probe(struct flexmem_function *function);
+bool flexmem_function_claim_probe(struct flexmem_function *function,
+				  unsigned long *claim);
 void flexmem_function_leave_probe(struct flexmem_function *function,
-				  int timeouts);
+				  unsigned long claim);
 int flexmem_function_settle(struct flexmem_function *function);
 int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes);
 int flexmem_function_acquire(struct flexmem_function *function, u64 size,

@@ -4,7 +4,7 @@
  *
  * A caller can be killed, and a command that is cut off in the middle leaves
  * something that nobody has: memory without a slot, a slot of which nobody knows
- * what it names. A worker gets no signals, so it brings each job to its end. Its
+ * what it names. A worker gets no signals, so what it has begun it ends. Its
  * caller waits, killably and without a lock; if it is killed, what was got for it
  * goes where it would have gone had it been freed at once.
  *

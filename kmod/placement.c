@@ -175,6 +175,7 @@ static bool place_in_existing(struct flexmem_table *table,
  * @pool: where it may go
  * @acquire_first: rather to a new region than to those there are
  * @timeouts: of the firmware, when it was asked for
+ * @asked: the firmware was
  * @spare: nodes; those that were not used
  * @fresh: a region without memory; NULL: it was used
  * @place: what has been got; without a block: nothing, or it was taken
@@ -185,6 +186,7 @@ struct growth {
 	struct flexmem_pool *pool;
 	bool acquire_first;
 	int timeouts;
+	bool asked;
 	struct flexmem_spare spare;
 	struct flexmem_region *fresh;
 	struct flexmem_place place;
@@ -237,11 +239,10 @@ static int may_ask(struct flexmem_table *table, int timeouts)
  * Under acquire_lock: what is there may have changed while we waited for it, so
  * it is looked at once more. Also after a sleep that has put it off.
  */
-static int grow(struct flexmem_job *job)
+static int place_or_grow(struct growth *growth)
 {
-	struct growth *growth = container_of(job, struct growth, job);
 	struct flexmem_place *place = &growth->place;
-	struct flexmem_table *table = job->table;
+	struct flexmem_table *table = growth->job.table;
 	int refusal, rc;
 
 	lockdep_assert_held(&table->acquire_lock);
@@ -257,6 +258,17 @@ static int grow(struct flexmem_job *job)
 		return 0;
 	if (!growth->acquire_first && !refusal)
 		rc = place_in_new(growth);
+	return rc;
+}
+
+static int grow(struct flexmem_job *job)
+{
+	struct growth *growth = container_of(job, struct growth, job);
+	unsigned long sent = flexmem_table_sent(job->table);
+	int rc = place_or_grow(growth);
+
+	if (flexmem_table_sent(job->table) != sent)
+		growth->asked = true;
 	return rc;
 }
 
@@ -429,7 +441,7 @@ static int place_by_growing(struct flexmem_table *table,
 			    const struct flexmem_request *request,
 			    struct flexmem_spare *spare,
 			    struct flexmem_place *place, bool acquire_first,
-			    int timeouts)
+			    int timeouts, bool *asked)
 {
 	struct growth *growth = make_growth(table, request, spare);
 	int rc;
@@ -446,9 +458,12 @@ static int place_by_growing(struct flexmem_table *table,
 	}
 	growth->acquire_first = acquire_first;
 	growth->timeouts = timeouts;
-	if (!flexmem_job_run(&growth->job))
+	if (!flexmem_job_run(&growth->job)) {
+		*asked = true;
 		return -EINTR;
+	}
 	rc = growth->job.rc;
+	*asked = growth->asked;
 	*place = growth->place;
 	*spare = growth->spare;
 	growth->place.block = NULL;
@@ -499,7 +514,8 @@ int flexmem_place(struct flexmem_table *table,
 {
 	struct flexmem_pool *pool = flexmem_table_pool(table, request->program);
 	int timeouts = atomic_read(&table->function.timeouts);
-	bool acquire_first, unsure, probes;
+	bool acquire_first, unsure, asked = false;
+	unsigned long claim = 0;
 	int rc;
 
 	*place = (struct flexmem_place) {};
@@ -518,8 +534,7 @@ int flexmem_place(struct flexmem_table *table,
 	 * the order (D28). The one probe of the moment is not for who would
 	 * have been refused anyway.
 	 */
-	probes = acquire_first && flexmem_table_may_probe(table);
-	if (acquire_first && !probes) {
+	if (acquire_first && !flexmem_table_claim_probe(table, &claim)) {
 		acquire_first = false;
 		if (place_in_existing(table, pool, request, spare, place))
 			return 0;
@@ -529,9 +544,9 @@ int flexmem_place(struct flexmem_table *table,
 		place_without_growing(table, request, spare, place) : -EAGAIN;
 	if (rc == -EAGAIN)
 		rc = place_by_growing(table, request, spare, place,
-				      acquire_first, timeouts);
-	if (probes)
-		flexmem_table_leave_probe(table, timeouts);
+				      acquire_first, timeouts, &asked);
+	if (!asked)
+		flexmem_table_leave_probe(table, claim);
 	if (rc == -ENOSPC)
 		return explain(table, pool, request, place);
 	/* What a limit has to do with it is not why it failed. */

@@ -96,7 +96,8 @@ int flexmem_quota_set(struct flexmem_accounts *accounts,
 	int rc;
 
 	if (quota->kind == FLEXMEM_OWNER_USER) {
-		fresh = kmalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
+		/* The worker's, for the administrator: charged to nobody. */
+		fresh = kmalloc(sizeof(*fresh), GFP_KERNEL);
 		if (!fresh)
 			return -ENOMEM;
 	}

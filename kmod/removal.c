@@ -129,8 +129,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_remove);
  */
 void flexmem_table_fini(struct flexmem_table *table)
 {
-	/* Jobs whose callers were killed: what they have got is freed. */
 	cancel_delayed_work_sync(&table->settle_work);
+	/* Jobs whose callers were killed: what they have got is freed. */
 	destroy_workqueue(table->worker);
 	/* A free that ran beside the removal may have asked for it once more. */
 	flexmem_scrub_stop(table);

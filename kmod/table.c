@@ -292,27 +292,30 @@ int flexmem_table_lock_data(struct flexmem_table *table)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_lock_data);
 
 /**
- * flexmem_table_may_probe - whether to ask the firmware if one need not
+ * flexmem_table_claim_probe - whether to ask the firmware if one need not
  * @table: region table
+ * @claim: as for flexmem_function_claim_probe()
  *
  * Context: any.
- * Return: as flexmem_function_may_probe().
+ * Return: likewise.
  */
-bool flexmem_table_may_probe(struct flexmem_table *table)
+bool flexmem_table_claim_probe(struct flexmem_table *table,
+			       unsigned long *claim)
 {
-	return flexmem_function_may_probe(&table->function);
+	return flexmem_function_claim_probe(&table->function, claim);
 }
 
 /**
  * flexmem_table_leave_probe - leave it to the next one to ask
  * @table: region table
- * @timeouts: as for flexmem_function_leave_probe()
+ * @claim: as for flexmem_function_leave_probe()
  *
  * Context: any.
  */
-void flexmem_table_leave_probe(struct flexmem_table *table, int timeouts)
+void flexmem_table_leave_probe(struct flexmem_table *table,
+			       unsigned long claim)
 {
-	flexmem_function_leave_probe(&table->function, timeouts);
+	flexmem_function_leave_probe(&table->function, claim);
 }
 
 /**
@@ -329,15 +332,16 @@ void flexmem_table_leave_probe(struct flexmem_table *table, int timeouts)
 int flexmem_table_lock_to_move(struct flexmem_table *table)
 {
 	int timeouts = atomic_read(&table->function.timeouts), rc;
+	unsigned long claim;
 
-	if (!flexmem_table_may_probe(table))
+	if (!flexmem_table_claim_probe(table, &claim))
 		return -EAGAIN;
 	rc = flexmem_table_lock_data(table);
 	if (!rc && flexmem_table_heard_timeout(table, timeouts)) {
 		mutex_unlock(&table->data_lock);
 		rc = -EAGAIN;
 	} else if (rc) {
-		flexmem_table_leave_probe(table, timeouts);
+		flexmem_table_leave_probe(table, claim);
 	}
 	return rc;
 }

@@ -64,6 +64,7 @@ enum flexmem_pool_kind {
  * @worker: does what needs the firmware, see job.h
  * @settle_work: settles what nobody asks for; by @worker
  * @settle_ms: FLEXMEM_SETTLE_MS; only unit tests have more patience
+ * @settle_tries: of @settle_work in vain; under @acquire_lock
  * @mapping: where all CPU maps of this function are, or NULL
  * @map_shift: the mmap() offset of a slot is its number shifted by this
  * @wait_ms: FLEXMEM_WAIT_MS; only unit tests have more patience
@@ -110,6 +111,7 @@ struct flexmem_table {
 	struct workqueue_struct *worker;
 	struct delayed_work settle_work;
 	unsigned int settle_ms;
+	unsigned int settle_tries;
 	struct address_space *mapping;
 	unsigned int map_shift;
 	unsigned int wait_ms;
@@ -123,11 +125,15 @@ struct flexmem_table {
 /* So that the mmap() offsets of 64 slots fit what 32-bit programs can pass. */
 #define FLEXMEM_MIN_MAP_SHIFT 38
 
-/* How long after a command that was not answered it is undone, at the latest. */
+/*
+ * How long after a command that was not answered it is undone, if nobody asks
+ * for anything else; then twice as long, up to a minute.
+ */
 #define FLEXMEM_SETTLE_MS 1000
+#define FLEXMEM_SETTLE_DOUBLINGS 6U
 
-/* How often a piece whose release is not answered is tried again. */
-#define FLEXMEM_RELEASE_TRIES 3
+/* How often a piece is released that was not said to be. */
+#define FLEXMEM_RELEASE_TRIES 4
 
 /* 0, or what the owner of bytes in a region is told when they are not there. */
 static inline int flexmem_region_error(const struct flexmem_region *region)
@@ -150,6 +156,13 @@ static inline int flexmem_table_put_off(const struct flexmem_table *table)
 {
 	return flexmem_table_cut_in(table) ?:
 	       READ_ONCE(table->suspended) ? -EAGAIN : 0;
+}
+
+/* Commands about memory and slots that were sent. Under acquire_lock. */
+static inline unsigned long flexmem_table_sent(struct flexmem_table *table)
+{
+	lockdep_assert_held(&table->acquire_lock);
+	return table->function.sent;
 }
 
 /* Whether a command timed out since there were so many, and none succeeded. */
@@ -176,8 +189,10 @@ int flexmem_table_wait_awake(struct flexmem_table *table);
 int flexmem_table_lock(struct flexmem_table *table);
 int flexmem_table_lock_data(struct flexmem_table *table);
 int flexmem_table_lock_to_move(struct flexmem_table *table);
-bool flexmem_table_may_probe(struct flexmem_table *table);
-void flexmem_table_leave_probe(struct flexmem_table *table, int timeouts);
+bool flexmem_table_claim_probe(struct flexmem_table *table,
+			       unsigned long *claim);
+void flexmem_table_leave_probe(struct flexmem_table *table,
+			       unsigned long claim);
 u64 flexmem_table_generation(struct flexmem_table *table);
 u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id);
 u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot);

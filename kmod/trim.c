@@ -7,6 +7,8 @@
 
 #include <linux/device.h>
 #include <linux/errno.h>
+#include <linux/limits.h>
+#include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
@@ -37,6 +39,7 @@ int flexmem_table_release(struct flexmem_table *table,
 		dev_dbg(table->function.dev, "release of %llu bytes: error %d\n",
 			region->mem.size, rc);
 		list_move_tail(&region->stranded, &table->stranded);
+		region->unanswered += rc == -ETIMEDOUT;
 		return rc;
 	}
 	list_del_init(&region->stranded);
@@ -62,7 +65,8 @@ static bool is_no_answer(int rc)
  * Context: under acquire_lock, after flexmem_table_settle(): what a slot may name
  * is not given back. May sleep.
  * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV if the firmware cannot be asked for
- * anything else now; or the error that a piece was refused with.
+ * anything else now; as flexmem_table_put_off(); or the error that a piece was
+ * refused with.
  */
 int flexmem_table_release_stranded(struct flexmem_table *table, bool removing)
 {
@@ -84,11 +88,8 @@ int flexmem_table_release_stranded(struct flexmem_table *table, bool removing)
 			list_move_tail(&region->stranded, &table->stranded);
 			continue;
 		}
-		region->unanswered++;
 		one = flexmem_table_release(table, region);
 		released |= !one;
-		if (one && one != -ETIMEDOUT)
-			region->unanswered--;
 		if (one && !is_no_answer(rc))
 			rc = one;
 	}
@@ -150,9 +151,24 @@ int flexmem_table_settle(struct flexmem_table *table)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_settle);
 
+/* Whether something is not known, or not back, that is to be tried again. */
+static bool is_settled(const struct flexmem_table *table)
+{
+	const struct flexmem_region *region;
+
+	if (table->nr_doubtful || !flexmem_function_is_settled(&table->function))
+		return false;
+	list_for_each_entry(region, &table->stranded, stranded)
+		if (region->unanswered &&
+		    region->unanswered < FLEXMEM_RELEASE_TRIES)
+			return false;
+	return true;
+}
+
 /*
  * Nobody may ask the firmware for anything any more, so it is undone unasked:
- * with it goes memory that was got in vain.
+ * with it goes memory that was got in vain. If the firmware may be dead, it is
+ * asked as seldom as by anybody else (D28).
  */
 static void settle_unasked(struct work_struct *work)
 {
@@ -161,8 +177,14 @@ static void settle_unasked(struct work_struct *work)
 			     settle_work);
 
 	mutex_lock(&table->acquire_lock);
-	if (!flexmem_table_error(table) && !flexmem_table_settle(table))
-		flexmem_table_release_stranded(table, false);
+	if (!flexmem_table_error(table) && !is_settled(table) &&
+	    flexmem_function_may_probe(&table->function)) {
+		table->settle_tries++;
+		if (!flexmem_table_settle(table))
+			flexmem_table_release_stranded(table, false);
+	}
+	if (is_settled(table))
+		table->settle_tries = 0;
 	flexmem_table_settle_later(table);
 	mutex_unlock(&table->acquire_lock);
 }
@@ -181,21 +203,24 @@ void flexmem_table_settle_init(struct flexmem_table *table)
  * flexmem_table_settle_later - see to it that what is not known will be
  * @table: region table
  *
- * If there is any such thing: soon, and again until the firmware answers. Not
- * while the device sleeps, or needs a reset.
+ * If there is any such thing: soon, and again, less and less often, until the
+ * firmware answers; of a release, only some times. Not while the device sleeps, or
+ * needs a reset.
  *
  * Context: under acquire_lock.
  */
 void flexmem_table_settle_later(struct flexmem_table *table)
 {
+	unsigned int doublings;
+	u64 ms;
+
 	lockdep_assert_held(&table->acquire_lock);
-	if (flexmem_table_error(table))
+	if (flexmem_table_error(table) || is_settled(table))
 		return;
-	if (flexmem_function_is_settled(&table->function) &&
-	    !table->nr_doubtful)
-		return;
+	doublings = min(table->settle_tries, FLEXMEM_SETTLE_DOUBLINGS);
+	ms = min_t(u64, (u64)table->settle_ms << doublings, INT_MAX);
 	queue_delayed_work(table->worker, &table->settle_work,
-			   msecs_to_jiffies(table->settle_ms));
+			   msecs_to_jiffies(ms));
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_settle_later);
 

@@ -301,12 +301,16 @@ static void suspend_puts_growth_off(struct kunit *test)
 			   "acquire 12G ENOSPC, acquire 12G ENOSPC, acquire 8G, set 0");
 }
 
-/* With what it is armed for at the end. */
+/* Time passes, until there is nothing that is to be done later. */
 static void let_settle(struct flexmem_table *table)
 {
+	unsigned int tries = 2 * FLEXMEM_RELEASE_TRIES;
+
 	flush_workqueue(table->worker);
-	while (delayed_work_pending(&table->settle_work))
+	while (delayed_work_pending(&table->settle_work) && tries--) {
+		WRITE_ONCE(table->function.probe_at, jiffies);
 		flush_delayed_work(&table->settle_work);
+	}
 }
 
 /* Nobody asks for anything after a command that was not answered. */
@@ -314,7 +318,6 @@ static void settled_unasked(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
-	ctx->table->settle_ms = 0;
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
 	/* Not at once: some more commands of that are not answered, either. */
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -ETIMEDOUT);
@@ -333,7 +336,6 @@ static void doubtful_region_is_revived_unasked(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	acquire(test, ctx, 1);
-	ctx->table->settle_ms = 0;
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	start(test, ctx, call_trim);
 	wait_for_completion(&ctx->done);
@@ -347,7 +349,6 @@ static void stranded_memory_goes_back_unasked(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
-	ctx->table->settle_ms = 0;
 	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -ETIMEDOUT);
 	start(test, ctx, call_alloc);
 	wait_for_completion(&ctx->done);
@@ -356,27 +357,173 @@ static void stranded_memory_goes_back_unasked(struct kunit *test)
 	       "acquire 12G, set 0 ETIMEDOUT, clear 0, release 12G");
 }
 
+/* TRIM is over, and what it has not got back is asked for once more. */
+static void release_is_repeated_unasked(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	acquire(test, ctx, 1);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -ETIMEDOUT);
+	start(test, ctx, call_trim);
+	wait_for_completion(&ctx->done);
+	let_settle(ctx->table);
+	expect(test, -ETIMEDOUT, 0,
+	       "clear 0, release 12G ETIMEDOUT, release 12G");
+	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
+}
+
+/* But not for ever. */
+static void release_is_given_up(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	acquire(test, ctx, 1);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -ETIMEDOUT);
+	start(test, ctx, call_trim);
+	wait_for_completion(&ctx->done);
+	let_settle(ctx->table);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE],
+			FLEXMEM_RELEASE_TRIES);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
+	KUNIT_EXPECT_EQ(test, call_trim(ctx), 0);
+	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
+}
+
+/* No slot may be used, so that nobody asks for a region any more. */
+static void release_in_vain_is_repeated_unasked(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	ctx->fake->refused_slots = ~0ULL;
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, call_alloc(ctx), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, call_alloc(ctx), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 12 * GIB);
+	let_settle(ctx->table);
+	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
+}
+
+static void lose_acquire(struct kunit *test, struct ctx *ctx)
+{
+	struct flexmem_table *table = ctx->table;
+	struct flexmem_memory mem;
+
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_acquire(&table->function, GIB, &mem));
+	mutex_lock(&table->acquire_lock);
+	flexmem_table_settle_later(table);
+	mutex_unlock(&table->acquire_lock);
+}
+
 /* A device that sleeps is not asked; it is when it is awake. */
 static void settled_after_a_sleep(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_memory mem;
 
-	ctx->table->settle_ms = 0;
-	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_function_acquire(&ctx->table->function, GIB,
-						 &mem));
+	lose_acquire(test, ctx);
 	flexmem_table_suspend(ctx->table);
-	mutex_lock(&ctx->table->acquire_lock);
-	flexmem_table_settle_later(ctx->table);
-	mutex_unlock(&ctx->table->acquire_lock);
-	KUNIT_EXPECT_FALSE(test,
-			   delayed_work_pending(&ctx->table->settle_work));
+	KUNIT_EXPECT_TRUE(test,
+			  delayed_work_pending(&ctx->table->settle_work));
+	ctx->fake->asleep = true;
+	let_settle(ctx->table);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "acquire 1G ETIMEDOUT");
+	ctx->fake->asleep = false;
 	flexmem_table_resume(ctx->table);
 	let_settle(ctx->table);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
 			   "acquire 1G ETIMEDOUT, release 1G");
+}
+
+/* Nor one that somebody else has asked just now, in vain. */
+static void settles_as_seldom_as_others_ask(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	lose_acquire(test, ctx);
+	flush_delayed_work(&ctx->table->settle_work);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "acquire 1G ETIMEDOUT");
+	KUNIT_EXPECT_TRUE(test,
+			  delayed_work_pending(&ctx->table->settle_work));
+	KUNIT_EXPECT_EQ(test, ctx->table->settle_tries, 0);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -ETIMEDOUT);
+	let_settle(ctx->table);
+	KUNIT_EXPECT_EQ(test, ctx->table->settle_tries, 0);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 3);
+}
+
+/* In doubt, with one who may ask, and a region that others have room in. */
+static void doubt(struct kunit *test, struct ctx *ctx)
+{
+	u64 capacity;
+
+	ctx->table->settings.order = FLEXMEM_ORDER_LOAD_BALANCE;
+	acquire(test, ctx, 1);
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_capacity(&ctx->table->function,
+						  &capacity));
+	WRITE_ONCE(ctx->table->function.probe_at, jiffies);
+}
+
+static void kill_and_probe(void *arg)
+{
+	struct ctx *ctx = arg;
+
+	kill_caller(ctx);
+	ctx->regions = flexmem_function_may_probe(&ctx->table->function);
+	ctx->fake->during_acquire = NULL;
+}
+
+/* What is asked for who is killed is asked: nobody else pays for that, too. */
+static void killed_prober_leaves_nothing(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	doubt(test, ctx);
+	ctx->regions = 99;
+	ctx->fake->during_acquire = kill_and_probe;
+	ctx->fake->during_acquire_arg = ctx;
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 9, -ETIMEDOUT);
+	start(test, ctx, call_alloc);
+	wait_for_completion(&ctx->done);
+	flush_workqueue(ctx->table->worker);
+	KUNIT_EXPECT_EQ(test, ctx->rc, -EINTR);
+	KUNIT_EXPECT_EQ(test, ctx->regions, 0);
+}
+
+/* An error is an answer, but it does not say that all is well. */
+static void one_error_an_interval(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	unsigned int i, before;
+
+	doubt(test, ctx);
+	before = ctx->fake->calls[FAKE_ACQUIRE];
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 99, -EIO);
+	for (i = 0; i < 5; i++)
+		KUNIT_EXPECT_EQ(test, 0, call_alloc(ctx));
+	KUNIT_EXPECT_TRUE(test, ctx->table->function.doubt);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], before + 1);
+}
+
+static void one_leaves_only_the_own_probe(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_function *function = &ctx->table->function;
+	unsigned long claim;
+
+	doubt(test, ctx);
+	KUNIT_EXPECT_TRUE(test, flexmem_function_claim_probe(function, &claim));
+	KUNIT_EXPECT_FALSE(test, flexmem_function_may_probe(function));
+	/* An interval later another one asks. */
+	WRITE_ONCE(function->probe_at, jiffies - 1);
+	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+	WRITE_ONCE(function->probe_at, function->probe_at + 1);
+	flexmem_function_leave_probe(function, claim);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_may_probe(function));
 }
 
 static void who_waits_is_told_when_the_device_goes(struct kunit *test)
@@ -448,7 +595,14 @@ static struct kunit_case job_test_cases[] = {
 	KUNIT_CASE(settled_unasked),
 	KUNIT_CASE(doubtful_region_is_revived_unasked),
 	KUNIT_CASE(stranded_memory_goes_back_unasked),
+	KUNIT_CASE(release_is_repeated_unasked),
+	KUNIT_CASE(release_is_given_up),
+	KUNIT_CASE(release_in_vain_is_repeated_unasked),
 	KUNIT_CASE(settled_after_a_sleep),
+	KUNIT_CASE(settles_as_seldom_as_others_ask),
+	KUNIT_CASE(killed_prober_leaves_nothing),
+	KUNIT_CASE(one_error_an_interval),
+	KUNIT_CASE(one_leaves_only_the_own_probe),
 	KUNIT_CASE(who_waits_is_told_when_the_device_goes),
 	{}
 };

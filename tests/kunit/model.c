@@ -495,11 +495,11 @@ static int place(struct model *model, struct model_pool *pool,
 			     model->acquire == FLEXMEM_ACQUIRE_LAZY &&
 			     (model->unsure || !pool->exhausted) &&
 			     model_may_probe(model);
-	unsigned int timeouts = model->timeouts;
+	unsigned int calls = model->calls;
 	int rc;
 
 	rc = place_in_order(model, pool, request, answer, acquire_first);
-	if (acquire_first && model->doubt && model->timeouts == timeouts)
+	if (acquire_first && model->doubt && model->calls == calls)
 		model->probe_at = model->now;
 	return rc;
 }

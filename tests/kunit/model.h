@@ -156,7 +156,7 @@ enum model_lost {
  * @unanswered: how often its return was not answered
  * @lost: a command that was not answered, and is to be undone before any other
  * @doubt: the device may be dead: no command has succeeded since one timed out
- * @timeouts: commands that timed out
+ * @calls: commands it was sent
  * @probe_at: when it is asked again by who could do without it (D28)
  * @piece_size: bytes of each
  * @too_large: regions of that size and more are not to be had
@@ -205,7 +205,7 @@ struct model {
 	unsigned int unanswered[MODEL_MAX_SLOTS];
 	enum model_lost lost;
 	bool doubt;
-	unsigned int timeouts;
+	unsigned int calls;
 	unsigned long probe_at;
 	u64 piece_size[MODEL_MAX_SLOTS];
 	u64 too_large;
@@ -306,6 +306,7 @@ int model_reset(struct model *model);
 int model_call(struct model *model, int *error);
 bool model_may_probe(struct model *model);
 int model_settle(struct model *model);
+bool model_is_settled(const struct model *model);
 void model_settle_unasked(struct model *model);
 int model_refresh(struct model *model);
 void model_new_capacity(struct model *model, u64 capacity);

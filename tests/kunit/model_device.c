@@ -6,7 +6,7 @@
 
 #include "model.h"
 
-#define RELEASE_TRIES 3
+#define RELEASE_TRIES 4
 
 /**
  * model_call - an operation of the device
@@ -20,9 +20,9 @@ int model_call(struct model *model, int *error)
 	int rc = model->dead ? -ETIMEDOUT : *error;
 
 	*error = 0;
+	model->calls++;
 	if (rc == -ETIMEDOUT) {
 		model->doubt = true;
-		model->timeouts++;
 		model->probe_at = model->now + HZ;
 	} else if (!rc) {
 		model->doubt = false;
@@ -93,16 +93,6 @@ int model_settle(struct model *model)
 	return rc;
 }
 
-/**
- * model_settle_unasked - what is not known is found out by the worker
- * @model: model
- */
-void model_settle_unasked(struct model *model)
-{
-	if (!model->broken && !model_settle(model))
-		model_release_stranded(model);
-}
-
 /* The device: which piece of memory it gives, or an error. */
 int model_acquire(struct model *model, u64 size)
 {
@@ -128,6 +118,7 @@ int model_release(struct model *model, unsigned int piece)
 	int rc = model_call(model, &model->release_error);
 
 	model->stranded[piece] = rc ? ++model->stamp : 0;
+	model->unanswered[piece] += rc == -ETIMEDOUT;
 	if (rc)
 		return rc;
 	model->unanswered[piece] = 0;
@@ -172,11 +163,40 @@ int model_release_stranded(struct model *model)
 			continue;
 		}
 		one = model_release(model, i);
-		model->unanswered[i] += one == -ETIMEDOUT;
 		released |= !one;
 		rc = one ?: rc;
 	}
 	if (released)
 		model_reopen(model);
 	return rc;
+}
+
+/**
+ * model_is_settled - whether there is nothing to be found out unasked
+ * @model: model
+ *
+ * Return: true if all is known, or given up.
+ */
+bool model_is_settled(const struct model *model)
+{
+	unsigned int i;
+
+	if (model->lost)
+		return false;
+	for (i = 0; i < MODEL_MAX_SLOTS; i++)
+		if (model->stranded[i] && model->unanswered[i] &&
+		    model->unanswered[i] < RELEASE_TRIES)
+			return false;
+	return true;
+}
+
+/**
+ * model_settle_unasked - what is not known is found out by the worker
+ * @model: model
+ */
+void model_settle_unasked(struct model *model)
+{
+	if (!model->broken && !model_is_settled(model) &&
+	    model_may_probe(model) && !model_settle(model))
+		model_release_stranded(model);
 }

@@ -164,7 +164,7 @@ static void settle(struct fuzz *f)
 	struct flexmem_table *table = &f->fdev->table;
 	bool later = delayed_work_pending(&table->settle_work);
 
-	if (f->model->lost && !f->model->broken)
+	if (!model_is_settled(f->model) && !f->model->broken)
 		SAME(f, later, true);
 	if (!later)
 		return;
