@@ -23,6 +23,7 @@ struct file files[FDS];
 uint64_t generation;
 
 static uint64_t allocs, frees, failures;
+static uint64_t made_by_batch;
 static uint64_t next_file_id;
 static bool exhausted;
 
@@ -293,7 +294,8 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 	}
 	cmd->out_reason = reason;
 	cmd->out_max_region = fake.fallback[0];
-	cmd->out_client_used = file->used;
+	/* What is being made is not yet there. */
+	cmd->out_client_used = file->used - made_by_batch;
 	cmd->out_regions = nr_regions;
 	failures++;
 }
@@ -459,6 +461,7 @@ static int batch(struct file *file, struct flexmem_batch *cmd, bool is_free,
 		 int injected)
 {
 	char *entry = (char *)(uintptr_t)cmd->entries;
+	uint64_t used = file->used;
 	uint32_t i;
 	int err;
 
@@ -479,6 +482,7 @@ static int batch(struct file *file, struct flexmem_batch *cmd, bool is_free,
 				  FLEXMEM_ALLOC_WAIT));
 			err = alloc_one(file, (void *)entry);
 			((struct flexmem_alloc *)entry)->out_error = err;
+			made_by_batch = file->used - used;
 		}
 		cmd->out_done++;
 	}
@@ -672,6 +676,7 @@ static int trim(struct flexmem_trim *cmd, int injected)
 static int dispatch(struct file *file, unsigned int number, void *arg,
 		    int injected)
 {
+	made_by_batch = 0;
 	if (number == FLEXMEM_CMD_ALLOC_BATCH)
 		return batch(file, arg, false, injected);
 	if (number == FLEXMEM_CMD_FREE_BATCH)

@@ -495,6 +495,36 @@ static void batch_of_later_structs(void **state)
 	flexmem_device_close(device);
 }
 
+/* What the batch has made before can be freed as well, in whatever piece. */
+static void batch_counts_its_own(void **state)
+{
+	enum { COUNT = 7, PIECE = 3 };
+	struct flexmem_alloc_request requests[COUNT] = { 0 };
+	struct flexmem_allocated results[COUNT];
+	struct flexmem_device *device;
+	int i;
+
+	(void)state;
+	fake.max_batch = PIECE;
+	device = open_device();
+	alloc_ok(device, 4 * GIB);
+	for (i = 0; i < COUNT; i++)
+		requests[i].length = 12 * GIB;
+	/* The third and the last two are too much, what is between is not. */
+	requests[2].length = 13 * GIB;
+	assert_int_equal(flexmem_device_alloc_batch(device, requests,
+						    sizeof(requests[0]),
+						    results, sizeof(results[0]),
+						    COUNT), 0);
+	assert_int_equal(results[2].failure.limit, FLEXMEM_LIMIT_REGION_SIZE);
+	assert_true(results[2].failure.own_used == 28 * GIB);
+	assert_int_equal(results[4].error, 0);
+	assert_int_equal(results[5].failure.limit, FLEXMEM_LIMIT_CAPACITY);
+	assert_true(results[5].failure.own_used == 52 * GIB);
+	assert_true(results[6].failure.own_used == 52 * GIB);
+	flexmem_device_close(device);
+}
+
 static void batch_of_a_driver_without_limit(void **state)
 {
 	struct flexmem_alloc_request request = { .length = 1 };
@@ -581,6 +611,7 @@ int main(void)
 		TEST(batch_ends_early),
 		TEST(batch_is_interrupted),
 		TEST(batch_of_later_structs),
+		TEST(batch_counts_its_own),
 		TEST(batch_of_a_driver_without_limit),
 		TEST(batch_nulls),
 	};

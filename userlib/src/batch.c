@@ -55,14 +55,16 @@ static void *nth(void *array, size_t stride, size_t n)
 
 /*
  * Failures of a kind come in hundreds: what was found out about one of them,
- * @known, serves those that follow.
+ * @known, serves those that follow. To the driver what a batch has @made is the
+ * file's only when the batch ends; to the program it is there to be freed.
  */
 static void add_details(const struct flexmem_device *device,
-			struct flexmem_failure *known,
+			struct flexmem_failure *known, uint64_t made,
 			struct flexmem_failure *failure)
 {
 	if (failure->limit == FLEXMEM_LIMIT_NONE)
 		return;
+	failure->own_used += made;
 	if (known->limit != failure->limit) {
 		fmlib_failure_details(device, failure);
 		*known = *failure;
@@ -83,6 +85,7 @@ static int alloc_piece(struct flexmem_device *device,
 	struct flexmem_allocated result;
 	struct flexmem_alloc_request request;
 	struct fmlib_debug debug;
+	uint64_t made = 0;
 	size_t i;
 	int err;
 
@@ -104,7 +107,8 @@ static int alloc_piece(struct flexmem_device *device,
 	for (i = 0; i < *done; i++) {
 		fmlib_allocation_from_uapi(device, -entries[i].out_error,
 					   &entries[i], &result);
-		add_details(device, &known, &result.failure);
+		add_details(device, &known, made, &result.failure);
+		made += result.size;
 		request.length = entries[i].length;
 		request.alignment = entries[i].alignment;
 		request.flags = entries[i].flags;
