@@ -51,7 +51,8 @@ bench-driver: ## What ALLOC and FREE cost, in instructions of an emulated machin
 	@FLEXMEM_ACCEL=icount tests/vm/run.sh 6.12 --cpus 1 --no-load -- tests/vm/bench.sh
 
 vm: ## A shell in a virtual machine, or CMD='...' there (KERNEL=6.1|6.12|debug FLEXMEM_PARAMS= SIM_PARAMS=)
-	@tests/setup.sh build vm $(if $(filter debug,$(KERNEL)),debug)
+	@tests/vm/kernel.sh --known '$(KERNEL)'
+	@tests/setup.sh build vm $(if $(filter debug kcsan,$(KERNEL)),debug)
 	@[ ! -e userlib/Makefile ] || $(USERLIB) all >/dev/null
 	@tests/vm/shell.sh $(KERNEL)
 

@@ -25,6 +25,9 @@ export LC_ALL=C.UTF-8
 say() { printf '%s\n' "$*" >&2; }
 die() { say "${0##*/}: $*"; exit 1; }
 
+# known_kernel KIND: it is one of those that kernel.sh makes, or we end.
+known_kernel() { [[ ${1:-} =~ ^(6\.1|6\.12|debug|kcsan)$ ]] || die "no kernel '${1:-}': there are 6.1, 6.12, debug and kcsan"; }
+
 # lock NAME: one builder at a time; several scripts may want the same thing built. Held until the (sub)shell ends.
 lock() {
 	mkdir -p "$BUILD/locks"

@@ -131,6 +131,18 @@ names_missing_headers() {
 	grep -q 'no kernel headers in KDIR=/nowhere$' "$build/headers.txt"
 }
 
+# Nothing is installed, built or fetched for a kernel that there is not.
+names_known_kernels() {
+	vm=$here/../vm
+	for command in "make -s -C $here/../.. vm KERNEL=5.10" \
+			"$vm/modules.sh 5.10" "$vm/kernel.sh 5.10" \
+			"$vm/run.sh 5.10 -- true"; do
+		! $command 2> "$build/kernels.txt" &&
+		grep -q "no kernel '5.10': there are 6.1, 6.12, debug and kcsan$" \
+			"$build/kernels.txt" || return 1
+	done
+}
+
 header_alone() {
 	echo "#include <$2>" > "$build/alone.$1"
 	shift 2
@@ -244,6 +256,7 @@ else
 fi
 check example_fails_without_an_address example_fails
 check missing_headers_are_named names_missing_headers
+check known_kernels_are_named names_known_kernels
 for header in flexmem flexmem_cache; do
 	check ${header}_alone_c11 header_alone c $header.h \
 		${CC:-cc} -std=c11 "$build/alone.c"

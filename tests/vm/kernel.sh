@@ -6,12 +6,18 @@
 #   headers  link to the KDIR of external modules
 #   root/    what the packages brought (lib/modules, usr/src), stock kernels only
 # usage: tests/vm/kernel.sh 6.1|6.12|debug|kcsan
+#        tests/vm/kernel.sh --known KIND        only whether it is one of these
 # Stock kernels and their headers come as Debian packages that are unpacked and never installed. Everything is made once.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 
+if [[ ${1:-} == --known ]]; then
+	known_kernel "${2:-}"
+	exit
+fi
 kind=${1:-}
+known_kernel "$kind"
 dir=$BUILD/kernels/$kind
 
 # The image that the series' meta package names today, and its headers, which must be of the same build: a module built
@@ -74,8 +80,6 @@ stock() {
 case $kind in
 6.1) stock_meta=amd64 ;;
 6.12) stock_meta=6.12-amd64 ;;
-debug | kcsan) ;;
-*) die "usage: kernel.sh 6.1|6.12|debug|kcsan" ;;
 esac
 lock "kernel-$kind"
 if [[ ! ${stock_meta:-} ]]; then

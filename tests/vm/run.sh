@@ -23,7 +23,7 @@ set -euo pipefail
 vm=$TOP/tests/vm
 
 kind=${1:-}
-[[ $kind =~ ^(6\.1|6\.12|debug|kcsan)$ ]] || die "usage: run.sh 6.1|6.12|debug|kcsan [option...] -- command"
+known_kernel "$kind"
 shift
 cpus=2 mem=2048 timeout=600 tries=3 append='' load='' sim='' do_load=1 do_build=1 do_stdin=0 do_tty=0 out=''
 while (($#)); do
