@@ -132,6 +132,10 @@ void fake_from_environment(void)
 	fake.nodes[0].exists = from_environment("FAKE_NODE", true);
 	fake.nodes[0].open_error =
 		(int)from_environment("FAKE_OPEN_ERROR", 0);
+	if (getenv("FAKE_SECOND")) {
+		fake_node(1, 1, (uint32_t)from_environment("FAKE_SECOND", 0));
+		fake.nodes[1].open_error = fake.nodes[0].open_error;
+	}
 	fake.no_module = from_environment("FAKE_NO_MODULE", false);
 	fake.node_access = (unsigned int)from_environment("FAKE_ACCESS", 0600);
 	fake.node_group = (unsigned int)from_environment("FAKE_GROUP", 0);
@@ -740,6 +744,9 @@ int __wrap_open(const char *path, int flags, ...)
 		va_list arguments;
 		int mode;
 
+		fd = open_sysfs(path);
+		if (fd)
+			return fd;
 		va_start(arguments, flags);
 		mode = va_arg(arguments, int);
 		va_end(arguments);

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The fake /dev. */
 #include "fake.h"
+#include "fake_state.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
+
+#define MAJOR 511
+#define SYSFS_MODE "/sys/dev/char/511:%u/mode"
 
 DIR *__real_opendir(const char *path);
 struct dirent *__real_readdir(DIR *dir);
@@ -65,6 +70,22 @@ int __wrap_closedir(DIR *dir)
 	return 0;
 }
 
+/* What kind of node it is is told to whoever asks. */
+int open_sysfs(const char *path)
+{
+	unsigned int number;
+	const char *mode;
+	int ends[2];
+
+	if (sscanf(path, SYSFS_MODE, &number) != 1 ||
+	    number >= FAKE_NODES || !fake.nodes[number].exists || pipe(ends))
+		return 0;
+	mode = fake.nodes[number].mode == FLEXMEM_MODE_PF ? "pf\n" : "vf\n";
+	REQUIRE(write(ends[1], mode, 3) == 3);
+	close(ends[1]);
+	return ends[0];
+}
+
 int __wrap_access(const char *path, int mode)
 {
 	if (strcmp(path, "/sys/module/flexmem"))
@@ -85,5 +106,6 @@ int __wrap_stat(const char *path, struct stat *status)
 	memset(status, 0, sizeof(*status));
 	status->st_mode = S_IFCHR | fake.node_access;
 	status->st_gid = fake.node_group;
+	status->st_rdev = makedev(MAJOR, number);
 	return 0;
 }

@@ -65,6 +65,9 @@ struct block *find_block(const struct file *file, uint32_t handle,
 			 const struct flexmem_address *address,
 			 uint32_t *where);
 
+/* fake_dev.c: a descriptor to read a file of sysfs from, or 0. */
+int open_sysfs(const char *path);
+
 /* fake_bytes.c: what is in the memory. These return 0 or an errno. */
 int map(const struct file *file, struct flexmem_map *cmd);
 int copy(const struct file *file, struct flexmem_copy *cmd, bool is_write,

@@ -150,18 +150,25 @@ def device_before_and_after():
                  ("info", "--device=vf"), ("--device=VF", "info")):
         assert "/dev/flexmem0" in good(*args)
     status, _, err = run("info", "--device", "PF")
-    assert (status, err) == (1, "flexmem: PF: no such device (is its driver loaded?), or it is gone\n"), err
+    assert (status, err) == (1, "flexmem: PF: flexmem.ko is loaded, but no device has such a function\n"), err
     status, _, err = run("info", "--device", "/dev/flexmem7")
     assert status == 1 and "/dev/flexmem7: no such device" in err, err
+    status, _, err = run("info", "--device", "vf0")
+    assert (status, err) == (1, "flexmem: vf0: neither PF nor VF, nor a file of that name here\n"), err
 
 
 @test
 def flex_device():
     assert "PF" in good("info", FAKE_MODE=0, FLEX_DEVICE="pf")
     status, _, err = run("info", FLEX_DEVICE="pf")
-    assert status == 1 and "no device to open" in err
+    assert (status, err) == (1, "flexmem: FLEX_DEVICE=pf: flexmem.ko is loaded, but no device has such a "
+                             "function\n"), err
     status, _, err = run("info", FLEX_DEVICE="7")
-    assert status == 1 and "FLEX_DEVICE is neither" in err
+    assert status == 1 and "FLEX_DEVICE=7: neither PF nor VF, nor a path that begins with a slash" in err, err
+    status, _, err = run("info", FLEX_DEVICE="/dev/flexmem7")
+    assert status == 1 and "FLEX_DEVICE=/dev/flexmem7: no such device" in err, err
+    status, _, err = run("info", FLEX_DEVICE="", FAKE_NODE=0)
+    assert status == 1 and "no device to open: " in err, err
 
 
 @test
@@ -875,7 +882,7 @@ def no_module_and_no_device():
     status, _, err = run("info", FAKE_NODE=0)
     assert status == 1 and "flexmem.ko is loaded, but no device is there" in err, err
     status, _, err = run("info", "--device", "VF", FAKE_NODE=0)
-    assert (status, err) == (1, "flexmem: VF: no such device (is its driver loaded?), or it is gone\n"), err
+    assert (status, err) == (1, "flexmem: VF: flexmem.ko is loaded, but no device has such a function\n"), err
 
 
 @test
@@ -892,9 +899,26 @@ def no_permission():
         assert status == 1 and "only root may open it" in err and "flexmem(1)" in err, err
     _, _, err = run("info", FAKE_OPEN_ERROR=13, FAKE_ACCESS=0o660, FAKE_GROUP=987654)
     assert "/dev/flexmem0 is for the group 987654" in err, err
-    # Whatever the mode of its node
-    status, _, err = run("info", "--device", "PF", FAKE_OPEN_ERROR=1, FAKE_ACCESS=0o660, FAKE_GROUP=group.gr_gid)
-    assert status == 1 and "a PF is only for who has CAP_SYS_ADMIN" in err and "pf_open=mode" in err, err
+
+
+@test
+def a_pf_is_the_administrators():
+    """Whatever its node's mode; and who may have a VF's is not sent to a PF's."""
+    group = grp.getgrall()[-1]
+    mine = {"FAKE_ACCESS": 0o660, "FAKE_GROUP": group.gr_gid}
+    for error in (errno.EPERM, errno.EACCES):
+        for args, env in ((("--device", "PF"), {}), (("--device", "/dev/flexmem0"), {}), ((), {}),
+                          ((), {"FLEX_DEVICE": "PF"}), ((), {"FLEX_DEVICE": "/dev/flexmem0"})):
+            for access in (mine, {}):
+                status, _, err = run("info", *args, FAKE_MODE=0, FAKE_OPEN_ERROR=error, **access, **env)
+                assert status == 1 and "a PF is the administrator's" in err and "CAP_SYS_ADMIN" in err \
+                    and "pf_open=mode" in err and "usermod" not in err, (error, args, env, err)
+    # Beside it there is a VF: the first node is not the one to ask for.
+    for args in ((), ("--device", "VF")):
+        _, _, err = run("info", *args, FAKE_MODE=0, FAKE_SECOND=1, FAKE_OPEN_ERROR=13, **mine)
+        assert "/dev/flexmem1 is for the group" in err, err
+    _, _, err = run("info", "--device", "PF", FAKE_MODE=0, FAKE_SECOND=1, FAKE_OPEN_ERROR=13, **mine)
+    assert "a PF is the administrator's" in err and "usermod" not in err, err
 
 
 @test

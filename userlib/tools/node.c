@@ -3,15 +3,20 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define DRIVER_DIR "/sys/module/flexmem"
 #define NODE_DIR "/dev/"
 /* As many as the driver has. */
 #define NODES 256
+#define NODE_MAX (TOOL_TEXT_MAX / 4)
 
 /* Whether it is the path of a node, rather than a kind, or nothing. */
 static bool is_path(const char *path)
@@ -24,31 +29,70 @@ static bool group_may(const struct stat *status)
 	return (status->st_mode & 0060) == 0060;
 }
 
-/* The node that somebody could be let to: @path, or the first with a group. */
-static bool find_node(const char *path, char node[TOOL_TEXT_MAX / 4],
-		      struct stat *status)
+/* What sysfs says, to whoever may not open the node as well. */
+static bool is_pf(const struct stat *status)
 {
+	char path[64];
+	char mode[2];
+	bool pf;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/mode",
+		 major(status->st_rdev), minor(status->st_rdev));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	pf = read(fd, mode, sizeof(mode)) == sizeof(mode) &&
+	     !memcmp(mode, "pf", sizeof(mode));
+	close(fd);
+	return pf;
+}
+
+/* The node of a VF: @path, or of all the first that is for a group, if any is. */
+static bool find_vf(const char *path, char node[NODE_MAX], struct stat *status)
+{
+	char name[sizeof(NODE_DIR) + 32];
+	struct stat found;
+	bool any = false;
 	unsigned int i;
 
 	if (is_path(path)) {
-		snprintf(node, TOOL_TEXT_MAX / 4, "%s", path);
-		return !stat(path, status) && group_may(status);
+		snprintf(node, NODE_MAX, "%s", path);
+		return !stat(path, status) && !is_pf(status);
 	}
+	if (path && !strcasecmp(path, "PF"))
+		return false;
 	for (i = 0; i < NODES; i++) {
-		snprintf(node, TOOL_TEXT_MAX / 4, NODE_DIR "flexmem%u", i);
-		if (!stat(node, status) && group_may(status))
-			return true;
+		snprintf(name, sizeof(name), NODE_DIR "flexmem%u", i);
+		if (stat(name, &found) || is_pf(&found) ||
+		    (any && !group_may(&found)))
+			continue;
+		any = true;
+		*status = found;
+		snprintf(node, NODE_MAX, "%s", name);
+		if (group_may(&found))
+			break;
 	}
-	return false;
+	return any;
+}
+
+static void pf_text(char text[TOOL_TEXT_MAX])
+{
+	snprintf(text, TOOL_TEXT_MAX,
+		 "a PF is the administrator's, and takes CAP_SYS_ADMIN: try sudo; anyone else needs a mode of the node that lets him, and flexmem.ko loaded with pf_open=mode");
 }
 
 static void access_text(const char *path, char text[TOOL_TEXT_MAX])
 {
-	char node[TOOL_TEXT_MAX / 4];
+	char node[NODE_MAX];
 	const struct group *group;
 	struct stat status;
 
-	if (!find_node(path, node, &status) || !status.st_gid) {
+	if (!find_vf(path, node, &status)) {
+		pf_text(text);
+		return;
+	}
+	if (!group_may(&status) || !status.st_gid) {
 		snprintf(text, TOOL_TEXT_MAX,
 			 "only root may open it; as root a VF's node can be given to a group, see flexmem(1)");
 		return;
@@ -72,13 +116,38 @@ static void absence_text(const char *path, char text[TOOL_TEXT_MAX])
 	else if (!path)
 		snprintf(text, TOOL_TEXT_MAX,
 			 "flexmem.ko is loaded, but no device is there; 'sudo modprobe flexmem_sim' brings a simulated one");
+	else if (!is_path(path))
+		snprintf(text, TOOL_TEXT_MAX,
+			 "flexmem.ko is loaded, but no device has such a function");
+	else if (!strchr(path, '/'))
+		snprintf(text, TOOL_TEXT_MAX,
+			 "neither PF nor VF, nor a file of that name here");
 	else
 		flexmem_error_text(-ENODEV, NULL, 0, text, TOOL_TEXT_MAX);
 }
 
+/* What helps against @err, with which @path could not be opened. */
+static void reason_text(int err, const char *path, char text[TOOL_TEXT_MAX])
+{
+	struct stat status;
+
+	if (err == -ENODEV)
+		absence_text(path, text);
+	else if (err == -EACCES && !(is_path(path) && stat(path, &status)))
+		access_text(path, text);
+	else if (err == -EPERM)
+		pf_text(text);
+	else if (err == -EINVAL)
+		snprintf(text, TOOL_TEXT_MAX,
+			 "neither PF nor VF, nor a path that begins with a slash");
+	else
+		flexmem_error_text(err, NULL, 0, text, TOOL_TEXT_MAX);
+}
+
 int tool_try_open(struct tool *tool, char text[TOOL_TEXT_MAX])
 {
-	const char *what = tool->path ? tool->path : "no device to open";
+	const char *path = tool->path;
+	const char *from = "";
 	char reason[TOOL_TEXT_MAX];
 	int err;
 
@@ -87,19 +156,19 @@ int tool_try_open(struct tool *tool, char text[TOOL_TEXT_MAX])
 	err = flexmem_device_open(&tool->device, tool->path);
 	if (!err)
 		return 0;
-	if (err == -ENODEV)
-		absence_text(tool->path, reason);
-	else if (err == -EACCES)
-		access_text(tool->path, reason);
-	else if (err == -EPERM)
-		snprintf(reason, sizeof(reason),
-			 "a PF is only for who has CAP_SYS_ADMIN, unless flexmem.ko was loaded with pf_open=mode");
-	else if (err == -EINVAL && !tool->path)
-		snprintf(reason, sizeof(reason),
-			 "FLEX_DEVICE is neither PF nor VF nor a path");
+	if (!path) {
+		path = getenv("FLEX_DEVICE");
+		from = "FLEX_DEVICE=";
+		if (!path || !*path)
+			path = NULL;
+	}
+	reason_text(err, path, reason);
+	if (path)
+		snprintf(text, TOOL_TEXT_MAX, "%s%.128s: %.380s", from, path,
+			 reason);
 	else
-		flexmem_error_text(err, NULL, 0, reason, sizeof(reason));
-	snprintf(text, TOOL_TEXT_MAX, "%.128s: %.380s", what, reason);
+		snprintf(text, TOOL_TEXT_MAX, "no device to open: %.380s",
+			 reason);
 	return err;
 }
 
