@@ -17,7 +17,7 @@ bin=$(mktemp -d)
 export PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 # We are root, and in a machine already. Its kernel's headers came without a package.
-headers=$BUILD/kernels/$FLEXMEM_KERNEL/headers
+headers=$(readlink -f -- "$BUILD/kernels/$FLEXMEM_KERNEL/headers")
 mkdir -p "/lib/modules/$(uname -r)"
 ln -sfn "$headers" "/lib/modules/$(uname -r)/build"
 cat >"$bin/sudo" <<'END'
