@@ -21,6 +21,9 @@ modules: ## Build the kernel modules for this machine (KERNELRELEASE=, KDIR=)
 install: all ## Install the library and the command (prefix=, DESTDIR=)
 	$(USERLIB) install
 
+uninstall: ## Remove what install put there (prefix=, DESTDIR=)
+	$(USERLIB) uninstall
+
 modules_install: modules ## Install the kernel modules, and what drivers for devices need (INSTALL_MOD_PATH=, DESTDIR=)
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/build/ko/$(MODULES_DIR) modules_install
 	/sbin/depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $(KERNELRELEASE)
@@ -72,4 +75,4 @@ override FLEXMEM_PARAMS := $(value FLEXMEM_PARAMS)
 override SIM_PARAMS := $(value SIM_PARAMS)
 export CMD FLEXMEM_PARAMS SIM_PARAMS
 
-.PHONY: all modules install modules_install demo quick check check-long bench-cache bench-driver vm clean distclean help
+.PHONY: all modules install uninstall modules_install demo quick check check-long bench-cache bench-driver vm clean distclean help

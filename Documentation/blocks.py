@@ -24,8 +24,8 @@ SPREADS = 'flexmem.ko; flexmem_sim.ko'
 NONE = ''
 
 # (page, first words): where the block runs. A string: what is loaded before, in the machine;
-# 'as above': what the block before it left, 'in DIR': likewise, there; 'host'; or 'no: ' and why
-# not.
+# 'as above': what the block before it left, 'in DIR': likewise, there; 'host'; 'last: ' and what is
+# loaded: only when it is asked for; or 'no: ' and why not.
 BLOCKS = {
     ('README.md', 'make demo'): 'no: what the demo shows runs in tests/vm/docs.sh; make check runs this',
     ('README.md', 'tests/setup.sh'): NONE,
@@ -46,6 +46,7 @@ BLOCKS = {
     ('install.rst', 'openssl'): NONE,
     ('install.rst', 'sudo mokutil'): 'no: asks the firmware of a real machine',
     ('install.rst', 'for module'): 'as above',
+    ('install.rst', 'sudo rmmod'): f'last: {DRIVER}',
     ('library.rst', 'cc userlib'): DRIVER,
     ('simulator.rst', 'sudo modprobe'): NONE,
     ('simulator.rst', 'cd /sys/bus'): DRIVER,
@@ -202,13 +203,13 @@ def main(machine, pages):
         elif where.startswith('no: '):
             nowhere += 1
             continue
-        elif (where == 'host') == machine:
+        elif (where == 'host') == machine or (where.startswith('last: ') and not pages):
             continue
         else:
             try:
                 directory = where[3:] if where.startswith('in ') else TOP
                 if machine and where != 'as above' and directory == TOP:
-                    load(where, env['FLEXMEM_KO'])
+                    load(where.removeprefix('last: '), env['FLEXMEM_KO'])
                 problem = run_block(block, env, directory)
             except (OSError, subprocess.CalledProcessError) as error:
                 problem = str(error)

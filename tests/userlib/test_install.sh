@@ -238,6 +238,27 @@ warnings() {
 	done
 }
 
+# In the directories that others share it leaves what is theirs; where nothing is
+# installed it does nothing.
+uninstalls() {
+	gone=$build/uninstall
+	theirs='bin/other lib/libother.so lib/libflexmem.so.9 include/linux/other.h
+		share/man/man3/other.3 share/doc/flexmem/mine'
+	rm -rf "$gone"
+	make -s -C "$userlib" O="$build/shipped" install DESTDIR="$gone" \
+		prefix=$prefix || return 1
+	for file in $theirs; do
+		: > "$gone$prefix/$file" || return 1
+	done
+	make -s -C "$here/../.." uninstall DESTDIR="$gone" prefix=$prefix &&
+	(cd "$gone$prefix" && find . ! -type d | sort) > "$build/left.txt" &&
+	printf './%s\n' $theirs | sort | diff - "$build/left.txt" || return 1
+	rm "$gone$prefix/share/doc/flexmem/mine" &&
+	make -s -C "$userlib" uninstall DESTDIR="$gone" prefix=$prefix &&
+	test ! -e "$gone$prefix/share/doc/flexmem" &&
+	make -s -C "$userlib" uninstall DESTDIR="$gone" prefix=$prefix
+}
+
 cleans() {
 	make -s -C "$userlib" O="$build/warn-gcc" clean &&
 	test -z "$(find "$build/warn-gcc" -type f -o -type l)"
@@ -276,6 +297,7 @@ check stays_when_it_is_closed stays
 check prints_nothing_and_never_exits prints_nothing
 check versions_agree version_agrees
 check no_warning_with_gcc_and_clang warnings
+check make_uninstall uninstalls
 check make_clean cleans
 echo "1..$number"
 exit $failed

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Runs in the guest: the commands that README, pages and man pages show, as printed; what `make demo` shows; and who may
-# open a node once everything is installed as the page about that says. Prints TAP, two streams of it. With arguments, which
-# are those of Documentation/blocks.py, only these commands, and no demo; what README and install.rst do about the node has to
-# be among them.
+# open a node once everything is installed as the page about that says, and what is left when it has been removed as that says.
+# Prints TAP, several streams of it. With arguments, which are those of Documentation/blocks.py, only these commands, and no demo;
+# what README and install.rst do about the node has to be among them.
 # usage: tests/vm/run.sh 6.12 --no-load -- tests/vm/docs.sh [PAGE[:FIRST WORDS]...]
 #        before: make, make -C tests/selftests, and python3 Documentation/blocks.py host (tests/check.sh docs does it all)
 set -euo pipefail
@@ -102,7 +102,19 @@ outsider() {
 tap 'the rule gives the node of a VF to the group, and only that' in_time modes
 tap 'an ordinary user in the group allocates' member
 tap 'one outside it is told which group' outsider
+tap_end || status=$?
 unload
 kill "$udev"
 wait "$udev" || true
+
+python3 -B Documentation/blocks.py machine 'install.rst:sudo rmmod' || status=$?
+tap_count=0 tap_failures=0
+removed() {
+	local left
+	left=$(find /usr/local /usr/src /etc/modprobe.d "/lib/modules/$(uname -r)" -xdev ! -type d -path '*flexmem*')
+	echo "$left"
+	[[ ! $left ]] && ! grep -q '^flexmem' /proc/modules
+}
+echo 'TAP version 13'
+tap 'all that was installed is removed as the page says' removed
 tap_end && ((!status))
