@@ -145,7 +145,9 @@ def settings_and_their_sources():
     out = good("replay", *FLAT, path, FLEXMEM_ALLOC_CONF="max_split_size_mb:64")
     assert "  settings         max_split_size_mb:64 (FLEXMEM_ALLOC_CONF)\n" in out, out
     status, out, err = run("replay", *FLAT, "--config", "colour:red", path)
-    assert status == 0 and "flexmem: caller: unknown key 'colour'" in err, err
+    assert status == 0 and "flexmem: --config: unknown key 'colour'" in err, err
+    _, _, err = run("replay", *FLAT, path, FLEXMEM_ALLOC_CONF="colour:red")
+    assert "flexmem: FLEXMEM_ALLOC_CONF: unknown key 'colour'" in err, err
 
 
 @test
@@ -224,6 +226,9 @@ def wrong_usage():
                  ("--cache", "--provider", "flatter"), ("--cache", "--show-peak")):
         status, out, err = run("replay", *args, trace(SMALL))
         assert status == 2 and not out and "Try 'flexmem replay --help'" in err, (args, status, err)
+    for size in ("", "0", "100", "64X"):
+        _, _, err = run("replay", "--cache", "--provider", f"flat:{size}", trace(SMALL))
+        assert f"'{size}' is not a size above 0 and a multiple of 128" in err, err
 
 
 @test

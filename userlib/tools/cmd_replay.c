@@ -83,7 +83,12 @@ static bool set_option(struct tool *tool, struct replay_options *options,
 		break;
 	case 'r':
 		if (!parse_provider(options, optarg)) {
-			usage_error(tool, "no provider '%s'", optarg);
+			if (!strncmp(optarg, "flat:", 5))
+				usage_error(tool,
+					    "'%s' is not a size above 0 and a multiple of 128",
+					    optarg + 5);
+			else
+				usage_error(tool, "no provider '%s'", optarg);
 			return false;
 		}
 		break;

@@ -86,12 +86,17 @@ static int read_settings(struct flexmem_cache *cache,
 	}
 }
 
+/* The cache's caller are we: settings of ours are what --config says. */
 static void print_log(enum flexmem_log_level level, const char *text,
 		      void *user)
 {
+	static const char ours[] = "caller: ";
+	bool config = !strncmp(text, ours, strlen(ours));
+
 	(void)level;
 	(void)user;
-	fprintf(stderr, "flexmem: %s\n", text);
+	fprintf(stderr, "flexmem: %s%s\n", config ? "--config: " : "",
+		text + (config ? strlen(ours) : 0));
 }
 
 static int run(struct replay *replay, struct target *user,
