@@ -61,7 +61,7 @@ vm: ## A shell in a virtual machine, or CMD='...' there (KERNEL=6.1|6.12|debug F
 
 clean: ## Remove what was built, but not the kernels
 	rm -rf build/userlib build/ko build/selftests build/torture build/faults build/fuzz build/tests build/docs build/check \
-		build/check-long build/selfcheck build/vm build/first build/raw build/npu build/own.trace
+		build/check-long build/selfcheck build/vm build/first build/streams build/raw build/npu build/own.trace
 
 distclean: ## Remove everything generated
 	rm -rf build

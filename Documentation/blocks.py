@@ -36,6 +36,7 @@ BLOCKS = {
     ('cache.rst', 'make vm CMD=\'cc userlib/examples/cache_grow'): DRIVER,
     ('cache.rst', 'make vm CMD=\'cc userlib/examples/cache_pressure'): DRIVER,
     ('cache.rst', 'flexmem replay'): 'host',
+    ('cache.rst', 'make\nexport'): 'host',
     ('concepts.rst', '$ flexmem alloc'): SPREADS,
     ('driver-guide.rst', 'mkdir'): NONE,
     ('install.rst', 'tests/setup.sh'): NONE,
