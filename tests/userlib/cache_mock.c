@@ -123,6 +123,16 @@ static int mock_lost(void *user, uint64_t handle)
 	return mock.cannot_tell ? -ENODEV : is_lost(handle);
 }
 
+/* It comes zeroed. */
+static void look_at_reason(const struct flexmem_failure *failure)
+{
+	static const struct flexmem_failure none;
+	unsigned int no = 0;
+
+	if (memcmp(failure, &none, sizeof(none)))
+		counts(&mock.stale_reasons, &no);
+}
+
 static int below_alloc(uint64_t bytes, uint64_t alignment, uint32_t flags,
 		       struct flexmem_cache_memory *memory,
 		       struct flexmem_failure *failure)
@@ -146,6 +156,7 @@ static int mock_alloc(void *user, uint64_t bytes, uint64_t alignment,
 	mock.last_alignment = alignment;
 	mock.last_flags = flags;
 	pthread_mutex_unlock(&lock);
+	look_at_reason(failure);
 	if (mock.on_alloc)
 		mock.on_alloc();
 	if (counts(&mock.allocs, &mock.fail_allocs)) {
@@ -160,6 +171,7 @@ static int mock_alloc_wait(void *user, uint64_t bytes, uint64_t alignment,
 			   struct flexmem_failure *failure)
 {
 	assert_ptr_equal(user, &mock);
+	look_at_reason(failure);
 	if (mock.on_alloc_wait)
 		mock.on_alloc_wait();
 	if (counts(&mock.alloc_waits, &mock.fail_alloc_waits)) {
@@ -223,8 +235,11 @@ static int mock_grow(void *user, uint64_t handle, uint64_t old_bytes,
 {
 	assert_ptr_equal(user, &mock);
 	assert_true(bytes > old_bytes);
-	if (counts(&mock.grows, &mock.fail_grows))
+	look_at_reason(failure);
+	if (counts(&mock.grows, &mock.fail_grows)) {
+		failure->limit = FLEXMEM_LIMIT_FRAGMENTATION;
 		return mock.error;
+	}
 	if (is_lost(handle))
 		return -EIO;
 	return mock.below.grow(mock.below.user, handle, old_bytes, bytes,
@@ -351,6 +366,7 @@ int mock_teardown(void **state)
 
 	(void)state;
 	assert_int_equal(mock.events, mock.destroys);
+	assert_int_equal(mock.stale_reasons, 0);
 	if (mock.has_pressure) {
 		close(mock.pipe[0]);
 		if (mock.pipe[1] >= 0)

@@ -46,6 +46,8 @@ struct mock {
 	uint32_t last_flags;
 	unsigned int alloc_waits;
 	unsigned int fail_alloc_waits;
+	/* Calls that found an earlier reason where they put theirs. */
+	unsigned int stale_reasons;
 
 	/* A reset loses what there is: mock_lose(). */
 	struct mock_segment {

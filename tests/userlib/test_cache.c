@@ -309,6 +309,33 @@ static void growing_is_stopped(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* Why a segment could not grow is not why there is no other one. */
+static void growing_has_its_own_reasons(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache("expandable_segments:True,"
+			   "per_process_memory_fraction:0.5");
+	struct flexmem_cache_request request = { .bytes = 8 * MIB };
+	struct flexmem_cache_allocation a;
+
+	(void)state;
+	take(cache, 500 * MIB, 0);
+	give(cache, take(cache, 6 * MIB, 0));
+	/* 2 MiB more would be allowed, a segment of 8 MiB is not. */
+	mock.fail_grows = 10;
+	mock.fail_frees = 10;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_true(mock.grows > 1);
+	assert_int_equal(a.failure.error, 0);
+	assert_int_equal(a.failure.segment, 8 * MIB);
+	assert_int_equal(a.failure.allowed_bytes, 512 * MIB);
+	assert_int_equal(a.failure.device.limit, FLEXMEM_LIMIT_NONE);
+	mock.fail_frees = 0;
+	flexmem_cache_destroy(cache);
+}
+
 /* The end of a growing segment goes back, in whole steps. */
 static void shrinking(void **state)
 {
@@ -512,6 +539,7 @@ int main(void)
 		CACHE_TEST(growing),
 		CACHE_TEST(lowest_fit),
 		CACHE_TEST(growing_is_stopped),
+		CACHE_TEST(growing_has_its_own_reasons),
 		CACHE_TEST(shrinking),
 		CACHE_TEST(shrinking_to_the_step),
 		CACHE_TEST(no_growth),

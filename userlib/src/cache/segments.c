@@ -23,6 +23,7 @@ static uint32_t region_number(struct flexmem_cache *cache, uint64_t region_id)
 	return i + 1;
 }
 
+/* Before each call of the provider that asks for more. */
 static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 			   uint64_t more)
 {
@@ -34,6 +35,8 @@ static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 	want->failure->allowed_bytes = allowed;
 	want->failure->segment = more;
 	want->failure->error = 0;
+	/* Why it was refused before is not why it is refused now. */
+	want->failure->device = (struct flexmem_failure){ 0 };
 	if (!allowed || (more <= allowed && reserved <= allowed - more))
 		return 0;
 	return -ENOMEM;
@@ -323,7 +326,6 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 	struct fmlib_arena *arena;
 	int err;
 
-	want->failure->device = (struct flexmem_failure){ 0 };
 	/*
 	 * Since it was looked for, an event may have brought something back, or
 	 * another thread, while the lock was dropped. From here on the free end
