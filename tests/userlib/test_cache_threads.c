@@ -2,6 +2,7 @@
 /* A18, A39: threads on one cache, and fork; built with TSan as well. */
 #include "cache_mock.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -532,6 +533,56 @@ static void thread_ends(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* To TSan a thread is gone before the last round. */
+#ifdef __SANITIZE_THREAD__
+#define LAST_ROUNDS (PTHREAD_DESTRUCTOR_ITERATIONS - 1)
+#else
+#define LAST_ROUNDS PTHREAD_DESTRUCTOR_ITERATIONS
+#endif
+
+static pthread_key_t late;
+static void *late_tokens[LAST_ROUNDS];
+
+/* Frees one in each of the rounds that the end of a thread has. */
+static void free_late(void *round)
+{
+	void **token = round;
+
+	give(cache, *token);
+	if (++token < late_tokens + LAST_ROUNDS)
+		pthread_setspecific(late, token);
+}
+
+static void *fill_and_free_late(void *unused)
+{
+	int i;
+
+	(void)unused;
+	for (i = 0; i < LAST_ROUNDS; i++)
+		late_tokens[i] = take(cache, 2000, 0);
+	give(cache, take(cache, 1000, 0));
+	pthread_setspecific(late, late_tokens);
+	return NULL;
+}
+
+/* What other destructors free then is not kept where nobody finds it again. */
+static void thread_frees_while_it_ends(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	cache = mock_cache("thread_cache:True");
+	/* The library's key is there by now, so its destructor runs first. */
+	assert_int_equal(pthread_key_create(&late, free_late), 0);
+	run(&thread, 1, fill_and_free_late);
+	pthread_join(thread, NULL);
+	assert_int_equal(figures(cache).allocation[0].current, 0);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	pthread_key_delete(late);
+	flexmem_cache_destroy(cache);
+}
+
 static void *fill_and_end(void *unused)
 {
 	(void)unused;
@@ -752,6 +803,7 @@ int main(void)
 		CACHE_TEST(others_are_asked_with_a_history),
 		CACHE_TEST(any_allocation_answers),
 		CACHE_TEST(thread_ends),
+		CACHE_TEST(thread_frees_while_it_ends),
 		CACHE_TEST(others_go_on_while_a_thread_ends),
 		CACHE_TEST(both_end),
 		CACHE_TEST(cache_ends_first),

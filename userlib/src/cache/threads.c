@@ -24,6 +24,8 @@ struct fmlib_store {
 };
 
 static _Thread_local struct fmlib_store *own_stores;
+/* Nobody might clear up after this thread again: it keeps nothing any more. */
+static _Thread_local bool ends;
 static pthread_key_t key;
 
 void fmlib_threads_allow(struct flexmem_cache *cache)
@@ -196,6 +198,8 @@ static struct fmlib_store *make_store(struct flexmem_cache *cache)
 	size_t bins = cache->profile.thread_limit / cache->profile.granule + 1;
 	struct fmlib_store *store;
 
+	if (ends)
+		return NULL;
 	sweep();
 	store = calloc(1, sizeof(*store) + bins * sizeof(store->bins[0]));
 	if (!store)
@@ -356,6 +360,7 @@ static void thread_ends(void *unused)
 	struct fmlib_store *store;
 
 	(void)unused;
+	ends = true;
 	while ((store = own_stores)) {
 		own_stores = store->next_of_thread;
 		cache = fmlib_registry_hold(&store->cache);
