@@ -797,6 +797,28 @@ static void flat_provider(void **state)
 	flexmem_cache_flat_destroy(NULL);
 }
 
+/* Nothing is behind the largest number, not even the beginning. */
+static void longest_flat_provider(void **state)
+{
+	const uint64_t bytes = UINT64_MAX - 127;
+	struct flexmem_cache_memory memory = { 0 };
+	struct flexmem_failure failure = { 0 };
+	struct flexmem_cache_provider p;
+	struct flexmem_cache_flat *flat;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_flat_create(&flat, bytes, &p, sizeof(p)),
+			 0);
+	assert_int_equal(p.alloc(p.user, bytes - 1024, 128, 0, &memory,
+				 &failure), 0);
+	assert_int_equal(p.alloc(p.user, MIB, MIB, 0, &memory, &failure),
+			 -ENOMEM);
+	assert_int_equal(failure.largest_free, 0);
+	assert_int_equal(p.alloc(p.user, 1024, 128, 0, &memory, &failure), 0);
+	assert_int_equal(memory.address.offset, bytes - 1024);
+	flexmem_cache_flat_destroy(flat);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -820,6 +842,7 @@ int main(void)
 		CACHE_TEST(log_of_the_environment),
 		CACHE_TEST(over_the_device),
 		CACHE_TEST(flat_provider),
+		CACHE_TEST(longest_flat_provider),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,9 @@ static struct hole find_hole(struct flexmem_cache_flat *flat, uint64_t bytes,
 	for (;;) {
 		limit = hole_end(flat, *hole.link);
 		hole.start = align(end, alignment);
-		hole.size = limit > hole.start ? limit - hole.start : 0;
+		/* Near the largest number the next multiple is none. */
+		hole.size = hole.start >= end && limit > hole.start ?
+			    limit - hole.start : 0;
 		if (hole.size > failure->largest_free)
 			failure->largest_free = hole.size;
 		if (hole.size >= bytes && better(&hole, &best, grows))
