@@ -155,7 +155,6 @@ static void count_free(struct model *model, const struct model_segment *segment,
 
 	model_subtract(f->allocation, segment->kind, 1);
 	model_subtract(f->allocated_bytes, segment->kind, block->size);
-	model_subtract(f->requested_bytes, segment->kind, block->requested);
 	if (block->size >= f->max_split_size)
 		model_subtract_one(&f->oversize_allocations, 1);
 	tag->allocations--;
@@ -367,13 +366,20 @@ static void settle(struct model *model, struct model_place place)
 		model_give_back(model, segment);
 }
 
+static void count_inactive(struct model *model, struct model_place place)
+{
+	const struct model_block *block = &place.segment->blocks[place.index];
+	struct flexmem_cache_statistics *f = &model->figures;
+
+	model_subtract(f->active, place.segment->kind, 1);
+	model_subtract(f->active_bytes, place.segment->kind, block->size);
+	model_subtract(f->requested_bytes, place.segment->kind,
+		       block->requested);
+}
+
 static void deactivate(struct model *model, struct model_place place)
 {
-	const struct model_segment *segment = place.segment;
-
-	model_subtract(model->figures.active, segment->kind, 1);
-	model_subtract(model->figures.active_bytes, segment->kind,
-		       segment->blocks[place.index].size);
+	count_inactive(model, place);
 	settle(model, place);
 }
 
@@ -580,9 +586,7 @@ static void park(struct model *model, struct model_place place)
 	struct model_block *block = &place.segment->blocks[place.index];
 
 	count_free(model, place.segment, block);
-	model_subtract(model->figures.active, place.segment->kind, 1);
-	model_subtract(model->figures.active_bytes, place.segment->kind,
-		       block->size);
+	count_inactive(model, place);
 	block->state = MODEL_PARKED;
 	block->order = ++model->park_orders;
 	model->parked += block->size;

@@ -52,11 +52,16 @@ static void waits_for_all(void **state)
 	assert_int_equal(figures(cache).allocation[0].current, 0);
 	assert_int_equal(figures(cache).active[0].current, 1);
 	assert_int_equal(figures(cache).active_bytes[0].current, 1024);
+	assert_int_equal(figures(cache).requested_bytes[0].current, 1000);
+	assert_int_equal(figures(cache).requested_bytes[0].freed, 0);
 	assert_false(is_back(cache, where));
 	mock.happened[0] = true;
 	assert_false(is_back(cache, where));
 	mock.happened[1] = true;
 	assert_true(is_back(cache, where));
+	/* The two before are where they were not back. */
+	assert_int_equal(figures(cache).requested_bytes[0].current, 2000);
+	assert_int_equal(figures(cache).requested_bytes[0].peak, 3000);
 	assert_int_equal(mock.destroys, 2);
 	assert_int_equal(mock.waits + mock.device_waits, 0);
 	flexmem_cache_destroy(cache);

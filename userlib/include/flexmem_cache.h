@@ -889,7 +889,7 @@ struct flexmem_cache_figure {
  * @reserved_bytes: bytes in segments
  * @active_bytes: bytes in active blocks
  * @inactive_split_bytes: bytes in inactive split blocks
- * @requested_bytes: bytes in live allocations before rounding
+ * @requested_bytes: bytes in active blocks before rounding
  * @oversize_allocations: live allocations of max_split_size_mb and above
  * @oversize_segments: segments of max_split_size_mb and above
  * @max_split_size: in bytes; UINT64_MAX: no limit

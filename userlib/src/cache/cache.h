@@ -230,8 +230,8 @@ struct fmlib_event {
 };
 
 /*
- * figures.c: what is counted of allocations, the first two of waiting ones as
- * well; and of free blocks that share a segment.
+ * figures.c: what is counted of allocations, and of those that wait for events
+ * as well; and of free blocks that share a segment.
  */
 enum fmlib_amount {
 	FMLIB_COUNT,
@@ -242,6 +242,9 @@ enum fmlib_amount {
 	FMLIB_AMOUNTS,
 };
 
+/* Those of allocations come first. */
+#define FMLIB_ACTIVE_AMOUNTS FMLIB_SPLIT
+
 /*
  * What came in one pool, or in all, and is there now; of what a lane has
  * counted apart that may be less than nothing. What is waiting for events is
@@ -251,8 +254,8 @@ struct fmlib_flow {
 	uint64_t in[FMLIB_AMOUNTS];
 	int64_t now[FMLIB_AMOUNTS];
 	int64_t peak[FMLIB_AMOUNTS];
-	uint64_t waiting[FMLIB_REQUESTED];
-	int64_t active_peak[FMLIB_REQUESTED];
+	uint64_t waiting[FMLIB_ACTIVE_AMOUNTS];
+	int64_t active_peak[FMLIB_ACTIVE_AMOUNTS];
 };
 
 /* One for each kind of pool, and one for what has no tag, if there are tags. */

@@ -222,13 +222,12 @@ static void put_sums(struct text *text, const struct fmlib_block *block,
 	uint64_t active = 0;
 
 	for (; block < end; block++) {
-		if (is_allocated(block)) {
+		if (is_allocated(block))
 			allocated += block->size;
-			requested += block->requested;
-			active += block->size;
-		} else if (block->state == FMLIB_WAITING) {
-			active += block->size;
-		}
+		else if (block->state != FMLIB_WAITING)
+			continue;
+		active += block->size;
+		requested += block->requested;
 	}
 	put_number(text, "allocated_size", allocated);
 	put_number(text, "active_size", active);

@@ -39,7 +39,7 @@ void fmlib_flow_raise_active(struct fmlib_flow *flow)
 	int64_t active;
 	int i;
 
-	for (i = 0; i < FMLIB_REQUESTED; i++) {
+	for (i = 0; i < FMLIB_ACTIVE_AMOUNTS; i++) {
 		active = flow->now[i] + (int64_t)flow->waiting[i];
 		if (active > flow->active_peak[i])
 			flow->active_peak[i] = active;
@@ -53,10 +53,12 @@ flow_of(const struct flexmem_cache *cache, enum flexmem_cache_pool_kind kind)
 	return kind || !cache->expandable ? kind : FLEXMEM_CACHE_LARGE;
 }
 
-static void flow_wait(struct fmlib_flow *flow, uint64_t count, uint64_t bytes)
+static void flow_wait(struct fmlib_flow *flow, const struct fmlib_block *block,
+		      uint64_t count)
 {
 	flow->waiting[FMLIB_COUNT] += count;
-	flow->waiting[FMLIB_BYTES] += bytes;
+	flow->waiting[FMLIB_BYTES] += count * block->size;
+	flow->waiting[FMLIB_REQUESTED] += count * block->requested;
 }
 
 void fmlib_figures_wait(struct flexmem_cache *cache,
@@ -66,9 +68,8 @@ void fmlib_figures_wait(struct flexmem_cache *cache,
 
 	struct fmlib_flow *flows = cache->account.flows;
 
-	flow_wait(&flows[FLEXMEM_CACHE_ALL], count, count * block->size);
-	flow_wait(&flows[block->segment->arena->kind], count,
-		  count * block->size);
+	flow_wait(&flows[FLEXMEM_CACHE_ALL], block, count);
+	flow_wait(&flows[block->segment->arena->kind], block, count);
 }
 
 uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache)
@@ -237,6 +238,8 @@ static void show_kind(const struct flexmem_cache *cache,
 		    FMLIB_COUNT);
 	show_active(&f->active_bytes[kind], &f->allocated_bytes[kind], flow,
 		    before, FMLIB_BYTES);
+	show_active(&f->requested_bytes[kind], &f->requested_bytes[kind], flow,
+		    before, FMLIB_REQUESTED);
 	show(&f->inactive_split[kind], flow, before, FMLIB_SPLIT, 0, 0);
 	show(&f->inactive_split_bytes[kind], flow, before, FMLIB_SPLIT_BYTES,
 	     0, 0);
@@ -306,7 +309,7 @@ static void begin_flow_peaks(struct fmlib_flow *flow)
 
 	for (i = 0; i < FMLIB_AMOUNTS; i++)
 		flow->peak[i] = flow->now[i];
-	for (i = 0; i < FMLIB_REQUESTED; i++)
+	for (i = 0; i < FMLIB_ACTIVE_AMOUNTS; i++)
 		flow->active_peak[i] = flow->peak[i] +
 				       (int64_t)flow->waiting[i];
 }
