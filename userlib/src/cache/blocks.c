@@ -224,7 +224,7 @@ int fmlib_block_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 	struct fmlib_block *best;
 	int err;
 
-	arena = fmlib_arena_find(want->pool, want->kind, want->stream);
+	arena = fmlib_arena_find(want);
 	if (!arena)
 		return -ENOENT;
 	for (segment = arena->growing; segment;

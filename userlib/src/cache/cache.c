@@ -239,12 +239,12 @@ static int alloc_locked(struct flexmem_cache *cache,
 	struct fmlib_block *block;
 	int err;
 
-	want->pool = request->pool ? fmlib_pool_find(cache, request->pool) :
-		     &cache->common;
+	if (request->pool)
+		want->pool = fmlib_pool_find(cache, request->pool);
 	if (!want->pool)
 		return -ENOENT;
-	want->tag = request->tag ? fmlib_tag_find(cache, request->tag) :
-		    &cache->untagged;
+	if (request->tag)
+		want->tag = fmlib_tag_find(cache, request->tag);
 	if (!want->tag) {
 		want->no_host_memory = true;
 		return -ENOMEM;
@@ -276,7 +276,7 @@ static bool is_simple_miss(const struct flexmem_cache *cache,
 {
 	return is_simple(cache, request, want) &&
 	       cache->config.threshold <= 0.0 && !cache->config.release_lock &&
-	       fmlib_arena_find(&cache->common, want->kind, want->stream);
+	       fmlib_arena_find(want);
 }
 
 /* From what the lane has, without the cache's lock; false: not so. */
@@ -292,8 +292,6 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 	if (!lane)
 		return false;
 	want->lane = lane;
-	want->pool = &cache->common;
-	want->tag = &cache->untagged;
 	fmlib_lock_take(&lane->lock);
 	if (is_simple(cache, request, want))
 		name = fmlib_name_pop(&lane->names);
@@ -325,6 +323,8 @@ static int alloc(struct flexmem_cache *cache,
 	struct fmlib_want want = {
 		.bytes = request->bytes,
 		.stream = request->stream,
+		.pool = &cache->common,
+		.tag = &cache->untagged,
 		.failure = &failure,
 	};
 	int err;

@@ -169,13 +169,18 @@ struct fmlib_arena {
 	struct fmlib_segment *growing;
 };
 
-/* @pins: arenas, and allocations under way. */
+#define FMLIB_LANES 16
+
+/*
+ * @pins: arenas, and allocations under way. @arenas: in lists by the places of
+ * their lanes, so that few have to be looked at however many streams there are.
+ */
 struct fmlib_pool {
 	struct fmlib_pool *next;
 	uint64_t id;
 	bool released;
 	size_t pins;
-	struct fmlib_arena *arenas[FLEXMEM_CACHE_POOL_KINDS];
+	struct fmlib_arena *arenas[FLEXMEM_CACHE_POOL_KINDS][FMLIB_LANES];
 };
 
 /*
@@ -287,11 +292,13 @@ struct fmlib_file {
 
 /*
  * lanes.c: see the top. @stream is the one that it was made for; when there are
- * many streams others use it as well. It is there as long as the cache.
+ * many streams others use it as well. @place: in the table, where it is as long
+ * as the cache.
  */
 struct fmlib_lane {
 	_Alignas(FMLIB_LINE) struct fmlib_lock lock;
 	uint64_t stream;
+	size_t place;
 	struct fmlib_block *spare;
 	size_t spare_count;
 	uint32_t random;
@@ -299,7 +306,6 @@ struct fmlib_lane {
 	struct fmlib_account account;
 };
 
-#define FMLIB_LANES 16
 #define FMLIB_OPERATIONS_APART 64
 #define FMLIB_NOBODY UINT64_MAX
 
@@ -605,12 +611,12 @@ static inline bool fmlib_segment_leaves(const struct fmlib_segment *segment)
 struct fmlib_pool *fmlib_pool_find(struct flexmem_cache *cache, uint64_t id);
 void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool);
 static inline struct fmlib_arena *
-fmlib_arena_find(const struct fmlib_pool *pool,
-		 enum flexmem_cache_pool_kind kind, uint64_t stream)
+fmlib_arena_find(const struct fmlib_want *want)
 {
-	struct fmlib_arena *arena = pool->arenas[kind];
+	struct fmlib_arena *arena =
+		want->pool->arenas[want->kind][want->lane->place];
 
-	while (arena && arena->stream != stream)
+	while (arena && arena->stream != want->stream)
 		arena = arena->next;
 	return arena;
 }

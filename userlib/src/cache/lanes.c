@@ -44,14 +44,15 @@ static struct fmlib_lane *get_lane(struct flexmem_cache *cache, uint64_t stream)
 	lane = aligned_alloc(FMLIB_LINE, sizeof(*lane));
 	if (!lane)
 		return NULL;
-	*lane = (struct fmlib_lane){
-		.stream = stream,
-		.random = UINT32_C(0x9e3779b9),
-	};
 	while (fmlib_lane_at(cache, fmlib_lane_place(stream, i)))
 		i++;
-	i = fmlib_lane_place(stream, i);
-	atomic_store_explicit(&cache->lanes[i], lane, memory_order_release);
+	*lane = (struct fmlib_lane){
+		.stream = stream,
+		.place = fmlib_lane_place(stream, i),
+		.random = UINT32_C(0x9e3779b9),
+	};
+	atomic_store_explicit(&cache->lanes[lane->place], lane,
+			      memory_order_release);
 	return lane;
 }
 

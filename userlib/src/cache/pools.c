@@ -31,10 +31,10 @@ void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool)
 
 struct fmlib_arena *fmlib_arena_get(const struct fmlib_want *want)
 {
-	struct fmlib_arena **first = &want->pool->arenas[want->kind];
-	struct fmlib_arena *arena;
+	struct fmlib_arena **first =
+		&want->pool->arenas[want->kind][want->lane->place];
+	struct fmlib_arena *arena = fmlib_arena_find(want);
 
-	arena = fmlib_arena_find(want->pool, want->kind, want->stream);
 	if (!arena) {
 		arena = calloc(1, sizeof(*arena));
 		if (!arena)
@@ -53,7 +53,8 @@ struct fmlib_arena *fmlib_arena_get(const struct fmlib_want *want)
 
 void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena)
 {
-	struct fmlib_arena **link = &arena->pool->arenas[arena->kind];
+	struct fmlib_arena **link =
+		&arena->pool->arenas[arena->kind][arena->lane->place];
 
 	if (--arena->pins)
 		return;
@@ -73,23 +74,30 @@ static void note_larger(struct fmlib_largest *largest, uint64_t size,
 	largest->arena = arena;
 }
 
+static void find_largest_in(const struct fmlib_arena *arena,
+			    struct fmlib_largest *largest)
+{
+	const struct fmlib_segment *segment;
+
+	for (; arena; arena = arena->next) {
+		note_larger(largest, fmlib_fit_largest(&arena->free), arena);
+		for (segment = arena->growing; segment;
+		     segment = segment->next_growing)
+			note_larger(largest,
+				    fmlib_range_largest(&segment->range),
+				    arena);
+	}
+}
+
 static void find_largest(const struct fmlib_pool *pool,
 			 struct fmlib_largest *largest)
 {
-	const struct fmlib_segment *segment;
-	const struct fmlib_arena *arena;
+	size_t place;
 	int kind;
 
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++) {
-		for (arena = pool->arenas[kind]; arena; arena = arena->next) {
-			note_larger(largest, fmlib_fit_largest(&arena->free),
-				    arena);
-			for (segment = arena->growing; segment;
-			     segment = segment->next_growing)
-				note_larger(largest,
-					    fmlib_range_largest(&segment->range),
-					    arena);
-		}
+		for (place = 0; place < FMLIB_LANES; place++)
+			find_largest_in(pool->arenas[kind][place], largest);
 	}
 }
 

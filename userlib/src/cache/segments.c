@@ -334,7 +334,7 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 	err = fmlib_block_obtain(cache, want, block);
 	if (err != -ENOENT)
 		return err;
-	arena = fmlib_arena_find(want->pool, want->kind, want->stream);
+	arena = fmlib_arena_find(want);
 	if (arena)
 		segment = arena->growing;
 	/* What cannot grow where it is may still find room elsewhere. */
