@@ -515,6 +515,13 @@ static void rounding(void **state)
 			 5 * MIB / 2);
 	assert_int_equal(lookup(cache, take(cache, 1025, 0)).size, 1280);
 	flexmem_cache_destroy(cache);
+	/* 0 rounds nothing. */
+	cache = mock_cache("roundup_power2_divisions:[1:0, 4:4]");
+	assert_int_equal(lookup(cache, take(cache, 3 * MIB + 1, 0)).size,
+			 3 * MIB + 128);
+	assert_int_equal(lookup(cache, take(cache, 4 * MIB + 1, 0)).size,
+			 5 * MIB);
+	flexmem_cache_destroy(cache);
 	/* Steps are never smaller than a granule. */
 	cache = mock_cache("roundup_power2_divisions:8");
 	assert_int_equal(lookup(cache, take(cache, 1000, 0)).size, 1024);

@@ -181,6 +181,9 @@ static void bad_values(void **state)
 		{ "roundup_power2_divisions", "[256:1", "off" },
 		{ "roundup_power2_divisions", "[256:1]x", "off" },
 		{ "roundup_power2_divisions", "[512:1,256:1]", "off" },
+		{ "roundup_power2_divisions", "[256:1 512:2]", "off" },
+		{ "roundup_power2_divisions", "[2 56:1]", "off" },
+		{ "roundup_power2_divisions", "[256:1,]", "off" },
 		{ "roundup_power2_divisions", "[256:1,256:1]", "off" },
 		{ "roundup_power2_divisions", "[>:1,>:1,65536:2,>:4]", "off" },
 		{ "thread_cache", "1", "False" },
@@ -224,6 +227,9 @@ static void good_values(void **state)
 		"roundup_power2_divisions:1", "roundup_power2_divisions:64",
 		"roundup_power2_divisions:[1:64,65536:2]",
 		"roundup_power2_divisions:[>:4]", "max_split_size_mb:8388608",
+		"roundup_power2_divisions:[ 256 : 1, 512:2 ,\t>: 4 ]",
+		"roundup_power2_divisions:[256:0,>:4]",
+		"expandable_segments:True\r\n",
 	};
 	size_t i;
 

@@ -283,7 +283,8 @@ struct flexmem_cache_profile {
  * roundup_power2_divisions      sizes are rounded up to one of that many steps
  *                               between powers of two: a power of two up to
  *                               64; or a list like [256:1,512:2,>:4], by
- *                               powers of two in MiB
+ *                               powers of two in MiB, each up to the next in
+ *                               the list; 0 there, as 1, rounds nothing
  * thread_cache                  True or False (default): threads keep small
  *                               blocks of their own, used without the lock
  * ============================= ===============================================

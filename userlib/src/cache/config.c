@@ -13,6 +13,7 @@
 #define MIB_MAX (UINT64_C(1) << 23)
 #define DIVISIONS_MAX 64
 #define MIB_SHIFT 20
+#define BLANKS " \t\n\v\f\r"
 
 typedef bool (*parse_fn)(struct fmlib_config *config, enum fmlib_key key,
 			 const char *value);
@@ -121,12 +122,17 @@ static bool is_power_of_two(uint64_t number)
 	return number && !(number & (number - 1));
 }
 
+static void skip_blanks(const char **text)
+{
+	*text += strspn(*text, BLANKS);
+}
+
 static bool parse_steps(const char **text, uint32_t *steps)
 {
 	uint64_t number;
 
 	if (!parse_number(text, DIVISIONS_MAX, &number) ||
-	    !is_power_of_two(number))
+	    (number && !is_power_of_two(number)))
 		return false;
 	*steps = (uint32_t)number;
 	return true;
@@ -147,6 +153,7 @@ static bool parse_entry(const char **text, uint32_t *divisions,
 	uint64_t mib;
 	uint32_t steps;
 
+	skip_blanks(text);
 	if (**text == '>') {
 		(*text)++;
 	} else {
@@ -157,11 +164,14 @@ static bool parse_entry(const char **text, uint32_t *divisions,
 		if (index < *from)
 			return false;
 	}
+	skip_blanks(text);
 	if ((**text != ':' && **text != '=') || *from >= FMLIB_DIVISIONS)
 		return false;
 	(*text)++;
+	skip_blanks(text);
 	if (!parse_steps(text, &steps))
 		return false;
+	skip_blanks(text);
 	/* The first one holds for everything below it too. */
 	fill_divisions(divisions, *from ? index : 0, steps);
 	*from = index + 1;
@@ -177,7 +187,7 @@ static bool parse_divisions(struct fmlib_config *config, enum fmlib_key key,
 
 	(void)key;
 	if (*value != '[') {
-		if (!parse_steps(&value, &steps) || *value)
+		if (!parse_steps(&value, &steps) || *value || !steps)
 			return false;
 		fill_divisions(config->divisions, 0, steps);
 		config->divides = true;
@@ -228,14 +238,14 @@ static const struct {
 	  FLEXMEM_CACHE_SOURCE_PYTORCH_CUDA_ALLOC_CONF },
 };
 
-/* Cuts spaces off both ends. */
+/* Cuts blanks off both ends. */
 static char *trim(char *text)
 {
 	size_t length;
 
-	text += strspn(text, " \t\n");
+	text += strspn(text, BLANKS);
 	length = strlen(text);
-	while (length && strchr(" \t\n", text[length - 1]))
+	while (length && strchr(BLANKS, text[length - 1]))
 		text[--length] = '\0';
 	return text;
 }
