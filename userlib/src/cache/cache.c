@@ -75,12 +75,13 @@ static bool is_plain(const struct flexmem_cache *cache,
 	       block->size <= cache->profile.thread_limit;
 }
 
-/* Makes a block that was taken the allocation that is wanted. */
-static inline void give_name(struct flexmem_cache *cache,
-			     struct fmlib_want *want,
-			     struct fmlib_block *block, struct fmlib_name *name)
+/* Makes a block that was taken the allocation that is wanted: its token. */
+FMLIB_INLINE void *
+give_name(struct flexmem_cache *cache, const struct fmlib_want *want,
+	  struct fmlib_block *block, struct fmlib_name *name)
 {
-	want->token = fmlib_name_token(name);
+	void *token = fmlib_name_token(name);
+
 	block->requested = want->bytes;
 	block->tag = want->tag;
 	block->name = name;
@@ -89,8 +90,10 @@ static inline void give_name(struct flexmem_cache *cache,
 	if (block->tag != &cache->untagged)
 		fmlib_tag_add(block->tag, block);
 	/* From here on a thread may find it without the lock. */
-	fmlib_name_set(name, is_plain(cache, want, block) ? FMLIB_NAME_PLAIN :
-		       FMLIB_NAME_LIVE);
+	fmlib_name_begin(name, token,
+			 is_plain(cache, want, block) ? FMLIB_NAME_PLAIN :
+			 FMLIB_NAME_LIVE);
+	return token;
 }
 
 /*
@@ -140,7 +143,7 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 
 	if (!name)
 		return refuse(cache, want, block, hit);
-	give_name(cache, want, block, name);
+	want->token = give_name(cache, want, block, name);
 	fmlib_history_block(cache, FMLIB_ALLOC, block);
 	if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
 		fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
@@ -288,6 +291,7 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 	struct fmlib_lane *lane = fmlib_lane_find(cache, want->stream);
 	struct fmlib_name *name = NULL;
 	struct fmlib_block *block;
+	void *made;
 
 	if (!lane)
 		return false;
@@ -302,11 +306,11 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 	}
 	if (name) {
 		tick(cache, lane);
-		give_name(cache, want, block, name);
+		made = give_name(cache, want, block, name);
 		if (token)
-			*token = want->token;
+			*token = made;
 		if (allocation)
-			fill(block, want->token, allocation);
+			fill(block, made, allocation);
 		fmlib_figures_commit(cache, fmlib_account(cache, lane));
 		fmlib_lane_done(cache, lane);
 	}

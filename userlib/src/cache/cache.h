@@ -44,6 +44,12 @@
 
 #define FMLIB_NO_LIMIT UINT64_MAX
 
+/*
+ * For what is on the way of each allocation in two places: the compiler would
+ * make it a function there, and have both call it.
+ */
+#define FMLIB_INLINE static inline __attribute__((always_inline))
+
 /* config.c: settings, in the order of their names. */
 enum fmlib_key {
 	FMLIB_KEY_BACKEND,

@@ -45,8 +45,8 @@ static inline void fmlib_flow_out(struct fmlib_flow *flow,
 }
 
 /* Where segments grow all are large, and the sum is not counted by itself. */
-static inline void fmlib_figures_alloc(struct flexmem_cache *cache,
-				       const struct fmlib_block *block)
+FMLIB_INLINE void fmlib_figures_alloc(struct flexmem_cache *cache,
+				      const struct fmlib_block *block)
 {
 	const struct fmlib_arena *arena = block->segment->arena;
 	struct fmlib_flow *flows = fmlib_account(cache, arena->lane)->flows;

@@ -174,6 +174,14 @@ static inline void fmlib_name_set(struct fmlib_name *name,
 	atomic_store_explicit(&name->word, word | state, memory_order_release);
 }
 
+/* The same, if its token is known. */
+static inline void fmlib_name_begin(struct fmlib_name *name, void *token,
+				    enum fmlib_name_state state)
+{
+	atomic_store_explicit(&name->word, (uintptr_t)token | state,
+			      memory_order_release);
+}
+
 /*
  * The same with the lock, if it is not to be parked, and what the token was is
  * none from now on.
