@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -193,6 +194,72 @@ static void helper_loses_its_descriptors(void **state)
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
 	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
 	await_events(1);
+	flexmem_cache_destroy(cache);
+}
+
+int __real_fstat(int descriptor, struct stat *status);
+int __wrap_fstat(int descriptor, struct stat *status);
+
+/* When the helper has looked at so many descriptors, the first two are gone. */
+static atomic_int looks_left;
+static int stolen[2];
+static int thief[2];
+
+static bool is_of_helper(int descriptor)
+{
+	return descriptor == stolen[0] || descriptor == stolen[1] ||
+	       descriptor == mock.pipe[0];
+}
+
+int __wrap_fstat(int descriptor, struct stat *status)
+{
+	int err = __real_fstat(descriptor, status);
+
+	if (atomic_load(&looks_left) > 0 && is_of_helper(descriptor) &&
+	    atomic_fetch_sub(&looks_left, 1) == 1) {
+		dup2(thief[1], stolen[0]);
+		dup2(thief[1], stolen[1]);
+		atomic_store(&done, true);
+	}
+	return err;
+}
+
+/*
+ * In the moment between its look and its wait, which is in vain then. So it has
+ * to look again by itself: nothing could tell it to end.
+ */
+static void helper_waits_in_vain(void **state)
+{
+	bool before[DESCRIPTORS];
+	int waited = 0;
+	int count = 0;
+	int i;
+
+	(void)state;
+	cache = pressed_cache("");
+	assert_int_equal(pipe(thief), 0);
+	mark_open(before);
+	/* The ends will be the lowest that are not open. */
+	for (i = 0; count < 2; i++) {
+		if (!before[i])
+			stolen[count++] = i;
+	}
+	atomic_store(&done, false);
+	/* At both as they come, at the pipe, and at all of them before it waits. */
+	atomic_store(&looks_left, 6);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	while (!atomic_load(&done)) {
+		assert_true(waited++ < PATIENCE_MS);
+		pause_ms(1);
+	}
+	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+	assert_non_null(strstr(mock.log,
+			       "pressure is not served any more: error 9"));
+	for (i = 0; i < 2; i++) {
+		assert_true(is_open(stolen[i]));
+		close(stolen[i]);
+		close(thief[i]);
+	}
 	flexmem_cache_destroy(cache);
 }
 
@@ -478,6 +545,7 @@ int main(void)
 		CACHE_TEST(no_descriptor_left),
 		CACHE_TEST(cancelled_stop),
 		CACHE_TEST(helper_loses_its_descriptors),
+		CACHE_TEST(helper_waits_in_vain),
 		CACHE_TEST(provider_loses_its_descriptor),
 		CACHE_TEST(helper_blocks_signals),
 		CACHE_TEST(device_goes),
