@@ -479,6 +479,30 @@ static void released_on_the_way(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* What is oversize is counted; what a thread keeps is not live any more. */
+static void oversize_is_not_for_stores(void **state)
+{
+	const struct flexmem_cache_profile profile = { .thread_limit = MIB };
+	struct flexmem_cache_options options =
+		mock_options("thread_cache:True,max_split_size_mb:1");
+	struct flexmem_cache *cache = NULL;
+
+	(void)state;
+	options.profile = &profile;
+	options.profile_size = sizeof(profile);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	give(cache, take(cache, MIB, 0));
+	assert_int_equal(figures(cache).oversize_allocations.current, 0);
+	assert_int_equal(figures(cache).oversize_allocations.freed, 1);
+	assert_int_equal(figures(cache).inactive_split[0].current, 0);
+	/* What is smaller is kept, and the rest of its segment stays apart. */
+	give(cache, take(cache, MIB - 128, 0));
+	assert_int_equal(figures(cache).allocation[0].current, 0);
+	assert_int_equal(figures(cache).inactive_split[0].current, 1);
+	flexmem_cache_destroy(cache);
+}
+
 static void rounding(void **state)
 {
 	struct flexmem_cache *cache =
@@ -553,6 +577,7 @@ int main(void)
 		CACHE_TEST(direct),
 		CACHE_TEST(direct_with_streams),
 		CACHE_TEST(released_on_the_way),
+		CACHE_TEST(oversize_is_not_for_stores),
 		CACHE_TEST(rounding),
 	};
 

@@ -205,7 +205,8 @@ struct flexmem_cache_events {
  *	and above may be than the request it serves; the configuration key
  *	max_non_split_rounding_mb goes before
  * @growing_step: growing segments have multiples of this
- * @thread_limit: the largest request that the threads' own stores serve
+ * @thread_limit: the largest request that the threads' own stores serve; at most
+ *	@small_limit, and less than max_split_size_mb, whatever is asked for
  * @thread_bytes: when the store of one thread holds more, half of that stays
  *
  * 0 in any field means the default: 128, 1 MiB, 2 MiB, 10 MiB, 20 MiB, 2 MiB,

@@ -195,6 +195,9 @@ static void settle(struct flexmem_cache *cache)
 	/* Threads keep what is small, and nothing else. */
 	if (profile->thread_limit > profile->small_limit)
 		profile->thread_limit = profile->small_limit;
+	/* And nothing oversize: how much of that lives is counted exactly. */
+	if (profile->thread_limit >= config->max_split)
+		profile->thread_limit = config->max_split - 1;
 	config->threads = config->threads && !config->direct;
 	/* A block is larger than the request by @large_remainder at most. */
 	if (profile->large_remainder < FMLIB_NARROW)
