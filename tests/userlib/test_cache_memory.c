@@ -5,6 +5,8 @@
  */
 #include "cache_mock.h"
 
+#include <pthread.h>
+
 /* Number of the allocation that fails, from 1; 0: none does. */
 static unsigned int fail_at;
 static unsigned int made;
@@ -77,6 +79,22 @@ void __wrap_free(void *memory)
 {
 	outstanding -= memory != NULL;
 	__real_free(memory);
+}
+
+/* What another thread does just before the next lock of a mutex. */
+static void (*meanwhile)(void);
+
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	void (*now)(void) = failed ? meanwhile : NULL;
+
+	if (now) {
+		meanwhile = NULL;
+		now();
+	}
+	return __real_pthread_mutex_lock(mutex);
 }
 
 /* What must not change when a call fails. */
@@ -263,12 +281,49 @@ static void flat(void **state)
 	fail_at = 0;
 }
 
+static struct flexmem_cache *shared;
+
+/* All that is free. */
+static void take_the_rest(void)
+{
+	take(shared, 15 * MIB, 0);
+}
+
+/*
+ * Host memory was short for a moment, and what it was for has gone meanwhile:
+ * now it is the device that has none.
+ */
+static void host_recovers(void **state)
+{
+	struct flexmem_cache_request request = { .bytes = 5 * MIB };
+	struct flexmem_cache_allocation a;
+
+	(void)state;
+	shared = mock_cache("");
+	take(shared, 5 * MIB, 0);
+	mock.fail_allocs = 10;
+	made = 0;
+	failed = false;
+	fail_at = 1;
+	meanwhile = take_the_rest;
+	assert_int_equal(flexmem_cache_alloc_request(shared, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	fail_at = 0;
+	assert_true(failed);
+	assert_null(meanwhile);
+	expect_counters(shared, 1, 0, 1);
+	assert_int_equal(a.failure.device.limit, FLEXMEM_LIMIT_SLOTS);
+	flexmem_cache_destroy(shared);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(fixed_segments),
 		CACHE_TEST(growing_segments),
 		CACHE_TEST(stores),
+		CACHE_TEST(host_recovers),
 		CACHE_TEST(caches_come_and_go),
 		CACHE_TEST(flat),
 	};

@@ -339,6 +339,8 @@ static int alloc(struct flexmem_cache *cache,
 	want.kind = fmlib_size_kind(cache, want.size);
 	if (alloc_in_lane(cache, request, &want, token, allocation))
 		return 0;
+	/* What the host lacked there it may have now. */
+	want.no_host_memory = false;
 	err = fmlib_lock_stream(cache, want.stream, &want.lane);
 	if (err)
 		return err;
