@@ -15,6 +15,7 @@
 #include <linux/uidgid.h>
 #include <linux/flexmem.h>
 
+#include "domain.h"
 #include "pressure.h"
 #include "slot.h"
 
@@ -92,14 +93,14 @@ struct flexmem_account {
  * struct flexmem_slot_use - a slot as the accounts see it
  * @size: bytes of the region in it; 0: there is none
  * @quarantined: of these, could not be scrubbed
- * @program: it is only for programs: nothing of it is guaranteed to anyone
+ * @kind: of the region. Nothing of one for programs is guaranteed to anyone
  * @keeper: whose alone it is, or NULL. Placement looks at it without the lock;
  *	the charge decides
  */
 struct flexmem_slot_use {
 	u64 size;
 	u64 quarantined;
-	bool program;
+	enum flexmem_kind kind;
 	struct flexmem_account *keeper;
 };
 
@@ -207,10 +208,11 @@ flexmem_account_refuses(struct flexmem_accounts *accounts,
 			struct flexmem_account *client, u64 size);
 enum flexmem_reason
 flexmem_account_refuses_region(struct flexmem_accounts *accounts,
-			       struct flexmem_account *client, bool program,
-			       u64 size, u64 request);
+			       struct flexmem_account *client,
+			       enum flexmem_kind kind, u64 size, u64 request);
 void flexmem_accounts_add_region(struct flexmem_accounts *accounts,
-				 unsigned int slot, u64 size, bool program,
+				 unsigned int slot, u64 size,
+				 enum flexmem_kind kind,
 				 struct flexmem_account *client);
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot);

@@ -47,7 +47,7 @@ static int take_block(struct flexmem_table *table,
 	struct flexmem_request request = {
 		.size = allocation->size,
 		.alignment = alignment,
-		.program = allocation->flags & FLEXMEM_ALLOC_PROGRAM,
+		.kind = allocation->kind,
 		.growable = allocation->flags & FLEXMEM_ALLOC_GROWABLE,
 		.account = allocation->owner,
 	};
@@ -82,17 +82,16 @@ static int take_block(struct flexmem_table *table,
 int flexmem_allocation_clean(struct flexmem_allocation *allocation,
 			     struct flexmem_block *block)
 {
-	bool program = allocation->flags & FLEXMEM_ALLOC_PROGRAM;
 	struct flexmem_region *region = allocation->region;
 	int rc;
 
 	rc = flexmem_scrub_block(region, block, allocation->bytes_of,
 				 allocation->flags & FLEXMEM_ALLOC_ZEROED);
 	if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV || rc == -EAGAIN)
-		flexmem_region_free(region, block, program, allocation->owner,
-				    false);
+		flexmem_region_free(region, block, allocation->kind,
+				    allocation->owner, false);
 	else if (rc)
-		flexmem_region_quarantine(region, block, program,
+		flexmem_region_quarantine(region, block, allocation->kind,
 					  allocation->owner);
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
@@ -124,6 +123,7 @@ flexmem_allocation_make(struct flexmem_table *table,
 	if (!allocation)
 		return ERR_PTR(-ENOMEM);
 	refcount_set(&allocation->refs, 1);
+	allocation->kind = flexmem_kind_of(flags);
 	allocation->owner = owner;
 	allocation->bytes_of = bytes_of;
 	allocation->flags = flags;
@@ -157,8 +157,8 @@ void flexmem_allocation_put(struct flexmem_allocation *allocation)
 	if (!refcount_dec_and_test(&allocation->refs))
 		return;
 	flexmem_region_free(allocation->region, allocation->block,
-			    allocation->flags & FLEXMEM_ALLOC_PROGRAM,
-			    allocation->owner, allocation->orphaned);
+			    allocation->kind, allocation->owner,
+			    allocation->orphaned);
 	flexmem_owner_put(allocation->owner);
 	kmem_cache_free(allocation_cache, allocation);
 }

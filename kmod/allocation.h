@@ -12,6 +12,7 @@
 #include <linux/flexmem.h>
 
 #include "block.h"
+#include "domain.h"
 #include "placement.h"
 
 struct flexmem_account;
@@ -22,6 +23,7 @@ struct flexmem_table;
  * struct flexmem_allocation - memory that has been given out
  * @refs: its handle, each CPU map, and each copy under way. Who drops the last
  *	one gives the block back
+ * @kind: what it is for
  * @owner: who is charged for it; a reference is held
  * @bytes_of: number that stands for whose its bytes are
  * @orphaned: the handle was freed while there were other references
@@ -41,6 +43,7 @@ struct flexmem_table;
  */
 struct flexmem_allocation {
 	refcount_t refs;
+	enum flexmem_kind kind;
 	struct flexmem_account *owner;
 	u64 bytes_of;
 	bool orphaned;
@@ -53,6 +56,13 @@ struct flexmem_allocation {
 	struct flexmem_block *block;
 	struct rb_node by_address;
 };
+
+/* What memory is for, as the ABI says it. */
+static inline enum flexmem_kind flexmem_kind_of(u32 flags)
+{
+	return flags & FLEXMEM_ALLOC_PROGRAM ? FLEXMEM_KIND_PROGRAM :
+					       FLEXMEM_KIND_TENSOR;
+}
 
 /* What starts and lengths are rounded to: no page is shared if it is mapped. */
 static inline u64 flexmem_granule_of(u32 flags)

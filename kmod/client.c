@@ -135,8 +135,7 @@ flexmem_client_prepare(struct flexmem_client *client, u64 size, u64 alignment,
 	reason = flexmem_charge_handle(accounts, client->account,
 				       client->table->settings.max_handles);
 	if (reason) {
-		flexmem_place_figures(client->table,
-				      flags & FLEXMEM_ALLOC_PROGRAM,
+		flexmem_place_figures(client->table, flexmem_kind_of(flags),
 				      client->account, place);
 		place->reason = reason;
 		return ERR_PTR(-ENOMEM);

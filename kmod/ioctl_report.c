@@ -112,6 +112,7 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	struct flexmem_table *table = &call->fdev->table;
 	struct flexmem_stats *cmd = call->cmd;
 	struct flexmem_view *view;
+	struct flexmem_pool *tensors, *programs;
 	unsigned int i;
 
 	if (cmd->flags || cmd->__reserved)
@@ -123,9 +124,11 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	flexmem_table_snapshot(table, call->client->account, view);
 
 	*cmd = (struct flexmem_stats) { .size = cmd->size };
-	if (READ_ONCE(flexmem_table_pool(table, false)->exhausted))
+	tensors = flexmem_table_pool(table, FLEXMEM_KIND_TENSOR);
+	if (READ_ONCE(tensors->exhausted))
 		cmd->out_flags |= FLEXMEM_STATS_EXHAUSTED;
-	if (READ_ONCE(flexmem_table_pool(table, true)->exhausted))
+	programs = flexmem_table_pool(table, FLEXMEM_KIND_PROGRAM);
+	if (READ_ONCE(programs->exhausted))
 		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
 	cmd->out_regions = view->nr;
 	cmd->out_leases = flexmem_lease_count(&table->slots);

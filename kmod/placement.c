@@ -280,7 +280,7 @@ static void end_growth(struct flexmem_job *job)
 
 	if (growth->place.block)
 		flexmem_region_free(growth->place.region, growth->place.block,
-				    request->program, request->account, false);
+				    request->kind, request->account, false);
 	flexmem_spare_drop(&growth->spare);
 	flexmem_region_destroy(growth->fresh);
 	flexmem_owner_put(request->account);
@@ -304,7 +304,7 @@ static struct growth *make_growth(struct flexmem_table *table,
 	flexmem_job_init(&growth->job, table, grow, end_growth);
 	growth->request = *request;
 	flexmem_owner_get(request->account);
-	growth->pool = flexmem_table_pool(table, request->program);
+	growth->pool = flexmem_table_pool(table, request->kind);
 	growth->spare = *spare;
 	*spare = (struct flexmem_spare) {};
 	return growth;
@@ -322,16 +322,17 @@ static bool wants_new(const struct flexmem_table *table,
 /**
  * flexmem_place_figures - what there is for an allocation that failed
  * @table: region table
- * @program: whether it was for a program
+ * @kind: what it was for
  * @account: whose it would have been
  * @place: receives the figures of the moment, of the regions it could have gone
  *	to
  */
-void flexmem_place_figures(struct flexmem_table *table, bool program,
+void flexmem_place_figures(struct flexmem_table *table,
+			   enum flexmem_kind kind,
 			   const struct flexmem_account *account,
 			   struct flexmem_place *place)
 {
-	const struct flexmem_pool *pool = flexmem_table_pool(table, program);
+	const struct flexmem_pool *pool = flexmem_table_pool(table, kind);
 	struct flexmem_region *region;
 	u64 *largest, room, free;
 	unsigned int slot;
@@ -407,7 +408,7 @@ static int explain(struct flexmem_table *table,
 {
 	enum flexmem_reason refusal = place->reason;
 
-	flexmem_place_figures(table, request->program, request->account, place);
+	flexmem_place_figures(table, request->kind, request->account, place);
 	if (refusal)
 		place->reason = refusal;
 	else if (request->size > place->max_region)
@@ -451,7 +452,7 @@ static int place_by_growing(struct flexmem_table *table,
 		if (acquire_first &&
 		    place_in_existing(table,
 				      flexmem_table_pool(table,
-							 request->program),
+							 request->kind),
 				      request, spare, place))
 			return 0;
 		return -ENOMEM;
@@ -481,7 +482,7 @@ static int place_without_growing(struct flexmem_table *table,
 				 struct flexmem_spare *spare,
 				 struct flexmem_place *place)
 {
-	struct flexmem_pool *pool = flexmem_table_pool(table, request->program);
+	struct flexmem_pool *pool = flexmem_table_pool(table, request->kind);
 	int rc;
 
 	rc = flexmem_table_lock(table);
@@ -512,7 +513,7 @@ int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_spare *spare, struct flexmem_place *place)
 {
-	struct flexmem_pool *pool = flexmem_table_pool(table, request->program);
+	struct flexmem_pool *pool = flexmem_table_pool(table, request->kind);
 	int timeouts = atomic_read(&table->function.timeouts);
 	bool acquire_first, unsure, asked = false;
 	unsigned long claim = 0;
@@ -579,7 +580,7 @@ static int place_again(struct flexmem_table *table,
 		       struct flexmem_spare *spare, struct flexmem_place *place,
 		       int *supply)
 {
-	struct flexmem_pool *pool = flexmem_table_pool(table, request->program);
+	struct flexmem_pool *pool = flexmem_table_pool(table, request->kind);
 	int now = atomic_read(&table->accounts.gauge.supply);
 
 	if (now != *supply) {

@@ -6,6 +6,8 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
+#include "domain.h"
+
 struct flexmem_account;
 struct flexmem_block;
 struct flexmem_region;
@@ -48,7 +50,8 @@ int flexmem_place_or_wait(struct flexmem_table *table,
 			  const struct flexmem_request *request,
 			  struct flexmem_spare *spare,
 			  struct flexmem_place *place);
-void flexmem_place_figures(struct flexmem_table *table, bool program,
+void flexmem_place_figures(struct flexmem_table *table,
+			   enum flexmem_kind kind,
 			   const struct flexmem_account *account,
 			   struct flexmem_place *place);
 

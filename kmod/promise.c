@@ -315,14 +315,15 @@ static u64 growth_of(const struct flexmem_account *client, u64 request)
  * the client alone.
  */
 static bool breaks_promises(const struct flexmem_accounts *accounts,
-			    struct flexmem_account *client, bool program,
-			    u64 size, u64 request)
+			    struct flexmem_account *client,
+			    enum flexmem_kind kind, u64 size, u64 request)
 {
-	bool kept = client && !program && reserving_account(client);
+	bool tensor = kind == FLEXMEM_KIND_TENSOR;
+	bool kept = client && tensor && reserving_account(client);
 	u64 old_spare = spare_capacity(accounts), reach, wanted, growth = 0;
 	u64 spare = flexmem_shortfall(old_spare, size);
 	unsigned int old_slots = free_slots(accounts);
-	unsigned int slots = flexmem_shortfall(old_slots, !program);
+	unsigned int slots = flexmem_shortfall(old_slots, tensor);
 	u64 old_promised = accounts->promised_slots;
 	u64 promised = old_promised - kept;
 	u64 least = smallest_size(accounts);
@@ -337,7 +338,7 @@ static bool breaks_promises(const struct flexmem_accounts *accounts,
 
 	reach = reach_with(accounts, flexmem_shortfall(slots, promised),
 			   flexmem_shortfall(spare, promised * least));
-	if (!kept && !program) {
+	if (!kept && tensor) {
 		reach += size;
 		growth = client ? growth_of(client, request) : 0;
 	}
@@ -348,14 +349,15 @@ static bool breaks_promises(const struct flexmem_accounts *accounts,
 
 /* From now on until it is there, or the accounts are told that it is not. */
 static void expect_region(struct flexmem_accounts *accounts,
-			  struct flexmem_account *client, bool program,
-			  u64 size)
+			  struct flexmem_account *client,
+			  enum flexmem_kind kind, u64 size)
 {
-	bool kept = client && !program && reserving_account(client);
+	bool tensor = kind == FLEXMEM_KIND_TENSOR;
+	bool kept = client && tensor && reserving_account(client);
 
 	accounts->coming = size;
-	accounts->coming_shared = kept || program ? 0 : size;
-	accounts->coming_slots = !program;
+	accounts->coming_shared = kept || !tensor ? 0 : size;
+	accounts->coming_slots = tensor;
 	update_reach(accounts);
 }
 
@@ -369,19 +371,20 @@ static void expect_none(struct flexmem_accounts *accounts)
 
 /* The limits of a client and its user, if it gets something in a new region. */
 static enum flexmem_reason limits_refuse(struct flexmem_account *client,
-					 bool program, u64 request)
+					 enum flexmem_kind kind, u64 request)
 {
 	const unsigned int b = FLEXMEM_RESOURCE_BYTES;
 	const unsigned int s = FLEXMEM_RESOURCE_SLOTS;
 	struct flexmem_account *keeper, *user = client->user;
+	bool tensor = kind == FLEXMEM_KIND_TENSOR;
 	u64 bytes = request, slots = 1;
 	enum flexmem_reason reason;
 
 	reason = flexmem_client_refuses(client, request, 1);
 	if (reason)
 		return reason;
-	keeper = program ? NULL : reserving_account(client);
-	if (!keeper && !program)
+	keeper = tensor ? reserving_account(client) : NULL;
+	if (!keeper && tensor)
 		bytes = flexmem_promise_growth(client, request);
 	if (keeper == client &&
 	    client->guarantee[s] > client->reserved_used)
@@ -396,7 +399,7 @@ static enum flexmem_reason limits_refuse(struct flexmem_account *client,
  * flexmem_account_refuses_region - may a region be acquired for a client now
  * @accounts: accounts of the function
  * @client: whose allocation it is for; NULL: for nobody's yet
- * @program: only for programs
+ * @kind: what the region is for
  * @size: bytes of the region
  * @request: bytes of the allocation
  *
@@ -409,20 +412,19 @@ static enum flexmem_reason limits_refuse(struct flexmem_account *client,
  */
 enum flexmem_reason
 flexmem_account_refuses_region(struct flexmem_accounts *accounts,
-			       struct flexmem_account *client, bool program,
-			       u64 size, u64 request)
+			       struct flexmem_account *client,
+			       enum flexmem_kind kind, u64 size, u64 request)
 {
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
 	spin_lock(&accounts->lock);
 	expect_none(accounts);
 	if (client)
-		reason = limits_refuse(client, program, request);
-	if (!reason &&
-	    breaks_promises(accounts, client, program, size, request))
+		reason = limits_refuse(client, kind, request);
+	if (!reason && breaks_promises(accounts, client, kind, size, request))
 		reason = FLEXMEM_REASON_GUARANTEE;
 	if (!reason)
-		expect_region(accounts, client, program, size);
+		expect_region(accounts, client, kind, size);
 	spin_unlock(&accounts->lock);
 	return reason;
 }
@@ -433,14 +435,15 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_account_refuses_region);
  * @accounts: accounts of the function
  * @slot: of the region
  * @size: its bytes
- * @program: only for programs
+ * @kind: what it is for
  * @client: whom it was acquired for, or NULL
  *
  * If a slot is guaranteed to that client or its user and has no region yet, the
  * region is theirs alone.
  */
 void flexmem_accounts_add_region(struct flexmem_accounts *accounts,
-				 unsigned int slot, u64 size, bool program,
+				 unsigned int slot, u64 size,
+				 enum flexmem_kind kind,
 				 struct flexmem_account *client)
 {
 	struct flexmem_slot_use *use = &accounts->slot[slot];
@@ -448,9 +451,9 @@ void flexmem_accounts_add_region(struct flexmem_accounts *accounts,
 
 	spin_lock(&accounts->lock);
 	use->size = size;
-	use->program = program;
+	use->kind = kind;
 	use->quarantined = 0;
-	if (client && !program)
+	if (client && kind == FLEXMEM_KIND_TENSOR)
 		keeper = reserving_account(client);
 	if (keeper) {
 		flexmem_promise_withdraw(accounts, client, client->user);
@@ -514,7 +517,7 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 	/* Not all at once: placement looks at the keeper, which is none by now. */
 	use->size = 0;
 	use->quarantined = 0;
-	use->program = false;
+	use->kind = FLEXMEM_KIND_TENSOR;
 	update_reach(accounts);
 	spin_unlock(&accounts->lock);
 }

@@ -71,7 +71,8 @@ static inline bool
 flexmem_slot_is_shared(const struct flexmem_accounts *accounts,
 		       unsigned int slot)
 {
-	return !accounts->slot[slot].keeper && !accounts->slot[slot].program;
+	return !accounts->slot[slot].keeper &&
+	       accounts->slot[slot].kind == FLEXMEM_KIND_TENSOR;
 }
 
 #endif /* _FLEXMEM_PROMISE_H */

@@ -227,8 +227,7 @@ flexmem_region_alloc(struct flexmem_region *region,
 	block = alloc_block(region, request, spare);
 	region->sequence++;
 	region->allocs++;
-	if (request->program)
-		region->used_program += request->size;
+	region->used[request->kind] += request->size;
 	debug_check(region);
 unlock:
 	spin_unlock(&region->lock);
@@ -242,7 +241,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_alloc);
  * @region: region
  * @block: occupied block of it, which nobody else extends or frees meanwhile
  * @size: bytes more, a multiple of FLEXMEM_ALIGN, not 0
- * @program: for a program
+ * @kind: what for
  * @account: whose the block is
  * @spare: at least one node
  * @tail: receives what has been allocated, for flexmem_region_join(),
@@ -254,7 +253,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_alloc);
  * Return: bytes by which it could have been extended.
  */
 u64 flexmem_region_extend(struct flexmem_region *region,
-			  struct flexmem_block *block, u64 size, bool program,
+			  struct flexmem_block *block, u64 size,
+			  enum flexmem_kind kind,
 			  struct flexmem_account *account,
 			  struct flexmem_spare *spare,
 			  struct flexmem_block **tail,
@@ -274,8 +274,7 @@ u64 flexmem_region_extend(struct flexmem_region *region,
 		goto unlock;
 	*tail = flexmem_blocks_extend(&region->blocks, block, size, spare);
 	region->sequence++;
-	if (program)
-		region->used_program += size;
+	region->used[kind] += size;
 	debug_check(region);
 unlock:
 	spin_unlock(&region->lock);
@@ -374,7 +373,7 @@ bool flexmem_region_gives_up(struct flexmem_region *region, u64 size,
  * flexmem_region_free - give a block back
  * @region: region
  * @block: occupied block of it
- * @program: as it was allocated
+ * @kind: as it was allocated
  * @account: whose it was
  * @orphaned: flexmem_region_orphan() was called for it
  *
@@ -382,7 +381,7 @@ bool flexmem_region_gives_up(struct flexmem_region *region, u64 size,
  * after it.
  */
 void flexmem_region_free(struct flexmem_region *region,
-			 struct flexmem_block *block, bool program,
+			 struct flexmem_block *block, enum flexmem_kind kind,
 			 struct flexmem_account *account, bool orphaned)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
@@ -390,8 +389,7 @@ void flexmem_region_free(struct flexmem_region *region,
 	bool last;
 
 	spin_lock(&region->lock);
-	if (program)
-		region->used_program -= block->size;
+	region->used[kind] -= block->size;
 	if (!region->dead)
 		flexmem_uncharge(accounts, account, region->slot, block->size,
 				 orphaned);
@@ -410,14 +408,15 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_free);
  * @region: region
  * @block: occupied block of it, which nobody else extends or frees meanwhile
  * @size: bytes that stay, a multiple of FLEXMEM_ALIGN, not 0, less than it has
- * @program: as it was allocated
+ * @kind: as it was allocated
  * @account: whose it is
  * @spare: at least one node
  *
  * Context: takes the region's lock.
  */
 void flexmem_region_shrink(struct flexmem_region *region,
-			   struct flexmem_block *block, u64 size, bool program,
+			   struct flexmem_block *block, u64 size,
+			   enum flexmem_kind kind,
 			   struct flexmem_account *account,
 			   struct flexmem_spare *spare)
 {
@@ -427,8 +426,7 @@ void flexmem_region_shrink(struct flexmem_region *region,
 
 	spin_lock(&region->lock);
 	tail = flexmem_blocks_split(&region->blocks, block, size, spare);
-	if (program)
-		region->used_program -= tail->size;
+	region->used[kind] -= tail->size;
 	if (!region->dead) {
 		flexmem_charge_pieces(accounts, account, region->slot, 1);
 		flexmem_uncharge(accounts, account, region->slot, tail->size,
@@ -446,7 +444,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_shrink);
  * flexmem_region_quarantine - a block could not be scrubbed
  * @region: region
  * @block: occupied block of it that nobody can name yet
- * @program: as it was allocated
+ * @kind: as it was allocated
  * @account: whose it would have been
  *
  * Nobody gets it before it is scrubbed, which is tried again in the background
@@ -457,7 +455,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_shrink);
  * after it.
  */
 void flexmem_region_quarantine(struct flexmem_region *region,
-			       struct flexmem_block *block, bool program,
+			       struct flexmem_block *block,
+			       enum flexmem_kind kind,
 			       struct flexmem_account *account)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
@@ -468,8 +467,7 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 	if (!dead) {
 		flexmem_uncharge_quarantined(accounts, account, region->slot,
 					     block->size);
-		if (program)
-			region->used_program -= block->size;
+		region->used[kind] -= block->size;
 		if (block->tail)
 			flexmem_blocks_part(&region->blocks, block);
 		block->owner = &quarantine_owner;
@@ -480,7 +478,7 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 	}
 	spin_unlock(&region->lock);
 	if (dead)
-		flexmem_region_free(region, block, program, account, false);
+		flexmem_region_free(region, block, kind, account, false);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_quarantine);
 
@@ -673,7 +671,8 @@ void flexmem_region_describe(const struct flexmem_region *region,
 	*entry = (struct flexmem_region_entry) {
 		.region_id = region->id,
 		.slot = region->slot,
-		.flags = region->program ? FLEXMEM_REGION_PROGRAM : 0,
+		.flags = region->kind == FLEXMEM_KIND_PROGRAM ?
+			FLEXMEM_REGION_PROGRAM : 0,
 		.total = region->blocks.total,
 		.free = region->blocks.free,
 		.largest_free = flexmem_blocks_largest(&region->blocks),

@@ -12,6 +12,7 @@
 #include <linux/flexmem.h>
 
 #include "block.h"
+#include "domain.h"
 #include "function.h"
 
 struct flexmem_account;
@@ -23,7 +24,8 @@ struct flexmem_table;
  * @serial: number of the region, never used twice in its table
  * @slot: index in the table and in the firmware's; never changes
  * @id: region_id of every address in it; never changes
- * @program: in a slot set aside for programs; never changes
+ * @kind: what its slot is for: programs only if some are set aside for them;
+ *	never changes
  * @mem: what the device gave; never changes
  * @stranded: in &flexmem_table.stranded
  * @unanswered: how often its release was not answered; under acquire_lock
@@ -47,7 +49,7 @@ struct flexmem_table;
  * @scrub_next: how far the background has come in @blocks.watched
  * @scrub_start: where the background is scrubbing
  * @scrub_end: the end of that; equal to @scrub_start if it is not
- * @used_program: bytes allocated for programs
+ * @used: bytes allocated, by what for
  * @sequence: changes so far, so that a record of them can be put in order
  * @allocs: allocations made so far
  */
@@ -56,7 +58,7 @@ struct flexmem_region {
 	u64 serial;
 	unsigned int slot;
 	u64 id;
-	bool program;
+	enum flexmem_kind kind;
 	struct flexmem_memory mem;
 	struct list_head stranded;
 	unsigned int unanswered;
@@ -75,7 +77,7 @@ struct flexmem_region {
 	u64 scrub_next;
 	u64 scrub_start;
 	u64 scrub_end;
-	u64 used_program;
+	u64 used[FLEXMEM_NR_KINDS];
 	u64 sequence;
 	u64 allocs;
 };
@@ -85,14 +87,14 @@ struct flexmem_region {
  * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
  * @alignment: of the offset; a power of two from FLEXMEM_ALIGN to
  *	FLEXMEM_MAX_ALIGNMENT
- * @program: memory for a program
+ * @kind: what for
  * @growable: where the most room follows
  * @account: whose it will be
  */
 struct flexmem_request {
 	u64 size;
 	u64 alignment;
-	bool program;
+	enum flexmem_kind kind;
 	bool growable;
 	struct flexmem_account *account;
 };
@@ -137,7 +139,8 @@ flexmem_region_alloc(struct flexmem_region *region,
 		     const struct flexmem_request *request,
 		     struct flexmem_spare *spare, enum flexmem_reason *refusal);
 u64 flexmem_region_extend(struct flexmem_region *region,
-			  struct flexmem_block *block, u64 size, bool program,
+			  struct flexmem_block *block, u64 size,
+			  enum flexmem_kind kind,
 			  struct flexmem_account *account,
 			  struct flexmem_spare *spare,
 			  struct flexmem_block **tail,
@@ -147,14 +150,16 @@ void flexmem_region_join(struct flexmem_region *region,
 			 struct flexmem_block *tail,
 			 struct flexmem_account *account);
 void flexmem_region_shrink(struct flexmem_region *region,
-			   struct flexmem_block *block, u64 size, bool program,
+			   struct flexmem_block *block, u64 size,
+			   enum flexmem_kind kind,
 			   struct flexmem_account *account,
 			   struct flexmem_spare *spare);
 void flexmem_region_orphan(struct flexmem_region *region,
 			   struct flexmem_block *block,
 			   struct flexmem_account *account);
 void flexmem_region_quarantine(struct flexmem_region *region,
-			       struct flexmem_block *block, bool program,
+			       struct flexmem_block *block,
+			       enum flexmem_kind kind,
 			       struct flexmem_account *account);
 struct flexmem_block *
 flexmem_region_take_quarantined(struct flexmem_region *region);
@@ -164,7 +169,7 @@ bool flexmem_region_begin_retry(struct flexmem_region *region, u64 *start,
 				u64 *size);
 void flexmem_region_end_retry(struct flexmem_region *region, u64 size, int rc);
 void flexmem_region_free(struct flexmem_region *region,
-			 struct flexmem_block *block, bool program,
+			 struct flexmem_block *block, enum flexmem_kind kind,
 			 struct flexmem_account *account, bool orphaned);
 
 #endif /* _FLEXMEM_REGION_H */

@@ -58,11 +58,6 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 	xa_unlock(&client->handles);
 }
 
-static bool is_program(const struct flexmem_allocation *allocation)
-{
-	return allocation->flags & FLEXMEM_ALLOC_PROGRAM;
-}
-
 /* Gets the bytes that are to be added, as a block of their own. */
 static int grow(struct flexmem_resizing *resizing, struct flexmem_resize *cmd)
 {
@@ -74,8 +69,7 @@ static int grow(struct flexmem_resizing *resizing, struct flexmem_resize *cmd)
 
 	room = flexmem_region_extend(region, allocation->block,
 				     resizing->size - allocation->size,
-				     is_program(allocation),
-				     allocation->owner,
+				     allocation->kind, allocation->owner,
 				     &resizing->spare, &resizing->tail,
 				     &refusal);
 	if (resizing->tail) {
@@ -151,7 +145,7 @@ void flexmem_resize_commit(struct flexmem_resizing *resizing)
 				    resizing->tail, account);
 	else if (resizing->size < allocation->size)
 		flexmem_region_shrink(allocation->region, allocation->block,
-				      resizing->size, is_program(allocation),
+				      resizing->size, allocation->kind,
 				      account, &resizing->spare);
 	end(resizing, resizing->size);
 }
@@ -167,8 +161,7 @@ void flexmem_resize_abort(struct flexmem_resizing *resizing)
 
 	if (resizing->tail)
 		flexmem_region_free(allocation->region, resizing->tail,
-				    is_program(allocation),
-				    allocation->owner, false);
+				    allocation->kind, allocation->owner, false);
 	end(resizing, allocation->size);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_abort);

@@ -91,9 +91,9 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	flexmem_slots_init(&table->slots, nr, &table->function);
 
 	split = nr - settings->program_slots;
-	table->pool[FLEXMEM_POOL_TENSOR].end = split;
-	table->pool[FLEXMEM_POOL_PROGRAM].first = split;
-	table->pool[FLEXMEM_POOL_PROGRAM].end = nr;
+	table->pool[FLEXMEM_KIND_TENSOR].end = split;
+	table->pool[FLEXMEM_KIND_PROGRAM].first = split;
+	table->pool[FLEXMEM_KIND_PROGRAM].end = nr;
 	flexmem_accounts_init(&table->accounts, split, settings->sizes,
 			      settings->nr_sizes);
 
@@ -110,16 +110,16 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_init);
 /**
  * flexmem_table_pool - where a kind of memory comes from
  * @table: region table
- * @program: memory for a program
+ * @kind: what it is for
  *
  * Return: the pool.
  */
 struct flexmem_pool *flexmem_table_pool(struct flexmem_table *table,
-					bool program)
+					enum flexmem_kind kind)
 {
-	if (program && table->settings.program_slots)
-		return &table->pool[FLEXMEM_POOL_PROGRAM];
-	return &table->pool[FLEXMEM_POOL_TENSOR];
+	if (kind == FLEXMEM_KIND_PROGRAM && table->settings.program_slots)
+		return &table->pool[FLEXMEM_KIND_PROGRAM];
+	return &table->pool[FLEXMEM_KIND_TENSOR];
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_pool);
 
@@ -150,7 +150,7 @@ void flexmem_table_tell_accounts(struct flexmem_table *table)
 		acquired += region->mem.size;
 	flexmem_accounts_set_device(&table->accounts, table->capacity, acquired,
 				    refused_slots(table),
-				    table->pool[FLEXMEM_POOL_TENSOR].exhausted);
+				    table->pool[FLEXMEM_KIND_TENSOR].exhausted);
 }
 
 static void exhaust_pool(struct flexmem_table *table, struct flexmem_pool *pool,
@@ -197,7 +197,7 @@ void flexmem_table_reopen_pools(struct flexmem_table *table)
 
 	lockdep_assert_held(&table->acquire_lock);
 	bitmap_zero(table->slots.refused, FLEXMEM_MAX_SLOTS);
-	for (i = 0; i < FLEXMEM_NR_POOLS; i++) {
+	for (i = 0; i < FLEXMEM_NR_KINDS; i++) {
 		if (table->pool[i].first == table->pool[i].end)
 			continue;
 		WRITE_ONCE(table->pool[i].exhausted, false);
@@ -359,14 +359,15 @@ static int acquire_memory(struct flexmem_table *table,
 			  struct flexmem_memory *mem)
 {
 	const struct flexmem_settings *settings = &table->settings;
-	bool skipped = false, backwards;
+	enum flexmem_kind kind = pool - table->pool;
+	bool skipped = false;
 	enum flexmem_reason reason;
 	int rc = -ENOSPC;
 	unsigned int i;
 
-	backwards = pool == &table->pool[FLEXMEM_POOL_PROGRAM];
 	for (i = 0; i < settings->nr_sizes; i++) {
-		unsigned int level = backwards ? settings->nr_sizes - 1 - i : i;
+		unsigned int level = kind == FLEXMEM_KIND_PROGRAM ?
+			settings->nr_sizes - 1 - i : i;
 		u64 size = settings->sizes[level];
 
 		if (size < min_size) {
@@ -379,8 +380,8 @@ static int acquire_memory(struct flexmem_table *table,
 			break;
 		rc = -ENOSPC;
 		reason = flexmem_account_refuses_region(&table->accounts,
-							account, backwards,
-							size, min_size);
+							account, kind, size,
+							min_size);
 		if (reason) {
 			*refusal = reason;
 			skipped = true;
@@ -426,13 +427,13 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
 			return slot;
 		}
 		region->slot = slot;
-		region->program =
-			pool == &table->pool[FLEXMEM_POOL_PROGRAM];
+		region->kind = pool - table->pool;
 		region->id = table->function.mode == FLEXMEM_MODE_PF ?
 				region->mem.base : slot;
 		entry = (struct flexmem_segment_entry) {
 			.slot = slot,
-			.flags = region->program ? FLEXMEM_REGION_PROGRAM : 0,
+			.flags = region->kind == FLEXMEM_KIND_PROGRAM ?
+				FLEXMEM_REGION_PROGRAM : 0,
 			.region_id = region->id,
 			.length = region->mem.size,
 		};
@@ -527,7 +528,7 @@ void flexmem_region_admit(struct flexmem_table *table,
 	lockdep_assert_held(&table->acquire_lock);
 	region->serial = ++table->last_serial;
 	flexmem_accounts_add_region(&table->accounts, region->slot,
-				    region->mem.size, region->program, account);
+				    region->mem.size, region->kind, account);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_admit);
 
@@ -547,7 +548,7 @@ void flexmem_region_publish(struct flexmem_table *table,
 	rcu_assign_pointer(table->region[region->slot], region);
 	flexmem_table_tell_accounts(table);
 	flexmem_pressure_freed(&table->accounts);
-	exhaust_if_full(table, flexmem_table_pool(table, region->program));
+	exhaust_if_full(table, flexmem_table_pool(table, region->kind));
 	dev_dbg(table->function.dev, "region %#llx in slot %u, %llu bytes\n",
 		region->id, region->slot, region->mem.size);
 }
@@ -599,9 +600,9 @@ int flexmem_table_prealloc(struct flexmem_table *table)
 
 	lockdep_assert_held(&table->acquire_lock);
 	if (table->settings.program_slots)
-		rc = prealloc_pool(table, &table->pool[FLEXMEM_POOL_PROGRAM]);
+		rc = prealloc_pool(table, &table->pool[FLEXMEM_KIND_PROGRAM]);
 	if (!rc)
-		rc = prealloc_pool(table, &table->pool[FLEXMEM_POOL_TENSOR]);
+		rc = prealloc_pool(table, &table->pool[FLEXMEM_KIND_TENSOR]);
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_prealloc);

@@ -16,6 +16,7 @@
 #include <linux/flexmem.h>
 
 #include "account.h"
+#include "domain.h"
 #include "function.h"
 #include "region.h"
 #include "settings.h"
@@ -23,12 +24,6 @@
 
 struct address_space;
 struct device;
-
-enum flexmem_pool_kind {
-	FLEXMEM_POOL_TENSOR,
-	FLEXMEM_POOL_PROGRAM,
-	FLEXMEM_NR_POOLS,
-};
 
 /**
  * struct flexmem_table - all regions of one function
@@ -93,7 +88,7 @@ struct flexmem_table {
 	u64 capacity;
 	bool capacity_is_old;
 	struct flexmem_slots slots;
-	struct flexmem_pool pool[FLEXMEM_NR_POOLS];
+	struct flexmem_pool pool[FLEXMEM_NR_KINDS];
 	struct flexmem_region __rcu *region[FLEXMEM_MAX_SLOTS];
 	struct list_head stranded;
 	unsigned int nr_doubtful;
@@ -223,7 +218,7 @@ flexmem_region_at(struct flexmem_table *table, unsigned int slot)
 }
 
 struct flexmem_pool *flexmem_table_pool(struct flexmem_table *table,
-					bool program);
+					enum flexmem_kind kind);
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      struct flexmem_pool *pool,
 					      struct flexmem_account *account,

@@ -294,7 +294,8 @@ static void new_region_is_not_counted_twice(struct kunit *test)
 
 	accounts_set_capacity(test, 12 * GIB);
 	EXPECT(test, ctx->accounts.reach, 12 * GIB);
-	flexmem_accounts_add_region(&ctx->accounts, 0, 12 * GIB, false, client);
+	flexmem_accounts_add_region(&ctx->accounts, 0, 12 * GIB,
+				    FLEXMEM_KIND_TENSOR, client);
 	EXPECT(test, ctx->accounts.reach, 12 * GIB);
 	ctx->acquired = 12 * GIB;
 	accounts_tell_device(ctx);
@@ -313,8 +314,9 @@ static void region_on_its_way_counts_as_there(struct kunit *test)
 	accounts_add_region(test, 0, 12 * GIB, NULL);
 	EXPECT(test, accounts_guarantee(test, client, NR_SLOTS, 1), 0);
 	EXPECT(test, ctx->accounts.reach, 20 * GIB);
-	reason = flexmem_account_refuses_region(&ctx->accounts, client, false,
-						12 * GIB, UNIT);
+	reason = flexmem_account_refuses_region(&ctx->accounts, client,
+						FLEXMEM_KIND_TENSOR, 12 * GIB,
+						UNIT);
 	EXPECT(test, reason, NONE);
 	EXPECT(test, ctx->accounts.reach, 12 * GIB);
 	EXPECT(test, accounts_guarantee(test, other, BYTES, 12 * GIB + 1),

@@ -215,7 +215,8 @@ static int acquire(struct round *round, struct flexmem_account *client,
 			continue;
 		}
 		refusal = flexmem_account_refuses_region(&round->accounts,
-							 client, false,
+							 client,
+							 FLEXMEM_KIND_TENSOR,
 							 round->sizes[i], request);
 		if (refusal) {
 			*reason = refusal;
@@ -228,7 +229,7 @@ static int acquire(struct round *round, struct flexmem_account *client,
 			continue;
 		}
 		flexmem_accounts_add_region(&round->accounts, slot, round->sizes[i],
-					    false, client);
+					    FLEXMEM_KIND_TENSOR, client);
 		round->acquired += round->sizes[i];
 		round->used[slot] = 0;
 		round->full = empty_slot(round) < 0;

@@ -102,8 +102,8 @@ void accounts_add_region(struct kunit *test, unsigned int slot, u64 size,
 {
 	struct accounts_ctx *ctx = test->priv;
 
-	flexmem_accounts_add_region(&ctx->accounts, slot, size, slot >= SLOTS,
-				    client);
+	flexmem_accounts_add_region(&ctx->accounts, slot, size,
+				    fake_kind(slot >= SLOTS), client);
 	ctx->acquired += size;
 	accounts_tell_device(ctx);
 	accounts_check(test);
@@ -147,8 +147,8 @@ enum flexmem_reason accounts_refuses_region(struct kunit *test,
 	struct accounts_ctx *ctx = test->priv;
 	enum flexmem_reason reason;
 
-	reason = flexmem_account_refuses_region(&ctx->accounts, client, program,
-						size, UNIT);
+	reason = flexmem_account_refuses_region(&ctx->accounts, client,
+						fake_kind(program), size, UNIT);
 	/* Nothing has come of it. */
 	accounts_tell_device(ctx);
 	return reason;

@@ -144,7 +144,7 @@ struct fake_device {
  * @region: region
  * @block: block
  * @account: whose
- * @program: for a program
+ * @kind: what it is for
  * @orphaned: fake_orphan() was called for it
  */
 struct fake_block {
@@ -152,9 +152,15 @@ struct fake_block {
 	struct flexmem_region *region;
 	struct flexmem_block *block;
 	struct flexmem_account *account;
-	bool program;
+	enum flexmem_kind kind;
 	bool orphaned;
 };
+
+/* What there are slots for, as tests and their models say it. */
+static inline enum flexmem_kind fake_kind(bool program)
+{
+	return program ? FLEXMEM_KIND_PROGRAM : FLEXMEM_KIND_TENSOR;
+}
 
 struct fake_device *fake_device_create(struct kunit *test,
 				       enum flexmem_mode mode,

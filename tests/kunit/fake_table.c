@@ -261,9 +261,10 @@ fake_table_acquire_for(struct flexmem_table *table,
 		       struct flexmem_account *account, bool program,
 		       u64 min_size, enum flexmem_reason *refusal)
 {
-	struct flexmem_pool *pool = flexmem_table_pool(table, program);
 	struct flexmem_region *fresh, *region;
+	struct flexmem_pool *pool;
 
+	pool = flexmem_table_pool(table, fake_kind(program));
 	*refusal = FLEXMEM_REASON_NONE;
 	fresh = flexmem_region_create(table, table->settings.fit);
 	if (!fresh)
@@ -345,7 +346,7 @@ static struct fake_block *new_block(struct flexmem_table *table,
 	block->region = place->region;
 	block->block = place->block;
 	block->account = request->account;
-	block->program = request->program;
+	block->kind = request->kind;
 	list_add_tail(&block->link, &to_fake_table(table)->blocks);
 	return block;
 }
@@ -368,7 +369,7 @@ struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 	const struct flexmem_request request = {
 		.size = size,
 		.alignment = alignment,
-		.program = program,
+		.kind = fake_kind(program),
 		.account = fake_table_account(table),
 	};
 	struct flexmem_place unseen;
@@ -414,7 +415,7 @@ struct fake_block *fake_alloc_in(struct flexmem_table *table,
 	const struct flexmem_request request = {
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
-		.program = program,
+		.kind = fake_kind(program),
 		.account = fake_table_account(table),
 	};
 	struct flexmem_place place = {};
@@ -453,7 +454,7 @@ struct fake_block *fake_alloc_in_for(struct flexmem_table *table,
 void fake_free(struct fake_block *block)
 {
 	list_del(&block->link);
-	flexmem_region_free(block->region, block->block, block->program,
+	flexmem_region_free(block->region, block->block, block->kind,
 			    block->account, block->orphaned);
 	kfree(block);
 }
@@ -468,7 +469,7 @@ void fake_orphan(struct fake_block *block)
 void fake_quarantine(struct fake_block *block)
 {
 	list_del(&block->link);
-	flexmem_region_quarantine(block->region, block->block, block->program,
+	flexmem_region_quarantine(block->region, block->block, block->kind,
 				  block->account);
 	kfree(block);
 }

@@ -396,6 +396,12 @@ static struct ctx *make_program_slots(struct kunit *test,
 	return make(test, FLEXMEM_MODE_VF, 2, PLENTY, &settings);
 }
 
+static u64 bytes_of_programs(struct kunit *test, struct ctx *ctx,
+			     unsigned int slot)
+{
+	return region_in(test, ctx, slot)->used[FLEXMEM_KIND_PROGRAM];
+}
+
 static void programs_have_their_own_slots(struct kunit *test)
 {
 	struct ctx *ctx = make_program_slots(test, param_order(test));
@@ -404,8 +410,8 @@ static void programs_have_their_own_slots(struct kunit *test)
 	expect_at(test, ctx, 128, false, 0, 0);
 	expect_at(test, ctx, 128, true, 1, 128);
 	expect_at(test, ctx, 128, false, 0, 128);
-	KUNIT_EXPECT_EQ(test, region_in(test, ctx, 1)->used_program, 256);
-	KUNIT_EXPECT_EQ(test, region_in(test, ctx, 0)->used_program, 0);
+	KUNIT_EXPECT_EQ(test, bytes_of_programs(test, ctx, 1), 256);
+	KUNIT_EXPECT_EQ(test, bytes_of_programs(test, ctx, 0), 0);
 }
 
 static void tensors_never_use_program_slots(struct kunit *test)
@@ -435,7 +441,7 @@ static void programs_share_without_slots_of_their_own(struct kunit *test)
 	expect_at(test, ctx, 128, true, 0, 0);
 	expect_at(test, ctx, 128, false, 0, 128);
 	expect_at(test, ctx, 128, true, 0, 256);
-	KUNIT_EXPECT_EQ(test, region_in(test, ctx, 0)->used_program, 256);
+	KUNIT_EXPECT_EQ(test, bytes_of_programs(test, ctx, 0), 256);
 }
 
 static void large_program_gets_a_large_region(struct kunit *test)
@@ -457,7 +463,7 @@ static void reason_capacity(struct kunit *test)
 	expect_reason(test, ctx, 2 * GIB, false, FLEXMEM_REASON_CAPACITY,
 		      1 * GIB, 1 * GIB, 12 * GIB);
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->pool[FLEXMEM_POOL_TENSOR].exhausted);
+			  ctx->table->pool[FLEXMEM_KIND_TENSOR].exhausted);
 }
 
 /* Not every size was tried, so nothing is exhausted. */
@@ -470,7 +476,7 @@ static void reason_capacity_of_a_large_request(struct kunit *test)
 	expect_reason(test, ctx, 6 * GIB, false, FLEXMEM_REASON_CAPACITY,
 		      1 * GIB, 1 * GIB, 12 * GIB);
 	KUNIT_EXPECT_FALSE(test,
-			   ctx->table->pool[FLEXMEM_POOL_TENSOR].exhausted);
+			   ctx->table->pool[FLEXMEM_KIND_TENSOR].exhausted);
 	expect_tensor(test, ctx, 4 * GIB, 1, 0);
 }
 
@@ -660,7 +666,7 @@ static void reason_region_size_acquires_nothing(struct kunit *test)
 		      FLEXMEM_REASON_REGION_SIZE, 0, 0, 12 * GIB);
 	expect_log(test, ctx, "");
 	KUNIT_EXPECT_FALSE(test,
-			   ctx->table->pool[FLEXMEM_POOL_TENSOR].exhausted);
+			   ctx->table->pool[FLEXMEM_KIND_TENSOR].exhausted);
 }
 
 static void reason_region_size_goes_by_capacity(struct kunit *test)

@@ -386,7 +386,8 @@ static void end_waiter(struct kunit *test, struct waiter *waiter)
 	wait_for_completion(&waiter->done);
 	if (!waiter->rc)
 		flexmem_region_free(waiter->place.region, waiter->place.block,
-				    false, waiter->request.account, false);
+				    FLEXMEM_KIND_TENSOR,
+				    waiter->request.account, false);
 	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.waiters, 0);
 	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.wanted, 0);
 }
@@ -450,8 +451,8 @@ static void gets_what_is_cut_off(struct kunit *test)
 	alloc(test, GIB);
 	KUNIT_ASSERT_EQ(test, flexmem_spare_fill(&spare, 1), 0);
 	waiter = start_waiter(test, GIB / 2, PATIENT_MS);
-	flexmem_region_shrink(block->region, block->block, GIB / 2, false,
-			      block->account, &spare);
+	flexmem_region_shrink(block->region, block->block, GIB / 2,
+			      block->kind, block->account, &spare);
 	flexmem_spare_drop(&spare);
 	end_waiter(test, waiter);
 	KUNIT_EXPECT_EQ(test, waiter->rc, 0);

@@ -113,7 +113,7 @@ struct live {
 	struct flexmem_region *region;
 	struct flexmem_block *block;
 	unsigned int owner;
-	bool program;
+	enum flexmem_kind kind;
 	bool orphaned;
 };
 
@@ -332,7 +332,7 @@ static int place(struct run *run, const struct model_request *wanted,
 	struct flexmem_request request = {
 		.size = wanted->size,
 		.alignment = wanted->alignment,
-		.program = wanted->program,
+		.kind = fake_kind(wanted->program),
 		.growable = wanted->growable,
 		.account = run->account[owner],
 	};
@@ -368,7 +368,7 @@ static void do_alloc(struct run *run)
 			.region = is.region,
 			.block = is.block,
 			.owner = owner,
-			.program = request.program,
+			.kind = fake_kind(request.program),
 		};
 		run->most_live = max(run->most_live, run->nr_live);
 	}
@@ -397,7 +397,7 @@ static void free_live(struct run *run, unsigned int i)
 	struct live live = run->live[i];
 
 	run->live[i] = run->live[--run->nr_live];
-	flexmem_region_free(live.region, live.block, live.program,
+	flexmem_region_free(live.region, live.block, live.kind,
 			    run->account[live.owner], live.orphaned);
 }
 
@@ -439,7 +439,7 @@ static void do_orphan_or_quarantine(struct run *run)
 	} else {
 		model_quarantine(run->model, slot, live->block->start);
 		flexmem_region_quarantine(live->region, live->block,
-					  live->program,
+					  live->kind,
 					  run->account[live->owner]);
 		*live = run->live[--run->nr_live];
 		run->quarantines++;
@@ -460,11 +460,11 @@ static void end_growth(struct run *run, const struct live *live,
 		run->grown++;
 	} else if (roll < 9) {
 		model_free(run->model, slot, tail->start);
-		flexmem_region_free(live->region, tail, live->program, account,
+		flexmem_region_free(live->region, tail, live->kind, account,
 				    false);
 	} else {
 		model_quarantine(run->model, slot, tail->start);
-		flexmem_region_quarantine(live->region, tail, live->program,
+		flexmem_region_quarantine(live->region, tail, live->kind,
 					  account);
 		run->quarantines++;
 	}
@@ -479,7 +479,7 @@ static void grow(struct run *run, const struct live *live, u64 more)
 
 	ASSERT_SAME(run, fill_spare(run, 1), 0);
 	room = flexmem_region_extend(live->region, live->block, more,
-				     live->program, run->account[live->owner],
+				     live->kind, run->account[live->owner],
 				     &run->spare, &tail, &refusal);
 	ASSERT_SAME(run, room,
 		    model_room(run->model, slot, live->block->start));
@@ -508,7 +508,7 @@ static void do_resize(struct run *run)
 	}
 	model_shrink(run->model, live->region->slot, live->block->start, size);
 	ASSERT_SAME(run, fill_spare(run, 1), 0);
-	flexmem_region_shrink(live->region, live->block, size, live->program,
+	flexmem_region_shrink(live->region, live->block, size, live->kind,
 			      run->account[live->owner], &run->spare);
 	ASSERT_SAME(run, live->block->size, size);
 	run->shrunk++;

@@ -447,7 +447,7 @@ static void refused_slots_are_the_reason_in_their_pool(struct kunit *test)
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
 				     fake_table_acquire(ctx->table, true, 0));
-	KUNIT_EXPECT_EQ(test, ctx->table->pool[FLEXMEM_POOL_PROGRAM].reason,
+	KUNIT_EXPECT_EQ(test, ctx->table->pool[FLEXMEM_KIND_PROGRAM].reason,
 			FLEXMEM_REASON_MAX_REGIONS);
 }
 
@@ -461,7 +461,7 @@ static void pools_lock_apart(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
 				     fake_table_acquire(ctx->table, true, 0));
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->pool[FLEXMEM_POOL_PROGRAM].exhausted);
+			  ctx->table->pool[FLEXMEM_KIND_PROGRAM].exhausted);
 	expect_open(test, ctx);
 	acquire_regions(test, ctx, 7);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
@@ -471,8 +471,9 @@ static void programs_share_when_no_slots_are_set_aside(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
 
-	KUNIT_EXPECT_PTR_EQ(test, flexmem_table_pool(ctx->table, true),
-			    flexmem_table_pool(ctx->table, false));
+	KUNIT_EXPECT_PTR_EQ(test,
+			    flexmem_table_pool(ctx->table, FLEXMEM_KIND_PROGRAM),
+			    flexmem_table_pool(ctx->table, FLEXMEM_KIND_TENSOR));
 }
 
 static void programs_begin_with_the_last_size(struct kunit *test)
@@ -486,7 +487,7 @@ static void programs_begin_with_the_last_size(struct kunit *test)
 	ctx->fake->refused_size[0] = 4 * GIB;
 	region = fake_table_acquire(ctx->table, true, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, region);
-	KUNIT_EXPECT_TRUE(test, region->program);
+	KUNIT_EXPECT_EQ(test, region->kind, FLEXMEM_KIND_PROGRAM);
 	expect_log(test, ctx, "acquire 4G ENOSPC, acquire 8G, set 6");
 }
 
@@ -518,7 +519,7 @@ static void new_capacity_gives_no_slots(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->pool[FLEXMEM_POOL_PROGRAM].exhausted);
+			  ctx->table->pool[FLEXMEM_KIND_PROGRAM].exhausted);
 }
 
 static void unknown_new_capacity_changes_nothing(struct kunit *test)
@@ -619,7 +620,7 @@ static void prealloc_sees_to_programs_first(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[2].flags,
 			FLEXMEM_REGION_PROGRAM);
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->pool[FLEXMEM_POOL_PROGRAM].exhausted);
+			  ctx->table->pool[FLEXMEM_KIND_PROGRAM].exhausted);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 

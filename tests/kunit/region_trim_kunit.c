@@ -83,7 +83,7 @@ static void trim_leaves_full_pools_exhausted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->pool[FLEXMEM_POOL_PROGRAM].exhausted);
+			  ctx->table->pool[FLEXMEM_KIND_PROGRAM].exhausted);
 	fake_device_forget(ctx->fake);
 	KUNIT_EXPECT_EQ(test, -ENOSPC,
 			PTR_ERR(fake_table_acquire(ctx->table, true, 0)));

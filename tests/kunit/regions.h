@@ -108,15 +108,15 @@ static inline void expect_exhausted(struct kunit *test, struct ctx *ctx,
 				    enum flexmem_reason reason)
 {
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->pool[FLEXMEM_POOL_TENSOR].exhausted);
-	KUNIT_EXPECT_EQ(test, ctx->table->pool[FLEXMEM_POOL_TENSOR].reason,
+			  ctx->table->pool[FLEXMEM_KIND_TENSOR].exhausted);
+	KUNIT_EXPECT_EQ(test, ctx->table->pool[FLEXMEM_KIND_TENSOR].reason,
 			reason);
 }
 
 static inline void expect_open(struct kunit *test, struct ctx *ctx)
 {
 	KUNIT_EXPECT_FALSE(test,
-			   ctx->table->pool[FLEXMEM_POOL_TENSOR].exhausted);
+			   ctx->table->pool[FLEXMEM_KIND_TENSOR].exhausted);
 }
 
 static inline unsigned int nr_regions(struct ctx *ctx)
