@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What there is of a device's memory, and what for. */
+/*
+ * A domain: a part of a device's memory with its own capacity. A function has
+ * one today.
+ */
 #ifndef _FLEXMEM_DOMAIN_H
 #define _FLEXMEM_DOMAIN_H
+
+#include <asm/barrier.h>
+#include <linux/types.h>
+
+struct flexmem_function;
 
 /**
  * enum flexmem_kind - what memory is for
@@ -14,5 +22,38 @@ enum flexmem_kind {
 	FLEXMEM_KIND_PROGRAM,
 	FLEXMEM_NR_KINDS,
 };
+
+/**
+ * struct flexmem_domain - a part of the device's memory
+ * @function: whose it is
+ * @capacity: bytes the function may acquire of it
+ * @capacity_is_old: that has changed, but the firmware has not said to what yet
+ *
+ * @capacity changes under the table's acquire_lock and is read without it;
+ * @capacity_is_old is set by anybody, and reset under it.
+ */
+struct flexmem_domain {
+	struct flexmem_function *function;
+	u64 capacity;
+	bool capacity_is_old;
+};
+
+/* The capacity is asked for before it is needed again. */
+static inline void flexmem_domain_outdate(struct flexmem_domain *domain)
+{
+	/* Pairs with flexmem_domain_is_old(). */
+	smp_store_release(&domain->capacity_is_old, true);
+}
+
+/* Who sees that asks a driver that knows the new one. */
+static inline bool flexmem_domain_is_old(const struct flexmem_domain *domain)
+{
+	/* Pairs with flexmem_domain_outdate(). */
+	return smp_load_acquire(&domain->capacity_is_old);
+}
+
+int flexmem_domain_init(struct flexmem_domain *domain,
+			struct flexmem_function *function);
+int flexmem_domain_refresh(struct flexmem_domain *domain);
 
 #endif /* _FLEXMEM_DOMAIN_H */

@@ -83,7 +83,7 @@ static int cmd_info(struct flexmem_call *call)
 		.out_nr_fallback_sizes = settings->nr_sizes,
 		.out_max_alignment = FLEXMEM_MAX_ALIGNMENT,
 		.out_granule = table->function.granule,
-		.out_capacity = READ_ONCE(table->capacity),
+		.out_capacity = READ_ONCE(table->domain.capacity),
 		.out_max_region = flexmem_table_max_region(table),
 		.out_capabilities = capabilities(&table->function.ops),
 	};

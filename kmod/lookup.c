@@ -69,7 +69,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_serial_at);
  */
 u64 flexmem_table_max_region(struct flexmem_table *table)
 {
-	u64 capacity = READ_ONCE(table->capacity), largest = 0;
+	u64 capacity = READ_ONCE(table->domain.capacity), largest = 0;
 	struct flexmem_region *region;
 	unsigned int i;
 

@@ -488,7 +488,7 @@ static int place_without_growing(struct flexmem_table *table,
 	rc = flexmem_table_lock(table);
 	if (rc)
 		return rc;
-	if (!pool->exhausted || READ_ONCE(table->capacity_is_old) ||
+	if (!pool->exhausted || READ_ONCE(table->domain.capacity_is_old) ||
 	    table->nr_doubtful)
 		rc = -EAGAIN;
 	else if (!place_in_existing(table, pool, request, spare, place))
@@ -520,7 +520,7 @@ int flexmem_place(struct flexmem_table *table,
 	int rc;
 
 	*place = (struct flexmem_place) {};
-	unsure = READ_ONCE(table->capacity_is_old);
+	unsure = READ_ONCE(table->domain.capacity_is_old);
 	acquire_first = wants_new(table, pool, unsure);
 	/* The charge asks the limits. */
 	if (!acquire_first &&

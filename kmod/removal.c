@@ -166,7 +166,7 @@ static int reset_locked(struct flexmem_table *table)
 	if (rc)
 		return rc;
 	WRITE_ONCE(table->resets, table->resets + 1);
-	WRITE_ONCE(table->capacity_is_old, true);
+	flexmem_domain_outdate(&table->domain);
 	flexmem_table_reopen_pools(table);
 	return 0;
 }

@@ -97,12 +97,13 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	flexmem_accounts_init(&table->accounts, split, settings->sizes,
 			      settings->nr_sizes);
 
-	rc = flexmem_function_capacity(&table->function, &table->capacity);
+	rc = flexmem_domain_init(&table->domain, &table->function);
 	if (rc)
 		destroy_workqueue(table->worker);
 	else
-		flexmem_accounts_set_device(&table->accounts, table->capacity,
-					    0, 0, false);
+		flexmem_accounts_set_device(&table->accounts,
+					    table->domain.capacity, 0, 0,
+					    false);
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_init);
@@ -148,8 +149,8 @@ void flexmem_table_tell_accounts(struct flexmem_table *table)
 	}
 	list_for_each_entry(region, &table->stranded, stranded)
 		acquired += region->mem.size;
-	flexmem_accounts_set_device(&table->accounts, table->capacity, acquired,
-				    refused_slots(table),
+	flexmem_accounts_set_device(&table->accounts, table->domain.capacity,
+				    acquired, refused_slots(table),
 				    table->pool[FLEXMEM_KIND_TENSOR].exhausted);
 }
 
@@ -653,22 +654,15 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
  */
 int flexmem_table_refresh(struct flexmem_table *table)
 {
-	u64 capacity;
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
-	/* Pairs with flexmem_table_new_capacity(): the driver knows it. */
-	if (!smp_load_acquire(&table->capacity_is_old))
+	if (!flexmem_domain_is_old(&table->domain))
 		return 0;
-	/* Before it is asked for: what changes after that is to be asked for. */
-	WRITE_ONCE(table->capacity_is_old, false);
 	rc = flexmem_table_settle(table);
-	rc = rc ?: flexmem_function_capacity(&table->function, &capacity);
-	if (rc) {
-		WRITE_ONCE(table->capacity_is_old, true);
+	rc = rc ?: flexmem_domain_refresh(&table->domain);
+	if (rc)
 		return rc;
-	}
-	WRITE_ONCE(table->capacity, capacity);
 	flexmem_table_reopen_pools(table);
 	return 0;
 }
@@ -687,8 +681,7 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 {
 	int rc = 0;
 
-	/* Pairs with flexmem_table_refresh(). */
-	smp_store_release(&table->capacity_is_old, true);
+	flexmem_domain_outdate(&table->domain);
 	flexmem_pressure_supplied(&table->accounts);
 	if (!mutex_trylock(&table->acquire_lock))
 		return 0;

@@ -32,8 +32,7 @@ struct device;
  * @settings: as they were when the device registered
  * @hw_slots: entries of the firmware's table; of a PF, as many as @slots has
  * @full_reason: which limit it is that makes @slots as many as they are
- * @capacity: bytes the function may acquire; changes under @acquire_lock
- * @capacity_is_old: it has changed, but the firmware has not said to what yet
+ * @domain: the memory that there is
  * @slots: the segment table
  * @pool: the slots for tensors and for programs; the same ones, unless some
  *	are set aside
@@ -85,8 +84,7 @@ struct flexmem_table {
 	struct flexmem_settings settings;
 	unsigned int hw_slots;
 	enum flexmem_reason full_reason;
-	u64 capacity;
-	bool capacity_is_old;
+	struct flexmem_domain domain;
 	struct flexmem_slots slots;
 	struct flexmem_pool pool[FLEXMEM_NR_KINDS];
 	struct flexmem_region __rcu *region[FLEXMEM_MAX_SLOTS];

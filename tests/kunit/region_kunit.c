@@ -530,7 +530,7 @@ static void unknown_new_capacity_changes_nothing(struct kunit *test)
 	ctx->fake->capacity = 8 * GIB;
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
-	KUNIT_EXPECT_EQ(test, ctx->table->capacity, 3 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain.capacity, 3 * GIB);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 
