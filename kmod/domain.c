@@ -3,21 +3,43 @@
  * Domains: what there is of a device's memory, before any of it is acquired.
  */
 
+#include <linux/align.h>
+#include <linux/device.h>
+#include <linux/minmax.h>
+
 #include "domain.h"
 #include "function.h"
+#include "settings.h"
 
 /**
  * flexmem_domain_init - all memory of a function
  * @domain: to initialise
  * @function: the function; must outlive it
+ * @settings: the sizes of its regions
  *
  * Context: may sleep; asks the firmware for the capacity.
- * Return: 0, or an error of the firmware.
+ * Return: 0, -EINVAL if a size does not suit the device (with a message), or an
+ * error of the firmware.
  */
 int flexmem_domain_init(struct flexmem_domain *domain,
-			struct flexmem_function *function)
+			struct flexmem_function *function,
+			const struct flexmem_settings *settings)
 {
-	domain->function = function;
+	unsigned int i;
+
+	*domain = (struct flexmem_domain) {
+		.function = function,
+		.granule = function->granule,
+		.nr_sizes = settings->nr_sizes,
+	};
+	for (i = 0; i < domain->nr_sizes; i++) {
+		domain->sizes[i] = settings->sizes[i];
+		if (!IS_ALIGNED(domain->sizes[i], domain->granule)) {
+			dev_err(function->dev, "fallback_sizes: %llu is not a multiple of the device's granule %llu\n",
+				domain->sizes[i], domain->granule);
+			return -EINVAL;
+		}
+	}
 	return flexmem_domain_refresh(domain);
 }
 
@@ -41,4 +63,21 @@ int flexmem_domain_refresh(struct flexmem_domain *domain)
 	else
 		WRITE_ONCE(domain->capacity, capacity);
 	return rc;
+}
+
+/**
+ * flexmem_domain_largest - the largest region that could be acquired
+ * @domain: domain
+ *
+ * Return: bytes, or 0 if there is no capacity for any.
+ */
+u64 flexmem_domain_largest(const struct flexmem_domain *domain)
+{
+	u64 capacity = READ_ONCE(domain->capacity), largest = 0;
+	unsigned int i;
+
+	for (i = 0; i < domain->nr_sizes; i++)
+		if (domain->sizes[i] <= capacity)
+			largest = max(largest, domain->sizes[i]);
+	return largest;
 }

@@ -8,8 +8,10 @@
 
 #include <asm/barrier.h>
 #include <linux/types.h>
+#include <linux/flexmem.h>
 
 struct flexmem_function;
+struct flexmem_settings;
 
 /**
  * enum flexmem_kind - what memory is for
@@ -25,18 +27,34 @@ enum flexmem_kind {
 
 /**
  * struct flexmem_domain - a part of the device's memory
+ * @id: its number among those of the function
  * @function: whose it is
+ * @granule: what sizes are multiples of
+ * @nr_sizes: how many of @sizes there are, at least 1
+ * @sizes: of regions in the order they are tried, in bytes
  * @capacity: bytes the function may acquire of it
  * @capacity_is_old: that has changed, but the firmware has not said to what yet
  *
  * @capacity changes under the table's acquire_lock and is read without it;
- * @capacity_is_old is set by anybody, and reset under it.
+ * @capacity_is_old is set by anybody, and reset under it. Nothing else changes.
  */
 struct flexmem_domain {
+	unsigned int id;
 	struct flexmem_function *function;
+	u64 granule;
+	unsigned int nr_sizes;
+	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
 	u64 capacity;
 	bool capacity_is_old;
 };
+
+/* The size that is tried as number @i. Programs are small: from the last. */
+static inline u64 flexmem_domain_size(const struct flexmem_domain *domain,
+				      enum flexmem_kind kind, unsigned int i)
+{
+	return domain->sizes[kind == FLEXMEM_KIND_PROGRAM ?
+			     domain->nr_sizes - 1 - i : i];
+}
 
 /* The capacity is asked for before it is needed again. */
 static inline void flexmem_domain_outdate(struct flexmem_domain *domain)
@@ -53,7 +71,9 @@ static inline bool flexmem_domain_is_old(const struct flexmem_domain *domain)
 }
 
 int flexmem_domain_init(struct flexmem_domain *domain,
-			struct flexmem_function *function);
+			struct flexmem_function *function,
+			const struct flexmem_settings *settings);
 int flexmem_domain_refresh(struct flexmem_domain *domain);
+u64 flexmem_domain_largest(const struct flexmem_domain *domain);
 
 #endif /* _FLEXMEM_DOMAIN_H */

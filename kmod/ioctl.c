@@ -62,6 +62,7 @@ static int cmd_info(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
 	const struct flexmem_settings *settings = &table->settings;
+	const struct flexmem_domain *domain = &table->domain;
 	struct flexmem_info *cmd = call->cmd;
 
 	if (cmd->flags)
@@ -80,14 +81,14 @@ static int cmd_info(struct flexmem_call *call)
 		.out_max_batch = MAX_BATCH,
 		.out_lease_ms = settings->lease_ms,
 		.out_alignment = FLEXMEM_ALIGN,
-		.out_nr_fallback_sizes = settings->nr_sizes,
+		.out_nr_fallback_sizes = domain->nr_sizes,
 		.out_max_alignment = FLEXMEM_MAX_ALIGNMENT,
-		.out_granule = table->function.granule,
-		.out_capacity = READ_ONCE(table->domain.capacity),
+		.out_granule = domain->granule,
+		.out_capacity = READ_ONCE(domain->capacity),
 		.out_max_region = flexmem_table_max_region(table),
 		.out_capabilities = capabilities(&table->function.ops),
 	};
-	memcpy(cmd->out_fallback_sizes, settings->sizes,
+	memcpy(cmd->out_fallback_sizes, domain->sizes,
 	       sizeof(cmd->out_fallback_sizes));
 	strscpy(cmd->out_name, call->fdev->name, sizeof(cmd->out_name));
 	return flexmem_reply(call, sizeof(*cmd));

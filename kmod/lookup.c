@@ -69,13 +69,9 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_serial_at);
  */
 u64 flexmem_table_max_region(struct flexmem_table *table)
 {
-	u64 capacity = READ_ONCE(table->domain.capacity), largest = 0;
+	u64 largest = flexmem_domain_largest(&table->domain);
 	struct flexmem_region *region;
 	unsigned int i;
-
-	for (i = 0; i < table->settings.nr_sizes; i++)
-		if (table->settings.sizes[i] <= capacity)
-			largest = max(largest, table->settings.sizes[i]);
 
 	/* Capacity may have shrunk since a region was acquired. */
 	rcu_read_lock();

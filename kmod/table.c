@@ -45,6 +45,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 		       const struct flexmem_settings *settings)
 {
 	unsigned int i, nr = settings->max_regions, split;
+	struct flexmem_domain *domain = &table->domain;
 	int rc;
 
 	memset(table, 0, sizeof(*table));
@@ -58,13 +59,9 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 			settings->program_slots, nr);
 		return -EINVAL;
 	}
-	for (i = 0; i < settings->nr_sizes; i++) {
-		if (!IS_ALIGNED(settings->sizes[i], desc->granule)) {
-			dev_err(dev, "fallback_sizes: %llu is not a multiple of the device's granule %llu\n",
-				settings->sizes[i], desc->granule);
-			return -EINVAL;
-		}
-	}
+	rc = flexmem_domain_init(domain, &table->function, settings);
+	if (rc)
+		return rc;
 
 	table->settings = *settings;
 	table->hw_slots = desc->mode == FLEXMEM_MODE_VF ? desc->slots : nr;
@@ -85,26 +82,20 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	flexmem_table_settle_init(table);
 	table->wait_ms = FLEXMEM_WAIT_MS;
 	table->map_shift = FLEXMEM_MIN_MAP_SHIFT;
-	for (i = 0; i < settings->nr_sizes; i++)
+	for (i = 0; i < domain->nr_sizes; i++)
 		table->map_shift = max_t(unsigned int, table->map_shift,
-					 order_base_2(settings->sizes[i]));
+					 order_base_2(domain->sizes[i]));
 	flexmem_slots_init(&table->slots, nr, &table->function);
 
 	split = nr - settings->program_slots;
 	table->pool[FLEXMEM_KIND_TENSOR].end = split;
 	table->pool[FLEXMEM_KIND_PROGRAM].first = split;
 	table->pool[FLEXMEM_KIND_PROGRAM].end = nr;
-	flexmem_accounts_init(&table->accounts, split, settings->sizes,
-			      settings->nr_sizes);
-
-	rc = flexmem_domain_init(&table->domain, &table->function);
-	if (rc)
-		destroy_workqueue(table->worker);
-	else
-		flexmem_accounts_set_device(&table->accounts,
-					    table->domain.capacity, 0, 0,
-					    false);
-	return rc;
+	flexmem_accounts_init(&table->accounts, split, domain->sizes,
+			      domain->nr_sizes);
+	flexmem_accounts_set_device(&table->accounts, domain->capacity, 0, 0,
+				    false);
+	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_init);
 
@@ -350,7 +341,6 @@ int flexmem_table_lock_to_move(struct flexmem_table *table)
 /*
  * Takes memory of the first size that the device gives. Sizes below @min_size
  * are skipped. If every size was tried and refused, the pool is exhausted.
- * Programs are small: for their own slots the sizes are tried from the last.
  * Sizes that limits or guarantees forbid are skipped, too.
  */
 static int acquire_memory(struct flexmem_table *table,
@@ -359,17 +349,15 @@ static int acquire_memory(struct flexmem_table *table,
 			  enum flexmem_reason *refusal,
 			  struct flexmem_memory *mem)
 {
-	const struct flexmem_settings *settings = &table->settings;
+	const struct flexmem_domain *domain = &table->domain;
 	enum flexmem_kind kind = pool - table->pool;
 	bool skipped = false;
 	enum flexmem_reason reason;
 	int rc = -ENOSPC;
 	unsigned int i;
 
-	for (i = 0; i < settings->nr_sizes; i++) {
-		unsigned int level = kind == FLEXMEM_KIND_PROGRAM ?
-			settings->nr_sizes - 1 - i : i;
-		u64 size = settings->sizes[level];
+	for (i = 0; i < domain->nr_sizes; i++) {
+		u64 size = flexmem_domain_size(domain, kind, i);
 
 		if (size < min_size) {
 			skipped = true;
@@ -390,8 +378,8 @@ static int acquire_memory(struct flexmem_table *table,
 		}
 		rc = flexmem_function_acquire(&table->function, size, mem);
 		dev_dbg(table->function.dev,
-			"acquire %llu bytes (size %u of %u): %d\n",
-			size, level + 1, settings->nr_sizes, rc);
+			"domain %u: acquire %llu bytes (try %u of %u): %d\n",
+			domain->id, size, i + 1, domain->nr_sizes, rc);
 		if (!rc)
 			return 0;
 		if (rc != -ENOSPC)
