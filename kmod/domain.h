@@ -34,9 +34,12 @@ enum flexmem_kind {
  * @sizes: of regions in the order they are tried, in bytes
  * @capacity: bytes the function may acquire of it
  * @capacity_is_old: that has changed, but the firmware has not said to what yet
+ * @exhausted: by kind of slot: why no further region is tried for (A16, D4); or
+ *	FLEXMEM_REASON_NONE
  *
- * @capacity changes under the table's acquire_lock and is read without it;
- * @capacity_is_old is set by anybody, and reset under it. Nothing else changes.
+ * @capacity and @exhausted change under the table's acquire_lock and are read
+ * without it; @capacity_is_old is set by anybody, and reset under it. Nothing
+ * else changes.
  */
 struct flexmem_domain {
 	unsigned int id;
@@ -46,6 +49,7 @@ struct flexmem_domain {
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
 	u64 capacity;
 	bool capacity_is_old;
+	enum flexmem_reason exhausted[FLEXMEM_NR_KINDS];
 };
 
 /* The size that is tried as number @i. Programs are small: from the last. */

@@ -110,9 +110,10 @@ int flexmem_cmd_segments(struct flexmem_call *call)
 int flexmem_cmd_stats(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
+	const enum flexmem_reason *exhausted = table->domain.exhausted;
 	struct flexmem_stats *cmd = call->cmd;
 	struct flexmem_view *view;
-	struct flexmem_pool *tensors, *programs;
+	enum flexmem_kind programs;
 	unsigned int i;
 
 	if (cmd->flags || cmd->__reserved)
@@ -124,11 +125,10 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	flexmem_table_snapshot(table, call->client->account, view);
 
 	*cmd = (struct flexmem_stats) { .size = cmd->size };
-	tensors = flexmem_table_pool(table, FLEXMEM_KIND_TENSOR);
-	if (READ_ONCE(tensors->exhausted))
+	if (READ_ONCE(exhausted[FLEXMEM_KIND_TENSOR]))
 		cmd->out_flags |= FLEXMEM_STATS_EXHAUSTED;
-	programs = flexmem_table_pool(table, FLEXMEM_KIND_PROGRAM);
-	if (READ_ONCE(programs->exhausted))
+	programs = flexmem_table_kind(table, FLEXMEM_KIND_PROGRAM);
+	if (READ_ONCE(exhausted[programs]))
 		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
 	cmd->out_regions = view->nr;
 	cmd->out_leases = flexmem_lease_count(&table->slots);

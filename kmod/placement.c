@@ -101,10 +101,11 @@ static bool comes_before(const struct flexmem_order_ops *order,
  * without the region's lock may be stale; the lock decides.
  */
 static struct flexmem_region *next_region(struct flexmem_table *table,
-					  const struct flexmem_pool *pool,
+					  enum flexmem_kind kind,
 					  const struct flexmem_request *request,
 					  u64 tried)
 {
+	const struct flexmem_pool *pool = &table->pool[kind];
 	const struct flexmem_order_ops *order = &orders[table->settings.order];
 	struct candidate first = {}, next;
 	unsigned int slot;
@@ -139,7 +140,7 @@ static bool place_in(struct flexmem_region *region,
 
 /* Tries the regions there are. */
 static bool place_in_existing(struct flexmem_table *table,
-			      const struct flexmem_pool *pool,
+			      enum flexmem_kind kind,
 			      const struct flexmem_request *request,
 			      struct flexmem_spare *spare,
 			      struct flexmem_place *place)
@@ -156,7 +157,7 @@ static bool place_in_existing(struct flexmem_table *table,
 	 */
 	rcu_read_lock();
 	while (!placed) {
-		region = next_region(table, pool, request, tried);
+		region = next_region(table, kind, request, tried);
 		if (!region)
 			break;
 		tried |= BIT_ULL(region->slot);
@@ -172,7 +173,7 @@ static bool place_in_existing(struct flexmem_table *table,
  * struct growth - an allocation for which a region may be acquired
  * @job: has it done
  * @request: what is wanted; refers to its account
- * @pool: where it may go
+ * @kind: of the slots where it may go
  * @acquire_first: rather to a new region than to those there are
  * @timeouts: of the firmware, when it was asked for
  * @asked: the firmware was
@@ -183,7 +184,7 @@ static bool place_in_existing(struct flexmem_table *table,
 struct growth {
 	struct flexmem_job job;
 	struct flexmem_request request;
-	struct flexmem_pool *pool;
+	enum flexmem_kind kind;
 	bool acquire_first;
 	int timeouts;
 	bool asked;
@@ -205,7 +206,7 @@ static int place_in_new(struct growth *growth)
 	rc = flexmem_table_refresh(table);
 	if (rc)
 		return rc;
-	region = flexmem_region_acquire(table, growth->pool, request->account,
+	region = flexmem_region_acquire(table, growth->kind, request->account,
 					request->size, &place->reason,
 					&growth->fresh);
 	if (IS_ERR(region))
@@ -253,7 +254,7 @@ static int place_or_grow(struct growth *growth)
 		rc = place_in_new(growth);
 	if (!rc || rc == -EAGAIN)
 		return rc;
-	if (place_in_existing(table, growth->pool, &growth->request,
+	if (place_in_existing(table, growth->kind, &growth->request,
 			      &growth->spare, place))
 		return 0;
 	if (!growth->acquire_first && !refusal)
@@ -304,7 +305,7 @@ static struct growth *make_growth(struct flexmem_table *table,
 	flexmem_job_init(&growth->job, table, grow, end_growth);
 	growth->request = *request;
 	flexmem_owner_get(request->account);
-	growth->pool = flexmem_table_pool(table, request->kind);
+	growth->kind = flexmem_table_kind(table, request->kind);
 	growth->spare = *spare;
 	*spare = (struct flexmem_spare) {};
 	return growth;
@@ -312,11 +313,11 @@ static struct growth *make_growth(struct flexmem_table *table,
 
 /* Whether a region is to be acquired before the present ones are tried. */
 static bool wants_new(const struct flexmem_table *table,
-		      const struct flexmem_pool *pool, bool unsure)
+		      enum flexmem_kind kind, bool unsure)
 {
 	return orders[table->settings.order].acquire_first &&
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
-	       (unsure || !READ_ONCE(pool->exhausted));
+	       (unsure || !READ_ONCE(table->domain.exhausted[kind]));
 }
 
 /**
@@ -332,7 +333,8 @@ void flexmem_place_figures(struct flexmem_table *table,
 			   const struct flexmem_account *account,
 			   struct flexmem_place *place)
 {
-	const struct flexmem_pool *pool = flexmem_table_pool(table, kind);
+	const struct flexmem_pool *pool =
+		&table->pool[flexmem_table_kind(table, kind)];
 	struct flexmem_region *region;
 	u64 *largest, room, free;
 	unsigned int slot;
@@ -365,9 +367,10 @@ void flexmem_place_figures(struct flexmem_table *table,
 
 /* Whether a region may have a place for a request that was not looked at. */
 static bool search_gave_up(struct flexmem_table *table,
-			   const struct flexmem_pool *pool,
+			   enum flexmem_kind kind,
 			   const struct flexmem_request *request)
 {
+	const struct flexmem_pool *pool = &table->pool[kind];
 	struct flexmem_region *region;
 	bool own, gave_up = false;
 	unsigned int slot;
@@ -393,16 +396,16 @@ static bool is_in_pieces(enum flexmem_reason reason)
 }
 
 /* Why there is no further region. */
-static enum flexmem_reason why_no_region(const struct flexmem_pool *pool)
+static enum flexmem_reason why_no_region(const struct flexmem_table *table,
+					 enum flexmem_kind kind)
 {
-	/* Pairs with exhaust_pool(): who sees that it is exhausted sees why. */
-	return smp_load_acquire(&pool->exhausted) ? READ_ONCE(pool->reason) :
-						 FLEXMEM_REASON_CAPACITY;
+	return READ_ONCE(table->domain.exhausted[kind]) ?:
+	       FLEXMEM_REASON_CAPACITY;
 }
 
 /* Says which limit stopped a request. */
 static int explain(struct flexmem_table *table,
-		   const struct flexmem_pool *pool,
+		   enum flexmem_kind kind,
 		   const struct flexmem_request *request,
 		   struct flexmem_place *place)
 {
@@ -416,13 +419,13 @@ static int explain(struct flexmem_table *table,
 	else if (request->size <= place->largest_kept)
 		place->reason = FLEXMEM_REASON_GUARANTEE;
 	else if (request->size > place->total_free)
-		place->reason = why_no_region(pool);
-	else if (search_gave_up(table, pool, request))
+		place->reason = why_no_region(table, kind);
+	else if (search_gave_up(table, kind, request))
 		place->reason = FLEXMEM_REASON_ALIGNMENT;
 	else
 		place->reason = FLEXMEM_REASON_FRAGMENTATION;
 	if (is_in_pieces(place->reason))
-		place->region_reason = why_no_region(pool);
+		place->region_reason = why_no_region(table, kind);
 	return -ENOMEM;
 }
 
@@ -451,8 +454,7 @@ static int place_by_growing(struct flexmem_table *table,
 		/* That is no reason to fail what needs no region. */
 		if (acquire_first &&
 		    place_in_existing(table,
-				      flexmem_table_pool(table,
-							 request->kind),
+				      flexmem_table_kind(table, request->kind),
 				      request, spare, place))
 			return 0;
 		return -ENOMEM;
@@ -482,16 +484,16 @@ static int place_without_growing(struct flexmem_table *table,
 				 struct flexmem_spare *spare,
 				 struct flexmem_place *place)
 {
-	struct flexmem_pool *pool = flexmem_table_pool(table, request->kind);
+	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
 	int rc;
 
 	rc = flexmem_table_lock(table);
 	if (rc)
 		return rc;
-	if (!pool->exhausted || READ_ONCE(table->domain.capacity_is_old) ||
-	    table->nr_doubtful)
+	if (!table->domain.exhausted[kind] ||
+	    READ_ONCE(table->domain.capacity_is_old) || table->nr_doubtful)
 		rc = -EAGAIN;
-	else if (!place_in_existing(table, pool, request, spare, place))
+	else if (!place_in_existing(table, kind, request, spare, place))
 		rc = -ENOSPC;
 	mutex_unlock(&table->acquire_lock);
 	return rc;
@@ -513,7 +515,7 @@ int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_spare *spare, struct flexmem_place *place)
 {
-	struct flexmem_pool *pool = flexmem_table_pool(table, request->kind);
+	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
 	int timeouts = atomic_read(&table->function.timeouts);
 	bool acquire_first, unsure, asked = false;
 	unsigned long claim = 0;
@@ -521,15 +523,15 @@ int flexmem_place(struct flexmem_table *table,
 
 	*place = (struct flexmem_place) {};
 	unsure = READ_ONCE(table->domain.capacity_is_old);
-	acquire_first = wants_new(table, pool, unsure);
+	acquire_first = wants_new(table, kind, unsure);
 	/* The charge asks the limits. */
 	if (!acquire_first &&
-	    place_in_existing(table, pool, request, spare, place))
+	    place_in_existing(table, kind, request, spare, place))
 		return 0;
 
 	place->reason = refusal_of(table, request, unsure);
 	if (place->reason)
-		return explain(table, pool, request, place);
+		return explain(table, kind, request, place);
 	/*
 	 * While the firmware may be dead the present ones come first, whatever
 	 * the order (D28). The one probe of the moment is not for who would
@@ -537,11 +539,11 @@ int flexmem_place(struct flexmem_table *table,
 	 */
 	if (acquire_first && !flexmem_table_claim_probe(table, &claim)) {
 		acquire_first = false;
-		if (place_in_existing(table, pool, request, spare, place))
+		if (place_in_existing(table, kind, request, spare, place))
 			return 0;
 	}
 	place->reason = FLEXMEM_REASON_NONE;
-	rc = READ_ONCE(pool->exhausted) ?
+	rc = READ_ONCE(table->domain.exhausted[kind]) ?
 		place_without_growing(table, request, spare, place) : -EAGAIN;
 	if (rc == -EAGAIN)
 		rc = place_by_growing(table, request, spare, place,
@@ -549,7 +551,7 @@ int flexmem_place(struct flexmem_table *table,
 	if (!asked)
 		flexmem_table_leave_probe(table, claim);
 	if (rc == -ENOSPC)
-		return explain(table, pool, request, place);
+		return explain(table, kind, request, place);
 	/* What a limit has to do with it is not why it failed. */
 	place->reason = FLEXMEM_REASON_NONE;
 	return rc;
@@ -580,7 +582,7 @@ static int place_again(struct flexmem_table *table,
 		       struct flexmem_spare *spare, struct flexmem_place *place,
 		       int *supply)
 {
-	struct flexmem_pool *pool = flexmem_table_pool(table, request->kind);
+	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
 	int now = atomic_read(&table->accounts.gauge.supply);
 
 	if (now != *supply) {
@@ -588,8 +590,8 @@ static int place_again(struct flexmem_table *table,
 		return flexmem_place(table, request, spare, place);
 	}
 	*place = (struct flexmem_place) {};
-	if (!place_in_existing(table, pool, request, spare, place))
-		return explain(table, pool, request, place);
+	if (!place_in_existing(table, kind, request, spare, place))
+		return explain(table, kind, request, place);
 	return 0;
 }
 

@@ -19,17 +19,10 @@
  * struct flexmem_pool - a run of slots for one kind of memory
  * @first: first slot
  * @end: the one after the last
- * @exhausted: no further region is tried for (A16, D4)
- * @reason: why it is, for who is refused because of it
- *
- * @exhausted and @reason change under the table's acquire_lock and are read
- * without it.
  */
 struct flexmem_pool {
 	unsigned int first;
 	unsigned int end;
-	bool exhausted;
-	enum flexmem_reason reason;
 };
 
 /**

@@ -6,11 +6,11 @@
  * addressable, and only then an entry in the table, where allocations find it.
  * It stays until it is trimmed while empty, or the device goes.
  *
- * A pool is exhausted, so that the firmware is not asked in vain, when its slots
- * are used up or when every size was tried and refused for want of capacity or
- * of a slot (A16, D4: there it is called locked). A firmware that fails or does
- * not answer never exhausts it. Regions that go back, and new capacity, reopen
- * it.
+ * The slots of a kind are exhausted, so that the firmware is not asked in vain,
+ * when they are used up or when every size was tried and refused for want of
+ * capacity or of a slot (A16, D4: there it is called locked). A firmware that
+ * fails or does not answer never exhausts them. Regions that go back, and new
+ * capacity, reopen them.
  *
  * A region is scrubbed before a slot makes it addressable: who has the slot
  * reaches all of it, past the driver, and it may have been anybody's.
@@ -99,22 +99,6 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_init);
 
-/**
- * flexmem_table_pool - where a kind of memory comes from
- * @table: region table
- * @kind: what it is for
- *
- * Return: the pool.
- */
-struct flexmem_pool *flexmem_table_pool(struct flexmem_table *table,
-					enum flexmem_kind kind)
-{
-	if (kind == FLEXMEM_KIND_PROGRAM && table->settings.program_slots)
-		return &table->pool[FLEXMEM_KIND_PROGRAM];
-	return &table->pool[FLEXMEM_KIND_TENSOR];
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_pool);
-
 /* Slots for tensors that the firmware does not let us use. */
 static unsigned int refused_slots(const struct flexmem_table *table)
 {
@@ -129,6 +113,7 @@ static unsigned int refused_slots(const struct flexmem_table *table)
  */
 void flexmem_table_tell_accounts(struct flexmem_table *table)
 {
+	const struct flexmem_domain *domain = &table->domain;
 	struct flexmem_region *region;
 	u64 acquired = 0;
 	unsigned int slot;
@@ -140,28 +125,27 @@ void flexmem_table_tell_accounts(struct flexmem_table *table)
 	}
 	list_for_each_entry(region, &table->stranded, stranded)
 		acquired += region->mem.size;
-	flexmem_accounts_set_device(&table->accounts, table->domain.capacity,
-				    acquired, refused_slots(table),
-				    table->pool[FLEXMEM_KIND_TENSOR].exhausted);
+	flexmem_accounts_set_device(&table->accounts, domain->capacity, acquired,
+				    refused_slots(table),
+				    domain->exhausted[FLEXMEM_KIND_TENSOR]);
 }
 
-static void exhaust_pool(struct flexmem_table *table, struct flexmem_pool *pool,
-			 enum flexmem_reason reason)
+static void exhaust(struct flexmem_table *table, enum flexmem_kind kind,
+		    enum flexmem_reason reason)
 {
 	lockdep_assert_held(&table->acquire_lock);
-	WRITE_ONCE(pool->reason, reason);
-	/* Who sees that it is exhausted sees why. */
-	smp_store_release(&pool->exhausted, true);
+	WRITE_ONCE(table->domain.exhausted[kind], reason);
 	flexmem_table_tell_accounts(table);
-	dev_dbg(table->function.dev,
-		"slots %u to %u exhausted, reason %d\n", pool->first,
-		pool->end - 1, reason);
+	dev_dbg(table->function.dev, "domain %u: kind %d exhausted, reason %d\n",
+		table->domain.id, kind, reason);
 }
 
-/* Why there can be no region more when the slots of a pool are used up. */
+/* Why there can be no region more when the slots of a kind are filled. */
 static enum flexmem_reason slots_reason(const struct flexmem_table *table,
-					const struct flexmem_pool *pool)
+					enum flexmem_kind kind)
 {
+	const struct flexmem_pool *pool = &table->pool[kind];
+
 	if (find_next_bit(table->slots.refused, pool->end, pool->first) <
 	    pool->end)
 		return FLEXMEM_REASON_SLOTS;
@@ -169,31 +153,31 @@ static enum flexmem_reason slots_reason(const struct flexmem_table *table,
 }
 
 static void exhaust_if_full(struct flexmem_table *table,
-			    struct flexmem_pool *pool)
+			    enum flexmem_kind kind)
 {
-	if (flexmem_slots_find(&table->slots, pool) < 0)
-		exhaust_pool(table, pool, slots_reason(table, pool));
+	if (flexmem_slots_find(&table->slots, &table->pool[kind]) < 0)
+		exhaust(table, kind, slots_reason(table, kind));
 }
 
 /**
  * flexmem_table_reopen_pools - let regions be acquired again
  * @table: region table
  *
- * In the pools that have a slot for one.
+ * For the kinds that have a slot for one.
  *
  * Context: under acquire_lock.
  */
 void flexmem_table_reopen_pools(struct flexmem_table *table)
 {
-	unsigned int i;
+	enum flexmem_kind kind;
 
 	lockdep_assert_held(&table->acquire_lock);
 	bitmap_zero(table->slots.refused, FLEXMEM_MAX_SLOTS);
-	for (i = 0; i < FLEXMEM_NR_KINDS; i++) {
-		if (table->pool[i].first == table->pool[i].end)
+	for (kind = 0; kind < FLEXMEM_NR_KINDS; kind++) {
+		if (table->pool[kind].first == table->pool[kind].end)
 			continue;
-		WRITE_ONCE(table->pool[i].exhausted, false);
-		exhaust_if_full(table, &table->pool[i]);
+		WRITE_ONCE(table->domain.exhausted[kind], FLEXMEM_REASON_NONE);
+		exhaust_if_full(table, kind);
 	}
 	flexmem_accounts_too_large(&table->accounts, U64_MAX);
 	flexmem_table_tell_accounts(table);
@@ -340,19 +324,18 @@ int flexmem_table_lock_to_move(struct flexmem_table *table)
 
 /*
  * Takes memory of the first size that the device gives. Sizes below @min_size
- * are skipped. If every size was tried and refused, the pool is exhausted.
+ * are skipped. If every size was tried and refused, its slots are exhausted.
  * Sizes that limits or guarantees forbid are skipped, too.
  */
 static int acquire_memory(struct flexmem_table *table,
-			  struct flexmem_pool *pool,
+			  enum flexmem_kind kind,
 			  struct flexmem_account *account, u64 min_size,
 			  enum flexmem_reason *refusal,
 			  struct flexmem_memory *mem)
 {
 	const struct flexmem_domain *domain = &table->domain;
-	enum flexmem_kind kind = pool - table->pool;
-	bool skipped = false;
 	enum flexmem_reason reason;
+	bool skipped = false;
 	int rc = -ENOSPC;
 	unsigned int i;
 
@@ -389,18 +372,18 @@ static int acquire_memory(struct flexmem_table *table,
 	}
 	/* Nothing is on its way any more. */
 	if (rc == -ENOSPC && !skipped)
-		exhaust_pool(table, pool, FLEXMEM_REASON_CAPACITY);
+		exhaust(table, kind, FLEXMEM_REASON_CAPACITY);
 	else
 		flexmem_table_tell_accounts(table);
 	return rc;
 }
 
 /*
- * Gives the region the lowest slot of the pool that the firmware lets it have.
+ * Gives the region the lowest slot of its kind that the firmware lets it have.
  * Only -ENOSPC says that the slot is empty: after any other error it may name the
  * region, which is doubtful then.
  */
-static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
+static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 		     struct flexmem_region *region)
 {
 	struct flexmem_segment_entry entry;
@@ -410,18 +393,18 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
 		rc = flexmem_table_cut_in(table);
 		if (rc)
 			return rc;
-		slot = flexmem_slots_find(&table->slots, pool);
+		slot = flexmem_slots_find(&table->slots, &table->pool[kind]);
 		if (slot < 0) {
-			exhaust_pool(table, pool, slots_reason(table, pool));
+			exhaust(table, kind, slots_reason(table, kind));
 			return slot;
 		}
 		region->slot = slot;
-		region->kind = pool - table->pool;
+		region->kind = kind;
 		region->id = table->function.mode == FLEXMEM_MODE_PF ?
 				region->mem.base : slot;
 		entry = (struct flexmem_segment_entry) {
 			.slot = slot,
-			.flags = region->kind == FLEXMEM_KIND_PROGRAM ?
+			.flags = kind == FLEXMEM_KIND_PROGRAM ?
 				FLEXMEM_REGION_PROGRAM : 0,
 			.region_id = region->id,
 			.length = region->mem.size,
@@ -443,7 +426,7 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
 /**
  * flexmem_region_acquire - acquire a region
  * @table: region table
- * @pool: slots it may have
+ * @kind: what for; one that has slots
  * @account: of the client it is for; NULL: for nobody yet
  * @min_size: bytes it must have at least
  * @refusal: receives the reason if a limit or a guarantee forbids it
@@ -458,7 +441,7 @@ static int fill_slot(struct flexmem_table *table, struct flexmem_pool *pool,
  * error of the firmware.
  */
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
-					      struct flexmem_pool *pool,
+					      enum flexmem_kind kind,
 					      struct flexmem_account *account,
 					      u64 min_size,
 					      enum flexmem_reason *refusal,
@@ -469,7 +452,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
-	if (pool->exhausted)
+	if (table->domain.exhausted[kind])
 		return ERR_PTR(-ENOSPC);
 	rc = flexmem_table_settle(table);
 	if (rc)
@@ -481,7 +464,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	if (table->function.nr_pieces == FLEXMEM_MAX_PIECES)
 		return ERR_PTR(-EIO);
 
-	rc = acquire_memory(table, pool, account, min_size, refusal, &mem);
+	rc = acquire_memory(table, kind, account, min_size, refusal, &mem);
 	if (rc)
 		return ERR_PTR(rc);
 	*fresh = NULL;
@@ -489,7 +472,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 
 	rc = flexmem_scrub_memory(table, &mem);
 	if (!rc)
-		rc = fill_slot(table, pool, region);
+		rc = fill_slot(table, kind, region);
 	if (rc) {
 		if (region->doubtful)
 			list_add_tail(&region->stranded, &table->stranded);
@@ -537,13 +520,13 @@ void flexmem_region_publish(struct flexmem_table *table,
 	rcu_assign_pointer(table->region[region->slot], region);
 	flexmem_table_tell_accounts(table);
 	flexmem_pressure_freed(&table->accounts);
-	exhaust_if_full(table, flexmem_table_pool(table, region->kind));
+	exhaust_if_full(table, region->kind);
 	dev_dbg(table->function.dev, "region %#llx in slot %u, %llu bytes\n",
 		region->id, region->slot, region->mem.size);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_publish);
 
-static int prealloc_one(struct flexmem_table *table, struct flexmem_pool *pool)
+static int prealloc_one(struct flexmem_table *table, enum flexmem_kind kind)
 {
 	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
 	struct flexmem_region *fresh, *region;
@@ -551,7 +534,7 @@ static int prealloc_one(struct flexmem_table *table, struct flexmem_pool *pool)
 	fresh = flexmem_region_create(table, table->settings.fit);
 	if (!fresh)
 		return -ENOMEM;
-	region = flexmem_region_acquire(table, pool, NULL, 0, &refusal, &fresh);
+	region = flexmem_region_acquire(table, kind, NULL, 0, &refusal, &fresh);
 	flexmem_region_destroy(fresh);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
@@ -562,13 +545,13 @@ static int prealloc_one(struct flexmem_table *table, struct flexmem_pool *pool)
 	return 0;
 }
 
-static int prealloc_pool(struct flexmem_table *table, struct flexmem_pool *pool)
+static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind)
 {
 	int rc = 0;
 
 	/* Until there is none more, or the rest has been promised. */
-	while (!rc && !pool->exhausted)
-		rc = prealloc_one(table, pool);
+	while (!rc && !table->domain.exhausted[kind])
+		rc = prealloc_one(table, kind);
 	return rc == -ENOSPC ? 0 : rc;
 }
 
@@ -589,9 +572,9 @@ int flexmem_table_prealloc(struct flexmem_table *table)
 
 	lockdep_assert_held(&table->acquire_lock);
 	if (table->settings.program_slots)
-		rc = prealloc_pool(table, &table->pool[FLEXMEM_KIND_PROGRAM]);
+		rc = prealloc_kind(table, FLEXMEM_KIND_PROGRAM);
 	if (!rc)
-		rc = prealloc_pool(table, &table->pool[FLEXMEM_KIND_TENSOR]);
+		rc = prealloc_kind(table, FLEXMEM_KIND_TENSOR);
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_prealloc);

@@ -34,7 +34,7 @@ struct device;
  * @full_reason: which limit it is that makes @slots as many as they are
  * @domain: the memory that there is
  * @slots: the segment table
- * @pool: the slots for tensors and for programs; the same ones, unless some
+ * @pool: the slots for tensors and for programs; the latter none, unless some
  *	are set aside
  * @region: by slot; NULL where there is none. Written under @acquire_lock,
  *	read under RCU.
@@ -215,10 +215,15 @@ flexmem_region_at(struct flexmem_table *table, unsigned int slot)
 					 lockdep_is_held(&table->acquire_lock));
 }
 
-struct flexmem_pool *flexmem_table_pool(struct flexmem_table *table,
-					enum flexmem_kind kind);
+/* In whose slots a kind of memory is: programs share, or have their own. */
+static inline enum flexmem_kind
+flexmem_table_kind(const struct flexmem_table *table, enum flexmem_kind kind)
+{
+	return table->settings.program_slots ? kind : FLEXMEM_KIND_TENSOR;
+}
+
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
-					      struct flexmem_pool *pool,
+					      enum flexmem_kind kind,
 					      struct flexmem_account *account,
 					      u64 min_size,
 					      enum flexmem_reason *refusal,

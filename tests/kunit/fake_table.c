@@ -262,15 +262,15 @@ fake_table_acquire_for(struct flexmem_table *table,
 		       u64 min_size, enum flexmem_reason *refusal)
 {
 	struct flexmem_region *fresh, *region;
-	struct flexmem_pool *pool;
+	enum flexmem_kind kind;
 
-	pool = flexmem_table_pool(table, fake_kind(program));
+	kind = flexmem_table_kind(table, fake_kind(program));
 	*refusal = FLEXMEM_REASON_NONE;
 	fresh = flexmem_region_create(table, table->settings.fit);
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
 	mutex_lock(&table->acquire_lock);
-	region = flexmem_region_acquire(table, pool, account, min_size,
+	region = flexmem_region_acquire(table, kind, account, min_size,
 					refusal, &fresh);
 	if (!IS_ERR(region)) {
 		mutex_lock(&table->snapshot_lock);

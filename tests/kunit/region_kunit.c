@@ -447,7 +447,7 @@ static void refused_slots_are_the_reason_in_their_pool(struct kunit *test)
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
 				     fake_table_acquire(ctx->table, true, 0));
-	KUNIT_EXPECT_EQ(test, ctx->table->pool[FLEXMEM_KIND_PROGRAM].reason,
+	KUNIT_EXPECT_EQ(test, ctx->table->domain.exhausted[FLEXMEM_KIND_PROGRAM],
 			FLEXMEM_REASON_MAX_REGIONS);
 }
 
@@ -461,7 +461,7 @@ static void pools_lock_apart(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
 				     fake_table_acquire(ctx->table, true, 0));
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->pool[FLEXMEM_KIND_PROGRAM].exhausted);
+			  ctx->table->domain.exhausted[FLEXMEM_KIND_PROGRAM]);
 	expect_open(test, ctx);
 	acquire_regions(test, ctx, 7);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
@@ -471,9 +471,8 @@ static void programs_share_when_no_slots_are_set_aside(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
 
-	KUNIT_EXPECT_PTR_EQ(test,
-			    flexmem_table_pool(ctx->table, FLEXMEM_KIND_PROGRAM),
-			    flexmem_table_pool(ctx->table, FLEXMEM_KIND_TENSOR));
+	KUNIT_EXPECT_EQ(test, FLEXMEM_KIND_TENSOR,
+			flexmem_table_kind(ctx->table, FLEXMEM_KIND_PROGRAM));
 }
 
 static void programs_begin_with_the_last_size(struct kunit *test)
@@ -519,7 +518,7 @@ static void new_capacity_gives_no_slots(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->pool[FLEXMEM_KIND_PROGRAM].exhausted);
+			  ctx->table->domain.exhausted[FLEXMEM_KIND_PROGRAM]);
 }
 
 static void unknown_new_capacity_changes_nothing(struct kunit *test)
@@ -620,7 +619,7 @@ static void prealloc_sees_to_programs_first(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[2].flags,
 			FLEXMEM_REGION_PROGRAM);
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->pool[FLEXMEM_KIND_PROGRAM].exhausted);
+			  ctx->table->domain.exhausted[FLEXMEM_KIND_PROGRAM]);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 

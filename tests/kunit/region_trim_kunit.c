@@ -83,7 +83,7 @@ static void trim_leaves_full_pools_exhausted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->pool[FLEXMEM_KIND_PROGRAM].exhausted);
+			  ctx->table->domain.exhausted[FLEXMEM_KIND_PROGRAM]);
 	fake_device_forget(ctx->fake);
 	KUNIT_EXPECT_EQ(test, -ENOSPC,
 			PTR_ERR(fake_table_acquire(ctx->table, true, 0)));
@@ -300,7 +300,8 @@ static void trim_of_stranded_memory_reopens(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 	block = fake_alloc(ctx->table, 128, FLEXMEM_ALIGN, false, NULL);
 	KUNIT_EXPECT_FALSE(test, IS_ERR(block));
-	KUNIT_EXPECT_FALSE(test, ctx->table->pool[0].exhausted);
+	KUNIT_EXPECT_FALSE(test,
+			   ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR]);
 }
 
 static struct kunit_case region_trim_cases[] = {

@@ -107,16 +107,14 @@ static inline void expect_log(struct kunit *test, struct ctx *ctx,
 static inline void expect_exhausted(struct kunit *test, struct ctx *ctx,
 				    enum flexmem_reason reason)
 {
-	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->pool[FLEXMEM_KIND_TENSOR].exhausted);
-	KUNIT_EXPECT_EQ(test, ctx->table->pool[FLEXMEM_KIND_TENSOR].reason,
+	KUNIT_EXPECT_EQ(test, ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR],
 			reason);
 }
 
 static inline void expect_open(struct kunit *test, struct ctx *ctx)
 {
 	KUNIT_EXPECT_FALSE(test,
-			   ctx->table->pool[FLEXMEM_KIND_TENSOR].exhausted);
+			   ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR]);
 }
 
 static inline unsigned int nr_regions(struct ctx *ctx)
