@@ -157,17 +157,9 @@ void flexmem_region_shrink(struct flexmem_region *region,
 void flexmem_region_orphan(struct flexmem_region *region,
 			   struct flexmem_block *block,
 			   struct flexmem_account *account);
-void flexmem_region_quarantine(struct flexmem_region *region,
-			       struct flexmem_block *block,
-			       enum flexmem_kind kind,
-			       struct flexmem_account *account);
-struct flexmem_block *
-flexmem_region_take_quarantined(struct flexmem_region *region);
-void flexmem_region_end_quarantine(struct flexmem_region *region,
-				   struct flexmem_block *block, bool scrubbed);
-bool flexmem_region_begin_retry(struct flexmem_region *region, u64 *start,
-				u64 *size);
-void flexmem_region_end_retry(struct flexmem_region *region, u64 size, int rc);
+bool flexmem_region_give_back(struct flexmem_region *region,
+			      struct flexmem_block *block,
+			      struct flexmem_spare *unused);
 void flexmem_region_free(struct flexmem_region *region,
 			 struct flexmem_block *block, enum flexmem_kind kind,
 			 struct flexmem_account *account, bool orphaned);

@@ -11,6 +11,7 @@
 
 #include "fake_device.h"
 #include "owner.h"
+#include "scrub.h"
 #include "snapshot.h"
 
 static unsigned int seed;

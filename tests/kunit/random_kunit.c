@@ -19,6 +19,7 @@
 #include "fake_device.h"
 #include "model.h"
 #include "placement.h"
+#include "scrub.h"
 #include "snapshot.h"
 #include "table.h"
 
