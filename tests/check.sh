@@ -196,7 +196,7 @@ export VM_TRIES=$logs/tries
 rm -f "$VM_TRIES"
 
 # What the suites need: some need neither kernels nor machines, and are not kept waiting for them. A machine is booted before
-# they start in pairs.
+# they start side by side.
 machines=
 for suite; do
 	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed) ]] || machines=1
@@ -220,7 +220,8 @@ set_up() {
 trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT
 set_up || exit 1
 
-# What the others need is built first and alone; then two suites at a time, on what are often two processors.
+# What the others need is built first and alone; then one suite more at a time than there are processors, as each waits now
+# and then: for a machine that boots, for time to pass in it.
 # Each suite is a process group of its own, so that an interrupt takes its machines along.
 set -m
 stop() {
@@ -232,6 +233,7 @@ stop() {
 }
 trap stop INT TERM
 running=0
+at_once=$(($(nproc) + 1))
 for suite; do
 	if [[ $suite == build ]]; then
 		run "$suite"
@@ -242,7 +244,7 @@ for suite; do
 		continue
 	fi
 	rm -f "$logs/$suite".{result,tree}
-	if ((running >= 2)); then
+	if ((running >= at_once)); then
 		wait -n || true
 		running=$((running - 1))
 	fi
