@@ -384,6 +384,8 @@ static void release_is_given_up(struct kunit *test)
 	let_settle(ctx->table);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE],
 			FLEXMEM_RELEASE_TRIES);
+	KUNIT_EXPECT_FALSE(test,
+			   delayed_work_pending(&ctx->table->settle_work));
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
 	KUNIT_EXPECT_EQ(test, call_trim(ctx), 0);
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
