@@ -62,15 +62,14 @@ static bool set_option(struct tool *tool, struct replay_options *options,
 		break;
 	case 's':
 		options->strategy = optarg;
-		if (strcmp(optarg, "first_fit") && strcmp(optarg, "best_fit")) {
+		if (!is_strategy(optarg)) {
 			usage_error(tool, "no strategy '%s'", optarg);
 			return false;
 		}
 		break;
 	case 'o':
 		options->order = optarg;
-		if (strcmp(optarg, "load_balance") &&
-		    strcmp(optarg, "fill_first")) {
+		if (!is_order(optarg)) {
 			usage_error(tool, "no order '%s'", optarg);
 			return false;
 		}

@@ -103,40 +103,56 @@ const char *charge_name(uint32_t charge)
 	return names[charge];
 }
 
+/* A new one is a row here, and one in the driver. */
+static const char *const strategies[] = {
+	[FLEXMEM_FIRST_FIT] = "first_fit",
+	[FLEXMEM_BEST_FIT] = "best_fit",
+};
+
+static const char *const orders[] = {
+	[FLEXMEM_LOAD_BALANCE] = "load_balance",
+	[FLEXMEM_FILL_FIRST] = "fill_first",
+};
+
+static const char *const acquisitions[] = {
+	[FLEXMEM_LAZY] = "lazy",
+	[FLEXMEM_PREALLOC] = "prealloc",
+};
+
+#define COUNT(names) (sizeof(names) / sizeof((names)[0]))
+
 const char *strategy_name(uint32_t strategy)
 {
-	switch (strategy) {
-	case FLEXMEM_FIRST_FIT:
-		return "first_fit";
-	case FLEXMEM_BEST_FIT:
-		return "best_fit";
-	default:
-		return "unknown";
-	}
+	return strategy < COUNT(strategies) ? strategies[strategy] : "unknown";
 }
 
 const char *order_name(uint32_t order)
 {
-	switch (order) {
-	case FLEXMEM_LOAD_BALANCE:
-		return "load_balance";
-	case FLEXMEM_FILL_FIRST:
-		return "fill_first";
-	default:
-		return "unknown";
-	}
+	return order < COUNT(orders) ? orders[order] : "unknown";
 }
 
 const char *acquisition_name(uint32_t acquisition)
 {
-	switch (acquisition) {
-	case FLEXMEM_LAZY:
-		return "lazy";
-	case FLEXMEM_PREALLOC:
-		return "prealloc";
-	default:
-		return "unknown";
-	}
+	return acquisition < COUNT(acquisitions) ? acquisitions[acquisition] :
+						   "unknown";
+}
+
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+	while (count--)
+		if (!strcmp(name, names[count]))
+			return true;
+	return false;
+}
+
+bool is_strategy(const char *name)
+{
+	return is_among(name, strategies, COUNT(strategies));
+}
+
+bool is_order(const char *name)
+{
+	return is_among(name, orders, COUNT(orders));
 }
 
 json_t *json_device(const struct flexmem_properties *properties)

@@ -205,6 +205,9 @@ const char *account_kind_name(uint32_t kind);
 const char *charge_name(uint32_t charge);
 const char *strategy_name(uint32_t strategy);
 const char *order_name(uint32_t order);
+/* Whether the driver knows such a policy. */
+bool is_strategy(const char *name);
+bool is_order(const char *name);
 const char *acquisition_name(uint32_t acquisition);
 
 #endif /* TOOL_H */
