@@ -50,13 +50,14 @@ struct flexmem_memory {
  * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown, the device may have done it,
  * or may still do it. Any other error: nothing was done, and nothing will be. The
  * driver remembers nothing and undoes nothing; flexmem does, before it calls
- * anything else that depends on it, and after a second in any case: it releases
- * the @id of what it tried to acquire, clears the slot that it tried to set, sets
- * a slot again that it tried to clear, releases once more, stops once more, or
- * resets the function. For that the operations can be repeated: each says what is
- * to be so afterwards, and succeeds if it is so already. The device carries the
- * requests of one function out in the order in which they were sent, or never:
- * what was sent before one that was answered has no effect any more after that.
+ * anything else that depends on it: it releases the @id of what it tried to
+ * acquire, clears the slot that it tried to set, sets a slot again that it tried
+ * to clear, releases once more, stops once more, or resets the function. If
+ * nothing else is to be called, the first four are after a second, and then less
+ * and less often. For that the operations can be repeated: each says what is to be
+ * so afterwards, and succeeds if it is so already. The device carries the requests
+ * of one function out in the order in which they were sent, or never: what was
+ * sent before one that was answered has no effect any more after that.
  *
  * Data is different: what a failed @scrub or @write leaves in its range does not
  * matter, but no byte of it, nor of the buffer of a failed @read, may change after
