@@ -121,8 +121,7 @@ EXPORT_SYMBOL_GPL(flexmem_device_unregister);
  * Reads the capacity anew, and lets regions be acquired again: at once, or, if
  * an operation is under way, with the next allocation that needs a region.
  *
- * Context: may sleep; may call the capacity operation, so not to be called from
- * an operation.
+ * Context: may sleep; may call operations, so not to be called from one.
  */
 void flexmem_device_capacity_changed(struct flexmem_dev *fdev)
 {
@@ -207,7 +206,7 @@ static void announce_reset(struct flexmem_dev *fdev, int error)
  * gets a uevent (FLEXMEM_EVENT=reset) and a devcoredump of what was before.
  *
  * Context: may sleep; calls the reset operation, so not to be called from an
- * operation.
+ * operation. Not beside flexmem_device_suspend().
  * Return: 0; -EOPNOTSUPP if there is no such operation; -ENODEV if the device
  * goes; or what the operation returned: then nothing works but another reset.
  */

@@ -437,8 +437,8 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
  * flexmem_region_publish().
  *
  * Context: under acquire_lock. May sleep.
- * Return: the region; -ENOSPC if there can be none (more) of that size; or an
- * error of the firmware.
+ * Return: the region; -ENOSPC if there can be none (more) of that size; an error
+ * of the firmware; or as flexmem_table_put_off(): then nothing was acquired yet.
  */
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
@@ -563,8 +563,8 @@ static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind)
  * capacity for them.
  *
  * Context: under acquire_lock. May sleep.
- * Return: 0, or an error of the firmware or -ENOMEM; what has been acquired
- * stays until flexmem_table_remove().
+ * Return: 0; an error of the firmware; as flexmem_table_put_off(); or -ENOMEM; what
+ * has been acquired stays until flexmem_table_remove().
  */
 int flexmem_table_prealloc(struct flexmem_table *table)
 {
@@ -645,7 +645,7 @@ int flexmem_table_refresh(struct flexmem_table *table)
  * If the firmware is at work already, or fails, the next allocation that needs
  * a region asks.
  *
- * Context: may sleep, for one operation at most.
+ * Context: may sleep, for one operation at most, and one that undoes another.
  * Return: 0, or an error of the firmware.
  */
 int flexmem_table_new_capacity(struct flexmem_table *table)
