@@ -310,6 +310,7 @@ static void let_settle(struct flexmem_table *table)
 	while (delayed_work_pending(&table->settle_work) && tries--) {
 		WRITE_ONCE(table->function.probe_at, jiffies);
 		flush_delayed_work(&table->settle_work);
+		flush_workqueue(table->worker);
 	}
 }
 
@@ -445,6 +446,7 @@ static void settles_as_seldom_as_others_ask(struct kunit *test)
 
 	lose_acquire(test, ctx);
 	flush_delayed_work(&ctx->table->settle_work);
+	flush_workqueue(ctx->table->worker);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
 			   "acquire 1G ETIMEDOUT");
 	KUNIT_EXPECT_TRUE(test,

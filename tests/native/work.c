@@ -401,8 +401,11 @@ bool flush_work(struct work_struct *work)
 /* What would be done later is done now. */
 bool flush_delayed_work(struct delayed_work *work)
 {
-	if (native_timer_del(&work->timer))
+	/* As who queues it: what came before is seen by the worker. */
+	if (native_timer_del(&work->timer)) {
+		os_release(&work->work);
 		work_is_due(&work->timer);
+	}
 	return flush_work(&work->work);
 }
 
