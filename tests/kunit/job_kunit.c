@@ -445,6 +445,7 @@ static void settles_as_seldom_as_others_ask(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	lose_acquire(test, ctx);
+	WRITE_ONCE(ctx->table->function.probe_at, jiffies + 3600 * HZ);
 	flush_delayed_work(&ctx->table->settle_work);
 	flush_workqueue(ctx->table->worker);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
@@ -475,9 +476,11 @@ static void doubt(struct kunit *test, struct ctx *ctx)
 static void kill_and_probe(void *arg)
 {
 	struct ctx *ctx = arg;
+	unsigned long *at = &ctx->table->function.probe_at, claim;
 
+	claim = READ_ONCE(*at);
 	kill_caller(ctx);
-	ctx->regions = flexmem_function_may_probe(&ctx->table->function);
+	ctx->regions = READ_ONCE(*at) != claim;
 	ctx->fake->during_acquire = NULL;
 }
 
@@ -502,12 +505,17 @@ static void killed_prober_leaves_nothing(struct kunit *test)
 static void one_error_an_interval(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
+	unsigned long *at = &ctx->table->function.probe_at, begin = jiffies;
 	unsigned int i, before;
 
 	doubt(test, ctx);
 	before = ctx->fake->calls[FAKE_ACQUIRE];
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 99, -EIO);
-	for (i = 0; i < 5; i++)
+	KUNIT_EXPECT_EQ(test, 0, call_alloc(ctx));
+	KUNIT_EXPECT_FALSE(test, time_before(READ_ONCE(*at), begin + HZ));
+	/* However long this takes, it is the same interval. */
+	WRITE_ONCE(*at, jiffies + 3600 * HZ);
+	for (i = 0; i < 4; i++)
 		KUNIT_EXPECT_EQ(test, 0, call_alloc(ctx));
 	KUNIT_EXPECT_TRUE(test, ctx->table->function.doubt);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], before + 1);
@@ -517,17 +525,16 @@ static void one_leaves_only_the_own_probe(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_function *function = &ctx->table->function;
-	unsigned long claim;
+	unsigned long claim, others;
 
 	doubt(test, ctx);
 	KUNIT_EXPECT_TRUE(test, flexmem_function_claim_probe(function, &claim));
-	KUNIT_EXPECT_FALSE(test, flexmem_function_may_probe(function));
+	KUNIT_EXPECT_EQ(test, READ_ONCE(function->probe_at), claim);
 	/* An interval later another one asks. */
-	WRITE_ONCE(function->probe_at, jiffies - 1);
-	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
-	WRITE_ONCE(function->probe_at, function->probe_at + 1);
+	others = claim + HZ;
+	WRITE_ONCE(function->probe_at, others);
 	flexmem_function_leave_probe(function, claim);
-	KUNIT_EXPECT_FALSE(test, flexmem_function_may_probe(function));
+	KUNIT_EXPECT_EQ(test, READ_ONCE(function->probe_at), others);
 }
 
 static void who_waits_is_told_when_the_device_goes(struct kunit *test)
