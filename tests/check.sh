@@ -167,13 +167,13 @@ passed_before() {
 }
 
 # Longest first, apart from what others need.
-all=(build selftests-6.12 selftests-debug native kunit selfcheck)
+all=(build selftests-6.12 selftests-debug native kunit selfcheck docs)
 if [[ $long ]]; then
 	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz faults fuzz coverage)
 else
 	all+=(hostile)
 fi
-all+=(library selftests-6.1 static docs replay mutants cache)
+all+=(library selftests-6.1 static replay mutants cache)
 (($#)) || set -- "${all[@]}"
 for suite; do
 	declare -F "${suite}_suite" >/dev/null || die "no suite '$suite' (${all[*]})"

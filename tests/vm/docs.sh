@@ -3,7 +3,8 @@
 #
 # Runs in the guest: the commands that README, pages and man pages show, as printed; what `make demo` shows; and who may
 # open a node once everything is installed as the page about that says, and what is left when it has been removed as that says.
-# Prints TAP, several streams of it. With arguments, which are those of Documentation/blocks.py, only these commands, and no demo;
+# Prints TAP, several streams of it. With arguments, which are those of Documentation/blocks.py, only these commands, no demo, and
+# nothing is removed (that takes a minute, and tests/userlib/test_install.sh shows the library's part of it without a machine);
 # what README and install.rst do about the node has to be among them.
 # usage: tests/vm/run.sh 6.12 --no-load -- tests/vm/docs.sh [PAGE[:FIRST WORDS]...]
 #        before: make, make -C tests/selftests, and python3 Documentation/blocks.py host (tests/check.sh docs does it all)
@@ -106,6 +107,7 @@ tap_end || status=$?
 unload
 kill "$udev"
 wait "$udev" || true
+((!$#)) || exit "$status"
 
 python3 -B Documentation/blocks.py machine 'install.rst:sudo rmmod' || status=$?
 tap_count=0 tap_failures=0
