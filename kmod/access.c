@@ -147,7 +147,7 @@ static int copy_piece(struct flexmem_allocation *allocation, u64 offset,
 	struct flexmem_table *table = region->table;
 	int rc;
 
-	rc = flexmem_table_lock_to_move(table);
+	rc = flexmem_function_lock_to_move(&table->function, &table->data_lock);
 	if (rc)
 		return rc == -EAGAIN ? -ETIMEDOUT : rc;
 	offset += allocation->block->start;

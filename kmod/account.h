@@ -47,6 +47,8 @@ struct flexmem_charges {
  * @pid: client: the process that opened the file
  * @user: client: its user's account
  * @closed: client: the file is closed
+ * @strict: client: its bytes are its own, and not its user's; see
+ *	flexmem_owner_of_bytes()
  * @clients: user: open files
  * @idle_since: user: when the last file was closed, in jiffies
  * @used: what is charged, by resource; bytes with @orphaned
@@ -75,6 +77,7 @@ struct flexmem_account {
 	struct pid *pid;
 	struct flexmem_account *user;
 	bool closed;
+	bool strict;
 	unsigned int clients;
 	unsigned long idle_since;
 	u64 used[FLEXMEM_NR_RESOURCES];

@@ -13,6 +13,7 @@
 
 #include "allocation.h"
 #include "compat.h"
+#include "dirty.h"
 #include "owner.h"
 #include "scrub.h"
 #include "table.h"
@@ -96,11 +97,26 @@ int flexmem_allocation_clean(struct flexmem_allocation *allocation,
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
+/* An allocation has a handle for as long as it has a name. */
+static bool charge_name(struct flexmem_table *table,
+			struct flexmem_account *owner, enum flexmem_kind kind,
+			struct flexmem_place *place)
+{
+	enum flexmem_reason refusal;
+
+	refusal = flexmem_charge_handle(&table->accounts, owner,
+					table->settings.max_handles);
+	if (!refusal)
+		return true;
+	flexmem_place_figures(table, kind, owner, place);
+	place->reason = refusal;
+	return false;
+}
+
 /**
  * flexmem_allocation_make - give memory out
  * @table: region table
- * @owner: who is charged
- * @bytes_of: number that stands for whose its bytes will be
+ * @owner: who is charged, for a handle as well
  * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
  * @alignment: of the offset; a power of two from FLEXMEM_ALIGN to
  *	FLEXMEM_MAX_ALIGNMENT
@@ -113,29 +129,37 @@ int flexmem_allocation_clean(struct flexmem_allocation *allocation,
  */
 struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
-			struct flexmem_account *owner, u64 bytes_of, u64 size,
-			u64 alignment, u32 flags, struct flexmem_place *place)
+			struct flexmem_account *owner, u64 size, u64 alignment,
+			u32 flags, struct flexmem_place *place)
 {
 	struct flexmem_allocation *allocation;
-	int rc;
+	int rc = -ENOMEM;
 
+	*place = (struct flexmem_place) {};
+	if (!charge_name(table, owner, flexmem_kind_of(flags), place))
+		return ERR_PTR(-ENOMEM);
 	allocation = kmem_cache_zalloc(allocation_cache, GFP_KERNEL);
 	if (!allocation)
-		return ERR_PTR(-ENOMEM);
+		goto uncharge;
 	refcount_set(&allocation->refs, 1);
 	allocation->kind = flexmem_kind_of(flags);
 	allocation->owner = owner;
-	allocation->bytes_of = bytes_of;
+	/* Not before its handle is charged: flexmem_owner_set_strict(). */
+	allocation->bytes_of = flexmem_owner_of_bytes(owner);
 	allocation->flags = flags;
 	allocation->size = size;
 	rc = take_block(table, allocation, alignment, place);
 	rc = rc ?: flexmem_allocation_clean(allocation, allocation->block);
-	if (rc) {
-		kmem_cache_free(allocation_cache, allocation);
-		return ERR_PTR(rc);
-	}
+	if (rc)
+		goto free;
 	flexmem_owner_get(owner);
 	return allocation;
+
+free:
+	kmem_cache_free(allocation_cache, allocation);
+uncharge:
+	flexmem_uncharge_handle(&table->accounts, owner);
+	return ERR_PTR(rc);
 }
 
 /**
@@ -166,12 +190,16 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_put);
 
 /**
  * flexmem_allocation_unname - nobody can name an allocation any more
- * @allocation: allocation; the caller's reference, its name's, is dropped
+ * @allocation: allocation; the caller's reference, its name's, is dropped. Its
+ *	owner's account is held by the caller as well
  *
- * If it is in use otherwise it is orphaned.
+ * If it is in use otherwise it is orphaned. Its handle is charged no more.
  */
 void flexmem_allocation_unname(struct flexmem_allocation *allocation)
 {
+	struct flexmem_accounts *accounts = allocation->owner->accounts;
+	struct flexmem_account *owner = allocation->owner;
+
 	/* Nobody can get a further reference by the handle any more. */
 	if (refcount_read(&allocation->refs) > 1) {
 		flexmem_region_orphan(allocation->region, allocation->block,
@@ -179,6 +207,7 @@ void flexmem_allocation_unname(struct flexmem_allocation *allocation)
 		allocation->orphaned = true;
 	}
 	flexmem_allocation_put(allocation);
+	flexmem_uncharge_handle(accounts, owner);
 }
 
 /**

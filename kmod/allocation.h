@@ -79,15 +79,37 @@ static inline u64 flexmem_round_length(u32 flags, u64 length)
 		ALIGN_DOWN(U64_MAX, granule) : ALIGN(length, granule);
 }
 
+/**
+ * struct flexmem_extension - another size that an allocation is to get
+ * @size: bytes it will have
+ * @tail: what will be added to its block, or NULL
+ * @spare: nodes for it
+ * @room: bytes by which it could have been extended
+ * @refusal: what forbids it although there is room
+ */
+struct flexmem_extension {
+	u64 size;
+	struct flexmem_block *tail;
+	struct flexmem_spare spare;
+	u64 room;
+	enum flexmem_reason refusal;
+};
+
 int flexmem_allocation_init_caches(void);
 void flexmem_allocation_exit_caches(void);
 
 struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
-			struct flexmem_account *owner, u64 bytes_of, u64 size,
-			u64 alignment, u32 flags, struct flexmem_place *place);
+			struct flexmem_account *owner, u64 size, u64 alignment,
+			u32 flags, struct flexmem_place *place);
 int flexmem_allocation_clean(struct flexmem_allocation *allocation,
 			     struct flexmem_block *block);
+int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
+			       struct flexmem_extension *extension);
+void flexmem_allocation_commit(struct flexmem_allocation *allocation,
+			       struct flexmem_extension *extension);
+void flexmem_allocation_abort(struct flexmem_allocation *allocation,
+			      struct flexmem_extension *extension);
 void flexmem_allocation_get(struct flexmem_allocation *allocation);
 void flexmem_allocation_put(struct flexmem_allocation *allocation);
 void flexmem_allocation_unname(struct flexmem_allocation *allocation);

@@ -27,7 +27,6 @@
 #include <linux/sysfs.h>
 #include <linux/uaccess.h>
 
-#include "access.h"
 #include "compat.h"
 #include "device.h"
 #include "minor.h"
@@ -62,7 +61,7 @@ static int flexmem_open(struct inode *inode, struct file *filp)
 	if (!may_open(fdev))
 		return -EPERM;
 	/* A file that is opened just as the device goes is one that stayed. */
-	if (READ_ONCE(fdev->table.closing))
+	if (READ_ONCE(fdev->table.function.closing))
 		return -ENODEV;
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 	if (!file)
@@ -75,7 +74,6 @@ static int flexmem_open(struct inode *inode, struct file *filp)
 	}
 	get_device(&fdev->dev);
 	file->fdev = fdev;
-	file->seen = flexmem_pressure_first(&fdev->table.accounts);
 	filp->private_data = file;
 	filp->f_mapping = fdev->inode->i_mapping;
 	return nonseekable_open(inode, filp);
@@ -95,19 +93,14 @@ static int flexmem_release(struct inode *inode, struct file *filp)
 static int flexmem_mmap(struct file *filp, struct vm_area_struct *vma)
 {
 	struct flexmem_file *file = filp->private_data;
-	struct flexmem_allocation *allocation;
 
-	if (READ_ONCE(file->fdev->table.closing))
+	if (READ_ONCE(file->fdev->table.function.closing))
 		return -ENODEV;
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
-	allocation = flexmem_client_get_mapped(&file->client,
-					       (u64)vma->vm_pgoff << PAGE_SHIFT);
-	if (IS_ERR(allocation))
-		return PTR_ERR(allocation);
-	return flexmem_access_mmap(allocation, vma);
+	return flexmem_client_mmap(&file->client, vma);
 }
 
 static __poll_t flexmem_poll(struct file *filp, poll_table *wait)
@@ -116,9 +109,9 @@ static __poll_t flexmem_poll(struct file *filp, poll_table *wait)
 	struct flexmem_table *table = &file->fdev->table;
 
 	poll_wait(filp, &table->accounts.gauge.readers, wait);
-	if (READ_ONCE(table->closing))
+	if (READ_ONCE(table->function.closing))
 		return EPOLLERR | EPOLLHUP;
-	return flexmem_pressure_is_new(&table->accounts, &file->seen) ?
+	return flexmem_client_has_event(&file->client) ?
 		EPOLLIN | EPOLLRDNORM : 0;
 }
 
@@ -127,20 +120,19 @@ static int next_event(struct file *filp, struct flexmem_event *event)
 {
 	struct flexmem_file *file = filp->private_data;
 	struct flexmem_table *table = &file->fdev->table;
-	struct flexmem_accounts *accounts = &table->accounts;
+	struct flexmem_client *client = &file->client;
 	int rc;
 
 	for (;;) {
-		if (READ_ONCE(table->closing))
+		if (READ_ONCE(table->function.closing))
 			return -ENODEV;
-		if (flexmem_pressure_take(accounts, &file->seen, event))
+		if (flexmem_client_take_event(client, event))
 			return 0;
 		if (filp->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		rc = wait_event_interruptible(accounts->gauge.readers,
-					      READ_ONCE(table->closing) ||
-					      flexmem_pressure_is_new(accounts,
-								      &file->seen));
+		rc = wait_event_interruptible(table->accounts.gauge.readers,
+					      READ_ONCE(table->function.closing) ||
+					      flexmem_client_has_event(client));
 		if (rc)
 			return rc;
 	}
@@ -160,8 +152,7 @@ static ssize_t flexmem_read(struct file *filp, char __user *to, size_t count,
 		return rc;
 	count = min(count, sizeof(event));
 	if (copy_to_user(to, &event, count)) {
-		flexmem_pressure_untake(&file->fdev->table.accounts,
-					&file->seen, &event);
+		flexmem_client_untake_event(&file->client, &event);
 		return -EFAULT;
 	}
 	return count;

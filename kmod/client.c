@@ -13,8 +13,10 @@
  */
 
 #include <linux/err.h>
+#include <linux/mm.h>
 #include <linux/sched.h>
 
+#include "access.h"
 #include "client.h"
 #include "compat.h"
 #include "owner.h"
@@ -42,16 +44,12 @@ int flexmem_client_init(struct flexmem_client *client,
 	client->by_address = RB_ROOT;
 	client->next_handle = 1;
 	client->account = flexmem_owner_open(&table->accounts, uid, pid);
-	return client->account ? 0 : -ENOMEM;
+	if (!client->account)
+		return -ENOMEM;
+	client->seen = flexmem_pressure_first(&table->accounts);
+	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_init);
-
-/* Whose its bytes are. */
-static u64 owner_of_bytes(const struct flexmem_client *client)
-{
-	return READ_ONCE(client->strict) ? client->account->id :
-					   client->account->user->id;
-}
 
 /* Where an allocation is, for ever: a region's serial number is not reused. */
 struct place_key {
@@ -115,7 +113,7 @@ static int insert(struct flexmem_client *client,
  * @alignment: of the offset; a power of two from FLEXMEM_ALIGN to
  *	FLEXMEM_MAX_ALIGNMENT
  * @flags: of enum flexmem_alloc_flags
- * @place: receives the reason on failure
+ * @place: receives the address, or the reason on failure
  *
  * Context: may sleep.
  * Return: the allocation, for flexmem_client_publish() or
@@ -126,34 +124,19 @@ struct flexmem_allocation *
 flexmem_client_prepare(struct flexmem_client *client, u64 size, u64 alignment,
 		       u32 flags, struct flexmem_place *place)
 {
-	struct flexmem_accounts *accounts = &client->table->accounts;
 	struct flexmem_allocation *allocation;
-	enum flexmem_reason reason;
 	int rc;
 
-	*place = (struct flexmem_place) {};
-	reason = flexmem_charge_handle(accounts, client->account,
-				       client->table->settings.max_handles);
-	if (reason) {
-		flexmem_place_figures(client->table, flexmem_kind_of(flags),
-				      client->account, place);
-		place->reason = reason;
-		return ERR_PTR(-ENOMEM);
-	}
-
 	allocation = flexmem_allocation_make(client->table, client->account,
-					     owner_of_bytes(client), size,
-					     alignment, flags, place);
-	rc = PTR_ERR_OR_ZERO(allocation);
-	if (!rc) {
-		rc = insert(client, allocation);
-		if (rc)
-			flexmem_allocation_put(allocation);
-	}
+					     size, alignment, flags, place);
+	if (IS_ERR(allocation))
+		return allocation;
+	rc = insert(client, allocation);
 	if (rc) {
-		flexmem_uncharge_handle(accounts, client->account);
+		flexmem_allocation_unname(allocation);
 		return ERR_PTR(rc);
 	}
+	place->address = flexmem_allocation_address(allocation);
 	return allocation;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_prepare);
@@ -189,7 +172,6 @@ void flexmem_client_release(struct flexmem_client *client,
 {
 	xa_erase(&client->handles, allocation->handle);
 	flexmem_allocation_unname(allocation);
-	flexmem_uncharge_handle(&client->table->accounts, client->account);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_release);
 
@@ -383,6 +365,143 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get_mapped);
 
 /**
+ * flexmem_client_map - how to map an allocation
+ * @client: client
+ * @map: command; receives the ``out_`` members
+ *
+ * Return: 0, or an error as flexmem_client_get() and flexmem_access_map() have
+ * them.
+ */
+int flexmem_client_map(struct flexmem_client *client, struct flexmem_map *map)
+{
+	struct flexmem_allocation *allocation;
+
+	allocation = flexmem_client_get(client, map->handle);
+	return IS_ERR(allocation) ? PTR_ERR(allocation) :
+				    flexmem_access_map(allocation, map);
+}
+
+/**
+ * flexmem_client_mmap - map the allocation that an offset is in
+ * @client: client
+ * @vma: where to, and what; shared, and not executable
+ *
+ * Context: under mmap_lock.
+ * Return: 0, or an error as flexmem_client_get_mapped() and
+ * flexmem_access_mmap() have them.
+ */
+int flexmem_client_mmap(struct flexmem_client *client,
+			struct vm_area_struct *vma)
+{
+	struct flexmem_allocation *allocation;
+
+	allocation = flexmem_client_get_mapped(client,
+					       (u64)vma->vm_pgoff << PAGE_SHIFT);
+	return IS_ERR(allocation) ? PTR_ERR(allocation) :
+				    flexmem_access_mmap(allocation, vma);
+}
+
+/**
+ * flexmem_client_copy - copy out of an allocation or into it
+ * @client: client of a device that can copy
+ * @copy: command; @copy->out_done is 0
+ * @write: into it
+ *
+ * Context: may sleep; touches user memory.
+ * Return: 0, or an error as flexmem_client_get() and flexmem_access_copy() have
+ * them.
+ */
+int flexmem_client_copy(struct flexmem_client *client,
+			struct flexmem_copy *copy, bool write)
+{
+	struct flexmem_allocation *allocation;
+
+	allocation = flexmem_client_get(client, copy->handle);
+	return IS_ERR(allocation) ? PTR_ERR(allocation) :
+				    flexmem_access_copy(allocation, copy, write);
+}
+
+/**
+ * flexmem_client_has_lease - is the client's lease held
+ * @client: client
+ *
+ * Return: true if it is, and its time is not over.
+ */
+bool flexmem_client_has_lease(struct flexmem_client *client)
+{
+	return flexmem_lease_held(&client->table->slots, &client->lease);
+}
+
+/**
+ * flexmem_client_take_lease - keep the filled slots as they are
+ * @client: client
+ * @generation: of the segment table as it knows it
+ *
+ * Return: as flexmem_lease_take().
+ */
+int flexmem_client_take_lease(struct flexmem_client *client, u64 generation)
+{
+	return flexmem_lease_take(&client->table->slots, &client->lease,
+				  &client->table->settings, generation);
+}
+
+/**
+ * flexmem_client_drop_lease - let the slots be changed again
+ * @client: client, whether it has a lease or not
+ */
+void flexmem_client_drop_lease(struct flexmem_client *client)
+{
+	flexmem_lease_drop(&client->table->slots, &client->lease);
+}
+
+/**
+ * flexmem_client_has_event - is there an event that the client has not read
+ * @client: client
+ *
+ * Return: true if there is.
+ */
+bool flexmem_client_has_event(struct flexmem_client *client)
+{
+	return flexmem_pressure_is_new(&client->table->accounts, &client->seen);
+}
+
+/**
+ * flexmem_client_take_event - read an event
+ * @client: client
+ * @event: receives it
+ *
+ * Return: false if there is none.
+ */
+bool flexmem_client_take_event(struct flexmem_client *client,
+			       struct flexmem_event *event)
+{
+	return flexmem_pressure_take(&client->table->accounts, &client->seen,
+				     event);
+}
+
+/**
+ * flexmem_client_untake_event - as if it had not been read
+ * @client: client
+ * @event: what it has read
+ */
+void flexmem_client_untake_event(struct flexmem_client *client,
+				 const struct flexmem_event *event)
+{
+	flexmem_pressure_untake(&client->table->accounts, &client->seen, event);
+}
+
+/**
+ * flexmem_client_quota - what the client or its user may have, and has
+ * @client: client
+ * @quota: command; receives the ``out_`` members
+ */
+void flexmem_client_quota(struct flexmem_client *client,
+			  struct flexmem_quota *quota)
+{
+	flexmem_quota_get(&client->table->accounts, client->account, quota);
+}
+
+/**
  * flexmem_client_set_strict - keep the bytes from others of the same user
  * @client: client
  *
@@ -390,18 +509,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get_mapped);
  */
 int flexmem_client_set_strict(struct flexmem_client *client)
 {
-	struct flexmem_account *account = client->account;
-	int rc = -EBUSY;
-
-	spin_lock(&client->table->accounts.lock);
-	/* A handle is charged before its block is anybody's. */
-	if (!account->used[FLEXMEM_RESOURCE_HANDLES] &&
-	    !account->used[FLEXMEM_RESOURCE_BYTES]) {
-		WRITE_ONCE(client->strict, true);
-		rc = 0;
-	}
-	spin_unlock(&client->table->accounts.lock);
-	return rc;
+	return flexmem_owner_set_strict(client->account);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_set_strict);
 
@@ -453,7 +561,7 @@ void flexmem_client_fini(struct flexmem_client *client)
 	struct flexmem_allocation *allocation;
 	unsigned long handle;
 
-	flexmem_lease_drop(&client->table->slots, &client->lease);
+	flexmem_client_drop_lease(client);
 	xa_for_each(&client->handles, handle, allocation) {
 		flexmem_client_release(client, allocation);
 		cond_resched();
@@ -496,6 +604,9 @@ const char *flexmem_client_check(struct flexmem_client *client)
 			wrong = "allocation under another handle";
 		if (allocation->block->owner != client->account)
 			wrong = "block of another owner";
+		if (allocation->bytes_of !=
+		    flexmem_owner_of_bytes(client->account))
+			wrong = "bytes of another owner";
 	}
 	if (nr)
 		wrong = "handles miscounted";

@@ -17,6 +17,7 @@
 #include "slot.h"
 
 struct flexmem_table;
+struct vm_area_struct;
 
 /**
  * struct flexmem_client - an open file
@@ -26,7 +27,6 @@ struct flexmem_table;
  * @handles: allocations by handle. Its xa_lock protects what follows; it is a
  *	leaf, never held together with any other lock. What is being made or
  *	being freed has its handle already, or still, but look-ups do not find it.
- * @strict: its bytes are its own, and not its user's
  * @by_address: allocations by serial number of the region, and offset: those in
  *	a region that was lost cannot be mistaken for others
  * @next_handle: where the search for a handle begins: they are given out
@@ -34,18 +34,19 @@ struct flexmem_table;
  * @nr_published: allocations that look-ups find
  * @used: bytes in them, those that were lost included
  * @peak: the most that @used ever was
+ * @seen: number of the last event it has read; under &flexmem_accounts.lock
  */
 struct flexmem_client {
 	struct flexmem_table *table;
 	struct flexmem_account *account;
 	struct flexmem_lease_hold lease;
 	struct xarray handles;
-	bool strict;
 	struct rb_root by_address;
 	u32 next_handle;
 	u32 nr_published;
 	u64 used;
 	u64 peak;
+	u64 seen;
 };
 
 int flexmem_client_init(struct flexmem_client *client,
@@ -77,6 +78,24 @@ int flexmem_client_set_strict(struct flexmem_client *client);
 
 int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 			  struct flexmem_lookup *out);
+int flexmem_client_map(struct flexmem_client *client, struct flexmem_map *map);
+int flexmem_client_mmap(struct flexmem_client *client,
+			struct vm_area_struct *vma);
+int flexmem_client_copy(struct flexmem_client *client,
+			struct flexmem_copy *copy, bool write);
+
+bool flexmem_client_has_lease(struct flexmem_client *client);
+int flexmem_client_take_lease(struct flexmem_client *client, u64 generation);
+void flexmem_client_drop_lease(struct flexmem_client *client);
+
+bool flexmem_client_has_event(struct flexmem_client *client);
+bool flexmem_client_take_event(struct flexmem_client *client,
+			       struct flexmem_event *event);
+void flexmem_client_untake_event(struct flexmem_client *client,
+				 const struct flexmem_event *event);
+
+void flexmem_client_quota(struct flexmem_client *client,
+			  struct flexmem_quota *quota);
 u64 flexmem_client_used(struct flexmem_client *client);
 void flexmem_client_usage(struct flexmem_client *client,
 			  struct flexmem_stats *out);

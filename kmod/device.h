@@ -33,12 +33,10 @@ struct flexmem_dev {
  * struct flexmem_file - private_data of an open file
  * @fdev: function; a reference is held
  * @client: its allocations
- * @seen: number of the last event it has read; under &flexmem_accounts.lock
  */
 struct flexmem_file {
 	struct flexmem_dev *fdev;
 	struct flexmem_client client;
-	u64 seen;
 };
 
 int flexmem_chardev_init(void);

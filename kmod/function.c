@@ -107,6 +107,7 @@ int flexmem_function_init(struct flexmem_function *function,
 		.ops = *desc->ops,
 		.priv = desc->priv,
 	};
+	init_waitqueue_head(&function->resumed);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_init);

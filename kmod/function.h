@@ -9,10 +9,12 @@
 #include <linux/atomic.h>
 #include <linux/mm_types.h>
 #include <linux/types.h>
+#include <linux/wait.h>
 #include <linux/flexmem.h>
 #include <flexmem/device_ops.h>
 
 struct device;
+struct mutex;
 
 #define FLEXMEM_MAX_SLOTS 64
 
@@ -72,10 +74,17 @@ struct flexmem_piece {
  *	firmware again, in jiffies. Changes without a lock
  * @timeouts: commands that timed out
  * @sent: commands about memory and slots that were sent
+ * @closing: the device goes: its operations are not called any more. Set before
+ *	the locks are taken for the last time, so that nobody who waits for one
+ *	makes removal wait for the firmware
+ * @needs_reset: a reset has failed: the device gives nothing until one succeeds
+ * @resetting: who is about to reset it: what takes many commands ends early
+ * @suspended: the device sleeps: its operations are not called
+ * @resumed: where one waits for it to wake up
  *
  * What follows @priv changes under the lock that lets one operation run at a
  * time, unless it says otherwise; what is above never changes, but for @dev,
- * which goes when the driver does.
+ * which goes when the driver does. What begins with @closing changes without it.
  */
 struct flexmem_function {
 	struct device *dev;
@@ -95,6 +104,11 @@ struct flexmem_function {
 	unsigned long probe_at;
 	atomic_t timeouts;
 	unsigned long sent;
+	bool closing;
+	bool needs_reset;
+	atomic_t resetting;
+	bool suspended;
+	wait_queue_head_t resumed;
 };
 
 /* Whether the outcome of every command is known. One operation at a time. */
@@ -103,6 +117,37 @@ flexmem_function_is_settled(const struct flexmem_function *function)
 {
 	return function->lost.undo == FLEXMEM_UNDO_NOTHING;
 }
+
+/* 0, or why what takes many commands is to end after the one under way. */
+static inline int
+flexmem_function_cut_in(const struct flexmem_function *function)
+{
+	if (READ_ONCE(function->closing))
+		return -ENODEV;
+	return atomic_read(&function->resetting) ? -EIO : 0;
+}
+
+/* Likewise; -EAGAIN: the device is about to sleep, the rest is for later. */
+static inline int
+flexmem_function_put_off(const struct flexmem_function *function)
+{
+	return flexmem_function_cut_in(function) ?:
+	       READ_ONCE(function->suspended) ? -EAGAIN : 0;
+}
+
+/* Whether a command timed out since there were so many, and none succeeded. */
+static inline bool
+flexmem_function_heard_timeout(const struct flexmem_function *function,
+			       int timeouts)
+{
+	return READ_ONCE(function->doubt) &&
+	       atomic_read(&function->timeouts) != timeouts;
+}
+
+int flexmem_function_error(const struct flexmem_function *function);
+int flexmem_function_wait_awake(struct flexmem_function *function);
+int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock);
+int flexmem_function_lock_to_move(struct flexmem_function *function, struct mutex *lock);
 
 int flexmem_function_init(struct flexmem_function *function,
 			  struct device *dev,

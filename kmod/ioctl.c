@@ -101,9 +101,7 @@ static void alloc_reply(struct flexmem_alloc *cmd,
 {
 	cmd->out_handle = allocation ? allocation->handle : 0;
 	cmd->out_error = -error;
-	cmd->out_address = allocation ?
-		flexmem_allocation_address(allocation) :
-		(struct flexmem_address) {};
+	cmd->out_address = place->address;
 	cmd->out_size = flexmem_round_length(cmd->flags, cmd->length);
 	cmd->out_reason = place->reason;
 	cmd->out_region_reason = place->region_reason;
@@ -372,7 +370,7 @@ static void batch_begin(struct flexmem_call *call, const struct batch_ops *ops,
 
 		if (fatal_signal_pending(current))
 			return;
-		if (READ_ONCE(call->fdev->table.closing))
+		if (READ_ONCE(call->fdev->table.function.closing))
 			item->error = -ENODEV;
 		if (item->error) {
 			ops->set_error(entry, item->error);
@@ -467,9 +465,9 @@ static int cmd_lookup(struct flexmem_call *call)
 /* What there can be no lease on, although its table can still be read. */
 static int lease_error(const struct flexmem_table *table)
 {
-	if (READ_ONCE(table->closing))
+	if (READ_ONCE(table->function.closing))
 		return -ENODEV;
-	if (READ_ONCE(table->needs_reset))
+	if (READ_ONCE(table->function.needs_reset))
 		return -EIO;
 	return fatal_signal_pending(current) ? -EINTR : 0;
 }
@@ -490,31 +488,29 @@ static int lease_take(struct flexmem_call *call)
 		rc = lease_error(table);
 		if (rc)
 			return rc;
-		cmd->out_generation = flexmem_slots_generation(&table->slots);
+		cmd->out_generation = flexmem_table_generation(table);
 		rc = flexmem_reply(call, sizeof(*cmd));
 		if (rc)
 			return rc;
-		rc = flexmem_lease_take(&table->slots, &call->client->lease,
-					&table->settings, cmd->out_generation);
+		rc = flexmem_client_take_lease(call->client,
+					       cmd->out_generation);
 	} while (rc == -EAGAIN);
 	return rc;
 }
 
 static int lease_drop(struct flexmem_call *call)
 {
-	struct flexmem_slots *slots = &call->fdev->table.slots;
-	struct flexmem_lease_hold *lease = &call->client->lease;
 	struct flexmem_lease *cmd = call->cmd;
 	int rc;
 
-	if (!flexmem_lease_held(slots, lease))
+	if (!flexmem_client_has_lease(call->client))
 		return -EINVAL;
 	cmd->out_lease_ms = 0;
-	cmd->out_generation = flexmem_slots_generation(slots);
+	cmd->out_generation = flexmem_table_generation(&call->fdev->table);
 	rc = flexmem_reply(call, sizeof(*cmd));
 	/* That it may have run out in between makes no difference. */
 	if (!rc)
-		flexmem_lease_drop(slots, lease);
+		flexmem_client_drop_lease(call->client);
 	return rc;
 }
 
@@ -694,7 +690,7 @@ long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	nr = array_index_nospec(nr, ARRAY_SIZE(commands));
 
 	/* Only saves work: what calls the driver asks again, under its lock. */
-	if (READ_ONCE(call.fdev->table.closing))
+	if (READ_ONCE(call.fdev->table.function.closing))
 		return -ENODEV;
 	return call_command(&call, &commands[nr]);
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The commands by which the CPU gets at the bytes of allocations: MAP, READ and
- * WRITE. They look the handle up; access.c does the rest. See ioctl.c.
+ * WRITE. See ioctl.c.
  */
 
-#include <linux/err.h>
+#include <linux/errno.h>
 #include <linux/flexmem.h>
 
-#include "access.h"
 #include "device.h"
 #include "ioctl.h"
 
@@ -20,31 +19,13 @@
 int flexmem_cmd_map(struct flexmem_call *call)
 {
 	struct flexmem_map *cmd = call->cmd;
-	struct flexmem_allocation *allocation;
 	int rc;
 
 	if (cmd->flags || cmd->__reserved ||
 	    !call->fdev->table.function.ops.page)
 		return -EOPNOTSUPP;
-	allocation = flexmem_client_get(call->client, cmd->handle);
-	if (IS_ERR(allocation))
-		return PTR_ERR(allocation);
-	rc = flexmem_access_map(allocation, cmd);
+	rc = flexmem_client_map(call->client, cmd);
 	return rc ?: flexmem_reply(call, sizeof(*cmd));
-}
-
-static int copy_bytes(struct flexmem_call *call, bool write)
-{
-	struct flexmem_copy *cmd = call->cmd;
-	struct flexmem_allocation *allocation;
-
-	cmd->out_done = 0;
-	if (!call->fdev->table.function.ops.read)
-		return -EOPNOTSUPP;
-	allocation = flexmem_client_get(call->client, cmd->handle);
-	if (IS_ERR(allocation))
-		return PTR_ERR(allocation);
-	return flexmem_access_copy(allocation, cmd, write);
 }
 
 static int copy(struct flexmem_call *call, bool write)
@@ -54,7 +35,9 @@ static int copy(struct flexmem_call *call, bool write)
 
 	if (cmd->flags || cmd->__reserved)
 		return -EOPNOTSUPP;
-	rc = copy_bytes(call, write);
+	cmd->out_done = 0;
+	rc = call->fdev->table.function.ops.read ?
+		flexmem_client_copy(call->client, cmd, write) : -EOPNOTSUPP;
 	reply_rc = flexmem_reply(call, sizeof(*cmd));
 	return rc ?: reply_rc;
 }

@@ -15,7 +15,6 @@
 
 #include "device.h"
 #include "ioctl.h"
-#include "job.h"
 #include "snapshot.h"
 
 /*
@@ -92,8 +91,8 @@ int flexmem_cmd_segments(struct flexmem_call *call)
 			  GFP_KERNEL_ACCOUNT);
 	if (!entries)
 		return -ENOMEM;
-	cmd->out_count = flexmem_slots_read(&call->fdev->table.slots, entries,
-					    &cmd->out_generation);
+	cmd->out_count = flexmem_table_segments(&call->fdev->table, entries,
+						&cmd->out_generation);
 	rc = put_list(cmd->entries, cmd->count, cmd->entry_size, entries,
 		      cmd->out_count, sizeof(*entries));
 	kfree(entries);
@@ -131,7 +130,7 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	if (READ_ONCE(exhausted[programs]))
 		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
 	cmd->out_regions = view->nr;
-	cmd->out_leases = flexmem_lease_count(&table->slots);
+	cmd->out_leases = view->leases;
 	for (i = 0; i < view->nr; i++)
 		cmd->out_allocated += view->region[i].nr_allocated;
 	cmd->out_total = view->sum.out_total;
@@ -141,7 +140,7 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	cmd->out_allocs = view->allocs;
 	cmd->out_frees = view->allocs - cmd->out_allocated;
 	cmd->out_failures = atomic64_read(&call->fdev->failures);
-	cmd->out_generation = flexmem_slots_generation(&table->slots);
+	cmd->out_generation = view->sum.out_generation;
 	flexmem_client_usage(call->client, cmd);
 	kfree(view);
 	return flexmem_reply(call, sizeof(*cmd));
@@ -270,67 +269,8 @@ int flexmem_cmd_quota(struct flexmem_call *call)
 	if (!quota_is_valid(cmd) || cmd->id || !unset_is_zero(cmd))
 		return -EINVAL;
 	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
-	flexmem_quota_get(&call->fdev->table.accounts, call->client->account,
-			  cmd);
+	flexmem_client_quota(call->client, cmd);
 	return flexmem_reply(call, sizeof(*cmd));
-}
-
-/**
- * struct set_quota - a SET_QUOTA
- * @job: has it done: the capacity may have to be asked for
- * @quota: what was replied
- * @uid: the user, if it is a user's
- * @outdated: the reply would not be true any more, and nothing has changed
- */
-struct set_quota {
-	struct flexmem_job job;
-	struct flexmem_quota quota;
-	kuid_t uid;
-	bool outdated;
-};
-
-/* No region comes or goes meanwhile, and the capacity is the present one. */
-static int run_set_quota(struct flexmem_job *job)
-{
-	struct set_quota *set = container_of(job, struct set_quota, job);
-	struct flexmem_accounts *accounts = &job->table->accounts;
-	struct flexmem_quota quota = set->quota;
-	int rc;
-
-	/* Only under this lock do quotas change, but those of who closes. */
-	flexmem_quota_preview(accounts, &quota, set->uid);
-	set->outdated = quota.out_limit != set->quota.out_limit ||
-			quota.out_guarantee != set->quota.out_guarantee;
-	if (set->outdated)
-		return 0;
-	rc = flexmem_table_refresh(job->table);
-	return rc ?: flexmem_quota_set(accounts, &quota, set->uid);
-}
-
-static void free_set_quota(struct flexmem_job *job)
-{
-	kfree(container_of(job, struct set_quota, job));
-}
-
-static int set_as_replied(struct flexmem_table *table,
-			  const struct flexmem_quota *replied, kuid_t uid,
-			  bool *outdated)
-{
-	struct set_quota *set;
-	int rc;
-
-	set = kzalloc(sizeof(*set), GFP_KERNEL_ACCOUNT);
-	if (!set)
-		return -ENOMEM;
-	flexmem_job_init(&set->job, table, run_set_quota, free_set_quota);
-	set->quota = *replied;
-	set->uid = uid;
-	if (!flexmem_job_run(&set->job))
-		return -EINTR;
-	rc = set->job.rc;
-	*outdated = set->outdated;
-	kfree(set);
-	return rc;
 }
 
 /**
@@ -365,10 +305,11 @@ int flexmem_cmd_set_quota(struct flexmem_call *call)
 	/* What is set cannot be taken back, so the reply goes first. */
 	do {
 		outdated = false;
-		flexmem_quota_preview(&table->accounts, cmd, uid);
+		flexmem_table_preview_quota(table, cmd, uid);
 		rc = flexmem_reply(call, sizeof(*cmd));
 		if (!rc)
-			rc = set_as_replied(table, cmd, uid, &outdated);
+			rc = flexmem_table_set_quota(table, cmd, uid,
+						     &outdated);
 	} while (outdated);
 	return rc;
 }

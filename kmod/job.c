@@ -47,7 +47,7 @@ static void do_job(struct work_struct *work)
 	int error;
 
 	mutex_lock(&table->acquire_lock);
-	error = flexmem_table_error(table);
+	error = flexmem_function_error(&table->function);
 	/* What nobody waits for is not begun. */
 	if (!error && flexmem_job_is_forsaken(job))
 		error = -EINTR;
@@ -111,7 +111,7 @@ bool flexmem_job_run(struct flexmem_job *job)
 	struct flexmem_table *table = job->table;
 
 	do {
-		job->rc = flexmem_table_wait_awake(table);
+		job->rc = flexmem_function_wait_awake(&table->function);
 		if (job->rc)
 			return true;
 		atomic_set(&job->state, JOB_WAITED_FOR);

@@ -114,6 +114,21 @@ u64 flexmem_table_generation(struct flexmem_table *table)
 }
 
 /**
+ * flexmem_table_segments - the segment table as a dispatch sees it
+ * @table: region table
+ * @entries: room for FLEXMEM_MAX_SLOTS entries
+ * @generation: receives the generation they are of
+ *
+ * Return: how many entries are filled in, in the order of their slots.
+ */
+unsigned int flexmem_table_segments(struct flexmem_table *table,
+				    struct flexmem_segment_entry *entries,
+				    u64 *generation)
+{
+	return flexmem_slots_read(&table->slots, entries, generation);
+}
+
+/**
  * flexmem_table_check - check every invariant
  * @table: region table
  *

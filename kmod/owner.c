@@ -277,6 +277,28 @@ void flexmem_owner_put(struct flexmem_account *client)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_put);
 
 /**
+ * flexmem_owner_set_strict - keep the bytes from others of the same user
+ * @client: open file's account
+ *
+ * Return: 0, or -EBUSY if it is charged for anything.
+ */
+int flexmem_owner_set_strict(struct flexmem_account *client)
+{
+	struct flexmem_accounts *accounts = client->accounts;
+	int rc = -EBUSY;
+
+	spin_lock(&accounts->lock);
+	/* A handle is charged before it is asked whose its bytes are. */
+	if (!client->used[FLEXMEM_RESOURCE_HANDLES] &&
+	    !client->used[FLEXMEM_RESOURCE_BYTES]) {
+		WRITE_ONCE(client->strict, true);
+		rc = 0;
+	}
+	spin_unlock(&accounts->lock);
+	return rc;
+}
+
+/**
  * flexmem_owner_is_idle - is nobody there to take bytes again that are its own
  * @accounts: accounts of the function
  * @id: owner's number

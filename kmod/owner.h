@@ -29,6 +29,17 @@ flexmem_owner_get(struct flexmem_account *client)
 	return client;
 }
 
+/*
+ * Number that stands for whose a client's bytes are. It may change before the
+ * client is charged for a handle, and not as long as it is.
+ */
+static inline u64 flexmem_owner_of_bytes(const struct flexmem_account *client)
+{
+	return READ_ONCE(client->strict) ? client->id : client->user->id;
+}
+
+int flexmem_owner_set_strict(struct flexmem_account *client);
+
 /* Under &flexmem_accounts.lock. */
 struct flexmem_account *flexmem_owner_find(struct flexmem_accounts *accounts,
 					   u64 id);

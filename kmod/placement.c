@@ -231,7 +231,7 @@ static int place_in_new(struct growth *growth)
  */
 static int may_ask(struct flexmem_table *table, int timeouts)
 {
-	if (flexmem_table_heard_timeout(table, timeouts))
+	if (flexmem_function_heard_timeout(&table->function, timeouts))
 		return -ETIMEDOUT;
 	return flexmem_table_settle(table);
 }
@@ -615,13 +615,13 @@ static int wait_and_place(struct flexmem_table *table,
 			goto remove;
 		/* Read once: a negative time-out is a bug to the scheduler. */
 		left = end - jiffies;
-		if (!READ_ONCE(table->closing) && left > 0)
+		if (!READ_ONCE(table->function.closing) && left > 0)
 			wait_woken(&wait, TASK_KILLABLE, left);
 		rc = -EINTR;
 		if (fatal_signal_pending(current))
 			goto remove;
 		rc = -ENODEV;
-		if (READ_ONCE(table->closing))
+		if (READ_ONCE(table->function.closing))
 			goto remove;
 	} while (time_before(jiffies, end));
 	rc = flexmem_place(table, request, spare, place);

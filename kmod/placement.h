@@ -19,6 +19,7 @@ struct flexmem_table;
  * struct flexmem_place - where it went, or why it did not go anywhere
  * @region: region
  * @block: block of it
+ * @address: where that starts; as it is known to who allocates
  * @reason: on -ENOMEM: the limit that stopped it; FLEXMEM_REASON_NONE if it was
  *	the kernel that had no memory. On the way there: what has refused a
  *	place that it would have fitted into
@@ -33,6 +34,7 @@ struct flexmem_table;
 struct flexmem_place {
 	struct flexmem_region *region;
 	struct flexmem_block *block;
+	struct flexmem_address address;
 	enum flexmem_reason reason;
 	enum flexmem_reason region_reason;
 	unsigned int regions;

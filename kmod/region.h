@@ -107,7 +107,7 @@ flexmem_spares_for_request(const struct flexmem_request *request)
 				   flexmem_spares_for(request->alignment);
 }
 
-/* Whoever sees it lost sees why: table->closing, or not. */
+/* Whoever sees it lost sees why: table->function.closing, or not. */
 static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 {
 	/* Pairs with flexmem_region_unpublish(). */

@@ -13,6 +13,7 @@
 #include <linux/mm.h>
 
 #include "compat.h"
+#include "dirty.h"
 #include "scrub.h"
 #include "table.h"
 
@@ -80,14 +81,14 @@ void flexmem_table_remove(struct flexmem_table *table)
 {
 	struct flexmem_memory *mem = table->leaving;
 	struct flexmem_region *region;
-	bool asleep = READ_ONCE(table->suspended);
+	bool asleep = READ_ONCE(table->function.suspended);
 	unsigned int slot;
 	int quiet, rc;
 
-	WRITE_ONCE(table->closing, true);
-	wake_up_all(&table->resumed);
+	WRITE_ONCE(table->function.closing, true);
+	wake_up_all(&table->function.resumed);
 	flexmem_pressure_close(&table->accounts);
-	flexmem_scrub_stop(table);
+	flexmem_table_scrub_stop(table);
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);
 	for (slot = 0; slot < table->slots.nr; slot++) {
@@ -133,7 +134,7 @@ void flexmem_table_fini(struct flexmem_table *table)
 	/* Jobs whose callers were killed: what they have got is freed. */
 	destroy_workqueue(table->worker);
 	/* A free that ran beside the removal may have asked for it once more. */
-	flexmem_scrub_stop(table);
+	flexmem_table_scrub_stop(table);
 	flexmem_accounts_fini(&table->accounts);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_fini);
@@ -162,7 +163,7 @@ static int reset_locked(struct flexmem_table *table)
 	/* If it cannot, for it may be dead: a reset ends programs, too. */
 	flexmem_function_quiesce(&table->function);
 	rc = flexmem_function_reset(&table->function);
-	WRITE_ONCE(table->needs_reset, rc);
+	WRITE_ONCE(table->function.needs_reset, rc);
 	if (rc)
 		return rc;
 	WRITE_ONCE(table->resets, table->resets + 1);
@@ -202,14 +203,14 @@ int flexmem_table_reset(struct flexmem_table *table)
 	if (!table->function.ops.reset)
 		return -EOPNOTSUPP;
 	/* Not so that it waits for all that the worker has begun. */
-	atomic_inc(&table->resetting);
+	atomic_inc(&table->function.resetting);
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);
-	if (!table->closing)
+	if (!table->function.closing)
 		rc = reset_locked(table);
 	mutex_unlock(&table->data_lock);
-	atomic_dec(&table->resetting);
-	if (!rc && !READ_ONCE(table->suspended) &&
+	atomic_dec(&table->function.resetting);
+	if (!rc && !READ_ONCE(table->function.suspended) &&
 	    table->settings.acquire == FLEXMEM_ACQUIRE_PREALLOC)
 		acquire_anew(table);
 	flexmem_table_settle_later(table);
@@ -230,8 +231,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_reset);
  */
 void flexmem_table_suspend(struct flexmem_table *table)
 {
-	WRITE_ONCE(table->suspended, true);
-	flexmem_scrub_stop(table);
+	WRITE_ONCE(table->function.suspended, true);
+	flexmem_table_scrub_stop(table);
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);
 	mutex_unlock(&table->data_lock);
@@ -245,8 +246,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_suspend);
  */
 void flexmem_table_resume(struct flexmem_table *table)
 {
-	WRITE_ONCE(table->suspended, false);
-	wake_up_all(&table->resumed);
+	WRITE_ONCE(table->function.suspended, false);
+	wake_up_all(&table->function.resumed);
 	flexmem_pressure_supplied(&table->accounts);
 	flexmem_scrub_soon(table);
 	/* If there is anything to settle. */

@@ -15,7 +15,6 @@
 #include "client.h"
 #include "compat.h"
 #include "resize.h"
-#include "table.h"
 
 /* The allocation of a handle, for us alone. */
 static struct flexmem_allocation *begin(struct flexmem_client *client,
@@ -49,7 +48,6 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 	struct flexmem_allocation *allocation = resizing->allocation;
 	struct flexmem_client *client = resizing->client;
 
-	flexmem_spare_drop(&resizing->spare);
 	xa_lock(&client->handles);
 	client->used += size - allocation->size;
 	client->peak = max(client->peak, client->used);
@@ -58,36 +56,18 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 	xa_unlock(&client->handles);
 }
 
-/* Gets the bytes that are to be added, as a block of their own. */
-static int grow(struct flexmem_resizing *resizing, struct flexmem_resize *cmd)
+/* What there is for who did not get the size. */
+static void explain(const struct flexmem_resizing *resizing, int error,
+		    struct flexmem_resize *cmd)
 {
-	struct flexmem_allocation *allocation = resizing->allocation;
-	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
-	struct flexmem_region *region = allocation->region;
-	u64 room;
-	int rc;
+	const struct flexmem_allocation *allocation = resizing->allocation;
+	const struct flexmem_extension *extension = &resizing->extension;
 
-	room = flexmem_region_extend(region, allocation->block,
-				     resizing->size - allocation->size,
-				     allocation->kind, allocation->owner,
-				     &resizing->spare, &resizing->tail,
-				     &refusal);
-	if (resizing->tail) {
-		rc = flexmem_allocation_clean(allocation, resizing->tail);
-		if (rc)
-			resizing->tail = NULL;
-		return rc;
-	}
-	rc = flexmem_region_error(region);
-	if (rc)
-		return rc;
-	if (refusal) {
-		cmd->out_reason = refusal;
-		return -ENOMEM;
-	}
-	cmd->out_max = ALIGN_DOWN(allocation->size + room,
-				  flexmem_granule_of(allocation->flags));
-	return -EAGAIN;
+	if (error == -ENOMEM)
+		cmd->out_reason = extension->refusal;
+	if (error == -EAGAIN)
+		cmd->out_max = ALIGN_DOWN(allocation->size + extension->room,
+					  flexmem_granule_of(allocation->flags));
 }
 
 /**
@@ -106,6 +86,7 @@ int flexmem_resize_prepare(struct flexmem_client *client,
 			   struct flexmem_resizing *resizing)
 {
 	struct flexmem_allocation *allocation;
+	u64 size;
 	int rc;
 
 	*resizing = (struct flexmem_resizing) {};
@@ -114,20 +95,15 @@ int flexmem_resize_prepare(struct flexmem_client *client,
 		return PTR_ERR(allocation);
 	resizing->client = client;
 	resizing->allocation = allocation;
-	resizing->size = flexmem_round_length(allocation->flags, cmd->length);
-	rc = flexmem_region_error(allocation->region);
-	if (!rc && resizing->size != allocation->size)
-		rc = flexmem_spare_fill(&resizing->spare, 1);
-	if (!rc && resizing->size > allocation->size)
-		rc = grow(resizing, cmd);
-	if (rc)
-		goto end;
-	cmd->out_size = resizing->size;
+	size = flexmem_round_length(allocation->flags, cmd->length);
+	rc = flexmem_allocation_prepare(allocation, size, &resizing->extension);
+	if (rc) {
+		explain(resizing, rc, cmd);
+		flexmem_resize_abort(resizing);
+		return rc;
+	}
+	cmd->out_size = size;
 	return 0;
-
-end:
-	end(resizing, allocation->size);
-	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_prepare);
 
@@ -137,17 +113,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_prepare);
  */
 void flexmem_resize_commit(struct flexmem_resizing *resizing)
 {
-	struct flexmem_allocation *allocation = resizing->allocation;
-	struct flexmem_account *account = allocation->owner;
-
-	if (resizing->tail)
-		flexmem_region_join(allocation->region, allocation->block,
-				    resizing->tail, account);
-	else if (resizing->size < allocation->size)
-		flexmem_region_shrink(allocation->region, allocation->block,
-				      resizing->size, allocation->kind,
-				      account, &resizing->spare);
-	end(resizing, resizing->size);
+	flexmem_allocation_commit(resizing->allocation, &resizing->extension);
+	end(resizing, resizing->extension.size);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_commit);
 
@@ -157,11 +124,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_commit);
  */
 void flexmem_resize_abort(struct flexmem_resizing *resizing)
 {
-	struct flexmem_allocation *allocation = resizing->allocation;
-
-	if (resizing->tail)
-		flexmem_region_free(allocation->region, resizing->tail,
-				    allocation->kind, allocation->owner, false);
-	end(resizing, allocation->size);
+	flexmem_allocation_abort(resizing->allocation, &resizing->extension);
+	end(resizing, resizing->allocation->size);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_abort);

@@ -6,25 +6,20 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
-#include "block.h"
+#include "allocation.h"
 
-struct flexmem_allocation;
 struct flexmem_client;
 
 /**
  * struct flexmem_resizing - a change of size under way
  * @client: whose handle names it
  * @allocation: of what
- * @size: bytes it will have
- * @tail: what will be added, or NULL
- * @spare: nodes for it
+ * @extension: what it takes
  */
 struct flexmem_resizing {
 	struct flexmem_client *client;
 	struct flexmem_allocation *allocation;
-	u64 size;
-	struct flexmem_block *tail;
-	struct flexmem_spare spare;
+	struct flexmem_extension extension;
 };
 
 int flexmem_resize_prepare(struct flexmem_client *client,

@@ -138,6 +138,7 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 
 	/* Regions come and go from the table under this lock or locked below. */
 	mutex_lock(&table->snapshot_lock);
+	view->leases = flexmem_lease_count(&table->slots);
 	rcu_read_lock();
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region[nr] = rcu_dereference(table->region[slot]);

@@ -16,6 +16,7 @@ struct flexmem_table;
  * @nr: regions there are
  * @used_program: bytes allocated for programs
  * @allocs: allocations made since the device is there
+ * @leases: leases held
  * @sum: the ``out_`` members of the totals; the rest is not touched
  * @owner: receives owners; NULL: none wanted
  * @max_owners: how many there is room for
@@ -25,6 +26,7 @@ struct flexmem_view {
 	unsigned int nr;
 	u64 used_program;
 	u64 allocs;
+	unsigned int leases;
 	struct flexmem_snapshot sum;
 	struct flexmem_owner_entry *owner;
 	unsigned int max_owners;

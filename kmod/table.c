@@ -22,7 +22,6 @@
 #include <linux/device.h>
 #include <linux/err.h>
 #include <linux/log2.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -70,12 +69,11 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 				FLEXMEM_REASON_SLOTS :
 				FLEXMEM_REASON_MAX_REGIONS;
 	INIT_LIST_HEAD(&table->stranded);
-	init_waitqueue_head(&table->resumed);
 	mutex_init(&table->acquire_lock);
 	mutex_init(&table->snapshot_lock);
 	mutex_init(&table->data_lock);
 	init_rwsem(&table->map_lock);
-	flexmem_scrub_init(table);
+	flexmem_table_scrub_init(table);
 	table->worker = alloc_ordered_workqueue("flexmem", 0);
 	if (!table->worker)
 		return -ENOMEM;
@@ -185,87 +183,17 @@ void flexmem_table_reopen_pools(struct flexmem_table *table)
 }
 
 /**
- * flexmem_table_error - why the device cannot be called now
- * @table: region table
- *
- * Context: any; under a lock under which the device is called it stays like that.
- * Return: 0, -ENODEV if it goes, -EIO if it could not be reset, or -EAGAIN if it
- * sleeps.
- */
-int flexmem_table_error(const struct flexmem_table *table)
-{
-	if (READ_ONCE(table->closing))
-		return -ENODEV;
-	if (READ_ONCE(table->needs_reset))
-		return -EIO;
-	return READ_ONCE(table->suspended) ? -EAGAIN : 0;
-}
-
-/**
- * flexmem_table_wait_awake - wait until the device is awake, or goes
- * @table: region table
- *
- * Who waits can be frozen: the device wakes up after the processes do.
- *
- * Context: may sleep.
- * Return: 0, or -EINTR if the caller was killed.
- */
-int flexmem_table_wait_awake(struct flexmem_table *table)
-{
-	if (wait_event_state(table->resumed,
-			     !READ_ONCE(table->suspended) ||
-			     READ_ONCE(table->closing),
-			     (TASK_KILLABLE | TASK_FREEZABLE)))
-		return -EINTR;
-	return 0;
-}
-
-/*
- * Takes a lock under which the device is called, once the device is awake. The
- * wait for it to wake up is repeated only if it has fallen asleep again.
- */
-static int lock_device(struct flexmem_table *table, struct mutex *lock)
-{
-	int rc;
-
-	do {
-		if (flexmem_table_wait_awake(table) ||
-		    mutex_lock_killable(lock))
-			return -EINTR;
-		rc = flexmem_table_error(table);
-		if (!rc)
-			return 0;
-		mutex_unlock(lock);
-	} while (rc == -EAGAIN && !fatal_signal_pending(current));
-	return rc == -EAGAIN ? -EINTR : rc;
-}
-
-/**
  * flexmem_table_lock - take acquire_lock, to call the device
  * @table: region table
  *
  * Context: may sleep.
- * Return: 0, -EINTR if the caller was killed, -ENODEV if the device goes, or
- * -EIO if it could not be reset.
+ * Return: as flexmem_function_lock().
  */
 int flexmem_table_lock(struct flexmem_table *table)
 {
-	return lock_device(table, &table->acquire_lock);
+	return flexmem_function_lock(&table->function, &table->acquire_lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_lock);
-
-/**
- * flexmem_table_lock_data - take data_lock, to scrub or to copy
- * @table: region table
- *
- * Context: may sleep.
- * Return: as flexmem_table_lock().
- */
-int flexmem_table_lock_data(struct flexmem_table *table)
-{
-	return lock_device(table, &table->data_lock);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_lock_data);
 
 /**
  * flexmem_table_claim_probe - whether to ask the firmware if one need not
@@ -294,34 +222,6 @@ void flexmem_table_leave_probe(struct flexmem_table *table,
 	flexmem_function_leave_probe(&table->function, claim);
 }
 
-/**
- * flexmem_table_lock_to_move - take data_lock, unless the firmware may be dead
- * @table: region table
- *
- * For who would ask it to move data. Whoever did that would wait for a time-out;
- * one caller an interval may try (D28).
- *
- * Context: may sleep.
- * Return: as flexmem_table_lock(), or -EAGAIN if the firmware is not to be asked
- * now.
- */
-int flexmem_table_lock_to_move(struct flexmem_table *table)
-{
-	int timeouts = atomic_read(&table->function.timeouts), rc;
-	unsigned long claim;
-
-	if (!flexmem_table_claim_probe(table, &claim))
-		return -EAGAIN;
-	rc = flexmem_table_lock_data(table);
-	if (!rc && flexmem_table_heard_timeout(table, timeouts)) {
-		mutex_unlock(&table->data_lock);
-		rc = -EAGAIN;
-	} else if (rc) {
-		flexmem_table_leave_probe(table, claim);
-	}
-	return rc;
-}
-
 /*
  * Takes memory of the first size that the device gives. Sizes below @min_size
  * are skipped. If every size was tried and refused, its slots are exhausted.
@@ -347,7 +247,7 @@ static int acquire_memory(struct flexmem_table *table,
 			continue;
 		}
 		/* Who removes, resets or suspends does not wait for all. */
-		rc = flexmem_table_put_off(table);
+		rc = flexmem_function_put_off(&table->function);
 		if (rc)
 			break;
 		rc = -ENOSPC;
@@ -390,7 +290,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 	int slot, rc;
 
 	do {
-		rc = flexmem_table_cut_in(table);
+		rc = flexmem_function_cut_in(&table->function);
 		if (rc)
 			return rc;
 		slot = flexmem_slots_find(&table->slots, &table->pool[kind]);
@@ -438,7 +338,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
  *
  * Context: under acquire_lock. May sleep.
  * Return: the region; -ENOSPC if there can be none (more) of that size; an error
- * of the firmware; or as flexmem_table_put_off(): then nothing was acquired yet.
+ * of the firmware; or as flexmem_function_put_off(): then nothing was acquired yet.
  */
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
@@ -470,7 +370,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	*fresh = NULL;
 	flexmem_region_set_memory(region, &mem, table->settings.fit);
 
-	rc = flexmem_scrub_memory(table, &mem);
+	rc = flexmem_scrub_memory(table, &mem, 0, mem.size);
 	if (!rc)
 		rc = fill_slot(table, kind, region);
 	if (rc) {
@@ -563,7 +463,7 @@ static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind)
  * capacity for them.
  *
  * Context: under acquire_lock. May sleep.
- * Return: 0; an error of the firmware; as flexmem_table_put_off(); or -ENOMEM; what
+ * Return: 0; an error of the firmware; as flexmem_function_put_off(); or -ENOMEM; what
  * has been acquired stays until flexmem_table_remove().
  */
 int flexmem_table_prealloc(struct flexmem_table *table)
@@ -656,8 +556,7 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 	flexmem_pressure_supplied(&table->accounts);
 	if (!mutex_trylock(&table->acquire_lock))
 		return 0;
-	if (!READ_ONCE(table->closing) && !READ_ONCE(table->suspended) &&
-	    !READ_ONCE(table->needs_reset))
+	if (!flexmem_function_error(&table->function))
 		rc = flexmem_table_refresh(table);
 	mutex_unlock(&table->acquire_lock);
 	return rc;

@@ -11,7 +11,6 @@
 #include <linux/rcupdate.h>
 #include <linux/rwsem.h>
 #include <linux/types.h>
-#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/flexmem.h>
 
@@ -41,18 +40,11 @@ struct device;
  * @stranded: memory without a slot that the firmware would not take back yet;
  *	under @acquire_lock
  * @nr_doubtful: regions that are doubtful; under @acquire_lock
- * @closing: the device goes: its operations are not called any more. Set before
- *	acquire_lock is taken for the last time, so that nobody who waits for
- *	that lock makes removal wait for the firmware.
  * @past_allocs: allocations made in regions that are gone; under
  *	@snapshot_lock
  * @last_serial: of the regions; under @acquire_lock
  * @leaving: what is given back on removal, which must not run out of memory
- * @needs_reset: a reset has failed: the device gives nothing until one succeeds
- * @resetting: who is about to reset it: what takes many commands ends early
  * @resets: how often it was reset
- * @suspended: the device sleeps: its operations are not called
- * @resumed: where one waits for it to wake up
  * @scrubbed: bytes scrubbed
  * @scrub_work: scrubs in the background
  * @worker: does what needs the firmware, see job.h
@@ -90,15 +82,10 @@ struct flexmem_table {
 	struct flexmem_region __rcu *region[FLEXMEM_MAX_SLOTS];
 	struct list_head stranded;
 	unsigned int nr_doubtful;
-	bool closing;
 	u64 past_allocs;
 	u64 last_serial;
 	struct flexmem_memory leaving[FLEXMEM_MAX_SLOTS];
-	bool needs_reset;
-	atomic_t resetting;
 	u64 resets;
-	bool suspended;
-	wait_queue_head_t resumed;
 	atomic64_t scrubbed;
 	struct delayed_work scrub_work;
 	struct workqueue_struct *worker;
@@ -133,22 +120,7 @@ static inline int flexmem_region_error(const struct flexmem_region *region)
 {
 	if (!flexmem_region_is_lost(region))
 		return 0;
-	return READ_ONCE(region->table->closing) ? -ENODEV : -EIO;
-}
-
-/* 0, or why what takes many commands is to end after the one under way. */
-static inline int flexmem_table_cut_in(const struct flexmem_table *table)
-{
-	if (READ_ONCE(table->closing))
-		return -ENODEV;
-	return atomic_read(&table->resetting) ? -EIO : 0;
-}
-
-/* Likewise; -EAGAIN: the device is about to sleep, the rest is for later. */
-static inline int flexmem_table_put_off(const struct flexmem_table *table)
-{
-	return flexmem_table_cut_in(table) ?:
-	       READ_ONCE(table->suspended) ? -EAGAIN : 0;
+	return READ_ONCE(region->table->function.closing) ? -ENODEV : -EIO;
 }
 
 /* Commands about memory and slots that were sent. Under acquire_lock. */
@@ -156,14 +128,6 @@ static inline unsigned long flexmem_table_sent(struct flexmem_table *table)
 {
 	lockdep_assert_held(&table->acquire_lock);
 	return table->function.sent;
-}
-
-/* Whether a command timed out since there were so many, and none succeeded. */
-static inline bool flexmem_table_heard_timeout(struct flexmem_table *table,
-					       int timeouts)
-{
-	return READ_ONCE(table->function.doubt) &&
-	       atomic_read(&table->function.timeouts) != timeouts;
 }
 
 int flexmem_table_init(struct flexmem_table *table, struct device *dev,
@@ -177,11 +141,7 @@ void flexmem_table_suspend(struct flexmem_table *table);
 void flexmem_table_resume(struct flexmem_table *table);
 int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		       unsigned int *regions, u64 *bytes);
-int flexmem_table_error(const struct flexmem_table *table);
-int flexmem_table_wait_awake(struct flexmem_table *table);
 int flexmem_table_lock(struct flexmem_table *table);
-int flexmem_table_lock_data(struct flexmem_table *table);
-int flexmem_table_lock_to_move(struct flexmem_table *table);
 bool flexmem_table_claim_probe(struct flexmem_table *table,
 			       unsigned long *claim);
 void flexmem_table_leave_probe(struct flexmem_table *table,
@@ -193,10 +153,21 @@ int flexmem_table_new_capacity(struct flexmem_table *table);
 int flexmem_table_refresh(struct flexmem_table *table);
 int flexmem_table_settle(struct flexmem_table *table);
 void flexmem_table_settle_later(struct flexmem_table *table);
+unsigned int flexmem_table_segments(struct flexmem_table *table,
+				    struct flexmem_segment_entry *entries,
+				    u64 *generation);
+void flexmem_table_preview_quota(struct flexmem_table *table,
+				 struct flexmem_quota *quota, kuid_t uid);
+int flexmem_table_set_quota(struct flexmem_table *table,
+			    const struct flexmem_quota *replied, kuid_t uid,
+			    bool *outdated);
 u64 flexmem_table_max_region(struct flexmem_table *table);
 const char *flexmem_table_check(struct flexmem_table *table);
 
 /* Between the files of this layer. */
+int flexmem_table_scrub_quarantine(struct flexmem_table *table);
+void flexmem_table_scrub_init(struct flexmem_table *table);
+void flexmem_table_scrub_stop(struct flexmem_table *table);
 void flexmem_table_tell_accounts(struct flexmem_table *table);
 void flexmem_table_reopen_pools(struct flexmem_table *table);
 int flexmem_table_release(struct flexmem_table *table,

@@ -14,7 +14,6 @@
 
 #include "compat.h"
 #include "job.h"
-#include "scrub.h"
 #include "table.h"
 
 /**
@@ -65,7 +64,7 @@ static bool is_no_answer(int rc)
  * Context: under acquire_lock, after flexmem_table_settle(): what a slot may name
  * is not given back. May sleep.
  * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV if the firmware cannot be asked for
- * anything else now; as flexmem_table_put_off(); or the error that a piece was
+ * anything else now; as flexmem_function_put_off(); or the error that a piece was
  * refused with.
  */
 int flexmem_table_release_stranded(struct flexmem_table *table, bool removing)
@@ -81,7 +80,7 @@ int flexmem_table_release_stranded(struct flexmem_table *table, bool removing)
 	list_splice_init(&table->stranded, &stranded);
 	list_for_each_entry_safe(region, next, &stranded, stranded) {
 		/* Who removes, resets or suspends does not wait for all. */
-		cut = removing ? 0 : flexmem_table_put_off(table);
+		cut = removing ? 0 : flexmem_function_put_off(&table->function);
 		rc = cut ?: rc;
 		if (cut || is_no_answer(rc) ||
 		    region->unanswered == FLEXMEM_RELEASE_TRIES) {
@@ -177,7 +176,7 @@ static void settle_unasked(struct work_struct *work)
 			     settle_work);
 
 	mutex_lock(&table->acquire_lock);
-	if (!flexmem_table_error(table) && !is_settled(table) &&
+	if (!flexmem_function_error(&table->function) && !is_settled(table) &&
 	    flexmem_function_may_probe(&table->function)) {
 		table->settle_tries++;
 		if (!flexmem_table_settle(table))
@@ -215,7 +214,7 @@ void flexmem_table_settle_later(struct flexmem_table *table)
 	u64 ms;
 
 	lockdep_assert_held(&table->acquire_lock);
-	if (flexmem_table_error(table) || is_settled(table))
+	if (flexmem_function_error(&table->function) || is_settled(table))
 		return;
 	doublings = min(table->settle_tries, FLEXMEM_SETTLE_DOUBLINGS);
 	ms = min_t(u64, (u64)table->settle_ms << doublings, INT_MAX);
@@ -291,7 +290,7 @@ static int trim_slots(struct flexmem_table *table, struct trim *trim)
 		u64 size = table->slots.entry[slot].length;
 
 		/* Who removes, resets or suspends does not wait for all. */
-		rc = flexmem_table_put_off(table);
+		rc = flexmem_function_put_off(&table->function);
 		if (rc || !trim_slot(table, slot, trim->break_leases, &rc))
 			continue;
 		emptied = true;
@@ -315,9 +314,9 @@ static int run_trim(struct flexmem_job *job)
 	if (rc)
 		return rc;
 	/* What still cannot be scrubbed stays where it is. */
-	rc = flexmem_scrub_quarantine(table);
+	rc = flexmem_table_scrub_quarantine(table);
 	if (rc != -EINTR)
-		rc = flexmem_table_put_off(table);
+		rc = flexmem_function_put_off(&table->function);
 	if (rc)
 		return rc;
 	if (trim->break_leases)

@@ -9,9 +9,9 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "dirty.h"
 #include "fake_device.h"
 #include "owner.h"
-#include "scrub.h"
 #include "snapshot.h"
 
 static unsigned int seed;

@@ -207,7 +207,7 @@ static void waits_while_the_device_sleeps(struct kunit *test)
 	start(test, ctx, call_trim);
 	msleep(20);
 	/* As flexmem_table_suspend() does before it waits for the worker. */
-	WRITE_ONCE(ctx->table->suspended, true);
+	WRITE_ONCE(ctx->table->function.suspended, true);
 	mutex_unlock(&ctx->table->acquire_lock);
 	msleep(20);
 	KUNIT_EXPECT_FALSE(test, completion_done(&ctx->done));
@@ -220,7 +220,7 @@ static void begin_reset(void *arg)
 	struct ctx *ctx = arg;
 
 	/* As flexmem_table_reset() does before it waits for the worker. */
-	atomic_inc(&ctx->table->resetting);
+	atomic_inc(&ctx->table->function.resetting);
 	ctx->fake->during_clear = NULL;
 }
 
@@ -237,7 +237,7 @@ static void reset_cuts_in(struct kunit *test)
 	ctx->fake->during_clear_arg = ctx;
 	start(test, ctx, call_trim);
 	expect(test, -EIO, 1, "clear 0, release 12G");
-	atomic_dec(&ctx->table->resetting);
+	atomic_dec(&ctx->table->function.resetting);
 }
 
 /* Regions that are empty. */
@@ -254,7 +254,7 @@ static void begin_suspend(void *arg)
 	struct ctx *ctx = arg;
 
 	/* As flexmem_table_suspend() does before it waits for the worker. */
-	WRITE_ONCE(ctx->table->suspended, true);
+	WRITE_ONCE(ctx->table->function.suspended, true);
 	ctx->fake->during_clear = NULL;
 	ctx->fake->during_acquire = NULL;
 	complete(&ctx->asleep);
@@ -544,7 +544,7 @@ static void who_waits_is_told_when_the_device_goes(struct kunit *test)
 	mutex_lock(&ctx->table->acquire_lock);
 	start(test, ctx, call_alloc);
 	msleep(20);
-	WRITE_ONCE(ctx->table->closing, true);
+	WRITE_ONCE(ctx->table->function.closing, true);
 	mutex_unlock(&ctx->table->acquire_lock);
 	expect(test, -ENODEV, 0, "");
 }
@@ -575,10 +575,10 @@ static void reset_cuts_in_before_growth_releases(struct kunit *test)
 
 	strand(test, ctx, 4);
 	/* As flexmem_table_reset() does before it waits for the worker. */
-	atomic_inc(&ctx->table->resetting);
+	atomic_inc(&ctx->table->function.resetting);
 	start(test, ctx, call_alloc);
 	expect(test, -EIO, 0, "");
-	atomic_dec(&ctx->table->resetting);
+	atomic_dec(&ctx->table->function.resetting);
 }
 
 static void reset_cuts_in_before_trim_releases(struct kunit *test)
@@ -586,10 +586,10 @@ static void reset_cuts_in_before_trim_releases(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	strand(test, ctx, 4);
-	atomic_inc(&ctx->table->resetting);
+	atomic_inc(&ctx->table->function.resetting);
 	start(test, ctx, call_trim);
 	expect(test, -EIO, 0, "");
-	atomic_dec(&ctx->table->resetting);
+	atomic_dec(&ctx->table->function.resetting);
 }
 
 static struct kunit_case job_test_cases[] = {

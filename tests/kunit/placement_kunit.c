@@ -1028,7 +1028,7 @@ static void who_waited_meanwhile_does_not_ask(struct kunit *test)
 	flexmem_table_suspend(ctx->table);
 	task = kthread_run(allocate_until_killed, &late, "flexmem_kunit");
 	if (!IS_ERR(task)) {
-		while (!somebody_waits(&ctx->table->resumed))
+		while (!somebody_waits(&ctx->table->function.resumed))
 			msleep(20);
 		fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
 		KUNIT_EXPECT_EQ(test, -ETIMEDOUT,

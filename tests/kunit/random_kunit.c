@@ -16,10 +16,10 @@
 #include <linux/prandom.h>
 #include <linux/sched.h>
 
+#include "dirty.h"
 #include "fake_device.h"
 #include "model.h"
 #include "placement.h"
-#include "scrub.h"
 #include "snapshot.h"
 #include "table.h"
 

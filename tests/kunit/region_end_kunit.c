@@ -126,7 +126,7 @@ static void removal_with_stranded_memory_and_a_dead_firmware(struct kunit *test)
 
 static void close_table(void *table)
 {
-	WRITE_ONCE(((struct flexmem_table *)table)->closing, true);
+	WRITE_ONCE(((struct flexmem_table *)table)->function.closing, true);
 }
 
 /* Who removes the device waits: the command under way is the last. */

@@ -18,8 +18,9 @@
 #include <linux/workqueue.h>
 
 #include "client.h"
+#include "dirty.h"
 #include "fake_device.h"
-#include "scrub.h"
+#include "owner.h"
 #include "snapshot.h"
 #include "table.h"
 
@@ -112,8 +113,7 @@ static struct flexmem_client *open_strict(struct kunit *test, unsigned int uid)
 /* What an owner writes into its bytes. */
 static u8 value_of(const struct flexmem_client *client)
 {
-	u64 owner = client->strict ? client->account->id :
-				     client->account->user->id;
+	u64 owner = flexmem_owner_of_bytes(client->account);
 
 	return 1 + owner % (FAKE_FOREIGN - 1);
 }
@@ -344,10 +344,10 @@ static void strict_comes_before_the_first_allocation(struct kunit *test)
 	struct flexmem_allocation *allocation = alloc(test, client, 128);
 
 	KUNIT_EXPECT_EQ(test, flexmem_client_set_strict(client), -EBUSY);
-	KUNIT_EXPECT_FALSE(test, client->strict);
+	KUNIT_EXPECT_FALSE(test, client->account->strict);
 	give(test, allocation);
 	KUNIT_EXPECT_EQ(test, flexmem_client_set_strict(client), 0);
-	KUNIT_EXPECT_TRUE(test, client->strict);
+	KUNIT_EXPECT_TRUE(test, client->account->strict);
 }
 
 static void zeroed_is_zero(struct kunit *test)
@@ -614,7 +614,7 @@ static struct flexmem_region *make_mixed(struct kunit *test)
 	flexmem_table_suspend(ctx->table);
 	give(test, a);
 	give(test, b);
-	ctx->table->suspended = false;
+	ctx->table->function.suspended = false;
 	scrubbed(test);
 	return region;
 }

@@ -5,14 +5,12 @@
 usage: edges.py TOP OBJECTS
 
 OBJECTS holds core-FILE.o for each kmod/FILE.c of flexmem.ko. A part calls another one if a file of it refers to a symbol
-that a file of the other one defines; what is inline in a header is not seen. Two literal blocks of the page are compared
-with that, each behind a comment:
+that a file of the other one defines; what is inline in a header is not seen. That is compared with a literal block of the
+page, behind the comment ".. edges: parts", with a line for each part, from top to bottom: "part: files | parts that it may
+call", all of them further below.
 
- .. edges: parts         a line for each part, top to bottom: "part: files | parts that it may call", all further below
- .. edges: exceptions    calls that there should not be: "part -> part: reason"
-
-Whatever is not so is printed, and makes the program fail: a call that is neither, a file in no part, a part that may call
-upwards, and an exception that is needed no more, so that their list only gets shorter.
+Whatever is not so is printed, and makes the program fail: a call that there may not be, one that there may be and is not, a
+file in no part, and a part that may call upwards.
 """
 import collections
 import re
@@ -20,18 +18,18 @@ import subprocess
 import sys
 
 
-def block(page, name):
-    """The lines of the literal block behind a comment."""
-    found = re.search(rf"^\.\. edges: {name}\n\n::\n\n((?:   .*\n|\n)+)", page, re.MULTILINE)
+def block(page):
+    """The lines of the literal block behind the comment."""
+    found = re.search(r"^\.\. edges: parts\n\n::\n\n((?:   .*\n|\n)+)", page, re.MULTILINE)
     if not found:
-        sys.exit(f"no block '{name}'")
+        sys.exit("no block of parts")
     return [line.strip() for line in found[1].splitlines() if line.strip()]
 
 
 def read_parts(page):
     """Files of each part, in the order of the page, and the calls it may make."""
     files, calls = {}, set()
-    for line in block(page, "parts"):
+    for line in block(page):
         part, names, below = re.fullmatch(r"(\w+): ([\w ]+?)\s*\|\s*([\w ]*)", line).groups()
         files[part] = names.split()
         calls |= {(part, other) for other in below.split()}
@@ -83,13 +81,12 @@ def main():
         if called not in order or order.index(called) <= order.index(caller):
             wrong.append(f"{caller} -> {called} is allowed, but does not go down")
 
-    exceptions = {tuple(line.split(":")[0].split(" -> ")) for line in block(page, "exceptions")}
     calls = find_calls(objects, {name: part for name, part in part_of.items() if name in built})
-    for pair in sorted(calls.keys() - allowed - exceptions):
+    for pair in sorted(calls.keys() - allowed):
         wrong.append(f"{' -> '.join(pair)} is not among the calls that there may be: {', '.join(sorted(calls[pair]))}")
-    for pair in sorted(exceptions - (calls.keys() - allowed)):
-        wrong.append(f"{' -> '.join(pair)} is no exception any more")
-    print("\n".join(wrong or [f"{len(calls)} kinds of calls, {len(exceptions)} of them exceptions"]))
+    for pair in sorted(allowed - calls.keys()):
+        wrong.append(f"{' -> '.join(pair)} is allowed, but there is no such call")
+    print("\n".join(wrong or [f"{len(calls)} kinds of calls, all of them downwards"]))
     return bool(wrong)
 
 

@@ -102,7 +102,7 @@ static const char *unsettled(void)
 	if (!fdev)
 		return NULL;
 	mutex_lock(&fdev->table.acquire_lock);
-	if (!fdev->table.needs_reset &&
+	if (!fdev->table.function.needs_reset &&
 	    (fdev->table.nr_doubtful ||
 	     !flexmem_function_is_settled(&fdev->table.function)))
 		wrong = "something is not known";

@@ -286,7 +286,7 @@ static const char *settled_wrong(unsigned int index,
 	const char *wrong = NULL;
 
 	mutex_lock(&table->acquire_lock);
-	if (!table->needs_reset && !flexmem_table_settle(table))
+	if (!table->function.needs_reset && !flexmem_table_settle(table))
 		wrong = card_wrong(index, table);
 	mutex_unlock(&table->acquire_lock);
 	return wrong;

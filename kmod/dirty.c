@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Quarantine: blocks that could not be scrubbed are nobody's, and are given to
- * nobody, until they have been.
+ * What of a region is to be scrubbed: free blocks that the background watches,
+ * and those in quarantine, which could not be scrubbed: they are nobody's, and are
+ * given to nobody, until they have been.
  */
 
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
 
 #include "compat.h"
+#include "dirty.h"
 #include "region.h"
 #include "scrub.h"
 #include "table.h"
@@ -181,4 +183,94 @@ void flexmem_region_end_retry(struct flexmem_region *region, u64 size, int rc)
 	spin_unlock(&region->lock);
 	if (done)
 		flexmem_region_end_quarantine(region, done, true);
+}
+
+/*
+ * A free block worth scrubbing: one that is nobody's, or, when it was looked at
+ * last, @owner's. Otherwise @seen is whose the first one is, which goes to the
+ * end of the list.
+ */
+static struct flexmem_block *find_worthy(struct flexmem_region *region,
+					 u64 owner, u64 *seen)
+{
+	struct list_head *dirty = &region->blocks.dirty;
+	struct flexmem_block *block;
+
+	lockdep_assert_held(&region->lock);
+	if (list_empty(dirty))
+		return NULL;
+	block = list_first_entry(dirty, struct flexmem_block, dirty_link);
+	if (block->bytes_of == FLEXMEM_MIXED)
+		return block;
+	block = list_last_entry(dirty, struct flexmem_block, dirty_link);
+	if (block->bytes_of == owner)
+		return block;
+	block = list_first_entry(dirty, struct flexmem_block, dirty_link);
+	*seen = block->bytes_of;
+	list_move_tail(&block->dirty_link, dirty);
+	return NULL;
+}
+
+/**
+ * flexmem_region_begin_scrub - what to scrub next of the free blocks
+ * @region: region that stays
+ * @owner: whose blocks are worth it, besides those that were several owners';
+ *	or FLEXMEM_MIXED
+ * @seen: receives whose the first block is, if none is worth it
+ *
+ * A piece of the block that is watched already, or of a new one, is between
+ * @scrub_start and @scrub_end then.
+ *
+ * Context: under data_lock until flexmem_region_end_scrub(). Takes the region's
+ * lock.
+ * Return: true if there is something.
+ */
+bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
+				u64 *seen)
+{
+	struct flexmem_blocks *blocks = &region->blocks;
+	u64 size;
+
+	spin_lock(&region->lock);
+	if (!region->dead && !blocks->watched) {
+		WRITE_ONCE(blocks->watched, find_worthy(region, owner, seen));
+		if (blocks->watched)
+			region->scrub_next = blocks->watched->dirty_start;
+	}
+	if (!region->dead && blocks->watched) {
+		size = min(blocks->watched->dirty_end - region->scrub_next,
+			   FLEXMEM_SCRUB_MAX);
+		region->scrub_start = region->scrub_next;
+		region->scrub_end = region->scrub_next + size;
+	}
+	spin_unlock(&region->lock);
+	return region->scrub_start < region->scrub_end;
+}
+
+/**
+ * flexmem_region_end_scrub - a piece has been scrubbed, or not
+ * @region: region
+ * @rc: 0 if it has been
+ *
+ * Context: takes the region's lock.
+ * Return: @rc; or -EAGAIN if the block is not the same any more, so that what
+ * was done is lost.
+ */
+int flexmem_region_end_scrub(struct flexmem_region *region, int rc)
+{
+	struct flexmem_blocks *blocks = &region->blocks;
+	struct flexmem_block *block;
+
+	spin_lock(&region->lock);
+	block = blocks->watched;
+	region->scrub_next = region->scrub_end;
+	region->scrub_start = region->scrub_end;
+	if (!block)
+		rc = rc ?: -EAGAIN;
+	else if (rc || region->scrub_next == block->dirty_end)
+		WRITE_ONCE(blocks->watched, NULL);
+	if (!rc && !blocks->watched)
+		flexmem_blocks_clean(blocks, block);
+	spin_unlock(&region->lock);
+	return rc;
 }

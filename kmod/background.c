@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is scrubbed before somebody asks for it: free blocks that have been several
+ * owners', or one's who is not there any more, so that fewer have to wait, and
+ * what is in quarantine.
+ *
+ * The background takes nothing out of the free blocks (D25): it watches a free
+ * block while the device scrubs it, and if the block is still the same
+ * afterwards it is clean.
+ */
+
+#include <linux/jiffies.h>
+#include <linux/workqueue.h>
+
+#include "compat.h"
+#include "dirty.h"
+#include "owner.h"
+#include "scrub.h"
+#include "table.h"
+
+/* How long a user may be away before its bytes are scrubbed unasked. */
+#define IDLE_JIFFIES (5 * HZ)
+/* Blocks of a region that the background looks at in a row. */
+#define LOOK_AT 16
+
+/**
+ * flexmem_table_scrub_quarantine - try again what could not be scrubbed
+ * @table: region table
+ *
+ * Context: under acquire_lock, so that regions stay. May sleep.
+ * Return: 0; the error that the first one failed with again; or as
+ * flexmem_function_put_off().
+ */
+int flexmem_table_scrub_quarantine(struct flexmem_table *table)
+{
+	struct flexmem_region *region;
+	struct flexmem_block *block;
+	unsigned int slot;
+	int rc = 0;
+
+	lockdep_assert_held(&table->acquire_lock);
+	for (slot = 0; !rc && slot < table->slots.nr; slot++) {
+		region = flexmem_region_at(table, slot);
+		while (!rc && region) {
+			rc = flexmem_function_put_off(&table->function);
+			block = rc ? NULL :
+				flexmem_region_take_quarantined(region);
+			if (!block)
+				break;
+			rc = flexmem_scrub_memory(table, &region->mem,
+						  block->start,
+						  flexmem_block_end(block));
+			flexmem_region_end_quarantine(region, block, !rc);
+		}
+	}
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_scrub_quarantine);
+
+/* Does nothing for a device that sleeps: who puts it to sleep waits for us. */
+static bool may_scrub(const struct flexmem_table *table)
+{
+	return !flexmem_function_error(&table->function);
+}
+
+/*
+ * Scrubs one piece of a free block of a region, which stays as data_lock is
+ * held. @waits is set if there may be something to do later. Returns -ENOENT if
+ * there is nothing to do now.
+ */
+static int scrub_free_piece(struct flexmem_region *region, bool *waits)
+{
+	struct flexmem_table *table = region->table;
+	bool found = false, idle = false;
+	u64 seen = FLEXMEM_CLEAN, none;
+	unsigned int i;
+	int rc = -EAGAIN;
+
+	for (i = 0; i < LOOK_AT && !found && !idle; i++) {
+		seen = FLEXMEM_CLEAN;
+		found = flexmem_region_begin_scrub(region, FLEXMEM_MIXED,
+						   &seen);
+		if (found || seen == FLEXMEM_CLEAN)
+			break;
+		*waits = true;
+		/* Not under the region's lock: there may be many owners. */
+		idle = flexmem_owner_is_idle(&table->accounts, seen,
+					     IDLE_JIFFIES);
+	}
+	if (idle)
+		found = flexmem_region_begin_scrub(region, seen, &none);
+	if (!found)
+		return -ENOENT;
+	if (flexmem_function_may_probe(&table->function))
+		rc = flexmem_scrub_part(table, &region->mem,
+					region->scrub_start,
+					region->scrub_end - region->scrub_start);
+	return flexmem_region_end_scrub(region, rc);
+}
+
+/*
+ * Tries one piece of a quarantined block again, if it is time. -ENOENT: it is
+ * not. The block stays in quarantine until all of it is done: TRIM may take it
+ * out between two pieces, and waits for data_lock before it does anything to it.
+ */
+static int retry_quarantined(struct flexmem_region *region, bool *waits)
+{
+	struct flexmem_table *table = region->table;
+	u64 start, size;
+	int rc;
+
+	lockdep_assert_held(&table->data_lock);
+	if (!READ_ONCE(region->nr_quarantined))
+		return -ENOENT;
+	*waits = true;
+	if (time_before(jiffies, READ_ONCE(region->retry_at)))
+		return -ENOENT;
+	if (!flexmem_region_begin_retry(region, &start, &size))
+		return -ENOENT;
+	if (!flexmem_function_may_probe(&table->function))
+		return -EAGAIN;
+	rc = flexmem_scrub_part(table, &region->mem, start, size);
+	flexmem_region_end_retry(region, size, rc);
+	return rc;
+}
+
+/*
+ * One piece of each region: then others may have the lock. Returns 0 if there
+ * was something to do and nothing failed.
+ */
+static int scrub_round(struct flexmem_table *table, bool *waits)
+{
+	struct flexmem_region *region;
+	int rc = -ENOENT, one;
+	unsigned int slot;
+
+	for (slot = 0; slot < table->slots.nr; slot++) {
+		mutex_lock(&table->data_lock);
+		/* A region leaves the table under this lock only. */
+		region = rcu_dereference_protected(table->region[slot],
+						   lockdep_is_held(&table->data_lock));
+		one = -ENOENT;
+		if (region && may_scrub(table))
+			one = retry_quarantined(region, waits);
+		if (region && may_scrub(table) && one == -ENOENT)
+			one = scrub_free_piece(region, waits);
+		mutex_unlock(&table->data_lock);
+		if (one != -ENOENT && (rc == -ENOENT || !rc))
+			rc = one;
+		cond_resched();
+	}
+	return rc;
+}
+
+static void scrub_work(struct work_struct *work)
+{
+	struct delayed_work *delayed = to_delayed_work(work);
+	struct flexmem_table *table =
+		container_of(delayed, struct flexmem_table, scrub_work);
+	bool waits = false;
+	int rc;
+
+	do {
+		rc = scrub_round(table, &waits);
+	} while (!rc && may_scrub(table));
+	/* What fails, or changes under our hands, is not tried again at once. */
+	if (may_scrub(table) && (waits || rc != -ENOENT))
+		queue_delayed_work(system_unbound_wq, &table->scrub_work,
+				   IDLE_JIFFIES);
+}
+
+/**
+ * flexmem_table_scrub_init - prepare the background
+ * @table: region table
+ */
+void flexmem_table_scrub_init(struct flexmem_table *table)
+{
+	INIT_DELAYED_WORK(&table->scrub_work, scrub_work);
+}
+
+/**
+ * flexmem_table_scrub_stop - nothing is scrubbed in the background any more
+ * @table: region table that is closing or suspended
+ *
+ * Context: may sleep, for one operation at most.
+ */
+void flexmem_table_scrub_stop(struct flexmem_table *table)
+{
+	cancel_delayed_work_sync(&table->scrub_work);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What of a region is to be scrubbed, and what could not be. */
+#ifndef _FLEXMEM_DIRTY_H
+#define _FLEXMEM_DIRTY_H
+
+#include <linux/types.h>
+
+#include "domain.h"
+
+struct flexmem_account;
+struct flexmem_block;
+struct flexmem_region;
+
+bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
+				u64 *seen);
+int flexmem_region_end_scrub(struct flexmem_region *region, int rc);
+
+void flexmem_region_quarantine(struct flexmem_region *region,
+			       struct flexmem_block *block,
+			       enum flexmem_kind kind,
+			       struct flexmem_account *account);
+struct flexmem_block *
+flexmem_region_take_quarantined(struct flexmem_region *region);
+void flexmem_region_end_quarantine(struct flexmem_region *region,
+				   struct flexmem_block *block, bool scrubbed);
+bool flexmem_region_begin_retry(struct flexmem_region *region, u64 *start,
+				u64 *size);
+void flexmem_region_end_retry(struct flexmem_region *region, u64 size, int rc);
+
+#endif /* _FLEXMEM_DIRTY_H */

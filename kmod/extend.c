@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The block of an allocation is extended, or cut short. What can fail is done
+ * before anybody can see a difference; resize.c keeps others away meanwhile.
+ */
+
+#include "allocation.h"
+#include "compat.h"
+#include "table.h"
+
+/* Gets the bytes that are to be added, as a block of their own. */
+static int get_tail(struct flexmem_allocation *allocation,
+		    struct flexmem_extension *extension)
+{
+	struct flexmem_region *region = allocation->region;
+	int rc;
+
+	extension->room =
+		flexmem_region_extend(region, allocation->block,
+				      extension->size - allocation->size,
+				      allocation->kind, allocation->owner,
+				      &extension->spare, &extension->tail,
+				      &extension->refusal);
+	if (extension->tail) {
+		rc = flexmem_allocation_clean(allocation, extension->tail);
+		if (rc)
+			extension->tail = NULL;
+		return rc;
+	}
+	rc = flexmem_region_error(region);
+	if (rc)
+		return rc;
+	return extension->refusal ? -ENOMEM : -EAGAIN;
+}
+
+/**
+ * flexmem_allocation_prepare - get what another size takes
+ * @allocation: allocation that nobody else uses or changes
+ * @size: bytes it is to have, rounded to its granule, not 0
+ * @extension: receives it, for flexmem_allocation_commit() or
+ *	flexmem_allocation_abort(), which is to be called on failure, too
+ *
+ * Context: may sleep.
+ * Return: 0; -EAGAIN if there is no room behind it: @extension->room says by how
+ * much it could grow; -ENOMEM, of the kernel, or for @extension->refusal; or an
+ * error as flexmem_region_error() and flexmem_allocation_clean() have them.
+ */
+int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
+			       struct flexmem_extension *extension)
+{
+	int rc;
+
+	*extension = (struct flexmem_extension) { .size = size };
+	rc = flexmem_region_error(allocation->region);
+	if (!rc && size != allocation->size)
+		rc = flexmem_spare_fill(&extension->spare, 1);
+	if (!rc && size > allocation->size)
+		rc = get_tail(allocation, extension);
+	return rc;
+}
+
+/**
+ * flexmem_allocation_commit - give the block its other size. Cannot fail
+ * @allocation: likewise; whose own size the caller sets
+ * @extension: prepared; nothing is left of it
+ */
+void flexmem_allocation_commit(struct flexmem_allocation *allocation,
+			       struct flexmem_extension *extension)
+{
+	if (extension->tail)
+		flexmem_region_join(allocation->region, allocation->block,
+				    extension->tail, allocation->owner);
+	else if (extension->size < allocation->size)
+		flexmem_region_shrink(allocation->region, allocation->block,
+				      extension->size, allocation->kind,
+				      allocation->owner, &extension->spare);
+	flexmem_spare_drop(&extension->spare);
+}
+
+/**
+ * flexmem_allocation_abort - as if it had never been asked for
+ * @allocation: likewise
+ * @extension: prepared, or as far as that came; nothing is left of it
+ */
+void flexmem_allocation_abort(struct flexmem_allocation *allocation,
+			      struct flexmem_extension *extension)
+{
+	if (extension->tail)
+		flexmem_region_free(allocation->region, extension->tail,
+				    allocation->kind, allocation->owner, false);
+	flexmem_spare_drop(&extension->spare);
+}
