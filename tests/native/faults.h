@@ -59,6 +59,7 @@ enum interference {
 	DEATH,
 	RESET,
 	UNBIND,
+	STRICTNESS,
 	NR_INTERFERENCES,
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Each sequence once more for each point of it at which tasks take turns: there
- * somebody else kills the caller, unbinds or resets the function, or lets the
- * firmware die. Scheduled: the seed is the number of the point, so that the same
+ * somebody else kills the caller, unbinds or resets the function, lets the firmware
+ * die, or makes the caller's file strict. Scheduled: the seed is the number of the point, so that the same
  * happens each time.
  *
  * After each of them, and within a time-out and a second, nothing is unknown any
@@ -28,17 +28,20 @@ static const struct {
 	[DEATH] = { "deaths of the firmware", { -ETIMEDOUT, -EIO } },
 	[RESET] = { "resets", { -EIO, -ENOENT, -EINVAL, -EFAULT, -ENOSPC } },
 	[UNBIND] = { "unbinds", { -ENODEV, -ENXIO, -ENOENT, -EINVAL, -EFAULT } },
+	[STRICTNESS] = { "strict files" },
 };
 
 /**
  * struct interferer - who does it
  * @kind: what
  * @caller: of the sequence
+ * @run: its run
  * @done: it has been done
  */
 struct interferer {
 	enum interference kind;
 	struct task_struct *caller;
+	struct run *run;
 	struct completion done;
 };
 
@@ -67,6 +70,18 @@ bool points_take_away(void)
 	return now == RESET || now == UNBIND;
 }
 
+/* What has handles is not strict: so either all of it is, or nothing. */
+static void make_strict(struct file *file)
+{
+	struct flexmem_strict strict = { .size = sizeof(strict) };
+
+	if (!file)
+		return;
+	native_file_get(file);
+	native_ioctl(file, FLEXMEM_IOCTL_STRICT, &strict);
+	native_close(file);
+}
+
 static int interfere(void *data)
 {
 	struct interferer *who = data;
@@ -80,6 +95,9 @@ static int interfere(void *data)
 		break;
 	case RESET:
 		world_reset(1);
+		break;
+	case STRICTNESS:
+		make_strict(who->run->file[0]);
 		break;
 	default:
 		world_unbind(1);
@@ -114,7 +132,7 @@ static const char *unsettled(void)
 static bool run_point(const struct sequence *s, enum interference kind,
 		      unsigned long n, struct run *r)
 {
-	struct interferer who = { .kind = kind, .caller = current };
+	struct interferer who = { .kind = kind, .caller = current, .run = r };
 	struct task_struct *task;
 	const char *wrong;
 	bool came;
