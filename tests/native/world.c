@@ -251,23 +251,34 @@ static bool is_stranded(struct flexmem_table *table,
 	return false;
 }
 
+/* The slot of the region that it is in, or the number of slots. */
+static unsigned int find_piece(struct flexmem_table *table,
+			       const struct sim_piece *piece)
+{
+	struct flexmem_region *region;
+	unsigned int slot;
+
+	for (slot = 0; slot < table->slots.nr; slot++) {
+		region = flexmem_region_at(table, slot);
+		if (region && region->mem.base == piece->base &&
+		    region->mem.size == piece->size)
+			break;
+	}
+	return slot;
+}
+
 /* What the card says that the function has is what its table says. */
 static const char *card_wrong(unsigned int index, struct flexmem_table *table)
 {
 	struct sim_piece piece = {};
-	struct flexmem_region *region;
 	unsigned int nr = 0, slot;
 
 	lockdep_assert_held(&table->acquire_lock);
 	while (sim_firmware_next_piece(world.card.fw, index, &piece)) {
-		if (is_stranded(table, &piece))
+		slot = find_piece(table, &piece);
+		/* What is stranded may have gone, and its place be another's. */
+		if (slot == table->slots.nr && is_stranded(table, &piece))
 			continue;
-		for (slot = 0; slot < table->slots.nr; slot++) {
-			region = flexmem_region_at(table, slot);
-			if (region && region->mem.base == piece.base &&
-			    region->mem.size == piece.size)
-				break;
-		}
 		if (slot == table->slots.nr)
 			return "the card gave memory that no region is in";
 		if (index && piece.slot != slot)
