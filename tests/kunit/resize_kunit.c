@@ -3,7 +3,7 @@
  * An allocation is extended where it is, or cut short: blocks with a tail, and
  * what others see of the allocation meanwhile. And blocks with room to grow.
  *
- * A layout is written as in block_kunit.c: "u3 t2 f5" is three occupied units,
+ * A layout is written as in blocks.h: "u3 t2 f5" is three occupied units,
  * two more that are their tail, and five free ones.
  */
 

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Blocks of one region without anything around them, for the tests of how they
+ * are found, split and merged. After each call everything is checked.
+ *
+ * Sizes are given in units of FLEXMEM_ALIGN. A layout is written as the blocks
+ * in the order of their offsets: "u3 f7" is three occupied units and then seven
+ * free ones.
+ */
+#ifndef _FLEXMEM_TEST_BLOCKS_H
+#define _FLEXMEM_TEST_BLOCKS_H
+
+#include <kunit/test.h>
+#include <linux/slab.h>
+
+#include "block.h"
+#include "fake_device.h"
+
+#define UNIT FLEXMEM_ALIGN
+#define LAYOUT_SIZE 1024
+
+/* What a test works on. */
+struct ctx {
+	struct flexmem_blocks blocks;
+	struct flexmem_spare spare;
+	char layout[LAYOUT_SIZE];
+};
+
+static const enum flexmem_fit fits[] = {
+	FLEXMEM_FIT_FIRST,
+	FLEXMEM_FIT_BEST,
+};
+
+static inline void fit_desc(const enum flexmem_fit *fit, char *desc)
+{
+	strscpy(desc, fake_fit_name(*fit), KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(fit, fits, fit_desc);
+
+static inline enum flexmem_fit param_fit(struct kunit *test)
+{
+	return *(const enum flexmem_fit *)test->param_value;
+}
+
+static inline void check(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	const char *wrong = flexmem_blocks_check(&ctx->blocks);
+
+	KUNIT_ASSERT_NULL_MSG(test, wrong, "%s", wrong);
+}
+
+static inline struct flexmem_block *new_node(struct kunit *test)
+{
+	struct flexmem_block *block;
+
+	block = kunit_kzalloc(test, sizeof(*block), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, block);
+	return block;
+}
+
+static inline void init_fit(struct kunit *test, u64 units, enum flexmem_fit fit)
+{
+	struct ctx *ctx = test->priv;
+
+	flexmem_blocks_init(&ctx->blocks, units * UNIT, fit, new_node(test));
+	check(test);
+}
+
+static inline void init(struct kunit *test, u64 units)
+{
+	init_fit(test, units, param_fit(test));
+}
+
+/* Allocates, or returns NULL; leaves the nodes that were not used in spare. */
+static inline struct flexmem_block *try_aligned(struct kunit *test, u64 units,
+						u64 alignment)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_block *block;
+	unsigned int i;
+
+	ctx->spare = (struct flexmem_spare) {};
+	for (i = 0; i < flexmem_spares_for(alignment * UNIT); i++)
+		ctx->spare.block[i] = new_node(test);
+	block = flexmem_blocks_alloc(&ctx->blocks, units * UNIT,
+				     alignment * UNIT, test, &ctx->spare);
+	check(test);
+	return block;
+}
+
+static inline struct flexmem_block *try(struct kunit *test, u64 units)
+{
+	return try_aligned(test, units, 1);
+}
+
+/* Allocates and asserts that the block is what was asked for. */
+static inline struct flexmem_block *take_aligned(struct kunit *test, u64 units,
+						 u64 alignment)
+{
+	struct flexmem_block *block = try_aligned(test, units, alignment);
+
+	KUNIT_ASSERT_NOT_NULL(test, block);
+	KUNIT_ASSERT_EQ(test, block->size, units * UNIT);
+	KUNIT_ASSERT_EQ(test, block->start % (alignment * UNIT), 0);
+	KUNIT_ASSERT_PTR_EQ(test, block->owner, (const void *)test);
+	return block;
+}
+
+static inline struct flexmem_block *take(struct kunit *test, u64 units)
+{
+	return take_aligned(test, units, 1);
+}
+
+/* Frees; returns how many nodes were left over. */
+static inline unsigned int give(struct kunit *test, struct flexmem_block *block)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_spare unused;
+
+	memset(&unused, 0xff, sizeof(unused));
+	flexmem_blocks_free(&ctx->blocks, block, &unused);
+	check(test);
+	return !!unused.block[0] + !!unused.block[1];
+}
+
+static inline unsigned int nr_spare(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	return !!ctx->spare.block[0] + !!ctx->spare.block[1];
+}
+
+static inline const char *layout(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_block *block;
+	size_t at = 0;
+
+	list_for_each_entry(block, &ctx->blocks.all, link)
+		at += scnprintf(ctx->layout + at, LAYOUT_SIZE - at, "%s%c%llu",
+				at ? " " : "", block->owner ? 'u' : 'f',
+				block->size / UNIT);
+	return ctx->layout;
+}
+
+static inline u64 largest(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	return flexmem_blocks_largest(&ctx->blocks) / UNIT;
+}
+
+/*
+ * Makes holes of the sizes given, each between two occupied units, in a region
+ * that ends with an occupied unit: "u1 f<a> u1 f<b> ... u1". They are freed from
+ * the last to the first, so that whoever goes by age takes the wrong one.
+ */
+static inline void make_holes(struct kunit *test, const u64 *units,
+			      unsigned int nr)
+{
+	struct flexmem_block **hole;
+	u64 total = 1;
+	unsigned int i;
+
+	hole = kunit_kcalloc(test, nr, sizeof(*hole), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, hole);
+	for (i = 0; i < nr; i++)
+		total += units[i] + 1;
+	init(test, total);
+	for (i = 0; i < nr; i++) {
+		take(test, 1);
+		hole[i] = take(test, units[i]);
+	}
+	take(test, 1);
+	while (nr--)
+		give(test, hole[nr]);
+}
+
+#define MAKE_HOLES(test, units...)					\
+	make_holes(test, (const u64[]){ units },			\
+		   ARRAY_SIZE(((const u64[]){ units })))
+
+static inline int block_test_init(struct kunit *test)
+{
+	test->priv = kunit_kzalloc(test, sizeof(struct ctx), GFP_KERNEL);
+	return test->priv ? 0 : -ENOMEM;
+}
+
+#define FIT_CASE(name) KUNIT_CASE_PARAM(name, fit_gen_params)
+
+#endif /* _FLEXMEM_TEST_BLOCKS_H */
