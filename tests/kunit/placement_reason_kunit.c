@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Placement: why there is no place for an allocation (A33, D5, D15). */
+
+#include "placements.h"
+
+static const enum flexmem_mode modes[] = {
+	FLEXMEM_MODE_PF,
+	FLEXMEM_MODE_VF,
+};
+
+static void mode_desc(const enum flexmem_mode *mode, char *desc)
+{
+	strscpy(desc, fake_mode_name(*mode), KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(mode, modes, mode_desc);
+
+static enum flexmem_mode param_mode(struct kunit *test)
+{
+	return *(const enum flexmem_mode *)test->param_value;
+}
+
+static void reason_capacity(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 17 * GIB);
+
+	expect_tensor(test, ctx, 11 * GIB, 0, 0);
+	expect_tensor(test, ctx, 4 * GIB, 1, 0);
+	expect_reason(test, ctx, 2 * GIB, false, FLEXMEM_REASON_CAPACITY,
+		      1 * GIB, 1 * GIB, 12 * GIB);
+	KUNIT_EXPECT_TRUE(test,
+			  ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR]);
+}
+
+/* Not every size was tried, so nothing is exhausted. */
+static void reason_capacity_of_a_large_request(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8,
+				    17 * GIB);
+
+	expect_tensor(test, ctx, 11 * GIB, 0, 0);
+	expect_reason(test, ctx, 6 * GIB, false, FLEXMEM_REASON_CAPACITY,
+		      1 * GIB, 1 * GIB, 12 * GIB);
+	KUNIT_EXPECT_FALSE(test,
+			   ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR]);
+	expect_tensor(test, ctx, 4 * GIB, 1, 0);
+}
+
+static void reason_slots(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 2, PLENTY);
+
+	expect_tensor(test, ctx, 11 * GIB, 0, 0);
+	expect_tensor(test, ctx, 12 * GIB, 1, 0);
+	expect_reason(test, ctx, 2 * GIB, false, FLEXMEM_REASON_SLOTS,
+		      1 * GIB, 1 * GIB, 12 * GIB);
+}
+
+static void reason_slots_when_the_firmware_refuses(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 2, PLENTY);
+
+	ctx->fake->refused_slots = BIT(1);
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_SLOTS, 0, 0,
+		      12 * GIB);
+}
+
+/* That a slot is refused shows only while the first region is acquired. */
+static void guarantee_knows_of_a_refused_slot(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 2, PLENTY);
+	struct flexmem_quota quota = {
+		.flags = FLEXMEM_QUOTA_GUARANTEE,
+		.kind = FLEXMEM_OWNER_USER,
+		.resource = FLEXMEM_RESOURCE_BYTES,
+		.guarantee = 2 * GIB,
+	};
+
+	ctx->fake->refused_slots = BIT(0);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_quota_set(&ctx->table->accounts,
+						   &quota, fake_uid(7)));
+	expect_reason(test, ctx, 12 * GIB, false, FLEXMEM_REASON_GUARANTEE,
+		      12 * GIB, 12 * GIB, 12 * GIB);
+	expect_tensor(test, ctx, 10 * GIB, 1, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_GUARANTEE,
+		      2 * GIB, 2 * GIB, 12 * GIB);
+}
+
+/* There is room, but it is kept for somebody else. */
+static void reason_guarantee(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 12 * GIB);
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 7);
+	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
+	struct flexmem_quota quota = {
+		.flags = FLEXMEM_QUOTA_GUARANTEE,
+		.kind = FLEXMEM_OWNER_USER,
+		.resource = FLEXMEM_RESOURCE_SLOTS,
+		.guarantee = 1,
+	};
+	struct flexmem_region *region;
+
+	KUNIT_ASSERT_EQ(test, 0, flexmem_quota_set(&ctx->table->accounts,
+						   &quota, fake_uid(7)));
+	region = fake_table_acquire_for(ctx->table, other->account, false, 128,
+					&refusal);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(region));
+	expect_reason(test, ctx, 12 * GIB, false, FLEXMEM_REASON_GUARANTEE, 0,
+		      0, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->place.largest_kept, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->place.regions, 1);
+}
+
+static void reason_max_regions(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.max_regions = 1;
+	ctx = make(test, param_mode(test), 8, PLENTY, &settings);
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_MAX_REGIONS, 0, 0,
+		      12 * GIB);
+}
+
+static void reason_fragmentation(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 2);
+
+	split(test, ctx, 0, 4 * GIB);
+	split(test, ctx, 1, 6 * GIB);
+	expect_reason(test, ctx, 4 * GIB + 128, false,
+		      FLEXMEM_REASON_FRAGMENTATION, 14 * GIB, 4 * GIB,
+		      12 * GIB);
+	expect_reason(test, ctx, 12 * GIB, false, FLEXMEM_REASON_FRAGMENTATION,
+		      14 * GIB, 4 * GIB, 12 * GIB);
+}
+
+static void reason_fragmentation_of_the_last_byte(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
+
+	split(test, ctx, 0, 4 * GIB);
+	expect_reason(test, ctx, 8 * GIB, false, FLEXMEM_REASON_FRAGMENTATION,
+		      8 * GIB, 4 * GIB, 12 * GIB);
+	expect_reason(test, ctx, 8 * GIB + 128, false, FLEXMEM_REASON_SLOTS,
+		      8 * GIB, 4 * GIB, 12 * GIB);
+}
+
+static void reason_fragmentation_by_alignment(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
+
+	occupy(test, ctx, 0, 11 * GIB + 128);
+	KUNIT_EXPECT_EQ(test, -ENOMEM,
+			PTR_ERR(fake_alloc(ctx->table, 128, GIB, false,
+					   &ctx->place)));
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_FRAGMENTATION);
+	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, GIB - 128);
+}
+
+/* Not just in pieces: nor does the device have another piece. */
+static void fragmentation_does_not_hide_exhaustion(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 12 * GIB);
+	struct fake_block *first;
+
+	first = expect_at(test, ctx, 4 * GIB, false, 0, 0);
+	expect_tensor(test, ctx, 4 * GIB, 0, 4 * GIB);
+	fake_free(first);
+	expect_reason(test, ctx, 8 * GIB, false, FLEXMEM_REASON_FRAGMENTATION,
+		      8 * GIB, 4 * GIB, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->place.region_reason,
+			FLEXMEM_REASON_CAPACITY);
+	KUNIT_EXPECT_EQ(test, ctx->place.regions, 1);
+	/* What was too much in any case has the one reason. */
+	expect_reason(test, ctx, 9 * GIB, false, FLEXMEM_REASON_CAPACITY,
+		      8 * GIB, 4 * GIB, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_NONE);
+}
+
+static void expect_in_pieces(struct kunit *test, struct ctx *ctx,
+			     enum flexmem_reason reason)
+{
+	struct fake_block *block;
+
+	block = fake_alloc(ctx->table, 256, 256, false, &ctx->place);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, reason);
+	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_SLOTS);
+	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 256);
+}
+
+/* D15: the hole that would do is the one too many. */
+static void reason_alignment_if_the_search_gives_up(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
+	struct fake_block **hole, *last;
+	unsigned int i;
+
+	hole = kunit_kcalloc(test, FLEXMEM_FIT_TRIES, sizeof(*hole),
+			     GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, hole);
+	occupy(test, ctx, 0, 128);
+	for (i = 0; i < FLEXMEM_FIT_TRIES; i++) {
+		hole[i] = occupy(test, ctx, 0, 256);
+		occupy(test, ctx, 0, 256);
+	}
+	occupy(test, ctx, 0, 128);
+	last = occupy(test, ctx, 0, 256);
+	occupy(test, ctx, 0, region_in(test, ctx, 0)->blocks.free);
+
+	for (i = 0; i < FLEXMEM_FIT_TRIES; i++)
+		fake_free(hole[i]);
+	/* None of them is aligned, and all were looked at. */
+	expect_in_pieces(test, ctx, FLEXMEM_REASON_FRAGMENTATION);
+	fake_free(last);
+	expect_in_pieces(test, ctx, FLEXMEM_REASON_ALIGNMENT);
+	/* It comes to its turn with one less before it. */
+	occupy(test, ctx, 0, 256);
+	KUNIT_EXPECT_EQ(test, 0,
+			PTR_ERR_OR_ZERO(fake_alloc(ctx->table, 256, 256, false,
+						   &ctx->place)));
+}
+
+static void reason_region_size_acquires_nothing(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
+
+	expect_reason(test, ctx, 12 * GIB + 128, false,
+		      FLEXMEM_REASON_REGION_SIZE, 0, 0, 12 * GIB);
+	expect_log(test, ctx, "");
+	KUNIT_EXPECT_FALSE(test,
+			   ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR]);
+}
+
+static void reason_region_size_goes_by_capacity(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 11 * GIB);
+
+	expect_reason(test, ctx, 8 * GIB + 128, false,
+		      FLEXMEM_REASON_REGION_SIZE, 0, 0, 8 * GIB);
+	expect_log(test, ctx, "");
+	expect_tensor(test, ctx, 8 * GIB, 0, 0);
+}
+
+static void reason_region_size_has_the_figures(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 2);
+
+	split(test, ctx, 0, 2 * GIB);
+	expect_reason(test, ctx, U64_MAX - 127, false,
+		      FLEXMEM_REASON_REGION_SIZE, 22 * GIB, 12 * GIB,
+		      12 * GIB);
+}
+
+static void reason_is_of_the_pool_that_is_asked(struct kunit *test)
+{
+	struct ctx *ctx = make_program_slots(test, param_order(test));
+
+	expect_at(test, ctx, 128, true, 1, 0);
+	expect_at(test, ctx, 1 * GIB, false, 0, 0);
+	expect_reason(test, ctx, 5 * GIB, true, FLEXMEM_REASON_SLOTS,
+		      4 * GIB - 128, 4 * GIB - 128, 12 * GIB);
+	expect_reason(test, ctx, 12 * GIB, false, FLEXMEM_REASON_SLOTS,
+		      11 * GIB, 11 * GIB, 12 * GIB);
+}
+
+#define MODE_CASE(name) KUNIT_CASE_PARAM(name, mode_gen_params)
+
+static struct kunit_case placement_reason_cases[] = {
+	ORDER_CASE(reason_capacity),
+	KUNIT_CASE(reason_capacity_of_a_large_request),
+	ORDER_CASE(reason_slots),
+	ORDER_CASE(reason_slots_when_the_firmware_refuses),
+	ORDER_CASE(guarantee_knows_of_a_refused_slot),
+	ORDER_CASE(reason_guarantee),
+	MODE_CASE(reason_max_regions),
+	ORDER_CASE(reason_fragmentation),
+	ORDER_CASE(reason_fragmentation_of_the_last_byte),
+	ORDER_CASE(reason_fragmentation_by_alignment),
+	ORDER_CASE(fragmentation_does_not_hide_exhaustion),
+	ORDER_CASE(reason_alignment_if_the_search_gives_up),
+	ORDER_CASE(reason_region_size_acquires_nothing),
+	ORDER_CASE(reason_region_size_goes_by_capacity),
+	ORDER_CASE(reason_region_size_has_the_figures),
+	ORDER_CASE(reason_is_of_the_pool_that_is_asked),
+	{}
+};
+
+static struct kunit_suite placement_reason_suite = {
+	.name = "flexmem_placement_reason",
+	.test_cases = placement_reason_cases,
+};
+
+kunit_test_suite(placement_reason_suite);

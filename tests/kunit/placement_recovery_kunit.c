@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Placement: what was refused is had again, with new capacity or once the
+ * firmware answers; and who waits for it (A33, D28).
+ */
+
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+
+#include "placements.h"
+
+/* Recovery. */
+
+static void recovers_after_a_free(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 1, PLENTY);
+	struct fake_block *block;
+
+	expect_tensor(test, ctx, 6 * GIB, 0, 0);
+	block = expect_at(test, ctx, 6 * GIB, false, 0, 6 * GIB);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_SLOTS, 0, 0,
+		      12 * GIB);
+	fake_free(block);
+	expect_tensor(test, ctx, 6 * GIB, 0, 6 * GIB);
+}
+
+static void recovers_from_fragmentation(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
+	struct fake_block *block[6];
+	unsigned int i;
+
+	for (i = 0; i < 6; i++)
+		block[i] = expect_at(test, ctx, 2 * GIB, false, 0,
+				     i * 2 * GIB);
+	for (i = 0; i < 6; i += 2)
+		fake_free(block[i]);
+	expect_reason(test, ctx, 4 * GIB, false, FLEXMEM_REASON_FRAGMENTATION,
+		      6 * GIB, 2 * GIB, 12 * GIB);
+	for (i = 1; i < 6; i += 2)
+		fake_free(block[i]);
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+}
+
+static void recovers_with_new_capacity(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 12 * GIB);
+
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
+		      12 * GIB);
+	ctx->fake->capacity = 24 * GIB;
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_new_capacity(ctx->table));
+	expect_tensor(test, ctx, 12 * GIB, 1, 0);
+}
+
+/* Whoever needs a region next asks for a capacity that could not be learnt. */
+static void unknown_capacity_is_asked_for_again(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 3 * GIB);
+
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_REGION_SIZE, 0, 0,
+		      0);
+	ctx->fake->capacity = 4 * GIB;
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 2, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table),
+			-ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
+	expect_tensor(test, ctx, 128, 0, 0);
+	expect_tensor(test, ctx, 128, 0, 128);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 3);
+}
+
+/* Also if the table was exhausted when the capacity changed. */
+static void unknown_capacity_reopens(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 4 * GIB);
+
+	expect_tensor(test, ctx, 4 * GIB, 0, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
+		      4 * GIB);
+	ctx->fake->capacity = 12 * GIB;
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
+	expect_tensor(test, ctx, 8 * GIB, 1, 0);
+}
+
+/* A26: a region may be had again, so one is acquired before the old is used. */
+static void unknown_capacity_goes_before_what_fits(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    12 * GIB);
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	expect_tensor(test, ctx, 128, 0, 128);
+	ctx->fake->capacity = 24 * GIB;
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
+	expect_tensor(test, ctx, 128, 1, 0);
+}
+
+/* A firmware at work is not waited for, but not forgotten either. */
+static void new_capacity_waits_for_nobody(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 3 * GIB);
+	int rc;
+
+	ctx->fake->capacity = 4 * GIB;
+	mutex_lock(&ctx->table->acquire_lock);
+	rc = flexmem_table_new_capacity(ctx->table);
+	mutex_unlock(&ctx->table->acquire_lock);
+	KUNIT_EXPECT_EQ(test, rc, 0);
+	expect_log(test, ctx, "");
+	expect_tensor(test, ctx, 128, 0, 0);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 1);
+}
+
+static void what_fits_asks_for_no_capacity(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
+
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
+	fake_device_forget(ctx->fake);
+	expect_tensor(test, ctx, 128, 0, 0);
+	expect_log(test, ctx, "");
+}
+
+static void nothing_is_placed_after_removal(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -ENODEV);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
+}
+
+/* Firmware. */
+
+static void firmware_error_when_nothing_fits(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
+
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
+	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 0);
+	expect_tensor(test, ctx, 128, 1, 0);
+}
+
+static void firmware_error_does_not_matter_if_it_fits(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    PLENTY);
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -EIO);
+	expect_tensor(test, ctx, 128, 0, 128);
+	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -EIO);
+	expect_tensor(test, ctx, 128, 0, 256);
+	expect_tensor(test, ctx, 128, 1, 0);
+}
+
+/* Time is let pass by moving the next probe, not by waiting for it. */
+static void let_probe_in(struct ctx *ctx, unsigned long after)
+{
+	WRITE_ONCE(ctx->table->function.probe_at, jiffies + after);
+}
+
+static void dead_firmware_costs_one_timeout(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    PLENTY);
+	unsigned int *calls = &ctx->fake->calls[FAKE_ACQUIRE];
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 99, -ETIMEDOUT);
+	expect_tensor(test, ctx, 128, 0, 128);
+	KUNIT_EXPECT_EQ(test, *calls, 2);
+	/* What is there is enough: nobody asks for more, until it is time. */
+	let_probe_in(ctx, 3600 * HZ);
+	expect_tensor(test, ctx, 128, 0, 256);
+	expect_tensor(test, ctx, 128, 0, 384);
+	KUNIT_EXPECT_EQ(test, *calls, 2);
+	let_probe_in(ctx, 0);
+	expect_tensor(test, ctx, 128, 0, 512);
+	KUNIT_EXPECT_EQ(test, *calls, 3);
+	/* And who needs it asks at any time. */
+	let_probe_in(ctx, 3600 * HZ);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 12 * GIB, false)), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, *calls, 4);
+
+	/* It answers again: all is as before. */
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 0, 0);
+	let_probe_in(ctx, 3600 * HZ);
+	expect_tensor(test, ctx, 128, 0, 640);
+	let_probe_in(ctx, 0);
+	expect_tensor(test, ctx, 128, 1, 0);
+	expect_tensor(test, ctx, 128, 2, 0);
+}
+
+static void who_is_refused_leaves_the_probe(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    PLENTY);
+	struct flexmem_function *function = &ctx->table->function;
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	expect_tensor(test, ctx, 128, 0, 128);
+	let_probe_in(ctx, 0);
+	KUNIT_EXPECT_EQ(test, -ENOMEM, PTR_ERR(try(ctx, PLENTY, false)));
+	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+	let_probe_in(ctx, 0);
+	KUNIT_EXPECT_EQ(test, -ENOMEM, PTR_ERR(try(ctx, PLENTY, false)));
+	/* Somebody else finds out that it is well. */
+	expect_tensor(test, ctx, 128, 1, 0);
+	KUNIT_EXPECT_FALSE(test, function->doubt);
+}
+
+/* Also who is only found out about when it is to get a region. */
+static void who_may_have_no_slot_leaves_the_probe(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    PLENTY);
+	struct flexmem_function *function = &ctx->table->function;
+	u64 *limit = fake_table_account(ctx->table)->limit, capacity;
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	/* Nothing that would have to be undone first. */
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_capacity(function, &capacity));
+	limit[FLEXMEM_RESOURCE_SLOTS] = 1;
+	let_probe_in(ctx, 0);
+	expect_tensor(test, ctx, 128, 0, 128);
+	KUNIT_EXPECT_TRUE(test, function->doubt);
+	limit[FLEXMEM_RESOURCE_SLOTS] = 2;
+	expect_tensor(test, ctx, 128, 1, 0);
+	KUNIT_EXPECT_FALSE(test, function->doubt);
+}
+
+static void limit_and_error(struct kunit *test, int rc)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8,
+				    PLENTY);
+	struct flexmem_memory mem;
+
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(fake_table_acquire(ctx->table, false,
+							   0)));
+	fake_table_account(ctx->table)->limit[FLEXMEM_RESOURCE_SLOTS] = 1;
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_acquire(&ctx->table->function, GIB,
+						 &mem));
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 9, rc);
+	KUNIT_EXPECT_EQ(test, rc, PTR_ERR(try(ctx, 128, false)));
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
+}
+
+static void timeout_has_no_reason(struct kunit *test)
+{
+	limit_and_error(test, -ETIMEDOUT);
+}
+
+static void kernel_memory_has_no_reason(struct kunit *test)
+{
+	limit_and_error(test, -ENOMEM);
+}
+
+static void one_probe_an_interval(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
+				    PLENTY);
+	struct flexmem_function *function = &ctx->table->function;
+	unsigned long begin = jiffies;
+
+	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+	expect_tensor(test, ctx, 128, 0, 0);
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+	expect_tensor(test, ctx, 128, 0, 128);
+	let_probe_in(ctx, 0);
+	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+	/* The next one an interval later. */
+	KUNIT_EXPECT_FALSE(test, time_before(READ_ONCE(function->probe_at),
+					     begin + HZ));
+	let_probe_in(ctx, 3600 * HZ);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_may_probe(function));
+}
+
+struct killed {
+	struct flexmem_table *table;
+	struct completion started;
+	struct completion done;
+	long rc;
+};
+
+static int allocate_until_killed(void *data)
+{
+	struct killed *killed = data;
+
+	allow_signal(SIGKILL);
+	complete(&killed->started);
+	killed->rc = PTR_ERR(fake_alloc(killed->table, 128, FLEXMEM_ALIGN,
+					false, NULL));
+	complete_all(&killed->done);
+	return 0;
+}
+
+static bool somebody_waits(wait_queue_head_t *queue)
+{
+	bool waits;
+
+	spin_lock(&queue->lock);
+	waits = !list_empty(&queue->head);
+	spin_unlock(&queue->lock);
+	return waits;
+}
+
+/* A command of somebody else times out while it waits its turn. */
+static void who_waited_meanwhile_does_not_ask(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
+	struct killed late = { .table = ctx->table };
+	struct flexmem_memory mem;
+	struct task_struct *task;
+
+	init_completion(&late.started);
+	init_completion(&late.done);
+	flexmem_table_suspend(ctx->table);
+	task = kthread_run(allocate_until_killed, &late, "flexmem_kunit");
+	if (!IS_ERR(task)) {
+		while (!somebody_waits(&ctx->table->function.resumed))
+			msleep(20);
+		fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
+		KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+				flexmem_function_acquire(&ctx->table->function,
+							 GIB, &mem));
+		flexmem_table_resume(ctx->table);
+		wait_for_completion(&late.done);
+	}
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	KUNIT_EXPECT_EQ(test, late.rc, -ETIMEDOUT);
+	expect_log(test, ctx, "acquire 1G ETIMEDOUT");
+}
+
+static void waiting_ends_when_killed(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
+	struct killed killed = { .table = ctx->table };
+	struct task_struct *task;
+	bool in_time = false;
+
+	init_completion(&killed.started);
+	init_completion(&killed.done);
+	mutex_lock(&ctx->table->acquire_lock);
+	task = kthread_run(allocate_until_killed, &killed, "flexmem_kunit");
+	if (!IS_ERR(task)) {
+		wait_for_completion(&killed.started);
+		msleep(20);
+		send_sig(SIGKILL, task, 1);
+		in_time = wait_for_completion_timeout(&killed.done, 60 * HZ);
+	}
+	mutex_unlock(&ctx->table->acquire_lock);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	wait_for_completion(&killed.done);
+	KUNIT_EXPECT_TRUE(test, in_time);
+	KUNIT_EXPECT_EQ(test, killed.rc, -EINTR);
+	expect_log(test, ctx, "");
+}
+
+static struct kunit_case placement_recovery_cases[] = {
+	ORDER_CASE(recovers_after_a_free),
+	ORDER_CASE(recovers_from_fragmentation),
+	ORDER_CASE(recovers_with_new_capacity),
+	ORDER_CASE(unknown_capacity_is_asked_for_again),
+	ORDER_CASE(unknown_capacity_reopens),
+	KUNIT_CASE(unknown_capacity_goes_before_what_fits),
+	ORDER_CASE(new_capacity_waits_for_nobody),
+	ORDER_CASE(what_fits_asks_for_no_capacity),
+	ORDER_CASE(nothing_is_placed_after_removal),
+	ORDER_CASE(firmware_error_when_nothing_fits),
+	KUNIT_CASE(firmware_error_does_not_matter_if_it_fits),
+	KUNIT_CASE(dead_firmware_costs_one_timeout),
+	KUNIT_CASE(who_is_refused_leaves_the_probe),
+	KUNIT_CASE(who_may_have_no_slot_leaves_the_probe),
+	KUNIT_CASE(timeout_has_no_reason),
+	KUNIT_CASE(kernel_memory_has_no_reason),
+	KUNIT_CASE(one_probe_an_interval),
+	ORDER_CASE(who_waited_meanwhile_does_not_ask),
+	ORDER_CASE(waiting_ends_when_killed),
+	{}
+};
+
+static struct kunit_suite placement_recovery_suite = {
+	.name = "flexmem_placement_recovery",
+	.test_cases = placement_recovery_cases,
+};
+
+kunit_test_suite(placement_recovery_suite);
