@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Scrubbing in the background: what is nobody's any more, and what happens to
+ * it meanwhile (B4, D17, D25).
+ */
+
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
+
+#include "owners.h"
+
+/* Two neighbours of different owners, both freed: nobody's. */
+static struct flexmem_region *make_mixed(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *a, *b;
+	struct flexmem_region *region;
+
+	a = alloc(test, open(test, 1), GIB);
+	b = alloc(test, open(test, 2), GIB);
+	/* So that they do not merge with what is clean. */
+	alloc(test, open(test, 3), 128);
+	region = a->region;
+	/* On a slow machine it would begin before the test says so. */
+	flexmem_table_suspend(ctx->table);
+	give(test, a);
+	give(test, b);
+	ctx->table->function.suspended = false;
+	scrubbed(test);
+	return region;
+}
+
+static const struct flexmem_block *first_block(struct flexmem_region *region)
+{
+	return list_first_entry(&region->blocks.all, struct flexmem_block,
+				link);
+}
+
+static const struct flexmem_block *second_block(struct flexmem_region *region)
+{
+	return list_next_entry(first_block(region), link);
+}
+
+static void mixed_block_is_scrubbed(struct kunit *test)
+{
+	struct flexmem_region *region = make_mixed(test);
+	struct ctx *ctx = test->priv;
+
+	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_MIXED);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 2 * GIB);
+	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_CLEAN);
+	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
+	KUNIT_EXPECT_TRUE(test, fake_data_is(ctx->fake, &region->mem, 0,
+					     2 * GIB, 0));
+	alloc(test, open(test, 4), 2 * GIB);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
+}
+
+static void mixed_block_is_scrubbed_unasked(struct kunit *test)
+{
+	struct flexmem_allocation *a = alloc(test, open(test, 1), GIB);
+	struct flexmem_allocation *b = alloc(test, open(test, 2), GIB);
+	struct ctx *ctx = test->priv;
+	unsigned long end;
+
+	alloc(test, open(test, 3), 128);
+	scrubbed(test);
+	end = jiffies + 60 * HZ;
+	give(test, a);
+	give(test, b);
+	while (atomic64_read(&ctx->table->scrubbed) < 2 * GIB &&
+	       time_before(jiffies, end))
+		msleep(20);
+	flush_delayed_work(&ctx->table->scrub_work);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 2 * GIB);
+}
+
+static void mixed_block_is_scrubbed_by_who_cannot_wait(struct kunit *test)
+{
+	struct flexmem_region *region = make_mixed(test);
+
+	alloc(test, open(test, 1), GIB + 128);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB + 128);
+	KUNIT_EXPECT_EQ(test, first_block(region)->size, GIB + 128);
+}
+
+static void bytes_of_who_is_there_are_left(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct ctx *ctx = test->priv;
+
+	make_dirty(test, client, GIB);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
+	close_client(client);
+	/* Nor at once when its last file is closed. */
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
+}
+
+static void bytes_of_an_idle_user_are_scrubbed(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct flexmem_account *user = client->account->user;
+	struct ctx *ctx = test->priv;
+
+	alloc(test, client, GIB);
+	alloc(test, other, 128);
+	scrubbed(test);
+	close_client(client);
+	make_idle(user);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
+}
+
+/* However many blocks of those who are there lie about. */
+static void idle_user_is_found_beside_others(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct flexmem_account *user = client->account->user;
+	struct flexmem_allocation *allocation[16];
+	struct ctx *ctx = test->priv;
+	unsigned int nr, i;
+
+	for (nr = 1; nr < ARRAY_SIZE(allocation); nr++) {
+		alloc(test, client, GIB);
+		alloc(test, other, 128);
+		for (i = 0; i < nr; i++) {
+			allocation[i] = alloc(test, other, 4096);
+			alloc(test, other, 128);
+		}
+		scrubbed(test);
+		close_client(client);
+		make_idle(user);
+		for (i = 0; i < nr; i++)
+			give(test, allocation[i]);
+		/* It may take as many times as there are owners to ask for. */
+		for (i = 0; i <= nr; i++)
+			scrub_background(ctx);
+		KUNIT_EXPECT_EQ_MSG(test, scrubbed(test), GIB, "%u others", nr);
+		client = open(test, 1);
+	}
+}
+
+static void bytes_of_a_strict_client_go_with_it(struct kunit *test)
+{
+	struct flexmem_client *client = open_strict(test, 1);
+	struct ctx *ctx = test->priv;
+
+	alloc(test, client, GIB);
+	alloc(test, open(test, 1), 128);
+	scrubbed(test);
+	close_client(client);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
+}
+
+static void background_goes_on_after_an_error(struct kunit *test)
+{
+	struct flexmem_region *region = make_mixed(test);
+	struct ctx *ctx = test->priv;
+
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
+	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_MIXED);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
+	KUNIT_EXPECT_TRUE(test,
+			  delayed_work_pending(&ctx->table->scrub_work));
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_CLEAN);
+}
+
+/* Changes the block that is being scrubbed, the first time. */
+static void take_a_part(void *arg)
+{
+	struct kunit *test = arg;
+	struct ctx *ctx = test->priv;
+	struct fake_block *block;
+
+	ctx->fake->during_scrub = NULL;
+	block = fake_alloc_in(ctx->table, fake_table_region(ctx->table, 0),
+			      4096, false);
+	if (IS_ERR(block))
+		return;
+	KUNIT_EXPECT_EQ(test, block->block->start, 0);
+	KUNIT_EXPECT_EQ(test, block->block->bytes_of, FLEXMEM_MIXED);
+}
+
+/* Takes a part and gives it back: then it looks as if nothing had happened. */
+static void take_and_give(void *arg)
+{
+	struct kunit *test = arg;
+	struct ctx *ctx = test->priv;
+	struct fake_block *block;
+
+	ctx->fake->during_scrub = NULL;
+	block = fake_alloc_in(ctx->table, fake_table_region(ctx->table, 0),
+			      4096, false);
+	if (!IS_ERR(block))
+		fake_free(block);
+}
+
+static void block_that_loses_a_part_meanwhile_stays_dirty(struct kunit *test)
+{
+	struct flexmem_region *region = make_mixed(test);
+	struct ctx *ctx = test->priv;
+
+	ctx->fake->during_scrub_arg = test;
+	ctx->fake->during_scrub = take_a_part;
+	fake_device_forget(ctx->fake);
+	scrub_background(ctx);
+	/* Given up after the piece under way. */
+	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
+	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_MIXED);
+	KUNIT_EXPECT_EQ(test, second_block(region)->bytes_of, FLEXMEM_MIXED);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 2 * GIB - 4096);
+	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_MIXED);
+	KUNIT_EXPECT_EQ(test, second_block(region)->bytes_of, FLEXMEM_CLEAN);
+}
+
+static void block_that_is_taken_and_given_meanwhile_stays_dirty(struct kunit *test)
+{
+	struct flexmem_region *region = make_mixed(test);
+	struct ctx *ctx = test->priv;
+
+	ctx->fake->during_scrub_arg = test;
+	ctx->fake->during_scrub = take_and_give;
+	fake_device_forget(ctx->fake);
+	/* The free may have asked for the second time itself. */
+	scrub_background(ctx);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB + 2 * GIB);
+	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_CLEAN);
+}
+
+/* Holds a scrub up until the test lets it go on. */
+struct gate {
+	struct ctx *ctx;
+	struct completion reached;
+	struct completion open;
+};
+
+static void wait_at_gate(void *arg)
+{
+	struct gate *gate = arg;
+
+	gate->ctx->fake->during_scrub = NULL;
+	complete(&gate->reached);
+	wait_for_completion(&gate->open);
+}
+
+struct taker {
+	struct ctx *ctx;
+	struct flexmem_client *client;
+	struct flexmem_allocation *allocation;
+	struct completion done;
+};
+
+static int take(void *data)
+{
+	struct taker *taker = data;
+
+	taker->allocation = try(taker->ctx, taker->client, GIB, 0);
+	complete_all(&taker->done);
+	return 0;
+}
+
+/*
+ * An idle user comes back while its bytes are scrubbed: it need not scrub, but
+ * must not write before the scrub is over, which would wipe it out.
+ */
+static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct flexmem_account *user = client->account->user;
+	struct ctx *ctx = test->priv;
+	struct taker taker = { .ctx = ctx };
+	struct gate gate = { .ctx = ctx };
+	struct task_struct *task;
+	unsigned long early = 1;
+
+	alloc(test, client, GIB);
+	alloc(test, open(test, 2), 128);
+	close_client(client);
+	make_idle(user);
+	taker.client = open(test, 1);
+	/* As if it had not come back yet when the background looks. */
+	user->clients--;
+	init_completion(&gate.reached);
+	init_completion(&gate.open);
+	init_completion(&taker.done);
+	ctx->fake->during_scrub_arg = &gate;
+	ctx->fake->during_scrub = wait_at_gate;
+	mod_delayed_work(system_unbound_wq, &ctx->table->scrub_work, 0);
+	wait_for_completion(&gate.reached);
+	user->clients++;
+
+	task = kthread_run(take, &taker, "flexmem_kunit");
+	if (!IS_ERR(task))
+		early = wait_for_completion_timeout(&taker.done, HZ / 5);
+	complete(&gate.open);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	wait_for_completion(&taker.done);
+	KUNIT_EXPECT_EQ(test, early, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, taker.allocation);
+	KUNIT_EXPECT_EQ(test, taker.allocation->block->start, 0);
+	flexmem_client_release(taker.client, taker.allocation);
+}
+
+static struct kunit_case scrub_background_cases[] = {
+	KUNIT_CASE(mixed_block_is_scrubbed),
+	KUNIT_CASE(mixed_block_is_scrubbed_unasked),
+	KUNIT_CASE(mixed_block_is_scrubbed_by_who_cannot_wait),
+	KUNIT_CASE(bytes_of_who_is_there_are_left),
+	KUNIT_CASE(bytes_of_an_idle_user_are_scrubbed),
+	KUNIT_CASE(idle_user_is_found_beside_others),
+	KUNIT_CASE(bytes_of_a_strict_client_go_with_it),
+	KUNIT_CASE(background_goes_on_after_an_error),
+	KUNIT_CASE(block_that_loses_a_part_meanwhile_stays_dirty),
+	KUNIT_CASE(block_that_is_taken_and_given_meanwhile_stays_dirty),
+	KUNIT_CASE(owner_waits_for_the_scrub_of_its_bytes),
+	{}
+};
+
+static struct kunit_suite scrub_background_suite = {
+	.name = "flexmem_scrub_background",
+	.init = scrub_test_init,
+	.test_cases = scrub_background_cases,
+};
+
+kunit_test_suite(scrub_background_suite);

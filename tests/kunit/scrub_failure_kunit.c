@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Scrubbing: what cannot be scrubbed is quarantined until it can (B4, D28).
+ */
+
+#include "owners.h"
+
+static void what_cannot_be_scrubbed_is_quarantined(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *allocation;
+
+	make_dirty(test, client, 4096);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 128);
+	KUNIT_EXPECT_EQ(test, ctx->view.region[0].nr_allocated, 1);
+	KUNIT_EXPECT_EQ(test, other->account->used[FLEXMEM_RESOURCE_BYTES], 0);
+	KUNIT_EXPECT_EQ(test, other->account->used[FLEXMEM_RESOURCE_HANDLES], 0);
+	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
+	/* Nobody gets it, not even who was there before. */
+	allocation = alloc(test, client, 4096);
+	KUNIT_EXPECT_EQ(test, allocation->block->start, 4096 + 128);
+}
+
+static void trim_repairs_what_is_quarantined(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct ctx *ctx = test->priv;
+	unsigned int nr;
+	u64 bytes;
+
+	make_dirty(test, client, 4096);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, PTR_ERR(try(ctx, other, 4096, 0)));
+	/* It fails once more, and then no more. */
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_free, 12 * GIB - 128);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
+	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->block->start, 0);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
+}
+
+static void region_with_quarantined_bytes_is_not_trimmed(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct ctx *ctx = test->priv;
+	unsigned int nr;
+	u64 bytes;
+
+	give(test, alloc(test, client, 4096));
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+}
+
+static void background_repairs_what_is_quarantined(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct ctx *ctx = test->priv;
+	struct flexmem_region *region;
+
+	make_dirty(test, client, 4096);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
+	region = fake_table_region(ctx->table, 0);
+	fake_device_forget(ctx->fake);
+	/* Not at once. */
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
+	/* It fails once more, and is left alone again. */
+	region->retry_at = jiffies;
+	scrub_background(ctx);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 1);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
+	region->retry_at = jiffies;
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->block->start, 0);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
+}
+
+/* The first one pays a time-out, and a block; the others neither (D28). */
+static void dead_firmware_costs_one_timeout(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct ctx *ctx = test->priv;
+	struct flexmem_function *function = &ctx->table->function;
+	unsigned int *calls = &ctx->fake->calls[FAKE_SCRUB], i;
+
+	make_dirty(test, client, 16 * 4096);
+	fake_device_forget(ctx->fake);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 99, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, PTR_ERR(try(ctx, other, 4096, 0)));
+	KUNIT_EXPECT_EQ(test, *calls, 1);
+	/* Time is let pass by moving the next probe, not by waiting for it. */
+	WRITE_ONCE(function->probe_at, jiffies + 3600 * HZ);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+				PTR_ERR(try(ctx, other, 4096, 0)));
+	fake_table_region(ctx->table, 0)->retry_at = jiffies;
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, *calls, 1);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 128);
+	/* Its own bytes are there for everybody. */
+	give(test, alloc(test, client, 4096));
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 0, 0);
+	WRITE_ONCE(function->probe_at, jiffies);
+	alloc(test, other, 4096);
+	KUNIT_EXPECT_FALSE(test, function->doubt);
+}
+
+/* What somebody does in the middle of a piece. */
+struct meddler {
+	struct flexmem_region *region;
+	struct flexmem_block *taken;
+	unsigned int pieces;
+	unsigned int takes_at;
+};
+
+static void meddle(void *data)
+{
+	struct meddler *meddler = data;
+
+	if (++meddler->pieces == meddler->takes_at)
+		meddler->taken =
+			flexmem_region_take_quarantined(meddler->region);
+}
+
+static struct meddler quarantine_much(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct ctx *ctx = test->priv;
+	struct meddler meddler = {};
+
+	make_dirty(test, client, 3 * GIB);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 3 * GIB, 0)));
+	meddler.region = fake_table_region(ctx->table, 0);
+	meddler.region->retry_at = jiffies;
+	ctx->fake->during_scrub = meddle;
+	return meddler;
+}
+
+/* With the lock free in between, so that nobody waits for all of it. */
+static void quarantined_block_is_tried_in_pieces(struct kunit *test)
+{
+	struct meddler meddler = quarantine_much(test);
+	struct ctx *ctx = test->priv;
+
+	ctx->fake->during_scrub_arg = &meddler;
+	/* From the beginning, after a piece that fails. */
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 2, 1, -EIO);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
+	meddler.pieces = 0;
+	meddler.region->retry_at = jiffies;
+	scrub_background(ctx);
+	ctx->fake->during_scrub = NULL;
+	KUNIT_EXPECT_EQ(test, meddler.pieces, 3);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_free, 12 * GIB - 128);
+	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
+}
+
+/* As TRIM does, at any moment: also when all but the end has been done. */
+static void quarantined_block_may_be_taken_between_pieces(struct kunit *test)
+{
+	struct meddler meddler = quarantine_much(test);
+	struct ctx *ctx = test->priv;
+
+	ctx->fake->during_scrub_arg = &meddler;
+	meddler.takes_at = 3;
+	scrub_background(ctx);
+	ctx->fake->during_scrub = NULL;
+	KUNIT_EXPECT_EQ(test, meddler.pieces, 3);
+	KUNIT_ASSERT_NOT_NULL(test, meddler.taken);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
+	flexmem_region_end_quarantine(meddler.region, meddler.taken, true);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
+	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
+}
+
+static void who_was_killed_gives_the_block_back_as_it_was(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct ctx *ctx = test->priv;
+
+	make_dirty(test, client, 4096);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EINTR);
+	KUNIT_EXPECT_EQ(test, -EINTR, PTR_ERR(try(ctx, other, 4096, 0)));
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->block->start, 0);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
+}
+
+static struct kunit_case scrub_failure_cases[] = {
+	KUNIT_CASE(what_cannot_be_scrubbed_is_quarantined),
+	KUNIT_CASE(trim_repairs_what_is_quarantined),
+	KUNIT_CASE(region_with_quarantined_bytes_is_not_trimmed),
+	KUNIT_CASE(background_repairs_what_is_quarantined),
+	KUNIT_CASE(dead_firmware_costs_one_timeout),
+	KUNIT_CASE(quarantined_block_is_tried_in_pieces),
+	KUNIT_CASE(quarantined_block_may_be_taken_between_pieces),
+	KUNIT_CASE(who_was_killed_gives_the_block_back_as_it_was),
+	{}
+};
+
+static struct kunit_suite scrub_failure_suite = {
+	.name = "flexmem_scrub_failure",
+	.init = scrub_test_init,
+	.test_cases = scrub_failure_cases,
+};
+
+kunit_test_suite(scrub_failure_suite);
