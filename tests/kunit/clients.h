@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A client of a region table and a fake device, for the tests of clients: there
+ * is one region that fills up before there is another, and at most 5 handles,
+ * unless said otherwise.
+ */
+#ifndef _FLEXMEM_TEST_CLIENTS_H
+#define _FLEXMEM_TEST_CLIENTS_H
+
+#include <kunit/test.h>
+#include <linux/err.h>
+
+#include "client.h"
+#include "fake_device.h"
+#include "snapshot.h"
+#include "table.h"
+
+#define PLENTY (1024 * GIB)
+
+struct ctx {
+	struct fake_device *fake;
+	struct flexmem_table *table;
+	struct flexmem_client *client;
+	struct flexmem_place place;
+	struct flexmem_view snapshot;
+};
+
+static inline struct ctx *make(struct kunit *test, enum flexmem_mode mode,
+			       const struct flexmem_settings *settings)
+{
+	struct ctx *ctx;
+
+	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	ctx->fake = fake_device_create(test, mode, 8, PLENTY);
+	ctx->table = fake_table_create(test, ctx->fake, settings);
+	ctx->client = fake_client_open(test, ctx->table, 1);
+	return ctx;
+}
+
+static inline int client_test_init(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+
+	settings.order = FLEXMEM_ORDER_FILL_FIRST;
+	settings.max_handles = 5;
+	test->priv = make(test, FLEXMEM_MODE_VF, &settings);
+	return 0;
+}
+
+static inline u64 nr_handles(const struct flexmem_client *client)
+{
+	return client->account->used[FLEXMEM_RESOURCE_HANDLES];
+}
+
+static inline void check(struct kunit *test, struct flexmem_client *client)
+{
+	const char *wrong = flexmem_client_check(client);
+
+	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
+}
+
+static inline struct flexmem_allocation *try(struct flexmem_client *client,
+					     u64 size,
+					     struct flexmem_place *place)
+{
+	return flexmem_client_prepare(client, size, FLEXMEM_ALIGN, 0, place);
+}
+
+static inline struct flexmem_allocation *prepare(struct kunit *test,
+						 struct flexmem_client *client,
+						 u64 size)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *allocation = try(client, size, &ctx->place);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
+	check(test, client);
+	return allocation;
+}
+
+/* Makes an allocation: its handle. */
+static inline u32 alloc(struct kunit *test, struct flexmem_client *client,
+			u64 size)
+{
+	struct flexmem_allocation *allocation = prepare(test, client, size);
+
+	flexmem_client_publish(client, allocation);
+	check(test, client);
+	return allocation->handle;
+}
+
+static inline int free_address(struct flexmem_client *client, u64 region_id,
+			       u64 offset)
+{
+	const struct flexmem_address address = {
+		.region_id = region_id,
+		.offset = offset,
+	};
+	struct flexmem_allocation *allocation;
+
+	allocation = flexmem_client_detach_address(client, &address);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	flexmem_client_release(client, allocation);
+	return 0;
+}
+
+static inline u64 used_bytes(struct ctx *ctx)
+{
+	u64 used = 0;
+	unsigned int i;
+
+	flexmem_table_snapshot(ctx->table, NULL, &ctx->snapshot);
+	for (i = 0; i < ctx->snapshot.nr; i++)
+		used += ctx->snapshot.region[i].total -
+			ctx->snapshot.region[i].free;
+	return used;
+}
+
+#endif /* _FLEXMEM_TEST_CLIENTS_H */
