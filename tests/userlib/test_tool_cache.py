@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from test_tool import BUILD, GIB, HEADER, HERE, MAN, SMALL, good, main, report, run, six_digits, trace
+from tool import BUILD, GIB, HEADER, HERE, MAN, SMALL, good, main, report, run, six_digits, test, tests, trace
 
 TRACES = os.path.join(HERE, "../traces")
 SHIPPED = os.path.join(BUILD, "shipped", "flexmem")
@@ -21,13 +21,6 @@ BEST = {"resnet50-train": 1.021, "gpt2-train": 1.016, "llama-decode": 1.008,
         "azure-conv-kv": 1.116, "azure-conv-kv-layers": 1.045}
 PYTORCH = {"resnet50-train": 1.145, "gpt2-train": 1.044, "llama-decode": 1.034,
            "azure-conv-kv": 1.470, "azure-conv-kv-layers": 1.269}
-
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
 
 
 def shipped(name, configuration, size="64G"):
