@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The cache: what its allocations are called, and when no name is left. */
+#include "cache_mock.h"
+
+static void *at(void *token, uint64_t offset)
+{
+	return (void *)((uintptr_t)token + offset);
+}
+
+static void tokens(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_allocation allocation;
+	void *a = take(cache, 1000, 3);
+	void *b = take(cache, 5 * MIB, 3);
+	uint64_t offset;
+
+	(void)state;
+	assert_true((intptr_t)a > 0 && (intptr_t)b > 0);
+	assert_int_equal((uintptr_t)a % 4096, 0);
+	assert_int_equal(flexmem_cache_lookup(cache, at(b, 12345), &allocation,
+					      sizeof(allocation), &offset), 0);
+	assert_ptr_equal(allocation.token, b);
+	assert_int_equal(offset, 12345);
+	assert_int_equal(allocation.size, 5 * MIB);
+	assert_int_equal(allocation.stream, 3);
+	assert_int_equal(allocation.pool, 0);
+	assert_string_equal(allocation.tag, "");
+	/* The provider's names are the addresses of its segments. */
+	assert_int_equal(allocation.handle + allocation.offset,
+			 allocation.address.offset);
+	assert_int_equal(lookup(cache, a).handle, 0);
+	assert_int_equal(lookup(cache, take(cache, 1, 3)).offset, 1024);
+	assert_int_equal(flexmem_cache_lookup(cache, at(a, 1023), &allocation,
+					      sizeof(allocation), NULL), 0);
+	/* One past the end is that of nobody. */
+	assert_int_equal(flexmem_cache_lookup(cache, at(a, 1024), &allocation,
+					      sizeof(allocation), NULL),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_lookup(cache, NULL, &allocation,
+					      sizeof(allocation), NULL),
+			 -EINVAL);
+	flexmem_cache_destroy(cache);
+}
+
+/* Allocations of 4 GiB and more have names of another form. */
+static void wide_tokens(void **state)
+{
+	struct flexmem_cache_allocation allocation;
+	struct flexmem_cache *cache;
+	uint64_t offset;
+	void *below;
+	void *above;
+
+	(void)state;
+	mock.capacity = 64 * GIB;
+	cache = mock_cache("expandable_segments:True");
+	above = take(cache, 4 * GIB, 0);
+	below = take(cache, 4 * GIB - 128, 0);
+	assert_true((intptr_t)above > 0);
+	assert_int_equal(flexmem_cache_lookup(cache, at(above, 4 * GIB - 1),
+					      &allocation, sizeof(allocation),
+					      &offset), 0);
+	assert_ptr_equal(allocation.token, above);
+	assert_int_equal(offset, 4 * GIB - 1);
+	assert_int_equal(flexmem_cache_lookup(cache, at(below, 4 * GIB - 129),
+					      &allocation, sizeof(allocation),
+					      &offset), 0);
+	assert_ptr_equal(allocation.token, below);
+	assert_int_equal(flexmem_cache_lookup(cache, at(below, 4 * GIB - 128),
+					      &allocation, sizeof(allocation),
+					      &offset), -EINVAL);
+	give(cache, above);
+	/* A small piece of what is free there has a name of the usual form. */
+	above = take(cache, 3 * GIB, 0);
+	assert_int_equal(flexmem_cache_lookup(cache, at(above, 3 * GIB - 1),
+					      &allocation, sizeof(allocation),
+					      &offset), 0);
+	assert_int_equal((uintptr_t)above >> 62, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void foreign_frees(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache *other = mock_cache("");
+	struct flexmem_cache_statistics before;
+	void *a = take(cache, 1000, 0);
+	void *const bad[] = {
+		at(a, 1), at(a, 128), at(a, 1024), &before, (void *)1,
+		(void *)UINTPTR_MAX, (void *)(UINTPTR_MAX >> 1),
+		(void *)(UINTPTR_MAX >> 2), at(a, UINT64_C(1) << 32),
+		at(a, UINT64_C(1) << 54), at(a, UINT64_C(1) << 62),
+		at(a, UINT64_C(1) << 63),
+	};
+	struct flexmem_cache_statistics after;
+	size_t i;
+
+	(void)state;
+	before = figures(cache);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(flexmem_cache_free(cache, bad[i]), -EINVAL);
+		assert_int_equal(flexmem_cache_record_stream(cache, bad[i], 1),
+				 -EINVAL);
+	}
+	assert_int_equal(flexmem_cache_free(other, a), -EINVAL);
+	after = figures(cache);
+	assert_memory_equal(&before, &after, sizeof(before));
+	give(cache, a);
+	assert_int_equal(flexmem_cache_free(cache, a), -EINVAL);
+	assert_int_equal(flexmem_cache_record_stream(cache, a, 1), -EINVAL);
+	flexmem_cache_destroy(cache);
+	flexmem_cache_destroy(other);
+}
+
+/* A stale token is none, however often its place is used again. */
+static void stale_tokens(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_allocation allocation;
+	void *stale = take(cache, 1000, 0);
+	void *token;
+	int i;
+
+	(void)state;
+	give(cache, stale);
+	for (i = 0; i < 100000; i++) {
+		token = take(cache, 1000, 0);
+		assert_ptr_not_equal(token, stale);
+		assert_int_equal(flexmem_cache_free(cache, stale), -EINVAL);
+		assert_int_equal(flexmem_cache_lookup(cache, stale, &allocation,
+						      sizeof(allocation),
+						      NULL), -EINVAL);
+		give(cache, token);
+	}
+	flexmem_cache_destroy(cache);
+}
+
+/* More allocations than a table of names begins with. */
+static void many_names(void **state)
+{
+	static void *tokens_of[20000];
+	struct flexmem_cache *cache = mock_cache("");
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 20000; i++)
+		tokens_of[i] = take(cache, i % 777 + 1, 0);
+	for (i = 0; i < 20000; i++)
+		assert_int_equal(lookup(cache, tokens_of[i]).requested,
+				 i % 777 + 1);
+	for (i = 0; i < 20000; i++)
+		give(cache, tokens_of[(i * 7919) % 20000]);
+	assert_int_equal(figures(cache).inactive_split[0].current, 0);
+	assert_int_equal(figures(cache).active[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* When all names are taken that is not memory which is missing, and is told so. */
+static void all_names(void **state)
+{
+	struct flexmem_cache_request request = { .bytes = 4 * GIB };
+	static void *tokens_of[FLEXMEM_CACHE_HUGE_ALLOCATIONS];
+	struct flexmem_cache_allocation a;
+	struct flexmem_cache *cache;
+	char text[512];
+	size_t i;
+
+	(void)state;
+	mock.capacity = 65536 * GIB;
+	cache = mock_cache("expandable_segments:True");
+	for (i = 0; i < FLEXMEM_CACHE_HUGE_ALLOCATIONS; i++)
+		tokens_of[i] = take(cache, 4 * GIB, i % 3);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+							     sizeof(request),
+							     &a, sizeof(a)),
+				 -ENOMEM);
+	assert_null(a.token);
+	assert_int_equal(a.failure.limit, FLEXMEM_CACHE_LIMIT_ALLOCATIONS);
+	assert_int_equal(a.failure.error, 0);
+	assert_int_equal(a.failure.asked, 4 * GIB);
+	assert_int_equal(a.failure.allocated_bytes, 4096 * GIB);
+	assert_int_equal(a.failure.reserved_bytes,
+			 figures(cache).reserved_bytes[0].current);
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
+						  sizeof(a.failure), text,
+						  sizeof(text)), 0);
+	assert_string_equal(text,
+		"too many live allocations: one cache can tell 4194304 apart, less what other streams ever had at once, and 1024 of 4 GiB and more; tried to allocate 4.0 GiB, have 4.0 TiB");
+	assert_int_equal(figures(cache).num_limit_errors, 2);
+	expect_counters(cache, 0, 0, 0);
+	assert_int_equal(figures(cache).allocation[0].current,
+			 FLEXMEM_CACHE_HUGE_ALLOCATIONS);
+	/* Smaller ones have names of their own; one that is free serves again. */
+	give(cache, take(cache, 3 * GIB, 0));
+	give(cache, tokens_of[500]);
+	tokens_of[500] = take(cache, 4 * GIB, 1);
+	assert_int_equal(flexmem_cache_reset_accumulated(cache), 0);
+	assert_int_equal(figures(cache).num_limit_errors, 0);
+	for (i = 0; i < FLEXMEM_CACHE_HUGE_ALLOCATIONS; i++)
+		give(cache, tokens_of[i]);
+	flexmem_cache_destroy(cache);
+}
+
+/* A cache whose wide names are all taken. */
+static struct flexmem_cache *full_cache(const char *configuration,
+					uint64_t bytes)
+{
+	struct flexmem_cache *cache;
+	int i;
+
+	mock.capacity = 65536 * GIB;
+	cache = mock_cache(configuration);
+	for (i = 0; i < FLEXMEM_CACHE_HUGE_ALLOCATIONS; i++)
+		take(cache, bytes, 0);
+	return cache;
+}
+
+static void refuse_name(struct flexmem_cache *cache, uint64_t bytes,
+			uint64_t pool)
+{
+	struct flexmem_cache_request request = { .bytes = bytes, .pool = pool };
+	struct flexmem_cache_statistics before = figures(cache);
+	struct flexmem_cache_allocation a;
+
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_int_equal(a.failure.limit, FLEXMEM_CACHE_LIMIT_ALLOCATIONS);
+	assert_int_equal(a.failure.asked, bytes);
+	assert_int_equal(figures(cache).num_limit_errors,
+			 before.num_limit_errors + 1);
+	assert_int_equal(figures(cache).num_hits, before.num_hits);
+	assert_int_equal(a.failure.reserved_bytes,
+			 figures(cache).reserved_bytes[0].current);
+}
+
+/* The limit goes by the size of the block; a refusal is not served. */
+static void refused_hits(void **state)
+{
+	/* A remainder so small is not split off. */
+	struct flexmem_cache *cache = full_cache("", 4 * GIB - 64 * KIB);
+
+	(void)state;
+	refuse_name(cache, 4 * GIB - 64 * KIB, 0);
+	/* What the first one brought is free for this one, and stays. */
+	refuse_name(cache, 4 * GIB - 64 * KIB, 0);
+	assert_int_equal(figures(cache).segment[0].current,
+			 FLEXMEM_CACHE_HUGE_ALLOCATIONS + 1);
+	flexmem_cache_destroy(cache);
+}
+
+/* Where nothing free is kept, nothing is left of a refusal. */
+static void refused_directly(void **state)
+{
+	struct flexmem_cache *cache = full_cache("backend:direct", 4 * GIB);
+
+	(void)state;
+	refuse_name(cache, 4 * GIB, 0);
+	assert_int_equal(figures(cache).segment[0].current,
+			 FLEXMEM_CACHE_HUGE_ALLOCATIONS);
+	flexmem_cache_destroy(cache);
+}
+
+static struct flexmem_cache *pool_cache;
+static uint64_t leaving;
+
+static void release_the_pool(void)
+{
+	assert_int_equal(flexmem_cache_pool_release(pool_cache, leaving), 0);
+}
+
+/* Nor in a pool that was released while its segment was made. */
+static void refused_in_a_leaving_pool(void **state)
+{
+	(void)state;
+	pool_cache = full_cache("release_lock_on_device_malloc:True", 4 * GIB);
+	assert_int_equal(flexmem_cache_pool_create(pool_cache, &leaving), 0);
+	mock.on_alloc = release_the_pool;
+	refuse_name(pool_cache, 4 * GIB, leaving);
+	assert_int_equal(figures(pool_cache).segment[0].current,
+			 FLEXMEM_CACHE_HUGE_ALLOCATIONS);
+	flexmem_cache_destroy(pool_cache);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(tokens),
+		CACHE_TEST(wide_tokens),
+		CACHE_TEST(foreign_frees),
+		CACHE_TEST(stale_tokens),
+		CACHE_TEST(many_names),
+		CACHE_TEST(all_names),
+		CACHE_TEST(refused_hits),
+		CACHE_TEST(refused_directly),
+		CACHE_TEST(refused_in_a_leaving_pool),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
