@@ -3,14 +3,10 @@
 #include "fake_state.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #define PF_BASE UINT64_C(0x2000000000)
 
@@ -19,20 +15,11 @@ struct fake fake;
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 struct region regions[FAKE_REGIONS];
 uint32_t nr_regions;
-struct file files[FDS];
 uint64_t generation;
 
 static uint64_t allocs, frees, failures;
 static uint64_t made_by_batch;
-static uint64_t next_file_id;
 static bool exhausted;
-
-int __real_open(const char *path, int flags, ...);
-int __real_close(int fd);
-int __real_ioctl(int fd, unsigned long request, ...);
-int __wrap_open(const char *path, int flags, ...);
-int __wrap_close(int fd);
-int __wrap_ioctl(int fd, unsigned long request, ...);
 
 void require(bool condition, const char *text, const char *file, int line)
 {
@@ -72,8 +59,7 @@ void fake_reset(void)
 	generation = 1;
 	allocs = frees = failures = 0;
 	exhausted = false;
-	next_file_id = 0;
-	memset(files, 0, sizeof(files));
+	reset_files();
 	reset_owners();
 	fake = (struct fake){
 		.slots = 8,
@@ -461,6 +447,25 @@ static int free_one(struct file *file, struct flexmem_free *cmd)
 	return 0;
 }
 
+void free_all(int file)
+{
+	struct block *block;
+	uint32_t i;
+
+	for (i = 0; i < nr_regions; i++) {
+		/* Neighbours are merged afterwards: the list stays whole. */
+		for (block = regions[i].blocks; block; block = block->next) {
+			if (!block->handle || block->file != file)
+				continue;
+			block->handle = 0;
+			block->lost = false;
+			regions[i].sequence++;
+			frees++;
+		}
+		merge(&regions[i]);
+	}
+}
+
 static int batch(struct file *file, struct flexmem_batch *cmd, bool is_free,
 		 int injected)
 {
@@ -677,8 +682,7 @@ static int trim(struct flexmem_trim *cmd, int injected)
 	return injected;
 }
 
-static int dispatch(struct file *file, unsigned int number, void *arg,
-		    int injected)
+int dispatch(struct file *file, unsigned int number, void *arg, int injected)
 {
 	made_by_batch = 0;
 	if (number == FLEXMEM_CMD_ALLOC_BATCH)
@@ -714,121 +718,4 @@ static int dispatch(struct file *file, unsigned int number, void *arg,
 		return resize(file, arg);
 	}
 	return owner_command(file, number, arg);
-}
-
-/* What is intercepted */
-
-static const struct fake_node *find_node(const char *path)
-{
-	char name[32];
-	unsigned int i;
-
-	for (i = 0; i < FAKE_NODES; i++) {
-		if (!fake.nodes[i].exists)
-			continue;
-		snprintf(name, sizeof(name), "/dev/flexmem%u",
-			 fake.nodes[i].number);
-		if (!strcmp(path, name))
-			return &fake.nodes[i];
-	}
-	return NULL;
-}
-
-int __wrap_open(const char *path, int flags, ...)
-{
-	const struct fake_node *node;
-	int fd = -1;
-	int i;
-
-	if (strncmp(path, "/dev/flexmem", 12)) {
-		va_list arguments;
-		int mode;
-
-		fd = open_sysfs(path);
-		if (fd)
-			return fd;
-		va_start(arguments, flags);
-		mode = va_arg(arguments, int);
-		va_end(arguments);
-		return __real_open(path, flags, mode);
-	}
-	pthread_mutex_lock(&lock);
-	snprintf(fake.opened, sizeof(fake.opened), "%s", path);
-	fake.open_flags = flags;
-	node = find_node(path);
-	errno = ENOENT;
-	if (node && node->open_error) {
-		errno = node->open_error;
-	} else if (node) {
-		for (i = 0; i < FDS && files[i].open; i++)
-			;
-		REQUIRE(i < FDS);
-		files[i] = (struct file){
-			.open = true,
-			.node = node,
-			.id = ++next_file_id,
-			.uid = fake.uid,
-		};
-		limits_of_new_file(&files[i]);
-		fake.opens++;
-		fd = FIRST_FD + i;
-	}
-	pthread_mutex_unlock(&lock);
-	return fd;
-}
-
-int __wrap_close(int fd)
-{
-	struct block *block;
-	struct file *file;
-	uint32_t i;
-
-	if (fd < FIRST_FD || fd >= FIRST_FD + FDS)
-		return __real_close(fd);
-	pthread_mutex_lock(&lock);
-	file = &files[fd - FIRST_FD];
-	REQUIRE(file->open);
-	for (i = 0; i < nr_regions; i++) {
-		/* Neighbours are merged afterwards: the list stays whole. */
-		for (block = regions[i].blocks; block; block = block->next) {
-			if (!block->handle || block->file != fd - FIRST_FD)
-				continue;
-			block->handle = 0;
-			block->lost = false;
-			regions[i].sequence++;
-			frees++;
-		}
-		merge(&regions[i]);
-	}
-	memset(file, 0, sizeof(*file));
-	fake.closes++;
-	pthread_mutex_unlock(&lock);
-	return 0;
-}
-
-int __wrap_ioctl(int fd, unsigned long request, ...)
-{
-	unsigned int number = _IOC_NR(request);
-	int injected = 0;
-	struct file *file;
-	va_list arguments;
-	void *arg;
-	int err;
-
-	va_start(arguments, request);
-	arg = va_arg(arguments, void *);
-	va_end(arguments);
-	if (fd < FIRST_FD || fd >= FIRST_FD + FDS)
-		return __real_ioctl(fd, request, arg);
-	pthread_mutex_lock(&lock);
-	file = &files[fd - FIRST_FD];
-	REQUIRE(file->open);
-	REQUIRE(_IOC_TYPE(request) == FLEXMEM_TYPE && !_IOC_SIZE(request));
-	REQUIRE(_IOC_DIR(request) == _IOC_NONE && number < FAKE_COMMANDS);
-	if (++fake.calls[number] == fake.inject[number].at)
-		injected = fake.inject[number].error;
-	err = dispatch(file, number, arg, injected);
-	pthread_mutex_unlock(&lock);
-	errno = err;
-	return err ? -1 : 0;
 }

@@ -61,9 +61,16 @@ void measure(const struct region *region, struct flexmem_region_entry *entry);
 struct block *split(struct block *block, uint64_t at);
 void merge(struct region *region);
 int alloc_one(struct file *file, struct flexmem_alloc *cmd);
+/* Frees what a file has: its index in files. */
+void free_all(int file);
 struct block *find_block(const struct file *file, uint32_t handle,
 			 const struct flexmem_address *address,
 			 uint32_t *where);
+/* Does what an ioctl asks for: 0 or an errno, which may be the injected one. */
+int dispatch(struct file *file, unsigned int number, void *arg, int injected);
+
+/* fake_file.c: the open files. None is open any more. */
+void reset_files(void);
 
 /* fake_dev.c: a descriptor to read a file of sysfs from, or 0. */
 int open_sysfs(const char *path);
