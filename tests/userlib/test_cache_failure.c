@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the failure of an allocation says: why, and how much there is. */
+#include "cache_mock.h"
+
+static void failure_details(void **state)
+{
+	struct flexmem_cache_request request = { .bytes = 30 * MIB - 5 };
+	struct flexmem_cache *cache = mock_cache_events("");
+	struct flexmem_cache_allocation a;
+	char text[512];
+
+	(void)state;
+	/* A free block that is in the way of nothing, but cannot go. */
+	take(cache, MIB, 3);
+	take(cache, 2 * MIB, 3);
+	mock.fail_allocs = 3;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_null(a.token);
+	assert_int_equal(a.failure.error, -ENOMEM);
+	assert_int_equal(a.failure.asked, 30 * MIB);
+	assert_int_equal(a.failure.segment, 30 * MIB);
+	assert_int_equal(a.failure.allocated_bytes, 3 * MIB);
+	assert_int_equal(a.failure.reserved_bytes, 22 * MIB);
+	assert_int_equal(a.failure.largest_free, 18 * MIB);
+	assert_int_equal(a.failure.allowed_bytes, 0);
+	assert_int_equal(a.failure.device_free, GIB - 22 * MIB);
+	assert_int_equal(a.failure.device_total, GIB);
+	assert_int_equal(a.failure.device.limit, FLEXMEM_LIMIT_SLOTS);
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
+						  sizeof(a.failure), text,
+						  sizeof(text)), 0);
+	assert_string_equal(text,
+		"out of device memory: tried to allocate 30.0 MiB in a segment of 30.0 MiB; the cache has reserved 22.0 MiB, of which 3.0 MiB are allocated, and its largest free block has 18.0 MiB; of the device's 1.0 GiB are free 1002.0 MiB; the device says: out of device memory: no slot left (0 of 0 used); asked 0 B, free 0 B in 0 regions, largest piece 0 B");
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
+						  sizeof(a.failure), text, 30),
+			 -EMSGSIZE);
+	assert_string_equal(text, "out of device memory: tried t");
+	flexmem_cache_destroy(cache);
+}
+
+/* The provider has nothing for @bytes: what the failure says of what is free. */
+static struct flexmem_cache_failure refused(struct flexmem_cache *cache,
+					    uint64_t bytes, uint64_t pool,
+					    const char *said)
+{
+	const struct flexmem_cache_request request = {
+		.bytes = bytes,
+		.pool = pool,
+	};
+	struct flexmem_cache_allocation a;
+	char expected[200];
+	char text[512];
+
+	mock.fail_allocs = 9;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	mock.fail_allocs = 0;
+	assert_int_equal(a.failure.limit, FLEXMEM_CACHE_LIMIT_NONE);
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
+						  sizeof(a.failure), text,
+						  sizeof(text)), 0);
+	snprintf(expected, sizeof(expected),
+		 "are allocated, and its largest free block has %s; of the",
+		 said);
+	assert_non_null(strstr(text, expected));
+	return a.failure;
+}
+
+/* What is free and large enough, and yet of no use, is no contradiction. */
+static void obstacles(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	struct flexmem_cache_failure failure;
+	uint64_t pool;
+
+	(void)state;
+	refused(cache, 5 * MIB, 0, "0 B");
+	take(cache, 1000, 0);
+	failure = refused(cache, MIB + 1, 0,
+			  "2.0 MiB, which is in the pool of requests of other sizes");
+	assert_int_equal(failure.largest_free, 2 * MIB - 1024);
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_KIND);
+	take(cache, 2 * MIB, 3);
+	failure = refused(cache, 5 * MIB, 0,
+			  "18.0 MiB, which belongs to stream 3 and serves no other");
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_STREAM);
+	assert_int_equal(failure.largest_stream, 3);
+	assert_int_equal(failure.largest_pool, 0);
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	failure = refused(cache, 5 * MIB, pool,
+			  "18.0 MiB, which belongs to no private pool");
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_POOL);
+	/* Whose it is, also if it is just too small. */
+	failure = refused(cache, 30 * MIB, 0, "18.0 MiB");
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_SIZE);
+	assert_int_equal(failure.largest_stream, 3);
+	flexmem_cache_destroy(cache);
+}
+
+static void obstacle_of_a_pool(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
+	struct flexmem_cache_request request = { .bytes = 7 * MIB };
+	struct flexmem_cache_failure failure;
+	struct flexmem_cache_allocation a;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	give(cache, a.token);
+	failure = refused(cache, 6 * MIB, 0,
+			  "8.0 MiB, which belongs to private pool 1");
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_POOL);
+	assert_int_equal(failure.largest_pool, request.pool);
+	flexmem_cache_destroy(cache);
+}
+
+static void obstacle_of_a_setting(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("max_split_size_mb:20");
+	struct flexmem_cache_failure failure;
+
+	(void)state;
+	give(cache, take(cache, 30 * MIB, 0));
+	/* Else it would have gone back. */
+	mock.fail_frees = 9;
+	failure = refused(cache, 5 * MIB, 0,
+			  "30.0 MiB, which max_split_size_mb keeps for larger requests");
+	mock.fail_frees = 0;
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_SPLIT);
+	flexmem_cache_destroy(cache);
+}
+
+static void error_texts(void **state)
+{
+	static const struct {
+		int error;
+		const char *text;
+	} cases[] = {
+		{ 0, "success" },
+		{ -ECHILD, "the cache belongs to the process that this one was forked from" },
+		{ -EINVAL, "not a live allocation of this cache, or another bad argument" },
+		{ -ENOENT, "no such pool, setting or callback, or no helper" },
+		{ -EEXIST, "the callback is registered already, or the helper runs already" },
+		{ -EAGAIN, "there is no event, or the process may have no further thread" },
+		{ -ENOMEM, "out of host memory" },
+		{ -EIO, "the device's firmware failed, or a reset lost the "
+			"allocation" },
+	};
+	struct flexmem_cache_failure none = { 0 };
+	char text[512];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(flexmem_cache_error_text(cases[i].error,
+							  &none, sizeof(none),
+							  text, sizeof(text)),
+				 0);
+		assert_string_equal(text, cases[i].text);
+	}
+	/* Who does not say which failure it was is not told that it was the host. */
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, NULL, 0, text,
+						  sizeof(text)), 0);
+	assert_string_equal(text, "out of memory, the device's or the host's: "
+			    "struct flexmem_cache_failure tells which");
+	assert_int_equal(flexmem_cache_error_text(1, NULL, 0, text,
+						  sizeof(text)), -EINVAL);
+	assert_int_equal(flexmem_cache_error_text(-EIO, &none, 8, text,
+						  sizeof(text)), -EINVAL);
+	assert_int_equal(flexmem_cache_error_text(-ENOENT, NULL, 0, NULL, 0),
+			 -EMSGSIZE);
+}
+
+/* As large as anything in it can be, whatever stopped the device. */
+static size_t longest_text(struct flexmem_cache_failure failure)
+{
+	char text[1024];
+	size_t most = 0;
+	uint32_t i;
+
+	/* Each with limits and charges that are not known as well. */
+	for (i = 0; i < 16 * 4 * 16 * 2; i++) {
+		failure.device.limit = i % 16;
+		failure.device.charge = i / 16 % 4;
+		failure.device.region_limit = i / 64 % 16;
+		failure.device.flags = i / 1024 ? FLEXMEM_PROGRAM : 0;
+		assert_int_equal(flexmem_cache_error_text(-ENOMEM, &failure,
+							  sizeof(failure),
+							  text, sizeof(text)),
+				 0);
+		if (strlen(text) > most)
+			most = strlen(text);
+		/* Nor is anything cut off inside of it. */
+		if (failure.device.limit != FLEXMEM_LIMIT_NONE &&
+		    failure.limit == FLEXMEM_CACHE_LIMIT_NONE)
+			assert_string_equal(text + strlen(text) -
+					    strlen(" could be freed"),
+					    " could be freed");
+	}
+	return most;
+}
+
+/* What the header says holds any text does. */
+static void any_text_fits(void **state)
+{
+	const uint64_t human = 1023 * GIB;
+	struct flexmem_cache_failure failure;
+	size_t most = 0;
+	size_t length;
+	uint32_t i;
+
+	(void)state;
+	/* The longest of sizes; other numbers are as long as can be. */
+	for (i = 0; i < 2 * 8; i++) {
+		memset(&failure, 0xff, sizeof(failure));
+		failure.limit = i / 8;
+		failure.obstacle = i % 8;
+		failure.asked = human;
+		failure.segment = human;
+		failure.allocated_bytes = human;
+		failure.reserved_bytes = human;
+		failure.largest_free = human;
+		failure.allowed_bytes = human;
+		failure.device_free = human;
+		failure.device_total = human;
+		failure.device.total_free = human;
+		failure.device.own_used = human;
+		failure.device.max_region = human;
+		failure.device.largest_free = UINT64_MAX - 1;
+		failure.device.quota = UINT64_MAX - 1;
+		length = longest_text(failure);
+		if (length > most)
+			most = length;
+	}
+	assert_in_range(most, 512, 1023);
+}
+
+/* No device has this; nobody is bothered with it. */
+static void absurd_sizes(void **state)
+{
+	struct flexmem_cache_request request = { .bytes = UINT64_MAX };
+	struct flexmem_cache *cache = mock_cache_events("");
+	struct flexmem_cache_allocation a;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_int_equal(a.failure.device.limit, FLEXMEM_LIMIT_REGION_SIZE);
+	assert_int_equal(a.failure.asked, UINT64_MAX);
+	assert_int_equal(mock.allocs, 0);
+	expect_counters(cache, 0, 0, 1);
+	/* This could be; the provider says no. */
+	assert_int_equal(try_alloc(cache, UINT64_C(1) << 43), -ENOMEM);
+	assert_int_equal(mock.allocs, 2);
+	expect_counters(cache, 1, 0, 2);
+	flexmem_cache_destroy(cache);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(failure_details),
+		CACHE_TEST(obstacles),
+		CACHE_TEST(obstacle_of_a_pool),
+		CACHE_TEST(obstacle_of_a_setting),
+		CACHE_TEST(error_texts),
+		CACHE_TEST(any_text_fits),
+		CACHE_TEST(absurd_sizes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
