@@ -165,19 +165,26 @@ bool model_is_lost(const struct model *model, struct model_segment *segment);
 /* True if that went back. */
 bool model_give_back(struct model *model, struct model_segment *segment);
 
-/* cache_model.c, for cache_model_ladder.c. */
-uint64_t model_round(uint64_t size, uint64_t unit);
-struct model_block *model_last(const struct model_segment *segment);
-struct model_block *model_insert(struct model_segment *segment, size_t index);
-struct model_place model_find(const struct model *model,
-			      const struct model_want *want);
+/* cache_model_figures.c: for the two others. */
 void model_add_one(struct flexmem_cache_figure *figure, uint64_t count);
 void model_subtract_one(struct flexmem_cache_figure *figure, uint64_t count);
 void model_add(struct flexmem_cache_figure *figures,
 	       enum flexmem_cache_pool_kind kind, uint64_t count);
 void model_subtract(struct flexmem_cache_figure *figures,
 		    enum flexmem_cache_pool_kind kind, uint64_t count);
+/* What an operation made of the free blocks that share their segment. */
 void model_commit(struct model *model);
+void model_count_alloc(struct model *model, const struct model_segment *segment,
+		       const struct model_block *block);
+void model_count_free(struct model *model, const struct model_segment *segment,
+		      const struct model_block *block);
+
+/* cache_model.c, for cache_model_ladder.c. */
+uint64_t model_round(uint64_t size, uint64_t unit);
+struct model_block *model_last(const struct model_segment *segment);
+struct model_block *model_insert(struct model_segment *segment, size_t index);
+struct model_place model_find(const struct model *model,
+			      const struct model_want *want);
 void model_poll(struct model *model);
 /* Everything that waits comes back, unless waiting fails. */
 void model_wait_for_device(struct model *model);
