@@ -20,12 +20,32 @@ def help_of_everything():
     out = good("--help")
     commands = re.findall(r"^  (\w+) +", out, re.M)
     assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "alloc", "fill",
-                        "check", "free", "trim", "shell", "replay"], commands
+                        "check", "free", "trim", "shell", "replay", "help"], commands
     for command in commands:
         text = good(command, "--help")
         assert text.startswith(f"Usage: flexmem {command}"), text
         for option in ("--device", "--json", "--help"):
             assert option in text, (command, option)
+
+
+@test
+def help_as_a_command():
+    """What somebody types first; the same texts as of --help, and no device is opened."""
+    assert run("help", FAKE_NODE=0) == (0, good("--help"), "")
+    for command in re.findall(r"^  (\w+) +", good("--help"), re.M):
+        assert run("help", command, FAKE_NODE=0) == (0, good(command, "--help"), ""), command
+    assert report("help", "alloc") == {"help": good("alloc", "--help")}
+    for args, text in ((("nonsense",), "no command 'nonsense'"),
+                       (("alloc", "free"), "unexpected argument 'free'")):
+        assert run("help", *args) == (2, "", f"flexmem help: {text}\nTry 'flexmem help --help'.\n"), args
+    out = good("shell", stdin="help\nhelp free\n")
+    commands = re.findall(r"^  (\w+) +", out, re.M)
+    assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "alloc", "fill",
+                        "check", "free", "trim", "help", "quit"], commands
+    assert out.endswith(good("shell", stdin="free --help\n")), out
+    # What a shell has not, it does not explain.
+    status, out, err = run("shell", stdin="help replay\n")
+    assert (status, out) == (2, "") and "no command 'replay'" in err, err
 
 
 @test

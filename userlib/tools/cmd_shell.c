@@ -25,23 +25,12 @@ static int split(char *line, char *words[MAX_WORDS + 1])
 	return count;
 }
 
-static void print_shell_help(FILE *file, const struct tool *tool)
-{
-	(void)tool;
-	print_commands(file, true);
-	fputs("  quit       end; all allocations go back\n", file);
-}
-
 /* Carries out a line of so many words; *@quit: that was the last one. */
 static enum tool_status run_words(struct tool *tool, int count, char **words,
 				  bool *quit)
 {
 	if (!strcmp(words[0], "quit") || !strcmp(words[0], "exit")) {
 		*quit = true;
-		return TOOL_OK;
-	}
-	if (!strcmp(words[0], "help")) {
-		tool_text(tool, "help", print_shell_help);
 		return TOOL_OK;
 	}
 	tool->command = find_command(words[0]);

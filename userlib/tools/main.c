@@ -91,6 +91,10 @@ static const struct command commands[] = {
 	  "                                      (default), or an address space without\n"
 	  "                                      memory (64G), which needs no device",
 	  false, cmd_replay },
+	{ "help", "[COMMAND]", "this text, or that of a command",
+	  "Show what commands there are, as 'flexmem --help' does, or inside a shell\n"
+	  "those that it has; with COMMAND what 'flexmem COMMAND --help' shows.",
+	  true, cmd_help },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -106,7 +110,7 @@ const struct command *find_command(const char *name)
 	return NULL;
 }
 
-void print_commands(FILE *file, bool shell_only)
+static void print_commands(FILE *file, bool shell_only)
 {
 	size_t i;
 
@@ -139,13 +143,40 @@ static void print_version(FILE *file, const struct tool *tool)
 
 static void print_usage(FILE *file, const struct tool *tool)
 {
-	(void)tool;
+	if (tool->shell) {
+		print_commands(file, true);
+		fputs("  quit       end; all allocations go back\n", file);
+		return;
+	}
 	fputs("Usage: flexmem [--device PATH|PF|VF] [--json] COMMAND [ARGUMENTS]\n"
 	      "       flexmem --help | --version\n\n"
 	      "Device memory of AI accelerators.\n\nCommands:\n", file);
 	print_commands(file, false);
 	fputs("\n'flexmem COMMAND --help' tells more about one of them.\n"
 	      "Exit status: 0 success, 1 failure, 2 wrong usage.\n", file);
+}
+
+enum tool_status cmd_help(struct tool *tool, int argc, char **argv)
+{
+	static const struct option options[] = { COMMON_OPTIONS };
+	const struct command *about;
+	int option = next_option(tool, argc, argv, options);
+
+	if (option != OPTION_END)
+		return option_status(option);
+	if (optind == argc) {
+		tool_text(tool, "help", print_usage);
+		return TOOL_OK;
+	}
+	if (optind + 1 < argc)
+		return usage_error(tool, "unexpected argument '%s'",
+				   argv[optind + 1]);
+	about = find_command(argv[optind]);
+	if (!about || (tool->shell && !about->in_shell))
+		return usage_error(tool, "no command '%s'", argv[optind]);
+	tool->command = about;
+	tool_text(tool, "help", print_own_help);
+	return TOOL_OK;
 }
 
 /* Options before the subcommand. True: go on, optind is at the subcommand. */

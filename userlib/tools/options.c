@@ -7,22 +7,19 @@
 #include <string.h>
 #include <strings.h>
 
-void print_help(FILE *file, const struct command *command, bool shell)
+void print_own_help(FILE *file, const struct tool *tool)
 {
-	fprintf(file, "Usage: %s%s%s%s\n\n%s\n", shell ? "" : "flexmem ",
+	const struct command *command = tool->command;
+
+	fprintf(file, "Usage: %s%s%s%s\n\n%s\n", tool->shell ? "" : "flexmem ",
 		command->name, *command->arguments ? " " : "",
 		command->arguments, command->help);
-	if (!shell)
+	if (!tool->shell)
 		fputs("\nOptions of every command:\n"
 		      "  --device PATH|PF|VF  the device (default: as $FLEX_DEVICE says,\n"
 		      "                       else the first VF, else the first PF)\n"
 		      "  --json               report as JSON\n"
 		      "  --help               show this text\n", file);
-}
-
-static void print_own_help(FILE *file, const struct tool *tool)
-{
-	print_help(file, tool->command, tool->shell);
 }
 
 void option_error(struct tool *tool, int option, char **argv)

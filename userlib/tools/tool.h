@@ -50,7 +50,6 @@ struct tool {
 
 /* main.c: NULL if there is no such subcommand. */
 const struct command *find_command(const char *name);
-void print_commands(FILE *file, bool shell_only);
 /* Whether --json is among the arguments: also if others of them are wrong. */
 bool wants_json(int argc, char **argv);
 
@@ -58,6 +57,7 @@ enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_check(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_fill(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_free(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_help(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_info(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_limit(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_owners(struct tool *tool, int argc, char **argv);
@@ -91,7 +91,8 @@ int next_option(struct tool *tool, int argc, char **argv,
 enum tool_status option_status(int option);
 /* What getopt_long() found wrong; it has been told to say nothing itself. */
 void option_error(struct tool *tool, int option, char **argv);
-void print_help(FILE *file, const struct command *command, bool shell);
+/* The help text of @tool->command. */
+void print_own_help(FILE *file, const struct tool *tool);
 /* A command that takes options only, and only the common ones. */
 bool only_common_options(struct tool *tool, int argc, char **argv,
 			 enum tool_status *status);
