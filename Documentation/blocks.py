@@ -78,6 +78,7 @@ BLOCKS = {
     ('tasks/watch.rst', 'flexmem info'): 'as above',
     ('tasks/watch.rst', '$ flexmem alloc'): 'as above',
     ('uapi.rst', 'cc'): DRIVER,
+    ('flexmem.1', '$ make modules'): NONE,
     ('flexmem.1', '$ cd'): DRIVER,
     ('flexmem.1', '$ flexmem shell'): DRIVER,
     ('flexmem.1', '# flexmem limit'): DRIVER,

@@ -112,7 +112,7 @@ static void absence_text(const char *path, char text[TOOL_TEXT_MAX])
 {
 	if (access(DRIVER_DIR, F_OK))
 		snprintf(text, TOOL_TEXT_MAX,
-			 "flexmem.ko is not loaded; 'sudo modprobe flexmem_sim' loads it with a simulated device, and before 'make modules_install' insmod does, see README.md");
+			 "flexmem.ko is not loaded; 'sudo modprobe flexmem_sim' loads it with a simulated device; if modprobe does not find it, see DRIVER in flexmem(1)");
 	else if (!path)
 		snprintf(text, TOOL_TEXT_MAX,
 			 "flexmem.ko is loaded, but no device is there; 'sudo modprobe flexmem_sim' brings a simulated one");
