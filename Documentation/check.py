@@ -398,12 +398,12 @@ def first_program():
     assert block[1].strip() == code.strip(), 'differs from userlib/examples/first.c'
     prefix = os.path.join(OUT, 'root')
     install(prefix)
-    command = re.search(r'cc userlib/examples/first\.c [^`\n&]*', TEXT['README.md'])
-    assert command, 'README.md does not say how to compile it'
+    command = re.search(r'After `make install`, `(cc userlib/examples/first\.c [^`\n&]*)`', TEXT['README.md'])
+    assert command, 'README.md does not say how to compile it, and what that needs'
     with open(os.path.join(OUT, 'first.c'), 'w', encoding='utf-8') as file:
         file.write(block[1])
     environment = dict(os.environ, PKG_CONFIG_PATH=os.path.join(prefix, 'lib', 'pkgconfig'))
-    compile_it = command[0].replace('userlib/examples/first.c', '-Wall -Wextra -Werror first.c', 1)
+    compile_it = command[1].replace('userlib/examples/first.c', '-Wall -Wextra -Werror first.c', 1)
     output = run('sh', '-ec', compile_it.replace('build/', ''), cwd=OUT, env=environment)
     assert not output, output
 
