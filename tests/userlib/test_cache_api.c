@@ -435,6 +435,7 @@ static void over_the_device(void **state)
 	struct flexmem_cache_request wanted = { .bytes = 13 * GIB };
 	struct flexmem_statistics statistics;
 	struct flexmem_cache *cache;
+	char text[512];
 	uint64_t free_bytes;
 	uint64_t total;
 
@@ -464,6 +465,10 @@ static void over_the_device(void **state)
 	assert_int_equal(allocation.failure.device.limit,
 			 FLEXMEM_LIMIT_REGION_SIZE);
 	assert_int_equal(allocation.failure.device_total, 64 * GIB);
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &allocation.failure,
+						  sizeof(allocation.failure),
+						  text, sizeof(text)), 0);
+	assert_non_null(strstr(text, "see fallback_sizes"));
 	flexmem_cache_destroy(cache);
 	assert_int_equal(flexmem_device_statistics(device, &statistics,
 						   sizeof(statistics)), 0);
@@ -478,6 +483,7 @@ static void flat_provider(void **state)
 	struct flexmem_cache_provider p;
 	struct flexmem_cache_flat *flat;
 	struct flexmem_failure failure = { 0 };
+	char text[256];
 
 	(void)state;
 	assert_int_equal(flexmem_cache_flat_create(&flat, 0, &p, sizeof(p)),
@@ -505,6 +511,11 @@ static void flat_provider(void **state)
 	assert_int_equal(failure.largest_free, 3968);
 	assert_int_equal(p.alloc(p.user, 9216, 128, 0, &b, &failure), -ENOMEM);
 	assert_int_equal(failure.limit, FLEXMEM_LIMIT_REGION_SIZE);
+	/* No parameter of the driver makes it larger. */
+	assert_int_equal(flexmem_error_text(-ENOMEM, &failure, sizeof(failure),
+					    text, sizeof(text)), 0);
+	assert_string_equal(text,
+		"out of device memory: no region can be that large (at most 8.0 KiB); asked 9.0 KiB, free 6.9 KiB in 1 region, largest piece 3.9 KiB");
 	assert_int_equal(p.alloc(p.user, 1024, 1024, 0, &b, &failure), 0);
 	assert_int_equal(b.address.offset, 1024);
 	assert_int_equal(p.free(p.user, 128), -ENOENT);

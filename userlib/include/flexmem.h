@@ -293,7 +293,7 @@ enum flexmem_charge {
  * @slots: as in &struct flexmem_properties
  * @program_slots: likewise
  * @max_regions: likewise
- * @max_handles: likewise
+ * @max_handles: likewise; 0: it was another provider of a cache that refused
  * @flags: the flags that were asked for
  * @charge: FLEXMEM_LIMIT_CLIENT, _USER: enum flexmem_charge, what @quota limits
  * @asked: bytes asked for, rounded up

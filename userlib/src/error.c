@@ -83,6 +83,12 @@ static const char *region_text(const struct flexmem_failure *failure)
 	}
 }
 
+/* That the driver refused shows in a limit that it alone has, and always. */
+static const char *size_text(const struct flexmem_failure *failure)
+{
+	return failure->max_handles ? ": see fallback_sizes" : "";
+}
+
 static void limit_text(const struct flexmem_failure *failure,
 		       char text[LIMIT_TEXT])
 {
@@ -113,8 +119,9 @@ static void limit_text(const struct flexmem_failure *failure,
 		break;
 	case FLEXMEM_LIMIT_REGION_SIZE:
 		snprintf(text, LIMIT_TEXT,
-			 "no region can be that large (at most %s: see fallback_sizes)",
-			 fmlib_human(failure->max_region, size));
+			 "no region can be that large (at most %s%s)",
+			 fmlib_human(failure->max_region, size),
+			 size_text(failure));
 		break;
 	case FLEXMEM_LIMIT_HANDLES:
 		snprintf(text, LIMIT_TEXT,
