@@ -9,7 +9,6 @@
 
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
-#define BYTES_MAX (UINT64_C(1) << 43)
 
 /* All fields of a profile are sizes. */
 static void change_profile(struct flexmem_cache_profile *profile,
@@ -539,11 +538,14 @@ int model_alloc(struct model *model, const struct model_request *request,
 	memset(result, 0, sizeof(*result));
 	if (!request->bytes)
 		return 0;
-	if (request->bytes > BYTES_MAX) {
+	if (request->bytes > FLEXMEM_CACHE_ALLOCATION_BYTES) {
 		model->figures.num_oom_errors++;
-		result->failure.error = -ENOMEM;
+		result->failure.limit = FLEXMEM_CACHE_LIMIT_SIZE;
 		result->failure.asked = request->bytes;
-		result->failure.segment = request->bytes;
+		result->failure.allocated_bytes =
+			model->figures.allocated_bytes[FLEXMEM_CACHE_ALL].current;
+		result->failure.reserved_bytes =
+			model->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
 		return -ENOMEM;
 	}
 	want.size = round_request(model, request->bytes);

@@ -217,7 +217,7 @@ static void any_text_fits(void **state)
 
 	(void)state;
 	/* The longest of sizes; other numbers are as long as can be. */
-	for (i = 0; i < 2 * 8; i++) {
+	for (i = 0; i < 3 * 8; i++) {
 		memset(&failure, 0xff, sizeof(failure));
 		failure.limit = i / 8;
 		failure.obstacle = i % 8;
@@ -242,24 +242,51 @@ static void any_text_fits(void **state)
 }
 
 /* No device has this; nobody is bothered with it. */
-static void absurd_sizes(void **state)
+static void absurd_size(struct flexmem_cache *cache, uint64_t bytes,
+			const char *said)
 {
-	struct flexmem_cache_request request = { .bytes = UINT64_MAX };
-	struct flexmem_cache *cache = mock_cache_events("");
+	const struct flexmem_cache_request request = { .bytes = bytes };
+	struct flexmem_cache_failure expected = {
+		.limit = FLEXMEM_CACHE_LIMIT_SIZE,
+		.asked = bytes,
+		.allocated_bytes = 3 * MIB,
+		.reserved_bytes = 22 * MIB,
+	};
 	struct flexmem_cache_allocation a;
+	char line[300];
+	char text[512];
 
-	(void)state;
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
 						     sizeof(request), &a,
 						     sizeof(a)), -ENOMEM);
-	assert_int_equal(a.failure.device.limit, FLEXMEM_LIMIT_REGION_SIZE);
-	assert_int_equal(a.failure.asked, UINT64_MAX);
-	assert_int_equal(mock.allocs, 0);
-	expect_counters(cache, 0, 0, 1);
-	/* This could be; the provider says no. */
-	assert_int_equal(try_alloc(cache, UINT64_C(1) << 43), -ENOMEM);
+	/* Its figures are the cache's, and nothing is said for the provider. */
+	assert_memory_equal(&a.failure, &expected, sizeof(expected));
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
+						  sizeof(a.failure), text,
+						  sizeof(text)), 0);
+	snprintf(line, sizeof(line),
+		 "too large: one allocation of a cache has at most 8.0 TiB; tried to allocate %s; the cache has reserved 22.0 MiB, of which 3.0 MiB are allocated",
+		 said);
+	assert_string_equal(text, line);
 	assert_int_equal(mock.allocs, 2);
-	expect_counters(cache, 1, 0, 2);
+}
+
+static void absurd_sizes(void **state)
+{
+	const uint64_t most = FLEXMEM_CACHE_ALLOCATION_BYTES;
+	struct flexmem_cache *cache = mock_cache_events("");
+
+	(void)state;
+	take(cache, MIB, 0);
+	take(cache, 2 * MIB, 0);
+	absurd_size(cache, UINT64_MAX, "16.0 EiB");
+	absurd_size(cache, 9216 * GIB, "9.0 TiB");
+	absurd_size(cache, most + 1, "8796093022209 B");
+	expect_counters(cache, 0, 0, 3);
+	/* This could be; the provider says no. */
+	assert_int_equal(try_alloc(cache, most), -ENOMEM);
+	assert_int_equal(mock.allocs, 4);
+	expect_counters(cache, 1, 0, 4);
 	flexmem_cache_destroy(cache);
 }
 

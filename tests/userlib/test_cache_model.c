@@ -231,6 +231,7 @@ static void compare_failures(const struct run *run,
 {
 	check_number(run, "failure.error", (uint64_t)found->error,
 		     (uint64_t)expected->error);
+	check_number(run, "failure.limit", found->limit, expected->limit);
 	check_number(run, "failure.asked", found->asked, expected->asked);
 	check_number(run, "failure.segment", found->segment,
 		     expected->segment);

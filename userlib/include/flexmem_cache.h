@@ -443,6 +443,9 @@ struct flexmem_cache_request {
 /** FLEXMEM_CACHE_HUGE_ALLOCATIONS - live ones of 4 GiB and more, rounded up */
 #define FLEXMEM_CACHE_HUGE_ALLOCATIONS 1024
 
+/** FLEXMEM_CACHE_ALLOCATION_BYTES - the most bytes of one allocation */
+#define FLEXMEM_CACHE_ALLOCATION_BYTES (UINT64_C(1) << 43)
+
 /**
  * enum flexmem_cache_limit - which limit of the cache's own stopped an allocation
  * @FLEXMEM_CACHE_LIMIT_NONE: none: there was no memory
@@ -451,10 +454,13 @@ struct flexmem_cache_request {
  *	FLEXMEM_CACHE_HUGE_ALLOCATIONS. No memory that is given back helps, nor
  *	do other streams that free what is below 4 GiB: fewer allocations of
  *	this stream do, or work on one that holds names.
+ * @FLEXMEM_CACHE_LIMIT_SIZE: it is more than FLEXMEM_CACHE_ALLOCATION_BYTES, for
+ *	which no provider is asked
  */
 enum flexmem_cache_limit {
 	FLEXMEM_CACHE_LIMIT_NONE = 0,
 	FLEXMEM_CACHE_LIMIT_ALLOCATIONS = 1,
+	FLEXMEM_CACHE_LIMIT_SIZE = 2,
 };
 
 /**
@@ -488,7 +494,7 @@ enum flexmem_cache_obstacle {
  * @error: what the provider returned last; 0: it was not asked, because
  *	@allowed_bytes left no room
  * @limit: enum flexmem_cache_limit
- * @asked: bytes asked for, rounded up
+ * @asked: bytes asked for, rounded up if they are not too many for that
  * @segment: bytes that were asked of the provider for it
  * @allocated_bytes: bytes in live allocations; what threads keep is none
  * @reserved_bytes: bytes in segments
@@ -504,8 +510,8 @@ enum flexmem_cache_obstacle {
  * @largest_pool: the private pool that it belongs to, or 0
  *
  * All is 0 when it was host memory that was exhausted. What follows @device is 0
- * when @limit is not FLEXMEM_CACHE_LIMIT_NONE, as are @error, @segment and all
- * that is said of the device.
+ * when @limit is not FLEXMEM_CACHE_LIMIT_NONE, as are @error, @segment,
+ * @largest_free, @allowed_bytes and all that is said of the device.
  */
 struct flexmem_cache_failure {
 	int32_t error;
@@ -903,7 +909,7 @@ struct flexmem_cache_figure {
  * @num_alloc_retries: allocations that succeeded after that; PyTorch counts all
  *	that are tried again
  * @num_oom_errors: allocations that failed for lack of memory; also those of more
- *	than 8 TiB, for which the provider is not asked
+ *	than FLEXMEM_CACHE_ALLOCATION_BYTES
  * @num_sync_all_streams: how often the device was synchronized
  * @num_device_alloc: segments made
  * @num_device_free: segments given back

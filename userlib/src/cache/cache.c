@@ -9,9 +9,6 @@
 		      failure.device.max_region)
 #define REQUEST_MIN FMLIB_SIZE_TO(struct flexmem_cache_request, tag)
 
-/* What a wide token can number. */
-#define BYTES_MAX (UINT64_C(1) << 43)
-
 /* It becomes free, and perhaps its segment goes. */
 static void put_back(struct flexmem_cache *cache, struct fmlib_block *block)
 {
@@ -96,6 +93,22 @@ give_name(struct flexmem_cache *cache, const struct fmlib_want *want,
 	return token;
 }
 
+/* Which limit of the cache's own it was: of the provider there is nothing to say. */
+static struct flexmem_cache_failure
+own_limit(const struct flexmem_cache *cache, enum flexmem_cache_limit limit,
+	  uint64_t asked)
+{
+	const struct flexmem_cache_figure *reserved =
+		&cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL];
+
+	return (struct flexmem_cache_failure){
+		.limit = limit,
+		.asked = asked,
+		.allocated_bytes = fmlib_figures_allocated(cache),
+		.reserved_bytes = reserved->current,
+	};
+}
+
 /*
  * There was a block of @size, and nothing to call it: say which of the two
  * reasons it is.
@@ -103,20 +116,13 @@ give_name(struct flexmem_cache *cache, const struct fmlib_want *want,
 static void explain_names(struct flexmem_cache *cache, struct fmlib_want *want,
 			  uint64_t size)
 {
-	const struct flexmem_cache_figure *reserved =
-		&cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL];
-
 	if (!fmlib_names_are_used_up(cache, size)) {
 		want->no_host_memory = true;
 		return;
 	}
 	cache->figures.num_limit_errors++;
-	*want->failure = (struct flexmem_cache_failure){
-		.limit = FLEXMEM_CACHE_LIMIT_ALLOCATIONS,
-		.asked = want->size,
-		.allocated_bytes = fmlib_figures_allocated(cache),
-		.reserved_bytes = reserved->current,
-	};
+	*want->failure = own_limit(cache, FLEXMEM_CACHE_LIMIT_ALLOCATIONS,
+				   want->size);
 }
 
 /* @hit: the cache had the block, which serves nobody now. */
@@ -212,21 +218,16 @@ static void fill(const struct fmlib_block *block, void *token,
 	allocation->offset = block->offset;
 }
 
-/* A number of bytes that no device has. */
+/* More bytes than any device has, and than a wide token can number. */
 static int too_large(struct flexmem_cache *cache, uint64_t bytes,
 		     struct flexmem_cache_allocation *allocation)
 {
 	fmlib_lock(cache);
 	cache->figures.num_oom_errors++;
+	if (allocation)
+		allocation->failure =
+			own_limit(cache, FLEXMEM_CACHE_LIMIT_SIZE, bytes);
 	fmlib_unlock(cache);
-	if (!allocation)
-		return -ENOMEM;
-	allocation->failure.error = -ENOMEM;
-	allocation->failure.asked = bytes;
-	allocation->failure.segment = bytes;
-	allocation->failure.device.limit = FLEXMEM_LIMIT_REGION_SIZE;
-	allocation->failure.device.asked = bytes;
-	allocation->failure.device.max_region = BYTES_MAX;
 	return -ENOMEM;
 }
 
@@ -333,7 +334,7 @@ static int alloc(struct flexmem_cache *cache,
 	};
 	int err;
 
-	if (request->bytes > BYTES_MAX)
+	if (request->bytes > FLEXMEM_CACHE_ALLOCATION_BYTES)
 		return too_large(cache, request->bytes, allocation);
 	want.size = fmlib_size_round(cache, request->bytes);
 	want.kind = fmlib_size_kind(cache, want.size);

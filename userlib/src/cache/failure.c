@@ -117,6 +117,25 @@ static void say_limit(struct out *out,
 	say_size(out, ", have ", failure->allocated_bytes);
 }
 
+static void say_too_large(struct out *out,
+			  const struct flexmem_cache_failure *failure)
+{
+	const uint64_t most = FLEXMEM_CACHE_ALLOCATION_BYTES;
+	char asked[FMLIB_HUMAN_MAX];
+	char human[FMLIB_HUMAN_MAX];
+
+	say(out, "too large: one allocation of a cache has at most %s; tried to allocate ",
+	    fmlib_human(most, human));
+	/* Figures that differ must not read the same. */
+	if (strcmp(fmlib_human(failure->asked, asked), human))
+		say(out, "%s", asked);
+	else
+		say(out, "%llu B", (unsigned long long)failure->asked);
+	say_size(out, "; the cache has reserved ", failure->reserved_bytes);
+	say_size(out, ", of which ", failure->allocated_bytes);
+	say(out, " are allocated");
+}
+
 static void say_memory(struct out *out,
 		       const struct flexmem_cache_failure *failure)
 {
@@ -183,6 +202,9 @@ int flexmem_cache_error_text(int error,
 	if (error == -ENOMEM && failure &&
 	    known.limit == FLEXMEM_CACHE_LIMIT_ALLOCATIONS)
 		say_limit(&out, &known);
+	else if (error == -ENOMEM && failure &&
+		 known.limit == FLEXMEM_CACHE_LIMIT_SIZE)
+		say_too_large(&out, &known);
 	else if (error == -ENOMEM && failure && known.asked)
 		say_memory(&out, &known);
 	else if (error == -ENOMEM && !failure)
