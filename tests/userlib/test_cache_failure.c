@@ -80,7 +80,7 @@ static void obstacles(void **state)
 	refused(cache, 5 * MIB, 0, "0 B");
 	take(cache, 1000, 0);
 	failure = refused(cache, MIB + 1, 0,
-			  "2.0 MiB, which is in the pool of requests of other sizes");
+			  "2.0 MiB, which is in the pool of small requests, and this is a large one");
 	assert_int_equal(failure.largest_free, 2 * MIB - 1024);
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_KIND);
 	take(cache, 2 * MIB, 3);
@@ -91,7 +91,7 @@ static void obstacles(void **state)
 	assert_int_equal(failure.largest_pool, 0);
 	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
 	failure = refused(cache, 5 * MIB, pool,
-			  "18.0 MiB, which belongs to no private pool");
+			  "18.0 MiB, which belongs to no private pool, and this is for private pool 1");
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_POOL);
 	/* Whose it is, also if it is just too small. */
 	failure = refused(cache, 30 * MIB, 0, "18.0 MiB");
@@ -106,6 +106,8 @@ static void obstacle_of_a_pool(void **state)
 	struct flexmem_cache_request request = { .bytes = 7 * MIB };
 	struct flexmem_cache_failure failure;
 	struct flexmem_cache_allocation a;
+	uint64_t other;
+	char text[512];
 
 	(void)state;
 	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
@@ -114,9 +116,69 @@ static void obstacle_of_a_pool(void **state)
 						     sizeof(a)), 0);
 	give(cache, a.token);
 	failure = refused(cache, 6 * MIB, 0,
-			  "8.0 MiB, which belongs to private pool 1");
+			  "8.0 MiB, which belongs to private pool 1, and this is for no private pool");
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_POOL);
 	assert_int_equal(failure.largest_pool, request.pool);
+	assert_int_equal(flexmem_cache_pool_create(cache, &other), 0);
+	failure = refused(cache, 6 * MIB, other,
+			  "8.0 MiB, which belongs to private pool 1, and this is for private pool 2");
+	assert_int_equal(failure.pool, other);
+	/* Who does not know of @pool has not said which one it was. */
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &failure,
+						  offsetof(struct flexmem_cache_failure,
+							   pool),
+						  text, sizeof(text)), 0);
+	assert_non_null(strstr(text, "belongs to private pool 1; of the"));
+	flexmem_cache_destroy(cache);
+}
+
+/* The other way round: what is free is in a large segment, and a small one asks. */
+static void obstacle_of_a_kind(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_failure failure;
+
+	(void)state;
+	take(cache, 2 * MIB, 0);
+	failure = refused(cache, 1000, 0,
+			  "18.0 MiB, which is in the pool of large requests, and this is a small one");
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_KIND);
+	assert_int_equal(failure.largest_kind, FLEXMEM_CACHE_LARGE);
+	flexmem_cache_destroy(cache);
+}
+
+static void no_pool(struct flexmem_cache *cache, uint64_t pool,
+		    const char *expected)
+{
+	const struct flexmem_cache_request request = {
+		.bytes = 1000,
+		.pool = pool,
+	};
+	struct flexmem_cache_allocation a;
+	char text[512];
+
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOENT);
+	assert_int_equal(flexmem_cache_error_text(-ENOENT, &a.failure,
+						  sizeof(a.failure), text,
+						  sizeof(text)), 0);
+	assert_string_equal(text, expected);
+}
+
+/* Two mistakes, of which one is a number and the other comes too late. */
+static void pools_that_are_not_there(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	uint64_t pool;
+
+	(void)state;
+	no_pool(cache, 7, "private pool 7 was never made, nor was another one");
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	no_pool(cache, 7, "private pool 7 was never made: the last one is 2");
+	assert_int_equal(flexmem_cache_pool_release(cache, 1), 0);
+	no_pool(cache, 1, "private pool 1 was released, and nothing can be allocated into it any more");
 	flexmem_cache_destroy(cache);
 }
 
@@ -145,7 +207,7 @@ static void error_texts(void **state)
 		{ 0, "success" },
 		{ -ECHILD, "the cache belongs to the process that this one was forked from" },
 		{ -EINVAL, "not a live allocation of this cache, or another bad argument" },
-		{ -ENOENT, "no such pool, setting or callback, or no helper" },
+		{ -ENOENT, "no such private pool (0 is none, and what is released is gone), setting or callback, or no helper" },
 		{ -EEXIST, "the callback is registered already, or the helper runs already" },
 		{ -EAGAIN, "there is no event, or the process may have no further thread" },
 		{ -ENOMEM, "out of host memory" },
@@ -296,6 +358,8 @@ int main(void)
 		CACHE_TEST(failure_details),
 		CACHE_TEST(obstacles),
 		CACHE_TEST(obstacle_of_a_pool),
+		CACHE_TEST(obstacle_of_a_kind),
+		CACHE_TEST(pools_that_are_not_there),
 		CACHE_TEST(obstacle_of_a_setting),
 		CACHE_TEST(error_texts),
 		CACHE_TEST(any_text_fits),

@@ -487,7 +487,7 @@ enum flexmem_cache_obstacle {
 
 /* What the struct inside of each of these two can grow by. */
 #define FLEXMEM_CACHE_DEVICE_ROOM 8
-#define FLEXMEM_CACHE_ROOM 8
+#define FLEXMEM_CACHE_ROOM 6
 
 /**
  * struct flexmem_cache_failure - why there was no memory
@@ -505,11 +505,15 @@ enum flexmem_cache_obstacle {
  * @device: the provider's reason, for an @error of -ENOMEM
  * @device_room: 0; for @device to grow
  * @obstacle: enum flexmem_cache_obstacle: why @largest_free could not be used
- * @reserved: 0
+ * @largest_kind: enum flexmem_cache_pool_kind: whether it is in the pool of small
+ *	or of large requests
  * @largest_stream: the stream that @largest_free belongs to
  * @largest_pool: the private pool that it belongs to, or 0
+ * @pool: the private pool that was asked for, or 0
+ * @last_pool: the last private pool that the cache has made, or 0
  *
- * All is 0 when it was host memory that was exhausted. What follows @device is 0
+ * After -ENOENT only @pool and @last_pool say something. All is 0 when it was host
+ * memory that was exhausted. What follows @device is 0
  * when @limit is not FLEXMEM_CACHE_LIMIT_NONE, as are @error, @segment,
  * @largest_free, @allowed_bytes and all that is said of the device.
  */
@@ -527,9 +531,11 @@ struct flexmem_cache_failure {
 	struct flexmem_failure device;
 	uint64_t device_room[FLEXMEM_CACHE_DEVICE_ROOM];
 	uint32_t obstacle;
-	uint32_t reserved;
+	uint32_t largest_kind;
 	uint64_t largest_stream;
 	uint64_t largest_pool;
+	uint64_t pool;
+	uint64_t last_pool;
 };
 
 /**
@@ -541,7 +547,7 @@ struct flexmem_cache_failure {
  * @stream: as in the request
  * @pool: likewise
  * @tag: likewise; "" for NULL
- * @failure: details, when the call returned -ENOMEM
+ * @failure: details, when the call returned -ENOMEM, or -ENOENT
  * @failure_room: 0; for @failure to grow
  * @handle: of the segment that it is in, as the provider named it: with a device
  *	what flexmem_device_write() and flexmem_device_map() take

@@ -245,8 +245,13 @@ static int alloc_locked(struct flexmem_cache *cache,
 
 	if (request->pool)
 		want->pool = fmlib_pool_find(cache, request->pool);
-	if (!want->pool)
+	if (!want->pool) {
+		if (allocation) {
+			allocation->failure.pool = request->pool;
+			allocation->failure.last_pool = cache->last_pool;
+		}
 		return -ENOENT;
+	}
 	if (request->tag)
 		want->tag = fmlib_tag_find(cache, request->tag);
 	if (!want->tag) {

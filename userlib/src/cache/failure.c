@@ -38,12 +38,15 @@ void fmlib_failure_largest(const struct flexmem_cache *cache,
 	const struct fmlib_largest largest = fmlib_pools_largest(cache);
 	struct flexmem_cache_failure *failure = want->failure;
 
+	failure->pool = want->pool->id;
+	failure->last_pool = cache->last_pool;
 	failure->largest_free = largest.size;
 	failure->obstacle = obstacle(cache, &largest, want);
 	if (!largest.arena)
 		return;
 	failure->largest_stream = largest.arena->stream;
 	failure->largest_pool = largest.arena->pool->id;
+	failure->largest_kind = largest.arena->kind;
 }
 
 /* What has been written so far, and how much there would have been. */
@@ -76,6 +79,14 @@ static void say_size(struct out *out, const char *before, uint64_t size)
 	say(out, "%s%s", before, fmlib_human(size, human));
 }
 
+static void say_pool(struct out *out, uint64_t pool)
+{
+	if (pool)
+		say(out, "private pool %llu", (unsigned long long)pool);
+	else
+		say(out, "no private pool");
+}
+
 /* Why what is free and large enough is of no use, which looks like a mistake. */
 static void say_obstacle(struct out *out,
 			 const struct flexmem_cache_failure *failure)
@@ -88,14 +99,18 @@ static void say_obstacle(struct out *out,
 		    (unsigned long long)failure->largest_stream);
 		break;
 	case FLEXMEM_CACHE_OBSTACLE_POOL:
-		if (failure->largest_pool)
-			say(out, ", which belongs to private pool %llu",
-			    (unsigned long long)failure->largest_pool);
-		else
-			say(out, ", which belongs to no private pool");
+		say(out, ", which belongs to ");
+		say_pool(out, failure->largest_pool);
+		if (failure->pool == failure->largest_pool)
+			break;
+		say(out, ", and this is for ");
+		say_pool(out, failure->pool);
 		break;
 	case FLEXMEM_CACHE_OBSTACLE_KIND:
-		say(out, ", which is in the pool of requests of other sizes");
+		if (failure->largest_kind == FLEXMEM_CACHE_SMALL)
+			say(out, ", which is in the pool of small requests, and this is a large one");
+		else
+			say(out, ", which is in the pool of large requests, and this is a small one");
 		break;
 	case FLEXMEM_CACHE_OBSTACLE_SPLIT:
 		say(out, ", which max_split_size_mb keeps for larger requests");
@@ -163,13 +178,27 @@ static void say_memory(struct out *out,
 	say(out, "; the device says: %s", reason);
 }
 
+/* An allocation asked for a private pool that is not there. */
+static void say_no_pool(struct out *out,
+			const struct flexmem_cache_failure *failure)
+{
+	say_pool(out, failure->pool);
+	if (failure->pool <= failure->last_pool)
+		say(out, " was released, and nothing can be allocated into it any more");
+	else if (failure->last_pool)
+		say(out, " was never made: the last one is %llu",
+		    (unsigned long long)failure->last_pool);
+	else
+		say(out, " was never made, nor was another one");
+}
+
 static const char *own_text(int error)
 {
 	switch (error) {
 	case -EINVAL:
 		return "not a live allocation of this cache, or another bad argument";
 	case -ENOENT:
-		return "no such pool, setting or callback, or no helper";
+		return "no such private pool (0 is none, and what is released is gone), setting or callback, or no helper";
 	case -ECHILD:
 		return "the cache belongs to the process that this one was forked from";
 	case -EEXIST:
@@ -198,6 +227,9 @@ int flexmem_cache_error_text(int error,
 				    FAILURE_MIN);
 		if (err)
 			return err;
+		/* An older caller's struct says nothing of what was wanted. */
+		if (size < FMLIB_SIZE_TO(struct flexmem_cache_failure, pool))
+			known.pool = known.largest_pool;
 	}
 	if (error == -ENOMEM && failure &&
 	    known.limit == FLEXMEM_CACHE_LIMIT_ALLOCATIONS)
@@ -207,6 +239,8 @@ int flexmem_cache_error_text(int error,
 		say_too_large(&out, &known);
 	else if (error == -ENOMEM && failure && known.asked)
 		say_memory(&out, &known);
+	else if (error == -ENOENT && failure && known.pool)
+		say_no_pool(&out, &known);
 	else if (error == -ENOMEM && !failure)
 		say(&out, "out of memory, the device's or the host's: struct flexmem_cache_failure tells which");
 	else if (own_text(error))
