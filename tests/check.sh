@@ -124,7 +124,7 @@ replay_suite() { in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/replay
 in_vm() {
 	local kind=$1
 	shift
-	"${vm[@]}" "$kind" --no-build --out "$logs/vm-$suite" "$@"
+	"${vm[@]}" "$kind" --no-build --leaps --out "$logs/vm-$suite" "$@"
 }
 
 # processors: the seconds of them that this shell has taken, and what it has waited for, into its caller's spent.
