@@ -50,18 +50,11 @@ static int take_block(struct flexmem_table *table,
 		.alignment = alignment,
 		.kind = allocation->kind,
 		.growable = allocation->flags & FLEXMEM_ALLOC_GROWABLE,
+		.wait = allocation->flags & FLEXMEM_ALLOC_WAIT,
 		.account = allocation->owner,
 	};
-	bool wait = allocation->flags & FLEXMEM_ALLOC_WAIT;
-	struct flexmem_spare spare;
-	int rc;
+	int rc = flexmem_place(table, &request, place);
 
-	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(&request));
-	if (rc)
-		return rc;
-	rc = (wait ? flexmem_place_or_wait :
-		     flexmem_place)(table, &request, &spare, place);
-	flexmem_spare_drop(&spare);
 	allocation->region = place->region;
 	allocation->block = place->block;
 	return rc;

@@ -499,21 +499,9 @@ static int place_without_growing(struct flexmem_table *table,
 	return rc;
 }
 
-/**
- * flexmem_place - find room for an allocation
- * @table: region table
- * @request: what is wanted
- * @spare: nodes, see flexmem_spares_for()
- * @place: receives where it is; on -ENOMEM, why there is none
- *
- * Context: may sleep, if a region may have to be acquired: for the worker.
- * Return: 0; -ENOMEM, with the reason in @place, which is FLEXMEM_REASON_NONE if
- * it is the kernel that has no memory; -EINTR if the caller was
- * killed meanwhile; -ENODEV if the device goes; or an error of the firmware.
- */
-int flexmem_place(struct flexmem_table *table,
-		  const struct flexmem_request *request,
-		  struct flexmem_spare *spare, struct flexmem_place *place)
+static int place_once(struct flexmem_table *table,
+		      const struct flexmem_request *request,
+		      struct flexmem_spare *spare, struct flexmem_place *place)
 {
 	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
 	int timeouts = atomic_read(&table->function.timeouts);
@@ -556,7 +544,6 @@ int flexmem_place(struct flexmem_table *table,
 	place->reason = FLEXMEM_REASON_NONE;
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_place);
 
 /* Whether somebody else could do something about it by freeing memory. */
 static bool is_shortage(enum flexmem_reason reason)
@@ -574,7 +561,7 @@ static bool can_pass(enum flexmem_reason reason)
 }
 
 /*
- * As flexmem_place(), but the device is asked only if it may have more than
+ * As place_once(), but the device is asked only if it may have more than
  * when @supply was read: it is not to be asked for each block that is freed.
  */
 static int place_again(struct flexmem_table *table,
@@ -587,7 +574,7 @@ static int place_again(struct flexmem_table *table,
 
 	if (now != *supply) {
 		*supply = now;
-		return flexmem_place(table, request, spare, place);
+		return place_once(table, request, spare, place);
 	}
 	*place = (struct flexmem_place) {};
 	if (!place_in_existing(table, kind, request, spare, place))
@@ -624,32 +611,20 @@ static int wait_and_place(struct flexmem_table *table,
 		if (READ_ONCE(table->function.closing))
 			goto remove;
 	} while (time_before(jiffies, end));
-	rc = flexmem_place(table, request, spare, place);
+	rc = place_once(table, request, spare, place);
 remove:
 	remove_wait_queue(starved, &wait);
 	return rc;
 }
 
-/**
- * flexmem_place_or_wait - find room for an allocation, or wait for some
- * @table: region table
- * @request: as for flexmem_place()
- * @spare: likewise
- * @place: likewise
- *
- * If there is no room, but others could free some, they are told so, and get
- * FLEXMEM_WAIT_MS for it.
- *
- * Context: may sleep.
- * Return: as flexmem_place().
- */
-int flexmem_place_or_wait(struct flexmem_table *table,
-			  const struct flexmem_request *request,
-			  struct flexmem_spare *spare,
-			  struct flexmem_place *place)
+/* Those who could free some room are told so, and get FLEXMEM_WAIT_MS for it. */
+static int place_or_wait(struct flexmem_table *table,
+			 const struct flexmem_request *request,
+			 struct flexmem_spare *spare,
+			 struct flexmem_place *place)
 {
 	int supply = atomic_read(&table->accounts.gauge.supply);
-	int rc = flexmem_place(table, request, spare, place);
+	int rc = place_once(table, request, spare, place);
 
 	if (rc != -ENOMEM || !is_shortage(place->reason))
 		return rc;
@@ -658,4 +633,36 @@ int flexmem_place_or_wait(struct flexmem_table *table,
 	flexmem_pressure_wait_end(&table->accounts, request->size);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_place_or_wait);
+
+/**
+ * flexmem_place - find room for an allocation
+ * @table: region table
+ * @request: what is wanted
+ * @place: receives where it is; on -ENOMEM, why there is none
+ *
+ * Context: may sleep: the nodes that splitting takes are charged to the caller,
+ * and if a region may have to be acquired the worker is waited for.
+ * Return: 0; -ENOMEM, with the reason in @place, which is FLEXMEM_REASON_NONE if
+ * it is the kernel that has no memory; -EINTR if the caller was
+ * killed meanwhile; -ENODEV if the device goes; or an error of the firmware.
+ */
+int flexmem_place(struct flexmem_table *table,
+		  const struct flexmem_request *request,
+		  struct flexmem_place *place)
+{
+	struct flexmem_spare spare;
+	int rc;
+
+	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(request));
+	if (rc) {
+		*place = (struct flexmem_place) {};
+		return rc;
+	}
+	if (request->wait)
+		rc = place_or_wait(table, request, &spare, place);
+	else
+		rc = place_once(table, request, &spare, place);
+	flexmem_spare_drop(&spare);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_place);

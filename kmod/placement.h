@@ -12,7 +12,6 @@ struct flexmem_account;
 struct flexmem_block;
 struct flexmem_region;
 struct flexmem_request;
-struct flexmem_spare;
 struct flexmem_table;
 
 /**
@@ -47,11 +46,7 @@ struct flexmem_place {
 const char *flexmem_order_name(unsigned int order);
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
-		  struct flexmem_spare *spare, struct flexmem_place *place);
-int flexmem_place_or_wait(struct flexmem_table *table,
-			  const struct flexmem_request *request,
-			  struct flexmem_spare *spare,
-			  struct flexmem_place *place);
+		  struct flexmem_place *place);
 void flexmem_place_figures(struct flexmem_table *table,
 			   enum flexmem_kind kind,
 			   const struct flexmem_account *account,

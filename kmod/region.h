@@ -89,6 +89,7 @@ struct flexmem_region {
  *	FLEXMEM_MAX_ALIGNMENT
  * @kind: what for
  * @growable: where the most room follows
+ * @wait: others get time to free some if there is no room
  * @account: whose it will be
  */
 struct flexmem_request {
@@ -96,6 +97,7 @@ struct flexmem_request {
 	u64 alignment;
 	enum flexmem_kind kind;
 	bool growable;
+	bool wait;
 	struct flexmem_account *account;
 };
 

@@ -301,11 +301,9 @@ struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
 				      &refusal);
 }
 
-/* Allocates from @region or, if that is NULL, wherever the table places it. */
-static int take_block(struct flexmem_table *table,
-		      struct flexmem_region *region,
-		      const struct flexmem_request *request,
-		      struct flexmem_place *place)
+static int take_from(struct flexmem_region *region,
+		     const struct flexmem_request *request,
+		     struct flexmem_place *place)
 {
 	struct flexmem_spare spare;
 	int rc;
@@ -313,19 +311,24 @@ static int take_block(struct flexmem_table *table,
 	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(request));
 	if (rc)
 		return rc;
-	if (region) {
-		place->region = region;
-		place->block = flexmem_region_alloc(region, request, &spare,
-						    &place->reason);
-		rc = place->block ? 0 : -ENOSPC;
-	} else {
-		rc = flexmem_place(table, request, &spare, place);
-	}
-	/* No test is to trip over it. */
-	if (!rc && !place->block)
-		rc = -EFAULT;
+	place->region = region;
+	place->block = flexmem_region_alloc(region, request, &spare,
+					    &place->reason);
 	flexmem_spare_drop(&spare);
-	return rc;
+	return place->block ? 0 : -ENOSPC;
+}
+
+/* Allocates from @region or, if that is NULL, wherever the table places it. */
+static int take_block(struct flexmem_table *table,
+		      struct flexmem_region *region,
+		      const struct flexmem_request *request,
+		      struct flexmem_place *place)
+{
+	int rc = region ? take_from(region, request, place) :
+			  flexmem_place(table, request, place);
+
+	/* No test is to trip over it. */
+	return !rc && !place->block ? -EFAULT : rc;
 }
 
 static struct fake_block *new_block(struct flexmem_table *table,

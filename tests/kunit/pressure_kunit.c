@@ -324,15 +324,9 @@ static int wait_for_room(void *data)
 {
 	struct waiter *waiter = data;
 	unsigned long began = jiffies;
-	struct flexmem_spare spare;
 
-	waiter->rc = flexmem_spare_fill(&spare, 1);
-	if (!waiter->rc) {
-		waiter->rc = flexmem_place_or_wait(waiter->table,
-						   &waiter->request, &spare,
-						   &waiter->place);
-		flexmem_spare_drop(&spare);
-	}
+	waiter->rc = flexmem_place(waiter->table, &waiter->request,
+				   &waiter->place);
 	waiter->took = jiffies - began;
 	complete(&waiter->done);
 	return 0;
@@ -369,6 +363,7 @@ static struct waiter *start_waiter(struct kunit *test, u64 size,
 	waiter->request = (struct flexmem_request) {
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
+		.wait = true,
 		.account = fake_table_account(ctx->table),
 	};
 	task = kthread_run(wait_for_room, waiter, "flexmem_kunit");

@@ -306,27 +306,6 @@ static void compare_failure(struct run *run, int rc,
 		run->errors++;
 }
 
-/* Keeps the nodes that were not used for the next time. */
-static int fill_spare(struct run *run, unsigned int nr)
-{
-	struct flexmem_spare *spare = &run->spare, more;
-	unsigned int i, from = 0, missing;
-	int rc;
-
-	missing = !spare->block[0] + !spare->block[1];
-	missing -= min(missing, 2 - nr);
-	if (!missing)
-		return 0;
-	rc = flexmem_spare_fill(&more, missing);
-	for (i = 0; !rc && i < 2 && missing; i++) {
-		if (spare->block[i])
-			continue;
-		spare->block[i] = more.block[from++];
-		missing--;
-	}
-	return rc;
-}
-
 static int place(struct run *run, const struct model_request *wanted,
 		 unsigned int owner, struct flexmem_place *place)
 {
@@ -337,9 +316,8 @@ static int place(struct run *run, const struct model_request *wanted,
 		.growable = wanted->growable,
 		.account = run->account[owner],
 	};
-	int rc = fill_spare(run, flexmem_spares_for_request(&request));
+	int rc = flexmem_place(run->table, &request, place);
 
-	rc = rc ?: flexmem_place(run->table, &request, &run->spare, place);
 	/* No test is to trip over it. */
 	return !rc && !place->block ? -EFAULT : rc;
 }
@@ -471,6 +449,12 @@ static void end_growth(struct run *run, const struct live *live,
 	}
 }
 
+/* One node, kept for the next time if it was not used. */
+static int fill_spare(struct run *run)
+{
+	return run->spare.block[0] ? 0 : flexmem_spare_fill(&run->spare, 1);
+}
+
 static void grow(struct run *run, const struct live *live, u64 more)
 {
 	unsigned int slot = live->region->slot;
@@ -478,7 +462,7 @@ static void grow(struct run *run, const struct live *live, u64 more)
 	struct flexmem_block *tail;
 	u64 room;
 
-	ASSERT_SAME(run, fill_spare(run, 1), 0);
+	ASSERT_SAME(run, fill_spare(run), 0);
 	room = flexmem_region_extend(live->region, live->block, more,
 				     live->kind, run->account[live->owner],
 				     &run->spare, &tail, &refusal);
@@ -508,7 +492,7 @@ static void do_resize(struct run *run)
 		return;
 	}
 	model_shrink(run->model, live->region->slot, live->block->start, size);
-	ASSERT_SAME(run, fill_spare(run, 1), 0);
+	ASSERT_SAME(run, fill_spare(run), 0);
 	flexmem_region_shrink(live->region, live->block, size, live->kind,
 			      run->account[live->owner], &run->spare);
 	ASSERT_SAME(run, live->block->size, size);
