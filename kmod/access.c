@@ -13,6 +13,7 @@
  * while user memory is touched.
  *
  * Who calls has looked the allocation up, and leaves the reference that it holds.
+ * A map is of one chunk; a copy goes from chunk to chunk.
  */
 
 #include <linux/err.h>
@@ -33,19 +34,22 @@
  * @allocation: in use; put before this returns
  * @map: command; receives the ``out_`` members
  *
+ * Says where its first chunk is.
+ *
  * Return: 0, -EIO if it is lost, -ENODEV if the device goes, or -EINVAL if it
  * cannot be mapped.
  */
 int flexmem_access_map(struct flexmem_allocation *allocation,
 		       struct flexmem_map *map)
 {
-	int rc = flexmem_region_error(allocation->region);
+	const struct flexmem_chunk *first = &allocation->chunks[0];
+	int rc = flexmem_allocation_error(allocation);
 
 	if (!rc && !(allocation->flags & FLEXMEM_ALLOC_MAPPABLE))
 		rc = -EINVAL;
 	if (!rc) {
-		map->out_offset = flexmem_allocation_map_offset(allocation);
-		map->out_size = allocation->size;
+		map->out_offset = flexmem_chunk_map_offset(first);
+		map->out_size = first->size;
 	}
 	flexmem_allocation_put(allocation);
 	return rc;
@@ -53,19 +57,23 @@ int flexmem_access_map(struct flexmem_allocation *allocation,
 
 static void access_open(struct vm_area_struct *vma)
 {
-	flexmem_allocation_get(vma->vm_private_data);
+	struct flexmem_chunk *chunk = vma->vm_private_data;
+
+	flexmem_allocation_get(chunk->allocation);
 }
 
 static void access_close(struct vm_area_struct *vma)
 {
-	flexmem_allocation_put(vma->vm_private_data);
+	struct flexmem_chunk *chunk = vma->vm_private_data;
+
+	flexmem_allocation_put(chunk->allocation);
 }
 
 /* Under mmap_lock: asks no firmware, waits only for maps being taken away. */
 static vm_fault_t access_fault(struct vm_fault *vmf)
 {
-	struct flexmem_allocation *allocation = vmf->vma->vm_private_data;
-	struct flexmem_region *region = allocation->region;
+	struct flexmem_chunk *chunk = vmf->vma->vm_private_data;
+	struct flexmem_region *region = chunk->region;
 	struct flexmem_table *table = region->table;
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 	unsigned long pfn;
@@ -94,35 +102,36 @@ static const struct vm_operations_struct access_vm_ops = {
 	.fault = access_fault,
 };
 
-/* Whether [start, end) of the slot's offsets is all in the allocation. */
-static bool is_within(const struct flexmem_allocation *allocation, u64 start,
-		      u64 size)
+/* Whether so many bytes of the slot's offsets are all in the chunk. */
+static bool is_within(const struct flexmem_chunk *chunk, u64 start, u64 size)
 {
-	u64 first = flexmem_allocation_map_offset(allocation);
+	u64 first = flexmem_chunk_map_offset(chunk);
 
-	return start >= first && size <= allocation->size &&
-	       start - first <= allocation->size - size;
+	return start >= first && size <= chunk->size &&
+	       start - first <= chunk->size - size;
 }
 
 /**
- * flexmem_access_mmap - map an allocation
- * @allocation: in use; put with the last map, or before this returns an error
+ * flexmem_access_mmap - map a chunk of an allocation
+ * @chunk: of one in use, which is put with the last map, or before this returns
+ *	an error
  * @vma: where to, and what; shared, and not executable
  *
  * Context: under mmap_lock.
  * Return: 0, -EINVAL if it cannot be mapped, or is not all there is to map, -EIO
  * if it is lost, or -ENODEV if the device goes.
  */
-int flexmem_access_mmap(struct flexmem_allocation *allocation,
+int flexmem_access_mmap(struct flexmem_chunk *chunk,
 			struct vm_area_struct *vma)
 {
-	struct flexmem_table *table = allocation->region->table;
+	struct flexmem_allocation *allocation = chunk->allocation;
+	struct flexmem_table *table = chunk->region->table;
 	u64 start = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	int rc;
 
-	rc = flexmem_region_error(allocation->region);
+	rc = flexmem_allocation_error(allocation);
 	if (!rc && (!(allocation->flags & FLEXMEM_ALLOC_MAPPABLE) ||
-		    !is_within(allocation, start, vma->vm_end - vma->vm_start)))
+		    !is_within(chunk, start, vma->vm_end - vma->vm_start)))
 		rc = -EINVAL;
 	if (rc) {
 		flexmem_allocation_put(allocation);
@@ -134,23 +143,23 @@ int flexmem_access_mmap(struct flexmem_allocation *allocation,
 	vma->vm_page_prot =
 		flexmem_function_protection(&table->function,
 					    vma->vm_page_prot);
-	vma->vm_private_data = allocation;
+	vma->vm_private_data = chunk;
 	vma->vm_ops = &access_vm_ops;
 	return 0;
 }
 
 /* One piece between the device and the buffer. */
-static int copy_piece(struct flexmem_allocation *allocation, u64 offset,
-		      u64 size, void *buffer, bool write)
+static int copy_piece(struct flexmem_chunk *chunk, u64 offset, u64 size,
+		      void *buffer, bool write)
 {
-	struct flexmem_region *region = allocation->region;
+	struct flexmem_region *region = chunk->region;
 	struct flexmem_table *table = region->table;
 	int rc;
 
 	rc = flexmem_function_lock_to_move(&table->function, &table->data_lock);
 	if (rc)
 		return rc == -EAGAIN ? -ETIMEDOUT : rc;
-	offset += allocation->block->start;
+	offset += chunk->block->start;
 	rc = flexmem_region_error(region);
 	if (!rc && write)
 		rc = flexmem_function_write(&table->function, &region->mem,
@@ -166,18 +175,20 @@ static int copy_pieces(struct flexmem_allocation *allocation,
 		       struct flexmem_copy *copy, void *buffer, bool write)
 {
 	void __user *user = u64_to_user_ptr(copy->data);
+	struct flexmem_chunk *chunk;
 	u64 size, offset;
 	int rc;
 
 	while (copy->out_done < copy->length) {
-		size = min_t(u64, copy->length - copy->out_done,
-			     FLEXMEM_COPY_MAX);
 		offset = copy->offset + copy->out_done;
+		chunk = flexmem_allocation_chunk(allocation, &offset);
+		size = min3(copy->length - copy->out_done,
+			    chunk->size - offset, (u64)FLEXMEM_COPY_MAX);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		if (write && copy_from_user(buffer, user, size))
 			return -EFAULT;
-		rc = copy_piece(allocation, offset, size, buffer, write);
+		rc = copy_piece(chunk, offset, size, buffer, write);
 		if (rc)
 			return rc;
 		if (!write && copy_to_user(user, buffer, size))
@@ -206,7 +217,7 @@ int flexmem_access_copy(struct flexmem_allocation *allocation,
 	void *buffer;
 	int rc;
 
-	rc = flexmem_region_error(allocation->region);
+	rc = flexmem_allocation_error(allocation);
 	if (rc)
 		goto put;
 	rc = -EINVAL;

@@ -7,11 +7,12 @@
 #include <linux/flexmem.h>
 
 struct flexmem_allocation;
+struct flexmem_chunk;
 struct vm_area_struct;
 
 int flexmem_access_map(struct flexmem_allocation *allocation,
 		       struct flexmem_map *map);
-int flexmem_access_mmap(struct flexmem_allocation *allocation,
+int flexmem_access_mmap(struct flexmem_chunk *chunk,
 			struct vm_area_struct *vma);
 int flexmem_access_copy(struct flexmem_allocation *allocation,
 			struct flexmem_copy *copy, bool write);

@@ -5,10 +5,15 @@
  * An allocation has an owner, who is charged for it, and is there for as long as
  * somebody refers to it: its handle, a map for the CPU, a copy under way. What
  * loses its name while others refer to it is *orphaned*: still its owner's, and
- * charged. Its block is given back with the last reference.
+ * charged. Its blocks are given back with the last reference.
+ *
+ * It consists of chunks, each in a block of its own: one chunk, as long as there
+ * is one domain. It has all of them, or does not come to be.
  */
 
 #include <linux/err.h>
+#include <linux/math64.h>
+#include <linux/overflow.h>
 #include <linux/slab.h>
 
 #include "allocation.h"
@@ -18,6 +23,7 @@
 #include "scrub.h"
 #include "table.h"
 
+/* Of those with one chunk. */
 static struct kmem_cache *allocation_cache;
 
 /**
@@ -28,8 +34,9 @@ static struct kmem_cache *allocation_cache;
 int flexmem_allocation_init_caches(void)
 {
 	allocation_cache = kmem_cache_create("flexmem_allocation",
-					     sizeof(struct flexmem_allocation),
-					     0, SLAB_ACCOUNT, NULL);
+					     sizeof(struct flexmem_allocation) +
+					     sizeof(struct flexmem_chunk), 0,
+					     SLAB_ACCOUNT, NULL);
 	return allocation_cache ? 0 : -ENOMEM;
 }
 
@@ -41,28 +48,9 @@ void flexmem_allocation_exit_caches(void)
 	kmem_cache_destroy(allocation_cache);
 }
 
-static int take_block(struct flexmem_table *table,
-		      struct flexmem_allocation *allocation, u64 alignment,
-		      struct flexmem_place *place)
-{
-	struct flexmem_request request = {
-		.size = allocation->size,
-		.alignment = alignment,
-		.kind = allocation->kind,
-		.growable = allocation->flags & FLEXMEM_ALLOC_GROWABLE,
-		.wait = allocation->flags & FLEXMEM_ALLOC_WAIT,
-		.account = allocation->owner,
-	};
-	int rc = flexmem_place(table, &request, place);
-
-	allocation->region = place->region;
-	allocation->block = place->block;
-	return rc;
-}
-
 /**
- * flexmem_allocation_clean - see to it that no foreign bytes are in a block
- * @allocation: whose it will be
+ * flexmem_chunk_clean - see to it that no foreign bytes are in a block
+ * @chunk: of which it is, or will be a part
  * @block: block of its region that has just been allocated, or by which it is
  *	extended
  *
@@ -73,10 +61,11 @@ static int take_block(struct flexmem_table *table,
  * Return: 0, or an error as flexmem_scrub_block() has them: then the block is
  * not the caller's any more.
  */
-int flexmem_allocation_clean(struct flexmem_allocation *allocation,
-			     struct flexmem_block *block)
+int flexmem_chunk_clean(struct flexmem_chunk *chunk,
+			struct flexmem_block *block)
 {
-	struct flexmem_region *region = allocation->region;
+	struct flexmem_allocation *allocation = chunk->allocation;
+	struct flexmem_region *region = chunk->region;
 	int rc;
 
 	rc = flexmem_scrub_block(region, block, allocation->bytes_of,
@@ -88,6 +77,97 @@ int flexmem_allocation_clean(struct flexmem_allocation *allocation,
 		flexmem_region_quarantine(region, block, allocation->kind,
 					  allocation->owner);
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
+}
+
+static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
+		      u64 alignment, struct flexmem_place *place)
+{
+	const struct flexmem_allocation *allocation = chunk->allocation;
+	bool alone = allocation->nr_chunks == 1;
+	const struct flexmem_request request = {
+		.size = chunk->size,
+		.alignment = alignment,
+		.kind = allocation->kind,
+		.growable = alone && allocation->flags & FLEXMEM_ALLOC_GROWABLE,
+		/* Nobody waits for one while he holds others. */
+		.wait = alone && allocation->flags & FLEXMEM_ALLOC_WAIT,
+		.account = allocation->owner,
+	};
+	int rc = flexmem_place(table, &request, place);
+
+	chunk->region = place->region;
+	chunk->block = place->block;
+	return rc;
+}
+
+static void give_chunks(struct flexmem_allocation *allocation,
+			unsigned int first, unsigned int end)
+{
+	struct flexmem_chunk *chunk;
+
+	for (; first < end; first++) {
+		chunk = &allocation->chunks[first];
+		flexmem_region_free(chunk->region, chunk->block,
+				    allocation->kind, allocation->owner,
+				    allocation->orphaned);
+	}
+}
+
+/* What forbids all of them together, before one is looked for. */
+static int check_limits(struct flexmem_table *table,
+			const struct flexmem_allocation *allocation,
+			struct flexmem_place *place)
+{
+	enum flexmem_reason refusal;
+
+	refusal = flexmem_account_refuses(&table->accounts, allocation->owner,
+					  allocation->size);
+	if (!refusal)
+		return 0;
+	flexmem_place_figures(table, allocation->kind, allocation->owner,
+			      place);
+	place->reason = refusal;
+	return -ENOMEM;
+}
+
+/* A block for each of them, or none. */
+static int take_chunks(struct flexmem_table *table,
+		       struct flexmem_allocation *allocation, u64 alignment,
+		       struct flexmem_place *place)
+{
+	unsigned int i;
+	int rc = 0;
+
+	if (allocation->nr_chunks > 1)
+		rc = check_limits(table, allocation, place);
+	if (rc)
+		return rc;
+	for (i = 0; !rc && i < allocation->nr_chunks; i++)
+		rc = take_chunk(table, &allocation->chunks[i], alignment,
+				place);
+	if (!rc || i == 1)
+		return rc;
+	give_chunks(allocation, 0, i - 1);
+	/* There is more now than when the last of them was refused. */
+	if (place->reason)
+		flexmem_place_figures(table, allocation->kind,
+				      allocation->owner, place);
+	return rc;
+}
+
+static int clean_chunks(struct flexmem_allocation *allocation)
+{
+	unsigned int i, nr = allocation->nr_chunks;
+	int rc = 0;
+
+	for (i = 0; !rc && i < nr; i++)
+		rc = flexmem_chunk_clean(&allocation->chunks[i],
+					 allocation->chunks[i].block);
+	if (rc) {
+		give_chunks(allocation, 0, i - 1);
+		give_chunks(allocation, i, nr);
+	}
+	return rc;
 }
 
 /* An allocation has a handle for as long as it has a name. */
@@ -106,14 +186,58 @@ static bool charge_name(struct flexmem_table *table,
 	return false;
 }
 
+/* Bytes in each chunk but the last. */
+static u64 chunk_size(const struct flexmem_shape *shape)
+{
+	if (shape->chunks == 1)
+		return shape->size;
+	/*
+	 * What is left over by the division, fewer bytes than FLEXMEM_MAX_SLOTS
+	 * of a multiple of FLEXMEM_ALIGN, makes ALIGN() add as much and more.
+	 * That does not overflow: it is half of 64 bits at most.
+	 */
+	return ALIGN(div_u64(shape->size, shape->chunks), shape->alignment);
+}
+
+/* Without blocks. */
+static struct flexmem_allocation *create(const struct flexmem_shape *shape)
+{
+	u64 part = chunk_size(shape), left = shape->size;
+	struct flexmem_allocation *allocation;
+	unsigned int i, nr = 1;
+
+	if (shape->chunks > 1)
+		nr = div64_u64(shape->size - 1, part) + 1;
+	allocation = nr == 1 ?
+		kmem_cache_zalloc(allocation_cache, GFP_KERNEL) :
+		kzalloc(struct_size(allocation, chunks, nr), GFP_KERNEL_ACCOUNT);
+	if (!allocation)
+		return NULL;
+	refcount_set(&allocation->refs, 1);
+	allocation->kind = flexmem_kind_of(shape->flags);
+	allocation->flags = shape->flags;
+	allocation->size = shape->size;
+	allocation->nr_chunks = nr;
+	for (i = 0; i < nr; i++, left -= part) {
+		allocation->chunks[i].allocation = allocation;
+		allocation->chunks[i].size = min(part, left);
+	}
+	return allocation;
+}
+
+static void destroy(struct flexmem_allocation *allocation)
+{
+	if (allocation->nr_chunks == 1)
+		kmem_cache_free(allocation_cache, allocation);
+	else
+		kfree(allocation);
+}
+
 /**
  * flexmem_allocation_make - give memory out
  * @table: region table
  * @owner: who is charged, for a handle as well
- * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
- * @alignment: of the offset; a power of two from FLEXMEM_ALIGN to
- *	FLEXMEM_MAX_ALIGNMENT
- * @flags: of enum flexmem_alloc_flags
+ * @shape: what is wanted
  * @place: receives the reason on failure
  *
  * Context: may sleep.
@@ -122,34 +246,32 @@ static bool charge_name(struct flexmem_table *table,
  */
 struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
-			struct flexmem_account *owner, u64 size, u64 alignment,
-			u32 flags, struct flexmem_place *place)
+			struct flexmem_account *owner,
+			const struct flexmem_shape *shape,
+			struct flexmem_place *place)
 {
+	enum flexmem_kind kind = flexmem_kind_of(shape->flags);
 	struct flexmem_allocation *allocation;
 	int rc = -ENOMEM;
 
 	*place = (struct flexmem_place) {};
-	if (!charge_name(table, owner, flexmem_kind_of(flags), place))
+	if (!charge_name(table, owner, kind, place))
 		return ERR_PTR(-ENOMEM);
-	allocation = kmem_cache_zalloc(allocation_cache, GFP_KERNEL);
+	allocation = create(shape);
 	if (!allocation)
 		goto uncharge;
-	refcount_set(&allocation->refs, 1);
-	allocation->kind = flexmem_kind_of(flags);
 	allocation->owner = owner;
 	/* Not before its handle is charged: flexmem_owner_set_strict(). */
 	allocation->bytes_of = flexmem_owner_of_bytes(owner);
-	allocation->flags = flags;
-	allocation->size = size;
-	rc = take_block(table, allocation, alignment, place);
-	rc = rc ?: flexmem_allocation_clean(allocation, allocation->block);
+	rc = take_chunks(table, allocation, shape->alignment, place);
+	rc = rc ?: clean_chunks(allocation);
 	if (rc)
-		goto free;
+		goto destroy;
 	flexmem_owner_get(owner);
 	return allocation;
 
-free:
-	kmem_cache_free(allocation_cache, allocation);
+destroy:
+	destroy(allocation);
 uncharge:
 	flexmem_uncharge_handle(&table->accounts, owner);
 	return ERR_PTR(rc);
@@ -166,20 +288,29 @@ void flexmem_allocation_get(struct flexmem_allocation *allocation)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_get);
 
 /**
- * flexmem_allocation_put - one less; the last one gives the block back
+ * flexmem_allocation_put - one less; the last one gives the blocks back
  * @allocation: allocation; may be gone afterwards
  */
 void flexmem_allocation_put(struct flexmem_allocation *allocation)
 {
 	if (!refcount_dec_and_test(&allocation->refs))
 		return;
-	flexmem_region_free(allocation->region, allocation->block,
-			    allocation->kind, allocation->owner,
-			    allocation->orphaned);
+	give_chunks(allocation, 0, allocation->nr_chunks);
 	flexmem_owner_put(allocation->owner);
-	kmem_cache_free(allocation_cache, allocation);
+	destroy(allocation);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_put);
+
+static void orphan(struct flexmem_allocation *allocation)
+{
+	struct flexmem_chunk *chunk = allocation->chunks;
+	unsigned int i;
+
+	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
+		flexmem_region_orphan(chunk->region, chunk->block,
+				      allocation->owner);
+	allocation->orphaned = true;
+}
 
 /**
  * flexmem_allocation_unname - nobody can name an allocation any more
@@ -194,14 +325,63 @@ void flexmem_allocation_unname(struct flexmem_allocation *allocation)
 	struct flexmem_account *owner = allocation->owner;
 
 	/* Nobody can get a further reference by the handle any more. */
-	if (refcount_read(&allocation->refs) > 1) {
-		flexmem_region_orphan(allocation->region, allocation->block,
-				      allocation->owner);
-		allocation->orphaned = true;
-	}
+	if (refcount_read(&allocation->refs) > 1)
+		orphan(allocation);
 	flexmem_allocation_put(allocation);
 	flexmem_uncharge_handle(accounts, owner);
 }
+
+/**
+ * flexmem_allocation_is_lost - are the bytes of an allocation gone
+ * @allocation: allocation
+ *
+ * Return: true if those of one chunk are.
+ */
+bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation)
+{
+	unsigned int i;
+
+	for (i = 0; i < allocation->nr_chunks; i++)
+		if (flexmem_region_is_lost(allocation->chunks[i].region))
+			return true;
+	return false;
+}
+
+/**
+ * flexmem_allocation_error - can the bytes of an allocation be reached
+ * @allocation: allocation
+ *
+ * Return: 0, or the error of the first chunk that cannot, as
+ * flexmem_region_error() has it.
+ */
+int flexmem_allocation_error(const struct flexmem_allocation *allocation)
+{
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < allocation->nr_chunks; i++)
+		rc = flexmem_region_error(allocation->chunks[i].region);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_error);
+
+/**
+ * flexmem_allocation_chunk - which chunk a byte of an allocation is in
+ * @allocation: allocation
+ * @offset: less than its size; receives the offset in the chunk
+ *
+ * Return: the chunk.
+ */
+struct flexmem_chunk *
+flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset)
+{
+	struct flexmem_chunk *chunk = allocation->chunks;
+
+	for (; *offset >= chunk->size; chunk++)
+		*offset -= chunk->size;
+	return chunk;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_chunk);
 
 /**
  * flexmem_allocation_address - where an allocation starts
@@ -212,24 +392,26 @@ void flexmem_allocation_unname(struct flexmem_allocation *allocation)
 struct flexmem_address
 flexmem_allocation_address(const struct flexmem_allocation *allocation)
 {
+	const struct flexmem_chunk *first = &allocation->chunks[0];
+
 	return (struct flexmem_address) {
-		.region_id = allocation->region->id,
-		.offset = allocation->block->start,
+		.region_id = first->region->id,
+		.offset = first->block->start,
 	};
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_address);
 
 /**
- * flexmem_allocation_map_offset - where mmap() finds an allocation
- * @allocation: allocation
+ * flexmem_chunk_map_offset - where mmap() finds a chunk
+ * @chunk: chunk
  *
  * Return: bytes, a multiple of the page size for a mappable one.
  */
-u64 flexmem_allocation_map_offset(const struct flexmem_allocation *allocation)
+u64 flexmem_chunk_map_offset(const struct flexmem_chunk *chunk)
 {
-	const struct flexmem_region *region = allocation->region;
+	const struct flexmem_region *region = chunk->region;
 
 	return ((u64)region->slot << region->table->map_shift) |
-	       allocation->block->start;
+	       chunk->block->start;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_map_offset);
+EXPORT_SYMBOL_IF_KUNIT(flexmem_chunk_map_offset);

@@ -16,13 +16,30 @@
 #include "placement.h"
 
 struct flexmem_account;
+struct flexmem_allocation;
 struct flexmem_region;
 struct flexmem_table;
 
 /**
+ * struct flexmem_chunk - a part of an allocation that is in one piece
+ * @allocation: of which it is a part; never changes
+ * @region: region of @block; stays as long as the block is occupied
+ * @block: block
+ * @size: bytes; changes as &flexmem_allocation.size does
+ * @by_address: in &flexmem_client.by_address while the allocation is published
+ */
+struct flexmem_chunk {
+	struct flexmem_allocation *allocation;
+	struct flexmem_region *region;
+	struct flexmem_block *block;
+	u64 size;
+	struct rb_node by_address;
+};
+
+/**
  * struct flexmem_allocation - memory that has been given out
  * @refs: its handle, each CPU map, and each copy under way. Who drops the last
- *	one gives the block back
+ *	one gives the blocks back
  * @kind: what it is for
  * @owner: who is charged for it; a reference is held
  * @bytes_of: number that stands for whose its bytes are
@@ -30,31 +47,46 @@ struct flexmem_table;
  * @handle: its name
  * @named: look-ups find it by that. Under the lock of the handles
  * @flags: of enum flexmem_alloc_flags
- * @size: bytes; changes under the lock of the handles, and only while nobody has
- *	another reference
+ * @size: bytes in all its chunks; changes under the lock of the handles, and only
+ *	while nobody has another reference
  * @resizing: its size is about to change: nobody gets another reference. Under
  *	that lock, too
- * @region: region of @block; stays as long as the block is occupied
- * @block: block
- * @by_address: in &flexmem_client.by_address while it is published
+ * @nr_chunks: how many of @chunks there are, at least 1
+ * @chunks: where it is, in order. Its address is that of the first
  *
- * Nothing but @refs, @orphaned, @named, @size, @resizing and @by_address changes
- * once it has its handle.
+ * Nothing but @refs, @orphaned, @named, @size, @resizing and, of the chunks, size
+ * and by_address changes once it has its handle.
  */
 struct flexmem_allocation {
 	refcount_t refs;
 	enum flexmem_kind kind;
 	struct flexmem_account *owner;
 	u64 bytes_of;
-	bool orphaned;
-	u32 handle;
-	bool named;
-	u32 flags;
 	u64 size;
+	u32 handle;
+	u32 flags;
+	bool orphaned;
+	bool named;
 	bool resizing;
-	struct flexmem_region *region;
-	struct flexmem_block *block;
-	struct rb_node by_address;
+	unsigned int nr_chunks;
+	struct flexmem_chunk chunks[];
+};
+
+/**
+ * struct flexmem_shape - what an allocation is to be like
+ * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
+ * @alignment: of each chunk's offset; a power of two from FLEXMEM_ALIGN to
+ *	FLEXMEM_MAX_ALIGNMENT
+ * @flags: of enum flexmem_alloc_flags
+ * @chunks: how many of them there may be, 1 to FLEXMEM_MAX_SLOTS. All are of
+ *	the same size, a multiple of @alignment, but the last, which may be
+ *	smaller (D10); where that takes fewer there are fewer (D22)
+ */
+struct flexmem_shape {
+	u64 size;
+	u64 alignment;
+	u32 flags;
+	unsigned int chunks;
 };
 
 /* What memory is for, as the ABI says it. */
@@ -82,7 +114,7 @@ static inline u64 flexmem_round_length(u32 flags, u64 length)
 /**
  * struct flexmem_extension - another size that an allocation is to get
  * @size: bytes it will have
- * @tail: what will be added to its block, or NULL
+ * @tail: what will be added to the block of its chunk, or NULL
  * @spare: nodes for it
  * @room: bytes by which it could have been extended
  * @refusal: what forbids it although there is room
@@ -100,10 +132,11 @@ void flexmem_allocation_exit_caches(void);
 
 struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
-			struct flexmem_account *owner, u64 size, u64 alignment,
-			u32 flags, struct flexmem_place *place);
-int flexmem_allocation_clean(struct flexmem_allocation *allocation,
-			     struct flexmem_block *block);
+			struct flexmem_account *owner,
+			const struct flexmem_shape *shape,
+			struct flexmem_place *place);
+int flexmem_chunk_clean(struct flexmem_chunk *chunk,
+			struct flexmem_block *block);
 int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
 			       struct flexmem_extension *extension);
 void flexmem_allocation_commit(struct flexmem_allocation *allocation,
@@ -113,8 +146,12 @@ void flexmem_allocation_abort(struct flexmem_allocation *allocation,
 void flexmem_allocation_get(struct flexmem_allocation *allocation);
 void flexmem_allocation_put(struct flexmem_allocation *allocation);
 void flexmem_allocation_unname(struct flexmem_allocation *allocation);
-u64 flexmem_allocation_map_offset(const struct flexmem_allocation *allocation);
+bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation);
+int flexmem_allocation_error(const struct flexmem_allocation *allocation);
+struct flexmem_chunk *
+flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset);
 struct flexmem_address
 flexmem_allocation_address(const struct flexmem_allocation *allocation);
+u64 flexmem_chunk_map_offset(const struct flexmem_chunk *chunk);
 
 #endif /* _FLEXMEM_ALLOCATION_H */

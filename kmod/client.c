@@ -2,10 +2,10 @@
 /*
  * Clients and their handles.
  *
- * The life of an allocation: it is *prepared* (it has a block and a handle, but
+ * The life of an allocation: it is *prepared* (it has blocks and a handle, but
  * nobody can name it yet), then *published*, which cannot fail. To be freed it is
  * *detached* (nobody can name it any more, but it keeps its handle), then
- * *released*, which gives block and handle back, or published again. So whatever
+ * *released*, which gives both back, or published again. So whatever
  * can fail, the copy of the reply to user space above all, happens while nobody
  * else can see the allocation, and can be undone.
  *
@@ -57,11 +57,11 @@ struct place_key {
 	u64 offset;
 };
 
-static struct place_key key_of(const struct flexmem_allocation *allocation)
+static struct place_key key_of(const struct flexmem_chunk *chunk)
 {
 	return (struct place_key) {
-		.serial = allocation->region->serial,
-		.offset = allocation->block->start,
+		.serial = chunk->region->serial,
+		.offset = chunk->block->start,
 	};
 }
 
@@ -74,22 +74,22 @@ static int compare_keys(const struct place_key *a, const struct place_key *b)
 	return 0;
 }
 
-static struct flexmem_allocation *to_allocation(const struct rb_node *node)
+static struct flexmem_chunk *to_chunk(const struct rb_node *node)
 {
-	return rb_entry(node, struct flexmem_allocation, by_address);
+	return rb_entry(node, struct flexmem_chunk, by_address);
 }
 
 static bool address_less(struct rb_node *a, const struct rb_node *b)
 {
-	struct place_key x = key_of(to_allocation(a));
-	struct place_key y = key_of(to_allocation(b));
+	struct place_key x = key_of(to_chunk(a));
+	struct place_key y = key_of(to_chunk(b));
 
 	return compare_keys(&x, &y) < 0;
 }
 
 static int address_cmp(const void *key, const struct rb_node *node)
 {
-	struct place_key other = key_of(to_allocation(node));
+	struct place_key other = key_of(to_chunk(node));
 
 	return compare_keys(key, &other);
 }
@@ -109,10 +109,7 @@ static int insert(struct flexmem_client *client,
 /**
  * flexmem_client_prepare - make an allocation that nobody can name yet
  * @client: client
- * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
- * @alignment: of the offset; a power of two from FLEXMEM_ALIGN to
- *	FLEXMEM_MAX_ALIGNMENT
- * @flags: of enum flexmem_alloc_flags
+ * @shape: what is wanted
  * @place: receives the address, or the reason on failure
  *
  * Context: may sleep.
@@ -121,14 +118,15 @@ static int insert(struct flexmem_client *client,
  * flexmem_scrub_block() have them.
  */
 struct flexmem_allocation *
-flexmem_client_prepare(struct flexmem_client *client, u64 size, u64 alignment,
-		       u32 flags, struct flexmem_place *place)
+flexmem_client_prepare(struct flexmem_client *client,
+		       const struct flexmem_shape *shape,
+		       struct flexmem_place *place)
 {
 	struct flexmem_allocation *allocation;
 	int rc;
 
 	allocation = flexmem_allocation_make(client->table, client->account,
-					     size, alignment, flags, place);
+					     shape, place);
 	if (IS_ERR(allocation))
 		return allocation;
 	rc = insert(client, allocation);
@@ -149,9 +147,13 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_client_prepare);
 void flexmem_client_publish(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
 {
+	unsigned int i;
+
 	xa_lock(&client->handles);
 	allocation->named = true;
-	rb_add(&allocation->by_address, &client->by_address, address_less);
+	for (i = 0; i < allocation->nr_chunks; i++)
+		rb_add(&allocation->chunks[i].by_address, &client->by_address,
+		       address_less);
 	client->nr_published++;
 	client->used += allocation->size;
 	client->peak = max(client->peak, client->used);
@@ -160,11 +162,11 @@ void flexmem_client_publish(struct flexmem_client *client,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_publish);
 
 /**
- * flexmem_client_release - give block and handle of an allocation back
+ * flexmem_client_release - give blocks and handle of an allocation back
  * @client: client
  * @allocation: prepared, or detached; the caller's no more
  *
- * If it is in use otherwise it is orphaned: its handle is free, its block is
+ * If it is in use otherwise it is orphaned: its handle is free, its blocks are
  * not.
  */
 void flexmem_client_release(struct flexmem_client *client,
@@ -204,9 +206,13 @@ struct flexmem_allocation *flexmem_client_find(struct flexmem_client *client,
 static void detach_locked(struct flexmem_client *client,
 			  struct flexmem_allocation *allocation)
 {
+	unsigned int i;
+
 	lockdep_assert_held(&client->handles.xa_lock);
 	allocation->named = false;
-	rb_erase(&allocation->by_address, &client->by_address);
+	for (i = 0; i < allocation->nr_chunks; i++)
+		rb_erase(&allocation->chunks[i].by_address,
+			 &client->by_address);
 	client->nr_published--;
 	client->used -= allocation->size;
 }
@@ -234,6 +240,14 @@ flexmem_client_detach(struct flexmem_client *client, u32 handle)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_detach);
 
+/* The allocation whose first chunk that is, or NULL. */
+static struct flexmem_allocation *starts_with(const struct flexmem_chunk *chunk)
+{
+	struct flexmem_allocation *allocation = chunk->allocation;
+
+	return chunk == &allocation->chunks[0] ? allocation : NULL;
+}
+
 /**
  * flexmem_client_detach_address - likewise, by where the allocation starts
  * @client: client
@@ -245,7 +259,7 @@ struct flexmem_allocation *
 flexmem_client_detach_address(struct flexmem_client *client,
 			      const struct flexmem_address *address)
 {
-	struct flexmem_allocation *allocation;
+	struct flexmem_allocation *allocation = NULL;
 	struct rb_node *node;
 	struct place_key key = {
 		.serial = flexmem_table_serial(client->table,
@@ -255,7 +269,9 @@ flexmem_client_detach_address(struct flexmem_client *client,
 
 	xa_lock(&client->handles);
 	node = rb_find(&key, &client->by_address, address_cmp);
-	allocation = usable(node ? to_allocation(node) : NULL);
+	if (node)
+		allocation = starts_with(to_chunk(node));
+	allocation = usable(allocation);
 	if (!IS_ERR(allocation))
 		detach_locked(client, allocation);
 	xa_unlock(&client->handles);
@@ -280,7 +296,7 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 	allocation = flexmem_client_find(client, handle);
 	if (allocation) {
 		out->out_flags = allocation->flags;
-		if (flexmem_region_is_lost(allocation->region))
+		if (flexmem_allocation_is_lost(allocation))
 			out->out_flags |= FLEXMEM_LOOKUP_LOST;
 		out->out_address = flexmem_allocation_address(allocation);
 		out->out_size = allocation->size;
@@ -312,19 +328,19 @@ struct flexmem_allocation *flexmem_client_get(struct flexmem_client *client,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get);
 
-/* The allocation with the highest start that is not above @key. */
-static struct flexmem_allocation *find_floor(struct flexmem_client *client,
-					     const struct place_key *key)
+/* The chunk with the highest start that is not above @key. */
+static struct flexmem_chunk *find_floor(struct flexmem_client *client,
+					const struct place_key *key)
 {
 	struct rb_node *node = client->by_address.rb_node;
-	struct flexmem_allocation *floor = NULL;
+	struct flexmem_chunk *floor = NULL;
 
 	lockdep_assert_held(&client->handles.xa_lock);
 	while (node) {
 		if (address_cmp(key, node) < 0) {
 			node = node->rb_left;
 		} else {
-			floor = to_allocation(node);
+			floor = to_chunk(node);
 			node = node->rb_right;
 		}
 	}
@@ -332,17 +348,19 @@ static struct flexmem_allocation *find_floor(struct flexmem_client *client,
 }
 
 /**
- * flexmem_client_get_mapped - the allocation that an mmap() offset is in
+ * flexmem_client_get_mapped - the chunk that an mmap() offset is in
  * @client: client
  * @map_offset: any number
  *
- * Return: as flexmem_client_get().
+ * Return: the chunk, with a reference to its allocation, or an error as
+ * flexmem_client_get() has them.
  */
-struct flexmem_allocation *
+struct flexmem_chunk *
 flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 {
 	unsigned int shift = client->table->map_shift;
-	struct flexmem_allocation *allocation;
+	struct flexmem_allocation *allocation = NULL;
+	struct flexmem_chunk *chunk;
 	struct place_key key = {
 		.offset = map_offset & (BIT_ULL(shift) - 1),
 	};
@@ -351,16 +369,15 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 		key.serial = flexmem_table_serial_at(client->table,
 						     map_offset >> shift);
 	xa_lock(&client->handles);
-	allocation = find_floor(client, &key);
-	if (allocation &&
-	    (allocation->region->serial != key.serial ||
-	     key.offset - allocation->block->start >= allocation->size))
-		allocation = NULL;
+	chunk = find_floor(client, &key);
+	if (chunk && chunk->region->serial == key.serial &&
+	    key.offset - chunk->block->start < chunk->size)
+		allocation = chunk->allocation;
 	allocation = usable(allocation);
 	if (!IS_ERR(allocation))
 		flexmem_allocation_get(allocation);
 	xa_unlock(&client->handles);
-	return allocation;
+	return IS_ERR(allocation) ? ERR_CAST(allocation) : chunk;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get_mapped);
 
@@ -382,7 +399,7 @@ int flexmem_client_map(struct flexmem_client *client, struct flexmem_map *map)
 }
 
 /**
- * flexmem_client_mmap - map the allocation that an offset is in
+ * flexmem_client_mmap - map the chunk that an offset is in
  * @client: client
  * @vma: where to, and what; shared, and not executable
  *
@@ -393,12 +410,12 @@ int flexmem_client_map(struct flexmem_client *client, struct flexmem_map *map)
 int flexmem_client_mmap(struct flexmem_client *client,
 			struct vm_area_struct *vma)
 {
-	struct flexmem_allocation *allocation;
+	struct flexmem_chunk *chunk;
 
-	allocation = flexmem_client_get_mapped(client,
-					       (u64)vma->vm_pgoff << PAGE_SHIFT);
-	return IS_ERR(allocation) ? PTR_ERR(allocation) :
-				    flexmem_access_mmap(allocation, vma);
+	chunk = flexmem_client_get_mapped(client,
+					  (u64)vma->vm_pgoff << PAGE_SHIFT);
+	return IS_ERR(chunk) ? PTR_ERR(chunk) :
+			       flexmem_access_mmap(chunk, vma);
 }
 
 /**
@@ -571,6 +588,26 @@ void flexmem_client_fini(struct flexmem_client *client)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_fini);
 
+/* Each is a block of the client's, and together they are the allocation. */
+static const char *check_chunks(const struct flexmem_client *client,
+				const struct flexmem_allocation *allocation)
+{
+	const struct flexmem_chunk *chunk = allocation->chunks;
+	u64 size = allocation->size;
+	unsigned int i;
+
+	for (i = 0; i < allocation->nr_chunks; i++, chunk++) {
+		size -= chunk->size;
+		if (chunk->allocation != allocation)
+			return "chunk of another allocation";
+		if (!allocation->resizing && chunk->size != chunk->block->size)
+			return "block of another size";
+		if (chunk->block->owner != client->account)
+			return "block of another owner";
+	}
+	return size ? "chunks of another size" : NULL;
+}
+
 /**
  * flexmem_client_check - check that the two indexes and the counters agree
  * @client: client
@@ -584,31 +621,28 @@ const char *flexmem_client_check(struct flexmem_client *client)
 	unsigned long handle;
 	const char *wrong = NULL;
 	struct rb_node *node;
+	u32 nr = 0, nr_chunks = 0;
 	u64 used = 0;
-	u32 nr = 0;
 
 	xa_lock(&client->handles);
 	for (node = rb_first(&client->by_address); node; node = rb_next(node))
-		nr++;
-	if (nr != client->nr_published)
-		wrong = "addresses miscounted";
+		nr_chunks++;
 	xa_for_each(&client->handles, handle, allocation) {
 		if (!allocation->named)
 			continue;
-		nr--;
+		nr++;
+		nr_chunks -= allocation->nr_chunks;
 		used += allocation->size;
-		if (!allocation->resizing &&
-		    allocation->size != allocation->block->size)
-			wrong = "block of another size";
+		wrong = check_chunks(client, allocation) ?: wrong;
 		if (allocation->handle != handle)
 			wrong = "allocation under another handle";
-		if (allocation->block->owner != client->account)
-			wrong = "block of another owner";
 		if (allocation->bytes_of !=
 		    flexmem_owner_of_bytes(client->account))
 			wrong = "bytes of another owner";
 	}
-	if (nr)
+	if (nr_chunks)
+		wrong = "addresses miscounted";
+	if (nr != client->nr_published)
 		wrong = "handles miscounted";
 	if (used != client->used)
 		wrong = "bytes miscounted";

@@ -27,8 +27,8 @@ struct vm_area_struct;
  * @handles: allocations by handle. Its xa_lock protects what follows; it is a
  *	leaf, never held together with any other lock. What is being made or
  *	being freed has its handle already, or still, but look-ups do not find it.
- * @by_address: allocations by serial number of the region, and offset: those in
- *	a region that was lost cannot be mistaken for others
+ * @by_address: chunks by serial number of the region, and offset: those in a
+ *	region that was lost cannot be mistaken for others
  * @next_handle: where the search for a handle begins: they are given out
  *	cyclically, so that one that was freed is not soon another's
  * @nr_published: allocations that look-ups find
@@ -55,8 +55,9 @@ int flexmem_client_init(struct flexmem_client *client,
 void flexmem_client_fini(struct flexmem_client *client);
 
 struct flexmem_allocation *
-flexmem_client_prepare(struct flexmem_client *client, u64 size, u64 alignment,
-		       u32 flags, struct flexmem_place *place);
+flexmem_client_prepare(struct flexmem_client *client,
+		       const struct flexmem_shape *shape,
+		       struct flexmem_place *place);
 void flexmem_client_publish(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation);
 void flexmem_client_release(struct flexmem_client *client,
@@ -72,7 +73,7 @@ flexmem_client_detach_address(struct flexmem_client *client,
 
 struct flexmem_allocation *flexmem_client_get(struct flexmem_client *client,
 					      u32 handle);
-struct flexmem_allocation *
+struct flexmem_chunk *
 flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset);
 int flexmem_client_set_strict(struct flexmem_client *client);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The block of an allocation is extended, or cut short. What can fail is done
+ * An allocation of one chunk is extended, or cut short. What can fail is done
  * before anybody can see a difference; resize.c keeps others away meanwhile.
  */
 
@@ -12,22 +12,22 @@
 static int get_tail(struct flexmem_allocation *allocation,
 		    struct flexmem_extension *extension)
 {
-	struct flexmem_region *region = allocation->region;
+	struct flexmem_chunk *chunk = &allocation->chunks[0];
 	int rc;
 
 	extension->room =
-		flexmem_region_extend(region, allocation->block,
+		flexmem_region_extend(chunk->region, chunk->block,
 				      extension->size - allocation->size,
 				      allocation->kind, allocation->owner,
 				      &extension->spare, &extension->tail,
 				      &extension->refusal);
 	if (extension->tail) {
-		rc = flexmem_allocation_clean(allocation, extension->tail);
+		rc = flexmem_chunk_clean(chunk, extension->tail);
 		if (rc)
 			extension->tail = NULL;
 		return rc;
 	}
-	rc = flexmem_region_error(region);
+	rc = flexmem_region_error(chunk->region);
 	if (rc)
 		return rc;
 	return extension->refusal ? -ENOMEM : -EAGAIN;
@@ -42,8 +42,9 @@ static int get_tail(struct flexmem_allocation *allocation,
  *
  * Context: may sleep.
  * Return: 0; -EAGAIN if there is no room behind it: @extension->room says by how
- * much it could grow; -ENOMEM, of the kernel, or for @extension->refusal; or an
- * error as flexmem_region_error() and flexmem_allocation_clean() have them.
+ * much it could grow; -ENOMEM, of the kernel, or for @extension->refusal;
+ * -EOPNOTSUPP if it has several chunks; or an error as flexmem_region_error() and
+ * flexmem_chunk_clean() have them.
  */
 int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
 			       struct flexmem_extension *extension)
@@ -51,7 +52,9 @@ int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
 	int rc;
 
 	*extension = (struct flexmem_extension) { .size = size };
-	rc = flexmem_region_error(allocation->region);
+	if (allocation->nr_chunks > 1)
+		return -EOPNOTSUPP;
+	rc = flexmem_allocation_error(allocation);
 	if (!rc && size != allocation->size)
 		rc = flexmem_spare_fill(&extension->spare, 1);
 	if (!rc && size > allocation->size)
@@ -61,17 +64,19 @@ int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
 
 /**
  * flexmem_allocation_commit - give the block its other size. Cannot fail
- * @allocation: likewise; whose own size the caller sets
+ * @allocation: likewise; the caller notes the size, also of the chunk
  * @extension: prepared; nothing is left of it
  */
 void flexmem_allocation_commit(struct flexmem_allocation *allocation,
 			       struct flexmem_extension *extension)
 {
+	struct flexmem_chunk *chunk = &allocation->chunks[0];
+
 	if (extension->tail)
-		flexmem_region_join(allocation->region, allocation->block,
+		flexmem_region_join(chunk->region, chunk->block,
 				    extension->tail, allocation->owner);
 	else if (extension->size < allocation->size)
-		flexmem_region_shrink(allocation->region, allocation->block,
+		flexmem_region_shrink(chunk->region, chunk->block,
 				      extension->size, allocation->kind,
 				      allocation->owner, &extension->spare);
 	flexmem_spare_drop(&extension->spare);
@@ -86,7 +91,8 @@ void flexmem_allocation_abort(struct flexmem_allocation *allocation,
 			      struct flexmem_extension *extension)
 {
 	if (extension->tail)
-		flexmem_region_free(allocation->region, extension->tail,
+		flexmem_region_free(allocation->chunks[0].region,
+				    extension->tail,
 				    allocation->kind, allocation->owner, false);
 	flexmem_spare_drop(&extension->spare);
 }

@@ -135,17 +135,20 @@ static int alloc_check(const struct flexmem_table *table,
 static struct flexmem_allocation *alloc_prepare(struct flexmem_call *call,
 						struct flexmem_alloc *cmd)
 {
-	u64 alignment = max(cmd->alignment, flexmem_granule_of(cmd->flags));
+	const struct flexmem_shape shape = {
+		.size = flexmem_round_length(cmd->flags, cmd->length),
+		.alignment = max(cmd->alignment,
+				 flexmem_granule_of(cmd->flags)),
+		.flags = cmd->flags,
+		.chunks = 1,
+	};
 	struct flexmem_allocation *allocation;
 	struct flexmem_place place = {};
 	int rc;
 
 	rc = alloc_check(&call->fdev->table, cmd);
 	allocation = rc ? ERR_PTR(rc) :
-			  flexmem_client_prepare(call->client,
-						 flexmem_round_length(cmd->flags,
-								      cmd->length),
-						 alignment, cmd->flags, &place);
+			  flexmem_client_prepare(call->client, &shape, &place);
 	if (!IS_ERR(allocation)) {
 		alloc_reply(cmd, allocation, 0, &place);
 		return allocation;

@@ -52,6 +52,8 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 	client->used += size - allocation->size;
 	client->peak = max(client->peak, client->used);
 	allocation->size = size;
+	if (allocation->nr_chunks == 1)
+		allocation->chunks[0].size = size;
 	allocation->resizing = false;
 	xa_unlock(&client->handles);
 }

@@ -68,16 +68,16 @@ static u32 worker_alloc(struct worker *worker, struct rnd_state *rnd)
 	struct flexmem_place place;
 	u32 handle;
 
-	allocation = flexmem_client_prepare(worker->client, size, alignment, 0,
-					    &place);
+	allocation = fake_client_prepare(worker->client, size, alignment, 0,
+					 &place);
 	if (IS_ERR(allocation)) {
 		if (PTR_ERR(allocation) != -ENOMEM || !place.reason)
 			worker->wrong = "allocation failed without a reason";
 		return 0;
 	}
-	if (!IS_ALIGNED(allocation->block->start, alignment) ||
-	    allocation->block->size != size ||
-	    allocation->block->owner != worker->client->account)
+	if (!IS_ALIGNED(allocation->chunks[0].block->start, alignment) ||
+	    allocation->chunks[0].block->size != size ||
+	    allocation->chunks[0].block->owner != worker->client->account)
 		worker->wrong = "another block than was asked for";
 	handle = allocation->handle;
 	flexmem_client_publish(worker->client, allocation);

@@ -64,7 +64,7 @@ static inline struct flexmem_allocation *try(struct flexmem_client *client,
 					     u64 size,
 					     struct flexmem_place *place)
 {
-	return flexmem_client_prepare(client, size, FLEXMEM_ALIGN, 0, place);
+	return fake_client_prepare(client, size, FLEXMEM_ALIGN, 0, place);
 }
 
 static inline struct flexmem_allocation *prepare(struct kunit *test,

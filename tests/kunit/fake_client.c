@@ -36,6 +36,31 @@ struct flexmem_client *fake_client_open(struct kunit *test,
 }
 
 /**
+ * fake_client_prepare - as ALLOC does, in one chunk
+ * @client: client
+ * @size: bytes
+ * @alignment: of the offset
+ * @flags: of enum flexmem_alloc_flags
+ * @place: receives the address, or the reason on failure
+ *
+ * Return: as flexmem_client_prepare().
+ */
+struct flexmem_allocation *fake_client_prepare(struct flexmem_client *client,
+					       u64 size, u64 alignment,
+					       u32 flags,
+					       struct flexmem_place *place)
+{
+	const struct flexmem_shape shape = {
+		.size = size,
+		.alignment = alignment,
+		.flags = flags,
+		.chunks = 1,
+	};
+
+	return flexmem_client_prepare(client, &shape, place);
+}
+
+/**
  * fake_client_free - as FREE does
  * @client: client
  * @handle: of its allocation

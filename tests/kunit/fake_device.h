@@ -218,6 +218,10 @@ struct flexmem_account *fake_account_open(struct kunit *test,
 struct flexmem_client *fake_client_open(struct kunit *test,
 					struct flexmem_table *table,
 					unsigned int uid);
+struct flexmem_allocation *fake_client_prepare(struct flexmem_client *client,
+					       u64 size, u64 alignment,
+					       u32 flags,
+					       struct flexmem_place *place);
 int fake_client_free(struct flexmem_client *client, u32 handle);
 int fake_table_prealloc(struct flexmem_table *table);
 struct flexmem_region *fake_table_region(struct flexmem_table *table,

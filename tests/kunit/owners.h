@@ -121,17 +121,17 @@ static inline bool holds_own(struct ctx *ctx,
 			     const struct flexmem_allocation *allocation,
 			     u8 value)
 {
-	return fake_data_is_own(ctx->fake, &allocation->region->mem,
-				allocation->block->start,
-				allocation->block->size, value);
+	return fake_data_is_own(ctx->fake, &allocation->chunks[0].region->mem,
+				allocation->chunks[0].block->start,
+				allocation->chunks[0].block->size, value);
 }
 
 static inline struct flexmem_allocation *try(struct ctx *ctx,
 					     struct flexmem_client *client,
 					     u64 size, u32 flags)
 {
-	return flexmem_client_prepare(client, size, FLEXMEM_ALIGN, flags,
-				      &ctx->place);
+	return fake_client_prepare(client, size, FLEXMEM_ALIGN, flags,
+				   &ctx->place);
 }
 
 static inline struct flexmem_allocation *
@@ -148,8 +148,8 @@ alloc_flags(struct kunit *test, struct flexmem_client *client, u64 size,
 			  holds_own(ctx, allocation,
 				    flags & FLEXMEM_ALLOC_ZEROED ? 0 : value));
 	flexmem_client_publish(client, allocation);
-	fake_data_fill(ctx->fake, &allocation->region->mem,
-		       allocation->block->start, size, value);
+	fake_data_fill(ctx->fake, &allocation->chunks[0].region->mem,
+		       allocation->chunks[0].block->start, size, value);
 	return allocation;
 }
 
@@ -168,9 +168,9 @@ static inline void give(struct kunit *test,
 
 	/* Nobody has touched what was its own. */
 	KUNIT_EXPECT_TRUE(test, fake_data_is(ctx->fake,
-					     &allocation->region->mem,
-					     allocation->block->start,
-					     allocation->block->size,
+					     &allocation->chunks[0].region->mem,
+					     allocation->chunks[0].block->start,
+					     allocation->chunks[0].block->size,
 					     value_of(client)));
 	allocation = flexmem_client_detach(client, allocation->handle);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);

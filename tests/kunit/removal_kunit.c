@@ -53,8 +53,8 @@ static int removal_test_init(struct kunit *test)
 static struct flexmem_allocation *try(struct ctx *ctx,
 				      struct flexmem_client *client, u64 size)
 {
-	return flexmem_client_prepare(client, size, FLEXMEM_ALIGN, 0,
-				      &ctx->place);
+	return fake_client_prepare(client, size, FLEXMEM_ALIGN, 0,
+				   &ctx->place);
 }
 
 static struct flexmem_allocation *alloc(struct kunit *test,
@@ -262,14 +262,15 @@ static void expect_unmapped(struct kunit *test, struct flexmem_client *client,
 static void map_offset_names_the_new_one_after_reset(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_allocation *lost, *found, *new;
+	struct flexmem_allocation *lost, *new;
+	struct flexmem_chunk *found;
 	u64 offset;
 
 	alloc(test, ctx->client, 4096);
 	lost = alloc(test, ctx->client, GIB);
-	offset = flexmem_allocation_map_offset(lost);
+	offset = flexmem_chunk_map_offset(&lost->chunks[0]);
 	found = flexmem_client_get_mapped(ctx->client, offset + 4096);
-	KUNIT_EXPECT_PTR_EQ(test, found, lost);
+	KUNIT_EXPECT_PTR_EQ(test, found, &lost->chunks[0]);
 	flexmem_allocation_put(lost);
 	expect_unmapped(test, ctx->client, offset + GIB);
 	reset(test, ctx);
@@ -277,9 +278,10 @@ static void map_offset_names_the_new_one_after_reset(struct kunit *test)
 	alloc(test, ctx->client, 4096);
 	expect_unmapped(test, ctx->client, offset);
 	new = alloc(test, ctx->client, GIB);
-	KUNIT_EXPECT_EQ(test, flexmem_allocation_map_offset(new), offset);
+	KUNIT_EXPECT_EQ(test, flexmem_chunk_map_offset(&new->chunks[0]),
+			offset);
 	found = flexmem_client_get_mapped(ctx->client, offset);
-	KUNIT_EXPECT_PTR_EQ(test, found, new);
+	KUNIT_EXPECT_PTR_EQ(test, found, &new->chunks[0]);
 	flexmem_allocation_put(new);
 	/* Nor is it another file's. */
 	expect_unmapped(test, fake_client_open(test, ctx->table, 1), offset);
@@ -481,14 +483,14 @@ static void orphan_keeps_its_place(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), -ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), 0);
-	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, GIB)->block->start, GIB);
+	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, GIB)->chunks[0].block->start, GIB);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_orphaned, GIB);
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_owned, GIB);
 	check(test, ctx);
 	flexmem_allocation_put(orphaned);
 	check(test, ctx);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_orphaned, 0);
-	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, GIB)->block->start, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, GIB)->chunks[0].block->start, 0);
 }
 
 /* Sleep. */

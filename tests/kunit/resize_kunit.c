@@ -452,8 +452,8 @@ static struct flexmem_allocation *alloc_flags(struct kunit *test,
 	struct ctx *ctx = test->priv;
 	struct flexmem_allocation *allocation;
 
-	allocation = flexmem_client_prepare(client, size, UNIT, flags,
-					    &ctx->place);
+	allocation = fake_client_prepare(client, size, UNIT, flags,
+					 &ctx->place);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	flexmem_client_publish(client, allocation);
 	return allocation;
@@ -517,7 +517,7 @@ static void nobody_gets_what_is_being_resized(struct kunit *test)
 	const struct flexmem_address address = flexmem_allocation_address(a);
 	struct flexmem_resizing second;
 	struct flexmem_resize cmd = { .handle = a->handle, .length = 128 };
-	u64 offset = flexmem_allocation_map_offset(a);
+	u64 offset = flexmem_chunk_map_offset(&a->chunks[0]);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
@@ -615,7 +615,7 @@ static struct flexmem_allocation *beside_dirt(struct kunit *test)
 	struct flexmem_allocation *a = alloc(test, ctx->client, 4096);
 	struct flexmem_allocation *b = alloc(test, ctx->other, 4096);
 
-	fake_data_fill(ctx->fake, &b->region->mem, b->block->start, 4096, 0xbb);
+	fake_data_fill(ctx->fake, &b->chunks[0].region->mem, b->chunks[0].block->start, 4096, 0xbb);
 	free_handle(test, ctx->other, b->handle);
 	return a;
 }
@@ -623,7 +623,7 @@ static struct flexmem_allocation *beside_dirt(struct kunit *test)
 static bool added_is(struct ctx *ctx, const struct flexmem_allocation *a,
 		     u8 value)
 {
-	return fake_data_is(ctx->fake, &a->region->mem, a->block->start + 4096,
+	return fake_data_is(ctx->fake, &a->chunks[0].region->mem, a->chunks[0].block->start + 4096,
 			    4096, value);
 }
 

@@ -21,7 +21,7 @@ static struct flexmem_region *make_mixed(struct kunit *test)
 	b = alloc(test, open(test, 2), GIB);
 	/* So that they do not merge with what is clean. */
 	alloc(test, open(test, 3), 128);
-	region = a->region;
+	region = a->chunks[0].region;
 	/* On a slow machine it would begin before the test says so. */
 	flexmem_table_suspend(ctx->table);
 	give(test, a);
@@ -307,7 +307,7 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	wait_for_completion(&taker.done);
 	KUNIT_EXPECT_EQ(test, early, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, taker.allocation);
-	KUNIT_EXPECT_EQ(test, taker.allocation->block->start, 0);
+	KUNIT_EXPECT_EQ(test, taker.allocation->chunks[0].block->start, 0);
 	flexmem_client_release(taker.client, taker.allocation);
 }
 

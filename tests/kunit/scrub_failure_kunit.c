@@ -22,7 +22,7 @@ static void what_cannot_be_scrubbed_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 	/* Nobody gets it, not even who was there before. */
 	allocation = alloc(test, client, 4096);
-	KUNIT_EXPECT_EQ(test, allocation->block->start, 4096 + 128);
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 4096 + 128);
 }
 
 static void trim_repairs_what_is_quarantined(struct kunit *test)
@@ -43,7 +43,7 @@ static void trim_repairs_what_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_free, 12 * GIB - 128);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
-	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->block->start, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->chunks[0].block->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
@@ -87,7 +87,7 @@ static void background_repairs_what_is_quarantined(struct kunit *test)
 	region->retry_at = jiffies;
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
-	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->block->start, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->chunks[0].block->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 }
 
@@ -202,7 +202,7 @@ static void who_was_killed_gives_the_block_back_as_it_was(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EINTR);
 	KUNIT_EXPECT_EQ(test, -EINTR, PTR_ERR(try(ctx, other, 4096, 0)));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
-	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->block->start, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->chunks[0].block->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 }
 

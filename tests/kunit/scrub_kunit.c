@@ -68,8 +68,8 @@ static void same_owner_pays_nothing(struct kunit *test)
 	scrubbed(test);
 	give(test, allocation);
 	allocation = alloc(test, client, GIB / 2);
-	KUNIT_EXPECT_EQ(test, allocation->block->start, 0);
-	KUNIT_EXPECT_EQ(test, alloc(test, sibling, GIB / 2)->block->start,
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, sibling, GIB / 2)->chunks[0].block->start,
 			GIB / 2);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
@@ -84,11 +84,11 @@ static void another_owner_scrubs_what_it_gets(struct kunit *test)
 	scrubbed(test);
 	give(test, allocation);
 	allocation = alloc(test, other, 4096);
-	KUNIT_EXPECT_EQ(test, allocation->block->start, 0);
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 	/* What is left of it is still the first one's. */
 	allocation = alloc(test, client, GIB - 4096);
-	KUNIT_EXPECT_EQ(test, allocation->block->start, 4096);
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 4096);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
@@ -101,7 +101,7 @@ static void only_what_is_dirty_is_scrubbed(struct kunit *test)
 	give(test, alloc(test, client, 4096));
 	scrubbed(test);
 	allocation = alloc_flags(test, other, GIB, FLEXMEM_ALLOC_ZEROED);
-	KUNIT_EXPECT_EQ(test, allocation->block->start, 0);
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 	/* All of it is the new owner's now, whatever was dirty before. */
 	give(test, allocation);
@@ -163,7 +163,7 @@ static void zeroed_is_zero(struct kunit *test)
 	give(test, allocation);
 	allocation = alloc_flags(test, client, 1024, FLEXMEM_ALLOC_ZEROED);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 1024);
-	KUNIT_EXPECT_EQ(test, allocation->block->start, 0);
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
 }
 
 static void device_that_cannot_scrub_is_not_asked(struct kunit *test)
@@ -179,7 +179,7 @@ static void device_that_cannot_scrub_is_not_asked(struct kunit *test)
 	flexmem_client_release(client, allocation);
 	allocation = try(ctx, open(test, 2), 4096, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
-	KUNIT_EXPECT_EQ(test, allocation->block->start, 0);
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
 	flexmem_client_release(client_of(ctx, allocation), allocation);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
@@ -218,8 +218,8 @@ static void random_alloc(struct kunit *test, struct random_run *run,
 	}
 	KUNIT_ASSERT_TRUE(test, holds_own(ctx, allocation, flags ? 0 : value));
 	flexmem_client_publish(client, allocation);
-	fake_data_fill(ctx->fake, &allocation->region->mem,
-		       allocation->block->start, size, value);
+	fake_data_fill(ctx->fake, &allocation->chunks[0].region->mem,
+		       allocation->chunks[0].block->start, size, value);
 	*live = allocation;
 }
 

@@ -511,6 +511,102 @@ static void run_map_reset(struct run *r)
 	free_last(r, 0);
 }
 
+/* Several chunks, which no call asks for yet; where the second is. */
+static bool alloc_chunks(struct run *r, u64 *second)
+{
+	const struct flexmem_shape shape = {
+		.size = 21 * SZ_1M,
+		.alignment = PAGE_SIZE,
+		.flags = FLEXMEM_ALLOC_MAPPABLE,
+		.chunks = 3,
+	};
+	struct flexmem_file *file = r->file[0]->private_data;
+	struct flexmem_allocation *allocation;
+	struct flexmem_place place;
+
+	allocation = flexmem_client_prepare(&file->client, &shape, &place);
+	if (!run_good(r, "chunks", PTR_ERR_OR_ZERO(allocation), 0))
+		return false;
+	*second = flexmem_chunk_map_offset(&allocation->chunks[1]);
+	keep(r, 0, allocation->handle);
+	flexmem_client_publish(&file->client, allocation);
+	return true;
+}
+
+#define BEFORE_BORDER 70000
+
+/* From the last bytes of the first one to the first of the second. */
+static bool write_border(struct run *r)
+{
+	struct flexmem_copy cmd = CMD(copy, .handle = last(r, 0),
+				      .offset = 7 * SZ_1M - BEFORE_BORDER,
+				      .length = sizeof(data),
+				      .data = (uintptr_t)data);
+
+	return CALL(r, 0, WRITE, &cmd);
+}
+
+/* From so many bytes behind the first of those on. */
+static bool read_border(struct run *r, u64 from)
+{
+	u64 length = sizeof(data) - from;
+	struct flexmem_copy cmd = CMD(copy, .handle = last(r, 0),
+				      .offset = 7 * SZ_1M - BEFORE_BORDER + from,
+				      .length = length, .data = (uintptr_t)copy);
+
+	memset(copy, 0, sizeof(copy));
+	if (!CALL(r, 0, READ, &cmd))
+		return false;
+	if (memcmp(data + from, copy, length))
+		run_wrong(r, "READ of other bytes than WRITE", "READ", from);
+	return true;
+}
+
+/* The second chunk, and no more than that. */
+static void map_second(struct run *r, u64 offset)
+{
+	struct vm_area_struct *vma;
+	u8 bytes[3];
+
+	vma = native_mmap(r->file[0], offset + 6 * SZ_1M, 2 * SZ_1M, VM_SHARED);
+	run_good(r, "mmap over the border", PTR_ERR_OR_ZERO(vma), EINVAL);
+	vma = native_mmap(r->file[0], offset, 7 * SZ_1M, VM_SHARED);
+	if (!run_good(r, "mmap", PTR_ERR_OR_ZERO(vma), 0))
+		return;
+	r->vma = vma;
+	if (native_touch(r->vma, 0, bytes, false))
+		touch(r, 0);
+	else if (bytes[0] != data[BEFORE_BORDER])
+		run_wrong(r, "a map of another chunk", "access", bytes[0]);
+	if (free_last(r, 0))
+		touch(r, 10000);
+	unmap(r);
+}
+
+static void run_chunks(struct run *r)
+{
+	struct flexmem_lookup lookup = CMD(lookup);
+	unsigned int i;
+	u64 second;
+
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = 1 + i % 251;
+	if (!alloc_chunks(r, &second) || !write_border(r) ||
+	    !read_border(r, 0) || !read_border(r, BEFORE_BORDER))
+		return;
+	resize(r, 128, EOPNOTSUPP);
+	lookup.handle = last(r, 0);
+	if (CALL(r, 0, LOOKUP, &lookup) && lookup.out_size != 21 * SZ_1M)
+		run_wrong(r, "another size", "LOOKUP", lookup.out_size);
+	if (!map(r))
+		return;
+	if (r->vma->vm_end - r->vma->vm_start != 7 * SZ_1M)
+		run_wrong(r, "a map of more than a chunk", "mmap", 0);
+	touch(r, 5000);
+	unmap(r);
+	map_second(r, second);
+}
+
 /* The device. */
 static void run_reset(struct run *r)
 {
@@ -567,6 +663,8 @@ const struct sequence sequences[] = {
 	{ "wait", prepare_full, run_wait },
 	{ "map", prepare_alloc, run_map },
 	{ "map and reset", prepare_alloc, run_map_reset },
+	{ "chunks", prepare_open, run_chunks },
+	{ "chunks, with a region there", prepare_alloc, run_chunks },
 	{ "reset", prepare_alloc, run_reset },
 	{ "unbind", prepare_alloc, run_unbind },
 	{ "suspend", prepare_alloc, run_suspend },

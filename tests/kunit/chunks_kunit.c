@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Allocations of several chunks (D5, D10, D22): there is none that a call would
+ * ask for as long as there is one domain, so the shape is asked for here.
+ */
+
+#include <linux/sizes.h>
+
+#include "owners.h"
+#include "resize.h"
+
+/* Where a client has no name for it yet. */
+static struct flexmem_allocation *try_chunks(struct kunit *test,
+					     struct flexmem_client *client,
+					     u64 size, u64 alignment,
+					     unsigned int chunks)
+{
+	const struct flexmem_shape shape = {
+		.size = size,
+		.alignment = alignment,
+		.chunks = chunks,
+	};
+	struct ctx *ctx = test->priv;
+
+	return flexmem_client_prepare(client, &shape, &ctx->place);
+}
+
+static struct flexmem_allocation *alloc_chunks(struct kunit *test,
+					       struct flexmem_client *client,
+					       u64 size, u64 alignment,
+					       unsigned int chunks)
+{
+	struct flexmem_allocation *allocation;
+
+	allocation = try_chunks(test, client, size, alignment, chunks);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
+	KUNIT_EXPECT_EQ(test, allocation->size, size);
+	flexmem_client_publish(client, allocation);
+	KUNIT_EXPECT_NULL(test, flexmem_client_check(client));
+	return allocation;
+}
+
+static void release(struct kunit *test, struct flexmem_client *client,
+		    struct flexmem_allocation *allocation)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_EXPECT_EQ(test, fake_client_free(client, allocation->handle), 0);
+	KUNIT_EXPECT_NULL(test, flexmem_client_check(client));
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 0);
+	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
+}
+
+/* Sizes. */
+
+#define MOST 4
+
+static const struct {
+	u64 size;
+	u64 alignment;
+	unsigned int chunks;
+	u64 sizes[MOST];
+} shapes[] = {
+	{ 128, 128, 1, { 128 } },
+	{ 128, 128, 3, { 128 } },
+	{ 128 * 3, 128, 3, { 128, 128, 128 } },
+	{ 128 * 4, 128, 3, { 256, 256 } },
+	{ 128 * 5, 128, 3, { 256, 256, 128 } },
+	{ 128 * 5, 128, 4, { 256, 256, 128 } },
+	{ 128 * 7, 128, 4, { 256, 256, 256, 128 } },
+	{ 4096 * 3 + 128, 4096, 2, { 8192, 4096 + 128 } },
+	{ 128, 4096, 2, { 128 } },
+	{ 4096 * 3, SZ_1M, 3, { 4096 * 3 } },
+	{ 4096 * 3, SZ_1M, 1, { 4096 * 3 } },
+};
+
+static void chunks_are_equal_but_for_the_last(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct flexmem_allocation *allocation;
+	const struct flexmem_chunk *chunk;
+	struct flexmem_allocation *first;
+	unsigned int i, j;
+
+	/* So that what is aligned is not so by itself. */
+	first = alloc_chunks(test, client, 128, 128, 1);
+	for (i = 0; i < ARRAY_SIZE(shapes); i++) {
+		allocation = alloc_chunks(test, client, shapes[i].size,
+					  shapes[i].alignment,
+					  shapes[i].chunks);
+		for (j = 0; j < allocation->nr_chunks; j++) {
+			chunk = &allocation->chunks[j];
+			KUNIT_ASSERT_TRUE(test, j < MOST);
+			KUNIT_EXPECT_EQ(test, chunk->size, shapes[i].sizes[j]);
+			KUNIT_EXPECT_EQ(test, chunk->size, chunk->block->size);
+			KUNIT_EXPECT_TRUE(test,
+					  IS_ALIGNED(chunk->block->start,
+						     shapes[i].alignment));
+		}
+		KUNIT_EXPECT_TRUE(test, j == MOST || !shapes[i].sizes[j]);
+		KUNIT_EXPECT_EQ(test, 0,
+				fake_client_free(client, allocation->handle));
+	}
+	release(test, client, first);
+}
+
+/* Chunk by chunk, as a whole it is more than any region can be. */
+static void several_are_more_than_a_region(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct flexmem_allocation *allocation;
+	struct ctx *ctx = test->priv;
+
+	KUNIT_EXPECT_EQ(test, -ENOMEM,
+			PTR_ERR(try_chunks(test, client, 30 * GIB, 128, 1)));
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_REGION_SIZE);
+	allocation = alloc_chunks(test, client, 30 * GIB, 128, 3);
+	KUNIT_EXPECT_EQ(test, allocation->nr_chunks, 3);
+	KUNIT_EXPECT_NE(test, allocation->chunks[0].region->slot,
+			allocation->chunks[2].region->slot);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 30 * GIB);
+	release(test, client, allocation);
+}
+
+/* All or nothing. */
+
+static void expect_nothing(struct kunit *test, struct flexmem_client *client,
+			   u64 owned)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, owned);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_orphaned, 0);
+	KUNIT_EXPECT_EQ(test, client->account->used[FLEXMEM_RESOURCE_BYTES], 0);
+	KUNIT_EXPECT_EQ(test, client->account->used[FLEXMEM_RESOURCE_HANDLES],
+			0);
+	KUNIT_EXPECT_NULL(test, flexmem_client_check(client));
+	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
+}
+
+static void last_that_has_no_room_undoes_the_others(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct ctx *ctx = test->priv;
+
+	/* There are 8 regions of 12 GiB: what is left of them is enough. */
+	KUNIT_EXPECT_EQ(test, -ENOMEM,
+			PTR_ERR(try_chunks(test, client, 90 * GIB, 128, 9)));
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_FRAGMENTATION);
+	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_SLOTS);
+	/* There is as much as anybody finds who asks now. */
+	KUNIT_EXPECT_EQ(test, ctx->place.regions, 8);
+	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 96 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 12 * GIB);
+	expect_nothing(test, client, 0);
+	release(test, client, alloc_chunks(test, client, 80 * GIB, 128, 8));
+}
+
+static void limit_is_of_all_of_them(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct ctx *ctx = test->priv;
+
+	client->account->limit[FLEXMEM_RESOURCE_BYTES] = 25 * GIB;
+	KUNIT_EXPECT_EQ(test, -ENOMEM,
+			PTR_ERR(try_chunks(test, client, 30 * GIB, 128, 3)));
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_CLIENT_LIMIT);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 0);
+	expect_nothing(test, client, 0);
+	release(test, client, alloc_chunks(test, client, 24 * GIB, 128, 3));
+}
+
+static void last_that_cannot_be_scrubbed_undoes_the_others(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct ctx *ctx = test->priv;
+
+	make_dirty(test, client, 3 * 4096);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 2, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			PTR_ERR(try_chunks(test, other, 3 * 4096, 128, 3)));
+	expect_nothing(test, other, 128);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
+}
+
+/* Names. */
+
+static void only_the_first_gives_the_address(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct flexmem_allocation *allocation;
+	struct flexmem_address address;
+	struct ctx *ctx = test->priv;
+
+	allocation = alloc_chunks(test, client, 1024, 128, 2);
+	address = flexmem_allocation_address(allocation);
+	KUNIT_EXPECT_EQ(test, address.offset,
+			allocation->chunks[0].block->start);
+	KUNIT_EXPECT_EQ(test, address.offset, ctx->place.address.offset);
+	address.offset = allocation->chunks[1].block->start;
+	KUNIT_EXPECT_EQ(test, -ENOENT,
+			PTR_ERR(flexmem_client_detach_address(client,
+							      &address)));
+	address.offset = allocation->chunks[0].block->start;
+	KUNIT_EXPECT_PTR_EQ(test, allocation,
+			    flexmem_client_detach_address(client, &address));
+	flexmem_client_release(client, allocation);
+	expect_nothing(test, client, 0);
+}
+
+static void expect_mapped(struct kunit *test, struct flexmem_client *client,
+			  u64 offset, struct flexmem_chunk *expected)
+{
+	struct flexmem_chunk *chunk;
+
+	chunk = flexmem_client_get_mapped(client, offset);
+	KUNIT_EXPECT_PTR_EQ(test, chunk, expected);
+	if (!IS_ERR(chunk))
+		flexmem_allocation_put(chunk->allocation);
+}
+
+static void map_offset_finds_its_chunk(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct flexmem_allocation *allocation;
+	struct flexmem_chunk *chunk;
+	unsigned int i;
+	u64 offset;
+
+	allocation = alloc_chunks(test, client, 3 * 4096, 4096, 3);
+	for (i = 0; i < 3; i++) {
+		chunk = &allocation->chunks[i];
+		offset = flexmem_chunk_map_offset(chunk);
+		expect_mapped(test, client, offset, chunk);
+		expect_mapped(test, client, offset + 4095, chunk);
+	}
+	release(test, client, allocation);
+}
+
+static void byte_is_in_one_chunk(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct flexmem_allocation *allocation;
+	u64 byte, offset;
+
+	allocation = alloc_chunks(test, client, 128 * 5, 128, 3);
+	for (byte = 0; byte < 128 * 5; byte++) {
+		offset = byte;
+		KUNIT_EXPECT_PTR_EQ(test, &allocation->chunks[byte / 256],
+				    flexmem_allocation_chunk(allocation,
+							     &offset));
+		KUNIT_EXPECT_EQ(test, offset, byte % 256);
+	}
+	release(test, client, allocation);
+}
+
+/* What happens to one happens to all. */
+
+static void all_are_orphaned(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct flexmem_allocation *allocation;
+	struct ctx *ctx = test->priv;
+
+	allocation = alloc_chunks(test, client, 4096, 128, 4);
+	flexmem_allocation_get(allocation);
+	KUNIT_EXPECT_EQ(test, fake_client_free(client, allocation->handle), 0);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_orphaned, 4096);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 0);
+	flexmem_allocation_put(allocation);
+	expect_nothing(test, client, 0);
+}
+
+/* As of a reset that comes while the second one is being got. */
+static void one_that_is_lost_is_enough(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct flexmem_allocation *allocation;
+	struct flexmem_lookup lookup = {};
+	struct flexmem_region *region;
+
+	allocation = alloc_chunks(test, client, 20 * GIB, 128, 2);
+	region = allocation->chunks[1].region;
+	KUNIT_ASSERT_FALSE(test, allocation->chunks[0].region == region);
+	region->lost = true;
+	KUNIT_EXPECT_EQ(test, flexmem_allocation_error(allocation), -EIO);
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_client_lookup(client, allocation->handle,
+					      &lookup));
+	KUNIT_EXPECT_EQ(test, lookup.out_flags, FLEXMEM_LOOKUP_LOST);
+	region->lost = false;
+	lookup.out_flags = 0;
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_client_lookup(client, allocation->handle,
+					      &lookup));
+	KUNIT_EXPECT_EQ(test, lookup.out_flags, 0);
+	release(test, client, allocation);
+}
+
+static void size_stays(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct flexmem_allocation *allocation;
+	struct flexmem_resize cmd = { .length = 128 };
+	struct flexmem_resizing resizing;
+
+	allocation = alloc_chunks(test, client, 4096, 128, 2);
+	cmd.handle = allocation->handle;
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			flexmem_resize_prepare(client, &cmd, &resizing));
+	KUNIT_EXPECT_EQ(test, cmd.out_size, 4096);
+	KUNIT_EXPECT_FALSE(test, allocation->resizing);
+	KUNIT_EXPECT_NULL(test, flexmem_client_check(client));
+	release(test, client, allocation);
+}
+
+static struct kunit_case chunks_cases[] = {
+	KUNIT_CASE(chunks_are_equal_but_for_the_last),
+	KUNIT_CASE(several_are_more_than_a_region),
+	KUNIT_CASE(last_that_has_no_room_undoes_the_others),
+	KUNIT_CASE(limit_is_of_all_of_them),
+	KUNIT_CASE(last_that_cannot_be_scrubbed_undoes_the_others),
+	KUNIT_CASE(only_the_first_gives_the_address),
+	KUNIT_CASE(map_offset_finds_its_chunk),
+	KUNIT_CASE(byte_is_in_one_chunk),
+	KUNIT_CASE(all_are_orphaned),
+	KUNIT_CASE(one_that_is_lost_is_enough),
+	KUNIT_CASE(size_stays),
+	{}
+};
+
+static struct kunit_suite chunks_suite = {
+	.name = "flexmem_chunks",
+	.init = scrub_test_init,
+	.test_cases = chunks_cases,
+};
+
+kunit_test_suite(chunks_suite);
