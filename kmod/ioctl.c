@@ -9,7 +9,8 @@
  * it, copies the reply out, and only then makes it visible: a reply that cannot
  * be written undoes the command. What cannot be undone is done after the reply
  * has been written, and only if the reply is still true then (LEASE, SET_QUOTA).
- * What the reply counts is kept: READ, WRITE, TRIM.
+ * What the reply counts is kept: READ, WRITE; and TRIM, which writes one before,
+ * and ends as it does whether it can be written once more or not.
  *
  * Those that report what there is, and say who may have how much, are in
  * ioctl_report.c.
@@ -536,7 +537,7 @@ static int cmd_lease(struct flexmem_call *call)
 static int cmd_trim(struct flexmem_call *call)
 {
 	struct flexmem_trim *cmd = call->cmd;
-	int rc, reply_rc;
+	int rc;
 
 	if (cmd->flags & ~FLEXMEM_TRIM_BREAK_LEASES || cmd->__reserved)
 		return -EOPNOTSUPP;
@@ -547,14 +548,17 @@ static int cmd_trim(struct flexmem_call *call)
 	 * What is given back cannot be undone, and is counted in the reply: see
 	 * first that one can go.
 	 */
+	cmd->out_regions = 0;
+	cmd->out_bytes = 0;
 	rc = flexmem_reply(call, sizeof(*cmd));
 	if (rc)
 		return rc;
 	rc = flexmem_table_trim(&call->fdev->table,
 				cmd->flags & FLEXMEM_TRIM_BREAK_LEASES,
 				&cmd->out_regions, &cmd->out_bytes);
-	reply_rc = flexmem_reply(call, sizeof(*cmd));
-	return rc ?: reply_rc;
+	/* Who has taken the memory for it away meanwhile is not told: no EFAULT. */
+	(void)flexmem_reply(call, sizeof(*cmd));
+	return rc;
 }
 
 /**

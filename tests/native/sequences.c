@@ -51,6 +51,22 @@ static bool may_be_done(unsigned int cmd, long rc)
 		cmd == FLEXMEM_IOCTL_SET_QUOTA);
 }
 
+/* No region has so many bytes: who finds them there has got no reply. */
+#define NOT_TOLD (~0ULL)
+
+/* TRIM does nothing without a first reply, and needs no second one. */
+static void check_told(struct run *r, const char *at, unsigned int cmd,
+		       const void *arg, bool no_memory, long rc)
+{
+	const struct flexmem_trim *trim = arg;
+	bool told = cmd == FLEXMEM_IOCTL_TRIM && trim->out_bytes != NOT_TOLD;
+
+	if (no_memory && !rc && !told)
+		run_wrong(r, "it succeeded without the user's memory", at, rc);
+	if (rc == -EFAULT && told)
+		run_wrong(r, "EFAULT after a reply", at, rc);
+}
+
 /* A call by a file, of which nothing is left if it fails. */
 static long call(struct run *r, unsigned int f, const char *at,
 		 unsigned int cmd, void *arg)
@@ -65,6 +81,8 @@ static long call(struct run *r, unsigned int f, const char *at,
 
 	current->fail_at = 0;
 	world_picture(r->file[f], &before);
+	if (cmd == FLEXMEM_IOCTL_TRIM)
+		((struct flexmem_trim *)arg)->out_bytes = NOT_TOLD;
 	current->fail_at = fail_at;
 	rc = native_ioctl(r->file[f], cmd, arg);
 	fail_at = current->fail_at;
@@ -74,8 +92,8 @@ static long call(struct run *r, unsigned int f, const char *at,
 		native_quiesce();
 	world_picture(r->file[f], &after);
 	current->fail_at = fail_at;
-	if (!rc && !failed && current->failed == 1 + NATIVE_USER)
-		run_wrong(r, "it succeeded without the user's memory", at, rc);
+	check_told(r, at, cmd, arg,
+		   !failed && current->failed == 1 + NATIVE_USER, rc);
 	if (rc && cmd == FLEXMEM_IOCTL_LEASE && !points_take_away() &&
 	    !same_hold(&hold, &client->lease))
 		run_wrong(r, "it failed, and there is another lease", at, rc);

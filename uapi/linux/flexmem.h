@@ -29,9 +29,8 @@
  *
  *  - ENOTTY: no such command.
  *  - EFAULT: a pointer could not be read or written, and nothing has changed.
- *    One exception: READ, WRITE and TRIM, which count in their reply what they
- *    have done, keep what they did before. TRIM does something only if its
- *    reply can be written when it begins.
+ *    One exception: READ and WRITE, which count in their reply what they have
+ *    done, keep what they did before.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
  *  - E2BIG: there are non-zero bytes beyond what this kernel knows, or the
@@ -680,7 +679,8 @@ enum flexmem_trim_flags {
  * broken: slots with live allocations stay as they are all the same, so that a
  * dispatch under such a lease finds what it uses. When the firmware fails in the
  * middle, or a lease is taken (EBUSY), the reply is written and tells what was
- * given back.
+ * given back. Nothing is done if it cannot be written (EFAULT); if that is so only
+ * at the end, the call ends as it would have, and nothing is told.
  */
 struct flexmem_trim {
 	__u32 size;
