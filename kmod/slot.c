@@ -15,6 +15,7 @@
 #include <linux/bitmap.h>
 #include <linux/errno.h>
 #include <linux/jiffies.h>
+#include <linux/sched.h>
 
 #include "compat.h"
 #include "slot.h"
@@ -101,17 +102,46 @@ static void unlink_lease(struct flexmem_slots *slots,
 	slots->nr_leases--;
 }
 
-/* Takes the leases off the list whose time is over: each only once. */
-static void drop_expired(struct flexmem_slots *slots)
+/* Whether the time of a lease that is in the list is over. */
+static bool is_expired(const struct flexmem_lease_hold *hold)
+{
+	return !time_before64(get_jiffies_64(), hold->expires);
+}
+
+static bool is_held(struct flexmem_slots *slots,
+		    const struct flexmem_lease_hold *hold)
+{
+	lockdep_assert_held(&slots->lock);
+	return !list_empty(&hold->link) && !is_expired(hold);
+}
+
+/* Whether any is held: if so, the one that runs out last. */
+static bool is_leased(struct flexmem_slots *slots)
+{
+	lockdep_assert_held(&slots->lock);
+	return !list_empty(&slots->leases) &&
+	       is_held(slots, list_last_entry(&slots->leases,
+					      struct flexmem_lease_hold, link));
+}
+
+/*
+ * Takes leases off the list whose time is over: each only once, and not all of
+ * them at a time, since there may be as many as open files. False if there are more.
+ */
+static bool drop_expired(struct flexmem_slots *slots)
 {
 	struct flexmem_lease_hold *hold, *next;
+	unsigned int nr = 0;
 
 	lockdep_assert_held(&slots->lock);
 	list_for_each_entry_safe(hold, next, &slots->leases, link) {
-		if (time_before64(get_jiffies_64(), hold->expires))
+		if (!is_expired(hold))
 			break;
+		if (nr++ == FLEXMEM_LEASES_AT_ONCE)
+			return false;
 		unlink_lease(slots, hold);
 	}
+	return true;
 }
 
 static void break_leases_locked(struct flexmem_slots *slots)
@@ -156,8 +186,7 @@ static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
 	spin_lock(&slots->lock);
 	if (break_leases)
 		break_leases_locked(slots);
-	drop_expired(slots);
-	if (slots->nr_leases)
+	if (is_leased(slots))
 		rc = -EBUSY;
 	else
 		hide(slots, slot, true);
@@ -298,7 +327,8 @@ int flexmem_lease_take(struct flexmem_slots *slots,
 	u64 now;
 
 	spin_lock(&slots->lock);
-	drop_expired(slots);
+	if (!list_empty(&hold->link) && is_expired(hold))
+		unlink_lease(slots, hold);
 	now = get_jiffies_64();
 	if (slots->generation != generation) {
 		rc = -EAGAIN;
@@ -331,8 +361,7 @@ bool flexmem_lease_held(struct flexmem_slots *slots,
 	bool held;
 
 	spin_lock(&slots->lock);
-	drop_expired(slots);
-	held = !list_empty(&hold->link);
+	held = is_held(slots, hold);
 	spin_unlock(&slots->lock);
 	return held;
 }
@@ -348,14 +377,12 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_held);
 int flexmem_lease_drop(struct flexmem_slots *slots,
 		       struct flexmem_lease_hold *hold)
 {
-	int rc = -EINVAL;
+	int rc;
 
 	spin_lock(&slots->lock);
-	drop_expired(slots);
-	if (!list_empty(&hold->link)) {
+	rc = is_held(slots, hold) ? 0 : -EINVAL;
+	if (!list_empty(&hold->link))
 		unlink_lease(slots, hold);
-		rc = 0;
-	}
 	spin_unlock(&slots->lock);
 	return rc;
 }
@@ -365,16 +392,21 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_drop);
  * flexmem_lease_count - leases held
  * @slots: segment table
  *
+ * Context: may sleep. Others get the lock while many are taken off the list.
  * Return: how many, without those whose time is over.
  */
 unsigned int flexmem_lease_count(struct flexmem_slots *slots)
 {
 	unsigned int nr;
+	bool all;
 
-	spin_lock(&slots->lock);
-	drop_expired(slots);
-	nr = slots->nr_leases;
-	spin_unlock(&slots->lock);
+	do {
+		spin_lock(&slots->lock);
+		all = drop_expired(slots);
+		nr = slots->nr_leases;
+		spin_unlock(&slots->lock);
+		cond_resched();
+	} while (!all);
 	return nr;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_count);

@@ -15,6 +15,9 @@
 #include "function.h"
 #include "settings.h"
 
+/* Leases that have run out, and are taken off the list under one lock. */
+#define FLEXMEM_LEASES_AT_ONCE 64
+
 /**
  * struct flexmem_pool - a run of slots for one kind of memory
  * @first: first slot

@@ -615,6 +615,51 @@ static void one_expires_and_the_other_stays(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 }
 
+/* Expects that some were taken off the list, but not all that have run out. */
+static void expect_some(struct kunit *test, unsigned int *nr)
+{
+	struct ctx *ctx = test->priv;
+	unsigned int left = ctx->slots.nr_leases;
+
+	KUNIT_EXPECT_LE(test, *nr, left + FLEXMEM_LEASES_AT_ONCE);
+	*nr = left;
+}
+
+/* "Found in the tree": as many as there are open files, under a spinlock. */
+static void many_run_out_and_nobody_waits_for_all(struct kunit *test)
+{
+	const unsigned int many = 5 * FLEXMEM_LEASES_AT_ONCE;
+	struct flexmem_lease_hold *hold, other;
+	struct ctx *ctx = test->priv;
+	unsigned int i, nr = many;
+
+	hold = kunit_kcalloc(test, many, sizeof(*hold), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, hold);
+	flexmem_lease_init(&other);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	for (i = 0; i < many; i++) {
+		flexmem_lease_init(&hold[i]);
+		fake_take_lease(&ctx->slots, &hold[i], LONG_LEASE_MS);
+	}
+	for (i = 0; i < many; i++)
+		expire(&hold[i]);
+
+	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold[0]));
+	expect_some(test, &nr);
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			flexmem_lease_drop(&ctx->slots, &hold[1]));
+	expect_some(test, &nr);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
+	expect_some(test, &nr);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	fake_take_lease(&ctx->slots, &other, LONG_LEASE_MS);
+	expect_some(test, &nr);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
+			-EBUSY);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
+	KUNIT_EXPECT_EQ(test, ctx->slots.nr_leases, 1);
+}
+
 static void break_all_ends_every_lease(struct kunit *test)
 {
 	struct flexmem_lease_hold a, b;
@@ -666,6 +711,7 @@ static struct kunit_case slot_cases[] = {
 	KUNIT_CASE(lease_that_ended_begins_anew),
 	KUNIT_CASE(lease_without_limit_is_renewed),
 	KUNIT_CASE(one_expires_and_the_other_stays),
+	KUNIT_CASE(many_run_out_and_nobody_waits_for_all),
 	KUNIT_CASE(break_all_ends_every_lease),
 	{}
 };
