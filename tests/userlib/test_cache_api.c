@@ -303,8 +303,12 @@ static void struct_sizes(void **state)
 		struct flexmem_cache_allocation allocation;
 		uint64_t more;
 	} result = { .more = 7 };
+	/* Where the struct ended at first, and its failure before it had @pool. */
+	static const size_t ends[] = { 288, 376 };
 	struct flexmem_cache_options options = mock_options("nonsense:1");
 	struct flexmem_cache *cache;
+	size_t at;
+	size_t i;
 
 	(void)state;
 	/* What a caller of 0.3 does not know is not read. */
@@ -317,17 +321,18 @@ static void struct_sizes(void **state)
 						     &result.allocation,
 						     sizeof(result)), 0);
 	assert_int_equal(result.more, 0);
-	/* One of 0.3 has no room for what came later. */
-	memset(&result, 7, sizeof(result));
-	assert_int_equal(flexmem_cache_alloc_request(cache, &newer.request,
-						     sizeof(newer.request),
-						     &result.allocation,
-						     offsetof(struct flexmem_cache_allocation,
-							      failure_room)),
-			 0);
-	assert_int_equal(result.allocation.requested, 1000);
-	assert_int_equal(result.allocation.failure_room[0],
-			 UINT64_C(0x0707070707070707));
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		memset(&result, 7, sizeof(result));
+		assert_int_equal(flexmem_cache_alloc_request(cache,
+							     &newer.request,
+							     sizeof(newer.request),
+							     &result.allocation,
+							     ends[i]), 0);
+		assert_int_equal(result.allocation.requested, 1000);
+		/* Nothing is written behind it. */
+		for (at = ends[i]; at < sizeof(result); at++)
+			assert_int_equal(((char *)&result)[at], 7);
+	}
 	newer.more = 1;
 	assert_int_equal(flexmem_cache_alloc_request(cache, &newer.request,
 						     sizeof(newer),
@@ -346,6 +351,38 @@ static void struct_sizes(void **state)
 			 -EINVAL);
 	assert_int_equal(flexmem_cache_free(NULL, &newer), -EINVAL);
 	flexmem_cache_destroy(cache);
+}
+
+/* So large the failure was, at first and before it had @pool. */
+static void older_failures(void **state)
+{
+	static const size_t sizes[] = { 168, 256 };
+	const struct flexmem_cache_failure none = { 0 };
+	struct flexmem_cache_failure failure;
+	char expected[512];
+	char text[512];
+	size_t i;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_error_text(-ENOENT, &none, sizeof(none),
+						  expected, sizeof(expected)),
+			 0);
+	for (i = 0; i < 2; i++) {
+		/* What is behind it is anything. */
+		memset(&failure, 7, sizeof(failure));
+		memset(&failure, 0, sizes[i]);
+		assert_int_equal(flexmem_cache_error_text(-ENOENT, &failure,
+							  sizes[i], text,
+							  sizeof(text)), 0);
+		assert_string_equal(text, expected);
+		/* What an earlier call left there names a pool, not this one. */
+		failure.asked = 1024;
+		failure.largest_pool = 1;
+		assert_int_equal(flexmem_cache_error_text(-ENOENT, &failure,
+							  sizes[i], text,
+							  sizeof(text)), 0);
+		assert_string_equal(text, expected);
+	}
 }
 
 /* What the provider keeps at the end is told, and forgotten. */
@@ -557,6 +594,7 @@ int main(void)
 		CACHE_TEST(profile),
 		CACHE_TEST(bad_options),
 		CACHE_TEST(struct_sizes),
+		CACHE_TEST(older_failures),
 		CACHE_TEST(destruction_fails),
 		CACHE_TEST(log_of_the_environment),
 		CACHE_TEST(over_the_device),

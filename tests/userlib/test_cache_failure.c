@@ -2,6 +2,9 @@
 /* What the failure of an allocation says: why, and how much there is. */
 #include "cache_mock.h"
 
+static const char no_such_text[] =
+	"no such private pool (0 is none, and what is released is gone), setting or callback, or no helper";
+
 static void failure_details(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 30 * MIB - 5 };
@@ -182,6 +185,44 @@ static void pools_that_are_not_there(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* An ENOENT that came of something else, with a failure that came before it. */
+static void failure_of_another_call(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_failure failure;
+	char text[512];
+	uint64_t pool;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	failure = refused(cache, 5 * MIB, pool, "0 B");
+	assert_int_equal(failure.pool, pool);
+	assert_int_equal(flexmem_cache_error_text(-ENOENT, &failure,
+						  sizeof(failure), text,
+						  sizeof(text)), 0);
+	assert_string_equal(text, no_such_text);
+	flexmem_cache_destroy(cache);
+}
+
+/* The provider's own is no word on pools. */
+static void enoent_of_the_provider(void **state)
+{
+	const struct flexmem_cache_failure none = { 0 };
+	struct flexmem_cache_request request = { .bytes = 1000 };
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_allocation a;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
+	mock.fail_allocs = 1;
+	mock.error = -ENOENT;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOENT);
+	assert_memory_equal(&a.failure, &none, sizeof(none));
+	flexmem_cache_destroy(cache);
+}
+
 static void obstacle_of_a_setting(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("max_split_size_mb:20");
@@ -207,7 +248,7 @@ static void error_texts(void **state)
 		{ 0, "success" },
 		{ -ECHILD, "the cache belongs to the process that this one was forked from" },
 		{ -EINVAL, "not a live allocation of this cache, or another bad argument" },
-		{ -ENOENT, "no such private pool (0 is none, and what is released is gone), setting or callback, or no helper" },
+		{ -ENOENT, no_such_text },
 		{ -EEXIST, "the callback is registered already, or the helper runs already" },
 		{ -EAGAIN, "there is no event, or the process may have no further thread" },
 		{ -ENOMEM, "out of host memory" },
@@ -229,7 +270,8 @@ static void error_texts(void **state)
 	/* Who does not say which failure it was is not told that it was the host. */
 	assert_int_equal(flexmem_cache_error_text(-ENOMEM, NULL, 0, text,
 						  sizeof(text)), 0);
-	assert_string_equal(text, "out of memory, the device's or the host's: "
+	assert_string_equal(text, "out of memory, the device's or the host's, "
+			    "or a limit of the cache's own: "
 			    "struct flexmem_cache_failure tells which");
 	assert_int_equal(flexmem_cache_error_text(1, NULL, 0, text,
 						  sizeof(text)), -EINVAL);
@@ -268,6 +310,30 @@ static size_t longest_text(struct flexmem_cache_failure failure)
 	return most;
 }
 
+/* No text leaves out a pool that it is about, and none is cut off. */
+static void check_pools(struct flexmem_cache_failure *failure)
+{
+	char text[1024];
+
+	failure->device.limit = FLEXMEM_LIMIT_NONE;
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, failure,
+						  sizeof(*failure), text,
+						  sizeof(text)), 0);
+	if (failure->limit == FLEXMEM_CACHE_LIMIT_NONE &&
+	    failure->obstacle == FLEXMEM_CACHE_OBSTACLE_POOL) {
+		assert_non_null(strstr(text, "pool 18446744073709551615, "));
+		assert_non_null(strstr(text, "pool 18446744073709551614; "));
+	}
+	/* As after ENOENT, with the longest numbers. */
+	failure->asked = 0;
+	failure->last_pool = UINT64_MAX - 2;
+	assert_int_equal(flexmem_cache_error_text(-ENOENT, failure,
+						  sizeof(*failure), text,
+						  sizeof(text)), 0);
+	assert_string_equal(text,
+		"private pool 18446744073709551614 was never made: the last one is 18446744073709551613");
+}
+
 /* What the header says holds any text does. */
 static void any_text_fits(void **state)
 {
@@ -296,9 +362,12 @@ static void any_text_fits(void **state)
 		failure.device.max_region = human;
 		failure.device.largest_free = UINT64_MAX - 1;
 		failure.device.quota = UINT64_MAX - 1;
+		/* Another pool than that of the largest block. */
+		failure.pool = UINT64_MAX - 1;
 		length = longest_text(failure);
 		if (length > most)
 			most = length;
+		check_pools(&failure);
 	}
 	assert_in_range(most, 512, 1023);
 }
@@ -360,6 +429,8 @@ int main(void)
 		CACHE_TEST(obstacle_of_a_pool),
 		CACHE_TEST(obstacle_of_a_kind),
 		CACHE_TEST(pools_that_are_not_there),
+		CACHE_TEST(failure_of_another_call),
+		CACHE_TEST(enoent_of_the_provider),
 		CACHE_TEST(obstacle_of_a_setting),
 		CACHE_TEST(error_texts),
 		CACHE_TEST(any_text_fits),

@@ -491,8 +491,8 @@ enum flexmem_cache_obstacle {
 
 /**
  * struct flexmem_cache_failure - why there was no memory
- * @error: what the provider returned last; 0: it was not asked, because
- *	@allowed_bytes left no room
+ * @error: what the provider returned last; 0: @allowed_bytes left no room to ask
+ *	it, or @limit says what it was
  * @limit: enum flexmem_cache_limit
  * @asked: bytes asked for, rounded up if they are not too many for that
  * @segment: bytes that were asked of the provider for it
@@ -513,9 +513,10 @@ enum flexmem_cache_obstacle {
  * @last_pool: the last private pool that the cache has made, or 0
  *
  * After -ENOENT only @pool and @last_pool say something. All is 0 when it was host
- * memory that was exhausted. What follows @device is 0
- * when @limit is not FLEXMEM_CACHE_LIMIT_NONE, as are @error, @segment,
- * @largest_free, @allowed_bytes and all that is said of the device.
+ * memory that was exhausted, or an error of the provider's other than -ENOMEM, as
+ * an -ENOENT of its own. What follows @device is 0 when @limit is not
+ * FLEXMEM_CACHE_LIMIT_NONE, as are @error, @segment, @largest_free, @allowed_bytes
+ * and all that is said of the device.
  */
 struct flexmem_cache_failure {
 	int32_t error;

@@ -239,10 +239,11 @@ int flexmem_cache_error_text(int error,
 		say_too_large(&out, &known);
 	else if (error == -ENOMEM && failure && known.asked)
 		say_memory(&out, &known);
-	else if (error == -ENOENT && failure && known.pool)
+	/* What was asked for is there after -ENOMEM: then it tells of that. */
+	else if (error == -ENOENT && failure && known.pool && !known.asked)
 		say_no_pool(&out, &known);
 	else if (error == -ENOMEM && !failure)
-		say(&out, "out of memory, the device's or the host's: struct flexmem_cache_failure tells which");
+		say(&out, "out of memory, the device's or the host's, or a limit of the cache's own: struct flexmem_cache_failure tells which");
 	else if (own_text(error))
 		say(&out, "%s", own_text(error));
 	else
