@@ -25,6 +25,52 @@ void check_true(const struct run *run, const char *what, bool good)
 	check_number(run, what, good, true);
 }
 
+static void compare_obstacles(const struct run *run,
+			      const struct flexmem_cache_failure *found,
+			      const struct flexmem_cache_failure *expected)
+{
+	check_number(run, "failure.obstacle", found->obstacle,
+		     expected->obstacle);
+	check_number(run, "failure.largest_kind", found->largest_kind,
+		     expected->largest_kind);
+	check_number(run, "failure.largest_stream", found->largest_stream,
+		     expected->largest_stream);
+	check_number(run, "failure.largest_pool", found->largest_pool,
+		     expected->largest_pool);
+	check_number(run, "failure.pool", found->pool, expected->pool);
+	check_number(run, "failure.last_pool", found->last_pool,
+		     expected->last_pool);
+}
+
+void compare_failures(const struct run *run,
+		      const struct model_request *request,
+		      const struct flexmem_cache_failure *found,
+		      struct model_result *result)
+{
+	const struct flexmem_cache_failure *expected = &result->failure;
+
+	check_number(run, "failure.error", (uint64_t)found->error,
+		     (uint64_t)expected->error);
+	check_number(run, "failure.limit", found->limit, expected->limit);
+	check_number(run, "failure.asked", found->asked, expected->asked);
+	check_number(run, "failure.segment", found->segment,
+		     expected->segment);
+	check_number(run, "failure.allocated_bytes", found->allocated_bytes,
+		     expected->allocated_bytes);
+	check_number(run, "failure.reserved_bytes", found->reserved_bytes,
+		     expected->reserved_bytes);
+	check_number(run, "failure.largest_free", found->largest_free,
+		     expected->largest_free);
+	check_number(run, "failure.allowed_bytes", found->allowed_bytes,
+		     expected->allowed_bytes);
+	check_number(run, "failure.device_free", found->device_free,
+		     expected->device_free);
+	check_number(run, "failure.device_total", found->device_total,
+		     expected->device_total);
+	model_explain(&run->model, request, found, result);
+	compare_obstacles(run, found, expected);
+}
+
 void compare_worlds(const struct run *run)
 {
 	const struct world *real = &run->real;

@@ -552,10 +552,15 @@ int model_alloc(struct model *model, const struct model_request *request,
 	want.kind = FLEXMEM_CACHE_LARGE;
 	if (!model->setup->growing && want.size <= model->profile.small_limit)
 		want.kind = FLEXMEM_CACHE_SMALL;
+	result->kind = want.kind;
 	if (alloc_parked(model, &want, id, result))
 		return 0;
-	if (request->pool && !model->pool_open[request->pool])
+	if (request->pool && (request->pool > model->last_pool ||
+			      !model->pool_open[request->pool])) {
+		result->failure.pool = request->pool;
+		result->failure.last_pool = model->last_pool;
 		return -ENOENT;
+	}
 	model->clock++;
 	model_poll(model);
 	place = model_find(model, &want);

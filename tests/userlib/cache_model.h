@@ -116,9 +116,11 @@ struct model_request {
 	bool simple;
 };
 
+/* @kind: which pool it is for. */
 struct model_result {
 	uint64_t address;
 	uint64_t size;
+	enum flexmem_cache_pool_kind kind;
 	struct flexmem_cache_failure failure;
 };
 
@@ -129,6 +131,14 @@ void model_end(struct model *model);
 /* Each returns what the cache's function of that name is to return. */
 int model_alloc(struct model *model, const struct model_request *request,
 		size_t id, struct model_result *result);
+/*
+ * Of free blocks that are equally large the cache may name any: the result goes
+ * on with the one that it has @found, if there is such a one.
+ */
+void model_explain(const struct model *model,
+		   const struct model_request *request,
+		   const struct flexmem_cache_failure *found,
+		   struct model_result *result);
 int model_free(struct model *model, size_t id);
 int model_record_stream(struct model *model, size_t id, uint64_t stream);
 int model_empty(struct model *model, uint64_t *released);

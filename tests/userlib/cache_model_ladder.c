@@ -376,6 +376,8 @@ static void describe(const struct model *model, const struct model_want *want)
 	size_t j;
 
 	failure->asked = want->size;
+	failure->pool = want->request->pool;
+	failure->last_pool = model->last_pool;
 	failure->allocated_bytes =
 		model->figures.allocated_bytes[FLEXMEM_CACHE_ALL].current;
 	failure->reserved_bytes = reserved(model);
@@ -389,6 +391,62 @@ static void describe(const struct model *model, const struct model_want *want)
 				failure->largest_free =
 					segment->blocks[j].size;
 		}
+	}
+}
+
+static bool has_free(const struct model_segment *segment, uint64_t size)
+{
+	size_t i;
+
+	for (i = 0; i < segment->count && !segment->lost; i++) {
+		if (segment->blocks[i].state == MODEL_FREE &&
+		    segment->blocks[i].size == size)
+			return true;
+	}
+	return false;
+}
+
+static enum flexmem_cache_obstacle obstacle(const struct model *model,
+					    const struct model_segment *segment,
+					    const struct model_request *request,
+					    const struct model_result *result)
+{
+	uint64_t largest = result->failure.largest_free;
+
+	/* The one thread has nothing left in its store by then. */
+	if (largest < result->failure.asked)
+		return FLEXMEM_CACHE_OBSTACLE_SIZE;
+	if (segment->pool != request->pool)
+		return FLEXMEM_CACHE_OBSTACLE_POOL;
+	if (segment->stream != request->stream)
+		return FLEXMEM_CACHE_OBSTACLE_STREAM;
+	if (segment->kind != result->kind)
+		return FLEXMEM_CACHE_OBSTACLE_KIND;
+	return largest >= model->figures.max_split_size ?
+	       FLEXMEM_CACHE_OBSTACLE_SPLIT : FLEXMEM_CACHE_OBSTACLE_SIZE;
+}
+
+void model_explain(const struct model *model,
+		   const struct model_request *request,
+		   const struct flexmem_cache_failure *found,
+		   struct model_result *result)
+{
+	struct flexmem_cache_failure *failure = &result->failure;
+	const struct model_segment *segment;
+	size_t i;
+
+	for (i = 0; i < model->count && failure->largest_free; i++) {
+		segment = model->segments[i];
+		if (!has_free(segment, failure->largest_free) ||
+		    segment->kind != found->largest_kind ||
+		    segment->stream != found->largest_stream ||
+		    segment->pool != found->largest_pool)
+			continue;
+		failure->largest_kind = segment->kind;
+		failure->largest_stream = segment->stream;
+		failure->largest_pool = segment->pool;
+		failure->obstacle = obstacle(model, segment, request, result);
+		return;
 	}
 }
 

@@ -66,6 +66,11 @@ struct run {
 void check_number(const struct run *run, const char *what, uint64_t found,
 		  uint64_t expected);
 void check_true(const struct run *run, const char *what, bool good);
+/* What both say of @request, which failed. */
+void compare_failures(const struct run *run,
+		      const struct model_request *request,
+		      const struct flexmem_cache_failure *found,
+		      struct model_result *result);
 /* What both worlds have. */
 void compare_worlds(const struct run *run);
 void compare_figures(const struct run *run);
