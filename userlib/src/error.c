@@ -83,7 +83,7 @@ static const char *region_text(const struct flexmem_failure *failure)
 	}
 }
 
-/* That the driver refused shows in a limit that it alone has, and always. */
+/* max_handles is 0 where it was not the driver, whose parameter that is. */
 static const char *size_text(const struct flexmem_failure *failure)
 {
 	return failure->max_handles ? ": see fallback_sizes" : "";

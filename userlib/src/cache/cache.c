@@ -218,7 +218,7 @@ static void fill(const struct fmlib_block *block, void *token,
 	allocation->offset = block->offset;
 }
 
-/* More bytes than any device has, and than a wide token can number. */
+/* More bytes than any device has; up to there a wide token numbers each. */
 static int too_large(struct flexmem_cache *cache, uint64_t bytes,
 		     struct flexmem_cache_allocation *allocation)
 {

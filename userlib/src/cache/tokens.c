@@ -30,6 +30,10 @@ _Static_assert(sizeof(void *) == 8, "a token takes 64 bits");
 _Static_assert(FLEXMEM_CACHE_ALLOCATIONS == 1 << FMLIB_NARROW_BITS &&
 	       FLEXMEM_CACHE_HUGE_ALLOCATIONS == 1 << WIDE_BITS,
 	       "what the header says is what names can tell apart");
+/* A segment is rounded up by less than that, and may be one block. */
+_Static_assert(2 * FLEXMEM_CACHE_ALLOCATION_BYTES <=
+	       UINT64_C(1) << (FMLIB_GENERATION_SHIFT - WIDE_BITS),
+	       "a wide token numbers each byte of a block");
 
 static unsigned int name_bits(bool wide)
 {
