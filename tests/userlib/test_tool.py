@@ -43,7 +43,12 @@ def help_as_a_command():
     assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "alloc", "fill",
                         "check", "free", "trim", "help", "quit"], commands
     assert out.endswith(good("shell", stdin="free --help\n")), out
-    # What a shell has not, it does not explain.
+    assert good("shell", stdin="help quit\n").startswith("Usage: quit\n\nEnd"), commands
+    for command in commands:
+        assert good("shell", stdin=f"help {command}\n").startswith(f"Usage: {command}"), command
+    # What a shell has not, it does not explain; nor is there a quit where there is none.
+    status, out, err = run("help", "quit")
+    assert (status, out) == (2, "") and "no command 'quit'" in err, err
     status, out, err = run("shell", stdin="help replay\n")
     assert (status, out) == (2, "") and "no command 'replay'" in err, err
 

@@ -99,6 +99,13 @@ static const struct command commands[] = {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
+/* What a shell alone has, and carries out itself. */
+static const struct command quit = {
+	"quit", "", "end; all allocations go back",
+	"End the shell. All that was allocated in it goes back, as at the end of the\n"
+	"input.", true, NULL
+};
+
 const struct command *find_command(const char *name)
 {
 	size_t i;
@@ -110,14 +117,18 @@ const struct command *find_command(const char *name)
 	return NULL;
 }
 
+static void print_command(FILE *file, const struct command *command)
+{
+	fprintf(file, "  %-10s %s\n", command->name, command->summary);
+}
+
 static void print_commands(FILE *file, bool shell_only)
 {
 	size_t i;
 
 	for (i = 0; i < COMMANDS; i++) {
 		if (commands[i].in_shell || !shell_only)
-			fprintf(file, "  %-10s %s\n", commands[i].name,
-				commands[i].summary);
+			print_command(file, &commands[i]);
 	}
 }
 
@@ -145,7 +156,7 @@ static void print_usage(FILE *file, const struct tool *tool)
 {
 	if (tool->shell) {
 		print_commands(file, true);
-		fputs("  quit       end; all allocations go back\n", file);
+		print_command(file, &quit);
 		return;
 	}
 	fputs("Usage: flexmem [--device PATH|PF|VF] [--json] COMMAND [ARGUMENTS]\n"
@@ -172,6 +183,8 @@ enum tool_status cmd_help(struct tool *tool, int argc, char **argv)
 		return usage_error(tool, "unexpected argument '%s'",
 				   argv[optind + 1]);
 	about = find_command(argv[optind]);
+	if (tool->shell && !strcmp(argv[optind], quit.name))
+		about = &quit;
 	if (!about || (tool->shell && !about->in_shell))
 		return usage_error(tool, "no command '%s'", argv[optind]);
 	tool->command = about;
