@@ -115,7 +115,7 @@ static void absence_text(const char *path, char text[TOOL_TEXT_MAX])
 			 "flexmem.ko is not loaded; 'sudo modprobe flexmem_sim' loads it with a simulated device; if modprobe does not find it, see DRIVER in flexmem(1)");
 	else if (!path)
 		snprintf(text, TOOL_TEXT_MAX,
-			 "flexmem.ko is loaded, but no device is there; 'sudo modprobe flexmem_sim' brings a simulated one");
+			 "flexmem.ko is loaded, but no device is there; 'sudo modprobe flexmem_sim' brings a simulated one; if modprobe does not find it, see DRIVER in flexmem(1)");
 	else if (!is_path(path))
 		snprintf(text, TOOL_TEXT_MAX,
 			 "flexmem.ko is loaded, but no device has such a function");
