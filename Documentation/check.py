@@ -398,7 +398,8 @@ def first_program():
     assert block[1].strip() == code.strip(), 'differs from userlib/examples/first.c'
     prefix = os.path.join(OUT, 'root')
     install(prefix)
-    command = re.search(r'After `make install`, `(cc userlib/examples/first\.c [^`\n&]*)`', TEXT['README.md'])
+    command = re.search(r'`(cc userlib/examples/first\.c [^`\n&]*)` compiles it after\s'
+                        '`make install` and `ldconfig`, both as root', TEXT['README.md'])
     assert command, 'README.md does not say how to compile it, and what that needs'
     with open(os.path.join(OUT, 'first.c'), 'w', encoding='utf-8') as file:
         file.write(block[1])
