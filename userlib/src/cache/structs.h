@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/* What a cache consists of: cache.h says how, and what each lock protects. */
+#ifndef FMLIB_STRUCTS_H
+#define FMLIB_STRUCTS_H
+
+#include "../internal.h"
+#include "flexmem_cache.h"
+#include "lock.h"
+#include "names.h"
+#include "range.h"
+
+#define FMLIB_NO_LIMIT UINT64_MAX
+
+/* config.c: settings, in the order of their names. */
+enum fmlib_key {
+	FMLIB_KEY_BACKEND,
+	FMLIB_KEY_EXPANDABLE,
+	FMLIB_KEY_THRESHOLD,
+	FMLIB_KEY_SLACK,
+	FMLIB_KEY_MAX_SPLIT,
+	FMLIB_KEY_FRACTION,
+	FMLIB_KEY_RELEASE_LOCK,
+	FMLIB_KEY_DIVISIONS,
+	FMLIB_KEY_THREADS,
+	FMLIB_KEYS,
+};
+
+/* One for sizes below each power of two from 2 MiB, and one for all above. */
+#define FMLIB_DIVISIONS 17
+
+/*
+ * @threshold: 0: off. @slack: FMLIB_NO_LIMIT: that of the profile. @divides:
+ * there are @divisions, of which 0 and 1 are none. All constant, but for
+ * @fraction, which is under the cache's lock.
+ */
+struct fmlib_config {
+	bool direct;
+	bool expandable;
+	bool release_lock;
+	bool threads;
+	bool divides;
+	double threshold;
+	double fraction;
+	uint64_t max_split;
+	uint64_t slack;
+	uint32_t divisions[FMLIB_DIVISIONS];
+	struct {
+		enum flexmem_cache_source source;
+		char value[sizeof(((struct flexmem_cache_setting *)0)->value)];
+	} shown[FMLIB_KEYS];
+};
+
+/* fit.c: free blocks, by size. */
+struct fmlib_fit {
+	struct fmlib_block *root;
+};
+
+enum fmlib_state {
+	FMLIB_FREE,
+	FMLIB_LIVE,
+	FMLIB_WAITING,
+};
+
+/* What a processor reads at once. */
+#define FMLIB_LINE 64
+
+/*
+ * An interval of a segment. @waits to @uses are for live and waiting blocks;
+ * one that waits keeps its name, which is retired. What follows is for fixed
+ * segments only: the neighbours, and for free blocks @left to @priority, where
+ * @stamp is the cache's clock at the free. All else is in one line. While a
+ * block is a spare one, @spare leads to another. Of copies in dump.c, @stamp is
+ * the word of the name.
+ */
+struct fmlib_block {
+	union {
+		_Alignas(FMLIB_LINE) struct fmlib_segment *segment;
+		struct fmlib_block *spare;
+	};
+	uint64_t offset;
+	uint64_t size;
+	enum fmlib_state state;
+	unsigned int waits;
+	uint64_t requested;
+	struct fmlib_name *name;
+	struct fmlib_tag *tag;
+	struct fmlib_use *uses;
+	struct fmlib_block *previous;
+	struct fmlib_block *next;
+	struct fmlib_block *left;
+	struct fmlib_block *right;
+	uint64_t stamp;
+	uint32_t priority;
+};
+
+/*
+ * @range to @split_bytes are used by those that grow: @stamp is the cache's
+ * clock when the end became free, the others say what the figures have of its
+ * holes. @first and @last are used by the fixed ones. @stuck: it could not be
+ * shrunk, and goes as a whole or not at all. @lost: so does that, at once, and
+ * serves nobody any more: what is free in it cannot be found. @leaving: lost, or
+ * in a pool that was released; it can be read without a lock.
+ */
+struct fmlib_segment {
+	struct fmlib_segment *previous;
+	struct fmlib_segment *next;
+	struct fmlib_segment *next_growing;
+	struct fmlib_segment *next_victim;
+	struct fmlib_arena *arena;
+	uint64_t serial;
+	uint64_t handle;
+	struct flexmem_virtual_address address;
+	uint32_t region;
+	bool growing;
+	bool stuck;
+	bool lost;
+	atomic_bool leaving;
+	uint64_t size;
+	struct fmlib_block *first;
+	struct fmlib_block *last;
+	struct fmlib_range range;
+	uint64_t stamp;
+	uint64_t split_count;
+	uint64_t split_bytes;
+};
+
+/* @pins: segments, and allocations under way; it goes with the last one. */
+struct fmlib_arena {
+	struct fmlib_arena *next;
+	struct fmlib_pool *pool;
+	struct fmlib_lane *lane;
+	enum flexmem_cache_pool_kind kind;
+	uint64_t stream;
+	size_t pins;
+	struct fmlib_fit free;
+	struct fmlib_segment *growing;
+};
+
+#define FMLIB_LANES 16
+
+/*
+ * @pins: arenas, and allocations under way. @arenas: in lists by the places of
+ * their lanes, so that few have to be looked at however many streams there are.
+ */
+struct fmlib_pool {
+	struct fmlib_pool *next;
+	uint64_t id;
+	bool released;
+	size_t pins;
+	struct fmlib_arena *arenas[FLEXMEM_CACHE_POOL_KINDS][FMLIB_LANES];
+};
+
+/*
+ * streams.c: a use of a block by a stream that is not its own. @pins: who waits
+ * for the event without the lock. @block: NULL when it does not wait any more.
+ */
+struct fmlib_use {
+	struct fmlib_use *next;
+	struct fmlib_block *block;
+	uint64_t stream;
+	uint64_t event;
+	uint64_t serial;
+	unsigned int pins;
+	bool complained;
+};
+
+/* Events of one stream, in the order in which they happen. */
+struct fmlib_queue {
+	struct fmlib_queue *next;
+	uint64_t stream;
+	struct fmlib_use *first;
+	struct fmlib_use *last;
+};
+
+struct fmlib_tag {
+	struct fmlib_tag *next;
+	struct fmlib_tag *chain;
+	struct flexmem_cache_tag sums;
+};
+
+#define FMLIB_TAG_CHAINS 64
+
+enum fmlib_action {
+	FMLIB_ALLOC,
+	FMLIB_FREE_REQUESTED,
+	FMLIB_FREE_COMPLETED,
+	FMLIB_SEGMENT_ALLOC,
+	FMLIB_SEGMENT_FREE,
+	FMLIB_SEGMENT_MAP,
+	FMLIB_SEGMENT_UNMAP,
+	FMLIB_OOM,
+};
+
+/* @address is as in snapshots; of FMLIB_OOM it is the device's free memory. */
+struct fmlib_event {
+	enum fmlib_action action;
+	uint64_t address;
+	uint64_t size;
+	uint64_t stream;
+	uint64_t time_us;
+	const struct fmlib_tag *tag;
+};
+
+/*
+ * figures.c: what is counted of allocations, and of those that wait for events
+ * as well; and of free blocks that share a segment.
+ */
+enum fmlib_amount {
+	FMLIB_COUNT,
+	FMLIB_BYTES,
+	FMLIB_REQUESTED,
+	FMLIB_SPLIT,
+	FMLIB_SPLIT_BYTES,
+	FMLIB_AMOUNTS,
+};
+
+/* Those of allocations come first. */
+#define FMLIB_ACTIVE_AMOUNTS FMLIB_SPLIT
+
+/*
+ * What came in one pool, or in all, and is there now; of what a lane has
+ * counted apart that may be less than nothing. What is waiting for events is
+ * active, but no allocation any more; @active_peak is kept while there is some.
+ */
+struct fmlib_flow {
+	uint64_t in[FMLIB_AMOUNTS];
+	int64_t now[FMLIB_AMOUNTS];
+	int64_t peak[FMLIB_AMOUNTS];
+	uint64_t waiting[FMLIB_ACTIVE_AMOUNTS];
+	int64_t active_peak[FMLIB_ACTIVE_AMOUNTS];
+};
+
+/* One for each kind of pool, and one for what has no tag, if there are tags. */
+#define FMLIB_UNTAGGED FLEXMEM_CACHE_POOL_KINDS
+#define FMLIB_FLOWS (FLEXMEM_CACHE_POOL_KINDS + 1)
+
+/*
+ * What every allocation and every free changes. The cache has one, and each
+ * lane has one for what was not added to that yet: of so many @operations.
+ * @clock counts the allocations; a lane's @ticks are its own since then, and
+ * those of others it does not know. @split_count and @split_bytes: what the
+ * call under way has done to free blocks.
+ */
+struct fmlib_account {
+	uint64_t clock;
+	uint64_t ticks;
+	uint64_t hits;
+	unsigned int operations;
+	struct fmlib_flow flows[FMLIB_FLOWS];
+	int64_t split_count[FLEXMEM_CACHE_POOL_KINDS];
+	int64_t split_bytes[FLEXMEM_CACHE_POOL_KINDS];
+};
+
+/* helper.c: which file a descriptor is of. */
+struct fmlib_file {
+	uint64_t device;
+	uint64_t inode;
+};
+
+/*
+ * lanes.c: see cache.h. @stream is the one that it was made for; when there are
+ * many streams others use it as well. @place: in the table, where it is as long
+ * as the cache.
+ */
+struct fmlib_lane {
+	_Alignas(FMLIB_LINE) struct fmlib_lock lock;
+	uint64_t stream;
+	size_t place;
+	struct fmlib_block *spare;
+	size_t spare_count;
+	uint32_t random;
+	struct fmlib_idle names;
+	struct fmlib_account account;
+};
+
+#define FMLIB_OPERATIONS_APART 64
+#define FMLIB_NOBODY UINT64_MAX
+
+struct fmlib_history {
+	struct fmlib_event *events;
+	size_t room;
+	size_t count;
+	size_t next;
+};
+
+struct fmlib_callback {
+	struct fmlib_callback *next;
+	flexmem_cache_oom_fn call;
+	void *user;
+	unsigned int running;
+	bool removed;
+};
+
+/*
+ * threads.c: what a thread did in its store. Each only grows: what was freed
+ * into it, what was allocated from it, and what went back to the cache.
+ */
+struct fmlib_tally {
+	_Atomic uint64_t parked;
+	_Atomic uint64_t parked_bytes;
+	_Atomic uint64_t parked_requested;
+	_Atomic uint64_t hits;
+	_Atomic uint64_t hit_bytes;
+	_Atomic uint64_t hit_requested;
+	_Atomic uint64_t shed;
+	_Atomic uint64_t shed_bytes;
+	_Atomic uint64_t shed_requested;
+};
+
+/*
+ * What all threads did so. @held is in the central figures as live and in their
+ * stores; hits are not in them at all.
+ */
+struct fmlib_kept {
+	uint64_t held;
+	uint64_t held_bytes;
+	uint64_t held_requested;
+	uint64_t hits;
+	uint64_t hit_bytes;
+	uint64_t hit_requested;
+};
+
+struct flexmem_cache {
+	/* Constant after creation. */
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache_events events;
+	struct flexmem_cache_profile profile;
+	struct fmlib_config config;
+	bool has_events;
+	bool expandable;
+	/* What is smaller has a narrow name, and is not oversize. */
+	uint64_t simple_limit;
+	uint32_t device_index;
+	uint32_t flags;
+	unsigned long generation;
+	uint32_t log_level;
+	flexmem_log_fn log;
+	void *log_user;
+
+	/* While it is made: where to say why it cannot be, once; or NULL. */
+	char *problem;
+	size_t problem_length;
+
+	/*
+	 * The registry's. @holders: its owner, and threads that are about to
+	 * end; the last one frees it.
+	 */
+	unsigned int holders;
+	struct flexmem_cache *previous_cache;
+	struct flexmem_cache *next_cache;
+
+	/*
+	 * @open: a lane's lock is enough for what is simple. @apart: lanes
+	 * count in accounts of their own. @sole: the only thread so far that
+	 * has allocated or freed, or FMLIB_NOBODY; @shared: there were others.
+	 */
+	bool open;
+	bool apart;
+	bool tagged;
+	bool shared;
+	uint64_t sole;
+	_Atomic(struct fmlib_lane *) lanes[FMLIB_LANES];
+
+	/*
+	 * @alone: the lane that is locked, if not all are; @cancel_state: what
+	 * the thread that has the lock goes back to. Under the lock.
+	 */
+	pthread_mutex_t lock;
+	struct fmlib_lane *alone;
+	int cancel_state;
+	struct fmlib_pool common;
+	struct fmlib_pool *pools;
+	uint64_t last_pool;
+
+	struct fmlib_segment *first_segment;
+	struct fmlib_segment *last_segment;
+	uint64_t segment_serial;
+	/* Bytes of segments that are being made, perhaps without the lock. */
+	uint64_t asking;
+	/* Bytes that have gone back so far. */
+	uint64_t returned;
+	uint64_t *regions;
+	uint32_t region_count;
+
+	struct fmlib_names narrow;
+	struct fmlib_names wide;
+	struct fmlib_idle wide_idle;
+
+	struct fmlib_queue *queues;
+	struct fmlib_queue lost;
+	uint64_t use_serial;
+	size_t waiting;
+
+	struct fmlib_tag *tag_chains[FMLIB_TAG_CHAINS];
+	struct fmlib_tag untagged;
+	struct fmlib_tag *last_tag;
+
+	/*
+	 * Of @figures what @account does not have. What was in that and in the
+	 * threads' stores when sums began anew is not in the sums. With the
+	 * whole, @account is that of all lanes; else it is under @account_lock
+	 * while lanes count apart, and of the sole thread while they do not.
+	 * @figures is under the cache's lock.
+	 */
+	struct flexmem_cache_statistics figures;
+	pthread_mutex_t account_lock;
+	struct fmlib_account account;
+	struct fmlib_flow flows_before[FLEXMEM_CACHE_POOL_KINDS];
+	struct fmlib_kept kept_before;
+	struct fmlib_history history;
+
+	struct fmlib_callback *callbacks;
+	pthread_cond_t callback_done;
+	bool warned_of_memory_info;
+
+	/*
+	 * Threads of this process that wait for memory; what others are still
+	 * waiting for, as far as it was told, and until when they can; and the
+	 * level and the number of the event that was answered last.
+	 */
+	unsigned int waiters;
+	uint64_t owed;
+	uint64_t owed_until;
+	uint32_t level;
+	uint64_t answered;
+
+	/*
+	 * helper.c: under helper_lock, but for @helper_ended, which the helper
+	 * sets when it ends by itself: it is still to be joined then. The ends
+	 * of a socket are constant while it runs: [0] is its own, and by the
+	 * other one it is told to end.
+	 */
+	pthread_mutex_t helper_lock;
+	bool helper_runs;
+	atomic_bool helper_ended;
+	pthread_t helper;
+	int helper_ends[2];
+	struct fmlib_file helper_files[2];
+
+	/* threads.c: @stores is under the lock, the rest is atomic. */
+	struct fmlib_store *stores;
+	uint32_t store_count;
+	uint32_t store_peak;
+	struct fmlib_tally retired;
+	atomic_bool fast;
+	_Atomic uint64_t recall;
+};
+
+/*
+ * What is to be allocated. @lane: of the stream. @last: this is the last
+ * attempt, which may wait for others. @no_host_memory: that is why -ENOMEM
+ * came, which no device memory would help. @token: of what it got. @failure: the
+ * ladder fills it.
+ */
+struct fmlib_want {
+	uint64_t bytes;
+	uint64_t size;
+	uint64_t stream;
+	enum flexmem_cache_pool_kind kind;
+	struct fmlib_lane *lane;
+	struct fmlib_pool *pool;
+	struct fmlib_tag *tag;
+	bool last;
+	bool no_host_memory;
+	void *token;
+	struct flexmem_cache_failure *failure;
+};
+
+#endif /* FMLIB_STRUCTS_H */
