@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Steps of sequences that are about bytes: copies, other sizes, maps. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sequences.h"
+
+#define PAGE 4096
+
+static char data[256 * KiB];
+static char copy[256 * KiB];
+
+/* ---- bytes ---- */
+
+static bool copy_bytes(struct run *r, unsigned int f, bool out, size_t size,
+		       void *buffer)
+{
+	struct flexmem_copy c = CMD(copy, .handle = last(r, f), .length = size,
+				    .data = (uintptr_t)buffer);
+
+	if (!(out ? CALL(r, f, READ, &c) : CALL(r, f, WRITE, &c)))
+		return false;
+	if (c.out_done != size)
+		wrong(r, "a copy that is short and succeeds", 0);
+	return true;
+}
+
+static void write_and_read(struct run *r, size_t size)
+{
+	if (copy_bytes(r, 0, false, size, data) &&
+	    copy_bytes(r, 0, true, size, copy) && memcmp(copy, data, size))
+		wrong(r, "READ of other bytes than WRITE", 0);
+}
+
+void run_write_read(struct run *r)
+{
+	write_and_read(r, 5000);
+}
+
+void prepare_large(struct run *r)
+{
+	prepare_open(r);
+	if (!ALLOC(r, 0, .length = sizeof(data)))
+		wrong(r, "ALLOC (not failed)", 0);
+}
+
+void run_write_read_large(struct run *r)
+{
+	write_and_read(r, sizeof(data));
+}
+
+/* A strict file writes, and what it wrote must not be seen by the next owner. */
+void prepare_scrub(struct run *r)
+{
+	struct flexmem_strict strict = CMD(strict);
+
+	prepare_open(r);
+	if (!open_file(r, 1) || !CALL(r, 1, STRICT, &strict) ||
+	    !ALLOC(r, 1, .length = sizeof(data)) ||
+	    !copy_bytes(r, 1, false, sizeof(data), data) || !free_last(r, 1))
+		wrong(r, "another owner's bytes (not failed)", errno);
+}
+
+static void expect_zero(struct run *r)
+{
+	size_t i;
+
+	if (!copy_bytes(r, 0, true, sizeof(copy), copy))
+		return;
+	for (i = 0; i < sizeof(copy); i++)
+		if (copy[i])
+			wrong(r, "bytes of another owner", 0);
+}
+
+void run_scrub(struct run *r)
+{
+	if (ALLOC(r, 0, .length = sizeof(copy)))
+		expect_zero(r);
+}
+
+void run_scrub_twice(struct run *r)
+{
+	/* When the first one failed its range is in quarantine. */
+	ALLOC(r, 0, .length = sizeof(copy), .flags = FLEXMEM_ALLOC_MAPPABLE);
+	if (ALLOC(r, 0, .length = sizeof(copy)))
+		expect_zero(r);
+}
+
+void prepare_dirty(struct run *r)
+{
+	prepare_large(r);
+	if (!copy_bytes(r, 0, false, sizeof(data), data) || !free_last(r, 0))
+		wrong(r, "own bytes (not failed)", errno);
+}
+
+void run_zeroed(struct run *r)
+{
+	if (ALLOC(r, 0, .length = sizeof(copy), .flags = FLEXMEM_ALLOC_ZEROED))
+		expect_zero(r);
+}
+
+/* A scrub fails; TRIM tries once more. */
+void run_quarantine_trim(struct run *r)
+{
+	struct flexmem_trim trim = CMD(trim);
+
+	if (ALLOC(r, 0, .length = sizeof(copy)) && !free_last(r, 0))
+		return;
+	CALL(r, 0, TRIM, &trim);
+}
+
+/* ---- another size ---- */
+
+/* What it has afterwards is what it asked for, or what it had. */
+static bool resize(struct run *r, uint64_t length)
+{
+	struct flexmem_lookup before = CMD(lookup, .handle = last(r, 0));
+	struct flexmem_lookup after = CMD(lookup, .handle = last(r, 0));
+	struct flexmem_resize a = CMD(resize, .handle = last(r, 0),
+				      .length = length);
+	bool done;
+
+	if (!CALL(r, 0, LOOKUP, &before))
+		return false;
+	done = CALL(r, 0, RESIZE, &a);
+	if (!CALL(r, 0, LOOKUP, &after))
+		return false;
+	if (after.out_size != (done ? length : before.out_size))
+		wrong(r, "RESIZE to another size than it says", 0);
+	return done;
+}
+
+void run_resize(struct run *r)
+{
+	if (resize(r, 64 * KiB) && resize(r, 4 * KiB) && resize(r, 4 * KiB))
+		resize(r, 12 * KiB);
+}
+
+void run_resize_scrub(struct run *r)
+{
+	static const char zero[sizeof(copy)];
+
+	if (!ALLOC(r, 0, .length = 128) || !resize(r, sizeof(copy)) ||
+	    !copy_bytes(r, 0, true, sizeof(copy), copy))
+		return;
+	if (memcmp(copy, zero, sizeof(copy)))
+		wrong(r, "bytes of another owner", 0);
+}
+
+void run_resize_wrong(struct run *r)
+{
+	struct flexmem_resize a = CMD(resize, .handle = last(r, 0),
+				      .length = 1ULL << 40);
+
+	good(r, "RESIZE to too much",
+	     fm_ioctl(r->fd[0], FLEXMEM_IOCTL_RESIZE, &a), EAGAIN);
+}
+
+void run_growable(struct run *r)
+{
+	if (ALLOC(r, 0, .length = 1000, .flags = FLEXMEM_ALLOC_GROWABLE) &&
+	    ALLOC(r, 0, .length = 1024, .flags = FLEXMEM_ALLOC_GROWABLE))
+		resize(r, 64 * KiB);
+}
+
+/* ---- maps ---- */
+
+static sigjmp_buf bus_return;
+
+static void on_bus(int number)
+{
+	(void)number;
+	siglongjmp(bus_return, 1);
+}
+
+/* A page that cannot be had is SIGBUS, and the next access may work. */
+bool touch(struct run *r, size_t offset)
+{
+	volatile char *at = r->map + offset;
+
+	/* Without the mask: to save it is a call that a fault can fail. */
+	if (sigsetjmp(bus_return, 0))
+		return false;
+	*at = 1;
+	if (*at != 1)
+		wrong(r, "a map does not keep what is written", 0);
+	return true;
+}
+
+bool map(struct run *r, unsigned int f)
+{
+	struct flexmem_map m = CMD(map, .handle = last(r, f));
+	void *at;
+
+	if (!CALL(r, f, MAP, &m))
+		return false;
+	at = mmap(NULL, m.out_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		  r->fd[f], m.out_offset);
+	if (!good(r, "mmap", at == MAP_FAILED ? errno : 0, 0))
+		return false;
+	r->map = at;
+	r->map_size = m.out_size;
+	return true;
+}
+
+static bool unmap(struct run *r, size_t from)
+{
+	int error = munmap(r->map + from, r->map_size - from) ? errno : 0;
+
+	if (!good(r, "munmap", error, 0))
+		return false;
+	r->map_size = from;
+	return true;
+}
+
+void run_map(struct run *r)
+{
+	if (map(r, 0) && touch(r, 0) && touch(r, PAGE))
+		unmap(r, 0);
+}
+
+void run_map_part(struct run *r)
+{
+	if (map(r, 0) && touch(r, PAGE) && unmap(r, PAGE) && touch(r, 0))
+		unmap(r, 0);
+}
+
+void run_map_free(struct run *r)
+{
+	if (map(r, 0) && touch(r, 0) && free_last(r, 0) && touch(r, PAGE))
+		unmap(r, 0);
+}
+
+void run_map_close(struct run *r)
+{
+	if (!map(r, 0) || !touch(r, 0))
+		return;
+	run_close(r);
+	touch(r, PAGE);
+}
+
+void run_map_trim(struct run *r)
+{
+	struct flexmem_trim trim = CMD(trim);
+
+	if (map(r, 0) && touch(r, 0) && free_last(r, 0))
+		CALL(r, 0, TRIM, &trim);
+}
+
+void run_map_fork(struct run *r)
+{
+	int status = 0;
+	pid_t pid;
+
+	if (!map(r, 0) || !touch(r, 0))
+		return;
+	pid = fork();
+	if (!pid)
+		_exit(r->map[0] != 1);
+	if (pid < 0)
+		good(r, "fork", errno, 0);
+	/* A child that could not get its memory has died of it. */
+	else if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+		 WEXITSTATUS(status))
+		wrong(r, "a child sees other bytes", 0);
+}
+
+void run_map_wrong(struct run *r)
+{
+	struct flexmem_map m = CMD(map, .handle = last(r, 0));
+	void *at;
+
+	if (!CALL(r, 0, MAP, &m))
+		return;
+	at = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, r->fd[0], m.out_offset);
+	good(r, "private mmap", at == MAP_FAILED ? errno : 0, EINVAL);
+}
+
+void sequences_setup(void)
+{
+	struct sigaction action = {
+		.sa_handler = on_bus,
+		.sa_flags = SA_NODEFER,
+	};
+
+	sigaction(SIGBUS, &action, NULL);
+	memset(data, 0xa5, sizeof(data));
+	memset(copy, 0, sizeof(copy));
+}
