@@ -159,6 +159,24 @@ static int note_outcome(struct flexmem_function *function, int rc)
 }
 
 /**
+ * flexmem_function_outcome - what is made of the answer to a command
+ * @function: function
+ * @operation: its name
+ * @rc: what the driver returned; no room is no answer
+ *
+ * For those that move data, and are not undone: function_data.c.
+ *
+ * Context: any.
+ * Return: @rc, or -EIO if the contract has no such error.
+ */
+int flexmem_function_outcome(struct flexmem_function *function,
+			     const char *operation, int rc)
+{
+	rc = check_errno(function, operation, rc, false);
+	return note_outcome(function, rc);
+}
+
+/**
  * flexmem_function_claim_probe - whether to ask the firmware if one need not
  * @function: function
  * @claim: receives what flexmem_function_leave_probe() takes
@@ -558,71 +576,6 @@ int flexmem_function_reset(struct flexmem_function *function)
 	return note_outcome(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_reset);
-
-/**
- * flexmem_function_scrub - zero memory of the device
- * @function: function that can do that
- * @mem: memory that it holds
- * @offset: where to begin
- * @size: bytes, at most FLEXMEM_SCRUB_MAX
- *
- * Context: one operation that moves data at a time. May sleep.
- * Return: 0 or an error of the firmware.
- */
-int flexmem_function_scrub(struct flexmem_function *function,
-			   const struct flexmem_memory *mem, u64 offset,
-			   u64 size)
-{
-	int rc = function->ops.scrub(function->priv, mem, offset, size);
-
-	rc = check_errno(function, "scrub", rc, false);
-	return note_outcome(function, rc);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_scrub);
-
-/**
- * flexmem_function_read - copy out of the device
- * @function: function that can do that
- * @mem: memory that it holds
- * @offset: where to begin
- * @size: bytes, at most FLEXMEM_COPY_MAX
- * @to: buffer
- *
- * Context: one operation that moves data at a time. May sleep.
- * Return: 0 or an error of the firmware.
- */
-int flexmem_function_read(struct flexmem_function *function,
-			  const struct flexmem_memory *mem, u64 offset,
-			  u64 size, void *to)
-{
-	int rc = function->ops.read(function->priv, mem, offset, size, to);
-
-	rc = check_errno(function, "read", rc, false);
-	return note_outcome(function, rc);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_read);
-
-/**
- * flexmem_function_write - copy into the device
- * @function: function that can do that
- * @mem: memory that it holds
- * @offset: where to begin
- * @size: bytes, at most FLEXMEM_COPY_MAX
- * @from: buffer
- *
- * Context: one operation that moves data at a time. May sleep.
- * Return: 0 or an error of the firmware.
- */
-int flexmem_function_write(struct flexmem_function *function,
-			   const struct flexmem_memory *mem, u64 offset,
-			   u64 size, const void *from)
-{
-	int rc = function->ops.write(function->priv, mem, offset, size, from);
-
-	rc = check_errno(function, "write", rc, false);
-	return note_outcome(function, rc);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_write);
 
 /**
  * flexmem_function_page - where the CPU sees memory of the device

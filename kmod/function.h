@@ -149,6 +149,10 @@ int flexmem_function_wait_awake(struct flexmem_function *function);
 int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock);
 int flexmem_function_lock_to_move(struct flexmem_function *function, struct mutex *lock);
 
+/* For the files that call the driver. */
+int flexmem_function_outcome(struct flexmem_function *function,
+			     const char *operation, int rc);
+
 int flexmem_function_init(struct flexmem_function *function,
 			  struct device *dev,
 			  const struct flexmem_device_desc *desc);
@@ -179,6 +183,10 @@ int flexmem_function_read(struct flexmem_function *function,
 int flexmem_function_write(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 offset,
 			   u64 size, const void *from);
+int flexmem_function_copy(struct flexmem_function *function,
+			  const struct flexmem_memory *to, u64 to_offset,
+			  const struct flexmem_memory *from, u64 from_offset,
+			  u64 size);
 int flexmem_function_page(struct flexmem_function *function,
 			  const struct flexmem_memory *mem, u64 offset,
 			  unsigned long *pfn);

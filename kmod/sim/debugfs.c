@@ -51,6 +51,7 @@ static const char * const sim_command_names[] = {
 	[SIM_SCRUB] = "scrub",
 	[SIM_READ] = "read",
 	[SIM_WRITE] = "write",
+	[SIM_COPY] = "copy",
 };
 
 static int stats_show(struct seq_file *m, void *unused)

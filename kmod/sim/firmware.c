@@ -17,7 +17,8 @@
  *
  * A reset gives back all memory of the function and empties its table.
  *
- * Moving data (scrub, read, write) ends when its caller gives up (mailbox.c).
+ * Moving data (scrub, read, write, copy) ends when its caller gives up
+ * (mailbox.c).
  *
  * Memory that is given back keeps its bytes, and comes with them to whoever
  * acquires it next.
@@ -38,8 +39,8 @@
 #include "mailbox.h"
 #include "memory.h"
 
-/* Addresses and lengths that can be zeroed. */
-#define FW_SCRUB_UNIT 128
+/* Addresses and lengths that can be zeroed, and copied by the card itself. */
+#define FW_UNIT 128
 
 /* How much data is moved before it is asked whether to go on. */
 #define FW_DATA_STEP SZ_16M
@@ -263,8 +264,9 @@ static enum sim_status fw_slot_clear(struct sim_firmware *fw,
 	return SIM_OK;
 }
 
+/* One step of @size bytes, at @address; @done bytes were moved before it. */
 static int fw_move(struct sim_firmware *fw, const struct sim_request *req,
-		   u64 address, u64 done, u64 size)
+		   u64 address, u64 from, u64 done, u64 size)
 {
 	switch (req->command) {
 	case SIM_SCRUB:
@@ -273,29 +275,62 @@ static int fw_move(struct sim_firmware *fw, const struct sim_request *req,
 	case SIM_READ:
 		sim_memory_read(fw->chips, address, size, req->buffer + done);
 		return 0;
+	case SIM_COPY:
+		return sim_memory_copy(fw->chips, address, from + done, size);
 	default:
 		return sim_memory_write(fw->chips, address, size,
 					req->buffer + done);
 	}
 }
 
-/* Scrub, read and write, for as long as the caller waits. */
+static bool fw_is_within(const struct fw_piece *piece, u64 offset, u64 bytes)
+{
+	return offset <= piece->size && bytes <= piece->size - offset;
+}
+
+/* What is wrong with a range. @from: the piece that is copied from, or NULL. */
+static enum sim_status fw_check_data(const struct sim_request *req,
+				     const struct fw_piece *piece,
+				     const struct fw_piece *from)
+{
+	u64 unaligned = req->offset | req->bytes;
+
+	if (!req->bytes || !fw_is_within(piece, req->offset, req->bytes))
+		return SIM_BAD_RANGE;
+	if (from) {
+		if (!fw_is_within(from, req->from_offset, req->bytes))
+			return SIM_BAD_RANGE;
+		if (from == piece &&
+		    req->offset < req->from_offset + req->bytes &&
+		    req->from_offset < req->offset + req->bytes)
+			return SIM_BAD_RANGE;
+		unaligned |= req->from_offset;
+	}
+	if ((from || req->command == SIM_SCRUB) &&
+	    !IS_ALIGNED(unaligned, FW_UNIT))
+		return SIM_BAD_RANGE;
+	return SIM_OK;
+}
+
+/* Scrub, read, write and copy, for as long as the caller waits. */
 static enum sim_status fw_data(struct sim_firmware *fw, unsigned int function,
 			       const struct sim_request *req)
 {
 	struct fw_piece *piece = fw_find(fw, function, req->memory);
-	u64 done, step;
+	struct fw_piece *from = NULL;
+	enum sim_status status;
+	u64 done, step, source;
 	int ret;
 
-	if (!piece)
+	if (req->command == SIM_COPY)
+		from = fw_find(fw, function, req->from_memory);
+	if (!piece || (req->command == SIM_COPY && !from))
 		return SIM_BAD_MEMORY;
-	if (!req->bytes || req->offset > piece->size ||
-	    req->bytes > piece->size - req->offset)
-		return SIM_BAD_RANGE;
-	if (req->command == SIM_SCRUB &&
-	    !IS_ALIGNED(req->offset | req->bytes, FW_SCRUB_UNIT))
-		return SIM_BAD_RANGE;
+	status = fw_check_data(req, piece, from);
+	if (status != SIM_OK)
+		return status;
 
+	source = from ? from->base + req->from_offset : 0;
 	for (done = 0; done < req->bytes; done += step) {
 		u64 address = piece->base + req->offset + done;
 
@@ -304,7 +339,7 @@ static enum sim_status fw_data(struct sim_firmware *fw, unsigned int function,
 			   FW_DATA_STEP - address % FW_DATA_STEP);
 		if (!sim_mailbox_data_begin(fw->mbox, function, req->seq))
 			return SIM_OUT_OF_ORDER;
-		ret = fw_move(fw, req, address, done, step);
+		ret = fw_move(fw, req, address, source, done, step);
 		sim_mailbox_data_end(fw->mbox, function);
 		if (ret)
 			return SIM_FAILED;
@@ -369,6 +404,7 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 	case SIM_SCRUB:
 	case SIM_READ:
 	case SIM_WRITE:
+	case SIM_COPY:
 		return fw_data(fw, function, req);
 	default:
 		return SIM_BAD_COMMAND;

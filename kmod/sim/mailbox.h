@@ -45,6 +45,7 @@ extern struct fault_attr sim_fault_attr;
  * @SIM_SCRUB: zero @bytes of @memory from @offset on
  * @SIM_READ: copy that range to @buffer
  * @SIM_WRITE: copy it from @buffer
+ * @SIM_COPY: copy it from @from_memory, from @from_offset on
  * @SIM_RESET: made by the mailbox out of the function's reset register
  */
 enum sim_command {
@@ -58,6 +59,7 @@ enum sim_command {
 	SIM_SCRUB,
 	SIM_READ,
 	SIM_WRITE,
+	SIM_COPY,
 	SIM_RESET,
 };
 
@@ -71,7 +73,8 @@ enum sim_command {
  * @SIM_SLOT_FILLED: the entry points at other memory
  * @SIM_BAD_SIZE: zero, or not a multiple of the granule
  * @SIM_BAD_MEMORY: the function has no such memory, or some of another size
- * @SIM_BAD_RANGE: empty, not all in the memory, or not aligned as it must be
+ * @SIM_BAD_RANGE: empty, not all in the memory, not aligned as it must be, or
+ *	overlapping the one that is copied from
  * @SIM_IN_USE: an entry of the table points at the memory
  * @SIM_BAD_COMMAND: unknown, or not for this kind of function
  * @SIM_QUIET: nothing but giving back is carried out any more
@@ -101,6 +104,8 @@ enum sim_status {
  * @bytes: size of the memory wanted, or of the range
  * @memory: the host's name of a piece of memory, never used twice
  * @offset: first byte of the range in that piece
+ * @from_memory: the piece that is copied from
+ * @from_offset: first byte of the range in that piece
  * @buffer: of the host, for the data; not looked at unless the mailbox lets
  *	the firmware move data for this request: sim_mailbox_data_begin()
  */
@@ -111,6 +116,8 @@ struct sim_request {
 	u64 bytes;
 	u64 memory;
 	u64 offset;
+	u64 from_memory;
+	u64 from_offset;
 	void *buffer;
 };
 

@@ -6,10 +6,10 @@
  * is reset. Nothing but zeroing a whole page makes that page go away.
  *
  * Locking. The host only adds pages: in a page fault, and before it sends a
- * write, so that they are charged to the task that wants them. That needs no
- * lock besides the xarray's own, and never waits for the firmware. Contents are
- * touched, and pages taken out, by the firmware's thread alone. So a page that
- * the firmware has found stays while it copies, and:
+ * write or a copy, so that they are charged to the task that wants them. That
+ * needs no lock besides the xarray's own, and never waits for the firmware.
+ * Contents are touched, and pages taken out, by the firmware's thread alone. So
+ * a page that the firmware has found stays while it copies, and:
  *
  *  - Neighbours in one page do not disturb each other: each command touches its
  *    own bytes, and a page goes only when one command zeroes all of it, which
@@ -229,6 +229,34 @@ int sim_memory_write(struct sim_memory *memory, u64 address, u64 size,
 			return -EFAULT;
 		memcpy(page_address(page) + offset_in_page(address), from, part);
 		address += part;
+		from += part;
+		size -= part;
+	}
+	return 0;
+}
+
+/**
+ * sim_memory_copy - copy within the card
+ * @memory: the memory
+ * @to: address of the first byte
+ * @from: likewise, of what is copied; the ranges do not overlap
+ * @size: bytes
+ *
+ * Context: the firmware's thread.
+ *
+ * Return: 0, or -EFAULT if the host has not made the pages.
+ */
+int sim_memory_copy(struct sim_memory *memory, u64 to, u64 from, u64 size)
+{
+	while (size) {
+		u64 part = min_t(u64, size, PAGE_SIZE - offset_in_page(to));
+		struct page *page = memory_find(memory, to);
+
+		if (!page)
+			return -EFAULT;
+		sim_memory_read(memory, from, part,
+				page_address(page) + offset_in_page(to));
+		to += part;
 		from += part;
 		size -= part;
 	}

@@ -34,5 +34,6 @@ void sim_memory_read(struct sim_memory *memory, u64 address, u64 size,
 		     void *to);
 int sim_memory_write(struct sim_memory *memory, u64 address, u64 size,
 		     const void *from);
+int sim_memory_copy(struct sim_memory *memory, u64 to, u64 from, u64 size);
 
 #endif /* _FLEXMEM_SIM_MEMORY_H */

@@ -185,6 +185,27 @@ static int sim_op_write(void *priv, const struct flexmem_memory *mem,
 	return sim_data(fn, SIM_WRITE, mem, offset, size, (void *)from);
 }
 
+static int sim_op_copy(void *priv, const struct flexmem_memory *to,
+		       u64 to_offset, const struct flexmem_memory *from,
+		       u64 from_offset, u64 size)
+{
+	struct sim_request req = {
+		.command = SIM_COPY,
+		.memory = to->id,
+		.offset = to_offset,
+		.from_memory = from->id,
+		.from_offset = from_offset,
+		.bytes = size,
+	};
+	struct sim_function *fn = priv;
+	struct sim_reply reply;
+	int ret;
+
+	ret = sim_memory_populate(&fn->card->memory, to->base + to_offset,
+				  size);
+	return ret ?: sim_command(fn, &req, &reply);
+}
+
 static int sim_op_page(void *priv, const struct flexmem_memory *mem,
 		       u64 offset, unsigned long *pfn)
 {
@@ -216,6 +237,7 @@ const struct flexmem_device_ops sim_pf_ops = {
 	.scrub = sim_op_scrub,
 	.read = sim_op_read,
 	.write = sim_op_write,
+	.copy = sim_op_copy,
 	.page = sim_op_page,
 	.reset = sim_op_reset,
 };
@@ -230,6 +252,7 @@ const struct flexmem_device_ops sim_vf_ops = {
 	.scrub = sim_op_scrub,
 	.read = sim_op_read,
 	.write = sim_op_write,
+	.copy = sim_op_copy,
 	.page = sim_op_page,
 	.reset = sim_op_reset,
 };

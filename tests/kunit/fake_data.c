@@ -300,6 +300,54 @@ int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return fake_device_end(fake, FAKE_WRITE, size, rc);
 }
 
+/* What a byte is, and how many more are like it. */
+static u8 value_at(struct fake_device *fake, unsigned int piece, u64 offset,
+		   u64 *size)
+{
+	struct fake_range *range;
+	u8 value = 0;
+
+	mutex_lock(&fake->data_lock);
+	list_for_each_entry(range, &fake->bytes[piece], link) {
+		if (range->start <= offset && offset < range->end) {
+			value = range->value;
+			*size = min(*size, range->end - offset);
+		}
+	}
+	mutex_unlock(&fake->data_lock);
+	return value;
+}
+
+int fake_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
+	      const struct flexmem_memory *from, u64 from_offset, u64 size)
+{
+	struct fake_device *fake = priv;
+	int rc = fake_device_begin(fake, FAKE_COPY);
+	int target = find_data(fake, to, to_offset, size);
+	int source = find_data(fake, from, from_offset, size);
+	bool overlap = target == source && to_offset < from_offset + size &&
+		       from_offset < to_offset + size;
+	u64 done = 0, part;
+	u8 value;
+
+	fake_breach_if(fake, !IS_ALIGNED(to_offset | from_offset | size, 128),
+		       "copied range is not aligned");
+	fake_breach_if(fake, size > FLEXMEM_COPY_DEVICE_MAX,
+		       "copied too much at a time");
+	fake_breach_if(fake, overlap, "copied onto itself");
+	if (fake->during_copy)
+		fake->during_copy(fake->during_copy_arg);
+	if (rc || target < 0 || source < 0 || overlap)
+		size = 0;
+	for (; done < size; done += part) {
+		part = size - done;
+		value = value_at(fake, source, from_offset + done, &part);
+		put_range(fake, target, to_offset + done,
+			  to_offset + done + part, value);
+	}
+	return fake_device_end(fake, FAKE_COPY, size, rc);
+}
+
 int fake_page(void *priv, const struct flexmem_memory *mem, u64 offset,
 	      unsigned long *pfn)
 {

@@ -355,6 +355,7 @@ static const struct flexmem_device_ops pf_ops = {
 	.scrub = fake_scrub,
 	.read = fake_read,
 	.write = fake_write,
+	.copy = fake_copy,
 	.page = fake_page,
 	.reset = fake_reset,
 };
@@ -369,6 +370,7 @@ static const struct flexmem_device_ops vf_ops = {
 	.scrub = fake_scrub,
 	.read = fake_read,
 	.write = fake_write,
+	.copy = fake_copy,
 	.page = fake_page,
 	.reset = fake_reset,
 };
@@ -710,6 +712,32 @@ static void notices_wrong_ranges(struct kunit *test)
 	expect_breach(test, fake, "data of memory that was not acquired");
 }
 
+static void copies_what_is_there(struct kunit *test)
+{
+	struct flexmem_memory mem, other = { .id = 2 };
+	struct fake_device *fake = vf_device(test, &mem);
+	const u8 seven = 7;
+
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.acquire(fake, 4 * GIB, &other));
+	vf_ops.scrub(fake, &mem, 0, GIB);
+	vf_ops.write(fake, &mem, 256, 1, &seven);
+	KUNIT_EXPECT_EQ(test, 0,
+			vf_ops.copy(fake, &other, 1024, &mem, 128, 256));
+	KUNIT_EXPECT_TRUE(test, fake_data_is(fake, &other, 1024, 128, 0));
+	KUNIT_EXPECT_TRUE(test, fake_data_is(fake, &other, 1152, 1, 7));
+	KUNIT_EXPECT_TRUE(test, fake_data_is(fake, &other, 1153, 127, 0));
+	KUNIT_EXPECT_TRUE(test, fake_data_is(fake, &other, 1280, GIB,
+					     FAKE_FOREIGN));
+	vf_ops.copy(fake, &other, 64, &mem, 0, 128);
+	expect_breach(test, fake, "copied range is not aligned");
+	vf_ops.copy(fake, &mem, 128, &mem, 0, 256);
+	expect_breach(test, fake, "copied onto itself");
+	vf_ops.copy(fake, &other, 0, &mem, 0, FLEXMEM_COPY_DEVICE_MAX + 128);
+	expect_breach(test, fake, "copied too much at a time");
+	vf_ops.copy(fake, &other, 0, &mem, 4 * GIB - 128, 256);
+	expect_breach(test, fake, "data beyond what was acquired");
+}
+
 static void notices_wrong_pages(struct kunit *test)
 {
 	struct flexmem_memory mem;
@@ -762,6 +790,7 @@ static struct kunit_case fake_device_cases[] = {
 	KUNIT_CASE(remembers_whose_bytes_are_where),
 	KUNIT_CASE(failed_scrub_leaves_the_bytes),
 	KUNIT_CASE(notices_wrong_ranges),
+	KUNIT_CASE(copies_what_is_there),
 	KUNIT_CASE(notices_wrong_pages),
 	KUNIT_CASE(notices_call_in_its_sleep),
 	KUNIT_CASE(reset_takes_everything_back),

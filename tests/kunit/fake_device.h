@@ -39,6 +39,7 @@ enum fake_op {
 	FAKE_SCRUB,
 	FAKE_READ,
 	FAKE_WRITE,
+	FAKE_COPY,
 	FAKE_NR_OPS,
 };
 
@@ -79,6 +80,8 @@ struct fake_failure {
  * @during_set_arg: its argument
  * @during_clear: likewise, of each slot that is emptied
  * @during_clear_arg: its argument
+ * @during_copy: likewise, of each copy within the device
+ * @during_copy_arg: its argument
  * @taken: bytes it has given
  * @calls: how often each operation was called
  * @lost_id: memory of which the caller does not know whether it was acquired, or
@@ -118,6 +121,8 @@ struct fake_device {
 	void *during_set_arg;
 	void (*during_clear)(void *arg);
 	void *during_clear_arg;
+	void (*during_copy)(void *arg);
+	void *during_copy_arg;
 
 	u64 taken;
 	unsigned int calls[FAKE_NR_OPS];
@@ -193,6 +198,8 @@ int fake_read(void *priv, const struct flexmem_memory *mem, u64 offset,
 	      u64 size, void *to);
 int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	       u64 size, const void *from);
+int fake_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
+	      const struct flexmem_memory *from, u64 from_offset, u64 size);
 int fake_page(void *priv, const struct flexmem_memory *mem, u64 offset,
 	      unsigned long *pfn);
 

@@ -77,6 +77,13 @@ static int liar_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return ((struct liar *)priv)->rc;
 }
 
+static int liar_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
+		     const struct flexmem_memory *from, u64 from_offset,
+		     u64 size)
+{
+	return ((struct liar *)priv)->rc;
+}
+
 static int liar_page(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     unsigned long *pfn)
 {
@@ -102,6 +109,7 @@ static const struct flexmem_device_ops liar_ops = {
 	.scrub = liar_scrub,
 	.read = liar_read,
 	.write = liar_write,
+	.copy = liar_copy,
 	.page = liar_page,
 	.reset = liar_reset,
 };
@@ -261,7 +269,7 @@ static void holds_nothing_after_a_reset(struct kunit *test)
 }
 
 /* Calls the nth operation; the first two may say -ENOSPC. */
-#define NR_OPERATIONS 11
+#define NR_OPERATIONS 12
 #define NR_THAT_FILL_UP 2
 
 static int call(struct liar *liar, unsigned int nth)
@@ -303,6 +311,8 @@ static int call(struct liar *liar, unsigned int nth)
 	case 9:
 		rc = flexmem_function_page(function, &mem, 0, &pfn);
 		return pfn == (rc ? 77 : 42) ? rc : -E2BIG;
+	case 10:
+		return flexmem_function_copy(function, &mem, 0, &mem, 128, 128);
 	default:
 		return flexmem_function_reset(function);
 	}
@@ -379,7 +389,10 @@ static void each_command_tells_of_a_dead_firmware(struct kunit *test)
 			flexmem_function_read(function, &mem, 0, 1, &byte));
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
 			flexmem_function_write(function, &mem, 0, 1, &byte));
-	KUNIT_EXPECT_EQ(test, atomic_read(&function->timeouts), 3);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_copy(function, &mem, 0, &mem, 128,
+					      128));
+	KUNIT_EXPECT_EQ(test, atomic_read(&function->timeouts), 4);
 	/* That it has failed shows that it lives no more than before. */
 	liar->rc = -EIO;
 	KUNIT_EXPECT_EQ(test, -EIO,

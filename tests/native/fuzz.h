@@ -179,6 +179,7 @@ enum fuzz_spoil {
  * @resets: how often it was reset
  * @read_error: what the next read of the device fails with, or 0
  * @write_error: likewise
+ * @copy_error: likewise
  * @faulty: something is to fail
  * @scrubbed_at: when the device was asked to scrub last
  * @who: the file of the command
@@ -214,6 +215,7 @@ struct fuzz {
 
 	int read_error;
 	int write_error;
+	int copy_error;
 	bool faulty;
 	unsigned long scrubbed_at;
 
@@ -307,6 +309,7 @@ void fuzz_use_map(struct fuzz *f);
 void fuzz_unmap_all(struct fuzz *f, unsigned int file);
 void fuzz_read(struct fuzz *f);
 void fuzz_write(struct fuzz *f);
+void fuzz_copy_range(struct fuzz *f);
 void fuzz_event(struct fuzz *f);
 
 /* fuzz_report.c */

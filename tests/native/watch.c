@@ -220,6 +220,20 @@ DATA(write, write(priv, mem, offset, size, from),
      (void *priv, const struct flexmem_memory *mem, u64 offset, u64 size,
       const void *from))
 
+static int watch_copy(void *priv, const struct flexmem_memory *to,
+		      u64 to_offset, const struct flexmem_memory *from,
+		      u64 from_offset, u64 size)
+{
+	struct watch *watch = watch_of(priv);
+	int rc;
+
+	data_done(watch, "copy", to, 0);
+	data_done(watch, "copy", from, 0);
+	rc = CARRY_OUT(copy(priv, to, to_offset, from, from_offset, size));
+	data_done(watch, "copy", to, rc);
+	return data_done(watch, "copy", from, rc);
+}
+
 /* Also of a device that sleeps. */
 static int watch_page(void *priv, const struct flexmem_memory *mem, u64 offset,
 		      unsigned long *pfn)
@@ -264,6 +278,7 @@ static int watch_reset(void *priv)
 	.scrub = watch_scrub,		\
 	.read = watch_read,		\
 	.write = watch_write,		\
+	.copy = watch_copy,		\
 	.page = watch_page,		\
 	.reset = watch_reset
 

@@ -44,8 +44,8 @@ struct flexmem_memory {
  * Every operation may sleep, may fail and may time out; each waits for its
  * device no longer than a bound that the driver chooses (a second is plenty), and
  * killably (-EINTR). flexmem calls one operation at a time for each function,
- * except that one of @scrub, @read and @write may run beside one of the others,
- * and @page beside anything.
+ * except that one of @scrub, @read, @write and @copy may run beside one of the
+ * others, and @page beside anything.
  *
  * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown, the device may have done it,
  * or may still do it. Any other error: nothing was done, and nothing will be. The
@@ -59,9 +59,9 @@ struct flexmem_memory {
  * of one function out in the order in which they were sent, or never: what was
  * sent before one that was answered has no effect any more after that.
  *
- * Data is different: what a failed @scrub or @write leaves in its range does not
- * matter, but no byte of it, nor of the buffer of a failed @read, may change after
- * the operation has returned.
+ * Data is different: what a failed @scrub, @write or @copy leaves in its range
+ * (of a @copy, in that it copies to) does not matter, but no byte of it, nor of
+ * the buffer of a failed @read, may change after the operation has returned.
  *
  * Who clears memory: nobody but flexmem, by @scrub, before a slot makes memory
  * addressable that was just acquired, and before bytes get another owner. The
@@ -149,6 +149,19 @@ struct flexmem_device_ops {
 		     u64 size, const void *from);
 
 	/**
+	 * @copy: copy @size bytes from @from to @to, without the CPU; both may
+	 * be the same memory. @to_offset, @from_offset and @size are multiples
+	 * of 128, as those of @scrub: all that flexmem gives out begins and
+	 * ends there, and what is less than a burst would be read and written
+	 * back by the device, with neighbours' bytes in it. The two ranges do
+	 * not overlap: the device may copy in any order. No longer than
+	 * FLEXMEM_COPY_DEVICE_MAX at a time. NULL: it cannot.
+	 */
+	int (*copy)(void *priv, const struct flexmem_memory *to, u64 to_offset,
+		    const struct flexmem_memory *from, u64 from_offset,
+		    u64 size);
+
+	/**
 	 * @page: which page frame the CPU sees the 4096 bytes of @mem at
 	 * @offset in. Called in a page fault, in its task and under its
 	 * mmap_lock: it may allocate, but asks no firmware and holds no lock
@@ -170,9 +183,14 @@ struct flexmem_device_ops {
 	int (*reset)(void *priv);
 };
 
-/* Longest pieces of memory that @scrub, and @read and @write, are asked for. */
+/*
+ * Longest pieces of memory that @scrub, @read and @write, and @copy are asked
+ * for: the last so long that what a command costs does not count, and so short
+ * that others who move data get their turn.
+ */
 #define FLEXMEM_SCRUB_MAX ((u64)SZ_1G)
 #define FLEXMEM_COPY_MAX SZ_64K
+#define FLEXMEM_COPY_DEVICE_MAX ((u64)SZ_16M)
 
 /**
  * enum flexmem_caching - how the CPU reaches memory that it can map

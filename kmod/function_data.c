@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Calls to the driver of a function that move data: see function.c for what is
+ * made of the answers. They change nothing but bytes, so nothing has to be
+ * undone when one was not answered: whose bytes they are is known above.
+ */
+
+#include "compat.h"
+#include "function.h"
+
+/**
+ * flexmem_function_scrub - zero memory of the device
+ * @function: function that can do that
+ * @mem: memory that it holds
+ * @offset: where to begin
+ * @size: bytes, at most FLEXMEM_SCRUB_MAX
+ *
+ * Context: one operation that moves data at a time. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_function_scrub(struct flexmem_function *function,
+			   const struct flexmem_memory *mem, u64 offset,
+			   u64 size)
+{
+	int rc = function->ops.scrub(function->priv, mem, offset, size);
+
+	return flexmem_function_outcome(function, "scrub", rc);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_scrub);
+
+/**
+ * flexmem_function_read - copy out of the device
+ * @function: function that can do that
+ * @mem: memory that it holds
+ * @offset: where to begin
+ * @size: bytes, at most FLEXMEM_COPY_MAX
+ * @to: buffer
+ *
+ * Context: one operation that moves data at a time. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_function_read(struct flexmem_function *function,
+			  const struct flexmem_memory *mem, u64 offset,
+			  u64 size, void *to)
+{
+	int rc = function->ops.read(function->priv, mem, offset, size, to);
+
+	return flexmem_function_outcome(function, "read", rc);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_read);
+
+/**
+ * flexmem_function_write - copy into the device
+ * @function: function that can do that
+ * @mem: memory that it holds
+ * @offset: where to begin
+ * @size: bytes, at most FLEXMEM_COPY_MAX
+ * @from: buffer
+ *
+ * Context: one operation that moves data at a time. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_function_write(struct flexmem_function *function,
+			   const struct flexmem_memory *mem, u64 offset,
+			   u64 size, const void *from)
+{
+	int rc = function->ops.write(function->priv, mem, offset, size, from);
+
+	return flexmem_function_outcome(function, "write", rc);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_write);
+
+/**
+ * flexmem_function_copy - copy within the device
+ * @function: function that can do that
+ * @to: memory that it holds
+ * @to_offset: where to begin there
+ * @from: memory that it holds; may be the same
+ * @from_offset: where to begin there
+ * @size: bytes, at most FLEXMEM_COPY_DEVICE_MAX; like the offsets a multiple of
+ *	FLEXMEM_ALIGN. The ranges do not overlap
+ *
+ * Context: one operation that moves data at a time. May sleep.
+ * Return: 0 or an error of the firmware.
+ */
+int flexmem_function_copy(struct flexmem_function *function,
+			  const struct flexmem_memory *to, u64 to_offset,
+			  const struct flexmem_memory *from, u64 from_offset,
+			  u64 size)
+{
+	int rc = function->ops.copy(function->priv, to, to_offset, from,
+				    from_offset, size);
+
+	return flexmem_function_outcome(function, "copy", rc);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_copy);
