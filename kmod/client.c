@@ -19,6 +19,7 @@
 #include "access.h"
 #include "client.h"
 #include "compat.h"
+#include "copy.h"
 #include "owner.h"
 #include "table.h"
 
@@ -437,6 +438,32 @@ int flexmem_client_copy(struct flexmem_client *client,
 	return IS_ERR(allocation) ? PTR_ERR(allocation) :
 				    flexmem_access_copy(allocation, copy, write);
 }
+
+/**
+ * flexmem_client_copy_range - copy from one allocation to another
+ * @client: client of a device that can do that
+ * @range: command; @range->out_done is 0
+ *
+ * Context: may sleep.
+ * Return: 0, or an error as flexmem_client_get() and flexmem_copy_between()
+ * have them.
+ */
+int flexmem_client_copy_range(struct flexmem_client *client,
+			      struct flexmem_copy_range *range)
+{
+	struct flexmem_allocation *to, *from;
+
+	to = flexmem_client_get(client, range->to);
+	if (IS_ERR(to))
+		return PTR_ERR(to);
+	from = flexmem_client_get(client, range->from);
+	if (IS_ERR(from)) {
+		flexmem_allocation_put(to);
+		return PTR_ERR(from);
+	}
+	return flexmem_copy_between(to, from, range);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_client_copy_range);
 
 /**
  * flexmem_client_has_lease - is the client's lease held

@@ -84,6 +84,8 @@ int flexmem_client_mmap(struct flexmem_client *client,
 			struct vm_area_struct *vma);
 int flexmem_client_copy(struct flexmem_client *client,
 			struct flexmem_copy *copy, bool write);
+int flexmem_client_copy_range(struct flexmem_client *client,
+			      struct flexmem_copy_range *range);
 
 bool flexmem_client_has_lease(struct flexmem_client *client);
 int flexmem_client_take_lease(struct flexmem_client *client, u64 generation);

@@ -9,8 +9,8 @@
  * it, copies the reply out, and only then makes it visible: a reply that cannot
  * be written undoes the command. What cannot be undone is done after the reply
  * has been written, and only if the reply is still true then (LEASE, SET_QUOTA).
- * What the reply counts is kept: READ, WRITE; and TRIM, which writes one before,
- * and ends as it does whether it can be written once more or not.
+ * What the reply counts is kept: READ, WRITE, COPY; and TRIM, which writes one
+ * before, and ends as it does whether it can be written once more or not.
  *
  * Those that report what there is, and say who may have how much, are in
  * ioctl_report.c.
@@ -33,8 +33,6 @@
 #include "placement.h"
 #include "resize.h"
 
-#define MAX_BATCH 1024
-
 /**
  * flexmem_reply - write our copy of the caller's struct back
  * @call: command under way
@@ -48,51 +46,6 @@ int flexmem_reply(struct flexmem_call *call, size_t cmd_size)
 			 min_t(size_t, call->user_size, cmd_size)))
 		return -EFAULT;
 	return 0;
-}
-
-static u64 capabilities(const struct flexmem_device_ops *ops)
-{
-	return (ops->scrub ? FLEXMEM_CAP_SCRUB : 0) |
-	       (ops->page ? FLEXMEM_CAP_MAP : 0) |
-	       (ops->read ? FLEXMEM_CAP_COPY : 0) |
-	       FLEXMEM_CAP_LIMITS | FLEXMEM_CAP_RESIZE |
-	       FLEXMEM_CAP_PRESSURE;
-}
-
-static int cmd_info(struct flexmem_call *call)
-{
-	struct flexmem_table *table = &call->fdev->table;
-	const struct flexmem_settings *settings = &table->settings;
-	const struct flexmem_domain *domain = &table->domain;
-	struct flexmem_info *cmd = call->cmd;
-
-	if (cmd->flags)
-		return -EOPNOTSUPP;
-
-	*cmd = (struct flexmem_info) {
-		.size = cmd->size,
-		.out_mode = table->function.mode,
-		.out_slots = table->hw_slots,
-		.out_max_regions = table->slots.nr,
-		.out_program_slots = settings->program_slots,
-		.out_acquire = settings->acquire,
-		.out_order = settings->order,
-		.out_fit = settings->fit,
-		.out_max_handles = settings->max_handles,
-		.out_max_batch = MAX_BATCH,
-		.out_lease_ms = settings->lease_ms,
-		.out_alignment = FLEXMEM_ALIGN,
-		.out_nr_fallback_sizes = domain->nr_sizes,
-		.out_max_alignment = FLEXMEM_MAX_ALIGNMENT,
-		.out_granule = domain->granule,
-		.out_capacity = READ_ONCE(domain->capacity),
-		.out_max_region = flexmem_table_max_region(table),
-		.out_capabilities = capabilities(&table->function.ops),
-	};
-	memcpy(cmd->out_fallback_sizes, domain->sizes,
-	       sizeof(cmd->out_fallback_sizes));
-	strscpy(cmd->out_name, call->fdev->name, sizeof(cmd->out_name));
-	return flexmem_reply(call, sizeof(*cmd));
 }
 
 /* Sets every ``out_`` member for an ALLOC that has ended so. */
@@ -396,7 +349,7 @@ static int do_batch(struct flexmem_call *call, const struct batch_ops *ops)
 
 	if (cmd->flags || cmd->__reserved)
 		return -EOPNOTSUPP;
-	if (!cmd->count || cmd->count > MAX_BATCH ||
+	if (!cmd->count || cmd->count > FLEXMEM_MAX_BATCH ||
 	    cmd->entry_size < ops->min_size ||
 	    cmd->entry_size > FLEXMEM_MAX_STRUCT)
 		return -EINVAL;
@@ -597,6 +550,7 @@ static_assert(sizeof(struct flexmem_stats) == 120);
 static_assert(sizeof(struct flexmem_trim) == 24);
 static_assert(sizeof(struct flexmem_map) == 32);
 static_assert(sizeof(struct flexmem_copy) == 48);
+static_assert(sizeof(struct flexmem_copy_range) == 48);
 static_assert(sizeof(struct flexmem_snapshot) == 136);
 static_assert(sizeof(struct flexmem_owner_entry) == 112);
 static_assert(sizeof(struct flexmem_quota) == 64);
@@ -618,6 +572,7 @@ union any_struct {
 	struct flexmem_trim trim;
 	struct flexmem_map map;
 	struct flexmem_copy copy;
+	struct flexmem_copy_range copy_range;
 	struct flexmem_snapshot snapshot;
 	struct flexmem_quota quota;
 	struct flexmem_strict strict;
@@ -626,7 +581,7 @@ union any_struct {
 
 /* "last" is the last member of the first version, for ever. */
 static const struct flexmem_command commands[] = {
-	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, cmd_info),
+	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, flexmem_cmd_info),
 	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, __reserved, cmd_alloc),
 	COMMAND(FLEXMEM_CMD_FREE, flexmem_free, address, cmd_free),
 	COMMAND(FLEXMEM_CMD_ALLOC_BATCH, flexmem_batch, __reserved,
@@ -650,6 +605,8 @@ static const struct flexmem_command commands[] = {
 	COMMAND(FLEXMEM_CMD_SET_QUOTA, flexmem_quota, out_used, flexmem_cmd_set_quota),
 	COMMAND(FLEXMEM_CMD_STRICT, flexmem_strict, flags, flexmem_cmd_strict),
 	COMMAND(FLEXMEM_CMD_RESIZE, flexmem_resize, out_max, cmd_resize),
+	COMMAND(FLEXMEM_CMD_COPY, flexmem_copy_range, out_done,
+		flexmem_cmd_copy),
 };
 
 static int call_command(struct flexmem_call *call,

@@ -13,6 +13,9 @@ struct flexmem_dev;
 /* Nothing of ours is near as long; bounds the check for a zero tail. */
 #define FLEXMEM_MAX_STRUCT SZ_4K
 
+/* Entries of a batch. */
+#define FLEXMEM_MAX_BATCH 1024
+
 /**
  * struct flexmem_call - one command under way
  * @fdev: function
@@ -31,6 +34,7 @@ struct flexmem_call {
 
 int flexmem_reply(struct flexmem_call *call, size_t cmd_size);
 
+int flexmem_cmd_info(struct flexmem_call *call);
 int flexmem_cmd_regions(struct flexmem_call *call);
 int flexmem_cmd_segments(struct flexmem_call *call);
 int flexmem_cmd_stats(struct flexmem_call *call);
@@ -41,5 +45,6 @@ int flexmem_cmd_strict(struct flexmem_call *call);
 int flexmem_cmd_map(struct flexmem_call *call);
 int flexmem_cmd_read(struct flexmem_call *call);
 int flexmem_cmd_write(struct flexmem_call *call);
+int flexmem_cmd_copy(struct flexmem_call *call);
 
 #endif /* _FLEXMEM_IOCTL_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The commands by which the CPU gets at the bytes of allocations: MAP, READ and
- * WRITE. See ioctl.c.
+ * The commands about the bytes of allocations: MAP, READ and WRITE, by which
+ * the CPU gets at them, and COPY. See ioctl.c.
  */
 
 #include <linux/errno.h>
@@ -62,4 +62,24 @@ int flexmem_cmd_read(struct flexmem_call *call)
 int flexmem_cmd_write(struct flexmem_call *call)
 {
 	return copy(call, true);
+}
+
+/**
+ * flexmem_cmd_copy - COPY
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_copy(struct flexmem_call *call)
+{
+	struct flexmem_copy_range *cmd = call->cmd;
+	int rc, reply_rc;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	cmd->out_done = 0;
+	rc = call->fdev->table.function.ops.copy ?
+		flexmem_client_copy_range(call->client, cmd) : -EOPNOTSUPP;
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
+	return rc ?: reply_rc;
 }

@@ -9,6 +9,7 @@
 #include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/user_namespace.h>
 #include <linux/flexmem.h>
@@ -16,6 +17,58 @@
 #include "device.h"
 #include "ioctl.h"
 #include "snapshot.h"
+
+static u64 capabilities(const struct flexmem_device_ops *ops)
+{
+	return (ops->scrub ? FLEXMEM_CAP_SCRUB : 0) |
+	       (ops->page ? FLEXMEM_CAP_MAP : 0) |
+	       (ops->read ? FLEXMEM_CAP_COPY : 0) |
+	       (ops->copy ? FLEXMEM_CAP_COPY_DEVICE : 0) |
+	       FLEXMEM_CAP_LIMITS | FLEXMEM_CAP_RESIZE |
+	       FLEXMEM_CAP_PRESSURE;
+}
+
+/**
+ * flexmem_cmd_info - INFO
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_info(struct flexmem_call *call)
+{
+	struct flexmem_table *table = &call->fdev->table;
+	const struct flexmem_settings *settings = &table->settings;
+	const struct flexmem_domain *domain = &table->domain;
+	struct flexmem_info *cmd = call->cmd;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+
+	*cmd = (struct flexmem_info) {
+		.size = cmd->size,
+		.out_mode = table->function.mode,
+		.out_slots = table->hw_slots,
+		.out_max_regions = table->slots.nr,
+		.out_program_slots = settings->program_slots,
+		.out_acquire = settings->acquire,
+		.out_order = settings->order,
+		.out_fit = settings->fit,
+		.out_max_handles = settings->max_handles,
+		.out_max_batch = FLEXMEM_MAX_BATCH,
+		.out_lease_ms = settings->lease_ms,
+		.out_alignment = FLEXMEM_ALIGN,
+		.out_nr_fallback_sizes = domain->nr_sizes,
+		.out_max_alignment = FLEXMEM_MAX_ALIGNMENT,
+		.out_granule = domain->granule,
+		.out_capacity = READ_ONCE(domain->capacity),
+		.out_max_region = flexmem_table_max_region(table),
+		.out_capabilities = capabilities(&table->function.ops),
+	};
+	memcpy(cmd->out_fallback_sizes, domain->sizes,
+	       sizeof(cmd->out_fallback_sizes));
+	strscpy(cmd->out_name, call->fdev->name, sizeof(cmd->out_name));
+	return flexmem_reply(call, sizeof(*cmd));
+}
 
 /*
  * Copies a list out by the two-call protocol: entries of the caller's size,

@@ -95,6 +95,7 @@ selftests-debug_suite() {
 	local alloc=fork_shares_the_file,last_close_of_a_shared_file_counts,a_killed_process_returns_everything
 	alloc+=,a_process_killed_in_the_middle_returns_everything
 	selftests debug -1 -params -abi_size -exhaust -placement -perm -copy "alloc:$alloc" \
+		copy_device:a_waiting_caller_can_be_killed,freed_while_it_is_copied \
 		limits:charges_end_with_close_and_kill,holds_at_every_moment resize:threads_with_one_handle \
 		segments:ends_when_its_holder_is_killed,an_expired_lease_is_none,taking_again_begins_the_time_anew \
 		snapshot:uids_and_pids_are_as_the_caller_sees_them,adds_up_under_churn

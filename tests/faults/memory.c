@@ -54,6 +54,26 @@ void run_write_read_large(struct run *r)
 	write_and_read(r, sizeof(data));
 }
 
+/* The first half of an allocation to both halves of another. */
+void run_copy_range(struct run *r)
+{
+	struct flexmem_copy_range c = CMD(copy_range, .from = last(r, 0),
+					  .length = sizeof(data) / 2);
+
+	if (!copy_bytes(r, 0, false, sizeof(data), data) ||
+	    !ALLOC(r, 0, .length = sizeof(data)))
+		return;
+	c.to = last(r, 0);
+	if (!CALL(r, 0, COPY, &c))
+		return;
+	c.from = c.to;
+	c.to_offset = sizeof(data) / 2;
+	if (CALL(r, 0, COPY, &c) &&
+	    copy_bytes(r, 0, true, sizeof(data), copy) &&
+	    memcmp(copy, data, sizeof(data)))
+		wrong(r, "COPY of other bytes than WRITE", 0);
+}
+
 /* A strict file writes, and what it wrote must not be seen by the next owner. */
 void prepare_scrub(struct run *r)
 {

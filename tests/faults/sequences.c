@@ -514,6 +514,7 @@ const struct sequence sequences[] = {
 	{ "TRIM under a lease", prepare_alloc, run_trim_leased },
 	{ "WRITE, READ", prepare_alloc, run_write_read },
 	{ "WRITE, READ, large", prepare_large, run_write_read_large },
+	{ "COPY", prepare_large, run_copy_range },
 	{ "ALLOC of another owner's bytes", prepare_scrub, run_scrub },
 	{ "ALLOC, again after quarantine", prepare_scrub, run_scrub_twice },
 	{ "RESIZE", prepare_alloc, run_resize },

@@ -30,6 +30,7 @@ bool map(struct run *r, unsigned int f);
 void run_write_read(struct run *r);
 void prepare_large(struct run *r);
 void run_write_read_large(struct run *r);
+void run_copy_range(struct run *r);
 void prepare_scrub(struct run *r);
 void run_scrub(struct run *r);
 void run_scrub_twice(struct run *r);

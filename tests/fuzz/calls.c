@@ -126,6 +126,9 @@ static uint64_t value(struct thread *t, const struct command *c,
 	case OFFSET:
 		return rng_one_in(rng, 2) || !k->size ? 0 :
 			rng_next(rng) % k->size;
+	case UNITS:
+		return 128 * (rng_one_in(rng, 2) ? f->most :
+			      f->most + rng_next(rng) % (1 + k->size / 128));
 	case ENTRIES:
 		return pointer(t, ENTRIES_AT + (f->offset > 32) * 128 * KiB);
 	case DATA:
@@ -167,6 +170,8 @@ static void fill(struct thread *t, const struct command *c, struct file *file,
 			continue;
 		}
 		v = value(t, c, f, &k);
+		if (f->kind == HANDLE && f->most)
+			v = known(t, file).handle;
 		if (!is_pointer(f->kind) && rng_one_in(&t->rng, 40))
 			v = interesting(&t->rng);
 		memcpy(to + f->offset, &v, f->bytes);

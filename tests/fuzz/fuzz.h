@@ -30,11 +30,12 @@ enum kind {
 	NO_FIELD,
 	SIZE,
 	FLAGS,		/* .most: those that are known */
-	HANDLE,
+	HANDLE,		/* .most: of another allocation than the others */
 	LENGTH,
 	ALIGNMENT,
 	ADDRESS,	/* region_id and offset, 16 bytes */
 	OFFSET,
+	UNITS,		/* a multiple of 128; .most: how many are the least */
 	ENTRIES,	/* pointer to .most bytes for each of a count */
 	DATA,		/* pointer to as many bytes as a length */
 	ENTRY_SIZE,	/* .most: the right one */

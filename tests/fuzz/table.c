@@ -65,6 +65,12 @@ const struct command commands[] = {
 		FIELD(map, __reserved, RESERVED, 0) } },
 	{ COMMAND(READ, copy, 6), .field = { COPY_FIELDS } },
 	{ COMMAND(WRITE, copy, 6), .field = { COPY_FIELDS } },
+	{ COMMAND(COPY, copy_range, 6), .field = {
+		HEAD(copy_range, 0), FIELD(copy_range, to, HANDLE, 0),
+		FIELD(copy_range, from, HANDLE, 1),
+		FIELD(copy_range, to_offset, UNITS, 0),
+		FIELD(copy_range, from_offset, UNITS, 0),
+		FIELD(copy_range, length, UNITS, 1) } },
 	{ COMMAND(SNAPSHOT, snapshot, 3), .field = {
 		HEAD(snapshot, 0),
 		FIELD(snapshot, region_entry_size, ENTRY_SIZE,

@@ -67,6 +67,7 @@ static void run_flags(struct run *r)
 	FAILS(r, TRIM, &CMD(trim, .flags = 2), EOPNOTSUPP);
 	FAILS(r, MAP, &CMD(map, .handle = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, READ, &CMD(copy, .handle = handle, .flags = 1), EOPNOTSUPP);
+	FAILS(r, COPY, &CMD(copy_range, .to = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .flags = 1), EOPNOTSUPP);
 	FAILS(r, QUOTA, &CMD(quota, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SET_QUOTA, &CMD(quota, .flags = 4), EOPNOTSUPP);
@@ -151,6 +152,45 @@ static void run_bounds(struct run *r)
 	copy(r, U64_MAX, 1, EINVAL);
 	copy(r, 1, U64_MAX, EINVAL);
 	copy(r, 0, 0, EINVAL);
+}
+
+static void copy_range(struct run *r, u32 to, u64 to_offset, u32 from,
+		       u64 length, int error)
+{
+	struct flexmem_copy_range cmd = CMD(copy_range, .to = to, .from = from,
+					    .to_offset = to_offset,
+					    .length = length, .out_done = 7);
+
+	FAILS(r, COPY, &cmd, error);
+	must(r, cmd.out_done == (error ? 0 : length), "bytes copied");
+}
+
+static void run_range_bounds(struct run *r)
+{
+	u32 large = r->handle[0][0], small = alloc(r, 0, 1000, 0);
+
+	copy_range(r, small, 0, large, 1024, 0);
+	copy_range(r, small, 128, large, 1024, EINVAL);
+	copy_range(r, small, 0, large, 1152, EINVAL);
+	copy_range(r, large, 0, small, 1152, EINVAL);
+	copy_range(r, small, 0, large, 1000, EINVAL);
+	copy_range(r, small, 0, large, 0, EINVAL);
+	copy_range(r, small, U64_MAX - 127, large, 256, EINVAL);
+	copy_range(r, large, 1024, large, 1024, 0);
+	copy_range(r, large, 1024, large, 1152, EINVAL);
+	copy_range(r, large, 0, large, 128, EINVAL);
+}
+
+/* What was lost is not copied, nor is anything copied there. */
+static void run_range_lost(struct run *r)
+{
+	u32 lost = r->handle[0][0], new;
+
+	run_good(r, "reset", world_reset(1), 0);
+	new = alloc(r, 0, 20000, 0);
+	copy_range(r, new, 0, lost, 128, EIO);
+	copy_range(r, lost, 0, new, 128, EIO);
+	copy_range(r, new, 128, new, 128, 0);
 }
 
 static void no_map(struct run *r, u64 offset, size_t length, u64 flags,
@@ -309,7 +349,10 @@ static void ask_bare(struct run *r, struct flexmem_dev *fdev)
 	r->file[0] = file;
 	CALL(r, INFO, &info);
 	must(r, !(info.out_capabilities & (FLEXMEM_CAP_MAP | FLEXMEM_CAP_COPY |
-					   FLEXMEM_CAP_SCRUB)), "capabilities");
+					   FLEXMEM_CAP_SCRUB |
+					   FLEXMEM_CAP_COPY_DEVICE)),
+	     "capabilities");
+	FAILS(r, COPY, &CMD(copy_range, .to = 1, .from = 1), EOPNOTSUPP);
 	FAILS(r, READ, &CMD(copy, .handle = 1, .length = 1), EOPNOTSUPP);
 	FAILS(r, MAP, &CMD(map, .handle = 1), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1,
@@ -569,6 +612,8 @@ const struct sequence corners[] = {
 	{ "wrong arguments", prepare, run_arguments },
 	{ "the longest lengths", prepare, run_lengths },
 	{ "bounds of a copy", prepare, run_bounds },
+	{ "bounds of a copy within the device", prepare, run_range_bounds },
+	{ "copy of what was lost", prepare, run_range_lost },
 	{ "bounds of a map", prepare, run_mmap },
 	{ "longer regions", prepare, run_long_regions },
 	{ "longer batch", prepare, run_long_batch },

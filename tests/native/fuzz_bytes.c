@@ -272,6 +272,84 @@ void fuzz_write(struct fuzz *f)
 	copy(f, true);
 }
 
+/* From one allocation to another, or within one. */
+static void draw_range(struct fuzz *f, struct flexmem_copy_range *cmd)
+{
+	u8 kind = fuzz_take(f), n = fuzz_take(f);
+	const struct fuzz_allocation *to, *from;
+	u64 to_size, from_size, size;
+
+	*cmd = CMD(copy_range, .to = fuzz_draw_handle(f), .length = 128);
+	cmd->from = kind & 1 ? cmd->to : fuzz_draw_handle(f);
+	to = fuzz_find(f, cmd->to);
+	from = fuzz_find(f, cmd->from);
+	to_size = to ? to->size : SZ_1K;
+	from_size = from ? from->size : SZ_1K;
+	size = min(to_size, from_size);
+	if (n & 1)
+		cmd->length = round_down(size >> (n >> 1 & 3), 128);
+	else
+		cmd->length *= 1 + n;
+	if (kind & 2)
+		cmd->to_offset = to_size - min(cmd->length, to_size);
+	if (kind & 4)
+		cmd->from_offset = from_size - min(cmd->length, from_size);
+	if (kind >> 3 == 0)
+		cmd->to_offset += n & 2 ? n : ~0ULL - 127;
+	if (kind >> 3 == 1)
+		cmd->from_offset += n & 2 ? n : ~0ULL - 127;
+	if (kind >> 3 == 2)
+		cmd->length = n & 2 ? n : ~0ULL - 127;
+	if (kind >> 3 == 3)
+		cmd->from_offset = cmd->to_offset + 128 * (n >> 2);
+}
+
+static bool is_bad_range(const struct fuzz_allocation *a, u64 offset,
+			 u64 length)
+{
+	return offset % 128 || length % 128 || !length || length > a->size ||
+	       offset > a->size - length;
+}
+
+static int predict_copy_range(struct fuzz *f,
+			      const struct flexmem_copy_range *cmd)
+{
+	const struct fuzz_allocation *to = fuzz_find(f, cmd->to);
+	const struct fuzz_allocation *from = fuzz_find(f, cmd->from);
+
+	if (f->bare)
+		return -EOPNOTSUPP;
+	if (!to || !from)
+		return -ENOENT;
+	if (to->lost || from->lost)
+		return -EIO;
+	if (is_bad_range(to, cmd->to_offset, cmd->length) ||
+	    is_bad_range(from, cmd->from_offset, cmd->length))
+		return -EINVAL;
+	if (to == from && max(cmd->to_offset, cmd->from_offset) -
+	    min(cmd->to_offset, cmd->from_offset) < cmd->length)
+		return -EINVAL;
+	if (!model_may_probe(f->model))
+		return -ETIMEDOUT;
+	return model_call(f->model, &f->copy_error);
+}
+
+void fuzz_copy_range(struct fuzz *f)
+{
+	struct flexmem_copy_range cmd, given;
+	int want;
+	long rc;
+
+	draw_range(f, &cmd);
+	given = cmd;
+	if (!fuzz_call(f, FLEXMEM_CMD_COPY, &cmd, sizeof(cmd), &rc))
+		return;
+	want = predict_copy_range(f, &given);
+	SAME(f, rc, want ?: f->late ? -EFAULT : 0);
+	if (!f->late)
+		SAME(f, cmd.out_done, want ? 0 : given.length);
+}
+
 /* Events: what is in one; when there is one is left to tests/kunit. */
 
 static void check_event(struct fuzz *f, const struct flexmem_event *event,

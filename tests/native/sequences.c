@@ -333,6 +333,37 @@ static void run_copy(struct run *r)
 		run_wrong(r, "READ of other bytes than WRITE", "READ", 0);
 }
 
+static bool copy_range(struct run *r, u32 to, u64 to_offset, u32 from,
+		       u64 length, int expected)
+{
+	struct flexmem_copy_range cmd = CMD(copy_range, .to = to, .from = from,
+					    .to_offset = to_offset,
+					    .length = length);
+
+	return FAILS(r, 0, COPY, &cmd, expected);
+}
+
+/* To another allocation, and to the end of that. */
+static void run_copy_range(struct run *r)
+{
+	const u64 length = round_down(sizeof(data), 256);
+	u32 from;
+
+	memset(data, 7, sizeof(data));
+	if (!ALLOC(r, 0, .length = sizeof(data)) ||
+	    !copy_bytes(r, 0, true, data))
+		return;
+	from = last(r, 0);
+	if (!ALLOC(r, 0, .length = sizeof(data)) ||
+	    !copy_range(r, last(r, 0), 0, from, length / 2, 0) ||
+	    !copy_range(r, last(r, 0), length / 2, last(r, 0), length / 2, 0))
+		return;
+	copy_range(r, last(r, 0), 128, last(r, 0), 256, EINVAL);
+	copy_range(r, last(r, 0), 0, 4711, 128, ENOENT);
+	if (copy_bytes(r, 0, false, copy) && memcmp(data, copy, length))
+		run_wrong(r, "COPY of other bytes than WRITE", "COPY", 0);
+}
+
 /* A strict file leaves bytes behind, which nobody else may see. */
 static void prepare_dirty(struct run *r)
 {
@@ -671,6 +702,7 @@ const struct sequence sequences[] = {
 	{ "batch of a longer entry", prepare_open, run_batch_long },
 	{ "trim", prepare_alloc, run_trim },
 	{ "copy", prepare_open, run_copy },
+	{ "copy within the device", prepare_open, run_copy_range },
 	{ "scrub", prepare_dirty, run_scrub },
 	{ "scrub in the background", prepare_dirty, run_background },
 	{ "resize", prepare_alloc, run_resize },

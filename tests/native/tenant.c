@@ -161,6 +161,46 @@ static void do_copy(struct tenant *t)
 	copy_some(t, read_note(t), chance(t, 2));
 }
 
+static long copy_range(struct tenant *t, u32 to, u64 to_offset, u32 from,
+		       u64 from_offset, u64 length)
+{
+	struct flexmem_copy_range cmd = CMD(copy_range, .to = to, .from = from,
+					    .to_offset = to_offset,
+					    .from_offset = from_offset,
+					    .length = length);
+	long rc = CALL(t, COPY, &cmd);
+
+	ANSWER(t, "COPY", rc, ENOENT, EBUSY, EINVAL, EIO, ETIMEDOUT);
+	if (!rc && cmd.out_done != length)
+		shim_bug("COPY is short and succeeds");
+	return rc;
+}
+
+/* Anything to anywhere: what is there afterwards is the file's all the same. */
+static void do_copy_range(struct tenant *t)
+{
+	u32 to = read_note(t), from = chance(t, 4) ? to : read_note(t);
+
+	copy_range(t, to, draw(t, 8) * (chance(t, 20) ? 64 : 128), from,
+		   draw(t, 8) * 128, draw(t, 40) * 128);
+	copy_some(t, to, false);
+}
+
+/* What nobody else knows of yet has the bytes that were copied to it. */
+static void copy_own(struct tenant *t, u32 handle)
+{
+	u8 *data = native_user();
+	struct flexmem_copy cmd = CMD(copy, .handle = handle, .length = 128,
+				      .data = (uintptr_t)data);
+
+	memset(data, t->file->tag, 128);
+	if (CALL(t, WRITE, &cmd) || copy_range(t, handle, 128, handle, 0, 128))
+		return;
+	cmd.offset = 128;
+	if (!CALL(t, READ, &cmd) && memchr_inv(data, t->file->tag, 128))
+		shim_bug("tenant %u: COPY of other bytes", t->number);
+}
+
 static struct flexmem_alloc draw_alloc(struct tenant *t)
 {
 	static const u32 flags[] = {
@@ -194,6 +234,8 @@ static void do_alloc(struct tenant *t)
 	if (chance(t, 3)) {
 		copy_some(t, cmd.out_handle, false);
 		copy_some(t, cmd.out_handle, true);
+		if (cmd.out_size >= 256)
+			copy_own(t, cmd.out_handle);
 	}
 	note(t, cmd.out_handle);
 }
@@ -520,7 +562,8 @@ static const struct {
 } steps[] = {
 	{ do_alloc, 30 }, { do_free, 22 }, { do_free_by_address, 5 },
 	{ do_batch, 3 }, { do_free_batch, 4 }, { do_resize, 8 },
-	{ do_copy, 10 }, { do_map, 6 }, { do_lease, 2 }, { do_ask, 3 },
+	{ do_copy, 10 }, { do_copy_range, 5 }, { do_map, 6 }, { do_lease, 2 },
+	{ do_ask, 3 },
 	{ do_snapshot, 2 }, { do_quota, 2 }, { do_trim, 1 }, { do_event, 2 },
 	{ do_nonsense, 3 },
 };

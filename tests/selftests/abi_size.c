@@ -68,6 +68,7 @@ BOTH_MODES(trim, COMMAND(TRIM, trim, FLEXMEM_TRIM_BREAK_LEASES, RESERVED(trim),
 BOTH_MODES(map, COMMAND(MAP, map, 0, RESERVED(map), false));
 BOTH_MODES(read, COMMAND(READ, copy, 0, RESERVED(copy), false));
 BOTH_MODES(write, COMMAND(WRITE, copy, 0, RESERVED(copy), false));
+BOTH_MODES(copy_range, COMMAND(COPY, copy_range, 0, -1, false));
 BOTH_MODES(snapshot, COMMAND(SNAPSHOT, snapshot, 0, -1, false));
 BOTH_MODES(quota, COMMAND(QUOTA, quota, 0, -1, false));
 BOTH_MODES(set_quota, COMMAND(SET_QUOTA, quota, FLEXMEM_QUOTA_LIMIT |
@@ -114,6 +115,7 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 	struct flexmem_regions *list = p;
 	struct flexmem_snapshot *snapshot = p;
 	struct flexmem_copy *copy = p;
+	struct flexmem_copy_range *range = p;
 	struct flexmem_quota *quota = p;
 
 	memset(p, 0, cmd->size);
@@ -162,6 +164,12 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 		copy->handle = self->handle;
 		copy->length = sizeof(self->data);
 		copy->data = (uintptr_t)self->data;
+		break;
+	case FLEXMEM_IOCTL_COPY:
+		range->to = self->handle;
+		range->from = self->handle;
+		range->from_offset = KiB / 2;
+		range->length = KiB / 2;
 		break;
 	case FLEXMEM_IOCTL_SNAPSHOT:
 		snapshot->region_entry_size = sizeof(self->regions[0]);
@@ -424,7 +432,7 @@ TEST_F(number, unknown_numbers_are_enotty)
 	__u64 buf[64] = { sizeof(buf) };
 	unsigned int nr;
 
-	for (nr = FLEXMEM_CMD_RESIZE + 1; nr <= 0xff; nr++)
+	for (nr = FLEXMEM_CMD_COPY + 1; nr <= 0xff; nr++)
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, nr), buf))
 			TH_LOG("number %#x", nr);
 }
@@ -434,7 +442,7 @@ TEST_F(number, wrong_type_is_enotty)
 	__u64 buf[64] = { sizeof(struct flexmem_info) };
 	unsigned int nr;
 
-	for (nr = 0; nr <= FLEXMEM_CMD_RESIZE; nr++) {
+	for (nr = 0; nr <= FLEXMEM_CMD_COPY; nr++) {
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0xE6, nr), buf));
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0xE8, nr), buf));
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0, nr + 0x80), buf));
@@ -450,7 +458,7 @@ TEST_F(number, direction_and_size_bits_are_enotty)
 	__u64 buf[4096] = { 0 };
 	unsigned int nr, d, s;
 
-	for (nr = 0; nr <= FLEXMEM_CMD_RESIZE; nr++)
+	for (nr = 0; nr <= FLEXMEM_CMD_COPY; nr++)
 		for (d = 0; d < ARRAY_SIZE(dirs); d++)
 			for (s = !d; s < ARRAY_SIZE(sizes); s++)
 				ASSERT_EQ(ENOTTY, fm_ioctl(self->fd,

@@ -43,6 +43,7 @@ unbind    | default     |                                                       
 firmware  | default     |                                                                |
 map       | default     |                                                                |
 copy      | default     |                                                                |
+copy_device | default   |                                                                |
 scrub     | default     |                                                                |
 limits    | default     |                                                                |
 snapshot  | default     |                                                                |

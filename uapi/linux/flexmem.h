@@ -29,8 +29,8 @@
  *
  *  - ENOTTY: no such command.
  *  - EFAULT: a pointer could not be read or written, and nothing has changed.
- *    One exception: READ and WRITE, which count in their reply what they have
- *    done, keep what they did before.
+ *    One exception: READ, WRITE and COPY, which count in their reply what they
+ *    have done, keep what they did before.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
  *  - E2BIG: there are non-zero bytes beyond what this kernel knows, or the
@@ -86,6 +86,7 @@
  * @FLEXMEM_CMD_SET_QUOTA: &struct flexmem_quota
  * @FLEXMEM_CMD_STRICT: &struct flexmem_strict
  * @FLEXMEM_CMD_RESIZE: &struct flexmem_resize
+ * @FLEXMEM_CMD_COPY: &struct flexmem_copy_range
  */
 enum flexmem_cmd {
 	FLEXMEM_CMD_INFO = 0x00,
@@ -107,6 +108,7 @@ enum flexmem_cmd {
 	FLEXMEM_CMD_SET_QUOTA = 0x10,
 	FLEXMEM_CMD_STRICT = 0x11,
 	FLEXMEM_CMD_RESIZE = 0x12,
+	FLEXMEM_CMD_COPY = 0x13,
 };
 
 /**
@@ -182,6 +184,7 @@ enum flexmem_acquire {
  * @FLEXMEM_CAP_PRESSURE: read() and poll() tell how full the function is (see
  *	&struct flexmem_event), and FLEXMEM_ALLOC_WAIT works; on every function
  *	of this kernel
+ * @FLEXMEM_CAP_COPY_DEVICE: COPY works
  */
 enum flexmem_capabilities {
 	FLEXMEM_CAP_SCRUB = 1 << 0,
@@ -190,6 +193,7 @@ enum flexmem_capabilities {
 	FLEXMEM_CAP_LIMITS = 1 << 3,
 	FLEXMEM_CAP_RESIZE = 1 << 4,
 	FLEXMEM_CAP_PRESSURE = 1 << 5,
+	FLEXMEM_CAP_COPY_DEVICE = 1 << 6,
 };
 
 /**
@@ -752,6 +756,38 @@ struct flexmem_copy {
 
 #define FLEXMEM_IOCTL_READ _IO(FLEXMEM_TYPE, FLEXMEM_CMD_READ)
 #define FLEXMEM_IOCTL_WRITE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_WRITE)
+
+/**
+ * struct flexmem_copy_range - ioctl(FLEXMEM_IOCTL_COPY)
+ * @size: sizeof(struct flexmem_copy_range)
+ * @flags: must be 0
+ * @to: handle of a live allocation of this open file: where to
+ * @from: likewise: where from; may be the same one
+ * @to_offset: first byte in the allocation @to
+ * @from_offset: first byte in the allocation @from
+ * @length: bytes, at least 128; like the offsets a multiple of that
+ * @out_done: bytes copied, from the first on
+ *
+ * Copy bytes within the device, mappable or not: none of them goes through the
+ * CPU. EOPNOTSUPP without FLEXMEM_CAP_COPY_DEVICE. EINVAL: the bytes are not
+ * all in the allocations; offsets and length are not multiples of 128; or the
+ * two ranges have bytes in common. EIO: either allocation was lost. The reply
+ * is written on failure too: what was copied until then stays copied, and what
+ * is in the rest of the range @to is not known. It is not one moment's copy if
+ * others write meanwhile.
+ */
+struct flexmem_copy_range {
+	__u32 size;
+	__u32 flags;
+	__u32 to;
+	__u32 from;
+	__aligned_u64 to_offset;
+	__aligned_u64 from_offset;
+	__aligned_u64 length;
+	__aligned_u64 out_done;
+};
+
+#define FLEXMEM_IOCTL_COPY _IO(FLEXMEM_TYPE, FLEXMEM_CMD_COPY)
 
 /**
  * enum flexmem_owner_kind - whose account it is

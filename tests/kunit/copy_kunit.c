@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Copies within the device: which bytes, in what pieces, and what ends them. */
+
+#include <linux/limits.h>
+
+#include "clients.h"
+#include "resize.h"
+
+#define MIB ((u64)SZ_1M)
+#define PIECE FLEXMEM_COPY_DEVICE_MAX
+
+/* A place in an allocation. */
+struct at {
+	struct flexmem_allocation *allocation;
+	u64 offset;
+};
+
+#define AT(allocation, offset) ((struct at) { allocation, offset })
+
+/* All of it is in one chunk. */
+static void fill(struct kunit *test, struct at at, u64 size, u8 value)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_chunk *chunk;
+
+	chunk = flexmem_allocation_chunk(at.allocation, &at.offset);
+	fake_data_fill(ctx->fake, &chunk->region->mem,
+		       chunk->block->start + at.offset, size, value);
+}
+
+static struct flexmem_allocation *make_filled(struct kunit *test, u64 size,
+					      u8 value)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *allocation;
+
+	allocation = prepare(test, ctx->client, size);
+	flexmem_client_publish(ctx->client, allocation);
+	fill(test, AT(allocation, 0), size, value);
+	return allocation;
+}
+
+static bool is_all(struct kunit *test, struct at at, u64 size, u8 value)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_chunk *chunk;
+
+	chunk = flexmem_allocation_chunk(at.allocation, &at.offset);
+	return fake_data_is(ctx->fake, &chunk->region->mem,
+			    chunk->block->start + at.offset, size, value);
+}
+
+static int copy_handles(struct kunit *test, u32 to, u32 from,
+			struct flexmem_copy_range *range)
+{
+	struct ctx *ctx = test->priv;
+
+	range->to = to;
+	range->from = from;
+	range->out_done = 0;
+	return flexmem_client_copy_range(ctx->client, range);
+}
+
+static int copy(struct kunit *test, struct at to, struct at from, u64 length,
+		u64 *done)
+{
+	struct flexmem_copy_range range = {
+		.to_offset = to.offset,
+		.from_offset = from.offset,
+		.length = length,
+	};
+	int rc;
+
+	rc = copy_handles(test, to.allocation->handle, from.allocation->handle,
+			  &range);
+	*done = range.out_done;
+	return rc;
+}
+
+static void copies_a_range_and_nothing_else(struct kunit *test)
+{
+	struct flexmem_allocation *from = make_filled(test, MIB, 7);
+	struct flexmem_allocation *to = make_filled(test, MIB, 3);
+	u64 done;
+
+	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(to, 1024), AT(from, MIB - 256),
+				      256, &done));
+	KUNIT_EXPECT_EQ(test, done, 256);
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(to, 0), 1024, 3));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(to, 1024), 256, 7));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(to, 1280), MIB - 1280, 3));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(from, 0), MIB, 7));
+}
+
+static void copies_between_regions_in_pieces(struct kunit *test)
+{
+	struct flexmem_allocation *from = make_filled(test, 8 * GIB, 7);
+	struct flexmem_allocation *to = make_filled(test, 8 * GIB, 3);
+	const u64 length = 2 * PIECE + 128;
+	struct ctx *ctx = test->priv;
+	u64 done;
+
+	KUNIT_ASSERT_TRUE(test, from->chunks[0].region != to->chunks[0].region);
+	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(to, GIB), AT(from, 128), length,
+				      &done));
+	KUNIT_EXPECT_EQ(test, done, length);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_COPY], 3);
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(to, 0), GIB, 3));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(to, GIB), length, 7));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(to, GIB + length), GIB, 3));
+}
+
+static void copies_within_an_allocation(struct kunit *test)
+{
+	struct flexmem_allocation *both = make_filled(test, MIB, 3);
+	u64 done;
+
+	fill(test, AT(both, 0), 1024, 7);
+	/* Side by side, both ways. */
+	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(both, 1024), AT(both, 0), 1024,
+				      &done));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(both, 0), 2048, 7));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(both, 2048), 1024, 3));
+	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(both, 1024), AT(both, 2048),
+				      1024, &done));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(both, 1024), 1024, 3));
+}
+
+/* A piece ends where a chunk does, on either side. */
+static void copies_across_the_ends_of_chunks(struct kunit *test)
+{
+	struct flexmem_allocation *whole = make_filled(test, MIB, 7), *chunked;
+	static const struct flexmem_shape shape = {
+		.size = 30 * GIB,
+		.alignment = FLEXMEM_ALIGN,
+		.chunks = 3,
+	};
+	struct ctx *ctx = test->priv;
+	u64 done;
+
+	chunked = flexmem_client_prepare(ctx->client, &shape, &ctx->place);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, chunked);
+	KUNIT_ASSERT_EQ(test, chunked->chunks[0].size, 10 * GIB);
+	flexmem_client_publish(ctx->client, chunked);
+	fill(test, AT(chunked, 0), 10 * GIB, 3);
+	fill(test, AT(chunked, 10 * GIB), 10 * GIB, 4);
+	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(chunked, 10 * GIB - 1024),
+				      AT(whole, 0), 4096, &done));
+	KUNIT_EXPECT_EQ(test, done, 4096);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_COPY], 2);
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(chunked, 0), 10 * GIB - 1024,
+				       3));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(chunked, 10 * GIB - 1024), 1024,
+				       7));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(chunked, 10 * GIB), 3072, 7));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(chunked, 10 * GIB + 3072),
+				       GIB, 4));
+	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(whole, 0),
+				      AT(chunked, 10 * GIB + 2048), 2048,
+				      &done));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(whole, 0), 1024, 7));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(whole, 1024), 1024, 4));
+	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(whole, 2048),
+				      AT(chunked, 10 * GIB - 2048), 4096,
+				      &done));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(whole, 2048), 1024, 3));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(whole, 3072), 3072, 7));
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_COPY], 5);
+}
+
+static void refuses_ranges_that_overlap(struct kunit *test)
+{
+	struct flexmem_allocation *both = make_filled(test, MIB, 3);
+	static const u64 places[] = { 0, 128, 896, 1024, 1152, 1920 };
+	struct ctx *ctx = test->priv;
+	unsigned int i;
+	u64 done;
+
+	for (i = 0; i < ARRAY_SIZE(places); i++) {
+		KUNIT_EXPECT_EQ_MSG(test, i ? -EINVAL : 0,
+				    copy(test, AT(both, places[i]),
+					 AT(both, 1024), 1024, &done),
+				    "to %llu", places[i]);
+		KUNIT_EXPECT_EQ(test, done, i ? 0 : 1024);
+	}
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_COPY], 1);
+}
+
+static void refuses_what_is_not_all_inside_or_not_aligned(struct kunit *test)
+{
+	struct flexmem_allocation *large = make_filled(test, MIB, 7);
+	struct flexmem_allocation *small = make_filled(test, 1024, 3);
+	static const struct {
+		u64 to, from, length;
+	} bad[] = {
+		{ 0, 0, 0 }, { 1024, 0, 0 }, { 0, 0, 1152 }, { 128, 0, 1024 },
+		{ 1024, 0, 128 }, { 0, MIB - 128, 256 }, { 0, MIB, 128 },
+		{ 0, 0, 64 }, { 64, 0, 128 }, { 0, 64, 128 }, { 0, 0, 1 },
+		{ 0, 0, U64_MAX - 127 }, { U64_MAX - 127, 0, 128 },
+		{ 0, U64_MAX - 127, 128 }, { U64_MAX - 127, 0, 256 },
+		{ 128, 0, U64_MAX - 127 }, { 0, 128, U64_MAX - 127 },
+	};
+	struct ctx *ctx = test->priv;
+	unsigned int i;
+	u64 done;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
+				    copy(test, AT(small, bad[i].to),
+					 AT(large, bad[i].from), bad[i].length,
+					 &done), "%u", i);
+		KUNIT_EXPECT_EQ(test, done, 0);
+	}
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_COPY], 0);
+	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(small, 0), AT(large, MIB - 1024),
+				      1024, &done));
+}
+
+static void says_how_far_it_came(struct kunit *test)
+{
+	struct flexmem_allocation *from = make_filled(test, GIB, 7);
+	struct flexmem_allocation *to = make_filled(test, GIB, 3);
+	struct ctx *ctx = test->priv;
+	u64 done;
+
+	fake_device_fail(ctx->fake, FAKE_COPY, 3, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			copy(test, AT(to, 0), AT(from, 0), GIB, &done));
+	KUNIT_EXPECT_EQ(test, done, 2 * PIECE);
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(to, 0), 2 * PIECE, 7));
+	fake_device_fail(ctx->fake, FAKE_COPY, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			copy(test, AT(to, 0), AT(from, 0), GIB, &done));
+	/* It may be dead: nobody waits for it again so soon. */
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			copy(test, AT(to, 0), AT(from, 0), GIB, &done));
+	KUNIT_EXPECT_EQ(test, done, 0);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_COPY], 4);
+}
+
+static void finds_both_handles_or_neither(struct kunit *test)
+{
+	struct flexmem_allocation *a = make_filled(test, MIB, 7);
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 1);
+	struct flexmem_copy_range range = { .to_offset = 128, .length = 128 };
+	u32 theirs;
+
+	alloc(test, other, MIB);
+	theirs = alloc(test, other, MIB);
+	KUNIT_EXPECT_EQ(test, -ENOENT,
+			copy_handles(test, theirs, a->handle, &range));
+	KUNIT_EXPECT_EQ(test, -ENOENT,
+			copy_handles(test, a->handle, theirs, &range));
+	KUNIT_EXPECT_EQ(test, -ENOENT, copy_handles(test, 0, 0, &range));
+	KUNIT_EXPECT_EQ(test, 0,
+			copy_handles(test, a->handle, a->handle, &range));
+	/* No reference is left, nor one too few. */
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->refs), 1);
+}
+
+static void resize_and_copy_keep_apart(struct kunit *test)
+{
+	struct flexmem_allocation *a = make_filled(test, MIB, 7);
+	struct flexmem_allocation *b = make_filled(test, MIB, 3);
+	struct flexmem_resize cmd = { .handle = a->handle, .length = 128 };
+	struct flexmem_resizing resizing;
+	struct ctx *ctx = test->priv;
+	u64 done;
+
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_resize_prepare(ctx->client, &cmd, &resizing));
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			copy(test, AT(a, 0), AT(b, 0), 128, &done));
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			copy(test, AT(b, 0), AT(a, 0), 128, &done));
+	flexmem_resize_abort(&resizing);
+	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(b, 0), AT(a, 0), 128, &done));
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->refs), 1);
+	KUNIT_EXPECT_EQ(test, refcount_read(&b->refs), 1);
+}
+
+/* What others do in the middle of the first piece. */
+struct meanwhile {
+	struct flexmem_client *client;
+	struct flexmem_allocation *a;
+	struct flexmem_allocation *b;
+	bool *lost;
+	int resize;
+};
+
+static void lose(void *arg)
+{
+	WRITE_ONCE(*((struct meanwhile *)arg)->lost, true);
+}
+
+static void ends_when_either_is_lost(struct kunit *test)
+{
+	struct flexmem_allocation *from = make_filled(test, 8 * GIB, 7);
+	struct flexmem_allocation *to = make_filled(test, 8 * GIB, 3);
+	bool *lost[] = {
+		&from->chunks[0].region->lost, &to->chunks[0].region->lost,
+	};
+	struct ctx *ctx = test->priv;
+	struct meanwhile meanwhile = {};
+	unsigned int i;
+	u64 done;
+
+	ctx->fake->during_copy = lose;
+	ctx->fake->during_copy_arg = &meanwhile;
+	for (i = 0; i < ARRAY_SIZE(lost); i++) {
+		meanwhile.lost = lost[i];
+		KUNIT_EXPECT_EQ(test, -EIO, copy(test, AT(to, 0), AT(from, 0),
+						 2 * PIECE, &done));
+		KUNIT_EXPECT_EQ(test, done, PIECE);
+		/* And before the first. */
+		KUNIT_EXPECT_EQ(test, -EIO, copy(test, AT(to, 0), AT(from, 0),
+						 PIECE, &done));
+		KUNIT_EXPECT_EQ(test, done, 0);
+		KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_COPY], i + 1);
+		WRITE_ONCE(*lost[i], false);
+	}
+}
+
+static void resize_and_free(void *arg)
+{
+	struct meanwhile *meanwhile = arg;
+	struct flexmem_resize cmd = {
+		.handle = meanwhile->a->handle,
+		.length = 128,
+	};
+	struct flexmem_resizing resizing;
+
+	meanwhile->resize = flexmem_resize_prepare(meanwhile->client, &cmd,
+						   &resizing);
+	fake_client_free(meanwhile->client, meanwhile->a->handle);
+	fake_client_free(meanwhile->client, meanwhile->b->handle);
+}
+
+static void keeps_what_is_freed_meanwhile(struct kunit *test)
+{
+	struct flexmem_allocation *from = make_filled(test, 4 * PIECE, 7);
+	struct flexmem_allocation *to = make_filled(test, 4 * PIECE, 3);
+	struct ctx *ctx = test->priv;
+	struct meanwhile meanwhile = {
+		.client = ctx->client,
+		.a = to,
+		.b = from,
+	};
+	u64 done;
+
+	ctx->fake->during_copy = resize_and_free;
+	ctx->fake->during_copy_arg = &meanwhile;
+	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(to, 0), AT(from, 0), PIECE,
+				      &done));
+	KUNIT_EXPECT_EQ(test, meanwhile.resize, -EBUSY);
+	KUNIT_EXPECT_EQ(test, done, PIECE);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
+	KUNIT_EXPECT_EQ(test, nr_handles(ctx->client), 0);
+}
+
+static struct kunit_case copy_test_cases[] = {
+	KUNIT_CASE(copies_a_range_and_nothing_else),
+	KUNIT_CASE(copies_between_regions_in_pieces),
+	KUNIT_CASE(copies_within_an_allocation),
+	KUNIT_CASE(copies_across_the_ends_of_chunks),
+	KUNIT_CASE(refuses_ranges_that_overlap),
+	KUNIT_CASE(refuses_what_is_not_all_inside_or_not_aligned),
+	KUNIT_CASE(says_how_far_it_came),
+	KUNIT_CASE(finds_both_handles_or_neither),
+	KUNIT_CASE(resize_and_copy_keep_apart),
+	KUNIT_CASE(ends_when_either_is_lost),
+	KUNIT_CASE(keeps_what_is_freed_meanwhile),
+	{}
+};
+
+static struct kunit_suite copy_test_suite = {
+	.name = "flexmem_copy",
+	.init = client_test_init,
+	.test_cases = copy_test_cases,
+};
+
+kunit_test_suite(copy_test_suite);
