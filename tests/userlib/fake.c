@@ -72,7 +72,8 @@ void fake_reset(void)
 		.capacity = 64 * GIB,
 		.capabilities = FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP |
 				FLEXMEM_CAP_COPY | FLEXMEM_CAP_LIMITS |
-				FLEXMEM_CAP_RESIZE | FLEXMEM_CAP_PRESSURE,
+				FLEXMEM_CAP_RESIZE | FLEXMEM_CAP_PRESSURE |
+				FLEXMEM_CAP_COPY_DEVICE,
 		.uid = 1000,
 		.admin = true,
 		.client_limit = FLEXMEM_NO_LIMIT,
@@ -693,6 +694,8 @@ int dispatch(struct file *file, unsigned int number, void *arg, int injected)
 		return trim(arg, injected);
 	if (number == FLEXMEM_CMD_READ || number == FLEXMEM_CMD_WRITE)
 		return copy(file, arg, number == FLEXMEM_CMD_WRITE, injected);
+	if (number == FLEXMEM_CMD_COPY)
+		return copy_range(file, arg, injected);
 	if (injected)
 		return injected;
 	switch (number) {

@@ -137,6 +137,68 @@ int copy(const struct file *file, struct flexmem_copy *cmd, bool is_write,
 	return injected;
 }
 
+static bool is_within(const struct block *block, uint64_t offset,
+		      uint64_t length)
+{
+	uint64_t size = block->end - block->start;
+
+	return length <= size && offset <= size - length;
+}
+
+static bool is_range(const struct flexmem_copy_range *cmd,
+		     const struct block *to, const struct block *from)
+{
+	if ((cmd->to_offset | cmd->from_offset | cmd->length) % 128 ||
+	    !is_within(to, cmd->to_offset, cmd->length) ||
+	    !is_within(from, cmd->from_offset, cmd->length))
+		return false;
+	return to != from || cmd->to_offset + cmd->length <= cmd->from_offset ||
+	       cmd->from_offset + cmd->length <= cmd->to_offset;
+}
+
+int copy_range(const struct file *file, struct flexmem_copy_range *cmd,
+	       int injected)
+{
+	struct block *to;
+	struct block *from;
+	uint32_t to_where;
+	uint32_t from_where;
+	char unit[128];
+	off_t at;
+	uint64_t most = cmd->length;
+	int err;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags);
+	REQUIRE(cmd->length && !cmd->out_done);
+	if (!(fake.capabilities & FLEXMEM_CAP_COPY_DEVICE))
+		return EOPNOTSUPP;
+	err = find(file, cmd->to, &to, &to_where);
+	if (!err)
+		err = find(file, cmd->from, &from, &from_where);
+	if (err)
+		return err;
+	if (!is_range(cmd, to, from))
+		return EINVAL;
+	if (fake.copy_most && most > fake.copy_most)
+		most = fake.copy_most;
+	if (injected && most > fake.copied_before_error)
+		most = fake.copied_before_error;
+	if (fake.copied_nothing)
+		return 0;
+	for (; cmd->out_done + sizeof(unit) <= most;
+	     cmd->out_done += sizeof(unit)) {
+		at = place_of(from_where,
+			      from->start + cmd->from_offset + cmd->out_done);
+		if (pread(memory(), unit, sizeof(unit), at) < 0)
+			return errno;
+		at = place_of(to_where,
+			      to->start + cmd->to_offset + cmd->out_done);
+		if (pwrite(memory(), unit, sizeof(unit), at) < 0)
+			return errno;
+	}
+	return injected;
+}
+
 /* The allocation of @file whose bytes are mapped from @offset on. */
 static const struct block *mapped_block(const struct file *file,
 					uint64_t offset, size_t length)

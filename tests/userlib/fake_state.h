@@ -79,6 +79,8 @@ int open_sysfs(const char *path);
 int map(const struct file *file, struct flexmem_map *cmd);
 int copy(const struct file *file, struct flexmem_copy *cmd, bool is_write,
 	 int injected);
+int copy_range(const struct file *file, struct flexmem_copy_range *cmd,
+	       int injected);
 void zero(uint32_t region, uint64_t start, uint64_t end);
 bool is_mapped(const struct file *file, uint32_t handle);
 

@@ -282,6 +282,77 @@ static void copy_makes_no_progress(void **state)
 	flexmem_device_close(device);
 }
 
+/* Likewise, from one allocation to another one and within one. */
+static void copies_within_the_device(void **state)
+{
+	struct flexmem_device *device = open_device();
+	uint32_t from = get(device, 2048, 0);
+	uint32_t to = get(device, 2048, 0);
+	unsigned char out[2048];
+	unsigned char in[2048];
+	uint64_t done = 7;
+
+	(void)state;
+	pattern_fill(out, 1, 0, sizeof(out));
+	assert_int_equal(flexmem_device_write(device, from, 0, out, 2048,
+					      NULL), 0);
+	assert_int_equal(flexmem_device_write(device, to, 0, out, 2048, NULL),
+			 0);
+	fake.copy_most = 384;
+	assert_int_equal(flexmem_device_copy(device, to, 128, from, 1024, 1024,
+					     &done), 0);
+	assert_int_equal(done, 1024);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_COPY], 3);
+	memmove(out + 128, out + 1024, 1024);
+	fake.copy_most = 0;
+	assert_int_equal(flexmem_device_copy(device, to, 0, to, 1024, 1024,
+					     NULL), 0);
+	memcpy(out, out + 1024, 1024);
+	assert_int_equal(flexmem_device_read(device, to, 0, in, 2048, NULL), 0);
+	assert_memory_equal(in, out, 2048);
+	assert_int_equal(flexmem_device_copy(device, to, 0, from, 0, 0, &done),
+			 0);
+	assert_int_equal(done, 0);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_COPY], 4);
+	flexmem_device_close(device);
+}
+
+static void copies_within_the_device_that_fail(void **state)
+{
+	struct flexmem_device *device = open_device();
+	uint32_t handle = get(device, 1024, 0);
+	uint32_t other = get(device, 2048, 0);
+	uint64_t done = 7;
+
+	(void)state;
+	fake.copy_most = 256;
+	fake.copied_before_error = 128;
+	inject(FLEXMEM_CMD_COPY, 2, ETIMEDOUT);
+	assert_int_equal(flexmem_device_copy(device, other, 0, handle, 0, 1024,
+					     &done), -ETIMEDOUT);
+	assert_int_equal(done, 384);
+	assert_int_equal(flexmem_device_copy(device, handle, 0, handle, 128,
+					     256, &done), -EINVAL);
+	assert_int_equal(done, 0);
+	assert_int_equal(flexmem_device_copy(device, handle, 0, other, 0, 1152,
+					     NULL), -EINVAL);
+	assert_int_equal(flexmem_device_copy(device, handle, 0, other, 64, 128,
+					     NULL), -EINVAL);
+	assert_int_equal(flexmem_device_copy(device, handle, 0, 99, 0, 128,
+					     NULL), -ENOENT);
+	assert_int_equal(flexmem_device_copy(NULL, handle, 0, other, 0, 128,
+					     NULL), -EINVAL);
+	fake.copied_nothing = true;
+	assert_int_equal(flexmem_device_copy(device, handle, 0, other, 0, 128,
+					     &done), -EIO);
+	assert_int_equal(done, 0);
+	fake.copied_nothing = false;
+	fake.capabilities = FLEXMEM_CAP_COPY;
+	assert_int_equal(flexmem_device_copy(device, handle, 0, other, 0, 128,
+					     NULL), -EOPNOTSUPP);
+	flexmem_device_close(device);
+}
+
 static void zeroed(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -414,6 +485,8 @@ int main(void)
 		TEST(copies_of_any_length),
 		TEST(copies_that_fail),
 		TEST(copy_makes_no_progress),
+		TEST(copies_within_the_device),
+		TEST(copies_within_the_device_that_fail),
 		TEST(zeroed),
 		TEST(lost),
 		TEST(nulls),

@@ -201,6 +201,9 @@ enum flexmem_limit {
 /** FLEXMEM_CAN_PRESSURE - capability: FLEXMEM_WAIT, flexmem_device_pressure() */
 #define FLEXMEM_CAN_PRESSURE (UINT64_C(1) << 5)
 
+/** FLEXMEM_CAN_COPY_DEVICE - capability: flexmem_device_copy() */
+#define FLEXMEM_CAN_COPY_DEVICE (UINT64_C(1) << 6)
+
 /** FLEXMEM_EXHAUSTED - flag of statistics: no further region is tried for */
 #define FLEXMEM_EXHAUSTED (UINT32_C(1) << 0)
 
@@ -230,7 +233,8 @@ enum flexmem_limit {
  * @max_region: the largest region there could be: no allocation is larger
  * @capabilities: what this function can do: of FLEXMEM_CAN_SCRUB,
  *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_COPY, FLEXMEM_CAN_LIMIT,
- *                FLEXMEM_CAN_RESIZE, FLEXMEM_CAN_PRESSURE
+ *                FLEXMEM_CAN_RESIZE, FLEXMEM_CAN_PRESSURE,
+ *                FLEXMEM_CAN_COPY_DEVICE
  * @fallback_sizes: sizes of regions in the order they are tried
  * @name: name of the device behind this function, NUL-terminated
  *
@@ -1030,6 +1034,31 @@ FLEXMEM_API int flexmem_device_write(struct flexmem_device *device,
 				     uint32_t handle, uint64_t offset,
 				     const void *data, size_t length,
 				     size_t *done);
+
+/**
+ * flexmem_device_copy() - copy within the device, mappable or not
+ * @device: the device object that both allocations were made with
+ * @to: handle of the allocation to copy to
+ * @to_offset: first byte there, from the start of the allocation
+ * @from: handle of the allocation to copy from; may be the same
+ * @from_offset: first byte there, from the start of the allocation
+ * @length: how many; 0 does nothing
+ * @done: where to put how many were copied, from the first on, on failure too;
+ *        may be NULL. What was copied stays copied
+ *
+ * The device does it: no byte goes through the CPU. Offsets and @length are
+ * multiples of 128, as every size is that flexmem_device_alloc() gives. Not a
+ * copy of one moment if others write meanwhile.
+ *
+ * Return: 0; -ENOENT: no such allocation; -EINVAL: the bytes are not all in the
+ * allocations, offsets and @length are not multiples of 128, or the two ranges
+ * overlap; -EBUSY: one is being resized at this moment; -EOPNOTSUPP: without
+ * FLEXMEM_CAN_COPY_DEVICE.
+ */
+FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
+				    uint32_t to, uint64_t to_offset,
+				    uint32_t from, uint64_t from_offset,
+				    uint64_t length, uint64_t *done);
 
 /**
  * flexmem_device_usage() - who has what, all of one moment

@@ -105,3 +105,33 @@ int flexmem_device_write(struct flexmem_device *device, uint32_t handle,
 	return copy(device, FLEXMEM_IOCTL_WRITE, handle, offset,
 		    (uintptr_t)data, length, done);
 }
+
+int flexmem_device_copy(struct flexmem_device *device, uint32_t to,
+			uint64_t to_offset, uint32_t from, uint64_t from_offset,
+			uint64_t length, uint64_t *done)
+{
+	struct flexmem_copy_range cmd;
+	uint64_t sum = 0;
+	int err = 0;
+
+	if (!device)
+		return -EINVAL;
+	while (!err && sum < length) {
+		cmd = (struct flexmem_copy_range){
+			.size = sizeof(cmd),
+			.to = to,
+			.from = from,
+			.to_offset = to_offset + sum,
+			.from_offset = from_offset + sum,
+			.length = length - sum,
+		};
+		err = fmlib_ioctl(device, FLEXMEM_IOCTL_COPY, &cmd);
+		if (cmd.out_done > length - sum || (!err && !cmd.out_done))
+			err = -EIO;
+		else
+			sum += cmd.out_done;
+	}
+	if (done)
+		*done = sum;
+	return err;
+}
