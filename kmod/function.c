@@ -53,7 +53,16 @@ static bool are_valid_ops(const struct flexmem_device_ops *ops, bool vf)
 {
 	return ops && ops->acquire && ops->release && ops->quiesce &&
 	       ops->capacity && !ops->slot_set == !vf &&
-	       !ops->slot_clear == !vf && !ops->read == !ops->write;
+	       !ops->slot_clear == !vf && !ops->read == !ops->write &&
+	       !ops->vm_map == !ops->vm_unmap;
+}
+
+static bool is_valid_vm_page(const struct flexmem_device_desc *desc)
+{
+	if (!desc->ops->vm_map)
+		return !desc->vm_page;
+	return is_power_of_2(desc->vm_page) && desc->vm_page >= SZ_4K &&
+	       desc->vm_page <= desc->granule;
 }
 
 /* What is wrong with a description, or NULL. */
@@ -72,6 +81,8 @@ static const char *find_fault(const struct flexmem_device_desc *desc)
 		return "number of slots";
 	if (!are_valid_ops(desc->ops, vf))
 		return "set of operations";
+	if (!is_valid_vm_page(desc))
+		return "page size of device-virtual spaces";
 	if (desc->caching > FLEXMEM_CACHED)
 		return "caching";
 	if (desc->ops->page && desc->granule < PAGE_SIZE)
@@ -103,6 +114,7 @@ int flexmem_function_init(struct flexmem_function *function,
 		.mode = desc->mode,
 		.slots = desc->slots,
 		.granule = desc->granule,
+		.vm_page = desc->vm_page,
 		.caching = desc->caching,
 		.ops = *desc->ops,
 		.priv = desc->priv,
@@ -162,17 +174,18 @@ static int note_outcome(struct flexmem_function *function, int rc)
  * flexmem_function_outcome - what is made of the answer to a command
  * @function: function
  * @operation: its name
- * @rc: what the driver returned; no room is no answer
+ * @rc: what the driver returned
+ * @may_be_full: no room is an answer
  *
- * For those that move data, and are not undone: function_data.c.
+ * For the other files that call the driver.
  *
  * Context: any.
  * Return: @rc, or -EIO if the contract has no such error.
  */
 int flexmem_function_outcome(struct flexmem_function *function,
-			     const char *operation, int rc)
+			     const char *operation, int rc, bool may_be_full)
 {
-	rc = check_errno(function, operation, rc, false);
+	rc = check_errno(function, operation, rc, may_be_full);
 	return note_outcome(function, rc);
 }
 
@@ -271,6 +284,10 @@ static int undo(struct flexmem_function *function)
 	case FLEXMEM_UNDO_CLEAR:
 		rc = ops->slot_set(function->priv, lost->slot, &lost->mem);
 		rc = check_errno(function, "slot_set", rc, false);
+		break;
+	case FLEXMEM_UNDO_MAP:
+		rc = ops->vm_unmap(function->priv, &lost->range);
+		rc = check_errno(function, "vm_unmap", rc, false);
 		break;
 	}
 	return rc;

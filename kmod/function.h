@@ -30,6 +30,7 @@ struct mutex;
  *	is none
  * @slot: the slot it was about
  * @mem: the memory it was about
+ * @range: the device-virtual addresses it was about
  */
 struct flexmem_lost {
 	enum {
@@ -37,9 +38,11 @@ struct flexmem_lost {
 		FLEXMEM_UNDO_ACQUIRE,
 		FLEXMEM_UNDO_SET,
 		FLEXMEM_UNDO_CLEAR,
+		FLEXMEM_UNDO_MAP,
 	} undo;
 	unsigned int slot;
 	struct flexmem_memory mem;
+	struct flexmem_vm_range range;
 };
 
 /**
@@ -58,6 +61,7 @@ struct flexmem_piece {
  * @mode: PF or VF
  * @slots: entries of the firmware's table; 0 on a PF
  * @granule: sizes of pieces are multiples of this
+ * @vm_page: page size of its device-virtual spaces; 0: it has none
  * @caching: of maps for the CPU
  * @ops: the device's operations: which of them there are is asked at any time,
  *	also when the driver's module is gone, so they are a copy
@@ -91,6 +95,7 @@ struct flexmem_function {
 	enum flexmem_mode mode;
 	unsigned int slots;
 	u64 granule;
+	u64 vm_page;
 	enum flexmem_caching caching;
 	struct flexmem_device_ops ops;
 	void *priv;
@@ -151,7 +156,7 @@ int flexmem_function_lock_to_move(struct flexmem_function *function, struct mute
 
 /* For the files that call the driver. */
 int flexmem_function_outcome(struct flexmem_function *function,
-			     const char *operation, int rc);
+			     const char *operation, int rc, bool may_be_full);
 
 int flexmem_function_init(struct flexmem_function *function,
 			  struct device *dev,
@@ -187,6 +192,12 @@ int flexmem_function_copy(struct flexmem_function *function,
 			  const struct flexmem_memory *to, u64 to_offset,
 			  const struct flexmem_memory *from, u64 from_offset,
 			  u64 size);
+int flexmem_function_vm_map(struct flexmem_function *function,
+			    const struct flexmem_vm_range *range,
+			    const struct flexmem_memory *mem, u64 offset,
+			    unsigned int access);
+int flexmem_function_vm_unmap(struct flexmem_function *function,
+			      const struct flexmem_vm_range *range);
 int flexmem_function_page(struct flexmem_function *function,
 			  const struct flexmem_memory *mem, u64 offset,
 			  unsigned long *pfn);

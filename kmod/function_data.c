@@ -24,7 +24,7 @@ int flexmem_function_scrub(struct flexmem_function *function,
 {
 	int rc = function->ops.scrub(function->priv, mem, offset, size);
 
-	return flexmem_function_outcome(function, "scrub", rc);
+	return flexmem_function_outcome(function, "scrub", rc, false);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_scrub);
 
@@ -45,7 +45,7 @@ int flexmem_function_read(struct flexmem_function *function,
 {
 	int rc = function->ops.read(function->priv, mem, offset, size, to);
 
-	return flexmem_function_outcome(function, "read", rc);
+	return flexmem_function_outcome(function, "read", rc, false);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_read);
 
@@ -66,7 +66,7 @@ int flexmem_function_write(struct flexmem_function *function,
 {
 	int rc = function->ops.write(function->priv, mem, offset, size, from);
 
-	return flexmem_function_outcome(function, "write", rc);
+	return flexmem_function_outcome(function, "write", rc, false);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_write);
 
@@ -91,6 +91,6 @@ int flexmem_function_copy(struct flexmem_function *function,
 	int rc = function->ops.copy(function->priv, to, to_offset, from,
 				    from_offset, size);
 
-	return flexmem_function_outcome(function, "copy", rc);
+	return flexmem_function_outcome(function, "copy", rc, false);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_copy);

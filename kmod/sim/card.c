@@ -80,6 +80,7 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
 		.mode = pf ? FLEXMEM_MODE_PF : FLEXMEM_MODE_VF,
 		.slots = pf ? 0 : fn->card->slots,
 		.granule = SIM_GRANULE,
+		.vm_page = SIM_VM_PAGE,
 		/* It is the machine's own memory. */
 		.caching = FLEXMEM_CACHED,
 		.ops = fn->ops,

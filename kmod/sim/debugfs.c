@@ -52,6 +52,8 @@ static const char * const sim_command_names[] = {
 	[SIM_READ] = "read",
 	[SIM_WRITE] = "write",
 	[SIM_COPY] = "copy",
+	[SIM_VM_MAP] = "vm_map",
+	[SIM_VM_UNMAP] = "vm_unmap",
 };
 
 static int stats_show(struct seq_file *m, void *unused)

@@ -15,7 +15,7 @@
  * Commands of a function are carried out in order, each once at most: its number
  * only grows.
  *
- * A reset gives back all memory of the function and empties its table.
+ * A reset gives back all memory of the function and empties its tables.
  *
  * Moving data (scrub, read, write, copy) ends when its caller gives up
  * (mailbox.c).
@@ -34,6 +34,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 
 #include "firmware.h"
 #include "mailbox.h"
@@ -66,6 +67,24 @@ struct fw_piece {
 };
 
 /**
+ * struct fw_mapping - an entry of a function's page table
+ * @piece: what it points at; NULL: an empty entry
+ * @offset: first byte in that
+ * @space: name of its device-virtual space
+ * @address: first address there
+ * @size: bytes
+ * @access: what programs may do
+ */
+struct fw_mapping {
+	struct fw_piece *piece;
+	u64 offset;
+	u64 space;
+	u64 address;
+	u64 size;
+	u64 access;
+};
+
+/**
  * struct fw_function - one function as the firmware sees it
  * @capacity: bytes it may have
  * @used: bytes it has
@@ -73,6 +92,7 @@ struct fw_piece {
  * @usable_slots: only entries below this one may be filled
  * @quiet: its programs were stopped, for its memory goes back
  * @table: its table: the memory each entry points at, or NULL
+ * @mappings: its page table, of all its spaces
  * @seq: number of the latest command that was carried out
  */
 struct fw_function {
@@ -82,6 +102,7 @@ struct fw_function {
 	unsigned int usable_slots;
 	bool quiet;
 	struct fw_piece *table[SIM_MAX_SLOTS];
+	struct fw_mapping mappings[SIM_MAX_MAPPINGS];
 	u64 seq;
 };
 
@@ -168,6 +189,26 @@ static void fw_unpoint(struct fw_function *f, struct fw_piece *piece)
 	piece->slot = SIM_NO_SLOT;
 }
 
+/* Whether an entry maps addresses of the request's range. */
+static bool fw_touches(const struct fw_mapping *map,
+		       const struct sim_request *req)
+{
+	return map->piece && map->space == req->space &&
+	       map->address < req->address + req->bytes &&
+	       req->address < map->address + map->size;
+}
+
+static bool fw_is_mapped(const struct fw_function *f,
+			 const struct fw_piece *piece)
+{
+	unsigned int i;
+
+	for (i = 0; i < SIM_MAX_MAPPINGS; i++)
+		if (f->mappings[i].piece == piece)
+			return true;
+	return false;
+}
+
 static enum sim_status fw_acquire(struct sim_firmware *fw, unsigned int function,
 				  const struct sim_request *req,
 				  struct sim_reply *reply)
@@ -215,7 +256,8 @@ static enum sim_status fw_release(struct sim_firmware *fw, unsigned int function
 		sim_mailbox_count(fw->mbox, SIM_REPEATS);
 		return SIM_OK;
 	}
-	if (piece->slot != SIM_NO_SLOT)
+	if (piece->slot != SIM_NO_SLOT ||
+	    fw_is_mapped(&fw->functions[function], piece))
 		return SIM_IN_USE;
 	fw_free(fw, piece);
 	return SIM_OK;
@@ -348,12 +390,79 @@ static enum sim_status fw_data(struct sim_firmware *fw, unsigned int function,
 	return SIM_OK;
 }
 
+static bool fw_is_bad_vm_range(const struct sim_request *req)
+{
+	return !req->space || !req->bytes ||
+	       !IS_ALIGNED(req->address | req->bytes | req->offset,
+			   SIM_VM_PAGE) ||
+	       req->address + req->bytes < req->address;
+}
+
+static enum sim_status fw_vm_map(struct sim_firmware *fw, unsigned int function,
+				 const struct sim_request *req)
+{
+	struct fw_piece *piece = fw_find(fw, function, req->memory);
+	struct fw_mapping *map = fw->functions[function].mappings;
+	const struct fw_mapping wanted = {
+		.piece = piece,
+		.offset = req->offset,
+		.space = req->space,
+		.address = req->address,
+		.size = req->bytes,
+		.access = req->access,
+	};
+	struct fw_mapping *empty = NULL;
+	unsigned int i;
+
+	if (!piece)
+		return SIM_BAD_MEMORY;
+	if (fw_is_bad_vm_range(req) ||
+	    !fw_is_within(piece, req->offset, req->bytes))
+		return SIM_BAD_RANGE;
+	for (i = 0; i < SIM_MAX_MAPPINGS; i++, map++) {
+		if (!map->piece)
+			empty = empty ?: map;
+		if (!fw_touches(map, req))
+			continue;
+		if (memcmp(map, &wanted, sizeof(wanted)))
+			return SIM_IN_USE;
+		sim_mailbox_count(fw->mbox, SIM_REPEATS);
+		return SIM_OK;
+	}
+	if (!empty)
+		return SIM_NO_SPACE;
+	*empty = wanted;
+	return SIM_OK;
+}
+
+static enum sim_status fw_vm_unmap(struct fw_function *f,
+				   const struct sim_request *req)
+{
+	struct fw_mapping *map;
+	unsigned int i;
+
+	if (fw_is_bad_vm_range(req))
+		return SIM_BAD_RANGE;
+	for (i = 0; i < SIM_MAX_MAPPINGS; i++) {
+		map = &f->mappings[i];
+		if (fw_touches(map, req) &&
+		    (map->address < req->address || map->address + map->size >
+						    req->address + req->bytes))
+			return SIM_IN_USE;
+	}
+	for (i = 0; i < SIM_MAX_MAPPINGS; i++)
+		if (fw_touches(&f->mappings[i], req))
+			f->mappings[i].piece = NULL;
+	return SIM_OK;
+}
+
 static void fw_reset(struct sim_firmware *fw, unsigned int function)
 {
 	struct fw_function *f = &fw->functions[function];
 	struct fw_piece *piece, *next;
 
 	f->quiet = false;
+	memset(f->mappings, 0, sizeof(f->mappings));
 	list_for_each_entry_safe(piece, next, &fw->pieces, node) {
 		if (piece->owner != function)
 			continue;
@@ -368,7 +477,8 @@ static void fw_reset(struct sim_firmware *fw, unsigned int function)
 static bool fw_gives_back(enum sim_command command)
 {
 	return command == SIM_QUIESCE || command == SIM_SLOT_CLEAR ||
-	       command == SIM_RELEASE || command == SIM_CAPACITY;
+	       command == SIM_VM_UNMAP || command == SIM_RELEASE ||
+	       command == SIM_CAPACITY;
 }
 
 static enum sim_status fw_carry_out(struct sim_firmware *fw,
@@ -406,6 +516,10 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 	case SIM_WRITE:
 	case SIM_COPY:
 		return fw_data(fw, function, req);
+	case SIM_VM_MAP:
+		return fw_vm_map(fw, function, req);
+	case SIM_VM_UNMAP:
+		return fw_vm_unmap(f, req);
 	default:
 		return SIM_BAD_COMMAND;
 	}
@@ -585,6 +699,40 @@ int sim_firmware_set_usable_slots(struct sim_firmware *fw,
 	fw->functions[function].usable_slots = slots;
 	mutex_unlock(&fw->lock);
 	return 0;
+}
+
+/**
+ * sim_firmware_translate - where a program's access would go
+ * @fw: the firmware
+ * @function: whose program
+ * @space: the device-virtual space it runs in
+ * @address: what it reaches for
+ * @access: what it wants to do there, of enum flexmem_vm_access
+ * @physical: receives the physical address
+ *
+ * Return: false if it faults.
+ */
+bool sim_firmware_translate(struct sim_firmware *fw, unsigned int function,
+			    u64 space, u64 address, u32 access, u64 *physical)
+{
+	const struct fw_mapping *map;
+	bool found = false;
+	unsigned int i;
+
+	mutex_lock(&fw->lock);
+	for (i = 0; i < SIM_MAX_MAPPINGS; i++) {
+		map = &fw->functions[function].mappings[i];
+		if (!map->piece || map->space != space ||
+		    address < map->address ||
+		    address - map->address >= map->size ||
+		    access & ~map->access)
+			continue;
+		*physical = map->piece->base + map->offset +
+			    (address - map->address);
+		found = true;
+	}
+	mutex_unlock(&fw->lock);
+	return found;
 }
 
 /**

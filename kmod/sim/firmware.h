@@ -17,6 +17,10 @@ struct sim_memory;
 /* What device memory is given out in. */
 #define SIM_GRANULE SZ_2M
 
+/* Pages of device-virtual spaces, and how many ranges a function may map. */
+#define SIM_VM_PAGE SZ_64K
+#define SIM_MAX_MAPPINGS 64
+
 /* Entries a VF's table can have. */
 #define SIM_MIN_SLOTS 8
 #define SIM_MAX_SLOTS 16
@@ -61,6 +65,8 @@ unsigned int sim_firmware_usable_slots(struct sim_firmware *fw,
 				       unsigned int function);
 int sim_firmware_set_usable_slots(struct sim_firmware *fw,
 				  unsigned int function, u64 slots);
+bool sim_firmware_translate(struct sim_firmware *fw, unsigned int function,
+			    u64 space, u64 address, u32 access, u64 *physical);
 bool sim_firmware_next_piece(struct sim_firmware *fw, unsigned int function,
 			     struct sim_piece *piece);
 

@@ -46,6 +46,9 @@ extern struct fault_attr sim_fault_attr;
  * @SIM_READ: copy that range to @buffer
  * @SIM_WRITE: copy it from @buffer
  * @SIM_COPY: copy it from @from_memory, from @from_offset on
+ * @SIM_VM_MAP: let programs reach @bytes of @memory, from @offset on, at @address
+ *	of @space, for @access
+ * @SIM_VM_UNMAP: map nothing in @bytes from @address of @space on
  * @SIM_RESET: made by the mailbox out of the function's reset register
  */
 enum sim_command {
@@ -60,6 +63,8 @@ enum sim_command {
 	SIM_READ,
 	SIM_WRITE,
 	SIM_COPY,
+	SIM_VM_MAP,
+	SIM_VM_UNMAP,
 	SIM_RESET,
 };
 
@@ -75,7 +80,8 @@ enum sim_command {
  * @SIM_BAD_MEMORY: the function has no such memory, or some of another size
  * @SIM_BAD_RANGE: empty, not all in the memory, not aligned as it must be, or
  *	overlapping the one that is copied from
- * @SIM_IN_USE: an entry of the table points at the memory
+ * @SIM_IN_USE: an entry of the table points at the memory, it is mapped, or
+ *	something else is mapped in a part of the range
  * @SIM_BAD_COMMAND: unknown, or not for this kind of function
  * @SIM_QUIET: nothing but giving back is carried out any more
  * @SIM_OUT_OF_ORDER: the number has passed, or nobody waits for it any more
@@ -106,6 +112,9 @@ enum sim_status {
  * @offset: first byte of the range in that piece
  * @from_memory: the piece that is copied from
  * @from_offset: first byte of the range in that piece
+ * @space: the host's name of a device-virtual space
+ * @address: first address of the range in that
+ * @access: of enum flexmem_vm_access
  * @buffer: of the host, for the data; not looked at unless the mailbox lets
  *	the firmware move data for this request: sim_mailbox_data_begin()
  */
@@ -118,6 +127,9 @@ struct sim_request {
 	u64 offset;
 	u64 from_memory;
 	u64 from_offset;
+	u64 space;
+	u64 address;
+	u32 access;
 	void *buffer;
 };
 

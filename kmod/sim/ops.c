@@ -206,6 +206,37 @@ static int sim_op_copy(void *priv, const struct flexmem_memory *to,
 	return ret ?: sim_command(fn, &req, &reply);
 }
 
+static int sim_op_vm_map(void *priv, const struct flexmem_vm_range *range,
+			 const struct flexmem_memory *mem, u64 offset,
+			 unsigned int access)
+{
+	struct sim_request req = {
+		.command = SIM_VM_MAP,
+		.memory = mem->id,
+		.offset = offset,
+		.space = range->space,
+		.address = range->address,
+		.bytes = range->size,
+		.access = access,
+	};
+	struct sim_reply reply;
+
+	return sim_command(priv, &req, &reply);
+}
+
+static int sim_op_vm_unmap(void *priv, const struct flexmem_vm_range *range)
+{
+	struct sim_request req = {
+		.command = SIM_VM_UNMAP,
+		.space = range->space,
+		.address = range->address,
+		.bytes = range->size,
+	};
+	struct sim_reply reply;
+
+	return sim_command(priv, &req, &reply);
+}
+
 static int sim_op_page(void *priv, const struct flexmem_memory *mem,
 		       u64 offset, unsigned long *pfn)
 {
@@ -238,6 +269,8 @@ const struct flexmem_device_ops sim_pf_ops = {
 	.read = sim_op_read,
 	.write = sim_op_write,
 	.copy = sim_op_copy,
+	.vm_map = sim_op_vm_map,
+	.vm_unmap = sim_op_vm_unmap,
 	.page = sim_op_page,
 	.reset = sim_op_reset,
 };
@@ -253,6 +286,8 @@ const struct flexmem_device_ops sim_vf_ops = {
 	.read = sim_op_read,
 	.write = sim_op_write,
 	.copy = sim_op_copy,
+	.vm_map = sim_op_vm_map,
+	.vm_unmap = sim_op_vm_unmap,
 	.page = sim_op_page,
 	.reset = sim_op_reset,
 };

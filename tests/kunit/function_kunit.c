@@ -17,6 +17,7 @@ struct liar {
 	u64 capacity;
 	u64 wrong_id;
 	bool forgets_frame;
+	u64 unmapped;
 	int rc;
 };
 
@@ -84,6 +85,21 @@ static int liar_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
 	return ((struct liar *)priv)->rc;
 }
 
+static int liar_vm_map(void *priv, const struct flexmem_vm_range *range,
+		       const struct flexmem_memory *mem, u64 offset,
+		       unsigned int access)
+{
+	return ((struct liar *)priv)->rc;
+}
+
+static int liar_vm_unmap(void *priv, const struct flexmem_vm_range *range)
+{
+	struct liar *liar = priv;
+
+	liar->unmapped = range->address;
+	return liar->rc;
+}
+
 static int liar_page(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     unsigned long *pfn)
 {
@@ -110,6 +126,8 @@ static const struct flexmem_device_ops liar_ops = {
 	.read = liar_read,
 	.write = liar_write,
 	.copy = liar_copy,
+	.vm_map = liar_vm_map,
+	.vm_unmap = liar_vm_unmap,
 	.page = liar_page,
 	.reset = liar_reset,
 };
@@ -121,6 +139,7 @@ static struct flexmem_device_desc good_desc(void *priv)
 		.mode = FLEXMEM_MODE_VF,
 		.slots = 8,
 		.granule = SZ_2M,
+		.vm_page = SZ_64K,
 		.ops = &liar_ops,
 		.priv = priv,
 	};
@@ -268,9 +287,15 @@ static void holds_nothing_after_a_reset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
 }
 
-/* Calls the nth operation; the first two may say -ENOSPC. */
-#define NR_OPERATIONS 12
-#define NR_THAT_FILL_UP 2
+/* Calls the nth operation; the first three may say -ENOSPC. */
+#define NR_OPERATIONS 14
+#define NR_THAT_FILL_UP 3
+
+static const struct flexmem_vm_range some_range = {
+	.space = 1,
+	.address = SZ_1M,
+	.size = SZ_64K,
+};
 
 static int call(struct liar *liar, unsigned int nth)
 {
@@ -289,7 +314,8 @@ static int call(struct liar *liar, unsigned int nth)
 	case 1:
 		return flexmem_function_slot_set(function, 0, &mem);
 	case 2:
-		return flexmem_function_slot_clear(function, 0);
+		return flexmem_function_vm_map(function, &some_range, &mem, 0,
+					       FLEXMEM_VM_READ);
 	case 3:
 		if (function->nr_pieces)
 			mem = function->piece[0].mem;
@@ -313,6 +339,10 @@ static int call(struct liar *liar, unsigned int nth)
 		return pfn == (rc ? 77 : 42) ? rc : -E2BIG;
 	case 10:
 		return flexmem_function_copy(function, &mem, 0, &mem, 128, 128);
+	case 11:
+		return flexmem_function_vm_unmap(function, &some_range);
+	case 12:
+		return flexmem_function_slot_clear(function, 0);
 	default:
 		return flexmem_function_reset(function);
 	}
@@ -356,6 +386,76 @@ static void makes_other_errors_eio(struct kunit *test)
 			KUNIT_EXPECT_TRUE(test, is_distrusted(test));
 		}
 	}
+}
+
+/* What asks for nothing that a page table can have reaches no driver. */
+static void refuses_wrong_addresses(struct kunit *test)
+{
+	static const struct {
+		u64 space, address, size, offset;
+		unsigned int access;
+	} bad[] = {
+		{ 0, 0, SZ_64K, 0, 1 }, { 1, 0, 0, 0, 1 },
+		{ 1, SZ_4K, SZ_64K, 0, 1 }, { 1, 0, SZ_4K, 0, 1 },
+		{ 1, 0, SZ_64K, SZ_4K, 1 }, { 1, 0, SZ_64K, SZ_2M, 1 },
+		{ 1, 0, SZ_4M, 0, 1 }, { 1, 0, SZ_64K, 0, 0 },
+		{ 1, 0, SZ_64K, 0, 8 }, { 1, -(u64)SZ_64K, SZ_64K, 0, 1 },
+		{ 1, -(u64)SZ_64K, SZ_128K, 0, 1 },
+	};
+	const struct flexmem_memory mem = { .size = SZ_2M };
+	struct liar *liar = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct flexmem_vm_range range = {
+			.space = bad[i].space,
+			.address = bad[i].address,
+			.size = bad[i].size,
+		};
+
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
+				    flexmem_function_vm_map(&liar->function,
+							    &range, &mem,
+							    bad[i].offset,
+							    bad[i].access),
+				    "%u", i);
+	}
+	KUNIT_EXPECT_EQ(test, liar->function.sent, 0);
+	liar->function.ops.vm_map = NULL;
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			flexmem_function_vm_map(&liar->function, &some_range,
+						&mem, 0, FLEXMEM_VM_READ));
+}
+
+/* Nobody knows whether it is mapped: it must not be when the next one is asked. */
+static void unmaps_what_may_be_mapped(struct kunit *test)
+{
+	const struct flexmem_memory mem = { .size = SZ_2M };
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	u64 bytes;
+
+	liar->rc = -EIO;
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_function_vm_map(function, &some_range, &mem, 0,
+						FLEXMEM_VM_WRITE));
+	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
+	liar->rc = -ETIMEDOUT;
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_vm_map(function, &some_range, &mem, 0,
+						FLEXMEM_VM_WRITE));
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			flexmem_function_capacity(function, &bytes));
+	KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_is_settled(function));
+	liar->rc = 0;
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_capacity(function, &bytes));
+	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
+	/* What may be mapped still is not mapped anew: who asked tries again. */
+	liar->rc = -EINTR;
+	KUNIT_EXPECT_EQ(test, -EINTR,
+			flexmem_function_vm_unmap(function, &some_range));
+	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
 }
 
 /* Or the task would map whatever was on the stack. */
@@ -483,6 +583,13 @@ BAD_DESC(no_slot_clear, ops->slot_clear = NULL)
 BAD_DESC(unknown_caching, desc->caching = FLEXMEM_CACHED + 1)
 BAD_DESC(read_alone, ops->write = NULL)
 BAD_DESC(write_alone, ops->read = NULL)
+BAD_DESC(vm_map_alone, ops->vm_unmap = NULL)
+BAD_DESC(vm_unmap_alone, ops->vm_map = NULL; desc->vm_page = 0)
+BAD_DESC(no_vm_page, desc->vm_page = 0)
+BAD_DESC(odd_vm_page, desc->vm_page = SZ_64K + SZ_4K)
+BAD_DESC(small_vm_page, desc->vm_page = SZ_2K)
+BAD_DESC(large_vm_page, desc->vm_page = SZ_4M)
+BAD_DESC(vm_page_alone, ops->vm_map = NULL; ops->vm_unmap = NULL)
 
 #define BAD(_name) { #_name, bad_##_name }
 static const struct bad_desc bad_descs[] = {
@@ -508,6 +615,13 @@ static const struct bad_desc bad_descs[] = {
 	BAD(unknown_caching),
 	BAD(read_alone),
 	BAD(write_alone),
+	BAD(vm_map_alone),
+	BAD(vm_unmap_alone),
+	BAD(no_vm_page),
+	BAD(odd_vm_page),
+	BAD(small_vm_page),
+	BAD(large_vm_page),
+	BAD(vm_page_alone),
 };
 
 static void bad_desc_name(const struct bad_desc *bad, char *name)
@@ -578,6 +692,8 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(holds_nothing_after_a_reset),
 	KUNIT_CASE(passes_documented_errors_on),
 	KUNIT_CASE(makes_other_errors_eio),
+	KUNIT_CASE(refuses_wrong_addresses),
+	KUNIT_CASE(unmaps_what_may_be_mapped),
 	KUNIT_CASE(page_without_a_frame_is_eio),
 	KUNIT_CASE(each_command_tells_of_a_dead_firmware),
 	KUNIT_CASE(firmware_without_room_is_not_dead),

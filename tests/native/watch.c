@@ -169,6 +169,24 @@ static int watch_slot_clear(void *priv, unsigned int slot)
 	return rc;
 }
 
+static int watch_vm_map(void *priv, const struct flexmem_vm_range *range,
+			const struct flexmem_memory *mem, u64 offset,
+			unsigned int access)
+{
+	struct watch *watch = watch_of(priv);
+
+	must_be_awake(watch, "vm_map");
+	must_run(watch, "vm_map");
+	must_have(watch, "vm_map", mem);
+	return CARRY_OUT(vm_map(priv, range, mem, offset, access));
+}
+
+static int watch_vm_unmap(void *priv, const struct flexmem_vm_range *range)
+{
+	must_be_awake(watch_of(priv), "vm_unmap");
+	return CARRY_OUT(vm_unmap(priv, range));
+}
+
 static int watch_quiesce(void *priv)
 {
 	struct watch *watch = watch_of(priv);
@@ -279,6 +297,8 @@ static int watch_reset(void *priv)
 	.read = watch_read,		\
 	.write = watch_write,		\
 	.copy = watch_copy,		\
+	.vm_map = watch_vm_map,		\
+	.vm_unmap = watch_vm_unmap,	\
 	.page = watch_page,		\
 	.reset = watch_reset
 

@@ -39,6 +39,34 @@ struct flexmem_memory {
 };
 
 /**
+ * enum flexmem_vm_access - what programs may do with what is mapped
+ * @FLEXMEM_VM_READ: read it
+ * @FLEXMEM_VM_WRITE: write it
+ * @FLEXMEM_VM_EXECUTE: run it
+ */
+enum flexmem_vm_access {
+	FLEXMEM_VM_READ = 1 << 0,
+	FLEXMEM_VM_WRITE = 1 << 1,
+	FLEXMEM_VM_EXECUTE = 1 << 2,
+};
+
+/**
+ * struct flexmem_vm_range - addresses of a device-virtual space
+ * @space: what flexmem calls the space: not 0. There is one of any name, and
+ *	nothing is mapped in it at first
+ * @address: of the first byte
+ * @size: bytes, not 0
+ *
+ * @address and @size are multiples of &struct flexmem_device_desc.vm_page, and
+ * their sum does not wrap.
+ */
+struct flexmem_vm_range {
+	u64 space;
+	u64 address;
+	u64 size;
+};
+
+/**
  * struct flexmem_device_ops - what a device can do
  *
  * Every operation may sleep, may fail and may time out; each waits for its
@@ -89,7 +117,7 @@ struct flexmem_device_ops {
 
 	/**
 	 * @release: give memory back: the function has none of that id
-	 * afterwards. No slot points at it.
+	 * afterwards. No slot points at it, and it is mapped in no space.
 	 */
 	int (*release)(void *priv, const struct flexmem_memory *mem);
 
@@ -113,8 +141,8 @@ struct flexmem_device_ops {
 	 * queued, reaches memory of the device any more, and that none begins
 	 * before @reset. Called once the CPU's maps are gone and before
 	 * anything is given back, on removal and before @reset, if the function
-	 * holds memory; then nothing but @slot_clear, @release, @capacity and
-	 * @reset is. Required, also if there is nothing to do (a firmware that
+	 * holds memory; then nothing but @slot_clear, @vm_unmap, @release,
+	 * @capacity and @reset is. Required, also if there is nothing to do (a firmware that
 	 * runs no programs; a @slot_clear and a @release that wait for them):
 	 * memory that goes back while a program still writes to it is another
 	 * tenant's. If it fails nothing is given back before a reset.
@@ -175,6 +203,32 @@ struct flexmem_device_ops {
 		    unsigned long *pfn);
 
 	/**
+	 * @vm_map: let programs of this function reach @range->size bytes of
+	 * @mem, from @offset (a multiple of the page size) on, at the addresses
+	 * of @range, to do what @access says, of enum flexmem_vm_access.
+	 * Nothing is mapped there, or just that. -ENOSPC: there is no room for
+	 * the page table, and nothing is mapped there. After -ETIMEDOUT and
+	 * -EINTR @vm_unmap is called for @range before anything else is.
+	 *
+	 * flexmem calls neither this nor @vm_unmap yet: it will, for
+	 * allocations in several pieces. A device without page tables of its
+	 * own has neither (NULL).
+	 */
+	int (*vm_map)(void *priv, const struct flexmem_vm_range *range,
+		      const struct flexmem_memory *mem, u64 offset,
+		      unsigned int access);
+
+	/**
+	 * @vm_unmap: see to it that nothing is mapped in @range, which cuts
+	 * nothing in two that was mapped at once. When it has succeeded no
+	 * program reaches by it what was mapped there, whatever the device has
+	 * cached. It is called before @release of what is mapped, after
+	 * @quiesce, too; a @reset leaves nothing mapped. If its outcome is
+	 * unknown who asked tries again.
+	 */
+	int (*vm_unmap)(void *priv, const struct flexmem_vm_range *range);
+
+	/**
 	 * @reset: bring the function back to the state after power-on: no
 	 * memory, an empty table, no program: it ends those that @quiesce, when
 	 * it failed, did not. Called by flexmem_device_reset() only. NULL: it
@@ -216,6 +270,8 @@ enum flexmem_caching {
  * @slots: entries of the firmware's table, 1 to 64. VF only; a PF says 0.
  * @granule: acquired sizes are multiples of this; a power of two, 4 KiB to
  *	1 GiB
+ * @vm_page: size of a page of its device-virtual spaces; a power of two, 4 KiB
+ *	to the granule; 0 without @vm_map
  * @caching: of every map of its memory: what @page says where, this says how
  * @ops: operations; must stay valid until flexmem_device_unregister() returns
  * @priv: passed to each operation
@@ -225,6 +281,7 @@ struct flexmem_device_desc {
 	enum flexmem_mode mode;
 	unsigned int slots;
 	u64 granule;
+	u64 vm_page;
 	enum flexmem_caching caching;
 	const struct flexmem_device_ops *ops;
 	void *priv;

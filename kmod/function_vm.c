@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Calls to the driver of a function about its page tables: see function.c for
+ * what is made of the answers. Nothing of flexmem calls them yet.
+ */
+
+#include <linux/align.h>
+#include <linux/bug.h>
+#include <linux/errno.h>
+#include <linux/overflow.h>
+
+#include "compat.h"
+#include "function.h"
+
+#define ALL_ACCESS (FLEXMEM_VM_READ | FLEXMEM_VM_WRITE | FLEXMEM_VM_EXECUTE)
+
+static bool is_valid(const struct flexmem_function *function,
+		     const struct flexmem_vm_range *range)
+{
+	u64 end;
+
+	return range->space && range->size &&
+	       IS_ALIGNED(range->address | range->size, function->vm_page) &&
+	       !check_add_overflow(range->address, range->size, &end);
+}
+
+/**
+ * flexmem_function_vm_map - let device programs reach memory
+ * @function: function
+ * @range: where, in which space; nothing is mapped there
+ * @mem: memory that it holds
+ * @offset: where to begin in that
+ * @access: of enum flexmem_vm_access, not 0
+ *
+ * Context: one operation at a time. May sleep.
+ * Return: 0; -EOPNOTSUPP if the device has no page tables; -EINVAL if that is
+ * nothing to ask for; -ENOSPC if there is no room for the page table; or an
+ * error of the firmware.
+ */
+int flexmem_function_vm_map(struct flexmem_function *function,
+			    const struct flexmem_vm_range *range,
+			    const struct flexmem_memory *mem, u64 offset,
+			    unsigned int access)
+{
+	int rc;
+
+	if (!function->ops.vm_map)
+		return -EOPNOTSUPP;
+	if (!is_valid(function, range) || !access || access & ~ALL_ACCESS ||
+	    !IS_ALIGNED(offset, function->vm_page) ||
+	    range->size > mem->size || offset > mem->size - range->size)
+		return -EINVAL;
+	rc = flexmem_function_settle(function);
+	if (rc)
+		return rc;
+	function->sent++;
+	rc = function->ops.vm_map(function->priv, range, mem, offset, access);
+	rc = flexmem_function_outcome(function, "vm_map", rc, true);
+	if (rc == -ETIMEDOUT || rc == -EINTR)
+		function->lost = (struct flexmem_lost) {
+			.undo = FLEXMEM_UNDO_MAP,
+			.range = *range,
+		};
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_vm_map);
+
+/**
+ * flexmem_function_vm_unmap - keep device programs from memory
+ * @function: function
+ * @range: where, in which space; cuts nothing in two
+ *
+ * Context: one operation at a time. May sleep.
+ * Return: 0, also if nothing was mapped there; -EOPNOTSUPP if the device has no
+ * page tables; -EINVAL if that is nothing to ask for; or an error of the
+ * firmware: it may still be mapped, and the caller tries again.
+ */
+int flexmem_function_vm_unmap(struct flexmem_function *function,
+			      const struct flexmem_vm_range *range)
+{
+	int rc;
+
+	if (!function->ops.vm_unmap)
+		return -EOPNOTSUPP;
+	if (!is_valid(function, range))
+		return -EINVAL;
+	rc = flexmem_function_settle(function);
+	if (rc)
+		return rc;
+	function->sent++;
+	rc = function->ops.vm_unmap(function->priv, range);
+	return flexmem_function_outcome(function, "vm_unmap", rc, false);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_vm_unmap);
