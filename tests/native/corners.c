@@ -437,7 +437,8 @@ static void ask_bare(struct run *r, struct flexmem_dev *fdev)
 	CALL(r, INFO, &info);
 	must(r, !(info.out_capabilities & (FLEXMEM_CAP_MAP | FLEXMEM_CAP_COPY |
 					   FLEXMEM_CAP_SCRUB |
-					   FLEXMEM_CAP_COPY_DEVICE)),
+					   FLEXMEM_CAP_COPY_DEVICE |
+					   FLEXMEM_CAP_PAGE_TABLES)),
 	     "capabilities");
 	FAILS(r, COPY, &CMD(copy_range, .to = 1, .from = 1), EOPNOTSUPP);
 	FAILS(r, READ, &CMD(copy, .handle = 1, .length = 1), EOPNOTSUPP);

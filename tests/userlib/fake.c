@@ -73,7 +73,8 @@ void fake_reset(void)
 		.capabilities = FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP |
 				FLEXMEM_CAP_COPY | FLEXMEM_CAP_LIMITS |
 				FLEXMEM_CAP_RESIZE | FLEXMEM_CAP_PRESSURE |
-				FLEXMEM_CAP_COPY_DEVICE,
+				FLEXMEM_CAP_COPY_DEVICE |
+				FLEXMEM_CAP_PAGE_TABLES,
 		.uid = 1000,
 		.admin = true,
 		.client_limit = FLEXMEM_NO_LIMIT,

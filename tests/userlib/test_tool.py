@@ -137,13 +137,13 @@ def info():
 
 @test
 def capabilities():
-    assert "capabilities     scrub, map, copy, limit, resize, pressure, copy-device\n" in good("info")
+    assert "capabilities     scrub, map, copy, limit, resize, pressure, copy-device, page-tables\n" in good("info")
     found = report("info")
-    assert found["capabilities"] == 127
+    assert found["capabilities"] == 255
     assert found["capability_names"] == ["scrub", "map", "copy", "limit", "resize",
-                                         "pressure", "copy-device"]
+                                         "pressure", "copy-device", "page-tables"]
     assert "capabilities     none\n" in good("info", FAKE_CAPABILITIES=0)
-    assert report("info", FAKE_CAPABILITIES=130)["capability_names"] == ["map"]
+    assert report("info", FAKE_CAPABILITIES=258)["capability_names"] == ["map"]
 
 
 @test

@@ -185,6 +185,8 @@ enum flexmem_acquire {
  *	&struct flexmem_event), and FLEXMEM_ALLOC_WAIT works; on every function
  *	of this kernel
  * @FLEXMEM_CAP_COPY_DEVICE: COPY works
+ * @FLEXMEM_CAP_PAGE_TABLES: device programs can have address spaces of their
+ *	own; no command makes one yet
  */
 enum flexmem_capabilities {
 	FLEXMEM_CAP_SCRUB = 1 << 0,
@@ -194,6 +196,7 @@ enum flexmem_capabilities {
 	FLEXMEM_CAP_RESIZE = 1 << 4,
 	FLEXMEM_CAP_PRESSURE = 1 << 5,
 	FLEXMEM_CAP_COPY_DEVICE = 1 << 6,
+	FLEXMEM_CAP_PAGE_TABLES = 1 << 7,
 };
 
 /**

@@ -204,6 +204,9 @@ enum flexmem_limit {
 /** FLEXMEM_CAN_COPY_DEVICE - capability: flexmem_device_copy() */
 #define FLEXMEM_CAN_COPY_DEVICE (UINT64_C(1) << 6)
 
+/** FLEXMEM_CAN_PAGE_TABLES - capability: of the device; no call needs it yet */
+#define FLEXMEM_CAN_PAGE_TABLES (UINT64_C(1) << 7)
+
 /** FLEXMEM_EXHAUSTED - flag of statistics: no further region is tried for */
 #define FLEXMEM_EXHAUSTED (UINT32_C(1) << 0)
 
@@ -234,7 +237,7 @@ enum flexmem_limit {
  * @capabilities: what this function can do: of FLEXMEM_CAN_SCRUB,
  *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_COPY, FLEXMEM_CAN_LIMIT,
  *                FLEXMEM_CAN_RESIZE, FLEXMEM_CAN_PRESSURE,
- *                FLEXMEM_CAN_COPY_DEVICE
+ *                FLEXMEM_CAN_COPY_DEVICE, FLEXMEM_CAN_PAGE_TABLES
  * @fallback_sizes: sizes of regions in the order they are tried
  * @name: name of the device behind this function, NUL-terminated
  *

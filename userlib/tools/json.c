@@ -70,6 +70,7 @@ size_t capability_names(uint64_t capabilities, const char *names[CAPABILITIES])
 		{ FLEXMEM_CAN_RESIZE, "resize" },
 		{ FLEXMEM_CAN_PRESSURE, "pressure" },
 		{ FLEXMEM_CAN_COPY_DEVICE, "copy-device" },
+		{ FLEXMEM_CAN_PAGE_TABLES, "page-tables" },
 	};
 	size_t count = 0;
 	size_t i;

@@ -211,8 +211,9 @@ struct flexmem_device_ops {
 	 * -EINTR @vm_unmap is called for @range before anything else is.
 	 *
 	 * flexmem calls neither this nor @vm_unmap yet: it will, for
-	 * allocations in several pieces. A device without page tables of its
-	 * own has neither (NULL).
+	 * allocations in several pieces. So far it tells users that the device
+	 * can (FLEXMEM_CAP_PAGE_TABLES). One without page tables of its own has
+	 * neither (NULL).
 	 */
 	int (*vm_map)(void *priv, const struct flexmem_vm_range *range,
 		      const struct flexmem_memory *mem, u64 offset,
