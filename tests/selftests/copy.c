@@ -25,17 +25,6 @@ FIXTURE_VARIANT_ADD(copy, pf) { FM_PF, 0 };
 FIXTURE_VARIANT_ADD(copy, vf) { FM_VF, 0 };
 FIXTURE_VARIANT_ADD(copy, vf_mappable) { FM_VF, FLEXMEM_ALLOC_MAPPABLE };
 
-/* Not two places have the same bytes around them. */
-static void pattern(unsigned char *p, size_t n, unsigned int seed)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		seed = seed * 1103515245 + 12345;
-		p[i] = seed >> 16;
-	}
-}
-
 FIXTURE_SETUP(copy)
 {
 	LOAD("max_regions=3 fallback_sizes=4G order=fill_first acquire=lazy",

@@ -464,6 +464,17 @@ fm_fn int child_kill(struct child *c)
 	return status;
 }
 
+/* Not two places have the same bytes around them. */
+static inline void pattern(unsigned char *p, size_t n, unsigned int seed)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		seed = seed * 1103515245 + 12345;
+		p[i] = seed >> 16;
+	}
+}
+
 /*
  * Set-up of a fixture with a variant's mode: root, Alice and Bob have it open,
  * nothing is wrong with the firmware, and no region is left.

@@ -98,6 +98,16 @@ int map(const struct file *file, struct flexmem_map *cmd)
 	return 0;
 }
 
+/* How many bytes a copy of so many gets done. */
+static uint64_t most_of(uint64_t length, int injected)
+{
+	if (fake.copy_most && length > fake.copy_most)
+		length = fake.copy_most;
+	if (injected && length > fake.copied_before_error)
+		length = fake.copied_before_error;
+	return length;
+}
+
 int copy(const struct file *file, struct flexmem_copy *cmd, bool is_write,
 	 int injected)
 {
@@ -119,11 +129,7 @@ int copy(const struct file *file, struct flexmem_copy *cmd, bool is_write,
 	if (cmd->offset > block->end - block->start ||
 	    cmd->length > block->end - block->start - cmd->offset)
 		return EINVAL;
-	most = cmd->length;
-	if (fake.copy_most && most > fake.copy_most)
-		most = fake.copy_most;
-	if (injected && most > fake.copied_before_error)
-		most = fake.copied_before_error;
+	most = most_of(cmd->length, injected);
 	if (fake.copied_nothing)
 		return 0;
 	place = place_of(where, block->start + cmd->offset);
@@ -165,7 +171,7 @@ int copy_range(const struct file *file, struct flexmem_copy_range *cmd,
 	uint32_t from_where;
 	char unit[128];
 	off_t at;
-	uint64_t most = cmd->length;
+	uint64_t most = most_of(cmd->length, injected);
 	int err;
 
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags);
@@ -179,10 +185,6 @@ int copy_range(const struct file *file, struct flexmem_copy_range *cmd,
 		return err;
 	if (!is_range(cmd, to, from))
 		return EINVAL;
-	if (fake.copy_most && most > fake.copy_most)
-		most = fake.copy_most;
-	if (injected && most > fake.copied_before_error)
-		most = fake.copied_before_error;
 	if (fake.copied_nothing)
 		return 0;
 	for (; cmd->out_done + sizeof(unit) <= most;

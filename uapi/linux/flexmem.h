@@ -57,10 +57,11 @@
  *    freed, nothing else.
  *  - EINTR: the caller was killed while it waited.
  *
- * A failed command leaves every allocation as it was. (A region that was
- * acquired for it stays, and counters of changes may have moved.) Replies are
- * written on failure too where a struct says so. An allocation belongs to the open file that made
- * it and goes back when the last descriptor of that file is closed.
+ * A failed command leaves every allocation as it was, but for bytes that WRITE
+ * and COPY were to change. (A region that was acquired for it stays, and counters
+ * of changes may have moved.) Replies are written on failure too where a struct
+ * says so. An allocation belongs to the open file that made it and goes back when
+ * the last descriptor of that file is closed.
  */
 
 #define FLEXMEM_TYPE 0xE7
