@@ -13,9 +13,10 @@
  * A command that was not answered may have been carried out. For who asked it has
  * failed, and a command that fails changes nothing; so before the next one it is
  * undone, by one that can be repeated until it is answered; if there is no next
- * one, the table's worker sees to it. Only a release is not undone, as the memory
- * may be another's by then: who asked tries again. If the device gives it anew
- * before that, it had been released.
+ * one, the table's worker sees to it. So is one that fails in another way, where
+ * to believe that it did nothing would let a program reach memory. Only a release
+ * is not undone, as the memory may be another's by then: who asked tries again.
+ * If the device gives it anew before that, it had been released.
  *
  * Invariant: the pieces that a function holds do not overlap.
  */
@@ -65,6 +66,14 @@ static bool is_valid_vm_page(const struct flexmem_device_desc *desc)
 	       desc->vm_page <= desc->granule;
 }
 
+static bool are_valid_vm_bounds(const struct flexmem_device_desc *desc)
+{
+	if (!desc->ops->vm_map)
+		return !desc->vm_start && !desc->vm_end;
+	return desc->vm_start < desc->vm_end &&
+	       IS_ALIGNED(desc->vm_start | desc->vm_end, desc->vm_page);
+}
+
 /* What is wrong with a description, or NULL. */
 static const char *find_fault(const struct flexmem_device_desc *desc)
 {
@@ -83,6 +92,8 @@ static const char *find_fault(const struct flexmem_device_desc *desc)
 		return "set of operations";
 	if (!is_valid_vm_page(desc))
 		return "page size of device-virtual spaces";
+	if (!are_valid_vm_bounds(desc))
+		return "bounds of device-virtual spaces";
 	if (desc->caching > FLEXMEM_CACHED)
 		return "caching";
 	if (desc->ops->page && desc->granule < PAGE_SIZE)
@@ -115,6 +126,8 @@ int flexmem_function_init(struct flexmem_function *function,
 		.slots = desc->slots,
 		.granule = desc->granule,
 		.vm_page = desc->vm_page,
+		.vm_start = desc->vm_start,
+		.vm_end = desc->vm_end,
 		.caching = desc->caching,
 		.ops = *desc->ops,
 		.priv = desc->priv,

@@ -62,6 +62,8 @@ struct flexmem_piece {
  * @slots: entries of the firmware's table; 0 on a PF
  * @granule: sizes of pieces are multiples of this
  * @vm_page: page size of its device-virtual spaces; 0: it has none
+ * @vm_start: first address that can be mapped in them
+ * @vm_end: the one after the last
  * @caching: of maps for the CPU
  * @ops: the device's operations: which of them there are is asked at any time,
  *	also when the driver's module is gone, so they are a copy
@@ -96,6 +98,8 @@ struct flexmem_function {
 	unsigned int slots;
 	u64 granule;
 	u64 vm_page;
+	u64 vm_start;
+	u64 vm_end;
 	enum flexmem_caching caching;
 	struct flexmem_device_ops ops;
 	void *priv;

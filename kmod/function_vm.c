@@ -7,7 +7,6 @@
 #include <linux/align.h>
 #include <linux/bug.h>
 #include <linux/errno.h>
-#include <linux/overflow.h>
 
 #include "compat.h"
 #include "function.h"
@@ -17,11 +16,11 @@
 static bool is_valid(const struct flexmem_function *function,
 		     const struct flexmem_vm_range *range)
 {
-	u64 end;
-
 	return range->space && range->size &&
 	       IS_ALIGNED(range->address | range->size, function->vm_page) &&
-	       !check_add_overflow(range->address, range->size, &end);
+	       range->address >= function->vm_start &&
+	       range->address < function->vm_end &&
+	       range->size <= function->vm_end - range->address;
 }
 
 /**
@@ -56,7 +55,8 @@ int flexmem_function_vm_map(struct flexmem_function *function,
 	function->sent++;
 	rc = function->ops.vm_map(function->priv, range, mem, offset, access);
 	rc = flexmem_function_outcome(function, "vm_map", rc, true);
-	if (rc == -ETIMEDOUT || rc == -EINTR)
+	/* Where there was no room nothing is mapped; after any other who knows. */
+	if (rc && rc != -ENOSPC)
 		function->lost = (struct flexmem_lost) {
 			.undo = FLEXMEM_UNDO_MAP,
 			.range = *range,
@@ -68,7 +68,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_vm_map);
 /**
  * flexmem_function_vm_unmap - keep device programs from memory
  * @function: function
- * @range: where, in which space; cuts nothing in two
+ * @range: where, in which space; nothing that was mapped at once is in it in part
  *
  * Context: one operation at a time. May sleep.
  * Return: 0, also if nothing was mapped there; -EOPNOTSUPP if the device has no

@@ -81,6 +81,8 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
 		.slots = pf ? 0 : fn->card->slots,
 		.granule = SIM_GRANULE,
 		.vm_page = SIM_VM_PAGE,
+		.vm_start = SIM_VM_START,
+		.vm_end = SIM_VM_END,
 		/* It is the machine's own memory. */
 		.caching = FLEXMEM_CACHED,
 		.ops = fn->ops,

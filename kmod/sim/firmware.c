@@ -35,6 +35,7 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <flexmem/device_ops.h>
 
 #include "firmware.h"
 #include "mailbox.h"
@@ -395,7 +396,14 @@ static bool fw_is_bad_vm_range(const struct sim_request *req)
 	return !req->space || !req->bytes ||
 	       !IS_ALIGNED(req->address | req->bytes | req->offset,
 			   SIM_VM_PAGE) ||
-	       req->address + req->bytes < req->address;
+	       req->address < SIM_VM_START || req->address >= SIM_VM_END ||
+	       req->bytes > SIM_VM_END - req->address;
+}
+
+static bool fw_is_bad_access(u64 access)
+{
+	return !access || access & ~(u64)(FLEXMEM_VM_READ | FLEXMEM_VM_WRITE |
+					  FLEXMEM_VM_EXECUTE);
 }
 
 static enum sim_status fw_vm_map(struct sim_firmware *fw, unsigned int function,
@@ -403,7 +411,23 @@ static enum sim_status fw_vm_map(struct sim_firmware *fw, unsigned int function,
 {
 	struct fw_piece *piece = fw_find(fw, function, req->memory);
 	struct fw_mapping *map = fw->functions[function].mappings;
-	const struct fw_mapping wanted = {
+	struct fw_mapping *empty = NULL;
+	unsigned int i;
+
+	if (!piece)
+		return SIM_BAD_MEMORY;
+	if (fw_is_bad_vm_range(req) || fw_is_bad_access(req->access) ||
+	    !fw_is_within(piece, req->offset, req->bytes))
+		return SIM_BAD_RANGE;
+	for (i = 0; i < SIM_MAX_MAPPINGS; i++, map++) {
+		if (!map->piece)
+			empty = empty ?: map;
+		else if (fw_touches(map, req))
+			return SIM_IN_USE;
+	}
+	if (!empty)
+		return SIM_NO_SPACE;
+	*empty = (struct fw_mapping) {
 		.piece = piece,
 		.offset = req->offset,
 		.space = req->space,
@@ -411,45 +435,17 @@ static enum sim_status fw_vm_map(struct sim_firmware *fw, unsigned int function,
 		.size = req->bytes,
 		.access = req->access,
 	};
-	struct fw_mapping *empty = NULL;
-	unsigned int i;
-
-	if (!piece)
-		return SIM_BAD_MEMORY;
-	if (fw_is_bad_vm_range(req) ||
-	    !fw_is_within(piece, req->offset, req->bytes))
-		return SIM_BAD_RANGE;
-	for (i = 0; i < SIM_MAX_MAPPINGS; i++, map++) {
-		if (!map->piece)
-			empty = empty ?: map;
-		if (!fw_touches(map, req))
-			continue;
-		if (memcmp(map, &wanted, sizeof(wanted)))
-			return SIM_IN_USE;
-		sim_mailbox_count(fw->mbox, SIM_REPEATS);
-		return SIM_OK;
-	}
-	if (!empty)
-		return SIM_NO_SPACE;
-	*empty = wanted;
 	return SIM_OK;
 }
 
+/* It cannot cut an entry in two: what is partly in the range goes whole. */
 static enum sim_status fw_vm_unmap(struct fw_function *f,
 				   const struct sim_request *req)
 {
-	struct fw_mapping *map;
 	unsigned int i;
 
 	if (fw_is_bad_vm_range(req))
 		return SIM_BAD_RANGE;
-	for (i = 0; i < SIM_MAX_MAPPINGS; i++) {
-		map = &f->mappings[i];
-		if (fw_touches(map, req) &&
-		    (map->address < req->address || map->address + map->size >
-						    req->address + req->bytes))
-			return SIM_IN_USE;
-	}
 	for (i = 0; i < SIM_MAX_MAPPINGS; i++)
 		if (fw_touches(&f->mappings[i], req))
 			f->mappings[i].piece = NULL;

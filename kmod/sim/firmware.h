@@ -7,6 +7,7 @@
 #ifndef _FLEXMEM_SIM_FIRMWARE_H
 #define _FLEXMEM_SIM_FIRMWARE_H
 
+#include <linux/bits.h>
 #include <linux/sizes.h>
 #include <linux/types.h>
 
@@ -17,8 +18,13 @@ struct sim_memory;
 /* What device memory is given out in. */
 #define SIM_GRANULE SZ_2M
 
-/* Pages of device-virtual spaces, and how many ranges a function may map. */
+/*
+ * Pages of device-virtual spaces, their bounds (nothing is ever at address 0), and
+ * how many ranges a function may map.
+ */
 #define SIM_VM_PAGE SZ_64K
+#define SIM_VM_START ((u64)SIM_VM_PAGE)
+#define SIM_VM_END BIT_ULL(48)
 #define SIM_MAX_MAPPINGS 64
 
 /* Entries a VF's table can have. */

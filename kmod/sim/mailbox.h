@@ -81,7 +81,7 @@ enum sim_command {
  * @SIM_BAD_RANGE: empty, not all in the memory, not aligned as it must be, or
  *	overlapping the one that is copied from
  * @SIM_IN_USE: an entry of the table points at the memory, it is mapped, or
- *	something else is mapped in a part of the range
+ *	something is mapped in the range
  * @SIM_BAD_COMMAND: unknown, or not for this kind of function
  * @SIM_QUIET: nothing but giving back is carried out any more
  * @SIM_OUT_OF_ORDER: the number has passed, or nobody waits for it any more

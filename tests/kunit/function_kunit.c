@@ -140,6 +140,8 @@ static struct flexmem_device_desc good_desc(void *priv)
 		.slots = 8,
 		.granule = SZ_2M,
 		.vm_page = SZ_64K,
+		.vm_start = SZ_1M,
+		.vm_end = SZ_1M + SZ_4M,
 		.ops = &liar_ops,
 		.priv = priv,
 	};
@@ -395,12 +397,21 @@ static void refuses_wrong_addresses(struct kunit *test)
 		u64 space, address, size, offset;
 		unsigned int access;
 	} bad[] = {
-		{ 0, 0, SZ_64K, 0, 1 }, { 1, 0, 0, 0, 1 },
-		{ 1, SZ_4K, SZ_64K, 0, 1 }, { 1, 0, SZ_4K, 0, 1 },
-		{ 1, 0, SZ_64K, SZ_4K, 1 }, { 1, 0, SZ_64K, SZ_2M, 1 },
-		{ 1, 0, SZ_4M, 0, 1 }, { 1, 0, SZ_64K, 0, 0 },
-		{ 1, 0, SZ_64K, 0, 8 }, { 1, -(u64)SZ_64K, SZ_64K, 0, 1 },
-		{ 1, -(u64)SZ_64K, SZ_128K, 0, 1 },
+		{ 0, SZ_1M, SZ_64K, 0, 1 }, { 1, SZ_1M, 0, 0, 1 },
+		{ 1, SZ_1M + SZ_4K, SZ_64K, 0, 1 }, { 1, SZ_1M, SZ_4K, 0, 1 },
+		{ 1, SZ_1M, SZ_64K, SZ_4K, 1 }, { 1, SZ_1M, SZ_64K, SZ_2M, 1 },
+		{ 1, SZ_1M, SZ_2M, SZ_64K, 1 }, { 1, SZ_1M, SZ_4M, 0, 1 },
+		{ 1, SZ_1M, SZ_64K, 0, 0 }, { 1, SZ_1M, SZ_64K, 0, 8 },
+		{ 1, SZ_1M - SZ_64K, SZ_64K, 0, 1 }, { 1, 0, SZ_64K, 0, 1 },
+		{ 1, SZ_4M + SZ_1M, SZ_64K, 0, 1 },
+		{ 1, SZ_4M + SZ_1M - SZ_64K, SZ_128K, 0, 1 },
+		{ 1, -(u64)SZ_64K, SZ_64K, 0, 1 },
+		{ 1, SZ_1M, -(u64)SZ_64K, 0, 1 },
+	};
+	static const struct flexmem_vm_range last = {
+		.space = 1,
+		.address = SZ_4M + SZ_1M - SZ_64K,
+		.size = SZ_64K,
 	};
 	const struct flexmem_memory mem = { .size = SZ_2M };
 	struct liar *liar = test->priv;
@@ -419,37 +430,73 @@ static void refuses_wrong_addresses(struct kunit *test)
 							    bad[i].offset,
 							    bad[i].access),
 				    "%u", i);
+		/* Of the address space alone: the same goes for unmapping. */
+		if (bad[i].size <= mem.size && !bad[i].offset &&
+		    bad[i].access == 1)
+			KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
+					    flexmem_function_vm_unmap(&liar->function,
+								      &range),
+					    "%u", i);
 	}
 	KUNIT_EXPECT_EQ(test, liar->function.sent, 0);
-	liar->function.ops.vm_map = NULL;
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			flexmem_function_vm_map(&liar->function, &some_range,
-						&mem, 0, FLEXMEM_VM_READ));
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_function_vm_map(&liar->function, &last, &mem,
+						SZ_2M - SZ_64K, 7));
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_function_vm_unmap(&liar->function, &last));
 }
 
-/* Nobody knows whether it is mapped: it must not be when the next one is asked. */
-static void unmaps_what_may_be_mapped(struct kunit *test)
+static void has_no_page_tables_without_operations(struct kunit *test)
 {
 	const struct flexmem_memory mem = { .size = SZ_2M };
 	struct liar *liar = test->priv;
+
+	liar->function.ops.vm_map = NULL;
+	liar->function.ops.vm_unmap = NULL;
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			flexmem_function_vm_map(&liar->function, &some_range,
+						&mem, 0, FLEXMEM_VM_READ));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			flexmem_function_vm_unmap(&liar->function,
+						  &some_range));
+}
+
+/*
+ * Whatever went wrong, nobody knows whether it is mapped: it must not be when the
+ * next one is asked.
+ */
+static void unmaps_what_may_be_mapped(struct kunit *test)
+{
+	static const int errors[] = { -ETIMEDOUT, -EINTR, -EIO, -ENODEV,
+				      -ENOMEM, -EBUSY };
+	const struct flexmem_memory mem = { .size = SZ_2M };
+	struct liar *liar = test->priv;
 	struct flexmem_function *function = &liar->function;
+	unsigned int i;
 	u64 bytes;
 
-	liar->rc = -EIO;
-	KUNIT_EXPECT_EQ(test, -EIO,
+	for (i = 0; i < ARRAY_SIZE(errors); i++) {
+		liar->unmapped = 0;
+		liar->rc = errors[i];
+		KUNIT_EXPECT_GT(test, 0,
+				flexmem_function_vm_map(function, &some_range,
+							&mem, 0,
+							FLEXMEM_VM_WRITE));
+		liar->rc = -ETIMEDOUT;
+		KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+				flexmem_function_capacity(function, &bytes));
+		KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
+		KUNIT_EXPECT_FALSE(test, flexmem_function_is_settled(function));
+		liar->rc = 0;
+		KUNIT_EXPECT_EQ(test, 0,
+				flexmem_function_capacity(function, &bytes));
+		KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
+	}
+	/* Where there is no room there is nothing. */
+	liar->rc = -ENOSPC;
+	KUNIT_EXPECT_EQ(test, -ENOSPC,
 			flexmem_function_vm_map(function, &some_range, &mem, 0,
 						FLEXMEM_VM_WRITE));
-	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
-	liar->rc = -ETIMEDOUT;
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_function_vm_map(function, &some_range, &mem, 0,
-						FLEXMEM_VM_WRITE));
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_function_capacity(function, &bytes));
-	KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
-	KUNIT_EXPECT_FALSE(test, flexmem_function_is_settled(function));
-	liar->rc = 0;
-	KUNIT_EXPECT_EQ(test, 0, flexmem_function_capacity(function, &bytes));
 	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
 	/* What may be mapped still is not mapped anew: who asked tries again. */
 	liar->rc = -EINTR;
@@ -589,7 +636,14 @@ BAD_DESC(no_vm_page, desc->vm_page = 0)
 BAD_DESC(odd_vm_page, desc->vm_page = SZ_64K + SZ_4K)
 BAD_DESC(small_vm_page, desc->vm_page = SZ_2K)
 BAD_DESC(large_vm_page, desc->vm_page = SZ_4M)
-BAD_DESC(vm_page_alone, ops->vm_map = NULL; ops->vm_unmap = NULL)
+BAD_DESC(vm_page_alone, ops->vm_map = NULL; ops->vm_unmap = NULL;
+	 desc->vm_start = 0; desc->vm_end = 0)
+BAD_DESC(vm_bounds_alone, ops->vm_map = NULL; ops->vm_unmap = NULL;
+	 desc->vm_page = 0)
+BAD_DESC(no_vm_bounds, desc->vm_start = 0; desc->vm_end = 0)
+BAD_DESC(vm_bounds_crossed, desc->vm_end = desc->vm_start)
+BAD_DESC(odd_vm_start, desc->vm_start += SZ_4K)
+BAD_DESC(odd_vm_end, desc->vm_end += SZ_4K)
 
 #define BAD(_name) { #_name, bad_##_name }
 static const struct bad_desc bad_descs[] = {
@@ -622,6 +676,11 @@ static const struct bad_desc bad_descs[] = {
 	BAD(small_vm_page),
 	BAD(large_vm_page),
 	BAD(vm_page_alone),
+	BAD(vm_bounds_alone),
+	BAD(no_vm_bounds),
+	BAD(vm_bounds_crossed),
+	BAD(odd_vm_start),
+	BAD(odd_vm_end),
 };
 
 static void bad_desc_name(const struct bad_desc *bad, char *name)
@@ -693,6 +752,7 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(passes_documented_errors_on),
 	KUNIT_CASE(makes_other_errors_eio),
 	KUNIT_CASE(refuses_wrong_addresses),
+	KUNIT_CASE(has_no_page_tables_without_operations),
 	KUNIT_CASE(unmaps_what_may_be_mapped),
 	KUNIT_CASE(page_without_a_frame_is_eio),
 	KUNIT_CASE(each_command_tells_of_a_dead_firmware),

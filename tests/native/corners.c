@@ -19,12 +19,6 @@ static u8 bytes[200000];
 #define FAILS(r, NAME, cmd, error) BY(r, 0, NAME, cmd, error)
 #define CALL(r, NAME, cmd) FAILS(r, NAME, cmd, 0)
 
-static void must(struct run *r, bool right, const char *what)
-{
-	if (!right)
-		run_wrong(r, "not what it must be", what, 0);
-}
-
 static u32 alloc(struct run *r, unsigned int f, u64 length, u32 flags)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = length, .flags = flags);
@@ -314,93 +308,6 @@ static void run_bad_entries(struct run *r)
 	must(r, alloc.out_error == EINVAL, "entry that would wait");
 	cmd.count = 0;
 	FAILS(r, ALLOC_BATCH, &cmd, EINVAL);
-}
-
-/* The card's page tables, of which nothing of flexmem makes use yet. */
-static bool is_at(u64 space, u64 address, u32 access, u64 physical)
-{
-	u64 found;
-
-	return sim_firmware_translate(world.card.fw, 2, space, address, access,
-				      &found) && found == physical;
-}
-
-static bool is_nowhere(u64 space, u64 address)
-{
-	u64 found;
-
-	return !sim_firmware_translate(world.card.fw, 2, space, address, 0,
-				       &found);
-}
-
-static void walk_page_table(struct run *r, struct flexmem_function *function,
-			    const struct flexmem_memory *mem)
-{
-	struct flexmem_vm_range range = { 7, 1ull << 40, SIM_VM_PAGE };
-	const u64 at = range.address;
-	const u32 rw = FLEXMEM_VM_READ | FLEXMEM_VM_WRITE;
-	u64 bytes;
-
-#define MAP_AT(offset, access, error)					\
-	run_good(r, "vm_map", flexmem_function_vm_map(function, &range, mem, \
-						      offset, access), error)
-#define UNMAP(error) \
-	run_good(r, "vm_unmap", flexmem_function_vm_unmap(function, &range), \
-		 error)
-	MAP_AT(SZ_1M, rw, 0);
-	must(r, is_at(7, at + 5, rw, mem->base + SZ_1M + 5), "mapping");
-	must(r, !is_at(7, at, FLEXMEM_VM_EXECUTE, mem->base + SZ_1M) &&
-	     is_nowhere(8, at) && is_nowhere(7, at + SIM_VM_PAGE), "access");
-	MAP_AT(SZ_1M, rw, 0);
-	MAP_AT(0, rw, EIO);
-	run_good(r, "release", flexmem_function_release(function, mem), EIO);
-	range.address += SIM_VM_PAGE;
-	range.size *= 2;
-	MAP_AT(0, rw, 0);
-	range.size = SIM_VM_PAGE;
-	UNMAP(EIO);
-	range.address = at;
-	UNMAP(0);
-	UNMAP(0);
-	must(r, is_nowhere(7, at) && !is_nowhere(7, at + SIM_VM_PAGE), "rest");
-	/* The reply is lost: it is mapped, and then it is not. */
-	world_faults(SIM_DROP_REPLIES, 1);
-	MAP_AT(0, rw, ETIMEDOUT);
-	must(r, is_at(7, at, rw, mem->base), "mapping that was not answered");
-	flexmem_function_capacity(function, &bytes);
-	must(r, is_nowhere(7, at), "mapping that is undone");
-	/* When its programs were stopped it is only unmapped. */
-	run_good(r, "quiesce", flexmem_function_quiesce(function), 0);
-	MAP_AT(0, rw, EIO);
-	range.size = 3 * SIM_VM_PAGE;
-	UNMAP(0);
-	must(r, is_nowhere(7, at + SIM_VM_PAGE), "everything");
-}
-
-static void run_page_table(struct run *r)
-{
-	static struct flexmem_function function;
-	const struct flexmem_device_desc desc = {
-		.name = "page table",
-		.mode = FLEXMEM_MODE_VF,
-		.slots = 8,
-		.granule = SIM_GRANULE,
-		.vm_page = SIM_VM_PAGE,
-		.ops = &sim_vf_ops,
-		.priv = world_function(2),
-	};
-	struct flexmem_memory mem;
-
-	world_unbind(2);
-	if (!run_good(r, "init", flexmem_function_init(&function, NULL, &desc),
-		      0) ||
-	    !run_good(r, "acquire", flexmem_function_acquire(&function, SZ_2M,
-							     &mem), 0))
-		return;
-	walk_page_table(r, &function, &mem);
-	run_good(r, "release", flexmem_function_release(&function, &mem), 0);
-	run_good(r, "reset", flexmem_function_reset(&function), 0);
-	run_good(r, "bind", world_bind(2), 0);
 }
 
 /* What a device that can do nothing is not asked for. */
@@ -706,7 +613,6 @@ const struct sequence corners[] = {
 	{ "longer regions", prepare, run_long_regions },
 	{ "longer batch", prepare, run_long_batch },
 	{ "bad entries", prepare, run_bad_entries },
-	{ "page table", prepare, run_page_table },
 	{ "bare device", prepare, run_bare },
 	{ "as many PFs as there can be", prepare, run_many },
 	{ "size that changes meanwhile", prepare, run_double_fetch },

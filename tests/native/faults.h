@@ -44,13 +44,20 @@ struct sequence {
 };
 
 extern const struct sequence sequences[];
-/* Those in which nothing fails. */
+/* Those in which nothing fails: of the ABI, and of the card below the driver. */
 extern const struct sequence corners[];
+extern const struct sequence card_corners[];
 
 unsigned int params_wrong(void);
 void run_end(struct run *r);
 void run_wrong(struct run *r, const char *wrong, const char *at, long rc);
 bool run_good(struct run *r, const char *at, long rc, int expected);
+
+static inline void must(struct run *r, bool right, const char *what)
+{
+	if (!right)
+		run_wrong(r, "not what it must be", what, 0);
+}
 
 /* What somebody else does at a point of a sequence: see points.c. */
 enum interference {

@@ -52,13 +52,18 @@ enum flexmem_vm_access {
 
 /**
  * struct flexmem_vm_range - addresses of a device-virtual space
- * @space: what flexmem calls the space: not 0. There is one of any name, and
- *	nothing is mapped in it at first
+ * @space: what flexmem calls the space: not 0, and never used again for another
+ *	one while flexmem.ko is loaded
  * @address: of the first byte
  * @size: bytes, not 0
  *
  * @address and @size are multiples of &struct flexmem_device_desc.vm_page, and
- * their sum does not wrap.
+ * all of it lies between @vm_start and @vm_end of that.
+ *
+ * A space is not made, nor ended: there is one of any name, in which nothing is
+ * mapped at first, and one in which nothing is mapped any more need not be
+ * remembered. Who dispatches a program says by that name which one it runs in;
+ * how, is between the driver and those who dispatch.
  */
 struct flexmem_vm_range {
 	u64 space;
@@ -80,10 +85,11 @@ struct flexmem_vm_range {
  * driver remembers nothing and undoes nothing; flexmem does, before it calls
  * anything else that depends on it: it releases the @id of what it tried to
  * acquire, clears the slot that it tried to set, sets a slot again that it tried
- * to clear, releases once more, stops once more, or resets the function. If
- * nothing else is to be called, the first four are after a second, and then less
- * and less often. For that the operations can be repeated: each says what is to be
- * so afterwards, and succeeds if it is so already. The device carries the requests
+ * to clear, unmaps what it tried to map, releases once more, stops once more, or
+ * resets the function. If nothing else is to be called, the first five are after a
+ * second, and then less and less often. For that the operations can be repeated:
+ * each says what is to be so afterwards, and succeeds if it is so already (but
+ * @vm_map, which is undone first). The device carries the requests
  * of one function out in the order in which they were sent, or never: what was
  * sent before one that was answered has no effect any more after that.
  *
@@ -142,10 +148,11 @@ struct flexmem_device_ops {
 	 * before @reset. Called once the CPU's maps are gone and before
 	 * anything is given back, on removal and before @reset, if the function
 	 * holds memory; then nothing but @slot_clear, @vm_unmap, @release,
-	 * @capacity and @reset is. Required, also if there is nothing to do (a firmware that
-	 * runs no programs; a @slot_clear and a @release that wait for them):
-	 * memory that goes back while a program still writes to it is another
-	 * tenant's. If it fails nothing is given back before a reset.
+	 * @capacity and @reset is. Required, also if there is nothing to do (a
+	 * firmware that runs no programs; a @slot_clear and a @release that
+	 * wait for them): memory that goes back while a program still writes
+	 * to it is another tenant's. If it fails nothing is given back before a
+	 * reset.
 	 */
 	int (*quiesce)(void *priv);
 
@@ -206,9 +213,12 @@ struct flexmem_device_ops {
 	 * @vm_map: let programs of this function reach @range->size bytes of
 	 * @mem, from @offset (a multiple of the page size) on, at the addresses
 	 * of @range, to do what @access says, of enum flexmem_vm_access.
-	 * Nothing is mapped there, or just that. -ENOSPC: there is no room for
-	 * the page table, and nothing is mapped there. After -ETIMEDOUT and
-	 * -EINTR @vm_unmap is called for @range before anything else is.
+	 * Nothing is mapped there. The same memory may be mapped elsewhere,
+	 * too, in this space or in others. What is mapped stays while the
+	 * device is suspended. -ENOSPC: there is no room for the page table,
+	 * and nothing is mapped there. After any other error @vm_unmap is
+	 * called for @range before another operation is, but for @quiesce,
+	 * @reset, @page and those that move data.
 	 *
 	 * flexmem calls neither this nor @vm_unmap yet: it will, for
 	 * allocations in several pieces. So far it tells users that the device
@@ -220,12 +230,13 @@ struct flexmem_device_ops {
 		      unsigned int access);
 
 	/**
-	 * @vm_unmap: see to it that nothing is mapped in @range, which cuts
-	 * nothing in two that was mapped at once. When it has succeeded no
-	 * program reaches by it what was mapped there, whatever the device has
-	 * cached. It is called before @release of what is mapped, after
-	 * @quiesce, too; a @reset leaves nothing mapped. If its outcome is
-	 * unknown who asked tries again.
+	 * @vm_unmap: see to it that nothing is mapped in @range, nothing of
+	 * which is a part only of what was mapped at once: a device need not
+	 * cut that in two, but does not refuse it either, and may unmap all of
+	 * it. When it has succeeded no program reaches by @range what was
+	 * mapped there, whatever the device has cached. It is called before
+	 * @release of what is mapped, after @quiesce, too; a @reset leaves
+	 * nothing mapped. If it fails who asked tries again.
 	 */
 	int (*vm_unmap)(void *priv, const struct flexmem_vm_range *range);
 
@@ -273,6 +284,10 @@ enum flexmem_caching {
  *	1 GiB
  * @vm_page: size of a page of its device-virtual spaces; a power of two, 4 KiB
  *	to the granule; 0 without @vm_map
+ * @vm_start: first address that can be mapped in any of them; a multiple of
+ *	@vm_page
+ * @vm_end: the one after the last, likewise, and above @vm_start; 0 without
+ *	@vm_map, as @vm_start is
  * @caching: of every map of its memory: what @page says where, this says how
  * @ops: operations; must stay valid until flexmem_device_unregister() returns
  * @priv: passed to each operation
@@ -283,6 +298,8 @@ struct flexmem_device_desc {
 	unsigned int slots;
 	u64 granule;
 	u64 vm_page;
+	u64 vm_start;
+	u64 vm_end;
 	enum flexmem_caching caching;
 	const struct flexmem_device_ops *ops;
 	void *priv;
