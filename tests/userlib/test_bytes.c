@@ -260,6 +260,10 @@ static void copies_that_fail(void **state)
 					     &done), -EINVAL);
 	assert_int_equal(flexmem_device_read(device, handle, UINT64_MAX, bytes,
 					     2, NULL), -EINVAL);
+	done = 7;
+	assert_int_equal(flexmem_device_read(NULL, handle, 0, bytes, 2, &done),
+			 -EINVAL);
+	assert_int_equal(done, 0);
 	assert_int_equal(flexmem_device_read(device, 99, 0, bytes, 1, NULL),
 			 -ENOENT);
 	flexmem_device_close(device);
@@ -340,8 +344,10 @@ static void copies_within_the_device_that_fail(void **state)
 					     NULL), -EINVAL);
 	assert_int_equal(flexmem_device_copy(device, handle, 0, 99, 0, 128,
 					     NULL), -ENOENT);
+	done = 7;
 	assert_int_equal(flexmem_device_copy(NULL, handle, 0, other, 0, 128,
-					     NULL), -EINVAL);
+					     &done), -EINVAL);
+	assert_int_equal(done, 0);
 	fake.copied_nothing = true;
 	assert_int_equal(flexmem_device_copy(device, handle, 0, other, 0, 128,
 					     &done), -EIO);

@@ -68,6 +68,8 @@ static int copy(const struct flexmem_device *device, unsigned long command,
 	size_t sum = 0;
 	int err = 0;
 
+	if (done)
+		*done = 0;
 	if (!device || (!data && length))
 		return -EINVAL;
 	while (!err && sum < length) {
@@ -114,6 +116,8 @@ int flexmem_device_copy(struct flexmem_device *device, uint32_t to,
 	uint64_t sum = 0;
 	int err = 0;
 
+	if (done)
+		*done = 0;
 	if (!device)
 		return -EINVAL;
 	while (!err && sum < length) {
