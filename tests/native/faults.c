@@ -308,6 +308,7 @@ int main(int argc, char **argv)
 		stride = strtoul(optarg, NULL, 0);
 	}
 	only = optind < argc ? argv[optind] : "";
+	os_one_processor();
 	native_shim_init();
 	if (stride)
 		return sweep_points(stride, only);

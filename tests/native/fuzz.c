@@ -379,6 +379,7 @@ int main(int argc, char **argv)
 		else
 			return 2;
 	}
+	os_one_processor();
 	load();
 	if (corpus)
 		run_corpus(corpus);

@@ -2,7 +2,8 @@
 /*
  * Runs the suites of tests/kunit and prints TAP, a line for each case and
  * parameter.
- * usage: kunit [-s SEED] [-l] [GLOB]	only those named SUITE.CASE like that
+ * usage: kunit [-s SEED] [-o PARAMETER=VALUE]... [-l] [GLOB]
+ * PARAMETER is one of the module; GLOB: only those named SUITE.CASE like that.
  */
 #include "internal.h"
 
@@ -218,6 +219,17 @@ static void run_suite(struct kunit_suite *suite, const char *glob, bool list)
 	}
 }
 
+/* @text is NAME=VALUE. */
+static int set_param(char *text)
+{
+	char *value = strchr(text, '=');
+
+	if (!value)
+		return -EINVAL;
+	*value++ = '\0';
+	return native_param_set(text, value);
+}
+
 int main(int argc, char **argv)
 {
 	const char *glob = "*", *seed = "1";
@@ -225,9 +237,14 @@ int main(int argc, char **argv)
 	bool list = false;
 	int option;
 
-	while ((option = getopt(argc, argv, "s:l")) != -1) {
+	native_shim_init();
+	while ((option = getopt(argc, argv, "s:o:l")) != -1) {
 		if (option == 's')
 			seed = optarg;
+		else if (option == 'o' && set_param(optarg))
+			return 2;
+		else if (option == 'o')
+			continue;
 		else if (option == 'l')
 			list = true;
 		else
@@ -236,7 +253,6 @@ int main(int argc, char **argv)
 	if (optind < argc)
 		glob = argv[optind];
 
-	native_shim_init();
 	if (native_param_set("seed", seed) || native_module_init())
 		return 2;
 	for (suite = suites; suite; suite = suite->next)

@@ -77,6 +77,22 @@ void os_thread(void (*function)(void *data), void *data)
 	}
 }
 
+/*
+ * For threads that take turns: a turn is shorter than the way to another processor.
+ * If it cannot be had it only takes longer.
+ */
+void os_one_processor(void)
+{
+	int processor = sched_getcpu();
+	cpu_set_t only;
+
+	CPU_ZERO(&only);
+	if (processor < 0 || processor >= CPU_SETSIZE)
+		return;
+	CPU_SET(processor, &only);
+	sched_setaffinity(0, sizeof(only), &only);
+}
+
 void *os_reserve(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,

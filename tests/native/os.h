@@ -10,6 +10,7 @@ void os_futex_wait(unsigned int *word, unsigned int value);
 void os_futex_wake(unsigned int *word);
 void os_yield(void);
 void os_thread(void (*function)(void *data), void *data);
+void os_one_processor(void);
 void *os_reserve(size_t size);
 unsigned long long os_nanoseconds(void);
 void os_pause(void);

@@ -256,6 +256,8 @@ int main(int argc, char **argv)
 	if (optind < argc)
 		params = argv[optind];
 	printf("# seed %llu, %s\n", seed, params);
+	if (scheduled)
+		os_one_processor();
 	native_shim_init();
 	start_schedule(seed);
 	world_begin(params, 128ull * SZ_1M);
