@@ -80,21 +80,26 @@ selftests() {
 }
 # As 32 bits: what the structs, addresses and files of a program have to do with. The others ask for nothing that these do not.
 selftests-6.12_suite() {
-	selftests 6.12 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32
+	selftests 6.12 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32 \
+		copy/32:lengths_and_offsets copy_device/32:lengths_and_offsets
 }
-# Between one kernel and the other nothing differs in how 32-bit programs call, in settings, and in where things go.
+# Between one kernel and the other nothing differs in how 32-bit programs call, in how structs are read, in settings, in where
+# things go, and in what the card does to bytes.
 selftests-6.1_suite() {
 	[[ $long ]] || export FLEXMEM_BITS=64
-	selftests 6.1 -1 -exhaust -placement -params
+	selftests 6.1 -1 -exhaust -placement -params -abi_size -scrub \
+		copy:a_hole_in_what_is_written,a_hole_in_where_it_is_read_to,freed_while_it_is_copied \
+		copy_device:a_waiting_caller_can_be_killed,freed_while_it_is_copied
 }
 # Emulated and with every check there is, the debug kernel takes its time: only in the long runs the 32-bit half, each program
 # with other settings, and what neither races nor fails an allocation and is the same on every kernel, or moves many bytes. Of
-# some programs that is all but a few tests.
+# some programs that is all but a few tests; and where a test is there for a PF and for a VF, whose slots are all the
+# difference, it is run on the VF. (On a PF are those of races, and torture and its like.)
 selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
 	local alloc=fork_shares_the_file,last_close_of_a_shared_file_counts,a_killed_process_returns_everything
 	alloc+=,a_process_killed_in_the_middle_returns_everything
-	selftests debug -1 -params -abi_size -exhaust -placement -perm -copy "alloc:$alloc" \
+	selftests debug -1 -V pf -params -abi_size -exhaust -placement -perm -copy "alloc:$alloc" \
 		copy_device:a_waiting_caller_can_be_killed,freed_while_it_is_copied \
 		limits:charges_end_with_close_and_kill,holds_at_every_moment resize:threads_with_one_handle \
 		segments:ends_when_its_holder_is_killed,an_expired_lease_is_none,taking_again_begins_the_time_anew \

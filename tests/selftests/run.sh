@@ -5,8 +5,9 @@
 # PROGRAM/BITS/CONFIGURATION: TEST. Exit status 1 if a test failed, or could not be run at all.
 #
 # usage: tests/selftests/run.sh [PROGRAM[:TEST[,TEST...]]...]           (built before: make -C tests/selftests)
-#        tests/selftests/run.sh [-1] [-PROGRAM[/32]...] [PROGRAM:TEST[,TEST...]...]
-#                       all but those (as 32 bits), of some only these tests; -1: each only with the first configuration
+#        tests/selftests/run.sh [-1] [-V VARIANT] [-PROGRAM[/32]...] [PROGRAM[/32]:TEST[,TEST...]...]
+#                       all but those (as 32 bits), of some only these tests (as 32 bits); -1: each only with the first
+#                       configuration; -V: of the tests that have variants, all but that one
 # The 32-bit program runs with the first configuration of its table rows: the layout does not depend on the others.
 # Environment:
 #   FLEXMEM_KO           directory of flexmem.ko and flexmem_sim.ko; the programs load them as each test needs
@@ -66,14 +67,18 @@ out=$(mktemp) || bail "no temporary file"
 trap 'rm -f "$out"' EXIT
 tests=0 failed=0
 
-# wanted PROGRAM [ARGUMENT...]: whether it is to run, by the arguments of the script. only: the tests of it that are to, if not all.
-wanted() {
-	local program=$1 argument
-	shift
-	only=()
-	for argument; do
-		[[ $argument != "$program":* ]] || IFS=, read -ra only <<<"${argument#*:}"
+# limit_to PROGRAM[/32] [ARGUMENT...]: into only, the tests of it that are to run by the arguments of the script, if not all.
+limit_to() {
+	local argument
+	for argument in "${@:2}"; do
+		[[ $argument != "$1":* ]] || IFS=, read -ra only <<<"${argument#*:}"
 	done
+}
+
+# wanted PROGRAM [ARGUMENT...]: whether it is to run, by the arguments of the script.
+wanted() {
+	local program=$1
+	shift
 	case " $* " in
 	*" -$program "*) return 1 ;;
 	*" $program "* | *" $program:"* | '  ' | ' -'*) return 0 ;;
@@ -142,7 +147,9 @@ echo "TAP version 13"
 unload || bail "the modules are in use"
 last=
 first=
+without=()
 [[ ${1:-} != -1 ]] || { first=1 && shift; }
+[[ ${1:-} != -V ]] || { without=("-V$2") && shift 2; }
 while IFS='|' read -r program config params sim_params; do
 	read -r program <<<"$program"
 	read -r config <<<"$config"
@@ -157,8 +164,11 @@ while IFS='|' read -r program config params sim_params; do
 			result ok "$name # SKIP the kernel has no IA32 emulation"
 			continue
 		fi
+		only=()
+		limit_to "$program" "$@"
+		[[ $bits == 64 ]] || limit_to "$program/32" "$@"
 		began=$SECONDS
-		timeout -k 5 "$limit" "$bin/$bits/$program" "${only[@]/#/-t}" >"$out" 2>&1 </dev/null
+		timeout -k 5 "$limit" "$bin/$bits/$program" "${without[@]}" "${only[@]/#/-t}" >"$out" 2>&1 </dev/null
 		report "$name" $?
 		echo "# $name took $((SECONDS - began)) s"
 	done
