@@ -38,6 +38,8 @@ void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 	slots->generation = 0;
 	INIT_LIST_HEAD(&slots->leases);
 	slots->nr_leases = 0;
+	INIT_LIST_HEAD(&slots->broken);
+	slots->breaks = 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_init);
 
@@ -99,10 +101,11 @@ static void unlink_lease(struct flexmem_slots *slots,
 {
 	lockdep_assert_held(&slots->lock);
 	list_del_init(&hold->link);
-	slots->nr_leases--;
+	if (hold->breaks == slots->breaks)
+		slots->nr_leases--;
 }
 
-/* Whether the time of a lease that is in the list is over. */
+/* Whether the time of a lease that is in a list is over. */
 static bool is_expired(const struct flexmem_lease_hold *hold)
 {
 	return !time_before64(get_jiffies_64(), hold->expires);
@@ -112,7 +115,8 @@ static bool is_held(struct flexmem_slots *slots,
 		    const struct flexmem_lease_hold *hold)
 {
 	lockdep_assert_held(&slots->lock);
-	return !list_empty(&hold->link) && !is_expired(hold);
+	return !list_empty(&hold->link) && hold->breaks == slots->breaks &&
+	       !is_expired(hold);
 }
 
 /* Whether any is held: if so, the one that runs out last. */
@@ -146,11 +150,10 @@ static bool drop_expired(struct flexmem_slots *slots)
 
 static void break_leases_locked(struct flexmem_slots *slots)
 {
-	struct flexmem_lease_hold *hold, *next;
-
 	lockdep_assert_held(&slots->lock);
-	list_for_each_entry_safe(hold, next, &slots->leases, link)
-		unlink_lease(slots, hold);
+	list_splice_init(&slots->leases, &slots->broken);
+	slots->nr_leases = 0;
+	slots->breaks++;
 }
 
 static void hide(struct flexmem_slots *slots, unsigned int slot, bool hidden)
@@ -327,7 +330,7 @@ int flexmem_lease_take(struct flexmem_slots *slots,
 	u64 now;
 
 	spin_lock(&slots->lock);
-	if (!list_empty(&hold->link) && is_expired(hold))
+	if (!list_empty(&hold->link) && !is_held(slots, hold))
 		unlink_lease(slots, hold);
 	now = get_jiffies_64();
 	if (slots->generation != generation) {
@@ -335,6 +338,7 @@ int flexmem_lease_take(struct flexmem_slots *slots,
 	} else if (list_empty(&hold->link)) {
 		slots->nr_leases++;
 		hold->began = now;
+		hold->breaks = slots->breaks;
 	} else if (is_over(hold, settings->lease_total_ms, now)) {
 		rc = -EBUSY;
 	}

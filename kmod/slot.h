@@ -30,14 +30,18 @@ struct flexmem_pool {
 
 /**
  * struct flexmem_lease_hold - one client's lease
- * @link: in &flexmem_slots.leases while it is held
+ * @link: in &flexmem_slots.leases while it is held, in @broken of that after it
+ *	was broken
  * @began: when it was taken first, in jiffies since boot
  * @expires: when it runs out, likewise
+ * @breaks: &flexmem_slots.breaks when it was taken: once that is another, it has
+ *	been broken
  */
 struct flexmem_lease_hold {
 	struct list_head link;
 	u64 began;
 	u64 expires;
+	u64 breaks;
 };
 
 /**
@@ -55,6 +59,9 @@ struct flexmem_lease_hold {
  * @leases: leases held, of struct flexmem_lease_hold; may have run out. All
  *	last equally long, so they are in the order in which they run out
  * @nr_leases: how many are in the list
+ * @broken: those that were broken and whose clients have not noticed: breaking all
+ *	of them takes no longer than one, however many there are
+ * @breaks: how often all were broken
  */
 struct flexmem_slots {
 	unsigned int nr;
@@ -67,6 +74,8 @@ struct flexmem_slots {
 	u64 generation;
 	struct list_head leases;
 	unsigned int nr_leases;
+	struct list_head broken;
+	u64 breaks;
 };
 
 void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,

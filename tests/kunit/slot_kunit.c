@@ -660,6 +660,44 @@ static void many_run_out_and_nobody_waits_for_all(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->slots.nr_leases, 1);
 }
 
+/* Likewise: each is taken off the list by its own client. */
+static void many_are_broken_and_nobody_waits_for_all(struct kunit *test)
+{
+	struct flexmem_lease_hold hold[4];
+	struct ctx *ctx = test->priv;
+	unsigned int i;
+
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	for (i = 0; i < ARRAY_SIZE(hold); i++) {
+		flexmem_lease_init(&hold[i]);
+		fake_take_lease(&ctx->slots, &hold[i], LONG_LEASE_MS);
+	}
+	flexmem_lease_break_all(&ctx->slots);
+	for (i = 0; i < ARRAY_SIZE(hold); i++) {
+		KUNIT_EXPECT_FALSE(test, list_empty(&hold[i].link));
+		KUNIT_EXPECT_FALSE(test,
+				   flexmem_lease_held(&ctx->slots, &hold[i]));
+	}
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			flexmem_lease_drop(&ctx->slots, &hold[0]));
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
+	/* Taken anew while others have not noticed, and broken anew. */
+	fake_take_lease(&ctx->slots, &hold[1], LONG_LEASE_MS);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
+			-EBUSY);
+	expire(&hold[2]);
+	fake_take_lease(&ctx->slots, &hold[2], LONG_LEASE_MS);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_drop(&ctx->slots, &hold[1]), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, true), 0);
+	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold[2]));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			flexmem_lease_drop(&ctx->slots, &hold[3]));
+	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
+}
+
 static void break_all_ends_every_lease(struct kunit *test)
 {
 	struct flexmem_lease_hold a, b;
@@ -712,6 +750,7 @@ static struct kunit_case slot_cases[] = {
 	KUNIT_CASE(lease_without_limit_is_renewed),
 	KUNIT_CASE(one_expires_and_the_other_stays),
 	KUNIT_CASE(many_run_out_and_nobody_waits_for_all),
+	KUNIT_CASE(many_are_broken_and_nobody_waits_for_all),
 	KUNIT_CASE(break_all_ends_every_lease),
 	{}
 };
