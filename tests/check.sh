@@ -53,7 +53,11 @@ coverage_suite() { tests/native/coverage.sh; }
 # Fifty million operations of the native torture under each; what has been done of them is not done again.
 volume-asan_suite() { tests/native/volume.sh asan; }
 volume-tsan_suite() { tests/native/volume.sh tsan; }
-library_suite() { make -s -C tests/userlib "O=$BUILD/tests/userlib" check; }
+library_suite() {
+	# Of each cache, beside its model.
+	[[ $long ]] || export CACHE_OPERATIONS=${CACHE_OPERATIONS:-1500}
+	make -s -C tests/userlib "O=$BUILD/tests/userlib" check
+}
 static_suite() { tests/static.sh; }
 # As static, but only what has changed: with native and library, that is `make quick`.
 changed_suite() { tests/static.sh --changed; }
@@ -67,11 +71,9 @@ docs_suite() {
 }
 selfcheck_suite() { tests/selfcheck.sh; }
 # The long random runs are native; here it is the real slab, lockdep and the real scheduler that count.
-kunit_suite() {
-	local volume=(ops=2000 sampled_ops=5000)
-	[[ ! $long ]] || volume=()
-	in_vm debug --timeout "$vm_timeout" -- tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"} "${volume[@]}"
-}
+kunit=(tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"})
+[[ $long ]] || kunit+=(ops=2000 sampled_ops=5000)
+kunit_suite() { in_vm debug --timeout "$vm_timeout" -- "${kunit[@]}"; }
 # selftests KIND [ARGUMENT of tests/selftests/run.sh...]: those only if this is not the long run, which runs all of them
 selftests() {
 	local arguments=("${@:2}")
@@ -105,21 +107,21 @@ selftests-debug_suite() {
 		segments:ends_when_its_holder_is_killed,an_expired_lease_is_none,taking_again_begins_the_time_anew \
 		snapshot:uids_and_pids_are_as_the_caller_sees_them,adds_up_under_churn
 }
-# Many tenants at once, each failing allocation in turn, and nonsense: DESIGN's levels "faults" and "races". By the million
-# that is native. To boot the debug kernel and to have it look for leaks takes half a minute: `make check` does that once for
-# all three of them.
+# hostile COMMAND...: many tenants at once, each failing allocation in turn, and nonsense: DESIGN's levels "faults" and "races".
+# By the million that is native. To boot the debug kernel and to have it look for leaks takes half a minute: `make check` does
+# that once for all three of them, and kunit.
 hostile() {
 	local ops=2000
 	[[ ! $long ]] || ops=50000
 	export FLEXMEM_OPS=${FLEXMEM_OPS:-$ops} FLEXMEM_BATCHES=${FLEXMEM_BATCHES:-${long:+4}20}
 	# shellcheck disable=SC2016	# the machine's shell expands it
 	in_vm debug --cpus 4 --no-load --timeout "$((vm_timeout * ${long:-1}))" -- \
-		bash -c 'for suite; do "tests/$suite/run.sh" || status=$?; done; exit ${status:-0}' - "$@"
+		bash -c 'for command; do $command || status=$?; done; exit ${status:-0}' - "$@"
 }
-hostile_suite() { hostile torture fuzz faults; }
-torture_suite() { hostile torture; }
-fuzz_suite() { hostile fuzz; }
-faults_suite() { hostile faults; }
+debug_suite() { hostile "${kunit[*]}" tests/torture/run.sh tests/fuzz/run.sh tests/faults/run.sh; }
+torture_suite() { hostile tests/torture/run.sh; }
+fuzz_suite() { hostile tests/fuzz/run.sh; }
+faults_suite() { hostile tests/faults/run.sh; }
 # The same under the kernel that looks for data races, which is made for the long runs only.
 torture-kcsan_suite() {
 	export FLEXMEM_OPS=${FLEXMEM_OPS:-500000}
@@ -173,11 +175,11 @@ passed_before() {
 }
 
 # Longest first, apart from what others need.
-all=(build selftests-6.12 selftests-debug native kunit selfcheck docs)
 if [[ $long ]]; then
+	all=(build selftests-6.12 selftests-debug native kunit selfcheck docs)
 	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz faults fuzz coverage)
 else
-	all+=(hostile)
+	all=(build selftests-6.12 debug selftests-debug native selfcheck docs)
 fi
 all+=(library selftests-6.1 static replay mutants cache)
 (($#)) || set -- "${all[@]}"

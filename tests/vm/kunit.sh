@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest (debug kernel, flexmem.ko loaded): loads the KUnit module, which runs its suites as it loads, and
-# prints what the kernel said, KTAP among it.
+# Runs in the guest (debug kernel): loads the KUnit module, which runs its suites as it loads, and prints what the kernel
+# said, KTAP among it. Unless flexmem.ko was loaded before, nothing is afterwards.
 # usage: tests/vm/run.sh debug -- tests/vm/kunit.sh [module parameter...]
 set -euo pipefail
 
+own=
+if ! grep -q '^flexmem ' /proc/modules; then
+	insmod "$FLEXMEM_KO/flexmem.ko"
+	own=1
+fi
 dmesg --clear
 (
 	status=0
@@ -15,4 +20,9 @@ dmesg --clear
 ) &
 # As it comes, so that a run that does not end shows how far it got.
 sed -u '/kunit.sh: the end$/q' < <(exec dmesg --follow)
-exit "$(</run/kunit-status)"
+status=$(</run/kunit-status)
+if [[ $own ]]; then
+	((status)) || rmmod flexmem_kunit
+	rmmod flexmem
+fi
+exit "$status"
