@@ -36,6 +36,7 @@ const char * const op_names[NR_OPS] = {
 	[OP_FREE] = "FREE",
 	[OP_VERIFY] = "READ or map, and compare",
 	[OP_WRITE] = "WRITE",
+	[OP_COPY] = "COPY",
 	[OP_MAP] = "MAP and mmap()",
 	[OP_UNMAP] = "munmap()",
 	[OP_ALLOC_BATCH] = "ALLOC_BATCH",

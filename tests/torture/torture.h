@@ -66,6 +66,7 @@ enum op {
 	OP_FREE,
 	OP_VERIFY,
 	OP_WRITE,
+	OP_COPY,
 	OP_MAP,
 	OP_UNMAP,
 	OP_ALLOC_BATCH,
@@ -239,8 +240,9 @@ bool op_free_batch(struct thread *t);
 bool op_lookup(struct thread *t);
 bool op_resize(struct thread *t);
 
-/* ---- pass.c, wrong.c, worker.c ---- */
+/* ---- copy.c, pass.c, wrong.c, worker.c ---- */
 
+bool op_copy(struct thread *t);
 bool op_fork(struct thread *t);
 bool op_send(struct thread *t);
 bool op_receive(struct thread *t);

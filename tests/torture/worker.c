@@ -18,6 +18,7 @@ static const struct {
 	[OP_FREE] = { op_free, 30 },
 	[OP_VERIFY] = { op_verify, 40 },
 	[OP_WRITE] = { op_write, 12 },
+	[OP_COPY] = { op_copy, 24 },
 	[OP_MAP] = { op_map, 24 },
 	[OP_UNMAP] = { op_unmap, 24 },
 	[OP_ALLOC_BATCH] = { op_alloc_batch, 5 },

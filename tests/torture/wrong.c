@@ -41,6 +41,7 @@ static const struct {
 	  { offsetof(struct flexmem_copy, data) } },
 	{ FLEXMEM_CMD_WRITE, sizeof(struct flexmem_copy),
 	  { offsetof(struct flexmem_copy, data) } },
+	{ FLEXMEM_CMD_COPY, sizeof(struct flexmem_copy_range), {} },
 	{ FLEXMEM_CMD_SNAPSHOT, sizeof(struct flexmem_snapshot),
 	  { offsetof(struct flexmem_snapshot, regions),
 	    offsetof(struct flexmem_snapshot, owners) } },

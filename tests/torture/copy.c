@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Bytes that the device copies from one allocation to another one. */
+#include "torture.h"
+
+static bool is_usable(const struct object *o)
+{
+	return !o->freed && !o->lost && o->size <= BUFFER_SIZE;
+}
+
+/* One of the same file whose bytes, all of them, the first part of @from can be. */
+static struct object *pick_target(struct thread *t, const struct object *from)
+{
+	unsigned int i, at = rng_below(&t->rng, t->nr_objects);
+	struct object *o;
+
+	for (i = 0; i < t->nr_objects; i++) {
+		o = &t->object[(at + i) % t->nr_objects];
+		if (o != from && o->file == from->file && is_usable(o) &&
+		    o->size <= from->size)
+			return o;
+	}
+	return NULL;
+}
+
+/* Then they are those of the allocation that they come from, as their tag says. */
+bool op_copy(struct thread *t)
+{
+	struct object *from = object_pick(t), *to;
+	struct flexmem_copy_range copy;
+	int error;
+
+	if (!from || !from->written || !is_usable(from))
+		return false;
+	to = pick_target(t, from);
+	if (!to)
+		return false;
+	copy = CMD(copy_range, .to = to->handle, .from = from->handle,
+		   .length = to->size);
+	to->written = false;
+	error = call(to->file, "COPY", FLEXMEM_IOCTL_COPY, &copy, MAY_FIRMWARE);
+	if (error) {
+		if (error == EIO) {
+			object_lost(to);
+			object_lost(from);
+		}
+		return false;
+	}
+	if (to->lost || from->lost)
+		fail("COPY: works on lost memory");
+	if (copy.out_done != to->size)
+		fail("COPY: %llu of %llu bytes, and success",
+		     (unsigned long long)copy.out_done,
+		     (unsigned long long)to->size);
+	to->nonce = from->nonce;
+	to->written = true;
+	object_verify(t, to);
+	return true;
+}
