@@ -154,17 +154,21 @@ static int copy_piece(struct flexmem_chunk *chunk, u64 offset, u64 size,
 {
 	struct flexmem_region *region = chunk->region;
 	struct flexmem_table *table = region->table;
+	unsigned long claim;
 	int rc;
 
-	rc = flexmem_function_lock_to_move(&table->function, &table->data_lock);
+	rc = flexmem_function_lock_to_move(&table->function, &table->data_lock,
+					   &claim);
 	if (rc)
 		return rc == -EAGAIN ? -ETIMEDOUT : rc;
 	offset += chunk->block->start;
 	rc = flexmem_region_error(region);
-	if (!rc && write)
+	if (rc)
+		flexmem_function_leave_probe(&table->function, claim);
+	else if (write)
 		rc = flexmem_function_write(&table->function, &region->mem,
 					    offset, size, buffer);
-	else if (!rc)
+	else
 		rc = flexmem_function_read(&table->function, &region->mem,
 					   offset, size, buffer);
 	mutex_unlock(&table->data_lock);

@@ -78,15 +78,20 @@ static int move_piece(const struct place *to, const struct place *from,
 		      u64 size)
 {
 	struct flexmem_table *table = to->region->table;
+	unsigned long claim;
 	int rc;
 
-	rc = flexmem_function_lock_to_move(&table->function, &table->data_lock);
+	rc = flexmem_function_lock_to_move(&table->function, &table->data_lock,
+					   &claim);
 	if (rc)
 		return rc == -EAGAIN ? -ETIMEDOUT : rc;
 	rc = lost_error(to, from);
-	rc = rc ?: flexmem_function_copy(&table->function, &to->region->mem,
-					 to->offset, &from->region->mem,
-					 from->offset, size);
+	if (rc)
+		flexmem_function_leave_probe(&table->function, claim);
+	else
+		rc = flexmem_function_copy(&table->function, &to->region->mem,
+					   to->offset, &from->region->mem,
+					   from->offset, size);
 	mutex_unlock(&table->data_lock);
 	return rc;
 }

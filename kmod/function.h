@@ -156,7 +156,8 @@ flexmem_function_heard_timeout(const struct flexmem_function *function,
 int flexmem_function_error(const struct flexmem_function *function);
 int flexmem_function_wait_awake(struct flexmem_function *function);
 int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock);
-int flexmem_function_lock_to_move(struct flexmem_function *function, struct mutex *lock);
+int flexmem_function_lock_to_move(struct flexmem_function *function,
+				  struct mutex *lock, unsigned long *claim);
 
 /* For the files that call the driver. */
 int flexmem_function_outcome(struct flexmem_function *function,

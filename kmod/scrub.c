@@ -55,11 +55,16 @@ static int lock_data_awake(struct flexmem_table *table)
 	       mutex_lock_killable(&table->data_lock);
 }
 
-/* For who holds none. */
+/*
+ * For who holds none. What is lost then has been lost a moment ago, by a reset that
+ * has asked the firmware: so nobody misses the leave to do that.
+ */
 static int lock_data_to_move(struct flexmem_table *table)
 {
+	unsigned long claim;
+
 	return flexmem_function_lock_to_move(&table->function,
-					     &table->data_lock);
+					     &table->data_lock, &claim);
 }
 
 /*

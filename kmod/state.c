@@ -86,6 +86,8 @@ int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock)
  * flexmem_function_lock_to_move - likewise, unless the firmware may be dead
  * @function: function
  * @lock: data_lock of its table
+ * @claim: receives, if the lock is taken, what flexmem_function_leave_probe()
+ *	takes from who finds that it has nothing to ask
  *
  * For who would ask it to move data. Whoever did that would wait for a time-out;
  * one caller an interval may try (D28).
@@ -95,19 +97,18 @@ int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock)
  * asked now.
  */
 int flexmem_function_lock_to_move(struct flexmem_function *function,
-				  struct mutex *lock)
+				  struct mutex *lock, unsigned long *claim)
 {
 	int timeouts = atomic_read(&function->timeouts), rc;
-	unsigned long claim;
 
-	if (!flexmem_function_claim_probe(function, &claim))
+	if (!flexmem_function_claim_probe(function, claim))
 		return -EAGAIN;
 	rc = flexmem_function_lock(function, lock);
 	if (!rc && flexmem_function_heard_timeout(function, timeouts)) {
 		mutex_unlock(lock);
 		rc = -EAGAIN;
 	} else if (rc) {
-		flexmem_function_leave_probe(function, claim);
+		flexmem_function_leave_probe(function, *claim);
 	}
 	return rc;
 }

@@ -512,6 +512,37 @@ static void run_reset_in_write(struct run *r)
 	must(r, cmd.out_done == FLEXMEM_COPY_MAX, "bytes before the reset");
 }
 
+static struct flexmem_function *function_of(struct run *r)
+{
+	struct flexmem_file *file = r->file[0]->private_data;
+
+	return &file->fdev->table.function;
+}
+
+/* And it is in doubt again whether the firmware lives: somebody may find out. */
+static void reset_and_doubt(void)
+{
+	struct flexmem_function *function = function_of(running);
+
+	reset_now();
+	WRITE_ONCE(function->probe_at, jiffies);
+	smp_store_release(&function->doubt, true);
+}
+
+/* Who has no reason to ask any more does not take the place of who has one. */
+static void run_doubt_in_write(struct run *r)
+{
+	struct flexmem_copy cmd = CMD(copy, .length = sizeof(bytes),
+				      .data = (uintptr_t)bytes);
+
+	cmd.handle = alloc(r, 0, sizeof(bytes), 0);
+	running = r;
+	during(4, reset_and_doubt);
+	FAILS(r, WRITE, &cmd, EIO);
+	must(r, cmd.out_done == FLEXMEM_COPY_MAX, "bytes before the reset");
+	must(r, flexmem_function_may_probe(function_of(r)), "leave to ask");
+}
+
 /* Another task's reset, in the middle of a page fault: it waits for its end. */
 static struct completion reset_done;
 
@@ -618,6 +649,8 @@ const struct sequence corners[] = {
 	{ "size that changes meanwhile", prepare, run_double_fetch },
 	{ "quota that changes meanwhile", prepare, run_quota_meanwhile },
 	{ "reset in the middle of a write", prepare, run_reset_in_write },
+	{ "reset and doubt in the middle of a write", prepare,
+	  run_doubt_in_write },
 	{ "reset in the middle of a page fault", prepare, run_reset_in_fault },
 	{ "reset at the beginning of a resize", prepare, run_reset_in_resize },
 	{ "unbind at the beginning of a map", prepare, run_unbind_in_map },
