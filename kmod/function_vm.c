@@ -33,8 +33,8 @@ static bool is_valid(const struct flexmem_function *function,
  *
  * Context: one operation at a time. May sleep.
  * Return: 0; -EOPNOTSUPP if the device has no page tables; -EINVAL if that is
- * nothing to ask for; -ENOSPC if there is no room for the page table; or an
- * error of the firmware.
+ * nothing to ask for; -ENOSPC if there is no room for the page table; -EIO once
+ * programs were stopped; or an error of the firmware.
  */
 int flexmem_function_vm_map(struct flexmem_function *function,
 			    const struct flexmem_vm_range *range,
@@ -49,6 +49,8 @@ int flexmem_function_vm_map(struct flexmem_function *function,
 	    !IS_ALIGNED(offset, function->vm_page) ||
 	    range->size > mem->size || offset > mem->size - range->size)
 		return -EINVAL;
+	if (function->quiet)
+		return -EIO;
 	rc = flexmem_function_settle(function);
 	if (rc)
 		return rc;

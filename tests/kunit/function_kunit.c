@@ -431,8 +431,8 @@ static void refuses_wrong_addresses(struct kunit *test)
 							    bad[i].access),
 				    "%u", i);
 		/* Of the address space alone: the same goes for unmapping. */
-		if (bad[i].size <= mem.size && !bad[i].offset &&
-		    bad[i].access == 1)
+		if ((bad[i].size <= mem.size || bad[i].size > U64_MAX / 2) &&
+		    !bad[i].offset && bad[i].access == 1)
 			KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
 					    flexmem_function_vm_unmap(&liar->function,
 								      &range),
@@ -498,6 +498,17 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 			flexmem_function_vm_map(function, &some_range, &mem, 0,
 						FLEXMEM_VM_WRITE));
 	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
+	/* Nor when programs were stopped, and all is about to go back. */
+	liar->rc = 0;
+	liar->unmapped = 0;
+	function->quiet = true;
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_function_vm_map(function, &some_range, &mem, 0,
+						FLEXMEM_VM_WRITE));
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_function_vm_unmap(function, &some_range));
+	KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
+	function->quiet = false;
 	/* What may be mapped still is not mapped anew: who asked tries again. */
 	liar->rc = -EINTR;
 	KUNIT_EXPECT_EQ(test, -EINTR,

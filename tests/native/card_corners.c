@@ -32,10 +32,13 @@ static bool begin(struct run *r)
 
 	world_unbind(2);
 	it.priv = world_function(2);
-	return run_good(r, "init", flexmem_function_init(&function, NULL, &it),
-			0) &&
-	       run_good(r, "acquire",
-			flexmem_function_acquire(&function, SZ_4M, &mem), 0);
+	if (run_good(r, "init", flexmem_function_init(&function, NULL, &it),
+		     0) &&
+	    run_good(r, "acquire",
+		     flexmem_function_acquire(&function, SZ_4M, &mem), 0))
+		return true;
+	run_good(r, "bind", world_bind(2), 0);
+	return false;
 }
 
 static void end(struct run *r)
@@ -60,13 +63,19 @@ static bool is_nowhere(u64 space, u64 address)
 				       &found);
 }
 
-static void map(struct run *r, u64 address, u64 size, u64 offset, int error)
+static void map_in(struct run *r, u64 space, u64 address, u64 size, u64 offset,
+		   int error)
 {
-	const struct flexmem_vm_range range = { SPACE, address, size };
+	const struct flexmem_vm_range range = { space, address, size };
 
 	run_good(r, "vm_map",
 		 flexmem_function_vm_map(&function, &range, &mem, offset, RW),
 		 error);
+}
+
+static void map(struct run *r, u64 address, u64 size, u64 offset, int error)
+{
+	map_in(r, SPACE, address, size, offset, error);
 }
 
 static void unmap(struct run *r, u64 address, u64 size)
@@ -110,6 +119,20 @@ static void run_page_table(struct run *r)
 	end(r);
 }
 
+/* The same addresses of another space are others. */
+static void run_spaces(struct run *r)
+{
+	if (!begin(r))
+		return;
+	map(r, AT, SIM_VM_PAGE, 0, 0);
+	map_in(r, SPACE + 1, AT, SIM_VM_PAGE, SZ_1M, 0);
+	must(r, is_at(AT, RW, mem.base), "mapping beside another space's");
+	unmap(r, AT, SIM_VM_PAGE);
+	must(r, is_nowhere(SPACE, AT) && !is_nowhere(SPACE + 1, AT),
+	     "mapping of another space");
+	end(r);
+}
+
 /* Where something is mapped: flexmem never asks. Then nothing is. */
 static void run_mapped_twice(struct run *r)
 {
@@ -139,11 +162,15 @@ static void run_lost_map(struct run *r)
 /* When its programs were stopped it is only unmapped. */
 static void run_quiet(struct run *r)
 {
+	const struct flexmem_vm_range range = { SPACE, 2 * AT, SIM_VM_PAGE };
+
 	if (!begin(r))
 		return;
 	map(r, AT, SIM_VM_PAGE, 0, 0);
 	run_good(r, "quiesce", flexmem_function_quiesce(&function), 0);
 	map(r, AT + SIM_VM_PAGE, SIM_VM_PAGE, 0, EIO);
+	run_good(r, "vm_map", sim_vf_ops.vm_map(world_function(2), &range, &mem,
+						0, RW), EIO);
 	must(r, !is_nowhere(SPACE, AT), "mapping of stopped programs");
 	unmap(r, AT, SIM_VM_PAGE);
 	must(r, is_nowhere(SPACE, AT), "everything");
@@ -292,6 +319,7 @@ static void run_bad_copies(struct run *r)
 
 const struct sequence card_corners[] = {
 	{ "page table", NULL, run_page_table },
+	{ "page table: spaces", NULL, run_spaces },
 	{ "page table: mapped twice", NULL, run_mapped_twice },
 	{ "page table: lost map", NULL, run_lost_map },
 	{ "page table: quiet", NULL, run_quiet },

@@ -60,9 +60,9 @@
  * A failed command leaves every allocation as it was, but for bytes that WRITE
  * and COPY were to change. (A region that was acquired for it stays, and counters
  * of changes may have moved.) Replies are written on failure too where a struct
- * says so, unless its size or its flags are refused. An allocation belongs to
- * the open file that made it and goes back when the last descriptor of that file
- * is closed.
+ * says so, unless its size, its flags or its reserved members are refused. An
+ * allocation belongs to the open file that made it and goes back when the last
+ * descriptor of that file is closed.
  */
 
 #define FLEXMEM_TYPE 0xE7

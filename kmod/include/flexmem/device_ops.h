@@ -43,6 +43,8 @@ struct flexmem_memory {
  * @FLEXMEM_VM_READ: read it
  * @FLEXMEM_VM_WRITE: write it
  * @FLEXMEM_VM_EXECUTE: run it
+ *
+ * What a device cannot tell apart it may allow, too.
  */
 enum flexmem_vm_access {
 	FLEXMEM_VM_READ = 1 << 0,
@@ -52,18 +54,19 @@ enum flexmem_vm_access {
 
 /**
  * struct flexmem_vm_range - addresses of a device-virtual space
- * @space: what flexmem calls the space: not 0, and never used again for another
- *	one while flexmem.ko is loaded
+ * @space: what flexmem calls the space, which is one function's: not 0, and never
+ *	used for another space while flexmem.ko is loaded
  * @address: of the first byte
  * @size: bytes, not 0
  *
  * @address and @size are multiples of &struct flexmem_device_desc.vm_page, and
  * all of it lies between @vm_start and @vm_end of that.
  *
- * A space is not made, nor ended: there is one of any name, in which nothing is
- * mapped at first, and one in which nothing is mapped any more need not be
- * remembered. Who dispatches a program says by that name which one it runs in;
- * how, is between the driver and those who dispatch.
+ * Nothing makes a space, nor ends one: one in which nothing is mapped, yet or any
+ * more, need not be remembered, and a program that runs in it faults on every
+ * address. Who dispatches a program says by that name where it runs; how, is
+ * between the driver and those who dispatch, and so is that nobody does it in a
+ * space that is not theirs.
  */
 struct flexmem_vm_range {
 	u64 space;
@@ -81,17 +84,18 @@ struct flexmem_vm_range {
  * others, and @page beside anything.
  *
  * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown, the device may have done it,
- * or may still do it. Any other error: nothing was done, and nothing will be. The
- * driver remembers nothing and undoes nothing; flexmem does, before it calls
- * anything else that depends on it: it releases the @id of what it tried to
- * acquire, clears the slot that it tried to set, sets a slot again that it tried
- * to clear, unmaps what it tried to map, releases once more, stops once more, or
- * resets the function. If nothing else is to be called, the first five are after a
- * second, and then less and less often. For that the operations can be repeated:
- * each says what is to be so afterwards, and succeeds if it is so already (but
- * @vm_map, which is undone first). The device carries the requests
- * of one function out in the order in which they were sent, or never: what was
- * sent before one that was answered has no effect any more after that.
+ * or may still do it. Any other error: nothing was done, and nothing will be (of
+ * @slot_set and @vm_map that is relied upon after -ENOSPC only). The driver
+ * remembers nothing and undoes nothing; flexmem does, before it calls anything
+ * else that depends on it: it releases the @id of what it tried to acquire, clears
+ * the slot that it tried to set, sets a slot again that it tried to clear, unmaps
+ * what it tried to map, releases once more, stops once more, or resets the
+ * function. If nothing else is to be called, the first five are after a second,
+ * and then less and less often. For that the operations can be repeated: each says
+ * what is to be so afterwards, and succeeds if it is so already (but @vm_map, which
+ * is undone first). The device carries the requests of one function out in the
+ * order in which they were sent, or never: what was sent before one that was
+ * answered has no effect any more after that.
  *
  * Data is different: what a failed @scrub, @write or @copy leaves in its range
  * (of a @copy, in that it copies to) does not matter, but no byte of it, nor of
@@ -214,11 +218,13 @@ struct flexmem_device_ops {
 	 * @mem, from @offset (a multiple of the page size) on, at the addresses
 	 * of @range, to do what @access says, of enum flexmem_vm_access.
 	 * Nothing is mapped there. The same memory may be mapped elsewhere,
-	 * too, in this space or in others. What is mapped stays while the
+	 * too, in this space or in others. When it has succeeded programs reach
+	 * it, whatever the device has cached, and it stays mapped while the
 	 * device is suspended. -ENOSPC: there is no room for the page table,
-	 * and nothing is mapped there. After any other error @vm_unmap is
-	 * called for @range before another operation is, but for @quiesce,
-	 * @reset, @page and those that move data.
+	 * and of @range nothing is mapped, a part neither. After any other
+	 * error a part may be: @vm_unmap is called for @range before another
+	 * operation is, but for @quiesce, @reset, @page and those that move
+	 * data. (Were something mapped there, against this, that would be gone.)
 	 *
 	 * flexmem calls neither this nor @vm_unmap yet: it will, for
 	 * allocations in several pieces. So far it tells users that the device
@@ -242,8 +248,8 @@ struct flexmem_device_ops {
 
 	/**
 	 * @reset: bring the function back to the state after power-on: no
-	 * memory, an empty table, no program: it ends those that @quiesce, when
-	 * it failed, did not. Called by flexmem_device_reset() only. NULL: it
+	 * memory, an empty table, nothing mapped, no program: it ends those that
+	 * @quiesce, when it failed, did not. Called by flexmem_device_reset() only. NULL: it
 	 * cannot be reset.
 	 */
 	int (*reset)(void *priv);
@@ -287,7 +293,8 @@ enum flexmem_caching {
  * @vm_start: first address that can be mapped in any of them; a multiple of
  *	@vm_page
  * @vm_end: the one after the last, likewise, and above @vm_start; 0 without
- *	@vm_map, as @vm_start is
+ *	@vm_map, as @vm_start is. Of addresses with a hole it is one side, and the
+ *	last page of 64 bits is left out
  * @caching: of every map of its memory: what @page says where, this says how
  * @ops: operations; must stay valid until flexmem_device_unregister() returns
  * @priv: passed to each operation
