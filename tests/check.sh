@@ -96,7 +96,7 @@ selftests-6.1_suite() {
 # Emulated and with every check there is, the debug kernel takes its time: only in the long runs the 32-bit half, each program
 # with other settings, and what neither races nor fails an allocation and is the same on every kernel, or moves many bytes. Of
 # some programs that is all but a few tests; and where a test is there for a PF and for a VF, whose slots are all the
-# difference, it is run on the VF. (On a PF are those of races, and torture and its like.)
+# difference, it is run on the VF. (What has other variants besides runs on a PF, too: races among them.)
 selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
 	local alloc=fork_shares_the_file,last_close_of_a_shared_file_counts,a_killed_process_returns_everything

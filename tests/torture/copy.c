@@ -22,7 +22,18 @@ static struct object *pick_target(struct thread *t, const struct object *from)
 	return NULL;
 }
 
-/* Then they are those of the allocation that they come from, as their tag says. */
+/* Then they are those of the allocation that they come from, until written anew. */
+static void verify_copy(struct thread *t, struct object *to, uint32_t nonce)
+{
+	uint32_t own = to->nonce;
+
+	to->nonce = nonce;
+	to->written = true;
+	object_verify(t, to);
+	to->nonce = own;
+	to->written = false;
+}
+
 bool op_copy(struct thread *t)
 {
 	struct object *from = object_pick(t), *to;
@@ -45,14 +56,10 @@ bool op_copy(struct thread *t)
 		}
 		return false;
 	}
-	if (to->lost || from->lost)
-		fail("COPY: works on lost memory");
 	if (copy.out_done != to->size)
 		fail("COPY: %llu of %llu bytes, and success",
 		     (unsigned long long)copy.out_done,
 		     (unsigned long long)to->size);
-	to->nonce = from->nonce;
-	to->written = true;
-	object_verify(t, to);
+	verify_copy(t, to, from->nonce);
 	return true;
 }

@@ -22,7 +22,7 @@ dmesg --clear
 sed -u '/kunit.sh: the end$/q' < <(exec dmesg --follow)
 status=$(</run/kunit-status)
 if [[ $own ]]; then
-	((status)) || rmmod flexmem_kunit
-	rmmod flexmem
+	((status)) || rmmod flexmem_kunit || status=$?
+	rmmod flexmem || status=$?
 fi
 exit "$status"
