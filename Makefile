@@ -35,7 +35,7 @@ modules_install: modules ## Install the kernel modules, and what drivers for dev
 demo: ## Real traces through the driver on a stock kernel, in a virtual machine
 	tests/demo.sh
 
-quick: ## The core natively, the library, what changed statically: nothing is booted, 2 minutes
+quick: ## The core natively, the library, what changed statically: nothing is booted
 	tests/check.sh native library changed
 
 check: ## All tests, in virtual machines and natively
@@ -53,17 +53,32 @@ bench-driver: ## What ALLOC and FREE cost, in instructions of an emulated machin
 	@$(MAKE) -s -C tests/bench O=$(CURDIR)/build/tests/bench pairs
 	@FLEXMEM_ACCEL=icount tests/vm/run.sh 6.12 --cpus 1 --no-load -- tests/vm/bench.sh
 
+torch: ## PyTorch's device "flexmem", in a Debian 13 below build/torch (300 MB to fetch, 8 minutes, once)
+	tests/torch/root.sh
+	@tests/torch/enter.sh make -s -j2 -C tests/torch
+	@echo build/torch/made/binding/torch_flexmem
+
+torch-check: ## Models train in flexmem's memory as on the CPU; needs no driver
+	tests/check.sh torch
+
 vm: ## A shell in a virtual machine, or CMD='...' there (KERNEL=6.1|6.12|debug FLEXMEM_PARAMS= SIM_PARAMS=)
 	@tests/vm/kernel.sh --known '$(KERNEL)'
 	@tests/setup.sh build vm $(if $(filter debug kcsan,$(KERNEL)),debug)
 	@[ ! -e userlib/Makefile ] || $(USERLIB) all >/dev/null
 	@tests/vm/shell.sh $(KERNEL)
 
-clean: ## Remove what was built, but not the kernels
+html: ## The documentation, as build/docs/html/index.html
+	@tests/setup.sh check
+	@$(MAKE) -s -C Documentation html O=$(CURDIR)/build/docs
+	@echo build/docs/html/index.html
+
+clean: ## Remove what was built, but neither the kernels nor PyTorch
 	rm -rf build/userlib build/ko build/selftests build/torture build/faults build/fuzz build/tests build/docs build/check \
-		build/check-long build/selfcheck build/vm build/first build/streams build/raw build/npu build/own.trace
+		build/check-long build/selfcheck build/vm build/first build/streams build/raw build/npu build/own.trace \
+		build/torch/made
 
 distclean: ## Remove everything generated
+	tests/torch/root.sh --remove
 	rm -rf build
 
 help: ## This list
@@ -75,4 +90,4 @@ override FLEXMEM_PARAMS := $(value FLEXMEM_PARAMS)
 override SIM_PARAMS := $(value SIM_PARAMS)
 export CMD FLEXMEM_PARAMS SIM_PARAMS
 
-.PHONY: all modules install uninstall modules_install demo quick check check-long bench-cache bench-driver vm clean distclean help
+.PHONY: all modules install uninstall modules_install demo quick check check-long bench-cache bench-driver torch torch-check vm html clean distclean help

@@ -6,6 +6,7 @@ Prints TAP. Environment: O, where results go (make -C Documentation check sets i
 """
 import fnmatch
 import glob
+import gzip
 import json
 import os
 import re
@@ -13,17 +14,19 @@ import shutil
 import subprocess
 import sys
 
+import copies
+
 DOCS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(DOCS)
 LINUX = os.path.join(TOP, 'build', 'linux-source')
 OUT = os.environ.get('O') or os.path.join(TOP, 'build', 'docs')
 
 # What comes next, by its names on the roadmap, that a row of the proof table may name.
-SUBJECTS = ('Placement', 'Speed', 'Product')
-STATEMENTS = ([f'A{n}' for n in range(1, 43)] + [f'D{n}' for n in range(1, 10)] +
-              ['D11', 'D12'] + [f'D{n}' for n in range(14, 24)] + ['D25', 'D28'] +
-              [f'B{n}' for n in range(1, 7)] + [f'M{n}' for n in range(1, 15)] +
-              [f'U{n}' for n in range(1, 8)] + [f'C{n}' for n in range(1, 11)])
+SUBJECTS = ('Placement', 'Speed', 'Product', 'In flight', 'Limits')
+# How many statements there are of each document.
+STATEMENTS = [f'{letter}{n}' for letter, count in
+              (('A', 42), ('B', 12), ('C', 10), ('D', 36), ('K', 10), ('M', 14), ('U', 7))
+              for n in range(1, count + 1)]
 # Programs that print TAP themselves: a test is a string of theirs.
 PROGRAMS = ('tests/torture/', 'tests/faults/', 'tests/fuzz/')
 
@@ -194,7 +197,7 @@ def proof_rows():
     found = {}
     for row in rows:
         cells = [' '.join(cell.split()) for cell in re.split(r'^     - ', row, flags=re.MULTILINE)]
-        if re.fullmatch(r'[ABCDMU]\d+', cells[0]):
+        if re.fullmatch(r'[ABCDKMU]\d+', cells[0]):
             assert cells[0] not in found, f'{cells[0]} twice'
             found[cells[0]] = cells[-1]
     return found
@@ -239,7 +242,7 @@ def has_test(path, name):
     elif path.endswith('.c'):
         word = rf'\b(?:[A-Z_]+_)?(?:TEST|CASE)(?:_[A-Z_]+)?\(\s*(?:\w+,\s*)?{word}\b'
     elif path.endswith('.py'):
-        word = rf'^@test\ndef {word}\('
+        word = rf'^(?:@test\n|    )def {word}\('
     return re.search(word, read(path), re.MULTILINE)
 
 
@@ -417,7 +420,7 @@ def raw_example():
 
 def driver_example():
     """The example driver builds for both kernels as the guide prints it, without a warning, against what is installed."""
-    command = re.search(r'^   (make -C /lib/modules/\$\(uname -r\)/build .* modules)$',
+    command = re.search(r'^   make -C /lib/modules/\$\(uname -r\)/build M=\$PWD modules$',
                         TEXT['Documentation/driver-guide.rst'], re.MULTILINE)
     assert command, 'the guide does not say how to build it'
     for kind in ('6.12', '6.1'):
@@ -433,9 +436,73 @@ def driver_example():
         shutil.copy(os.path.join(DOCS, 'examples', 'npu.c'), work)
         with open(os.path.join(work, 'Kbuild'), 'w', encoding='utf-8') as file:
             file.write(read('Documentation/examples/Kbuild').replace('/usr/src', f'{root}/usr/src'))
-        run('sh', '-ec', command[1].replace('/lib/modules/$(uname -r)/build', headers) +
-            ' -s W=1 KCFLAGS=-Werror', cwd=work)
+        run('tests/vm/kbuild.sh', kind, work, 'W=1', 'KCFLAGS=-Werror')
         assert os.path.exists(os.path.join(work, 'npu.ko'))
+
+
+def names_of_other_documents():
+    """PyTorch's keys are accepted or not as names.rst says; allocations and regions are those of the traces."""
+    page = TEXT['Documentation/names.rst']
+    source = read('userlib/src/cache/config.c')
+    known = set(re.findall(r'\{ "(\w+)", "', source)) | set(re.findall(r'strcmp\(name, "(\w+)"\)', source))
+    rows = re.findall(r'^   \* - ``(\w+)``\n     - (yes|no)$', page, re.MULTILINE)
+    assert len(rows) > 10, rows
+    problems = [f'{key}: accepted: {said}' for key, said in rows if (key in known) != (said == 'yes')]
+    problems += [f'no variable {name}' for name in re.findall(r'^``(PYTORCH_\w+)`` +read', page, re.MULTILINE)
+                 if f'"{name}"' not in source]
+    script = read('tests/vm/replay.sh')
+    traces = re.findall(r'^   \* - ([\w-]+)\n     - (\d+)\n     - (\d+)$', page, re.MULTILINE)
+    assert traces, 'no traces'
+    for name, calls, regions in traces:
+        with gzip.open(os.path.join(TOP, f'tests/traces/{name}.trace.gz'), 'rt') as trace:
+            count = sum(re.match(r'\d+ a ', line) is not None for line in trace)
+        if int(calls) != count or f'[{name}]={regions}' not in script:
+            problems.append(f'{name}: {count} allocations, and regions as tests/vm/replay.sh has them')
+    nothing(problems)
+
+
+def sizes_of_structs():
+    """Those of DRM in why-not-drm.rst are those of 6.12, and ours are smaller."""
+    page = TEXT['Documentation/why-not-drm.rst']
+    sizes = {name: re.search(rf'``struct {name}``[^.]*?(\d+) bytes|(\d+) bytes \(``struct {name}``\)', page)
+             for name in ('drm_gem_object', 'drm_mm_node', 'ttm_buffer_object')}
+    missing = [name for name, match in sizes.items() if not match]
+    assert not missing, f'no size of {missing}'
+    run('tests/vm/kernel.sh', '6.12')
+    work = os.path.join(OUT, 'sizes')
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    lines = [f'static_assert(sizeof(struct {name}) == {match[1] or match[2]});' for name, match in sizes.items()]
+    lines += ['static_assert(sizeof(struct flexmem_block) < sizeof(struct drm_mm_node));',
+              'static_assert(sizeof(struct flexmem_block) + sizeof(struct flexmem_allocation) +',
+              '              sizeof(struct flexmem_chunk) < sizeof(struct drm_gem_object));']
+    with open(os.path.join(work, 'sizes.c'), 'w', encoding='utf-8') as file:
+        file.write('\n'.join(['#include <drm/drm_mm.h>', '#include <drm/drm_gem.h>', '#include <drm/ttm/ttm_bo.h>',
+                              '#include "allocation.h"', '#include "block.h"', *lines, '']))
+    with open(os.path.join(work, 'Kbuild'), 'w', encoding='utf-8') as file:
+        file.write('obj-m := sizes.o\nccflags-y := ' + ' '.join(
+            f'-I{TOP}/{path}' for path in ('kmod', 'kmod/include', 'uapi')) + '\n')
+    run('make', '-s', '-C', os.path.join(TOP, 'build/kernels/6.12/headers'), f'M={work}', 'sizes.o')
+
+
+def capabilities_of_the_man_page():
+    """What flexmem.1 says that --json prints is what it prints."""
+    table = re.search(r'known\[CAPABILITIES\] = \{\n(.*?)\};', read('userlib/tools/json.c'), re.DOTALL)
+    page = read('Documentation/man/flexmem.1').split('.Li capability_names')[1].split('.Pc')[0]
+    names, shown = re.findall(r'"([\w-]+)"', table[1]), re.findall(r'^\.Dq ([\w-]+)', page, re.MULTILINE)
+    assert names == shown, f'{names}, and in flexmem.1 {shown}'
+
+
+def no_requirement_numbers():
+    """Only the contributors' pages speak of A26 or D15."""
+    nothing(f'{page}: {match[0]}' for page, match in each(r'\([ABCDKMU][1-9]\d?(?:, [ABCDKMU]\d+)*\)')
+            if not page.endswith(('proof.rst', 'decisions.rst', 'testing.rst')))
+
+
+def copies_are_current():
+    """Code on pages is that of the files; Documentation/copies.py renews it."""
+    assert any('.. copy: ' in text for text in TEXT.values())
+    nothing(f'{page}: run Documentation/copies.py' for page, text in TEXT.items() if copies.renewed(text) != text)
 
 
 def commands_run():
@@ -449,7 +516,7 @@ def suites_are_all_there():
     suites = set(re.findall(r'^([a-z][\w.-]*)_suite\(\)', source, re.MULTILINE))
     page = TEXT['Documentation/testing.rst']
     problems = []
-    for title in ('Levels', 'How long it takes'):
+    for title in ('Levels', 'Additions of the long runs'):
         text = re.search(rf'^{title}\n=+\n(.*?)^[^\n]+\n==+$', page, re.MULTILINE | re.DOTALL)[1]
         named = set(re.findall(r'^``([\w.*-]+)``(?:,? |$)', text, re.MULTILINE))
         for name in [name for name in named if '*' in name]:
@@ -490,6 +557,11 @@ CHECKS = (
     ("README.md's first program compiles as it says", first_program),
     ('the raw ioctl example compiles', raw_example),
     ('the example driver builds for both kernels', driver_example),
+    ('names of other documents are translated truly', names_of_other_documents),
+    ("sizes of DRM's structs are those of 6.12", sizes_of_structs),
+    ('capabilities of flexmem.1 are those that are printed', capabilities_of_the_man_page),
+    ("users' pages have no numbers of requirements", no_requirement_numbers),
+    ('code on pages is that of the files', copies_are_current),
     ('commands run as they are printed', commands_run),
     ('suites are those of check.sh', suites_are_all_there),
     ('no path or host of ours', no_machine_of_ours),

@@ -154,29 +154,29 @@ static int copy_piece(struct flexmem_chunk *chunk, u64 offset, u64 size,
 {
 	struct flexmem_region *region = chunk->region;
 	struct flexmem_table *table = region->table;
-	unsigned long claim;
 	int rc;
 
-	rc = flexmem_function_lock_to_move(&table->function, &table->data_lock,
-					   &claim);
+	rc = flexmem_function_lock(&table->function, &table->data_lock);
 	if (rc)
-		return rc == -EAGAIN ? -ETIMEDOUT : rc;
+		return rc;
 	offset += chunk->block->start;
 	rc = flexmem_region_error(region);
 	if (rc)
-		flexmem_function_leave_probe(&table->function, claim);
-	else if (write)
+		goto unlock;
+	if (write)
 		rc = flexmem_function_write(&table->function, &region->mem,
 					    offset, size, buffer);
 	else
 		rc = flexmem_function_read(&table->function, &region->mem,
 					   offset, size, buffer);
+unlock:
 	mutex_unlock(&table->data_lock);
 	return rc;
 }
 
 static int copy_pieces(struct flexmem_allocation *allocation,
-		       struct flexmem_copy *copy, void *buffer, bool write)
+		       struct flexmem_copy *copy, void *buffer, u64 room,
+		       bool write)
 {
 	void __user *user = u64_to_user_ptr(copy->data);
 	struct flexmem_chunk *chunk;
@@ -187,7 +187,7 @@ static int copy_pieces(struct flexmem_allocation *allocation,
 		offset = copy->offset + copy->out_done;
 		chunk = flexmem_allocation_chunk(allocation, &offset);
 		size = min3(copy->length - copy->out_done,
-			    chunk->size - offset, (u64)FLEXMEM_COPY_MAX);
+			    chunk->size - offset, room);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		if (write && copy_from_user(buffer, user, size))
@@ -202,6 +202,24 @@ static int copy_pieces(struct flexmem_allocation *allocation,
 		cond_resched();
 	}
 	return 0;
+}
+
+/*
+ * Memory that a driver can map for DMA, so not of vmalloc's. It is zeroed: a
+ * driver that answers short hands the user no bytes of the kernel. A single page
+ * does if memory is fragmented.
+ */
+static void *alloc_buffer(u64 length, u64 *room)
+{
+	void *buffer;
+
+	*room = min_t(u64, length, FLEXMEM_COPY_MAX);
+	buffer = kzalloc(*room, GFP_KERNEL_ACCOUNT | __GFP_NOWARN |
+			 __GFP_NORETRY);
+	if (buffer || *room <= PAGE_SIZE)
+		return buffer;
+	*room = PAGE_SIZE;
+	return kzalloc(*room, GFP_KERNEL_ACCOUNT);
 }
 
 /**
@@ -219,6 +237,7 @@ int flexmem_access_copy(struct flexmem_allocation *allocation,
 			struct flexmem_copy *copy, bool write)
 {
 	void *buffer;
+	u64 room;
 	int rc;
 
 	rc = flexmem_allocation_error(allocation);
@@ -229,12 +248,11 @@ int flexmem_access_copy(struct flexmem_allocation *allocation,
 	    copy->offset > allocation->size - copy->length)
 		goto put;
 	rc = -ENOMEM;
-	buffer = kvmalloc(min_t(u64, copy->length, FLEXMEM_COPY_MAX),
-			  GFP_KERNEL_ACCOUNT);
+	buffer = alloc_buffer(copy->length, &room);
 	if (!buffer)
 		goto put;
-	rc = copy_pieces(allocation, copy, buffer, write);
-	kvfree(buffer);
+	rc = copy_pieces(allocation, copy, buffer, room, write);
+	kfree(buffer);
 put:
 	flexmem_allocation_put(allocation);
 	return rc;

@@ -89,8 +89,6 @@ static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
 		.alignment = alignment,
 		.kind = allocation->kind,
 		.growable = alone && allocation->flags & FLEXMEM_ALLOC_GROWABLE,
-		/* Nobody waits for one while he holds others. */
-		.wait = alone && allocation->flags & FLEXMEM_ALLOC_WAIT,
 		.account = allocation->owner,
 	};
 	int rc = flexmem_place(table, &request, place);

@@ -29,7 +29,7 @@
  *
  * Context: under acquire_lock, so that regions stay. May sleep.
  * Return: 0; the error that the first one failed with again; or as
- * flexmem_function_put_off().
+ * flexmem_function_error().
  */
 int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 {
@@ -42,7 +42,7 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 	for (slot = 0; !rc && slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);
 		while (!rc && region) {
-			rc = flexmem_function_put_off(&table->function);
+			rc = flexmem_function_error(&table->function);
 			block = rc ? NULL :
 				flexmem_region_take_quarantined(region);
 			if (!block)
@@ -57,7 +57,7 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_scrub_quarantine);
 
-/* Does nothing for a device that sleeps: who puts it to sleep waits for us. */
+/* Not while the function is suspended or unresponsive: both end with a scrub. */
 static bool may_scrub(const struct flexmem_table *table)
 {
 	return !flexmem_function_error(&table->function);
@@ -74,7 +74,7 @@ static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 	bool found = false, idle = false;
 	u64 seen = FLEXMEM_CLEAN, none;
 	unsigned int i;
-	int rc = -EAGAIN;
+	int rc;
 
 	for (i = 0; i < LOOK_AT && !found && !idle; i++) {
 		seen = FLEXMEM_CLEAN;
@@ -91,10 +91,8 @@ static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 		found = flexmem_region_begin_scrub(region, seen, &none);
 	if (!found)
 		return -ENOENT;
-	if (flexmem_function_may_probe(&table->function))
-		rc = flexmem_scrub_part(table, &region->mem,
-					region->scrub_start,
-					region->scrub_end - region->scrub_start);
+	rc = flexmem_scrub_part(table, &region->mem, region->scrub_start,
+				region->scrub_end - region->scrub_start);
 	return flexmem_region_end_scrub(region, rc);
 }
 
@@ -117,8 +115,6 @@ static int retry_quarantined(struct flexmem_region *region, bool *waits)
 		return -ENOENT;
 	if (!flexmem_region_begin_retry(region, &start, &size))
 		return -ENOENT;
-	if (!flexmem_function_may_probe(&table->function))
-		return -EAGAIN;
 	rc = flexmem_scrub_part(table, &region->mem, start, size);
 	flexmem_region_end_retry(region, size, rc);
 	return rc;

@@ -2,6 +2,11 @@
 /*
  * The nodes /dev/flexmemN, one a function.
  *
+ * One character device serves all of their numbers, and open() looks up which
+ * function has the number now. An inode remembers the character device for as
+ * long as it is in memory: with one a function, an inode in a container would
+ * lead to the function of before for as long as a file is open there.
+ *
  * A PF's node shows physical addresses and is the administrator's (0600), also
  * if its inode, or one made with mknod, lets others in. A VF's is for the users
  * of the device (0660; a udev rule gives it to the group flexmem).
@@ -12,6 +17,7 @@
  */
 
 #include <linux/capability.h>
+#include <linux/cdev.h>
 #include <linux/compat.h>
 #include <linux/cred.h>
 #include <linux/err.h>
@@ -19,6 +25,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mount.h>
+#include <linux/mutex.h>
 #include <linux/poll.h>
 #include <linux/pseudo_fs.h>
 #include <linux/sched.h>
@@ -33,7 +40,12 @@
 #include "settings.h"
 
 static struct flexmem_minors minors;
+static struct cdev cdev;
 static dev_t first_devt;
+/* Protects functions; a leaf. */
+static DEFINE_MUTEX(functions_lock);
+/* By the number of their nodes; a function is here while it has a node. */
+static struct flexmem_dev *functions[FLEXMEM_MAX_DEVICES];
 static struct vfsmount *inodes;
 static int inodes_count;
 
@@ -51,17 +63,36 @@ static bool may_open(const struct flexmem_dev *fdev)
 	       capable(CAP_SYS_ADMIN);
 }
 
-static int flexmem_open(struct inode *inode, struct file *filp)
+/* With a reference, for put_device(); NULL: no function has the number. */
+static struct flexmem_dev *find_function(unsigned int minor)
 {
-	struct flexmem_dev *fdev =
-		container_of(inode->i_cdev, struct flexmem_dev, cdev);
+	struct flexmem_dev *fdev;
+
+	mutex_lock(&functions_lock);
+	fdev = functions[minor];
+	if (fdev)
+		get_device(&fdev->dev);
+	mutex_unlock(&functions_lock);
+	return fdev;
+}
+
+static void set_function(unsigned int minor, struct flexmem_dev *fdev)
+{
+	mutex_lock(&functions_lock);
+	functions[minor] = fdev;
+	mutex_unlock(&functions_lock);
+}
+
+/* The file keeps the reference to @fdev if this returns 0. */
+static int open_function(struct flexmem_dev *fdev, struct file *filp)
+{
 	struct flexmem_file *file;
 	int rc;
 
 	if (!may_open(fdev))
 		return -EPERM;
 	/* A file that is opened just as the device goes is one that stayed. */
-	if (READ_ONCE(fdev->table.function.closing))
+	if (flexmem_function_is_gone(&fdev->table.function))
 		return -ENODEV;
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 	if (!file)
@@ -72,10 +103,24 @@ static int flexmem_open(struct inode *inode, struct file *filp)
 		kfree(file);
 		return rc;
 	}
-	get_device(&fdev->dev);
 	file->fdev = fdev;
 	filp->private_data = file;
 	filp->f_mapping = fdev->inode->i_mapping;
+	return 0;
+}
+
+static int flexmem_open(struct inode *inode, struct file *filp)
+{
+	struct flexmem_dev *fdev = find_function(iminor(inode));
+	int rc;
+
+	if (!fdev)
+		return -ENXIO;
+	rc = open_function(fdev, filp);
+	if (rc) {
+		put_device(&fdev->dev);
+		return rc;
+	}
 	return nonseekable_open(inode, filp);
 }
 
@@ -94,7 +139,7 @@ static int flexmem_mmap(struct file *filp, struct vm_area_struct *vma)
 {
 	struct flexmem_file *file = filp->private_data;
 
-	if (READ_ONCE(file->fdev->table.function.closing))
+	if (flexmem_function_is_gone(&file->fdev->table.function))
 		return -ENODEV;
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
@@ -103,59 +148,68 @@ static int flexmem_mmap(struct file *filp, struct vm_area_struct *vma)
 	return flexmem_client_mmap(&file->client, vma);
 }
 
+static bool has_event(struct flexmem_file *file)
+{
+	struct flexmem_reading reading;
+
+	return flexmem_pressure_look(&file->fdev->table.accounts,
+				     &file->client.listener, &reading);
+}
+
 static __poll_t flexmem_poll(struct file *filp, poll_table *wait)
 {
 	struct flexmem_file *file = filp->private_data;
 	struct flexmem_table *table = &file->fdev->table;
 
 	poll_wait(filp, &table->accounts.gauge.readers, wait);
-	if (READ_ONCE(table->function.closing))
+	if (flexmem_function_is_gone(&table->function))
 		return EPOLLERR | EPOLLHUP;
-	return flexmem_client_has_event(&file->client) ?
-		EPOLLIN | EPOLLRDNORM : 0;
+	return has_event(file) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
-/* Takes the next event, and waits for it if @filp may. */
-static int next_event(struct file *filp, struct flexmem_event *event)
+/*
+ * Copies the event out, and then takes it: one that cannot be written stays, and
+ * no other reader has to be woken up for it. 0: there is none.
+ */
+static int read_event(struct flexmem_file *file, char __user *to, size_t count)
 {
-	struct flexmem_file *file = filp->private_data;
-	struct flexmem_table *table = &file->fdev->table;
-	struct flexmem_client *client = &file->client;
-	int rc;
+	struct flexmem_accounts *accounts = &file->fdev->table.accounts;
+	struct flexmem_listener *listener = &file->client.listener;
+	struct flexmem_reading reading;
 
-	for (;;) {
-		if (READ_ONCE(table->function.closing))
-			return -ENODEV;
-		if (flexmem_client_take_event(client, event))
+	do {
+		if (!flexmem_pressure_look(accounts, listener, &reading))
 			return 0;
-		if (filp->f_flags & O_NONBLOCK)
-			return -EAGAIN;
-		rc = wait_event_interruptible(table->accounts.gauge.readers,
-					      READ_ONCE(table->function.closing) ||
-					      flexmem_client_has_event(client));
-		if (rc)
-			return rc;
-	}
+		if (copy_to_user(to, &reading.event, count))
+			return -EFAULT;
+	} while (!flexmem_pressure_take(accounts, listener, &reading));
+	return count;
 }
 
 static ssize_t flexmem_read(struct file *filp, char __user *to, size_t count,
 			    loff_t *pos)
 {
 	struct flexmem_file *file = filp->private_data;
-	struct flexmem_event event;
+	struct flexmem_table *table = &file->fdev->table;
 	int rc;
 
 	if (count < FLEXMEM_EVENT_MIN)
 		return -EINVAL;
-	rc = next_event(filp, &event);
-	if (rc)
-		return rc;
-	count = min(count, sizeof(event));
-	if (copy_to_user(to, &event, count)) {
-		flexmem_client_untake_event(&file->client, &event);
-		return -EFAULT;
+	count = min(count, sizeof(struct flexmem_event));
+	for (;;) {
+		if (flexmem_function_is_gone(&table->function))
+			return -ENODEV;
+		rc = read_event(file, to, count);
+		if (rc)
+			return rc;
+		if (filp->f_flags & O_NONBLOCK)
+			return -EAGAIN;
+		rc = wait_event_interruptible(table->accounts.gauge.readers,
+					      flexmem_function_is_gone(&table->function) ||
+					      has_event(file));
+		if (rc)
+			return rc;
 	}
-	return count;
 }
 
 /* The client's part, as gpu/drm-usage-stats describes it for DRM clients. */
@@ -291,8 +345,6 @@ int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 	fdev->dev.class = &flexmem_class;
 	fdev->dev.parent = parent;
 	fdev->dev.release = release;
-	cdev_init(&fdev->cdev, &flexmem_fops);
-	fdev->cdev.owner = THIS_MODULE;
 
 	rc = add_inode(fdev);
 	if (rc)
@@ -305,11 +357,15 @@ int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 	rc = dev_set_name(&fdev->dev, "flexmem%d", minor);
 	if (rc)
 		goto free_minor;
-	rc = cdev_device_add(&fdev->cdev, &fdev->dev);
+	/* Before the node is there: udev opens it at once. */
+	set_function(minor, fdev);
+	rc = device_add(&fdev->dev);
 	if (rc)
-		goto free_minor;
+		goto clear_function;
 	return 0;
 
+clear_function:
+	set_function(minor, NULL);
 free_minor:
 	flexmem_minor_put(&minors, minor);
 	return rc;
@@ -321,8 +377,11 @@ free_minor:
  */
 void flexmem_chardev_remove(struct flexmem_dev *fdev)
 {
-	cdev_device_del(&fdev->cdev, &fdev->dev);
-	flexmem_minor_put(&minors, MINOR(fdev->dev.devt));
+	unsigned int minor = MINOR(fdev->dev.devt);
+
+	device_del(&fdev->dev);
+	set_function(minor, NULL);
+	flexmem_minor_put(&minors, minor);
 }
 
 /**
@@ -338,13 +397,23 @@ int flexmem_chardev_init(void)
 				 "flexmem");
 	if (rc)
 		return rc;
-	rc = class_register(&flexmem_class);
-	if (rc) {
-		unregister_chrdev_region(first_devt, FLEXMEM_MAX_DEVICES);
-		return rc;
-	}
 	flexmem_minors_init(&minors);
+	rc = class_register(&flexmem_class);
+	if (rc)
+		goto free_region;
+	cdev_init(&cdev, &flexmem_fops);
+	cdev.owner = THIS_MODULE;
+	rc = cdev_add(&cdev, first_devt, FLEXMEM_MAX_DEVICES);
+	if (rc)
+		goto unregister_class;
 	return 0;
+
+unregister_class:
+	class_unregister(&flexmem_class);
+free_region:
+	flexmem_minors_fini(&minors);
+	unregister_chrdev_region(first_devt, FLEXMEM_MAX_DEVICES);
+	return rc;
 }
 
 /**
@@ -352,6 +421,7 @@ int flexmem_chardev_init(void)
  */
 void flexmem_chardev_exit(void)
 {
+	cdev_del(&cdev);
 	class_unregister(&flexmem_class);
 	unregister_chrdev_region(first_devt, FLEXMEM_MAX_DEVICES);
 	flexmem_minors_fini(&minors);

@@ -47,7 +47,7 @@ int flexmem_client_init(struct flexmem_client *client,
 	client->account = flexmem_owner_open(&table->accounts, uid, pid);
 	if (!client->account)
 		return -ENOMEM;
-	client->seen = flexmem_pressure_first(&table->accounts);
+	flexmem_pressure_listen(&client->listener);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_init);
@@ -107,6 +107,13 @@ static int insert(struct flexmem_client *client,
 	return rc < 0 ? rc : 0;	/* 1 says that the search wrapped */
 }
 
+/* Whether an ALLOC that failed for this reason may succeed after a free. */
+static bool could_come(enum flexmem_reason reason)
+{
+	return reason != FLEXMEM_REASON_NONE &&
+	       reason != FLEXMEM_REASON_REGION_SIZE;
+}
+
 /**
  * flexmem_client_prepare - make an allocation that nobody can name yet
  * @client: client
@@ -123,13 +130,20 @@ flexmem_client_prepare(struct flexmem_client *client,
 		       const struct flexmem_shape *shape,
 		       struct flexmem_place *place)
 {
+	struct flexmem_accounts *accounts = &client->table->accounts;
+	u64 began = flexmem_pressure_frees(accounts);
 	struct flexmem_allocation *allocation;
 	int rc;
 
 	allocation = flexmem_allocation_make(client->table, client->account,
 					     shape, place);
-	if (IS_ERR(allocation))
+	if (IS_ERR(allocation)) {
+		if (could_come(place->reason))
+			flexmem_pressure_failed(accounts, &client->listener,
+						began);
 		return allocation;
+	}
+	flexmem_pressure_succeeded(accounts, &client->listener);
 	rc = insert(client, allocation);
 	if (rc) {
 		flexmem_allocation_unname(allocation);
@@ -496,42 +510,6 @@ int flexmem_client_take_lease(struct flexmem_client *client, u64 generation)
 void flexmem_client_drop_lease(struct flexmem_client *client)
 {
 	flexmem_lease_drop(&client->table->slots, &client->lease);
-}
-
-/**
- * flexmem_client_has_event - is there an event that the client has not read
- * @client: client
- *
- * Return: true if there is.
- */
-bool flexmem_client_has_event(struct flexmem_client *client)
-{
-	return flexmem_pressure_is_new(&client->table->accounts, &client->seen);
-}
-
-/**
- * flexmem_client_take_event - read an event
- * @client: client
- * @event: receives it
- *
- * Return: false if there is none.
- */
-bool flexmem_client_take_event(struct flexmem_client *client,
-			       struct flexmem_event *event)
-{
-	return flexmem_pressure_take(&client->table->accounts, &client->seen,
-				     event);
-}
-
-/**
- * flexmem_client_untake_event - as if it had not been read
- * @client: client
- * @event: what it has read
- */
-void flexmem_client_untake_event(struct flexmem_client *client,
-				 const struct flexmem_event *event)
-{
-	flexmem_pressure_untake(&client->table->accounts, &client->seen, event);
 }
 
 /**

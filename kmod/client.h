@@ -34,7 +34,7 @@ struct vm_area_struct;
  * @nr_published: allocations that look-ups find
  * @used: bytes in them, those that were lost included
  * @peak: the most that @used ever was
- * @seen: number of the last event it has read; under &flexmem_accounts.lock
+ * @listener: what it knows of the events
  */
 struct flexmem_client {
 	struct flexmem_table *table;
@@ -46,7 +46,7 @@ struct flexmem_client {
 	u32 nr_published;
 	u64 used;
 	u64 peak;
-	u64 seen;
+	struct flexmem_listener listener;
 };
 
 int flexmem_client_init(struct flexmem_client *client,
@@ -90,12 +90,6 @@ int flexmem_client_copy_range(struct flexmem_client *client,
 bool flexmem_client_has_lease(struct flexmem_client *client);
 int flexmem_client_take_lease(struct flexmem_client *client, u64 generation);
 void flexmem_client_drop_lease(struct flexmem_client *client);
-
-bool flexmem_client_has_event(struct flexmem_client *client);
-bool flexmem_client_take_event(struct flexmem_client *client,
-			       struct flexmem_event *event);
-void flexmem_client_untake_event(struct flexmem_client *client,
-				 const struct flexmem_event *event);
 
 void flexmem_client_quota(struct flexmem_client *client,
 			  struct flexmem_quota *quota);

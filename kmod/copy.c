@@ -78,17 +78,13 @@ static int move_piece(const struct place *to, const struct place *from,
 		      u64 size)
 {
 	struct flexmem_table *table = to->region->table;
-	unsigned long claim;
 	int rc;
 
-	rc = flexmem_function_lock_to_move(&table->function, &table->data_lock,
-					   &claim);
+	rc = flexmem_function_lock(&table->function, &table->data_lock);
 	if (rc)
-		return rc == -EAGAIN ? -ETIMEDOUT : rc;
+		return rc;
 	rc = lost_error(to, from);
-	if (rc)
-		flexmem_function_leave_probe(&table->function, claim);
-	else
+	if (!rc)
 		rc = flexmem_function_copy(&table->function, &to->region->mem,
 					   to->offset, &from->region->mem,
 					   from->offset, size);

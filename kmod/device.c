@@ -40,6 +40,23 @@ static void device_release(struct device *dev)
 	kfree(fdev);
 }
 
+/* What an operator checks first. */
+static void log_registration(struct flexmem_dev *fdev)
+{
+	const struct flexmem_table *table = &fdev->table;
+	const struct flexmem_domain *domain = &table->domain;
+	char sizes[24 * FLEXMEM_MAX_FALLBACK_SIZES], capacity[24];
+
+	flexmem_settings_print_sizes(domain->sizes, domain->nr_sizes, sizes,
+				     sizeof(sizes));
+	flexmem_settings_print_sizes(&domain->capacity, 1, capacity,
+				     sizeof(capacity));
+	dev_info(&fdev->dev, "registered: %s (%s), %s, capacity %s, slots %u, at most %u regions of %s\n",
+		 fdev->name, dev_name(fdev->dev.parent),
+		 table->function.mode == FLEXMEM_MODE_PF ? "PF" : "VF",
+		 capacity, table->hw_slots, table->settings.max_regions, sizes);
+}
+
 /**
  * flexmem_device_register - let flexmem manage the memory of a function
  * @parent: the function's device
@@ -84,6 +101,7 @@ flexmem_device_register(struct device *parent,
 		put_device(&fdev->dev);
 		return ERR_PTR(rc);
 	}
+	log_registration(fdev);
 	return fdev;
 
 remove_table:
@@ -110,6 +128,7 @@ void flexmem_device_unregister(struct flexmem_dev *fdev)
 {
 	flexmem_chardev_remove(fdev);
 	flexmem_table_remove(&fdev->table);
+	dev_info(&fdev->dev, "removed\n");
 	put_device(&fdev->dev);
 }
 EXPORT_SYMBOL_GPL(flexmem_device_unregister);
@@ -202,7 +221,8 @@ static void announce_reset(struct flexmem_dev *fdev, int error)
  * For a driver whose firmware has died, or whose device was reset from
  * elsewhere. Everything that is allocated is lost: every map is taken away, and
  * whoever uses a handle for anything but to look it up or to free it gets EIO.
- * Then the reset operation is called, and the function begins anew. The operator
+ * Then the reset operation is called, and the function begins anew. A caller that
+ * needs the device meanwhile gets EIO. The operator
  * gets a uevent (FLEXMEM_EVENT=reset) and a devcoredump of what was before.
  *
  * Context: may sleep; calls the reset operation, so not to be called from an
@@ -234,8 +254,8 @@ EXPORT_SYMBOL_GPL(flexmem_device_reset);
  * No operation is called until flexmem_device_resume(). The device must keep its
  * memory, or be reset when it wakes up.
  *
- * Context: may sleep, for as long as it takes to acquire, scrub and place one
- * region, or to give one back, and one operation that moves data.
+ * Context: may sleep, for one command about regions and one that gives back what
+ * was being acquired or trimmed, and for one operation that moves data.
  */
 void flexmem_device_suspend(struct flexmem_dev *fdev)
 {

@@ -4,7 +4,6 @@
 #define _FLEXMEM_DEVICE_H
 
 #include <linux/atomic.h>
-#include <linux/cdev.h>
 #include <linux/device.h>
 #include <flexmem/device_ops.h>
 
@@ -14,7 +13,6 @@
 /**
  * struct flexmem_dev - a function, from registration until the last close
  * @dev: the node's device; its reference count is the life of this struct
- * @cdev: the node
  * @inode: in whose address space all maps are
  * @name: of the device, for users
  * @failures: allocations that ended in ENOMEM
@@ -22,7 +20,6 @@
  */
 struct flexmem_dev {
 	struct device dev;
-	struct cdev cdev;
 	struct inode *inode;
 	char name[32];
 	atomic64_t failures;

@@ -10,22 +10,22 @@
  * given wrongly is neither used nor given back, as nobody knows what it is: it
  * comes back with a reset.
  *
- * A command that was not answered may have been carried out. For who asked it has
- * failed, and a command that fails changes nothing; so before the next one it is
- * undone, by one that can be repeated until it is answered; if there is no next
- * one, the table's worker sees to it. So is one that fails in another way, where
- * to believe that it did nothing would let a program reach memory. Only a release
- * is not undone, as the memory may be another's by then: who asked tries again.
- * If the device gives it anew before that, it had been released.
+ * A command that was not answered may have been carried out. Each piece of memory
+ * says what such a command leaves to be done: to unmap it, to clear the slot that
+ * may name it, to give it back, in this order, by commands that can be repeated
+ * until they are answered. Memory that may still be named or mapped is not given
+ * back. A caller that acquires memory has all that is pending tried before, and the
+ * worker tries it if there is no such caller. One piece that the firmware refuses
+ * is stranded, and keeps nothing else.
  *
- * Invariant: the pieces that a function holds do not overlap.
+ * Invariant: the pieces that a function holds do not overlap, but for those that
+ * may have gone back.
  */
 
 #include <linux/align.h>
 #include <linux/atomic.h>
 #include <linux/device.h>
 #include <linux/errno.h>
-#include <linux/jiffies.h>
 #include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/overflow.h>
@@ -35,9 +35,6 @@
 
 #include "compat.h"
 #include "function.h"
-
-/* How often a firmware that may be dead is asked by who could do without it. */
-#define PROBE_JIFFIES HZ
 
 /* No page frame has that number. */
 #define NO_FRAME ULONG_MAX
@@ -131,8 +128,10 @@ int flexmem_function_init(struct flexmem_function *function,
 		.caching = desc->caching,
 		.ops = *desc->ops,
 		.priv = desc->priv,
+		.work_ms = FLEXMEM_WORK_MS,
 	};
-	init_waitqueue_head(&function->resumed);
+	spin_lock_init(&function->state_lock);
+	init_waitqueue_head(&function->changed);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_init);
@@ -168,21 +167,6 @@ static int check_errno(struct flexmem_function *function,
 	return distrust(function, operation, "error", rc);
 }
 
-/* What a command tells of the firmware besides what it was to do. */
-static int note_outcome(struct flexmem_function *function, int rc)
-{
-	if (rc == -ETIMEDOUT) {
-		WRITE_ONCE(function->probe_at, jiffies + PROBE_JIFFIES);
-		atomic_inc(&function->timeouts);
-		/* Pairs with flexmem_function_claim_probe(): @probe_at first. */
-		smp_store_release(&function->doubt, true);
-	} else if ((!rc || rc == -ENOSPC) && READ_ONCE(function->doubt)) {
-		/* That there is no room it can say only if it lives. */
-		WRITE_ONCE(function->doubt, false);
-	}
-	return rc;
-}
-
 /**
  * flexmem_function_outcome - what is made of the answer to a command
  * @function: function
@@ -199,70 +183,8 @@ int flexmem_function_outcome(struct flexmem_function *function,
 			     const char *operation, int rc, bool may_be_full)
 {
 	rc = check_errno(function, operation, rc, may_be_full);
-	return note_outcome(function, rc);
+	return flexmem_function_note(function, rc);
 }
-
-/**
- * flexmem_function_claim_probe - whether to ask the firmware if one need not
- * @function: function
- * @claim: receives what flexmem_function_leave_probe() takes
- *
- * While it is in doubt whether the firmware is alive, one caller an interval is
- * told to try; the others would wait for a time-out each (D28).
- *
- * Context: any.
- * Return: true if the caller may ask.
- */
-bool flexmem_function_claim_probe(struct flexmem_function *function,
-				  unsigned long *claim)
-{
-	unsigned long at, next;
-
-	*claim = 0;
-	/* Pairs with note_outcome(). */
-	if (!smp_load_acquire(&function->doubt))
-		return true;
-	at = READ_ONCE(function->probe_at);
-	/* 0 is no claim. */
-	next = (jiffies + PROBE_JIFFIES) ?: 1;
-	if (time_before(jiffies, at) ||
-	    cmpxchg(&function->probe_at, at, next) != at)
-		return false;
-	*claim = next;
-	return true;
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_claim_probe);
-
-/**
- * flexmem_function_may_probe - likewise, for who will ask
- * @function: function
- *
- * Context: any.
- * Return: true if the caller may ask.
- */
-bool flexmem_function_may_probe(struct flexmem_function *function)
-{
-	unsigned long claim;
-
-	return flexmem_function_claim_probe(function, &claim);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_may_probe);
-
-/**
- * flexmem_function_leave_probe - leave it to the next one to ask
- * @function: function
- * @claim: of who was told to ask, and has not, for it had no reason to
- *
- * Context: any.
- */
-void flexmem_function_leave_probe(struct flexmem_function *function,
-				  unsigned long claim)
-{
-	/* Unless it is another's by now. */
-	if (claim)
-		cmpxchg(&function->probe_at, claim, jiffies);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_leave_probe);
 
 /* As they are never used again, no command that was lost is about another's. */
 static u64 new_id(void)
@@ -277,59 +199,225 @@ static bool is_unknown(int rc)
 	return rc == -ETIMEDOUT || rc == -EINTR;
 }
 
-static int undo(struct flexmem_function *function)
+/**
+ * flexmem_function_piece - what a function holds by an id
+ * @function: function
+ * @id: of memory
+ *
+ * For the other files that call the driver.
+ *
+ * Context: one operation at a time.
+ * Return: the piece, or NULL.
+ */
+struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
+					     u64 id)
 {
-	const struct flexmem_lost *lost = &function->lost;
-	const struct flexmem_device_ops *ops = &function->ops;
-	int rc = 0;
+	unsigned int i;
 
-	switch (lost->undo) {
-	case FLEXMEM_UNDO_NOTHING:
-		break;
-	case FLEXMEM_UNDO_ACQUIRE:
-		rc = ops->release(function->priv, &lost->mem);
-		rc = check_errno(function, "release", rc, false);
-		break;
-	case FLEXMEM_UNDO_SET:
-		rc = ops->slot_clear(function->priv, lost->slot);
-		rc = check_errno(function, "slot_clear", rc, false);
-		break;
-	case FLEXMEM_UNDO_CLEAR:
-		rc = ops->slot_set(function->priv, lost->slot, &lost->mem);
-		rc = check_errno(function, "slot_set", rc, false);
-		break;
-	case FLEXMEM_UNDO_MAP:
-		rc = ops->vm_unmap(function->priv, &lost->range);
-		rc = check_errno(function, "vm_unmap", rc, false);
-		break;
-	}
-	return rc;
+	for (i = 0; i < function->nr_pieces; i++)
+		if (function->piece[i].mem.id == id)
+			return &function->piece[i];
+	return NULL;
+}
+
+/* Those behind it keep their order. */
+static void forget_piece(struct flexmem_function *function,
+			 struct flexmem_piece *piece)
+{
+	unsigned int behind = function->piece + --function->nr_pieces - piece;
+
+	memmove(piece, piece + 1, behind * sizeof(*piece));
 }
 
 /**
- * flexmem_function_settle - undo the command whose outcome is unknown
+ * flexmem_function_undo - do what has to be done with a piece
  * @function: function
+ * @piece: piece of it; gone if this returns 0, unless it is held
+ *
+ * Each step is repeated until it succeeds, and the next is not taken before that.
  *
  * Context: one operation at a time. May sleep.
- * Return: 0, also if there is none; or an error of the firmware: it is still
- * unknown.
+ * Return: 0, also if there is nothing to do; or an error of the firmware.
  */
-int flexmem_function_settle(struct flexmem_function *function)
+int flexmem_function_undo(struct flexmem_function *function,
+			  struct flexmem_piece *piece)
 {
+	const struct flexmem_device_ops *ops = &function->ops;
 	int rc;
 
-	if (flexmem_function_is_settled(function))
+	piece->tries++;
+	if (piece->range.size) {
+		rc = ops->vm_unmap(function->priv, &piece->range);
+		rc = flexmem_function_outcome(function, "vm_unmap", rc, false);
+		if (rc)
+			return rc;
+		piece->range.size = 0;
+	}
+	if (piece->state == FLEXMEM_PIECE_HELD) {
+		piece->tries = 0;
 		return 0;
-	/* When everything goes back it is cleared again instead. */
-	if (function->lost.undo == FLEXMEM_UNDO_CLEAR && function->quiet)
-		return 0;
-	function->sent++;
-	rc = undo(function);
+	}
+	if (piece->slot != FLEXMEM_NO_SLOT) {
+		rc = ops->slot_clear(function->priv, piece->slot);
+		rc = flexmem_function_outcome(function, "slot_clear", rc,
+					      false);
+		if (rc)
+			return rc;
+		piece->slot = FLEXMEM_NO_SLOT;
+	}
+	rc = ops->release(function->priv, &piece->mem);
+	rc = flexmem_function_outcome(function, "release", rc, false);
 	if (!rc)
-		function->lost.undo = FLEXMEM_UNDO_NOTHING;
-	return note_outcome(function, rc);
+		forget_piece(function, piece);
+	else if (is_unknown(rc) && piece->state == FLEXMEM_PIECE_STRANDED)
+		piece->state = FLEXMEM_PIECE_LEAVING;
+	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_settle);
+
+static bool is_pending(const struct flexmem_piece *piece)
+{
+	return piece->state != FLEXMEM_PIECE_HELD || piece->range.size;
+}
+
+/**
+ * flexmem_function_is_settled - whether there is nothing to undo or repeat
+ * @function: function
+ *
+ * Context: one operation at a time.
+ * Return: true, also if all there is was tried too often.
+ */
+bool flexmem_function_is_settled(const struct flexmem_function *function)
+{
+	const struct flexmem_piece *piece = function->piece;
+	const struct flexmem_piece *end = piece + function->nr_pieces;
+
+	for (; piece < end; piece++)
+		if (is_pending(piece) && piece->tries < FLEXMEM_RELEASE_TRIES)
+			return false;
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_is_settled);
+
+/**
+ * flexmem_function_slot_is_known - whether a slot names no piece, or may name one
+ * @function: function
+ * @slot: slot
+ *
+ * Context: one operation at a time.
+ * Return: true if the slot is empty for sure.
+ */
+bool flexmem_function_slot_is_known(const struct flexmem_function *function,
+				    unsigned int slot)
+{
+	unsigned int i;
+
+	for (i = 0; i < function->nr_pieces; i++)
+		if (function->piece[i].slot == slot)
+			return false;
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_is_known);
+
+/**
+ * flexmem_function_held - how much the device gave and has not taken back
+ * @function: function
+ *
+ * Context: one operation at a time.
+ * Return: bytes.
+ */
+u64 flexmem_function_held(const struct flexmem_function *function)
+{
+	unsigned int i;
+	u64 bytes = 0;
+
+	for (i = 0; i < function->nr_pieces; i++)
+		if (function->piece[i].state != FLEXMEM_PIECE_ASKED_FOR)
+			bytes += function->piece[i].mem.size;
+	return bytes;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_held);
+
+/**
+ * flexmem_function_drain - undo and repeat what there is
+ * @function: function
+ * @all: also what was tried too often
+ *
+ * One piece that the firmware refuses keeps no other.
+ *
+ * Context: one operation at a time. May sleep.
+ * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command returns that; the
+ * first error that a piece was refused with; or as flexmem_function_error().
+ */
+int flexmem_function_drain(struct flexmem_function *function, bool all)
+{
+	unsigned int i = 0, nr;
+	int rc = 0, one;
+
+	while (i < function->nr_pieces) {
+		struct flexmem_piece *piece = &function->piece[i];
+
+		if (!is_pending(piece) ||
+		    (!all && piece->tries >= FLEXMEM_RELEASE_TRIES)) {
+			i++;
+			continue;
+		}
+		nr = function->nr_pieces;
+		one = flexmem_function_error(function);
+		if (one)
+			return one;
+		one = flexmem_function_undo(function, piece);
+		if (is_unknown(one) || one == -ENODEV)
+			return one;
+		rc = rc ?: one;
+		i += nr == function->nr_pieces;
+	}
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_drain);
+
+/**
+ * flexmem_function_give_all_back - the function goes
+ * @function: function that has gone, and is quiet
+ *
+ * The firmware is not asked again once it has not answered.
+ *
+ * Context: one operation at a time. May sleep.
+ */
+void flexmem_function_give_all_back(struct flexmem_function *function)
+{
+	unsigned int i = 0, nr;
+	int rc = 0;
+
+	while (i < function->nr_pieces && !is_unknown(rc)) {
+		struct flexmem_piece *piece = &function->piece[i];
+
+		if (piece->state == FLEXMEM_PIECE_HELD)
+			piece->state = FLEXMEM_PIECE_STRANDED;
+		nr = function->nr_pieces;
+		rc = flexmem_function_undo(function, piece);
+		i += nr == function->nr_pieces;
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_give_all_back);
+
+/**
+ * flexmem_function_probe - ask a function that is unresponsive for anything
+ * @function: function
+ *
+ * Its answer changes the state. Callers that wait for a probe go on, whatever it
+ * is.
+ *
+ * Context: one operation at a time. May sleep.
+ */
+void flexmem_function_probe(struct flexmem_function *function)
+{
+	u64 unused;
+	int rc = function->ops.capacity(function->priv, &unused);
+
+	flexmem_function_outcome(function, "capacity", rc, false);
+	WRITE_ONCE(function->probes, function->probes + 1);
+	wake_up_all(&function->changed);
+}
 
 /**
  * flexmem_function_capacity - ask how much there is
@@ -344,15 +432,11 @@ int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes)
 	u64 capacity = 0;
 	int rc;
 
-	rc = flexmem_function_settle(function);
-	if (rc)
-		return rc;
-	function->sent++;
 	rc = function->ops.capacity(function->priv, &capacity);
 	rc = check_errno(function, "capacity", rc, false);
 	if (!rc)
 		*bytes = capacity;
-	return note_outcome(function, rc);
+	return flexmem_function_note(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_capacity);
 
@@ -363,24 +447,18 @@ static bool overlap(const struct flexmem_memory *a,
 	return a->base < b->base + b->size && b->base < a->base + a->size;
 }
 
-static void forget_piece(struct flexmem_function *function, unsigned int i)
-{
-	function->piece[i] = function->piece[--function->nr_pieces];
-}
-
-/* Whether it is in a piece that the device has not been asked to take back. */
+/* Whether it is in a piece that the device cannot have taken back. */
 static bool is_in_use(struct flexmem_function *function,
 		      const struct flexmem_memory *mem)
 {
-	unsigned int i = 0;
+	struct flexmem_piece *piece = function->piece;
 
-	while (i < function->nr_pieces) {
-		struct flexmem_piece *piece = &function->piece[i];
-
-		if (!overlap(mem, &piece->mem))
-			i++;
-		else if (piece->leaving)
-			forget_piece(function, i);
+	while (piece < function->piece + function->nr_pieces) {
+		if (piece->state == FLEXMEM_PIECE_ASKED_FOR ||
+		    !overlap(mem, &piece->mem))
+			piece++;
+		else if (piece->state == FLEXMEM_PIECE_LEAVING)
+			forget_piece(function, piece);
 		else
 			return true;
 	}
@@ -414,79 +492,63 @@ static int check_memory(struct flexmem_function *function, u64 id, u64 size,
  * @mem: receives what it is; untouched on failure
  *
  * Context: one operation at a time. May sleep.
- * Return: 0; -ENOSPC if there is not so much in one piece; or an error of the
- * firmware.
+ * Return: 0; -ENOSPC if there is not so much in one piece; -EIO if too much of
+ * what it gave has not gone back; or another error of the firmware.
  */
 int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 			     struct flexmem_memory *mem)
 {
 	const struct flexmem_memory wanted = { .id = new_id(), .size = size };
-	struct flexmem_memory given = wanted;
+	struct flexmem_piece piece = { .mem = wanted, .slot = FLEXMEM_NO_SLOT };
 	int rc;
 
-	if (WARN_ON_ONCE(function->nr_pieces == FLEXMEM_MAX_PIECES))
-		return -ENOMEM;
-	rc = flexmem_function_settle(function);
-	if (rc)
-		return rc;
-	function->sent++;
-	rc = function->ops.acquire(function->priv, size, &given);
+	if (function->nr_pieces == FLEXMEM_MAX_PIECES)
+		return -EIO;
+	rc = function->ops.acquire(function->priv, size, &piece.mem);
 	rc = check_errno(function, "acquire", rc, true);
-	rc = rc ?: check_memory(function, wanted.id, size, &given);
-	note_outcome(function, rc);
-	if (is_unknown(rc))
-		function->lost = (struct flexmem_lost) {
-			.undo = FLEXMEM_UNDO_ACQUIRE,
-			.mem = wanted,
-		};
-	if (rc)
+	rc = rc ?: check_memory(function, wanted.id, size, &piece.mem);
+	flexmem_function_note(function, rc);
+	if (is_unknown(rc)) {
+		piece.mem = wanted;
+		piece.state = FLEXMEM_PIECE_ASKED_FOR;
+		flexmem_function_work_later(function);
+	} else if (rc) {
 		return rc;
-	function->piece[function->nr_pieces++] = (struct flexmem_piece) {
-		.mem = given,
-	};
-	*mem = given;
-	return 0;
+	}
+	function->piece[function->nr_pieces++] = piece;
+	if (!rc)
+		*mem = piece.mem;
+	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_acquire);
-
-/* What the answer to a release says of the piece. */
-static void note_release(struct flexmem_function *function, u64 id, int rc)
-{
-	unsigned int i;
-
-	for (i = 0; i < function->nr_pieces; i++) {
-		if (function->piece[i].mem.id != id)
-			continue;
-		if (is_unknown(rc))
-			function->piece[i].leaving = true;
-		else if (!rc)
-			forget_piece(function, i);
-		return;
-	}
-}
 
 /**
  * flexmem_function_release - give memory back to the device
  * @function: function
- * @mem: as flexmem_function_acquire() filled it in; in no slot
+ * @mem: as flexmem_function_acquire() filled it in; no longer the caller's
+ *
+ * If the firmware fails, or a slot may still name the memory, the worker tries
+ * again, or the next caller that acquires some.
  *
  * Context: one operation at a time. May sleep.
- * Return: 0, or an error of the firmware; then the function still holds it, or
- * it is not known, and the caller tries again.
+ * Return: 0, also if nothing was asked, or an error of the firmware.
  */
 int flexmem_function_release(struct flexmem_function *function,
 			     const struct flexmem_memory *mem)
 {
-	int rc;
+	struct flexmem_piece *piece = flexmem_function_piece(function, mem->id);
+	int rc = 0;
 
-	rc = flexmem_function_settle(function);
-	if (rc)
-		return rc;
-	function->sent++;
-	rc = function->ops.release(function->priv, mem);
-	rc = check_errno(function, "release", rc, false);
-	note_release(function, mem->id, rc);
-	return note_outcome(function, rc);
+	/* The device gave it anew, so it had taken it. */
+	if (!piece)
+		return 0;
+	if (piece->state == FLEXMEM_PIECE_HELD)
+		piece->state = FLEXMEM_PIECE_STRANDED;
+	if (piece->slot == FLEXMEM_NO_SLOT)
+		rc = flexmem_function_undo(function, piece);
+	if (!flexmem_function_is_settled(function))
+		flexmem_function_work_later(function);
+	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_release);
 
@@ -498,31 +560,23 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_release);
  *
  * Context: one operation at a time. May sleep.
  * Return: 0; -ENOSPC if the firmware does not let this slot be used; or an error
- * of the firmware.
+ * of the firmware: then the slot may name it.
  */
 int flexmem_function_slot_set(struct flexmem_function *function,
 			      unsigned int slot,
 			      const struct flexmem_memory *mem)
 {
+	struct flexmem_piece *piece = flexmem_function_piece(function, mem->id);
 	int rc;
 
 	if (!function->ops.slot_set)
 		return 0;
-	rc = flexmem_function_settle(function);
-	if (rc)
-		return rc;
-	function->sent++;
 	rc = function->ops.slot_set(function->priv, slot, mem);
-	rc = check_errno(function, "slot_set", rc, true);
-	if (!rc)
-		function->in_slot[slot] = *mem;
-	/* A slot that is refused is empty; of any other who knows. */
-	if (rc && rc != -ENOSPC)
-		function->lost = (struct flexmem_lost) {
-			.undo = FLEXMEM_UNDO_SET,
-			.slot = slot,
-		};
-	return note_outcome(function, rc);
+	rc = flexmem_function_outcome(function, "slot_set", rc, true);
+	/* A slot that is refused is empty; after any other error it may not be. */
+	if (rc != -ENOSPC && !WARN_ON_ONCE(!piece))
+		piece->slot = slot;
+	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_set);
 
@@ -532,33 +586,22 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_set);
  * @slot: a filled one
  *
  * Context: one operation at a time. May sleep.
- * Return: 0 or an error of the firmware.
+ * Return: 0, or an error of the firmware; -ETIMEDOUT and -EINTR: it may be empty.
  */
 int flexmem_function_slot_clear(struct flexmem_function *function,
 				unsigned int slot)
 {
-	bool again;
+	unsigned int i;
 	int rc;
 
 	if (!function->ops.slot_clear)
 		return 0;
-	again = function->lost.undo == FLEXMEM_UNDO_CLEAR &&
-		function->lost.slot == slot;
-	rc = again ? 0 : flexmem_function_settle(function);
-	if (rc)
-		return rc;
-	function->sent++;
 	rc = function->ops.slot_clear(function->priv, slot);
-	rc = check_errno(function, "slot_clear", rc, false);
-	if (!rc && again)
-		function->lost.undo = FLEXMEM_UNDO_NOTHING;
-	if (is_unknown(rc))
-		function->lost = (struct flexmem_lost) {
-			.undo = FLEXMEM_UNDO_CLEAR,
-			.slot = slot,
-			.mem = function->in_slot[slot],
-		};
-	return note_outcome(function, rc);
+	rc = flexmem_function_outcome(function, "slot_clear", rc, false);
+	for (i = 0; i < function->nr_pieces && !rc; i++)
+		if (function->piece[i].slot == slot)
+			function->piece[i].slot = FLEXMEM_NO_SLOT;
+	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_clear);
 
@@ -574,13 +617,10 @@ int flexmem_function_quiesce(struct flexmem_function *function)
 {
 	int rc;
 
-	if (!function->nr_pieces && flexmem_function_is_settled(function))
+	if (!function->nr_pieces)
 		return 0;
 	rc = function->ops.quiesce(function->priv);
-	rc = check_errno(function, "quiesce", rc, false);
-	if (!rc)
-		function->quiet = true;
-	return note_outcome(function, rc);
+	return flexmem_function_outcome(function, "quiesce", rc, false);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_quiesce);
 
@@ -600,10 +640,9 @@ int flexmem_function_reset(struct flexmem_function *function)
 	rc = check_errno(function, "reset", rc, false);
 	if (!rc) {
 		function->nr_pieces = 0;
-		function->lost.undo = FLEXMEM_UNDO_NOTHING;
-		function->quiet = false;
+		atomic_set(&function->distrusted, 0);
 	}
-	return note_outcome(function, rc);
+	return flexmem_function_note(function, rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_reset);
 

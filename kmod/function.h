@@ -8,8 +8,10 @@
 
 #include <linux/atomic.h>
 #include <linux/mm_types.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 #include <linux/flexmem.h>
 #include <flexmem/device_ops.h>
 
@@ -24,35 +26,75 @@ struct mutex;
  */
 #define FLEXMEM_MAX_PIECES (2 * FLEXMEM_MAX_SLOTS)
 
+/* So many commands in a row that time out make a function unresponsive (D28). */
+#define FLEXMEM_TIMEOUTS 2
+
+/* When the worker begins after a timeout, and how often that is doubled. */
+#define FLEXMEM_WORK_MS 1000
+#define FLEXMEM_WORK_DOUBLINGS 6U
+/* No more than that while callers wait for the worker's probe. */
+#define FLEXMEM_PROBE_DOUBLINGS 3U
+
+/* No slot names a piece. */
+#define FLEXMEM_NO_SLOT (-1)
+
+/* So often callers try what fails to go back; then it waits for TRIM. */
+#define FLEXMEM_RELEASE_TRIES 4
+
 /**
- * struct flexmem_lost - a command whose outcome is unknown
- * @undo: what makes it as if it had never been sent; FLEXMEM_UNDO_NOTHING: there
- *	is none
- * @slot: the slot it was about
- * @mem: the memory it was about
- * @range: the device-virtual addresses it was about
+ * enum flexmem_piece_state - what is to become of a piece of memory
+ * @FLEXMEM_PIECE_HELD: it stays
+ * @FLEXMEM_PIECE_ASKED_FOR: it goes back, by its id: its acquisition was not answered
+ * @FLEXMEM_PIECE_STRANDED: it goes back
+ * @FLEXMEM_PIECE_LEAVING: likewise, and may have: a release was not answered
  */
-struct flexmem_lost {
-	enum {
-		FLEXMEM_UNDO_NOTHING,
-		FLEXMEM_UNDO_ACQUIRE,
-		FLEXMEM_UNDO_SET,
-		FLEXMEM_UNDO_CLEAR,
-		FLEXMEM_UNDO_MAP,
-	} undo;
-	unsigned int slot;
-	struct flexmem_memory mem;
-	struct flexmem_vm_range range;
+enum flexmem_piece_state {
+	FLEXMEM_PIECE_HELD,
+	FLEXMEM_PIECE_ASKED_FOR,
+	FLEXMEM_PIECE_STRANDED,
+	FLEXMEM_PIECE_LEAVING,
 };
 
 /**
- * struct flexmem_piece - memory that the device gave
- * @mem: what it gave
- * @leaving: it was asked to take it back, and has not answered
+ * struct flexmem_piece - memory that the device gave, and what is to be undone
+ * @mem: what it gave; @base is 0 if it was only asked for
+ * @state: what is to become of it
+ * @slot: the slot that names it, or may; cleared before it goes back
+ * @range: where it may be mapped, because a command failed: unmapped first, in any
+ *	state. @size is 0 if it is not
+ * @tries: to undo it, in vain
  */
 struct flexmem_piece {
 	struct flexmem_memory mem;
-	bool leaving;
+	enum flexmem_piece_state state;
+	int slot;
+	struct flexmem_vm_range range;
+	unsigned int tries;
+};
+
+/**
+ * enum flexmem_state - what a function can be asked for
+ * @FLEXMEM_UP: every command
+ * @FLEXMEM_UNRESPONSIVE: a probe now and then, since FLEXMEM_TIMEOUTS commands in a
+ *	row timed out; callers wait for the result of one (D28)
+ * @FLEXMEM_SUSPENDED: nothing until it is resumed; callers wait for that
+ * @FLEXMEM_WEDGED: a reset and nothing else, until one succeeds: one is under way,
+ *	or has failed
+ * @FLEXMEM_GONE: nothing: its driver goes
+ * @FLEXMEM_NR_STATES: how many there are
+ *
+ * The state changes before the locks are taken under which the driver is called.
+ * A task that holds one of them finishes the operation under way, and asks
+ * flexmem_function_error() before the next one. So suspend, reset and removal
+ * wait for one operation of each lock.
+ */
+enum flexmem_state {
+	FLEXMEM_UP,
+	FLEXMEM_UNRESPONSIVE,
+	FLEXMEM_SUSPENDED,
+	FLEXMEM_WEDGED,
+	FLEXMEM_GONE,
+	FLEXMEM_NR_STATES,
 };
 
 /**
@@ -69,28 +111,25 @@ struct flexmem_piece {
  *	also when the driver's module is gone, so they are a copy
  * @priv: their argument
  * @nr_pieces: how many of @piece there are
- * @piece: memory that the device gave and has not taken back, for all we know
- * @in_slot: memory that a slot points at, or did last
- * @lost: to be undone before anything else is asked
- * @quiet: its programs were stopped, for its memory goes back
+ * @piece: memory that the device gave and has not taken back, for all we know, and
+ *	all that has to be undone or repeated; in the order of acquisition
  * @distrusted: an answer was wrong, and that has been reported
- * @doubt: a command timed out and none has succeeded since, nor been refused for
- *	want of room: the firmware may be dead. Changes without a lock
- * @probe_at: while in @doubt: when somebody who could do without it asks the
- *	firmware again, in jiffies. Changes without a lock
- * @timeouts: commands that timed out
- * @sent: commands about memory and slots that were sent
- * @closing: the device goes: its operations are not called any more. Set before
- *	the locks are taken for the last time, so that nobody who waits for one
- *	makes removal wait for the firmware
- * @needs_reset: a reset has failed: the device gives nothing until one succeeds
- * @resetting: who is about to reset it: what takes many commands ends early
- * @suspended: the device sleeps: its operations are not called
- * @resumed: where one waits for it to wake up
+ * @timeouts: commands that timed out since the last one that succeeded, or was
+ *	refused for want of room. Changes without a lock
+ * @worker: what does the jobs of its callers and @work; NULL before there is one
+ * @work: sends a probe, and settles what no caller asks about
+ * @work_ms: how long after a timeout @work runs; then twice as long each time.
+ *	FLEXMEM_WORK_MS; only unit tests have more patience
+ * @work_tries: runs of @work in vain; by that alone
+ * @state_lock: protects the changes of the members below; a leaf
+ * @state: what it can be asked for; read without a lock
+ * @resumes_as: the state that a function that is suspended has next
+ * @probes: probes so far, so that callers see the end of one
+ * @changed: woken up when @state has changed
  *
  * What follows @priv changes under the lock that lets one operation run at a
  * time, unless it says otherwise; what is above never changes, but for @dev,
- * which goes when the driver does. What begins with @closing changes without it.
+ * which goes when the driver does.
  */
 struct flexmem_function {
 	struct device *dev;
@@ -105,73 +144,62 @@ struct flexmem_function {
 	void *priv;
 	unsigned int nr_pieces;
 	struct flexmem_piece piece[FLEXMEM_MAX_PIECES];
-	struct flexmem_memory in_slot[FLEXMEM_MAX_SLOTS];
-	struct flexmem_lost lost;
-	bool quiet;
 	atomic_t distrusted;
-	bool doubt;
-	unsigned long probe_at;
 	atomic_t timeouts;
-	unsigned long sent;
-	bool closing;
-	bool needs_reset;
-	atomic_t resetting;
-	bool suspended;
-	wait_queue_head_t resumed;
+	struct workqueue_struct *worker;
+	struct delayed_work work;
+	unsigned int work_ms;
+	unsigned int work_tries;
+	spinlock_t state_lock; /* see above */
+	enum flexmem_state state;
+	enum flexmem_state resumes_as;
+	unsigned int probes;
+	wait_queue_head_t changed;
 };
 
-/* Whether the outcome of every command is known. One operation at a time. */
+/* Whether the function has been removed. */
 static inline bool
-flexmem_function_is_settled(const struct flexmem_function *function)
+flexmem_function_is_gone(const struct flexmem_function *function)
 {
-	return function->lost.undo == FLEXMEM_UNDO_NOTHING;
+	return READ_ONCE(function->state) == FLEXMEM_GONE;
 }
 
-/* 0, or why what takes many commands is to end after the one under way. */
-static inline int
-flexmem_function_cut_in(const struct flexmem_function *function)
-{
-	if (READ_ONCE(function->closing))
-		return -ENODEV;
-	return atomic_read(&function->resetting) ? -EIO : 0;
-}
-
-/* Likewise; -EAGAIN: the device is about to sleep, the rest is for later. */
-static inline int
-flexmem_function_put_off(const struct flexmem_function *function)
-{
-	return flexmem_function_cut_in(function) ?:
-	       READ_ONCE(function->suspended) ? -EAGAIN : 0;
-}
-
-/* Whether a command timed out since there were so many, and none succeeded. */
+/* Whether the commands that were sent last all timed out. */
 static inline bool
-flexmem_function_heard_timeout(const struct flexmem_function *function,
-			       int timeouts)
+flexmem_function_is_unresponsive(const struct flexmem_function *function)
 {
-	return READ_ONCE(function->doubt) &&
-	       atomic_read(&function->timeouts) != timeouts;
+	return READ_ONCE(function->state) == FLEXMEM_UNRESPONSIVE;
 }
 
+void flexmem_function_enter(struct flexmem_function *function,
+			    enum flexmem_state state);
+void flexmem_function_suspend(struct flexmem_function *function);
+void flexmem_function_resume(struct flexmem_function *function);
 int flexmem_function_error(const struct flexmem_function *function);
-int flexmem_function_wait_awake(struct flexmem_function *function);
+int flexmem_function_fatal(const struct flexmem_function *function);
+int flexmem_function_wait(struct flexmem_function *function);
 int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock);
-int flexmem_function_lock_to_move(struct flexmem_function *function,
-				  struct mutex *lock, unsigned long *claim);
+void flexmem_function_work_later(struct flexmem_function *function);
 
 /* For the files that call the driver. */
+struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
+					     u64 id);
+int flexmem_function_undo(struct flexmem_function *function,
+			  struct flexmem_piece *piece);
+int flexmem_function_note(struct flexmem_function *function, int rc);
 int flexmem_function_outcome(struct flexmem_function *function,
 			     const char *operation, int rc, bool may_be_full);
 
 int flexmem_function_init(struct flexmem_function *function,
 			  struct device *dev,
 			  const struct flexmem_device_desc *desc);
-bool flexmem_function_may_probe(struct flexmem_function *function);
-bool flexmem_function_claim_probe(struct flexmem_function *function,
-				  unsigned long *claim);
-void flexmem_function_leave_probe(struct flexmem_function *function,
-				  unsigned long claim);
-int flexmem_function_settle(struct flexmem_function *function);
+bool flexmem_function_is_settled(const struct flexmem_function *function);
+bool flexmem_function_slot_is_known(const struct flexmem_function *function,
+				    unsigned int slot);
+u64 flexmem_function_held(const struct flexmem_function *function);
+int flexmem_function_drain(struct flexmem_function *function, bool all);
+void flexmem_function_give_all_back(struct flexmem_function *function);
+void flexmem_function_probe(struct flexmem_function *function);
 int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes);
 int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 			     struct flexmem_memory *mem);

@@ -33,14 +33,15 @@ static bool is_valid(const struct flexmem_function *function,
  *
  * Context: one operation at a time. May sleep.
  * Return: 0; -EOPNOTSUPP if the device has no page tables; -EINVAL if that is
- * nothing to ask for; -ENOSPC if there is no room for the page table; -EIO once
- * programs were stopped; or an error of the firmware.
+ * nothing to ask for; -ENOSPC if there is no room for the page table; or an error
+ * of the firmware: what may be mapped then is unmapped before @mem goes back.
  */
 int flexmem_function_vm_map(struct flexmem_function *function,
 			    const struct flexmem_vm_range *range,
 			    const struct flexmem_memory *mem, u64 offset,
 			    unsigned int access)
 {
+	struct flexmem_piece *piece;
 	int rc;
 
 	if (!function->ops.vm_map)
@@ -49,20 +50,20 @@ int flexmem_function_vm_map(struct flexmem_function *function,
 	    !IS_ALIGNED(offset, function->vm_page) ||
 	    range->size > mem->size || offset > mem->size - range->size)
 		return -EINVAL;
-	if (function->quiet)
-		return -EIO;
-	rc = flexmem_function_settle(function);
+	piece = flexmem_function_piece(function, mem->id);
+	if (!piece || piece->state != FLEXMEM_PIECE_HELD)
+		return -EINVAL;
+	/* What may be mapped still is unmapped first. */
+	rc = flexmem_function_undo(function, piece);
 	if (rc)
 		return rc;
-	function->sent++;
 	rc = function->ops.vm_map(function->priv, range, mem, offset, access);
 	rc = flexmem_function_outcome(function, "vm_map", rc, true);
 	/* Where there was no room nothing is mapped; after any other who knows. */
-	if (rc && rc != -ENOSPC)
-		function->lost = (struct flexmem_lost) {
-			.undo = FLEXMEM_UNDO_MAP,
-			.range = *range,
-		};
+	if (rc && rc != -ENOSPC) {
+		piece->range = *range;
+		flexmem_function_work_later(function);
+	}
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_vm_map);
@@ -86,10 +87,6 @@ int flexmem_function_vm_unmap(struct flexmem_function *function,
 		return -EOPNOTSUPP;
 	if (!is_valid(function, range))
 		return -EINVAL;
-	rc = flexmem_function_settle(function);
-	if (rc)
-		return rc;
-	function->sent++;
 	rc = function->ops.vm_unmap(function->priv, range);
 	return flexmem_function_outcome(function, "vm_unmap", rc, false);
 }

@@ -69,7 +69,6 @@ static void alloc_reply(struct flexmem_alloc *cmd,
 static u32 alloc_flags(const struct flexmem_device_ops *ops)
 {
 	return FLEXMEM_ALLOC_PROGRAM | FLEXMEM_ALLOC_GROWABLE |
-	       FLEXMEM_ALLOC_WAIT |
 	       (ops->page ? FLEXMEM_ALLOC_MAPPABLE : 0) |
 	       (ops->scrub ? FLEXMEM_ALLOC_ZEROED : 0);
 }
@@ -203,13 +202,6 @@ static void alloc_set_error(void *entry, int error)
 static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 					      void *entry)
 {
-	const struct flexmem_alloc *cmd = entry;
-
-	/* The batch would wait for each of them in turn. */
-	if (cmd->flags & FLEXMEM_ALLOC_WAIT) {
-		alloc_set_error(entry, -EINVAL);
-		return ERR_PTR(-EINVAL);
-	}
 	return alloc_prepare(call, entry);
 }
 
@@ -327,7 +319,7 @@ static void batch_begin(struct flexmem_call *call, const struct batch_ops *ops,
 
 		if (fatal_signal_pending(current))
 			return;
-		if (READ_ONCE(call->fdev->table.function.closing))
+		if (flexmem_function_is_gone(&call->fdev->table.function))
 			item->error = -ENODEV;
 		if (item->error) {
 			ops->set_error(entry, item->error);
@@ -422,11 +414,8 @@ static int cmd_lookup(struct flexmem_call *call)
 /* What there can be no lease on, although its table can still be read. */
 static int lease_error(const struct flexmem_table *table)
 {
-	if (READ_ONCE(table->function.closing))
-		return -ENODEV;
-	if (READ_ONCE(table->function.needs_reset))
-		return -EIO;
-	return fatal_signal_pending(current) ? -EINTR : 0;
+	return flexmem_function_fatal(&table->function) ?:
+	       fatal_signal_pending(current) ? -EINTR : 0;
 }
 
 static int lease_take(struct flexmem_call *call)
@@ -654,7 +643,7 @@ long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	nr = array_index_nospec(nr, ARRAY_SIZE(commands));
 
 	/* Only saves work: what calls the driver asks again, under its lock. */
-	if (READ_ONCE(call.fdev->table.function.closing))
+	if (flexmem_function_is_gone(&call.fdev->table.function))
 		return -ENODEV;
 	return call_command(&call, &commands[nr]);
 }

@@ -52,7 +52,6 @@ static void do_job(struct work_struct *work)
 	if (!error && flexmem_job_is_forsaken(job))
 		error = -EINTR;
 	job->rc = error ?: job->run(job);
-	flexmem_table_settle_later(table);
 	mutex_unlock(&table->acquire_lock);
 
 	if (atomic_cmpxchg(&job->state, JOB_WAITED_FOR, JOB_DONE) ==
@@ -111,12 +110,12 @@ bool flexmem_job_run(struct flexmem_job *job)
 	struct flexmem_table *table = job->table;
 
 	do {
-		job->rc = flexmem_function_wait_awake(&table->function);
+		job->rc = flexmem_function_wait(&table->function);
 		if (job->rc)
 			return true;
 		atomic_set(&job->state, JOB_WAITED_FOR);
 		init_completion(&job->done);
-		queue_work(table->worker, &job->work);
+		queue_work(table->function.worker, &job->work);
 		if (wait_for_completion_state(&job->done,
 					      TASK_KILLABLE | TASK_FREEZABLE) &&
 		    !take_back(job))

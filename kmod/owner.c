@@ -241,8 +241,6 @@ void flexmem_owner_close(struct flexmem_account *client)
 		accounts->nr_idle++;
 	}
 	spin_unlock(&accounts->lock);
-	/* What was guaranteed to it is anybody's. */
-	flexmem_pressure_supplied(accounts);
 	flexmem_owner_put(client);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_close);
@@ -334,6 +332,7 @@ void flexmem_accounts_fini(struct flexmem_accounts *accounts)
 	struct flexmem_account *user, *next;
 
 	WARN_ON_ONCE(!list_empty(&accounts->clients));
+	flexmem_gauge_fini(&accounts->gauge);
 	list_for_each_entry_safe(user, next, &accounts->users, link)
 		kfree(user);
 }

@@ -16,11 +16,8 @@
 
 #include <linux/bitops.h>
 #include <linux/err.h>
-#include <linux/jiffies.h>
 #include <linux/mutex.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/wait.h>
 
 #include "compat.h"
 #include "job.h"
@@ -175,8 +172,6 @@ static bool place_in_existing(struct flexmem_table *table,
  * @request: what is wanted; refers to its account
  * @kind: of the slots where it may go
  * @acquire_first: rather to a new region than to those there are
- * @timeouts: of the firmware, when it was asked for
- * @asked: the firmware was
  * @spare: nodes; those that were not used
  * @fresh: a region without memory; NULL: it was used
  * @place: what has been got; without a block: nothing, or it was taken
@@ -186,8 +181,6 @@ struct growth {
 	struct flexmem_request request;
 	enum flexmem_kind kind;
 	bool acquire_first;
-	int timeouts;
-	bool asked;
 	struct flexmem_spare spare;
 	struct flexmem_region *fresh;
 	struct flexmem_place place;
@@ -226,17 +219,6 @@ static int place_in_new(struct growth *growth)
 }
 
 /*
- * Under acquire_lock: may the firmware be asked for a region? Who has waited
- * for the lock while a command timed out has got its answer.
- */
-static int may_ask(struct flexmem_table *table, int timeouts)
-{
-	if (flexmem_function_heard_timeout(&table->function, timeouts))
-		return -ETIMEDOUT;
-	return flexmem_table_settle(table);
-}
-
-/*
  * Under acquire_lock: what is there may have changed while we waited for it, so
  * it is looked at once more. Also after a sleep that has put it off.
  */
@@ -244,33 +226,25 @@ static int place_or_grow(struct growth *growth)
 {
 	struct flexmem_place *place = &growth->place;
 	struct flexmem_table *table = growth->job.table;
-	int refusal, rc;
+	int rc = -ENOSPC;
 
 	lockdep_assert_held(&table->acquire_lock);
 	place->reason = FLEXMEM_REASON_NONE;
-	refusal = may_ask(table, growth->timeouts);
-	rc = refusal ?: -ENOSPC;
-	if (growth->acquire_first && !refusal)
+	if (growth->acquire_first)
 		rc = place_in_new(growth);
-	if (!rc || rc == -EAGAIN)
+	if (growth->acquire_first && (!rc || rc == -EAGAIN))
 		return rc;
 	if (place_in_existing(table, growth->kind, &growth->request,
 			      &growth->spare, place))
 		return 0;
-	if (!growth->acquire_first && !refusal)
+	if (!growth->acquire_first)
 		rc = place_in_new(growth);
 	return rc;
 }
 
 static int grow(struct flexmem_job *job)
 {
-	struct growth *growth = container_of(job, struct growth, job);
-	unsigned long sent = flexmem_table_sent(job->table);
-	int rc = place_or_grow(growth);
-
-	if (flexmem_table_sent(job->table) != sent)
-		growth->asked = true;
-	return rc;
+	return place_or_grow(container_of(job, struct growth, job));
 }
 
 /* Also gives back what was got for a caller who has been killed. */
@@ -311,11 +285,15 @@ static struct growth *make_growth(struct flexmem_table *table,
 	return growth;
 }
 
-/* Whether a region is to be acquired before the present ones are tried. */
+/*
+ * Whether a region is to be acquired before the present ones are tried: not while
+ * the firmware may be dead, whatever the order (D28).
+ */
 static bool wants_new(const struct flexmem_table *table,
 		      enum flexmem_kind kind, bool unsure)
 {
 	return orders[table->settings.order].acquire_first &&
+	       !flexmem_function_is_unresponsive(&table->function) &&
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
 	       (unsure || !READ_ONCE(table->domain.exhausted[kind]));
 }
@@ -444,29 +422,17 @@ static enum flexmem_reason refusal_of(struct flexmem_table *table,
 static int place_by_growing(struct flexmem_table *table,
 			    const struct flexmem_request *request,
 			    struct flexmem_spare *spare,
-			    struct flexmem_place *place, bool acquire_first,
-			    int timeouts, bool *asked)
+			    struct flexmem_place *place, bool acquire_first)
 {
 	struct growth *growth = make_growth(table, request, spare);
 	int rc;
 
-	if (!growth) {
-		/* That is no reason to fail what needs no region. */
-		if (acquire_first &&
-		    place_in_existing(table,
-				      flexmem_table_kind(table, request->kind),
-				      request, spare, place))
-			return 0;
+	if (!growth)
 		return -ENOMEM;
-	}
 	growth->acquire_first = acquire_first;
-	growth->timeouts = timeouts;
-	if (!flexmem_job_run(&growth->job)) {
-		*asked = true;
+	if (!flexmem_job_run(&growth->job))
 		return -EINTR;
-	}
 	rc = growth->job.rc;
-	*asked = growth->asked;
 	*place = growth->place;
 	*spare = growth->spare;
 	growth->place.block = NULL;
@@ -487,13 +453,14 @@ static int place_without_growing(struct flexmem_table *table,
 	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
 	int rc;
 
-	rc = flexmem_table_lock(table);
-	if (rc)
-		return rc;
-	if (!table->domain.exhausted[kind] ||
-	    READ_ONCE(table->domain.capacity_is_old) || table->nr_doubtful)
+	if (mutex_lock_killable(&table->acquire_lock))
+		return -EINTR;
+	rc = flexmem_function_fatal(&table->function);
+	if (!rc && (!table->domain.exhausted[kind] ||
+		    !flexmem_function_is_settled(&table->function) ||
+		    READ_ONCE(table->domain.capacity_is_old)))
 		rc = -EAGAIN;
-	else if (!place_in_existing(table, kind, request, spare, place))
+	if (!rc && !place_in_existing(table, kind, request, spare, place))
 		rc = -ENOSPC;
 	mutex_unlock(&table->acquire_lock);
 	return rc;
@@ -504,9 +471,7 @@ static int place_once(struct flexmem_table *table,
 		      struct flexmem_spare *spare, struct flexmem_place *place)
 {
 	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
-	int timeouts = atomic_read(&table->function.timeouts);
-	bool acquire_first, unsure, asked = false;
-	unsigned long claim = 0;
+	bool acquire_first, unsure;
 	int rc;
 
 	*place = (struct flexmem_place) {};
@@ -520,117 +485,19 @@ static int place_once(struct flexmem_table *table,
 	place->reason = refusal_of(table, request, unsure);
 	if (place->reason)
 		return explain(table, kind, request, place);
-	/*
-	 * While the firmware may be dead the present ones come first, whatever
-	 * the order (D28). The one probe of the moment is not for who would
-	 * have been refused anyway.
-	 */
-	if (acquire_first && !flexmem_table_claim_probe(table, &claim)) {
-		acquire_first = false;
-		if (place_in_existing(table, kind, request, spare, place))
-			return 0;
-	}
-	place->reason = FLEXMEM_REASON_NONE;
 	rc = READ_ONCE(table->domain.exhausted[kind]) ?
 		place_without_growing(table, request, spare, place) : -EAGAIN;
 	if (rc == -EAGAIN)
 		rc = place_by_growing(table, request, spare, place,
-				      acquire_first, timeouts, &asked);
-	if (!asked)
-		flexmem_table_leave_probe(table, claim);
+				      acquire_first);
+	/* What needs no new region does not fail because there is none. */
+	if ((rc == -ETIMEDOUT || rc == -ENOMEM) && acquire_first &&
+	    place_in_existing(table, kind, request, spare, place))
+		return 0;
 	if (rc == -ENOSPC)
 		return explain(table, kind, request, place);
 	/* What a limit has to do with it is not why it failed. */
 	place->reason = FLEXMEM_REASON_NONE;
-	return rc;
-}
-
-/* Whether somebody else could do something about it by freeing memory. */
-static bool is_shortage(enum flexmem_reason reason)
-{
-	return reason == FLEXMEM_REASON_CAPACITY ||
-	       reason == FLEXMEM_REASON_SLOTS ||
-	       reason == FLEXMEM_REASON_MAX_REGIONS || is_in_pieces(reason);
-}
-
-/* Likewise once one waits: what is free for a moment may be for others only. */
-static bool can_pass(enum flexmem_reason reason)
-{
-	return reason != FLEXMEM_REASON_NONE &&
-	       reason != FLEXMEM_REASON_REGION_SIZE;
-}
-
-/*
- * As place_once(), but the device is asked only if it may have more than
- * when @supply was read: it is not to be asked for each block that is freed.
- */
-static int place_again(struct flexmem_table *table,
-		       const struct flexmem_request *request,
-		       struct flexmem_spare *spare, struct flexmem_place *place,
-		       int *supply)
-{
-	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
-	int now = atomic_read(&table->accounts.gauge.supply);
-
-	if (now != *supply) {
-		*supply = now;
-		return place_once(table, request, spare, place);
-	}
-	*place = (struct flexmem_place) {};
-	if (!place_in_existing(table, kind, request, spare, place))
-		return explain(table, kind, request, place);
-	return 0;
-}
-
-static int wait_and_place(struct flexmem_table *table,
-			  const struct flexmem_request *request,
-			  struct flexmem_spare *spare,
-			  struct flexmem_place *place, int supply)
-{
-	unsigned long end = jiffies + msecs_to_jiffies(table->wait_ms);
-	wait_queue_head_t *starved = &table->accounts.gauge.starved;
-	DEFINE_WAIT_FUNC(wait, woken_wake_function);
-	long left;
-	int rc;
-
-	add_wait_queue(starved, &wait);
-	/* In the queue first: pairs with flexmem_pressure_freed(). */
-	smp_mb();
-	do {
-		rc = place_again(table, request, spare, place, &supply);
-		if (rc != -ENOMEM || !can_pass(place->reason))
-			goto remove;
-		/* Read once: a negative time-out is a bug to the scheduler. */
-		left = end - jiffies;
-		if (!READ_ONCE(table->function.closing) && left > 0)
-			wait_woken(&wait, TASK_KILLABLE, left);
-		rc = -EINTR;
-		if (fatal_signal_pending(current))
-			goto remove;
-		rc = -ENODEV;
-		if (READ_ONCE(table->function.closing))
-			goto remove;
-	} while (time_before(jiffies, end));
-	rc = place_once(table, request, spare, place);
-remove:
-	remove_wait_queue(starved, &wait);
-	return rc;
-}
-
-/* Those who could free some room are told so, and get FLEXMEM_WAIT_MS for it. */
-static int place_or_wait(struct flexmem_table *table,
-			 const struct flexmem_request *request,
-			 struct flexmem_spare *spare,
-			 struct flexmem_place *place)
-{
-	int supply = atomic_read(&table->accounts.gauge.supply);
-	int rc = place_once(table, request, spare, place);
-
-	if (rc != -ENOMEM || !is_shortage(place->reason))
-		return rc;
-	flexmem_pressure_wait_begin(&table->accounts, request->size);
-	rc = wait_and_place(table, request, spare, place, supply);
-	flexmem_pressure_wait_end(&table->accounts, request->size);
 	return rc;
 }
 
@@ -658,10 +525,7 @@ int flexmem_place(struct flexmem_table *table,
 		*place = (struct flexmem_place) {};
 		return rc;
 	}
-	if (request->wait)
-		rc = place_or_wait(table, request, &spare, place);
-	else
-		rc = place_once(table, request, &spare, place);
+	rc = place_once(table, request, &spare, place);
 	flexmem_spare_drop(&spare);
 	return rc;
 }

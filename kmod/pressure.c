@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pressure: how full a function is, who wants to know, and who waits for memory.
+ * Pressure: how full a function is, and the events that tell its open files.
  *
- * The level has a hysteresis, so that an owner who allocates and frees at a
- * threshold does not make everybody look all the time. Each charge compares what
- * is in use with the two thresholds at which the present level ends, and does no
- * more until one is passed.
+ * The level depends on the bytes in use alone. It has a hysteresis, so that an
+ * owner that allocates and frees at a threshold makes one event. Each charge
+ * compares what is in use with the two thresholds at which the present level
+ * ends, and does no more until one is passed.
  *
- * An event is a number that has moved on: nothing is queued, and whoever has been
- * away gets one event with the figures of the moment.
+ * Nothing is queued: there is an event for a file as long as what the gauge tells
+ * is not what the file knows. A worker changes what the gauge tells, at most once
+ * in FLEXMEM_EVENT_MS, and wakes the readers. So an ALLOC or a FREE never pays for
+ * the readers of other files.
  *
- * Who waits for memory is in the queue before it looks for memory once more, and
- * whoever frees some looks at the queue afterwards: one of them sees the other.
+ * There are two kinds. One tells every file that the level has changed. The other
+ * tells a file whose last ALLOC failed that memory has been freed since that
+ * ALLOC began: for this frees are counted, and the file knows the count.
  */
 
 #include <linux/math.h>
@@ -21,6 +24,9 @@
 #include "account.h"
 #include "compat.h"
 #include "pressure.h"
+
+/* &flexmem_listener.failed_at of a file whose last ALLOC has not failed */
+#define NOT_FAILED U64_MAX
 
 /* The least number of bytes that are so many percent. Nothing is never full. */
 static u64 percent_of(u64 memory, unsigned int percent)
@@ -33,28 +39,13 @@ static u64 percent_of(u64 memory, unsigned int percent)
 			     DIV_ROUND_UP(rest * percent, 100));
 }
 
-static enum flexmem_pressure level_of(const struct flexmem_gauge *gauge)
-{
-	return gauge->waiters ? FLEXMEM_PRESSURE_CRITICAL : gauge->base;
-}
-
-/* An event, if the level is another than @before. */
-static void note_change(struct flexmem_gauge *gauge,
-			enum flexmem_pressure before)
-{
-	if (level_of(gauge) == before)
-		return;
-	gauge->sequence++;
-	WRITE_ONCE(gauge->news, true);
-}
-
 /* Whether so much in use is a level, which ends later than it begins. */
 static bool is_level(const struct flexmem_gauge *gauge, u64 in_use,
 		     enum flexmem_pressure level, unsigned int enter,
 		     unsigned int leave)
 {
 	return in_use >= percent_of(gauge->memory,
-				    gauge->base >= level ? leave : enter);
+				    gauge->level >= level ? leave : enter);
 }
 
 /**
@@ -68,25 +59,24 @@ static bool is_level(const struct flexmem_gauge *gauge, u64 in_use,
  */
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 {
-	enum flexmem_pressure before = level_of(gauge);
+	enum flexmem_pressure level = FLEXMEM_PRESSURE_NONE;
 	u64 memory = gauge->memory;
 
 	if (is_level(gauge, in_use, FLEXMEM_PRESSURE_CRITICAL,
 		     FLEXMEM_CRITICAL_ENTER, FLEXMEM_CRITICAL_LEAVE)) {
-		gauge->base = FLEXMEM_PRESSURE_CRITICAL;
+		level = FLEXMEM_PRESSURE_CRITICAL;
 		gauge->down = percent_of(memory, FLEXMEM_CRITICAL_LEAVE);
 		gauge->up = U64_MAX;
 	} else if (is_level(gauge, in_use, FLEXMEM_PRESSURE_MODERATE,
 			    FLEXMEM_MODERATE_ENTER, FLEXMEM_MODERATE_LEAVE)) {
-		gauge->base = FLEXMEM_PRESSURE_MODERATE;
+		level = FLEXMEM_PRESSURE_MODERATE;
 		gauge->down = percent_of(memory, FLEXMEM_MODERATE_LEAVE);
 		gauge->up = percent_of(memory, FLEXMEM_CRITICAL_ENTER);
 	} else {
-		gauge->base = FLEXMEM_PRESSURE_NONE;
 		gauge->down = 0;
 		gauge->up = percent_of(memory, FLEXMEM_MODERATE_ENTER);
 	}
-	note_change(gauge, before);
+	WRITE_ONCE(gauge->level, level);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_gauge_settle);
 
@@ -106,96 +96,208 @@ void flexmem_gauge_set_memory(struct flexmem_gauge *gauge, u64 memory,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_gauge_set_memory);
 
+/* Moves the number of the event on, if there is something to tell. */
+static bool make_event(struct flexmem_gauge *gauge)
+{
+	u64 frees = atomic64_read(&gauge->frees);
+	bool changed = gauge->level != gauge->told;
+
+	if (!changed && (gauge->hungry < gauge->told_frees ||
+			 frees == gauge->told_frees))
+		return false;
+	gauge->sequence++;
+	WRITE_ONCE(gauge->told, gauge->level);
+	WRITE_ONCE(gauge->told_frees, frees);
+	WRITE_ONCE(gauge->next, jiffies + msecs_to_jiffies(FLEXMEM_EVENT_MS));
+	return true;
+}
+
+static void deliver(struct work_struct *work)
+{
+	struct flexmem_gauge *gauge =
+		container_of(to_delayed_work(work), struct flexmem_gauge,
+			     deliver);
+	struct flexmem_accounts *accounts =
+		container_of(gauge, struct flexmem_accounts, gauge);
+	bool news;
+
+	spin_lock(&accounts->lock);
+	news = make_event(gauge);
+	spin_unlock(&accounts->lock);
+	/* All of them: an event is one of each open file, not of the device. */
+	if (news)
+		wake_up_interruptible_all(&gauge->readers);
+}
+
+/* Has the worker look, no sooner than FLEXMEM_EVENT_MS after the last event. */
+static void deliver_soon(struct flexmem_gauge *gauge)
+{
+	unsigned long now = jiffies, next = READ_ONCE(gauge->next);
+
+	queue_delayed_work(system_unbound_wq, &gauge->deliver,
+			   time_before(now, next) ? next - now : 0);
+}
+
 /**
  * flexmem_gauge_init - no memory, and nothing in use
  * @gauge: to initialise
  */
 void flexmem_gauge_init(struct flexmem_gauge *gauge)
 {
-	*gauge = (struct flexmem_gauge) { .sequence = 1 };
+	*gauge = (struct flexmem_gauge) {
+		.sequence = 1,
+		.told_frees = 1,
+		.next = jiffies,
+	};
+	atomic64_set(&gauge->frees, 1);
+	INIT_DELAYED_WORK(&gauge->deliver, deliver);
 	init_waitqueue_head(&gauge->readers);
-	init_waitqueue_head(&gauge->starved);
 	flexmem_gauge_settle(gauge, 0);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_gauge_init);
 
 /**
- * flexmem_pressure_tell - wake up who waits for an event, if there is one
+ * flexmem_gauge_fini - no event is delivered any more
+ * @gauge: gauge that nothing changes any more
+ *
+ * Context: may sleep.
+ */
+void flexmem_gauge_fini(struct flexmem_gauge *gauge)
+{
+	cancel_delayed_work_sync(&gauge->deliver);
+}
+
+/**
+ * flexmem_pressure_tell - deliver an event, if the level has changed
  * @accounts: accounts of the function
  *
- * How long it takes is in the hands of those who wait: anybody can poll a file
- * from any number of places.
- *
- * Context: any, but under no spinlock of ours.
+ * Context: any, but not under &flexmem_accounts.lock.
  */
 void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 {
 	struct flexmem_gauge *gauge = &accounts->gauge;
 
-	/* All of them: an event is one of each open file, not of the device. */
-	if (READ_ONCE(gauge->news) && xchg(&gauge->news, false))
-		wake_up_interruptible_all(&gauge->readers);
+	if (READ_ONCE(gauge->level) != READ_ONCE(gauge->told))
+		deliver_soon(gauge);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_tell);
 
 /**
- * flexmem_pressure_first - what a new file has seen
+ * flexmem_pressure_freed - an ALLOC that has failed may succeed now
  * @accounts: accounts of the function
  *
- * Return: a number that flexmem_pressure_take() compares: there is an event for
- * it at once, unless the level is FLEXMEM_PRESSURE_NONE.
+ * Called when the memory can be found already; also does what
+ * flexmem_pressure_tell() does.
+ *
+ * Context: any, but not under &flexmem_accounts.lock.
  */
-u64 flexmem_pressure_first(struct flexmem_accounts *accounts)
+void flexmem_pressure_freed(struct flexmem_accounts *accounts)
 {
 	struct flexmem_gauge *gauge = &accounts->gauge;
-	u64 seen;
 
-	spin_lock(&accounts->lock);
-	seen = gauge->sequence - (level_of(gauge) != FLEXMEM_PRESSURE_NONE);
-	spin_unlock(&accounts->lock);
-	return seen;
+	atomic64_inc(&gauge->frees);
+	/* Counted before it looks: pairs with flexmem_pressure_failed(). */
+	smp_mb__after_atomic();
+	if (READ_ONCE(gauge->hungry) >= READ_ONCE(gauge->told_frees))
+		deliver_soon(gauge);
+	else
+		flexmem_pressure_tell(accounts);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_first);
+EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_freed);
 
 /**
- * flexmem_pressure_is_new - is there an event
+ * flexmem_pressure_frees - how often memory has been freed
  * @accounts: accounts of the function
- * @seen: what the file has seen
  *
- * Return: true if there is.
+ * Return: a count, for flexmem_pressure_failed() if an ALLOC that begins now
+ * fails.
  */
-bool flexmem_pressure_is_new(struct flexmem_accounts *accounts, const u64 *seen)
+u64 flexmem_pressure_frees(struct flexmem_accounts *accounts)
 {
-	bool is_new;
-
-	spin_lock(&accounts->lock);
-	is_new = *seen != accounts->gauge.sequence;
-	spin_unlock(&accounts->lock);
-	return is_new;
+	return atomic64_read(&accounts->gauge.frees);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_is_new);
+EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_frees);
 
 /**
- * flexmem_pressure_take - the event there is
+ * flexmem_pressure_failed - an ALLOC of a file has failed for want of memory
  * @accounts: accounts of the function
- * @seen: what the file has seen; only one of several takes an event
- * @event: receives it
+ * @listener: of the file
+ * @began: flexmem_pressure_frees() when the ALLOC began
  *
- * Return: true if there was one.
+ * The next free is an event for this file, or one that came since @began.
  */
-bool flexmem_pressure_take(struct flexmem_accounts *accounts, u64 *seen,
-			   struct flexmem_event *event)
+void flexmem_pressure_failed(struct flexmem_accounts *accounts,
+			     struct flexmem_listener *listener, u64 began)
+{
+	struct flexmem_gauge *gauge = &accounts->gauge;
+
+	spin_lock(&accounts->lock);
+	WRITE_ONCE(listener->failed_at, began);
+	WRITE_ONCE(gauge->hungry,
+		   max3(gauge->hungry, gauge->told_frees, began));
+	spin_unlock(&accounts->lock);
+	/* Told before it looks: pairs with flexmem_pressure_freed(). */
+	smp_mb();
+	/* One more, as those since may all have been delivered already. */
+	if (atomic64_read(&gauge->frees) != began)
+		flexmem_pressure_freed(accounts);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_failed);
+
+/**
+ * flexmem_pressure_succeeded - an ALLOC of a file has succeeded
+ * @accounts: accounts of the function
+ * @listener: of the file, which frees are no event for any more
+ */
+void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
+				struct flexmem_listener *listener)
+{
+	if (likely(READ_ONCE(listener->failed_at) == NOT_FAILED))
+		return;
+	spin_lock(&accounts->lock);
+	WRITE_ONCE(listener->failed_at, NOT_FAILED);
+	spin_unlock(&accounts->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_succeeded);
+
+/**
+ * flexmem_pressure_listen - what a new file knows
+ * @listener: of the file, to initialise: there is an event for it at once, unless
+ *	the level is FLEXMEM_PRESSURE_NONE
+ */
+void flexmem_pressure_listen(struct flexmem_listener *listener)
+{
+	*listener = (struct flexmem_listener) {
+		.told = FLEXMEM_PRESSURE_NONE,
+		.failed_at = NOT_FAILED,
+	};
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_listen);
+
+/**
+ * flexmem_pressure_look - look at the event there is
+ * @accounts: accounts of the function
+ * @listener: of the file
+ * @reading: receives the event, for flexmem_pressure_take()
+ *
+ * Return: true if there is one.
+ */
+bool flexmem_pressure_look(struct flexmem_accounts *accounts,
+			   const struct flexmem_listener *listener,
+			   struct flexmem_reading *reading)
 {
 	const struct flexmem_gauge *gauge = &accounts->gauge;
-	bool is_new;
+	bool freed, is_new;
 
 	spin_lock(&accounts->lock);
-	is_new = *seen != gauge->sequence;
-	*seen = gauge->sequence;
-	*event = (struct flexmem_event) {
-		.size = sizeof(*event),
-		.level = level_of(gauge),
-		.wanted = gauge->wanted,
+	freed = listener->failed_at < gauge->told_frees;
+	is_new = freed || listener->told != gauge->told;
+	reading->before = *listener;
+	reading->after.told = gauge->told;
+	reading->after.failed_at = freed ? NOT_FAILED : listener->failed_at;
+	reading->event = (struct flexmem_event) {
+		.size = sizeof(reading->event),
+		.level = gauge->told,
 		.in_use = flexmem_accounts_in_use(accounts),
 		.memory = gauge->memory,
 		.sequence = gauge->sequence,
@@ -203,105 +305,30 @@ bool flexmem_pressure_take(struct flexmem_accounts *accounts, u64 *seen,
 	spin_unlock(&accounts->lock);
 	return is_new;
 }
+EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_look);
+
+/**
+ * flexmem_pressure_take - the file has read the event
+ * @accounts: accounts of the function
+ * @listener: of the file
+ * @reading: as flexmem_pressure_look() left it
+ *
+ * Return: false if another thread was faster: then nothing has changed.
+ */
+bool flexmem_pressure_take(struct flexmem_accounts *accounts,
+			   struct flexmem_listener *listener,
+			   const struct flexmem_reading *reading)
+{
+	bool same;
+
+	spin_lock(&accounts->lock);
+	same = listener->told == reading->before.told &&
+	       listener->failed_at == reading->before.failed_at;
+	if (same) {
+		listener->told = reading->after.told;
+		WRITE_ONCE(listener->failed_at, reading->after.failed_at);
+	}
+	spin_unlock(&accounts->lock);
+	return same;
+}
 EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_take);
-
-/**
- * flexmem_pressure_untake - an event could not be delivered
- * @accounts: accounts of the function
- * @seen: as for flexmem_pressure_take()
- * @event: as it was taken
- *
- * It is there again, unless there is a later one anyway.
- */
-void flexmem_pressure_untake(struct flexmem_accounts *accounts, u64 *seen,
-			     const struct flexmem_event *event)
-{
-	spin_lock(&accounts->lock);
-	if (*seen == event->sequence)
-		--*seen;
-	WRITE_ONCE(accounts->gauge.news, true);
-	spin_unlock(&accounts->lock);
-	flexmem_pressure_tell(accounts);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_untake);
-
-/**
- * flexmem_pressure_wait_begin - an allocation begins to wait for memory
- * @accounts: accounts of the function
- * @size: its bytes
- */
-void flexmem_pressure_wait_begin(struct flexmem_accounts *accounts, u64 size)
-{
-	struct flexmem_gauge *gauge = &accounts->gauge;
-
-	spin_lock(&accounts->lock);
-	gauge->waiters++;
-	gauge->wanted += size;
-	gauge->sequence++;
-	WRITE_ONCE(gauge->news, true);
-	spin_unlock(&accounts->lock);
-	flexmem_pressure_tell(accounts);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_wait_begin);
-
-/**
- * flexmem_pressure_wait_end - it has got its memory, or gives up
- * @accounts: accounts of the function
- * @size: its bytes
- */
-void flexmem_pressure_wait_end(struct flexmem_accounts *accounts, u64 size)
-{
-	struct flexmem_gauge *gauge = &accounts->gauge;
-	enum flexmem_pressure before;
-
-	spin_lock(&accounts->lock);
-	before = level_of(gauge);
-	gauge->waiters--;
-	gauge->wanted -= size;
-	note_change(gauge, before);
-	spin_unlock(&accounts->lock);
-	flexmem_pressure_tell(accounts);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_wait_end);
-
-/**
- * flexmem_pressure_freed - who waits for memory may find some now
- * @accounts: accounts of the function
- *
- * In the regions there are. Called when it can be found already; also tells of
- * events, as flexmem_pressure_tell().
- *
- * Context: any, but under no spinlock of ours.
- */
-void flexmem_pressure_freed(struct flexmem_accounts *accounts)
-{
-	flexmem_pressure_tell(accounts);
-	/* Its barrier pairs with the one in wait_and_place(). */
-	if (wq_has_sleeper(&accounts->gauge.starved))
-		wake_up_all(&accounts->gauge.starved);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_freed);
-
-/**
- * flexmem_pressure_supplied - who waits for memory may get a region now
- * @accounts: accounts of the function
- *
- * Context: as flexmem_pressure_freed().
- */
-void flexmem_pressure_supplied(struct flexmem_accounts *accounts)
-{
-	atomic_inc(&accounts->gauge.supply);
-	flexmem_pressure_freed(accounts);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_supplied);
-
-/**
- * flexmem_pressure_close - the device goes: nobody waits any more
- * @accounts: accounts of the function, which is closing
- */
-void flexmem_pressure_close(struct flexmem_accounts *accounts)
-{
-	wake_up_all(&accounts->gauge.readers);
-	flexmem_pressure_freed(accounts);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_close);

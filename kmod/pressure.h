@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pressure: how full a function is, who wants to know, and who waits for memory.
+ * Pressure: how full a function is, and the events that tell its open files.
  */
 #ifndef _FLEXMEM_PRESSURE_H
 #define _FLEXMEM_PRESSURE_H
@@ -8,6 +8,7 @@
 #include <linux/atomic.h>
 #include <linux/types.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 #include <linux/flexmem.h>
 
 struct flexmem_accounts;
@@ -17,32 +18,62 @@ struct flexmem_accounts;
  * @memory: bytes it has, or could have
  * @up: with so many bytes in use the level rises
  * @down: with less in use it falls
- * @base: level of what is in use
- * @waiters: allocations that wait for memory
- * @wanted: bytes that they ask for
+ * @level: of what is in use
+ * @told: the level that the latest event has told
  * @sequence: number of the latest event
- * @news: who waits for events has not been told of the latest. Set under the lock
- * @supply: how often it may have become possible to acquire a region
- * @readers: where one waits for an event
- * @starved: where allocations wait for memory; not under the lock
+ * @frees: how often memory was freed, from 1 on; not under the lock
+ * @told_frees: of these, how many there were at the latest event
+ * @hungry: what @frees or @told_frees was when the latest ALLOC failed; 0: none
+ *	has. Below @told_frees every file that has failed has been told
+ * @next: when the next event may be delivered, in jiffies
+ * @deliver: delivers it
+ * @readers: where one waits for an event; not under the lock
  *
- * Protected by &flexmem_accounts.lock.
+ * Protected by &flexmem_accounts.lock; @level, @told, @told_frees, @hungry and
+ * @next are read without it, to see whether the worker has something to deliver.
  */
 struct flexmem_gauge {
 	u64 memory;
 	u64 up;
 	u64 down;
-	enum flexmem_pressure base;
-	unsigned int waiters;
-	u64 wanted;
+	enum flexmem_pressure level;
+	enum flexmem_pressure told;
 	u64 sequence;
-	bool news;
-	atomic_t supply;
+	atomic64_t frees;
+	u64 told_frees;
+	u64 hungry;
+	unsigned long next;
+	struct delayed_work deliver;
 	wait_queue_head_t readers;
-	wait_queue_head_t starved;
+};
+
+/**
+ * struct flexmem_listener - what an open file knows of the events
+ * @told: the level that it was told last
+ * @failed_at: &flexmem_gauge.frees when its last ALLOC began, if that has failed
+ *	and the file was not told since of a free; else U64_MAX
+ *
+ * Protected by &flexmem_accounts.lock.
+ */
+struct flexmem_listener {
+	enum flexmem_pressure told;
+	u64 failed_at;
+};
+
+/**
+ * struct flexmem_reading - an event that is being read
+ * @before: what the file knew
+ * @after: what it will know
+ * @event: what it is told
+ */
+struct flexmem_reading {
+	struct flexmem_listener before;
+	struct flexmem_listener after;
+	struct flexmem_event event;
 };
 
 void flexmem_gauge_init(struct flexmem_gauge *gauge);
+void flexmem_gauge_fini(struct flexmem_gauge *gauge);
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use);
 void flexmem_gauge_set_memory(struct flexmem_gauge *gauge, u64 memory,
 			      u64 in_use);
@@ -60,18 +91,19 @@ static inline void flexmem_gauge_move(struct flexmem_gauge *gauge, u64 in_use)
 		flexmem_gauge_settle(gauge, in_use);
 }
 
-u64 flexmem_pressure_first(struct flexmem_accounts *accounts);
-bool flexmem_pressure_is_new(struct flexmem_accounts *accounts,
-			     const u64 *seen);
-bool flexmem_pressure_take(struct flexmem_accounts *accounts, u64 *seen,
-			   struct flexmem_event *event);
-void flexmem_pressure_untake(struct flexmem_accounts *accounts, u64 *seen,
-			     const struct flexmem_event *event);
-void flexmem_pressure_wait_begin(struct flexmem_accounts *accounts, u64 size);
-void flexmem_pressure_wait_end(struct flexmem_accounts *accounts, u64 size);
 void flexmem_pressure_tell(struct flexmem_accounts *accounts);
-void flexmem_pressure_supplied(struct flexmem_accounts *accounts);
 void flexmem_pressure_freed(struct flexmem_accounts *accounts);
-void flexmem_pressure_close(struct flexmem_accounts *accounts);
+u64 flexmem_pressure_frees(struct flexmem_accounts *accounts);
+void flexmem_pressure_failed(struct flexmem_accounts *accounts,
+			     struct flexmem_listener *listener, u64 began);
+void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
+				struct flexmem_listener *listener);
+void flexmem_pressure_listen(struct flexmem_listener *listener);
+bool flexmem_pressure_look(struct flexmem_accounts *accounts,
+			   const struct flexmem_listener *listener,
+			   struct flexmem_reading *reading);
+bool flexmem_pressure_take(struct flexmem_accounts *accounts,
+			   struct flexmem_listener *listener,
+			   const struct flexmem_reading *reading);
 
 #endif /* _FLEXMEM_PRESSURE_H */

@@ -107,7 +107,7 @@ int flexmem_quota_set(struct flexmem_accounts *accounts,
 	rc = account ? write_quota(accounts, account, quota) : -ENOENT;
 	evicted = flexmem_owner_evict(accounts);
 	spin_unlock(&accounts->lock);
-	flexmem_pressure_supplied(accounts);
+	flexmem_pressure_freed(accounts);
 	kfree(evicted);
 	kfree(fresh);
 	return rc;

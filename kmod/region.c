@@ -82,7 +82,6 @@ struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
 	}
 	spin_lock_init(&region->lock);
 	region->table = table;
-	INIT_LIST_HEAD(&region->stranded);
 	INIT_LIST_HEAD(&region->quarantine);
 	flexmem_blocks_init(&region->blocks, FLEXMEM_ALIGN, fit, first);
 	return region;

@@ -27,11 +27,6 @@ struct flexmem_table;
  * @kind: what its slot is for: programs only if some are set aside for them;
  *	never changes
  * @mem: what the device gave; never changes
- * @stranded: in &flexmem_table.stranded
- * @unanswered: how often its release was not answered; under acquire_lock
- * @doubtful: the firmware was to empty its slot and has not answered, so that
- *	it is @dead; or it failed to fill it, and it is @stranded. Under
- *	acquire_lock
  * @rcu: frees the region
  * @lock: protects what follows. Held for O(log n) work only: no allocation, no
  *	callback, no firmware and no user memory under it.
@@ -60,9 +55,6 @@ struct flexmem_region {
 	u64 id;
 	enum flexmem_kind kind;
 	struct flexmem_memory mem;
-	struct list_head stranded;
-	unsigned int unanswered;
-	bool doubtful;
 	struct rcu_head rcu;
 
 	spinlock_t lock ____cacheline_aligned_in_smp;
@@ -89,7 +81,6 @@ struct flexmem_region {
  *	FLEXMEM_MAX_ALIGNMENT
  * @kind: what for
  * @growable: where the most room follows
- * @wait: others get time to free some if there is no room
  * @account: whose it will be
  */
 struct flexmem_request {
@@ -97,7 +88,6 @@ struct flexmem_request {
 	u64 alignment;
 	enum flexmem_kind kind;
 	bool growable;
-	bool wait;
 	struct flexmem_account *account;
 };
 
@@ -109,7 +99,7 @@ flexmem_spares_for_request(const struct flexmem_request *request)
 				   flexmem_spares_for(request->alignment);
 }
 
-/* Whoever sees it lost sees why: table->function.closing, or not. */
+/* Whoever sees it lost sees why: the state of its function. */
 static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 {
 	/* Pairs with flexmem_region_unpublish(). */

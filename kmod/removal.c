@@ -45,80 +45,46 @@ static void take_maps_away(struct flexmem_table *table)
 	up_write(&table->map_lock);
 }
 
-/* What the firmware had not taken back yet. */
-static void forget_stranded(struct flexmem_table *table)
-{
-	struct flexmem_region *region, *next;
-
-	list_for_each_entry_safe(region, next, &table->stranded, stranded) {
-		list_del_init(&region->stranded);
-		flexmem_region_destroy(region);
-	}
-}
-
-/* Gives the memory of a region that is lost back; nothing refers to it. */
-static int return_memory(struct flexmem_table *table, unsigned int slot,
-			 const struct flexmem_memory *mem)
-{
-	int rc;
-
-	rc = flexmem_slots_clear(&table->slots, slot, true);
-	return rc ?: flexmem_function_release(&table->function, mem);
-}
-
 /**
  * flexmem_table_remove - give everything back: the device goes
  * @table: region table; blocks of it may still be in use, and be freed later
  *
  * Nothing is given back that a device program may still reach. The firmware may
  * be dead: it is not asked again once it has not answered, and not at all while
- * the device sleeps. The driver resets the function when we are done with it, so
- * nothing is lost.
+ * the function is suspended or wedged. The driver resets the function when we are
+ * done with it, so nothing is lost.
  *
  * Context: may sleep. The device's operations are not called after it returns.
  */
 void flexmem_table_remove(struct flexmem_table *table)
 {
-	struct flexmem_memory *mem = table->leaving;
+	struct flexmem_function *function = &table->function;
+	enum flexmem_state state = READ_ONCE(function->state);
 	struct flexmem_region *region;
-	bool asleep = READ_ONCE(table->function.suspended);
 	unsigned int slot;
-	int quiet, rc;
 
-	WRITE_ONCE(table->function.closing, true);
-	wake_up_all(&table->function.resumed);
-	flexmem_pressure_close(&table->accounts);
+	flexmem_function_enter(function, FLEXMEM_GONE);
+	wake_up_all(&table->accounts.gauge.readers);
 	flexmem_table_scrub_stop(table);
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);
-		if (!region)
-			continue;
-		mem[slot] = region->mem;
-		lose_region(table, region);
+		if (region)
+			lose_region(table, region);
 	}
 	take_maps_away(table);
-	flexmem_table_forgive(table);
-	quiet = asleep ? -EBUSY : flexmem_function_quiesce(&table->function);
-	rc = quiet ?: flexmem_table_settle(table);
-	rc = rc ?: flexmem_table_release_stranded(table, true);
-	for (slot = 0; slot < table->slots.nr; slot++) {
-		if (!mem[slot].size)
-			continue;
-		if (!quiet && rc != -ETIMEDOUT)
-			rc = return_memory(table, slot, &mem[slot]);
-		if (rc)
-			dev_warn(table->function.dev,
-				 "slot %u was not given back: error %d\n",
-				 slot, rc);
-	}
-	/* What was not given back goes with the reset. */
+	/* All leases end, and no slot is seen any more. */
 	flexmem_slots_forget(&table->slots);
-	table->nr_doubtful = 0;
-	forget_stranded(table);
+	if (state != FLEXMEM_SUSPENDED && state != FLEXMEM_WEDGED &&
+	    !flexmem_function_quiesce(function))
+		flexmem_function_give_all_back(function);
+	/* That goes with the reset. */
+	if (flexmem_function_held(function))
+		dev_warn(function->dev, "%llu bytes were not given back\n",
+			 flexmem_function_held(function));
 	/* Messages went by the function's device, which may go now. */
-	table->function.dev = NULL;
+	function->dev = NULL;
 	mutex_unlock(&table->data_lock);
 	mutex_unlock(&table->acquire_lock);
 }
@@ -130,9 +96,9 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_remove);
  */
 void flexmem_table_fini(struct flexmem_table *table)
 {
-	cancel_delayed_work_sync(&table->settle_work);
+	cancel_delayed_work_sync(&table->function.work);
 	/* Jobs whose callers were killed: what they have got is freed. */
-	destroy_workqueue(table->worker);
+	destroy_workqueue(table->function.worker);
 	/* A free that ran beside the removal may have asked for it once more. */
 	flexmem_table_scrub_stop(table);
 	flexmem_accounts_fini(&table->accounts);
@@ -156,14 +122,13 @@ static int reset_locked(struct flexmem_table *table)
 	}
 	take_maps_away(table);
 	flexmem_slots_forget(&table->slots);
-	table->nr_doubtful = 0;
-	forget_stranded(table);
 	flexmem_table_tell_accounts(table);
 
 	/* If it cannot, for it may be dead: a reset ends programs, too. */
 	flexmem_function_quiesce(&table->function);
 	rc = flexmem_function_reset(&table->function);
-	WRITE_ONCE(table->function.needs_reset, rc);
+	flexmem_function_enter(&table->function,
+			       rc ? FLEXMEM_WEDGED : FLEXMEM_UP);
 	if (rc)
 		return rc;
 	WRITE_ONCE(table->resets, table->resets + 1);
@@ -202,18 +167,15 @@ int flexmem_table_reset(struct flexmem_table *table)
 
 	if (!table->function.ops.reset)
 		return -EOPNOTSUPP;
-	/* Not so that it waits for all that the worker has begun. */
-	atomic_inc(&table->function.resetting);
+	flexmem_function_enter(&table->function, FLEXMEM_WEDGED);
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);
-	if (!table->function.closing)
+	if (!flexmem_function_is_gone(&table->function))
 		rc = reset_locked(table);
 	mutex_unlock(&table->data_lock);
-	atomic_dec(&table->function.resetting);
-	if (!rc && !READ_ONCE(table->function.suspended) &&
+	if (!flexmem_function_error(&table->function) &&
 	    table->settings.acquire == FLEXMEM_ACQUIRE_PREALLOC)
 		acquire_anew(table);
-	flexmem_table_settle_later(table);
 	mutex_unlock(&table->acquire_lock);
 	return rc;
 }
@@ -226,12 +188,12 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_reset);
  * Waits for the operations under way; whoever needs one afterwards waits,
  * killably, for flexmem_table_resume(). What takes many goes on after that.
  *
- * Context: may sleep, for as long as it takes to acquire, scrub and place one
- * region, or to give one back, and one operation that moves data.
+ * Context: may sleep, for one command about regions and one that gives back what
+ * was being acquired or trimmed, and for one operation that moves data.
  */
 void flexmem_table_suspend(struct flexmem_table *table)
 {
-	WRITE_ONCE(table->function.suspended, true);
+	flexmem_function_suspend(&table->function);
 	flexmem_table_scrub_stop(table);
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);
@@ -246,12 +208,10 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_suspend);
  */
 void flexmem_table_resume(struct flexmem_table *table)
 {
-	WRITE_ONCE(table->function.suspended, false);
-	wake_up_all(&table->function.resumed);
-	flexmem_pressure_supplied(&table->accounts);
+	flexmem_function_resume(&table->function);
+	flexmem_pressure_freed(&table->accounts);
 	flexmem_scrub_soon(table);
 	/* If there is anything to settle. */
-	queue_delayed_work(table->worker, &table->settle_work,
-			   msecs_to_jiffies(table->settle_ms));
+	flexmem_function_work_later(&table->function);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_resume);

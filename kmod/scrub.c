@@ -50,21 +50,16 @@ int flexmem_scrub_part(struct flexmem_table *table,
 static int lock_data_awake(struct flexmem_table *table)
 {
 	lockdep_assert_held(&table->acquire_lock);
-	/* Who removes or resets it waits for us. */
-	return flexmem_function_cut_in(&table->function) ?:
+	return flexmem_function_error(&table->function) ?:
 	       mutex_lock_killable(&table->data_lock);
 }
 
-/*
- * For who holds none. What is lost then has been lost a moment ago, by a reset that
- * has asked the firmware: so nobody misses the leave to do that.
- */
-static int lock_data_to_move(struct flexmem_table *table)
+/* For a caller that holds none. -EAGAIN: nothing was asked, as a probe timed out. */
+static int lock_data(struct flexmem_table *table)
 {
-	unsigned long claim;
+	int rc = flexmem_function_lock(&table->function, &table->data_lock);
 
-	return flexmem_function_lock_to_move(&table->function,
-					     &table->data_lock, &claim);
+	return rc == -ETIMEDOUT ? -EAGAIN : rc;
 }
 
 /*
@@ -147,9 +142,10 @@ int flexmem_scrub_block(struct flexmem_region *region,
 	if (bytes_of != FLEXMEM_CLEAN && (bytes_of != owner || zeroed)) {
 		rc = scrub_range(table, &region->mem, region,
 				 block->dirty_start, block->dirty_end,
-				 lock_data_to_move);
+				 lock_data);
 	} else if (is_being_scrubbed(region, block)) {
-		rc = flexmem_function_lock(&table->function, &table->data_lock);
+		/* Until that is over: nothing is asked of the device. */
+		rc = mutex_lock_killable(&table->data_lock);
 		if (!rc)
 			mutex_unlock(&table->data_lock);
 	}

@@ -197,24 +197,42 @@ static int sizes_set(const char *text, const struct kernel_param *kp)
 	return 0;
 }
 
-static int sizes_get(char *buffer, const struct kernel_param *kp)
+/**
+ * flexmem_settings_print_sizes - sizes as a parameter has them: 12G,8G,4G
+ * @sizes: bytes, each a multiple of 1 KiB
+ * @nr: how many there are
+ * @text: receives them, with a 0 behind
+ * @room: of @text
+ *
+ * Return: characters without the 0.
+ */
+int flexmem_settings_print_sizes(const u64 *sizes, unsigned int nr, char *text,
+				 size_t room)
 {
 	static const char suffixes[] = "KMGTP";
 	unsigned int i;
 	int at = 0;
 
-	for (i = 0; i < param.nr_sizes; i++) {
-		u64 size = param.sizes[i] / SZ_1K;
+	for (i = 0; i < nr; i++) {
+		u64 size = sizes[i] / SZ_1K;
 		unsigned int s = 0;
 
 		while (suffixes[s + 1] && IS_ALIGNED(size, SZ_1K)) {
 			size /= SZ_1K;
 			s++;
 		}
-		at += sysfs_emit_at(buffer, at, "%s%llu%c", i ? "," : "",
-				    size, suffixes[s]);
+		at += scnprintf(text + at, room - at, "%s%llu%c", i ? "," : "",
+				size, suffixes[s]);
 	}
-	return at + sysfs_emit_at(buffer, at, "\n");
+	return at;
+}
+
+static int sizes_get(char *buffer, const struct kernel_param *kp)
+{
+	int at = flexmem_settings_print_sizes(param.sizes, param.nr_sizes,
+					      buffer, PAGE_SIZE - 1);
+
+	return at + scnprintf(buffer + at, PAGE_SIZE - at, "\n");
 }
 
 static const struct kernel_param_ops sizes_ops = {

@@ -33,7 +33,6 @@ void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 	slots->function = function;
 	bitmap_zero(slots->refused, FLEXMEM_MAX_SLOTS);
 	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
-	bitmap_zero(slots->hidden, FLEXMEM_MAX_SLOTS);
 	spin_lock_init(&slots->lock);
 	slots->generation = 0;
 	INIT_LIST_HEAD(&slots->leases);
@@ -58,11 +57,22 @@ int flexmem_slots_find(struct flexmem_slots *slots,
 
 	for (slot = pool->first; slot < pool->end; slot++)
 		if (!test_bit(slot, slots->filled) &&
-		    !test_bit(slot, slots->refused))
+		    !test_bit(slot, slots->refused) &&
+		    flexmem_function_slot_is_known(slots->function, slot))
 			return slot;
 	return -ENOSPC;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_find);
+
+/* The slot is seen from now on, or not seen any more. */
+static void show(struct flexmem_slots *slots, unsigned int slot, bool filled)
+{
+	lockdep_assert_held(&slots->lock);
+	if (test_bit(slot, slots->filled) == filled)
+		return;
+	__assign_bit(slot, slots->filled, filled);
+	slots->generation++;
+}
 
 /**
  * flexmem_slots_fill - make memory addressable
@@ -89,8 +99,7 @@ int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 
 	spin_lock(&slots->lock);
 	slots->entry[slot] = *entry;
-	__set_bit(slot, slots->filled);
-	slots->generation++;
+	show(slots, slot, true);
 	spin_unlock(&slots->lock);
 	return 0;
 }
@@ -156,31 +165,7 @@ static void break_leases_locked(struct flexmem_slots *slots)
 	slots->breaks++;
 }
 
-static void hide(struct flexmem_slots *slots, unsigned int slot, bool hidden)
-{
-	lockdep_assert_held(&slots->lock);
-	if (test_bit(slot, slots->hidden) == hidden)
-		return;
-	__assign_bit(slot, slots->hidden, hidden);
-	slots->generation++;
-}
-
-/**
- * flexmem_slots_show - the firmware has a slot as it was after all
- * @slots: segment table
- * @slot: a filled one, which flexmem_slots_clear() may have hidden
- *
- * Context: under the table's acquire_lock.
- */
-void flexmem_slots_show(struct flexmem_slots *slots, unsigned int slot)
-{
-	spin_lock(&slots->lock);
-	hide(slots, slot, false);
-	spin_unlock(&slots->lock);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_show);
-
-/* Hides a slot, unless somebody has a lease on it. */
+/* Hides a slot, unless a lease is held. */
 static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
 		       bool break_leases)
 {
@@ -192,7 +177,7 @@ static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
 	if (is_leased(slots))
 		rc = -EBUSY;
 	else
-		hide(slots, slot, true);
+		show(slots, slot, false);
 	spin_unlock(&slots->lock);
 	return rc;
 }
@@ -205,9 +190,9 @@ static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
  *	taken
  *
  * Context: under the table's acquire_lock. May sleep.
- * Return: 0, -EBUSY if there is a lease, or an error of the firmware; then the
- * slot is still filled. After -ETIMEDOUT or -EINTR it stays hidden, as it may be
- * empty, until flexmem_slots_show().
+ * Return: 0; -EBUSY if there is a lease; -ETIMEDOUT or -EINTR if the firmware may
+ * have emptied the slot, which is not seen any more, and not used before that is
+ * known; or another error of the firmware: then it is filled as before.
  */
 int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
 			bool break_leases)
@@ -218,16 +203,11 @@ int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
 	if (rc)
 		return rc;
 	rc = flexmem_function_slot_clear(slots->function, slot);
-	if (rc == -ETIMEDOUT || rc == -EINTR)
+	if (!rc || rc == -ETIMEDOUT || rc == -EINTR)
 		return rc;
 
 	spin_lock(&slots->lock);
-	if (rc) {
-		hide(slots, slot, false);
-	} else {
-		__clear_bit(slot, slots->filled);
-		__clear_bit(slot, slots->hidden);
-	}
+	show(slots, slot, true);
 	spin_unlock(&slots->lock);
 	return rc;
 }
@@ -245,7 +225,6 @@ void flexmem_slots_forget(struct flexmem_slots *slots)
 {
 	spin_lock(&slots->lock);
 	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
-	bitmap_zero(slots->hidden, FLEXMEM_MAX_SLOTS);
 	break_leases_locked(slots);
 	slots->generation++;
 	spin_unlock(&slots->lock);
@@ -268,8 +247,7 @@ unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 
 	spin_lock(&slots->lock);
 	for_each_set_bit(slot, slots->filled, slots->nr)
-		if (!test_bit(slot, slots->hidden))
-			entries[nr++] = slots->entry[slot];
+		entries[nr++] = slots->entry[slot];
 	*generation = slots->generation;
 	spin_unlock(&slots->lock);
 	return nr;

@@ -53,7 +53,6 @@ struct flexmem_lease_hold {
  *	under the table's acquire_lock besides, so that who holds that lock sees
  *	no other change; leases are taken without it
  * @filled: slots in use
- * @hidden: those of them that the firmware may have emptied
  * @entry: what they make addressable
  * @generation: grows by one with each change
  * @leases: leases held, of struct flexmem_lease_hold; may have run out. All
@@ -69,7 +68,6 @@ struct flexmem_slots {
 	DECLARE_BITMAP(refused, FLEXMEM_MAX_SLOTS);
 	spinlock_t lock; /* protects the members below */
 	DECLARE_BITMAP(filled, FLEXMEM_MAX_SLOTS);
-	DECLARE_BITMAP(hidden, FLEXMEM_MAX_SLOTS);
 	struct flexmem_segment_entry entry[FLEXMEM_MAX_SLOTS];
 	u64 generation;
 	struct list_head leases;
@@ -87,7 +85,6 @@ int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 		       const struct flexmem_segment_entry *entry);
 int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
 			bool break_leases);
-void flexmem_slots_show(struct flexmem_slots *slots, unsigned int slot);
 void flexmem_slots_forget(struct flexmem_slots *slots);
 unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 				struct flexmem_segment_entry *entries,

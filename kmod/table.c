@@ -68,17 +68,15 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 			     desc->slots <= settings->max_regions ?
 				FLEXMEM_REASON_SLOTS :
 				FLEXMEM_REASON_MAX_REGIONS;
-	INIT_LIST_HEAD(&table->stranded);
 	mutex_init(&table->acquire_lock);
 	mutex_init(&table->snapshot_lock);
 	mutex_init(&table->data_lock);
 	init_rwsem(&table->map_lock);
 	flexmem_table_scrub_init(table);
-	table->worker = alloc_ordered_workqueue("flexmem", 0);
-	if (!table->worker)
+	INIT_DELAYED_WORK(&table->function.work, flexmem_table_work);
+	table->function.worker = alloc_ordered_workqueue("flexmem", 0);
+	if (!table->function.worker)
 		return -ENOMEM;
-	flexmem_table_settle_init(table);
-	table->wait_ms = FLEXMEM_WAIT_MS;
 	table->map_shift = FLEXMEM_MIN_MAP_SHIFT;
 	for (i = 0; i < domain->nr_sizes; i++)
 		table->map_shift = max_t(unsigned int, table->map_shift,
@@ -112,18 +110,11 @@ static unsigned int refused_slots(const struct flexmem_table *table)
 void flexmem_table_tell_accounts(struct flexmem_table *table)
 {
 	const struct flexmem_domain *domain = &table->domain;
-	struct flexmem_region *region;
-	u64 acquired = 0;
-	unsigned int slot;
+	/* Of what it holds a function that is wedged has nothing to give. */
+	u64 held = flexmem_function_fatal(&table->function) ? 0 :
+		   flexmem_function_held(&table->function);
 
-	for (slot = 0; slot < table->slots.nr; slot++) {
-		region = flexmem_region_at(table, slot);
-		if (region)
-			acquired += region->mem.size;
-	}
-	list_for_each_entry(region, &table->stranded, stranded)
-		acquired += region->mem.size;
-	flexmem_accounts_set_device(&table->accounts, domain->capacity, acquired,
+	flexmem_accounts_set_device(&table->accounts, domain->capacity, held,
 				    refused_slots(table),
 				    domain->exhausted[FLEXMEM_KIND_TENSOR]);
 }
@@ -179,47 +170,7 @@ void flexmem_table_reopen_pools(struct flexmem_table *table)
 	}
 	flexmem_accounts_too_large(&table->accounts, U64_MAX);
 	flexmem_table_tell_accounts(table);
-	flexmem_pressure_supplied(&table->accounts);
-}
-
-/**
- * flexmem_table_lock - take acquire_lock, to call the device
- * @table: region table
- *
- * Context: may sleep.
- * Return: as flexmem_function_lock().
- */
-int flexmem_table_lock(struct flexmem_table *table)
-{
-	return flexmem_function_lock(&table->function, &table->acquire_lock);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_lock);
-
-/**
- * flexmem_table_claim_probe - whether to ask the firmware if one need not
- * @table: region table
- * @claim: as for flexmem_function_claim_probe()
- *
- * Context: any.
- * Return: likewise.
- */
-bool flexmem_table_claim_probe(struct flexmem_table *table,
-			       unsigned long *claim)
-{
-	return flexmem_function_claim_probe(&table->function, claim);
-}
-
-/**
- * flexmem_table_leave_probe - leave it to the next one to ask
- * @table: region table
- * @claim: as for flexmem_function_leave_probe()
- *
- * Context: any.
- */
-void flexmem_table_leave_probe(struct flexmem_table *table,
-			       unsigned long claim)
-{
-	flexmem_function_leave_probe(&table->function, claim);
+	flexmem_pressure_freed(&table->accounts);
 }
 
 /*
@@ -246,8 +197,7 @@ static int acquire_memory(struct flexmem_table *table,
 			skipped = true;
 			continue;
 		}
-		/* Who removes, resets or suspends does not wait for all. */
-		rc = flexmem_function_put_off(&table->function);
+		rc = flexmem_function_error(&table->function);
 		if (rc)
 			break;
 		rc = -ENOSPC;
@@ -278,11 +228,7 @@ static int acquire_memory(struct flexmem_table *table,
 	return rc;
 }
 
-/*
- * Gives the region the lowest slot of its kind that the firmware lets it have.
- * Only -ENOSPC says that the slot is empty: after any other error it may name the
- * region, which is doubtful then.
- */
+/* Gives the region the lowest slot of its kind that the firmware lets it have. */
 static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 		     struct flexmem_region *region)
 {
@@ -290,7 +236,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 	int slot, rc;
 
 	do {
-		rc = flexmem_function_cut_in(&table->function);
+		rc = flexmem_function_error(&table->function);
 		if (rc)
 			return rc;
 		slot = flexmem_slots_find(&table->slots, &table->pool[kind]);
@@ -316,10 +262,6 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 			flexmem_accounts_set_refused(&table->accounts,
 						     refused_slots(table));
 	} while (rc == -ENOSPC);
-	if (rc) {
-		region->doubtful = true;
-		table->nr_doubtful++;
-	}
 	return rc;
 }
 
@@ -338,7 +280,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
  *
  * Context: under acquire_lock. May sleep.
  * Return: the region; -ENOSPC if there can be none (more) of that size; an error
- * of the firmware; or as flexmem_function_put_off(): then nothing was acquired yet.
+ * of the firmware; or as flexmem_function_error(): then nothing was acquired yet.
  */
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
@@ -352,35 +294,26 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
-	if (table->domain.exhausted[kind])
-		return ERR_PTR(-ENOSPC);
-	rc = flexmem_table_settle(table);
-	if (rc)
-		return ERR_PTR(rc);
-	rc = flexmem_table_release_stranded(table, false);
+	rc = flexmem_table_drain(table, false);
 	if (rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV)
 		return ERR_PTR(rc);
-	/* It takes nothing back: it is not asked for more, for ever. */
-	if (table->function.nr_pieces == FLEXMEM_MAX_PIECES)
-		return ERR_PTR(-EIO);
+	if (table->domain.exhausted[kind])
+		return ERR_PTR(-ENOSPC);
 
 	rc = acquire_memory(table, kind, account, min_size, refusal, &mem);
 	if (rc)
 		return ERR_PTR(rc);
-	*fresh = NULL;
 	flexmem_region_set_memory(region, &mem, table->settings.fit);
 
 	rc = flexmem_scrub_memory(table, &mem, 0, mem.size);
 	if (!rc)
 		rc = fill_slot(table, kind, region);
 	if (rc) {
-		if (region->doubtful)
-			list_add_tail(&region->stranded, &table->stranded);
-		else
-			flexmem_table_release(table, region);
+		flexmem_function_release(&table->function, &mem);
 		flexmem_table_tell_accounts(table);
 		return ERR_PTR(rc);
 	}
+	*fresh = NULL;
 	return region;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_acquire);
@@ -463,7 +396,7 @@ static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind)
  * capacity for them.
  *
  * Context: under acquire_lock. May sleep.
- * Return: 0; an error of the firmware; as flexmem_function_put_off(); or -ENOMEM; what
+ * Return: 0; an error of the firmware; as flexmem_function_error(); or -ENOMEM; what
  * has been acquired stays until flexmem_table_remove().
  */
 int flexmem_table_prealloc(struct flexmem_table *table)
@@ -530,8 +463,7 @@ int flexmem_table_refresh(struct flexmem_table *table)
 	lockdep_assert_held(&table->acquire_lock);
 	if (!flexmem_domain_is_old(&table->domain))
 		return 0;
-	rc = flexmem_table_settle(table);
-	rc = rc ?: flexmem_domain_refresh(&table->domain);
+	rc = flexmem_domain_refresh(&table->domain);
 	if (rc)
 		return rc;
 	flexmem_table_reopen_pools(table);
@@ -553,7 +485,7 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 	int rc = 0;
 
 	flexmem_domain_outdate(&table->domain);
-	flexmem_pressure_supplied(&table->accounts);
+	flexmem_pressure_freed(&table->accounts);
 	if (!mutex_trylock(&table->acquire_lock))
 		return 0;
 	if (!flexmem_function_error(&table->function))

@@ -37,23 +37,14 @@ struct device;
  *	are set aside
  * @region: by slot; NULL where there is none. Written under @acquire_lock,
  *	read under RCU.
- * @stranded: memory without a slot that the firmware would not take back yet;
- *	under @acquire_lock
- * @nr_doubtful: regions that are doubtful; under @acquire_lock
  * @past_allocs: allocations made in regions that are gone; under
  *	@snapshot_lock
  * @last_serial: of the regions; under @acquire_lock
- * @leaving: what is given back on removal, which must not run out of memory
  * @resets: how often it was reset
  * @scrubbed: bytes scrubbed
  * @scrub_work: scrubs in the background
- * @worker: does what needs the firmware, see job.h
- * @settle_work: settles what nobody asks for; by @worker
- * @settle_ms: FLEXMEM_SETTLE_MS; only unit tests have more patience
- * @settle_tries: of @settle_work in vain; under @acquire_lock
  * @mapping: where all CPU maps of this function are, or NULL
  * @map_shift: the mmap() offset of a slot is its number shifted by this
- * @wait_ms: FLEXMEM_WAIT_MS; only unit tests have more patience
  * @accounts: what owners are charged
  * @acquire_lock: acquisition and release of regions and slots. May be held
  *	while the firmware works, so whoever can be killed waits for it killably
@@ -67,9 +58,9 @@ struct device;
  * Lock order: acquire_lock -> data_lock -> snapshot_lock -> region locks, lowest
  * slot first -> accounts.lock; map_lock after acquire_lock and data_lock, and
  * after mmap_lock in a page fault; slots.lock is a leaf. The lock of a client's
- * handles is never held together with any of these. Who waits for an event is
- * woken up under any of them but accounts.lock. No lock here is ever held across
- * a copy from or to user space.
+ * handles is never held together with any of these. Readers of events are woken
+ * up under none of them. No lock here is ever held across a copy from or to user
+ * space.
  */
 struct flexmem_table {
 	struct flexmem_function function;
@@ -80,21 +71,13 @@ struct flexmem_table {
 	struct flexmem_slots slots;
 	struct flexmem_pool pool[FLEXMEM_NR_KINDS];
 	struct flexmem_region __rcu *region[FLEXMEM_MAX_SLOTS];
-	struct list_head stranded;
-	unsigned int nr_doubtful;
 	u64 past_allocs;
 	u64 last_serial;
-	struct flexmem_memory leaving[FLEXMEM_MAX_SLOTS];
 	u64 resets;
 	atomic64_t scrubbed;
 	struct delayed_work scrub_work;
-	struct workqueue_struct *worker;
-	struct delayed_work settle_work;
-	unsigned int settle_ms;
-	unsigned int settle_tries;
 	struct address_space *mapping;
 	unsigned int map_shift;
-	unsigned int wait_ms;
 	struct flexmem_accounts accounts;
 	struct mutex acquire_lock; /* regions and slots; see above */
 	struct mutex snapshot_lock; /* all region locks at once; see above */
@@ -105,29 +88,13 @@ struct flexmem_table {
 /* So that the mmap() offsets of 64 slots fit what 32-bit programs can pass. */
 #define FLEXMEM_MIN_MAP_SHIFT 38
 
-/*
- * How long after a command that was not answered it is undone, if nobody asks
- * for anything else; then twice as long, up to a minute.
- */
-#define FLEXMEM_SETTLE_MS 1000
-#define FLEXMEM_SETTLE_DOUBLINGS 6U
-
-/* How often a piece is released that was not said to be. */
-#define FLEXMEM_RELEASE_TRIES 4
-
 /* 0, or what the owner of bytes in a region is told when they are not there. */
 static inline int flexmem_region_error(const struct flexmem_region *region)
 {
 	if (!flexmem_region_is_lost(region))
 		return 0;
-	return READ_ONCE(region->table->function.closing) ? -ENODEV : -EIO;
-}
-
-/* Commands about memory and slots that were sent. Under acquire_lock. */
-static inline unsigned long flexmem_table_sent(struct flexmem_table *table)
-{
-	lockdep_assert_held(&table->acquire_lock);
-	return table->function.sent;
+	return flexmem_function_is_gone(&region->table->function) ? -ENODEV :
+								     -EIO;
 }
 
 int flexmem_table_init(struct flexmem_table *table, struct device *dev,
@@ -141,18 +108,11 @@ void flexmem_table_suspend(struct flexmem_table *table);
 void flexmem_table_resume(struct flexmem_table *table);
 int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		       unsigned int *regions, u64 *bytes);
-int flexmem_table_lock(struct flexmem_table *table);
-bool flexmem_table_claim_probe(struct flexmem_table *table,
-			       unsigned long *claim);
-void flexmem_table_leave_probe(struct flexmem_table *table,
-			       unsigned long claim);
 u64 flexmem_table_generation(struct flexmem_table *table);
 u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id);
 u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot);
 int flexmem_table_new_capacity(struct flexmem_table *table);
 int flexmem_table_refresh(struct flexmem_table *table);
-int flexmem_table_settle(struct flexmem_table *table);
-void flexmem_table_settle_later(struct flexmem_table *table);
 unsigned int flexmem_table_segments(struct flexmem_table *table,
 				    struct flexmem_segment_entry *entries,
 				    u64 *generation);
@@ -170,11 +130,8 @@ void flexmem_table_scrub_init(struct flexmem_table *table);
 void flexmem_table_scrub_stop(struct flexmem_table *table);
 void flexmem_table_tell_accounts(struct flexmem_table *table);
 void flexmem_table_reopen_pools(struct flexmem_table *table);
-int flexmem_table_release(struct flexmem_table *table,
-			  struct flexmem_region *region);
-int flexmem_table_release_stranded(struct flexmem_table *table, bool removing);
-void flexmem_table_forgive(struct flexmem_table *table);
-void flexmem_table_settle_init(struct flexmem_table *table);
+int flexmem_table_drain(struct flexmem_table *table, bool all);
+void flexmem_table_work(struct work_struct *work);
 bool flexmem_region_unpublish(struct flexmem_table *table,
 			      struct flexmem_region *region,
 			      struct list_head *quarantine);

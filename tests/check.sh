@@ -65,10 +65,14 @@ changed_suite() { tests/static.sh --changed; }
 docs_suite() {
 	local status=0 pages=(README.md 'install.rst:sudo systemd-sysusers')
 	[[ ! $long ]] || pages=()
+	# The guide's command builds a module as on a host.
+	[[ ! $long ]] || tests/setup.sh btf || return 1
 	make -s -C Documentation "O=$BUILD/docs" check || status=$?
 	in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/docs.sh "${pages[@]}" || status=$?
 	return "$status"
 }
+# The first time it makes a Debian 13, which waits for the package mirror more than it computes.
+torch_suite() { tests/torch/run.sh; }
 selfcheck_suite() { tests/selfcheck.sh; }
 # The long random runs are native; here it is the real slab, lockdep and the real scheduler that count.
 kunit=(tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"})
@@ -145,6 +149,7 @@ run() {
 	local suite=$1 status=0 begin=$SECONDS passed failed skipped spent before
 	processors
 	before=$spent
+	echo "begins: $suite"
 	"${suite}_suite" >"$logs/$suite.tap" 2>"$logs/$suite.err" || status=$?
 	if ((status == 98)); then
 		echo "$suite: the clock of its machine jumped, once more" | tee -a "$VM_TRIES"
@@ -160,6 +165,7 @@ run() {
 			"$suite" "$passed" "$failed" "$skipped" $((SECONDS - begin)) $((spent - before))
 		if ((failed)); then
 			sed '1d; s/^/    /' "$logs/$suite.new" | head -n 40
+			awk '/^[# ]*not ok/ { left = 20 } /^#/ && left-- > 0' "$logs/$suite.tap" | head -n 40 | sed 's/^/    /'
 			tail -n 5 "$logs/$suite.err" | sed 's/^/    | /'
 			echo "    see ${logs#"$TOP/"}/$suite.tap and $suite.err"
 		fi
@@ -176,10 +182,10 @@ passed_before() {
 
 # Longest first, apart from what others need.
 if [[ $long ]]; then
-	all=(build selftests-6.12 selftests-debug native kunit selfcheck docs)
+	all=(build torch selftests-6.12 selftests-debug native kunit selfcheck docs)
 	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz faults fuzz coverage)
 else
-	all=(build selftests-6.12 debug selftests-debug native selfcheck docs)
+	all=(build torch selftests-6.12 debug selftests-debug native selfcheck docs)
 fi
 all+=(library selftests-6.1 static replay mutants cache)
 (($#)) || set -- "${all[@]}"
@@ -191,7 +197,7 @@ done
 # What runs in a machine runs what was built last: here that is what there is.
 for suite; do
 	case $suite in
-	build | library | static | native | native-fuzz | mutants | coverage | volume-* | changed) ;;
+	build | library | static | native | native-fuzz | mutants | coverage | volume-* | changed | torch) ;;
 	*)
 		[[ " $* " == *' build '* ]] || set -- build "$@"
 		break ;;
@@ -207,7 +213,7 @@ rm -f "$VM_TRIES"
 # they start side by side.
 machines=
 for suite; do
-	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed) ]] || machines=1
+	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed|torch) ]] || machines=1
 done
 set_up() {
 	local kind

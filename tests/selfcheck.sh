@@ -73,7 +73,7 @@ tap 'vm: refuses modules that do not load' vm 95 6.12 "${bare[@]/--no-load/--no-
 bare+=(--timeout 1800)
 broken() {
 	rsync -a "$TOP/tests/vm/broken" "$work/" || return 1
-	quietly "$work/make.log" make -C "$BUILD/kernels/$1/headers" "M=$work/broken" modules
+	"$TOP/tests/vm/kbuild.sh" "$1" "$work/broken"
 }
 tap 'debug: builds the module that does wrong' broken debug
 # Each suite on the debug kernel that passes says that, too.

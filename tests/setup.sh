@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Installs the Debian packages that a group of our commands needs and that are missing.
-# usage: tests/setup.sh [build] [vm] [debug] [check] [fuzz] [host]        (default: all but fuzz and host)
+# usage: tests/setup.sh [build] [vm] [debug] [docs] [check] [torch] [fuzz] [btf] [host]   (default: all but the last four)
 #        tests/setup.sh --refresh               the package lists
 # It names them before it installs them, and says nothing when there is nothing to do.
 set -euo pipefail
@@ -14,7 +14,9 @@ packages_of() {
 	# library, command, modules for the kernels that we fetch
 	build) echo gcc g++ gcc-multilib libc6-dev make pkg-config zlib1g-dev libjansson-dev rsync kmod libelf1 ;;
 	# modules for the kernel that is running
-	host) echo "linux-headers-$(uname -r)" ;;
+	host) echo "linux-headers-$(uname -r)" pahole ;;
+	# what kbuild makes BTF with: modules that are built as on a host
+	btf) echo pahole ;;
 	# fetch and boot a stock kernel
 	vm) echo qemu-system-x86 cpio gzip xz-utils kmod util-linux ;;
 	# build the debug kernel
@@ -23,9 +25,13 @@ packages_of() {
 	# what `make check` runs besides; linux-source has checkpatch and kernel-doc
 	check) echo linux-source-6.12 xz-utils perl python3 libcmocka-dev git sparse shellcheck codespell cppcheck jq \
 		mandoc python3-sphinx python3-docutils openssl systemd udev ;;
+	# the pages; kernel-doc is in linux-source
+	docs) echo linux-source-6.12 xz-utils perl python3 python3-sphinx python3-docutils ;;
+	# a Debian 13 with PyTorch
+	torch) echo mmdebstrap ;;
 	# what looks for inputs in the long runs
 	fuzz) echo clang libclang-rt-14-dev ;;
-	*) die "unknown group '$1' (build, vm, debug, check, fuzz, host)" ;;
+	*) die "unknown group '$1' (build, vm, debug, docs, check, torch, fuzz, btf, host)" ;;
 	esac
 }
 
@@ -61,7 +67,7 @@ if [[ ${1:-} == --refresh ]]; then
 	refresh
 	exit
 fi
-(($#)) || set -- build vm debug check
+(($#)) || set -- build vm debug docs check
 wanted=$(for group; do packages_of "$group"; done | tr ' ' '\n' | sort -u)
 
 declare -A installed=()

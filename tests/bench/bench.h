@@ -60,6 +60,19 @@ struct spent cache_replay_threads(const struct work *work,
 uint64_t engine_replay(const struct work *work, uint64_t *reserved);
 /* A plain list of holes, searched from its begin: what is to be reached. */
 uint64_t first_fit_reserved(const struct work *work);
+/*
+ * Around what is to be counted on this thread: a call of a function that is not
+ * inlined, and called counted_...
+ */
+#define COUNTED __attribute__((noinline, noclone))
+void count_begin(void);
+void count_end(void);
+/* Whether the processor counts; and what it has counted last. */
+bool count_by_processor(void);
+uint64_t count_of_last(void);
+/* The same of `bench --count WHAT TRACE`; 0: there is no callgrind. */
+uint64_t count_by_callgrind(const char *what, const char *trace);
+
 /* False: there is no mimalloc on this machine. */
 bool mimalloc_find(void);
 uint64_t mimalloc_replay(const struct work *work);

@@ -57,7 +57,7 @@ static void close_target(struct target *target)
 	flexmem_cache_flat_destroy(target->flat);
 }
 
-static void play(const struct player *player, void **tokens)
+static COUNTED void counted_cache(const struct player *player, void **tokens)
 {
 	const struct operation *operation = player->work->operations;
 	const struct operation *end = operation + player->work->count;
@@ -85,13 +85,15 @@ static void play_rounds(const struct player *player, void **tokens)
 {
 	size_t round, i;
 
-	play(player, tokens);
+	count_begin();
+	counted_cache(player, tokens);
+	count_end();
 	for (round = 1; round < player->rounds; round++) {
 		for (i = 0; i < player->work->slots; i++) {
 			flexmem_cache_free(player->cache, tokens[i]);
 			tokens[i] = NULL;
 		}
-		play(player, tokens);
+		counted_cache(player, tokens);
 	}
 }
 

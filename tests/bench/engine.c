@@ -33,13 +33,33 @@ static int reserve(struct fmlib_range *range, struct place *place,
 					       &place->offset);
 }
 
-uint64_t engine_replay(const struct work *work, uint64_t *reserved)
+static COUNTED int counted_engine(const struct work *work,
+				  struct fmlib_range *range,
+				  struct place *places, uint64_t *reserved)
 {
 	const struct operation *operation = work->operations;
 	const struct operation *end = operation + work->count;
+	struct place *place;
+	int err = 0;
+
+	for (; operation < end && !err; operation++) {
+		place = &places[operation->slot];
+		if (operation->bytes) {
+			place->size = (operation->bytes + BENCH_UNIT - 1) /
+				      BENCH_UNIT * BENCH_UNIT;
+			err = reserve(range, place, reserved);
+		} else {
+			err = fmlib_range_release(range, place->offset,
+						  place->size);
+		}
+	}
+	return err;
+}
+
+uint64_t engine_replay(const struct work *work, uint64_t *reserved)
+{
 	struct fmlib_range range;
 	struct place *places;
-	struct place *place;
 	uint64_t time;
 	int err;
 
@@ -47,17 +67,10 @@ uint64_t engine_replay(const struct work *work, uint64_t *reserved)
 	*reserved = 0;
 	time = thread_ns();
 	err = fmlib_range_start(&range, BENCH_UNIT);
-	for (; operation < end && !err; operation++) {
-		place = &places[operation->slot];
-		if (operation->bytes) {
-			place->size = (operation->bytes + BENCH_UNIT - 1) /
-				      BENCH_UNIT * BENCH_UNIT;
-			err = reserve(&range, place, reserved);
-		} else {
-			err = fmlib_range_release(&range, place->offset,
-						  place->size);
-		}
-	}
+	count_begin();
+	if (!err)
+		err = counted_engine(work, &range, places, reserved);
+	count_end();
 	time = thread_ns() - time;
 	if (err)
 		give_up("replay on the engine", err);

@@ -16,7 +16,6 @@
 #define SLACK 1.01
 
 #define GROWING "expandable_segments:True"
-#define GROWING_THREADS GROWING ",thread_cache:True"
 
 /* The best reserved / live that was known of any allocator. */
 static const struct {
@@ -137,6 +136,92 @@ static void table_of_times(const struct work *works)
 		printf("There is no libmimalloc.so.2 to compare with.\n");
 }
 
+enum peer { ENGINE, CACHE, MIMALLOC, PEERS };
+
+static const char *const peer_names[] = { "engine", "cache", "mimalloc" };
+
+static void replay(enum peer peer, const struct work *work)
+{
+	uint64_t reserved;
+
+	if (peer == ENGINE)
+		engine_replay(work, &reserved);
+	else if (peer == CACHE)
+		cache_replay(work, GROWING, &reserved);
+	else
+		mimalloc_replay(work);
+}
+
+static void path_of(const char *directory, size_t i, char *path, size_t length)
+{
+	snprintf(path, length, "%s/%s.trace.gz", directory, known[i].name);
+}
+
+/* `bench --count WHAT TRACE`, which callgrind runs. */
+static int count(const char *what, const char *path)
+{
+	struct work work;
+	int peer = 0;
+
+	while (peer < PEERS && strcmp(peer_names[peer], what))
+		peer++;
+	if (peer == PEERS || (peer == MIMALLOC && !mimalloc_find()))
+		return 2;
+	work_read(&work, path);
+	replay(peer, &work);
+	work_free(&work);
+	return 0;
+}
+
+/* Instructions per operation; 0: they cannot be counted. */
+static double instructions(enum peer peer, const struct work *work,
+			   const char *path)
+{
+	uint64_t number;
+
+	if (count_by_processor()) {
+		replay(peer, work);
+		number = count_of_last();
+	} else {
+		number = count_by_callgrind(peer_names[peer], path);
+	}
+	return (double)number / (double)work->count;
+}
+
+static void table_of_instructions(const struct work *works,
+				  const char *directory)
+{
+	double logarithms[2] = { 0 };
+	double found[PEERS] = { 0 };
+	char path[4096];
+	size_t i;
+	int peer;
+
+	printf("\nInstructions per operation, by %s, and the cache's over the engine's:\n",
+	       count_by_processor() ? "the processor's counter" : "callgrind");
+	printf("%-22s %7s %7s %6s%s\n", "trace", "engine", "cache", "ratio",
+	       have_mimalloc ? " mimalloc" : "");
+	for (i = 0; i < TRACES; i++) {
+		path_of(directory, i, path, sizeof(path));
+		for (peer = 0; peer < PEERS - !have_mimalloc; peer++)
+			found[peer] = instructions(peer, &works[i], path);
+		if (found[ENGINE] <= 0 || found[CACHE] <= 0) {
+			printf("There is neither a counter nor callgrind.\n");
+			return;
+		}
+		printf("%-22s %7.0f %7.0f %6.2f", known[i].name, found[ENGINE],
+		       found[CACHE], found[CACHE] / found[ENGINE]);
+		if (have_mimalloc)
+			printf(" %8.0f", found[MIMALLOC]);
+		printf("\n");
+		logarithms[0] += log(found[ENGINE]);
+		logarithms[1] += log(found[CACHE]);
+	}
+	printf("%-22s %7.0f %7.0f %6.2f\n", "geometric mean",
+	       exp(logarithms[0] / TRACES), exp(logarithms[1] / TRACES),
+	       exp((logarithms[1] - logarithms[0]) / TRACES));
+}
+
 /* Of the threads' measurements: one thread, two, and two on a cache each. */
 #define CASES 3
 
@@ -180,30 +265,27 @@ static void measure_gain(const struct work *work, const char *configuration,
  */
 static void table_of_threads(const struct work *works)
 {
-	double logarithms[5] = { 0 };
-	struct gains stores;
+	double logarithms[4] = { 0 };
 	struct gains gains;
 	size_t i;
 
 	printf("\nWhat two threads with streams of their own do, one does 1, by CPU\n");
-	printf("time and by the clock; on a cache each; with thread_cache:\n");
-	printf("%-22s %7s %7s %9s %9s %13s\n", "trace", "CPU", "clock",
-	       "two: CPU", "two:clock", "thread_cache");
+	printf("time and by the clock; on a cache each:\n");
+	printf("%-22s %7s %7s %9s %9s\n", "trace", "CPU", "clock", "two: CPU",
+	       "two:clock");
 	for (i = 0; i < TRACES; i++) {
 		measure_gain(&works[i], GROWING, &gains);
-		measure_gain(&works[i], GROWING_THREADS, &stores);
-		printf("%-22s %7.2f %7.2f %9.2f %9.2f %13.2f\n", known[i].name,
+		printf("%-22s %7.2f %7.2f %9.2f %9.2f\n", known[i].name,
 		       gains.cpu[1], gains.wall[1], gains.cpu[2],
-		       gains.wall[2], stores.wall[1]);
+		       gains.wall[2]);
 		logarithms[0] += log(gains.cpu[1]);
 		logarithms[1] += log(gains.wall[1]);
 		logarithms[2] += log(gains.cpu[2]);
 		logarithms[3] += log(gains.wall[2]);
-		logarithms[4] += log(stores.wall[1]);
 	}
 	printf("%-22s", "geometric mean");
-	for (i = 0; i < 5; i++)
-		printf(" %*.2f", (const int[]){ 7, 7, 9, 9, 13 }[i],
+	for (i = 0; i < 4; i++)
+		printf(" %*.2f", (const int[]){ 7, 7, 9, 9 }[i],
 		       exp(logarithms[i] / TRACES));
 	printf("\n");
 }
@@ -243,18 +325,20 @@ int main(int argc, char **argv)
 	char path[4096];
 	size_t i;
 
+	if (argc == 4 && !strcmp(argv[1], "--count"))
+		return count(argv[2], argv[3]);
 	if (argc != 2) {
 		fprintf(stderr, "usage: bench DIRECTORY-OF-TRACES\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (i = 0; i < TRACES; i++) {
-		snprintf(path, sizeof(path), "%s/%s.trace.gz", argv[1],
-			 known[i].name);
+		path_of(argv[1], i, path, sizeof(path));
 		work_read(&works[i], path);
 	}
 	have_mimalloc = mimalloc_find();
 	table_of_times(works);
+	table_of_instructions(works, argv[1]);
 	table_of_threads(works);
 	table_of_copies(works);
 	for (i = 0; i < TRACES; i++)

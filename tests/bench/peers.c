@@ -124,16 +124,12 @@ bool mimalloc_find(void)
 	return true;
 }
 
-uint64_t mimalloc_replay(const struct work *work)
+static COUNTED bool counted_mimalloc(const struct work *work, void **memory)
 {
 	const struct operation *operation = work->operations;
 	const struct operation *end = operation + work->count;
 	bool failed = false;
-	void **memory;
-	uint64_t time;
 
-	memory = need(calloc(work->slots, sizeof(*memory)));
-	time = thread_ns();
 	for (; operation < end; operation++) {
 		void **slot = &memory[operation->slot];
 
@@ -146,6 +142,20 @@ uint64_t mimalloc_replay(const struct work *work)
 			*slot = NULL;
 		}
 	}
+	return failed;
+}
+
+uint64_t mimalloc_replay(const struct work *work)
+{
+	bool failed;
+	void **memory;
+	uint64_t time;
+
+	memory = need(calloc(work->slots, sizeof(*memory)));
+	time = thread_ns();
+	count_begin();
+	failed = counted_mimalloc(work, memory);
+	count_end();
 	time = thread_ns() - time;
 	if (failed)
 		give_up("mi_malloc", 0);

@@ -136,7 +136,7 @@ void run_quarantine_trim(struct run *r)
 
 /* ---- another size ---- */
 
-/* What it has afterwards is what it asked for, or what it had. */
+/* Its size afterwards is the new one or the old one. */
 static bool resize(struct run *r, uint64_t length)
 {
 	struct flexmem_lookup before = CMD(lookup, .handle = last(r, 0));

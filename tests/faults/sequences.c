@@ -4,6 +4,7 @@
  * notes what must be there now: a call that failed has changed nothing.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -352,6 +353,9 @@ static void prepare_full(struct run *r)
 		keep(r, 0, a.out_handle);
 	if (fcntl(r->fd[0], F_SETFL, O_NONBLOCK))
 		wrong(r, "fcntl (not failed)", errno);
+	/* The event is delivered. */
+	if (poll(&(struct pollfd){ .fd = r->fd[0], .events = POLLIN }, 1, -1) != 1)
+		wrong(r, "poll (not failed)", errno);
 }
 
 /* An event that could not be read is still there. */
@@ -379,10 +383,10 @@ static void run_event(struct run *r)
 		read_event(r, 1);
 }
 
-static void run_wait(struct run *r)
+static void run_again(struct run *r)
 {
 	if (free_last(r, 0))
-		ALLOC(r, 0, .length = MiB, .flags = FLEXMEM_ALLOC_WAIT);
+		ALLOC(r, 0, .length = MiB);
 }
 
 /* ---- limits ---- */
@@ -522,7 +526,7 @@ const struct sequence sequences[] = {
 	{ "RESIZE to too much", prepare_alloc, run_resize_wrong },
 	{ "ALLOC growable, RESIZE", prepare_alloc, run_growable },
 	{ "read of an event", prepare_full, run_event },
-	{ "ALLOC that may wait", prepare_full, run_wait },
+	{ "ALLOC that is tried again", prepare_full, run_again },
 	{ "ALLOC zeroed of own bytes", prepare_dirty, run_zeroed },
 	{ "quarantine and TRIM", prepare_scrub, run_quarantine_trim },
 	{ "map, fault, unmap", prepare_alloc, run_map },

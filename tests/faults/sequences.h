@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files share that the sequences are made of. */
+/* Shared by the files of the sequences. */
 #ifndef SEQUENCES_H
 #define SEQUENCES_H
 
@@ -7,7 +7,10 @@
 
 /* sequences.c */
 
-/* What a fault explains; @expected is what the call answers by itself. */
+/*
+ * An answer that a fault explains; @expected is what the call answers by
+ * itself.
+ */
 bool good(struct run *r, const char *at, int error, int expected);
 
 #define CALL(r, f, NAME, arg) \

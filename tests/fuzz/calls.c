@@ -176,9 +176,6 @@ static void fill(struct thread *t, const struct command *c, struct file *file,
 			v = interesting(&t->rng);
 		memcpy(to + f->offset, &v, f->bytes);
 	}
-	/* Each may take its time. */
-	if (c->nr == FLEXMEM_CMD_ALLOC && !rng_one_in(&t->rng, 64))
-		((struct flexmem_alloc *)to)->flags &= ~FLEXMEM_ALLOC_WAIT;
 	/* By address, or by handle: seldom both. */
 	if (c->nr == FLEXMEM_CMD_FREE && !rng_one_in(&t->rng, 8)) {
 		struct flexmem_free *a = (struct flexmem_free *)to;
@@ -358,7 +355,7 @@ static void call_mmap(struct thread *t, struct file *file)
 	touch(t, m);
 }
 
-/* Does not wait: nobody may ever have an event for it. */
+/* Does not wait: there may never be an event for it. */
 static void call_read(struct thread *t, struct file *file)
 {
 	size_t size = rng_below(&t->rng, 64);

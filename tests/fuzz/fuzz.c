@@ -189,7 +189,7 @@ static void setup(int watch[NR_VFS])
 			    "order=fill_first fallback_sizes=16M,8M max_regions=6 lease_ms=1000");
 	if (!error)
 		error = module_load("flexmem_sim", sim);
-	/* What a fault loses is not waited for. */
+	/* The driver does not wait for a message that a fault loses. */
 	if (!error)
 		error = put_knob("give_up", 1);
 	if (error)

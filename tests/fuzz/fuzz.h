@@ -25,7 +25,7 @@
 #define MAX_FIELDS 13
 #define MAX_STRUCT 256
 
-/* What a member is, and so which values are worth a try. */
+/* The meaning of a member, and so the values that are worth a try. */
 enum kind {
 	NO_FIELD,
 	SIZE,
@@ -70,7 +70,7 @@ struct command {
 
 extern const struct command commands[];
 extern const unsigned int nr_commands;
-/* The row whose struct is an entry of such a batch. */
+/* The row of the struct that is an entry of such a batch. */
 const struct command *entry_command(enum entry entries);
 
 struct known {

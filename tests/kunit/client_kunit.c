@@ -157,6 +157,8 @@ static void published_is_found(struct kunit *test)
 			flexmem_client_lookup(ctx->client, handle, &out));
 	KUNIT_EXPECT_EQ(test, out.out_address.region_id, 0);
 	KUNIT_EXPECT_EQ(test, out.out_address.offset, 128);
+	/* ALLOC told the same. */
+	KUNIT_EXPECT_EQ(test, ctx->place.address.offset, 128);
 	KUNIT_EXPECT_EQ(test, out.out_size, GIB);
 	KUNIT_EXPECT_EQ(test, out.out_flags, 0);
 }
@@ -251,8 +253,10 @@ static void address_must_be_exact(struct kunit *test)
 
 	alloc(test, ctx->client, 1024);
 	alloc(test, ctx->client, 1024);
+	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 1), -ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 128), -ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 1023), -ENOENT);
+	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 1024 + 127), -ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 2048), -ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 1, 0), -ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, U64_MAX), -ENOENT);

@@ -231,11 +231,10 @@ static void says_how_far_it_came(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_COPY, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
 			copy(test, AT(to, 0), AT(from, 0), GIB, &done));
-	/* It may be dead: nobody waits for it again so soon. */
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			copy(test, AT(to, 0), AT(from, 0), GIB, &done));
 	KUNIT_EXPECT_EQ(test, done, 0);
-	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_COPY], 4);
+	/* One reply that is lost is no other caller's. */
+	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(to, 0), AT(from, 0), GIB, &done));
+	KUNIT_EXPECT_TRUE(test, is_all(test, AT(to, 0), GIB, 7));
 }
 
 static void finds_both_handles_or_neither(struct kunit *test)

@@ -176,6 +176,20 @@ static struct flexmem_memory *lost_piece(struct fake_device *fake, u64 id)
 	return NULL;
 }
 
+/* Where an id is among those that were lost, or where it can be put. */
+static u64 *find_lost(struct fake_device *fake, u64 id)
+{
+	u64 *lost = fake->lost_id, *empty = NULL;
+
+	for (; lost < fake->lost_id + ARRAY_SIZE(fake->lost_id); lost++) {
+		if (*lost == id)
+			return lost;
+		if (!*lost && !empty)
+			empty = lost;
+	}
+	return empty;
+}
+
 static bool refuses_size(struct fake_device *fake, u64 size)
 {
 	unsigned int i;
@@ -219,14 +233,12 @@ static int fake_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 		       "acquired size is not a multiple of the granule");
 	fake_breach_if(fake, !mem->id || lost_piece(fake, mem->id),
 		       "acquired under an id that is in use");
-	fake_breach_if(fake, fake->lost_slots,
-		       "acquired before it was settled what was lost");
 	if (!rc)
 		rc = acquire_piece(fake, size, mem);
-	else if (takes_effect(fake, rc))
-		acquire_piece(fake, size, &lost);
+	else if (takes_effect(fake, rc) && !acquire_piece(fake, size, &lost))
+		fake->unheard += size;
 	if (is_unknown(rc))
-		fake->lost_id = mem->id;
+		*find_lost(fake, mem->id) = mem->id;
 	if (fake->during_acquire)
 		fake->during_acquire(fake->during_acquire_arg);
 	return fake_device_end(fake, FAKE_ACQUIRE, size, rc);
@@ -236,7 +248,8 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 {
 	struct fake_device *fake = priv;
 	int rc = fake_device_begin(fake, FAKE_RELEASE);
-	bool was_lost = mem->id == fake->lost_id;
+	u64 *lost = find_lost(fake, mem->id);
+	bool was_lost = *lost == mem->id;
 	struct flexmem_memory *piece = was_lost ? lost_piece(fake, mem->id) :
 					fake_device_piece(fake, mem);
 	u64 size = mem->size;
@@ -246,11 +259,13 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 	fake_breach_if(fake, piece && in_a_slot(fake, piece->base, NO_SLOT),
 		       "released memory that is in a slot");
 	if (!rc && was_lost)
-		fake->lost_id = 0;
+		*lost = 0;
 	if (is_unknown(rc))
-		fake->lost_id = mem->id;
+		*lost = mem->id;
 	if (takes_effect(fake, rc) && piece) {
 		fake->taken -= size;
+		if (!mem->cookie)
+			fake->unheard -= size;
 		fake_data_drop(fake, piece - fake->piece);
 		*piece = (struct flexmem_memory) {};
 	}
@@ -276,9 +291,8 @@ static int fake_slot_set(void *priv, unsigned int slot,
 	fake_breach_if(fake, outside, "set a slot that there is not");
 	if (outside)
 		return fake_device_end(fake, FAKE_SLOT_SET, slot, rc);
-	fake_breach_if(fake, fake->slot_base[slot] &&
-		       !(fake->lost_slots & BIT_ULL(slot) &&
-			 fake->slot_base[slot] == mem->base),
+	fake_breach_if(fake, fake->slot_base[slot] ||
+		       fake->lost_slots & BIT_ULL(slot),
 		       "set a slot that is not empty");
 	fake_breach_if(fake, !fake_device_piece(fake, mem),
 		       "set a slot to memory that was not acquired");
@@ -501,9 +515,7 @@ bool fake_device_is_untouched(struct fake_device *fake)
  */
 u64 fake_device_lost(struct fake_device *fake)
 {
-	struct flexmem_memory *piece = lost_piece(fake, fake->lost_id);
-
-	return piece ? piece->size : 0;
+	return fake->unheard;
 }
 
 /**
@@ -514,7 +526,8 @@ void fake_device_reset(struct fake_device *fake)
 {
 	fake->taken = 0;
 	fake->quiet = false;
-	fake->lost_id = 0;
+	fake->unheard = 0;
+	memset(fake->lost_id, 0, sizeof(fake->lost_id));
 	fake->lost_slots = 0;
 	fake_data_drop_all(fake);
 	memset(fake->piece, 0, sizeof(fake->piece));

@@ -85,7 +85,8 @@ struct fake_failure {
  * @taken: bytes it has given
  * @calls: how often each operation was called
  * @lost_id: memory of which the caller does not know whether it was acquired, or
- *	released, or 0
+ *	released; 0 at the end
+ * @unheard: bytes it has given whose caller has not heard of it
  * @lost_slots: slots of which it does not know whether they are filled, a bit each
  * @replies_are_lost: commands that fail with -ETIMEDOUT and -EINTR are carried out
  * @breach: first breach of the contract, or NULL
@@ -126,7 +127,8 @@ struct fake_device {
 
 	u64 taken;
 	unsigned int calls[FAKE_NR_OPS];
-	u64 lost_id;
+	u64 lost_id[2 * FAKE_MAX_PIECES];
+	u64 unheard;
 	u64 lost_slots;
 	bool replies_are_lost;
 	const char *breach;

@@ -201,7 +201,7 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_table_init(&ft->table, NULL, &desc, settings));
 	/* Nothing happens by itself, unless a test is about that. */
-	ft->table.settle_ms = INT_MAX;
+	ft->table.function.work_ms = INT_MAX;
 	ft->account = flexmem_owner_open(&ft->table.accounts, fake_uid(0),
 					 NULL);
 	KUNIT_ASSERT_NOT_NULL(test, ft->account);

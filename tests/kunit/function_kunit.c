@@ -17,6 +17,8 @@ struct liar {
 	u64 capacity;
 	u64 wrong_id;
 	bool forgets_frame;
+	unsigned int mapped;
+	unsigned int released;
 	u64 unmapped;
 	int rc;
 };
@@ -33,7 +35,10 @@ static int liar_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 
 static int liar_release(void *priv, const struct flexmem_memory *mem)
 {
-	return ((struct liar *)priv)->rc;
+	struct liar *liar = priv;
+
+	liar->released++;
+	return liar->rc;
 }
 
 static int liar_slot_set(void *priv, unsigned int slot,
@@ -89,13 +94,17 @@ static int liar_vm_map(void *priv, const struct flexmem_vm_range *range,
 		       const struct flexmem_memory *mem, u64 offset,
 		       unsigned int access)
 {
-	return ((struct liar *)priv)->rc;
+	struct liar *liar = priv;
+
+	liar->mapped++;
+	return liar->rc;
 }
 
 static int liar_vm_unmap(void *priv, const struct flexmem_vm_range *range)
 {
 	struct liar *liar = priv;
 
+	liar->mapped++;
 	liar->unmapped = range->address;
 	return liar->rc;
 }
@@ -285,13 +294,16 @@ static void holds_nothing_after_a_reset(struct kunit *test)
 			-ETIMEDOUT);
 	liar->rc = 0;
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), -EIO);
+	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
 	KUNIT_EXPECT_EQ(test, flexmem_function_reset(&liar->function), 0);
+	KUNIT_EXPECT_FALSE(test, is_distrusted(test));
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
 }
 
 /* Calls the nth operation; the first three may say -ENOSPC. */
 #define NR_OPERATIONS 14
 #define NR_THAT_FILL_UP 3
+#define OPERATION_PAGE 9
 
 static const struct flexmem_vm_range some_range = {
 	.space = 1,
@@ -302,15 +314,20 @@ static const struct flexmem_vm_range some_range = {
 static int call(struct liar *liar, unsigned int nth)
 {
 	struct flexmem_function *function = &liar->function;
-	struct flexmem_memory mem = { .size = SZ_2M };
+	struct flexmem_memory mem = { .id = 1, .size = SZ_2M };
 	unsigned long pfn = 77;
 	u64 bytes = 77;
 	int rc;
 
 	/* What was not answered is another test's: lost_kunit.c. */
-	function->lost.undo = FLEXMEM_UNDO_NOTHING;
+	function->piece[0] = (struct flexmem_piece) {
+		.mem = mem,
+		.slot = FLEXMEM_NO_SLOT,
+	};
+	function->nr_pieces = 1;
 	switch (nth) {
 	case 0:
+		function->nr_pieces = 0;
 		liar->mem = mem;
 		return flexmem_function_acquire(function, SZ_2M, &mem);
 	case 1:
@@ -319,8 +336,6 @@ static int call(struct liar *liar, unsigned int nth)
 		return flexmem_function_vm_map(function, &some_range, &mem, 0,
 					       FLEXMEM_VM_READ);
 	case 3:
-		if (function->nr_pieces)
-			mem = function->piece[0].mem;
 		return flexmem_function_release(function, &mem);
 	case 4:
 		liar->capacity = GIB;
@@ -333,10 +348,8 @@ static int call(struct liar *liar, unsigned int nth)
 	case 7:
 		return flexmem_function_write(function, &mem, 0, 128, &bytes);
 	case 8:
-		/* It holds something. */
-		function->nr_pieces = 1;
 		return flexmem_function_quiesce(function);
-	case 9:
+	case OPERATION_PAGE:
 		rc = flexmem_function_page(function, &mem, 0, &pfn);
 		return pfn == (rc ? 77 : 42) ? rc : -E2BIG;
 	case 10:
@@ -413,7 +426,7 @@ static void refuses_wrong_addresses(struct kunit *test)
 		.address = SZ_4M + SZ_1M - SZ_64K,
 		.size = SZ_64K,
 	};
-	const struct flexmem_memory mem = { .size = SZ_2M };
+	struct flexmem_memory mem = { .size = SZ_2M };
 	struct liar *liar = test->priv;
 	unsigned int i;
 
@@ -438,7 +451,12 @@ static void refuses_wrong_addresses(struct kunit *test)
 								      &range),
 					    "%u", i);
 	}
-	KUNIT_EXPECT_EQ(test, liar->function.sent, 0);
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			flexmem_function_vm_map(&liar->function, &last, &mem, 0,
+						7));
+	KUNIT_EXPECT_EQ(test, liar->mapped, 0);
+	KUNIT_ASSERT_EQ(test, acquire(test, SZ_2M, 0, SZ_2M), 0);
+	mem = liar->function.piece[0].mem;
 	KUNIT_EXPECT_EQ(test, 0,
 			flexmem_function_vm_map(&liar->function, &last, &mem,
 						SZ_2M - SZ_64K, 7));
@@ -463,18 +481,19 @@ static void has_no_page_tables_without_operations(struct kunit *test)
 
 /*
  * Whatever went wrong, nobody knows whether it is mapped: it must not be when the
- * next one is asked.
+ * memory goes back.
  */
 static void unmaps_what_may_be_mapped(struct kunit *test)
 {
 	static const int errors[] = { -ETIMEDOUT, -EINTR, -EIO, -ENODEV,
 				      -ENOMEM, -EBUSY };
-	const struct flexmem_memory mem = { .size = SZ_2M };
 	struct liar *liar = test->priv;
 	struct flexmem_function *function = &liar->function;
+	struct flexmem_memory mem;
 	unsigned int i;
-	u64 bytes;
 
+	KUNIT_ASSERT_EQ(test, acquire(test, SZ_2M, 0, SZ_2M), 0);
+	mem = function->piece[0].mem;
 	for (i = 0; i < ARRAY_SIZE(errors); i++) {
 		liar->unmapped = 0;
 		liar->rc = errors[i];
@@ -482,14 +501,19 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 				flexmem_function_vm_map(function, &some_range,
 							&mem, 0,
 							FLEXMEM_VM_WRITE));
-		liar->rc = -ETIMEDOUT;
-		KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-				flexmem_function_capacity(function, &bytes));
+		liar->rc = -EIO;
+		KUNIT_EXPECT_EQ(test, -EIO,
+				flexmem_function_drain(function, false));
 		KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
 		KUNIT_EXPECT_FALSE(test, flexmem_function_is_settled(function));
+		/* Nothing else of it is mapped before that. */
+		KUNIT_EXPECT_EQ(test, -EIO,
+				flexmem_function_vm_map(function, &some_range,
+							&mem, 0,
+							FLEXMEM_VM_WRITE));
 		liar->rc = 0;
 		KUNIT_EXPECT_EQ(test, 0,
-				flexmem_function_capacity(function, &bytes));
+				flexmem_function_drain(function, false));
 		KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
 	}
 	/* Where there is no room there is nothing. */
@@ -498,22 +522,26 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 			flexmem_function_vm_map(function, &some_range, &mem, 0,
 						FLEXMEM_VM_WRITE));
 	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
-	/* Nor when programs were stopped, and all is about to go back. */
-	liar->rc = 0;
-	liar->unmapped = 0;
-	function->quiet = true;
-	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_function_vm_map(function, &some_range, &mem, 0,
-						FLEXMEM_VM_WRITE));
-	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_function_vm_unmap(function, &some_range));
-	KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
-	function->quiet = false;
 	/* What may be mapped still is not mapped anew: who asked tries again. */
 	liar->rc = -EINTR;
 	KUNIT_EXPECT_EQ(test, -EINTR,
 			flexmem_function_vm_unmap(function, &some_range));
 	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
+	/* It does not go back while it may be. */
+	KUNIT_EXPECT_EQ(test, -EINTR,
+			flexmem_function_vm_map(function, &some_range, &mem, 0,
+						FLEXMEM_VM_WRITE));
+	liar->rc = -EIO;
+	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_release(function, &mem));
+	KUNIT_EXPECT_EQ(test, liar->released, 0);
+	/* Nor is what goes back mapped. */
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			flexmem_function_vm_map(function, &some_range, &mem, 0,
+						FLEXMEM_VM_WRITE));
+	liar->rc = 0;
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_drain(function, false));
+	KUNIT_EXPECT_EQ(test, liar->released, 1);
+	KUNIT_EXPECT_EQ(test, function->nr_pieces, 0);
 }
 
 /* Or the task would map whatever was on the stack. */
@@ -533,54 +561,131 @@ static void page_without_a_frame_is_eio(struct kunit *test)
 /* What moves data says as much of the firmware as any other command. */
 static void each_command_tells_of_a_dead_firmware(struct kunit *test)
 {
-	const struct flexmem_memory mem = { .size = SZ_2M };
 	struct liar *liar = test->priv;
 	struct flexmem_function *function = &liar->function;
-	u8 byte;
+	unsigned int nth;
 
-	liar->rc = -ETIMEDOUT;
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_function_scrub(function, &mem, 0, 128));
-	KUNIT_EXPECT_TRUE(test, function->doubt);
-	KUNIT_EXPECT_FALSE(test, flexmem_function_may_probe(function));
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_function_read(function, &mem, 0, 1, &byte));
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_function_write(function, &mem, 0, 1, &byte));
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_function_copy(function, &mem, 0, &mem, 128,
-					      128));
-	KUNIT_EXPECT_EQ(test, atomic_read(&function->timeouts), 4);
-	/* That it has failed shows that it lives no more than before. */
-	liar->rc = -EIO;
-	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_function_read(function, &mem, 0, 1, &byte));
-	KUNIT_EXPECT_TRUE(test, function->doubt);
-	liar->rc = 0;
-	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_function_read(function, &mem, 0, 1, &byte));
-	KUNIT_EXPECT_FALSE(test, function->doubt);
-	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+	for (nth = 0; nth < NR_OPERATIONS; nth++) {
+		/* The firmware has no part in it. */
+		if (nth == OPERATION_PAGE)
+			continue;
+		liar->rc = -ETIMEDOUT;
+		call(liar, nth);
+		KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
+		/* That one has failed shows that it lives no more than before. */
+		liar->rc = -EIO;
+		call(liar, nth);
+		liar->rc = -ETIMEDOUT;
+		call(liar, nth);
+		KUNIT_EXPECT_EQ_MSG(test, -EAGAIN,
+				    flexmem_function_error(function),
+				    "operation %u", nth);
+		liar->rc = -EIO;
+		call(liar, nth);
+		KUNIT_EXPECT_EQ(test, -EAGAIN, flexmem_function_error(function));
+		liar->rc = 0;
+		call(liar, nth);
+		KUNIT_EXPECT_EQ_MSG(test, 0, flexmem_function_error(function),
+				    "operation %u", nth);
+	}
 }
 
-/* Else who asks for a region each second would keep those who need a scrub away. */
+/* Its callers would wait for a probe each time that it is full. */
 static void firmware_without_room_is_not_dead(struct kunit *test)
 {
-	const struct flexmem_memory mem = { .size = SZ_2M };
 	struct liar *liar = test->priv;
 	struct flexmem_function *function = &liar->function;
-	struct flexmem_memory given;
-	u8 byte;
+	unsigned int nth;
 
+	for (nth = 0; nth < NR_THAT_FILL_UP; nth++) {
+		liar->rc = -ETIMEDOUT;
+		call(liar, nth);
+		call(liar, nth);
+		KUNIT_EXPECT_TRUE(test,
+				  flexmem_function_is_unresponsive(function));
+		liar->rc = -ENOSPC;
+		call(liar, nth);
+		KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
+	}
+}
+
+/* A timeout does not wake a function, nor does an answer. */
+static void only_what_is_up_becomes_unresponsive(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+
+	flexmem_function_enter(function, FLEXMEM_WEDGED);
 	liar->rc = -ETIMEDOUT;
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_function_read(function, &mem, 0, 1, &byte));
-	KUNIT_EXPECT_FALSE(test, flexmem_function_may_probe(function));
-	liar->rc = -ENOSPC;
-	KUNIT_EXPECT_EQ(test, -ENOSPC,
-			flexmem_function_acquire(function, SZ_2M, &given));
-	KUNIT_EXPECT_FALSE(test, function->doubt);
-	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, flexmem_function_reset(function));
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, flexmem_function_reset(function));
+	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_error(function));
+	liar->rc = 0;
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_reset(function));
+	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_error(function));
+	/* What it was it is again after a sleep. */
+	flexmem_function_enter(function, FLEXMEM_UNRESPONSIVE);
+	flexmem_function_suspend(function);
+	flexmem_function_resume(function);
+	KUNIT_EXPECT_TRUE(test, flexmem_function_is_unresponsive(function));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_fatal(function));
+}
+
+/* What callers get, after each step. */
+static void each_state_has_its_error(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
+	flexmem_function_enter(function, FLEXMEM_WEDGED);
+	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_error(function));
+	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_fatal(function));
+	flexmem_function_enter(function, FLEXMEM_UP);
+	flexmem_function_suspend(function);
+	KUNIT_EXPECT_EQ(test, -EAGAIN, flexmem_function_error(function));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_fatal(function));
+	flexmem_function_resume(function);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
+	flexmem_function_enter(function, FLEXMEM_GONE);
+	KUNIT_EXPECT_EQ(test, -ENODEV, flexmem_function_error(function));
+	KUNIT_EXPECT_EQ(test, -ENODEV, flexmem_function_fatal(function));
+}
+
+/* On the way to resume a driver may reset the device. */
+static void reset_does_not_end_a_suspend(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+
+	flexmem_function_suspend(function);
+	flexmem_function_suspend(function);
+	flexmem_function_resume(function);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
+	flexmem_function_suspend(function);
+	flexmem_function_enter(function, FLEXMEM_WEDGED);
+	KUNIT_EXPECT_EQ(test, -EAGAIN, flexmem_function_error(function));
+	flexmem_function_resume(function);
+	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_error(function));
+	flexmem_function_suspend(function);
+	flexmem_function_enter(function, FLEXMEM_UP);
+	KUNIT_EXPECT_EQ(test, -EAGAIN, flexmem_function_error(function));
+	flexmem_function_resume(function);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
+}
+
+static void nothing_brings_back_what_has_gone(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+
+	flexmem_function_suspend(function);
+	flexmem_function_enter(function, FLEXMEM_GONE);
+	flexmem_function_enter(function, FLEXMEM_UP);
+	flexmem_function_suspend(function);
+	KUNIT_EXPECT_EQ(test, -ENODEV, flexmem_function_error(function));
+	flexmem_function_resume(function);
+	KUNIT_EXPECT_EQ(test, -ENODEV, flexmem_function_error(function));
 }
 
 static void pf_needs_no_slots(struct kunit *test)
@@ -768,6 +873,10 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(page_without_a_frame_is_eio),
 	KUNIT_CASE(each_command_tells_of_a_dead_firmware),
 	KUNIT_CASE(firmware_without_room_is_not_dead),
+	KUNIT_CASE(only_what_is_up_becomes_unresponsive),
+	KUNIT_CASE(each_state_has_its_error),
+	KUNIT_CASE(reset_does_not_end_a_suspend),
+	KUNIT_CASE(nothing_brings_back_what_has_gone),
 	KUNIT_CASE(pf_needs_no_slots),
 	KUNIT_CASE_PARAM(refuses_a_bad_description, bad_desc_gen_params),
 	KUNIT_CASE(takes_the_longest_name),

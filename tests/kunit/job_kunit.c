@@ -4,6 +4,7 @@
  * brought to its end, and nothing of it is anybody's.
  */
 
+#include <kunit/test-bug.h>
 #include <kunit/test.h>
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -118,7 +119,7 @@ static void expect(struct kunit *test, int rc, unsigned int regions,
 	struct ctx *ctx = test->priv;
 
 	wait_for_completion(&ctx->done);
-	flush_workqueue(ctx->table->worker);
+	flush_workqueue(ctx->table->function.worker);
 	KUNIT_EXPECT_EQ(test, ctx->rc, rc);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx->table), regions);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), log);
@@ -207,7 +208,7 @@ static void waits_while_the_device_sleeps(struct kunit *test)
 	start(test, ctx, call_trim);
 	msleep(20);
 	/* As flexmem_table_suspend() does before it waits for the worker. */
-	WRITE_ONCE(ctx->table->function.suspended, true);
+	flexmem_function_suspend(&ctx->table->function);
 	mutex_unlock(&ctx->table->acquire_lock);
 	msleep(20);
 	KUNIT_EXPECT_FALSE(test, completion_done(&ctx->done));
@@ -215,13 +216,55 @@ static void waits_while_the_device_sleeps(struct kunit *test)
 	expect(test, 0, 0, "");
 }
 
+static int look_until_awake(void *data)
+{
+	struct ctx *ctx = data;
+
+	complete(&ctx->started);
+	while (flexmem_function_error(&ctx->table->function))
+		msleep(20);
+	ctx->size++;
+	complete(&ctx->done);
+	return 0;
+}
+
+/*
+ * What is written before the device wakes is seen by a caller that finds it
+ * awake, with no lock between them: for TSan and KCSAN to judge.
+ */
+static void awake_is_seen_after_what_was_before(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	flexmem_table_suspend(ctx->table);
+	kthread_run(look_until_awake, ctx, "flexmem_kunit");
+	wait_for_completion(&ctx->started);
+	msleep(20);
+	ctx->size = 41;
+	flexmem_table_resume(ctx->table);
+	wait_for_completion(&ctx->done);
+	KUNIT_EXPECT_EQ(test, ctx->size, 42);
+}
+
+static int reset_task(void *data)
+{
+	struct ctx *ctx = data;
+
+	ctx->size = flexmem_table_reset(ctx->table);
+	complete(&ctx->asleep);
+	return 0;
+}
+
+/* In the middle of a command; a reset that does not come fails the test. */
 static void begin_reset(void *arg)
 {
 	struct ctx *ctx = arg;
+	unsigned int tries = 500;
 
-	/* As flexmem_table_reset() does before it waits for the worker. */
-	atomic_inc(&ctx->table->function.resetting);
 	ctx->fake->during_clear = NULL;
+	kthread_run(reset_task, ctx, "flexmem_kunit");
+	while (!flexmem_function_error(&ctx->table->function) && tries--)
+		msleep(20);
 }
 
 static void reset_cuts_in(struct kunit *test)
@@ -236,8 +279,9 @@ static void reset_cuts_in(struct kunit *test)
 	ctx->fake->during_clear = begin_reset;
 	ctx->fake->during_clear_arg = ctx;
 	start(test, ctx, call_trim);
-	expect(test, -EIO, 1, "clear 0, release 12G");
-	atomic_dec(&ctx->table->function.resetting);
+	wait_for_completion(&ctx->asleep);
+	KUNIT_EXPECT_EQ(test, ctx->size, 0);
+	expect(test, -EIO, 0, "clear 0, release 12G, quiesce, reset");
 }
 
 /* Regions that are empty. */
@@ -254,7 +298,7 @@ static void begin_suspend(void *arg)
 	struct ctx *ctx = arg;
 
 	/* As flexmem_table_suspend() does before it waits for the worker. */
-	WRITE_ONCE(ctx->table->function.suspended, true);
+	flexmem_function_suspend(&ctx->table->function);
 	ctx->fake->during_clear = NULL;
 	ctx->fake->during_acquire = NULL;
 	complete(&ctx->asleep);
@@ -306,11 +350,10 @@ static void let_settle(struct flexmem_table *table)
 {
 	unsigned int tries = 2 * FLEXMEM_RELEASE_TRIES;
 
-	flush_workqueue(table->worker);
-	while (delayed_work_pending(&table->settle_work) && tries--) {
-		WRITE_ONCE(table->function.probe_at, jiffies);
-		flush_delayed_work(&table->settle_work);
-		flush_workqueue(table->worker);
+	flush_workqueue(table->function.worker);
+	while (delayed_work_pending(&table->function.work) && tries--) {
+		flush_delayed_work(&table->function.work);
+		flush_workqueue(table->function.worker);
 	}
 }
 
@@ -325,14 +368,15 @@ static void settled_unasked(struct kunit *test)
 	start(test, ctx, call_alloc);
 	wait_for_completion(&ctx->done);
 	let_settle(ctx->table);
+	/* The second one in a row: it is asked whether it lives. */
 	expect(test, -ETIMEDOUT, 0,
-	       "acquire 12G ETIMEDOUT, release 12G ETIMEDOUT, release 12G ETIMEDOUT, release 12G");
+	       "acquire 12G ETIMEDOUT, release 12G ETIMEDOUT, capacity, release 12G ETIMEDOUT, release 12G");
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
-	KUNIT_EXPECT_FALSE(test, ctx->table->function.doubt);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(&ctx->table->function));
 }
 
-/* So is a slot of which nobody knows: its region is good again. */
-static void doubtful_region_is_revived_unasked(struct kunit *test)
+/* So is a slot of which nobody knows: its region goes back in the end. */
+static void trimmed_region_goes_back_unasked(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -341,8 +385,8 @@ static void doubtful_region_is_revived_unasked(struct kunit *test)
 	start(test, ctx, call_trim);
 	wait_for_completion(&ctx->done);
 	let_settle(ctx->table);
-	expect(test, -ETIMEDOUT, 1, "clear 0 ETIMEDOUT, set 0");
-	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
+	expect(test, -ETIMEDOUT, 0, "clear 0 ETIMEDOUT, clear 0, release 12G");
+	KUNIT_EXPECT_EQ(test, ctx->regions, 0);
 }
 
 /* And memory whose slot was not set goes back. */
@@ -386,7 +430,7 @@ static void release_is_given_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE],
 			FLEXMEM_RELEASE_TRIES);
 	KUNIT_EXPECT_FALSE(test,
-			   delayed_work_pending(&ctx->table->settle_work));
+			   delayed_work_pending(&ctx->table->function.work));
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
 	KUNIT_EXPECT_EQ(test, call_trim(ctx), 0);
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
@@ -399,7 +443,6 @@ static void release_in_vain_is_repeated_unasked(struct kunit *test)
 
 	ctx->fake->refused_slots = ~0ULL;
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, call_alloc(ctx), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, call_alloc(ctx), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 12 * GIB);
 	let_settle(ctx->table);
@@ -414,9 +457,6 @@ static void lose_acquire(struct kunit *test, struct ctx *ctx)
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
 			flexmem_function_acquire(&table->function, GIB, &mem));
-	mutex_lock(&table->acquire_lock);
-	flexmem_table_settle_later(table);
-	mutex_unlock(&table->acquire_lock);
 }
 
 /* A device that sleeps is not asked; it is when it is awake. */
@@ -427,7 +467,7 @@ static void settled_after_a_sleep(struct kunit *test)
 	lose_acquire(test, ctx);
 	flexmem_table_suspend(ctx->table);
 	KUNIT_EXPECT_TRUE(test,
-			  delayed_work_pending(&ctx->table->settle_work));
+			  delayed_work_pending(&ctx->table->function.work));
 	ctx->fake->asleep = true;
 	let_settle(ctx->table);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
@@ -439,102 +479,157 @@ static void settled_after_a_sleep(struct kunit *test)
 			   "acquire 1G ETIMEDOUT, release 1G");
 }
 
-/* Nor one that somebody else has asked just now, in vain. */
-static void settles_as_seldom_as_others_ask(struct kunit *test)
+/* The worker's turn, whenever it would have come. */
+static void run_work(struct flexmem_table *table)
 {
-	struct ctx *ctx = test->priv;
-
-	lose_acquire(test, ctx);
-	WRITE_ONCE(ctx->table->function.probe_at, jiffies + 3600 * HZ);
-	flush_delayed_work(&ctx->table->settle_work);
-	flush_workqueue(ctx->table->worker);
-	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
-			   "acquire 1G ETIMEDOUT");
-	KUNIT_EXPECT_TRUE(test,
-			  delayed_work_pending(&ctx->table->settle_work));
-	KUNIT_EXPECT_EQ(test, ctx->table->settle_tries, 0);
-	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -ETIMEDOUT);
-	let_settle(ctx->table);
-	KUNIT_EXPECT_EQ(test, ctx->table->settle_tries, 0);
-	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 3);
+	mod_delayed_work(table->function.worker, &table->function.work, 0);
+	flush_workqueue(table->function.worker);
 }
 
-/* In doubt, with one who may ask, and a region that others have room in. */
-static void doubt(struct kunit *test, struct ctx *ctx)
+static void become_unresponsive(struct ctx *ctx)
 {
-	u64 capacity;
-
-	ctx->table->settings.order = FLEXMEM_ORDER_LOAD_BALANCE;
-	acquire(test, ctx, 1);
-	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_function_capacity(&ctx->table->function,
-						  &capacity));
-	WRITE_ONCE(ctx->table->function.probe_at, jiffies);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_UNRESPONSIVE);
 }
 
-static void kill_and_probe(void *arg)
+/* Until somebody waits for the next probe. */
+static void let_wait(struct ctx *ctx)
 {
-	struct ctx *ctx = arg;
-	unsigned long *at = &ctx->table->function.probe_at, claim;
-
-	claim = READ_ONCE(*at);
-	kill_caller(ctx);
-	ctx->regions = READ_ONCE(*at) != claim;
-	ctx->fake->during_acquire = NULL;
+	while (!wq_has_sleeper(&ctx->table->function.changed) &&
+	       !completion_done(&ctx->done))
+		msleep(20);
+	KUNIT_EXPECT_FALSE(kunit_get_current_test(),
+			   completion_done(&ctx->done));
 }
 
-/* What is asked for who is killed is asked: nobody else pays for that, too. */
-static void killed_prober_leaves_nothing(struct kunit *test)
-{
-	struct ctx *ctx = test->priv;
-
-	doubt(test, ctx);
-	ctx->regions = 99;
-	ctx->fake->during_acquire = kill_and_probe;
-	ctx->fake->during_acquire_arg = ctx;
-	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 9, -ETIMEDOUT);
-	start(test, ctx, call_alloc);
-	wait_for_completion(&ctx->done);
-	flush_workqueue(ctx->table->worker);
-	KUNIT_EXPECT_EQ(test, ctx->rc, -EINTR);
-	KUNIT_EXPECT_EQ(test, ctx->regions, 0);
-}
-
-/* An error is an answer, but it does not say that all is well. */
-static void one_error_an_interval(struct kunit *test)
-{
-	struct ctx *ctx = test->priv;
-	unsigned long *at = &ctx->table->function.probe_at, begin = jiffies;
-	unsigned int i, before;
-
-	doubt(test, ctx);
-	before = ctx->fake->calls[FAKE_ACQUIRE];
-	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 99, -EIO);
-	KUNIT_EXPECT_EQ(test, 0, call_alloc(ctx));
-	KUNIT_EXPECT_FALSE(test, time_before(READ_ONCE(*at), begin + HZ));
-	/* However long this takes, it is the same interval. */
-	WRITE_ONCE(*at, jiffies + 3600 * HZ);
-	for (i = 0; i < 4; i++)
-		KUNIT_EXPECT_EQ(test, 0, call_alloc(ctx));
-	KUNIT_EXPECT_TRUE(test, ctx->table->function.doubt);
-	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], before + 1);
-}
-
-static void one_leaves_only_the_own_probe(struct kunit *test)
+/* Each run of the worker is one probe, and what is lost waits for a good one. */
+static void one_probe_at_a_time(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_function *function = &ctx->table->function;
-	unsigned long claim, others;
+	unsigned int i;
 
-	doubt(test, ctx);
-	KUNIT_EXPECT_TRUE(test, flexmem_function_claim_probe(function, &claim));
-	KUNIT_EXPECT_EQ(test, READ_ONCE(function->probe_at), claim);
-	/* An interval later another one asks. */
-	others = claim + HZ;
-	WRITE_ONCE(function->probe_at, others);
-	flexmem_function_leave_probe(function, claim);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(function->probe_at), others);
+	lose_acquire(test, ctx);
+	become_unresponsive(ctx);
+	fake_device_forget(ctx->fake);
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 3, -ETIMEDOUT);
+	for (i = 1; i <= 3; i++) {
+		run_work(ctx->table);
+		KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], i);
+		KUNIT_EXPECT_TRUE(test, delayed_work_pending(&function->work));
+		/* Less and less often. */
+		KUNIT_EXPECT_EQ(test, function->work_tries, i);
+	}
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
+	run_work(ctx->table);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 1);
+	KUNIT_EXPECT_EQ(test, function->work_tries, 0);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&function->work));
+}
+
+/* Only the answer to a command shows that it lives. */
+static void probe_that_fails_is_no_answer(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	become_unresponsive(ctx);
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
+	run_work(ctx->table);
+	KUNIT_EXPECT_TRUE(test,
+			  flexmem_function_is_unresponsive(&ctx->table->function));
+	run_work(ctx->table);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(&ctx->table->function));
+}
+
+static void callers_wait_for_the_probe(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	become_unresponsive(ctx);
+	start(test, ctx, call_alloc);
+	let_wait(ctx);
+	run_work(ctx->table);
+	wait_for_completion(&ctx->done);
+	KUNIT_EXPECT_EQ(test, ctx->rc, 0);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "capacity, acquire 12G, set 0");
+}
+
+/* As that of a scrub that was under way. */
+static void any_answer_ends_the_wait(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	become_unresponsive(ctx);
+	start(test, ctx, call_alloc);
+	let_wait(ctx);
+	flexmem_function_note(&ctx->table->function, 0);
+	wait_for_completion(&ctx->done);
+	KUNIT_EXPECT_EQ(test, ctx->rc, 0);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "acquire 12G, set 0");
+}
+
+static void probe_in_vain_is_their_answer(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	acquire(test, ctx, 1);
+	become_unresponsive(ctx);
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
+	start(test, ctx, call_trim);
+	let_wait(ctx);
+	run_work(ctx->table);
+	expect(test, -ETIMEDOUT, 1, "capacity ETIMEDOUT");
+}
+
+static void killed_while_waiting_for_the_probe(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	become_unresponsive(ctx);
+	start(test, ctx, call_alloc);
+	let_wait(ctx);
+	kill_caller(ctx);
+	expect(test, -EINTR, 0, "");
+}
+
+/* D28: neither what fits, whatever the order, nor what there is no room for. */
+static void what_needs_no_answer_does_not_wait(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	enum flexmem_reason *exhausted = ctx->table->domain.exhausted;
+
+	acquire(test, ctx, 1);
+	become_unresponsive(ctx);
+	KUNIT_EXPECT_EQ(test, 0, call_alloc(ctx));
+	ctx->table->settings.order = FLEXMEM_ORDER_LOAD_BALANCE;
+	KUNIT_EXPECT_EQ(test, 0, call_alloc(ctx));
+	exhausted[FLEXMEM_KIND_TENSOR] = FLEXMEM_REASON_CAPACITY;
+	ctx->size = 12 * GIB;
+	KUNIT_EXPECT_EQ(test, -ENOMEM, call_alloc(ctx));
+	exhausted[FLEXMEM_KIND_TENSOR] = FLEXMEM_REASON_NONE;
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
+}
+
+/* A command of another caller times out while this one waits for its turn. */
+static void who_waited_for_a_new_region_takes_an_old_one(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	acquire(test, ctx, 1);
+	ctx->table->settings.order = FLEXMEM_ORDER_LOAD_BALANCE;
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
+	mutex_lock(&ctx->table->acquire_lock);
+	start(test, ctx, call_alloc);
+	msleep(20);
+	become_unresponsive(ctx);
+	mutex_unlock(&ctx->table->acquire_lock);
+	let_wait(ctx);
+	run_work(ctx->table);
+	wait_for_completion(&ctx->done);
+	KUNIT_EXPECT_EQ(test, ctx->rc, 0);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "capacity ETIMEDOUT");
 }
 
 static void who_waits_is_told_when_the_device_goes(struct kunit *test)
@@ -544,7 +639,7 @@ static void who_waits_is_told_when_the_device_goes(struct kunit *test)
 	mutex_lock(&ctx->table->acquire_lock);
 	start(test, ctx, call_alloc);
 	msleep(20);
-	WRITE_ONCE(ctx->table->function.closing, true);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_GONE);
 	mutex_unlock(&ctx->table->acquire_lock);
 	expect(test, -ENODEV, 0, "");
 }
@@ -575,10 +670,10 @@ static void reset_cuts_in_before_growth_releases(struct kunit *test)
 
 	strand(test, ctx, 4);
 	/* As flexmem_table_reset() does before it waits for the worker. */
-	atomic_inc(&ctx->table->function.resetting);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_WEDGED);
 	start(test, ctx, call_alloc);
 	expect(test, -EIO, 0, "");
-	atomic_dec(&ctx->table->function.resetting);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_UP);
 }
 
 static void reset_cuts_in_before_trim_releases(struct kunit *test)
@@ -586,10 +681,10 @@ static void reset_cuts_in_before_trim_releases(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	strand(test, ctx, 4);
-	atomic_inc(&ctx->table->function.resetting);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_WEDGED);
 	start(test, ctx, call_trim);
 	expect(test, -EIO, 0, "");
-	atomic_dec(&ctx->table->function.resetting);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_UP);
 }
 
 static struct kunit_case job_test_cases[] = {
@@ -600,20 +695,25 @@ static struct kunit_case job_test_cases[] = {
 	KUNIT_CASE(killed_before_its_turn_asks_nothing),
 	KUNIT_CASE(killed_in_the_queue_leaves_nothing),
 	KUNIT_CASE(waits_while_the_device_sleeps),
+	KUNIT_CASE(awake_is_seen_after_what_was_before),
 	KUNIT_CASE(reset_cuts_in),
 	KUNIT_CASE(suspend_cuts_in),
 	KUNIT_CASE(suspend_puts_growth_off),
 	KUNIT_CASE(settled_unasked),
-	KUNIT_CASE(doubtful_region_is_revived_unasked),
+	KUNIT_CASE(trimmed_region_goes_back_unasked),
 	KUNIT_CASE(stranded_memory_goes_back_unasked),
 	KUNIT_CASE(release_is_repeated_unasked),
 	KUNIT_CASE(release_is_given_up),
 	KUNIT_CASE(release_in_vain_is_repeated_unasked),
 	KUNIT_CASE(settled_after_a_sleep),
-	KUNIT_CASE(settles_as_seldom_as_others_ask),
-	KUNIT_CASE(killed_prober_leaves_nothing),
-	KUNIT_CASE(one_error_an_interval),
-	KUNIT_CASE(one_leaves_only_the_own_probe),
+	KUNIT_CASE(one_probe_at_a_time),
+	KUNIT_CASE(probe_that_fails_is_no_answer),
+	KUNIT_CASE(callers_wait_for_the_probe),
+	KUNIT_CASE(any_answer_ends_the_wait),
+	KUNIT_CASE(probe_in_vain_is_their_answer),
+	KUNIT_CASE(killed_while_waiting_for_the_probe),
+	KUNIT_CASE(what_needs_no_answer_does_not_wait),
+	KUNIT_CASE(who_waited_for_a_new_region_takes_an_old_one),
 	KUNIT_CASE(who_waits_is_told_when_the_device_goes),
 	{}
 };

@@ -32,7 +32,9 @@ static int empty_slot(const struct model *model, const struct model_pool *pool)
 	unsigned int slot;
 
 	for (slot = pool->first; slot < pool->end; slot++)
-		if (!model->region[slot].there && !model->region[slot].refused)
+		if (!model->region[slot].there &&
+		    !model->region[slot].refused &&
+		    model_slot_is_known(model, slot))
 			return slot;
 	return -1;
 }
@@ -66,7 +68,7 @@ static int fill_slot(struct model *model, struct model_pool *pool,
 		if (model->mode == FLEXMEM_MODE_VF)
 			rc = model_call(model, &model->slot_error);
 		if (rc) {
-			model->lost = MODEL_LOST_SET;
+			model_strand(model, piece, slot);
 			return rc;
 		}
 		if (model->refused_slots >> slot & 1) {
@@ -75,7 +77,6 @@ static int fill_slot(struct model *model, struct model_pool *pool,
 		}
 		model->generation++;
 		region->there = true;
-		region->retired = false;
 		region->piece = piece;
 		region->total = size;
 		region->free = size;
@@ -103,8 +104,6 @@ static int add_region(struct model *model, struct model_pool *pool,
 		model->rules->filled(model, request, slot);
 	if (slot == -ENOSPC || rc)
 		model_release(model, piece);
-	else if (slot < 0)
-		model->stranded[piece] = ++model->stamp;
 	if (slot >= 0 || slot == -ENOSPC)
 		lock_if_full(model, pool);
 	return slot;
@@ -122,14 +121,11 @@ static int acquire(struct model *model, struct model_pool *pool,
 	unsigned int i;
 	int rc;
 
-	if (pool->exhausted)
-		return -ENOSPC;
-	rc = model_settle(model);
-	if (rc)
-		return rc;
-	rc = model_release_stranded(model);
+	rc = model_drain(model, false);
 	if (model_is_no_answer(rc))
 		return rc;
+	if (pool->exhausted)
+		return -ENOSPC;
 	for (i = 0; i < model->nr_sizes; i++) {
 		u64 size = model->sizes[i];
 
@@ -184,8 +180,7 @@ static bool try_region(struct model *model, unsigned int slot,
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 	struct model_region *region = &model->region[slot];
 
-	if (region->retired ||
-	    model_find_hole(model, region, request->size,
+	if (model_find_hole(model, region, request->size,
 			    request->alignment) < 0)
 		return false;
 	if (model->rules)
@@ -281,7 +276,7 @@ static bool one_gives_up(struct model *model, const struct model_pool *pool,
 
 	for (slot = pool->first; slot < pool->end; slot++) {
 		region = &model->region[slot];
-		if (region->there && !region->retired &&
+		if (region->there &&
 		    is_open(model, request, slot, &own) &&
 		    gives_up(model, region, request))
 			return true;
@@ -306,7 +301,7 @@ void model_figures(struct model *model, const struct model_request *request,
 	for (slot = 0; slot < model->slots; slot++)
 		answer->regions += model->region[slot].there;
 	for (slot = pool->first; slot < pool->end; slot++) {
-		if (!model->region[slot].there || model->region[slot].retired ||
+		if (!model->region[slot].there ||
 		    !is_open(model, request, slot, &own))
 			continue;
 		answer->total_free += model->region[slot].free;
@@ -323,7 +318,7 @@ static bool is_kept(struct model *model, const struct model_pool *pool,
 	bool own;
 
 	for (slot = pool->first; slot < pool->end; slot++)
-		if (model->region[slot].there && !model->region[slot].retired &&
+		if (model->region[slot].there &&
 		    !is_open(model, request, slot, &own) &&
 		    model_largest_hole(&model->region[slot]) >= request->size)
 			return true;
@@ -396,10 +391,8 @@ void model_start(struct model *model)
 	model->too_large = ~0ULL;
 	model->unsure = false;
 	model->broken = false;
-	memset(model->stranded, 0, sizeof(model->stranded));
-	memset(model->unanswered, 0, sizeof(model->unanswered));
-	model->lost = MODEL_LOST_NOTHING;
-	model->doubt = false;
+	memset(model->pending, 0, sizeof(model->pending));
+	model->timeouts = 0;
 	model->dead = false;
 	model->tensors = (struct model_pool) {
 		.end = model->slots - model->program_slots,
@@ -410,7 +403,6 @@ void model_start(struct model *model)
 	};
 	for (slot = 0; slot < MODEL_MAX_SLOTS; slot++) {
 		model->region[slot].there = false;
-		model->region[slot].retired = false;
 		model->region[slot].refused = false;
 	}
 }
@@ -446,24 +438,17 @@ static int place_in_new(struct model *model, struct model_pool *pool,
 	return try_region(model, slot, request, answer) ? 0 : -ENOSPC;
 }
 
-/* Whether asking the device could bring a region, or one back that is out of use. */
+/* Whether asking the device could bring a region. */
 static bool may_grow(const struct model *model, const struct model_pool *pool)
 {
-	unsigned int slot;
-
-	if (model->unsure || !pool->exhausted || model->lost == MODEL_LOST_SET)
-		return true;
-	for (slot = 0; slot < model->slots; slot++)
-		if (model->region[slot].there && model->region[slot].retired)
-			return true;
-	return false;
+	return model->unsure || !pool->exhausted || !model_is_settled(model);
 }
 
 static int place_in_order(struct model *model, struct model_pool *pool,
 			  const struct model_request *request,
 			  struct model_answer *answer, bool acquire_first)
 {
-	int rc, refusal;
+	int rc;
 
 	if (!acquire_first && try_regions(model, pool, request, answer))
 		return 0;
@@ -472,21 +457,20 @@ static int place_in_order(struct model *model, struct model_pool *pool,
 	answer->reason = FLEXMEM_REASON_NONE;
 	if (!may_grow(model, pool))
 		return try_regions(model, pool, request, answer) ? 0 : -ENOSPC;
-	refusal = model_settle(model);
-	rc = refusal ?: -ENOSPC;
-	if (acquire_first && !refusal)
+	rc = model_wait(model);
+	if (rc)
+		return rc;
+	if (acquire_first)
 		rc = place_in_new(model, pool, request, answer);
-	if (!rc || try_regions(model, pool, request, answer))
+	if ((acquire_first && !rc) ||
+	    try_regions(model, pool, request, answer))
 		return 0;
-	if (!acquire_first && !refusal)
+	if (!acquire_first)
 		rc = place_in_new(model, pool, request, answer);
 	return rc;
 }
 
-/*
- * Places what nothing refuses from the start: 0, -ENOSPC or another error. Who
- * could have asked the device, and has not, leaves that to the next one.
- */
+/* Places what nothing refuses from the start: 0, -ENOSPC or another error. */
 static int place(struct model *model, struct model_pool *pool,
 		 const struct model_request *request,
 		 struct model_answer *answer)
@@ -494,14 +478,9 @@ static int place(struct model *model, struct model_pool *pool,
 	bool acquire_first = model->order == FLEXMEM_ORDER_LOAD_BALANCE &&
 			     model->acquire == FLEXMEM_ACQUIRE_LAZY &&
 			     (model->unsure || !pool->exhausted) &&
-			     model_may_probe(model);
-	unsigned int calls = model->calls;
-	int rc;
+			     !model_is_unresponsive(model);
 
-	rc = place_in_order(model, pool, request, answer, acquire_first);
-	if (acquire_first && model->doubt && model->calls == calls)
-		model->probe_at = model->now;
-	return rc;
+	return place_in_order(model, pool, request, answer, acquire_first);
 }
 
 void model_alloc(struct model *model, const struct model_request *request,
@@ -551,17 +530,33 @@ static bool trim_slot(struct model *model, unsigned int slot, int *rc)
 		*rc = model_call(model, &model->clear_error);
 	/* It is hidden before the firmware is asked. */
 	model->generation++;
-	if (model_is_unknown(*rc)) {
-		region->retired = true;
-		model->lost = MODEL_LOST_CLEAR;
-	} else if (*rc) {
+	if (*rc && !model_is_unknown(*rc)) {
 		model->generation++;
-	}
-	if (*rc)
 		return false;
+	}
 	region->there = false;
-	*rc = model_release(model, region->piece);
+	if (*rc)
+		model_strand(model, region->piece, slot);
+	else
+		*rc = model_release(model, region->piece);
 	return true;
+}
+
+static int scrub_quarantine(struct model *model)
+{
+	struct model_sums sums;
+	unsigned int slot;
+	int rc = 0;
+
+	model_sum(model, &sums);
+	if (sums.quarantined)
+		rc = model_call(model, &model->scrub_error);
+	if (!rc)
+		model->scrubbed += sums.quarantined;
+	for (slot = 0; slot < model->slots && !rc; slot++)
+		if (model->region[slot].there)
+			model_end_quarantine(model, slot);
+	return rc;
 }
 
 /**
@@ -572,21 +567,15 @@ static bool trim_slot(struct model *model, unsigned int slot, int *rc)
  */
 int model_begin_trim(struct model *model)
 {
-	struct model_sums sums;
-	unsigned int slot;
 	int rc;
 
-	rc = model_settle(model);
-	if (rc)
-		return rc;
-	model_sum(model, &sums);
-	if (sums.quarantined)
-		rc = model_call(model, &model->scrub_error);
-	if (!rc)
-		model->scrubbed += sums.quarantined;
-	for (slot = 0; slot < model->slots && !rc; slot++)
-		if (model->region[slot].there)
-			model_end_quarantine(model, slot);
+	/* A scrub that is not answered may be the second command in a row. */
+	do {
+		rc = model_wait(model);
+		if (rc)
+			return rc;
+		rc = scrub_quarantine(model);
+	} while (rc != -EINTR && model_is_unresponsive(model));
 	return rc == -EINTR ? rc : 0;
 }
 
@@ -610,8 +599,7 @@ int model_trim(struct model *model, bool leased, unsigned int *regions,
 	*bytes = 0;
 	rc = leased ? -EBUSY : 0;
 	if (!rc) {
-		memset(model->unanswered, 0, sizeof(model->unanswered));
-		refused = model_release_stranded(model);
+		refused = model_drain(model, true);
 		rc = model_is_no_answer(refused) ? refused : 0;
 	}
 	for (slot = 0; slot < model->slots && !rc; slot++) {
@@ -640,7 +628,7 @@ int model_refresh(struct model *model)
 
 	if (!model->unsure)
 		return 0;
-	rc = model_settle(model) ?: model_call(model, &model->capacity_error);
+	rc = model_call(model, &model->capacity_error);
 	if (!rc)
 		model_new_capacity(model, model->device_capacity);
 	return rc;
@@ -663,25 +651,24 @@ void model_new_capacity(struct model *model, u64 capacity)
  */
 int model_reset(struct model *model)
 {
+	bool holds = model->pieces;
 	unsigned int slot;
 	int rc;
 
-	for (slot = 0; slot < model->slots; slot++) {
+	for (slot = 0; slot < model->slots; slot++)
 		model->region[slot].there = false;
-		model->region[slot].retired = false;
-	}
+	for (slot = 0; slot < MODEL_MAX_PENDING; slot++)
+		holds |= model->pending[slot].stamp;
 	model->generation++;
 	model->taken = 0;
-	memset(model->stranded, 0, sizeof(model->stranded));
-	memset(model->unanswered, 0, sizeof(model->unanswered));
-	if (model->pieces || model->lost)
+	if (holds)
 		model_call(model, &model->quiesce_error);
 	rc = model_call(model, &model->reset_error);
 	model->broken = rc;
 	if (rc)
 		return rc;
 	model->pieces = 0;
-	model->lost = MODEL_LOST_NOTHING;
+	memset(model->pending, 0, sizeof(model->pending));
 	model_reopen(model);
 	model->unsure = true;
 	return 0;

@@ -50,7 +50,6 @@ struct model_block {
  * struct model_region - a slot, and the region in it
  * @there: is there one
  * @refused: the firmware has refused the slot
- * @retired: the firmware may have emptied the slot, nobody knows
  * @piece: which of the device's pieces it is
  * @total: bytes
  * @free: bytes in free blocks
@@ -61,7 +60,6 @@ struct model_block {
 struct model_region {
 	bool there;
 	bool refused;
-	bool retired;
 	unsigned int piece;
 	u64 total;
 	u64 free;
@@ -110,12 +108,20 @@ struct model_rules {
 			bool *own);
 };
 
-/* What was not answered. */
-enum model_lost {
-	MODEL_LOST_NOTHING,
-	MODEL_LOST_ACQUIRE,
-	MODEL_LOST_SET,
-	MODEL_LOST_CLEAR,
+#define MODEL_MAX_PENDING (2 * MODEL_MAX_SLOTS)
+
+/**
+ * struct model_pending - memory that is to go back
+ * @stamp: when it was acquired, which is the order; 0: there is none
+ * @slot: the slot that may name it, which is emptied first, or -1
+ * @piece: which of the device's pieces it is; -1: nobody knows whether there is one
+ * @tries: in vain
+ */
+struct model_pending {
+	u64 stamp;
+	int slot;
+	int piece;
+	unsigned int tries;
 };
 
 /**
@@ -142,7 +148,6 @@ enum model_lost {
  * @quiesce_error: what the next end of its programs fails with, or 0
  * @reset_error: what the next reset fails with, or 0
  * @dead: it answers nothing, and does nothing
- * @now: time, in jiffies
  * @tries: how many holes without slack are tried (D15)
  * @rules: limits and guarantees; NULL: there are none
  * @priv: theirs
@@ -152,16 +157,14 @@ enum model_lost {
  * @slots: slots there are
  * @taken: bytes the device has given
  * @pieces: pieces it has given, a bit each: always the lowest that is free
- * @stranded: when it has not taken one back that it should have; 0: it has
- * @unanswered: how often its return was not answered
- * @lost: a command that was not answered, and is to be undone before any other
- * @doubt: the device may be dead: no command has succeeded since one timed out
- * @calls: commands it was sent
- * @probe_at: when it is asked again by who could do without it (D28)
+ * @pending: what is to go back
+ * @timeouts: commands that timed out since one succeeded: with the second the
+ *	device is unresponsive (D28)
  * @piece_size: bytes of each
+ * @acquired: when each was acquired
  * @too_large: regions of that size and more are not to be had
  * @generation: of the segment table
- * @stamp: counts what is quarantined or stranded
+ * @stamp: counts what is quarantined or acquired
  * @tensors: slots of tensors
  * @programs: slots of programs
  * @region: by slot
@@ -189,7 +192,6 @@ struct model {
 	int quiesce_error;
 	int reset_error;
 	bool dead;
-	unsigned long now;
 	unsigned int tries;
 	const struct model_rules *rules;
 	void *priv;
@@ -201,13 +203,10 @@ struct model {
 	u64 taken;
 	u64 generation;
 	u64 pieces;
-	u64 stranded[MODEL_MAX_SLOTS];
-	unsigned int unanswered[MODEL_MAX_SLOTS];
-	enum model_lost lost;
-	bool doubt;
-	unsigned int calls;
-	unsigned long probe_at;
+	struct model_pending pending[MODEL_MAX_PENDING];
+	unsigned int timeouts;
 	u64 piece_size[MODEL_MAX_SLOTS];
+	u64 acquired[MODEL_MAX_SLOTS];
 	u64 too_large;
 	u64 stamp;
 	struct model_pool tensors;
@@ -304,8 +303,8 @@ int model_trim(struct model *model, bool leased, unsigned int *regions,
 	       u64 *bytes);
 int model_reset(struct model *model);
 int model_call(struct model *model, int *error);
-bool model_may_probe(struct model *model);
-int model_settle(struct model *model);
+bool model_is_unresponsive(const struct model *model);
+int model_wait(struct model *model);
 bool model_is_settled(const struct model *model);
 void model_settle_unasked(struct model *model);
 int model_refresh(struct model *model);
@@ -323,7 +322,9 @@ bool model_is_unknown(int rc);
 bool model_is_no_answer(int rc);
 int model_acquire(struct model *model, u64 size);
 int model_release(struct model *model, unsigned int piece);
-int model_release_stranded(struct model *model);
+void model_strand(struct model *model, unsigned int piece, int slot);
+int model_drain(struct model *model, bool all);
+bool model_slot_is_known(const struct model *model, unsigned int slot);
 void model_reopen(struct model *model);
 
 #endif /* _FLEXMEM_MODEL_H */

@@ -2,7 +2,6 @@
 /* The reference model: the device, which may fail. See model.h. */
 
 #include <linux/errno.h>
-#include <linux/jiffies.h>
 
 #include "model.h"
 
@@ -20,30 +19,36 @@ int model_call(struct model *model, int *error)
 	int rc = model->dead ? -ETIMEDOUT : *error;
 
 	*error = 0;
-	model->calls++;
-	if (rc == -ETIMEDOUT) {
-		model->doubt = true;
-		model->probe_at = model->now + HZ;
-	} else if (!rc) {
-		model->doubt = false;
-	}
+	if (rc == -ETIMEDOUT)
+		model->timeouts++;
+	else if (!rc)
+		model->timeouts = 0;
 	return rc;
 }
 
 /**
- * model_may_probe - whether a device that may be dead is asked (D28)
+ * model_is_unresponsive - whether callers wait for a probe (D28)
  * @model: model
  *
- * Return: true for one who asks, each second; and if it is not in doubt.
+ * Return: true after two timeouts in a row.
  */
-bool model_may_probe(struct model *model)
+bool model_is_unresponsive(const struct model *model)
 {
-	if (!model->doubt)
-		return true;
-	if (time_before(model->now, model->probe_at))
-		return false;
-	model->probe_at = model->now + HZ;
-	return true;
+	return model->timeouts >= 2 && !model->broken;
+}
+
+/**
+ * model_wait - what a caller does that needs the device
+ * @model: model
+ *
+ * Return: 0; -ETIMEDOUT if the device is unresponsive, and the probe that the
+ * caller has waited for was not answered.
+ */
+int model_wait(struct model *model)
+{
+	if (model_is_unresponsive(model))
+		model_settle_unasked(model);
+	return model_is_unresponsive(model) ? -ETIMEDOUT : 0;
 }
 
 bool model_is_unknown(int rc)
@@ -51,46 +56,19 @@ bool model_is_unknown(int rc)
 	return rc == -ETIMEDOUT || rc == -EINTR;
 }
 
-/* Undoes what was not answered: 0, or the error that this failed with. */
-static int undo(struct model *model)
+static struct model_pending *add_pending(struct model *model, int piece,
+					 int slot, u64 stamp)
 {
-	int rc = 0;
+	struct model_pending *pending = model->pending;
 
-	switch (model->lost) {
-	case MODEL_LOST_NOTHING:
-		return 0;
-	case MODEL_LOST_ACQUIRE:
-		rc = model_call(model, &model->release_error);
-		break;
-	case MODEL_LOST_SET:
-		rc = model_call(model, &model->clear_error);
-		break;
-	case MODEL_LOST_CLEAR:
-		rc = model_call(model, &model->slot_error);
-		break;
-	}
-	if (!rc)
-		model->lost = MODEL_LOST_NOTHING;
-	return rc;
-}
-
-/**
- * model_settle - find out what became of what was not answered
- * @model: model
- *
- * Return: 0, and no region is kept out of use any more; or an error of the
- * device.
- */
-int model_settle(struct model *model)
-{
-	int rc = undo(model);
-	unsigned int slot;
-
-	for (slot = 0; !rc && slot < model->slots; slot++) {
-		model->generation += model->region[slot].retired;
-		model->region[slot].retired = false;
-	}
-	return rc;
+	while (pending->stamp)
+		pending++;
+	*pending = (struct model_pending) {
+		.stamp = stamp,
+		.slot = slot,
+		.piece = piece,
+	};
+	return pending;
 }
 
 /* The device: which piece of memory it gives, or an error. */
@@ -99,7 +77,7 @@ int model_acquire(struct model *model, u64 size)
 	int rc = model_call(model, &model->acquire_error), piece = 0;
 
 	if (model_is_unknown(rc))
-		model->lost = MODEL_LOST_ACQUIRE;
+		add_pending(model, -1, -1, ++model->stamp);
 	if (rc)
 		return rc;
 	if (model->taken + size > model->capacity)
@@ -108,23 +86,45 @@ int model_acquire(struct model *model, u64 size)
 		piece++;
 	model->pieces |= 1ULL << piece;
 	model->piece_size[piece] = size;
+	model->acquired[piece] = ++model->stamp;
 	model->taken += size;
 	return piece;
+}
+
+/* A slot may name memory that is to go back: it is not asked for yet. */
+void model_strand(struct model *model, unsigned int piece, int slot)
+{
+	add_pending(model, piece, slot, model->acquired[piece]);
+}
+
+/* What comes of one command or two: nothing is left of it if both succeed. */
+static int undo(struct model *model, struct model_pending *pending)
+{
+	int rc;
+
+	pending->tries++;
+	if (pending->slot >= 0) {
+		rc = model_call(model, &model->clear_error);
+		if (rc)
+			return rc;
+		pending->slot = -1;
+	}
+	rc = model_call(model, &model->release_error);
+	if (rc)
+		return rc;
+	if (pending->piece >= 0) {
+		model->pieces &= ~(1ULL << pending->piece);
+		model->taken -= model->piece_size[pending->piece];
+	}
+	pending->stamp = 0;
+	return 0;
 }
 
 /* What it does not take back now it is asked to take back later. */
 int model_release(struct model *model, unsigned int piece)
 {
-	int rc = model_call(model, &model->release_error);
-
-	model->stranded[piece] = rc ? ++model->stamp : 0;
-	model->unanswered[piece] += rc == -ETIMEDOUT;
-	if (rc)
-		return rc;
-	model->unanswered[piece] = 0;
-	model->pieces &= ~(1ULL << piece);
-	model->taken -= model->piece_size[piece];
-	return 0;
+	return undo(model, add_pending(model, piece, -1,
+				       model->acquired[piece]));
 }
 
 /* Whether the device cannot be asked for anything else now. */
@@ -133,42 +133,51 @@ bool model_is_no_answer(int rc)
 	return rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV;
 }
 
-/* What has been stranded first, up to a stamp, or -1. */
-static int first_stranded(const struct model *model, u64 last)
+/* The first that was acquired after @after; not those tried too often. */
+static struct model_pending *next_pending(struct model *model, u64 after,
+					  bool all)
 {
-	int first = -1;
-	unsigned int i;
+	struct model_pending *next = NULL, *one = model->pending;
 
-	for (i = 0; i < MODEL_MAX_SLOTS; i++)
-		if (model->stranded[i] && model->stranded[i] <= last &&
-		    (first < 0 || model->stranded[i] < model->stranded[first]))
-			first = i;
-	return first;
+	for (; one < model->pending + MODEL_MAX_PENDING; one++)
+		if (one->stamp > after && (all || one->tries < RELEASE_TRIES) &&
+		    (!next || one->stamp < next->stamp))
+			next = one;
+	return next;
 }
 
 /*
- * All that is stranded, in that order. What is refused does not keep others,
- * and what is never answered is not tried for ever.
+ * All that is pending, in its order. What is refused does not keep others, and
+ * what fails is not tried for ever, but when it is asked for.
  */
-int model_release_stranded(struct model *model)
+int model_drain(struct model *model, bool all)
 {
-	u64 last = model->stamp;
+	struct model_pending *pending;
 	bool released = false;
-	int rc = 0, one, i;
+	int rc = 0, one = 0;
+	u64 last = 0;
 
-	while ((i = first_stranded(model, last)) >= 0) {
-		if (model_is_no_answer(rc) ||
-		    model->unanswered[i] == RELEASE_TRIES) {
-			model->stranded[i] = ++model->stamp;
-			continue;
-		}
-		one = model_release(model, i);
+	while (!model_is_no_answer(one) &&
+	       (pending = next_pending(model, last, all))) {
+		last = pending->stamp;
+		one = undo(model, pending);
 		released |= !one;
-		rc = one ?: rc;
+		rc = model_is_no_answer(one) ? one : rc ?: one;
 	}
 	if (released)
 		model_reopen(model);
 	return rc;
+}
+
+/* Whether no memory that is to go back may be in a slot. */
+bool model_slot_is_known(const struct model *model, unsigned int slot)
+{
+	unsigned int i;
+
+	for (i = 0; i < MODEL_MAX_PENDING; i++)
+		if (model->pending[i].stamp && model->pending[i].slot == slot)
+			return false;
+	return true;
 }
 
 /**
@@ -181,22 +190,21 @@ bool model_is_settled(const struct model *model)
 {
 	unsigned int i;
 
-	if (model->lost)
-		return false;
-	for (i = 0; i < MODEL_MAX_SLOTS; i++)
-		if (model->stranded[i] && model->unanswered[i] &&
-		    model->unanswered[i] < RELEASE_TRIES)
+	for (i = 0; i < MODEL_MAX_PENDING; i++)
+		if (model->pending[i].stamp &&
+		    model->pending[i].tries < RELEASE_TRIES)
 			return false;
 	return true;
 }
 
 /**
- * model_settle_unasked - what is not known is found out by the worker
+ * model_settle_unasked - the worker probes, and finds out what is not known
  * @model: model
  */
 void model_settle_unasked(struct model *model)
 {
-	if (!model->broken && !model_is_settled(model) &&
-	    model_may_probe(model) && !model_settle(model))
-		model_release_stranded(model);
+	if (model_is_unresponsive(model))
+		model_call(model, &model->capacity_error);
+	if (!model->broken && !model_is_unresponsive(model))
+		model_drain(model, false);
 }

@@ -66,10 +66,9 @@ static void unknown_capacity_is_asked_for_again(struct kunit *test)
 	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_REGION_SIZE, 0, 0,
 		      0);
 	ctx->fake->capacity = 4 * GIB;
-	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 2, -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table),
-			-ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -ETIMEDOUT);
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 2, -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -EIO);
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
 	expect_tensor(test, ctx, 128, 0, 0);
 	expect_tensor(test, ctx, 128, 0, 128);
@@ -168,103 +167,59 @@ static void firmware_error_does_not_matter_if_it_fits(struct kunit *test)
 	expect_tensor(test, ctx, 128, 1, 0);
 }
 
-/* Time is let pass by moving the next probe, not by waiting for it. */
-static void let_probe_in(struct ctx *ctx, unsigned long after)
+static void fail_all(struct ctx *ctx, unsigned int times)
 {
-	WRITE_ONCE(ctx->table->function.probe_at, jiffies + after);
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, times, -ETIMEDOUT);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, times, -ETIMEDOUT);
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, times, -ETIMEDOUT);
 }
 
-static void dead_firmware_costs_one_timeout(struct kunit *test)
+static void dead_firmware_costs_two_timeouts(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
 				    PLENTY);
-	unsigned int *calls = &ctx->fake->calls[FAKE_ACQUIRE];
+	struct flexmem_function *function = &ctx->table->function;
 
 	expect_tensor(test, ctx, 128, 0, 0);
-	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 99, -ETIMEDOUT);
+	fake_device_forget(ctx->fake);
+	fail_all(ctx, 99);
 	expect_tensor(test, ctx, 128, 0, 128);
-	KUNIT_EXPECT_EQ(test, *calls, 2);
-	/* What is there is enough: nobody asks for more, until it is time. */
-	let_probe_in(ctx, 3600 * HZ);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
 	expect_tensor(test, ctx, 128, 0, 256);
+	KUNIT_EXPECT_TRUE(test, flexmem_function_is_unresponsive(function));
+	/* What is there is enough: nobody asks for more. */
 	expect_tensor(test, ctx, 128, 0, 384);
-	KUNIT_EXPECT_EQ(test, *calls, 2);
-	let_probe_in(ctx, 0);
 	expect_tensor(test, ctx, 128, 0, 512);
-	KUNIT_EXPECT_EQ(test, *calls, 3);
-	/* And who needs it asks at any time. */
-	let_probe_in(ctx, 3600 * HZ);
+	expect_log(test, ctx, "acquire 12G ETIMEDOUT, release 12G ETIMEDOUT");
+	/* And who needs it has the answer of a probe. */
+	function->work_ms = 1;
+	mod_delayed_work(function->worker, &function->work, 0);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 12 * GIB, false)), -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, *calls, 4);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 0);
 
-	/* It answers again: all is as before. */
-	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 0, 0);
-	let_probe_in(ctx, 3600 * HZ);
-	expect_tensor(test, ctx, 128, 0, 640);
-	let_probe_in(ctx, 0);
+	/* It answers again: all is as before. The worker probes meanwhile. */
+	mutex_lock(&ctx->table->acquire_lock);
+	fail_all(ctx, 0);
+	mutex_unlock(&ctx->table->acquire_lock);
+	while (flexmem_function_wait(function))
+		;
 	expect_tensor(test, ctx, 128, 1, 0);
 	expect_tensor(test, ctx, 128, 2, 0);
-}
-
-static void who_is_refused_leaves_the_probe(struct kunit *test)
-{
-	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
-				    PLENTY);
-	struct flexmem_function *function = &ctx->table->function;
-
-	expect_tensor(test, ctx, 128, 0, 0);
-	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
-	expect_tensor(test, ctx, 128, 0, 128);
-	let_probe_in(ctx, 0);
-	KUNIT_EXPECT_EQ(test, -ENOMEM, PTR_ERR(try(ctx, PLENTY, false)));
-	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
-	let_probe_in(ctx, 0);
-	KUNIT_EXPECT_EQ(test, -ENOMEM, PTR_ERR(try(ctx, PLENTY, false)));
-	/* Somebody else finds out that it is well. */
-	expect_tensor(test, ctx, 128, 1, 0);
-	KUNIT_EXPECT_FALSE(test, function->doubt);
-}
-
-/* Also who is only found out about when it is to get a region. */
-static void who_may_have_no_slot_leaves_the_probe(struct kunit *test)
-{
-	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
-				    PLENTY);
-	struct flexmem_function *function = &ctx->table->function;
-	u64 *limit = fake_table_account(ctx->table)->limit, capacity;
-
-	expect_tensor(test, ctx, 128, 0, 0);
-	/* Nothing that would have to be undone first. */
-	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_function_capacity(function, &capacity));
-	limit[FLEXMEM_RESOURCE_SLOTS] = 1;
-	let_probe_in(ctx, 0);
-	expect_tensor(test, ctx, 128, 0, 128);
-	KUNIT_EXPECT_TRUE(test, function->doubt);
-	limit[FLEXMEM_RESOURCE_SLOTS] = 2;
-	expect_tensor(test, ctx, 128, 1, 0);
-	KUNIT_EXPECT_FALSE(test, function->doubt);
 }
 
 static void limit_and_error(struct kunit *test, int rc)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8,
 				    PLENTY);
-	struct flexmem_memory mem;
 
 	expect_tensor(test, ctx, 12 * GIB, 0, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(fake_table_acquire(ctx->table, false,
 							   0)));
 	fake_table_account(ctx->table)->limit[FLEXMEM_RESOURCE_SLOTS] = 1;
-	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_function_acquire(&ctx->table->function, GIB,
-						 &mem));
-	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 9, rc);
+	flexmem_domain_outdate(&ctx->table->domain);
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, rc);
 	KUNIT_EXPECT_EQ(test, rc, PTR_ERR(try(ctx, 128, false)));
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
-	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
 }
 
 static void timeout_has_no_reason(struct kunit *test)
@@ -275,27 +230,6 @@ static void timeout_has_no_reason(struct kunit *test)
 static void kernel_memory_has_no_reason(struct kunit *test)
 {
 	limit_and_error(test, -ENOMEM);
-}
-
-static void one_probe_an_interval(struct kunit *test)
-{
-	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
-				    PLENTY);
-	struct flexmem_function *function = &ctx->table->function;
-	unsigned long begin = jiffies;
-
-	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
-	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
-	expect_tensor(test, ctx, 128, 0, 0);
-	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
-	expect_tensor(test, ctx, 128, 0, 128);
-	let_probe_in(ctx, 0);
-	KUNIT_EXPECT_TRUE(test, flexmem_function_may_probe(function));
-	/* The next one an interval later. */
-	KUNIT_EXPECT_FALSE(test, time_before(READ_ONCE(function->probe_at),
-					     begin + HZ));
-	let_probe_in(ctx, 3600 * HZ);
-	KUNIT_EXPECT_FALSE(test, flexmem_function_may_probe(function));
 }
 
 struct killed {
@@ -315,43 +249,6 @@ static int allocate_until_killed(void *data)
 					false, NULL));
 	complete_all(&killed->done);
 	return 0;
-}
-
-static bool somebody_waits(wait_queue_head_t *queue)
-{
-	bool waits;
-
-	spin_lock(&queue->lock);
-	waits = !list_empty(&queue->head);
-	spin_unlock(&queue->lock);
-	return waits;
-}
-
-/* A command of somebody else times out while it waits its turn. */
-static void who_waited_meanwhile_does_not_ask(struct kunit *test)
-{
-	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
-	struct killed late = { .table = ctx->table };
-	struct flexmem_memory mem;
-	struct task_struct *task;
-
-	init_completion(&late.started);
-	init_completion(&late.done);
-	flexmem_table_suspend(ctx->table);
-	task = kthread_run(allocate_until_killed, &late, "flexmem_kunit");
-	if (!IS_ERR(task)) {
-		while (!somebody_waits(&ctx->table->function.resumed))
-			msleep(20);
-		fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
-		KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-				flexmem_function_acquire(&ctx->table->function,
-							 GIB, &mem));
-		flexmem_table_resume(ctx->table);
-		wait_for_completion(&late.done);
-	}
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	KUNIT_EXPECT_EQ(test, late.rc, -ETIMEDOUT);
-	expect_log(test, ctx, "acquire 1G ETIMEDOUT");
 }
 
 static void waiting_ends_when_killed(struct kunit *test)
@@ -391,13 +288,9 @@ static struct kunit_case placement_recovery_cases[] = {
 	ORDER_CASE(nothing_is_placed_after_removal),
 	ORDER_CASE(firmware_error_when_nothing_fits),
 	KUNIT_CASE(firmware_error_does_not_matter_if_it_fits),
-	KUNIT_CASE(dead_firmware_costs_one_timeout),
-	KUNIT_CASE(who_is_refused_leaves_the_probe),
-	KUNIT_CASE(who_may_have_no_slot_leaves_the_probe),
+	KUNIT_CASE(dead_firmware_costs_two_timeouts),
 	KUNIT_CASE(timeout_has_no_reason),
 	KUNIT_CASE(kernel_memory_has_no_reason),
-	KUNIT_CASE(one_probe_an_interval),
-	ORDER_CASE(who_waited_meanwhile_does_not_ask),
 	ORDER_CASE(waiting_ends_when_killed),
 	{}
 };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How full a function is, who is told, and who waits for memory. */
+/* How full a function is, and which events tell its files. */
 
 #include <kunit/test.h>
-#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
-#include <linux/kthread.h>
 #include <linux/wait.h>
 
+#include "client.h"
 #include "fake_device.h"
+#include "owner.h"
 #include "placement.h"
 #include "pressure.h"
 #include "table.h"
@@ -20,37 +20,36 @@
 
 /* ---- levels ---- */
 
+static struct flexmem_gauge *make_gauge(struct kunit *test, u64 memory)
+{
+	struct flexmem_gauge *gauge;
+
+	gauge = kunit_kzalloc(test, sizeof(*gauge), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, gauge);
+	flexmem_gauge_init(gauge);
+	flexmem_gauge_set_memory(gauge, memory, 0);
+	return gauge;
+}
+
 static enum flexmem_pressure level(struct flexmem_gauge *gauge, u64 in_use)
 {
-	u64 before = gauge->sequence;
-	enum flexmem_pressure was = gauge->base;
-	bool changed;
-
-	gauge->news = false;
 	flexmem_gauge_move(gauge, in_use);
-	changed = gauge->base != was;
-	/* An event is a change of the level, and nothing else is. */
-	if (gauge->news != changed || gauge->sequence != before + changed)
-		return -1;
-	return gauge->base;
+	return gauge->level;
 }
 
 static void levels_of_a_thousand(struct kunit *test)
 {
-	struct flexmem_gauge gauge;
+	struct flexmem_gauge *gauge = make_gauge(test, 1000);
 	u64 in_use;
 
-	flexmem_gauge_init(&gauge);
-	flexmem_gauge_set_memory(&gauge, 1000, 0);
 	for (in_use = 0; in_use <= 1000; in_use++)
-		KUNIT_ASSERT_EQ(test, level(&gauge, in_use),
+		KUNIT_ASSERT_EQ(test, level(gauge, in_use),
 				in_use < 800 ? NONE :
 				in_use < 950 ? MODERATE : CRITICAL);
 	for (in_use = 1000; in_use; in_use--)
-		KUNIT_ASSERT_EQ(test, level(&gauge, in_use),
+		KUNIT_ASSERT_EQ(test, level(gauge, in_use),
 				in_use < 700 ? NONE :
 				in_use < 900 ? MODERATE : CRITICAL);
-	KUNIT_EXPECT_EQ(test, gauge.sequence, 1 + 4);
 }
 
 static void levels_by_jumps(struct kunit *test)
@@ -65,13 +64,11 @@ static void levels_by_jumps(struct kunit *test)
 		{ 750, MODERATE }, { 949, MODERATE }, { 950, CRITICAL },
 		{ 699, NONE },
 	};
-	struct flexmem_gauge gauge;
+	struct flexmem_gauge *gauge = make_gauge(test, 1000);
 	unsigned int i;
 
-	flexmem_gauge_init(&gauge);
-	flexmem_gauge_set_memory(&gauge, 1000, 0);
 	for (i = 0; i < ARRAY_SIZE(steps); i++)
-		KUNIT_EXPECT_EQ_MSG(test, level(&gauge, steps[i].in_use),
+		KUNIT_EXPECT_EQ_MSG(test, level(gauge, steps[i].in_use),
 				    steps[i].level, "step %u", i);
 }
 
@@ -82,61 +79,51 @@ static void shares_are_exact(struct kunit *test)
 		1, 99, 100, 101, 128, 12345, 4 * GIB, 12 * GIB + 128,
 		1ULL << 56, (1ULL << 56) - 1,
 	};
-	struct flexmem_gauge gauge;
+	struct flexmem_gauge *gauge;
 	unsigned int i;
 	u64 enter;
 
 	for (i = 0; i < ARRAY_SIZE(memories); i++) {
-		flexmem_gauge_init(&gauge);
-		flexmem_gauge_set_memory(&gauge, memories[i], 0);
-		enter = gauge.up;
+		gauge = make_gauge(test, memories[i]);
+		enter = gauge->up;
 		KUNIT_EXPECT_GE(test, enter * 100, memories[i] * 80);
 		KUNIT_EXPECT_LT(test, (enter - 1) * 100, memories[i] * 80);
 	}
 	/* 95 percent of that do not fit 64 bits on the way. */
-	flexmem_gauge_init(&gauge);
-	flexmem_gauge_set_memory(&gauge, U64_MAX, U64_MAX);
-	KUNIT_EXPECT_EQ(test, gauge.base, CRITICAL);
-	KUNIT_EXPECT_EQ(test, gauge.down, U64_MAX / 10 * 9 + 5);
+	gauge = make_gauge(test, 0);
+	flexmem_gauge_set_memory(gauge, U64_MAX, U64_MAX);
+	KUNIT_EXPECT_EQ(test, gauge->level, CRITICAL);
+	KUNIT_EXPECT_EQ(test, gauge->down, U64_MAX / 10 * 9 + 5);
 }
 
 static void nothing_in_use_is_no_pressure(struct kunit *test)
 {
-	struct flexmem_gauge gauge;
+	struct flexmem_gauge *gauge = make_gauge(test, 0);
 
-	flexmem_gauge_init(&gauge);
-	KUNIT_EXPECT_EQ(test, gauge.base, NONE);
-	KUNIT_EXPECT_EQ(test, level(&gauge, 0), NONE);
-	KUNIT_EXPECT_EQ(test, level(&gauge, 128), CRITICAL);
-	KUNIT_EXPECT_EQ(test, level(&gauge, 0), NONE);
-}
-
-/* Whether that is an event. */
-static bool set_memory(struct flexmem_gauge *gauge, u64 memory, u64 in_use)
-{
-	u64 before = gauge->sequence;
-
-	gauge->news = false;
-	flexmem_gauge_set_memory(gauge, memory, in_use);
-	return gauge->news && gauge->sequence == before + 1;
+	KUNIT_EXPECT_EQ(test, gauge->level, NONE);
+	KUNIT_EXPECT_EQ(test, level(gauge, 0), NONE);
+	KUNIT_EXPECT_EQ(test, level(gauge, 128), CRITICAL);
+	KUNIT_EXPECT_EQ(test, level(gauge, 0), NONE);
 }
 
 static void memory_moves_the_level_too(struct kunit *test)
 {
-	struct flexmem_gauge gauge;
+	static const struct {
+		u64 memory;
+		enum flexmem_pressure level;
+	} steps[] = {
+		{ 900, MODERATE }, { 750, CRITICAL }, { 800, CRITICAL },
+		{ 1000, MODERATE }, { 2000, NONE },
+	};
+	struct flexmem_gauge *gauge = make_gauge(test, 1000);
+	unsigned int i;
 
-	flexmem_gauge_init(&gauge);
-	flexmem_gauge_set_memory(&gauge, 1000, 0);
-	KUNIT_EXPECT_EQ(test, level(&gauge, 750), NONE);
-	KUNIT_EXPECT_TRUE(test, set_memory(&gauge, 900, 750));
-	KUNIT_EXPECT_EQ(test, gauge.base, MODERATE);
-	KUNIT_EXPECT_TRUE(test, set_memory(&gauge, 750, 750));
-	KUNIT_EXPECT_EQ(test, gauge.base, CRITICAL);
-	KUNIT_EXPECT_FALSE(test, set_memory(&gauge, 800, 750));
-	KUNIT_EXPECT_TRUE(test, set_memory(&gauge, 1000, 750));
-	KUNIT_EXPECT_EQ(test, gauge.base, MODERATE);
-	KUNIT_EXPECT_TRUE(test, set_memory(&gauge, 2000, 750));
-	KUNIT_EXPECT_EQ(test, gauge.base, NONE);
+	KUNIT_EXPECT_EQ(test, level(gauge, 750), NONE);
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		flexmem_gauge_set_memory(gauge, steps[i].memory, 750);
+		KUNIT_EXPECT_EQ_MSG(test, gauge->level, steps[i].level,
+				    "step %u", i);
+	}
 }
 
 /* ---- events ---- */
@@ -145,8 +132,9 @@ struct ctx {
 	struct fake_device *fake;
 	struct flexmem_table *table;
 	struct flexmem_accounts *accounts;
-	struct flexmem_event event;
-	u64 seen;
+	struct flexmem_client *client;
+	struct flexmem_reading reading;
+	struct flexmem_listener listener;
 };
 
 /* At most two regions of a GiB. */
@@ -164,7 +152,8 @@ static int pressure_test_init(struct kunit *test)
 	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 8 * GIB);
 	ctx->table = fake_table_create(test, ctx->fake, &settings);
 	ctx->accounts = &ctx->table->accounts;
-	ctx->seen = flexmem_pressure_first(ctx->accounts);
+	ctx->client = fake_client_open(test, ctx->table, 1);
+	flexmem_pressure_listen(&ctx->listener);
 	test->priv = ctx;
 	return 0;
 }
@@ -179,14 +168,25 @@ static struct fake_block *alloc(struct kunit *test, u64 size)
 	return block;
 }
 
+/* Delivers what there is to deliver, without the time between two events. */
+static void deliver(struct ctx *ctx)
+{
+	flush_delayed_work(&ctx->accounts->gauge.deliver);
+}
+
+/* Reads an event, as a file with that listener does: false if there is none. */
+static bool read_event(struct ctx *ctx, struct flexmem_listener *listener)
+{
+	deliver(ctx);
+	return flexmem_pressure_look(ctx->accounts, listener, &ctx->reading) &&
+	       flexmem_pressure_take(ctx->accounts, listener, &ctx->reading);
+}
+
 static void expect_quiet(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
-	KUNIT_EXPECT_FALSE(test,
-			   flexmem_pressure_is_new(ctx->accounts, &ctx->seen));
-	KUNIT_EXPECT_FALSE(test, flexmem_pressure_take(ctx->accounts, &ctx->seen,
-						       &ctx->event));
+	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->listener));
 }
 
 static void expect_event(struct kunit *test, enum flexmem_pressure want,
@@ -194,14 +194,12 @@ static void expect_event(struct kunit *test, enum flexmem_pressure want,
 {
 	struct ctx *ctx = test->priv;
 
-	KUNIT_EXPECT_TRUE(test,
-			  flexmem_pressure_is_new(ctx->accounts, &ctx->seen));
-	KUNIT_EXPECT_TRUE(test, flexmem_pressure_take(ctx->accounts, &ctx->seen,
-						      &ctx->event));
-	KUNIT_EXPECT_EQ(test, ctx->event.size, sizeof(ctx->event));
-	KUNIT_EXPECT_EQ(test, ctx->event.level, want);
-	KUNIT_EXPECT_EQ(test, ctx->event.in_use, in_use);
-	KUNIT_EXPECT_EQ(test, ctx->event.memory, memory);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->listener));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.size,
+			sizeof(struct flexmem_event));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.level, want);
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.in_use, in_use);
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.memory, memory);
 	expect_quiet(test);
 }
 
@@ -251,255 +249,265 @@ static void new_file_is_told_how_things_are(struct kunit *test)
 
 	alloc(test, GIB);
 	alloc(test, GIB);
-	ctx->seen = flexmem_pressure_first(ctx->accounts);
 	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
-	ctx->seen = flexmem_pressure_first(ctx->accounts);
+	flexmem_pressure_listen(&ctx->listener);
 	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
 }
 
-static void event_that_was_not_delivered_is_there_again(struct kunit *test)
+/* Of two threads that read the same file, one gets an event. */
+static void an_event_is_taken_once(struct kunit *test)
 {
+	struct flexmem_reading first, second;
 	struct ctx *ctx = test->priv;
-	struct flexmem_event event;
 
 	alloc(test, GIB);
 	alloc(test, GIB);
-	KUNIT_EXPECT_TRUE(test, flexmem_pressure_take(ctx->accounts, &ctx->seen,
-						      &event));
-	flexmem_pressure_untake(ctx->accounts, &ctx->seen, &event);
-	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
-	/* Another thread has read a later one: it is not told twice. */
-	flexmem_pressure_wait_begin(ctx->accounts, 128);
-	KUNIT_EXPECT_TRUE(test, flexmem_pressure_take(ctx->accounts, &ctx->seen,
-						      &ctx->event));
-	flexmem_pressure_untake(ctx->accounts, &ctx->seen, &event);
+	deliver(ctx);
+	KUNIT_EXPECT_TRUE(test, flexmem_pressure_look(ctx->accounts,
+						      &ctx->listener, &first));
+	KUNIT_EXPECT_TRUE(test, flexmem_pressure_look(ctx->accounts,
+						      &ctx->listener, &second));
+	KUNIT_EXPECT_TRUE(test, flexmem_pressure_take(ctx->accounts,
+						      &ctx->listener, &second));
+	KUNIT_EXPECT_FALSE(test, flexmem_pressure_take(ctx->accounts,
+						       &ctx->listener, &first));
 	expect_quiet(test);
-	flexmem_pressure_wait_end(ctx->accounts, 128);
 }
 
-static void each_waiter_is_an_event(struct kunit *test)
+/* A level that is left again before it could be told is no event. */
+static void what_is_over_is_not_told(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
+	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
+	struct fake_block *block;
 
-	flexmem_pressure_wait_begin(ctx->accounts, 128);
-	expect_event(test, CRITICAL, 0, 2 * GIB);
-	KUNIT_EXPECT_EQ(test, ctx->event.wanted, 128);
-	flexmem_pressure_wait_begin(ctx->accounts, 256);
-	expect_event(test, CRITICAL, 0, 2 * GIB);
-	KUNIT_EXPECT_EQ(test, ctx->event.wanted, 384);
-	/* What is in use says nothing new meanwhile. */
 	alloc(test, GIB);
-	alloc(test, GIB - 128);
+	block = alloc(test, GIB);
+	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
+	/* So that the next one is not due, however slow the machine is. */
+	gauge->next = jiffies + 3600 * HZ;
+	fake_free(block);
+	KUNIT_EXPECT_EQ(test, gauge->level, NONE);
+	alloc(test, GIB);
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&gauge->deliver));
 	expect_quiet(test);
-	flexmem_pressure_wait_end(ctx->accounts, 128);
-	expect_quiet(test);
-	flexmem_pressure_wait_end(ctx->accounts, 256);
-	expect_quiet(test);
-	KUNIT_EXPECT_EQ(test, ctx->event.level, CRITICAL);
-	KUNIT_EXPECT_EQ(test, ctx->event.wanted, 0);
+	KUNIT_EXPECT_EQ(test, gauge->sequence, 2);
 }
 
-static void last_waiter_leaves_the_level_of_the_rest(struct kunit *test)
+/* When the latest event was delivered, in jiffies. */
+static unsigned long delivered(const struct ctx *ctx)
+{
+	return READ_ONCE(ctx->accounts->gauge.next) -
+	       msecs_to_jiffies(FLEXMEM_EVENT_MS);
+}
+
+static void events_keep_their_distance(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
+	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
+	struct fake_block *block;
+	unsigned long due;
+	int i;
 
-	flexmem_pressure_wait_begin(ctx->accounts, 128);
-	expect_event(test, CRITICAL, 0, 2 * GIB);
-	flexmem_pressure_wait_end(ctx->accounts, 128);
-	expect_event(test, NONE, 0, 2 * GIB);
+	alloc(test, GIB);
+	for (i = 0; i < 3; i++) {
+		block = alloc(test, GIB);
+		expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
+		KUNIT_ASSERT_EQ(test, gauge->told, CRITICAL);
+		due = gauge->next;
+		fake_free(block);
+		while (READ_ONCE(gauge->told) != NONE)
+			msleep(20);
+		KUNIT_EXPECT_TRUE(test, time_after_eq(delivered(ctx), due));
+		expect_event(test, NONE, GIB, 2 * GIB);
+	}
 }
 
-/* ---- waiting ---- */
-
-struct waiter {
-	struct completion done;
-	struct flexmem_table *table;
-	struct flexmem_request request;
-	struct flexmem_place place;
-	unsigned long took;
-	int rc;
+struct reader {
+	struct wait_queue_entry entry;
+	atomic_t wakeups;
 };
 
-static int wait_for_room(void *data)
+static int count_wakeup(struct wait_queue_entry *entry, unsigned int mode,
+			int flags, void *key)
 {
-	struct waiter *waiter = data;
-	unsigned long began = jiffies;
-
-	waiter->rc = flexmem_place(waiter->table, &waiter->request,
-				   &waiter->place);
-	waiter->took = jiffies - began;
-	complete(&waiter->done);
+	atomic_inc(&container_of(entry, struct reader, entry)->wakeups);
 	return 0;
 }
 
-/* With the lock of the queue, so that what it did before is seen as well. */
-static bool somebody_waits(struct ctx *ctx)
+static void add_reader(struct flexmem_gauge *gauge, struct reader *reader)
 {
-	wait_queue_head_t *starved = &ctx->accounts->gauge.starved;
-	bool waits;
-
-	spin_lock(&starved->lock);
-	waits = !list_empty(&starved->head);
-	spin_unlock(&starved->lock);
-	return waits;
+	atomic_set(&reader->wakeups, 0);
+	init_waitqueue_func_entry(&reader->entry, count_wakeup);
+	add_wait_queue(&gauge->readers, &reader->entry);
 }
 
-/* For a wait that must not end by itself, however slow the machine is */
-#define PATIENT_MS 60000
+/* ---- files whose ALLOC has failed ---- */
 
-/* Returns when it waits, or has waited. */
-static struct waiter *start_waiter(struct kunit *test, u64 size,
-				   unsigned int wait_ms)
+/* An ALLOC of a client's: 0 or the error; it goes back with the file. */
+static int try(struct flexmem_client *client, u64 size)
 {
-	struct ctx *ctx = test->priv;
-	struct task_struct *task;
-	struct waiter *waiter;
+	struct flexmem_allocation *allocation;
+	struct flexmem_place place;
 
-	ctx->table->wait_ms = wait_ms;
-	waiter = kunit_kzalloc(test, sizeof(*waiter), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, waiter);
-	init_completion(&waiter->done);
-	waiter->table = ctx->table;
-	waiter->request = (struct flexmem_request) {
-		.size = size,
-		.alignment = FLEXMEM_ALIGN,
-		.wait = true,
-		.account = fake_table_account(ctx->table),
-	};
-	task = kthread_run(wait_for_room, waiter, "flexmem_kunit");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	while (!somebody_waits(ctx) &&
-	       !completion_done(&waiter->done))
-		msleep(20);
-	return waiter;
+	allocation = fake_client_prepare(client, size, FLEXMEM_ALIGN, 0,
+					 &place);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	flexmem_client_publish(client, allocation);
+	return 0;
 }
 
-static void end_waiter(struct kunit *test, struct waiter *waiter)
+static void a_free_is_an_event_after_a_failure(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-
-	wait_for_completion(&waiter->done);
-	if (!waiter->rc)
-		flexmem_region_free(waiter->place.region, waiter->place.block,
-				    FLEXMEM_KIND_TENSOR,
-				    waiter->request.account, false);
-	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.waiters, 0);
-	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.wanted, 0);
-}
-
-static void gives_up_in_the_end(struct kunit *test)
-{
-	struct ctx *ctx = test->priv;
-	struct waiter *waiter;
-	unsigned int asked;
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 2);
+	struct fake_block *block[3];
+	int i;
 
 	alloc(test, GIB);
-	alloc(test, GIB);
-	asked = ctx->fake->calls[FAKE_ACQUIRE];
-	waiter = start_waiter(test, 128, FLEXMEM_WAIT_MS);
-	end_waiter(test, waiter);
-	KUNIT_EXPECT_EQ(test, waiter->rc, -ENOMEM);
-	KUNIT_EXPECT_EQ(test, waiter->place.reason, FLEXMEM_REASON_MAX_REGIONS);
-	KUNIT_EXPECT_GE(test, waiter->took, msecs_to_jiffies(FLEXMEM_WAIT_MS));
-	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], asked);
+	for (i = 0; i < 3; i++)
+		block[i] = alloc(test, GIB / 4);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &other->listener));
+	KUNIT_EXPECT_EQ(test, try(ctx->client, GIB / 2), -ENOMEM);
+	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
+	fake_free(block[0]);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.in_use, GIB + GIB / 2);
+	/* The other one has not asked for anything. */
+	KUNIT_EXPECT_FALSE(test, read_event(ctx, &other->listener));
+	/* Once for each failure. */
+	fake_free(alloc(test, 128));
+	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
+	KUNIT_EXPECT_EQ(test, try(ctx->client, GIB), -ENOMEM);
+	fake_free(alloc(test, 128));
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
 }
 
-/* The device refuses each time: it is not asked again for nothing. */
-static void does_not_wake_itself_up(struct kunit *test)
+static void a_success_ends_it(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct waiter *waiter;
-	unsigned int asked;
 
 	alloc(test, GIB);
-	ctx->fake->refused_size[0] = GIB;
-	asked = ctx->fake->calls[FAKE_ACQUIRE];
-	waiter = start_waiter(test, 128, FLEXMEM_WAIT_MS);
-	end_waiter(test, waiter);
-	KUNIT_EXPECT_EQ(test, waiter->rc, -ENOMEM);
-	KUNIT_EXPECT_EQ(test, waiter->place.reason, FLEXMEM_REASON_CAPACITY);
-	KUNIT_EXPECT_LE(test, ctx->fake->calls[FAKE_ACQUIRE] - asked, 3);
+	alloc(test, 128);
+	KUNIT_EXPECT_EQ(test, try(ctx->client, GIB), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, try(ctx->client, GIB / 4), 0);
+	fake_free(alloc(test, 128));
+	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
 }
 
-static void gets_what_is_freed(struct kunit *test)
+/* To be told of the level is not to be told of a free. */
+static void a_level_does_not_end_it(struct kunit *test)
 {
-	struct fake_block *block = alloc(test, GIB);
 	struct ctx *ctx = test->priv;
-	struct waiter *waiter;
+	struct fake_block *block;
 
 	alloc(test, GIB);
-	waiter = start_waiter(test, GIB / 2, PATIENT_MS);
-	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.waiters, 1);
+	block = alloc(test, 128);
+	KUNIT_EXPECT_EQ(test, try(ctx->client, GIB), -ENOMEM);
+	alloc(test, GIB - 128);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.level, CRITICAL);
 	fake_free(block);
-	end_waiter(test, waiter);
-	KUNIT_EXPECT_EQ(test, waiter->rc, 0);
-	KUNIT_EXPECT_EQ(test, waiter->place.reason, FLEXMEM_REASON_NONE);
-	KUNIT_EXPECT_LT(test, waiter->took, msecs_to_jiffies(PATIENT_MS));
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.level, CRITICAL);
+	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
 }
 
-static void gets_what_is_cut_off(struct kunit *test)
-{
-	struct fake_block *block = alloc(test, GIB);
-	struct flexmem_spare spare;
-	struct waiter *waiter;
-
-	alloc(test, GIB);
-	KUNIT_ASSERT_EQ(test, flexmem_spare_fill(&spare, 1), 0);
-	waiter = start_waiter(test, GIB / 2, PATIENT_MS);
-	flexmem_region_shrink(block->region, block->block, GIB / 2,
-			      block->kind, block->account, &spare);
-	flexmem_spare_drop(&spare);
-	end_waiter(test, waiter);
-	KUNIT_EXPECT_EQ(test, waiter->rc, 0);
-	KUNIT_EXPECT_LT(test, waiter->took, msecs_to_jiffies(PATIENT_MS));
-}
-
-static void gets_what_leaves_quarantine(struct kunit *test)
+/* No free can help it. */
+static void none_for_what_never_fits(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct waiter *waiter;
-	unsigned int regions;
-	u64 bytes;
 
-	fake_quarantine(alloc(test, GIB));
-	alloc(test, GIB);
-	waiter = start_waiter(test, GIB / 2, PATIENT_MS);
-	/* The region is empty then, so it goes, and is acquired anew. */
-	KUNIT_EXPECT_EQ(test, flexmem_table_trim(ctx->table, false, &regions, &bytes),
-			0);
-	end_waiter(test, waiter);
-	KUNIT_EXPECT_EQ(test, waiter->rc, 0);
-	KUNIT_EXPECT_LT(test, waiter->took, msecs_to_jiffies(PATIENT_MS));
+	KUNIT_EXPECT_EQ(test, try(ctx->client, GIB + 128), -ENOMEM);
+	fake_free(alloc(test, 128));
+	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
 }
 
-static void gets_new_capacity(struct kunit *test)
+/* What is freed while the ALLOC looks for memory is told when it has failed. */
+static void a_free_in_between_counts(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct waiter *waiter;
+	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
+	struct flexmem_listener late;
+	u64 began = flexmem_pressure_frees(ctx->accounts);
+	struct reader reader;
 
-	ctx->fake->capacity = GIB;
-	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
-	alloc(test, GIB);
-	waiter = start_waiter(test, GIB / 2, PATIENT_MS);
-	ctx->fake->capacity = 2 * GIB;
-	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
-	end_waiter(test, waiter);
-	KUNIT_EXPECT_EQ(test, waiter->rc, 0);
-	KUNIT_EXPECT_LT(test, waiter->took, msecs_to_jiffies(PATIENT_MS));
+	flexmem_pressure_listen(&late);
+	fake_free(alloc(test, 128));
+	flexmem_pressure_failed(ctx->accounts, &ctx->listener, began);
+	expect_event(test, NONE, 0, 2 * GIB);
+	/* Also if it was delivered to others meanwhile: a reader is woken up. */
+	add_reader(gauge, &reader);
+	flexmem_pressure_failed(ctx->accounts, &late, began);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &late));
+	KUNIT_EXPECT_EQ(test, atomic_read(&reader.wakeups), 1);
+	remove_wait_queue(&gauge->readers, &reader.entry);
 }
 
-static void ends_when_the_device_goes(struct kunit *test)
+/* Each failure is seen, those too that came when others were told. */
+static void several_have_failed(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct waiter *waiter;
+	struct flexmem_listener second;
 
+	flexmem_pressure_listen(&second);
+	flexmem_pressure_failed(ctx->accounts, &ctx->listener,
+				flexmem_pressure_frees(ctx->accounts));
+	fake_free(alloc(test, 128));
+	flexmem_pressure_failed(ctx->accounts, &second,
+				flexmem_pressure_frees(ctx->accounts));
+	expect_event(test, NONE, 0, 2 * GIB);
+	KUNIT_EXPECT_FALSE(test, read_event(ctx, &second));
+	fake_free(alloc(test, 128));
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &second));
+	expect_quiet(test);
+}
+
+/* An ALLOC or a FREE never pays for the readers: the worker wakes them up. */
+static void only_the_worker_wakes_readers(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
+	struct fake_block *block;
+	struct reader reader;
+	int i;
+
+	add_reader(gauge, &reader);
+	/* So that the worker has nothing to do before it is told to. */
+	gauge->next = jiffies + 3600 * HZ;
 	alloc(test, GIB);
-	alloc(test, GIB);
-	waiter = start_waiter(test, GIB / 2, PATIENT_MS);
-	fake_table_remove(ctx->table);
-	end_waiter(test, waiter);
-	KUNIT_EXPECT_EQ(test, waiter->rc, -ENODEV);
-	KUNIT_EXPECT_LT(test, waiter->took, msecs_to_jiffies(PATIENT_MS));
+	for (i = 0; i < 10; i++) {
+		block = alloc(test, GIB);
+		KUNIT_EXPECT_EQ(test, try(ctx->client, 128), -ENOMEM);
+		fake_free(block);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&reader.wakeups), 0);
+	deliver(ctx);
+	KUNIT_EXPECT_EQ(test, atomic_read(&reader.wakeups), 1);
+	remove_wait_queue(&gauge->readers, &reader.entry);
+}
+
+/* Nothing goes to a worker while no file has failed, nor by a close. */
+static void frees_are_silent_otherwise(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
+	struct flexmem_account *account;
+
+	/* So that the worker does not do at once what it is asked for. */
+	gauge->next = jiffies + 3600 * HZ;
+	fake_free(alloc(test, 128));
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&gauge->deliver));
+	flexmem_pressure_failed(ctx->accounts, &ctx->listener,
+				flexmem_pressure_frees(ctx->accounts));
+	account = flexmem_owner_open(ctx->accounts, fake_uid(3), NULL);
+	KUNIT_ASSERT_NOT_NULL(test, account);
+	flexmem_owner_close(account);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&gauge->deliver));
+	expect_quiet(test);
+	KUNIT_EXPECT_EQ(test, gauge->sequence, 1);
 }
 
 static struct kunit_case pressure_cases[] = {
@@ -511,16 +519,17 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(memory_is_what_there_could_be),
 	KUNIT_CASE(quarantined_bytes_stay_in_use),
 	KUNIT_CASE(new_file_is_told_how_things_are),
-	KUNIT_CASE(event_that_was_not_delivered_is_there_again),
-	KUNIT_CASE(each_waiter_is_an_event),
-	KUNIT_CASE(last_waiter_leaves_the_level_of_the_rest),
-	KUNIT_CASE(gives_up_in_the_end),
-	KUNIT_CASE(does_not_wake_itself_up),
-	KUNIT_CASE(gets_what_is_freed),
-	KUNIT_CASE(gets_what_is_cut_off),
-	KUNIT_CASE(gets_what_leaves_quarantine),
-	KUNIT_CASE(gets_new_capacity),
-	KUNIT_CASE(ends_when_the_device_goes),
+	KUNIT_CASE(an_event_is_taken_once),
+	KUNIT_CASE(what_is_over_is_not_told),
+	KUNIT_CASE(events_keep_their_distance),
+	KUNIT_CASE(a_free_is_an_event_after_a_failure),
+	KUNIT_CASE(a_success_ends_it),
+	KUNIT_CASE(a_level_does_not_end_it),
+	KUNIT_CASE(none_for_what_never_fits),
+	KUNIT_CASE(a_free_in_between_counts),
+	KUNIT_CASE(several_have_failed),
+	KUNIT_CASE(only_the_worker_wakes_readers),
+	KUNIT_CASE(frees_are_silent_otherwise),
 	{}
 };
 

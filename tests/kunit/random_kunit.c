@@ -355,9 +355,6 @@ static void do_alloc(struct run *run)
 		    !!run->model->acquire_error);
 	run->model->acquire_error = 0;
 	fake_device_fail(run->fake, FAKE_ACQUIRE, 1, 0, 0);
-	/* So much time passes that the firmware is asked again (D28). */
-	run->table->function.probe_at = jiffies;
-	run->model->now += HZ;
 
 	if (rc) {
 		compare_failure(run, rc, &is, &want);

@@ -126,7 +126,8 @@ static void removal_with_stranded_memory_and_a_dead_firmware(struct kunit *test)
 
 static void close_table(void *table)
 {
-	WRITE_ONCE(((struct flexmem_table *)table)->function.closing, true);
+	flexmem_function_enter(&((struct flexmem_table *)table)->function,
+			       FLEXMEM_GONE);
 }
 
 /* Who removes the device waits: the command under way is the last. */

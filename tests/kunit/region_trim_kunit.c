@@ -150,14 +150,11 @@ static void trim_of_nothing_is_forbidden_by_a_lease_too(struct kunit *test)
 	flexmem_lease_drop(&ctx->table->slots, &hold);
 }
 
-/* The firmware answers a command: what it had not answered is undone. */
-static void settle(struct kunit *test, struct ctx *ctx, bool was_unsettled)
+static void drain(struct kunit *test, struct ctx *ctx)
 {
-	KUNIT_EXPECT_EQ(test, !!ctx->table->nr_doubtful, was_unsettled);
 	mutex_lock(&ctx->table->acquire_lock);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_settle(ctx->table));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_drain(ctx->table, false));
 	mutex_unlock(&ctx->table->acquire_lock);
-	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
 }
 
 static void trim_fails_in_the_middle(struct kunit *test)
@@ -173,37 +170,54 @@ static void trim_fails_in_the_middle(struct kunit *test)
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
-	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
 	expect_open(test, ctx);
-	/* The region whose slot stayed filled can be used, once that is known. */
-	settle(test, ctx, error != -EIO);
-	occupy(test, ctx, 1, 12 * GIB);
+	/* If nothing was done the region stays, or else it goes. */
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), error == -EIO ? 2 : 1);
+	drain(test, ctx);
+	KUNIT_EXPECT_EQ(test, ctx->fake->taken,
+			(error == -EIO ? 2 : 1) * 12 * GIB);
+	occupy(test, ctx, error == -EIO ? 1 : 2, 12 * GIB);
 }
 
-static void unanswered_clear_keeps_a_region_out_of_use(struct kunit *test)
+/* Nobody gets its memory meanwhile, nor its slot. */
+static void unanswered_clear_keeps_slot_and_memory(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 2, PLENTY);
-	struct flexmem_region *region;
 	unsigned int nr;
 	u64 bytes;
 
 	acquire_regions(test, ctx, 1);
-	region = fake_table_region(ctx->table, 0);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
-	KUNIT_EXPECT_TRUE(test, IS_ERR(fake_alloc_in(ctx->table, region, 128,
-						     false)));
-	/* As long as nothing is answered. */
-	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, acquire_slot(ctx), 1);
+	expect_log(test, ctx,
+		   "clear 0 ETIMEDOUT, clear 0 EIO, acquire 12G, set 1");
+	drain(test, ctx);
+	KUNIT_EXPECT_EQ(test, acquire_slot(ctx), 0);
+	expect_log(test, ctx, "clear 0, release 12G, acquire 12G, set 0");
+}
+
+/* What is exhausted for want of a slot waits for none that may be had. */
+static void unanswered_clear_is_repeated_for_who_needs_it(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 1, PLENTY);
+	struct fake_block *block;
+	unsigned int nr;
+	u64 bytes;
+
+	acquire_regions(test, ctx, 1);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
-	KUNIT_EXPECT_TRUE(test, IS_ERR(fake_alloc_in(ctx->table, region, 128,
-						     false)));
-	settle(test, ctx, true);
-	occupy(test, ctx, 0, 12 * GIB);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
+	block = fake_alloc(ctx->table, 128, FLEXMEM_ALIGN, false, NULL);
+	KUNIT_EXPECT_FALSE(test, IS_ERR(block));
 	expect_log(test, ctx,
-		   "clear 0 ETIMEDOUT, set 0 ETIMEDOUT, set 0");
+		   "clear 0 ETIMEDOUT, clear 0, release 12G, acquire 12G, set 0");
 }
 
 static void reset_and_removal_forget_what_was_unanswered(struct kunit *test)
@@ -217,13 +231,13 @@ static void reset_and_removal_forget_what_was_unanswered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_reset(ctx->table));
-	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
+	KUNIT_EXPECT_EQ(test, ctx->table->function.nr_pieces, 0);
 	acquire_regions(test, ctx, 1);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	fake_table_remove(ctx->table);
-	KUNIT_EXPECT_EQ(test, ctx->table->nr_doubtful, 0);
+	KUNIT_EXPECT_EQ(test, ctx->table->function.nr_pieces, 0);
 }
 
 static void trim_that_fails_at_once_changes_nothing(struct kunit *test)
@@ -233,14 +247,14 @@ static void trim_that_fails_at_once_changes_nothing(struct kunit *test)
 	u64 bytes = 99;
 
 	acquire_regions(test, ctx, 2);
-	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
-	expect_log(test, ctx, "clear 0 ETIMEDOUT");
+	expect_log(test, ctx, "clear 0 EIO");
 }
 
 static void trim_keeps_memory_that_is_not_taken_back(struct kunit *test)
@@ -315,7 +329,8 @@ static struct kunit_case region_trim_cases[] = {
 	KUNIT_CASE(trim_of_nothing_is_forbidden_by_a_lease_too),
 	ERROR_CASE(trim_fails_in_the_middle),
 	KUNIT_CASE(trim_that_fails_at_once_changes_nothing),
-	KUNIT_CASE(unanswered_clear_keeps_a_region_out_of_use),
+	KUNIT_CASE(unanswered_clear_keeps_slot_and_memory),
+	KUNIT_CASE(unanswered_clear_is_repeated_for_who_needs_it),
 	KUNIT_CASE(reset_and_removal_forget_what_was_unanswered),
 	KUNIT_CASE(trim_keeps_memory_that_is_not_taken_back),
 	KUNIT_CASE(trim_of_stranded_memory_makes_room),

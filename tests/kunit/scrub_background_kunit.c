@@ -26,7 +26,7 @@ static struct flexmem_region *make_mixed(struct kunit *test)
 	flexmem_table_suspend(ctx->table);
 	give(test, a);
 	give(test, b);
-	ctx->table->function.suspended = false;
+	flexmem_function_resume(&ctx->table->function);
 	scrubbed(test);
 	return region;
 }

@@ -33,8 +33,8 @@ static void trim_repairs_what_is_quarantined(struct kunit *test)
 	u64 bytes;
 
 	make_dirty(test, client, 4096);
-	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, PTR_ERR(try(ctx, other, 4096, 0)));
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
 	/* It fails once more, and then no more. */
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
@@ -91,8 +91,8 @@ static void background_repairs_what_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 }
 
-/* The first one pays a time-out, and a block; the others neither (D28). */
-static void dead_firmware_costs_one_timeout(struct kunit *test)
+/* The first two pay a time-out, and a block; the others neither (D28). */
+static void dead_firmware_costs_two_timeouts(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
 	struct ctx *ctx = test->priv;
@@ -102,24 +102,32 @@ static void dead_firmware_costs_one_timeout(struct kunit *test)
 	make_dirty(test, client, 16 * 4096);
 	fake_device_forget(ctx->fake);
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 99, -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, PTR_ERR(try(ctx, other, 4096, 0)));
-	KUNIT_EXPECT_EQ(test, *calls, 1);
-	/* Time is let pass by moving the next probe, not by waiting for it. */
-	WRITE_ONCE(function->probe_at, jiffies + 3600 * HZ);
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 99, -ETIMEDOUT);
+	function->work_ms = 1;
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+				PTR_ERR(try(ctx, other, 4096, 0)));
+	KUNIT_EXPECT_EQ(test, *calls, 2);
 	for (i = 0; i < 4; i++)
 		KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
 				PTR_ERR(try(ctx, other, 4096, 0)));
 	fake_table_region(ctx->table, 0)->retry_at = jiffies;
 	scrub_background(ctx);
-	KUNIT_EXPECT_EQ(test, *calls, 1);
-	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
+	KUNIT_EXPECT_EQ(test, *calls, 2);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 2 * 4096);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 128);
 	/* Its own bytes are there for everybody. */
 	give(test, alloc(test, client, 4096));
+	/* The worker probes meanwhile. */
+	mutex_lock(&ctx->table->acquire_lock);
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 0, 0);
-	WRITE_ONCE(function->probe_at, jiffies);
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 0, 0);
+	mutex_unlock(&ctx->table->acquire_lock);
+	while (flexmem_function_wait(function))
+		;
+	flush_workqueue(function->worker);
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&ctx->table->scrub_work));
 	alloc(test, other, 4096);
-	KUNIT_EXPECT_FALSE(test, function->doubt);
 }
 
 /* What somebody does in the middle of a piece. */
@@ -211,7 +219,7 @@ static struct kunit_case scrub_failure_cases[] = {
 	KUNIT_CASE(trim_repairs_what_is_quarantined),
 	KUNIT_CASE(region_with_quarantined_bytes_is_not_trimmed),
 	KUNIT_CASE(background_repairs_what_is_quarantined),
-	KUNIT_CASE(dead_firmware_costs_one_timeout),
+	KUNIT_CASE(dead_firmware_costs_two_timeouts),
 	KUNIT_CASE(quarantined_block_is_tried_in_pieces),
 	KUNIT_CASE(quarantined_block_may_be_taken_between_pieces),
 	KUNIT_CASE(who_was_killed_gives_the_block_back_as_it_was),

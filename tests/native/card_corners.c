@@ -88,7 +88,7 @@ static void unmap(struct run *r, u64 address, u64 size)
 
 static void settle(struct run *r)
 {
-	run_good(r, "settle", flexmem_function_settle(&function), 0);
+	run_good(r, "settle", flexmem_function_drain(&function, true), 0);
 }
 
 static void run_page_table(struct run *r)
@@ -100,7 +100,8 @@ static void run_page_table(struct run *r)
 	must(r, !is_at(AT, FLEXMEM_VM_EXECUTE, mem.base + SZ_1M) &&
 	     is_nowhere(SPACE + 1, AT) && is_nowhere(SPACE, AT + SIM_VM_PAGE),
 	     "access");
-	run_good(r, "release", flexmem_function_release(&function, &mem), EIO);
+	run_good(r, "release", sim_vf_ops.release(world_function(2), &mem),
+		 EIO);
 	/* The same bytes again, and others beside them. */
 	map(r, SIM_VM_START, SIM_VM_PAGE, SZ_1M, 0);
 	map(r, SIM_VM_END - 2 * SIM_VM_PAGE, 2 * SIM_VM_PAGE, 0, 0);

@@ -50,6 +50,8 @@ static void run_flags(struct run *r)
 
 	FAILS(r, INFO, &CMD(info, .flags = 1), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1u << 31), EOPNOTSUPP);
+	/* What was FLEXMEM_ALLOC_WAIT once. */
+	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1 << 4), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .__reserved = 1), EOPNOTSUPP);
 	FAILS(r, FREE, &CMD(free, .handle = handle, .flags = 2), EOPNOTSUPP);
 	FAILS(r, ALLOC_BATCH, &CMD(batch, .flags = 1), EOPNOTSUPP);
@@ -292,7 +294,7 @@ static void run_bad_entries(struct run *r)
 		CMD(free, .handle = r->handle[0][0]), CMD(free),
 	};
 	struct flexmem_alloc alloc = CMD(alloc, .length = 1,
-					 .flags = FLEXMEM_ALLOC_WAIT);
+					 .flags = 1 << 4);
 	struct flexmem_batch cmd = CMD(batch, .count = 2,
 				       .entry_size = sizeof(entry[0]),
 				       .entries = (uintptr_t)entry);
@@ -305,7 +307,7 @@ static void run_bad_entries(struct run *r)
 	cmd = CMD(batch, .count = 1, .entry_size = sizeof(alloc),
 		  .entries = (uintptr_t)&alloc);
 	CALL(r, ALLOC_BATCH, &cmd);
-	must(r, alloc.out_error == EINVAL, "entry that would wait");
+	must(r, alloc.out_error == EOPNOTSUPP, "entry with an unknown flag");
 	cmd.count = 0;
 	FAILS(r, ALLOC_BATCH, &cmd, EINVAL);
 }
@@ -402,6 +404,149 @@ static void run_bare(struct run *r)
 	check_node(r, world_function(1)->fdev, 0660, "vf\n");
 	ask_bare(r, fdev);
 	flexmem_device_unregister(fdev);
+}
+
+static int short_acquire(void *priv, u64 size, struct flexmem_memory *mem)
+{
+	mem->base = mem->id * SZ_4G;
+	return 0;
+}
+
+static int short_release(void *priv, const struct flexmem_memory *mem)
+{
+	return 0;
+}
+
+static int short_capacity(void *priv, u64 *capacity)
+{
+	*capacity = 12ULL * SZ_1G;
+	return 0;
+}
+
+static int short_read(void *priv, const struct flexmem_memory *mem, u64 offset,
+		      u64 size, void *to)
+{
+	return 0;
+}
+
+static int short_write(void *priv, const struct flexmem_memory *mem, u64 offset,
+		       u64 size, const void *from)
+{
+	return 0;
+}
+
+static const struct flexmem_device_ops short_ops = {
+	.acquire = short_acquire,
+	.release = short_release,
+	.quiesce = bare_quiesce,
+	.capacity = short_capacity,
+	.read = short_read,
+	.write = short_write,
+};
+
+static void read_short(struct run *r)
+{
+	struct flexmem_copy cmd = CMD(copy, .length = sizeof(bytes),
+				      .data = (uintptr_t)bytes);
+
+	memset(bytes, 1, sizeof(bytes));
+	cmd.handle = alloc(r, 0, sizeof(bytes), 0);
+	CALL(r, READ, &cmd);
+	must(r, cmd.out_done == sizeof(bytes), "length of what was read");
+	must(r, !memchr_inv(bytes, 0, sizeof(bytes)), "bytes of the kernel");
+	if (CALL(r, FREE, &CMD(free, .handle = cmd.handle)))
+		r->nr[0]--;
+}
+
+/* Of all that may fail in a READ, one thing does not matter: its large buffer. */
+static void run_fragmented(struct run *r)
+{
+	struct flexmem_copy cmd = CMD(copy, .length = sizeof(bytes),
+				      .data = (uintptr_t)bytes);
+	unsigned int n, recovered = 0;
+	bool failed = true;
+	long rc;
+
+	cmd.handle = alloc(r, 0, sizeof(bytes), 0);
+	for (n = 1; failed; n++) {
+		current->fail_at = n;
+		rc = native_ioctl(r->file[0], FLEXMEM_IOCTL_READ, &cmd);
+		failed = !current->fail_at;
+		current->fail_at = 0;
+		recovered += failed && !rc && cmd.out_done == sizeof(bytes);
+	}
+	must(r, recovered == 1, "READ without a large buffer");
+}
+
+/* A driver that says it has read and has not: the user gets none of our bytes. */
+static void run_short(struct run *r)
+{
+	struct flexmem_device_desc desc = bare;
+	struct file *other = r->file[0];
+	struct flexmem_dev *fdev;
+	struct file *file;
+
+	desc.ops = &short_ops;
+	fdev = flexmem_device_register(&world.parent[0], &desc);
+	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
+		return;
+	file = native_open(MINOR(fdev->dev.devt), 0);
+	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0)) {
+		r->file[0] = file;
+		read_short(r);
+		native_close(file);
+		r->file[0] = other;
+	}
+	flexmem_device_unregister(fdev);
+}
+
+/* A function whose registration fails leaves nothing behind at its number. */
+static void register_in_vain(struct run *r, unsigned int minor)
+{
+	struct flexmem_dev *fdev;
+	unsigned int n;
+
+	for (n = 1;; n++) {
+		current->fail_at = n;
+		fdev = flexmem_device_register(&world.parent[0], &bare);
+		current->fail_at = 0;
+		if (!IS_ERR(fdev))
+			break;
+		run_good(r, "open what was never there",
+			 PTR_ERR_OR_ZERO(native_open(minor, 0)), ENXIO);
+	}
+	/* Nor does a file that is refused. */
+	current->fail_at = 1;
+	run_good(r, "open without memory",
+		 PTR_ERR_OR_ZERO(native_open(minor, 0)), ENOMEM);
+	flexmem_device_unregister(fdev);
+}
+
+/*
+ * The number of a node leads to the function that has it now, also while a file
+ * is open on the one that had it before.
+ */
+static void run_again(struct run *r)
+{
+	struct flexmem_dev *fdev[2];
+	struct file *file[2];
+	unsigned int i, minor[2];
+
+	for (i = 0; i < 2; i++) {
+		fdev[i] = flexmem_device_register(&world.parent[0], &bare);
+		if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev[i]), 0))
+			return;
+		minor[i] = MINOR(fdev[i]->dev.devt);
+		file[i] = native_open(minor[i], 0);
+		run_good(r, "open", PTR_ERR_OR_ZERO(file[i]), 0);
+		flexmem_device_unregister(fdev[i]);
+		run_good(r, "open what has gone",
+			 PTR_ERR_OR_ZERO(native_open(minor[i], 0)), ENXIO);
+	}
+	must(r, minor[0] == minor[1], "number of the node");
+	for (i = 0; i < 2; i++)
+		native_close(file[i]);
+	register_in_vain(r, minor[0]);
 }
 
 /* One of the world, and these. */
@@ -512,37 +657,6 @@ static void run_reset_in_write(struct run *r)
 	must(r, cmd.out_done == FLEXMEM_COPY_MAX, "bytes before the reset");
 }
 
-static struct flexmem_function *function_of(struct run *r)
-{
-	struct flexmem_file *file = r->file[0]->private_data;
-
-	return &file->fdev->table.function;
-}
-
-/* And it is in doubt again whether the firmware lives: somebody may find out. */
-static void reset_and_doubt(void)
-{
-	struct flexmem_function *function = function_of(running);
-
-	reset_now();
-	WRITE_ONCE(function->probe_at, jiffies);
-	smp_store_release(&function->doubt, true);
-}
-
-/* Who has no reason to ask any more does not take the place of who has one. */
-static void run_doubt_in_write(struct run *r)
-{
-	struct flexmem_copy cmd = CMD(copy, .length = sizeof(bytes),
-				      .data = (uintptr_t)bytes);
-
-	cmd.handle = alloc(r, 0, sizeof(bytes), 0);
-	running = r;
-	during(4, reset_and_doubt);
-	FAILS(r, WRITE, &cmd, EIO);
-	must(r, cmd.out_done == FLEXMEM_COPY_MAX, "bytes before the reset");
-	must(r, flexmem_function_may_probe(function_of(r)), "leave to ask");
-}
-
 /* Another task's reset, in the middle of a page fault: it waits for its end. */
 static struct completion reset_done;
 
@@ -633,6 +747,47 @@ static void run_interrupted(struct run *r)
 	r->file[0]->f_flags = O_NONBLOCK;
 }
 
+static unsigned int wakeups;
+
+static int count_wakeup(struct wait_queue_entry *entry, unsigned int mode,
+			int flags, void *key)
+{
+	__atomic_fetch_add(&wakeups, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* However often a read fails, no reader of another file is woken up by that. */
+static void run_failed_reads(struct run *r)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M);
+	struct wait_queue_entry entry;
+	struct flexmem_event event;
+	struct flexmem_file *file;
+	wait_queue_head_t *readers;
+	unsigned int i;
+
+	open_file(r, 0);
+	file = r->file[0]->private_data;
+	readers = &file->fdev->table.accounts.gauge.readers;
+	while (r->nr[0] < RUN_HANDLES &&
+	       !native_ioctl(r->file[0], FLEXMEM_IOCTL_ALLOC, &cmd))
+		r->handle[0][r->nr[0]++] = cmd.out_handle;
+	native_time_advance(msecs_to_jiffies(FLEXMEM_EVENT_MS));
+	native_settle_work();
+	init_waitqueue_func_entry(&entry, count_wakeup);
+	add_wait_queue(readers, &entry);
+	wakeups = 0;
+	for (i = 0; i < 100; i++)
+		run_good(r, "read", native_read(r->file[0], NULL,
+						sizeof(event)), EFAULT);
+	native_settle_work();
+	remove_wait_queue(readers, &entry);
+	must(r, !wakeups, "wake-ups by reads that fail");
+	must(r, native_read(r->file[0], &event, sizeof(event)) == sizeof(event) &&
+	     event.level == FLEXMEM_PRESSURE_CRITICAL,
+	     "event that could not be read");
+}
+
 const struct sequence corners[] = {
 	{ "flags that there are not", prepare, run_flags },
 	{ "wrong arguments", prepare, run_arguments },
@@ -645,17 +800,19 @@ const struct sequence corners[] = {
 	{ "longer batch", prepare, run_long_batch },
 	{ "bad entries", prepare, run_bad_entries },
 	{ "bare device", prepare, run_bare },
+	{ "device that answers short", prepare, run_short },
+	{ "memory in small pieces", prepare, run_fragmented },
+	{ "device that comes back", prepare, run_again },
 	{ "as many PFs as there can be", prepare, run_many },
 	{ "size that changes meanwhile", prepare, run_double_fetch },
 	{ "quota that changes meanwhile", prepare, run_quota_meanwhile },
 	{ "reset in the middle of a write", prepare, run_reset_in_write },
-	{ "reset and doubt in the middle of a write", prepare,
-	  run_doubt_in_write },
 	{ "reset in the middle of a page fault", prepare, run_reset_in_fault },
 	{ "reset at the beginning of a resize", prepare, run_reset_in_resize },
 	{ "unbind at the beginning of a map", prepare, run_unbind_in_map },
 	{ "unbind at the beginning of a batch", prepare, run_unbind_in_batch },
 	{ "device that has gone", prepare, run_gone },
 	{ "interrupted", prepare, run_interrupted },
+	{ "reads that fail", NULL, run_failed_reads },
 	{}
 };

@@ -26,6 +26,22 @@ struct device *get_device(struct device *dev)
 	return dev;
 }
 
+int device_add(struct device *dev)
+{
+	might_sleep();
+	/* Of the node, and of the device in sysfs. */
+	if (native_should_fail(NATIVE_ALLOC) || native_should_fail(NATIVE_ALLOC))
+		return -ENOMEM;
+	get_device(dev);
+	return 0;
+}
+
+void device_del(struct device *dev)
+{
+	might_sleep();
+	put_device(dev);
+}
+
 void put_device(struct device *dev)
 {
 	if (!dev)

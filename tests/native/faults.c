@@ -54,7 +54,7 @@ static const char *check_file(struct run *r, unsigned int f)
 
 	if (wrong)
 		return wrong;
-	if (READ_ONCE(private->fdev->table.function.closing))
+	if (flexmem_function_is_gone(&private->fdev->table.function))
 		return NULL;
 	if (private->client.account->used[FLEXMEM_RESOURCE_HANDLES] != r->nr[f])
 		return "another number of allocations than the answers say";
@@ -105,7 +105,8 @@ static const char *check_empty(void)
 
 	world_heal();
 	/* Nothing works but another reset after one that failed. */
-	if (world_function(1)->fdev && world_function(1)->fdev->table.function.needs_reset &&
+	if (world_function(1)->fdev &&
+	    flexmem_function_error(&world_function(1)->fdev->table.function) &&
 	    world_reset(1))
 		return "it cannot be reset afterwards";
 	if (!watch_open())

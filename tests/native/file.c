@@ -2,11 +2,7 @@
 /* Nodes and open files, from both sides: the driver's, and that of a process. */
 #include "internal.h"
 
-#define MAX_NODES 256
-
-/* Nodes there are. What is found here can be opened until the lock is released. */
-static DEFINE_SPINLOCK(nodes_lock);
-static struct cdev *nodes[MAX_NODES];
+static struct cdev *registered;
 static int regions;
 
 int alloc_chrdev_region(dev_t *devt, unsigned int first, unsigned int count,
@@ -30,33 +26,21 @@ void cdev_init(struct cdev *cdev, const struct file_operations *ops)
 	*cdev = (struct cdev) { .ops = ops };
 }
 
-int cdev_device_add(struct cdev *cdev, struct device *dev)
+int cdev_add(struct cdev *cdev, dev_t devt, unsigned int count)
 {
-	unsigned int minor = MINOR(dev->devt);
-
-	might_sleep();
-	/* Of the node, and of the device in sysfs. */
-	if (native_should_fail(NATIVE_ALLOC) || native_should_fail(NATIVE_ALLOC))
+	if (native_should_fail(NATIVE_ALLOC))
 		return -ENOMEM;
-	cdev->dev = dev;
-	get_device(dev);
-	spin_lock(&nodes_lock);
-	if (minor >= MAX_NODES || nodes[minor])
-		shim_bug("node %u is there already", minor);
-	nodes[minor] = cdev;
-	spin_unlock(&nodes_lock);
+	if (registered)
+		shim_bug("a second character device");
+	registered = cdev;
 	return 0;
 }
 
-void cdev_device_del(struct cdev *cdev, struct device *dev)
+void cdev_del(struct cdev *cdev)
 {
-	might_sleep();
-	spin_lock(&nodes_lock);
-	if (nodes[MINOR(dev->devt)] != cdev)
-		shim_bug("node is not there");
-	nodes[MINOR(dev->devt)] = NULL;
-	spin_unlock(&nodes_lock);
-	put_device(dev);
+	if (registered != cdev)
+		shim_bug("character device is not there");
+	registered = NULL;
 }
 
 void poll_wait(struct file *filp, wait_queue_head_t *queue, poll_table *wait)
@@ -82,43 +66,32 @@ int nonseekable_open(struct inode *inode, struct file *filp)
 /* A process. */
 
 /**
- * native_open - open /dev/flexmemN
+ * native_open - open an inode with the number of /dev/flexmemN
  * @minor: N
  * @flags: O_NONBLOCK or 0
  *
- * Return: the file, for native_close(); ERR_PTR(-ENXIO) if there is no such
- * node, or what its driver says.
+ * Return: the file, for native_close(); ERR_PTR(-ENXIO) if no module is loaded, or
+ * what the driver says.
  */
 struct file *native_open(unsigned int minor, unsigned int flags)
 {
-	struct inode inode = {};
-	struct cdev *cdev;
+	struct inode inode = { .i_rdev = MKDEV(240, minor) };
 	struct file *file;
 	int rc;
 
+	if (!registered)
+		return ERR_PTR(-ENXIO);
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		abort();
-	spin_lock(&nodes_lock);
-	cdev = minor < MAX_NODES ? nodes[minor] : NULL;
-	if (cdev)
-		get_device(cdev->dev);
-	spin_unlock(&nodes_lock);
-	if (!cdev) {
-		free(file);
-		return ERR_PTR(-ENXIO);
-	}
 	refcount_set(&file->refs, 1);
 	file->cred = current->cred;
 	file->f_cred = &file->cred;
 	file->f_flags = flags;
-	file->f_op = cdev->ops;
-	file->cdev = cdev;
-	inode.i_cdev = cdev;
+	file->f_op = registered->ops;
 	rc = file->f_op->open(&inode, file);
 	if (!rc)
 		return file;
-	put_device(cdev->dev);
 	free(file);
 	return ERR_PTR(rc);
 }
@@ -134,7 +107,6 @@ void native_close(struct file *file)
 	if (!refcount_dec_and_test(&file->refs))
 		return;
 	file->f_op->release(NULL, file);
-	put_device(file->cdev->dev);
 	free(file);
 }
 

@@ -182,7 +182,6 @@ static void start_model(struct fuzz *f)
 	memcpy(model->sizes, f->settings.sizes, sizeof(model->sizes));
 	model->tries = FLEXMEM_FIT_TRIES;
 	model->scrubs = !f->bare;
-	model->now = jiffies;
 	model->rules = &fuzz_rules;
 	model->priv = f;
 	for (slot = 0; slot < ARRAY_SIZE(f->keeper); slot++)
@@ -202,8 +201,6 @@ static void begin(struct fuzz *f)
 	f->fake = fake_device_create(&test, f->model->mode,
 				     f->model->hw_slots, f->model->capacity);
 	f->fake->bare = f->bare;
-	f->fake->during_scrub = fuzz_note_scrub;
-	f->fake->during_scrub_arg = f;
 	f->fake->refused_slots = f->model->refused_slots;
 	device_initialize(&f->parent);
 	WARN_ON(dev_set_name(&f->parent, "fake"));
@@ -211,7 +208,7 @@ static void begin(struct fuzz *f)
 	f->fdev = flexmem_device_register(&f->parent, &desc);
 	SAME(f, PTR_ERR_OR_ZERO(f->fdev), 0);
 	/* Only when the input says so: see fuzz_time(). */
-	f->fdev->table.settle_ms = INT_MAX;
+	f->fdev->table.function.work_ms = INT_MAX;
 	f->minor = MINOR(f->fdev->dev.devt);
 	fuzz_check(f);
 }
@@ -259,7 +256,6 @@ void fuzz_run(const u8 *data, size_t size)
 	begin(&f);
 	while (f.at < f.end && f.command < FUZZ_COMMANDS) {
 		f.command++;
-		model->now = jiffies;
 		fuzz_command(&f);
 		if (verbose)
 			printf("# %u %s\n", f.command, f.name);

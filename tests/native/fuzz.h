@@ -181,7 +181,6 @@ enum fuzz_spoil {
  * @write_error: likewise
  * @copy_error: likewise
  * @faulty: something is to fail
- * @scrubbed_at: when the device was asked to scrub last
  * @who: the file of the command
  * @spoil: what is wrong with its struct
  * @late: its reply cannot be written
@@ -217,7 +216,6 @@ struct fuzz {
 	int write_error;
 	int copy_error;
 	bool faulty;
-	unsigned long scrubbed_at;
 
 	unsigned int who;
 	enum fuzz_spoil spoil;
@@ -324,7 +322,6 @@ void fuzz_do_set_quota(struct fuzz *f);
 void fuzz_strict(struct fuzz *f);
 
 /* fuzz_device.c */
-void fuzz_note_scrub(void *arg);
 void fuzz_fault(struct fuzz *f);
 void fuzz_heal(struct fuzz *f);
 void fuzz_time(struct fuzz *f);

@@ -7,14 +7,6 @@
 
 /* Arguments. */
 
-static bool is_quarantined(const struct fuzz *f)
-{
-	struct model_sums sums;
-
-	model_sum(f->model, &sums);
-	return sums.quarantined;
-}
-
 /* A length in one of many orders of magnitude, or an odd one. */
 static u64 draw_length(struct fuzz *f)
 {
@@ -68,11 +60,7 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 	if (kind == 1)
 		cmd->__reserved = 1;
 	if (kind == 2)
-		cmd->flags |= 1 << 5;
-	/* While it waits, others work in the background. */
-	if (kind > 200 && !is_quarantined(f) && !f->faulty &&
-	    !f->model->dead && !f->model->doubt && !f->model->lost)
-		cmd->flags |= FLEXMEM_ALLOC_WAIT;
+		cmd->flags |= 1 << 4;
 }
 
 /* Whether it is one that the file can name: not an orphan. */
@@ -187,7 +175,7 @@ static int check_alloc(const struct fuzz *f,
 {
 	u64 alignment = cmd->alignment;
 
-	if (cmd->flags >> 5 || cmd->__reserved)
+	if (cmd->flags >> 4 || cmd->__reserved)
 		return -EOPNOTSUPP;
 	if (f->bare &&
 	    cmd->flags & (FLEXMEM_ALLOC_MAPPABLE | FLEXMEM_ALLOC_ZEROED))
@@ -218,7 +206,7 @@ static int clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
 
 	dirty = model->scrubs ? model_dirty(model, slot, offset, owner, zeroed) :
 				0;
-	if (dirty && !model_may_probe(model)) {
+	if (dirty && model_wait(model)) {
 		model_free(model, slot, offset);
 		return -ETIMEDOUT;
 	}

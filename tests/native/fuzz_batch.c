@@ -100,8 +100,8 @@ static void alloc_entry(struct fuzz *f, struct batch *b, unsigned int i,
 	const struct flexmem_alloc *is = entry_of(b, i);
 	struct flexmem_alloc want = {};
 
-	if (b->bad[i] || given->flags & FLEXMEM_ALLOC_WAIT) {
-		SAME(f, is->out_error, b->bad[i] ? -b->bad[i] : EINVAL);
+	if (b->bad[i]) {
+		SAME(f, is->out_error, -b->bad[i]);
 		SAME(f, is->out_handle, 0);
 		SAME(f, is->out_reason, 0);
 		return;

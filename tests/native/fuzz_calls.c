@@ -211,6 +211,7 @@ static const struct {
 void fuzz_command(struct fuzz *f)
 {
 	unsigned int i, n, who;
+	unsigned long now = jiffies;
 	bool faulty = f->faulty;
 
 	n = fuzz_take(f);
@@ -229,6 +230,6 @@ void fuzz_command(struct fuzz *f)
 	if (faulty)
 		fuzz_heal(f);
 	native_quiesce();
-	if (jiffies != f->model->now)
+	if (jiffies != now)
 		fuzz_follow_scrubs(f);
 }

@@ -10,17 +10,6 @@
 
 /* Faults. */
 
-/**
- * fuzz_note_scrub - the device is asked to scrub
- * @arg: input
- */
-void fuzz_note_scrub(void *arg)
-{
-	struct fuzz *f = arg;
-
-	f->scrubbed_at = jiffies;
-}
-
 /* Errors of the contract, and one that is not: that is EIO for who asked. */
 static const int errors[] = {
 	-EIO, -EINTR, -ENOMEM, -ENODEV, -EINVAL, -ETIMEDOUT,
@@ -99,7 +88,8 @@ void fuzz_fault(struct fuzz *f)
 		return;
 	if (kind >= 240)
 		die_or_revive(f);
-	if (kind >= 240 || f->model->dead)
+	/* Who waits for a probe goes on beside what the worker does then. */
+	if (kind >= 240 || f->model->dead || f->model->timeouts > 1)
 		return;
 	f->fake->replies_are_lost = op != FAKE_RELEASE &&
 				    error / ARRAY_SIZE(errors) & 1;
@@ -157,7 +147,7 @@ void fuzz_follow_scrubs(struct fuzz *f)
 
 	if (f->gone || f->fake->scrubbed == f->model->scrubbed)
 		return;
-	f->model->doubt = false;
+	f->model->timeouts = 0;
 	f->model->scrubbed = f->fake->scrubbed;
 	for (slot = 0; slot < f->model->slots; slot++)
 		if (f->model->region[slot].there)
@@ -168,13 +158,14 @@ void fuzz_follow_scrubs(struct fuzz *f)
 static void settle(struct fuzz *f)
 {
 	struct flexmem_table *table = &f->fdev->table;
-	bool later = delayed_work_pending(&table->settle_work);
+	bool later = delayed_work_pending(&table->function.work);
 
-	if (!model_is_settled(f->model) && !f->model->broken)
+	if (!f->model->broken && (!model_is_settled(f->model) ||
+				  model_is_unresponsive(f->model)))
 		SAME(f, later, true);
 	if (!later)
 		return;
-	mod_delayed_work(table->worker, &table->settle_work, 0);
+	mod_delayed_work(table->function.worker, &table->function.work, 0);
 	native_quiesce();
 	model_settle_unasked(f->model);
 }
@@ -194,10 +185,8 @@ void fuzz_time(struct fuzz *f)
 		settle(f);
 	native_time_advance(ticks[n & 7] + (n >> 3));
 	native_quiesce();
-	if (f->model->dead && f->fake->calls[FAKE_SCRUB] != calls) {
-		f->model->doubt = true;
-		f->model->probe_at = f->scrubbed_at + HZ;
-	}
+	if (f->model->dead)
+		f->model->timeouts += f->fake->calls[FAKE_SCRUB] - calls;
 }
 
 /* Leases. */
@@ -362,7 +351,7 @@ void fuzz_capacity(struct fuzz *f)
 	f->model->device_capacity = f->fake->capacity;
 	f->model->unsure = true;
 	flexmem_device_capacity_changed(f->fdev);
-	if (!f->model->broken)
+	if (!f->model->broken && !model_is_unresponsive(f->model))
 		model_refresh(f->model);
 }
 

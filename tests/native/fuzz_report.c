@@ -99,10 +99,10 @@ void fuzz_regions(struct fuzz *f)
 		check_regions(f, &list);
 }
 
-/* Whether a dispatch sees it: not if the firmware may have emptied it. */
+/* Whether a dispatch sees it. */
 static bool is_shown(const struct fuzz *f, unsigned int slot)
 {
-	return f->model->region[slot].there && !f->model->region[slot].retired;
+	return f->model->region[slot].there;
 }
 
 static unsigned int nr_shown(const struct fuzz *f)
@@ -437,7 +437,8 @@ static int check_set_quota(struct fuzz *f, const struct flexmem_quota *cmd)
 static int predict_set_quota(struct fuzz *f, const struct flexmem_quota *cmd,
 			     unsigned int owner)
 {
-	int rc = f->model->broken ? -EIO : model_refresh(f->model);
+	int rc = f->model->broken ? -EIO :
+		 model_wait(f->model) ?: model_refresh(f->model);
 
 	if (rc)
 		return rc;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Plants bugs in the core, one at a time, and sees that a native program notices.
+"""Plants bugs in the core or the library, one at a time, and sees that a test notices.
 
 Usage: mutants.py [-n HOW-MANY] [-j JOBS] [-a] [-l LIST] [NAME...]
 
-mutants.list has them, or LIST. Without names all are tried, or, with -n, as many as that,
-chosen by the hash of the sources: the same ones for the same tree, other ones after a
-change. With -a all tests are tried on each that its own test does not notice, to find
-one. Prints TAP.
+mutants.list has those of the core; LIST, tests/userlib/mutants.list, those of the library.
+Without names all are tried, or, with -n, as many as that, chosen by the hash of the
+sources: the same ones for the same tree, other ones after a change. With -a all tests are
+tried on each that its own test does not notice, to find one. Prints TAP.
 
 The sources are not touched: a mutant is a copy of one file among links to the others,
 compiled by the commands of the Makefile and linked with the objects that are there.
@@ -37,11 +37,37 @@ import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
-KMOD = TOP / "kmod"
-OUT = TOP / "build/tests/native"
 # Only there to end what hangs.
 TIMEOUT = 600
 LAST_WORDS = re.compile(r"^(# .*: (?:EXPECTATION|ASSERTION).*|not ok .*|Bail out! .*|SUMMARY: .*)$", re.M)
+
+
+class Project:
+    """What bugs are planted in, and how its tests are built."""
+
+    def __init__(self, tests, sources, files, hashed, one_program_a_kind):
+        self.tests = TOP / tests
+        self.sources = TOP / sources
+        self.files = files
+        self.hashed = [TOP / folder for folder in hashed]
+        self.out = TOP / "build/tests" / self.tests.name
+        self.by_kind = one_program_a_kind
+
+    def program(self, kind, name):
+        """Where a program is, below the folder that it is built in."""
+        return f"{kind}/{name}" if self.by_kind else name
+
+    def prepare(self):
+        """What has to be there before anything is built."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        if self.by_kind:
+            subprocess.run([TOP / "tests/vm/debug-kernel.sh", "--source"], check=True)
+
+
+CORE = Project("tests/native", "kmod", ("*.[ch]",), ("kmod", "tests/kunit", "tests/native"), True)
+LIBRARY = Project("tests/userlib", "userlib",
+                  ("src/*.[ch]", "src/cache/*.[ch]", "tools/*.[ch]"),
+                  ("userlib/src", "userlib/tools", "tests/userlib"), False)
 
 
 class Problem(Exception):
@@ -55,7 +81,8 @@ def squeeze(lines):
 class Mutant:
     """A planted bug: what becomes of which lines, and the test that notices."""
 
-    def __init__(self, where, name):
+    def __init__(self, project, where, name):
+        self.project = project
         self.file, _, self.function = where.rpartition(":")
         self.name = name
         self.changes = []
@@ -67,17 +94,19 @@ class Mutant:
     def find(self):
         """The file, and where in it the function is."""
         function = re.compile(rf"^(?![ \t#*/])(?:[^\n]*[ *])?{self.function}\(.*?^}}", re.M | re.S)
+        sources = self.project.sources
         found = [(path, path.read_text(), match)
-                 for path in sorted(KMOD.glob(self.file or "*.[ch]"))
+                 for pattern in ([self.file] if self.file else self.project.files)
+                 for path in sorted(sources.glob(pattern))
                  for match in function.finditer(path.read_text())
                  # Not what is declared or called before another function.
                  if re.match(r"[^;{]*\{", match[0])]
         if len(found) != 1:
-            raise Problem(f"{len(found)} functions {self.function}() in kmod/{self.file}")
+            raise Problem(f"{len(found)} functions {self.function}() in {sources.name}/{self.file}")
         return found[0]
 
     def apply(self):
-        """The file with the bug, and its name."""
+        """The file with the bug, and its name below the sources."""
         path, text, match = self.find()
         body = match[0]
         for old, new in self.changes:
@@ -85,10 +114,10 @@ class Mutant:
             if len(pattern.findall(body)) != 1:
                 raise Problem(f"{len(pattern.findall(body))} times in {self.function}(): {old}")
             body = pattern.sub(lambda _, new=new: new, body)
-        return path.name, text[:match.start()] + body + text[match.end():]
+        return str(path.relative_to(self.project.sources)), text[:match.start()] + body + text[match.end():]
 
 
-def read_list(path):
+def read_list(project, path):
     mutants, old, new = [], [], []
 
     def end_change():
@@ -108,7 +137,7 @@ def read_list(path):
             new.append(line[1:])
         elif line[:3] == "== ":
             end_change()
-            mutants.append(Mutant(*line[3:].split(": ", 1)))
+            mutants.append(Mutant(project, *line[3:].split(": ", 1)))
         elif line and line[0] != "#":
             kind, *test = shlex.split(line)
             mutants[-1].test = kind, tuple(test)
@@ -130,10 +159,10 @@ def misplaced(mutants):
             yield f"{mutant}: {e}"
 
 
-def chosen(mutants, number):
+def chosen(project, mutants, number):
     """So many of them, by the hash of the sources."""
     tree = hashlib.sha256()
-    for folder in KMOD, TOP / "tests/kunit", HERE:
+    for folder in project.hashed:
         for path in sorted(folder.rglob("*")):
             if path.suffix in (".c", ".h", ".list"):
                 tree.update(path.read_bytes())
@@ -154,7 +183,8 @@ class Children:
 
     def run(self, command):
         env = dict(os.environ, TSAN_OPTIONS="exitcode=66:halt_on_error=1",
-                   ASAN_OPTIONS="detect_stack_use_after_return=1")
+                   ASAN_OPTIONS="detect_stack_use_after_return=1",
+                   CMOCKA_MESSAGE_OUTPUT="TAP")
         with self.lock:
             if self.stopped:
                 raise Problem("stopped")
@@ -186,13 +216,15 @@ CHILDREN = Children()
 class Build:
     """How the Makefile compiles and links, and a copy of what it has made."""
 
-    def __init__(self, work, programs):
+    def __init__(self, project, work, programs):
+        self.project = project
         self.work = work
         self.compile, self.link = {}, {}
-        make = ["make", "-s", "-j2", "-C", str(HERE), f"O={OUT}",
-                *(f"{OUT}/{kind}/{program}" for kind, program in sorted(programs))]
+        names = sorted({project.program(*program) for program in programs})
+        make = ["make", "-s", "-j2", "-C", str(project.tests), f"O={project.out}",
+                *(f"{project.out}/{name}" for name in names)]
         # As run.sh has it: what is built is not built by another at the same time.
-        lock = TOP / "build/locks/native"
+        lock = TOP / "build/locks" / project.tests.name
         lock.parent.mkdir(parents=True, exist_ok=True)
         with lock.open("w") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
@@ -200,59 +232,69 @@ class Build:
             if status:
                 raise SystemExit(f"the programs do not build:\n{said}")
             self.read_commands(make)
-            for kind in {kind for kind, _ in programs}:
-                shutil.copytree(OUT / kind, work / kind)
+            for made in names + [made for made in self.compile if made.endswith(".o")]:
+                for path in (project.out / made), (project.out / made).with_suffix(".d"):
+                    if path.exists():
+                        (work / made).parent.mkdir(parents=True, exist_ok=True)
+                        shutil.copy(path, work / path.relative_to(project.out))
 
     def read_commands(self, make):
         _, said = CHILDREN.run([*make, "-n", "-B"])
         for line in said.splitlines():
             words = shlex.split(line) if " -o " in line else []
-            if "-o" not in words or not words[words.index("-o") + 1].startswith(str(OUT)):
+            if "-o" not in words or not words[words.index("-o") + 1].startswith(str(self.project.out)):
                 continue
-            made = pathlib.Path(words[words.index("-o") + 1]).relative_to(OUT)
+            made = pathlib.Path(words[words.index("-o") + 1]).relative_to(self.project.out)
             (self.compile if "-c" in words else self.link)[str(made)] = words
 
-    def uses(self, kind, program, header):
-        """Objects of a program that a header of the core is in."""
-        objects = [pathlib.Path(word).relative_to(OUT / kind)
-                   for word in self.link[f"{kind}/{program}"] if word.endswith(".o")]
-        return [made for made in objects if made.stem != "os" and
-                re.search(rf"/kmod/{header}\b",
-                          (self.work / kind / made).with_suffix(".d").read_text())]
+    def uses(self, program, name):
+        """Objects of a program that a file of the sources is compiled to, or is in."""
+        path = self.project.sources / name
+        objects = [str(pathlib.Path(word).relative_to(self.project.out))
+                   for word in self.link[program] if word.endswith(".o")]
+        if not name.endswith(".h"):
+            return [made for made in objects if self.compile[made][-1] == str(path)]
+        return [made for made in objects if pathlib.Path(made).stem != "os" and
+                str(path) in (self.work / made).with_suffix(".d").read_text().split()]
 
     def plant(self, mutant, number):
-        """Files of the core with the bug."""
+        """The sources with the bug: links to all files but one."""
         name, text = mutant.apply()
         place = self.work / str(number)
-        (place / "kmod").mkdir(parents=True)
-        for path in KMOD.iterdir():
-            if path.name != name:
-                (place / "kmod" / path.name).symlink_to(path)
-        (place / "kmod" / name).write_text(text)
+        ours, theirs = place / self.project.sources.name, self.project.sources
+        for part in pathlib.Path(name).parts:
+            ours.mkdir(parents=True)
+            for path in theirs.iterdir():
+                if path.name != part:
+                    (ours / path.name).symlink_to(path)
+            ours, theirs = ours / part, theirs / part
+        ours.write_text(text)
         return place, name
 
-    def make(self, place, name, kind, program):
+    def make(self, place, name, kind, test):
         """A program with the bug; only what it changes is compiled."""
-        objects = (self.uses(kind, program, name) if name.endswith(".h")
-                   else [f"core-{name[:-2]}.o"])
+        sources = str(self.project.sources)
+        program = self.project.program(kind, test)
         replaced = {}
-        (place / kind).mkdir(exist_ok=True)
-        for made in objects:
-            words = [word.replace(f"-I{KMOD}", f"-I{place}/kmod")
-                     for word in self.compile[f"{kind}/{made}"]]
-            words[words.index("-o") + 1] = str(place / kind / made)
-            if pathlib.Path(words[-1]).parent == KMOD:
-                words[-1] = str(place / "kmod" / pathlib.Path(words[-1]).name)
+        for made in self.uses(program, name):
+            (place / made).parent.mkdir(parents=True, exist_ok=True)
+            words = [re.sub(rf"^(-I)?{re.escape(sources)}(?=/|$)",
+                            lambda match: f"{match[1] or ''}{place / self.project.sources.name}", word)
+                     for word in self.compile[made]]
+            words[words.index("-o") + 1] = str(place / made)
             words = [word for word in words if word not in ("-MMD", "-MP")] + ["-w"]
-            replaced[str(OUT / kind / made)] = words[words.index("-o") + 1]
-            if not (place / kind / made).exists():
+            replaced[str(self.project.out / made)] = str(place / made)
+            if not (place / made).exists():
                 status, said = CHILDREN.run(words)
                 if status:
                     raise Problem(f"it does not compile: {said}")
-        words = [replaced.get(word, str(self.work / pathlib.Path(word).relative_to(OUT))
+        if not replaced:
+            raise Problem(f"{program} is not made of {name}")
+        words = [replaced.get(word, str(self.work / pathlib.Path(word).relative_to(self.project.out))
                               if word.endswith(".o") else word)
-                 for word in self.link[f"{kind}/{program}"]]
-        words[words.index("-o") + 1] = str(place / kind / program)
+                 for word in self.link[program]]
+        (place / program).parent.mkdir(exist_ok=True)
+        words[words.index("-o") + 1] = str(place / program)
         status, said = CHILDREN.run(words)
         if status:
             raise Problem(f"it does not link: {said}")
@@ -268,9 +310,10 @@ def fixed():
         return []
 
 
-def notices(place, kind, test):
+def notices(place, project, kind, test):
     """What a program says of what is wrong; None: nothing."""
-    status, said = CHILDREN.run([*fixed(), str(place / kind / test[0]), *test[1:]])
+    program = place / project.program(kind, test[0])
+    status, said = CHILDREN.run([*fixed(), str(program), *test[1:]])
     if not status:
         return None
     found = LAST_WORDS.search(said)
@@ -301,7 +344,7 @@ class Hunter:
         """A test that passes without a bug; each is tried once."""
         with self.lock:
             if test not in self.passes:
-                self.passes[test] = notices(self.build.work, *test)
+                self.passes[test] = notices(self.build.work, self.build.project, *test)
             if self.passes[test]:
                 raise Problem(f"without the bug, too: {self.passes[test]}")
 
@@ -311,7 +354,7 @@ class Hunter:
             for test in [mutant.test] + self.others:
                 self.build.make(place, name, test[0], test[1][0])
                 for kind, arguments in seeds(test):
-                    said = notices(place, kind, arguments)
+                    said = notices(place, self.build.project, kind, arguments)
                     if said:
                         self.check((kind, arguments))
                         return f"{kind}/{shlex.join(arguments)}: {said}"
@@ -356,24 +399,24 @@ def main():
     parser.add_argument("-l", type=pathlib.Path, default=HERE / "mutants.list")
     parser.add_argument("name", nargs="*")
     arguments = parser.parse_args()
-    everything = mutants = read_list(arguments.l)
+    project = LIBRARY if arguments.l.resolve().parent == LIBRARY.tests else CORE
+    everything = mutants = read_list(project, arguments.l)
     if arguments.name:
         mutants = [mutant for mutant in mutants
                    if any(fnmatch.fnmatch(str(mutant), f"*{name}*") for name in arguments.name)]
     elif arguments.n:
-        mutants = chosen(mutants, arguments.n)
+        mutants = chosen(project, mutants, arguments.n)
     others = []
     if arguments.a:
-        others = [("asan", ("kunit",)), ("asan", ("faults",))] + sorted(
-            {mutant.test for mutant in everything
-             if mutant.test[1][0] not in ("kunit", "faults")})
-    subprocess.run([TOP / "tests/vm/debug-kernel.sh", "--source"], check=True)
-    OUT.mkdir(parents=True, exist_ok=True)
+        others = sorted({(mutant.test[0], mutant.test[1][:1])
+                         if mutant.test[1][0] in ("kunit", "faults") or project is LIBRARY
+                         else mutant.test for mutant in everything})
+    project.prepare()
     with contextlib.ExitStack() as stack:
-        work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants.", dir=OUT)))
+        work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants.", dir=project.out)))
         tests = [mutant.test for mutant in mutants] + others
         programs = {(kind, test[0]) for kind, test in tests}
-        failed = run(Hunter(Build(work, programs), others), mutants, everything,
+        failed = run(Hunter(Build(project, work, programs), others), mutants, everything,
                      arguments.j)
     return 1 if failed or not mutants else 0
 

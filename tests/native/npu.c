@@ -322,6 +322,16 @@ static void map_memory(struct file *file, u32 handle)
 	native_munmap(vma);
 }
 
+static unsigned long timeouts;
+
+static long call(struct file *file, unsigned int cmd, void *arg)
+{
+	long rc = native_ioctl(file, cmd, arg);
+
+	timeouts += rc == -ETIMEDOUT;
+	return rc;
+}
+
 static void use_memory(struct file *file)
 {
 	unsigned int i, at;
@@ -334,14 +344,14 @@ static void use_memory(struct file *file)
 
 		at = draw(4);
 		if (!draw(4)) {
-			native_ioctl(file, FLEXMEM_IOCTL_TRIM, &trim);
+			call(file, FLEXMEM_IOCTL_TRIM, &trim);
 		} else if (handle[at]) {
 			struct flexmem_free put = CMD(free,
 						      .handle = handle[at]);
 
 			WARN_ON(native_ioctl(file, FLEXMEM_IOCTL_FREE, &put));
 			handle[at] = 0;
-		} else if (!native_ioctl(file, FLEXMEM_IOCTL_ALLOC, &alloc)) {
+		} else if (!call(file, FLEXMEM_IOCTL_ALLOC, &alloc)) {
 			handle[at] = alloc.out_handle;
 			map_memory(file, handle[at]);
 		}
@@ -358,7 +368,7 @@ static void trim_all(unsigned int minor)
 
 	WARN_ON(IS_ERR(file));
 	do {
-		rc = native_ioctl(file, FLEXMEM_IOCTL_TRIM, &trim);
+		rc = call(file, FLEXMEM_IOCTL_TRIM, &trim);
 	} while (rc == -ETIMEDOUT || rc == -EIO);
 	WARN(rc, "TRIM: %ld", rc);
 	native_close(file);
@@ -367,8 +377,6 @@ static void trim_all(unsigned int minor)
 	WARN(memchr_inv(board.slot, 0, sizeof(board.slot)),
 	     "a slot of the board is filled");
 }
-
-static unsigned long timeouts;
 
 /* What devm does once the driver has gone, or could not come. */
 static void drop_objects(struct pci_dev *pdev)
@@ -402,7 +410,6 @@ static void run_once(u64 seed)
 	WARN_ON(IS_ERR(file));
 	use_memory(file);
 	trim_all(minor);
-	timeouts += atomic_read(&npu->fdev->table.function.timeouts);
 	the_driver->remove(&pdev);
 	drop_objects(&pdev);
 	kthread_stop(firmware);

@@ -115,14 +115,13 @@ static const char *unsettled(void)
 
 	/* Without time, in which nothing would be answered. */
 	native_quiesce();
-	native_time_advance(2 * HZ);
+	native_time_advance(20 * HZ);
 	native_quiesce();
 	if (!fdev)
 		return NULL;
 	mutex_lock(&fdev->table.acquire_lock);
-	if (!fdev->table.function.needs_reset &&
-	    (fdev->table.nr_doubtful ||
-	     !flexmem_function_is_settled(&fdev->table.function)))
+	if (!flexmem_function_error(&fdev->table.function) &&
+	    !flexmem_function_is_settled(&fdev->table.function))
 		wrong = "something is not known";
 	mutex_unlock(&fdev->table.acquire_lock);
 	return wrong;

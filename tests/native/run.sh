@@ -85,6 +85,8 @@ for trace in "$TOP"/tests/traces/*.trace.gz random; do
 	tap "addresses: $name" diff <(grep "^$name " "$here/addresses.txt") <(addresses "$name")
 done
 tap 'calls between parts are those of concepts.rst' python3 "$here/edges.py" "$TOP" "$out/plain"
+tap 'the tests of a source file are found' grep '^kmod/slot.c: .*slot_kunit ([0-9]*).*; planted bugs: .*flexmem_slot' \
+	<("$here/callers.py" kmod/slot.c)
 # What is scheduled happens once more in the same way.
 replay() { "${fixed[@]}" "$out/$1/torture" "${@:2}" 2>&1; }
 tap 'a schedule repeats, at random' cmp <(replay asan -S -s 5 -n 2000) <(replay asan -S -s 5 -n 2000)

@@ -470,6 +470,9 @@ static void prepare_full(struct run *r)
 	while (r->nr[0] < RUN_HANDLES - 2 &&
 	       !native_ioctl(r->file[0], FLEXMEM_IOCTL_ALLOC, &cmd))
 		keep(r, 0, cmd.out_handle);
+	/* The event is delivered. */
+	native_time_advance(msecs_to_jiffies(FLEXMEM_EVENT_MS));
+	native_settle_work();
 }
 
 static void run_event(struct run *r)
@@ -489,11 +492,11 @@ static void run_event(struct run *r)
 	}
 }
 
-static void run_wait(struct run *r)
+static void run_again(struct run *r)
 {
-	refuse(r, CMD(alloc, .length = 4 * SZ_1M, .flags = FLEXMEM_ALLOC_WAIT));
+	refuse(r, CMD(alloc, .length = 4 * SZ_1M));
 	if (free_last(r, 0))
-		ALLOC(r, 0, .length = SZ_1M, .flags = FLEXMEM_ALLOC_WAIT);
+		ALLOC(r, 0, .length = SZ_1M);
 }
 
 /* Maps. */
@@ -710,7 +713,7 @@ const struct sequence sequences[] = {
 	{ "limits", prepare_alloc, run_limits },
 	{ "guarantees", prepare_open, run_guarantees },
 	{ "event", prepare_full, run_event },
-	{ "wait", prepare_full, run_wait },
+	{ "ALLOC that is tried again", prepare_full, run_again },
 	{ "map", prepare_alloc, run_map },
 	{ "map and reset", prepare_alloc, run_map_reset },
 	{ "chunks", prepare_open, run_chunks },

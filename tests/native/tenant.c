@@ -214,7 +214,6 @@ static struct flexmem_alloc draw_alloc(struct tenant *t)
 	cmd.length = 1 + draw(t, most[draw(t, ARRAY_SIZE(most))]);
 	for (i = 0; i < ARRAY_SIZE(flags); i++)
 		cmd.flags |= chance(t, 4) ? flags[i] : 0;
-	cmd.flags |= chance(t, 50) ? FLEXMEM_ALLOC_WAIT : 0;
 	if (chance(t, 4))
 		cmd.alignment = 1ULL << draw(t, 22);
 	return cmd;

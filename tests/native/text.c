@@ -88,17 +88,6 @@ int scnprintf(char *to, size_t size, const char *format, ...)
 	return n;
 }
 
-int sysfs_emit_at(char *to, int at, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vscnprintf(to + at, PAGE_SIZE - at, format, args);
-	va_end(args);
-	return n;
-}
-
 int sysfs_emit(char *to, const char *format, ...)
 {
 	va_list args;

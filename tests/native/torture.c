@@ -181,7 +181,7 @@ static void check_notes(unsigned int fd, const struct file *file,
 	unsigned int notes = count_notes(file);
 	u64 handles = private->client.account->used[FLEXMEM_RESOURCE_HANDLES];
 
-	if (private->fdev->table.function.closing || private->fdev->table.resets)
+	if (flexmem_function_is_gone(&private->fdev->table.function) || private->fdev->table.resets)
 		return;
 	WARN(handles != notes, "file %u: %llu handles, %u are known", fd, handles,
 	     notes);

@@ -240,17 +240,6 @@ static const char *table_wrong(struct flexmem_table *table)
 	return wrong;
 }
 
-static bool is_stranded(struct flexmem_table *table,
-			const struct sim_piece *piece)
-{
-	struct flexmem_region *region;
-
-	list_for_each_entry(region, &table->stranded, stranded)
-		if (region->mem.base == piece->base)
-			return true;
-	return false;
-}
-
 /* The slot of the region that it is in, or the number of slots. */
 static unsigned int find_piece(struct flexmem_table *table,
 			       const struct sim_piece *piece)
@@ -276,9 +265,6 @@ static const char *card_wrong(unsigned int index, struct flexmem_table *table)
 	lockdep_assert_held(&table->acquire_lock);
 	while (sim_firmware_next_piece(world.card.fw, index, &piece)) {
 		slot = find_piece(table, &piece);
-		/* What is stranded may have gone, and its place be another's. */
-		if (slot == table->slots.nr && is_stranded(table, &piece))
-			continue;
 		if (slot == table->slots.nr)
 			return "the card gave memory that no region is in";
 		if (index && piece.slot != slot)
@@ -297,7 +283,7 @@ static const char *settled_wrong(unsigned int index,
 	const char *wrong = NULL;
 
 	mutex_lock(&table->acquire_lock);
-	if (!table->function.needs_reset && !flexmem_table_settle(table))
+	if (!flexmem_function_error(&table->function) && !flexmem_table_drain(table, true))
 		wrong = card_wrong(index, table);
 	mutex_unlock(&table->acquire_lock);
 	return wrong;

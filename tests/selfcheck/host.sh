@@ -108,7 +108,10 @@ kernel_mock() {
 build=$(cat "$MOCK/build") depends=Depends candidate=Candidate
 [[ $LC_ALL == C* ]] || depends='Hängt ab von' candidate=Installationskandidat
 case "$*" in
-"depends linux-image-"*) echo "  $depends: linux-image-$SERIES.$build-amd64" ;;
+"pkgnames linux-image-$SERIES.")
+	# What is newest in name is another flavour, another package, or has gone from the archive.
+	printf "linux-image-$SERIES.%s\n" 0-amd64 "$build-amd64" 9-amd64 9-cloud-amd64 9-amd64-dbg 9-amd64-unsigned ;;
+"policy linux-image-$SERIES.9-amd64") echo "  $candidate: (none)" ;;
 "depends linux-headers-"*)
 	printf '  %s\n' "$depends: linux-base" "$depends: linux-headers-$SERIES.$build-common" \
 		"|$depends: linux-image-$SERIES.$build-amd64" "$depends: linux-kbuild-$SERIES.$build" ;;
@@ -146,7 +149,23 @@ kernel_mock
 echo 3 >"$MOCK/archive"
 tap 'kernel: an archive that does not have it fails' says '404  Not Found' 1 tests/vm/kernel.sh 6.12
 SERIES=6.18 kernel_mock
-tap 'kernel: another series than asked for is refused' says 'not of the series 6.12' 1 env SERIES=6.18 tests/vm/kernel.sh 6.12
+tap 'kernel: an archive without the series fails' says 'has no kernel of the series 6.12' 1 env SERIES=6.18 tests/vm/kernel.sh 6.12
+tap 'kernel: but not before new lists' asked 'apt-get .*update' 1
+
+# Modules, on a host that has no tools but these: BTF only where pahole is.
+fresh
+for tool in bash dirname mkdir nproc tail; do
+	ln -s "$(command -v "$tool")" "$MOCK/bin/$tool"
+done
+mock make <<<'exit 0'
+mkdir -p "$copy/build/headers" "$copy/build/driver"
+touch "$copy/build/headers/Makefile"
+kbuild() { (cd "$copy" && PATH=$MOCK/bin bash tests/vm/kbuild.sh build/headers build/driver "$@"); }
+tap 'modules: without pahole they get no BTF' kbuild W=1
+tap 'modules: and kbuild is told so' asked 'make -C .*CONFIG_DEBUG_INFO_BTF_MODULES= W=1 modules' 1
+mock pahole <<<''
+tap 'modules: with it kbuild decides' kbuild W=1
+tap 'modules: and hears nothing of BTF' asked BTF 1
 
 # Machines. How each boot goes is in files boot.1, boot.2 ...: hang, die or run; then they run. KVM boots 6.12 only. Time passes
 # quickly for one that hangs.

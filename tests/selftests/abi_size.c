@@ -53,7 +53,7 @@ FIXTURE_VARIANT(command) {
 BOTH_MODES(info, COMMAND(INFO, info, 0, -1, false));
 BOTH_MODES(alloc, COMMAND(ALLOC, alloc, FLEXMEM_ALLOC_PROGRAM |
 			  FLEXMEM_ALLOC_MAPPABLE | FLEXMEM_ALLOC_ZEROED |
-			  FLEXMEM_ALLOC_GROWABLE | FLEXMEM_ALLOC_WAIT,
+			  FLEXMEM_ALLOC_GROWABLE,
 			  RESERVED(alloc), true));
 BOTH_MODES(free, COMMAND(FREE, free, FLEXMEM_FREE_BY_ADDRESS, -1, true));
 BOTH_MODES(alloc_batch, COMMAND(ALLOC_BATCH, batch, 0, RESERVED(batch), true));
@@ -377,7 +377,7 @@ TEST_F(command, half_read_only_struct_is_efault)
 	}
 }
 
-/* What could not be answered was not done, either. */
+/* A command that could not be answered was not done. */
 TEST(a_quota_that_cannot_be_answered_is_not_set)
 {
 	struct flexmem_quota *q, now = CMD(quota, .kind = FLEXMEM_OWNER_USER);

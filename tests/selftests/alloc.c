@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* One allocation at a time: ALLOC, FREE, LOOKUP, and who owns what. */
+/* One allocation at a time: ALLOC, FREE, LOOKUP, and ownership. */
 #include "flexmem_test.h"
 
 FIXTURE(alloc) {
@@ -596,7 +596,10 @@ TEST_F(alloc, a_process_killed_in_the_middle_returns_everything)
 			usleep(500);
 		kill(pid, SIGKILL);
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
-		/* What was being acquired for it is its for a moment more. */
+		/*
+		 * A region that was being acquired for it is its own for a
+		 * moment more.
+		 */
 		while (used(self->other))
 			usleep(500);
 	}

@@ -443,8 +443,8 @@ TEST_F(batch, handles_that_never_were_are_enoent)
 }
 
 /*
- * A killed caller ends its batch early, with the number done in its struct, of
- * which somebody else may have a mapping; nothing is lost whichever way. It does
+ * A killed caller ends its batch early, with the number done in its struct,
+ * which another process may have mapped; nothing is lost whichever way. It does
  * nothing but batches, and is killed when so much is allocated: in the midst of
  * one, but for the moment between two.
  */
@@ -479,7 +479,10 @@ TEST_F(batch, killed_in_a_batch_returns_everything)
 			usleep(500);
 		kill(pid, SIGKILL);
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
-		/* What was being acquired for it is its for a moment more. */
+		/*
+		 * A region that was being acquired for it is its own for a
+		 * moment more.
+		 */
 		while (fm_stats(self->fd).out_used)
 			usleep(500);
 		early += batch->out_done < max;

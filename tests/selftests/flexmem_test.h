@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What all selftests share: the commands, opening a node by its mode, loading
+ * Shared by all selftests: the commands, opening a node by its mode, loading
  * the modules with parameters, and a snapshot of all that a call can change.
  *
  * Every command has three forms: raw_alloc(fd, &arg) returns 0 or an errno,
@@ -49,7 +49,9 @@
 
 #define FM_STAMP "/run/flexmem-selftests"
 
-/* What the firmware's answers may take: no machine is as slow as that. */
+/*
+ * The time that the firmware's answers may take: no machine is as slow as that.
+ */
 #define FM_CALM_MS "30000"
 
 /* The static functions of this header are not all used by every program. */
@@ -191,9 +193,9 @@ fm_fn int fm_snap(int fd, struct snapshot *s)
 }
 
 /*
- * What differs between two snapshots: "" for nothing. The count of failures may
- * differ always; the counts of changes and the peak may differ when something
- * was done and undone again.
+ * The difference between two snapshots: "" for nothing. The count of failures
+ * may differ always; the counts of changes and the peak may differ when
+ * something was done and undone again.
  */
 fm_fn const char *fm_diff(const struct snapshot *old,
 			  const struct snapshot *new, bool undone)
@@ -236,14 +238,14 @@ fm_fn const char *fm_diff(const struct snapshot *old,
 #define EXPECT_UNDONE(fd, before) EXPECT_SAME(fd, before, true)
 
 /*
- * The sums of one snapshot, for a device that nobody else is using: "" if right.
- * @hidden: slots that the firmware may have emptied
+ * The sums of one snapshot, for a device that no other process is using: "" if
+ * right.
  */
-fm_fn const char *fm_sums_hidden(int fd, bool empty, unsigned int hidden)
+fm_fn const char *fm_sums(int fd, bool empty)
 {
 	__u64 total = 0, free = 0, allocated = 0;
 	const struct flexmem_segment_entry *seg;
-	unsigned int i, shown = 0;
+	unsigned int i;
 	struct snapshot s;
 
 	if (fm_snap(fd, &s))
@@ -260,19 +262,13 @@ fm_fn const char *fm_sums_hidden(int fd, bool empty, unsigned int hidden)
 			return "order of the regions";
 		if (empty && (r->nr_free != 1 || r->largest_free != r->total))
 			return "an empty region is not one free block";
-		seg = &s.segment[shown];
-		if (hidden && (shown == s.segments.out_count ||
-			       seg->slot != r->slot)) {
-			hidden--;
-			continue;
-		}
-		shown++;
+		seg = &s.segment[i];
 		if (seg->slot != r->slot ||
 		    seg->flags != (r->flags & FLEXMEM_REGION_PROGRAM) ||
 		    seg->region_id != r->region_id || seg->length != r->total)
 			return "segment is not the region";
 	}
-	if (s.stats.out_regions != i || s.segments.out_count != shown || hidden)
+	if (s.stats.out_regions != i || s.segments.out_count != i)
 		return "number of regions";
 	if (s.stats.out_total != total || s.stats.out_free != free)
 		return "sum of the regions";
@@ -287,11 +283,6 @@ fm_fn const char *fm_sums_hidden(int fd, bool empty, unsigned int hidden)
 		      allocated || s.stats.out_leases))
 		return "not empty";
 	return "";
-}
-
-fm_fn const char *fm_sums(int fd, bool empty)
-{
-	return fm_sums_hidden(fd, empty, 0);
 }
 
 /* ---- nodes ---- */
@@ -382,7 +373,7 @@ fm_fn int fm_unload(void)
 /*
  * Have the modules run with these parameters (they come after those that run.sh
  * gives in the environment, so they win), and with a firmware that may take its
- * time. @fresh: load them anew in any case.
+ * time. @fresh: load them again in any case.
  */
 fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 {

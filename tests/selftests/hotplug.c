@@ -53,7 +53,7 @@ static int nodes(int mode)
 	return n;
 }
 
-/* Whose node it is: the name of its device */
+/* The function of the node: the name of its device */
 static const char *device_of(const char *node)
 {
 	static char target[PATH_MAX];
@@ -206,7 +206,7 @@ TEST_F(hotplug, a_function_goes_under_its_users)
 	EXPECT_SETTLED(FM_VF);
 }
 
-/* What a VF left behind in the card is nobody's to read. */
+/* No function reads bytes that a VF left behind in the card. */
 TEST_F(hotplug, a_new_function_finds_no_bytes_of_an_old_one)
 {
 	struct flexmem_alloc reply;
@@ -326,7 +326,7 @@ TEST_F(hotplug, a_function_sleeps)
 	ASSERT_LT(0, waiter);
 	ASSERT_LT(0, victim);
 	usleep(300000);
-	/* who needs the device waits; the other function is awake */
+	/* callers that need the device wait; the other function is awake */
 	EXPECT_EQ(0, waitpid(waiter, &status, WNOHANG));
 	EXPECT_EQ(0, waitpid(victim, &status, WNOHANG));
 	EXPECT_NE(0, fm_take(self->vf[1], 4 * GiB));

@@ -168,7 +168,7 @@ TEST_F(limit, quota_tells_what_was_set)
 	q = quota(self->alice, variant->kind, HANDLES);
 	EXPECT_EQ(1000, q.out_limit);
 	EXPECT_EQ(2, q.out_used);
-	/* the other kind has none, nor has somebody else */
+	/* the other kind has none, nor has another user */
 	EXPECT_EQ(FLEXMEM_NO_LIMIT,
 		  quota(self->alice, !variant->kind, BYTES).out_limit);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT,
@@ -220,7 +220,7 @@ TEST_F(limit, only_the_administrator_sets)
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
 	EXPECT_EQ(FLEXMEM_NO_LIMIT,
 		  quota(self->alice, variant->kind, BYTES).out_limit);
-	/* on whoever's file */
+	/* on any user's file */
 	EXPECT_EQ(0, set_limit(self->bob, variant->kind, self->id, BYTES, GiB));
 	EXPECT_EQ(GiB, quota(self->alice, variant->kind, BYTES).out_limit);
 }
@@ -292,7 +292,7 @@ TEST_F(limit, bytes_are_exact)
 	EXPECT_EQ(MiB, used(self->alice, BYTES));
 	EXPECT_REFUSED(variant->reason, self->alice, 1);
 	EXPECT_REFUSED(variant->reason, self->also, GiB);
-	/* nobody else is concerned */
+	/* no other owner is concerned */
 	TAKE(self->bob, 2 * MiB);
 	if (variant->kind == CLIENT)
 		TAKE(self->alice2, 2 * MiB);
@@ -304,7 +304,7 @@ TEST_F(limit, bytes_are_exact)
 	EXPECT_REFUSED(variant->reason, self->alice, 1);
 }
 
-/* What counts is what an allocation takes up. */
+/* The charge is the number of bytes that an allocation takes up. */
 TEST_F(limit, bytes_are_counted_as_rounded)
 {
 	struct flexmem_alloc reply;
@@ -421,7 +421,7 @@ TEST_F(limit, the_tighter_one_is_the_reason)
 	EXPECT_REFUSED(FLEXMEM_REASON_USER_LIMIT, self->alice, 128);
 }
 
-/* Whoever calls: it is the opener's. */
+/* The caller does not matter: it is the opener's. */
 TEST_F(limit, the_opener_is_charged)
 {
 	LIMIT(BYTES, MiB);
@@ -578,7 +578,7 @@ TEST_F(limit, more_than_there_is_cannot_be_guaranteed)
 	EXPECT_EQ(10 * GiB, quota(self->alice, variant->kind, BYTES).out_guarantee);
 	EXPECT_EQ(0, set_guarantee(self->root, variant->kind, bob, BYTES, 0));
 
-	/* nor what somebody has; what she has herself is hers already */
+	/* nor an owner's present use; what she has herself is hers already */
 	TAKE(self->bob, 3 * GiB);
 	TAKE(self->alice, GiB);
 	EXPECT_EQ(ENOSPC, TRY(13 * GiB + 128));
@@ -634,7 +634,7 @@ TEST_F(limit, guarantees_of_a_closed_file_are_free_again)
 	self->alice2 = -1;
 }
 
-/* A slot set aside: nobody else's bytes are in the region that is in it. */
+/* A slot set aside: the region in it has no other owner's bytes. */
 TEST_F(limit, a_guaranteed_slot_is_the_owners_alone)
 {
 	struct flexmem_alloc a, b;

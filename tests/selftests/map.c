@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MAP and mmap(): what a map shows, what it never shows, who may have one, and
- * how it ends: with its allocation, with the device, or both in either order.
+ * MAP and mmap(): what a map shows, what it never shows, which process may have
+ * one, and how it ends: with its allocation, with the device, or both in either
+ * order.
  */
 #include "tenants.h"
 
@@ -54,7 +55,7 @@ static __u64 offset_of(int fd, __u32 handle)
 	return raw_map(fd, &map) ? ~0ULL : map.out_offset;
 }
 
-/* mmap() of the bare offset: 0 or an errno. What it maps is unmapped again. */
+/* mmap() of the bare offset: 0 or an errno. Its maps are unmapped again. */
 static int try_mmap(int fd, __u64 offset, size_t length, int prot, int flags)
 {
 	void *p = mmap64(NULL, length, prot, flags, fd, offset);
@@ -246,7 +247,7 @@ TEST_F(map, what_is_not_there_cannot_be_mapped)
 	EXPECT_EQ(ENOENT, try_mmap(self->fd, offset, PAGE, RW, MAP_SHARED));
 }
 
-/* Also of what an allocation without the flag holds, nobody gets a map. */
+/* No process gets a map of an allocation without the flag. */
 TEST_F(map, no_offset_leads_to_what_is_not_mappable)
 {
 	struct flexmem_alloc a, plain;
@@ -337,7 +338,10 @@ TEST_F(map, fork_shares_it)
 	munmap(p, 2 * PAGE);
 }
 
-/* Orphaned: freed, still mapped; charged, nobody else's, and free in the end. */
+/*
+ * Orphaned: freed, still mapped; charged, not given to another owner, and free
+ * in the end.
+ */
 TEST_F(map, what_is_freed_while_mapped_keeps_its_bytes)
 {
 	const size_t size = 4 * PAGE;
@@ -485,7 +489,7 @@ TEST_F(map, cannot_grow_nor_be_doubled)
 	munmap(q, PAGE);
 }
 
-/* The kernel copies from and to a map, but nobody gets hold of its pages. */
+/* The kernel copies from and to a map, but no caller can pin its pages. */
 TEST_F(map, cannot_be_pinned)
 {
 	char text[] = "bytes of the device", back[sizeof(text)] = "";

@@ -106,6 +106,20 @@ TEST_F(params, bad_values_of_the_simulator_are_einval_with_a_message)
 		}
 }
 
+/*
+ * The log has the facts that an operator checks first, and says when a function
+ * goes.
+ */
+TEST_F(params, the_log_names_each_function)
+{
+	ASSERT_EQ(0, fm_insmod("flexmem", "max_regions=5 fallback_sizes=2G,1536M"));
+	ASSERT_EQ(0, fm_insmod("flexmem_sim", "num_vfs=1 slots=8 vf_capacity=24G"));
+	EXPECT_TRUE(said(self->kmsg, "flexmem flexmem64",
+			 "VF, capacity 24G, slots 8, at most 5 regions of 2G,1536M"));
+	ASSERT_EQ(0, fm_rmmod("flexmem_sim"));
+	EXPECT_TRUE(said(self->kmsg, "flexmem flexmem64", "removed"));
+}
+
 TEST_F(params, program_slots_must_leave_one_for_tensors)
 {
 	EXPECT_EQ(EINVAL, fm_insmod("flexmem", "max_regions=4 program_slots=4"));
@@ -220,7 +234,7 @@ TEST_F(params, good_values_are_readable_and_told_by_info)
 }
 
 /*
- * What is set is set for good: nobody writes to it under a live device. But for
+ * A setting is final: no process can write to it under a live device. But for
  * the number of VFs, which is no setting of any of them.
  */
 TEST_F(params, nothing_is_writable_later)

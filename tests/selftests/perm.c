@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Who may open which node, and who sees physical addresses. */
+/* Rights to open a node and to see physical addresses. */
 #include "tenants.h"
 
 #include <grp.h>
@@ -42,7 +42,7 @@ TEST_F(perm, node_has_its_mode)
 	EXPECT_EQ(0, self->st.st_uid);
 }
 
-/* Nobody's number for a VF is ever that of a PF. */
+/* The number of a VF is never that of a PF. */
 TEST_F(perm, pfs_and_vfs_have_numbers_apart)
 {
 	unsigned int n = minor(self->st.st_rdev);
@@ -83,7 +83,7 @@ TEST_F(perm, the_group_can_open_a_vf_only)
 {
 	struct stranger s = { .path = self->path, .gid = 4242 };
 
-	/* what a udev rule does, with a group that nobody else is in */
+	/* what a udev rule does, with a group that has no other member */
 	ASSERT_EQ(0, chown(self->path, 0, 4242));
 	EXPECT_EQ(variant->mode == FM_VF ? 0 : EACCES,
 		  fm_child(open_as_stranger, &s));
@@ -213,7 +213,7 @@ TEST_F(perm, region_ids_are_of_the_modes_kind)
 	}
 }
 
-/* What other files have is not in the figures of one's own. */
+/* The figures of a file do not contain those of other files. */
 TEST_F(perm, a_second_file_starts_empty)
 {
 	int other = fm_open(variant->mode);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Many at once: threads and processes on one file and on several. What counts
- * is that the figures hold at every moment, that everything is back in the end
- * and that the kernel has nothing to complain about.
+ * Many at once: threads and processes on one file and on several. They check
+ * that the figures hold at every moment, that everything is back in the end and
+ * that the kernel has nothing to complain about.
  */
 #include "flexmem_test.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A function is reset under its users (D19): what they had is lost, and says
- * so; what they take from then on is as good as ever; nobody reaches anything
- * through an old name; and the operator is told.
+ * so; what they take from then on is as good as ever; no old name reaches
+ * anything; and the operator is told.
  */
 #include "tenants.h"
 
@@ -127,7 +127,7 @@ TEST_F(reset, lost_handles_can_be_looked_up_and_freed)
 	EXPECT_EQ(EIO, fm_read(self->fd, reply.out_handle, 0, &byte, 1));
 	EXPECT_EQ(EIO, fm_write(self->fd, reply.out_handle, 0, &byte, 1));
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, reply.out_address));
-	/* nor are they anybody else's */
+	/* nor any other owner's */
 	must_fail(ENOENT, lookup, self->other, &lookup);
 	EXPECT_EQ(ENOENT, fm_free(self->other, reply.out_handle));
 

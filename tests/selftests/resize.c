@@ -319,7 +319,10 @@ TEST_F(resize, what_is_cut_off_is_nobody_elses)
 	ASSERT_EQ(0, fm_fill(self->bob, b.out_handle, 0, SIZE, B));
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, 0, SIZE, A));
 	FREE(self->bob, &b);
-	/* what nobody else has had since is scrubbed as well, or still Alice's */
+	/*
+	 * bytes without another owner since then are scrubbed as well, or still
+	 * Alice's
+	 */
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, SIZE, SIZE, 0));
 }

@@ -51,7 +51,6 @@ snapshot  | default     |                                                       
 reset     | default     |                                                                |
 hotplug   | default     |                                                                |
 pressure  | default     |                                                                |
-waiting   | default     |                                                                |
 resize    | default     |                                                                |
 resize    | best_fit    | strategy=best_fit                                              |
 '

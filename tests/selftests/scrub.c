@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Nobody reads what someone else has written: on no way that memory goes from
- * one owner to another. Each test writes as one owner, lets the memory go its
- * way, and sees that the other owner got the same place, without a byte in it.
+ * No user reads bytes that another one has written: on no way that memory goes
+ * from one owner to another. Each test writes as one owner, lets the memory go
+ * its way, and sees that the other owner got the same place, without a byte in
+ * it.
  */
 #include "tenants.h"
 
@@ -157,7 +158,7 @@ TEST_F(scrub, after_a_kill)
 	}
 }
 
-/* What is left of a block that someone else got a part of is still Alice's. */
+/* The rest of a block, of which another user got a part, is still Alice's. */
 TEST_F(scrub, after_a_split)
 {
 	struct flexmem_alloc a, b[3], again;
@@ -179,7 +180,7 @@ TEST_F(scrub, after_a_split)
 	EXPECT_CLEAN(self->bob, &b[0]);
 }
 
-/* Free neighbours of several owners become one: it is nobody's any more. */
+/* Free neighbours of several owners become one: it has no owner any more. */
 TEST_F(scrub, after_a_merge)
 {
 	static const int orders[][3] = {
@@ -194,7 +195,7 @@ TEST_F(scrub, after_a_merge)
 			FILL(fds[i], SIZE, i == 1 ? B : A, &part[i]);
 		for (i = 0; i < 3; i++)
 			FREE(fds[orders[o][i]], &part[orders[o][i]]);
-		/* Alice, of whom most of it was */
+		/* Alice, the owner of most of it */
 		TAKE(self->alice, 3 * SIZE, &all);
 		EXPECT_TRUE(fm_same_place(&part[0], &all));
 		EXPECT_EQ(0, fm_others(self->alice, all.out_handle, SIZE, SIZE, 0));
@@ -231,7 +232,7 @@ TEST_F(scrub, odd_sizes)
 	}
 }
 
-/* What a map shows is the same memory. */
+/* A map shows the same memory. */
 TEST_F(scrub, through_a_map_and_after_the_free)
 {
 	struct flexmem_alloc a, b;
@@ -267,7 +268,7 @@ TEST_F(scrub, after_release_and_reacquisition)
 		EXPECT_EQ(0, fm_stats(self->root).out_regions);
 		TAKE(fds[i], SIZE, &again);
 		EXPECT_TRUE(fm_same_place(&a, &again));
-		/* Alice's own are not kept either: who had it is forgotten */
+		/* Alice's own are not kept either: its owner is forgotten */
 		EXPECT_CLEAN(fds[i], &again);
 		FREE(fds[i], &again);
 	}
@@ -407,16 +408,13 @@ static const struct {
 	{ "drop_replies", ETIMEDOUT },
 };
 
-/*
- * While the firmware may be dead one caller a second asks it, and the others fail
- * at once: until one has got an answer.
- */
+/* While the firmware is unresponsive each caller waits for one probe. */
 static void await_answer(int fd, __u32 handle)
 {
 	char byte;
 
 	while (fm_read(fd, handle, 0, &byte, 1) == ETIMEDOUT)
-		usleep(10000);
+		;
 }
 
 #define BREAK(loss) do {						\
@@ -435,7 +433,7 @@ TEST_F(scrub, what_could_not_be_scrubbed_is_quarantined)
 		FILL(self->alice, SIZE, A, &a);
 		FREE(self->alice, &a);
 		BREAK(losses[i]);
-		/* until it is Bob who may ask: the background scrubs, too */
+		/* until it is Bob's turn to ask: the background scrubs, too */
 		do {
 			ASSERT_EQ(losses[i].error,
 				  fm_alloc(self->bob, SIZE, &b))
@@ -476,7 +474,10 @@ TEST_F(scrub, what_could_not_be_scrubbed_is_quarantined)
 	}
 }
 
-/* The region goes back with what was quarantined; so does nobody's secret. */
+/*
+ * The region goes back with what was quarantined; so do the bytes of a past
+ * owner.
+ */
 TEST_F(scrub, quarantined_memory_leaks_through_no_release)
 {
 	struct flexmem_alloc a, b;
@@ -523,7 +524,7 @@ TEST_F(scrub, a_batch_goes_on_after_a_failed_scrub)
 	EXPECT_EQ(SIZE, quarantined(self->root));
 }
 
-/* Who waits for the scrub can be killed, and loses nothing. */
+/* A caller that waits for the scrub can be killed, and loses nothing. */
 TEST_F(scrub, a_waiting_caller_can_be_killed)
 {
 	struct flexmem_alloc a, b;
@@ -597,7 +598,7 @@ TEST_F(scrub, whatever_happens)
 	for (step = 0; step < STEPS; step++) {
 		if (nr == LIVE || (nr && random() % 5 < 2)) {
 			i = random() % nr;
-			/* nobody has written to it meanwhile */
+			/* no program has written to it since */
 			ASSERT_EQ(0, fm_others(fds[live[i].owner],
 					       live[i].at.out_handle, 0,
 					       live[i].at.out_size,

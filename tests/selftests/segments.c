@@ -302,7 +302,7 @@ TEST_F(lease, trim_is_ebusy_under_anyones_lease)
 	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
 }
 
-/* What an allocation is in stays where it is, lease or not. */
+/* A region with an allocation stays where it is, lease or not. */
 TEST_F(lease, the_administrator_can_break_leases)
 {
 	struct flexmem_trim trim = CMD(trim, .flags = FLEXMEM_TRIM_BREAK_LEASES);
@@ -397,7 +397,7 @@ TEST_F(lease, trim_gives_back_empty_regions_only_and_reopens)
 	EXPECT_EQ(0, s.stats.out_flags);
 	EXPECT_STREQ("", fm_sums(self->fd, false));
 
-	/* the places that are gone are nobody's */
+	/* the slots that are gone have no owner */
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, reply[0].out_address));
 	must(lookup, self->fd, &CMD(lookup, .handle = reply[1].out_handle));
 
@@ -543,7 +543,7 @@ TEST_F(expiry, an_expired_lease_is_none)
 	EXPECT_EQ(EINVAL, fm_lease(self->fd, DROP));
 	EXPECT_EQ(0, fm_trim(self->fd));
 	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
-	/* and it can be taken anew, and dropped before its time is over */
+	/* and it can be taken again, and dropped before its time is over */
 	do {
 		start = fm_now_ms();
 		EXPECT_EQ(0, fm_lease(self->fd, TAKE));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SNAPSHOT: all parts are the total, and all owners' parts are what is owned, at
- * every moment. Who sees whose; the protocol of its lists; and what
- * /proc/PID/fdinfo says about the same file.
+ * SNAPSHOT: all parts are the total, and all owners' parts are what is owned,
+ * at every moment. Which owner sees which accounts; the protocol of its lists;
+ * and what /proc/PID/fdinfo says about the same file.
  */
 #include "tenants.h"
 

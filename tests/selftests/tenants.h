@@ -31,7 +31,10 @@ fm_fn int fm_become(uid_t uid)
 
 #define BECOME(uid) ASSERT_EQ(0, fm_become(uid))
 
-/* For a fixture whose users open the PF, which is the administrator's else. */
+/*
+ * For a fixture in which users open the PF, which is the administrator's
+ * otherwise.
+ */
 #define FM_PF_FOR_ALL " pf_open=mode "
 
 /*
@@ -106,7 +109,7 @@ fm_fn long long fm_knob_value(const char *name)
 	return value;
 }
 
-/* What the card has counted under that name, or -1. */
+/* The card's counter of that name, or -1. */
 fm_fn long long fm_counter(const char *name)
 {
 	FILE *f = fopen(FM_KNOBS "stats", "r");
@@ -130,8 +133,8 @@ fm_fn void fm_await_counter(const char *name, long long before)
 }
 
 /*
- * No faults any more. What one of them loses is not waited for, and everything
- * else has time: so no result depends on the clock.
+ * No faults any more. The driver does not wait for a message that one of them
+ * loses, and has time for all others: so no result depends on the clock.
  */
 fm_fn void fm_mend(void)
 {
@@ -349,7 +352,7 @@ fm_fn __u64 fm_client_id(int fd)
 	return 0;
 }
 
-/* What does not hold in one snapshot that an administrator took: "" if right */
+/* The rule that an administrator's snapshot breaks: "" if right */
 fm_fn const char *fm_wrong(const struct account *a)
 {
 	__u64 bytes[2] = { }, orphaned[2] = { }, handles[2] = { };
@@ -397,7 +400,7 @@ fm_fn const char *fm_wrong(const struct account *a)
 	return "";
 }
 
-/* After a test: nothing but free bytes, of nobody. */
+/* After a test: nothing but free bytes, without an owner. */
 #define EXPECT_SETTLED(mode) do {					\
 	struct account __a;						\
 	int __fd = fm_open(mode);					\

@@ -135,6 +135,34 @@ TEST_F(unbind, the_other_function_lives_on)
 	close(fd);
 }
 
+/*
+ * An inode of the node, as a container has one of its own, leads to the function
+ * that is there now, also while a file is open on the one before.
+ */
+TEST_F(unbind, an_inode_leads_to_the_function_of_now)
+{
+	const char *path = "/dev/flexmem-selftest";
+	struct stat st;
+	int old, fd;
+
+	ASSERT_EQ(0, fstat(self->fd, &st));
+	unlink(path);
+	ASSERT_EQ(0, mknod(path, S_IFCHR | 0600, st.st_rdev));
+	old = open(path, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, old);
+	UNBIND();
+	EXPECT_EQ(-1, open(path, O_RDWR | O_CLOEXEC));
+	EXPECT_EQ(ENXIO, errno);
+	BIND();
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	EXPECT_LE(0, fd);
+	unlink(path);
+	EXPECT_NE(0, fm_take(fd, KiB));
+	must_fail(ENODEV, info, old, &CMD(info));
+	close(fd);
+	close(old);
+}
+
 /* The old file stays dead, and holds nothing of the new device's back. */
 TEST_F(unbind, bind_gives_a_fresh_device)
 {
@@ -232,7 +260,7 @@ TEST_F(unbind, open_while_it_goes)
 	}
 }
 
-/* What was not given back is, by the reset that ends a driver's time. */
+/* Memory that was not given back is, by the reset that ends a driver's time. */
 TEST_F(unbind, a_dead_firmware_keeps_nothing)
 {
 	const char *memory = variant->mode == FM_PF ?

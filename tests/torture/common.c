@@ -130,7 +130,9 @@ int module_load(const char *module, const char *params)
 	return error;
 }
 
-/* What a reset left for the operator keeps a device, and its module. */
+/*
+ * The dump that a reset leaves for the operator keeps a device, and its module.
+ */
 static void drop_dumps(void)
 {
 	glob_t dumps;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What torture, the fault sweep and the fuzzer share: the commands, random
+ * Shared by torture, the fault sweep and the fuzzer: the commands, random
  * numbers, the simulator's knobs and the modules, and the sums of a snapshot.
  */
 #ifndef FLEXMEM_TESTS_COMMON_H
@@ -49,7 +49,9 @@ static inline bool rng_one_in(struct rng *rng, uint32_t n)
 
 /* ---- the outside ---- */
 
-/* What the firmware's answers may take: no machine is as slow as that. */
+/*
+ * The time that the firmware's answers may take: no machine is as slow as that.
+ */
 #define CALM_MS 30000
 
 uint64_t now_ms(void);
@@ -91,9 +93,12 @@ struct accounts {
 };
 
 int accounts_read(int fd, struct accounts *a);
-/* What does not add up; NULL if all does. @admin: all owners are to be seen. */
+/*
+ * The sum that does not add up; NULL if all does. @admin: the caller must see
+ * all owners.
+ */
 const char *accounts_wrong(const struct accounts *a, bool admin);
-/* What is left besides the file that asked; NULL if nothing is. */
+/* Anything that is left apart from the file that asked; NULL if nothing is. */
 const char *accounts_not_empty(const struct accounts *a);
 
 #endif /* FLEXMEM_TESTS_COMMON_H */

@@ -7,7 +7,10 @@ static bool is_usable(const struct object *o)
 	return !o->freed && !o->lost && o->size <= BUFFER_SIZE;
 }
 
-/* One of the same file whose bytes, all of them, the first part of @from can be. */
+/*
+ * One of the same file that is no longer than @from, so that a first part of
+ * @from can be its bytes.
+ */
 static struct object *pick_target(struct thread *t, const struct object *from)
 {
 	unsigned int i, at = rng_below(&t->rng, t->nr_objects);
@@ -22,7 +25,10 @@ static struct object *pick_target(struct thread *t, const struct object *from)
 	return NULL;
 }
 
-/* Then they are those of the allocation that they come from, until written anew. */
+/*
+ * Then they are those of the allocation that they come from, until written
+ * again.
+ */
 static void verify_copy(struct thread *t, struct object *to, uint32_t nonce)
 {
 	uint32_t own = to->nonce;

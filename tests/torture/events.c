@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the controller does to the tenants: it kills them, changes what they may
- * have, breaks the firmware, resets functions and takes them away.
+ * The controller's actions against the tenants: it kills them, changes what
+ * they may have, breaks the firmware, resets functions and takes them away.
  *
  * Events come when so many operations have been made, so that there are as many
  * as were asked for, however fast the machine is.
@@ -152,7 +152,7 @@ static void event_death(void)
 	atomic_fetch_add(&shared->begun, 1);
 	put_knob("dead", 1);
 	usleep(rng_below(&rng, 30000));
-	/* It may fail as long as nobody answers. */
+	/* It may fail as long as there is no answer. */
 	if (reset_dead)
 		put_knob(knob, 1);
 	put_knob("dead", 0);
@@ -472,7 +472,7 @@ void events_quiet(void)
 		put_knob(knobs[i], 0);
 	for (vf = 0; vf < NR_VFS; vf++) {
 		fd = open_node(atomic_load(&shared->node[vf]));
-		/* The last one is root, whose files are among the owners. */
+		/* The last one is root; root's files are among the owners. */
 		for (user = 0; fd >= 0 && user <= NR_USERS; user++) {
 			for (resource = 0; resource < FLEXMEM_NR_RESOURCES;
 			     resource++) {

@@ -51,7 +51,7 @@ void file_put(struct file *file)
 	free(file);
 }
 
-/* The common file, made anew when its device has gone. */
+/* The common file, opened again when its device has gone. */
 static struct file *file_common(struct thread *t)
 {
 	struct worker *w = t->worker;
@@ -146,8 +146,8 @@ bool op_open(struct thread *t)
 }
 
 /*
- * Closes a file with everything that is on it. What is mapped keeps the file,
- * and its bytes, until it is unmapped.
+ * Closes a file with everything that is on it. A map keeps the file, and its
+ * bytes, until it is unmapped.
  */
 bool op_close(struct thread *t)
 {

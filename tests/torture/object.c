@@ -89,7 +89,7 @@ static void object_revoked(struct object *o)
 		fail("SIGBUS, and no device was reset or removed");
 		return;
 	}
-	/* Without a handle or a descriptor there is nobody to ask. */
+	/* Without a handle or a descriptor there is no way to ask. */
 	while (!o->freed && !object_lost(o) && !atomic_load(&o->file->gone)) {
 		if (now_ms() > until) {
 			fail("SIGBUS, and the allocation is not lost");
@@ -100,7 +100,10 @@ static void object_revoked(struct object *o)
 	o->lost = true;
 }
 
-/* What is gone must not be seen: after a while at most every access is SIGBUS. */
+/*
+ * Bytes that are gone must not be seen: after a while at most every access is
+ * SIGBUS.
+ */
 static void expect_revoked(struct object *o)
 {
 	uint64_t until = now_ms() + REVOKED_MS;
@@ -254,7 +257,7 @@ struct object *object_new(struct thread *t, struct file *file,
 	return o;
 }
 
-/* Whatever pointed at the last object points at another one now. */
+/* Pointers to the last object point at another one now. */
 void object_forget(struct thread *t, struct object *o)
 {
 	if (o->map)
@@ -269,7 +272,7 @@ void object_release_all(struct thread *t)
 		object_forget(t, &t->object[t->nr_objects - 1]);
 }
 
-/* One whose device is still there. */
+/* One with a device that is still there. */
 struct object *object_pick(struct thread *t)
 {
 	struct object *o;
@@ -287,7 +290,7 @@ struct object *object_pick(struct thread *t)
 
 /* ---- maps ---- */
 
-/* Maps nobody may have. */
+/* Maps that are always refused. */
 static void map_wrongly(struct thread *t, struct object *o, uint64_t offset)
 {
 	static const struct {
@@ -436,7 +439,7 @@ static struct flexmem_alloc random_alloc(struct thread *t)
 	return alloc;
 }
 
-/* What an ALLOC has answered, alone or in a batch; the object it made. */
+/* The answer of an ALLOC, alone or in a batch; the object it made. */
 static struct object *alloc_done(struct thread *t, struct file *file,
 				 const struct flexmem_alloc *a, int error,
 				 unsigned int upheavals)
@@ -491,9 +494,6 @@ bool op_alloc(struct thread *t)
 	file = file_pick(t);
 	if (!file)
 		return false;
-	/* It may take a second. */
-	if (rng_one_in(&t->rng, 100))
-		alloc.flags |= FLEXMEM_ALLOC_WAIT;
 	error = call(file, "ALLOC", FLEXMEM_IOCTL_ALLOC, &alloc,
 		     MAY_FIRMWARE | MAY_NOMEM);
 	o = error == ENODEV ? NULL :
@@ -505,7 +505,7 @@ bool op_alloc(struct thread *t)
 	return true;
 }
 
-/* Nobody else may have got its address: see below. */
+/* No other allocation may have its address: see below. */
 static bool has_own_file(const struct thread *t, const struct object *o)
 {
 	return o->file == t->own[0] || o->file == t->own[1];
@@ -513,7 +513,7 @@ static bool has_own_file(const struct thread *t, const struct object *o)
 
 static void object_freed(struct thread *t, struct object *o)
 {
-	/* What is still mapped keeps its bytes. */
+	/* A mapped allocation keeps its bytes. */
 	if (o->map && !o->lost && rng_one_in(&t->rng, 2))
 		o->freed = true;
 	else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fork, and files handed to others. Whoever gets a file gets all that is on it;
- * the bytes stay those of the user who opened it.
+ * fork, and files handed to others. The receiver of a file gets all that is on
+ * it; the bytes stay those of the opener.
  */
 #include <signal.h>
 #include <string.h>
@@ -228,7 +228,7 @@ bool op_receive(struct thread *t)
 	return true;
 }
 
-/* What nobody received goes back when the last descriptor does. */
+/* A file that no process received goes back when the last descriptor does. */
 void pass_drain(void)
 {
 	struct parcel parcel;

@@ -4,16 +4,12 @@
  * driver in every way there is, while a controller (root) kills them, changes
  * their limits, breaks the firmware and takes the device away.
  *
- * share.c	what all processes see: counters, failures
- * pattern.c	bytes that tell whose they are
- * file.c	open files, and calls with what they may answer
- * object.c	allocations: made, checked, mapped, freed
- * pass.c	fork, and files handed to others
- * wrong.c	calls that are wrong
- * worker.c	a process: its threads, and what they do next
- * watch.c	accounts, read all the time
- * events.c	what the controller does to all of them
- * main.c	start, end, results
+ * share.c what all processes see: counters, failures pattern.c bytes that tell
+ * their owner file.c open files, and calls with what they may answer object.c
+ * allocations: made, checked, mapped, freed pass.c fork, and files handed to
+ * others wrong.c calls that are wrong worker.c a process: its threads, and what
+ * they do next watch.c accounts, read all the time events.c what the controller
+ * does to all of them main.c start, end, results
  *
  * Two kinds of files are kept apart. On a proper one every call is right and
  * every answer is checked. On a wild one anything is called, and only what it
@@ -38,7 +34,7 @@
 #define BUFFER_SIZE (4 * KiB)
 #define MAX_FAILURES 16
 
-/* What is counted, besides operations. */
+/* Counters, apart from operations. */
 enum count {
 	COUNT_ENTRIES,		/* entries of batches */
 	COUNT_NEW_WORDS,	/* read in new memory */
@@ -60,7 +56,7 @@ enum count {
 	NR_COUNTS,
 };
 
-/* What a thread does; worker.c has a table of them. */
+/* The work of a thread; worker.c has a table of them. */
 enum op {
 	OP_ALLOC,
 	OP_FREE,
@@ -131,7 +127,7 @@ void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- pattern.c ---- */
 
-/* Whose bytes they are: a user's, or, of a strict file, that file's alone. */
+/* The owner of bytes: a user's, or, of a strict file, that file's alone. */
 uint64_t identity(unsigned int user, unsigned int strict);
 uint64_t pattern_word(uint64_t identity, uint32_t nonce, uint64_t offset);
 void pattern_fill(uint64_t *words, uint64_t identity, uint32_t nonce,
@@ -191,7 +187,7 @@ struct worker {
 	struct thread thread[NR_THREADS];
 };
 
-/* Errors that a call may end in, besides ENODEV. */
+/* Errors that a call may end in, apart from ENODEV. */
 enum may {
 	MAY_FIRMWARE = 1 << 0,	/* EIO, ETIMEDOUT */
 	MAY_NOMEM = 1 << 1,
@@ -269,7 +265,7 @@ void *watch(void *unused);
 
 /* ---- events.c ---- */
 
-/* What the controller still has to do. */
+/* Work that the controller still has to do. */
 struct targets {
 	uint64_t ops;
 	uint64_t kills;

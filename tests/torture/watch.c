@@ -69,7 +69,8 @@ bool op_lease(struct thread *t)
 
 	if (!file)
 		return false;
-	done = !call(file, "LEASE", FLEXMEM_IOCTL_LEASE, &lease, 0);
+	/* There is none to be had on a device that is being reset. */
+	done = !call(file, "LEASE", FLEXMEM_IOCTL_LEASE, &lease, MAY_EIO);
 	if (done && !rng_one_in(&t->rng, 4)) {
 		lease.op = FLEXMEM_LEASE_DROP;
 		/* It ends by itself, in a reset, and by another thread. */
@@ -148,7 +149,7 @@ bool op_quota(struct thread *t)
 	return done;
 }
 
-/* What is the administrator's, and only that. */
+/* Calls of the administrator, and only those. */
 bool op_admin(struct thread *t)
 {
 	struct flexmem_quota quota = CMD(quota,
@@ -194,7 +195,7 @@ bool op_fdinfo(struct thread *t)
 	return !error;
 }
 
-/* Everybody's accounts, as the administrator sees them; false: no device. */
+/* All accounts, as the administrator sees them; false: no device. */
 static bool watch_one(int fd)
 {
 	static struct accounts accounts;

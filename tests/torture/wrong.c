@@ -192,7 +192,7 @@ static void wrong_map(struct thread *t)
 	munmap(at, size);
 }
 
-/* What a node does not offer at all. */
+/* Calls that a node does not offer at all. */
 static void wrong_call(struct thread *t)
 {
 	struct pollfd p = { .fd = t->wild->fd, .events = POLLIN | POLLOUT };

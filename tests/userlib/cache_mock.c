@@ -166,21 +166,6 @@ static int mock_alloc(void *user, uint64_t bytes, uint64_t alignment,
 	return below_alloc(bytes, alignment, flags, memory, failure);
 }
 
-static int mock_alloc_wait(void *user, uint64_t bytes, uint64_t alignment,
-			   uint32_t flags, struct flexmem_cache_memory *memory,
-			   struct flexmem_failure *failure)
-{
-	assert_ptr_equal(user, &mock);
-	look_at_reason(failure);
-	if (mock.on_alloc_wait)
-		mock.on_alloc_wait();
-	if (counts(&mock.alloc_waits, &mock.fail_alloc_waits)) {
-		failure->limit = FLEXMEM_LIMIT_CAPACITY;
-		return mock.error;
-	}
-	return below_alloc(bytes, alignment, flags, memory, failure);
-}
-
 static int mock_pressure(void *user, struct flexmem_pressure_event *event)
 {
 	int err = atomic_exchange(&mock.pressure_error, 0);
@@ -402,7 +387,6 @@ struct flexmem_cache_options mock_options(const char *configuration)
 		.lost = mock_lost,
 	};
 	if (mock.has_pressure) {
-		provider.alloc_wait = mock_alloc_wait;
 		provider.pressure = mock_pressure;
 		provider.pressure_fd = mock_pressure_fd;
 		if (!mock.pipe[1])
@@ -487,14 +471,14 @@ int try_alloc(struct flexmem_cache *cache, uint64_t bytes)
 	return err;
 }
 
-void expect_counters(struct flexmem_cache *cache, uint64_t ooms,
-		     uint64_t retries, uint64_t errors)
+void expect_counters(struct flexmem_cache *cache, uint64_t first_failures,
+		     uint64_t retries, uint64_t ooms)
 {
 	struct flexmem_cache_statistics f = figures(cache);
 
-	assert_int_equal(f.num_ooms, ooms);
+	assert_int_equal(f.num_first_failures, first_failures);
 	assert_int_equal(f.num_alloc_retries, retries);
-	assert_int_equal(f.num_oom_errors, errors);
+	assert_int_equal(f.num_ooms, ooms);
 }
 
 void three_free(struct flexmem_cache *cache)

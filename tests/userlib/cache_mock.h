@@ -14,8 +14,8 @@
 #define MOCK_SEGMENTS 64
 
 /*
- * What goes wrong, and what has happened. A provider of @capacity bytes: the
- * flat one, with its calls counted. Event number @n has happened when
+ * Faults to come, and events that have happened. A provider of @capacity bytes:
+ * the flat one, with its calls counted. Event number @n has happened when
  * @happened[n] is set.
  */
 struct mock {
@@ -33,7 +33,7 @@ struct mock {
 	unsigned int fail_records;
 	unsigned int fail_waits;
 	int error;
-	/* What memory_info says instead; 0: the truth. */
+	/* The answer of memory_info instead of the truth; 0: the truth. */
 	uint64_t total;
 
 	unsigned int allocs;
@@ -44,8 +44,6 @@ struct mock {
 	uint64_t last_alloc;
 	uint64_t last_alignment;
 	uint32_t last_flags;
-	unsigned int alloc_waits;
-	unsigned int fail_alloc_waits;
 	/* Calls that found an earlier reason where they put theirs. */
 	unsigned int stale_reasons;
 
@@ -69,14 +67,13 @@ struct mock {
 	/* Runs when the device is waited for, and when segments are made. */
 	void (*on_wait)(void);
 	void (*on_alloc)(void);
-	/* Runs when the provider waits for others, and when segments go back. */
-	void (*on_alloc_wait)(void);
+	/* Runs when segments go back. */
 	void (*on_free)(void);
 
 	char log[MOCK_LOG];
 	unsigned int warnings;
 
-	/* What the next read of an event returns, once. */
+	/* The result of the next read of an event, once. */
 	atomic_int pressure_error;
 	/* Number of the next events. */
 	uint64_t sequence;
@@ -119,9 +116,9 @@ uint64_t place(struct flexmem_cache *cache, const void *token);
 
 /* Allocates on stream 0; a failure leaves no token. */
 int try_alloc(struct flexmem_cache *cache, uint64_t bytes);
-/* num_ooms, num_alloc_retries, num_oom_errors */
-void expect_counters(struct flexmem_cache *cache, uint64_t ooms,
-		     uint64_t retries, uint64_t errors);
+/* num_first_failures, num_alloc_retries, num_ooms */
+void expect_counters(struct flexmem_cache *cache, uint64_t first_failures,
+		     uint64_t retries, uint64_t ooms);
 /* Leaves free segments of 20, 40 and 60 MiB on stream 9, made in this order. */
 void three_free(struct flexmem_cache *cache);
 

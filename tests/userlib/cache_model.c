@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The model: sizes, blocks, streams, the threads' stores. */
+/* The model: sizes, blocks, streams. */
 #include "cache_model.h"
 
 #include <assert.h>
@@ -40,8 +40,6 @@ void model_start(struct model *model, const struct model_setup *setup,
 		.large_remainder = MIB,
 		.oversize_slack = setup->slack ? setup->slack * MIB : MIB,
 		.growing_step = 2 * MIB,
-		.thread_limit = 64 * KIB,
-		.thread_bytes = MIB,
 	};
 	change_profile(&model->profile, &setup->profile);
 	model->figures.max_split_size = setup->max_split ?
@@ -231,16 +229,12 @@ static void take(struct model *model, const struct model_want *want,
 	block->requested = want->bytes;
 	block->tag = request->tag;
 	block->used = 0;
-	block->plain = model->setup->threads && !request->pool &&
-		       !request->tag &&
-		       block->size == want->size &&
-		       block->size <= model->profile.thread_limit;
 	model_count_alloc(model, segment, block);
 	result->address = segment->address + block->offset;
 	result->size = block->size;
 }
 
-/* A block that nobody uses any more is joined with free neighbours. */
+/* A block without a use is joined with free neighbours. */
 static void settle(struct model *model, struct model_place place)
 {
 	struct model_segment *segment = place.segment;
@@ -407,7 +401,7 @@ static int wait_for_all(struct model *model)
 		streams &= ~(1u << stream);
 		result = -EIO;
 	}
-	/* What cannot be waited for is not looked at either. */
+	/* A stream that cannot be waited for is not looked at either. */
 	bring_back(model, false, streams);
 	if (!lost)
 		return result;
@@ -438,90 +432,6 @@ static void give(struct model *model, struct model_place place)
 		deactivate(model, place);
 }
 
-/* The store of the thread: the one that there is. */
-
-static struct model_place find_parked(const struct model *model,
-				      uint64_t size)
-{
-	struct model_place newest = { 0 };
-	const struct model_segment *segment;
-	uint64_t order = 0;
-	size_t i;
-	size_t j;
-
-	for (i = 0; i < model->count; i++) {
-		segment = model->segments[i];
-		for (j = 0; j < segment->count; j++) {
-			if (segment->blocks[j].state != MODEL_PARKED ||
-			    segment->blocks[j].size != size ||
-			    segment->blocks[j].order <= order)
-				continue;
-			order = segment->blocks[j].order;
-			newest = (struct model_place){ model->segments[i], j };
-		}
-	}
-	return newest;
-}
-
-/* All of one size go, the largest size first, until so many bytes are left. */
-void model_unpark(struct model *model, uint64_t bytes)
-{
-	uint64_t size = model->profile.thread_limit;
-	struct model_place place;
-
-	for (; size && model->parked > bytes; size -= model->profile.granule) {
-		while ((place = find_parked(model, size)).segment) {
-			model->parked -= size;
-			settle(model, place);
-		}
-	}
-}
-
-/* What is parked is free for the caller. */
-static void park(struct model *model, struct model_place place)
-{
-	struct model_block *block = &place.segment->blocks[place.index];
-
-	model_count_free(model, place.segment, block);
-	count_inactive(model, place);
-	block->state = MODEL_PARKED;
-	block->order = ++model->park_orders;
-	model->parked += block->size;
-	if (place.segment->lost)
-		model_unpark(model, 0);
-	else if (model->parked > model->profile.thread_bytes)
-		model_unpark(model, model->profile.thread_bytes / 2);
-	else
-		return;
-	model_commit(model);
-}
-
-/* The newest of that size, if it is for the same request. */
-static bool alloc_parked(struct model *model, const struct model_want *want,
-			 size_t id, struct model_result *result)
-{
-	struct model_place place;
-	struct model_block *block;
-
-	if (!want->request->simple ||
-	    want->size > model->profile.thread_limit)
-		return false;
-	place = find_parked(model, want->size);
-	if (!place.segment || place.segment->stream != want->request->stream)
-		return false;
-	block = &place.segment->blocks[place.index];
-	if (block->requested != want->bytes)
-		return false;
-	block->state = MODEL_LIVE;
-	block->id = id;
-	model->parked -= block->size;
-	model->figures.num_hits++;
-	model_count_alloc(model, place.segment, block);
-	result->address = place.segment->address + block->offset;
-	result->size = block->size;
-	return true;
-}
-
 /* The operations. */
 
 int model_alloc(struct model *model, const struct model_request *request,
@@ -539,7 +449,7 @@ int model_alloc(struct model *model, const struct model_request *request,
 	if (!request->bytes)
 		return 0;
 	if (request->bytes > FLEXMEM_CACHE_ALLOCATION_BYTES) {
-		model->figures.num_oom_errors++;
+		model->figures.num_ooms++;
 		result->failure.limit = FLEXMEM_CACHE_LIMIT_SIZE;
 		result->failure.asked = request->bytes;
 		result->failure.allocated_bytes =
@@ -553,8 +463,6 @@ int model_alloc(struct model *model, const struct model_request *request,
 	if (!model->setup->growing && want.size <= model->profile.small_limit)
 		want.kind = FLEXMEM_CACHE_SMALL;
 	result->kind = want.kind;
-	if (alloc_parked(model, &want, id, result))
-		return 0;
 	if (request->pool && (request->pool > model->last_pool ||
 			      !model->pool_open[request->pool])) {
 		result->failure.pool = request->pool;
@@ -580,14 +488,8 @@ int model_free(struct model *model, size_t id)
 {
 	struct model_place place = find_live(model, id);
 
-	if (model->setup->threads)
-		model->has_store = true;
 	if (!place.segment)
 		return -EINVAL;
-	if (place.segment->blocks[place.index].plain) {
-		park(model, place);
-		return 0;
-	}
 	model_count_free(model, place.segment,
 			 &place.segment->blocks[place.index]);
 	give(model, place);
@@ -603,7 +505,6 @@ int model_record_stream(struct model *model, size_t id, uint64_t stream)
 	if (!place.segment)
 		return -EINVAL;
 	block = &place.segment->blocks[place.index];
-	block->plain = false;
 	if (model->setup->events && stream != place.segment->stream)
 		block->used |= 1u << stream;
 	return 0;
@@ -621,7 +522,6 @@ int model_empty(struct model *model, uint64_t *released)
 	int wait_error;
 	int error;
 
-	model_unpark(model, 0);
 	wait_error = wait_for_all(model);
 	model_reclaim(model, UINT64_MAX, &error);
 	*released = returned(model) - before;
@@ -635,7 +535,6 @@ int model_trim(struct model *model, uint64_t bytes, uint64_t *released)
 	uint64_t gone;
 	int error;
 
-	model_unpark(model, 0);
 	model_poll(model);
 	gone = returned(model) - before;
 	model_reclaim(model, gone < bytes ? bytes - gone : 0, &error);
@@ -662,7 +561,6 @@ int model_drop_lost(struct model *model, uint64_t *live)
 	int error = 0;
 	size_t i = 0;
 
-	model_unpark(model, 0);
 	model_poll(model);
 	*live = 0;
 	while (i < model->count) {

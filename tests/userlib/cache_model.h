@@ -27,7 +27,6 @@ struct model_setup {
 	const char *configuration;
 	bool direct;
 	bool growing;
-	bool threads;
 	bool events;
 	double threshold;
 	double fraction;
@@ -41,14 +40,12 @@ enum model_state {
 	MODEL_FREE,
 	MODEL_LIVE,
 	MODEL_WAITING,
-	MODEL_PARKED,
 };
 
 /*
- * @id: of a live block, the caller's name for it. @plain: a thread may keep it.
- * @used: bits of the streams that use it besides its own. @waits and @lost: of
- * a waiting block, for which streams it waits, and for which of these there is
- * no event. @order: when it was parked.
+ * @id: of a live block, the caller's name for it. @used: bits of the other
+ * streams that use it. @waits and @lost: of a waiting block, for which streams
+ * it waits, and for which of these there is no event.
  */
 struct model_block {
 	enum model_state state;
@@ -57,13 +54,11 @@ struct model_block {
 	uint64_t requested;
 	size_t id;
 	size_t tag;
-	bool plain;
 	unsigned int used;
 	unsigned int waits;
 	unsigned int lost;
 	uint64_t event[WORLD_STREAMS];
 	uint64_t stamp;
-	uint64_t order;
 };
 
 /*
@@ -94,9 +89,6 @@ struct model {
 	bool pool_open[MODEL_POOLS];
 	uint64_t last_pool;
 	uint64_t clock;
-	uint64_t parked;
-	uint64_t park_orders;
-	bool has_store;
 	struct flexmem_cache_statistics figures;
 	struct flexmem_cache_tag tags[MODEL_TAGS];
 	uint64_t split_count[FLEXMEM_CACHE_POOL_KINDS];
@@ -182,7 +174,7 @@ void model_add(struct flexmem_cache_figure *figures,
 	       enum flexmem_cache_pool_kind kind, uint64_t count);
 void model_subtract(struct flexmem_cache_figure *figures,
 		    enum flexmem_cache_pool_kind kind, uint64_t count);
-/* What an operation made of the free blocks that share their segment. */
+/* The effect of an operation on the free blocks that share their segment. */
 void model_commit(struct model *model);
 void model_count_alloc(struct model *model, const struct model_segment *segment,
 		       const struct model_block *block);
@@ -198,6 +190,5 @@ struct model_place model_find(const struct model *model,
 void model_poll(struct model *model);
 /* Everything that waits comes back, unless waiting fails. */
 void model_wait_for_device(struct model *model);
-void model_unpark(struct model *model, uint64_t bytes);
 
 #endif /* CACHE_MODEL_H */

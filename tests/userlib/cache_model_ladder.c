@@ -413,7 +413,6 @@ static enum flexmem_cache_obstacle obstacle(const struct model *model,
 {
 	uint64_t largest = result->failure.largest_free;
 
-	/* The one thread has nothing left in its store by then. */
 	if (largest < result->failure.asked)
 		return FLEXMEM_CACHE_OBSTACLE_SIZE;
 	if (segment->pool != request->pool)
@@ -466,12 +465,11 @@ static int step_three(struct model *model, struct model_want *want,
 
 	if (!model->on_oom || model->in_callback)
 		return -ENOMEM;
-	model_unpark(model, 0);
 	before = freed(model);
+	model_commit(model);
 	model->in_callback = true;
 	model->on_oom(model->user);
 	model->in_callback = false;
-	model_unpark(model, 0);
 	return freed(model) == before ? -ENOMEM : obtain(model, want, place);
 }
 
@@ -492,7 +490,6 @@ static int step_five(struct model *model, struct model_want *want,
 {
 	int error;
 
-	model_unpark(model, 0);
 	if (!model_reclaim(model, UINT64_MAX, &error))
 		return -ENOMEM;
 	return obtain(model, want, place);
@@ -507,7 +504,6 @@ static int step_six(struct model *model, struct model_want *want,
 	*place = model_find(model, want);
 	if (place->segment)
 		return 0;
-	model_unpark(model, 0);
 	model_reclaim(model, UINT64_MAX, &error);
 	return obtain(model, want, place);
 }
@@ -522,7 +518,7 @@ int model_ladder(struct model *model, struct model_want *want,
 	err = obtain(model, want, place);
 	if (err != -ENOMEM)
 		return err;
-	model->figures.num_ooms++;
+	model->figures.num_first_failures++;
 	err = step_three(model, want, place);
 	if (err == -ENOMEM)
 		err = step_four(model, want, place);
@@ -534,7 +530,7 @@ int model_ladder(struct model *model, struct model_want *want,
 		model->figures.num_alloc_retries++;
 	if (err != -ENOMEM)
 		return err;
-	model->figures.num_oom_errors++;
+	model->figures.num_ooms++;
 	describe(model, want);
 	return -ENOMEM;
 }

@@ -12,7 +12,7 @@
 
 extern const char *const run_tags[MODEL_TAGS];
 
-/* What the test itself knows of an allocation. */
+/* An allocation as the test itself knows it. */
 struct slot {
 	void *token;
 	void *last_token;
@@ -31,7 +31,7 @@ struct pending {
 	uint64_t device_waits;
 };
 
-/* To whom a segment of the provider belongs for as long as it is there. */
+/* The owner of a segment of the provider for as long as it is there. */
 struct owner {
 	bool known;
 	uint64_t stream;
@@ -53,7 +53,7 @@ struct run {
 	uint64_t random;
 	unsigned long done;
 	char what[160];
-	/* What the callback is to do, on the one side and on the other. */
+	/* The work of the callback, on the one side and on the other. */
 	size_t victims[2];
 	struct model_request callback_request;
 	size_t callback_slot;
@@ -66,12 +66,12 @@ struct run {
 void check_number(const struct run *run, const char *what, uint64_t found,
 		  uint64_t expected);
 void check_true(const struct run *run, const char *what, bool good);
-/* What both say of @request, which failed. */
+/* The answers of both to @request, which failed. */
 void compare_failures(const struct run *run,
 		      const struct model_request *request,
 		      const struct flexmem_cache_failure *found,
 		      struct model_result *result);
-/* What both worlds have. */
+/* Members of both worlds. */
 void compare_worlds(const struct run *run);
 void compare_figures(const struct run *run);
 void compare_tags(const struct run *run);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What is below a cache in the randomised test: memory without bytes, and
+ * The layer below a cache in the randomised test: memory without bytes, and
  * streams that progress when they are told to. There are two of each world, one
  * below the cache and one below its model. As long as both are asked for the
  * same they are equal.

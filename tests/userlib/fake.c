@@ -286,7 +286,7 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 	}
 	cmd->out_reason = reason;
 	cmd->out_max_region = fake.fallback[0];
-	/* What is being made is not yet there. */
+	/* An allocation that is being made is not yet there. */
 	cmd->out_client_used = file->used - made_by_batch;
 	cmd->out_regions = nr_regions;
 	failures++;
@@ -304,14 +304,10 @@ static void check_entry(const struct flexmem_alloc *cmd)
 static bool flags_are_good(uint32_t flags)
 {
 	if (flags & ~(uint32_t)(FLEXMEM_ALLOC_PROGRAM | FLEXMEM_ALLOC_MAPPABLE |
-				FLEXMEM_ALLOC_ZEROED | FLEXMEM_ALLOC_GROWABLE |
-				FLEXMEM_ALLOC_WAIT))
+				FLEXMEM_ALLOC_ZEROED | FLEXMEM_ALLOC_GROWABLE))
 		return false;
 	if (flags & FLEXMEM_ALLOC_GROWABLE &&
 	    !(fake.capabilities & FLEXMEM_CAP_RESIZE))
-		return false;
-	if (flags & FLEXMEM_ALLOC_WAIT &&
-	    !(fake.capabilities & FLEXMEM_CAP_PRESSURE))
 		return false;
 	if (flags & FLEXMEM_ALLOC_MAPPABLE &&
 	    !(fake.capabilities & FLEXMEM_CAP_MAP))
@@ -320,7 +316,7 @@ static bool flags_are_good(uint32_t flags)
 	       fake.capabilities & FLEXMEM_CAP_SCRUB;
 }
 
-int alloc_one(struct file *file, struct flexmem_alloc *cmd)
+static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 {
 	uint64_t unit = cmd->flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
 	uint64_t align = cmd->alignment < unit ? unit : cmd->alignment;
@@ -361,7 +357,7 @@ int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 		}
 	}
 	block->handle = ++file->next_handle;
-	block->flags = cmd->flags & ~(uint32_t)FLEXMEM_ALLOC_WAIT;
+	block->flags = cmd->flags;
 	block->file = (int)(file - files);
 	cmd->out_handle = block->handle;
 	cmd->out_address.region_id = region_id(i - 1);
@@ -442,7 +438,7 @@ static int free_one(struct file *file, struct flexmem_free *cmd)
 	if (!cmd->flags && !cmd->handle)
 		return ENOENT;
 	block = find_block(file, cmd->handle, &cmd->address, &where);
-	/* What is lost has no address any more. */
+	/* A lost allocation has no address any more. */
 	if (!block || (block->lost && !cmd->handle))
 		return ENOENT;
 	release(file, block, where);
@@ -489,8 +485,6 @@ static int batch(struct file *file, struct flexmem_batch *cmd, bool is_free,
 			err = free_one(file, (void *)entry);
 			((struct flexmem_free *)entry)->out_error = err;
 		} else {
-			REQUIRE(!(((struct flexmem_alloc *)entry)->flags &
-				  FLEXMEM_ALLOC_WAIT));
 			err = alloc_one(file, (void *)entry);
 			((struct flexmem_alloc *)entry)->out_error = err;
 			made_by_batch = file->used - used;
@@ -543,7 +537,7 @@ static int lookup(struct file *file, struct flexmem_lookup *cmd)
 	return 0;
 }
 
-/* True if the entries are to be written. */
+/* True if the caller wants the entries. */
 static bool room(uint32_t count, uint32_t *out_count, int *err)
 {
 	*out_count = nr_regions;
@@ -703,7 +697,7 @@ int dispatch(struct file *file, unsigned int number, void *arg, int injected)
 	case FLEXMEM_CMD_INFO:
 		return info(file, arg);
 	case FLEXMEM_CMD_ALLOC:
-		return alloc_waiting(file, arg);
+		return alloc_one(file, arg);
 	case FLEXMEM_CMD_FREE:
 		return free_one(file, arg);
 	case FLEXMEM_CMD_LOOKUP:

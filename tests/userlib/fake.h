@@ -51,7 +51,7 @@ struct fake {
 	uint32_t region_flags;
 	/* Maps that are made have no memory behind them. */
 	bool map_is_gone;
-	/* Whose the files are that are opened from now on. */
+	/* The opener of files from now on. */
 	uint32_t uid;
 	/* Whether callers are administrators. */
 	bool admin;
@@ -75,12 +75,9 @@ struct fake {
 	unsigned int grow_users;
 	/* How full it is; each change of the number is a new event. */
 	uint32_t level;
-	uint64_t wanted;
 	unsigned int events;
 	/* So many bytes of an event are told; 0: all. */
 	size_t event_bytes;
-	/* What others do when an allocation waits for them, with no lock. */
-	void (*on_wait)(void);
 	/* Most bytes that one copy does, 0: all; and before an injected error. */
 	uint64_t copy_most;
 	uint64_t copied_before_error;
@@ -93,9 +90,8 @@ struct fake {
 	/* Regions that a trim gives back before an injected error. */
 	unsigned int trim_fails_after;
 
-	/* What happened. */
+	/* Counters. */
 	unsigned int calls[FAKE_COMMANDS];
-	unsigned int waits;
 	unsigned int opens;
 	unsigned int closes;
 	unsigned int maps;
@@ -105,7 +101,7 @@ struct fake {
 	char opened[64];
 	int opendir_error;
 
-	/* What a look at a node, and at the loaded module, finds. */
+	/* The state of a node, and of the loaded module. */
 	unsigned int node_access;
 	unsigned int node_group;
 	bool no_module;

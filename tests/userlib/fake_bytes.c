@@ -201,7 +201,7 @@ int copy_range(const struct file *file, struct flexmem_copy_range *cmd,
 	return injected;
 }
 
-/* The allocation of @file whose bytes are mapped from @offset on. */
+/* The allocation of @file with bytes mapped from @offset on. */
 static const struct block *mapped_block(const struct file *file,
 					uint64_t offset, size_t length)
 {

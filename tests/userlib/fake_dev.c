@@ -70,7 +70,7 @@ int __wrap_closedir(DIR *dir)
 	return 0;
 }
 
-/* What kind of node it is is told to whoever asks. */
+/* Every caller is told the kind of the node. */
 int open_sysfs(const char *path)
 {
 	unsigned int number;

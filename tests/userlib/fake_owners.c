@@ -7,7 +7,7 @@
 
 #define OPENER 4242
 
-/* A user who has, or had, a file open or an allowance. */
+/* A user with a file or an allowance, now or in the past. */
 struct user {
 	uint32_t uid;
 	uint64_t peak;
@@ -291,7 +291,7 @@ static int quota(const struct file *file, struct flexmem_quota *cmd)
 	return 0;
 }
 
-/* What is guaranteed must be there: enough of that rule for these tests. */
+/* Guaranteed memory must be there: enough of that rule for these tests. */
 static int change_quota(const struct flexmem_quota *cmd, uint64_t *limit,
 			uint64_t *guarantee)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The fake kernel: allocations that wait, grow and shrink, and events. */
+/* The fake kernel: allocations that grow and shrink, and events. */
 #include "fake.h"
 #include "fake_state.h"
 
@@ -116,23 +116,6 @@ int resize(struct file *file, struct flexmem_resize *cmd)
 	return 0;
 }
 
-int alloc_waiting(struct file *file, struct flexmem_alloc *cmd)
-{
-	struct flexmem_alloc again = *cmd;
-	int err = alloc_one(file, cmd);
-
-	if (err != ENOMEM || !(cmd->flags & FLEXMEM_ALLOC_WAIT))
-		return err;
-	fake.waits++;
-	if (!fake.on_wait)
-		return err;
-	pthread_mutex_unlock(&lock);
-	fake.on_wait();
-	pthread_mutex_lock(&lock);
-	*cmd = again;
-	return alloc_one(file, cmd);
-}
-
 static uint64_t memory_used(void)
 {
 	struct flexmem_region_entry entry;
@@ -156,7 +139,7 @@ ssize_t __wrap_read(int fd, void *buffer, size_t length)
 		return __real_read(fd, buffer, length);
 	pthread_mutex_lock(&lock);
 	file = &files[fd - FIRST_FD];
-	/* Whoever reads without it may be kept waiting. */
+	/* A reader without it may be kept waiting. */
 	REQUIRE(file->open && fake.open_flags & O_NONBLOCK);
 	REQUIRE(length >= FLEXMEM_EVENT_MIN);
 	if (file->events == fake.events) {
@@ -164,7 +147,6 @@ ssize_t __wrap_read(int fd, void *buffer, size_t length)
 	} else {
 		file->events = fake.events;
 		event.level = fake.level;
-		event.wanted = fake.wanted;
 		event.in_use = memory_used();
 		event.memory = fake.capacity;
 		event.sequence = fake.events;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of the fake kernel share; all of it is protected by lock. */
+/* Shared by the files of the fake kernel; all of it is protected by lock. */
 #ifndef FAKE_STATE_H
 #define FAKE_STATE_H
 
@@ -60,7 +60,6 @@ uint64_t region_id(uint32_t index);
 void measure(const struct region *region, struct flexmem_region_entry *entry);
 struct block *split(struct block *block, uint64_t at);
 void merge(struct region *region);
-int alloc_one(struct file *file, struct flexmem_alloc *cmd);
 /* Frees what a file has: its index in files. */
 void free_all(int file);
 struct block *find_block(const struct file *file, uint32_t handle,
@@ -87,7 +86,6 @@ bool is_mapped(const struct file *file, uint32_t handle);
 /* fake_resize.c: growing, shrinking, events. */
 struct block *place_growable(struct region *region, uint64_t size,
 			     uint64_t align);
-int alloc_waiting(struct file *file, struct flexmem_alloc *cmd);
 int resize(struct file *file, struct flexmem_resize *cmd);
 
 /* fake_owners.c: accounts, limits and guarantees. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the unit tests of libflexmem share. */
+/* Shared by the unit tests of libflexmem. */
 #ifndef TEST_H
 #define TEST_H
 
@@ -20,6 +20,13 @@
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
+
+/* A program called with the name of a test runs that test alone. */
+__attribute__((constructor)) static void choose_test(int argc, char **argv)
+{
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+}
 
 /* Each test begins with a fresh kernel, and an environment without settings. */
 static inline int setup(void **state)

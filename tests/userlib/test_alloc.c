@@ -284,6 +284,46 @@ static void alloc_nulls(void **state)
 	flexmem_device_close(device);
 }
 
+/* EINVAL comes with the value that is wrong, alone and in a batch. */
+static void invalid_values(void **state)
+{
+	static const struct {
+		uint64_t length;
+		uint64_t alignment;
+		uint32_t limit;
+		uint64_t asked;
+	} cases[] = {
+		{ 0, 128, FLEXMEM_LIMIT_NO_LENGTH, 0 },
+		{ 1, 3 * GIB, FLEXMEM_LIMIT_ALIGNMENT_POWER, 3 * GIB },
+		{ 1, 2 * GIB, FLEXMEM_LIMIT_ALIGNMENT_MAX, 2 * GIB },
+	};
+	struct flexmem_alloc_request requests[3] = { { 0 } };
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocated results[3];
+	struct flexmem_allocated a;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(flexmem_device_alloc(device, cases[i].length,
+						      cases[i].alignment, 0,
+						      &a, sizeof(a)), -EINVAL);
+		assert_int_equal(a.failure.limit, cases[i].limit);
+		assert_int_equal(a.failure.asked, cases[i].asked);
+		requests[i].length = cases[i].length;
+		requests[i].alignment = cases[i].alignment;
+	}
+	assert_int_equal(flexmem_device_alloc_batch(device, requests,
+						    sizeof(requests[0]),
+						    results,
+						    sizeof(results[0]), 3), 0);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(results[i].error, -EINVAL);
+		assert_int_equal(results[i].failure.limit, cases[i].limit);
+	}
+	flexmem_device_close(device);
+}
+
 /* Batches */
 
 static void fill_requests(struct flexmem_alloc_request *requests, size_t count)
@@ -495,7 +535,7 @@ static void batch_of_later_structs(void **state)
 	flexmem_device_close(device);
 }
 
-/* What the batch has made before can be freed as well, in whatever piece. */
+/* Earlier allocations of the batch can be freed as well, in whatever piece. */
 static void batch_counts_its_own(void **state)
 {
 	enum { COUNT = 7, PIECE = 3 };
@@ -604,6 +644,7 @@ int main(void)
 		TEST(a_failure_is_one_call),
 		TEST(fragmentation_tells_of_regions),
 		TEST(alloc_nulls),
+		TEST(invalid_values),
 		TEST(batch_in_pieces),
 		TEST(batch_of_addresses),
 		TEST(batch_results_are_each_own),

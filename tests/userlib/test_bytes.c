@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What is in allocations: maps, copies, lost ones; and the command's pattern. */
+/*
+ * The bytes of allocations: maps, copies, lost ones; and the command's pattern.
+ */
 #include "test.h"
 
 #include <sys/mman.h>
@@ -286,7 +288,7 @@ static void copy_makes_no_progress(void **state)
 	flexmem_device_close(device);
 }
 
-/* Likewise, from one allocation to another one and within one. */
+/* The same, from one allocation to another one and within one. */
 static void copies_within_the_device(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -352,11 +354,68 @@ static void copies_within_the_device_that_fail(void **state)
 	assert_int_equal(flexmem_device_copy(device, handle, 0, other, 0, 128,
 					     &done), -EIO);
 	assert_int_equal(done, 0);
-	fake.copied_nothing = false;
-	fake.capabilities = FLEXMEM_CAP_COPY;
-	assert_int_equal(flexmem_device_copy(device, handle, 0, other, 0, 128,
-					     NULL), -EOPNOTSUPP);
 	flexmem_device_close(device);
+}
+
+/* Where the device cannot copy, the library reads and writes. */
+static void copies_by_the_host(void **state)
+{
+	const size_t size = 200 * KIB;
+	unsigned char *out = malloc(size);
+	unsigned char *in = malloc(size);
+	struct flexmem_device *device;
+	uint64_t done = 7;
+	uint32_t from;
+	uint32_t to;
+
+	(void)state;
+	fake.capabilities &= ~(uint64_t)FLEXMEM_CAP_COPY_DEVICE;
+	device = open_device();
+	from = get(device, size, 0);
+	to = get(device, size, 0);
+	pattern_fill(out, 1, 0, size);
+	assert_int_equal(flexmem_device_write(device, from, 0, out, size,
+					      NULL), 0);
+	assert_int_equal(flexmem_device_copy(device, to, 128, from, 256,
+					     size - 256, &done), 0);
+	assert_int_equal(done, size - 256);
+	assert_int_equal(flexmem_device_read(device, to, 128, in, size - 256,
+					     NULL), 0);
+	assert_memory_equal(in, out + 256, size - 256);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_COPY], 0);
+
+	/* COPY's rules hold, and a call that breaks one copies nothing. */
+	assert_int_equal(flexmem_device_copy(device, to, 0, to, 128, 256,
+					     &done), -EINVAL);
+	assert_int_equal(flexmem_device_copy(device, to, 64, from, 0, 128,
+					     NULL), -EINVAL);
+	assert_int_equal(flexmem_device_copy(device, to, 128, from, 0, size,
+					     NULL), -EINVAL);
+	assert_int_equal(flexmem_device_copy(device, to, 0, from, size, 128,
+					     NULL), -EINVAL);
+	assert_int_equal(flexmem_device_copy(device, to, 0, 99, 0, 128, NULL),
+			 -ENOENT);
+	assert_int_equal(flexmem_device_copy(device, to, 0, from, 0, 0, NULL),
+			 0);
+	assert_int_equal(done, 0);
+
+	/* Bytes that were written until an error stay. */
+	fake.copied_before_error = 128;
+	inject(FLEXMEM_CMD_WRITE, 2, EIO);
+	assert_int_equal(flexmem_device_copy(device, to, 0, from, 0, size,
+					     &done), -EIO);
+	assert_int_equal(done, 64 * KIB + 128);
+	flexmem_device_close(device);
+
+	fake.capabilities &= ~(uint64_t)FLEXMEM_CAP_COPY;
+	device = open_device();
+	from = get(device, 128, 0);
+	to = get(device, 128, 0);
+	assert_int_equal(flexmem_device_copy(device, to, 0, from, 0, 128,
+					     &done), -EOPNOTSUPP);
+	flexmem_device_close(device);
+	free(out);
+	free(in);
 }
 
 static void zeroed(void **state)
@@ -493,6 +552,7 @@ int main(void)
 		TEST(copy_makes_no_progress),
 		TEST(copies_within_the_device),
 		TEST(copies_within_the_device_that_fail),
+		TEST(copies_by_the_host),
 		TEST(zeroed),
 		TEST(lost),
 		TEST(nulls),

@@ -44,7 +44,7 @@ static void small_pool(void **state)
 	assert_int_equal(lookup(cache, b).size, 256);
 	assert_int_equal(place(cache, b), place(cache, a) + 128);
 	assert_int_equal(place(cache, c), place(cache, b) + 256);
-	/* What remains is 384 bytes short of a MiB. */
+	/* The rest is 384 bytes short of a MiB. */
 	take(cache, MIB, 0);
 	assert_int_equal(mock.allocs, 2);
 	take(cache, MIB - 384, 0);
@@ -102,6 +102,30 @@ static void best_fit(void **state)
 	assert_int_equal(place(cache, take(cache, 900, 0)), places[2]);
 	assert_int_equal(place(cache, take(cache, 4096, 0)), places[0]);
 	assert_int_equal(place(cache, take(cache, 1024, 0)), places[2] + 1024);
+	flexmem_cache_destroy(cache);
+}
+
+/* U2: blocks of one size go by the age of their segments, and then by offset. */
+static void equals_go_by_segment_and_offset(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	uint64_t places[3];
+	void *tokens[3];
+	int i;
+
+	(void)state;
+	/* Two in the first segment, which is full then; one in the second. */
+	for (i = 0; i < 3; i++) {
+		tokens[i] = take(cache, 600 * KIB, 0);
+		places[i] = place(cache, tokens[i]);
+		take(cache, i == 1 ? 848 * KIB - 128 : 128, 0);
+	}
+	assert_int_equal(mock.allocs, 2);
+	for (i = 3; i--;)
+		give(cache, tokens[i]);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(place(cache, take(cache, 600 * KIB, 0)),
+				 places[i]);
 	flexmem_cache_destroy(cache);
 }
 
@@ -169,6 +193,22 @@ static void oversize_rule(void **state)
 	assert_int_equal(mock.allocs, 3);
 	assert_int_equal(place(cache, a), where);
 	assert_int_equal(lookup(cache, a).size, 40 * MIB);
+	/* The limit itself is oversize: as a request, and as a block. */
+	take(cache, 32 * MIB, 1);
+	assert_int_equal(mock.last_alloc, 32 * MIB);
+	assert_int_equal(mock.allocs, 4);
+	give(cache, take(cache, 33 * MIB + 128, 2));
+	assert_int_equal(mock.last_alloc, 34 * MIB);
+	a = take(cache, 33 * MIB, 2);
+	assert_int_equal(lookup(cache, a).size, 34 * MIB);
+	assert_int_equal(mock.allocs, 5);
+	give(cache, take(cache, 32 * MIB, 3));
+	assert_int_equal(mock.allocs, 6);
+	take(cache, 31 * MIB, 3);
+	assert_int_equal(mock.allocs, 7);
+	a = take(cache, 32 * MIB, 3);
+	assert_int_equal(mock.allocs, 7);
+	mock.allocs = 3;
 	/* Below the limit it is split as ever. */
 	a = take(cache, 24 * MIB, 0);
 	give(cache, a);
@@ -187,8 +227,9 @@ static void oversize_knob(void **state)
 
 	(void)state;
 	give(cache, a);
-	take(cache, 32 * MIB, 0);
+	a = take(cache, 32 * MIB, 0);
 	assert_int_equal(mock.allocs, 1);
+	assert_int_equal(lookup(cache, a).size, 40 * MIB);
 	flexmem_cache_destroy(cache);
 }
 
@@ -281,12 +322,12 @@ static void growing_is_stopped(void **state)
 	mock.error = -EAGAIN;
 	take(cache, 4 * MIB, 0);
 	assert_int_equal(mock.allocs, 2);
-	assert_int_equal(figures(cache).num_ooms, 0);
+	assert_int_equal(figures(cache).num_first_failures, 0);
 	mock.fail_grows = 1;
 	take(cache, 4 * MIB, 0);
 	assert_int_equal(mock.allocs, 2);
 	assert_int_equal(mock.grows, 3);
-	/* What is free in the first one is used first. */
+	/* Free memory in the first one is used first. */
 	give(cache, a);
 	take(cache, MIB, 0);
 	assert_int_equal(mock.grows, 3);
@@ -296,7 +337,7 @@ static void growing_is_stopped(void **state)
 	mock.fail_grows = 2;
 	take(cache, 8 * MIB, 0);
 	assert_int_equal(mock.allocs, 3);
-	assert_int_equal(figures(cache).num_ooms, 0);
+	assert_int_equal(figures(cache).num_first_failures, 0);
 	mock.error = -EAGAIN;
 	/* One more, when all are stopped; any other error is one. */
 	mock.fail_grows = 3;
@@ -429,7 +470,7 @@ static void direct_with_streams(void **state)
 	assert_int_equal(flexmem_cache_record_stream(cache, b, 2), 0);
 	give(cache, a);
 	give(cache, b);
-	/* Nobody is waited for, and one of them is done. */
+	/* There is no wait, and one of them is done. */
 	mock.happened[1] = true;
 	assert_int_equal(flexmem_cache_trim(cache, 1, &released), 0);
 	assert_int_equal(released, 7 * MIB);
@@ -442,7 +483,7 @@ static void direct_with_streams(void **state)
 	assert_int_equal(mock.waits, 1);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
 	assert_int_equal(figures(cache).active[0].current, 0);
-	/* What the provider did not take goes with it. */
+	/* Memory that the provider did not take goes with it. */
 	mock.fail_frees = 1;
 	mock.error = -EIO;
 	give(cache, take(cache, 3 * MIB, 0));
@@ -453,7 +494,7 @@ static void direct_with_streams(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What goes back by itself is a part of what trim was to give back. */
+/* Memory that goes back by itself counts for trim. */
 static void released_on_the_way(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 20 * MIB };
@@ -476,30 +517,6 @@ static void released_on_the_way(void **state)
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 30 * MIB);
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
 	assert_int_equal(released, 30 * MIB);
-	flexmem_cache_destroy(cache);
-}
-
-/* What is oversize is counted; what a thread keeps is not live any more. */
-static void oversize_is_not_for_stores(void **state)
-{
-	const struct flexmem_cache_profile profile = { .thread_limit = MIB };
-	struct flexmem_cache_options options =
-		mock_options("thread_cache:True,max_split_size_mb:1");
-	struct flexmem_cache *cache = NULL;
-
-	(void)state;
-	options.profile = &profile;
-	options.profile_size = sizeof(profile);
-	assert_int_equal(flexmem_cache_create(&cache, &options,
-					      sizeof(options)), 0);
-	give(cache, take(cache, MIB, 0));
-	assert_int_equal(figures(cache).oversize_allocations.current, 0);
-	assert_int_equal(figures(cache).oversize_allocations.freed, 1);
-	assert_int_equal(figures(cache).inactive_split[0].current, 0);
-	/* What is smaller is kept, and the rest of its segment stays apart. */
-	give(cache, take(cache, MIB - 128, 0));
-	assert_int_equal(figures(cache).allocation[0].current, 0);
-	assert_int_equal(figures(cache).inactive_split[0].current, 1);
 	flexmem_cache_destroy(cache);
 }
 
@@ -562,6 +579,7 @@ int main(void)
 		CACHE_TEST(small_pool),
 		CACHE_TEST(large_pool),
 		CACHE_TEST(best_fit),
+		CACHE_TEST(equals_go_by_segment_and_offset),
 		CACHE_TEST(merging),
 		CACHE_TEST(streams_are_apart),
 		CACHE_TEST(oversize_rule),
@@ -577,7 +595,6 @@ int main(void)
 		CACHE_TEST(direct),
 		CACHE_TEST(direct_with_streams),
 		CACHE_TEST(released_on_the_way),
-		CACHE_TEST(oversize_is_not_for_stores),
 		CACHE_TEST(rounding),
 	};
 

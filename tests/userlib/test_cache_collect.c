@@ -84,7 +84,7 @@ static void oldest_first(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What is left of a block is as old as the block was. */
+/* The rest of a block is as old as the block was. */
 static void age_of_remainders(void **state)
 {
 	struct flexmem_cache *cache =
@@ -106,7 +106,7 @@ static void age_of_remainders(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Events that have happened are enough; nobody is waited for. */
+/* Events that have happened are enough; there is no wait. */
 static void threshold_takes_what_is_done(void **state)
 {
 	struct flexmem_cache *cache =
@@ -208,7 +208,10 @@ static void memory_info(void **state)
 	assert_int_equal(free_bytes, GIB - 2 * MIB);
 	assert_int_equal(flexmem_cache_memory_info(cache, NULL, &total),
 			 -EINVAL);
-	/* M11: without settings that need it nobody asks on the way. */
+	/*
+	 * M11: without settings that need it the provider is not asked on the
+	 * way.
+	 */
 	assert_int_equal(mock.infos, 1);
 	flexmem_cache_destroy(cache);
 }
@@ -246,7 +249,7 @@ static void fraction(void **state)
 	expect_counters(cache, 1, 0, 1);
 	flexmem_cache_error_text(-ENOMEM, &a.failure, sizeof(a.failure), text,
 				 sizeof(text));
-	assert_non_null(strstr(text, "; it may reserve 100.0 MiB"));
+	assert_non_null(strstr(text, "; per_process_memory_fraction allows 100.0 MiB"));
 	flexmem_cache_destroy(cache);
 
 	/* Less than a byte is not as much as one likes. */
@@ -278,7 +281,7 @@ static void fraction_changes(void **state)
 	expect_counters(cache, 1, 0, 1);
 	assert_int_equal(mock.allocs, 0);
 	give(cache, token);
-	/* What is free goes back for what is allowed. */
+	/* Free memory goes back to stay below the limit. */
 	assert_int_equal(try_alloc(cache, 50 * MIB), 0);
 	assert_int_equal(try_alloc(cache, 100 * MIB), -ENOMEM);
 	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 1.0), 0);
@@ -319,13 +322,12 @@ static void another_thread_allocates(void)
 	void *result;
 
 	mock.on_alloc = NULL;
-	mock.on_alloc_wait = NULL;
 	assert_int_equal(pthread_create(&thread, NULL, allocate_too, NULL), 0);
 	pthread_join(thread, &result);
 	second_error = (int)(intptr_t)result;
 }
 
-/* What is being asked for without the lock counts against it already. */
+/* A request under way without the lock counts against it already. */
 static void fraction_of_two_at_once(void **state)
 {
 	struct flexmem_cache *cache =
@@ -339,21 +341,10 @@ static void fraction_of_two_at_once(void **state)
 	assert_int_equal(try_alloc(cache, 30 * MIB), 0);
 	assert_int_equal(second_error, -ENOMEM);
 	assert_int_equal(mock.allocs, 1);
-	flexmem_cache_destroy(cache);
-
-	mock.has_pressure = true;
-	cache = mock_cache("per_process_memory_fraction:0.5");
-	the_cache = cache;
-	second_error = 0;
-	mock.fail_allocs = 1;
-	mock.on_alloc_wait = another_thread_allocates;
-	assert_int_equal(try_alloc(cache, 30 * MIB), 0);
-	assert_int_equal(second_error, -ENOMEM);
 	/* One that is not made is not counted any more. */
 	give(cache, take(cache, 20 * MIB, 0));
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
-	mock.fail_allocs = 1;
-	mock.fail_alloc_waits = 1;
+	mock.fail_allocs = 2;
 	assert_int_equal(try_alloc(cache, 20 * MIB), -ENOMEM);
 	assert_int_equal(try_alloc(cache, 20 * MIB), 0);
 	flexmem_cache_destroy(cache);
@@ -376,7 +367,7 @@ static void relieving(void **state)
 	assert_int_equal(flexmem_cache_trim(cache, 21 * MIB, &released), 0);
 	assert_int_equal(released, 60 * MIB);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 160 * MIB);
-	/* It waits for nobody. */
+	/* It waits for nothing. */
 	assert_int_equal(flexmem_cache_trim(cache, UINT64_MAX, &released),
 			 0);
 	assert_int_equal(released, 60 * MIB);

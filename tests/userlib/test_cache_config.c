@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* M1-M4, M12, D12: settings of the cache. */
 #include "cache_mock.h"
+#include "cache/cache.h"
 
 static struct flexmem_cache_setting setting(const struct flexmem_cache *cache,
 					    const char *key)
@@ -37,7 +38,6 @@ static void defaults(void **state)
 		{ "per_process_memory_fraction", "1.0" },
 		{ "release_lock_on_device_malloc", "False" },
 		{ "roundup_power2_divisions", "off" },
-		{ "thread_cache", "False" },
 	};
 	struct flexmem_cache *cache = mock_cache(NULL);
 	struct flexmem_cache_setting found;
@@ -122,7 +122,7 @@ static void separators(void **state)
 			   "roundup_power2_divisions:[256:1,512=2,>:4],"
 			   "per_process_memory_fraction:0.5,"
 			   "release_lock_on_device_malloc:True,"
-			   "thread_cache:True,backend:native,");
+			   "backend:native,");
 
 	(void)state;
 	expect(cache, "max_split_size_mb", "64", FLEXMEM_CACHE_SOURCE_CALLER);
@@ -136,82 +136,136 @@ static void separators(void **state)
 	       FLEXMEM_CACHE_SOURCE_CALLER);
 	expect(cache, "release_lock_on_device_malloc", "True",
 	       FLEXMEM_CACHE_SOURCE_CALLER);
-	expect(cache, "thread_cache", "True", FLEXMEM_CACHE_SOURCE_CALLER);
 	expect(cache, "backend", "native", FLEXMEM_CACHE_SOURCE_CALLER);
 	assert_int_equal(mock.warnings, 0);
 	flexmem_cache_destroy(cache);
 }
 
+static const struct {
+	const char *key;
+	const char *value;
+	const char *kept;
+} refused[] = {
+	{ "max_split_size_mb", "", "off" },
+	{ "max_split_size_mb", "0", "off" },
+	{ "max_split_size_mb", "-1", "off" },
+	{ "max_split_size_mb", "+1", "off" },
+	{ "max_split_size_mb", "64MB", "off" },
+	{ "max_split_size_mb", "6 4", "off" },
+	{ "max_split_size_mb", "1.5", "off" },
+	{ "max_split_size_mb", "18446744073709551616", "off" },
+	{ "max_non_split_rounding_mb", "x", "1" },
+	{ "garbage_collection_threshold", "", "off" },
+	{ "garbage_collection_threshold", "1.01", "off" },
+	{ "garbage_collection_threshold", "-0.5", "off" },
+	{ "garbage_collection_threshold", "nan", "off" },
+	{ "garbage_collection_threshold", "0.5f", "off" },
+	{ "garbage_collection_threshold", "80%", "off" },
+	{ "garbage_collection_threshold", ".", "off" },
+	{ "per_process_memory_fraction", "0", "1.0" },
+	{ "per_process_memory_fraction", "2", "1.0" },
+	{ "expandable_segments", "yes", "False" },
+	{ "expandable_segments", "true", "False" },
+	{ "backend", "cudaMallocAsync", "native" },
+	{ "roundup_power2_divisions", "3", "off" },
+	{ "roundup_power2_divisions", "128", "off" },
+	{ "roundup_power2_divisions", "0", "off" },
+	{ "roundup_power2_divisions", "[]", "off" },
+	{ "roundup_power2_divisions", "[256]", "off" },
+	{ "roundup_power2_divisions", "[256:3]", "off" },
+	{ "roundup_power2_divisions", "[100:2]", "off" },
+	{ "roundup_power2_divisions", "[256:1", "off" },
+	{ "roundup_power2_divisions", "[256:1]x", "off" },
+	{ "roundup_power2_divisions", "[512:1,256:1]", "off" },
+	{ "roundup_power2_divisions", "[256:1 512:2]", "off" },
+	{ "roundup_power2_divisions", "[2 56:1]", "off" },
+	{ "roundup_power2_divisions", "[256:1,]", "off" },
+	{ "roundup_power2_divisions", "[256:1,256:1]", "off" },
+	{ "roundup_power2_divisions", "[>:1,>:1,65536:2,>:4]", "off" },
+	{ "garbage_collection_threshold", "0.5.", "off" },
+	{ "per_process_memory_fraction", "0.5x", "1.0" },
+	{ "per_process_memory_fraction", "0.5 0.5", "1.0" },
+	{ "roundup_power2_divisions", "[256:1,512:3]", "off" },
+	{ "expandable_segments", "1", "False" },
+};
+
 /* Each is ignored with one warning that names key, value and what is kept. */
 static void bad_values(void **state)
 {
-	static const struct {
-		const char *key;
-		const char *value;
-		const char *kept;
-	} cases[] = {
-		{ "max_split_size_mb", "", "off" },
-		{ "max_split_size_mb", "0", "off" },
-		{ "max_split_size_mb", "-1", "off" },
-		{ "max_split_size_mb", "+1", "off" },
-		{ "max_split_size_mb", "64MB", "off" },
-		{ "max_split_size_mb", "6 4", "off" },
-		{ "max_split_size_mb", "1.5", "off" },
-		{ "max_split_size_mb", "18446744073709551616", "off" },
-		{ "max_non_split_rounding_mb", "x", "1" },
-		{ "garbage_collection_threshold", "", "off" },
-		{ "garbage_collection_threshold", "1.01", "off" },
-		{ "garbage_collection_threshold", "-0.5", "off" },
-		{ "garbage_collection_threshold", "nan", "off" },
-		{ "garbage_collection_threshold", "0.5f", "off" },
-		{ "garbage_collection_threshold", "80%", "off" },
-		{ "garbage_collection_threshold", ".", "off" },
-		{ "per_process_memory_fraction", "0", "1.0" },
-		{ "per_process_memory_fraction", "2", "1.0" },
-		{ "expandable_segments", "yes", "False" },
-		{ "expandable_segments", "true", "False" },
-		{ "backend", "cudaMallocAsync", "native" },
-		{ "roundup_power2_divisions", "3", "off" },
-		{ "roundup_power2_divisions", "128", "off" },
-		{ "roundup_power2_divisions", "0", "off" },
-		{ "roundup_power2_divisions", "[]", "off" },
-		{ "roundup_power2_divisions", "[256]", "off" },
-		{ "roundup_power2_divisions", "[256:3]", "off" },
-		{ "roundup_power2_divisions", "[100:2]", "off" },
-		{ "roundup_power2_divisions", "[256:1", "off" },
-		{ "roundup_power2_divisions", "[256:1]x", "off" },
-		{ "roundup_power2_divisions", "[512:1,256:1]", "off" },
-		{ "roundup_power2_divisions", "[256:1 512:2]", "off" },
-		{ "roundup_power2_divisions", "[2 56:1]", "off" },
-		{ "roundup_power2_divisions", "[256:1,]", "off" },
-		{ "roundup_power2_divisions", "[256:1,256:1]", "off" },
-		{ "roundup_power2_divisions", "[>:1,>:1,65536:2,>:4]", "off" },
-		{ "thread_cache", "1", "False" },
-	};
 	char expected[300];
 	char text[200];
 	size_t i;
 
 	(void)state;
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		struct flexmem_cache *cache;
 
 		mock.log[0] = '\0';
 		mock.warnings = 0;
-		snprintf(text, sizeof(text), "%s:%s,thread_cache:False",
-			 cases[i].key, cases[i].value);
+		snprintf(text, sizeof(text), "%s:%s,backend:native",
+			 refused[i].key, refused[i].value);
 		snprintf(expected, sizeof(expected),
 			 "caller: '%s' cannot be '%s'; the default '%s' is kept\n",
-			 cases[i].key, cases[i].value, cases[i].kept);
+			 refused[i].key, refused[i].value, refused[i].kept);
 		cache = mock_cache(text);
 		/* An open bracket takes the rest of the line with it. */
-		if (strcmp(cases[i].value, "[256:1"))
+		if (strcmp(refused[i].value, "[256:1"))
 			assert_string_equal(mock.log, expected);
 		assert_int_equal(mock.warnings, 1);
-		if (strcmp(cases[i].key, "thread_cache"))
-			expect(cache, cases[i].key, cases[i].kept,
+		if (strcmp(refused[i].key, "backend"))
+			expect(cache, refused[i].key, refused[i].kept,
 			       FLEXMEM_CACHE_SOURCE_DEFAULT);
 		flexmem_cache_destroy(cache);
+	}
+}
+
+/* The settings of a cache, without the texts that it shows. */
+static struct fmlib_config settings(const char *text)
+{
+	struct flexmem_cache *cache = mock_cache(text);
+	struct fmlib_config config = cache->config;
+
+	memset(config.shown, 0, sizeof(config.shown));
+	flexmem_cache_destroy(cache);
+	return config;
+}
+
+/* A refused value leaves the default, or the earlier value, as it was. */
+static void refused_values_change_nothing(void **state)
+{
+	static const char *const good[][2] = {
+		{ "garbage_collection_threshold", "0.8" },
+		{ "per_process_memory_fraction", "0.9" },
+		{ "roundup_power2_divisions", "[256:1,512:2,>:8]" },
+		{ "max_split_size_mb", "64" },
+		{ "max_non_split_rounding_mb", "4" },
+		{ "expandable_segments", "True" },
+		{ "backend", "direct" },
+	};
+	struct fmlib_config expected;
+	struct fmlib_config found;
+	char text[300];
+	size_t good_one;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		expected = settings("");
+		snprintf(text, sizeof(text), "%s:%s", refused[i].key,
+			 refused[i].value);
+		found = settings(text);
+		assert_memory_equal(&found, &expected, sizeof(found));
+
+		for (good_one = 0; strcmp(good[good_one][0], refused[i].key);
+		     good_one++)
+			assert_true(good_one + 1 < sizeof(good) / sizeof(good[0]));
+		snprintf(text, sizeof(text), "%s:%s", refused[i].key,
+			 good[good_one][1]);
+		expected = settings(text);
+		snprintf(text, sizeof(text), "%s:%s,%s:%s", refused[i].key,
+			 good[good_one][1], refused[i].key, refused[i].value);
+		found = settings(text);
+		assert_memory_equal(&found, &expected, sizeof(found));
 	}
 }
 
@@ -255,6 +309,20 @@ static void unknown_keys(void **state)
 		"PYTORCH_CUDA_ALLOC_CONF: unknown key 'Backend' with value 'direct' is ignored\n");
 	expect(cache, "max_split_size_mb", "64",
 	       FLEXMEM_CACHE_SOURCE_PYTORCH_CUDA_ALLOC_CONF);
+	flexmem_cache_destroy(cache);
+}
+
+/* PyTorch's name of a key that has another name here. */
+static void other_names(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache("release_lock_on_cudamalloc:True");
+
+	(void)state;
+	expect(cache, "release_lock_on_device_malloc", "True",
+	       FLEXMEM_CACHE_SOURCE_CALLER);
+	assert_true(cache->config.release_lock);
+	assert_string_equal(mock.log, "");
 	flexmem_cache_destroy(cache);
 }
 
@@ -303,7 +371,7 @@ static void source_names(void **state)
 	assert_string_equal(flexmem_cache_source_name(6), "unknown");
 }
 
-/* Whoever gives a callback and no level hears warnings, and nothing else. */
+/* A caller with a callback and no level hears warnings, and nothing else. */
 static void warnings_come_by_default(void **state)
 {
 	struct flexmem_cache_options options = mock_options("nonsense:1");
@@ -319,7 +387,7 @@ static void warnings_come_by_default(void **state)
 		"caller: unknown key 'nonsense' with value '1' is ignored\n");
 }
 
-/* What is left out is no problem of a cache that is made. */
+/* A setting that is left out is no problem of a cache that is made. */
 static void no_problem(void **state)
 {
 	struct flexmem_cache_options options =
@@ -354,7 +422,10 @@ static int create_strict(const char *configuration, char *problem,
 	return err;
 }
 
-/* What is left out otherwise is an error, and the first one is told. */
+/*
+ * A setting that is left out otherwise is an error here, and the first one is
+ * told.
+ */
 static void strict(void **state)
 {
 	char problem[200] = "as it was";
@@ -398,8 +469,10 @@ int main(void)
 		CACHE_TEST(precedence),
 		CACHE_TEST(separators),
 		CACHE_TEST(bad_values),
+		CACHE_TEST(refused_values_change_nothing),
 		CACHE_TEST(good_values),
 		CACHE_TEST(unknown_keys),
+		CACHE_TEST(other_names),
 		CACHE_TEST(repeated_keys),
 		CACHE_TEST(long_values),
 		CACHE_TEST(source_names),

@@ -1,9 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the failure of an allocation says: why, and how much there is. */
+/* The failure of an allocation: why, and how much there is. */
 #include "cache_mock.h"
+#include "internal.h"
 
 static const char no_such_text[] =
 	"no such private pool (0 is none, and what is released is gone), setting or callback, or no helper";
+
+/* No size of at least 1 KiB, like " 1.0 MiB", is there twice. */
+static void expect_no_size_twice(const char *text)
+{
+	const char *unit = text;
+	const char *begin;
+	char size[32];
+
+	while ((unit = strstr(unit + 1, "iB"))) {
+		begin = unit - 2;
+		while (begin[-1] != ' ')
+			begin--;
+		snprintf(size, sizeof(size), " %.*s", (int)(unit - begin) + 2,
+			 begin);
+		if (strstr(unit, size))
+			fail_msg("%s: twice in %s", size, text);
+	}
+}
 
 static void failure_details(void **state)
 {
@@ -35,11 +54,92 @@ static void failure_details(void **state)
 						  sizeof(a.failure), text,
 						  sizeof(text)), 0);
 	assert_string_equal(text,
-		"out of device memory: tried to allocate 30.0 MiB in a segment of 30.0 MiB; the cache has reserved 22.0 MiB, of which 3.0 MiB are allocated, and its largest free block has 18.0 MiB; of the device's 1.0 GiB are free 1002.0 MiB; the device says: out of device memory: no slot left (0 of 0 used); asked 0 B, free 0 B in 0 regions, largest piece 0 B");
+		"out of device memory: tried to allocate 30.0 MiB; the device has 1.0 GiB, free: 1002.0 MiB; this cache has allocated 3.0 MiB, reserved but unallocated: 19.0 MiB, the largest free block has 18.0 MiB; the device says: no slot left (0 of 0 used)");
+	expect_no_size_twice(text);
 	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
 						  sizeof(a.failure), text, 30),
 			 -EMSGSIZE);
 	assert_string_equal(text, "out of device memory: tried t");
+	flexmem_cache_destroy(cache);
+}
+
+/* The text of the failure of an allocation of @bytes. */
+static void text_of(struct flexmem_cache *cache, uint64_t bytes, char *text,
+		    size_t length)
+{
+	const struct flexmem_cache_request request = { .bytes = bytes };
+	struct flexmem_cache_allocation a;
+
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
+						  sizeof(a.failure), text,
+						  length), 0);
+}
+
+/* CUDA's parts: what others use, what is reserved and of no use. */
+static void parts_of_the_text(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache *other = mock_cache("");
+	char text[512];
+
+	(void)state;
+	take(other, 100 * MIB, 0);
+	take(cache, 2 * MIB, 0);
+	mock.fail_allocs = 9;
+	text_of(cache, 951 * MIB, text, sizeof(text));
+	assert_string_equal(text,
+		"out of device memory: tried to allocate 951.0 MiB in a segment of 952.0 MiB; the device has 1.0 GiB, free: 904.0 MiB, in use by others: 100.0 MiB; this cache has allocated 2.0 MiB, reserved but unallocated: 18.0 MiB, in one block; the device says: no slot left (0 of 0 used)");
+	expect_no_size_twice(text);
+	flexmem_cache_destroy(other);
+	flexmem_cache_destroy(cache);
+}
+
+static const char fragmentation[] =
+	"; expandable_segments:True may avoid this fragmentation";
+
+/* Advice where it helps, and only there. */
+static void advice(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache *growing;
+	void *tokens[5];
+	char text[512];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 5; i++)
+		tokens[i] = take(cache, 4 * MIB, 0);
+	give(cache, tokens[0]);
+	give(cache, tokens[2]);
+	mock.fail_allocs = 9;
+	/* 8 MiB are free, but not in one piece. */
+	text_of(cache, 8 * MIB, text, sizeof(text));
+	assert_string_equal(text + strlen(text) - strlen(fragmentation),
+			    fragmentation);
+	mock.fail_allocs = 9;
+	text_of(cache, 8 * MIB + 1, text, sizeof(text));
+	assert_null(strstr(text, "fragmentation"));
+	mock.fail_allocs = 0;
+	/* Segments that grow already. */
+	growing = mock_cache("expandable_segments:True");
+	for (i = 0; i < 4; i++)
+		tokens[i] = take(growing, 4 * MIB, 0);
+	give(growing, tokens[0]);
+	give(growing, tokens[2]);
+	mock.fail_grows = 9;
+	mock.fail_allocs = 9;
+	text_of(growing, 8 * MIB, text, sizeof(text));
+	assert_null(strstr(text, "fragmentation"));
+	flexmem_cache_destroy(growing);
+	flexmem_cache_destroy(cache);
+	cache = mock_cache("per_process_memory_fraction:0.5");
+	mock.fail_allocs = 0;
+	text_of(cache, 600 * MIB, text, sizeof(text));
+	assert_string_equal(text,
+		"out of device memory: tried to allocate 600.0 MiB; the device has 1.0 GiB, all of it free; this cache has allocated 0 B and reserved no more; per_process_memory_fraction allows 512.0 MiB; a larger fraction may help");
 	flexmem_cache_destroy(cache);
 }
 
@@ -66,13 +166,16 @@ static struct flexmem_cache_failure refused(struct flexmem_cache *cache,
 						  sizeof(a.failure), text,
 						  sizeof(text)), 0);
 	snprintf(expected, sizeof(expected),
-		 "are allocated, and its largest free block has %s; of the",
+		 "%s; the device says",
 		 said);
 	assert_non_null(strstr(text, expected));
 	return a.failure;
 }
 
-/* What is free and large enough, and yet of no use, is no contradiction. */
+/*
+ * A block that is free and large enough, and yet of no use, is no
+ * contradiction.
+ */
 static void obstacles(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -80,24 +183,25 @@ static void obstacles(void **state)
 	uint64_t pool;
 
 	(void)state;
-	refused(cache, 5 * MIB, 0, "0 B");
+	refused(cache, 5 * MIB, 0, "and reserved no more");
 	take(cache, 1000, 0);
 	failure = refused(cache, MIB + 1, 0,
-			  "2.0 MiB, which is in the pool of small requests, and this is a large one");
+			  ": 2.0 MiB, in one block, which is in the pool of small requests, and this is a large one");
 	assert_int_equal(failure.largest_free, 2 * MIB - 1024);
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_KIND);
 	take(cache, 2 * MIB, 3);
 	failure = refused(cache, 5 * MIB, 0,
-			  "18.0 MiB, which belongs to stream 3 and serves no other");
+			  "the largest free block has 18.0 MiB, which belongs to stream 3 and serves no other");
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_STREAM);
 	assert_int_equal(failure.largest_stream, 3);
 	assert_int_equal(failure.largest_pool, 0);
 	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
 	failure = refused(cache, 5 * MIB, pool,
-			  "18.0 MiB, which belongs to no private pool, and this is for private pool 1");
+			  "the largest free block has 18.0 MiB, which belongs to no private pool, and this is for private pool 1");
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_POOL);
-	/* Whose it is, also if it is just too small. */
-	failure = refused(cache, 30 * MIB, 0, "18.0 MiB");
+	/* Its pool, also if it is just too small. */
+	failure = refused(cache, 30 * MIB, 0,
+			  "the largest free block has 18.0 MiB");
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_SIZE);
 	assert_int_equal(failure.largest_stream, 3);
 	flexmem_cache_destroy(cache);
@@ -119,19 +223,21 @@ static void obstacle_of_a_pool(void **state)
 						     sizeof(a)), 0);
 	give(cache, a.token);
 	failure = refused(cache, 6 * MIB, 0,
-			  "8.0 MiB, which belongs to private pool 1, and this is for no private pool");
+			  "unallocated: 8.0 MiB, in one block, which belongs to private pool 1, and this is for no private pool");
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_POOL);
 	assert_int_equal(failure.largest_pool, request.pool);
 	assert_int_equal(flexmem_cache_pool_create(cache, &other), 0);
 	failure = refused(cache, 6 * MIB, other,
-			  "8.0 MiB, which belongs to private pool 1, and this is for private pool 2");
+			  "unallocated: 8.0 MiB, in one block, which belongs to private pool 1, and this is for private pool 2");
 	assert_int_equal(failure.pool, other);
-	/* Who does not know of @pool has not said which one it was. */
+	/*
+	 * A caller that does not know of @pool has not said which one it was.
+	 */
 	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &failure,
 						  offsetof(struct flexmem_cache_failure,
 							   pool),
 						  text, sizeof(text)), 0);
-	assert_non_null(strstr(text, "belongs to private pool 1; of the"));
+	assert_non_null(strstr(text, "belongs to private pool 1; the device says"));
 	flexmem_cache_destroy(cache);
 }
 
@@ -144,7 +250,7 @@ static void obstacle_of_a_kind(void **state)
 	(void)state;
 	take(cache, 2 * MIB, 0);
 	failure = refused(cache, 1000, 0,
-			  "18.0 MiB, which is in the pool of large requests, and this is a small one");
+			  "unallocated: 18.0 MiB, in one block, which is in the pool of large requests, and this is a small one");
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_KIND);
 	assert_int_equal(failure.largest_kind, FLEXMEM_CACHE_LARGE);
 	flexmem_cache_destroy(cache);
@@ -195,7 +301,7 @@ static void failure_of_another_call(void **state)
 
 	(void)state;
 	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
-	failure = refused(cache, 5 * MIB, pool, "0 B");
+	failure = refused(cache, 5 * MIB, pool, "and reserved no more");
 	assert_int_equal(failure.pool, pool);
 	assert_int_equal(flexmem_cache_error_text(-ENOENT, &failure,
 						  sizeof(failure), text,
@@ -233,7 +339,7 @@ static void obstacle_of_a_setting(void **state)
 	/* Else it would have gone back. */
 	mock.fail_frees = 9;
 	failure = refused(cache, 5 * MIB, 0,
-			  "30.0 MiB, which max_split_size_mb keeps for larger requests");
+			  "unallocated: 30.0 MiB, in one block, which max_split_size_mb keeps for larger requests");
 	mock.fail_frees = 0;
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_SPLIT);
 	flexmem_cache_destroy(cache);
@@ -267,7 +373,10 @@ static void error_texts(void **state)
 				 0);
 		assert_string_equal(text, cases[i].text);
 	}
-	/* Who does not say which failure it was is not told that it was the host. */
+	/*
+	 * A caller that does not pass the failure is not told that it was the
+	 * host.
+	 */
 	assert_int_equal(flexmem_cache_error_text(-ENOMEM, NULL, 0, text,
 						  sizeof(text)), 0);
 	assert_string_equal(text, "out of memory, the device's or the host's, "
@@ -284,6 +393,7 @@ static void error_texts(void **state)
 /* As large as anything in it can be, whatever stopped the device. */
 static size_t longest_text(struct flexmem_cache_failure failure)
 {
+	char limit[FMLIB_LIMIT_TEXT];
 	char text[1024];
 	size_t most = 0;
 	uint32_t i;
@@ -301,11 +411,11 @@ static size_t longest_text(struct flexmem_cache_failure failure)
 		if (strlen(text) > most)
 			most = strlen(text);
 		/* Nor is anything cut off inside of it. */
+		fmlib_limit_text(&failure.device, limit);
 		if (failure.device.limit != FLEXMEM_LIMIT_NONE &&
 		    failure.limit == FLEXMEM_CACHE_LIMIT_NONE)
 			assert_string_equal(text + strlen(text) -
-					    strlen(" could be freed"),
-					    " could be freed");
+					    strlen(limit), limit);
 	}
 	return most;
 }
@@ -335,6 +445,16 @@ static void check_pools(struct flexmem_cache_failure *failure)
 }
 
 /* What the header says holds any text does. */
+/* Longer than what the text of an error takes of it. */
+static size_t print_much(void *user, void *context, char *text, size_t length)
+{
+	(void)user;
+	(void)context;
+	memset(text, 'x', length - 1);
+	text[length - 1] = '\0';
+	return 100000;
+}
+
 static void any_text_fits(void **state)
 {
 	const uint64_t human = 1023 * GIB;
@@ -347,6 +467,7 @@ static void any_text_fits(void **state)
 	/* The longest of sizes; other numbers are as long as can be. */
 	for (i = 0; i < 3 * 8; i++) {
 		memset(&failure, 0xff, sizeof(failure));
+		failure.print = print_much;
 		failure.limit = i / 8;
 		failure.obstacle = i % 8;
 		failure.asked = human;
@@ -372,7 +493,7 @@ static void any_text_fits(void **state)
 	assert_in_range(most, 512, 1023);
 }
 
-/* No device has this; nobody is bothered with it. */
+/* No device has this; no caller is bothered with it. */
 static void absurd_size(struct flexmem_cache *cache, uint64_t bytes,
 			const char *said)
 {
@@ -425,6 +546,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(failure_details),
+		CACHE_TEST(parts_of_the_text),
+		CACHE_TEST(advice),
 		CACHE_TEST(obstacles),
 		CACHE_TEST(obstacle_of_a_pool),
 		CACHE_TEST(obstacle_of_a_kind),

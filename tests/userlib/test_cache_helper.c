@@ -69,7 +69,7 @@ static void helper_serves(void **state)
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
 	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
 	assert_int_equal(flexmem_cache_stop_helper(cache), -ENOENT);
-	/* Nobody is there who would serve this one, until it is started. */
+	/* No thread serves this one, until it is started. */
 	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
 	pause_ms(20);
 	assert_int_equal(figures(cache).num_pressure_events, 2);
@@ -91,7 +91,7 @@ static void bad_helpers(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What could not be started can be later. */
+/* A helper that could not be started can be started later. */
 static void no_descriptor_left(void **state)
 {
 	struct rlimit none = { 0 };
@@ -460,8 +460,8 @@ static void everybody_at_once(const char *configuration)
 	assert_int_equal(atomic_load(&mistakes), 0);
 	assert_int_equal(figures(cache).allocation[0].current, 0);
 	/*
-	 * What the events above found free was up to the threads. This one
-	 * comes when all is free, and something is.
+	 * The threads decided what the events above found free. This one comes
+	 * when all is free, and something is.
 	 */
 	give(cache, take(cache, 20 * MIB, 0));
 	before = figures(cache).pressure_bytes;
@@ -484,7 +484,7 @@ static void with_growing_segments(void **state)
 	everybody_at_once("expandable_segments:True");
 }
 
-/* What a child may do with the cache of its parent, and with its own. */
+/* Rights of a child over the cache of its parent, and over its own. */
 static int child(void)
 {
 	if (flexmem_cache_serve_pressure(cache, NULL) != -ECHILD ||

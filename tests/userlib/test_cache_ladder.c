@@ -120,7 +120,7 @@ static void whole_ladder(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What waits for events comes back, and serves the request itself. */
+/* A block that waits for events comes back, and serves the request itself. */
 static void waiting_blocks_help(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -193,7 +193,7 @@ static void waiting_fails(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What the provider refuses to take back stays usable. */
+/* Memory that the provider refuses to take back stays usable. */
 static void frees_that_fail(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -404,7 +404,7 @@ static void no_lock_in_callbacks(void **state)
 	assert_int_equal(flexmem_cache_add_oom_callback(cache, let_others,
 							NULL), 0);
 	mock.on_wait = let_others_wait;
-	/* One more attempt, since somebody has freed something. */
+	/* One more attempt, since a block was freed. */
 	mock.fail_allocs = 3;
 	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
 	assert_int_equal(calls, 2);
@@ -444,7 +444,7 @@ static void give_at_the_last(void)
 	pthread_join(thread, NULL);
 }
 
-/* What another thread frees while the provider is asked for the last time. */
+/* Another thread frees while the provider is asked for the last time. */
 static void freed_at_the_last(void **state)
 {
 	struct flexmem_cache *cache =

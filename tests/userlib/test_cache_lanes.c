@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads with streams of their own on one cache. What each of them gets must
- * not depend on the others: each has a model of its own, and all figures of the
- * cache are the sums of the models'. Built with TSan as well.
+ * Threads with streams of their own on one cache. The blocks that each of them
+ * gets must not depend on the others: each has a model of its own, and all
+ * figures of the cache are the sums of the models'. Built with TSan as well.
  */
 #include "cache_model.h"
+#include "cache_viewer.h"
 #include "cache/cache.h"
 #include "test.h"
 
@@ -151,6 +152,7 @@ static void *observe(void *argument)
 		       f.allocated_bytes[0].peak, "no peak");
 		expect(worker, !flexmem_cache_snapshot(worker->cache, 0, &text,
 						       NULL), "no snapshot");
+		expect(worker, !viewer_refuses_text(text), "a bad snapshot");
 		flexmem_cache_text_free(text);
 		sched_yield();
 	}

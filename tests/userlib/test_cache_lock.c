@@ -102,7 +102,7 @@ static void *wait_for_it(void *argument)
 	return NULL;
 }
 
-/* Who waits sleeps, and is woken by the next unlock. */
+/* A waiter sleeps, and is woken by the next unlock. */
 static void sleeps_until_it_is_free(void **state)
 {
 	pthread_t thread;
@@ -123,7 +123,7 @@ static void sleeps_until_it_is_free(void **state)
 }
 
 /*
- * An unlock that does not see who waits wakes nobody. That is what may happen
+ * An unlock that does not see the waiter wakes none. That is what may happen
  * when the call that makes it see is denied.
  */
 static void needs_nobody_to_wake_it(void **state)

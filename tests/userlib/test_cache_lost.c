@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a reset of the device has lost: it serves nobody, and goes back. */
+/*
+ * Memory that a reset of the device has lost: it serves no request, and goes
+ * back.
+ */
 #include "cache_mock.h"
 
 #include <pthread.h>
@@ -25,7 +28,7 @@ static void is_not_used(const char *configuration, uint64_t segments)
 	give(cache, take(cache, 30 * MIB, 7));
 	mock_lose();
 	assert_int_equal(live(cache), 1024 + 8 * MIB);
-	/* Whatever was free as a whole is back, and the rest stays. */
+	/* Segments that were free as a whole are back, and the rest stays. */
 	assert_int_equal(mock.frees, 1);
 	assert_int_equal(figures(cache).segment[0].current, segments);
 	mock.allocs = 0;
@@ -33,12 +36,14 @@ static void is_not_used(const char *configuration, uint64_t segments)
 	token = take(cache, 2000, 0);
 	assert_int_equal(mock.allocs, 1);
 	assert_int_equal(mock.grows, 0);
-	/* What is new is as good as ever. */
+	/* New memory is as good as ever. */
 	assert_int_equal(live(cache), 1024 + 8 * MIB);
 	give(cache, token);
 	take(cache, 2000, 0);
 	assert_int_equal(mock.allocs, 1);
-	/* What lived is found, freed once, and takes its segment along. */
+	/*
+	 * A live allocation is found, freed once, and takes its segment along.
+	 */
 	assert_int_equal(lookup(cache, large).size, 8 * MIB);
 	give(cache, large);
 	give(cache, small);
@@ -116,7 +121,7 @@ static void private_pools(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What waits for an event goes back when that has happened. */
+/* A block that waits for an event goes back when that has happened. */
 static void waiting(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -180,7 +185,7 @@ static void noticed_when_it_shrinks(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What does not know is not believed, and what is refused is tried again. */
+/* A provider that cannot tell is not believed, and a refusal is tried again. */
 static void in_doubt(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -223,47 +228,6 @@ static void unknown(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What threads keep of it, and what they would keep. */
-static pthread_barrier_t barrier;
-
-static void *frees_and_takes(void *argument)
-{
-	struct flexmem_cache *cache = argument;
-	void *kept = take(cache, 1000, 3);
-	void *late = take(cache, 1000, 3);
-	void *last = take(cache, 1000, 3);
-
-	give(cache, kept);
-	pthread_barrier_wait(&barrier);
-	pthread_barrier_wait(&barrier);
-	give(cache, late);
-	assert_true(place(cache, take(cache, 1000, 3)) >= 2 * MIB);
-	assert_true(place(cache, take(cache, 1000, 3)) >= 2 * MIB);
-	give(cache, last);
-	return NULL;
-}
-
-static void in_threads(void **state)
-{
-	struct flexmem_cache *cache = mock_cache("thread_cache:True");
-	pthread_t thread;
-
-	(void)state;
-	pthread_barrier_init(&barrier, NULL, 2);
-	assert_int_equal(pthread_create(&thread, NULL, frees_and_takes, cache),
-			 0);
-	pthread_barrier_wait(&barrier);
-	mock_lose();
-	live(cache);
-	pthread_barrier_wait(&barrier);
-	pthread_join(thread, NULL);
-	pthread_barrier_destroy(&barrier);
-	assert_int_equal(live(cache), 0);
-	assert_int_equal(mock.allocs, 2);
-	assert_int_equal(mock.frees, 1);
-	flexmem_cache_destroy(cache);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -276,7 +240,6 @@ int main(void)
 		CACHE_TEST(noticed_when_it_shrinks),
 		CACHE_TEST(in_doubt),
 		CACHE_TEST(unknown),
-		CACHE_TEST(in_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,9 @@
 #define CAPACITY (208 * MIB)
 /* Comparing every block is slow. */
 #define SNAPSHOT_EVERY 8
+/* A history begins, of so many events, starts again, and ends. */
+#define HISTORY_EVERY 200
+#define HISTORY_EVENTS 300
 
 static uint64_t seed;
 static unsigned long operations = OPERATIONS;
@@ -50,7 +53,7 @@ static void say(struct run *run, const char *format, ...)
 	va_end(arguments);
 }
 
-/* What holds whatever the model says. */
+/* True whatever the model says. */
 
 static bool still_used(const struct run *run, const struct pending *pending)
 {
@@ -312,7 +315,7 @@ static void do_free(struct run *run)
 	real_free(run, slot);
 }
 
-/* What was freed, points inside, or was never there. */
+/* A token that was freed, points inside, or was never there. */
 static void do_bad_free(struct run *run)
 {
 	size_t slot = below(run, SLOTS);
@@ -327,8 +330,6 @@ static void do_bad_free(struct run *run)
 	say(run, "free of %p, which is nothing", token);
 	err = flexmem_cache_free(run->cache, token);
 	check_number(run, "the result", (uint64_t)-err, token ? EINVAL : 0);
-	if (token && run->setup->threads)
-		run->model.has_store = true;
 	err = flexmem_cache_record_stream(run->cache, token, 1);
 	check_number(run, "record_stream", (uint64_t)-err, token ? EINVAL : 0);
 }
@@ -468,7 +469,7 @@ static void do_reset(struct run *run)
 	}
 }
 
-/* What goes wrong in the operation that follows. */
+/* The fault of the next operation. */
 static void break_world(struct run *run, struct world *world)
 {
 	switch (below(run, 8)) {
@@ -680,11 +681,6 @@ static struct model_setup setups[] = {
 		"expandable_segments:True,per_process_memory_fraction:0.7" },
 	{ .name = "unlocked", .events = true,
 	  .configuration = "release_lock_on_device_malloc:True" },
-	{ .name = "threads", .configuration = "thread_cache:True",
-	  .threads = true },
-	{ .name = "threads_small_stores", .threads = true, .events = true,
-	  .configuration = "thread_cache:True",
-	  .profile = { .thread_limit = 48 * KIB, .thread_bytes = 96 * KIB } },
 	{ .name = "other_sizes", .configuration = "", .events = true,
 	  .profile = { .granule = 512, .small_limit = 256 * KIB,
 		       .small_segment = MIB, .large_limit = 4 * MIB,
@@ -693,16 +689,10 @@ static struct model_setup setups[] = {
 	{ .name = "other_growing_sizes", .growing = true,
 	  .configuration = "expandable_segments:True",
 	  .profile = { .granule = 256, .growing_step = 512 * KIB } },
-	{ .name = "threads_streams", .events = true, .threads = true,
-	  .configuration = "thread_cache:True,max_split_size_mb:16",
-	  .max_split = 16 },
-	{ .name = "threads_growing", .growing = true, .threads = true,
-	  .events = true,
-	  .configuration = "thread_cache:True,expandable_segments:True" },
-	{ .name = "all", .growing = true, .events = true, .threads = true,
+	{ .name = "all", .growing = true, .events = true,
 	  .threshold = 0.7, .fraction = 0.9, .rounding = { { 0, 8 } },
 	  .configuration =
-		"thread_cache:True,expandable_segments:True,"
+		"expandable_segments:True,"
 		"garbage_collection_threshold:0.7,"
 		"per_process_memory_fraction:0.9,roundup_power2_divisions:8" },
 };
@@ -725,6 +715,10 @@ static void follows_the_model(void **state)
 	run->model.user = run;
 	run->cache = create(run);
 	for (run->done = 0; run->done < operations; run->done++) {
+		if (!(run->done % HISTORY_EVERY))
+			assert_int_equal(flexmem_cache_set_history(run->cache,
+				run->done / HISTORY_EVERY % 3 *
+				HISTORY_EVENTS), 0);
 		one_operation(run);
 		compare_worlds(run);
 		compare_figures(run);

@@ -33,7 +33,7 @@ static void tokens(void **state)
 	assert_int_equal(lookup(cache, take(cache, 1, 3)).offset, 1024);
 	assert_int_equal(flexmem_cache_lookup(cache, at(a, 1023), &allocation,
 					      sizeof(allocation), NULL), 0);
-	/* One past the end is that of nobody. */
+	/* One past the end has no allocation. */
 	assert_int_equal(flexmem_cache_lookup(cache, at(a, 1024), &allocation,
 					      sizeof(allocation), NULL),
 			 -EINVAL);
@@ -203,7 +203,7 @@ static void all_names(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A cache whose wide names are all taken. */
+/* A cache that has no wide name left. */
 static struct flexmem_cache *full_cache(const char *configuration,
 					uint64_t bytes)
 {
@@ -244,7 +244,7 @@ static void refused_hits(void **state)
 
 	(void)state;
 	refuse_name(cache, 4 * GIB - 64 * KIB, 0);
-	/* What the first one brought is free for this one, and stays. */
+	/* The segment of the first one is free for this one, and stays. */
 	refuse_name(cache, 4 * GIB - 64 * KIB, 0);
 	assert_int_equal(figures(cache).segment[0].current,
 			 FLEXMEM_CACHE_HUGE_ALLOCATIONS + 1);

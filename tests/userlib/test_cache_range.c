@@ -149,8 +149,8 @@ static void model_shrink(struct model *model, uint64_t less)
 }
 
 /*
- * What each node promises. @from: no hole of it begins before, @to: nor from
- * there on. Returns how many holes it has.
+ * The invariants of each node. @from: no hole of it begins before, @to: nor
+ * from there on. Returns how many holes it has.
  */
 static uint32_t check_node(const struct fmlib_range_node *node,
 			   unsigned int height, int32_t from, int32_t to,
@@ -175,7 +175,10 @@ static uint32_t check_node(const struct fmlib_range_node *node,
 			continue;
 		}
 		assert_true(node->children[i]->count);
-		/* What begins before the first entry belongs to it as well. */
+		/*
+		 * A range that begins before the first entry belongs to it as
+		 * well.
+		 */
 		if (i)
 			from = node->offsets.of[i];
 		assert_true(from < next_from);

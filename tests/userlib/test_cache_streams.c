@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Streams and events of the cache. */
 #include "cache_mock.h"
+#include "cache/cache.h"
 
 static void use(struct flexmem_cache *cache, void *token, uint64_t stream)
 {
@@ -31,6 +32,41 @@ static void own_stream(void **state)
 	assert_int_equal(mock.events, 0);
 	assert_true(is_back(cache, where));
 	flexmem_cache_destroy(cache);
+}
+
+/* C3: more streams than there are lanes, so that some share one, and its lock. */
+static void many_streams(const char *configuration)
+{
+	struct flexmem_cache *cache = mock_cache_events(configuration);
+	void *tokens[3 * FMLIB_LANES];
+	uint64_t places[3 * FMLIB_LANES];
+	unsigned int i;
+
+	for (i = 0; i < 3 * FMLIB_LANES; i++) {
+		tokens[i] = take(cache, 1000, i);
+		places[i] = place(cache, tokens[i]);
+		assert_int_equal(lookup(cache, tokens[i]).stream, i);
+	}
+	/* A segment for each stream, whichever lane it is in. */
+	assert_int_equal(mock.allocs, 3 * FMLIB_LANES);
+	for (i = 0; i < 3 * FMLIB_LANES; i++)
+		give(cache, tokens[i]);
+	for (i = 3 * FMLIB_LANES; i--;)
+		assert_int_equal(place(cache, take(cache, 1000, i)), places[i]);
+	assert_int_equal(mock.allocs, 3 * FMLIB_LANES);
+	flexmem_cache_destroy(cache);
+}
+
+static void streams_that_share_a_lock(void **state)
+{
+	(void)state;
+	many_streams("");
+}
+
+static void growing_streams_that_share_a_lock(void **state)
+{
+	(void)state;
+	many_streams("expandable_segments:True");
 }
 
 static void waits_for_all(void **state)
@@ -93,7 +129,7 @@ static void in_order(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* M11: without blocks that wait nobody is asked. */
+/* M11: without blocks that wait there is no query. */
 static void no_queries(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -124,7 +160,7 @@ static void without_events(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What was recorded goes with the allocation, not with its place. */
+/* The recorded uses go with the allocation, not with its place. */
 static void uses_end_with_the_free(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -277,13 +313,15 @@ static void take_meanwhile(void)
 	mock.on_wait = NULL;
 	token = take(the_cache, 20 * MIB, 0);
 	assert_int_equal(mock.device_waits, 1);
-	/* Somebody is still waiting for its event. */
+	/* A thread is still waiting for its event. */
 	assert_false(mock.destroyed[0]);
 	use(the_cache, token, 1);
 	give(the_cache, token);
 }
 
-/* What another thread waits for is not out of reach on the last rung. */
+/*
+ * A block that another thread waits for is not out of reach on the last rung.
+ */
 static void waiting_keeps_nothing(void **state)
 {
 	struct flexmem_cache *cache;
@@ -311,7 +349,7 @@ static int fail_to_wait(void *user, uint64_t event)
 	return -EIO;
 }
 
-/* The same if the wait was in vain: the event goes all the same. */
+/* The same if the wait did not help: the event goes all the same. */
 static void waiting_in_vain_keeps_nothing(void **state)
 {
 	struct flexmem_cache_options options;
@@ -414,7 +452,7 @@ static void destruction(void **state)
 	assert_int_equal(mock.device_waits, 1);
 	assert_int_equal(mock.destroys, 1);
 
-	/* A device that cannot be waited for keeps nobody from closing. */
+	/* A device that cannot be waited for does not prevent a close. */
 	cache = mock_cache_events("");
 	token = take(cache, 1000, 0);
 	use(cache, token, 1);
@@ -428,6 +466,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(own_stream),
+		CACHE_TEST(streams_that_share_a_lock),
+		CACHE_TEST(growing_streams_that_share_a_lock),
 		CACHE_TEST(waits_for_all),
 		CACHE_TEST(in_order),
 		CACHE_TEST(no_queries),

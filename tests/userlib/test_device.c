@@ -138,7 +138,7 @@ static void denied_nodes_are_skipped(void **state)
 	expect_open("VF", -EACCES, NULL);
 	fake.nodes[0].open_error = EACCES;
 	expect_open(NULL, -EACCES, NULL);
-	/* a PF is nobody's to give: what another node lacks says more */
+	/* no mode gives a PF away: what another node lacks says more */
 	fake.nodes[1].open_error = EPERM;
 	fake.nodes[2].open_error = EACCES;
 	expect_open("VF", -EACCES, NULL);
@@ -364,7 +364,7 @@ static void trim(void **state)
 	flexmem_device_close(device);
 }
 
-/* Of whoever, and however often it is taken again. */
+/* Of any file, and however often it is taken again. */
 static void leases_can_be_broken(void **state)
 {
 	struct flexmem_device *device = open_device();

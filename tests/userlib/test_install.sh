@@ -143,6 +143,16 @@ names_known_kernels() {
 	done
 }
 
+# With every warning that a C++ project may have as an error; the structs whose
+# names functions have too; and it runs.
+program_of_cxx() {
+	# shellcheck disable=SC2046
+	${CXX:-c++} -std=c++17 -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
+		-Wold-style-cast -Werror -o "$build/mapped-cxx" \
+		"$here/mapped.cc" $(flags --cflags --libs) &&
+	LD_LIBRARY_PATH=$dest$prefix/lib "$build/mapped-cxx"
+}
+
 header_alone() {
 	echo "#include <$2>" > "$build/alone.$1"
 	shift 2
@@ -286,6 +296,7 @@ for header in flexmem flexmem_cache; do
 	check ${header}_alone_cxx11 header_alone cc $header.h \
 		${CXX:-c++} -std=c++11 "$build/alone.cc"
 done
+check headers_in_a_program_of_cxx program_of_cxx
 check header_beside_the_uapi_header header_beside_uapi
 check symbols_are_those_of_the_map symbols_are_the_map
 check symbols_are_those_of_the_header symbols_are_the_header

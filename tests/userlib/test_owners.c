@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Who has what: usage, limits, guarantees, and the failures they cause. */
+/* Memory by owner: usage, limits, guarantees, and the failures they cause. */
 #include "test.h"
 
 static struct flexmem_allocated get(struct flexmem_device *device,
@@ -261,7 +261,9 @@ static void own_quota(void **state)
 	flexmem_device_close(device);
 }
 
-/* What is not given stays as it is; zero and "no limit" are values too. */
+/*
+ * A value that is not given stays as it is; zero and "no limit" are values too.
+ */
 static void set_quota(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -377,6 +379,9 @@ static void user_limits(void **state)
 	get(device, 1000);
 	set_limit(device, FLEXMEM_ACCOUNT_USER, 1000, FLEXMEM_CHARGE_HANDLES,
 		  2);
+	/* Another limit, of which enough is left, is not the one. */
+	set_limit(device, FLEXMEM_ACCOUNT_USER, 1000, FLEXMEM_CHARGE_BYTES,
+		  20 * GIB);
 	a = get(other, 1);
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_USER);
 	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_HANDLES);

@@ -57,7 +57,7 @@ static const struct flexmem_region_state two[] = {
 	  .largest_free = 4 * GIB, .flags = FLEXMEM_PROGRAM },
 };
 
-/* What is printed to a file, whose lines must not be wider than @width. */
+/* The output to a file, of which no line may be wider than @width. */
 static char *printed(void (*print)(FILE *file, unsigned int width),
 		     unsigned int width)
 {

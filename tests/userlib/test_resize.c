@@ -167,41 +167,6 @@ static void resize_is_logged(void **state)
 	flexmem_device_close(device);
 }
 
-static uint32_t victim;
-
-/* What another thread does; with the debug log it must not be kept out. */
-static void free_victim(void)
-{
-	assert_int_equal(flexmem_device_free(device, victim), 0);
-}
-
-static void waits_for_memory(void **state)
-{
-	struct flexmem_allocated a;
-
-	(void)state;
-	fake.slots = 1;
-	device = open_device();
-	lines[0] = '\0';
-	flexmem_device_set_log(device, FLEXMEM_LOG_DEBUG, keep, NULL);
-	victim = make(12 * GIB, 0).handle;
-	assert_int_equal(flexmem_device_alloc(device, MIB, 0, 0, &a,
-					      sizeof(a)), -ENOMEM);
-	assert_int_equal(fake.waits, 0);
-	assert_int_equal(flexmem_device_alloc(device, MIB, 0, FLEXMEM_WAIT, &a,
-					      sizeof(a)), -ENOMEM);
-	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_SLOTS);
-	assert_int_equal(fake.waits, 1);
-	fake.on_wait = free_victim;
-	assert_int_equal(flexmem_device_alloc(device, MIB, 0, FLEXMEM_WAIT, &a,
-					      sizeof(a)), 0);
-	assert_int_equal(a.flags, 0);
-	assert_int_equal(fake.waits, 2);
-	assert_non_null(strstr(lines, "(asked 1048576, alignment 0, waiting)"));
-	fake.on_wait = NULL;
-	flexmem_device_close(device);
-}
-
 static void events_are_read_once(void **state)
 {
 	struct flexmem_pressure_event event;
@@ -214,14 +179,13 @@ static void events_are_read_once(void **state)
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event)), -EAGAIN);
 	fake.level = FLEXMEM_PRESSURE_CRITICAL;
-	fake.wanted = 7 * MIB;
 	fake.events = 3;
 	memset(&event, 0xaa, sizeof(event));
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event)), 0);
 	assert_int_equal(event.level, FLEXMEM_LEVEL_CRITICAL);
 	assert_int_equal(event.reserved, 0);
-	assert_int_equal(event.wanted, 7 * MIB);
+	assert_int_equal(event.wanted, 0);
 	assert_int_equal(event.in_use, 2 * GIB);
 	assert_int_equal(event.memory, 64 * GIB);
 	assert_int_equal(event.sequence, 3);
@@ -267,7 +231,6 @@ int main(void)
 		TEST(limit_is_in_the_way),
 		TEST(resize_errors),
 		TEST(resize_is_logged),
-		TEST(waits_for_memory),
 		TEST(events_are_read_once),
 		TEST(event_errors),
 	};

@@ -152,7 +152,7 @@ static void slots_for_programs(void **state)
 			       "no slot for programs left (2 of the 8 slots are set aside)"));
 }
 
-/* What the process has itself, it could give back. */
+/* The process could give back its own memory. */
 static void own_memory(void **state)
 {
 	struct flexmem_failure failure = example(FLEXMEM_LIMIT_CAPACITY);
@@ -221,9 +221,35 @@ static void other_errors(void **state)
 	assert_string_equal(text_of(-ENOMEM, &none), "out of host memory");
 	assert_string_equal(text_of(-ENOENT, NULL),
 			    "no such allocation of this open file");
-	assert_string_equal(text_of(-EINVAL, NULL), "Invalid argument");
+	assert_string_equal(text_of(-EINVAL, NULL),
+			    "an argument is out of its range");
+	assert_string_equal(text_of(-EINVAL, &none),
+			    "an argument is out of its range");
 	assert_string_equal(text_of(-4000, NULL), "error 4000");
 	assert_string_equal(text_of(INT_MIN, NULL), "error 2147483648");
+}
+
+/* EINVAL says which value it was, where the library can see that. */
+static void invalid_requests(void **state)
+{
+	struct flexmem_failure failure = {
+		.limit = FLEXMEM_LIMIT_NO_LENGTH,
+		.asked = 3 * GIB,
+	};
+
+	(void)state;
+	assert_string_equal(text_of(-EINVAL, &failure),
+			    "invalid request: the length is 0");
+	failure.limit = FLEXMEM_LIMIT_ALIGNMENT_POWER;
+	assert_string_equal(text_of(-EINVAL, &failure),
+			    "invalid request: the alignment of 3221225472 bytes is not a power of two");
+	failure.limit = FLEXMEM_LIMIT_ALIGNMENT_MAX;
+	assert_string_equal(text_of(-EINVAL, &failure),
+			    "invalid request: the alignment of 3.0 GiB is above the largest of this device");
+	assert_string_equal(flexmem_limit_name(100), "no_length");
+	assert_string_equal(flexmem_limit_name(101), "alignment_power");
+	assert_string_equal(flexmem_limit_name(102), "alignment_max");
+	assert_string_equal(flexmem_limit_name(103), "unknown");
 }
 
 /* Every errno of the header has a text that is not the number. */
@@ -390,7 +416,7 @@ static void log_batches_and_trim(void **state)
 				   results, sizeof(results[0]), 2);
 	expect_log("acquired region 0 in slot 0: size 12884901888 (12.0 GiB), fallback level 0\n"
 		   "alloc handle 1: region 0 offset 0 size 128 (asked 1, alignment 0)\n"
-		   "alloc of 0 failed: Invalid argument\n"
+		   "alloc of 0 failed: invalid request: the length is 0\n"
 		   "region 0: 12.0 GiB of 12.0 GiB free in 1 blocks, largest 12.0 GiB; 1 blocks used\n");
 	handle = results[0].handle;
 	flexmem_device_free_batch(device, &handle, &error, 1);
@@ -436,7 +462,7 @@ static void log_levels(void **state)
 	flexmem_device_close(device);
 }
 
-/* What the library writes to stderr during an open, an alloc and a close. */
+/* Output of the library to stderr during an open, an alloc and a close. */
 static void capture(char *text, size_t size)
 {
 	struct flexmem_device *device;
@@ -503,6 +529,7 @@ int main(void)
 		TEST(older_failure),
 		TEST(close_figures),
 		TEST(other_errors),
+		TEST(invalid_requests),
 		TEST(documented_errors),
 		TEST(short_buffers),
 		TEST(longest_text_fits),

@@ -53,7 +53,7 @@ static void *allocate(void *argument)
 	return NULL;
 }
 
-/* Each with its own byte, in its own allocation: nobody else's is seen. */
+/* Each with its own byte, in its own allocation: no other thread's is seen. */
 static void *copy(void *argument)
 {
 	static atomic_uint next;

@@ -20,7 +20,7 @@ def help_of_everything():
     out = good("--help")
     commands = re.findall(r"^  (\w+) +", out, re.M)
     assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "alloc", "fill",
-                        "check", "free", "trim", "shell", "replay", "help"], commands
+                        "check", "free", "trim", "shell", "replay", "help", "version"], commands
     for command in commands:
         text = good(command, "--help")
         assert text.startswith(f"Usage: flexmem {command}"), text
@@ -46,7 +46,7 @@ def help_as_a_command():
     assert good("shell", stdin="help quit\n").startswith("Usage: quit\n\nEnd"), commands
     for command in commands:
         assert good("shell", stdin=f"help {command}\n").startswith(f"Usage: {command}"), command
-    # What a shell has not, it does not explain; nor is there a quit where there is none.
+    # A shell does not explain commands that it lacks; nor is there a quit where there is none.
     status, out, err = run("help", "quit")
     assert (status, out) == (2, "") and "no command 'quit'" in err, err
     status, out, err = run("shell", stdin="help replay\n")
@@ -73,6 +73,34 @@ def help_names_every_option():
 @test
 def version():
     assert re.fullmatch(r"flexmem \d+\.\d+\.\d+\n", good("--version"))
+    assert run("version", FAKE_NODE=0) == (0, good("--version"), "")
+    assert report("version") == report("--version")
+
+
+@test
+def short_help():
+    assert good("-h") == good("--help") and good("alloc", "-h") == good("alloc", "--help")
+
+
+@test
+def did_you_mean():
+    for typed, meant in (("aloc", "alloc"), ("inof", "info"), ("regoins", "regions"), ("ownres", "owners"),
+                         ("seg", None), ("xyz", None), ("", None), ("f", None), ("stast", "stats")):
+        status, out, err = run(typed)
+        said = re.match(r"flexmem: no command '\w*'(?:, did you mean '(\w+)'\?)?\n", err)
+        assert (status, out) == (2, "") and said and said[1] == meant, (typed, err)
+    assert "did you mean 'alloc'?" in run("help", "allocc")[2]
+    assert "did you mean 'trim'?; try 'help'" in run("shell", stdin="trin\n")[2]
+
+
+@test
+def failures_alike_are_told_once():
+    status, out, err = run("alloc", "13G", "--count", "6", "--hold", "0")
+    assert (status, out) == (1, "") and err.count("\n") == 1, err
+    assert err.startswith("flexmem: alloc: 6 times: out of device memory: no region can be that large"), err
+    status, out, err = run("alloc", "9G", "--count", "9", "--hold", "0")
+    assert status == 1 and 0 < out.count("handle") < 9 and err.count("\n") == 1, (out, err)
+    assert f"{9 - out.count('handle')} times" in err, err
 
 
 @test
@@ -216,7 +244,7 @@ def alloc_pattern():
                            FAKE_READ_ERROR=110)
     assert status == 1 and "check handle 1: the device's firmware did not answer" in err, err
     status, _, err = run("alloc", "1K", "--pattern", "7", "--hold", "0", FAKE_CAPABILITIES=8)
-    assert status == 1 and "fill handle 1: unknown flag, or the driver is too old" in err, err
+    assert status == 1 and "fill handle 1: the device cannot do this" in err, err
 
 
 @test
@@ -250,7 +278,7 @@ def check_finds_foreign_bytes():
 def device_is_reset_under_a_map():
     status, out, err = run("shell", stdin="alloc 4K --mappable\nfill 1\nstats\n", FAKE_MAP_IS_GONE=1)
     assert (status, err) == (1, "flexmem: the device was reset, or is gone\n"), (status, err)
-    # What was said before that is not lost.
+    # Output before that is not lost.
     assert out.startswith("handle 1  address") and out.count("\n") == 1, out
 
 
@@ -267,7 +295,7 @@ def kinds_of_regions():
 @test
 def fill_fails():
     for line, message in (("fill 9", "fill handle 9: no such allocation of this open file"),
-                          ("fill 1 --by map", "fill handle 1: Invalid argument")):
+                          ("fill 1 --by map", "fill handle 1: an argument is out of its range")):
         status, _, err = run("shell", stdin=f"alloc 1\n{line}\n")
         assert status == 1 and message in err, err
 
@@ -345,7 +373,7 @@ def limit_fails():
                           (("--user", "9", "--guarantee-bytes", "1T"),
                            "limit of bytes: not so much is left that can be guaranteed"),
                           (("--user", "9", "--handles", "1", "--guarantee-handles", "2"),
-                           "limit of handles: Invalid argument")):
+                           "limit of handles: an argument is out of its range")):
         status, out, err = run("limit", *args)
         assert (status, out, err) == (1, "", f"flexmem: {message}\n"), (status, out, err)
     status, _, err = run("limit", "--user", "9", "--bytes", "1", FAKE_ADMIN=0)
@@ -369,8 +397,10 @@ def addresses_of_a_pf():
 
 @test
 def free_outside_a_shell():
-    status, _, err = run("free", "1")
-    assert status == 1 and "no such allocation" in err and "flexmem shell" in err
+    """It has nothing to free: no device is opened."""
+    for command in ("fill", "check", "free"):
+        status, out, err = run(command, "1", FAKE_NODE=0)
+        assert (status, out) == (2, "") and "only inside 'flexmem shell'" in err and command in err, err
 
 
 @test
@@ -418,7 +448,7 @@ def trim():
     assert good("trim") == "0 regions given back, 0 B\n"
     out = good("shell", stdin="alloc 1\nfree 1\ntrim\ntrim --json\n")
     assert "1 region given back, 12.0 GiB\n" in out and '"regions": 0' in out, out
-    # Somebody takes his lease again and again.
+    # A client takes its lease again and again.
     status, out, err = run("trim", FAKE_LEASES=1)
     assert (status, out) == (1, "") and "a lease" in err, err
     assert good("trim", "--break-leases", FAKE_LEASES=1) == "0 regions given back, 0 B\n"
@@ -505,7 +535,7 @@ def no_module_and_no_device():
         status, out, err = run(*args, FAKE_NODE=0, FAKE_NO_MODULE=1)
         assert (status, out) == (1, "") and "flexmem.ko is not loaded; 'sudo modprobe flexmem_sim' " \
             "loads it with a simulated device" in err and err.count("\n") == 1, err
-        # What it sends to is installed with the command, and says it.
+        # The page that it names is installed with the command, and says it.
         assert "see DRIVER in flexmem(1)" in err and "README" not in err, err
     with open(MAN, encoding="ascii") as text:
         driver = re.search(r"^\.Sh DRIVER\n((?:(?!\.Sh).*\n)+)", text.read(), re.M)
@@ -562,9 +592,9 @@ def wrong_numbers_are_named():
         assert (status, out, err) == (2, "", f"flexmem alloc: {message}\nTry 'flexmem alloc --help'.\n"), err
     status, out, err = run("alloc", "1", "--align", "1P", "--hold", "0")
     assert (status, out) == (1, "") and re.fullmatch(
-        "flexmem: alloc: the alignment is above the largest there is, [0-9.]+ [KMGT]iB\n", err), err
-    assert json.loads(run("alloc", "1", "--align", "1P", "--hold", "0", "--json")[1])[0]["error"]["name"] \
-        == "EINVAL"
+        "flexmem: alloc: invalid request: the alignment of 1.0 PiB is above the largest of this device\n", err), err
+    error = json.loads(run("alloc", "1", "--align", "1P", "--hold", "0", "--json")[1])[0]["error"]
+    assert (error["name"], error["limit"], error["asked"]) == ("EINVAL", "alignment_max", 1 << 50), error
 
 
 if __name__ == "__main__":

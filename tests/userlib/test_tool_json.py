@@ -22,7 +22,7 @@ def json_of_every_error():
                        (("info", "--json", "--device", "PF"), "ENODEV"),
                        (("regions", "--js", "--device", "/dev/flexmem7"), "ENODEV"),
                        (("alloc", "1", "--device", "/dev/null", "--json"), "ENOTTY"),
-                       (("fill", "9", "--json"), "ENOENT"), (("check", "9", "--json"), "ENOENT"),
+                       (("fill", "9", "--json"), "EINVAL"), (("free", "9", "--json"), "EINVAL"),
                        (("limit", "--client", "9", "--bytes", "1", "--json"), "ENOENT"),
                        (("limit", "--user", "9", "--json"), "ENOENT"),
                        (("limit", "--user", "9", "--guarantee-bytes", "1T", "--json"), "ENOSPC")):
@@ -31,6 +31,9 @@ def json_of_every_error():
         assert error_of((command, "--json"), FAKE_OPEN_ERROR=5)["name"] == "EIO"
     assert error_of(("regions", "--json"), FAKE_REGIONS_AT=1, FAKE_REGIONS_ERROR=5)["name"] == "EIO"
     assert error_of(("owners", "--json"), FAKE_CAPABILITIES=0)["name"] == "ENOTTY"
+    for command in ("fill", "check"):
+        status, out, _ = run("shell", stdin=f"{command} 9 --json\n")
+        assert status == 1 and json.loads(out)["error"]["name"] == "ENOENT", out
     found = error_of(("alloc", "1", "--mappable", "--pattern", "1", "--hold", "0", "--json"),
                      FAKE_MAP_IS_GONE=1)
     assert found == {"errno": -5, "name": "EIO", "text": "the device was reset, or is gone"}, found

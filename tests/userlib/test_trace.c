@@ -126,7 +126,7 @@ static void malformed_lines(void **state)
 		snprintf(expected, sizeof(expected),
 			 "line 3: neither 'TIME a ID BYTES STREAM' nor 'TIME f ID': '%s'",
 			 lines[i]);
-		/* What a terminal would obey is not repeated to it. */
+		/* Text that a terminal would obey is not repeated to it. */
 		for (c = expected; *c; c++) {
 			if (*c == '\t' || *c == '\r')
 				*c = '?';

@@ -21,7 +21,7 @@ version=$(dpkg-query -W -f '${Version}' "$package" 2>/dev/null) || die "$package
 unpack() {
 	lock linux-source
 	[[ $(cat "$source/.version" 2>/dev/null) != "$version" ]] || return 0
-	say "Unpacking $package $version"
+	say "Unpacking $package $version, once: a minute"
 	rm -rf "$source"
 	mkdir -p "$source"
 	# A sixth of it is register lists of one driver, which nobody compiles here.
@@ -55,7 +55,7 @@ fi
 key=$({ echo "$version" && grep CONFIG_ "$fragment"; } | sha256sum | cut -d' ' -f1)
 [[ $(cat "$dir/key" 2>/dev/null) != "$key" ]] || exit 0
 
-say "Building the $kind kernel, once (some minutes)"
+say "Building the $kind kernel, once: 3 to 30 minutes"
 obj=$dir/obj
 rm -rf "$dir"
 mkdir -p "$obj"

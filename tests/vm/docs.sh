@@ -17,7 +17,7 @@ unset LD_LIBRARY_PATH PKG_CONFIG_PATH
 bin=$(mktemp -d)
 export PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
-# We are root, and in a machine already. Its kernel's headers came without a package.
+# We are root, and in a machine already. Its kernel's headers came without a package, and its modules are built.
 headers=$(readlink -f -- "$BUILD/kernels/$FLEXMEM_KERNEL/headers")
 mkdir -p "/lib/modules/$(uname -r)"
 ln -sfn "$headers" "/lib/modules/$(uname -r)/build"
@@ -28,7 +28,7 @@ END
 cat >"$bin/dpkg-query" <<'END'
 #!/usr/bin/env bash
 /usr/bin/dpkg-query "$@"
-echo "linux-headers-$(uname -r) install ok installed"
+printf '%s install ok installed\n' "linux-headers-$(uname -r)" pahole
 END
 # The modules have been built for this kernel. Emulated, only to find that out takes half a minute, and to build them an hour.
 # What is loaded stays, unless a block asks for others.

@@ -20,15 +20,19 @@ kind=${1:-}
 known_kernel "$kind"
 dir=$BUILD/kernels/$kind
 
-# The image that the series' meta package names today, and its headers, which must be of the same build: a module built
-# against another one does not load.
+# The newest image of the series that the archive has, and its headers, which must be of the same build: a module built
+# against another one does not load. Other flavours (cloud, rt) do not match.
 newest() {
-	local package
-	image=$(apt-cache depends "linux-image-$1" 2>/dev/null | awk '$1 == "Depends:" { print $2; exit }')
+	local name package
+	image=''
+	for name in $(apt-cache pkgnames "linux-image-$kind." |
+		grep -E "^linux-image-${kind/./\\.}\.[0-9]+([-+](deb)?[0-9]+)?-amd64\$" | sort -rV); do
+		# apt also knows names that the archive has no longer.
+		version=$(apt-cache policy "$name" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }')
+		[[ ! $version ]] || { image=$name && break; }
+	done
+	[[ $image ]] || return 0
 	release=${image#linux-image-}
-	[[ ! $image || $release == "$kind".* ]] ||
-		die "apt's linux-image-$1 is $release, not of the series $kind: is this Debian 12?"
-	version=$(apt-cache policy "$image" 2>/dev/null | awk '$1 == "Candidate:" { print $2 }')
 	packages=("$image=$version")
 	for package in "linux-headers-$release" $(apt-cache depends "linux-headers-$release" 2>/dev/null |
 		awk '$1 == "Depends:" && $2 ~ /^linux-(headers|kbuild)-/ { print $2 }'); do
@@ -51,21 +55,21 @@ usable() {
 		[[ $(dpkg-query -W -f '${Version}' "linux-headers-$(<"$dir/release")" 2>/dev/null) == "$(<"$dir/ready")" ]]
 }
 stock() {
-	local meta=$1 image release version before packages
+	local image release version before packages
 	! usable || return 0
-	newest "$meta"
+	newest
 	if [[ ! $image ]]; then
 		"$TOP/tests/setup.sh" --refresh
-		newest "$meta"
-		[[ $image ]] || die "apt knows no linux-image-$meta: is this Debian 12?"
+		newest
+		[[ $image ]] || die "the archive has no kernel of the series $kind (linux-image-$kind.*-amd64): is this Debian 12?"
 	fi
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	say "Fetching $image $version"
+	say "Fetching $image $version, once: a minute"
 	if ! deb_unpack "$dir/root" "${packages[@]}"; then
 		# The archive has moved on since the package lists were fetched, which they are again by now.
 		before=$image=$version
-		newest "$meta"
+		newest
 		[[ $image=$version != "$before" ]] || die "cannot fetch $image $version"
 		say "Fetching $image $version instead"
 		deb_unpack "$dir/root" "${packages[@]}" || die "cannot fetch $image $version"
@@ -77,16 +81,12 @@ stock() {
 	echo "$version" >"$dir/ready"
 }
 
-case $kind in
-6.1) stock_meta=amd64 ;;
-6.12) stock_meta=6.12-amd64 ;;
-esac
 lock "kernel-$kind"
-if [[ ! ${stock_meta:-} ]]; then
+if [[ $kind != 6.* ]]; then
 	"$TOP/tests/vm/debug-kernel.sh" "$dir" "$kind"
 	modules=()
 else
-	stock "$stock_meta"
+	stock
 	# What it takes to reach the root file system.
 	modules=(virtio_pci 9pnet_virtio 9p overlay)
 fi

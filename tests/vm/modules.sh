@@ -13,20 +13,8 @@ keep_tools=${2:-}
 
 name=${1:?usage: modules.sh NAME [KDIR]}
 shift
-if (($#)); then
-	kdir=$1
-	shift
-else
-	"$TOP/tests/vm/kernel.sh" "$name"
-	kdir=$BUILD/kernels/$name/headers
-fi
-if [[ ! -e $kdir/Makefile ]]; then
-	release=${kdir#/lib/modules/}
-	# Debian's package has the release in its name; of a directory that somebody chose that is not known.
-	[[ $kdir != /lib/modules/*/build ]] || die "no headers of kernel ${release%/build}: install linux-headers-${release%/build}"
-	die "no kernel headers in KDIR=$kdir"
-fi
-kdir=$(cd -- "$kdir" && pwd -P)
+kdir=${1:-$name}
+shift $(($# > 0))
 dir=$BUILD/ko/$name
 
 sources=(Kbuild kmod uapi)
@@ -41,9 +29,7 @@ done
 (cd "$TOP" && rsync -a --relative --delete --exclude='*.o' --exclude='*.ko' --exclude='*.mod' --exclude='*.mod.c' \
 	--exclude='.*.cmd' --exclude='*.order' --exclude='*.symvers' "${sources[@]}" "$dir/")
 
-# Nobody takes a debugger to the modules that the tests load, a thousand times in a run: nine tenths of their files would be for
-# that.
-flags=(KCFLAGS=-Werror)
-[[ $name == host-* ]] || flags=('KCFLAGS=-Werror -g0' CONFIG_DEBUG_INFO_BTF_MODULES=)
-log=$BUILD/log/ko-$name
-quietly "$log" make -C "$kdir" "M=$dir" "-j$(nproc)" W=1 "${flags[@]}" "$@" modules
+# The tests load these modules a thousand times in a run and need no debugger: nine tenths of each file would be for one.
+flags=(W=1 KCFLAGS=-Werror)
+[[ $name == host-* ]] || flags=(W=1 'KCFLAGS=-Werror -g0' CONFIG_DEBUG_INFO_BTF_MODULES=)
+"$TOP/tests/vm/kbuild.sh" "$kdir" "$dir" "${flags[@]}" "$@"

@@ -33,7 +33,7 @@ cache() {
 	on_device=$(flexmem replay --json --cache --provider device --config "$2" "$trace") &&
 		flat=$(flexmem replay --json --cache --provider flat --config "$2" "$trace") || return 1
 	echo "$on_device"
-	jq -se '.[0].provider == "device" and .[1].provider == "flat" and .[0].failures == 0 and .[0].num_ooms == 0
+	jq -se '.[0].provider == "device" and .[1].provider == "flat" and .[0].failures == 0 and .[0].num_first_failures == 0
 		and .[0].driver_calls.alloc > 0 and .[0].driver_calls.alloc * 50 < .[0].allocs
 		and (map({peak_reserved_bytes, peak_allocated_bytes, hits, misses, driver_calls}) | .[0] == .[1])' \
 		<<<"$on_device $flat" && flexmem stats --json | jq -e '.allocated == 0'
@@ -45,7 +45,7 @@ growing() {
 	on_device=$(flexmem replay --json --cache --provider device --config "$config" "$trace") &&
 		flat=$(flexmem replay --json --cache --provider flat:64G --config "$config" "$trace") || return 1
 	echo "$on_device"
-	jq -se '.[0].failures == 0 and .[0].num_ooms == 0 and .[0].driver_calls.grow > 50
+	jq -se '.[0].failures == 0 and .[0].num_first_failures == 0 and .[0].driver_calls.grow > 50
 		and .[0].driver_calls.alloc <= 6 and .[0].reserved_to_live <= .[1].reserved_to_live * 1.01' \
 		<<<"$on_device $flat" && flexmem stats --json | jq -e '.allocated == 0' &&
 		jq -sr '"# \(.[0].reserved_to_live) over the device, \(.[1].reserved_to_live) over a flat space"' \

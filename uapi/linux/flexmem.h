@@ -14,18 +14,18 @@
  * DOC: General ioctl format
  *
  * Every function of a device (the physical one, PF, and each virtual one, VF)
- * is a character device /dev/flexmemN. Every command takes one struct whose
- * first member, @size, is the size the caller compiled with. Members named
- * ``out_`` are written by the kernel, all others by the caller. Every struct
- * can grow at its end: a kernel that is older than its caller accepts a longer
- * struct as long as the bytes it does not know are zero; a kernel that is newer
+ * is a character device /dev/flexmemN. Every command takes one struct. Its
+ * first member, @size, is the size that the caller was compiled with. Members
+ * named ``out_`` are written by the kernel, all others by the caller. Every
+ * struct can grow at its end: a kernel that is older than its caller accepts a
+ * longer struct as long as the bytes it does not know are zero; a newer kernel
  * takes the bytes that an older caller did not send as zero, and writes back no
  * more than @size bytes.
  *
  * Until version 1.0 of flexmem is tagged all of this can still change, and what
  * is here is the first version of each struct.
  *
- * What is returned (as -1 and errno), for all commands alike:
+ * Errors, returned as -1 and errno; they mean the same for all commands:
  *
  *  - ENOTTY: no such command.
  *  - EFAULT: a pointer could not be read or written, and nothing has changed.
@@ -58,11 +58,12 @@
  *  - EINTR: the caller was killed while it waited.
  *
  * A failed command leaves every allocation as it was, but for bytes that WRITE
- * and COPY were to change. (A region that was acquired for it stays, and counters
- * of changes may have moved.) Replies are written on failure too where a struct
- * says so, unless its size, its flags or its reserved members are refused. An
- * allocation belongs to the open file that made it and goes back when the last
- * descriptor of that file is closed.
+ * and COPY were to change. (A region that was acquired for it stays, and
+ * counters of changes may have moved.) Replies are written on failure too where
+ * a struct says so. A struct gets no reply if its size, flags or reserved
+ * members are refused, except that ALLOC and FREE reply to wrong flags and
+ * reserved members. An allocation belongs to the open file that made it. The
+ * driver frees it when the last descriptor of that file is closed.
  */
 
 #define FLEXMEM_TYPE 0xE7
@@ -184,8 +185,7 @@ enum flexmem_acquire {
  * @FLEXMEM_CAP_RESIZE: RESIZE and FLEXMEM_ALLOC_GROWABLE work; on every function
  *	of this kernel
  * @FLEXMEM_CAP_PRESSURE: read() and poll() tell how full the function is (see
- *	&struct flexmem_event), and FLEXMEM_ALLOC_WAIT works; on every function
- *	of this kernel
+ *	&struct flexmem_event); on every function of this kernel
  * @FLEXMEM_CAP_COPY_DEVICE: COPY works
  * @FLEXMEM_CAP_PAGE_TABLES: device programs can have address spaces of their
  *	own; no command makes one yet
@@ -302,21 +302,13 @@ enum flexmem_reason {
  *	empty region, otherwise to the middle of the largest free block, so that
  *	what lies before it can grow as well, or to its start if only that fits;
  *	and, if its alignment keeps it out of that one, where the strategy does
- * @FLEXMEM_ALLOC_WAIT: if there is no memory, but others could free some, tell
- *	them (see &struct flexmem_event) and wait for it, killably and no longer
- *	than FLEXMEM_WAIT_MS (and what the firmware takes), before it is ENOMEM.
- *	Others could if the reason is CAPACITY, SLOTS, MAX_REGIONS,
- *	FRAGMENTATION or ALIGNMENT. EINVAL in a batch
  */
 enum flexmem_alloc_flags {
 	FLEXMEM_ALLOC_PROGRAM = 1 << 0,
 	FLEXMEM_ALLOC_MAPPABLE = 1 << 1,
 	FLEXMEM_ALLOC_ZEROED = 1 << 2,
 	FLEXMEM_ALLOC_GROWABLE = 1 << 3,
-	FLEXMEM_ALLOC_WAIT = 1 << 4,
 };
-
-#define FLEXMEM_WAIT_MS 1000
 
 /**
  * struct flexmem_alloc - ioctl(FLEXMEM_IOCTL_ALLOC), and entry of a batch
@@ -326,7 +318,7 @@ enum flexmem_alloc_flags {
  * @alignment: of the offset, in bytes; a power of two up to 1 GiB; anything
  *             below 128, and 0, means 128
  * @out_handle: names the allocation in this open file; never 0 on success
- * @out_error: 0, or what went wrong as a positive errno
+ * @out_error: 0, or the error as a positive errno
  * @out_address: where it starts
  * @out_size: @length as rounded; the bytes that are this allocation's
  * @out_reason: enum flexmem_reason
@@ -391,9 +383,9 @@ enum flexmem_free_flags {
  *
  * Give an allocation back. It must be a live one of this open file, named
  * exactly: ENOENT otherwise, and nothing changes. EINVAL: the name that @flags
- * does not choose is not zero. What is still mapped keeps its memory, charged
- * to its owner, until it is unmapped. An allocation that was lost when the
- * device was reset can be freed by handle only.
+ * does not choose is not zero. An allocation that is still mapped keeps its
+ * memory, charged to its owner, until it is unmapped. An allocation that was
+ * lost when the device was reset can be freed by handle only.
  */
 struct flexmem_free {
 	__u32 size;
@@ -510,8 +502,8 @@ struct flexmem_region_entry {
  *
  * All regions as they were at one moment, in the order of their slots. When
  * @count is less than @out_count, nothing is written to @entries and EMSGSIZE
- * returned: call with @count 0 to learn how many there are. What an entry has
- * beyond the kernel's own size is filled with zeroes.
+ * returned: call with @count 0 to learn how many there are. An entry may be
+ * longer than the kernel's struct; the rest is filled with zeroes.
  */
 struct flexmem_regions {
 	__u32 size;
@@ -550,8 +542,7 @@ struct flexmem_segment_entry {
  * @out_count: filled slots there are, but for those that the firmware may have
  *             emptied
  * @__reserved: must be 0
- * @out_generation: changes whenever a slot is filled or emptied, or was to be;
- *                  only grows
+ * @out_generation: grows whenever a slot is filled or emptied, or may have been
  *
  * The segment table as a dispatch sees it. The same protocol as
  * &struct flexmem_regions.
@@ -571,8 +562,9 @@ struct flexmem_segments {
 
 /**
  * enum flexmem_lease_op - what to do with the lease
- * @FLEXMEM_LEASE_TAKE: take it, or begin its time anew; EBUSY when it has been
- *	held for as long as the administrator lets it be (lease_total_ms)
+ * @FLEXMEM_LEASE_TAKE: take it, or start its time again; EBUSY when it has been
+ *	held for as long as the administrator allows (lease_total_ms); EIO while
+ *	the device is reset, and once a reset has failed until one succeeds
  * @FLEXMEM_LEASE_DROP: give it back; EINVAL when there is none, or its time
  *	has run out
  */
@@ -589,12 +581,12 @@ enum flexmem_lease_op {
  * @out_lease_ms: milliseconds until it runs out (TAKE), else 0
  * @out_generation: of the segment table
  *
- * While any open file holds a lease, filled slots stay as they are: whoever
- * would change one gets EBUSY. Empty slots may be filled. A lease ends when it
- * is dropped, when its time is over, when the file is closed, when the device is
- * reset or removed, and when the administrator breaks it (TRIM). One that cannot
- * be taken again (EBUSY) stays until its time is over; once it has ended, a new
- * one can be taken.
+ * While any open file holds a lease, filled slots stay as they are: a call that
+ * would change one fails with EBUSY. Empty slots may be filled. A lease ends
+ * when it is dropped, when its time is over, when the file is closed, when the
+ * device is reset or removed, and when the administrator breaks it (TRIM). A
+ * lease that cannot be taken again (EBUSY) stays until its time is over. Then a
+ * new one can be taken.
  */
 struct flexmem_lease {
 	__u32 size;
@@ -609,7 +601,7 @@ struct flexmem_lease {
 /**
  * enum flexmem_stats_flags - states a device can be in
  * @FLEXMEM_STATS_EXHAUSTED: no further region is tried for, for tensors
- * @FLEXMEM_STATS_PROGRAM_EXHAUSTED: likewise for programs; equals the bit above
+ * @FLEXMEM_STATS_PROGRAM_EXHAUSTED: the same for programs; equals the bit above
  *	when no slots are set aside
  */
 enum flexmem_stats_flags {
@@ -666,8 +658,8 @@ struct flexmem_stats {
 
 /**
  * enum flexmem_trim_flags - how to trim
- * @FLEXMEM_TRIM_BREAK_LEASES: end every lease first, so that nobody who renews
- *                             his keeps empty regions from the device for ever
+ * @FLEXMEM_TRIM_BREAK_LEASES: end every lease first: a client that renews its
+ *	lease could otherwise keep empty regions from the device for ever
  */
 enum flexmem_trim_flags {
 	FLEXMEM_TRIM_BREAK_LEASES = 1 << 0,
@@ -683,13 +675,14 @@ enum flexmem_trim_flags {
  *
  * Give every region without a live allocation back to the device, and, if there
  * was one, allow regions to be acquired again. Before that, try once more to
- * scrub what is quarantined. The administrator's: EPERM for anyone else.
- * EBUSY, and nothing is given back, while there is a lease, unless leases are
- * broken: slots with live allocations stay as they are all the same, so that a
- * dispatch under such a lease finds what it uses. When the firmware fails in the
- * middle, or a lease is taken (EBUSY), the reply is written and tells what was
- * given back. Nothing is done if it cannot be written (EFAULT); if that is so only
- * at the end, the call ends as it would have, and nothing is told.
+ * scrub what is quarantined. The administrator's: EPERM for anyone else. While
+ * there is a lease, nothing is given back (EBUSY), unless leases are broken.
+ * Slots with live allocations stay as they are in any case, so a dispatch under
+ * a broken lease still finds its memory. When the firmware fails in the middle,
+ * or a lease is taken (EBUSY), the reply is written and tells what was given
+ * back. If the reply cannot be written, nothing is done (EFAULT). If it can be
+ * written at first but not at the end, the call returns as it would have,
+ * without a reply.
  */
 struct flexmem_trim {
 	__u32 size;
@@ -745,8 +738,8 @@ struct flexmem_map {
  *
  * Copy out of an allocation (READ) or into it (WRITE), mappable or not. EINVAL:
  * the bytes are not all in the allocation. The reply is written on failure too:
- * what was copied until then stays copied. It is not one moment's copy if
- * others write meanwhile.
+ * what was copied until then stays copied. If another caller writes at the same
+ * time, the copy is not of one moment.
  */
 struct flexmem_copy {
 	__u32 size;
@@ -767,7 +760,7 @@ struct flexmem_copy {
  * @size: sizeof(struct flexmem_copy_range)
  * @flags: must be 0
  * @to: handle of a live allocation of this open file: where to
- * @from: likewise: where from; may be the same one
+ * @from: handle of the allocation to copy from; may be the same one
  * @to_offset: first byte in the allocation @to
  * @from_offset: first byte in the allocation @from
  * @length: bytes, at least 128; like the offsets a multiple of that
@@ -777,9 +770,9 @@ struct flexmem_copy {
  * CPU. EOPNOTSUPP without FLEXMEM_CAP_COPY_DEVICE. EINVAL: the bytes are not
  * all in the allocations; offsets and length are not multiples of 128; or the
  * two ranges have bytes in common. EIO: either allocation was lost. The reply
- * is written on failure too: what was copied until then stays copied, and what
- * is in the rest of the range @to is not known. It is not one moment's copy if
- * others write meanwhile.
+ * is written on failure too: what was copied until then stays copied, and the
+ * contents of the rest of the range @to are unknown. If another caller writes
+ * at the same time, the copy is not of one moment.
  */
 struct flexmem_copy_range {
 	__u32 size;
@@ -795,7 +788,7 @@ struct flexmem_copy_range {
 #define FLEXMEM_IOCTL_COPY _IO(FLEXMEM_TYPE, FLEXMEM_CMD_COPY)
 
 /**
- * enum flexmem_owner_kind - whose account it is
+ * enum flexmem_owner_kind - kind of an account
  * @FLEXMEM_OWNER_CLIENT: one open file
  * @FLEXMEM_OWNER_USER: all open files that one user has opened
  */
@@ -838,7 +831,7 @@ enum flexmem_resource {
  *         FLEXMEM_NO_LIMIT: none
  * @guarantee: likewise; 0: none
  *
- * Bytes of a region that was lost in a reset are in nobody's account.
+ * Bytes of a region that was lost in a reset are in no account.
  */
 struct flexmem_owner_entry {
 	__u32 kind;
@@ -864,7 +857,8 @@ struct flexmem_owner_entry {
  * @region_count: regions there is room for
  * @regions: pointer to &struct flexmem_region_entry; may be 0 when
  *           @region_count is 0
- * @owner_entry_size: likewise, of @owners
+ * @owner_entry_size: bytes from one owner to the next, at most 4096 and at
+ *	least sizeof(struct flexmem_owner_entry)
  * @owner_count: owners there is room for
  * @owners: pointer to &struct flexmem_owner_entry; may be 0 when @owner_count
  *          is 0
@@ -1025,8 +1019,7 @@ struct flexmem_resize {
  * @FLEXMEM_PRESSURE_MODERATE: from FLEXMEM_MODERATE_ENTER percent of its memory
  *	in use on, until less than FLEXMEM_MODERATE_LEAVE percent are
  * @FLEXMEM_PRESSURE_CRITICAL: from FLEXMEM_CRITICAL_ENTER percent on, until less
- *	than FLEXMEM_CRITICAL_LEAVE percent are; and while an allocation waits
- *	for memory (FLEXMEM_ALLOC_WAIT)
+ *	than FLEXMEM_CRITICAL_LEAVE percent are
  *
  * Its memory is what it has acquired and could still acquire for anything but
  * programs alone. In use is what is allocated, freed but still mapped, or
@@ -1043,37 +1036,44 @@ enum flexmem_pressure {
 #define FLEXMEM_CRITICAL_ENTER 95
 #define FLEXMEM_CRITICAL_LEAVE 90
 
+/* An event comes no sooner than this after the one before. */
+#define FLEXMEM_EVENT_MS 100
+
 /**
  * struct flexmem_event - what read() of a node gives
  * @size: sizeof(struct flexmem_event) of this kernel, or as much of it as there
  *        was room for
  * @level: enum flexmem_pressure
- * @wanted: bytes that waiting allocations ask for, all together
  * @in_use: bytes in use
  * @memory: bytes there are, acquired or not
  * @sequence: number of the event; those that this file has missed are not told
  *            again
  *
- * There is an event for this open file when the level has changed since it last
- * read one, or when one more allocation has begun to wait; and, for a new file,
- * when the level is not FLEXMEM_PRESSURE_NONE. poll() says POLLIN | POLLRDNORM
- * then, and POLLERR | POLLHUP when the device is gone. read() gives the figures
- * of the moment, not of the change. It waits for an event, interruptibly, unless
- * the file is O_NONBLOCK (EAGAIN). EINVAL: there is room for less than
- * FLEXMEM_EVENT_MIN bytes. ENODEV: the device is gone.
+ * There is an event for this open file when the level is another than the one
+ * that this file was told last, and, for a new file, when the level is not
+ * FLEXMEM_PRESSURE_NONE. There is also one when memory has been freed, by any
+ * file, since the last ALLOC of this file began and failed with ENOMEM: one for
+ * each such ALLOC, unless a later one succeeds, and none for the reasons NONE
+ * and REGION_SIZE. Events come at most every FLEXMEM_EVENT_MS.
  *
- * Whoever holds memory that it does not need, the cache of a framework for
- * instance, frees it then, before others run out of memory.
+ * poll() says POLLIN | POLLRDNORM while there is an event, and POLLERR | POLLHUP
+ * when the device is gone. read() gives the level as of the latest event, and
+ * the bytes of the moment. It waits for an event, interruptibly, unless the file
+ * is O_NONBLOCK (EAGAIN). EINVAL: there is room for less than FLEXMEM_EVENT_MIN
+ * bytes. EFAULT: the event stays. ENODEV: the device is gone.
+ *
+ * A program that holds memory which it does not need, the cache of a framework
+ * for instance, frees it then, before others run out of memory. A program that
+ * wants to wait for memory polls with a time limit, and tries its ALLOC again.
  */
 struct flexmem_event {
 	__u32 size;
 	__u32 level;
-	__aligned_u64 wanted;
 	__aligned_u64 in_use;
 	__aligned_u64 memory;
 	__aligned_u64 sequence;
 };
 
-#define FLEXMEM_EVENT_MIN 40
+#define FLEXMEM_EVENT_MIN 32
 
 #endif /* _UAPI_LINUX_FLEXMEM_H */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Who has the memory: sums by tag on stderr, and all segments and blocks with
+ * What has the memory: sums by tag on stderr, and all segments and blocks with
  * the last events as JSON on stdout. PyTorch's viewer of memory snapshots takes
- * it pickled:
+ * it pickled, by protocol 4:
  *
  *   ./cache_snapshot | python3 -c 'import json, pickle, sys
- *   pickle.dump(json.load(sys.stdin), open("snapshot.pickle", "wb"))'
+ *   pickle.dump(json.load(sys.stdin), open("snapshot.pickle", "wb"), 4)'
  *
  * cc cache_snapshot.c $(pkg-config --cflags --libs libflexmem)
  */

@@ -32,10 +32,10 @@ extern "C" {
  *    lacks what was asked for.
  *
  * Structs grow: each pointer to a struct (or to an array of them) comes with
- * the size that the caller compiled with; pass ``sizeof(*pointer)``. The library
- * touches no byte beyond it. What a struct that it fills has in excess of
- * what it knows is zeroed; what a struct that it reads has in excess must be
- * zero (-E2BIG). A size below that of the first version is -EINVAL.
+ * the size that the caller compiled with; pass ``sizeof(*pointer)``. The
+ * library touches no byte beyond it. If the caller's struct is longer than the
+ * library's, the rest is zeroed; what a struct that it reads has in excess must
+ * be zero (-E2BIG). A size below that of the first version is -EINVAL.
  * &struct flexmem_virtual_address is two numbers for ever and has no size.
  *
  * Threads: any thread may use a device object at any time, also several at
@@ -46,8 +46,8 @@ extern "C" {
  * Sizes, offsets and alignments are bytes. Pointers must not be NULL where it
  * is not allowed explicitly; a NULL that is seen gives -EINVAL.
  *
- * The library prints nothing (see flexmem_device_set_log()) and never ends the
- * process.
+ * The library prints nothing (see flexmem_device_set_log()), except warnings
+ * about settings of a cache that has no log callback. It never ends the process.
  */
 
 #if defined(__GNUC__)
@@ -111,8 +111,14 @@ enum flexmem_acquisition {
  * @FLEXMEM_LIMIT_GUARANTEE: what is left has been guaranteed to others
  * @FLEXMEM_LIMIT_ALIGNMENT: as FLEXMEM_LIMIT_FRAGMENTATION, but only so many of
  *	the free blocks that are large enough were looked at for the alignment
+ * @FLEXMEM_LIMIT_NO_LENGTH: -EINVAL: the length is 0
+ * @FLEXMEM_LIMIT_ALIGNMENT_POWER: -EINVAL: the alignment, which is in
+ *	&flexmem_failure.asked, is not a power of two
+ * @FLEXMEM_LIMIT_ALIGNMENT_MAX: -EINVAL: that alignment is above
+ *	&flexmem_properties.max_alignment
  *
- * There will be more; treat an unknown one like another kind of "full".
+ * Up to 99 they are those of the driver. There will be more; treat an unknown
+ * one like another kind of "full".
  */
 enum flexmem_limit {
 	FLEXMEM_LIMIT_NONE = 0,
@@ -126,6 +132,9 @@ enum flexmem_limit {
 	FLEXMEM_LIMIT_USER = 8,
 	FLEXMEM_LIMIT_GUARANTEE = 9,
 	FLEXMEM_LIMIT_ALIGNMENT = 10,
+	FLEXMEM_LIMIT_NO_LENGTH = 100,
+	FLEXMEM_LIMIT_ALIGNMENT_POWER = 101,
+	FLEXMEM_LIMIT_ALIGNMENT_MAX = 102,
 };
 
 /**
@@ -160,15 +169,6 @@ enum flexmem_limit {
 #define FLEXMEM_GROWABLE (UINT32_C(1) << 3)
 
 /**
- * FLEXMEM_WAIT - flag of flexmem_device_alloc(): let others make room
- *
- * If there is no memory, but others could free some, they are told (see
- * flexmem_device_pressure()), and the call waits for them, about a second at
- * most. No flag of entries of a batch (-EINVAL). Needs FLEXMEM_CAN_PRESSURE.
- */
-#define FLEXMEM_WAIT (UINT32_C(1) << 4)
-
-/**
  * FLEXMEM_LOST - flag that a look-up finds: the device was reset
  *
  * The bytes are gone. The allocation can be looked up and freed by its handle,
@@ -198,7 +198,7 @@ enum flexmem_limit {
 /** FLEXMEM_CAN_RESIZE - capability: FLEXMEM_GROWABLE, flexmem_device_resize() */
 #define FLEXMEM_CAN_RESIZE (UINT64_C(1) << 4)
 
-/** FLEXMEM_CAN_PRESSURE - capability: FLEXMEM_WAIT, flexmem_device_pressure() */
+/** FLEXMEM_CAN_PRESSURE - capability: flexmem_device_pressure() */
 #define FLEXMEM_CAN_PRESSURE (UINT64_C(1) << 5)
 
 /** FLEXMEM_CAN_COPY_DEVICE - capability: flexmem_device_copy() */
@@ -210,7 +210,7 @@ enum flexmem_limit {
 /** FLEXMEM_EXHAUSTED - flag of statistics: no further region is tried for */
 #define FLEXMEM_EXHAUSTED (UINT32_C(1) << 0)
 
-/** FLEXMEM_PROGRAM_EXHAUSTED - likewise, in the slots set aside for programs */
+/** FLEXMEM_PROGRAM_EXHAUSTED - the same for the slots set aside for programs */
 #define FLEXMEM_PROGRAM_EXHAUSTED (UINT32_C(1) << 1)
 
 #define FLEXMEM_FALLBACK_SIZES 8
@@ -266,7 +266,7 @@ struct flexmem_properties {
 };
 
 /**
- * enum flexmem_account_kind - whose account it is
+ * enum flexmem_account_kind - kind of an account
  * @FLEXMEM_ACCOUNT_CLIENT: one open file, that is one device object
  * @FLEXMEM_ACCOUNT_USER: all open files that one user has opened
  */
@@ -309,7 +309,7 @@ enum flexmem_charge {
  * @max_region: the largest region there could be
  * @own_used: bytes that this device object had: what its program could give back
  * @quota: FLEXMEM_LIMIT_CLIENT, _USER: the limit; FLEXMEM_UNLIMITED: not known,
- *         since it has changed meanwhile
+ *	since it has changed since then
  * @quota_used: likewise: what was charged
  * @region_limit: FLEXMEM_LIMIT_FRAGMENTATION, _ALIGNMENT: enum flexmem_limit, why
  *                there was no further region, either: the device has none, or no
@@ -376,11 +376,11 @@ struct flexmem_alloc_request {
 };
 
 /**
- * struct flexmem_resized - what became of an allocation that was to be resized
+ * struct flexmem_resized - result of a resize
  * @bytes: what it has now, whether that changed or not; 0: there is no such
  *         allocation, or it could not be told
  * @most: -EAGAIN: what it could have been extended to at that moment
- * @failure: details of -ENOMEM; @failure.asked is what was to be added
+ * @failure: details of -ENOMEM; @failure.asked is the number of bytes to add
  */
 struct flexmem_resized {
 	uint64_t bytes;
@@ -393,11 +393,10 @@ struct flexmem_resized {
  * @FLEXMEM_LEVEL_NONE: neither of the others
  * @FLEXMEM_LEVEL_MODERATE: from 80 percent of its memory in use on, until less
  *	than 70 are
- * @FLEXMEM_LEVEL_CRITICAL: from 95 percent on, until less than 90 are; and while
- *	an allocation waits for memory (FLEXMEM_WAIT)
+ * @FLEXMEM_LEVEL_CRITICAL: from 95 percent on, until less than 90 are
  *
- * Its memory is what it has acquired and could still acquire. In use is what is
- * allocated by anybody, freed but still mapped, or quarantined.
+ * Its memory is what it has acquired and could still acquire. In use are bytes
+ * allocated by any open file, freed but still mapped, or quarantined.
  */
 enum flexmem_pressure_level {
 	FLEXMEM_LEVEL_NONE = 0,
@@ -409,7 +408,7 @@ enum flexmem_pressure_level {
  * struct flexmem_pressure_event - that a function is full, or no longer
  * @level: enum flexmem_pressure_level
  * @reserved: 0
- * @wanted: bytes that allocations wait for, all together
+ * @wanted: bytes that others ask for, if a cache's provider knows; a device says 0
  * @in_use: bytes in use
  * @memory: bytes there are, acquired or not
  * @sequence: number of the event; those that were missed are not told again
@@ -433,7 +432,7 @@ struct flexmem_pressure_event {
  * @total: its bytes
  * @free: bytes in free blocks
  * @largest_free: bytes of the largest free block
- * @allocated_blocks: blocks in use, by anybody
+ * @allocated_blocks: blocks in use, of all open files
  * @free_blocks: free blocks
  * @sequence: number of changes (allocations and frees) so far
  */
@@ -467,13 +466,13 @@ struct flexmem_segment {
  * struct flexmem_statistics - figures of a device at one moment
  * @flags: of FLEXMEM_EXHAUSTED, FLEXMEM_PROGRAM_EXHAUSTED
  * @regions: regions acquired
- * @leases: leases held, by anybody
+ * @leases: leases held, by all open files
  * @reserved: 0
  * @total: bytes in all regions
  * @free: of these, free
- * @used: of these, allocated by anybody
+ * @used: of these, allocated by any open file
  * @used_program: of @used, allocated with FLEXMEM_PROGRAM
- * @allocated: live allocations of anybody
+ * @allocated: live allocations of all open files
  * @allocs: allocations made since the device is there
  * @frees: allocations given back since then
  * @failures: allocations since then that found no device memory
@@ -502,7 +501,7 @@ struct flexmem_statistics {
 };
 
 /**
- * struct flexmem_usage - who has what: the sums
+ * struct flexmem_usage - memory by owner: the sums
  * @regions: regions acquired
  * @accounts: accounts that this caller may see
  * @capacity: bytes that may be acquired from the device
@@ -541,7 +540,7 @@ struct flexmem_usage {
  * @reserved: 0
  * @id: FLEXMEM_ACCOUNT_CLIENT: number of the open file, never used twice on the
  *      node. FLEXMEM_ACCOUNT_USER: the uid
- * @uid: uid of who opened the file
+ * @uid: uid of the opener
  * @pid: FLEXMEM_ACCOUNT_CLIENT: process that opened it; 0: not visible
  * @bytes: bytes of live allocations
  * @orphaned: bytes freed that are still mapped; they are charged too
@@ -581,7 +580,7 @@ struct flexmem_allowance {
 /**
  * enum flexmem_log_level - how much the log callback is told
  * @FLEXMEM_LOG_NONE: nothing
- * @FLEXMEM_LOG_WARNING: what somebody should look at; only a cache has such
+ * @FLEXMEM_LOG_WARNING: a problem that needs attention; only a cache has such
  *	(flexmem_cache.h)
  * @FLEXMEM_LOG_DEBUG: every allocation and free, regions acquired, and the free
  *	space of the region concerned. Allocations and frees then run one at a
@@ -627,8 +626,8 @@ FLEXMEM_API const char *flexmem_library_version(void);
  * The descriptor is closed on exec.
  *
  * Return: 0; -ENODEV: there is no such node, or none of that kind; -EACCES:
- * none could be opened, and at least one for its permissions; -EPERM: likewise,
- * and it is a PF, which only the administrator may open; -EINVAL: FLEX_DEVICE
+ * none could be opened, and at least one for its permissions; -EPERM: the node
+ * is that of a PF, which only the administrator may open; -EINVAL: FLEX_DEVICE
  * is none of the above; -ENOTTY: @path is not a flexmem device; or what open()
  * returned.
  */
@@ -663,7 +662,7 @@ FLEXMEM_API const char *flexmem_device_path(const struct flexmem_device *device)
 FLEXMEM_API int flexmem_device_fd(const struct flexmem_device *device);
 
 /**
- * flexmem_device_set_log() - choose who receives the log
+ * flexmem_device_set_log() - choose the receiver of the log
  * @device: an open device
  * @level: the highest level wanted
  * @log: callback; NULL: none, whatever @level says
@@ -708,12 +707,12 @@ flexmem_device_statistics(const struct flexmem_device *device,
  * @length: bytes, at least 1
  * @alignment: as in &struct flexmem_alloc_request
  * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
- *         FLEXMEM_GROWABLE, FLEXMEM_WAIT
+ *         FLEXMEM_GROWABLE
  * @allocation: to be filled, on failure too
  * @size: sizeof(*@allocation)
  *
  * It goes back with flexmem_device_free(), flexmem_device_free_address() or
- * flexmem_device_close(). What is mapped stays charged until it is unmapped.
+ * flexmem_device_close(). Mapped bytes stay charged until they are unmapped.
  *
  * Memory that another owner had is scrubbed before it is handed out, for which
  * the call waits. With -EIO and -ETIMEDOUT that failed; what could not be
@@ -775,9 +774,9 @@ FLEXMEM_API int flexmem_device_lookup(const struct flexmem_device *device,
  * @resized: to be filled, on failure too; or NULL
  * @size: sizeof(*@resized); ignored with NULL
  *
- * Its start, its handle and the bytes that stay do not change. What is added is
- * as in a new allocation with the same flags. Any allocation can be resized;
- * one with FLEXMEM_GROWABLE lies where there is room for it.
+ * Its start, its handle and the bytes that stay do not change. Bytes that are
+ * added are as in a new allocation with the same flags. Any allocation can be
+ * resized; one with FLEXMEM_GROWABLE lies where there is room for it.
  *
  * Return: 0; -EAGAIN: what follows it is taken, with the length that would do in
  * @resized->most; -ENOMEM: a limit or a guarantee forbids it, with the reason in
@@ -796,11 +795,14 @@ FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
  * @event: to be filled
  * @size: sizeof(*@event)
  *
- * There is one when the level has changed since the last one was read, and when
- * one more allocation has begun to wait (FLEXMEM_WAIT); for a device object that
- * has read none yet, when the level is not FLEXMEM_LEVEL_NONE. poll() on
- * flexmem_device_fd() tells of it. Whoever has memory that it does not need
- * frees it then. An event is read once: of several threads one gets it.
+ * There is one when the level is another than the one that was last told, and
+ * when memory has been freed after the last flexmem_device_alloc() of this
+ * device object has failed for want of it; for a device object that has read
+ * none yet, when the level is not FLEXMEM_LEVEL_NONE. poll() on
+ * flexmem_device_fd() tells of it, at most ten times a second. A program with
+ * memory that it does not need frees it then. A program that waits for memory
+ * polls with a time limit, and tries again. An event is read once: of several
+ * threads one gets it.
  *
  * Return: 0; -EAGAIN: there is none; -EOPNOTSUPP: no FLEXMEM_CAN_PRESSURE.
  */
@@ -910,13 +912,13 @@ FLEXMEM_API void flexmem_segments_free(struct flexmem_segment *segments);
  * @milliseconds: where to put how long it lasts from now, or NULL
  * @generation: where to put the generation of the segment table, or NULL
  *
- * A device object has one lease at most; taking it again begins its time anew.
+ * A device object has one lease at most; taking it again starts its time again.
  * It ends when it is dropped, when its time is over, on close, and on reset or
  * removal of the device.
  *
- * Return: 0; -EBUSY: it has been held for as long as the administrator lets it be
- * (lease_total_ms), and ends when its time is over, or is dropped and taken anew;
- * or another negative errno.
+ * Return: 0; -EBUSY: it has been held for as long as the administrator lets it
+ * be (lease_total_ms), and ends when its time is over, or is dropped and taken
+ * again; or another negative errno.
  */
 FLEXMEM_API int flexmem_device_lease_take(struct flexmem_device *device,
 					  uint32_t *milliseconds,
@@ -943,13 +945,14 @@ FLEXMEM_API int flexmem_device_lease_drop(struct flexmem_device *device);
  * @regions and @bytes are written on failure too: the firmware may have failed
  * in the middle.
  *
- * Who takes a lease again and again keeps regions from being given back for
- * ever, unless leases are broken. A dispatch under one that was broken finds
- * what it uses all the same: a region with a live allocation is not given back.
+ * A client that takes a lease again and again keeps regions from being given
+ * back for ever, unless leases are broken. A dispatch under one that was broken
+ * finds what it uses all the same: a region with a live allocation is not given
+ * back.
  *
- * Return: 0; -EPERM: only the administrator may; -EBUSY: somebody has a lease, or
- * has taken one meanwhile, without FLEXMEM_BREAK_LEASES; -EOPNOTSUPP: an unknown
- * flag.
+ * Return: 0; -EPERM: only the administrator may; -EBUSY: a client has a lease,
+ * or has taken one during the call, without FLEXMEM_BREAK_LEASES; -EOPNOTSUPP:
+ * an unknown flag.
  */
 FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
 				    uint32_t flags, uint32_t *regions,
@@ -1012,7 +1015,7 @@ FLEXMEM_API int flexmem_device_unmap(struct flexmem_device *device,
  * @done: where to put how many were copied, from the first on, on failure too;
  *        may be NULL
  *
- * Not a copy of one moment if others write meanwhile.
+ * If another thread writes at the same time, the copy is not of one moment.
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: the bytes are not all in it;
  * -EBUSY: it is being resized at this moment; -EFAULT: @data is not writable;
@@ -1047,16 +1050,18 @@ FLEXMEM_API int flexmem_device_write(struct flexmem_device *device,
  * @from_offset: first byte there, from the start of the allocation
  * @length: how many; 0 does nothing
  * @done: where to put how many were copied, from the first on, on failure too;
- *        may be NULL. What was copied stays copied
+ *        may be NULL. Bytes that were copied stay copied.
  *
- * The device does it: no byte goes through the CPU. Offsets and @length are
- * multiples of 128, as every size is that flexmem_device_alloc() gives. Not a
- * copy of one moment if others write meanwhile.
+ * With FLEXMEM_CAN_COPY_DEVICE the device copies, and no byte goes through the
+ * CPU. Without it the library reads and writes the bytes, which needs
+ * FLEXMEM_CAN_COPY. Offsets and @length are multiples of 128, as every size is
+ * that flexmem_device_alloc() gives. If another thread writes at the same time,
+ * the copy is not of one moment.
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: the bytes are not all in the
  * allocations, offsets and @length are not multiples of 128, or the two ranges
  * overlap; -EBUSY: one is being resized at this moment; -EOPNOTSUPP: without
- * FLEXMEM_CAN_COPY_DEVICE.
+ * FLEXMEM_CAN_COPY_DEVICE and FLEXMEM_CAN_COPY; -ENOMEM: out of host memory.
  */
 FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
 				    uint32_t to, uint64_t to_offset,
@@ -1064,7 +1069,7 @@ FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
 				    uint64_t length, uint64_t *done);
 
 /**
- * flexmem_device_usage() - who has what, all of one moment
+ * flexmem_device_usage() - memory by owner, all of one moment
  * @device: an open device
  * @usage: to be filled with the sums
  * @usage_size: sizeof(*@usage)
@@ -1114,7 +1119,7 @@ FLEXMEM_API int flexmem_device_quota(const struct flexmem_device *device,
 				     size_t size);
 
 /**
- * flexmem_device_set_quota() - set a limit or guarantee of anybody
+ * flexmem_device_set_quota() - set a limit or guarantee of any owner
  * @device: an open device
  * @kind: enum flexmem_account_kind
  * @id: of the account, as in &struct flexmem_account_state; a user need not

@@ -10,6 +10,11 @@
 
 #ifdef __cplusplus
 extern "C" {
+/* A function that fills a struct may have its name: g++ says that it hides it. */
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
 #endif
 
 /**
@@ -20,8 +25,8 @@ extern "C" {
  * freed stays in the cache and serves the next request. One cache serves one
  * device; a process may have any number of them.
  *
- * What flexmem.h says about errors, sizes of structs and NULL holds here too.
- * Every call that gets a cache can also return:
+ * The rules of flexmem.h about errors, sizes of structs and NULL hold here,
+ * too. Every call that gets a cache can also return:
  *
  *  - -ECHILD: the cache belongs to the process that this one was forked from.
  *    Nothing was done; the object can only be destroyed, which leaves the
@@ -37,8 +42,7 @@ extern "C" {
  * A token that is not that of a live allocation's first byte - foreign, freed
  * already, or pointing inside - gives -EINVAL wherever an allocation is
  * expected, and changes nothing. A freed token stays invalid until its name was
- * used 255 times more. A name rests while 1024 others are used, except in the
- * stores of thread_cache. At most FLEXMEM_CACHE_ALLOCATIONS below 4 GiB and
+ * used 255 times more. A name rests while 1024 others are used. At most FLEXMEM_CACHE_ALLOCATIONS below 4 GiB and
  * FLEXMEM_CACHE_HUGE_ALLOCATIONS of 4 GiB and more, as they are rounded up, live
  * at once: what is above that is -ENOMEM with a reason of its own
  * (FLEXMEM_CACHE_LIMIT_ALLOCATIONS), and counted in num_limit_errors. Names are
@@ -73,6 +77,10 @@ extern "C" {
  * -ECHILD. A thread that is cancelled in a call ends after it, or before the cache
  * is locked; so do not enable that in a callback.
  *
+ * C++: flexmem_cache_setting(), flexmem_cache_profile() and
+ * flexmem_cache_statistics() have the names of the structs that they fill. Write
+ * ``struct flexmem_cache_statistics`` there, as in C.
+ *
  * Reset: a cache is not told when the device is reset, and until then would
  * hand out what is free in segments that were lost. After a reset call
  * flexmem_cache_drop_lost(), and free what was allocated before.
@@ -96,6 +104,16 @@ struct flexmem_cache;
  * With a device that is FLEXMEM_MAPPABLE, and flexmem_device_map() works on them.
  */
 #define FLEXMEM_CACHE_MAPPABLE (UINT32_C(1) << 1)
+
+/**
+ * FLEXMEM_CACHE_MAPPED - flag of &flexmem_cache_options.flags: the cache maps
+ * each segment as long as it has it, and every allocation has a pointer
+ *
+ * Implies FLEXMEM_CACHE_MAPPABLE. Needs &flexmem_cache_provider.map; a device has
+ * it with FLEXMEM_CAN_MAP. A mapped segment neither grows nor shrinks, so
+ * expandable_segments has no effect, and a warning says so.
+ */
+#define FLEXMEM_CACHE_MAPPED (UINT32_C(1) << 2)
 
 /**
  * struct flexmem_cache_memory - a segment, as its provider made it
@@ -125,12 +143,9 @@ struct flexmem_cache_memory {
  *	nothing is logged. NULL: no segment can shrink.
  * @memory_info: the device's free and total bytes. NULL: not known.
  * @user: passed to each
- * @alloc_wait: as @alloc, for the last attempt before an allocation fails: may
- *	ask others for memory and wait until they have given it. NULL: @alloc is
- *	used for that, too.
  * @pressure: fills ``event`` with the next event and returns 0; -EAGAIN: there
- *	is none; it does not wait. An event whose ``sequence`` is smaller than
- *	that of one before is out of date, and ignored. NULL: there are no events.
+ *	is none; it does not wait. An event with a smaller ``sequence`` than an
+ *	earlier event is out of date, and ignored. NULL: there are no events.
  * @pressure_fd: a descriptor that poll() finds readable when there is an event,
  *	the same each time. NULL: there is none.
  * @lost: whether the bytes of a segment are gone, as after a reset of the
@@ -138,10 +153,22 @@ struct flexmem_cache_memory {
  *	or a negative errno, which is taken for "not". It is asked when @grow or
  *	@shrink has returned -EIO, and by flexmem_cache_drop_lost(). NULL: no
  *	segment is ever lost.
+ * @map: makes the ``bytes`` of a whole segment visible to the CPU, for reading
+ *	and writing. Returns 0 and stores in ``pointer`` where the first byte is;
+ *	or a negative errno, with which the allocation that needed the segment
+ *	fails. It is called once for each segment, with FLEXMEM_CACHE_MAPPED
+ *	only. NULL: segments cannot be mapped.
+ * @unmap: ends what @map has made. The cache calls it before @free; if @free then
+ *	fails, it calls @map again. NULL if @map is.
+ *
+ * Their results are checked. A positive result, and -ECHILD, are taken for -EIO.
+ * Memory from @alloc whose offset is no multiple of the alignment, that goes beyond
+ * the last address, or that has a byte of another segment is given back, with a
+ * warning, and the request fails with -EIO.
  *
  * All of them run with the cache locked, one at a time, except for these that
  * run without it, and at the same time as any other: @alloc under
- * ``release_lock_on_device_malloc``, @alloc_wait, @pressure and @pressure_fd. An
+ * ``release_lock_on_device_malloc``, @pressure and @pressure_fd. An
  * event is read once: caches that share a provider, or a device, share its
  * events as well, and only one of them should serve them; the program can read
  * them itself instead, and call flexmem_cache_trim() for each.
@@ -157,13 +184,30 @@ struct flexmem_cache_provider {
 		      uint64_t bytes);
 	int (*memory_info)(void *user, uint64_t *free, uint64_t *total);
 	void *user;
-	int (*alloc_wait)(void *user, uint64_t bytes, uint64_t alignment,
-			  uint32_t flags, struct flexmem_cache_memory *memory,
-			  struct flexmem_failure *failure);
 	int (*pressure)(void *user, struct flexmem_pressure_event *event);
 	int (*pressure_fd)(void *user);
 	int (*lost)(void *user, uint64_t handle);
+	int (*map)(void *user, uint64_t handle, uint64_t bytes, void **pointer);
+	int (*unmap)(void *user, uint64_t handle, void *pointer,
+		     uint64_t bytes);
 };
+
+/**
+ * flexmem_cache_device_provider() - the provider that a cache has for a device
+ * @device: a device; it must outlive each cache that uses the provider
+ * @provider: to be filled; its ``user`` is @device
+ * @size: sizeof(*@provider)
+ *
+ * For a caller that wraps some of the callbacks: to count them, to limit them, or
+ * to name memory in another way. A callback that this device cannot serve is
+ * NULL.
+ *
+ * Return: 0; -EINVAL: @device or @provider is NULL, or @size too small.
+ */
+FLEXMEM_API int
+flexmem_cache_device_provider(struct flexmem_device *device,
+			      struct flexmem_cache_provider *provider,
+			      size_t size);
 
 /**
  * struct flexmem_cache_events - how the cache waits for streams
@@ -191,6 +235,33 @@ struct flexmem_cache_events {
 };
 
 /**
+ * struct flexmem_cache_contexts - what to do with the contexts of requests
+ * @print: writes what is known of a context to ``text``, which has room for
+ *	``length`` bytes, and ends it with a NUL, as snprintf() does. Returns the
+ *	length of the whole text, also if it is cut off. Each line is a frame of a
+ *	snapshot: FILE:LINE:NAME, or just a name. NULL: nothing is written.
+ * @hold: the cache begins to use a context, which must be valid until @release.
+ *	Runs in flexmem_cache_alloc_request(). NULL: each context is valid until
+ *	the cache is destroyed.
+ * @release: the cache does not use the context any more. NULL: as for @hold.
+ * @user: passed to each
+ *
+ * A context that is given with a request is used as long as its allocation lives,
+ * the history has an event of it, or a snapshot is being written. @release runs
+ * once for each @hold. A request that fails holds its context for a moment, or as
+ * long as its event is in the history.
+ *
+ * All of them run without any lock of the cache's, on any thread that uses the
+ * cache, and at the same time as any other. They may use the cache.
+ */
+struct flexmem_cache_contexts {
+	size_t (*print)(void *user, void *context, char *text, size_t length);
+	void (*hold)(void *user, void *context);
+	void (*release)(void *user, void *context);
+	void *user;
+};
+
+/**
  * struct flexmem_cache_profile - the sizes that the cache works with
  * @granule: sizes of blocks are multiples of it; a power of two from 128
  * @small_limit: requests up to this size go to the small pool
@@ -205,12 +276,9 @@ struct flexmem_cache_events {
  *	and above may be than the request it serves; the configuration key
  *	max_non_split_rounding_mb goes before
  * @growing_step: growing segments have multiples of this
- * @thread_limit: the largest request that the threads' own stores serve; at most
- *	@small_limit, and less than max_split_size_mb, whatever is asked for
- * @thread_bytes: when the store of one thread holds more, half of that stays
  *
  * 0 in any field means the default: 128, 1 MiB, 2 MiB, 10 MiB, 20 MiB, 2 MiB,
- * 1 MiB, 1 MiB, 2 MiB, 64 KiB, 1 MiB. With expandable_segments there is no small
+ * 1 MiB, 1 MiB, 2 MiB. With expandable_segments there is no small
  * pool: small requests and large ones share segments, and count as large.
  */
 struct flexmem_cache_profile {
@@ -223,8 +291,6 @@ struct flexmem_cache_profile {
 	uint64_t large_remainder;
 	uint64_t oversize_slack;
 	uint64_t growing_step;
-	uint64_t thread_limit;
-	uint64_t thread_bytes;
 };
 
 /**
@@ -247,19 +313,22 @@ struct flexmem_cache_profile {
  *	environment variable FLEXMEM_ALLOC_CONF; if it is not set,
  *	MINDTORCH_NPU_ALLOC_CONF; if that is not set, PYTORCH_ALLOC_CONF; if
  *	that is not set, its older name PYTORCH_CUDA_ALLOC_CONF
- * @log: receives warnings and, as @level says, more; NULL: nobody, unless
- *	FLEXMEM_DEBUG=1 or TORCH_SPYRE_ALLOC_DEBUG=1 is set, which log to stderr.
+ * @log: receives warnings and, as @level says, more; NULL: warnings about
+ *	settings go to stderr (not with FLEXMEM_CACHE_STRICT), and nothing else
+ *	does, unless FLEXMEM_DEBUG=1 or TORCH_SPYRE_ALLOC_DEBUG=1 is set.
  *	It may run with the cache locked, and on several threads at once.
  * @log_user: passed to @log
  * @level: the highest enum flexmem_log_level wanted; FLEXMEM_LOG_NONE is taken
- *	for FLEXMEM_LOG_WARNING: whoever wants nothing has no @log
+ *	for FLEXMEM_LOG_WARNING
  * @device_index: the number of the device in snapshots, at most 65535
- * @flags: of FLEXMEM_CACHE_STRICT, FLEXMEM_CACHE_MAPPABLE
+ * @flags: of FLEXMEM_CACHE_STRICT, FLEXMEM_CACHE_MAPPABLE, FLEXMEM_CACHE_MAPPED
  * @reserved: 0
  * @problem: where flexmem_cache_create() writes what is wrong when it returns
  *	-EINVAL, always NUL-terminated then, unless its ``cache`` is NULL or its
  *	``size`` too small; otherwise it is left as it was; or NULL
  * @problem_length: bytes there is room for in @problem; 512 hold any text
+ * @contexts: what to do with the contexts of requests, copied; NULL: nothing
+ * @contexts_size: sizeof(*@contexts)
  *
  * Settings are separated by commas, key and value by ':' or '='. Spaces around
  * them do not matter. A variable that is set to nothing is set. An unknown key,
@@ -280,20 +349,18 @@ struct flexmem_cache_profile {
  * per_process_memory_fraction   above 0.0, up to 1.0 (default): share of the
  *                               device that may be reserved at all
  * release_lock_on_device_malloc True or False (default): the provider makes
- *                               segments with the cache unlocked
+ *                               segments with the cache unlocked. PyTorch's
+ *                               release_lock_on_cudamalloc is accepted, too
  * roundup_power2_divisions      sizes are rounded up to one of that many steps
  *                               between powers of two: a power of two up to
  *                               64; or a list like [256:1,512:2,>:4], by
  *                               powers of two in MiB, each up to the next in
  *                               the list; 0 there, as 1, rounds nothing
- * thread_cache                  True or False (default): threads keep small
- *                               blocks of their own, used without the lock
  * ============================= ===============================================
  *
  * max_split_size_mb does not concern segments that grow. If the provider cannot
  * grow them (a device without FLEXMEM_CAN_RESIZE), expandable_segments has no
- * effect, and a warning says so. With backend direct it has none either, and
- * thread_cache has none.
+ * effect, and a warning says so. With backend direct it has none either.
  *
  * With FLEXMEM_CACHE_MAPPABLE and backend direct the granule is 4096 at least,
  * since that is what a segment takes then.
@@ -315,6 +382,8 @@ struct flexmem_cache_options {
 	uint32_t reserved;
 	char *problem;
 	size_t problem_length;
+	const struct flexmem_cache_contexts *contexts;
+	size_t contexts_size;
 };
 
 /**
@@ -331,7 +400,8 @@ struct flexmem_cache_options {
  * with FLEXMEM_CACHE_STRICT, a setting cannot be understood: @options->problem
  * has it in words, as has the log; or, with neither of these, @cache or
  * @options is NULL or @size too small; -EOPNOTSUPP: unknown bits in @options->flags,
- * or FLEXMEM_CACHE_MAPPABLE and a device without FLEXMEM_CAN_MAP.
+ * or FLEXMEM_CACHE_MAPPABLE and a device without FLEXMEM_CAN_MAP, or
+ * FLEXMEM_CACHE_MAPPED and a provider without ``map`` and ``unmap``.
  */
 FLEXMEM_API int flexmem_cache_create(struct flexmem_cache **cache,
 				     const struct flexmem_cache_options *options,
@@ -342,8 +412,8 @@ FLEXMEM_API int flexmem_cache_create(struct flexmem_cache **cache,
  * @cache: object to free, or NULL
  *
  * Waits for the device first when blocks still wait for events. Live
- * allocations go back too. What the provider refuses to take back is logged and
- * forgotten.
+ * allocations go back too. Memory that the provider refuses to take back is
+ * logged and forgotten.
  */
 FLEXMEM_API void flexmem_cache_destroy(struct flexmem_cache *cache);
 
@@ -429,12 +499,15 @@ FLEXMEM_API int flexmem_cache_profile(const struct flexmem_cache *cache,
  * @stream: on which it is used
  * @pool: a private pool, or 0
  * @tag: a name to sum up by, copied; shorter than FLEXMEM_CACHE_TAG; or NULL
+ * @context: what the caller knows about the request, such as a stack trace: see
+ *	struct flexmem_cache_contexts; or NULL
  */
 struct flexmem_cache_request {
 	uint64_t bytes;
 	uint64_t stream;
 	uint64_t pool;
 	const char *tag;
+	void *context;
 };
 
 /** FLEXMEM_CACHE_ALLOCATIONS - live allocations below 4 GiB of one cache */
@@ -472,9 +545,6 @@ enum flexmem_cache_limit {
  * @FLEXMEM_CACHE_OBSTACLE_KIND: it is in the pool of small requests and this is a
  *	large one, or the other way round
  * @FLEXMEM_CACHE_OBSTACLE_SPLIT: max_split_size_mb keeps it for larger requests
- * @FLEXMEM_CACHE_OBSTACLE_THREADS: it is too small, or there is none, but not by
- *	more than other threads keep of what they freed (thread_cache): each
- *	gives that back at its next call
  */
 enum flexmem_cache_obstacle {
 	FLEXMEM_CACHE_OBSTACLE_SIZE = 0,
@@ -482,12 +552,11 @@ enum flexmem_cache_obstacle {
 	FLEXMEM_CACHE_OBSTACLE_POOL = 2,
 	FLEXMEM_CACHE_OBSTACLE_KIND = 3,
 	FLEXMEM_CACHE_OBSTACLE_SPLIT = 4,
-	FLEXMEM_CACHE_OBSTACLE_THREADS = 5,
 };
 
-/* What the struct inside of each of these two can grow by. */
+/* How much the struct inside of each of these two can grow. */
 #define FLEXMEM_CACHE_DEVICE_ROOM 8
-#define FLEXMEM_CACHE_ROOM 6
+#define FLEXMEM_CACHE_ROOM 2
 
 /**
  * struct flexmem_cache_failure - why there was no memory
@@ -496,12 +565,12 @@ enum flexmem_cache_obstacle {
  * @limit: enum flexmem_cache_limit
  * @asked: bytes asked for, rounded up if they are not too many for that
  * @segment: bytes that were asked of the provider for it
- * @allocated_bytes: bytes in live allocations; what threads keep is none
+ * @allocated_bytes: bytes in live allocations
  * @reserved_bytes: bytes in segments
  * @largest_free: the largest free block that the cache has and could not use
  * @allowed_bytes: what per_process_memory_fraction allows; 0: no limit
  * @device_free: what the provider says; both 0: not known
- * @device_total: likewise
+ * @device_total: the same
  * @device: the provider's reason, for an @error of -ENOMEM
  * @device_room: 0; for @device to grow
  * @obstacle: enum flexmem_cache_obstacle: why @largest_free could not be used
@@ -511,12 +580,19 @@ enum flexmem_cache_obstacle {
  * @largest_pool: the private pool that it belongs to, or 0
  * @pool: the private pool that was asked for, or 0
  * @last_pool: the last private pool that the cache has made, or 0
+ * @context: as in the request
+ * @print: as in &flexmem_cache_options.contexts, for
+ *	flexmem_cache_error_text(), which must be called while the context is
+ *	valid
+ * @print_user: what to pass to @print
+ * @expandable: 1: segments of the cache grow; 0: they have fixed sizes
+ * @reserved: 0
  *
- * After -ENOENT only @pool and @last_pool say something. All is 0 when it was host
- * memory that was exhausted, or an error of the provider's other than -ENOMEM, as
- * an -ENOENT of its own. What follows @device is 0 when @limit is not
- * FLEXMEM_CACHE_LIMIT_NONE, as are @error, @segment, @largest_free, @allowed_bytes
- * and all that is said of the device.
+ * After -ENOENT only @pool and @last_pool say something. All is 0 when it was
+ * host memory that was exhausted, or an error of the provider's other than
+ * -ENOMEM, as an -ENOENT of its own. The members after @device are 0 when
+ * @limit is not FLEXMEM_CACHE_LIMIT_NONE, as are @error, @segment,
+ * @largest_free, @allowed_bytes and all that is said of the device.
  */
 struct flexmem_cache_failure {
 	int32_t error;
@@ -537,6 +613,11 @@ struct flexmem_cache_failure {
 	uint64_t largest_pool;
 	uint64_t pool;
 	uint64_t last_pool;
+	void *context;
+	size_t (*print)(void *user, void *context, char *text, size_t length);
+	void *print_user;
+	uint32_t expandable;
+	uint32_t reserved;
 };
 
 /**
@@ -553,6 +634,9 @@ struct flexmem_cache_failure {
  * @handle: of the segment that it is in, as the provider named it: with a device
  *	what flexmem_device_write() and flexmem_device_map() take
  * @offset: where it starts in that segment
+ * @context: as in the request; valid as long as the allocation lives
+ * @pointer: where the CPU finds its first byte, with FLEXMEM_CACHE_MAPPED; NULL
+ *	without. It is valid until the allocation is freed.
  *
  * Its bytes are those from @offset on, @size of them, of the segment @handle:
  *
@@ -560,8 +644,8 @@ struct flexmem_cache_failure {
  *    While the segment grows or shrinks they return -EBUSY, as does
  *    flexmem_device_map(): for another thread's request, or because memory goes
  *    back, by flexmem_cache_empty() and flexmem_cache_trim(), for pressure, or
- *    on the thread of flexmem_cache_start_helper() at any moment. Then they are
- *    to be called again, copies for what ``done`` does not cover.
+ *    on the thread of flexmem_cache_start_helper() at any moment. Then call
+ *    them again, copies for the bytes that ``done`` does not cover.
  *  - flexmem_device_map() does with FLEXMEM_CACHE_MAPPABLE. Maps begin at pages,
  *    blocks at multiples of the granule: unless that is a page, what is mapped
  *    with a block has bytes of its neighbours at both ends. While anything of a
@@ -585,6 +669,8 @@ struct flexmem_cache_allocation {
 	uint64_t failure_room[FLEXMEM_CACHE_ROOM];
 	uint64_t handle;
 	uint64_t offset;
+	void *context;
+	void *pointer;
 };
 
 /**
@@ -594,27 +680,27 @@ struct flexmem_cache_allocation {
  * @stream: on which it is used
  * @token: where to put the token
  *
- * flexmem_cache_free() frees it. What happens, step by step, when the cache has
- * no block for the request:
+ * flexmem_cache_free() frees it. The steps when the cache has no block for the
+ * request:
  *
  *  1. with a threshold that is exceeded, free segments go back, the oldest
  *     first, until it is not;
- *  2. the provider is asked for a segment (num_ooms counts its refusal);
+ *  2. the provider is asked for a segment (num_first_failures counts its
+ *     refusal);
  *  3. the callbacks of flexmem_cache_add_oom_callback() run; if anything was
  *     freed, the cache is searched and the provider asked again;
  *  4. with a threshold, step 1 once more; then free segments that are large
  *     enough go back, and the provider is asked again;
  *  5. all free segments go back, and the provider is asked again;
- *  6. the device is synchronized, blocks that waited come back, and the cache is
- *     searched; if that does not help, all free segments go back, and the
- *     provider is asked one last time. Now a device with FLEXMEM_CAN_PRESSURE asks other processes
- *     to give something back, and waits about a second for it, while the cache
- *     is unlocked. What other threads free meanwhile goes back at once; what
- *     cannot, since its segment is in use, is looked for when that was in vain.
+ *  6. the device is synchronized, blocks that waited come back, and the cache
+ *     is searched; if that does not help, all free segments go back, and the
+ *     provider is asked one last time. Under ``release_lock_on_device_malloc``
+ *     the cache is searched once more, for blocks that other threads have freed
+ *     meanwhile.
  *
  * Steps 4 and 5 ask only if something went back. An error other than -ENOMEM
- * ends it at once. num_alloc_retries counts successes in 3 to 6, num_oom_errors
- * failures of them all.
+ * ends it at once. num_alloc_retries counts successes in 3 to 6, num_ooms failures
+ * of them all.
  *
  * Return: 0; -ENOMEM: no device memory; or what the provider returned.
  */
@@ -629,7 +715,7 @@ FLEXMEM_API int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
  * @allocation: to be filled, on failure too
  * @allocation_size: sizeof(*@allocation)
  *
- * As flexmem_cache_alloc(), with all there is to be told.
+ * As flexmem_cache_alloc(), with every detail in the reply.
  *
  * Return: as flexmem_cache_alloc(); -ENOENT: no such pool; -EINVAL: the tag is
  * too long.
@@ -649,6 +735,55 @@ flexmem_cache_alloc_request(struct flexmem_cache *cache,
  * Return: 0; -EINVAL: not a live allocation of this cache.
  */
 FLEXMEM_API int flexmem_cache_free(struct flexmem_cache *cache, void *token);
+
+/**
+ * flexmem_cache_alloc_pointer() - allocate what is freed by its pointer
+ * @cache: a cache with FLEXMEM_CACHE_MAPPED
+ * @request: as for flexmem_cache_alloc_request()
+ * @request_size: sizeof(*@request)
+ * @allocation: to be filled, on failure too; its ``pointer`` names it. Zero bytes
+ *	give NULL.
+ * @allocation_size: sizeof(*@allocation)
+ *
+ * For a framework that frees some of its memory by pointer alone. Only
+ * flexmem_cache_free_pointer() frees such an allocation; its token serves the
+ * other functions.
+ *
+ * Return: as flexmem_cache_alloc_request(); -EOPNOTSUPP: the cache does not map
+ * its segments.
+ */
+FLEXMEM_API int
+flexmem_cache_alloc_pointer(struct flexmem_cache *cache,
+			    const struct flexmem_cache_request *request,
+			    size_t request_size,
+			    struct flexmem_cache_allocation *allocation,
+			    size_t allocation_size);
+
+/**
+ * flexmem_cache_free_pointer() - free an allocation by its pointer
+ * @cache: the cache it was made with
+ * @pointer: from flexmem_cache_alloc_pointer(), or NULL
+ *
+ * Return: 0; -EINVAL: no live allocation that was made by
+ * flexmem_cache_alloc_pointer() begins there; -EOPNOTSUPP: the cache does not map
+ * its segments.
+ */
+FLEXMEM_API int flexmem_cache_free_pointer(struct flexmem_cache *cache,
+					   void *pointer);
+
+/**
+ * flexmem_cache_lookup_pointer() - find the allocation that begins at a pointer
+ * @cache: the cache it was made with
+ * @pointer: from flexmem_cache_alloc_pointer()
+ * @allocation: to be filled
+ * @size: sizeof(*@allocation)
+ *
+ * Return: as flexmem_cache_free_pointer(); NULL is -EINVAL here.
+ */
+FLEXMEM_API int
+flexmem_cache_lookup_pointer(struct flexmem_cache *cache, const void *pointer,
+			     struct flexmem_cache_allocation *allocation,
+			     size_t size);
 
 /**
  * flexmem_cache_record_stream() - say that another stream uses an allocation
@@ -698,11 +833,10 @@ FLEXMEM_API int flexmem_cache_memory_info(struct flexmem_cache *cache,
  *	too
  *
  * Waits for events that blocks wait for. Segments of private pools stay, until
- * the pool is released. What other threads keep in stores of their own comes
- * back when they allocate or free next. With backend direct all that was freed
- * has gone back already, but for what waits for events and what the provider has
- * refused: that goes now. @released is what went back while this ran, also what
- * went at once since an event had happened, or another thread freed it.
+ * the pool is released. With backend direct all that was freed has gone back
+ * already, but for what waits for events and what the provider has refused: that
+ * goes now. @released is what went back while this ran, also what went at once
+ * since an event had happened, or another thread freed it.
  *
  * Return: 0; or what a callback returned that could not wait or free; the rest
  * has been done.
@@ -716,9 +850,9 @@ FLEXMEM_API int flexmem_cache_empty(struct flexmem_cache *cache,
  * @bytes: how much should go back
  * @released: where to put how much it was, or NULL; written on failure too
  *
- * For pressure from outside. What has waited for events that have happened comes
- * back; then free segments go, the oldest first, until it is at least that much.
- * It never waits for a stream.
+ * For pressure from outside. Blocks whose events have happened come back; then
+ * free segments go, the oldest first, until it is at least that much. It never
+ * waits for a stream.
  *
  * Return: 0, also when there was less; or what the provider returned.
  */
@@ -732,11 +866,10 @@ FLEXMEM_API int flexmem_cache_trim(struct flexmem_cache *cache,
  *	success only
  *
  * To be called after a reset of the device, which the cache does not notice by
- * itself before it asks for a segment to grow or to shrink. From then on nothing
- * is allocated in a segment that was lost, nor in a private pool's; it goes back
- * as soon as nothing in it lives. What lives there keeps its token, and is freed
- * as ever. What other threads keep in stores of their own comes back when they
- * allocate or free next, before it is used. Waits for nothing.
+ * itself before it asks for a segment to grow or to shrink. From then on
+ * nothing is allocated in a segment that was lost, nor in a private pool's; it
+ * goes back as soon as nothing in it lives. A live allocation there keeps its
+ * token, and is freed as ever. Waits for nothing.
  *
  * Return: 0; -EOPNOTSUPP: the provider cannot tell what was lost; or what it
  * returned when it was to take a segment back, which is tried again later.
@@ -750,11 +883,11 @@ FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
  * @released: where to put how much went back, or NULL; written on failure too,
  *	but for -EINVAL and -ECHILD
  *
- * Reads the next event of the device (flexmem_device_pressure()) and answers it.
- * For the loop of a framework: to be called when poll() finds
+ * Reads the next event of the device (flexmem_device_pressure()) and answers
+ * it. For the loop of a framework: to be called when poll() finds
  * flexmem_device_fd() readable. It waits for no stream, no event and no memory,
  * only for the cache's lock, as every call does. Live allocations are never
- * touched. What goes back, the oldest first:
+ * touched. Memory goes back, the oldest first:
  *
  *  - FLEXMEM_LEVEL_MODERATE, unless the level has fallen to it: half of what is
  *    free, or more: the free end of a growing segment goes as a whole.
@@ -783,7 +916,7 @@ FLEXMEM_API int flexmem_cache_serve_pressure(struct flexmem_cache *cache,
  * For a framework without a loop. The thread waits for events and does what
  * flexmem_cache_serve_pressure() does, until flexmem_cache_stop_helper() or the
  * destruction of the cache ends it, or the device is gone; then it can be
- * started anew. It runs with all signals blocked, and runs callbacks of the
+ * started again. It runs with all signals blocked, and runs callbacks of the
  * provider, of the events and the log's as any other thread that uses the
  * cache. If the program closes descriptors that it has not opened, as
  * closefrom() does, the thread ends with a warning.
@@ -863,8 +996,8 @@ FLEXMEM_API int flexmem_cache_pool_create(struct flexmem_cache *cache,
  * @cache: a cache
  * @pool: its number
  *
- * Nothing can be allocated into it any more. What lives in it stays until it is
- * freed; each segment goes back as soon as nothing in it lives.
+ * Nothing can be allocated into it any more. A live allocation in it stays
+ * until it is freed; each segment goes back as soon as nothing in it lives.
  *
  * Return: 0; -ENOENT: no such pool.
  */
@@ -908,15 +1041,14 @@ struct flexmem_cache_figure {
  * @oversize_allocations: live allocations of max_split_size_mb and above
  * @oversize_segments: segments of max_split_size_mb and above
  * @max_split_size: in bytes; UINT64_MAX: no limit
- * @num_ooms: allocations for which there was no memory at the first attempt: the
- *	provider refused, or per_process_memory_fraction left no room. Each counts
- *	once, however often it was tried again and whatever came of it: with
- *	success it is in @num_alloc_retries as well, and without in
- *	@num_oom_errors. In PyTorch this is the name of @num_oom_errors.
- * @num_alloc_retries: allocations that succeeded after that; PyTorch counts all
- *	that are tried again
- * @num_oom_errors: allocations that failed for lack of memory; also those of more
- *	than FLEXMEM_CACHE_ALLOCATION_BYTES
+ * @num_ooms: allocations that failed for lack of memory; also those of more than
+ *	FLEXMEM_CACHE_ALLOCATION_BYTES
+ * @num_alloc_retries: allocations that succeeded after a first failure. PyTorch
+ *	counts those that are tried again, also without success.
+ * @num_first_failures: allocations for which there was no memory at the first
+ *	attempt: the provider refused, or per_process_memory_fraction left no room.
+ *	Each counts once, however often it is tried again. With success it is in
+ *	@num_alloc_retries as well, and otherwise in @num_ooms.
  * @num_sync_all_streams: how often the device was synchronized
  * @num_device_alloc: segments made
  * @num_device_free: segments given back
@@ -925,23 +1057,14 @@ struct flexmem_cache_figure {
  * @num_hits: allocations that the cache served without the provider
  * @num_misses: allocations for which the provider was asked
  * @num_collections: times that the threshold made segments go back
- * @thread_bound: bytes by which peaks may be too high, for those figures that
- *	thread_cache concerns (@allocation, @active, @allocated_bytes,
- *	@active_bytes and @requested_bytes): thread_bytes and thread_limit of
- *	the profile, times the most threads that had stores at once. 0 without
- *	thread_cache.
  * @num_pressure_events: events that were served
  * @pressure_bytes: bytes that went back for them
  * @num_limit_errors: allocations that failed since so many were live already
  *	(FLEXMEM_CACHE_LIMIT_ALLOCATIONS); they are in no other counter of failures
  *
- * Of the arrays the index is enum flexmem_cache_pool_kind. What threads keep in
- * stores of their own is neither active nor inactive. What they do there while
- * the figures are read may be in some and not yet in others; none is less than
- * nothing, nor more than its peak.
+ * Of the arrays the index is enum flexmem_cache_pool_kind.
  *
- * Everything is exact but for peaks. These are exact as well, apart from
- * @thread_bound, if since flexmem_cache_reset_peaks() one thread alone has
+ * Everything is exact but for peaks. These are exact as well if since flexmem_cache_reset_peaks() one thread alone has
  * allocated and freed, or all was on one stream. Otherwise the peaks of
  * @allocation, @active, @inactive_split and of their bytes, of @requested_bytes
  * and of what has no tag can be wrong by what the last 64 operations of each
@@ -963,7 +1086,7 @@ struct flexmem_cache_statistics {
 	uint64_t max_split_size;
 	uint64_t num_ooms;
 	uint64_t num_alloc_retries;
-	uint64_t num_oom_errors;
+	uint64_t num_first_failures;
 	uint64_t num_sync_all_streams;
 	uint64_t num_device_alloc;
 	uint64_t num_device_free;
@@ -972,7 +1095,6 @@ struct flexmem_cache_statistics {
 	uint64_t num_hits;
 	uint64_t num_misses;
 	uint64_t num_collections;
-	uint64_t thread_bound;
 	uint64_t num_pressure_events;
 	uint64_t pressure_bytes;
 	uint64_t num_limit_errors;
@@ -992,7 +1114,7 @@ flexmem_cache_statistics(struct flexmem_cache *cache,
 			 size_t size);
 
 /**
- * flexmem_cache_reset_peaks() - let peaks begin anew from the current figures
+ * flexmem_cache_reset_peaks() - set all peaks to the current figures
  * @cache: a cache
  *
  * Return: 0 or a negative errno.
@@ -1000,7 +1122,7 @@ flexmem_cache_statistics(struct flexmem_cache *cache,
 FLEXMEM_API int flexmem_cache_reset_peaks(struct flexmem_cache *cache);
 
 /**
- * flexmem_cache_reset_accumulated() - let sums and counters begin anew from 0
+ * flexmem_cache_reset_accumulated() - set sums and counters to 0
  * @cache: a cache
  *
  * Return: 0 or a negative errno.
@@ -1067,10 +1189,20 @@ FLEXMEM_API int flexmem_cache_set_history(struct flexmem_cache *cache,
  * @length: where to put its length without the NUL, or NULL
  *
  * It has the fields of PyTorch's memory snapshot (segments, device_traces,
- * allocator_settings), so that its viewer shows it once it is pickled. An
+ * allocator_settings), so that its viewer shows it once it is pickled, by protocol
+ * 4 at most. An
  * address in it is the number of the region, in the order in which this cache
  * met them and from 1, times 2^44, plus the offset. region_id, offset and token
- * are given beside it. A tag appears as the name of a frame.
+ * are given beside it. Of one pool it has that pool's history only. As in
+ * PyTorch, segments that grow are mapped and unmapped, and others are allocated
+ * and freed.
+ *
+ * The frames of an allocation are its tag, and each line of what
+ * &flexmem_cache_contexts.print writes of its context. Text in UTF-8 stays as it
+ * is; a byte that is none becomes U+FFFD.
+ *
+ * The cache is locked while the records are copied, and not while the text is
+ * written.
  *
  * Return: 0; -ENOENT: no such pool.
  */
@@ -1126,6 +1258,9 @@ flexmem_cache_flat_create(struct flexmem_cache_flat **flat, uint64_t bytes,
 FLEXMEM_API void flexmem_cache_flat_destroy(struct flexmem_cache_flat *flat);
 
 #ifdef __cplusplus
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 }
 #endif
 

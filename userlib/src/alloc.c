@@ -26,6 +26,25 @@ static void failure_from_uapi(const struct flexmem_device *device,
 	};
 }
 
+/* The driver says EINVAL; which value it was is seen here. */
+static void invalid_from_uapi(const struct flexmem_device *device,
+			      const struct flexmem_alloc *reply,
+			      struct flexmem_failure *failure)
+{
+	uint64_t alignment = reply->alignment;
+
+	failure->quota = FLEXMEM_UNLIMITED;
+	if (!reply->length) {
+		failure->limit = FLEXMEM_LIMIT_NO_LENGTH;
+	} else if (alignment & (alignment - 1)) {
+		failure->limit = FLEXMEM_LIMIT_ALIGNMENT_POWER;
+		failure->asked = alignment;
+	} else if (alignment > device->info.out_max_alignment) {
+		failure->limit = FLEXMEM_LIMIT_ALIGNMENT_MAX;
+		failure->asked = alignment;
+	}
+}
+
 static uint32_t flags_from_uapi(uint32_t from)
 {
 	uint32_t flags = 0;
@@ -52,6 +71,8 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 	allocation->error = error;
 	if (error == -ENOMEM && reply->out_reason != FLEXMEM_REASON_NONE)
 		failure_from_uapi(device, reply, &allocation->failure);
+	else if (error == -EINVAL)
+		invalid_from_uapi(device, reply, &allocation->failure);
 	if (error)
 		return;
 	allocation->handle = reply->out_handle;
@@ -120,10 +141,7 @@ int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,
 	if (!device || !allocation || size < FMLIB_ALLOCATION_MIN)
 		return -EINVAL;
 
-	if (flags & FLEXMEM_WAIT)
-		fmlib_debug_begin_wait(device, &debug);
-	else
-		fmlib_debug_begin(device, &debug);
+	fmlib_debug_begin(device, &debug);
 	err = fmlib_ioctl(device, FLEXMEM_IOCTL_ALLOC, &cmd);
 	fmlib_allocation_from_uapi(device, err, &cmd, &result);
 	fmlib_failure_details(device, &result.failure);

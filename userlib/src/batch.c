@@ -107,7 +107,8 @@ static int alloc_piece(struct flexmem_device *device,
 	for (i = 0; i < *done; i++) {
 		fmlib_allocation_from_uapi(device, -entries[i].out_error,
 					   &entries[i], &result);
-		add_details(device, &known, made, &result.failure);
+		if (result.error == -ENOMEM)
+			add_details(device, &known, made, &result.failure);
 		made += result.size;
 		request.length = entries[i].length;
 		request.alignment = entries[i].alignment;

@@ -46,19 +46,12 @@ static void read_regions(const struct flexmem_device *device,
 
 void fmlib_debug_begin(struct flexmem_device *device, struct fmlib_debug *debug)
 {
-	fmlib_debug_begin_wait(device, debug);
-	debug->tables = debug->on;
+	memset(debug, 0, sizeof(*debug));
+	debug->on = fmlib_log_wants(device, FLEXMEM_LOG_DEBUG);
 	if (!debug->on)
 		return;
 	pthread_mutex_lock(&device->debug_lock);
 	read_regions(device, &debug->before, &debug->before_count);
-}
-
-void fmlib_debug_begin_wait(struct flexmem_device *device,
-			    struct fmlib_debug *debug)
-{
-	memset(debug, 0, sizeof(*debug));
-	debug->on = fmlib_log_wants(device, FLEXMEM_LOG_DEBUG);
 }
 
 /* Which of the fallback sizes a new region has. */
@@ -89,7 +82,7 @@ void fmlib_debug_done(struct flexmem_device *device, struct fmlib_debug *debug)
 {
 	size_t i;
 
-	if (!debug->tables)
+	if (!debug->on)
 		return;
 	read_regions(device, &debug->after, &debug->after_count);
 	for (i = 0; i < debug->after_count; i++) {
@@ -119,7 +112,7 @@ void fmlib_debug_alloc(struct flexmem_device *device,
 		return;
 	}
 	fmlib_log(device, FLEXMEM_LOG_DEBUG,
-		  "alloc handle %u: region %s offset %#llx size %llu (asked %llu, alignment %llu%s%s%s%s%s)",
+		  "alloc handle %u: region %s offset %#llx size %llu (asked %llu, alignment %llu%s%s%s%s)",
 		  allocation->handle,
 		  region_text(device, allocation->address.region_id, id),
 		  (unsigned long long)allocation->address.offset,
@@ -129,12 +122,11 @@ void fmlib_debug_alloc(struct flexmem_device *device,
 		  request->flags & FLEXMEM_PROGRAM ? ", program" : "",
 		  request->flags & FLEXMEM_MAPPABLE ? ", mappable" : "",
 		  request->flags & FLEXMEM_ZEROED ? ", zeroed" : "",
-		  request->flags & FLEXMEM_GROWABLE ? ", growable" : "",
-		  request->flags & FLEXMEM_WAIT ? ", waiting" : "");
+		  request->flags & FLEXMEM_GROWABLE ? ", growable" : "");
 }
 
 /*
- * What a free did to its neighbours, seen from the number of free blocks: one
+ * How a free merged with its neighbours, from the number of free blocks: one
  * more, as many, or one fewer. Only if the region changed exactly once.
  */
 static const char *merge_text(const struct flexmem_region_state *before,
@@ -222,7 +214,7 @@ void fmlib_debug_end(struct flexmem_device *device, struct fmlib_debug *debug)
 	char id[REGION_TEXT];
 	size_t i;
 
-	if (!debug->tables)
+	if (!debug->on)
 		return;
 	for (i = 0; i < debug->after_count; i++) {
 		region = &debug->after[i];

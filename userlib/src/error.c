@@ -4,10 +4,9 @@
 #include "internal.h"
 #include "human.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-#define LIMIT_TEXT 128
 
 const char *flexmem_limit_name(uint32_t limit)
 {
@@ -25,50 +24,61 @@ const char *flexmem_limit_name(uint32_t limit)
 		[FLEXMEM_LIMIT_ALIGNMENT] = "alignment",
 	};
 
-	if (limit >= sizeof(names) / sizeof(names[0]))
-		return "unknown";
-	return names[limit];
+	switch (limit) {
+	case FLEXMEM_LIMIT_NO_LENGTH:
+		return "no_length";
+	case FLEXMEM_LIMIT_ALIGNMENT_POWER:
+		return "alignment_power";
+	case FLEXMEM_LIMIT_ALIGNMENT_MAX:
+		return "alignment_max";
+	default:
+		return limit < sizeof(names) / sizeof(names[0]) ? names[limit] :
+		       "unknown";
+	}
 }
 
 static void slots_text(const struct flexmem_failure *failure,
-		       char text[LIMIT_TEXT])
+		       char text[FMLIB_LIMIT_TEXT])
 {
 	if (!failure->program_slots)
-		snprintf(text, LIMIT_TEXT, "no slot left (%u of %u used)",
+		snprintf(text, FMLIB_LIMIT_TEXT, "no slot left (%u of %u used)",
 			 failure->regions, failure->slots);
 	else if (failure->flags & FLEXMEM_PROGRAM)
-		snprintf(text, LIMIT_TEXT,
+		snprintf(text, FMLIB_LIMIT_TEXT,
 			 "no slot for programs left (%u of the %u slots are set aside)",
 			 failure->program_slots, failure->slots);
 	else
-		snprintf(text, LIMIT_TEXT,
+		snprintf(text, FMLIB_LIMIT_TEXT,
 			 "no slot left (%u of %u used, %u set aside for programs)",
 			 failure->regions, failure->slots,
 			 failure->program_slots);
 }
 
-/* @whose limit it was, and how much of it is used if that is known. */
+/*
+ * @whose: the owner of the limit. Also how much of it is used, if that is
+ * known.
+ */
 static void quota_text(const struct flexmem_failure *failure, const char *whose,
-		       char text[LIMIT_TEXT])
+		       char text[FMLIB_LIMIT_TEXT])
 {
 	char limit[FMLIB_HUMAN_MAX];
 	char used[FMLIB_HUMAN_MAX];
 
 	if (failure->quota == FLEXMEM_UNLIMITED)
-		snprintf(text, LIMIT_TEXT, "limit of %s", whose);
+		snprintf(text, FMLIB_LIMIT_TEXT, "limit of %s", whose);
 	else if (failure->charge == FLEXMEM_CHARGE_BYTES)
-		snprintf(text, LIMIT_TEXT, "limit of %s (%s of %s used)", whose,
+		snprintf(text, FMLIB_LIMIT_TEXT, "limit of %s (%s of %s used)", whose,
 			 fmlib_human(failure->quota_used, used),
 			 fmlib_human(failure->quota, limit));
 	else
-		snprintf(text, LIMIT_TEXT, "limit of %s (%llu of %llu %s used)",
+		snprintf(text, FMLIB_LIMIT_TEXT, "limit of %s (%llu of %llu %s used)",
 			 whose, (unsigned long long)failure->quota_used,
 			 (unsigned long long)failure->quota,
 			 failure->charge == FLEXMEM_CHARGE_SLOTS ?
 			 "slots" : "allocations");
 }
 
-/* What keeps the device from giving another region, where that would help. */
+/* Why the device gives no other region, where that would help. */
 static const char *region_text(const struct flexmem_failure *failure)
 {
 	switch (failure->region_limit) {
@@ -83,48 +93,51 @@ static const char *region_text(const struct flexmem_failure *failure)
 	}
 }
 
-/* max_handles is 0 where it was not the driver, whose parameter that is. */
+/*
+ * max_handles, a parameter of the driver, is 0 if the failure is not the
+ * driver's.
+ */
 static const char *size_text(const struct flexmem_failure *failure)
 {
 	return failure->max_handles ? ": see fallback_sizes" : "";
 }
 
-static void limit_text(const struct flexmem_failure *failure,
-		       char text[LIMIT_TEXT])
+void fmlib_limit_text(const struct flexmem_failure *failure,
+		      char text[FMLIB_LIMIT_TEXT])
 {
 	char size[FMLIB_HUMAN_MAX];
 
 	switch (failure->limit) {
 	case FLEXMEM_LIMIT_CAPACITY:
-		snprintf(text, LIMIT_TEXT,
+		snprintf(text, FMLIB_LIMIT_TEXT,
 			 "the device has none left for another region");
 		break;
 	case FLEXMEM_LIMIT_SLOTS:
 		slots_text(failure, text);
 		break;
 	case FLEXMEM_LIMIT_MAX_REGIONS:
-		snprintf(text, LIMIT_TEXT,
+		snprintf(text, FMLIB_LIMIT_TEXT,
 			 "no further region allowed (max_regions is %u)",
 			 failure->max_regions);
 		break;
 	case FLEXMEM_LIMIT_FRAGMENTATION:
-		snprintf(text, LIMIT_TEXT,
+		snprintf(text, FMLIB_LIMIT_TEXT,
 			 "fragmentation (enough is free, but not in one piece%s)",
 			 region_text(failure));
 		break;
 	case FLEXMEM_LIMIT_ALIGNMENT:
-		snprintf(text, LIMIT_TEXT,
+		snprintf(text, FMLIB_LIMIT_TEXT,
 			 "alignment (it suits no free piece that was tried%s)",
 			 region_text(failure));
 		break;
 	case FLEXMEM_LIMIT_REGION_SIZE:
-		snprintf(text, LIMIT_TEXT,
+		snprintf(text, FMLIB_LIMIT_TEXT,
 			 "no region can be that large (at most %s%s)",
 			 fmlib_human(failure->max_region, size),
 			 size_text(failure));
 		break;
 	case FLEXMEM_LIMIT_HANDLES:
-		snprintf(text, LIMIT_TEXT,
+		snprintf(text, FMLIB_LIMIT_TEXT,
 			 "too many live allocations (at most %u for one open file)",
 			 failure->max_handles);
 		break;
@@ -135,11 +148,11 @@ static void limit_text(const struct flexmem_failure *failure,
 		quota_text(failure, "this user's open files", text);
 		break;
 	case FLEXMEM_LIMIT_GUARANTEE:
-		snprintf(text, LIMIT_TEXT,
+		snprintf(text, FMLIB_LIMIT_TEXT,
 			 "what is left has been guaranteed to others");
 		break;
 	default:
-		snprintf(text, LIMIT_TEXT, "limit %u of the driver",
+		snprintf(text, FMLIB_LIMIT_TEXT, "limit %u of the driver",
 			 failure->limit);
 		break;
 	}
@@ -148,14 +161,14 @@ static void limit_text(const struct flexmem_failure *failure,
 static int memory_text(const struct flexmem_failure *failure, char *text,
 		       size_t length)
 {
-	char limit[LIMIT_TEXT];
+	char limit[FMLIB_LIMIT_TEXT];
 	char asked[32];
 	char total[32];
 	char largest[32];
 	char human[FMLIB_HUMAN_MAX];
 	char own[48] = "";
 
-	limit_text(failure, limit);
+	fmlib_limit_text(failure, limit);
 	snprintf(asked, sizeof(asked), "%s",
 		 fmlib_human(failure->asked, human));
 	snprintf(total, sizeof(total), "%s",
@@ -180,7 +193,34 @@ static int memory_text(const struct flexmem_failure *failure, char *text,
 			own);
 }
 
-/* What an errno means here; what is missing has its usual meaning. */
+/* Which value of a request was wrong; false: that is not known. */
+static bool invalid_text(const struct flexmem_failure *failure, char *text,
+			 size_t length, int *needed)
+{
+	char human[FMLIB_HUMAN_MAX];
+
+	fmlib_human(failure->asked, human);
+	switch (failure->limit) {
+	case FLEXMEM_LIMIT_NO_LENGTH:
+		*needed = snprintf(text, length,
+				   "invalid request: the length is 0");
+		return true;
+	case FLEXMEM_LIMIT_ALIGNMENT_POWER:
+		*needed = snprintf(text, length,
+				   "invalid request: the alignment of %llu bytes is not a power of two",
+				   (unsigned long long)failure->asked);
+		return true;
+	case FLEXMEM_LIMIT_ALIGNMENT_MAX:
+		*needed = snprintf(text, length,
+				   "invalid request: the alignment of %s is above the largest of this device",
+				   human);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The meaning of an errno here; what is missing has its usual meaning. */
 static const char *errno_text(int error)
 {
 	switch (error) {
@@ -202,8 +242,10 @@ static const char *errno_text(int error)
 		return "no such device (is its driver loaded?), or it is gone";
 	case -ENOTTY:
 		return "not a flexmem device, or its driver is too old";
+	case -EINVAL:
+		return "an argument is out of its range";
 	case -EOPNOTSUPP:
-		return "unknown flag, or the driver is too old for it";
+		return "the device cannot do this, or its driver does not know it";
 	case -ETIMEDOUT:
 		return "the device's firmware did not answer in time";
 	case -EIO:
@@ -239,7 +281,8 @@ int flexmem_error_text(int error, const struct flexmem_failure *failure,
 	}
 	if (error == -ENOMEM && failure && known.limit != FLEXMEM_LIMIT_NONE) {
 		needed = memory_text(&known, text, length);
-	} else {
+	} else if (error != -EINVAL || !failure ||
+		   !invalid_text(&known, text, length, &needed)) {
 		description = errno_text(error);
 		if (description)
 			needed = snprintf(text, length, "%s", description);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * What the files of libflexmem share. The driver's structs stay inside the
+ * Shared by the files of libflexmem. The driver's structs stay inside the
  * library: each file that sends a command converts them itself.
  *
  * Names that are not public begin with fmlib_, since a static library cannot
@@ -70,11 +70,16 @@ int fmlib_copy_out(void *to, size_t to_size, size_t min, const void *from,
 		   size_t from_size);
 
 /*
- * Reads a struct of the caller's size. What the caller lacks is zero; -E2BIG
- * if it sent something that is not known here.
+ * Reads a struct of the caller's size. Members that the caller lacks are zero;
+ * -E2BIG if it sent something that is not known here.
  */
 int fmlib_copy_in(void *to, size_t to_size, const void *from, size_t from_size,
 		  size_t min);
+
+/* error.c: what the driver's limit was, without the figures of the request. */
+#define FMLIB_LIMIT_TEXT 128
+void fmlib_limit_text(const struct flexmem_failure *failure,
+		      char text[FMLIB_LIMIT_TEXT]);
 
 /* open.c: opens the node that @path or the environment chooses. */
 int fmlib_open(struct flexmem_device *device, const char *path);
@@ -84,8 +89,8 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 				const struct flexmem_alloc *reply,
 				struct flexmem_allocated *allocation);
 /*
- * What the reply does not tell of a failure: the quota that was hit. It is asked
- * for afterwards, so it may have changed since.
+ * Details of a failure that the reply lacks: the quota that was hit. It is
+ * asked for afterwards, so it may have changed since.
  */
 void fmlib_failure_details(const struct flexmem_device *device,
 			   struct flexmem_failure *failure);
@@ -95,6 +100,8 @@ void fmlib_region_from_uapi(const void *from, void *to, size_t size);
 
 /* log.c: what writes to stderr if the environment asks for it; else NULL. */
 flexmem_log_fn fmlib_log_of_environment(bool cache);
+/* Writes to stderr, for warnings about settings that have no other reader. */
+flexmem_log_fn fmlib_log_of_settings(void);
 void fmlib_log_from_environment(struct flexmem_device *device);
 bool fmlib_log_wants(const struct flexmem_device *device,
 		     enum flexmem_log_level level);
@@ -103,13 +110,10 @@ void fmlib_log(struct flexmem_device *device, enum flexmem_log_level level,
 
 /*
  * debug.c: the region table before a command, to be compared with the one
- * after it. Between begin and end the device's debug_lock is held, if @tables.
- * A command that waits for others has no tables: they may be threads of this
- * process, which must be able to free.
+ * after it. Between begin and end the device's debug_lock is held, if @on.
  */
 struct fmlib_debug {
 	bool on;
-	bool tables;
 	struct flexmem_region_state *before;
 	size_t before_count;
 	struct flexmem_region_state *after;
@@ -118,8 +122,6 @@ struct fmlib_debug {
 
 void fmlib_debug_begin(struct flexmem_device *device,
 		       struct fmlib_debug *debug);
-void fmlib_debug_begin_wait(struct flexmem_device *device,
-			    struct fmlib_debug *debug);
 /* The command is done: reads the table again and logs acquisitions. */
 void fmlib_debug_done(struct flexmem_device *device, struct fmlib_debug *debug);
 void fmlib_debug_alloc(struct flexmem_device *device,

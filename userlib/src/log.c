@@ -30,6 +30,11 @@ static bool is_one(const char *variable)
 	return value && !strcmp(value, "1");
 }
 
+flexmem_log_fn fmlib_log_of_settings(void)
+{
+	return log_of_cache;
+}
+
 flexmem_log_fn fmlib_log_of_environment(bool cache)
 {
 	if (!is_one("FLEXMEM_DEBUG") && !is_one("TORCH_SPYRE_ALLOC_DEBUG"))

@@ -6,8 +6,13 @@
 #define _FILE_OFFSET_BITS 64
 #include "internal.h"
 
+#include <stdbool.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+/* A copy through the host reads and writes so many bytes at a time. */
+#define BOUNCE (UINT64_C(1) << 16)
 
 static uint64_t page_size(void)
 {
@@ -108,6 +113,65 @@ int flexmem_device_write(struct flexmem_device *device, uint32_t handle,
 		    (uintptr_t)data, length, done);
 }
 
+static bool is_inside(const struct flexmem_device *device, uint32_t handle,
+		      uint64_t offset, uint64_t length, int *err)
+{
+	struct flexmem_allocated allocation = { 0 };
+
+	*err = flexmem_device_lookup(device, handle, &allocation,
+				     sizeof(allocation));
+	return !*err && offset <= allocation.size &&
+	       length <= allocation.size - offset;
+}
+
+/* The rules of COPY, for a device that cannot do it. */
+static int check_copy(const struct flexmem_device *device, uint32_t to,
+		      uint64_t to_offset, uint32_t from, uint64_t from_offset,
+		      uint64_t length)
+{
+	uint64_t mask = device->info.out_alignment - 1;
+	int err;
+
+	if (!is_inside(device, to, to_offset, length, &err) ||
+	    !is_inside(device, from, from_offset, length, &err))
+		return err ? err : -EINVAL;
+	if ((to_offset | from_offset | length) & mask)
+		return -EINVAL;
+	return to == from && to_offset < from_offset + length &&
+	       from_offset < to_offset + length ? -EINVAL : 0;
+}
+
+/* Reads and writes: what was written until an error stays written. */
+static int copy_by_host(struct flexmem_device *device, uint32_t to,
+			uint64_t to_offset, uint32_t from, uint64_t from_offset,
+			uint64_t length, uint64_t *done)
+{
+	size_t part = (size_t)(length < BOUNCE ? length : BOUNCE);
+	size_t written;
+	char *buffer;
+	int err;
+
+	err = check_copy(device, to, to_offset, from, from_offset, length);
+	if (err)
+		return err;
+	buffer = malloc(part);
+	if (!buffer)
+		return -ENOMEM;
+	while (!err && *done < length) {
+		if (part > length - *done)
+			part = (size_t)(length - *done);
+		err = flexmem_device_read(device, from, from_offset + *done,
+					  buffer, part, NULL);
+		if (err)
+			break;
+		err = flexmem_device_write(device, to, to_offset + *done,
+					   buffer, part, &written);
+		*done += written;
+	}
+	free(buffer);
+	return err;
+}
+
 int flexmem_device_copy(struct flexmem_device *device, uint32_t to,
 			uint64_t to_offset, uint32_t from, uint64_t from_offset,
 			uint64_t length, uint64_t *done)
@@ -120,6 +184,12 @@ int flexmem_device_copy(struct flexmem_device *device, uint32_t to,
 		*done = 0;
 	if (!device)
 		return -EINVAL;
+	if (length &&
+	    !(device->info.out_capabilities & FLEXMEM_CAP_COPY_DEVICE)) {
+		err = copy_by_host(device, to, to_offset, from, from_offset,
+				   length, &sum);
+		goto out;
+	}
 	while (!err && sum < length) {
 		cmd = (struct flexmem_copy_range){
 			.size = sizeof(cmd),
@@ -135,6 +205,7 @@ int flexmem_device_copy(struct flexmem_device *device, uint32_t to,
 		else
 			sum += cmd.out_done;
 	}
+out:
 	if (done)
 		*done = sum;
 	return err;

@@ -119,8 +119,8 @@ static int list_nodes(long **numbers, size_t *count)
 
 /*
  * Of several nodes that cannot be used the error that helps most is reported:
- * permissions, which somebody can change, before any other; and those of a node
- * before those of a PF, which is the administrator's (-EPERM).
+ * permissions, which an administrator can change, before any other; and those
+ * of a node before those of a PF, which is the administrator's (-EPERM).
  */
 static int worse_error(int before, int now)
 {

@@ -22,7 +22,7 @@ struct alloc_options {
 	bool has_seed;
 };
 
-/* What became of the pattern: an error, or as far as @job was done. */
+/* The result for the pattern: an error, or as far as @job was done. */
 struct outcome {
 	struct pattern_job job;
 	bool checked;
@@ -129,53 +129,17 @@ static bool is_pf(const struct tool *tool)
 	       properties.function == FLEXMEM_PF;
 }
 
-/* What the driver's EINVAL means; NULL if that is not known. */
-static const char *explain(const struct tool *tool, int error,
-			   const struct flexmem_alloc_request *request,
-			   char text[TOOL_TEXT_MAX])
-{
-	struct flexmem_properties properties;
-	char largest[FMLIB_HUMAN_MAX];
-
-	if (error != -EINVAL ||
-	    flexmem_device_properties(tool->device, &properties,
-				      sizeof(properties)) ||
-	    request->alignment <= properties.max_alignment)
-		return NULL;
-	snprintf(text, TOOL_TEXT_MAX,
-		 "the alignment is above the largest there is, %s",
-		 fmlib_human(properties.max_alignment, largest));
-	return text;
-}
-
-static void report_failure(struct tool *tool,
-			   const struct flexmem_allocated *one,
-			   const struct flexmem_alloc_request *request)
-{
-	char text[TOOL_TEXT_MAX];
-
-	if (explain(tool, one->error, request, text))
-		tool_fail(tool, one->error, "alloc: %s", text);
-	else
-		tool_error(tool, one->error, &one->failure, "alloc");
-}
-
-static json_t *json_outcome(const struct tool *tool,
-			    const struct flexmem_allocated *one,
+static json_t *json_outcome(const struct flexmem_allocated *one,
 			    const struct alloc_options *options,
 			    const struct outcome *outcome)
 {
 	json_t *object = json_checked(json_object());
-	char text[TOOL_TEXT_MAX];
 
 	if (!one->error)
 		json_add_allocation(object, one);
 	if (one->error)
 		json_add(object, "error",
-			 json_error(one->error,
-				    explain(tool, one->error,
-					    &options->request, text),
-				    &one->failure));
+			 json_error(one->error, NULL, &one->failure));
 	else if (outcome->error)
 		json_add(object, "error",
 			 json_error(outcome->error, NULL, NULL));
@@ -202,27 +166,46 @@ static void report_json(struct tool *tool, const struct work *work)
 
 	for (i = 0; i < work->options->count; i++)
 		json_array_append_new(array,
-				      json_outcome(tool, &work->allocations[i],
+				      json_outcome(&work->allocations[i],
 						   work->options,
 						   &work->outcomes[i]));
 	json_print(tool, array);
 	fflush(stdout);
 }
 
+/* How many allocations, from @one on, have failed for one reason. */
+static uint64_t alike(const struct flexmem_allocated *one, uint64_t left)
+{
+	uint64_t count = 1;
+
+	while (count < left && one[count].error == one->error &&
+	       one[count].failure.limit == one->failure.limit)
+		count++;
+	return count;
+}
+
 static enum tool_status report(struct tool *tool, const struct work *work)
 {
 	const struct flexmem_allocated *one = work->allocations;
+	uint64_t left = work->options->count;
 	bool hex = !tool->json && is_pf(tool);
 	enum tool_status status = TOOL_OK;
-	uint64_t i;
+	uint64_t count;
 
-	for (i = 0; i < work->options->count; i++, one++) {
-		if (one->error) {
-			report_failure(tool, one, &work->options->request);
-			status = TOOL_FAILED;
-		} else if (!tool->json) {
-			print_allocation(one, hex);
+	for (; left; left -= count, one += count) {
+		count = 1;
+		if (!one->error) {
+			if (!tool->json)
+				print_allocation(one, hex);
+			continue;
 		}
+		count = alike(one, left);
+		if (count > 1)
+			tool_error(tool, one->error, &one->failure,
+				   "alloc: %" PRIu64 " times", count);
+		else
+			tool_error(tool, one->error, &one->failure, "alloc");
+		status = TOOL_FAILED;
 	}
 	fflush(stdout);
 	return status;
@@ -387,9 +370,7 @@ static enum tool_status free_one(struct tool *tool, char *name, int *error)
 	else
 		*error = flexmem_device_free(tool->device, (uint32_t)handle);
 	if (*error)
-		return tool_error(tool, *error, NULL, "free %s%s", name,
-				  tool->shell ? "" :
-				  " (only 'flexmem shell' can free what it allocated)");
+		return tool_error(tool, *error, NULL, "free %s", name);
 	return TOOL_OK;
 }
 

@@ -123,7 +123,7 @@ static void print_usage(const struct flexmem_usage *usage)
 	print_count("resets so far", usage->resets);
 }
 
-/* What an older driver does not have is not shown. */
+/* Properties that an older driver lacks are not shown. */
 static int ask_usage(const struct tool *tool, struct flexmem_usage *usage,
 		     bool *has_usage)
 {

@@ -29,15 +29,18 @@ static int split(char *line, char *words[MAX_WORDS + 1])
 static enum tool_status run_words(struct tool *tool, int count, char **words,
 				  bool *quit)
 {
+	char text[TOOL_TEXT_MAX];
+
 	if (!strcmp(words[0], "quit") || !strcmp(words[0], "exit")) {
 		*quit = true;
 		return TOOL_OK;
 	}
 	tool->command = find_command(words[0]);
 	if (!tool->command || !tool->command->in_shell) {
+		tool_fail(tool, -EINVAL, "no command '%s'%s; try 'help'",
+			  words[0],
+			  tool->command ? "" : suggestion(words[0], text));
 		tool->command = NULL;
-		tool_fail(tool, -EINVAL, "no command '%s'; try 'help'",
-			  words[0]);
 		return TOOL_USAGE;
 	}
 	optind = 0;

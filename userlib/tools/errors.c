@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * What goes wrong, as a line on stderr and with --json as an object on stdout.
- * A line is written in one piece: others may write to the same place.
+ * Errors, as a line on stderr and with --json as an object on stdout. A line is
+ * written in one piece: others may write to the same place.
  */
 #include "tool.h"
 

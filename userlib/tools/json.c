@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a ratio or a time is worth telling; more is noise of its division. */
+/*
+ * The digits of a ratio or a time that are worth telling; more is noise of its
+ * division.
+ */
 #define DIGITS 6
 
 json_t *json_checked(json_t *value)

@@ -9,22 +9,22 @@
 
 static const struct command commands[] = {
 	{ "info", "", "what the device is and how it is set up",
-	  "Show kind, limits and settings of the device.", true, cmd_info },
+	  "Show kind, limits and settings of the device.", SHELL_TOO, cmd_info },
 	{ "regions", "", "the regions, and how full they are",
 	  "Show all regions: slot, size, used and free bytes, the largest free piece\n"
 	  "and the number of allocations, and a bar of the terminal's width for each.",
-	  true, cmd_regions },
+	  SHELL_TOO, cmd_regions },
 	{ "segments", "", "the segment table and its generation",
 	  "Show the filled slots of the segment table, as a dispatch sees them.",
-	  true, cmd_segments },
+	  SHELL_TOO, cmd_segments },
 	{ "stats", "", "statistics of the device and of this open file",
 	  "Show what is allocated now, and what has happened so far.",
-	  true, cmd_stats },
+	  SHELL_TOO, cmd_stats },
 	{ "owners", "", "who has what",
 	  "Show the sums of all regions, and what each user and each open file has:\n"
 	  "bytes, bytes freed that are still mapped, slots, allocations, limits and\n"
 	  "guarantees. The administrator sees everybody, anyone else only the own\n"
-	  "user and this open file.", true, cmd_owners },
+	  "user and this open file.", SHELL_TOO, cmd_owners },
 	{ "limit", "[OPTIONS]", "limits and guarantees, of anybody",
 	  "Show what this open file and its user may have and are guaranteed; or set\n"
 	  "it, which only the administrator may. A limit is a number, or 'none'.\n\n"
@@ -35,7 +35,7 @@ static const struct command commands[] = {
 	  "  --handles N            at most so many live allocations\n"
 	  "  --guarantee-bytes BYTES, --guarantee-slots N, --guarantee-handles N\n"
 	  "                         at least so much, whatever others do",
-	  true, cmd_limit },
+	  SHELL_TOO, cmd_limit },
 	{ "alloc", "LENGTH [OPTIONS]", "allocate, for trying things out",
 	  "Allocate LENGTH bytes (128, 4MiB, 12G) and show handle and address. The\n"
 	  "allocation belongs to the open file: it is kept until Enter is pressed,\n"
@@ -47,34 +47,34 @@ static const struct command commands[] = {
 	  "  --pattern SEED  fill it, and check it before it goes back\n"
 	  "  --count N       allocate N times (one batch)\n"
 	  "  --hold SECONDS  end after so many seconds, without waiting for Enter",
-	  true, cmd_alloc },
+	  SHELL_TOO, cmd_alloc },
 	{ "fill", "HANDLE [OPTIONS]", "write a pattern, inside 'flexmem shell'",
 	  "Fill an allocation of this open file with a pattern.\n\n"
 	  "  --seed N       which pattern (default: 0)\n"
 	  "  --by map|copy  write to a map, or let the driver copy (default: a map\n"
-	  "                 if it is mappable)", true, cmd_fill },
+	  "                 if it is mappable)", SHELL_ONLY, cmd_fill },
 	{ "check", "HANDLE [OPTIONS]", "look for it, inside 'flexmem shell'",
 	  "Check that an allocation of this open file has the pattern of 'fill'.\n\n"
 	  "  --seed N       which pattern (default: 0)\n"
 	  "  --by map|copy  read from a map, or let the driver copy (default: a map\n"
-	  "                 if it is mappable)", true, cmd_check },
+	  "                 if it is mappable)", SHELL_ONLY, cmd_check },
 	{ "free", "HANDLE|REGION:OFFSET...", "free, inside 'flexmem shell'",
 	  "Give allocations of this open file back. Each run of flexmem is an open\n"
-	  "file of its own, so this is of use in 'flexmem shell' only.\n"
-	  TWO_FORMS, true, cmd_free },
+	  "file of its own, so only 'flexmem shell' has something to free.\n"
+	  TWO_FORMS, SHELL_ONLY, cmd_free },
 	{ "trim", "[--break-leases]", "give unused regions back to the device",
 	  "Give all regions without an allocation back to the device. Only the\n"
 	  "administrator may, and nobody while there is a lease.\n\n"
 	  "  --break-leases  end all leases first; regions with an allocation stay,\n"
 	  "                  so who had one finds what he uses",
-	  true, cmd_trim },
+	  SHELL_TOO, cmd_trim },
 	{ "shell", "", "several commands on one open file",
 	  "Read commands from standard input, one a line, and carry them out on one\n"
 	  "open file: info, regions, segments, stats, owners, limit, alloc, fill,\n"
 	  "check, free, trim, help, quit.\n"
 	  "What is allocated goes back at the end. Lines that begin with '#' are\n"
 	  "skipped. If the input is not a terminal the exit status is that of the\n"
-	  "worst command.", false, cmd_shell },
+	  "worst command.", SHELL_NOT, cmd_shell },
 	{ "replay", "FILE... [OPTIONS]", "drive the device with recorded traces",
 	  "Carry out the allocations and frees of each FILE (a trace, plain or gzip;\n"
 	  "- is standard input) as fast as the device can, each in a fresh open file,\n"
@@ -90,20 +90,22 @@ static const struct command commands[] = {
 	  "  --provider device|flat[:SIZE]       where it has its memory: the device\n"
 	  "                                      (default), or an address space without\n"
 	  "                                      memory (64G), which needs no device",
-	  false, cmd_replay },
+	  SHELL_NOT, cmd_replay },
 	{ "help", "[COMMAND]", "this text, or that of a command",
 	  "Show what commands there are, as 'flexmem --help' does, or inside a shell\n"
 	  "those that it has; with COMMAND what 'flexmem COMMAND --help' shows.",
-	  true, cmd_help },
+	  SHELL_TOO, cmd_help },
+	{ "version", "", "the version of the library",
+	  "Show the version, as 'flexmem --version' does.", SHELL_NOT, cmd_version },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-/* What a shell alone has, and carries out itself. */
+/* A command of the shell alone, which carries it out itself. */
 static const struct command quit = {
 	"quit", "", "end; all allocations go back",
 	"End the shell. All that was allocated in it goes back, as at the end of the\n"
-	"input.", true, NULL
+	"input.", SHELL_ONLY, NULL
 };
 
 const struct command *find_command(const char *name)
@@ -115,6 +117,46 @@ const struct command *find_command(const char *name)
 			return &commands[i];
 	}
 	return NULL;
+}
+
+/* How many letters have to be added, dropped or changed; at most @most + 1. */
+static unsigned int distance(const char *a, const char *b, unsigned int most)
+{
+	unsigned int best;
+	unsigned int other;
+
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	if (!*a && !*b)
+		return 0;
+	if (!most)
+		return 1;
+	best = *a && *b ? distance(a + 1, b + 1, most - 1) : most;
+	other = *a ? distance(a + 1, b, most - 1) : most;
+	if (other < best)
+		best = other;
+	other = *b ? distance(a, b + 1, most - 1) : most;
+	return 1 + (other < best ? other : best);
+}
+
+const char *suggestion(const char *name, char text[TOOL_TEXT_MAX])
+{
+	unsigned int least = 3;
+	unsigned int away;
+	size_t i;
+
+	text[0] = '\0';
+	for (i = 0; i < COMMANDS; i++) {
+		away = distance(name, commands[i].name, 2);
+		if (away >= least || away >= strlen(commands[i].name))
+			continue;
+		least = away;
+		snprintf(text, TOOL_TEXT_MAX, ", did you mean '%s'?",
+			 commands[i].name);
+	}
+	return text;
 }
 
 static void print_command(FILE *file, const struct command *command)
@@ -171,6 +213,7 @@ enum tool_status cmd_help(struct tool *tool, int argc, char **argv)
 {
 	static const struct option options[] = { COMMON_OPTIONS };
 	const struct command *about;
+	char text[TOOL_TEXT_MAX];
 	int option = next_option(tool, argc, argv, options);
 
 	if (option != OPTION_END)
@@ -186,9 +229,20 @@ enum tool_status cmd_help(struct tool *tool, int argc, char **argv)
 	if (tool->shell && !strcmp(argv[optind], quit.name))
 		about = &quit;
 	if (!about || (tool->shell && !about->in_shell))
-		return usage_error(tool, "no command '%s'", argv[optind]);
+		return usage_error(tool, "no command '%s'%s", argv[optind],
+				   about ? "" : suggestion(argv[optind], text));
 	tool->command = about;
 	tool_text(tool, "help", print_own_help);
+	return TOOL_OK;
+}
+
+enum tool_status cmd_version(struct tool *tool, int argc, char **argv)
+{
+	enum tool_status status;
+
+	if (!only_common_options(tool, argc, argv, &status))
+		return status;
+	tool_text(tool, "version", print_version);
 	return TOOL_OK;
 }
 
@@ -203,7 +257,7 @@ static bool global_options(struct tool *tool, int argc, char **argv,
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
 		switch (option) {
 		case 'd':
 			tool->path = optarg;
@@ -230,6 +284,7 @@ static bool global_options(struct tool *tool, int argc, char **argv,
 
 static enum tool_status run(struct tool *tool, int argc, char **argv)
 {
+	char text[TOOL_TEXT_MAX];
 	enum tool_status status;
 	int first;
 
@@ -239,9 +294,10 @@ static enum tool_status run(struct tool *tool, int argc, char **argv)
 		return usage_error(tool, "which command?");
 	tool->command = find_command(argv[optind]);
 	if (!tool->command)
-		return usage_error(tool, "no command '%s'", argv[optind]);
+		return usage_error(tool, "no command '%s'%s", argv[optind],
+				   suggestion(argv[optind], text));
 	first = optind;
-	/* getopt_long() begins anew; it names the command in its errors. */
+	/* getopt_long() starts again; it names the command in its errors. */
 	argv[first] = argv[0];
 	optind = 0;
 	return tool->command->run(tool, argc - first, argv + first);

@@ -29,7 +29,7 @@ static bool group_may(const struct stat *status)
 	return (status->st_mode & 0060) == 0060;
 }
 
-/* What sysfs says, to whoever may not open the node as well. */
+/* Facts from sysfs, which can be read without the right to open the node. */
 static bool is_pf(const struct stat *status)
 {
 	char path[64];
@@ -126,7 +126,7 @@ static void absence_text(const char *path, char text[TOOL_TEXT_MAX])
 		flexmem_error_text(-ENODEV, NULL, 0, text, TOOL_TEXT_MAX);
 }
 
-/* What helps against @err, with which @path could not be opened. */
+/* A remedy for @err, with which @path could not be opened. */
 static void reason_text(int err, const char *path, char text[TOOL_TEXT_MAX])
 {
 	struct stat status;
@@ -175,7 +175,12 @@ int tool_try_open(struct tool *tool, char text[TOOL_TEXT_MAX])
 enum tool_status tool_open(struct tool *tool)
 {
 	char text[TOOL_TEXT_MAX];
-	int err = tool_try_open(tool, text);
+	int err;
 
+	if (tool->command->in_shell == SHELL_ONLY && !tool->shell)
+		return usage_error(tool,
+				   "only inside 'flexmem shell' is there an allocation to %s",
+				   tool->command->name);
+	err = tool_try_open(tool, text);
 	return err ? tool_fail(tool, err, "%s", text) : TOOL_OK;
 }

@@ -19,7 +19,7 @@ void print_own_help(FILE *file, const struct tool *tool)
 		      "  --device PATH|PF|VF  the device (default: as $FLEX_DEVICE says,\n"
 		      "                       else the first VF, else the first PF)\n"
 		      "  --json               report as JSON\n"
-		      "  --help               show this text\n", file);
+		      "  -h, --help           show this text\n", file);
 }
 
 void option_error(struct tool *tool, int option, char **argv)
@@ -42,7 +42,7 @@ int next_option(struct tool *tool, int argc, char **argv,
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		switch (option) {
 		case 'd':
 			if (tool->shell) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * A pattern of bytes that depends on a seed and on the place, so that bytes that
- * are stale, of another place, or somebody else's are seen. Knows nothing of
- * devices.
+ * A pattern of bytes that depends on a seed and on the place, so that bytes
+ * that are stale, of another place, or of another owner are seen. Knows nothing
+ * of devices.
  */
 #ifndef PATTERN_H
 #define PATTERN_H

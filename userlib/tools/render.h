@@ -16,8 +16,8 @@ unsigned int render_width(FILE *file);
 
 /*
  * Fills @bar with @width characters and a NUL: '#' used, '.' the largest free
- * piece, '-' other free memory. What is not zero gets a character of its own
- * as long as there is room for all.
+ * piece, '-' other free memory. A part that is not zero gets a character of its
+ * own as long as there is room for all.
  */
 void render_bar(char *bar, unsigned int width, uint64_t total, uint64_t used,
 		uint64_t largest_free);
@@ -42,7 +42,8 @@ const char *render_region_id(bool is_pf, uint64_t region_id,
 /*
  * A table, filled cell by cell, row by row. Columns are as wide as they need;
  * if that is wider than the terminal, each row becomes a list of its own.
- * Numbers stand right; a column whose heading begins with '<' stands left.
+ * Numbers stand right; a column with a heading that begins with '<' is
+ * left-aligned.
  */
 struct table {
 	const char *const *headings;

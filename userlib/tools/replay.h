@@ -22,9 +22,10 @@ struct replay_failure {
 };
 
 /*
- * What a replay did. @events = @allocs + @frees + @failures + @skipped_zero +
- * @skipped_failed. The bytes of the device are those that were asked for,
- * rounded up by whoever allocates. @peak_reached: the peak of the trace was.
+ * The result of a replay. @events = @allocs + @frees + @failures +
+ * @skipped_zero + @skipped_failed. The bytes of the device are those that were
+ * asked for, rounded up by the allocator. @peak_reached: the peak of the trace
+ * was.
  */
 struct replay {
 	uint64_t events;
@@ -48,11 +49,12 @@ struct replay {
 };
 
 /*
- * What a trace is carried out on. @alloc and @free are timed, so they do
- * nothing but the call; they return 0 or a negative errno. @count follows a
- * success: it returns how many bytes were given out or came back. @explain
- * follows the first failed allocation. @look is called once, at the peak of the
- * trace or where the replay ends before it; its error ends the replay.
+ * The allocator that a trace is carried out on. @alloc and @free are timed, so
+ * they do nothing but the call; they return 0 or a negative errno. @count
+ * follows a success: it returns how many bytes were given out or came back.
+ * @explain follows the first failed allocation. @look is called once, at the
+ * peak of the trace or where the replay ends before it; its error ends the
+ * replay.
  */
 struct replay_target {
 	int (*alloc)(void *user, const struct trace_event *event);
@@ -72,7 +74,7 @@ int replay_run(struct replay *replay, const struct replay_target *target,
 	       const struct trace *trace, bool keep_going,
 	       struct progress *progress);
 
-/* What the trace had in one region. */
+/* Bytes of the trace in one region. */
 struct replay_region {
 	uint64_t region_id;
 	uint64_t used;
@@ -132,9 +134,12 @@ int replay_cache(struct replay *replay, struct replay_cache *result,
 /* Most bytes reserved / most bytes asked for at one time. */
 double replay_cache_ratio(const struct replay *replay,
 			  const struct replay_cache *result);
-/* What share of the reserved bytes was not allocated when they were looked at. */
+/*
+ * The share of the reserved bytes that was not allocated when they were looked
+ * at.
+ */
 double replay_cache_unused(const struct replay_cache *result);
-/* What share of the allocations the cache served by itself. */
+/* The share of the allocations that the cache served by itself. */
 double replay_cache_hit_rate(const struct replay_cache *result);
 void replay_cache_free(struct replay_cache *result);
 

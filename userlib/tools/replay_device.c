@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What became of an allocation of the trace. */
+/* The state of an allocation of the trace. */
 struct live {
 	uint32_t handle;
 	uint32_t region;

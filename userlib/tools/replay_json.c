@@ -126,7 +126,8 @@ static void add_cache(json_t *object, const struct report *report)
 	json_add(object, "num_ooms", json_number(end->num_ooms));
 	json_add(object, "num_alloc_retries",
 		 json_number(end->num_alloc_retries));
-	json_add(object, "num_oom_errors", json_number(end->num_oom_errors));
+	json_add(object, "num_first_failures",
+		 json_number(end->num_first_failures));
 	json_add(object, "settings", json_settings(cache));
 }
 

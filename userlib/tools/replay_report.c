@@ -137,8 +137,8 @@ static void print_cache(const struct report *report)
 	       end->num_device_free, end->num_device_grow,
 	       end->num_device_shrink);
 	printf("  %-16s %" PRIu64 " refusals, %" PRIu64 " helped, %" PRIu64
-	       " failed\n", "out of memory", end->num_ooms,
-	       end->num_alloc_retries, end->num_oom_errors);
+	       " failed\n", "out of memory", end->num_first_failures,
+	       end->num_alloc_retries, end->num_ooms);
 	print_settings(cache);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* What the files of the flexmem command share. */
+/* Shared by the files of the flexmem command. */
 #ifndef TOOL_H
 #define TOOL_H
 
@@ -12,6 +12,9 @@
 
 #include "flexmem.h"
 
+/* Room for a line of text. */
+#define TOOL_TEXT_MAX 1024
+
 enum tool_status {
 	TOOL_OK = 0,
 	TOOL_FAILED = 1,
@@ -20,16 +23,23 @@ enum tool_status {
 
 struct tool;
 
+enum in_shell {
+	SHELL_NOT,
+	SHELL_TOO,
+	SHELL_ONLY,
+};
+
 /*
- * One subcommand. @help follows the usage line in its --help. @in_shell: also
- * a command of `flexmem shell`.
+ * One subcommand. @help follows the usage line in its --help. @in_shell:
+ * whether `flexmem shell` has it. A command that needs allocations of its own
+ * open file is there only.
  */
 struct command {
 	const char *name;
 	const char *arguments;
 	const char *summary;
 	const char *help;
-	bool in_shell;
+	enum in_shell in_shell;
 	enum tool_status (*run)(struct tool *tool, int argc, char **argv);
 };
 
@@ -50,6 +60,8 @@ struct tool {
 
 /* main.c: NULL if there is no such subcommand. */
 const struct command *find_command(const char *name);
+/* ", did you mean 'X'?" for a name that is nearly one of a command's; else "". */
+const char *suggestion(const char *name, char text[TOOL_TEXT_MAX]);
 /* Whether --json is among the arguments: also if others of them are wrong. */
 bool wants_json(int argc, char **argv);
 
@@ -67,6 +79,7 @@ enum tool_status cmd_segments(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_shell(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_stats(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_trim(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_version(struct tool *tool, int argc, char **argv);
 
 /* options.c */
 
@@ -77,7 +90,7 @@ enum tool_status cmd_trim(struct tool *tool, int argc, char **argv);
 	{ "help", no_argument, NULL, 'h' }, \
 	{ NULL, 0, NULL, 0 }
 
-/* What next_option() returns besides the value of an option. */
+/* Results of next_option() other than the value of an option. */
 #define OPTION_END (-1)
 #define OPTION_HELP 'h'
 
@@ -89,7 +102,7 @@ enum tool_status cmd_trim(struct tool *tool, int argc, char **argv);
 int next_option(struct tool *tool, int argc, char **argv,
 		const struct option *options);
 enum tool_status option_status(int option);
-/* What getopt_long() found wrong; it has been told to say nothing itself. */
+/* An error that getopt_long() found; it has been told to say nothing itself. */
 void option_error(struct tool *tool, int option, char **argv);
 /* The help text of @tool->command. */
 void print_own_help(FILE *file, const struct tool *tool);
@@ -101,11 +114,9 @@ bool only_common_options(struct tool *tool, int argc, char **argv,
 bool parse_size(const char *text, uint64_t *bytes);
 bool parse_number(const char *text, uint64_t limit, uint64_t *number);
 
-#define TOOL_TEXT_MAX 1024
-
 /* open.c: opens the device unless it is open; prints what went wrong. */
 enum tool_status tool_open(struct tool *tool);
-/* Likewise, but returns 0 or a negative errno, and puts it into @text. */
+/* The same, but returns 0 or a negative errno, and puts the text into @text. */
 int tool_try_open(struct tool *tool, char text[TOOL_TEXT_MAX]);
 
 /*

@@ -37,7 +37,7 @@ struct trace {
 /*
  * Reads a trace; the path "-" is standard input. Returns 0; or a negative errno
  * and in @error what is wrong and in which line: -EINVAL when that is what the
- * file says. Nothing is to be freed then.
+ * file says. Then there is nothing to free.
  */
 int trace_read(struct trace *trace, const char *path,
 		char error[TRACE_ERROR_MAX]);

@@ -87,15 +87,16 @@ struct flexmem_vm_range {
  * or may still do it. Any other error: nothing was done, and nothing will be (of
  * @slot_set and @vm_map that is relied upon after -ENOSPC only). The driver
  * remembers nothing and undoes nothing; flexmem does, before it calls anything
- * else that depends on it: it releases the @id of what it tried to acquire, clears
- * the slot that it tried to set, sets a slot again that it tried to clear, unmaps
- * what it tried to map, releases once more, stops once more, or resets the
- * function. If nothing else is to be called, the first five are after a second,
- * and then less and less often. For that the operations can be repeated: each says
- * what is to be so afterwards, and succeeds if it is so already (but @vm_map, which
- * is undone first). The device carries the requests of one function out in the
- * order in which they were sent, or never: what was sent before one that was
- * answered has no effect any more after that.
+ * that depends on it: it releases the @id of what it tried to acquire, clears the
+ * slot that it tried to set or to clear, unmaps what it tried to map, releases
+ * again, stops again, or resets the function. A call that acquires memory has all
+ * of that done first; without one it is done after a second, and then less and less
+ * often. Memory that cannot be given back so keeps no other memory. For that the
+ * operations can be repeated: each says what is to be so afterwards, and succeeds
+ * if it is so already (but @slot_set and @vm_map, which are undone). The device
+ * carries the requests of one function out in the order in which they were sent, or
+ * never: what was sent before one that was answered has no effect any more after
+ * that.
  *
  * Data is different: what a failed @scrub, @write or @copy leaves in its range
  * (of a @copy, in that it copies to) does not matter, but no byte of it, nor of
@@ -133,10 +134,10 @@ struct flexmem_device_ops {
 
 	/**
 	 * @slot_set: make memory addressable through an entry of the firmware's
-	 * table, which is empty or points at this memory. -ENOSPC: the firmware
-	 * does not let this entry be used, and it is empty; not for the memory
-	 * that the entry pointed at last. After any other error @slot_clear is
-	 * called for it before @mem is released. VF only, NULL on a PF.
+	 * table, which is empty. -ENOSPC: the firmware does not let this entry
+	 * be used, and it is empty. After any other error @slot_clear is called
+	 * for it before @mem is released and before the entry is used again. VF
+	 * only, NULL on a PF.
 	 */
 	int (*slot_set)(void *priv, unsigned int slot,
 			const struct flexmem_memory *mem);
@@ -162,7 +163,8 @@ struct flexmem_device_ops {
 
 	/**
 	 * @capacity: bytes this function may acquire in all, taken memory
-	 * included.
+	 * included. Also the probe of a function that does not answer: it asks
+	 * the firmware each time.
 	 */
 	int (*capacity)(void *priv, u64 *bytes);
 
@@ -175,14 +177,16 @@ struct flexmem_device_ops {
 		     u64 size);
 
 	/**
-	 * @read: copy out of the device, to @to, a buffer of the kernel of at
-	 * most FLEXMEM_COPY_MAX bytes. NULL together with @write.
+	 * @read: copy @size bytes, at most FLEXMEM_COPY_MAX, out of the device
+	 * to @to. That buffer is contiguous kernel memory, which
+	 * dma_map_single() accepts. Users get its bytes as they are when this
+	 * returns 0. NULL together with @write.
 	 */
 	int (*read)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		    u64 size, void *to);
 
 	/**
-	 * @write: copy into the device.
+	 * @write: copy into the device; @from is such a buffer, too.
 	 */
 	int (*write)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     u64 size, const void *from);

@@ -60,6 +60,8 @@ int dev_set_name(struct device *dev, const char *format, ...) __printf(2, 3);
 #define dev_name(dev) ((const char *)(dev)->name)
 struct device *get_device(struct device *dev);
 void put_device(struct device *dev);
+int device_add(struct device *dev);
+void device_del(struct device *dev);
 int class_register(struct class *class);
 void class_unregister(struct class *class);
 #define devm_add_action_or_reset(dev, action, data) (-ENOMEM)
@@ -83,11 +85,10 @@ struct address_space {
 	struct list_head vmas;
 };
 
-struct cdev;
 struct super_block;
 
 struct inode {
-	struct cdev *i_cdev;
+	dev_t i_rdev;
 	struct address_space *i_mapping;
 	struct address_space data;
 	refcount_t refs;
@@ -100,7 +101,6 @@ struct inode {
  * @private_data: the driver's
  * @f_flags: O_NONBLOCK or not
  * @f_op: its operations
- * @cdev: its node
  * @refs: descriptors and maps
  * @tag: the test's: what it writes into allocations of this file
  * @note: likewise: handles
@@ -111,7 +111,6 @@ struct file {
 	void *private_data;
 	unsigned int f_flags;
 	const struct file_operations *f_op;
-	struct cdev *cdev;
 	refcount_t refs;
 	struct cred cred;
 	u8 tag;
@@ -153,19 +152,19 @@ void seq_printf(struct seq_file *m, const char *format, ...) __printf(2, 3);
 struct cdev {
 	struct module *owner;
 	const struct file_operations *ops;
-	struct device *dev;
 };
 
 #define MINORBITS 20
 #define MKDEV(major, minor) (((dev_t)(major) << MINORBITS) | (minor))
 #define MAJOR(devt) ((unsigned int)((devt) >> MINORBITS))
 #define MINOR(devt) ((unsigned int)((devt) & ((1u << MINORBITS) - 1)))
+#define iminor(inode) MINOR((inode)->i_rdev)
 int alloc_chrdev_region(dev_t *devt, unsigned int first, unsigned int count,
 			const char *name);
 void unregister_chrdev_region(dev_t devt, unsigned int count);
 void cdev_init(struct cdev *cdev, const struct file_operations *ops);
-int cdev_device_add(struct cdev *cdev, struct device *dev);
-void cdev_device_del(struct cdev *cdev, struct device *dev);
+int cdev_add(struct cdev *cdev, dev_t devt, unsigned int count);
+void cdev_del(struct cdev *cdev);
 
 /* The file system that a function's inode is in. */
 struct fs_context {

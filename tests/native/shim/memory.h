@@ -9,6 +9,7 @@
 #define __GFP_ZERO 0x8u
 #define __GFP_ACCOUNT 0x10u
 #define __GFP_NOWARN 0x20u
+#define __GFP_NORETRY 0u
 #define __GFP_BITS_SHIFT 8
 #define GFP_KERNEL_ACCOUNT (GFP_KERNEL | __GFP_ACCOUNT)
 #define gfpflags_allow_blocking(gfp) ((gfp) & GFP_KERNEL)

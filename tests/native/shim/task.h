@@ -229,6 +229,13 @@ typedef struct wait_queue_head {
 	struct list_head head;
 } wait_queue_head_t;
 
+static inline void init_waitqueue_func_entry(struct wait_queue_entry *entry,
+					     wait_queue_func_t func)
+{
+	*entry = (struct wait_queue_entry) { .func = func };
+	INIT_LIST_HEAD(&entry->entry);
+}
+
 #define WQ_FLAG_WOKEN 2
 #define DEFINE_WAIT_FUNC(name, function) \
 	struct wait_queue_entry name = { \

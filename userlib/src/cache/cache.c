@@ -17,7 +17,7 @@ static void put_back(struct flexmem_cache *cache, struct fmlib_block *block)
 
 	fmlib_block_release(cache, block);
 	if (!cache->config.direct && !fmlib_segment_leaves(segment) &&
-	    !cache->waiters && !fmlib_pressure_owes(cache))
+	    !fmlib_pressure_owes(cache))
 		return;
 	/* If it is refused it stays, to be given back with the others. */
 	if (fmlib_segment_excess(cache, segment))
@@ -29,6 +29,7 @@ static void release(struct flexmem_cache *cache, struct fmlib_block *block)
 {
 	fmlib_name_give(cache, fmlib_lane_of(block), block->name);
 	block->name = NULL;
+	fmlib_origin_drop(cache, block->origin);
 	put_back(cache, block);
 }
 
@@ -40,18 +41,11 @@ void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
 	release(cache, block);
 }
 
-void fmlib_cache_unpark(struct flexmem_cache *cache, struct fmlib_block *block)
-{
-	/* It was freed before there was a history: that does not know it. */
-	fmlib_figures_free(cache, block);
-	release(cache, block);
-}
-
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 {
 	fmlib_figures_free(cache, block);
-	if (block->tag != &cache->untagged)
-		fmlib_tag_subtract(block->tag, block);
+	if (fmlib_is_tagged(cache, block))
+		fmlib_tag_subtract(block->origin->tag, block);
 	fmlib_history_block(cache, FMLIB_FREE_REQUESTED, block);
 	if (block->uses && fmlib_uses_wait(cache, block)) {
 		block->state = FMLIB_WAITING;
@@ -59,17 +53,6 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 	} else {
 		fmlib_cache_settle(cache, block);
 	}
-}
-
-/* Whether threads may keep it when it is freed: nothing about it is special. */
-static bool is_plain(const struct flexmem_cache *cache,
-		     const struct fmlib_want *want,
-		     const struct fmlib_block *block)
-{
-	return cache->config.threads && !want->pool->id &&
-	       want->tag == &cache->untagged && block->size == want->size &&
-	       (want->kind == FLEXMEM_CACHE_SMALL || cache->expandable) &&
-	       block->size <= cache->profile.thread_limit;
 }
 
 /* Makes a block that was taken the allocation that is wanted: its token. */
@@ -80,16 +63,13 @@ give_name(struct flexmem_cache *cache, const struct fmlib_want *want,
 	void *token = fmlib_name_token(name);
 
 	block->requested = want->bytes;
-	block->tag = want->tag;
+	block->origin = want->origin;
 	block->name = name;
 	name->block = block;
 	fmlib_figures_alloc(cache, block);
-	if (block->tag != &cache->untagged)
-		fmlib_tag_add(block->tag, block);
-	/* From here on a thread may find it without the lock. */
-	fmlib_name_begin(name, token,
-			 is_plain(cache, want, block) ? FMLIB_NAME_PLAIN :
-			 FMLIB_NAME_LIVE);
+	if (fmlib_is_tagged(cache, block))
+		fmlib_tag_add(block->origin->tag, block);
+	fmlib_name_begin(name, token);
 	return token;
 }
 
@@ -150,6 +130,7 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 	if (!name)
 		return refuse(cache, want, block, hit);
 	want->token = give_name(cache, want, block, name);
+	fmlib_origin_hold(block->origin);
 	fmlib_history_block(cache, FMLIB_ALLOC, block);
 	if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
 		fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
@@ -213,9 +194,13 @@ static void fill(const struct fmlib_block *block, void *token,
 	allocation->address.offset = segment->address.offset + block->offset;
 	allocation->stream = segment->arena->stream;
 	allocation->pool = segment->arena->pool->id;
-	memcpy(allocation->tag, block->tag->sums.tag, FLEXMEM_CACHE_TAG);
+	memcpy(allocation->tag, block->origin->tag->sums.tag,
+	       FLEXMEM_CACHE_TAG);
+	allocation->context = block->origin->context;
 	allocation->handle = segment->handle;
 	allocation->offset = block->offset;
+	if (segment->pointer)
+		allocation->pointer = (char *)segment->pointer + block->offset;
 }
 
 /* More bytes than any device has; up to there a wide token numbers each. */
@@ -223,12 +208,25 @@ static int too_large(struct flexmem_cache *cache, uint64_t bytes,
 		     struct flexmem_cache_allocation *allocation)
 {
 	fmlib_lock(cache);
-	cache->figures.num_oom_errors++;
+	cache->figures.num_ooms++;
 	if (allocation)
 		allocation->failure =
 			own_limit(cache, FLEXMEM_CACHE_LIMIT_SIZE, bytes);
 	fmlib_unlock(cache);
 	return -ENOMEM;
+}
+
+/* False: no host memory. */
+static bool set_tag(struct flexmem_cache *cache, struct fmlib_want *want,
+		    const char *name)
+{
+	struct fmlib_tag *tag = fmlib_tag_find(cache, name);
+
+	if (tag && want->origin->context)
+		want->origin->tag = tag;
+	else if (tag)
+		want->origin = &tag->origin;
+	return tag;
 }
 
 /*
@@ -252,9 +250,7 @@ static int alloc_locked(struct flexmem_cache *cache,
 		}
 		return -ENOENT;
 	}
-	if (request->tag)
-		want->tag = fmlib_tag_find(cache, request->tag);
-	if (!want->tag) {
+	if (request->tag && !set_tag(cache, want, request->tag)) {
 		want->no_host_memory = true;
 		return -ENOMEM;
 	}
@@ -274,7 +270,7 @@ static inline bool is_simple(const struct flexmem_cache *cache,
 			     const struct flexmem_cache_request *request,
 			     const struct fmlib_want *want)
 {
-	return !request->pool && !request->tag &&
+	return !request->pool && !request->tag && !request->context &&
 	       want->size < cache->simple_limit && fmlib_lane_serves(cache);
 }
 
@@ -295,24 +291,20 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 			  struct flexmem_cache_allocation *allocation)
 {
 	struct fmlib_lane *lane = fmlib_lane_find(cache, want->stream);
-	struct fmlib_name *name = NULL;
 	struct fmlib_block *block;
+	bool done;
 	void *made;
 
 	if (!lane)
 		return false;
 	want->lane = lane;
 	fmlib_lock_take(&lane->lock);
-	if (is_simple(cache, request, want))
-		name = fmlib_name_pop(&lane->names);
-	if (name && look(cache, want, &block)) {
-		name->next = lane->names.rested;
-		lane->names.rested = name;
-		name = NULL;
-	}
-	if (name) {
+	done = is_simple(cache, request, want) &&
+	       fmlib_name_ready(&lane->names) && !look(cache, want, &block);
+	if (done) {
 		tick(cache, lane);
-		made = give_name(cache, want, block, name);
+		made = give_name(cache, want, block,
+				 fmlib_name_pop(&lane->names));
 		if (token)
 			*token = made;
 		if (allocation)
@@ -321,7 +313,7 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 		fmlib_lane_done(cache, lane);
 	}
 	fmlib_lock_drop(&lane->lock);
-	return name;
+	return done;
 }
 
 /* Fills the one of @token and @allocation that is there. */
@@ -334,7 +326,7 @@ static int alloc(struct flexmem_cache *cache,
 		.bytes = request->bytes,
 		.stream = request->stream,
 		.pool = &cache->common,
-		.tag = &cache->untagged,
+		.origin = &cache->untagged.origin,
 		.failure = &failure,
 	};
 	int err;
@@ -347,40 +339,56 @@ static int alloc(struct flexmem_cache *cache,
 		return 0;
 	/* What the host lacked there it may have now. */
 	want.no_host_memory = false;
+	if (request->context) {
+		want.origin = fmlib_origin_new(cache, request->context);
+		if (!want.origin)
+			return -ENOMEM;
+	}
 	err = fmlib_lock_stream(cache, want.stream, &want.lane);
-	if (err)
+	if (err) {
+		if (request->context)
+			fmlib_origins_release(cache, want.origin);
 		return err;
+	}
 	if (!is_simple_miss(cache, request, &want)) {
 		fmlib_lock_rest(cache);
 		fmlib_lane_admit(cache);
 	}
 	err = alloc_locked(cache, request, &want, token, allocation);
+	fmlib_origin_drop(cache, want.origin);
 	fmlib_unlock(cache);
 	if (err == -ENOMEM && !want.no_host_memory && allocation)
 		allocation->failure = failure;
 	return err;
 }
 
-int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
-			uint64_t stream, void **token)
+/* Not inlined: a hit has no request. */
+static __attribute__((noinline)) int alloc_token(struct flexmem_cache *cache,
+						 uint64_t bytes,
+						 uint64_t stream, void **token)
 {
 	const struct flexmem_cache_request request = {
 		.bytes = bytes,
 		.stream = stream,
 	};
+
+	return alloc(cache, &request, token, NULL);
+}
+
+int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
+			uint64_t stream, void **token)
+{
 	int err = fmlib_cache_check(cache);
 
 	if (err)
 		return err;
 	if (!token)
 		return -EINVAL;
-	if (cache->config.threads &&
-	    fmlib_threads_alloc(cache, bytes, stream, token))
+	if (!bytes)
+		*token = NULL;
+	if (!bytes || fmlib_hit_alloc(cache, bytes, stream, token))
 		return 0;
-	if (bytes)
-		return alloc(cache, &request, token, NULL);
-	*token = NULL;
-	return 0;
+	return alloc_token(cache, bytes, stream, token);
 }
 
 int flexmem_cache_alloc_request(struct flexmem_cache *cache,
@@ -404,60 +412,11 @@ int flexmem_cache_alloc_request(struct flexmem_cache *cache,
 	if (known.tag &&
 	    strnlen(known.tag, FLEXMEM_CACHE_TAG) == FLEXMEM_CACHE_TAG)
 		return -EINVAL;
-	if (cache->config.threads)
-		fmlib_threads_answer(cache);
 	if (known.bytes)
 		err = alloc(cache, &known, NULL, &result);
 	fmlib_copy_out(allocation, allocation_size, ALLOCATION_MIN, &result,
 		       sizeof(result));
 	return err;
-}
-
-/* Whether it becomes free in its lane, and nothing else comes of it. */
-static inline bool is_simple_free(const struct flexmem_cache *cache,
-				  const struct fmlib_block *block)
-{
-	return !block->uses && block->tag == &cache->untagged &&
-	       block->size < cache->config.max_split &&
-	       !fmlib_segment_leaves(block->segment);
-}
-
-/* fmlib_cache_give() of what is simple while lanes serve. */
-static void give_in_lane(struct flexmem_cache *cache, struct fmlib_lane *lane,
-			 struct fmlib_name *name)
-{
-	struct fmlib_block *block = name->block;
-
-	fmlib_figures_free(cache, block);
-	fmlib_name_give(cache, lane, name);
-	block->name = NULL;
-	fmlib_block_release(cache, block);
-	fmlib_figures_commit(cache, fmlib_account(cache, lane));
-	fmlib_lane_done(cache, lane);
-}
-
-/* Without the cache's lock; false: not so. */
-static bool free_in_lane(struct flexmem_cache *cache, const void *token)
-{
-	const struct fmlib_chunk *chunk =
-		fmlib_name_chunk(&cache->narrow, token);
-	struct fmlib_name *name = NULL;
-	struct fmlib_lane *lane;
-	uint64_t word = 0;
-	bool done;
-
-	if (!chunk)
-		return false;
-	lane = chunk->lane;
-	fmlib_lock_take(&lane->lock);
-	if (fmlib_lane_serves(cache))
-		name = fmlib_name_first(chunk, token, &word);
-	done = name && is_simple_free(cache, name->block) &&
-	       fmlib_name_retire(name, word, FMLIB_NAME_FREE);
-	if (done)
-		give_in_lane(cache, lane, name);
-	fmlib_lock_drop(&lane->lock);
-	return done;
 }
 
 int flexmem_cache_free(struct flexmem_cache *cache, void *token)
@@ -469,16 +428,13 @@ int flexmem_cache_free(struct flexmem_cache *cache, void *token)
 
 	if (err)
 		return err;
-	if (!token || (cache->config.threads &&
-		       fmlib_threads_free(cache, token)))
-		return 0;
-	if (free_in_lane(cache, token))
+	if (!token || fmlib_hit_free(cache, token))
 		return 0;
 	fmlib_lock(cache);
 	fmlib_lane_admit(cache);
 	name = fmlib_name_find(cache, token, &word, &offset);
-	/* It may be that a thread without the lock frees it just now. */
-	if (name && !offset && fmlib_name_retire(name, word, FMLIB_NAME_FREE)) {
+	if (name && !offset) {
+		fmlib_name_retire(name, word);
 		if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
 			fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
 					"free %p: %llu bytes", token,
@@ -504,8 +460,7 @@ int flexmem_cache_record_stream(struct flexmem_cache *cache, void *token,
 		return err;
 	fmlib_lock(cache);
 	name = fmlib_name_find(cache, token, &word, &offset);
-	/* Not plain any more: from here on only the lock's holder frees it. */
-	if (name && !offset && fmlib_name_change(name, word, FMLIB_NAME_LIVE))
+	if (name && !offset)
 		err = fmlib_use_add(cache, name->block, stream);
 	else
 		err = -EINVAL;

@@ -66,8 +66,16 @@ static inline int fmlib_cache_check(const struct flexmem_cache *cache)
 	return cache->generation == fmlib_registry_generation() ? 0 : -ECHILD;
 }
 
-/* setup.c: the last one frees the object; everything else is gone by then. */
-void fmlib_cache_put(struct flexmem_cache *cache);
+/*
+ * The result of a callback. -ECHILD is the cache's own word for a process that
+ * was forked, and a positive number is no errno: both are taken for -EIO.
+ */
+static inline int fmlib_callback_result(int result)
+{
+	return result > 0 || result == -ECHILD ? -EIO : result;
+}
+
+/* cache_log.c */
 void fmlib_cache_log(const struct flexmem_cache *cache,
 		     enum flexmem_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -78,17 +86,25 @@ void fmlib_cache_complain(struct flexmem_cache *cache, const char *format, ...)
 /* config.c */
 int fmlib_config_read(struct flexmem_cache *cache, const char *text);
 
+#define FMLIB_PROVIDER_MIN FMLIB_SIZE_TO(struct flexmem_cache_provider, user)
+
 /* provider.c */
 void fmlib_provider_device(struct flexmem_device *device,
 			   struct flexmem_cache_provider *provider);
 
+/* mapped.c: with FLEXMEM_CACHE_MAPPED a segment is mapped as long as it is there. */
+int fmlib_segment_map(struct flexmem_cache *cache,
+		      struct fmlib_segment *segment);
+/* Ends the map, and then gives the memory back to the provider. */
+int fmlib_segment_free(struct flexmem_cache *cache,
+		       struct fmlib_segment *segment);
+
+/* pointers.c: which token has the allocation that begins at a pointer. */
+struct fmlib_pointers *fmlib_pointers_make(void);
+void fmlib_pointers_free(struct fmlib_pointers *pointers);
+
 /* fork.c */
 int fmlib_registry_start(void);
-/* The cache that is linked there, if it still is, held until it is let go. */
-struct flexmem_cache *
-fmlib_registry_hold(_Atomic(struct flexmem_cache *) *link);
-/* Whether nobody holds it any more. */
-bool fmlib_registry_let_go(struct flexmem_cache *cache);
 void fmlib_registry_add(struct flexmem_cache *cache);
 void fmlib_registry_remove(struct flexmem_cache *cache);
 
@@ -234,8 +250,6 @@ int fmlib_pressure_answer(struct flexmem_cache *cache,
 
 /* Whether others are still waiting for what they were not given. */
 bool fmlib_pressure_owes(struct flexmem_cache *cache);
-/* Somebody who was waiting for so much has it. */
-void fmlib_pressure_served(struct flexmem_cache *cache, uint64_t bytes);
 /* So much went back while others are waiting. */
 void fmlib_pressure_paid(struct flexmem_cache *cache, uint64_t released);
 
@@ -263,8 +277,11 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want,
 void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block);
 /* A live block is freed by its owner; its name is retired already. */
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);
-/* One that was freed into a thread's store goes on; its name is retired. */
-void fmlib_cache_unpark(struct flexmem_cache *cache, struct fmlib_block *block);
+
+/* hit.c: what one lane serves by itself; false: it cannot. */
+bool fmlib_hit_alloc(struct flexmem_cache *cache, uint64_t bytes,
+		     uint64_t stream, void **token);
+bool fmlib_hit_free(struct flexmem_cache *cache, const void *token);
 
 /* figures.c */
 void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);
@@ -278,7 +295,7 @@ void fmlib_figures_untagged(const struct flexmem_cache *cache,
 /* A freed block begins to wait, or has waited. */
 void fmlib_figures_wait(struct flexmem_cache *cache,
 			const struct fmlib_block *block, int change);
-/* With the whole: without what threads keep. */
+/* With the whole. */
 uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache);
 /* How many allocations have been freed. */
 uint64_t fmlib_figures_freed(const struct flexmem_cache *cache);
@@ -289,52 +306,18 @@ void fmlib_figures_reserved(struct flexmem_cache *cache,
 			    uint64_t subtract);
 /* tags.c */
 struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag);
+
+/* Requests without a tag are counted with the figures. */
+static inline bool fmlib_is_tagged(const struct flexmem_cache *cache,
+				   const struct fmlib_block *block)
+{
+	return block->origin->tag != &cache->untagged;
+}
+
 void fmlib_tag_add(struct fmlib_tag *tag, const struct fmlib_block *block);
 void fmlib_tag_subtract(struct fmlib_tag *tag, const struct fmlib_block *block);
 void fmlib_tags_reset_peaks(struct flexmem_cache *cache);
 void fmlib_tags_free(struct flexmem_cache *cache);
-
-/* history.c */
-void fmlib_history_add(struct flexmem_cache *cache, enum fmlib_action action,
-		       const struct fmlib_block *block);
-
-static inline void fmlib_history_block(struct flexmem_cache *cache,
-				       enum fmlib_action action,
-				       const struct fmlib_block *block)
-{
-	if (cache->history.room)
-		fmlib_history_add(cache, action, block);
-}
-
-void fmlib_history_segment(struct flexmem_cache *cache,
-			   enum fmlib_action action,
-			   const struct fmlib_segment *segment, uint64_t offset,
-			   uint64_t size);
-void fmlib_history_oom(struct flexmem_cache *cache,
-		       const struct fmlib_want *want);
-/* The address of snapshots. */
-uint64_t fmlib_flat_address(const struct fmlib_segment *segment,
-			    uint64_t offset);
-
-/* threads.c */
-int fmlib_threads_start(void);
-/* Whether threads may work on their own; nothing may have to be told of it. */
-void fmlib_threads_allow(struct flexmem_cache *cache);
-/* With thread_cache: this thread gives back what was asked of it. */
-void fmlib_threads_answer(struct flexmem_cache *cache);
-/*
- * The same, and if allowed, without the lock: true if this thread's store could
- * serve it.
- */
-bool fmlib_threads_alloc(struct flexmem_cache *cache, uint64_t bytes,
-			 uint64_t stream, void **token);
-bool fmlib_threads_free(struct flexmem_cache *cache, void *token);
-/* With the lock: this thread's store now, the others' at their next call. */
-void fmlib_threads_recall(struct flexmem_cache *cache);
-/* With the lock, before the cache goes. */
-void fmlib_threads_detach(struct flexmem_cache *cache);
-/* With the lock, while threads go on: nothing is less than nothing. */
-struct fmlib_kept fmlib_threads_sum(const struct flexmem_cache *cache);
 
 /* sizes.c */
 uint64_t fmlib_size_divided(const struct flexmem_cache *cache, uint64_t bytes);
@@ -364,5 +347,6 @@ uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 			    const struct fmlib_want *want);
 
 #include "figures.h"
+#include "snapshot.h"
 
 #endif /* FMLIB_CACHE_H */

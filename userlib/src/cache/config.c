@@ -98,10 +98,8 @@ static bool parse_switch(struct fmlib_config *config, enum fmlib_key key,
 		return false;
 	if (key == FMLIB_KEY_EXPANDABLE)
 		config->expandable = on;
-	else if (key == FMLIB_KEY_RELEASE_LOCK)
-		config->release_lock = on;
 	else
-		config->threads = on;
+		config->release_lock = on;
 	return true;
 }
 
@@ -223,7 +221,6 @@ static const struct {
 				     parse_switch },
 	[FMLIB_KEY_DIVISIONS] = { "roundup_power2_divisions", "off",
 				  parse_divisions },
-	[FMLIB_KEY_THREADS] = { "thread_cache", "False", parse_switch },
 };
 
 static const struct {
@@ -278,6 +275,9 @@ static int set(struct flexmem_cache *cache, enum flexmem_cache_source source,
 	struct fmlib_config *config = &cache->config;
 	enum fmlib_key key = 0;
 
+	/* PyTorch's name of it. */
+	if (!strcmp(name, "release_lock_on_cudamalloc"))
+		name = keys[FMLIB_KEY_RELEASE_LOCK].name;
 	while (key < FMLIB_KEYS && strcmp(keys[key].name, name))
 		key++;
 	if (key == FMLIB_KEYS) {

@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* As much of a context as an error's text has room for. */
+#define CONTEXT_LINE 200
+
 #define FAILURE_MIN \
 	FMLIB_SIZE_TO(struct flexmem_cache_failure, device.max_region)
 
@@ -14,13 +17,10 @@ static enum flexmem_cache_obstacle obstacle(const struct flexmem_cache *cache,
 					    const struct fmlib_largest *largest,
 					    const struct fmlib_want *want)
 {
-	uint64_t held = fmlib_threads_sum(cache).held_bytes;
 	const struct fmlib_arena *arena = largest->arena;
 
 	if (largest->size < want->size)
-		return held && largest->size + held >= want->size ?
-		       FLEXMEM_CACHE_OBSTACLE_THREADS :
-		       FLEXMEM_CACHE_OBSTACLE_SIZE;
+		return FLEXMEM_CACHE_OBSTACLE_SIZE;
 	if (arena->pool != want->pool)
 		return FLEXMEM_CACHE_OBSTACLE_POOL;
 	if (arena->stream != want->stream)
@@ -115,9 +115,6 @@ static void say_obstacle(struct out *out,
 	case FLEXMEM_CACHE_OBSTACLE_SPLIT:
 		say(out, ", which max_split_size_mb keeps for larger requests");
 		break;
-	case FLEXMEM_CACHE_OBSTACLE_THREADS:
-		say(out, ", while threads keep what could make up for the rest (thread_cache)");
-		break;
 	default:
 		say(out, ", which cannot be used for it");
 	}
@@ -151,31 +148,109 @@ static void say_too_large(struct out *out,
 	say(out, " are allocated");
 }
 
+/* The first line of what the caller's function says of the request. */
+static void say_context(struct out *out,
+			const struct flexmem_cache_failure *failure)
+{
+	char line[CONTEXT_LINE] = "";
+
+	if (!failure->context || !failure->print)
+		return;
+	failure->print(failure->print_user, failure->context, line,
+		       sizeof(line));
+	line[strcspn(line, "\n")] = '\0';
+	if (*line)
+		say(out, ", requested by %s", line);
+}
+
+/* Two sizes that differ must not read the same. */
+static void say_apart(struct out *out, const char *before, uint64_t size,
+		      uint64_t other)
+{
+	char one[FMLIB_HUMAN_MAX];
+	char two[FMLIB_HUMAN_MAX];
+
+	if (size == other || strcmp(fmlib_human(size, one),
+				    fmlib_human(other, two)))
+		say_size(out, before, size);
+	else
+		say(out, "%s%llu B", before, (unsigned long long)size);
+}
+
+static void say_request(struct out *out,
+			const struct flexmem_cache_failure *failure)
+{
+	say_apart(out, "out of device memory: tried to allocate ",
+		  failure->asked, failure->largest_free);
+	if (failure->segment != failure->asked)
+		say_size(out, " in a segment of ", failure->segment);
+	say_context(out, failure);
+}
+
+static void say_device(struct out *out,
+		       const struct flexmem_cache_failure *failure)
+{
+	uint64_t known = failure->device_free + failure->reserved_bytes;
+
+	if (!failure->device_total)
+		return;
+	say_size(out, "; the device has ", failure->device_total);
+	if (failure->device_free == failure->device_total)
+		say(out, ", all of it free");
+	else
+		say_size(out, ", free: ", failure->device_free);
+	if (failure->device_total > known)
+		say_size(out, ", in use by others: ",
+			 failure->device_total - known);
+}
+
+static void say_cache(struct out *out,
+		      const struct flexmem_cache_failure *failure)
+{
+	uint64_t unallocated = failure->reserved_bytes -
+			       failure->allocated_bytes;
+
+	say_size(out, "; this cache has allocated ", failure->allocated_bytes);
+	if (unallocated)
+		say_size(out, ", reserved but unallocated: ", unallocated);
+	else
+		say(out, " and reserved no more");
+	if (failure->largest_free && failure->largest_free == unallocated)
+		say(out, ", in one block");
+	else if (failure->largest_free)
+		say_apart(out, ", the largest free block has ", failure->largest_free,
+			  failure->asked);
+	say_obstacle(out, failure);
+	if (failure->allowed_bytes)
+		say_size(out, "; per_process_memory_fraction allows ",
+			 failure->allowed_bytes);
+}
+
+/* Only where the figures say that it may help. */
+static void say_advice(struct out *out,
+		       const struct flexmem_cache_failure *failure)
+{
+	if (failure->allowed_bytes && !failure->error)
+		say(out, "; a larger fraction may help");
+	else if (!failure->expandable &&
+		 failure->reserved_bytes - failure->allocated_bytes >=
+		 failure->asked)
+		say(out, "; expandable_segments:True may avoid this fragmentation");
+}
+
 static void say_memory(struct out *out,
 		       const struct flexmem_cache_failure *failure)
 {
-	/* As much as the device's own texts take. */
-	char reason[256];
+	char limit[FMLIB_LIMIT_TEXT];
 
-	say_size(out, "out of device memory: tried to allocate ",
-		 failure->asked);
-	say_size(out, " in a segment of ", failure->segment);
-	say_size(out, "; the cache has reserved ", failure->reserved_bytes);
-	say_size(out, ", of which ", failure->allocated_bytes);
-	say_size(out, " are allocated, and its largest free block has ",
-		 failure->largest_free);
-	say_obstacle(out, failure);
-	if (failure->allowed_bytes)
-		say_size(out, "; it may reserve ", failure->allowed_bytes);
-	if (failure->device_total) {
-		say_size(out, "; of the device's ", failure->device_total);
-		say_size(out, " are free ", failure->device_free);
+	say_request(out, failure);
+	say_device(out, failure);
+	say_cache(out, failure);
+	if (failure->device.limit != FLEXMEM_LIMIT_NONE) {
+		fmlib_limit_text(&failure->device, limit);
+		say(out, "; the device says: %s", limit);
 	}
-	if (failure->device.limit == FLEXMEM_LIMIT_NONE)
-		return;
-	flexmem_error_text(-ENOMEM, &failure->device, sizeof(failure->device),
-			   reason, sizeof(reason));
-	say(out, "; the device says: %s", reason);
+	say_advice(out, failure);
 }
 
 /* An allocation asked for a private pool that is not there. */

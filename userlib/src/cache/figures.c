@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define MIN_SIZE FMLIB_SIZE_TO(struct flexmem_cache_statistics, thread_bound)
+#define MIN_SIZE FMLIB_SIZE_TO(struct flexmem_cache_statistics, num_collections)
 
 void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count)
 {
@@ -77,8 +77,7 @@ uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache)
 	const struct fmlib_flow *all =
 		&cache->account.flows[flow_of(cache, FLEXMEM_CACHE_ALL)];
 
-	return (uint64_t)all->now[FMLIB_BYTES] -
-	       fmlib_threads_sum(cache).held_bytes;
+	return (uint64_t)all->now[FMLIB_BYTES];
 }
 
 uint64_t fmlib_figures_freed(const struct flexmem_cache *cache)
@@ -177,21 +176,15 @@ void fmlib_figures_untagged(const struct flexmem_cache *cache,
 	sums->peak_bytes = (uint64_t)flow->peak[FMLIB_BYTES];
 }
 
-/*
- * What threads keep is free for the caller, and in the flow: @held. What they
- * served themselves is not in it: @hits.
- */
 static void show(struct flexmem_cache_figure *figure,
 		 const struct fmlib_flow *flow, const struct fmlib_flow *before,
-		 enum fmlib_amount i, uint64_t held, uint64_t hits)
+		 enum fmlib_amount i)
 {
-	uint64_t went = flow->in[i] - (uint64_t)flow->now[i] -
-			(before->in[i] - (uint64_t)before->now[i]);
-
-	figure->current = (uint64_t)flow->now[i] - held;
+	figure->current = (uint64_t)flow->now[i];
 	figure->peak = (uint64_t)flow->peak[i];
-	figure->allocated = flow->in[i] - before->in[i] + hits;
-	figure->freed = went + hits + held;
+	figure->allocated = flow->in[i] - before->in[i];
+	figure->freed = flow->in[i] - (uint64_t)flow->now[i] -
+			(before->in[i] - (uint64_t)before->now[i]);
 }
 
 /* The same with what waits for events: it is not freed yet. */
@@ -208,41 +201,24 @@ static void show_active(struct flexmem_cache_figure *figure,
 }
 
 static void show_kind(const struct flexmem_cache *cache,
-		      const struct fmlib_kept *sum,
 		      struct flexmem_cache_statistics *f,
 		      enum flexmem_cache_pool_kind kind)
 {
 	enum flexmem_cache_pool_kind of = flow_of(cache, kind);
 	const struct fmlib_flow *before = &cache->flows_before[of];
-	const struct fmlib_kept *then = &cache->kept_before;
 	const struct fmlib_flow *flow = &cache->account.flows[of];
-	static const struct fmlib_kept none;
 
-	/* Whatever threads keep is of one pool. */
-	if (kind && kind != fmlib_size_kind(cache, 1)) {
-		sum = &none;
-		then = &none;
-	}
-	show(&f->allocation[kind], flow, before, FMLIB_COUNT, sum->held,
-	     sum->hits - then->hits);
-	show(&f->allocated_bytes[kind], flow, before, FMLIB_BYTES,
-	     sum->held_bytes, sum->hit_bytes - then->hit_bytes);
-	show(&f->requested_bytes[kind], flow, before, FMLIB_REQUESTED,
-	     sum->held_requested,
-	     sum->hit_requested - then->hit_requested);
-	/* What was kept when sums began anew was counted as freed before. */
-	f->allocation[kind].freed -= then->held;
-	f->allocated_bytes[kind].freed -= then->held_bytes;
-	f->requested_bytes[kind].freed -= then->held_requested;
+	show(&f->allocation[kind], flow, before, FMLIB_COUNT);
+	show(&f->allocated_bytes[kind], flow, before, FMLIB_BYTES);
+	show(&f->requested_bytes[kind], flow, before, FMLIB_REQUESTED);
 	show_active(&f->active[kind], &f->allocation[kind], flow, before,
 		    FMLIB_COUNT);
 	show_active(&f->active_bytes[kind], &f->allocated_bytes[kind], flow,
 		    before, FMLIB_BYTES);
 	show_active(&f->requested_bytes[kind], &f->requested_bytes[kind], flow,
 		    before, FMLIB_REQUESTED);
-	show(&f->inactive_split[kind], flow, before, FMLIB_SPLIT, 0, 0);
-	show(&f->inactive_split_bytes[kind], flow, before, FMLIB_SPLIT_BYTES,
-	     0, 0);
+	show(&f->inactive_split[kind], flow, before, FMLIB_SPLIT);
+	show(&f->inactive_split_bytes[kind], flow, before, FMLIB_SPLIT_BYTES);
 }
 
 int flexmem_cache_statistics(struct flexmem_cache *cache,
@@ -252,7 +228,6 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	struct flexmem_cache_statistics f;
 	enum flexmem_cache_pool_kind kind;
 	int err = fmlib_cache_check(cache);
-	struct fmlib_kept sum;
 
 	if (err)
 		return err;
@@ -262,14 +237,9 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	/* What a call under way has done, which waits without the lock. */
 	fmlib_figures_commit(cache, &cache->account);
 	f = cache->figures;
-	sum = fmlib_threads_sum(cache);
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
-		show_kind(cache, &sum, &f, kind);
-	/* With the block that is too much, until half of it has gone. */
-	f.thread_bound = cache->store_peak * (cache->profile.thread_bytes +
-					      cache->profile.thread_limit);
-	f.num_hits = cache->account.hits +
-		     sum.hits - cache->kept_before.hits;
+		show_kind(cache, &f, kind);
+	f.num_hits = cache->account.hits;
 	fmlib_unlock(cache);
 	f.max_split_size = cache->config.max_split;
 	return fmlib_copy_out(statistics, size, MIN_SIZE, &f, sizeof(f));
@@ -329,7 +299,6 @@ int flexmem_cache_reset_peaks(struct flexmem_cache *cache)
 	cache->shared = false;
 	cache->sole = FMLIB_NOBODY;
 	fmlib_tags_reset_peaks(cache);
-	cache->store_peak = cache->store_count;
 	fmlib_unlock(cache);
 	return 0;
 }
@@ -344,13 +313,12 @@ int flexmem_cache_reset_accumulated(struct flexmem_cache *cache)
 	f = &cache->figures;
 	fmlib_lock(cache);
 	each_figure(f, begin_sums);
-	cache->kept_before = fmlib_threads_sum(cache);
 	memcpy(cache->flows_before, cache->account.flows,
 	       sizeof(cache->flows_before));
 	cache->account.hits = 0;
 	f->num_ooms = 0;
 	f->num_alloc_retries = 0;
-	f->num_oom_errors = 0;
+	f->num_first_failures = 0;
 	f->num_sync_all_streams = 0;
 	f->num_device_alloc = 0;
 	f->num_device_free = 0;

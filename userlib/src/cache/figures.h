@@ -54,7 +54,7 @@ FMLIB_INLINE void fmlib_figures_alloc(struct flexmem_cache *cache,
 	if (!cache->expandable)
 		fmlib_flow_in(&flows[FLEXMEM_CACHE_ALL], block);
 	fmlib_flow_in(&flows[arena->kind], block);
-	if (cache->tagged && block->tag == &cache->untagged)
+	if (cache->tagged && !fmlib_is_tagged(cache, block))
 		fmlib_flow_in(&flows[FMLIB_UNTAGGED], block);
 	if (block->size >= cache->config.max_split)
 		fmlib_figure_add(&cache->figures.oversize_allocations, 1);
@@ -69,7 +69,7 @@ static inline void fmlib_figures_free(struct flexmem_cache *cache,
 	if (!cache->expandable)
 		fmlib_flow_out(&flows[FLEXMEM_CACHE_ALL], block);
 	fmlib_flow_out(&flows[arena->kind], block);
-	if (cache->tagged && block->tag == &cache->untagged)
+	if (cache->tagged && !fmlib_is_tagged(cache, block))
 		fmlib_flow_out(&flows[FMLIB_UNTAGGED], block);
 	if (block->size >= cache->config.max_split)
 		fmlib_figure_subtract(&cache->figures.oversize_allocations, 1);
@@ -107,6 +107,58 @@ static inline void fmlib_figures_holes(struct flexmem_cache *cache,
 		(int64_t)(bytes - segment->split_bytes);
 	segment->split_count = count;
 	segment->split_bytes = bytes;
+}
+
+/*
+ * The same at once, for a call that changes nothing else: @size bytes of a hole
+ * were taken, or left. The holes of a segment count while something lives in it.
+ */
+static inline void fmlib_figures_hole_taken(struct fmlib_account *account,
+					    struct fmlib_segment *segment,
+					    uint64_t size)
+{
+	struct fmlib_flow *flow = &account->flows[FLEXMEM_CACHE_LARGE];
+	uint64_t holes = segment->range.holes;
+	uint64_t left = segment->split_bytes - size;
+
+	if (segment->range.parts == 1) {
+		/* The first one: what is left of the whole counts from now on. */
+		left = (uint64_t)(segment->range.size - segment->range.used) <<
+		       segment->range.shift;
+		fmlib_flow_add(flow, FMLIB_SPLIT, holes, (int64_t)holes);
+		fmlib_flow_add(flow, FMLIB_SPLIT_BYTES, left, (int64_t)left);
+	} else {
+		flow->now[FMLIB_SPLIT] -= (int64_t)(segment->split_count -
+						    holes);
+		flow->now[FMLIB_SPLIT_BYTES] -= (int64_t)size;
+	}
+	segment->split_count = holes;
+	segment->split_bytes = left;
+}
+
+static inline void fmlib_figures_hole_left(struct fmlib_account *account,
+					   struct fmlib_segment *segment,
+					   uint64_t size)
+{
+	struct fmlib_flow *flow = &account->flows[FLEXMEM_CACHE_LARGE];
+	uint64_t holes = segment->range.holes;
+	uint64_t left = segment->split_bytes + size;
+
+	if (!segment->range.parts) {
+		/* The last one: a segment that is free as a whole is no hole. */
+		flow->now[FMLIB_SPLIT] -= (int64_t)segment->split_count;
+		flow->now[FMLIB_SPLIT_BYTES] -= (int64_t)segment->split_bytes;
+		holes = 0;
+		left = 0;
+	} else {
+		if (holes != segment->split_count)
+			fmlib_flow_move(flow, FMLIB_SPLIT,
+					(int64_t)(holes -
+						  segment->split_count));
+		fmlib_flow_add(flow, FMLIB_SPLIT_BYTES, size, (int64_t)size);
+	}
+	segment->split_count = holes;
+	segment->split_bytes = left;
 }
 
 static inline void fmlib_figures_commit_kind(struct fmlib_account *account,

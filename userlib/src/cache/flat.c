@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 
-#define PROVIDER_MIN FMLIB_SIZE_TO(struct flexmem_cache_provider, user)
 #define GRANULE 128
 
 struct piece {
@@ -220,7 +219,7 @@ int flexmem_cache_flat_create(struct flexmem_cache_flat **flat, uint64_t bytes,
 	};
 	struct flexmem_cache_flat *made;
 
-	if (!flat || !provider || size < PROVIDER_MIN || !bytes ||
+	if (!flat || !provider || size < FMLIB_PROVIDER_MIN || !bytes ||
 	    bytes % GRANULE)
 		return -EINVAL;
 	made = calloc(1, sizeof(*made));
@@ -230,7 +229,7 @@ int flexmem_cache_flat_create(struct flexmem_cache_flat **flat, uint64_t bytes,
 	made->size = bytes;
 	filled.user = made;
 	*flat = made;
-	return fmlib_copy_out(provider, size, PROVIDER_MIN, &filled,
+	return fmlib_copy_out(provider, size, FMLIB_PROVIDER_MIN, &filled,
 			      sizeof(filled));
 }
 

@@ -37,11 +37,9 @@ static void in_child(void)
 
 	atomic_fetch_add(&fmlib_generation, 1);
 	fmlib_lock_start();
-	/* What other threads hold, or do, is not there. */
-	for (cache = first; cache; cache = cache->next_cache) {
-		cache->holders = 1;
+	/* The helper's thread is not there. */
+	for (cache = first; cache; cache = cache->next_cache)
 		fmlib_helper_forget(cache);
-	}
 	unlock_all();
 }
 
@@ -49,38 +47,12 @@ static void start(void)
 {
 	fmlib_lock_start();
 	start_error = -pthread_atfork(before_fork, unlock_all, in_child);
-	if (!start_error)
-		start_error = fmlib_threads_start();
 }
 
 int fmlib_registry_start(void)
 {
 	pthread_once(&once, start);
 	return start_error;
-}
-
-/* As long as it is there it is not let go of by whoever destroys the cache. */
-struct flexmem_cache *
-fmlib_registry_hold(_Atomic(struct flexmem_cache *) *link)
-{
-	struct flexmem_cache *cache;
-
-	pthread_mutex_lock(&registry);
-	cache = atomic_load(link);
-	if (cache)
-		cache->holders++;
-	pthread_mutex_unlock(&registry);
-	return cache;
-}
-
-bool fmlib_registry_let_go(struct flexmem_cache *cache)
-{
-	bool last;
-
-	pthread_mutex_lock(&registry);
-	last = !--cache->holders;
-	pthread_mutex_unlock(&registry);
-	return last;
 }
 
 void fmlib_registry_add(struct flexmem_cache *cache)

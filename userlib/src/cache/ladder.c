@@ -49,13 +49,12 @@ static int ask_framework(struct flexmem_cache *cache, struct fmlib_want *want,
 
 	if (!cache->callbacks || callback_depth)
 		return -ENOMEM;
-	/* What this thread kept so far is none of theirs. */
-	fmlib_threads_recall(cache);
 	before = freed(cache);
+	/* A callback's own calls are calls by themselves. */
+	fmlib_figures_commit(cache, &cache->account);
 	err = run_callbacks(cache, want->size);
 	if (err)
 		return err;
-	fmlib_threads_recall(cache);
 	if (freed(cache) == before)
 		return -ENOMEM;
 	return fmlib_segment_obtain(cache, want, block);
@@ -80,7 +79,6 @@ static int release_all(struct flexmem_cache *cache, struct fmlib_want *want,
 {
 	int err;
 
-	fmlib_threads_recall(cache);
 	/* What a provider keeps has been logged, and the next rung tries. */
 	if (!fmlib_reclaim(cache, UINT64_MAX, &err))
 		return -ENOMEM;
@@ -98,12 +96,10 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want,
 	err = fmlib_block_obtain(cache, want, block);
 	if (err != -ENOENT)
 		return err;
-	fmlib_threads_recall(cache);
 	fmlib_reclaim(cache, UINT64_MAX, &err);
-	want->last = true;
 	err = fmlib_segment_obtain(cache, want, block);
 	if (err != -ENOMEM || want->no_host_memory ||
-	    (!cache->provider.alloc_wait && !cache->config.release_lock))
+	    !cache->config.release_lock)
 		return err;
 	/* Other threads may have freed something while it was not locked. */
 	fmlib_uses_poll(cache);
@@ -116,6 +112,10 @@ static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 	struct flexmem_cache_failure *failure = want->failure;
 
 	failure->asked = want->size;
+	failure->context = want->origin->context;
+	failure->print = cache->contexts.print;
+	failure->print_user = cache->contexts.user;
+	failure->expandable = cache->expandable;
 	failure->allocated_bytes = fmlib_figures_allocated(cache);
 	failure->reserved_bytes = f->reserved_bytes[FLEXMEM_CACHE_ALL].current;
 	fmlib_failure_largest(cache, want);
@@ -146,7 +146,7 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want,
 	if (err != -ENOMEM || want->no_host_memory)
 		return err;
 	fmlib_lock_rest(cache);
-	cache->figures.num_ooms++;
+	cache->figures.num_first_failures++;
 	for (i = 0; i < sizeof(rungs) / sizeof(rungs[0]); i++) {
 		err = rungs[i](cache, want, block);
 		if (!err)
@@ -154,7 +154,7 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want,
 		if (err != -ENOMEM || want->no_host_memory)
 			return err;
 	}
-	cache->figures.num_oom_errors++;
+	cache->figures.num_ooms++;
 	describe(cache, want);
 	fmlib_history_oom(cache, want);
 	return -ENOMEM;

@@ -134,7 +134,7 @@ static void unlock_lanes(struct flexmem_cache *cache)
 	cache->apart = cache->shared;
 	cache->open = !cache->config.direct && !cache->history.room &&
 		      !fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG) &&
-		      !cache->waiters && !cache->owed && !cache->waiting;
+		      !cache->owed && !cache->waiting;
 	/* From the first unlock on, the account may be somebody else's. */
 	for (i = 0; i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);
@@ -162,10 +162,14 @@ void fmlib_unlock_raw(struct flexmem_cache *cache)
 
 void fmlib_unlock(struct flexmem_cache *cache)
 {
+	struct fmlib_origin *gone = cache->gone_origins;
 	int state = cache->cancel_state;
 
+	cache->gone_origins = NULL;
 	fmlib_unlock_raw(cache);
 	fmlib_cancel_as(state);
+	if (gone)
+		fmlib_origins_release(cache, gone);
 }
 
 int fmlib_pause(struct flexmem_cache *cache)

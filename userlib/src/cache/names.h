@@ -14,8 +14,6 @@ struct fmlib_lane;
 enum fmlib_name_state {
 	FMLIB_NAME_FREE,
 	FMLIB_NAME_LIVE,
-	FMLIB_NAME_PLAIN,
-	FMLIB_NAME_PARKED,
 };
 
 struct fmlib_name {
@@ -36,28 +34,59 @@ struct fmlib_names {
 	uint32_t count;
 };
 
-/* Those that nothing has. @fresh: of the last chunk, never used so far. */
+/*
+ * So many names rest at least, before the oldest of them is used again: a token
+ * that was freed stays invalid for long.
+ */
+#define FMLIB_RESTING 1024
+
+/*
+ * Names that no allocation has. @fresh: of the last chunk, never used so far.
+ * @resting: how many are in the list from the oldest to the newest.
+ */
 struct fmlib_idle {
 	struct fmlib_name *fresh;
 	uint32_t fresh_count;
 	uint32_t resting;
 	struct fmlib_name *oldest;
 	struct fmlib_name *newest;
-	struct fmlib_name *rested;
 };
 
-/* One that has rested, or is fresh; NULL: there is none. */
+/* Whether one has rested, or is fresh. */
+static inline bool fmlib_name_ready(const struct fmlib_idle *idle)
+{
+	return idle->resting > FMLIB_RESTING || idle->fresh_count;
+}
+
+/* The oldest one, which is there. */
+static inline struct fmlib_name *fmlib_name_oldest(struct fmlib_idle *idle)
+{
+	struct fmlib_name *name = idle->oldest;
+
+	idle->oldest = name->next;
+	idle->resting--;
+	return name;
+}
+
+/* One that is ready. */
 static inline struct fmlib_name *fmlib_name_pop(struct fmlib_idle *idle)
 {
-	struct fmlib_name *name = idle->rested;
+	if (idle->resting > FMLIB_RESTING)
+		return fmlib_name_oldest(idle);
+	idle->fresh_count--;
+	return idle->fresh++;
+}
 
-	if (name) {
-		idle->rested = name->next;
-	} else if (idle->fresh_count) {
-		idle->fresh_count--;
-		name = idle->fresh++;
-	}
-	return name;
+/* One that nothing has any more begins to rest. */
+static inline void fmlib_name_rest(struct fmlib_idle *idle,
+				   struct fmlib_name *name)
+{
+	name->block = NULL;
+	if (idle->resting++)
+		idle->newest->next = name;
+	else
+		idle->oldest = name;
+	idle->newest = name;
 }
 
 /* Whether there can be no further one for such a size. */
@@ -110,16 +139,11 @@ fmlib_name_first(const struct fmlib_chunk *chunk, const void *token,
 {
 	uint64_t value = (uintptr_t)token;
 	struct fmlib_name *name;
-	uint64_t state;
 
 	name = atomic_load_explicit(&chunk->names, memory_order_relaxed) +
 	       (value >> FMLIB_NARROW_SHIFT & (FMLIB_CHUNK - 1));
 	*word = atomic_load_explicit(&name->word, memory_order_acquire);
-	state = *word & FMLIB_STATE_MASK;
-	if (*word - state != value)
-		return NULL;
-	return state == FMLIB_NAME_LIVE || state == FMLIB_NAME_PLAIN ? name :
-	       NULL;
+	return *word == value + FMLIB_NAME_LIVE ? name : NULL;
 }
 
 static inline uint64_t fmlib_name_word(const struct fmlib_name *name)
@@ -142,60 +166,23 @@ static inline void *fmlib_name_token(const struct fmlib_name *name)
 	return fmlib_word_token(fmlib_name_word(name));
 }
 
-/* The word of the next generation, which is never 0. */
-static inline uint64_t fmlib_name_after(uint64_t word,
-					enum fmlib_name_state state)
+/* The name is live from now on. */
+static inline void fmlib_name_begin(struct fmlib_name *name, void *token)
+{
+	atomic_store_explicit(&name->word, (uintptr_t)token | FMLIB_NAME_LIVE,
+			      memory_order_release);
+}
+
+/* Its token is none from now on: the generation is the next one, never 0. */
+static inline void fmlib_name_retire(struct fmlib_name *name, uint64_t word)
 {
 	const uint64_t mask = FMLIB_GENERATION_MASK << FMLIB_GENERATION_SHIFT;
 
 	if ((word & mask) == mask)
 		word &= ~mask;
 	word += UINT64_C(1) << FMLIB_GENERATION_SHIFT;
-	return (word & ~FMLIB_STATE_MASK) | state;
-}
-
-static inline bool fmlib_name_replace(struct fmlib_name *name, uint64_t word,
-				      uint64_t next)
-{
-	return atomic_compare_exchange_strong_explicit(&name->word, &word, next,
-						       memory_order_acq_rel,
-						       memory_order_relaxed);
-}
-
-/* Changes the state; false if it is no longer @word. */
-bool fmlib_name_change(struct fmlib_name *name, uint64_t word,
-		       enum fmlib_name_state state);
-/* The same, of a name that nobody else can change. */
-static inline void fmlib_name_set(struct fmlib_name *name,
-				  enum fmlib_name_state state)
-{
-	uint64_t word = fmlib_name_word(name) & ~FMLIB_STATE_MASK;
-
-	atomic_store_explicit(&name->word, word | state, memory_order_release);
-}
-
-/* The same, if its token is known. */
-static inline void fmlib_name_begin(struct fmlib_name *name, void *token,
-				    enum fmlib_name_state state)
-{
-	atomic_store_explicit(&name->word, (uintptr_t)token | state,
+	atomic_store_explicit(&name->word, word & ~FMLIB_STATE_MASK,
 			      memory_order_release);
-}
-
-/*
- * The same with the lock, if it is not to be parked, and what the token was is
- * none from now on.
- */
-static inline bool fmlib_name_retire(struct fmlib_name *name, uint64_t word,
-				     enum fmlib_name_state state)
-{
-	uint64_t next = fmlib_name_after(word, state);
-
-	/* Without the lock only plain ones change. */
-	if (fmlib_name_state(word) != FMLIB_NAME_LIVE)
-		return fmlib_name_replace(name, word, next);
-	atomic_store_explicit(&name->word, next, memory_order_release);
-	return true;
 }
 
 /* All blocks that have names: the i-th one, or NULL; i is below the count. */

@@ -15,11 +15,13 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Whoever waits has its memory or has given up after FLEXMEM_WAIT_MS. */
+/* Others that wait for memory have it by then, or have given up. */
+#define OWED_MS 1000
+
 static void owe(struct flexmem_cache *cache, uint64_t bytes)
 {
 	cache->owed = bytes;
-	cache->owed_until = now_ms() + FLEXMEM_WAIT_MS;
+	cache->owed_until = now_ms() + OWED_MS;
 }
 
 bool fmlib_pressure_owes(struct flexmem_cache *cache)
@@ -27,11 +29,6 @@ bool fmlib_pressure_owes(struct flexmem_cache *cache)
 	if (cache->owed && now_ms() >= cache->owed_until)
 		cache->owed = 0;
 	return cache->owed;
-}
-
-void fmlib_pressure_served(struct flexmem_cache *cache, uint64_t bytes)
-{
-	cache->owed -= bytes < cache->owed ? bytes : cache->owed;
 }
 
 int fmlib_pressure_read(struct flexmem_cache *cache,
@@ -83,7 +80,7 @@ void fmlib_pressure_paid(struct flexmem_cache *cache, uint64_t released)
 {
 	if (!fmlib_pressure_owes(cache))
 		return;
-	fmlib_pressure_served(cache, released);
+	cache->owed -= released < cache->owed ? released : cache->owed;
 	cache->figures.pressure_bytes += released;
 }
 
@@ -118,7 +115,6 @@ static int answer(struct flexmem_cache *cache,
 	/* What was told before is settled by what is told now. */
 	cache->owed = 0;
 	if (event->level >= FLEXMEM_LEVEL_MODERATE)
-		fmlib_threads_recall(cache);
 	fmlib_uses_poll(cache);
 	*released = relieve(cache, event, &err);
 	cache->figures.num_pressure_events++;

@@ -35,15 +35,6 @@ static int device_alloc(void *user, uint64_t bytes, uint64_t alignment,
 	return make(user, bytes, alignment, flags_of(flags), memory, failure);
 }
 
-static int device_alloc_wait(void *user, uint64_t bytes, uint64_t alignment,
-			     uint32_t flags,
-			     struct flexmem_cache_memory *memory,
-			     struct flexmem_failure *failure)
-{
-	return make(user, bytes, alignment, flags_of(flags) | FLEXMEM_WAIT,
-		    memory, failure);
-}
-
 static int device_lost(void *user, uint64_t handle)
 {
 	struct flexmem_allocated allocation;
@@ -95,6 +86,23 @@ static int device_free(void *user, uint64_t handle)
 	return flexmem_device_free(user, (uint32_t)handle);
 }
 
+static int device_map(void *user, uint64_t handle, uint64_t bytes,
+		      void **pointer)
+{
+	/* A 32-bit program has no room for what is longer. */
+	if (bytes > SIZE_MAX)
+		return -ENOMEM;
+	return flexmem_device_map(user, (uint32_t)handle, 0, (size_t)bytes, 0,
+				  pointer, NULL);
+}
+
+static int device_unmap(void *user, uint64_t handle, void *pointer,
+			uint64_t bytes)
+{
+	(void)handle;
+	return flexmem_device_unmap(user, pointer, (size_t)bytes);
+}
+
 static int device_memory_info(void *user, uint64_t *free, uint64_t *total)
 {
 	struct flexmem_properties properties;
@@ -129,8 +137,24 @@ void fmlib_provider_device(struct flexmem_device *device,
 		provider->shrink = device_shrink;
 	}
 	if (device->info.out_capabilities & FLEXMEM_CAP_PRESSURE) {
-		provider->alloc_wait = device_alloc_wait;
 		provider->pressure = device_pressure;
 		provider->pressure_fd = device_pressure_fd;
 	}
+	if (device->info.out_capabilities & FLEXMEM_CAP_MAP) {
+		provider->map = device_map;
+		provider->unmap = device_unmap;
+	}
+}
+
+int flexmem_cache_device_provider(struct flexmem_device *device,
+				  struct flexmem_cache_provider *provider,
+				  size_t size)
+{
+	struct flexmem_cache_provider known;
+
+	if (!device || !provider)
+		return -EINVAL;
+	fmlib_provider_device(device, &known);
+	return fmlib_copy_out(provider, size, FMLIB_PROVIDER_MIN, &known,
+			      sizeof(known));
 }

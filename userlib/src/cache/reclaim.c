@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Giving free memory back to the provider: which, and how much. */
+/*
+ * Giving memory back to the provider: how much of what is free, and all that a
+ * reset of the device has lost.
+ */
 #include "cache.h"
 
 bool fmlib_memory_info(struct flexmem_cache *cache, uint64_t *free,
@@ -226,7 +229,6 @@ int flexmem_cache_trim(struct flexmem_cache *cache, uint64_t bytes,
 		return err;
 	fmlib_lock(cache);
 	sum = cache->returned;
-	fmlib_threads_recall(cache);
 	fmlib_uses_poll(cache);
 	/* What has waited may have gone back at once: that counts as well. */
 	sum = cache->returned - sum;
@@ -248,7 +250,6 @@ int flexmem_cache_empty(struct flexmem_cache *cache, uint64_t *released)
 		return err;
 	fmlib_lock(cache);
 	sum = cache->returned;
-	fmlib_threads_recall(cache);
 	wait_err = fmlib_uses_synchronize(cache);
 	if (wait_err != -ECHILD)
 		fmlib_reclaim(cache, UINT64_MAX, &err);
@@ -275,7 +276,63 @@ int flexmem_cache_memory_info(struct flexmem_cache *cache, uint64_t *free,
 	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->lock);
 	err = cache->provider.memory_info(cache->provider.user, free, total);
+	err = fmlib_callback_result(err);
 	pthread_mutex_unlock(&cache->lock);
 	fmlib_cancel_as(state);
+	return err;
+}
+
+/* Bytes in live blocks, and in those that wait for events. */
+static uint64_t bytes_in_use(const struct fmlib_segment *segment)
+{
+	const struct fmlib_block *block;
+	uint64_t bytes = 0;
+
+	if (segment->growing)
+		return (uint64_t)segment->range.used << segment->range.shift;
+	for (block = segment->first; block; block = block->next)
+		bytes += block->state == FMLIB_FREE ? 0 : block->size;
+	return bytes;
+}
+
+/* Returns what is still in use. */
+static uint64_t drop_all(struct flexmem_cache *cache, int *error)
+{
+	struct fmlib_segment *segment;
+	struct fmlib_segment *next;
+	uint64_t released = 0;
+	uint64_t live = 0;
+	int err;
+
+	for (segment = cache->first_segment; segment; segment = next) {
+		next = segment->next;
+		if (!fmlib_segment_is_lost(cache, segment))
+			continue;
+		live += bytes_in_use(segment);
+		if (!fmlib_segment_excess(cache, segment))
+			continue;
+		err = fmlib_segment_give_back(cache, segment, &released);
+		if (err && !*error)
+			*error = err;
+	}
+	return live;
+}
+
+int flexmem_cache_drop_lost(struct flexmem_cache *cache, uint64_t *live)
+{
+	int err = fmlib_cache_check(cache);
+	uint64_t bytes;
+
+	if (err)
+		return err;
+	if (!cache->provider.lost)
+		return -EOPNOTSUPP;
+	fmlib_lock(cache);
+	fmlib_uses_poll(cache);
+	bytes = drop_all(cache, &err);
+	fmlib_figures_commit(cache, &cache->account);
+	fmlib_unlock(cache);
+	if (!err && live)
+		*live = bytes;
 	return err;
 }

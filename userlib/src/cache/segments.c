@@ -4,22 +4,31 @@
 
 #include <stdlib.h>
 
-/* The number of a region in snapshots; 0: no host memory to keep it. */
+/* Room for the number of one more region: 0 or -ENOMEM. */
+static int make_region_room(struct flexmem_cache *cache)
+{
+	uint32_t room = cache->region_count + cache->askers + 1;
+	uint64_t *regions;
+
+	if (room <= cache->region_room)
+		return 0;
+	regions = realloc(cache->regions, room * sizeof(*regions));
+	if (!regions)
+		return -ENOMEM;
+	cache->regions = regions;
+	cache->region_room = room;
+	return 0;
+}
+
+/* The number of a region in snapshots, from 1; there is room for it. */
 static uint32_t region_number(struct flexmem_cache *cache, uint64_t region_id)
 {
-	uint64_t *regions;
-	uint32_t i;
+	uint32_t i = 0;
 
-	for (i = 0; i < cache->region_count; i++) {
-		if (cache->regions[i] == region_id)
-			return i + 1;
-	}
-	regions = realloc(cache->regions, (i + 1) * sizeof(*regions));
-	if (!regions)
-		return 0;
-	regions[i] = region_id;
-	cache->regions = regions;
-	cache->region_count++;
+	while (i < cache->region_count && cache->regions[i] != region_id)
+		i++;
+	if (i == cache->region_count)
+		cache->regions[cache->region_count++] = region_id;
 	return i + 1;
 }
 
@@ -42,6 +51,13 @@ static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 	return -ENOMEM;
 }
 
+/* The first one of those that serve may be another one now. */
+static void note_first(const struct fmlib_arena *arena)
+{
+	if (!arena->pool->id && arena->stream == arena->lane->stream)
+		arena->lane->current = arena->growing;
+}
+
 static void link_segment(struct flexmem_cache *cache,
 			 struct fmlib_segment *segment)
 {
@@ -58,6 +74,7 @@ static void link_segment(struct flexmem_cache *cache,
 	while (*link)
 		link = &(*link)->next_growing;
 	*link = segment;
+	note_first(segment->arena);
 }
 
 /* Out of those that serve. */
@@ -68,6 +85,7 @@ static void unlink_growing(struct fmlib_segment *segment)
 	while (*link != segment)
 		link = &(*link)->next_growing;
 	*link = segment->next_growing;
+	note_first(segment->arena);
 }
 
 static void unlink_segment(struct flexmem_cache *cache,
@@ -110,8 +128,7 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	}
 	fmlib_figures_segment(cache, segment, 1);
 	fmlib_figures_reserved(cache, segment->arena->kind, segment->size, 0);
-	fmlib_history_segment(cache, FMLIB_SEGMENT_ALLOC, segment, 0,
-			      segment->size);
+	fmlib_history_segment(cache, segment, 0, segment->size, true);
 	fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
 			"segment %llu: %llu bytes for stream %llu",
 			(unsigned long long)segment->serial,
@@ -119,57 +136,131 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 			(unsigned long long)segment->arena->stream);
 }
 
-/*
- * Asks for the memory of a new segment, without the lock if that is wished, or
- * if it may wait for others: for threads too that free into this cache.
- */
-static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
-	       struct fmlib_segment *segment)
+/* Whether two segments have a byte in common. */
+static bool overlap(const struct fmlib_segment *a,
+		    const struct fmlib_segment *b)
+{
+	return a->address.region_id == b->address.region_id &&
+	       a->address.offset < b->address.offset + b->size &&
+	       b->address.offset < a->address.offset + a->size;
+}
+
+/* Why the memory that the provider returned cannot be used; NULL: it can. */
+static const char *fault_of(const struct flexmem_cache *cache,
+			    const struct fmlib_segment *segment)
+{
+	uint64_t offset = segment->address.offset;
+	const struct fmlib_segment *other;
+
+	if (offset % cache->profile.granule)
+		return "is not aligned";
+	if (offset + segment->size < offset)
+		return "goes beyond the last address";
+	for (other = cache->first_segment; other; other = other->next) {
+		if (overlap(segment, other))
+			return "is in use already";
+	}
+	return NULL;
+}
+
+static bool is_known(const struct flexmem_cache *cache, uint64_t handle)
+{
+	const struct fmlib_segment *segment = cache->first_segment;
+
+	while (segment && segment->handle != handle)
+		segment = segment->next;
+	return segment;
+}
+
+/* The provider's memory goes back at once. */
+static void reject(struct flexmem_cache *cache,
+		   const struct fmlib_segment *segment)
+{
+	/* A handle of a segment that is in use stands for that one. */
+	if (is_known(cache, segment->handle) ||
+	    cache->provider.free(cache->provider.user, segment->handle))
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"%llu bytes of the device are lost, since the provider did not take them back",
+				(unsigned long long)segment->size);
+}
+
+/* With the memory that the provider has returned: 0, or it is given back. */
+static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
+		  const struct flexmem_cache_memory *memory)
+{
+	const char *fault;
+	int err;
+
+	segment->handle = memory->handle;
+	segment->address = memory->address;
+	fault = fault_of(cache, segment);
+	if (fault) {
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"the provider returned memory that %s (region 0x%llx, offset 0x%llx, %llu bytes); it is not used",
+				fault,
+				(unsigned long long)memory->address.region_id,
+				(unsigned long long)memory->address.offset,
+				(unsigned long long)segment->size);
+		reject(cache, segment);
+		return -EIO;
+	}
+	segment->region = region_number(cache, memory->address.region_id);
+	err = fmlib_segment_map(cache, segment);
+	if (err)
+		reject(cache, segment);
+	return err;
+}
+
+/* One call of the provider, without the lock if @unlock; -ECHILD: forked. */
+static int call_alloc(struct flexmem_cache *cache, struct fmlib_want *want,
+		      const struct fmlib_segment *segment,
+		      struct flexmem_cache_memory *memory)
 {
 	const struct flexmem_cache_provider *provider = &cache->provider;
-	bool wait = want->last && provider->alloc_wait;
-	bool unlock = wait || cache->config.release_lock;
 	uint32_t flags = cache->flags & FLEXMEM_CACHE_MAPPABLE;
-	struct flexmem_cache_memory memory = { 0 };
+	bool unlock = cache->config.release_lock;
 	int state = 0;
 	int gone = 0;
 	int err;
 
 	if (segment->growing)
 		flags |= FLEXMEM_CACHE_GROWABLE;
-	if (wait)
-		cache->waiters++;
-	cache->asking += segment->size;
 	if (unlock)
 		state = fmlib_pause(cache);
-	err = (wait ? provider->alloc_wait :
-		      provider->alloc)(provider->user, segment->size,
-				       cache->profile.granule, flags, &memory,
-				       &want->failure->device);
+	err = provider->alloc(provider->user, segment->size,
+			      cache->profile.granule, flags, memory,
+			      &want->failure->device);
 	if (unlock)
 		gone = fmlib_go_on(cache, state);
-	if (gone)
-		return gone;
+	return gone ? gone : fmlib_callback_result(err);
+}
+
+/* Asks for the memory of a new segment, without the lock if that is wished. */
+static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
+	       struct fmlib_segment *segment)
+{
+	struct flexmem_cache_memory memory = { 0 };
+	int err;
+
+	err = make_region_room(cache);
+	if (err) {
+		want->no_host_memory = true;
+		return err;
+	}
+	cache->asking += segment->size;
+	cache->askers++;
+	err = call_alloc(cache, want, segment, &memory);
+	if (err == -ECHILD)
+		return err;
+	cache->askers--;
 	cache->asking -= segment->size;
-	if (wait)
-		cache->waiters--;
 	want->failure->error = err;
 	if (err)
 		return err;
-	/* What others were asked for, this cache may have been asked for too. */
-	if (wait)
-		fmlib_pressure_served(cache, segment->size);
-	segment->handle = memory.handle;
-	segment->address = memory.address;
-	segment->region = region_number(cache, memory.address.region_id);
-	if (segment->region)
-		return 0;
-	if (cache->provider.free(cache->provider.user, memory.handle))
-		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
-				"%llu bytes of the device are lost, since the provider did not take them back",
-				(unsigned long long)segment->size);
-	want->no_host_memory = true;
-	return -ENOMEM;
+	err = accept(cache, segment, &memory);
+	want->failure->error = err;
+	want->no_host_memory = err == -ENOMEM;
+	return err;
 }
 
 static void dispose(struct flexmem_cache *cache, struct fmlib_segment *segment)
@@ -258,25 +349,18 @@ static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	fmlib_range_grow(&segment->range, more);
 	segment->stamp = fmlib_account(cache, segment->arena->lane)->clock;
 	fmlib_figures_holes(cache, segment);
-	fmlib_history_segment(cache, FMLIB_SEGMENT_MAP, segment, segment->size,
-			      more);
+	fmlib_history_segment(cache, segment, segment->size, more, true);
 	segment->size += more;
 	segment->stuck = false;
 	fmlib_figures_reserved(cache, segment->arena->kind, more, 0);
 	cache->figures.num_device_grow++;
 }
 
-bool fmlib_segment_is_lost(struct flexmem_cache *cache,
-			   struct fmlib_segment *segment)
+/* From now on what is free in it serves no request; it goes back when it can. */
+static void withdraw(struct fmlib_segment *segment)
 {
-	const struct flexmem_cache_provider *provider = &cache->provider;
 	struct fmlib_block *block;
 
-	if (segment->lost)
-		return true;
-	if (!provider->lost ||
-	    provider->lost(provider->user, segment->handle) <= 0)
-		return false;
 	for (block = segment->first; block; block = block->next) {
 		if (block->state == FMLIB_FREE)
 			fmlib_fit_remove(&segment->arena->free, block);
@@ -285,6 +369,19 @@ bool fmlib_segment_is_lost(struct flexmem_cache *cache,
 		unlink_growing(segment);
 	segment->lost = true;
 	atomic_store(&segment->leaving, true);
+}
+
+bool fmlib_segment_is_lost(struct flexmem_cache *cache,
+			   struct fmlib_segment *segment)
+{
+	const struct flexmem_cache_provider *provider = &cache->provider;
+
+	if (segment->lost)
+		return true;
+	if (!provider->lost ||
+	    provider->lost(provider->user, segment->handle) <= 0)
+		return false;
+	withdraw(segment);
 	fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 			"a reset of the device has lost a segment of %llu bytes",
 			(unsigned long long)segment->size);
@@ -310,6 +407,7 @@ static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 	err = cache->provider.grow(cache->provider.user, segment->handle,
 				   segment->size, segment->size + more,
 				   &want->failure->device);
+	err = fmlib_callback_result(err);
 	want->failure->error = err;
 	if (!err)
 		extend(cache, segment, more);
@@ -374,6 +472,7 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 
 	err = cache->provider.shrink(cache->provider.user, segment->handle,
 				     segment->size, size);
+	err = fmlib_callback_result(err);
 	/* Asking again would fail again, unless it could be resized since. */
 	segment->stuck = err == -EIO;
 	if (segment->stuck)
@@ -383,10 +482,27 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	fmlib_range_shrink(&segment->range, less);
 	fmlib_figures_holes(cache, segment);
 	segment->size = size;
-	fmlib_history_segment(cache, FMLIB_SEGMENT_UNMAP, segment, size, less);
+	fmlib_history_segment(cache, segment, size, less, false);
 	fmlib_figures_reserved(cache, segment->arena->kind, 0, less);
 	cache->figures.num_device_shrink++;
 	return 0;
+}
+
+/*
+ * A segment that the provider does not take back goes on serving, so it is
+ * mapped again. If that fails, what is in it has no pointer any more.
+ */
+static int free_whole(struct flexmem_cache *cache,
+		      struct fmlib_segment *segment)
+{
+	int err = fmlib_segment_free(cache, segment);
+
+	if (!err)
+		fmlib_segment_forget(cache, segment);
+	else if (!segment->pointer && !segment->lost &&
+		 fmlib_segment_map(cache, segment))
+		withdraw(segment);
+	return err;
 }
 
 int fmlib_segment_give_back(struct flexmem_cache *cache,
@@ -396,14 +512,8 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 	bool shrinks = fmlib_segment_tail(segment) < segment->size;
 	int err;
 
-	if (shrinks) {
-		err = shrink(cache, segment, excess);
-	} else {
-		err = cache->provider.free(cache->provider.user,
-					   segment->handle);
-		if (!err)
-			fmlib_segment_forget(cache, segment);
-	}
+	err = shrinks ? shrink(cache, segment, excess) :
+			free_whole(cache, segment);
 	/* What is mapped, or copied just now, is nothing to complain of. */
 	if (err && !(shrinks && err == -EBUSY))
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
@@ -423,8 +533,7 @@ void fmlib_segment_forget(struct flexmem_cache *cache,
 	struct fmlib_block *block;
 	struct fmlib_block *next;
 
-	fmlib_history_segment(cache, FMLIB_SEGMENT_FREE, segment, 0,
-			      segment->size);
+	fmlib_history_segment(cache, segment, 0, segment->size, false);
 	fmlib_figures_segment(cache, segment, -1);
 	fmlib_figures_reserved(cache, segment->arena->kind, 0, segment->size);
 	for (block = segment->first; block; block = next) {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Making and destroying a cache; its log. */
+/* Making and destroying a cache. */
 #include "cache.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define CONTEXTS_MIN FMLIB_SIZE_TO(struct flexmem_cache_contexts, user)
 #define EVENTS_MIN FMLIB_SIZE_TO(struct flexmem_cache_events, user)
 #define OPTIONS_MIN FMLIB_SIZE_TO(struct flexmem_cache_options, device_index)
-#define PROFILE_MIN FMLIB_SIZE_TO(struct flexmem_cache_profile, thread_bytes)
-#define PROVIDER_MIN FMLIB_SIZE_TO(struct flexmem_cache_provider, user)
+#define PROFILE_MIN FMLIB_SIZE_TO(struct flexmem_cache_profile, growing_step)
 
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
@@ -26,47 +25,17 @@ static const struct flexmem_cache_profile default_profile = {
 	.large_remainder = MIB,
 	.oversize_slack = MIB,
 	.growing_step = 2 * MIB,
-	.thread_limit = 64 * KIB,
-	.thread_bytes = MIB,
 };
 
 /* No size of a profile may be so large that sums of them overflow. */
 #define PROFILE_MAX (UINT64_C(1) << 42)
 
-#define FLAGS (FLEXMEM_CACHE_STRICT | FLEXMEM_CACHE_MAPPABLE)
-#define LOG_LINE 512
+#define FLAGS                                             \
+	(FLEXMEM_CACHE_STRICT | FLEXMEM_CACHE_MAPPABLE | \
+	 FLEXMEM_CACHE_MAPPED)
 
 /* A snapshot has an entry for each device up to its own. */
 #define DEVICE_MAX 65535
-
-void fmlib_cache_log(const struct flexmem_cache *cache,
-		     enum flexmem_log_level level, const char *format, ...)
-{
-	char text[LOG_LINE];
-	va_list arguments;
-
-	if (!fmlib_cache_logs(cache, level))
-		return;
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	cache->log(level, text, cache->log_user);
-}
-
-void fmlib_cache_complain(struct flexmem_cache *cache, const char *format, ...)
-{
-	char text[LOG_LINE];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	fmlib_cache_log(cache, FLEXMEM_LOG_WARNING, "%s", text);
-	/* The first one counts: what follows may follow from it. */
-	if (cache->problem)
-		snprintf(cache->problem, cache->problem_length, "%s", text);
-	cache->problem = NULL;
-}
 
 /* The same, and that it cannot be made. */
 static int refuse(struct flexmem_cache *cache, const char *why)
@@ -92,11 +61,27 @@ static int read_provider(struct flexmem_cache *cache,
 			 FLEXMEM_CAP_MAP) ? -EOPNOTSUPP : 0;
 	}
 	err = fmlib_copy_in(provider, sizeof(*provider), options->provider,
-			    options->provider_size, PROVIDER_MIN);
+			    options->provider_size, FMLIB_PROVIDER_MIN);
 	if (err)
 		return err;
 	return provider->alloc && provider->free ? 0 :
 	       refuse(cache, "the provider lacks 'alloc' or 'free'");
+}
+
+static int prepare_maps(struct flexmem_cache *cache)
+{
+	struct flexmem_cache_provider *provider = &cache->provider;
+
+	if (!(cache->flags & FLEXMEM_CACHE_MAPPED))
+		return 0;
+	if (!provider->map || !provider->unmap)
+		return -EOPNOTSUPP;
+	cache->flags |= FLEXMEM_CACHE_MAPPABLE;
+	/* What is mapped is not resized. */
+	provider->grow = NULL;
+	provider->shrink = NULL;
+	cache->pointers = fmlib_pointers_make();
+	return cache->pointers ? 0 : -ENOMEM;
 }
 
 static int read_events(struct flexmem_cache *cache,
@@ -131,6 +116,16 @@ static bool is_consistent(const struct flexmem_cache_profile *p)
 	return p->small_limit / granule <= p->small_segment / granule &&
 	       p->large_limit <= p->large_segment &&
 	       p->small_limit <= p->large_limit;
+}
+
+static int read_contexts(struct flexmem_cache *cache,
+			 const struct flexmem_cache_options *options)
+{
+	if (!options->contexts)
+		return 0;
+	return fmlib_copy_in(&cache->contexts, sizeof(cache->contexts),
+			     options->contexts, options->contexts_size,
+			     CONTEXTS_MIN);
 }
 
 /* Every field is a size: 0 means that of the default. */
@@ -192,24 +187,17 @@ static void settle(struct flexmem_cache *cache)
 	if (config->direct && cache->flags & FLEXMEM_CACHE_MAPPABLE &&
 	    profile->granule < PAGE)
 		profile->granule = PAGE;
-	/* Threads keep what is small, and nothing else. */
-	if (profile->thread_limit > profile->small_limit)
-		profile->thread_limit = profile->small_limit;
-	/* And nothing oversize: how much of that lives is counted exactly. */
-	if (profile->thread_limit >= config->max_split)
-		profile->thread_limit = config->max_split - 1;
-	config->threads = config->threads && !config->direct;
 	/* A block is larger than the request by @large_remainder at most. */
 	if (profile->large_remainder < FMLIB_NARROW)
 		cache->simple_limit = FMLIB_NARROW - profile->large_remainder;
 	if (cache->simple_limit > config->max_split)
 		cache->simple_limit = config->max_split;
-	fmlib_threads_allow(cache);
 }
 
 static int fill(struct flexmem_cache *cache,
 		const struct flexmem_cache_options *options)
 {
+	bool unheard;
 	int err;
 
 	read_log(cache, options);
@@ -226,7 +214,11 @@ static int fill(struct flexmem_cache *cache,
 		return refuse(cache, "a reserved field of the options is not 0");
 	err = read_provider(cache, options);
 	if (!err)
+		err = prepare_maps(cache);
+	if (!err)
 		err = read_events(cache, options);
+	if (!err)
+		err = read_contexts(cache, options);
 	if (!err)
 		err = read_profile(cache, options);
 	if (!err)
@@ -238,15 +230,26 @@ static int fill(struct flexmem_cache *cache,
 	/* What is left out is no failure. */
 	if (!err && !(cache->flags & FLEXMEM_CACHE_STRICT))
 		cache->problem = NULL;
-	if (!err)
-		err = fmlib_config_read(cache, options->configuration);
 	if (err)
 		return err;
-	settle(cache);
+	/* A setting that has no effect is told, if not to a callback. */
+	unheard = !cache->log && !(cache->flags & FLEXMEM_CACHE_STRICT);
+	if (unheard) {
+		cache->log = fmlib_log_of_settings();
+		cache->log_level = FLEXMEM_LOG_WARNING;
+	}
+	err = fmlib_config_read(cache, options->configuration);
+	if (!err)
+		settle(cache);
+	if (unheard)
+		cache->log = NULL;
+	if (err)
+		return err;
 	/* From here on it is made. */
 	cache->problem = NULL;
 	cache->device_index = options->device_index;
 	cache->sole = FMLIB_NOBODY;
+	cache->untagged.origin.tag = &cache->untagged;
 	cache->last_tag = &cache->untagged;
 	/* The common pool is never released. */
 	cache->common.pins = 1;
@@ -274,7 +277,7 @@ static void dispose(struct flexmem_cache *cache)
 	fmlib_tags_free(cache);
 	fmlib_names_free(&cache->narrow);
 	fmlib_names_free(&cache->wide);
-	free(cache->history.events);
+	fmlib_pointers_free(cache->pointers);
 	free(cache->regions);
 	if (!fmlib_cache_check(cache)) {
 		pthread_cond_destroy(&cache->callback_done);
@@ -304,7 +307,6 @@ int flexmem_cache_create(struct flexmem_cache **cache,
 	if (!made)
 		return -ENOMEM;
 	made->generation = fmlib_registry_generation();
-	made->holders = 1;
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_mutex_init(&made->account_lock, NULL);
 	pthread_mutex_init(&made->helper_lock, NULL);
@@ -321,16 +323,10 @@ int flexmem_cache_create(struct flexmem_cache **cache,
 	return 0;
 }
 
-void fmlib_cache_put(struct flexmem_cache *cache)
-{
-	if (fmlib_registry_let_go(cache))
-		dispose(cache);
-}
-
 static void give_back(struct flexmem_cache *cache,
-		      const struct fmlib_segment *segment)
+		      struct fmlib_segment *segment)
 {
-	int err = cache->provider.free(cache->provider.user, segment->handle);
+	int err = fmlib_segment_free(cache, segment);
 
 	if (err)
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
@@ -338,20 +334,25 @@ static void give_back(struct flexmem_cache *cache,
 				(unsigned long long)segment->size, -err);
 }
 
-static void drop_growing_blocks(struct flexmem_cache *cache)
+static void drop_blocks(struct flexmem_cache *cache)
 {
 	struct fmlib_block *block;
 	uint32_t i;
 
 	for (i = 0; i < fmlib_names_count(cache); i++) {
 		block = fmlib_names_block(cache, i);
-		if (block && block->segment->growing)
+		if (!block)
+			continue;
+		fmlib_origin_drop(cache, block->origin);
+		/* Those of fixed segments go with their segments. */
+		if (block->segment->growing)
 			fmlib_block_drop(fmlib_lane_of(block), block);
 	}
 }
 
 void flexmem_cache_destroy(struct flexmem_cache *cache)
 {
+	struct fmlib_event *events;
 	bool own;
 	int state;
 
@@ -363,19 +364,20 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	fmlib_helper_end(cache);
 	fmlib_registry_remove(cache);
 	fmlib_lock(cache);
-	fmlib_threads_detach(cache);
 	/* What is waited for in vain goes back nevertheless. */
 	if (own && cache->waiting)
 		own = fmlib_uses_synchronize_device(cache) != -ECHILD;
 	fmlib_uses_forget(cache, own);
-	drop_growing_blocks(cache);
+	drop_blocks(cache);
 	while (cache->first_segment) {
 		if (own)
 			give_back(cache, cache->first_segment);
 		fmlib_segment_forget(cache, cache->first_segment);
 	}
+	events = fmlib_history_end(cache);
 	fmlib_unlock(cache);
-	fmlib_cache_put(cache);
+	free(events);
+	dispose(cache);
 	fmlib_cancel_as(state);
 }
 

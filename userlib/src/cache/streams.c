@@ -176,6 +176,7 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 	gone = fmlib_go_on(cache, state);
 	if (gone)
 		return gone;
+	err = fmlib_callback_result(err);
 	if (err) {
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"the device cannot be synchronized: error %d",
@@ -206,6 +207,7 @@ static int synchronize_queue(struct flexmem_cache *cache,
 	gone = fmlib_go_on(cache, state);
 	if (gone)
 		return gone;
+	err = fmlib_callback_result(err);
 	if (!err)
 		complete_to(cache, queue, serial);
 	else

@@ -7,6 +7,7 @@
 #include "flexmem_cache.h"
 #include "lock.h"
 #include "names.h"
+#include "origin.h"
 #include "range.h"
 
 #define FMLIB_NO_LIMIT UINT64_MAX
@@ -21,7 +22,6 @@ enum fmlib_key {
 	FMLIB_KEY_FRACTION,
 	FMLIB_KEY_RELEASE_LOCK,
 	FMLIB_KEY_DIVISIONS,
-	FMLIB_KEY_THREADS,
 	FMLIB_KEYS,
 };
 
@@ -37,7 +37,6 @@ struct fmlib_config {
 	bool direct;
 	bool expandable;
 	bool release_lock;
-	bool threads;
 	bool divides;
 	double threshold;
 	double fraction;
@@ -69,8 +68,7 @@ enum fmlib_state {
  * one that waits keeps its name, which is retired. What follows is for fixed
  * segments only: the neighbours, and for free blocks @left to @priority, where
  * @stamp is the cache's clock at the free. All else is in one line. While a
- * block is a spare one, @spare leads to another. Of copies in dump.c, @stamp is
- * the word of the name.
+ * block is a spare one, @spare leads to another.
  */
 struct fmlib_block {
 	union {
@@ -83,7 +81,7 @@ struct fmlib_block {
 	unsigned int waits;
 	uint64_t requested;
 	struct fmlib_name *name;
-	struct fmlib_tag *tag;
+	struct fmlib_origin *origin;
 	struct fmlib_use *uses;
 	struct fmlib_block *previous;
 	struct fmlib_block *next;
@@ -109,6 +107,7 @@ struct fmlib_segment {
 	struct fmlib_arena *arena;
 	uint64_t serial;
 	uint64_t handle;
+	void *pointer;
 	struct flexmem_virtual_address address;
 	uint32_t region;
 	bool growing;
@@ -172,10 +171,12 @@ struct fmlib_queue {
 	struct fmlib_use *last;
 };
 
+/* @origin: of requests with this tag and without a context. */
 struct fmlib_tag {
 	struct fmlib_tag *next;
 	struct fmlib_tag *chain;
 	struct flexmem_cache_tag sums;
+	struct fmlib_origin origin;
 };
 
 #define FMLIB_TAG_CHAINS 64
@@ -197,8 +198,9 @@ struct fmlib_event {
 	uint64_t address;
 	uint64_t size;
 	uint64_t stream;
+	uint64_t pool;
 	uint64_t time_us;
-	const struct fmlib_tag *tag;
+	struct fmlib_origin *origin;
 };
 
 /*
@@ -260,12 +262,14 @@ struct fmlib_file {
 /*
  * lanes.c: see cache.h. @stream is the one that it was made for; when there are
  * many streams others use it as well. @place: in the table, where it is as long
- * as the cache.
+ * as the cache. @current: where that stream allocates first, if segments grow and
+ * it has no pool; or NULL.
  */
 struct fmlib_lane {
 	_Alignas(FMLIB_LINE) struct fmlib_lock lock;
 	uint64_t stream;
 	size_t place;
+	struct fmlib_segment *current;
 	struct fmlib_block *spare;
 	size_t spare_count;
 	uint32_t random;
@@ -291,39 +295,11 @@ struct fmlib_callback {
 	bool removed;
 };
 
-/*
- * threads.c: what a thread did in its store. Each only grows: what was freed
- * into it, what was allocated from it, and what went back to the cache.
- */
-struct fmlib_tally {
-	_Atomic uint64_t parked;
-	_Atomic uint64_t parked_bytes;
-	_Atomic uint64_t parked_requested;
-	_Atomic uint64_t hits;
-	_Atomic uint64_t hit_bytes;
-	_Atomic uint64_t hit_requested;
-	_Atomic uint64_t shed;
-	_Atomic uint64_t shed_bytes;
-	_Atomic uint64_t shed_requested;
-};
-
-/*
- * What all threads did so. @held is in the central figures as live and in their
- * stores; hits are not in them at all.
- */
-struct fmlib_kept {
-	uint64_t held;
-	uint64_t held_bytes;
-	uint64_t held_requested;
-	uint64_t hits;
-	uint64_t hit_bytes;
-	uint64_t hit_requested;
-};
-
 struct flexmem_cache {
 	/* Constant after creation. */
 	struct flexmem_cache_provider provider;
 	struct flexmem_cache_events events;
+	struct flexmem_cache_contexts contexts;
 	struct flexmem_cache_profile profile;
 	struct fmlib_config config;
 	bool has_events;
@@ -333,6 +309,8 @@ struct flexmem_cache {
 	uint32_t device_index;
 	uint32_t flags;
 	unsigned long generation;
+	/* NULL: segments are not mapped. */
+	struct fmlib_pointers *pointers;
 	uint32_t log_level;
 	flexmem_log_fn log;
 	void *log_user;
@@ -341,11 +319,7 @@ struct flexmem_cache {
 	char *problem;
 	size_t problem_length;
 
-	/*
-	 * The registry's. @holders: its owner, and threads that are about to
-	 * end; the last one frees it.
-	 */
-	unsigned int holders;
+	/* The registry's. */
 	struct flexmem_cache *previous_cache;
 	struct flexmem_cache *next_cache;
 
@@ -379,8 +353,11 @@ struct flexmem_cache {
 	uint64_t asking;
 	/* Bytes that have gone back so far. */
 	uint64_t returned;
+	/* @askers: calls that may need a number more, and have room for it. */
 	uint64_t *regions;
 	uint32_t region_count;
+	uint32_t region_room;
+	uint32_t askers;
 
 	struct fmlib_names narrow;
 	struct fmlib_names wide;
@@ -396,8 +373,8 @@ struct flexmem_cache {
 	struct fmlib_tag *last_tag;
 
 	/*
-	 * Of @figures what @account does not have. What was in that and in the
-	 * threads' stores when sums began anew is not in the sums. With the
+	 * Of @figures what @account does not have. What was in that when sums
+	 * began anew is not in the sums. With the
 	 * whole, @account is that of all lanes; else it is under @account_lock
 	 * while lanes count apart, and of the sole thread while they do not.
 	 * @figures is under the cache's lock.
@@ -406,19 +383,19 @@ struct flexmem_cache {
 	pthread_mutex_t account_lock;
 	struct fmlib_account account;
 	struct fmlib_flow flows_before[FLEXMEM_CACHE_POOL_KINDS];
-	struct fmlib_kept kept_before;
 	struct fmlib_history history;
+	/* Nothing refers to these any more: fmlib_unlock() releases them. */
+	struct fmlib_origin *gone_origins;
 
 	struct fmlib_callback *callbacks;
 	pthread_cond_t callback_done;
 	bool warned_of_memory_info;
 
 	/*
-	 * Threads of this process that wait for memory; what others are still
-	 * waiting for, as far as it was told, and until when they can; and the
-	 * level and the number of the event that was answered last.
+	 * What others are still waiting for, as far as it was told, and until
+	 * when they can; and the level and the number of the event that was
+	 * answered last.
 	 */
-	unsigned int waiters;
 	uint64_t owed;
 	uint64_t owed_until;
 	uint32_t level;
@@ -436,14 +413,6 @@ struct flexmem_cache {
 	pthread_t helper;
 	int helper_ends[2];
 	struct fmlib_file helper_files[2];
-
-	/* threads.c: @stores is under the lock, the rest is atomic. */
-	struct fmlib_store *stores;
-	uint32_t store_count;
-	uint32_t store_peak;
-	struct fmlib_tally retired;
-	atomic_bool fast;
-	_Atomic uint64_t recall;
 };
 
 /*
@@ -459,8 +428,7 @@ struct fmlib_want {
 	enum flexmem_cache_pool_kind kind;
 	struct fmlib_lane *lane;
 	struct fmlib_pool *pool;
-	struct fmlib_tag *tag;
-	bool last;
+	struct fmlib_origin *origin;
 	bool no_host_memory;
 	void *token;
 	struct flexmem_cache_failure *failure;

@@ -36,6 +36,7 @@ struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag)
 	fmlib_figures_tagged(cache);
 	/* The caller has looked at its length. */
 	strcpy(found->sums.tag, tag);
+	found->origin.tag = found;
 	found->chain = *chain;
 	*chain = found;
 	cache->last_tag->next = found;
@@ -83,16 +84,11 @@ static void copy_all(const struct flexmem_cache *cache, char *to, size_t size)
 {
 	struct flexmem_cache_tag sums;
 	const struct fmlib_tag *tag;
-	const struct fmlib_kept kept = fmlib_threads_sum(cache);
 
 	for (tag = &cache->untagged; tag; tag = tag->next, to += size) {
 		sums = tag->sums;
-		if (tag == &cache->untagged) {
+		if (tag == &cache->untagged)
 			fmlib_figures_untagged(cache, &sums);
-			sums.allocations -= kept.held;
-			sums.allocated_bytes -= kept.held_bytes;
-			sums.requested_bytes -= kept.held_requested;
-		}
 		fmlib_copy_out(to, size, TAG_MIN, &sums, sizeof(sums));
 	}
 }

@@ -7,10 +7,8 @@
  * bits with 44 of offset. No allocation uses all of its offsets, so that the
  * token one past its end is that of no other.
  *
- * The word of a name holds its token and its state. Whoever changes it
- * from live to something else owns the block from then on; of two threads that
- * free the same token one loses. Names are never freed while the cache is
- * there, so a token can be looked at without the lock. They are made in chunks,
+ * The word of a name holds its token and its state. Of two threads that free the
+ * same token the second one finds that it is not live. Names are made in chunks,
  * each for one lane, but for wide ones, of which there is one chunk for all.
  */
 #include "cache.h"
@@ -18,13 +16,6 @@
 #include <stdlib.h>
 
 #define WIDE_BITS 10
-
-/*
- * So many names rest at least, before the oldest of them is used again. Of those
- * that have rested the last one goes first: it is the likeliest to be in the
- * processor's cache.
- */
-#define RESTING 1024
 
 _Static_assert(sizeof(void *) == 8, "a token takes 64 bits");
 _Static_assert(FLEXMEM_CACHE_ALLOCATIONS == 1 << FMLIB_NARROW_BITS &&
@@ -83,47 +74,25 @@ static bool add_chunk(struct fmlib_names *names, struct fmlib_lane *lane,
 	return true;
 }
 
-/* In this order: what has rested, what is fresh, what has not rested. */
+/* In this order: one that has rested, a fresh one, one that has not rested. */
 struct fmlib_name *fmlib_name_take(struct flexmem_cache *cache,
 				   struct fmlib_lane *lane, uint64_t size)
 {
 	bool wide = size >= FMLIB_NARROW;
 	struct fmlib_idle *idle = wide ? &cache->wide_idle : &lane->names;
-	struct fmlib_name *name = fmlib_name_pop(idle);
 
-	if (!name && add_chunk(wide ? &cache->wide : &cache->narrow,
-			       wide ? NULL : lane, idle, wide))
-		name = fmlib_name_pop(idle);
-	if (name)
-		return name;
-	name = idle->oldest;
-	if (name) {
-		idle->oldest = name->next;
-		idle->resting--;
-	}
-	return name;
+	if (fmlib_name_ready(idle) ||
+	    add_chunk(wide ? &cache->wide : &cache->narrow, wide ? NULL : lane,
+		      idle, wide))
+		return fmlib_name_pop(idle);
+	return idle->resting ? fmlib_name_oldest(idle) : NULL;
 }
 
 void fmlib_name_give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 		     struct fmlib_name *name)
 {
-	struct fmlib_idle *idle = fmlib_name_word(name) & FMLIB_WIDE ?
-				  &cache->wide_idle : &lane->names;
-
-	name->block = NULL;
-	name->next = NULL;
-	if (idle->oldest)
-		idle->newest->next = name;
-	else
-		idle->oldest = name;
-	idle->newest = name;
-	if (++idle->resting <= RESTING)
-		return;
-	name = idle->oldest;
-	idle->oldest = name->next;
-	idle->resting--;
-	name->next = idle->rested;
-	idle->rested = name;
+	fmlib_name_rest(fmlib_name_word(name) & FMLIB_WIDE ?
+			&cache->wide_idle : &lane->names, name);
 }
 
 static uint32_t index_of(uint64_t value, bool wide)
@@ -153,20 +122,7 @@ struct fmlib_name *fmlib_name_find(const struct flexmem_cache *cache,
 	/* Whatever is above the offset has to be the same. */
 	if ((*word ^ value) >> offset_bits(wide))
 		return NULL;
-	switch (fmlib_name_state(*word)) {
-	case FMLIB_NAME_LIVE:
-	case FMLIB_NAME_PLAIN:
-		return name;
-	default:
-		return NULL;
-	}
-}
-
-bool fmlib_name_change(struct fmlib_name *name, uint64_t word,
-		       enum fmlib_name_state state)
-{
-	return fmlib_name_replace(name, word,
-				  (word & ~FMLIB_STATE_MASK) | state);
+	return fmlib_name_state(*word) == FMLIB_NAME_LIVE ? name : NULL;
 }
 
 uint32_t fmlib_names_count(const struct flexmem_cache *cache)

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Code on pages is a copy of a file, so that a reader on a forge sees it.
+
+Usage: copies.py        brings every copy up to date; check.py says which are not
+
+A page names the file, and the text that the copied lines come after and before:
+
+    .. copy: userlib/examples/first.c after /* [alloc] */ before /* [free] */
+
+    .. code-block:: c
+"""
+import glob
+import os
+import re
+
+DOCS = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(DOCS)
+COPY = re.compile(r'(\.\. copy: (\S+)(?: after (.+?))?(?: before (.+?))?\n\n\.\. code-block:: \w+\n\n)((?:(?:   .*)?\n)+?)(?=\S|\Z)')
+
+
+def part(path, after, before):
+    """The lines of a file between two others, without empty ones at the ends."""
+    with open(os.path.join(TOP, path), encoding='utf-8') as file:
+        lines = file.read().splitlines()
+    begin = next(i for i, line in enumerate(lines) if after in line) + 1 if after else 0
+    end = next(i for i, line in enumerate(lines) if i >= begin and before in line) if before else len(lines)
+    return '\n'.join(lines[begin:end]).strip('\n').splitlines()
+
+
+def renewed(text):
+    """The text of a page with its copies up to date."""
+    def copy(match):
+        lines = part(match[2], match[3], match[4])
+        return match[1] + ''.join(f'   {line.expandtabs(8)}'.rstrip() + '\n' for line in lines) + '\n'
+
+    return COPY.sub(copy, text)
+
+
+def main():
+    for page in sorted(glob.glob(os.path.join(DOCS, '**', '*.rst'), recursive=True)):
+        with open(page, encoding='utf-8') as file:
+            text = file.read()
+        if renewed(text) != text:
+            with open(page, 'w', encoding='utf-8') as file:
+                file.write(renewed(text))
+            print(os.path.relpath(page, TOP))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The state of a function: when its driver can be called.
+ *
+ * Suspend, reset and removal enter their state first, and then take the locks
+ * under which the driver is called: acquire_lock and data_lock, and for a page
+ * fault map_lock. The holder of one of them may finish the operation under way,
+ * and asks flexmem_function_error() before the next one.
+ */
+
+#include <linux/device.h>
+#include <linux/errno.h>
+#include <linux/jiffies.h>
+#include <linux/limits.h>
+#include <linux/minmax.h>
+#include <linux/mutex.h>
+#include <linux/sched/signal.h>
+#include <linux/wait.h>
+
+#include "compat.h"
+#include "function.h"
+
+/* What a caller gets whose command needs the device. -EAGAIN: the caller waits. */
+static const int errors[FLEXMEM_NR_STATES] = {
+	[FLEXMEM_UP] = 0,
+	[FLEXMEM_UNRESPONSIVE] = -EAGAIN,
+	[FLEXMEM_SUSPENDED] = -EAGAIN,
+	[FLEXMEM_WEDGED] = -EIO,
+	[FLEXMEM_GONE] = -ENODEV,
+};
+
+/* With state_lock held. */
+static void set_state(struct flexmem_function *function,
+		      enum flexmem_state state)
+{
+	/*
+	 * Pairs with flexmem_function_error(): a caller that finds the function
+	 * up also sees what happened before. The driver woke the device, say.
+	 */
+	smp_store_release(&function->state, state);
+}
+
+/**
+ * flexmem_function_enter - change the state of a function
+ * @function: function
+ * @state: to enter: up, wedged or gone. A function that has gone stays so; one
+ *	that is suspended is up or wedged when it is resumed
+ *
+ * Context: any.
+ */
+void flexmem_function_enter(struct flexmem_function *function,
+			    enum flexmem_state state)
+{
+	spin_lock(&function->state_lock);
+	if (function->state == FLEXMEM_SUSPENDED && state != FLEXMEM_GONE)
+		function->resumes_as = state;
+	else if (function->state != FLEXMEM_GONE)
+		set_state(function, state);
+	spin_unlock(&function->state_lock);
+	wake_up_all(&function->changed);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_enter);
+
+/**
+ * flexmem_function_suspend - no operation begins any more
+ * @function: function
+ *
+ * Context: any.
+ */
+void flexmem_function_suspend(struct flexmem_function *function)
+{
+	spin_lock(&function->state_lock);
+	if (function->state != FLEXMEM_SUSPENDED &&
+	    function->state != FLEXMEM_GONE) {
+		function->resumes_as = function->state;
+		set_state(function, FLEXMEM_SUSPENDED);
+	}
+	spin_unlock(&function->state_lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_suspend);
+
+/**
+ * flexmem_function_resume - the state is the one from before suspend
+ * @function: function
+ *
+ * Or the one that it has entered meanwhile.
+ *
+ * Context: any.
+ */
+void flexmem_function_resume(struct flexmem_function *function)
+{
+	spin_lock(&function->state_lock);
+	if (function->state == FLEXMEM_SUSPENDED)
+		set_state(function, function->resumes_as);
+	spin_unlock(&function->state_lock);
+	wake_up_all(&function->changed);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_resume);
+
+/**
+ * flexmem_function_error - why the driver cannot be called now
+ * @function: function
+ *
+ * Context: any. Only under a lock under which the driver is called does suspend,
+ * reset and removal wait for the caller.
+ * Return: 0; -EAGAIN if it is suspended or unresponsive; -EIO if it is wedged; -ENODEV if it has
+ * gone.
+ */
+int flexmem_function_error(const struct flexmem_function *function)
+{
+	/* Pairs with set_state(). */
+	return errors[smp_load_acquire(&function->state)];
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_error);
+
+/**
+ * flexmem_function_fatal - why the driver cannot be called, whoever waits
+ * @function: function
+ *
+ * Context: any.
+ * Return: 0, also if it is suspended or unresponsive; or -EIO or -ENODEV.
+ */
+int flexmem_function_fatal(const struct flexmem_function *function)
+{
+	int error = flexmem_function_error(function);
+
+	return error == -EAGAIN ? 0 : error;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_fatal);
+
+/**
+ * flexmem_function_wait - wait until the device can be asked, or cannot for long
+ * @function: function
+ *
+ * Until a function that is suspended resumes, or the next probe of one that is
+ * unresponsive has a result. A caller that waits can be frozen: the device resumes
+ * after the processes do.
+ *
+ * Context: may sleep.
+ * Return: 0; -EINTR if the caller was killed; -ETIMEDOUT if the probe timed out;
+ * -EIO if the function is wedged; or -ENODEV if it has gone.
+ */
+int flexmem_function_wait(struct flexmem_function *function)
+{
+	unsigned int probes = READ_ONCE(function->probes);
+	int error;
+
+	if (wait_event_state(function->changed,
+			     flexmem_function_error(function) != -EAGAIN ||
+			     READ_ONCE(function->probes) != probes,
+			     (TASK_KILLABLE | TASK_FREEZABLE)))
+		return -EINTR;
+	error = flexmem_function_error(function);
+	return error == -EAGAIN ? -ETIMEDOUT : error;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_wait);
+
+/**
+ * flexmem_function_lock - take a lock under which the driver is called
+ * @function: function
+ * @lock: acquire_lock or data_lock of its table
+ *
+ * Waits as flexmem_function_wait() does, and once more only if there is a reason
+ * to wait again by the time that it has the lock.
+ *
+ * Context: may sleep.
+ * Return: 0, or as flexmem_function_wait().
+ */
+int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock)
+{
+	int rc;
+
+	do {
+		rc = flexmem_function_wait(function);
+		if (rc)
+			return rc;
+		if (mutex_lock_killable(lock))
+			return -EINTR;
+		rc = flexmem_function_error(function);
+		if (rc)
+			mutex_unlock(lock);
+	} while (rc == -EAGAIN);
+	return rc;
+}
+
+/**
+ * flexmem_function_work_later - let the worker probe and settle
+ * @function: function
+ *
+ * Context: any. The worker finds out whether there is anything to do.
+ */
+void flexmem_function_work_later(struct flexmem_function *function)
+{
+	unsigned int most = flexmem_function_is_unresponsive(function) ?
+		FLEXMEM_PROBE_DOUBLINGS : FLEXMEM_WORK_DOUBLINGS;
+	u64 ms = (u64)function->work_ms << min(READ_ONCE(function->work_tries), most);
+
+	if (function->worker)
+		queue_delayed_work(function->worker, &function->work,
+				   msecs_to_jiffies(min_t(u64, ms, INT_MAX)));
+}
+
+/* Whether the function was in the other of the two states. */
+static bool change_over(struct flexmem_function *function,
+			enum flexmem_state from, enum flexmem_state to)
+{
+	bool changes;
+
+	spin_lock(&function->state_lock);
+	changes = function->state == from;
+	if (changes)
+		set_state(function, to);
+	spin_unlock(&function->state_lock);
+	return changes;
+}
+
+/**
+ * flexmem_function_note - what an answer tells of the firmware
+ * @function: function
+ * @rc: the answer
+ *
+ * Context: any.
+ * Return: @rc.
+ */
+int flexmem_function_note(struct flexmem_function *function, int rc)
+{
+	if (rc == -ETIMEDOUT) {
+		if (atomic_inc_return(&function->timeouts) < FLEXMEM_TIMEOUTS ||
+		    !change_over(function, FLEXMEM_UP, FLEXMEM_UNRESPONSIVE))
+			return rc;
+		dev_warn(function->dev,
+			 "does not answer; callers wait for the next probe\n");
+		flexmem_function_work_later(function);
+	} else if (!rc || rc == -ENOSPC) {
+		/* That there is no room it can say only if it lives. */
+		if (atomic_read(&function->timeouts))
+			atomic_set(&function->timeouts, 0);
+		if (!flexmem_function_is_unresponsive(function) ||
+		    !change_over(function, FLEXMEM_UNRESPONSIVE, FLEXMEM_UP))
+			return rc;
+		dev_info(function->dev, "answers again\n");
+		wake_up_all(&function->changed);
+	}
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_note);

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the test modules share."""
+
+import gc
+import unittest
+
+import torch
+
+DEVICE = torch.device("flexmem:0")
+
+
+class FlexmemTest(unittest.TestCase):
+    """After each test every byte is back, and no kernel has copied a result."""
+
+    # A test that makes CPU results in other threads may copy.
+    may_copy = False
+
+    def setUp(self):
+        gc.collect()
+        self.bytes_before = torch.flexmem.memory_allocated()
+        self.copied_before = torch.ops.flexmem.kernel_counters()[1]
+
+    def tearDown(self):
+        gc.collect()
+        self.assertEqual(torch.flexmem.memory_allocated(), self.bytes_before)
+        if not self.may_copy:
+            self.assertEqual(torch.ops.flexmem.kernel_counters()[1], self.copied_before)
+
+    def assert_same(self, ours, cpu):
+        """Equal bit for bit, and on the device."""
+        self.assertEqual(ours.device, DEVICE)
+        self.assertEqual(ours.dtype, cpu.dtype)
+        self.assertEqual(ours.shape, cpu.shape)
+        self.assertEqual(ours.stride(), cpu.stride())
+        self.assertTrue(torch.equal(ours.cpu(), cpu), f"{ours} is not {cpu}")

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Runs a command in the root that root.sh has made, with this checkout at /srv/flexmem there: paths that end up in build/torch
+# are the same in every checkout. Works in a virtual machine and in a chroot as well; needs root.
+# usage: tests/torch/enter.sh COMMAND [ARGUMENT...]      in /srv/flexmem; FLEX* and PYTORCH_ALLOC_CONF are passed on
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/../lib.sh"
+
+if [[ ${1:-} != --mounted ]]; then
+	((EUID == 0)) || as_root=(sudo --preserve-env)
+	# The mounts end with the command, as they are in a name space of its own. In a chroot it cannot be made private.
+	how=(--mount)
+	"${as_root[@]}" unshare "${how[@]}" true 2>/dev/null || how+=(--propagation unchanged)
+	exec "${as_root[@]}" unshare "${how[@]}" "$0" --mounted "$@"
+fi
+shift
+root=$BUILD/torch/root
+mkdir -p "$root/srv/flexmem"
+mount --bind "$root" "$root"
+mount --make-private "$root"
+trap 'umount -l "$root"' EXIT
+for name in dev sys proc; do
+	mount --rbind "/$name" "$root/$name"
+	mount --make-rslave "$root/$name"
+done
+mount --bind "$TOP" "$root/srv/flexmem"
+variables=()
+for name in "${!FLEX@}" PYTORCH_ALLOC_CONF; do
+	[[ ! -v $name ]] || variables+=("$name=${!name}")
+done
+status=0
+env -i HOME=/root TERM="${TERM:-dumb}" LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+	CCACHE_DIR=/srv/flexmem/build/torch/ccache PYTHONDONTWRITEBYTECODE=1 \
+	PYTHONPATH=/srv/flexmem/build/torch/made/binding "${variables[@]}" \
+	chroot "$root" bash -c 'cd /srv/flexmem && exec "$@"' enter "$@" || status=$?
+exit "$status"

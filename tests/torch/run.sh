@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# PyTorch in flexmem's memory, on host memory: needs no driver. Makes the root first, if it is not there. Prints TAP: all of it
+# counts as skipped, with the reason, if the package mirror has no Debian 13.
+# usage: tests/torch/run.sh
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/../lib.sh"
+cd "$TOP"
+
+status=0
+said=$(tests/torch/root.sh 2>&1) || status=$?
+if ((status)); then
+	say "$said"
+	((status == 77)) || exit "$status"
+	tap_skip 'PyTorch in flexmem memory' "$(tail -n 1 <<<"$said")"
+	tap_end
+	exit
+fi
+tap 'library, binding and programs' tests/torch/enter.sh make -s -j2 -C tests/torch
+tap_end
+export FLEXMEM_TORCH=host
+for command in build/torch/made/train build/torch/made/tokens 'python3 tests/torch/tap.py'; do
+	echo 'TAP version 14'
+	# shellcheck disable=SC2086	# a command and its arguments
+	tests/torch/enter.sh $command || status=1
+done
+exit "$status"

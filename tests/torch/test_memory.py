@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Memory under the names of torch.cuda, and what happens when there is none."""
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import weakref
+
+import torch
+
+from common import DEVICE, FlexmemTest
+
+MIB = 1 << 20
+
+
+class Memory(FlexmemTest):
+    def test_figures(self):
+        torch.flexmem.empty_cache()
+        torch.flexmem.reset_peak_memory_stats()
+        before = torch.flexmem.memory_allocated()
+        x = torch.empty(MIB, dtype=torch.uint8, device=DEVICE)
+        self.assertEqual(torch.flexmem.memory_allocated() - before, MIB)
+        del x
+        self.assertEqual(torch.flexmem.memory_allocated(), before)
+        self.assertEqual(torch.flexmem.max_memory_allocated() - before, MIB)
+        self.assertGreaterEqual(torch.flexmem.memory_reserved(), MIB)
+        torch.flexmem.reset_peak_memory_stats()
+        self.assertEqual(torch.flexmem.max_memory_allocated(), before)
+        torch.flexmem.reset_accumulated_memory_stats()
+        self.assertEqual(torch.flexmem.memory_stats()["allocation.all.freed"], 0)
+
+    def test_keys_are_those_of_cuda(self):
+        kinds = ["allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
+                 "inactive_split_bytes", "requested_bytes"]
+        expected = {f"{kind}.{pool}.{what}" for kind in kinds for pool in ("all", "small_pool", "large_pool")
+                    for what in ("current", "peak", "allocated", "freed")}
+        expected |= {f"{kind}.{what}" for kind in ("oversize_allocations", "oversize_segments")
+                     for what in ("current", "peak", "allocated", "freed")}
+        expected |= {"max_split_size", "num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc",
+                     "num_device_free"}
+        self.assertEqual(set(torch.flexmem.memory_stats()), expected)
+        nested = torch.flexmem.memory_stats_as_nested_dict()
+        self.assertEqual(nested["allocated_bytes"]["all"]["current"], torch.flexmem.memory_allocated())
+        self.assertEqual(nested["max_split_size"], -1)
+
+    def test_summary(self):
+        text = torch.flexmem.memory_summary()
+        self.assertIn("Allocated memory", text)
+        self.assertNotIn("cuda", text.lower())
+        self.assertEqual({len(line) for line in text.splitlines()}, {77})
+        self.assertLess(len(torch.flexmem.memory_summary(abbreviated=True)), len(text))
+
+    def test_empty_cache_gives_all_back(self):
+        x = torch.empty(30 * MIB, dtype=torch.uint8, device=DEVICE)
+        free, total = torch.flexmem.mem_get_info()
+        self.assertLessEqual(free, total - 30 * MIB)
+        del x
+        torch.flexmem.empty_cache()
+        if not torch.flexmem.memory_allocated():
+            self.assertEqual(torch.flexmem.mem_get_info(), (total, total))
+        self.assertEqual(torch.flexmem.memory_reserved() > 0, torch.flexmem.memory_allocated() > 0)
+
+    def test_out_of_memory(self):
+        torch.flexmem.empty_cache()
+        free, total = torch.flexmem.mem_get_info()
+        ooms = torch.flexmem.memory_stats()["num_ooms"]
+        kept = torch.ones(3, device=DEVICE)
+        with self.assertRaisesRegex(torch.OutOfMemoryError, "flexmem: .*GiB"):
+            torch.empty(2 * total, dtype=torch.uint8, device=DEVICE)
+        self.assertEqual(torch.flexmem.memory_stats()["num_ooms"], ooms + 1)
+        # The others are unharmed, and the same size fits once there is room.
+        self.assertEqual(kept.sum().item(), 3.0)
+        part = int(free * 0.6) // MIB * MIB
+        x = torch.empty(part, dtype=torch.uint8, device=DEVICE)
+        with self.assertRaises(torch.OutOfMemoryError):
+            torch.empty(part, dtype=torch.uint8, device=DEVICE)
+        del x
+        torch.empty(part, dtype=torch.uint8, device=DEVICE)
+
+    def test_garbage_is_collected_before_it_fails(self):
+        class Cycle:
+            pass
+
+        torch.flexmem.empty_cache()
+        part = int(torch.flexmem.mem_get_info()[0] * 0.6) // MIB * MIB
+        gc.disable()
+        try:
+            cycle = Cycle()
+            cycle.itself = cycle
+            cycle.tensor = torch.empty(part, dtype=torch.uint8, device=DEVICE)
+            alive = weakref.ref(cycle)
+            del cycle
+            self.assertIsNotNone(alive())
+            retries = torch.flexmem.memory_stats()["num_alloc_retries"]
+            torch.empty(part, dtype=torch.uint8, device=DEVICE)
+            self.assertIsNone(alive())
+            self.assertEqual(torch.flexmem.memory_stats()["num_alloc_retries"], retries + 1)
+        finally:
+            gc.enable()
+
+    def test_fraction(self):
+        total = torch.flexmem.mem_get_info()[1]
+        self.assertEqual(torch.flexmem.get_per_process_memory_fraction(), 1.0)
+        torch.flexmem.empty_cache()
+        torch.flexmem.set_per_process_memory_fraction(0.25)
+        try:
+            self.assertEqual(torch.flexmem.get_per_process_memory_fraction(), 0.25)
+            with self.assertRaises(torch.OutOfMemoryError):
+                torch.empty(total // 2, dtype=torch.uint8, device=DEVICE)
+        finally:
+            torch.flexmem.set_per_process_memory_fraction(1.0)
+        with self.assertRaises(RuntimeError):
+            torch.flexmem.set_per_process_memory_fraction(1.5)
+
+    def test_cpu_tensors_stay_where_they_were(self):
+        before = torch.flexmem.memory_stats()["allocation.all.allocated"]
+        x = torch.randn(100, 100)
+        (x @ x).sum()
+        self.assertEqual(torch.flexmem.memory_stats()["allocation.all.allocated"], before)
+
+    def test_the_profiler_sees_memory(self):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+            x = torch.empty(MIB, dtype=torch.uint8, device=DEVICE)
+            x.add_(1)
+            del x
+        allocated = [event.self_device_memory_usage for event in profile.events() if event.name == "aten::empty"]
+        self.assertEqual(sum(allocated), MIB)
+
+    def test_history_with_python_stacks(self):
+        torch.flexmem._record_memory_history(stacks="python", max_entries=100)
+        try:
+            x = torch.empty(12345, dtype=torch.uint8, device=DEVICE)
+            snapshot = torch.flexmem._snapshot()
+            blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]
+                      if block.get("requested_size") == 12345]
+            self.assertEqual(len(blocks), 1)
+            names = [frame["name"] for frame in blocks[0]["frames"]]
+            self.assertIn("test_history_with_python_stacks", names)
+            frame = blocks[0]["frames"][names.index("test_history_with_python_stacks")]
+            self.assertTrue(frame["filename"].endswith("test_memory.py"))
+            self.assertGreater(frame["line"], 0)
+            del x
+            actions = [event["action"] for trace in torch.flexmem._snapshot()["device_traces"] for event in trace]
+            self.assertIn("alloc", actions)
+            self.assertIn("free_completed", actions)
+            with tempfile.NamedTemporaryFile() as file:
+                torch.flexmem._dump_snapshot(file.name)
+                with open(file.name, "rb") as saved:
+                    self.assertEqual(pickle.load(saved).keys(), snapshot.keys())
+        finally:
+            torch.flexmem._record_memory_history(None)
+        self.assertEqual(torch.flexmem.memory_snapshot(), torch.flexmem._snapshot()["segments"])
+
+
+class Programs(FlexmemTest):
+    """What needs another process."""
+
+    def program(self, text, **environment):
+        return subprocess.run([sys.executable, "-c", "import torch, torch_flexmem\n" + text], capture_output=True, text=True,
+                              check=False, env={**os.environ, **environment})
+
+    def test_host_memory_has_a_size(self):
+        done = self.program("print(torch.flexmem.mem_get_info()[1])", FLEXMEM_TORCH="host:64")
+        self.assertEqual(done.stdout, f"{64 * MIB}\n", done.stderr)
+        done = self.program("torch.empty(1, device='flexmem')", FLEXMEM_TORCH="host:many")
+        self.assertIn("FLEXMEM_TORCH is 'host:many'", done.stderr)
+
+    def test_no_device(self):
+        done = self.program("print(torch.flexmem.is_available())\ntorch.empty(1, device='flexmem')", FLEXMEM_TORCH="",
+                            FLEX_DEVICE="/nonexistent")
+        self.assertEqual(done.stdout, "False\n")
+        self.assertIn("cannot open a device", done.stderr)
+
+    def test_settings_come_from_the_environment(self):
+        done = self.program("x = torch.empty(1000, device='flexmem')\nprint(torch.flexmem.memory_reserved())",
+                            FLEXMEM_TORCH="host", PYTORCH_ALLOC_CONF="backend:direct")
+        self.assertEqual(done.stdout, "4096\n", done.stderr)

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * PyTorch's viewer begins with the segments and blocks of a snapshot, and takes
+ * the events back from the last to the first, to show how the memory looked after
+ * each. This does the same, and is stricter: where the viewer draws something
+ * wrong without a word, this refuses as well.
+ */
+#include "cache_viewer.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A segment, or a block of which @pending says that its free was requested. */
+struct interval {
+	uint64_t start;
+	uint64_t end;
+	uint64_t stream;
+	bool expandable;
+	bool pending;
+};
+
+/* Not sorted. */
+struct intervals {
+	struct interval *list;
+	size_t count;
+	size_t room;
+};
+
+struct view {
+	struct intervals segments;
+	struct intervals blocks;
+	size_t event;
+};
+
+static _Thread_local char complaint[256];
+
+static bool complain(const struct view *view, const char *what,
+		     const struct interval *at)
+{
+	snprintf(complaint, sizeof(complaint),
+		 "event %zu: %s at 0x%" PRIx64 " (%" PRIu64 " bytes, stream %"
+		 PRIu64 ")", view->event, what, at->start, at->end - at->start,
+		 at->stream);
+	return false;
+}
+
+static uint64_t number(const json_t *object, const char *name)
+{
+	return (uint64_t)json_integer_value(json_object_get(object, name));
+}
+
+static const char *string(const json_t *object, const char *name)
+{
+	const char *value = json_string_value(json_object_get(object, name));
+
+	return value ? value : "";
+}
+
+static void add(struct intervals *to, const struct interval *interval)
+{
+	if (to->count == to->room) {
+		to->room = to->room ? 2 * to->room : 64;
+		to->list = realloc(to->list, to->room * sizeof(*to->list));
+		if (!to->list)
+			abort();
+	}
+	to->list[to->count++] = *interval;
+}
+
+static void take_out(struct intervals *from, struct interval *interval)
+{
+	*interval = from->list[--from->count];
+}
+
+/* The first one that has any of these bytes. */
+static struct interval *overlapping(const struct intervals *in,
+				    const struct interval *with)
+{
+	size_t i;
+
+	for (i = 0; i < in->count; i++) {
+		if (in->list[i].start < with->end &&
+		    with->start < in->list[i].end)
+			return &in->list[i];
+	}
+	return NULL;
+}
+
+/* The one that has all of these bytes, on the same stream. */
+static struct interval *containing(const struct intervals *in,
+				   const struct interval *what)
+{
+	struct interval *found = overlapping(in, what);
+
+	return found && found->start <= what->start &&
+	       found->end >= what->end && found->stream == what->stream ?
+	       found : NULL;
+}
+
+static struct interval *equal(const struct intervals *in,
+			      const struct interval *to)
+{
+	struct interval *found = containing(in, to);
+
+	return found && found->start == to->start && found->end == to->end ?
+	       found : NULL;
+}
+
+static bool add_block(struct view *view, const struct interval *block)
+{
+	if (overlapping(&view->blocks, block))
+		return complain(view, "a block where one is already", block);
+	if (!containing(&view->segments, block))
+		return complain(view, "a block outside of segments", block);
+	add(&view->blocks, block);
+	return true;
+}
+
+static bool add_segment(struct view *view, const struct interval *segment)
+{
+	if (overlapping(&view->segments, segment))
+		return complain(view, "a segment where one is already",
+				segment);
+	add(&view->segments, segment);
+	return true;
+}
+
+/* A segment was unmapped: it is there again, and one with its neighbours. */
+static bool map(struct view *view, struct interval segment)
+{
+	struct interval *other;
+	size_t i;
+
+	if (overlapping(&view->segments, &segment))
+		return complain(view, "a segment where one is already",
+				&segment);
+	for (i = 0; i < view->segments.count;) {
+		other = &view->segments.list[i];
+		if (!other->expandable || other->stream != segment.stream ||
+		    (other->end != segment.start &&
+		     segment.end != other->start)) {
+			i++;
+			continue;
+		}
+		if (other->start < segment.start)
+			segment.start = other->start;
+		if (other->end > segment.end)
+			segment.end = other->end;
+		take_out(&view->segments, other);
+	}
+	add(&view->segments, &segment);
+	return true;
+}
+
+/* A segment was mapped: these bytes of one go. */
+static bool unmap(struct view *view, const struct interval *part)
+{
+	struct interval *whole = containing(&view->segments, part);
+	struct interval rest;
+
+	if (!whole || !whole->expandable)
+		return complain(view, "nothing expandable to unmap", part);
+	if (overlapping(&view->blocks, part))
+		return complain(view, "a block in what is unmapped", part);
+	rest = *whole;
+	take_out(&view->segments, whole);
+	if (rest.start < part->start)
+		add(&view->segments, &(struct interval){
+			.start = rest.start, .end = part->start,
+			.stream = rest.stream, .expandable = true,
+		});
+	if (part->end < rest.end)
+		add(&view->segments, &(struct interval){
+			.start = part->end, .end = rest.end,
+			.stream = rest.stream, .expandable = true,
+		});
+	return true;
+}
+
+static bool remove_segment(struct view *view, const struct interval *segment)
+{
+	struct interval *found = equal(&view->segments, segment);
+
+	if (!found || found->expandable)
+		return complain(view, "no such segment", segment);
+	if (overlapping(&view->blocks, segment))
+		return complain(view, "a block in a segment that goes",
+				segment);
+	take_out(&view->segments, found);
+	return true;
+}
+
+static bool take_back(struct view *view, const json_t *event)
+{
+	const char *action = string(event, "action");
+	struct interval at = {
+		.start = number(event, "addr"),
+		.end = number(event, "addr") + number(event, "size"),
+		.stream = number(event, "stream"),
+	};
+	struct interval *block = equal(&view->blocks, &at);
+
+	if (!strcmp(action, "alloc")) {
+		if (!block || block->pending)
+			return complain(view, "no such live block", &at);
+		take_out(&view->blocks, block);
+		return true;
+	}
+	if (!strcmp(action, "free_requested")) {
+		if (!block || !block->pending)
+			return complain(view, "no such pending block", &at);
+		block->pending = false;
+		return true;
+	}
+	if (!strcmp(action, "free_completed")) {
+		at.pending = true;
+		return add_block(view, &at);
+	}
+	if (!strcmp(action, "segment_alloc"))
+		return remove_segment(view, &at);
+	if (!strcmp(action, "segment_free"))
+		return add_segment(view, &at);
+	at.expandable = true;
+	if (!strcmp(action, "segment_map"))
+		return unmap(view, &at);
+	if (!strcmp(action, "segment_unmap"))
+		return map(view, at);
+	return !strcmp(action, "oom") || complain(view, "unknown action", &at);
+}
+
+static bool read_blocks(struct view *view, const json_t *segment,
+			const struct interval *in)
+{
+	struct interval block = { .start = in->start, .stream = in->stream };
+	const json_t *found;
+	size_t i;
+
+	json_array_foreach(json_object_get(segment, "blocks"), i, found) {
+		const char *state = string(found, "state");
+
+		/* The viewer counts the addresses itself. */
+		if (number(found, "address") != block.start)
+			return complain(view, "a block that is not next",
+					&block);
+		block.end = block.start + number(found, "size");
+		block.pending = !strcmp(state, "active_pending_free");
+		if ((block.pending || !strcmp(state, "active_allocated")) &&
+		    !add_block(view, &block))
+			return false;
+		block.start = block.end;
+	}
+	return block.start == in->end ||
+	       complain(view, "blocks do not tile their segment", in);
+}
+
+static bool read_segments(struct view *view, const json_t *snapshot)
+{
+	const json_t *found;
+	size_t i;
+
+	json_array_foreach(json_object_get(snapshot, "segments"), i, found) {
+		struct interval segment = {
+			.start = number(found, "address"),
+			.end = number(found, "address") +
+			       number(found, "total_size"),
+			.stream = number(found, "stream"),
+			.expandable = json_is_true(json_object_get(found,
+							"is_expandable")),
+		};
+
+		if (!add_segment(view, &segment) ||
+		    !read_blocks(view, found, &segment))
+			return false;
+	}
+	return true;
+}
+
+/* The viewer makes the texts beside its picture of these. */
+static bool has_texts(const struct view *view, const json_t *event)
+{
+	static const struct interval nowhere;
+	const json_t *frame;
+	size_t i;
+
+	if (!json_is_array(json_object_get(event, "frames")))
+		return complain(view, "no frames", &nowhere);
+	json_array_foreach(json_object_get(event, "frames"), i, frame) {
+		if (!json_is_string(json_object_get(frame, "name")) ||
+		    !json_is_string(json_object_get(frame, "filename")) ||
+		    !json_is_integer(json_object_get(frame, "line")))
+			return complain(view, "an incomplete frame", &nowhere);
+	}
+	return json_is_integer(json_object_get(event, "size")) ||
+	       complain(view, "no size", &nowhere);
+}
+
+static bool take_all_back(struct view *view, const json_t *events)
+{
+	const json_t *event;
+
+	view->event = json_array_size(events);
+	while (view->event--) {
+		event = json_array_get(events, view->event);
+		if (!has_texts(view, event) || !take_back(view, event))
+			return false;
+	}
+	return true;
+}
+
+const char *viewer_refuses(const json_t *snapshot)
+{
+	const json_t *traces = json_object_get(snapshot, "device_traces");
+	struct view view = { .event = json_array_size(traces) };
+	bool good;
+
+	good = read_segments(&view, snapshot) &&
+	       take_all_back(&view, json_array_get(traces,
+						   json_array_size(traces) - 1));
+	free(view.segments.list);
+	free(view.blocks.list);
+	return good ? NULL : complaint;
+}
+
+const char *viewer_refuses_text(const char *text)
+{
+	json_t *snapshot = json_loads(text, 0, NULL);
+	const char *why;
+
+	if (!snapshot)
+		return "not JSON";
+	why = viewer_refuses(snapshot);
+	json_decref(snapshot);
+	return why;
+}

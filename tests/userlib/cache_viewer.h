@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The rules of PyTorch's viewer of memory snapshots. */
+#ifndef CACHE_VIEWER_H
+#define CACHE_VIEWER_H
+
+#include <jansson.h>
+
+/*
+ * NULL: the viewer shows the snapshot; otherwise why not, in a text that stays
+ * until the next call of this thread.
+ */
+const char *viewer_refuses(const json_t *snapshot);
+/* The same of a text. */
+const char *viewer_refuses_text(const char *text);
+
+#endif /* CACHE_VIEWER_H */

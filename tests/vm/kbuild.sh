@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Builds the modules whose sources and Kbuild file lie in DIR, for a kernel that kernel.sh makes or for the headers in KDIR.
+# Modules get BTF if the kernel has it and pahole is installed. Without pahole they are built without BTF: it is only for
+# tools that inspect types, and kbuild fails where it has to make BTF and finds no pahole.
+# usage: tests/vm/kbuild.sh 6.1|6.12|debug|kcsan|KDIR DIR [make variable...]
+set -euo pipefail
+# A kernel of the user's own is built with the user's tools.
+# shellcheck disable=SC2034	# for lib.sh
+[[ ${1:-} != */* ]] || keep_tools=1
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/../lib.sh"
+
+(($# >= 2)) || die 'usage: kbuild.sh 6.1|6.12|debug|kcsan|KDIR DIR [make variable...]'
+kdir=$1
+dir=$(cd -- "$2" && pwd -P)
+shift 2
+if [[ $kdir != */* ]]; then
+	"$TOP/tests/vm/kernel.sh" "$kdir"
+	kdir=$BUILD/kernels/$kdir/headers
+fi
+if [[ ! -e $kdir/Makefile ]]; then
+	release=${kdir#/lib/modules/}
+	# Debian's package has the release in its name; of a directory that the user chose nothing is known.
+	[[ $kdir != /lib/modules/*/build ]] || die "no headers of kernel ${release%/build}: install linux-headers-${release%/build}"
+	die "no kernel headers in KDIR=$kdir"
+fi
+kdir=$(cd -- "$kdir" && pwd -P)
+btf=()
+command -v pahole >/dev/null || btf=(CONFIG_DEBUG_INFO_BTF_MODULES=)
+quietly "$BUILD/log/ko-${dir##*/}" make -C "$kdir" "M=$dir" "-j$(nproc)" "${btf[@]}" "$@" modules

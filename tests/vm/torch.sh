@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Runs in the guest: the C++ model of tests/torch over the driver, on a VF of 2 GiB. Prints TAP.
+# usage: tests/vm/run.sh KIND --no-load -- tests/vm/torch.sh        (built before: make torch)
+set -euo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/../lib.sh"
+
+insmod "$FLEXMEM_KO/flexmem.ko" fallback_sizes=1G
+insmod "$FLEXMEM_KO/flexmem_sim.ko" memory=4G num_vfs=1 vf_capacity=2G
+FLEX_DEVICE=VF tests/torch/enter.sh build/torch/made/train 5

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+// The operators torch.ops.flexmem.*: Python and programs that load this library at
+// run time call them, so the library needs no headers of Python's.
+#include "aten/FlexmemAlias.h"
+#include "runtime/FlexmemDeviceAllocator.h"
+#include "runtime/FlexmemGenerator.h"
+#include "runtime/FlexmemHistory.h"
+#include "runtime/FlexmemMemory.h"
+#include "runtime/FlexmemStatistics.h"
+
+#include <torch/library.h>
+
+namespace flexmem_torch {
+namespace {
+
+// Before the first allocation, and in a forked child, there is nothing to change.
+bool isUsable() {
+  return isInitialized() && !isInBadFork();
+}
+
+void emptyCache() {
+  if (isUsable()) {
+    check(flexmem_cache_empty(cache(), nullptr), "empty_cache");
+  }
+}
+
+std::tuple<int64_t, int64_t> memGetInfo() {
+  uint64_t free = 0;
+  uint64_t total = 0;
+  check(flexmem_cache_memory_info(cache(), &free, &total), "mem_get_info");
+  return {static_cast<int64_t>(free), static_cast<int64_t>(total)};
+}
+
+void resetPeaks() {
+  if (isUsable()) {
+    check(flexmem_cache_reset_peaks(cache()), "reset_peak_memory_stats");
+  }
+}
+
+void resetAccumulated() {
+  if (isUsable()) {
+    check(flexmem_cache_reset_accumulated(cache()),
+          "reset_accumulated_memory_stats");
+  }
+}
+
+void setMemoryFraction(double fraction) {
+  check(flexmem_cache_set_memory_fraction(cache(), fraction),
+        "set_per_process_memory_fraction");
+}
+
+std::string setting(const std::string& key) {
+  struct flexmem_cache_setting s{};
+  for (size_t i = 0; !flexmem_cache_setting(cache(), i, &s, sizeof(s)); i++) {
+    if (key == s.key) {
+      return s.value;
+    }
+  }
+  TORCH_CHECK(false, "flexmem: no setting '", key, "'");
+}
+
+void recordHistory(int64_t entries, bool stacks, bool cpp) {
+  check(flexmem_cache_set_history(cache(), static_cast<size_t>(entries)),
+        "_record_memory_history");
+  recordStacks(stacks, cpp);
+}
+
+// PyTorch's snapshot as JSON.
+std::string snapshot() {
+  char* text = nullptr;
+  check(flexmem_cache_snapshot(cache(), FLEXMEM_CACHE_EVERY_POOL, &text, nullptr),
+        "_snapshot");
+  std::string copy = text;
+  flexmem_cache_text_free(text);
+  return copy;
+}
+
+// For the tests: how many kernels ran, and how many results were copied.
+std::tuple<int64_t, int64_t> kernelCounters() {
+  const AliasCounters counters = aliasCounters();
+  return {counters.calls, counters.copied};
+}
+
+at::Generator generator() {
+  return defaultGenerator();
+}
+
+void manualSeed(int64_t seed) {
+  generator().set_current_seed(static_cast<uint64_t>(seed));
+}
+
+int64_t seedAnew() {
+  return static_cast<int64_t>(generator().seed());
+}
+
+int64_t initialSeed() {
+  return static_cast<int64_t>(generator().current_seed());
+}
+
+at::Tensor rngState() {
+  return generator().get_state();
+}
+
+void setRngState(const at::Tensor& state) {
+  generator().set_state(state);
+}
+
+TORCH_LIBRARY(flexmem, m) {
+  m.def("is_available() -> bool", +[] { return isAvailable(); });
+  m.def("is_initialized() -> bool", +[] { return isInitialized(); });
+  m.def("is_in_bad_fork() -> bool", +[] { return isInBadFork(); });
+  m.def("init() -> ()", +[] { cache(); });
+
+  m.def("memory_stats() -> Dict(str, int)", &memoryStats);
+  m.def("empty_cache() -> ()", &emptyCache);
+  m.def("mem_get_info() -> (int, int)", &memGetInfo);
+  m.def("reset_peaks() -> ()", &resetPeaks);
+  m.def("reset_accumulated() -> ()", &resetAccumulated);
+  m.def("set_memory_fraction(float fraction) -> ()", &setMemoryFraction);
+  m.def("setting(str key) -> str", &setting);
+  m.def("record_history(int entries, bool stacks, bool cpp) -> ()",
+        &recordHistory);
+  m.def("snapshot() -> str", &snapshot);
+  m.def("kernel_counters() -> (int, int)", &kernelCounters);
+
+  m.def("manual_seed(int seed) -> ()", &manualSeed);
+  m.def("seed() -> int", &seedAnew);
+  m.def("initial_seed() -> int", &initialSeed);
+  m.def("get_rng_state() -> Tensor", &rngState);
+  m.def("set_rng_state(Tensor state) -> ()", &setRngState);
+}
+
+} // namespace
+} // namespace flexmem_torch
+
+// Python calls this with a function that runs its garbage collection: the cache
+// calls it when an allocation fails for the first time.
+extern "C" __attribute__((visibility("default"))) int flexmem_torch_on_oom(
+    flexmem_cache_oom_fn callback) {
+  return flexmem_cache_add_oom_callback(flexmem_torch::cache(), callback, nullptr);
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+#include "FlexmemAlias.h"
+
+#include "../runtime/FlexmemDeviceAllocator.h"
+#include "../runtime/FlexmemGenerator.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <atomic>
+#include <cstring>
+
+namespace flexmem_torch {
+namespace {
+
+using at::Tensor;
+using c10::DispatchKey;
+using c10::DispatchKeySet;
+using c10::IValue;
+using c10::StorageImpl;
+
+const c10::Device kDevice(c10::DeviceType::PrivateUse1, 0);
+const c10::Device kCpu(c10::DeviceType::CPU);
+
+std::atomic<int64_t> calls{0};
+std::atomic<int64_t> copied{0};
+
+// Like @model, but with other keys and over another storage.
+Tensor tensorOver(c10::Storage storage, DispatchKey key, const Tensor& model) {
+  Tensor made = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), DispatchKeySet(key), model.dtype());
+  c10::TensorImpl* impl = made.unsafeGetTensorImpl();
+  impl->set_sizes_and_strides(model.sizes(), model.strides(),
+                              model.storage_offset());
+  if (model.is_conj()) {
+    impl->_set_conj(true);
+  }
+  if (model.is_neg()) {
+    impl->_set_neg(true);
+  }
+  if (model.unsafeGetTensorImpl()->is_wrapped_number()) {
+    impl->set_wrapped_number(true);
+  }
+  return made;
+}
+
+// The bytes of a CPU storage, in memory of the device: moved if they are there
+// already, and copied otherwise.
+c10::DataPtr deviceData(StorageImpl* cpu) {
+  if (isOurs(cpu->data_ptr())) {
+    c10::DataPtr data = cpu->set_data_ptr(c10::DataPtr(nullptr, kCpu));
+    data.unsafe_set_device(kDevice);
+    return data;
+  }
+  c10::DataPtr data = deviceAllocator()->allocate(cpu->nbytes());
+  if (cpu->nbytes()) {
+    std::memcpy(data.get(), cpu->data(), cpu->nbytes());
+    ++copied;
+  }
+  return data;
+}
+
+} // namespace
+
+c10::Storage Aliases::aliasStorage(const c10::Storage& device) {
+  for (const StoragePair& pair : storages_) {
+    if (pair.device.is_alias_of(device)) {
+      return pair.cpu;
+    }
+  }
+  void* data = device.mutable_data();
+  const size_t bytes = device.nbytes();
+  c10::Storage cpu(c10::make_intrusive<StorageImpl>(
+      StorageImpl::use_byte_size_t(), bytes, c10::DataPtr(data, kCpu),
+      c10::GetCPUAllocator(), /*resizable=*/true));
+  storages_.push_back({device, cpu, data, bytes});
+  return cpu;
+}
+
+Tensor Aliases::toCpu(const Tensor& tensor) {
+  if (!tensor.defined()) {
+    return tensor;
+  }
+  if (!tensor.device().is_privateuseone()) {
+    if (tensor.is_cpu()) {
+      cpuTensors_.push_back(tensor);
+      cpuWithDimensions_ |= tensor.dim() > 0;
+    }
+    return tensor;
+  }
+  for (const TensorPair& pair : tensors_) {
+    if (pair.original.is_same(tensor)) {
+      return pair.alias;
+    }
+  }
+  Tensor alias = tensorOver(aliasStorage(tensor.storage()), DispatchKey::CPU,
+                            tensor);
+  tensors_.push_back({tensor, alias});
+  return alias;
+}
+
+void Aliases::writeBack() {
+  for (StoragePair& pair : storages_) {
+    StorageImpl* cpu = pair.cpu.unsafeGetStorageImpl();
+    StorageImpl* device = pair.device.unsafeGetStorageImpl();
+    if (cpu->data() == pair.data && cpu->nbytes() == pair.bytes) {
+      continue;
+    }
+    if (cpu->data() != pair.data) {
+      device->set_data_ptr_noswap(deviceData(cpu));
+    }
+    device->set_nbytes(cpu->nbytes());
+  }
+  for (TensorPair& pair : tensors_) {
+    if (pair.alias.storage_offset() != pair.original.storage_offset() ||
+        pair.alias.sizes() != pair.original.sizes() ||
+        pair.alias.strides() != pair.original.strides()) {
+      pair.original.unsafeGetTensorImpl()->set_sizes_and_strides(
+          pair.alias.sizes(), pair.alias.strides(),
+          pair.alias.storage_offset());
+    }
+  }
+}
+
+const c10::Storage* Aliases::findDevice(const StorageImpl* cpu) const {
+  for (const StoragePair& pair : storages_) {
+    if (pair.cpu.unsafeGetStorageImpl() == cpu) {
+      return &pair.device;
+    }
+  }
+  return nullptr;
+}
+
+// Several results may share the storage: the pair is kept for the others.
+c10::Storage Aliases::takeOver(const c10::Storage& cpu) {
+  StorageImpl* impl = cpu.unsafeGetStorageImpl();
+  const size_t bytes = impl->nbytes();
+  c10::Storage device(c10::make_intrusive<StorageImpl>(
+      StorageImpl::use_byte_size_t(), bytes, deviceData(impl),
+      deviceAllocator(), /*resizable=*/true));
+  storages_.push_back({device, cpu, nullptr, bytes});
+  return device;
+}
+
+Tensor Aliases::toDevice(const Tensor& result) {
+  if (!result.defined() || !result.is_cpu() || !result.has_storage()) {
+    return result;
+  }
+  for (const TensorPair& pair : tensors_) {
+    if (pair.alias.is_same(result)) {
+      return pair.original;
+    }
+  }
+  for (const Tensor& tensor : cpuTensors_) {
+    if (tensor.has_storage() && tensor.is_alias_of(result)) {
+      return result;
+    }
+  }
+  const c10::Storage& cpu = result.storage();
+  const c10::Storage* device = findDevice(cpu.unsafeGetStorageImpl());
+  return tensorOver(device ? *device : takeOver(cpu), DispatchKey::PrivateUse1,
+                    result);
+}
+
+namespace {
+
+// For these a CPU tensor beside those of the device is no mistake.
+bool takesBoth(const std::string& name) {
+  static constexpr const char* prefixes[] = {
+      "aten::copy", "aten::_copy_from", "aten::index", "aten::_index",
+      "aten::_unsafe_index", "aten::_pack_padded_sequence"};
+  for (const char* prefix : prefixes) {
+    if (name.compare(0, std::strlen(prefix), prefix) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool isOptionalGenerator(const c10::Argument& argument) {
+  const auto* type = argument.type()->castRaw<c10::OptionalType>();
+  return type &&
+      type->getElementType()->kind() == c10::TypeKind::GeneratorType;
+}
+
+// The device's random numbers come from its own generator, named or not.
+void argumentToCpu(Aliases& aliases, const c10::Argument& argument, IValue& value) {
+  if (value.isTensor()) {
+    value = aliases.toCpu(value.toTensor());
+  } else if (value.isTensorList()) {
+    c10::List<Tensor> list;
+    for (const Tensor& tensor : value.toTensorVector()) {
+      list.push_back(aliases.toCpu(tensor));
+    }
+    value = std::move(list);
+  } else if (value.isOptionalTensorList()) {
+    c10::List<std::optional<Tensor>> list;
+    for (const auto& tensor : value.toOptionalTensorVector()) {
+      list.push_back(tensor ? std::optional<Tensor>(aliases.toCpu(*tensor))
+                            : std::nullopt);
+    }
+    value = std::move(list);
+  } else if (value.isDevice()) {
+    if (value.toDevice().is_privateuseone()) {
+      value = kCpu;
+    }
+  } else if (value.isGenerator()) {
+    value = cpuGenerator(value.toGenerator());
+  } else if (value.isNone() && isOptionalGenerator(argument)) {
+    value = cpuGenerator(defaultGenerator());
+  }
+}
+
+void resultToDevice(Aliases& aliases, IValue& value) {
+  if (value.isTensor()) {
+    value = aliases.toDevice(value.toTensor());
+  } else if (value.isTensorList()) {
+    c10::List<Tensor> list;
+    for (const Tensor& tensor : value.toTensorVector()) {
+      list.push_back(aliases.toDevice(tensor));
+    }
+    value = std::move(list);
+  }
+}
+
+} // namespace
+
+void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const c10::FunctionSchema& schema = op.schema();
+  Aliases aliases;
+  auto value = stack->end() - static_cast<ptrdiff_t>(schema.arguments().size());
+  for (const c10::Argument& argument : schema.arguments()) {
+    argumentToCpu(aliases, argument, *value++);
+  }
+  TORCH_CHECK(!aliases.isMixed() || takesBoth(schema.name()),
+              "Expected all tensors to be on the same device, but found at "
+              "least two devices, ", kDevice, " and cpu! (when calling ",
+              schema.name(), ")");
+  ++calls;
+  {
+    KernelScope scope;
+    at::AutoDispatchBelowADInplaceOrView below;
+    c10::impl::ExcludeDispatchKeyGuard plain(c10::autocast_dispatch_keyset);
+    op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), stack);
+  }
+  aliases.writeBack();
+  value = stack->end() - static_cast<ptrdiff_t>(schema.returns().size());
+  while (value != stack->end()) {
+    resultToDevice(aliases, *value++);
+  }
+}
+
+AliasCounters aliasCounters() noexcept {
+  return {calls, copied};
+}
+
+} // namespace flexmem_torch

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+// Runs CPU kernels on the device's memory, without copies: each tensor of the
+// device is replaced by a CPU tensor over the same bytes, and what the kernel
+// returns is turned into tensors of the device again.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <c10/util/SmallVector.h>
+
+namespace flexmem_torch {
+
+// The CPU aliases of one call's arguments.
+class Aliases {
+ public:
+  // A CPU tensor over the same bytes. Tensors that share a storage get aliases
+  // that share one, and the same tensor gets the same alias. A tensor that is
+  // not the device's is returned as it is.
+  at::Tensor toCpu(const at::Tensor& tensor);
+
+  // After the call: a storage that the kernel has resized is resized on the
+  // device, and changes of sizes and strides reach the original tensors.
+  void writeBack();
+
+  // A result: an alias becomes its original, a view of an alias a view on the
+  // device; any other CPU tensor is taken over.
+  at::Tensor toDevice(const at::Tensor& result);
+
+  // Whether there are tensors of the device, and CPU tensors with dimensions.
+  bool isMixed() const {
+    return !tensors_.empty() && cpuWithDimensions_;
+  }
+
+ private:
+  struct TensorPair {
+    at::Tensor original;
+    at::Tensor alias;
+  };
+  // @data and @bytes: what the alias was made with.
+  struct StoragePair {
+    c10::Storage device;
+    c10::Storage cpu;
+    const void* data;
+    size_t bytes;
+  };
+
+  c10::Storage aliasStorage(const c10::Storage& device);
+  const c10::Storage* findDevice(const c10::StorageImpl* cpu) const;
+  c10::Storage takeOver(const c10::Storage& cpu);
+
+  c10::SmallVector<TensorPair, 6> tensors_;
+  c10::SmallVector<StoragePair, 6> storages_;
+  c10::SmallVector<at::Tensor, 2> cpuTensors_;
+  bool cpuWithDimensions_ = false;
+};
+
+// The kernel of every operator that has one for the CPU.
+void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+// Counts since the program began.
+struct AliasCounters {
+  int64_t calls;
+  // Results that could not be taken over, as they were not in our memory.
+  int64_t copied;
+};
+AliasCounters aliasCounters() noexcept;
+
+} // namespace flexmem_torch

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+// LSTM, GRU and dropout call fused kernels on every device but the CPU, which has
+// none. Here they are plain arithmetic, in the order of the CPU's own functions.
+// Autograd follows it, so that there is no kernel for the backward pass.
+#include <ATen/ATen.h>
+#include <torch/library.h>
+
+namespace flexmem_torch {
+namespace {
+
+using at::Tensor;
+using OptionalTensor = std::optional<Tensor>;
+
+Tensor addBias(const Tensor& gates, const OptionalTensor& bias) {
+  return bias && bias->defined() ? gates + *bias : gates;
+}
+
+std::tuple<Tensor, Tensor, Tensor> lstmCell(
+    const Tensor& inputGates, const Tensor& hiddenGates, const Tensor& cell,
+    const OptionalTensor& inputBias, const OptionalTensor& hiddenBias) {
+  const auto gates = (addBias(hiddenGates, hiddenBias) +
+                      addBias(inputGates, inputBias)).unsafe_chunk(4, 1);
+  const Tensor in = gates[0].sigmoid();
+  const Tensor forget = gates[1].sigmoid();
+  const Tensor candidate = gates[2].tanh();
+  const Tensor out = gates[3].sigmoid();
+  const Tensor newCell = (forget * cell) + (in * candidate);
+  // The third is scratch for a backward kernel: there is none.
+  return {out * newCell.tanh(), newCell, at::empty({0}, cell.options())};
+}
+
+std::tuple<Tensor, Tensor> gruCell(
+    const Tensor& inputGates, const Tensor& hiddenGates, const Tensor& hidden,
+    const OptionalTensor& inputBias, const OptionalTensor& hiddenBias) {
+  const auto in = addBias(inputGates, inputBias).unsafe_chunk(3, 1);
+  const auto old = addBias(hiddenGates, hiddenBias).unsafe_chunk(3, 1);
+  const Tensor reset = (old[0] + in[0]).sigmoid();
+  const Tensor update = (old[1] + in[1]).sigmoid();
+  const Tensor candidate = (in[2] + old[2] * reset).tanh();
+  return {(hidden - candidate) * update + candidate,
+          at::empty({0}, hidden.options())};
+}
+
+std::tuple<Tensor, Tensor> dropout(const Tensor& input, double p,
+                                   std::optional<bool> train) {
+  if (train && !*train) {
+    return {input.clone(), at::ones_like(input, at::kBool)};
+  }
+  const Tensor noise = at::empty_like(input).bernoulli_(1 - p);
+  const Tensor mask = noise.ne(0);
+  return {input * noise.div_(1 - p), mask};
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
+  m.impl("native_dropout", &dropout);
+  m.impl("_thnn_fused_lstm_cell", &lstmCell);
+  m.impl("_thnn_fused_gru_cell", &gruCell);
+}
+
+// Without gradients, as under torch.no_grad() in inference mode.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("native_dropout", &dropout);
+  m.impl("_thnn_fused_lstm_cell", &lstmCell);
+  m.impl("_thnn_fused_gru_cell", &gruCell);
+}
+
+} // namespace
+} // namespace flexmem_torch

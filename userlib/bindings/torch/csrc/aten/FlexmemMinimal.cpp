@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+// Operators that make tensors, or views, or replace storages: they need no kernel.
+#include "FlexmemAlias.h"
+
+#include "../runtime/FlexmemDeviceAllocator.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/NativeFunctions.h>
+#include <torch/library.h>
+
+namespace flexmem_torch {
+namespace {
+
+using at::IntArrayRef;
+using at::Tensor;
+using std::optional;
+
+const c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
+
+void checkOptions(optional<c10::Layout> layout, optional<c10::Device> device,
+                  optional<bool> pinned) {
+  TORCH_CHECK(c10::layout_or_default(layout) == c10::kStrided,
+              "flexmem: only strided tensors can be made");
+  TORCH_CHECK(!device || device->index() <= 0, "flexmem: there is no device ",
+              *device);
+  TORCH_CHECK(!c10::pinned_memory_or_default(pinned),
+              "flexmem: only CPU tensors can be pinned");
+}
+
+Tensor emptyMemoryFormat(IntArrayRef size, optional<at::ScalarType> dtype,
+                         optional<c10::Layout> layout,
+                         optional<c10::Device> device, optional<bool> pinned,
+                         optional<c10::MemoryFormat> format) {
+  checkOptions(layout, device, pinned);
+  return at::detail::empty_generic(size, deviceAllocator(), kKeys,
+                                   c10::dtype_or_default(dtype), format);
+}
+
+Tensor emptyStrided(IntArrayRef size, IntArrayRef stride,
+                    optional<at::ScalarType> dtype,
+                    optional<c10::Layout> layout, optional<c10::Device> device,
+                    optional<bool> pinned) {
+  checkOptions(layout, device, pinned);
+  return at::detail::empty_strided_generic(size, stride, deviceAllocator(),
+                                           kKeys,
+                                           c10::dtype_or_default(dtype));
+}
+
+// PyTorch's own copy_ would call _copy_from, and that copy_ for conjugated
+// tensors, for ever: both lead to the kernel here.
+Tensor copyFrom(const Tensor& self, const Tensor& dst, bool nonBlocking) {
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
+  torch::jit::Stack stack{dst, self, nonBlocking};
+  aliasKernel(op, &stack);
+  return dst;
+}
+
+Tensor copyFromAndResize(const Tensor& self, const Tensor& dst) {
+  dst.resize_(self.sizes());
+  return copyFrom(self, dst, false);
+}
+
+// So that Module::to() keeps its parameters, and an optimizer that was made
+// before still has them.
+bool hasCompatibleShallowCopyType(const Tensor& self, const Tensor& from) {
+  const auto plain = [](const Tensor& tensor) {
+    return tensor.layout() == c10::kStrided &&
+        (tensor.is_cpu() || tensor.is_privateuseone());
+  };
+  return plain(self) && plain(from);
+}
+
+// There is one stream, and all work on it is done.
+void recordStream(Tensor& /*self*/, c10::Stream /*stream*/) {}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("empty.memory_format", &emptyMemoryFormat);
+  m.impl("empty_strided", &emptyStrided);
+  m.impl("as_strided", &at::native::as_strided_tensorimpl);
+  m.impl("view", &at::native::view);
+  m.impl("_reshape_alias", &at::native::_reshape_alias);
+  m.impl("unfold", &at::native::unfold);
+  m.impl("resize_", &at::native::resize_);
+  m.impl("set_.source_Storage",
+         static_cast<Tensor& (*)(Tensor&, at::Storage)>(&at::native::set_));
+  m.impl("set_.source_Storage_storage_offset", &at::native::set_storage_cpu_);
+  m.impl("set_.source_Tensor", &at::native::set_tensor_);
+  m.impl("copy_", torch::CppFunction::makeFromBoxedFunction<&aliasKernel>());
+  m.impl("record_stream", &recordStream);
+  m.impl("_copy_from", &copyFrom);
+  m.impl("_copy_from_and_resize", &copyFromAndResize);
+  m.impl("_has_compatible_shallow_copy_type", &hasCompatibleShallowCopyType);
+}
+
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(aten, Negative, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+
+} // namespace
+} // namespace flexmem_torch

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+// Every operator with a kernel for the CPU gets one for the device, when the
+// library is loaded. With a fallback alone PyTorch would decompose many of them
+// first, and the results would differ from the CPU's in the last bits.
+#include "FlexmemAlias.h"
+
+#include <torch/library.h>
+
+#include <set>
+#include <string>
+
+namespace flexmem_torch {
+namespace {
+
+// These return tensors of another layout, which the device does not have.
+const std::set<std::string> leftOut = {
+    "aten::_efficientzerotensor", "aten::to_mkldnn",
+    "aten::_nested_tensor_from_tensor_list"};
+
+// They have no kernel of the CPU's own, but ask for one of the device.
+const std::set<std::string> added = {"aten::convolution",
+                                     "aten::convolution_backward"};
+
+bool wants(const c10::OperatorHandle& op) {
+  const std::string& name = op.operator_name().name;
+  if (name.compare(0, 6, "aten::") != 0 || leftOut.count(name) ||
+      op.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) {
+    return false;
+  }
+  return added.count(name) ||
+      op.hasKernelForDispatchKey(c10::DispatchKey::CPU);
+}
+
+struct Registration {
+  Registration()
+      : library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1,
+                __FILE__, __LINE__) {
+    auto& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+      const auto op = dispatcher.findSchema(name);
+      if (op && wants(*op)) {
+        library.impl(c10::toString(name).c_str(),
+                     torch::CppFunction::makeFromBoxedFunction<&aliasKernel>());
+      }
+    }
+  }
+  torch::Library library;
+};
+
+// The operators that were registered by hand must come first: their files are
+// linked before this one.
+Registration registration;
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&aliasKernel>());
+}
+
+// Composite operators that have a kernel here need no autograd of their own.
+TORCH_LIBRARY_IMPL(_, AutogradPrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFallthrough());
+}
+
+} // namespace
+} // namespace flexmem_torch

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+#include "FlexmemDeviceAllocator.h"
+
+#include "FlexmemMemory.h"
+
+#include <c10/core/CPUAllocator.h>
+
+namespace flexmem_torch {
+
+thread_local int KernelScope::depth = 0;
+
+namespace {
+
+const c10::Device kDevice(c10::DeviceType::PrivateUse1, 0);
+const c10::Device kCpu(c10::DeviceType::CPU);
+
+// PyTorch's profiler shows which operator allocated and freed how much.
+void report(void* pointer, int64_t sign) {
+  struct flexmem_cache_allocation allocation{};
+  struct flexmem_cache_statistics s{};
+  if (flexmem_cache_lookup_pointer(cache(), pointer, &allocation,
+                                   sizeof(allocation)) ||
+      flexmem_cache_statistics(cache(), &s, sizeof(s))) {
+    return;
+  }
+  c10::reportMemoryUsageToProfiler(
+      pointer, sign * static_cast<int64_t>(allocation.size),
+      s.allocated_bytes[FLEXMEM_CACHE_ALL].current,
+      s.reserved_bytes[FLEXMEM_CACHE_ALL].current, kDevice);
+}
+
+void deleteOurs(void* pointer) {
+  if (c10::memoryProfilingEnabled()) {
+    report(pointer, -1);
+  }
+  deallocate(pointer);
+}
+
+c10::DataPtr make(size_t bytes, c10::Device device) {
+  void* pointer = allocate(bytes);
+  if (c10::memoryProfilingEnabled()) {
+    report(pointer, 1);
+  }
+  return {pointer, pointer, &deleteOurs, device};
+}
+
+class DeviceAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    return make(bytes, kDevice);
+  }
+  c10::DeleterFnPtr raw_deleter() const override {
+    return &deleteOurs;
+  }
+  void copy_data(void* dest, const void* src, size_t count) const override {
+    default_copy_data(dest, src, count);
+  }
+};
+
+// The allocator for CPU tensors that PyTorch had before.
+c10::Allocator* previous = nullptr;
+
+void deleteEither(void* pointer) {
+  if (!deallocate(pointer)) {
+    previous->raw_deallocate(pointer);
+  }
+}
+
+class KernelAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    return KernelScope::depth ? make(bytes, kCpu) : previous->allocate(bytes);
+  }
+  // A kernel may allocate here and hand the bare pointer to another one.
+  c10::DeleterFnPtr raw_deleter() const override {
+    return &deleteEither;
+  }
+  void copy_data(void* dest, const void* src, size_t count) const override {
+    default_copy_data(dest, src, count);
+  }
+};
+
+DeviceAllocator theDeviceAllocator;
+KernelAllocator theKernelAllocator;
+
+struct Registration {
+  Registration() {
+    previous = c10::GetCPUAllocator();
+    c10::SetCPUAllocator(&theKernelAllocator, 255);
+    c10::SetAllocator(c10::DeviceType::PrivateUse1, &theDeviceAllocator);
+  }
+} registration;
+
+} // namespace
+
+c10::Allocator* deviceAllocator() {
+  return &theDeviceAllocator;
+}
+
+bool isOurs(const c10::DataPtr& data) noexcept {
+  return data.get_deleter() == &deleteOurs;
+}
+
+} // namespace flexmem_torch

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+// PyTorch's allocators over FlexmemMemory.h.
+#pragma once
+
+#include <c10/core/Allocator.h>
+
+namespace flexmem_torch {
+
+// For tensors of the device. A pointer is its own context.
+c10::Allocator* deviceAllocator();
+
+// While one lives, what this thread allocates for the CPU comes from the device's
+// memory as well: the results of a kernel are then the device's without a copy.
+// Other threads, and this one otherwise, use the allocator that PyTorch had.
+class KernelScope {
+ public:
+  KernelScope() {
+    ++depth;
+  }
+  ~KernelScope() {
+    --depth;
+  }
+  KernelScope(const KernelScope&) = delete;
+  KernelScope& operator=(const KernelScope&) = delete;
+
+  static thread_local int depth;
+};
+
+// Whether a DataPtr, whatever its device, owns memory of flexmem's.
+bool isOurs(const c10::DataPtr& data) noexcept;
+
+} // namespace flexmem_torch

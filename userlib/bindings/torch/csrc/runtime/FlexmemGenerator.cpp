@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+#include "FlexmemGenerator.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/GeneratorForPrivateuseone.h>
+
+namespace flexmem_torch {
+namespace {
+
+class FlexmemGeneratorImpl final : public c10::GeneratorImpl {
+ public:
+  explicit FlexmemGeneratorImpl(at::Generator inner)
+      : GeneratorImpl(c10::Device(c10::DeviceType::PrivateUse1, 0),
+                      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+        inner_(std::move(inner)) {}
+
+  const at::Generator& inner() const {
+    return inner_;
+  }
+  void set_current_seed(uint64_t seed) override {
+    inner_.set_current_seed(seed);
+  }
+  void set_offset(uint64_t offset) override {
+    inner_.set_offset(offset);
+  }
+  uint64_t get_offset() const override {
+    return inner_.get_offset();
+  }
+  uint64_t current_seed() const override {
+    return inner_.current_seed();
+  }
+  uint64_t seed() override {
+    return inner_.seed();
+  }
+  void set_state(const c10::TensorImpl& state) override {
+    inner_.unsafeGetGeneratorImpl()->set_state(state);
+  }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    return inner_.unsafeGetGeneratorImpl()->get_state();
+  }
+
+ private:
+  FlexmemGeneratorImpl* clone_impl() const override {
+    return new FlexmemGeneratorImpl(inner_.clone());
+  }
+
+  at::Generator inner_;
+};
+
+at::Generator makeGenerator(c10::DeviceIndex index) {
+  return newGenerator(index);
+}
+
+} // namespace
+
+REGISTER_GENERATOR_PRIVATEUSE1(makeGenerator)
+
+at::Generator newGenerator(c10::DeviceIndex /*index*/) {
+  return at::make_generator<FlexmemGeneratorImpl>(
+      at::detail::createCPUGenerator());
+}
+
+const at::Generator& defaultGenerator() {
+  static const at::Generator generator = newGenerator(0);
+  return generator;
+}
+
+at::Generator cpuGenerator(const at::Generator& generator) {
+  if (!generator.defined() || !generator.device().is_privateuseone()) {
+    return generator;
+  }
+  return static_cast<FlexmemGeneratorImpl*>(generator.unsafeGetGeneratorImpl())
+      ->inner();
+}
+
+} // namespace flexmem_torch

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+// Random numbers: those of the CPU's generator, so that a seed gives the same.
+#pragma once
+
+#include <ATen/core/Generator.h>
+
+namespace flexmem_torch {
+
+const at::Generator& defaultGenerator();
+at::Generator newGenerator(c10::DeviceIndex index);
+
+// The CPU's generator inside one of ours; any other is returned as it is.
+at::Generator cpuGenerator(const at::Generator& generator);
+
+} // namespace flexmem_torch

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+// One device with one stream. Kernels run where they are called, so everything
+// on the stream is done and every event has happened.
+#include "FlexmemMemory.h"
+
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+namespace flexmem_torch {
+namespace {
+
+using c10::Device;
+using c10::DeviceIndex;
+using c10::DeviceType;
+using c10::Stream;
+
+const Device kDevice(DeviceType::PrivateUse1, 0);
+
+void checkIndex(Device device) {
+  TORCH_CHECK(device.is_privateuseone() && device.index() <= 0,
+              "flexmem: there is no device ", device, ", only ", kDevice);
+}
+
+struct FlexmemGuardImpl final : c10::impl::DeviceGuardImplInterface {
+  DeviceType type() const override {
+    return DeviceType::PrivateUse1;
+  }
+  Device exchangeDevice(Device device) const override {
+    checkIndex(device);
+    return kDevice;
+  }
+  Device getDevice() const override {
+    return kDevice;
+  }
+  void setDevice(Device device) const override {
+    checkIndex(device);
+  }
+  void uncheckedSetDevice(Device /*device*/) const noexcept override {}
+  DeviceIndex deviceCount() const noexcept override {
+    return isAvailable() ? 1 : 0;
+  }
+
+  Stream getStream(Device /*device*/) const noexcept override {
+    return Stream(Stream::DEFAULT, kDevice);
+  }
+  Stream getDefaultStream(Device /*device*/) const override {
+    return Stream(Stream::DEFAULT, kDevice);
+  }
+  Stream getStreamFromGlobalPool(Device /*device*/, bool /*high*/) const override {
+    return Stream(Stream::DEFAULT, kDevice);
+  }
+  Stream getNewStream(Device /*device*/, int /*priority*/) const override {
+    return Stream(Stream::DEFAULT, kDevice);
+  }
+  Stream exchangeStream(Stream /*stream*/) const noexcept override {
+    return Stream(Stream::DEFAULT, kDevice);
+  }
+  bool queryStream(const Stream& /*stream*/) const override {
+    return true;
+  }
+  void synchronizeStream(const Stream& /*stream*/) const override {}
+  void synchronizeDevice(DeviceIndex /*index*/) const override {}
+
+  // An event needs no object, only a value that is not nullptr.
+  void record(void** event, const Stream& /*stream*/, DeviceIndex /*index*/,
+              c10::EventFlag /*flag*/) const override {
+    static char recorded;
+    *event = &recorded;
+  }
+  void block(void* /*event*/, const Stream& /*stream*/) const override {}
+  bool queryEvent(void* /*event*/) const override {
+    return true;
+  }
+  void synchronizeEvent(void* /*event*/) const override {}
+  double elapsedTime(void* /*first*/, void* /*second*/,
+                     DeviceIndex /*index*/) const override {
+    return 0.0;
+  }
+};
+
+} // namespace
+
+C10_REGISTER_GUARD_IMPL(PrivateUse1, FlexmemGuardImpl)
+
+} // namespace flexmem_torch

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+#include "FlexmemHistory.h"
+
+#include <torch/csrc/profiler/combined_traceback.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+
+namespace flexmem_torch {
+namespace {
+
+std::atomic<bool> wanted{false};
+std::atomic<bool> wantsCpp{false};
+
+// A trace and the number of its users.
+struct Trace {
+  std::shared_ptr<torch::CapturedTraceback> stack;
+  std::atomic<int> users{1};
+};
+
+void hold(void* /*user*/, void* context) {
+  ++static_cast<Trace*>(context)->users;
+}
+
+void release(void* /*user*/, void* context) {
+  auto* trace = static_cast<Trace*>(context);
+  if (!--trace->users) {
+    delete trace;
+  }
+}
+
+// A frame a line, the innermost first.
+std::string describe(Trace* trace) {
+  const auto symbolized = torch::symbolize({trace->stack.get()});
+  std::string text;
+  for (const uint64_t index : symbolized.tracebacks.at(0)) {
+    const auto& frame = symbolized.all_frames.at(index);
+    text += frame.filename + ":" + std::to_string(frame.lineno) + ":" +
+        frame.funcname + "\n";
+  }
+  return text;
+}
+
+size_t print(void* /*user*/, void* context, char* text, size_t length) {
+  std::string whole;
+  try {
+    whole = describe(static_cast<Trace*>(context));
+  } catch (const std::exception&) {
+    // Symbols are not worth a failure.
+    whole = "unknown";
+  }
+  if (length) {
+    const size_t part = std::min(whole.size(), length - 1);
+    std::memcpy(text, whole.data(), part);
+    text[part] = '\0';
+  }
+  return whole.size();
+}
+
+} // namespace
+
+const flexmem_cache_contexts stackContexts = {print, hold, release, nullptr};
+
+void recordStacks(bool enabled, bool cpp) {
+  wantsCpp = cpp;
+  wanted = enabled;
+}
+
+Stack::Stack() : context_(nullptr) {
+  if (wanted) {
+    context_ = new Trace{torch::CapturedTraceback::gather(
+        /*python=*/true, /*script=*/true, wantsCpp)};
+  }
+}
+
+Stack::~Stack() {
+  if (context_) {
+    release(nullptr, context_);
+  }
+}
+
+} // namespace flexmem_torch

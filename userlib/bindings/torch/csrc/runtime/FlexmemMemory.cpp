@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+#include "FlexmemMemory.h"
+
+#include "FlexmemHistory.h"
+#include "FlexmemProvider.h"
+
+#include <c10/util/Exception.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <pthread.h>
+
+namespace flexmem_torch {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kHostMiB = 4096;
+
+std::atomic<bool> initialized{false};
+std::atomic<bool> badFork{false};
+
+void forked() {
+  if (initialized) {
+    badFork = true;
+  }
+}
+
+// FLEXMEM_TORCH=host[:MiB]: how many bytes; 0: it does not say so.
+uint64_t hostBytes() {
+  const char* value = std::getenv("FLEXMEM_TORCH");
+  if (!value || !*value) {
+    return 0;
+  }
+  if (!std::strcmp(value, "host")) {
+    return kHostMiB * kMiB;
+  }
+  char* end = nullptr;
+  uint64_t mib = 0;
+  if (!std::strncmp(value, "host:", 5)) {
+    mib = std::strtoull(value + 5, &end, 10);
+  }
+  TORCH_CHECK(mib && mib <= (1 << 23) && !*end, "FLEXMEM_TORCH is '", value,
+              "', but can only be 'host' or 'host:MEBIBYTES'");
+  return mib * kMiB;
+}
+
+std::string textOf(int error) {
+  char text[1024];
+  flexmem_cache_error_text(error, nullptr, 0, text, sizeof(text));
+  return text;
+}
+
+void warn(flexmem_log_level /*level*/, const char* text, void* /*user*/) {
+  std::fprintf(stderr, "flexmem: %s\n", text);
+}
+
+flexmem_cache* make() {
+  flexmem_cache_provider provider{};
+  if (const uint64_t bytes = hostBytes()) {
+    provider = hostProvider(bytes);
+  } else {
+    flexmem_device* device = nullptr;
+    const int error = flexmem_device_open(&device, nullptr);
+    TORCH_CHECK(!error, "flexmem: cannot open a device: ", textOf(error),
+                ". FLEXMEM_TORCH=host uses host memory instead");
+    provider = deviceProvider(device);
+  }
+  flexmem_cache_options options{};
+  char problem[512] = "";
+  options.provider = &provider;
+  options.provider_size = sizeof(provider);
+  options.contexts = &stackContexts;
+  options.contexts_size = sizeof(stackContexts);
+  options.flags = FLEXMEM_CACHE_MAPPED;
+  options.problem = problem;
+  options.problem_length = sizeof(problem);
+  // The library's own log goes to stderr as well, if it was asked for.
+  if (!std::getenv("FLEXMEM_DEBUG") && !std::getenv("TORCH_SPYRE_ALLOC_DEBUG")) {
+    options.log = warn;
+  }
+  flexmem_cache* made = nullptr;
+  const int error = flexmem_cache_create(&made, &options, sizeof(options));
+  TORCH_CHECK(error != -EOPNOTSUPP,
+              "flexmem: the CPU cannot map the memory of this device");
+  TORCH_CHECK(!error, "flexmem: no cache: ", *problem ? problem : textOf(error));
+  // A fork after this leaves the child without a cache.
+  pthread_atfork(nullptr, nullptr, forked);
+  initialized = true;
+  return made;
+}
+
+[[noreturn]] void refuse(int error, const flexmem_cache_failure& failure) {
+  char text[1024];
+  flexmem_cache_error_text(error, &failure, sizeof(failure), text, sizeof(text));
+  TORCH_CHECK_WITH(OutOfMemoryError, error != -ENOMEM, "flexmem: ", text);
+  TORCH_CHECK(error != -ECHILD,
+              "flexmem: cannot use the device in a forked process. To use it "
+              "with multiprocessing, choose the 'spawn' start method");
+  TORCH_CHECK(false, "flexmem: ", text);
+}
+
+} // namespace
+
+flexmem_cache* cache() {
+  static flexmem_cache* const made = make();
+  return made;
+}
+
+bool isAvailable() noexcept {
+  try {
+    if (initialized || hostBytes()) {
+      return true;
+    }
+  } catch (const c10::Error&) {
+    return false;
+  }
+  flexmem_device* device = nullptr;
+  if (flexmem_device_open(&device, nullptr)) {
+    return false;
+  }
+  flexmem_device_close(device);
+  return true;
+}
+
+bool isInitialized() noexcept {
+  return initialized;
+}
+
+bool isInBadFork() noexcept {
+  return badFork;
+}
+
+void* allocate(size_t bytes) {
+  if (!bytes) {
+    return nullptr;
+  }
+  flexmem_cache_request request{};
+  flexmem_cache_allocation allocation{};
+  const Stack stack;
+  request.bytes = bytes;
+  request.context = stack.context();
+  const int error = flexmem_cache_alloc_pointer(
+      cache(), &request, sizeof(request), &allocation, sizeof(allocation));
+  if (error) {
+    refuse(error, allocation.failure);
+  }
+  return allocation.pointer;
+}
+
+bool deallocate(void* pointer) noexcept {
+  if (!initialized) {
+    return false;
+  }
+  const int error = flexmem_cache_free_pointer(cache(), pointer);
+  return error == -ECHILD ? isMapped(pointer) : !error;
+}
+
+void check(int error, const char* call) {
+  TORCH_CHECK(!error, "flexmem: ", call, ": ", textOf(error));
+}
+
+} // namespace flexmem_torch

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+// The process's device memory: one flexmem cache over mapped segments.
+#pragma once
+
+#include <flexmem_cache.h>
+
+#include <string>
+
+namespace flexmem_torch {
+
+// The cache, made on first use. FLEXMEM_TORCH=host[:MiB] puts it on host memory
+// (4096 MiB without a number), for tests and for machines without the driver;
+// otherwise it is on the device that FLEX_DEVICE names. Throws c10::Error if
+// there is no device. It lives until the process ends, since tensors do; the
+// driver takes back what is allocated then.
+flexmem_cache* cache();
+
+// Whether there is a device to make a cache on. Does not throw.
+bool isAvailable() noexcept;
+
+// Whether cache() has been called, and whether this process was forked after it:
+// then the cache, and every tensor in it, belong to the parent.
+bool isInitialized() noexcept;
+bool isInBadFork() noexcept;
+
+// Allocates; nullptr for 0 bytes. Throws c10::OutOfMemoryError with the reason.
+void* allocate(size_t bytes);
+
+// Frees what allocate() returned; false: it was not. A forked child keeps what
+// belongs to its parent.
+bool deallocate(void* pointer) noexcept;
+
+// Throws c10::Error with the text of a negative errno that a call returned.
+void check(int error, const char* call);
+
+} // namespace flexmem_torch

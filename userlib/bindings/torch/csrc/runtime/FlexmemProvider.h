@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+// Where segments come from: a device, or host memory. Both note what is mapped.
+#pragma once
+
+#include <flexmem_cache.h>
+
+namespace flexmem_torch {
+
+// The provider of a device, which must stay open.
+flexmem_cache_provider deviceProvider(flexmem_device* device);
+
+// So many bytes of anonymous memory. Throws c10::Error if the process cannot
+// have as many addresses.
+flexmem_cache_provider hostProvider(uint64_t bytes);
+
+// Whether a pointer lies in a segment that is mapped. Async-signal-safe.
+bool isMapped(const void* pointer) noexcept;
+
+} // namespace flexmem_torch

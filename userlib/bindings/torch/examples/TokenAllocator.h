@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+// An allocator for a back end with kernels on the device. A tensor's data pointer
+// is a token: the back end turns it into an address when it launches work, and the
+// CPU never follows it.
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/util/Exception.h>
+#include <flexmem_cache.h>
+
+class TokenAllocator final : public c10::Allocator {
+ public:
+  TokenAllocator(flexmem_cache* cache, c10::DeviceIndex device)
+      : cache_(cache), device_(c10::DeviceType::PrivateUse1, device) {}
+
+  c10::DataPtr allocate(size_t bytes) override {
+    flexmem_cache_request request{};
+    flexmem_cache_allocation made{};
+    request.bytes = bytes;
+    const int error = flexmem_cache_alloc_request(
+        cache_, &request, sizeof(request), &made, sizeof(made));
+    if (error) {
+      char text[1024];
+      flexmem_cache_error_text(error, &made.failure, sizeof(made.failure), text,
+                               sizeof(text));
+      TORCH_CHECK_WITH(OutOfMemoryError, false, text);
+    }
+    if (!made.token) {
+      return {nullptr, device_};
+    }
+    return {made.token, new Owner{cache_, made.token}, &freeToken, device_};
+  }
+
+  // The bytes of tensors do not pass through here: the back end has copy_().
+  void copy_data(void* /*dest*/, const void* /*src*/, size_t /*count*/) const override {
+    TORCH_CHECK(false, "a token cannot be followed");
+  }
+
+  // The address of any byte of a tensor, for a launch.
+  flexmem_virtual_address address(const void* token) const {
+    flexmem_cache_allocation found{};
+    uint64_t offset = 0;
+    TORCH_CHECK(!flexmem_cache_lookup(cache_, token, &found, sizeof(found), &offset),
+                "not a tensor of this device");
+    return {found.address.region_id, found.address.offset + offset};
+  }
+
+ private:
+  // The deleter's context. Any thread may call it, with or without the GIL.
+  struct Owner {
+    flexmem_cache* cache;
+    void* token;
+  };
+  static void freeToken(void* context) {
+    auto* owner = static_cast<Owner*>(context);
+    flexmem_cache_free(owner->cache, owner->token);
+    delete owner;
+  }
+
+  flexmem_cache* cache_;
+  c10::Device device_;
+};

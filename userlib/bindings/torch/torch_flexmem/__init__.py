@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""PyTorch's device "flexmem": tensors in memory that flexmem manages.
+
+    import torch
+    import torch_flexmem
+
+    x = torch.ones(3, device="flexmem")
+    torch.flexmem.memory_allocated()
+
+The names are those of torch.cuda. FLEX_DEVICE chooses the device; FLEXMEM_TORCH=host
+takes host memory instead, for machines without the driver.
+"""
+
+import ctypes
+import gc
+import os
+import sys
+
+import torch
+
+_LIBRARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libflexmem_torch.so")
+torch.ops.load_library(_LIBRARY)
+_ops = torch.ops.flexmem
+
+from .device import (  # noqa: E402
+    Event,
+    Stream,
+    _is_in_bad_fork,
+    current_device,
+    current_stream,
+    default_stream,
+    device,
+    device_count,
+    get_amp_supported_dtype,
+    get_device_name,
+    init,
+    is_available,
+    is_bf16_supported,
+    is_initialized,
+    set_device,
+    stream,
+    synchronize,
+)
+from .memory import (  # noqa: E402
+    _dump_snapshot,
+    _record_memory_history,
+    _snapshot,
+    empty_cache,
+    get_per_process_memory_fraction,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_snapshot,
+    memory_stats,
+    memory_stats_as_nested_dict,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)
+from .random import (  # noqa: E402
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+
+OutOfMemoryError = torch.OutOfMemoryError
+
+torch.utils.rename_privateuse1_backend("flexmem")
+torch._register_device_module("flexmem", sys.modules[__name__])
+torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+
+
+# The cache calls this when a request fails for the first time, and then tries
+# again. ctypes takes the GIL for it.
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)
+def _collect_garbage(_user, _bytes):
+    gc.collect()
+
+
+def _lazy_init():
+    """Makes the cache, and lets garbage collection run before it is out of memory."""
+    init()
+    ctypes.CDLL(_LIBRARY).flexmem_torch_on_oom(_collect_garbage)
+
+
+if is_available():
+    _lazy_init()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""Memory under the names, and with the keys, of torch.cuda."""
+
+import collections
+import json
+import pickle
+import types
+
+import torch
+from torch.cuda import memory as _cuda
+
+from .device import _index
+
+_ops = torch.ops.flexmem
+
+
+def memory_stats(device=None):
+    """Figures of the caching allocator: see torch.cuda.memory_stats()."""
+    _index(device)
+    return collections.OrderedDict(sorted(_ops.memory_stats().items()))
+
+
+def memory_stats_as_nested_dict(device=None):
+    nested = {}
+    for key, value in memory_stats(device).items():
+        *path, last = key.split(".")
+        place = nested
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return nested
+
+
+def memory_allocated(device=None):
+    return memory_stats(device)["allocated_bytes.all.current"]
+
+
+def max_memory_allocated(device=None):
+    return memory_stats(device)["allocated_bytes.all.peak"]
+
+
+def memory_reserved(device=None):
+    return memory_stats(device)["reserved_bytes.all.current"]
+
+
+def max_memory_reserved(device=None):
+    return memory_stats(device)["reserved_bytes.all.peak"]
+
+
+def reset_peak_memory_stats(device=None):
+    _index(device)
+    _ops.reset_peaks()
+
+
+def reset_accumulated_memory_stats(device=None):
+    _index(device)
+    _ops.reset_accumulated()
+
+
+def empty_cache():
+    """Gives back to the device what no tensor uses."""
+    _ops.empty_cache()
+
+
+def mem_get_info(device=None):
+    """The free and the total bytes of the device."""
+    _index(device)
+    return _ops.mem_get_info()
+
+
+_fraction = None
+
+
+def set_per_process_memory_fraction(fraction, device=None):
+    """Limits what the cache reserves to a share of the device, above 0 and up to 1."""
+    global _fraction
+    _index(device)
+    _ops.set_memory_fraction(fraction)
+    _fraction = fraction
+
+
+def get_per_process_memory_fraction(device=None):
+    _index(device)
+    return float(_ops.setting("per_process_memory_fraction")) if _fraction is None else _fraction
+
+
+# The code of torch.cuda.memory_summary() over the figures of this module.
+_summary = types.FunctionType(
+    _cuda.memory_summary.__code__,
+    {**vars(_cuda), "memory_stats": memory_stats, "_get_device_index": lambda device, optional: _index(device)},
+    argdefs=_cuda.memory_summary.__defaults__,
+)
+
+
+def memory_summary(device=None, abbreviated=False):
+    """The figures as a table."""
+    text = _summary(device, abbreviated)
+    for theirs, ours in (("PyTorch CUDA", "flexmem     "), ("CUDA OOMs", "OOMs     "), ("cudaMalloc", "allocation"),
+                         ("GPU ", "    ")):
+        text = text.replace(theirs, ours)
+    return text
+
+
+def _record_memory_history(enabled="all", context="all", stacks="all", max_entries=None, device=None):
+    """Keeps events, and the stacks of requests: see torch.cuda.memory._record_memory_history()."""
+    _index(device)
+    if enabled not in (None, "state", "all"):
+        raise ValueError(f"enabled is {enabled!r}, but can only be None, 'state' or 'all'")
+    entries = min(max_entries or 1 << 20, 1 << 20) if enabled == "all" else 0
+    _ops.record_history(entries, bool(enabled and context), stacks == "all")
+
+
+def _snapshot(device=None):
+    """Segments, blocks and events, in the form of torch.cuda.memory._snapshot()."""
+    _index(device)
+    return json.loads(_ops.snapshot())
+
+
+def memory_snapshot():
+    return _snapshot()["segments"]
+
+
+def _dump_snapshot(filename="dump_snapshot.pickle"):
+    """Writes a snapshot for https://pytorch.org/memory_viz."""
+    with open(filename, "wb") as file:
+        pickle.dump(_snapshot(), file, protocol=4)

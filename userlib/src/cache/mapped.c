@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* The maps of segments, in a cache with FLEXMEM_CACHE_MAPPED. */
+#include "cache.h"
+
+int fmlib_segment_map(struct flexmem_cache *cache,
+		      struct fmlib_segment *segment)
+{
+	const struct flexmem_cache_provider *provider = &cache->provider;
+
+	if (!cache->pointers)
+		return 0;
+	return provider->map(provider->user, segment->handle, segment->size,
+			     &segment->pointer);
+}
+
+static int unmap(struct flexmem_cache *cache, struct fmlib_segment *segment)
+{
+	const struct flexmem_cache_provider *provider = &cache->provider;
+	int err;
+
+	if (!segment->pointer)
+		return 0;
+	err = provider->unmap(provider->user, segment->handle, segment->pointer,
+			      segment->size);
+	if (!err)
+		segment->pointer = NULL;
+	return err;
+}
+
+/* The map ends first: what is freed while it is mapped stays charged. */
+int fmlib_segment_free(struct flexmem_cache *cache,
+		       struct fmlib_segment *segment)
+{
+	int err = unmap(cache, segment);
+
+	if (!err)
+		err = cache->provider.free(cache->provider.user,
+					   segment->handle);
+	return fmlib_callback_result(err);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * The caller's contexts. The caller's functions run without any lock of the
+ * cache's, since they may wait for locks of the caller's, such as that of an
+ * interpreter, which another thread holds while it allocates.
+ */
+#include "cache.h"
+
+#include <stdlib.h>
+
+struct fmlib_origin *fmlib_origin_new(struct flexmem_cache *cache,
+				      void *context)
+{
+	struct fmlib_origin *origin = calloc(1, sizeof(*origin));
+
+	if (!origin)
+		return NULL;
+	if (cache->contexts.hold)
+		cache->contexts.hold(cache->contexts.user, context);
+	origin->tag = &cache->untagged;
+	origin->context = context;
+	origin->refs = 1;
+	return origin;
+}
+
+void fmlib_origin_drop(struct flexmem_cache *cache,
+		       struct fmlib_origin *origin)
+{
+	/* The origin of a tag lives as long as the tag. */
+	if (!origin->context || --origin->refs)
+		return;
+	origin->next = cache->gone_origins;
+	cache->gone_origins = origin;
+}
+
+void fmlib_origins_release(struct flexmem_cache *cache,
+			   struct fmlib_origin *list)
+{
+	struct fmlib_origin *origin;
+
+	while ((origin = list)) {
+		list = origin->next;
+		if (cache->contexts.release)
+			cache->contexts.release(cache->contexts.user,
+						origin->context);
+		free(origin);
+	}
+}

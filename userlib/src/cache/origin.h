@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/* The origin of an allocation: its tag, and the caller's context. */
+#ifndef FMLIB_ORIGIN_H
+#define FMLIB_ORIGIN_H
+
+#include <stddef.h>
+
+struct flexmem_cache;
+struct fmlib_tag;
+
+/*
+ * A tag has an origin without a context, which lives as long as the tag. An
+ * origin with a context lives as long as anything refers to it: the request, the
+ * allocation, events of the history, snapshots. @refs and @next, which leads
+ * through those that nothing refers to any more, need the whole.
+ */
+struct fmlib_origin {
+	struct fmlib_tag *tag;
+	void *context;
+	size_t refs;
+	struct fmlib_origin *next;
+};
+
+/* With one reference; NULL: no host memory. Without any lock. */
+struct fmlib_origin *fmlib_origin_new(struct flexmem_cache *cache,
+				      void *context);
+
+/* With the whole. */
+static inline struct fmlib_origin *fmlib_origin_hold(struct fmlib_origin *origin)
+{
+	if (origin->context)
+		origin->refs++;
+	return origin;
+}
+
+/* The last reference lets fmlib_unlock() release the context. */
+void fmlib_origin_drop(struct flexmem_cache *cache,
+		       struct fmlib_origin *origin);
+/* Without any lock: releases the contexts of a list, and frees it. */
+void fmlib_origins_release(struct flexmem_cache *cache,
+			   struct fmlib_origin *list);
+
+#endif /* FMLIB_ORIGIN_H */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/* The history of a cache, and what a snapshot of it copies. */
+#ifndef FMLIB_SNAPSHOT_H
+#define FMLIB_SNAPSHOT_H
+
+#include "structs.h"
+
+/* All of these need the whole. */
+void fmlib_history_add(struct flexmem_cache *cache, enum fmlib_action action,
+		       const struct fmlib_block *block);
+
+static inline void fmlib_history_block(struct flexmem_cache *cache,
+				       enum fmlib_action action,
+				       const struct fmlib_block *block)
+{
+	if (cache->history.room)
+		fmlib_history_add(cache, action, block);
+}
+
+/* @size bytes of the segment from @offset on come, or go. */
+void fmlib_history_segment(struct flexmem_cache *cache,
+			   const struct fmlib_segment *segment, uint64_t offset,
+			   uint64_t size, bool come);
+void fmlib_history_oom(struct flexmem_cache *cache,
+		       const struct fmlib_want *want);
+/* Drops the events and returns the array, which the caller frees. */
+struct fmlib_event *fmlib_history_end(struct flexmem_cache *cache);
+
+/* A block, or a hole, as it was when it was copied. */
+struct fmlib_copied_block {
+	uint64_t serial;
+	uint64_t offset;
+	uint64_t size;
+	uint64_t requested;
+	uint64_t token;
+	enum fmlib_state state;
+	struct fmlib_origin *origin;
+};
+
+struct fmlib_copied_segment {
+	uint64_t serial;
+	uint64_t address;
+	uint64_t size;
+	uint64_t stream;
+	uint64_t pool;
+	struct flexmem_virtual_address place;
+	bool is_small;
+	bool growing;
+};
+
+/* The records that one snapshot shows, of one pool or of all. */
+struct fmlib_copy {
+	uint64_t pool;
+	struct fmlib_copied_segment *segments;
+	size_t segment_count;
+	struct fmlib_copied_block *blocks;
+	size_t block_count;
+	struct fmlib_event *events;
+	size_t event_count;
+	bool has_contexts;
+};
+
+/* snapshot_text.c: 0 or -ENOMEM; the caller frees the text. */
+int fmlib_snapshot_text(const struct flexmem_cache *cache,
+			const struct fmlib_copy *copy, char **text,
+			size_t *length);
+
+#endif /* FMLIB_SNAPSHOT_H */
