@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Compares which part of the driver calls which with what Documentation/concepts.rst says.
+"""Compares which part of the driver calls which with what Documentation/internals.rst says.
 
 usage: edges.py TOP OBJECTS
 
@@ -65,7 +65,7 @@ def find_calls(objects, part_of):
 
 def main():
     top, objects = sys.argv[1:]
-    with open(f"{top}/Documentation/concepts.rst", encoding="utf-8") as file:
+    with open(f"{top}/Documentation/internals.rst", encoding="utf-8") as file:
         page = file.read()
     with open(f"{top}/Kbuild", encoding="utf-8") as file:
         core = re.search(r"^flexmem-y := \\\n((?:\t.*\n)+)", file.read(), re.MULTILINE)[1]

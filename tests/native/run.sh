@@ -84,7 +84,7 @@ for trace in "$TOP"/tests/traces/*.trace.gz random; do
 	name=${name%.trace.gz}
 	tap "addresses: $name" diff <(grep "^$name " "$here/addresses.txt") <(addresses "$name")
 done
-tap 'calls between parts are those of concepts.rst' python3 "$here/edges.py" "$TOP" "$out/plain"
+tap 'calls between parts are those of internals.rst' python3 "$here/edges.py" "$TOP" "$out/plain"
 tap 'the tests of a source file are found' grep '^kmod/slot.c: .*slot_kunit ([0-9]*).*; planted bugs: .*flexmem_slot' \
 	<("$here/callers.py" kmod/slot.c)
 # What is scheduled happens once more in the same way.
