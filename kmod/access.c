@@ -214,11 +214,13 @@ static void *alloc_buffer(u64 length, u64 *room)
 	void *buffer;
 
 	*room = min_t(u64, length, FLEXMEM_COPY_MAX);
-	buffer = kzalloc(*room, GFP_KERNEL_ACCOUNT | __GFP_NOWARN |
-			 __GFP_NORETRY);
-	if (buffer || *room <= PAGE_SIZE)
-		return buffer;
-	*room = PAGE_SIZE;
+	if (*room > PAGE_SIZE) {
+		buffer = kzalloc(*room, GFP_KERNEL_ACCOUNT | __GFP_NOWARN |
+				 __GFP_NORETRY);
+		if (buffer)
+			return buffer;
+		*room = PAGE_SIZE;
+	}
 	return kzalloc(*room, GFP_KERNEL_ACCOUNT);
 }
 

@@ -321,6 +321,9 @@ int main(int argc, char **argv)
 		for (s = corners; s->run; s++)
 			if (strstr(s->name, only))
 				walk(s);
+		for (s = bare_corners; s->run; s++)
+			if (strstr(s->name, only))
+				walk(s);
 		for (s = card_corners; s->run; s++)
 			if (strstr(s->name, only))
 				walk(s);

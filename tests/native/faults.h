@@ -46,6 +46,7 @@ struct sequence {
 extern const struct sequence sequences[];
 /* Those in which nothing fails: of the ABI, and of the card below the driver. */
 extern const struct sequence corners[];
+extern const struct sequence bare_corners[];
 extern const struct sequence card_corners[];
 
 unsigned int params_wrong(void);

@@ -3,6 +3,7 @@
 #include "internal.h"
 
 static struct cdev *registered;
+static unsigned int registered_minors;
 static int regions;
 
 int alloc_chrdev_region(dev_t *devt, unsigned int first, unsigned int count,
@@ -33,6 +34,7 @@ int cdev_add(struct cdev *cdev, dev_t devt, unsigned int count)
 	if (registered)
 		shim_bug("a second character device");
 	registered = cdev;
+	registered_minors = count;
 	return 0;
 }
 
@@ -70,8 +72,8 @@ int nonseekable_open(struct inode *inode, struct file *filp)
  * @minor: N
  * @flags: O_NONBLOCK or 0
  *
- * Return: the file, for native_close(); ERR_PTR(-ENXIO) if no module is loaded, or
- * what the driver says.
+ * Return: the file, for native_close(); ERR_PTR(-ENXIO) if no character device has
+ * the number, or what the driver says.
  */
 struct file *native_open(unsigned int minor, unsigned int flags)
 {
@@ -79,7 +81,7 @@ struct file *native_open(unsigned int minor, unsigned int flags)
 	struct file *file;
 	int rc;
 
-	if (!registered)
+	if (!registered || minor >= registered_minors)
 		return ERR_PTR(-ENXIO);
 	file = calloc(1, sizeof(*file));
 	if (!file)

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Devices that can do little: without optional operations, that answer short,
+ * that go and come back, and as many as there can be.
+ */
+#include "internal.h"
+
+#include "corners.h"
+#include "minor.h"
+
+static u8 bytes[200000];
+
+/* What a device that can do nothing is not asked for. */
+static int bare_acquire(void *priv, u64 size, struct flexmem_memory *mem)
+{
+	return -ENOSPC;
+}
+
+static int bare_release(void *priv, const struct flexmem_memory *mem)
+{
+	return -EIO;
+}
+
+static int bare_quiesce(void *priv)
+{
+	return 0;
+}
+
+static int bare_capacity(void *priv, u64 *capacity)
+{
+	*capacity = 0;
+	return 0;
+}
+
+static void ask_bare(struct run *r, struct flexmem_dev *fdev)
+{
+	struct file *file = native_open(MINOR(fdev->dev.devt), 0);
+	struct flexmem_info info = CMD(info);
+	struct file *other = r->file[0];
+
+	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
+		return;
+	r->file[0] = file;
+	CALL(r, INFO, &info);
+	must(r, !(info.out_capabilities & (FLEXMEM_CAP_MAP | FLEXMEM_CAP_COPY |
+					   FLEXMEM_CAP_SCRUB |
+					   FLEXMEM_CAP_COPY_DEVICE |
+					   FLEXMEM_CAP_PAGE_TABLES)),
+	     "capabilities");
+	FAILS(r, COPY, &CMD(copy_range, .to = 1, .from = 1), EOPNOTSUPP);
+	FAILS(r, READ, &CMD(copy, .handle = 1, .length = 1), EOPNOTSUPP);
+	FAILS(r, MAP, &CMD(map, .handle = 1), EOPNOTSUPP);
+	FAILS(r, ALLOC, &CMD(alloc, .length = 1,
+			     .flags = FLEXMEM_ALLOC_MAPPABLE), EOPNOTSUPP);
+	run_good(r, "reset", flexmem_device_reset(fdev), EOPNOTSUPP);
+	native_close(file);
+	r->file[0] = other;
+}
+
+static void check_node(struct run *r, struct flexmem_dev *fdev,
+		       umode_t mode, const char *text)
+{
+	const struct attribute_group *group = fdev->dev.class->dev_groups[0];
+	struct device_attribute *shown =
+		container_of(group->attrs[0], struct device_attribute, attr);
+	char buffer[PAGE_SIZE];
+	umode_t is = 0;
+
+	must(r, !fdev->dev.class->devnode(&fdev->dev, &is) && is == mode,
+	     "mode of the node");
+	fdev->dev.class->devnode(&fdev->dev, NULL);
+	shown->show(&fdev->dev, shown, buffer);
+	must(r, !strcmp(buffer, text), "mode in sysfs");
+}
+
+static const struct flexmem_device_ops bare_ops = {
+	.acquire = bare_acquire,
+	.release = bare_release,
+	.quiesce = bare_quiesce,
+	.capacity = bare_capacity,
+};
+
+static const struct flexmem_device_desc bare = {
+	.name = "bare",
+	.granule = SZ_4K,
+	.ops = &bare_ops,
+	.mode = FLEXMEM_MODE_PF,
+};
+
+static void run_bare(struct run *r)
+{
+	struct flexmem_device_desc wrong = bare;
+	struct flexmem_dev *fdev;
+
+	wrong.granule = 3;
+	fdev = flexmem_device_register(&world.parent[0], &wrong);
+	run_good(r, "register", PTR_ERR_OR_ZERO(fdev), EINVAL);
+	fdev = flexmem_device_register(&world.parent[0], &bare);
+	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
+		return;
+	check_node(r, fdev, 0600, "pf\n");
+	check_node(r, world_function(1)->fdev, 0660, "vf\n");
+	ask_bare(r, fdev);
+	flexmem_device_unregister(fdev);
+}
+
+static int short_acquire(void *priv, u64 size, struct flexmem_memory *mem)
+{
+	mem->base = mem->id * SZ_4G;
+	return 0;
+}
+
+static int short_release(void *priv, const struct flexmem_memory *mem)
+{
+	return 0;
+}
+
+static int short_capacity(void *priv, u64 *capacity)
+{
+	*capacity = 12ULL * SZ_1G;
+	return 0;
+}
+
+static int short_read(void *priv, const struct flexmem_memory *mem, u64 offset,
+		      u64 size, void *to)
+{
+	return 0;
+}
+
+static int short_write(void *priv, const struct flexmem_memory *mem, u64 offset,
+		       u64 size, const void *from)
+{
+	return 0;
+}
+
+static const struct flexmem_device_ops short_ops = {
+	.acquire = short_acquire,
+	.release = short_release,
+	.quiesce = bare_quiesce,
+	.capacity = short_capacity,
+	.read = short_read,
+	.write = short_write,
+};
+
+/* Each allocation of a READ fails in turn: only of its large buffer it does without. */
+static void read_short(struct run *r)
+{
+	struct flexmem_copy cmd = CMD(copy, .length = sizeof(bytes),
+				      .data = (uintptr_t)bytes);
+	unsigned int n, recovered = 0;
+	bool failed = true;
+	long rc;
+
+	cmd.handle = alloc(r, 0, sizeof(bytes), 0);
+	for (n = 1; failed; n++) {
+		memset(bytes, 1, sizeof(bytes));
+		current->fail_at = n;
+		rc = native_ioctl(r->file[0], FLEXMEM_IOCTL_READ, &cmd);
+		failed = !current->fail_at;
+		current->fail_at = 0;
+		if (rc)
+			continue;
+		recovered += failed;
+		must(r, cmd.out_done == sizeof(bytes), "length of what was read");
+		must(r, !memchr_inv(bytes, 0, sizeof(bytes)),
+		     "bytes of the kernel");
+	}
+	must(r, recovered == 1, "READ without a large buffer");
+	if (CALL(r, FREE, &CMD(free, .handle = cmd.handle)))
+		r->nr[0]--;
+}
+
+/* A driver that says it has read and has not: the user gets no byte of the kernel. */
+static void run_short(struct run *r)
+{
+	struct flexmem_device_desc desc = bare;
+	struct file *other = r->file[0];
+	struct flexmem_dev *fdev;
+	struct file *file;
+
+	desc.ops = &short_ops;
+	fdev = flexmem_device_register(&world.parent[0], &desc);
+	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
+		return;
+	file = native_open(MINOR(fdev->dev.devt), 0);
+	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0)) {
+		r->file[0] = file;
+		read_short(r);
+		native_close(file);
+		r->file[0] = other;
+	}
+	flexmem_device_unregister(fdev);
+}
+
+/* A function whose registration fails leaves nothing behind at its number. */
+static void register_in_vain(struct run *r, unsigned int minor)
+{
+	struct flexmem_dev *fdev;
+	unsigned int n;
+
+	for (n = 1;; n++) {
+		current->fail_at = n;
+		fdev = flexmem_device_register(&world.parent[0], &bare);
+		current->fail_at = 0;
+		if (!IS_ERR(fdev))
+			break;
+		run_good(r, "open what was never there",
+			 PTR_ERR_OR_ZERO(native_open(minor, 0)), ENXIO);
+	}
+	/* Nor does a file that is refused. */
+	current->fail_at = 1;
+	run_good(r, "open without memory",
+		 PTR_ERR_OR_ZERO(native_open(minor, 0)), ENOMEM);
+	flexmem_device_unregister(fdev);
+}
+
+/*
+ * The number of a node leads to the function that has it now, also while a file
+ * is open on the one that had it before.
+ */
+static void run_again(struct run *r)
+{
+	struct flexmem_dev *fdev[2];
+	struct file *file[2];
+	unsigned int i, minor[2];
+
+	for (i = 0; i < 2; i++) {
+		fdev[i] = flexmem_device_register(&world.parent[0], &bare);
+		if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev[i]), 0))
+			return;
+		minor[i] = MINOR(fdev[i]->dev.devt);
+		file[i] = native_open(minor[i], 0);
+		run_good(r, "open", PTR_ERR_OR_ZERO(file[i]), 0);
+		flexmem_device_unregister(fdev[i]);
+		run_good(r, "open what has gone",
+			 PTR_ERR_OR_ZERO(native_open(minor[i], 0)), ENXIO);
+	}
+	must(r, minor[0] == minor[1], "number of the node");
+	for (i = 0; i < 2; i++)
+		native_close(file[i]);
+	register_in_vain(r, minor[0]);
+}
+
+/* One of the world, and these. */
+static void run_many(struct run *r)
+{
+	static struct flexmem_dev *fdev[FLEXMEM_MAX_PFS];
+	unsigned int nr;
+
+	for (nr = 0; nr < ARRAY_SIZE(fdev) - 1; nr++) {
+		fdev[nr] = flexmem_device_register(&world.parent[0], &bare);
+		if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev[nr]), 0))
+			break;
+	}
+	fdev[nr] = flexmem_device_register(&world.parent[0], &bare);
+	run_good(r, "register too many", PTR_ERR_OR_ZERO(fdev[nr]), ENOSPC);
+	while (nr--)
+		flexmem_device_unregister(fdev[nr]);
+}
+
+const struct sequence bare_corners[] = {
+	{ "bare device", prepare, run_bare },
+	{ "device that answers short", prepare, run_short },
+	{ "device that comes back", prepare, run_again },
+	{ "as many PFs as there can be", prepare, run_many },
+	{}
+};

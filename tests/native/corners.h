@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the corners share: calls that say what they should return. */
+#ifndef _CORNERS_H
+#define _CORNERS_H
+
+#include "faults.h"
+
+#define BY(r, f, NAME, cmd, error)					\
+	run_good(r, #NAME,						\
+		 native_ioctl((r)->file[f], FLEXMEM_IOCTL_##NAME, cmd),	\
+		 error)
+#define FAILS(r, NAME, cmd, error) BY(r, 0, NAME, cmd, error)
+#define CALL(r, NAME, cmd) FAILS(r, NAME, cmd, 0)
+
+static inline u32 alloc(struct run *r, unsigned int f, u64 length, u32 flags)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = length, .flags = flags);
+
+	if (BY(r, f, ALLOC, &cmd, 0))
+		r->handle[f][r->nr[f]++] = cmd.out_handle;
+	return cmd.out_handle;
+}
+
+static inline void open_file(struct run *r, unsigned int f)
+{
+	struct file *file = native_open(world_minor(1), O_NONBLOCK);
+
+	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
+		r->file[f] = file;
+}
+
+static inline void prepare(struct run *r)
+{
+	open_file(r, 0);
+	if (r->file[0])
+		alloc(r, 0, 20000, FLEXMEM_ALLOC_MAPPABLE);
+}
+
+#endif /* _CORNERS_H */
