@@ -68,7 +68,6 @@ vm: ## A shell in a virtual machine, or CMD='...' there (KERNEL=6.1|6.12|debug F
 	@tests/vm/shell.sh $(KERNEL)
 
 html: ## The documentation, as build/docs/html/index.html
-	@tests/setup.sh check
 	@$(MAKE) -s -C Documentation html O=$(CURDIR)/build/docs
 	@echo build/docs/html/index.html
 

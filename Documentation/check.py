@@ -419,7 +419,7 @@ def raw_example():
 
 
 def driver_example():
-    """The example driver builds for both kernels as the guide prints it, without a warning, against what is installed."""
+    """The example driver builds for both kernels without a warning, against what is installed."""
     command = re.search(r'^   make -C /lib/modules/\$\(uname -r\)/build M=\$PWD modules$',
                         TEXT['Documentation/driver-guide.rst'], re.MULTILINE)
     assert command, 'the guide does not say how to build it'

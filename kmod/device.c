@@ -46,10 +46,12 @@ static void log_registration(struct flexmem_dev *fdev)
 	const struct flexmem_table *table = &fdev->table;
 	const struct flexmem_domain *domain = &table->domain;
 	char sizes[24 * FLEXMEM_MAX_FALLBACK_SIZES], capacity[24];
+	/* The worker may announce another one from here on. */
+	u64 bytes = READ_ONCE(domain->capacity);
 
 	flexmem_settings_print_sizes(domain->sizes, domain->nr_sizes, sizes,
 				     sizeof(sizes));
-	flexmem_settings_print_sizes(&domain->capacity, 1, capacity,
+	flexmem_settings_print_sizes(&bytes, 1, capacity,
 				     sizeof(capacity));
 	dev_info(&fdev->dev, "registered: %s (%s), %s, capacity %s, slots %u, at most %u regions of %s\n",
 		 fdev->name, dev_name(fdev->dev.parent),

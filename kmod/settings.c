@@ -199,7 +199,7 @@ static int sizes_set(const char *text, const struct kernel_param *kp)
 
 /**
  * flexmem_settings_print_sizes - sizes as a parameter has them: 12G,8G,4G
- * @sizes: bytes, each a multiple of 1 KiB
+ * @sizes: bytes, rounded down to a multiple of 1 KiB
  * @nr: how many there are
  * @text: receives them, with a 0 behind
  * @room: of @text
@@ -213,11 +213,12 @@ int flexmem_settings_print_sizes(const u64 *sizes, unsigned int nr, char *text,
 	unsigned int i;
 	int at = 0;
 
+	text[0] = '\0';
 	for (i = 0; i < nr; i++) {
 		u64 size = sizes[i] / SZ_1K;
 		unsigned int s = 0;
 
-		while (suffixes[s + 1] && IS_ALIGNED(size, SZ_1K)) {
+		while (size && suffixes[s + 1] && IS_ALIGNED(size, SZ_1K)) {
 			size /= SZ_1K;
 			s++;
 		}

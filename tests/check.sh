@@ -211,14 +211,17 @@ rm -f "$VM_TRIES"
 
 # What the suites need: some need neither kernels nor machines, and are not kept waiting for them. A machine is booted before
 # they start side by side.
-machines=
+machines= sources=
 for suite; do
+	[[ $suite == @(library|torch) ]] || sources=1
 	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed|torch) ]] || machines=1
 done
 set_up() {
 	local kind
 	if [[ ! $machines ]]; then
-		tests/setup.sh build check
+		tests/setup.sh build check || return 1
+		# What it says is seen here, and not in a suite.
+		[[ ! $sources ]] || tests/vm/debug-kernel.sh --source
 		return
 	fi
 	tests/setup.sh build vm debug check || return 1

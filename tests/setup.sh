@@ -12,7 +12,7 @@ set -euo pipefail
 packages_of() {
 	case $1 in
 	# library, command, modules for the kernels that we fetch
-	build) echo gcc g++ gcc-multilib libc6-dev make pkg-config zlib1g-dev libjansson-dev rsync kmod libelf1 ;;
+	build) echo gcc g++ gcc-multilib libc6-dev make perl pkg-config zlib1g-dev libjansson-dev rsync kmod libelf1 ;;
 	# modules for the kernel that is running
 	host) echo "linux-headers-$(uname -r)" pahole ;;
 	# what kbuild makes BTF with: modules that are built as on a host

@@ -96,22 +96,23 @@ apt_mock
 tap 'apt: all that is missing is asked for at once' says 'Installing.* gcc .* qemu-system-x86 ' 0 tests/setup.sh
 tap 'apt: no kernel and no headers among it' asked 'apt-get .*linux-\(image\|headers\)' 0
 
-# A stock kernel. The archive has build 1 until the lists are fetched anew, then build 2; what is downloaded is what is asked
+# A stock kernel. The archive has build 9 until the lists are fetched anew, then build 10; what is downloaded is what is asked
 # for, and unpacked it is a kernel and its headers. In Germany.
 kernel_mock() {
 	apt_mock
 	mkdir -p "$copy/build/busybox/bin"
 	touch "$copy/build/busybox/bin/busybox"
 	chmod +x "$copy/build/busybox/bin/busybox"
-	echo 1 >"$MOCK/build"
+	echo 9 >"$MOCK/build"
 	mock apt-cache <<'EOF'
 build=$(cat "$MOCK/build") depends=Depends candidate=Candidate
 [[ $LC_ALL == C* ]] || depends='Hängt ab von' candidate=Installationskandidat
 case "$*" in
 "pkgnames linux-image-$SERIES.")
+	[[ ! -e $MOCK/vanishes || $build == 9 ]] || exit 0
 	# What is newest in name is another flavour, another package, or has gone from the archive.
-	printf "linux-image-$SERIES.%s\n" 0-amd64 "$build-amd64" 9-amd64 9-cloud-amd64 9-amd64-dbg 9-amd64-unsigned ;;
-"policy linux-image-$SERIES.9-amd64") echo "  $candidate: (none)" ;;
+	printf "linux-image-$SERIES.%s\n" 0-amd64 "$build-amd64" 11-amd64 11-cloud-amd64 11-amd64-dbg 11-amd64-unsigned ;;
+"policy linux-image-$SERIES.11-amd64") echo "  $candidate: (none)" ;;
 "depends linux-headers-"*)
 	printf '  %s\n' "$depends: linux-base" "$depends: linux-headers-$SERIES.$build-common" \
 		"|$depends: linux-image-$SERIES.$build-amd64" "$depends: linux-kbuild-$SERIES.$build" ;;
@@ -119,7 +120,7 @@ policy*) echo "  $candidate: $SERIES.$build-1" ;;
 esac
 EOF
 	mock apt-get <<'EOF'
-[[ "$*" != *update ]] || echo 2 >"$MOCK/build"
+[[ "$*" != *update ]] || echo 10 >"$MOCK/build"
 [[ "$*" == *download* ]] || exit 0
 [[ "$*" == *"linux-image-$SERIES.$(cat "$MOCK/archive")-amd64=$SERIES.$(cat "$MOCK/archive")-1"* ]] || {
 	echo 'E: Failed to fetch: 404  Not Found' >&2
@@ -139,15 +140,18 @@ EOF
 }
 export SERIES=6.12
 kernel_mock
-echo 2 >"$MOCK/archive"
-tap 'kernel: the archive moved on between look-up and download' says 'Fetching linux-image-6.12.2-amd64 .* instead' 0 \
+echo 10 >"$MOCK/archive"
+tap 'kernel: the archive moved on between look-up and download' says 'Fetching linux-image-6.12.10-amd64 .* instead' 0 \
 	env LC_ALL=de_DE.UTF-8 tests/vm/kernel.sh 6.12
 tap 'kernel: its headers are unpacked with it' says 'these headers' 0 make -s -C build/kernels/6.12/headers
 mv "$copy/build/kernels/6.12" "$copy/build/kernels/lent"
 tap 'kernel: and can be moved' says 'these headers' 0 make -s -C build/kernels/lent/headers
 kernel_mock
-echo 3 >"$MOCK/archive"
+echo 12 >"$MOCK/archive"
 tap 'kernel: an archive that does not have it fails' says '404  Not Found' 1 tests/vm/kernel.sh 6.12
+kernel_mock
+touch "$MOCK/vanishes"
+tap 'kernel: a series that the archive drops meanwhile fails' says 'cannot fetch linux-image-6.12.9-amd64' 1 tests/vm/kernel.sh 6.12
 SERIES=6.18 kernel_mock
 tap 'kernel: an archive without the series fails' says 'has no kernel of the series 6.12' 1 env SERIES=6.18 tests/vm/kernel.sh 6.12
 tap 'kernel: but not before new lists' asked 'apt-get .*update' 1
@@ -158,9 +162,9 @@ for tool in bash dirname mkdir nproc tail; do
 	ln -s "$(command -v "$tool")" "$MOCK/bin/$tool"
 done
 mock make <<<'exit 0'
-mkdir -p "$copy/build/headers" "$copy/build/driver"
-touch "$copy/build/headers/Makefile"
-kbuild() { (cd "$copy" && PATH=$MOCK/bin bash tests/vm/kbuild.sh build/headers build/driver "$@"); }
+mkdir -p "$copy/headers" "$copy/build/driver"
+touch "$copy/headers/Makefile"
+kbuild() { (cd "$copy" && PATH=$MOCK/bin bash tests/vm/kbuild.sh headers build/driver "$@"); }
 tap 'modules: without pahole they get no BTF' kbuild W=1
 tap 'modules: and kbuild is told so' asked 'make -C .*CONFIG_DEBUG_INFO_BTF_MODULES= W=1 modules' 1
 mock pahole <<<''

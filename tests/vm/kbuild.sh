@@ -8,7 +8,7 @@
 set -euo pipefail
 # A kernel of the user's own is built with the user's tools.
 # shellcheck disable=SC2034	# for lib.sh
-[[ ${1:-} != */* ]] || keep_tools=1
+[[ ! -d ${1:-} ]] || keep_tools=1
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 
@@ -16,7 +16,7 @@ set -euo pipefail
 kdir=$1
 dir=$(cd -- "$2" && pwd -P)
 shift 2
-if [[ $kdir != */* ]]; then
+if (known_kernel "$kdir") 2>/dev/null; then
 	"$TOP/tests/vm/kernel.sh" "$kdir"
 	kdir=$BUILD/kernels/$kdir/headers
 fi

@@ -26,7 +26,7 @@ newest() {
 	local name package
 	image=''
 	for name in $(apt-cache pkgnames "linux-image-$kind." |
-		grep -E "^linux-image-${kind/./\\.}\.[0-9]+([-+](deb)?[0-9]+)?-amd64\$" | sort -rV); do
+		grep -E "^linux-image-${kind/./\\.}\.[0-9]+([-+](deb|bpo)?[0-9]*)?-amd64\$" | sort -rV); do
 		# apt also knows names that the archive has no longer.
 		version=$(apt-cache policy "$name" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }')
 		[[ ! $version ]] || { image=$name && break; }
@@ -70,7 +70,7 @@ stock() {
 		# The archive has moved on since the package lists were fetched, which they are again by now.
 		before=$image=$version
 		newest
-		[[ $image=$version != "$before" ]] || die "cannot fetch $image $version"
+		[[ $image && $image=$version != "$before" ]] || die "cannot fetch ${before/=/ }"
 		say "Fetching $image $version instead"
 		deb_unpack "$dir/root" "${packages[@]}" || die "cannot fetch $image $version"
 	fi

@@ -14,6 +14,12 @@ keep_tools=${2:-}
 name=${1:?usage: modules.sh NAME [KDIR]}
 shift
 kdir=${1:-$name}
+if [[ ${1-} ]]; then
+	# A directory, even if its name is that of one of our kernels.
+	kdir=$(realpath -m -- "$1")
+else
+	known_kernel "$name"
+fi
 shift $(($# > 0))
 dir=$BUILD/ko/$name
 
