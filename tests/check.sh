@@ -211,7 +211,7 @@ rm -f "$VM_TRIES"
 
 # What the suites need: some need neither kernels nor machines, and are not kept waiting for them. A machine is booted before
 # they start side by side.
-machines= sources=
+machines='' sources=''
 for suite; do
 	[[ $suite == @(library|torch) ]] || sources=1
 	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed|torch) ]] || machines=1
