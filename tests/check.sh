@@ -165,7 +165,10 @@ run() {
 			"$suite" "$passed" "$failed" "$skipped" $((SECONDS - begin)) $((spent - before))
 		if ((failed)); then
 			sed '1d; s/^/    /' "$logs/$suite.new" | head -n 40
-			awk '/^[# ]*not ok/ { left = 20 } /^#/ && left-- > 0' "$logs/$suite.tap" | head -n 40 | sed 's/^/    /'
+			# What is said of it stands before its result, or behind.
+			awk '/^#/ { said = (said ? said "\n" : "") $0; if (left-- > 0) print; next }
+				/^[ ]*not ok/ { n = split(said, line, "\n"); for (i = n > 12 ? n - 11 : 1; i <= n; i++) print line[i]; left = 20 }
+				/^[ ]*ok/ { left = 0 } { said = "" }' "$logs/$suite.tap" | head -n 40 | sed 's/^/    /'
 			tail -n 5 "$logs/$suite.err" | sed 's/^/    | /'
 			echo "    see ${logs#"$TOP/"}/$suite.tap and $suite.err"
 		fi
