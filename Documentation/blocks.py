@@ -18,7 +18,7 @@ TOP = os.path.dirname(DOCS)
 
 # A line that begins like this makes a literal block one of commands.
 COMMAND = re.compile(r'(?:[#$] )?(?:[A-Z_]+=\S* )*(?:sudo|make|tests/|build/|cc |cd |cat |echo |openssl|mkdir|gzip|'
-                     r'flexmem (?:[a-z]+ |-|[a-z]+$))')
+                     r'flexmem (?:[a-z]+ |-|[a-z]+$)|unshare )')
 DRIVER = 'flexmem.ko order=fill_first; flexmem_sim.ko slots=8'
 SPREADS = 'flexmem.ko; flexmem_sim.ko'
 NONE = ''
@@ -70,6 +70,9 @@ BLOCKS = {
     ('tasks/limits.rst', 'sudo flexmem owners'): 'as above',
     ('tasks/limits.rst', 'flexmem limit'): 'as above',
     ('tasks/limits.rst', 'sudo flexmem limit --user 1000 --bytes none'): 'as above',
+    ('tasks/containers.rst', 'sudo docker'): 'no: needs a container engine and an image',
+    ('tasks/containers.rst', '$ unshare'): DRIVER,
+    ('tasks/own-back-end.rst', 'make\nexport'): 'host',
     ('tasks/own-driver.rst', 'tests/vm/modules.sh'): 'host',
     ('tasks/own-driver.rst', 'make vm'): DRIVER,
     ('tasks/out-of-memory.rst', '$ flexmem alloc'): DRIVER,

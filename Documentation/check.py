@@ -334,13 +334,18 @@ def keys_of_the_cache():
 
 
 def figures_of_the_cache():
-    """The ratios in cache.rst are those of the traces."""
+    """The ratios in cache.rst are those of the traces, and those of others the ones that the test compares with."""
     page = TEXT['Documentation/cache.rst']
-    rows = re.findall(r'^   \* - ([\w-]+)\n     - ([\d.]+)\n     - ([\d.]+)\n', page, re.MULTILINE)
+    rows = re.findall(r'^   \* - ([\w-]+)' + r'\n     - ([\d.]+)' * 4 + '$', page, re.MULTILINE)
     assert len(rows) == len(find('tests/traces/*.trace.gz')), rows
     run('make', '-s', '-C', 'userlib', f'O={OUT}/userlib', 'all')
+    test = read('tests/userlib/test_tool_cache.py')
+    others = [dict(re.findall(r'"([\w-]+)": ([\d.]+)', re.search(rf'^{known} = {{(.*?)}}', test, re.DOTALL | re.MULTILINE)[1]))
+              for known in ('BEST', 'PYTORCH')]
     problems = []
-    for name, defaults, growing in rows:
+    for name, defaults, growing, *known in rows:
+        if known != [found.get(name) for found in others]:
+            problems.append(f'{name}: not the figures of others that tests/userlib/test_tool_cache.py has')
         for settings, size, expected in (('', '128G', defaults),
                                          ('expandable_segments:True', '64G', growing)):
             found = json.loads(run(os.path.join(OUT, 'userlib', 'flexmem'), 'replay', '--json',
@@ -502,6 +507,7 @@ def no_requirement_numbers():
 def copies_are_current():
     """Code on pages is that of the files; Documentation/copies.py renews it."""
     assert any('.. copy: ' in text for text in TEXT.values())
+    nothing(f'{page}: a forge does not show a literalinclude' for page, text in TEXT.items() if 'literalinclude::' in text)
     nothing(f'{page}: run Documentation/copies.py' for page, text in TEXT.items() if copies.renewed(text) != text)
 
 

@@ -4,7 +4,7 @@
 
 Usage: copies.py        brings every copy up to date; check.py says which are not
 
-A page names the file, and the text that the copied lines come after and before:
+A page names the file, and the text that the copied lines come after (or begin with: from) and before:
 
     .. copy: userlib/examples/first.c after /* [alloc] */ before /* [free] */
 
@@ -16,14 +16,14 @@ import re
 
 DOCS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(DOCS)
-COPY = re.compile(r'(\.\. copy: (\S+)(?: after (.+?))?(?: before (.+?))?\n\n\.\. code-block:: \w+\n\n)((?:(?:   .*)?\n)+?)(?=\S|\Z)')
+COPY = re.compile(r'(\.\. copy: (\S+)(?: (after|from) (.+?))?(?: before (.+?))?\n\n\.\. code-block:: \w+\n\n)((?:(?:   .*)?\n)+?)(?=\S|\Z)')
 
 
-def part(path, after, before):
+def part(path, where, text, before):
     """The lines of a file between two others, without empty ones at the ends."""
     with open(os.path.join(TOP, path), encoding='utf-8') as file:
         lines = file.read().splitlines()
-    begin = next(i for i, line in enumerate(lines) if after in line) + 1 if after else 0
+    begin = next(i for i, line in enumerate(lines) if text in line) + (where == 'after') if text else 0
     end = next(i for i, line in enumerate(lines) if i >= begin and before in line) if before else len(lines)
     return '\n'.join(lines[begin:end]).strip('\n').splitlines()
 
@@ -31,7 +31,7 @@ def part(path, after, before):
 def renewed(text):
     """The text of a page with its copies up to date."""
     def copy(match):
-        lines = part(match[2], match[3], match[4])
+        lines = part(*match.groups()[1:5])
         return match[1] + ''.join(f'   {line.expandtabs(8)}'.rstrip() + '\n' for line in lines) + '\n'
 
     return COPY.sub(copy, text)

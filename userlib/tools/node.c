@@ -79,7 +79,7 @@ static bool find_vf(const char *path, char node[NODE_MAX], struct stat *status)
 static void pf_text(char text[TOOL_TEXT_MAX])
 {
 	snprintf(text, TOOL_TEXT_MAX,
-		 "a PF is the administrator's, and takes CAP_SYS_ADMIN: try sudo; anyone else needs a mode of the node that lets him, and flexmem.ko loaded with pf_open=mode");
+		 "only root (CAP_SYS_ADMIN) may open a PF: try sudo; with pf_open=mode of flexmem.ko the mode of the node decides");
 }
 
 static void access_text(const char *path, char text[TOOL_TEXT_MAX])
