@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 import copies
+import man3
 
 DOCS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(DOCS)
@@ -271,62 +272,24 @@ def man_pages():
     nothing(problems)
 
 
-def functions(header):
-    """{name: its declaration, in one line} of a header of the library."""
-    found = {}
-    for match in re.finditer(r'^FLEXMEM_API ([^;]+);', header, re.MULTILINE):
-        text = ' '.join(match[1].split())
-        found[re.search(r'(flexmem_\w+) ?\(', text)[1]] = text
-    return found
-
-
 def man_pages_of_functions():
-    """Each function of the library is described by one page, declared there as in the header, and
-    every errno that the header names for it is there."""
-    headers = CACHE + read('userlib/include/flexmem.h')
-    known = functions(headers)
-    assert len(known) > 60, 'functions are missing'
-    problems = []
-    for name, declaration in known.items():
-        pages = [page for page in MAN if (name, '3') in names_of(page)]
-        if len(pages) != 1:
-            problems.append(f'{name}: {len(pages)} pages')
-            continue
-        text = read(pages[0])
-        block = re.search(rf'\.Ft (.*)\n\.Fo {name}\n((?:\.Fa .*\n)*)\.Fc', text)
-        shown = block and f'{block[1]} {name}(' + ', '.join(
-            re.findall(r'^\.Fa "(.*)"', block[2], re.MULTILINE)) + ')'
-        if not shown or shown.replace('* ', '*') != declaration:
-            problems.append(f'{pages[0]}: {name} is declared as {declaration}')
-        for title in ('Ss Threads', 'Sh RETURN VALUES', 'Sh ERRORS'):
-            if f'.{title}' not in text:
-                problems.append(f'{pages[0]}: no {title}')
-        said = re.search(rf'\n \* {name}\(\) - .*?\n \*/\n', headers, re.DOTALL)
-        problems += [f'{pages[0]}: {name}: no {errno}' for errno in
-                     re.findall(r'-(E[A-Z0-9]+)\b', said[0].split(' * Return:')[-1])
-                     if not re.search(rf'^\.It Bq (?:.*[ ,])?Er (?:.*[ ,])?{errno}\b', text, re.MULTILINE)]
-    problems += [f'{page}: {name}: no such function' for page in MAN if page.endswith('.3')
-                 for name, _ in names_of(page) if name not in known and name != 'libflexmem']
-    nothing(problems)
-
-
-def reference_is_complete():
-    """Each function of the library is on a page of the HTML."""
-    for header, page in (('flexmem.h', 'library-reference.rst'), ('flexmem_cache.h', 'cache.rst')):
-        text = TEXT[f'Documentation/{page}']
-        nothing(f'{page}: no {name}' for name in functions(read(f'userlib/include/{header}'))
-                if not re.search(rf':identifiers:.* {name}\b', text))
+    """Those of section 3 are made from the headers, one section of the reference each; Documentation/man3.py renews them."""
+    pages = {f'Documentation/man/{name}.3': text for name, text in man3.pages().items()}
+    nothing(f'{page}: run Documentation/man3.py' for page in {*pages, *(page for page in MAN if page.endswith('.3'))}
+            if page not in pages or page not in MAN or read(page) != pages[page])
+    for header in man3.HEADERS:
+        known = set(re.findall(r'^FLEXMEM_API [^;]*?(flexmem_\w+) ?\(', read(f'userlib/include/{header}'), re.MULTILINE))
+        assert len(known) > 30, 'functions are missing'
+        nothing(f'{name}() has no kernel-doc' for name in known
+                if not any(item.sort == 'function' for item in man3.items(header).get(name, [])))
 
 
 def keys_of_the_cache():
-    """Settings are the same in the header, on the page about them and in the man page."""
+    """Settings are the same in the header and on the page about them."""
     sources = set(re.findall(r'\{ "(\w+)", "', read('userlib/src/cache/config.c')))
     assert len(sources) > 5, 'no settings found'
     places = {'userlib/include/flexmem_cache.h': re.findall(r'^ \* (\w+) ', CACHE.split('===\n')[1],
                                                             re.MULTILINE),
-              'Documentation/man/flexmem_cache_create.3':
-                  re.findall(r'^\.It Cm (\w+)', read('Documentation/man/flexmem_cache_create.3'),
-                             re.MULTILINE),
               'Documentation/cache.rst': re.findall(r'^   \* - ``(\w+)``\n     - ``',
                                                     TEXT['Documentation/cache.rst'], re.MULTILINE)}
     nothing(f'{place}: {", ".join(sources ^ set(found))}' for place, found in places.items()
@@ -553,8 +516,7 @@ CHECKS = (
     ('the proof table has every statement', proof_is_complete),
     ('the proof table names tests that exist', proof_names_tests),
     ('man pages are clean', man_pages),
-    ('man pages of functions are those of the header', man_pages_of_functions),
-    ("the library's reference has every function", reference_is_complete),
+    ('man pages of functions, and the reference, have all that the headers describe', man_pages_of_functions),
     ('settings of the cache are the same everywhere', keys_of_the_cache),
     ("the cache's figures are those of the traces", figures_of_the_cache),
     ("the cache's examples compile as they say, and run", examples_of_the_cache),
