@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whose bytes are in a free block, and where (D17): written as the owner of
- * each block, 0 clean, * mixed.
+ * The owners of the bytes of free blocks (D17). A layout is written as the
+ * owner of each block; 0 is clean, * is mixed.
  */
 
 #include "blocks.h"
@@ -76,8 +76,8 @@ static void merge_of_one_owners_stays_its(struct kunit *test)
 }
 
 /*
- * The strictest state wins: mixed over an owner's, an owner's over clean. What
- * is clean before the first and after the last dirty one stays so.
+ * The strictest state wins: mixed over one owner's, one owner's over clean.
+ * Clean bytes before the first and after the last dirty byte stay clean.
  */
 static void merge_keeps_the_strictest(struct kunit *test)
 {
@@ -146,7 +146,7 @@ static void split_knows_where_it_is_dirty(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 0);
 }
 
-/* What lies in front of an aligned block, and behind it. */
+/* The parts in front of an aligned block and behind it. */
 static void aligned_split_knows_where_it_is_dirty(struct kunit *test)
 {
 	struct flexmem_block *block[2];
@@ -201,7 +201,7 @@ static void cleaned_block_is_clean(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
 }
 
-/* What watches a free block sees that it is not the same any more. */
+/* The watcher of a free block sees that the block has changed. */
 static void watched_block_is_noticed_to_change(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

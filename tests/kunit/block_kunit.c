@@ -300,9 +300,9 @@ static void finds_each_of_many_holes(struct kunit *test)
 }
 
 /*
- * The checker: what it does not notice, no other test does. Each corruption is
- * made in "f2 u1 f2 u1 f2 u1 f9", whose free blocks are freed such that the
- * tree has both children.
+ * The checker. No other test notices a corruption that it misses. Each
+ * corruption is made in "f2 u1 f2 u1 f2 u1 f9". Its blocks are freed in an
+ * order that gives the tree both children.
  */
 
 struct corrupt_ctx {
@@ -468,7 +468,6 @@ static void dirty_nowhere(struct corrupt_ctx *c)
 struct corruption {
 	const char *name;
 	void (*make)(struct corrupt_ctx *c);
-	/* What the check says. */
 	const char *says;
 	/* And for best fit, if that is something else. */
 	const char *best_fit_says;

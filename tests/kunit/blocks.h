@@ -19,7 +19,7 @@
 #define UNIT FLEXMEM_ALIGN
 #define LAYOUT_SIZE 1024
 
-/* What a test works on. */
+/* The region under test. */
 struct ctx {
 	struct flexmem_blocks blocks;
 	struct flexmem_spare spare;
@@ -153,9 +153,10 @@ static inline u64 largest(struct kunit *test)
 }
 
 /*
- * Makes holes of the sizes given, each between two occupied units, in a region
+ * Makes holes of the given sizes, each between two occupied units, in a region
  * that ends with an occupied unit: "u1 f<a> u1 f<b> ... u1". They are freed from
- * the last to the first, so that whoever goes by age takes the wrong one.
+ * the last to the first, so an allocator that searches by age takes the wrong
+ * one.
  */
 static inline void make_holes(struct kunit *test, const u64 *units,
 			      unsigned int nr)

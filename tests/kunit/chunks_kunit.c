@@ -148,7 +148,7 @@ static void last_that_has_no_room_undoes_the_others(struct kunit *test)
 			PTR_ERR(try_chunks(test, client, 90 * GIB, 128, 9)));
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_FRAGMENTATION);
 	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_SLOTS);
-	/* There is as much as anybody finds who asks now. */
+	/* The figure is what a caller would find now. */
 	KUNIT_EXPECT_EQ(test, ctx->place.regions, 8);
 	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 96 * GIB);
 	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 12 * GIB);
@@ -254,7 +254,7 @@ static void byte_is_in_one_chunk(struct kunit *test)
 	release(test, client, allocation);
 }
 
-/* What happens to one happens to all. */
+/* All chunks of an allocation get the same treatment. */
 
 static void all_are_orphaned(struct kunit *test)
 {

@@ -365,7 +365,10 @@ static void fini_gives_everything_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), 0);
 }
 
-/* What somebody still refers to is charged to its owner until that ends. */
+/*
+ * An allocation with a reference stays charged to its owner until the reference
+ * ends.
+ */
 static void allocation_may_outlive_its_client(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

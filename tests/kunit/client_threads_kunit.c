@@ -21,7 +21,7 @@
  * struct worker - one thread
  * @client: shared with another one
  * @table: table
- * @handles: handles to be freed by whoever comes first
+ * @handles: handles; the first thread to take one frees it
  * @stop: the others are done
  * @seed: of its random numbers
  * @won: handles it has freed

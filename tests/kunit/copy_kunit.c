@@ -279,7 +279,7 @@ static void resize_and_copy_keep_apart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, refcount_read(&b->refs), 1);
 }
 
-/* What others do in the middle of the first piece. */
+/* Another task's action in the middle of the first piece. */
 struct meanwhile {
 	struct flexmem_client *client;
 	struct flexmem_allocation *a;

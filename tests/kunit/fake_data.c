@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is in the memory of the fake device, so that tests can prove whose bytes
+ * The contents of the fake device's memory, so that tests can prove which bytes
  * an owner could see.
  *
  * Each piece is tiled by ranges of equal bytes, in order, no two neighbours of
- * the same value: 0 is clean, FAKE_FOREIGN what was there when the device gave
- * the memory, and everything else is what a test has filled in.
+ * the same value: 0 is clean, FAKE_FOREIGN marks the bytes from before
+ * the device gave the memory, and a test has filled in all other values.
  */
 
 #include <linux/align.h>
@@ -142,7 +142,7 @@ void fake_data_drop(struct fake_device *fake, unsigned int piece)
 }
 
 /**
- * fake_data_drop_all - likewise, every piece
+ * fake_data_drop_all - forget the bytes of every piece
  * @fake: device
  */
 void fake_data_drop_all(struct fake_device *fake)
@@ -300,7 +300,7 @@ int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return fake_device_end(fake, FAKE_WRITE, size, rc);
 }
 
-/* What a byte is, and how many more are like it. */
+/* The value of a byte, and how many bytes after it are equal. */
 static u8 value_at(struct fake_device *fake, unsigned int piece, u64 offset,
 		   u64 *size)
 {

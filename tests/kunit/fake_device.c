@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A device in memory. What is in that memory: fake_data.c. */
+/*
+ * A simulated device in memory. fake_data.c simulates the contents of that
+ * memory.
+ */
 
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
@@ -28,7 +31,7 @@ static const char * const op_names[] = {
 	[FAKE_RESET] = "reset",
 };
 
-/* What the log has no room for: regions are scrubbed in many pieces. */
+/* Calls that are not logged: regions are scrubbed in many pieces. */
 static bool moves_data(enum fake_op op)
 {
 	return op >= FAKE_SCRUB;
@@ -39,7 +42,7 @@ static bool gives_back(enum fake_op op)
 	return op == FAKE_RELEASE || op == FAKE_SLOT_CLEAR;
 }
 
-/* What it does whether its programs were stopped or not. */
+/* Operations that are allowed whether programs were stopped or not. */
 static bool is_neutral(enum fake_op op)
 {
 	return op == FAKE_QUIESCE || op == FAKE_CAPACITY || op == FAKE_RESET;
@@ -272,7 +275,7 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 	return fake_device_end(fake, FAKE_RELEASE, size, rc);
 }
 
-/* What the caller knows of a slot after an answer. */
+/* The caller's knowledge of a slot after an answer. */
 static void note_slot(struct fake_device *fake, unsigned int slot, int rc)
 {
 	if (!rc)
@@ -410,7 +413,7 @@ static void device_teardown(void *data)
 
 /**
  * fake_device_create - a device that gives everything asked for
- * @test: at whose end it goes; a breach of the contract fails the test
+ * @test: frees it at its end; a breach of the contract fails the test
  * @mode: PF or VF
  * @slots: entries of its table
  * @capacity: bytes
@@ -519,7 +522,7 @@ u64 fake_device_lost(struct fake_device *fake)
 }
 
 /**
- * fake_device_reset - what a driver does with a function nobody manages
+ * fake_device_reset - reset a function that has no manager
  * @fake: device; has everything back then
  */
 void fake_device_reset(struct fake_device *fake)

@@ -27,7 +27,7 @@ static int liar_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	struct liar *liar = priv;
 
-	/* Also when it fails: nobody is to look at it. */
+	/* Also after a failure, because the caller must not read it. */
 	liar->mem.id = mem->id + liar->wrong_id;
 	*mem = liar->mem;
 	return liar->rc;
@@ -170,7 +170,7 @@ static int function_test_init(struct kunit *test)
 	return 0;
 }
 
-/* What an acquisition of @size makes of [@base, @base + @given). */
+/* The result of an acquisition of @size for memory [@base, @base + @given). */
 static int acquire(struct kunit *test, u64 size, u64 base, u64 given)
 {
 	struct liar *liar = test->priv;
@@ -179,7 +179,7 @@ static int acquire(struct kunit *test, u64 size, u64 base, u64 given)
 
 	liar->mem = (struct flexmem_memory) { .base = base, .size = given };
 	rc = flexmem_function_acquire(&liar->function, size, &mem);
-	/* Nothing of a wrong answer reaches who asked. */
+	/* The caller sees nothing of a wrong answer. */
 	KUNIT_EXPECT_EQ(test, mem.cookie, rc ? 1 : 0);
 	KUNIT_EXPECT_EQ(test, mem.base, rc ? 0 : base);
 	KUNIT_EXPECT_EQ(test, mem.size, rc ? 0 : size);
@@ -319,7 +319,7 @@ static int call(struct liar *liar, unsigned int nth)
 	u64 bytes = 77;
 	int rc;
 
-	/* What was not answered is another test's: lost_kunit.c. */
+	/* lost_kunit.c tests commands without an answer. */
 	function->piece[0] = (struct flexmem_piece) {
 		.mem = mem,
 		.slot = FLEXMEM_NO_SLOT,
@@ -403,7 +403,7 @@ static void makes_other_errors_eio(struct kunit *test)
 	}
 }
 
-/* What asks for nothing that a page table can have reaches no driver. */
+/* A request that no page table could serve does not reach the driver. */
 static void refuses_wrong_addresses(struct kunit *test)
 {
 	static const struct {
@@ -480,8 +480,8 @@ static void has_no_page_tables_without_operations(struct kunit *test)
 }
 
 /*
- * Whatever went wrong, nobody knows whether it is mapped: it must not be when the
- * memory goes back.
+ * After any failure it is unknown whether the range is mapped. It must not be
+ * mapped when the memory goes back.
  */
 static void unmaps_what_may_be_mapped(struct kunit *test)
 {
@@ -522,7 +522,10 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 			flexmem_function_vm_map(function, &some_range, &mem, 0,
 						FLEXMEM_VM_WRITE));
 	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
-	/* What may be mapped still is not mapped anew: who asked tries again. */
+	/*
+	 * A range that may still be mapped is not mapped again; the caller tries
+	 * again.
+	 */
 	liar->rc = -EINTR;
 	KUNIT_EXPECT_EQ(test, -EINTR,
 			flexmem_function_vm_unmap(function, &some_range));
@@ -558,7 +561,9 @@ static void page_without_a_frame_is_eio(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
 }
 
-/* What moves data says as much of the firmware as any other command. */
+/*
+ * An operation that moves data reveals as much about the firmware as any other.
+ */
 static void each_command_tells_of_a_dead_firmware(struct kunit *test)
 {
 	struct liar *liar = test->priv;
@@ -623,7 +628,7 @@ static void only_what_is_up_becomes_unresponsive(struct kunit *test)
 	liar->rc = 0;
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_reset(function));
 	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_error(function));
-	/* What it was it is again after a sleep. */
+	/* A sleep restores the state from before. */
 	flexmem_function_enter(function, FLEXMEM_UNRESPONSIVE);
 	flexmem_function_suspend(function);
 	flexmem_function_resume(function);
@@ -631,7 +636,7 @@ static void only_what_is_up_becomes_unresponsive(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_fatal(function));
 }
 
-/* What callers get, after each step. */
+/* The error that callers get after each step. */
 static void each_state_has_its_error(struct kunit *test)
 {
 	struct liar *liar = test->priv;

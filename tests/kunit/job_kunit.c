@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the worker does for callers who are killed while the firmware works: it is
- * brought to its end, and nothing of it is anybody's.
+ * The worker's jobs for callers that are killed while the firmware works. The
+ * worker completes the job, and its result belongs to no client.
  */
 
 #include <kunit/test-bug.h>
@@ -128,7 +128,7 @@ static void expect(struct kunit *test, int rc, unsigned int regions,
 	fake_device_forget(ctx->fake);
 }
 
-/* "Found in the tree": the memory was nobody's until the next acquisition. */
+/* "Found in the tree": the memory had no owner until the next acquisition. */
 static void killed_while_a_slot_is_set(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -229,8 +229,8 @@ static int look_until_awake(void *data)
 }
 
 /*
- * What is written before the device wakes is seen by a caller that finds it
- * awake, with no lock between them: for TSan and KCSAN to judge.
+ * A caller that finds the device awake sees all writes from before it woke,
+ * without a lock between them. TSan and KCSAN check this.
  */
 static void awake_is_seen_after_what_was_before(struct kunit *test)
 {
@@ -345,7 +345,7 @@ static void suspend_puts_growth_off(struct kunit *test)
 			   "acquire 12G ENOSPC, acquire 12G ENOSPC, acquire 8G, set 0");
 }
 
-/* Time passes, until there is nothing that is to be done later. */
+/* Advances the time until no delayed work is left. */
 static void let_settle(struct flexmem_table *table)
 {
 	unsigned int tries = 2 * FLEXMEM_RELEASE_TRIES;
@@ -357,7 +357,7 @@ static void let_settle(struct flexmem_table *table)
 	}
 }
 
-/* Nobody asks for anything after a command that was not answered. */
+/* No caller asks for memory after a command without an answer. */
 static void settled_unasked(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -375,7 +375,10 @@ static void settled_unasked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(&ctx->table->function));
 }
 
-/* So is a slot of which nobody knows: its region goes back in the end. */
+/*
+ * The same holds for a slot with unknown contents: its region goes back in the
+ * end.
+ */
 static void trimmed_region_goes_back_unasked(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -389,7 +392,7 @@ static void trimmed_region_goes_back_unasked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->regions, 0);
 }
 
-/* And memory whose slot was not set goes back. */
+/* Memory goes back too if its slot was not set. */
 static void stranded_memory_goes_back_unasked(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -436,7 +439,7 @@ static void release_is_given_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 }
 
-/* No slot may be used, so that nobody asks for a region any more. */
+/* No slot can be used, so no caller asks for a region. */
 static void release_in_vain_is_repeated_unasked(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -491,7 +494,7 @@ static void become_unresponsive(struct ctx *ctx)
 	flexmem_function_enter(&ctx->table->function, FLEXMEM_UNRESPONSIVE);
 }
 
-/* Until somebody waits for the next probe. */
+/* Until a caller waits for the next probe. */
 static void let_wait(struct ctx *ctx)
 {
 	while (!wq_has_sleeper(&ctx->table->function.changed) &&

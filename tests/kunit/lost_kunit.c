@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Commands that were not answered, whether they were carried out or not. The fake
- * device notices whoever takes the one for the other.
+ * Commands without an answer, whether they were carried out or not. The fake
+ * device reports a driver that takes one case for the other.
  */
 
 #include <kunit/test.h>
@@ -11,7 +11,7 @@
 #include "fake_device.h"
 #include "function.h"
 
-/* How a command is lost, for whom. */
+/* How a command is lost, and for which caller. */
 struct loss {
 	int rc;
 	bool done;
@@ -84,7 +84,7 @@ static int lost_test_init(struct kunit *test)
 	return 0;
 }
 
-/* What was asked since the last time; a name of the error is left out. */
+/* Calls since the last time, without the name of the error. */
 static void expect_asked(struct kunit *test, const char *want)
 {
 	struct ctx *ctx = test->priv;
@@ -101,7 +101,7 @@ static void expect_asked(struct kunit *test, const char *want)
 	fake_device_forget(ctx->fake);
 }
 
-/* What the worker does, or the next caller that acquires memory. */
+/* The work of the worker, or of the next caller that acquires memory. */
 static int drain(struct ctx *ctx)
 {
 	return flexmem_function_drain(&ctx->function, false);
@@ -262,7 +262,7 @@ static void refused_piece_keeps_no_other(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, acquire(ctx));
 	KUNIT_EXPECT_EQ(test, 0, set(ctx, 3));
 	expect_asked(test, "acquire 4G, set 3");
-	/* Who asks for it has it tried again. */
+	/* A caller that asks for it triggers another try. */
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_function_drain(&ctx->function, true));
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
@@ -294,7 +294,7 @@ static void all_goes_back_in_order(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* Whoever is about to suspend, reset or remove waits for one command. */
+/* Suspend, reset and removal wait for one command. */
 static void draining_stops_between_two_commands(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -311,7 +311,7 @@ static void draining_stops_between_two_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
 }
 
-/* The others are not asked for in vain, each for the time of a timeout. */
+/* The others are not tried, because each would take another timeout. */
 static void no_answer_ends_draining(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -369,7 +369,7 @@ static void what_may_be_there_is_made_quiet(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* Only of a slot that could not be set nobody knows what is in it. */
+/* Only a slot that could not be set has unknown contents. */
 static void what_is_refused_is_not_undone(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

@@ -49,7 +49,10 @@ static void a_function_keeps_its_number(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 65, flexmem_minor_get(minors, VF, "b"));
 	flexmem_minor_put(minors, 64);
 	flexmem_minor_put(minors, 65);
-	/* In another order; and nobody else gets what is free for a while. */
+	/*
+	 * The devices return in another order. A number that is free for a
+	 * while goes to no other device.
+	 */
 	KUNIT_EXPECT_EQ(test, 65, flexmem_minor_get(minors, VF, "b"));
 	KUNIT_EXPECT_EQ(test, 66, flexmem_minor_get(minors, VF, "c"));
 	KUNIT_EXPECT_EQ(test, 64, flexmem_minor_get(minors, VF, "a"));

@@ -90,7 +90,7 @@ static struct model_block piece_of(const struct model_block *from, u64 start,
 	return piece;
 }
 
-/* What is dirty in either is dirty in both together. */
+/* A byte that is dirty in one part is dirty in the whole. */
 static void add_dirt(struct model_block *block, const struct model_block *other)
 {
 	if (!other->bytes_of)
@@ -245,7 +245,7 @@ static struct model_block *block_at(struct model *model, unsigned int slot,
  * model_room - by how many bytes an allocation could be extended
  * @model: model
  * @slot: where it is
- * @offset: likewise
+ * @offset: its offset there
  *
  * Return: bytes.
  */
@@ -263,7 +263,7 @@ u64 model_room(struct model *model, unsigned int slot, u64 offset)
  * model_extend - allocate what lies behind an allocation
  * @model: model
  * @slot: where it is
- * @offset: likewise
+ * @offset: its offset there
  * @size: bytes more, no more than there is room for
  *
  * Return: where that starts.
@@ -287,7 +287,7 @@ u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size)
  * model_join - make an allocation one with what lies behind it
  * @model: model
  * @slot: where it is
- * @offset: likewise
+ * @offset: its offset there
  */
 void model_join(struct model *model, unsigned int slot, u64 offset)
 {
@@ -302,7 +302,7 @@ void model_join(struct model *model, unsigned int slot, u64 offset)
  * model_shrink - free the end of an allocation
  * @model: model
  * @slot: where it is
- * @offset: likewise
+ * @offset: its offset there
  * @size: bytes that stay
  */
 void model_shrink(struct model *model, unsigned int slot, u64 offset, u64 size)
@@ -321,12 +321,12 @@ void model_set_owner(struct model *model, unsigned int slot, u64 offset,
 }
 
 /**
- * model_dirty - what of a block has to be scrubbed before somebody gets it
+ * model_dirty - the part of a block to scrub before an owner gets it
  * @model: model
  * @slot: where it is
- * @offset: likewise
- * @owner: whose its bytes will be
- * @zeroed: not even those may be in it
+ * @offset: its offset there
+ * @owner: owner of its bytes from then on
+ * @zeroed: the owner's own bytes must go, too
  *
  * Return: bytes, in one piece.
  */
@@ -344,8 +344,8 @@ u64 model_dirty(struct model *model, unsigned int slot, u64 offset, u64 owner,
  * model_soil - a block has an owner, who may write all of it
  * @model: model
  * @slot: where it is
- * @offset: likewise
- * @owner: whose its bytes are; 0: nobody's, it has been scrubbed
+ * @offset: its offset there
+ * @owner: owner of its bytes; 0: none, it has been scrubbed
  */
 void model_soil(struct model *model, unsigned int slot, u64 offset, u64 owner)
 {

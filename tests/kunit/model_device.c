@@ -97,7 +97,7 @@ void model_strand(struct model *model, unsigned int piece, int slot)
 	add_pending(model, piece, slot, model->acquired[piece]);
 }
 
-/* What comes of one command or two: nothing is left of it if both succeed. */
+/* The effect of one command or two: nothing is left if both succeed. */
 static int undo(struct model *model, struct model_pending *pending)
 {
 	int rc;
@@ -120,7 +120,7 @@ static int undo(struct model *model, struct model_pending *pending)
 	return 0;
 }
 
-/* What it does not take back now it is asked to take back later. */
+/* Memory that the device does not take back now is offered again later. */
 int model_release(struct model *model, unsigned int piece)
 {
 	return undo(model, add_pending(model, piece, -1,
@@ -147,8 +147,8 @@ static struct model_pending *next_pending(struct model *model, u64 after,
 }
 
 /*
- * All that is pending, in its order. What is refused does not keep others, and
- * what fails is not tried for ever, but when it is asked for.
+ * Retries everything pending, in its order. A refusal does not block the
+ * others. A failure is not retried forever, but when a caller asks.
  */
 int model_drain(struct model *model, bool all)
 {
@@ -181,7 +181,7 @@ bool model_slot_is_known(const struct model *model, unsigned int slot)
 }
 
 /**
- * model_is_settled - whether there is nothing to be found out unasked
+ * model_is_settled - whether no outcome is unknown
  * @model: model
  *
  * Return: true if all is known, or given up.

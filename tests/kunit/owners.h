@@ -108,7 +108,7 @@ static inline struct flexmem_client *open_strict(struct kunit *test,
 	return client;
 }
 
-/* What an owner writes into its bytes. */
+/* The value that an owner writes into its bytes. */
 static inline u8 value_of(const struct flexmem_client *client)
 {
 	u64 owner = flexmem_owner_of_bytes(client->account);
@@ -166,7 +166,7 @@ static inline void give(struct kunit *test,
 	struct ctx *ctx = test->priv;
 	struct flexmem_client *client = client_of(ctx, allocation);
 
-	/* Nobody has touched what was its own. */
+	/* No other owner has changed its bytes. */
 	KUNIT_EXPECT_TRUE(test, fake_data_is(ctx->fake,
 					     &allocation->chunks[0].region->mem,
 					     allocation->chunks[0].block->start,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Placement: what was refused is had again, with new capacity or once the
- * firmware answers; and who waits for it (A33, D28).
+ * Placement after a refusal: memory can be had again with new capacity, or once
+ * the firmware answers; and which callers wait for that (A33, D28).
  */
 
 #include <linux/completion.h>
@@ -58,7 +58,10 @@ static void recovers_with_new_capacity(struct kunit *test)
 	expect_tensor(test, ctx, 12 * GIB, 1, 0);
 }
 
-/* Whoever needs a region next asks for a capacity that could not be learnt. */
+/*
+ * If the capacity could not be read, the next caller that needs a region reads
+ * it.
+ */
 static void unknown_capacity_is_asked_for_again(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, 3 * GIB);
@@ -187,17 +190,20 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
 	expect_tensor(test, ctx, 128, 0, 256);
 	KUNIT_EXPECT_TRUE(test, flexmem_function_is_unresponsive(function));
-	/* What is there is enough: nobody asks for more. */
+	/* The existing regions suffice, so no region is acquired. */
 	expect_tensor(test, ctx, 128, 0, 384);
 	expect_tensor(test, ctx, 128, 0, 512);
 	expect_log(test, ctx, "acquire 12G ETIMEDOUT, release 12G ETIMEDOUT");
-	/* And who needs it has the answer of a probe. */
+	/* A caller that needs a region gets the answer of a probe. */
 	function->work_ms = 1;
 	mod_delayed_work(function->worker, &function->work, 0);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 12 * GIB, false)), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 0);
 
-	/* It answers again: all is as before. The worker probes meanwhile. */
+	/*
+	 * The firmware answers again, and all is as before. The worker has
+	 * probed it.
+	 */
 	mutex_lock(&ctx->table->acquire_lock);
 	fail_all(ctx, 0);
 	mutex_unlock(&ctx->table->acquire_lock);

@@ -203,7 +203,7 @@ static void expect_event(struct kunit *test, enum flexmem_pressure want,
 	expect_quiet(test);
 }
 
-/* What could be acquired counts, and what cannot does not. */
+/* Memory that could be acquired counts; memory that could not does not. */
 static void memory_is_what_there_could_be(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -224,7 +224,10 @@ static void memory_is_what_there_could_be(struct kunit *test)
 	expect_event(test, NONE, GIB, 2 * GIB);
 }
 
-/* Neither it comes nor goes for a moment: who was told keeps his level. */
+/*
+ * A short change in either direction sends no event: the reader keeps its
+ * level.
+ */
 static void quarantined_bytes_stay_in_use(struct kunit *test)
 {
 	struct fake_block *block;
@@ -342,7 +345,7 @@ static void add_reader(struct flexmem_gauge *gauge, struct reader *reader)
 	add_wait_queue(&gauge->readers, &reader->entry);
 }
 
-/* ---- files whose ALLOC has failed ---- */
+/* ---- files after a failed ALLOC ---- */
 
 /* An ALLOC of a client's: 0 or the error; it goes back with the file. */
 static int try(struct flexmem_client *client, u64 size)
@@ -425,7 +428,9 @@ static void none_for_what_never_fits(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
 }
 
-/* What is freed while the ALLOC looks for memory is told when it has failed. */
+/*
+ * Memory that is freed while ALLOC searches is reported after ALLOC has failed.
+ */
 static void a_free_in_between_counts(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -438,7 +443,7 @@ static void a_free_in_between_counts(struct kunit *test)
 	fake_free(alloc(test, 128));
 	flexmem_pressure_failed(ctx->accounts, &ctx->listener, began);
 	expect_event(test, NONE, 0, 2 * GIB);
-	/* Also if it was delivered to others meanwhile: a reader is woken up. */
+	/* The reader is woken up even if other readers got the event before. */
 	add_reader(gauge, &reader);
 	flexmem_pressure_failed(ctx->accounts, &late, began);
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &late));

@@ -422,7 +422,7 @@ static void do_orphan_or_quarantine(struct run *run)
 	}
 }
 
-/* What was added stays, or is given back, or cannot be scrubbed. */
+/* The added bytes stay, are given back, or cannot be scrubbed. */
 static void end_growth(struct run *run, const struct live *live,
 		       struct flexmem_block *tail)
 {

@@ -130,7 +130,7 @@ static void close_table(void *table)
 			       FLEXMEM_GONE);
 }
 
-/* Who removes the device waits: the command under way is the last. */
+/* Removal waits for the command under way, which is the last one. */
 static void removal_ends_a_trim(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);

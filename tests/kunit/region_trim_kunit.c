@@ -179,7 +179,7 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	occupy(test, ctx, error == -EIO ? 1 : 2, 12 * GIB);
 }
 
-/* Nobody gets its memory meanwhile, nor its slot. */
+/* No caller gets its memory or its slot before. */
 static void unanswered_clear_keeps_slot_and_memory(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 2, PLENTY);
@@ -201,7 +201,10 @@ static void unanswered_clear_keeps_slot_and_memory(struct kunit *test)
 	expect_log(test, ctx, "clear 0, release 12G, acquire 12G, set 0");
 }
 
-/* What is exhausted for want of a slot waits for none that may be had. */
+/*
+ * Slots that are exhausted for lack of a slot do not wait for one that may
+ * become empty.
+ */
 static void unanswered_clear_is_repeated_for_who_needs_it(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 1, PLENTY);
@@ -277,7 +280,7 @@ static void trim_keeps_memory_that_is_not_taken_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 }
 
-/* What was taken back late is not counted as taken any more. */
+/* Memory that went back late is no longer counted as taken. */
 static void trim_of_stranded_memory_makes_room(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 12 * GIB);

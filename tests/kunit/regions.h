@@ -2,7 +2,7 @@
 /*
  * A region table and a fake device, for the tests of how regions come and go.
  *
- * What the device was asked is compared as text, see fake_device_log(). The
+ * Tests compare the calls to the device as text, see fake_device_log(). The
  * default device is a VF of 8 slots with plenty of capacity.
  */
 #ifndef _FLEXMEM_TEST_REGIONS_H

@@ -3,7 +3,7 @@
  * The end of regions that are in use: reset and removal; and sleep (B3, D8,
  * D19).
  *
- * A VF whose regions of 12 GiB fill up one after the other.
+ * The device is a VF. Its regions of 12 GiB fill up one after the other.
  */
 
 #include <kunit/test.h>
@@ -126,7 +126,7 @@ static void quarantine(struct kunit *test, struct ctx *ctx, u64 size)
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, size);
 }
 
-/* Frees a handle whose bytes somebody still uses. */
+/* Frees a handle while its bytes are in use. */
 static struct flexmem_allocation *orphan(struct kunit *test, struct ctx *ctx,
 					 u64 size)
 {
@@ -473,7 +473,7 @@ static void removal_undoes_what_was_lost(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* What is in use is not given back before its last user has gone. */
+/* Memory in use is not given back before its last user has gone. */
 
 static void orphan_keeps_its_place(struct kunit *test)
 {
@@ -583,7 +583,7 @@ static void removal_ends_the_wait_for_a_device_asleep(struct kunit *test)
 	fake_device_reset(ctx->fake);
 }
 
-/* What it has is gone with the reset that its driver makes then. */
+/* The reset by its driver then takes all that it has. */
 static void removal_lets_a_device_sleep(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * An allocation is extended where it is, or cut short: blocks with a tail, and
- * what others see of the allocation meanwhile. And blocks with room to grow.
+ * what other tasks see of the allocation during that. And blocks with room to grow.
  *
  * A layout is written as in blocks.h: "u3 t2 f5" is three occupied units,
  * two more that are their tail, and five free ones.
@@ -274,7 +274,7 @@ static void cut_knows_where_it_is_dirty(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, block->bytes_of, FLEXMEM_CLEAN);
 	EXPECT_DIRTY(test, tail, OWNER, 1, 2);
 	give(test, ctx, tail);
-	/* What is free behind it has been dirty in [1, 4). */
+	/* The free bytes behind it have been dirty in [1, 4). */
 	EXPECT_DIRTY(test, list_next_entry(block, link), OWNER, 1, 4);
 	tail = extend(test, ctx, block, 2 * UNIT);
 	EXPECT_DIRTY(test, tail, OWNER, 1, 3);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scrubbing in the background: what is nobody's any more, and what happens to
- * it meanwhile (B4, D17, D25).
+ * Scrubbing in the background: free blocks without an owner, and changes to a
+ * block during its scrub (B4, D17, D25).
  */
 
 #include <linux/completion.h>
@@ -10,7 +10,7 @@
 
 #include "owners.h"
 
-/* Two neighbours of different owners, both freed: nobody's. */
+/* Two neighbours of different owners, both freed: a mixed block. */
 static struct flexmem_region *make_mixed(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -115,7 +115,7 @@ static void bytes_of_an_idle_user_are_scrubbed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
 }
 
-/* However many blocks of those who are there lie about. */
+/* The number of blocks of owners with an open file does not matter. */
 static void idle_user_is_found_beside_others(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);

@@ -20,7 +20,7 @@ static void what_cannot_be_scrubbed_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, other->account->used[FLEXMEM_RESOURCE_BYTES], 0);
 	KUNIT_EXPECT_EQ(test, other->account->used[FLEXMEM_RESOURCE_HANDLES], 0);
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
-	/* Nobody gets it, not even who was there before. */
+	/* No owner gets it, not even the last one. */
 	allocation = alloc(test, client, 4096);
 	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 4096 + 128);
 }
@@ -116,9 +116,9 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, *calls, 2);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 2 * 4096);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 128);
-	/* Its own bytes are there for everybody. */
+	/* Any client may still read its own bytes. */
 	give(test, alloc(test, client, 4096));
-	/* The worker probes meanwhile. */
+	/* The worker has probed the firmware. */
 	mutex_lock(&ctx->table->acquire_lock);
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 0, 0);
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 0, 0);
@@ -130,7 +130,7 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	alloc(test, other, 4096);
 }
 
-/* What somebody does in the middle of a piece. */
+/* Another task's action in the middle of a piece. */
 struct meddler {
 	struct flexmem_region *region;
 	struct flexmem_block *taken;
@@ -162,7 +162,7 @@ static struct meddler quarantine_much(struct kunit *test)
 	return meddler;
 }
 
-/* With the lock free in between, so that nobody waits for all of it. */
+/* The lock is free in between, so that no caller waits for the whole scrub. */
 static void quarantined_block_is_tried_in_pieces(struct kunit *test)
 {
 	struct meddler meddler = quarantine_much(test);

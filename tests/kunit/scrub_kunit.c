@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scrubbing: no owner gets the bytes of another, and nobody pays for its own
- * (B4, D17).
+ * Scrubbing: no owner gets the bytes of another, and an owner does not wait for
+ * a scrub of its own bytes (B4, D17).
  */
 
 #include <linux/prandom.h>
@@ -86,7 +86,7 @@ static void another_owner_scrubs_what_it_gets(struct kunit *test)
 	allocation = alloc(test, other, 4096);
 	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
-	/* What is left of it is still the first one's. */
+	/* The rest still holds the first owner's bytes. */
 	allocation = alloc(test, client, GIB - 4096);
 	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 4096);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
@@ -184,7 +184,7 @@ static void device_that_cannot_scrub_is_not_asked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
-/* Everything at random; whose bytes are where is looked at all the time. */
+/* Random operations. The owner of each byte is checked after each. */
 
 #define RANDOM_OPS 4000
 #define RANDOM_CLIENTS 6

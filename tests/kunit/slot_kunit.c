@@ -216,7 +216,7 @@ static void failed_fill_changes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fill(ctx, 0), -EIO);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 0);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
-	/* Nobody knows what is in it before it is cleared. */
+	/* Its contents are unknown before it is cleared. */
 	KUNIT_EXPECT_EQ(test, find(ctx), 1);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_slot_clear(&ctx->function, 0));
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);
@@ -230,7 +230,7 @@ static void failed_clear_changes_nothing(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), -EIO);
-	/* Who has read it meanwhile has seen another table. */
+	/* A reader in between has seen another table. */
 	KUNIT_EXPECT_EQ(test, generation(ctx), 3);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
 	KUNIT_EXPECT_EQ(test, find(ctx), 1);
@@ -319,7 +319,9 @@ static void reset_ends_the_lease_that_came_in_between(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold));
 }
 
-/* Nobody waits for the firmware who does not need what is being emptied. */
+/*
+ * Callers that do not need the slot being emptied do not wait for the firmware.
+ */
 static void lease_can_be_taken_while_a_slot_is_cleared(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;
@@ -565,7 +567,7 @@ static void lease_cannot_be_renewed_for_ever(struct kunit *test)
 	expires = hold.expires;
 	KUNIT_EXPECT_EQ(test, -EBUSY,
 			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
-	/* What it has it keeps, until that runs out. */
+	/* The client keeps its lease until that runs out. */
 	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &hold));
 	KUNIT_EXPECT_EQ(test, hold.expires, expires);
 }
@@ -659,7 +661,7 @@ static void many_run_out_and_nobody_waits_for_all(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->slots.nr_leases, 1);
 }
 
-/* Likewise: each is taken off the list by its own client. */
+/* The same: each client takes its own lease off the list. */
 static void many_are_broken_and_nobody_waits_for_all(struct kunit *test)
 {
 	struct flexmem_lease_hold hold[4];
@@ -681,7 +683,10 @@ static void many_are_broken_and_nobody_waits_for_all(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			flexmem_lease_drop(&ctx->slots, &hold[0]));
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
-	/* Taken anew while others have not noticed, and broken anew. */
+	/*
+	 * The lease is taken and broken again before other clients have
+	 * noticed.
+	 */
 	fake_take_lease(&ctx->slots, &hold[1], LONG_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),

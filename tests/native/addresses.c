@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where everything goes: each trace, and a random sequence, on the PF and on a VF,
- * with each pair of strategies. Prints a line for each of them with a hash of all
- * addresses, and of which calls fail. addresses.txt has what they are to be.
+ * The addresses of all allocations: of each trace, and of a random sequence, on the
+ * PF and on a VF, with each pair of strategies. Prints a line for each of them with
+ * a hash of all addresses, and of the calls that fail. addresses.txt has the
+ * expected lines.
  *
- * Where an allocation goes depends on the calls before it and on nothing else, so
- * whoever changes the order of things inside, and not what they do, changes none
- * of them.
- * usage: addresses [-v] random		a sequence of our own
+ * An address depends on the calls before it and on nothing else. A change of the
+ * core's structure that does not change its policy changes no address.
+ * usage: addresses [-v] random		a random sequence
  *	  addresses [-v] NAME <TRACE	a trace, not compressed
- * With -v each result too, to see where two versions part.
+ * With -v each result too, to find the first difference of two versions.
  */
 #include "internal.h"
 
@@ -100,7 +100,7 @@ static const struct flexmem_device_ops vf_ops = {
 	.capacity = say_capacity,
 };
 
-/* What one run has come to. */
+/* The result of one run. */
 static struct {
 	unsigned int calls;
 	unsigned int failed;

@@ -10,7 +10,7 @@
 
 static u8 bytes[200000];
 
-/* What a device that can do nothing is not asked for. */
+/* Calls that do not reach a device without the operation for them. */
 static int bare_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	return -ENOSPC;
@@ -192,7 +192,7 @@ static void run_short(struct run *r)
 	flexmem_device_unregister(fdev);
 }
 
-/* A function whose registration fails leaves nothing behind at its number. */
+/* A failed registration leaves nothing behind at its number. */
 static void register_in_vain(struct run *r, unsigned int minor)
 {
 	struct flexmem_dev *fdev;

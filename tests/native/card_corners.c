@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The simulated card below its driver: what it refuses, whoever asks, as flexmem
- * never asks for it; and its page tables, which nothing of flexmem uses yet. So
- * these are a function of their own that flexmem is not bound to.
+ * The simulated card below its driver: requests that it refuses and that flexmem
+ * never makes, and its page tables, which flexmem does not use yet. These tests
+ * use a function that flexmem is not bound to.
  */
 #include "faults.h"
 
@@ -263,7 +263,7 @@ static void run_bad_ranges(struct run *r)
 	end(r);
 }
 
-/* Bytes within the card that are to be copied, and what it says to that. */
+/* A range within the card to be copied, and the card's answer. */
 struct copy_case {
 	u64 to_offset;
 	u64 from_offset;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the corners share: calls that say what they should return. */
+/* Shared by the corners: calls that take the expected result. */
 #ifndef _CORNERS_H
 #define _CORNERS_H
 

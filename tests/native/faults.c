@@ -95,7 +95,7 @@ static void no_limits(void)
 	}
 }
 
-/* The function is as it was at the beginning: nobody has anything. */
+/* The function is as it was at the beginning: no file has an allocation. */
 static const char *check_empty(void)
 {
 	static struct picture picture;
@@ -125,7 +125,7 @@ static const char *check_empty(void)
 		"the card says that memory is left" : NULL;
 }
 
-/* What was written stays in the card's memory, which costs the host's. */
+/* Written bytes stay in the card's memory, which is host memory. */
 static void wipe_card(void)
 {
 	sim_memory_destroy(&world.card.memory);

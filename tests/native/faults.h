@@ -60,7 +60,7 @@ static inline void must(struct run *r, bool right, const char *what)
 		run_wrong(r, "not what it must be", what, 0);
 }
 
-/* What somebody else does at a point of a sequence: see points.c. */
+/* Another task's action at a point of a sequence: see points.c. */
 enum interference {
 	NO_INTERFERENCE,
 	KILL,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Descriptors. As in the kernel, who gets a file by its number sees what was done
- * before it was put there, and nothing else: no lock that TSan would see.
+ * Descriptors. As in the kernel, a task that gets a file by its number sees the
+ * writes from before the file was installed, and no others: TSan sees no lock
+ * here.
  */
 #include "internal.h"
 

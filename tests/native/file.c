@@ -51,7 +51,7 @@ void poll_wait(struct file *filp, wait_queue_head_t *queue, poll_table *wait)
 		.entry = LIST_HEAD_INIT(entry.entry),
 	};
 
-	/* Whoever polls is in the queue for a moment, at least. */
+	/* A poller is in the queue for a moment at least. */
 	if (!wait)
 		return;
 	entry.private = current;

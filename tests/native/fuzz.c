@@ -78,7 +78,7 @@ int kunit_add_action(struct kunit *test, void (*function)(void *data),
 	return 0;
 }
 
-/* What is made for the one test is kept: for the model, once. */
+/* Objects made for the one test are kept, so that the model is made once. */
 void *kunit_kzalloc(struct kunit *test, size_t size, gfp_t gfp)
 {
 	return calloc(1, size);
@@ -124,7 +124,10 @@ static void choose_settings(struct fuzz *f)
 	s->lease_total_ms = kinds & 1 ? 250 : 0;
 	choose_sizes(f);
 	f->model->hw_slots = 1 + (slots >> 5);
-	/* What the firmware's table is too short for is refused. */
+	/*
+	 * Settings that need more slots than the firmware's table has are
+	 * refused.
+	 */
 	if (f->model->mode == FLEXMEM_MODE_VF)
 		s->program_slots %= min(f->model->hw_slots, s->max_regions);
 	f->model->capacity = fuzz_take(f) * 2ULL * SZ_1M;
@@ -287,7 +290,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 #else
 static unsigned int count;
 
-/* A copy, so that ASan sees who reads beyond its end. */
+/* A copy, so that ASan detects a read beyond its end. */
 static void run(const u8 *data, size_t size)
 {
 	u8 *input = malloc(size ?: 1);

@@ -123,21 +123,24 @@ struct fuzz_allocation *fuzz_of_serial(struct fuzz *f, u64 serial)
 
 /* Bytes. */
 
-/* Whose they are: a number, never used again. */
+/* The owner of the bytes: a number that is never used again. */
 static u64 owner_of_bytes(const struct fuzz *f)
 {
 	return f->owner[f->files[f->who].strict ? f->who :
 						  fuzz_user_of(f->who)].id;
 }
 
-/* What an owner of bytes writes into them. */
+/* The value that an owner writes into its bytes. */
 u8 fuzz_tag(const struct fuzz *f)
 {
 	return f->files[f->who].strict ? 16 + f->owner[f->who].id % 224 :
 					 1 + f->who % FUZZ_USERS;
 }
 
-/* What is new to an owner may have its own bytes only, and then has. */
+/*
+ * A new allocation may hold zeroes or its owner's bytes; then the owner writes
+ * it.
+ */
 static void check_bytes(struct fuzz *f, const struct fuzz_allocation *a,
 			u64 from)
 {
@@ -403,7 +406,7 @@ void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd)
 		cmd->address.region_id ^= 1;
 }
 
-/* What a FREE must find, or an ERR_PTR(). */
+/* The allocation that a FREE must find, or an ERR_PTR(). */
 struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 					  const struct flexmem_free *cmd)
 {
@@ -419,7 +422,7 @@ struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 	return a ?: ERR_PTR(-ENOENT);
 }
 
-/* Nobody can name it any more. */
+/* It has no name any more. */
 void fuzz_free(struct fuzz *f, struct fuzz_allocation *a)
 {
 	f->files[a->file].freed = a->handle;
@@ -475,7 +478,7 @@ void fuzz_lookup(struct fuzz *f)
 
 /* RESIZE. */
 
-/* What is to be added is there as an allocation of its own, for a moment. */
+/* For a moment the added bytes are an allocation of their own. */
 static int predict_growth(struct fuzz *f, struct fuzz_allocation *a, u64 size,
 			  struct flexmem_resize *want)
 {

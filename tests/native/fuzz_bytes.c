@@ -154,7 +154,7 @@ static void unmap(struct fuzz *f, struct fuzz_map *map)
 	fuzz_drop(f, a);
 }
 
-/* What can be done to a map. */
+/* The actions on a map. */
 void fuzz_use_map(struct fuzz *f)
 {
 	u8 kind = fuzz_take(f);
@@ -215,7 +215,9 @@ static void draw_copy(struct fuzz *f, struct flexmem_copy *cmd)
 		cmd->length += size;
 }
 
-/* The first piece fails, if one is to, or nobody can be copied from or to. */
+/*
+ * The first piece fails if a fault is set, or if the user memory is not there.
+ */
 static int predict_copy(struct fuzz *f, const struct flexmem_copy *cmd,
 			bool write)
 {
@@ -384,7 +386,7 @@ void fuzz_event(struct fuzz *f)
 	__poll_t polled;
 	ssize_t rc;
 
-	/* What is on its way comes first. */
+	/* Pending work runs first. */
 	flush_delayed_work(&f->fdev->table.accounts.gauge.deliver);
 	polled = native_poll(file);
 	if (f->spoil == NOWHERE)

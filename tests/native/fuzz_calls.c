@@ -53,15 +53,15 @@ static int spoil(struct fuzz *f, u32 *cmd, size_t size, u8 **at)
 }
 
 /**
- * fuzz_call - call a command of the file whose turn it is
+ * fuzz_call - call a command of the current file
  * @f: input
  * @nr: its number
  * @arg: struct; the reply afterwards
  * @size: its size
  * @rc: receives the answer
  *
- * Return: true if the command was carried out; false if it was refused for how
- * its struct was given, as it must be.
+ * Return: true if the command was carried out; false if the driver refused its
+ * struct, as it must.
  */
 bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
 	       long *rc)
@@ -141,7 +141,10 @@ static void close_file(struct fuzz *f)
 	fuzz_close(f, f->who);
 }
 
-/* One more file of the same user's, for a moment, or of the PF's nobody's. */
+/*
+ * Opens another file for a moment: on a VF of the same user, on a PF of a user
+ * without rights.
+ */
 static void open_another(struct fuzz *f)
 {
 	struct file *file;

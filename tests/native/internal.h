@@ -2,10 +2,10 @@
 /*
  * Between the files of the shim.
  *
- * Everything that waits is made of two things. Who waits for a lock that is held
- * for some instructions only waits for a word to change. Who sleeps is parked,
- * until somebody gives it leave to go on; a leave that comes too early is kept,
- * so none is lost. When all tasks are parked, time goes on.
+ * There are two ways to wait. A task that waits for a lock that is held for some
+ * instructions waits for a word to change. A task that sleeps is parked until
+ * another one lets it go on; a wake-up that comes too early is kept, so none is
+ * lost. When all tasks are parked, time advances.
  */
 #ifndef _NATIVE_INTERNAL_H
 #define _NATIVE_INTERNAL_H
@@ -13,7 +13,7 @@
 #include "shim.h"
 #include "os.h"
 
-/* What the shim itself does is not to be seen, neither by TSan nor by faults. */
+/* TSan and fault injection ignore the shim's own actions. */
 #define RELAXED __ATOMIC_RELAXED
 
 /* sched.c */

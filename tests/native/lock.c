@@ -86,7 +86,7 @@ void mutex_destroy(struct mutex *lock)
 		shim_bug("mutex is destroyed, but in use");
 }
 
-/* Under its guard: whoever waits first may try. */
+/* Under its guard: the first waiter may try. */
 static void wake_first(struct list_head *waiters)
 {
 	if (!list_empty(waiters))
@@ -112,7 +112,7 @@ static int lock_mutex(struct mutex *lock, bool killable)
 			raw_lock(&lock->guard);
 		}
 		list_del(&waiter.link);
-		/* Then whoever has it wakes up the next one. */
+		/* Then the holder wakes up the next one. */
 		if (lock->owner)
 			rc = -EINTR;
 	}
@@ -179,7 +179,7 @@ void init_rwsem(struct rw_semaphore *sem)
 	INIT_LIST_HEAD(&sem->waiters);
 }
 
-/* Those who wait to write come before new readers. */
+/* Waiting writers come before new readers. */
 static bool is_closed(const struct rw_semaphore *sem, bool write)
 {
 	return sem->owner || (write ? sem->readers : sem->writers);

@@ -31,7 +31,7 @@ vm_fault_t vmf_insert_pfn(struct vm_area_struct *vma, unsigned long address,
 	return VM_FAULT_NOPAGE;
 }
 
-/* All of it: nobody asks for a part. */
+/* All of it: no caller asks for a part. */
 void unmap_mapping_range(struct address_space *mapping, loff_t start,
 			 loff_t length, int even_cows)
 {
@@ -114,7 +114,7 @@ struct vm_area_struct *native_mmap(struct file *file, u64 offset, size_t length,
 	return ERR_PTR(rc);
 }
 
-/* What fork() makes of a map: one more, without pages yet. */
+/* fork() makes another map, without pages yet. */
 struct vm_area_struct *native_fork_map(struct vm_area_struct *vma)
 {
 	struct vm_area_struct *copy;
@@ -145,9 +145,9 @@ void native_munmap(struct vm_area_struct *vma)
 }
 
 /*
- * What the CPU does for a program. Two of an owner's tasks may use the same byte
- * at once, and the firmware may copy it: in what order is their own affair, so
- * TSan is not asked. ASan sees a frame that has been freed.
+ * The CPU's access for a program. Two tasks of an owner may use the same byte at
+ * once, and the firmware may copy it. Their order is up to them, so TSan does
+ * not watch. ASan detects access to a frame that was freed.
  */
 static noinline __attribute__((no_sanitize("thread")))
 void use_byte(u8 *at, u8 *byte, bool write)

@@ -28,7 +28,9 @@ static void *alloc(size_t size, gfp_t gfp)
 	p = malloc(size ?: 1);
 	if (!p)
 		abort();
-	/* What is not asked for is not to be relied on. */
+	/*
+	 * The driver must not rely on bytes that it did not ask to be zeroed.
+	 */
 	memset(p, gfp & __GFP_ZERO ? 0 : 0x5a, size);
 	__atomic_fetch_add(&live, 1, RELAXED);
 	return p;
@@ -67,7 +69,7 @@ char *kstrdup(const char *text, gfp_t gfp)
 	return copy ? strcpy(copy, text) : NULL;
 }
 
-/* Caches: only who made an object may take it back. */
+/* Caches: an object goes back to the cache that made it. */
 struct kmem_cache {
 	const char *name;
 	size_t size;
@@ -121,7 +123,7 @@ void kmem_cache_free(struct kmem_cache *cache, void *object)
 	release(object);
 }
 
-/* What lib/radix-tree.c has for lib/xarray.c. */
+/* The parts of lib/radix-tree.c that lib/xarray.c needs. */
 struct kmem_cache *radix_tree_node_cachep;
 void radix_tree_node_rcu_free(struct rcu_head *head);
 
@@ -150,7 +152,9 @@ static void __attribute__((constructor)) init_nodes(void)
 	radix_tree_node_cachep = &nodes;
 }
 
-/* Page frames: numbers that are never used twice, and so notice who is late. */
+/*
+ * Page frames: numbers that are never used twice, so a late access is noticed.
+ */
 static unsigned int pages_lock;
 static struct page **pages;
 static unsigned long nr_pages = 1;
@@ -236,8 +240,8 @@ void native_user_part_free(void *part)
 }
 
 /*
- * How many bytes from there on the user has. Whatever the program has is the
- * user's, too: ASan knows where that ends.
+ * How many bytes the user has from there on. All memory of the program is the
+ * user's too: ASan knows where it ends.
  */
 static unsigned long accessible(const void *p, unsigned long n)
 {
@@ -252,7 +256,7 @@ static unsigned long accessible(const void *p, unsigned long n)
 	return offset >= end ? 0 : min(n, end - offset);
 }
 
-/* What a user lets happen while we wait for its page. */
+/* A task's action while the driver waits for its page. */
 static void let_happen(struct task_struct *task)
 {
 	void (*meanwhile)(void) = task->meanwhile;

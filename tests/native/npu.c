@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Runs the example of the driver guide, Documentation/examples/npu.c, over a few
- * imagined registers. Its firmware often answers when the driver's time is over:
- * just before, just after, or at the same moment. Scheduled: a seed decides who is
- * first. Whoever takes a reply for that of another request is found at once, as is
- * a firmware that has something else in the end than flexmem.
- * usage: npu [-s SEED] [-n RUNS]
+ * simulated registers. Its firmware often answers when the driver's time is over:
+ * just before, just after, or at the same moment. Tasks are scheduled: a seed
+ * decides which one comes first. The test fails if the driver takes a reply for
+ * that of another request, or if firmware and flexmem disagree in the end. usage:
+ * npu [-s SEED] [-n RUNS]
  */
 #include "internal.h"
 
@@ -13,7 +13,7 @@
 
 #include "device.h"
 
-/* What the example uses of the kernel, and flexmem does not. */
+/* Parts of the kernel that the example uses and flexmem does not. */
 struct pci_dev {
 	struct device dev;
 	unsigned int irq;
@@ -120,7 +120,7 @@ static struct board {
 	u64 slot[SLOTS];
 	bool quiet;
 	u64 random;
-	/* Whose interrupt it is, and whether it is being handled. */
+	/* The handler of the interrupt, and whether it is running. */
 	struct pci_dev *pdev;
 	bool busy;
 	wait_queue_head_t doorbell;
@@ -276,7 +276,7 @@ static bool has_request(void)
 	return board.head != board.tail || kthread_should_stop();
 }
 
-/* Takes its time, which may be that of who waits for it: a second. */
+/* Takes up to a second, which is the waiter's time-out. */
 static int run_firmware(void *unused)
 {
 	struct npu_request req;
@@ -302,7 +302,7 @@ static int run_firmware(void *unused)
 	}
 }
 
-/* A user who does something and another, and gives everything back. */
+/* A user makes random calls, and gives everything back. */
 #define CMD(name, ...) \
 	((struct flexmem_##name) { .size = sizeof(struct flexmem_##name), \
 				   ##__VA_ARGS__ })
@@ -378,7 +378,7 @@ static void trim_all(unsigned int minor)
 	     "a slot of the board is filled");
 }
 
-/* What devm does once the driver has gone, or could not come. */
+/* devm's actions after the driver has gone, or failed to probe. */
 static void drop_objects(struct pci_dev *pdev)
 {
 	board.pdev = NULL;
@@ -439,7 +439,7 @@ int main(int argc, char **argv)
 		run_once(seed + i);
 	native_module_exit();
 	WARN_ON(native_live() != live);
-	/* Nothing is shown if nobody was late. */
+	/* A run without a late reply proves nothing. */
 	WARN_ON(!timeouts);
 	printf("# seed %llu: %lu time-outs\nok 1 - the example driver, %lu times\n1..1\n",
 	       seed, timeouts, runs);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the shim takes from the system below: threads, futexes and memory.
+ * The shim's use of the system below: threads, futexes and memory.
  *
- * Built without TSan, as all of the shim: what it does inside orders nothing that
- * TSan knows of. TSan is told what the kernel promises, and no more, so that no
- * race of the driver hides behind the shim.
+ * Built without TSan, as all of the shim, so that its own synchronisation orders
+ * nothing for TSan. TSan is told what the kernel promises, and no more, so that
+ * the shim hides no race of the driver.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -31,7 +31,7 @@ void os_futex_wait(unsigned int *word, unsigned int value)
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
-/* Wakes up all who sleep there. */
+/* Wakes up all sleepers on the word. */
 void os_futex_wake(unsigned int *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
@@ -56,7 +56,7 @@ static void *run_thread(void *data)
 	return NULL;
 }
 
-/* A thread that nobody joins. */
+/* A detached thread. */
 void os_thread(void (*function)(void *data), void *data)
 {
 	struct start *start = malloc(sizeof(*start));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the shim takes from the system below, and tells TSan. */
+/* The shim's interface to the system below and to TSan. */
 #ifndef _NATIVE_OS_H
 #define _NATIVE_OS_H
 

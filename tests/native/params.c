@@ -4,7 +4,10 @@
 
 #include "faults.h"
 
-/* What is set, and what is shown; NULL: it is refused, and shown is the last. */
+/*
+ * The value that is set, and the value that is shown; NULL: the value is
+ * refused, and the last one is shown.
+ */
 static const struct {
 	const char *name, *value, *shown;
 } cases[] = {

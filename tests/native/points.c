@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Each sequence once more for each point of it at which tasks take turns: there
- * somebody else kills the caller, unbinds or resets the function, lets the firmware
- * die, or makes the caller's file strict. Scheduled: the seed is the number of the point, so that the same
- * happens each time.
+ * Runs each sequence again for each point of it at which tasks take turns. At that
+ * point another task kills the caller, unbinds or resets the function, stops the
+ * firmware, or makes the caller's file strict. Tasks are scheduled: the number of
+ * the point is the seed, so a run repeats.
  *
- * After each of them, and within a time-out and a second, nothing is unknown any
- * more, all is accounted for, and no slot names what the card does not back.
+ * After each of them, and within a time-out and a second, no outcome is unknown,
+ * all accounts add up, and no slot names memory that the card does not back.
  */
 #include "internal.h"
 
@@ -16,9 +16,9 @@
 #define POINTS_ABOUT 500
 
 /*
- * What can be answered because of it; for an access to a map all that there is
- * is SIGBUS, which is -EFAULT here. What was lost has no address, and no lease;
- * when all is acquired at once after a reset, no slot is left to be promised.
+ * The errors that each action may cause. An access to a map may raise SIGBUS,
+ * which is -EFAULT here. A lost allocation has no address and no lease. If all
+ * regions are acquired at once after a reset, no slot is left to be set aside.
  */
 static const struct {
 	const char *name;
@@ -32,11 +32,11 @@ static const struct {
 };
 
 /**
- * struct interferer - who does it
- * @kind: what
+ * struct interferer - the task that interferes
+ * @kind: its action
  * @caller: of the sequence
  * @run: its run
- * @done: it has been done
+ * @done: the action is done
  */
 struct interferer {
 	enum interference kind;
@@ -47,7 +47,7 @@ struct interferer {
 
 static unsigned long nr_done[NR_INTERFERENCES];
 
-/* What is being done by others now, or may have been, to the run under way. */
+/* Other tasks' actions on the current run, now or before. */
 static enum interference now;
 
 /* Whether an answer can come of that. */
@@ -64,13 +64,16 @@ bool points_explain(long rc)
 	return false;
 }
 
-/* Whether what owners have can go meanwhile. */
+/* Whether allocations of owners can go during the run. */
 bool points_take_away(void)
 {
 	return now == RESET || now == UNBIND;
 }
 
-/* What has handles is not strict: so either all of it is, or nothing. */
+/*
+ * A file with handles cannot become strict: so either all handles are strict,
+ * or none.
+ */
 static void make_strict(struct file *file)
 {
 	struct flexmem_strict strict = { .size = sizeof(strict) };
@@ -107,7 +110,7 @@ static int interfere(void *data)
 	return 0;
 }
 
-/* What nobody has asked about has been found out, and nobody waits. */
+/* The worker has settled every unknown outcome, and no task waits. */
 static const char *unsettled(void)
 {
 	struct flexmem_dev *fdev = world_function(1)->fdev;

@@ -2,14 +2,14 @@
 /*
  * RCU that frees as early as it may.
  *
- * What is to be freed waits for those tasks that were in a read section when it
- * was given up, and for nobody else: if there are none it goes at once, otherwise
- * as the last of them leaves. So a reader that keeps a pointer for too long, and
- * an object that is freed without waiting, are found the next moment.
+ * An object waits for the tasks that were in a read section when it was given up,
+ * and for no others. Without such a task it is freed at once, otherwise when the
+ * last of them leaves. So a reader that keeps a pointer for too long, and an object
+ * that is freed without waiting, are found at once.
  *
- * Who holds a spinlock is in a read section, too, in every kernel since 4.20: what
- * it gives up may be found until it has dropped the lock. (XArray relies on that:
- * it gives a node up before it takes the node out.)
+ * The holder of a spinlock is in a read section, too, in every kernel since 4.20:
+ * other tasks may find what it gives up until it has dropped the lock. (XArray
+ * relies on that: it gives a node up before it takes the node out.)
  */
 #include "internal.h"
 
@@ -59,7 +59,7 @@ static void note_readers(struct grave *grave)
 	raw_unlock(&native_tasks_lock);
 }
 
-/* Forgets those who have left their section; true: there is none left. */
+/* Forgets the tasks that have left their section; true: none is left. */
 static bool all_passed(struct grave *grave)
 {
 	unsigned int i = 0;
@@ -81,7 +81,10 @@ static bool all_passed(struct grave *grave)
 
 static void bury(struct grave *grave)
 {
-	/* What readers did, and who gave it up, was before. */
+	/*
+	 * Accesses of the readers, and of the task that gave it up, happened
+	 * before.
+	 */
 	os_acquire(&nr_graves);
 	os_acquire(grave->head);
 	if (grave->func)
@@ -123,7 +126,7 @@ void rcu_read_unlock(void)
 
 static void dig(struct grave *grave)
 {
-	/* Whoever enters a section from here on cannot find it. */
+	/* A section that begins after this cannot find it. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	note_readers(grave);
 	raw_lock(&graves_lock);
@@ -133,7 +136,7 @@ static void dig(struct grave *grave)
 	bury_all();
 }
 
-/* What the task gave up while it held the last of its spinlocks. */
+/* The objects that the task gave up while it held the last of its spinlocks. */
 void native_bury_given_up(void)
 {
 	struct grave *grave = current->given_up, *next;

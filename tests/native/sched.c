@@ -2,12 +2,12 @@
 /*
  * How tasks take turns.
  *
- * As threads: they do not, the system below runs them as it likes. Scheduled: one
- * task runs at a time, and hands over at points: where it takes or gives back a
- * lock, waits, touches user memory, and so on. Who is next is decided by a seed,
- * in one of two ways: at random at each point, or by priorities, which change
- * at a few places only (probabilistic concurrency testing: a bug that needs d
- * decisions is found with a probability of 1 / (tasks * points^(d-1)) at least).
+ * As threads, the system below runs them as it likes. Scheduled, one task runs at a
+ * time, and hands over at points: where it takes or gives back a lock, waits,
+ * touches user memory, and so on. A seed decides which task is next, in one of two
+ * ways: at random at each point, or by priorities, which change at a few places
+ * only (probabilistic concurrency testing: a bug that needs d decisions is found
+ * with a probability of 1 / (tasks * points^(d-1)) at least).
  */
 #include "internal.h"
 
@@ -67,7 +67,7 @@ static void give_turn(struct task_struct *task)
 	os_futex_wake(&task->go);
 }
 
-/* Somebody else's turn, or ours once more. */
+/* Hands over to another task, or goes on. */
 static void switch_task(void)
 {
 	struct task_struct *next = pick();
@@ -83,7 +83,7 @@ static void switch_task(void)
 	wait_for_turn(current);
 }
 
-/* Whoever comes to a change point has the lowest priority from then on. */
+/* A task that reaches a change point has the lowest priority from then on. */
 static void change_rank(void)
 {
 	unsigned int i;
@@ -93,7 +93,7 @@ static void change_rank(void)
 			current->rank = lowest--;
 }
 
-/* Who was to come at this point has the turn, and goes before all others. */
+/* The task chosen for this point has the turn, before all others. */
 static void let_in(void)
 {
 	struct task_struct *task = who_comes;
@@ -147,7 +147,7 @@ void native_point(void)
 		switch_task();
 }
 
-/* Who asks to be interrupted for somebody else waits for all of them. */
+/* A task that asks for an interruption waits until the others are done. */
 void native_cond_resched(void)
 {
 	might_sleep();
@@ -171,7 +171,7 @@ void native_wait_word(unsigned int *word, unsigned int value)
 {
 	if (!scheduled) {
 		os_futex_wait(word, value);
-		/* Tasks may have begun to take turns meanwhile. */
+		/* Tasks may have begun to take turns in between. */
 		if (scheduled)
 			wait_for_turn(current);
 		return;
@@ -235,7 +235,7 @@ void sched_begin(struct task_struct *task)
 		wait_for_turn(task);
 }
 
-/* It has left the list: who is next? */
+/* It has left the list: choose the next one. */
 void sched_end(void)
 {
 	struct task_struct *next;
@@ -267,7 +267,7 @@ static void begin_turns(void)
  * @nr: how often priorities change; 0: choose at random at each point
  * @points: how many points there will be, about
  *
- * Begins anew, if tasks take turns already. There is no way back.
+ * Starts over if tasks take turns already. There is no way back.
  */
 void native_start_schedule(u64 seed, unsigned int nr, unsigned long points)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kernel as far as flexmem sees it, in user space. Forced into each source
- * of the driver by -include; what it includes below linux/ are headers of the
- * kernel's own, taken in place, or empty ones (headers.sh).
+ * The part of the kernel that flexmem uses, in user space. The compiler includes it
+ * first in each source of the driver (-include). The headers below linux/ that it
+ * includes are the kernel's own, taken in place, or empty ones (headers.sh).
  *
- * Nothing in kmod/ knows of this. What the driver begins to use and is missing
- * here is added here.
+ * Nothing in kmod/ knows of this. If the driver begins to use something else of the
+ * kernel, add it here.
  */
 #ifndef _NATIVE_SHIM_H
 #define _NATIVE_SHIM_H

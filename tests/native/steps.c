@@ -26,7 +26,7 @@ void __sanitizer_cov_trace_pc(void)
 	steps++;
 }
 
-/* What is asked for, and in which free memory. */
+/* The request, and the layout of the free memory. */
 static const struct kind {
 	const char *name;
 	u64 alignment;
@@ -149,7 +149,10 @@ static void measure(struct run *run, enum flexmem_fit fit, unsigned int log)
 			break;
 		if (alloc(run, run->kind->alignment, run->kind->growable))
 			found++;
-		/* What could not be had changes nothing: then none is freed. */
+		/*
+		 * A failed request changes nothing, so there is nothing to
+		 * free.
+		 */
 		if (!run->kind->alike)
 			give_back(run, below(run, nr_used));
 	}

@@ -96,7 +96,10 @@ void native_unpark(struct task_struct *task)
 						__ATOMIC_SEQ_CST,
 						__ATOMIC_SEQ_CST))
 			break;
-		/* Somebody else was faster; we run, so this is not the last. */
+		/*
+		 * Another task was faster; this one runs, so it is not the
+		 * last.
+		 */
 		if (asleep)
 			__atomic_fetch_sub(&running, 1, __ATOMIC_SEQ_CST);
 	} while (true);
@@ -256,7 +259,7 @@ int kthread_stop(struct task_struct *task)
 }
 
 /**
- * native_shim_init - the first task: who calls it
+ * native_shim_init - make the calling thread the first task
  */
 void native_shim_init(void)
 {

@@ -18,7 +18,7 @@ void native_bug(const char *file, int line, const char *format, ...)
 	char text[512];
 	va_list args;
 
-	/* What others find while we are at it follows from the same. */
+	/* Other readers' results follow from the same. */
 	while (__atomic_exchange_n(&begun, true, RELAXED))
 		os_pause();
 	va_start(args, format);
@@ -48,7 +48,7 @@ void native_dev_message(const struct device *dev, const char *format, ...)
 	char text[512];
 	va_list args;
 
-	/* Also when nobody reads it: its arguments must be there. */
+	/* Also without a reader: its arguments must be there. */
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
@@ -182,7 +182,7 @@ static int set_uint(const char *text, const struct kernel_param *kp)
 
 const struct kernel_param_ops native_param_uint = { .set = set_uint };
 
-/* What a file in /proc or debugfs shows. */
+/* The text of a file in /proc or debugfs. */
 void seq_puts(struct seq_file *m, const char *text)
 {
 	seq_printf(m, "%s", text);

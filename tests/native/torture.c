@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Torture: tasks of several users do everything at once to the functions of one
+ * Torture: tasks of several users make all calls at once to the functions of one
  * card, while an operator kills them, resets and unbinds the functions, and lets
- * the firmware fail. In rounds: after each nobody does anything, and everything
- * must add up.
+ * the firmware fail. It runs in rounds. After each round no task is in a call, and
+ * all accounts must add up.
  *
  * As threads, or, with -S or -P, scheduled: one task at a time, in an order that
- * the seed decides: the same seed does the same again.
- * With -c everything is in a few files.
+ * the seed decides. The same seed repeats the run.
+ * With -c the tasks share a few files.
  * usage: torture [-c] [-s SEED] [-n OPERATIONS] [-r OPERATIONS-A-ROUND]
  *		[-S | -P CHANGES-OF-PRIORITY-A-ROUND] [PARAMETERS]
  */
@@ -112,7 +112,7 @@ static int run_operator(void *data)
 	while (!kthread_should_stop()) {
 		operator_step(t);
 		next += PACE;
-		/* Or when nobody does anything but wait for time to pass. */
+		/* Or when all tasks only wait for time to pass. */
 		wait_event_timeout(pace, kthread_should_stop() ||
 				   atomic64_read(&steps_done) >= next, 1);
 	}
@@ -149,7 +149,7 @@ static void run_round(unsigned int operations, u64 seed)
 		tenants[i].done = &done;
 	}
 	start_schedule(seed);
-	/* Nobody is killed before there is a task, or after its end. */
+	/* No task is killed before it exists, or after its end. */
 	for (i = 1; i <= TENANTS; i++)
 		tenants[i].task = native_kthread_create(run_tenant, &tenants[i],
 							"tenant");
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
 		if (option == 'P')
 			changes = strtoul(optarg, NULL, 0);
 	}
-	/* Short ones are scheduled anew more often. */
+	/* Short rounds are rescheduled more often. */
 	a_round = a_round ?: scheduled ? 400 : 2000;
 	if (optind < argc)
 		params = argv[optind];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The torture: tenants who do everything at once, and an operator. */
+/* The torture: tenants that make all calls at once, and an operator. */
 #ifndef _NATIVE_TORTURE_H
 #define _NATIVE_TORTURE_H
 
@@ -44,7 +44,7 @@ bool chance(struct tenant *t, unsigned int one_in);
 void tenant_step(struct tenant *t);
 void operator_step(struct tenant *t);
 
-/* What happened how often, for the summary. */
+/* How often each event happened, for the summary. */
 extern atomic64_t torture_results[140];
 
 #endif /* _NATIVE_TORTURE_H */

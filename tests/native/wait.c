@@ -94,7 +94,7 @@ void init_completion(struct completion *done)
 	init_waitqueue_head(&done->wait);
 }
 
-/* All of it under the lock: who waits may free it as soon as it sees it done. */
+/* All of it under the lock: the waiter may free it as soon as it is done. */
 static void add_done(struct completion *done, unsigned int n)
 {
 	struct wait_queue_entry *entry, *next;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The operations of the world's functions. What the contract promises a driver is
- * looked at in each call: a device that sleeps is not called, nothing is asked of
- * memory that the function has not got, and little of one that was quiesced.
+ * The operations of the world's functions. Each call checks the contract's promises
+ * to a driver: flexmem calls no operation of a device that sleeps, asks nothing of
+ * memory that the function does not have, and little of a function that is
+ * quiesced.
  *
  * Nothing here orders what the core does: races stay races.
  */
@@ -210,7 +211,10 @@ static int watch_capacity(void *priv, u64 *bytes)
 	return rc;
 }
 
-/* What moves data is ended before it sleeps, is quiesced or loses its memory. */
+/*
+ * Operations that move data end before the function sleeps, is quiesced or loses
+ * its memory.
+ */
 static int data_done(struct watch *watch, const char *operation,
 		     const struct flexmem_memory *mem, int rc)
 {

@@ -8,8 +8,9 @@ static unsigned int timers_lock;
 static LIST_HEAD(timers);
 
 /*
- * The first is held while work is put off, so that who cancels it finds either
- * nothing or a timer. Then that of the timers, then that of the queue.
+ * Order: first the lock that is held while work is delayed, so that a canceller
+ * finds either nothing or a timer. Then that of the timers, then that of the
+ * queue.
  */
 static unsigned int later_lock;
 static unsigned int work_lock;
@@ -24,7 +25,7 @@ struct busy {
 
 static LIST_HEAD(busy);
 
-/* Somebody who waits for workers; woken up by each that is done. */
+/* A task that waits for workers; each worker that is done wakes it up. */
 struct waiter {
 	struct list_head link;
 	struct task_struct *task;
@@ -74,7 +75,9 @@ static bool run_due(unsigned long at)
 		return false;
 	}
 	list_del_init(&timer->link);
-	/* Under the lock: who takes a timer away knows that it is over. */
+	/*
+	 * Under the lock: a task that takes a timer away knows that it is over.
+	 */
 	timer->function(timer);
 	raw_unlock(&timers_lock);
 	return true;
@@ -167,7 +170,7 @@ static void do_work(struct work_struct *work)
 	func(work);
 	if (current->locks || current->atomic || current->rcu)
 		shim_bug("work ends with locks held");
-	/* What is in order may be gone. */
+	/* The list of ordered work may be gone. */
 	os_release(self.wq ?: (void *)work);
 	current->asker = NULL;
 	if (asker)
@@ -233,7 +236,7 @@ static void queue_locked(struct work_struct *work)
 	call_worker();
 }
 
-/* Under work_lock. Who asks first is who asks. */
+/* Under work_lock. The first asker stays the asker. */
 static bool ask_for(struct work_struct *work)
 {
 	if (work->pending || work->canceling)
@@ -325,7 +328,7 @@ static bool is_queued(const struct work_struct *work,
 	return false;
 }
 
-/* Under work_lock: until nobody is doing it, or anything of the queue. */
+/* Under work_lock: until no worker runs it, or anything of the queue. */
 static void wait_for_worker(const struct work_struct *work,
 			    const struct workqueue_struct *wq)
 {
@@ -360,7 +363,7 @@ void flush_workqueue(struct workqueue_struct *wq)
 	os_acquire(wq);
 }
 
-/* What is queued is done before. */
+/* Queued work is done before. */
 void destroy_workqueue(struct workqueue_struct *wq)
 {
 	flush_workqueue(wq);
@@ -398,10 +401,10 @@ bool flush_work(struct work_struct *work)
 	return true;
 }
 
-/* What would be done later is done now. */
+/* Delayed work is done now. */
 bool flush_delayed_work(struct delayed_work *work)
 {
-	/* As who queues it: what came before is seen by the worker. */
+	/* As the queuing task, so that the worker sees its earlier writes. */
 	if (native_timer_del(&work->timer)) {
 		os_release(&work->work);
 		work_is_due(&work->timer);
@@ -409,7 +412,7 @@ bool flush_delayed_work(struct delayed_work *work)
 	return flush_work(&work->work);
 }
 
-/* What has not been begun will not be; what has is not waited for. */
+/* Work that has not begun will not run. Running work is not waited for. */
 bool cancel_work(struct work_struct *work)
 {
 	struct task_struct *asker = NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module, the card and its functions. What kmod/sim/main.c does with platform
- * devices and debugfs is done here by calls; the card itself is the simulator's.
+ * The module, the card and its functions. Calls replace the platform devices and
+ * debugfs files of kmod/sim/main.c; the card itself is the simulator's.
  */
 #include "internal.h"
 
@@ -93,7 +93,7 @@ static void check_minor(unsigned int index)
 {
 	int minor = world_minor(index), before;
 
-	/* It may be unbound by now, or bound again by somebody else. */
+	/* Another task may have unbound it, or bound it again. */
 	if (minor < 0)
 		return;
 	before = READ_ONCE(world.minor[index]);
@@ -104,7 +104,7 @@ static void check_minor(unsigned int index)
 	WRITE_ONCE(world.minor[index], minor);
 }
 
-/* Who binds and who unbinds tell watch.c of it in the order they do it. */
+/* Bind and unbind tell watch.c in the order in which they happen. */
 static DEFINE_MUTEX(bind_lock);
 
 int world_bind(unsigned int index)
@@ -256,7 +256,7 @@ static unsigned int find_piece(struct flexmem_table *table,
 	return slot;
 }
 
-/* What the card says that the function has is what its table says. */
+/* The card's view of the function matches the function's table. */
 static const char *card_wrong(unsigned int index, struct flexmem_table *table)
 {
 	struct sim_piece piece = {};
@@ -293,7 +293,7 @@ static const char *settled_wrong(unsigned int index,
  * world_wrong - every invariant of a function
  * @index: which
  *
- * Return: NULL, or what is wrong. Nobody else may be in a command.
+ * Return: NULL, or what is wrong. No other task may be in a command.
  */
 const char *world_wrong(unsigned int index)
 {
@@ -308,7 +308,7 @@ const char *world_wrong(unsigned int index)
 	return wrong;
 }
 
-/* Likewise of an open file and its function, which may have gone. */
+/* The same for an open file and its function, which may have gone. */
 const char *world_file_wrong(struct file *file)
 {
 	struct flexmem_file *private = file->private_data;

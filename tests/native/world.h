@@ -13,8 +13,8 @@
 #define WORLD_FUNCTIONS 3
 
 /**
- * struct world - all there is
- * @card: the card, of whose functions there are WORLD_FUNCTIONS here
+ * struct world - all functions of the card
+ * @card: the card, with WORLD_FUNCTIONS functions here
  * @parent: their devices
  * @minor: numbers that their nodes had, or -ENODEV
  * @live: objects there were before

@@ -123,9 +123,10 @@ static inline void refcount_set(refcount_t *r, int n)
 }
 
 /*
- * The kernel's promises no order. Who finds that he has the only reference goes on
- * after a condition and a lock, and so after who had another one: by the
- * kernel's memory model, of which the compiler and TSan know nothing.
+ * The kernel's promises no order. A task that finds itself the holder of the only
+ * reference goes on after a condition and a lock, and so after the last holder of
+ * another one. That follows from the kernel's memory model, which the compiler and
+ * TSan do not know.
  */
 static inline unsigned int refcount_read(const refcount_t *r)
 {

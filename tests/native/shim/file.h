@@ -96,14 +96,14 @@ struct inode {
 
 /**
  * struct file - an open file
- * @f_cred: who opened it
+ * @f_cred: credentials of the opener
  * @f_mapping: where its maps are
  * @private_data: the driver's
  * @f_flags: O_NONBLOCK or not
  * @f_op: its operations
  * @refs: descriptors and maps
  * @tag: the test's: what it writes into allocations of this file
- * @note: likewise: handles
+ * @note: the test's: handles
  */
 struct file {
 	const struct cred *f_cred;
@@ -227,7 +227,7 @@ typedef struct { unsigned long pgprot; } pgprot_t;
  * @vm_flags: VM_SHARED and so on
  * @vm_page_prot: 0, and what the driver has changed
  * @vm_ops: the driver's operations
- * @vm_private_data: likewise
+ * @vm_private_data: the driver's
  * @vm_file: a reference is held
  * @mapped: in &address_space.vmas
  * @lock: protects @pfn, and stands for what the CPU does by a page table entry
@@ -272,7 +272,7 @@ vm_fault_t vmf_insert_pfn(struct vm_area_struct *vma, unsigned long address,
 void unmap_mapping_range(struct address_space *mapping, loff_t start,
 			 loff_t length, int even_cows);
 
-/* As a process does it. What can fail returns a negative errno. */
+/* System calls of a process. Those that can fail return a negative errno. */
 struct file *native_open(unsigned int minor, unsigned int flags);
 void native_file_get(struct file *file);
 void native_close(struct file *file);

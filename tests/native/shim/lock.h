@@ -10,8 +10,8 @@ struct task_struct;
 
 /**
  * struct spinlock - a spinlock; all zero is unlocked
- * @word: 0: free, 1: held, 2: held, and somebody waits
- * @owner: who holds it
+ * @word: 0: free, 1: held, 2: held, and a task waits
+ * @owner: the holder
  */
 typedef struct spinlock {
 	unsigned int word;
@@ -19,10 +19,10 @@ typedef struct spinlock {
 } spinlock_t;
 
 /**
- * struct mutex - a mutex; who waits for it sleeps, so that time may go on
+ * struct mutex - a mutex; waiters sleep, so that time can advance
  * @guard: protects the rest
- * @owner: who holds it
- * @waiters: who waits, first come first
+ * @owner: the holder
+ * @waiters: tasks that wait, first come first
  */
 struct mutex {
 	unsigned int guard;
@@ -31,12 +31,12 @@ struct mutex {
 };
 
 /**
- * struct rw_semaphore - likewise, with readers
+ * struct rw_semaphore - a lock with readers; waiters sleep
  * @guard: protects the rest
  * @owner: writer
  * @readers: how many hold it
  * @writers: how many wait to write: new readers wait for them
- * @waiters: who waits
+ * @waiters: tasks that wait
  */
 struct rw_semaphore {
 	unsigned int guard;

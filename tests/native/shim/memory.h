@@ -74,10 +74,9 @@ struct page *native_pfn_to_page(unsigned long pfn);
 #define page_address(page) ((void *)(page)->data)
 
 /*
- * Users' memory: whatever the program has. Besides that each task has a part of a
- * window, the last page of which is not mapped for users, so that what runs over
- * the end of it is a fault, and two pages before that one which users can read
- * only.
+ * Users' memory: all of the program's. Each task also has a part of a window. The
+ * last page of that part is not mapped for users, so that an access beyond its
+ * end faults. Two pages before that is a page that users can only read.
  */
 #define NATIVE_USER_SIZE (1UL << 20)
 #define NATIVE_USER_READ_ONLY (NATIVE_USER_SIZE - 3 * PAGE_SIZE)

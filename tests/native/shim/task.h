@@ -80,12 +80,12 @@ struct grave;
  * struct task_struct - a task: a thread of its own
  * @comm: its name
  * @link: in the list of all tasks
- * @refs: the thread itself, and who waits for its end
+ * @refs: the thread itself, and the waiter for its end
  * @cred: its user
  * @pid: its number
  * @word: 0: runs; 1: has been woken up already; 2: sleeps
  * @killed: a fatal signal is pending
- * @interrupted: another one is
+ * @interrupted: another signal is pending
  * @should_stop: kthread_stop() was called
  * @atomic: spinlocks held, and other reasons not to sleep
  * @locks: locks held, those that sleep included
@@ -96,19 +96,19 @@ struct grave;
  * @failed: what failed then
  * @fail_again: how many of the next points of that kind fail, too
  * @points: points of failure so far
- * @asker: worker: these three are another's
- * @meanwhile: what happens while it touches user memory; NULL: nothing
- * @meanwhile_at: and when it does so for the how manieth time from now
+ * @asker: worker: the task that these three are counted for
+ * @meanwhile: called while it touches user memory; NULL: nothing
+ * @meanwhile_at: counts down the accesses until @meanwhile is called
  * @user: its part of the user's memory
- * @wild: it gives addresses that may be anything: only that part is there
+ * @wild: it passes arbitrary addresses: only that part is there
  * @rank: scheduled mode: its priority
  * @blocked: scheduled mode: the word it waits for, or NULL
  * @go: scheduled mode: it is its turn
  * @function: what it runs
  * @data: argument of that
  * @result: what it returned
- * @exited: has it
- * @stopper: who waits for that
+ * @exited: it has returned
+ * @stopper: the task that waits for that
  */
 struct task_struct {
 	char comm[24];
@@ -337,12 +337,12 @@ typedef void (*work_func_t)(struct work_struct *work);
 
 /**
  * struct work_struct - something for a worker to do
- * @func: what
+ * @func: function to call
  * @pending: it will be done
  * @canceling: it must not be asked for now
  * @queued: it can be done at once
- * @asker: whose failures come to it, or NULL
- * @wq: whose order it keeps, or NULL
+ * @asker: the task that gets its failures, or NULL
+ * @wq: the queue that keeps its order, or NULL
  * @link: in the queue
  */
 struct work_struct {
