@@ -186,11 +186,10 @@ static int mock_pressure_fd(void *user)
 	return mock.pipe[0];
 }
 
-void press(uint32_t level, uint64_t wanted, uint64_t in_use, uint64_t memory)
+void press(uint32_t level, uint64_t in_use, uint64_t memory)
 {
 	const struct flexmem_pressure_event event = {
 		.level = level,
-		.wanted = wanted,
 		.in_use = in_use,
 		.memory = memory,
 		.sequence = mock.sequence,

@@ -97,7 +97,7 @@ struct flexmem_cache_options mock_options(const char *configuration);
 extern const struct flexmem_cache_events mock_events;
 
 /* An event for the caches over the mock, of a device of @memory bytes. */
-void press(uint32_t level, uint64_t wanted, uint64_t in_use, uint64_t memory);
+void press(uint32_t level, uint64_t in_use, uint64_t memory);
 
 /* All segments there are: they cannot grow, nor shrink. */
 void mock_lose(void);

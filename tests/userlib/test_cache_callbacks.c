@@ -254,7 +254,8 @@ static int pressure_and_fork(void *user, struct flexmem_pressure_event *event)
 	fork_here();
 	*event = (struct flexmem_pressure_event){
 		.level = FLEXMEM_LEVEL_CRITICAL,
-		.wanted = GIB,
+		.in_use = UINT64_MAX,
+		.memory = GIB,
 	};
 	return 0;
 }
@@ -345,7 +346,7 @@ static void forking_in_callbacks(void **state)
 	leave_waiting(60 * MIB);
 	mock.on_wait = fork_here;
 	fork_in(empty_all, 0);
-	leave_waiting(20 * MIB);
+	leave_waiting(MIB);
 	mock.fail_allocs = 9;
 	fork_in(alloc_much, -ENOMEM);
 	mock.fail_allocs = 0;

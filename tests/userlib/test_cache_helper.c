@@ -61,16 +61,16 @@ static void helper_serves(void **state)
 	three_free(cache);
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
 	assert_int_equal(flexmem_cache_start_helper(cache), -EEXIST);
-	press(FLEXMEM_LEVEL_MODERATE, 0, 850 * MIB, 1000 * MIB);
+	press(FLEXMEM_LEVEL_MODERATE, 850 * MIB, 1000 * MIB);
 	await_events(1);
 	assert_int_equal(figures(cache).pressure_bytes, 60 * MIB);
-	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+	press(FLEXMEM_LEVEL_CRITICAL, UINT64_MAX, GIB);
 	await_events(2);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
 	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
 	assert_int_equal(flexmem_cache_stop_helper(cache), -ENOENT);
 	/* No thread serves this one, until it is started. */
-	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+	press(FLEXMEM_LEVEL_NONE, 0, GIB);
 	pause_ms(20);
 	assert_int_equal(figures(cache).num_pressure_events, 2);
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
@@ -192,7 +192,7 @@ static void helper_loses_its_descriptors(void **state)
 	close(foreign[1]);
 	/* A new one has new ones. */
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
-	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+	press(FLEXMEM_LEVEL_NONE, 0, GIB);
 	await_events(1);
 	flexmem_cache_destroy(cache);
 }
@@ -290,11 +290,11 @@ static void provider_loses_its_descriptor(void **state)
 	assert_int_equal(pipe(foreign), 0);
 	assert_int_equal(write(foreign[1], mock.log, 1000), 1000);
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
-	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+	press(FLEXMEM_LEVEL_NONE, 0, GIB);
 	await_events(1);
 	kept = dup(mock.pipe[0]);
 	assert_int_equal(dup2(foreign[0], mock.pipe[0]), mock.pipe[0]);
-	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+	press(FLEXMEM_LEVEL_NONE, 0, GIB);
 	while (!atomic_load(&done)) {
 		assert_true(waited++ < PATIENCE_MS);
 		pause_ms(1);
@@ -341,7 +341,7 @@ static void helper_blocks_signals(void **state)
 	pthread_sigmask(SIG_SETMASK, NULL, &after);
 	assert_int_equal(sigismember(&before, SIGINT),
 			 sigismember(&after, SIGINT));
-	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+	press(FLEXMEM_LEVEL_CRITICAL, UINT64_MAX, GIB);
 	await_events(1);
 	assert_true(atomic_load(&done));
 	assert_int_equal(atomic_load(&mistakes), 0);
@@ -375,7 +375,7 @@ static void ended_helper_is_replaced(void **state)
 	cache = pressed_cache("");
 	atomic_store(&mock.pressure_error, -ENODEV);
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
-	press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+	press(FLEXMEM_LEVEL_NONE, 0, GIB);
 	while ((err = flexmem_cache_start_helper(cache)) == -EEXIST) {
 		assert_true(waited++ < PATIENCE_MS);
 		pause_ms(1);
@@ -397,7 +397,7 @@ static void some_errors_pass(void **state)
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
 	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		atomic_store(&mock.pressure_error, errors[i]);
-		press(FLEXMEM_LEVEL_NONE, 0, 0, GIB);
+		press(FLEXMEM_LEVEL_NONE, 0, GIB);
 		await_events(i + 1);
 		assert_int_equal(atomic_load(&mock.pressure_error), 0);
 	}
@@ -444,7 +444,7 @@ static void everybody_at_once(const char *configuration)
 		assert_int_equal(pthread_create(&threads[i], NULL, allocate,
 						(void *)(uintptr_t)i), 0);
 	for (i = 0; i < ROUNDS; i++) {
-		press(i % 3, i % 7 * 10 * MIB, GIB, GIB);
+		press(i % 3, GIB, GIB);
 		events++;
 		err = flexmem_cache_serve_pressure(cache, NULL);
 		assert_true(!err || err == -EAGAIN);
@@ -465,7 +465,7 @@ static void everybody_at_once(const char *configuration)
 	 */
 	give(cache, take(cache, 20 * MIB, 0));
 	before = figures(cache).pressure_bytes;
-	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+	press(FLEXMEM_LEVEL_CRITICAL, UINT64_MAX, GIB);
 	await_events(events + 1);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
 	assert_true(figures(cache).pressure_bytes > before);
@@ -520,7 +520,7 @@ static void fork_with_a_helper(void **state)
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
 	for (i = 0; i < 20; i++) {
 		give(cache, take(cache, 20 * MIB, 0));
-		press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB, GIB);
+		press(FLEXMEM_LEVEL_CRITICAL, UINT64_MAX, GIB);
 		events++;
 		pid = fork();
 		assert_true(pid >= 0);

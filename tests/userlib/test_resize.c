@@ -185,7 +185,6 @@ static void events_are_read_once(void **state)
 						 sizeof(event)), 0);
 	assert_int_equal(event.level, FLEXMEM_LEVEL_CRITICAL);
 	assert_int_equal(event.reserved, 0);
-	assert_int_equal(event.wanted, 0);
 	assert_int_equal(event.in_use, 2 * GIB);
 	assert_int_equal(event.memory, 64 * GIB);
 	assert_int_equal(event.sequence, 3);

@@ -408,7 +408,6 @@ enum flexmem_pressure_level {
  * struct flexmem_pressure_event - that a function is full, or no longer
  * @level: enum flexmem_pressure_level
  * @reserved: 0
- * @wanted: bytes that others ask for, if a cache's provider knows; a device says 0
  * @in_use: bytes in use
  * @memory: bytes there are, acquired or not
  * @sequence: number of the event; those that were missed are not told again
@@ -418,7 +417,6 @@ enum flexmem_pressure_level {
 struct flexmem_pressure_event {
 	uint32_t level;
 	uint32_t reserved;
-	uint64_t wanted;
 	uint64_t in_use;
 	uint64_t memory;
 	uint64_t sequence;

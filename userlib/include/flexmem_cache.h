@@ -892,16 +892,11 @@ FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
  *  - FLEXMEM_LEVEL_MODERATE, unless the level has fallen to it: half of what is
  *    free, or more: the free end of a growing segment goes as a whole.
  *  - FLEXMEM_LEVEL_CRITICAL: at least half of what is free, and as much as it
- *    takes to have less than 90 percent of the device in use when those that
- *    wait have what they want. If they want anything: a piece that is as large,
- *    the smallest such one that the provider takes; if there is none, all that
- *    is free.
+ *    takes to have less than 90 percent of the device in use.
  *  - FLEXMEM_LEVEL_NONE: nothing.
  *
  * Free is here what flexmem_cache_trim() could give back: free segments, and
- * the free ends of growing ones. If that is less than what others want, what is
- * freed later goes back at once, until they have it or the next event is served,
- * for a second at most.
+ * the free ends of growing ones.
  *
  * Return: 0; -EAGAIN: there is no event; -EOPNOTSUPP: the provider has none; or
  * what the provider returned.

@@ -16,8 +16,7 @@ static void put_back(struct flexmem_cache *cache, struct fmlib_block *block)
 	uint64_t released = 0;
 
 	fmlib_block_release(cache, block);
-	if (!cache->config.direct && !fmlib_segment_leaves(segment) &&
-	    !fmlib_pressure_owes(cache))
+	if (!cache->config.direct && !fmlib_segment_leaves(segment))
 		return;
 	/* If it is refused it stays, to be given back with the others. */
 	if (fmlib_segment_excess(cache, segment))

@@ -10,8 +10,7 @@
  * block, and its range knows the holes between.
  *
  * Calls run downwards: cache -> ladder -> reclaim -> segments -> blocks -> fit
- * and range, and helper -> pressure -> reclaim. Like the figures, what pressure.c counts of
- * debts is told from below.
+ * and range, and helper -> pressure -> reclaim.
  *
  * A lane is what one stream works with, and usually that stream alone: its
  * arenas, its names, its spare blocks. Nothing that one lane has is used by
@@ -220,20 +219,13 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 void fmlib_segment_forget(struct flexmem_cache *cache,
 			  struct fmlib_segment *segment);
 
-/* reclaim.c: what could go back now, and the largest piece of it. */
-struct fmlib_spare {
-	uint64_t bytes;
-	uint64_t largest;
-};
-
-struct fmlib_spare fmlib_spare(const struct flexmem_cache *cache);
+/* reclaim.c */
 bool fmlib_memory_info(struct flexmem_cache *cache, uint64_t *free,
 		       uint64_t *total);
 /* What per_process_memory_fraction allows; 0: everything. */
 uint64_t fmlib_allowed(struct flexmem_cache *cache);
 void fmlib_collect(struct flexmem_cache *cache);
 /* All return how many bytes went back. */
-uint64_t fmlib_reclaim_piece(struct flexmem_cache *cache, uint64_t size);
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size);
 uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error);
 
@@ -247,11 +239,6 @@ int fmlib_pressure_read(struct flexmem_cache *cache,
 int fmlib_pressure_answer(struct flexmem_cache *cache,
 			  const struct flexmem_pressure_event *event,
 			  uint64_t *released);
-
-/* Whether others are still waiting for what they were not given. */
-bool fmlib_pressure_owes(struct flexmem_cache *cache);
-/* So much went back while others are waiting. */
-void fmlib_pressure_paid(struct flexmem_cache *cache, uint64_t released);
 
 /* helper.c: the thread ends; or, in a child, is not there. */
 void fmlib_helper_end(struct flexmem_cache *cache);

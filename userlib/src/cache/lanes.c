@@ -134,7 +134,7 @@ static void unlock_lanes(struct flexmem_cache *cache)
 	cache->apart = cache->shared;
 	cache->open = !cache->config.direct && !cache->history.room &&
 		      !fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG) &&
-		      !cache->owed && !cache->waiting;
+		      !cache->waiting;
 	/* From the first unlock on, the account may be somebody else's. */
 	for (i = 0; i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);

@@ -5,32 +5,6 @@
  */
 #include "cache.h"
 
-#include <time.h>
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* Others that wait for memory have it by then, or have given up. */
-#define OWED_MS 1000
-
-static void owe(struct flexmem_cache *cache, uint64_t bytes)
-{
-	cache->owed = bytes;
-	cache->owed_until = now_ms() + OWED_MS;
-}
-
-bool fmlib_pressure_owes(struct flexmem_cache *cache)
-{
-	if (cache->owed && now_ms() >= cache->owed_until)
-		cache->owed = 0;
-	return cache->owed;
-}
-
 int fmlib_pressure_read(struct flexmem_cache *cache,
 			struct flexmem_pressure_event *event)
 {
@@ -44,65 +18,45 @@ int fmlib_pressure_read(struct flexmem_cache *cache,
 	return fmlib_cache_check(cache) ? -ECHILD : err;
 }
 
-/* By how much too much will be in use when all that is wanted is allocated. */
+/* How much less must be in use for CRITICAL to end. */
 static uint64_t surplus(const struct flexmem_pressure_event *event)
 {
 	uint64_t bound = event->memory / 100 * FLEXMEM_CRITICAL_LEAVE;
-	uint64_t use = event->in_use;
 
-	if (event->wanted > UINT64_MAX - use)
-		return UINT64_MAX;
-	use += event->wanted;
-	return use < bound ? 0 : use - bound + 1;
+	return event->in_use < bound ? 0 : event->in_use - bound + 1;
 }
 
-static uint64_t relieve_critical(struct flexmem_cache *cache,
-				 const struct flexmem_pressure_event *event,
-				 int *error)
+/* How many bytes could go back now. */
+static uint64_t spare(const struct flexmem_cache *cache)
 {
-	struct fmlib_spare spare = fmlib_spare(cache);
-	uint64_t bytes = surplus(event);
-	uint64_t released = 0;
+	const struct fmlib_segment *segment;
+	uint64_t bytes = 0;
 
-	if (bytes < spare.bytes - spare.bytes / 2)
-		bytes = spare.bytes - spare.bytes / 2;
-	if (event->wanted && event->wanted <= spare.largest)
-		released = fmlib_reclaim_piece(cache, event->wanted);
-	if (event->wanted && !released)
-		bytes = UINT64_MAX;
-	*error = 0;
-	if (released < bytes)
-		released += fmlib_reclaim(cache, bytes - released, error);
-	return released;
+	for (segment = cache->first_segment; segment; segment = segment->next)
+		bytes += fmlib_segment_excess(cache, segment);
+	return bytes;
 }
 
-void fmlib_pressure_paid(struct flexmem_cache *cache, uint64_t released)
-{
-	if (!fmlib_pressure_owes(cache))
-		return;
-	cache->owed -= released < cache->owed ? released : cache->owed;
-	cache->figures.pressure_bytes += released;
-}
-
+/*
+ * Half of what is free, the oldest first, is what MODERATE asks for: nobody has
+ * been refused memory yet, and what was used last is what is used next.
+ */
 static uint64_t relieve(struct flexmem_cache *cache,
 			const struct flexmem_pressure_event *event, int *error)
 {
 	uint32_t before = cache->level;
-	struct fmlib_spare spare;
-	uint64_t released;
+	uint64_t bytes;
 
 	*error = 0;
 	cache->level = event->level;
-	if (event->level >= FLEXMEM_LEVEL_CRITICAL) {
-		released = relieve_critical(cache, event, error);
-		if (event->wanted > released)
-			owe(cache, event->wanted - released);
-		return released;
-	}
-	if (event->level < before || event->level < FLEXMEM_LEVEL_MODERATE)
+	if (event->level < FLEXMEM_LEVEL_MODERATE ||
+	    (event->level < FLEXMEM_LEVEL_CRITICAL && event->level < before))
 		return 0;
-	spare = fmlib_spare(cache);
-	return fmlib_reclaim(cache, spare.bytes - spare.bytes / 2, error);
+	fmlib_uses_poll(cache);
+	bytes = (spare(cache) + 1) / 2;
+	if (event->level >= FLEXMEM_LEVEL_CRITICAL && bytes < surplus(event))
+		bytes = surplus(event);
+	return fmlib_reclaim(cache, bytes, error);
 }
 
 static int answer(struct flexmem_cache *cache,
@@ -112,19 +66,14 @@ static int answer(struct flexmem_cache *cache,
 	int err;
 
 	cache->answered = event->sequence;
-	/* What was told before is settled by what is told now. */
-	cache->owed = 0;
-	if (event->level >= FLEXMEM_LEVEL_MODERATE)
-	fmlib_uses_poll(cache);
 	*released = relieve(cache, event, &err);
 	cache->figures.num_pressure_events++;
 	cache->figures.pressure_bytes += *released;
 	fmlib_figures_commit(cache, &cache->account);
 	fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
-			"pressure: level %u, %llu of %llu bytes in use, %llu wanted: %llu given back",
+			"pressure: level %u, %llu of %llu bytes in use: %llu given back",
 			event->level, (unsigned long long)event->in_use,
 			(unsigned long long)event->memory,
-			(unsigned long long)event->wanted,
 			(unsigned long long)*released);
 	return err;
 }

@@ -35,21 +35,6 @@ uint64_t fmlib_allowed(struct flexmem_cache *cache)
 	return total ? total : 1;
 }
 
-struct fmlib_spare fmlib_spare(const struct flexmem_cache *cache)
-{
-	const struct fmlib_segment *segment;
-	struct fmlib_spare spare = { 0 };
-	uint64_t excess;
-
-	for (segment = cache->first_segment; segment; segment = segment->next) {
-		excess = fmlib_segment_excess(cache, segment);
-		spare.bytes += excess;
-		if (excess > spare.largest)
-			spare.largest = excess;
-	}
-	return spare;
-}
-
 typedef bool (*order_fn)(const struct flexmem_cache *cache,
 			 const struct fmlib_segment *a,
 			 const struct fmlib_segment *b);
@@ -160,7 +145,7 @@ uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error)
  * The smallest segment that is at least as large as @size and goes: one that
  * the provider keeps, as while it is mapped, leaves it to the next larger one.
  */
-uint64_t fmlib_reclaim_piece(struct flexmem_cache *cache, uint64_t size)
+static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 {
 	struct fmlib_segment *segment = victims(cache, smaller);
 	struct fmlib_segment *next;
@@ -178,7 +163,7 @@ uint64_t fmlib_reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 /* Such a piece; else the largest of the others, if together they are enough. */
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 {
-	uint64_t released = fmlib_reclaim_piece(cache, size);
+	uint64_t released = reclaim_piece(cache, size);
 	struct fmlib_segment *segment;
 	struct fmlib_segment *next;
 	uint64_t sum = 0;

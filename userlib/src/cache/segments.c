@@ -523,7 +523,6 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 		return err;
 	*released += excess;
 	cache->returned += excess;
-	fmlib_pressure_paid(cache, excess);
 	return 0;
 }
 

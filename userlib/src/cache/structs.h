@@ -391,13 +391,7 @@ struct flexmem_cache {
 	pthread_cond_t callback_done;
 	bool warned_of_memory_info;
 
-	/*
-	 * What others are still waiting for, as far as it was told, and until
-	 * when they can; and the level and the number of the event that was
-	 * answered last.
-	 */
-	uint64_t owed;
-	uint64_t owed_until;
+	/* Level and number of the event that was answered last. */
 	uint32_t level;
 	uint64_t answered;
 
