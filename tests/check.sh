@@ -73,6 +73,11 @@ docs_suite() {
 }
 # The first time it makes a Debian 13, which waits for the package mirror more than it computes.
 torch_suite() { tests/torch/run.sh; }
+# In a machine that has what the suite torch has built.
+torch-driver_suite() {
+	local vm=(tests/torch/run.sh "${vm[@]}")
+	in_vm 6.12 --cpus 1 --no-load --timeout "$vm_timeout" -- tests/vm/torch.sh
+}
 selfcheck_suite() { tests/selfcheck.sh; }
 # The long random runs are native; here it is the real slab, lockdep and the real scheduler that count.
 kunit=(tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"})
@@ -190,7 +195,7 @@ if [[ $long ]]; then
 else
 	all=(build torch selftests-6.12 debug selftests-debug native selfcheck docs)
 fi
-all+=(library selftests-6.1 static replay mutants cache)
+all+=(library selftests-6.1 static torch-driver replay mutants cache)
 (($#)) || set -- "${all[@]}"
 for suite; do
 	declare -F "${suite}_suite" >/dev/null || die "no suite '$suite' (${all[*]})"

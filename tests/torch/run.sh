@@ -3,7 +3,7 @@
 #
 # PyTorch in flexmem's memory, on host memory: needs no driver. Makes the root first, if it is not there. Prints TAP: all of it
 # counts as skipped, with the reason, if the package mirror has no Debian 13.
-# usage: tests/torch/run.sh
+# usage: tests/torch/run.sh [COMMAND [ARGUMENT...]]     COMMAND: in place of these tests, once all is built
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
@@ -18,8 +18,17 @@ if ((status)); then
 	tap_end
 	exit
 fi
-tap 'library, binding and programs' tests/torch/enter.sh make -s -j2 -C tests/torch
+# shellcheck disable=SC2317	# tap calls it
+build() (
+	lock torch-made
+	tests/torch/enter.sh make -s -j2 -C tests/torch
+)
+tap 'library, binding and programs' build
 tap_end
+if (($#)); then
+	echo 'TAP version 14'
+	exec "$@"
+fi
 export FLEXMEM_TORCH=host
 for command in build/torch/made/train build/torch/made/tokens 'python3 tests/torch/tap.py'; do
 	echo 'TAP version 14'

@@ -9,4 +9,4 @@ set -euo pipefail
 
 insmod "$FLEXMEM_KO/flexmem.ko" fallback_sizes=1G
 insmod "$FLEXMEM_KO/flexmem_sim.ko" memory=4G num_vfs=1 vf_capacity=2G
-FLEX_DEVICE=VF tests/torch/enter.sh build/torch/made/train 5
+FLEX_DEVICE=VF tests/torch/enter.sh build/torch/made/train 3
