@@ -250,6 +250,25 @@ int flexmem_device_reset(struct flexmem_dev *fdev)
 EXPORT_SYMBOL_GPL(flexmem_device_reset);
 
 /**
+ * flexmem_device_failed - the function does not work any more
+ * @fdev: what flexmem_device_register() returned
+ *
+ * For an interrupt handler that finds the firmware dead, or the error_detected()
+ * handler of a PCI driver. No operation begins any more, and a caller that needs
+ * the device gets EIO. What is allocated stays allocated and mapped, and can be
+ * freed, until flexmem_device_reset(), which the driver calls as soon as it may
+ * sleep. A failure while the reset operation runs is for that operation to return.
+ *
+ * Context: any, also a hard interrupt; not after flexmem_device_unregister() began.
+ */
+void flexmem_device_failed(struct flexmem_dev *fdev)
+{
+	flexmem_function_enter(&fdev->table.function, FLEXMEM_WEDGED);
+	dev_err(&fdev->dev, "has failed: nothing but a reset works\n");
+}
+EXPORT_SYMBOL_GPL(flexmem_device_failed);
+
+/**
  * flexmem_device_suspend - the function is about to sleep
  * @fdev: what flexmem_device_register() returned
  *

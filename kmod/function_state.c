@@ -51,12 +51,14 @@ static void set_state(struct flexmem_function *function,
 void flexmem_function_enter(struct flexmem_function *function,
 			    enum flexmem_state state)
 {
-	spin_lock(&function->state_lock);
+	unsigned long flags;
+
+	spin_lock_irqsave(&function->state_lock, flags);
 	if (function->state == FLEXMEM_SUSPENDED && state != FLEXMEM_GONE)
 		function->resumes_as = state;
 	else if (function->state != FLEXMEM_GONE)
 		set_state(function, state);
-	spin_unlock(&function->state_lock);
+	spin_unlock_irqrestore(&function->state_lock, flags);
 	wake_up_all(&function->changed);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_enter);
@@ -69,13 +71,15 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_enter);
  */
 void flexmem_function_suspend(struct flexmem_function *function)
 {
-	spin_lock(&function->state_lock);
+	unsigned long flags;
+
+	spin_lock_irqsave(&function->state_lock, flags);
 	if (function->state != FLEXMEM_SUSPENDED &&
 	    function->state != FLEXMEM_GONE) {
 		function->resumes_as = function->state;
 		set_state(function, FLEXMEM_SUSPENDED);
 	}
-	spin_unlock(&function->state_lock);
+	spin_unlock_irqrestore(&function->state_lock, flags);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_suspend);
 
@@ -89,10 +93,12 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_suspend);
  */
 void flexmem_function_resume(struct flexmem_function *function)
 {
-	spin_lock(&function->state_lock);
+	unsigned long flags;
+
+	spin_lock_irqsave(&function->state_lock, flags);
 	if (function->state == FLEXMEM_SUSPENDED)
 		set_state(function, function->resumes_as);
-	spin_unlock(&function->state_lock);
+	spin_unlock_irqrestore(&function->state_lock, flags);
 	wake_up_all(&function->changed);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_resume);
@@ -204,13 +210,14 @@ void flexmem_function_work_later(struct flexmem_function *function)
 static bool change_over(struct flexmem_function *function,
 			enum flexmem_state from, enum flexmem_state to)
 {
+	unsigned long flags;
 	bool changes;
 
-	spin_lock(&function->state_lock);
+	spin_lock_irqsave(&function->state_lock, flags);
 	changes = function->state == from;
 	if (changes)
 		set_state(function, to);
-	spin_unlock(&function->state_lock);
+	spin_unlock_irqrestore(&function->state_lock, flags);
 	return changes;
 }
 

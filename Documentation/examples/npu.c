@@ -349,8 +349,10 @@ static irqreturn_t npu_interrupt(int irq, void *data)
 	/* They wait for the firmware, so they cannot run here. */
 	if (event & NPU_EVENT_CAPACITY)
 		schedule_work(&npu->capacity_work);
-	if (event & NPU_EVENT_DEAD)
+	if (event & NPU_EVENT_DEAD) {
+		flexmem_device_failed(npu->fdev);
 		schedule_work(&npu->dead_work);
+	}
 	return event ? IRQ_HANDLED : IRQ_NONE;
 }
 

@@ -192,6 +192,54 @@ static void run_short(struct run *r)
 	flexmem_device_unregister(fdev);
 }
 
+/* Once it has failed it is not asked any more, asleep or not; a reset mends it. */
+static void use_failed(struct run *r, struct flexmem_dev *fdev, bool asleep)
+{
+	struct flexmem_copy cmd = CMD(copy, .length = 8,
+				      .data = (uintptr_t)bytes);
+
+	cmd.handle = alloc(r, 0, sizeof(bytes), 0);
+	CALL(r, READ, &cmd);
+	if (asleep)
+		flexmem_device_suspend(fdev);
+	flexmem_device_failed(fdev);
+	if (asleep)
+		flexmem_device_resume(fdev);
+	FAILS(r, READ, &cmd, EIO);
+	FAILS(r, TRIM, &CMD(trim), EIO);
+	flexmem_device_suspend(fdev);
+	flexmem_device_resume(fdev);
+	FAILS(r, READ, &cmd, EIO);
+	CALL(r, FREE, &CMD(free, .handle = cmd.handle));
+	r->nr[0]--;
+	run_good(r, "reset", flexmem_device_reset(fdev), 0);
+}
+
+static void run_failed(struct run *r)
+{
+	struct flexmem_device_desc desc = bare;
+	struct flexmem_device_ops ops = short_ops;
+	struct file *other = r->file[0];
+	struct flexmem_dev *fdev;
+	struct file *file;
+
+	ops.reset = bare_quiesce;
+	desc.ops = &ops;
+	fdev = flexmem_device_register(&world.parent[0], &desc);
+	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
+		return;
+	file = native_open(MINOR(fdev->dev.devt), 0);
+	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0)) {
+		r->file[0] = file;
+		use_failed(r, fdev, false);
+		use_failed(r, fdev, true);
+		read_short(r);
+		native_close(file);
+		r->file[0] = other;
+	}
+	flexmem_device_unregister(fdev);
+}
+
 /* A failed registration leaves nothing behind at its number. */
 static void register_in_vain(struct run *r, unsigned int minor)
 {
@@ -261,6 +309,7 @@ static void run_many(struct run *r)
 const struct sequence bare_corners[] = {
 	{ "bare device", prepare, run_bare },
 	{ "device that answers short", prepare, run_short },
+	{ "device that has failed", prepare, run_failed },
 	{ "device that comes back", prepare, run_again },
 	{ "as many PFs as there can be", prepare, run_many },
 	{}

@@ -321,6 +321,7 @@ flexmem_device_register(struct device *parent,
 			const struct flexmem_device_desc *desc);
 void flexmem_device_unregister(struct flexmem_dev *fdev);
 void flexmem_device_capacity_changed(struct flexmem_dev *fdev);
+void flexmem_device_failed(struct flexmem_dev *fdev);
 int flexmem_device_reset(struct flexmem_dev *fdev);
 void flexmem_device_suspend(struct flexmem_dev *fdev);
 void flexmem_device_resume(struct flexmem_dev *fdev);
