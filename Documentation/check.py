@@ -28,6 +28,22 @@ SUBJECTS = ('Placement', 'Speed', 'Product', 'In flight', 'Limits')
 STATEMENTS = [f'{letter}{n}' for letter, count in
               (('A', 42), ('B', 12), ('C', 10), ('D', 36), ('K', 10), ('M', 14), ('U', 7))
               for n in range(1, count + 1)]
+# Figures on pages: where a page says so many, and where the sources do.
+FIGURES = (
+    ('cache.rst', r'``MODERATE``\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_MODERATE_ENTER (\d+)'),
+    ('cache.rst', r'``MODERATE``\n.*\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_MODERATE_LEAVE (\d+)'),
+    ('cache.rst', r'``CRITICAL``\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_CRITICAL_ENTER (\d+)'),
+    ('cache.rst', r'``CRITICAL``\n.*\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_CRITICAL_LEAVE (\d+)'),
+    ('concepts.rst', r'is a multiple of (\d+)', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
+    ('decisions.rst', r'At most (\d+) entries', 'kmod/ioctl.h', r'FLEXMEM_MAX_BATCH (\d+)'),
+    ('tenants.rst', r'(\d+) processes of', 'tests/torture/torture.h', r'NR_SLOTS (\d+)'),
+    ('tenants.rst', r'processes of (\d+) users', 'tests/torture/torture.h', r'NR_USERS (\d+)'),
+    ('tenants.rst', r'users with (\d+) threads', 'tests/torture/torture.h', r'NR_THREADS (\d+)'),
+    ('testing.rst', r'together run less than (\d+) %', 'tests/native/coverage.sh', r'least=\$\{1:-(\d+)\}'),
+    ('testing.rst', r'(\d+),000 random operations with each', 'tests/kunit/random_kunit.c', r'sampled_ops = (\d+)000'),
+    ('testing.rst', r'whole suite: (\d+),000 operations', 'tests/check.sh', r'FLEXMEM_OPS:-(\d+)000'),
+    ('uapi.rst', r'that is (\d+) at most', 'kmod/function.h', r'FLEXMEM_MAX_SLOTS (\d+)'),
+)
 # Programs that print TAP themselves: a test is a string of theirs.
 PROGRAMS = ('tests/torture/', 'tests/faults/', 'tests/fuzz/')
 
@@ -429,6 +445,18 @@ def names_of_other_documents():
     nothing(problems)
 
 
+def figures_of_the_sources():
+    """A figure that both a page and a constant state is the same in both."""
+    problems = []
+    for page, shown, path, told in FIGURES:
+        found = re.search(shown, TEXT[f'Documentation/{page}']), re.search(told, read(path))
+        if not all(found):
+            problems.append(f'{page}: {shown}: is in {" and ".join(name for name, one in zip((page, path), found) if one) or "none"} only')
+        elif found[0][1] != found[1][1]:
+            problems.append(f'{page}: {found[0][0]}, but in {path} {found[1][1]}')
+    nothing(problems)
+
+
 def sizes_of_structs():
     """Those of DRM in why-not-drm.rst are those of 6.12, and ours are smaller."""
     page = TEXT['Documentation/why-not-drm.rst']
@@ -526,6 +554,7 @@ CHECKS = (
     ('the raw ioctl example compiles', raw_example),
     ('the example driver builds for both kernels', driver_example),
     ('names of other documents are translated truly', names_of_other_documents),
+    ('figures are those of the sources', figures_of_the_sources),
     ("sizes of DRM's structs are those of 6.12", sizes_of_structs),
     ('capabilities of flexmem.1 are those that are printed', capabilities_of_the_man_page),
     ("users' pages have no numbers of requirements", no_requirement_numbers),
