@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Blocks that begin at a multiple of more than one unit (D15). */
+/* Blocks that begin at a multiple of more than one unit. */
 
 #include "blocks.h"
 
@@ -62,7 +62,7 @@ static void alignment_up_to_the_largest(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, try_aligned(test, 1, gib));
 }
 
-/* D15: offset 4 would do, but the hole there has no room to spare. */
+/* Offset 4 would do, but the hole there has no room to spare. */
 static void alignment_prefers_a_hole_with_slack(struct kunit *test)
 {
 	MAKE_HOLES(test, 2, 2, 5);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The owners of the bytes of free blocks (D17). A layout is written as the
+ * The owners of the bytes of free blocks. A layout is written as the
  * owner of each block; 0 is clean, * is mixed.
  */
 

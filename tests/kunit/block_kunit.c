@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Blocks: split, merged and found, and the checker that all tests of blocks
- * rely on (A8 to A11, A20, A23, A28 to A30, D3).
+ * rely on.
  */
 
 #include "blocks.h"

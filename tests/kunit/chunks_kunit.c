@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Allocations of several chunks (D5, D10, D22): there is none that a call would
+ * Allocations of several chunks: there is none that a call would
  * ask for as long as there is one domain, so the shape is asked for here.
  */
 

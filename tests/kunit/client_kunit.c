@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Clients and their handles (A1, A18, B3, D6, D20). */
+/* Clients and their handles. */
 
 #include <linux/limits.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Clients that many threads use at a time (A18, A39). KASAN, lockdep and the
+ * Clients that many threads use at a time. KASAN, lockdep and the
  * debug build's checks watch.
  */
 

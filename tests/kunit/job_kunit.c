@@ -596,7 +596,7 @@ static void killed_while_waiting_for_the_probe(struct kunit *test)
 	expect(test, -EINTR, 0, "");
 }
 
-/* D28: neither what fits, whatever the order, nor what there is no room for. */
+/* Neither what fits, whatever the order, nor what there is no room for. */
 static void what_needs_no_answer_does_not_wait(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

@@ -50,7 +50,6 @@ static int first_hole(const struct model *model,
 	return best;
 }
 
-/* D15. */
 int model_find_hole(const struct model *model,
 		    const struct model_region *region, u64 size, u64 alignment)
 {

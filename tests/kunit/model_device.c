@@ -27,7 +27,7 @@ int model_call(struct model *model, int *error)
 }
 
 /**
- * model_is_unresponsive - whether callers wait for a probe (D28)
+ * model_is_unresponsive - whether callers wait for a probe
  * @model: model
  *
  * Return: true after two timeouts in a row.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Placement: which region, and when a new one (A4, A22, A25 to A27, A31, A37,
- * D2, D5, D9, D25).
+ * Placement: which region, and when a new one.
  */
 
 #include <linux/prandom.h>
@@ -130,7 +129,7 @@ static void load_balance_acquires_until_exhausted(struct kunit *test)
 	expect_log(test, ctx, "");
 }
 
-/* A26: the new region is tried first, even if it is not the emptiest. */
+/* The new region is tried first, even if it is not the emptiest. */
 static void load_balance_allocates_from_the_new_region(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
@@ -273,7 +272,7 @@ static void large_program_gets_a_large_region(struct kunit *test)
 
 /* Reasons. */
 
-/* A4: the same calls, the same places, whatever the function. */
+/* The same calls, the same places, whatever the function. */
 
 #define SAME_OPS 400
 #define SAME_LIVE 64

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Placement after a refusal: memory can be had again with new capacity, or once
- * the firmware answers; and which callers wait for that (A33, D28).
+ * the firmware answers; and which callers wait for that.
  */
 
 #include <linux/completion.h>
@@ -92,7 +92,7 @@ static void unknown_capacity_reopens(struct kunit *test)
 	expect_tensor(test, ctx, 8 * GIB, 1, 0);
 }
 
-/* A26: a region may be had again, so one is acquired before the old is used. */
+/* A region may be had again, so one is acquired before the old is used. */
 static void unknown_capacity_goes_before_what_fits(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The end of a table, and what can be seen of it before: removal, snapshots,
- * the check of debug builds (A39, D8).
+ * the check of debug builds.
  */
 
 #include <linux/completion.h>

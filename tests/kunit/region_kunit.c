@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How regions come: acquisition, fallback, exhaustion, prealloc (A7, A13, A15,
- * A16, A21, A39, D4, D5, D9).
+ * How regions come: acquisition, fallback, exhaustion, prealloc.
  */
 
 #include "regions.h"

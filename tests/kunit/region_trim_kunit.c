@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* TRIM: empty regions go back to the device (D4, D8, B7). */
+/* TRIM: empty regions go back to the device. */
 
 #include "regions.h"
 
@@ -64,7 +64,7 @@ static void trim_of_nothing_leaves_the_lock(struct kunit *test)
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 }
 
-/* D4: a slot that is still used is not free because another one is. */
+/* A slot that is still used is not free because another one is. */
 static void trim_leaves_full_pools_exhausted(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The end of regions that are in use: reset and removal; and sleep (B3, D8,
- * D19).
+ * The end of regions that are in use: reset and removal; and sleep.
  *
  * The device is a VF. Its regions of 12 GiB fill up one after the other.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Scrubbing in the background: free blocks without an owner, and changes to a
- * block during its scrub (B4, D17, D25).
+ * block during its scrub.
  */
 
 #include <linux/completion.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scrubbing: what cannot be scrubbed is quarantined until it can (B4, D28).
+ * Scrubbing: what cannot be scrubbed is quarantined until it can.
  */
 
 #include "owners.h"
@@ -91,7 +91,7 @@ static void background_repairs_what_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 }
 
-/* The first two pay a time-out, and a block; the others neither (D28). */
+/* The first two pay a time-out, and a block; the others neither. */
 static void dead_firmware_costs_two_timeouts(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Scrubbing: no owner gets the bytes of another, and an owner does not wait for
- * a scrub of its own bytes (B4, D17).
+ * a scrub of its own bytes.
  */
 
 #include <linux/prandom.h>

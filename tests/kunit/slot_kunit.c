@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The segment table: filling, clearing, generation, leases (A12, D8). */
+/* The segment table: filling, clearing, generation, leases. */
 
 #include <kunit/test.h>
 #include <linux/delay.h>

@@ -205,7 +205,7 @@ TEST_F(exhaust, works_again_after_frees)
 	for (i = 0; i < self->nr; i++)
 		ASSERT_EQ(0, fm_free(self->fd, self->handle[i]));
 	EXPECT_STREQ("", fm_sums(self->fd, true));
-	/* exhausted for good (D4), and all of it is there a second time */
+	/* exhausted for good, and all of it is there a second time */
 	EXPECT_TRUE(fm_exhausted(self->fd));
 	self->nr = 0;
 	fill_up(self, variant->max_region * GiB);
@@ -319,7 +319,7 @@ TEST_F(fragments, enough_but_not_in_one_piece)
 	EXPECT_EQ(0, reply.out_address.offset);
 }
 
-/* So many holes that do not suit that those that do are not looked at (D15) */
+/* So many holes that do not suit that those that do are not looked at */
 TEST_F(fragments, alignment_is_a_reason_of_its_own)
 {
 	enum { HOLES = 2000 };
@@ -367,7 +367,7 @@ TEST_F(fragments, alignment_can_be_what_does_not_fit)
 	EXPECT_EQ(GiB / 2, reply.out_address.offset);
 }
 
-/* D5: sizes below the request are left out for it, and that exhausts nothing. */
+/* Sizes below the request are left out for it, and that exhausts nothing. */
 
 FIXTURE(skipped) {
 	int fd;

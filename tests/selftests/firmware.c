@@ -2,7 +2,7 @@
 /*
  * A firmware that fails, forgets, repeats itself, dawdles and dies, by the
  * simulator's knobs. In each case: a bounded wait, the documented errno, no
- * lock (D4), and afterwards firmware and driver agree on every region.
+ * lock, and afterwards firmware and driver agree on every region.
  */
 #include "tenants.h"
 
@@ -326,7 +326,7 @@ TEST_F(fw, a_slow_firmware_stops_nobody_else)
 	EXPECT_NE(NULL, handle);
 }
 
-/* D4: only a release or new capacity reopens. */
+/* Only a release or new capacity reopens. */
 TEST_F(fw, new_capacity_reopens)
 {
 	struct flexmem_alloc reply;

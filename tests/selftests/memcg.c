@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The kernel memory that handles cost is charged to the memory cgroup of the
- * caller (D20), so that a tenant cannot use up the kernel's.
+ * caller, so that a tenant cannot use up the kernel's.
  */
 #include "tenants.h"
 

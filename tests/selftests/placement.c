@@ -244,7 +244,6 @@ TEST_F(place, programs_share_when_no_slots_are_set_aside)
 	EXPECT_EQ(0, flags);
 }
 
-/* D9 */
 TEST_F(place, tensors_and_programs_keep_to_their_slots)
 {
 	static const char * const params[] = {

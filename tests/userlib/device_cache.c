@@ -339,7 +339,7 @@ static void mapped_segments_stay(void **state)
 	assert_int_equal(figures().num_device_grow, 2);
 }
 
-/* M8: of the device, not of the regions that it has given so far. */
+/* Of the device, not of the regions that it has given so far. */
 static void memory_is_the_devices(void **state)
 {
 	uint64_t free_bytes;
@@ -354,7 +354,7 @@ static void memory_is_the_devices(void **state)
 	assert_int_equal(free_bytes, 2 * GIB - 30 * MIB);
 }
 
-/* M5, C5: the ladder, and at its end the driver's own reason. */
+/* The ladder, and at its end the driver's own reason. */
 static void out_of_memory(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 600 * MIB };

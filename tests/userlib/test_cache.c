@@ -2,7 +2,6 @@
 /* The cache: pools, blocks, segments, sizes. */
 #include "cache_mock.h"
 
-/* D7 */
 static void zero_bytes(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -26,7 +25,7 @@ static void zero_bytes(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A14, C6: sizes are rounded to 128, small ones share a segment of 2 MiB. */
+/* Sizes are rounded to 128, small ones share a segment of 2 MiB. */
 static void small_pool(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -52,7 +51,6 @@ static void small_pool(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* C7 */
 static void large_pool(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -80,7 +78,7 @@ static void large_pool(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* C4: the tightest, and the lowest among equals. */
+/* The tightest, and the lowest among equals. */
 static void best_fit(void **state)
 {
 	static const uint64_t sizes[] = { 4096, 1024, 2048, 1024 };
@@ -105,7 +103,7 @@ static void best_fit(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* U2: blocks of one size go by the age of their segments, and then by offset. */
+/* Blocks of one size go by the age of their segments, and then by offset. */
 static void equals_go_by_segment_and_offset(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -129,7 +127,7 @@ static void equals_go_by_segment_and_offset(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* U5: merging on both sides, and reuse of the whole. */
+/* Merging on both sides, and reuse of the whole. */
 static void merging(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -151,7 +149,6 @@ static void merging(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* C3 */
 static void streams_are_apart(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -170,7 +167,6 @@ static void streams_are_apart(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* C8 */
 static void oversize_rule(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("max_split_size_mb:32");
@@ -253,7 +249,6 @@ static void small_split_limit(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* C9 */
 static void growing(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");

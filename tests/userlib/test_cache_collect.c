@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* M6-M10, U6: what goes back to the provider before it is out of memory. */
+/* What goes back to the provider before it is out of memory. */
 #include "cache_mock.h"
 
 #include <math.h>
 
 #include <pthread.h>
 
-/* M6, M12: free segments go before the provider is asked, the oldest first. */
+/* Free segments go before the provider is asked, the oldest first. */
 static void threshold(void **state)
 {
 	struct flexmem_cache *cache =
@@ -132,7 +132,7 @@ static void first_event_happens(void)
 	mock.happened[0] = true;
 }
 
-/* M5: what is done by now is looked for again before anything is waited for. */
+/* What is done by now is looked for again before anything is waited for. */
 static void done_meanwhile(void **state)
 {
 	struct flexmem_cache *cache =
@@ -153,7 +153,7 @@ static void done_meanwhile(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* M5: with a threshold the ladder begins with a collection. */
+/* With a threshold the ladder begins with a collection. */
 static void threshold_on_oom(void **state)
 {
 	struct flexmem_cache *cache =
@@ -171,7 +171,6 @@ static void threshold_on_oom(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* M9 */
 static void no_memory_info(void **state)
 {
 	struct flexmem_cache *cache =
@@ -193,7 +192,6 @@ static void no_memory_info(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* M8 */
 static void memory_info(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -209,7 +207,7 @@ static void memory_info(void **state)
 	assert_int_equal(flexmem_cache_memory_info(cache, NULL, &total),
 			 -EINVAL);
 	/*
-	 * M11: without settings that need it the provider is not asked on the
+	 * Without settings that need it the provider is not asked on the
 	 * way.
 	 */
 	assert_int_equal(mock.infos, 1);
@@ -378,7 +376,7 @@ static void relieving(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* M10: figures fall only when memory really goes back. */
+/* Figures fall only when memory really goes back. */
 static void reserved_falls_late(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");

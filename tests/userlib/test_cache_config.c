@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* M1-M4, M12, D12: settings of the cache. */
+/* Settings of the cache. */
 #include "cache_mock.h"
 #include "cache/cache.h"
 

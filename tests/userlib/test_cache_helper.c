@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* B6, A39: the thread that serves pressure; built with TSan as well. */
+/* The thread that serves pressure; built with TSan as well. */
 #include "cache_mock.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* M5, M12, U3, C5: what the cache does when the provider has nothing. */
+/* What the cache does when the provider has nothing. */
 #include "cache_mock.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@ static void *victim;
 static unsigned int calls;
 static uint64_t wanted_bytes;
 
-/* D11: both counters move when the retry helps. */
+/* Both counters move when the retry helps. */
 static void retry_succeeds(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -60,7 +60,7 @@ static void other_errors(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* C5: one that is large enough goes first, the tightest. */
+/* One that is large enough goes first, the tightest. */
 static void one_large_goes(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* B6, M7: what the cache gives back when others need memory, and when it waits. */
+/* What the cache gives back when others need memory, and when it waits. */
 #include "cache_mock.h"
 
 static struct flexmem_cache *pressed_cache(const char *configuration)
@@ -193,7 +193,7 @@ static void busy_is_silent_for_ends_only(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* M7: nothing that lives, no private pool, and no wait for a stream. */
+/* Nothing that lives, no private pool, and no wait for a stream. */
 static void nothing_is_waited_for(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("");

@@ -34,7 +34,7 @@ static void own_stream(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* C3: more streams than there are lanes, so that some share one, and its lock. */
+/* More streams than there are lanes, so that some share one, and its lock. */
 static void many_streams(const char *configuration)
 {
 	struct flexmem_cache *cache = mock_cache_events(configuration);
@@ -129,7 +129,7 @@ static void in_order(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* M11: without blocks that wait there is no query. */
+/* Without blocks that wait there is no query. */
 static void no_queries(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -374,7 +374,7 @@ static void waiting_in_vain_keeps_nothing(void **state)
 	flexmem_cache_destroy(the_cache);
 }
 
-/* M5: what was freed after the device was waited for is not done. */
+/* What was freed after the device was waited for is not done. */
 static void free_meanwhile(void)
 {
 	static void *token;

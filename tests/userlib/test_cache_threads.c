@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A18, A39: threads on one cache, and fork; built with TSan as well. */
+/* Threads on one cache, and fork; built with TSan as well. */
 #include "cache_threads.h"
 #include "cache_viewer.h"
 
