@@ -62,7 +62,10 @@ static void alignment_up_to_the_largest(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, try_aligned(test, 1, gib));
 }
 
-/* Offset 4 would do, but the hole there has no room to spare. */
+/*
+ * Offset 4 would fit, but its hole has no slack, so the search does not see
+ * that.
+ */
 static void alignment_prefers_a_hole_with_slack(struct kunit *test)
 {
 	MAKE_HOLES(test, 2, 2, 5);
@@ -70,7 +73,10 @@ static void alignment_prefers_a_hole_with_slack(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, layout(test), "u1 f2 u1 f2 u1 f1 u2 f2 u1");
 }
 
-/* One unit less than what surely holds it, and it lies badly. */
+/*
+ * The hole is one unit smaller than one that fits at any offset, and its offset
+ * does not fit.
+ */
 static void slack_is_alignment_less_one_unit(struct kunit *test)
 {
 	MAKE_HOLES(test, 4);
@@ -86,10 +92,13 @@ static void alignment_takes_a_hole_that_lies_well(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, layout(test), "u1 f2 u1 u2 u1 f2 u1");
 }
 
-/* Of those that lie well, the lowest for one and the tightest for the other. */
+/*
+ * Of the holes at a suitable offset, first fit takes the lowest and best fit
+ * the tightest.
+ */
 static void alignment_tries_in_the_order_of_the_fit(struct kunit *test)
 {
-	/* Offsets 1, 7 and 16; 8 and 16 are aligned to 8. */
+	/* The holes are at offsets 1, 7 and 16; 8 and 16 are aligned to 8. */
 	static const u64 holes[] = { 5, 8, 4, 4 };
 	u64 start = param_fit(test) == FLEXMEM_FIT_FIRST ? 8 : 16;
 
@@ -98,8 +107,9 @@ static void alignment_tries_in_the_order_of_the_fit(struct kunit *test)
 }
 
 /*
- * @bad holes of one unit that lie badly for an alignment of four, then one that
- * lies well. Equal ones, so both fits try them in the order of their offsets.
+ * @bad holes of one unit whose offset does not suit an alignment of four, then
+ * one that suits. All have the same size, so both fits try them in the order of
+ * their offsets.
  */
 static void make_bad_holes(struct kunit *test, unsigned int bad)
 {
@@ -138,11 +148,11 @@ static void alignment_gives_up_after_the_last_try(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, try_aligned(test, 1, 4));
 	KUNIT_EXPECT_EQ(test, ctx->blocks.free, free);
 	KUNIT_EXPECT_EQ(test, nr_spare(test), 2);
-	/* The bound is for alignments only. */
+	/* The bound on tries holds for alignments only. */
 	KUNIT_EXPECT_EQ(test, take(test, 1)->start, 2 * UNIT);
 }
 
-/* Alignments of one unit are exact, however many holes there are. */
+/* An alignment of one unit is exact, however many holes there are. */
 static void no_bound_without_alignment(struct kunit *test)
 {
 	u64 holes[64];

@@ -48,7 +48,7 @@ static void split_leaves_both_parts_dirty(struct kunit *test)
 	give(test, take_for(test, 8, 5));
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "5");
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
-	/* In front, in the middle, and the rest. */
+	/* The part in front, in the middle, and the rest. */
 	take(test, 1);
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "55");
 	take_aligned(test, 2, 4);
@@ -119,7 +119,7 @@ static void merge_keeps_the_strictest(struct kunit *test)
 	}
 }
 
-/* A part is dirty only where the whole was. */
+/* A part is dirty only where the whole block was. */
 static void split_knows_where_it_is_dirty(struct kunit *test)
 {
 	struct flexmem_block *block[3];
@@ -157,7 +157,10 @@ static void aligned_split_knows_where_it_is_dirty(struct kunit *test)
 	block[1] = take_for(test, 8, FLEXMEM_CLEAN);
 	give(test, block[0]);
 	give(test, block[1]);
-	/* [1, 2) is dirty: in front of what begins at 8. */
+	/*
+	 * [1, 2) is dirty. It lies in front of the aligned block, which begins
+	 * at 8.
+	 */
 	KUNIT_EXPECT_EQ(test, take_aligned(test, 2, 8)->bytes_of,
 			FLEXMEM_CLEAN);
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "0500");

@@ -280,7 +280,10 @@ static void largest_follows_every_change(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, largest(test), 10);
 }
 
-/* For each size, every hole is the right answer once: no subtree is missed. */
+/*
+ * Each hole is the right answer for one size, so the search visits every
+ * subtree.
+ */
 static void finds_each_of_many_holes(struct kunit *test)
 {
 	u64 holes[48], start = 1;
@@ -403,7 +406,10 @@ static void swap_nodes(struct corrupt_ctx *c, unsigned int a, unsigned int b)
 	rb_replace_node(&c->other->node, &c->block[b]->node, index);
 }
 
-/* Equal sizes: wrong for either order, and no maximum changes. */
+/*
+ * Swaps two blocks of equal size: the order is wrong for either fit, and no
+ * maximum changes.
+ */
 static void equal_out_of_order(struct corrupt_ctx *c)
 {
 	swap_nodes(c, 0, 2);
@@ -469,9 +475,9 @@ struct corruption {
 	const char *name;
 	void (*make)(struct corrupt_ctx *c);
 	const char *says;
-	/* And for best fit, if that is something else. */
+	/* The message for best fit, if it differs. */
 	const char *best_fit_says;
-	/* Best fit has no such thing. */
+	/* Best fit has no such field. */
 	bool first_fit_only;
 };
 

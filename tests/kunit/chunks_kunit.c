@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Allocations of several chunks: there is none that a call would
- * ask for as long as there is one domain, so the shape is asked for here.
+ * Allocations of several chunks. No call makes them as long as there is one
+ * domain, so these tests call the core directly.
  */
 
 #include <linux/sizes.h>
@@ -9,7 +9,7 @@
 #include "owners.h"
 #include "resize.h"
 
-/* Where a client has no name for it yet. */
+/* Prepared: the client has no handle for it yet. */
 static struct flexmem_allocation *try_chunks(struct kunit *test,
 					     struct flexmem_client *client,
 					     u64 size, u64 alignment,
@@ -82,7 +82,7 @@ static void chunks_are_equal_but_for_the_last(struct kunit *test)
 	struct flexmem_allocation *first;
 	unsigned int i, j;
 
-	/* So that what is aligned is not so by itself. */
+	/* Shifts the next block, so that it is not aligned by chance. */
 	first = alloc_chunks(test, client, 128, 128, 1);
 	for (i = 0; i < ARRAY_SIZE(shapes); i++) {
 		allocation = alloc_chunks(test, client, shapes[i].size,
@@ -104,7 +104,7 @@ static void chunks_are_equal_but_for_the_last(struct kunit *test)
 	release(test, client, first);
 }
 
-/* Chunk by chunk, as a whole it is more than any region can be. */
+/* Each chunk fits a region; the sum exceeds any region. */
 static void several_are_more_than_a_region(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
@@ -122,7 +122,7 @@ static void several_are_more_than_a_region(struct kunit *test)
 	release(test, client, allocation);
 }
 
-/* All or nothing. */
+/* An allocation gets all of its chunks or none. */
 
 static void expect_nothing(struct kunit *test, struct flexmem_client *client,
 			   u64 owned)
@@ -143,7 +143,7 @@ static void last_that_has_no_room_undoes_the_others(struct kunit *test)
 	struct flexmem_client *client = open(test, 1);
 	struct ctx *ctx = test->priv;
 
-	/* There are 8 regions of 12 GiB: what is left of them is enough. */
+	/* There are 8 regions of 12 GiB, and the rest of them is enough. */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try_chunks(test, client, 90 * GIB, 128, 9)));
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_FRAGMENTATION);
@@ -271,7 +271,7 @@ static void all_are_orphaned(struct kunit *test)
 	expect_nothing(test, client, 0);
 }
 
-/* As of a reset that comes while the second one is being got. */
+/* As if a reset came while the second chunk is being allocated. */
 static void one_that_is_lost_is_enough(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);

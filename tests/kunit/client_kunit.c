@@ -157,7 +157,7 @@ static void published_is_found(struct kunit *test)
 			flexmem_client_lookup(ctx->client, handle, &out));
 	KUNIT_EXPECT_EQ(test, out.out_address.region_id, 0);
 	KUNIT_EXPECT_EQ(test, out.out_address.offset, 128);
-	/* ALLOC told the same. */
+	/* ALLOC returned the same. */
 	KUNIT_EXPECT_EQ(test, ctx->place.address.offset, 128);
 	KUNIT_EXPECT_EQ(test, out.out_size, GIB);
 	KUNIT_EXPECT_EQ(test, out.out_flags, 0);
@@ -286,7 +286,7 @@ static void address_is_found_in_every_region(struct kunit *test)
 	unsigned int slot;
 
 	test->priv = ctx;
-	/* Load balance: each in a region of its own, with falling ids. */
+	/* Load balance puts each into a region of its own, with falling ids. */
 	for (slot = 0; slot < 5; slot++)
 		alloc(test, ctx->client, 128);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), -ENOENT);
@@ -331,7 +331,7 @@ static void unknown_handles_are_refused(struct kunit *test)
 
 /* The end. */
 
-/* A client that the test itself has to finish. */
+/* A client that the test itself finishes. */
 static struct flexmem_client *local_client(struct kunit *test, struct ctx *ctx)
 {
 	struct flexmem_client *client;

@@ -146,7 +146,7 @@ static const char *check_snapshot(const struct flexmem_view *snapshot)
 	return NULL;
 }
 
-/* Regions go while others allocate, and snapshots are taken. */
+/* Regions go back while other threads allocate and take snapshots. */
 static int trim_and_look(void *data)
 {
 	struct worker *worker = data;

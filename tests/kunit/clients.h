@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A client of a region table and a fake device, for the tests of clients: there
- * is one region that fills up before there is another, and at most 5 handles,
- * unless said otherwise.
+ * A client of a region table and a fake device, for the tests of clients.
+ * Unless a test says otherwise, allocations fill one region before the next one
+ * is acquired, and a client has at most 5 handles.
  */
 #ifndef _FLEXMEM_TEST_CLIENTS_H
 #define _FLEXMEM_TEST_CLIENTS_H

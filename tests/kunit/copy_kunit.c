@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Copies within the device: which bytes, in what pieces, and what ends them. */
+/*
+ * Copies within the device: the bytes, the pieces, and the errors that end
+ * them.
+ */
 
 #include <linux/limits.h>
 
@@ -17,7 +20,7 @@ struct at {
 
 #define AT(allocation, offset) ((struct at) { allocation, offset })
 
-/* All of it is in one chunk. */
+/* The range is in one chunk. */
 static void fill(struct kunit *test, struct at at, u64 size, u8 value)
 {
 	struct ctx *ctx = test->priv;
@@ -116,7 +119,7 @@ static void copies_within_an_allocation(struct kunit *test)
 	u64 done;
 
 	fill(test, AT(both, 0), 1024, 7);
-	/* Side by side, both ways. */
+	/* Two ranges next to each other, in both directions. */
 	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(both, 1024), AT(both, 0), 1024,
 				      &done));
 	KUNIT_EXPECT_TRUE(test, is_all(test, AT(both, 0), 2048, 7));
@@ -126,7 +129,7 @@ static void copies_within_an_allocation(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_all(test, AT(both, 1024), 1024, 3));
 }
 
-/* A piece ends where a chunk does, on either side. */
+/* A piece ends at the end of a chunk of either allocation. */
 static void copies_across_the_ends_of_chunks(struct kunit *test)
 {
 	struct flexmem_allocation *whole = make_filled(test, MIB, 7), *chunked;
@@ -232,7 +235,7 @@ static void says_how_far_it_came(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
 			copy(test, AT(to, 0), AT(from, 0), GIB, &done));
 	KUNIT_EXPECT_EQ(test, done, 0);
-	/* One reply that is lost is no other caller's. */
+	/* After a lost reply the next caller succeeds. */
 	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(to, 0), AT(from, 0), GIB, &done));
 	KUNIT_EXPECT_TRUE(test, is_all(test, AT(to, 0), GIB, 7));
 }
@@ -254,7 +257,7 @@ static void finds_both_handles_or_neither(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOENT, copy_handles(test, 0, 0, &range));
 	KUNIT_EXPECT_EQ(test, 0,
 			copy_handles(test, a->handle, a->handle, &range));
-	/* No reference is left, nor one too few. */
+	/* The reference counts are those from before. */
 	KUNIT_EXPECT_EQ(test, refcount_read(&a->refs), 1);
 }
 
@@ -312,7 +315,7 @@ static void ends_when_either_is_lost(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, -EIO, copy(test, AT(to, 0), AT(from, 0),
 						 2 * PIECE, &done));
 		KUNIT_EXPECT_EQ(test, done, PIECE);
-		/* And before the first. */
+		/* The same before the first piece. */
 		KUNIT_EXPECT_EQ(test, -EIO, copy(test, AT(to, 0), AT(from, 0),
 						 PIECE, &done));
 		KUNIT_EXPECT_EQ(test, done, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Open files without files. */
+/* Clients without a struct file. */
 #include <kunit/test.h>
 #include <linux/err.h>
 

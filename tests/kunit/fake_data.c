@@ -41,7 +41,7 @@ static void drop_range(struct fake_range *range)
 	kfree(range);
 }
 
-/* Makes room for [start, end): cuts off, or out, what is there. */
+/* Makes room for [start, end): cuts the ranges that overlap it. */
 static struct list_head *cut_out(struct list_head *ranges, u64 start, u64 end,
 				 struct fake_range **tail)
 {
@@ -153,7 +153,7 @@ void fake_data_drop_all(struct fake_device *fake)
 		fake_data_drop(fake, i);
 }
 
-/* The number of a piece that the range is all in, or -1. */
+/* The piece that contains the whole range, or -1. */
 static int find_data(struct fake_device *fake, const struct flexmem_memory *mem,
 		     u64 offset, u64 size)
 {
@@ -186,7 +186,7 @@ void fake_data_fill(struct fake_device *fake, const struct flexmem_memory *mem,
 		put_range(fake, piece, start, start + size, value);
 }
 
-/* Are all bytes of that value, or of the other one? */
+/* Whether all bytes have one of the two values. */
 static bool is_either(struct fake_device *fake,
 		      const struct flexmem_memory *mem, u64 start, u64 size,
 		      u8 value, u8 other)
@@ -284,7 +284,7 @@ int fake_read(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return fake_device_end(fake, FAKE_READ, size, 0);
 }
 
-/* Tests write the same byte over and over, so the first one tells them all. */
+/* Tests write one value over and over, so the first byte is enough. */
 int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	       u64 size, const void *from)
 {

@@ -15,7 +15,10 @@
 
 #include "fake_device.h"
 
-/* Bases go down as slots go up: neither may be taken for the other's order. */
+/*
+ * Bases fall as slots rise, so a test notices if one order is taken for the
+ * other.
+ */
 #define TOP_BASE BIT_ULL(60)
 #define BASE_STEP BIT_ULL(50)
 
@@ -93,13 +96,16 @@ static bool is_unknown(int rc)
 	return rc == -ETIMEDOUT || rc == -EINTR;
 }
 
-/* Whether a command that answers @rc, or would, has its effect. */
+/*
+ * Whether a command with the answer @rc has its effect, even if the reply is
+ * lost.
+ */
 static bool takes_effect(struct fake_device *fake, int rc)
 {
 	return !rc || (is_unknown(rc) && fake->replies_are_lost);
 }
 
-/* Each operation begins with this: what it is to return, if it is to fail. */
+/* Each operation begins with this: the error to return, if it has to fail. */
 int fake_device_begin(struct fake_device *fake, enum fake_op op)
 {
 	atomic_t *busy = moves_data(op) ? &fake->data_busy : &fake->busy;
@@ -125,7 +131,7 @@ int fake_device_begin(struct fake_device *fake, enum fake_op op)
 	return failure->rc;
 }
 
-/* And ends with this. @arg is a size in bytes, or a slot. */
+/* Each operation ends with this. @arg is a size in bytes, or a slot. */
 int fake_device_end(struct fake_device *fake, enum fake_op op, u64 arg, int rc)
 {
 	if (moves_data(op)) {
@@ -157,7 +163,7 @@ struct flexmem_memory *fake_device_piece(struct fake_device *fake,
 	return NULL;
 }
 
-/* Another than @but. */
+/* A piece with that id, other than @but. */
 static bool in_a_slot(struct fake_device *fake, u64 base, unsigned int but)
 {
 	unsigned int slot;
@@ -168,7 +174,7 @@ static bool in_a_slot(struct fake_device *fake, u64 base, unsigned int but)
 	return false;
 }
 
-/* By its id alone: all that is known of memory that was not answered. */
+/* Finds memory by its id alone, because no more is known after a lost reply. */
 static struct flexmem_memory *lost_piece(struct fake_device *fake, u64 id)
 {
 	unsigned int i;
@@ -179,7 +185,7 @@ static struct flexmem_memory *lost_piece(struct fake_device *fake, u64 id)
 	return NULL;
 }
 
-/* Where an id is among those that were lost, or where it can be put. */
+/* The entry of an id among the lost ones, or a free entry. */
 static u64 *find_lost(struct fake_device *fake, u64 id)
 {
 	u64 *lost = fake->lost_id, *empty = NULL;
@@ -537,7 +543,7 @@ void fake_device_reset(struct fake_device *fake)
 	memset(fake->slot_base, 0, sizeof(fake->slot_base));
 }
 
-/* The fake itself: a check that never fails shows nothing. */
+/* Tests of the fake itself: a check that never fails shows nothing. */
 
 static struct fake_device *vf_device(struct kunit *test,
 				     struct flexmem_memory *mem)
@@ -683,7 +689,7 @@ static void remembers_whose_bytes_are_where(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.scrub(fake, &mem, 0, GIB));
 	memset(data, 7, SZ_4K);
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.write(fake, &mem, 1024, 256, data));
-	/* In the middle of the one before. */
+	/* In the middle of the range that was written. */
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.scrub(fake, &mem, 1152, 128));
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.read(fake, &mem, 0, SZ_4K, data));
 	KUNIT_EXPECT_EQ(test, data[1023], 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Answers of a driver that are wrong, and descriptions that are not valid. */
+/* Wrong answers of a driver, and invalid descriptions. */
 
 #include <kunit/test.h>
 #include <linux/errno.h>
@@ -10,7 +10,7 @@
 #include "fake_device.h"
 #include "function.h"
 
-/* A device that answers whatever it is told to. */
+/* A device with the answers that a test sets. */
 struct liar {
 	struct flexmem_function function;
 	struct flexmem_memory mem;
@@ -263,7 +263,7 @@ static void refuses_what_it_holds_already(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, acquire(test, GIB, 9 * GIB, GIB), -EIO);
 	KUNIT_EXPECT_EQ(test, acquire(test, 32 * GIB, 0, 32 * GIB), -EIO);
 	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
-	/* In between it is free. */
+	/* The range between the two is free. */
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 12 * GIB, 4 * GIB), 0);
 }
 
@@ -277,7 +277,7 @@ static void takes_again_what_went_back(struct kunit *test)
 	liar->rc = -EIO;
 	KUNIT_EXPECT_EQ(test, release(test, 0, 4 * GIB), -EIO);
 	liar->rc = 0;
-	/* The device has not got it back. */
+	/* The device still owns it. */
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), -EIO);
 	KUNIT_EXPECT_EQ(test, release(test, 0, 4 * GIB), 0);
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 8 * GIB, 4 * GIB), -EIO);
@@ -300,7 +300,7 @@ static void holds_nothing_after_a_reset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
 }
 
-/* Calls the nth operation; the first three may say -ENOSPC. */
+/* Calls the nth operation; the first three may return -ENOSPC. */
 #define NR_OPERATIONS 14
 #define NR_THAT_FILL_UP 3
 #define OPERATION_PAGE 9
@@ -443,7 +443,10 @@ static void refuses_wrong_addresses(struct kunit *test)
 							    bad[i].offset,
 							    bad[i].access),
 				    "%u", i);
-		/* Of the address space alone: the same goes for unmapping. */
+		/*
+		 * Checks of the address space alone, which hold for unmapping
+		 * too.
+		 */
 		if ((bad[i].size <= mem.size || bad[i].size > U64_MAX / 2) &&
 		    !bad[i].offset && bad[i].access == 1)
 			KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
@@ -506,7 +509,7 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 				flexmem_function_drain(function, false));
 		KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
 		KUNIT_EXPECT_FALSE(test, flexmem_function_is_settled(function));
-		/* Nothing else of it is mapped before that. */
+		/* No other part of it is mapped before that. */
 		KUNIT_EXPECT_EQ(test, -EIO,
 				flexmem_function_vm_map(function, &some_range,
 							&mem, 0,
@@ -516,7 +519,7 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 				flexmem_function_drain(function, false));
 		KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
 	}
-	/* Where there is no room there is nothing. */
+	/* Without room, nothing is mapped. */
 	liar->rc = -ENOSPC;
 	KUNIT_EXPECT_EQ(test, -ENOSPC,
 			flexmem_function_vm_map(function, &some_range, &mem, 0,
@@ -530,14 +533,14 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINTR,
 			flexmem_function_vm_unmap(function, &some_range));
 	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
-	/* It does not go back while it may be. */
+	/* Memory does not go back while it may be mapped. */
 	KUNIT_EXPECT_EQ(test, -EINTR,
 			flexmem_function_vm_map(function, &some_range, &mem, 0,
 						FLEXMEM_VM_WRITE));
 	liar->rc = -EIO;
 	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_release(function, &mem));
 	KUNIT_EXPECT_EQ(test, liar->released, 0);
-	/* Nor is what goes back mapped. */
+	/* Memory that goes back is not mapped, either. */
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			flexmem_function_vm_map(function, &some_range, &mem, 0,
 						FLEXMEM_VM_WRITE));
@@ -547,7 +550,7 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, function->nr_pieces, 0);
 }
 
-/* Or the task would map whatever was on the stack. */
+/* Otherwise the task would map an uninitialised frame number. */
 static void page_without_a_frame_is_eio(struct kunit *test)
 {
 	const struct flexmem_memory mem = { .size = SZ_2M };
@@ -571,13 +574,15 @@ static void each_command_tells_of_a_dead_firmware(struct kunit *test)
 	unsigned int nth;
 
 	for (nth = 0; nth < NR_OPERATIONS; nth++) {
-		/* The firmware has no part in it. */
+		/* The firmware takes no part in a page fault. */
 		if (nth == OPERATION_PAGE)
 			continue;
 		liar->rc = -ETIMEDOUT;
 		call(liar, nth);
 		KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
-		/* That one has failed shows that it lives no more than before. */
+		/*
+		 * An operation that failed does not show that the firmware lives.
+		 */
 		liar->rc = -EIO;
 		call(liar, nth);
 		liar->rc = -ETIMEDOUT;
@@ -595,7 +600,7 @@ static void each_command_tells_of_a_dead_firmware(struct kunit *test)
 	}
 }
 
-/* Its callers would wait for a probe each time that it is full. */
+/* Otherwise its callers would wait for a probe each time the device is full. */
 static void firmware_without_room_is_not_dead(struct kunit *test)
 {
 	struct liar *liar = test->priv;
@@ -614,7 +619,7 @@ static void firmware_without_room_is_not_dead(struct kunit *test)
 	}
 }
 
-/* A timeout does not wake a function, nor does an answer. */
+/* Neither a timeout nor an answer ends a sleep. */
 static void only_what_is_up_becomes_unresponsive(struct kunit *test)
 {
 	struct liar *liar = test->priv;
@@ -657,7 +662,7 @@ static void each_state_has_its_error(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENODEV, flexmem_function_fatal(function));
 }
 
-/* On the way to resume a driver may reset the device. */
+/* A driver may reset the device while it resumes. */
 static void reset_does_not_end_a_suspend(struct kunit *test)
 {
 	struct liar *liar = test->priv;
@@ -714,7 +719,7 @@ static void pf_needs_no_slots(struct kunit *test)
 			flexmem_function_slot_clear(&liar->function, 0));
 }
 
-/* One thing wrong, the rest as it should be. */
+/* A description with one mistake. */
 struct bad_desc {
 	const char *what;
 	void (*spoil)(struct flexmem_device_desc *desc,

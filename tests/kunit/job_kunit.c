@@ -92,7 +92,9 @@ static void start(struct kunit *test, struct ctx *ctx,
 	complete(&ctx->started);
 }
 
-/* In the middle of a command: the firmware is done after the caller is gone. */
+/*
+ * The caller is killed in the middle of a command; then the firmware answers.
+ */
 static void kill_caller(void *arg)
 {
 	struct ctx *ctx = arg;
@@ -112,7 +114,7 @@ static unsigned int nr_regions(struct flexmem_table *table)
 	return nr;
 }
 
-/* Once the worker is done. */
+/* Waits for the worker. */
 static void expect(struct kunit *test, int rc, unsigned int regions,
 		   const char *log)
 {
@@ -139,7 +141,7 @@ static void killed_while_a_slot_is_set(struct kunit *test)
 	start(test, ctx, call_alloc);
 	expect(test, -EINTR, 1, "acquire 12G, set 0");
 
-	/* It is there for the next one, and all of it is free. */
+	/* The next caller finds it, with all of it free. */
 	block = fake_alloc(ctx->table, 12 * GIB, FLEXMEM_ALIGN, false, NULL);
 	KUNIT_EXPECT_FALSE(test, IS_ERR(block));
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
@@ -165,7 +167,7 @@ static void killed_before_its_turn_asks_nothing(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
-	/* So that the worker cannot begin. */
+	/* Holds the lock, so that the worker cannot begin. */
 	mutex_lock(&ctx->table->acquire_lock);
 	start(test, ctx, call_alloc);
 	msleep(20);
@@ -174,7 +176,7 @@ static void killed_before_its_turn_asks_nothing(struct kunit *test)
 	expect(test, -EINTR, 0, "");
 }
 
-/* The worker has something else to do: what is behind that goes at once. */
+/* The worker is busy, so a job in the queue is given up at once. */
 static void killed_in_the_queue_leaves_nothing(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -255,7 +257,7 @@ static int reset_task(void *data)
 	return 0;
 }
 
-/* In the middle of a command; a reset that does not come fails the test. */
+/* The reset comes in the middle of a command. The test fails if it does not. */
 static void begin_reset(void *arg)
 {
 	struct ctx *ctx = arg;
@@ -284,7 +286,7 @@ static void reset_cuts_in(struct kunit *test)
 	expect(test, -EIO, 0, "clear 0, release 12G, quiesce, reset");
 }
 
-/* Regions that are empty. */
+/* Makes empty regions. */
 static void acquire(struct kunit *test, struct ctx *ctx, unsigned int nr)
 {
 	while (nr--)
@@ -304,7 +306,7 @@ static void begin_suspend(void *arg)
 	complete(&ctx->asleep);
 }
 
-/* TRIM goes on after a sleep; the sleep does not wait for all of it. */
+/* TRIM goes on after a sleep; the sleep does not wait for the whole TRIM. */
 static void suspend_cuts_in(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -324,7 +326,7 @@ static void suspend_cuts_in(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->regions, 3);
 }
 
-/* Between two sizes: nothing has been acquired yet. */
+/* Between two sizes: no memory has been acquired yet. */
 static void suspend_puts_growth_off(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -363,12 +365,12 @@ static void settled_unasked(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
-	/* Not at once: some more commands of that are not answered, either. */
+	/* Not at once: some of these commands get no answer, either. */
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -ETIMEDOUT);
 	start(test, ctx, call_alloc);
 	wait_for_completion(&ctx->done);
 	let_settle(ctx->table);
-	/* The second one in a row: it is asked whether it lives. */
+	/* The second timeout in a row: the worker probes the device. */
 	expect(test, -ETIMEDOUT, 0,
 	       "acquire 12G ETIMEDOUT, release 12G ETIMEDOUT, capacity, release 12G ETIMEDOUT, release 12G");
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
@@ -405,7 +407,7 @@ static void stranded_memory_goes_back_unasked(struct kunit *test)
 	       "acquire 12G, set 0 ETIMEDOUT, clear 0, release 12G");
 }
 
-/* TRIM is over, and what it has not got back is asked for once more. */
+/* TRIM is over. The worker asks once more for what did not come back. */
 static void release_is_repeated_unasked(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -420,7 +422,7 @@ static void release_is_repeated_unasked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 }
 
-/* But not for ever. */
+/* The worker does not try forever. */
 static void release_is_given_up(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -462,7 +464,10 @@ static void lose_acquire(struct kunit *test, struct ctx *ctx)
 			flexmem_function_acquire(&table->function, GIB, &mem));
 }
 
-/* A device that sleeps is not asked; it is when it is awake. */
+/*
+ * The worker asks a sleeping device nothing; it asks after the device has
+ * woken.
+ */
 static void settled_after_a_sleep(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -482,7 +487,7 @@ static void settled_after_a_sleep(struct kunit *test)
 			   "acquire 1G ETIMEDOUT, release 1G");
 }
 
-/* The worker's turn, whenever it would have come. */
+/* Runs the worker now instead of later. */
 static void run_work(struct flexmem_table *table)
 {
 	mod_delayed_work(table->function.worker, &table->function.work, 0);
@@ -504,7 +509,7 @@ static void let_wait(struct ctx *ctx)
 			   completion_done(&ctx->done));
 }
 
-/* Each run of the worker is one probe, and what is lost waits for a good one. */
+/* Each run of the worker is one probe. Lost commands wait until one succeeds. */
 static void one_probe_at_a_time(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -519,7 +524,7 @@ static void one_probe_at_a_time(struct kunit *test)
 		run_work(ctx->table);
 		KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], i);
 		KUNIT_EXPECT_TRUE(test, delayed_work_pending(&function->work));
-		/* Less and less often. */
+		/* The intervals grow. */
 		KUNIT_EXPECT_EQ(test, function->work_tries, i);
 	}
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
@@ -529,7 +534,7 @@ static void one_probe_at_a_time(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&function->work));
 }
 
-/* Only the answer to a command shows that it lives. */
+/* Only the answer to a command shows that the device lives. */
 static void probe_that_fails_is_no_answer(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -557,7 +562,7 @@ static void callers_wait_for_the_probe(struct kunit *test)
 			   "capacity, acquire 12G, set 0");
 }
 
-/* As that of a scrub that was under way. */
+/* The answer belongs to a scrub that was under way. */
 static void any_answer_ends_the_wait(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -596,7 +601,10 @@ static void killed_while_waiting_for_the_probe(struct kunit *test)
 	expect(test, -EINTR, 0, "");
 }
 
-/* Neither what fits, whatever the order, nor what there is no room for. */
+/*
+ * Neither an allocation that fits, with any order, nor one that there is no
+ * room for.
+ */
 static void what_needs_no_answer_does_not_wait(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -647,7 +655,7 @@ static void who_waits_is_told_when_the_device_goes(struct kunit *test)
 	expect(test, -ENODEV, 0, "");
 }
 
-/* Regions that the firmware has not taken back. */
+/* Regions that the firmware has refused to take back. */
 static void strand(struct kunit *test, struct ctx *ctx, unsigned int nr)
 {
 	unsigned int i, regions;
@@ -658,7 +666,7 @@ static void strand(struct kunit *test, struct ctx *ctx, unsigned int nr)
 								   false, 0)));
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, nr, -EIO);
 	for (i = 0; i < nr; i++) {
-		/* Each stops at its first one. */
+		/* Each job stops at its first one. */
 		fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -EIO);
 		flexmem_table_trim(ctx->table, false, &regions, &bytes);
 	}

@@ -38,7 +38,10 @@ struct ctx {
 	struct flexmem_memory mem;
 };
 
-/* The next call of an operation is lost, in the way of the parameter. */
+/*
+ * The next call of an operation gets no reply, in the way that the parameter
+ * says.
+ */
 static int lose(struct kunit *test, enum fake_op op, unsigned int times)
 {
 	const struct loss *loss = test->param_value;
@@ -122,7 +125,7 @@ static void lost_acquire_is_released(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, release(ctx));
 }
 
-/* Its base is not known: no other memory is taken for it. */
+/* Its base is unknown, so no other memory must be taken for it. */
 static void lost_acquire_keeps_no_other(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -138,7 +141,7 @@ static void lost_acquire_keeps_no_other(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* Before that the memory does not go back, nor is the slot used. */
+/* Before that the memory does not go back, and the slot is not used. */
 static void lost_set_is_cleared(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -173,7 +176,7 @@ static void lost_clear_is_repeated(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* Also by its caller. */
+/* The caller may repeat it. */
 static void lost_clear_can_be_repeated(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -191,7 +194,7 @@ static void lost_clear_can_be_repeated(struct kunit *test)
 		     "acquire 4G, set 3, clear 3?, clear 3?, clear 3, release 4G");
 }
 
-/* It cannot be undone: the memory may be another's. */
+/* The release cannot be undone: the memory may be another owner's. */
 static void lost_release_is_repeated(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -204,7 +207,7 @@ static void lost_release_is_repeated(struct kunit *test)
 	expect_asked(test, "acquire 4G, release 4G?, release 4G");
 }
 
-/* The device gives it again, so it had taken it: no reason to distrust it. */
+/* The device gives the memory again, so the release took place. */
 static void lost_release_may_have_been_done(struct kunit *test)
 {
 	const struct loss *loss = test->param_value;
@@ -235,7 +238,7 @@ static void undoing_goes_on_until_it_is_answered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc, acquire(ctx));
 	KUNIT_EXPECT_EQ(test, rc, drain(ctx));
 	flexmem_function_note(&ctx->function, 0);
-	/* Also if it is refused. */
+	/* The same after a refusal. */
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO, drain(ctx));
 	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
@@ -243,7 +246,7 @@ static void undoing_goes_on_until_it_is_answered(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* REVIEW 23: a refusal strands one piece, and costs some commands. */
+/* A refusal strands one piece, and costs some commands. */
 static void refused_piece_keeps_no_other(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -272,7 +275,9 @@ static void refused_piece_keeps_no_other(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* In the order of acquisition; what comes behind a refusal is tried. */
+/*
+ * In the order of acquisition. A refusal does not stop the tries of later ones.
+ */
 static void all_goes_back_in_order(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -356,7 +361,7 @@ static void reset_settles_everything(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, release(ctx));
 }
 
-/* Memory that was never heard of is what quiesce is for, too. */
+/* quiesce is called also if all the memory comes from lost replies. */
 static void what_may_be_there_is_made_quiet(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

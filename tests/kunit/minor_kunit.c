@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Numbers of nodes: ranges, and that a function keeps its own. */
+/* Numbers of nodes: their ranges, and that a function keeps its number. */
 
 #include <kunit/test.h>
 
@@ -36,7 +36,7 @@ static void pfs_and_vfs_have_ranges_of_their_own(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_minor_get(minors, PF, "card.0"));
 	KUNIT_EXPECT_EQ(test, 65, flexmem_minor_get(minors, VF, "card.2"));
 	KUNIT_EXPECT_EQ(test, 1, flexmem_minor_get(minors, PF, "other.0"));
-	/* A device that changes its mode is another function. */
+	/* A device that changes from PF to VF counts as another function. */
 	flexmem_minor_put(minors, 0);
 	KUNIT_EXPECT_EQ(test, 66, flexmem_minor_get(minors, VF, "card.0"));
 }
@@ -83,7 +83,7 @@ static void a_full_range_takes_back_what_is_idle(struct kunit *test)
 	flexmem_minor_put(minors, 7);
 	KUNIT_EXPECT_EQ(test, 7, flexmem_minor_get(minors, PF, "more"));
 	KUNIT_EXPECT_EQ(test, -ENOSPC, flexmem_minor_get(minors, PF, "pf.7"));
-	/* Full for PFs, and no worse for VFs, up to the very last. */
+	/* All numbers of PFs are taken; VFs still get all of theirs. */
 	for (i = FLEXMEM_MAX_PFS; i < FLEXMEM_MAX_DEVICES; i++) {
 		snprintf(name, sizeof(name), "vf.%d", i);
 		KUNIT_ASSERT_EQ(test, i, flexmem_minor_get(minors, VF, name));

@@ -30,8 +30,8 @@ static bool comes_before(const struct model *model,
 }
 
 /*
- * The free block of at least @size bytes that comes first in the order of the
- * fit; with @after, the first of those that come after that one.
+ * The first free block of at least @size bytes, in the order of the fit; with
+ * @after, the first one behind that block.
  */
 static int first_hole(const struct model *model,
 		      const struct model_region *region, u64 size, int after)
@@ -76,7 +76,7 @@ int model_find_hole(const struct model *model,
 	return -1;
 }
 
-/* A piece of @from, in which is dirty what is dirty there. */
+/* A part of @from. It is dirty where @from is. */
 static struct model_block piece_of(const struct model_block *from, u64 start,
 				   u64 size)
 {
@@ -106,7 +106,7 @@ static void add_dirt(struct model_block *block, const struct model_block *other)
 		block->bytes_of = MODEL_MIXED;
 }
 
-/* A block becomes two: @size bytes, and what remains. */
+/* Splits a block into @size bytes and the rest. */
 static void split_block(struct model_region *region, unsigned int i, u64 size)
 {
 	struct model_block *block = &region->block[i], whole = *block;
@@ -121,7 +121,7 @@ static void split_block(struct model_region *region, unsigned int i, u64 size)
 	block[1] = piece_of(&whole, whole.start + size, whole.size - size);
 }
 
-/* A block takes the next one in. */
+/* Merges a block with the next one. */
 static void join_blocks(struct model_region *region, unsigned int i)
 {
 	struct model_block *block = &region->block[i];
@@ -152,7 +152,7 @@ static bool fits_at(const struct model_block *block, u64 start, u64 size)
 	return start + size <= block->start + block->size;
 }
 
-/* Half way in the largest one, or as near to its start as it must be. */
+/* The middle of the largest free block, or as near to its start as needed. */
 static int find_growable(const struct model_region *region, u64 size,
 			 u64 alignment, u64 *start)
 {

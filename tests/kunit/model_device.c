@@ -71,7 +71,7 @@ static struct model_pending *add_pending(struct model *model, int piece,
 	return pending;
 }
 
-/* The device: which piece of memory it gives, or an error. */
+/* The piece of memory that the device gives, or an error. */
 int model_acquire(struct model *model, u64 size)
 {
 	int rc = model_call(model, &model->acquire_error), piece = 0;
@@ -91,7 +91,7 @@ int model_acquire(struct model *model, u64 size)
 	return piece;
 }
 
-/* A slot may name memory that is to go back: it is not asked for yet. */
+/* A slot may still name the memory, so it is not released yet. */
 void model_strand(struct model *model, unsigned int piece, int slot)
 {
 	add_pending(model, piece, slot, model->acquired[piece]);
@@ -127,13 +127,13 @@ int model_release(struct model *model, unsigned int piece)
 				       model->acquired[piece]));
 }
 
-/* Whether the device cannot be asked for anything else now. */
+/* Whether the device can take no other command now. */
 bool model_is_no_answer(int rc)
 {
 	return rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV;
 }
 
-/* The first that was acquired after @after; not those tried too often. */
+/* The first memory acquired after @after that was not tried too often. */
 static struct model_pending *next_pending(struct model *model, u64 after,
 					  bool all)
 {
@@ -169,7 +169,7 @@ int model_drain(struct model *model, bool all)
 	return rc;
 }
 
-/* Whether no memory that is to go back may be in a slot. */
+/* Whether no slot can hold memory that waits for its release. */
 bool model_slot_is_known(const struct model *model, unsigned int slot)
 {
 	unsigned int i;

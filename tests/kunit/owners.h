@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Clients that own bytes, for the tests of scrubbing.
- *
- * The device remembers what is in its memory: every allocation is looked at
- * when it is made, filled with its owner's own value, and looked at again when
- * it is freed. Regions are of 12 GiB and fill up one after the other.
+ * Clients that own bytes, for the tests of scrubbing. The fake device remembers
+ * the contents of its memory. Each allocation is checked when it is made,
+ * filled with its owner's value, and checked again when it is freed. Regions
+ * are of 12 GiB and fill up one after the other.
  */
 #ifndef _FLEXMEM_TEST_OWNERS_H
 #define _FLEXMEM_TEST_OWNERS_H
@@ -116,7 +115,7 @@ static inline u8 value_of(const struct flexmem_client *client)
 	return 1 + owner % (FAKE_FOREIGN - 1);
 }
 
-/* All bytes are the owner's, or clean; with @value 0, clean. */
+/* All bytes are the owner's or clean; with @value 0 they must be clean. */
 static inline bool holds_own(struct ctx *ctx,
 			     const struct flexmem_allocation *allocation,
 			     u8 value)
@@ -177,7 +176,7 @@ static inline void give(struct kunit *test,
 	flexmem_client_release(client, allocation);
 }
 
-/* Bytes that were scrubbed since the last time; both counters agree. */
+/* Bytes that were scrubbed since the last call; both counters must agree. */
 static inline u64 scrubbed(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -195,7 +194,7 @@ static inline const struct flexmem_snapshot *sums(struct ctx *ctx)
 	return &ctx->view.sum;
 }
 
-/* Lets the background do what it has to do; what it puts off stays put off. */
+/* Lets the background do its pending work, but not work that it has delayed. */
 static inline void scrub_background(struct ctx *ctx)
 {
 	mod_delayed_work(system_unbound_wq, &ctx->table->scrub_work, 0);

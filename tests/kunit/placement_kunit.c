@@ -53,7 +53,9 @@ static void fill_first_tries_the_fullest_first(struct kunit *test)
 	occupy(test, ctx, 1, 1 * GIB);
 	occupy(test, ctx, 2, 5 * GIB);
 	expect_tensor(test, ctx, GIB, 2, 5 * GIB);
-	/* Does not fit there; the next fullest that it fits in. */
+	/*
+	 * It does not fit there, so it goes to the next fullest where it fits.
+	 */
 	expect_tensor(test, ctx, 8 * GIB, 0, 3 * GIB);
 	expect_tensor(test, ctx, GIB, 0, 11 * GIB);
 	expect_tensor(test, ctx, GIB, 2, 6 * GIB);
@@ -78,7 +80,10 @@ static void fragmented_region_is_passed_over(struct kunit *test)
 	struct ctx *ctx = make_preallocated(test, param_order(test), 3);
 	unsigned int first, last;
 
-	/* Free bytes: 10, 8 and 6 GiB; but of the first in the order, halves. */
+	/*
+	 * Free bytes are 10, 8 and 6 GiB. Those of the first region are in two
+	 * halves.
+	 */
 	first = param_order(test) == FLEXMEM_ORDER_LOAD_BALANCE ? 0 : 2;
 	last = 2 - first;
 	split(test, ctx, first, first ? 6 * GIB : 2 * GIB);
@@ -150,7 +155,7 @@ static void load_balance_without_capacity_uses_what_is_there(struct kunit *test)
 	expect_tensor(test, ctx, 128, 0, 0);
 	expect_tensor(test, ctx, 128, 1, 0);
 	fake_device_forget(ctx->fake);
-	/* Locks, and takes the emptier one. */
+	/* Exhausts the slots, and then takes the emptier region. */
 	expect_tensor(test, ctx, 128, 0, 128);
 	expect_log(test, ctx,
 		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G ENOSPC");
@@ -272,7 +277,7 @@ static void large_program_gets_a_large_region(struct kunit *test)
 
 /* Reasons. */
 
-/* The same calls, the same places, whatever the function. */
+/* The same calls give the same places on a PF and on a VF. */
 
 #define SAME_OPS 400
 #define SAME_LIVE 64

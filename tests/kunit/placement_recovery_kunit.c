@@ -78,7 +78,7 @@ static void unknown_capacity_is_asked_for_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 3);
 }
 
-/* Also if the table was exhausted when the capacity changed. */
+/* The same if the table was exhausted when the capacity changed. */
 static void unknown_capacity_reopens(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, 4 * GIB);
@@ -92,7 +92,7 @@ static void unknown_capacity_reopens(struct kunit *test)
 	expect_tensor(test, ctx, 8 * GIB, 1, 0);
 }
 
-/* A region may be had again, so one is acquired before the old is used. */
+/* A region can be had again, so one is acquired before the old one is used. */
 static void unknown_capacity_goes_before_what_fits(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
@@ -106,7 +106,7 @@ static void unknown_capacity_goes_before_what_fits(struct kunit *test)
 	expect_tensor(test, ctx, 128, 1, 0);
 }
 
-/* A firmware at work is not waited for, but not forgotten either. */
+/* The caller does not wait for a busy firmware, and asks again later. */
 static void new_capacity_waits_for_nobody(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, 3 * GIB);

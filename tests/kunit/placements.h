@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A region table, a fake device and what placement says, for the tests of where
- * allocations go. Regions are of 12 GiB, unless said otherwise.
+ * A region table, a fake device and the results of placement, for the tests of
+ * addresses. Regions are of 12 GiB, unless a test says otherwise.
  */
 #ifndef _FLEXMEM_TEST_PLACEMENTS_H
 #define _FLEXMEM_TEST_PLACEMENTS_H
@@ -63,7 +63,7 @@ static inline struct ctx *make_lazy(struct kunit *test,
 	return make(test, FLEXMEM_MODE_VF, slots, capacity, &settings);
 }
 
-/* A VF that has so many regions already and cannot get another. */
+/* A VF with as many regions as it can get. */
 static inline struct ctx *make_preallocated(struct kunit *test,
 					    enum flexmem_order order,
 					    unsigned int nr)
@@ -89,7 +89,7 @@ static inline struct flexmem_region *region_in(struct kunit *test,
 	return region;
 }
 
-/* Takes bytes of a region, past placement. */
+/* Takes bytes of a region without placement. */
 static inline struct fake_block *occupy(struct kunit *test, struct ctx *ctx,
 					unsigned int slot, u64 size)
 {
@@ -107,7 +107,7 @@ static inline struct fake_block *try(struct ctx *ctx, u64 size, bool program)
 			  &ctx->place);
 }
 
-/* Allocates and expects the slot and offset it went to. */
+/* Allocates, and expects this slot and offset. */
 static inline struct fake_block *expect_at(struct kunit *test, struct ctx *ctx,
 					   u64 size, bool program,
 					   unsigned int slot, u64 offset)
@@ -141,7 +141,7 @@ static inline void expect_reason(struct kunit *test, struct ctx *ctx, u64 size,
 	KUNIT_EXPECT_NULL(test, ctx->place.block);
 }
 
-/* Expects what the device was asked since the last time. */
+/* Expects these calls to the device since the last time. */
 static inline void expect_log(struct kunit *test, struct ctx *ctx,
 			      const char *log)
 {
@@ -149,7 +149,7 @@ static inline void expect_log(struct kunit *test, struct ctx *ctx,
 	fake_device_forget(ctx->fake);
 }
 
-/* Makes a region's free bytes two equal pieces around a block in the middle. */
+/* Splits a region's free bytes into two equal parts around a block. */
 static inline void split(struct kunit *test, struct ctx *ctx, unsigned int slot,
 			 u64 middle)
 {

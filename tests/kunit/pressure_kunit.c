@@ -72,7 +72,7 @@ static void levels_by_jumps(struct kunit *test)
 				    steps[i].level, "step %u", i);
 }
 
-/* So many percent are rounded up, whatever the size of the memory. */
+/* Thresholds are rounded up, whatever the size of the memory. */
 static void shares_are_exact(struct kunit *test)
 {
 	static const u64 memories[] = {
@@ -89,7 +89,7 @@ static void shares_are_exact(struct kunit *test)
 		KUNIT_EXPECT_GE(test, enter * 100, memories[i] * 80);
 		KUNIT_EXPECT_LT(test, (enter - 1) * 100, memories[i] * 80);
 	}
-	/* 95 percent of that do not fit 64 bits on the way. */
+	/* 95 times the size does not fit 64 bits. */
 	gauge = make_gauge(test, 0);
 	flexmem_gauge_set_memory(gauge, U64_MAX, U64_MAX);
 	KUNIT_EXPECT_EQ(test, gauge->level, CRITICAL);
@@ -168,7 +168,7 @@ static struct fake_block *alloc(struct kunit *test, u64 size)
 	return block;
 }
 
-/* Delivers what there is to deliver, without the time between two events. */
+/* Delivers the pending events, without waiting for the interval. */
 static void deliver(struct ctx *ctx)
 {
 	flush_delayed_work(&ctx->accounts->gauge.deliver);
@@ -212,7 +212,7 @@ static void memory_is_what_there_could_be(struct kunit *test)
 	alloc(test, GIB);
 	expect_quiet(test);
 	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.memory, 2 * GIB);
-	/* The device has given all it has, and that is full. */
+	/* The device has given all its memory, which counts as full. */
 	ctx->fake->capacity = GIB;
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
 	expect_event(test, CRITICAL, GIB, GIB);
@@ -225,8 +225,8 @@ static void memory_is_what_there_could_be(struct kunit *test)
 }
 
 /*
- * A short change in either direction sends no event: the reader keeps its
- * level.
+ * The bytes count as in use all the time, so the level does not drop for a
+ * moment.
  */
 static void quarantined_bytes_stay_in_use(struct kunit *test)
 {
@@ -277,7 +277,7 @@ static void an_event_is_taken_once(struct kunit *test)
 	expect_quiet(test);
 }
 
-/* A level that is left again before it could be told is no event. */
+/* A level that ends before a reader got it is no event. */
 static void what_is_over_is_not_told(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -287,7 +287,7 @@ static void what_is_over_is_not_told(struct kunit *test)
 	alloc(test, GIB);
 	block = alloc(test, GIB);
 	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
-	/* So that the next one is not due, however slow the machine is. */
+	/* Keeps the next event from being due, however slow the machine is. */
 	gauge->next = jiffies + 3600 * HZ;
 	fake_free(block);
 	KUNIT_EXPECT_EQ(test, gauge->level, NONE);
@@ -347,7 +347,7 @@ static void add_reader(struct flexmem_gauge *gauge, struct reader *reader)
 
 /* ---- files after a failed ALLOC ---- */
 
-/* An ALLOC of a client's: 0 or the error; it goes back with the file. */
+/* An ALLOC of a client: 0 or the error. It is freed with the file. */
 static int try(struct flexmem_client *client, u64 size)
 {
 	struct flexmem_allocation *allocation;
@@ -378,9 +378,9 @@ static void a_free_is_an_event_after_a_failure(struct kunit *test)
 	fake_free(block[0]);
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
 	KUNIT_EXPECT_EQ(test, ctx->reading.event.in_use, GIB + GIB / 2);
-	/* The other one has not asked for anything. */
+	/* The other file has not tried to allocate. */
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &other->listener));
-	/* Once for each failure. */
+	/* One event for each failure. */
 	fake_free(alloc(test, 128));
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
 	KUNIT_EXPECT_EQ(test, try(ctx->client, GIB), -ENOMEM);
@@ -400,7 +400,7 @@ static void a_success_ends_it(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
 }
 
-/* To be told of the level is not to be told of a free. */
+/* An event about the level does not replace the one about a free. */
 static void a_level_does_not_end_it(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -418,7 +418,7 @@ static void a_level_does_not_end_it(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
 }
 
-/* No free can help it. */
+/* No free can help this request. */
 static void none_for_what_never_fits(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -451,7 +451,9 @@ static void a_free_in_between_counts(struct kunit *test)
 	remove_wait_queue(&gauge->readers, &reader.entry);
 }
 
-/* Each failure is seen, those too that came when others were told. */
+/*
+ * Each failure leads to an event, also if it came while others were delivered.
+ */
 static void several_have_failed(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -480,7 +482,7 @@ static void only_the_worker_wakes_readers(struct kunit *test)
 	int i;
 
 	add_reader(gauge, &reader);
-	/* So that the worker has nothing to do before it is told to. */
+	/* Leaves the worker without pending work. */
 	gauge->next = jiffies + 3600 * HZ;
 	alloc(test, GIB);
 	for (i = 0; i < 10; i++) {
@@ -494,14 +496,14 @@ static void only_the_worker_wakes_readers(struct kunit *test)
 	remove_wait_queue(&gauge->readers, &reader.entry);
 }
 
-/* Nothing goes to a worker while no file has failed, nor by a close. */
+/* Without a failed file neither a FREE nor a close queues the worker. */
 static void frees_are_silent_otherwise(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
 	struct flexmem_account *account;
 
-	/* So that the worker does not do at once what it is asked for. */
+	/* Keeps the worker from running at once. */
 	gauge->next = jiffies + 3600 * HZ;
 	fake_free(alloc(test, 128));
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&gauge->deliver));

@@ -26,7 +26,7 @@
 #define PLENTY (1024 * GIB)
 #define MAX_LIVE 256
 #define SAMPLE 512
-/* So many operations reach every reason, whatever the seed. */
+/* Enough operations to reach every reason, whatever the seed. */
 #define ENOUGH_OPS 20000
 
 static unsigned int ops = 20000;
@@ -109,7 +109,7 @@ static const struct scenario scenarios[] = {
 	},
 };
 
-/* An allocation. Not a struct fake_block: this is about speed. */
+/* An allocation. It is no struct fake_block, for speed. */
 struct live {
 	struct flexmem_region *region;
 	struct flexmem_block *block;
@@ -318,7 +318,7 @@ static int place(struct run *run, const struct model_request *wanted,
 	};
 	int rc = flexmem_place(run->table, &request, place);
 
-	/* No test is to trip over it. */
+	/* A success without a block is an error, and not a crash of the test. */
 	return !rc && !place->block ? -EFAULT : rc;
 }
 
@@ -386,7 +386,7 @@ static void do_free(struct run *run)
 	free_live(run, i);
 }
 
-/* After a comparison has failed; otherwise there is nothing left. */
+/* Cleans up after a failed comparison; otherwise nothing is left. */
 static void free_everything(void *data)
 {
 	struct run *run = data;
@@ -397,7 +397,7 @@ static void free_everything(void *data)
 	run->spare = (struct flexmem_spare) {};
 }
 
-/* One that is still in use when it is freed, or cannot be scrubbed. */
+/* A block that is in use when it is freed, or that cannot be scrubbed. */
 static void do_orphan_or_quarantine(struct run *run)
 {
 	unsigned int i = below(run, run->nr_live);
@@ -446,7 +446,7 @@ static void end_growth(struct run *run, const struct live *live,
 	}
 }
 
-/* One node, kept for the next time if it was not used. */
+/* One spare node, kept for the next call if this one does not use it. */
 static int fill_spare(struct run *run)
 {
 	return run->spare.block[0] ? 0 : flexmem_spare_fill(&run->spare, 1);
@@ -514,7 +514,7 @@ static void do_trim(struct run *run, bool scrub_fails)
 	run->trims += regions;
 }
 
-/* Now and then the device has less than it used to, or all of it again. */
+/* Now and then the device's capacity shrinks, or returns to all of it. */
 static void do_new_capacity(struct run *run)
 {
 	u64 capacity = run->scenario->capacity;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The end of a table, and what can be seen of it before: removal, snapshots,
- * the check of debug builds.
+ * The end of a table, and its observers: removal, snapshots, the check of debug
+ * builds.
  */
 
 #include <linux/completion.h>
@@ -34,7 +34,7 @@ static void blocks_can_be_freed_after_removal(struct kunit *test)
 		block[i] = occupy(test, ctx, 0, GIB);
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
-	/* The last one takes the region along: KASAN and kmemleak watch. */
+	/* The last block frees the region: KASAN and kmemleak watch. */
 	for (i = 0; i < 3; i++)
 		fake_free(block[i]);
 }
@@ -147,7 +147,7 @@ static void removal_ends_a_trim(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 }
 
-/* They could write to what is another tenant's by then. */
+/* Programs could still write to memory that is another tenant's by then. */
 static void removal_gives_nothing_back_while_programs_may_run(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -204,8 +204,8 @@ static int remove_table(void *data)
 }
 
 /*
- * A snapshot looks at the blocks of all regions: while one is being taken, none
- * may be destroyed. The test holds what a snapshot holds.
+ * A snapshot reads the blocks of all regions, so no region may be destroyed
+ * during it. The test holds the lock that a snapshot holds.
  */
 static void removal_waits_for_a_snapshot(struct kunit *test)
 {

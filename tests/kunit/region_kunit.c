@@ -218,7 +218,7 @@ static void refused_slot_is_passed_over(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, region->id, 2);
 	expect_log(test, ctx, "acquire 12G, set 0 ENOSPC, set 1 ENOSPC, set 2");
 	expect_open(test, ctx);
-	/* Remembered. */
+	/* The driver remembers the refused slots. */
 	acquire(ctx, 0);
 	expect_log(test, ctx, "acquire 12G, set 3");
 }
@@ -235,13 +235,13 @@ static void every_slot_refused_exhausts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 }
 
-/* The device answers another command. */
+/* The device answers another command, so it is asked again. */
 static void answer(struct ctx *ctx)
 {
 	flexmem_function_note(&ctx->table->function, 0);
 }
 
-/* But not before it is known that the slot does not name it. */
+/* Memory goes back only once the slot is known not to name it. */
 static void failed_slot_gives_the_memory_back(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -262,7 +262,7 @@ static void failed_slot_gives_the_memory_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
 }
 
-/* A firmware that says that it failed, and has not. */
+/* The firmware reports a failure of a command that it carried out. */
 static void memory_in_a_slot_is_never_given_back(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -294,7 +294,7 @@ static void memory_that_could_not_be_released_is_retried(struct kunit *test)
 	expect_log(test, ctx, "release 12G, acquire 12G, set 0");
 }
 
-/* It is tried again each time; that costs a command, and no more. */
+/* Each allocation tries again, at the cost of one command. */
 static void refused_release_keeps_no_other_region(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -307,7 +307,7 @@ static void refused_release_keeps_no_other_region(struct kunit *test)
 	fake_device_forget(ctx->fake);
 	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
 	expect_log(test, ctx, "release 12G EIO, acquire 12G, set 0");
-	/* Nor is it a reason to keep what is empty. */
+	/* It is no reason to keep an empty region, either. */
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	expect_log(test, ctx, "release 12G EIO, clear 0, release 12G EIO");

@@ -64,7 +64,7 @@ static void trim_of_nothing_leaves_the_lock(struct kunit *test)
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 }
 
-/* A slot that is still used is not free because another one is. */
+/* An empty slot elsewhere does not make a used slot free. */
 static void trim_leaves_full_pools_exhausted(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -171,7 +171,7 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 	expect_open(test, ctx);
-	/* If nothing was done the region stays, or else it goes. */
+	/* If the command had no effect, the region stays; otherwise it goes. */
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), error == -EIO ? 2 : 1);
 	drain(test, ctx);
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken,
@@ -308,11 +308,11 @@ static void trim_of_stranded_memory_reopens(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
-	/* The release is refused once more; so there is no memory. */
+	/* The firmware refuses the release once more, so there is no memory. */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(fake_alloc(ctx->table, 128, FLEXMEM_ALIGN,
 					   false, NULL)));
-	/* From now on it works. */
+	/* From now on the release works. */
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 	block = fake_alloc(ctx->table, 128, FLEXMEM_ALIGN, false, NULL);

@@ -64,7 +64,7 @@ static inline struct flexmem_region *acquire(struct ctx *ctx, u64 min_size)
 	return fake_table_acquire(ctx->table, false, min_size);
 }
 
-/* Acquires so many regions, and has the device forget about it. */
+/* Acquires so many regions, and clears the device's log. */
 static inline void acquire_regions(struct kunit *test, struct ctx *ctx,
 				   unsigned int nr)
 {
@@ -75,7 +75,7 @@ static inline void acquire_regions(struct kunit *test, struct ctx *ctx,
 	fake_device_forget(ctx->fake);
 }
 
-/* Acquires one more: its slot, or an error. */
+/* Acquires another region: its slot, or an error. */
 static inline int acquire_slot(struct ctx *ctx)
 {
 	struct flexmem_region *region = acquire(ctx, 0);
@@ -96,7 +96,7 @@ static inline struct fake_block *occupy(struct kunit *test, struct ctx *ctx,
 	return block;
 }
 
-/* Expects what the device was asked since the last time. */
+/* Expects these calls to the device since the last time. */
 static inline void expect_log(struct kunit *test, struct ctx *ctx,
 			      const char *log)
 {

@@ -66,7 +66,7 @@ static struct flexmem_allocation *alloc(struct kunit *test,
 	return allocation;
 }
 
-/* The handle of what an address names, which is freed; 0: nothing. */
+/* Frees the allocation at an address: its handle, or 0 if there is none. */
 static u32 free_address(struct flexmem_client *client, u64 region_id,
 			u64 offset)
 {
@@ -113,7 +113,7 @@ static void reset(struct kunit *test, struct ctx *ctx)
 	check(test, ctx);
 }
 
-/* Quarantines what another owner cannot have scrubbed. */
+/* Quarantines a block, by a scrub for another owner that fails. */
 static void quarantine(struct kunit *test, struct ctx *ctx, u64 size)
 {
 	struct flexmem_client *other = fake_client_open(test, ctx->table, 7);
@@ -161,18 +161,18 @@ static void reset_forgets_everything(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_resets, 1);
 	KUNIT_EXPECT_EQ(test, ctx->client->account->used[FLEXMEM_RESOURCE_BYTES],
 			0);
-	/* The handle is not forgotten: it is its owner's to free. */
+	/* The handle stays valid until its owner frees it. */
 	KUNIT_EXPECT_EQ(test,
 			ctx->client->account->used[FLEXMEM_RESOURCE_HANDLES], 1);
 	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, handle));
-	/* The last of the region takes it along: KASAN and kmemleak watch. */
+	/* The last block frees the region: KASAN and kmemleak watch. */
 	flexmem_allocation_put(orphaned);
 	check(test, ctx);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
 	check(test, ctx);
 }
 
-/* It ends what runs by itself, as the firmware may be dead. */
+/* The reset itself stops the programs, because the firmware may be dead. */
 static void reset_goes_on_if_programs_cannot_be_stopped(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -216,7 +216,7 @@ static void free_after_reset_is_no_ones_gain(struct kunit *test)
 	lost = alloc(test, ctx->client, GIB)->handle;
 	orphaned = orphan(test, ctx, GIB);
 	reset(test, ctx);
-	/* In the same slot, of another owner. */
+	/* In the same slot, by another owner. */
 	alloc(test, other, 3 * GIB);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 3 * GIB);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, lost), 0);
@@ -282,7 +282,7 @@ static void map_offset_names_the_new_one_after_reset(struct kunit *test)
 	found = flexmem_client_get_mapped(ctx->client, offset);
 	KUNIT_EXPECT_PTR_EQ(test, found, &new->chunks[0]);
 	flexmem_allocation_put(new);
-	/* Nor is it another file's. */
+	/* Another file cannot find it, either. */
 	expect_unmapped(test, fake_client_open(test, ctx->table, 1), offset);
 	expect_unmapped(test, ctx->client, ~0ULL);
 }
@@ -444,7 +444,7 @@ static void removal_with_all_kinds_of_blocks(struct kunit *test)
 	check(test, ctx);
 }
 
-/* It comes back with the reset that its driver makes then. */
+/* The memory returns with the reset that the driver makes then. */
 static void removal_keeps_what_programs_may_reach(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -510,7 +510,7 @@ static int wait_for_memory(void *data)
 	return 0;
 }
 
-/* Begins to allocate what needs the device, which must not come about yet. */
+/* Begins an allocation that needs the device, and must not complete yet. */
 static void start_waiter(struct kunit *test, struct waiter *waiter)
 {
 	struct task_struct *task;
@@ -582,7 +582,7 @@ static void removal_ends_the_wait_for_a_device_asleep(struct kunit *test)
 	fake_device_reset(ctx->fake);
 }
 
-/* The reset by its driver then takes all that it has. */
+/* The memory returns with the reset that the driver makes then. */
 static void removal_lets_a_device_sleep(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -615,7 +615,7 @@ static void background_sleeps_too(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 0);
 	resume(ctx);
-	/* At once, if it has not begun by itself yet. */
+	/* Runs the background now, if it has not begun yet. */
 	flush_delayed_work(&ctx->table->scrub_work);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 2);
 }

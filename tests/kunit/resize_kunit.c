@@ -49,7 +49,7 @@ static struct flexmem_block *new_node(struct kunit *test)
 
 	block = kunit_kmalloc(test, sizeof(*block), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, block);
-	/* As they are when they have been used before. */
+	/* Makes the blocks dirty, as after use. */
 	memset(block, 0xa5, sizeof(*block));
 	return block;
 }
@@ -154,7 +154,7 @@ static void tail_is_taken_from_the_neighbour(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, layout(ctx), "u3 t2 f5");
 	KUNIT_EXPECT_PTR_EQ(test, tail->owner, (const void *)test);
 	KUNIT_EXPECT_NULL(test, ctx->spare.block[0]);
-	/* It is no block of its own yet. */
+	/* The tail is no block of its own yet. */
 	KUNIT_EXPECT_EQ(test, ctx->blocks.nr_used, 1);
 	KUNIT_EXPECT_EQ(test, ctx->blocks.free, 5 * UNIT);
 	join(test, ctx, block, tail);
@@ -197,7 +197,7 @@ static void tail_can_be_given_back(struct kunit *test)
 	give(test, ctx, extend(test, ctx, block, 7 * UNIT));
 	KUNIT_EXPECT_STREQ(test, layout(ctx), "u3 f7");
 	KUNIT_EXPECT_EQ(test, ctx->blocks.nr_used, 1);
-	/* And what is free then is an ordinary block. */
+	/* The freed end is an ordinary block. */
 	take(test, ctx, 7 * UNIT);
 	KUNIT_EXPECT_STREQ(test, layout(ctx), "u3 u7");
 	KUNIT_EXPECT_EQ(test, ctx->blocks.nr_used, 2);
@@ -237,7 +237,7 @@ static void end_can_be_cut_off(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, layout(ctx), "u1 f5 u1 f3");
 }
 
-/* Where a block is dirty: [1, 4) of its six units. */
+/* Where a block of six units is dirty: [1, 4). */
 static struct flexmem_block *soiled(struct kunit *test, struct blocks_ctx *ctx)
 {
 	struct flexmem_block *block = take(test, ctx, 6 * UNIT);
@@ -317,7 +317,7 @@ static void a_tail_needs_its_block(struct kunit *test)
 
 /* ---- room to grow ---- */
 
-/* Where it went, or ~0ULL */
+/* The offset of the allocation, or ~0ULL. */
 static u64 take_growable(struct kunit *test, struct blocks_ctx *ctx, u64 bytes,
 			 u64 alignment)
 {
@@ -345,10 +345,13 @@ static void growable_goes_half_way(struct kunit *test)
 	struct blocks_ctx *ctx = make_blocks(test, GIB);
 
 	take(test, ctx, UNIT);
-	/* The middle is a unit above a half: up to the next 2 MiB. */
+	/*
+	 * The middle is a unit above the half, so it is rounded up to the next
+	 * 2 MiB.
+	 */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, UNIT),
 			512 * MIB + 2 * MIB);
-	/* Now the larger one is that before it. */
+	/* Now the larger free block is the one before it. */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, UNIT),
 			258 * MIB);
 }
@@ -360,7 +363,7 @@ static void growable_keeps_its_alignment(struct kunit *test)
 	take(test, ctx, UNIT);
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, 256 * MIB),
 			768 * MIB);
-	/* Only the start of it is left for that, or another block. */
+	/* Only the start of that block fits, or another block. */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, 512 * MIB),
 			512 * MIB);
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, 512 * MIB), ~0ULL);
@@ -373,7 +376,7 @@ static void growable_is_not_rounded_in_a_small_block(struct kunit *test)
 	take(test, ctx, 2 * UNIT);
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, 3 * UNIT, UNIT),
 			7 * UNIT);
-	/* It would not fit half way, but at the start. */
+	/* It fits at the start, but not in the middle. */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, 4 * UNIT, UNIT),
 			2 * UNIT);
 	KUNIT_EXPECT_STREQ(test, layout(ctx), "u2 u4 f1 u3 f2");
@@ -508,7 +511,7 @@ static u64 size_of(struct ctx *ctx, u32 handle)
 #define EXPECT_BUSY(test, call)						\
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(call), -EBUSY)
 
-/* From the first step to the last, whichever way it ends. */
+/* From the first step to the last, whether the resize succeeds or fails. */
 static void nobody_gets_what_is_being_resized(struct kunit *test)
 {
 	static const u64 lengths[] = { 8192, 4096, 1024 };
@@ -532,7 +535,7 @@ static void nobody_gets_what_is_being_resized(struct kunit *test)
 				flexmem_resize_prepare(ctx->client, &cmd,
 						       &second), -EBUSY);
 		KUNIT_EXPECT_EQ(test, cmd.out_size, 4096);
-		/* It is as it was until it is done. */
+		/* Others see the old size until the resize is done. */
 		KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 4096);
 		check_all(test);
 		KUNIT_EXPECT_EQ(test, ctx->view.allocs, 1);
@@ -608,7 +611,7 @@ static void counts_bytes_of_programs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes_of_programs(test), 0);
 }
 
-/* Another's bytes behind one of ours. */
+/* Another owner's bytes lie behind the allocation. */
 static struct flexmem_allocation *beside_dirt(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -648,7 +651,7 @@ static void what_cannot_be_scrubbed_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 4096);
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_quarantined, 4096);
 	KUNIT_EXPECT_EQ(test, ctx->view.region[0].nr_allocated, 1);
-	/* That is in the way now. */
+	/* That block is in the way now. */
 	KUNIT_EXPECT_EQ(test, resize(test, a->handle, 8192), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, ctx->cmd.out_max, 4096);
 }
@@ -680,7 +683,7 @@ static void limits_hold_for_what_is_added(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->cmd.out_reason, FLEXMEM_REASON_NONE);
 }
 
-/* The region is lost when all is prepared: there is nothing left to fail. */
+/* The region is lost when all is prepared, and no later step can fail. */
 static void lost_in_between(struct kunit *test)
 {
 	static const u64 lengths[] = { 8192, 1024 };
@@ -708,7 +711,7 @@ static void lost_in_between(struct kunit *test)
 	}
 }
 
-/* In the middle of the scrub of what is added. */
+/* In the middle of the scrub of the added bytes. */
 static void look_at_it(void *arg)
 {
 	struct ctx *ctx = arg;

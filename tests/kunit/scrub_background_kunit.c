@@ -19,10 +19,12 @@ static struct flexmem_region *make_mixed(struct kunit *test)
 
 	a = alloc(test, open(test, 1), GIB);
 	b = alloc(test, open(test, 2), GIB);
-	/* So that they do not merge with what is clean. */
+	/* Keeps them from merging with clean blocks. */
 	alloc(test, open(test, 3), 128);
 	region = a->chunks[0].region;
-	/* On a slow machine it would begin before the test says so. */
+	/*
+	 * On a slow machine the background would begin before the test lets it.
+	 */
 	flexmem_table_suspend(ctx->table);
 	give(test, a);
 	give(test, b);
@@ -95,7 +97,9 @@ static void bytes_of_who_is_there_are_left(struct kunit *test)
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 	close_client(client);
-	/* Nor at once when its last file is closed. */
+	/*
+	 * The background does not scrub at once when the last file is closed.
+	 */
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
@@ -136,7 +140,7 @@ static void idle_user_is_found_beside_others(struct kunit *test)
 		make_idle(user);
 		for (i = 0; i < nr; i++)
 			give(test, allocation[i]);
-		/* It may take as many times as there are owners to ask for. */
+		/* The background may need one run for each owner. */
 		for (i = 0; i <= nr; i++)
 			scrub_background(ctx);
 		KUNIT_EXPECT_EQ_MSG(test, scrubbed(test), GIB, "%u others", nr);
@@ -189,7 +193,7 @@ static void take_a_part(void *arg)
 	KUNIT_EXPECT_EQ(test, block->block->bytes_of, FLEXMEM_MIXED);
 }
 
-/* Takes a part and gives it back: then it looks as if nothing had happened. */
+/* Takes a part and gives it back, so that the layout is as before. */
 static void take_and_give(void *arg)
 {
 	struct kunit *test = arg;
@@ -212,7 +216,7 @@ static void block_that_loses_a_part_meanwhile_stays_dirty(struct kunit *test)
 	ctx->fake->during_scrub = take_a_part;
 	fake_device_forget(ctx->fake);
 	scrub_background(ctx);
-	/* Given up after the piece under way. */
+	/* The background stops after the piece under way. */
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
 	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_MIXED);
 	KUNIT_EXPECT_EQ(test, second_block(region)->bytes_of, FLEXMEM_MIXED);
@@ -230,14 +234,14 @@ static void block_that_is_taken_and_given_meanwhile_stays_dirty(struct kunit *te
 	ctx->fake->during_scrub_arg = test;
 	ctx->fake->during_scrub = take_and_give;
 	fake_device_forget(ctx->fake);
-	/* The free may have asked for the second time itself. */
+	/* The FREE may have queued the second run. */
 	scrub_background(ctx);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB + 2 * GIB);
 	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_CLEAN);
 }
 
-/* Holds a scrub up until the test lets it go on. */
+/* Blocks a scrub until the test lets it go on. */
 struct gate {
 	struct ctx *ctx;
 	struct completion reached;
@@ -270,8 +274,9 @@ static int take(void *data)
 }
 
 /*
- * An idle user comes back while its bytes are scrubbed: it need not scrub, but
- * must not write before the scrub is over, which would wipe it out.
+ * An idle user comes back while its bytes are scrubbed. It needs no scrub, but
+ * must not write before the scrub is over, because the scrub would erase its
+ * data.
  */
 static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 {
@@ -288,7 +293,7 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	close_client(client);
 	make_idle(user);
 	taker.client = open(test, 1);
-	/* As if it had not come back yet when the background looks. */
+	/* As if the user had not come back yet when the background checks. */
 	user->clients--;
 	init_completion(&gate.reached);
 	init_completion(&gate.open);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scrubbing: what cannot be scrubbed is quarantined until it can.
+ * Scrubbing: a block that cannot be scrubbed is quarantined until a scrub
+ * succeeds.
  */
 
 #include "owners.h"
@@ -35,7 +36,7 @@ static void trim_repairs_what_is_quarantined(struct kunit *test)
 	make_dirty(test, client, 4096);
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
-	/* It fails once more, and then no more. */
+	/* The scrub fails once more, and then works. */
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
@@ -75,10 +76,10 @@ static void background_repairs_what_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
 	region = fake_table_region(ctx->table, 0);
 	fake_device_forget(ctx->fake);
-	/* Not at once. */
+	/* The background does not try again at once. */
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
-	/* It fails once more, and is left alone again. */
+	/* The scrub fails once more, and the background waits again. */
 	region->retry_at = jiffies;
 	scrub_background(ctx);
 	scrub_background(ctx);
@@ -91,7 +92,10 @@ static void background_repairs_what_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 }
 
-/* The first two pay a time-out, and a block; the others neither. */
+/*
+ * The first two callers wait for a time-out and lose a block; later ones do
+ * neither.
+ */
 static void dead_firmware_costs_two_timeouts(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
@@ -116,7 +120,7 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, *calls, 2);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 2 * 4096);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 128);
-	/* Any client may still read its own bytes. */
+	/* An owner still gets memory that holds its own bytes. */
 	give(test, alloc(test, client, 4096));
 	/* The worker has probed the firmware. */
 	mutex_lock(&ctx->table->acquire_lock);
@@ -169,7 +173,7 @@ static void quarantined_block_is_tried_in_pieces(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	ctx->fake->during_scrub_arg = &meddler;
-	/* From the beginning, after a piece that fails. */
+	/* A failed piece makes the scrub start from the beginning. */
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 2, 1, -EIO);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
@@ -183,7 +187,7 @@ static void quarantined_block_is_tried_in_pieces(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
 
-/* As TRIM does, at any moment: also when all but the end has been done. */
+/* A retry as TRIM makes it, at any moment, also when only the end is left. */
 static void quarantined_block_may_be_taken_between_pieces(struct kunit *test)
 {
 	struct meddler meddler = quarantine_much(test);

@@ -92,7 +92,7 @@ static void another_owner_scrubs_what_it_gets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
-/* A little that is dirty does not spoil the clean memory beside it. */
+/* A small dirty part does not make the clean memory beside it dirty. */
 static void only_what_is_dirty_is_scrubbed(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
@@ -103,7 +103,10 @@ static void only_what_is_dirty_is_scrubbed(struct kunit *test)
 	allocation = alloc_flags(test, other, GIB, FLEXMEM_ALLOC_ZEROED);
 	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
-	/* All of it is the new owner's now, whatever was dirty before. */
+	/*
+	 * All of the block is the new owner's now, whichever part was dirty
+	 * before.
+	 */
 	give(test, allocation);
 	alloc(test, client, GIB + 4096);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
@@ -158,7 +161,7 @@ static void zeroed_is_zero(struct kunit *test)
 	struct flexmem_allocation *allocation;
 
 	allocation = alloc_flags(test, client, 4096, FLEXMEM_ALLOC_ZEROED);
-	/* Nothing is done twice. */
+	/* No byte is scrubbed twice. */
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 12 * GIB);
 	give(test, allocation);
 	allocation = alloc_flags(test, client, 1024, FLEXMEM_ALLOC_ZEROED);

@@ -85,7 +85,7 @@ static u64 generation(struct ctx *ctx)
 	return flexmem_slots_generation(&ctx->slots);
 }
 
-/* Time is let pass by moving the end of the lease, not by waiting for it. */
+/* The test moves the end of the lease instead of waiting for it. */
 static void expire(struct flexmem_lease_hold *hold)
 {
 	hold->expires = get_jiffies_64();
@@ -248,7 +248,7 @@ static void unanswered_clear_hides_the_slot(struct kunit *test)
 			-ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
-	/* It is not to be filled with anything else. */
+	/* The slot must not get another region. */
 	KUNIT_EXPECT_EQ(test, find(ctx), 1);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_slot_clear(&ctx->function, 0));
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);
@@ -265,7 +265,7 @@ static void unanswered_clear_can_be_repeated(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);
-	/* Nothing of the old one is left in the new one. */
+	/* The new region has nothing of the old one. */
 	KUNIT_EXPECT_EQ(test, fill(ctx, 0), 0);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
 }
@@ -341,7 +341,7 @@ static void lease_can_be_taken_while_a_slot_is_cleared(struct kunit *test)
 			-EBUSY);
 }
 
-/* A renewal in the wrong moment does not keep the administrator waiting. */
+/* A renewal at that moment does not keep the administrator waiting. */
 static void clear_can_end_leases(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;
@@ -425,7 +425,7 @@ static void held_until_dropped_or_over(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
 }
 
-/* Leases run out in the order in which they were taken, the last time. */
+/* Leases run out in the order of their last renewal. */
 static void renewed_lease_outlasts_a_later_one(struct kunit *test)
 {
 	struct flexmem_lease_hold a, b;
@@ -512,7 +512,9 @@ static void lease_lasts_as_long_as_it_says(struct kunit *test)
 	before = get_jiffies_64();
 	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	after = get_jiffies_64();
-	/* Never less, also if it was taken at the end of a jiffy. */
+	/*
+	 * Never less than its time, also if it was taken at the end of a jiffy.
+	 */
 	KUNIT_EXPECT_GT(test, hold.expires,
 			before + msecs_to_jiffies(LONG_LEASE_MS));
 	KUNIT_EXPECT_LE(test, hold.expires,
@@ -544,7 +546,7 @@ static void lease_taken_again_begins_anew(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 }
 
-/* As if a lease that is held had been taken first so long ago. */
+/* As if the lease had been taken for the first time so long ago. */
 static void age(struct flexmem_lease_hold *hold, unsigned int ms)
 {
 	hold->began = get_jiffies_64() - msecs_to_jiffies(ms);
@@ -616,7 +618,7 @@ static void one_expires_and_the_other_stays(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 }
 
-/* Expects that some were taken off the list, but not all that have run out. */
+/* Expects that some leases, but not all that have run out, are off the list. */
 static void expect_some(struct kunit *test, unsigned int *nr)
 {
 	struct ctx *ctx = test->priv;
@@ -626,7 +628,9 @@ static void expect_some(struct kunit *test, unsigned int *nr)
 	*nr = left;
 }
 
-/* "Found in the tree": as many as there are open files, under a spinlock. */
+/*
+ * "Found in the tree": the loop ran once for each open file, under a spinlock.
+ */
 static void many_run_out_and_nobody_waits_for_all(struct kunit *test)
 {
 	const unsigned int many = 5 * FLEXMEM_LEASES_AT_ONCE;
