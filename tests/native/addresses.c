@@ -27,8 +27,8 @@
 static bool verbose;
 
 /*
- * A device that gives what it is asked for, as far as it has it. The bases go
- * down as it gives more.
+ * A device that gives all that is asked of it, up to its capacity. Bases fall
+ * as it gives more.
  */
 static struct flexmem_memory pieces[MAX_PIECES];
 static u64 capacity;
@@ -83,7 +83,7 @@ static int say_capacity(void *priv, u64 *bytes)
 	return 0;
 }
 
-/* It moves no data: nothing happens in the background. */
+/* The device moves no data, so nothing happens in the background. */
 static const struct flexmem_device_ops pf_ops = {
 	.acquire = give,
 	.release = take_back,
@@ -107,7 +107,10 @@ static struct {
 	u64 hash;
 } result;
 
-/* As of splitmix64: each bit of @value changes half of those that come out. */
+/*
+ * The mixer of splitmix64: each bit of @value changes half of the result's
+ * bits.
+ */
 static void mix(u64 value)
 {
 	u64 z = result.hash ^ value;
@@ -151,7 +154,10 @@ static void release(struct file *file, u32 handle)
 	WARN(rc, "FREE: %ld", rc);
 }
 
-/* Events of a trace: of each allocation its number and bytes; a free has none. */
+/*
+ * Events of a trace: an allocation with its number and bytes, or a free, without
+ * bytes.
+ */
 struct event {
 	u32 id;
 	u64 bytes;
@@ -224,7 +230,7 @@ static u64 draw(u64 below)
 	return (z ^ (z >> 31)) % below;
 }
 
-/* As many small ones as large ones. */
+/* As many small requests as large ones. */
 static u64 draw_length(void)
 {
 	return 1 + draw(BIT_ULL(7 + draw(15)));

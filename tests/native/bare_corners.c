@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Devices that can do little: without optional operations, that answer short,
- * that go and come back, and as many as there can be.
+ * Devices with few abilities: without optional operations, with short answers,
+ * that go and come back, and the greatest number of them.
  */
 #include "internal.h"
 
@@ -142,7 +142,9 @@ static const struct flexmem_device_ops short_ops = {
 	.write = short_write,
 };
 
-/* Each allocation of a READ fails in turn: only of its large buffer it does without. */
+/*
+ * Each allocation of a READ fails in turn. READ can do without its large buffer only.
+ */
 static void read_short(struct run *r)
 {
 	struct flexmem_copy cmd = CMD(copy, .length = sizeof(bytes),
@@ -170,7 +172,9 @@ static void read_short(struct run *r)
 		r->nr[0]--;
 }
 
-/* A driver that says it has read and has not: the user gets no byte of the kernel. */
+/*
+ * A driver reports a read that it has not done: the user gets no byte of the kernel.
+ */
 static void run_short(struct run *r)
 {
 	struct flexmem_device_desc desc = bare;
@@ -192,7 +196,10 @@ static void run_short(struct run *r)
 	flexmem_device_unregister(fdev);
 }
 
-/* Once it has failed it is not asked any more, asleep or not; a reset mends it. */
+/*
+ * After a failed reset the device is asked nothing, asleep or not. Another reset
+ * mends it.
+ */
 static void use_failed(struct run *r, struct flexmem_dev *fdev, bool asleep)
 {
 	struct flexmem_copy cmd = CMD(copy, .length = 8,
@@ -255,7 +262,7 @@ static void register_in_vain(struct run *r, unsigned int minor)
 		run_good(r, "open what was never there",
 			 PTR_ERR_OR_ZERO(native_open(minor, 0)), ENXIO);
 	}
-	/* Nor does a file that is refused. */
+	/* A refused open() leaves nothing behind, either. */
 	current->fail_at = 1;
 	run_good(r, "open without memory",
 		 PTR_ERR_OR_ZERO(native_open(minor, 0)), ENOMEM);
@@ -289,7 +296,7 @@ static void run_again(struct run *r)
 	register_in_vain(r, minor[0]);
 }
 
-/* One of the world, and these. */
+/* One function of the world, and these. */
 static void run_many(struct run *r)
 {
 	static struct flexmem_dev *fdev[FLEXMEM_MAX_PFS];

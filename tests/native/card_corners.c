@@ -8,7 +8,7 @@
 
 #define RW (FLEXMEM_VM_READ | FLEXMEM_VM_WRITE)
 
-/* Space and first address of most of what is mapped here. */
+/* Space and first address of most mappings here. */
 #define SPACE 7
 #define AT (1ull << 40)
 
@@ -102,7 +102,7 @@ static void run_page_table(struct run *r)
 	     "access");
 	run_good(r, "release", sim_vf_ops.release(world_function(2), &mem),
 		 EIO);
-	/* The same bytes again, and others beside them. */
+	/* Maps the same bytes again, and others beside them. */
 	map(r, SIM_VM_START, SIM_VM_PAGE, SZ_1M, 0);
 	map(r, SIM_VM_END - 2 * SIM_VM_PAGE, 2 * SIM_VM_PAGE, 0, 0);
 	must(r, is_at(SIM_VM_START, RW, mem.base + SZ_1M) &&
@@ -112,7 +112,7 @@ static void run_page_table(struct run *r)
 	unmap(r, AT, SIM_VM_PAGE);
 	must(r, is_nowhere(SPACE, AT) && !is_nowhere(SPACE, SIM_VM_START),
 	     "rest");
-	/* A part of what was mapped takes all of it along. */
+	/* Unmapping a part of a mapping removes all of it. */
 	unmap(r, SIM_VM_END - SIM_VM_PAGE, SIM_VM_PAGE);
 	must(r, is_nowhere(SPACE, SIM_VM_END - 2 * SIM_VM_PAGE), "part");
 	unmap(r, SIM_VM_START, SIM_VM_PAGE);
@@ -120,7 +120,7 @@ static void run_page_table(struct run *r)
 	end(r);
 }
 
-/* The same addresses of another space are others. */
+/* The same addresses in another space are other mappings. */
 static void run_spaces(struct run *r)
 {
 	if (!begin(r))
@@ -134,7 +134,7 @@ static void run_spaces(struct run *r)
 	end(r);
 }
 
-/* Where something is mapped: flexmem never asks. Then nothing is. */
+/* A request over an existing mapping, which flexmem never makes, removes it. */
 static void run_mapped_twice(struct run *r)
 {
 	if (!begin(r))
@@ -147,7 +147,7 @@ static void run_mapped_twice(struct run *r)
 	end(r);
 }
 
-/* The reply is lost: it is mapped, and then it is not. */
+/* Both replies are lost: of the mapping, and then of its removal. */
 static void run_lost_map(struct run *r)
 {
 	if (!begin(r))
@@ -160,7 +160,7 @@ static void run_lost_map(struct run *r)
 	end(r);
 }
 
-/* When its programs were stopped it is only unmapped. */
+/* After its programs were stopped the card only unmaps. */
 static void run_quiet(struct run *r)
 {
 	const struct flexmem_vm_range range = { SPACE, 2 * AT, SIM_VM_PAGE };
@@ -178,7 +178,7 @@ static void run_quiet(struct run *r)
 	end(r);
 }
 
-/* A reset leaves nothing of it, and the memory is another's. */
+/* A reset removes all mappings, and the memory may be another function's. */
 static void run_reset(struct run *r)
 {
 	if (!begin(r))
@@ -210,7 +210,7 @@ static void run_many_maps(struct run *r)
 	end(r);
 }
 
-/* A range that is asked for, and what the card says of it. */
+/* A range of a request, and the card's answer. */
 struct vm_case {
 	struct flexmem_vm_range range;
 	u64 offset;

@@ -29,7 +29,7 @@ struct device *get_device(struct device *dev)
 int device_add(struct device *dev)
 {
 	might_sleep();
-	/* Of the node, and of the device in sysfs. */
+	/* The name of the node, and of the device in sysfs. */
 	if (native_should_fail(NATIVE_ALLOC) || native_should_fail(NATIVE_ALLOC))
 		return -ENOMEM;
 	get_device(dev);
@@ -78,7 +78,7 @@ int kobject_uevent_env(struct kobject *kobj, enum kobject_action action,
 	return 0;
 }
 
-/* Takes the text over. */
+/* Takes ownership of the text. */
 void dev_coredumpv(struct device *dev, void *data, size_t size, gfp_t gfp)
 {
 	might_sleep();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fault sweep: each sequence of calls is run again and again, and in the n-th
- * run the n-th thing in it that can fail does.
+ * The fault sweep: each sequence of calls runs again and again. In the n-th run
+ * the n-th operation that can fail does fail.
  */
 #ifndef _NATIVE_FAULTS_H
 #define _NATIVE_FAULTS_H
@@ -44,7 +44,7 @@ struct sequence {
 };
 
 extern const struct sequence sequences[];
-/* Those in which nothing fails: of the ABI, and of the card below the driver. */
+/* Tests without a failure: of the ABI, and of the card below the driver. */
 extern const struct sequence corners[];
 extern const struct sequence bare_corners[];
 extern const struct sequence card_corners[];

@@ -9,7 +9,7 @@
 static struct file *files[NATIVE_FILES];
 static unsigned int files_lock;
 
-/* False if the number is taken. */
+/* Returns false if the number is taken. */
 bool native_install(unsigned int fd, struct file *file)
 {
 	bool empty;
@@ -24,7 +24,7 @@ bool native_install(unsigned int fd, struct file *file)
 	return empty;
 }
 
-/* A reference, for native_close(), or NULL. */
+/* Returns a reference, for native_close(), or NULL. */
 struct file *native_fdget(unsigned int fd)
 {
 	struct file *file;
@@ -39,7 +39,7 @@ struct file *native_fdget(unsigned int fd)
 	return file;
 }
 
-/* The reference that the number had. */
+/* Returns the reference that the number had. */
 struct file *native_uninstall(unsigned int fd)
 {
 	struct file *file;

@@ -65,7 +65,7 @@ int nonseekable_open(struct inode *inode, struct file *filp)
 	return 0;
 }
 
-/* A process. */
+/* The side of a process. */
 
 /**
  * native_open - open an inode with the number of /dev/flexmemN
@@ -98,7 +98,7 @@ struct file *native_open(unsigned int minor, unsigned int flags)
 	return ERR_PTR(rc);
 }
 
-/* One more descriptor, or map, of the file. */
+/* Another descriptor, or map, of the file. */
 void native_file_get(struct file *file)
 {
 	refcount_inc(&file->refs);

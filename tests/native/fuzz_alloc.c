@@ -7,7 +7,7 @@
 
 /* Arguments. */
 
-/* A length in one of many orders of magnitude, or an odd one. */
+/* A length in one of many orders of magnitude, or a special one. */
 static u64 draw_length(struct fuzz *f)
 {
 	const u64 odd[] = {
@@ -63,7 +63,7 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 		cmd->flags |= 1 << 4;
 }
 
-/* Whether it is one that the file can name: not an orphan. */
+/* Whether the file can name the allocation: it is no orphan. */
 static bool is_own(const struct fuzz *f, const struct fuzz_allocation *a)
 {
 	return a->file == f->who && a->handle;
@@ -85,7 +85,7 @@ static struct fuzz_allocation *nth_allocation(struct fuzz *f, unsigned int n)
 	return a;
 }
 
-/* A handle: of an allocation of the file, or one that is not. */
+/* The handle of an allocation of the file, or an invalid one. */
 u32 fuzz_draw_handle(struct fuzz *f)
 {
 	const struct fuzz_file *file = &f->files[f->who];
@@ -158,7 +158,7 @@ static void check_bytes(struct fuzz *f, const struct fuzz_allocation *a,
 		       fuzz_tag(f));
 }
 
-/* The most bytes that the file's allocations ever had. */
+/* Raises the file's peak to its present bytes. */
 static void note_file_peak(struct fuzz *f)
 {
 	struct fuzz_file *file = &f->files[f->who];
@@ -198,8 +198,8 @@ static u64 rounded(u32 flags, u64 length)
 }
 
 /*
- * No bytes of others get into what is new to a file; zeroed, not even its own.
- * If it cannot be scrubbed, it is not the file's.
+ * A new allocation holds no bytes of other owners, and with ZEROED not even the
+ * caller's. If it cannot be scrubbed, the call fails.
  */
 static int clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
 {
@@ -226,7 +226,7 @@ static int clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
 	return rc;
 }
 
-/* Places what gets a handle. */
+/* Places an allocation that will get a handle. */
 static int place(struct fuzz *f, const struct model_request *request,
 		 u32 handle, u32 flags, struct model_answer *answer)
 {
@@ -325,7 +325,7 @@ void fuzz_compare_alloc(struct fuzz *f, const struct flexmem_alloc *is,
 	SAME(f, is->out_max_region, want->out_max_region);
 }
 
-/* An allocation can be named now; or never could. */
+/* The end of an ALLOC: the allocation has its handle, or never had one (undo). */
 void fuzz_publish(struct fuzz *f, u64 serial)
 {
 	struct fuzz_allocation *a = fuzz_of_serial(f, serial);
@@ -387,7 +387,7 @@ void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd)
 	*cmd = CMD(free);
 	if (kind < 160) {
 		cmd->handle = fuzz_draw_handle(f);
-		/* Of both names only one may be given. */
+		/* A FREE may give a handle or an address, not both. */
 		cmd->address.offset = kind == 0;
 		cmd->address.region_id = kind == 1;
 		return;
@@ -422,7 +422,7 @@ struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 	return a ?: ERR_PTR(-ENOENT);
 }
 
-/* It has no name any more. */
+/* The allocation has no name any more. */
 void fuzz_free(struct fuzz *f, struct fuzz_allocation *a)
 {
 	f->files[a->file].freed = a->handle;

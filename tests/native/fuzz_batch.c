@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Batches: each entry as by its own command, and all of them or none. */
+/*
+ * Batches: each entry is carried out as its own command, and all entries or
+ * none.
+ */
 #include "internal.h"
 
 #include "fuzz.h"
@@ -55,7 +58,7 @@ static void draw_batch(struct fuzz *f, struct batch *b, size_t size)
 	}
 }
 
-/* Puts an entry where the driver finds it; some are not as they should be. */
+/* Puts an entry where the driver finds it. Some entries are malformed. */
 static void put_entry(struct fuzz *f, struct batch *b, unsigned int i,
 		      void *entry, size_t size)
 {
@@ -78,7 +81,7 @@ static void *entry_of(struct batch *b, unsigned int i)
 	return b->at + i * b->cmd.entry_size;
 }
 
-/* False if it was refused as a whole, as it must be. */
+/* Returns false if the batch as a whole was refused, as it must be. */
 static bool call_batch(struct fuzz *f, struct batch *b, unsigned int nr)
 {
 	struct flexmem_batch cmd = b->cmd;

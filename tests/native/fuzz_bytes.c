@@ -173,7 +173,7 @@ void fuzz_use_map(struct fuzz *f)
 	}
 }
 
-/* A file's, before it is closed. */
+/* Ends the maps of a file before it is closed. */
 void fuzz_unmap_all(struct fuzz *f, unsigned int file)
 {
 	unsigned int i;
@@ -185,7 +185,7 @@ void fuzz_unmap_all(struct fuzz *f, unsigned int file)
 
 /* Copies. */
 
-/* As much as there is between the pages for lists and the end. */
+/* The room between the pages for lists and the end. */
 #define COPY_OFFSET SZ_256K
 #define COPY_MOST (NATIVE_USER_READ_ONLY - COPY_OFFSET)
 
@@ -260,7 +260,7 @@ static void copy(struct fuzz *f, bool write)
 	SAME(f, rc, want ?: f->late ? -EFAULT : 0);
 	if (!f->late)
 		SAME(f, cmd.out_done, want ? 0 : given.length);
-	/* Its owner has written all of it before. */
+	/* The owner has written all of it before. */
 	if (!want && memchr_inv(data, fuzz_tag(f), given.length))
 		fuzz_wrong(f, "bytes that are not the owner's");
 }
@@ -351,7 +351,7 @@ void fuzz_copy_range(struct fuzz *f)
 		SAME(f, cmd.out_done, want ? 0 : given.length);
 }
 
-/* Events: what is in one; when there is one is left to tests/kunit. */
+/* Events: checks their contents. tests/kunit checks when there is one. */
 
 static void check_event(struct fuzz *f, const struct flexmem_event *event,
 			bool polled)
@@ -363,7 +363,7 @@ static void check_event(struct fuzz *f, const struct flexmem_event *event,
 	SAME(f, event->size, sizeof(*event));
 	SAME(f, event->in_use, in_use);
 	SAME(f, event->memory, memory);
-	/* Between two thresholds it depends on what was before. */
+	/* Between two thresholds the level depends on the level before. */
 	if (event->level > FLEXMEM_PRESSURE_CRITICAL ||
 	    (percent >= FLEXMEM_CRITICAL_ENTER &&
 	     event->level != FLEXMEM_PRESSURE_CRITICAL) ||
@@ -400,7 +400,7 @@ void fuzz_event(struct fuzz *f)
 		SAME(f, polled, 0);
 		return;
 	}
-	/* It can be read once more then. */
+	/* After EFAULT the event can be read again. */
 	if (f->spoil == NOWHERE) {
 		SAME(f, rc, -EFAULT);
 		rc = native_read(file, native_user(), size);

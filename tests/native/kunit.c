@@ -24,7 +24,7 @@ static struct kunit *running_test;
 static jmp_buf aborted;
 static unsigned int count, failures;
 
-/* At the end of the list: in the order of the files. */
+/* Appends, so that suites run in the order of the files. */
 void native_kunit_add(struct kunit_suite *suite)
 {
 	struct kunit_suite **end = &suites;
@@ -96,7 +96,7 @@ int kunit_add_action_or_reset(struct kunit *test, void (*function)(void *data),
 	return rc;
 }
 
-/* Now instead of at the end. */
+/* Runs the action now instead of at the end. */
 void kunit_release_action(struct kunit *test, void (*function)(void *data),
 			  void *data)
 {

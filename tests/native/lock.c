@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Spinlocks, mutexes and semaphores, and what is wrong about the use of them. */
+/* Spinlocks, mutexes and semaphores, and checks of their use. */
 #include "internal.h"
 
 struct waiter {
@@ -214,7 +214,7 @@ static void enter(struct rw_semaphore *sem, bool write)
 		__atomic_store_n(&sem->owner, current, RELAXED);
 	else
 		sem->readers++;
-	/* Those after us, if they are readers as well. */
+	/* Wakes up the next waiters, if they are readers as well. */
 	wake_all(sem);
 	raw_unlock(&sem->guard);
 	current->locks++;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Maps. A page table is an array of frames; what the CPU does by an entry of it
- * is done under the map's lock, so that an entry that has been taken away is not
- * used any more.
+ * Maps. A page table is an array of frames. The CPU's accesses by an entry run
+ * under the map's lock, so that no access uses an entry that was taken away.
  */
 #include "internal.h"
 
@@ -158,7 +157,7 @@ void use_byte(u8 *at, u8 *byte, bool write)
 		*byte = *at;
 }
 
-/* By the page table: -EAGAIN if there is no page. */
+/* An access by the page table: -EAGAIN if there is no page. */
 static int use_page(struct vm_area_struct *vma, size_t offset, u8 *byte,
 		    bool write)
 {

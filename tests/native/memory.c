@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory: the kernel's, which is that of the C library, each object by itself, so
- * that ASan sees it; page frames; and what belongs to users.
+ * Memory: the kernel's, which comes from the C library, each object by itself, so
+ * that ASan watches it; page frames; and the memory of users.
  */
 #include "internal.h"
 
 #include <linux/xarray.h>
 
-/* Objects there are, of all kinds. */
+/* The number of live objects of all kinds. */
 static long live;
 
-/* Once no worker is about to free some. */
+/* The number of live objects, once no worker is about to free some. */
 long native_live(void)
 {
 	native_settle_work();
@@ -191,7 +191,7 @@ void native_free_page(struct page *page)
 	release(page);
 }
 
-/* The frame of a number, or NULL if it is none of ours. */
+/* The frame of a number, or NULL if the shim did not make it. */
 struct page *native_pfn_to_page(unsigned long pfn)
 {
 	struct page *page;
@@ -275,7 +275,7 @@ static unsigned long user_access(const void *p, unsigned long n)
 		shim_bug("user memory is touched with %d locks held",
 			 current->locks);
 	let_happen(current);
-	/* Nothing is always there. */
+	/* An access to no bytes succeeds anywhere. */
 	if (!n || native_should_fail(NATIVE_USER))
 		return 0;
 	return accessible(p, n);
@@ -287,7 +287,9 @@ unsigned long copy_from_user(void *to, const void __user *from, unsigned long n)
 
 	if (done)
 		memcpy(to, from, done);
-	/* As the kernel does, so that nothing old gets through. */
+	/*
+	 * Zeroes the rest as the kernel does, so that no old bytes get through.
+	 */
 	memset(to + done, 0, n - done);
 	return n - done;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The shim itself: that what is wrong is noticed, and what is right is not. Each
+ * Tests of the shim itself: it reports wrong use, and accepts right use. Each
  * case is a process of its own, which must end as the table says. Prints TAP.
  */
 #include "internal.h"
@@ -177,7 +177,10 @@ static void reads_until_it_leaves(void)
 	WARN_ON(native_live());
 }
 
-/* As XArray does it: given up, and only then taken out, under its lock. */
+/*
+ * XArray's order: it gives the node up, and only then takes it out, under its
+ * lock.
+ */
 static int gives_up(void *done)
 {
 	struct object *mine = object;
@@ -378,7 +381,7 @@ static __noreturn void child(const struct misuse *misuse, int output)
 	exit(0);
 }
 
-/* Runs one and returns what it printed. */
+/* Runs one case and returns its output. */
 static char *run(const struct misuse *misuse, int *status)
 {
 	static char text[1 << 16];

@@ -115,7 +115,7 @@ static struct board {
 	unsigned int head, tail;
 	u32 sent, done, status, event;
 	u64 result;
-	/* Piece i is at i GiB; 0: there is none. */
+	/* Piece i begins at i GiB; 0: there is none. */
 	u64 name[PIECES];
 	u64 slot[SLOTS];
 	bool quiet;
@@ -153,7 +153,7 @@ static u32 readl(const void *address)
 	switch ((const u8 *)address - registers) {
 	case NPU_DONE:
 		value = board.done;
-		/* Long ago, when it is looked at. */
+		/* The request is long over when this is read. */
 		native_point();
 		return value;
 	case NPU_STATUS:
@@ -307,7 +307,7 @@ static int run_firmware(void *unused)
 	((struct flexmem_##name) { .size = sizeof(struct flexmem_##name), \
 				   ##__VA_ARGS__ })
 
-/* Its memory is behind a BAR: how it is mapped is not how ours is. */
+/* Its memory is behind a BAR, and mapped in another way than the world's. */
 static void map_memory(struct file *file, u32 handle)
 {
 	struct flexmem_map map = CMD(map, .handle = handle);
@@ -359,7 +359,9 @@ static void use_memory(struct file *file)
 	native_close(file);
 }
 
-/* Once it is answered, nothing may be left that flexmem does not know. */
+/*
+ * After the answer the firmware may hold nothing that flexmem does not know of.
+ */
 static void trim_all(unsigned int minor)
 {
 	struct file *file = native_open(minor, 0);
@@ -401,7 +403,7 @@ static void run_once(u64 seed)
 	native_start_schedule(seed, 0, 10000);
 	firmware = native_kthread_create(run_firmware, NULL, "firmware");
 	native_kthread_start(firmware);
-	/* It may not answer while the function is registered. */
+	/* The firmware may fail to answer during registration. */
 	while (the_driver->probe(&pdev, the_driver->id_table))
 		drop_objects(&pdev);
 	npu = pci_get_drvdata(&pdev);

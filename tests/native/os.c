@@ -78,8 +78,8 @@ void os_thread(void (*function)(void *data), void *data)
 }
 
 /*
- * For threads that take turns: a turn is shorter than the way to another processor.
- * If it cannot be had it only takes longer.
+ * Pins the process to one processor for tasks that take turns: a turn is shorter
+ * than the way to another processor. A failure only costs time.
  */
 void os_one_processor(void)
 {
@@ -111,7 +111,7 @@ unsigned long long os_nanoseconds(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-/* Where we are, on stderr. */
+/* Prints a backtrace on stderr. */
 void os_trace(void)
 {
 #if defined(NATIVE_TSAN) || defined(NATIVE_ASAN)
@@ -119,13 +119,16 @@ void os_trace(void)
 #endif
 }
 
-/* For ever. */
+/* Sleeps forever. */
 void os_pause(void)
 {
 	pause();
 }
 
-/* At once: other tasks may be anywhere. libFuzzer keeps what ends by a signal. */
+/*
+ * Ends the process at once, because other tasks may be anywhere. libFuzzer keeps
+ * the input of a process that ends by a signal.
+ */
 void os_exit(int status)
 {
 	fflush(NULL);
@@ -136,7 +139,10 @@ void os_exit(int status)
 }
 
 #ifdef NATIVE_TSAN
-/* The kernel's own: its readers do not look at what they have not got. */
+/*
+ * The kernel's own race: its readers do not use values that they read too
+ * early.
+ */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {

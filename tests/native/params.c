@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Parameters of the module: what they take, what they refuse, what they show. */
+/* Parameters of the module: values that it accepts, refuses and shows. */
 #include "internal.h"
 
 #include "faults.h"
@@ -80,7 +80,9 @@ static unsigned int check_case(unsigned int i)
 	return 1;
 }
 
-/* The module loads with as many slots for programs as @slots of 4, or not. */
+/*
+ * Loads the module with @slots of 4 slots for programs, which may be refused.
+ */
 static unsigned int check_load(const char *slots, int expected)
 {
 	int rc;

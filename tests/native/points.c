@@ -50,12 +50,14 @@ static unsigned long nr_done[NR_INTERFERENCES];
 /* Other tasks' actions on the current run, now or before. */
 static enum interference now;
 
-/* Whether an answer can come of that. */
+/* Whether the action can cause that answer. */
 bool points_explain(long rc)
 {
 	unsigned int i;
 
-	/* With less there, what was to fail need not. */
+	/*
+	 * If the action took memory away, an expected failure need not happen.
+	 */
 	if (!rc)
 		return points_take_away();
 	for (i = 0; i < ARRAY_SIZE(kinds[now].errors); i++)
@@ -116,7 +118,7 @@ static const char *unsettled(void)
 	struct flexmem_dev *fdev = world_function(1)->fdev;
 	const char *wrong = NULL;
 
-	/* Without time, in which nothing would be answered. */
+	/* First lets pending work end, without advancing the time. */
 	native_quiesce();
 	native_time_advance(20 * HZ);
 	native_quiesce();
@@ -130,7 +132,9 @@ static const char *unsettled(void)
 	return wrong;
 }
 
-/* One run with something at its n-th point; false if it has not so many. */
+/*
+ * One run with an action at its n-th point; false if the run has fewer points.
+ */
 static bool run_point(const struct sequence *s, enum interference kind,
 		      unsigned long n, struct run *r)
 {

@@ -21,7 +21,7 @@ static unsigned long lowest;
 static unsigned long comes_at;
 static struct task_struct *who_comes;
 
-/* Small, quick, and the same everywhere (splitmix64). */
+/* splitmix64: small, fast, and the same everywhere. */
 static u64 next_random(void)
 {
 	u64 z = random_state += 0x9e3779b97f4a7c15ull;
@@ -36,7 +36,9 @@ static bool is_ready(const struct task_struct *task)
 	return !task->blocked;
 }
 
-/* At random among those that are ready, or the one of the highest priority. */
+/*
+ * Chooses among the ready tasks: at random, or the one of the highest priority.
+ */
 static struct task_struct *pick(void)
 {
 	struct task_struct *task, *best = NULL;
@@ -142,7 +144,7 @@ void native_point(void)
 	if (steps == comes_at)
 		let_in();
 	change_rank();
-	/* A switch costs a thousand times what is between two points. */
+	/* A switch costs a thousand times the way between two points. */
 	if (changes || !(next_random() % 4))
 		switch_task();
 }
@@ -156,7 +158,7 @@ void native_cond_resched(void)
 	native_point();
 }
 
-/* All others before us, for once. */
+/* Lets all other tasks go first, for once. */
 void sched_yield_turn(void)
 {
 	if (!scheduled) {
@@ -176,7 +178,7 @@ void native_wait_word(unsigned int *word, unsigned int value)
 			wait_for_turn(current);
 		return;
 	}
-	/* On its way to sleep when tasks began to take turns. */
+	/* The task was on its way to sleep when tasks began to take turns. */
 	if (turn != current) {
 		wait_for_turn(current);
 		return;
@@ -199,12 +201,15 @@ void native_wake_word(unsigned int *word)
 		if (task->blocked != word)
 			continue;
 		task->blocked = NULL;
-		/* It may wait there since before tasks began to take turns. */
+		/*
+		 * The task may wait there since before tasks began to take
+		 * turns.
+		 */
 		os_futex_wake(word);
 	}
 }
 
-/* Locks of the shim's own: no point, and nothing that TSan sees. */
+/* Locks of the shim's own: they are no point, and TSan does not see them. */
 void raw_lock(unsigned int *word)
 {
 	unsigned int seen = 0;
@@ -222,13 +227,13 @@ void raw_unlock(unsigned int *word)
 		native_wake_word(word);
 }
 
-/* A task comes: anywhere among the others. */
+/* A new task gets a random place among the others. */
 void sched_add(struct task_struct *task)
 {
 	task->rank = lowest + next_random() % (1ul << 20);
 }
 
-/* It begins: in its thread, and in the list of all. */
+/* A task begins: in its thread, and in the list of all. */
 void sched_begin(struct task_struct *task)
 {
 	if (scheduled)

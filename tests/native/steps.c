@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How much work an operation on the blocks of a region is, the worst of many:
- * it must grow with the logarithm of their number. The compiler calls us in
- * each branch of what it builds for this program, so that steps are counted, not
- * time: the same at every run. Prints TAP.
+ * Counts the work of an operation on the blocks of a region, the worst of many.
+ * It must grow with the logarithm of their number. The compiler calls a function
+ * in each branch of this program's code, so steps are counted, not time: each
+ * run gives the same result. Prints TAP.
  */
 #include "internal.h"
 
@@ -12,7 +12,7 @@
 #define LEAST 8			/* 2^8 blocks, */
 #define MOST 16			/* and 2^16 */
 #define TRIES 3000
-/* The logarithm doubles; what is linear would be 256 times as much. */
+/* The logarithm doubles; linear work would grow by a factor of 256. */
 #define TIMES 3
 
 static struct flexmem_block block[2 << MOST];
@@ -31,7 +31,7 @@ static const struct kind {
 	const char *name;
 	u64 alignment;
 	bool growable;
-	bool alike;	/* every hole as large as what is wanted, ill placed */
+	bool alike;	/* every hole has the wanted size, at an offset that does not suit */
 } kinds[] = {
 	{ "of any size", FLEXMEM_ALIGN },
 	{ "aligned", SZ_64K },
@@ -100,13 +100,13 @@ static void give_back(struct run *run, unsigned int i)
 	flexmem_blocks_free(&run->blocks, used[i], &unused);
 	run->worst_free = max(run->worst_free, steps);
 	used[i] = used[--nr_used];
-	/* Most nodes are used again: the array is used up slowly. */
+	/* Most nodes are reused, so the array is used up slowly. */
 	for (i = 0; i < 2; i++)
 		if (unused.block[i] && !run->spare.block[i])
 			run->spare.block[i] = unused.block[i];
 }
 
-/* @nr blocks, of which every second one is free. */
+/* Makes @nr blocks, of which every second one is free. */
 static void prepare(struct run *run, enum flexmem_fit fit, unsigned int nr)
 {
 	unsigned int i, kept;
@@ -114,7 +114,7 @@ static void prepare(struct run *run, enum flexmem_fit fit, unsigned int nr)
 	nr_blocks = 0;
 	nr_used = 0;
 	flexmem_blocks_init(&run->blocks, 1ULL << 40, fit, &block[nr_blocks++]);
-	/* Or each block would begin where its alignment wants it. */
+	/* Otherwise each block would begin at an aligned offset. */
 	if (run->kind->alike) {
 		fill(&run->spare);
 		flexmem_blocks_alloc(&run->blocks, FLEXMEM_ALIGN, FLEXMEM_ALIGN,
@@ -122,7 +122,7 @@ static void prepare(struct run *run, enum flexmem_fit fit, unsigned int nr)
 	}
 	for (i = 0; i < nr; i++)
 		alloc(run, FLEXMEM_ALIGN, false);
-	/* The rest of the region, so that only holes are left. */
+	/* Takes the rest of the region, so that only holes are left. */
 	fill(&run->spare);
 	flexmem_blocks_alloc(&run->blocks, flexmem_blocks_largest(&run->blocks),
 			     FLEXMEM_ALIGN, run, &run->spare);

@@ -12,10 +12,10 @@ struct list_head native_tasks = LIST_HEAD_INIT(native_tasks);
 unsigned int native_tasks_lock;
 struct user_namespace init_user_ns;
 
-/* Tasks that do not sleep. When there is none, time goes on. */
+/* The number of tasks that do not sleep. At 0 time advances. */
 static int running;
 static int last_pid;
-/* The kernel's own begins close to where 32 bits end. */
+/* As the kernel's, jiffies begin close to the end of 32 bits. */
 static unsigned long now = (unsigned int)(-300 * HZ);
 
 unsigned long native_jiffies(void)
@@ -42,7 +42,7 @@ void native_show_tasks(void)
 			task->killed ? ", killed" : "", task->locks);
 }
 
-/* The last one that ran has gone to sleep: what happens next happens now. */
+/* The last running task has gone to sleep: advances time to the next event. */
 static void let_time_pass(struct task_struct *task)
 {
 	do {
@@ -87,7 +87,10 @@ void native_unpark(struct task_struct *task)
 	do {
 		if (seen == LEAVE)
 			return;
-		/* It counts before it knows of it: time must not pass. */
+		/*
+		 * Counts the task before it runs, so that time does not
+		 * advance.
+		 */
 		asleep = seen == SLEEPS;
 		if (asleep)
 			__atomic_fetch_add(&running, 1, __ATOMIC_SEQ_CST);
@@ -107,7 +110,7 @@ void native_unpark(struct task_struct *task)
 		native_wake_word(&task->word);
 }
 
-/* Waits until all others sleep. They do so while time stands still. */
+/* Waits until all other tasks sleep, while time stands still. */
 void native_quiesce(void)
 {
 	while (__atomic_load_n(&running, __ATOMIC_SEQ_CST) != 1)
@@ -335,7 +338,7 @@ long schedule_timeout(long timeout)
 		native_park();
 		return timeout;
 	}
-	/* As the kernel's: it prints a backtrace. */
+	/* The kernel's prints a backtrace. */
 	WARN_ONCE(timeout < 0, "a time-out of %ld jiffies\n",
 		  timeout);
 	if (timeout <= 0) {

@@ -11,14 +11,14 @@ static void __attribute__((constructor)) be_verbose(void)
 	verbose = getenv("NATIVE_VERBOSE");
 }
 
-/* There is no way on: the program ends with what is known. */
+/* Ends the program with the messages so far. */
 void native_bug(const char *file, int line, const char *format, ...)
 {
 	static bool begun;
 	char text[512];
 	va_list args;
 
-	/* Other readers' results follow from the same. */
+	/* Only the first report counts; later ones follow from it. */
 	while (__atomic_exchange_n(&begun, true, RELAXED))
 		os_pause();
 	va_start(args, format);
@@ -48,7 +48,7 @@ void native_dev_message(const struct device *dev, const char *format, ...)
 	char text[512];
 	va_list args;
 
-	/* Also without a reader: its arguments must be there. */
+	/* Formats also without a reader, so that ASan checks the arguments. */
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
@@ -99,7 +99,7 @@ int sysfs_emit(char *to, const char *format, ...)
 	return n;
 }
 
-/* Equal but for a newline at the end. */
+/* Compares without a newline at the end. */
 bool sysfs_streq(const char *a, const char *b)
 {
 	size_t n = strcspn(a, "\n"), m = strcspn(b, "\n");

@@ -82,7 +82,7 @@ void operator_step(struct tenant *t)
 	}
 }
 
-/* The operator does something for so many operations of the tenants. */
+/* The operator acts once in so many operations of the tenants. */
 #define PACE 20
 
 static wait_queue_head_t pace = { .head = LIST_HEAD_INIT(pace.head) };
@@ -103,7 +103,7 @@ static int run_tenant(void *data)
 	return 0;
 }
 
-/* As long as there are tenants at work. */
+/* Runs as long as tenants work. */
 static int run_operator(void *data)
 {
 	s64 next = atomic64_read(&steps_done);
@@ -119,7 +119,7 @@ static int run_operator(void *data)
 	return 0;
 }
 
-/* How tasks take turns: not; at random; or by priorities that change. */
+/* How tasks take turns: not at all, at random, or by priorities that change. */
 static bool scheduled;
 static unsigned int changes;
 
@@ -174,7 +174,7 @@ static unsigned int count_notes(const struct file *file)
 	return nr;
 }
 
-/* Each handle has its note, but if the device went, or forgot an address. */
+/* Each handle has its note, unless the device went or an address was lost. */
 static void check_notes(unsigned int fd, const struct file *file,
 			const struct flexmem_file *private)
 {
@@ -187,7 +187,7 @@ static void check_notes(unsigned int fd, const struct file *file,
 	     notes);
 }
 
-/* At a quiet point: every invariant, and each handle where it was noted. */
+/* Between two rounds: checks every invariant, and each noted handle. */
 static void check_all(void)
 {
 	struct flexmem_file *private;

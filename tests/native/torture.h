@@ -34,8 +34,8 @@ struct tenant {
 extern struct tenant tenants[TENANTS + 1];
 
 /*
- * All in a few files, of a few allocations each, and much is given back: tenants
- * get into each other's way as often as they can.
+ * All tasks share a few files with a few allocations each, and free much, so
+ * that they meet as often as possible.
  */
 extern bool torture_close;
 

@@ -75,7 +75,7 @@ bool wq_has_sleeper(wait_queue_head_t *queue)
 	return __atomic_load_n(&queue->head.next, RELAXED) != &queue->head;
 }
 
-/* One of them, or all. */
+/* Wakes up one waiter, or all. */
 void native_wake_up(wait_queue_head_t *queue, bool all)
 {
 	struct wait_queue_entry *entry, *next;

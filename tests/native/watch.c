@@ -17,8 +17,8 @@ bool world_device_done;
 void (*watch_during_page)(void);
 
 /*
- * Memory that a function may have: from when it is asked for until it is certain
- * that it has gone. After a reset, also one that failed, it may only be given back.
+ * Memory that a function may have: from its request until it has certainly gone.
+ * After a reset, also a failed one, it may only be given back.
  */
 struct piece {
 	u64 id;
@@ -102,7 +102,10 @@ static void must_have(struct watch *watch, const char *operation,
 			 operation);
 }
 
-/* It fails before it has begun, or its reply is lost: see world_device_done. */
+/*
+ * The operation fails before it begins, or its reply is lost: see
+ * world_device_done.
+ */
 #define CARRY_OUT(call)						\
 	(!native_should_fail(NATIVE_DEVICE) ? sim_vf_ops.call :	\
 	 world_device_done ? (sim_vf_ops.call, world_device_error) : \
@@ -256,7 +259,7 @@ static int watch_copy(void *priv, const struct flexmem_memory *to,
 	return data_done(watch, "copy", from, rc);
 }
 
-/* Also of a device that sleeps. */
+/* Allowed for a sleeping device, too. */
 static int watch_page(void *priv, const struct flexmem_memory *mem, u64 offset,
 		      unsigned long *pfn)
 {
@@ -277,7 +280,7 @@ static int watch_page(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return rc;
 }
 
-/* On the way to resume, for instance. */
+/* A driver may call it while it resumes, for instance. */
 static int watch_reset(void *priv)
 {
 	struct watch *watch = watch_of(priv);

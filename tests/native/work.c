@@ -16,7 +16,7 @@ static unsigned int later_lock;
 static unsigned int work_lock;
 static LIST_HEAD(queue);
 
-/* A worker at work: which may be freed by then, and is not looked at. */
+/* A worker at work. Its work may be freed by then, and is not accessed. */
 struct busy {
 	struct list_head link;
 	struct work_struct *work;
@@ -33,7 +33,7 @@ struct waiter {
 
 static LIST_HEAD(waiters);
 
-/* One that does one thing at a time, as they all do here. */
+/* A queue that runs one work at a time, as all do here. */
 struct workqueue_struct {
 	char name[24];
 };
@@ -51,7 +51,7 @@ void native_timer_set(struct native_timer *timer, unsigned long expires)
 	raw_unlock(&timers_lock);
 }
 
-/* Returns true if it was set; otherwise it may be under way. */
+/* Returns true if the timer was set; otherwise it may be running. */
 bool native_timer_del(struct native_timer *timer)
 {
 	bool was_set;
@@ -84,8 +84,8 @@ static bool run_due(unsigned long at)
 }
 
 /*
- * Lets time go on to where the next timer is due, and runs all that are due
- * then. False: there is none.
+ * Advances time to the next timer, and runs all that are due then. Returns
+ * false if there is none.
  */
 bool native_timers_next(void)
 {
@@ -141,7 +141,7 @@ static bool is_busy(const struct work_struct *work,
 	return false;
 }
 
-/* Nothing is done twice at a time, and nothing beside what is in order. */
+/* No work runs twice at a time, and work of an ordered queue runs alone. */
 static struct work_struct *next_work(void)
 {
 	struct work_struct *work;
@@ -204,7 +204,7 @@ static int work_thread(void *unused)
 		raw_unlock(&work_lock);
 		native_park();
 		raw_lock(&work_lock);
-		/* Woken up for work it is not in the list any more. */
+		/* Woken up for work, it is not in the list any more. */
 		if (!list_empty(&self.link)) {
 			list_del_init(&self.link);
 		}
@@ -212,7 +212,7 @@ static int work_thread(void *unused)
 	return 0;
 }
 
-/* Under work_lock: there is always a worker for what can be done. */
+/* Under work_lock: starts a worker if work can run and no worker is idle. */
 static void call_worker(void)
 {
 	struct idle *worker;
@@ -226,7 +226,9 @@ static void call_worker(void)
 	native_kthread_run(work_thread, NULL, "worker");
 }
 
-/* Failures that a task is to have it has in what is done for it, too. */
+/*
+ * A worker has the failures that are set for the task that asked for its work.
+ */
 static void queue_locked(struct work_struct *work)
 {
 	if (work->wq && current && current->fail_at)
@@ -434,7 +436,7 @@ bool cancel_work(struct work_struct *work)
 	return was_queued;
 }
 
-/* Afterwards it is neither being done nor going to be. */
+/* Afterwards the work neither runs nor is queued. */
 bool cancel_delayed_work_sync(struct delayed_work *work)
 {
 	bool was_pending;

@@ -88,7 +88,9 @@ void world_end(void)
 	     native_live() - world.live);
 }
 
-/* A function keeps the number of its node, and a VF has none that is a PF's. */
+/*
+ * A function keeps the number of its node. VFs and PFs have different ranges.
+ */
 static void check_minor(unsigned int index)
 {
 	int minor = world_minor(index), before;
@@ -180,7 +182,7 @@ void world_faults(enum sim_fault fault, unsigned int times)
 	atomic_set(&world.card.mbox.faults[fault], times);
 }
 
-/* Nothing goes wrong any more. */
+/* Ends all injected failures. */
 void world_heal(void)
 {
 	unsigned int i;
@@ -240,7 +242,7 @@ static const char *table_wrong(struct flexmem_table *table)
 	return wrong;
 }
 
-/* The slot of the region that it is in, or the number of slots. */
+/* The slot of the region that contains it, or the number of slots. */
 static unsigned int find_piece(struct flexmem_table *table,
 			       const struct sim_piece *piece)
 {
@@ -276,7 +278,7 @@ static const char *card_wrong(unsigned int index, struct flexmem_table *table)
 	return nr ? "a region has no memory of the card" : NULL;
 }
 
-/* Once what was lost is undone, and unless that needs a reset. */
+/* After lost commands are undone, and unless that needs a reset. */
 static const char *settled_wrong(unsigned int index,
 				 struct flexmem_table *table)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A world for native programs: the module with its parameters, the simulated
- * card with its functions, and what must hold of them at any quiet moment.
+ * card with its functions, and the invariants that hold between calls.
  */
 #ifndef _NATIVE_WORLD_H
 #define _NATIVE_WORLD_H
@@ -58,12 +58,12 @@ const char *world_wrong(unsigned int index);
 const char *world_file_wrong(struct file *file);
 void world_picture(struct file *file, struct picture *picture);
 
-/* Errors of the device that are made up: what native_should_fail() fails. */
+/* Injected errors of the device: native_should_fail() chooses when. */
 extern int world_device_error;
-/* They come after the device has done it: the reply is lost. */
+/* Errors after the device has carried out the command: the reply is lost. */
 extern bool world_device_done;
 
-/* Commands, as the C library has them: struct flexmem_NAME with its size. */
+/* Commands, with the library's names: struct flexmem_NAME with its size. */
 #define CMD(name, ...) \
 	((struct flexmem_##name) { .size = sizeof(struct flexmem_##name), \
 				   ##__VA_ARGS__ })

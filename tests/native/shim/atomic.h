@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Single accesses, barriers, atomics and bits, as builtins of the compiler: so
- * TSan knows what each of them orders, and what it does not.
+ * Single accesses, barriers, atomics and bits, as builtins of the compiler, so
+ * that TSan knows the order that each of them gives.
  */
 #ifndef _NATIVE_ATOMIC_H
 #define _NATIVE_ATOMIC_H
@@ -158,7 +158,7 @@ static inline bool refcount_dec_and_test(refcount_t *r)
 	return before == 1;
 }
 
-/* Bits. The atomic ones are of whole words, as the kernel's are. */
+/* Bits. Atomic ones act on whole words, as the kernel's do. */
 #define BITS_TO_LONGS(n) (((n) + BITS_PER_LONG - 1) / BITS_PER_LONG)
 #define DECLARE_BITMAP(name, bits) unsigned long name[BITS_TO_LONGS(bits)]
 #define native_word(n, p) ((unsigned long *)(p) + (n) / BITS_PER_LONG)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Types, attributes, bugs and messages, and what the C library has to offer. */
+/*
+ * Types, attributes, bugs and messages, and the parts of the C library in use.
+ */
 #ifndef _NATIVE_BASE_H
 #define _NATIVE_BASE_H
 
@@ -154,7 +156,7 @@ struct rcu_head {
 #define ENOTSUPP 524
 #endif
 
-/* Faults that the shim finds, and those of WARN_ON() and BUG_ON(). */
+/* Faults that the shim reports, WARN_ON() and BUG_ON(). */
 __noreturn void native_bug(const char *file, int line, const char *format, ...)
 	__printf(3, 4);
 #define shim_bug(format...) native_bug(__FILE__, __LINE__, format)

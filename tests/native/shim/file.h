@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Devices, their nodes, open files and maps; and how a test uses them, as a
- * process would: native_open() and so on.
+ * Devices, their nodes, open files and maps; and the calls that a test makes as
+ * a process would: native_open() and so on.
  */
 #ifndef _NATIVE_FILE_H
 #define _NATIVE_FILE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Locks and RCU. Each lock knows its owner, so that a lock that is not held, held
- * already or left held is noticed where it happens.
+ * Locks and RCU. Each lock knows its owner. A lock that is not held, held already
+ * or left held is reported where it happens.
  */
 #ifndef _NATIVE_LOCK_H
 #define _NATIVE_LOCK_H

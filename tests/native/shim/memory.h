@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The kernel's memory, pages, and that of its users. */
+/* The kernel's memory, page frames, and users' memory. */
 #ifndef _NATIVE_MEMORY_H
 #define _NATIVE_MEMORY_H
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tasks, their users and signals; time; and everything that waits.
- *
- * Time is virtual. It goes on by itself only when every task sleeps, and then to
- * where the next of them wakes up: so a time-out runs out if nothing else can
- * happen, or if a test says so with native_time_advance(), and no test waits.
+ * Tasks, their users and signals; time; and all kinds of waiting. Time is
+ * virtual. It advances when every task sleeps, to the next wake-up: a time-out
+ * runs out if nothing else can happen, or if a test calls native_time_advance().
+ * So no test waits.
  */
 #ifndef _NATIVE_TASK_H
 #define _NATIVE_TASK_H
@@ -160,7 +159,7 @@ bool signal_pending(struct task_struct *task);
 #define allow_signal(signal) ((void)(signal))
 int send_sig(int signal, struct task_struct *task, int privileged);
 
-/* A new process begins: no signal is pending. */
+/* As after exec() of a new process: no signal is pending. */
 void native_revive(void);
 
 /* A point where, in scheduled mode, another task may go on. */
@@ -265,7 +264,7 @@ void native_wake_up(wait_queue_head_t *queue, bool all);
 #define wake_up_interruptible_all(queue) native_wake_up(queue, true)
 bool native_signal_ends(int state);
 
-/* 1 or more: the condition holds; 0: the time is over; less: a signal. */
+/* 1 or more: the condition holds; 0: time-out; below 0: a signal. */
 #define native_wait(queue, condition, state, timeout) ({ \
 	long __left = (timeout); \
 	bool __signal = false; \
