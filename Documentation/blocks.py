@@ -24,7 +24,7 @@ SPREADS = 'flexmem.ko; flexmem_sim.ko'
 NONE = ''
 
 # (page, first words): where the block runs. A string: what is loaded before, in the machine;
-# 'as above': what the block before it left, 'in DIR': likewise, there; 'host'; 'last: ' and what is
+# 'as above': in the state that the block before it left; 'in DIR': the same, in that directory; 'host'; 'last: ' and what is
 # loaded: only when it is asked for; or 'no: ' and why not.
 BLOCKS = {
     ('README.md', 'make demo'): 'no: what the demo shows runs in tests/vm/docs.sh; make check runs this',
@@ -132,7 +132,7 @@ def blocks_of(page):
 
 def all_blocks():
     """(page, block, where) of every block of commands; where is None if it is not listed."""
-    # What is installed by the first two the others use.
+    # The first two install what the others use.
     pages = ['README.md', 'Documentation/install.rst']
     pages += sorted(set(glob.glob('Documentation/*.rst', root_dir=TOP) +
                         glob.glob('Documentation/tasks/*.rst', root_dir=TOP) +
@@ -195,7 +195,7 @@ def main(machine, pages):
     # Where it is not installed.
     if not machine:
         env['PATH'] = os.path.join(TOP, 'build', 'userlib') + ':' + env['PATH']
-    # What make runs us with is not for what we run.
+    # The blocks do not get the variables of the make that runs this.
     for name in [name for name in env if name.startswith('MAKE') or name == 'MFLAGS']:
         del env[name]
     if not machine:

@@ -22,7 +22,7 @@ TOP = os.path.dirname(DOCS)
 LINUX = os.path.join(TOP, 'build', 'linux-source')
 OUT = os.environ.get('O') or os.path.join(TOP, 'build', 'docs')
 
-# What comes next, by its names on the roadmap, that a row of the proof table may name.
+# Names on the roadmap that a row of the proof table may name.
 SUBJECTS = ('Placement', 'Speed', 'Product', 'In flight', 'Limits')
 # How many statements there are of each document.
 STATEMENTS = [f'{letter}{n}' for letter, count in
@@ -519,7 +519,7 @@ def suites_are_all_there():
         for name in [name for name in named if '*' in name]:
             named.remove(name)
             named |= {suite for suite in suites if fnmatch.fnmatch(suite, name)}
-        # What of `make quick` is no suite of the others.
+        # The suite of `make quick` alone.
         problems += [f'{title}: {name}' for name in named ^ (suites - {'changed'})]
     nothing(problems)
 
@@ -566,7 +566,7 @@ CHECKS = (
 
 
 def main():
-    # What make runs us with is not for the builds that we run.
+    # The builds here do not get the variables of the make that runs this.
     for name in [name for name in os.environ if name.startswith('MAKE') or name == 'MFLAGS']:
         del os.environ[name]
     os.makedirs(OUT, exist_ok=True)

@@ -16,7 +16,7 @@ extensions = ['kerneldoc']
 kerneldoc_bin = os.path.join(linux, 'scripts', 'kernel-doc')
 kerneldoc_srctree = top
 
-# What stands before the declarations of the library's headers.
+# The attribute before the declarations of the library's headers.
 c_id_attributes = ['FLEXMEM_API']
 
 

@@ -102,10 +102,10 @@ selftests-6.1_suite() {
 		copy:a_hole_in_what_is_written,a_hole_in_where_it_is_read_to,freed_while_it_is_copied \
 		copy_device:a_waiting_caller_can_be_killed,freed_while_it_is_copied
 }
-# Emulated and with every check there is, the debug kernel takes its time: only in the long runs the 32-bit half, each program
-# with other settings, and what neither races nor fails an allocation and is the same on every kernel, or moves many bytes. Of
-# some programs that is all but a few tests; and where a test is there for a PF and for a VF, whose slots are all the
-# difference, it is run on the VF. (What has other variants besides runs on a PF, too: races among them.)
+# The debug kernel is emulated and slow. Only the long runs do the 32-bit half, each program with other settings, and tests that
+# are the same on every kernel without races or failing allocations, or that move many bytes. Of some programs that leaves a few
+# tests. If a test has a variant for a PF and one for a VF, which differ in slots only, the VF's is run. (Tests with other
+# variants, such as races, run on a PF, too.)
 selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
 	local alloc=fork_shares_the_file,last_close_of_a_shared_file_counts,a_killed_process_returns_everything
@@ -170,7 +170,7 @@ run() {
 			"$suite" "$passed" "$failed" "$skipped" $((SECONDS - begin)) $((spent - before))
 		if ((failed)); then
 			sed '1d; s/^/    /' "$logs/$suite.new" | head -n 40
-			# What is said of it stands before its result, or behind.
+			# Its diagnostics are before its result, or behind it.
 			awk '/^#/ { said = (said ? said "\n" : "") $0; if (left-- > 0) print; next }
 				/^[ ]*not ok/ { n = split(said, line, "\n"); for (i = n > 12 ? n - 11 : 1; i <= n; i++) print line[i]; left = 20 }
 				/^[ ]*ok/ { left = 0 } { said = "" }' "$logs/$suite.tap" | head -n 40 | sed 's/^/    /'
@@ -202,7 +202,7 @@ for suite; do
 done
 # A kernel of its own, for one suite.
 [[ " $* " != *' torture-kcsan '* ]] || kinds+=(kcsan)
-# What runs in a machine runs what was built last: here that is what there is.
+# Suites in a machine run what was built last, here too.
 for suite; do
 	case $suite in
 	build | library | static | native | native-fuzz | mutants | coverage | volume-* | changed | torch) ;;
@@ -217,7 +217,7 @@ mkdir -p "$logs"
 export VM_TRIES=$logs/tries
 rm -f "$VM_TRIES"
 
-# What the suites need: some need neither kernels nor machines, and are not kept waiting for them. A machine is booted before
+# Prerequisites of the suites: some suites need neither kernels nor machines, and are not kept waiting for them. A machine is booted before
 # they start side by side.
 machines='' sources=''
 for suite; do
@@ -228,7 +228,7 @@ set_up() {
 	local kind
 	if [[ ! $machines ]]; then
 		tests/setup.sh build check || return 1
-		# What it says is seen here, and not in a suite.
+		# Its output appears here, and not in a suite.
 		[[ ! $sources ]] || tests/vm/debug-kernel.sh --source
 		return
 	fi
@@ -241,11 +241,11 @@ set_up() {
 		return 1
 	}
 }
-# Whatever ends this script before its time: the last line says that it has failed.
+# If this script ends early for any reason, its last line says that it has failed.
 trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT
 set_up || exit 1
 
-# What the others need is built first and alone; then one suite more at a time than there are processors, as each waits now
+# The build comes first and runs alone; then one suite more at a time than there are processors, as each waits now
 # and then: for a machine that boots, for time to pass in it.
 # Each suite is a process group of its own, so that an interrupt takes its machines along.
 set -m

@@ -11,14 +11,14 @@ PATH=$PATH:/usr/sbin:/sbin
 export PATH
 
 # Called from a Makefile or not, the builds below are their own: no options, variables or job server of the caller. Nor
-# what somebody has set for other work: another processor, other compilers, flags. (Modules for a kernel of the user's own
+# settings of the environment for other work: another processor, other compilers, flags. (Modules for a kernel of the user's own
 # are built with the user's tools: vm/modules.sh.)
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 [[ ${keep_tools:-} ]] || unset ARCH CROSS_COMPILE LLVM LLVM_IAS CC CXX CPP LD AR AS NM OBJCOPY STRIP HOSTCC HOSTCXX \
 	KCFLAGS KCPPFLAGS KAFLAGS
 unset SUBARCH SRCARCH KBUILD_OUTPUT KBUILD_EXTMOD KBUILD_EXTRA_SYMBOLS KBUILD_SRC KBUILD_VERBOSE M O V W C CF \
 	CFLAGS CPPFLAGS CXXFLAGS LDFLAGS GREP_OPTIONS POSIXLY_CORRECT TAR_OPTIONS GZIP XZ_OPT BASH_ENV ENV CDPATH
-# What tools say is looked at in English.
+# The scripts read the output of tools in English.
 unset LANGUAGE
 export LC_ALL=C.UTF-8
 
@@ -48,7 +48,7 @@ quietly() {
 	return "$status"
 }
 
-# apt_get LOG ARG...: apt-get, what it says goes to LOG. Waits for whoever holds one of its locks, half an hour at most: it
+# apt_get LOG ARG...: apt-get, with its output in LOG. Waits half an hour at most for another process to release its locks: it
 # waits for dpkg's itself, but not for those of the package lists and of the archives. as_root: what to call it with.
 as_root=()
 apt_get() {
@@ -81,7 +81,7 @@ deb_unpack() {
 	shift
 	mkdir -p "$BUILD"
 	tmp=$(mktemp -d "$BUILD/deb.XXXXXX")
-	# apt drops root to a user who may not write here; it would only warn about it.
+	# apt drops root to a user without write access here; it would only warn about it.
 	if ! (cd "$tmp" && apt_get "$log.1" -o APT::Sandbox::User=root download "$@"); then
 		rm -f "$tmp"/*
 		"$TOP/tests/setup.sh" --refresh || say 'the package lists stay as they are'

@@ -22,7 +22,7 @@ packages_of() {
 	# build the debug kernel
 	debug) echo linux-source-6.12 gcc libc6-dev make bc bison flex perl python3 libelf-dev libssl-dev \
 		xz-utils rsync kmod ;;
-	# what `make check` runs besides; linux-source has checkpatch and kernel-doc
+	# other tools of `make check`; linux-source has checkpatch and kernel-doc
 	check) echo linux-source-6.12 xz-utils perl python3 libcmocka-dev git sparse shellcheck codespell cppcheck jq \
 		mandoc python3-sphinx python3-docutils openssl systemd udev ;;
 	# the pages; kernel-doc is in linux-source

@@ -93,7 +93,7 @@ unlicensed() {
 }
 tap "SPDX: ${#code[@]} files" unlicensed
 
-# Who reads a name knows which side of the ABI it is on.
+# A name shows which side of the ABI it is on.
 struct_names() { grep -rhoE '^struct \w+ \{' "$1" | sort -u; }
 shared_names() { ! comm -12 <(struct_names kmod) <(struct_names userlib) | grep .; }
 tap 'no struct of kmod has the name of one of userlib' silent shared_names

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What lives is counted in these, as the traces' published figures are. */
+/* Live bytes are counted in these, as in the traces' published figures. */
 #define BENCH_UNIT UINT64_C(512)
-/* What a segment grows by, in all that is measured here. */
+/* The step by which a segment grows in all measurements here. */
 #define BENCH_STEP (UINT64_C(2) << 20)
 
 /* An allocation, or the end of one if @bytes is 0; slots are used again. */
@@ -46,7 +46,7 @@ uint64_t wall_ns(void);
 /* One replay: returns how long it took, and the most that was reserved. */
 uint64_t cache_replay(const struct work *work, const char *configuration,
 		      uint64_t *reserved);
-/* What a replay took: by the clock, and in CPU time, the mean of the threads. */
+/* The cost of a replay: elapsed time, and CPU time, the mean of the threads. */
 struct spent {
 	uint64_t wall;
 	uint64_t cpu;
@@ -58,11 +58,11 @@ struct spent cache_replay_threads(const struct work *work,
 				  unsigned int threads, unsigned int caches);
 /* The same on the engine of growing segments alone. */
 uint64_t engine_replay(const struct work *work, uint64_t *reserved);
-/* A plain list of holes, searched from its begin: what is to be reached. */
+/* A plain list of holes, searched from its start: the ratio to reach. */
 uint64_t first_fit_reserved(const struct work *work);
 /*
- * Around what is to be counted on this thread: a call of a function that is not
- * inlined, and called counted_...
+ * Called around the code to count on this thread, which is a function that is
+ * not inlined, and called counted_...
  */
 #define COUNTED __attribute__((noinline, noclone))
 void count_begin(void);

@@ -80,7 +80,7 @@ static COUNTED void counted_cache(const struct player *player, void **tokens)
 		give_up("replay on the cache", err);
 }
 
-/* What lives at the end of a round goes before the next one. */
+/* Live allocations at the end of a round are freed before the next one. */
 static void play_rounds(const struct player *player, void **tokens)
 {
 	size_t round, i;

@@ -61,7 +61,7 @@ uint64_t count_of_last(void)
 	return counted;
 }
 
-/* What callgrind has written: a line "summary: NUMBER"; 0: it has not. */
+/* The output of callgrind: a line "summary: NUMBER"; 0: there is none. */
 static uint64_t read_summary(const char *path)
 {
 	unsigned long long number = 0;

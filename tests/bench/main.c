@@ -79,7 +79,7 @@ static const char *judge(double ratio, double best)
 	return "  MISSED";
 }
 
-/* What follows is measured in turn, so that noise hits all of it. */
+/* The following are measured in turn, so that noise hits all of them. */
 static void measure_time(const struct work *work, size_t i,
 			 struct times *engine, struct times *cache,
 			 struct times *mimalloc)

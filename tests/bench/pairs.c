@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What ALLOC and FREE cost: with 1,000 live allocations of 1 byte to 1 MiB, free
- * one that is drawn and allocate another, 5,000 times, one by one and in batches
- * of 64. In nanoseconds of the machine's clock; where that counts instructions
- * (tests/vm/bench.sh) the figures are instructions.
- * usage: pairs DEVICE-NODE
+ * The cost of ALLOC and FREE. With 1,000 live allocations of 1 byte to 1 MiB it
+ * frees a random one and allocates another, 5,000 times, one by one and in
+ * batches of 64. In nanoseconds of the machine's clock; where that counts
+ * instructions (tests/vm/bench.sh) the figures are instructions. usage: pairs
+ * DEVICE-NODE
  */
 #include <errno.h>
 #include <fcntl.h>

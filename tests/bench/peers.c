@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the cache is compared with. */
+/* The allocators that the cache is compared with. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +100,7 @@ uint64_t first_fit_reserved(const struct work *work)
 }
 
 /*
- * Loaded here, not linked: then it replaces nobody else's malloc. Its own are
+ * Loaded here, not linked, so that it replaces no malloc. Its own functions are
  * called with sizes divided by 512, so that it has no more to do than to find
  * room.
  */
@@ -159,7 +159,7 @@ uint64_t mimalloc_replay(const struct work *work)
 	time = thread_ns() - time;
 	if (failed)
 		give_up("mi_malloc", 0);
-	/* What the trace leaves alive. */
+	/* The allocations that the trace leaves alive. */
 	for (uint32_t i = 0; i < work->slots; i++)
 		mi_free(memory[i]);
 	free(memory);

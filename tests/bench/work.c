@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What is to be replayed: a trace, made small, with slots for identifiers. */
+/* The work to replay: a trace, made small, with slots for identifiers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ uint64_t wall_ns(void)
 	return now(CLOCK_MONOTONIC);
 }
 
-/* Slots that nobody lives in are used again, the last one first. */
+/* Slots without a live allocation are used again, the last one first. */
 struct slots {
 	uint64_t *bytes;
 	uint32_t *unused;

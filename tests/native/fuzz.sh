@@ -5,7 +5,7 @@
 # it has found is printed as a line for the corpus.
 # usage: tests/native/fuzz.sh [SECONDS]           default: 60
 #        tests/native/fuzz.sh --minimise [DIR...]
-# With --minimise the last part of the corpus is made anew: of all of it, what was found the last time, and the inputs in
+# With --minimise the last part of the corpus is rebuilt: of all of it, what was found the last time, and the inputs in
 # DIR, as few as reach the same.
 set -euo pipefail
 shopt -s nullglob

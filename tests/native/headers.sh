@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Makes a directory of the headers that the driver includes, and those that these include: links to the kernel's own for
-# the ones that can be used as they are, empty files for the others, whose contents are in shim.h.
+# the ones that can be used as they are, empty files for the others, which shim.h replaces.
 # usage: tests/native/headers.sh LINUX-SOURCE DIR FILE...
 set -euo pipefail
 

@@ -31,7 +31,7 @@ fixed=(setarch -R)
 export ASAN_OPTIONS=detect_stack_use_after_return=1 TSAN_OPTIONS=exitcode=66
 
 failed=0
-# What others do at points of the sequences: at each, or at one in so many.
+# Actions of other tasks at points of the sequences: at each, or at one in so many.
 stride=${FLEXMEM_LONG:+1}
 stride=${stride:-35}
 # program KIND NAME ARGUMENT...: its stream, and then one with a single result: that it ended as it should.
@@ -87,7 +87,7 @@ done
 tap 'calls between parts are those of internals.rst' python3 "$here/edges.py" "$TOP" "$out/plain"
 tap 'the tests of a source file are found' grep '^kmod/slot.c: .*slot_kunit ([0-9]*).*; planted bugs: .*flexmem_slot' \
 	<("$here/callers.py" kmod/slot.c)
-# What is scheduled happens once more in the same way.
+# A scheduled run repeats itself.
 replay() { "${fixed[@]}" "$out/$1/torture" "${@:2}" 2>&1; }
 tap 'a schedule repeats, at random' cmp <(replay asan -S -s 5 -n 2000) <(replay asan -S -s 5 -n 2000)
 tap 'a schedule repeats, by priorities' cmp <(replay asan -P 3 -s 5 -n 2000) <(replay tsan -P 3 -s 5 -n 2000)

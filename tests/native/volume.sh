@@ -17,7 +17,7 @@ passed=$out/volume-$kind.passed
 "$TOP/tests/vm/debug-kernel.sh" --source
 mkdir -p "$out"
 (lock native && quietly "$out/volume.log" make -s -j2 -C "$TOP/tests/native" "O=$out" "$out/$kind/torture")
-# As it is now: somebody else may build it anew meanwhile.
+# A copy, because another process may rebuild it during the run.
 work=$(mktemp -d "$out/volume.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -44,7 +44,7 @@ tsan) ways=('' '' -c '' '' '-P 3' '' '' -c '') ;;
 *) die 'which: asan or tsan?' ;;
 esac
 
-# What has passed with this program, and how many seconds of processor time it took.
+# The pieces that have passed with this program, and their seconds of processor time.
 declare -A took
 while read -r seconds sum arguments; do
 	[[ $sum != "$hash" ]] || took[$arguments]=$seconds

@@ -47,7 +47,7 @@ last_line() { [[ $(on "$@" 2>/dev/null | tail -n 1) == '0 passed, 1 failed, 0 sk
 tap 'check: a failed set-up is said in the last line' last_line tests/check.sh
 tap 'check: and is no success' says 'Unable to locate package gcc' 1 tests/check.sh
 
-# Whatever somebody has in the environment for other work: neither builds nor what is read from tools follow it.
+# The environment may have settings for other work. Neither builds nor the reading of tools' output follow them.
 foreign=(ARCH=arm64 CROSS_COMPILE=none- LLVM=1 KBUILD_OUTPUT=/none KCFLAGS=-none CC=false CFLAGS=-none O=/none M=/none
 	MAKEFLAGS=n LC_ALL=de_DE.UTF-8 LANGUAGE=de CDPATH=/)
 unmoved() {
@@ -60,7 +60,7 @@ fresh
 tap 'environment: compilers, flags and languages of others are dropped' unmoved
 tap 'environment: but not for a kernel of their own' says LLVM=1 0 env LLVM=1 keep_tools=1 bash -c '. tests/lib.sh && env'
 
-# apt. What it says in turn is in files answer.1, answer.2 ..., the exit status in their first line; then it succeeds.
+# apt. Its answers, in turn, are in files answer.1, answer.2 ..., the exit status in their first line; then it succeeds.
 apt_mock() {
 	fresh
 	mock apt-get <<'EOF'
@@ -96,8 +96,8 @@ apt_mock
 tap 'apt: all that is missing is asked for at once' says 'Installing.* gcc .* qemu-system-x86 ' 0 tests/setup.sh
 tap 'apt: no kernel and no headers among it' asked 'apt-get .*linux-\(image\|headers\)' 0
 
-# A stock kernel. The archive has build 9 until the lists are fetched anew, then build 10; what is downloaded is what is asked
-# for, and unpacked it is a kernel and its headers. In Germany.
+# A stock kernel. The archive has build 9 until the lists are fetched again, then build 10. It downloads the requested
+# package, which contains a kernel and its headers. The locale is German.
 kernel_mock() {
 	apt_mock
 	mkdir -p "$copy/build/busybox/bin"
@@ -110,7 +110,7 @@ build=$(cat "$MOCK/build") depends=Depends candidate=Candidate
 case "$*" in
 "pkgnames linux-image-$SERIES.")
 	[[ ! -e $MOCK/vanishes || $build == 9 ]] || exit 0
-	# What is newest in name is another flavour, another package, or has gone from the archive.
+	# The newest names are another flavour, another package, or gone from the archive.
 	printf "linux-image-$SERIES.%s\n" 0-amd64 "$build-amd64" 11-amd64 11-cloud-amd64 11-amd64-dbg 11-amd64-unsigned ;;
 "policy linux-image-$SERIES.11-amd64") echo "  $candidate: (none)" ;;
 "depends linux-headers-"*)
@@ -240,7 +240,7 @@ tap 'boot: and when it boots a kernel no more' says 'does not come up' 125 "${ma
 forgotten() { [[ ! -e $copy/build/vm/accel-6.12 ]]; }
 tap 'boot: that is forgotten' forgotten
 
-# What lies about in the checkout is none of the static checks' business; what git tracks is.
+# The static checks read the files that git tracks, and no others in the checkout.
 tracked() {
 	on git init -q . && on git add tests && echo 'fi' >"$copy/tests/scratch.sh" || return 1
 	on bash -c '. tests/lib.sh && project_files' >"$work/files"

@@ -349,7 +349,7 @@ TEST_F(copy, what_was_lost_is_eio)
 	EXPECT_NE(0, raw_read(self->fd, &c));
 }
 
-/* Freed, and given to someone else, while it is copied: one of two answers. */
+/* Freed, and given to another file, while it is copied: one of two answers. */
 struct race {
 	pthread_t thread;
 	int fd;

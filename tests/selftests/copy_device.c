@@ -285,7 +285,7 @@ TEST_F(copy_device, a_waiting_caller_can_be_killed)
 	ASSERT_EQ(0, fm_free(self->fd, self->from.out_handle));
 }
 
-/* Freed, and given to someone else, while it is copied: one of two answers. */
+/* Freed, and given to another file, while it is copied: one of two answers. */
 struct race {
 	pthread_t thread;
 	int fd;

@@ -232,7 +232,7 @@ TEST_F(exhaust, a_request_above_the_largest_region_acquires_nothing)
 	EXPECT_EQ(0, reply.out_address.offset);
 }
 
-/* A device that one file has filled is full for everyone, and recovers. */
+/* A device that one file has filled is full for all files, and recovers. */
 TEST_F(exhaust, close_of_the_hoarder_helps_others)
 {
 	int other = fm_open(variant->mode);

@@ -90,7 +90,7 @@ TEST_F(perm, the_group_can_open_a_vf_only)
 	ASSERT_EQ(0, chown(self->path, self->st.st_uid, self->st.st_gid));
 }
 
-/* Open to all by its mode; and by an inode that anyone could have made. */
+/* Open to all by its mode; and by an inode that any user could have made. */
 TEST_F(perm, a_pf_is_the_administrators_whatever_its_mode)
 {
 	const int expected = variant->mode == FM_VF ? 0 : EPERM;

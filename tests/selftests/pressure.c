@@ -61,7 +61,7 @@ FIXTURE_SETUP(pressure)
 	self->handle = fm_take(self->alice, UNIT);
 	ASSERT_NE(0, self->handle);
 	ASSERT_EQ(0, fcntl(self->bob, F_SETFL, O_NONBLOCK));
-	/* What was before this test may still have to be told. */
+	/* An event from before this test may still be pending. */
 	while (events(self->bob, QUIET_MS))
 		next(self->bob, &(struct flexmem_event){});
 }
@@ -282,7 +282,7 @@ TEST_F(pressure, an_event_that_cannot_be_written_is_not_lost)
 	EXPECT_EVENT(self->bob, CRITICAL, REGION);
 }
 
-/* ---- a file whose last ALLOC has failed ---- */
+/* ---- a file after a failed ALLOC ---- */
 
 TEST_F(pressure, a_free_is_told_after_a_failure)
 {

@@ -333,7 +333,7 @@ fm_fn const struct flexmem_owner_entry *fm_owner(const struct account *a,
 	return NULL;
 }
 
-/* The number of an open file, as its own snapshot tells someone else; or 0. */
+/* The number of an open file, as its own snapshot shows it; or 0. */
 fm_fn __u64 fm_client_id(int fd)
 {
 	struct account a;

@@ -78,7 +78,9 @@ int module_unload(const char *module);
 /* Node of a VF while a driver is bound; -1 if there is none. */
 int vf_node(unsigned int vf);
 int open_node(int node);
-/* Opens the node of a VF and lets everyone do so; -1 if there is none. */
+/*
+ * Opens the node of a VF and makes it accessible to all; -1 if there is none.
+ */
 int open_vf(unsigned int vf);
 
 /* ---- accounts ---- */

@@ -26,7 +26,7 @@ struct file *file_open(unsigned int vf, unsigned int user)
 {
 	int fd = open_node(atomic_load(&shared->node[vf]));
 
-	/* Its device may be away, or its node not yet for everyone. */
+	/* Its device may be away, or its node not accessible yet. */
 	if (fd < 0) {
 		if (errno != ENODEV && errno != ENXIO && errno != ENOENT &&
 		    errno != EACCES)

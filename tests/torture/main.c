@@ -65,7 +65,7 @@ static void show_owners(const struct accounts *a)
 	}
 }
 
-/* NULL, or what is left on a function when everyone has gone. */
+/* NULL, or what is left on a function after all tenants have gone. */
 static const char *left_over(unsigned int vf)
 {
 	static struct accounts accounts;

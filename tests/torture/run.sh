@@ -8,7 +8,7 @@
 #   FLEXMEM_OPS      calls of the driver (default 200000)
 #   FLEXMEM_KILLS    processes killed (default: one for 1000 operations)
 #   FLEXMEM_UNBINDS  functions taken away and given back (default: one for 2500; of each at least two)
-#   FLEXMEM_DEATHS   firmware deaths (default: likewise)
+#   FLEXMEM_DEATHS   firmware deaths (default: as FLEXMEM_UNBINDS)
 #   FLEXMEM_SEED     of everything random; printed
 #   FLEXMEM_KO       directory of the modules, which are loaded here
 set -uo pipefail

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls that are wrong, on files where nothing else happens: random handles,
- * random structs, pointers to nowhere, maps of others' memory. They may answer
- * whatever the header lists; they may not hurt anyone.
+ * Wrong calls, on files without other use: random handles, random structs,
+ * pointers to nowhere, maps of others' memory. They may return any error that
+ * the header lists; they must not harm other files.
  */
 #include <fcntl.h>
 #include <poll.h>

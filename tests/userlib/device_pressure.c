@@ -166,8 +166,8 @@ static int64_t now_ms(void)
 }
 
 /*
- * As flexmem_cache_alloc_request(); but it waits for memory, with a time limit: a
- * free is an event for a file whose last allocation has failed.
+ * As flexmem_cache_alloc_request(), but waits for memory, with a time limit:
+ * after a failed allocation a free is an event for its file.
  */
 static int patient_alloc(struct flexmem_cache *cache,
 			 struct flexmem_device *device,
@@ -194,7 +194,10 @@ static int patient_alloc(struct flexmem_cache *cache,
 	}
 }
 
-/* What one who needs @bytes gets within so much time, in pieces of @piece. */
+/*
+ * The bytes that a caller who asks for @bytes gets in so much time, in pieces
+ * of @piece.
+ */
 static int need(uint64_t bytes, uint64_t piece, int64_t patience_ms)
 {
 	struct flexmem_cache_options options = { .configuration = "" };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What goes back to the provider before it is out of memory. */
+/* Memory that the cache returns to the provider before it is out of memory. */
 #include "cache_mock.h"
 
 #include <math.h>
@@ -132,7 +132,7 @@ static void first_event_happens(void)
 	mock.happened[0] = true;
 }
 
-/* What is done by now is looked for again before anything is waited for. */
+/* Events that have happened by now are looked for before any wait. */
 static void done_meanwhile(void **state)
 {
 	struct flexmem_cache *cache =

@@ -444,7 +444,7 @@ static void check_pools(struct flexmem_cache_failure *failure)
 		"private pool 18446744073709551614 was never made: the last one is 18446744073709551613");
 }
 
-/* What the header says holds any text does. */
+/* The buffer size that the header names holds any text. */
 /* Longer than what the text of an error takes of it. */
 static size_t print_much(void *user, void *context, char *text, size_t length)
 {

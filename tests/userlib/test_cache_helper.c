@@ -225,8 +225,8 @@ int __wrap_fstat(int descriptor, struct stat *status)
 }
 
 /*
- * In the moment between its look and its wait, which is in vain then. So it has
- * to look again by itself: nothing could tell it to end.
+ * The end comes between the helper's check and its wait. Nothing could wake it
+ * up then, so it must check again by itself.
  */
 static void helper_waits_in_vain(void **state)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the cache does when the provider has nothing. */
+/* The cache's steps when the provider has no memory. */
 #include "cache_mock.h"
 
 #include <pthread.h>
@@ -238,7 +238,7 @@ static void callbacks(void **state)
 			 -EINVAL);
 	victim = take(cache, 30 * MIB, 0);
 	mock.fail_allocs = 100;
-	/* What it frees serves the request. */
+	/* The freed memory serves the request. */
 	assert_int_equal(try_alloc(cache, 25 * MIB + 1), 0);
 	assert_int_equal(calls, 1);
 	assert_int_equal(wanted_bytes, 25 * MIB + 128);
@@ -270,7 +270,7 @@ static void callbacks_come_first(void **state)
 							&calls), 0);
 	three_free(cache);
 	victim = take(cache, 80 * MIB, 0);
-	/* What it frees serves the request. */
+	/* The freed memory serves the request. */
 	mock.fail_allocs = 1;
 	take(cache, 70 * MIB, 0);
 	assert_int_equal(calls, 1);

@@ -322,8 +322,7 @@ static void take_the_rest(void)
 }
 
 /*
- * Host memory was short for a moment, and what it was for has gone meanwhile:
- * now it is the device that has none.
+ * Host memory was short for a moment. Now the device is the one that has none.
  */
 static void host_recovers(void **state)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the cache gives back when others need memory, and when it waits. */
+/* Memory that the cache returns when others need it, and when it waits. */
 #include "cache_mock.h"
 
 static struct flexmem_cache *pressed_cache(const char *configuration)
@@ -59,7 +59,7 @@ static void moderate_gives_half(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What was used last stays, since it is what is used next. */
+/* The memory used last stays, because it is used next. */
 static void moderate_gives_the_oldest_half(void **state)
 {
 	static const int order[] = { 2, 0, 3, 1 };
@@ -74,7 +74,7 @@ static void moderate_gives_the_oldest_half(void **state)
 		places[i] = place(cache, tokens[i]);
 	}
 	take(cache, 128, 0);
-	/* What is freed after an allocation is younger. */
+	/* Memory freed after an allocation is younger. */
 	for (i = 0; i < 4; i++) {
 		give(cache, tokens[order[i]]);
 		give(cache, take(cache, 128, 0));

@@ -374,7 +374,7 @@ static void waiting_in_vain_keeps_nothing(void **state)
 	flexmem_cache_destroy(the_cache);
 }
 
-/* What was freed after the device was waited for is not done. */
+/* An event of a block freed after the wait for the device has not happened. */
 static void free_meanwhile(void)
 {
 	static void *token;

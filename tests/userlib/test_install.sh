@@ -98,7 +98,7 @@ uninstalled_program() {
 			libflexmem) "$dir/abi.c"
 }
 
-# What systemd and udev read is what they take; modprobe takes the example.
+# systemd and udev accept their files; modprobe accepts the example.
 system_files() {
 	udevadm verify --help > /dev/null 2>&1 &&
 		{ udevadm verify "$dest$prefix/lib/udev/rules.d/60-flexmem.rules" ||
@@ -120,7 +120,7 @@ example_fails() {
 		"no such device (is its driver loaded?), or it is gone"
 }
 
-# What is missing for modules is named by the kernel they are for.
+# The packages that are missing for modules are named after the modules' kernel.
 names_missing_headers() {
 	modules=$here/../vm/modules.sh
 	! "$modules" host-9.9.9-x /lib/modules/9.9.9-x/build \
@@ -143,8 +143,8 @@ names_known_kernels() {
 	done
 }
 
-# With every warning that a C++ project may have as an error; the structs whose
-# names functions have too; and it runs.
+# With every warning that a C++ project may have as an error; the structs that
+# share their name with a function; and it runs.
 program_of_cxx() {
 	# shellcheck disable=SC2046
 	${CXX:-c++} -std=c++17 -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
@@ -195,7 +195,7 @@ nothing_else_is_exported() {
 		grep -v ' A FLEXMEM_0\.[0-9]*$'
 }
 
-# What programs of the first version were linked with stays where it was.
+# Symbols that programs of the first version were linked with stay in their version.
 version_of() {
 	nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
 		sed -n "s/.* T $1@@//p"

@@ -24,7 +24,7 @@ unpack() {
 	say "Unpacking $package $version, once: a minute"
 	rm -rf "$source"
 	mkdir -p "$source"
-	# A sixth of it is register lists of one driver, which nobody compiles here.
+	# A sixth of it is register lists of one driver, which is not built here.
 	tar -xJf "/usr/src/$package.tar.xz" -C "$source" --strip-components=1 --exclude='*/drivers/gpu/drm/amd/include'
 	# With KASAN the table of stack traces has 2^20 lists, whatever there is to store, and each scan for leaks reads all of
 	# them. Here a few thousand traces are stored.

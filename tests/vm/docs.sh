@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest: the commands that README, pages and man pages show, as printed; what `make demo` shows; and who may
-# open a node once everything is installed as the page about that says, and what is left when it has been removed as that says.
+# Runs in the guest: the commands that README, pages and man pages show, as printed; what `make demo` shows; which users
+# can open a node after an installation as install.rst says; and what is left after a removal as it says.
 # Prints TAP, several streams of it. With arguments, which are those of Documentation/blocks.py, only these commands, no demo, and
 # nothing is removed (that takes a minute, and tests/userlib/test_install.sh shows the library's part of it without a machine);
 # what README and install.rst do about the node has to be among them.
@@ -31,7 +31,7 @@ cat >"$bin/dpkg-query" <<'END'
 printf '%s install ok installed\n' "linux-headers-$(uname -r)" pahole
 END
 # The modules have been built for this kernel. Emulated, only to find that out takes half a minute, and to build them an hour.
-# What is loaded stays, unless a block asks for others.
+# Loaded modules stay, unless a block asks for others.
 rm -rf "$BUILD/ko/host-$(uname -r)"
 ln -s "$FLEXMEM_KERNEL" "$BUILD/ko/host-$(uname -r)"
 cat >"$bin/make" <<'END'
@@ -82,8 +82,8 @@ group=$(getent group flexmem | cut -d: -f3)
 user() { setpriv --reuid 4711 --regid 4711 --groups "$1" env -C / "${@:2}"; }
 node() { "$command" --device "$1" info --json | jq -r .device; }
 modes() { [[ $(stat -c '%a %G' "$(node VF)") == '660 flexmem' && $(stat -c '%a %G' "$(node PF)") == '600 root' ]]; }
-# udev looks for rules that have changed when it hears of a device, every three seconds at most, and not at once when it is told
-# to reload: that it drops if it has not yet turned to who tells it.
+# udev reads changed rules when a device has an event, every three seconds at most. It does not do so at once when it is told to
+# reload, and may drop that request.
 in_time() {
 	local try
 	for ((try = 0; try < 20; try++)); do

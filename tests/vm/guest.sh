@@ -38,7 +38,7 @@ load_modules() {
 	insmod "$FLEXMEM_KO/flexmem.ko" $load && insmod "$FLEXMEM_KO/flexmem_sim.ko" $sim
 }
 
-# Our input as it grows on the host, until there is as much of it as is said in the end; or until nobody reads it.
+# Our input as it grows on the host, until it has the final length that the host names, or until it has no reader.
 feed() {
 	local at=0 size
 	until [[ -e $share/stdin.end && $(<"$share/stdin.end") == "$at" ]]; do
@@ -68,13 +68,13 @@ if ((do_tty)); then
 		<>/dev/ttyS1 >&0 2>&1
 	echo $? >"$share/status"
 else
-	# Through pipes, so that a command that opens /dev/stderr anew appends rather than truncates.
+	# Through pipes, so that a command that reopens /dev/stderr appends rather than truncates.
 	mkfifo /run/stdout /run/stderr
 	cat </run/stdout >>"$share/stdout" &
 	cat_out=$!
 	cat </run/stderr >>"$share/stderr" &
 	cat_err=$!
-	# A pipe without a name: who opens /dev/stdin anew when all of it has come is not kept waiting for another writer.
+	# A pipe without a name: a command that reopens /dev/stdin after its end does not wait for another writer.
 	if ((do_stdin)); then
 		exec {input}< <(feed)
 	else
@@ -85,7 +85,7 @@ else
 	wait $!
 	echo $? >"$share/status"
 fi
-# A process left behind would keep the pipes open, and the modules in use: it has three seconds. What is still on its way to
+# A process left behind would keep the pipes open, and the modules in use: it has three seconds. Output on its way to
 # the host, which may be busy, is waited for.
 sizes=''
 for ((i = tries = 0; i < 30 && tries < 3000; i++, tries++)); do
@@ -124,7 +124,7 @@ if [[ -e $kmemleak ]]; then
 	fi
 fi
 
-# What a splat leaves behind even when its words are not among those that splat.sh knows: bad page, oops, warning, lockup.
+# The taint of a splat, for those whose words splat.sh does not know: bad page, oops, warning, lockup.
 taint=$(cat /proc/sys/kernel/tainted)
 if ((taint & (1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))); then
 	echo "flexmem-vm: splat: the kernel is tainted: $taint" >/dev/kmsg

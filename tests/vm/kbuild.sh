@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Builds the modules whose sources and Kbuild file lie in DIR, for a kernel that kernel.sh makes or for the headers in KDIR.
+# Builds the modules in DIR, which has their sources and a Kbuild file, for a kernel that kernel.sh makes or for the headers in KDIR.
 # Modules get BTF if the kernel has it and pahole is installed. Without pahole they are built without BTF: it is only for
 # tools that inspect types, and kbuild fails where it has to make BTF and finds no pahole.
 # usage: tests/vm/kbuild.sh 6.1|6.12|debug|kcsan|KDIR DIR [make variable...]

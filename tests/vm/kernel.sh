@@ -87,7 +87,7 @@ if [[ $kind != 6.* ]]; then
 	modules=()
 else
 	stock
-	# What it takes to reach the root file system.
+	# The modules that reach the root file system.
 	modules=(virtio_pci 9pnet_virtio 9p overlay)
 fi
 for source in "$dir/release" "$TOP/tests/vm/init" "$TOP/tests/vm/initrd.sh"; do

@@ -27,7 +27,8 @@ replay() {
 		and .regions_used == $regions and .slots_used >= $regions and .slots_used <= 8)' <<<"$json"
 }
 
-# What a cache does does not depend on where its segments lie: the figures are those without a device. And all comes back.
+# A cache's decisions do not depend on the addresses of its segments: the figures are those without a device. All memory comes
+# back.
 cache() {
 	local trace=tests/traces/$1.trace.gz on_device flat
 	on_device=$(flexmem replay --json --cache --provider device --config "$2" "$trace") &&

@@ -16,7 +16,7 @@
 #   96  they did not unload, or left memory behind                   125  the machine did not come up, or died
 #   98  with --leaps: it failed, and the machine's clock had jumped: that says nothing about the modules
 # Environment: FLEXMEM_ACCEL=kvm|tcg overrides what we find out (and keep in build/vm/accel-KIND: delete it, or make clean,
-# to have it found out anew); icount is tcg with a clock that counts instructions, one a nanosecond. Every FLEX* reaches the command, and so do COLUMNS and TERM. VM_TRIES: a file to which each boot
+# to find out again); icount is tcg with a clock that counts instructions, one a nanosecond. Every FLEX* reaches the command, and so do COLUMNS and TERM. VM_TRIES: a file to which each boot
 # that had to be done again is added. In the guest: FLEXMEM_KO is the directory of the modules, FLEXMEM_KERNEL the KIND.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -100,7 +100,7 @@ out=$(cd -- "$out" && pwd -P)
 mkdir "$out/out"
 touch "$out/stdout" "$out/stderr"
 
-# What guest.sh is to do. The values are quoted for a shell.
+# The instructions for guest.sh. The values are quoted for a shell.
 needed=''
 if ((do_load)); then
 	# Modules of the kernel's own that ours need; found here, where it takes no time.
@@ -207,7 +207,7 @@ for ((try = 1; ; try++)); do
 	mv "$out/console.log" "$out/console.$try.log"
 	[[ ! ${VM_TRIES:-} ]] || echo "$kind $why while it booted: $out/console.$try.log${said:+: $said}" >>"$VM_TRIES"
 done
-# What KVM is found to do is found out again when it does it no more.
+# If KVM no longer boots a kernel that it once booted, that is found out again.
 [[ $accel != kvm || -e $out/up ]] || rm -f "$verdict"
 
 [[ ! $feeder ]] || kill "$feeder" 2>/dev/null || true
@@ -236,7 +236,7 @@ fi
 status=0
 ((fate)) || status=$(<"$out/status")
 # The counters of the host's processors can differ by minutes, and an emulated machine then sees its time leap: every
-# timeout in it has passed at once, and whoever waits for two minutes is taken for stuck.
+# timeout in it has passed at once, and a process that waits for two minutes looks stuck.
 leap=$(grep -aoE '^\[ *[0-9]+' "$out/console.log" | tail -n 1 | tr -dc 0-9 || true)
 leap=$((${leap:-0} - $(uptime_s) + begin))
 if ((leaps && leap > 20 && (fate || status))); then
@@ -247,6 +247,6 @@ if ((fate)); then
 	say "vm: see $out/console.log"
 	exit "$fate"
 fi
-# Nobody asked for it and nothing went wrong: leave nothing behind.
+# The directory was not requested and nothing failed: leave nothing behind.
 [[ $keep || $status != 0 ]] || rm -rf "$out"
 exit "$status"

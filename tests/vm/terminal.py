@@ -15,7 +15,7 @@ import termios
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# What has to come, and what is typed then.
+# The expected output, and the input typed after it.
 TALK = ((b"# ", b"echo $((6 * 7))00 $(tty)\r"),
         (b"4200 /dev/ttyS1", b""),
         (b"# ", b"stty size\r"),
