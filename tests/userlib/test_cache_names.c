@@ -119,20 +119,29 @@ static void stale_tokens(void **state)
 	struct flexmem_cache *cache = mock_cache("");
 	struct flexmem_cache_allocation allocation;
 	void *stale = take(cache, 1000, 0);
+	int last[4096] = { 0 };
+	uintptr_t index;
 	void *token;
 	int i;
 
 	(void)state;
 	give(cache, stale);
-	for (i = 0; i < 100000; i++) {
+	/* More than 256 generations, each of which lasts for 1024 allocations. */
+	for (i = 1024; i < 270000; i++) {
 		token = take(cache, 1000, 0);
-		assert_ptr_not_equal(token, stale);
-		assert_int_equal(flexmem_cache_free(cache, stale), -EINVAL);
-		assert_int_equal(flexmem_cache_lookup(cache, stale, &allocation,
-						      sizeof(allocation),
-						      NULL), -EINVAL);
+		index = (uintptr_t)token >> 32 & 4095;
+		assert_true((uintptr_t)token >> 54 && i - last[index] >= 1024);
+		last[index] = i;
+		if (i < 256 * 1024) {
+			assert_ptr_not_equal(token, stale);
+			assert_int_equal(flexmem_cache_free(cache, stale),
+					 -EINVAL);
+		}
 		give(cache, token);
 	}
+	assert_int_equal(flexmem_cache_lookup(cache, token, &allocation,
+					      sizeof(allocation), NULL),
+			 -EINVAL);
 	flexmem_cache_destroy(cache);
 }
 

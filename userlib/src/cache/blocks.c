@@ -1,51 +1,66 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Blocks: which one serves a request, splitting, and merging. Giving back
- * cannot fail: what it needs is set aside before.
+ * Which interval serves a request: of a segment that grows, a hole; of a fixed one
+ * a free piece, which is split and merged. Giving back cannot fail: what it needs
+ * is set aside before.
  */
 #include "cache.h"
 
 #include <stdlib.h>
 
-/* Spare blocks beyond this go back to the C library. */
+/* Spare pieces beyond this go back to the C library. */
 #define SPARE_MAX 8192
 
-int fmlib_blocks_make(struct fmlib_lane *lane, size_t count)
+static struct fmlib_lane *lane_of(const struct fmlib_piece *piece)
 {
-	struct fmlib_block *block;
+	return piece->segment->arena->lane;
+}
+
+int fmlib_pieces_make(struct fmlib_lane *lane, size_t count)
+{
+	struct fmlib_piece *piece;
 
 	while (lane->spare_count < count) {
-		block = aligned_alloc(FMLIB_LINE, sizeof(*block));
-		if (!block)
+		piece = malloc(sizeof(*piece));
+		if (!piece)
 			return -ENOMEM;
-		fmlib_block_drop(lane, block);
+		fmlib_piece_drop(lane, piece);
 	}
 	return 0;
 }
 
-void fmlib_block_drop(struct fmlib_lane *lane, struct fmlib_block *block)
+struct fmlib_piece *fmlib_piece_new(struct fmlib_lane *lane)
+{
+	struct fmlib_piece *piece = lane->spare;
+
+	lane->spare = piece->next;
+	lane->spare_count--;
+	return piece;
+}
+
+void fmlib_piece_drop(struct fmlib_lane *lane, struct fmlib_piece *piece)
 {
 	if (lane->spare_count >= SPARE_MAX) {
-		free(block);
+		free(piece);
 		return;
 	}
-	block->spare = lane->spare;
-	lane->spare = block;
+	piece->next = lane->spare;
+	lane->spare = piece;
 	lane->spare_count++;
 }
 
-static bool is_alone(const struct fmlib_block *block)
+static bool is_alone(const struct fmlib_piece *piece)
 {
-	return !block->previous && !block->next;
+	return !piece->previous && !piece->next;
 }
 
 uint64_t fmlib_segment_tail(const struct fmlib_segment *segment)
 {
-	const struct fmlib_block *last = segment->last;
+	const struct fmlib_piece *last = segment->last;
 
 	if (segment->growing)
 		return fmlib_range_tail(&segment->range);
-	return last->state == FMLIB_FREE ? last->size : 0;
+	return last->is_free ? last->size : 0;
 }
 
 uint64_t fmlib_segment_stamp(const struct fmlib_segment *segment)
@@ -53,175 +68,166 @@ uint64_t fmlib_segment_stamp(const struct fmlib_segment *segment)
 	return segment->growing ? segment->stamp : segment->last->stamp;
 }
 
-void fmlib_block_insert(struct flexmem_cache *cache, struct fmlib_block *block)
+void fmlib_piece_insert(struct flexmem_cache *cache, struct fmlib_piece *piece)
 {
-	struct fmlib_lane *lane = fmlib_lane_of(block);
+	struct fmlib_lane *lane = lane_of(piece);
 
-	block->state = FMLIB_FREE;
-	block->left = NULL;
-	block->right = NULL;
+	piece->is_free = true;
+	piece->left = NULL;
+	piece->right = NULL;
 	/* xorshift32: spreads well enough for priorities. */
 	lane->random ^= lane->random << 13;
 	lane->random ^= lane->random >> 17;
 	lane->random ^= lane->random << 5;
-	block->priority = lane->random;
-	if (!block->segment->lost)
-		fmlib_fit_insert(&block->segment->arena->free, block);
-	if (!is_alone(block))
-		fmlib_figures_split(cache, block, 1);
+	piece->priority = lane->random;
+	if (!piece->segment->lost)
+		fmlib_fit_insert(&piece->segment->arena->free, piece);
+	if (!is_alone(piece))
+		fmlib_figures_split(cache, piece, 1);
 }
 
-void fmlib_block_remove(struct flexmem_cache *cache, struct fmlib_block *block)
+void fmlib_piece_remove(struct flexmem_cache *cache, struct fmlib_piece *piece)
 {
-	if (!is_alone(block))
-		fmlib_figures_split(cache, block, -1);
-	if (!block->segment->lost)
-		fmlib_fit_remove(&block->segment->arena->free, block);
+	if (!is_alone(piece))
+		fmlib_figures_split(cache, piece, -1);
+	if (!piece->segment->lost)
+		fmlib_fit_remove(&piece->segment->arena->free, piece);
+	piece->is_free = false;
 }
 
-/* C8: large blocks are kept whole for requests of about their size. */
+/* C8: large pieces are kept whole for requests of about their size. */
 static bool fits_oversize_rule(const struct flexmem_cache *cache,
 			       const struct fmlib_want *want,
-			       const struct fmlib_block *block)
+			       const struct fmlib_piece *piece)
 {
 	uint64_t max_split = cache->config.max_split;
 
-	if (want->kind == FLEXMEM_CACHE_SMALL || block->size < max_split)
+	if (want->kind == FLEXMEM_CACHE_SMALL || piece->size < max_split)
 		return true;
 	return want->size >= max_split &&
-	       block->size - want->size <= cache->config.slack;
+	       piece->size - want->size <= cache->config.slack;
 }
 
 static uint64_t cut(const struct flexmem_cache *cache,
-		    const struct fmlib_block *block, uint64_t size)
+		    const struct fmlib_piece *piece, uint64_t size)
 {
-	if (block->segment->arena->kind == FLEXMEM_CACHE_SMALL)
+	if (piece->segment->arena->kind == FLEXMEM_CACHE_SMALL)
 		return size;
 	if (size < cache->config.max_split &&
-	    block->size - size > cache->profile.large_remainder)
+	    piece->size - size > cache->profile.large_remainder)
 		return size;
-	return block->size;
+	return piece->size;
 }
 
-void fmlib_block_take(struct flexmem_cache *cache, struct fmlib_block *block,
-		      uint64_t size)
+void fmlib_piece_take(struct flexmem_cache *cache, struct fmlib_piece *piece,
+		      struct fmlib_want *want)
 {
-	struct fmlib_block *rest;
+	uint64_t size = cut(cache, piece, want->size);
+	struct fmlib_piece *rest;
 
-	size = cut(cache, block, size);
-	fmlib_block_remove(cache, block);
-	if (size < block->size) {
-		rest = fmlib_block_new(fmlib_lane_of(block));
-		rest->segment = block->segment;
-		rest->offset = block->offset + size;
-		rest->size = block->size - size;
+	fmlib_piece_remove(cache, piece);
+	if (size < piece->size) {
+		rest = fmlib_piece_new(lane_of(piece));
+		rest->segment = piece->segment;
+		rest->offset = piece->offset + size;
+		rest->size = piece->size - size;
 		/* It has been free for as long as the whole was. */
-		rest->stamp = block->stamp;
-		rest->previous = block;
-		rest->next = block->next;
+		rest->stamp = piece->stamp;
+		rest->previous = piece;
+		rest->next = piece->next;
 		if (rest->next)
 			rest->next->previous = rest;
 		else
-			block->segment->last = rest;
-		block->next = rest;
-		block->size = size;
-		fmlib_block_insert(cache, rest);
+			piece->segment->last = rest;
+		piece->next = rest;
+		piece->size = size;
+		fmlib_piece_insert(cache, rest);
 	}
-	block->state = FMLIB_LIVE;
+	want->found = (struct fmlib_found){
+		.segment = piece->segment,
+		.offset = piece->offset,
+		.size = piece->size,
+		.piece = piece,
+	};
 }
 
-/* Two neighbours become one, @block; neither is among the free ones. */
-static void absorb_next(struct fmlib_block *block)
+/* Two neighbours become one, @piece; neither is among the free ones. */
+static void absorb_next(struct fmlib_piece *piece)
 {
-	struct fmlib_block *next = block->next;
+	struct fmlib_piece *next = piece->next;
 
-	block->size += next->size;
-	block->next = next->next;
-	if (block->next)
-		block->next->previous = block;
+	piece->size += next->size;
+	piece->next = next->next;
+	if (piece->next)
+		piece->next->previous = piece;
 	else
-		block->segment->last = block;
-	fmlib_block_drop(fmlib_lane_of(block), next);
+		piece->segment->last = piece;
+	fmlib_piece_drop(lane_of(piece), next);
 }
 
-static void release_fixed(struct flexmem_cache *cache,
-			  struct fmlib_block *block)
+void fmlib_piece_release(struct flexmem_cache *cache, struct fmlib_piece *piece)
 {
-	if (block->next && block->next->state == FMLIB_FREE) {
-		fmlib_block_remove(cache, block->next);
-		absorb_next(block);
+	if (piece->next && piece->next->is_free) {
+		fmlib_piece_remove(cache, piece->next);
+		absorb_next(piece);
 	}
-	if (block->previous && block->previous->state == FMLIB_FREE) {
-		block = block->previous;
-		fmlib_block_remove(cache, block);
-		absorb_next(block);
+	if (piece->previous && piece->previous->is_free) {
+		piece = piece->previous;
+		fmlib_piece_remove(cache, piece);
+		absorb_next(piece);
 	}
-	block->stamp = fmlib_account(cache, fmlib_lane_of(block))->clock;
-	fmlib_block_insert(cache, block);
+	piece->stamp = fmlib_account(cache, lane_of(piece))->clock;
+	fmlib_piece_insert(cache, piece);
 }
 
 static void release_growing(struct flexmem_cache *cache,
-			    struct fmlib_block *block)
+			    const struct fmlib_found *found)
 {
-	struct fmlib_segment *segment = block->segment;
-	struct fmlib_lane *lane = segment->arena->lane;
+	struct fmlib_segment *segment = found->segment;
 	uint64_t tail = fmlib_range_tail(&segment->range);
 
 	/* It was reserved: it cannot be refused. */
-	fmlib_range_release(&segment->range, block->offset, block->size);
+	fmlib_range_release(&segment->range, found->offset, found->size);
 	if (fmlib_range_tail(&segment->range) != tail)
-		segment->stamp = fmlib_account(cache, lane)->clock;
-	fmlib_block_drop(lane, block);
+		segment->stamp = fmlib_account(cache,
+					       segment->arena->lane)->clock;
 	fmlib_figures_holes(cache, segment);
 }
 
-void fmlib_block_release(struct flexmem_cache *cache,
-			 struct fmlib_block *block)
+void fmlib_release(struct flexmem_cache *cache,
+		   const struct fmlib_found *found)
 {
-	if (block->segment->growing)
-		release_growing(cache, block);
+	if (found->segment->growing)
+		release_growing(cache, found);
 	else
-		release_fixed(cache, block);
+		fmlib_piece_release(cache, found->piece);
 }
 
-static inline int reserve(struct flexmem_cache *cache,
-			  struct fmlib_segment *segment,
-			  struct fmlib_want *want, struct fmlib_block **block)
+int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
+		  struct fmlib_want *want)
 {
-	struct fmlib_block *made;
 	uint64_t offset;
 	int err;
 
-	err = fmlib_blocks_prepare(want->lane, 1);
-	if (!err)
-		err = fmlib_range_reserve(&segment->range, want->size, &offset);
+	err = fmlib_range_reserve(&segment->range, want->size, &offset);
 	if (err) {
 		want->no_host_memory = err == -ENOMEM;
 		return err;
 	}
-	made = fmlib_block_new(want->lane);
-	made->segment = segment;
-	made->offset = offset;
-	made->size = want->size;
-	made->state = FMLIB_LIVE;
 	fmlib_figures_holes(cache, segment);
-	*block = made;
+	want->found = (struct fmlib_found){
+		.segment = segment,
+		.offset = offset,
+		.size = want->size,
+	};
 	return 0;
 }
 
-int fmlib_block_reserve(struct flexmem_cache *cache,
-			struct fmlib_segment *segment, struct fmlib_want *want,
-			struct fmlib_block **block)
-{
-	return reserve(cache, segment, want, block);
-}
-
-int fmlib_block_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
-		       struct fmlib_block **block)
+int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	struct fmlib_segment *segment;
 	struct fmlib_arena *arena;
-	struct fmlib_block *best;
+	struct fmlib_piece *best;
 	int err;
 
 	arena = fmlib_arena_find(want);
@@ -229,7 +235,7 @@ int fmlib_block_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 		return -ENOENT;
 	for (segment = arena->growing; segment;
 	     segment = segment->next_growing) {
-		err = reserve(cache, segment, want, block);
+		err = fmlib_reserve(cache, segment, want);
 		if (err != -ENOSPC)
 			return err;
 	}
@@ -237,11 +243,10 @@ int fmlib_block_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 	best = fmlib_fit_best(&arena->free, want->size);
 	if (!best || !fits_oversize_rule(cache, want, best))
 		return -ENOENT;
-	if (fmlib_blocks_prepare(want->lane, 1)) {
+	if (fmlib_pieces_prepare(want->lane, 1)) {
 		want->no_host_memory = true;
 		return -ENOMEM;
 	}
-	fmlib_block_take(cache, best, want->size);
-	*block = best;
+	fmlib_piece_take(cache, best, want);
 	return 0;
 }

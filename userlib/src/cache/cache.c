@@ -10,12 +10,13 @@
 #define REQUEST_MIN FMLIB_SIZE_TO(struct flexmem_cache_request, tag)
 
 /* It becomes free, and perhaps its segment goes. */
-static void put_back(struct flexmem_cache *cache, struct fmlib_block *block)
+static void put_back(struct flexmem_cache *cache,
+		     const struct fmlib_found *found)
 {
-	struct fmlib_segment *segment = block->segment;
+	struct fmlib_segment *segment = found->segment;
 	uint64_t released = 0;
 
-	fmlib_block_release(cache, block);
+	fmlib_release(cache, found);
 	if (!cache->config.direct && !fmlib_segment_leaves(segment))
 		return;
 	/* If it is refused it stays, to be given back with the others. */
@@ -23,21 +24,19 @@ static void put_back(struct flexmem_cache *cache, struct fmlib_block *block)
 		fmlib_segment_give_back(cache, segment, &released);
 }
 
-/* The same with its name. */
-static void release(struct flexmem_cache *cache, struct fmlib_block *block)
-{
-	fmlib_name_give(cache, fmlib_lane_of(block), block->name);
-	block->name = NULL;
-	fmlib_origin_drop(cache, block->origin);
-	put_back(cache, block);
-}
-
 void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
 {
-	if (block->state == FMLIB_WAITING)
-		fmlib_figures_wait(cache, block, -1);
+	const struct fmlib_found found = {
+		.segment = block->segment,
+		.offset = block->offset,
+		.size = block->size,
+		.piece = block->piece,
+	};
+
 	fmlib_history_block(cache, FMLIB_FREE_COMPLETED, block);
-	release(cache, block);
+	fmlib_origin_drop(cache, block->origin);
+	fmlib_block_give(cache, fmlib_lane_of(block), block);
+	put_back(cache, &found);
 }
 
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
@@ -46,30 +45,28 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 	if (fmlib_is_tagged(cache, block))
 		fmlib_tag_subtract(block->origin->tag, block);
 	fmlib_history_block(cache, FMLIB_FREE_REQUESTED, block);
-	if (block->uses && fmlib_uses_wait(cache, block)) {
-		block->state = FMLIB_WAITING;
-		fmlib_figures_wait(cache, block, 1);
-	} else {
+	if (block->uses)
+		fmlib_uses_wait(cache, block);
+	else
 		fmlib_cache_settle(cache, block);
-	}
 }
 
-/* Makes a block that was taken the allocation that is wanted: its token. */
-FMLIB_INLINE void *
-give_name(struct flexmem_cache *cache, const struct fmlib_want *want,
-	  struct fmlib_block *block, struct fmlib_name *name)
+/* Makes what was found the allocation that is wanted. */
+FMLIB_INLINE void give_token(struct flexmem_cache *cache,
+			     const struct fmlib_want *want,
+			     struct fmlib_block *block)
 {
-	void *token = fmlib_name_token(name);
-
+	block->segment = want->found.segment;
+	block->offset = want->found.offset;
+	block->size = want->found.size;
+	block->piece = want->found.piece;
 	block->requested = want->bytes;
 	block->origin = want->origin;
-	block->name = name;
-	name->block = block;
+	block->uses = NULL;
 	fmlib_figures_alloc(cache, block);
 	if (fmlib_is_tagged(cache, block))
 		fmlib_tag_add(block->origin->tag, block);
-	fmlib_name_begin(name, token);
-	return token;
+	fmlib_block_begin(block);
 }
 
 /* Which limit of the cache's own it was: of the provider there is nothing to say. */
@@ -89,13 +86,13 @@ own_limit(const struct flexmem_cache *cache, enum flexmem_cache_limit limit,
 }
 
 /*
- * There was a block of @size, and nothing to call it: say which of the two
+ * There was memory for @size bytes, and no block to call it: say which of the two
  * reasons it is.
  */
-static void explain_names(struct flexmem_cache *cache, struct fmlib_want *want,
-			  uint64_t size)
+static void explain_tokens(struct flexmem_cache *cache, struct fmlib_want *want,
+			   uint64_t size)
 {
-	if (!fmlib_names_are_used_up(cache, size)) {
+	if (!fmlib_tokens_are_used_up(cache, size)) {
 		want->no_host_memory = true;
 		return;
 	}
@@ -104,47 +101,43 @@ static void explain_names(struct flexmem_cache *cache, struct fmlib_want *want,
 				   want->size);
 }
 
-/* @hit: the cache had the block, which serves nobody now. */
+/* @hit: the cache had the memory, which serves nobody now. */
 static int refuse(struct flexmem_cache *cache, struct fmlib_want *want,
-		  struct fmlib_block *block, bool hit)
+		  bool hit)
 {
-	uint64_t size = block->size;
-
 	/* Its segment may go, and what all lanes have is to be said. */
 	fmlib_lock_rest(cache);
 	if (hit)
 		fmlib_account(cache, want->lane)->hits--;
-	put_back(cache, block);
-	explain_names(cache, want, size);
+	put_back(cache, &want->found);
+	explain_tokens(cache, want, want->found.size);
 	return -ENOMEM;
 }
 
-/* give_name() if somebody may have to be told of it. */
+/* give_token() if somebody may have to be told of it. */
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
-		    struct fmlib_block *block, bool hit)
+		    bool hit, struct fmlib_block **block)
 {
-	struct fmlib_name *name = fmlib_name_take(cache, want->lane,
-						  block->size);
-
-	if (!name)
-		return refuse(cache, want, block, hit);
-	want->token = give_name(cache, want, block, name);
-	fmlib_origin_hold(block->origin);
-	fmlib_history_block(cache, FMLIB_ALLOC, block);
+	*block = fmlib_block_take(cache, want->lane, want->found.size);
+	if (!*block)
+		return refuse(cache, want, hit);
+	give_token(cache, want, *block);
+	fmlib_origin_hold((*block)->origin);
+	fmlib_history_block(cache, FMLIB_ALLOC, *block);
 	if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
 		fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
 				"alloc %p: %llu bytes (%llu requested) on stream %llu",
-				want->token, (unsigned long long)block->size,
+				fmlib_block_token(*block),
+				(unsigned long long)want->found.size,
 				(unsigned long long)want->bytes,
 				(unsigned long long)want->stream);
 	return 0;
 }
 
 /* What is free in the cache already. */
-static int look(struct flexmem_cache *cache, struct fmlib_want *want,
-		struct fmlib_block **block)
+static int look(struct flexmem_cache *cache, struct fmlib_want *want)
 {
-	int err = fmlib_block_obtain(cache, want, block);
+	int err = fmlib_obtain(cache, want);
 
 	if (!err)
 		fmlib_account(cache, want->lane)->hits++;
@@ -169,24 +162,23 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	tick(cache, want->lane);
 	if (cache->waiting)
 		fmlib_uses_poll(cache);
-	err = look(cache, want, block);
+	err = look(cache, want);
 	hit = !err;
 	if (err == -ENOENT) {
 		/* It may be released while the lock is dropped. */
 		want->pool->pins++;
-		err = fmlib_ladder(cache, want, block);
+		err = fmlib_ladder(cache, want);
 		fmlib_pool_put(cache, want->pool);
 	}
-	return err ? err : complete(cache, want, *block, hit);
+	return err ? err : complete(cache, want, hit, block);
 }
 
-/* @token: as it was found. By now another thread may have freed it. */
-static void fill(const struct fmlib_block *block, void *token,
+static void fill(const struct fmlib_block *block,
 		 struct flexmem_cache_allocation *allocation)
 {
 	const struct fmlib_segment *segment = block->segment;
 
-	allocation->token = token;
+	allocation->token = fmlib_block_token(block);
 	allocation->size = block->size;
 	allocation->requested = block->requested;
 	allocation->address.region_id = segment->address.region_id;
@@ -255,9 +247,9 @@ static int alloc_locked(struct flexmem_cache *cache,
 	}
 	err = find(cache, want, &block);
 	if (!err && token)
-		*token = want->token;
+		*token = fmlib_block_token(block);
 	if (!err && allocation)
-		fill(block, want->token, allocation);
+		fill(block, allocation);
 	fmlib_figures_commit(cache, fmlib_account(cache, want->lane));
 	if (cache->alone)
 		fmlib_lane_done(cache, want->lane);
@@ -292,22 +284,21 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 	struct fmlib_lane *lane = fmlib_lane_find(cache, want->stream);
 	struct fmlib_block *block;
 	bool done;
-	void *made;
 
 	if (!lane)
 		return false;
 	want->lane = lane;
 	fmlib_lock_take(&lane->lock);
 	done = is_simple(cache, request, want) &&
-	       fmlib_name_ready(&lane->names) && !look(cache, want, &block);
+	       fmlib_block_ready(&lane->blocks) && !look(cache, want);
 	if (done) {
 		tick(cache, lane);
-		made = give_name(cache, want, block,
-				 fmlib_name_pop(&lane->names));
+		block = fmlib_block_pop(&lane->blocks);
+		give_token(cache, want, block);
 		if (token)
-			*token = made;
+			*token = fmlib_block_token(block);
 		if (allocation)
-			fill(block, made, allocation);
+			fill(block, allocation);
 		fmlib_figures_commit(cache, fmlib_account(cache, lane));
 		fmlib_lane_done(cache, lane);
 	}
@@ -421,7 +412,7 @@ int flexmem_cache_alloc_request(struct flexmem_cache *cache,
 int flexmem_cache_free(struct flexmem_cache *cache, void *token)
 {
 	int err = fmlib_cache_check(cache);
-	struct fmlib_name *name;
+	struct fmlib_block *block;
 	uint64_t offset;
 	uint64_t word;
 
@@ -431,14 +422,14 @@ int flexmem_cache_free(struct flexmem_cache *cache, void *token)
 		return 0;
 	fmlib_lock(cache);
 	fmlib_lane_admit(cache);
-	name = fmlib_name_find(cache, token, &word, &offset);
-	if (name && !offset) {
-		fmlib_name_retire(name, word);
+	block = fmlib_block_find(cache, token, &word, &offset);
+	if (block && !offset) {
+		fmlib_block_retire(block, word);
 		if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
 			fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
 					"free %p: %llu bytes", token,
-					(unsigned long long)name->block->size);
-		fmlib_cache_give(cache, name->block);
+					(unsigned long long)block->size);
+		fmlib_cache_give(cache, block);
 		fmlib_figures_commit(cache, &cache->account);
 	} else {
 		err = -EINVAL;
@@ -451,16 +442,16 @@ int flexmem_cache_record_stream(struct flexmem_cache *cache, void *token,
 				uint64_t stream)
 {
 	int err = fmlib_cache_check(cache);
-	struct fmlib_name *name;
+	struct fmlib_block *block;
 	uint64_t offset;
 	uint64_t word;
 
 	if (err || !token)
 		return err;
 	fmlib_lock(cache);
-	name = fmlib_name_find(cache, token, &word, &offset);
-	if (name && !offset)
-		err = fmlib_use_add(cache, name->block, stream);
+	block = fmlib_block_find(cache, token, &word, &offset);
+	if (block && !offset)
+		err = fmlib_use_add(cache, block, stream);
 	else
 		err = -EINVAL;
 	fmlib_unlock(cache);
@@ -475,7 +466,7 @@ int flexmem_cache_lookup(struct flexmem_cache *cache, const void *token,
 	int err = fmlib_cache_check(cache);
 	struct fmlib_lane *lane = NULL;
 	const struct fmlib_chunk *chunk;
-	struct fmlib_name *name;
+	struct fmlib_block *block;
 	uint64_t at = 0;
 	uint64_t word;
 
@@ -483,16 +474,16 @@ int flexmem_cache_lookup(struct flexmem_cache *cache, const void *token,
 		return err;
 	if (!allocation || size < ALLOCATION_MIN)
 		return -EINVAL;
-	chunk = fmlib_name_chunk(&cache->narrow, token);
+	chunk = fmlib_token_chunk(&cache->narrow, token);
 	if (chunk)
 		lane = chunk->lane;
 	if (lane)
 		fmlib_lock_take(&lane->lock);
 	else
 		fmlib_lock(cache);
-	name = fmlib_name_find(cache, token, &word, &at);
-	if (name && at < name->block->size)
-		fill(name->block, fmlib_word_token(word), &result);
+	block = fmlib_block_find(cache, token, &word, &at);
+	if (block && at < block->size)
+		fill(block, &result);
 	else
 		err = -EINVAL;
 	if (lane)

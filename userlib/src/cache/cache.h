@@ -110,54 +110,44 @@ void fmlib_registry_remove(struct flexmem_cache *cache);
 #include "lanes.h"
 
 /* fit.c */
-void fmlib_fit_insert(struct fmlib_fit *fit, struct fmlib_block *block);
-void fmlib_fit_remove(struct fmlib_fit *fit, struct fmlib_block *block);
-struct fmlib_block *fmlib_fit_best(const struct fmlib_fit *fit, uint64_t size);
+void fmlib_fit_insert(struct fmlib_fit *fit, struct fmlib_piece *piece);
+void fmlib_fit_remove(struct fmlib_fit *fit, struct fmlib_piece *piece);
+struct fmlib_piece *fmlib_fit_best(const struct fmlib_fit *fit, uint64_t size);
 uint64_t fmlib_fit_largest(const struct fmlib_fit *fit);
 
 /* blocks.c */
-int fmlib_blocks_make(struct fmlib_lane *lane, size_t count);
+int fmlib_pieces_make(struct fmlib_lane *lane, size_t count);
 /* So many spare ones: 0 or -ENOMEM. */
-static inline int fmlib_blocks_prepare(struct fmlib_lane *lane, size_t count)
+static inline int fmlib_pieces_prepare(struct fmlib_lane *lane, size_t count)
 {
-	return lane->spare_count >= count ? 0 : fmlib_blocks_make(lane, count);
+	return lane->spare_count >= count ? 0 : fmlib_pieces_make(lane, count);
 }
 
 /* One of those. */
-static inline struct fmlib_block *fmlib_block_new(struct fmlib_lane *lane)
-{
-	struct fmlib_block *block = lane->spare;
-
-	lane->spare = block->spare;
-	lane->spare_count--;
-	block->waits = 0;
-	block->name = NULL;
-	block->uses = NULL;
-	return block;
-}
-
-void fmlib_block_drop(struct fmlib_lane *lane, struct fmlib_block *block);
-void fmlib_block_insert(struct flexmem_cache *cache, struct fmlib_block *block);
-void fmlib_block_remove(struct flexmem_cache *cache, struct fmlib_block *block);
+struct fmlib_piece *fmlib_piece_new(struct fmlib_lane *lane);
+void fmlib_piece_drop(struct fmlib_lane *lane, struct fmlib_piece *piece);
+void fmlib_piece_insert(struct flexmem_cache *cache, struct fmlib_piece *piece);
+void fmlib_piece_remove(struct flexmem_cache *cache, struct fmlib_piece *piece);
 /*
- * Takes what serves a request: 0, and a live block; -ENOENT: there is nothing;
+ * Takes a piece out of the free ones for a request, and cuts off what is not
+ * needed; a spare piece is there.
+ */
+void fmlib_piece_take(struct flexmem_cache *cache, struct fmlib_piece *piece,
+		      struct fmlib_want *want);
+/* Makes it free again, with its neighbours. */
+void fmlib_piece_release(struct flexmem_cache *cache,
+			 struct fmlib_piece *piece);
+/*
+ * Finds what serves a request, and takes it: 0; -ENOENT: there is nothing;
  * -ENOMEM: no host memory.
  */
-int fmlib_block_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
-		       struct fmlib_block **block);
+int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
 /* The same in one segment that grows; -ENOSPC: there is nothing. */
-int fmlib_block_reserve(struct flexmem_cache *cache,
-			struct fmlib_segment *segment, struct fmlib_want *want,
-			struct fmlib_block **block);
-/*
- * Takes a block of a fixed segment out of the free ones, and cuts off what is
- * not needed; a spare block is there.
- */
-void fmlib_block_take(struct flexmem_cache *cache, struct fmlib_block *block,
-		      uint64_t size);
-/* Makes a block free, with its neighbours. */
-void fmlib_block_release(struct flexmem_cache *cache,
-			 struct fmlib_block *block);
+int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
+		  struct fmlib_want *want);
+/* Gives that back. */
+void fmlib_release(struct flexmem_cache *cache,
+		   const struct fmlib_found *found);
 /* The free end of a segment, 0 if there is none, and since when it is free. */
 uint64_t fmlib_segment_tail(const struct fmlib_segment *segment);
 uint64_t fmlib_segment_stamp(const struct fmlib_segment *segment);
@@ -199,11 +189,10 @@ void fmlib_failure_largest(const struct flexmem_cache *cache,
 /* segments.c */
 uint64_t fmlib_round_up(uint64_t size, uint64_t unit);
 /*
- * Asks the provider for memory, unless there is some by now. Returns a live
- * block in @block; otherwise why not, with details in @want->failure.
+ * As fmlib_obtain(); if there is nothing asks the provider for memory. If that
+ * fails details are in @want->failure.
  */
-int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
-			 struct fmlib_block **block);
+int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
 /* How much of a segment is free and could go back now. */
 uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment);
@@ -212,10 +201,7 @@ bool fmlib_segment_is_lost(struct flexmem_cache *cache,
 			   struct fmlib_segment *segment);
 int fmlib_segment_give_back(struct flexmem_cache *cache,
 			    struct fmlib_segment *segment, uint64_t *released);
-/*
- * Takes a segment out and frees it, whatever lives in it; but for the blocks of
- * one that grows.
- */
+/* Takes a segment out and frees it, whatever lives in it. */
 void fmlib_segment_forget(struct flexmem_cache *cache,
 			  struct fmlib_segment *segment);
 
@@ -247,8 +233,8 @@ void fmlib_helper_forget(struct flexmem_cache *cache);
 /* streams.c */
 int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
 		  uint64_t stream);
-/* Records the events that a freed block waits for; false: there are none. */
-bool fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block);
+/* Records the events that a freed block waits for: there is one at least. */
+void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block);
 /* Brings back what has waited long enough. */
 void fmlib_uses_poll(struct flexmem_cache *cache);
 /* Both drop the lock in between, and bring back what has waited. */
@@ -257,12 +243,11 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache);
 void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);
 
 /* ladder.c */
-int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want,
-		 struct fmlib_block **block);
+int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);
 
 /* cache.c: a block that nobody uses any more becomes free. */
 void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block);
-/* A live block is freed by its owner; its name is retired already. */
+/* A block is freed by its owner; its token is none any more. */
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);
 
 /* hit.c: what one lane serves by itself; false: it cannot. */

@@ -75,16 +75,16 @@ static inline void fmlib_figures_free(struct flexmem_cache *cache,
 		fmlib_figure_subtract(&cache->figures.oversize_allocations, 1);
 }
 
-/* A free block that shares its segment came or went; counted by commit. */
+/* A free piece that shares its segment came or went; counted by commit. */
 static inline void fmlib_figures_split(struct flexmem_cache *cache,
-				       const struct fmlib_block *block,
+				       const struct fmlib_piece *piece,
 				       int change)
 {
-	const struct fmlib_arena *arena = block->segment->arena;
+	const struct fmlib_arena *arena = piece->segment->arena;
 	struct fmlib_account *account = fmlib_account(cache, arena->lane);
 
 	account->split_count[arena->kind] += change;
-	account->split_bytes[arena->kind] += change * (int64_t)block->size;
+	account->split_bytes[arena->kind] += change * (int64_t)piece->size;
 }
 
 /* The same of all holes of a segment that grows, after any change. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Which free block of the fixed segments serves a request: the tightest one; of
+ * Which free piece of the fixed segments serves a request: the tightest one; of
  * equals that in the oldest segment, and there the lowest. They are in a treap
  * in that order.
  *
@@ -9,7 +9,7 @@
  */
 #include "cache.h"
 
-static bool before(const struct fmlib_block *a, const struct fmlib_block *b)
+static bool before(const struct fmlib_piece *a, const struct fmlib_piece *b)
 {
 	if (a->size != b->size)
 		return a->size < b->size;
@@ -19,8 +19,8 @@ static bool before(const struct fmlib_block *a, const struct fmlib_block *b)
 }
 
 /* Parts a tree into what comes before @key and the rest. */
-static void part(struct fmlib_block *root, const struct fmlib_block *key,
-		 struct fmlib_block **left, struct fmlib_block **right)
+static void part(struct fmlib_piece *root, const struct fmlib_piece *key,
+		 struct fmlib_piece **left, struct fmlib_piece **right)
 {
 	if (!root) {
 		*left = NULL;
@@ -37,8 +37,8 @@ static void part(struct fmlib_block *root, const struct fmlib_block *key,
 }
 
 /* Everything in @left comes before everything in @right. */
-static struct fmlib_block *join(struct fmlib_block *left,
-				struct fmlib_block *right)
+static struct fmlib_piece *join(struct fmlib_piece *left,
+				struct fmlib_piece *right)
 {
 	if (!left)
 		return right;
@@ -52,53 +52,53 @@ static struct fmlib_block *join(struct fmlib_block *left,
 	return right;
 }
 
-static struct fmlib_block *insert(struct fmlib_block *root,
-				  struct fmlib_block *block)
+static struct fmlib_piece *insert(struct fmlib_piece *root,
+				  struct fmlib_piece *piece)
 {
-	if (!root || block->priority > root->priority) {
-		part(root, block, &block->left, &block->right);
-		root = block;
-	} else if (before(block, root)) {
-		root->left = insert(root->left, block);
+	if (!root || piece->priority > root->priority) {
+		part(root, piece, &piece->left, &piece->right);
+		root = piece;
+	} else if (before(piece, root)) {
+		root->left = insert(root->left, piece);
 	} else {
-		root->right = insert(root->right, block);
+		root->right = insert(root->right, piece);
 	}
 	return root;
 }
 
-static struct fmlib_block *take_out(struct fmlib_block *root,
-				    struct fmlib_block *block)
+static struct fmlib_piece *take_out(struct fmlib_piece *root,
+				    struct fmlib_piece *piece)
 {
-	if (root == block)
-		return join(block->left, block->right);
-	if (before(block, root))
-		root->left = take_out(root->left, block);
+	if (root == piece)
+		return join(piece->left, piece->right);
+	if (before(piece, root))
+		root->left = take_out(root->left, piece);
 	else
-		root->right = take_out(root->right, block);
+		root->right = take_out(root->right, piece);
 	return root;
 }
 
-void fmlib_fit_insert(struct fmlib_fit *fit, struct fmlib_block *block)
+void fmlib_fit_insert(struct fmlib_fit *fit, struct fmlib_piece *piece)
 {
-	fit->root = insert(fit->root, block);
+	fit->root = insert(fit->root, piece);
 }
 
-void fmlib_fit_remove(struct fmlib_fit *fit, struct fmlib_block *block)
+void fmlib_fit_remove(struct fmlib_fit *fit, struct fmlib_piece *piece)
 {
-	fit->root = take_out(fit->root, block);
+	fit->root = take_out(fit->root, piece);
 }
 
-struct fmlib_block *fmlib_fit_best(const struct fmlib_fit *fit, uint64_t size)
+struct fmlib_piece *fmlib_fit_best(const struct fmlib_fit *fit, uint64_t size)
 {
-	struct fmlib_block *block = fit->root;
-	struct fmlib_block *best = NULL;
+	struct fmlib_piece *piece = fit->root;
+	struct fmlib_piece *best = NULL;
 
-	while (block) {
-		if (block->size >= size) {
-			best = block;
-			block = block->left;
+	while (piece) {
+		if (piece->size >= size) {
+			best = piece;
+			piece = piece->left;
 		} else {
-			block = block->right;
+			piece = piece->right;
 		}
 	}
 	return best;
@@ -106,9 +106,9 @@ struct fmlib_block *fmlib_fit_best(const struct fmlib_fit *fit, uint64_t size)
 
 uint64_t fmlib_fit_largest(const struct fmlib_fit *fit)
 {
-	const struct fmlib_block *block = fit->root;
+	const struct fmlib_piece *piece = fit->root;
 
-	while (block && block->right)
-		block = block->right;
-	return block ? block->size : 0;
+	while (piece && piece->right)
+		piece = piece->right;
+	return piece ? piece->size : 0;
 }

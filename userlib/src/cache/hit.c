@@ -6,23 +6,6 @@
  */
 #include "cache.h"
 
-/* The block of a reserved interval; a spare one is there. */
-FMLIB_INLINE struct fmlib_block *
-make_block(struct flexmem_cache *cache, struct fmlib_lane *lane,
-	   struct fmlib_name *name, uint64_t offset, uint64_t size)
-{
-	struct fmlib_block *block = fmlib_block_new(lane);
-
-	block->segment = lane->current;
-	block->offset = offset;
-	block->size = size;
-	block->state = FMLIB_LIVE;
-	block->origin = &cache->untagged.origin;
-	block->name = name;
-	name->block = block;
-	return block;
-}
-
 /* The figures of an allocation that took so much of a hole. */
 static inline void count_alloc(struct flexmem_cache *cache,
 			       struct fmlib_account *account,
@@ -43,22 +26,22 @@ FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 {
 	struct fmlib_segment *segment = lane->current;
 	struct fmlib_block *block;
-	struct fmlib_name *name;
 	uint64_t offset;
-	void *token;
 
-	if (!segment || !lane->spare || !fmlib_name_ready(&lane->names) ||
+	if (!segment || !fmlib_block_ready(&lane->blocks) ||
 	    !fmlib_lane_serves(cache) ||
 	    fmlib_range_reserve(&segment->range, size, &offset))
 		return NULL;
-	name = fmlib_name_pop(&lane->names);
-	block = make_block(cache, lane, name, offset, size);
+	block = fmlib_block_pop(&lane->blocks);
+	block->segment = segment;
+	block->offset = offset;
+	block->size = size;
 	block->requested = bytes;
-	token = fmlib_name_token(name);
-	fmlib_name_begin(name, token);
+	block->origin = &cache->untagged.origin;
+	block->uses = NULL;
 	count_alloc(cache, fmlib_account(cache, lane), block);
 	fmlib_lane_done(cache, lane);
-	return token;
+	return fmlib_block_begin(block);
 }
 
 bool fmlib_hit_alloc(struct flexmem_cache *cache, uint64_t bytes,
@@ -104,10 +87,9 @@ static inline void count_free(struct flexmem_cache *cache,
 
 /* In a segment that grows. */
 static inline void give_range(struct flexmem_cache *cache,
-			      struct fmlib_lane *lane,
-			      struct fmlib_block *block)
+			      struct fmlib_account *account,
+			      const struct fmlib_block *block)
 {
-	struct fmlib_account *account = fmlib_account(cache, lane);
 	struct fmlib_segment *segment = block->segment;
 	uint32_t tail = segment->range.tail;
 
@@ -116,46 +98,43 @@ static inline void give_range(struct flexmem_cache *cache,
 	if (segment->range.tail != tail)
 		segment->stamp = account->clock;
 	count_free(cache, account, block);
-	fmlib_block_drop(lane, block);
 }
 
 static inline void give(struct flexmem_cache *cache, struct fmlib_lane *lane,
-			struct fmlib_name *name)
+			struct fmlib_block *block)
 {
-	struct fmlib_block *block = name->block;
+	struct fmlib_account *account = fmlib_account(cache, lane);
 
-	fmlib_name_rest(&lane->names, name);
-	block->name = NULL;
 	if (block->segment->growing) {
-		give_range(cache, lane, block);
+		give_range(cache, account, block);
 	} else {
 		fmlib_figures_free(cache, block);
-		fmlib_block_release(cache, block);
-		fmlib_figures_commit(cache, fmlib_account(cache, lane));
+		fmlib_piece_release(cache, block->piece);
+		fmlib_figures_commit(cache, account);
 	}
+	fmlib_block_rest(&lane->blocks, block);
 	fmlib_lane_done(cache, lane);
 }
 
 bool fmlib_hit_free(struct flexmem_cache *cache, const void *token)
 {
 	const struct fmlib_chunk *chunk =
-		fmlib_name_chunk(&cache->narrow, token);
-	struct fmlib_name *name = NULL;
+		fmlib_token_chunk(&cache->narrow, token);
+	struct fmlib_block *block = NULL;
 	struct fmlib_lane *lane;
-	uint64_t word = 0;
 
 	if (!chunk)
 		return false;
 	lane = chunk->lane;
 	fmlib_lock_take(&lane->lock);
 	if (fmlib_lane_serves(cache))
-		name = fmlib_name_first(chunk, token, &word);
-	if (name && !is_simple(cache, name->block))
-		name = NULL;
-	if (name) {
-		fmlib_name_retire(name, word);
-		give(cache, lane, name);
+		block = fmlib_token_first(chunk, token);
+	if (block && !is_simple(cache, block))
+		block = NULL;
+	if (block) {
+		fmlib_block_retire(block, (uintptr_t)token | FMLIB_LIVE);
+		give(cache, lane, block);
 	}
 	fmlib_lock_drop(&lane->lock);
-	return name;
+	return block;
 }

@@ -41,8 +41,7 @@ static uint64_t freed(const struct flexmem_cache *cache)
 	       cache->figures.num_device_shrink;
 }
 
-static int ask_framework(struct flexmem_cache *cache, struct fmlib_want *want,
-			 struct fmlib_block **block)
+static int ask_framework(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	uint64_t before;
 	int err;
@@ -57,11 +56,10 @@ static int ask_framework(struct flexmem_cache *cache, struct fmlib_want *want,
 		return err;
 	if (freed(cache) == before)
 		return -ENOMEM;
-	return fmlib_segment_obtain(cache, want, block);
+	return fmlib_segment_obtain(cache, want);
 }
 
-static int release_large(struct flexmem_cache *cache, struct fmlib_want *want,
-			 struct fmlib_block **block)
+static int release_large(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	uint64_t before = cache->figures.num_collections;
 	uint64_t released;
@@ -71,39 +69,37 @@ static int release_large(struct flexmem_cache *cache, struct fmlib_want *want,
 	released = fmlib_reclaim_large(cache, fmlib_size_segment(cache, want));
 	if (!released && cache->figures.num_collections == before)
 		return -ENOMEM;
-	return fmlib_segment_obtain(cache, want, block);
+	return fmlib_segment_obtain(cache, want);
 }
 
-static int release_all(struct flexmem_cache *cache, struct fmlib_want *want,
-		       struct fmlib_block **block)
+static int release_all(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	int err;
 
 	/* What a provider keeps has been logged, and the next rung tries. */
 	if (!fmlib_reclaim(cache, UINT64_MAX, &err))
 		return -ENOMEM;
-	return fmlib_segment_obtain(cache, want, block);
+	return fmlib_segment_obtain(cache, want);
 }
 
-static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want,
-			struct fmlib_block **block)
+static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	int err;
 
 	/* If it fails, what waits goes on waiting; the rest is worth a try. */
 	if (fmlib_uses_synchronize_device(cache) == -ECHILD)
 		return -ECHILD;
-	err = fmlib_block_obtain(cache, want, block);
+	err = fmlib_obtain(cache, want);
 	if (err != -ENOENT)
 		return err;
 	fmlib_reclaim(cache, UINT64_MAX, &err);
-	err = fmlib_segment_obtain(cache, want, block);
+	err = fmlib_segment_obtain(cache, want);
 	if (err != -ENOMEM || want->no_host_memory ||
 	    !cache->config.release_lock)
 		return err;
 	/* Other threads may have freed something while it was not locked. */
 	fmlib_uses_poll(cache);
-	return fmlib_block_obtain(cache, want, block) ? -ENOMEM : 0;
+	return fmlib_obtain(cache, want) ? -ENOMEM : 0;
 }
 
 static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
@@ -128,12 +124,10 @@ static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 	}
 }
 
-int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want,
-		 struct fmlib_block **block)
+int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	static int (*const rungs[])(struct flexmem_cache *cache,
-				    struct fmlib_want *want,
-				    struct fmlib_block **block) = {
+				    struct fmlib_want *want) = {
 		ask_framework, release_large, release_all, last_attempt,
 	};
 	size_t i;
@@ -142,13 +136,13 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want,
 	cache->figures.num_misses++;
 	*want->failure = (struct flexmem_cache_failure){ 0 };
 	fmlib_collect(cache);
-	err = fmlib_segment_obtain(cache, want, block);
+	err = fmlib_segment_obtain(cache, want);
 	if (err != -ENOMEM || want->no_host_memory)
 		return err;
 	fmlib_lock_rest(cache);
 	cache->figures.num_first_failures++;
 	for (i = 0; i < sizeof(rungs) / sizeof(rungs[0]); i++) {
-		err = rungs[i](cache, want, block);
+		err = rungs[i](cache, want);
 		if (!err)
 			cache->figures.num_alloc_retries++;
 		if (err != -ENOMEM || want->no_host_memory)

@@ -208,7 +208,7 @@ void fmlib_lane_add_up(struct flexmem_cache *cache, struct fmlib_lane *lane)
 
 void fmlib_lanes_free(struct flexmem_cache *cache)
 {
-	struct fmlib_block *block;
+	struct fmlib_piece *piece;
 	struct fmlib_lane *lane;
 	size_t i;
 
@@ -216,9 +216,9 @@ void fmlib_lanes_free(struct flexmem_cache *cache)
 		lane = fmlib_lane_at(cache, i);
 		if (!lane)
 			continue;
-		while ((block = lane->spare)) {
-			lane->spare = block->spare;
-			free(block);
+		while ((piece = lane->spare)) {
+			lane->spare = piece->next;
+			free(piece);
 		}
 		free(lane);
 	}

@@ -270,13 +270,13 @@ int flexmem_cache_memory_info(struct flexmem_cache *cache, uint64_t *free,
 /* Bytes in live blocks, and in those that wait for events. */
 static uint64_t bytes_in_use(const struct fmlib_segment *segment)
 {
-	const struct fmlib_block *block;
+	const struct fmlib_piece *piece;
 	uint64_t bytes = 0;
 
 	if (segment->growing)
 		return (uint64_t)segment->range.used << segment->range.shift;
-	for (block = segment->first; block; block = block->next)
-		bytes += block->state == FMLIB_FREE ? 0 : block->size;
+	for (piece = segment->first; piece; piece = piece->next)
+		bytes += piece->is_free ? 0 : piece->size;
 	return bytes;
 }
 

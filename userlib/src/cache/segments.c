@@ -103,9 +103,9 @@ static void unlink_segment(struct flexmem_cache *cache,
 		unlink_growing(segment);
 }
 
-/* The whole of a new segment is free; @block is what a fixed one consists of. */
+/* The whole of a new segment is free; @piece is what a fixed one consists of. */
 static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
-		   struct fmlib_block *block)
+		   struct fmlib_piece *piece)
 {
 	segment->serial = ++cache->segment_serial;
 	/* It may have been released while the lock was dropped. */
@@ -116,15 +116,15 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		/* What that needs has been set aside. */
 		fmlib_range_grow(&segment->range, segment->size);
 	} else {
-		segment->first = block;
-		segment->last = block;
-		block->segment = segment;
-		block->previous = NULL;
-		block->next = NULL;
-		block->offset = 0;
-		block->size = segment->size;
-		block->stamp = segment->stamp;
-		fmlib_block_insert(cache, block);
+		segment->first = piece;
+		segment->last = piece;
+		piece->segment = segment;
+		piece->previous = NULL;
+		piece->next = NULL;
+		piece->offset = 0;
+		piece->size = segment->size;
+		piece->stamp = segment->stamp;
+		fmlib_piece_insert(cache, piece);
 	}
 	fmlib_figures_segment(cache, segment, 1);
 	fmlib_figures_reserved(cache, segment->arena->kind, segment->size, 0);
@@ -270,14 +270,14 @@ static void dispose(struct flexmem_cache *cache, struct fmlib_segment *segment)
 	free(segment);
 }
 
-/* What a new segment consists of on the host, but for a fixed one's block. */
+/* What a new segment consists of on the host, but for a fixed one's piece. */
 static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 				     struct fmlib_want *want)
 {
 	struct fmlib_segment *segment;
 
-	/* Two: what is left of a fixed one is a block as well. */
-	if (fmlib_blocks_prepare(want->lane, 2))
+	/* Two: what is left of a fixed one is a piece as well. */
+	if (fmlib_pieces_prepare(want->lane, 2))
 		return NULL;
 	segment = calloc(1, sizeof(*segment));
 	if (!segment)
@@ -298,25 +298,23 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 
 /* What the segment that was made is made for. */
 static int use(struct flexmem_cache *cache, struct fmlib_want *want,
-	       struct fmlib_segment *segment, struct fmlib_block **block)
+	       struct fmlib_segment *segment)
 {
 	if (segment->growing)
-		return fmlib_block_reserve(cache, segment, want, block);
+		return fmlib_reserve(cache, segment, want);
 	/* While it was not locked, others may have used what was set aside. */
-	if (fmlib_blocks_prepare(want->lane, 1)) {
+	if (fmlib_pieces_prepare(want->lane, 1)) {
 		want->no_host_memory = true;
 		return -ENOMEM;
 	}
-	*block = segment->first;
-	fmlib_block_take(cache, *block, want->size);
+	fmlib_piece_take(cache, segment->first, want);
 	return 0;
 }
 
-static int make(struct flexmem_cache *cache, struct fmlib_want *want,
-		struct fmlib_block **block)
+static int make(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	uint64_t size = fmlib_size_segment(cache, want);
-	struct fmlib_block *whole = NULL;
+	struct fmlib_piece *whole = NULL;
 	struct fmlib_segment *segment;
 	int err;
 
@@ -330,16 +328,16 @@ static int make(struct flexmem_cache *cache, struct fmlib_want *want,
 	}
 	segment->size = size;
 	if (!segment->growing)
-		whole = fmlib_block_new(want->lane);
+		whole = fmlib_piece_new(want->lane);
 	err = ask(cache, want, segment);
 	if (err) {
 		if (whole)
-			fmlib_block_drop(want->lane, whole);
+			fmlib_piece_drop(want->lane, whole);
 		dispose(cache, segment);
 		return err;
 	}
 	attach(cache, segment, whole);
-	return use(cache, want, segment, block);
+	return use(cache, want, segment);
 }
 
 static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
@@ -359,11 +357,11 @@ static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
 /* From now on what is free in it serves no request; it goes back when it can. */
 static void withdraw(struct fmlib_segment *segment)
 {
-	struct fmlib_block *block;
+	struct fmlib_piece *piece;
 
-	for (block = segment->first; block; block = block->next) {
-		if (block->state == FMLIB_FREE)
-			fmlib_fit_remove(&segment->arena->free, block);
+	for (piece = segment->first; piece; piece = piece->next) {
+		if (piece->is_free)
+			fmlib_fit_remove(&segment->arena->free, piece);
 	}
 	if (segment->growing)
 		unlink_growing(segment);
@@ -416,8 +414,7 @@ static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 	return err;
 }
 
-int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
-			 struct fmlib_block **block)
+int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	struct fmlib_segment *segment = NULL;
 	struct fmlib_segment *next;
@@ -429,7 +426,7 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 	 * another thread, while the lock was dropped. From here on the free end
 	 * of each segment that grows is too small.
 	 */
-	err = fmlib_block_obtain(cache, want, block);
+	err = fmlib_obtain(cache, want);
 	if (err != -ENOENT)
 		return err;
 	arena = fmlib_arena_find(want);
@@ -440,12 +437,12 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want,
 		next = segment->next_growing;
 		err = grow(cache, want, segment);
 		if (!err)
-			return fmlib_block_reserve(cache, segment, want, block);
+			return fmlib_reserve(cache, segment, want);
 		if (want->no_host_memory ||
 		    (err != -EAGAIN && err != -ENOMEM))
 			return err;
 	}
-	return make(cache, want, block);
+	return make(cache, want);
 }
 
 uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
@@ -529,17 +526,17 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 void fmlib_segment_forget(struct flexmem_cache *cache,
 			  struct fmlib_segment *segment)
 {
-	struct fmlib_block *block;
-	struct fmlib_block *next;
+	struct fmlib_piece *piece;
+	struct fmlib_piece *next;
 
 	fmlib_history_segment(cache, segment, 0, segment->size, false);
 	fmlib_figures_segment(cache, segment, -1);
 	fmlib_figures_reserved(cache, segment->arena->kind, 0, segment->size);
-	for (block = segment->first; block; block = next) {
-		next = block->next;
-		if (block->state == FMLIB_FREE)
-			fmlib_block_remove(cache, block);
-		fmlib_block_drop(segment->arena->lane, block);
+	for (piece = segment->first; piece; piece = next) {
+		next = piece->next;
+		if (piece->is_free)
+			fmlib_piece_remove(cache, piece);
+		fmlib_piece_drop(segment->arena->lane, piece);
 	}
 	unlink_segment(cache, segment);
 	dispose(cache, segment);

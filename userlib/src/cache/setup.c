@@ -224,9 +224,9 @@ static int fill(struct flexmem_cache *cache,
 	if (!err)
 		err = fmlib_registry_start();
 	if (!err)
-		err = fmlib_names_start(&cache->narrow, false);
+		err = fmlib_tokens_start(&cache->narrow, false);
 	if (!err)
-		err = fmlib_names_start(&cache->wide, true);
+		err = fmlib_tokens_start(&cache->wide, true);
 	/* What is left out is no failure. */
 	if (!err && !(cache->flags & FLEXMEM_CACHE_STRICT))
 		cache->problem = NULL;
@@ -275,8 +275,8 @@ static void dispose(struct flexmem_cache *cache)
 	}
 	fmlib_lanes_free(cache);
 	fmlib_tags_free(cache);
-	fmlib_names_free(&cache->narrow);
-	fmlib_names_free(&cache->wide);
+	fmlib_tokens_free(&cache->narrow);
+	fmlib_tokens_free(&cache->wide);
 	fmlib_pointers_free(cache->pointers);
 	free(cache->regions);
 	if (!fmlib_cache_check(cache)) {
@@ -334,19 +334,15 @@ static void give_back(struct flexmem_cache *cache,
 				(unsigned long long)segment->size, -err);
 }
 
-static void drop_blocks(struct flexmem_cache *cache)
+static void drop_origins(struct flexmem_cache *cache)
 {
 	struct fmlib_block *block;
 	uint32_t i;
 
-	for (i = 0; i < fmlib_names_count(cache); i++) {
-		block = fmlib_names_block(cache, i);
-		if (!block)
-			continue;
-		fmlib_origin_drop(cache, block->origin);
-		/* Those of fixed segments go with their segments. */
-		if (block->segment->growing)
-			fmlib_block_drop(fmlib_lane_of(block), block);
+	for (i = 0; i < fmlib_blocks_count(cache); i++) {
+		block = fmlib_block_at(cache, i);
+		if (block)
+			fmlib_origin_drop(cache, block->origin);
 	}
 }
 
@@ -368,7 +364,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	if (own && cache->waiting)
 		own = fmlib_uses_synchronize_device(cache) != -ECHILD;
 	fmlib_uses_forget(cache, own);
-	drop_blocks(cache);
+	drop_origins(cache);
 	while (cache->first_segment) {
 		if (own)
 			give_back(cache, cache->first_segment);

@@ -137,20 +137,21 @@ static void copy_hole(struct fmlib_copy *copy, const struct fmlib_segment *segme
 		.serial = segment->serial,
 		.offset = offset,
 		.size = size,
-		.state = FMLIB_FREE,
+		.state = FMLIB_COPY_FREE,
 	};
 }
 
 static void copy_block(struct fmlib_copy *copy, const struct fmlib_block *block)
 {
+	bool live = fmlib_block_is_live(block);
+
 	copy->blocks[copy->block_count++] = (struct fmlib_copied_block){
 		.serial = block->segment->serial,
 		.offset = block->offset,
 		.size = block->size,
 		.requested = block->requested,
-		.token = block->state == FMLIB_LIVE ?
-			 (uintptr_t)fmlib_name_token(block->name) : 0,
-		.state = block->state,
+		.token = live ? (uintptr_t)fmlib_block_token(block) : 0,
+		.state = live ? FMLIB_COPY_LIVE : FMLIB_COPY_WAITING,
 		.origin = hold(copy, block->origin),
 	};
 }
@@ -158,7 +159,7 @@ static void copy_block(struct fmlib_copy *copy, const struct fmlib_block *block)
 static void copy_segment(struct fmlib_copy *copy, const struct fmlib_segment *segment)
 {
 	const struct fmlib_arena *arena = segment->arena;
-	const struct fmlib_block *block;
+	const struct fmlib_piece *piece;
 	uint64_t offset = 0;
 	uint64_t size;
 
@@ -172,9 +173,9 @@ static void copy_segment(struct fmlib_copy *copy, const struct fmlib_segment *se
 		.is_small = arena->kind == FLEXMEM_CACHE_SMALL,
 		.growing = segment->growing,
 	};
-	for (block = segment->first; block; block = block->next) {
-		if (block->state == FMLIB_FREE)
-			copy_hole(copy, segment, block->offset, block->size);
+	for (piece = segment->first; piece; piece = piece->next) {
+		if (piece->is_free)
+			copy_hole(copy, segment, piece->offset, piece->size);
 	}
 	while (segment->growing &&
 	       fmlib_range_hole(&segment->range, &offset, &size)) {
@@ -187,14 +188,14 @@ static void copy_segment(struct fmlib_copy *copy, const struct fmlib_segment *se
 static size_t count_segments(const struct flexmem_cache *cache, size_t *blocks)
 {
 	const struct fmlib_segment *segment;
-	const struct fmlib_block *block;
+	const struct fmlib_piece *piece;
 	size_t count = 0;
 
-	*blocks = fmlib_names_count(cache);
+	*blocks = fmlib_blocks_count(cache);
 	for (segment = cache->first_segment; segment; segment = segment->next) {
 		count++;
 		*blocks += segment->range.holes;
-		for (block = segment->first; block; block = block->next)
+		for (piece = segment->first; piece; piece = piece->next)
 			++*blocks;
 	}
 	return count;
@@ -236,8 +237,8 @@ static int copy_all(struct flexmem_cache *cache, struct fmlib_copy *copy)
 		if (is_shown(copy, segment->arena->pool->id))
 			copy_segment(copy, segment);
 	}
-	for (i = 0; i < fmlib_names_count(cache); i++) {
-		block = fmlib_names_block(cache, i);
+	for (i = 0; i < fmlib_blocks_count(cache); i++) {
+		block = fmlib_block_at(cache, i);
 		if (block && is_shown(copy, block->segment->arena->pool->id))
 			copy_block(copy, block);
 	}

@@ -26,6 +26,12 @@ void fmlib_history_oom(struct flexmem_cache *cache,
 /* Drops the events and returns the array, which the caller frees. */
 struct fmlib_event *fmlib_history_end(struct flexmem_cache *cache);
 
+enum fmlib_state {
+	FMLIB_COPY_FREE,
+	FMLIB_COPY_LIVE,
+	FMLIB_COPY_WAITING,
+};
+
 /* A block, or a hole, as it was when it was copied. */
 struct fmlib_copied_block {
 	uint64_t serial;

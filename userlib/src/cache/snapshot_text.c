@@ -208,9 +208,9 @@ static void put_frames(struct text *text, const struct fmlib_origin *origin)
 static const char *state_name(enum fmlib_state state)
 {
 	switch (state) {
-	case FMLIB_LIVE:
+	case FMLIB_COPY_LIVE:
 		return "active_allocated";
-	case FMLIB_WAITING:
+	case FMLIB_COPY_WAITING:
 		return "active_pending_free";
 	default:
 		return "inactive";
@@ -239,9 +239,9 @@ static void put_sums(struct text *text, const struct fmlib_copied_block *block,
 	uint64_t active = 0;
 
 	for (; block < end; block++) {
-		if (block->state == FMLIB_LIVE)
+		if (block->state == FMLIB_COPY_LIVE)
 			allocated += block->size;
-		if (block->state != FMLIB_FREE)
+		if (block->state != FMLIB_COPY_FREE)
 			active += block->size;
 		requested += block->requested;
 	}

@@ -69,13 +69,15 @@ static void append(struct fmlib_queue *queue, struct fmlib_use *use)
 	queue->last = use;
 }
 
-bool fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
+void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
 {
+	struct fmlib_use *next = block->uses;
 	struct fmlib_use *use;
 	int err;
 
-	while ((use = block->uses)) {
-		block->uses = use->next;
+	block->waits = 0;
+	while ((use = next)) {
+		next = use->next;
 		block->waits++;
 		use->serial = ++cache->use_serial;
 		err = cache->events.record(cache->events.user, use->stream,
@@ -90,10 +92,8 @@ bool fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
 				(unsigned long long)block->size);
 		append(&cache->lost, use);
 	}
-	if (!block->waits)
-		return false;
 	cache->waiting++;
-	return true;
+	fmlib_figures_wait(cache, block, 1);
 }
 
 static void end_use(struct flexmem_cache *cache, struct fmlib_use *use)
@@ -120,6 +120,7 @@ static void complete(struct flexmem_cache *cache, struct fmlib_queue *queue)
 	if (--block->waits)
 		return;
 	cache->waiting--;
+	fmlib_figures_wait(cache, block, -1);
 	fmlib_cache_settle(cache, block);
 }
 
@@ -266,10 +267,10 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 		free(queue);
 	}
 	forget_queue(cache, &cache->lost, false);
-	for (i = 0; i < fmlib_names_count(cache); i++) {
-		block = fmlib_names_block(cache, i);
+	for (i = 0; i < fmlib_blocks_count(cache); i++) {
+		block = fmlib_block_at(cache, i);
 		/* The uses of those that wait went with their queues. */
-		if (!block || block->state != FMLIB_LIVE)
+		if (!block || !fmlib_block_is_live(block))
 			continue;
 		while ((use = block->uses)) {
 			block->uses = use->next;

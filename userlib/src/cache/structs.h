@@ -6,9 +6,9 @@
 #include "../internal.h"
 #include "flexmem_cache.h"
 #include "lock.h"
-#include "names.h"
 #include "origin.h"
 #include "range.h"
+#include "tokens.h"
 
 #define FMLIB_NO_LIMIT UINT64_MAX
 
@@ -49,46 +49,27 @@ struct fmlib_config {
 	} shown[FMLIB_KEYS];
 };
 
-/* fit.c: free blocks, by size. */
+/* fit.c: free pieces, by size. */
 struct fmlib_fit {
-	struct fmlib_block *root;
+	struct fmlib_piece *root;
 };
-
-enum fmlib_state {
-	FMLIB_FREE,
-	FMLIB_LIVE,
-	FMLIB_WAITING,
-};
-
-/* What a processor reads at once. */
-#define FMLIB_LINE 64
 
 /*
- * An interval of a segment. @waits to @uses are for live and waiting blocks;
- * one that waits keeps its name, which is retired. What follows is for fixed
- * segments only: the neighbours, and for free blocks @left to @priority, where
- * @stamp is the cache's clock at the free. All else is in one line. While a
- * block is a spare one, @spare leads to another.
+ * A part of a fixed segment, which they tile; no two neighbours are both free.
+ * @left to @priority are of free ones, where @stamp is the cache's clock at the
+ * free. While it is a spare one, @next leads to another.
  */
-struct fmlib_block {
-	union {
-		_Alignas(FMLIB_LINE) struct fmlib_segment *segment;
-		struct fmlib_block *spare;
-	};
+struct fmlib_piece {
+	struct fmlib_segment *segment;
 	uint64_t offset;
 	uint64_t size;
-	enum fmlib_state state;
-	unsigned int waits;
-	uint64_t requested;
-	struct fmlib_name *name;
-	struct fmlib_origin *origin;
-	struct fmlib_use *uses;
-	struct fmlib_block *previous;
-	struct fmlib_block *next;
-	struct fmlib_block *left;
-	struct fmlib_block *right;
+	struct fmlib_piece *previous;
+	struct fmlib_piece *next;
+	struct fmlib_piece *left;
+	struct fmlib_piece *right;
 	uint64_t stamp;
 	uint32_t priority;
+	bool is_free;
 };
 
 /*
@@ -115,8 +96,8 @@ struct fmlib_segment {
 	bool lost;
 	atomic_bool leaving;
 	uint64_t size;
-	struct fmlib_block *first;
-	struct fmlib_block *last;
+	struct fmlib_piece *first;
+	struct fmlib_piece *last;
 	struct fmlib_range range;
 	uint64_t stamp;
 	uint64_t split_count;
@@ -270,10 +251,10 @@ struct fmlib_lane {
 	uint64_t stream;
 	size_t place;
 	struct fmlib_segment *current;
-	struct fmlib_block *spare;
+	struct fmlib_idle blocks;
+	struct fmlib_piece *spare;
 	size_t spare_count;
 	uint32_t random;
-	struct fmlib_idle names;
 	struct fmlib_account account;
 };
 
@@ -304,7 +285,7 @@ struct flexmem_cache {
 	struct fmlib_config config;
 	bool has_events;
 	bool expandable;
-	/* What is smaller has a narrow name, and is not oversize. */
+	/* What is smaller has a narrow token, and is not oversize. */
 	uint64_t simple_limit;
 	uint32_t device_index;
 	uint32_t flags;
@@ -359,8 +340,8 @@ struct flexmem_cache {
 	uint32_t region_room;
 	uint32_t askers;
 
-	struct fmlib_names narrow;
-	struct fmlib_names wide;
+	struct fmlib_tokens narrow;
+	struct fmlib_tokens wide;
 	struct fmlib_idle wide_idle;
 
 	struct fmlib_queue *queues;
@@ -409,11 +390,19 @@ struct flexmem_cache {
 	struct fmlib_file helper_files[2];
 };
 
+/* An interval of a segment that serves a request. @piece: of a fixed segment. */
+struct fmlib_found {
+	struct fmlib_segment *segment;
+	uint64_t offset;
+	uint64_t size;
+	struct fmlib_piece *piece;
+};
+
 /*
  * What is to be allocated. @lane: of the stream. @last: this is the last
  * attempt, which may wait for others. @no_host_memory: that is why -ENOMEM
- * came, which no device memory would help. @token: of what it got. @failure: the
- * ladder fills it.
+ * came, which no device memory would help. @found: what serves it, and becomes a
+ * block. @failure: the ladder fills it.
  */
 struct fmlib_want {
 	uint64_t bytes;
@@ -424,7 +413,7 @@ struct fmlib_want {
 	struct fmlib_pool *pool;
 	struct fmlib_origin *origin;
 	bool no_host_memory;
-	void *token;
+	struct fmlib_found found;
 	struct flexmem_cache_failure *failure;
 };
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * Tokens. From the top: a zero bit, so that a token is positive as a signed
- * number; a bit that is set for wide names; the generation of the name, 8 bits
- * and never 0; the name; the offset in the allocation. Narrow names have 22
- * bits and 32 of offset. Allocations of 4 GiB and more have wide names, of 10
- * bits with 44 of offset. No allocation uses all of its offsets, so that the
- * token one past its end is that of no other.
+ * number; a bit that is set for wide tokens; the generation of the block, 8 bits
+ * and never 0; the index of the block; the offset in the allocation. In narrow
+ * tokens the index has 22 bits and the offset 32. Allocations of 4 GiB and more
+ * have wide tokens, of 10 bits with 44 of offset. No allocation uses all of its
+ * offsets, so that the token one past its end is that of no other.
  *
- * The word of a name holds its token and its state. Of two threads that free the
- * same token the second one finds that it is not live. Names are made in chunks,
- * each for one lane, but for wide ones, of which there is one chunk for all.
+ * The word of a block holds its token, and whether it is live. Of two threads
+ * that free the same token the second one finds that it is not. Blocks are made in
+ * chunks, each for one lane, but for those with wide tokens, of which there is one
+ * chunk for all.
  */
 #include "cache.h"
 
@@ -20,141 +21,146 @@
 _Static_assert(sizeof(void *) == 8, "a token takes 64 bits");
 _Static_assert(FLEXMEM_CACHE_ALLOCATIONS == 1 << FMLIB_NARROW_BITS &&
 	       FLEXMEM_CACHE_HUGE_ALLOCATIONS == 1 << WIDE_BITS,
-	       "what the header says is what names can tell apart");
+	       "what the header says is what tokens can tell apart");
 /* A segment is rounded up by less than that, and may be one block. */
 _Static_assert(2 * FLEXMEM_CACHE_ALLOCATION_BYTES <=
 	       UINT64_C(1) << (FMLIB_GENERATION_SHIFT - WIDE_BITS),
 	       "a wide token numbers each byte of a block");
 
-static unsigned int name_bits(bool wide)
+static unsigned int index_bits(bool wide)
 {
 	return wide ? WIDE_BITS : FMLIB_NARROW_BITS;
 }
 
 static unsigned int offset_bits(bool wide)
 {
-	return FMLIB_GENERATION_SHIFT - name_bits(wide);
+	return FMLIB_GENERATION_SHIFT - index_bits(wide);
 }
 
-static bool is_full(const struct fmlib_names *names, bool wide)
+static bool is_full(const struct fmlib_tokens *tokens, bool wide)
 {
-	return (uint64_t)names->count << FMLIB_CHUNK_BITS >> name_bits(wide);
+	return (uint64_t)tokens->count << FMLIB_CHUNK_BITS >> index_bits(wide);
 }
 
-bool fmlib_names_are_used_up(const struct flexmem_cache *cache, uint64_t size)
+bool fmlib_tokens_are_used_up(const struct flexmem_cache *cache, uint64_t size)
 {
 	return size >= FMLIB_NARROW ? is_full(&cache->wide, true) :
 	       is_full(&cache->narrow, false);
 }
 
 /* A chunk more, all of it fresh; false: there is no memory, or no number. */
-static bool add_chunk(struct fmlib_names *names, struct fmlib_lane *lane,
+static bool add_chunk(struct fmlib_tokens *tokens, struct fmlib_lane *lane,
 		      struct fmlib_idle *idle, bool wide)
 {
 	uint64_t first = (wide ? FMLIB_WIDE : 0) |
 			 UINT64_C(1) << FMLIB_GENERATION_SHIFT;
-	uint64_t index = (uint64_t)names->count << FMLIB_CHUNK_BITS;
+	uint64_t index = (uint64_t)tokens->count << FMLIB_CHUNK_BITS;
 	struct fmlib_chunk *chunk;
-	struct fmlib_name *made;
+	struct fmlib_block *made;
 	uint32_t i;
 
-	if (is_full(names, wide))
+	if (is_full(tokens, wide))
 		return false;
-	made = calloc(FMLIB_CHUNK, sizeof(*made));
+	made = aligned_alloc(FMLIB_LINE, FMLIB_CHUNK * sizeof(*made));
 	if (!made)
 		return false;
-	for (i = 0; i < FMLIB_CHUNK; i++)
-		atomic_init(&made[i].word, first | FMLIB_NAME_FREE |
-			    (index + i) << offset_bits(wide));
-	chunk = &names->chunks[names->count++];
+	for (i = 0; i < FMLIB_CHUNK; i++) {
+		made[i].segment = NULL;
+		atomic_init(&made[i].word,
+			    first | (index + i) << offset_bits(wide));
+	}
+	chunk = &tokens->chunks[tokens->count++];
 	chunk->lane = lane;
-	atomic_store_explicit(&chunk->names, made, memory_order_release);
+	atomic_store_explicit(&chunk->blocks, made, memory_order_release);
 	idle->fresh = made;
 	idle->fresh_count = FMLIB_CHUNK;
 	return true;
 }
 
 /* In this order: one that has rested, a fresh one, one that has not rested. */
-struct fmlib_name *fmlib_name_take(struct flexmem_cache *cache,
+struct fmlib_block *fmlib_block_take(struct flexmem_cache *cache,
 				   struct fmlib_lane *lane, uint64_t size)
 {
 	bool wide = size >= FMLIB_NARROW;
-	struct fmlib_idle *idle = wide ? &cache->wide_idle : &lane->names;
+	struct fmlib_idle *idle = wide ? &cache->wide_idle : &lane->blocks;
 
-	if (fmlib_name_ready(idle) ||
+	if (fmlib_block_ready(idle) ||
 	    add_chunk(wide ? &cache->wide : &cache->narrow, wide ? NULL : lane,
 		      idle, wide))
-		return fmlib_name_pop(idle);
-	return idle->resting ? fmlib_name_oldest(idle) : NULL;
+		return fmlib_block_pop(idle);
+	return idle->resting ? fmlib_block_oldest(idle) : NULL;
 }
 
-void fmlib_name_give(struct flexmem_cache *cache, struct fmlib_lane *lane,
-		     struct fmlib_name *name)
+void fmlib_block_give(struct flexmem_cache *cache, struct fmlib_lane *lane,
+		      struct fmlib_block *block)
 {
-	fmlib_name_rest(fmlib_name_word(name) & FMLIB_WIDE ?
-			&cache->wide_idle : &lane->names, name);
+	fmlib_block_rest(fmlib_block_word(block) & FMLIB_WIDE ?
+			 &cache->wide_idle : &lane->blocks, block);
 }
 
 static uint32_t index_of(uint64_t value, bool wide)
 {
 	return (uint32_t)(value >> offset_bits(wide)) &
-	       ((UINT32_C(1) << name_bits(wide)) - 1);
+	       ((UINT32_C(1) << index_bits(wide)) - 1);
 }
 
-struct fmlib_name *fmlib_name_find(const struct flexmem_cache *cache,
-				   const void *token, uint64_t *word,
-				   uint64_t *offset)
+struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
+				     const void *token, uint64_t *word,
+				     uint64_t *offset)
 {
 	uint64_t value = (uintptr_t)token;
 	bool wide = value & FMLIB_WIDE;
-	const struct fmlib_names *names = wide ? &cache->wide : &cache->narrow;
+	const struct fmlib_tokens *tokens = wide ? &cache->wide :
+						   &cache->narrow;
 	uint32_t index = index_of(value, wide);
 	const struct fmlib_chunk *chunk =
-		&names->chunks[index >> FMLIB_CHUNK_BITS];
-	struct fmlib_name *name;
+		&tokens->chunks[index >> FMLIB_CHUNK_BITS];
+	struct fmlib_block *block;
 
-	name = atomic_load_explicit(&chunk->names, memory_order_acquire);
-	if (!name)
+	block = atomic_load_explicit(&chunk->blocks, memory_order_acquire);
+	if (!block)
 		return NULL;
-	name += index % FMLIB_CHUNK;
-	*word = atomic_load_explicit(&name->word, memory_order_acquire);
+	block += index % FMLIB_CHUNK;
+	*word = atomic_load_explicit(&block->word, memory_order_acquire);
 	*offset = value & ((UINT64_C(1) << offset_bits(wide)) - 1);
 	/* Whatever is above the offset has to be the same. */
 	if ((*word ^ value) >> offset_bits(wide))
 		return NULL;
-	return fmlib_name_state(*word) == FMLIB_NAME_LIVE ? name : NULL;
+	return *word & FMLIB_LIVE ? block : NULL;
 }
 
-uint32_t fmlib_names_count(const struct flexmem_cache *cache)
+uint32_t fmlib_blocks_count(const struct flexmem_cache *cache)
 {
 	return (cache->narrow.count + cache->wide.count) << FMLIB_CHUNK_BITS;
 }
 
-struct fmlib_block *fmlib_names_block(const struct flexmem_cache *cache,
-				      uint32_t i)
+struct fmlib_block *fmlib_block_at(const struct flexmem_cache *cache,
+				   uint32_t i)
 {
-	const struct fmlib_names *names = &cache->narrow;
+	const struct fmlib_tokens *tokens = &cache->narrow;
+	struct fmlib_block *block;
 
-	if (i >> FMLIB_CHUNK_BITS >= names->count) {
-		i -= names->count << FMLIB_CHUNK_BITS;
-		names = &cache->wide;
+	if (i >> FMLIB_CHUNK_BITS >= tokens->count) {
+		i -= tokens->count << FMLIB_CHUNK_BITS;
+		tokens = &cache->wide;
 	}
-	return names->chunks[i >> FMLIB_CHUNK_BITS].names[i % FMLIB_CHUNK].block;
+	block = tokens->chunks[i >> FMLIB_CHUNK_BITS].blocks + i % FMLIB_CHUNK;
+	return block->segment ? block : NULL;
 }
 
-int fmlib_names_start(struct fmlib_names *names, bool wide)
+int fmlib_tokens_start(struct fmlib_tokens *tokens, bool wide)
 {
-	size_t count = (size_t)1 << (name_bits(wide) - FMLIB_CHUNK_BITS);
+	size_t count = (size_t)1 << (index_bits(wide) - FMLIB_CHUNK_BITS);
 
-	names->chunks = calloc(count, sizeof(*names->chunks));
-	return names->chunks ? 0 : -ENOMEM;
+	tokens->chunks = calloc(count, sizeof(*tokens->chunks));
+	return tokens->chunks ? 0 : -ENOMEM;
 }
 
-void fmlib_names_free(struct fmlib_names *names)
+void fmlib_tokens_free(struct fmlib_tokens *tokens)
 {
 	uint32_t i;
 
-	for (i = 0; i < names->count; i++)
-		free(names->chunks[i].names);
-	free(names->chunks);
+	for (i = 0; i < tokens->count; i++)
+		free(tokens->chunks[i].blocks);
+	free(tokens->chunks);
 }

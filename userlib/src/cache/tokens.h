@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/* Blocks, and the tokens that they are known by: tokens.c says how. */
+#ifndef FMLIB_TOKENS_H
+#define FMLIB_TOKENS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct flexmem_cache;
+struct fmlib_lane;
+struct fmlib_origin;
+struct fmlib_piece;
+struct fmlib_segment;
+struct fmlib_use;
+
+/* What a processor reads at once. */
+#define FMLIB_LINE 64
+
+/*
+ * An allocation, in one line: its token, and the interval of a segment that it
+ * has. It is live; or freed, and waits for events on other streams; or idle:
+ * then it has no segment, and @next leads to another idle block. @word: the token
+ * of the first byte, with FMLIB_LIVE where the offset is 0. @piece: of a fixed
+ * segment. @uses: of a live block; @waits: for so many events does one wait that
+ * is freed.
+ */
+struct fmlib_block {
+	_Alignas(FMLIB_LINE) _Atomic uint64_t word;
+	struct fmlib_segment *segment;
+	uint64_t offset;
+	uint64_t size;
+	uint64_t requested;
+	struct fmlib_origin *origin;
+	union {
+		struct fmlib_piece *piece;
+		struct fmlib_block *next;
+	};
+	union {
+		struct fmlib_use *uses;
+		size_t waits;
+	};
+};
+
+_Static_assert(sizeof(struct fmlib_block) == FMLIB_LINE ||
+	       sizeof(void *) != 8, "a block takes one line");
+
+#define FMLIB_LIVE UINT64_C(1)
+
+/* @lane: whose blocks they are; NULL: nobody's, as wide ones are. Constant. */
+struct fmlib_chunk {
+	_Atomic(struct fmlib_block *) blocks;
+	struct fmlib_lane *lane;
+};
+
+/* All blocks, under the cache's lock. */
+struct fmlib_tokens {
+	struct fmlib_chunk *chunks;
+	uint32_t count;
+};
+
+/*
+ * So many blocks rest at least, before the oldest of them is used again: a token
+ * that was freed stays invalid for long.
+ */
+#define FMLIB_RESTING 1024
+
+/*
+ * Blocks that are idle. @fresh: of the last chunk, never used so far. @resting:
+ * how many are in the list from the oldest to the newest.
+ */
+struct fmlib_idle {
+	struct fmlib_block *fresh;
+	uint32_t fresh_count;
+	uint32_t resting;
+	struct fmlib_block *oldest;
+	struct fmlib_block *newest;
+};
+
+/* Whether one has rested, or is fresh. */
+static inline bool fmlib_block_ready(const struct fmlib_idle *idle)
+{
+	return idle->resting > FMLIB_RESTING || idle->fresh_count;
+}
+
+/* The oldest one, which is there. */
+static inline struct fmlib_block *fmlib_block_oldest(struct fmlib_idle *idle)
+{
+	struct fmlib_block *block = idle->oldest;
+
+	idle->oldest = block->next;
+	idle->resting--;
+	return block;
+}
+
+/* One that is ready. */
+static inline struct fmlib_block *fmlib_block_pop(struct fmlib_idle *idle)
+{
+	if (idle->resting > FMLIB_RESTING)
+		return fmlib_block_oldest(idle);
+	idle->fresh_count--;
+	return idle->fresh++;
+}
+
+/* One that nothing has any more begins to rest. */
+static inline void fmlib_block_rest(struct fmlib_idle *idle,
+				    struct fmlib_block *block)
+{
+	block->segment = NULL;
+	if (idle->resting++)
+		idle->newest->next = block;
+	else
+		idle->oldest = block;
+	idle->newest = block;
+}
+
+/* Whether there can be no further one of such a size. */
+bool fmlib_tokens_are_used_up(const struct flexmem_cache *cache, uint64_t size);
+/* NULL: there is none; with a lane that has one left, its lock is enough. */
+struct fmlib_block *fmlib_block_take(struct flexmem_cache *cache,
+				     struct fmlib_lane *lane, uint64_t size);
+void fmlib_block_give(struct flexmem_cache *cache, struct fmlib_lane *lane,
+		      struct fmlib_block *block);
+/* Which block a token has, if it is live now; needs no lock. */
+struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
+				     const void *token, uint64_t *word,
+				     uint64_t *offset);
+
+/* The first size that has a wide token. */
+#define FMLIB_NARROW (UINT64_C(1) << FMLIB_NARROW_SHIFT)
+
+/* tokens.c says what is where in a token. */
+#define FMLIB_NARROW_SHIFT 32
+#define FMLIB_NARROW_BITS 22
+#define FMLIB_CHUNK_BITS 10
+#define FMLIB_CHUNK (UINT32_C(1) << FMLIB_CHUNK_BITS)
+#define FMLIB_GENERATION_SHIFT 54
+#define FMLIB_GENERATION_MASK UINT64_C(0xff)
+#define FMLIB_WIDE (UINT64_C(1) << 62)
+
+/* Where the block of a narrow token is, live or not; NULL: nowhere. No lock. */
+static inline const struct fmlib_chunk *
+fmlib_token_chunk(const struct fmlib_tokens *narrow, const void *token)
+{
+	uint64_t value = (uintptr_t)token;
+	uint64_t index = value >> FMLIB_NARROW_SHIFT &
+			 ((UINT32_C(1) << FMLIB_NARROW_BITS) - 1);
+	const struct fmlib_chunk *chunk =
+		&narrow->chunks[index >> FMLIB_CHUNK_BITS];
+
+	if (value & FMLIB_WIDE ||
+	    !atomic_load_explicit(&chunk->blocks, memory_order_acquire))
+		return NULL;
+	return chunk;
+}
+
+/* The block there, if this is the token of its first byte, and live now. */
+static inline struct fmlib_block *
+fmlib_token_first(const struct fmlib_chunk *chunk, const void *token)
+{
+	uint64_t value = (uintptr_t)token;
+	struct fmlib_block *block;
+
+	block = atomic_load_explicit(&chunk->blocks, memory_order_relaxed) +
+		(value >> FMLIB_NARROW_SHIFT & (FMLIB_CHUNK - 1));
+	return atomic_load_explicit(&block->word, memory_order_acquire) ==
+	       value + FMLIB_LIVE ? block : NULL;
+}
+
+static inline uint64_t fmlib_block_word(const struct fmlib_block *block)
+{
+	return atomic_load_explicit(&block->word, memory_order_relaxed);
+}
+
+static inline bool fmlib_block_is_live(const struct fmlib_block *block)
+{
+	return fmlib_block_word(block) & FMLIB_LIVE;
+}
+
+static inline void *fmlib_block_token(const struct fmlib_block *block)
+{
+	return (void *)(uintptr_t)(fmlib_block_word(block) & ~FMLIB_LIVE);
+}
+
+/* The block is live from now on; returns its token. */
+static inline void *fmlib_block_begin(struct fmlib_block *block)
+{
+	uint64_t word = fmlib_block_word(block);
+
+	atomic_store_explicit(&block->word, word + FMLIB_LIVE,
+			      memory_order_release);
+	return (void *)(uintptr_t)word;
+}
+
+/* The token of a live block is none any more: the generation is the next one. */
+static inline void fmlib_block_retire(struct fmlib_block *block, uint64_t word)
+{
+	const uint64_t mask = FMLIB_GENERATION_MASK << FMLIB_GENERATION_SHIFT;
+
+	/* Never 0. */
+	if ((word & mask) == mask)
+		word &= ~mask;
+	word += (UINT64_C(1) << FMLIB_GENERATION_SHIFT) - FMLIB_LIVE;
+	atomic_store_explicit(&block->word, word, memory_order_release);
+}
+
+/* All blocks: the i-th one, or NULL if it is idle; i is below the count. */
+uint32_t fmlib_blocks_count(const struct flexmem_cache *cache);
+struct fmlib_block *fmlib_block_at(const struct flexmem_cache *cache,
+				   uint32_t i);
+int fmlib_tokens_start(struct fmlib_tokens *tokens, bool wide);
+void fmlib_tokens_free(struct fmlib_tokens *tokens);
+
+#endif /* FMLIB_TOKENS_H */
