@@ -12,7 +12,9 @@
  * in FLEXMEM_EVENT_MS, and wakes the readers. So an ALLOC or a FREE never pays for
  * the readers of other files.
  *
- * There are two kinds. One tells every file that the level has changed. The other
+ * There are two kinds. One tells every file that the level has changed, also if it
+ * is the same again by then: a cache freed memory, another process took it, and the
+ * cache is to free more. The other
  * tells a file whose last ALLOC failed that memory has been freed since that
  * ALLOC began: for this frees are counted, and the file knows the count.
  */
@@ -76,7 +78,10 @@ void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 		gauge->down = 0;
 		gauge->up = percent_of(memory, FLEXMEM_MODERATE_ENTER);
 	}
-	WRITE_ONCE(gauge->level, level);
+	if (level == gauge->level)
+		return;
+	gauge->level = level;
+	WRITE_ONCE(gauge->moved, true);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_gauge_settle);
 
@@ -100,12 +105,17 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_gauge_set_memory);
 static bool make_event(struct flexmem_gauge *gauge)
 {
 	u64 frees = atomic64_read(&gauge->frees);
-	bool changed = gauge->level != gauge->told;
+	/* Pressure that came back calls for memory once more. */
+	bool changed = gauge->moved && (gauge->level != FLEXMEM_PRESSURE_NONE ||
+					gauge->told != FLEXMEM_PRESSURE_NONE);
 
+	WRITE_ONCE(gauge->moved, false);
 	if (!changed && (gauge->hungry < gauge->told_frees ||
 			 frees == gauge->told_frees))
 		return false;
 	gauge->sequence++;
+	if (changed)
+		gauge->told_at = gauge->sequence;
 	WRITE_ONCE(gauge->told, gauge->level);
 	WRITE_ONCE(gauge->told_frees, frees);
 	WRITE_ONCE(gauge->next, jiffies + msecs_to_jiffies(FLEXMEM_EVENT_MS));
@@ -177,7 +187,7 @@ void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 {
 	struct flexmem_gauge *gauge = &accounts->gauge;
 
-	if (READ_ONCE(gauge->level) != READ_ONCE(gauge->told))
+	if (READ_ONCE(gauge->moved))
 		deliver_soon(gauge);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_tell);
@@ -291,9 +301,13 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 
 	spin_lock(&accounts->lock);
 	freed = listener->failed_at < gauge->told_frees;
-	is_new = freed || listener->told != gauge->told;
+	/* A file that knows of no pressure does not hear that there is none. */
+	is_new = freed || (listener->told_at != gauge->told_at &&
+			   (listener->told != FLEXMEM_PRESSURE_NONE ||
+			    gauge->told != FLEXMEM_PRESSURE_NONE));
 	reading->before = *listener;
 	reading->after.told = gauge->told;
+	reading->after.told_at = gauge->told_at;
 	reading->after.failed_at = freed ? NOT_FAILED : listener->failed_at;
 	reading->event = (struct flexmem_event) {
 		.size = sizeof(reading->event),
@@ -322,10 +336,11 @@ bool flexmem_pressure_take(struct flexmem_accounts *accounts,
 	bool same;
 
 	spin_lock(&accounts->lock);
-	same = listener->told == reading->before.told &&
+	same = listener->told_at == reading->before.told_at &&
 	       listener->failed_at == reading->before.failed_at;
 	if (same) {
 		listener->told = reading->after.told;
+		listener->told_at = reading->after.told_at;
 		WRITE_ONCE(listener->failed_at, reading->after.failed_at);
 	}
 	spin_unlock(&accounts->lock);

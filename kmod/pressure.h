@@ -19,7 +19,9 @@ struct flexmem_accounts;
  * @up: with so many bytes in use the level rises
  * @down: with less in use it falls
  * @level: of what is in use
+ * @moved: it has changed since the latest event, and may be the same again
  * @told: the level that the latest event has told
+ * @told_at: number of the latest event because of the level
  * @sequence: number of the latest event
  * @frees: how often memory was freed, from 1 on; not under the lock
  * @told_frees: of these, how many there were at the latest event
@@ -29,15 +31,17 @@ struct flexmem_accounts;
  * @deliver: delivers it
  * @readers: where one waits for an event; not under the lock
  *
- * Protected by &flexmem_accounts.lock; @level, @told, @told_frees, @hungry and
- * @next are read without it, to see whether the worker has something to deliver.
+ * Protected by &flexmem_accounts.lock; @moved, @told_frees, @hungry and @next are
+ * read without it, to see whether the worker has something to deliver.
  */
 struct flexmem_gauge {
 	u64 memory;
 	u64 up;
 	u64 down;
 	enum flexmem_pressure level;
+	bool moved;
 	enum flexmem_pressure told;
+	u64 told_at;
 	u64 sequence;
 	atomic64_t frees;
 	u64 told_frees;
@@ -50,6 +54,7 @@ struct flexmem_gauge {
 /**
  * struct flexmem_listener - what an open file knows of the events
  * @told: the level that it was told last
+ * @told_at: &flexmem_gauge.told_at when it was told that
  * @failed_at: &flexmem_gauge.frees when its last ALLOC began, if that has failed
  *	and the file was not told since of a free; else U64_MAX
  *
@@ -57,6 +62,7 @@ struct flexmem_gauge {
  */
 struct flexmem_listener {
 	enum flexmem_pressure told;
+	u64 told_at;
 	u64 failed_at;
 };
 

@@ -277,24 +277,56 @@ static void an_event_is_taken_once(struct kunit *test)
 	expect_quiet(test);
 }
 
-/* A level that ends before a reader got it is no event. */
+/* So that the next event is not due, however slow the machine is. */
+static struct flexmem_gauge *hold_events(struct ctx *ctx)
+{
+	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
+
+	gauge->next = jiffies + 3600 * HZ;
+	return gauge;
+}
+
+/* A pressure that is over before it could be told is no event. */
 static void what_is_over_is_not_told(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
+	struct flexmem_gauge *gauge;
+	struct fake_block *block;
+
+	alloc(test, GIB);
+	gauge = hold_events(ctx);
+	block = alloc(test, GIB);
+	KUNIT_EXPECT_EQ(test, gauge->level, CRITICAL);
+	fake_free(block);
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&gauge->deliver));
+	expect_quiet(test);
+	KUNIT_EXPECT_EQ(test, gauge->sequence, 1);
+	/* Nor is it one for a file that is opened then. */
+	flexmem_pressure_listen(&ctx->listener);
+	expect_quiet(test);
+}
+
+/* One that came back before its end could be told: there is more to free. */
+static void what_comes_back_is_told_again(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_gauge *gauge;
 	struct fake_block *block;
 
 	alloc(test, GIB);
 	block = alloc(test, GIB);
 	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
-	/* Keeps the next event from being due, however slow the machine is. */
-	gauge->next = jiffies + 3600 * HZ;
+	gauge = hold_events(ctx);
 	fake_free(block);
 	KUNIT_EXPECT_EQ(test, gauge->level, NONE);
-	alloc(test, GIB);
-	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&gauge->deliver));
+	block = alloc(test, GIB);
+	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
+	KUNIT_EXPECT_EQ(test, gauge->sequence, 3);
+	/* Its end is told to those who know of it only. */
+	fake_free(block);
+	expect_event(test, NONE, GIB, 2 * GIB);
+	flexmem_pressure_listen(&ctx->listener);
 	expect_quiet(test);
-	KUNIT_EXPECT_EQ(test, gauge->sequence, 2);
 }
 
 /* When the latest event was delivered, in jiffies. */
@@ -528,6 +560,7 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(new_file_is_told_how_things_are),
 	KUNIT_CASE(an_event_is_taken_once),
 	KUNIT_CASE(what_is_over_is_not_told),
+	KUNIT_CASE(what_comes_back_is_told_again),
 	KUNIT_CASE(events_keep_their_distance),
 	KUNIT_CASE(a_free_is_an_event_after_a_failure),
 	KUNIT_CASE(a_success_ends_it),

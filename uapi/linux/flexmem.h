@@ -1049,9 +1049,10 @@ enum flexmem_pressure {
  * @sequence: number of the event; those that this file has missed are not told
  *            again
  *
- * There is an event for this open file when the level is another than the one
- * that this file was told last, and, for a new file, when the level is not
- * FLEXMEM_PRESSURE_NONE. There is also one when memory has been freed, by any
+ * There is an event for this open file when the level has changed since the event
+ * that this file read last, also if it is the same again; and, for a new file, when
+ * the level is not FLEXMEM_PRESSURE_NONE. A file that was told NONE hears of the
+ * next other level. There is also one when memory has been freed, by any
  * file, since the last ALLOC of this file began and failed with ENOMEM: one for
  * each such ALLOC, unless a later one succeeds, and none for the reasons NONE
  * and REGION_SIZE. Events come at most every FLEXMEM_EVENT_MS.

@@ -793,8 +793,8 @@ FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
  * @event: to be filled
  * @size: sizeof(*@event)
  *
- * There is one when the level is another than the one that was last told, and
- * when memory has been freed after the last flexmem_device_alloc() of this
+ * There is one when the level has changed since the last one, also if it is the
+ * same again, and when memory has been freed after the last flexmem_device_alloc() of this
  * device object has failed for want of it; for a device object that has read
  * none yet, when the level is not FLEXMEM_LEVEL_NONE. poll() on
  * flexmem_device_fd() tells of it, at most ten times a second. A program with
