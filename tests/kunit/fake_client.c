@@ -36,7 +36,7 @@ struct flexmem_client *fake_client_open(struct kunit *test,
 }
 
 /**
- * fake_client_prepare - as ALLOC does, in one chunk
+ * fake_client_prepare - begin an ALLOC of one chunk
  * @client: client
  * @size: bytes
  * @alignment: of the offset
@@ -61,7 +61,7 @@ struct flexmem_allocation *fake_client_prepare(struct flexmem_client *client,
 }
 
 /**
- * fake_client_free - as FREE does
+ * fake_client_free - free by handle, as FREE does
  * @client: client
  * @handle: of its allocation
  *

@@ -170,12 +170,12 @@ static int find_data(struct fake_device *fake, const struct flexmem_memory *mem,
 }
 
 /**
- * fake_data_fill - what an owner does with its bytes
+ * fake_data_fill - an owner writes its bytes
  * @fake: device
  * @mem: piece
  * @start: first byte
  * @size: bytes
- * @value: what they become
+ * @value: the new value
  */
 void fake_data_fill(struct fake_device *fake, const struct flexmem_memory *mem,
 		    u64 start, u64 size, u8 value)
@@ -228,7 +228,7 @@ bool fake_data_is(struct fake_device *fake, const struct flexmem_memory *mem,
  * @mem: piece
  * @start: first byte
  * @size: bytes
- * @value: what the owner writes
+ * @value: the owner's value
  *
  * Return: true if each is clean or of that value.
  */

@@ -482,7 +482,7 @@ void fake_device_fail(struct fake_device *fake, enum fake_op op,
 }
 
 /**
- * fake_device_log - what the device was asked, and how it answered
+ * fake_device_log - calls to the device, and its answers
  * @fake: device
  *
  * Return: text such as "acquire 12G ENOSPC, acquire 8G, set 0".
@@ -517,7 +517,7 @@ bool fake_device_is_untouched(struct fake_device *fake)
 }
 
 /**
- * fake_device_lost - what it has given that its caller does not know of
+ * fake_device_lost - memory that the caller does not know to have
  * @fake: device
  *
  * Return: bytes.

@@ -412,7 +412,7 @@ void model_sum(const struct model *model, struct model_sums *sums)
 }
 
 /**
- * model_end_quarantine - what was quarantined has been scrubbed
+ * model_end_quarantine - a quarantined block has been scrubbed
  * @model: model
  * @slot: where; what has been quarantined first was tried first
  */

@@ -10,7 +10,7 @@
 /**
  * model_call - an operation of the device
  * @model: model
- * @error: what it is to fail with once, or 0
+ * @error: the error of the next call, or 0
  *
  * Return: what it answers.
  */
@@ -38,7 +38,7 @@ bool model_is_unresponsive(const struct model *model)
 }
 
 /**
- * model_wait - what a caller does that needs the device
+ * model_wait - a caller that needs the device waits for a probe
  * @model: model
  *
  * Return: 0; -ETIMEDOUT if the device is unresponsive, and the probe that the

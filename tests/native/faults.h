@@ -14,10 +14,10 @@
 /**
  * struct run - one run of a sequence
  * @file: its files
- * @handle: what each must have, as the answers so far say
+ * @handle: handles that each file must have, according to the answers so far
  * @nr: how many
  * @vma: a map
- * @wrong: what was not as it must be; NULL: nothing
+ * @wrong: the first violation, or NULL
  * @at: in which call
  * @rc: its answer
  */
@@ -33,8 +33,8 @@ struct run {
 
 /**
  * struct sequence - a row of the table
- * @name: what it does
- * @prepare: what comes before it, and does not fail; may be NULL
+ * @name: short description
+ * @prepare: called before it, and does not fail; may be NULL
  * @run: the calls that are failed
  */
 struct sequence {

@@ -254,7 +254,7 @@ static int place(struct fuzz *f, const struct model_request *request,
 }
 
 /**
- * fuzz_predict_alloc - what an ALLOC must have come to
+ * fuzz_predict_alloc - the result that an ALLOC must have had
  * @f: input
  * @cmd: as it was given
  * @want: receives the reply

@@ -17,7 +17,7 @@
  * @cmd: its struct
  * @at: its entries
  * @bad: an entry is malformed: its errno
- * @refused: what the whole must be refused with
+ * @refused: the error of the whole batch, or 0
  */
 struct batch {
 	struct flexmem_batch cmd;

@@ -180,7 +180,7 @@ static int use_page(struct vm_area_struct *vma, size_t offset, u8 *byte,
  * native_touch - read or write a byte of a map
  * @vma: map
  * @offset: of the byte in it
- * @byte: what is read or written, if the frame has bytes here
+ * @byte: the byte to read or write, if the frame has bytes here
  * @write: write it
  *
  * Return: 0; -EFAULT for SIGBUS; -ENOMEM.

@@ -322,9 +322,9 @@ static void user_memory_has_an_end(void)
 
 /**
  * struct misuse - a case
- * @run: what is done
+ * @run: the case
  * @name: of it
- * @says: what is found; NULL: nothing
+ * @says: the expected report, or NULL
  * @only: kind of program that can find it, NULL: all
  */
 static const struct misuse {

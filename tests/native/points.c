@@ -171,7 +171,7 @@ static bool run_point(const struct sequence *s, enum interference kind,
 /**
  * points_sweep - a sequence, with something at its points
  * @s: sequence
- * @kind: what
+ * @kind: the action
  * @stride: at each of so many points
  * @count: number of the test
  *

@@ -61,7 +61,7 @@ bool capable(int capability);
 #define ns_capable_noaudit(ns, capability) ((void)(ns), capable(capability))
 
 /**
- * enum native_fault - what can be made to fail
+ * enum native_fault - operations that can fail on request
  * @NATIVE_ALLOC: an allocation
  * @NATIVE_USER: an access to user memory
  * @NATIVE_DEVICE: an operation of the device
@@ -90,9 +90,9 @@ struct grave;
  * @locks: locks held, those that sleep included
  * @rcu: read sections it is in
  * @rcu_passed: read sections it has left so far
- * @given_up: what it has given up to RCU while it held a spinlock
+ * @given_up: objects that it has given up to RCU while it held a spinlock
  * @fail_at: which of the next points of failure fails; 0: none
- * @failed: what failed then
+ * @failed: the operation that failed then
  * @fail_again: how many of the next points of that kind fail, too
  * @points: points of failure so far
  * @asker: worker: the task that these three are counted for
@@ -103,9 +103,9 @@ struct grave;
  * @rank: scheduled mode: its priority
  * @blocked: scheduled mode: the word it waits for, or NULL
  * @go: scheduled mode: it is its turn
- * @function: what it runs
+ * @function: the function that it runs
  * @data: argument of that
- * @result: what it returned
+ * @result: the result of @function
  * @exited: it has returned
  * @stopper: the task that waits for that
  */
@@ -323,7 +323,7 @@ unsigned long wait_for_completion_timeout(struct completion *done,
  * struct native_timer - something that happens at a time
  * @link: in the list of all, soonest first; not in it: not set
  * @expires: when, in jiffies
- * @function: what; as in an interrupt
+ * @function: called as in an interrupt
  */
 struct native_timer {
 	struct list_head link;

@@ -14,7 +14,7 @@ struct kunit_action;
  * @priv: the suite's
  * @param_value: the parameter it runs with
  * @failed: something was not as expected
- * @actions: what is done when it ends, last first
+ * @actions: run at its end, the last one first
  */
 struct kunit {
 	const char *name;
