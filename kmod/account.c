@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Accounts: limits and guarantees of open files and of users.
+ * Accounts: charges and limits of open files and of users.
  *
  * Every allocation is charged to its open file and to the user who opened it,
  * under the lock of the region it is in, so that blocks and accounts are of one
  * moment. A limit is looked at in the charge itself: it holds exactly, also
  * when many allocate at once.
  *
- * What others are guaranteed is the business of promise.c, which also moves the
- * counters that it depends on.
+ * The accounts also know which regions there are and what the device can still
+ * give: how full the function is depends on both.
  */
 
+#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
 
 #include "account.h"
 #include "compat.h"
-#include "promise.h"
 
 /**
  * flexmem_accounts_init - no accounts yet
@@ -48,28 +48,26 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_init);
 
-/*
- * What counts against a user's limit: what is charged, and what is promised to
- * its clients out of it. It is not refused what does not add to that: a client's
- * guarantee holds, also when the limit was lowered later.
- */
-static u64 counted(const struct flexmem_account *user, unsigned int resource)
+static bool exceeds(u64 used, u64 more, u64 limit)
 {
-	return user->used[resource] + user->promised[resource];
+	return used > limit || more > limit - used;
 }
 
-static bool user_refuses(const struct flexmem_account *user,
-			 unsigned int resource, u64 before)
+/* What needs no further slot is not refused for slots, however low their limit. */
+static bool is_over(const struct flexmem_account *account, u64 size,
+		    unsigned int slots)
 {
-	return counted(user, resource) > before &&
-	       counted(user, resource) > user->limit[resource];
+	return exceeds(account->used[FLEXMEM_RESOURCE_BYTES], size,
+		       account->limit[FLEXMEM_RESOURCE_BYTES]) ||
+	       (slots && exceeds(account->used[FLEXMEM_RESOURCE_SLOTS], slots,
+				 account->limit[FLEXMEM_RESOURCE_SLOTS]));
 }
 
 static void count_handle(struct flexmem_accounts *accounts,
 			 struct flexmem_account *client, int sign)
 {
 	lockdep_assert_held(&accounts->lock);
-	flexmem_promise_handles(client, sign);
+	client->used[FLEXMEM_RESOURCE_HANDLES] += sign;
 	client->user->used[FLEXMEM_RESOURCE_HANDLES] += sign;
 }
 
@@ -86,23 +84,18 @@ flexmem_charge_handle(struct flexmem_accounts *accounts,
 		      struct flexmem_account *client, unsigned int max)
 {
 	const unsigned int r = FLEXMEM_RESOURCE_HANDLES;
+	const struct flexmem_account *user = client->user;
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
-	u64 before;
 
 	spin_lock(&accounts->lock);
-	if (flexmem_exceeds(client->used[r], 1, client->limit[r])) {
+	if (exceeds(client->used[r], 1, client->limit[r]))
 		reason = FLEXMEM_REASON_CLIENT_LIMIT;
-		goto unlock;
-	}
-	before = counted(client->user, r);
-	count_handle(accounts, client, 1);
-	if (user_refuses(client->user, r, before))
+	else if (exceeds(user->used[r], 1, user->limit[r]))
 		reason = FLEXMEM_REASON_USER_LIMIT;
-	else if (client->used[r] > max)
+	else if (client->used[r] >= max)
 		reason = FLEXMEM_REASON_HANDLES;
-	if (reason)
-		count_handle(accounts, client, -1);
-unlock:
+	else
+		count_handle(accounts, client, 1);
 	spin_unlock(&accounts->lock);
 	return reason;
 }
@@ -130,6 +123,8 @@ static void add_to(struct flexmem_account *account, unsigned int slot, u64 size)
 		account->used[FLEXMEM_RESOURCE_SLOTS]++;
 	in->bytes += size;
 	account->used[FLEXMEM_RESOURCE_BYTES] += size;
+	account->peak = max(account->peak,
+			    account->used[FLEXMEM_RESOURCE_BYTES]);
 }
 
 static void take_from(struct flexmem_account *account, unsigned int slot,
@@ -143,20 +138,6 @@ static void take_from(struct flexmem_account *account, unsigned int slot,
 	account->used[FLEXMEM_RESOURCE_BYTES] -= size;
 }
 
-static void apply_charge(struct flexmem_accounts *accounts,
-			 struct flexmem_account *client, unsigned int slot,
-			 u64 size)
-{
-	lockdep_assert_held(&accounts->lock);
-	if (accounts->slot[slot].keeper == client && !client->in[slot].blocks)
-		flexmem_promise_reserved_use(client, 1);
-	add_to(client, slot, size);
-	add_to(client->user, slot, size);
-	accounts->owned += size;
-	if (flexmem_slot_is_shared(accounts, slot))
-		flexmem_promise_shared_use(accounts, client, size);
-}
-
 static void undo_charge(struct flexmem_accounts *accounts,
 			struct flexmem_account *client, unsigned int slot,
 			u64 size)
@@ -165,30 +146,6 @@ static void undo_charge(struct flexmem_accounts *accounts,
 	take_from(client, slot, size);
 	take_from(client->user, slot, size);
 	accounts->owned -= size;
-	if (accounts->slot[slot].keeper == client && !client->in[slot].blocks)
-		flexmem_promise_reserved_use(client, -1);
-	if (flexmem_slot_is_shared(accounts, slot))
-		flexmem_promise_shared_use(accounts, client, -size);
-}
-
-/**
- * flexmem_client_refuses - the limits of a client
- * @client: client, before anything has been charged
- * @size: bytes more
- * @slots: slots more, or 0
- *
- * Return: FLEXMEM_REASON_NONE or FLEXMEM_REASON_CLIENT_LIMIT.
- */
-enum flexmem_reason flexmem_client_refuses(const struct flexmem_account *client,
-					   u64 size, u64 slots)
-{
-	if (flexmem_exceeds(client->used[FLEXMEM_RESOURCE_BYTES], size,
-			    client->limit[FLEXMEM_RESOURCE_BYTES]) ||
-	    (slots &&
-	     flexmem_exceeds(client->used[FLEXMEM_RESOURCE_SLOTS], slots,
-			     client->limit[FLEXMEM_RESOURCE_SLOTS])))
-		return FLEXMEM_REASON_CLIENT_LIMIT;
-	return FLEXMEM_REASON_NONE;
 }
 
 /* That may be an event: who took the region's lock tells of it without. */
@@ -212,40 +169,20 @@ enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
 				   struct flexmem_account *client,
 				   unsigned int slot, u64 size)
 {
-	struct flexmem_account *user = client->user, *keeper;
-	const unsigned int b = FLEXMEM_RESOURCE_BYTES;
-	const unsigned int s = FLEXMEM_RESOURCE_SLOTS;
-	enum flexmem_reason reason;
-	u64 before, bytes, slots;
+	struct flexmem_account *user = client->user;
+	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
 	spin_lock(&accounts->lock);
-	keeper = accounts->slot[slot].keeper;
-	reason = flexmem_client_refuses(client, size, !client->in[slot].blocks);
-	if (!reason && keeper && keeper != client && keeper != user)
-		reason = FLEXMEM_REASON_GUARANTEE;
+	if (is_over(client, size, !client->in[slot].blocks))
+		reason = FLEXMEM_REASON_CLIENT_LIMIT;
+	else if (is_over(user, size, !user->in[slot].blocks))
+		reason = FLEXMEM_REASON_USER_LIMIT;
 	if (reason)
 		goto unlock;
-
-	bytes = counted(user, b);
-	slots = counted(user, s);
-	before = accounts->shared_used + accounts->promised;
-	apply_charge(accounts, client, slot, size);
-	if (user_refuses(user, b, bytes) || user_refuses(user, s, slots))
-		reason = FLEXMEM_REASON_USER_LIMIT;
-	if (!reason && accounts->shared_used + accounts->promised > before &&
-	    accounts->promised &&
-	    accounts->shared_used + accounts->promised > accounts->reach)
-		reason = FLEXMEM_REASON_GUARANTEE;
-	if (reason) {
-		undo_charge(accounts, client, slot, size);
-	} else {
-		client->peak =
-			max(client->peak, client->used[FLEXMEM_RESOURCE_BYTES]);
-		client->user->peak =
-			max(client->user->peak,
-			    client->user->used[FLEXMEM_RESOURCE_BYTES]);
-		gauge_move(accounts);
-	}
+	add_to(client, slot, size);
+	add_to(user, slot, size);
+	accounts->owned += size;
+	gauge_move(accounts);
 unlock:
 	spin_unlock(&accounts->lock);
 	return reason;
@@ -333,8 +270,6 @@ static void count_quarantined(struct flexmem_accounts *accounts,
 	lockdep_assert_held(&accounts->lock);
 	accounts->slot[slot].quarantined += size;
 	accounts->quarantined += size;
-	if (flexmem_slot_is_shared(accounts, slot))
-		accounts->shared_used += size;
 }
 
 /**
@@ -378,10 +313,11 @@ void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_quarantine);
 
 /**
- * flexmem_account_refuses - would a limit forbid any allocation of that size
+ * flexmem_account_refuses - would a limit forbid an allocation
  * @accounts: accounts of the function
  * @client: whose
  * @size: bytes
+ * @slots: 1 if it is for a region that is still to be acquired; 0: for any region
  *
  * Asked before a region is acquired; flexmem_charge() decides.
  *
@@ -389,34 +325,162 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_quarantine);
  */
 enum flexmem_reason
 flexmem_account_refuses(struct flexmem_accounts *accounts,
-			struct flexmem_account *client, u64 size)
+			const struct flexmem_account *client, u64 size,
+			unsigned int slots)
 {
-	enum flexmem_reason reason;
+	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
 	spin_lock(&accounts->lock);
-	reason = flexmem_client_refuses(client, size, 0);
-	if (!reason &&
-	    flexmem_user_refuses(client->user, FLEXMEM_RESOURCE_BYTES,
-				 flexmem_promise_growth(client, size)))
+	if (is_over(client, size, slots))
+		reason = FLEXMEM_REASON_CLIENT_LIMIT;
+	else if (is_over(client->user, size, slots))
 		reason = FLEXMEM_REASON_USER_LIMIT;
 	spin_unlock(&accounts->lock);
 	return reason;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_account_refuses);
 
+static unsigned int free_slots(const struct flexmem_accounts *accounts)
+{
+	unsigned int slot, nr = 0;
+
+	for (slot = 0; slot < accounts->slots; slot++)
+		nr += !accounts->slot[slot].size;
+	return nr > accounts->refused ? nr - accounts->refused : 0;
+}
+
+/* Bytes of regions that could be acquired, largest first as they are acquired. */
+static u64 acquirable(const struct flexmem_accounts *accounts)
+{
+	unsigned int i, nr, slots = free_slots(accounts);
+	u64 capacity = 0, bytes = 0;
+
+	if (accounts->capacity > accounts->acquired)
+		capacity = accounts->capacity - accounts->acquired;
+	for (i = 0; i < accounts->nr_sizes && !accounts->full; i++) {
+		if (accounts->sizes[i] >= accounts->too_large)
+			continue;
+		nr = min_t(u64, slots, div64_u64(capacity, accounts->sizes[i]));
+		slots -= nr;
+		capacity -= nr * accounts->sizes[i];
+		bytes += nr * accounts->sizes[i];
+	}
+	return bytes;
+}
+
+/*
+ * What there is or could be has changed. That may be an event, for
+ * flexmem_pressure_tell().
+ */
+static void update_gauge(struct flexmem_accounts *accounts)
+{
+	lockdep_assert_held(&accounts->lock);
+	flexmem_gauge_set_memory(&accounts->gauge,
+				 accounts->acquired + acquirable(accounts),
+				 flexmem_accounts_in_use(accounts));
+}
+
+/**
+ * flexmem_accounts_add_region - a region has been acquired
+ * @accounts: accounts of the function
+ * @slot: of the region
+ * @size: its bytes
+ */
+void flexmem_accounts_add_region(struct flexmem_accounts *accounts,
+				 unsigned int slot, u64 size)
+{
+	spin_lock(&accounts->lock);
+	accounts->slot[slot] = (struct flexmem_slot_use) { .size = size };
+	accounts->acquired += size;
+	update_gauge(accounts);
+	spin_unlock(&accounts->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_add_region);
+
+static void forget_charges(struct flexmem_account *account, unsigned int slot)
+{
+	struct flexmem_charges *in = &account->in[slot];
+
+	account->used[FLEXMEM_RESOURCE_BYTES] -= in->bytes;
+	account->used[FLEXMEM_RESOURCE_SLOTS] -= !!in->blocks;
+	account->orphaned -= in->orphaned;
+	*in = (struct flexmem_charges){};
+}
+
+/**
+ * flexmem_accounts_remove_region - a region has gone, or was lost
+ * @accounts: accounts of the function
+ * @slot: of the region
+ *
+ * What was charged in it is charged to nobody any more, and must not be
+ * uncharged. O(open files): for rare events.
+ */
+void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
+				    unsigned int slot)
+{
+	struct flexmem_account *account;
+
+	spin_lock(&accounts->lock);
+	list_for_each_entry(account, &accounts->clients, link) {
+		accounts->owned -= account->in[slot].bytes -
+				   account->in[slot].orphaned;
+		accounts->orphaned -= account->in[slot].orphaned;
+		forget_charges(account, slot);
+	}
+	list_for_each_entry(account, &accounts->users, link)
+		forget_charges(account, slot);
+	accounts->quarantined -= accounts->slot[slot].quarantined;
+	accounts->slot[slot] = (struct flexmem_slot_use) {};
+	spin_unlock(&accounts->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_remove_region);
+
+/**
+ * flexmem_accounts_too_large - what the device does not give in one piece
+ * @accounts: accounts of the function
+ * @size: regions of that size, and larger ones, are not to be had; U64_MAX: all
+ *	may be
+ */
+void flexmem_accounts_too_large(struct flexmem_accounts *accounts, u64 size)
+{
+	spin_lock(&accounts->lock);
+	accounts->too_large = size;
+	spin_unlock(&accounts->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_too_large);
+
+/**
+ * flexmem_accounts_set_device - what the device has to give
+ * @accounts: accounts of the function
+ * @capacity: bytes the function may acquire
+ * @acquired: bytes it has
+ * @refused: slots for tensors that the firmware does not let us use
+ * @full: it gets no further region
+ */
+void flexmem_accounts_set_device(struct flexmem_accounts *accounts,
+				 u64 capacity, u64 acquired,
+				 unsigned int refused, bool full)
+{
+	spin_lock(&accounts->lock);
+	accounts->capacity = capacity;
+	accounts->acquired = acquired;
+	accounts->refused = refused;
+	accounts->full = full;
+	update_gauge(accounts);
+	spin_unlock(&accounts->lock);
+	flexmem_pressure_tell(accounts);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_set_device);
+
 /* Sums over all accounts, to compare with what is kept. */
 struct account_sums {
 	u64 bytes;
 	u64 orphaned;
-	u64 promised;
-	u64 slots;
 };
 
 static const char *check_account(const struct flexmem_account *account,
 				 struct account_sums *sums)
 {
-	const unsigned int b = FLEXMEM_RESOURCE_BYTES;
-	const unsigned int s = FLEXMEM_RESOURCE_SLOTS;
 	u64 bytes = 0, orphaned = 0, slots = 0;
 	unsigned int i;
 
@@ -433,69 +497,21 @@ static const char *check_account(const struct flexmem_account *account,
 		return "orphaned bytes of an account miscounted";
 	if (slots != account->used[FLEXMEM_RESOURCE_SLOTS])
 		return "slots of an account miscounted";
-	if (account->reserved > account->guarantee[FLEXMEM_RESOURCE_SLOTS])
-		return "more regions kept than guaranteed";
 	sums->bytes += bytes;
 	sums->orphaned += orphaned;
-	sums->promised += flexmem_shortfall(account->guarantee[b],
-					    account->shared);
-	sums->slots += flexmem_shortfall(account->guarantee[s],
-					 account->reserved);
 	return NULL;
 }
 
-/* What a client has in shared regions, and in those kept for it. */
-static const char *check_regions(const struct flexmem_accounts *accounts,
-				 const struct flexmem_account *client)
+static bool handles_add_up(const struct flexmem_accounts *accounts,
+			   const struct flexmem_account *user)
 {
-	u64 shared = 0, reserved = 0, reserved_used = 0;
-	unsigned int i;
-
-	for (i = 0; i < FLEXMEM_MAX_SLOTS; i++) {
-		if (flexmem_slot_is_shared(accounts, i))
-			shared += client->in[i].bytes;
-		if (accounts->slot[i].keeper != client)
-			continue;
-		reserved++;
-		reserved_used += !!client->in[i].blocks;
-	}
-	if (shared != client->shared)
-		return "bytes in shared regions miscounted";
-	if (reserved != client->reserved)
-		return "kept regions miscounted";
-	if (reserved_used != client->reserved_used)
-		return "kept regions in use miscounted";
-	return NULL;
-}
-
-/* What a user's clients have and are promised, of which its limits know. */
-static const char *check_user(const struct flexmem_accounts *accounts,
-			      const struct flexmem_account *user)
-{
-	const unsigned int b = FLEXMEM_RESOURCE_BYTES;
-	const unsigned int s = FLEXMEM_RESOURCE_SLOTS;
-	const unsigned int h = FLEXMEM_RESOURCE_HANDLES;
-	u64 promised[FLEXMEM_NR_RESOURCES] = {}, shared = 0, handles = 0;
 	const struct flexmem_account *client;
+	u64 handles = 0;
 
-	list_for_each_entry(client, &accounts->clients, link) {
-		if (client->user != user)
-			continue;
-		promised[b] += flexmem_shortfall(client->guarantee[b],
-						 client->shared);
-		promised[s] += flexmem_shortfall(client->guarantee[s],
-						 client->reserved_used);
-		promised[h] += flexmem_shortfall(client->guarantee[h],
-						 client->used[h]);
-		shared += flexmem_shortfall(client->shared,
-					    client->guarantee[b]);
-		handles += client->used[h];
-	}
-	if (memcmp(promised, user->promised, sizeof(promised)))
-		return "what is promised to a user's clients miscounted";
-	if (shared != user->shared)
-		return "shared bytes of a user miscounted";
-	return handles == user->used[h] ? NULL : "handles of a user miscounted";
+	list_for_each_entry(client, &accounts->clients, link)
+		if (client->user == user)
+			handles += client->used[FLEXMEM_RESOURCE_HANDLES];
+	return handles == user->used[FLEXMEM_RESOURCE_HANDLES];
 }
 
 /**
@@ -522,14 +538,9 @@ const char *flexmem_accounts_check(struct flexmem_accounts *accounts)
 	if (!wrong && (clients.orphaned != users.orphaned ||
 		       clients.orphaned != accounts->orphaned))
 		wrong = "orphaned bytes differ";
-	if (!wrong && clients.promised + users.promised != accounts->promised)
-		wrong = "promised bytes miscounted";
-	if (!wrong && clients.slots + users.slots != accounts->promised_slots)
-		wrong = "promised slots miscounted";
-	list_for_each_entry(account, &accounts->clients, link)
-		wrong = wrong ?: check_regions(accounts, account);
 	list_for_each_entry(account, &accounts->users, link)
-		wrong = wrong ?: check_user(accounts, account);
+		if (!wrong && !handles_add_up(accounts, account))
+			wrong = "handles of a user miscounted";
 	spin_unlock(&accounts->lock);
 	return wrong;
 }

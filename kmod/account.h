@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Accounts: what each open file and each user is charged, what they may have at
- * most, and what is kept for them.
+ * Accounts: what each open file and each user is charged, and what they may have
+ * at most.
  */
 #ifndef _FLEXMEM_ACCOUNT_H
 #define _FLEXMEM_ACCOUNT_H
@@ -15,7 +15,6 @@
 #include <linux/uidgid.h>
 #include <linux/flexmem.h>
 
-#include "domain.h"
 #include "pressure.h"
 #include "slot.h"
 
@@ -55,12 +54,6 @@ struct flexmem_charges {
  * @orphaned: bytes freed but still in use
  * @peak: the most bytes that ever were charged
  * @limit: by resource
- * @guarantee: by resource
- * @shared: client: bytes in regions that are shared, which is where guaranteed
- *	bytes are. User: what its clients have there beyond their guarantees
- * @promised: user: what its clients are guaranteed and do not use, by resource
- * @reserved: regions kept for it alone
- * @reserved_used: client: of these, with bytes in them
  * @in: charges by slot of the region
  *
  * All but @refs, @accounts, @kind, @id, @uid, @pid and @user is protected by
@@ -84,11 +77,6 @@ struct flexmem_account {
 	u64 orphaned;
 	u64 peak;
 	u64 limit[FLEXMEM_NR_RESOURCES];
-	u64 guarantee[FLEXMEM_NR_RESOURCES];
-	u64 shared;
-	u64 promised[FLEXMEM_NR_RESOURCES];
-	u32 reserved;
-	u32 reserved_used;
 	struct flexmem_charges in[FLEXMEM_MAX_SLOTS];
 };
 
@@ -96,15 +84,10 @@ struct flexmem_account {
  * struct flexmem_slot_use - a slot as the accounts see it
  * @size: bytes of the region in it; 0: there is none
  * @quarantined: of these, could not be scrubbed
- * @kind: of the region. Nothing of one for programs is guaranteed to anyone
- * @keeper: whose alone it is, or NULL. Placement looks at it without the lock;
- *	the charge decides
  */
 struct flexmem_slot_use {
 	u64 size;
 	u64 quarantined;
-	enum flexmem_kind kind;
-	struct flexmem_account *keeper;
 };
 
 /**
@@ -123,21 +106,12 @@ struct flexmem_slot_use {
  * @orphaned: bytes freed but still in use
  * @quarantined: bytes that could not be scrubbed
  * @gauge: how full the function is
- * @shared_used: bytes in use, or quarantined, in shared regions
- * @promised: bytes guaranteed and not in use
- * @promised_slots: slots guaranteed and without a region
- * @reach: bytes of shared regions there are and could be, with what is promised
- *	in slots set aside
  * @slots: slots for tensors there are
  * @capacity: bytes the function may acquire
  * @acquired: bytes it has, those of regions without a slot included
  * @refused: slots that the firmware does not let us use
  * @too_large: regions of that size and more are not to be had
  * @full: the device gives no further region
- * @coming: bytes of the region that is being acquired; 0: there is none. While
- *	the firmware is at work charges and guarantees see it as if it was there
- * @coming_shared: of these, shared
- * @coming_slots: slots for tensors that it takes, 0 or 1
  * @sizes: what regions are acquired in, largest first
  * @nr_sizes: how many sizes
  * @slot: the slots
@@ -154,19 +128,12 @@ struct flexmem_accounts {
 	u64 orphaned;
 	u64 quarantined;
 	struct flexmem_gauge gauge;
-	u64 shared_used;
-	u64 promised;
-	u32 promised_slots;
-	u64 reach;
 	unsigned int slots;
 	u64 capacity;
 	u64 acquired;
 	unsigned int refused;
 	u64 too_large;
 	bool full;
-	u64 coming;
-	u64 coming_shared;
-	unsigned int coming_slots;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
 	unsigned int nr_sizes;
 	struct flexmem_slot_use slot[FLEXMEM_MAX_SLOTS];
@@ -208,44 +175,25 @@ void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 			       unsigned int slot, s64 size);
 enum flexmem_reason
 flexmem_account_refuses(struct flexmem_accounts *accounts,
-			struct flexmem_account *client, u64 size);
-enum flexmem_reason
-flexmem_account_refuses_region(struct flexmem_accounts *accounts,
-			       struct flexmem_account *client,
-			       enum flexmem_kind kind, u64 size, u64 request);
+			const struct flexmem_account *client, u64 size,
+			unsigned int slots);
 void flexmem_accounts_add_region(struct flexmem_accounts *accounts,
-				 unsigned int slot, u64 size,
-				 enum flexmem_kind kind,
-				 struct flexmem_account *client);
+				 unsigned int slot, u64 size);
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot);
 void flexmem_accounts_too_large(struct flexmem_accounts *accounts, u64 size);
-void flexmem_accounts_set_refused(struct flexmem_accounts *accounts,
-				  unsigned int refused);
 void flexmem_accounts_set_device(struct flexmem_accounts *accounts,
 				 u64 capacity, u64 acquired,
 				 unsigned int refused, bool full);
 
-void flexmem_quota_preview(struct flexmem_accounts *accounts,
-			   struct flexmem_quota *quota, kuid_t uid);
-int flexmem_quota_set(struct flexmem_accounts *accounts,
-		      struct flexmem_quota *quota, kuid_t uid);
+struct flexmem_account *
+flexmem_quota_find(struct flexmem_accounts *accounts,
+		   struct flexmem_quota *quota, kuid_t uid);
+void flexmem_quota_set(struct flexmem_account *account,
+		       const struct flexmem_quota *quota);
 void flexmem_quota_get(struct flexmem_accounts *accounts,
 		       struct flexmem_account *client,
 		       struct flexmem_quota *quota);
-
-/* Whether a client may place something in a slot; a charge asks again. */
-static inline bool flexmem_slot_is_open(const struct flexmem_accounts *accounts,
-					unsigned int slot,
-					const struct flexmem_account *client,
-					bool *own)
-{
-	const struct flexmem_account *keeper;
-
-	keeper = READ_ONCE(accounts->slot[slot].keeper);
-	*own = keeper;
-	return !keeper || keeper == client || keeper == client->user;
-}
 
 const char *flexmem_accounts_check(struct flexmem_accounts *accounts);
 

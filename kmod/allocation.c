@@ -119,11 +119,10 @@ static int check_limits(struct flexmem_table *table,
 	enum flexmem_reason refusal;
 
 	refusal = flexmem_account_refuses(&table->accounts, allocation->owner,
-					  allocation->size);
+					  allocation->size, 0);
 	if (!refusal)
 		return 0;
-	flexmem_place_figures(table, allocation->kind, allocation->owner,
-			      place);
+	flexmem_place_figures(table, allocation->kind, place);
 	place->reason = refusal;
 	return -ENOMEM;
 }
@@ -148,8 +147,7 @@ static int take_chunks(struct flexmem_table *table,
 	give_chunks(allocation, 0, i - 1);
 	/* There is more now than when the last of them was refused. */
 	if (place->reason)
-		flexmem_place_figures(table, allocation->kind,
-				      allocation->owner, place);
+		flexmem_place_figures(table, allocation->kind, place);
 	return rc;
 }
 
@@ -179,7 +177,7 @@ static bool charge_name(struct flexmem_table *table,
 					table->settings.max_handles);
 	if (!refusal)
 		return true;
-	flexmem_place_figures(table, kind, owner, place);
+	flexmem_place_figures(table, kind, place);
 	place->reason = refusal;
 	return false;
 }

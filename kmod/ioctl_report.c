@@ -6,6 +6,7 @@
 
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/slab.h>
@@ -16,6 +17,7 @@
 
 #include "device.h"
 #include "ioctl.h"
+#include "owner.h"
 #include "snapshot.h"
 
 static u64 capabilities(const struct flexmem_device_ops *ops)
@@ -282,7 +284,7 @@ int flexmem_cmd_snapshot(struct flexmem_call *call)
 		return -EOPNOTSUPP;
 	if (cmd->region_entry_size < offsetofend(struct flexmem_region_entry, sequence) ||
 	    cmd->region_entry_size > FLEXMEM_MAX_STRUCT ||
-	    cmd->owner_entry_size < offsetofend(struct flexmem_owner_entry, guarantee) ||
+	    cmd->owner_entry_size < offsetofend(struct flexmem_owner_entry, limit) ||
 	    cmd->owner_entry_size > FLEXMEM_MAX_STRUCT)
 		return -EINVAL;
 
@@ -301,13 +303,6 @@ static bool quota_is_valid(const struct flexmem_quota *cmd)
 	       cmd->resource < FLEXMEM_NR_RESOURCES;
 }
 
-/* What no flag asks for is to mean something one day. */
-static bool unset_is_zero(const struct flexmem_quota *cmd)
-{
-	return (cmd->flags & FLEXMEM_QUOTA_LIMIT || !cmd->limit) &&
-	       (cmd->flags & FLEXMEM_QUOTA_GUARANTEE || !cmd->guarantee);
-}
-
 /**
  * flexmem_cmd_quota - QUOTA
  * @call: command under way
@@ -320,7 +315,7 @@ int flexmem_cmd_quota(struct flexmem_call *call)
 
 	if (cmd->flags)
 		return -EOPNOTSUPP;
-	if (!quota_is_valid(cmd) || cmd->id || !unset_is_zero(cmd))
+	if (!quota_is_valid(cmd) || cmd->id || cmd->limit)
 		return -EINVAL;
 	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
 	flexmem_client_quota(call->client, cmd);
@@ -335,15 +330,14 @@ int flexmem_cmd_quota(struct flexmem_call *call)
  */
 int flexmem_cmd_set_quota(struct flexmem_call *call)
 {
-	struct flexmem_table *table = &call->fdev->table;
 	struct flexmem_quota *cmd = call->cmd;
+	struct flexmem_account *account;
 	kuid_t uid = INVALID_UID;
-	bool outdated;
 	int rc;
 
-	if (cmd->flags & ~(FLEXMEM_QUOTA_LIMIT | FLEXMEM_QUOTA_GUARANTEE))
+	if (cmd->flags)
 		return -EOPNOTSUPP;
-	if (!quota_is_valid(cmd) || !cmd->flags || !unset_is_zero(cmd))
+	if (!quota_is_valid(cmd))
 		return -EINVAL;
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
@@ -356,15 +350,14 @@ int flexmem_cmd_set_quota(struct flexmem_call *call)
 	}
 	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
 
+	account = flexmem_quota_find(&call->fdev->table.accounts, cmd, uid);
+	if (IS_ERR(account))
+		return PTR_ERR(account);
 	/* What is set cannot be taken back, so the reply goes first. */
-	do {
-		outdated = false;
-		flexmem_table_preview_quota(table, cmd, uid);
-		rc = flexmem_reply(call, sizeof(*cmd));
-		if (!rc)
-			rc = flexmem_table_set_quota(table, cmd, uid,
-						     &outdated);
-	} while (outdated);
+	rc = flexmem_reply(call, sizeof(*cmd));
+	if (!rc)
+		flexmem_quota_set(account, cmd);
+	flexmem_owner_put(account);
 	return rc;
 }
 

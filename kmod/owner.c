@@ -8,7 +8,7 @@
  *
  * An open file's account stays until the file is closed and nobody refers to it
  * any more: what is charged has somebody to be charged to. A user's stays longer,
- * so that the next file finds the user's bytes, limits and guarantees.
+ * so that the next file finds the user's bytes and limits.
  */
 
 #include <linux/jiffies.h>
@@ -18,7 +18,6 @@
 
 #include "compat.h"
 #include "owner.h"
-#include "promise.h"
 
 static struct flexmem_account *to_account(const struct rb_node *node)
 {
@@ -92,7 +91,7 @@ static bool has_quota(const struct flexmem_account *user)
 	unsigned int i;
 
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
-		if (user->limit[i] != FLEXMEM_NO_LIMIT || user->guarantee[i])
+		if (user->limit[i] != FLEXMEM_NO_LIMIT)
 			return true;
 	return false;
 }
@@ -222,8 +221,6 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_open);
 /**
  * flexmem_owner_close - the file is closed
  * @client: account as flexmem_owner_open() returned it; the caller's no more
- *
- * What was guaranteed to it ends; what is its user's stays.
  */
 void flexmem_owner_close(struct flexmem_account *client)
 {
@@ -232,10 +229,6 @@ void flexmem_owner_close(struct flexmem_account *client)
 
 	spin_lock(&accounts->lock);
 	client->closed = true;
-	flexmem_promise_withdraw(accounts, client, user);
-	memset(client->guarantee, 0, sizeof(client->guarantee));
-	flexmem_promise_make(accounts, client, user);
-	flexmem_promise_release(accounts, client);
 	if (!--user->clients) {
 		user->idle_since = jiffies;
 		accounts->nr_idle++;
@@ -247,7 +240,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_close);
 
 /**
  * flexmem_owner_put - nobody is charged on account of the caller any more
- * @client: open file's account; may be gone afterwards
+ * @client: open file's account; may be gone afterwards. A user's is not
  *
  * Context: any, but under no lock of ours.
  */

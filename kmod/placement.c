@@ -6,9 +6,8 @@
  * whether a new region is acquired before the ones that are there are tried
  * (load_balance) or only after all of them have failed (fill_first).
  *
- * Regions that are kept for the client or its user alone come first, and others
- * not at all if they are kept for somebody else. Limits and guarantees are
- * asked before a region is acquired, and decide when the block is charged.
+ * Limits are asked before a region is acquired, and decide when the block is
+ * charged.
  *
  * Where an allocation goes depends on the allocations before it and on nothing
  * else (D25): equal regions are ordered by slot, and background work has no say.
@@ -74,7 +73,6 @@ const char *flexmem_order_name(unsigned int order)
 /* A region as placement sees it, without its lock. */
 struct candidate {
 	struct flexmem_region *region;
-	bool own;
 	u64 room;
 	u64 free;
 };
@@ -83,8 +81,8 @@ struct candidate {
 static bool comes_before(const struct flexmem_order_ops *order,
 			 const struct candidate *a, const struct candidate *b)
 {
-	if (!b->region || a->own != b->own)
-		return !b->region || a->own;
+	if (!b->region)
+		return true;
 	if (a->room != b->room)
 		return a->room > b->room;
 	return order->before(a->free, b->free);
@@ -92,10 +90,10 @@ static bool comes_before(const struct flexmem_order_ops *order,
 
 /*
  * The first region, in the order of the strategy, with enough free bytes and
- * not yet in @tried; those kept for the client before all others, and what is
- * to grow where the most room is. A scan of the few regions there are costs less
- * than keeping them sorted would with every allocation and free. What it reads
- * without the region's lock may be stale; the lock decides.
+ * not yet in @tried; what is to grow, where the most room is. A scan of the few
+ * regions there are costs less than keeping them sorted would with every
+ * allocation and free. What it reads without the region's lock may be stale; the
+ * lock decides.
  */
 static struct flexmem_region *next_region(struct flexmem_table *table,
 					  enum flexmem_kind kind,
@@ -110,9 +108,7 @@ static struct flexmem_region *next_region(struct flexmem_table *table,
 
 	for (slot = pool->first; slot < pool->end; slot++) {
 		next.region = rcu_dereference(table->region[slot]);
-		if (!next.region || tried & BIT_ULL(slot) ||
-		    !flexmem_slot_is_open(&table->accounts, slot,
-					  request->account, &next.own))
+		if (!next.region || tried & BIT_ULL(slot))
 			continue;
 		next.free = READ_ONCE(next.region->blocks.free);
 		if (next.free < request->size)
@@ -193,14 +189,20 @@ static int place_in_new(struct growth *growth)
 	struct flexmem_table *table = growth->job.table;
 	struct flexmem_place *place = &growth->place;
 	struct flexmem_region *region;
+	enum flexmem_reason refusal;
 	bool placed;
 	int rc;
 
 	rc = flexmem_table_refresh(table);
 	if (rc)
 		return rc;
-	region = flexmem_region_acquire(table, growth->kind, request->account,
-					request->size, &place->reason,
+	refusal = flexmem_account_refuses(&table->accounts, request->account,
+					  request->size, 1);
+	if (refusal) {
+		place->reason = refusal;
+		return -ENOSPC;
+	}
+	region = flexmem_region_acquire(table, growth->kind, request->size,
 					&growth->fresh);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
@@ -210,7 +212,7 @@ static int place_in_new(struct growth *growth)
 	 * the charge and the region, or neither.
 	 */
 	mutex_lock(&table->snapshot_lock);
-	flexmem_region_admit(table, region, request->account);
+	flexmem_region_admit(table, region);
 	placed = !flexmem_job_is_forsaken(&growth->job) &&
 		 place_in(region, request, &growth->spare, place);
 	flexmem_region_publish(table, region);
@@ -302,25 +304,20 @@ static bool wants_new(const struct flexmem_table *table,
  * flexmem_place_figures - what there is for an allocation that failed
  * @table: region table
  * @kind: what it was for
- * @account: whose it would have been
  * @place: receives the figures of the moment, of the regions it could have gone
  *	to
  */
 void flexmem_place_figures(struct flexmem_table *table,
-			   enum flexmem_kind kind,
-			   const struct flexmem_account *account,
-			   struct flexmem_place *place)
+			   enum flexmem_kind kind, struct flexmem_place *place)
 {
 	const struct flexmem_pool *pool =
 		&table->pool[flexmem_table_kind(table, kind)];
 	struct flexmem_region *region;
-	u64 *largest, room, free;
 	unsigned int slot;
-	bool own;
+	u64 room, free;
 
 	place->total_free = 0;
 	place->largest_free = 0;
-	place->largest_kept = 0;
 	place->regions = 0;
 	rcu_read_lock();
 	for (slot = 0; slot < table->slots.nr; slot++) {
@@ -330,14 +327,9 @@ void flexmem_place_figures(struct flexmem_table *table,
 		place->regions++;
 		if (slot < pool->first || slot >= pool->end)
 			continue;
-		largest = &place->largest_kept;
 		room = flexmem_region_room(region, &free);
-		if (flexmem_slot_is_open(&table->accounts, slot, account,
-					 &own)) {
-			largest = &place->largest_free;
-			place->total_free += free;
-		}
-		*largest = max(*largest, room);
+		place->total_free += free;
+		place->largest_free = max(place->largest_free, room);
 	}
 	rcu_read_unlock();
 	place->max_region = flexmem_table_max_region(table);
@@ -350,14 +342,13 @@ static bool search_gave_up(struct flexmem_table *table,
 {
 	const struct flexmem_pool *pool = &table->pool[kind];
 	struct flexmem_region *region;
-	bool own, gave_up = false;
+	bool gave_up = false;
 	unsigned int slot;
 
 	rcu_read_lock();
 	for (slot = pool->first; slot < pool->end && !gave_up; slot++) {
 		region = rcu_dereference(table->region[slot]);
-		if (!region || !flexmem_slot_is_open(&table->accounts, slot,
-						     request->account, &own))
+		if (!region)
 			continue;
 		gave_up = flexmem_region_gives_up(region, request->size,
 						  request->alignment);
@@ -389,13 +380,11 @@ static int explain(struct flexmem_table *table,
 {
 	enum flexmem_reason refusal = place->reason;
 
-	flexmem_place_figures(table, request->kind, request->account, place);
+	flexmem_place_figures(table, request->kind, place);
 	if (refusal)
 		place->reason = refusal;
 	else if (request->size > place->max_region)
 		place->reason = FLEXMEM_REASON_REGION_SIZE;
-	else if (request->size <= place->largest_kept)
-		place->reason = FLEXMEM_REASON_GUARANTEE;
 	else if (request->size > place->total_free)
 		place->reason = why_no_region(table, kind);
 	else if (search_gave_up(table, kind, request))
@@ -415,7 +404,7 @@ static enum flexmem_reason refusal_of(struct flexmem_table *table,
 	if (request->size > flexmem_table_max_region(table) && !unsure)
 		return FLEXMEM_REASON_REGION_SIZE;
 	return flexmem_account_refuses(&table->accounts, request->account,
-				       request->size);
+				       request->size, 0);
 }
 
 /* Has the worker do what needs the firmware. */

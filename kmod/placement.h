@@ -8,7 +8,6 @@
 
 #include "domain.h"
 
-struct flexmem_account;
 struct flexmem_block;
 struct flexmem_region;
 struct flexmem_request;
@@ -27,7 +26,6 @@ struct flexmem_table;
  * @regions: on -ENOMEM: regions acquired
  * @total_free: on -ENOMEM: bytes free in all regions that were candidates
  * @largest_free: on -ENOMEM: largest free block among them
- * @largest_kept: on -ENOMEM: largest free block in regions that are others' alone
  * @max_region: on -ENOMEM: the largest region there could be
  */
 struct flexmem_place {
@@ -39,7 +37,6 @@ struct flexmem_place {
 	unsigned int regions;
 	u64 total_free;
 	u64 largest_free;
-	u64 largest_kept;
 	u64 max_region;
 };
 
@@ -48,8 +45,6 @@ int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_place *place);
 void flexmem_place_figures(struct flexmem_table *table,
-			   enum flexmem_kind kind,
-			   const struct flexmem_account *account,
-			   struct flexmem_place *place);
+			   enum flexmem_kind kind, struct flexmem_place *place);
 
 #endif /* _FLEXMEM_PLACEMENT_H */

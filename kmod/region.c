@@ -191,8 +191,7 @@ alloc_block(struct flexmem_region *region,
  * @region: region
  * @request: what is wanted
  * @spare: nodes, see flexmem_spares_for() and FLEXMEM_GROWABLE_SPARES
- * @refusal: receives the reason if it would fit, but a limit or a guarantee
- *	forbids it
+ * @refusal: receives the reason if it would fit, but a limit forbids it
  *
  * Context: takes the region's lock.
  * Return: the block, or NULL.
@@ -237,8 +236,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_alloc);
  * @spare: at least one node
  * @tail: receives what has been allocated, for flexmem_region_join(),
  *	flexmem_region_free() or flexmem_region_quarantine(); or NULL
- * @refusal: receives the reason if there is room, but a limit or a guarantee
- *	forbids it
+ * @refusal: receives the reason if there is room, but a limit forbids it
  *
  * Context: takes the region's lock.
  * Return: bytes by which it could have been extended.

@@ -16,17 +16,6 @@
 #include "snapshot.h"
 #include "table.h"
 
-static void fill_entry(struct flexmem_region *region,
-		       struct flexmem_region_entry *entry)
-{
-	const struct flexmem_slot_use *use;
-
-	use = &region->table->accounts.slot[region->slot];
-	flexmem_region_describe(region, entry);
-	if (READ_ONCE(use->keeper))
-		entry->flags |= FLEXMEM_REGION_RESERVED;
-}
-
 static void fill_owner(const struct flexmem_account *account,
 		       struct flexmem_owner_entry *entry)
 {
@@ -46,7 +35,6 @@ static void fill_owner(const struct flexmem_account *account,
 	};
 	entry->id = user ? entry->uid : account->id;
 	memcpy(entry->limit, account->limit, sizeof(entry->limit));
-	memcpy(entry->guarantee, account->guarantee, sizeof(entry->guarantee));
 }
 
 static void add_owner(const struct flexmem_account *account,
@@ -107,7 +95,7 @@ static void fill_regions(struct flexmem_table *table,
 	view->sum.out_total = 0;
 	view->sum.out_free = 0;
 	for (i = 0; i < nr; i++) {
-		fill_entry(region[i], &view->region[i]);
+		flexmem_region_describe(region[i], &view->region[i]);
 		view->used_program += region[i]->used[FLEXMEM_KIND_PROGRAM];
 		view->allocs += region[i]->allocs;
 		view->sum.out_total += view->region[i].total;

@@ -176,16 +176,12 @@ void flexmem_table_reopen_pools(struct flexmem_table *table)
 /*
  * Takes memory of the first size that the device gives. Sizes below @min_size
  * are skipped. If every size was tried and refused, its slots are exhausted.
- * Sizes that limits or guarantees forbid are skipped, too.
  */
 static int acquire_memory(struct flexmem_table *table,
-			  enum flexmem_kind kind,
-			  struct flexmem_account *account, u64 min_size,
-			  enum flexmem_reason *refusal,
+			  enum flexmem_kind kind, u64 min_size,
 			  struct flexmem_memory *mem)
 {
 	const struct flexmem_domain *domain = &table->domain;
-	enum flexmem_reason reason;
 	bool skipped = false;
 	int rc = -ENOSPC;
 	unsigned int i;
@@ -200,15 +196,6 @@ static int acquire_memory(struct flexmem_table *table,
 		rc = flexmem_function_error(&table->function);
 		if (rc)
 			break;
-		rc = -ENOSPC;
-		reason = flexmem_account_refuses_region(&table->accounts,
-							account, kind, size,
-							min_size);
-		if (reason) {
-			*refusal = reason;
-			skipped = true;
-			continue;
-		}
 		rc = flexmem_function_acquire(&table->function, size, mem);
 		dev_dbg(table->function.dev,
 			"domain %u: acquire %llu bytes (try %u of %u): %d\n",
@@ -217,10 +204,8 @@ static int acquire_memory(struct flexmem_table *table,
 			return 0;
 		if (rc != -ENOSPC)
 			break;
-		/* Nothing is promised out of what is not there. */
 		flexmem_accounts_too_large(&table->accounts, size);
 	}
-	/* Nothing is on its way any more. */
 	if (rc == -ENOSPC && !skipped)
 		exhaust(table, kind, FLEXMEM_REASON_CAPACITY);
 	else
@@ -257,10 +242,6 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 		};
 		rc = flexmem_slots_fill(&table->slots, slot, &region->mem,
 					&entry);
-		/* What is promised has one slot less from now on. */
-		if (rc == -ENOSPC)
-			flexmem_accounts_set_refused(&table->accounts,
-						     refused_slots(table));
 	} while (rc == -ENOSPC);
 	return rc;
 }
@@ -269,9 +250,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
  * flexmem_region_acquire - acquire a region
  * @table: region table
  * @kind: what for; one that has slots
- * @account: of the client it is for; NULL: for nobody yet
  * @min_size: bytes it must have at least
- * @refusal: receives the reason if a limit or a guarantee forbids it
  * @fresh: from flexmem_region_create(); NULL afterwards, if it was used
  *
  * The region has its slot, but is not in the table yet: the caller may take
@@ -284,9 +263,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
  */
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
-					      struct flexmem_account *account,
 					      u64 min_size,
-					      enum flexmem_reason *refusal,
 					      struct flexmem_region **fresh)
 {
 	struct flexmem_region *region = *fresh;
@@ -300,7 +277,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	if (table->domain.exhausted[kind])
 		return ERR_PTR(-ENOSPC);
 
-	rc = acquire_memory(table, kind, account, min_size, refusal, &mem);
+	rc = acquire_memory(table, kind, min_size, &mem);
 	if (rc)
 		return ERR_PTR(rc);
 	flexmem_region_set_memory(region, &mem, table->settings.fit);
@@ -322,18 +299,16 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_acquire);
  * flexmem_region_admit - let a region be charged for
  * @table: region table
  * @region: as flexmem_region_acquire() returned it
- * @account: likewise
  *
  * Context: under acquire_lock.
  */
 void flexmem_region_admit(struct flexmem_table *table,
-			  struct flexmem_region *region,
-			  struct flexmem_account *account)
+			  struct flexmem_region *region)
 {
 	lockdep_assert_held(&table->acquire_lock);
 	region->serial = ++table->last_serial;
 	flexmem_accounts_add_region(&table->accounts, region->slot,
-				    region->mem.size, region->kind, account);
+				    region->mem.size);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_admit);
 
@@ -361,18 +336,17 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_publish);
 
 static int prealloc_one(struct flexmem_table *table, enum flexmem_kind kind)
 {
-	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
 	struct flexmem_region *fresh, *region;
 
 	fresh = flexmem_region_create(table, table->settings.fit);
 	if (!fresh)
 		return -ENOMEM;
-	region = flexmem_region_acquire(table, kind, NULL, 0, &refusal, &fresh);
+	region = flexmem_region_acquire(table, kind, 0, &fresh);
 	flexmem_region_destroy(fresh);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
 	mutex_lock(&table->snapshot_lock);
-	flexmem_region_admit(table, region, NULL);
+	flexmem_region_admit(table, region);
 	flexmem_region_publish(table, region);
 	mutex_unlock(&table->snapshot_lock);
 	return 0;
@@ -382,7 +356,6 @@ static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind)
 {
 	int rc = 0;
 
-	/* Until there is none more, or the rest has been promised. */
 	while (!rc && !table->domain.exhausted[kind])
 		rc = prealloc_one(table, kind);
 	return rc == -ENOSPC ? 0 : rc;

@@ -116,11 +116,6 @@ int flexmem_table_refresh(struct flexmem_table *table);
 unsigned int flexmem_table_segments(struct flexmem_table *table,
 				    struct flexmem_segment_entry *entries,
 				    u64 *generation);
-void flexmem_table_preview_quota(struct flexmem_table *table,
-				 struct flexmem_quota *quota, kuid_t uid);
-int flexmem_table_set_quota(struct flexmem_table *table,
-			    const struct flexmem_quota *replied, kuid_t uid,
-			    bool *outdated);
 u64 flexmem_table_max_region(struct flexmem_table *table);
 const char *flexmem_table_check(struct flexmem_table *table);
 
@@ -152,13 +147,10 @@ flexmem_table_kind(const struct flexmem_table *table, enum flexmem_kind kind)
 
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
-					      struct flexmem_account *account,
 					      u64 min_size,
-					      enum flexmem_reason *refusal,
 					      struct flexmem_region **fresh);
 void flexmem_region_admit(struct flexmem_table *table,
-			  struct flexmem_region *region,
-			  struct flexmem_account *account);
+			  struct flexmem_region *region);
 void flexmem_region_publish(struct flexmem_table *table,
 			    struct flexmem_region *region);
 

@@ -422,37 +422,12 @@ static void run_limit(struct run *r)
 	struct flexmem_alloc a = CMD(alloc, .length = 2 * MiB);
 	int error;
 
-	if (!set_quota(r, "SET_QUOTA", CMD(quota, .limit = MiB,
-					   .flags = FLEXMEM_QUOTA_LIMIT), 0))
+	if (!set_quota(r, "SET_QUOTA", CMD(quota, .limit = MiB), 0))
 		return;
 	error = fm_ioctl(r->fd[0], FLEXMEM_IOCTL_ALLOC, &a);
 	if (!error)
 		keep(r, 0, a.out_handle);
 	good(r, "ALLOC above the limit", error, ENOMEM);
-}
-
-static void run_guarantee(struct run *r)
-{
-	if (set_quota(r, "SET_QUOTA of bytes",
-		      CMD(quota, .guarantee = 4 * MiB,
-			  .flags = FLEXMEM_QUOTA_GUARANTEE), 0))
-		ALLOC(r, 0, .length = MiB);
-}
-
-static void run_guarantee_slots(struct run *r)
-{
-	if (set_quota(r, "SET_QUOTA of slots",
-		      CMD(quota, .guarantee = 1,
-			  .resource = FLEXMEM_RESOURCE_SLOTS,
-			  .flags = FLEXMEM_QUOTA_GUARANTEE), 0))
-		ALLOC(r, 0, .length = MiB);
-}
-
-static void run_guarantee_refused(struct run *r)
-{
-	set_quota(r, "SET_QUOTA of too much",
-		  CMD(quota, .guarantee = 1ULL << 50,
-		      .flags = FLEXMEM_QUOTA_GUARANTEE), ENOSPC);
 }
 
 static void run_strict(struct run *r)
@@ -548,11 +523,7 @@ const struct sequence sequences[] = {
 	{ "map, fork", prepare_alloc, run_map_fork },
 	{ "map, privately", prepare_alloc, run_map_wrong },
 	{ "QUOTA", prepare_open, run_quota },
-	{ "SET_QUOTA: a limit", prepare_open, run_limit },
-	{ "SET_QUOTA: bytes guaranteed", prepare_open, run_guarantee },
-	{ "SET_QUOTA: a slot guaranteed", prepare_open, run_guarantee_slots },
-	{ "SET_QUOTA: too much guaranteed", prepare_open,
-	  run_guarantee_refused },
+	{ "SET_QUOTA", prepare_open, run_limit },
 	{ "STRICT", prepare_open, run_strict },
 	{ "reset", prepare_alloc, run_reset },
 	{ "reset, FREE", prepare_alloc, run_reset_free },

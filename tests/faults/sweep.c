@@ -201,7 +201,6 @@ static void no_limits(void)
 
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++) {
 		struct flexmem_quota q = CMD(quota,
-			.flags = FLEXMEM_QUOTA_LIMIT | FLEXMEM_QUOTA_GUARANTEE,
 			.kind = FLEXMEM_OWNER_USER, .resource = i,
 			.limit = FLEXMEM_NO_LIMIT);
 

@@ -80,8 +80,6 @@ static void no_limits(int fd, const struct accounts *a)
 		for (resource = 0; resource < FLEXMEM_NR_RESOURCES;
 		     resource++) {
 			struct flexmem_quota q = CMD(quota,
-				.flags = FLEXMEM_QUOTA_LIMIT |
-					 FLEXMEM_QUOTA_GUARANTEE,
 				.kind = a->owner[i].kind,
 				.id = a->owner[i].id, .resource = resource,
 				.limit = FLEXMEM_NO_LIMIT);

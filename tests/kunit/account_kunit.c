@@ -15,7 +15,7 @@ static void client_limit_of_bytes_is_exact(struct kunit *test)
 	struct flexmem_account *client = accounts_open(test, 1);
 	struct flexmem_account *other = accounts_open(test, 1);
 
-	accounts_add_region(test, 0, 12 * GIB, NULL);
+	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_set_limit(test, client, BYTES, GIB), 0);
 	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT),
 	       CLIENT_LIMIT);
@@ -35,8 +35,8 @@ static void user_limit_of_bytes_is_exact(struct kunit *test)
 	struct flexmem_account *other = accounts_open(test, 2);
 	struct accounts_ctx *ctx = test->priv;
 
-	accounts_add_region(test, 0, 12 * GIB, NULL);
-	accounts_add_region(test, 1, 12 * GIB, NULL);
+	accounts_add_region(test, 0, 12 * GIB);
+	accounts_add_region(test, 1, 12 * GIB);
 	EXPECT(test, accounts_set_limit(test, a->user, BYTES, GIB), 0);
 	EXPECT(test, accounts_charge(test, a, 0, GIB - UNIT), NONE);
 	EXPECT(test, accounts_charge(test, b, 1, 2 * UNIT), USER_LIMIT);
@@ -45,7 +45,7 @@ static void user_limit_of_bytes_is_exact(struct kunit *test)
 	EXPECT(test, accounts_charge(test, other, 0, 2 * GIB), NONE);
 	/* Nor does so much that the sum begins anew. */
 	EXPECT(test, flexmem_account_refuses(&ctx->accounts,
-					     accounts_open(test, 1), -UNIT),
+					     accounts_open(test, 1), -UNIT, 0),
 	       USER_LIMIT);
 	accounts_uncharge(test, a, 0, GIB - UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, GIB - UNIT), NONE);
@@ -58,21 +58,19 @@ static void client_limit_of_slots_counts_regions(struct kunit *test)
 	unsigned int slot;
 
 	for (slot = 0; slot < 3; slot++)
-		accounts_add_region(test, slot, 12 * GIB, NULL);
+		accounts_add_region(test, slot, 12 * GIB);
 	EXPECT(test, accounts_set_limit(test, client, NR_SLOTS, 2), 0);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, client, 1, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, client, 2, UNIT), CLIENT_LIMIT);
-	EXPECT(test, accounts_refuses_region(test, client, false, 4 * GIB),
-	       CLIENT_LIMIT);
+	EXPECT(test, accounts_refuses_region(test, client), CLIENT_LIMIT);
 	EXPECT(test, accounts_charge(test, client, 1, UNIT), NONE);
 	/* A slot is given back with the last block in it. */
 	accounts_uncharge(test, client, 0, UNIT);
 	EXPECT(test, accounts_charge(test, client, 2, UNIT), CLIENT_LIMIT);
 	accounts_uncharge(test, client, 0, UNIT);
-	EXPECT(test, accounts_refuses_region(test, client, false, 4 * GIB),
-	       NONE);
+	EXPECT(test, accounts_refuses_region(test, client), NONE);
 	EXPECT(test, accounts_charge(test, client, 2, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), CLIENT_LIMIT);
 }
@@ -82,15 +80,14 @@ static void user_limit_of_slots_counts_a_region_once(struct kunit *test)
 	struct flexmem_account *a = accounts_open(test, 1);
 	struct flexmem_account *b = accounts_open(test, 1);
 
-	accounts_add_region(test, 0, 12 * GIB, NULL);
-	accounts_add_region(test, 1, 12 * GIB, NULL);
+	accounts_add_region(test, 0, 12 * GIB);
+	accounts_add_region(test, 1, 12 * GIB);
 	EXPECT(test, accounts_set_limit(test, a->user, NR_SLOTS, 1), 0);
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, b, 0, UNIT), NONE);
 	EXPECT(test, a->user->used[NR_SLOTS], 1);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), USER_LIMIT);
-	EXPECT(test, accounts_refuses_region(test, b, false, 4 * GIB),
-	       USER_LIMIT);
+	EXPECT(test, accounts_refuses_region(test, b), USER_LIMIT);
 	accounts_uncharge(test, a, 0, UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), USER_LIMIT);
 	accounts_uncharge(test, b, 0, UNIT);
@@ -121,7 +118,7 @@ static void limit_below_use_takes_nothing_away(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
 
-	accounts_add_region(test, 0, 12 * GIB, NULL);
+	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	EXPECT(test, accounts_set_limit(test, client, BYTES, GIB), 0);
@@ -139,8 +136,7 @@ static void refused_charge_changes_nothing(struct kunit *test)
 
 	before = kunit_kcalloc(test, 2, sizeof(*before), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, before);
-	accounts_add_region(test, 0, 12 * GIB, NULL);
-	EXPECT(test, accounts_guarantee(test, client, BYTES, 4 * GIB), 0);
+	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_set_limit(test, client->user, BYTES, 5 * GIB), 0);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	before[0] = *client;
@@ -156,7 +152,7 @@ static void orphaned_bytes_stay_charged(struct kunit *test)
 	struct flexmem_account *client = accounts_open(test, 1);
 	struct accounts_ctx *ctx = test->priv;
 
-	accounts_add_region(test, 0, 12 * GIB, NULL);
+	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_set_limit(test, client->user, BYTES, GIB), 0);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	flexmem_charge_orphan(&ctx->accounts, client, 0, GIB);
@@ -201,12 +197,11 @@ static void user_need_not_have_a_file(struct kunit *test)
 
 	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_USER, 0, 7), 0);
 	client = accounts_open(test, 7);
-	accounts_add_region(test, 0, 12 * GIB, NULL);
+	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT), USER_LIMIT);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	flexmem_quota_get(&ctx->accounts, client, &quota);
 	EXPECT(test, quota.out_limit, GIB);
-	EXPECT(test, quota.out_guarantee, 0);
 	EXPECT(test, quota.out_used, GIB);
 	quota.kind = FLEXMEM_OWNER_CLIENT;
 	flexmem_quota_get(&ctx->accounts, client, &quota);
@@ -222,9 +217,8 @@ static void lost_region_is_charged_to_nobody(struct kunit *test)
 	struct accounts_ctx *ctx = test->priv;
 
 	accounts_set_capacity(test, 24 * GIB);
-	accounts_add_region(test, 0, 12 * GIB, NULL);
-	accounts_add_region(test, 1, 12 * GIB, NULL);
-	EXPECT(test, accounts_guarantee(test, a, BYTES, 2 * GIB), 0);
+	accounts_add_region(test, 0, 12 * GIB);
+	accounts_add_region(test, 1, 12 * GIB);
 	EXPECT(test, accounts_charge(test, a, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, a, 1, GIB), NONE);
 	EXPECT(test, accounts_charge(test, b, 0, 4 * GIB), NONE);
@@ -235,114 +229,44 @@ static void lost_region_is_charged_to_nobody(struct kunit *test)
 	EXPECT(test, ctx->accounts.owned, GIB);
 	EXPECT(test, ctx->accounts.orphaned, 0);
 	EXPECT(test, ctx->accounts.quarantined, 0);
-	EXPECT(test, ctx->accounts.shared_used, GIB);
 	EXPECT(test, a->used[BYTES], GIB);
 	EXPECT(test, a->used[NR_SLOTS], 1);
 	EXPECT(test, b->used[BYTES], 0);
 	EXPECT(test, b->user->used[BYTES], 0);
 	EXPECT(test, b->user->used[NR_SLOTS], 0);
 	EXPECT(test, b->orphaned, 0);
-	/* What was lost is promised again. */
-	EXPECT(test, ctx->accounts.promised, GIB);
 }
 
-static void lost_region_that_was_kept_is_promised_again(struct kunit *test)
+/* What the pressure depends on. */
+static void memory_is_what_could_be_acquired(struct kunit *test)
 {
-	struct flexmem_account *client = accounts_open(test, 1);
-	struct flexmem_account *other = accounts_open(test, 2);
 	struct accounts_ctx *ctx = test->priv;
+	const u64 *memory = &ctx->accounts.gauge.memory;
 
-	EXPECT(test, accounts_guarantee(test, client, NR_SLOTS, 1), 0);
-	accounts_add_region(test, 0, 4 * GIB, client);
-	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
-	EXPECT(test, ctx->accounts.promised_slots, 0);
-	accounts_remove_region(test, 0);
-	EXPECT(test, ctx->accounts.promised_slots, 1);
-	EXPECT(test, client->reserved_used, 0);
-	accounts_add_region(test, 0, 4 * GIB, other);
-	EXPECT(test, accounts_charge(test, other, 0, UNIT), NONE);
-	accounts_add_region(test, 1, 4 * GIB, client);
-	KUNIT_EXPECT_PTR_EQ(test, ctx->accounts.slot[1].keeper, client);
-}
-
-static void programs_use_nothing_that_is_guaranteed(struct kunit *test)
-{
-	struct flexmem_account *client = accounts_open(test, 1);
-	struct flexmem_account *other = accounts_open(test, 2);
-	struct accounts_ctx *ctx = test->priv;
-
-	accounts_set_capacity(test, 16 * GIB);
-	accounts_add_region(test, 0, 12 * GIB, NULL);
-	accounts_add_region(test, PROGRAM_SLOT, 4 * GIB, client);
-	KUNIT_EXPECT_NULL(test, ctx->accounts.slot[PROGRAM_SLOT].keeper);
-	EXPECT(test, accounts_guarantee(test, client, BYTES, 12 * GIB + 1),
-	       -ENOSPC);
-	EXPECT(test, accounts_guarantee(test, client, BYTES, 12 * GIB), 0);
-	EXPECT(test, accounts_charge(test, other, PROGRAM_SLOT, 4 * GIB), NONE);
-	EXPECT(test, other->used[BYTES], 4 * GIB);
-	EXPECT(test, ctx->accounts.shared_used, 0);
-}
-
-/*
- * Between the two steps of place_in_new() others charge as well: what there is
- * must not seem more than it is.
- */
-static void new_region_is_not_counted_twice(struct kunit *test)
-{
-	struct flexmem_account *client = accounts_open(test, 1);
-	struct accounts_ctx *ctx = test->priv;
-
-	accounts_set_capacity(test, 12 * GIB);
-	EXPECT(test, ctx->accounts.reach, 12 * GIB);
-	flexmem_accounts_add_region(&ctx->accounts, 0, 12 * GIB,
-				    FLEXMEM_KIND_TENSOR, client);
-	EXPECT(test, ctx->accounts.reach, 12 * GIB);
-	ctx->acquired = 12 * GIB;
-	accounts_tell_device(ctx);
-	EXPECT(test, ctx->accounts.reach, 12 * GIB);
-}
-
-/* While the firmware is at work others charge, too. */
-static void region_on_its_way_counts_as_there(struct kunit *test)
-{
-	struct flexmem_account *client = accounts_open(test, 1);
-	struct flexmem_account *other = accounts_open(test, 2);
-	struct accounts_ctx *ctx = test->priv;
-	enum flexmem_reason reason;
-
+	/* A region of 12 and one of 8: what is left is too small for one. */
+	accounts_set_capacity(test, 23 * GIB);
+	EXPECT(test, *memory, 20 * GIB);
 	accounts_set_capacity(test, 24 * GIB);
-	accounts_add_region(test, 0, 12 * GIB, NULL);
-	EXPECT(test, accounts_guarantee(test, client, NR_SLOTS, 1), 0);
-	EXPECT(test, ctx->accounts.reach, 20 * GIB);
-	reason = flexmem_account_refuses_region(&ctx->accounts, client,
-						FLEXMEM_KIND_TENSOR, 12 * GIB,
-						UNIT);
-	EXPECT(test, reason, NONE);
-	EXPECT(test, ctx->accounts.reach, 12 * GIB);
-	EXPECT(test, accounts_guarantee(test, other, BYTES, 12 * GIB + 1),
-	       -ENOSPC);
-	/* Nothing has come of it. */
-	accounts_tell_device(ctx);
-	EXPECT(test, ctx->accounts.reach, 20 * GIB);
-	EXPECT(test, accounts_guarantee(test, other, BYTES, 20 * GIB), 0);
-}
-
-static void nothing_is_promised_that_the_device_has_not(struct kunit *test)
-{
-	struct flexmem_account *client = accounts_open(test, 1);
-	struct accounts_ctx *ctx = test->priv;
-
-	accounts_set_capacity(test, 24 * GIB);
+	EXPECT(test, *memory, 24 * GIB);
 	flexmem_accounts_too_large(&ctx->accounts, 12 * GIB);
-	EXPECT(test, ctx->accounts.reach, 24 * GIB);
+	accounts_tell_device(ctx);
+	EXPECT(test, *memory, 24 * GIB);
 	flexmem_accounts_too_large(&ctx->accounts, 8 * GIB);
-	EXPECT(test, ctx->accounts.reach, 16 * GIB);
+	accounts_tell_device(ctx);
+	EXPECT(test, *memory, 16 * GIB);
 	flexmem_accounts_too_large(&ctx->accounts, U64_MAX);
 	ctx->refused = 3;
 	accounts_tell_device(ctx);
-	EXPECT(test, ctx->accounts.reach, 12 * GIB);
-	EXPECT(test, accounts_guarantee(test, client, NR_SLOTS, 2), -ENOSPC);
-	EXPECT(test, accounts_guarantee(test, client, NR_SLOTS, 1), 0);
+	EXPECT(test, *memory, 12 * GIB);
+	/* A region that has come is not counted twice, nor one for programs. */
+	flexmem_accounts_add_region(&ctx->accounts, 0, 12 * GIB);
+	EXPECT(test, *memory, 12 * GIB);
+	ctx->refused = 0;
+	ctx->acquired = 12 * GIB;
+	accounts_tell_device(ctx);
+	EXPECT(test, *memory, 24 * GIB);
+	accounts_add_region(test, PROGRAM_SLOT, 4 * GIB);
+	EXPECT(test, *memory, 24 * GIB);
 }
 
 /* Users. */
@@ -471,16 +395,14 @@ static void owner_stays_while_somebody_refers_to_it(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, client);
 	user = client->user;
 	id = client->id;
-	accounts_add_region(test, 0, 12 * GIB, NULL);
-	EXPECT(test, accounts_guarantee(test, client, BYTES, 2 * GIB), 0);
+	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	flexmem_owner_get(client);
 	flexmem_owner_close(client);
 	accounts_check(test);
-	/* Charged as before; but nothing is kept for who is not there. */
+	/* Charged as before. */
 	EXPECT(test, ctx->accounts.nr_clients, 1);
 	EXPECT(test, ctx->accounts.owned, GIB);
-	EXPECT(test, ctx->accounts.promised, 0);
 	EXPECT(test, user->used[BYTES], GIB);
 	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, id, 0),
 	       -ENOENT);
@@ -554,18 +476,8 @@ static const struct wrong_figure wrong_figures[] = {
 	  "bytes of clients and of users differ" },
 	{ "orphaned", OF_ACCOUNTS, IN_ACCOUNTS(orphaned),
 	  "bytes of clients and of users differ" },
-	{ "promised", OF_ACCOUNTS, IN_ACCOUNTS(promised),
-	  "promised bytes miscounted" },
-	{ "guarantee of bytes", OF_USER, IN_ACCOUNT(guarantee[BYTES]),
-	  "promised bytes miscounted" },
-	{ "guarantee of slots", OF_CLIENT, IN_ACCOUNT(guarantee[NR_SLOTS]),
-	  "promised slots miscounted" },
 	{ "handles of a client", OF_CLIENT, IN_ACCOUNT(used[HANDLES]),
 	  "handles of a user miscounted" },
-	{ "promised out of a user's limit", OF_USER, IN_ACCOUNT(promised[BYTES]),
-	  "what is promised to a user's clients miscounted" },
-	{ "shared of a client with less than its guarantee", OF_CLIENT,
-	  IN_ACCOUNT(shared), "promised bytes miscounted" },
 };
 
 KUNIT_ARRAY_PARAM_DESC(figure, wrong_figures, name);
@@ -578,9 +490,7 @@ static void check_notices(struct kunit *test)
 	void *base[] = { &ctx->accounts, client, client->user };
 	u64 *figure = base[wrong->of] + wrong->offset;
 
-	accounts_add_region(test, 0, 12 * GIB, NULL);
-	EXPECT(test, accounts_guarantee(test, client, BYTES, 4 * GIB), 0);
-	EXPECT(test, accounts_guarantee(test, client->user, BYTES, GIB), 0);
+	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, 2 * GIB), NONE);
 	++*figure;
 	KUNIT_EXPECT_STREQ(test,
@@ -601,11 +511,7 @@ static struct kunit_case account_cases[] = {
 	KUNIT_CASE(nobody_is_asked_for_a_client_that_is_not_there),
 	KUNIT_CASE(user_need_not_have_a_file),
 	KUNIT_CASE(lost_region_is_charged_to_nobody),
-	KUNIT_CASE(lost_region_that_was_kept_is_promised_again),
-	KUNIT_CASE(programs_use_nothing_that_is_guaranteed),
-	KUNIT_CASE(new_region_is_not_counted_twice),
-	KUNIT_CASE(region_on_its_way_counts_as_there),
-	KUNIT_CASE(nothing_is_promised_that_the_device_has_not),
+	KUNIT_CASE(memory_is_what_could_be_acquired),
 	KUNIT_CASE(idle_users_are_forgotten_oldest_first),
 	KUNIT_CASE(user_who_is_charged_is_not_forgotten),
 	KUNIT_CASE(numbers_are_never_used_twice),

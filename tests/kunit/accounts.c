@@ -3,6 +3,7 @@
 
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
+#include <linux/err.h>
 
 #include "accounts.h"
 #include "fake_device.h"
@@ -96,14 +97,11 @@ void accounts_close(struct kunit *test, struct flexmem_account *account)
 	accounts_check(test);
 }
 
-/* A region; for nobody if @client is NULL. */
-void accounts_add_region(struct kunit *test, unsigned int slot, u64 size,
-			 struct flexmem_account *client)
+void accounts_add_region(struct kunit *test, unsigned int slot, u64 size)
 {
 	struct accounts_ctx *ctx = test->priv;
 
-	flexmem_accounts_add_region(&ctx->accounts, slot, size,
-				    fake_kind(slot >= SLOTS), client);
+	flexmem_accounts_add_region(&ctx->accounts, slot, size);
 	ctx->acquired += size;
 	accounts_tell_device(ctx);
 	accounts_check(test);
@@ -141,70 +139,56 @@ void accounts_uncharge(struct kunit *test, struct flexmem_account *client,
 }
 
 enum flexmem_reason accounts_refuses_region(struct kunit *test,
-					    struct flexmem_account *client,
-					    bool program, u64 size)
+					    struct flexmem_account *client)
 {
 	struct accounts_ctx *ctx = test->priv;
-	enum flexmem_reason reason;
 
-	reason = flexmem_account_refuses_region(&ctx->accounts, client,
-						fake_kind(program), size, UNIT);
-	/* Nothing has come of it. */
-	accounts_tell_device(ctx);
-	return reason;
+	return flexmem_account_refuses(&ctx->accounts, client, UNIT, 1);
 }
 
-int accounts_set_quota(struct kunit *test, struct flexmem_account *account,
-		       u32 flags, enum flexmem_resource resource, u64 limit,
-		       u64 guarantee)
+static int set_limit(struct kunit *test, struct flexmem_quota *quota,
+		     kuid_t uid)
 {
 	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_quota quota = {
-		.flags = flags,
-		.kind = account->kind,
-		.resource = resource,
-		.id = account->kind == FLEXMEM_OWNER_CLIENT ? account->id : 0,
-		.limit = limit,
-		.guarantee = guarantee,
-	};
-	int rc = flexmem_quota_set(&ctx->accounts, &quota, account->uid);
+	struct flexmem_account *account;
 
+	account = flexmem_quota_find(&ctx->accounts, quota, uid);
+	if (!IS_ERR(account)) {
+		KUNIT_EXPECT_EQ(test, quota->out_used,
+				account->used[quota->resource]);
+		KUNIT_EXPECT_EQ(test, quota->out_limit, quota->limit);
+		flexmem_quota_set(account, quota);
+		flexmem_owner_put(account);
+	}
 	accounts_check(test);
-	if (!rc)
-		KUNIT_EXPECT_EQ(test, quota.out_used, account->used[resource]);
-	return rc;
+	return PTR_ERR_OR_ZERO(account);
 }
 
 /* A limit of bytes for who need not be there. */
 int accounts_limit_absent(struct kunit *test, enum flexmem_owner_kind kind,
 			  u64 id, unsigned int uid)
 {
-	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_quota quota = {
-		.flags = FLEXMEM_QUOTA_LIMIT,
 		.kind = kind,
 		.resource = BYTES,
 		.id = id,
 		.limit = GIB,
 	};
-	int rc = flexmem_quota_set(&ctx->accounts, &quota, fake_uid(uid));
 
-	accounts_check(test);
-	return rc;
+	return set_limit(test, &quota, fake_uid(uid));
 }
 
 int accounts_set_limit(struct kunit *test, struct flexmem_account *account,
 		       enum flexmem_resource resource, u64 limit)
 {
-	return accounts_set_quota(test, account, FLEXMEM_QUOTA_LIMIT, resource,
-				  limit, 0);
-}
+	struct flexmem_quota quota = {
+		.kind = account->kind,
+		.resource = resource,
+		.id = account->kind == FLEXMEM_OWNER_CLIENT ? account->id : 0,
+		.limit = limit,
+	};
 
-int accounts_guarantee(struct kunit *test, struct flexmem_account *account,
-		       enum flexmem_resource resource, u64 amount)
-{
-	return accounts_set_quota(test, account, FLEXMEM_QUOTA_GUARANTEE,
-				  resource, 0, amount);
+	return set_limit(test, &quota, account->uid);
 }
 
 enum flexmem_reason accounts_charge_handle(struct kunit *test,

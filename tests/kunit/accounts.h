@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Accounts without a device, for the tests of limits and guarantees: the test
- * says which regions there are. There are 4 slots for tensors and one for
+ * Accounts without a device, for the tests of limits: the test says which
+ * regions there are. There are 4 slots for tensors and one for
  * programs, and regions of 12, 8 and 4 GiB. After each call everything is
  * checked.
  */
@@ -23,7 +23,6 @@ struct kunit;
 #define NONE FLEXMEM_REASON_NONE
 #define CLIENT_LIMIT FLEXMEM_REASON_CLIENT_LIMIT
 #define USER_LIMIT FLEXMEM_REASON_USER_LIMIT
-#define GUARANTEE FLEXMEM_REASON_GUARANTEE
 
 /* In test->priv. */
 struct accounts_ctx {
@@ -38,8 +37,7 @@ void accounts_set_capacity(struct kunit *test, u64 capacity);
 struct flexmem_account *accounts_open(struct kunit *test, unsigned int uid);
 void accounts_close(struct kunit *test, struct flexmem_account *account);
 void accounts_close_unchecked(struct flexmem_account *account);
-void accounts_add_region(struct kunit *test, unsigned int slot, u64 size,
-			 struct flexmem_account *client);
+void accounts_add_region(struct kunit *test, unsigned int slot, u64 size);
 void accounts_remove_region(struct kunit *test, unsigned int slot);
 enum flexmem_reason accounts_charge(struct kunit *test,
 				    struct flexmem_account *client,
@@ -47,17 +45,11 @@ enum flexmem_reason accounts_charge(struct kunit *test,
 void accounts_uncharge(struct kunit *test, struct flexmem_account *client,
 		       unsigned int slot, u64 size);
 enum flexmem_reason accounts_refuses_region(struct kunit *test,
-					    struct flexmem_account *client,
-					    bool program, u64 size);
-int accounts_set_quota(struct kunit *test, struct flexmem_account *account,
-		       u32 flags, enum flexmem_resource resource, u64 limit,
-		       u64 guarantee);
+					    struct flexmem_account *client);
 int accounts_limit_absent(struct kunit *test, enum flexmem_owner_kind kind,
 			  u64 id, unsigned int uid);
 int accounts_set_limit(struct kunit *test, struct flexmem_account *account,
 		       enum flexmem_resource resource, u64 limit);
-int accounts_guarantee(struct kunit *test, struct flexmem_account *account,
-		       enum flexmem_resource resource, u64 amount);
 enum flexmem_reason accounts_charge_handle(struct kunit *test,
 					   struct flexmem_account *client);
 int accounts_test_init(struct kunit *test);

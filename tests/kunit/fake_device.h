@@ -237,10 +237,6 @@ struct flexmem_region *fake_table_region(struct flexmem_table *table,
 					 unsigned int slot);
 struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
 					  bool program, u64 min_size);
-struct flexmem_region *
-fake_table_acquire_for(struct flexmem_table *table,
-		       struct flexmem_account *account, bool program,
-		       u64 min_size, enum flexmem_reason *refusal);
 
 struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 			      u64 alignment, bool program,

@@ -248,44 +248,7 @@ int fake_table_prealloc(struct flexmem_table *table)
 }
 
 /**
- * fake_table_acquire_for - acquire a region and put it in the table
- * @table: table
- * @account: whose allocation it is for; NULL: for nobody's yet
- * @program: in a slot for programs
- * @min_size: bytes it must have at least
- * @refusal: receives the limit or guarantee that forbids it
- *
- * Return: the region or an ERR_PTR().
- */
-struct flexmem_region *
-fake_table_acquire_for(struct flexmem_table *table,
-		       struct flexmem_account *account, bool program,
-		       u64 min_size, enum flexmem_reason *refusal)
-{
-	struct flexmem_region *fresh, *region;
-	enum flexmem_kind kind;
-
-	kind = flexmem_table_kind(table, fake_kind(program));
-	*refusal = FLEXMEM_REASON_NONE;
-	fresh = flexmem_region_create(table, table->settings.fit);
-	if (!fresh)
-		return ERR_PTR(-ENOMEM);
-	mutex_lock(&table->acquire_lock);
-	region = flexmem_region_acquire(table, kind, account, min_size,
-					refusal, &fresh);
-	if (!IS_ERR(region)) {
-		mutex_lock(&table->snapshot_lock);
-		flexmem_region_admit(table, region, account);
-		flexmem_region_publish(table, region);
-		mutex_unlock(&table->snapshot_lock);
-	}
-	mutex_unlock(&table->acquire_lock);
-	flexmem_region_destroy(fresh);
-	return region;
-}
-
-/**
- * fake_table_acquire - likewise, for nobody yet
+ * fake_table_acquire - acquire a region and put it in the table
  * @table: table
  * @program: in a slot for programs
  * @min_size: bytes it must have at least
@@ -295,10 +258,24 @@ fake_table_acquire_for(struct flexmem_table *table,
 struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
 					  bool program, u64 min_size)
 {
-	enum flexmem_reason refusal;
+	struct flexmem_region *fresh, *region;
+	enum flexmem_kind kind;
 
-	return fake_table_acquire_for(table, NULL, program, min_size,
-				      &refusal);
+	kind = flexmem_table_kind(table, fake_kind(program));
+	fresh = flexmem_region_create(table, table->settings.fit);
+	if (!fresh)
+		return ERR_PTR(-ENOMEM);
+	mutex_lock(&table->acquire_lock);
+	region = flexmem_region_acquire(table, kind, min_size, &fresh);
+	if (!IS_ERR(region)) {
+		mutex_lock(&table->snapshot_lock);
+		flexmem_region_admit(table, region);
+		flexmem_region_publish(table, region);
+		mutex_unlock(&table->snapshot_lock);
+	}
+	mutex_unlock(&table->acquire_lock);
+	flexmem_region_destroy(fresh);
+	return region;
 }
 
 static int take_from(struct flexmem_region *region,
@@ -433,7 +410,7 @@ struct fake_block *fake_alloc_in(struct flexmem_table *table,
  * @region: region of it
  * @account: whose
  * @size: bytes
- * @refusal: receives the limit or guarantee that forbids it
+ * @refusal: receives the limit that forbids it
  *
  * Return: as fake_alloc_in().
  */

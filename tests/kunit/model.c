@@ -90,8 +90,7 @@ static int fill_slot(struct model *model, struct model_pool *pool,
 
 /* What the device gave becomes a region: its slot or an error. */
 static int add_region(struct model *model, struct model_pool *pool,
-		      const struct model_request *request, unsigned int piece,
-		      u64 size)
+		      unsigned int piece, u64 size)
 {
 	int rc = 0, slot;
 
@@ -100,8 +99,6 @@ static int add_region(struct model *model, struct model_pool *pool,
 	if (model->scrubs && !rc)
 		model->scrubbed += size;
 	slot = rc ?: fill_slot(model, pool, piece, size);
-	if (slot >= 0 && model->rules)
-		model->rules->filled(model, request, slot);
 	if (slot == -ENOSPC || rc)
 		model_release(model, piece);
 	if (slot >= 0 || slot == -ENOSPC)
@@ -113,10 +110,8 @@ static int add_region(struct model *model, struct model_pool *pool,
  * A new region for a request, or for nobody: its slot, -ENOSPC or an error.
  */
 static int acquire(struct model *model, struct model_pool *pool,
-		   const struct model_request *request,
-		   enum flexmem_reason *refusal)
+		   const struct model_request *request)
 {
-	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 	bool every_size = true;
 	unsigned int i;
 	int rc;
@@ -135,21 +130,12 @@ static int acquire(struct model *model, struct model_pool *pool,
 			every_size = false;
 			continue;
 		}
-		if (model->rules)
-			reason = model->rules->region(model, request,
-						      pool == &model->programs,
-						      size);
-		if (reason) {
-			every_size = false;
-			*refusal = reason;
-			continue;
-		}
 		rc = model_acquire(model, size);
 		if (rc == -ENOSPC) {
 			model->too_large = size;
 			continue;
 		}
-		return rc < 0 ? rc : add_region(model, pool, request, rc, size);
+		return rc < 0 ? rc : add_region(model, pool, rc, size);
 	}
 	if (every_size)
 		lock(pool, FLEXMEM_REASON_CAPACITY);
@@ -193,27 +179,12 @@ static bool try_region(struct model *model, unsigned int slot,
 	return model_take(model, region, request, &answer->offset);
 }
 
-/* May it go to that slot, and nobody else's? */
-static bool is_open(struct model *model, const struct model_request *request,
-		    unsigned int slot, bool *own)
-{
-	*own = false;
-	return !model->rules ||
-	       model->rules->is_open(model, request, slot, own);
-}
-
 /* Is a region tried before another one, in a higher or lower slot? */
-static bool region_comes_first(struct model *model,
+static bool region_comes_first(const struct model *model,
 			       const struct model_request *request,
 			       const struct model_region *a,
 			       const struct model_region *b)
 {
-	bool own, other_own;
-
-	is_open(model, request, a - model->region, &own);
-	is_open(model, request, b - model->region, &other_own);
-	if (own != other_own)
-		return own;
 	if (request->growable && model_largest_hole(a) != model_largest_hole(b))
 		return model_largest_hole(a) > model_largest_hole(b);
 	return model->order == FLEXMEM_ORDER_LOAD_BALANCE ?
@@ -233,10 +204,7 @@ static bool try_regions(struct model *model, const struct model_pool *pool,
 	for (;;) {
 		next = -1;
 		for (slot = pool->first; slot < pool->end; slot++) {
-			bool own;
-
-			if (!region[slot].there || tried[slot] ||
-			    !is_open(model, request, slot, &own))
+			if (!region[slot].there || tried[slot])
 				continue;
 			if (next < 0 ||
 			    region_comes_first(model, request, &region[slot],
@@ -272,13 +240,10 @@ static bool one_gives_up(struct model *model, const struct model_pool *pool,
 {
 	const struct model_region *region;
 	unsigned int slot;
-	bool own;
 
 	for (slot = pool->first; slot < pool->end; slot++) {
 		region = &model->region[slot];
-		if (region->there &&
-		    is_open(model, request, slot, &own) &&
-		    gives_up(model, region, request))
+		if (region->there && gives_up(model, region, request))
 			return true;
 	}
 	return false;
@@ -295,34 +260,17 @@ void model_figures(struct model *model, const struct model_request *request,
 {
 	const struct model_pool *pool = pool_of(model, request->program);
 	unsigned int slot;
-	bool own;
 
 	answer->max_region = model_max_region(model);
 	for (slot = 0; slot < model->slots; slot++)
 		answer->regions += model->region[slot].there;
 	for (slot = pool->first; slot < pool->end; slot++) {
-		if (!model->region[slot].there ||
-		    !is_open(model, request, slot, &own))
+		if (!model->region[slot].there)
 			continue;
 		answer->total_free += model->region[slot].free;
 		answer->largest_free = max(answer->largest_free,
 					   model_largest_hole(&model->region[slot]));
 	}
-}
-
-/* Whether there would be room where only others may be. */
-static bool is_kept(struct model *model, const struct model_pool *pool,
-		    const struct model_request *request)
-{
-	unsigned int slot;
-	bool own;
-
-	for (slot = pool->first; slot < pool->end; slot++)
-		if (model->region[slot].there &&
-		    !is_open(model, request, slot, &own) &&
-		    model_largest_hole(&model->region[slot]) >= request->size)
-			return true;
-	return false;
 }
 
 static void explain(struct model *model, const struct model_pool *pool,
@@ -338,8 +286,6 @@ static void explain(struct model *model, const struct model_pool *pool,
 		return;
 	if (request->size > answer->max_region) {
 		answer->reason = FLEXMEM_REASON_REGION_SIZE;
-	} else if (is_kept(model, pool, request)) {
-		answer->reason = FLEXMEM_REASON_GUARANTEE;
 	} else if (answer->total_free >= request->size) {
 		answer->reason = one_gives_up(model, pool, request) ?
 					 FLEXMEM_REASON_ALIGNMENT :
@@ -410,15 +356,14 @@ void model_start(struct model *model)
 /* Every region there can be: 0 or an error. */
 int model_prealloc(struct model *model)
 {
-	enum flexmem_reason refusal;
 	int rc = 0;
 
 	while (model->program_slots && rc >= 0)
-		rc = acquire(model, &model->programs, NULL, &refusal);
+		rc = acquire(model, &model->programs, NULL);
 	if (rc < 0 && rc != -ENOSPC)
 		return rc;
 	do {
-		rc = acquire(model, &model->tensors, NULL, &refusal);
+		rc = acquire(model, &model->tensors, NULL);
 	} while (rc >= 0);
 	return rc == -ENOSPC ? 0 : rc;
 }
@@ -428,11 +373,18 @@ static int place_in_new(struct model *model, struct model_pool *pool,
 			const struct model_request *request,
 			struct model_answer *answer)
 {
+	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
 	int slot = model_refresh(model);
 
 	if (slot)
 		return slot;
-	slot = acquire(model, pool, request, &answer->reason);
+	if (model->rules)
+		refusal = model->rules->region(model, request);
+	if (refusal) {
+		answer->reason = refusal;
+		return -ENOSPC;
+	}
+	slot = acquire(model, pool, request);
 	if (slot < 0)
 		return slot;
 	return try_region(model, slot, request, answer) ? 0 : -ENOSPC;

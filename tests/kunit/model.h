@@ -86,11 +86,7 @@ struct model_pool {
  * struct model_rules - what forbids what there would be room for
  * @request: whether a request is refused wherever it would go
  * @charge: whether its owner may have it in a slot
- * @region: whether a region of @size bytes may be acquired for it; NULL: for
- *	nobody
- * @filled: a slot has got a region
- * @is_open: whether anything of the owner's may be in a slot; @own: and nothing
- *	of others
+ * @region: whether a region may be acquired for it
  */
 struct model_rules {
 	enum flexmem_reason (*request)(struct model *model,
@@ -99,13 +95,7 @@ struct model_rules {
 				      const struct model_request *request,
 				      unsigned int slot);
 	enum flexmem_reason (*region)(struct model *model,
-				      const struct model_request *request,
-				      bool program, u64 size);
-	void (*filled)(struct model *model,
-		       const struct model_request *request, unsigned int slot);
-	bool (*is_open)(struct model *model,
-			const struct model_request *request, unsigned int slot,
-			bool *own);
+				      const struct model_request *request);
 };
 
 #define MODEL_MAX_PENDING (2 * MODEL_MAX_SLOTS)
@@ -149,7 +139,7 @@ struct model_pending {
  * @reset_error: what the next reset fails with, or 0
  * @dead: it answers nothing, and does nothing
  * @tries: how many holes without slack are tried (D15)
- * @rules: limits and guarantees; NULL: there are none
+ * @rules: limits; NULL: there are none
  * @priv: theirs
  * @unsure: the capacity may be another one by now
  * @broken: a reset has failed, and nothing works

@@ -66,50 +66,28 @@ static void reason_slots_when_the_firmware_refuses(struct kunit *test)
 		      12 * GIB);
 }
 
-/* That a slot is refused shows only while the first region is acquired. */
-static void guarantee_knows_of_a_refused_slot(struct kunit *test)
+/* A region that its owner may have nothing in is not acquired. */
+static void limit_of_slots_acquires_nothing(struct kunit *test)
 {
-	struct ctx *ctx = make_lazy(test, param_order(test), 2, PLENTY);
-	struct flexmem_quota quota = {
-		.flags = FLEXMEM_QUOTA_GUARANTEE,
-		.kind = FLEXMEM_OWNER_USER,
-		.resource = FLEXMEM_RESOURCE_BYTES,
-		.guarantee = 2 * GIB,
-	};
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
+	struct flexmem_client *client = fake_client_open(test, ctx->table, 7);
+	struct flexmem_account *account = client->account;
+	struct fake_block *first, *block;
 
-	ctx->fake->refused_slots = BIT(0);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_quota_set(&ctx->table->accounts,
-						   &quota, fake_uid(7)));
-	expect_reason(test, ctx, 12 * GIB, false, FLEXMEM_REASON_GUARANTEE,
-		      12 * GIB, 12 * GIB, 12 * GIB);
-	expect_tensor(test, ctx, 10 * GIB, 1, 0);
-	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_GUARANTEE,
-		      2 * GIB, 2 * GIB, 12 * GIB);
-}
-
-/* There is room, but it is kept for somebody else. */
-static void reason_guarantee(struct kunit *test)
-{
-	struct ctx *ctx = make_lazy(test, param_order(test), 8, 12 * GIB);
-	struct flexmem_client *other = fake_client_open(test, ctx->table, 7);
-	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
-	struct flexmem_quota quota = {
-		.flags = FLEXMEM_QUOTA_GUARANTEE,
-		.kind = FLEXMEM_OWNER_USER,
-		.resource = FLEXMEM_RESOURCE_SLOTS,
-		.guarantee = 1,
-	};
-	struct flexmem_region *region;
-
-	KUNIT_ASSERT_EQ(test, 0, flexmem_quota_set(&ctx->table->accounts,
-						   &quota, fake_uid(7)));
-	region = fake_table_acquire_for(ctx->table, other->account, false, 128,
-					&refusal);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(region));
-	expect_reason(test, ctx, 12 * GIB, false, FLEXMEM_REASON_GUARANTEE, 0,
-		      0, 12 * GIB);
-	KUNIT_EXPECT_EQ(test, ctx->place.largest_kept, 12 * GIB);
-	KUNIT_EXPECT_EQ(test, ctx->place.regions, 1);
+	account->limit[FLEXMEM_RESOURCE_SLOTS] = 1;
+	first = fake_alloc_for(ctx->table, account, 8 * GIB, &ctx->place);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, first);
+	fake_device_forget(ctx->fake);
+	block = fake_alloc_for(ctx->table, account, 8 * GIB, &ctx->place);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_CLIENT_LIMIT);
+	expect_log(test, ctx, "");
+	/* Where it is already there is room. */
+	block = fake_alloc_for(ctx->table, account, 4 * GIB, &ctx->place);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
+	expect_log(test, ctx, "");
+	fake_free(block);
+	fake_free(first);
 }
 
 static void reason_max_regions(struct kunit *test)
@@ -274,8 +252,7 @@ static struct kunit_case placement_reason_cases[] = {
 	KUNIT_CASE(reason_capacity_of_a_large_request),
 	ORDER_CASE(reason_slots),
 	ORDER_CASE(reason_slots_when_the_firmware_refuses),
-	ORDER_CASE(guarantee_knows_of_a_refused_slot),
-	ORDER_CASE(reason_guarantee),
+	ORDER_CASE(limit_of_slots_acquires_nothing),
 	MODE_CASE(reason_max_regions),
 	ORDER_CASE(reason_fragmentation),
 	ORDER_CASE(reason_fragmentation_of_the_last_byte),

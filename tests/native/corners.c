@@ -32,7 +32,9 @@ static void run_flags(struct run *r)
 	FAILS(r, COPY, &CMD(copy_range, .to = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .flags = 1), EOPNOTSUPP);
 	FAILS(r, QUOTA, &CMD(quota, .flags = 1), EOPNOTSUPP);
-	FAILS(r, SET_QUOTA, &CMD(quota, .flags = 4), EOPNOTSUPP);
+	/* What were FLEXMEM_QUOTA_LIMIT and FLEXMEM_QUOTA_GUARANTEE once. */
+	FAILS(r, SET_QUOTA, &CMD(quota, .flags = 1), EOPNOTSUPP);
+	FAILS(r, SET_QUOTA, &CMD(quota, .flags = 2), EOPNOTSUPP);
 	FAILS(r, STRICT, &CMD(strict, .flags = 1), EOPNOTSUPP);
 	FAILS(r, RESIZE, &CMD(resize, .handle = handle, .flags = 1), EOPNOTSUPP);
 }
@@ -52,17 +54,12 @@ static void run_arguments(struct run *r)
 	FAILS(r, SEGMENTS, &CMD(segments, .entry_size = 8), EINVAL);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .region_entry_size = 8), EINVAL);
 	FAILS(r, QUOTA, &CMD(quota, .id = 1), EINVAL);
-	FAILS(r, SET_QUOTA, &CMD(quota), EINVAL);
-	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_USER, .flags = 1,
+	FAILS(r, QUOTA, &CMD(quota, .limit = 1), EINVAL);
+	FAILS(r, SET_QUOTA, &CMD(quota, .kind = 2), EINVAL);
+	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_USER,
 				 .id = 1ull << 32), EINVAL);
-	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_USER, .flags = 1,
+	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_USER,
 				 .id = U32_MAX), EINVAL);
-	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_USER,
-				 .resource = FLEXMEM_RESOURCE_SLOTS, .flags = 2,
-				 .guarantee = 65), ENOSPC);
-	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_USER,
-				 .resource = FLEXMEM_RESOURCE_HANDLES,
-				 .flags = 2, .guarantee = 1ull << 31), ENOSPC);
 	FAILS(r, RESIZE, &resize, EINVAL);
 	must(r, resize.out_size == 20480, "size of RESIZE that is refused");
 	run_good(r, "read of too little",
@@ -318,41 +315,56 @@ static void run_double_fetch(struct run *r)
 	must(r, info.size == sizeof(info), "size that changes meanwhile");
 }
 
-/* A limit and a guarantee of handles, of the file itself. */
-static struct flexmem_quota set_quota(struct run *r, u32 flags, u64 limit,
-				      u64 guarantee)
+static struct flexmem_quota set_quota(struct run *r, u64 id, u64 limit,
+				      int error)
 {
-	struct flexmem_file *file = r->file[0]->private_data;
 	struct flexmem_quota cmd = CMD(quota, .kind = FLEXMEM_OWNER_CLIENT,
 				       .resource = FLEXMEM_RESOURCE_HANDLES,
-				       .id = file->client.account->id,
-				       .flags = flags, .limit = limit,
-				       .guarantee = guarantee);
+				       .id = id, .limit = limit,
+				       .out_limit = 7);
 
-	CALL(r, SET_QUOTA, &cmd);
-	must(r, cmd.out_used == 1, "handles in use");
+	FAILS(r, SET_QUOTA, &cmd, error);
 	return cmd;
 }
 
-static void guarantee_some(void)
+static u64 id_of(struct run *r, unsigned int file)
 {
-	set_quota(running, FLEXMEM_QUOTA_GUARANTEE, 0, 5);
+	const struct flexmem_file *data = r->file[file]->private_data;
+
+	return data->client.account->id;
 }
 
-/* The answer is of the moment when the limit was set, not of the one before. */
-static void run_quota_meanwhile(struct run *r)
+static void set_another(void)
+{
+	set_quota(running, id_of(running, 0), 5, 0);
+}
+
+static void close_second(void)
+{
+	native_close(running->file[1]);
+	running->file[1] = NULL;
+}
+
+/* The answer is true, and there is none if there is nothing to answer. */
+static void run_quota(struct run *r)
 {
 	struct flexmem_quota cmd = CMD(quota, .kind = FLEXMEM_OWNER_CLIENT,
 				       .resource = FLEXMEM_RESOURCE_HANDLES);
 	struct flexmem_quota set;
 
 	running = r;
-	during(3, guarantee_some);
-	set = set_quota(r, FLEXMEM_QUOTA_LIMIT, 100, 0);
-	must(r, set.out_limit == 100 && set.out_guarantee == 5,
+	during(3, set_another);
+	set = set_quota(r, id_of(r, 0), 100, 0);
+	must(r, set.out_limit == 100 && set.out_used == 1,
 	     "answer of SET_QUOTA");
 	CALL(r, QUOTA, &cmd);
-	must(r, cmd.out_limit == 100 && cmd.out_guarantee == 5, "quota");
+	must(r, cmd.out_limit == 100, "limit that was set last");
+	set = set_quota(r, ~0ULL, 100, ENOENT);
+	must(r, set.out_limit == 7, "no answer of SET_QUOTA that is refused");
+	/* Who closes meanwhile was there. */
+	open_file(r, 1);
+	during(3, close_second);
+	set_quota(r, id_of(r, 1), 100, 0);
 }
 
 /* One piece has been written when the device is reset, the next may not be. */
@@ -512,7 +524,7 @@ const struct sequence corners[] = {
 	{ "longer batch", prepare, run_long_batch },
 	{ "bad entries", prepare, run_bad_entries },
 	{ "size that changes meanwhile", prepare, run_double_fetch },
-	{ "quota that changes meanwhile", prepare, run_quota_meanwhile },
+	{ "SET_QUOTA", prepare, run_quota },
 	{ "reset in the middle of a write", prepare, run_reset_in_write },
 	{ "reset in the middle of a page fault", prepare, run_reset_in_fault },
 	{ "reset at the beginning of a resize", prepare, run_reset_in_resize },

@@ -88,7 +88,6 @@ static void no_limits(void)
 
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++) {
 		cmd = CMD(quota, .kind = FLEXMEM_OWNER_USER, .resource = i,
-			  .flags = FLEXMEM_QUOTA_LIMIT | FLEXMEM_QUOTA_GUARANTEE,
 			  .limit = FLEXMEM_NO_LIMIT);
 		rc = native_ioctl(watch, FLEXMEM_IOCTL_SET_QUOTA, &cmd);
 		WARN(rc, "SET_QUOTA afterwards: %ld", rc);

@@ -174,7 +174,6 @@ static void set_params(const struct flexmem_settings *s)
 static void start_model(struct fuzz *f)
 {
 	struct model *model = f->model;
-	unsigned int slot;
 
 	model->fit = f->settings.fit;
 	model->order = f->settings.order;
@@ -187,8 +186,6 @@ static void start_model(struct fuzz *f)
 	model->scrubs = !f->bare;
 	model->rules = &fuzz_rules;
 	model->priv = f;
-	for (slot = 0; slot < ARRAY_SIZE(f->keeper); slot++)
-		f->keeper[slot] = NO_KEEPER;
 	model_start(model);
 	if (model->acquire == FLEXMEM_ACQUIRE_PREALLOC)
 		WARN_ON(model_prealloc(model));

@@ -57,14 +57,12 @@ struct fuzz_allocation {
  * @there: is there one
  * @id: its number
  * @limit: by resource
- * @guarantee: likewise
  * @peak: the most bytes it ever was charged
  */
 struct fuzz_owner {
 	bool there;
 	u64 id;
 	u64 limit[FLEXMEM_NR_RESOURCES];
-	u64 guarantee[FLEXMEM_NR_RESOURCES];
 	u64 peak;
 };
 
@@ -95,37 +93,21 @@ struct fuzz_file {
  * @used: by resource
  * @orphaned: of the bytes, freed but mapped
  * @program: of the bytes, for programs
- * @shared: bytes where owners share; of a user: beyond the guarantees of its
- *	files
- * @promised: user: guaranteed to its files and not used by them, by resource
- * @reserved: regions that are its alone
- * @reserved_used: of these, with bytes of this file
  */
 struct fuzz_use {
 	u64 used[FLEXMEM_NR_RESOURCES];
 	u64 orphaned;
 	u64 program;
-	u64 shared;
-	u64 promised[FLEXMEM_NR_RESOURCES];
-	u64 reserved;
-	u64 reserved_used;
 };
 
 /**
  * struct fuzz_count - everything, counted
  * @of: by owner
- * @shared_used: bytes in use or quarantined where owners share
- * @promised: bytes guaranteed, but not in use
- * @promised_slots: slots guaranteed, but without a region
  */
 struct fuzz_count {
 	struct fuzz_use of[FUZZ_OWNERS];
-	u64 shared_used;
-	u64 promised;
-	u64 promised_slots;
 };
 
-#define NO_KEEPER FUZZ_OWNERS
 #define FUZZ_MAPS 8
 
 /**
@@ -169,7 +151,6 @@ enum fuzz_spoil {
  * @files: open files
  * @owner: accounts: files first, then users
  * @last_id: latest number of one
- * @keeper: whose alone the region in a slot is, or NO_KEEPER
  * @nr: allocations there are
  * @allocation: these
  * @last_serial: latest number of one
@@ -203,7 +184,6 @@ struct fuzz {
 	struct fuzz_file files[FUZZ_FILES];
 	struct fuzz_owner owner[FUZZ_OWNERS];
 	u64 last_id;
-	unsigned int keeper[MODEL_MAX_SLOTS];
 	unsigned int nr;
 	struct fuzz_allocation allocation[FUZZ_ALLOCATIONS];
 	u64 last_serial;
@@ -248,15 +228,12 @@ extern const struct model_rules fuzz_rules;
 void fuzz_count(const struct fuzz *f, struct fuzz_count *count);
 void fuzz_new_owner(struct fuzz *f, unsigned int owner);
 void fuzz_note_peak(struct fuzz *f, unsigned int file);
-void fuzz_forget_guarantees(struct fuzz *f, unsigned int owner);
 struct fuzz_allocation *fuzz_add(struct fuzz *f,
 				 const struct fuzz_allocation *allocation);
 void fuzz_drop(struct fuzz *f, struct fuzz_allocation *allocation);
 enum flexmem_reason fuzz_charge(struct fuzz *f, unsigned int file,
 				unsigned int slot, u64 size);
 enum flexmem_reason fuzz_charge_handle(struct fuzz *f, unsigned int file);
-int fuzz_set_quota(struct fuzz *f, const struct flexmem_quota *quota,
-		   unsigned int owner);
 u64 fuzz_in_use(const struct fuzz *f);
 u64 fuzz_client_used(const struct fuzz *f);
 u64 fuzz_memory(const struct fuzz *f);

@@ -22,8 +22,6 @@ void fuzz_check_region(struct fuzz *f, unsigned int slot,
 
 	model_region_entry(f->model, slot, &want);
 	want.region_id = fuzz_region_id(f, slot);
-	if (f->keeper[slot] != NO_KEEPER)
-		want.flags |= FLEXMEM_REGION_RESERVED;
 	SAME(f, is->slot, want.slot);
 	SAME(f, is->region_id, want.region_id);
 	SAME(f, is->flags, want.flags);
@@ -102,10 +100,8 @@ void fuzz_check_owner(struct fuzz *f, const struct fuzz_count *count,
 	SAME(f, is->peak, owner->peak);
 	SAME(f, is->slots, use->used[SLOTS]);
 	SAME(f, is->handles, use->used[HANDLES]);
-	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++) {
+	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++)
 		SAME(f, is->limit[r], owner->limit[r]);
-		SAME(f, is->guarantee[r], owner->guarantee[r]);
-	}
 }
 
 /* Users come first, by their uids, then files, by their numbers. */

@@ -256,21 +256,9 @@ void fuzz_lease(struct fuzz *f)
 	SAME(f, cmd.out_generation, f->model->generation);
 }
 
-/* Slots that were emptied: their regions are nobody's any more. */
-static void note_emptied(struct fuzz *f, const bool *before)
-{
-	unsigned int slot;
-
-	for (slot = 0; slot < f->model->slots; slot++)
-		if (before[slot] && !f->model->region[slot].there)
-			f->keeper[slot] = NO_KEEPER;
-}
-
 static int predict_trim(struct fuzz *f, bool break_them,
 			struct flexmem_trim *want)
 {
-	bool there[MODEL_MAX_SLOTS];
-	unsigned int slot;
 	int rc;
 
 	if (f->model->broken)
@@ -280,12 +268,8 @@ static int predict_trim(struct fuzz *f, bool break_them,
 		return rc;
 	if (break_them)
 		break_leases(f);
-	for (slot = 0; slot < f->model->slots; slot++)
-		there[slot] = f->model->region[slot].there;
-	rc = model_trim(f->model, is_leased(f), &want->out_regions,
-			&want->out_bytes);
-	note_emptied(f, there);
-	return rc;
+	return model_trim(f->model, is_leased(f), &want->out_regions,
+			  &want->out_bytes);
 }
 
 void fuzz_trim(struct fuzz *f)
@@ -318,8 +302,6 @@ static void lose_all(struct fuzz *f)
 	break_leases(f);
 	for (i = 0; i < f->nr; i++)
 		f->allocation[i].lost = true;
-	for (i = 0; i < f->model->slots; i++)
-		f->keeper[i] = NO_KEEPER;
 }
 
 void fuzz_reset(struct fuzz *f)

@@ -359,7 +359,6 @@ static void check_quota(struct fuzz *f, const struct flexmem_quota *is,
 
 	fuzz_count(f, &count);
 	SAME(f, is->out_limit, f->owner[owner].limit[is->resource]);
-	SAME(f, is->out_guarantee, f->owner[owner].guarantee[is->resource]);
 	SAME(f, is->out_used, count.of[owner].used[is->resource]);
 }
 
@@ -421,11 +420,9 @@ static unsigned int draw_owner(struct fuzz *f, struct flexmem_quota *cmd)
 
 static int check_set_quota(struct fuzz *f, const struct flexmem_quota *cmd)
 {
-	if (cmd->flags >> 2)
+	if (cmd->flags)
 		return -EOPNOTSUPP;
-	if (cmd->resource > 2 || !cmd->flags ||
-	    (cmd->limit && !(cmd->flags & FLEXMEM_QUOTA_LIMIT)) ||
-	    (cmd->guarantee && !(cmd->flags & FLEXMEM_QUOTA_GUARANTEE)))
+	if (cmd->resource > 2)
 		return -EINVAL;
 	if (!fuzz_is_admin(f->who))
 		return -EPERM;
@@ -434,48 +431,33 @@ static int check_set_quota(struct fuzz *f, const struct flexmem_quota *cmd)
 	return 0;
 }
 
-static int predict_set_quota(struct fuzz *f, const struct flexmem_quota *cmd,
-			     unsigned int owner)
-{
-	int rc = f->model->broken ? -EIO :
-		 model_wait(f->model) ?: model_refresh(f->model);
-
-	if (rc)
-		return rc;
-	if (owner == FUZZ_OWNERS)
-		return -ENOENT;
-	if (!f->owner[owner].there)
-		fuzz_new_owner(f, owner);
-	return fuzz_set_quota(f, cmd, owner);
-}
-
 void fuzz_do_set_quota(struct fuzz *f)
 {
 	u8 kind = fuzz_take(f);
 	struct flexmem_quota cmd = CMD(quota, .resource = kind & 3,
-				       .flags = kind >> 2 & 3);
+				       .flags = kind >> 2 == 1);
 	unsigned int owner = draw_owner(f, &cmd);
 	struct flexmem_quota given;
 	int want;
 	long rc;
 
-	/* Mostly of bytes, and what makes sense. */
+	/* Mostly of bytes. */
 	if (kind & 16 && cmd.resource == 3)
 		cmd.resource = BYTES;
-	if (kind & 32 && !cmd.flags)
-		cmd.flags = FLEXMEM_QUOTA_LIMIT;
-	if (cmd.flags & FLEXMEM_QUOTA_LIMIT || kind >> 5 == 7)
-		cmd.limit = draw_amount(f, cmd.resource);
-	if (cmd.flags & FLEXMEM_QUOTA_GUARANTEE || kind >> 5 == 6)
-		cmd.guarantee = draw_amount(f, cmd.resource);
+	cmd.limit = draw_amount(f, cmd.resource);
 	given = cmd;
 	if (!fuzz_call(f, FLEXMEM_CMD_SET_QUOTA, &cmd, sizeof(cmd), &rc))
 		return;
 	want = check_set_quota(f, &given);
+	if (!want && owner == FUZZ_OWNERS)
+		want = -ENOENT;
+	/* The user is there from now on, also if that cannot be replied. */
+	if (!want && !f->owner[owner].there)
+		fuzz_new_owner(f, owner);
 	if (!want && f->late)
 		want = -EFAULT;
 	if (!want)
-		want = predict_set_quota(f, &given, owner);
+		f->owner[owner].limit[given.resource] = given.limit;
 	SAME(f, rc, want);
 	if (!want)
 		check_quota(f, &cmd, owner);

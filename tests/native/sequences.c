@@ -17,8 +17,7 @@ static bool same_owner(const struct flexmem_owner_entry *a,
 	return a->kind == b->kind && a->id == b->id && a->bytes == b->bytes &&
 	       a->orphaned == b->orphaned && a->handles == b->handles &&
 	       a->slots == b->slots &&
-	       !memcmp(a->limit, b->limit, sizeof(a->limit)) &&
-	       !memcmp(a->guarantee, b->guarantee, sizeof(a->guarantee));
+	       !memcmp(a->limit, b->limit, sizeof(a->limit));
 }
 
 static bool same_picture(const struct picture *a, const struct picture *b)
@@ -428,37 +427,16 @@ static void run_resize_clean(struct run *r)
 }
 
 /* Limits. */
-static bool set_quota(struct run *r, u32 resource, u32 flags, u64 value,
-		      int expected)
-{
-	struct flexmem_quota cmd = CMD(quota, .kind = FLEXMEM_OWNER_USER,
-		.id = 0, .resource = resource, .flags = flags);
-
-	if (flags & FLEXMEM_QUOTA_LIMIT)
-		cmd.limit = value;
-	if (flags & FLEXMEM_QUOTA_GUARANTEE)
-		cmd.guarantee = value;
-	return FAILS(r, 0, SET_QUOTA, &cmd, expected);
-}
-
 static void run_limits(struct run *r)
 {
 	struct flexmem_quota quota = CMD(quota, .kind = FLEXMEM_OWNER_USER);
+	struct flexmem_quota set = CMD(quota, .kind = FLEXMEM_OWNER_USER,
+				       .resource = FLEXMEM_RESOURCE_BYTES,
+				       .limit = SZ_1M);
 
 	CALL(r, 0, QUOTA, &quota);
-	if (set_quota(r, FLEXMEM_RESOURCE_BYTES, FLEXMEM_QUOTA_LIMIT, SZ_1M, 0))
+	if (CALL(r, 0, SET_QUOTA, &set))
 		refuse(r, CMD(alloc, .length = 2 * SZ_1M));
-}
-
-static void run_guarantees(struct run *r)
-{
-	if (set_quota(r, FLEXMEM_RESOURCE_BYTES, FLEXMEM_QUOTA_GUARANTEE,
-		      4 * SZ_1M, 0))
-		ALLOC(r, 0, .length = SZ_1M);
-	if (set_quota(r, FLEXMEM_RESOURCE_SLOTS, FLEXMEM_QUOTA_GUARANTEE, 1, 0))
-		ALLOC(r, 0, .length = SZ_1M);
-	set_quota(r, FLEXMEM_RESOURCE_BYTES, FLEXMEM_QUOTA_GUARANTEE,
-		  1ULL << 50, ENOSPC);
 }
 
 /* Pressure. */
@@ -711,7 +689,6 @@ const struct sequence sequences[] = {
 	{ "resize", prepare_alloc, run_resize },
 	{ "resize into another's bytes", prepare_dirty, run_resize_clean },
 	{ "limits", prepare_alloc, run_limits },
-	{ "guarantees", prepare_open, run_guarantees },
 	{ "event", prepare_full, run_event },
 	{ "ALLOC that is tried again", prepare_full, run_again },
 	{ "map", prepare_alloc, run_map },

@@ -71,8 +71,7 @@ BOTH_MODES(write, COMMAND(WRITE, copy, 0, RESERVED(copy), false));
 BOTH_MODES(copy_range, COMMAND(COPY, copy_range, 0, -1, false));
 BOTH_MODES(snapshot, COMMAND(SNAPSHOT, snapshot, 0, -1, false));
 BOTH_MODES(quota, COMMAND(QUOTA, quota, 0, -1, false));
-BOTH_MODES(set_quota, COMMAND(SET_QUOTA, quota, FLEXMEM_QUOTA_LIMIT |
-			      FLEXMEM_QUOTA_GUARANTEE, -1, false));
+BOTH_MODES(set_quota, COMMAND(SET_QUOTA, quota, 0, -1, false));
 BOTH_MODES(strict, COMMAND(STRICT, strict, 0, -1, false));
 BOTH_MODES(resize, COMMAND(RESIZE, resize, 0, -1, true));
 
@@ -181,7 +180,6 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 		break;
 	case FLEXMEM_IOCTL_SET_QUOTA:
 		quota->kind = FLEXMEM_OWNER_USER;
-		quota->flags = FLEXMEM_QUOTA_LIMIT;
 		quota->id = CAROL;
 		quota->limit = FLEXMEM_NO_LIMIT;
 		break;
@@ -389,13 +387,11 @@ TEST(a_quota_that_cannot_be_answered_is_not_set)
 	ASSERT_LE(0, fd);
 	ASSERT_NE(NULL, q);
 	*q = CMD(quota, .kind = FLEXMEM_OWNER_USER, .id = getuid(),
-		 .flags = FLEXMEM_QUOTA_LIMIT | FLEXMEM_QUOTA_GUARANTEE,
-		 .limit = MiB, .guarantee = KiB);
+		 .limit = MiB);
 	ASSERT_EQ(0, mprotect(q, getpagesize(), PROT_READ));
 	must_fail(EFAULT, set_quota, fd, q);
 	must(quota, fd, &now);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, now.out_limit);
-	EXPECT_EQ(0, now.out_guarantee);
 	close(fd);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits and guarantees, of open files and of users: exact, with their own
- * reason, given back whatever ends the use, and set by the administrator alone.
+ * Limits of open files and of users: exact, with their own reason, given back whatever ends the use, and set by the administrator alone.
  */
 #include "tenants.h"
 
@@ -10,10 +9,6 @@
 	"strategy=first_fit acquire=lazy program_slots=0" FM_PF_FOR_ALL
 #define SIM "num_vfs=1 memory=32G vf_capacity=16G"
 #define REGION (4 * GiB)
-#define CAPACITY (16 * GiB)
-/* The reason when all four regions are full */
-#define FULL FLEXMEM_REASON_MAX_REGIONS
-#define PIECE (256 * MiB)
 
 #define CLIENT FLEXMEM_OWNER_CLIENT
 #define USER FLEXMEM_OWNER_USER
@@ -48,25 +43,12 @@ FIXTURE_VARIANT_ADD(limit, user_vf) { FM_VF, USER, FLEXMEM_REASON_USER_LIMIT };
 /* All return 0 or an errno. */
 static int set_limit(int fd, __u32 kind, __u64 id, __u32 resource, __u64 limit)
 {
-	return raw_set_quota(fd, &CMD(quota, .flags = FLEXMEM_QUOTA_LIMIT,
-				      .kind = kind, .id = id,
+	return raw_set_quota(fd, &CMD(quota, .kind = kind, .id = id,
 				      .resource = resource, .limit = limit));
-}
-
-static int set_guarantee(int fd, __u32 kind, __u64 id, __u32 resource,
-			 __u64 guarantee)
-{
-	return raw_set_quota(fd, &CMD(quota, .flags = FLEXMEM_QUOTA_GUARANTEE,
-				      .kind = kind, .id = id,
-				      .resource = resource,
-				      .guarantee = guarantee));
 }
 
 #define LIMIT(resource, value)						\
 	ASSERT_EQ(0, set_limit(self->root, variant->kind, self->id, resource, value))
-#define GUARANTEE(resource, value)					\
-	ASSERT_EQ(0, set_guarantee(self->root, variant->kind, self->id,	\
-				   resource, value))
 
 static struct flexmem_quota quota(int fd, __u32 kind, __u32 resource)
 {
@@ -97,11 +79,9 @@ FIXTURE_TEARDOWN(limit)
 
 	fm_become(0);
 	for (i = 0; i < ARRAY_SIZE(users); i++)
-		for (resource = 0; resource < FLEXMEM_NR_RESOURCES; resource++) {
-			set_guarantee(self->root, USER, users[i], resource, 0);
+		for (resource = 0; resource < FLEXMEM_NR_RESOURCES; resource++)
 			EXPECT_EQ(0, set_limit(self->root, USER, users[i],
 					       resource, FLEXMEM_NO_LIMIT));
-		}
 	close(self->alice);
 	close(self->alice2);
 	close(self->bob);
@@ -141,7 +121,6 @@ TEST_F(limit, there_is_none_at_first)
 			.out_used = 77);
 		must(quota, self->alice, &q);
 		EXPECT_EQ(FLEXMEM_NO_LIMIT, q.out_limit);
-		EXPECT_EQ(0, q.out_guarantee);
 		EXPECT_EQ(0, q.out_used);
 	}
 }
@@ -151,7 +130,6 @@ TEST_F(limit, quota_tells_what_was_set)
 	struct flexmem_quota q;
 
 	LIMIT(BYTES, 5 * GiB);
-	GUARANTEE(BYTES, GiB);
 	LIMIT(SLOTS, 3);
 	LIMIT(HANDLES, 1000);
 	TAKE(self->alice, MiB);
@@ -159,11 +137,9 @@ TEST_F(limit, quota_tells_what_was_set)
 	BECOME(ALICE);
 	q = quota(self->alice, variant->kind, BYTES);
 	EXPECT_EQ(5 * GiB, q.out_limit);
-	EXPECT_EQ(GiB, q.out_guarantee);
 	EXPECT_EQ(MiB + 128, q.out_used);
 	q = quota(self->alice, variant->kind, SLOTS);
 	EXPECT_EQ(3, q.out_limit);
-	EXPECT_EQ(0, q.out_guarantee);
 	EXPECT_EQ(1, q.out_used);
 	q = quota(self->alice, variant->kind, HANDLES);
 	EXPECT_EQ(1000, q.out_limit);
@@ -178,22 +154,12 @@ TEST_F(limit, quota_tells_what_was_set)
 TEST_F(limit, set_quota_answers_with_what_is)
 {
 	struct flexmem_quota q = CMD(quota, .kind = variant->kind,
-		.id = self->id, .resource = BYTES, .limit = 2 * GiB,
-		.guarantee = MiB, .flags = FLEXMEM_QUOTA_LIMIT |
-					   FLEXMEM_QUOTA_GUARANTEE);
+		.id = self->id, .resource = BYTES, .limit = 2 * GiB);
 
 	TAKE(self->alice, 1000);
 	must(set_quota, self->root, &q);
 	EXPECT_EQ(2 * GiB, q.out_limit);
-	EXPECT_EQ(MiB, q.out_guarantee);
 	EXPECT_EQ(1024, q.out_used);
-	/* what the flags do not name stays */
-	q.flags = FLEXMEM_QUOTA_LIMIT;
-	q.limit = 3 * GiB;
-	q.guarantee = 0;
-	must(set_quota, self->root, &q);
-	EXPECT_EQ(3 * GiB, q.out_limit);
-	EXPECT_EQ(MiB, q.out_guarantee);
 }
 
 static int set_without_rights(void *arg)
@@ -228,25 +194,14 @@ TEST_F(limit, only_the_administrator_sets)
 TEST_F(limit, wrong_values_are_einval)
 {
 	struct flexmem_quota good = CMD(quota, .kind = variant->kind,
-		.id = self->id, .resource = BYTES, .limit = GiB,
-		.flags = FLEXMEM_QUOTA_LIMIT), q;
+		.id = self->id, .resource = BYTES, .limit = GiB), q;
 
-	q = good;
-	q.flags = 0;
-	must_fail(EINVAL, set_quota, self->root, &q);
 	q = good;
 	q.kind = 2;
 	must_fail(EINVAL, set_quota, self->root, &q);
 	q = good;
 	q.resource = FLEXMEM_NR_RESOURCES;
 	must_fail(EINVAL, set_quota, self->root, &q);
-	/* what no flag asks for */
-	q = good;
-	q.guarantee = 1;
-	must_fail(EINVAL, set_quota, self->root, &q);
-	q.flags = FLEXMEM_QUOTA_GUARANTEE;
-	must_fail(EINVAL, set_quota, self->root, &q);
-	EXPECT_EQ(0, quota(self->alice, variant->kind, BYTES).out_guarantee);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT,
 		  quota(self->alice, variant->kind, BYTES).out_limit);
 	must(set_quota, self->root, &good);
@@ -258,13 +213,17 @@ TEST_F(limit, wrong_values_are_einval)
 		  &CMD(quota, .kind = variant->kind, .id = self->id));
 	must_fail(EINVAL, quota, self->alice,
 		  &CMD(quota, .kind = variant->kind, .limit = 1));
-	must_fail(EINVAL, quota, self->alice,
-		  &CMD(quota, .kind = variant->kind, .guarantee = 1));
 }
 
 TEST_F(limit, unknown_owners)
 {
+	struct flexmem_quota q = CMD(quota, .kind = CLIENT, .id = ~0ULL,
+				     .out_limit = 77);
+
 	if (variant->kind == CLIENT) {
+		/* that has no answer */
+		must_fail(ENOENT, set_quota, self->root, &q);
+		EXPECT_EQ(77, q.out_limit);
 		EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, 0, BYTES, 1));
 		EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, ~0ULL, BYTES, 1));
 		EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, self->id + 1000,
@@ -494,7 +453,6 @@ TEST_F(limit, values_stay_with_users_and_go_with_clients)
 
 	ASSERT_EQ(0, set_limit(self->root, CLIENT, client, BYTES, MiB));
 	ASSERT_EQ(0, set_limit(self->root, USER, ALICE, BYTES, 2 * MiB));
-	ASSERT_EQ(0, set_guarantee(self->root, USER, ALICE, BYTES, MiB));
 	close(self->alice);
 	close(self->alice2);
 	EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, client, BYTES, MiB));
@@ -505,201 +463,8 @@ TEST_F(limit, values_stay_with_users_and_go_with_clients)
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, quota(self->alice, CLIENT, BYTES).out_limit);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, quota(self->alice2, CLIENT, BYTES).out_limit);
 	EXPECT_EQ(2 * MiB, quota(self->alice, USER, BYTES).out_limit);
-	EXPECT_EQ(MiB, quota(self->alice, USER, BYTES).out_guarantee);
 	TAKE(self->alice, 2 * MiB);
 	EXPECT_REFUSED(FLEXMEM_REASON_USER_LIMIT, self->alice2, 1);
-}
-
-/* Take all that there is; the reason that there is no more. */
-static __u32 fill_up(int fd, __u64 piece, __u64 *taken)
-{
-	struct flexmem_alloc reply;
-
-	for (*taken = 0; !fm_alloc(fd, piece, &reply); *taken += piece)
-		;
-	return reply.out_error == ENOMEM ? reply.out_reason : ~0U;
-}
-
-TEST_F(limit, guaranteed_bytes_are_there_when_all_else_is_taken)
-{
-	__u64 bytes;
-	int bob;
-
-	GUARANTEE(BYTES, REGION);
-	EXPECT_EQ(FLEXMEM_REASON_GUARANTEE, fill_up(self->bob, PIECE, &bytes));
-	EXPECT_EQ(CAPACITY - REGION, bytes);
-	if (variant->kind == CLIENT)
-		EXPECT_REFUSED(FLEXMEM_REASON_GUARANTEE, self->alice2, 128);
-	for (bytes = 0; bytes < REGION; bytes += PIECE)
-		TAKE(bytes & PIECE ? self->also : self->alice, PIECE);
-	EXPECT_EQ(REGION, used(self->alice, BYTES));
-	/* beyond it she is as everyone */
-	EXPECT_EQ(0, fm_take(self->alice, 128));
-
-	/* what she gives back stays hers */
-	close(self->bob);
-	self->bob = bob = fm_open_as(variant->mode, BOB);
-	EXPECT_EQ(FULL, fill_up(bob, PIECE, &bytes));
-	EXPECT_EQ(CAPACITY - REGION, bytes);
-}
-
-TEST_F(limit, a_guarantee_ends_when_it_is_set_to_zero)
-{
-	__u64 bytes;
-
-	GUARANTEE(BYTES, 2 * REGION);
-	EXPECT_EQ(FLEXMEM_REASON_GUARANTEE, fill_up(self->bob, PIECE, &bytes));
-	EXPECT_EQ(CAPACITY - 2 * REGION, bytes);
-	GUARANTEE(BYTES, REGION);
-	EXPECT_EQ(FLEXMEM_REASON_GUARANTEE, fill_up(self->bob, PIECE, &bytes));
-	EXPECT_EQ(REGION, bytes);
-	GUARANTEE(BYTES, 0);
-	EXPECT_EQ(FULL, fill_up(self->bob, PIECE, &bytes));
-	EXPECT_EQ(REGION, bytes);
-}
-
-TEST_F(limit, more_than_there_is_cannot_be_guaranteed)
-{
-	const __u64 bob = variant->kind == USER ? BOB : fm_client_id(self->bob);
-
-#define TRY(value)							\
-	set_guarantee(self->root, variant->kind, self->id, BYTES, value)
-	EXPECT_EQ(ENOSPC, TRY(CAPACITY + 128));
-	EXPECT_EQ(ENOSPC, TRY(FLEXMEM_NO_LIMIT));
-	EXPECT_EQ(0, quota(self->alice, variant->kind, BYTES).out_guarantee);
-	EXPECT_EQ(0, TRY(CAPACITY));
-	EXPECT_EQ(0, TRY(10 * GiB));
-	/* not twice, either */
-	EXPECT_EQ(ENOSPC, set_guarantee(self->root, variant->kind, bob, BYTES,
-					CAPACITY - 10 * GiB + 128));
-	EXPECT_EQ(0, set_guarantee(self->root, variant->kind, bob, BYTES,
-				   CAPACITY - 10 * GiB));
-	EXPECT_EQ(ENOSPC, TRY(10 * GiB + 128));
-	EXPECT_EQ(10 * GiB, quota(self->alice, variant->kind, BYTES).out_guarantee);
-	EXPECT_EQ(0, set_guarantee(self->root, variant->kind, bob, BYTES, 0));
-
-	/* nor an owner's present use; what she has herself is hers already */
-	TAKE(self->bob, 3 * GiB);
-	TAKE(self->alice, GiB);
-	EXPECT_EQ(ENOSPC, TRY(13 * GiB + 128));
-	EXPECT_EQ(0, TRY(13 * GiB));
-#undef TRY
-}
-
-TEST_F(limit, a_guarantee_is_not_above_the_limit)
-{
-	struct flexmem_quota q = CMD(quota, .kind = variant->kind,
-		.id = self->id, .resource = BYTES, .limit = GiB,
-		.guarantee = GiB + 128, .flags = FLEXMEM_QUOTA_LIMIT |
-						 FLEXMEM_QUOTA_GUARANTEE);
-
-	must_fail(EINVAL, set_quota, self->root, &q);
-	EXPECT_EQ(FLEXMEM_NO_LIMIT,
-		  quota(self->alice, variant->kind, BYTES).out_limit);
-	LIMIT(BYTES, GiB);
-	EXPECT_EQ(EINVAL, set_guarantee(self->root, variant->kind, self->id,
-					BYTES, GiB + 1));
-	GUARANTEE(BYTES, GiB);
-	EXPECT_EQ(EINVAL, set_limit(self->root, variant->kind, self->id, BYTES,
-				    GiB - 1));
-	EXPECT_EQ(GiB, quota(self->alice, variant->kind, BYTES).out_limit);
-	EXPECT_EQ(GiB, quota(self->alice, variant->kind, BYTES).out_guarantee);
-	/* both at once, in the right order */
-	q.limit = q.guarantee = 2 * GiB;
-	must(set_quota, self->root, &q);
-	q.limit = q.guarantee = MiB;
-	must(set_quota, self->root, &q);
-}
-
-TEST_F(limit, a_client_is_not_guaranteed_what_its_user_may_not_have)
-{
-	__u64 client = fm_client_id(self->alice);
-
-	ASSERT_EQ(0, set_limit(self->root, USER, ALICE, BYTES, GiB));
-	EXPECT_EQ(ENOSPC, set_guarantee(self->root, CLIENT, client, BYTES, 2 * GiB));
-	EXPECT_EQ(0, set_guarantee(self->root, CLIENT, client, BYTES, GiB));
-}
-
-TEST_F(limit, guarantees_of_a_closed_file_are_free_again)
-{
-	__u64 bytes;
-
-	ASSERT_EQ(0, set_guarantee(self->root, CLIENT, fm_client_id(self->alice2),
-				   BYTES, 2 * REGION));
-	EXPECT_EQ(FLEXMEM_REASON_GUARANTEE, fill_up(self->bob, PIECE, &bytes));
-	EXPECT_EQ(CAPACITY - 2 * REGION, bytes);
-	close(self->alice2);
-	EXPECT_EQ(FULL, fill_up(self->bob, PIECE, &bytes));
-	EXPECT_EQ(2 * REGION, bytes);
-	self->alice2 = -1;
-}
-
-/* A slot set aside: the region in it has no other owner's bytes. */
-TEST_F(limit, a_guaranteed_slot_is_the_owners_alone)
-{
-	struct flexmem_alloc a, b;
-	struct snapshot s;
-	struct account account;
-	unsigned int i, reserved = 0;
-	__u64 bytes;
-
-	GUARANTEE(SLOTS, 1);
-	EXPECT_EQ(1, quota(self->alice, variant->kind, SLOTS).out_guarantee);
-	/* the region that she needs is her own, and not his */
-	ASSERT_EQ(0, fm_alloc(self->alice, MiB, &a));
-	ASSERT_EQ(0, fm_alloc(self->bob, MiB, &b));
-	EXPECT_NE(a.out_address.region_id, b.out_address.region_id);
-	ACCOUNT(self->root, &account);
-	EXPECT_STREQ("", fm_wrong(&account));
-	SNAP(self->root, &s);
-	for (i = 0; i < s.regions.out_count; i++) {
-		EXPECT_EQ(s.region[i].flags & FLEXMEM_REGION_PROGRAM,
-			  s.segment[i].flags);
-		EXPECT_EQ(s.region[i].flags, account.region[i].flags);
-		if (!(s.region[i].flags & FLEXMEM_REGION_RESERVED))
-			continue;
-		reserved++;
-		EXPECT_EQ(a.out_address.region_id, s.region[i].region_id);
-	}
-	EXPECT_EQ(1, reserved);
-
-	/* all that there is, but not that */
-	while (!fm_alloc(self->bob, MiB * 64, &b)) {
-		ASSERT_NE(a.out_address.region_id, b.out_address.region_id);
-	}
-	EXPECT_EQ(FLEXMEM_REASON_GUARANTEE, b.out_reason);
-	ASSERT_EQ(0, fm_free(self->alice, a.out_handle));
-	EXPECT_EQ(0, fm_take(self->bob, 64 * MiB));
-	for (bytes = 0; bytes < REGION; bytes += GiB)
-		TAKE(self->also, GiB);
-	EXPECT_EQ(0, fm_take(self->also, GiB));
-}
-
-TEST_F(limit, a_slot_is_kept_for_who_has_not_come_yet)
-{
-	__u64 bytes;
-
-	GUARANTEE(SLOTS, 1);
-	EXPECT_EQ(FLEXMEM_REASON_GUARANTEE, fill_up(self->bob, PIECE, &bytes));
-	EXPECT_EQ(CAPACITY - REGION, bytes);
-	if (variant->kind == CLIENT)
-		EXPECT_EQ(0, fm_take(self->alice2, 128));
-	TAKE(self->also, REGION);
-	/* without the guarantee it is shared with everyone, when it is empty */
-	GUARANTEE(SLOTS, 0);
-}
-
-TEST_F(limit, no_more_slots_than_there_are_can_be_guaranteed)
-{
-#define TRY(value)							\
-	set_guarantee(self->root, variant->kind, self->id, SLOTS, value)
-	EXPECT_EQ(ENOSPC, TRY(5));
-	EXPECT_EQ(ENOSPC, TRY(1ULL << 40));
-	TAKE(self->bob, REGION);
-	EXPECT_EQ(ENOSPC, TRY(4));
-	EXPECT_EQ(0, TRY(3));
-	EXPECT_EQ(0, TRY(0));
-#undef TRY
 }
 
 /* Many at once: never a byte above the limit, not for a moment */

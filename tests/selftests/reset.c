@@ -272,8 +272,7 @@ TEST_F(reset, quotas_and_strictness_stay)
 	const __u64 id = fm_client_id(self->other);
 	struct flexmem_alloc a, b;
 
-	must(set_quota, self->fd, &CMD(quota, .id = id, .limit = MiB,
-				       .flags = FLEXMEM_QUOTA_LIMIT));
+	must(set_quota, self->fd, &CMD(quota, .id = id, .limit = MiB));
 	must(strict, self->other, &CMD(strict));
 	ASSERT_NE(0, fm_take(self->other, MiB));
 	RESET(variant->mode);

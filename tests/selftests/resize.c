@@ -28,15 +28,12 @@ FIXTURE_VARIANT_ADD(resize, pf) { FM_PF, "pf/memory" };
 FIXTURE_VARIANT_ADD(resize, vf) { FM_VF, "vf0/memory" };
 
 /* For all of them; 0 or an errno. The owner is a user, by number. */
-static int set_quota(int root, __u32 flags, uid_t user, __u64 value)
+static int set_limit(int root, uid_t user, __u64 limit)
 {
-	const bool limit = flags & FLEXMEM_QUOTA_LIMIT;
-
-	return raw_set_quota(root, &CMD(quota, .flags = flags,
-					.kind = FLEXMEM_OWNER_USER, .id = user,
+	return raw_set_quota(root, &CMD(quota, .kind = FLEXMEM_OWNER_USER,
+					.id = user,
 					.resource = FLEXMEM_RESOURCE_BYTES,
-					.limit = limit ? value : 0,
-					.guarantee = limit ? 0 : value));
+					.limit = limit));
 }
 
 FIXTURE_SETUP(resize)
@@ -50,9 +47,7 @@ FIXTURE_SETUP(resize)
 FIXTURE_TEARDOWN(resize)
 {
 	fm_mend();
-	EXPECT_EQ(0, set_quota(self->root, FLEXMEM_QUOTA_GUARANTEE, BOB, 0));
-	EXPECT_EQ(0, set_quota(self->root, FLEXMEM_QUOTA_LIMIT, ALICE,
-			       FLEXMEM_NO_LIMIT));
+	EXPECT_EQ(0, set_limit(self->root, ALICE, FLEXMEM_NO_LIMIT));
 	close(self->alice);
 	close(self->bob);
 	EXPECT_EQ(0, fm_trim(self->root));
@@ -258,7 +253,7 @@ TEST_F(resize, a_limit_is_exact)
 	struct flexmem_alloc a;
 
 	TAKE(self->alice, SIZE, &a);
-	ASSERT_EQ(0, set_quota(self->root, FLEXMEM_QUOTA_LIMIT, ALICE, 2 * SIZE));
+	ASSERT_EQ(0, set_limit(self->root, ALICE, 2 * SIZE));
 	EXPECT_FAILS(ENOMEM, self->alice, &a, 2 * SIZE + 1, SIZE,
 		     FLEXMEM_REASON_USER_LIMIT, 0);
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
@@ -267,24 +262,10 @@ TEST_F(resize, a_limit_is_exact)
 	/* what is given back can be had again */
 	RESIZE(self->alice, &a, SIZE, SIZE);
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
-	ASSERT_EQ(0, set_quota(self->root, FLEXMEM_QUOTA_LIMIT, ALICE, SIZE));
+	ASSERT_EQ(0, set_limit(self->root, ALICE, SIZE));
 	RESIZE(self->alice, &a, SIZE + 128, SIZE + 128);
 	EXPECT_FAILS(ENOMEM, self->alice, &a, SIZE + 256, SIZE + 128,
 		     FLEXMEM_REASON_USER_LIMIT, 0);
-}
-
-TEST_F(resize, what_others_are_guaranteed_stays_theirs)
-{
-	struct flexmem_alloc a, b;
-
-	TAKE(self->alice, REGION / 2, &a);
-	ASSERT_EQ(0, set_quota(self->root, FLEXMEM_QUOTA_GUARANTEE, BOB,
-			       REGION + REGION / 4));
-	EXPECT_FAILS(ENOMEM, self->alice, &a, REGION - REGION / 4 + 128,
-		     REGION / 2, FLEXMEM_REASON_GUARANTEE, 0);
-	RESIZE(self->alice, &a, REGION - REGION / 4, REGION - REGION / 4);
-	TAKE(self->bob, REGION, &b);
-	TAKE(self->bob, REGION / 4, &b);
 }
 
 /* No byte of another tenant is in what is added, and none of its own is lost. */

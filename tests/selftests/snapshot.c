@@ -121,7 +121,6 @@ TEST_F(snapshot, owners_have_what_they_took)
 	EXPECT_EQ(1, o->slots);
 	EXPECT_EQ(1, o->handles);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, o->limit[FLEXMEM_RESOURCE_BYTES]);
-	EXPECT_EQ(0, o->guarantee[FLEXMEM_RESOURCE_BYTES]);
 	o = OWNER(&a, USER, ALICE);
 	EXPECT_EQ(ALICE, o->uid);
 	EXPECT_EQ(1024, o->bytes);
@@ -141,15 +140,12 @@ TEST_F(snapshot, owners_have_what_they_took)
 TEST_F(snapshot, owners_have_their_limits)
 {
 	const __u64 id = fm_client_id(self->alice);
-	struct flexmem_quota q = CMD(quota, .id = id, .limit = 12 * GiB,
-		.guarantee = GiB, .flags = FLEXMEM_QUOTA_LIMIT |
-					   FLEXMEM_QUOTA_GUARANTEE);
+	struct flexmem_quota q = CMD(quota, .id = id, .limit = 12 * GiB);
 	struct account a;
 
 	must(set_quota, self->root, &q);
 	ACCOUNT(self->root, &a);
 	EXPECT_EQ(12 * GiB, OWNER(&a, CLIENT, id)->limit[0]);
-	EXPECT_EQ(GiB, OWNER(&a, CLIENT, id)->guarantee[0]);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, OWNER(&a, CLIENT, id)->limit[1]);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, OWNER(&a, USER, ALICE)->limit[0]);
 }

@@ -218,17 +218,12 @@ int accounts_read(int fd, struct accounts *a)
 static const char *owner_wrong(const struct flexmem_owner_entry *o,
 			       const struct flexmem_owner_entry *before)
 {
-	unsigned int i;
-
 	if (o->kind > FLEXMEM_OWNER_USER || o->flags)
 		return "an owner of no known kind";
 	if (o->peak < o->bytes + o->orphaned)
 		return "an owner has more than its peak";
 	if (o->bytes && !o->slots)
 		return "an owner has bytes in no slot";
-	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
-		if (o->guarantee[i] > o->limit[i])
-			return "a guarantee above its limit";
 	/* Users first, then clients, each by id. */
 	if (before && (before->kind < o->kind ||
 		       (before->kind == o->kind && before->id >= o->id)))
@@ -289,7 +284,7 @@ const char *accounts_wrong(const struct accounts *a, bool admin)
 const char *accounts_not_empty(const struct accounts *a)
 {
 	const struct flexmem_snapshot *h = &a->head;
-	unsigned int i, n;
+	unsigned int i;
 
 	if (h->out_owned)
 		return "bytes are owned";
@@ -309,9 +304,6 @@ const char *accounts_not_empty(const struct accounts *a)
 		if (a->owner[i].bytes || a->owner[i].orphaned ||
 		    a->owner[i].handles || a->owner[i].slots)
 			return "something is charged";
-		for (n = 0; n < FLEXMEM_NR_RESOURCES; n++)
-			if (a->owner[i].guarantee[n])
-				return "something is guaranteed";
 	}
 	return NULL;
 }

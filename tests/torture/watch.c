@@ -139,8 +139,6 @@ bool op_quota(struct thread *t)
 	if (!file)
 		return false;
 	done = !call(file, "QUOTA", FLEXMEM_IOCTL_QUOTA, &quota, 0);
-	if (done && quota.out_guarantee > quota.out_limit)
-		fail("QUOTA: a guarantee above its limit");
 	/* Charged below zero looks like this. */
 	if (done && quota.out_used > 1ULL << 62)
 		fail("QUOTA: %llu is charged",
@@ -153,7 +151,6 @@ bool op_quota(struct thread *t)
 bool op_admin(struct thread *t)
 {
 	struct flexmem_quota quota = CMD(quota,
-		.flags = FLEXMEM_QUOTA_LIMIT,
 		.kind = FLEXMEM_OWNER_USER,
 		.resource = rng_below(&t->rng, FLEXMEM_NR_RESOURCES),
 		.id = FIRST_UID + t->worker->user,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Accounts of the fake kernel: snapshots, limits, guarantees, strict files. */
+/* Accounts of the fake kernel: snapshots, limits, strict files. */
 #include "fake_state.h"
 
 #include <errno.h>
@@ -12,7 +12,6 @@ struct user {
 	uint32_t uid;
 	uint64_t peak;
 	uint64_t limit[FLEXMEM_NR_RESOURCES];
-	uint64_t guarantee[FLEXMEM_NR_RESOURCES];
 };
 
 static struct user users[FAKE_USERS];
@@ -108,9 +107,6 @@ uint32_t limit_reached(const struct file *file, uint64_t size)
 	const struct user *own = get_user(file->uid);
 	uint64_t of_file[FLEXMEM_NR_RESOURCES];
 	uint64_t of_user[FLEXMEM_NR_RESOURCES];
-	uint64_t bytes;
-	uint64_t used = 0;
-	uint64_t promised = 0;
 	uint32_t i;
 
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++) {
@@ -121,18 +117,6 @@ uint32_t limit_reached(const struct file *file, uint64_t size)
 		return FLEXMEM_REASON_CLIENT_LIMIT;
 	if (above(own->limit, of_user, size))
 		return FLEXMEM_REASON_USER_LIMIT;
-	for (i = 0; i < nr_users; i++) {
-		bytes = used_by_user(users[i].uid, FLEXMEM_RESOURCE_BYTES);
-		used += bytes;
-		if (&users[i] != own &&
-		    bytes < users[i].guarantee[FLEXMEM_RESOURCE_BYTES])
-			promised += users[i].guarantee[FLEXMEM_RESOURCE_BYTES] -
-				    bytes;
-	}
-	/* Without the promises there is enough, with them there is not. */
-	if (size <= fake.capacity && used + size <= fake.capacity &&
-	    used + size + promised > fake.capacity)
-		return FLEXMEM_REASON_GUARANTEE;
 	return FLEXMEM_REASON_NONE;
 }
 
@@ -182,7 +166,6 @@ static void fill_user(const struct user *user,
 		.handles = used_by_user(user->uid, FLEXMEM_RESOURCE_HANDLES),
 	};
 	memcpy(entry->limit, user->limit, sizeof(entry->limit));
-	memcpy(entry->guarantee, user->guarantee, sizeof(entry->guarantee));
 }
 
 static void fill_client(const struct file *file,
@@ -199,7 +182,6 @@ static void fill_client(const struct file *file,
 		.handles = file->handles,
 	};
 	memcpy(entry->limit, file->limit, sizeof(entry->limit));
-	memcpy(entry->guarantee, file->guarantee, sizeof(entry->guarantee));
 }
 
 /* Lists the owners that @caller may see; only counts them with @entry NULL. */
@@ -260,17 +242,16 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 }
 
 static void reply_quota(struct flexmem_quota *cmd, const uint64_t *limit,
-			const uint64_t *guarantee, uint64_t used)
+			uint64_t used)
 {
 	cmd->out_limit = limit[cmd->resource];
-	cmd->out_guarantee = guarantee[cmd->resource];
 	cmd->out_used = used;
 }
 
 static void check_quota(const struct flexmem_quota *cmd)
 {
 	REQUIRE(cmd->size == sizeof(*cmd));
-	REQUIRE(!cmd->out_limit && !cmd->out_guarantee && !cmd->out_used);
+	REQUIRE(!cmd->flags && !cmd->out_limit && !cmd->out_used);
 }
 
 static int quota(const struct file *file, struct flexmem_quota *cmd)
@@ -278,50 +259,25 @@ static int quota(const struct file *file, struct flexmem_quota *cmd)
 	const struct user *user = get_user(file->uid);
 
 	check_quota(cmd);
-	REQUIRE(!cmd->flags && !cmd->id && !cmd->limit && !cmd->guarantee);
+	REQUIRE(!cmd->id && !cmd->limit);
 	if (cmd->kind > FLEXMEM_OWNER_USER ||
 	    cmd->resource >= FLEXMEM_NR_RESOURCES)
 		return EINVAL;
 	if (cmd->kind == FLEXMEM_OWNER_CLIENT)
-		reply_quota(cmd, file->limit, file->guarantee,
+		reply_quota(cmd, file->limit,
 			    used_by_file(file, cmd->resource));
 	else
-		reply_quota(cmd, user->limit, user->guarantee,
+		reply_quota(cmd, user->limit,
 			    used_by_user(user->uid, cmd->resource));
-	return 0;
-}
-
-/* Guaranteed memory must be there: enough of that rule for these tests. */
-static int change_quota(const struct flexmem_quota *cmd, uint64_t *limit,
-			uint64_t *guarantee)
-{
-	uint64_t new_limit = *limit;
-	uint64_t new_guarantee = *guarantee;
-
-	if (cmd->flags & FLEXMEM_QUOTA_LIMIT)
-		new_limit = cmd->limit;
-	if (cmd->flags & FLEXMEM_QUOTA_GUARANTEE)
-		new_guarantee = cmd->guarantee;
-	if (new_guarantee > new_limit)
-		return EINVAL;
-	if (cmd->resource == FLEXMEM_RESOURCE_BYTES &&
-	    new_guarantee > fake.capacity)
-		return ENOSPC;
-	*limit = new_limit;
-	*guarantee = new_guarantee;
 	return 0;
 }
 
 static int set_quota(struct flexmem_quota *cmd)
 {
 	struct user *user;
-	int err;
 	int i;
 
 	check_quota(cmd);
-	REQUIRE(cmd->flags && !(cmd->flags & ~3u));
-	REQUIRE(cmd->flags & FLEXMEM_QUOTA_LIMIT || !cmd->limit);
-	REQUIRE(cmd->flags & FLEXMEM_QUOTA_GUARANTEE || !cmd->guarantee);
 	if (!fake.admin)
 		return EPERM;
 	if (cmd->kind > FLEXMEM_OWNER_USER ||
@@ -329,20 +285,18 @@ static int set_quota(struct flexmem_quota *cmd)
 		return EINVAL;
 	if (cmd->kind == FLEXMEM_OWNER_USER) {
 		user = get_user((uint32_t)cmd->id);
-		err = change_quota(cmd, &user->limit[cmd->resource],
-				   &user->guarantee[cmd->resource]);
-		reply_quota(cmd, user->limit, user->guarantee,
+		user->limit[cmd->resource] = cmd->limit;
+		reply_quota(cmd, user->limit,
 			    used_by_user(user->uid, cmd->resource));
-		return err;
+		return 0;
 	}
 	for (i = 0; i < FDS; i++) {
 		if (!files[i].open || files[i].id != cmd->id)
 			continue;
-		err = change_quota(cmd, &files[i].limit[cmd->resource],
-				   &files[i].guarantee[cmd->resource]);
-		reply_quota(cmd, files[i].limit, files[i].guarantee,
+		files[i].limit[cmd->resource] = cmd->limit;
+		reply_quota(cmd, files[i].limit,
 			    used_by_file(&files[i], cmd->resource));
-		return err;
+		return 0;
 	}
 	return ENOENT;
 }

@@ -42,7 +42,6 @@ struct file {
 	bool lease;
 	bool strict;
 	uint64_t limit[FLEXMEM_NR_RESOURCES];
-	uint64_t guarantee[FLEXMEM_NR_RESOURCES];
 };
 
 extern pthread_mutex_t lock;
@@ -88,7 +87,7 @@ struct block *place_growable(struct region *region, uint64_t size,
 			     uint64_t align);
 int resize(struct file *file, struct flexmem_resize *cmd);
 
-/* fake_owners.c: accounts, limits and guarantees. */
+/* fake_owners.c: accounts and limits. */
 void reset_owners(void);
 void limits_of_new_file(struct file *file);
 /* The reason for which so many bytes cannot be given, or none. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory by owner: usage, limits, guarantees, and the failures they cause. */
+/* Memory by owner: usage, limits, and the failures they cause. */
 #include "test.h"
 
 static struct flexmem_allocated get(struct flexmem_device *device,
@@ -21,7 +21,7 @@ static void set_limit(struct flexmem_device *device, uint32_t kind, uint64_t id,
 		      uint32_t charge, uint64_t limit)
 {
 	assert_int_equal(flexmem_device_set_quota(device, kind, id, charge,
-						  &limit, NULL, NULL, 0), 0);
+						  limit, NULL, 0), 0);
 }
 
 static int ask(struct flexmem_device *device, struct flexmem_usage *usage,
@@ -101,7 +101,6 @@ static void usage_lists(void **state)
 	assert_true(accounts[3].limit[FLEXMEM_CHARGE_BYTES] ==
 		    FLEXMEM_UNLIMITED);
 	assert_int_equal(accounts[3].limit[FLEXMEM_CHARGE_SLOTS], 5);
-	assert_int_equal(accounts[3].guarantee[FLEXMEM_CHARGE_HANDLES], 0);
 	flexmem_regions_free(regions);
 	flexmem_accounts_free(accounts);
 	flexmem_accounts_free(NULL);
@@ -243,7 +242,6 @@ static void own_quota(void **state)
 					      FLEXMEM_CHARGE_BYTES, &a,
 					      sizeof(a)), 0);
 	assert_int_equal(a.limit, 8 * GIB);
-	assert_int_equal(a.guarantee, 0);
 	assert_int_equal(a.used, 1024);
 	assert_int_equal(flexmem_device_quota(device, FLEXMEM_ACCOUNT_CLIENT,
 					      FLEXMEM_CHARGE_HANDLES, &a,
@@ -261,42 +259,26 @@ static void own_quota(void **state)
 	flexmem_device_close(device);
 }
 
-/*
- * A value that is not given stays as it is; zero and "no limit" are values too.
- */
+/* Zero and "no limit" are values too. */
 static void set_quota(void **state)
 {
+	const uint64_t limits[] = { 8 * GIB, FLEXMEM_UNLIMITED, 0 };
 	struct flexmem_device *device = open_device();
-	const uint64_t none = FLEXMEM_UNLIMITED;
-	const uint64_t eight = 8 * GIB;
-	const uint64_t zero = 0;
-	const uint64_t two = 2 * GIB;
 	struct flexmem_allowance a;
+	size_t i;
 
 	(void)state;
-	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
-						  77, FLEXMEM_CHARGE_BYTES,
-						  &eight, &two, &a, sizeof(a)),
-			 0);
-	assert_int_equal(a.limit, 8 * GIB);
-	assert_int_equal(a.guarantee, 2 * GIB);
-	assert_int_equal(a.used, 0);
-	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
-						  77, FLEXMEM_CHARGE_BYTES,
-						  NULL, &zero, &a, sizeof(a)),
-			 0);
-	assert_int_equal(a.limit, 8 * GIB);
-	assert_int_equal(a.guarantee, 0);
-	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
-						  77, FLEXMEM_CHARGE_BYTES,
-						  &none, NULL, &a, sizeof(a)),
-			 0);
-	assert_true(a.limit == FLEXMEM_UNLIMITED);
-	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
-						  77, FLEXMEM_CHARGE_BYTES,
-						  &zero, NULL, &a, sizeof(a)),
-			 0);
-	assert_int_equal(a.limit, 0);
+	get(device, 1000);
+	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		assert_int_equal(flexmem_device_set_quota(device,
+							  FLEXMEM_ACCOUNT_USER,
+							  1000,
+							  FLEXMEM_CHARGE_BYTES,
+							  limits[i], &a,
+							  sizeof(a)), 0);
+		assert_true(a.limit == limits[i]);
+		assert_int_equal(a.used, 1024);
+	}
 	flexmem_device_close(device);
 }
 
@@ -304,32 +286,19 @@ static void set_quota_refused(void **state)
 {
 	struct flexmem_device *device = open_device();
 	struct flexmem_allowance a = { .used = 7 };
-	const uint64_t little = 5;
-	const uint64_t much = 65 * GIB;
 
 	(void)state;
 	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
-						  77, FLEXMEM_CHARGE_BYTES,
-						  NULL, &much, &a, sizeof(a)),
-			 -ENOSPC);
-	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
-						  77, FLEXMEM_CHARGE_BYTES,
-						  &little, &much, &a,
+						  77, FLEXMEM_CHARGES, 5, &a,
 						  sizeof(a)), -EINVAL);
-	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
-						  77, FLEXMEM_CHARGE_BYTES,
-						  NULL, NULL, &a, sizeof(a)),
-			 -EINVAL);
 	assert_int_equal(flexmem_device_set_quota(device,
 						  FLEXMEM_ACCOUNT_CLIENT, 99,
-						  FLEXMEM_CHARGE_SLOTS, &little,
-						  NULL, &a, sizeof(a)),
-			 -ENOENT);
+						  FLEXMEM_CHARGE_SLOTS, 5, &a,
+						  sizeof(a)), -ENOENT);
 	fake.admin = false;
 	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
-						  77, FLEXMEM_CHARGE_BYTES,
-						  &little, NULL, &a, sizeof(a)),
-			 -EPERM);
+						  77, FLEXMEM_CHARGE_BYTES, 5,
+						  &a, sizeof(a)), -EPERM);
 	assert_int_equal(a.used, 7);
 	flexmem_device_close(device);
 }
@@ -416,24 +385,6 @@ static void limit_has_gone(void **state)
 	flexmem_device_close(device);
 }
 
-static void guaranteed_to_others(void **state)
-{
-	struct flexmem_device *device = open_device();
-	const uint64_t guarantee = 60 * GIB;
-	struct flexmem_allocated a;
-
-	(void)state;
-	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
-						  77, FLEXMEM_CHARGE_BYTES,
-						  NULL, &guarantee, NULL, 0),
-			 0);
-	assert_int_equal(get(device, 4 * GIB).error, 0);
-	a = get(device, 128);
-	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_GUARANTEE);
-	expect_text(&a, "what is left has been guaranteed to others");
-	flexmem_device_close(device);
-}
-
 /* Hundreds of failures of a kind ask once; another kind asks again. */
 static void limits_in_a_batch(void **state)
 {
@@ -510,7 +461,6 @@ static void nulls(void **state)
 	struct flexmem_region_state *regions;
 	struct flexmem_allowance a;
 	struct flexmem_usage u;
-	const uint64_t one = 1;
 
 	(void)state;
 	assert_int_equal(flexmem_device_usage(NULL, &u, sizeof(u), NULL, 0,
@@ -528,10 +478,10 @@ static void nulls(void **state)
 	assert_int_equal(flexmem_device_quota(device, 0, 0, NULL, sizeof(a)),
 			 -EINVAL);
 	assert_int_equal(flexmem_device_quota(device, 0, 0, &a, 8), -EINVAL);
-	assert_int_equal(flexmem_device_set_quota(NULL, 0, 1, 0, &one, NULL,
-						  NULL, 0), -EINVAL);
-	assert_int_equal(flexmem_device_set_quota(device, 0, 1, 0, &one, NULL,
-						  &a, 8), -EINVAL);
+	assert_int_equal(flexmem_device_set_quota(NULL, 0, 1, 0, 1, NULL, 0),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_set_quota(device, 0, 1, 0, 1, &a, 8),
+			 -EINVAL);
 	assert_int_equal(fake.calls[FLEXMEM_CMD_SET_QUOTA], 0);
 	flexmem_device_close(device);
 }
@@ -553,7 +503,6 @@ int main(void)
 		TEST(client_limit),
 		TEST(user_limits),
 		TEST(limit_has_gone),
-		TEST(guaranteed_to_others),
 		TEST(limits_in_a_batch),
 		TEST(older_allocation),
 		TEST(strict),

@@ -91,8 +91,7 @@ static void flags(void **state)
 		uint32_t library;
 	} cases[] = {
 		{ FLEXMEM_REGION_PROGRAM, FLEXMEM_PROGRAM },
-		{ FLEXMEM_REGION_RESERVED, FLEXMEM_RESERVED },
-		{ UINT32_MAX, FLEXMEM_PROGRAM | FLEXMEM_RESERVED },
+		{ UINT32_MAX, FLEXMEM_PROGRAM },
 	};
 	struct flexmem_device *device = open_device();
 	struct flexmem_segment *segment;

@@ -83,8 +83,6 @@ static void limits(void **state)
 		  "limit of this open file (3.0 GiB of 4.0 GiB used)" },
 		{ FLEXMEM_LIMIT_USER, "user_limit",
 		  "limit of this user's open files (3.0 GiB of 4.0 GiB used)" },
-		{ FLEXMEM_LIMIT_GUARANTEE, "guarantee",
-		  "what is left has been guaranteed to others" },
 		{ FLEXMEM_LIMIT_ALIGNMENT, "alignment",
 		  "alignment (it suits no free piece that was tried)" },
 		{ 4711, "unknown", "limit 4711 of the driver" },
@@ -258,7 +256,7 @@ static void documented_errors(void **state)
 	static const int errors[] = {
 		ENOTTY, EFAULT, EINVAL, E2BIG, EOPNOTSUPP, ENOENT, ENOMEM,
 		EMSGSIZE, EBUSY, EPERM, EACCES, ENODEV, ETIMEDOUT, EIO, EINTR,
-		EAGAIN, ECANCELED, ENOSPC,
+		EAGAIN, ECANCELED,
 	};
 	size_t i;
 

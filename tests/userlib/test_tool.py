@@ -284,12 +284,12 @@ def device_is_reset_under_a_map():
 
 @test
 def kinds_of_regions():
-    for flags, kind in ((0, "shared"), (1, "program"), (2, "reserved"), (3, "reserved")):
+    for flags, kind in ((0, "shared"), (1, "program")):
         out = good("shell", stdin="alloc 1\nregions\nsegments\nregions --json\n",
                    FAKE_REGION_FLAGS=flags)
         assert len(re.findall(rf"  {kind}$", out, re.M)) == 2, out
         region, = json.loads(out[out.index("{"):])["regions"]
-        assert (region["program"], region["reserved"]) == (bool(flags & 1), bool(flags & 2)), region
+        assert region["program"] == bool(flags), region
 
 
 @test
@@ -303,16 +303,16 @@ def fill_fails():
 @test
 def owners():
     out = good("shell", stdin="alloc 5G\nalloc 1G\nfree 1\nlimit --user 7 --bytes 8G --slots 4\n"
-               "limit --client 1 --guarantee-handles 10\nowners\nowners --json\n",
+               "limit --client 1 --handles 10\nowners\nowners --json\n",
                COLUMNS=120, FAKE_ORPHANED=4096)
     sums, table = out[out.index("   total  "):].split("\n\n")[:2]
     sums = re.split(r" {2,}", sums.splitlines()[1].strip())
     assert sums == ["12.0 GiB", "11.0 GiB", "1.0 GiB", "4.0 KiB", "0 B", "0 B", "1"], sums
     rows = [re.split(r" {2,}", line.strip()) for line in table.splitlines()]
     assert rows[1:] == [
-        ["user 7", "7", "-", "0 B", "4.0 KiB", "0 B", "0", "0", "8.0 GiB/4/none", "none"],
-        ["user 1000", "1000", "-", "1.0 GiB", "0 B", "6.0 GiB", "1", "1", "none", "none"],
-        ["client 1", "1000", "4242", "1.0 GiB", "0 B", "6.0 GiB", "1", "1", "none",
+        ["user 7", "7", "-", "0 B", "4.0 KiB", "0 B", "0", "0", "8.0 GiB/4/none"],
+        ["user 1000", "1000", "-", "1.0 GiB", "0 B", "6.0 GiB", "1", "1", "none"],
+        ["client 1", "1000", "4242", "1.0 GiB", "0 B", "6.0 GiB", "1", "1",
          "none/none/10"]], rows
     found = json.loads(out[out.index("{"):])
     assert found["total"] == sum(found[key] for key in ("free", "owned", "orphaned", "reserved",
@@ -321,8 +321,7 @@ def owners():
     assert found["owners"][2] == {
         "kind": "client", "id": 1, "uid": 1000, "pid": 4242, "bytes": GIB, "orphaned": 0,
         "peak": 6 * GIB, "slots": 1, "handles": 1,
-        "limit": {"bytes": None, "slots": None, "handles": None},
-        "guarantee": {"bytes": 0, "slots": 0, "handles": 10}}, found
+        "limit": {"bytes": None, "slots": None, "handles": 10}}, found
     status, _, err = run("owners", FAKE_CAPABILITIES=0)
     assert status == 1 and "owners: not a flexmem device, or its driver is too old" in err, err
 
@@ -331,49 +330,45 @@ def owners():
 def own_limits():
     lines = good("limit", FAKE_CLIENT_LIMIT=GIB).splitlines()
     assert [re.split(r" {2,}", line.strip()) for line in lines] == [
-        ["owner", "what", "used", "limit", "guarantee"],
-        ["own client", "bytes", "0 B", "1.0 GiB", "none"],
-        ["own client", "slots", "0", "none", "none"],
-        ["own client", "handles", "0", "none", "none"],
-        ["own user", "bytes", "0 B", "none", "none"],
-        ["own user", "slots", "0", "none", "none"],
-        ["own user", "handles", "0", "none", "none"]], lines
+        ["owner", "what", "used", "limit"],
+        ["own client", "bytes", "0 B", "1.0 GiB"],
+        ["own client", "slots", "0", "none"],
+        ["own client", "handles", "0", "none"],
+        ["own user", "bytes", "0 B", "none"],
+        ["own user", "slots", "0", "none"],
+        ["own user", "handles", "0", "none"]], lines
     found = report("limit", FAKE_CLIENT_LIMIT=GIB)
     assert found[0]["id"] is None and found[0]["bytes"] == \
-        {"used": 0, "limit": GIB, "guarantee": 0}, found
+        {"used": 0, "limit": GIB}, found
     assert found[1]["kind"] == "user" and found[1]["bytes"]["limit"] is None, found
 
 
 @test
 def sets_limits():
-    out = good("limit", "--user", "1000", "--bytes", "8G", "--guarantee-bytes", "2G", "--slots", "3")
+    out = good("limit", "--user", "1000", "--bytes", "8G", "--slots", "3")
     assert [re.split(r" {2,}", line.strip()) for line in out.splitlines()[1:]] == [
-        ["user 1000", "bytes", "0 B", "8.0 GiB", "2.0 GiB"],
-        ["user 1000", "slots", "0", "3", "none"]], out
+        ["user 1000", "bytes", "0 B", "8.0 GiB"],
+        ["user 1000", "slots", "0", "3"]], out
     # Of a user and a client with the same id each has its own; what is orphaned is charged.
     out = good("shell", stdin="alloc 1K\nlimit --user 1 --bytes 5G\nlimit --client 1\n"
                "limit --user 1\n", FAKE_ORPHANED=8192)
     rows = [re.split(r" {2,}", line) for line in out.splitlines() if " bytes " in line]
-    assert rows[-2:] == [["client 1", "bytes", "1.0 KiB", "none", "none"],
-                         ["user 1", "bytes", "8.0 KiB", "5.0 GiB", "none"]], rows
+    assert rows[-2:] == [["client 1", "bytes", "1.0 KiB", "none"],
+                         ["user 1", "bytes", "8.0 KiB", "5.0 GiB"]], rows
     # Sees what was set, and takes it back.
-    out = good("shell", stdin="alloc 1K\nlimit --client 1 --handles 5 --guarantee-handles 2\n"
-               "limit --client 1 --handles none --guarantee-handles none\nlimit --client 1 --json\n")
-    assert "client 1  handles     1      5          2\n" in out, out
+    out = good("shell", stdin="alloc 1K\nlimit --client 1 --handles 5\n"
+               "limit --client 1 --handles none\nlimit --client 1 --json\n")
+    assert "client 1  handles     1      5\n" in out, out
     found, = json.loads(out[out.index("[\n"):])
     assert (found["kind"], found["id"], found["handles"], found["bytes"]["used"]) == \
-        ("client", 1, {"used": 1, "limit": None, "guarantee": 0}, 1024), found
+        ("client", 1, {"used": 1, "limit": None}, 1024), found
 
 
 @test
 def limit_fails():
     for args, message in ((("--client", "9", "--bytes", "1"), "limit: no client 9"),
                           (("--client", "9"), "limit: no client 9 that you may see"),
-                          (("--user", "9"), "limit: no user 9 that you may see"),
-                          (("--user", "9", "--guarantee-bytes", "1T"),
-                           "limit of bytes: not so much is left that can be guaranteed"),
-                          (("--user", "9", "--handles", "1", "--guarantee-handles", "2"),
-                           "limit of handles: an argument is out of its range")):
+                          (("--user", "9"), "limit: no user 9 that you may see")):
         status, out, err = run("limit", *args)
         assert (status, out, err) == (1, "", f"flexmem: {message}\n"), (status, out, err)
     status, _, err = run("limit", "--user", "9", "--bytes", "1", FAKE_ADMIN=0)

@@ -46,7 +46,6 @@
  *    another thread.
  *  - EAGAIN: an allocation cannot be extended where it is; or there is no event
  *    to read.
- *  - ENOSPC: a guarantee could not be kept.
  *  - EPERM: the command is the administrator's (CAP_SYS_ADMIN in the initial
  *    user namespace). So is open() of a PF, whatever the mode of its node,
  *    unless flexmem.ko was loaded with pf_open=mode.
@@ -269,7 +268,6 @@ struct flexmem_info {
  * @FLEXMEM_REASON_HANDLES: this open file has as many live allocations as it may
  * @FLEXMEM_REASON_CLIENT_LIMIT: the open file's limit of bytes, slots or handles
  * @FLEXMEM_REASON_USER_LIMIT: the limit of all open files of its user
- * @FLEXMEM_REASON_GUARANTEE: what is left has been guaranteed to others
  * @FLEXMEM_REASON_ALIGNMENT: as FRAGMENTATION, but of the free blocks that are
  *	large enough only so many were looked at for an alignment above 128;
  *	another of them may suit
@@ -284,8 +282,7 @@ enum flexmem_reason {
 	FLEXMEM_REASON_HANDLES = 6,
 	FLEXMEM_REASON_CLIENT_LIMIT = 7,
 	FLEXMEM_REASON_USER_LIMIT = 8,
-	FLEXMEM_REASON_GUARANTEE = 9,
-	FLEXMEM_REASON_ALIGNMENT = 10,
+	FLEXMEM_REASON_ALIGNMENT = 9,
 };
 
 /**
@@ -457,12 +454,9 @@ struct flexmem_lookup {
 /**
  * enum flexmem_region_flags - kind of a region
  * @FLEXMEM_REGION_PROGRAM: in a slot set aside for programs
- * @FLEXMEM_REGION_RESERVED: in a slot guaranteed to one owner, and only its
- *	blocks are in it
  */
 enum flexmem_region_flags {
 	FLEXMEM_REGION_PROGRAM = 1 << 0,
-	FLEXMEM_REGION_RESERVED = 1 << 1,
 };
 
 /**
@@ -798,7 +792,7 @@ enum flexmem_owner_kind {
 };
 
 /**
- * enum flexmem_resource - what is limited and guaranteed
+ * enum flexmem_resource - what is limited
  * @FLEXMEM_RESOURCE_BYTES: device memory
  * @FLEXMEM_RESOURCE_SLOTS: slots: one for each region in which the owner has
  *	bytes
@@ -829,7 +823,6 @@ enum flexmem_resource {
  * @handles: live allocations
  * @limit: of bytes, slots and handles, as in enum flexmem_resource;
  *         FLEXMEM_NO_LIMIT: none
- * @guarantee: likewise; 0: none
  *
  * Bytes of a region that was lost in a reset are in no account.
  */
@@ -845,7 +838,6 @@ struct flexmem_owner_entry {
 	__aligned_u64 slots;
 	__aligned_u64 handles;
 	__aligned_u64 limit[3];
-	__aligned_u64 guarantee[3];
 };
 
 /**
@@ -912,42 +904,21 @@ struct flexmem_snapshot {
 #define FLEXMEM_IOCTL_SNAPSHOT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SNAPSHOT)
 
 /**
- * enum flexmem_quota_flags - what SET_QUOTA changes
- * @FLEXMEM_QUOTA_LIMIT: @limit
- * @FLEXMEM_QUOTA_GUARANTEE: @guarantee
- */
-enum flexmem_quota_flags {
-	FLEXMEM_QUOTA_LIMIT = 1 << 0,
-	FLEXMEM_QUOTA_GUARANTEE = 1 << 1,
-};
-
-/**
  * struct flexmem_quota - ioctl(FLEXMEM_IOCTL_QUOTA, _SET_QUOTA)
  * @size: sizeof(struct flexmem_quota)
- * @flags: QUOTA: must be 0. SET_QUOTA: of enum flexmem_quota_flags, not 0
+ * @flags: must be 0
  * @kind: enum flexmem_owner_kind
  * @resource: enum flexmem_resource
  * @id: as in &struct flexmem_owner_entry. QUOTA: must be 0: the caller's own
- * @limit: SET_QUOTA with FLEXMEM_QUOTA_LIMIT: at most this much, or
- *         FLEXMEM_NO_LIMIT. Else must be 0
- * @guarantee: SET_QUOTA with FLEXMEM_QUOTA_GUARANTEE: at least this much,
- *             whatever others do. Else must be 0
+ * @limit: SET_QUOTA: at most this much, or FLEXMEM_NO_LIMIT. QUOTA: must be 0
  * @out_limit: limit as it is now
- * @out_guarantee: guarantee as it is now
  * @out_used: what is charged now; SET_QUOTA: what was just before
  *
  * QUOTA reads a limit of the open file's own or of its user. SET_QUOTA is the
  * administrator's: EPERM for anyone else. A user need not have a file open; a
  * client must be there (ENOENT). A limit below what is charged takes nothing
- * away, but nothing more is given, except what a client of that user was
- * guaranteed before.
- *
- * A guarantee of bytes is an amount, not one piece, in the regions that owners
- * share. A guarantee of slots sets slots aside: regions in them are used by
- * that owner alone, and come on top of guaranteed bytes. A client's guarantees
- * come on top of its user's. ENOSPC: what is not in use or guaranteed to others
- * already is not enough; for a client, also of its user's limit. EINVAL: the
- * guarantee is above the limit. EINTR: it may be set nevertheless.
+ * away, but nothing more is given. The reply is written before the limit is set,
+ * and only if it will be.
  */
 struct flexmem_quota {
 	__u32 size;
@@ -956,9 +927,7 @@ struct flexmem_quota {
 	__u32 resource;
 	__aligned_u64 id;
 	__aligned_u64 limit;
-	__aligned_u64 guarantee;
 	__aligned_u64 out_limit;
-	__aligned_u64 out_guarantee;
 	__aligned_u64 out_used;
 };
 
@@ -997,7 +966,7 @@ struct flexmem_strict {
  * then the allocation is as it was.
  *
  * EAGAIN: not enough of what follows it in its region is free. ENOMEM: a limit
- * or a guarantee forbids it. EBUSY: it is mapped, or another call is using it.
+ * forbids it. EBUSY: it is mapped, or another call is using it.
  * EIO: it was lost; or, like ETIMEDOUT, the firmware could not scrub what would
  * be added, which is quarantined. EINVAL: @length is 0.
  */

@@ -108,7 +108,6 @@ enum flexmem_acquisition {
  *	may
  * @FLEXMEM_LIMIT_CLIENT: a limit that the administrator set for this open file
  * @FLEXMEM_LIMIT_USER: one set for all open files of its user
- * @FLEXMEM_LIMIT_GUARANTEE: what is left has been guaranteed to others
  * @FLEXMEM_LIMIT_ALIGNMENT: as FLEXMEM_LIMIT_FRAGMENTATION, but only so many of
  *	the free blocks that are large enough were looked at for the alignment
  * @FLEXMEM_LIMIT_NO_LENGTH: -EINVAL: the length is 0
@@ -130,8 +129,7 @@ enum flexmem_limit {
 	FLEXMEM_LIMIT_HANDLES = 6,
 	FLEXMEM_LIMIT_CLIENT = 7,
 	FLEXMEM_LIMIT_USER = 8,
-	FLEXMEM_LIMIT_GUARANTEE = 9,
-	FLEXMEM_LIMIT_ALIGNMENT = 10,
+	FLEXMEM_LIMIT_ALIGNMENT = 9,
 	FLEXMEM_LIMIT_NO_LENGTH = 100,
 	FLEXMEM_LIMIT_ALIGNMENT_POWER = 101,
 	FLEXMEM_LIMIT_ALIGNMENT_MAX = 102,
@@ -176,13 +174,6 @@ enum flexmem_limit {
  */
 #define FLEXMEM_LOST (UINT32_C(1) << 31)
 
-/**
- * FLEXMEM_RESERVED - flag of regions and segments: guaranteed to one owner
- *
- * Only that owner's allocations are in it.
- */
-#define FLEXMEM_RESERVED (UINT32_C(1) << 1)
-
 /** FLEXMEM_CAN_SCRUB - capability: no owner sees bytes of another */
 #define FLEXMEM_CAN_SCRUB (UINT64_C(1) << 0)
 
@@ -192,7 +183,7 @@ enum flexmem_limit {
 /** FLEXMEM_CAN_COPY - capability: flexmem_device_read() and _write() */
 #define FLEXMEM_CAN_COPY (UINT64_C(1) << 2)
 
-/** FLEXMEM_CAN_LIMIT - capability: usage, limits, guarantees, strict files */
+/** FLEXMEM_CAN_LIMIT - capability: usage, limits, strict files */
 #define FLEXMEM_CAN_LIMIT (UINT64_C(1) << 3)
 
 /** FLEXMEM_CAN_RESIZE - capability: FLEXMEM_GROWABLE, flexmem_device_resize() */
@@ -426,7 +417,7 @@ struct flexmem_pressure_event {
  * struct flexmem_region_state - one region
  * @region_id: as in &struct flexmem_virtual_address
  * @slot: its index in the segment table
- * @flags: of FLEXMEM_PROGRAM, FLEXMEM_RESERVED
+ * @flags: FLEXMEM_PROGRAM or 0
  * @total: its bytes
  * @free: bytes in free blocks
  * @largest_free: bytes of the largest free block
@@ -449,7 +440,7 @@ struct flexmem_region_state {
 /**
  * struct flexmem_segment - one filled entry of the segment table
  * @slot: its index
- * @flags: of FLEXMEM_PROGRAM, FLEXMEM_RESERVED
+ * @flags: FLEXMEM_PROGRAM or 0
  * @region_id: as in &struct flexmem_virtual_address
  * @length: bytes that can be reached through it
  */
@@ -546,7 +537,6 @@ struct flexmem_usage {
  * @slots: regions in which it has bytes
  * @handles: live allocations
  * @limit: by enum flexmem_charge; FLEXMEM_UNLIMITED: none
- * @guarantee: likewise; 0: none
  */
 struct flexmem_account_state {
 	uint32_t kind;
@@ -560,18 +550,15 @@ struct flexmem_account_state {
 	uint64_t slots;
 	uint64_t handles;
 	uint64_t limit[FLEXMEM_CHARGES];
-	uint64_t guarantee[FLEXMEM_CHARGES];
 };
 
 /**
  * struct flexmem_allowance - how much of one thing an account may have
  * @limit: at most so much; FLEXMEM_UNLIMITED: no limit
- * @guarantee: at least so much, whatever others do; 0: no guarantee
  * @used: what is charged now
  */
 struct flexmem_allowance {
 	uint64_t limit;
-	uint64_t guarantee;
 	uint64_t used;
 };
 
@@ -777,7 +764,7 @@ FLEXMEM_API int flexmem_device_lookup(const struct flexmem_device *device,
  * resized; one with FLEXMEM_GROWABLE lies where there is room for it.
  *
  * Return: 0; -EAGAIN: what follows it is taken, with the length that would do in
- * @resized->most; -ENOMEM: a limit or a guarantee forbids it, with the reason in
+ * @resized->most; -ENOMEM: a limit forbids it, with the reason in
  * @resized->failure; -EBUSY: it is mapped, or another call is using it; -ENOENT:
  * not a live allocation of this device object; -EINVAL: @length is 0;
  * -EIO: it was lost, or what would be added could not be scrubbed.
@@ -1117,31 +1104,24 @@ FLEXMEM_API int flexmem_device_quota(const struct flexmem_device *device,
 				     size_t size);
 
 /**
- * flexmem_device_set_quota() - set a limit or guarantee of any owner
+ * flexmem_device_set_quota() - set a limit of any owner
  * @device: an open device
  * @kind: enum flexmem_account_kind
  * @id: of the account, as in &struct flexmem_account_state; a user need not
  *      have a file open
  * @charge: enum flexmem_charge
- * @limit: at most so much, FLEXMEM_UNLIMITED for no limit; NULL: as it is
- * @guarantee: at least so much, 0 for none; NULL: as it is
+ * @limit: at most so much, FLEXMEM_UNLIMITED for no limit
  * @allowance: to be filled with how it is then; NULL: not wanted
  * @size: sizeof(*@allowance); ignored with NULL
  *
  * A limit below what is charged takes nothing away, but nothing more is given.
- * A guarantee of bytes is an amount, not one piece; one of slots sets slots
- * aside in which that owner is alone. A client's guarantees come on top of its
- * user's.
  *
  * Return: 0; -EPERM: only the administrator may; -ENOENT: no such client;
- * -ENOSPC: not so much is left that can be guaranteed; -EINVAL: unknown @kind
- * or @charge, both values NULL, or the guarantee is above the limit; -ENOTTY:
- * without FLEXMEM_CAN_LIMIT.
+ * -EINVAL: unknown @kind or @charge; -ENOTTY: without FLEXMEM_CAN_LIMIT.
  */
 FLEXMEM_API int flexmem_device_set_quota(struct flexmem_device *device,
 					 uint32_t kind, uint64_t id,
-					 uint32_t charge, const uint64_t *limit,
-					 const uint64_t *guarantee,
+					 uint32_t charge, uint64_t limit,
 					 struct flexmem_allowance *allowance,
 					 size_t size);
 

@@ -20,7 +20,6 @@ const char *flexmem_limit_name(uint32_t limit)
 		[FLEXMEM_LIMIT_HANDLES] = "handles",
 		[FLEXMEM_LIMIT_CLIENT] = "client_limit",
 		[FLEXMEM_LIMIT_USER] = "user_limit",
-		[FLEXMEM_LIMIT_GUARANTEE] = "guarantee",
 		[FLEXMEM_LIMIT_ALIGNMENT] = "alignment",
 	};
 
@@ -147,10 +146,6 @@ void fmlib_limit_text(const struct flexmem_failure *failure,
 	case FLEXMEM_LIMIT_USER:
 		quota_text(failure, "this user's open files", text);
 		break;
-	case FLEXMEM_LIMIT_GUARANTEE:
-		snprintf(text, FMLIB_LIMIT_TEXT,
-			 "what is left has been guaranteed to others");
-		break;
 	default:
 		snprintf(text, FMLIB_LIMIT_TEXT, "limit %u of the driver",
 			 failure->limit);
@@ -250,8 +245,6 @@ static const char *errno_text(int error)
 		return "the device's firmware did not answer in time";
 	case -EIO:
 		return "the device's firmware failed, or a reset lost the allocation";
-	case -ENOSPC:
-		return "not so much is left that can be guaranteed";
 	case -ECANCELED:
 		return "the batch ended before its turn";
 	default:

@@ -24,7 +24,7 @@
 #define FMLIB_SIZE_TO(type, member) \
 	(offsetof(type, member) + sizeof(((type *)0)->member))
 
-#define FMLIB_ACCOUNT_MIN FMLIB_SIZE_TO(struct flexmem_account_state, guarantee)
+#define FMLIB_ACCOUNT_MIN FMLIB_SIZE_TO(struct flexmem_account_state, limit)
 #define FMLIB_ALLOCATION_MIN \
 	FMLIB_SIZE_TO(struct flexmem_allocated, failure.max_region)
 #define FMLIB_ALLOWANCE_MIN FMLIB_SIZE_TO(struct flexmem_allowance, used)

@@ -89,8 +89,6 @@ static uint32_t flags_from_uapi(uint32_t from)
 
 	if (from & FLEXMEM_REGION_PROGRAM)
 		flags |= FLEXMEM_PROGRAM;
-	if (from & FLEXMEM_REGION_RESERVED)
-		flags |= FLEXMEM_RESERVED;
 	return flags;
 }
 

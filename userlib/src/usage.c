@@ -112,7 +112,6 @@ static void account_from_uapi(const void *from, void *to, size_t size)
 	};
 
 	memcpy(account.limit, entry->limit, sizeof(account.limit));
-	memcpy(account.guarantee, entry->guarantee, sizeof(account.guarantee));
 	fmlib_copy_out(to, size, FMLIB_ACCOUNT_MIN, &account, sizeof(account));
 }
 
@@ -217,7 +216,6 @@ static int quota(const struct flexmem_device *device, unsigned long command,
 		return err;
 	now = (struct flexmem_allowance){
 		.limit = cmd->out_limit,
-		.guarantee = cmd->out_guarantee,
 		.used = cmd->out_used,
 	};
 	return fmlib_copy_out(allowance, size, FMLIB_ALLOWANCE_MIN, &now,
@@ -237,26 +235,18 @@ int flexmem_device_quota(const struct flexmem_device *device, uint32_t kind,
 
 int flexmem_device_set_quota(struct flexmem_device *device, uint32_t kind,
 			     uint64_t id, uint32_t charge,
-			     const uint64_t *limit, const uint64_t *guarantee,
+			     uint64_t limit,
 			     struct flexmem_allowance *allowance, size_t size)
 {
 	struct flexmem_quota cmd = {
 		.kind = kind,
 		.resource = charge,
 		.id = id,
+		.limit = limit,
 	};
 
-	if (!device || (allowance && size < FMLIB_ALLOWANCE_MIN) ||
-	    (!limit && !guarantee))
+	if (!device || (allowance && size < FMLIB_ALLOWANCE_MIN))
 		return -EINVAL;
-	if (limit) {
-		cmd.flags |= FLEXMEM_QUOTA_LIMIT;
-		cmd.limit = *limit;
-	}
-	if (guarantee) {
-		cmd.flags |= FLEXMEM_QUOTA_GUARANTEE;
-		cmd.guarantee = *guarantee;
-	}
 	return quota(device, FLEXMEM_IOCTL_SET_QUOTA, &cmd, allowance, size);
 }
 

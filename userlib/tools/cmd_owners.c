@@ -12,15 +12,14 @@
 
 /* Values of options that set something; the charge is added. */
 #define SET_LIMIT 0x100
-#define SET_GUARANTEE 0x200
 
-/* A limit, or with @none_is 0 a guarantee, as people read it. */
+/* A limit as people read it. */
 static const char *amount_text(uint32_t charge, uint64_t amount,
-			       uint64_t none_is, char text[AMOUNT_MAX])
+			       char text[AMOUNT_MAX])
 {
 	char human[FMLIB_HUMAN_MAX];
 
-	if (amount == none_is)
+	if (amount == FLEXMEM_UNLIMITED)
 		snprintf(text, AMOUNT_MAX, "none");
 	else if (charge == FLEXMEM_CHARGE_BYTES)
 		snprintf(text, AMOUNT_MAX, "%s",
@@ -32,15 +31,15 @@ static const char *amount_text(uint32_t charge, uint64_t amount,
 
 /* All three of them, like "8.0 GiB/4/none"; just "none" if there is none. */
 static const char *amounts_text(const uint64_t amounts[FLEXMEM_CHARGES],
-				uint64_t none_is, char text[AMOUNTS_MAX])
+				char text[AMOUNTS_MAX])
 {
 	char one[FLEXMEM_CHARGES][AMOUNT_MAX];
 	bool any = false;
 	uint32_t i;
 
 	for (i = 0; i < FLEXMEM_CHARGES; i++) {
-		amount_text(i, amounts[i], none_is, one[i]);
-		any |= amounts[i] != none_is;
+		amount_text(i, amounts[i], one[i]);
+		any |= amounts[i] != FLEXMEM_UNLIMITED;
 	}
 	if (any)
 		snprintf(text, AMOUNTS_MAX, "%s/%s/%s",
@@ -77,9 +76,9 @@ static void print_accounts(const struct flexmem_account_state *accounts,
 {
 	static const char *const headings[] = {
 		"<owner", "uid", "pid", "bytes", "orphaned", "peak", "slots",
-		"handles", "<limit", "<guarantee",
+		"handles", "<limit",
 	};
-	struct table table = { .headings = headings, .columns = 10 };
+	struct table table = { .headings = headings, .columns = 9 };
 	const struct flexmem_account_state *one;
 	char size[FMLIB_HUMAN_MAX];
 	char text[AMOUNTS_MAX];
@@ -99,13 +98,11 @@ static void print_accounts(const struct flexmem_account_state *accounts,
 		table_add(&table, "%s", fmlib_human(one->peak, size));
 		table_add(&table, "%" PRIu64, one->slots);
 		table_add(&table, "%" PRIu64, one->handles);
-		table_add(&table, "%s",
-			  amounts_text(one->limit, FLEXMEM_UNLIMITED, text));
-		table_add(&table, "%s", amounts_text(one->guarantee, 0, text));
+		table_add(&table, "%s", amounts_text(one->limit, text));
 	}
 	table_print(&table, stdout, render_width(stdout));
 	table_clear(&table);
-	puts("\nlimit and guarantee: bytes/slots/handles");
+	puts("\nlimit: bytes/slots/handles");
 }
 
 static json_t *json_sums(const struct flexmem_usage *usage)
@@ -151,15 +148,14 @@ enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
 	return TOOL_OK;
 }
 
-/* What is to be set, by charge; NULL in @limit and @guarantee: nothing. */
+/* What is to be set, by charge. */
 struct limit_options {
 	bool chosen;
 	uint32_t kind;
 	uint64_t id;
-	bool sets;
-	uint64_t values[2][FLEXMEM_CHARGES];
-	const uint64_t *limit[FLEXMEM_CHARGES];
-	const uint64_t *guarantee[FLEXMEM_CHARGES];
+	bool sets_any;
+	bool sets[FLEXMEM_CHARGES];
+	uint64_t limit[FLEXMEM_CHARGES];
 };
 
 /* What an owner may have, of those charges that are @known. */
@@ -191,13 +187,12 @@ static bool choose_owner(struct tool *tool, uint32_t kind,
 static bool set_amount(struct tool *tool, int option,
 		       struct limit_options *options)
 {
-	bool is_limit = option & SET_LIMIT;
-	uint32_t charge = option & 0xff;
-	uint64_t *value = &options->values[is_limit][charge];
+	uint32_t charge = option - SET_LIMIT;
+	uint64_t *value = &options->limit[charge];
 	bool good;
 
 	if (!strcmp(optarg, "none")) {
-		*value = is_limit ? FLEXMEM_UNLIMITED : 0;
+		*value = FLEXMEM_UNLIMITED;
 		good = true;
 	} else if (charge == FLEXMEM_CHARGE_BYTES) {
 		good = parse_size(optarg, value);
@@ -208,11 +203,8 @@ static bool set_amount(struct tool *tool, int option,
 		usage_error(tool, "'%s' is neither a number nor none", optarg);
 		return false;
 	}
-	options->sets = true;
-	if (is_limit)
-		options->limit[charge] = value;
-	else
-		options->guarantee[charge] = value;
+	options->sets_any = true;
+	options->sets[charge] = true;
 	return true;
 }
 
@@ -239,12 +231,6 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 		  SET_LIMIT + FLEXMEM_CHARGE_SLOTS },
 		{ "handles", required_argument, NULL,
 		  SET_LIMIT + FLEXMEM_CHARGE_HANDLES },
-		{ "guarantee-bytes", required_argument, NULL,
-		  SET_GUARANTEE + FLEXMEM_CHARGE_BYTES },
-		{ "guarantee-slots", required_argument, NULL,
-		  SET_GUARANTEE + FLEXMEM_CHARGE_SLOTS },
-		{ "guarantee-handles", required_argument, NULL,
-		  SET_GUARANTEE + FLEXMEM_CHARGE_HANDLES },
 		COMMON_OPTIONS
 	};
 	int option;
@@ -260,7 +246,7 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 		usage_error(tool, "unexpected argument '%s'", argv[optind]);
 		return false;
 	}
-	if (options->sets && !options->chosen) {
+	if (options->sets_any && !options->chosen) {
 		usage_error(tool, "whose? --user UID or --client ID is needed");
 		return false;
 	}
@@ -276,12 +262,11 @@ static enum tool_status set_limits(struct tool *tool,
 	int err;
 
 	for (i = 0; i < FLEXMEM_CHARGES; i++) {
-		if (!options->limit[i] && !options->guarantee[i])
+		if (!options->sets[i])
 			continue;
 		err = flexmem_device_set_quota(tool->device, options->kind,
 					       options->id, i,
 					       options->limit[i],
-					       options->guarantee[i],
 					       &limits->allowance[i],
 					       sizeof(limits->allowance[i]));
 		if (err == -ENOENT)
@@ -309,7 +294,6 @@ static void limits_from_account(const struct flexmem_account_state *account,
 		limits->known[i] = true;
 		limits->allowance[i] = (struct flexmem_allowance){
 			.limit = account->limit[i],
-			.guarantee = account->guarantee[i],
 			.used = used[i],
 		};
 	}
@@ -375,20 +359,17 @@ static void add_limits(struct table *table, const struct limits *limits)
 			table_add(table, "own %s",
 				  account_kind_name(limits->kind));
 		table_add(table, "%s", charge_name(i));
-		table_add(table, "%s", amount_text(i, one->used,
-						   FLEXMEM_UNLIMITED, text));
-		table_add(table, "%s", amount_text(i, one->limit,
-						   FLEXMEM_UNLIMITED, text));
-		table_add(table, "%s", amount_text(i, one->guarantee, 0, text));
+		table_add(table, "%s", amount_text(i, one->used, text));
+		table_add(table, "%s", amount_text(i, one->limit, text));
 	}
 }
 
 static void print_limits(const struct limits *limits, size_t count)
 {
 	static const char *const headings[] = {
-		"<owner", "<what", "used", "limit", "guarantee",
+		"<owner", "<what", "used", "limit",
 	};
-	struct table table = { .headings = headings, .columns = 5 };
+	struct table table = { .headings = headings, .columns = 4 };
 	size_t i;
 
 	for (i = 0; i < count; i++)
@@ -414,7 +395,6 @@ static json_t *json_limits(const struct limits *limits)
 		part = json_checked(json_object());
 		json_add(part, "used", json_number(one->used));
 		json_add(part, "limit", json_limit(one->limit));
-		json_add(part, "guarantee", json_number(one->guarantee));
 		json_add(object, charge_name(i), part);
 	}
 	return object;
@@ -461,8 +441,8 @@ enum tool_status cmd_limit(struct tool *tool, int argc, char **argv)
 	limits[0].kind = options.kind;
 	limits[0].id = options.id;
 	limits[0].has_id = true;
-	status = options.sets ? set_limits(tool, &options, &limits[0]) :
-				find_limits(tool, &limits[0]);
+	status = options.sets_any ? set_limits(tool, &options, &limits[0]) :
+				    find_limits(tool, &limits[0]);
 	if (!status)
 		show_limits(tool, limits, 1);
 	return status;

@@ -251,7 +251,6 @@ json_t *json_accounts(const struct flexmem_account_state *accounts,
 {
 	json_t *array = json_checked(json_array());
 	const struct flexmem_account_state *one;
-	json_t *guarantee;
 	json_t *object;
 	json_t *limit;
 	uint32_t j;
@@ -271,15 +270,10 @@ json_t *json_accounts(const struct flexmem_account_state *accounts,
 		json_add(object, "slots", json_number(one->slots));
 		json_add(object, "handles", json_number(one->handles));
 		limit = json_checked(json_object());
-		guarantee = json_checked(json_object());
-		for (j = 0; j < FLEXMEM_CHARGES; j++) {
+		for (j = 0; j < FLEXMEM_CHARGES; j++)
 			json_add(limit, charge_name(j),
 				 json_limit(one->limit[j]));
-			json_add(guarantee, charge_name(j),
-				 json_number(one->guarantee[j]));
-		}
 		json_add(object, "limit", limit);
-		json_add(object, "guarantee", guarantee);
 		json_array_append_new(array, object);
 	}
 	return array;
@@ -293,8 +287,6 @@ static json_t *json_region(const struct flexmem_region_state *region)
 	json_add(object, "region_id", json_number(region->region_id));
 	json_add(object, "program",
 		 json_boolean(region->flags & FLEXMEM_PROGRAM));
-	json_add(object, "reserved",
-		 json_boolean(region->flags & FLEXMEM_RESERVED));
 	json_add(object, "size", json_number(region->total));
 	json_add(object, "used", json_number(region->total - region->free));
 	json_add(object, "free", json_number(region->free));
@@ -329,8 +321,6 @@ json_t *json_segments(const struct flexmem_segment *segments, size_t count)
 			 json_number(segments[i].region_id));
 		json_add(object, "program",
 			 json_boolean(segments[i].flags & FLEXMEM_PROGRAM));
-		json_add(object, "reserved",
-			 json_boolean(segments[i].flags & FLEXMEM_RESERVED));
 		json_add(object, "length", json_number(segments[i].length));
 		json_array_append_new(array, object);
 	}

@@ -22,19 +22,17 @@ static const struct command commands[] = {
 	  SHELL_TOO, cmd_stats },
 	{ "owners", "", "who has what",
 	  "Show the sums of all regions, and what each user and each open file has:\n"
-	  "bytes, bytes freed that are still mapped, slots, allocations, limits and\n"
-	  "guarantees. The administrator sees everybody, anyone else only the own\n"
-	  "user and this open file.", SHELL_TOO, cmd_owners },
-	{ "limit", "[OPTIONS]", "limits and guarantees, of anybody",
-	  "Show what this open file and its user may have and are guaranteed; or set\n"
-	  "it, which only the administrator may. A limit is a number, or 'none'.\n\n"
+	  "bytes, bytes freed that are still mapped, slots, allocations and limits.\n"
+	  "The administrator sees everybody, anyone else only the own user and this\n"
+	  "open file.", SHELL_TOO, cmd_owners },
+	{ "limit", "[OPTIONS]", "limits, of anybody",
+	  "Show what this open file and its user may have; or set it, which only the\n"
+	  "administrator may. A limit is a number, or 'none'.\n\n"
 	  "  --user UID             of all open files of a user\n"
 	  "  --client ID            of one open file; 'flexmem owners' shows its id\n"
 	  "  --bytes BYTES          at most so much memory (8G, none)\n"
 	  "  --slots N              memory in at most so many regions\n"
-	  "  --handles N            at most so many live allocations\n"
-	  "  --guarantee-bytes BYTES, --guarantee-slots N, --guarantee-handles N\n"
-	  "                         at least so much, whatever others do",
+	  "  --handles N            at most so many live allocations",
 	  SHELL_TOO, cmd_limit },
 	{ "alloc", "LENGTH [OPTIONS]", "allocate, for trying things out",
 	  "Allocate LENGTH bytes (128, 4MiB, 12G) and show handle and address. The\n"

@@ -122,8 +122,6 @@ void render_regions(FILE *file, unsigned int width,
 
 const char *render_kind(uint32_t flags)
 {
-	if (flags & FLEXMEM_RESERVED)
-		return "reserved";
 	return flags & FLEXMEM_PROGRAM ? "program" : "shared";
 }
 
