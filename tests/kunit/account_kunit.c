@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Accounts: charges and limits of open files and of users (B1, D18, D20). */
+/* Accounts: charges and limits of open files and of users. */
 
 #include <kunit/test.h>
 #include <linux/jiffies.h>
@@ -43,7 +43,7 @@ static void user_limit_of_bytes_is_exact(struct kunit *test)
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), USER_LIMIT);
 	EXPECT(test, accounts_charge(test, other, 0, 2 * GIB), NONE);
-	/* Nor does so much that the sum begins anew. */
+	/* The same for a size that overflows the sum. */
 	EXPECT(test, flexmem_account_refuses(&ctx->accounts,
 					     accounts_open(test, 1), -UNIT, 0),
 	       USER_LIMIT);
@@ -237,7 +237,7 @@ static void lost_region_is_charged_to_nobody(struct kunit *test)
 	EXPECT(test, b->orphaned, 0);
 }
 
-/* What the pressure depends on. */
+/* The figures that the pressure depends on. */
 static void memory_is_what_could_be_acquired(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
@@ -300,7 +300,7 @@ static void idle_users_are_forgotten_oldest_first(struct kunit *test)
 		user_of(ctx, uid)->idle_since = jiffies - 100 * HZ + uid;
 	}
 	EXPECT(test, ctx->accounts.nr_idle, nr);
-	/* Who has a file open is not idle. */
+	/* A user with an open file is not idle. */
 	accounts_open(test, 1);
 	EXPECT(test, ctx->accounts.nr_idle, nr - 1);
 	accounts_close(test, accounts_open(test, nr));
@@ -313,7 +313,7 @@ static void idle_users_are_forgotten_oldest_first(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 0));
 	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 1));
 	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 3));
-	/* What sets a quota forgets one, too. */
+	/* Setting a quota forgets an idle user, too. */
 	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_USER, 0, nr + 2),
 	       0);
 	KUNIT_EXPECT_NULL(test, user_of(ctx, 3));

@@ -64,7 +64,10 @@ static void close_file(void *data)
 	struct flexmem_account *account = data;
 	unsigned int slot;
 
-	/* What the test has left in there: charges of others as well. */
+	/*
+	 * Charges that the test has left in the account, also those of other
+	 * files.
+	 */
 	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++)
 		if (account->in[slot].blocks)
 			flexmem_accounts_remove_region(account->accounts, slot);
@@ -85,7 +88,9 @@ struct flexmem_account *accounts_open(struct kunit *test, unsigned int uid)
 	return account;
 }
 
-/* For who closes many: to check everything each time takes long. */
+/*
+ * For tests that close many accounts: checking everything each time takes long.
+ */
 void accounts_close_unchecked(struct flexmem_account *account)
 {
 	kunit_release_action(kunit_get_current_test(), close_file, account);
@@ -164,7 +169,7 @@ static int set_limit(struct kunit *test, struct flexmem_quota *quota,
 	return PTR_ERR_OR_ZERO(account);
 }
 
-/* A limit of bytes for who need not be there. */
+/* Sets a limit of bytes for an owner that need not exist. */
 int accounts_limit_absent(struct kunit *test, enum flexmem_owner_kind kind,
 			  u64 id, unsigned int uid)
 {

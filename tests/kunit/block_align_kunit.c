@@ -107,9 +107,9 @@ static void alignment_tries_in_the_order_of_the_fit(struct kunit *test)
 }
 
 /*
- * @bad holes of one unit whose offset does not suit an alignment of four, then
- * one that suits. All have the same size, so both fits try them in the order of
- * their offsets.
+ * Makes @bad holes of one unit at offsets that do not suit an alignment of
+ * four, then one that suits. All have the same size, so both fits try them in
+ * the order of their offsets.
  */
 static void make_bad_holes(struct kunit *test, unsigned int bad)
 {

@@ -43,7 +43,9 @@ enum fake_op {
 	FAKE_NR_OPS,
 };
 
-/* What is in memory that the device has just given: nobody's business. */
+/*
+ * The value of memory that the device has just given: another tenant's bytes.
+ */
 #define FAKE_FOREIGN 0xff
 
 /**
@@ -66,28 +68,28 @@ struct fake_failure {
  * @capacity: bytes it gives in all
  * @refused_size: sizes it never gives
  * @refused_slots: slots that it does not let be used, a bit each
- * @sets_and_fails: what it says when it has filled a slot
+ * @sets_and_fails: its answer after it has filled a slot
  * @bare: it can neither move data nor be reset
- * @gone: whoever calls it now breaks the contract
- * @asleep: likewise
+ * @gone: a call now breaks the contract
+ * @asleep: a call now breaks the contract
  * @leaving: it is being removed: nothing may come back before it is quiet
  * @quiet: its programs were stopped: it may only be given things back
  * @during_scrub: called in the middle of each scrub, if it is not NULL
  * @during_scrub_arg: its argument
- * @during_acquire: likewise, of each acquisition
+ * @during_acquire: the same for each acquisition
  * @during_acquire_arg: its argument
- * @during_set: likewise, of each slot that is filled
+ * @during_set: the same for each slot that is filled
  * @during_set_arg: its argument
- * @during_clear: likewise, of each slot that is emptied
+ * @during_clear: the same for each slot that is emptied
  * @during_clear_arg: its argument
- * @during_copy: likewise, of each copy within the device
+ * @during_copy: the same for each copy within the device
  * @during_copy_arg: its argument
  * @taken: bytes it has given
  * @calls: how often each operation was called
- * @lost_id: memory of which the caller does not know whether it was acquired, or
- *	released; 0 at the end
- * @unheard: bytes it has given whose caller has not heard of it
- * @lost_slots: slots of which it does not know whether they are filled, a bit each
+ * @lost_id: ids of commands with an unknown outcome (acquired or released?);
+ *	0 at the end
+ * @unheard: bytes it has given without the caller's knowledge
+ * @lost_slots: slots that may or may not be filled, a bit each
  * @replies_are_lost: commands that fail with -ETIMEDOUT and -EINTR are carried out
  * @breach: first breach of the contract, or NULL
  * @failure: for each operation
@@ -97,7 +99,7 @@ struct fake_failure {
  * @data_busy: of those that move data
  * @scrubbed: bytes that were scrubbed
  * @data_lock: protects @bytes
- * @bytes: what is in each piece of memory, see fake_data.c
+ * @bytes: contents of each piece of memory, see fake_data.c
  * @log_length: of @log
  * @log: calls, as fake_device_log() shows them
  */
@@ -150,8 +152,8 @@ struct fake_device {
  * @link: in the table's list, by which the teardown finds it
  * @region: region
  * @block: block
- * @account: whose
- * @kind: what it is for
+ * @account: account that is charged
+ * @kind: tensors or programs
  * @orphaned: fake_orphan() was called for it
  */
 struct fake_block {
@@ -163,7 +165,7 @@ struct fake_block {
 	bool orphaned;
 };
 
-/* What there are slots for, as tests and their models say it. */
+/* The kind of slots, from the flag that tests and their models use. */
 static inline enum flexmem_kind fake_kind(bool program)
 {
 	return program ? FLEXMEM_KIND_PROGRAM : FLEXMEM_KIND_TENSOR;
@@ -182,7 +184,7 @@ bool fake_device_is_untouched(struct fake_device *fake);
 u64 fake_device_lost(struct fake_device *fake);
 void fake_device_reset(struct fake_device *fake);
 
-/* What is in its memory. */
+/* The contents of the device's memory. */
 void fake_data_init(struct fake_device *fake);
 void fake_data_give(struct fake_device *fake, unsigned int piece);
 void fake_data_drop(struct fake_device *fake, unsigned int piece);

@@ -125,7 +125,7 @@ const char *fake_table_check(struct flexmem_table *table)
 }
 
 /**
- * fake_table_account - whose blocks are nobody else's
+ * fake_table_account - the account of blocks that tests allocate by default
  * @table: table of fake_table_create()
  *
  * Return: the account that fake_alloc() charges.
@@ -135,7 +135,10 @@ struct flexmem_account *fake_table_account(struct flexmem_table *table)
 	return to_fake_table(table)->account;
 }
 
-/* What a test opens is closed before the table goes: blocks are freed first. */
+/*
+ * A test's files are closed before the table goes, because blocks are freed
+ * first.
+ */
 struct fake_opened {
 	struct flexmem_table *table;
 	struct flexmem_account *account;
@@ -154,8 +157,8 @@ static void account_teardown(void *data)
 }
 
 /**
- * fake_account_open - one more open file
- * @test: at whose end it is closed, and what it has allocated is freed
+ * fake_account_open - open another file
+ * @test: at its end the file is closed, and its allocations are freed
  * @table: table of fake_table_create()
  * @uid: of its user, for fake_uid()
  *
@@ -181,7 +184,7 @@ struct flexmem_account *fake_account_open(struct kunit *test,
 
 /**
  * fake_table_create - a table on a device
- * @test: at whose end it goes; then everything is checked
+ * @test: at its end the table is checked and freed
  * @fake: device
  * @settings: settings
  *
@@ -359,9 +362,9 @@ struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 }
 
 /**
- * fake_alloc_for - place an allocation of somebody else's
+ * fake_alloc_for - place an allocation for another account
  * @table: table of fake_table_create()
- * @account: whose
+ * @account: account
  * @size: bytes
  * @place: receives where, or why not
  *
@@ -405,10 +408,10 @@ struct fake_block *fake_alloc_in(struct flexmem_table *table,
 }
 
 /**
- * fake_alloc_in_for - likewise, for somebody else
+ * fake_alloc_in_for - place an allocation in a region, for another account
  * @table: table of fake_table_create()
  * @region: region of it
- * @account: whose
+ * @account: account
  * @size: bytes
  * @refusal: receives the limit that forbids it
  *

@@ -88,7 +88,7 @@ static int fill_slot(struct model *model, struct model_pool *pool,
 	return -ENOSPC;
 }
 
-/* What the device gave becomes a region: its slot or an error. */
+/* Makes a region of memory from the device: its slot or an error. */
 static int add_region(struct model *model, struct model_pool *pool,
 		      unsigned int piece, u64 size)
 {
@@ -107,7 +107,7 @@ static int add_region(struct model *model, struct model_pool *pool,
 }
 
 /*
- * A new region for a request, or for nobody: its slot, -ENOSPC or an error.
+ * Acquires a region, for a request or for none: its slot, -ENOSPC or an error.
  */
 static int acquire(struct model *model, struct model_pool *pool,
 		   const struct model_request *request)
@@ -234,7 +234,7 @@ static bool gives_up(const struct model *model,
 			       request->alignment) < 0;
 }
 
-/* Likewise, in any that it could have gone to. */
+/* The same in any region that the request could have gone to. */
 static bool one_gives_up(struct model *model, const struct model_pool *pool,
 			 const struct model_request *request)
 {
@@ -298,7 +298,7 @@ static void explain(struct model *model, const struct model_pool *pool,
 
 /**
  * model_create - a model, to be filled in
- * @test: at whose end it goes
+ * @test: frees it at its end
  *
  * Return: the model.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What flexmem must do, written down as naively as possible: arrays, scans from
+ * The rules of flexmem, implemented as naively as possible: arrays, scans from
  * one end to the other, no shared code. The random tests compare every answer.
  */
 #ifndef _FLEXMEM_MODEL_H
@@ -19,7 +19,7 @@ struct model_request;
 /* The owners that the model knows, by number. */
 #define MODEL_OWNERS 3
 
-/* Whose bytes may be in a block: several owners'. */
+/* Owner of a block with bytes of several owners. */
 #define MODEL_MIXED (~0ULL)
 
 /**
@@ -29,10 +29,10 @@ struct model_request;
  * @used: it is not free
  * @orphaned: freed, but still in use
  * @quarantined: when, counted from 1; 0: it is not
- * @owner: who has it
- * @bytes_of: whose bytes may be in it: a number, MODEL_MIXED, or 0: nobody's
- * @dirty_start: where these begin
- * @dirty_end: and end
+ * @owner: owner of the block
+ * @bytes_of: owner of its bytes: a number, MODEL_MIXED, or 0: none
+ * @dirty_start: first byte of these
+ * @dirty_end: end of these, exclusive
  */
 struct model_block {
 	u64 start;
@@ -104,8 +104,8 @@ struct model_rules {
  * struct model_pending - memory that is to go back
  * @stamp: when it was acquired, which is the order; 0: there is none
  * @slot: the slot that may name it, which is emptied first, or -1
- * @piece: which of the device's pieces it is; -1: nobody knows whether there is one
- * @tries: in vain
+ * @piece: number of the device's piece; -1: unknown, there may be none
+ * @tries: how often the release failed
  */
 struct model_pending {
 	u64 stamp;
@@ -116,43 +116,43 @@ struct model_pending {
 
 /**
  * struct model - a function and its device. The first members are the test's
- * @mode: as in struct flexmem_settings, like those that follow
- * @fit: likewise
- * @order: likewise
- * @acquire: likewise
+ * @mode: the setting, as in struct flexmem_settings
+ * @fit: the setting
+ * @order: the setting
+ * @acquire: the setting
  * @hw_slots: entries of the firmware's table
- * @max_regions: likewise
- * @program_slots: likewise
- * @nr_sizes: likewise
- * @sizes: likewise
+ * @max_regions: the setting
+ * @program_slots: the setting
+ * @nr_sizes: the setting
+ * @sizes: the setting
  * @capacity: bytes the device gives, as far as the driver knows
- * @device_capacity: what it says when it is asked
+ * @device_capacity: the device's answer for the capacity
  * @refused_slots: slots the firmware refuses, a bit each
- * @acquire_error: what the next acquisition fails with, or 0
+ * @acquire_error: error of the next acquisition, or 0
  * @scrubs: it can scrub
- * @scrub_error: what its next scrub fails with, or 0
- * @slot_error: what the next filling of a slot of a VF fails with, or 0
- * @clear_error: what the next emptying of one fails with, or 0
- * @release_error: what the next return of memory fails with, or 0
- * @capacity_error: what the next question for the capacity fails with, or 0
- * @quiesce_error: what the next end of its programs fails with, or 0
- * @reset_error: what the next reset fails with, or 0
+ * @scrub_error: error of the next scrub, or 0
+ * @slot_error: error of the next filling of a slot of a VF, or 0
+ * @clear_error: error of the next emptying of one, or 0
+ * @release_error: error of the next return of memory, or 0
+ * @capacity_error: error of the next question for the capacity, or 0
+ * @quiesce_error: error of the next end of its programs, or 0
+ * @reset_error: error of the next reset, or 0
  * @dead: it answers nothing, and does nothing
- * @tries: how many holes without slack are tried (D15)
+ * @tries: how many holes without slack are tried
  * @rules: limits; NULL: there are none
  * @priv: theirs
- * @unsure: the capacity may be another one by now
+ * @unsure: the capacity may have changed
  * @broken: a reset has failed, and nothing works
  * @scrubbed: bytes the device has scrubbed
  * @slots: slots there are
  * @taken: bytes the device has given
  * @pieces: pieces it has given, a bit each: always the lowest that is free
- * @pending: what is to go back
+ * @pending: memory that has to go back
  * @timeouts: commands that timed out since one succeeded: with the second the
- *	device is unresponsive (D28)
+ *	device is unresponsive
  * @piece_size: bytes of each
  * @acquired: when each was acquired
- * @too_large: regions of that size and more are not to be had
+ * @too_large: the device gives no region of that size or more
  * @generation: of the segment table
  * @stamp: counts what is quarantined or acquired
  * @tensors: slots of tensors
@@ -205,12 +205,12 @@ struct model {
 };
 
 /**
- * struct model_request - what is wanted
+ * struct model_request - a request for memory
  * @size: bytes
  * @alignment: of the offset
  * @program: for a program
  * @growable: with room behind it
- * @owner: whose; for the rules
+ * @owner: its owner; for the rules
  */
 struct model_request {
 	u64 size;
@@ -245,7 +245,7 @@ struct model_answer {
 };
 
 /**
- * struct model_sums - what a snapshot must show besides the regions
+ * struct model_sums - the sums of a snapshot
  * @total: bytes of the regions
  * @free: of these, free
  * @owned: of these, in live allocations
@@ -302,7 +302,7 @@ void model_new_capacity(struct model *model, u64 capacity);
 void model_region_entry(const struct model *model, unsigned int slot,
 			struct flexmem_region_entry *entry);
 
-/* What the files of the model have of each other. */
+/* Shared by the files of the model. */
 int model_find_hole(const struct model *model,
 		    const struct model_region *region, u64 size, u64 alignment);
 u64 model_largest_hole(const struct model_region *region);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Placement: why there is no place for an allocation (A33, D5, D15). */
+/* Placement: why there is no place for an allocation. */
 
 #include "placements.h"
 
@@ -152,7 +152,7 @@ static void fragmentation_does_not_hide_exhaustion(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->place.region_reason,
 			FLEXMEM_REASON_CAPACITY);
 	KUNIT_EXPECT_EQ(test, ctx->place.regions, 1);
-	/* What was too much in any case has the one reason. */
+	/* A request too large in any case has one reason only. */
 	expect_reason(test, ctx, 9 * GIB, false, FLEXMEM_REASON_CAPACITY,
 		      8 * GIB, 4 * GIB, 12 * GIB);
 	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_NONE);
@@ -170,7 +170,7 @@ static void expect_in_pieces(struct kunit *test, struct ctx *ctx,
 	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 256);
 }
 
-/* D15: the hole that would do is the one too many. */
+/* The hole that would do is the one too many. */
 static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 {
 	struct ctx *ctx = make_preallocated(test, param_order(test), 1);

@@ -322,7 +322,9 @@ static void what_comes_back_is_told_again(struct kunit *test)
 	block = alloc(test, GIB);
 	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
 	KUNIT_EXPECT_EQ(test, gauge->sequence, 3);
-	/* Its end is told to those who know of it only. */
+	/*
+	 * The end of a level is an event only for files that know of the level.
+	 */
 	fake_free(block);
 	expect_event(test, NONE, GIB, 2 * GIB);
 	flexmem_pressure_listen(&ctx->listener);

@@ -16,7 +16,7 @@ static void run_flags(struct run *r)
 
 	FAILS(r, INFO, &CMD(info, .flags = 1), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1u << 31), EOPNOTSUPP);
-	/* What was FLEXMEM_ALLOC_WAIT once. */
+	/* The value of the former FLEXMEM_ALLOC_WAIT. */
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1 << 4), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .__reserved = 1), EOPNOTSUPP);
 	FAILS(r, FREE, &CMD(free, .handle = handle, .flags = 2), EOPNOTSUPP);
@@ -32,7 +32,10 @@ static void run_flags(struct run *r)
 	FAILS(r, COPY, &CMD(copy_range, .to = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .flags = 1), EOPNOTSUPP);
 	FAILS(r, QUOTA, &CMD(quota, .flags = 1), EOPNOTSUPP);
-	/* What were FLEXMEM_QUOTA_LIMIT and FLEXMEM_QUOTA_GUARANTEE once. */
+	/*
+	 * The values of the former FLEXMEM_QUOTA_LIMIT and
+	 * FLEXMEM_QUOTA_GUARANTEE.
+	 */
 	FAILS(r, SET_QUOTA, &CMD(quota, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SET_QUOTA, &CMD(quota, .flags = 2), EOPNOTSUPP);
 	FAILS(r, STRICT, &CMD(strict, .flags = 1), EOPNOTSUPP);
@@ -140,7 +143,7 @@ static void run_range_bounds(struct run *r)
 	copy_range(r, large, 0, large, 128, EINVAL);
 }
 
-/* What was lost is not copied, nor is anything copied there. */
+/* Lost allocations can be neither source nor target of a copy. */
 static void run_range_lost(struct run *r)
 {
 	u32 lost = r->handle[0][0], new;
@@ -275,7 +278,7 @@ static void run_bad_entries(struct run *r)
 	FAILS(r, ALLOC_BATCH, &cmd, EINVAL);
 }
 
-/* What happens while a call touches user memory for the @nth time. */
+/* Called while a command touches user memory for the @nth time. */
 static void during(unsigned int nth, void (*function)(void))
 {
 	current->meanwhile = function;
@@ -295,7 +298,7 @@ static void reset_now(void)
 	WARN_ON(world_reset(1));
 }
 
-/* What was lost is another's at once. */
+/* Another file takes the lost memory at once. */
 static void reset_and_take(void)
 {
 	reset_now();
@@ -361,7 +364,7 @@ static void run_quota(struct run *r)
 	must(r, cmd.out_limit == 100, "limit that was set last");
 	set = set_quota(r, ~0ULL, 100, ENOENT);
 	must(r, set.out_limit == 7, "no answer of SET_QUOTA that is refused");
-	/* Who closes meanwhile was there. */
+	/* The file existed when the call began, and closes during it. */
 	open_file(r, 1);
 	during(3, close_second);
 	set_quota(r, id_of(r, 1), 100, 0);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fuzzer: any bytes are a function with its settings and a sequence of
- * commands, and what each of them must answer is written down once more,
- * naively: where things are by the model of tests/kunit, whose they are and who
- * may have how much by sums over the list of all allocations, made anew each
- * time.
+ * The fuzzer: the input bytes are a function with its settings and a sequence
+ * of commands. A second, naive implementation predicts each answer: the model
+ * of tests/kunit predicts addresses; owners and limits follow from sums over
+ * the list of all allocations, computed again each time.
  */
 #ifndef _NATIVE_FUZZ_H
 #define _NATIVE_FUZZ_H
@@ -27,15 +26,15 @@
 /**
  * struct fuzz_allocation - an allocation, or what is left of it
  * @serial: its number, from 1 on
- * @file: whose
+ * @file: its file
  * @handle: its handle; 0: it was freed, but is mapped
  * @flags: as it was allocated
  * @size: its bytes
- * @slot: where
- * @offset: where
+ * @slot: its region's
+ * @offset: in the region
  * @region_id: as in its address
- * @lost: in a reset: the bytes are nobody's
- * @named: its file has been told its handle
+ * @lost: in a reset: its memory is gone
+ * @named: its file has its handle
  * @maps: how many there are of it
  */
 struct fuzz_allocation {
@@ -136,7 +135,7 @@ enum fuzz_spoil {
 
 /**
  * struct fuzz - an input that is run
- * @at: what has not been read of it
+ * @at: the rest of the input
  * @end: its end
  * @command: number of the command
  * @name: its name
@@ -144,26 +143,26 @@ enum fuzz_spoil {
  * @parent: its device
  * @fdev: as it is registered
  * @minor: its node
- * @bare: the device can do only what it must
- * @gone: it is not any more
+ * @bare: the device has no optional operations
+ * @gone: the device has been removed
  * @settings: its settings
- * @model: where everything must be
+ * @model: predicts all addresses
  * @files: open files
  * @owner: accounts: files first, then users
  * @last_id: latest number of one
- * @nr: allocations there are
+ * @nr: number of allocations
  * @allocation: these
  * @last_serial: latest number of one
  * @map: maps
  * @allocs: allocations there ever were
  * @failures: that ended in ENOMEM
  * @resets: how often it was reset
- * @read_error: what the next read of the device fails with, or 0
- * @write_error: likewise
- * @copy_error: likewise
- * @faulty: something is to fail
+ * @read_error: error of the next read of the device, or 0
+ * @write_error: error of the next write
+ * @copy_error: error of the next copy
+ * @faulty: a fault is set
  * @who: the file of the command
- * @spoil: what is wrong with its struct
+ * @spoil: the mistake in its struct
  * @late: its reply cannot be written
  */
 struct fuzz {
@@ -208,7 +207,7 @@ __noreturn void fuzz_wrong(struct fuzz *f, const char *format, ...)
 	__printf(2, 3);
 void fuzz_run(const u8 *data, size_t size);
 
-/* What is, and what must be. */
+/* The driver's value, and the predicted one. */
 #define SAME(f, is, want)						\
 do {									\
 	u64 __is = (is), __want = (want);				\

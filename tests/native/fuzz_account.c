@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Who may have how much, by sums over all allocations: no counter is kept.
- */
+/* The accounts, as sums over all allocations: no counter is kept. */
 #include "internal.h"
 
 #include "fuzz.h"
@@ -24,7 +22,7 @@ void fuzz_drop(struct fuzz *f, struct fuzz_allocation *allocation)
 	*allocation = f->allocation[--f->nr];
 }
 
-/* In which slots somebody has bytes, a bit each. */
+/* The slots in which each owner has bytes, a bit each. */
 static void count_slots(const struct fuzz *f, u64 *slots)
 {
 	const struct fuzz_allocation *a;
@@ -84,7 +82,7 @@ void fuzz_new_owner(struct fuzz *f, unsigned int owner)
 		f->owner[owner].limit[i] = FLEXMEM_NO_LIMIT;
 }
 
-/* What was charged a moment ago. */
+/* Raises the peaks after a charge. */
 void fuzz_note_peak(struct fuzz *f, unsigned int file)
 {
 	struct fuzz_owner *user = &f->owner[fuzz_user_of(file)];
@@ -97,7 +95,7 @@ void fuzz_note_peak(struct fuzz *f, unsigned int file)
 			 count.of[fuzz_user_of(file)].used[BYTES]);
 }
 
-/* What the device still gives. */
+/* The memory that the device can still give. */
 
 static unsigned int free_slots(const struct fuzz *f)
 {
@@ -147,7 +145,7 @@ static u64 acquirable(const struct fuzz *f, unsigned int slots, u64 capacity)
 	return bytes;
 }
 
-/* What the pressure depends on. */
+/* The bytes in use, which the pressure depends on. */
 u64 fuzz_in_use(const struct fuzz *f)
 {
 	struct model_sums sums;
@@ -162,7 +160,7 @@ u64 fuzz_memory(const struct fuzz *f)
 	       acquirable(f, free_slots(f), spare_capacity(f));
 }
 
-/* What the file whose turn it is could free; what was lost is charged no more. */
+/* The bytes that the current file could free; lost ones are not charged. */
 u64 fuzz_client_used(const struct fuzz *f)
 {
 	struct fuzz_count count;
@@ -231,7 +229,7 @@ enum flexmem_reason fuzz_charge(struct fuzz *f, unsigned int file,
 	return FLEXMEM_REASON_NONE;
 }
 
-/* Likewise, one more handle. */
+/* Charges another handle. */
 enum flexmem_reason fuzz_charge_handle(struct fuzz *f, unsigned int file)
 {
 	unsigned int user = fuzz_user_of(file);

@@ -47,7 +47,7 @@ static void check_regions(struct fuzz *f)
 	SAME(f, view.nr, nr);
 }
 
-/* What the device gave, and nobody knows. */
+/* Memory that the device gave, and the driver does not know of. */
 static u64 lost_bytes(const struct fuzz *f)
 {
 	return fake_device_lost(f->fake);

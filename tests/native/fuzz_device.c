@@ -10,7 +10,7 @@
 
 /* Faults. */
 
-/* Errors of the contract, and one that is not: that is EIO for who asked. */
+/* Errors of the contract, and one that is not, which becomes EIO. */
 static const int errors[] = {
 	-EIO, -EINTR, -ENOMEM, -ENODEV, -EINVAL, -ETIMEDOUT,
 };
@@ -70,9 +70,9 @@ static void die_or_revive(struct fuzz *f)
 }
 
 /*
- * The next call of an operation, if there is one in the next command. It may
- * have its effect nevertheless: the reply is lost. Not that of a release, as the
- * device may give the memory to somebody else then, before the model does.
+ * Makes the next call of an operation fail, if the next command makes one. It
+ * may have its effect although the reply is lost. A release has none, because
+ * the device could give the memory away before the model does.
  */
 void fuzz_fault(struct fuzz *f)
 {
@@ -88,7 +88,7 @@ void fuzz_fault(struct fuzz *f)
 		return;
 	if (kind >= 240)
 		die_or_revive(f);
-	/* Who waits for a probe goes on beside what the worker does then. */
+	/* A caller that waits for a probe goes on beside the worker. */
 	if (kind >= 240 || f->model->dead || f->model->timeouts > 1)
 		return;
 	f->fake->replies_are_lost = op != FAKE_RELEASE &&
@@ -154,7 +154,7 @@ void fuzz_follow_scrubs(struct fuzz *f)
 			follow_in(f, slot);
 }
 
-/* What nobody asks for: what was not answered is settled. */
+/* The worker settles unknown outcomes without a caller. */
 static void settle(struct fuzz *f)
 {
 	struct flexmem_table *table = &f->fdev->table;
@@ -178,7 +178,9 @@ void fuzz_time(struct fuzz *f)
 	unsigned int calls = f->fake->calls[FAKE_SCRUB];
 	u8 n = fuzz_take(f);
 
-	/* Who works in the background is not to fail, but in all it does. */
+	/*
+	 * A single operation in the background must not fail; all of them may.
+	 */
 	if (!f->model->dead)
 		forget_faults(f);
 	if (!f->gone && n & 4)
@@ -294,7 +296,7 @@ void fuzz_trim(struct fuzz *f)
 	SAME(f, cmd.out_bytes, want.out_bytes);
 }
 
-/* What is in no region any more. */
+/* All memory outside regions is lost. */
 static void lose_all(struct fuzz *f)
 {
 	unsigned int i;

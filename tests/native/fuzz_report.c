@@ -402,7 +402,7 @@ static u64 draw_amount(struct fuzz *f, unsigned int resource)
 	return n & 1 ? n * 64ULL * SZ_1K : n / 2 * (u64)SZ_1M;
 }
 
-/* Whose: an owner, or FUZZ_OWNERS for nobody. */
+/* The number of the owner, or FUZZ_OWNERS for none. */
 static unsigned int draw_owner(struct fuzz *f, struct flexmem_quota *cmd)
 {
 	u8 n = fuzz_take(f);

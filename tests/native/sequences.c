@@ -10,7 +10,7 @@
 
 static u8 data[100000], copy[100000];
 
-/* What owners have and may have; not what the device has for them. */
+/* Compares charges and limits of owners, not the memory of the device. */
 static bool same_owner(const struct flexmem_owner_entry *a,
 		       const struct flexmem_owner_entry *b)
 {
@@ -50,7 +50,7 @@ static bool may_be_done(unsigned int cmd, long rc)
 		cmd == FLEXMEM_IOCTL_SET_QUOTA);
 }
 
-/* No region has so many bytes: who finds them there has got no reply. */
+/* No region has so many bytes: the command did not write its reply. */
 #define NOT_TOLD (~0ULL)
 
 /* TRIM does nothing without a first reply, and needs no second one. */
@@ -86,7 +86,7 @@ static long call(struct run *r, unsigned int f, const char *at,
 	rc = native_ioctl(r->file[f], cmd, arg);
 	fail_at = current->fail_at;
 	current->fail_at = 0;
-	/* What the worker does for who has been killed comes to its end. */
+	/* The worker completes a job of a caller that was killed. */
 	if (fatal_signal_pending(current))
 		native_quiesce();
 	world_picture(r->file[f], &after);
@@ -147,7 +147,7 @@ static bool alloc_cmd(struct run *r, unsigned int f, struct flexmem_alloc cmd)
 
 #define ALLOC(r, f, ...) alloc_cmd(r, f, CMD(alloc, ##__VA_ARGS__))
 
-/* There is no room, unless somebody makes some. */
+/* There is no room, unless another task makes some. */
 static void refuse(struct run *r, struct flexmem_alloc cmd)
 {
 	if (!FAILS(r, 0, ALLOC, &cmd, ENOMEM) && cmd.out_handle)
@@ -283,7 +283,7 @@ static void run_batch(struct run *r)
 	if (!nr || (!CALL(r, 0, FREE_BATCH, &cmd) &&
 		    !fatal_signal_pending(current)))
 		return;
-	/* From the first on; of who is killed, those that were done. */
+	/* The entries that were freed; after a kill only the first ones. */
 	r->nr[0] -= nr;
 	for (i = cmd.out_done; i < nr; i++)
 		keep(r, 0, gone[i].handle);
@@ -363,7 +363,7 @@ static void run_copy_range(struct run *r)
 		run_wrong(r, "COPY of other bytes than WRITE", "COPY", 0);
 }
 
-/* A strict file leaves bytes behind, which nobody else may see. */
+/* A strict file leaves bytes behind, which no other file may see. */
 static void prepare_dirty(struct run *r)
 {
 	struct flexmem_strict strict = CMD(strict);

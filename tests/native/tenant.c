@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a tenant does. Each answer must be one of those that the ABI has for the
- * call: EINTR only for who was killed, EFAULT only for who gave a wrong address.
- * Handles are noted in their file: who takes one out of its note is the only one
- * to free it, so it must be there; others may use it meanwhile.
+ * The calls of a tenant. Each answer must be one of those that the ABI has for
+ * the call: EINTR only after a kill, EFAULT only after a wrong address. Tenants
+ * note handles in their file. The task that takes a handle out of its note is
+ * the only one to free it, so it must be valid; other tasks may use it at the
+ * same time.
  */
 #include "internal.h"
 
@@ -105,7 +106,7 @@ static int gone_by_address(struct tenant *t)
 	return READ_ONCE(private->fdev->table.resets) ? ENOENT : 0;
 }
 
-/* What a device that has gone does not take back goes with its file. */
+/* After removal of the device the allocation goes with its file. */
 static void free_handle(struct tenant *t, u32 handle)
 {
 	struct flexmem_free cmd = CMD(free, .handle = handle);
@@ -116,7 +117,7 @@ static void free_handle(struct tenant *t, u32 handle)
 		ANSWER(t, "FREE", rc, EBUSY, gone_by_address(t));
 		if ((rc != -EBUSY && rc != -EFAULT) || put_note(t, handle))
 			break;
-		/* Whoever uses it may wait, and time must pass for that. */
+		/* Other users of it may wait, so time must pass. */
 		msleep(1);
 	}
 }
@@ -127,7 +128,7 @@ static void note(struct tenant *t, u32 handle)
 		free_handle(t, handle);
 }
 
-/* Bytes: nobody's, or those of this file's owner. */
+/* Bytes must be clean, or those of this file's owner. */
 static void check_bytes(struct tenant *t, const u8 *data, size_t size)
 {
 	size_t i;
@@ -186,7 +187,10 @@ static void do_copy_range(struct tenant *t)
 	copy_some(t, to, false);
 }
 
-/* What nobody else knows of yet has the bytes that were copied to it. */
+/*
+ * An allocation that no other task knows of has the bytes that were copied to
+ * it.
+ */
 static void copy_own(struct tenant *t, u32 handle)
 {
 	u8 *data = native_user();
@@ -229,7 +233,7 @@ static void do_alloc(struct tenant *t)
 		return;
 	if (!cmd.out_handle)
 		shim_bug("ALLOC without a handle");
-	/* Before anybody else knows of it. */
+	/* Before another task knows of it. */
 	if (chance(t, 3)) {
 		copy_some(t, cmd.out_handle, false);
 		copy_some(t, cmd.out_handle, true);
@@ -261,7 +265,7 @@ static void do_free_by_address(struct tenant *t)
 	if (!rc) {
 		cmd.address = lookup.out_address;
 		rc = CALL(t, FREE, &cmd);
-		/* What was lost has no address any more. */
+		/* A lost allocation has no address any more. */
 		ANSWER(t, "FREE by address", rc, EBUSY, ENOENT);
 	}
 	if (rc && rc != -ENODEV)
@@ -431,7 +435,7 @@ static void do_snapshot(struct tenant *t)
 		shim_bug("SNAPSHOT has other owners than open files");
 }
 
-/* What only the administrator may do. */
+/* Commands for the administrator only. */
 static void for_admin(long rc)
 {
 	if (!rc && !current->cred.admin)
@@ -486,7 +490,10 @@ static void do_nonsense(struct tenant *t)
 		at[i] = chance(t, 3) ? draw(t, 256) : 0;
 	*(u32 *)at = chance(t, 4) ? draw(t, 5000) : size;
 	t->bad = true;
-	/* Not what makes handles that nobody would free, or limits for ever. */
+	/*
+	 * Except commands that make handles without a note, or limits that
+	 * would stay.
+	 */
 	i = draw(t, 40);
 	if (i == FLEXMEM_CMD_ALLOC || i == FLEXMEM_CMD_ALLOC_BATCH ||
 	    i == FLEXMEM_CMD_FREE || i == FLEXMEM_CMD_FREE_BATCH)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A function is reset under its users (D19): what they had is lost, and says
+ * A function is reset under its users: what they had is lost, and says
  * so; what they take from then on is as good as ever; no old name reaches
  * anything; and the operator is told.
  */

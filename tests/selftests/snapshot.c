@@ -150,7 +150,7 @@ TEST_F(snapshot, owners_have_their_limits)
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, OWNER(&a, USER, ALICE)->limit[0]);
 }
 
-/* One's own user and this file; the totals are everyone's to see. */
+/* Its own user and this file; all users may see the totals. */
 TEST_F(snapshot, others_see_their_own_part_only)
 {
 	const __u64 id = fm_client_id(self->alice);

@@ -263,7 +263,7 @@ static void start(unsigned int slot)
 	incarnations[slot]++;
 }
 
-/* A process of ours has ended; anyone else's child is of no interest. */
+/* A process of the test has ended; other children do not matter. */
 static void ended(pid_t pid, int status, bool restart)
 {
 	unsigned int i;
@@ -320,7 +320,7 @@ static void event_kill(void)
 	ended(pids[slot], status, true);
 }
 
-/* Tells everyone to end, then makes them. */
+/* Tells all processes to end, then kills them. */
 static void stop_all(void)
 {
 	uint64_t until = now_ms() + SLOW_MS;

@@ -195,8 +195,8 @@ static int patient_alloc(struct flexmem_cache *cache,
 }
 
 /*
- * The bytes that a caller who asks for @bytes gets in so much time, in pieces
- * of @piece.
+ * The bytes that a request for @bytes gets in so much time, in pieces of
+ * @piece.
  */
 static int need(uint64_t bytes, uint64_t piece, int64_t patience_ms)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* flexmem owners, limit: who has what, and how much anybody may have. */
+/* flexmem owners, limit: the memory of each owner, and the limits. */
 #include "tool.h"
 #include "render.h"
 
@@ -148,7 +148,7 @@ enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
 	return TOOL_OK;
 }
 
-/* What is to be set, by charge. */
+/* The new limits, by charge. */
 struct limit_options {
 	bool chosen;
 	uint32_t kind;
@@ -158,7 +158,7 @@ struct limit_options {
 	uint64_t limit[FLEXMEM_CHARGES];
 };
 
-/* What an owner may have, of those charges that are @known. */
+/* The limits of an owner, for the charges in @known. */
 struct limits {
 	uint32_t kind;
 	bool has_id;
@@ -299,7 +299,7 @@ static void limits_from_account(const struct flexmem_account_state *account,
 	}
 }
 
-/* Those of somebody, whom only the administrator may see. */
+/* The accounts of another owner, which only the administrator may see. */
 static enum tool_status find_limits(struct tool *tool, struct limits *limits)
 {
 	struct flexmem_account_state *accounts;

@@ -31,7 +31,7 @@ void render_region_table(FILE *file, unsigned int width, bool is_pf,
 			 const struct flexmem_region_state *regions,
 			 size_t count);
 
-/* "program" or "shared": who may use a region or segment. */
+/* "program" or "shared": the kind of a region or segment. */
 const char *render_kind(uint32_t flags);
 
 /* The name of a region: an address on a PF, an index on a VF. */
