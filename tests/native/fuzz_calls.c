@@ -12,7 +12,7 @@
 /* Room for the longest struct, and what is behind it. */
 #define ROOM (2 * FLEXMEM_MAX_STRUCT)
 
-/* Spoils a struct: what it must be refused with, or 0. */
+/* Spoils a struct. Returns the error that must follow, or 0. */
 static int spoil(struct fuzz *f, u32 *cmd, size_t size, u8 **at)
 {
 	u8 *window = *at;

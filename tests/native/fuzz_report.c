@@ -217,7 +217,7 @@ void fuzz_snapshot(struct fuzz *f)
 		SAME(f, rc, -EINVAL);
 		return;
 	}
-	/* Nothing is written if either is too small. */
+	/* Nothing is written if either array is too small. */
 	if (owners.rc == -EMSGSIZE || !want)
 		want = owners.rc;
 	fuzz_answer(f, rc, want);

@@ -248,7 +248,7 @@ static const char *errno_text(int error)
 	case -ECANCELED:
 		return "the batch ended before its turn";
 	default:
-		/* Beyond what the kernel has; negating INT_MIN is undefined. */
+		/* No errno of the kernel's; and negating INT_MIN is undefined. */
 		return error < -4095 ? NULL : strerrordesc_np(-error);
 	}
 }

@@ -76,7 +76,7 @@ int fmlib_copy_out(void *to, size_t to_size, size_t min, const void *from,
 int fmlib_copy_in(void *to, size_t to_size, const void *from, size_t from_size,
 		  size_t min);
 
-/* error.c: what the driver's limit was, without the figures of the request. */
+/* error.c: the limit that the driver reported, without other figures. */
 #define FMLIB_LIMIT_TEXT 128
 void fmlib_limit_text(const struct flexmem_failure *failure,
 		      char text[FMLIB_LIMIT_TEXT]);
@@ -84,7 +84,7 @@ void fmlib_limit_text(const struct flexmem_failure *failure,
 /* open.c: opens the node that @path or the environment chooses. */
 int fmlib_open(struct flexmem_device *device, const char *path);
 
-/* alloc.c: what a reply to ALLOC, which returned @error, says. */
+/* alloc.c: converts the reply to an ALLOC that returned @error. */
 void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 				const struct flexmem_alloc *reply,
 				struct flexmem_allocated *allocation);
@@ -98,7 +98,7 @@ void fmlib_failure_details(const struct flexmem_device *device,
 /* tables.c: puts one of the driver's entries into the caller's, of @size. */
 void fmlib_region_from_uapi(const void *from, void *to, size_t size);
 
-/* log.c: what writes to stderr if the environment asks for it; else NULL. */
+/* log.c: the callback for stderr if the environment asks for it; or NULL. */
 flexmem_log_fn fmlib_log_of_environment(bool cache);
 /* Writes to stderr, for warnings about settings that have no other reader. */
 flexmem_log_fn fmlib_log_of_settings(void);
@@ -138,7 +138,7 @@ void fmlib_debug_resize(struct flexmem_device *device,
 			const struct fmlib_debug *debug, int error,
 			uint32_t handle, uint64_t length,
 			const struct flexmem_resized *resized);
-/* Logs the free space of the regions that changed, and lets go. */
+/* Logs the free space of changed regions, and drops the lock. */
 void fmlib_debug_end(struct flexmem_device *device, struct fmlib_debug *debug);
 
 #endif /* FMLIB_INTERNAL_H */
