@@ -184,6 +184,7 @@ static void release_growing(struct flexmem_cache *cache,
 			    const struct fmlib_found *found)
 {
 	struct fmlib_segment *segment = found->segment;
+	struct fmlib_holes before = fmlib_holes_of(&segment->range);
 	uint64_t tail = fmlib_range_tail(&segment->range);
 
 	/* It was reserved: it cannot be refused. */
@@ -191,7 +192,7 @@ static void release_growing(struct flexmem_cache *cache,
 	if (fmlib_range_tail(&segment->range) != tail)
 		segment->stamp = fmlib_account(cache,
 					       segment->arena->lane)->clock;
-	fmlib_figures_holes(cache, segment);
+	fmlib_figures_holes(cache, segment, before);
 }
 
 void fmlib_release(struct flexmem_cache *cache,
@@ -206,6 +207,7 @@ void fmlib_release(struct flexmem_cache *cache,
 int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  struct fmlib_want *want)
 {
+	struct fmlib_holes before = fmlib_holes_of(&segment->range);
 	uint64_t offset;
 	int err;
 
@@ -214,7 +216,7 @@ int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		want->no_host_memory = err == -ENOMEM;
 		return err;
 	}
-	fmlib_figures_holes(cache, segment);
+	fmlib_figures_holes(cache, segment, before);
 	want->found = (struct fmlib_found){
 		.segment = segment,
 		.offset = offset,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Allocating and freeing, as the callers see it. */
+/* Allocating and freeing, if more than one lane is needed (else: hit.c). */
 #include "cache.h"
 
 #include <string.h>
@@ -101,14 +101,11 @@ static void explain_tokens(struct flexmem_cache *cache, struct fmlib_want *want,
 				   want->size);
 }
 
-/* @hit: the cache had the memory, which serves nobody now. */
-static int refuse(struct flexmem_cache *cache, struct fmlib_want *want,
-		  bool hit)
+/* What was found serves nobody. */
+static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	/* Its segment may go, and what all lanes have is to be said. */
 	fmlib_lock_rest(cache);
-	if (hit)
-		fmlib_account(cache, want->lane)->hits--;
 	put_back(cache, &want->found);
 	explain_tokens(cache, want, want->found.size);
 	return -ENOMEM;
@@ -116,11 +113,11 @@ static int refuse(struct flexmem_cache *cache, struct fmlib_want *want,
 
 /* give_token() if somebody may have to be told of it. */
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
-		    bool hit, struct fmlib_block **block)
+		    struct fmlib_block **block)
 {
 	*block = fmlib_block_take(cache, want->lane, want->found.size);
 	if (!*block)
-		return refuse(cache, want, hit);
+		return refuse(cache, want);
 	give_token(cache, want, *block);
 	fmlib_origin_hold((*block)->origin);
 	fmlib_history_block(cache, FMLIB_ALLOC, *block);
@@ -134,43 +131,34 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 	return 0;
 }
 
-/* What is free in the cache already. */
-static int look(struct flexmem_cache *cache, struct fmlib_want *want)
-{
-	int err = fmlib_obtain(cache, want);
-
-	if (!err)
-		fmlib_account(cache, want->lane)->hits++;
-	return err;
-}
-
 /* An allocation begins: what is freed from now on is younger. */
 static void tick(struct flexmem_cache *cache, struct fmlib_lane *lane)
 {
-	struct fmlib_account *account = fmlib_account(cache, lane);
-
-	account->clock++;
-	account->ticks++;
+	fmlib_account(cache, lane)->clock++;
 }
 
 static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 		struct fmlib_block **block)
 {
-	bool hit;
+	bool missed;
 	int err;
 
 	tick(cache, want->lane);
 	if (cache->waiting)
 		fmlib_uses_poll(cache);
-	err = look(cache, want);
-	hit = !err;
-	if (err == -ENOENT) {
+	err = fmlib_obtain(cache, want);
+	missed = err == -ENOENT;
+	if (missed) {
 		/* It may be released while the lock is dropped. */
 		want->pool->pins++;
 		err = fmlib_ladder(cache, want);
 		fmlib_pool_put(cache, want->pool);
 	}
-	return err ? err : complete(cache, want, hit, block);
+	if (!err)
+		err = complete(cache, want, block);
+	if (!err && missed)
+		cache->by_ladder++;
+	return err;
 }
 
 static void fill(const struct fmlib_block *block,
@@ -290,7 +278,7 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 	want->lane = lane;
 	fmlib_lock_take(&lane->lock);
 	done = is_simple(cache, request, want) &&
-	       fmlib_block_ready(&lane->blocks) && !look(cache, want);
+	       fmlib_block_ready(&lane->blocks) && !fmlib_obtain(cache, want);
 	if (done) {
 		tick(cache, lane);
 		block = fmlib_block_pop(&lane->blocks);
@@ -352,10 +340,8 @@ static int alloc(struct flexmem_cache *cache,
 	return err;
 }
 
-/* Not inlined: a hit has no request. */
-static __attribute__((noinline)) int alloc_token(struct flexmem_cache *cache,
-						 uint64_t bytes,
-						 uint64_t stream, void **token)
+int fmlib_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
+		      uint64_t stream, void **token)
 {
 	const struct flexmem_cache_request request = {
 		.bytes = bytes,
@@ -363,22 +349,6 @@ static __attribute__((noinline)) int alloc_token(struct flexmem_cache *cache,
 	};
 
 	return alloc(cache, &request, token, NULL);
-}
-
-int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
-			uint64_t stream, void **token)
-{
-	int err = fmlib_cache_check(cache);
-
-	if (err)
-		return err;
-	if (!token)
-		return -EINVAL;
-	if (!bytes)
-		*token = NULL;
-	if (!bytes || fmlib_hit_alloc(cache, bytes, stream, token))
-		return 0;
-	return alloc_token(cache, bytes, stream, token);
 }
 
 int flexmem_cache_alloc_request(struct flexmem_cache *cache,
@@ -409,17 +379,13 @@ int flexmem_cache_alloc_request(struct flexmem_cache *cache,
 	return err;
 }
 
-int flexmem_cache_free(struct flexmem_cache *cache, void *token)
+int fmlib_cache_free(struct flexmem_cache *cache, const void *token)
 {
-	int err = fmlib_cache_check(cache);
 	struct fmlib_block *block;
 	uint64_t offset;
 	uint64_t word;
+	int err = 0;
 
-	if (err)
-		return err;
-	if (!token || fmlib_hit_free(cache, token))
-		return 0;
 	fmlib_lock(cache);
 	fmlib_lane_admit(cache);
 	block = fmlib_block_find(cache, token, &word, &offset);

@@ -245,15 +245,14 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);
 /* ladder.c */
 int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);
 
-/* cache.c: a block that nobody uses any more becomes free. */
+/* cache.c: the long way of flexmem_cache_alloc() and flexmem_cache_free(). */
+int fmlib_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
+		      uint64_t stream, void **token);
+int fmlib_cache_free(struct flexmem_cache *cache, const void *token);
+/* A block that nobody uses any more becomes free. */
 void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block);
 /* A block is freed by its owner; its token is none any more. */
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);
-
-/* hit.c: what one lane serves by itself; false: it cannot. */
-bool fmlib_hit_alloc(struct flexmem_cache *cache, uint64_t bytes,
-		     uint64_t stream, void **token);
-bool fmlib_hit_free(struct flexmem_cache *cache, const void *token);
 
 /* figures.c */
 void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);

@@ -40,7 +40,7 @@ void fmlib_flow_raise_active(struct fmlib_flow *flow)
 	int i;
 
 	for (i = 0; i < FMLIB_ACTIVE_AMOUNTS; i++) {
-		active = flow->now[i] + (int64_t)flow->waiting[i];
+		active = fmlib_flow_now(flow, i) + (int64_t)flow->waiting[i];
 		if (active > flow->active_peak[i])
 			flow->active_peak[i] = active;
 	}
@@ -77,7 +77,7 @@ uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache)
 	const struct fmlib_flow *all =
 		&cache->account.flows[flow_of(cache, FLEXMEM_CACHE_ALL)];
 
-	return (uint64_t)all->now[FMLIB_BYTES];
+	return (uint64_t)fmlib_flow_now(all, FMLIB_BYTES);
 }
 
 uint64_t fmlib_figures_freed(const struct flexmem_cache *cache)
@@ -85,7 +85,7 @@ uint64_t fmlib_figures_freed(const struct flexmem_cache *cache)
 	const struct fmlib_flow *all =
 		&cache->account.flows[flow_of(cache, FLEXMEM_CACHE_ALL)];
 
-	return all->in[FMLIB_COUNT] - (uint64_t)all->now[FMLIB_COUNT];
+	return all->out[FMLIB_COUNT];
 }
 
 void fmlib_figures_segment(struct flexmem_cache *cache,
@@ -126,15 +126,15 @@ static void add_flow(struct fmlib_flow *sum, struct fmlib_flow *part)
 	int i;
 
 	for (i = 0; i < FMLIB_AMOUNTS; i++) {
-		if (!part->in[i] && !part->now[i])
+		if (!part->in[i] && !part->out[i])
 			continue;
-		peak = sum->now[i] + part->peak[i];
+		peak = fmlib_flow_now(sum, i) + part->peak[i];
 		if (peak > sum->peak[i])
 			sum->peak[i] = peak;
 		sum->in[i] += part->in[i];
-		sum->now[i] += part->now[i];
+		sum->out[i] += part->out[i];
 		part->in[i] = 0;
-		part->now[i] = 0;
+		part->out[i] = 0;
 		part->peak[i] = 0;
 	}
 }
@@ -145,11 +145,8 @@ void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part)
 
 	for (i = 0; i < FMLIB_FLOWS; i++)
 		add_flow(&sum->flows[i], &part->flows[i]);
-	sum->hits += part->hits;
-	sum->clock += part->ticks;
-	part->clock = sum->clock;
-	part->ticks = 0;
-	part->hits = 0;
+	sum->clock += part->clock - part->began;
+	fmlib_account_begin(part, sum);
 	part->operations = 0;
 }
 
@@ -170,9 +167,9 @@ void fmlib_figures_untagged(const struct flexmem_cache *cache,
 		&cache->account.flows[cache->tagged ? FMLIB_UNTAGGED :
 				      flow_of(cache, FLEXMEM_CACHE_ALL)];
 
-	sums->allocations = (uint64_t)flow->now[FMLIB_COUNT];
-	sums->allocated_bytes = (uint64_t)flow->now[FMLIB_BYTES];
-	sums->requested_bytes = (uint64_t)flow->now[FMLIB_REQUESTED];
+	sums->allocations = (uint64_t)fmlib_flow_now(flow, FMLIB_COUNT);
+	sums->allocated_bytes = (uint64_t)fmlib_flow_now(flow, FMLIB_BYTES);
+	sums->requested_bytes = (uint64_t)fmlib_flow_now(flow, FMLIB_REQUESTED);
 	sums->peak_bytes = (uint64_t)flow->peak[FMLIB_BYTES];
 }
 
@@ -180,11 +177,10 @@ static void show(struct flexmem_cache_figure *figure,
 		 const struct fmlib_flow *flow, const struct fmlib_flow *before,
 		 enum fmlib_amount i)
 {
-	figure->current = (uint64_t)flow->now[i];
+	figure->current = (uint64_t)fmlib_flow_now(flow, i);
 	figure->peak = (uint64_t)flow->peak[i];
 	figure->allocated = flow->in[i] - before->in[i];
-	figure->freed = flow->in[i] - (uint64_t)flow->now[i] -
-			(before->in[i] - (uint64_t)before->now[i]);
+	figure->freed = flow->out[i] - before->out[i];
 }
 
 /* The same with what waits for events: it is not freed yet. */
@@ -239,7 +235,9 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	f = cache->figures;
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
 		show_kind(cache, &f, kind);
-	f.num_hits = cache->account.hits;
+	/* All but those that took the ladder. */
+	f.num_hits = f.allocation[FLEXMEM_CACHE_ALL].allocated -
+		     cache->by_ladder;
 	fmlib_unlock(cache);
 	f.max_split_size = cache->config.max_split;
 	return fmlib_copy_out(statistics, size, MIN_SIZE, &f, sizeof(f));
@@ -278,7 +276,7 @@ static void begin_flow_peaks(struct fmlib_flow *flow)
 	int i;
 
 	for (i = 0; i < FMLIB_AMOUNTS; i++)
-		flow->peak[i] = flow->now[i];
+		flow->peak[i] = fmlib_flow_now(flow, i);
 	for (i = 0; i < FMLIB_ACTIVE_AMOUNTS; i++)
 		flow->active_peak[i] = flow->peak[i] +
 				       (int64_t)flow->waiting[i];
@@ -315,7 +313,7 @@ int flexmem_cache_reset_accumulated(struct flexmem_cache *cache)
 	each_figure(f, begin_sums);
 	memcpy(cache->flows_before, cache->account.flows,
 	       sizeof(cache->flows_before));
-	cache->account.hits = 0;
+	cache->by_ladder = 0;
 	f->num_ooms = 0;
 	f->num_alloc_retries = 0;
 	f->num_first_failures = 0;

@@ -5,33 +5,49 @@
 
 #include "cache.h"
 
-/* Which way it goes is hard to foresee, so it is not branched upon. */
-static inline void fmlib_flow_add(struct fmlib_flow *flow, enum fmlib_amount i,
-				  uint64_t more, int64_t by)
+/* From now on a part counts on from the sum. */
+static inline void fmlib_account_begin(struct fmlib_account *part,
+				       const struct fmlib_account *sum)
 {
-	int64_t now = flow->now[i] + by;
+	part->clock = sum->clock;
+	part->began = sum->clock;
+}
+
+static inline int64_t fmlib_flow_now(const struct fmlib_flow *flow,
+				     enum fmlib_amount i)
+{
+	return (int64_t)(flow->in[i] - flow->out[i]);
+}
+
+static inline void fmlib_flow_add(struct fmlib_flow *flow, enum fmlib_amount i,
+				  uint64_t more)
+{
+	int64_t now;
 
 	flow->in[i] += more;
-	flow->now[i] = now;
-	flow->peak[i] = now > flow->peak[i] ? now : flow->peak[i];
+	now = fmlib_flow_now(flow, i);
+	if (now > flow->peak[i])
+		flow->peak[i] = now;
 }
 
 static inline void fmlib_flow_move(struct fmlib_flow *flow,
 				   enum fmlib_amount i, int64_t by)
 {
-	fmlib_flow_add(flow, i, by > 0 ? (uint64_t)by : 0, by);
+	if (by > 0)
+		fmlib_flow_add(flow, i, (uint64_t)by);
+	else
+		flow->out[i] -= (uint64_t)by;
 }
 
 /* What waits is there as well: whether that was ever more. */
 void fmlib_flow_raise_active(struct fmlib_flow *flow);
 
-static inline void fmlib_flow_in(struct fmlib_flow *flow,
-				 const struct fmlib_block *block)
+static inline void fmlib_flow_in(struct fmlib_flow *flow, uint64_t size,
+				 uint64_t requested)
 {
-	fmlib_flow_add(flow, FMLIB_COUNT, 1, 1);
-	fmlib_flow_add(flow, FMLIB_BYTES, block->size, (int64_t)block->size);
-	fmlib_flow_add(flow, FMLIB_REQUESTED, block->requested,
-		       (int64_t)block->requested);
+	fmlib_flow_add(flow, FMLIB_COUNT, 1);
+	fmlib_flow_add(flow, FMLIB_BYTES, size);
+	fmlib_flow_add(flow, FMLIB_REQUESTED, requested);
 	if (flow->waiting[FMLIB_COUNT])
 		fmlib_flow_raise_active(flow);
 }
@@ -39,9 +55,9 @@ static inline void fmlib_flow_in(struct fmlib_flow *flow,
 static inline void fmlib_flow_out(struct fmlib_flow *flow,
 				  const struct fmlib_block *block)
 {
-	flow->now[FMLIB_COUNT]--;
-	flow->now[FMLIB_BYTES] -= (int64_t)block->size;
-	flow->now[FMLIB_REQUESTED] -= (int64_t)block->requested;
+	flow->out[FMLIB_COUNT]++;
+	flow->out[FMLIB_BYTES] += block->size;
+	flow->out[FMLIB_REQUESTED] += block->requested;
 }
 
 /* Where segments grow all are large, and the sum is not counted by itself. */
@@ -52,10 +68,12 @@ FMLIB_INLINE void fmlib_figures_alloc(struct flexmem_cache *cache,
 	struct fmlib_flow *flows = fmlib_account(cache, arena->lane)->flows;
 
 	if (!cache->expandable)
-		fmlib_flow_in(&flows[FLEXMEM_CACHE_ALL], block);
-	fmlib_flow_in(&flows[arena->kind], block);
+		fmlib_flow_in(&flows[FLEXMEM_CACHE_ALL], block->size,
+			      block->requested);
+	fmlib_flow_in(&flows[arena->kind], block->size, block->requested);
 	if (cache->tagged && !fmlib_is_tagged(cache, block))
-		fmlib_flow_in(&flows[FMLIB_UNTAGGED], block);
+		fmlib_flow_in(&flows[FMLIB_UNTAGGED], block->size,
+			      block->requested);
 	if (block->size >= cache->config.max_split)
 		fmlib_figure_add(&cache->figures.oversize_allocations, 1);
 }
@@ -87,78 +105,77 @@ static inline void fmlib_figures_split(struct flexmem_cache *cache,
 	account->split_bytes[arena->kind] += change * (int64_t)piece->size;
 }
 
-/* The same of all holes of a segment that grows, after any change. */
-static inline void fmlib_figures_holes(struct flexmem_cache *cache,
-				       struct fmlib_segment *segment)
+/* The holes of a segment that grows, which count while something lives in it. */
+struct fmlib_holes {
+	int64_t count;
+	int64_t bytes;
+};
+
+static inline struct fmlib_holes
+fmlib_holes_of(const struct fmlib_range *range)
 {
-	const struct fmlib_arena *arena = segment->arena;
-	struct fmlib_account *account = fmlib_account(cache, arena->lane);
-	const struct fmlib_range *range = &segment->range;
-	uint64_t bytes = 0;
-	uint64_t count = 0;
+	struct fmlib_holes holes = { 0 };
 
 	if (range->parts) {
-		bytes = (uint64_t)(range->size - range->used) << range->shift;
-		count = range->holes;
+		holes.count = range->holes;
+		holes.bytes = (int64_t)(range->size - range->used)
+			      << range->shift;
 	}
-	account->split_count[FLEXMEM_CACHE_LARGE] +=
-		(int64_t)(count - segment->split_count);
-	account->split_bytes[FLEXMEM_CACHE_LARGE] +=
-		(int64_t)(bytes - segment->split_bytes);
-	segment->split_count = count;
-	segment->split_bytes = bytes;
+	return holes;
+}
+
+/* The same of these, after any change; counted by commit as well. */
+static inline void fmlib_figures_holes(struct flexmem_cache *cache,
+				       const struct fmlib_segment *segment,
+				       struct fmlib_holes before)
+{
+	struct fmlib_account *account = fmlib_account(cache,
+						      segment->arena->lane);
+	struct fmlib_holes now = fmlib_holes_of(&segment->range);
+
+	account->split_count[FLEXMEM_CACHE_LARGE] += now.count - before.count;
+	account->split_bytes[FLEXMEM_CACHE_LARGE] += now.bytes - before.bytes;
 }
 
 /*
  * The same at once, for a call that changes nothing else: @size bytes of a hole
- * were taken, or left. The holes of a segment count while something lives in it.
+ * were taken, or left; there were @before holes.
  */
 static inline void fmlib_figures_hole_taken(struct fmlib_account *account,
-					    struct fmlib_segment *segment,
-					    uint64_t size)
+					    const struct fmlib_range *range,
+					    uint32_t before, uint64_t size)
 {
 	struct fmlib_flow *flow = &account->flows[FLEXMEM_CACHE_LARGE];
-	uint64_t holes = segment->range.holes;
-	uint64_t left = segment->split_bytes - size;
 
-	if (segment->range.parts == 1) {
+	if (range->parts == 1) {
 		/* The first one: what is left of the whole counts from now on. */
-		left = (uint64_t)(segment->range.size - segment->range.used) <<
-		       segment->range.shift;
-		fmlib_flow_add(flow, FMLIB_SPLIT, holes, (int64_t)holes);
-		fmlib_flow_add(flow, FMLIB_SPLIT_BYTES, left, (int64_t)left);
+		fmlib_flow_add(flow, FMLIB_SPLIT, range->holes);
+		fmlib_flow_add(flow, FMLIB_SPLIT_BYTES,
+			       (uint64_t)(range->size - range->used) <<
+			       range->shift);
 	} else {
-		flow->now[FMLIB_SPLIT] -= (int64_t)(segment->split_count -
-						    holes);
-		flow->now[FMLIB_SPLIT_BYTES] -= (int64_t)size;
+		flow->out[FMLIB_SPLIT] += before - range->holes;
+		flow->out[FMLIB_SPLIT_BYTES] += size;
 	}
-	segment->split_count = holes;
-	segment->split_bytes = left;
 }
 
 static inline void fmlib_figures_hole_left(struct fmlib_account *account,
-					   struct fmlib_segment *segment,
-					   uint64_t size)
+					   const struct fmlib_range *range,
+					   uint32_t before, uint64_t size)
 {
 	struct fmlib_flow *flow = &account->flows[FLEXMEM_CACHE_LARGE];
-	uint64_t holes = segment->range.holes;
-	uint64_t left = segment->split_bytes + size;
 
-	if (!segment->range.parts) {
+	if (!range->parts) {
 		/* The last one: a segment that is free as a whole is no hole. */
-		flow->now[FMLIB_SPLIT] -= (int64_t)segment->split_count;
-		flow->now[FMLIB_SPLIT_BYTES] -= (int64_t)segment->split_bytes;
-		holes = 0;
-		left = 0;
+		flow->out[FMLIB_SPLIT] += before;
+		flow->out[FMLIB_SPLIT_BYTES] +=
+			((uint64_t)range->size << range->shift) - size;
 	} else {
-		if (holes != segment->split_count)
+		if (range->holes != before)
 			fmlib_flow_move(flow, FMLIB_SPLIT,
-					(int64_t)(holes -
-						  segment->split_count));
-		fmlib_flow_add(flow, FMLIB_SPLIT_BYTES, size, (int64_t)size);
+					(int32_t)(range->holes - before));
+		fmlib_flow_add(flow, FMLIB_SPLIT_BYTES, size);
 	}
-	segment->split_count = holes;
-	segment->split_bytes = left;
 }
 
 static inline void fmlib_figures_commit_kind(struct fmlib_account *account,

@@ -6,18 +6,17 @@
  */
 #include "cache.h"
 
-/* The figures of an allocation that took so much of a hole. */
+/* The figures of an allocation; there were so many @holes. */
 static inline void count_alloc(struct flexmem_cache *cache,
 			       struct fmlib_account *account,
-			       const struct fmlib_block *block)
+			       const struct fmlib_range *range, uint32_t holes,
+			       uint64_t size, uint64_t requested)
 {
 	account->clock++;
-	account->ticks++;
-	account->hits++;
-	fmlib_flow_in(&account->flows[FLEXMEM_CACHE_LARGE], block);
+	fmlib_flow_in(&account->flows[FLEXMEM_CACHE_LARGE], size, requested);
 	if (cache->tagged)
-		fmlib_flow_in(&account->flows[FMLIB_UNTAGGED], block);
-	fmlib_figures_hole_taken(account, block->segment, block->size);
+		fmlib_flow_in(&account->flows[FMLIB_UNTAGGED], size, requested);
+	fmlib_figures_hole_taken(account, range, holes, size);
 }
 
 /* With the lane's lock; NULL: there is nothing. */
@@ -27,10 +26,13 @@ FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	struct fmlib_segment *segment = lane->current;
 	struct fmlib_block *block;
 	uint64_t offset;
+	uint32_t holes;
 
 	if (!segment || !fmlib_block_ready(&lane->blocks) ||
-	    !fmlib_lane_serves(cache) ||
-	    fmlib_range_reserve(&segment->range, size, &offset))
+	    !fmlib_lane_serves(cache))
+		return NULL;
+	holes = segment->range.holes;
+	if (fmlib_range_reserve(&segment->range, size, &offset))
 		return NULL;
 	block = fmlib_block_pop(&lane->blocks);
 	block->segment = segment;
@@ -39,30 +41,45 @@ FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	block->requested = bytes;
 	block->origin = &cache->untagged.origin;
 	block->uses = NULL;
-	count_alloc(cache, fmlib_account(cache, lane), block);
+	count_alloc(cache, fmlib_account(cache, lane), &segment->range, holes,
+		    size, bytes);
 	fmlib_lane_done(cache, lane);
 	return fmlib_block_begin(block);
 }
 
-bool fmlib_hit_alloc(struct flexmem_cache *cache, uint64_t bytes,
-		     uint64_t stream, void **token)
+/* @bytes: 1 at least; NULL: one lane cannot serve it by itself. */
+FMLIB_INLINE void *hit(struct flexmem_cache *cache, uint64_t bytes,
+		       uint64_t stream)
 {
 	struct fmlib_lane *lane = fmlib_lane_find(cache, stream);
-	void *made = NULL;
-	uint64_t size;
+	void *token;
 
 	/* Streams that share a lane have no segment in it. */
-	if (!lane || lane->stream != stream || bytes >= cache->simple_limit)
-		return false;
-	size = fmlib_size_round(cache, bytes);
-	if (size >= cache->simple_limit)
-		return false;
+	if (!lane || lane->stream != stream)
+		return NULL;
 	fmlib_lock_take(&lane->lock);
-	made = take(cache, lane, bytes, size);
+	token = take(cache, lane, bytes, fmlib_size_round(cache, bytes));
 	fmlib_lock_drop(&lane->lock);
-	if (made)
-		*token = made;
-	return made;
+	return token;
+}
+
+int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
+			uint64_t stream, void **token)
+{
+	int err = fmlib_cache_check(cache);
+	void *made = NULL;
+
+	if (err)
+		return err;
+	if (!token)
+		return -EINVAL;
+	/* 0 is none of these. */
+	if (bytes - 1 < cache->hit_limit)
+		made = hit(cache, bytes, stream);
+	if (!made && bytes)
+		return fmlib_cache_alloc(cache, bytes, stream, token);
+	*token = made;
+	return 0;
 }
 
 /* Whether it becomes free in its lane, and nothing else comes of it. */
@@ -74,15 +91,16 @@ static inline bool is_simple(const struct flexmem_cache *cache,
 	       !fmlib_segment_leaves(block->segment);
 }
 
-/* The figures of a free that left so much of a hole. */
+/* The figures of a free; there were so many @holes. */
 static inline void count_free(struct flexmem_cache *cache,
 			      struct fmlib_account *account,
-			      const struct fmlib_block *block)
+			      const struct fmlib_block *block, uint32_t holes)
 {
 	fmlib_flow_out(&account->flows[FLEXMEM_CACHE_LARGE], block);
 	if (cache->tagged)
 		fmlib_flow_out(&account->flows[FMLIB_UNTAGGED], block);
-	fmlib_figures_hole_left(account, block->segment, block->size);
+	fmlib_figures_hole_left(account, &block->segment->range, holes,
+				block->size);
 }
 
 /* In a segment that grows. */
@@ -91,13 +109,14 @@ static inline void give_range(struct flexmem_cache *cache,
 			      const struct fmlib_block *block)
 {
 	struct fmlib_segment *segment = block->segment;
+	uint32_t holes = segment->range.holes;
 	uint32_t tail = segment->range.tail;
 
 	/* It was reserved: it cannot be refused. */
 	fmlib_range_release(&segment->range, block->offset, block->size);
 	if (segment->range.tail != tail)
 		segment->stamp = account->clock;
-	count_free(cache, account, block);
+	count_free(cache, account, block, holes);
 }
 
 static inline void give(struct flexmem_cache *cache, struct fmlib_lane *lane,
@@ -116,7 +135,8 @@ static inline void give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	fmlib_lane_done(cache, lane);
 }
 
-bool fmlib_hit_free(struct flexmem_cache *cache, const void *token)
+/* False: one lane cannot do it by itself. */
+FMLIB_INLINE bool hit_free(struct flexmem_cache *cache, const void *token)
 {
 	const struct fmlib_chunk *chunk =
 		fmlib_token_chunk(&cache->narrow, token);
@@ -137,4 +157,15 @@ bool fmlib_hit_free(struct flexmem_cache *cache, const void *token)
 	}
 	fmlib_lock_drop(&lane->lock);
 	return block;
+}
+
+int flexmem_cache_free(struct flexmem_cache *cache, void *token)
+{
+	int err = fmlib_cache_check(cache);
+
+	if (err)
+		return err;
+	if (!token || hit_free(cache, token))
+		return 0;
+	return fmlib_cache_free(cache, token);
 }

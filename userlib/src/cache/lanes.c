@@ -132,14 +132,16 @@ static void unlock_lanes(struct flexmem_cache *cache)
 	size_t i;
 
 	cache->apart = cache->shared;
-	cache->open = !cache->config.direct && !cache->history.room &&
-		      !fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG) &&
-		      !cache->waiting;
+	if (cache->config.direct || cache->history.room || cache->waiting ||
+	    fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
+		cache->served = FMLIB_NOBODY;
+	else
+		cache->served = cache->shared ? 0 : cache->sole;
 	/* From the first unlock on, the account may be somebody else's. */
 	for (i = 0; i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);
 		if (lane)
-			lane->account.clock = cache->account.clock;
+			fmlib_account_begin(&lane->account, &cache->account);
 	}
 	for (i = 0; i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);

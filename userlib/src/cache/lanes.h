@@ -80,7 +80,7 @@ void fmlib_unlock_raw(struct flexmem_cache *cache);
 /* Whether this thread may go on with no more than a lane's lock. */
 static inline bool fmlib_lane_serves(const struct flexmem_cache *cache)
 {
-	return cache->open && (cache->shared || cache->sole == fmlib_thread);
+	return !cache->served || cache->served == fmlib_thread;
 }
 
 /* With the whole: this thread allocates or frees. */

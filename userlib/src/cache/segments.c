@@ -343,10 +343,12 @@ static int make(struct flexmem_cache *cache, struct fmlib_want *want)
 static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		   uint64_t more)
 {
+	struct fmlib_holes before = fmlib_holes_of(&segment->range);
+
 	/* What that needs has been set aside. */
 	fmlib_range_grow(&segment->range, more);
 	segment->stamp = fmlib_account(cache, segment->arena->lane)->clock;
-	fmlib_figures_holes(cache, segment);
+	fmlib_figures_holes(cache, segment, before);
 	fmlib_history_segment(cache, segment, segment->size, more, true);
 	segment->size += more;
 	segment->stuck = false;
@@ -464,6 +466,7 @@ uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  uint64_t less)
 {
+	struct fmlib_holes before = fmlib_holes_of(&segment->range);
 	uint64_t size = segment->size - less;
 	int err;
 
@@ -477,7 +480,7 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	if (err)
 		return err;
 	fmlib_range_shrink(&segment->range, less);
-	fmlib_figures_holes(cache, segment);
+	fmlib_figures_holes(cache, segment, before);
 	segment->size = size;
 	fmlib_history_segment(cache, segment, size, less, false);
 	fmlib_figures_reserved(cache, segment->arena->kind, 0, less);

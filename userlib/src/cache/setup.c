@@ -192,6 +192,9 @@ static void settle(struct flexmem_cache *cache)
 		cache->simple_limit = FMLIB_NARROW - profile->large_remainder;
 	if (cache->simple_limit > config->max_split)
 		cache->simple_limit = config->max_split;
+	/* A size is at most doubled, and rounded up to the granule. */
+	if (cache->simple_limit > 2 * profile->granule)
+		cache->hit_limit = cache->simple_limit / 2 - profile->granule;
 }
 
 static int fill(struct flexmem_cache *cache,
@@ -249,6 +252,7 @@ static int fill(struct flexmem_cache *cache,
 	cache->problem = NULL;
 	cache->device_index = options->device_index;
 	cache->sole = FMLIB_NOBODY;
+	cache->served = FMLIB_NOBODY;
 	cache->untagged.origin.tag = &cache->untagged;
 	cache->last_tag = &cache->untagged;
 	/* The common pool is never released. */

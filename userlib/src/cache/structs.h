@@ -73,9 +73,8 @@ struct fmlib_piece {
 };
 
 /*
- * @range to @split_bytes are used by those that grow: @stamp is the cache's
- * clock when the end became free, the others say what the figures have of its
- * holes. @first and @last are used by the fixed ones. @stuck: it could not be
+ * @range and @stamp are used by those that grow: @stamp is the cache's clock when
+ * the end became free. @first and @last are used by the fixed ones. @stuck: it could not be
  * shrunk, and goes as a whole or not at all. @lost: so does that, at once, and
  * serves nobody any more: what is free in it cannot be found. @leaving: lost, or
  * in a pool that was released; it can be read without a lock.
@@ -100,8 +99,6 @@ struct fmlib_segment {
 	struct fmlib_piece *last;
 	struct fmlib_range range;
 	uint64_t stamp;
-	uint64_t split_count;
-	uint64_t split_bytes;
 };
 
 /* @pins: segments, and allocations under way; it goes with the last one. */
@@ -201,13 +198,13 @@ enum fmlib_amount {
 #define FMLIB_ACTIVE_AMOUNTS FMLIB_SPLIT
 
 /*
- * What came in one pool, or in all, and is there now; of what a lane has
- * counted apart that may be less than nothing. What is waiting for events is
- * active, but no allocation any more; @active_peak is kept while there is some.
+ * What came in one pool, or in all, and what went; of what a lane has counted
+ * apart more may have gone than came. What is waiting for events is active, but no
+ * allocation any more; @active_peak is kept while there is some.
  */
 struct fmlib_flow {
 	uint64_t in[FMLIB_AMOUNTS];
-	int64_t now[FMLIB_AMOUNTS];
+	uint64_t out[FMLIB_AMOUNTS];
 	int64_t peak[FMLIB_AMOUNTS];
 	uint64_t waiting[FMLIB_ACTIVE_AMOUNTS];
 	int64_t active_peak[FMLIB_ACTIVE_AMOUNTS];
@@ -220,14 +217,13 @@ struct fmlib_flow {
 /*
  * What every allocation and every free changes. The cache has one, and each
  * lane has one for what was not added to that yet: of so many @operations.
- * @clock counts the allocations; a lane's @ticks are its own since then, and
- * those of others it does not know. @split_count and @split_bytes: what the
- * call under way has done to free blocks.
+ * @clock counts the allocations, and was @began when that was; those of other
+ * lanes since then a lane does not know. @split_count and @split_bytes: what the
+ * call under way has done to free memory.
  */
 struct fmlib_account {
 	uint64_t clock;
-	uint64_t ticks;
-	uint64_t hits;
+	uint64_t began;
 	unsigned int operations;
 	struct fmlib_flow flows[FMLIB_FLOWS];
 	int64_t split_count[FLEXMEM_CACHE_POOL_KINDS];
@@ -287,6 +283,8 @@ struct flexmem_cache {
 	bool expandable;
 	/* What is smaller has a narrow token, and is not oversize. */
 	uint64_t simple_limit;
+	/* What is not larger than that is smaller, also when it is rounded. */
+	uint64_t hit_limit;
 	uint32_t device_index;
 	uint32_t flags;
 	unsigned long generation;
@@ -305,11 +303,12 @@ struct flexmem_cache {
 	struct flexmem_cache *next_cache;
 
 	/*
-	 * @open: a lane's lock is enough for what is simple. @apart: lanes
-	 * count in accounts of their own. @sole: the only thread so far that
-	 * has allocated or freed, or FMLIB_NOBODY; @shared: there were others.
+	 * @served: the thread for which a lane's lock is enough for what is
+	 * simple; 0: any; FMLIB_NOBODY: none. @apart: lanes count in accounts
+	 * of their own. @sole: the only thread so far that has allocated or
+	 * freed, or FMLIB_NOBODY; @shared: there were others.
 	 */
-	bool open;
+	uint64_t served;
 	bool apart;
 	bool tagged;
 	bool shared;
@@ -364,6 +363,8 @@ struct flexmem_cache {
 	pthread_mutex_t account_lock;
 	struct fmlib_account account;
 	struct fmlib_flow flows_before[FLEXMEM_CACHE_POOL_KINDS];
+	/* Of the sums: allocations that the cache had no memory for. */
+	uint64_t by_ladder;
 	struct fmlib_history history;
 	/* Nothing refers to these any more: fmlib_unlock() releases them. */
 	struct fmlib_origin *gone_origins;
