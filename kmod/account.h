@@ -191,8 +191,7 @@ flexmem_quota_find(struct flexmem_accounts *accounts,
 		   struct flexmem_quota *quota, kuid_t uid);
 void flexmem_quota_set(struct flexmem_account *account,
 		       const struct flexmem_quota *quota);
-void flexmem_quota_get(struct flexmem_accounts *accounts,
-		       struct flexmem_account *client,
+void flexmem_quota_get(struct flexmem_account *client,
 		       struct flexmem_quota *quota);
 
 const char *flexmem_accounts_check(struct flexmem_accounts *accounts);

@@ -513,29 +513,6 @@ void flexmem_client_drop_lease(struct flexmem_client *client)
 }
 
 /**
- * flexmem_client_quota - what the client or its user may have, and has
- * @client: client
- * @quota: command; receives the ``out_`` members
- */
-void flexmem_client_quota(struct flexmem_client *client,
-			  struct flexmem_quota *quota)
-{
-	flexmem_quota_get(&client->table->accounts, client->account, quota);
-}
-
-/**
- * flexmem_client_set_strict - keep the bytes from others of the same user
- * @client: client
- *
- * Return: 0, or -EBUSY if it has allocations, or freed ones that are in use.
- */
-int flexmem_client_set_strict(struct flexmem_client *client)
-{
-	return flexmem_owner_set_strict(client->account);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_set_strict);
-
-/**
  * flexmem_client_used - what the client could free
  * @client: client
  *

@@ -75,7 +75,6 @@ struct flexmem_allocation *flexmem_client_get(struct flexmem_client *client,
 					      u32 handle);
 struct flexmem_chunk *
 flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset);
-int flexmem_client_set_strict(struct flexmem_client *client);
 
 int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 			  struct flexmem_lookup *out);
@@ -91,8 +90,6 @@ bool flexmem_client_has_lease(struct flexmem_client *client);
 int flexmem_client_take_lease(struct flexmem_client *client, u64 generation);
 void flexmem_client_drop_lease(struct flexmem_client *client);
 
-void flexmem_client_quota(struct flexmem_client *client,
-			  struct flexmem_quota *quota);
 u64 flexmem_client_used(struct flexmem_client *client);
 void flexmem_client_usage(struct flexmem_client *client,
 			  struct flexmem_stats *out);

@@ -212,7 +212,7 @@ static void announce_reset(struct flexmem_dev *fdev, int error)
 
 	snprintf(result, sizeof(result), "FLEXMEM_ERROR=%d", -error);
 	snprintf(generation, sizeof(generation), "FLEXMEM_GENERATION=%llu",
-		 flexmem_table_generation(&fdev->table));
+		 flexmem_slots_generation(&fdev->table.slots));
 	kobject_uevent_env(&fdev->dev.kobj, KOBJ_CHANGE, envp);
 }
 

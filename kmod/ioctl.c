@@ -434,7 +434,7 @@ static int lease_take(struct flexmem_call *call)
 		rc = lease_error(table);
 		if (rc)
 			return rc;
-		cmd->out_generation = flexmem_table_generation(table);
+		cmd->out_generation = flexmem_slots_generation(&table->slots);
 		rc = flexmem_reply(call, sizeof(*cmd));
 		if (rc)
 			return rc;
@@ -446,13 +446,14 @@ static int lease_take(struct flexmem_call *call)
 
 static int lease_drop(struct flexmem_call *call)
 {
+	struct flexmem_slots *slots = &call->fdev->table.slots;
 	struct flexmem_lease *cmd = call->cmd;
 	int rc;
 
 	if (!flexmem_client_has_lease(call->client))
 		return -EINVAL;
 	cmd->out_lease_ms = 0;
-	cmd->out_generation = flexmem_table_generation(&call->fdev->table);
+	cmd->out_generation = flexmem_slots_generation(slots);
 	rc = flexmem_reply(call, sizeof(*cmd));
 	/* That it may have run out in between makes no difference. */
 	if (!rc)

@@ -15,6 +15,7 @@
 #include <linux/user_namespace.h>
 #include <linux/flexmem.h>
 
+#include "client.h"
 #include "device.h"
 #include "ioctl.h"
 #include "owner.h"
@@ -147,8 +148,8 @@ int flexmem_cmd_segments(struct flexmem_call *call)
 			  GFP_KERNEL_ACCOUNT);
 	if (!entries)
 		return -ENOMEM;
-	cmd->out_count = flexmem_table_segments(&call->fdev->table, entries,
-						&cmd->out_generation);
+	cmd->out_count = flexmem_slots_read(&call->fdev->table.slots, entries,
+					    &cmd->out_generation);
 	rc = put_list(cmd->entries, cmd->count, cmd->entry_size, entries,
 		      cmd->out_count, sizeof(*entries));
 	kfree(entries);
@@ -318,7 +319,7 @@ int flexmem_cmd_quota(struct flexmem_call *call)
 	if (!quota_is_valid(cmd) || cmd->id || cmd->limit)
 		return -EINVAL;
 	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
-	flexmem_client_quota(call->client, cmd);
+	flexmem_quota_get(call->client->account, cmd);
 	return flexmem_reply(call, sizeof(*cmd));
 }
 
@@ -373,5 +374,5 @@ int flexmem_cmd_strict(struct flexmem_call *call)
 
 	if (cmd->flags)
 		return -EOPNOTSUPP;
-	return flexmem_client_set_strict(call->client);
+	return flexmem_owner_set_strict(call->client->account);
 }

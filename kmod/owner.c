@@ -271,7 +271,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_put);
  * flexmem_owner_set_strict - keep the bytes from others of the same user
  * @client: open file's account
  *
- * Return: 0, or -EBUSY if it is charged for anything.
+ * Return: 0, or -EBUSY if it has allocations, or freed ones that are in use.
  */
 int flexmem_owner_set_strict(struct flexmem_account *client)
 {
@@ -288,6 +288,7 @@ int flexmem_owner_set_strict(struct flexmem_account *client)
 	spin_unlock(&accounts->lock);
 	return rc;
 }
+EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_set_strict);
 
 /**
  * flexmem_owner_is_idle - is nobody there to take bytes again that are its own

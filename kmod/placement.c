@@ -224,8 +224,9 @@ static int place_in_new(struct growth *growth)
  * Under acquire_lock: what is there may have changed while we waited for it, so
  * it is looked at once more. Also after a sleep that has put it off.
  */
-static int place_or_grow(struct growth *growth)
+static int grow(struct flexmem_job *job)
 {
+	struct growth *growth = container_of(job, struct growth, job);
 	struct flexmem_place *place = &growth->place;
 	struct flexmem_table *table = growth->job.table;
 	int rc = -ENOSPC;
@@ -242,11 +243,6 @@ static int place_or_grow(struct growth *growth)
 	if (!growth->acquire_first)
 		rc = place_in_new(growth);
 	return rc;
-}
-
-static int grow(struct flexmem_job *job)
-{
-	return place_or_grow(container_of(job, struct growth, job));
 }
 
 /* Also gives back what was got for a caller who has been killed. */

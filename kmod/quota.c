@@ -82,18 +82,16 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_quota_set);
 
 /**
  * flexmem_quota_get - read a client's own limit, or its user's
- * @accounts: accounts of the function
  * @client: client
  * @quota: which; receives the ``out_`` members
  */
-void flexmem_quota_get(struct flexmem_accounts *accounts,
-		       struct flexmem_account *client,
+void flexmem_quota_get(struct flexmem_account *client,
 		       struct flexmem_quota *quota)
 {
 	bool user = quota->kind == FLEXMEM_OWNER_USER;
 
-	spin_lock(&accounts->lock);
+	spin_lock(&client->accounts->lock);
 	read_quota(user ? client->user : client, quota);
-	spin_unlock(&accounts->lock);
+	spin_unlock(&client->accounts->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_quota_get);

@@ -108,14 +108,10 @@ void flexmem_table_suspend(struct flexmem_table *table);
 void flexmem_table_resume(struct flexmem_table *table);
 int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		       unsigned int *regions, u64 *bytes);
-u64 flexmem_table_generation(struct flexmem_table *table);
 u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id);
 u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot);
 int flexmem_table_new_capacity(struct flexmem_table *table);
 int flexmem_table_refresh(struct flexmem_table *table);
-unsigned int flexmem_table_segments(struct flexmem_table *table,
-				    struct flexmem_segment_entry *entries,
-				    u64 *generation);
 u64 flexmem_table_max_region(struct flexmem_table *table);
 const char *flexmem_table_check(struct flexmem_table *table);
 

@@ -189,7 +189,6 @@ static void nobody_is_asked_for_a_client_that_is_not_there(struct kunit *test)
 static void user_need_not_have_a_file(struct kunit *test)
 {
 	struct flexmem_account *client;
-	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_quota quota = {
 		.kind = FLEXMEM_OWNER_USER,
 		.resource = BYTES,
@@ -200,11 +199,11 @@ static void user_need_not_have_a_file(struct kunit *test)
 	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT), USER_LIMIT);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
-	flexmem_quota_get(&ctx->accounts, client, &quota);
+	flexmem_quota_get(client, &quota);
 	EXPECT(test, quota.out_limit, GIB);
 	EXPECT(test, quota.out_used, GIB);
 	quota.kind = FLEXMEM_OWNER_CLIENT;
-	flexmem_quota_get(&ctx->accounts, client, &quota);
+	flexmem_quota_get(client, &quota);
 	EXPECT(test, quota.out_limit, FLEXMEM_NO_LIMIT);
 }
 

@@ -103,7 +103,7 @@ static inline struct flexmem_client *open_strict(struct kunit *test,
 {
 	struct flexmem_client *client = open(test, uid);
 
-	KUNIT_EXPECT_EQ(test, flexmem_client_set_strict(client), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_owner_set_strict(client->account), 0);
 	return client;
 }
 

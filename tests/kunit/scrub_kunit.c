@@ -148,10 +148,10 @@ static void strict_comes_before_the_first_allocation(struct kunit *test)
 	struct flexmem_client *client = open(test, 1);
 	struct flexmem_allocation *allocation = alloc(test, client, 128);
 
-	KUNIT_EXPECT_EQ(test, flexmem_client_set_strict(client), -EBUSY);
+	KUNIT_EXPECT_EQ(test, flexmem_owner_set_strict(client->account), -EBUSY);
 	KUNIT_EXPECT_FALSE(test, client->account->strict);
 	give(test, allocation);
-	KUNIT_EXPECT_EQ(test, flexmem_client_set_strict(client), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_owner_set_strict(client->account), 0);
 	KUNIT_EXPECT_TRUE(test, client->account->strict);
 }
 
