@@ -194,6 +194,4 @@ void flexmem_quota_set(struct flexmem_account *account,
 void flexmem_quota_get(struct flexmem_account *client,
 		       struct flexmem_quota *quota);
 
-const char *flexmem_accounts_check(struct flexmem_accounts *accounts);
-
 #endif /* _FLEXMEM_ACCOUNT_H */

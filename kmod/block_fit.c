@@ -111,19 +111,6 @@ static u64 first_fit_largest(const struct rb_root *index)
 	return first_fit_max(index->rb_node);
 }
 
-static const char *first_fit_check(struct rb_node *prev, struct rb_node *node)
-{
-	struct flexmem_block *block = to_block(node);
-	u64 below = max(first_fit_max(node->rb_left),
-			first_fit_max(node->rb_right));
-
-	if (prev && to_block(prev)->start >= block->start)
-		return "index not in order of offsets";
-	if (block->subtree_max != max(below, block->size))
-		return "wrong maximum in the index";
-	return NULL;
-}
-
 /* Best fit: tree by size, of equal ones by offset. */
 
 static bool best_fit_less(struct rb_node *a, const struct rb_node *b)
@@ -183,13 +170,6 @@ static u64 best_fit_largest(const struct rb_root *index)
 	return last ? last->size : 0;
 }
 
-static const char *best_fit_check(struct rb_node *prev, struct rb_node *node)
-{
-	if (prev && !best_fit_less(prev, node))
-		return "index not in order of sizes";
-	return NULL;
-}
-
 const struct flexmem_fit_ops flexmem_fits[] = {
 	[FLEXMEM_FIT_FIRST] = {
 		.name = "first_fit",
@@ -199,7 +179,6 @@ const struct flexmem_fit_ops flexmem_fits[] = {
 		.find = first_fit_find,
 		.next = first_fit_next,
 		.largest = first_fit_largest,
-		.check = first_fit_check,
 	},
 	[FLEXMEM_FIT_BEST] = {
 		.name = "best_fit",
@@ -209,7 +188,6 @@ const struct flexmem_fit_ops flexmem_fits[] = {
 		.find = best_fit_find,
 		.next = best_fit_next,
 		.largest = best_fit_largest,
-		.check = best_fit_check,
 	},
 };
 
@@ -222,28 +200,4 @@ const struct flexmem_fit_ops flexmem_fits[] = {
 const char *flexmem_fit_name(unsigned int fit)
 {
 	return fit < ARRAY_SIZE(flexmem_fits) ? flexmem_fits[fit].name : NULL;
-}
-
-/**
- * flexmem_index_check - is the index in order, and each maximum right
- * @blocks: blocks of a region
- *
- * Return: NULL, or what is wrong.
- */
-const char *flexmem_index_check(const struct flexmem_blocks *blocks)
-{
-	struct rb_node *node, *prev = NULL;
-	const char *wrong;
-	u64 nr = 0;
-
-	for (node = rb_first(&blocks->index); node; node = rb_next(node)) {
-		if (!flexmem_block_is_free(to_block(node)))
-			return "occupied block in the index";
-		wrong = blocks->fit->check(prev, node);
-		if (wrong)
-			return wrong;
-		prev = node;
-		nr++;
-	}
-	return nr == blocks->nr_free ? NULL : "free blocks not in the index";
 }

@@ -15,8 +15,6 @@
  * @find: first free block of at least @size bytes, in the order of the fit
  * @next: the next such block after one that find or next returned
  * @largest: size of the largest free block, 0 if there is none
- * @check: for tests: what is wrong with a node of the index, whose predecessor is
- *	@prev (NULL for the first); NULL: nothing
  */
 struct flexmem_fit_ops {
 	const char *name;
@@ -27,11 +25,8 @@ struct flexmem_fit_ops {
 	struct flexmem_block *(*find)(const struct rb_root *index, u64 size);
 	struct flexmem_block *(*next)(struct flexmem_block *block, u64 size);
 	u64 (*largest)(const struct rb_root *index);
-	const char *(*check)(struct rb_node *prev, struct rb_node *node);
 };
 
 extern const struct flexmem_fit_ops flexmem_fits[];
-
-const char *flexmem_index_check(const struct flexmem_blocks *blocks);
 
 #endif /* _FLEXMEM_BLOCK_FIT_H */

@@ -93,6 +93,5 @@ void flexmem_client_drop_lease(struct flexmem_client *client);
 u64 flexmem_client_used(struct flexmem_client *client);
 void flexmem_client_usage(struct flexmem_client *client,
 			  struct flexmem_stats *out);
-const char *flexmem_client_check(struct flexmem_client *client);
 
 #endif /* _FLEXMEM_CLIENT_H */

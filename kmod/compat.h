@@ -10,8 +10,8 @@
 #include <linux/mm.h>
 #include <linux/version.h>
 
-/* Internals that the tests reach; exported only where KUnit is configured. */
-#if IS_ENABLED(CONFIG_KUNIT)
+/* Internals that the tests reach; exported only by debug builds with KUnit. */
+#if IS_ENABLED(CONFIG_KUNIT) && defined(FLEXMEM_DEBUG)
 #include <kunit/visibility.h>
 #else
 /* checkpatch: MACRO_ARG_UNUSED - exports nothing here, as in the kernel's own */

@@ -511,22 +511,3 @@ void flexmem_region_describe(const struct flexmem_region *region,
 		.sequence = region->sequence,
 	};
 }
-
-/**
- * flexmem_region_check - check the invariants of its blocks
- * @region: region
- *
- * Context: takes the region's lock. O(blocks). For tests.
- * Return: NULL, or what is wrong.
- */
-const char *flexmem_region_check(struct flexmem_region *region)
-{
-	const char *wrong;
-
-	spin_lock(&region->lock);
-	wrong = flexmem_blocks_check(&region->blocks);
-	if (!wrong && region->blocks.total != region->mem.size)
-		wrong = "blocks of another size than the region";
-	spin_unlock(&region->lock);
-	return wrong;
-}

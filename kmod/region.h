@@ -122,7 +122,6 @@ bool flexmem_region_gives_up(struct flexmem_region *region, u64 size,
 			     u64 alignment);
 void flexmem_region_describe(const struct flexmem_region *region,
 			     struct flexmem_region_entry *entry);
-const char *flexmem_region_check(struct flexmem_region *region);
 
 int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr);
 void flexmem_spare_drop(struct flexmem_spare *spare);

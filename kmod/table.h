@@ -113,7 +113,6 @@ u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot);
 int flexmem_table_new_capacity(struct flexmem_table *table);
 int flexmem_table_refresh(struct flexmem_table *table);
 u64 flexmem_table_max_region(struct flexmem_table *table);
-const char *flexmem_table_check(struct flexmem_table *table);
 
 /* Between the files of this layer. */
 int flexmem_table_scrub_quarantine(struct flexmem_table *table);

@@ -5,6 +5,7 @@
 #include <linux/jiffies.h>
 
 #include "accounts.h"
+#include "checks.h"
 #include "fake_device.h"
 #include "owner.h"
 
@@ -493,7 +494,7 @@ static void check_notices(struct kunit *test)
 	EXPECT(test, accounts_charge(test, client, 0, 2 * GIB), NONE);
 	++*figure;
 	KUNIT_EXPECT_STREQ(test,
-			   flexmem_accounts_check(&ctx->accounts) ?: "none",
+			   checks_of_accounts(&ctx->accounts) ?: "none",
 			   wrong->says);
 	--*figure;
 }

@@ -6,13 +6,14 @@
 #include <linux/err.h>
 
 #include "accounts.h"
+#include "checks.h"
 #include "fake_device.h"
 #include "owner.h"
 
 void accounts_check(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
-	const char *wrong = flexmem_accounts_check(&ctx->accounts);
+	const char *wrong = checks_of_accounts(&ctx->accounts);
 
 	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
 }

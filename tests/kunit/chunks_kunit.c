@@ -6,6 +6,7 @@
 
 #include <linux/sizes.h>
 
+#include "checks.h"
 #include "owners.h"
 #include "resize.h"
 
@@ -36,7 +37,7 @@ static struct flexmem_allocation *alloc_chunks(struct kunit *test,
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	KUNIT_EXPECT_EQ(test, allocation->size, size);
 	flexmem_client_publish(client, allocation);
-	KUNIT_EXPECT_NULL(test, flexmem_client_check(client));
+	KUNIT_EXPECT_NULL(test, checks_of_client(client));
 	return allocation;
 }
 
@@ -46,7 +47,7 @@ static void release(struct kunit *test, struct flexmem_client *client,
 	struct ctx *ctx = test->priv;
 
 	KUNIT_EXPECT_EQ(test, fake_client_free(client, allocation->handle), 0);
-	KUNIT_EXPECT_NULL(test, flexmem_client_check(client));
+	KUNIT_EXPECT_NULL(test, checks_of_client(client));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 0);
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
@@ -134,7 +135,7 @@ static void expect_nothing(struct kunit *test, struct flexmem_client *client,
 	KUNIT_EXPECT_EQ(test, client->account->used[FLEXMEM_RESOURCE_BYTES], 0);
 	KUNIT_EXPECT_EQ(test, client->account->used[FLEXMEM_RESOURCE_HANDLES],
 			0);
-	KUNIT_EXPECT_NULL(test, flexmem_client_check(client));
+	KUNIT_EXPECT_NULL(test, checks_of_client(client));
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
 
@@ -310,7 +311,7 @@ static void size_stays(struct kunit *test)
 			flexmem_resize_prepare(client, &cmd, &resizing));
 	KUNIT_EXPECT_EQ(test, cmd.out_size, 4096);
 	KUNIT_EXPECT_FALSE(test, allocation->resizing);
-	KUNIT_EXPECT_NULL(test, flexmem_client_check(client));
+	KUNIT_EXPECT_NULL(test, checks_of_client(client));
 	release(test, client, allocation);
 }
 

@@ -3,6 +3,7 @@
 
 #include <linux/limits.h>
 
+#include "checks.h"
 #include "clients.h"
 
 static int lookup(struct flexmem_client *client, u32 handle)
@@ -418,7 +419,7 @@ static void fini_drops_the_lease(struct kunit *test)
 
 static void expect_wrong(struct kunit *test, struct ctx *ctx, const char *what)
 {
-	KUNIT_EXPECT_STREQ(test, flexmem_client_check(ctx->client) ?: "none",
+	KUNIT_EXPECT_STREQ(test, checks_of_client(ctx->client) ?: "none",
 			   what);
 }
 

@@ -10,6 +10,7 @@
 #include <linux/kthread.h>
 #include <linux/prandom.h>
 
+#include "checks.h"
 #include "clients.h"
 
 #define WORKERS 4
@@ -225,7 +226,7 @@ static void allocates_and_frees_at_once(struct kunit *test)
 
 	check(test, client[0]);
 	check(test, client[1]);
-	wrong = flexmem_table_check(ctx->table);
+	wrong = checks_of_table(ctx->table);
 	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
 	KUNIT_EXPECT_EQ(test, nr_handles(client[0]), 0);

@@ -10,6 +10,7 @@
 #include <kunit/test.h>
 #include <linux/err.h>
 
+#include "checks.h"
 #include "client.h"
 #include "fake_device.h"
 #include "snapshot.h"
@@ -55,7 +56,7 @@ static inline u64 nr_handles(const struct flexmem_client *client)
 
 static inline void check(struct kunit *test, struct flexmem_client *client)
 {
-	const char *wrong = flexmem_client_check(client);
+	const char *wrong = checks_of_client(client);
 
 	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
 }

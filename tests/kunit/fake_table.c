@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "checks.h"
 #include "dirty.h"
 #include "fake_device.h"
 #include "owner.h"
@@ -116,7 +117,7 @@ static bool sums_add_up(const struct flexmem_snapshot *sum)
 const char *fake_table_check(struct flexmem_table *table)
 {
 	struct fake_table *ft = to_fake_table(table);
-	const char *wrong = flexmem_table_check(table);
+	const char *wrong = checks_of_table(table);
 
 	if (wrong)
 		return wrong;

@@ -13,6 +13,7 @@
 #include <linux/sched/signal.h>
 #include <linux/workqueue.h>
 
+#include "checks.h"
 #include "fake_device.h"
 #include "table.h"
 
@@ -125,7 +126,7 @@ static void expect(struct kunit *test, int rc, unsigned int regions,
 	KUNIT_EXPECT_EQ(test, ctx->rc, rc);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx->table), regions);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), log);
-	KUNIT_EXPECT_STREQ(test, flexmem_table_check(ctx->table) ?: "", "");
+	KUNIT_EXPECT_STREQ(test, checks_of_table(ctx->table) ?: "", "");
 	KUNIT_EXPECT_EQ(test, 0, fake_table_account(ctx->table)->used[0]);
 	fake_device_forget(ctx->fake);
 }

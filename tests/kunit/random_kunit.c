@@ -16,6 +16,7 @@
 #include <linux/prandom.h>
 #include <linux/sched.h>
 
+#include "checks.h"
 #include "dirty.h"
 #include "fake_device.h"
 #include "model.h"
@@ -252,7 +253,7 @@ static void check_sums(struct run *run)
 
 static void check_table(struct run *run)
 {
-	const char *wrong = flexmem_table_check(run->table);
+	const char *wrong = checks_of_table(run->table);
 	unsigned int slot, nr = 0;
 
 	KUNIT_ASSERT_NULL_MSG(run->test, wrong, "operation %u: %s", run->done,
@@ -473,7 +474,7 @@ static void grow(struct run *run, const struct live *live, u64 more)
 		    model_extend(run->model, slot, live->block->start, more));
 	ASSERT_SAME(run, tail->size, more);
 	if (percent(run, 10))
-		KUNIT_ASSERT_NULL(run->test, flexmem_table_check(run->table));
+		KUNIT_ASSERT_NULL(run->test, checks_of_table(run->table));
 	end_growth(run, live, tail);
 }
 

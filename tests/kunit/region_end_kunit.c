@@ -7,6 +7,7 @@
 #include <linux/completion.h>
 #include <linux/kthread.h>
 
+#include "checks.h"
 #include "regions.h"
 
 /* Removal. */
@@ -305,7 +306,7 @@ static void allocations_of_past_regions_count(struct kunit *test)
 
 static void expect_wrong(struct kunit *test, struct ctx *ctx, const char *what)
 {
-	KUNIT_EXPECT_STREQ(test, flexmem_table_check(ctx->table) ?: "none",
+	KUNIT_EXPECT_STREQ(test, checks_of_table(ctx->table) ?: "none",
 			   what);
 }
 

@@ -11,6 +11,7 @@
 #include <linux/kthread.h>
 #include <linux/workqueue.h>
 
+#include "checks.h"
 #include "client.h"
 #include "fake_device.h"
 #include "snapshot.h"
@@ -242,7 +243,7 @@ static void address_names_the_new_one_after_reset(struct kunit *test)
 	/* The same region id and offset as the lost one. */
 	KUNIT_EXPECT_FALSE(test, is_lost(test, ctx->client, new));
 	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, lost));
-	KUNIT_EXPECT_NULL(test, flexmem_client_check(ctx->client));
+	KUNIT_EXPECT_NULL(test, checks_of_client(ctx->client));
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, GIB), 0);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), new);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), 0);

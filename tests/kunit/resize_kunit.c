@@ -11,6 +11,7 @@
 #include <linux/err.h>
 #include <linux/slab.h>
 
+#include "checks.h"
 #include "client.h"
 #include "fake_device.h"
 #include "resize.h"
@@ -437,10 +438,10 @@ static void check_all(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	const struct flexmem_snapshot *sum = &ctx->view.sum;
-	const char *wrong = flexmem_table_check(ctx->table);
+	const char *wrong = checks_of_table(ctx->table);
 
-	wrong = wrong ?: flexmem_client_check(ctx->client);
-	wrong = wrong ?: flexmem_client_check(ctx->other);
+	wrong = wrong ?: checks_of_client(ctx->client);
+	wrong = wrong ?: checks_of_client(ctx->other);
 	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
 	flexmem_table_snapshot(ctx->table, NULL, &ctx->view);
 	KUNIT_EXPECT_EQ(test, sum->out_free + sum->out_owned +

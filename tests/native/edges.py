@@ -68,7 +68,7 @@ def main():
     with open(f"{top}/Documentation/internals.rst", encoding="utf-8") as file:
         page = file.read()
     with open(f"{top}/Kbuild", encoding="utf-8") as file:
-        core = re.search(r"^flexmem-y := \\\n((?:\t.*\n)+)", file.read(), re.MULTILINE)[1]
+        core = re.search(r"^flexmem-y := \\\n((?:\t.*\n)+(?:flexmem-.*\n)*)", file.read(), re.MULTILINE)[1]
     wrong = []
 
     files, allowed = read_parts(page)

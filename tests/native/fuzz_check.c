@@ -2,6 +2,7 @@
 /* After each command: everything there is, and everything there must be. */
 #include "internal.h"
 
+#include "checks.h"
 #include "fuzz.h"
 #include "snapshot.h"
 
@@ -130,7 +131,7 @@ static void check_owners(struct fuzz *f, const struct fuzz_count *count)
 
 static void check_invariants(struct fuzz *f)
 {
-	const char *wrong = flexmem_table_check(&f->fdev->table);
+	const char *wrong = checks_of_table(&f->fdev->table);
 	struct flexmem_file *private;
 	unsigned int i;
 
@@ -138,7 +139,7 @@ static void check_invariants(struct fuzz *f)
 		if (!f->files[i].file)
 			continue;
 		private = f->files[i].file->private_data;
-		wrong = flexmem_client_check(&private->client);
+		wrong = checks_of_client(&private->client);
 	}
 	wrong = wrong ?: f->fake->breach;
 	if (wrong)

@@ -5,6 +5,7 @@
  */
 #include "internal.h"
 
+#include "checks.h"
 #include "minor.h"
 #include "watch.h"
 #include "world.h"
@@ -231,7 +232,7 @@ static void take_picture(struct flexmem_table *table, struct picture *picture)
 static const char *table_wrong(struct flexmem_table *table)
 {
 	struct picture *picture = malloc(sizeof(*picture));
-	const char *wrong = flexmem_table_check(table);
+	const char *wrong = checks_of_table(table);
 
 	if (!picture)
 		abort();
@@ -314,7 +315,7 @@ const char *world_wrong(unsigned int index)
 const char *world_file_wrong(struct file *file)
 {
 	struct flexmem_file *private = file->private_data;
-	const char *wrong = flexmem_client_check(&private->client);
+	const char *wrong = checks_of_client(&private->client);
 
 	return wrong ?: table_wrong(&private->fdev->table);
 }

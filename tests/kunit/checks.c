@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Invariants of the driver's structures, for all tests: see checks.h. */
+
+#include <linux/bitmap.h>
+#include <linux/rbtree.h>
+#include <linux/xarray.h>
+
+#include "checks.h"
+#include "client.h"
+#include "owner.h"
+#include "table.h"
+
+/* Sums over all accounts, to compare with what is kept. */
+struct account_sums {
+	u64 bytes;
+	u64 orphaned;
+};
+
+static const char *check_account(const struct flexmem_account *account,
+				 struct account_sums *sums)
+{
+	u64 bytes = 0, orphaned = 0, slots = 0;
+	unsigned int i;
+
+	for (i = 0; i < FLEXMEM_MAX_SLOTS; i++) {
+		bytes += account->in[i].bytes;
+		orphaned += account->in[i].orphaned;
+		slots += !!account->in[i].blocks;
+		if (!account->in[i].blocks && account->in[i].bytes)
+			return "bytes charged without a block";
+	}
+	if (bytes != account->used[FLEXMEM_RESOURCE_BYTES])
+		return "bytes of an account miscounted";
+	if (orphaned != account->orphaned || orphaned > bytes)
+		return "orphaned bytes of an account miscounted";
+	if (slots != account->used[FLEXMEM_RESOURCE_SLOTS])
+		return "slots of an account miscounted";
+	sums->bytes += bytes;
+	sums->orphaned += orphaned;
+	return NULL;
+}
+
+static bool handles_add_up(const struct flexmem_accounts *accounts,
+			   const struct flexmem_account *user)
+{
+	const struct flexmem_account *client;
+	u64 handles = 0;
+
+	list_for_each_entry(client, &accounts->clients, link)
+		if (client->user == user)
+			handles += client->used[FLEXMEM_RESOURCE_HANDLES];
+	return handles == user->used[FLEXMEM_RESOURCE_HANDLES];
+}
+
+/**
+ * checks_of_accounts - check every invariant
+ * @accounts: accounts of a function
+ *
+ * Context: O(open files * users). For tests.
+ * Return: NULL, or what is wrong.
+ */
+const char *checks_of_accounts(struct flexmem_accounts *accounts)
+{
+	struct account_sums clients = {}, users = {};
+	struct flexmem_account *account;
+	const char *wrong = NULL;
+
+	spin_lock(&accounts->lock);
+	list_for_each_entry(account, &accounts->clients, link)
+		wrong = wrong ?: check_account(account, &clients);
+	list_for_each_entry(account, &accounts->users, link)
+		wrong = wrong ?: check_account(account, &users);
+	if (!wrong && (clients.bytes != users.bytes ||
+		       clients.bytes != accounts->owned + accounts->orphaned))
+		wrong = "bytes of clients and of users differ";
+	if (!wrong && (clients.orphaned != users.orphaned ||
+		       clients.orphaned != accounts->orphaned))
+		wrong = "orphaned bytes differ";
+	list_for_each_entry(account, &accounts->users, link)
+		if (!wrong && !handles_add_up(accounts, account))
+			wrong = "handles of a user miscounted";
+	spin_unlock(&accounts->lock);
+	return wrong;
+}
+
+/* Each is a block of the client's, and together they are the allocation. */
+static const char *check_chunks(const struct flexmem_client *client,
+				const struct flexmem_allocation *allocation)
+{
+	const struct flexmem_chunk *chunk = allocation->chunks;
+	u64 size = allocation->size;
+	unsigned int i;
+
+	for (i = 0; i < allocation->nr_chunks; i++, chunk++) {
+		size -= chunk->size;
+		if (chunk->allocation != allocation)
+			return "chunk of another allocation";
+		if (!allocation->resizing && chunk->size != chunk->block->size)
+			return "block of another size";
+		if (chunk->block->owner != client->account)
+			return "block of another owner";
+	}
+	return size ? "chunks of another size" : NULL;
+}
+
+/**
+ * checks_of_client - check that the two indexes and the counters agree
+ * @client: client
+ *
+ * Context: O(n). For tests.
+ * Return: NULL, or what is wrong.
+ */
+const char *checks_of_client(struct flexmem_client *client)
+{
+	struct flexmem_allocation *allocation;
+	unsigned long handle;
+	const char *wrong = NULL;
+	struct rb_node *node;
+	u32 nr = 0, nr_chunks = 0;
+	u64 used = 0;
+
+	xa_lock(&client->handles);
+	for (node = rb_first(&client->by_address); node; node = rb_next(node))
+		nr_chunks++;
+	xa_for_each(&client->handles, handle, allocation) {
+		if (!allocation->named)
+			continue;
+		nr++;
+		nr_chunks -= allocation->nr_chunks;
+		used += allocation->size;
+		wrong = check_chunks(client, allocation) ?: wrong;
+		if (allocation->handle != handle)
+			wrong = "allocation under another handle";
+		if (allocation->bytes_of !=
+		    flexmem_owner_of_bytes(client->account))
+			wrong = "bytes of another owner";
+	}
+	if (nr_chunks)
+		wrong = "addresses miscounted";
+	if (nr != client->nr_published)
+		wrong = "handles miscounted";
+	if (used != client->used)
+		wrong = "bytes miscounted";
+	xa_unlock(&client->handles);
+	return wrong;
+}
+
+/**
+ * check_region - check the invariants of its blocks
+ * @region: region
+ *
+ * Context: takes the region's lock. O(blocks). For tests.
+ * Return: NULL, or what is wrong.
+ */
+static const char *check_region(struct flexmem_region *region)
+{
+	const char *wrong;
+
+	spin_lock(&region->lock);
+	wrong = flexmem_blocks_check(&region->blocks);
+	if (!wrong && region->blocks.total != region->mem.size)
+		wrong = "blocks of another size than the region";
+	spin_unlock(&region->lock);
+	return wrong;
+}
+
+/* What invariant 5 says of one slot: it and the table agree. */
+static const char *check_slot(struct flexmem_table *table, unsigned int slot)
+{
+	const struct flexmem_segment_entry *entry = &table->slots.entry[slot];
+	struct flexmem_region *region = flexmem_region_at(table, slot);
+
+	if (test_bit(slot, table->slots.filled) != !!region)
+		return "slot filled without a region, or the other way round";
+	if (!region)
+		return NULL;
+	if (region->slot != slot || entry->slot != slot ||
+	    entry->region_id != region->id ||
+	    entry->length != region->mem.size)
+		return "slot and region do not agree";
+	return check_region(region);
+}
+
+/**
+ * checks_of_table - check every invariant
+ * @table: region table
+ *
+ * Context: may sleep. For tests.
+ * Return: NULL, or what is wrong.
+ */
+const char *checks_of_table(struct flexmem_table *table)
+{
+	const char *wrong = NULL;
+	unsigned int slot;
+
+	mutex_lock(&table->acquire_lock);
+	for (slot = 0; !wrong && slot < table->slots.nr; slot++)
+		wrong = check_slot(table, slot);
+	mutex_unlock(&table->acquire_lock);
+	if (!wrong)
+		wrong = checks_of_accounts(&table->accounts);
+	return wrong;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Invariants of the driver's structures. Blocks alone are checked by the driver
+ * itself, in debug builds: flexmem_blocks_check().
+ */
+#ifndef _FLEXMEM_TEST_CHECKS_H
+#define _FLEXMEM_TEST_CHECKS_H
+
+struct flexmem_accounts;
+struct flexmem_client;
+struct flexmem_table;
+
+/* Each returns NULL, or what is wrong. */
+const char *checks_of_accounts(struct flexmem_accounts *accounts);
+const char *checks_of_client(struct flexmem_client *client);
+const char *checks_of_table(struct flexmem_table *table);
+
+#endif /* _FLEXMEM_TEST_CHECKS_H */
