@@ -7,6 +7,7 @@
 #define _FLEXMEM_FUNCTION_H
 
 #include <linux/atomic.h>
+#include <linux/errno.h>
 #include <linux/mm_types.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -182,8 +183,17 @@ int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock)
 void flexmem_function_work_later(struct flexmem_function *function);
 
 /* For the files that call the driver. */
+
+/* Whether a command that failed may have been carried out. */
+static inline bool flexmem_is_unanswered(int rc)
+{
+	return rc == -ETIMEDOUT || rc == -EINTR;
+}
+
 struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
 					     u64 id);
+void flexmem_function_forget_piece(struct flexmem_function *function,
+				   struct flexmem_piece *piece);
 int flexmem_function_undo(struct flexmem_function *function,
 			  struct flexmem_piece *piece);
 int flexmem_function_note(struct flexmem_function *function, int rc);

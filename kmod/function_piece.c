@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The pieces of memory that a function holds, and what is to be done with them.
+ *
+ * A command that was not answered may have been carried out. Each piece of memory
+ * says what such a command leaves to be done: to unmap it, to clear the slot that
+ * may name it, to give it back, in this order, by commands that can be repeated
+ * until they are answered. Memory that may still be named or mapped is not given
+ * back. A caller that acquires memory has all that is pending tried before, and the
+ * worker tries it if there is no such caller. One piece that the firmware refuses
+ * is stranded, and keeps nothing else.
+ *
+ * Invariant: the pieces that a function holds do not overlap, but for those that
+ * may have gone back.
+ */
+
+#include <linux/errno.h>
+#include <linux/string.h>
+
+#include "compat.h"
+#include "function.h"
+
+/**
+ * flexmem_function_piece - what a function holds by an id
+ * @function: function
+ * @id: of memory
+ *
+ * For the other files that call the driver.
+ *
+ * Context: one operation at a time.
+ * Return: the piece, or NULL.
+ */
+struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
+					     u64 id)
+{
+	unsigned int i;
+
+	for (i = 0; i < function->nr_pieces; i++)
+		if (function->piece[i].mem.id == id)
+			return &function->piece[i];
+	return NULL;
+}
+
+/**
+ * flexmem_function_forget_piece - a piece has gone
+ * @function: function
+ * @piece: piece of it; those behind it keep their order
+ *
+ * Context: one operation at a time.
+ */
+void flexmem_function_forget_piece(struct flexmem_function *function,
+				   struct flexmem_piece *piece)
+{
+	unsigned int behind = function->piece + --function->nr_pieces - piece;
+
+	memmove(piece, piece + 1, behind * sizeof(*piece));
+}
+
+/**
+ * flexmem_function_undo - do what has to be done with a piece
+ * @function: function
+ * @piece: piece of it; gone if this returns 0, unless it is held
+ *
+ * Each step is repeated until it succeeds, and the next is not taken before that.
+ *
+ * Context: one operation at a time. May sleep.
+ * Return: 0, also if there is nothing to do; or an error of the firmware.
+ */
+int flexmem_function_undo(struct flexmem_function *function,
+			  struct flexmem_piece *piece)
+{
+	const struct flexmem_device_ops *ops = &function->ops;
+	int rc;
+
+	piece->tries++;
+	if (piece->range.size) {
+		rc = ops->vm_unmap(function->priv, &piece->range);
+		rc = flexmem_function_outcome(function, "vm_unmap", rc, false);
+		if (rc)
+			return rc;
+		piece->range.size = 0;
+	}
+	if (piece->state == FLEXMEM_PIECE_HELD) {
+		piece->tries = 0;
+		return 0;
+	}
+	if (piece->slot != FLEXMEM_NO_SLOT) {
+		rc = ops->slot_clear(function->priv, piece->slot);
+		rc = flexmem_function_outcome(function, "slot_clear", rc,
+					      false);
+		if (rc)
+			return rc;
+		piece->slot = FLEXMEM_NO_SLOT;
+	}
+	rc = ops->release(function->priv, &piece->mem);
+	rc = flexmem_function_outcome(function, "release", rc, false);
+	if (!rc)
+		flexmem_function_forget_piece(function, piece);
+	else if (flexmem_is_unanswered(rc) &&
+		 piece->state == FLEXMEM_PIECE_STRANDED)
+		piece->state = FLEXMEM_PIECE_LEAVING;
+	return rc;
+}
+
+static bool is_pending(const struct flexmem_piece *piece)
+{
+	return piece->state != FLEXMEM_PIECE_HELD || piece->range.size;
+}
+
+/**
+ * flexmem_function_is_settled - whether there is nothing to undo or repeat
+ * @function: function
+ *
+ * Context: one operation at a time.
+ * Return: true, also if all there is was tried too often.
+ */
+bool flexmem_function_is_settled(const struct flexmem_function *function)
+{
+	const struct flexmem_piece *piece = function->piece;
+	const struct flexmem_piece *end = piece + function->nr_pieces;
+
+	for (; piece < end; piece++)
+		if (is_pending(piece) && piece->tries < FLEXMEM_RELEASE_TRIES)
+			return false;
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_is_settled);
+
+/**
+ * flexmem_function_slot_is_known - whether a slot names no piece, or may name one
+ * @function: function
+ * @slot: slot
+ *
+ * Context: one operation at a time.
+ * Return: true if the slot is empty for sure.
+ */
+bool flexmem_function_slot_is_known(const struct flexmem_function *function,
+				    unsigned int slot)
+{
+	unsigned int i;
+
+	for (i = 0; i < function->nr_pieces; i++)
+		if (function->piece[i].slot == slot)
+			return false;
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_is_known);
+
+/**
+ * flexmem_function_held - how much the device gave and has not taken back
+ * @function: function
+ *
+ * Context: one operation at a time.
+ * Return: bytes.
+ */
+u64 flexmem_function_held(const struct flexmem_function *function)
+{
+	unsigned int i;
+	u64 bytes = 0;
+
+	for (i = 0; i < function->nr_pieces; i++)
+		if (function->piece[i].state != FLEXMEM_PIECE_ASKED_FOR)
+			bytes += function->piece[i].mem.size;
+	return bytes;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_held);
+
+/**
+ * flexmem_function_drain - undo and repeat what there is
+ * @function: function
+ * @all: also what was tried too often
+ *
+ * One piece that the firmware refuses keeps no other.
+ *
+ * Context: one operation at a time. May sleep.
+ * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command returns that; the
+ * first error that a piece was refused with; or as flexmem_function_error().
+ */
+int flexmem_function_drain(struct flexmem_function *function, bool all)
+{
+	unsigned int i = 0, nr;
+	int rc = 0, one;
+
+	while (i < function->nr_pieces) {
+		struct flexmem_piece *piece = &function->piece[i];
+
+		if (!is_pending(piece) ||
+		    (!all && piece->tries >= FLEXMEM_RELEASE_TRIES)) {
+			i++;
+			continue;
+		}
+		nr = function->nr_pieces;
+		one = flexmem_function_error(function);
+		if (one)
+			return one;
+		one = flexmem_function_undo(function, piece);
+		if (flexmem_is_unanswered(one) || one == -ENODEV)
+			return one;
+		rc = rc ?: one;
+		i += nr == function->nr_pieces;
+	}
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_drain);
+
+/**
+ * flexmem_function_give_all_back - the function goes
+ * @function: function that has gone, and is quiet
+ *
+ * The firmware is not asked again once it has not answered.
+ *
+ * Context: one operation at a time. May sleep.
+ */
+void flexmem_function_give_all_back(struct flexmem_function *function)
+{
+	unsigned int i = 0, nr;
+	int rc = 0;
+
+	while (i < function->nr_pieces && !flexmem_is_unanswered(rc)) {
+		struct flexmem_piece *piece = &function->piece[i];
+
+		if (piece->state == FLEXMEM_PIECE_HELD)
+			piece->state = FLEXMEM_PIECE_STRANDED;
+		nr = function->nr_pieces;
+		rc = flexmem_function_undo(function, piece);
+		i += nr == function->nr_pieces;
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_give_all_back);
