@@ -2,45 +2,14 @@
 // A small model trains on the CPU and in flexmem's memory: the losses and the
 // weights are equal bit for bit, nothing is copied, and every byte comes back.
 // Prints TAP. usage: train [STEPS]
-#include <torch/torch.h>
+#include "model.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <string>
 #include <vector>
 
 namespace {
-
-using torch::Tensor;
-
-const torch::Device flexmem(torch::kPrivateUse1, 0);
-
-// An operator of the library's own, as its users call it.
-template <class Result>
-Result ask(const char* name) {
-  return c10::Dispatcher::singleton()
-      .findSchemaOrThrow(name, "")
-      .typed<Result()>()
-      .call();
-}
-
-int64_t bytesInUse() {
-  using Figures = c10::Dict<std::string, int64_t>;
-  return ask<Figures>("flexmem::memory_stats").at("allocated_bytes.all.current");
-}
-
-struct Mlp : torch::nn::Module {
-  Mlp() {
-    first = register_module("first", torch::nn::Linear(64, 128));
-    second = register_module("second", torch::nn::Linear(128, 10));
-  }
-  Tensor forward(const Tensor& x) {
-    return second(torch::relu(first(x)));
-  }
-  torch::nn::Linear first{nullptr};
-  torch::nn::Linear second{nullptr};
-};
 
 struct Outcome {
   std::vector<Tensor> losses;
@@ -116,8 +85,7 @@ int main(int argc, char** argv) {
       ask<std::tuple<int64_t, int64_t>>("flexmem::kernel_counters");
   expect(kernels > 100 && copied == 0, "no result was copied");
   ask<void>("flexmem::empty_cache");
-  const auto [free, total] =
-      ask<std::tuple<int64_t, int64_t>>("flexmem::mem_get_info");
+  const auto [free, total] = memGetInfo();
   expect(free == total && total > 0, "the device has all its memory back");
   std::printf("1..%d\n", count);
   return failures != 0;
