@@ -9,37 +9,8 @@
 		      failure.device.max_region)
 #define REQUEST_MIN FMLIB_SIZE_TO(struct flexmem_cache_request, tag)
 
-/* It becomes free, and perhaps its segment goes. */
-static void put_back(struct flexmem_cache *cache,
-		     const struct fmlib_found *found)
-{
-	struct fmlib_segment *segment = found->segment;
-	uint64_t released = 0;
-
-	fmlib_release(cache, found);
-	if (!cache->config.direct && !fmlib_segment_leaves(segment))
-		return;
-	/* If it is refused it stays, to be given back with the others. */
-	if (fmlib_segment_excess(cache, segment))
-		fmlib_segment_give_back(cache, segment, &released);
-}
-
-void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block)
-{
-	const struct fmlib_found found = {
-		.segment = block->segment,
-		.offset = block->offset,
-		.size = block->size,
-		.piece = block->piece,
-	};
-
-	fmlib_history_block(cache, FMLIB_FREE_COMPLETED, block);
-	fmlib_origin_drop(cache, block->origin);
-	fmlib_block_give(cache, fmlib_lane_of(block), block);
-	put_back(cache, &found);
-}
-
-void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
+/* A block is freed by its owner; its token is none any more. */
+static void give(struct flexmem_cache *cache, struct fmlib_block *block)
 {
 	fmlib_figures_free(cache, block);
 	if (fmlib_is_tagged(cache, block))
@@ -48,7 +19,7 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 	if (block->uses)
 		fmlib_uses_wait(cache, block);
 	else
-		fmlib_cache_settle(cache, block);
+		fmlib_settle(cache, block);
 }
 
 /* Makes what was found the allocation that is wanted. */
@@ -106,7 +77,7 @@ static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	/* Its segment may go, and what all lanes have is to be said. */
 	fmlib_lock_rest(cache);
-	put_back(cache, &want->found);
+	fmlib_put_back(cache, &want->found);
 	explain_tokens(cache, want, want->found.size);
 	return -ENOMEM;
 }
@@ -395,7 +366,7 @@ int fmlib_cache_free(struct flexmem_cache *cache, const void *token)
 			fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
 					"free %p: %llu bytes", token,
 					(unsigned long long)block->size);
-		fmlib_cache_give(cache, block);
+		give(cache, block);
 		fmlib_figures_commit(cache, &cache->account);
 	} else {
 		err = -EINVAL;

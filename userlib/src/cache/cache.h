@@ -2,46 +2,55 @@
 /*
  * What the files of the caching allocator share.
  *
- * A cache has pools: the common one and private ones. In a pool each stream has
- * an arena for small and one for large requests, or, if segments grow, one for
- * all. An arena has segments, which come from the provider. The blocks of a
- * fixed segment tile it, no two neighbours are both free, and the arena knows
- * the free ones by their sizes. Of one that grows only what is in use is a
- * block, and its range knows the holes between.
+ * Its words, which are PyTorch's where PyTorch has them:
+ *
+ *  segment  memory from the provider. An expandable one grows and shrinks at its
+ *           end (@growing); all others are fixed.
+ *  block    an allocation, live or waiting for events; its token leads to it
+ *           (tokens.h).
+ *  range    which intervals of an expandable segment are free: its holes
+ *           (range.h).
+ *  piece    an interval of a fixed segment. Pieces tile it, and no two neighbours
+ *           are both free. PyTorch calls pieces blocks.
+ *  pool     segments for one purpose: the common pool, or a private one (MemPool).
+ *  arena    the segments that a pool has for one stream: one arena for all
+ *           requests if segments are expandable, else one for small requests and
+ *           one for large ones.
+ *  lane     what one stream works with, and usually that stream alone: a lock, its
+ *           arenas, idle blocks, spare pieces and its part of the account.
+ *  use      a block is used on another stream (record_stream). The uses that an
+ *           event ends are in the queue of that stream.
+ *  origin   where an allocation comes from: its tag, and the caller's context.
+ *  want     a request that is being served.
+ *  account  what allocations and frees count: a flow for each kind of pool.
+ *  ladder   what is tried, rung by rung, if no free memory serves a request.
+ *  excess   what of a segment could go back to the provider.
  *
  * Calls run downwards: cache -> ladder -> reclaim -> segments -> blocks -> fit
- * and range, and helper -> pressure -> reclaim.
+ * and range, and helper -> pressure -> reclaim. Figures are counted from below.
  *
- * A lane is what one stream works with, and usually that stream alone: its
- * arenas, its names, its spare blocks. Nothing that one lane has is used by
- * another, so that threads with streams of their own do not meet.
- *
- * Locks, in their order: the helper's, the registry's (fork.c), the cache's,
- * the lanes' as they are in the table, and that of the account. Whoever has a
- * lane's lock, but not the cache's, takes no other one but the last. There are
+ * Locks, in their order: the helper's, the registry's (fork.c), the cache's, the
+ * lanes' as they are in the table, and the account's. A thread that has a lane's
+ * lock, but not the cache's, takes no other lock but the account's. There are
  * three ways to hold them (lanes.c):
  *
  *  - one lane's lock: to allocate what is free there, and to free;
  *  - the cache's and one lane's: to get more from the provider as well;
- *  - the whole: the cache's and all lanes'. Everything else.
+ *  - the whole: the cache's and all lanes'. For everything else.
  *
- * A lane's lock protects the lane, what is in the arenas of its streams, and
- * the names and blocks of the allocations there. The cache's lock protects the
- * calls of the provider, the list of segments, and what is said to be. All the
- * rest, also which arenas there are, is read with any of these locks and
- * changed with the whole, except what is said to be constant, atomic, or of one
- * thread.
+ * A lane's lock protects the lane, its arenas, and the blocks there. The cache's
+ * lock protects the calls of the provider, the list of segments, and what is said
+ * to be. All the rest, also which arenas there are, is read with any of these
+ * locks and changed with the whole, except what is said to be constant, atomic, or
+ * of one thread.
  */
 #ifndef FMLIB_CACHE_H
 #define FMLIB_CACHE_H
 
+#include "figures.h"
+#include "lanes.h"
+#include "snapshot.h"
 #include "structs.h"
-
-/*
- * For what is on the way of each allocation in two places: the compiler would
- * make it a function there, and have both call it.
- */
-#define FMLIB_INLINE static inline __attribute__((always_inline))
 
 static inline bool fmlib_cache_logs(const struct flexmem_cache *cache,
 				    enum flexmem_log_level level)
@@ -49,7 +58,7 @@ static inline bool fmlib_cache_logs(const struct flexmem_cache *cache,
 	return cache->log && cache->log_level >= (uint32_t)level;
 }
 
-/* fork.c: changes in a child. */
+/* Changes in a child. */
 extern atomic_ulong fmlib_generation;
 
 static inline unsigned long fmlib_registry_generation(void)
@@ -106,8 +115,6 @@ void fmlib_pointers_free(struct fmlib_pointers *pointers);
 int fmlib_registry_start(void);
 void fmlib_registry_add(struct flexmem_cache *cache);
 void fmlib_registry_remove(struct flexmem_cache *cache);
-
-#include "lanes.h"
 
 /* fit.c */
 void fmlib_fit_insert(struct fmlib_fit *fit, struct fmlib_piece *piece);
@@ -205,11 +212,15 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 void fmlib_segment_forget(struct flexmem_cache *cache,
 			  struct fmlib_segment *segment);
 
-/* reclaim.c */
+/* Memory becomes free, and perhaps its segment goes. */
+void fmlib_put_back(struct flexmem_cache *cache,
+		    const struct fmlib_found *found);
+/* So does that of a block which is not in use any more. */
+void fmlib_settle(struct flexmem_cache *cache, struct fmlib_block *block);
 bool fmlib_memory_info(struct flexmem_cache *cache, uint64_t *free,
 		       uint64_t *total);
-/* What per_process_memory_fraction allows; 0: everything. */
-uint64_t fmlib_allowed(struct flexmem_cache *cache);
+
+/* reclaim.c */
 void fmlib_collect(struct flexmem_cache *cache);
 /* All return how many bytes went back. */
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size);
@@ -249,41 +260,9 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);
 int fmlib_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		      uint64_t stream, void **token);
 int fmlib_cache_free(struct flexmem_cache *cache, const void *token);
-/* A block that nobody uses any more becomes free. */
-void fmlib_cache_settle(struct flexmem_cache *cache, struct fmlib_block *block);
-/* A block is freed by its owner; its token is none any more. */
-void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);
 
-/* figures.c */
-void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);
-void fmlib_figure_subtract(struct flexmem_cache_figure *figure, uint64_t count);
-/* Adds what a lane has counted, which begins anew. */
-void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part);
-/* From now on there are tags; and what has none. */
-void fmlib_figures_tagged(struct flexmem_cache *cache);
-void fmlib_figures_untagged(const struct flexmem_cache *cache,
-			    struct flexmem_cache_tag *sums);
-/* A freed block begins to wait, or has waited. */
-void fmlib_figures_wait(struct flexmem_cache *cache,
-			const struct fmlib_block *block, int change);
-/* With the whole. */
-uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache);
-/* How many allocations have been freed. */
-uint64_t fmlib_figures_freed(const struct flexmem_cache *cache);
-void fmlib_figures_segment(struct flexmem_cache *cache,
-			   const struct fmlib_segment *segment, int change);
-void fmlib_figures_reserved(struct flexmem_cache *cache,
-			    enum flexmem_cache_pool_kind kind, uint64_t add,
-			    uint64_t subtract);
 /* tags.c */
 struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag);
-
-/* Requests without a tag are counted with the figures. */
-static inline bool fmlib_is_tagged(const struct flexmem_cache *cache,
-				   const struct fmlib_block *block)
-{
-	return block->origin->tag != &cache->untagged;
-}
 
 void fmlib_tag_add(struct fmlib_tag *tag, const struct fmlib_block *block);
 void fmlib_tag_subtract(struct fmlib_tag *tag, const struct fmlib_block *block);
@@ -316,8 +295,5 @@ bool fmlib_size_grows(const struct flexmem_cache *cache,
 		      const struct fmlib_want *want);
 uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 			    const struct fmlib_want *want);
-
-#include "figures.h"
-#include "snapshot.h"
 
 #endif /* FMLIB_CACHE_H */

@@ -3,7 +3,35 @@
 #ifndef FMLIB_FIGURES_H
 #define FMLIB_FIGURES_H
 
-#include "cache.h"
+#include "lanes.h"
+
+void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);
+void fmlib_figure_subtract(struct flexmem_cache_figure *figure, uint64_t count);
+/* Adds what a lane has counted, which begins anew. */
+void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part);
+/* From now on there are tags; and what has none. */
+void fmlib_figures_tagged(struct flexmem_cache *cache);
+void fmlib_figures_untagged(const struct flexmem_cache *cache,
+			    struct flexmem_cache_tag *sums);
+/* A freed block begins to wait, or has waited. */
+void fmlib_figures_wait(struct flexmem_cache *cache,
+			const struct fmlib_block *block, int change);
+/* With the whole. */
+uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache);
+/* How many allocations have been freed. */
+uint64_t fmlib_figures_freed(const struct flexmem_cache *cache);
+void fmlib_figures_segment(struct flexmem_cache *cache,
+			   const struct fmlib_segment *segment, int change);
+void fmlib_figures_reserved(struct flexmem_cache *cache,
+			    enum flexmem_cache_pool_kind kind, uint64_t add,
+			    uint64_t subtract);
+
+/* Requests without a tag are counted with the figures. */
+static inline bool fmlib_is_tagged(const struct flexmem_cache *cache,
+				   const struct fmlib_block *block)
+{
+	return block->origin->tag != &cache->untagged;
+}
 
 /* From now on a part counts on from the sum. */
 static inline void fmlib_account_begin(struct fmlib_account *part,

@@ -6,7 +6,6 @@
  */
 #include "cache.h"
 
-atomic_ulong fmlib_generation;
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct flexmem_cache *first;

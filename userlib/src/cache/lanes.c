@@ -18,6 +18,7 @@
 #define PLACES 4
 
 _Thread_local uint64_t fmlib_thread;
+atomic_ulong fmlib_generation;
 
 struct fmlib_lane *fmlib_lane_seek(const struct flexmem_cache *cache,
 				   uint64_t stream)

@@ -3,7 +3,7 @@
 #ifndef FMLIB_LANES_H
 #define FMLIB_LANES_H
 
-#include "cache.h"
+#include "structs.h"
 
 /* A number of this thread, 0 until it is needed. */
 extern _Thread_local uint64_t fmlib_thread

@@ -5,36 +5,6 @@
  */
 #include "cache.h"
 
-bool fmlib_memory_info(struct flexmem_cache *cache, uint64_t *free,
-		       uint64_t *total)
-{
-	int err = -EOPNOTSUPP;
-
-	if (cache->provider.memory_info)
-		err = cache->provider.memory_info(cache->provider.user, free,
-						  total);
-	if (err && !cache->warned_of_memory_info) {
-		cache->warned_of_memory_info = true;
-		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
-				"the device's memory is not known (error %d): garbage_collection_threshold and per_process_memory_fraction have no effect",
-				-err);
-	}
-	return !err;
-}
-
-uint64_t fmlib_allowed(struct flexmem_cache *cache)
-{
-	uint64_t total;
-	uint64_t free;
-
-	if (cache->config.fraction >= 1.0 ||
-	    !fmlib_memory_info(cache, &free, &total))
-		return 0;
-	/* 0 is no bound at all. */
-	total = (uint64_t)(cache->config.fraction * (double)total);
-	return total ? total : 1;
-}
-
 typedef bool (*order_fn)(const struct flexmem_cache *cache,
 			 const struct fmlib_segment *a,
 			 const struct fmlib_segment *b);
@@ -320,4 +290,42 @@ int flexmem_cache_drop_lost(struct flexmem_cache *cache, uint64_t *live)
 	if (!err && live)
 		*live = bytes;
 	return err;
+}
+
+/* What is free in a released pool serves nobody. */
+static void give_back_all(struct flexmem_cache *cache, struct fmlib_pool *pool)
+{
+	struct fmlib_segment *segment;
+	struct fmlib_segment *next;
+	uint64_t released = 0;
+
+	for (segment = cache->first_segment; segment; segment = next) {
+		next = segment->next;
+		if (segment->arena->pool != pool)
+			continue;
+		atomic_store(&segment->leaving, true);
+		if (fmlib_segment_excess(cache, segment))
+			fmlib_segment_give_back(cache, segment, &released);
+	}
+}
+
+int flexmem_cache_pool_release(struct flexmem_cache *cache, uint64_t pool)
+{
+	int err = fmlib_cache_check(cache);
+	struct fmlib_pool *found = NULL;
+
+	if (err)
+		return err;
+	fmlib_lock(cache);
+	fmlib_uses_poll(cache);
+	if (pool)
+		found = fmlib_pool_find(cache, pool);
+	if (found) {
+		found->released = true;
+		give_back_all(cache, found);
+		fmlib_pool_put(cache, found);
+	}
+	fmlib_figures_commit(cache, &cache->account);
+	fmlib_unlock(cache);
+	return found ? 0 : -ENOENT;
 }

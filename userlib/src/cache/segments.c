@@ -32,6 +32,37 @@ static uint32_t region_number(struct flexmem_cache *cache, uint64_t region_id)
 	return i + 1;
 }
 
+bool fmlib_memory_info(struct flexmem_cache *cache, uint64_t *free,
+		       uint64_t *total)
+{
+	int err = -EOPNOTSUPP;
+
+	if (cache->provider.memory_info)
+		err = cache->provider.memory_info(cache->provider.user, free,
+						  total);
+	if (err && !cache->warned_of_memory_info) {
+		cache->warned_of_memory_info = true;
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"the device's memory is not known (error %d): garbage_collection_threshold and per_process_memory_fraction have no effect",
+				-err);
+	}
+	return !err;
+}
+
+/* What per_process_memory_fraction allows; 0: everything. */
+static uint64_t allowed_bytes(struct flexmem_cache *cache)
+{
+	uint64_t total;
+	uint64_t free;
+
+	if (cache->config.fraction >= 1.0 ||
+	    !fmlib_memory_info(cache, &free, &total))
+		return 0;
+	/* 0 is no bound at all. */
+	total = (uint64_t)(cache->config.fraction * (double)total);
+	return total ? total : 1;
+}
+
 /* Before each call of the provider that asks for more. */
 static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 			   uint64_t more)
@@ -39,7 +70,7 @@ static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 	uint64_t reserved =
 		cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current +
 		cache->asking;
-	uint64_t allowed = fmlib_allowed(cache);
+	uint64_t allowed = allowed_bytes(cache);
 
 	want->failure->allowed_bytes = allowed;
 	want->failure->segment = more;
@@ -524,6 +555,35 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 	*released += excess;
 	cache->returned += excess;
 	return 0;
+}
+
+void fmlib_put_back(struct flexmem_cache *cache,
+		    const struct fmlib_found *found)
+{
+	struct fmlib_segment *segment = found->segment;
+	uint64_t released = 0;
+
+	fmlib_release(cache, found);
+	if (!cache->config.direct && !fmlib_segment_leaves(segment))
+		return;
+	/* If it is refused it stays, to be given back with the others. */
+	if (fmlib_segment_excess(cache, segment))
+		fmlib_segment_give_back(cache, segment, &released);
+}
+
+void fmlib_settle(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	const struct fmlib_found found = {
+		.segment = block->segment,
+		.offset = block->offset,
+		.size = block->size,
+		.piece = block->piece,
+	};
+
+	fmlib_history_block(cache, FMLIB_FREE_COMPLETED, block);
+	fmlib_origin_drop(cache, block->origin);
+	fmlib_block_give(cache, fmlib_lane_of(block), block);
+	fmlib_put_back(cache, &found);
 }
 
 void fmlib_segment_forget(struct flexmem_cache *cache,

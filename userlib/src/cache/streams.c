@@ -121,7 +121,7 @@ static void complete(struct flexmem_cache *cache, struct fmlib_queue *queue)
 		return;
 	cache->waiting--;
 	fmlib_figures_wait(cache, block, -1);
-	fmlib_cache_settle(cache, block);
+	fmlib_settle(cache, block);
 }
 
 static bool happened(struct flexmem_cache *cache, struct fmlib_use *use)

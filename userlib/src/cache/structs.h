@@ -10,6 +10,12 @@
 #include "range.h"
 #include "tokens.h"
 
+/*
+ * For what is on the way of each allocation in two places: the compiler would
+ * make it a function there, and have both call it.
+ */
+#define FMLIB_INLINE static inline __attribute__((always_inline))
+
 #define FMLIB_NO_LIMIT UINT64_MAX
 
 /* config.c: settings, in the order of their names. */

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The shape of the cache's sources: who calls whom, and what a header needs."""
+
+import glob
+import os
+import subprocess
+import sys
+
+from tool import BUILD, HERE, main, test, tests
+
+SOURCES = os.path.join(HERE, "../../userlib/src/cache")
+OBJECTS = os.path.join(BUILD, "shipped/src/cache")
+# A reader can keep so many files in mind at once.
+CIRCLE_MAX = 5
+
+
+def symbols(path):
+    """What an object defines, and what it needs."""
+    lines = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()
+    kinds = [line.split()[-2:] for line in lines]
+    return ({name for kind, name in kinds if kind in "TDBR"}, {name for kind, name in kinds if kind == "U"})
+
+
+def reached(calls, begin):
+    """All files that a file calls, also by way of others."""
+    found, waiting = set(), [begin]
+    while waiting:
+        for name in calls[waiting.pop()] - found:
+            found.add(name)
+            waiting.append(name)
+    return found
+
+
+@test
+def no_circle_of_more_than_five_files():
+    files = {os.path.basename(path)[:-2]: symbols(path) for path in glob.glob(f"{OBJECTS}/*.o")}
+    assert len(files) > 20, files.keys()
+    home = {name: file for file, (defined, _) in files.items() for name in defined}
+    calls = {file: {home[name] for name in needed if name in home} for file, (_, needed) in files.items()}
+    after = {file: reached(calls, file) for file in files}
+    for file in files:
+        circle = sorted(other for other in after[file] if file in after[other])
+        assert len(circle) <= CIRCLE_MAX, f"{file}: {' '.join(circle)}"
+
+
+@test
+def each_header_can_be_read_alone():
+    for path in sorted(glob.glob(f"{SOURCES}/*.h")):
+        subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-D_DEFAULT_SOURCE", "-fsyntax-only", "-Wall", "-Wextra",
+                        "-Werror", f"-I{HERE}/../../userlib/include", f"-I{HERE}/../../userlib/src",
+                        f"-I{HERE}/../../uapi", "-include", path, "-x", "c", os.devnull], check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(tests))
