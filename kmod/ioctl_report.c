@@ -27,9 +27,7 @@ static u64 capabilities(const struct flexmem_device_ops *ops)
 	       (ops->page ? FLEXMEM_CAP_MAP : 0) |
 	       (ops->read ? FLEXMEM_CAP_COPY : 0) |
 	       (ops->copy ? FLEXMEM_CAP_COPY_DEVICE : 0) |
-	       (ops->vm_map ? FLEXMEM_CAP_PAGE_TABLES : 0) |
-	       FLEXMEM_CAP_LIMITS | FLEXMEM_CAP_RESIZE |
-	       FLEXMEM_CAP_PRESSURE;
+	       (ops->vm_map ? FLEXMEM_CAP_PAGE_TABLES : 0);
 }
 
 /**

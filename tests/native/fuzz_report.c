@@ -259,7 +259,7 @@ void fuzz_info(struct fuzz *f)
 	SAME(f, cmd.out_granule, SZ_2M);
 	SAME(f, cmd.out_capacity, f->model->capacity);
 	SAME(f, cmd.out_max_region, model_max_region(f->model));
-	SAME(f, cmd.out_capabilities, f->bare ? 0x38 : 0x7f);
+	SAME(f, cmd.out_capabilities, f->bare ? 0 : 0xf);
 	SAME(f, cmd.out_nr_fallback_sizes, s->nr_sizes);
 	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES; i++)
 		SAME(f, cmd.out_fallback_sizes[i], s->sizes[i]);

@@ -49,7 +49,6 @@ static int begin(void **state)
 	assert_int_equal(flexmem_device_properties(device, &properties,
 						   sizeof(properties)), 0);
 	assert_int_equal(properties.capacity, 2 * GIB);
-	assert_true(properties.capabilities & FLEXMEM_CAN_RESIZE);
 	return 0;
 }
 
@@ -523,25 +522,6 @@ static void forked_child_leaves_the_memory(void **state)
 }
 
 #ifndef ON_DEVICE
-/* A driver of before: nothing grows, and it has no events. */
-static void old_drivers(void **state)
-{
-	(void)state;
-	fake.capabilities &= ~(uint64_t)(FLEXMEM_CAP_RESIZE |
-					 FLEXMEM_CAP_PRESSURE);
-	flexmem_device_close(device);
-	assert_int_equal(flexmem_device_open(&device, NULL), 0);
-	create("expandable_segments:True");
-	assert_int_equal(atomic_exchange(&warnings, 0), 1);
-	take(30 * MIB, 0);
-	take(30 * MIB, 0);
-	assert_int_equal(on_device().own_handles, 2);
-	assert_int_equal(fake.calls[FLEXMEM_CMD_RESIZE], 0);
-	assert_int_equal(flexmem_cache_serve_pressure(cache, NULL),
-			 -EOPNOTSUPP);
-	assert_int_equal(flexmem_cache_start_helper(cache), -EOPNOTSUPP);
-}
-
 /*
  * While a thread copies its bytes a segment cannot grow; another one is made.
  */
@@ -636,7 +616,6 @@ int main(void)
 		DEVICE_TEST(threads_with_growing_segments),
 		DEVICE_TEST(forked_child_leaves_the_memory),
 #ifndef ON_DEVICE
-		DEVICE_TEST(old_drivers),
 		DEVICE_TEST(busy_segments),
 		DEVICE_TEST(lost_segments),
 		DEVICE_TEST(pressure_of_the_device),

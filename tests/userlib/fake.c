@@ -71,9 +71,7 @@ void fake_reset(void)
 		.fallback = { 12 * GIB, 8 * GIB, 4 * GIB },
 		.capacity = 64 * GIB,
 		.capabilities = FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP |
-				FLEXMEM_CAP_COPY | FLEXMEM_CAP_LIMITS |
-				FLEXMEM_CAP_RESIZE | FLEXMEM_CAP_PRESSURE |
-				FLEXMEM_CAP_COPY_DEVICE |
+				FLEXMEM_CAP_COPY | FLEXMEM_CAP_COPY_DEVICE |
 				FLEXMEM_CAP_PAGE_TABLES,
 		.uid = 1000,
 		.admin = true,
@@ -305,9 +303,6 @@ static bool flags_are_good(uint32_t flags)
 {
 	if (flags & ~(uint32_t)(FLEXMEM_ALLOC_PROGRAM | FLEXMEM_ALLOC_MAPPABLE |
 				FLEXMEM_ALLOC_ZEROED | FLEXMEM_ALLOC_GROWABLE))
-		return false;
-	if (flags & FLEXMEM_ALLOC_GROWABLE &&
-	    !(fake.capabilities & FLEXMEM_CAP_RESIZE))
 		return false;
 	if (flags & FLEXMEM_ALLOC_MAPPABLE &&
 	    !(fake.capabilities & FLEXMEM_CAP_MAP))

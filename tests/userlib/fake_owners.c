@@ -312,8 +312,6 @@ static int strict(struct file *file, const struct flexmem_strict *cmd)
 
 int owner_command(struct file *file, unsigned int number, void *arg)
 {
-	if (!(fake.capabilities & FLEXMEM_CAP_LIMITS))
-		return ENOTTY;
 	switch (number) {
 	case FLEXMEM_CMD_SNAPSHOT:
 		return snapshot(file, arg);

@@ -215,11 +215,6 @@ static void event_errors(void **state)
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event)), -EIO);
 	flexmem_device_close(device);
-	fake.capabilities &= ~(uint64_t)FLEXMEM_CAP_PRESSURE;
-	device = open_device();
-	assert_int_equal(flexmem_device_pressure(device, &event,
-						 sizeof(event)), -EOPNOTSUPP);
-	flexmem_device_close(device);
 }
 
 int main(void)

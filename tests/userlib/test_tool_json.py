@@ -29,7 +29,6 @@ def json_of_every_error():
     for command in ("info", "stats", "regions", "segments", "owners", "limit", "trim", "shell"):
         assert error_of((command, "--json"), FAKE_OPEN_ERROR=5)["name"] == "EIO"
     assert error_of(("regions", "--json"), FAKE_REGIONS_AT=1, FAKE_REGIONS_ERROR=5)["name"] == "EIO"
-    assert error_of(("owners", "--json"), FAKE_CAPABILITIES=0)["name"] == "ENOTTY"
     for command in ("fill", "check"):
         status, out, _ = run("shell", stdin=f"{command} 9 --json\n")
         assert status == 1 and json.loads(out)["error"]["name"] == "ENOENT", out

@@ -179,12 +179,6 @@ enum flexmem_acquire {
  *	FLEXMEM_ALLOC_ZEROED works
  * @FLEXMEM_CAP_MAP: FLEXMEM_ALLOC_MAPPABLE and MAP work
  * @FLEXMEM_CAP_COPY: READ and WRITE work
- * @FLEXMEM_CAP_LIMITS: QUOTA, SET_QUOTA, SNAPSHOT and STRICT work; on every
- *	function of this kernel
- * @FLEXMEM_CAP_RESIZE: RESIZE and FLEXMEM_ALLOC_GROWABLE work; on every function
- *	of this kernel
- * @FLEXMEM_CAP_PRESSURE: read() and poll() tell how full the function is (see
- *	&struct flexmem_event); on every function of this kernel
  * @FLEXMEM_CAP_COPY_DEVICE: COPY works
  * @FLEXMEM_CAP_PAGE_TABLES: device programs can have address spaces of their
  *	own; no command makes one yet
@@ -193,11 +187,8 @@ enum flexmem_capabilities {
 	FLEXMEM_CAP_SCRUB = 1 << 0,
 	FLEXMEM_CAP_MAP = 1 << 1,
 	FLEXMEM_CAP_COPY = 1 << 2,
-	FLEXMEM_CAP_LIMITS = 1 << 3,
-	FLEXMEM_CAP_RESIZE = 1 << 4,
-	FLEXMEM_CAP_PRESSURE = 1 << 5,
-	FLEXMEM_CAP_COPY_DEVICE = 1 << 6,
-	FLEXMEM_CAP_PAGE_TABLES = 1 << 7,
+	FLEXMEM_CAP_COPY_DEVICE = 1 << 3,
+	FLEXMEM_CAP_PAGE_TABLES = 1 << 4,
 };
 
 /**

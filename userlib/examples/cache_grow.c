@@ -46,17 +46,11 @@ int main(void)
 	struct flexmem_cache_options options = {
 		.configuration = "expandable_segments:True",
 	};
-	struct flexmem_properties properties;
 	struct flexmem_cache *cache = NULL;
 	char text[1024];
 	int err;
 
 	err = flexmem_device_open(&options.device, NULL);
-	if (!err)
-		err = flexmem_device_properties(options.device, &properties,
-						sizeof(properties));
-	if (!err && !(properties.capabilities & FLEXMEM_CAN_RESIZE))
-		printf("this driver cannot grow allocations: segments are fixed\n");
 	if (!err)
 		err = flexmem_cache_create(&cache, &options, sizeof(options));
 	if (!err)

@@ -162,7 +162,7 @@ enum flexmem_limit {
  * FLEXMEM_GROWABLE - flag of allocations: flexmem_device_resize() will extend it
  *
  * So it goes where the most room follows: to the start of an empty region, or to
- * the middle of the largest free piece. Needs FLEXMEM_CAN_RESIZE.
+ * the middle of the largest free piece.
  */
 #define FLEXMEM_GROWABLE (UINT32_C(1) << 3)
 
@@ -183,20 +183,11 @@ enum flexmem_limit {
 /** FLEXMEM_CAN_COPY - capability: flexmem_device_read() and _write() */
 #define FLEXMEM_CAN_COPY (UINT64_C(1) << 2)
 
-/** FLEXMEM_CAN_LIMIT - capability: usage, limits, strict files */
-#define FLEXMEM_CAN_LIMIT (UINT64_C(1) << 3)
-
-/** FLEXMEM_CAN_RESIZE - capability: FLEXMEM_GROWABLE, flexmem_device_resize() */
-#define FLEXMEM_CAN_RESIZE (UINT64_C(1) << 4)
-
-/** FLEXMEM_CAN_PRESSURE - capability: flexmem_device_pressure() */
-#define FLEXMEM_CAN_PRESSURE (UINT64_C(1) << 5)
-
 /** FLEXMEM_CAN_COPY_DEVICE - capability: flexmem_device_copy() */
-#define FLEXMEM_CAN_COPY_DEVICE (UINT64_C(1) << 6)
+#define FLEXMEM_CAN_COPY_DEVICE (UINT64_C(1) << 3)
 
 /** FLEXMEM_CAN_PAGE_TABLES - capability: of the device; no call needs it yet */
-#define FLEXMEM_CAN_PAGE_TABLES (UINT64_C(1) << 7)
+#define FLEXMEM_CAN_PAGE_TABLES (UINT64_C(1) << 4)
 
 /** FLEXMEM_EXHAUSTED - flag of statistics: no further region is tried for */
 #define FLEXMEM_EXHAUSTED (UINT32_C(1) << 0)
@@ -226,9 +217,8 @@ enum flexmem_limit {
  * @capacity: bytes that may be acquired from the device
  * @max_region: the largest region there could be: no allocation is larger
  * @capabilities: what this function can do: of FLEXMEM_CAN_SCRUB,
- *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_COPY, FLEXMEM_CAN_LIMIT,
- *                FLEXMEM_CAN_RESIZE, FLEXMEM_CAN_PRESSURE,
- *                FLEXMEM_CAN_COPY_DEVICE, FLEXMEM_CAN_PAGE_TABLES
+ *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_COPY, FLEXMEM_CAN_COPY_DEVICE,
+ *                FLEXMEM_CAN_PAGE_TABLES
  * @fallback_sizes: sizes of regions in the order they are tried
  * @name: name of the device behind this function, NUL-terminated
  *
@@ -789,7 +779,7 @@ FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
  * polls with a time limit, and tries again. An event is read once: of several
  * threads one gets it.
  *
- * Return: 0; -EAGAIN: there is none; -EOPNOTSUPP: no FLEXMEM_CAN_PRESSURE.
+ * Return: 0; -EAGAIN: there is none.
  */
 FLEXMEM_API int
 flexmem_device_pressure(struct flexmem_device *device,
@@ -1070,8 +1060,7 @@ FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
  * of this device object. The bytes of all clients add up to ``usage->owned``,
  * and those of all users do.
  *
- * Return: 0; -EAGAIN: there were more of them faster than they could be listed;
- * -ENOTTY: without FLEXMEM_CAN_LIMIT.
+ * Return: 0; -EAGAIN: there were more of them faster than they could be listed.
  */
 FLEXMEM_API int flexmem_device_usage(const struct flexmem_device *device,
 				     struct flexmem_usage *usage,
@@ -1095,8 +1084,7 @@ FLEXMEM_API void flexmem_accounts_free(struct flexmem_account_state *accounts);
  * @allowance: to be filled
  * @size: sizeof(*@allowance)
  *
- * Return: 0; -EINVAL: unknown @kind or @charge; -ENOTTY: without
- * FLEXMEM_CAN_LIMIT.
+ * Return: 0; -EINVAL: unknown @kind or @charge.
  */
 FLEXMEM_API int flexmem_device_quota(const struct flexmem_device *device,
 				     uint32_t kind, uint32_t charge,
@@ -1117,7 +1105,7 @@ FLEXMEM_API int flexmem_device_quota(const struct flexmem_device *device,
  * A limit below what is charged takes nothing away, but nothing more is given.
  *
  * Return: 0; -EPERM: only the administrator may; -ENOENT: no such client;
- * -EINVAL: unknown @kind or @charge; -ENOTTY: without FLEXMEM_CAN_LIMIT.
+ * -EINVAL: unknown @kind or @charge.
  */
 FLEXMEM_API int flexmem_device_set_quota(struct flexmem_device *device,
 					 uint32_t kind, uint64_t id,
@@ -1132,8 +1120,7 @@ FLEXMEM_API int flexmem_device_set_quota(struct flexmem_device *device,
  * From now on memory of this device object is scrubbed before another open file
  * gets it, also if that is the same user's. Cannot be taken back.
  *
- * Return: 0; -EBUSY: there are live allocations; -ENOTTY: without
- * FLEXMEM_CAN_LIMIT.
+ * Return: 0; -EBUSY: there are live allocations.
  */
 FLEXMEM_API int flexmem_device_set_strict(struct flexmem_device *device);
 

@@ -359,8 +359,7 @@ struct flexmem_cache_profile {
  * ============================= ===============================================
  *
  * max_split_size_mb does not concern segments that grow. If the provider cannot
- * grow them (a device without FLEXMEM_CAN_RESIZE), expandable_segments has no
- * effect, and a warning says so. With backend direct it has none either.
+ * grow them, expandable_segments has no effect, and a warning says so. With backend direct it has none either.
  *
  * With FLEXMEM_CACHE_MAPPABLE and backend direct the granule is 4096 at least,
  * since that is what a segment takes then.

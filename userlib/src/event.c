@@ -13,9 +13,6 @@ int flexmem_device_pressure(struct flexmem_device *device,
 
 	if (!device || !event || size < FMLIB_PRESSURE_MIN)
 		return -EINVAL;
-	/* A driver that has no events would say EINVAL. */
-	if (!(device->info.out_capabilities & FLEXMEM_CAP_PRESSURE))
-		return -EOPNOTSUPP;
 	/* The file is O_NONBLOCK. */
 	length = read(device->fd, &read_event, sizeof(read_event));
 	if (length < 0)

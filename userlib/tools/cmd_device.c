@@ -123,30 +123,11 @@ static void print_usage(const struct flexmem_usage *usage)
 	print_count("resets so far", usage->resets);
 }
 
-/* Properties that an older driver lacks are not shown. */
-static int ask_usage(const struct tool *tool, struct flexmem_usage *usage,
-		     bool *has_usage)
-{
-	struct flexmem_properties properties;
-	int err;
-
-	err = flexmem_device_properties(tool->device, &properties,
-					sizeof(properties));
-	if (err)
-		return err;
-	*has_usage = properties.capabilities & FLEXMEM_CAN_LIMIT;
-	if (!*has_usage)
-		return 0;
-	return flexmem_device_usage(tool->device, usage, sizeof(*usage), NULL,
-				    0, NULL, 0);
-}
-
 enum tool_status cmd_stats(struct tool *tool, int argc, char **argv)
 {
 	struct flexmem_statistics statistics;
 	struct flexmem_usage usage;
 	enum tool_status status;
-	bool has_usage;
 	json_t *object;
 	int err;
 
@@ -158,18 +139,17 @@ enum tool_status cmd_stats(struct tool *tool, int argc, char **argv)
 	err = flexmem_device_statistics(tool->device, &statistics,
 					sizeof(statistics));
 	if (!err)
-		err = ask_usage(tool, &usage, &has_usage);
+		err = flexmem_device_usage(tool->device, &usage, sizeof(usage),
+					   NULL, 0, NULL, 0);
 	if (err)
 		return tool_error(tool, err, NULL, "stats");
 	if (tool->json) {
 		object = json_statistics(&statistics);
-		if (has_usage)
-			json_add_usage(object, &usage);
+		json_add_usage(object, &usage);
 		json_print(tool, object);
 	} else {
 		print_stats(&statistics);
-		if (has_usage)
-			print_usage(&usage);
+		print_usage(&usage);
 	}
 	return TOOL_OK;
 }

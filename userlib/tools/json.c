@@ -69,9 +69,6 @@ size_t capability_names(uint64_t capabilities, const char *names[CAPABILITIES])
 		{ FLEXMEM_CAN_SCRUB, "scrub" },
 		{ FLEXMEM_CAN_MAP, "map" },
 		{ FLEXMEM_CAN_COPY, "copy" },
-		{ FLEXMEM_CAN_LIMIT, "limit" },
-		{ FLEXMEM_CAN_RESIZE, "resize" },
-		{ FLEXMEM_CAN_PRESSURE, "pressure" },
 		{ FLEXMEM_CAN_COPY_DEVICE, "copy-device" },
 		{ FLEXMEM_CAN_PAGE_TABLES, "page-tables" },
 	};

@@ -209,7 +209,7 @@ void json_add(json_t *object, const char *key, json_t *value);
 /* Prints and frees: the report of a command. */
 void json_print(struct tool *tool, json_t *value);
 
-#define CAPABILITIES 8
+#define CAPABILITIES 5
 
 /* The names of those that are set; returns how many they are. */
 size_t capability_names(uint64_t capabilities, const char *names[CAPABILITIES]);

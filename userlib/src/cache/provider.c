@@ -131,15 +131,11 @@ void fmlib_provider_device(struct flexmem_device *device,
 		.memory_info = device_memory_info,
 		.user = device,
 		.lost = device_lost,
+		.grow = device_grow,
+		.shrink = device_shrink,
+		.pressure = device_pressure,
+		.pressure_fd = device_pressure_fd,
 	};
-	if (device->info.out_capabilities & FLEXMEM_CAP_RESIZE) {
-		provider->grow = device_grow;
-		provider->shrink = device_shrink;
-	}
-	if (device->info.out_capabilities & FLEXMEM_CAP_PRESSURE) {
-		provider->pressure = device_pressure;
-		provider->pressure_fd = device_pressure_fd;
-	}
 	if (device->info.out_capabilities & FLEXMEM_CAP_MAP) {
 		provider->map = device_map;
 		provider->unmap = device_unmap;
