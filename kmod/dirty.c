@@ -212,6 +212,29 @@ static struct flexmem_block *find_worthy(struct flexmem_region *region,
 }
 
 /**
+ * flexmem_region_dirty_part - where an empty region may hold bytes of its owners
+ * @region: region that was retired, so it is one free block
+ * @start: receives the offset of the first such byte
+ * @end: receives the offset behind the last one; @start if there is none
+ *
+ * Context: takes the region's lock.
+ */
+void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
+			       u64 *end)
+{
+	const struct flexmem_block *block;
+
+	*start = 0;
+	*end = 0;
+	spin_lock(&region->lock);
+	list_for_each_entry(block, &region->blocks.dirty, dirty_link) {
+		*start = block->dirty_start;
+		*end = block->dirty_end;
+	}
+	spin_unlock(&region->lock);
+}
+
+/**
  * flexmem_region_begin_scrub - what to scrub next of the free blocks
  * @region: region that stays
  * @owner: whose blocks are worth it, besides those that were several owners';

@@ -11,6 +11,8 @@ struct flexmem_account;
 struct flexmem_block;
 struct flexmem_region;
 
+void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
+			       u64 *end);
 bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
 				u64 *seen);
 int flexmem_region_end_scrub(struct flexmem_region *region, int rc);

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "dirty.h"
 #include "job.h"
 #include "scrub.h"
 #include "table.h"
@@ -76,7 +77,7 @@ void flexmem_table_work(struct work_struct *work)
 	mutex_unlock(&table->acquire_lock);
 }
 
-/* Gives one empty region back; false if it is not empty. */
+/* Gives a region back that was retired; false if it stays. */
 static bool trim_region(struct flexmem_table *table,
 			struct flexmem_region *region, bool break_leases,
 			int *rc)
@@ -85,13 +86,9 @@ static bool trim_region(struct flexmem_table *table,
 	int released;
 
 	lockdep_assert_held(&table->data_lock);
-	if (!flexmem_region_retire(region))
-		return false;
 	*rc = flexmem_slots_clear(&table->slots, region->slot, break_leases);
-	if (*rc && *rc != -ETIMEDOUT && *rc != -EINTR) {
-		flexmem_region_revive(region);
+	if (*rc && *rc != -ETIMEDOUT && *rc != -EINTR)
 		return false;
-	}
 	/* Also if the slot may name it: then it goes back once that is cleared. */
 	flexmem_region_unpublish(table, region, &quarantine);
 	released = flexmem_function_release(&table->function, &region->mem);
@@ -100,20 +97,36 @@ static bool trim_region(struct flexmem_table *table,
 	return true;
 }
 
-/* Likewise, with the scrubber kept out of it; false if there is none. */
+/*
+ * The device may give the memory to another function next: what the owners of a
+ * region that was retired left in it goes first.
+ */
+static int clear_region(struct flexmem_table *table,
+			struct flexmem_region *region)
+{
+	u64 start, end;
+
+	flexmem_region_dirty_part(region, &start, &end);
+	return flexmem_scrub_memory(table, &region->mem, start, end);
+}
+
+/* Gives the region of a slot back if it is empty; false if it stays. */
 static bool trim_slot(struct flexmem_table *table, unsigned int slot,
 		      bool break_leases, int *rc)
 {
 	struct flexmem_region *region = flexmem_region_at(table, slot);
-	bool trimmed;
+	bool trimmed = false;
 
-	if (!region)
+	if (!region || !flexmem_region_retire(region))
 		return false;
-	*rc = mutex_lock_killable(&table->data_lock);
-	if (*rc)
-		return false;
-	trimmed = trim_region(table, region, break_leases, rc);
-	mutex_unlock(&table->data_lock);
+	*rc = clear_region(table, region);
+	*rc = *rc ?: mutex_lock_killable(&table->data_lock);
+	if (!*rc) {
+		trimmed = trim_region(table, region, break_leases, rc);
+		mutex_unlock(&table->data_lock);
+	}
+	if (!trimmed)
+		flexmem_region_revive(region);
 	return trimmed;
 }
 

@@ -239,6 +239,25 @@ bool fake_data_is_own(struct fake_device *fake,
 	return is_either(fake, mem, start, size, value, 0);
 }
 
+/**
+ * fake_data_is_soiled - has an owner left bytes in a piece
+ * @fake: device
+ * @piece: its number
+ *
+ * Return: true if it has. What was there before is FAKE_FOREIGN.
+ */
+bool fake_data_is_soiled(struct fake_device *fake, unsigned int piece)
+{
+	const struct fake_range *range;
+	bool soiled = false;
+
+	mutex_lock(&fake->data_lock);
+	list_for_each_entry(range, &fake->bytes[piece], link)
+		soiled |= range->value && range->value != FAKE_FOREIGN;
+	mutex_unlock(&fake->data_lock);
+	return soiled;
+}
+
 int fake_scrub(void *priv, const struct flexmem_memory *mem, u64 offset,
 	       u64 size)
 {

@@ -267,6 +267,9 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 		       "released memory that was not acquired");
 	fake_breach_if(fake, piece && in_a_slot(fake, piece->base, NO_SLOT),
 		       "released memory that is in a slot");
+	fake_breach_if(fake, piece && !fake->quiet &&
+		       fake_data_is_soiled(fake, piece - fake->piece),
+		       "released bytes of an owner");
 	if (!rc && was_lost)
 		*lost = 0;
 	if (is_unknown(rc))

@@ -474,10 +474,18 @@ void model_reopen(struct model *model)
 static bool trim_slot(struct model *model, unsigned int slot, int *rc)
 {
 	struct model_region *region = &model->region[slot];
+	u64 dirty;
 
 	if (!region->there || region->free < region->total)
 		return false;
 	*rc = 0;
+	/* What owners left in it is scrubbed first. */
+	dirty = model->scrubs ? model_dirty(model, slot, 0, 0, true) : 0;
+	if (dirty)
+		*rc = model_call(model, &model->scrub_error);
+	if (*rc)
+		return false;
+	model->scrubbed += dirty;
 	if (model->mode == FLEXMEM_MODE_VF)
 		*rc = model_call(model, &model->clear_error);
 	/* It is hidden before the firmware is asked. */

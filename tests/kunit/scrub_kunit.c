@@ -56,6 +56,35 @@ static void region_acquired_again_is_scrubbed_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 12 * GIB);
 }
 
+/* The device may give the memory to another function; the fake device looks. */
+static void trim_clears_what_owners_left(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct flexmem_allocation *before;
+	struct ctx *ctx = test->priv;
+	unsigned int nr;
+	u64 bytes;
+
+	before = alloc(test, client, 4096);
+	give(test, alloc(test, client, 3 * GIB));
+	give(test, before);
+	scrubbed(test);
+	/* A region that cannot be cleared stays, and can be used. */
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_free, 12 * GIB);
+	give(test, alloc(test, client, 4096));
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 1);
+	scrubbed(test);
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 3 * GIB + 4096);
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+}
+
 /* Changes of owner. */
 
 static void same_owner_pays_nothing(struct kunit *test)
@@ -292,6 +321,7 @@ static struct kunit_case scrub_cases[] = {
 	KUNIT_CASE(region_is_scrubbed_before_it_has_a_slot),
 	KUNIT_CASE(region_that_cannot_be_scrubbed_is_given_back),
 	KUNIT_CASE(region_acquired_again_is_scrubbed_again),
+	KUNIT_CASE(trim_clears_what_owners_left),
 	KUNIT_CASE(same_owner_pays_nothing),
 	KUNIT_CASE(another_owner_scrubs_what_it_gets),
 	KUNIT_CASE(only_what_is_dirty_is_scrubbed),

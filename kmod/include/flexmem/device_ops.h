@@ -129,6 +129,10 @@ struct flexmem_device_ops {
 	/**
 	 * @release: give memory back: the function has none of that id
 	 * afterwards. No slot points at it, and it is mapped in no space.
+	 * With @scrub, the bytes of owners in it were scrubbed before, but not
+	 * on removal and not if @release undoes an @acquire: before another
+	 * function can have it then, the device or the driver of the PF clears
+	 * it.
 	 */
 	int (*release)(void *priv, const struct flexmem_memory *mem);
 
