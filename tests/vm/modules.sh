@@ -15,8 +15,8 @@ name=${1:?usage: modules.sh NAME [KDIR]}
 shift
 kdir=${1:-$name}
 if [[ ${1-} ]]; then
-	# A directory, even if its name is that of one of our kernels.
-	kdir=$(realpath -m -- "$1")
+	# A directory, even if its name is that of one of our kernels; what the user wrote is what messages show.
+	kdir=$(realpath -ms -- "$1")
 else
 	known_kernel "$name"
 fi
