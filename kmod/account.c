@@ -38,7 +38,6 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	accounts->by_id = RB_ROOT;
 	flexmem_gauge_init(&accounts->gauge);
 	accounts->slots = slots;
-	accounts->too_large = U64_MAX;
 	accounts->nr_sizes = nr_sizes;
 	for (i = 0; i < nr_sizes; i++) {
 		for (j = i; j && accounts->sizes[j - 1] < sizes[i]; j--)
@@ -436,33 +435,21 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_remove_region);
 
 /**
- * flexmem_accounts_too_large - what the device does not give in one piece
- * @accounts: accounts of the function
- * @size: regions of that size, and larger ones, are not to be had; U64_MAX: all
- *	may be
- */
-void flexmem_accounts_too_large(struct flexmem_accounts *accounts, u64 size)
-{
-	spin_lock(&accounts->lock);
-	accounts->too_large = size;
-	spin_unlock(&accounts->lock);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_too_large);
-
-/**
  * flexmem_accounts_set_device - what the device has to give
  * @accounts: accounts of the function
  * @capacity: bytes the function may acquire
+ * @too_large: regions of that size, and larger ones, are not to be had
  * @acquired: bytes it has
  * @refused: slots for tensors that the firmware does not let us use
  * @full: it gets no further region
  */
 void flexmem_accounts_set_device(struct flexmem_accounts *accounts,
-				 u64 capacity, u64 acquired,
+				 u64 capacity, u64 too_large, u64 acquired,
 				 unsigned int refused, bool full)
 {
 	spin_lock(&accounts->lock);
 	accounts->capacity = capacity;
+	accounts->too_large = too_large;
 	accounts->acquired = acquired;
 	accounts->refused = refused;
 	accounts->full = full;

@@ -181,9 +181,8 @@ void flexmem_accounts_add_region(struct flexmem_accounts *accounts,
 				 unsigned int slot, u64 size);
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot);
-void flexmem_accounts_too_large(struct flexmem_accounts *accounts, u64 size);
 void flexmem_accounts_set_device(struct flexmem_accounts *accounts,
-				 u64 capacity, u64 acquired,
+				 u64 capacity, u64 too_large, u64 acquired,
 				 unsigned int refused, bool full);
 
 struct flexmem_account *

@@ -5,8 +5,10 @@
 
 #include <linux/align.h>
 #include <linux/device.h>
+#include <linux/limits.h>
 #include <linux/minmax.h>
 
+#include "compat.h"
 #include "domain.h"
 #include "function.h"
 #include "settings.h"
@@ -31,6 +33,7 @@ int flexmem_domain_init(struct flexmem_domain *domain,
 		.function = function,
 		.granule = function->granule,
 		.nr_sizes = settings->nr_sizes,
+		.too_large = U64_MAX,
 	};
 	for (i = 0; i < domain->nr_sizes; i++) {
 		domain->sizes[i] = settings->sizes[i];
@@ -81,3 +84,29 @@ u64 flexmem_domain_largest(const struct flexmem_domain *domain)
 			largest = max(largest, domain->sizes[i]);
 	return largest;
 }
+
+/**
+ * flexmem_domain_exhausted - why the device is not asked for a region (A16, D4)
+ * @domain: domain
+ * @kind: of the slots that it would go to
+ * @min_size: bytes it would have at least; 0: any region
+ *
+ * Return: FLEXMEM_REASON_NONE if a command may bring one.
+ */
+enum flexmem_reason
+flexmem_domain_exhausted(const struct flexmem_domain *domain,
+			 enum flexmem_kind kind, u64 min_size)
+{
+	enum flexmem_reason no_slot = READ_ONCE(domain->no_slot[kind]);
+	u64 too_large = READ_ONCE(domain->too_large);
+	unsigned int i;
+
+	if (no_slot)
+		return no_slot;
+	for (i = 0; i < domain->nr_sizes; i++)
+		if (domain->sizes[i] >= min_size &&
+		    domain->sizes[i] < too_large)
+			return FLEXMEM_REASON_NONE;
+	return FLEXMEM_REASON_CAPACITY;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_domain_exhausted);

@@ -33,12 +33,14 @@ enum flexmem_kind {
  * @nr_sizes: how many of @sizes there are, at least 1
  * @sizes: of regions in the order they are tried, in bytes
  * @capacity: bytes the function may acquire of it
+ * @too_large: the smallest size that the device has refused since it got memory
+ *	back or announced a capacity: it is asked for no more of that and above
  * @capacity_is_old: that has changed, but the firmware has not said to what yet
- * @exhausted: by kind of slot: why no further region is tried for (A16, D4); or
+ * @no_slot: by kind of slot: why there is none for a further region, or
  *	FLEXMEM_REASON_NONE
  *
- * @capacity and @exhausted change under the table's acquire_lock and are read
- * without it; @capacity_is_old is set by anybody, and reset under it. Nothing
+ * @capacity, @too_large and @no_slot change under the table's acquire_lock and are
+ * read without it; @capacity_is_old is set by anybody, and reset under it. Nothing
  * else changes.
  */
 struct flexmem_domain {
@@ -48,8 +50,9 @@ struct flexmem_domain {
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
 	u64 capacity;
+	u64 too_large;
 	bool capacity_is_old;
-	enum flexmem_reason exhausted[FLEXMEM_NR_KINDS];
+	enum flexmem_reason no_slot[FLEXMEM_NR_KINDS];
 };
 
 /* The size that is tried as number @i. Programs are small: from the last. */
@@ -79,5 +82,8 @@ int flexmem_domain_init(struct flexmem_domain *domain,
 			const struct flexmem_settings *settings);
 int flexmem_domain_refresh(struct flexmem_domain *domain);
 u64 flexmem_domain_largest(const struct flexmem_domain *domain);
+enum flexmem_reason
+flexmem_domain_exhausted(const struct flexmem_domain *domain,
+			 enum flexmem_kind kind, u64 min_size);
 
 #endif /* _FLEXMEM_DOMAIN_H */

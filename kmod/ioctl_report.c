@@ -164,7 +164,7 @@ int flexmem_cmd_segments(struct flexmem_call *call)
 int flexmem_cmd_stats(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
-	const enum flexmem_reason *exhausted = table->domain.exhausted;
+	const struct flexmem_domain *domain = &table->domain;
 	struct flexmem_stats *cmd = call->cmd;
 	struct flexmem_view *view;
 	enum flexmem_kind programs;
@@ -179,10 +179,10 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	flexmem_table_snapshot(table, call->client->account, view);
 
 	*cmd = (struct flexmem_stats) { .size = cmd->size };
-	if (READ_ONCE(exhausted[FLEXMEM_KIND_TENSOR]))
+	if (flexmem_domain_exhausted(domain, FLEXMEM_KIND_TENSOR, 0))
 		cmd->out_flags |= FLEXMEM_STATS_EXHAUSTED;
 	programs = flexmem_table_kind(table, FLEXMEM_KIND_PROGRAM);
-	if (READ_ONCE(exhausted[programs]))
+	if (flexmem_domain_exhausted(domain, programs, 0))
 		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
 	cmd->out_regions = view->nr;
 	cmd->out_leases = view->leases;

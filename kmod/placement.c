@@ -287,13 +287,13 @@ static struct growth *make_growth(struct flexmem_table *table,
  * Whether a region is to be acquired before the present ones are tried: not while
  * the firmware may be dead, whatever the order (D28).
  */
-static bool wants_new(const struct flexmem_table *table,
-		      enum flexmem_kind kind, bool unsure)
+static bool wants_new(const struct flexmem_table *table, bool may_acquire,
+		      bool unsure)
 {
 	return orders[table->settings.order].acquire_first &&
 	       !flexmem_function_is_unresponsive(&table->function) &&
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
-	       (unsure || !READ_ONCE(table->domain.exhausted[kind]));
+	       (unsure || may_acquire);
 }
 
 /**
@@ -364,7 +364,7 @@ static bool is_in_pieces(enum flexmem_reason reason)
 static enum flexmem_reason why_no_region(const struct flexmem_table *table,
 					 enum flexmem_kind kind)
 {
-	return READ_ONCE(table->domain.exhausted[kind]) ?:
+	return flexmem_domain_exhausted(&table->domain, kind, 0) ?:
 	       FLEXMEM_REASON_CAPACITY;
 }
 
@@ -441,7 +441,8 @@ static int place_without_growing(struct flexmem_table *table,
 	if (mutex_lock_killable(&table->acquire_lock))
 		return -EINTR;
 	rc = flexmem_function_fatal(&table->function);
-	if (!rc && (!table->domain.exhausted[kind] ||
+	if (!rc && (!flexmem_domain_exhausted(&table->domain, kind,
+					      request->size) ||
 		    !flexmem_function_is_settled(&table->function) ||
 		    READ_ONCE(table->domain.capacity_is_old)))
 		rc = -EAGAIN;
@@ -456,12 +457,14 @@ static int place_once(struct flexmem_table *table,
 		      struct flexmem_spare *spare, struct flexmem_place *place)
 {
 	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
-	bool acquire_first, unsure;
+	bool acquire_first, may_acquire, unsure;
 	int rc;
 
 	*place = (struct flexmem_place) {};
 	unsure = READ_ONCE(table->domain.capacity_is_old);
-	acquire_first = wants_new(table, kind, unsure);
+	may_acquire = !flexmem_domain_exhausted(&table->domain, kind,
+						request->size);
+	acquire_first = wants_new(table, may_acquire, unsure);
 	/* The charge asks the limits. */
 	if (!acquire_first &&
 	    place_in_existing(table, kind, request, spare, place))
@@ -470,8 +473,8 @@ static int place_once(struct flexmem_table *table,
 	place->reason = refusal_of(table, request, unsure);
 	if (place->reason)
 		return explain(table, kind, request, place);
-	rc = READ_ONCE(table->domain.exhausted[kind]) ?
-		place_without_growing(table, request, spare, place) : -EAGAIN;
+	rc = may_acquire ?
+		-EAGAIN : place_without_growing(table, request, spare, place);
 	if (rc == -EAGAIN)
 		rc = place_by_growing(table, request, spare, place,
 				      acquire_first);

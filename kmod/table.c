@@ -6,11 +6,11 @@
  * addressable, and only then an entry in the table, where allocations find it.
  * It stays until it is trimmed while empty, or the device goes.
  *
- * The slots of a kind are exhausted, so that the firmware is not asked in vain,
- * when they are used up or when every size was tried and refused for want of
- * capacity or of a slot (A16, D4: there it is called locked). A firmware that
- * fails or does not answer never exhausts them. Regions that go back, and new
- * capacity, reopen them.
+ * The firmware is not asked in vain: not when the slots of a kind are used up or
+ * refused, nor for a size that it has refused for want of capacity, or a larger
+ * one (A16, D4: there it is called locked). A firmware that fails or does not
+ * answer has refused nothing. Memory that goes back, and an announcement of new
+ * capacity, reopen the slots and the sizes.
  *
  * A region is scrubbed before a slot makes it addressable: who has the slot
  * reaches all of it, past the driver, and it may have been anybody's.
@@ -91,8 +91,8 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	table->pool[FLEXMEM_KIND_PROGRAM].end = nr;
 	flexmem_accounts_init(&table->accounts, split, domain->sizes,
 			      domain->nr_sizes);
-	flexmem_accounts_set_device(&table->accounts, domain->capacity, 0, 0,
-				    false);
+	flexmem_accounts_set_device(&table->accounts, domain->capacity,
+				    domain->too_large, 0, 0, false);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_init);
@@ -116,19 +116,10 @@ void flexmem_table_tell_accounts(struct flexmem_table *table)
 	u64 held = flexmem_function_fatal(&table->function) ? 0 :
 		   flexmem_function_held(&table->function);
 
-	flexmem_accounts_set_device(&table->accounts, domain->capacity, held,
+	flexmem_accounts_set_device(&table->accounts, domain->capacity,
+				    domain->too_large, held,
 				    refused_slots(table),
-				    domain->exhausted[FLEXMEM_KIND_TENSOR]);
-}
-
-static void exhaust(struct flexmem_table *table, enum flexmem_kind kind,
-		    enum flexmem_reason reason)
-{
-	lockdep_assert_held(&table->acquire_lock);
-	WRITE_ONCE(table->domain.exhausted[kind], reason);
-	flexmem_table_tell_accounts(table);
-	dev_dbg(table->function.dev, "domain %u: kind %d exhausted, reason %d\n",
-		table->domain.id, kind, reason);
+				    domain->no_slot[FLEXMEM_KIND_TENSOR]);
 }
 
 /* Why there can be no region more when the slots of a kind are filled. */
@@ -143,11 +134,15 @@ static enum flexmem_reason slots_reason(const struct flexmem_table *table,
 	return table->full_reason;
 }
 
-static void exhaust_if_full(struct flexmem_table *table,
-			    enum flexmem_kind kind)
+/* Whether there is a slot for a further region has changed. */
+static void update_no_slot(struct flexmem_table *table, enum flexmem_kind kind)
 {
+	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
+
+	lockdep_assert_held(&table->acquire_lock);
 	if (flexmem_slots_find(&table->slots, &table->pool[kind]) < 0)
-		exhaust(table, kind, slots_reason(table, kind));
+		reason = slots_reason(table, kind);
+	WRITE_ONCE(table->domain.no_slot[kind], reason);
 }
 
 /**
@@ -167,34 +162,30 @@ void flexmem_table_reopen_pools(struct flexmem_table *table)
 	for (kind = 0; kind < FLEXMEM_NR_KINDS; kind++) {
 		if (table->pool[kind].first == table->pool[kind].end)
 			continue;
-		WRITE_ONCE(table->domain.exhausted[kind], FLEXMEM_REASON_NONE);
-		exhaust_if_full(table, kind);
+		update_no_slot(table, kind);
 	}
-	flexmem_accounts_too_large(&table->accounts, U64_MAX);
+	WRITE_ONCE(table->domain.too_large, U64_MAX);
 	flexmem_table_tell_accounts(table);
 	flexmem_pressure_freed(&table->accounts);
 }
 
 /*
  * Takes memory of the first size that the device gives. Sizes below @min_size
- * are skipped. If every size was tried and refused, its slots are exhausted.
+ * are skipped, and those that it has refused.
  */
 static int acquire_memory(struct flexmem_table *table,
 			  enum flexmem_kind kind, u64 min_size,
 			  struct flexmem_memory *mem)
 {
-	const struct flexmem_domain *domain = &table->domain;
-	bool skipped = false;
+	struct flexmem_domain *domain = &table->domain;
 	int rc = -ENOSPC;
 	unsigned int i;
 
 	for (i = 0; i < domain->nr_sizes; i++) {
 		u64 size = flexmem_domain_size(domain, kind, i);
 
-		if (size < min_size) {
-			skipped = true;
+		if (size < min_size || size >= domain->too_large)
 			continue;
-		}
 		rc = flexmem_function_error(&table->function);
 		if (rc)
 			break;
@@ -206,12 +197,9 @@ static int acquire_memory(struct flexmem_table *table,
 			return 0;
 		if (rc != -ENOSPC)
 			break;
-		flexmem_accounts_too_large(&table->accounts, size);
+		WRITE_ONCE(domain->too_large, size);
 	}
-	if (rc == -ENOSPC && !skipped)
-		exhaust(table, kind, FLEXMEM_REASON_CAPACITY);
-	else
-		flexmem_table_tell_accounts(table);
+	flexmem_table_tell_accounts(table);
 	return rc;
 }
 
@@ -228,7 +216,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 			return rc;
 		slot = flexmem_slots_find(&table->slots, &table->pool[kind]);
 		if (slot < 0) {
-			exhaust(table, kind, slots_reason(table, kind));
+			update_no_slot(table, kind);
 			return slot;
 		}
 		region->slot = slot;
@@ -276,7 +264,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	rc = flexmem_table_drain(table, false);
 	if (rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV)
 		return ERR_PTR(rc);
-	if (table->domain.exhausted[kind])
+	if (flexmem_domain_exhausted(&table->domain, kind, min_size))
 		return ERR_PTR(-ENOSPC);
 
 	rc = acquire_memory(table, kind, min_size, &mem);
@@ -328,9 +316,9 @@ void flexmem_region_publish(struct flexmem_table *table,
 	lockdep_assert_held(&table->acquire_lock);
 	lockdep_assert_held(&table->snapshot_lock);
 	rcu_assign_pointer(table->region[region->slot], region);
+	update_no_slot(table, region->kind);
 	flexmem_table_tell_accounts(table);
 	flexmem_pressure_freed(&table->accounts);
-	exhaust_if_full(table, region->kind);
 	dev_dbg(table->function.dev, "region %#llx in slot %u, %llu bytes\n",
 		region->id, region->slot, region->mem.size);
 }
@@ -358,7 +346,7 @@ static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind)
 {
 	int rc = 0;
 
-	while (!rc && !table->domain.exhausted[kind])
+	while (!rc && !flexmem_domain_exhausted(&table->domain, kind, 0))
 		rc = prealloc_one(table, kind);
 	return rc == -ENOSPC ? 0 : rc;
 }

@@ -248,13 +248,13 @@ static void memory_is_what_could_be_acquired(struct kunit *test)
 	EXPECT(test, *memory, 20 * GIB);
 	accounts_set_capacity(test, 24 * GIB);
 	EXPECT(test, *memory, 24 * GIB);
-	flexmem_accounts_too_large(&ctx->accounts, 12 * GIB);
+	ctx->too_large = 12 * GIB;
 	accounts_tell_device(ctx);
 	EXPECT(test, *memory, 24 * GIB);
-	flexmem_accounts_too_large(&ctx->accounts, 8 * GIB);
+	ctx->too_large = 8 * GIB;
 	accounts_tell_device(ctx);
 	EXPECT(test, *memory, 16 * GIB);
-	flexmem_accounts_too_large(&ctx->accounts, U64_MAX);
+	ctx->too_large = U64_MAX;
 	ctx->refused = 3;
 	accounts_tell_device(ctx);
 	EXPECT(test, *memory, 12 * GIB);

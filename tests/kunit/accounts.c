@@ -21,7 +21,8 @@ void accounts_check(struct kunit *test)
 void accounts_tell_device(struct accounts_ctx *ctx)
 {
 	flexmem_accounts_set_device(&ctx->accounts, ctx->capacity,
-				    ctx->acquired, ctx->refused, false);
+				    ctx->too_large ?: U64_MAX, ctx->acquired,
+				    ctx->refused, false);
 }
 
 void accounts_set_capacity(struct kunit *test, u64 capacity)

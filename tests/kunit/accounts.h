@@ -28,6 +28,7 @@ struct kunit;
 struct accounts_ctx {
 	struct flexmem_accounts accounts;
 	u64 capacity;
+	u64 too_large;
 	u64 acquired;
 	unsigned int refused;
 };

@@ -222,6 +222,8 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 					struct fake_device *fake,
 					const struct flexmem_settings *settings);
 void fake_table_remove(struct flexmem_table *table);
+enum flexmem_reason fake_exhausted(const struct flexmem_table *table,
+				   enum flexmem_kind kind);
 const char *fake_table_check(struct flexmem_table *table);
 struct flexmem_account *fake_table_account(struct flexmem_table *table);
 struct flexmem_account *fake_account_open(struct kunit *test,

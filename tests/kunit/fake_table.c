@@ -216,6 +216,19 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 }
 
 /**
+ * fake_exhausted - why no region is acquired
+ * @table: table
+ * @kind: what for
+ *
+ * Return: the reason, or FLEXMEM_REASON_NONE.
+ */
+enum flexmem_reason fake_exhausted(const struct flexmem_table *table,
+				   enum flexmem_kind kind)
+{
+	return flexmem_domain_exhausted(&table->domain, kind, 0);
+}
+
+/**
  * fake_table_remove - what happens when the device goes
  * @table: table of fake_table_create(); its blocks can still be freed
  */

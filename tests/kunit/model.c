@@ -20,10 +20,20 @@ static struct model_pool *pool_of(struct model *model, bool program)
 						 &model->tensors;
 }
 
-static void lock(struct model_pool *pool, enum flexmem_reason reason)
+/* Why the device is not asked for a region of @min_size or more. */
+enum flexmem_reason model_exhausted(const struct model *model,
+				    const struct model_pool *pool,
+				    u64 min_size)
 {
-	pool->exhausted = true;
-	pool->reason = reason;
+	unsigned int i;
+
+	if (pool->no_slot)
+		return pool->no_slot;
+	for (i = 0; i < model->nr_sizes; i++)
+		if (model->sizes[i] >= min_size &&
+		    model->sizes[i] < model->too_large)
+			return FLEXMEM_REASON_NONE;
+	return FLEXMEM_REASON_CAPACITY;
 }
 
 /* The lowest slot that can be filled, or -1. */
@@ -47,12 +57,12 @@ static void lock_if_full(struct model *model, struct model_pool *pool)
 		return;
 	if (model->mode == FLEXMEM_MODE_VF &&
 	    model->hw_slots <= model->max_regions)
-		lock(pool, FLEXMEM_REASON_SLOTS);
+		pool->no_slot = FLEXMEM_REASON_SLOTS;
 	else
-		lock(pool, FLEXMEM_REASON_MAX_REGIONS);
+		pool->no_slot = FLEXMEM_REASON_MAX_REGIONS;
 	for (slot = pool->first; slot < pool->end; slot++)
 		if (model->region[slot].refused)
-			lock(pool, FLEXMEM_REASON_SLOTS);
+			pool->no_slot = FLEXMEM_REASON_SLOTS;
 }
 
 /* Puts memory in a slot: the slot, -ENOSPC if there is none, or an error. */
@@ -112,24 +122,22 @@ static int add_region(struct model *model, struct model_pool *pool,
 static int acquire(struct model *model, struct model_pool *pool,
 		   const struct model_request *request)
 {
-	bool every_size = true;
 	unsigned int i;
 	int rc;
 
 	rc = model_drain(model, false);
 	if (model_is_no_answer(rc))
 		return rc;
-	if (pool->exhausted)
+	if (pool->no_slot)
 		return -ENOSPC;
 	for (i = 0; i < model->nr_sizes; i++) {
 		u64 size = model->sizes[i];
 
 		if (pool == &model->programs)
 			size = model->sizes[model->nr_sizes - 1 - i];
-		if (request && size < request->size) {
-			every_size = false;
+		if ((request && size < request->size) ||
+		    size >= model->too_large)
 			continue;
-		}
 		rc = model_acquire(model, size);
 		if (rc == -ENOSPC) {
 			model->too_large = size;
@@ -137,8 +145,6 @@ static int acquire(struct model *model, struct model_pool *pool,
 		}
 		return rc < 0 ? rc : add_region(model, pool, rc, size);
 	}
-	if (every_size)
-		lock(pool, FLEXMEM_REASON_CAPACITY);
 	return -ENOSPC;
 }
 
@@ -277,8 +283,8 @@ static void explain(struct model *model, const struct model_pool *pool,
 		    const struct model_request *request,
 		    struct model_answer *answer)
 {
-	enum flexmem_reason no_region = pool->exhausted ? pool->reason :
-						       FLEXMEM_REASON_CAPACITY;
+	enum flexmem_reason no_region = model_exhausted(model, pool, 0) ?:
+					FLEXMEM_REASON_CAPACITY;
 
 	answer->rc = -ENOMEM;
 	model_figures(model, request, answer);
@@ -391,9 +397,11 @@ static int place_in_new(struct model *model, struct model_pool *pool,
 }
 
 /* Whether asking the device could bring a region. */
-static bool may_grow(const struct model *model, const struct model_pool *pool)
+static bool may_grow(const struct model *model, const struct model_pool *pool,
+		     u64 size)
 {
-	return model->unsure || !pool->exhausted || !model_is_settled(model);
+	return model->unsure || !model_exhausted(model, pool, size) ||
+	       !model_is_settled(model);
 }
 
 static int place_in_order(struct model *model, struct model_pool *pool,
@@ -407,7 +415,7 @@ static int place_in_order(struct model *model, struct model_pool *pool,
 	if (model->broken)
 		return -EIO;
 	answer->reason = FLEXMEM_REASON_NONE;
-	if (!may_grow(model, pool))
+	if (!may_grow(model, pool, request->size))
 		return try_regions(model, pool, request, answer) ? 0 : -ENOSPC;
 	rc = model_wait(model);
 	if (rc)
@@ -429,7 +437,8 @@ static int place(struct model *model, struct model_pool *pool,
 {
 	bool acquire_first = model->order == FLEXMEM_ORDER_LOAD_BALANCE &&
 			     model->acquire == FLEXMEM_ACQUIRE_LAZY &&
-			     (model->unsure || !pool->exhausted) &&
+			     (model->unsure ||
+			      !model_exhausted(model, pool, request->size)) &&
 			     !model_is_unresponsive(model);
 
 	return place_in_order(model, pool, request, answer, acquire_first);
@@ -462,8 +471,8 @@ void model_reopen(struct model *model)
 	unsigned int slot;
 
 	model->too_large = ~0ULL;
-	model->tensors.exhausted = false;
-	model->programs.exhausted = false;
+	model->tensors.no_slot = FLEXMEM_REASON_NONE;
+	model->programs.no_slot = FLEXMEM_REASON_NONE;
 	for (slot = 0; slot < model->slots; slot++)
 		model->region[slot].refused = false;
 	lock_if_full(model, &model->tensors);

@@ -72,14 +72,12 @@ struct model_region {
  * struct model_pool - slots of one kind
  * @first: first
  * @end: after the last
- * @exhausted: no region is tried for
- * @reason: why
+ * @no_slot: why there is no slot for a region more, or FLEXMEM_REASON_NONE
  */
 struct model_pool {
 	unsigned int first;
 	unsigned int end;
-	bool exhausted;
-	enum flexmem_reason reason;
+	enum flexmem_reason no_slot;
 };
 
 /**
@@ -274,6 +272,9 @@ void model_alloc(struct model *model, const struct model_request *request,
 void model_figures(struct model *model, const struct model_request *request,
 		   struct model_answer *answer);
 u64 model_max_region(const struct model *model);
+enum flexmem_reason model_exhausted(const struct model *model,
+				    const struct model_pool *pool,
+				    u64 min_size);
 u64 model_room(struct model *model, unsigned int slot, u64 offset);
 u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size);
 void model_join(struct model *model, unsigned int slot, u64 offset);

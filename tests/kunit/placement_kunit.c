@@ -157,10 +157,36 @@ static void load_balance_without_capacity_uses_what_is_there(struct kunit *test)
 	fake_device_forget(ctx->fake);
 	/* Exhausts the slots, and then takes the emptier region. */
 	expect_tensor(test, ctx, 128, 0, 128);
-	expect_log(test, ctx,
-		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G ENOSPC");
+	expect_log(test, ctx, "acquire 4G ENOSPC");
 	expect_tensor(test, ctx, 128, 0, 256);
 	expect_log(test, ctx, "");
+}
+
+/*
+ * Above the smallest size the slots are not exhausted, whether the request
+ * succeeds in a region that is there or fails.
+ */
+static void what_was_refused_sends_no_command(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, 17 * GIB);
+	struct fake_block *block;
+	unsigned int i;
+
+	expect_tensor(test, ctx, 128, 0, 0);
+	fake_device_forget(ctx->fake);
+	for (i = 0; i < 1000; i++) {
+		block = try(ctx, 6 * GIB, false);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
+		KUNIT_ASSERT_EQ(test, -ENOMEM,
+				PTR_ERR(try(ctx, 6 * GIB, false)));
+		KUNIT_ASSERT_EQ(test, ctx->place.reason,
+				FLEXMEM_REASON_CAPACITY);
+		fake_free(block);
+	}
+	expect_log(test, ctx, "acquire 12G ENOSPC, acquire 8G ENOSPC");
+	expect_tensor(test, ctx, 4 * GIB,
+		      param_order(test) == FLEXMEM_ORDER_LOAD_BALANCE,
+		      param_order(test) == FLEXMEM_ORDER_LOAD_BALANCE ? 0 : 128);
 }
 
 static void load_balance_skips_sizes_without_locking(struct kunit *test)
@@ -362,6 +388,7 @@ static struct kunit_case placement_cases[] = {
 	KUNIT_CASE(load_balance_acquires_until_exhausted),
 	KUNIT_CASE(load_balance_allocates_from_the_new_region),
 	KUNIT_CASE(load_balance_without_capacity_uses_what_is_there),
+	ORDER_CASE(what_was_refused_sends_no_command),
 	KUNIT_CASE(load_balance_skips_sizes_without_locking),
 	KUNIT_CASE(fill_first_acquires_when_nothing_fits),
 	KUNIT_CASE(fill_first_acquires_when_fragmented),

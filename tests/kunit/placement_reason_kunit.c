@@ -29,7 +29,7 @@ static void reason_capacity(struct kunit *test)
 	expect_reason(test, ctx, 2 * GIB, false, FLEXMEM_REASON_CAPACITY,
 		      1 * GIB, 1 * GIB, 12 * GIB);
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR]);
+			  fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR));
 }
 
 /* Not every size was tried, so nothing is exhausted. */
@@ -42,7 +42,7 @@ static void reason_capacity_of_a_large_request(struct kunit *test)
 	expect_reason(test, ctx, 6 * GIB, false, FLEXMEM_REASON_CAPACITY,
 		      1 * GIB, 1 * GIB, 12 * GIB);
 	KUNIT_EXPECT_FALSE(test,
-			   ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR]);
+			   fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR));
 	expect_tensor(test, ctx, 4 * GIB, 1, 0);
 }
 
@@ -210,7 +210,7 @@ static void reason_region_size_acquires_nothing(struct kunit *test)
 		      FLEXMEM_REASON_REGION_SIZE, 0, 0, 12 * GIB);
 	expect_log(test, ctx, "");
 	KUNIT_EXPECT_FALSE(test,
-			   ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR]);
+			   fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR));
 }
 
 static void reason_region_size_goes_by_capacity(struct kunit *test)

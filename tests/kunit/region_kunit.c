@@ -122,8 +122,7 @@ static void each_size_of_the_fallback_is_used(struct kunit *test)
 	acquire(ctx, 0);
 	expect_log(test, ctx, "acquire 12G ENOSPC, acquire 8G, set 1");
 	acquire(ctx, 0);
-	expect_log(test, ctx,
-		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G, set 2");
+	expect_log(test, ctx, "acquire 8G ENOSPC, acquire 4G, set 2");
 	expect_open(test, ctx);
 }
 
@@ -132,15 +131,48 @@ static void sizes_are_tried_as_they_are_listed(struct kunit *test)
 	struct flexmem_settings settings = fake_settings();
 	struct ctx *ctx;
 
-	settings.sizes[0] = 4 * GIB;
-	settings.sizes[1] = 12 * GIB;
-	settings.sizes[2] = 8 * GIB;
+	settings.sizes[0] = 8 * GIB;
+	settings.sizes[1] = 4 * GIB;
+	settings.sizes[2] = 12 * GIB;
 	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
-	ctx->fake->refused_size[0] = 4 * GIB;
-	ctx->fake->refused_size[1] = 12 * GIB;
+	ctx->fake->refused_size[0] = 8 * GIB;
+	acquire(ctx, 0);
+	expect_log(test, ctx, "acquire 8G ENOSPC, acquire 4G, set 0");
+}
+
+/* A device that has no 8 GiB has no 12 GiB. */
+static void what_is_larger_than_refused_is_not_asked_for(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.sizes[0] = 8 * GIB;
+	settings.sizes[1] = 12 * GIB;
+	settings.sizes[2] = 4 * GIB;
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, 7 * GIB, &settings);
+	acquire(ctx, 0);
+	expect_log(test, ctx, "acquire 8G ENOSPC, acquire 4G, set 0");
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 5 * GIB)), -ENOSPC);
+	expect_log(test, ctx, "");
+}
+
+/* What was refused is asked for again once the device has memory back. */
+static void memory_that_goes_back_may_be_asked_for(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, 20 * GIB);
+	unsigned int nr;
+	u64 bytes;
+
+	acquire(ctx, 0);
 	acquire(ctx, 0);
 	expect_log(test, ctx,
-		   "acquire 4G ENOSPC, acquire 12G ENOSPC, acquire 8G, set 0");
+		   "acquire 12G, set 0, acquire 12G ENOSPC, acquire 8G, set 1");
+	occupy(test, ctx, 1, 128);
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	fake_device_forget(ctx->fake);
+	acquire(ctx, 0);
+	expect_log(test, ctx, "acquire 12G, set 0");
 }
 
 static void exhausted_table_asks_no_more(struct kunit *test)
@@ -162,8 +194,7 @@ static void too_small_sizes_are_skipped(struct kunit *test)
 	expect_log(test, ctx, "acquire 12G ENOSPC, acquire 8G ENOSPC");
 	expect_open(test, ctx);
 	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 4 * GIB));
-	expect_log(test, ctx,
-		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G, set 0");
+	expect_log(test, ctx, "acquire 4G, set 0");
 }
 
 static void larger_than_every_size_asks_nothing(struct kunit *test)
@@ -187,6 +218,7 @@ static void firmware_error_never_exhausts(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], nth);
 		expect_open(test, ctx);
 		KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+		flexmem_table_new_capacity(ctx->table);
 		fake_device_forget(ctx->fake);
 	}
 	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
@@ -456,7 +488,7 @@ static void refused_slots_are_the_reason_in_their_pool(struct kunit *test)
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
 				     fake_table_acquire(ctx->table, true, 0));
-	KUNIT_EXPECT_EQ(test, ctx->table->domain.exhausted[FLEXMEM_KIND_PROGRAM],
+	KUNIT_EXPECT_EQ(test, fake_exhausted(ctx->table, FLEXMEM_KIND_PROGRAM),
 			FLEXMEM_REASON_MAX_REGIONS);
 }
 
@@ -470,7 +502,7 @@ static void pools_lock_apart(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
 				     fake_table_acquire(ctx->table, true, 0));
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->domain.exhausted[FLEXMEM_KIND_PROGRAM]);
+			  fake_exhausted(ctx->table, FLEXMEM_KIND_PROGRAM));
 	expect_open(test, ctx);
 	acquire_regions(test, ctx, 7);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
@@ -491,12 +523,15 @@ static void programs_begin_with_the_last_size(struct kunit *test)
 	struct ctx *ctx;
 
 	settings.program_slots = 2;
+	settings.sizes[0] = 4 * GIB;
+	settings.sizes[1] = 12 * GIB;
+	settings.sizes[2] = 8 * GIB;
 	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
-	ctx->fake->refused_size[0] = 4 * GIB;
+	ctx->fake->refused_size[0] = 8 * GIB;
 	region = fake_table_acquire(ctx->table, true, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, region);
 	KUNIT_EXPECT_EQ(test, region->kind, FLEXMEM_KIND_PROGRAM);
-	expect_log(test, ctx, "acquire 4G ENOSPC, acquire 8G, set 6");
+	expect_log(test, ctx, "acquire 8G ENOSPC, acquire 4G, set 6");
 }
 
 static void new_capacity_reopens(struct kunit *test)
@@ -527,7 +562,7 @@ static void new_capacity_gives_no_slots(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->domain.exhausted[FLEXMEM_KIND_PROGRAM]);
+			  fake_exhausted(ctx->table, FLEXMEM_KIND_PROGRAM));
 }
 
 static void unknown_new_capacity_changes_nothing(struct kunit *test)
@@ -628,7 +663,7 @@ static void prealloc_sees_to_programs_first(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.region[2].flags,
 			FLEXMEM_REGION_PROGRAM);
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->domain.exhausted[FLEXMEM_KIND_PROGRAM]);
+			  fake_exhausted(ctx->table, FLEXMEM_KIND_PROGRAM));
 	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 
@@ -661,6 +696,8 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(falls_back_12_8_4_then_exhausted),
 	KUNIT_CASE(each_size_of_the_fallback_is_used),
 	KUNIT_CASE(sizes_are_tried_as_they_are_listed),
+	KUNIT_CASE(what_is_larger_than_refused_is_not_asked_for),
+	KUNIT_CASE(memory_that_goes_back_may_be_asked_for),
 	KUNIT_CASE(exhausted_table_asks_no_more),
 	KUNIT_CASE(too_small_sizes_are_skipped),
 	KUNIT_CASE(larger_than_every_size_asks_nothing),

@@ -83,7 +83,7 @@ static void trim_leaves_full_pools_exhausted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->domain.exhausted[FLEXMEM_KIND_PROGRAM]);
+			  fake_exhausted(ctx->table, FLEXMEM_KIND_PROGRAM));
 	fake_device_forget(ctx->fake);
 	KUNIT_EXPECT_EQ(test, -ENOSPC,
 			PTR_ERR(fake_table_acquire(ctx->table, true, 0)));
@@ -318,7 +318,7 @@ static void trim_of_stranded_memory_reopens(struct kunit *test)
 	block = fake_alloc(ctx->table, 128, FLEXMEM_ALIGN, false, NULL);
 	KUNIT_EXPECT_FALSE(test, IS_ERR(block));
 	KUNIT_EXPECT_FALSE(test,
-			   ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR]);
+			   fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR));
 }
 
 static struct kunit_case region_trim_cases[] = {

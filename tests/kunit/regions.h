@@ -107,14 +107,14 @@ static inline void expect_log(struct kunit *test, struct ctx *ctx,
 static inline void expect_exhausted(struct kunit *test, struct ctx *ctx,
 				    enum flexmem_reason reason)
 {
-	KUNIT_EXPECT_EQ(test, ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR],
+	KUNIT_EXPECT_EQ(test, fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR),
 			reason);
 }
 
 static inline void expect_open(struct kunit *test, struct ctx *ctx)
 {
 	KUNIT_EXPECT_FALSE(test,
-			   ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR]);
+			   fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR));
 }
 
 static inline unsigned int nr_regions(struct ctx *ctx)

@@ -310,11 +310,11 @@ static void reset_unlocks_and_reads_the_capacity(struct kunit *test)
 	for (i = 0; i < 4; i++)
 		alloc(test, ctx->client, 12 * GIB);
 	KUNIT_EXPECT_TRUE(test,
-			  ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR]);
+			  fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR));
 	ctx->fake->capacity = 8 * GIB;
 	reset(test, ctx);
 	KUNIT_EXPECT_FALSE(test,
-			   ctx->table->domain.exhausted[FLEXMEM_KIND_TENSOR]);
+			   fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR));
 	alloc(test, ctx->client, GIB);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_capacity, 8 * GIB);
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_total, 8 * GIB);

@@ -131,7 +131,7 @@ static u64 acquirable(const struct fuzz *f, unsigned int slots, u64 capacity)
 {
 	u64 size = next_size(f, ~0ULL), bytes = 0;
 
-	if (f->model->tensors.exhausted)
+	if (f->model->tensors.no_slot)
 		return 0;
 	while (slots && size) {
 		if (size > capacity) {

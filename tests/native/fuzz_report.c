@@ -292,11 +292,12 @@ static void check_stats(struct fuzz *f, const struct flexmem_stats *is)
 		model_region_entry(f->model, i, &region);
 		allocated += region.nr_allocated;
 	}
-	SAME(f, is->out_flags & FLEXMEM_STATS_EXHAUSTED,
-	     model->tensors.exhausted);
+	SAME(f, !!(is->out_flags & FLEXMEM_STATS_EXHAUSTED),
+	     !!model_exhausted(model, &model->tensors, 0));
 	SAME(f, !!(is->out_flags & FLEXMEM_STATS_PROGRAM_EXHAUSTED),
-	     model->program_slots ? model->programs.exhausted :
-				    model->tensors.exhausted);
+	     !!model_exhausted(model, model->program_slots ? &model->programs :
+							     &model->tensors,
+			       0));
 	SAME(f, is->out_regions, nr_regions(f));
 	SAME(f, is->out_leases, count_leases(f));
 	SAME(f, is->out_total, sums.total);
