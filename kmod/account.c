@@ -7,11 +7,9 @@
  * moment. A limit is looked at in the charge itself: it holds exactly, also
  * when many allocate at once.
  *
- * The accounts also know which regions there are and what the device can still
- * give: how full the function is depends on both.
+ * Accounts know owners and charges. What memory there is, the domain knows.
  */
 
-#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
 
@@ -21,29 +19,15 @@
 /**
  * flexmem_accounts_init - no accounts yet
  * @accounts: to initialise
- * @slots: slots for tensors, from slot 0 on
- * @sizes: what regions are acquired in, in any order
- * @nr_sizes: how many sizes, not 0
  */
-void flexmem_accounts_init(struct flexmem_accounts *accounts,
-			   unsigned int slots, const u64 *sizes,
-			   unsigned int nr_sizes)
+void flexmem_accounts_init(struct flexmem_accounts *accounts)
 {
-	unsigned int i, j;
-
 	memset(accounts, 0, sizeof(*accounts));
 	spin_lock_init(&accounts->lock);
 	INIT_LIST_HEAD(&accounts->clients);
 	INIT_LIST_HEAD(&accounts->users);
 	accounts->by_id = RB_ROOT;
 	flexmem_gauge_init(&accounts->gauge);
-	accounts->slots = slots;
-	accounts->nr_sizes = nr_sizes;
-	for (i = 0; i < nr_sizes; i++) {
-		for (j = i; j && accounts->sizes[j - 1] < sizes[i]; j--)
-			accounts->sizes[j] = accounts->sizes[j - 1];
-		accounts->sizes[j] = sizes[i];
-	}
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_init);
 
@@ -267,7 +251,7 @@ static void count_quarantined(struct flexmem_accounts *accounts,
 			      unsigned int slot, s64 size)
 {
 	lockdep_assert_held(&accounts->lock);
-	accounts->slot[slot].quarantined += size;
+	accounts->quarantined_in[slot] += size;
 	accounts->quarantined += size;
 }
 
@@ -339,63 +323,6 @@ flexmem_account_refuses(struct flexmem_accounts *accounts,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_account_refuses);
 
-static unsigned int free_slots(const struct flexmem_accounts *accounts)
-{
-	unsigned int slot, nr = 0;
-
-	for (slot = 0; slot < accounts->slots; slot++)
-		nr += !accounts->slot[slot].size;
-	return nr > accounts->refused ? nr - accounts->refused : 0;
-}
-
-/* Bytes of regions that could be acquired, largest first as they are acquired. */
-static u64 acquirable(const struct flexmem_accounts *accounts)
-{
-	unsigned int i, nr, slots = free_slots(accounts);
-	u64 capacity = 0, bytes = 0;
-
-	if (accounts->capacity > accounts->acquired)
-		capacity = accounts->capacity - accounts->acquired;
-	for (i = 0; i < accounts->nr_sizes && !accounts->full; i++) {
-		if (accounts->sizes[i] >= accounts->too_large)
-			continue;
-		nr = min_t(u64, slots, div64_u64(capacity, accounts->sizes[i]));
-		slots -= nr;
-		capacity -= nr * accounts->sizes[i];
-		bytes += nr * accounts->sizes[i];
-	}
-	return bytes;
-}
-
-/*
- * What there is or could be has changed. That may be an event, for
- * flexmem_pressure_tell().
- */
-static void update_gauge(struct flexmem_accounts *accounts)
-{
-	lockdep_assert_held(&accounts->lock);
-	flexmem_gauge_set_memory(&accounts->gauge,
-				 accounts->acquired + acquirable(accounts),
-				 flexmem_accounts_in_use(accounts));
-}
-
-/**
- * flexmem_accounts_add_region - a region has been acquired
- * @accounts: accounts of the function
- * @slot: of the region
- * @size: its bytes
- */
-void flexmem_accounts_add_region(struct flexmem_accounts *accounts,
-				 unsigned int slot, u64 size)
-{
-	spin_lock(&accounts->lock);
-	accounts->slot[slot] = (struct flexmem_slot_use) { .size = size };
-	accounts->acquired += size;
-	update_gauge(accounts);
-	spin_unlock(&accounts->lock);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_add_region);
-
 static void forget_charges(struct flexmem_account *account, unsigned int slot)
 {
 	struct flexmem_charges *in = &account->in[slot];
@@ -428,33 +355,8 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 	}
 	list_for_each_entry(account, &accounts->users, link)
 		forget_charges(account, slot);
-	accounts->quarantined -= accounts->slot[slot].quarantined;
-	accounts->slot[slot] = (struct flexmem_slot_use) {};
+	accounts->quarantined -= accounts->quarantined_in[slot];
+	accounts->quarantined_in[slot] = 0;
 	spin_unlock(&accounts->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_remove_region);
-
-/**
- * flexmem_accounts_set_device - what the device has to give
- * @accounts: accounts of the function
- * @capacity: bytes the function may acquire
- * @too_large: regions of that size, and larger ones, are not to be had
- * @acquired: bytes it has
- * @refused: slots for tensors that the firmware does not let us use
- * @full: it gets no further region
- */
-void flexmem_accounts_set_device(struct flexmem_accounts *accounts,
-				 u64 capacity, u64 too_large, u64 acquired,
-				 unsigned int refused, bool full)
-{
-	spin_lock(&accounts->lock);
-	accounts->capacity = capacity;
-	accounts->too_large = too_large;
-	accounts->acquired = acquired;
-	accounts->refused = refused;
-	accounts->full = full;
-	update_gauge(accounts);
-	spin_unlock(&accounts->lock);
-	flexmem_pressure_tell(accounts);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_set_device);

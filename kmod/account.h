@@ -81,16 +81,6 @@ struct flexmem_account {
 };
 
 /**
- * struct flexmem_slot_use - a slot as the accounts see it
- * @size: bytes of the region in it; 0: there is none
- * @quarantined: of these, could not be scrubbed
- */
-struct flexmem_slot_use {
-	u64 size;
-	u64 quarantined;
-};
-
-/**
  * struct flexmem_accounts - all accounts of one function
  * @lock: protects what follows. Taken under the region's lock where a charge
  *	goes with a change of blocks, so that both are of one moment; below it
@@ -106,15 +96,7 @@ struct flexmem_slot_use {
  * @orphaned: bytes freed but still in use
  * @quarantined: bytes that could not be scrubbed
  * @gauge: how full the function is
- * @slots: slots for tensors there are
- * @capacity: bytes the function may acquire
- * @acquired: bytes it has, those of regions without a slot included
- * @refused: slots that the firmware does not let us use
- * @too_large: regions of that size and more are not to be had
- * @full: the device gives no further region
- * @sizes: what regions are acquired in, largest first
- * @nr_sizes: how many sizes
- * @slot: the slots
+ * @quarantined_in: of @quarantined, by slot of the region
  */
 struct flexmem_accounts {
 	spinlock_t lock; /* see above */
@@ -128,15 +110,7 @@ struct flexmem_accounts {
 	u64 orphaned;
 	u64 quarantined;
 	struct flexmem_gauge gauge;
-	unsigned int slots;
-	u64 capacity;
-	u64 acquired;
-	unsigned int refused;
-	u64 too_large;
-	bool full;
-	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
-	unsigned int nr_sizes;
-	struct flexmem_slot_use slot[FLEXMEM_MAX_SLOTS];
+	u64 quarantined_in[FLEXMEM_MAX_SLOTS];
 };
 
 /* Bytes in use. Under the lock. */
@@ -146,9 +120,7 @@ flexmem_accounts_in_use(const struct flexmem_accounts *accounts)
 	return accounts->owned + accounts->orphaned + accounts->quarantined;
 }
 
-void flexmem_accounts_init(struct flexmem_accounts *accounts,
-			   unsigned int slots, const u64 *sizes,
-			   unsigned int nr_sizes);
+void flexmem_accounts_init(struct flexmem_accounts *accounts);
 void flexmem_accounts_fini(struct flexmem_accounts *accounts);
 
 enum flexmem_reason
@@ -177,13 +149,8 @@ enum flexmem_reason
 flexmem_account_refuses(struct flexmem_accounts *accounts,
 			const struct flexmem_account *client, u64 size,
 			unsigned int slots);
-void flexmem_accounts_add_region(struct flexmem_accounts *accounts,
-				 unsigned int slot, u64 size);
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot);
-void flexmem_accounts_set_device(struct flexmem_accounts *accounts,
-				 u64 capacity, u64 too_large, u64 acquired,
-				 unsigned int refused, bool full);
 
 struct flexmem_account *
 flexmem_quota_find(struct flexmem_accounts *accounts,

@@ -6,6 +6,7 @@
 #include <linux/align.h>
 #include <linux/device.h>
 #include <linux/limits.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
 
 #include "compat.h"
@@ -110,3 +111,46 @@ flexmem_domain_exhausted(const struct flexmem_domain *domain,
 	return FLEXMEM_REASON_CAPACITY;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_domain_exhausted);
+
+/* The largest size below @below that the device may give, or 0. */
+static u64 next_size(const struct flexmem_domain *domain, u64 below)
+{
+	u64 size = 0;
+	unsigned int i;
+
+	below = min(below, domain->too_large);
+	for (i = 0; i < domain->nr_sizes; i++)
+		if (domain->sizes[i] < below)
+			size = max(size, domain->sizes[i]);
+	return size;
+}
+
+/**
+ * flexmem_domain_memory - what there is or could be
+ * @domain: domain
+ * @held: bytes that the function has acquired
+ * @slots: empty slots in which there could be a region for tensors
+ *
+ * Context: under the table's acquire_lock.
+ * Return: @held, and the bytes of as many regions as capacity and slots allow,
+ * the largest first.
+ */
+u64 flexmem_domain_memory(const struct flexmem_domain *domain, u64 held,
+			  unsigned int slots)
+{
+	u64 capacity, memory = held, size;
+	unsigned int nr;
+
+	capacity = domain->capacity > held ? domain->capacity - held : 0;
+	if (domain->no_slot[FLEXMEM_KIND_TENSOR])
+		slots = 0;
+	for (size = next_size(domain, U64_MAX); size && slots;
+	     size = next_size(domain, size)) {
+		nr = min_t(u64, slots, div64_u64(capacity, size));
+		slots -= nr;
+		capacity -= nr * size;
+		memory += nr * size;
+	}
+	return memory;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_domain_memory);

@@ -85,5 +85,7 @@ u64 flexmem_domain_largest(const struct flexmem_domain *domain);
 enum flexmem_reason
 flexmem_domain_exhausted(const struct flexmem_domain *domain,
 			 enum flexmem_kind kind, u64 min_size);
+u64 flexmem_domain_memory(const struct flexmem_domain *domain, u64 held,
+			  unsigned int slots);
 
 #endif /* _FLEXMEM_DOMAIN_H */

@@ -212,7 +212,6 @@ static int place_in_new(struct growth *growth)
 	 * the charge and the region, or neither.
 	 */
 	mutex_lock(&table->snapshot_lock);
-	flexmem_region_admit(table, region);
 	placed = !flexmem_job_is_forsaken(&growth->job) &&
 		 place_in(region, request, &growth->spare, place);
 	flexmem_region_publish(table, region);

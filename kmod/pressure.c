@@ -193,6 +193,22 @@ void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_tell);
 
 /**
+ * flexmem_pressure_set_memory - there is more memory than before, or less
+ * @accounts: accounts of the function
+ * @memory: bytes there are or could be
+ *
+ * Context: any, but not under &flexmem_accounts.lock.
+ */
+void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
+{
+	spin_lock(&accounts->lock);
+	flexmem_gauge_set_memory(&accounts->gauge, memory,
+				 flexmem_accounts_in_use(accounts));
+	spin_unlock(&accounts->lock);
+	flexmem_pressure_tell(accounts);
+}
+
+/**
  * flexmem_pressure_freed - an ALLOC that has failed may succeed now
  * @accounts: accounts of the function
  *

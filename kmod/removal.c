@@ -122,7 +122,7 @@ static int reset_locked(struct flexmem_table *table)
 	}
 	take_maps_away(table);
 	flexmem_slots_forget(&table->slots);
-	flexmem_table_tell_accounts(table);
+	flexmem_table_update_memory(table);
 
 	/* If it cannot, for it may be dead: a reset ends programs, too. */
 	flexmem_function_quiesce(&table->function);

@@ -55,7 +55,6 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 	view->sum.out_owned = accounts->owned;
 	view->sum.out_orphaned = accounts->orphaned;
 	view->sum.out_quarantined = accounts->quarantined;
-	view->sum.out_capacity = accounts->capacity;
 	view->sum.out_clients = accounts->nr_clients;
 	view->sum.out_owner_count = 0;
 	if (only) {
@@ -102,6 +101,7 @@ static void fill_regions(struct flexmem_table *table,
 		view->sum.out_free += view->region[i].free;
 	}
 	view->sum.out_region_count = nr;
+	view->sum.out_capacity = READ_ONCE(table->domain.capacity);
 	view->sum.out_reserved = 0;
 	view->sum.out_scrubbed = atomic64_read(&table->scrubbed);
 	view->sum.out_resets = READ_ONCE(table->resets);

@@ -89,37 +89,39 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	table->pool[FLEXMEM_KIND_TENSOR].end = split;
 	table->pool[FLEXMEM_KIND_PROGRAM].first = split;
 	table->pool[FLEXMEM_KIND_PROGRAM].end = nr;
-	flexmem_accounts_init(&table->accounts, split, domain->sizes,
-			      domain->nr_sizes);
-	flexmem_accounts_set_device(&table->accounts, domain->capacity,
-				    domain->too_large, 0, 0, false);
+	flexmem_accounts_init(&table->accounts);
+	flexmem_table_update_memory(table);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_init);
 
-/* Slots for tensors that the firmware does not let us use. */
-static unsigned int refused_slots(const struct flexmem_table *table)
+/* Slots for tensors that are empty, and that the firmware lets us use. */
+static unsigned int empty_slots(const struct flexmem_table *table)
 {
-	return bitmap_weight(table->slots.refused, table->accounts.slots);
+	DECLARE_BITMAP(taken, FLEXMEM_MAX_SLOTS);
+	unsigned int nr = table->pool[FLEXMEM_KIND_TENSOR].end;
+
+	bitmap_or(taken, table->slots.filled, table->slots.refused, nr);
+	return nr - bitmap_weight(taken, nr);
 }
 
 /**
- * flexmem_table_tell_accounts - what regions there can still be has changed
+ * flexmem_table_update_memory - what regions there can still be has changed
  * @table: region table
+ *
+ * The pressure depends on it.
  *
  * Context: under acquire_lock, or before anybody else knows the table.
  */
-void flexmem_table_tell_accounts(struct flexmem_table *table)
+void flexmem_table_update_memory(struct flexmem_table *table)
 {
-	const struct flexmem_domain *domain = &table->domain;
 	/* Of what it holds a function that is wedged has nothing to give. */
 	u64 held = flexmem_function_fatal(&table->function) ? 0 :
 		   flexmem_function_held(&table->function);
 
-	flexmem_accounts_set_device(&table->accounts, domain->capacity,
-				    domain->too_large, held,
-				    refused_slots(table),
-				    domain->no_slot[FLEXMEM_KIND_TENSOR]);
+	flexmem_pressure_set_memory(&table->accounts,
+				    flexmem_domain_memory(&table->domain, held,
+							  empty_slots(table)));
 }
 
 /* Why there can be no region more when the slots of a kind are filled. */
@@ -165,7 +167,7 @@ void flexmem_table_reopen_pools(struct flexmem_table *table)
 		update_no_slot(table, kind);
 	}
 	WRITE_ONCE(table->domain.too_large, U64_MAX);
-	flexmem_table_tell_accounts(table);
+	flexmem_table_update_memory(table);
 	flexmem_pressure_freed(&table->accounts);
 }
 
@@ -199,7 +201,7 @@ static int acquire_memory(struct flexmem_table *table,
 			break;
 		WRITE_ONCE(domain->too_large, size);
 	}
-	flexmem_table_tell_accounts(table);
+	flexmem_table_update_memory(table);
 	return rc;
 }
 
@@ -277,35 +279,20 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 		rc = fill_slot(table, kind, region);
 	if (rc) {
 		flexmem_function_release(&table->function, &mem);
-		flexmem_table_tell_accounts(table);
+		flexmem_table_update_memory(table);
 		return ERR_PTR(rc);
 	}
+	region->serial = ++table->last_serial;
+	flexmem_table_update_memory(table);
 	*fresh = NULL;
 	return region;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_acquire);
 
 /**
- * flexmem_region_admit - let a region be charged for
- * @table: region table
- * @region: as flexmem_region_acquire() returned it
- *
- * Context: under acquire_lock.
- */
-void flexmem_region_admit(struct flexmem_table *table,
-			  struct flexmem_region *region)
-{
-	lockdep_assert_held(&table->acquire_lock);
-	region->serial = ++table->last_serial;
-	flexmem_accounts_add_region(&table->accounts, region->slot,
-				    region->mem.size);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_admit);
-
-/**
  * flexmem_region_publish - let allocations find a region
  * @table: region table
- * @region: admitted
+ * @region: as flexmem_region_acquire() returned it
  *
  * Context: under acquire_lock, and snapshot_lock: a snapshot that has missed the
  * region is not to see what is charged in it.
@@ -317,7 +304,6 @@ void flexmem_region_publish(struct flexmem_table *table,
 	lockdep_assert_held(&table->snapshot_lock);
 	rcu_assign_pointer(table->region[region->slot], region);
 	update_no_slot(table, region->kind);
-	flexmem_table_tell_accounts(table);
 	flexmem_pressure_freed(&table->accounts);
 	dev_dbg(table->function.dev, "region %#llx in slot %u, %llu bytes\n",
 		region->id, region->slot, region->mem.size);
@@ -336,7 +322,6 @@ static int prealloc_one(struct flexmem_table *table, enum flexmem_kind kind)
 	if (IS_ERR(region))
 		return PTR_ERR(region);
 	mutex_lock(&table->snapshot_lock);
-	flexmem_region_admit(table, region);
 	flexmem_region_publish(table, region);
 	mutex_unlock(&table->snapshot_lock);
 	return 0;

@@ -118,7 +118,7 @@ u64 flexmem_table_max_region(struct flexmem_table *table);
 int flexmem_table_scrub_quarantine(struct flexmem_table *table);
 void flexmem_table_scrub_init(struct flexmem_table *table);
 void flexmem_table_scrub_stop(struct flexmem_table *table);
-void flexmem_table_tell_accounts(struct flexmem_table *table);
+void flexmem_table_update_memory(struct flexmem_table *table);
 void flexmem_table_reopen_pools(struct flexmem_table *table);
 int flexmem_table_drain(struct flexmem_table *table, bool all);
 void flexmem_table_work(struct work_struct *work);
@@ -144,8 +144,6 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
 					      u64 min_size,
 					      struct flexmem_region **fresh);
-void flexmem_region_admit(struct flexmem_table *table,
-			  struct flexmem_region *region);
 void flexmem_region_publish(struct flexmem_table *table,
 			    struct flexmem_region *region);
 

@@ -16,7 +16,6 @@ static void client_limit_of_bytes_is_exact(struct kunit *test)
 	struct flexmem_account *client = accounts_open(test, 1);
 	struct flexmem_account *other = accounts_open(test, 1);
 
-	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_set_limit(test, client, BYTES, GIB), 0);
 	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT),
 	       CLIENT_LIMIT);
@@ -36,8 +35,6 @@ static void user_limit_of_bytes_is_exact(struct kunit *test)
 	struct flexmem_account *other = accounts_open(test, 2);
 	struct accounts_ctx *ctx = test->priv;
 
-	accounts_add_region(test, 0, 12 * GIB);
-	accounts_add_region(test, 1, 12 * GIB);
 	EXPECT(test, accounts_set_limit(test, a->user, BYTES, GIB), 0);
 	EXPECT(test, accounts_charge(test, a, 0, GIB - UNIT), NONE);
 	EXPECT(test, accounts_charge(test, b, 1, 2 * UNIT), USER_LIMIT);
@@ -56,10 +53,7 @@ static void user_limit_of_bytes_is_exact(struct kunit *test)
 static void client_limit_of_slots_counts_regions(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
-	unsigned int slot;
 
-	for (slot = 0; slot < 3; slot++)
-		accounts_add_region(test, slot, 12 * GIB);
 	EXPECT(test, accounts_set_limit(test, client, NR_SLOTS, 2), 0);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
@@ -81,8 +75,6 @@ static void user_limit_of_slots_counts_a_region_once(struct kunit *test)
 	struct flexmem_account *a = accounts_open(test, 1);
 	struct flexmem_account *b = accounts_open(test, 1);
 
-	accounts_add_region(test, 0, 12 * GIB);
-	accounts_add_region(test, 1, 12 * GIB);
 	EXPECT(test, accounts_set_limit(test, a->user, NR_SLOTS, 1), 0);
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, b, 0, UNIT), NONE);
@@ -119,7 +111,6 @@ static void limit_below_use_takes_nothing_away(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
 
-	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	EXPECT(test, accounts_set_limit(test, client, BYTES, GIB), 0);
@@ -137,7 +128,6 @@ static void refused_charge_changes_nothing(struct kunit *test)
 
 	before = kunit_kcalloc(test, 2, sizeof(*before), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, before);
-	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_set_limit(test, client->user, BYTES, 5 * GIB), 0);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	before[0] = *client;
@@ -153,7 +143,6 @@ static void orphaned_bytes_stay_charged(struct kunit *test)
 	struct flexmem_account *client = accounts_open(test, 1);
 	struct accounts_ctx *ctx = test->priv;
 
-	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_set_limit(test, client->user, BYTES, GIB), 0);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	flexmem_charge_orphan(&ctx->accounts, client, 0, GIB);
@@ -197,7 +186,6 @@ static void user_need_not_have_a_file(struct kunit *test)
 
 	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_USER, 0, 7), 0);
 	client = accounts_open(test, 7);
-	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT), USER_LIMIT);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	flexmem_quota_get(client, &quota);
@@ -216,9 +204,6 @@ static void lost_region_is_charged_to_nobody(struct kunit *test)
 	struct flexmem_account *b = accounts_open(test, 2);
 	struct accounts_ctx *ctx = test->priv;
 
-	accounts_set_capacity(test, 24 * GIB);
-	accounts_add_region(test, 0, 12 * GIB);
-	accounts_add_region(test, 1, 12 * GIB);
 	EXPECT(test, accounts_charge(test, a, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, a, 1, GIB), NONE);
 	EXPECT(test, accounts_charge(test, b, 0, 4 * GIB), NONE);
@@ -235,38 +220,6 @@ static void lost_region_is_charged_to_nobody(struct kunit *test)
 	EXPECT(test, b->user->used[BYTES], 0);
 	EXPECT(test, b->user->used[NR_SLOTS], 0);
 	EXPECT(test, b->orphaned, 0);
-}
-
-/* The figures that the pressure depends on. */
-static void memory_is_what_could_be_acquired(struct kunit *test)
-{
-	struct accounts_ctx *ctx = test->priv;
-	const u64 *memory = &ctx->accounts.gauge.memory;
-
-	/* A region of 12 and one of 8: what is left is too small for one. */
-	accounts_set_capacity(test, 23 * GIB);
-	EXPECT(test, *memory, 20 * GIB);
-	accounts_set_capacity(test, 24 * GIB);
-	EXPECT(test, *memory, 24 * GIB);
-	ctx->too_large = 12 * GIB;
-	accounts_tell_device(ctx);
-	EXPECT(test, *memory, 24 * GIB);
-	ctx->too_large = 8 * GIB;
-	accounts_tell_device(ctx);
-	EXPECT(test, *memory, 16 * GIB);
-	ctx->too_large = U64_MAX;
-	ctx->refused = 3;
-	accounts_tell_device(ctx);
-	EXPECT(test, *memory, 12 * GIB);
-	/* A region that has come is not counted twice, nor one for programs. */
-	flexmem_accounts_add_region(&ctx->accounts, 0, 12 * GIB);
-	EXPECT(test, *memory, 12 * GIB);
-	ctx->refused = 0;
-	ctx->acquired = 12 * GIB;
-	accounts_tell_device(ctx);
-	EXPECT(test, *memory, 24 * GIB);
-	accounts_add_region(test, PROGRAM_SLOT, 4 * GIB);
-	EXPECT(test, *memory, 24 * GIB);
 }
 
 /* Users. */
@@ -395,7 +348,6 @@ static void owner_stays_while_somebody_refers_to_it(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, client);
 	user = client->user;
 	id = client->id;
-	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	flexmem_owner_get(client);
 	flexmem_owner_close(client);
@@ -490,7 +442,6 @@ static void check_notices(struct kunit *test)
 	void *base[] = { &ctx->accounts, client, client->user };
 	u64 *figure = base[wrong->of] + wrong->offset;
 
-	accounts_add_region(test, 0, 12 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, 2 * GIB), NONE);
 	++*figure;
 	KUNIT_EXPECT_STREQ(test,
@@ -511,7 +462,6 @@ static struct kunit_case account_cases[] = {
 	KUNIT_CASE(nobody_is_asked_for_a_client_that_is_not_there),
 	KUNIT_CASE(user_need_not_have_a_file),
 	KUNIT_CASE(lost_region_is_charged_to_nobody),
-	KUNIT_CASE(memory_is_what_could_be_acquired),
 	KUNIT_CASE(idle_users_are_forgotten_oldest_first),
 	KUNIT_CASE(user_who_is_charged_is_not_forgotten),
 	KUNIT_CASE(numbers_are_never_used_twice),

@@ -18,22 +18,6 @@ void accounts_check(struct kunit *test)
 	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
 }
 
-void accounts_tell_device(struct accounts_ctx *ctx)
-{
-	flexmem_accounts_set_device(&ctx->accounts, ctx->capacity,
-				    ctx->too_large ?: U64_MAX, ctx->acquired,
-				    ctx->refused, false);
-}
-
-void accounts_set_capacity(struct kunit *test, u64 capacity)
-{
-	struct accounts_ctx *ctx = test->priv;
-
-	ctx->capacity = capacity;
-	accounts_tell_device(ctx);
-	accounts_check(test);
-}
-
 /* The last of the actions, so that all files have been closed. */
 static void accounts_teardown(void *data)
 {
@@ -49,15 +33,13 @@ static void accounts_teardown(void *data)
 
 int accounts_test_init(struct kunit *test)
 {
-	const u64 sizes[] = { 8 * GIB, 12 * GIB, 4 * GIB };
 	struct accounts_ctx *ctx;
 
 	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
 	if (!ctx)
 		return -ENOMEM;
-	flexmem_accounts_init(&ctx->accounts, SLOTS, sizes, ARRAY_SIZE(sizes));
+	flexmem_accounts_init(&ctx->accounts);
 	test->priv = ctx;
-	accounts_set_capacity(test, 1024 * GIB);
 	return kunit_add_action_or_reset(test, accounts_teardown, ctx);
 }
 
@@ -104,23 +86,11 @@ void accounts_close(struct kunit *test, struct flexmem_account *account)
 	accounts_check(test);
 }
 
-void accounts_add_region(struct kunit *test, unsigned int slot, u64 size)
-{
-	struct accounts_ctx *ctx = test->priv;
-
-	flexmem_accounts_add_region(&ctx->accounts, slot, size);
-	ctx->acquired += size;
-	accounts_tell_device(ctx);
-	accounts_check(test);
-}
-
 void accounts_remove_region(struct kunit *test, unsigned int slot)
 {
 	struct accounts_ctx *ctx = test->priv;
 
-	ctx->acquired -= ctx->accounts.slot[slot].size;
 	flexmem_accounts_remove_region(&ctx->accounts, slot);
-	accounts_tell_device(ctx);
 	accounts_check(test);
 }
 

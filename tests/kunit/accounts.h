@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Accounts without a device, for the tests of limits: the test says which
- * regions there are. There are 4 slots for tensors and one for
- * programs, and regions of 12, 8 and 4 GiB. After each call everything is
- * checked.
+ * Accounts without a device, for the tests of limits. After each call everything
+ * is checked.
  */
 #ifndef _FLEXMEM_TEST_ACCOUNTS_H
 #define _FLEXMEM_TEST_ACCOUNTS_H
@@ -13,8 +11,6 @@
 
 struct kunit;
 
-#define SLOTS 4
-#define PROGRAM_SLOT SLOTS
 #define UNIT FLEXMEM_ALIGN
 #define BYTES FLEXMEM_RESOURCE_BYTES
 #define NR_SLOTS FLEXMEM_RESOURCE_SLOTS
@@ -27,18 +23,12 @@ struct kunit;
 /* In test->priv. */
 struct accounts_ctx {
 	struct flexmem_accounts accounts;
-	u64 capacity;
-	u64 too_large;
-	u64 acquired;
-	unsigned int refused;
 };
 
 void accounts_check(struct kunit *test);
-void accounts_set_capacity(struct kunit *test, u64 capacity);
 struct flexmem_account *accounts_open(struct kunit *test, unsigned int uid);
 void accounts_close(struct kunit *test, struct flexmem_account *account);
 void accounts_close_unchecked(struct flexmem_account *account);
-void accounts_add_region(struct kunit *test, unsigned int slot, u64 size);
 void accounts_remove_region(struct kunit *test, unsigned int slot);
 enum flexmem_reason accounts_charge(struct kunit *test,
 				    struct flexmem_account *client,
@@ -54,7 +44,6 @@ int accounts_set_limit(struct kunit *test, struct flexmem_account *account,
 enum flexmem_reason accounts_charge_handle(struct kunit *test,
 					   struct flexmem_account *client);
 int accounts_test_init(struct kunit *test);
-void accounts_tell_device(struct accounts_ctx *ctx);
 
 #define EXPECT(test, is, want) KUNIT_EXPECT_EQ(test, is, want)
 

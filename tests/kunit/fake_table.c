@@ -286,7 +286,6 @@ struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
 	region = flexmem_region_acquire(table, kind, min_size, &fresh);
 	if (!IS_ERR(region)) {
 		mutex_lock(&table->snapshot_lock);
-		flexmem_region_admit(table, region);
 		flexmem_region_publish(table, region);
 		mutex_unlock(&table->snapshot_lock);
 	}

@@ -282,7 +282,8 @@ static void failed_slot_gives_the_memory_back(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_SLOT_SET, 1, 1, error);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), error);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
-	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
+			12 * GIB);
 	expect_open(test, ctx);
 	fake_device_forget(ctx->fake);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
@@ -291,7 +292,8 @@ static void failed_slot_gives_the_memory_back(struct kunit *test)
 	answer(ctx);
 	acquire(ctx, 0);
 	expect_log(test, ctx, "clear 0, release 12G, acquire 12G, set 0");
-	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
+			12 * GIB);
 }
 
 /* The firmware reports a failure of a command that it carried out. */
@@ -347,7 +349,8 @@ static void refused_release_keeps_no_other_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	expect_log(test, ctx, "release 12G EIO, release 12G");
-	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
+			12 * GIB);
 }
 
 /* Each try costs a time-out, and one allocation. */
@@ -631,6 +634,59 @@ static void prealloc_fills_every_slot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 4);
 }
 
+/* What the pressure depends on. */
+static void memory_is_what_could_be_acquired(struct kunit *test)
+{
+	struct flexmem_domain domain = {
+		.nr_sizes = 3,
+		.sizes = { 8 * GIB, 12 * GIB, 4 * GIB },
+		.capacity = 23 * GIB,
+		.too_large = U64_MAX,
+	};
+
+	/* A region of 12 and one of 8: what is left is too small for one. */
+	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 20 * GIB);
+	domain.capacity = 24 * GIB;
+	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 24 * GIB);
+	domain.too_large = 12 * GIB;
+	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 24 * GIB);
+	domain.too_large = 8 * GIB;
+	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 16 * GIB);
+	domain.too_large = 4 * GIB;
+	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 0);
+	domain.too_large = U64_MAX;
+	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 1), 12 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 0), 0);
+	/* What is held counts also without a slot, and beyond the capacity. */
+	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 12 * GIB, 0),
+			12 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 16 * GIB, 3),
+			24 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 36 * GIB, 3),
+			36 * GIB);
+}
+
+/* Neither a slot that is refused nor one for programs holds a tensor. */
+static void memory_counts_slots_for_tensors(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+	u64 *memory;
+
+	settings.program_slots = 1;
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 4, PLENTY, &settings);
+	memory = &ctx->table->accounts.gauge.memory;
+	KUNIT_EXPECT_EQ(test, *memory, 36 * GIB);
+	ctx->fake->refused_slots = BIT(1);
+	acquire_regions(test, ctx, 1);
+	KUNIT_EXPECT_EQ(test, *memory, 36 * GIB);
+	acquire_regions(test, ctx, 1);
+	KUNIT_EXPECT_EQ(test, *memory, 24 * GIB);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test,
+				     fake_table_acquire(ctx->table, true, 0));
+	KUNIT_EXPECT_EQ(test, *memory, 28 * GIB);
+}
+
 static void prealloc_takes_all_capacity(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 37 * GIB);
@@ -728,6 +784,8 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(largest_region_is_bounded_by_capacity),
 	KUNIT_CASE(largest_region_may_be_there_already),
 	KUNIT_CASE(prealloc_fills_every_slot),
+	KUNIT_CASE(memory_is_what_could_be_acquired),
+	KUNIT_CASE(memory_counts_slots_for_tensors),
 	KUNIT_CASE(prealloc_takes_all_capacity),
 	KUNIT_CASE(prealloc_falls_back),
 	KUNIT_CASE(prealloc_sees_to_programs_first),

@@ -191,7 +191,8 @@ static void unanswered_clear_keeps_slot_and_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
-	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
+			12 * GIB);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, acquire_slot(ctx), 1);
 	expect_log(test, ctx,
@@ -291,10 +292,12 @@ static void trim_of_stranded_memory_makes_room(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
-	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
+			12 * GIB);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
-	KUNIT_EXPECT_EQ(test, ctx->table->accounts.acquired, 0);
+	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
+			0);
 }
 
 static void trim_of_stranded_memory_reopens(struct kunit *test)
