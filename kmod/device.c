@@ -230,7 +230,8 @@ static void announce_reset(struct flexmem_dev *fdev, int error)
  * Context: may sleep; calls the reset operation, so not to be called from an
  * operation. Not beside flexmem_device_suspend().
  * Return: 0; -EOPNOTSUPP if there is no such operation; -ENODEV if the device
- * goes; or what the operation returned: then nothing works but another reset.
+ * goes; -EIO if the device failed again meanwhile; or what the operation
+ * returned: after an error nothing works but another reset.
  */
 int flexmem_device_reset(struct flexmem_dev *fdev)
 {
@@ -257,13 +258,14 @@ EXPORT_SYMBOL_GPL(flexmem_device_reset);
  * handler of a PCI driver. No operation begins any more, and a caller that needs
  * the device gets EIO. What is allocated stays allocated and mapped, and can be
  * freed, until flexmem_device_reset(), which the driver calls as soon as it may
- * sleep. A failure while the reset operation runs is for that operation to return.
+ * sleep. If the device fails while the reset operation runs or has just returned,
+ * flexmem_device_reset() returns -EIO and the function needs another reset.
  *
  * Context: any, also a hard interrupt; not after flexmem_device_unregister() began.
  */
 void flexmem_device_failed(struct flexmem_dev *fdev)
 {
-	flexmem_function_enter(&fdev->table.function, FLEXMEM_WEDGED);
+	flexmem_function_fail(&fdev->table.function);
 	dev_err(&fdev->dev, "has failed: nothing but a reset works\n");
 }
 EXPORT_SYMBOL_GPL(flexmem_device_failed);

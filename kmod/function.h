@@ -108,6 +108,7 @@ enum flexmem_state {
  * @vm_start: first address that can be mapped in them
  * @vm_end: the one after the last
  * @caching: of maps for the CPU
+ * @clears: the device clears what it takes back
  * @ops: the device's operations: which of them there are is asked at any time,
  *	also when the driver's module is gone, so they are a copy
  * @priv: their argument
@@ -124,6 +125,7 @@ enum flexmem_state {
  * @work_tries: runs of @work in vain; by that alone
  * @state_lock: protects the changes of the members below; a leaf
  * @state: what it can be asked for; read without a lock
+ * @failures: that the driver has reported; a reset mends only those before it
  * @resumes_as: the state that a function that is suspended has next
  * @probes: probes so far, so that callers see the end of one
  * @changed: woken up when @state has changed
@@ -141,6 +143,7 @@ struct flexmem_function {
 	u64 vm_start;
 	u64 vm_end;
 	enum flexmem_caching caching;
+	bool clears;
 	struct flexmem_device_ops ops;
 	void *priv;
 	unsigned int nr_pieces;
@@ -153,6 +156,7 @@ struct flexmem_function {
 	unsigned int work_tries;
 	spinlock_t state_lock; /* see above */
 	enum flexmem_state state;
+	unsigned int failures;
 	enum flexmem_state resumes_as;
 	unsigned int probes;
 	wait_queue_head_t changed;
@@ -174,6 +178,9 @@ flexmem_function_is_unresponsive(const struct flexmem_function *function)
 
 void flexmem_function_enter(struct flexmem_function *function,
 			    enum flexmem_state state);
+void flexmem_function_fail(struct flexmem_function *function);
+int flexmem_function_recover(struct flexmem_function *function,
+			     unsigned int failures);
 void flexmem_function_suspend(struct flexmem_function *function);
 void flexmem_function_resume(struct flexmem_function *function);
 int flexmem_function_error(const struct flexmem_function *function);

@@ -40,6 +40,15 @@ static void set_state(struct flexmem_function *function,
 	smp_store_release(&function->state, state);
 }
 
+/* With state_lock held. */
+static void enter(struct flexmem_function *function, enum flexmem_state state)
+{
+	if (function->state == FLEXMEM_SUSPENDED && state != FLEXMEM_GONE)
+		function->resumes_as = state;
+	else if (function->state != FLEXMEM_GONE)
+		set_state(function, state);
+}
+
 /**
  * flexmem_function_enter - change the state of a function
  * @function: function
@@ -54,14 +63,52 @@ void flexmem_function_enter(struct flexmem_function *function,
 	unsigned long flags;
 
 	spin_lock_irqsave(&function->state_lock, flags);
-	if (function->state == FLEXMEM_SUSPENDED && state != FLEXMEM_GONE)
-		function->resumes_as = state;
-	else if (function->state != FLEXMEM_GONE)
-		set_state(function, state);
+	enter(function, state);
 	spin_unlock_irqrestore(&function->state_lock, flags);
 	wake_up_all(&function->changed);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_enter);
+
+/**
+ * flexmem_function_fail - the device has failed
+ * @function: function; wedged until a reset that begins after this succeeds
+ *
+ * Context: any.
+ */
+void flexmem_function_fail(struct flexmem_function *function)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&function->state_lock, flags);
+	function->failures++;
+	enter(function, FLEXMEM_WEDGED);
+	spin_unlock_irqrestore(&function->state_lock, flags);
+	wake_up_all(&function->changed);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_fail);
+
+/**
+ * flexmem_function_recover - the device was reset
+ * @function: function; up, unless it has failed once more
+ * @failures: how many there were before the reset operation was called
+ *
+ * Context: any.
+ * Return: 0; or -EIO if the device has failed since: the function stays wedged.
+ */
+int flexmem_function_recover(struct flexmem_function *function,
+			     unsigned int failures)
+{
+	unsigned long flags;
+	bool failed;
+
+	spin_lock_irqsave(&function->state_lock, flags);
+	failed = function->failures != failures;
+	if (!failed)
+		enter(function, FLEXMEM_UP);
+	spin_unlock_irqrestore(&function->state_lock, flags);
+	wake_up_all(&function->changed);
+	return failed ? -EIO : 0;
+}
 
 /**
  * flexmem_function_suspend - no operation begins any more

@@ -76,6 +76,9 @@ void flexmem_table_remove(struct flexmem_table *table)
 	take_maps_away(table);
 	/* All leases end, and no slot is seen any more. */
 	flexmem_slots_forget(&table->slots);
+	if (flexmem_function_held(function) && !function->clears)
+		dev_info(function->dev, "%llu bytes go without being cleared: the driver of the PF clears them before another function gets them\n",
+			 flexmem_function_held(function));
 	if (state != FLEXMEM_SUSPENDED && state != FLEXMEM_WEDGED &&
 	    !flexmem_function_quiesce(function))
 		flexmem_function_give_all_back(function);
@@ -111,8 +114,9 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_fini);
  */
 static int reset_locked(struct flexmem_table *table)
 {
+	struct flexmem_function *function = &table->function;
+	unsigned int slot, failures;
 	struct flexmem_region *region;
-	unsigned int slot;
 	int rc;
 
 	for (slot = 0; slot < table->slots.nr; slot++) {
@@ -125,12 +129,15 @@ static int reset_locked(struct flexmem_table *table)
 	flexmem_table_update_memory(table);
 
 	/* If it cannot, for it may be dead: a reset ends programs, too. */
-	flexmem_function_quiesce(&table->function);
-	rc = flexmem_function_reset(&table->function);
-	flexmem_function_enter(&table->function,
-			       rc ? FLEXMEM_WEDGED : FLEXMEM_UP);
-	if (rc)
+	flexmem_function_quiesce(function);
+	/* The device may fail again while it is reset, or right after that. */
+	failures = READ_ONCE(function->failures);
+	rc = flexmem_function_reset(function);
+	rc = rc ?: flexmem_function_recover(function, failures);
+	if (rc) {
+		flexmem_function_enter(function, FLEXMEM_WEDGED);
 		return rc;
+	}
 	WRITE_ONCE(table->resets, table->resets + 1);
 	flexmem_domain_outdate(&table->domain);
 	flexmem_table_reopen_pools(table);

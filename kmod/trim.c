@@ -106,6 +106,8 @@ static int clear_region(struct flexmem_table *table,
 {
 	u64 start, end;
 
+	if (table->function.clears)
+		return 0;
 	flexmem_region_dirty_part(region, &start, &end);
 	return flexmem_scrub_memory(table, &region->mem, start, end);
 }

@@ -70,6 +70,8 @@ struct npu {
 	bool awaited;		/* its reply has not come, and somebody waits */
 	u32 status;		/* of the reply that has */
 	u64 result;
+	u32 news;		/* that flexmem has not been told */
+	bool tells;		/* flexmem can be told: it knows the function */
 };
 
 /* [call] */
@@ -339,6 +341,29 @@ static void npu_dead_work(struct work_struct *work)
 		dev_err(&npu->pdev->dev, "could not be reset: error %d\n", rc);
 }
 
+/*
+ * News are kept while flexmem cannot be told: a device that is dying may report
+ * what is masked, and npu->fdev is not set before the function is registered.
+ */
+static void npu_tell(struct npu *npu, u32 news)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&npu->lock, flags);
+	npu->news |= news;
+	news = npu->tells ? npu->news : 0;
+	npu->news &= ~news;
+	spin_unlock_irqrestore(&npu->lock, flags);
+
+	/* They wait for the firmware, so they cannot run here. */
+	if (news & NPU_EVENT_CAPACITY)
+		schedule_work(&npu->capacity_work);
+	if (news & NPU_EVENT_DEAD) {
+		flexmem_device_failed(npu->fdev);
+		schedule_work(&npu->dead_work);
+	}
+}
+
 static irqreturn_t npu_interrupt(int irq, void *data)
 {
 	struct npu *npu = data;
@@ -346,14 +371,31 @@ static irqreturn_t npu_interrupt(int irq, void *data)
 
 	if (event & NPU_EVENT_REPLY)
 		npu_take_reply(npu);
-	/* They wait for the firmware, so they cannot run here. */
-	if (event & NPU_EVENT_CAPACITY)
-		schedule_work(&npu->capacity_work);
-	if (event & NPU_EVENT_DEAD) {
-		flexmem_device_failed(npu->fdev);
-		schedule_work(&npu->dead_work);
-	}
+	if (event & NPU_EVENT_NEWS)
+		npu_tell(npu, event & NPU_EVENT_NEWS);
 	return event ? IRQ_HANDLED : IRQ_NONE;
+}
+
+/* From here on flexmem is told, also what came before. */
+static void npu_listen(struct npu *npu)
+{
+	spin_lock_irq(&npu->lock);
+	npu->tells = true;
+	spin_unlock_irq(&npu->lock);
+	npu_tell(npu, 0);
+	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
+}
+
+/* No more news; replies are still needed. */
+static void npu_quiet(struct npu *npu)
+{
+	writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
+	spin_lock_irq(&npu->lock);
+	npu->tells = false;
+	spin_unlock_irq(&npu->lock);
+	synchronize_irq(npu->pdev->irq);
+	cancel_work_sync(&npu->capacity_work);
+	cancel_work_sync(&npu->dead_work);
 }
 
 /* [probe] */
@@ -375,8 +417,7 @@ static int npu_start(struct npu *npu)
 		writel(1, npu->regs + NPU_RESET);
 		return PTR_ERR(npu->fdev);
 	}
-	/* From here on there is somebody to tell. */
-	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
+	npu_listen(npu);
 	return 0;
 }
 
@@ -422,15 +463,6 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return npu_start(npu);
 }
 
-/* No more news; replies are still needed. */
-static void npu_quiet(struct npu *npu)
-{
-	writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
-	synchronize_irq(npu->pdev->irq);
-	cancel_work_sync(&npu->capacity_work);
-	cancel_work_sync(&npu->dead_work);
-}
-
 static void npu_remove(struct pci_dev *pdev)
 {
 	struct npu *npu = pci_get_drvdata(pdev);
@@ -457,8 +489,8 @@ static int npu_resume(struct device *dev)
 
 	pci_set_master(npu->pdev);
 	writeq(npu->buffer_dma, npu->regs + NPU_BUFFER);
-	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
 	flexmem_device_resume(npu->fdev);
+	npu_listen(npu);
 	/* News may have come and gone meanwhile. */
 	flexmem_device_capacity_changed(npu->fdev);
 	return 0;

@@ -267,7 +267,7 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 		       "released memory that was not acquired");
 	fake_breach_if(fake, piece && in_a_slot(fake, piece->base, NO_SLOT),
 		       "released memory that is in a slot");
-	fake_breach_if(fake, piece && !fake->quiet &&
+	fake_breach_if(fake, piece && !fake->quiet && !fake->clears &&
 		       fake_data_is_soiled(fake, piece - fake->piece),
 		       "released bytes of an owner");
 	if (!rc && was_lost)
@@ -370,6 +370,8 @@ static int fake_reset(void *priv)
 
 	if (takes_effect(fake, rc))
 		fake_device_reset(fake);
+	if (!rc && fake->during_reset)
+		fake->during_reset(fake->during_reset_arg);
 	return fake_device_end(fake, FAKE_RESET, 0, rc);
 }
 
@@ -461,6 +463,7 @@ struct flexmem_device_desc fake_device_desc(struct fake_device *fake)
 		.mode = fake->mode,
 		.slots = fake->slots,
 		.granule = fake->granule,
+		.clears = fake->clears,
 		.ops = fake_device_ops(fake),
 		.priv = fake,
 	};

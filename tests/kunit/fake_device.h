@@ -70,6 +70,7 @@ struct fake_failure {
  * @refused_slots: slots that it does not let be used, a bit each
  * @sets_and_fails: its answer after it has filled a slot
  * @bare: it can neither move data nor be reset
+ * @clears: it clears what it takes back
  * @gone: a call now breaks the contract
  * @asleep: a call now breaks the contract
  * @leaving: it is being removed: nothing may come back before it is quiet
@@ -84,6 +85,8 @@ struct fake_failure {
  * @during_clear_arg: its argument
  * @during_copy: the same for each copy within the device
  * @during_copy_arg: its argument
+ * @during_reset: called at the end of each reset that succeeds
+ * @during_reset_arg: its argument
  * @taken: bytes it has given
  * @calls: how often each operation was called
  * @lost_id: ids of commands with an unknown outcome (acquired or released?);
@@ -112,6 +115,7 @@ struct fake_device {
 	u64 refused_slots;
 	int sets_and_fails;
 	bool bare;
+	bool clears;
 	bool gone;
 	bool asleep;
 	bool leaving;
@@ -126,6 +130,8 @@ struct fake_device {
 	void *during_clear_arg;
 	void (*during_copy)(void *arg);
 	void *during_copy_arg;
+	void (*during_reset)(void *arg);
+	void *during_reset_arg;
 
 	u64 taken;
 	unsigned int calls[FAKE_NR_OPS];

@@ -344,6 +344,43 @@ static void failed_reset_stops_everything_but_a_reset(struct kunit *test)
 	alloc(test, ctx->client, 128);
 }
 
+static void fail_again(void *arg)
+{
+	struct ctx *ctx = arg;
+
+	ctx->fake->during_reset = NULL;
+	flexmem_function_fail(&ctx->table->function);
+}
+
+/* An interrupt reports it between the end of the operation and that of the reset. */
+static void failure_during_a_reset_is_not_lost(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	flexmem_function_fail(&ctx->table->function);
+	ctx->fake->during_reset = fail_again;
+	ctx->fake->during_reset_arg = ctx;
+	KUNIT_EXPECT_EQ(test, flexmem_table_reset(ctx->table), -EIO);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, ctx->client, 128)), -EIO);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_resets, 0);
+	reset(test, ctx);
+	alloc(test, ctx->client, 128);
+}
+
+static void failure_during_a_reset_in_its_sleep_is_not_lost(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	flexmem_table_suspend(ctx->table);
+	ctx->fake->during_reset = fail_again;
+	ctx->fake->during_reset_arg = ctx;
+	KUNIT_EXPECT_EQ(test, flexmem_table_reset(ctx->table), -EIO);
+	flexmem_table_resume(ctx->table);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, ctx->client, 128)), -EIO);
+	reset(test, ctx);
+	alloc(test, ctx->client, 128);
+}
+
 static void reset_forgets_stranded_memory(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -632,6 +669,8 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(reset_breaks_leases_and_counts_a_generation),
 	KUNIT_CASE(reset_unlocks_and_reads_the_capacity),
 	KUNIT_CASE(failed_reset_stops_everything_but_a_reset),
+	KUNIT_CASE(failure_during_a_reset_is_not_lost),
+	KUNIT_CASE(failure_during_a_reset_in_its_sleep_is_not_lost),
 	KUNIT_CASE(reset_forgets_stranded_memory),
 	KUNIT_CASE(reset_acquires_anew_with_prealloc),
 	KUNIT_CASE(reset_that_cannot_be),

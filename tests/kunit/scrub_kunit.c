@@ -85,6 +85,26 @@ static void trim_clears_what_owners_left(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
+/* But what was acquired is scrubbed: nobody relies on the device for that. */
+static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct ctx *ctx = test->priv;
+	unsigned int nr;
+	u64 bytes;
+
+	ctx->fake->clears = true;
+	ctx->table->function.clears = true;
+	give(test, alloc(test, client, GIB));
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 12 * GIB);
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
+	give(test, alloc(test, client, GIB));
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 12 * GIB);
+}
+
 /* Changes of owner. */
 
 static void same_owner_pays_nothing(struct kunit *test)
@@ -322,6 +342,7 @@ static struct kunit_case scrub_cases[] = {
 	KUNIT_CASE(region_that_cannot_be_scrubbed_is_given_back),
 	KUNIT_CASE(region_acquired_again_is_scrubbed_again),
 	KUNIT_CASE(trim_clears_what_owners_left),
+	KUNIT_CASE(device_that_clears_is_not_asked_to_before_a_release),
 	KUNIT_CASE(same_owner_pays_nothing),
 	KUNIT_CASE(another_owner_scrubs_what_it_gets),
 	KUNIT_CASE(only_what_is_dirty_is_scrubbed),

@@ -222,6 +222,41 @@ static void use_failed(struct run *r, struct flexmem_dev *fdev, bool asleep)
 	run_good(r, "reset", flexmem_device_reset(fdev), 0);
 }
 
+/* How often flexmem says at removal whose duty it is to clear what goes back. */
+static unsigned int leave_bytes(struct run *r, bool clears, bool failed)
+{
+	struct flexmem_device_desc desc = bare;
+	struct file *other = r->file[0];
+	struct flexmem_dev *fdev;
+	struct file *file;
+
+	desc.ops = &short_ops;
+	desc.clears = clears;
+	fdev = flexmem_device_register(&world.parent[0], &desc);
+	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
+		return 0;
+	file = native_open(MINOR(fdev->dev.devt), 0);
+	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0)) {
+		r->file[0] = file;
+		alloc(r, 0, sizeof(bytes), 0);
+		r->nr[0]--;
+		native_close(file);
+		r->file[0] = other;
+	}
+	if (failed)
+		flexmem_device_failed(fdev);
+	native_messages("the driver of the PF clears them");
+	flexmem_device_unregister(fdev);
+	return native_messages(NULL);
+}
+
+static void run_unbind(struct run *r)
+{
+	must(r, leave_bytes(r, false, false) == 1, "said at removal");
+	must(r, leave_bytes(r, false, true) == 1, "said when it has failed");
+	must(r, !leave_bytes(r, true, false), "said of a device that clears");
+}
+
 static void run_failed(struct run *r)
 {
 	struct flexmem_device_desc desc = bare;
@@ -317,6 +352,7 @@ const struct sequence bare_corners[] = {
 	{ "bare device", prepare, run_bare },
 	{ "device that answers short", prepare, run_short },
 	{ "device that has failed", prepare, run_failed },
+	{ "bytes that stay when a driver goes", prepare, run_unbind },
 	{ "device that comes back", prepare, run_again },
 	{ "as many PFs as there can be", prepare, run_many },
 	{}

@@ -3,9 +3,10 @@
  * Runs the example of the driver guide, Documentation/examples/npu.c, over a few
  * simulated registers. Its firmware often answers when the driver's time is over:
  * just before, just after, or at the same moment. Tasks are scheduled: a seed
- * decides which one comes first. The test fails if the driver takes a reply for
- * that of another request, or if firmware and flexmem disagree in the end. usage:
- * npu [-s SEED] [-n RUNS]
+ * decides which one comes first. In some runs it says that it is dead while the
+ * function is registered, suspended or removed. The test fails if the driver takes
+ * a reply for that of another request, if it does not reset what has died, or if
+ * firmware and flexmem disagree in the end. usage: npu [-s SEED] [-n RUNS]
  */
 #include "internal.h"
 
@@ -119,6 +120,9 @@ static struct board {
 	u64 name[PIECES];
 	u64 slot[SLOTS];
 	bool quiet;
+	/* It says that it is dead, although that is masked. */
+	bool dying;
+	unsigned int resets;
 	u64 random;
 	/* The handler of the interrupt, and whether it is running. */
 	struct pci_dev *pdev;
@@ -192,8 +196,10 @@ static void writel(u32 value, void *address)
 
 	native_point();
 	memcpy(address, &value, sizeof(value));
-	if (offset == NPU_RESET)
+	if (offset == NPU_RESET) {
+		board.resets++;
 		reset_board();
+	}
 	if (offset != NPU_SEND)
 		return;
 	board.sent = value;
@@ -276,6 +282,16 @@ static bool has_request(void)
 	return board.head != board.tail || kthread_should_stop();
 }
 
+static void raise_event(u32 event)
+{
+	wait_for_interrupt();
+	board.busy = true;
+	board.event |= event;
+	if (board.pdev)
+		npu_interrupt(0, pci_get_drvdata(board.pdev));
+	board.busy = false;
+}
+
 /* Takes up to a second, which is the waiter's time-out. */
 static int run_firmware(void *unused)
 {
@@ -294,11 +310,8 @@ static int run_firmware(void *unused)
 		number = board.numbers[board.tail++ % PIECES];
 		board.status = carry_out(&req);
 		board.done = number;
-		board.event = NPU_EVENT_REPLY;
-		board.busy = true;
-		if (board.pdev)
-			npu_interrupt(0, pci_get_drvdata(board.pdev));
-		board.busy = false;
+		raise_event(NPU_EVENT_REPLY |
+			    (board.dying ? NPU_EVENT_DEAD : 0));
 	}
 }
 
@@ -389,6 +402,30 @@ static void drop_objects(struct pci_dev *pdev)
 		kfree(pdev->objects[--pdev->nr]);
 }
 
+/* What the board said before flexmem knew the function is not lost. */
+static void end_dying(struct npu *npu)
+{
+	board.dying = false;
+	wait_for_interrupt();
+	flush_work(&npu->dead_work);
+	WARN_ON(!board.resets);
+}
+
+/* Nor what it says while the function is suspended. */
+static void die_asleep(struct pci_dev *pdev)
+{
+	const struct dev_pm_ops *pm = the_driver->driver.pm;
+	struct npu *npu = pci_get_drvdata(pdev);
+
+	board.resets = 0;
+	pm->suspend(&pdev->dev);
+	raise_event(NPU_EVENT_DEAD);
+	WARN_ON(board.resets);
+	pm->resume(&pdev->dev);
+	flush_work(&npu->dead_work);
+	WARN_ON(board.resets != 1);
+}
+
 static void run_once(u64 seed)
 {
 	struct task_struct *firmware;
@@ -398,20 +435,28 @@ static void run_once(u64 seed)
 	unsigned int minor;
 
 	board = (struct board) { .random = seed };
+	board.dying = !draw(4);
 	init_waitqueue_head(&board.doorbell);
 	device_initialize(&pdev.dev);
 	native_start_schedule(seed, 0, 10000);
 	firmware = native_kthread_create(run_firmware, NULL, "firmware");
 	native_kthread_start(firmware);
 	/* The firmware may fail to answer during registration. */
-	while (the_driver->probe(&pdev, the_driver->id_table))
+	while (the_driver->probe(&pdev, the_driver->id_table)) {
 		drop_objects(&pdev);
+		board.resets = 0;
+	}
 	npu = pci_get_drvdata(&pdev);
+	if (board.dying)
+		end_dying(npu);
 	minor = MINOR(npu->fdev->dev.devt);
 	file = native_open(minor, 0);
 	WARN_ON(IS_ERR(file));
 	use_memory(file);
+	if (!draw(4))
+		die_asleep(&pdev);
 	trim_all(minor);
+	board.dying = !draw(4);
 	the_driver->remove(&pdev);
 	drop_objects(&pdev);
 	kthread_stop(firmware);

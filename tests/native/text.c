@@ -5,6 +5,15 @@
 #include <errno.h>
 
 static bool verbose;
+static const char *watched;
+static unsigned int seen;
+
+/* How many messages of devices had that text in them since the last call. */
+unsigned int native_messages(const char *text)
+{
+	watched = text;
+	return __atomic_exchange_n(&seen, 0, RELAXED);
+}
 
 static void __attribute__((constructor)) be_verbose(void)
 {
@@ -52,6 +61,8 @@ void native_dev_message(const struct device *dev, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	if (watched && strstr(text, watched))
+		__atomic_fetch_add(&seen, 1, RELAXED);
 	_printk("%s: %s", dev ? dev->name : "none", text);
 }
 

@@ -102,11 +102,12 @@ struct flexmem_vm_range {
  * (of a @copy, in that it copies to) does not matter, but no byte of it, nor of
  * the buffer of a failed @read, may change after the operation has returned.
  *
- * Who clears memory: nobody but flexmem, by @scrub, before a slot makes memory
- * addressable that was just acquired, and before bytes get another owner. The
- * device may leave in what it gives whatever was there. What a function gives
- * back keeps its bytes, for the next one's flexmem to clear; a device that gives
- * memory to others than flexmem has to clear it before that.
+ * Who clears memory: flexmem, by @scrub: before a slot makes memory addressable
+ * that was just acquired, whatever the device has done to it; before bytes get
+ * another owner; and before @release, unless the device clears by itself what it
+ * takes back (&struct flexmem_device_desc.clears). On removal flexmem clears
+ * nothing, as the firmware may be dead: then, and without @scrub, the driver of the
+ * PF clears what goes back before another function can have it.
  *
  * Errors besides the ones named below: -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
  * -ENOMEM (of the kernel, not of the device).
@@ -129,10 +130,7 @@ struct flexmem_device_ops {
 	/**
 	 * @release: give memory back: the function has none of that id
 	 * afterwards. No slot points at it, and it is mapped in no space.
-	 * With @scrub, the bytes of owners in it were scrubbed before, but not
-	 * on removal and not if @release undoes an @acquire: before another
-	 * function can have it then, the device or the driver of the PF clears
-	 * it.
+	 * Who has cleared it, see above.
 	 */
 	int (*release)(void *priv, const struct flexmem_memory *mem);
 
@@ -304,6 +302,8 @@ enum flexmem_caching {
  *	@vm_map, as @vm_start is. Of addresses with a hole it is one side, and the
  *	last page of 64 bits is left out
  * @caching: of every map of its memory: what @page says where, this says how
+ * @clears: no function is given memory with bytes of another in it: the device, or
+ *	the driver of the PF, clears it between the two
  * @ops: operations; must stay valid until flexmem_device_unregister() returns
  * @priv: passed to each operation
  */
@@ -316,6 +316,7 @@ struct flexmem_device_desc {
 	u64 vm_start;
 	u64 vm_end;
 	enum flexmem_caching caching;
+	bool clears;
 	const struct flexmem_device_ops *ops;
 	void *priv;
 };

@@ -186,6 +186,7 @@ int _printk(const char *format, ...) __printf(1, 2);
 #define pr_debug pr_err
 
 struct device;
+unsigned int native_messages(const char *text);
 void native_dev_message(const struct device *dev, const char *format, ...)
 	__printf(2, 3);
 #define dev_err native_dev_message
