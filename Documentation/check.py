@@ -406,7 +406,7 @@ def raw_example():
 
 
 def driver_example():
-    """The example driver builds for both kernels without a warning, against what is installed."""
+    """The example drivers build for both kernels without a warning, against what is installed."""
     command = re.search(r'^   make -C /lib/modules/\$\(uname -r\)/build M=\$PWD modules$',
                         TEXT['Documentation/driver-guide.rst'], re.MULTILINE)
     assert command, 'the guide does not say how to build it'
@@ -420,11 +420,14 @@ def driver_example():
         run('make', '-s', 'modules_install', f'MODULES_DIR={kind}', f'KERNELRELEASE={release}',
             f'KDIR={headers}', f'DESTDIR={root}', f'INSTALL_MOD_PATH={root}')
         os.makedirs(work)
-        shutil.copy(os.path.join(DOCS, 'examples', 'npu.c'), work)
+        for name in ('npu', 'ram'):
+            shutil.copy(os.path.join(DOCS, 'examples', f'{name}.c'), work)
         with open(os.path.join(work, 'Kbuild'), 'w', encoding='utf-8') as file:
-            file.write(read('Documentation/examples/Kbuild').replace('/usr/src', f'{root}/usr/src'))
+            file.write(read('Documentation/examples/Kbuild').replace('/usr/src', f'{root}/usr/src')
+                       .replace('npu.o', 'npu.o ram.o'))
         run('tests/vm/kbuild.sh', kind, work, 'W=1', 'KCFLAGS=-Werror')
-        assert os.path.exists(os.path.join(work, 'npu.ko'))
+        for name in ('npu', 'ram'):
+            assert os.path.exists(os.path.join(work, f'{name}.ko'))
 
 
 def names_of_other_documents():

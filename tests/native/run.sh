@@ -52,6 +52,7 @@ program() {
 }
 program steps steps
 program asan npu -s "$seed"
+program asan ram
 for kind; do
 	program "$kind" misuse
 	# TSan sees nothing in what one task does by itself: of that a little.
