@@ -179,6 +179,8 @@ boot() {
 	boots() { [[ ! -e $out/up ]] && kill -0 "$qemu" 2>/dev/null; }
 	for ((i = 0; i < 5 * $1; i++)); do
 		boots || break
+		# A kernel that KVM runs says something within a second or two.
+		[[ $accel != kvm || -s $out/console.log || $i -lt $((5 * $1 / 4)) ]] || break
 		sleep 0.2
 	done
 	if boots; then
