@@ -54,8 +54,8 @@ coverage_suite() { tests/native/coverage.sh; }
 volume-asan_suite() { tests/native/volume.sh asan; }
 volume-tsan_suite() { tests/native/volume.sh tsan; }
 library_suite() {
-	# Of each cache, beside its model.
-	[[ $long ]] || export CACHE_OPERATIONS=${CACHE_OPERATIONS:-1500}
+	# Operations of each cache beside its model; and bugs of the list, which is read as a whole.
+	[[ $long ]] || export CACHE_OPERATIONS=${CACHE_OPERATIONS:-1500} MUTANTS=${MUTANTS:-10}
 	make -s -C tests/userlib "O=$BUILD/tests/userlib" check
 }
 static_suite() { tests/static.sh; }

@@ -88,6 +88,10 @@ TEST_F(copy, lengths_and_offsets)
 
 	for (o = 0; o < ARRAY_SIZE(offsets); o++)
 		for (l = 0; l < ARRAY_SIZE(lengths); l++) {
+			/* long ones from one offset of each kind */
+			if (lengths[l] > 4097 && offsets[o] != 1 &&
+			    offsets[o] != CHUNK - 1 && offsets[o] != CHUNK)
+				continue;
 			pattern(self->have + offsets[o], lengths[l], o * 31 + l);
 			memcpy(self->buf, self->have + offsets[o], lengths[l]);
 			c = copy_of(self, offsets[o], lengths[l]);

@@ -34,36 +34,40 @@ FIXTURE_VARIANT(exhaust) {
 	__u64 max_region;		/* in GiB */
 };
 
-/* Each case for the two modes and the two ways to acquire. */
-#define CASE(name, pf_sim, vf_sim, pars, ...)				\
-	FIXTURE_VARIANT_ADD(exhaust, name##_pf_lazy) {			\
-		FM_PF, false, LAZY pars, pf_sim, __VA_ARGS__ };		\
+/*
+ * Each case once for each mode and once for each way to acquire: which goes with
+ * which alternates.
+ */
+#define EVEN(name, pf_sim, vf_sim, pars, ...)				\
 	FIXTURE_VARIANT_ADD(exhaust, name##_vf_lazy) {			\
 		FM_VF, false, LAZY pars, vf_sim, __VA_ARGS__ };		\
 	FIXTURE_VARIANT_ADD(exhaust, name##_pf_prealloc) {		\
-		FM_PF, true, PREALLOC pars, pf_sim, __VA_ARGS__ };	\
+		FM_PF, true, PREALLOC pars, pf_sim, __VA_ARGS__ }
+#define ODD(name, pf_sim, vf_sim, pars, ...)				\
+	FIXTURE_VARIANT_ADD(exhaust, name##_pf_lazy) {			\
+		FM_PF, false, LAZY pars, pf_sim, __VA_ARGS__ };		\
 	FIXTURE_VARIANT_ADD(exhaust, name##_vf_prealloc) {		\
 		FM_VF, true, PREALLOC pars, vf_sim, __VA_ARGS__ }
 #define SIZES(...) { __VA_ARGS__ }
 
-CASE(fallback_12_12, PF_HAS("24G"), VF_HAS("24G"), "",
+EVEN(fallback_12_12, PF_HAS("24G"), VF_HAS("24G"), "",
      FLEXMEM_REASON_CAPACITY, SIZES(12, 12), 12);
-CASE(fallback_12_8, PF_HAS("20G"), VF_HAS("20G"), "",
-     FLEXMEM_REASON_CAPACITY, SIZES(12, 8), 12);
-CASE(fallback_12_4, PF_HAS("16G"), VF_HAS("16G"), "order=fill_first",
+ODD(fallback_12_8, PF_HAS("20G"), VF_HAS("20G"), "",
+    FLEXMEM_REASON_CAPACITY, SIZES(12, 8), 12);
+EVEN(fallback_12_4, PF_HAS("16G"), VF_HAS("16G"), "order=fill_first",
      FLEXMEM_REASON_CAPACITY, SIZES(12, 4), 12);
-CASE(fallback_8, PF_HAS("10G"), VF_HAS("10G"), "",
-     FLEXMEM_REASON_CAPACITY, SIZES(8), 8);
-CASE(fallback_remainder, PF_HAS("30G"), VF_HAS("30G"), "",
+ODD(fallback_8, PF_HAS("10G"), VF_HAS("10G"), "",
+    FLEXMEM_REASON_CAPACITY, SIZES(8), 8);
+EVEN(fallback_remainder, PF_HAS("30G"), VF_HAS("30G"), "",
      FLEXMEM_REASON_CAPACITY, SIZES(12, 12, 4), 12);
-CASE(own_fallback_sizes, PF_HAS("10G"), VF_HAS("10G"), "fallback_sizes=3G,2G",
-     FLEXMEM_REASON_CAPACITY, SIZES(3, 3, 3), 3);
-CASE(max_regions, PF_HAS("128G"), VF_HAS("64G"),
+ODD(own_fallback_sizes, PF_HAS("10G"), VF_HAS("10G"), "fallback_sizes=3G,2G",
+    FLEXMEM_REASON_CAPACITY, SIZES(3, 3, 3), 3);
+EVEN(max_regions, PF_HAS("128G"), VF_HAS("64G"),
      "max_regions=3 fallback_sizes=4G",
      FLEXMEM_REASON_MAX_REGIONS, SIZES(4, 4, 4), 4);
-CASE(max_regions_fill_first, PF_HAS("128G"), VF_HAS("64G"),
-     "max_regions=3 fallback_sizes=4G order=fill_first",
-     FLEXMEM_REASON_MAX_REGIONS, SIZES(4, 4, 4), 4);
+ODD(max_regions_fill_first, PF_HAS("128G"), VF_HAS("64G"),
+    "max_regions=3 fallback_sizes=4G order=fill_first",
+    FLEXMEM_REASON_MAX_REGIONS, SIZES(4, 4, 4), 4);
 
 /* Only a VF has a table in the firmware. */
 FIXTURE_VARIANT_ADD(exhaust, slots_vf_lazy) {

@@ -562,7 +562,7 @@ TEST_F(scrub, a_waiting_caller_can_be_killed)
  */
 #define OWNERS 4
 #define LIVE 24
-#define STEPS 500
+#define STEPS 200
 
 struct live {
 	struct flexmem_alloc at;
