@@ -508,20 +508,25 @@ static int cmd_trim(struct flexmem_call *call)
  * struct flexmem_command - a row of the table
  * @size: of the struct
  * @min_size: of its first version
+ * @changes: it changes something, so the file must be open for writing
  * @carry_out: does it
  */
 struct flexmem_command {
 	u32 size;
 	u32 min_size;
+	bool changes;
 	int (*carry_out)(struct flexmem_call *call);
 };
 
-#define COMMAND(number, type, last, function)                    \
+enum { LOOKS = false, CHANGES = true };
+
+#define COMMAND(number, type, last, kind, function)              \
 	[number] = {                                             \
 		.size = sizeof(struct type) +                    \
 			BUILD_BUG_ON_ZERO(sizeof(struct type) >  \
 					  sizeof(union any_struct)), \
 		.min_size = offsetofend(struct type, last),      \
+		.changes = kind,                                 \
 		.carry_out = function,                           \
 	}
 
@@ -571,31 +576,42 @@ union any_struct {
 
 /* "last" is the last member of the first version, for ever. */
 static const struct flexmem_command commands[] = {
-	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, flexmem_cmd_info),
-	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, __reserved, cmd_alloc),
-	COMMAND(FLEXMEM_CMD_FREE, flexmem_free, address, cmd_free),
-	COMMAND(FLEXMEM_CMD_ALLOC_BATCH, flexmem_batch, __reserved,
+	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, LOOKS,
+		flexmem_cmd_info),
+	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, __reserved, CHANGES,
+		cmd_alloc),
+	COMMAND(FLEXMEM_CMD_FREE, flexmem_free, address, CHANGES, cmd_free),
+	COMMAND(FLEXMEM_CMD_ALLOC_BATCH, flexmem_batch, __reserved, CHANGES,
 		cmd_alloc_batch),
-	COMMAND(FLEXMEM_CMD_FREE_BATCH, flexmem_batch, __reserved,
+	COMMAND(FLEXMEM_CMD_FREE_BATCH, flexmem_batch, __reserved, CHANGES,
 		cmd_free_batch),
-	COMMAND(FLEXMEM_CMD_LOOKUP, flexmem_lookup, out_size, cmd_lookup),
-	COMMAND(FLEXMEM_CMD_REGIONS, flexmem_regions, __reserved, flexmem_cmd_regions),
-	COMMAND(FLEXMEM_CMD_SEGMENTS, flexmem_segments, out_generation,
+	COMMAND(FLEXMEM_CMD_LOOKUP, flexmem_lookup, out_size, LOOKS,
+		cmd_lookup),
+	COMMAND(FLEXMEM_CMD_REGIONS, flexmem_regions, __reserved, LOOKS,
+		flexmem_cmd_regions),
+	COMMAND(FLEXMEM_CMD_SEGMENTS, flexmem_segments, out_generation, LOOKS,
 		flexmem_cmd_segments),
-	COMMAND(FLEXMEM_CMD_LEASE, flexmem_lease, out_generation, cmd_lease),
-	COMMAND(FLEXMEM_CMD_STATS, flexmem_stats, out_client_handles,
+	COMMAND(FLEXMEM_CMD_LEASE, flexmem_lease, out_generation, CHANGES,
+		cmd_lease),
+	COMMAND(FLEXMEM_CMD_STATS, flexmem_stats, out_client_handles, LOOKS,
 		flexmem_cmd_stats),
-	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, cmd_trim),
-	COMMAND(FLEXMEM_CMD_MAP, flexmem_map, out_size, flexmem_cmd_map),
-	COMMAND(FLEXMEM_CMD_READ, flexmem_copy, out_done, flexmem_cmd_read),
-	COMMAND(FLEXMEM_CMD_WRITE, flexmem_copy, out_done, flexmem_cmd_write),
-	COMMAND(FLEXMEM_CMD_SNAPSHOT, flexmem_snapshot, out_generation,
+	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES, cmd_trim),
+	COMMAND(FLEXMEM_CMD_MAP, flexmem_map, out_size, LOOKS, flexmem_cmd_map),
+	COMMAND(FLEXMEM_CMD_READ, flexmem_copy, out_done, LOOKS,
+		flexmem_cmd_read),
+	COMMAND(FLEXMEM_CMD_WRITE, flexmem_copy, out_done, CHANGES,
+		flexmem_cmd_write),
+	COMMAND(FLEXMEM_CMD_SNAPSHOT, flexmem_snapshot, out_generation, LOOKS,
 		flexmem_cmd_snapshot),
-	COMMAND(FLEXMEM_CMD_QUOTA, flexmem_quota, out_used, flexmem_cmd_quota),
-	COMMAND(FLEXMEM_CMD_SET_QUOTA, flexmem_quota, out_used, flexmem_cmd_set_quota),
-	COMMAND(FLEXMEM_CMD_STRICT, flexmem_strict, flags, flexmem_cmd_strict),
-	COMMAND(FLEXMEM_CMD_RESIZE, flexmem_resize, out_max, cmd_resize),
-	COMMAND(FLEXMEM_CMD_COPY, flexmem_copy_range, out_done,
+	COMMAND(FLEXMEM_CMD_QUOTA, flexmem_quota, out_used, LOOKS,
+		flexmem_cmd_quota),
+	COMMAND(FLEXMEM_CMD_SET_QUOTA, flexmem_quota, out_used, CHANGES,
+		flexmem_cmd_set_quota),
+	COMMAND(FLEXMEM_CMD_STRICT, flexmem_strict, flags, CHANGES,
+		flexmem_cmd_strict),
+	COMMAND(FLEXMEM_CMD_RESIZE, flexmem_resize, out_max, CHANGES,
+		cmd_resize),
+	COMMAND(FLEXMEM_CMD_COPY, flexmem_copy_range, out_done, CHANGES,
 		flexmem_cmd_copy),
 };
 
@@ -646,5 +662,7 @@ long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	/* Only saves work: what calls the driver asks again, under its lock. */
 	if (flexmem_function_is_gone(&call.fdev->table.function))
 		return -ENODEV;
+	if (commands[nr].changes && !(filp->f_mode & FMODE_WRITE))
+		return -EBADF;
 	return call_command(&call, &commands[nr]);
 }

@@ -293,7 +293,7 @@ static void run_random(struct file *file)
 
 static struct file *open_node(struct flexmem_dev *fdev)
 {
-	struct file *file = native_open(MINOR(fdev->dev.devt), 0);
+	struct file *file = native_open(MINOR(fdev->dev.devt), O_RDWR);
 
 	if (IS_ERR(file))
 		abort();

@@ -34,7 +34,7 @@ static int bare_capacity(void *priv, u64 *capacity)
 
 static void ask_bare(struct run *r, struct flexmem_dev *fdev)
 {
-	struct file *file = native_open(MINOR(fdev->dev.devt), 0);
+	struct file *file = native_open(MINOR(fdev->dev.devt), O_RDWR);
 	struct flexmem_info info = CMD(info);
 	struct file *other = r->file[0];
 
@@ -186,7 +186,7 @@ static void run_short(struct run *r)
 	fdev = flexmem_device_register(&world.parent[0], &desc);
 	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
 		return;
-	file = native_open(MINOR(fdev->dev.devt), 0);
+	file = native_open(MINOR(fdev->dev.devt), O_RDWR);
 	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0)) {
 		r->file[0] = file;
 		read_short(r);
@@ -235,7 +235,7 @@ static unsigned int leave_bytes(struct run *r, bool clears, bool failed)
 	fdev = flexmem_device_register(&world.parent[0], &desc);
 	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
 		return 0;
-	file = native_open(MINOR(fdev->dev.devt), 0);
+	file = native_open(MINOR(fdev->dev.devt), O_RDWR);
 	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0)) {
 		r->file[0] = file;
 		alloc(r, 0, sizeof(bytes), 0);
@@ -270,7 +270,7 @@ static void run_failed(struct run *r)
 	fdev = flexmem_device_register(&world.parent[0], &desc);
 	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
 		return;
-	file = native_open(MINOR(fdev->dev.devt), 0);
+	file = native_open(MINOR(fdev->dev.devt), O_RDWR);
 	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0)) {
 		r->file[0] = file;
 		use_failed(r, fdev, false);
@@ -295,12 +295,12 @@ static void register_in_vain(struct run *r, unsigned int minor)
 		if (!IS_ERR(fdev))
 			break;
 		run_good(r, "open what was never there",
-			 PTR_ERR_OR_ZERO(native_open(minor, 0)), ENXIO);
+			 PTR_ERR_OR_ZERO(native_open(minor, O_RDWR)), ENXIO);
 	}
 	/* A refused open() leaves nothing behind, either. */
 	current->fail_at = 1;
 	run_good(r, "open without memory",
-		 PTR_ERR_OR_ZERO(native_open(minor, 0)), ENOMEM);
+		 PTR_ERR_OR_ZERO(native_open(minor, O_RDWR)), ENOMEM);
 	flexmem_device_unregister(fdev);
 }
 
@@ -319,11 +319,11 @@ static void run_again(struct run *r)
 		if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev[i]), 0))
 			return;
 		minor[i] = MINOR(fdev[i]->dev.devt);
-		file[i] = native_open(minor[i], 0);
+		file[i] = native_open(minor[i], O_RDWR);
 		run_good(r, "open", PTR_ERR_OR_ZERO(file[i]), 0);
 		flexmem_device_unregister(fdev[i]);
 		run_good(r, "open what has gone",
-			 PTR_ERR_OR_ZERO(native_open(minor[i], 0)), ENXIO);
+			 PTR_ERR_OR_ZERO(native_open(minor[i], O_RDWR)), ENXIO);
 	}
 	must(r, minor[0] == minor[1], "number of the node");
 	for (i = 0; i < 2; i++)

@@ -466,12 +466,12 @@ static void run_interrupted(struct run *r)
 
 	while (native_read(r->file[0], &event, sizeof(event)) > 0)
 		;
-	r->file[0]->f_flags = 0;
+	r->file[0]->f_flags = O_RDWR;
 	current->interrupted = true;
 	run_good(r, "read", native_read(r->file[0], &event, sizeof(event)),
 		 ERESTARTSYS);
 	native_revive();
-	r->file[0]->f_flags = O_NONBLOCK;
+	r->file[0]->f_flags = O_RDWR | O_NONBLOCK;
 }
 
 static unsigned int wakeups;
@@ -515,7 +515,38 @@ static void run_failed_reads(struct run *r)
 	     "event that could not be read");
 }
 
+/* Whoever may only read a file changes nothing through it. */
+static void run_read_only(struct run *r)
+{
+	static const unsigned int looks = BIT(FLEXMEM_CMD_INFO) |
+		BIT(FLEXMEM_CMD_LOOKUP) | BIT(FLEXMEM_CMD_REGIONS) |
+		BIT(FLEXMEM_CMD_SEGMENTS) | BIT(FLEXMEM_CMD_STATS) |
+		BIT(FLEXMEM_CMD_MAP) | BIT(FLEXMEM_CMD_READ) |
+		BIT(FLEXMEM_CMD_SNAPSHOT) | BIT(FLEXMEM_CMD_QUOTA);
+	struct file *file = native_open(world_minor(1), O_RDONLY);
+	u32 size = 0;
+	int cmd;
+
+	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
+		return;
+	/* None is carried out: those that only look find the struct too short. */
+	for (cmd = 0; cmd <= FLEXMEM_CMD_COPY; cmd++)
+		run_good(r, "a command that changes nothing, or is refused",
+			 native_ioctl(file, _IO(FLEXMEM_TYPE, cmd), &size),
+			 looks & BIT(cmd) ? EINVAL : EBADF);
+	run_good(r, "INFO", native_ioctl(file, FLEXMEM_IOCTL_INFO, &CMD(info)),
+		 0);
+	run_good(r, "a map to write to",
+		 PTR_ERR(native_mmap(file, 0, PAGE_SIZE, VM_SHARED | VM_WRITE)),
+		 EACCES);
+	run_good(r, "a map to read from",
+		 PTR_ERR(native_mmap(file, 0, PAGE_SIZE, VM_SHARED | VM_READ)),
+		 EINVAL);
+	native_close(file);
+}
+
 const struct sequence corners[] = {
+	{ "file that is open for reading only", prepare, run_read_only },
 	{ "flags that there are not", prepare, run_flags },
 	{ "wrong arguments", prepare, run_arguments },
 	{ "the longest lengths", prepare, run_lengths },

@@ -23,7 +23,7 @@ static inline u32 alloc(struct run *r, unsigned int f, u64 length, u32 flags)
 
 static inline void open_file(struct run *r, unsigned int f)
 {
-	struct file *file = native_open(world_minor(1), O_NONBLOCK);
+	struct file *file = native_open(world_minor(1), O_RDWR | O_NONBLOCK);
 
 	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
 		r->file[f] = file;

@@ -76,7 +76,7 @@ static bool watch_open(void)
 			return false;
 		minor = world_minor(1);
 	}
-	watch = native_open(minor, O_NONBLOCK);
+	watch = native_open(minor, O_RDWR | O_NONBLOCK);
 	return !IS_ERR(watch);
 }
 

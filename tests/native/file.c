@@ -70,7 +70,7 @@ int nonseekable_open(struct inode *inode, struct file *filp)
 /**
  * native_open - open an inode with the number of /dev/flexmemN
  * @minor: N
- * @flags: O_NONBLOCK or 0
+ * @flags: O_RDONLY or O_RDWR, perhaps with O_NONBLOCK
  *
  * Return: the file, for native_close(); ERR_PTR(-ENXIO) if no character device has
  * the number, or what the driver says.
@@ -90,6 +90,7 @@ struct file *native_open(unsigned int minor, unsigned int flags)
 	file->cred = current->cred;
 	file->f_cred = &file->cred;
 	file->f_flags = flags;
+	file->f_mode = (flags & O_RDWR) + 1;
 	file->f_op = registered->ops;
 	rc = file->f_op->open(&inode, file);
 	if (!rc)

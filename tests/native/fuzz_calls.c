@@ -104,7 +104,7 @@ void fuzz_open(struct fuzz *f, unsigned int i)
 		return;
 	/* A PF's node is the administrator's. */
 	current->cred.admin = true;
-	file->file = native_open(f->minor, O_NONBLOCK);
+	file->file = native_open(f->minor, O_RDWR | O_NONBLOCK);
 	SAME(f, PTR_ERR_OR_ZERO(file->file), 0);
 	if (!f->owner[fuzz_user_of(i)].there)
 		fuzz_new_owner(f, fuzz_user_of(i));
@@ -156,7 +156,7 @@ static void open_another(struct fuzz *f)
 	else if (f->model->mode == FLEXMEM_MODE_PF && !current->cred.admin &&
 		 f->settings.pf_open != FLEXMEM_PF_OPEN_MODE)
 		want = -EPERM;
-	file = native_open(f->minor, O_NONBLOCK);
+	file = native_open(f->minor, O_RDWR | O_NONBLOCK);
 	SAME(f, PTR_ERR_OR_ZERO(file), want);
 	if (want)
 		return;

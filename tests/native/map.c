@@ -93,6 +93,9 @@ static void link_map(struct vm_area_struct *vma)
  * @length: bytes, not 0
  * @flags: VM_SHARED and so on
  *
+ * Of a file that is open for reading only the kernel shares nothing that can be
+ * written, and does not call what is read a shared map.
+ *
  * Return: the map, for native_munmap(), or an ERR_PTR().
  */
 struct vm_area_struct *native_mmap(struct file *file, u64 offset, size_t length,
@@ -101,6 +104,11 @@ struct vm_area_struct *native_mmap(struct file *file, u64 offset, size_t length,
 	struct vm_area_struct *vma;
 	int rc;
 
+	if (flags & VM_SHARED && !(file->f_mode & FMODE_WRITE)) {
+		if (flags & VM_WRITE)
+			return ERR_PTR(-EACCES);
+		flags &= ~VM_SHARED;
+	}
 	vma = create(file, offset >> PAGE_SHIFT, length, flags);
 	down_write(&vma->sem);
 	rc = file->f_op->mmap(file, vma);

@@ -377,7 +377,7 @@ static void use_memory(struct file *file)
  */
 static void trim_all(unsigned int minor)
 {
-	struct file *file = native_open(minor, 0);
+	struct file *file = native_open(minor, O_RDWR);
 	struct flexmem_trim trim = CMD(trim);
 	long rc;
 
@@ -450,7 +450,7 @@ static void run_once(u64 seed)
 	if (board.dying)
 		end_dying(npu);
 	minor = MINOR(npu->fdev->dev.devt);
-	file = native_open(minor, 0);
+	file = native_open(minor, O_RDWR);
 	WARN_ON(IS_ERR(file));
 	use_memory(file);
 	if (!draw(4))

@@ -114,7 +114,7 @@ static bool open_file(struct run *r, unsigned int f)
 
 	if (minor < 0)
 		return false;
-	file = native_open(minor, O_NONBLOCK);
+	file = native_open(minor, O_RDWR | O_NONBLOCK);
 	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
 		return false;
 	r->file[f] = file;

@@ -535,7 +535,7 @@ static void open_fd(struct tenant *t)
 	t->bad = false;
 	if (minor < 0)
 		return;
-	file = native_open(minor, O_NONBLOCK);
+	file = native_open(minor, O_RDWR | O_NONBLOCK);
 	ANSWER(t, "open", PTR_ERR_OR_ZERO(file), ENXIO, ENOMEM, EPERM);
 	check_open(t, file);
 	if (IS_ERR(file))

@@ -228,4 +228,23 @@ TEST_F(perm, a_second_file_starts_empty)
 	close(other);
 }
 
+/* A group may have the right to watch: it changes nothing. */
+TEST_F(perm, a_file_to_read_changes_nothing)
+{
+	int fd = open(self->path, O_RDONLY | O_CLOEXEC);
+	struct flexmem_alloc reply;
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(EBADF, fm_alloc(fd, KiB, &reply));
+	EXPECT_EQ(EBADF, raw_trim(fd, &CMD(trim)));
+	EXPECT_EQ(EBADF, raw_strict(fd, &CMD(strict)));
+	EXPECT_EQ(0, fm_stats(fd).out_client_handles);
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				   MAP_SHARED, fd, 0));
+	EXPECT_EQ(EACCES, errno);
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0));
+	EXPECT_EQ(EINVAL, errno);
+	close(fd);
+}
+
 TEST_HARNESS_MAIN

@@ -31,6 +31,8 @@
  *  - EFAULT: a pointer could not be read or written, and nothing has changed.
  *    One exception: READ, WRITE and COPY, which count in their reply what they
  *    have done, keep what they did before.
+ *  - EBADF: the file is open for reading only, and the command changes something:
+ *    all but INFO, LOOKUP, REGIONS, SEGMENTS, STATS, MAP, READ, SNAPSHOT and QUOTA.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
  *  - E2BIG: there are non-zero bytes beyond what this kernel knows, or the

@@ -225,6 +225,8 @@ static const char *errno_text(int error)
 		return "no such allocation of this open file";
 	case -ENOMEM:
 		return "out of host memory";
+	case -EBADF:
+		return "the device is not open for writing";
 	case -EBUSY:
 		return "a lease or a live allocation forbids the change, or it is in use";
 	case -EAGAIN:

@@ -99,7 +99,8 @@ struct inode {
  * @f_cred: credentials of the opener
  * @f_mapping: where its maps are
  * @private_data: the driver's
- * @f_flags: O_NONBLOCK or not
+ * @f_flags: O_RDONLY or O_RDWR, O_NONBLOCK or not
+ * @f_mode: FMODE_WRITE or not, and one more
  * @f_op: its operations
  * @refs: descriptors and maps
  * @tag: the test's: what it writes into allocations of this file
@@ -110,6 +111,7 @@ struct file {
 	struct address_space *f_mapping;
 	void *private_data;
 	unsigned int f_flags;
+	unsigned int f_mode;
 	const struct file_operations *f_op;
 	refcount_t refs;
 	struct cred cred;
@@ -137,7 +139,11 @@ struct file_operations {
 	void (*show_fdinfo)(struct seq_file *m, struct file *filp);
 };
 
+/* As those of fcntl.h are; the kernel's modes are one more than its flags. */
+#define O_RDONLY 0
+#define O_RDWR 2
 #define O_NONBLOCK 04000
+#define FMODE_WRITE 2u
 #define EPOLLIN 0x1u
 #define EPOLLERR 0x8u
 #define EPOLLHUP 0x10u
