@@ -44,7 +44,7 @@ static void root_device_unregister(struct device *dev)
 
 static struct file *open_device(void)
 {
-	struct file *file = native_open(MINOR(ram_device->dev.devt), 0);
+	struct file *file = native_open(MINOR(ram_device->dev.devt), O_RDWR);
 
 	WARN_ON(IS_ERR(file));
 	return file;
