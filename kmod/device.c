@@ -64,8 +64,8 @@ static void log_registration(struct flexmem_dev *fdev)
  * @parent: the function's device
  * @desc: what it is and what it can do; copied, except for its operations
  *
- * Takes the settings from the module parameters, acquires the regions if they
- * say so, and creates the node /dev/flexmemN.
+ * Takes the settings from the module parameters, resets the function, acquires
+ * the regions if the settings say so, and creates the node /dev/flexmemN.
  *
  * Context: may sleep; calls the operations.
  * Return: the registered device, for flexmem_device_unregister(), or an

@@ -37,7 +37,9 @@
  * @desc: the device; its operations are called until flexmem_table_remove()
  * @settings: how to manage it
  *
- * Context: may sleep; asks the firmware for its capacity.
+ * Resets the device if it can be, and asks the firmware for its capacity.
+ *
+ * Context: may sleep.
  * Return: 0, -EINVAL if the description is not valid or the settings do not suit
  * the device (with a message), -ENOMEM, or an error of the firmware.
  */
@@ -59,6 +61,12 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 		dev_err(dev, "program_slots=%u: must be less than the %u slots there are\n",
 			settings->program_slots, nr);
 		return -EINVAL;
+	}
+	/* A driver or kernel before this one may have left memory acquired. */
+	if (desc->ops->reset) {
+		rc = flexmem_function_reset(&table->function);
+		if (rc)
+			return rc;
 	}
 	rc = flexmem_domain_init(domain, &table->function, settings);
 	if (rc)

@@ -73,6 +73,35 @@ static void setting_up_needs_the_capacity(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, init_table(test, fake, &settings), -ETIMEDOUT);
 }
 
+/* A driver before has left its memory in all that the device has. */
+static void setting_up_begins_with_a_reset(struct kunit *test)
+{
+	struct flexmem_memory mem = { .id = 1, .size = 12 * GIB };
+	struct flexmem_settings settings = fake_settings();
+	const struct flexmem_device_ops *ops;
+	struct fake_device *fake;
+
+	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 12 * GIB);
+	ops = fake_device_ops(fake);
+	KUNIT_ASSERT_EQ(test, ops->acquire(fake, mem.size, &mem), 0);
+	KUNIT_ASSERT_EQ(test, ops->slot_set(fake, 0, &mem), 0);
+	fake_device_forget(fake);
+	KUNIT_EXPECT_EQ(test, init_table(test, fake, &settings), 0);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(fake), "reset, capacity");
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(fake));
+}
+
+static void setting_up_needs_that_reset(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct fake_device *fake;
+
+	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, PLENTY);
+	fake_device_fail(fake, FAKE_RESET, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, init_table(test, fake, &settings), -EIO);
+	KUNIT_EXPECT_EQ(test, fake->calls[FAKE_CAPACITY], 0);
+}
+
 static void table_is_no_longer_than_the_firmwares(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 3, PLENTY);
@@ -747,6 +776,8 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(program_slots_must_be_fewer_than_slots),
 	KUNIT_CASE(sizes_must_suit_the_granule),
 	KUNIT_CASE(setting_up_needs_the_capacity),
+	KUNIT_CASE(setting_up_begins_with_a_reset),
+	KUNIT_CASE(setting_up_needs_that_reset),
 	KUNIT_CASE(table_is_no_longer_than_the_firmwares),
 	KUNIT_CASE(asks_for_the_first_size_first),
 	KUNIT_CASE(falls_back_12_8_4_then_exhausted),

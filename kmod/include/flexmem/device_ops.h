@@ -254,9 +254,12 @@ struct flexmem_device_ops {
 
 	/**
 	 * @reset: bring the function back to the state after power-on: no
-	 * memory, an empty table, nothing mapped, no program: it ends those that
-	 * @quiesce, when it failed, did not. Called by flexmem_device_reset() only. NULL: it
-	 * cannot be reset.
+	 * memory, an empty table, nothing mapped, and no program. It ends the
+	 * programs that a @quiesce that failed did not end. Called first of all
+	 * by flexmem_device_register(), because a driver or a kernel before may
+	 * have left the device in any state, and by flexmem_device_reset().
+	 * NULL: the function cannot be reset, and the driver hands it over in
+	 * the state after power-on.
 	 */
 	int (*reset)(void *priv);
 };
