@@ -141,13 +141,17 @@ static bool is_busy(const struct work_struct *work,
 	return false;
 }
 
-/* No work runs twice at a time, and work of an ordered queue runs alone. */
+/*
+ * No work runs twice at a time, and work of an ordered queue runs alone. Of that
+ * only the queue is compared: a worker may still name work that was freed, and the
+ * allocator decides whether new work has its address.
+ */
 static struct work_struct *next_work(void)
 {
 	struct work_struct *work;
 
 	list_for_each_entry(work, &queue, link)
-		if (!is_busy(work, work->wq))
+		if (!is_busy(work->wq ? NULL : work, work->wq))
 			return work;
 	return NULL;
 }
