@@ -56,6 +56,9 @@ struct spent {
 struct spent cache_replay_threads(const struct work *work,
 				  const char *configuration,
 				  unsigned int threads, unsigned int caches);
+/* So many calls of flexmem_cache_address(), or of a function that does nothing. */
+#define ADDRESS_CALLS 1000000
+void cache_addresses(bool nothing);
 /* The same on the engine of growing segments alone. */
 uint64_t engine_replay(const struct work *work, uint64_t *reserved);
 /* A plain list of holes, searched from its start: the ratio to reach. */

@@ -158,6 +158,52 @@ uint64_t cache_replay(const struct work *work, const char *configuration,
 	return player.ns;
 }
 
+#define ADDRESSES 64
+
+typedef int (*address_fn)(const struct flexmem_cache *cache, const void *token,
+			  struct flexmem_virtual_address *address);
+
+static COUNTED void counted_addresses(const struct flexmem_cache *cache,
+				      void *const *tokens, address_fn call)
+{
+	struct flexmem_virtual_address address;
+	size_t i;
+
+	for (i = 0; i < ADDRESS_CALLS; i++) {
+		if (call(cache, tokens[i % ADDRESSES], &address))
+			give_up("flexmem_cache_address", 0);
+	}
+}
+
+static int no_address(const struct flexmem_cache *cache, const void *token,
+		      struct flexmem_virtual_address *address)
+{
+	(void)cache;
+	(void)token;
+	(void)address;
+	return 0;
+}
+
+void cache_addresses(bool nothing)
+{
+	void *tokens[ADDRESSES];
+	struct target target;
+	size_t i;
+	int err;
+
+	open_target(&target, "expandable_segments:True", FLAT_BYTES);
+	for (i = 0; i < ADDRESSES; i++) {
+		err = flexmem_cache_alloc(target.cache, 1000, 0, &tokens[i]);
+		if (err)
+			give_up("flexmem_cache_alloc", err);
+	}
+	count_begin();
+	counted_addresses(target.cache, tokens,
+			  nothing ? no_address : flexmem_cache_address);
+	count_end();
+	close_target(&target);
+}
+
 struct spent cache_replay_threads(const struct work *work,
 				  const char *configuration,
 				  unsigned int threads, unsigned int caches)

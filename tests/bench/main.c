@@ -17,6 +17,11 @@
 
 #define GROWING "expandable_segments:True"
 
+/* What callgrind is to count, and the most instructions that it promises. */
+#define ADDRESS "address"
+#define NOTHING "nothing"
+#define ADDRESS_MAX 40
+
 /* The best reserved / live that was known of any allocator. */
 static const struct {
 	const char *name;
@@ -163,6 +168,10 @@ static int count(const char *what, const char *path)
 	struct work work;
 	int peer = 0;
 
+	if (!strcmp(what, ADDRESS) || !strcmp(what, NOTHING)) {
+		cache_addresses(!strcmp(what, NOTHING));
+		return 0;
+	}
 	while (peer < PEERS && strcmp(peer_names[peer], what))
 		peer++;
 	if (peer == PEERS || (peer == MIMALLOC && !mimalloc_find()))
@@ -220,6 +229,24 @@ static void table_of_instructions(const struct work *works,
 	printf("%-22s %7.0f %7.0f %6.2f\n", "geometric mean",
 	       exp(logarithms[0] / TRACES), exp(logarithms[1] / TRACES),
 	       exp((logarithms[1] - logarithms[0]) / TRACES));
+}
+
+static double calls_of(const char *what)
+{
+	if (!count_by_processor())
+		return (double)count_by_callgrind(what, "");
+	cache_addresses(!strcmp(what, NOTHING));
+	return (double)count_of_last();
+}
+
+static void line_of_address(void)
+{
+	double each = (calls_of(ADDRESS) - calls_of(NOTHING)) / ADDRESS_CALLS;
+
+	printf("flexmem_cache_address(), over a function that does nothing: %.0f, %d at most%s\n",
+	       each,
+	       ADDRESS_MAX, each <= ADDRESS_MAX ? "" : "  MISSED");
+	failed |= each > ADDRESS_MAX;
 }
 
 /* Of the threads' measurements: one thread, two, and two on a cache each. */
@@ -339,6 +366,7 @@ int main(int argc, char **argv)
 	have_mimalloc = mimalloc_find();
 	table_of_times(works);
 	table_of_instructions(works, argv[1]);
+	line_of_address();
 	table_of_threads(works);
 	table_of_copies(works);
 	for (i = 0; i < TRACES; i++)

@@ -80,6 +80,68 @@ static void wide_tokens(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+static int address_of(struct flexmem_cache *cache, const void *token,
+		      uint64_t *offset)
+{
+	struct flexmem_virtual_address found = { 7, 7 };
+	int err = flexmem_cache_address(cache, token, &found);
+
+	/* A failure writes nothing. */
+	assert_int_equal(found.region_id == 7, err != 0);
+	*offset = found.offset;
+	return err;
+}
+
+/* The address of any byte, of tokens of both forms. */
+static void addresses(void **state)
+{
+	struct flexmem_virtual_address found;
+	struct flexmem_cache_allocation a;
+	struct flexmem_cache *cache;
+	uint64_t offset;
+	void *tokens_of[3];
+	size_t i;
+
+	(void)state;
+	mock.capacity = 64 * GIB;
+	cache = mock_cache("");
+	tokens_of[0] = take(cache, 1000, 3);
+	tokens_of[1] = take(cache, 5 * MIB, 3);
+	tokens_of[2] = take(cache, 5 * GIB, 3);
+	for (i = 0; i < 3; i++) {
+		a = lookup(cache, tokens_of[i]);
+		assert_int_equal(flexmem_cache_address(cache, tokens_of[i],
+						       &found), 0);
+		assert_memory_equal(&found, &a.address, sizeof(found));
+		assert_int_equal(address_of(cache, at(a.token, a.size - 1),
+					    &offset), 0);
+		assert_int_equal(offset, a.address.offset + a.size - 1);
+		assert_int_equal(address_of(cache, at(a.token, a.size),
+					    &offset), -EINVAL);
+		assert_int_equal(flexmem_cache_address(cache, a.token, NULL),
+				 -EINVAL);
+		give(cache, a.token);
+		assert_int_equal(address_of(cache, a.token, &offset), -EINVAL);
+	}
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(address_of(cache, tokens_of[0], &offset), -EINVAL);
+	assert_int_equal(address_of(cache, NULL, &offset), -EINVAL);
+	assert_int_equal(address_of(cache, (void *)UINTPTR_MAX, &offset),
+			 -EINVAL);
+	assert_int_equal(address_of(NULL, tokens_of[0], &offset), -EINVAL);
+	flexmem_cache_destroy(cache);
+	/* The next token of a block is none before the block is used again. */
+	cache = mock_cache_events("");
+	tokens_of[0] = take(cache, 1000, 3);
+	assert_int_equal(flexmem_cache_record_stream(cache, tokens_of[0], 4),
+			 0);
+	give(cache, tokens_of[0]);
+	assert_int_equal(address_of(cache,
+				    at(tokens_of[0], UINT64_C(1) << 54),
+				    &offset), -EINVAL);
+	flexmem_cache_destroy(cache);
+}
+
 static void foreign_frees(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -298,6 +360,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(tokens),
 		CACHE_TEST(wide_tokens),
+		CACHE_TEST(addresses),
 		CACHE_TEST(foreign_frees),
 		CACHE_TEST(stale_tokens),
 		CACHE_TEST(many_names),

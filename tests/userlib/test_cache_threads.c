@@ -121,6 +121,74 @@ static void *use_pools(void *unused)
 	return NULL;
 }
 
+/* Allocations so far, live or not. */
+static struct published {
+	void *token;
+	struct flexmem_virtual_address address;
+} published[20 * ROUNDS];
+static atomic_size_t published_count;
+
+/* Each byte of an allocation has the address that the first one was given with. */
+static void *read_addresses(void *unused)
+{
+	struct flexmem_virtual_address found;
+	const struct published *last;
+	size_t count;
+
+	(void)unused;
+	do {
+		count = atomic_load(&published_count);
+		last = &published[count - !!count];
+		if (count && !flexmem_cache_address(cache,
+						    (char *)last->token + 7,
+						    &found))
+			EXPECT(found.offset == last->address.offset + 7 &&
+			       found.region_id == last->address.region_id);
+	} while (count < sizeof(published) / sizeof(published[0]));
+	return NULL;
+}
+
+/* A block is freed, and its segment, while another thread asks for its address. */
+static void addresses(const char *configuration)
+{
+	struct flexmem_cache_request request = { .stream = 1 };
+	struct flexmem_cache_allocation a;
+	pthread_t thread;
+	void *earlier = NULL;
+	size_t i;
+
+	atomic_store(&failures, 0);
+	atomic_store(&published_count, 0);
+	cache = mock_cache(configuration);
+	run(&thread, 1, read_addresses);
+	for (i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
+		request.bytes = (i * 7919 % 5 + 1) * 1000;
+		assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+							     sizeof(request),
+							     &a, sizeof(a)), 0);
+		published[i].token = a.token;
+		published[i].address = a.address;
+		atomic_store(&published_count, i + 1);
+		assert_int_equal(flexmem_cache_free(cache, earlier), 0);
+		earlier = a.token;
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&failures), 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void addresses_of_blocks(void **state)
+{
+	(void)state;
+	addresses("expandable_segments:True");
+}
+
+static void addresses_of_segments(void **state)
+{
+	(void)state;
+	addresses("backend:direct");
+}
+
 static void free_mailbox(void)
 {
 	void *token;
@@ -344,6 +412,8 @@ int main(void)
 		CACHE_TEST(with_growing),
 		CACHE_TEST(with_lock_released),
 		CACHE_TEST(direct),
+		CACHE_TEST(addresses_of_blocks),
+		CACHE_TEST(addresses_of_segments),
 		CACHE_TEST(double_frees_with_lock),
 		CACHE_TEST(forking),
 		CACHE_TEST(forking_among_threads),

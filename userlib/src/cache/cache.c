@@ -27,9 +27,8 @@ FMLIB_INLINE void give_token(struct flexmem_cache *cache,
 			     const struct fmlib_want *want,
 			     struct fmlib_block *block)
 {
-	block->segment = want->found.segment;
-	block->offset = want->found.offset;
-	block->size = want->found.size;
+	fmlib_block_put(block, want->found.segment, want->found.offset,
+			want->found.size);
 	block->piece = want->found.piece;
 	block->requested = want->bytes;
 	block->origin = want->origin;

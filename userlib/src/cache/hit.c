@@ -35,9 +35,7 @@ FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	if (fmlib_range_reserve(&segment->range, size, &offset))
 		return NULL;
 	block = fmlib_block_pop(&lane->blocks);
-	block->segment = segment;
-	block->offset = offset;
-	block->size = size;
+	fmlib_block_put(block, segment, offset, size);
 	block->requested = bytes;
 	block->origin = &cache->untagged.origin;
 	block->uses = NULL;
@@ -157,6 +155,71 @@ FMLIB_INLINE bool hit_free(struct flexmem_cache *cache, const void *token)
 	}
 	fmlib_lock_drop(&lane->lock);
 	return block;
+}
+
+/*
+ * The address of the byte that a token names; false: the token is not of this
+ * block, or not live. Another thread may free the block meanwhile, and its segment:
+ * what was read is valid if the word is still the same at the end. The memory of
+ * both structs stays as long as the cache.
+ */
+FMLIB_INLINE bool read_address(const struct fmlib_block *block,
+			       const void *token,
+			       struct flexmem_virtual_address *address)
+{
+	uint64_t word = atomic_load_explicit(&block->word,
+					     memory_order_acquire);
+	/* Beyond any size if more than the offset differs. */
+	uint64_t offset = (uintptr_t)token + FMLIB_LIVE - word;
+	const struct fmlib_segment *segment;
+	uint64_t region_id;
+
+	if (!(word & FMLIB_LIVE) ||
+	    offset >= __atomic_load_n(&block->size, __ATOMIC_ACQUIRE))
+		return false;
+	segment = __atomic_load_n(&block->segment, __ATOMIC_ACQUIRE);
+	offset += __atomic_load_n(&block->offset, __ATOMIC_ACQUIRE);
+	offset += __atomic_load_n(&segment->address.offset, __ATOMIC_ACQUIRE);
+	region_id = __atomic_load_n(&segment->address.region_id,
+				    __ATOMIC_ACQUIRE);
+	if (fmlib_block_word(block) != word)
+		return false;
+	address->region_id = region_id;
+	address->offset = offset;
+	return true;
+}
+
+/* Of tokens that are not narrow; most calls save no registers for it. */
+static __attribute__((noinline)) int
+wide_address(const struct flexmem_cache *cache, const void *token,
+	     struct flexmem_virtual_address *address)
+{
+	const struct fmlib_block *block;
+	uint64_t offset;
+	uint64_t word;
+
+	block = fmlib_block_find(cache, token, &word, &offset);
+	return block && read_address(block, token, address) ? 0 : -EINVAL;
+}
+
+int flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
+			  struct flexmem_virtual_address *address)
+{
+	int err = fmlib_cache_check(cache);
+	struct fmlib_block *blocks;
+
+	if (err)
+		return err;
+	if (!address)
+		return -EINVAL;
+	/* For a wide token that is some block, which has another token. */
+	blocks = atomic_load_explicit(&fmlib_token_place(&cache->narrow,
+							 token)->blocks,
+				      memory_order_acquire);
+	if (blocks && read_address(fmlib_block_in(blocks, token), token,
+				   address))
+		return 0;
+	return wide_address(cache, token, address);
 }
 
 int flexmem_cache_free(struct flexmem_cache *cache, void *token)

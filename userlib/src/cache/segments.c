@@ -3,6 +3,7 @@
 #include "cache.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Room for the number of one more region: 0 or -ENOMEM. */
 static int make_region_room(struct flexmem_cache *cache)
@@ -223,7 +224,10 @@ static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	int err;
 
 	segment->handle = memory->handle;
-	segment->address = memory->address;
+	__atomic_store_n(&segment->address.region_id,
+			 memory->address.region_id, __ATOMIC_RELEASE);
+	__atomic_store_n(&segment->address.offset, memory->address.offset,
+			 __ATOMIC_RELEASE);
 	fault = fault_of(cache, segment);
 	if (fault) {
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
@@ -298,7 +302,20 @@ static void dispose(struct flexmem_cache *cache, struct fmlib_segment *segment)
 {
 	fmlib_range_end(&segment->range);
 	fmlib_arena_put(cache, segment->arena);
-	free(segment);
+	segment->next = cache->spare_segment;
+	cache->spare_segment = segment;
+}
+
+/* All 0 but for the address of a spare one: flexmem_cache_address() may read it. */
+static struct fmlib_segment *new_segment(struct flexmem_cache *cache)
+{
+	struct fmlib_segment *segment = cache->spare_segment;
+
+	if (!segment)
+		return calloc(1, sizeof(*segment));
+	cache->spare_segment = segment->next;
+	memset(segment, 0, offsetof(struct fmlib_segment, address));
+	return segment;
 }
 
 /* What a new segment consists of on the host, but for a fixed one's piece. */
@@ -306,19 +323,21 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 				     struct fmlib_want *want)
 {
 	struct fmlib_segment *segment;
+	struct fmlib_arena *arena;
 
 	/* Two: what is left of a fixed one is a piece as well. */
 	if (fmlib_pieces_prepare(want->lane, 2))
 		return NULL;
-	segment = calloc(1, sizeof(*segment));
-	if (!segment)
+	arena = fmlib_arena_get(want);
+	if (!arena)
 		return NULL;
-	segment->growing = fmlib_size_grows(cache, want);
-	segment->arena = fmlib_arena_get(want);
-	if (!segment->arena) {
-		free(segment);
+	segment = new_segment(cache);
+	if (!segment) {
+		fmlib_arena_put(cache, arena);
 		return NULL;
 	}
+	segment->arena = arena;
+	segment->growing = fmlib_size_grows(cache, want);
 	if (segment->growing &&
 	    fmlib_range_start(&segment->range, cache->profile.granule)) {
 		dispose(cache, segment);

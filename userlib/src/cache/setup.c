@@ -267,8 +267,13 @@ static int fill(struct flexmem_cache *cache,
 static void dispose(struct flexmem_cache *cache)
 {
 	struct fmlib_callback *callback;
+	struct fmlib_segment *segment;
 	struct fmlib_pool *pool;
 
+	while ((segment = cache->spare_segment)) {
+		cache->spare_segment = segment->next;
+		free(segment);
+	}
 	while ((pool = cache->pools)) {
 		cache->pools = pool->next;
 		free(pool);

@@ -83,7 +83,8 @@ struct fmlib_piece {
  * the end became free. @first and @last are used by the fixed ones. @stuck: it could not be
  * shrunk, and goes as a whole or not at all. @lost: so does that, at once, and
  * serves nobody any more: what is free in it cannot be found. @leaving: lost, or
- * in a pool that was released; it can be read without a lock.
+ * in a pool that was released; it can be read without a lock, as can @address,
+ * which is the last member: a segment that is gone keeps it as a spare one.
  */
 struct fmlib_segment {
 	struct fmlib_segment *previous;
@@ -94,7 +95,6 @@ struct fmlib_segment {
 	uint64_t serial;
 	uint64_t handle;
 	void *pointer;
-	struct flexmem_virtual_address address;
 	uint32_t region;
 	bool growing;
 	bool stuck;
@@ -105,6 +105,7 @@ struct fmlib_segment {
 	struct fmlib_piece *last;
 	struct fmlib_range range;
 	uint64_t stamp;
+	struct flexmem_virtual_address address;
 };
 
 /* @pins: segments, and allocations under way; it goes with the last one. */
@@ -334,6 +335,8 @@ struct flexmem_cache {
 
 	struct fmlib_segment *first_segment;
 	struct fmlib_segment *last_segment;
+	/* Structs for new ones, linked by @next. */
+	struct fmlib_segment *spare_segment;
 	uint64_t segment_serial;
 	/* Bytes of segments that are being made, perhaps without the lock. */
 	uint64_t asking;

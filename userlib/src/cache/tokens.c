@@ -65,7 +65,7 @@ static bool add_chunk(struct fmlib_tokens *tokens, struct fmlib_lane *lane,
 	if (!made)
 		return false;
 	for (i = 0; i < FMLIB_CHUNK; i++) {
-		made[i].segment = NULL;
+		made[i].size = 0;
 		atomic_init(&made[i].word,
 			    first | (index + i) << offset_bits(wide));
 	}
@@ -145,7 +145,7 @@ struct fmlib_block *fmlib_block_at(const struct flexmem_cache *cache,
 		tokens = &cache->wide;
 	}
 	block = tokens->chunks[i >> FMLIB_CHUNK_BITS].blocks + i % FMLIB_CHUNK;
-	return block->segment ? block : NULL;
+	return block->size ? block : NULL;
 }
 
 int fmlib_tokens_start(struct fmlib_tokens *tokens, bool wide)

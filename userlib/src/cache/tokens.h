@@ -21,7 +21,7 @@ struct fmlib_use;
 /*
  * An allocation, in one line: its token, and the interval of a segment that it
  * has. It is live; or freed, and waits for events on other streams; or idle:
- * then it has no segment, and @next leads to another idle block. @word: the token
+ * then its size is 0, and @next leads to another idle block. @word: the token
  * of the first byte, with FMLIB_LIVE where the offset is 0. @piece: of a fixed
  * segment. @uses: of a live block; @waits: for so many events does one wait that
  * is freed.
@@ -103,11 +103,25 @@ static inline struct fmlib_block *fmlib_block_pop(struct fmlib_idle *idle)
 	return idle->fresh++;
 }
 
+/*
+ * Where a block is. flexmem_cache_address() reads this without a lock, and then
+ * the word once more: a reader that sees one of these stores has to see as well
+ * that the token before it was retired.
+ */
+static inline void fmlib_block_put(struct fmlib_block *block,
+				   struct fmlib_segment *segment,
+				   uint64_t offset, uint64_t size)
+{
+	__atomic_store_n(&block->segment, segment, __ATOMIC_RELEASE);
+	__atomic_store_n(&block->offset, offset, __ATOMIC_RELEASE);
+	__atomic_store_n(&block->size, size, __ATOMIC_RELEASE);
+}
+
 /* One that nothing has any more begins to rest. */
 static inline void fmlib_block_rest(struct fmlib_idle *idle,
 				    struct fmlib_block *block)
 {
-	block->segment = NULL;
+	__atomic_store_n(&block->size, 0, __ATOMIC_RELEASE);
 	if (idle->resting++)
 		idle->newest->next = block;
 	else
@@ -139,33 +153,47 @@ struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
 #define FMLIB_GENERATION_MASK UINT64_C(0xff)
 #define FMLIB_WIDE (UINT64_C(1) << 62)
 
+/* Where the chunk of a narrow token is, if there is one. */
+static inline const struct fmlib_chunk *
+fmlib_token_place(const struct fmlib_tokens *narrow, const void *token)
+{
+	uint64_t index = (uintptr_t)token >> FMLIB_NARROW_SHIFT &
+			 ((UINT32_C(1) << FMLIB_NARROW_BITS) - 1);
+
+	return &narrow->chunks[index >> FMLIB_CHUNK_BITS];
+}
+
 /* Where the block of a narrow token is, live or not; NULL: nowhere. No lock. */
 static inline const struct fmlib_chunk *
 fmlib_token_chunk(const struct fmlib_tokens *narrow, const void *token)
 {
-	uint64_t value = (uintptr_t)token;
-	uint64_t index = value >> FMLIB_NARROW_SHIFT &
-			 ((UINT32_C(1) << FMLIB_NARROW_BITS) - 1);
-	const struct fmlib_chunk *chunk =
-		&narrow->chunks[index >> FMLIB_CHUNK_BITS];
+	const struct fmlib_chunk *chunk = fmlib_token_place(narrow, token);
 
-	if (value & FMLIB_WIDE ||
+	if ((uintptr_t)token & FMLIB_WIDE ||
 	    !atomic_load_explicit(&chunk->blocks, memory_order_acquire))
 		return NULL;
 	return chunk;
 }
 
-/* The block there, if this is the token of its first byte, and live now. */
+/* The block there, whatever its token is now. */
+static inline struct fmlib_block *fmlib_block_in(struct fmlib_block *blocks,
+						 const void *token)
+{
+	return &blocks[(uintptr_t)token >> FMLIB_NARROW_SHIFT &
+		       (FMLIB_CHUNK - 1)];
+}
+
+/* The block of a chunk, if this is the token of its first byte, and live now. */
 static inline struct fmlib_block *
 fmlib_token_first(const struct fmlib_chunk *chunk, const void *token)
 {
-	uint64_t value = (uintptr_t)token;
-	struct fmlib_block *block;
+	struct fmlib_block *block =
+		fmlib_block_in(atomic_load_explicit(&chunk->blocks,
+						    memory_order_relaxed),
+			       token);
 
-	block = atomic_load_explicit(&chunk->blocks, memory_order_relaxed) +
-		(value >> FMLIB_NARROW_SHIFT & (FMLIB_CHUNK - 1));
 	return atomic_load_explicit(&block->word, memory_order_acquire) ==
-	       value + FMLIB_LIVE ? block : NULL;
+	       (uintptr_t)token + FMLIB_LIVE ? block : NULL;
 }
 
 static inline uint64_t fmlib_block_word(const struct fmlib_block *block)
