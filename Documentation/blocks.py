@@ -75,6 +75,8 @@ BLOCKS = {
     ('tasks/own-back-end.rst', 'make\nexport'): 'host',
     ('tasks/own-driver.rst', 'tests/vm/modules.sh'): 'host',
     ('tasks/own-driver.rst', 'make vm'): 'flexmem.ko fallback_sizes=16M; flexmem_sim.ko',
+    ('tasks/sr-iov.rst', '$ echo 4'): 'no: needs a card with SR-IOV',
+    ('tasks/sr-iov.rst', '$ vf='): 'no: needs a card with SR-IOV',
     ('tasks/out-of-memory.rst', '$ flexmem alloc'): DRIVER,
     ('tasks/out-of-memory.rst', 'sudo flexmem owners'): 'as above',
     ('tasks/out-of-memory.rst', 'flexmem regions'): 'as above',
