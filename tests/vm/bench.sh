@@ -1,19 +1,33 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest: what ALLOC and FREE cost on a VF of 8 slots with each pair of strategies.
+# Runs in the guest: what ALLOC and FREE cost on a VF of 8 slots with each pair of strategies; on a PF of 64 slots; and in a
+# memory cgroup below the root, where the slab charges each object.
 # usage: tests/vm/run.sh 6.12 --cpus 1 --no-load -- tests/vm/bench.sh        (built before: make -C tests/bench pairs)
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
+cgroups=/sys/fs/cgroup
+
+# measure NAME MODE PARAMETER...: one line, for a pf or vf
+measure() {
+	local name=$1 mode=$2 node
+	shift 2
+	insmod "$FLEXMEM_KO/flexmem.ko" "$@"
+	insmod "$FLEXMEM_KO/flexmem_sim.ko" num_vfs=1 slots=8
+	node=$(dirname "$(grep -lx "$mode" /sys/class/flexmem/*/mode)")
+	printf '%-24s ' "$name"
+	"${FLEXMEM_PAIRS:-$BUILD/tests/bench/pairs}" "/dev/${node##*/}"
+	rmmod flexmem_sim flexmem
+}
 
 for order in fill_first load_balance; do
 	for fit in first_fit best_fit; do
-		insmod "$FLEXMEM_KO/flexmem.ko" order=$order strategy=$fit
-		insmod "$FLEXMEM_KO/flexmem_sim.ko" num_vfs=1 slots=8
-		vf=$(dirname "$(grep -lx vf /sys/class/flexmem/*/mode)")
-		printf '%-12s %-9s  ' $order $fit
-		"${FLEXMEM_PAIRS:-$BUILD/tests/bench/pairs}" "/dev/${vf##*/}"
-		rmmod flexmem_sim flexmem
+		measure "$order $fit" vf order=$order strategy=$fit
 	done
 done
+measure '64 slots' pf order=fill_first max_regions=64
+echo +memory >$cgroups/cgroup.subtree_control
+mkdir $cgroups/bench
+echo $$ >$cgroups/bench/cgroup.procs
+measure 'child cgroup' vf order=fill_first
