@@ -130,8 +130,7 @@ int flexmem_access_mmap(struct flexmem_chunk *chunk,
 	int rc;
 
 	rc = flexmem_allocation_error(allocation);
-	if (!rc && (!(allocation->flags & FLEXMEM_ALLOC_MAPPABLE) ||
-		    !is_within(chunk, start, vma->vm_end - vma->vm_start)))
+	if (!rc && !is_within(chunk, start, vma->vm_end - vma->vm_start))
 		rc = -EINVAL;
 	if (rc) {
 		flexmem_allocation_put(allocation);

@@ -13,6 +13,8 @@
  */
 
 #include <linux/err.h>
+#include <linux/hash.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 
@@ -40,10 +42,7 @@ int flexmem_client_init(struct flexmem_client *client,
 	memset(client, 0, sizeof(*client));
 	client->table = table;
 	flexmem_lease_init(&client->lease);
-	xa_init_flags(&client->handles,
-		      XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
-	client->by_address = RB_ROOT;
-	client->next_handle = 1;
+	flexmem_handles_init(&client->handles);
 	client->account = flexmem_owner_open(&table->accounts, uid, pid);
 	if (!client->account)
 		return -ENOMEM;
@@ -95,16 +94,21 @@ static int address_cmp(const void *key, const struct rb_node *node)
 	return compare_keys(key, &other);
 }
 
-/* Gives an allocation a handle: 0 or -ENOMEM. */
-static int insert(struct flexmem_client *client,
-		  struct flexmem_allocation *allocation)
+static struct rb_root *tree_of(struct flexmem_client *client,
+			       const struct place_key *key)
 {
-	int rc;
+	const unsigned int bits = ilog2(FLEXMEM_ADDRESS_TREES);
 
-	rc = xa_alloc_cyclic(&client->handles, &allocation->handle, allocation,
-			     XA_LIMIT(1, INT_MAX), &client->next_handle,
-			     GFP_KERNEL);
-	return rc < 0 ? rc : 0;	/* 1 says that the search wrapped */
+	return &client->by_address[hash_64(key->serial + key->offset, bits)];
+}
+
+static struct rb_root *tree_of_chunk(struct flexmem_client *client,
+				     const struct flexmem_chunk *chunk)
+{
+	const struct place_key key = key_of(chunk);
+
+	return chunk->allocation->flags & FLEXMEM_ALLOC_MAPPABLE ?
+		&client->mappable : tree_of(client, &key);
 }
 
 /* Whether an ALLOC that failed for this reason may succeed after a free. */
@@ -144,7 +148,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 		return allocation;
 	}
 	flexmem_pressure_succeeded(accounts, &client->listener);
-	rc = insert(client, allocation);
+	rc = flexmem_handles_add(&client->handles, allocation);
 	if (rc) {
 		flexmem_allocation_unname(allocation);
 		return ERR_PTR(rc);
@@ -162,17 +166,18 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_client_prepare);
 void flexmem_client_publish(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
 {
+	struct flexmem_chunk *chunk = allocation->chunks;
 	unsigned int i;
 
-	xa_lock(&client->handles);
+	spin_lock(&client->handles.lock);
 	allocation->named = true;
-	for (i = 0; i < allocation->nr_chunks; i++)
-		rb_add(&allocation->chunks[i].by_address, &client->by_address,
+	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
+		rb_add(&chunk->by_address, tree_of_chunk(client, chunk),
 		       address_less);
 	client->nr_published++;
 	client->used += allocation->size;
 	client->peak = max(client->peak, client->used);
-	xa_unlock(&client->handles);
+	spin_unlock(&client->handles.lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_publish);
 
@@ -187,7 +192,9 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_client_publish);
 void flexmem_client_release(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
 {
-	xa_erase(&client->handles, allocation->handle);
+	spin_lock(&client->handles.lock);
+	flexmem_handles_remove(&client->handles, allocation->handle);
+	spin_unlock(&client->handles.lock);
 	flexmem_allocation_unname(allocation);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_release);
@@ -213,21 +220,21 @@ struct flexmem_allocation *flexmem_client_find(struct flexmem_client *client,
 {
 	struct flexmem_allocation *allocation;
 
-	lockdep_assert_held(&client->handles.xa_lock);
-	allocation = xa_load(&client->handles, handle);
+	lockdep_assert_held(&client->handles.lock);
+	allocation = flexmem_handles_find(&client->handles, handle);
 	return allocation && allocation->named ? allocation : NULL;
 }
 
 static void detach_locked(struct flexmem_client *client,
 			  struct flexmem_allocation *allocation)
 {
+	struct flexmem_chunk *chunk = allocation->chunks;
 	unsigned int i;
 
-	lockdep_assert_held(&client->handles.xa_lock);
+	lockdep_assert_held(&client->handles.lock);
 	allocation->named = false;
-	for (i = 0; i < allocation->nr_chunks; i++)
-		rb_erase(&allocation->chunks[i].by_address,
-			 &client->by_address);
+	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
+		rb_erase(&chunk->by_address, tree_of_chunk(client, chunk));
 	client->nr_published--;
 	client->used -= allocation->size;
 }
@@ -246,11 +253,11 @@ flexmem_client_detach(struct flexmem_client *client, u32 handle)
 {
 	struct flexmem_allocation *allocation;
 
-	xa_lock(&client->handles);
+	spin_lock(&client->handles.lock);
 	allocation = usable(flexmem_client_find(client, handle));
 	if (!IS_ERR(allocation))
 		detach_locked(client, allocation);
-	xa_unlock(&client->handles);
+	spin_unlock(&client->handles.lock);
 	return allocation;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_detach);
@@ -282,14 +289,15 @@ flexmem_client_detach_address(struct flexmem_client *client,
 		.offset = address->offset,
 	};
 
-	xa_lock(&client->handles);
-	node = rb_find(&key, &client->by_address, address_cmp);
+	spin_lock(&client->handles.lock);
+	node = rb_find(&key, tree_of(client, &key), address_cmp) ?:
+	       rb_find(&key, &client->mappable, address_cmp);
 	if (node)
 		allocation = starts_with(to_chunk(node));
 	allocation = usable(allocation);
 	if (!IS_ERR(allocation))
 		detach_locked(client, allocation);
-	xa_unlock(&client->handles);
+	spin_unlock(&client->handles.lock);
 	return allocation;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_detach_address);
@@ -307,7 +315,7 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 {
 	struct flexmem_allocation *allocation;
 
-	xa_lock(&client->handles);
+	spin_lock(&client->handles.lock);
 	allocation = flexmem_client_find(client, handle);
 	if (allocation) {
 		out->out_flags = allocation->flags;
@@ -316,7 +324,7 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 		out->out_address = flexmem_allocation_address(allocation);
 		out->out_size = allocation->size;
 	}
-	xa_unlock(&client->handles);
+	spin_unlock(&client->handles.lock);
 	return allocation ? 0 : -ENOENT;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_lookup);
@@ -334,23 +342,23 @@ struct flexmem_allocation *flexmem_client_get(struct flexmem_client *client,
 {
 	struct flexmem_allocation *allocation;
 
-	xa_lock(&client->handles);
+	spin_lock(&client->handles.lock);
 	allocation = usable(flexmem_client_find(client, handle));
 	if (!IS_ERR(allocation))
 		flexmem_allocation_get(allocation);
-	xa_unlock(&client->handles);
+	spin_unlock(&client->handles.lock);
 	return allocation;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get);
 
-/* The chunk with the highest start that is not above @key. */
+/* The mappable chunk with the highest start that is not above @key. */
 static struct flexmem_chunk *find_floor(struct flexmem_client *client,
 					const struct place_key *key)
 {
-	struct rb_node *node = client->by_address.rb_node;
+	struct rb_node *node = client->mappable.rb_node;
 	struct flexmem_chunk *floor = NULL;
 
-	lockdep_assert_held(&client->handles.xa_lock);
+	lockdep_assert_held(&client->handles.lock);
 	while (node) {
 		if (address_cmp(key, node) < 0) {
 			node = node->rb_left;
@@ -363,7 +371,7 @@ static struct flexmem_chunk *find_floor(struct flexmem_client *client,
 }
 
 /**
- * flexmem_client_get_mapped - the chunk that an mmap() offset is in
+ * flexmem_client_get_mapped - the mappable chunk that an mmap() offset is in
  * @client: client
  * @map_offset: any number
  *
@@ -383,7 +391,7 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 	if (map_offset >> shift < FLEXMEM_MAX_SLOTS)
 		key.serial = flexmem_table_serial_at(client->table,
 						     map_offset >> shift);
-	xa_lock(&client->handles);
+	spin_lock(&client->handles.lock);
 	chunk = find_floor(client, &key);
 	if (chunk && chunk->region->serial == key.serial &&
 	    key.offset - chunk->block->start < chunk->size)
@@ -391,7 +399,7 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 	allocation = usable(allocation);
 	if (!IS_ERR(allocation))
 		flexmem_allocation_get(allocation);
-	xa_unlock(&client->handles);
+	spin_unlock(&client->handles.lock);
 	return IS_ERR(allocation) ? ERR_CAST(allocation) : chunk;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get_mapped);
@@ -526,9 +534,9 @@ u64 flexmem_client_used(struct flexmem_client *client)
 	spin_lock(&client->table->accounts.lock);
 	charged = account->used[FLEXMEM_RESOURCE_BYTES] - account->orphaned;
 	spin_unlock(&client->table->accounts.lock);
-	xa_lock(&client->handles);
+	spin_lock(&client->handles.lock);
 	used = client->used;
-	xa_unlock(&client->handles);
+	spin_unlock(&client->handles.lock);
 	/* What was lost is charged no more, what is being made not yet there. */
 	return min(used, charged);
 }
@@ -542,10 +550,10 @@ void flexmem_client_usage(struct flexmem_client *client,
 			  struct flexmem_stats *out)
 {
 	out->out_client_used = flexmem_client_used(client);
-	xa_lock(&client->handles);
+	spin_lock(&client->handles.lock);
 	out->out_client_peak = client->peak;
 	out->out_client_handles = client->nr_published;
-	xa_unlock(&client->handles);
+	spin_unlock(&client->handles.lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_usage);
 
@@ -558,14 +566,14 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_client_usage);
 void flexmem_client_fini(struct flexmem_client *client)
 {
 	struct flexmem_allocation *allocation;
-	unsigned long handle;
+	u32 index = 0;
 
 	flexmem_client_drop_lease(client);
-	xa_for_each(&client->handles, handle, allocation) {
+	while ((allocation = flexmem_handles_next(&client->handles, &index))) {
 		flexmem_client_release(client, allocation);
 		cond_resched();
 	}
-	xa_destroy(&client->handles);
+	flexmem_handles_fini(&client->handles);
 	flexmem_owner_close(client->account);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_fini);

@@ -9,28 +9,32 @@
 #include <linux/rbtree.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
-#include <linux/xarray.h>
 #include <linux/flexmem.h>
 
 #include "account.h"
 #include "allocation.h"
+#include "handle.h"
 #include "slot.h"
 
 struct flexmem_table;
 struct vm_area_struct;
+
+/* A power of two. */
+#define FLEXMEM_ADDRESS_TREES 128
 
 /**
  * struct flexmem_client - an open file
  * @table: region table of the function
  * @account: what it is charged; a reference is held
  * @lease: its lease on the segment table
- * @handles: allocations by handle. Its xa_lock protects what follows; it is a
- *	leaf, never held together with any other lock. What is being made or
- *	being freed has its handle already, or still, but look-ups do not find it.
+ * @handles: allocations by handle. Its lock protects what follows, too. What is
+ *	being made or being freed has its handle already, or still, but look-ups
+ *	do not find it.
  * @by_address: chunks by serial number of the region, and offset: those in a
- *	region that was lost cannot be mistaken for others
- * @next_handle: where the search for a handle begins: they are given out
- *	cyclically, so that one that was freed is not soon another's
+ *	region that was lost cannot be mistaken for others. In small trees, chosen
+ *	by a hash of both, so that a chunk is found in a few steps
+ * @mappable: the chunks that can be mapped: they are not in @by_address, as
+ *	mmap() finds a chunk by any page of it
  * @nr_published: allocations that look-ups find
  * @used: bytes in them, those that were lost included
  * @peak: the most that @used ever was
@@ -40,9 +44,9 @@ struct flexmem_client {
 	struct flexmem_table *table;
 	struct flexmem_account *account;
 	struct flexmem_lease_hold lease;
-	struct xarray handles;
-	struct rb_root by_address;
-	u32 next_handle;
+	struct flexmem_handles handles;
+	struct rb_root by_address[FLEXMEM_ADDRESS_TREES];
+	struct rb_root mappable;
 	u32 nr_published;
 	u64 used;
 	u64 peak;

@@ -26,7 +26,7 @@ static struct flexmem_allocation *begin(struct flexmem_client *client,
 	cmd->out_reason = FLEXMEM_REASON_NONE;
 	cmd->out_size = 0;
 	cmd->out_max = 0;
-	xa_lock(&client->handles);
+	spin_lock(&client->handles.lock);
 	allocation = flexmem_client_find(client, cmd->handle);
 	if (allocation)
 		cmd->out_size = allocation->size;
@@ -39,7 +39,7 @@ static struct flexmem_allocation *begin(struct flexmem_client *client,
 		rc = -EBUSY;
 	else
 		allocation->resizing = true;
-	xa_unlock(&client->handles);
+	spin_unlock(&client->handles.lock);
 	return rc ? ERR_PTR(rc) : allocation;
 }
 
@@ -48,14 +48,14 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 	struct flexmem_allocation *allocation = resizing->allocation;
 	struct flexmem_client *client = resizing->client;
 
-	xa_lock(&client->handles);
+	spin_lock(&client->handles.lock);
 	client->used += size - allocation->size;
 	client->peak = max(client->peak, client->used);
 	allocation->size = size;
 	if (allocation->nr_chunks == 1)
 		allocation->chunks[0].size = size;
 	allocation->resizing = false;
-	xa_unlock(&client->handles);
+	spin_unlock(&client->handles.lock);
 }
 
 /* What there is for who did not get the size. */

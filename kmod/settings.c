@@ -17,12 +17,12 @@
 #include <linux/string.h>
 
 #include "block.h"
+#include "handle.h"
 #include "placement.h"
 #include "settings.h"
 #include "size_param.h"
 #include "slot.h"
 
-#define MAX_HANDLES_LIMIT INT_MAX
 #define LEASE_MS_LIMIT (3600U * 1000)
 #define LEASE_TOTAL_MS_LIMIT (24 * LEASE_MS_LIMIT)
 #define REGION_SIZE_LIMIT BIT_ULL(52)
@@ -275,7 +275,7 @@ static const struct range_param program_slots_param = {
 static const struct range_param max_handles_param = {
 	.value = &param.max_handles,
 	.min = 1,
-	.max = MAX_HANDLES_LIMIT,
+	.max = FLEXMEM_MAX_HANDLES,
 };
 
 static const struct range_param lease_ms_param = {

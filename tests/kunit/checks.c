@@ -103,6 +103,16 @@ static const char *check_chunks(const struct flexmem_client *client,
 	return size ? "chunks of another size" : NULL;
 }
 
+static u32 count_nodes(const struct rb_root *root)
+{
+	struct rb_node *node;
+	u32 nr = 0;
+
+	for (node = rb_first(root); node; node = rb_next(node))
+		nr++;
+	return nr;
+}
+
 /**
  * checks_of_client - check that the two indexes and the counters agree
  * @client: client
@@ -113,23 +123,24 @@ static const char *check_chunks(const struct flexmem_client *client,
 const char *checks_of_client(struct flexmem_client *client)
 {
 	struct flexmem_allocation *allocation;
-	unsigned long handle;
+	u32 nr = 0, nr_chunks, index = 0;
 	const char *wrong = NULL;
-	struct rb_node *node;
-	u32 nr = 0, nr_chunks = 0;
+	unsigned int i;
 	u64 used = 0;
 
-	xa_lock(&client->handles);
-	for (node = rb_first(&client->by_address); node; node = rb_next(node))
-		nr_chunks++;
-	xa_for_each(&client->handles, handle, allocation) {
+	spin_lock(&client->handles.lock);
+	nr_chunks = count_nodes(&client->mappable);
+	for (i = 0; i < ARRAY_SIZE(client->by_address); i++)
+		nr_chunks += count_nodes(&client->by_address[i]);
+	while ((allocation = flexmem_handles_next(&client->handles, &index))) {
 		if (!allocation->named)
 			continue;
 		nr++;
 		nr_chunks -= allocation->nr_chunks;
 		used += allocation->size;
 		wrong = check_chunks(client, allocation) ?: wrong;
-		if (allocation->handle != handle)
+		if (flexmem_handles_find(&client->handles,
+					 allocation->handle) != allocation)
 			wrong = "allocation under another handle";
 		if (allocation->bytes_of !=
 		    flexmem_owner_of_bytes(client->account))
@@ -141,7 +152,7 @@ const char *checks_of_client(struct flexmem_client *client)
 		wrong = "handles miscounted";
 	if (used != client->used)
 		wrong = "bytes miscounted";
-	xa_unlock(&client->handles);
+	spin_unlock(&client->handles.lock);
 	return wrong;
 }
 

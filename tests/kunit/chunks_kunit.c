@@ -19,6 +19,7 @@ static struct flexmem_allocation *try_chunks(struct kunit *test,
 	const struct flexmem_shape shape = {
 		.size = size,
 		.alignment = alignment,
+		.flags = alignment == PAGE_SIZE ? FLEXMEM_ALLOC_MAPPABLE : 0,
 		.chunks = chunks,
 	};
 	struct ctx *ctx = test->priv;

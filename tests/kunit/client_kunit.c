@@ -33,16 +33,73 @@ static void freed_handle_is_not_the_next(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), -ENOENT);
 }
 
-static void handles_wrap_past_zero_and_those_in_use(struct kunit *test)
+/* One more handle, which names what it was added for. */
+static u32 add(struct kunit *test, struct flexmem_handles *handles,
+	       struct flexmem_allocation *allocation)
 {
-	struct ctx *ctx = test->priv;
+	KUNIT_ASSERT_EQ(test, flexmem_handles_add(handles, allocation), 0);
+	KUNIT_EXPECT_NE(test, allocation->handle, 0);
+	KUNIT_EXPECT_LE(test, allocation->handle, INT_MAX);
+	KUNIT_ASSERT_PTR_EQ(test, allocation,
+			    flexmem_handles_find(handles, allocation->handle));
+	return allocation->handle;
+}
 
-	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, 128), 1);
-	ctx->client->next_handle = INT_MAX;
-	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, 128), INT_MAX);
-	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, 128), 2);
-	KUNIT_EXPECT_EQ(test, lookup(ctx->client, INT_MAX), 0);
-	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 0), -ENOENT);
+#define HANDLES 5000
+#define GENERATIONS BIT(31 - FLEXMEM_HANDLE_INDEX_BITS)
+
+static void handles_are_found_in_any_number(struct kunit *test)
+{
+	struct flexmem_allocation *allocation, *found;
+	struct flexmem_handles handles;
+	u32 i, index = 0;
+
+	allocation = kunit_kcalloc(test, HANDLES, sizeof(*allocation),
+				   GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, allocation);
+	flexmem_handles_init(&handles);
+	for (i = 0; i < HANDLES; i++)
+		KUNIT_ASSERT_EQ(test, i + 1,
+				add(test, &handles, &allocation[i]));
+	for (i = 0; i < HANDLES; i++) {
+		found = flexmem_handles_find(&handles, i + 1);
+		KUNIT_ASSERT_PTR_EQ(test, found, &allocation[i]);
+	}
+	KUNIT_EXPECT_NULL(test, flexmem_handles_find(&handles, HANDLES + 1));
+	for (i = 0; i < HANDLES; i += 2)
+		flexmem_handles_remove(&handles, i + 1);
+	for (i = 1; i < HANDLES; i += 2) {
+		found = flexmem_handles_next(&handles, &index);
+		KUNIT_ASSERT_PTR_EQ(test, found, &allocation[i]);
+	}
+	KUNIT_EXPECT_NULL(test, flexmem_handles_next(&handles, &index));
+	flexmem_handles_fini(&handles);
+}
+
+static void freed_handles_come_back_in_another_generation(struct kunit *test)
+{
+	const u32 cycle = FLEXMEM_HANDLE_KEPT * GENERATIONS;
+	struct flexmem_allocation live = {}, allocation = {};
+	struct flexmem_handles handles;
+	u32 i, index, handle;
+
+	flexmem_handles_init(&handles);
+	add(test, &handles, &live);
+	for (i = 0; i < cycle; i++) {
+		handle = add(test, &handles, &allocation);
+		index = 2 + i % FLEXMEM_HANDLE_KEPT;
+		KUNIT_ASSERT_EQ(test, handle, index +
+				(i / FLEXMEM_HANDLE_KEPT <<
+				 FLEXMEM_HANDLE_INDEX_BITS));
+		flexmem_handles_remove(&handles, handle);
+		KUNIT_ASSERT_NULL(test, flexmem_handles_find(&handles, handle));
+		KUNIT_ASSERT_PTR_EQ(test, &live,
+				    flexmem_handles_find(&handles, 1));
+	}
+	KUNIT_EXPECT_EQ(test, add(test, &handles, &allocation), 2);
+	KUNIT_EXPECT_NULL(test, flexmem_handles_find(&handles, handle));
+	KUNIT_EXPECT_NULL(test, flexmem_handles_find(&handles, 0));
+	flexmem_handles_fini(&handles);
 }
 
 static void handles_are_limited(struct kunit *test)
@@ -209,11 +266,19 @@ static void detached_handle_stays_reserved(struct kunit *test)
 	struct ctx *ctx = test->priv;
 	struct flexmem_allocation *allocation;
 	u32 handle = alloc(test, ctx->client, 128);
+	unsigned int i;
 
 	allocation = flexmem_client_detach(ctx->client, handle);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
-	ctx->client->next_handle = handle;
-	KUNIT_EXPECT_NE(test, alloc(test, ctx->client, 128), handle);
+	for (i = 0; i <= FLEXMEM_HANDLE_KEPT; i++) {
+		u32 other = alloc(test, ctx->client, 128);
+
+		KUNIT_EXPECT_NE(test, other, handle);
+		KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, other), 0);
+	}
+	KUNIT_EXPECT_PTR_EQ(test, allocation,
+			    flexmem_handles_find(&ctx->client->handles,
+						 handle));
 	flexmem_client_release(ctx->client, allocation);
 }
 
@@ -439,11 +504,11 @@ static void check_notices_wrong_counts(struct kunit *test)
 static void check_notices_a_lost_address(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_allocation *allocation;
+	unsigned int i;
 
-	allocation = prepare(test, ctx->client, 128);
-	flexmem_client_publish(ctx->client, allocation);
-	rb_erase(&allocation->chunks[0].by_address, &ctx->client->by_address);
+	alloc(test, ctx->client, 128);
+	for (i = 0; i < FLEXMEM_ADDRESS_TREES; i++)
+		ctx->client->by_address[i] = RB_ROOT;
 	expect_wrong(test, ctx, "addresses miscounted");
 }
 
@@ -465,7 +530,8 @@ static void check_notices_a_wrong_handle_and_owner(struct kunit *test)
 static struct kunit_case client_cases[] = {
 	KUNIT_CASE(handles_begin_with_one),
 	KUNIT_CASE(freed_handle_is_not_the_next),
-	KUNIT_CASE(handles_wrap_past_zero_and_those_in_use),
+	KUNIT_CASE(handles_are_found_in_any_number),
+	KUNIT_CASE(freed_handles_come_back_in_another_generation),
 	KUNIT_CASE(handles_are_limited),
 	KUNIT_CASE(reserved_handles_count_too),
 	KUNIT_CASE(limit_is_of_one_client),

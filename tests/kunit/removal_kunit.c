@@ -53,8 +53,8 @@ static int removal_test_init(struct kunit *test)
 static struct flexmem_allocation *try(struct ctx *ctx,
 				      struct flexmem_client *client, u64 size)
 {
-	return fake_client_prepare(client, size, FLEXMEM_ALIGN, 0,
-				   &ctx->place);
+	return fake_client_prepare(client, size, FLEXMEM_ALIGN,
+				   FLEXMEM_ALLOC_MAPPABLE, &ctx->place);
 }
 
 static struct flexmem_allocation *alloc(struct kunit *test,

@@ -515,9 +515,10 @@ static u64 size_of(struct ctx *ctx, u32 handle)
 /* From the first step to the last, whether the resize succeeds or fails. */
 static void nobody_gets_what_is_being_resized(struct kunit *test)
 {
-	static const u64 lengths[] = { 8192, 4096, 1024 };
+	static const u64 lengths[] = { 12288, 8192, 4096 };
 	struct ctx *ctx = test->priv;
-	struct flexmem_allocation *a = alloc(test, ctx->client, 4096);
+	struct flexmem_allocation *a = alloc_flags(test, ctx->client, 8192,
+						  FLEXMEM_ALLOC_MAPPABLE);
 	const struct flexmem_address address = flexmem_allocation_address(a);
 	struct flexmem_resizing second;
 	struct flexmem_resize cmd = { .handle = a->handle, .length = 128 };
@@ -535,16 +536,16 @@ static void nobody_gets_what_is_being_resized(struct kunit *test)
 		KUNIT_EXPECT_EQ(test,
 				flexmem_resize_prepare(ctx->client, &cmd,
 						       &second), -EBUSY);
-		KUNIT_EXPECT_EQ(test, cmd.out_size, 4096);
+		KUNIT_EXPECT_EQ(test, cmd.out_size, 8192);
 		/* Others see the old size until the resize is done. */
-		KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 4096);
+		KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 8192);
 		check_all(test);
 		KUNIT_EXPECT_EQ(test, ctx->view.allocs, 1);
 		KUNIT_EXPECT_EQ(test, ctx->view.region[0].nr_allocated, 1);
 		flexmem_resize_abort(&ctx->resizing);
 		check_all(test);
-		KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 4096);
-		KUNIT_EXPECT_EQ(test, ctx->view.sum.out_owned, 4096);
+		KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 8192);
+		KUNIT_EXPECT_EQ(test, ctx->view.sum.out_owned, 8192);
 		KUNIT_EXPECT_PTR_EQ(test, flexmem_client_get(ctx->client,
 							     a->handle), a);
 		flexmem_allocation_put(a);

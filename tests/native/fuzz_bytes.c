@@ -42,7 +42,7 @@ void fuzz_do_map(struct fuzz *f)
 	SAME(f, cmd.out_size, a->size);
 }
 
-/* The allocation that an offset of the file is in. */
+/* The mappable allocation that an offset of the file is in. */
 static struct fuzz_allocation *find_offset(struct fuzz *f, u64 offset)
 {
 	u64 start = offset & (BIT_ULL(MAP_SHIFT) - 1);
@@ -50,6 +50,7 @@ static struct fuzz_allocation *find_offset(struct fuzz *f, u64 offset)
 
 	for (a = f->allocation; a < f->allocation + f->nr; a++)
 		if (a->file == f->who && a->handle && !a->lost &&
+		    a->flags & FLEXMEM_ALLOC_MAPPABLE &&
 		    a->slot == offset >> MAP_SHIFT && start >= a->offset &&
 		    start - a->offset < a->size)
 			return a;
@@ -68,10 +69,7 @@ static int predict_mmap(struct fuzz *f, unsigned long flags,
 	if (!a)
 		return -ENOENT;
 	offset &= BIT_ULL(MAP_SHIFT) - 1;
-	if (!(a->flags & FLEXMEM_ALLOC_MAPPABLE) ||
-	    size > a->size - (offset - a->offset))
-		return -EINVAL;
-	return 0;
+	return size > a->size - (offset - a->offset) ? -EINVAL : 0;
 }
 
 static struct fuzz_map *free_map(struct fuzz *f)

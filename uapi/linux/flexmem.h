@@ -307,7 +307,8 @@ enum flexmem_alloc_flags {
  * @length: bytes wanted, at least 1; rounded up to a multiple of 128
  * @alignment: of the offset, in bytes; a power of two up to 1 GiB; anything
  *             below 128, and 0, means 128
- * @out_handle: names the allocation in this open file; never 0 on success
+ * @out_handle: names the allocation in this open file; never 0 on success, at
+ *              most 2^31 - 1, and not soon that of an allocation that was freed
  * @out_error: 0, or the error as a positive errno
  * @out_address: where it starts
  * @out_size: @length as rounded; the bytes that are this allocation's
@@ -697,7 +698,8 @@ struct flexmem_trim {
  * FLEXMEM_ALLOC_MAPPABLE. EIO: it was lost.
  *
  * mmap() fails with EINVAL for a private map or one beyond the end, EPERM for
- * an executable one, ENOENT if there is no such allocation. A map is not
+ * an executable one, ENOENT if no allocation of this open file can be mapped
+ * there. A map is not
  * inherited in any other way than by fork(), and cannot be pinned. When the
  * device is reset or goes, every access to a map is SIGBUS.
  */

@@ -32,6 +32,7 @@ long native_live(void);
 void *kcalloc(size_t n, size_t size, gfp_t gfp);
 #define kvcalloc kcalloc
 #define kmalloc_array(n, size, gfp) kcalloc(n, size, gfp)
+#define kvmalloc_array kmalloc_array
 #define kmalloc_array_node(n, size, gfp, node) kcalloc(n, size, gfp)
 char *kstrdup(const char *text, gfp_t gfp);
 

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The handles of one client.
+ *
+ * An entry holds the allocation that has its index. A free entry holds the
+ * generation that the next handle of its index gets, and the index that was
+ * freed next, shifted by one, with the lowest bit set, which no pointer has.
+ *
+ * A handle that was freed is not soon another allocation's: its index waits
+ * until FLEXMEM_HANDLE_KEPT are free, and comes back with another generation.
+ */
+
+#include <linux/bitops.h>
+#include <linux/bug.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "allocation.h"
+#include "compat.h"
+#include "handle.h"
+
+#define INDEX_MASK (BIT(FLEXMEM_HANDLE_INDEX_BITS) - 1)
+#define GENERATION_MASK (INT_MAX & ~INDEX_MASK)
+
+/* A further index is taken only while fewer are free than are kept. */
+static_assert(FLEXMEM_MAX_HANDLES + FLEXMEM_HANDLE_KEPT < INDEX_MASK);
+
+/**
+ * flexmem_handles_init - no handles yet
+ * @handles: to initialise
+ */
+void flexmem_handles_init(struct flexmem_handles *handles)
+{
+	memset(handles, 0, sizeof(*handles));
+	spin_lock_init(&handles->lock);
+	handles->next = 1;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_init);
+
+/**
+ * flexmem_handles_fini - free the memory of the entries
+ * @handles: handles that nobody uses any more
+ */
+void flexmem_handles_fini(struct flexmem_handles *handles)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(handles->segment); i++)
+		kvfree(handles->segment[i]);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_fini);
+
+static unsigned int segment_of(u32 index)
+{
+	return fls(index >> FLEXMEM_HANDLE_FIRST_BITS);
+}
+
+static unsigned long *entry_of(const struct flexmem_handles *handles, u32 index)
+{
+	unsigned int i = segment_of(index);
+	u32 first = i ? BIT(i + FLEXMEM_HANDLE_FIRST_BITS - 1) : 0;
+
+	return handles->segment[i] + (index - first);
+}
+
+static struct flexmem_allocation *in_use(unsigned long entry)
+{
+	return entry & 1 ? NULL : (struct flexmem_allocation *)entry;
+}
+
+/* False: the segment of the next index is missing. */
+static bool give(struct flexmem_handles *handles,
+		 struct flexmem_allocation *allocation)
+{
+	u32 index = handles->next, generation = 0;
+	unsigned long *entry;
+
+	if (handles->nr_free >= FLEXMEM_HANDLE_KEPT) {
+		index = handles->oldest;
+		entry = entry_of(handles, index);
+		handles->oldest = *entry >> 1 & INDEX_MASK;
+		generation = *entry >> 1 & GENERATION_MASK;
+		handles->nr_free--;
+	} else if (handles->segment[segment_of(index)]) {
+		entry = entry_of(handles, index);
+		handles->next++;
+	} else {
+		return false;
+	}
+	*entry = (unsigned long)allocation;
+	allocation->handle = index | generation;
+	return true;
+}
+
+/* Drops the lock meanwhile: 0 or -ENOMEM. */
+static int add_segment(struct flexmem_handles *handles)
+{
+	unsigned int i = segment_of(handles->next);
+	size_t nr = BIT(FLEXMEM_HANDLE_FIRST_BITS + (i ? i - 1 : 0));
+	unsigned long *segment;
+	int rc = 0;
+
+	spin_unlock(&handles->lock);
+	segment = kvmalloc_array(nr, sizeof(*segment), GFP_KERNEL_ACCOUNT);
+	spin_lock(&handles->lock);
+	if (!segment)
+		rc = -ENOMEM;
+	else if (!handles->segment[i])
+		swap(handles->segment[i], segment);
+	if (segment) {
+		/* Another thread has added it. */
+		spin_unlock(&handles->lock);
+		kvfree(segment);
+		spin_lock(&handles->lock);
+	}
+	return rc;
+}
+
+/**
+ * flexmem_handles_add - give an allocation a handle
+ * @handles: handles of its client
+ * @allocation: receives it
+ *
+ * Context: may sleep; takes the lock.
+ * Return: 0 or -ENOMEM.
+ */
+int flexmem_handles_add(struct flexmem_handles *handles,
+			struct flexmem_allocation *allocation)
+{
+	int rc = 0;
+
+	spin_lock(&handles->lock);
+	while (!rc && !give(handles, allocation))
+		rc = add_segment(handles);
+	spin_unlock(&handles->lock);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_add);
+
+/**
+ * flexmem_handles_remove - a handle names nothing any more
+ * @handles: handles of the client
+ * @handle: handle of an allocation
+ *
+ * Context: under the lock.
+ */
+void flexmem_handles_remove(struct flexmem_handles *handles, u32 handle)
+{
+	u32 index = handle & INDEX_MASK;
+	u32 generation = (handle + INDEX_MASK + 1) & GENERATION_MASK;
+
+	*entry_of(handles, index) = (unsigned long)generation << 1 | 1;
+	if (handles->nr_free++)
+		*entry_of(handles, handles->newest) |=
+			(unsigned long)index << 1;
+	else
+		handles->oldest = index;
+	handles->newest = index;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_remove);
+
+/**
+ * flexmem_handles_find - the allocation that has a handle
+ * @handles: handles of the client
+ * @handle: any number
+ *
+ * Context: under the lock.
+ * Return: the allocation, or NULL.
+ */
+struct flexmem_allocation *
+flexmem_handles_find(const struct flexmem_handles *handles, u32 handle)
+{
+	struct flexmem_allocation *allocation;
+	u32 index = handle & INDEX_MASK;
+
+	if (!index || index >= handles->next)
+		return NULL;
+	index = array_index_nospec(index, handles->next);
+	allocation = in_use(*entry_of(handles, index));
+	return allocation && allocation->handle == handle ? allocation : NULL;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_find);
+
+/**
+ * flexmem_handles_next - one allocation after the other
+ * @handles: handles of the client
+ * @index: 0 before the first one; moves on
+ *
+ * Context: under the lock, or where nobody uses the handles any more.
+ * Return: the allocation, or NULL after the last one.
+ */
+struct flexmem_allocation *
+flexmem_handles_next(const struct flexmem_handles *handles, u32 *index)
+{
+	struct flexmem_allocation *allocation = NULL;
+
+	while (!allocation && ++*index < handles->next)
+		allocation = in_use(*entry_of(handles, *index));
+	return allocation;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_next);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The handles of one client: numbers that stand for allocations. */
+#ifndef _FLEXMEM_HANDLE_H
+#define _FLEXMEM_HANDLE_H
+
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+struct flexmem_allocation;
+
+/* A handle is an index in these bits, and above them a generation. */
+#define FLEXMEM_HANDLE_INDEX_BITS 22
+/* Entries of the first segment. Each further one is as long as all before it. */
+#define FLEXMEM_HANDLE_FIRST_BITS 9
+#define FLEXMEM_HANDLE_SEGMENTS \
+	(FLEXMEM_HANDLE_INDEX_BITS - FLEXMEM_HANDLE_FIRST_BITS + 1)
+/* An index is used again when so many are free, the one freed first. */
+#define FLEXMEM_HANDLE_KEPT 512
+/* Handles in use at a time, at most. */
+#define FLEXMEM_MAX_HANDLES 4000000
+
+/**
+ * struct flexmem_handles - handles of a client
+ * @lock: protects what follows. A leaf, never held together with another lock
+ * @segment: entries by index; NULL where there are none yet
+ * @next: the lowest index that was never used. Index 0 never is
+ * @nr_free: indexes below it that are free
+ * @oldest: of these, the one that was freed first
+ * @newest: the one that was freed last
+ */
+struct flexmem_handles {
+	spinlock_t lock; /* see above */
+	unsigned long *segment[FLEXMEM_HANDLE_SEGMENTS];
+	u32 next;
+	u32 nr_free;
+	u32 oldest;
+	u32 newest;
+};
+
+void flexmem_handles_init(struct flexmem_handles *handles);
+void flexmem_handles_fini(struct flexmem_handles *handles);
+int flexmem_handles_add(struct flexmem_handles *handles,
+			struct flexmem_allocation *allocation);
+void flexmem_handles_remove(struct flexmem_handles *handles, u32 handle);
+struct flexmem_allocation *
+flexmem_handles_find(const struct flexmem_handles *handles, u32 handle);
+struct flexmem_allocation *
+flexmem_handles_next(const struct flexmem_handles *handles, u32 *index);
+
+#endif /* _FLEXMEM_HANDLE_H */
