@@ -18,6 +18,11 @@
 #define EXPORT_SYMBOL_IF_KUNIT(symbol)
 #endif
 
+/* Since 6.12: a variable that is not zeroed, whatever the kernel's options. */
+#ifndef __uninitialized
+#define __uninitialized
+#endif
+
 /* Since 6.2 the node name callback takes a const device. */
 /* checkpatch: LINUX_VERSION_CODE - one source for both kernels */
 /* checkpatch: CONSTANT_COMPARISON - KERNEL_VERSION() is the constant */

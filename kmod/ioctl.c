@@ -28,10 +28,48 @@
 #include <linux/uaccess.h>
 #include <linux/flexmem.h>
 
+#include "compat.h"
 #include "device.h"
 #include "ioctl.h"
 #include "placement.h"
 #include "resize.h"
+
+/*
+ * The structs of the caller and of the driver are as long as each other, but for
+ * callers of other versions. Then copying words costs less than a call does that
+ * is made for any length. Each struct is a whole number of words.
+ */
+static int read_words(void *to, const void __user *from, size_t size)
+{
+	const unsigned long __user *user = from;
+	unsigned long *word = to, *end = to + size;
+
+	if (!user_read_access_begin(from, size))
+		return -EFAULT;
+	for (; word < end; word++, user++)
+		unsafe_get_user(*word, user, fault);
+	user_read_access_end();
+	return 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
+
+static int write_words(void __user *to, const void *from, size_t size)
+{
+	const unsigned long *word = from, *end = from + size;
+	unsigned long __user *user = to;
+
+	if (!user_write_access_begin(to, size))
+		return -EFAULT;
+	for (; word < end; word++, user++)
+		unsafe_put_user(*word, user, fault);
+	user_write_access_end();
+	return 0;
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
 
 /**
  * flexmem_reply - write our copy of the caller's struct back
@@ -42,10 +80,11 @@
  */
 int flexmem_reply(struct flexmem_call *call, size_t cmd_size)
 {
-	if (copy_to_user(call->ubuffer, call->cmd,
-			 min_t(size_t, call->user_size, cmd_size)))
-		return -EFAULT;
-	return 0;
+	if (call->user_size == cmd_size)
+		return write_words(call->ubuffer, call->cmd, cmd_size);
+	return copy_to_user(call->ubuffer, call->cmd,
+			    min_t(size_t, call->user_size, cmd_size)) ?
+		-EFAULT : 0;
 }
 
 /* Sets every ``out_`` member for an ALLOC that has ended so. */
@@ -275,6 +314,7 @@ static int batch_read(const struct batch_ops *ops,
 	for (i = 0; i < cmd->count; i++) {
 		void *entry = entries + i * ops->entry_size;
 
+		items[i].allocation = NULL;
 		items[i].error = same ? 0 :
 			read_other_entry(ops, cmd, entry,
 					 from + i * cmd->entry_size);
@@ -346,8 +386,10 @@ static int do_batch(struct flexmem_call *call, const struct batch_ops *ops)
 	    cmd->entry_size > FLEXMEM_MAX_STRUCT)
 		return -EINVAL;
 
-	items = kvcalloc(cmd->count, sizeof(*items), GFP_KERNEL_ACCOUNT);
-	entries = kvcalloc(cmd->count, ops->entry_size, GFP_KERNEL_ACCOUNT);
+	/* All of both is written before it is read. */
+	items = kvmalloc_array(cmd->count, sizeof(*items), GFP_KERNEL_ACCOUNT);
+	entries = kvmalloc_array(cmd->count, ops->entry_size,
+				 GFP_KERNEL_ACCOUNT);
 	if (!items || !entries)
 		goto free_arrays;
 	rc = batch_read(ops, cmd, entries, items);
@@ -618,7 +660,8 @@ static const struct flexmem_command commands[] = {
 static int call_command(struct flexmem_call *call,
 			const struct flexmem_command *command)
 {
-	union any_struct buffer;
+	/* All of it is read. */
+	union any_struct buffer __uninitialized;
 	int rc;
 
 	if (get_user(call->user_size, (u32 __user *)call->ubuffer))
@@ -627,8 +670,11 @@ static int call_command(struct flexmem_call *call,
 		return -EINVAL;
 	if (call->user_size > FLEXMEM_MAX_STRUCT)
 		return -E2BIG;
-	rc = copy_struct_from_user(&buffer, command->size, call->ubuffer,
-				   call->user_size);
+	if (call->user_size == command->size)
+		rc = read_words(&buffer, call->ubuffer, command->size);
+	else
+		rc = copy_struct_from_user(&buffer, command->size,
+					   call->ubuffer, call->user_size);
 	if (rc)
 		return rc;
 	/* The caller may have changed it since: the first reading counts. */

@@ -314,6 +314,18 @@ unsigned long copy_to_user(void __user *to, const void *from, unsigned long n)
 	return n - done;
 }
 
+/* Words are copied one by one between this and the end, all as one access. */
+bool native_user_begin(const void __user *p, unsigned long n)
+{
+	return user_access(p, n);
+}
+
+bool native_user_word(const void __user *p, bool write)
+{
+	return accessible(p, sizeof(long)) == sizeof(long) &&
+	       !(write && is_read_only(p));
+}
+
 unsigned long clear_user(void __user *to, unsigned long n)
 {
 	unsigned long done = user_access(to, n);

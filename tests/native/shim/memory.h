@@ -89,6 +89,22 @@ unsigned long clear_user(void __user *to, unsigned long n);
 int copy_struct_from_user(void *to, size_t ksize, const void __user *from,
 			  size_t usize);
 #define u64_to_user_ptr(n) ((void __user *)(uintptr_t)(n))
+bool native_user_begin(const void __user *p, unsigned long n);
+bool native_user_word(const void __user *p, bool write);
+#define user_read_access_begin(p, n) native_user_begin((p), (n))
+#define user_write_access_begin(p, n) native_user_begin((p), (n))
+#define user_read_access_end() ((void)0)
+#define user_write_access_end() ((void)0)
+#define unsafe_get_user(x, p, fault) do { \
+	if (!native_user_word((p), false)) \
+		goto fault; \
+	(x) = *(p); \
+} while (0)
+#define unsafe_put_user(x, p, fault) do { \
+	if (!native_user_word((p), true)) \
+		goto fault; \
+	*(p) = (x); \
+} while (0)
 #define get_user(x, p) (copy_from_user(&(x), (p), sizeof(*(p))) ? -EFAULT : 0)
 #define put_user(x, p) ({ \
 	typeof(*(p)) __value = (x); \
