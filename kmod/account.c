@@ -26,7 +26,9 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts)
 	spin_lock_init(&accounts->lock);
 	INIT_LIST_HEAD(&accounts->clients);
 	INIT_LIST_HEAD(&accounts->users);
-	accounts->by_id = RB_ROOT;
+	INIT_LIST_HEAD(&accounts->idle_owners);
+	accounts->owners_by_id = RB_ROOT;
+	accounts->owners_by_key = RB_ROOT;
 	flexmem_gauge_init(&accounts->gauge);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_init);

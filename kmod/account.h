@@ -18,6 +18,7 @@
 #include "pressure.h"
 #include "slot.h"
 
+struct flexmem_owner;
 struct pid;
 
 /**
@@ -33,23 +34,19 @@ struct flexmem_charges {
 };
 
 /**
- * struct flexmem_account - one owner's account
- * @refs: client: the open file, and whatever may be charged. User: that it is
- *	kept, and each client's account
+ * struct flexmem_account - one account
+ * @refs: client: the open file, and whatever may be charged. User: each client's
+ *	account, and @kept
  * @accounts: where it is
- * @by_id: in &flexmem_accounts.by_id
  * @link: in &flexmem_accounts.clients or .users
  * @kind: whose it is
- * @id: its number, never used twice on this function; also stands for the owner
- *	of bytes in &flexmem_block.bytes_of
+ * @id: client: its number, never used twice on this function
  * @uid: who opened the file, or the user
  * @pid: client: the process that opened the file
- * @user: client: its user's account
+ * @user: client: its user's account; a reference is held
+ * @owner: client: the owner of its bytes, until the file is closed
  * @closed: client: the file is closed
- * @strict: client: its bytes are its own, and not its user's; see
- *	flexmem_owner_of_bytes()
- * @clients: user: open files
- * @idle_since: user: when the last file was closed, in jiffies
+ * @kept: user: has a limit, and therefore a reference to itself
  * @used: what is charged, by resource; bytes with @orphaned
  * @orphaned: bytes freed but still in use
  * @peak: the most bytes that ever were charged
@@ -57,22 +54,20 @@ struct flexmem_charges {
  * @in: charges by slot of the region
  *
  * All but @refs, @accounts, @kind, @id, @uid, @pid and @user is protected by
- * &flexmem_accounts.lock.
+ * &flexmem_accounts.lock. @owner is also stable while a handle is charged.
  */
 struct flexmem_account {
 	refcount_t refs;
 	struct flexmem_accounts *accounts;
-	struct rb_node by_id;
 	struct list_head link;
 	enum flexmem_owner_kind kind;
 	u64 id;
 	kuid_t uid;
 	struct pid *pid;
 	struct flexmem_account *user;
+	struct flexmem_owner *owner;
 	bool closed;
-	bool strict;
-	unsigned int clients;
-	unsigned long idle_since;
+	bool kept;
 	u64 used[FLEXMEM_NR_RESOURCES];
 	u64 orphaned;
 	u64 peak;
@@ -88,10 +83,13 @@ struct flexmem_account {
  * @clients: accounts of open files, and of closed ones that something is charged
  *	to, by id
  * @users: accounts of users, by uid
- * @by_id: all of them
+ * @owners_by_id: all owners of bytes, see owner.h
+ * @owners_by_key: owners of bytes that are not strict
+ * @idle_owners: of these, those without an open file, longest idle first
+ * @nr_idle: how many there are
+ * @last_owner: latest id of an owner
  * @nr_clients: accounts in @clients
- * @nr_idle: users without an open file
- * @last_id: latest number given out
+ * @last_id: latest number of an account
  * @owned: bytes in live allocations
  * @orphaned: bytes freed but still in use
  * @quarantined: bytes that could not be scrubbed
@@ -102,9 +100,12 @@ struct flexmem_accounts {
 	spinlock_t lock; /* see above */
 	struct list_head clients;
 	struct list_head users;
-	struct rb_root by_id;
-	unsigned int nr_clients;
+	struct rb_root owners_by_id;
+	struct rb_root owners_by_key;
+	struct list_head idle_owners;
 	unsigned int nr_idle;
+	u64 last_owner;
+	unsigned int nr_clients;
 	u64 last_id;
 	u64 owned;
 	u64 orphaned;

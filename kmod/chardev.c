@@ -37,6 +37,7 @@
 #include "compat.h"
 #include "device.h"
 #include "minor.h"
+#include "owner.h"
 #include "settings.h"
 
 static struct flexmem_minors minors;
@@ -98,7 +99,8 @@ static int open_function(struct flexmem_dev *fdev, struct file *filp)
 	if (!file)
 		return -ENOMEM;
 	rc = flexmem_client_init(&file->client, &fdev->table,
-				 filp->f_cred->uid, task_tgid(current));
+				 filp->f_cred->uid, flexmem_owner_cgroup(),
+				 task_tgid(current));
 	if (rc) {
 		kfree(file);
 		return rc;

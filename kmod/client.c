@@ -30,20 +30,22 @@
  * @client: to initialise
  * @table: region table of the function; must outlive the client
  * @uid: who opened the file
- * @pid: the process that did, or NULL
+ * @cgroup: id of the opener's cgroup
+ * @pid: the process that opened it, or NULL
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM.
  */
 int flexmem_client_init(struct flexmem_client *client,
-			struct flexmem_table *table, kuid_t uid,
+			struct flexmem_table *table, kuid_t uid, u64 cgroup,
 			struct pid *pid)
 {
 	memset(client, 0, sizeof(*client));
 	client->table = table;
 	flexmem_lease_init(&client->lease);
 	flexmem_handles_init(&client->handles);
-	client->account = flexmem_owner_open(&table->accounts, uid, pid);
+	client->account = flexmem_owner_open(&table->accounts, uid, cgroup,
+					     pid);
 	if (!client->account)
 		return -ENOMEM;
 	flexmem_pressure_listen(&client->listener);

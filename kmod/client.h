@@ -54,7 +54,7 @@ struct flexmem_client {
 };
 
 int flexmem_client_init(struct flexmem_client *client,
-			struct flexmem_table *table, kuid_t uid,
+			struct flexmem_table *table, kuid_t uid, u64 cgroup,
 			struct pid *pid);
 void flexmem_client_fini(struct flexmem_client *client);
 

@@ -1,59 +1,139 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Owners: who bytes belong to.
+ * Owners: whose bytes memory holds, and who is charged for it.
  *
- * An owner is known by its account: that of an open file, or that of the user who
- * opened it, which all of the user's files share. Its id is never used again, so
- * whoever remembers it (a block whose bytes it was) takes nobody else for it.
+ * An owner is the opener's uid in the opener's cgroup (v2), fixed at open(): all
+ * files that a user opens in one cgroup share their bytes. A strict file is an
+ * owner of its own. The id of an owner is never used again, so a block cannot take
+ * one owner for another. Owners without an open file are remembered for a while, so
+ * that the next file finds its bytes; the bytes of a forgotten owner are scrubbed.
  *
- * An open file's account stays until the file is closed and nobody refers to it
- * any more: what is charged has somebody to be charged to. A user's stays longer,
- * so that the next file finds the user's bytes and limits.
+ * An open file's account stays until the file is closed and nothing is charged to
+ * it any more. A user's account stays as long as one of a file, or a limit.
  */
 
+#include <linux/cgroup.h>
 #include <linux/jiffies.h>
 #include <linux/pid.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
 #include "compat.h"
 #include "owner.h"
 
-static struct flexmem_account *to_account(const struct rb_node *node)
+/**
+ * flexmem_owner_cgroup - where the caller is
+ *
+ * Return: id of the caller's cgroup in the v2 hierarchy, which no other cgroup ever
+ * gets; 0 in a kernel without cgroups.
+ */
+u64 flexmem_owner_cgroup(void)
 {
-	return rb_entry(node, struct flexmem_account, by_id);
+	u64 id = 0;
+
+#ifdef CONFIG_CGROUPS
+	rcu_read_lock();
+	id = cgroup_id(task_dfl_cgroup(current));
+	rcu_read_unlock();
+#endif
+	return id;
+}
+
+static struct flexmem_owner *by_id(const struct rb_node *node)
+{
+	return rb_entry(node, struct flexmem_owner, by_id);
 }
 
 static bool id_less(struct rb_node *a, const struct rb_node *b)
 {
-	return to_account(a)->id < to_account(b)->id;
+	return by_id(a)->id < by_id(b)->id;
 }
 
 static int id_cmp(const void *key, const struct rb_node *node)
 {
-	u64 id = *(const u64 *)key, other = to_account(node)->id;
+	u64 id = *(const u64 *)key, other = by_id(node)->id;
 
 	return id == other ? 0 : id < other ? -1 : 1;
 }
 
+static struct flexmem_owner *by_key(const struct rb_node *node)
+{
+	return rb_entry(node, struct flexmem_owner, by_key);
+}
+
+static int key_cmp(struct rb_node *node, const struct rb_node *other)
+{
+	const struct flexmem_owner *a = by_key(node), *b = by_key(other);
+
+	if (a->cgroup != b->cgroup)
+		return a->cgroup < b->cgroup ? -1 : 1;
+	return uid_eq(a->uid, b->uid) ? 0 : uid_lt(a->uid, b->uid) ? -1 : 1;
+}
+
 /**
- * flexmem_owner_find - who has an id
+ * flexmem_owner_find - the owner that has an id
  * @accounts: accounts of the function
  * @id: any number
  *
  * Context: under &flexmem_accounts.lock. O(log owners).
- * Return: the account, or NULL if there is none (any more).
+ * Return: the owner, or NULL if there is none (any more).
  */
-struct flexmem_account *flexmem_owner_find(struct flexmem_accounts *accounts,
-					   u64 id)
+struct flexmem_owner *flexmem_owner_find(struct flexmem_accounts *accounts,
+					 u64 id)
 {
 	struct rb_node *node;
 
 	lockdep_assert_held(&accounts->lock);
-	node = rb_find(&id, &accounts->by_id, id_cmp);
-	return node ? to_account(node) : NULL;
+	node = rb_find(&id, &accounts->owners_by_id, id_cmp);
+	return node ? by_id(node) : NULL;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_find);
+
+/* @owner: of no file yet; returns the one that the file has. */
+static struct flexmem_owner *enter_owner(struct flexmem_accounts *accounts,
+					 struct flexmem_owner *owner)
+{
+	struct rb_node *node = NULL;
+
+	lockdep_assert_held(&accounts->lock);
+	if (!owner->strict)
+		node = rb_find_add(&owner->by_key, &accounts->owners_by_key,
+				   key_cmp);
+	if (node) {
+		owner = by_key(node);
+	} else {
+		owner->id = ++accounts->last_owner;
+		rb_add(&owner->by_id, &accounts->owners_by_id, id_less);
+	}
+	if (!owner->files++ && node) {
+		list_del(&owner->idle);
+		accounts->nr_idle--;
+	}
+	return owner;
+}
+
+/* Returns an owner to free without the lock, or NULL. */
+static struct flexmem_owner *leave_owner(struct flexmem_accounts *accounts,
+					 struct flexmem_owner *owner)
+{
+	lockdep_assert_held(&accounts->lock);
+	if (--owner->files)
+		return NULL;
+	if (!owner->strict) {
+		owner->idle_since = jiffies;
+		list_add_tail(&owner->idle, &accounts->idle_owners);
+		if (++accounts->nr_idle <= FLEXMEM_MAX_IDLE_OWNERS)
+			return NULL;
+		owner = list_first_entry(&accounts->idle_owners,
+					 struct flexmem_owner, idle);
+		list_del(&owner->idle);
+		accounts->nr_idle--;
+		rb_erase(&owner->by_key, &accounts->owners_by_key);
+	}
+	rb_erase(&owner->by_id, &accounts->owners_by_id);
+	return owner;
+}
 
 static void account_init(struct flexmem_account *account,
 			 struct flexmem_accounts *accounts,
@@ -67,54 +147,6 @@ static void account_init(struct flexmem_account *account,
 	memset64(account->limit, FLEXMEM_NO_LIMIT, FLEXMEM_NR_RESOURCES);
 }
 
-static void add_account(struct flexmem_account *account,
-			struct list_head *before)
-{
-	struct flexmem_accounts *accounts = account->accounts;
-
-	lockdep_assert_held(&accounts->lock);
-	account->id = ++accounts->last_id;
-	rb_add(&account->by_id, &accounts->by_id, id_less);
-	list_add_tail(&account->link, before);
-}
-
-static void remove_account(struct flexmem_account *account)
-{
-	lockdep_assert_held(&account->accounts->lock);
-	rb_erase(&account->by_id, &account->accounts->by_id);
-	list_del(&account->link);
-}
-
-/* Whether a user's account says more than that there is one. */
-static bool has_quota(const struct flexmem_account *user)
-{
-	unsigned int i;
-
-	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
-		if (user->limit[i] != FLEXMEM_NO_LIMIT)
-			return true;
-	return false;
-}
-
-/**
- * flexmem_owner_find_user - a user's account, if there is one
- * @accounts: accounts of the function
- * @uid: user
- *
- * Return: the account, or NULL.
- */
-struct flexmem_account *
-flexmem_owner_find_user(struct flexmem_accounts *accounts, kuid_t uid)
-{
-	struct flexmem_account *user;
-
-	lockdep_assert_held(&accounts->lock);
-	list_for_each_entry(user, &accounts->users, link)
-		if (uid_eq(user->uid, uid))
-			return user;
-	return NULL;
-}
-
 /**
  * flexmem_owner_of_user - a user's account
  * @accounts: accounts of the function
@@ -122,98 +154,73 @@ flexmem_owner_find_user(struct flexmem_accounts *accounts, kuid_t uid)
  * @fresh: memory for a new one; NULL afterwards if it was needed
  *
  * Context: under &flexmem_accounts.lock.
- * Return: the account.
+ * Return: the account, for flexmem_owner_put().
  */
 struct flexmem_account *
 flexmem_owner_of_user(struct flexmem_accounts *accounts, kuid_t uid,
 		      struct flexmem_account **fresh)
 {
-	struct flexmem_account *user = flexmem_owner_find_user(accounts, uid);
 	struct list_head *before = &accounts->users;
-	struct flexmem_account *other;
+	struct flexmem_account *user;
 
 	lockdep_assert_held(&accounts->lock);
-	if (user)
-		return user;
-	user = *fresh;
-	*fresh = NULL;
-	account_init(user, accounts, FLEXMEM_OWNER_USER, uid);
-	user->idle_since = jiffies;
-	accounts->nr_idle++;
-	list_for_each_entry(other, &accounts->users, link) {
-		if (uid_lt(uid, other->uid)) {
-			before = &other->link;
+	list_for_each_entry(user, &accounts->users, link) {
+		if (uid_eq(user->uid, uid))
+			return flexmem_owner_get(user);
+		if (uid_lt(uid, user->uid)) {
+			before = &user->link;
 			break;
 		}
 	}
-	add_account(user, before);
+	user = *fresh;
+	*fresh = NULL;
+	account_init(user, accounts, FLEXMEM_OWNER_USER, uid);
+	list_add_tail(&user->link, before);
 	return user;
-}
-
-/**
- * flexmem_owner_evict - forget a user, if too many are idle
- * @accounts: accounts of the function
- *
- * The one who has been idle longest, and has neither a quota nor a file that was
- * closed and is still charged for something; its bytes are nobody's from then on.
- *
- * Context: under &flexmem_accounts.lock.
- * Return: its account, for the caller to free without the lock, or NULL.
- */
-struct flexmem_account *flexmem_owner_evict(struct flexmem_accounts *accounts)
-{
-	struct flexmem_account *user, *oldest = NULL;
-
-	lockdep_assert_held(&accounts->lock);
-	if (accounts->nr_idle <= FLEXMEM_MAX_IDLE_USERS)
-		return NULL;
-	list_for_each_entry(user, &accounts->users, link) {
-		if (refcount_read(&user->refs) > 1 || has_quota(user))
-			continue;
-		if (!oldest ||
-		    time_before(user->idle_since, oldest->idle_since))
-			oldest = user;
-	}
-	if (oldest) {
-		remove_account(oldest);
-		accounts->nr_idle--;
-	}
-	return oldest;
 }
 
 /**
  * flexmem_owner_open - an account for an open file
  * @accounts: accounts of the function
  * @uid: who opens it
- * @pid: the process that does; a reference is taken. NULL: not known
+ * @cgroup: id of the opener's cgroup
+ * @pid: the opener's process; a reference is taken. NULL: not known
  *
  * Context: may sleep.
  * Return: the account, for flexmem_owner_close(); NULL if there is no memory.
  */
 struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
-					   kuid_t uid, struct pid *pid)
+					   kuid_t uid, u64 cgroup,
+					   struct pid *pid)
 {
-	struct flexmem_account *client, *fresh;
+	struct flexmem_account *client, *user;
+	struct flexmem_owner *owner;
 
 	client = kmalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
-	fresh = kmalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
-	if (!client || !fresh) {
+	user = kmalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+	owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
+	if (!client || !user || !owner) {
 		kfree(client);
-		kfree(fresh);
-		return NULL;
+		client = NULL;
+		goto free;
 	}
 	account_init(client, accounts, FLEXMEM_OWNER_CLIENT, uid);
 	client->pid = get_pid(pid);
+	owner->uid = uid;
+	owner->cgroup = cgroup;
 
 	spin_lock(&accounts->lock);
-	client->user = flexmem_owner_of_user(accounts, uid, &fresh);
-	refcount_inc(&client->user->refs);
-	if (!client->user->clients++)
-		accounts->nr_idle--;
-	add_account(client, &accounts->clients);
+	client->user = flexmem_owner_of_user(accounts, uid, &user);
+	client->owner = enter_owner(accounts, owner);
+	if (client->owner == owner)
+		owner = NULL;
+	client->id = ++accounts->last_id;
+	list_add_tail(&client->link, &accounts->clients);
 	accounts->nr_clients++;
 	spin_unlock(&accounts->lock);
-	kfree(fresh);
+free:
+	kfree(user);
+	kfree(owner);
 	return client;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_open);
@@ -225,76 +232,82 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_open);
 void flexmem_owner_close(struct flexmem_account *client)
 {
 	struct flexmem_accounts *accounts = client->accounts;
-	struct flexmem_account *user = client->user;
+	struct flexmem_owner *forgotten;
 
 	spin_lock(&accounts->lock);
 	client->closed = true;
-	if (!--user->clients) {
-		user->idle_since = jiffies;
-		accounts->nr_idle++;
-	}
+	forgotten = leave_owner(accounts, client->owner);
+	client->owner = NULL;
 	spin_unlock(&accounts->lock);
+	kfree(forgotten);
 	flexmem_owner_put(client);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_close);
 
 /**
- * flexmem_owner_put - nobody is charged on account of the caller any more
- * @client: open file's account; may be gone afterwards. A user's is not
+ * flexmem_owner_put - drop a reference to an account
+ * @account: account; may be gone afterwards
  *
  * Context: any, but under no lock of ours.
  */
-void flexmem_owner_put(struct flexmem_account *client)
+void flexmem_owner_put(struct flexmem_account *account)
 {
-	struct flexmem_accounts *accounts = client->accounts;
-	struct flexmem_account *evicted;
+	struct flexmem_accounts *accounts = account->accounts;
+	struct flexmem_account *user = account->user;
 
-	if (!refcount_dec_and_test(&client->refs))
+	if (!refcount_dec_and_lock(&account->refs, &accounts->lock))
 		return;
-	spin_lock(&accounts->lock);
-	WARN_ON_ONCE(client->used[FLEXMEM_RESOURCE_BYTES] ||
-		     client->used[FLEXMEM_RESOURCE_SLOTS] ||
-		     client->used[FLEXMEM_RESOURCE_HANDLES]);
-	remove_account(client);
-	accounts->nr_clients--;
-	/* Not the last one: a user is not forgotten before. */
-	WARN_ON_ONCE(refcount_dec_and_test(&client->user->refs));
-	evicted = flexmem_owner_evict(accounts);
+	WARN_ON_ONCE(account->used[FLEXMEM_RESOURCE_BYTES] ||
+		     account->used[FLEXMEM_RESOURCE_SLOTS] ||
+		     account->used[FLEXMEM_RESOURCE_HANDLES]);
+	list_del(&account->link);
+	accounts->nr_clients -= !!user;
 	spin_unlock(&accounts->lock);
-	kfree(evicted);
-	put_pid(client->pid);
-	kfree(client);
+	put_pid(account->pid);
+	kfree(account);
+	if (user)
+		flexmem_owner_put(user);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_put);
 
 /**
- * flexmem_owner_set_strict - keep the bytes from others of the same user
+ * flexmem_owner_set_strict - make an open file an owner of its own
  * @client: open file's account
  *
- * Return: 0, or -EBUSY if it has allocations, or freed ones that are in use.
+ * Return: 0; -EBUSY if it has allocations, or freed ones that are in use;
+ * -ENOMEM.
  */
 int flexmem_owner_set_strict(struct flexmem_account *client)
 {
 	struct flexmem_accounts *accounts = client->accounts;
-	int rc = -EBUSY;
+	struct flexmem_owner *owner;
+	int rc = 0;
 
+	owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
+	if (!owner)
+		return -ENOMEM;
+	owner->strict = true;
 	spin_lock(&accounts->lock);
-	/* A handle is charged before it is asked whose its bytes are. */
-	if (!client->used[FLEXMEM_RESOURCE_HANDLES] &&
-	    !client->used[FLEXMEM_RESOURCE_BYTES]) {
-		WRITE_ONCE(client->strict, true);
-		rc = 0;
+	/* A handle is charged before its owner is looked up. */
+	if (client->used[FLEXMEM_RESOURCE_HANDLES] ||
+	    client->used[FLEXMEM_RESOURCE_BYTES]) {
+		rc = -EBUSY;
+	} else if (!client->owner->strict) {
+		swap(client->owner, owner);
+		enter_owner(accounts, client->owner);
+		owner = leave_owner(accounts, owner);
 	}
 	spin_unlock(&accounts->lock);
+	kfree(owner);
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_set_strict);
 
 /**
- * flexmem_owner_is_idle - is nobody there to take bytes again that are its own
+ * flexmem_owner_is_idle - will nobody take bytes again that are its own
  * @accounts: accounts of the function
  * @id: owner's number
- * @for_jiffies: for how long a user has had no file open at least
+ * @for_jiffies: for how long an owner has had no file open at least
  *
  * Context: O(log owners).
  * Return: true if the owner is gone, or has been idle that long.
@@ -302,32 +315,33 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_set_strict);
 bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 			   unsigned long for_jiffies)
 {
-	struct flexmem_account *account;
-	bool idle = true;
+	struct flexmem_owner *owner;
+	bool idle;
 
 	spin_lock(&accounts->lock);
-	account = flexmem_owner_find(accounts, id);
-	if (account && account->kind == FLEXMEM_OWNER_CLIENT)
-		idle = account->closed;
-	else if (account)
-		idle = !account->clients &&
-		       time_after(jiffies, account->idle_since + for_jiffies);
+	owner = flexmem_owner_find(accounts, id);
+	idle = !owner ||
+	       (!owner->files &&
+		time_after(jiffies, owner->idle_since + for_jiffies));
 	spin_unlock(&accounts->lock);
 	return idle;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_is_idle);
 
 /**
- * flexmem_accounts_fini - forget the users; no file is open any more
+ * flexmem_accounts_fini - forget users and owners; no file is open any more
  * @accounts: accounts
  */
 void flexmem_accounts_fini(struct flexmem_accounts *accounts)
 {
-	struct flexmem_account *user, *next;
+	struct flexmem_account *user, *next_user;
+	struct flexmem_owner *owner, *next;
 
 	WARN_ON_ONCE(!list_empty(&accounts->clients));
 	flexmem_gauge_fini(&accounts->gauge);
-	list_for_each_entry_safe(user, next, &accounts->users, link)
+	list_for_each_entry_safe(user, next_user, &accounts->users, link)
 		kfree(user);
+	list_for_each_entry_safe(owner, next, &accounts->idle_owners, idle)
+		kfree(owner);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_fini);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Who bytes belong to: open files and users, by their accounts. */
+/* Owners of bytes, and the accounts of open files and users. */
 #ifndef _FLEXMEM_OWNER_H
 #define _FLEXMEM_OWNER_H
 
@@ -11,43 +11,68 @@
 
 struct pid;
 
-/* What a user's account needs to be kept for is forgotten beyond so many. */
-#define FLEXMEM_MAX_IDLE_USERS 1024
+/* More owners without an open file are not remembered. */
+#define FLEXMEM_MAX_IDLE_OWNERS 1024
 
+/**
+ * struct flexmem_owner - an owner of bytes: a user in a cgroup, or a strict file
+ * @by_id: in &flexmem_accounts.owners_by_id
+ * @by_key: in &flexmem_accounts.owners_by_key, unless @strict
+ * @idle: in &flexmem_accounts.idle_owners while @files is 0
+ * @id: stands for it in &flexmem_block.bytes_of; never used twice
+ * @uid: the user
+ * @cgroup: id of the user's cgroup
+ * @strict: the owner is one open file
+ * @files: open files
+ * @idle_since: when the last file was closed, in jiffies
+ *
+ * All but @id, which is constant, is protected by &flexmem_accounts.lock.
+ */
+struct flexmem_owner {
+	struct rb_node by_id;
+	struct rb_node by_key;
+	struct list_head idle;
+	u64 id;
+	kuid_t uid;
+	u64 cgroup;
+	bool strict;
+	unsigned int files;
+	unsigned long idle_since;
+};
+
+u64 flexmem_owner_cgroup(void);
 struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
-					   kuid_t uid, struct pid *pid);
+					   kuid_t uid, u64 cgroup,
+					   struct pid *pid);
 void flexmem_owner_close(struct flexmem_account *client);
-void flexmem_owner_put(struct flexmem_account *client);
+void flexmem_owner_put(struct flexmem_account *account);
 bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 			   unsigned long for_jiffies);
 
-/* One more who may be charged on an open file's account, by who has it. */
+/* One more who may be charged on an account, by a caller that holds it. */
 static inline struct flexmem_account *
-flexmem_owner_get(struct flexmem_account *client)
+flexmem_owner_get(struct flexmem_account *account)
 {
-	refcount_inc(&client->refs);
-	return client;
+	refcount_inc(&account->refs);
+	return account;
 }
 
 /*
- * Number that stands for whose a client's bytes are. It may change before the
+ * Number that stands for the owner of a client's bytes. It may change before the
  * client is charged for a handle, and not as long as it is.
  */
 static inline u64 flexmem_owner_of_bytes(const struct flexmem_account *client)
 {
-	return READ_ONCE(client->strict) ? client->id : client->user->id;
+	return client->owner->id;
 }
 
 int flexmem_owner_set_strict(struct flexmem_account *client);
 
 /* Under &flexmem_accounts.lock. */
-struct flexmem_account *flexmem_owner_find(struct flexmem_accounts *accounts,
-					   u64 id);
-struct flexmem_account *
-flexmem_owner_find_user(struct flexmem_accounts *accounts, kuid_t uid);
+struct flexmem_owner *flexmem_owner_find(struct flexmem_accounts *accounts,
+					 u64 id);
 struct flexmem_account *
 flexmem_owner_of_user(struct flexmem_accounts *accounts, kuid_t uid,
 		      struct flexmem_account **fresh);
-struct flexmem_account *flexmem_owner_evict(struct flexmem_accounts *accounts);
 
 #endif /* _FLEXMEM_OWNER_H */

@@ -11,10 +11,22 @@
 static struct flexmem_account *client_of(struct flexmem_accounts *accounts,
 					 u64 id)
 {
-	struct flexmem_account *client = flexmem_owner_find(accounts, id);
+	struct flexmem_account *client;
 
-	return client && client->kind == FLEXMEM_OWNER_CLIENT &&
-	       !client->closed ? client : NULL;
+	list_for_each_entry(client, &accounts->clients, link)
+		if (client->id == id && !client->closed)
+			return flexmem_owner_get(client);
+	return NULL;
+}
+
+static bool has_limit(const struct flexmem_account *account)
+{
+	unsigned int r;
+
+	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++)
+		if (account->limit[r] != FLEXMEM_NO_LIMIT)
+			return true;
+	return false;
 }
 
 static void read_quota(const struct flexmem_account *account,
@@ -40,7 +52,7 @@ struct flexmem_account *
 flexmem_quota_find(struct flexmem_accounts *accounts,
 		   struct flexmem_quota *quota, kuid_t uid)
 {
-	struct flexmem_account *account, *fresh = NULL, *evicted;
+	struct flexmem_account *account, *fresh = NULL;
 
 	if (quota->kind == FLEXMEM_OWNER_USER) {
 		fresh = kmalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
@@ -51,13 +63,10 @@ flexmem_quota_find(struct flexmem_accounts *accounts,
 	account = fresh ? flexmem_owner_of_user(accounts, uid, &fresh) :
 			  client_of(accounts, quota->id);
 	if (account) {
-		flexmem_owner_get(account);
 		read_quota(account, quota);
 		quota->out_limit = quota->limit;
 	}
-	evicted = flexmem_owner_evict(accounts);
 	spin_unlock(&accounts->lock);
-	kfree(evicted);
 	kfree(fresh);
 	return account ?: ERR_PTR(-ENOENT);
 }
@@ -65,16 +74,25 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_quota_find);
 
 /**
  * flexmem_quota_set - set a limit. Cannot fail
- * @account: as flexmem_quota_find() returned it
+ * @account: as flexmem_quota_find() returned it, which the caller keeps. That of a
+ *	user has a reference to itself while it has a limit
  * @quota: which
  */
 void flexmem_quota_set(struct flexmem_account *account,
 		       const struct flexmem_quota *quota)
 {
 	struct flexmem_accounts *accounts = account->accounts;
+	bool kept;
 
 	spin_lock(&accounts->lock);
 	account->limit[quota->resource] = quota->limit;
+	kept = account->kept;
+	account->kept = account->kind == FLEXMEM_OWNER_USER &&
+			has_limit(account);
+	if (account->kept && !kept)
+		flexmem_owner_get(account);
+	else if (kept && !account->kept)
+		refcount_dec(&account->refs);
 	spin_unlock(&accounts->lock);
 	flexmem_pressure_freed(accounts);
 }

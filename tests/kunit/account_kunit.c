@@ -163,7 +163,7 @@ static void orphaned_bytes_stay_charged(struct kunit *test)
 static void nobody_is_asked_for_a_client_that_is_not_there(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
-	u64 id = client->id, user = client->user->id;
+	u64 id = client->id;
 
 	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, id, 1),
 	       0);
@@ -171,8 +171,6 @@ static void nobody_is_asked_for_a_client_that_is_not_there(struct kunit *test)
 	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, id, 1),
 	       -ENOENT);
 	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, 0, 1),
-	       -ENOENT);
-	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, user, 1),
 	       -ENOENT);
 }
 
@@ -235,74 +233,131 @@ static struct flexmem_account *user_of(struct accounts_ctx *ctx,
 	return NULL;
 }
 
-static void idle_users_are_forgotten_oldest_first(struct kunit *test)
+static void user_stays_with_a_file_or_a_limit(struct kunit *test)
 {
-	const unsigned int nr = FLEXMEM_MAX_IDLE_USERS;
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *client = accounts_open(test, 0);
+
+	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 0));
+	EXPECT(test, accounts_set_limit(test, client->user, BYTES, GIB), 0);
+	EXPECT(test, accounts_set_limit(test, client->user, HANDLES, 7), 0);
+	accounts_close(test, client);
+	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_USER, 0, 1), 0);
+	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 1));
+	accounts_set_limit(test, user_of(ctx, 0), BYTES, FLEXMEM_NO_LIMIT);
+	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 0));
+	accounts_set_limit(test, user_of(ctx, 0), HANDLES, FLEXMEM_NO_LIMIT);
+	KUNIT_EXPECT_NULL(test, user_of(ctx, 0));
+	accounts_close(test, accounts_open(test, 2));
+	KUNIT_EXPECT_NULL(test, user_of(ctx, 2));
+}
+
+/* Its file is closed, but something in use is charged to that still. */
+static void user_who_is_charged_stays(struct kunit *test)
+{
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *client;
+
+	client = flexmem_owner_open(&ctx->accounts, fake_uid(0), 1, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, client);
+	flexmem_owner_get(client);
+	flexmem_owner_close(client);
+	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 0));
+	flexmem_owner_put(client);
+	KUNIT_EXPECT_NULL(test, user_of(ctx, 0));
+	accounts_check(test);
+}
+
+/* Owners. */
+
+static bool is_known(struct kunit *test, u64 owner)
+{
+	struct accounts_ctx *ctx = test->priv;
+	bool known;
+
+	spin_lock(&ctx->accounts.lock);
+	known = flexmem_owner_find(&ctx->accounts, owner);
+	spin_unlock(&ctx->accounts.lock);
+	return known;
+}
+
+static void idle_owners_are_forgotten_oldest_first(struct kunit *test)
+{
+	const unsigned int nr = FLEXMEM_MAX_IDLE_OWNERS;
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *client;
+	u64 first = 0, id = 0;
 	unsigned int uid;
 
 	for (uid = 0; uid < nr; uid++) {
 		client = accounts_open(test, uid);
-		if (uid == 0)
-			EXPECT(test,
-			       accounts_set_limit(test, client->user, BYTES,
-						  GIB),
-			       0);
+		id = flexmem_owner_of_bytes(client);
+		first = first ?: id;
 		accounts_close_unchecked(client);
-		user_of(ctx, uid)->idle_since = jiffies - 100 * HZ + uid;
 	}
 	EXPECT(test, ctx->accounts.nr_idle, nr);
-	/* A user with an open file is not idle. */
-	accounts_open(test, 1);
+	/* An owner with an open file is not idle, and then the latest one. */
+	client = accounts_open(test, 0);
+	EXPECT(test, flexmem_owner_of_bytes(client), first);
 	EXPECT(test, ctx->accounts.nr_idle, nr - 1);
+	accounts_close(test, client);
+	EXPECT(test, ctx->accounts.nr_idle, nr);
 	accounts_close(test, accounts_open(test, nr));
 	EXPECT(test, ctx->accounts.nr_idle, nr);
-	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 2));
-	accounts_close(test, accounts_open(test, nr + 1));
-	EXPECT(test, ctx->accounts.nr_idle, nr);
-	/* Not 0, which has a limit, and not 1, which is there. */
-	KUNIT_EXPECT_NULL(test, user_of(ctx, 2));
-	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 0));
-	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 1));
-	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 3));
-	/* Setting a quota forgets an idle user, too. */
-	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_USER, 0, nr + 2),
-	       0);
-	KUNIT_EXPECT_NULL(test, user_of(ctx, 3));
+	KUNIT_EXPECT_FALSE(test, is_known(test, first + 1));
+	KUNIT_EXPECT_TRUE(test, is_known(test, first));
+	KUNIT_EXPECT_TRUE(test, is_known(test, first + 2));
+	KUNIT_EXPECT_TRUE(test, is_known(test, id));
+	/* A strict owner goes with its file, and no other one for it. */
+	client = accounts_open(test, nr);
+	EXPECT(test, flexmem_owner_set_strict(client), 0);
+	id = flexmem_owner_of_bytes(client);
+	accounts_close(test, client);
+	KUNIT_EXPECT_FALSE(test, is_known(test, id));
+	KUNIT_EXPECT_TRUE(test, is_known(test, first + 2));
 	EXPECT(test, ctx->accounts.nr_idle, nr);
 }
 
-/* Its file is closed, but something in use is charged to that still. */
-static void user_who_is_charged_is_not_forgotten(struct kunit *test)
+static void owner_is_a_user_in_a_cgroup(struct kunit *test)
 {
+	static const struct { unsigned int uid; u64 cgroup; } of[] = {
+		{ 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 }, { 0, U64_MAX },
+	};
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *client;
-	unsigned int uid;
+	u64 id[ARRAY_SIZE(of)];
+	unsigned int i, j;
 
-	client = flexmem_owner_open(&ctx->accounts, fake_uid(0), NULL);
-	KUNIT_ASSERT_NOT_NULL(test, client);
-	flexmem_owner_get(client);
-	flexmem_owner_close(client);
-	user_of(ctx, 0)->idle_since = jiffies - 100 * HZ;
-	for (uid = 1; uid <= FLEXMEM_MAX_IDLE_USERS; uid++)
-		accounts_close_unchecked(accounts_open(test, uid));
-	EXPECT(test, ctx->accounts.nr_idle, FLEXMEM_MAX_IDLE_USERS);
-	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 0));
-	flexmem_owner_put(client);
-	accounts_check(test);
+	for (i = 0; i < 2 * ARRAY_SIZE(of); i++) {
+		j = i % ARRAY_SIZE(of);
+		client = flexmem_owner_open(&ctx->accounts, fake_uid(of[j].uid),
+					    of[j].cgroup, NULL);
+		KUNIT_ASSERT_NOT_NULL(test, client);
+		if (i == j)
+			id[j] = flexmem_owner_of_bytes(client);
+		EXPECT(test, flexmem_owner_of_bytes(client), id[j]);
+		flexmem_owner_close(client);
+		while (i == j && j--)
+			KUNIT_EXPECT_NE(test, id[i], id[j]);
+	}
 }
 
 static void numbers_are_never_used_twice(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
-	u64 id = client->id, user = client->user->id;
+	u64 id = client->id, owner = flexmem_owner_of_bytes(client), strict;
 
-	KUNIT_EXPECT_NE(test, id, user);
+	EXPECT(test, flexmem_owner_set_strict(client), 0);
+	strict = flexmem_owner_of_bytes(client);
+	KUNIT_EXPECT_GT(test, strict, owner);
+	EXPECT(test, flexmem_owner_set_strict(client), 0);
+	EXPECT(test, flexmem_owner_of_bytes(client), strict);
 	accounts_close(test, client);
 	client = accounts_open(test, 1);
-	KUNIT_EXPECT_GT(test, client->id, max(id, user));
-	EXPECT(test, client->user->id, user);
+	KUNIT_EXPECT_GT(test, client->id, id);
+	EXPECT(test, flexmem_owner_of_bytes(client), owner);
+	client = accounts_open(test, 2);
+	KUNIT_EXPECT_GT(test, flexmem_owner_of_bytes(client), strict);
 }
 
 static void users_are_listed_by_uid(struct kunit *test)
@@ -322,20 +377,23 @@ static void users_are_listed_by_uid(struct kunit *test)
 static void owner_is_idle_when_nobody_is_there(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
-	u64 id = client->id, user = client->user->id;
 	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_owner *owner = client->owner;
+	u64 id = owner->id;
 
 	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_idle(&ctx->accounts, id, 0));
-	KUNIT_EXPECT_FALSE(test,
-			   flexmem_owner_is_idle(&ctx->accounts, user, 0));
+	accounts_close(test, client);
+	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_idle(&ctx->accounts, id,
+						       1000 * HZ));
+	owner->idle_since = jiffies - 2 * HZ;
+	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, id, HZ));
+	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, 9999, 0));
+	client = accounts_open(test, 1);
+	EXPECT(test, flexmem_owner_set_strict(client), 0);
+	id = flexmem_owner_of_bytes(client);
+	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_idle(&ctx->accounts, id, 0));
 	accounts_close(test, client);
 	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, id, HZ));
-	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_idle(&ctx->accounts, user,
-						       1000 * HZ));
-	user_of(ctx, 1)->idle_since = jiffies - 2 * HZ;
-	KUNIT_EXPECT_TRUE(test,
-			  flexmem_owner_is_idle(&ctx->accounts, user, HZ));
-	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, 9999, 0));
 }
 
 static void owner_stays_while_somebody_refers_to_it(struct kunit *test)
@@ -344,9 +402,9 @@ static void owner_stays_while_somebody_refers_to_it(struct kunit *test)
 	struct flexmem_account *client, *user;
 	u64 id;
 
-	client = flexmem_owner_open(&ctx->accounts, fake_uid(1), NULL);
+	client = flexmem_owner_open(&ctx->accounts, fake_uid(1), 1, NULL);
 	KUNIT_ASSERT_NOT_NULL(test, client);
-	user = client->user;
+	user = flexmem_owner_get(client->user);
 	id = client->id;
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	flexmem_owner_get(client);
@@ -358,13 +416,13 @@ static void owner_stays_while_somebody_refers_to_it(struct kunit *test)
 	EXPECT(test, user->used[BYTES], GIB);
 	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, id, 0),
 	       -ENOENT);
-	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, id, HZ));
 	accounts_uncharge(test, client, 0, GIB);
 	flexmem_owner_put(client);
 	accounts_check(test);
 	KUNIT_EXPECT_TRUE(test, list_empty(&ctx->accounts.clients));
 	EXPECT(test, ctx->accounts.nr_clients, 0);
 	EXPECT(test, refcount_read(&user->refs), 1);
+	flexmem_owner_put(user);
 }
 
 static void owner_is_found_among_many(struct kunit *test)
@@ -382,14 +440,11 @@ static void owner_is_found_among_many(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(client); i++) {
 		if (i % 3 == 0)
 			continue;
-		KUNIT_EXPECT_PTR_EQ(test, client[i],
-				    flexmem_owner_find(&ctx->accounts,
-						       client[i]->id));
-		id = client[i]->user->id;
-		KUNIT_EXPECT_PTR_EQ(test, client[i]->user,
+		id = flexmem_owner_of_bytes(client[i]);
+		KUNIT_EXPECT_PTR_EQ(test, client[i]->owner,
 				    flexmem_owner_find(&ctx->accounts, id));
 	}
-	id = ctx->accounts.last_id + 1;
+	id = ctx->accounts.last_owner + 1;
 	KUNIT_EXPECT_NULL(test, flexmem_owner_find(&ctx->accounts, 0));
 	KUNIT_EXPECT_NULL(test, flexmem_owner_find(&ctx->accounts, id));
 	spin_unlock(&ctx->accounts.lock);
@@ -462,8 +517,10 @@ static struct kunit_case account_cases[] = {
 	KUNIT_CASE(nobody_is_asked_for_a_client_that_is_not_there),
 	KUNIT_CASE(user_need_not_have_a_file),
 	KUNIT_CASE(lost_region_is_charged_to_nobody),
-	KUNIT_CASE(idle_users_are_forgotten_oldest_first),
-	KUNIT_CASE(user_who_is_charged_is_not_forgotten),
+	KUNIT_CASE(user_stays_with_a_file_or_a_limit),
+	KUNIT_CASE(user_who_is_charged_stays),
+	KUNIT_CASE(idle_owners_are_forgotten_oldest_first),
+	KUNIT_CASE(owner_is_a_user_in_a_cgroup),
 	KUNIT_CASE(numbers_are_never_used_twice),
 	KUNIT_CASE(users_are_listed_by_uid),
 	KUNIT_CASE(owner_is_idle_when_nobody_is_there),

@@ -65,7 +65,7 @@ struct flexmem_account *accounts_open(struct kunit *test, unsigned int uid)
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *account;
 
-	account = flexmem_owner_open(&ctx->accounts, fake_uid(uid), NULL);
+	account = flexmem_owner_open(&ctx->accounts, fake_uid(uid), 1, NULL);
 	KUNIT_ASSERT_NOT_NULL(test, account);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, close_file, account));

@@ -406,7 +406,7 @@ static struct flexmem_client *local_client(struct kunit *test, struct ctx *ctx)
 	KUNIT_ASSERT_NOT_NULL(test, client);
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_client_init(client, ctx->table, fake_uid(2),
-					    NULL));
+					    1, NULL));
 	return client;
 }
 

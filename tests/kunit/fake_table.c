@@ -175,7 +175,7 @@ struct flexmem_account *fake_account_open(struct kunit *test,
 	KUNIT_ASSERT_NOT_NULL(test, opened);
 	opened->table = table;
 	opened->account = flexmem_owner_open(&table->accounts, fake_uid(uid),
-					     NULL);
+					     1, NULL);
 	KUNIT_ASSERT_NOT_NULL(test, opened->account);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, account_teardown,
@@ -206,7 +206,7 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 			flexmem_table_init(&ft->table, NULL, &desc, settings));
 	/* Nothing happens by itself, unless a test is about that. */
 	ft->table.function.work_ms = INT_MAX;
-	ft->account = flexmem_owner_open(&ft->table.accounts, fake_uid(0),
+	ft->account = flexmem_owner_open(&ft->table.accounts, fake_uid(0), 1,
 					 NULL);
 	KUNIT_ASSERT_NOT_NULL(test, ft->account);
 	KUNIT_ASSERT_EQ(test, 0,

@@ -69,7 +69,8 @@ static inline void close_client(void *data)
 	client->table = NULL;
 }
 
-static inline struct flexmem_client *open(struct kunit *test, unsigned int uid)
+static inline struct flexmem_client *
+open_in(struct kunit *test, unsigned int uid, u64 cgroup)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_client *client;
@@ -81,10 +82,15 @@ static inline struct flexmem_client *open(struct kunit *test, unsigned int uid)
 	list_add(&opened->link, &ctx->opened);
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_client_init(client, ctx->table, fake_uid(uid),
-					    NULL));
+					    cgroup, NULL));
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, close_client, client));
 	return client;
+}
+
+static inline struct flexmem_client *open(struct kunit *test, unsigned int uid)
+{
+	return open_in(test, uid, 1);
 }
 
 static inline struct flexmem_client *
@@ -201,9 +207,9 @@ static inline void scrub_background(struct ctx *ctx)
 	flush_work(&ctx->table->scrub_work.work);
 }
 
-static inline void make_idle(struct flexmem_account *user)
+static inline void make_idle(struct flexmem_owner *owner)
 {
-	user->idle_since = jiffies - 60 * HZ;
+	owner->idle_since = jiffies - 60 * HZ;
 }
 
 /* Two owners' blocks at the start of a region, the first of them free. */

@@ -104,26 +104,26 @@ static void bytes_of_who_is_there_are_left(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
-static void bytes_of_an_idle_user_are_scrubbed(struct kunit *test)
+static void bytes_of_an_idle_owner_are_scrubbed(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
-	struct flexmem_account *user = client->account->user;
+	struct flexmem_owner *owner = client->account->owner;
 	struct ctx *ctx = test->priv;
 
 	alloc(test, client, GIB);
 	alloc(test, other, 128);
 	scrubbed(test);
 	close_client(client);
-	make_idle(user);
+	make_idle(owner);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
 }
 
 /* The number of blocks of owners with an open file does not matter. */
-static void idle_user_is_found_beside_others(struct kunit *test)
+static void idle_owner_is_found_beside_others(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
-	struct flexmem_account *user = client->account->user;
+	struct flexmem_owner *owner = client->account->owner;
 	struct flexmem_allocation *allocation[16];
 	struct ctx *ctx = test->priv;
 	unsigned int nr, i;
@@ -137,7 +137,7 @@ static void idle_user_is_found_beside_others(struct kunit *test)
 		}
 		scrubbed(test);
 		close_client(client);
-		make_idle(user);
+		make_idle(owner);
 		for (i = 0; i < nr; i++)
 			give(test, allocation[i]);
 		/* The background may need one run for each owner. */
@@ -281,7 +281,7 @@ static int take(void *data)
 static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
-	struct flexmem_account *user = client->account->user;
+	struct flexmem_owner *owner = client->account->owner;
 	struct ctx *ctx = test->priv;
 	struct taker taker = { .ctx = ctx };
 	struct gate gate = { .ctx = ctx };
@@ -291,10 +291,10 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	alloc(test, client, GIB);
 	alloc(test, open(test, 2), 128);
 	close_client(client);
-	make_idle(user);
+	make_idle(owner);
 	taker.client = open(test, 1);
-	/* As if the user had not come back yet when the background checks. */
-	user->clients--;
+	/* As if the owner had not come back yet when the background checks. */
+	owner->files--;
 	init_completion(&gate.reached);
 	init_completion(&gate.open);
 	init_completion(&taker.done);
@@ -302,7 +302,7 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	ctx->fake->during_scrub = wait_at_gate;
 	mod_delayed_work(system_unbound_wq, &ctx->table->scrub_work, 0);
 	wait_for_completion(&gate.reached);
-	user->clients++;
+	owner->files++;
 
 	task = kthread_run(take, &taker, "flexmem_kunit");
 	if (!IS_ERR(task))
@@ -321,8 +321,8 @@ static struct kunit_case scrub_background_cases[] = {
 	KUNIT_CASE(mixed_block_is_scrubbed_unasked),
 	KUNIT_CASE(mixed_block_is_scrubbed_by_who_cannot_wait),
 	KUNIT_CASE(bytes_of_who_is_there_are_left),
-	KUNIT_CASE(bytes_of_an_idle_user_are_scrubbed),
-	KUNIT_CASE(idle_user_is_found_beside_others),
+	KUNIT_CASE(bytes_of_an_idle_owner_are_scrubbed),
+	KUNIT_CASE(idle_owner_is_found_beside_others),
 	KUNIT_CASE(bytes_of_a_strict_client_go_with_it),
 	KUNIT_CASE(background_goes_on_after_an_error),
 	KUNIT_CASE(block_that_loses_a_part_meanwhile_stays_dirty),

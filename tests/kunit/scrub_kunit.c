@@ -192,16 +192,33 @@ static void strict_client_is_an_owner_of_its_own(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 }
 
+static void user_is_another_owner_in_another_cgroup(struct kunit *test)
+{
+	struct flexmem_client *here = open_in(test, 1, 1);
+	struct flexmem_client *too = open_in(test, 1, 1);
+	struct flexmem_client *there = open_in(test, 1, 2);
+	struct flexmem_client *other = open_in(test, 2, 2);
+
+	give(test, alloc(test, here, 4096));
+	scrubbed(test);
+	give(test, alloc(test, too, 4096));
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
+	give(test, alloc(test, there, 4096));
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
+	give(test, alloc(test, other, 4096));
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
+}
+
 static void strict_comes_before_the_first_allocation(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
 	struct flexmem_allocation *allocation = alloc(test, client, 128);
 
 	KUNIT_EXPECT_EQ(test, flexmem_owner_set_strict(client->account), -EBUSY);
-	KUNIT_EXPECT_FALSE(test, client->account->strict);
+	KUNIT_EXPECT_FALSE(test, client->account->owner->strict);
 	give(test, allocation);
 	KUNIT_EXPECT_EQ(test, flexmem_owner_set_strict(client->account), 0);
-	KUNIT_EXPECT_TRUE(test, client->account->strict);
+	KUNIT_EXPECT_TRUE(test, client->account->owner->strict);
 }
 
 static void zeroed_is_zero(struct kunit *test)
@@ -279,14 +296,15 @@ static void random_reopen(struct kunit *test, struct random_run *run, u32 roll)
 {
 	unsigned int at = roll % RANDOM_CLIENTS, i;
 	struct flexmem_client *client = run->client[at];
-	struct flexmem_account *user = client->account->user;
+	struct flexmem_owner *owner = client->account->owner;
 
 	for (i = 0; i < RANDOM_LIVE; i++)
 		if (run->live[i] && run->live[i]->owner == client->account)
 			run->live[i] = NULL;
 	close_client(client);
-	if (roll & BIT(10) && !user->clients)
-		make_idle(user);
+	/* A strict owner has gone with its file. */
+	if (roll & BIT(10) && !(at % 2))
+		make_idle(owner);
 	if (roll & BIT(11))
 		scrub_background(test->priv);
 	run->client[at] = at % 2 ? open_strict(test, at / 2) :
@@ -348,6 +366,7 @@ static struct kunit_case scrub_cases[] = {
 	KUNIT_CASE(only_what_is_dirty_is_scrubbed),
 	KUNIT_CASE(long_ranges_are_scrubbed_in_pieces),
 	KUNIT_CASE(strict_client_is_an_owner_of_its_own),
+	KUNIT_CASE(user_is_another_owner_in_another_cgroup),
 	KUNIT_CASE(strict_comes_before_the_first_allocation),
 	KUNIT_CASE(zeroed_is_zero),
 	KUNIT_CASE(device_that_cannot_scrub_is_not_asked),

@@ -545,7 +545,104 @@ static void run_read_only(struct run *r)
 	native_close(file);
 }
 
+/* Identity. */
+
+struct visit {
+	struct cgroup *cgroup;
+	unsigned int uid;
+	struct file *file;
+	struct run *run;
+	u8 before;
+	u8 after;
+	struct completion done;
+};
+
+/*
+ * In its cgroup a task allocates memory, finds nothing but zeroes and @before in it,
+ * writes @after and frees the memory.
+ */
+static int do_visit(void *data)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = sizeof(bytes));
+	struct visit *visit = data;
+	struct flexmem_copy copy;
+	size_t i;
+
+	native_cgroup_move(visit->cgroup);
+	current->cred.uid = KUIDT_INIT(visit->uid);
+	if (!visit->file)
+		visit->file = native_open(world_minor(1), O_RDWR);
+	else
+		native_file_get(visit->file);
+	native_ioctl(visit->file, FLEXMEM_IOCTL_ALLOC, &cmd);
+	copy = CMD(copy, .handle = cmd.out_handle, .length = sizeof(bytes),
+		   .data = (uintptr_t)bytes);
+	native_ioctl(visit->file, FLEXMEM_IOCTL_READ, &copy);
+	must(visit->run, copy.out_done == sizeof(bytes), "read");
+	for (i = 0; i < sizeof(bytes) && !visit->run->wrong; i++)
+		must(visit->run, !bytes[i] || bytes[i] == visit->before,
+		     "bytes of the owner");
+	memset(bytes, visit->after, sizeof(bytes));
+	native_ioctl(visit->file, FLEXMEM_IOCTL_WRITE, &copy);
+	native_ioctl(visit->file, FLEXMEM_IOCTL_FREE,
+		     &CMD(free, .handle = cmd.out_handle));
+	native_close(visit->file);
+	complete(&visit->done);
+	return 0;
+}
+
+/* Another task does that, with a file that it was handed or one of its own. */
+static void send_visitor(struct run *r, struct cgroup *cgroup,
+			 unsigned int uid, struct file *file, u8 before,
+			 u8 after)
+{
+	struct visit visit = {
+		.run = r, .cgroup = cgroup, .uid = uid, .file = file,
+		.before = before, .after = after,
+	};
+
+	init_completion(&visit.done);
+	native_kthread_run(do_visit, &visit, "visitor");
+	wait_for_completion(&visit.done);
+}
+
+/* The owner of bytes is a user in a cgroup, fixed when the file is opened. */
+static void run_identity(struct run *r)
+{
+	struct cgroup *a = native_cgroup_make(&native_cgroup_root);
+	struct cgroup *b = native_cgroup_make(a);
+	struct file *file;
+
+	native_cgroup_move(a);
+	current->cred.uid = KUIDT_INIT(1);
+	file = native_open(world_minor(1), O_RDWR);
+	native_cgroup_move(b);
+	/* A child that inherits it; one that is handed it by a stranger. */
+	send_visitor(r, a, 1, file, 0, 1);
+	send_visitor(r, b, 2, file, 1, 2);
+	send_visitor(r, a, 1, NULL, 2, 3);
+	send_visitor(r, b, 1, file, 3, 4);
+	/* The same user in another cgroup, another user in the same one. */
+	send_visitor(r, b, 1, NULL, 0, 5);
+	send_visitor(r, b, 1, NULL, 5, 6);
+	send_visitor(r, b, 2, NULL, 0, 7);
+	send_visitor(r, a, 2, NULL, 0, 8);
+	send_visitor(r, b, 1, file, 0, 9);
+	/* A cgroup that was removed is no other one that is made. */
+	native_cgroup_move(&native_cgroup_root);
+	native_close(file);
+	native_cgroup_remove(b);
+	b = native_cgroup_make(a);
+	send_visitor(r, b, 1, NULL, 0, 10);
+	native_cgroup_remove(b);
+	native_cgroup_remove(a);
+	current->cred.uid = KUIDT_INIT(0);
+	/* Owners are remembered, but not after that. */
+	unbind_now();
+}
+
 const struct sequence corners[] = {
+	{ "identity", NULL, run_identity },
 	{ "file that is open for reading only", prepare, run_read_only },
 	{ "flags that there are not", prepare, run_flags },
 	{ "wrong arguments", prepare, run_arguments },

@@ -206,7 +206,7 @@ static void sweep(const struct sequence *s, int error, bool done,
 
 	world_device_error = error;
 	world_device_done = done;
-	/* Users' accounts stay, and the first run makes them. */
+	/* Owners of bytes are remembered, and the first run makes them. */
 	run_once(s, MOST_POINTS, 0, &r);
 	live = native_live();
 	do {

@@ -272,6 +272,7 @@ static void load(void)
 {
 	native_shim_init();
 	WARN_ON(native_module_init());
+	fuzz_cgroup[1] = native_cgroup_make(&native_cgroup_root);
 }
 
 #ifdef NATIVE_FUZZER

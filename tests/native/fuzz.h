@@ -70,7 +70,7 @@ struct fuzz_owner {
  * @file: the file
  * @next_handle: of its next allocation
  * @freed: a handle that was
- * @strict: its bytes are not its user's
+ * @strict: it shares its bytes with no other file
  * @leased: it has a lease
  * @lease_begin: jiffy in which it was taken first
  * @lease_end: first jiffy in which it has run out
@@ -217,6 +217,12 @@ do {									\
 			   #is, __is, __is, __want, __want);		\
 } while (0)
 
+/* Of the files of the last user, each is in a cgroup of its own. */
+static inline unsigned int fuzz_cgroup_of(unsigned int file)
+{
+	return file == FUZZ_FILES - 1;
+}
+
 static inline unsigned int fuzz_user_of(unsigned int file)
 {
 	return FUZZ_FILES + file % FUZZ_USERS;
@@ -226,6 +232,7 @@ static inline unsigned int fuzz_user_of(unsigned int file)
 extern const struct model_rules fuzz_rules;
 void fuzz_count(const struct fuzz *f, struct fuzz_count *count);
 void fuzz_new_owner(struct fuzz *f, unsigned int owner);
+void fuzz_forget_user(struct fuzz *f, unsigned int user);
 void fuzz_note_peak(struct fuzz *f, unsigned int file);
 struct fuzz_allocation *fuzz_add(struct fuzz *f,
 				 const struct fuzz_allocation *allocation);
@@ -238,6 +245,7 @@ u64 fuzz_client_used(const struct fuzz *f);
 u64 fuzz_memory(const struct fuzz *f);
 
 /* fuzz_calls.c */
+extern struct cgroup *fuzz_cgroup[2];
 void fuzz_command(struct fuzz *f);
 bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
 	       long *rc);

@@ -76,10 +76,24 @@ void fuzz_new_owner(struct fuzz *f, unsigned int owner)
 
 	f->owner[owner] = (struct fuzz_owner) {
 		.there = true,
-		.id = ++f->last_id,
+		.id = owner < FUZZ_FILES ? ++f->last_id : 0,
 	};
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
 		f->owner[owner].limit[i] = FLEXMEM_NO_LIMIT;
+}
+
+/* Unless it has a file or a limit. */
+void fuzz_forget_user(struct fuzz *f, unsigned int user)
+{
+	unsigned int i;
+
+	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
+		if (f->owner[user].limit[i] != FLEXMEM_NO_LIMIT)
+			return;
+	for (i = 0; i < FUZZ_FILES; i++)
+		if (f->owner[i].there && fuzz_user_of(i) == user)
+			return;
+	f->owner[user].there = false;
 }
 
 /* Raises the peaks after a charge. */

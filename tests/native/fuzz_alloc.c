@@ -123,18 +123,23 @@ struct fuzz_allocation *fuzz_of_serial(struct fuzz *f, u64 serial)
 
 /* Bytes. */
 
-/* The owner of the bytes: a number that is never used again. */
+/*
+ * The owner of the bytes: a user in a cgroup, or a strict file with a number that
+ * is never used again.
+ */
 static u64 owner_of_bytes(const struct fuzz *f)
 {
-	return f->owner[f->files[f->who].strict ? f->who :
-						  fuzz_user_of(f->who)].id;
+	if (f->files[f->who].strict)
+		return 16 + f->owner[f->who].id;
+	return 1 + f->who % FUZZ_USERS + FUZZ_USERS * fuzz_cgroup_of(f->who);
 }
 
 /* The value that an owner writes into its bytes. */
 u8 fuzz_tag(const struct fuzz *f)
 {
-	return f->files[f->who].strict ? 16 + f->owner[f->who].id % 224 :
-					 1 + f->who % FUZZ_USERS;
+	u64 owner = owner_of_bytes(f);
+
+	return owner < 16 ? owner : 16 + owner % 224;
 }
 
 /*

@@ -78,6 +78,7 @@ bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
 		memcpy(at, copy, size);
 	/* A file may be passed on: it stays its opener's. */
 	current->cred.uid = KUIDT_INIT(FUZZ_UID + f->spoil % 5);
+	native_cgroup_move(fuzz_cgroup[f->spoil & 1]);
 	current->cred.admin = fuzz_is_admin(f->who);
 	*rc = native_ioctl(file, _IO(FLEXMEM_TYPE, nr), at);
 	if (f->spoil != NOWHERE)
@@ -95,16 +96,25 @@ void fuzz_answer(struct fuzz *f, long rc, int want)
 
 /* Files. */
 
+struct cgroup *fuzz_cgroup[2] = { &native_cgroup_root };
+
+/* The caller opens a file as the opener of file @i does. */
+static struct file *open_as(struct fuzz *f, unsigned int i, bool admin)
+{
+	current->cred.uid = KUIDT_INIT(FUZZ_UID + i % FUZZ_USERS);
+	current->cred.admin = admin;
+	native_cgroup_move(fuzz_cgroup[fuzz_cgroup_of(i)]);
+	return native_open(f->minor, O_RDWR | O_NONBLOCK);
+}
+
 void fuzz_open(struct fuzz *f, unsigned int i)
 {
 	struct fuzz_file *file = &f->files[i];
 
-	current->cred.uid = KUIDT_INIT(FUZZ_UID + i % FUZZ_USERS);
 	if (f->gone)
 		return;
 	/* A PF's node is the administrator's. */
-	current->cred.admin = true;
-	file->file = native_open(f->minor, O_RDWR | O_NONBLOCK);
+	file->file = open_as(f, i, true);
 	SAME(f, PTR_ERR_OR_ZERO(file->file), 0);
 	if (!f->owner[fuzz_user_of(i)].there)
 		fuzz_new_owner(f, fuzz_user_of(i));
@@ -133,6 +143,7 @@ void fuzz_close(struct fuzz *f, unsigned int i)
 			fuzz_free(f, a);
 	}
 	f->owner[i].there = false;
+	fuzz_forget_user(f, fuzz_user_of(i));
 }
 
 static void close_file(struct fuzz *f)
@@ -149,14 +160,12 @@ static void open_another(struct fuzz *f)
 	struct file *file;
 	int want = 0;
 
-	current->cred.uid = KUIDT_INIT(FUZZ_UID + f->who % FUZZ_USERS);
-	current->cred.admin = f->spoil & 1;
 	if (f->gone)
 		want = -ENXIO;
-	else if (f->model->mode == FLEXMEM_MODE_PF && !current->cred.admin &&
+	else if (f->model->mode == FLEXMEM_MODE_PF && !(f->spoil & 1) &&
 		 f->settings.pf_open != FLEXMEM_PF_OPEN_MODE)
 		want = -EPERM;
-	file = native_open(f->minor, O_RDWR | O_NONBLOCK);
+	file = open_as(f, f->who, f->spoil & 1);
 	SAME(f, PTR_ERR_OR_ZERO(file), want);
 	if (want)
 		return;

@@ -452,16 +452,17 @@ void fuzz_do_set_quota(struct fuzz *f)
 	want = check_set_quota(f, &given);
 	if (!want && owner == FUZZ_OWNERS)
 		want = -ENOENT;
-	/* The user is there from now on, also if that cannot be replied. */
-	if (!want && !f->owner[owner].there)
-		fuzz_new_owner(f, owner);
 	if (!want && f->late)
 		want = -EFAULT;
-	if (!want)
-		f->owner[owner].limit[given.resource] = given.limit;
 	SAME(f, rc, want);
-	if (!want)
-		check_quota(f, &cmd, owner);
+	if (want)
+		return;
+	if (!f->owner[owner].there)
+		fuzz_new_owner(f, owner);
+	f->owner[owner].limit[given.resource] = given.limit;
+	check_quota(f, &cmd, owner);
+	if (cmd.kind)
+		fuzz_forget_user(f, owner);
 }
 
 void fuzz_strict(struct fuzz *f)

@@ -14,6 +14,7 @@
 #include "shim/atomic.h"
 #include "shim/lock.h"
 #include "shim/task.h"
+#include "shim/cgroup.h"
 #include "shim/memory.h"
 #include "shim/file.h"
 

@@ -540,7 +540,8 @@ static void open_fd(struct tenant *t)
 	check_open(t, file);
 	if (IS_ERR(file))
 		return;
-	file->tag = 1 + current->cred.uid.val % 100;
+	file->tag = 1 + current->cred.uid.val % 100 +
+		    USERS * (current->cgroup != &native_cgroup_root);
 	if (chance(t, 4) && !native_ioctl(file, FLEXMEM_IOCTL_STRICT, &strict))
 		file->tag = 128 + __atomic_fetch_add(&strict_tags, 1,
 						     RELAXED) % 128;

@@ -88,12 +88,17 @@ void operator_step(struct tenant *t)
 static wait_queue_head_t pace = { .head = LIST_HEAD_INIT(pace.head) };
 static atomic64_t steps_done;
 
+/* Half of the tenants are in it, the others in the root. */
+static struct cgroup *cgroup;
+
 static int run_tenant(void *data)
 {
 	struct tenant *t = data;
 
 	current->cred.uid = KUIDT_INIT(1000 + t->number % USERS);
 	current->cred.admin = torture_close || t->number % 4 == 0;
+	if (t->number / USERS % 2)
+		native_cgroup_move(cgroup);
 	while (t->operations--) {
 		tenant_step(t);
 		if (atomic64_inc_return(&steps_done) % PACE == 0)
@@ -261,6 +266,7 @@ int main(int argc, char **argv)
 	native_shim_init();
 	start_schedule(seed);
 	world_begin(params, 128ull * SZ_1M);
+	cgroup = native_cgroup_make(&native_cgroup_root);
 	for (i = 0; i <= TENANTS; i++)
 		tenants[i].random = seed * 1000 + i;
 	for (done = 0; done < operations; done += a_round) {
@@ -272,6 +278,7 @@ int main(int argc, char **argv)
 		if (file)
 			native_close(file);
 	}
+	native_cgroup_remove(cgroup);
 	world_end();
 	show_results(done);
 	printf("ok 1 - torture: seed %llu, %s\n1..1\n", seed, params);

@@ -7,6 +7,8 @@
  */
 #include "tenants.h"
 
+#include <sys/socket.h>
+
 #define SIZE (256 * KiB)
 #define A 0xa1		/* what Alice writes */
 #define B 0xb2
@@ -382,6 +384,114 @@ TEST_F(scrub, strict_files_of_one_user_are_kept_apart)
 	TAKE(self->alice2, SIZE, &again);
 	EXPECT_TRUE(fm_same_place(&a, &again));
 	EXPECT_CLEAN(self->alice2, &again);
+}
+
+TEST_F(scrub, a_user_in_two_cgroups_is_two_owners)
+{
+	struct flexmem_alloc a, again;
+	int other;
+
+	ENTER("flexmem");
+	other = fm_open_as(variant->mode, ALICE);
+	ENTER("");
+	ASSERT_LE(0, other);
+	FILL(self->alice, SIZE, A, &a);
+	FREE(self->alice, &a);
+	TAKE(other, SIZE, &again);
+	EXPECT_TRUE(fm_same_place(&a, &again));
+	EXPECT_CLEAN(other, &again);
+	ASSERT_EQ(0, fm_fill(other, again.out_handle, 0, SIZE, B));
+	FREE(other, &again);
+	TAKE(self->alice2, SIZE, &a);
+	EXPECT_TRUE(fm_same_place(&a, &again));
+	EXPECT_CLEAN(self->alice2, &a);
+	close(other);
+	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
+}
+
+/* A process of another user in another cgroup, with a descriptor of Alice's. */
+struct stranger {
+	int fd;
+	int socket;	/* the descriptor comes through it; -1: it is inherited */
+};
+
+static int receive(int socket)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))] = { };
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	int fd = -1;
+
+	if (recvmsg(socket, &msg, 0) == 1 && CMSG_FIRSTHDR(&msg))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
+
+static int send_to(int socket, int fd)
+{
+	char byte = 0, control[CMSG_SPACE(sizeof(int))] = { };
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&msg);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	return sendmsg(socket, &msg, 0) == 1 ? 0 : errno;
+}
+
+static int write_as_stranger(void *arg)
+{
+	struct stranger *s = arg;
+	struct flexmem_alloc a;
+
+	if (s->socket >= 0) {
+		close(s->fd);
+		s->fd = receive(s->socket);
+	}
+	if (fm_enter("flexmem") || setresuid(BOB, BOB, BOB))
+		return 250;
+	return take_and_fill(s->fd, SIZE, B, &a) ?: fm_free(s->fd, a.out_handle);
+}
+
+/* Its bytes and charges are those of the opener. */
+TEST_F(scrub, a_descriptor_is_its_openers)
+{
+	struct stranger s = { .fd = self->alice };
+	const struct flexmem_owner_entry *owner;
+	struct flexmem_alloc a;
+	struct account account;
+	int passed, pair[2];
+
+	for (passed = 0; passed < 2; passed++) {
+		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+		s.socket = passed ? pair[0] : -1;
+		ASSERT_EQ(0, send_to(pair[1], self->alice));
+		EXPECT_EQ(0, fm_child(write_as_stranger, &s));
+		close(pair[0]);
+		close(pair[1]);
+		TAKE(self->alice2, SIZE, &a);
+		EXPECT_BYTES(self->alice2, &a, B);
+		ASSERT_EQ(0, fm_fill(self->alice2, a.out_handle, 0, SIZE, A));
+		FREE(self->alice2, &a);
+	}
+	ACCOUNT(self->root, &account);
+	owner = fm_owner(&account, FLEXMEM_OWNER_USER, ALICE);
+	ASSERT_NE(NULL, owner);
+	EXPECT_EQ(SIZE, owner->peak);
+	owner = fm_owner(&account, FLEXMEM_OWNER_USER, BOB);
+	ASSERT_NE(NULL, owner);
+	EXPECT_EQ(0, owner->peak);
+	TAKE(self->bob, SIZE, &a);
+	EXPECT_CLEAN(self->bob, &a);
+	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
 }
 
 TEST_F(scrub, strict_comes_before_the_first_allocation)

@@ -14,6 +14,19 @@
 #define FM_KNOBS "/sys/kernel/debug/flexmem_sim/"
 #define FM_DRIVER "/sys/bus/platform/drivers/flexmem_sim/"
 
+/* 0 or an errno */
+fm_fn int fm_put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), error = 0;
+
+	if (fd < 0)
+		return errno;
+	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		error = errno;
+	close(fd);
+	return error;
+}
+
 /* ---- users ---- */
 
 #define ALICE 10001
@@ -67,20 +80,34 @@ fm_fn int fm_open_as(int mode, uid_t uid)
 	return fm_open_nth_as(mode, 0, uid);
 }
 
-/* ---- knobs ---- */
+/* ---- cgroups ---- */
+
+#define FM_CGROUPS "/sys/fs/cgroup/"
+
+/* Be in a cgroup, which is made if need be; "" is the root. 0 or an errno */
+fm_fn int fm_enter(const char *cgroup)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), FM_CGROUPS "%s", cgroup);
+	if (mkdir(path, 0755) && errno != EEXIST)
+		return errno;
+	strcat(path, "/cgroup.procs");
+	return fm_put(path, "0");
+}
+
+#define ENTER(cgroup) ASSERT_EQ(0, fm_enter(cgroup))
 
 /* 0 or an errno */
-fm_fn int fm_put(const char *path, const char *text)
+fm_fn int fm_remove_cgroup(const char *cgroup)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC), error = 0;
+	char path[128];
 
-	if (fd < 0)
-		return errno;
-	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		error = errno;
-	close(fd);
-	return error;
+	snprintf(path, sizeof(path), FM_CGROUPS "%s", cgroup);
+	return rmdir(path) ? errno : 0;
 }
+
+/* ---- knobs ---- */
 
 /* @name: with the directory of the function, if it is one's: "vf0/reset" */
 fm_fn int fm_knob(const char *name, const char *value)

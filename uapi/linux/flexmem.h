@@ -329,8 +329,9 @@ enum flexmem_alloc_flags {
  *
  * Memory that another owner has used is scrubbed before it is handed out; the
  * caller waits for that, killably. The owner of bytes is the user who opened
- * the file (see &struct flexmem_strict). EIO, ETIMEDOUT: the firmware could not
- * scrub; the range is quarantined, and the call can be repeated.
+ * the file, in the opener's cgroup (see &struct flexmem_strict). EIO,
+ * ETIMEDOUT: the firmware could not scrub; the range is quarantined, and the
+ * call can be repeated.
  *
  * EINVAL: @length is 0, or @alignment is not a power of two or above 1 GiB.
  */
@@ -936,6 +937,8 @@ struct flexmem_quota {
  *
  * From now on the owner of this open file's bytes is the file alone, not its
  * user: other files of the same user never see them. Cannot be taken back.
+ * A file that is passed on or inherited keeps its owner, so a process that opens
+ * files for others calls this for each.
  * EBUSY: there are live allocations already, or freed ones that are still mapped.
  */
 struct flexmem_strict {

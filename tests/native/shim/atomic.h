@@ -158,6 +158,11 @@ static inline bool refcount_dec_and_test(refcount_t *r)
 	return before == 1;
 }
 
+static inline void refcount_dec(refcount_t *r)
+{
+	WARN(refcount_dec_and_test(r), "refcount: the last reference is leaked");
+}
+
 /* Bits. Atomic ones act on whole words, as the kernel's do. */
 #define BITS_TO_LONGS(n) (((n) + BITS_PER_LONG - 1) / BITS_PER_LONG)
 #define DECLARE_BITMAP(name, bits) unsigned long name[BITS_TO_LONGS(bits)]

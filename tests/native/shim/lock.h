@@ -55,6 +55,24 @@ void spin_lock_init(spinlock_t *lock);
 void spin_lock(spinlock_t *lock);
 bool spin_trylock(spinlock_t *lock);
 void spin_unlock(spinlock_t *lock);
+
+/* The count is 0 only under the lock. */
+static inline bool refcount_dec_and_lock(refcount_t *r, spinlock_t *lock)
+{
+	int n = refcount_read(r);
+
+	while (n > 1)
+		if (__atomic_compare_exchange_n(&r->count, &n, n - 1, false,
+						__ATOMIC_RELEASE,
+						__ATOMIC_RELAXED))
+			return false;
+	spin_lock(lock);
+	if (refcount_dec_and_test(r))
+		return true;
+	spin_unlock(lock);
+	return false;
+}
+
 #define spin_lock_nested(lock, subclass) spin_lock(lock)
 #define spin_lock_nest_lock(lock, nest) spin_lock(lock)
 #define spin_lock_bh(lock) spin_lock(lock)

@@ -73,6 +73,7 @@ enum native_fault {
 	NATIVE_NR_FAULTS,
 };
 
+struct cgroup;
 struct grave;
 
 /**
@@ -82,6 +83,7 @@ struct grave;
  * @refs: the thread itself, and the waiter for its end
  * @cred: its user
  * @pid: its number
+ * @cgroup: where it is; a reference is held
  * @word: 0: runs; 1: has been woken up already; 2: sleeps
  * @killed: a fatal signal is pending
  * @interrupted: another signal is pending
@@ -115,6 +117,7 @@ struct task_struct {
 	refcount_t refs;
 	struct cred cred;
 	struct pid *pid;
+	struct cgroup *cgroup;
 	unsigned int word;
 	bool killed;
 	bool interrupted;
