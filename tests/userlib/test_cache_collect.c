@@ -287,6 +287,26 @@ static void fraction_changes(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* So can the threshold: what is free above it goes back with the next segment. */
+static void threshold_changes(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+
+	(void)state;
+	mock.total = 200 * MIB;
+	give(cache, take(cache, 60 * MIB, 1));
+	take(cache, 30 * MIB, 2);
+	assert_int_equal(mock.frees, 0);
+	assert_int_equal(flexmem_cache_set_setting(cache,
+						   "garbage_collection_threshold",
+						   "0.2"), 0);
+	assert_int_equal(mock.frees, 0);
+	take(cache, 20 * MIB, 2);
+	assert_int_equal(mock.frees, 1);
+	assert_int_equal(figures(cache).num_collections, 1);
+	flexmem_cache_destroy(cache);
+}
+
 /* Growing counts against it as well. */
 static void fraction_of_growing(void **state)
 {
@@ -407,6 +427,7 @@ int main(void)
 		CACHE_TEST(memory_info),
 		CACHE_TEST(fraction),
 		CACHE_TEST(fraction_changes),
+		CACHE_TEST(threshold_changes),
 		CACHE_TEST(fraction_of_growing),
 		CACHE_TEST(fraction_of_two_at_once),
 		CACHE_TEST(relieving),

@@ -3,6 +3,8 @@
 #include "cache_mock.h"
 #include "cache/cache.h"
 
+#include <math.h>
+
 static struct flexmem_cache_setting setting(const struct flexmem_cache *cache,
 					    const char *key)
 {
@@ -33,6 +35,7 @@ static void defaults(void **state)
 		{ "backend", "native" },
 		{ "expandable_segments", "False" },
 		{ "garbage_collection_threshold", "off" },
+		{ "history_entries", "0" },
 		{ "max_non_split_rounding_mb", "1" },
 		{ "max_split_size_mb", "off" },
 		{ "per_process_memory_fraction", "1.0" },
@@ -183,6 +186,9 @@ static const struct {
 	{ "roundup_power2_divisions", "[256:1,256:1]", "off" },
 	{ "roundup_power2_divisions", "[>:1,>:1,65536:2,>:4]", "off" },
 	{ "garbage_collection_threshold", "0.5.", "off" },
+	{ "history_entries", "4294967296", "0" },
+	{ "history_entries", "many", "0" },
+	{ "history_entries", "", "0" },
 	{ "per_process_memory_fraction", "0.5x", "1.0" },
 	{ "per_process_memory_fraction", "0.5 0.5", "1.0" },
 	{ "roundup_power2_divisions", "[256:1,512:3]", "off" },
@@ -235,6 +241,7 @@ static void refused_values_change_nothing(void **state)
 {
 	static const char *const good[][2] = {
 		{ "garbage_collection_threshold", "0.8" },
+		{ "history_entries", "7" },
 		{ "per_process_memory_fraction", "0.9" },
 		{ "roundup_power2_divisions", "[256:1,512:2,>:8]" },
 		{ "max_split_size_mb", "64" },
@@ -357,6 +364,96 @@ static void long_values(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* What can change is shown as it was set; what is refused changes nothing. */
+static void settings_change(void **state)
+{
+	static const char *const good[][2] = {
+		{ "garbage_collection_threshold", "0.25" },
+		{ "garbage_collection_threshold", "0" },
+		{ "history_entries", "12" },
+		{ "history_entries", "0" },
+		{ "per_process_memory_fraction", "0.5" },
+		{ "per_process_memory_fraction", "1" },
+	};
+	struct flexmem_cache *cache =
+		mock_cache("max_split_size_mb:64,history_entries:3");
+	struct fmlib_config before;
+	size_t i;
+
+	(void)state;
+	expect(cache, "history_entries", "3", FLEXMEM_CACHE_SOURCE_CALLER);
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(flexmem_cache_set_setting(cache, good[i][0],
+							   good[i][1]), 0);
+		expect(cache, good[i][0], good[i][1],
+		       FLEXMEM_CACHE_SOURCE_CALLER);
+	}
+	before = cache->config;
+	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		assert_true(flexmem_cache_set_setting(cache, refused[i].key,
+						      refused[i].value) < 0);
+	assert_int_equal(flexmem_cache_set_setting(cache, "max_split_size_mb",
+						   "32"), -EPERM);
+	assert_int_equal(flexmem_cache_set_setting(cache, "nonsense", "1"),
+			 -ENOENT);
+	assert_int_equal(flexmem_cache_set_setting(cache, "history_entries",
+						   "-1"), -EINVAL);
+	assert_int_equal(flexmem_cache_set_setting(cache, NULL, "1"), -EINVAL);
+	assert_int_equal(flexmem_cache_set_setting(cache, "history_entries",
+						   NULL), -EINVAL);
+	assert_int_equal(flexmem_cache_set_setting(NULL, "history_entries",
+						   "1"), -EINVAL);
+	assert_int_equal(flexmem_cache_set_history(cache,
+						   (size_t)UINT32_MAX + 1),
+			 -EINVAL);
+	assert_memory_equal(&before, &cache->config, sizeof(before));
+	flexmem_cache_destroy(cache);
+}
+
+/* A fraction is shown with as few digits as it takes to read it again. */
+static void fractions_are_shown(void **state)
+{
+	static const struct {
+		double fraction;
+		const char *text;
+	} cases[] = {
+		{ 0.3, "0.3" }, { 0.25, "0.25" }, { 1.0, "1.0" },
+		{ 0.000000001, "0.000000001" }, { 0.7999, "0.7999" },
+		{ 0.0625, "0.0625" }, { 0.9999999, "0.9999999" },
+	};
+	struct flexmem_cache *cache = mock_cache("");
+	uint64_t seed = 1;
+	struct flexmem_cache_setting shown;
+	double fraction;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(flexmem_cache_set_memory_fraction(
+					 cache, cases[i].fraction), 0);
+		expect(cache, "per_process_memory_fraction", cases[i].text,
+		       FLEXMEM_CACHE_SOURCE_CALLER);
+		assert_true(cache->config.fraction == cases[i].fraction);
+	}
+	for (i = 0; i < 1000; i++) {
+		seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+		fraction = (double)(seed >> 11) / (double)(UINT64_C(1) << 53);
+		assert_int_equal(flexmem_cache_set_memory_fraction(cache,
+								   fraction),
+				 0);
+		shown = setting(cache, "per_process_memory_fraction");
+		assert_true(fabs(strtod(shown.value, NULL) - fraction) < 2e-16);
+		assert_true(fabs(cache->config.fraction - fraction) < 2e-16);
+	}
+	/* What cannot be told from 0 is refused, and changes nothing. */
+	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 0.5), 0);
+	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 1e-18),
+			 -EINVAL);
+	expect(cache, "per_process_memory_fraction", "0.5",
+	       FLEXMEM_CACHE_SOURCE_CALLER);
+	flexmem_cache_destroy(cache);
+}
+
 static void source_names(void **state)
 {
 	(void)state;
@@ -475,6 +572,8 @@ int main(void)
 		CACHE_TEST(other_names),
 		CACHE_TEST(repeated_keys),
 		CACHE_TEST(long_values),
+		CACHE_TEST(settings_change),
+		CACHE_TEST(fractions_are_shown),
 		CACHE_TEST(source_names),
 		CACHE_TEST(warnings_come_by_default),
 		CACHE_TEST(no_problem),

@@ -344,6 +344,8 @@ struct flexmem_cache_profile {
  * garbage_collection_threshold  0.0 (default: off) to 1.0: share of the device
  *                               that may be reserved before free segments go
  *                               back, the oldest first
+ * history_entries               how many of the last events a snapshot shows; 0
+ *                               (default): none
  * max_non_split_rounding_mb     oversize_slack of the profile
  * max_split_size_mb             blocks of this size and above are not split
  * per_process_memory_fraction   above 0.0, up to 1.0 (default): share of the
@@ -455,14 +457,29 @@ FLEXMEM_API int flexmem_cache_setting(const struct flexmem_cache *cache,
 				      size_t size);
 
 /**
+ * flexmem_cache_set_setting() - change a setting of a cache that is in use
+ * @cache: a cache
+ * @key: ``garbage_collection_threshold``, ``history_entries`` or
+ *	``per_process_memory_fraction``
+ * @value: as it would be configured
+ *
+ * flexmem_cache_setting() shows the new value, and the caller as its source. The
+ * next request that needs memory from the provider follows it; nothing goes back
+ * before. A setting that is refused has no effect.
+ *
+ * Return: 0; -ENOENT: there is no such key; -EPERM: the key is set when the cache
+ * is made only; -EINVAL: it cannot have that value.
+ */
+FLEXMEM_API int flexmem_cache_set_setting(struct flexmem_cache *cache,
+					  const char *key, const char *value);
+
+/**
  * flexmem_cache_set_memory_fraction() - change how much may be reserved
  * @cache: a cache
  * @fraction: above 0.0, up to 1.0: share of the device that may be reserved at
- *	all, as ``per_process_memory_fraction`` is
+ *	all; 17 digits of it count
  *
- * If more than that is reserved nothing goes back by this, but nothing more is
- * asked of the provider. flexmem_cache_setting() goes on showing what the cache
- * was made with.
+ * As flexmem_cache_set_setting() of ``per_process_memory_fraction``.
  *
  * Return: 0; -EINVAL: @fraction is outside of that.
  */
@@ -1179,9 +1196,11 @@ FLEXMEM_API void flexmem_cache_tags_free(struct flexmem_cache_tag *tags);
 /**
  * flexmem_cache_set_history() - keep the last events for snapshots
  * @cache: a cache
- * @entries: how many; 0: none. Those there are go.
+ * @entries: how many, below 2^32; 0: none. Those there are go.
  *
- * Return: 0 or a negative errno.
+ * As flexmem_cache_set_setting() of ``history_entries``.
+ *
+ * Return: 0; -EINVAL: @entries is larger.
  */
 FLEXMEM_API int flexmem_cache_set_history(struct flexmem_cache *cache,
 					  size_t entries);

@@ -13,6 +13,9 @@
 #define MIB_MAX (UINT64_C(1) << 23)
 #define DIVISIONS_MAX 64
 #define MIB_SHIFT 20
+/* So many digits of a fraction count: more than a double can tell apart. */
+#define FRACTION_DIGITS 17
+#define SCALE_MAX 1e17
 #define BLANKS " \t\n\v\f\r"
 
 typedef bool (*parse_fn)(struct fmlib_config *config, enum fmlib_key key,
@@ -51,17 +54,19 @@ static bool parse_mib(struct fmlib_config *config, enum fmlib_key key,
 static bool parse_fraction(const char *value, double *fraction)
 {
 	uint64_t whole;
-	double scale = 0.1;
+	double scale = 1;
 
 	if (!parse_number(&value, 1, &whole))
 		return false;
-	*fraction = (double)whole;
 	if (*value == '.') {
 		for (value++; *value >= '0' && *value <= '9'; value++) {
-			*fraction += scale * (*value - '0');
-			scale /= 10;
+			if (scale >= SCALE_MAX)
+				continue;
+			whole = whole * 10 + (uint64_t)(*value - '0');
+			scale *= 10;
 		}
 	}
+	*fraction = (double)whole / scale;
 	return !*value && *fraction <= 1.0;
 }
 
@@ -86,6 +91,18 @@ static bool parse_share(struct fmlib_config *config, enum fmlib_key key,
 	if (!parse_fraction(value, &fraction) || fraction <= 0.0)
 		return false;
 	config->fraction = fraction;
+	return true;
+}
+
+static bool parse_history(struct fmlib_config *config, enum fmlib_key key,
+			  const char *value)
+{
+	uint64_t entries;
+
+	(void)key;
+	if (!parse_number(&value, UINT32_MAX, &entries) || *value)
+		return false;
+	config->history = entries;
 	return true;
 }
 
@@ -213,6 +230,7 @@ static const struct {
 				   parse_switch },
 	[FMLIB_KEY_THRESHOLD] = { "garbage_collection_threshold", "off",
 				  parse_threshold },
+	[FMLIB_KEY_HISTORY] = { "history_entries", "0", parse_history },
 	[FMLIB_KEY_SLACK] = { "max_non_split_rounding_mb", "off", parse_mib },
 	[FMLIB_KEY_MAX_SPLIT] = { "max_split_size_mb", "off", parse_mib },
 	[FMLIB_KEY_FRACTION] = { "per_process_memory_fraction", "1.0",
@@ -266,6 +284,29 @@ static void refuse_value(struct flexmem_cache *cache, const char *origin,
 				     config->shown[key].value);
 }
 
+static enum fmlib_key find_key(const char *name)
+{
+	enum fmlib_key key = 0;
+
+	/* PyTorch's name of it. */
+	if (!strcmp(name, "release_lock_on_cudamalloc"))
+		return FMLIB_KEY_RELEASE_LOCK;
+	while (key < FMLIB_KEYS && strcmp(keys[key].name, name))
+		key++;
+	return key;
+}
+
+/* False: the key cannot have that value, and nothing has changed. */
+static bool take_value(struct fmlib_config *config, enum fmlib_key key,
+		       enum flexmem_cache_source source, const char *value)
+{
+	if (strlen(value) >= VALUE_MAX || !keys[key].parse(config, key, value))
+		return false;
+	config->shown[key].source = source;
+	strcpy(config->shown[key].value, value);
+	return true;
+}
+
 /* -EINVAL: it was left out. */
 static int set(struct flexmem_cache *cache, enum flexmem_cache_source source,
 	       const char *name, const char *value)
@@ -273,13 +314,8 @@ static int set(struct flexmem_cache *cache, enum flexmem_cache_source source,
 	const bool strict = cache->flags & FLEXMEM_CACHE_STRICT;
 	const char *origin = flexmem_cache_source_name(source);
 	struct fmlib_config *config = &cache->config;
-	enum fmlib_key key = 0;
+	enum fmlib_key key = find_key(name);
 
-	/* PyTorch's name of it. */
-	if (!strcmp(name, "release_lock_on_cudamalloc"))
-		name = keys[FMLIB_KEY_RELEASE_LOCK].name;
-	while (key < FMLIB_KEYS && strcmp(keys[key].name, name))
-		key++;
 	if (key == FMLIB_KEYS) {
 		fmlib_cache_complain(cache,
 				     "%s: unknown key '%s' with value '%s'%s",
@@ -287,13 +323,10 @@ static int set(struct flexmem_cache *cache, enum flexmem_cache_source source,
 				     strict ? "" : " is ignored");
 		return -EINVAL;
 	}
-	if (strlen(value) >= VALUE_MAX ||
-	    !keys[key].parse(config, key, value)) {
+	if (!take_value(config, key, source, value)) {
 		refuse_value(cache, origin, key, value);
 		return -EINVAL;
 	}
-	config->shown[key].source = source;
-	strcpy(config->shown[key].value, value);
 	return 0;
 }
 
@@ -395,27 +428,78 @@ int flexmem_cache_setting(const struct flexmem_cache *cache, size_t index,
 		return -EINVAL;
 	if (index >= FMLIB_KEYS)
 		return -ENOENT;
-	result.source = cache->config.shown[index].source;
 	strcpy(result.key, keys[index].name);
+	/* What is locked is no constant, whatever the caller takes it for. */
+	pthread_mutex_lock((pthread_mutex_t *)&cache->lock);
+	result.source = cache->config.shown[index].source;
 	strcpy(result.value, cache->config.shown[index].value);
+	pthread_mutex_unlock((pthread_mutex_t *)&cache->lock);
 	return fmlib_copy_out(setting, size, SETTING_MIN, &result,
 			      sizeof(result));
+}
+
+/* While the cache is in use. */
+static bool can_change(enum fmlib_key key)
+{
+	return key == FMLIB_KEY_THRESHOLD || key == FMLIB_KEY_HISTORY ||
+	       key == FMLIB_KEY_FRACTION;
+}
+
+int flexmem_cache_set_setting(struct flexmem_cache *cache, const char *key,
+			      const char *value)
+{
+	int err = fmlib_cache_check(cache);
+	struct fmlib_event *events = NULL;
+	struct fmlib_config parsed;
+	enum fmlib_key found;
+
+	if (err)
+		return err;
+	if (!key || !value)
+		return -EINVAL;
+	found = find_key(key);
+	if (found == FMLIB_KEYS)
+		return -ENOENT;
+	if (!can_change(found))
+		return -EPERM;
+	if (!take_value(&parsed, found, FLEXMEM_CACHE_SOURCE_CALLER, value))
+		return -EINVAL;
+	if (found == FMLIB_KEY_HISTORY && parsed.history) {
+		events = calloc(parsed.history, sizeof(*events));
+		if (!events)
+			return -ENOMEM;
+	}
+	fmlib_lock(cache);
+	take_value(&cache->config, found, FLEXMEM_CACHE_SOURCE_CALLER, value);
+	if (found == FMLIB_KEY_HISTORY)
+		events = fmlib_history_begin(cache, events);
+	fmlib_unlock(cache);
+	free(events);
+	return 0;
 }
 
 int flexmem_cache_set_memory_fraction(struct flexmem_cache *cache,
 				      double fraction)
 {
-	int err = fmlib_cache_check(cache);
+	const char *const name = keys[FMLIB_KEY_FRACTION].name;
+	char text[FRACTION_DIGITS + sizeof("0.")];
+	unsigned long long digits;
+	double scale = 1;
+	double shown = 0;
+	int count;
 
-	if (err)
-		return err;
 	/* Not a number is neither above nor below. */
-	if (!(fraction > 0.0 && fraction <= 1.0))
-		return -EINVAL;
-	pthread_mutex_lock(&cache->lock);
-	cache->config.fraction = fraction;
-	pthread_mutex_unlock(&cache->lock);
-	return 0;
+	if (!(fraction > 0.0 && fraction < 1.0))
+		return flexmem_cache_set_setting(cache, name,
+						 fraction == 1.0 ? "1.0" : "");
+	/* The shortest text that is read as that number. */
+	for (count = 1; count <= FRACTION_DIGITS && shown != fraction; count++) {
+		scale *= 10;
+		digits = (unsigned long long)(fraction * scale + 0.5);
+		snprintf(text, sizeof(text), "0.%0*llu", count, digits);
+		parse_fraction(text, &shown);
+	}
+	return flexmem_cache_set_setting(cache, name, text);
 }
 
 const char *flexmem_cache_source_name(uint32_t source)

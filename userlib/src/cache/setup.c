@@ -197,6 +197,19 @@ static void settle(struct flexmem_cache *cache)
 		cache->hit_limit = cache->simple_limit / 2 - profile->granule;
 }
 
+static int begin_history(struct flexmem_cache *cache)
+{
+	struct fmlib_event *events = NULL;
+
+	if (cache->config.history) {
+		events = calloc(cache->config.history, sizeof(*events));
+		if (!events)
+			return -ENOMEM;
+	}
+	free(fmlib_history_begin(cache, events));
+	return 0;
+}
+
 static int fill(struct flexmem_cache *cache,
 		const struct flexmem_cache_options *options)
 {
@@ -248,7 +261,7 @@ static int fill(struct flexmem_cache *cache,
 		cache->log = NULL;
 	if (err)
 		return err;
-	/* From here on it is made. */
+	/* No setting is refused from here on. */
 	cache->problem = NULL;
 	cache->device_index = options->device_index;
 	cache->sole = FMLIB_NOBODY;
@@ -257,7 +270,7 @@ static int fill(struct flexmem_cache *cache,
 	cache->last_tag = &cache->untagged;
 	/* The common pool is never released. */
 	cache->common.pins = 1;
-	return 0;
+	return begin_history(cache);
 }
 
 /*

@@ -6,6 +6,7 @@
  */
 #include "cache.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -97,26 +98,22 @@ struct fmlib_event *fmlib_history_end(struct flexmem_cache *cache)
 	return events;
 }
 
+struct fmlib_event *fmlib_history_begin(struct flexmem_cache *cache,
+					struct fmlib_event *events)
+{
+	struct fmlib_event *old = fmlib_history_end(cache);
+
+	cache->history.events = events;
+	cache->history.room = cache->config.history;
+	return old;
+}
+
 int flexmem_cache_set_history(struct flexmem_cache *cache, size_t entries)
 {
-	int err = fmlib_cache_check(cache);
-	struct fmlib_event *events = NULL;
-	struct fmlib_event *old;
+	char text[3 * sizeof(entries) + 1];
 
-	if (err)
-		return err;
-	if (entries) {
-		events = calloc(entries, sizeof(*events));
-		if (!events)
-			return -ENOMEM;
-	}
-	fmlib_lock(cache);
-	old = fmlib_history_end(cache);
-	cache->history.events = events;
-	cache->history.room = entries;
-	fmlib_unlock(cache);
-	free(old);
-	return 0;
+	snprintf(text, sizeof(text), "%zu", entries);
+	return flexmem_cache_set_setting(cache, "history_entries", text);
 }
 
 static bool is_shown(const struct fmlib_copy *copy, uint64_t pool)

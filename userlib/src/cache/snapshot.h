@@ -26,6 +26,13 @@ void fmlib_history_oom(struct flexmem_cache *cache,
 /* Drops the events and returns the array, which the caller frees. */
 struct fmlib_event *fmlib_history_end(struct flexmem_cache *cache);
 
+/*
+ * The same, and a new one begins: as long as the setting is, in @events, which is
+ * NULL if that is 0.
+ */
+struct fmlib_event *fmlib_history_begin(struct flexmem_cache *cache,
+					struct fmlib_event *events);
+
 enum fmlib_state {
 	FMLIB_COPY_FREE,
 	FMLIB_COPY_LIVE,

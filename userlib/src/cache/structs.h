@@ -23,6 +23,7 @@ enum fmlib_key {
 	FMLIB_KEY_BACKEND,
 	FMLIB_KEY_EXPANDABLE,
 	FMLIB_KEY_THRESHOLD,
+	FMLIB_KEY_HISTORY,
 	FMLIB_KEY_SLACK,
 	FMLIB_KEY_MAX_SPLIT,
 	FMLIB_KEY_FRACTION,
@@ -36,8 +37,8 @@ enum fmlib_key {
 
 /*
  * @threshold: 0: off. @slack: FMLIB_NO_LIMIT: that of the profile. @divides:
- * there are @divisions, of which 0 and 1 are none. All constant, but for
- * @fraction, which is under the cache's lock.
+ * there are @divisions, of which 0 and 1 are none. @threshold, @fraction, @history
+ * and what is @shown of them change with the whole; all else is constant.
  */
 struct fmlib_config {
 	bool direct;
@@ -46,6 +47,7 @@ struct fmlib_config {
 	bool divides;
 	double threshold;
 	double fraction;
+	uint64_t history;
 	uint64_t max_split;
 	uint64_t slack;
 	uint32_t divisions[FMLIB_DIVISIONS];

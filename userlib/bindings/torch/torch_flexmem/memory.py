@@ -68,20 +68,15 @@ def mem_get_info(device=None):
     return _ops.mem_get_info()
 
 
-_fraction = None
-
-
 def set_per_process_memory_fraction(fraction, device=None):
     """Limits what the cache reserves to a share of the device, above 0 and up to 1."""
-    global _fraction
     _index(device)
     _ops.set_memory_fraction(fraction)
-    _fraction = fraction
 
 
 def get_per_process_memory_fraction(device=None):
     _index(device)
-    return float(_ops.setting("per_process_memory_fraction")) if _fraction is None else _fraction
+    return float(_ops.setting("per_process_memory_fraction"))
 
 
 # The code of torch.cuda.memory_summary() over the figures of this module.
