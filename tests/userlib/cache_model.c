@@ -470,8 +470,11 @@ int model_alloc(struct model *model, const struct model_request *request,
 		return -ENOENT;
 	}
 	model->clock++;
-	model_poll(model);
 	place = model_find(model, &want);
+	if (!place.segment) {
+		model_poll(model);
+		place = model_find(model, &want);
+	}
 	if (place.segment)
 		model->figures.num_hits++;
 	else
@@ -490,6 +493,10 @@ int model_free(struct model *model, size_t id)
 
 	if (!place.segment)
 		return -EINVAL;
+	if (place.segment->blocks[place.index].used) {
+		model_poll(model);
+		place = find_live(model, id);
+	}
 	model_count_free(model, place.segment,
 			 &place.segment->blocks[place.index]);
 	give(model, place);

@@ -8,11 +8,21 @@ static void use(struct flexmem_cache *cache, void *token, uint64_t stream)
 	assert_int_equal(flexmem_cache_record_stream(cache, token, stream), 0);
 }
 
+/* Has the cache query events, as it does when no free block serves a request. */
+static void query(struct flexmem_cache *cache)
+{
+	assert_int_equal(flexmem_cache_trim(cache, 0, NULL), 0);
+}
+
 /* Whether the next block of that size on stream 0 is at @where. */
 static bool is_back(struct flexmem_cache *cache, uint64_t where)
 {
-	void *token = take(cache, 1000, 0);
-	bool back = place(cache, token) == where;
+	void *token;
+	bool back;
+
+	query(cache);
+	token = take(cache, 1000, 0);
+	back = place(cache, token) == where;
 
 	/* Left alive where it is not, so that the next one is elsewhere. */
 	if (back)
@@ -118,14 +128,82 @@ static void in_order(void **state)
 	for (i = 0; i < 10; i++)
 		give(cache, tokens[i]);
 	mock.queries = 0;
-	take(cache, 1000, 0);
+	query(cache);
 	assert_int_equal(mock.queries, 1);
 	for (i = 0; i < 4; i++)
 		mock.happened[i] = true;
 	mock.queries = 0;
-	take(cache, 1000, 0);
+	query(cache);
 	assert_int_equal(mock.queries, 5);
-	assert_int_equal(figures(cache).active[0].current, 8);
+	assert_int_equal(figures(cache).active[0].current, 6);
+	flexmem_cache_destroy(cache);
+}
+
+static unsigned int mutexes;
+
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	mutexes++;
+	return __real_pthread_mutex_lock(mutex);
+}
+
+#define PAIRS 500
+
+/* What its lane serves takes no lock but the lane's, also while a block waits. */
+static void fast_while_blocks_wait(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("expandable_segments:True");
+	uint64_t hits;
+	void *waiting;
+	int i;
+
+	(void)state;
+	waiting = take(cache, 1000, 0);
+	use(cache, waiting, 1);
+	give(cache, waiting);
+	assert_int_equal(figures(cache).active[0].current, 1);
+	hits = figures(cache).num_hits;
+	mock.queries = 0;
+	mutexes = 0;
+	for (i = 0; i < PAIRS; i++)
+		assert_int_equal(flexmem_cache_free(cache,
+						    take(cache, 1000, 0)), 0);
+	assert_int_equal(mutexes, 0);
+	assert_int_equal(mock.queries, 0);
+	assert_int_equal(figures(cache).num_hits - hits, PAIRS);
+	/* The peak has what waits. */
+	assert_int_equal(figures(cache).active[0].peak, 2);
+	assert_int_equal(figures(cache).active[0].current, 1);
+	flexmem_cache_destroy(cache);
+}
+
+/* What waits comes back before the provider is asked, and before others wait. */
+static void queries_before_the_provider(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *tokens[3];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		tokens[i] = take(cache, 20 * MIB, 0);
+		use(cache, tokens[i], 1);
+	}
+	give(cache, tokens[0]);
+	mock.happened[0] = true;
+	mock.allocs = 0;
+	tokens[0] = take(cache, 20 * MIB, 0);
+	assert_int_equal(mock.allocs, 0);
+	assert_int_equal(figures(cache).num_misses, 3);
+	give(cache, tokens[1]);
+	mock.happened[1] = true;
+	mock.queries = 0;
+	give(cache, tokens[2]);
+	assert_int_equal(mock.queries, 1);
+	assert_int_equal(figures(cache).active[0].current, 2);
 	flexmem_cache_destroy(cache);
 }
 
@@ -470,6 +548,8 @@ int main(void)
 		CACHE_TEST(growing_streams_that_share_a_lock),
 		CACHE_TEST(waits_for_all),
 		CACHE_TEST(in_order),
+		CACHE_TEST(fast_while_blocks_wait),
+		CACHE_TEST(queries_before_the_provider),
 		CACHE_TEST(no_queries),
 		CACHE_TEST(without_events),
 		CACHE_TEST(uses_end_with_the_free),

@@ -62,8 +62,7 @@ extern "C" {
  *  - while the provider is asked: the cache has no block for a request;
  *  - for requests with a pool or a tag, of 4 GiB and more, or of max_split_size_mb
  *    and above, and for the frees of these;
- *  - while any block waits for events, there is a history, or a log of debug
- *    messages;
+ *  - while there is a history, or a log of debug messages;
  *  - if their streams share a lock. There are 16 of these, and the number of a
  *    stream leads to four of them, of which it takes the first that is free, for
  *    ever. So the first four streams that are used have one each, most of the

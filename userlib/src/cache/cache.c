@@ -16,10 +16,13 @@ static void give(struct flexmem_cache *cache, struct fmlib_block *block)
 	if (fmlib_is_tagged(cache, block))
 		fmlib_tag_subtract(block->origin->tag, block);
 	fmlib_history_block(cache, FMLIB_FREE_REQUESTED, block);
-	if (block->uses)
-		fmlib_uses_wait(cache, block);
-	else
+	if (!block->uses) {
 		fmlib_settle(cache, block);
+		return;
+	}
+	/* So no more events are kept than have not happened. */
+	fmlib_uses_poll(cache);
+	fmlib_uses_wait(cache, block);
 }
 
 /* Makes what was found the allocation that is wanted. */
@@ -114,9 +117,11 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	int err;
 
 	tick(cache, want->lane);
-	if (cache->waiting)
-		fmlib_uses_poll(cache);
 	err = fmlib_obtain(cache, want);
+	if (err == -ENOENT && cache->waiting) {
+		fmlib_uses_poll(cache);
+		err = fmlib_obtain(cache, want);
+	}
 	missed = err == -ENOENT;
 	if (missed) {
 		/* It may be released while the lock is dropped. */
@@ -228,7 +233,7 @@ static bool is_simple_miss(const struct flexmem_cache *cache,
 			   const struct flexmem_cache_request *request,
 			   const struct fmlib_want *want)
 {
-	return is_simple(cache, request, want) &&
+	return is_simple(cache, request, want) && !cache->waiting &&
 	       cache->config.threshold <= 0.0 && !cache->config.release_lock &&
 	       fmlib_arena_find(want);
 }

@@ -131,6 +131,10 @@ static void add_flow(struct fmlib_flow *sum, struct fmlib_flow *part)
 		peak = fmlib_flow_now(sum, i) + part->peak[i];
 		if (peak > sum->peak[i])
 			sum->peak[i] = peak;
+		if (i < FMLIB_ACTIVE_AMOUNTS)
+			peak += (int64_t)sum->waiting[i];
+		if (i < FMLIB_ACTIVE_AMOUNTS && peak > sum->active_peak[i])
+			sum->active_peak[i] = peak;
 		sum->in[i] += part->in[i];
 		sum->out[i] += part->out[i];
 		part->in[i] = 0;
