@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is scrubbed before somebody asks for it: free blocks that have been several
- * owners', or one's who is not there any more, so that fewer have to wait, and
- * what is in quarantine.
+ * Background scrubbing, so that fewer allocations wait for a scrub. It takes
+ * free mixed blocks, free blocks of an owner that has been idle for a while,
+ * and blocks in quarantine.
  *
- * The background takes nothing out of the free blocks (D25): it watches a free
- * block while the device scrubs it, and if the block is still the same
- * afterwards it is clean.
+ * The background never removes a block from the free blocks, so placement does
+ * not depend on its progress. It watches a free block while the device scrubs
+ * it. If the block has not changed afterwards, the block is clean.
  */
 
 #include <linux/jiffies.h>
@@ -18,17 +18,17 @@
 #include "scrub.h"
 #include "table.h"
 
-/* How long a user may be away before its bytes are scrubbed unasked. */
+/* How long an owner must be idle before the background scrubs its bytes. */
 #define IDLE_JIFFIES (5 * HZ)
-/* Blocks of a region that the background looks at in a row. */
+/* Blocks of a region that the background checks in one round. */
 #define LOOK_AT 16
 
 /**
- * flexmem_table_scrub_quarantine - try again what could not be scrubbed
+ * flexmem_table_scrub_quarantine - retry the scrub of quarantined blocks
  * @table: region table
  *
  * Context: under acquire_lock, so that regions stay. May sleep.
- * Return: 0; the error that the first one failed with again; or as
+ * Return: 0; the error of the first block that failed again; or as
  * flexmem_function_error().
  */
 int flexmem_table_scrub_quarantine(struct flexmem_table *table)
@@ -57,16 +57,19 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_scrub_quarantine);
 
-/* Not while the function is suspended or unresponsive: both end with a scrub. */
+/*
+ * Not while the function is suspended or unresponsive. Both states end with a
+ * scrub.
+ */
 static bool may_scrub(const struct flexmem_table *table)
 {
 	return !flexmem_function_error(&table->function);
 }
 
 /*
- * Scrubs one piece of a free block of a region, which stays as data_lock is
- * held. @waits is set if there may be something to do later. Returns -ENOENT if
- * there is nothing to do now.
+ * Scrubs one part of a free block of a region. data_lock is held and keeps the
+ * region. Sets @waits if there may be work later. Returns -ENOENT if there is
+ * no work now.
  */
 static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 {
@@ -83,7 +86,9 @@ static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 		if (found || seen == FLEXMEM_CLEAN)
 			break;
 		*waits = true;
-		/* Not under the region's lock: there may be many owners. */
+		/*
+		 * Not under the region's lock because there may be many owners.
+		 */
 		idle = flexmem_owner_is_idle(&table->accounts, seen,
 					     IDLE_JIFFIES);
 	}
@@ -97,9 +102,10 @@ static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 }
 
 /*
- * Tries one piece of a quarantined block again, if it is time. -ENOENT: it is
- * not. The block stays in quarantine until all of it is done: TRIM may take it
- * out between two pieces, and waits for data_lock before it does anything to it.
+ * Retries one part of a quarantined block, if it is time; otherwise returns
+ * -ENOENT. The block stays in quarantine until all of it is clean. TRIM may
+ * take the block out between two parts, and waits for data_lock before it
+ * changes it.
  */
 static int retry_quarantined(struct flexmem_region *region, bool *waits)
 {
@@ -121,8 +127,8 @@ static int retry_quarantined(struct flexmem_region *region, bool *waits)
 }
 
 /*
- * One piece of each region: then others may have the lock. Returns 0 if there
- * was something to do and nothing failed.
+ * Scrubs one part in each region, and drops the lock in between. Returns 0 if
+ * there was work and nothing failed.
  */
 static int scrub_round(struct flexmem_table *table, bool *waits)
 {
@@ -159,14 +165,14 @@ static void scrub_work(struct work_struct *work)
 	do {
 		rc = scrub_round(table, &waits);
 	} while (!rc && may_scrub(table));
-	/* What fails, or changes under our hands, is not tried again at once. */
+	/* A block that failed or changed is not retried at once. */
 	if (may_scrub(table) && (waits || rc != -ENOENT))
 		queue_delayed_work(system_unbound_wq, &table->scrub_work,
 				   IDLE_JIFFIES);
 }
 
 /**
- * flexmem_table_scrub_init - prepare the background
+ * flexmem_table_scrub_init - prepare the background work
  * @table: region table
  */
 void flexmem_table_scrub_init(struct flexmem_table *table)
@@ -175,8 +181,8 @@ void flexmem_table_scrub_init(struct flexmem_table *table)
 }
 
 /**
- * flexmem_table_scrub_stop - nothing is scrubbed in the background any more
- * @table: region table that is closing or suspended
+ * flexmem_table_scrub_stop - stop scrubbing in the background
+ * @table: region table that is being removed or suspended
  *
  * Context: may sleep, for one operation at most.
  */

@@ -2,14 +2,14 @@
 /*
  * Blocks of one region: search, split, merge.
  *
- * All blocks hang in one list by offset, which gives a block its neighbours;
- * the free ones are also in one search tree, whose order is the fit's
- * (block_fit.c).
+ * All blocks are in one list by offset, which gives a block its neighbours. The
+ * free blocks are also in a search tree, in the order of the fit (block_fit.c).
  *
  * Invariants, checked by flexmem_blocks_check(): the blocks tile the region, no
  * two neighbours are both free, every start and size is a multiple of
- * FLEXMEM_ALIGN, and the counters and the tree agree with the list. A tail, by
- * which an occupied block is being extended or cut short, follows its block.
+ * FLEXMEM_ALIGN, and the counters and the tree agree with the list. A tail is
+ * the part by which an occupied block is being extended or cut short. It
+ * directly follows its block.
  */
 
 #include <linux/align.h>
@@ -21,7 +21,7 @@
 
 /* State changes. Each moves the list, the index and the counters together. */
 
-/* Nobody gets what is mixed for nothing: it comes first, to be scrubbed. */
+/* Mixed blocks always need a scrub, so they are queued first. */
 static void list_dirty(struct flexmem_blocks *blocks,
 		       struct flexmem_block *block)
 {
@@ -66,7 +66,7 @@ static void resize_free(struct flexmem_blocks *blocks,
 	unwatch(blocks, block);
 }
 
-/* What is dirty in @from and lies in @block is dirty in @block. */
+/* @block takes over the part of @from's dirty range that lies in @block. */
 static void inherit(struct flexmem_block *block,
 		    const struct flexmem_block *from)
 {
@@ -78,7 +78,10 @@ static void inherit(struct flexmem_block *block,
 	block->dirty_end = end;
 }
 
-/* A free block gives a part away, which has inherited what is dirty there. */
+/*
+ * Shrinks a free block after a part of it was carved off. That part has
+ * inherited its share of the dirty range.
+ */
 static void shrink_free(struct flexmem_blocks *blocks,
 			struct flexmem_block *hole, u64 start, u64 size)
 {
@@ -88,7 +91,7 @@ static void shrink_free(struct flexmem_blocks *blocks,
 		list_del_init(&hole->dirty_link);
 }
 
-/* What is dirty in @other, a neighbour that @block has taken in. */
+/* @block has absorbed its neighbour @other: merge the dirty ranges. */
 static void blend(struct flexmem_block *block,
 		  const struct flexmem_block *other)
 {
@@ -106,7 +109,7 @@ static void blend(struct flexmem_block *block,
 		block->bytes_of = FLEXMEM_MIXED;
 }
 
-/* A free block, resized already, has taken another in. */
+/* A free block that has been resized absorbs another block's dirty range. */
 static void take_in(struct flexmem_blocks *blocks, struct flexmem_block *block,
 		    const struct flexmem_block *other)
 {
@@ -141,13 +144,13 @@ static struct flexmem_block *take_spare(struct flexmem_spare *spare)
 }
 
 /**
- * flexmem_blocks_init - make a region one free block (A11)
+ * flexmem_blocks_init - make a region one free block
  * @blocks: to initialise
  * @total: bytes of the region, a multiple of FLEXMEM_ALIGN, not 0
  * @fit: block strategy
- * @first: node for the block; it is the list's from here on
+ * @first: node for the block; belongs to the list from here on
  *
- * The block is clean: the caller sees to it that all bytes are zero.
+ * The block is marked clean: the caller ensures that all bytes are zero.
  */
 void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 			 enum flexmem_fit fit, struct flexmem_block *first)
@@ -169,11 +172,11 @@ void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_init);
 
 /*
- * The free block that @size bytes go to, and where in it they start. For an
- * alignment above FLEXMEM_ALIGN, a hole with room for every misalignment is
- * preferred over a smaller one that happens to lie well: the first search is
- * exact and logarithmic, the second has to try (D15). @gives_up: it has found
- * none, but not tried all that are large enough.
+ * Finds a free block for @size bytes, and the offset at which they start in it.
+ * For an alignment above FLEXMEM_ALIGN, a hole with room for every misalignment
+ * is preferred over a smaller one that happens to lie well: the first search is
+ * exact and logarithmic, the second one has to try. @gives_up is set if the
+ * search found none, but left holes untried that are large enough.
  */
 static struct flexmem_block *find_block(struct flexmem_blocks *blocks,
 					u64 size, u64 alignment, u64 *start,
@@ -212,7 +215,7 @@ static struct flexmem_block *find_block(struct flexmem_blocks *blocks,
  * flexmem_blocks_fit - is there room
  * @blocks: blocks of a region
  * @size: as for flexmem_blocks_alloc()
- * @alignment: likewise
+ * @alignment: as for flexmem_blocks_alloc()
  *
  * Context: the caller holds the lock of the region. O(log n).
  * Return: true if flexmem_blocks_alloc() would find a block.
@@ -227,14 +230,14 @@ bool flexmem_blocks_fit(struct flexmem_blocks *blocks, u64 size, u64 alignment)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_fit);
 
 /**
- * flexmem_blocks_give_up - is there no room, as far as has been looked
+ * flexmem_blocks_give_up - would the search end before it has tried every hole
  * @blocks: blocks of a region
  * @size: as for flexmem_blocks_alloc()
- * @alignment: likewise
+ * @alignment: as for flexmem_blocks_alloc()
  *
  * Context: the caller holds the lock of the region. O(log n).
- * Return: true if flexmem_blocks_alloc() would find no block, but there are
- * more that are large enough than it would try.
+ * Return: true if flexmem_blocks_alloc() would find no block, although it would
+ * leave holes untried that are large enough.
  */
 bool flexmem_blocks_give_up(struct flexmem_blocks *blocks, u64 size,
 			    u64 alignment)
@@ -247,7 +250,9 @@ bool flexmem_blocks_give_up(struct flexmem_blocks *blocks, u64 size,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_give_up);
 
-/* Occupies @size bytes of a free block that they fit into, from @start on. */
+/*
+ * Occupies @size bytes of a free block from @start on. The bytes fit into it.
+ */
 static struct flexmem_block *carve(struct flexmem_blocks *blocks,
 				   struct flexmem_block *hole, u64 start,
 				   u64 size, const void *owner,
@@ -282,7 +287,7 @@ static struct flexmem_block *carve(struct flexmem_blocks *blocks,
 	block->owner = owner;
 	block->tail = false;
 	blocks->nr_used++;
-	/* Placement looks at it without the lock. */
+	/* Placement reads this without the lock. */
 	WRITE_ONCE(blocks->free, blocks->free - size);
 	return block;
 }
@@ -294,13 +299,14 @@ static struct flexmem_block *carve(struct flexmem_blocks *blocks,
  * @alignment: of the start; a power of two from FLEXMEM_ALIGN to
  *	FLEXMEM_MAX_ALIGNMENT
  * @owner: token of the owner, not NULL
- * @spare: at least flexmem_spares_for(@alignment) nodes; those used are taken
- *	out of it
+ * @spare: at least flexmem_spares_for(@alignment) nodes; the nodes used are
+ *	removed from it
  *
  * Splits the free block that the fit chooses into an occupied block of exactly
- * @size bytes and what remains (A23). Whose bytes are in it, @bytes_of, is as it
- * was; it is the caller's until the block is freed. That has no part in the
- * choice (D25).
+ * @size bytes and a free remainder. @bytes_of is copied from the free block.
+ *	The choice never depends on @bytes_of, so addresses do not depend on the
+ *	progress of scrubbing. Until the block is freed, its dirty fields belong
+ *	to the caller.
  *
  * Context: the caller holds the lock of the region. O(log n).
  * Return: the block, or NULL if none fits; then nothing has changed.
@@ -319,7 +325,10 @@ struct flexmem_block *flexmem_blocks_alloc(struct flexmem_blocks *blocks,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_alloc);
 
-/* Where what will grow starts in a free block; its end or more: nowhere. */
+/*
+ * Where a growable block starts in @hole; past the end of @hole if it does not
+ * fit.
+ */
 static u64 growable_start(const struct flexmem_blocks *blocks,
 			  const struct flexmem_block *hole, u64 size,
 			  u64 alignment)
@@ -338,14 +347,15 @@ static u64 growable_start(const struct flexmem_blocks *blocks,
  * flexmem_blocks_alloc_growable - occupy a block that has room behind it
  * @blocks: blocks of a region
  * @size: as for flexmem_blocks_alloc()
- * @alignment: likewise
- * @owner: likewise
- * @spare: FLEXMEM_GROWABLE_SPARES nodes; those used are taken out of it
+ * @alignment: as for flexmem_blocks_alloc()
+ * @owner: as for flexmem_blocks_alloc()
+ * @spare: FLEXMEM_GROWABLE_SPARES nodes; the nodes used are removed from it
  *
- * At the start of an empty region. Otherwise in the middle of the largest free
- * block, so that what lies before that can grow as well, or at its start if it
- * fits only there. Where flexmem_blocks_alloc() would put it, if the alignment
- * makes it fit only elsewhere.
+ * In an empty region the block starts at offset 0. Otherwise it starts in the
+ * middle of the largest free block, so that the block before that hole can grow
+ * as well. If it does not fit there, it starts at the beginning of the hole. If
+ * the alignment makes it fit only in another hole, flexmem_blocks_alloc()
+ * places it.
  *
  * Context: the caller holds the lock of the region. O(log n).
  * Return: as flexmem_blocks_alloc().
@@ -384,13 +394,13 @@ free_neighbour(const struct flexmem_blocks *blocks,
 }
 
 /**
- * flexmem_blocks_free - give an occupied block back
+ * flexmem_blocks_free - free an occupied block
  * @blocks: blocks of a region
  * @block: occupied block of it
- * @unused: receives up to two nodes that merging has left over, for the caller
- *	to free once it has released the lock
+ * @unused: receives up to two nodes that merging has left over; the caller
+ *	frees them after it has released the lock
  *
- * Merges the block with its free neighbours (A20). Cannot fail.
+ * Merges the block with its free neighbours. Cannot fail.
  *
  * Context: the caller holds the lock of the region. O(log n).
  */
@@ -451,15 +461,15 @@ u64 flexmem_blocks_room(const struct flexmem_blocks *blocks,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_room);
 
 /**
- * flexmem_blocks_extend - occupy what lies directly behind a block
+ * flexmem_blocks_extend - occupy bytes directly behind a block
  * @blocks: blocks of a region
  * @block: occupied block of it, without a tail
  * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0, no more than
  *	flexmem_blocks_room()
- * @spare: at least one node; if it is used it is taken out of it
+ * @spare: at least one node; removed from it if it is used
  *
- * What has been taken is the *tail* of the block: one of its own until it is
- * joined, freed or parted with.
+ * The new block is the *tail* of @block. It stays a block of its own until the
+ * caller joins, frees or parts it.
  *
  * Context: the caller holds the lock of the region. O(log n).
  * Return: the tail.
@@ -483,11 +493,12 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_extend);
  * flexmem_blocks_split - make the end of an occupied block its tail
  * @blocks: blocks of a region
  * @block: occupied block of it, without a tail
- * @size: bytes that stay, a multiple of FLEXMEM_ALIGN, not 0, less than it has
- * @spare: at least one node, which is taken out of it
+ * @size: bytes that @block keeps: a multiple of FLEXMEM_ALIGN, not 0, less than
+ *	it has
+ * @spare: at least one node, which is removed from it
  *
  * Context: the caller holds the lock of the region. O(1).
- * Return: the tail, as of flexmem_blocks_extend().
+ * Return: the tail, as from flexmem_blocks_extend().
  */
 struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
 					   struct flexmem_block *block,
@@ -508,9 +519,9 @@ struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_split);
 
 /**
- * flexmem_blocks_join - make a block one with its tail
+ * flexmem_blocks_join - merge a block with its tail
  * @block: occupied block of a region
- * @tail: its tail; the node is the caller's afterwards
+ * @tail: its tail; the node belongs to the caller afterwards
  *
  * Context: the caller holds the lock of the region. O(1).
  */
@@ -524,7 +535,7 @@ void flexmem_blocks_join(struct flexmem_block *block,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_join);
 
 /**
- * flexmem_blocks_part - let a tail be a block like any other
+ * flexmem_blocks_part - turn a tail into an ordinary block
  * @blocks: blocks of a region
  * @tail: tail of a block of it
  *
@@ -539,7 +550,7 @@ void flexmem_blocks_part(struct flexmem_blocks *blocks,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_part);
 
 /**
- * flexmem_blocks_clean - a free block has been scrubbed
+ * flexmem_blocks_clean - mark a free block clean after a scrub
  * @blocks: blocks of a region
  * @block: free block of it
  *

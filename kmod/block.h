@@ -17,30 +17,33 @@
 #include <linux/flexmem.h>
 #include <asm/barrier.h>
 
-/* Smallest block and alignment of every start and size, in bytes (A14). */
+/* Smallest block, and alignment of every start and size, in bytes. */
 #define FLEXMEM_ALIGN 128ULL
 #define FLEXMEM_MAX_ALIGNMENT BIT_ULL(30)
 
 /*
- * For an alignment above 128: after the holes that surely fit, so many smaller
- * ones are tried for one that happens to lie well (D15). A bound, because
- * nothing unbounded runs under the region's spinlock.
+ * For an alignment above 128: the search first looks for a hole with room for
+ * every misalignment. If there is none, it tries up to this many smaller holes
+ * for one that happens to lie well. The number is a bound because the search
+ * runs under the region's spinlock.
  */
 #define FLEXMEM_FIT_TRIES 256
 
 /*
- * What will grow starts at a multiple of this, or of its own alignment if that
- * is more, in a free block that is so many times larger: it costs little there.
+ * A growable block starts at a multiple of this, or of its own alignment if
+ * that is larger. Only in a free block that is at least so many times larger,
+ * because the bytes skipped cost little there.
  */
 #define FLEXMEM_GROWABLE_ALIGN BIT_ULL(21)
 #define FLEXMEM_GROWABLE_TIMES 8
 
 /*
- * Whose bytes may be in a block: a number that stands for an owner, or one of
- * these. Where they are, at most, is remembered beside it, so that a small block
- * that is freed beside much clean memory does not spoil all of it. A range that
- * is split hands both on to its parts; what is merged out of different ones is
- * nobody's, from the first such byte to the last.
+ * The bytes that a block may hold: those of one owner, given by its number, or
+ * one of these two values. The block also remembers the range in which the
+ * bytes may be, so that freeing a small block next to much clean memory does
+ * not make all of it dirty. Splitting a block hands both on to its parts.
+ * Merging blocks of different owners gives a mixed block; its dirty range
+ * covers both ranges.
  */
 #define FLEXMEM_CLEAN 0ULL
 #define FLEXMEM_MIXED (~0ULL)
@@ -54,11 +57,14 @@
  * @size: bytes
  * @subtree_max: first fit: largest @size in the subtree below @node
  * @bytes_of: whose bytes may be in it: an owner's number, FLEXMEM_CLEAN (all
- *	are zero) or FLEXMEM_MIXED
- * @dirty_start: before that all are zero, unless it is clean altogether
- * @dirty_end: and from there on
+ *	bytes are zero) or FLEXMEM_MIXED
+ * @dirty_start: the bytes before this offset are zero; without meaning in a
+ *	clean block
+ * @dirty_end: the bytes from this offset on are zero; without meaning in a
+ *	clean block
  * @owner: token of the owner; NULL means that the block is free
- * @tail: occupied, and to become part of the block before it: does not count
+ * @tail: the block is occupied and will be joined to the block before it; the
+ *	counters leave it out
  */
 struct flexmem_block {
 	struct list_head link;
@@ -79,13 +85,13 @@ struct flexmem_fit_ops;
 /**
  * struct flexmem_blocks - all blocks of one region
  * @all: every block, ordered by offset; they tile [0, @total)
- * @index: the free ones, ordered as the fit needs them
- * @dirty: the free ones that are not clean, those that are mixed first
- * @watched: a free block, until it changes in any way; then NULL
+ * @index: the free blocks, in the order that the fit needs
+ * @dirty: the free blocks that are not clean, mixed ones first
+ * @watched: a free block; becomes NULL when the block changes in any way
  * @fit: block strategy
  * @total: bytes of the region
  * @free: bytes in free blocks
- * @nr_used: occupied blocks; a tail is not one
+ * @nr_used: occupied blocks, without tails
  * @nr_free: free blocks
  */
 struct flexmem_blocks {
@@ -104,7 +110,8 @@ struct flexmem_blocks {
  * struct flexmem_spare - nodes that an operation may use, or has left over
  * @block: up to two; NULL where there is none
  *
- * Filled before the lock is taken, emptied after it has been released.
+ * The caller fills it before it takes the lock, and empties it after it has
+ * released the lock.
  */
 struct flexmem_spare {
 	struct flexmem_block *block[2];
@@ -116,9 +123,9 @@ static inline u64 flexmem_block_end(const struct flexmem_block *block)
 }
 
 /*
- * The block is @owner's from now on, all of it: only for an occupied one, by who
- * has it, and without the lock. Whoever checks the blocks of the region
- * meanwhile sees where it is dirty before it sees that it is.
+ * Mark all of an occupied block as holding @owner's bytes. Only the user of the
+ * block calls this, and needs no lock. flexmem_blocks_check() may run at the
+ * same time: it sees the new range before it sees the new owner.
  */
 static inline void flexmem_block_soil(struct flexmem_block *block, u64 owner)
 {
@@ -133,13 +140,16 @@ static inline bool flexmem_block_is_free(const struct flexmem_block *block)
 	return !block->owner;
 }
 
-/* How many spare nodes flexmem_blocks_alloc() can need for an alignment. */
+/* Spare nodes that flexmem_blocks_alloc() can need for an alignment. */
 static inline unsigned int flexmem_spares_for(u64 alignment)
 {
 	return alignment > FLEXMEM_ALIGN ? 2 : 1;
 }
 
-/* Likewise flexmem_blocks_alloc_growable(), which may leave room on both sides. */
+/*
+ * Spare nodes that flexmem_blocks_alloc_growable() can need: it may leave a
+ * free block on both sides.
+ */
 #define FLEXMEM_GROWABLE_SPARES 2
 
 const char *flexmem_fit_name(unsigned int fit);

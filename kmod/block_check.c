@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Whether the blocks of a region are as they must be: in debug builds only. */
+/* Checks the invariants of a region's blocks. Only in debug builds. */
 
 #include <linux/align.h>
 #include <linux/minmax.h>
@@ -87,7 +87,9 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 			return "size not a multiple of the alignment";
 		if (is_free && prev_free)
 			return "two free neighbours";
-		/* Pairs with flexmem_block_soil(), which needs no lock. */
+		/*
+		 * Pairs with flexmem_block_soil(), which runs without the lock.
+		 */
 		clean = smp_load_acquire(&block->bytes_of) == FLEXMEM_CLEAN;
 		dirty_start = READ_ONCE(block->dirty_start);
 		dirty_end = READ_ONCE(block->dirty_end);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How a free block is found: the search tree of the free blocks of a region,
- * whose order is the fit's:
+ * How a free block is found: the search tree of a region's free blocks. The fit
+ * determines the order of the tree:
  *
- *  - first fit: by offset, each node knowing the largest free block below it,
- *    so that the lowest one that is large enough is found in O(log n);
- *  - best fit: by (size, offset), so that the tightest one, and of equally
- *    tight ones the lowest, is the lower bound of the size wanted.
+ *  - first fit: by offset. Each node knows the size of the largest free block
+ *    below it, so the lowest block that is large enough is found in O(log n).
+ *  - best fit: by (size, offset). The lower bound of the requested size is the
+ *    tightest block, and the lowest one among equally tight blocks.
  */
 
 #include <linux/minmax.h>
@@ -64,7 +64,10 @@ static void first_fit_resize(struct rb_root *index, struct flexmem_block *block,
 	first_fit_augment_propagate(&block->node, NULL);
 }
 
-/* The lowest block of at least @size below @node, whose maximum is not less. */
+/*
+ * The lowest block of at least @size below @node. @node's subtree_max is at
+ * least @size.
+ */
 static struct flexmem_block *first_fit_lowest(struct rb_node *node, u64 size)
 {
 	while (first_fit_max(node->rb_left) >= size ||
@@ -93,7 +96,9 @@ static struct flexmem_block *first_fit_next(struct flexmem_block *block,
 	if (first_fit_max(node->rb_right) >= size)
 		return first_fit_lowest(node->rb_right, size);
 
-	/* Climb: what lies higher is right of an ancestor, or is one. */
+	/*
+	 * Climb: a block at a higher offset is an ancestor, or is right of one.
+	 */
 	while ((parent = rb_parent(node))) {
 		if (node == parent->rb_left) {
 			if (to_block(parent)->size >= size)
@@ -111,7 +116,7 @@ static u64 first_fit_largest(const struct rb_root *index)
 	return first_fit_max(index->rb_node);
 }
 
-/* Best fit: tree by size, of equal ones by offset. */
+/* Best fit: tree by size, then by offset. */
 
 static bool best_fit_less(struct rb_node *a, const struct rb_node *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Between block.c, what happens to blocks, and block_fit.c, which one is found. */
+/* The interface between block.c (state of blocks) and block_fit.c (search). */
 #ifndef _FLEXMEM_BLOCK_FIT_H
 #define _FLEXMEM_BLOCK_FIT_H
 
@@ -8,13 +8,14 @@
 /**
  * struct flexmem_fit_ops - a block strategy
  * @name: as in the module parameter
- * @insert: add a free block to the index
- * @remove: take one out
- * @resize: give one in the index a new start and size; its order by offset
+ * @insert: adds a free block to the index
+ * @remove: removes a block from the index
+ * @resize: gives a block in the index a new start and size; its order by offset
  *	among the free blocks stays the same
- * @find: first free block of at least @size bytes, in the order of the fit
- * @next: the next such block after one that find or next returned
- * @largest: size of the largest free block, 0 if there is none
+ * @find: returns the first free block of at least @size bytes, in the order of
+ *	the fit
+ * @next: returns the next such block after one that find or next returned
+ * @largest: returns the size of the largest free block, or 0 if there is none
  */
 struct flexmem_fit_ops {
 	const char *name;

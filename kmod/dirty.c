@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What of a region is to be scrubbed: free blocks that the background watches,
- * and those in quarantine, which could not be scrubbed: they are nobody's, and are
- * given to nobody, until they have been.
+ * The blocks of a region that need a scrub: free blocks that the background
+ * watches, and blocks in quarantine. A quarantined block could not be scrubbed.
+ * It has no account and is not allocated until it is clean.
  */
 
 #include <linux/jiffies.h>
@@ -14,22 +14,22 @@
 #include "scrub.h"
 #include "table.h"
 
-/* When what could not be scrubbed is tried again. */
+/* Delay before a failed scrub is retried. */
 #define RETRY_JIFFIES (30 * HZ)
 
-/* Owns what could not be scrubbed. */
+/* Owner token of quarantined blocks. */
 static const char quarantine_owner;
 
 /**
- * flexmem_region_quarantine - a block could not be scrubbed
+ * flexmem_region_quarantine - keep a block that could not be scrubbed
  * @region: region
- * @block: occupied block of it that nobody can name yet
+ * @block: new block of it, not visible to its owner yet
  * @kind: as it was allocated
- * @account: whose it would have been
+ * @account: account that it was charged to
  *
- * Nobody gets it before it is scrubbed, which is tried again in the background
- * and with TRIM: see flexmem_region_take_quarantined().
- * If the region is dead, the block is simply given back.
+ * The block is not allocated before it is clean. The background and TRIM retry
+ * the scrub, see flexmem_region_take_quarantined(). If the region is dead, the
+ * block is freed instead.
  *
  * Context: takes the region's lock. Neither @block nor @region may be used
  * after it.
@@ -63,11 +63,12 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_quarantine);
 
 /**
- * flexmem_region_take_quarantined - a block to try once more
- * @region: region that stays, or that is dying
+ * flexmem_region_take_quarantined - take a block out of quarantine for a retry
+ * @region: region that the caller keeps, or that is dying
  *
  * Context: takes the region's lock.
- * Return: the block, for flexmem_region_end_quarantine(); NULL if there is none.
+ * Return: the block, for flexmem_region_end_quarantine(); NULL if there is
+ * none.
  */
 struct flexmem_block *
 flexmem_region_take_quarantined(struct flexmem_region *region)
@@ -87,11 +88,11 @@ flexmem_region_take_quarantined(struct flexmem_region *region)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_take_quarantined);
 
 /**
- * flexmem_region_end_quarantine - let a block be used again, or not
+ * flexmem_region_end_quarantine - free a block, or quarantine it again
  * @region: region
  * @block: as flexmem_region_take_quarantined() returned it
- * @scrubbed: it has been scrubbed, or the region is dead; otherwise it goes
- *	back into quarantine
+ * @scrubbed: the block is clean, or the region is dead; otherwise the block
+ *	goes back into quarantine
  *
  * Context: takes the region's lock. Neither @block nor a dead @region may be
  * used after it.
@@ -124,14 +125,14 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_end_quarantine);
 
 /**
- * flexmem_region_begin_retry - what to scrub next of the quarantined blocks
- * @region: region that stays
- * @start: receives where to begin
- * @size: receives bytes, at most FLEXMEM_SCRUB_MAX
+ * flexmem_region_begin_retry - the next part of a quarantined block to scrub
+ * @region: region that the caller keeps
+ * @start: receives its offset
+ * @size: receives its bytes, at most FLEXMEM_SCRUB_MAX
  *
  * Context: under data_lock until flexmem_region_end_retry(). Takes the region's
  * lock.
- * Return: true if there is something.
+ * Return: true if there is one.
  */
 bool flexmem_region_begin_retry(struct flexmem_region *region, u64 *start,
 				u64 *size)
@@ -154,13 +155,14 @@ bool flexmem_region_begin_retry(struct flexmem_region *region, u64 *start,
 }
 
 /**
- * flexmem_region_end_retry - a piece has been scrubbed, or not
+ * flexmem_region_end_retry - the result of a scrub of that part
  * @region: region
- * @size: bytes of the piece
- * @rc: 0 if it has been
+ * @size: bytes of the part
+ * @rc: 0 if it is clean
  *
- * With the last piece the block can be used again; a block that failed has to
- * wait. If somebody has taken the block out of quarantine meanwhile, it is his.
+ * After its last part the block becomes free. A block that failed waits for its
+ * next retry. If TRIM has taken the block out of quarantine in the meantime,
+ * nothing happens: the block belongs to TRIM.
  *
  * Context: takes the region's lock.
  */
@@ -186,9 +188,9 @@ void flexmem_region_end_retry(struct flexmem_region *region, u64 size, int rc)
 }
 
 /*
- * A free block worth scrubbing: one that is nobody's, or, when it was looked at
- * last, @owner's. Otherwise @seen is whose the first one is, which goes to the
- * end of the list.
+ * Finds a free block worth scrubbing: a mixed one, or one of @owner's that an
+ * earlier call has seen. If there is none, @seen receives the owner of the
+ * first block, which moves to the end of the list.
  */
 static struct flexmem_block *find_worthy(struct flexmem_region *region,
 					 u64 owner, u64 *seen)
@@ -212,9 +214,9 @@ static struct flexmem_block *find_worthy(struct flexmem_region *region,
 }
 
 /**
- * flexmem_region_dirty_part - where an empty region may hold bytes of its owners
- * @region: region that was retired, so it is one free block
- * @start: receives the offset of the first such byte
+ * flexmem_region_dirty_part - the part of an empty region that needs a scrub
+ * @region: retired region, so it is one free block
+ * @start: receives the offset of the first byte of its owners
  * @end: receives the offset behind the last one; @start if there is none
  *
  * Context: takes the region's lock.
@@ -235,18 +237,18 @@ void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
 }
 
 /**
- * flexmem_region_begin_scrub - what to scrub next of the free blocks
- * @region: region that stays
- * @owner: whose blocks are worth it, besides those that were several owners';
+ * flexmem_region_begin_scrub - the next part of a free block to scrub
+ * @region: region that the caller keeps
+ * @owner: blocks of this owner are worth a scrub, as mixed blocks always are;
  *	or FLEXMEM_MIXED
- * @seen: receives whose the first block is, if none is worth it
+ * @seen: receives the owner of the first block, if no block is worth a scrub
  *
- * A piece of the block that is watched already, or of a new one, is between
- * @scrub_start and @scrub_end then.
+ * The part belongs to the watched block, or to a new one. It lies between
+ * @scrub_start and @scrub_end.
  *
  * Context: under data_lock until flexmem_region_end_scrub(). Takes the region's
  * lock.
- * Return: true if there is something.
+ * Return: true if there is one.
  */
 bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
 				u64 *seen)
@@ -271,13 +273,13 @@ bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
 }
 
 /**
- * flexmem_region_end_scrub - a piece has been scrubbed, or not
+ * flexmem_region_end_scrub - the result of a scrub of that part
  * @region: region
- * @rc: 0 if it has been
+ * @rc: 0 if it is clean
  *
  * Context: takes the region's lock.
- * Return: @rc; or -EAGAIN if the block is not the same any more, so that what
- * was done is lost.
+ * Return: @rc; or -EAGAIN if the block has changed, so that the scrub of it is
+ * lost.
  */
 int flexmem_region_end_scrub(struct flexmem_region *region, int rc)
 {

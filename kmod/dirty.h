@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What of a region is to be scrubbed, and what could not be. */
+/* The free blocks of a region that need a scrub, and blocks in quarantine. */
 #ifndef _FLEXMEM_DIRTY_H
 #define _FLEXMEM_DIRTY_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Domains: what there is of a device's memory, before any of it is acquired.
+ * Domains: how much device memory a function has, and what can still be
+ * acquired.
  */
 
 #include <linux/align.h>
@@ -15,9 +16,9 @@
 #include "settings.h"
 
 /**
- * flexmem_domain_init - all memory of a function
+ * flexmem_domain_init - a domain with all memory of a function
  * @domain: to initialise
- * @function: the function; must outlive it
+ * @function: the function; must outlive the domain
  * @settings: the sizes of its regions
  *
  * Context: may sleep; asks the firmware for the capacity.
@@ -48,18 +49,21 @@ int flexmem_domain_init(struct flexmem_domain *domain,
 }
 
 /**
- * flexmem_domain_refresh - read the capacity anew
+ * flexmem_domain_refresh - read the capacity again
  * @domain: domain
  *
  * Context: under the table's acquire_lock. May sleep.
- * Return: 0, or an error of the firmware; then the old figure stands for now.
+ * Return: 0, or an error of the firmware; then the old figure stays valid.
  */
 int flexmem_domain_refresh(struct flexmem_domain *domain)
 {
 	u64 capacity;
 	int rc;
 
-	/* Before it is asked for: what changes after that is to be asked for. */
+	/*
+	 * Cleared before the firmware is asked, so that a later change sets it
+	 * again.
+	 */
 	WRITE_ONCE(domain->capacity_is_old, false);
 	rc = flexmem_function_capacity(domain->function, &capacity);
 	if (rc)
@@ -87,12 +91,12 @@ u64 flexmem_domain_largest(const struct flexmem_domain *domain)
 }
 
 /**
- * flexmem_domain_exhausted - why the device is not asked for a region (A16, D4)
+ * flexmem_domain_exhausted - why the device cannot give another region
  * @domain: domain
- * @kind: of the slots that it would go to
- * @min_size: bytes it would have at least; 0: any region
+ * @kind: kind of slot that the region needs
+ * @min_size: the region's least size in bytes; 0: any region
  *
- * Return: FLEXMEM_REASON_NONE if a command may bring one.
+ * Return: FLEXMEM_REASON_NONE if a command to the firmware may succeed.
  */
 enum flexmem_reason
 flexmem_domain_exhausted(const struct flexmem_domain *domain,
@@ -112,7 +116,7 @@ flexmem_domain_exhausted(const struct flexmem_domain *domain,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_domain_exhausted);
 
-/* The largest size below @below that the device may give, or 0. */
+/* The largest size below @below that the device has not refused, or 0. */
 static u64 next_size(const struct flexmem_domain *domain, u64 below)
 {
 	u64 size = 0;
@@ -126,14 +130,14 @@ static u64 next_size(const struct flexmem_domain *domain, u64 below)
 }
 
 /**
- * flexmem_domain_memory - what there is or could be
+ * flexmem_domain_memory - the memory that the function has or could acquire
  * @domain: domain
  * @held: bytes that the function has acquired
- * @slots: empty slots in which there could be a region for tensors
+ * @slots: empty slots for tensor regions
  *
  * Context: under the table's acquire_lock.
- * Return: @held, and the bytes of as many regions as capacity and slots allow,
- * the largest first.
+ * Return: @held plus the bytes of as many regions as capacity and slots allow,
+ * largest first.
  */
 u64 flexmem_domain_memory(const struct flexmem_domain *domain, u64 held,
 			  unsigned int slots)

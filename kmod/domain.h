@@ -17,7 +17,7 @@ struct flexmem_settings;
  * enum flexmem_kind - what memory is for
  * @FLEXMEM_KIND_TENSOR: data
  * @FLEXMEM_KIND_PROGRAM: device programs, which may have slots set aside
- * @FLEXMEM_NR_KINDS: how many there are
+ * @FLEXMEM_NR_KINDS: number of kinds
  */
 enum flexmem_kind {
 	FLEXMEM_KIND_TENSOR,
@@ -27,21 +27,23 @@ enum flexmem_kind {
 
 /**
  * struct flexmem_domain - a part of the device's memory
- * @id: its number among those of the function
- * @function: whose it is
- * @granule: what sizes are multiples of
- * @nr_sizes: how many of @sizes there are, at least 1
- * @sizes: of regions in the order they are tried, in bytes
- * @capacity: bytes the function may acquire of it
- * @too_large: the smallest size that the device has refused since it got memory
- *	back or announced a capacity: it is asked for no more of that and above
- * @capacity_is_old: that has changed, but the firmware has not said to what yet
- * @no_slot: by kind of slot: why there is none for a further region, or
+ * @id: its number among the function's domains
+ * @function: the function that it belongs to
+ * @granule: every size is a multiple of this
+ * @nr_sizes: number of @sizes, at least 1
+ * @sizes: sizes of regions in bytes, in the order they are tried
+ * @capacity: bytes of it that the function may acquire
+ * @too_large: the smallest size that the device has refused. Sizes from this
+ *	one on are not requested again until the device got memory back or
+ *	announced a new capacity
+ * @capacity_is_old: the capacity has changed, but the firmware has not reported
+ *	the new value yet
+ * @no_slot: for each kind of slot: why there is none for a further region, or
  *	FLEXMEM_REASON_NONE
  *
- * @capacity, @too_large and @no_slot change under the table's acquire_lock and are
- * read without it; @capacity_is_old is set by anybody, and reset under it. Nothing
- * else changes.
+ * @capacity, @too_large and @no_slot change under the table's acquire_lock and
+ *	are read without it. @capacity_is_old is set in any context and cleared
+ *	under acquire_lock. The other members never change.
  */
 struct flexmem_domain {
 	unsigned int id;
@@ -55,7 +57,10 @@ struct flexmem_domain {
 	enum flexmem_reason no_slot[FLEXMEM_NR_KINDS];
 };
 
-/* The size that is tried as number @i. Programs are small: from the last. */
+/*
+ * The size that is tried as number @i. Programs are small, so their order is
+ * reversed.
+ */
 static inline u64 flexmem_domain_size(const struct flexmem_domain *domain,
 				      enum flexmem_kind kind, unsigned int i)
 {
@@ -63,14 +68,17 @@ static inline u64 flexmem_domain_size(const struct flexmem_domain *domain,
 			     domain->nr_sizes - 1 - i : i];
 }
 
-/* The capacity is asked for before it is needed again. */
+/* Makes the next user of the capacity read it from the firmware first. */
 static inline void flexmem_domain_outdate(struct flexmem_domain *domain)
 {
 	/* Pairs with flexmem_domain_is_old(). */
 	smp_store_release(&domain->capacity_is_old, true);
 }
 
-/* Who sees that asks a driver that knows the new one. */
+/*
+ * A reader that sees the flag is guaranteed that the driver has the new
+ * capacity.
+ */
 static inline bool flexmem_domain_is_old(const struct flexmem_domain *domain)
 {
 	/* Pairs with flexmem_domain_outdate(). */

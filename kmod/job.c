@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs: what needs the firmware's answer is done by a worker (D28).
+ * Jobs: a worker does everything that needs the firmware's answer.
  *
- * A caller can be killed, and a command that is cut off in the middle leaves
- * something that nobody has: memory without a slot, a slot of which nobody knows
- * what it names. A worker gets no signals, so what it has begun it ends. Its
- * caller waits, killably and without a lock; if it is killed, what was got for it
- * goes where it would have gone had it been freed at once.
+ * A caller can be killed. A command that is cut off in the middle would leave
+ * memory without a slot, or a slot with unknown contents. A worker gets no
+ * signals, so it always finishes a command. The caller waits, killably and
+ * without a lock. If the caller is killed, memory that was acquired for it is
+ * treated as if the caller had freed it at once.
  *
- * There is one worker a function, so that jobs are done in their order.
+ * There is one worker for each function, so jobs run in their order.
  */
 
 #include <linux/errno.h>
@@ -20,20 +20,20 @@
 #include "table.h"
 
 /*
- * Whose a job is: it leaves the first state once, and who takes it out of there
- * leaves it to the other one.
+ * Which side frees a job: it leaves the first state once. The side that changes
+ * the state hands the job to the other side.
  */
 enum flexmem_job_state {
 	JOB_WAITED_FOR,
-	JOB_DONE,	/* the caller's */
-	JOB_FORSAKEN,	/* the worker's */
+	JOB_DONE,	/* the caller frees it */
+	JOB_FORSAKEN,	/* the worker frees it */
 };
 
 /**
- * flexmem_job_is_forsaken - whether nobody waits for a job any more
+ * flexmem_job_is_forsaken - has the caller of a job been killed
  * @job: job that is being run
  *
- * Return: true if what it gets is given back at once.
+ * Return: true if everything that the job acquires is released at once.
  */
 bool flexmem_job_is_forsaken(const struct flexmem_job *job)
 {
@@ -48,7 +48,7 @@ static void do_job(struct work_struct *work)
 
 	mutex_lock(&table->acquire_lock);
 	error = flexmem_function_error(&table->function);
-	/* What nobody waits for is not begun. */
+	/* An abandoned job is not begun. */
 	if (!error && flexmem_job_is_forsaken(job))
 		error = -EINTR;
 	job->rc = error ?: job->run(job);
@@ -62,11 +62,11 @@ static void do_job(struct work_struct *work)
 }
 
 /**
- * flexmem_job_init - a job that is still to be done
+ * flexmem_job_init - a job that is still to do
  * @job: to initialise
- * @table: region table, which stays for as long as the caller does
+ * @table: region table, which exists for as long as the caller does
  * @run: see &struct flexmem_job
- * @free: likewise
+ * @free: see &struct flexmem_job
  */
 void flexmem_job_init(struct flexmem_job *job, struct flexmem_table *table,
 		      int (*run)(struct flexmem_job *job),
@@ -78,7 +78,7 @@ void flexmem_job_init(struct flexmem_job *job, struct flexmem_table *table,
 	INIT_WORK(&job->work, do_job);
 }
 
-/* By a caller who was killed. True: it is over, or has never been begun. */
+/* Called by a killed caller. True: the job has ended, or was never begun. */
 static bool take_back(struct flexmem_job *job)
 {
 	if (cancel_work(&job->work)) {
@@ -93,17 +93,17 @@ static bool take_back(struct flexmem_job *job)
 }
 
 /**
- * flexmem_job_run - have a job done, and wait for it
+ * flexmem_job_run - run a job on the worker, and wait for it
  * @job: the caller's job
  *
- * If the device falls asleep before it was run, or while it was, so that @run put
- * off the rest, it goes on when the device is awake. The job's @rc is what @run
- * returned in the end; or -ENODEV if the device goes, -EIO if it could not be
- * reset, or -EINTR: then it was not run, or not to its end.
+ * The device may suspend before @run, or while it runs; in the second case @run
+ * returns -EAGAIN. The job then continues after resume. The job's @rc is the
+ * final result of @run; -ENODEV if the device is removed; -EIO if it could not
+ * be reset; or -EINTR if @run was not called, or did not finish.
  *
  * Context: may sleep; holds no lock that a job takes.
- * Return: true if it is over, and the caller's to free; false if the caller was
- * killed: then it is not the caller's any more.
+ * Return: true if the job has ended, and the caller frees it; false if the
+ * caller was killed: then the job does not belong to the caller any more.
  */
 bool flexmem_job_run(struct flexmem_job *job)
 {

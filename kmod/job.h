@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a worker does for a caller, who may be killed meanwhile. */
+/*
+ * Work that a worker does for a caller. The caller may be killed in the
+ * meantime.
+ */
 #ifndef _FLEXMEM_JOB_H
 #define _FLEXMEM_JOB_H
 
@@ -10,18 +13,19 @@
 struct flexmem_table;
 
 /**
- * struct flexmem_job - something that has to ask the firmware
- * @run: what is to be done, under acquire_lock, while the device is awake. May
- *	sleep; gets no signals. -EAGAIN: the device is about to fall asleep, and
- *	@run is to be called again when it is awake, for the rest
- * @free: frees the job, and gives back what @run has got and nobody has taken.
- *	May sleep; in the caller's context or the worker's
- * @table: whose firmware it is
+ * struct flexmem_job - work that needs the firmware
+ * @run: does the work, under acquire_lock, while the device is awake. May
+ *	sleep; gets no signals. -EAGAIN: the device is about to suspend, and the
+ *	job calls @run again after resume, for the rest
+ * @free: frees the job, and releases everything that @run acquired and the
+ *	caller did not take. May sleep; runs in the caller's context or in the
+ *	worker's
+ * @table: table of the function
  * @state: of enum flexmem_job_state
  * @work: for the worker
- * @done: the worker is done, and has nothing to do with the job any more
- * @rc: what @run returned, or why it was not run; -EAGAIN: it is to be run once
- *	more
+ * @done: the worker does not use the job any more
+ * @rc: result of @run, or the reason why it did not run; -EAGAIN: it must run
+ *	again
  */
 struct flexmem_job {
 	int (*run)(struct flexmem_job *job);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Regions, one by one, each under its lock: blocks are allocated and charged,
- * orphaned and given back. Nothing here sleeps under a lock, or knows where
- * regions come from.
+ * Regions, each under its own lock: allocate and charge blocks, orphan and free
+ * them. Nothing here sleeps under a lock or acquires a region.
  *
- * What changes in a region and what is charged for it change together, under
- * the region's lock. In a dead region nothing is charged any more: the accounts
- * forgot it when it died.
+ * The blocks of a region and the charges for them change together, under the
+ * region's lock. Nothing is charged in a dead region: its charges were dropped
+ * when it died.
  */
 
 #include <linux/slab.h>
@@ -19,7 +18,7 @@
 static struct kmem_cache *block_cache;
 
 /**
- * flexmem_region_init_caches - once, when the module is loaded
+ * flexmem_region_init_caches - called once when the module is loaded
  *
  * Return: 0 or -ENOMEM.
  */
@@ -32,17 +31,17 @@ int flexmem_region_init_caches(void)
 }
 
 /**
- * flexmem_region_exit_caches - once, when the module is unloaded
+ * flexmem_region_exit_caches - called once when the module is unloaded
  */
 void flexmem_region_exit_caches(void)
 {
-	/* Regions that were given back by kfree_rcu() hold no block. */
+	/* Regions that wait for kfree_rcu() hold no block. */
 	kmem_cache_destroy(block_cache);
 }
 
 /**
  * flexmem_region_destroy - free a region
- * @region: region that nothing refers to but, perhaps, readers under RCU
+ * @region: region without references, except by readers under RCU
  */
 void flexmem_region_destroy(struct flexmem_region *region)
 {
@@ -89,9 +88,9 @@ struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_create);
 
 /**
- * flexmem_region_set_memory - make a region what the device gave
+ * flexmem_region_set_memory - give a region its device memory
  * @region: region without memory
- * @mem: one free block of that size, from now on
+ * @mem: memory from the device; the region becomes one free block of its size
  * @fit: block strategy
  */
 void flexmem_region_set_memory(struct flexmem_region *region,
@@ -108,7 +107,7 @@ void flexmem_region_set_memory(struct flexmem_region *region,
 
 /**
  * flexmem_spare_fill - get nodes for an allocation, before any lock is taken
- * @spare: receives them; flexmem_spare_drop() frees what is left of them
+ * @spare: receives them; flexmem_spare_drop() frees those left over
  * @nr: how many, see flexmem_spares_for()
  *
  * Context: may sleep.
@@ -145,8 +144,8 @@ void flexmem_spare_drop(struct flexmem_spare *spare)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_drop);
 
 /*
- * In debug builds every change is checked whole, as long as that is cheap, and
- * one in 64 of the changes of a region with many blocks.
+ * Debug builds check all blocks after every change while the region has few
+ * blocks. With many blocks they check after one change in 64.
  */
 #ifdef FLEXMEM_DEBUG
 static void debug_check(struct flexmem_region *region)
@@ -164,7 +163,10 @@ static void debug_check(struct flexmem_region *region)
 }
 #endif
 
-/* Whether a block can be had at all, before anybody is charged for it. */
+/*
+ * Whether the region has a block for the request. Asked before the account is
+ * charged.
+ */
 static bool fits(struct flexmem_region *region, u64 size, u64 alignment)
 {
 	if (region->dead || size > flexmem_blocks_largest(&region->blocks))
@@ -173,7 +175,7 @@ static bool fits(struct flexmem_region *region, u64 size, u64 alignment)
 	       flexmem_blocks_fit(&region->blocks, size, alignment);
 }
 
-/* Cannot fail: it fits. */
+/* Cannot fail: fits() was true under the same lock. */
 static struct flexmem_block *
 alloc_block(struct flexmem_region *region,
 	    const struct flexmem_request *request, struct flexmem_spare *spare)
@@ -189,9 +191,9 @@ alloc_block(struct flexmem_region *region,
 /**
  * flexmem_region_alloc - allocate a block of a region, and charge it
  * @region: region
- * @request: what is wanted
+ * @request: what to allocate
  * @spare: nodes, see flexmem_spares_for() and FLEXMEM_GROWABLE_SPARES
- * @refusal: receives the reason if it would fit, but a limit forbids it
+ * @refusal: receives the reason if the block would fit, but a limit forbids it
  *
  * Context: takes the region's lock.
  * Return: the block, or NULL.
@@ -227,19 +229,20 @@ unlock:
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_alloc);
 
 /**
- * flexmem_region_extend - allocate what lies directly behind a block
+ * flexmem_region_extend - allocate bytes directly behind a block
  * @region: region
- * @block: occupied block of it, which nobody else extends or frees meanwhile
- * @size: bytes more, a multiple of FLEXMEM_ALIGN, not 0
- * @kind: what for
- * @account: whose the block is
+ * @block: occupied block of it; the caller ensures that it is not extended or
+ *	freed in parallel
+ * @size: bytes to add, a multiple of FLEXMEM_ALIGN, not 0
+ * @kind: kind of memory
+ * @account: account of the block
  * @spare: at least one node
- * @tail: receives what has been allocated, for flexmem_region_join(),
+ * @tail: receives the new block, for flexmem_region_join(),
  *	flexmem_region_free() or flexmem_region_quarantine(); or NULL
  * @refusal: receives the reason if there is room, but a limit forbids it
  *
  * Context: takes the region's lock.
- * Return: bytes by which it could have been extended.
+ * Return: bytes by which the block could have been extended.
  */
 u64 flexmem_region_extend(struct flexmem_region *region,
 			  struct flexmem_block *block, u64 size,
@@ -273,11 +276,11 @@ unlock:
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_extend);
 
 /**
- * flexmem_region_join - make a block one with what it was extended by
+ * flexmem_region_join - merge a block with its tail
  * @region: region
  * @block: occupied block of it
- * @tail: as flexmem_region_extend() gave it; gone afterwards
- * @account: whose it is
+ * @tail: tail from flexmem_region_extend(); freed here
+ * @account: account of the block
  *
  * Context: takes the region's lock.
  */
@@ -301,10 +304,10 @@ void flexmem_region_join(struct flexmem_region *region,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_join);
 
 /**
- * flexmem_region_orphan - a block was freed by its owner, but is still in use
+ * flexmem_region_orphan - the owner has freed a block that is still in use
  * @region: region
  * @block: occupied block of it
- * @account: whose it is
+ * @account: account of the block
  *
  * Context: takes the region's lock.
  */
@@ -321,14 +324,14 @@ void flexmem_region_orphan(struct flexmem_region *region,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_orphan);
 
 /**
- * flexmem_region_give_back - a block is nobody's any more
+ * flexmem_region_give_back - make a block free
  * @region: region
  * @block: occupied block of it
- * @unused: receives nodes, for flexmem_spare_drop() without the lock
+ * @unused: receives nodes; flexmem_spare_drop() frees them without the lock
  *
  * Context: under the region's lock.
- * Return: true if it was the last of a dead region, which the caller destroys
- * when it has dropped the lock.
+ * Return: true if it was the last block of a dead region. Then the caller
+ * destroys the region after it has dropped the lock.
  */
 bool flexmem_region_give_back(struct flexmem_region *region,
 			      struct flexmem_block *block,
@@ -344,13 +347,13 @@ bool flexmem_region_give_back(struct flexmem_region *region,
 }
 
 /**
- * flexmem_region_gives_up - may there be a place that was not looked at
+ * flexmem_region_gives_up - may there be a hole that the search did not try
  * @region: region
  * @size: as for flexmem_blocks_give_up()
- * @alignment: likewise
+ * @alignment: as for flexmem_blocks_give_up()
  *
  * Context: takes the lock of the region; not for long.
- * Return: true if there may; false for one that gives no memory at all.
+ * Return: true if there may be one; false also for a dead region.
  */
 bool flexmem_region_gives_up(struct flexmem_region *region, u64 size,
 			     u64 alignment)
@@ -365,11 +368,11 @@ bool flexmem_region_gives_up(struct flexmem_region *region, u64 size,
 }
 
 /**
- * flexmem_region_free - give a block back
+ * flexmem_region_free - uncharge and free a block
  * @region: region
  * @block: occupied block of it
  * @kind: as it was allocated
- * @account: whose it was
+ * @account: account of the block
  * @orphaned: flexmem_region_orphan() was called for it
  *
  * Context: takes the region's lock. Neither @block nor @region may be used
@@ -399,12 +402,14 @@ void flexmem_region_free(struct flexmem_region *region,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_free);
 
 /**
- * flexmem_region_shrink - give the end of a block back
+ * flexmem_region_shrink - free the end of a block
  * @region: region
- * @block: occupied block of it, which nobody else extends or frees meanwhile
- * @size: bytes that stay, a multiple of FLEXMEM_ALIGN, not 0, less than it has
+ * @block: occupied block of it; the caller ensures that it is not extended or
+ *	freed in parallel
+ * @size: bytes that @block keeps: a multiple of FLEXMEM_ALIGN, not 0, less than
+ *	it has
  * @kind: as it was allocated
- * @account: whose it is
+ * @account: account of the block
  * @spare: at least one node
  *
  * Context: takes the region's lock.
@@ -427,7 +432,7 @@ void flexmem_region_shrink(struct flexmem_region *region,
 		flexmem_uncharge(accounts, account, region->slot, tail->size,
 				 false);
 	}
-	/* Not the last one: the block stays. */
+	/* Never the last block of the region: @block stays. */
 	flexmem_region_give_back(region, tail, &unused);
 	spin_unlock(&region->lock);
 	flexmem_pressure_freed(accounts);
@@ -436,11 +441,11 @@ void flexmem_region_shrink(struct flexmem_region *region,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_shrink);
 
 /**
- * flexmem_region_retire - let nothing be allocated from a region any more
+ * flexmem_region_retire - stop allocation from an empty region
  * @region: region
  *
  * Context: takes the region's lock.
- * Return: false if something is already: then nothing has changed.
+ * Return: false if a block of it is occupied; then nothing has changed.
  */
 bool flexmem_region_retire(struct flexmem_region *region)
 {
@@ -455,7 +460,7 @@ bool flexmem_region_retire(struct flexmem_region *region)
 }
 
 /**
- * flexmem_region_revive - let it be used again
+ * flexmem_region_revive - allow allocation from a retired region again
  * @region: region that flexmem_region_retire() was called for
  *
  * Context: takes the region's lock.
@@ -469,8 +474,8 @@ void flexmem_region_revive(struct flexmem_region *region)
 
 /**
  * flexmem_region_room - how much could be allocated from a region
- * @region: region; one that is on its way back to the device stays for as long
- *	as it is looked at, but its blocks do not
+ * @region: region; the caller's reference or lock keeps the struct, but the
+ *	blocks of a dead region may go
  * @free: receives its free bytes
  *
  * Context: takes the region's lock.
@@ -488,7 +493,7 @@ u64 flexmem_region_room(struct flexmem_region *region, u64 *free)
 }
 
 /**
- * flexmem_region_describe - what a region looks like now
+ * flexmem_region_describe - fill in the report entry of a region
  * @region: region
  * @entry: receives it
  *

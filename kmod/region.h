@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * One region: device memory in a slot, its blocks, and what is charged for them.
- */
+/* One region: device memory in a slot, its blocks, and the charges for them. */
 #ifndef _FLEXMEM_REGION_H
 #define _FLEXMEM_REGION_H
 
@@ -22,30 +20,31 @@ struct flexmem_table;
  * struct flexmem_region - device memory in a slot
  * @table: its table; never changes
  * @serial: number of the region, never used twice in its table
- * @slot: index in the table and in the firmware's; never changes
+ * @slot: index in the table and in the firmware's table; never changes
  * @id: region_id of every address in it; never changes
- * @kind: what its slot is for: programs only if some are set aside for them;
- *	never changes
- * @mem: what the device gave; never changes
+ * @kind: kind of its slot: programs only if slots are set aside for them; never
+ *	changes
+ * @mem: the memory as the device gave it; never changes
  * @rcu: frees the region
- * @lock: protects what follows. Held for O(log n) work only: no allocation, no
- *	callback, no firmware and no user memory under it.
- * @dead: on its way back to the device: nothing is allocated from it any more,
- *	and nothing in it is charged. Who frees its last block frees the region.
- * @lost: the device was reset or has gone, and its bytes with it. Before the
- *	memory goes back &flexmem_table.map_lock is taken for writing, so that a
- *	page fault that has not seen it yet is over
+ * @lock: protects the members below. Held for O(log n) work only: no
+ *	allocation, no callback, no firmware and no user memory under it
+ * @dead: the region is being released: nothing is allocated from it any more,
+ *	and nothing in it is charged. The caller that frees its last block frees
+ *	the region
+ * @lost: the device was reset or removed, and the region's bytes are gone.
+ *	Before the memory is released &flexmem_table.map_lock is taken for
+ *	writing: this waits for page faults that have not seen @lost yet
  * @blocks: its blocks
  * @quarantine: blocks that could not be scrubbed, by dirty_link
- * @nr_quarantined: how many
- * @retry_at: not before that is a quarantined block tried again, in jiffies
- * @retried: a quarantined block that is being tried again, or NULL
- * @retry_next: how far that has come
- * @scrub_next: how far the background has come in @blocks.watched
- * @scrub_start: where the background is scrubbing
- * @scrub_end: the end of that; equal to @scrub_start if it is not
- * @used: bytes allocated, by what for
- * @sequence: changes so far, so that a record of them can be put in order
+ * @nr_quarantined: number of blocks in @quarantine
+ * @retry_at: earliest time to retry a quarantined block, in jiffies
+ * @retried: a quarantined block that is being retried, or NULL
+ * @retry_next: offset from which the retry continues
+ * @scrub_next: offset from which the background continues in @blocks.watched
+ * @scrub_start: start of the range that the background is scrubbing
+ * @scrub_end: end of that range; equal to @scrub_start if there is none
+ * @used: bytes allocated, for each kind
+ * @sequence: number of changes so far; puts records of them in order
  * @allocs: allocations made so far
  */
 struct flexmem_region {
@@ -79,9 +78,9 @@ struct flexmem_region {
  * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
  * @alignment: of the offset; a power of two from FLEXMEM_ALIGN to
  *	FLEXMEM_MAX_ALIGNMENT
- * @kind: what for
- * @growable: where the most room follows
- * @account: whose it will be
+ * @kind: kind of memory
+ * @growable: place it with the most room behind it
+ * @account: account to charge
  */
 struct flexmem_request {
 	u64 size;
@@ -91,7 +90,7 @@ struct flexmem_request {
 	struct flexmem_account *account;
 };
 
-/* How many spare nodes flexmem_region_alloc() can need. */
+/* Spare nodes that flexmem_region_alloc() can need. */
 static inline unsigned int
 flexmem_spares_for_request(const struct flexmem_request *request)
 {
@@ -99,7 +98,10 @@ flexmem_spares_for_request(const struct flexmem_request *request)
 				   flexmem_spares_for(request->alignment);
 }
 
-/* Whoever sees it lost sees why: the state of its function. */
+/*
+ * A reader that sees the region lost also sees the function state that explains
+ * it.
+ */
 static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 {
 	/* Pairs with flexmem_region_unpublish(). */

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The end of regions that are in use: the device goes, or is reset. And its
- * sleep.
+ * Removal, reset, suspend and resume of a device with regions in use.
  *
- * Allocations in a region that is lost stay with their owners, who free them;
- * their bytes are gone, and nobody reaches another's through them: every map is
- * taken away, and whoever asks for the bytes is told so, before the memory goes
- * back to the device.
+ * Allocations in a lost region stay with their owners until they are freed.
+ * Their bytes are gone. Before the memory is released to the device, every
+ * mapping is removed and every access to the bytes fails, so no user can reach
+ * another user's bytes through a stale allocation.
  */
 
 #include <linux/device.h>
@@ -18,8 +17,8 @@
 #include "table.h"
 
 /*
- * Takes a region out of the table, while blocks of it may be in use: whoever
- * frees the last of them destroys it.
+ * Removes a region from the table while blocks of it may be in use. The caller
+ * that frees the last block destroys it.
  */
 static void lose_region(struct flexmem_table *table,
 			struct flexmem_region *region)
@@ -31,12 +30,15 @@ static void lose_region(struct flexmem_table *table,
 		flexmem_region_destroy(region);
 		return;
 	}
-	/* The region may go with the last one, or stay for its other blocks. */
+	/*
+	 * The last block may destroy the region, or the region stays for its
+	 * other blocks.
+	 */
 	list_for_each_entry_safe(block, next, &quarantine, dirty_link)
 		flexmem_region_end_quarantine(region, block, true);
 }
 
-/* After this no map of a lost region is there, and none comes any more. */
+/* After this a lost region has no mapping, and cannot get one. */
 static void take_maps_away(struct flexmem_table *table)
 {
 	down_write(&table->map_lock);
@@ -46,13 +48,13 @@ static void take_maps_away(struct flexmem_table *table)
 }
 
 /**
- * flexmem_table_remove - give everything back: the device goes
- * @table: region table; blocks of it may still be in use, and be freed later
+ * flexmem_table_remove - release everything because the device is removed
+ * @table: region table; its blocks may still be in use, and be freed later
  *
- * Nothing is given back that a device program may still reach. The firmware may
- * be dead: it is not asked again once it has not answered, and not at all while
- * the function is suspended or wedged. The driver resets the function when we are
- * done with it, so nothing is lost.
+ * Memory that a device program may still reach is not released. The firmware
+ * may be dead, so it is not asked again after a timeout. It is not asked at all
+ * while the function is suspended or wedged. The driver resets the function
+ * afterwards, so no memory is lost.
  *
  * Context: may sleep. The device's operations are not called after it returns.
  */
@@ -74,7 +76,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 			lose_region(table, region);
 	}
 	take_maps_away(table);
-	/* All leases end, and no slot is seen any more. */
+	/* All leases end, and no slot is visible any more. */
 	flexmem_slots_forget(&table->slots);
 	if (flexmem_function_held(function) && !function->clears)
 		dev_info(function->dev, "%llu bytes go without being cleared: the driver of the PF clears them before another function gets them\n",
@@ -82,11 +84,13 @@ void flexmem_table_remove(struct flexmem_table *table)
 	if (state != FLEXMEM_SUSPENDED && state != FLEXMEM_WEDGED &&
 	    !flexmem_function_quiesce(function))
 		flexmem_function_give_all_back(function);
-	/* That goes with the reset. */
+	/* The driver's reset recovers these bytes. */
 	if (flexmem_function_held(function))
 		dev_warn(function->dev, "%llu bytes were not given back\n",
 			 flexmem_function_held(function));
-	/* Messages went by the function's device, which may go now. */
+	/*
+	 * Messages name the function's device, which may be freed from here on.
+	 */
 	function->dev = NULL;
 	mutex_unlock(&table->data_lock);
 	mutex_unlock(&table->acquire_lock);
@@ -94,23 +98,26 @@ void flexmem_table_remove(struct flexmem_table *table)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_remove);
 
 /**
- * flexmem_table_fini - free what is left of a table
- * @table: table that was removed, and whose clients are gone
+ * flexmem_table_fini - free the rest of a table
+ * @table: removed table without clients
  */
 void flexmem_table_fini(struct flexmem_table *table)
 {
 	cancel_delayed_work_sync(&table->function.work);
-	/* Jobs whose callers were killed: what they have got is freed. */
+	/* Frees everything that jobs of killed callers acquired. */
 	destroy_workqueue(table->function.worker);
-	/* A free that ran beside the removal may have asked for it once more. */
+	/*
+	 * A free in parallel with the removal may have queued the scrub work
+	 * again.
+	 */
 	flexmem_table_scrub_stop(table);
 	flexmem_accounts_fini(&table->accounts);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_fini);
 
 /*
- * Everything that was acquired is lost, and the device begins anew. Once every
- * map is gone nobody can reach what it forgets.
+ * Loses all regions and resets the device. Every mapping is removed before the
+ * device loses the memory, so no user can reach it.
  */
 static int reset_locked(struct flexmem_table *table)
 {
@@ -128,9 +135,12 @@ static int reset_locked(struct flexmem_table *table)
 	flexmem_slots_forget(&table->slots);
 	flexmem_table_update_memory(table);
 
-	/* If it cannot, for it may be dead: a reset ends programs, too. */
+	/*
+	 * A failure does not matter: the device may be dead, and a reset ends
+	 * programs too.
+	 */
 	flexmem_function_quiesce(function);
-	/* The device may fail again while it is reset, or right after that. */
+	/* The device may fail again during the reset, or directly after it. */
 	failures = READ_ONCE(function->failures);
 	rc = flexmem_function_reset(function);
 	rc = rc ?: flexmem_function_recover(function, failures);
@@ -144,7 +154,7 @@ static int reset_locked(struct flexmem_table *table)
 	return 0;
 }
 
-/* What the firmware does not give now is acquired when it is needed. */
+/* Regions that the firmware does not give now are acquired on demand later. */
 static void acquire_anew(struct flexmem_table *table)
 {
 	int rc = flexmem_table_refresh(table);
@@ -156,17 +166,17 @@ static void acquire_anew(struct flexmem_table *table)
 }
 
 /**
- * flexmem_table_reset - bring the device back to where it began
+ * flexmem_table_reset - reset the device and lose all allocations
  * @table: region table
  *
- * What is allocated is lost (D19). The regions are acquired anew: as they are
- * needed, or at once with acquire=prealloc.
+ * The regions are acquired again: on demand, or at once with acquire=prealloc.
  *
- * Context: may sleep. Not from an operation of the device. Also while the device
- * is suspended, if its driver can do that: on the way to resume, for instance.
- * Return: 0; -ENODEV if the device goes; -EOPNOTSUPP if it cannot be reset; or
- * an error of the driver: then everything but a reset fails with EIO until one
- * succeeds.
+ * Context: may sleep. Not from an operation of the device. Also while the
+ * device is suspended, if its driver supports that: on the way to resume, for
+ * instance.
+ * Return: 0; -ENODEV if the device is removed; -EOPNOTSUPP if it cannot be
+ * reset; or an error of the driver: then everything except a reset fails with
+ * EIO until one succeeds.
  */
 int flexmem_table_reset(struct flexmem_table *table)
 {
@@ -189,14 +199,15 @@ int flexmem_table_reset(struct flexmem_table *table)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_reset);
 
 /**
- * flexmem_table_suspend - the device goes to sleep
+ * flexmem_table_suspend - stop operations before the device sleeps
  * @table: region table
  *
- * Waits for the operations under way; whoever needs one afterwards waits,
- * killably, for flexmem_table_resume(). What takes many goes on after that.
+ * Waits for the operations under way. A caller that needs an operation
+ * afterwards waits, killably, for flexmem_table_resume(). A caller that needs
+ * several continues after that.
  *
- * Context: may sleep, for one command about regions and one that gives back what
- * was being acquired or trimmed, and for one operation that moves data.
+ * Context: may sleep, for one command about regions, for one command that
+ * undoes it, and for one operation that moves data.
  */
 void flexmem_table_suspend(struct flexmem_table *table)
 {
@@ -218,7 +229,7 @@ void flexmem_table_resume(struct flexmem_table *table)
 	flexmem_function_resume(&table->function);
 	flexmem_pressure_freed(&table->accounts);
 	flexmem_scrub_soon(table);
-	/* If there is anything to settle. */
+	/* Settles what the suspend left pending, if anything. */
 	flexmem_function_work_later(&table->function);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_resume);

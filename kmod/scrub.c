@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scrubbing: no owner gets the bytes of another.
+ * Scrubbing: no owner can read another owner's bytes.
  *
- * Each block knows whose bytes may be in it (block.h). When it goes to somebody
- * else it is scrubbed first, by who asked for it, who waits for that; the same
- * owner gets its own bytes back at no cost. Who has taken a part of a block that
- * the background is at work in (background.c) waits until the scrub under way is
- * over, or it would wipe out what is new there.
+ * Each block knows the owner of the bytes in it (block.h). A new owner's
+ * allocation scrubs the block first, and waits for that. The same owner gets
+ * its own bytes back at no cost. An allocation may take a part of a block that
+ * the background is scrubbing (background.c). It waits until that scrub ends,
+ * because the scrub would erase new bytes.
  *
- * What the device fails to scrub is quarantined (dirty.c): nobody gets it until
- * it has been scrubbed.
+ * A block that the device fails to scrub goes into quarantine (dirty.c). It is
+ * not allocated until it is clean.
  */
 
 #include <linux/jiffies.h>
@@ -21,13 +21,13 @@
 #include "scrub.h"
 #include "table.h"
 
-/* Before the background begins. */
+/* Delay before the background begins. */
 #define SOON_JIFFIES (HZ / 10)
 
 /**
- * flexmem_scrub_part - zero a part of what the device gave
+ * flexmem_scrub_part - zero a part of the device's memory
  * @table: region table
- * @mem: as the device gave it
+ * @mem: memory as the device gave it
  * @start: offset
  * @size: bytes, at most FLEXMEM_SCRUB_MAX
  *
@@ -46,7 +46,7 @@ int flexmem_scrub_part(struct flexmem_table *table,
 	return rc;
 }
 
-/* For who holds acquire_lock: the device does not fall asleep before that. */
+/* For holders of acquire_lock: the device cannot suspend while they hold it. */
 static int lock_data_awake(struct flexmem_table *table)
 {
 	lockdep_assert_held(&table->acquire_lock);
@@ -54,7 +54,10 @@ static int lock_data_awake(struct flexmem_table *table)
 	       mutex_lock_killable(&table->data_lock);
 }
 
-/* For a caller that holds none. -EAGAIN: nothing was asked, as a probe timed out. */
+/*
+ * For callers without a lock. -EAGAIN: a probe timed out, so the device was not
+ * asked.
+ */
 static int lock_data(struct flexmem_table *table)
 {
 	int rc = flexmem_function_lock(&table->function, &table->data_lock);
@@ -63,8 +66,8 @@ static int lock_data(struct flexmem_table *table)
 }
 
 /*
- * Zeroes [start, end), in pieces, so that nobody waits long for data_lock.
- * @region is NULL, or stays.
+ * Zeroes [start, end) in parts, so that data_lock is never held for long.
+ * @region is NULL, or the caller keeps it.
  */
 static int scrub_range(struct flexmem_table *table,
 		       const struct flexmem_memory *mem,
@@ -87,11 +90,11 @@ static int scrub_range(struct flexmem_table *table,
 }
 
 /**
- * flexmem_scrub_memory - make memory clean that nobody uses
+ * flexmem_scrub_memory - zero unused memory
  * @table: region table
- * @mem: as the device gave it; it stays, or is not addressable yet
- * @start: offset of the part
- * @end: the end of that
+ * @mem: memory as the device gave it; it stays, or is not addressable yet
+ * @start: start of the part, an offset
+ * @end: end of the part, an offset
  *
  * Context: under acquire_lock. May sleep.
  * Return: 0, -EINTR or an error of the firmware.
@@ -104,7 +107,7 @@ int flexmem_scrub_memory(struct flexmem_table *table,
 	return scrub_range(table, mem, NULL, start, end, lock_data_awake);
 }
 
-/* Whether the background is at work in a block that has just been taken. */
+/* Whether the background is scrubbing a part of a newly allocated block. */
 static bool is_being_scrubbed(struct flexmem_region *region,
 			      const struct flexmem_block *block)
 {
@@ -118,17 +121,16 @@ static bool is_being_scrubbed(struct flexmem_region *region,
 }
 
 /**
- * flexmem_scrub_block - make a block fit for its new owner
+ * flexmem_scrub_block - prepare a block for its new owner
  * @region: region
- * @block: block of it that nobody can name yet
+ * @block: new block of it, not visible to its owner yet
  * @owner: number of the new owner
- * @zeroed: not even its own bytes are to be in there
+ * @zeroed: also scrub the owner's own bytes
  *
  * Context: may sleep.
  * Return: 0; -EINTR if the caller was killed; -ENODEV or -EIO if the region is
- * lost; -EAGAIN if the firmware may be dead, and was not asked; or an error of the
- * firmware. If it fails the block is as it was, as far
- * as anybody knows.
+ * lost; -EAGAIN if the firmware may be dead and was not asked; or an error of
+ * the firmware. After an error the block counts as dirty as before.
  */
 int flexmem_scrub_block(struct flexmem_region *region,
 			struct flexmem_block *block, u64 owner, bool zeroed)
@@ -144,7 +146,7 @@ int flexmem_scrub_block(struct flexmem_region *region,
 				 block->dirty_start, block->dirty_end,
 				 lock_data);
 	} else if (is_being_scrubbed(region, block)) {
-		/* Until that is over: nothing is asked of the device. */
+		/* Waits for the scrub under way. Sends no command. */
 		rc = mutex_lock_killable(&table->data_lock);
 		if (!rc)
 			mutex_unlock(&table->data_lock);
@@ -156,7 +158,7 @@ int flexmem_scrub_block(struct flexmem_region *region,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_scrub_block);
 
 /**
- * flexmem_scrub_soon - there may be something to do in the background
+ * flexmem_scrub_soon - queue the background work
  * @table: region table
  *
  * Context: any; also under a region's lock.

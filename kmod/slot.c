@@ -2,12 +2,13 @@
 /*
  * Firmware slots and leases on them.
  *
- * The segment table has one entry a slot. Filling one asks the firmware first
- * and then shows the entry under a new generation; clearing one hides it before
- * the firmware is asked to let go, so that a dispatch never sees an entry that the
- * firmware does not have, or may not have any more. So a lease can be taken at any
- * time: it keeps what is to be seen. A PF has no firmware table: its entries are
- * kept here alone, and everything above works the same.
+ * The segment table has one entry for each slot. Filling a slot asks the
+ * firmware first, and then shows the entry under a new generation. Clearing a
+ * slot hides the entry before it asks the firmware. A dispatch therefore never
+ * sees an entry that the firmware does not have, or may have dropped. A lease
+ * keeps the visible entries, so it can be taken at any time. A PF has no
+ * firmware table. Its entries exist only here, and everything above works in
+ * the same way.
  *
  * Invariant: a slot names at most one region; generations only grow.
  */
@@ -24,7 +25,7 @@
  * flexmem_slots_init - an empty segment table
  * @slots: to initialise
  * @nr: slots, up to FLEXMEM_MAX_SLOTS
- * @function: whose they are; must outlive them
+ * @function: the function that they belong to; must outlive them
  */
 void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 			struct flexmem_function *function)
@@ -64,7 +65,7 @@ int flexmem_slots_find(struct flexmem_slots *slots,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_find);
 
-/* The slot is seen from now on, or not seen any more. */
+/* Shows or hides a slot. */
 static void show(struct flexmem_slots *slots, unsigned int slot, bool filled)
 {
 	lockdep_assert_held(&slots->lock);
@@ -77,13 +78,13 @@ static void show(struct flexmem_slots *slots, unsigned int slot, bool filled)
 /**
  * flexmem_slots_fill - make memory addressable
  * @slots: segment table
- * @slot: an empty one
+ * @slot: an empty slot
  * @mem: memory
- * @entry: what a dispatch is to see
+ * @entry: entry for dispatches
  *
  * Context: under the table's acquire_lock. May sleep.
- * Return: 0, -ENOSPC if the firmware does not let us use the slot (it is
- * remembered, and not found again), or an error of the firmware.
+ * Return: 0, -ENOSPC if the firmware does not let the driver use the slot (then
+ * flexmem_slots_find() does not return it again), or an error of the firmware.
  */
 int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 		       const struct flexmem_memory *mem,
@@ -114,7 +115,7 @@ static void unlink_lease(struct flexmem_slots *slots,
 		slots->nr_leases--;
 }
 
-/* Whether the time of a lease that is in a list is over. */
+/* Whether a lease in a list has expired. */
 static bool is_expired(const struct flexmem_lease_hold *hold)
 {
 	return !time_before64(get_jiffies_64(), hold->expires);
@@ -128,7 +129,7 @@ static bool is_held(struct flexmem_slots *slots,
 	       !is_expired(hold);
 }
 
-/* Whether any is held: if so, the one that runs out last. */
+/* Whether any lease is held. The last lease in the list expires last. */
 static bool is_leased(struct flexmem_slots *slots)
 {
 	lockdep_assert_held(&slots->lock);
@@ -138,8 +139,9 @@ static bool is_leased(struct flexmem_slots *slots)
 }
 
 /*
- * Takes leases off the list whose time is over: each only once, and not all of
- * them at a time, since there may be as many as open files. False if there are more.
+ * Removes expired leases from the list. The number for each call is bounded
+ * because there may be as many leases as open files. Returns false if there are
+ * more.
  */
 static bool drop_expired(struct flexmem_slots *slots)
 {
@@ -185,14 +187,13 @@ static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
 /**
  * flexmem_slots_clear - make memory unaddressable
  * @slots: segment table
- * @slot: a filled one
- * @break_leases: end all leases first, those included that have only just been
- *	taken
+ * @slot: a filled slot
+ * @break_leases: end all leases first, including leases that were just taken
  *
  * Context: under the table's acquire_lock. May sleep.
- * Return: 0; -EBUSY if there is a lease; -ETIMEDOUT or -EINTR if the firmware may
- * have emptied the slot, which is not seen any more, and not used before that is
- * known; or another error of the firmware: then it is filled as before.
+ * Return: 0; -EBUSY if there is a lease; -ETIMEDOUT or -EINTR if the firmware
+ * may have emptied the slot: then it stays hidden and unused until that is
+ * known; or another error of the firmware: then the slot is filled as before.
  */
 int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
 			bool break_leases)
@@ -214,7 +215,7 @@ int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_clear);
 
 /**
- * flexmem_slots_forget - the device was reset, and its table with it
+ * flexmem_slots_forget - the device was reset and has lost its table
  * @slots: segment table
  *
  * All leases end.
@@ -235,9 +236,9 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_forget);
  * flexmem_slots_read - the table as a dispatch sees it
  * @slots: segment table
  * @entries: room for FLEXMEM_MAX_SLOTS entries
- * @generation: receives the generation they are of
+ * @generation: receives the generation of these entries
  *
- * Return: how many entries are filled in, in the order of their slots.
+ * Return: number of entries filled in, in the order of their slots.
  */
 unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 				struct flexmem_segment_entry *entries,
@@ -281,7 +282,7 @@ void flexmem_lease_init(struct flexmem_lease_hold *hold)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_init);
 
-/* Whether a lease that is held cannot be taken again. */
+/* Whether a held lease has reached its total time and cannot be renewed. */
 static bool is_over(const struct flexmem_lease_hold *hold, unsigned int total_ms,
 		    u64 now)
 {
@@ -292,13 +293,14 @@ static bool is_over(const struct flexmem_lease_hold *hold, unsigned int total_ms
 /**
  * flexmem_lease_take - keep the filled slots as they are
  * @slots: segment table
- * @hold: the client's lease; if it is held already its time begins anew, but not
- *	for ever
+ * @hold: the client's lease; a held lease is renewed, up to the total time of
+ *	@settings
  * @settings: how long; the same for all leases of a table
  * @generation: of the table as the client knows it
  *
- * Return: 0; -EAGAIN if the table has changed; or -EBUSY if it has been held for
- * as long as it can be. Then nothing is taken, and what was held runs out.
+ * Return: 0; -EAGAIN if the table has changed; or -EBUSY if the lease has
+ * reached its total time. After an error nothing is taken, and a held lease
+ * will expire.
  */
 int flexmem_lease_take(struct flexmem_slots *slots,
 		       struct flexmem_lease_hold *hold,
@@ -322,7 +324,7 @@ int flexmem_lease_take(struct flexmem_slots *slots,
 	}
 	if (!rc) {
 		list_move_tail(&hold->link, &slots->leases);
-		/* One more: the present jiffy has begun already. */
+		/* One more because the present jiffy has already begun. */
 		hold->expires = now + msecs_to_jiffies(settings->lease_ms) + 1;
 	}
 	spin_unlock(&slots->lock);
@@ -335,7 +337,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_take);
  * @slots: segment table
  * @hold: the client's lease
  *
- * Return: true if it is, and its time is not over.
+ * Return: true if it is held and has not expired.
  */
 bool flexmem_lease_held(struct flexmem_slots *slots,
 			struct flexmem_lease_hold *hold)
@@ -350,7 +352,7 @@ bool flexmem_lease_held(struct flexmem_slots *slots,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_held);
 
 /**
- * flexmem_lease_drop - let the slots be changed again
+ * flexmem_lease_drop - end a lease
  * @slots: segment table
  * @hold: the client's lease
  *
@@ -371,11 +373,11 @@ int flexmem_lease_drop(struct flexmem_slots *slots,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_drop);
 
 /**
- * flexmem_lease_count - leases held
+ * flexmem_lease_count - number of held leases
  * @slots: segment table
  *
- * Context: may sleep. Others get the lock while many are taken off the list.
- * Return: how many, without those whose time is over.
+ * Context: may sleep. Drops the lock between batches of expired leases.
+ * Return: the number, without expired leases.
  */
 unsigned int flexmem_lease_count(struct flexmem_slots *slots)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The firmware handle slots of one function: which are in use, what each of
- * them makes addressable, and who wants them to stay as they are.
+ * The firmware slots of one function: which slots are in use, which memory each
+ * slot makes addressable, and the leases that keep slots as they are.
  */
 #ifndef _FLEXMEM_SLOT_H
 #define _FLEXMEM_SLOT_H
@@ -15,13 +15,13 @@
 #include "function.h"
 #include "settings.h"
 
-/* Leases that have run out, and are taken off the list under one lock. */
+/* Expired leases that are removed from the list under one hold of the lock. */
 #define FLEXMEM_LEASES_AT_ONCE 64
 
 /**
- * struct flexmem_pool - a run of slots for one kind of memory
+ * struct flexmem_pool - a range of slots for one kind of memory
  * @first: first slot
- * @end: the one after the last
+ * @end: the slot after the last
  */
 struct flexmem_pool {
 	unsigned int first;
@@ -30,12 +30,12 @@ struct flexmem_pool {
 
 /**
  * struct flexmem_lease_hold - one client's lease
- * @link: in &flexmem_slots.leases while it is held, in @broken of that after it
- *	was broken
- * @began: when it was taken first, in jiffies since boot
- * @expires: when it runs out, likewise
- * @breaks: &flexmem_slots.breaks when it was taken: once that is another, it has
- *	been broken
+ * @link: in &flexmem_slots.leases while it is held; in &flexmem_slots.broken
+ *	after it was broken
+ * @began: when it was first taken, in jiffies since boot
+ * @expires: when it expires, in jiffies since boot
+ * @breaks: value of &flexmem_slots.breaks when it was taken; the lease is
+ *	broken if the two differ
  */
 struct flexmem_lease_hold {
 	struct list_head link;
@@ -46,21 +46,21 @@ struct flexmem_lease_hold {
 
 /**
  * struct flexmem_slots - the segment table
- * @nr: slots there are
- * @function: whose they are
- * @refused: slots that the firmware did not let us use
- * @lock: protects the members below; a leaf. Filling and clearing slots happens
- *	under the table's acquire_lock besides, so that who holds that lock sees
- *	no other change; leases are taken without it
+ * @nr: number of slots
+ * @function: the function that they belong to
+ * @refused: slots that the firmware does not let the driver use
+ * @lock: protects the members below; a leaf. Filling and clearing a slot also
+ *	needs the table's acquire_lock, so a holder of acquire_lock sees no
+ *	other change. Taking a lease needs only @lock
  * @filled: slots in use
- * @entry: what they make addressable
+ * @entry: the memory that each slot makes addressable
  * @generation: grows by one with each change
- * @leases: leases held, of struct flexmem_lease_hold; may have run out. All
- *	last equally long, so they are in the order in which they run out
- * @nr_leases: how many are in the list
- * @broken: those that were broken and whose clients have not noticed: breaking all
- *	of them takes no longer than one, however many there are
- * @breaks: how often all were broken
+ * @leases: held leases, of struct flexmem_lease_hold; some may have expired.
+ *	All leases last equally long, so the list is in the order of expiry
+ * @nr_leases: number of leases in @leases
+ * @broken: broken leases that their clients have not noticed yet. One list
+ *	splice breaks all leases, however many there are
+ * @breaks: how often all leases were broken
  */
 struct flexmem_slots {
 	unsigned int nr;

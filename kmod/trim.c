@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory goes back to the device: of empty regions with TRIM, and what the
- * function has pending.
+ * Releases memory to the device: empty regions with TRIM, and memory that is
+ * pending in the function.
  */
 
 #include <linux/device.h>
@@ -15,16 +15,16 @@
 #include "scrub.h"
 #include "table.h"
 
-/* Whether the firmware cannot be asked for anything else now. */
+/* Whether the firmware cannot answer any other command now. */
 static bool is_no_answer(int rc)
 {
 	return rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV;
 }
 
 /**
- * flexmem_table_drain - undo and repeat what the function has pending
+ * flexmem_table_drain - retry the commands that the function has pending
  * @table: region table
- * @all: also what was tried too often
+ * @all: also those that were retried too often
  *
  * Context: under acquire_lock. May sleep.
  * Return: as flexmem_function_drain().
@@ -36,7 +36,7 @@ int flexmem_table_drain(struct flexmem_table *table, bool all)
 
 	lockdep_assert_held(&table->acquire_lock);
 	rc = flexmem_function_drain(&table->function, all);
-	/* The device has more than when it was asked last. */
+	/* The device got memory back, so it may grant a region again. */
 	if (table->function.nr_pieces < before)
 		flexmem_table_reopen_pools(table);
 	return rc;
@@ -47,9 +47,9 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_drain);
  * flexmem_table_work - the worker's part of the gate
  * @work: of the function of a table
  *
- * A probe while the function is unresponsive, and what is pending if no caller
- * asks for anything. It runs again, less and less often, until there is nothing
- * left to do, or all that is left was tried too often.
+ * Probes an unresponsive function, and retries pending commands if no caller
+ * does. It queues itself again, with growing delays, until nothing is pending,
+ * or until everything pending was retried too often.
  *
  * Context: a worker.
  */
@@ -77,7 +77,7 @@ void flexmem_table_work(struct work_struct *work)
 	mutex_unlock(&table->acquire_lock);
 }
 
-/* Gives a region back that was retired; false if it stays. */
+/* Releases a retired region; false if it stays. */
 static bool trim_region(struct flexmem_table *table,
 			struct flexmem_region *region, bool break_leases,
 			int *rc)
@@ -89,7 +89,10 @@ static bool trim_region(struct flexmem_table *table,
 	*rc = flexmem_slots_clear(&table->slots, region->slot, break_leases);
 	if (*rc && *rc != -ETIMEDOUT && *rc != -EINTR)
 		return false;
-	/* Also if the slot may name it: then it goes back once that is cleared. */
+	/*
+	 * Also after a timeout, when the slot may still name the memory: then
+	 * the function releases it once the slot is clear.
+	 */
 	flexmem_region_unpublish(table, region, &quarantine);
 	released = flexmem_function_release(&table->function, &region->mem);
 	*rc = *rc ?: released;
@@ -98,8 +101,8 @@ static bool trim_region(struct flexmem_table *table,
 }
 
 /*
- * The device may give the memory to another function next: what the owners of a
- * region that was retired left in it goes first.
+ * Scrubs the bytes that owners left in a retired region, because the device may
+ * give the memory to another function next.
  */
 static int clear_region(struct flexmem_table *table,
 			struct flexmem_region *region)
@@ -112,7 +115,7 @@ static int clear_region(struct flexmem_table *table,
 	return flexmem_scrub_memory(table, &region->mem, start, end);
 }
 
-/* Gives the region of a slot back if it is empty; false if it stays. */
+/* Releases the region of a slot if it is empty; false if it stays. */
 static bool trim_slot(struct flexmem_table *table, unsigned int slot,
 		      bool break_leases, int *rc)
 {
@@ -134,10 +137,10 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot,
 
 /**
  * struct trim - a TRIM
- * @job: has it done
+ * @job: runs it
  * @break_leases: end all leases first
- * @regions: given back so far
- * @bytes: in them
+ * @regions: number of regions released so far
+ * @bytes: bytes in them
  */
 struct trim {
 	struct flexmem_job job;
@@ -175,7 +178,7 @@ static int run_trim(struct flexmem_job *job)
 	struct flexmem_table *table = job->table;
 	int rc, refused;
 
-	/* What still cannot be scrubbed stays where it is. */
+	/* Blocks that cannot be scrubbed stay in quarantine. */
 	rc = flexmem_table_scrub_quarantine(table);
 	if (rc != -EINTR)
 		rc = flexmem_function_error(&table->function);
@@ -196,21 +199,21 @@ static void free_trim(struct flexmem_job *job)
 }
 
 /**
- * flexmem_table_trim - give empty regions back to the device
+ * flexmem_table_trim - release empty regions to the device
  * @table: region table
- * @break_leases: end all leases, those too that are taken meanwhile
- * @regions: receives how many have been given back
+ * @break_leases: end all leases, including those taken during the call
+ * @regions: receives the number of regions released
  * @bytes: receives the bytes in them
  *
- * An allocation that finds nothing meanwhile waits for the end of it before it
- * fails, so a region that is only retired for the moment is not missed. Memory
- * that the firmware would not take back does not count: the function gives it back
- * before the next region is acquired or trimmed.
+ * An allocation that finds no room during a TRIM waits for the end of it before
+ * it fails, so it does not miss a region that is retired only for a moment.
+ * Memory that the firmware refused to take back is not counted. The function
+ * releases it before it acquires or trims the next region.
  *
  * Context: may sleep; the worker does it.
- * Return: 0, -EBUSY if there is a lease, or one is taken meanwhile, -ENOMEM,
- * -EINTR, -ENODEV, or the first error of the firmware; @regions and @bytes tell
- * what has been done nevertheless, unless the caller was killed.
+ * Return: 0, -EBUSY if there is a lease, or one is taken in the meantime,
+ * -ENOMEM, -EINTR, -ENODEV, or the first error of the firmware. @regions and
+ * @bytes are valid after an error too, unless the caller was killed.
  */
 int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		       unsigned int *regions, u64 *bytes)
