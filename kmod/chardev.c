@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The nodes /dev/flexmemN, one a function.
+ * The nodes /dev/flexmemN, one for each function.
  *
- * One character device serves all of their numbers, and open() looks up which
- * function has the number now. An inode remembers the character device for as
- * long as it is in memory: with one a function, an inode in a container would
- * lead to the function of before for as long as a file is open there.
+ * One character device serves all minor numbers, and open() looks up the
+ * function that has the number now. An inode caches its character device while
+ * it is in memory. With one character device for each function, an inode in a
+ * container would lead to a removed function for as long as a file is open
+ * there.
  *
- * A PF's node shows physical addresses and is the administrator's (0600), also
- * if its inode, or one made with mknod, lets others in. A VF's is for the users
- * of the device (0660; a udev rule gives it to the group flexmem).
+ * A PF's node shows physical addresses, so only the administrator may open it
+ * (0600), even if the mode of its inode, or of one made with mknod, allows
+ * more. A VF's node is for the users of the device (0660; a udev rule gives it
+ * to the group flexmem).
  *
- * A node can have any number of inodes (mknod), but the maps of a function must
- * all be in one address space, to be taken away at once: that of an inode of
- * our own, which nobody sees.
+ * A node can have any number of inodes (mknod). All mappings of a function must
+ * be in one address space, so that one call removes them. They use that of an
+ * internal inode.
  */
 
 #include <linux/capability.h>
@@ -45,7 +47,7 @@ static struct cdev cdev;
 static dev_t first_devt;
 /* Protects functions; a leaf. */
 static DEFINE_MUTEX(functions_lock);
-/* By the number of their nodes; a function is here while it has a node. */
+/* By minor number; a function is here while it has a node. */
 static struct flexmem_dev *functions[FLEXMEM_MAX_DEVICES];
 static struct vfsmount *inodes;
 static int inodes_count;
@@ -64,7 +66,10 @@ static bool may_open(const struct flexmem_dev *fdev)
 	       capable(CAP_SYS_ADMIN);
 }
 
-/* With a reference, for put_device(); NULL: no function has the number. */
+/*
+ * Returns the function with a reference, for put_device(); NULL if no function
+ * has the number.
+ */
 static struct flexmem_dev *find_function(unsigned int minor)
 {
 	struct flexmem_dev *fdev;
@@ -92,7 +97,7 @@ static int open_function(struct flexmem_dev *fdev, struct file *filp)
 
 	if (!may_open(fdev))
 		return -EPERM;
-	/* A file that is opened just as the device goes is one that stayed. */
+	/* A file that is opened during removal counts as opened after it. */
 	if (flexmem_function_is_gone(&fdev->table.function))
 		return -ENODEV;
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
@@ -170,8 +175,9 @@ static __poll_t flexmem_poll(struct file *filp, poll_table *wait)
 }
 
 /*
- * Copies the event out, and then takes it: one that cannot be written stays, and
- * no other reader has to be woken up for it. 0: there is none.
+ * Copies the event out before it takes it. An event that cannot be written
+ * stays pending, and no other reader has to be woken up for it. 0: there is
+ * none.
  */
 static int read_event(struct flexmem_file *file, char __user *to, size_t count)
 {
@@ -214,7 +220,7 @@ static ssize_t flexmem_read(struct file *filp, char __user *to, size_t count,
 	}
 }
 
-/* The client's part, as gpu/drm-usage-stats describes it for DRM clients. */
+/* The client's figures, in the form of DRM's gpu/drm-usage-stats. */
 static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 {
 	struct flexmem_file *file = filp->private_data;
@@ -231,7 +237,7 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 	seq_puts(m, "flexmem-driver:\tflexmem\n");
 	seq_printf(m, "flexmem-device:\t%s\n", dev_name(&file->fdev->dev));
 	seq_printf(m, "flexmem-client-id:\t%llu\n", account->id);
-	/* All pieces are multiples of 128 bytes; what is begun counts. */
+	/* Sizes are multiples of 128 bytes, so they are rounded up to KiB. */
 	seq_printf(m, "flexmem-total-memory:\t%llu KiB\n",
 		   DIV_ROUND_UP_ULL(bytes, SZ_1K));
 	seq_printf(m, "flexmem-orphaned-memory:\t%llu KiB\n",
@@ -297,7 +303,9 @@ static struct file_system_type inodes_type = {
 	.kill_sb = kill_anon_super,
 };
 
-/* The mount is there as long as a function is: it would pin the module. */
+/*
+ * The mount exists only while a function does, because it would pin the module.
+ */
 static int add_inode(struct flexmem_dev *fdev)
 {
 	struct inode *inode;
@@ -317,8 +325,8 @@ static int add_inode(struct flexmem_dev *fdev)
 }
 
 /**
- * flexmem_chardev_put_inode - nobody has a file open on a function any more
- * @fdev: function, whether it has its inode yet or not
+ * flexmem_chardev_put_inode - free the inode after the last close
+ * @fdev: function, with or without its inode
  */
 void flexmem_chardev_put_inode(struct flexmem_dev *fdev)
 {
@@ -334,7 +342,7 @@ void flexmem_chardev_put_inode(struct flexmem_dev *fdev)
  * @parent: its device
  * @release: frees @fdev
  *
- * Whatever it returns, @fdev is freed by its last reference from here on.
+ * From here on the last reference frees @fdev, also after an error.
  *
  * Return: 0, -ENOSPC if there are too many of its mode, or -ENOMEM.
  */
@@ -359,7 +367,7 @@ int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 	rc = dev_set_name(&fdev->dev, "flexmem%d", minor);
 	if (rc)
 		goto free_minor;
-	/* Before the node is there: udev opens it at once. */
+	/* Before the node exists, because udev opens it at once. */
 	set_function(minor, fdev);
 	rc = device_add(&fdev->dev);
 	if (rc)
@@ -374,7 +382,7 @@ free_minor:
 }
 
 /**
- * flexmem_chardev_remove - take the node away; open files stay valid
+ * flexmem_chardev_remove - remove the node; open files stay valid
  * @fdev: function
  */
 void flexmem_chardev_remove(struct flexmem_dev *fdev)
@@ -387,7 +395,7 @@ void flexmem_chardev_remove(struct flexmem_dev *fdev)
 }
 
 /**
- * flexmem_chardev_init - once, when the module is loaded
+ * flexmem_chardev_init - called once when the module is loaded
  *
  * Return: 0 or a negative errno.
  */
@@ -419,7 +427,7 @@ free_region:
 }
 
 /**
- * flexmem_chardev_exit - once, when the module is unloaded
+ * flexmem_chardev_exit - called once when the module is unloaded
  */
 void flexmem_chardev_exit(void)
 {

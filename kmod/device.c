@@ -2,15 +2,15 @@
 /*
  * Registered devices.
  *
- * A device is there for as long as somebody has a file open on it, but its
- * driver may go at any time. The driver is called under the table's acquire_lock
- * or data_lock, or in a page fault under map_lock, and nowhere else; removal
- * closes the table, so that whoever gets one of those locks afterwards does not
- * call, and whoever has it stops before its next call, and then gives every
- * region back. It waits for the operation of each lock that is under way, and for
- * one more that undoes it, and never for user space: a command may be stuck in a
- * page fault for as long as its caller likes. What remains is bookkeeping: blocks
- * that wait for their files to be closed.
+ * A device exists while a file is open on it, but its driver may be removed at
+ * any time. The driver is called under the table's acquire_lock or data_lock,
+ * or in a page fault under map_lock, and nowhere else. Removal changes the
+ * function's state first. A task that takes one of these locks later makes no
+ * call. A task that holds one makes no further call. Removal then releases
+ * every region. It waits for the operation under way in each lock, and for one
+ * more that undoes it. It never waits for user space, because a caller can keep
+ * a command in a page fault for any time. Afterwards only the blocks of open
+ * files are left.
  */
 
 #include <linux/devcoredump.h>
@@ -40,13 +40,13 @@ static void device_release(struct device *dev)
 	kfree(fdev);
 }
 
-/* What an operator checks first. */
+/* The line that an operator reads first. */
 static void log_registration(struct flexmem_dev *fdev)
 {
 	const struct flexmem_table *table = &fdev->table;
 	const struct flexmem_domain *domain = &table->domain;
 	char sizes[24 * FLEXMEM_MAX_FALLBACK_SIZES], capacity[24];
-	/* The worker may announce another one from here on. */
+	/* From here on the worker may update the capacity. */
 	u64 bytes = READ_ONCE(domain->capacity);
 
 	flexmem_settings_print_sizes(domain->sizes, domain->nr_sizes, sizes,
@@ -116,15 +116,16 @@ free_device:
 EXPORT_SYMBOL_GPL(flexmem_device_register);
 
 /**
- * flexmem_device_unregister - the function goes
+ * flexmem_device_unregister - end flexmem's management of a function
  * @fdev: what flexmem_device_register() returned
  *
- * Every further command gets ENODEV, and every region is given back to the
- * device before this returns. Open files stay valid.
+ * Every further command gets ENODEV, and every region is released to the device
+ * before this returns. Open files stay valid.
  *
  * Context: may sleep. No operation is called after it returns, and none at all
- * if the function is suspended. A region that was not given back is reported in
- * the log; the driver resets the function, or the memory is lost until it does.
+ * if the function is suspended. A region that could not be released is reported
+ * in the log. The driver then resets the function, or the memory stays lost
+ * until it does.
  */
 void flexmem_device_unregister(struct flexmem_dev *fdev)
 {
@@ -136,11 +137,11 @@ void flexmem_device_unregister(struct flexmem_dev *fdev)
 EXPORT_SYMBOL_GPL(flexmem_device_unregister);
 
 /**
- * flexmem_device_capacity_changed - the function has got more or less capacity
+ * flexmem_device_capacity_changed - the function has more or less capacity
  * @fdev: what flexmem_device_register() returned
  *
- * Reads the capacity anew, and lets regions be acquired again: at once, or, if
- * an operation is under way, with the next allocation that needs a region.
+ * Reads the capacity again, and lets regions be acquired: at once, or, if an
+ * operation is under way, with the next allocation that needs a region.
  *
  * Context: may sleep; may call operations, so not to be called from one.
  */
@@ -154,7 +155,7 @@ void flexmem_device_capacity_changed(struct flexmem_dev *fdev)
 }
 EXPORT_SYMBOL_GPL(flexmem_device_capacity_changed);
 
-/* What the function looked like, for who has to find out why it was reset. */
+/* The state of the function before a reset, for debugging. */
 static size_t write_report(struct flexmem_dev *fdev,
 			   const struct flexmem_view *view, char *text)
 {
@@ -193,8 +194,9 @@ static void dump_core(struct flexmem_dev *fdev)
 	if (view && text) {
 		flexmem_table_snapshot(&fdev->table, NULL, view);
 		/*
-		 * Which frees the text. The dump keeps its device for minutes:
-		 * not ours, which would keep this module loaded.
+		 * dev_coredumpv() frees the text. The dump keeps its device for
+		 * minutes, and the node's device would keep this module loaded,
+		 * so the parent is used.
 		 */
 		dev_coredumpv(fdev->dev.parent, text,
 			      write_report(fdev, view, text), GFP_KERNEL);
@@ -220,18 +222,19 @@ static void announce_reset(struct flexmem_dev *fdev, int error)
  * flexmem_device_reset - reset the function
  * @fdev: what flexmem_device_register() returned
  *
- * For a driver whose firmware has died, or whose device was reset from
- * elsewhere. Everything that is allocated is lost: every map is taken away, and
- * whoever uses a handle for anything but to look it up or to free it gets EIO.
- * Then the reset operation is called, and the function begins anew. A caller that
- * needs the device meanwhile gets EIO. The operator
- * gets a uevent (FLEXMEM_EVENT=reset) and a devcoredump of what was before.
+ * For a driver that finds its firmware dead, or its device reset from
+ * elsewhere. All allocations are lost and all mappings are removed. After that
+ * a handle can only be looked up and freed; any other use returns EIO. Then the
+ * reset operation is called, and the function starts again without memory.
+ * Callers that need the device in the meantime get EIO. The operator gets a
+ * uevent (FLEXMEM_EVENT=reset) and a devcoredump with the state before the
+ * reset.
  *
  * Context: may sleep; calls the reset operation, so not to be called from an
- * operation. Not beside flexmem_device_suspend().
+ * operation. Not in parallel with flexmem_device_suspend().
  * Return: 0; -EOPNOTSUPP if there is no such operation; -ENODEV if the device
- * goes; -EIO if the device failed again meanwhile; or what the operation
- * returned: after an error nothing works but another reset.
+ * is removed; -EIO if the device failed again during the reset; or the
+ * operation's error: after an error only another reset works.
  */
 int flexmem_device_reset(struct flexmem_dev *fdev)
 {
@@ -254,14 +257,16 @@ EXPORT_SYMBOL_GPL(flexmem_device_reset);
  * flexmem_device_failed - the function does not work any more
  * @fdev: what flexmem_device_register() returned
  *
- * For an interrupt handler that finds the firmware dead, or the error_detected()
- * handler of a PCI driver. No operation begins any more, and a caller that needs
- * the device gets EIO. What is allocated stays allocated and mapped, and can be
- * freed, until flexmem_device_reset(), which the driver calls as soon as it may
- * sleep. If the device fails while the reset operation runs or has just returned,
- * flexmem_device_reset() returns -EIO and the function needs another reset.
+ * For an interrupt handler that finds the firmware dead, or for
+ * error_detected() of a PCI driver. No operation begins any more, and a caller
+ * that needs the device gets EIO. Allocations stay allocated and mapped, and
+ * can be freed, until flexmem_device_reset(). The driver calls that as soon as
+ * it may sleep. If the device fails during the reset operation or directly
+ * after it, flexmem_device_reset() returns -EIO and the function needs another
+ * reset.
  *
- * Context: any, also a hard interrupt; not after flexmem_device_unregister() began.
+ * Context: any, also a hard interrupt; not after flexmem_device_unregister()
+ * began.
  */
 void flexmem_device_failed(struct flexmem_dev *fdev)
 {
@@ -274,11 +279,11 @@ EXPORT_SYMBOL_GPL(flexmem_device_failed);
  * flexmem_device_suspend - the function is about to sleep
  * @fdev: what flexmem_device_register() returned
  *
- * No operation is called until flexmem_device_resume(). The device must keep its
- * memory, or be reset when it wakes up.
+ * No operation is called until flexmem_device_resume(). The device must keep
+ * its memory, or be reset when it wakes up.
  *
- * Context: may sleep, for one command about regions and one that gives back what
- * was being acquired or trimmed, and for one operation that moves data.
+ * Context: may sleep, for one command about regions, for one command that
+ * undoes it, and for one operation that moves data.
  */
 void flexmem_device_suspend(struct flexmem_dev *fdev)
 {

@@ -13,7 +13,7 @@
 /**
  * struct flexmem_dev - a function, from registration until the last close
  * @dev: the node's device; its reference count is the life of this struct
- * @inode: in whose address space all maps are
+ * @inode: its address space holds all CPU mappings
  * @name: of the device, for users
  * @failures: allocations that ended in ENOMEM
  * @table: its regions

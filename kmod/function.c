@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls to the driver of a function, and what is made of its answers.
+ * Calls to the driver of a function, and checks of its answers.
  *
- * A driver passes on what a firmware says, and firmware has bugs. What it gives
- * becomes an address that tenants are kept apart by, so each answer is compared
- * with what was asked: memory of that size, aligned as the contract has it, that
- * overlaps nothing the function holds; an errno that the contract knows. A wrong
- * answer is -EIO for who asked, and one message for the operator. Memory that was
- * given wrongly is neither used nor given back, as nobody knows what it is: it
- * comes back with a reset.
+ * A driver passes on what its firmware says, and firmware has bugs. The
+ * addresses that firmware returns keep tenants apart, so each answer is
+ * compared with the request: the memory must have the requested size, be
+ * aligned as the contract says, and overlap nothing that the function holds; an
+ * errno must be one of the contract's. A wrong answer becomes -EIO for the
+ * caller, and one message in the log. Wrong memory is neither used nor
+ * released, because it may belong to another function. A reset recovers it.
  */
 
 #include <linux/align.h>
@@ -25,7 +25,7 @@
 #include "compat.h"
 #include "function.h"
 
-/* No page frame has that number. */
+/* No page frame has this number. */
 #define NO_FRAME ULONG_MAX
 
 /* Room for a device's name in INFO, and a NUL. */
@@ -60,7 +60,7 @@ static bool are_valid_vm_bounds(const struct flexmem_device_desc *desc)
 	       IS_ALIGNED(desc->vm_start | desc->vm_end, desc->vm_page);
 }
 
-/* What is wrong with a description, or NULL. */
+/* The faulty part of a description, or NULL. */
 static const char *find_fault(const struct flexmem_device_desc *desc)
 {
 	bool vf = desc->mode == FLEXMEM_MODE_VF;
@@ -88,10 +88,10 @@ static const char *find_fault(const struct flexmem_device_desc *desc)
 }
 
 /**
- * flexmem_function_init - a function that holds nothing
+ * flexmem_function_init - initialise a function that holds no memory
  * @function: to initialise
  * @dev: for messages, or NULL
- * @desc: what it is and what it can do
+ * @desc: description and operations
  *
  * Return: 0, or -EINVAL (with a message) if the description is not valid.
  */
@@ -126,7 +126,9 @@ int flexmem_function_init(struct flexmem_function *function,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_init);
 
-/* One message is enough: a device that answers wrongly does so all the time. */
+/*
+ * Only one message, because a device that answers wrongly usually repeats that.
+ */
 static int distrust(struct flexmem_function *function, const char *operation,
 		    const char *what, long long value)
 {
@@ -137,7 +139,7 @@ static int distrust(struct flexmem_function *function, const char *operation,
 	return -EIO;
 }
 
-/* An errno of the contract as it is. @may_be_full: -ENOSPC is one, too. */
+/* Passes an errno of the contract on. @may_be_full: -ENOSPC is one too. */
 static int check_errno(struct flexmem_function *function,
 		       const char *operation, int rc, bool may_be_full)
 {
@@ -158,11 +160,11 @@ static int check_errno(struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_outcome - what is made of the answer to a command
+ * flexmem_function_outcome - check the answer to a command
  * @function: function
  * @operation: its name
  * @rc: what the driver returned
- * @may_be_full: no room is an answer
+ * @may_be_full: -ENOSPC is a valid answer
  *
  * For the other files that call the driver.
  *
@@ -176,7 +178,7 @@ int flexmem_function_outcome(struct flexmem_function *function,
 	return flexmem_function_note(function, rc);
 }
 
-/* As they are never used again, no command that was lost is about another's. */
+/* An id is never used twice, so a late command cannot affect other memory. */
 static u64 new_id(void)
 {
 	static atomic64_t last_id;
@@ -185,11 +187,11 @@ static u64 new_id(void)
 }
 
 /**
- * flexmem_function_probe - ask a function that is unresponsive for anything
+ * flexmem_function_probe - send one command to an unresponsive function
  * @function: function
  *
- * Its answer changes the state. Callers that wait for a probe go on, whatever it
- * is.
+ * The answer changes the state. Callers that wait for a probe continue after
+ * any answer.
  *
  * Context: one operation at a time. May sleep.
  */
@@ -204,9 +206,9 @@ void flexmem_function_probe(struct flexmem_function *function)
 }
 
 /**
- * flexmem_function_capacity - ask how much there is
+ * flexmem_function_capacity - ask for the capacity
  * @function: function
- * @bytes: receives the capacity; untouched on failure
+ * @bytes: receives the capacity; unchanged on failure
  *
  * Context: one operation at a time. May sleep.
  * Return: 0 or an error of the firmware.
@@ -227,11 +229,11 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_capacity);
 static bool overlap(const struct flexmem_memory *a,
 		    const struct flexmem_memory *b)
 {
-	/* Neither wraps: both were checked, or are being checked, for that. */
+	/* No wrap: both were checked for that, or are being checked. */
 	return a->base < b->base + b->size && b->base < a->base + a->size;
 }
 
-/* Whether it is in a piece that the device cannot have taken back. */
+/* Whether a piece overlaps that the device cannot have taken back. */
 static bool is_in_use(struct flexmem_function *function,
 		      const struct flexmem_memory *mem)
 {
@@ -249,7 +251,7 @@ static bool is_in_use(struct flexmem_function *function,
 	return false;
 }
 
-/* Whether the device gave what it was asked for, and has not given it before. */
+/* Whether the device gave the requested memory, and does not give it twice. */
 static int check_memory(struct flexmem_function *function, u64 id, u64 size,
 			const struct flexmem_memory *mem)
 {
@@ -270,14 +272,14 @@ static int check_memory(struct flexmem_function *function, u64 id, u64 size,
 }
 
 /**
- * flexmem_function_acquire - take memory of the device
+ * flexmem_function_acquire - acquire memory from the device
  * @function: function
  * @size: bytes, a multiple of the granule
- * @mem: receives what it is; untouched on failure
+ * @mem: receives the memory; unchanged on failure
  *
  * Context: one operation at a time. May sleep.
- * Return: 0; -ENOSPC if there is not so much in one piece; -EIO if too much of
- * what it gave has not gone back; or another error of the firmware.
+ * Return: 0; -ENOSPC if the device has not that much in one piece; -EIO if too
+ * many pieces wait for their release; or another error of the firmware.
  */
 int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 			     struct flexmem_memory *mem)
@@ -307,15 +309,15 @@ int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_acquire);
 
 /**
- * flexmem_function_release - give memory back to the device
+ * flexmem_function_release - release memory to the device
  * @function: function
- * @mem: as flexmem_function_acquire() filled it in; no longer the caller's
+ * @mem: from flexmem_function_acquire(); does not belong to the caller any more
  *
- * If the firmware fails, or a slot may still name the memory, the worker tries
- * again, or the next caller that acquires some.
+ * If the firmware fails, or a slot may still name the memory, the worker
+ * retries, or the next caller that acquires memory.
  *
  * Context: one operation at a time. May sleep.
- * Return: 0, also if nothing was asked, or an error of the firmware.
+ * Return: 0, also if no command was sent, or an error of the firmware.
  */
 int flexmem_function_release(struct flexmem_function *function,
 			     const struct flexmem_memory *mem)
@@ -323,7 +325,7 @@ int flexmem_function_release(struct flexmem_function *function,
 	struct flexmem_piece *piece = flexmem_function_piece(function, mem->id);
 	int rc = 0;
 
-	/* The device gave it anew, so it had taken it. */
+	/* The device has given it again, so it had taken it back. */
 	if (!piece)
 		return 0;
 	if (piece->state == FLEXMEM_PIECE_HELD)
@@ -337,14 +339,14 @@ int flexmem_function_release(struct flexmem_function *function,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_release);
 
 /**
- * flexmem_function_slot_set - let a slot of the firmware's table name memory
- * @function: function; of a PF, which has no such table, nobody is asked
- * @slot: an empty one
+ * flexmem_function_slot_set - make a slot of the firmware's table name memory
+ * @function: function; on a PF, which has no such table, no command is sent
+ * @slot: an empty slot
  * @mem: memory that the function holds
  *
  * Context: one operation at a time. May sleep.
- * Return: 0; -ENOSPC if the firmware does not let this slot be used; or an error
- * of the firmware: then the slot may name it.
+ * Return: 0; -ENOSPC if the firmware does not let this slot be used; or an
+ * error of the firmware: then the slot may name the memory.
  */
 int flexmem_function_slot_set(struct flexmem_function *function,
 			      unsigned int slot,
@@ -357,7 +359,10 @@ int flexmem_function_slot_set(struct flexmem_function *function,
 		return 0;
 	rc = function->ops.slot_set(function->priv, slot, mem);
 	rc = flexmem_function_outcome(function, "slot_set", rc, true);
-	/* A slot that is refused is empty; after any other error it may not be. */
+	/*
+	 * A refused slot is empty. After any other error it may name the
+	 * memory.
+	 */
 	if (rc != -ENOSPC && !WARN_ON_ONCE(!piece))
 		piece->slot = slot;
 	return rc;
@@ -366,11 +371,12 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_set);
 
 /**
  * flexmem_function_slot_clear - empty a slot of the firmware's table
- * @function: function; of a PF nobody is asked
- * @slot: a filled one
+ * @function: function; on a PF no command is sent
+ * @slot: a filled slot
  *
  * Context: one operation at a time. May sleep.
- * Return: 0, or an error of the firmware; -ETIMEDOUT and -EINTR: it may be empty.
+ * Return: 0, or an error of the firmware; -ETIMEDOUT and -EINTR: it may be
+ * empty.
  */
 int flexmem_function_slot_clear(struct flexmem_function *function,
 				unsigned int slot)
@@ -431,12 +437,12 @@ int flexmem_function_reset(struct flexmem_function *function)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_reset);
 
 /**
- * flexmem_function_page - where the CPU sees memory of the device
+ * flexmem_function_page - page frame of device memory
  * @function: function that can be mapped
  * @mem: memory that it holds
  * @offset: of the page
- * @pfn: receives the page frame, which only the driver can know to be right;
- *	untouched on failure
+ * @pfn: receives the page frame, which only the driver can check; unchanged on
+ *	failure
  *
  * Context: in a page fault, under mmap_lock. May sleep, but not for firmware.
  * Return: 0, -ENOMEM, or another error if there is none.
@@ -459,18 +465,18 @@ int flexmem_function_page(struct flexmem_function *function,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_page);
 
 /**
- * flexmem_function_protection - how the CPU reaches what it maps of the device
+ * flexmem_function_protection - page protection of a CPU mapping
  * @function: function that can be mapped
- * @protection: of a map of ordinary memory
+ * @protection: of a mapping of ordinary memory
  *
  * Context: any.
- * Return: that of a map of the device's.
+ * Return: the protection of a mapping of the device's memory.
  */
 pgprot_t flexmem_function_protection(const struct flexmem_function *function,
 				     pgprot_t protection)
 {
 	switch (function->caching) {
-	/* A BAR is not encrypted, whatever the guest's own memory is. */
+	/* A BAR is not encrypted, even if the guest's own memory is. */
 	case FLEXMEM_UNCACHED:
 		return pgprot_decrypted(pgprot_noncached(protection));
 	case FLEXMEM_WRITE_COMBINED:

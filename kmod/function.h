@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One function of a device, PF or VF, as its driver describes it: the only
- * place that calls the driver. No answer is trusted unchecked.
+ * One function of a device, PF or VF. Only this layer calls the driver, and it
+ * checks every answer.
  */
 #ifndef _FLEXMEM_FUNCTION_H
 #define _FLEXMEM_FUNCTION_H
@@ -22,32 +22,33 @@ struct mutex;
 #define FLEXMEM_MAX_SLOTS 64
 
 /*
- * Pieces that a function can hold: one a slot, and what it has not taken back
- * yet.
+ * Pieces that a function can hold: one for each slot, and those that it has not
+ * taken back yet.
  */
 #define FLEXMEM_MAX_PIECES (2 * FLEXMEM_MAX_SLOTS)
 
-/* So many commands in a row that time out make a function unresponsive (D28). */
+/* After this many timeouts in a row a function is unresponsive. */
 #define FLEXMEM_TIMEOUTS 2
 
-/* When the worker begins after a timeout, and how often that is doubled. */
+/* Delay of the worker after a timeout, and how often the delay is doubled. */
 #define FLEXMEM_WORK_MS 1000
 #define FLEXMEM_WORK_DOUBLINGS 6U
-/* No more than that while callers wait for the worker's probe. */
+/* Limit of the doublings while callers wait for the worker's probe. */
 #define FLEXMEM_PROBE_DOUBLINGS 3U
 
 /* No slot names a piece. */
 #define FLEXMEM_NO_SLOT (-1)
 
-/* So often callers try what fails to go back; then it waits for TRIM. */
+/* Callers retry a failed command this often; after that only TRIM does. */
 #define FLEXMEM_RELEASE_TRIES 4
 
 /**
- * enum flexmem_piece_state - what is to become of a piece of memory
+ * enum flexmem_piece_state - what happens next to a piece of memory
  * @FLEXMEM_PIECE_HELD: it stays
- * @FLEXMEM_PIECE_ASKED_FOR: it goes back, by its id: its acquisition was not answered
- * @FLEXMEM_PIECE_STRANDED: it goes back
- * @FLEXMEM_PIECE_LEAVING: likewise, and may have: a release was not answered
+ * @FLEXMEM_PIECE_ASKED_FOR: its acquisition was not answered: release it, by
+ *	its id
+ * @FLEXMEM_PIECE_STRANDED: release it
+ * @FLEXMEM_PIECE_LEAVING: its release was not answered: release it again
  */
 enum flexmem_piece_state {
 	FLEXMEM_PIECE_HELD,
@@ -57,13 +58,13 @@ enum flexmem_piece_state {
 };
 
 /**
- * struct flexmem_piece - memory that the device gave, and what is to be undone
- * @mem: what it gave; @base is 0 if it was only asked for
- * @state: what is to become of it
- * @slot: the slot that names it, or may; cleared before it goes back
- * @range: where it may be mapped, because a command failed: unmapped first, in any
- *	state. @size is 0 if it is not
- * @tries: to undo it, in vain
+ * struct flexmem_piece - memory from the device, and its pending commands
+ * @mem: the memory; @base is 0 if its acquisition was not answered
+ * @state: what happens next to it
+ * @slot: the slot that names it, or may name it; cleared before the release
+ * @range: range that may still be mapped because a command failed; unmapped
+ *	first, in any state. @size is 0 if there is none
+ * @tries: failed attempts to undo it
  */
 struct flexmem_piece {
 	struct flexmem_memory mem;
@@ -74,20 +75,20 @@ struct flexmem_piece {
 };
 
 /**
- * enum flexmem_state - what a function can be asked for
+ * enum flexmem_state - which commands a function can take
  * @FLEXMEM_UP: every command
- * @FLEXMEM_UNRESPONSIVE: a probe now and then, since FLEXMEM_TIMEOUTS commands in a
- *	row timed out; callers wait for the result of one (D28)
- * @FLEXMEM_SUSPENDED: nothing until it is resumed; callers wait for that
- * @FLEXMEM_WEDGED: a reset and nothing else, until one succeeds: one is under way,
- *	or has failed
- * @FLEXMEM_GONE: nothing: its driver goes
- * @FLEXMEM_NR_STATES: how many there are
+ * @FLEXMEM_UNRESPONSIVE: only a probe now and then: the last FLEXMEM_TIMEOUTS
+ *	commands timed out. Callers wait for the result of a probe
+ * @FLEXMEM_SUSPENDED: none until resume; callers wait for that
+ * @FLEXMEM_WEDGED: only a reset, until one succeeds; a reset is running, or has
+ *	failed
+ * @FLEXMEM_GONE: none: its driver is being removed
+ * @FLEXMEM_NR_STATES: number of states
  *
- * The state changes before the locks are taken under which the driver is called.
- * A task that holds one of them finishes the operation under way, and asks
- * flexmem_function_error() before the next one. So suspend, reset and removal
- * wait for one operation of each lock.
+ * The state changes before the locks are taken under which the driver is
+ * called. A task that holds one of them finishes the operation under way, and
+ * asks flexmem_function_error() before the next one. So suspend, reset and
+ * removal wait for one operation of each lock.
  */
 enum flexmem_state {
 	FLEXMEM_UP,
@@ -106,33 +107,34 @@ enum flexmem_state {
  * @granule: sizes of pieces are multiples of this
  * @vm_page: page size of its device-virtual spaces; 0: it has none
  * @vm_start: first address that can be mapped in them
- * @vm_end: the one after the last
- * @caching: of maps for the CPU
- * @clears: the device clears what it takes back
- * @ops: the device's operations: which of them there are is asked at any time,
- *	also when the driver's module is gone, so they are a copy
- * @priv: their argument
- * @nr_pieces: how many of @piece there are
- * @piece: memory that the device gave and has not taken back, for all we know, and
- *	all that has to be undone or repeated; in the order of acquisition
- * @distrusted: an answer was wrong, and that has been reported
- * @timeouts: commands that timed out since the last one that succeeded, or was
- *	refused for want of room. Changes without a lock
- * @worker: what does the jobs of its callers and @work; NULL before there is one
- * @work: sends a probe, and settles what no caller asks about
- * @work_ms: how long after a timeout @work runs; then twice as long each time.
- *	FLEXMEM_WORK_MS; only unit tests have more patience
- * @work_tries: runs of @work in vain; by that alone
- * @state_lock: protects the changes of the members below; a leaf
- * @state: what it can be asked for; read without a lock
- * @failures: that the driver has reported; a reset mends only those before it
- * @resumes_as: the state that a function that is suspended has next
- * @probes: probes so far, so that callers see the end of one
+ * @vm_end: the address after the last
+ * @caching: of CPU mappings
+ * @clears: the device clears memory that it takes back
+ * @ops: the device's operations. A copy, because flexmem looks for optional
+ *	operations at any time, also after the device driver's module is gone
+ * @priv: argument of the operations
+ * @nr_pieces: number of @piece in use
+ * @piece: memory from the device that it may not have taken back, and all
+ *	commands that are pending; in the order of acquisition
+ * @distrusted: an answer was wrong, and the log has a message about it
+ * @timeouts: timeouts since the last command that succeeded or was refused for
+ *	lack of room. Changes without a lock
+ * @worker: runs jobs of callers and @work; NULL before it exists
+ * @work: sends a probe, and retries pending commands
+ * @work_ms: delay of @work after a timeout; doubles each time. FLEXMEM_WORK_MS,
+ *	except in unit tests
+ * @work_tries: runs of @work without success; changed by @work only
+ * @state_lock: protects changes of the members below; a leaf
+ * @state: which commands it can take; read without a lock
+ * @failures: failures that the driver has reported; a reset repairs only
+ *	earlier ones
+ * @resumes_as: the next state of a suspended function
+ * @probes: number of probes so far; callers see from it that one has ended
  * @changed: woken up when @state has changed
  *
- * What follows @priv changes under the lock that lets one operation run at a
- * time, unless it says otherwise; what is above never changes, but for @dev,
- * which goes when the driver does.
+ * The members after @priv change under the lock that lets one operation run at
+ * a time, unless their description says otherwise. The members up to @priv never
+ * change, except @dev, which becomes NULL on removal.
  */
 struct flexmem_function {
 	struct device *dev;
@@ -169,7 +171,7 @@ flexmem_function_is_gone(const struct flexmem_function *function)
 	return READ_ONCE(function->state) == FLEXMEM_GONE;
 }
 
-/* Whether the commands that were sent last all timed out. */
+/* Whether the last commands all timed out. */
 static inline bool
 flexmem_function_is_unresponsive(const struct flexmem_function *function)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls to the driver of a function that move data: see function.c for what is
- * made of the answers. They change nothing but bytes, so nothing has to be
- * undone when one was not answered: whose bytes they are is known above.
+ * Calls to the driver of a function that move data; function.c has the checks
+ * of answers. These calls change only bytes, so a call without an answer leaves
+ * nothing to undo. The callers above know the owner of the bytes.
  */
 
 #include "compat.h"

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The pieces of memory that a function holds, and what is to be done with them.
+ * The pieces of memory that a function holds, and the commands that are
+ * pending.
  *
- * A command that was not answered may have been carried out. Each piece of memory
- * says what such a command leaves to be done: to unmap it, to clear the slot that
- * may name it, to give it back, in this order, by commands that can be repeated
- * until they are answered. Memory that may still be named or mapped is not given
- * back. A caller that acquires memory has all that is pending tried before, and the
- * worker tries it if there is no such caller. One piece that the firmware refuses
- * is stranded, and keeps nothing else.
+ * A command that was not answered may have been carried out. Each piece records
+ * what must follow such a command: unmap the memory, clear the slot that may
+ * name it, release it, in this order. These commands can be repeated until they
+ * are answered. Memory that may still be named or mapped is not released. A
+ * caller that acquires memory first retries all pending commands; without such
+ * a caller the worker retries them. A piece that the firmware refuses is
+ * stranded, but does not block other pieces.
  *
- * Invariant: the pieces that a function holds do not overlap, but for those that
- * may have gone back.
+ * Invariant: the pieces of a function do not overlap, except pieces that may
+ * have been released.
  */
 
 #include <linux/errno.h>
@@ -21,7 +22,7 @@
 #include "function.h"
 
 /**
- * flexmem_function_piece - what a function holds by an id
+ * flexmem_function_piece - find a piece by its id
  * @function: function
  * @id: of memory
  *
@@ -42,7 +43,7 @@ struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_forget_piece - a piece has gone
+ * flexmem_function_forget_piece - remove a released piece
  * @function: function
  * @piece: piece of it; those behind it keep their order
  *
@@ -57,14 +58,14 @@ void flexmem_function_forget_piece(struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_undo - do what has to be done with a piece
+ * flexmem_function_undo - send the commands that a piece has pending
  * @function: function
- * @piece: piece of it; gone if this returns 0, unless it is held
+ * @piece: piece of it; removed if this returns 0, unless it is held
  *
- * Each step is repeated until it succeeds, and the next is not taken before that.
+ * A step follows only when the step before it has succeeded.
  *
  * Context: one operation at a time. May sleep.
- * Return: 0, also if there is nothing to do; or an error of the firmware.
+ * Return: 0, also if nothing is pending; or an error of the firmware.
  */
 int flexmem_function_undo(struct flexmem_function *function,
 			  struct flexmem_piece *piece)
@@ -108,11 +109,11 @@ static bool is_pending(const struct flexmem_piece *piece)
 }
 
 /**
- * flexmem_function_is_settled - whether there is nothing to undo or repeat
+ * flexmem_function_is_settled - is nothing left to retry
  * @function: function
  *
  * Context: one operation at a time.
- * Return: true, also if all there is was tried too often.
+ * Return: true, also if every pending command was retried too often.
  */
 bool flexmem_function_is_settled(const struct flexmem_function *function)
 {
@@ -127,12 +128,12 @@ bool flexmem_function_is_settled(const struct flexmem_function *function)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_is_settled);
 
 /**
- * flexmem_function_slot_is_known - whether a slot names no piece, or may name one
+ * flexmem_function_slot_is_known - is a slot certainly empty
  * @function: function
  * @slot: slot
  *
  * Context: one operation at a time.
- * Return: true if the slot is empty for sure.
+ * Return: true if no piece names the slot, and none may name it.
  */
 bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 				    unsigned int slot)
@@ -147,7 +148,7 @@ bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_is_known);
 
 /**
- * flexmem_function_held - how much the device gave and has not taken back
+ * flexmem_function_held - bytes that the device gave and has not taken back
  * @function: function
  *
  * Context: one operation at a time.
@@ -166,15 +167,16 @@ u64 flexmem_function_held(const struct flexmem_function *function)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_held);
 
 /**
- * flexmem_function_drain - undo and repeat what there is
+ * flexmem_function_drain - retry all pending commands
  * @function: function
- * @all: also what was tried too often
+ * @all: also those that were retried too often
  *
- * One piece that the firmware refuses keeps no other.
+ * A piece that the firmware refuses does not block the others.
  *
  * Context: one operation at a time. May sleep.
- * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command returns that; the
- * first error that a piece was refused with; or as flexmem_function_error().
+ * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command returns that;
+ * the first error with which a piece was refused; or as
+ * flexmem_function_error().
  */
 int flexmem_function_drain(struct flexmem_function *function, bool all)
 {
@@ -204,10 +206,10 @@ int flexmem_function_drain(struct flexmem_function *function, bool all)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_drain);
 
 /**
- * flexmem_function_give_all_back - the function goes
- * @function: function that has gone, and is quiet
+ * flexmem_function_give_all_back - release everything on removal
+ * @function: function that is being removed, and is quiet
  *
- * The firmware is not asked again once it has not answered.
+ * The firmware is not asked again after a timeout.
  *
  * Context: one operation at a time. May sleep.
  */

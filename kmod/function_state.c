@@ -20,7 +20,7 @@
 #include "compat.h"
 #include "function.h"
 
-/* What a caller gets whose command needs the device. -EAGAIN: the caller waits. */
+/* The error for a caller that needs the device. -EAGAIN: the caller waits. */
 static const int errors[FLEXMEM_NR_STATES] = {
 	[FLEXMEM_UP] = 0,
 	[FLEXMEM_UNRESPONSIVE] = -EAGAIN,
@@ -35,7 +35,8 @@ static void set_state(struct flexmem_function *function,
 {
 	/*
 	 * Pairs with flexmem_function_error(): a caller that finds the function
-	 * up also sees what happened before. The driver woke the device, say.
+	 * up also sees everything before that. For example, the driver has
+	 * woken the device.
 	 */
 	smp_store_release(&function->state, state);
 }
@@ -52,8 +53,8 @@ static void enter(struct flexmem_function *function, enum flexmem_state state)
 /**
  * flexmem_function_enter - change the state of a function
  * @function: function
- * @state: to enter: up, wedged or gone. A function that has gone stays so; one
- *	that is suspended is up or wedged when it is resumed
+ * @state: up, wedged or gone. GONE is final. A suspended function enters the
+ *	state when it is resumed
  *
  * Context: any.
  */
@@ -71,7 +72,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_enter);
 
 /**
  * flexmem_function_fail - the device has failed
- * @function: function; wedged until a reset that begins after this succeeds
+ * @function: function; wedged until a later reset succeeds
  *
  * Context: any.
  */
@@ -89,8 +90,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_fail);
 
 /**
  * flexmem_function_recover - the device was reset
- * @function: function; up, unless it has failed once more
- * @failures: how many there were before the reset operation was called
+ * @function: function; up, unless it has failed again
+ * @failures: number of failures before the reset operation was called
  *
  * Context: any.
  * Return: 0; or -EIO if the device has failed since: the function stays wedged.
@@ -131,10 +132,10 @@ void flexmem_function_suspend(struct flexmem_function *function)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_suspend);
 
 /**
- * flexmem_function_resume - the state is the one from before suspend
+ * flexmem_function_resume - leave the suspended state
  * @function: function
  *
- * Or the one that it has entered meanwhile.
+ * The next state is the state before suspend, or one that was entered since.
  *
  * Context: any.
  */
@@ -154,10 +155,10 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_resume);
  * flexmem_function_error - why the driver cannot be called now
  * @function: function
  *
- * Context: any. Only under a lock under which the driver is called does suspend,
- * reset and removal wait for the caller.
- * Return: 0; -EAGAIN if it is suspended or unresponsive; -EIO if it is wedged; -ENODEV if it has
- * gone.
+ * Context: any. Suspend, reset and removal wait for the caller only if it holds
+ * a lock under which the driver is called.
+ * Return: 0; -EAGAIN if it is suspended or unresponsive; -EIO if it is wedged;
+ * -ENODEV if it has gone.
  */
 int flexmem_function_error(const struct flexmem_function *function)
 {
@@ -167,7 +168,7 @@ int flexmem_function_error(const struct flexmem_function *function)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_error);
 
 /**
- * flexmem_function_fatal - why the driver cannot be called, whoever waits
+ * flexmem_function_fatal - why the driver cannot be called, even after a wait
  * @function: function
  *
  * Context: any.
@@ -182,16 +183,16 @@ int flexmem_function_fatal(const struct flexmem_function *function)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_fatal);
 
 /**
- * flexmem_function_wait - wait until the device can be asked, or cannot for long
+ * flexmem_function_wait - wait until the device can take a command
  * @function: function
  *
- * Until a function that is suspended resumes, or the next probe of one that is
- * unresponsive has a result. A caller that waits can be frozen: the device resumes
- * after the processes do.
+ * Waits until a suspended function resumes, or until the next probe of an
+ * unresponsive one has a result. A waiting caller can be frozen, so that it
+ * does not keep the system from going to sleep.
  *
  * Context: may sleep.
- * Return: 0; -EINTR if the caller was killed; -ETIMEDOUT if the probe timed out;
- * -EIO if the function is wedged; or -ENODEV if it has gone.
+ * Return: 0; -EINTR if the caller was killed; -ETIMEDOUT if the probe timed
+ * out; -EIO if the function is wedged; or -ENODEV if it has gone.
  */
 int flexmem_function_wait(struct flexmem_function *function)
 {
@@ -213,8 +214,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_wait);
  * @function: function
  * @lock: acquire_lock or data_lock of its table
  *
- * Waits as flexmem_function_wait() does, and once more only if there is a reason
- * to wait again by the time that it has the lock.
+ * Waits as flexmem_function_wait() does. Waits again if the function must not
+ * be called when the lock has been taken.
  *
  * Context: may sleep.
  * Return: 0, or as flexmem_function_wait().
@@ -237,7 +238,7 @@ int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock)
 }
 
 /**
- * flexmem_function_work_later - let the worker probe and settle
+ * flexmem_function_work_later - queue the worker's probe and retries
  * @function: function
  *
  * Context: any. The worker finds out whether there is anything to do.
@@ -253,7 +254,7 @@ void flexmem_function_work_later(struct flexmem_function *function)
 				   msecs_to_jiffies(min_t(u64, ms, INT_MAX)));
 }
 
-/* Whether the function was in the other of the two states. */
+/* Changes state @from to @to. False if the function was not in @from. */
 static bool change_over(struct flexmem_function *function,
 			enum flexmem_state from, enum flexmem_state to)
 {
@@ -269,7 +270,7 @@ static bool change_over(struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_note - what an answer tells of the firmware
+ * flexmem_function_note - learn from an answer whether the firmware is alive
  * @function: function
  * @rc: the answer
  *
@@ -286,7 +287,7 @@ int flexmem_function_note(struct flexmem_function *function, int rc)
 			 "does not answer; callers wait for the next probe\n");
 		flexmem_function_work_later(function);
 	} else if (!rc || rc == -ENOSPC) {
-		/* That there is no room it can say only if it lives. */
+		/* A firmware that reports a lack of room is alive. */
 		if (atomic_read(&function->timeouts))
 			atomic_set(&function->timeouts, 0);
 		if (!flexmem_function_is_unresponsive(function) ||

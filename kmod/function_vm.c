@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls to the driver of a function about its page tables: see function.c for
- * what is made of the answers. Nothing of flexmem calls them yet.
+ * Calls to the driver of a function about its page tables; function.c has the
+ * checks of answers. No other part of flexmem calls these functions yet.
  */
 
 #include <linux/align.h>
@@ -26,15 +26,15 @@ static bool is_valid(const struct flexmem_function *function,
 /**
  * flexmem_function_vm_map - let device programs reach memory
  * @function: function
- * @range: where, in which space; nothing is mapped there
+ * @range: addresses and their space; nothing is mapped there
  * @mem: memory that it holds
- * @offset: where to begin in that
+ * @offset: of the first byte in @mem
  * @access: of enum flexmem_vm_access, not 0
  *
  * Context: one operation at a time. May sleep.
- * Return: 0; -EOPNOTSUPP if the device has no page tables; -EINVAL if that is
- * nothing to ask for; -ENOSPC if there is no room for the page table; or an error
- * of the firmware: what may be mapped then is unmapped before @mem goes back.
+ * Return: 0; -EOPNOTSUPP if the device has no page tables; -EINVAL if an
+ * argument is not valid; -ENOSPC if there is no room for the page table; or an
+ * error of the firmware: then the range is unmapped before @mem is released.
  */
 int flexmem_function_vm_map(struct flexmem_function *function,
 			    const struct flexmem_vm_range *range,
@@ -53,13 +53,16 @@ int flexmem_function_vm_map(struct flexmem_function *function,
 	piece = flexmem_function_piece(function, mem->id);
 	if (!piece || piece->state != FLEXMEM_PIECE_HELD)
 		return -EINVAL;
-	/* What may be mapped still is unmapped first. */
+	/* An earlier range that may still be mapped is unmapped first. */
 	rc = flexmem_function_undo(function, piece);
 	if (rc)
 		return rc;
 	rc = function->ops.vm_map(function->priv, range, mem, offset, access);
 	rc = flexmem_function_outcome(function, "vm_map", rc, true);
-	/* Where there was no room nothing is mapped; after any other who knows. */
+	/*
+	 * -ENOSPC leaves nothing mapped. After any other error a part may be
+	 * mapped.
+	 */
 	if (rc && rc != -ENOSPC) {
 		piece->range = *range;
 		flexmem_function_work_later(function);
@@ -71,12 +74,12 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_vm_map);
 /**
  * flexmem_function_vm_unmap - keep device programs from memory
  * @function: function
- * @range: where, in which space; nothing that was mapped at once is in it in part
+ * @range: addresses and their space; contains each mapping wholly or not at all
  *
  * Context: one operation at a time. May sleep.
  * Return: 0, also if nothing was mapped there; -EOPNOTSUPP if the device has no
- * page tables; -EINVAL if that is nothing to ask for; or an error of the
- * firmware: it may still be mapped, and the caller tries again.
+ * page tables; -EINVAL if an argument is not valid; or an error of the
+ * firmware: then the range may still be mapped, and the caller retries.
  */
 int flexmem_function_vm_unmap(struct flexmem_function *function,
 			      const struct flexmem_vm_range *range)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Numbers of nodes.
+ * Minor numbers of nodes.
  *
- * PFs and VFs have ranges of their own, so that a node that somebody has kept,
- * or made, for a VF never comes to be a PF's. Within its range a function keeps
- * its number for as long as the module is loaded, by the name of its device: a
- * rule, a container or a configuration that names /dev/flexmemN means the same
- * function after its driver was unbound and bound, in whatever order.
+ * PFs and VFs have separate ranges, so a node that was kept or made for a VF
+ * never leads to a PF. Within its range a function keeps its number by the name
+ * of its device, for as long as the module is loaded. A rule, a container or a
+ * configuration that names /dev/flexmemN means the same function after its
+ * driver was unbound and bound again, in any order.
  */
 
 #include <linux/errno.h>
@@ -17,7 +17,7 @@
 #include "minor.h"
 
 /**
- * flexmem_minors_init - nobody has a number yet
+ * flexmem_minors_init - all numbers are unused
  * @minors: to initialise
  */
 void flexmem_minors_init(struct flexmem_minors *minors)
@@ -28,8 +28,8 @@ void flexmem_minors_init(struct flexmem_minors *minors)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_minors_init);
 
 /**
- * flexmem_minors_fini - forget who had which number
- * @minors: of which none is in use
+ * flexmem_minors_fini - free the names of all numbers
+ * @minors: numbers, none of them in use
  */
 void flexmem_minors_fini(struct flexmem_minors *minors)
 {
@@ -43,8 +43,8 @@ void flexmem_minors_fini(struct flexmem_minors *minors)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_minors_fini);
 
 /*
- * The number that @name had; else the lowest that nobody ever had; else the
- * lowest that is not in use, whose former owner loses it.
+ * The number that @name had before; else the lowest number that was never used;
+ * else the lowest number not in use, which its former device loses.
  */
 static int find(const struct flexmem_minors *minors, enum flexmem_mode mode,
 		const char *name)
@@ -85,9 +85,9 @@ static int take(struct flexmem_minors *minors, int minor, const char *name)
 
 /**
  * flexmem_minor_get - the number for a function
- * @minors: the numbers there are
- * @mode: which range it is of
- * @name: of its device; of two at once with the same name the later one gets
+ * @minors: all numbers
+ * @mode: selects the range
+ * @name: of its device; the later one of two devices with the same name gets
  *	another number
  *
  * Context: may sleep.
@@ -110,8 +110,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_minor_get);
 
 /**
  * flexmem_minor_put - a function has no node any more
- * @minors: the numbers there are
- * @minor: its number, which is kept for it
+ * @minors: all numbers
+ * @minor: its number; stays reserved for its name
  */
 void flexmem_minor_put(struct flexmem_minors *minors, unsigned int minor)
 {

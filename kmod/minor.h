@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which number the node of a function has. */
+/* Minor numbers of the nodes. */
 #ifndef _FLEXMEM_MINOR_H
 #define _FLEXMEM_MINOR_H
 
@@ -11,10 +11,10 @@
 #define FLEXMEM_MAX_DEVICES 256
 
 /**
- * struct flexmem_minors - the numbers there are: first those of PFs, then of VFs
+ * struct flexmem_minors - minor numbers: first those of PFs, then of VFs
  * @lock: protects the members below; a leaf
- * @used: numbers that a function has at this moment
- * @name: of the device that has, or had, each number; NULL: nobody yet
+ * @used: numbers that a function has now
+ * @name: device name that has, or had, each number; NULL: never used
  */
 struct flexmem_minors {
 	struct mutex lock; /* protects the members below */

@@ -2,21 +2,22 @@
 /*
  * Pressure: how full a function is, and the events that tell its open files.
  *
- * The level depends on the bytes in use alone. It has a hysteresis, so that an
- * owner that allocates and frees at a threshold makes one event. Each charge
- * compares what is in use with the two thresholds at which the present level
- * ends, and does no more until one is passed.
+ * The level depends only on the bytes in use. It has a hysteresis, so an owner
+ * that allocates and frees at a threshold causes one event. Each charge
+ * compares the bytes in use with the two thresholds of the present level, and
+ * does nothing more until one of them is passed.
  *
- * Nothing is queued: there is an event for a file as long as what the gauge tells
- * is not what the file knows. A worker changes what the gauge tells, at most once
- * in FLEXMEM_EVENT_MS, and wakes the readers. So an ALLOC or a FREE never pays for
- * the readers of other files.
+ * Nothing is queued. A file has an event while the gauge's published state
+ * differs from the state that the file has read. A worker updates the published
+ * state, at most once in FLEXMEM_EVENT_MS, and wakes the readers. So an ALLOC
+ * or a FREE never pays for the readers of other files.
  *
- * There are two kinds. One tells every file that the level has changed, also if it
- * is the same again by then: a cache freed memory, another process took it, and the
- * cache is to free more. The other
- * tells a file whose last ALLOC failed that memory has been freed since that
- * ALLOC began: for this frees are counted, and the file knows the count.
+ * There are two kinds of events. The first tells every file that the level has
+ * changed. It comes even if the level is the same again by then: if a cache
+ * freed memory and another process took it, the cache must free more. The
+ * second kind tells a file whose last ALLOC failed that memory has been freed
+ * since that ALLOC began. For this frees are counted, and the file remembers
+ * the count.
  */
 
 #include <linux/math.h>
@@ -27,10 +28,13 @@
 #include "compat.h"
 #include "pressure.h"
 
-/* &flexmem_listener.failed_at of a file whose last ALLOC has not failed */
+/* &flexmem_listener.failed_at of a file without a failed ALLOC */
 #define NOT_FAILED U64_MAX
 
-/* The least number of bytes that are so many percent. Nothing is never full. */
+/*
+ * The least number of bytes that is @percent of @memory. Without memory a
+ * function is never full.
+ */
 static u64 percent_of(u64 memory, unsigned int percent)
 {
 	u64 hundredths;
@@ -41,7 +45,7 @@ static u64 percent_of(u64 memory, unsigned int percent)
 			     DIV_ROUND_UP(rest * percent, 100));
 }
 
-/* Whether so much in use is a level, which ends later than it begins. */
+/* Whether @in_use bytes mean this level. A level ends lower than it begins. */
 static bool is_level(const struct flexmem_gauge *gauge, u64 in_use,
 		     enum flexmem_pressure level, unsigned int enter,
 		     unsigned int leave)
@@ -51,11 +55,11 @@ static bool is_level(const struct flexmem_gauge *gauge, u64 in_use,
 }
 
 /**
- * flexmem_gauge_settle - find the level of what is in use
+ * flexmem_gauge_settle - compute the level
  * @gauge: gauge
  * @in_use: bytes
  *
- * If that is another one it is an event, for flexmem_pressure_tell().
+ * A change of the level is an event; flexmem_pressure_tell() delivers it.
  *
  * Context: under &flexmem_accounts.lock.
  */
@@ -86,9 +90,9 @@ void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_gauge_settle);
 
 /**
- * flexmem_gauge_set_memory - there is more memory than before, or less
+ * flexmem_gauge_set_memory - the amount of memory has changed
  * @gauge: gauge
- * @memory: bytes there are or could be
+ * @memory: bytes that the function has or could have
  * @in_use: bytes in use
  *
  * Context: under &flexmem_accounts.lock.
@@ -101,11 +105,14 @@ void flexmem_gauge_set_memory(struct flexmem_gauge *gauge, u64 memory,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_gauge_set_memory);
 
-/* Moves the number of the event on, if there is something to tell. */
+/* Numbers a new event, if there is something to tell. */
 static bool make_event(struct flexmem_gauge *gauge)
 {
 	u64 frees = atomic64_read(&gauge->frees);
-	/* Pressure that came back calls for memory once more. */
+	/*
+	 * Pressure that fell and rose again is an event: memory is needed
+	 * again.
+	 */
 	bool changed = gauge->moved && (gauge->level != FLEXMEM_PRESSURE_NONE ||
 					gauge->told != FLEXMEM_PRESSURE_NONE);
 
@@ -134,12 +141,12 @@ static void deliver(struct work_struct *work)
 	spin_lock(&accounts->lock);
 	news = make_event(gauge);
 	spin_unlock(&accounts->lock);
-	/* All of them: an event is one of each open file, not of the device. */
+	/* All readers, because each open file has its own event. */
 	if (news)
 		wake_up_interruptible_all(&gauge->readers);
 }
 
-/* Has the worker look, no sooner than FLEXMEM_EVENT_MS after the last event. */
+/* Queues the worker, no sooner than FLEXMEM_EVENT_MS after the last event. */
 static void deliver_soon(struct flexmem_gauge *gauge)
 {
 	unsigned long now = jiffies, next = READ_ONCE(gauge->next);
@@ -167,8 +174,8 @@ void flexmem_gauge_init(struct flexmem_gauge *gauge)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_gauge_init);
 
 /**
- * flexmem_gauge_fini - no event is delivered any more
- * @gauge: gauge that nothing changes any more
+ * flexmem_gauge_fini - stop delivering events
+ * @gauge: gauge that does not change any more
  *
  * Context: may sleep.
  */
@@ -193,9 +200,9 @@ void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_tell);
 
 /**
- * flexmem_pressure_set_memory - there is more memory than before, or less
+ * flexmem_pressure_set_memory - the amount of memory has changed
  * @accounts: accounts of the function
- * @memory: bytes there are or could be
+ * @memory: bytes that the function has or could have
  *
  * Context: any, but not under &flexmem_accounts.lock.
  */
@@ -212,7 +219,7 @@ void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
  * flexmem_pressure_freed - an ALLOC that has failed may succeed now
  * @accounts: accounts of the function
  *
- * Called when the memory can be found already; also does what
+ * Called after the memory has become free; also does what
  * flexmem_pressure_tell() does.
  *
  * Context: any, but not under &flexmem_accounts.lock.
@@ -222,7 +229,9 @@ void flexmem_pressure_freed(struct flexmem_accounts *accounts)
 	struct flexmem_gauge *gauge = &accounts->gauge;
 
 	atomic64_inc(&gauge->frees);
-	/* Counted before it looks: pairs with flexmem_pressure_failed(). */
+	/*
+	 * Counts before it reads @hungry: pairs with flexmem_pressure_failed().
+	 */
 	smp_mb__after_atomic();
 	if (READ_ONCE(gauge->hungry) >= READ_ONCE(gauge->told_frees))
 		deliver_soon(gauge);
@@ -232,7 +241,7 @@ void flexmem_pressure_freed(struct flexmem_accounts *accounts)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_freed);
 
 /**
- * flexmem_pressure_frees - how often memory has been freed
+ * flexmem_pressure_frees - number of frees so far
  * @accounts: accounts of the function
  *
  * Return: a count, for flexmem_pressure_failed() if an ALLOC that begins now
@@ -245,12 +254,12 @@ u64 flexmem_pressure_frees(struct flexmem_accounts *accounts)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_frees);
 
 /**
- * flexmem_pressure_failed - an ALLOC of a file has failed for want of memory
+ * flexmem_pressure_failed - an ALLOC of a file has failed for lack of memory
  * @accounts: accounts of the function
  * @listener: of the file
  * @began: flexmem_pressure_frees() when the ALLOC began
  *
- * The next free is an event for this file, or one that came since @began.
+ * The next free is an event for this file, and so is one since @began.
  */
 void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 			     struct flexmem_listener *listener, u64 began)
@@ -262,9 +271,15 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 	WRITE_ONCE(gauge->hungry,
 		   max3(gauge->hungry, gauge->told_frees, began));
 	spin_unlock(&accounts->lock);
-	/* Told before it looks: pairs with flexmem_pressure_freed(). */
+	/*
+	 * Sets @hungry before it reads @frees: pairs with
+	 * flexmem_pressure_freed().
+	 */
 	smp_mb();
-	/* One more, as those since may all have been delivered already. */
+	/*
+	 * Counts one more free, because those since @began may have been
+	 * delivered already.
+	 */
 	if (atomic64_read(&gauge->frees) != began)
 		flexmem_pressure_freed(accounts);
 }
@@ -273,7 +288,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_failed);
 /**
  * flexmem_pressure_succeeded - an ALLOC of a file has succeeded
  * @accounts: accounts of the function
- * @listener: of the file, which frees are no event for any more
+ * @listener: of the file; frees are no events for it any more
  */
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 				struct flexmem_listener *listener)
@@ -287,8 +302,8 @@ void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_succeeded);
 
 /**
- * flexmem_pressure_listen - what a new file knows
- * @listener: of the file, to initialise: there is an event for it at once, unless
+ * flexmem_pressure_listen - initial state of a new file
+ * @listener: of the file, to initialise. The file has an event at once, unless
  *	the level is FLEXMEM_PRESSURE_NONE
  */
 void flexmem_pressure_listen(struct flexmem_listener *listener)
@@ -301,7 +316,7 @@ void flexmem_pressure_listen(struct flexmem_listener *listener)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_listen);
 
 /**
- * flexmem_pressure_look - look at the event there is
+ * flexmem_pressure_look - read the pending event
  * @accounts: accounts of the function
  * @listener: of the file
  * @reading: receives the event, for flexmem_pressure_take()
@@ -317,7 +332,9 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 
 	spin_lock(&accounts->lock);
 	freed = listener->failed_at < gauge->told_frees;
-	/* A file that knows of no pressure does not hear that there is none. */
+	/*
+	 * A file that has read of no pressure gets no event that it has ended.
+	 */
 	is_new = freed || (listener->told_at != gauge->told_at &&
 			   (listener->told != FLEXMEM_PRESSURE_NONE ||
 			    gauge->told != FLEXMEM_PRESSURE_NONE));
@@ -338,7 +355,7 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_look);
 
 /**
- * flexmem_pressure_take - the file has read the event
+ * flexmem_pressure_take - mark the event as read
  * @accounts: accounts of the function
  * @listener: of the file
  * @reading: as flexmem_pressure_look() left it

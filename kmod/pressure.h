@@ -16,23 +16,24 @@ struct flexmem_accounts;
 /**
  * struct flexmem_gauge - how full a function is
  * @memory: bytes it has, or could have
- * @up: with so many bytes in use the level rises
- * @down: with less in use it falls
- * @level: of what is in use
- * @moved: it has changed since the latest event, and may be the same again
- * @told: the level that the latest event has told
- * @told_at: number of the latest event because of the level
+ * @up: the level rises when this many bytes are in use
+ * @down: the level falls when fewer bytes are in use
+ * @level: level of the bytes in use
+ * @moved: @level has changed since the latest event, and may be the same again
+ * @told: level in the latest event
+ * @told_at: number of the latest event about the level
  * @sequence: number of the latest event
  * @frees: how often memory was freed, from 1 on; not under the lock
- * @told_frees: of these, how many there were at the latest event
- * @hungry: what @frees or @told_frees was when the latest ALLOC failed; 0: none
- *	has. Below @told_frees every file that has failed has been told
+ * @told_frees: value of @frees at the latest event
+ * @hungry: the largest of @told_frees and the counts at which failed ALLOCs
+ *	began; 0: none has failed. Below @told_frees, every file with a failed ALLOC has been
+ *	told
  * @next: when the next event may be delivered, in jiffies
  * @deliver: delivers it
- * @readers: where one waits for an event; not under the lock
+ * @readers: waiting readers of events; not under the lock
  *
- * Protected by &flexmem_accounts.lock; @moved, @told_frees, @hungry and @next are
- * read without it, to see whether the worker has something to deliver.
+ * Protected by &flexmem_accounts.lock; @moved, @told_frees, @hungry and @next
+ * are read without it, to see whether the worker has something to deliver.
  */
 struct flexmem_gauge {
 	u64 memory;
@@ -52,11 +53,11 @@ struct flexmem_gauge {
 };
 
 /**
- * struct flexmem_listener - what an open file knows of the events
- * @told: the level that it was told last
- * @told_at: &flexmem_gauge.told_at when it was told that
- * @failed_at: &flexmem_gauge.frees when its last ALLOC began, if that has failed
- *	and the file was not told since of a free; else U64_MAX
+ * struct flexmem_listener - the state that an open file has read
+ * @told: level in its last event
+ * @told_at: &flexmem_gauge.told_at of that event
+ * @failed_at: &flexmem_gauge.frees when its last ALLOC began, if that has
+ *	failed and the file has read of no free since; else U64_MAX
  *
  * Protected by &flexmem_accounts.lock.
  */
@@ -68,9 +69,9 @@ struct flexmem_listener {
 
 /**
  * struct flexmem_reading - an event that is being read
- * @before: what the file knew
- * @after: what it will know
- * @event: what it is told
+ * @before: state of the file before
+ * @after: state of the file afterwards
+ * @event: event for the file
  */
 struct flexmem_reading {
 	struct flexmem_listener before;
@@ -85,9 +86,9 @@ void flexmem_gauge_set_memory(struct flexmem_gauge *gauge, u64 memory,
 			      u64 in_use);
 
 /**
- * flexmem_gauge_move - other bytes than before are in use
+ * flexmem_gauge_move - the bytes in use have changed
  * @gauge: gauge
- * @in_use: how many
+ * @in_use: bytes in use
  *
  * Context: under &flexmem_accounts.lock.
  */

@@ -2,9 +2,10 @@
 /*
  * Module parameters of flexmem.ko.
  *
- * Each is checked when the module is loaded, by the setter of its kind: a bad
- * value makes the load fail and says in the kernel log what is allowed. All are
- * readable in /sys/module/flexmem/parameters in the form they are set in.
+ * The setter of each parameter checks its value when the module is loaded. A
+ * bad value makes the load fail, and the kernel log says what is allowed. All
+ * are readable in /sys/module/flexmem/parameters in the form in which they are
+ * set.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -62,8 +63,8 @@ static const char *pf_open_name(unsigned int pf_open)
 }
 
 /**
- * struct choice_param - parameter with one of some names for a value
- * @value: where it is kept; an enum
+ * struct choice_param - parameter with a choice of names
+ * @value: the value; an enum
  * @name: gives the name of each value, NULL after the last
  */
 struct choice_param {
@@ -71,7 +72,7 @@ struct choice_param {
 	const char *(*name)(unsigned int value);
 };
 
-/* "a, b or c": all that there are. */
+/* Lists all names: "a, b or c". */
 static const char *list_names(const struct choice_param *choice, char *text,
 			      size_t size)
 {
@@ -116,8 +117,8 @@ static const struct kernel_param_ops choice_ops = {
 };
 
 /**
- * struct range_param - parameter with a whole number out of a range
- * @value: where it is kept
+ * struct range_param - parameter with a whole number in a range
+ * @value: the value
  * @min: least
  * @max: most
  */
@@ -154,7 +155,7 @@ static const struct kernel_param_ops range_ops = {
 	.get = range_get,
 };
 
-/* One size of the list; 0 if it is not one. */
+/* Parses one size of the list; 0 if it is not valid. */
 static u64 parse_size(const char *text)
 {
 	u64 size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the administrator sets: one copy a device, taken when it registers. */
+/* The administrator's settings. Each device takes a copy when it registers. */
 #ifndef _FLEXMEM_SETTINGS_H
 #define _FLEXMEM_SETTINGS_H
 
@@ -7,10 +7,10 @@
 #include <linux/flexmem.h>
 
 /**
- * enum flexmem_pf_open - who may open the node of a PF
- * @FLEXMEM_PF_OPEN_ADMIN: the administrator (CAP_SYS_ADMIN), whatever the mode
- *	of the inode lets others do
- * @FLEXMEM_PF_OPEN_MODE: whom the inode lets, as with a VF
+ * enum flexmem_pf_open - permission to open the node of a PF
+ * @FLEXMEM_PF_OPEN_ADMIN: only the administrator (CAP_SYS_ADMIN), whatever the
+ *	mode of the inode allows
+ * @FLEXMEM_PF_OPEN_MODE: as the mode of the inode allows, as with a VF
  */
 enum flexmem_pf_open {
 	FLEXMEM_PF_OPEN_ADMIN = 0,
@@ -19,17 +19,17 @@ enum flexmem_pf_open {
 
 /**
  * struct flexmem_settings - how a device is managed
- * @fit: which free block of a region is taken
- * @order: in which order regions are tried
+ * @fit: block strategy
+ * @order: region order
  * @acquire: when regions are acquired
  * @max_regions: cap on regions, 1 to FLEXMEM_MAX_SLOTS
- * @program_slots: of these, how many are set aside for programs
- * @max_handles: live allocations one client may have
+ * @program_slots: number of these set aside for programs
+ * @max_handles: limit of live allocations for each client
  * @lease_ms: how long a lease lasts, in milliseconds
- * @lease_total_ms: since it was taken first, until when it can be taken again;
- *	0: for ever
- * @pf_open: who may open it if it is a PF
- * @nr_sizes: how many of @sizes are used, at least 1
+ * @lease_total_ms: how long a lease can be renewed after it was first taken; 0:
+ *	without limit
+ * @pf_open: permission to open it if it is a PF
+ * @nr_sizes: number of @sizes in use, at least 1
  * @sizes: region sizes in the order they are tried, in bytes
  */
 struct flexmem_settings {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Snapshots: regions, owners and sums of one moment (B2).
+ * Snapshots: regions, owners and sums of one moment.
  *
- * All region locks are taken, and then the lock of the accounts, which each
- * charge takes under the lock of its region: so no block can change without its
- * charge, and none at all while the regions are copied.
+ * A snapshot takes all region locks, and then the lock of the accounts. Every
+ * charge takes the accounts' lock under the lock of its region. So no block can
+ * change without its charge, and nothing changes while the regions are copied.
  */
 
 #include <linux/cred.h>
@@ -68,7 +68,7 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 		add_owner(account, view);
 }
 
-/* Sparse cannot count locks taken in a loop: to it these two are balanced. */
+/* Sparse cannot count locks taken in a loop. These two look balanced to it. */
 static void lock_for_snapshot(struct flexmem_table *table,
 			      struct flexmem_region *region)
 {
@@ -124,7 +124,7 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 	struct flexmem_region *region[FLEXMEM_MAX_SLOTS];
 	unsigned int slot, nr = 0;
 
-	/* Regions come and go from the table under this lock or locked below. */
+	/* Every region enters and leaves the table under this lock. */
 	mutex_lock(&table->snapshot_lock);
 	view->leases = flexmem_lease_count(&table->slots);
 	rcu_read_lock();
@@ -135,7 +135,7 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 		lock_for_snapshot(table, region[nr++]);
 	}
 	fill_regions(table, region, nr, view);
-	/* From here on no charge changes; the regions need not wait for it. */
+	/* No charge can change from here on, so the regions can be unlocked. */
 	spin_lock(&table->accounts.lock);
 	while (nr)
 		unlock_after_snapshot(region[--nr]);
@@ -147,7 +147,7 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_snapshot);
 
 /**
- * flexmem_snapshot_room - how many owners there are
+ * flexmem_snapshot_room - number of owners
  * @table: region table
  *
  * Return: about as many as the next snapshot will have.

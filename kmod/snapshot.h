@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What one function looks like at one moment. */
+/* The state of one function at one moment. */
 #ifndef _FLEXMEM_SNAPSHOT_H
 #define _FLEXMEM_SNAPSHOT_H
 
@@ -13,13 +13,13 @@ struct flexmem_table;
 
 /**
  * struct flexmem_view - a function at one moment
- * @nr: regions there are
+ * @nr: number of regions
  * @used_program: bytes allocated for programs
- * @allocs: allocations made since the device is there
- * @leases: leases held
- * @sum: the ``out_`` members of the totals; the rest is not touched
- * @owner: receives owners; NULL: none wanted
- * @max_owners: how many there is room for
+ * @allocs: allocations made since the device was registered
+ * @leases: held leases
+ * @sum: the ``out_`` members of the totals; the others stay unchanged
+ * @owner: receives owners; NULL: none requested
+ * @max_owners: room in @owner
  * @region: the regions, in the order of their slots
  */
 struct flexmem_view {
