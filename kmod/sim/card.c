@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * A card, and its functions towards flexmem, whatever bus they are on.
- */
+/* A card, and the registration of its functions with flexmem, on any bus. */
 
 #include <linux/err.h>
 #include <linux/errno.h>
@@ -46,7 +44,7 @@ int sim_card_init(struct sim_card *card, const struct sim_geometry *geometry,
 }
 
 /**
- * sim_card_destroy - switch it off, and forget what is in its memory
+ * sim_card_destroy - switch the card off, and free its memory
  * @card: card; no function is bound
  */
 void sim_card_destroy(struct sim_card *card)
@@ -64,10 +62,10 @@ void sim_card_destroy(struct sim_card *card)
 }
 
 /**
- * sim_function_bind - have flexmem manage a function
+ * sim_function_bind - let flexmem manage a function
  * @fn: the function
  * @dev: its device
- * @name: what users see
+ * @name: name for users
  *
  * Return: 0, -EBUSY if it is bound, or what flexmem_device_register() returned.
  */
@@ -83,7 +81,7 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
 		.vm_page = SIM_VM_PAGE,
 		.vm_start = SIM_VM_START,
 		.vm_end = SIM_VM_END,
-		/* It is the machine's own memory. */
+		/* The card's memory is the machine's own memory. */
 		.caching = FLEXMEM_CACHED,
 		.ops = fn->ops,
 		.priv = fn,
@@ -91,7 +89,10 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
 	struct flexmem_dev *fdev;
 	int ret = -EBUSY;
 
-	/* Throughout the registration: no change of capacity goes unnoticed. */
+	/*
+	 * Held during the registration, so that no change of capacity gets
+	 * lost.
+	 */
 	mutex_lock(&fn->lock);
 	if (!fn->fdev) {
 		fn->dev = dev;
@@ -107,7 +108,7 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
 }
 
 /**
- * sim_function_unbind - take a function away from flexmem, and reset it
+ * sim_function_unbind - end flexmem's management of a function, and reset it
  * @fn: the function
  *
  * Return: 0, or -ENODEV if it is not bound.
@@ -129,7 +130,7 @@ int sim_function_unbind(struct sim_function *fn)
 }
 
 /**
- * sim_function_suspend - have flexmem leave a function alone
+ * sim_function_suspend - suspend a function
  * @fn: the function
  *
  * The card keeps its power and its memory.
@@ -152,7 +153,7 @@ int sim_function_suspend(struct sim_function *fn)
 }
 
 /**
- * sim_function_resume - let flexmem use a function again
+ * sim_function_resume - resume a function
  * @fn: the function
  *
  * Return: 0, also if it is not suspended; -ENODEV if it is not bound.
@@ -188,8 +189,8 @@ bool sim_function_suspended(struct sim_function *fn)
 }
 
 /**
- * sim_function_capacity_changed - tell flexmem, if it is bound
- * @fn: the function
+ * sim_function_capacity_changed - tell flexmem that the capacity has changed
+ * @fn: the function; nothing happens if it is not bound
  */
 void sim_function_capacity_changed(struct sim_function *fn)
 {
@@ -200,11 +201,11 @@ void sim_function_capacity_changed(struct sim_function *fn)
 }
 
 /**
- * sim_function_reset - have flexmem reset a function
+ * sim_function_reset - reset a function through flexmem
  * @fn: the function
  *
- * Return: 0, -ENODEV if it is not bound, -EBUSY while it is suspended, or
- * what flexmem_device_reset() returned.
+ * Return: 0, -ENODEV if it is not bound, -EBUSY while it is suspended, or what
+ * flexmem_device_reset() returned.
  */
 int sim_function_reset(struct sim_function *fn)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A simulated card as its driver sees it: one PF and some VFs, each of which is
- * bound to flexmem on its own.
+ * A simulated card as its driver sees it: one PF and some VFs. Each function is
+ * bound to flexmem by itself.
  *
- * It knows no bus, no module parameter and no debugfs: main.c makes a platform
- * device of each function, debugfs.c has the knobs, and tests do without both.
+ * It knows no bus, no module parameter and no debugfs. main.c makes a platform
+ * device of each function, and debugfs.c has the knobs; tests use neither.
  * Calls run downwards only:
  *
  *   main -> debugfs, card
- *   debugfs -> card, firmware (the probe), mailbox (what goes wrong), memory
+ *   debugfs -> card, firmware (the probe), mailbox (faults), memory
  *   card -> ops, firmware (the power switch), mailbox, memory; flexmem.ko
- *   ops -> mailbox (the host's end), memory (likewise)
- *   firmware -> mailbox (the firmware's end), memory (likewise)
+ *   ops -> mailbox and memory (the host's end)
+ *   firmware -> mailbox and memory (the firmware's end)
  */
 #ifndef _FLEXMEM_SIM_CARD_H
 #define _FLEXMEM_SIM_CARD_H
@@ -29,27 +29,31 @@ struct device;
  * struct sim_function - the PF or a VF
  * @card: its card
  * @index: 0 for the PF, 1 + n for VF n
- * @ops: what flexmem calls; tests put something in between
+ * @ops: operations for flexmem; tests replace some
  * @dev: while it is bound: for messages
- * @turn: held by the operation that talks to the firmware; others wait in line,
- *	each for one holder at most, since flexmem calls two at a time at most
- * @lock: held from before the registration with flexmem until its result is
- *	in @fdev
+ * @turn: held by the operation that talks to the firmware. flexmem calls at
+ *	most two operations at a time, so each waits for at most one other
+ * @lock: held from before the registration with flexmem until its result is in
+ *	@fdev
  * @fdev: the device registered with flexmem, or NULL
- * @suspended: flexmem was told to leave it alone
+ * @suspended: flexmem_device_suspend() was called for it
  *
- * All but @dev, @fdev and @suspended never change while the card is there.
+ * Only @dev, @fdev and @suspended change during the life of the card.
  */
 struct sim_function {
 	struct sim_card *card;
 	unsigned int index;
 	const struct flexmem_device_ops *ops;
 	struct device *dev;
-	/* Innermost of the host's locks: only the mailbox's come after it. */
+	/*
+	 * Innermost of the host's locks: only the mailbox's locks are taken
+	 * under it.
+	 */
 	struct mutex turn;
 	/*
-	 * Protects @fdev and @suspended. Taken before all locks of flexmem, and held while
-	 * flexmem calls operations, so they do not take it.
+	 * Protects @fdev and @suspended. Taken before all locks of flexmem, and
+	 * held while flexmem calls operations, so an operation must not take
+	 * it.
 	 */
 	struct mutex lock;
 	struct flexmem_dev *fdev;
@@ -58,7 +62,7 @@ struct sim_function {
 
 /**
  * struct sim_card - a card
- * @mbox: the way to its firmware
+ * @mbox: mailbox of its firmware
  * @memory: its memory
  * @fw: the firmware
  * @slots: entries of each VF's table

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The simulator's knobs, /sys/kernel/debug/flexmem_sim: what goes wrong next,
- * and what an engineer with a probe on the board would see and change.
- * Documentation/simulator.rst describes each file. No promise of an ABI.
+ * The simulator's knobs, /sys/kernel/debug/flexmem_sim: faults to come, and the
+ * view of an engineer with a probe on the board. Documentation/simulator.rst
+ * describes each file. This is no ABI.
  */
 
 #include <linux/debugfs.h>
@@ -39,7 +39,7 @@ static const char * const sim_stat_names[SIM_NR_STATS] = {
 	[SIM_RESETS] = "resets",
 };
 
-/* Commands that faults can be for; a reset cannot go wrong. */
+/* Commands that faults can be for; a reset cannot fail. */
 static const char * const sim_command_names[] = {
 	[SIM_ANY] = "any",
 	[SIM_ACQUIRE] = "acquire",
@@ -271,7 +271,7 @@ static int memory_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(memory);
 
-/* Beside the card's knobs: what the kernel's own fault injection has. */
+/* The kernel's own fault injection, next to the card's knobs. */
 static void add_fault_attr(struct dentry *dir)
 {
 #if defined(CONFIG_FAULT_INJECTION) && defined(CONFIG_FAULT_INJECTION_DEBUG_FS)
@@ -304,7 +304,7 @@ void sim_debugfs_add_card(struct sim_card *card)
 }
 
 /**
- * sim_debugfs_remove_card - wait for users of the knobs, and take them away
+ * sim_debugfs_remove_card - wait for users of the knobs, and remove them
  * @card: the card
  */
 void sim_debugfs_remove_card(struct sim_card *card)
@@ -336,7 +336,7 @@ void sim_debugfs_add_function(struct sim_function *fn)
 }
 
 /**
- * sim_debugfs_remove_function - wait for users of the knobs, and take them away
+ * sim_debugfs_remove_function - wait for users of the knobs, and remove them
  * @fn: the function
  */
 void sim_debugfs_remove_function(struct sim_function *fn)

@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The card's firmware: owns the map of physical memory and every function's
- * table and capacity. It runs in a thread of its own, knows nothing but
- * messages, and believes none of them unchecked, as real firmware does.
+ * table and capacity. It runs in a thread of its own, knows only messages, and
+ * checks each of them, as real firmware does.
  *
- * Memory is a list of pieces ordered by base, without overlap; what is between
- * them is free. A new piece goes to the lowest place that fits.
+ * Memory is a list of pieces ordered by base, without overlap. The memory
+ * between them is free. A new piece goes to the lowest place that fits.
  *
- * Lost replies. The host cannot know the outcome of a command whose reply it
- * did not get. So a command says what is to be so afterwards, and is answered as
- * carried out if it is so already; the host names the memory that it acquires.
- * Then the host can repeat a command, or send the one that makes its effect
- * undone, until it gets a reply, and nothing has to be remembered here for it.
- * Commands of a function are carried out in order, each once at most: its number
- * only grows.
+ * Lost replies. The host cannot know the outcome of a command without a reply.
+ * So a command describes a state, and succeeds if that state is reached
+ * already, and the host names the memory that it acquires. The host can
+ * therefore repeat a command, or send the one that undoes it, until it gets a
+ * reply. The firmware has to remember nothing for that. Commands of a function
+ * are carried out in order, each at most once, because its number only grows.
  *
- * A reset gives back all memory of the function and empties its tables.
+ * A reset releases all memory of the function and empties its tables.
  *
  * Moving data (scrub, read, write, copy) ends when its caller gives up
  * (mailbox.c).
  *
- * Memory that is given back keeps its bytes, and comes with them to whoever
- * acquires it next.
+ * Released memory keeps its bytes. The next function that acquires the memory
+ * gets them.
  *
- * A function whose programs were stopped (quiesce) can only give back until it is
- * reset. This card runs no programs.
+ * After a quiesce a function can only release memory until it is reset. This
+ * card runs no programs.
  */
 
 #include <linux/delay.h>
@@ -41,10 +40,12 @@
 #include "mailbox.h"
 #include "memory.h"
 
-/* Addresses and lengths that can be zeroed, and copied by the card itself. */
+/*
+ * Unit of addresses and lengths for zeroing, and for copies by the card itself.
+ */
 #define FW_UNIT 128
 
-/* How much data is moved before it is asked whether to go on. */
+/* Bytes moved before the firmware checks whether the caller still waits. */
 #define FW_DATA_STEP SZ_16M
 
 /**
@@ -52,10 +53,10 @@
  * @node: in &struct sim_firmware.pieces
  * @base: physical address of its first byte
  * @size: bytes
- * @name: what its owner calls it
+ * @name: its owner's name for it
  * @owner: the function
  * @slot: entry of its table that points here, or SIM_NO_SLOT
- * @last_slot: the one that did last
+ * @last_slot: the last entry that pointed here
  */
 struct fw_piece {
 	struct list_head node;
@@ -69,12 +70,12 @@ struct fw_piece {
 
 /**
  * struct fw_mapping - an entry of a function's page table
- * @piece: what it points at; NULL: an empty entry
- * @offset: first byte in that
+ * @piece: mapped memory; NULL: an empty entry
+ * @offset: first byte in that memory
  * @space: name of its device-virtual space
- * @address: first address there
+ * @address: first address in that space
  * @size: bytes
- * @access: what programs may do
+ * @access: allowed accesses of programs
  */
 struct fw_mapping {
 	struct fw_piece *piece;
@@ -91,7 +92,7 @@ struct fw_mapping {
  * @used: bytes it has
  * @slots: entries of its table; 0: the PF, which has none
  * @usable_slots: only entries below this one may be filled
- * @quiet: its programs were stopped, for its memory goes back
+ * @quiet: its programs were stopped before its memory is released
  * @table: its table: the memory each entry points at, or NULL
  * @mappings: its page table, of all its spaces
  * @seq: number of the latest command that was carried out
@@ -109,7 +110,7 @@ struct fw_function {
 
 /**
  * struct sim_firmware - the firmware of one card
- * @mbox: where messages come from; never changes
+ * @mbox: its mailbox; never changes
  * @thread: runs it; never changes
  * @memory: bytes of device memory; never changes
  * @chips: the bytes themselves; only the thread uses them
@@ -123,9 +124,9 @@ struct sim_firmware {
 	u64 memory;
 	struct sim_memory *chips;
 	/*
-	 * Protects all below from the probe on the board, which changes
-	 * nothing but capacities and usable slots. Taken before
-	 * &struct sim_mailbox.lock.
+	 * Protects the members below from the probe on the board, which changes
+	 * only capacities and usable slots. Taken before &struct
+	 * sim_mailbox.lock.
 	 */
 	struct mutex lock;
 	struct list_head pieces;
@@ -144,7 +145,7 @@ static struct fw_piece *fw_find(struct sim_firmware *fw, unsigned int owner,
 	return NULL;
 }
 
-/* Put a piece of that size at the lowest place that fits. */
+/* Places a piece at the lowest address that fits. */
 static bool fw_place(struct sim_firmware *fw, struct fw_piece *piece)
 {
 	u64 align = piece->size >= SZ_1G ? SZ_1G : SIM_GRANULE;
@@ -283,7 +284,7 @@ static enum sim_status fw_slot_set(struct sim_firmware *fw,
 		return SIM_SLOT_FILLED;
 	if (piece->slot != SIM_NO_SLOT)
 		return SIM_IN_USE;
-	/* What it held last it may hold again: that undoes a clear. */
+	/* A piece may return to its last entry, because that undoes a clear. */
 	if (req->slot >= f->usable_slots && req->slot != piece->last_slot)
 		return SIM_SLOT_REFUSED;
 	fw_point(f, req->slot, piece);
@@ -307,7 +308,9 @@ static enum sim_status fw_slot_clear(struct sim_firmware *fw,
 	return SIM_OK;
 }
 
-/* One step of @size bytes, at @address; @done bytes were moved before it. */
+/*
+ * Moves one part of @size bytes at @address; @done bytes were moved before it.
+ */
 static int fw_move(struct sim_firmware *fw, const struct sim_request *req,
 		   u64 address, u64 from, u64 done, u64 size)
 {
@@ -331,7 +334,9 @@ static bool fw_is_within(const struct fw_piece *piece, u64 offset, u64 bytes)
 	return offset <= piece->size && bytes <= piece->size - offset;
 }
 
-/* What is wrong with a range. @from: the piece that is copied from, or NULL. */
+/*
+ * The fault in a range. @from: the piece that is the source of a copy, or NULL.
+ */
 static enum sim_status fw_check_data(const struct sim_request *req,
 				     const struct fw_piece *piece,
 				     const struct fw_piece *from)
@@ -355,7 +360,7 @@ static enum sim_status fw_check_data(const struct sim_request *req,
 	return SIM_OK;
 }
 
-/* Scrub, read, write and copy, for as long as the caller waits. */
+/* Scrub, read, write and copy. Stops when the caller gives up. */
 static enum sim_status fw_data(struct sim_firmware *fw, unsigned int function,
 			       const struct sim_request *req)
 {
@@ -377,7 +382,10 @@ static enum sim_status fw_data(struct sim_firmware *fw, unsigned int function,
 	for (done = 0; done < req->bytes; done += step) {
 		u64 address = piece->base + req->offset + done;
 
-		/* To the next multiple: no page is cut in two. */
+		/*
+		 * Up to the next multiple, so that no page is split between two
+		 * parts.
+		 */
 		step = min(req->bytes - done,
 			   FW_DATA_STEP - address % FW_DATA_STEP);
 		if (!sim_mailbox_data_begin(fw->mbox, function, req->seq))
@@ -438,7 +446,10 @@ static enum sim_status fw_vm_map(struct sim_firmware *fw, unsigned int function,
 	return SIM_OK;
 }
 
-/* It cannot cut an entry in two: what is partly in the range goes whole. */
+/*
+ * Entries cannot be split: an entry that lies partly in the range is removed as
+ * a whole.
+ */
 static enum sim_status fw_vm_unmap(struct fw_function *f,
 				   const struct sim_request *req)
 {
@@ -469,7 +480,7 @@ static void fw_reset(struct sim_firmware *fw, unsigned int function)
 	sim_mailbox_count(fw->mbox, SIM_RESETS);
 }
 
-/* What a function whose programs were stopped may still ask for. */
+/* Commands that a function may still send after its programs were stopped. */
 static bool fw_gives_back(enum sim_command command)
 {
 	return command == SIM_QUIESCE || command == SIM_SLOT_CLEAR ||
@@ -484,7 +495,7 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 {
 	struct fw_function *f = &fw->functions[function];
 
-	/* Those without a number are hints, and do no harm at any time. */
+	/* Messages without a number are hints, and harmless at any time. */
 	if (req->seq && req->seq <= f->seq)
 		return SIM_OUT_OF_ORDER;
 	f->seq = max(f->seq, req->seq);
@@ -501,7 +512,7 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 	case SIM_SLOT_CLEAR:
 		return fw_slot_clear(fw, function, req);
 	case SIM_QUIESCE:
-		/* There are none. */
+		/* This card runs no programs. */
 		f->quiet = true;
 		return SIM_OK;
 	case SIM_CAPACITY:
@@ -531,7 +542,7 @@ static void fw_handle(struct sim_firmware *fw, unsigned int function,
 		sim_mailbox_reset_done(fw->mbox, function);
 		return;
 	}
-	/* Without a reply, and so without faults. */
+	/* No reply, and so no faults. */
 	if (!req->seq) {
 		fw_carry_out(fw, function, req, &reply);
 		return;
@@ -563,7 +574,7 @@ static int fw_run(void *data)
 
 /**
  * sim_firmware_start - switch the card on
- * @mbox: where messages come from
+ * @mbox: its mailbox
  * @chips: the card's memory
  * @geometry: how the card is built; checked by the caller
  *
@@ -608,7 +619,7 @@ err_free:
 
 /**
  * sim_firmware_stop - switch the card off
- * @fw: the firmware; nobody sends messages any more
+ * @fw: the firmware; no more messages are sent
  */
 void sim_firmware_stop(struct sim_firmware *fw)
 {
@@ -642,8 +653,8 @@ u64 sim_firmware_capacity(struct sim_firmware *fw, unsigned int function)
  * sim_firmware_set_capacity - change a function's capacity
  * @fw: the firmware
  * @function: which function
- * @bytes: multiple of the granule, at most the card's memory; less than the
- *	function has means that it gets nothing more
+ * @bytes: multiple of the granule, at most the card's memory; may be less than
+ *	the function has: then it cannot acquire more
  *
  * Return: 0 or -EINVAL.
  */
@@ -698,15 +709,15 @@ int sim_firmware_set_usable_slots(struct sim_firmware *fw,
 }
 
 /**
- * sim_firmware_translate - where a program's access would go
+ * sim_firmware_translate - translate the address of a program's access
  * @fw: the firmware
- * @function: whose program
+ * @function: function that runs the program
  * @space: the device-virtual space it runs in
- * @address: what it reaches for
- * @access: what it wants to do there, of enum flexmem_vm_access
+ * @address: accessed address
+ * @access: kind of access, of enum flexmem_vm_access
  * @physical: receives the physical address
  *
- * Return: false if it faults.
+ * Return: false if the access faults.
  */
 bool sim_firmware_translate(struct sim_firmware *fw, unsigned int function,
 			    u64 space, u64 address, u32 access, u64 *physical)
@@ -732,10 +743,10 @@ bool sim_firmware_translate(struct sim_firmware *fw, unsigned int function,
 }
 
 /**
- * sim_firmware_next_piece - what memory a function has
+ * sim_firmware_next_piece - iterate over the memory of a function
  * @fw: the firmware
  * @function: which function
- * @piece: the piece before, all zero at first; receives the next one, by base
+ * @piece: the previous piece, all zero at first; receives the next one, by base
  *
  * Return: false if there is none.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The card's firmware. The host speaks to it by messages only (mailbox.h); what
- * is declared here is the card's power switch and a probe on its board, for
+ * The card's firmware. The host talks to it only through messages (mailbox.h).
+ * This header declares the card's power switch and a probe on its board, for
  * debugfs.c and tests.
  */
 #ifndef _FLEXMEM_SIM_FIRMWARE_H
@@ -15,12 +15,12 @@ struct sim_firmware;
 struct sim_mailbox;
 struct sim_memory;
 
-/* What device memory is given out in. */
+/* Unit of device memory. */
 #define SIM_GRANULE SZ_2M
 
 /*
- * Pages of device-virtual spaces, their bounds (nothing is ever at address 0), and
- * how many ranges a function may map.
+ * Pages and bounds of device-virtual spaces (address 0 is never mapped), and
+ * the number of ranges that a function may map.
  */
 #define SIM_VM_PAGE SZ_64K
 #define SIM_VM_START ((u64)SIM_VM_PAGE)

@@ -5,27 +5,26 @@
  *
  * Each function has a channel of its own, as with SR-IOV hardware: a queue of
  * requests, taken in order, and one reply at a time. Requests and replies are
- * copied, never pointed to: a reply that comes after its caller gave up finds
- * nobody waiting for its number, is counted, and that is all.
+ * copied, never pointed to. A reply that comes after its caller gave up finds
+ * no caller with its number. It is only counted.
  *
- * Who gets a reply is decided in one place, under the lock: either the reply
- * finds its caller waiting, and then the caller does return with it, whatever
- * timer or signal comes at the same moment; or the caller has given up, and then
- * no later reply to that number is ever accepted. The firmware is not told which:
- * what is to be done about a reply that did not arrive is flexmem's affair.
+ * Whether a caller gets its reply is decided in one place, under the lock.
+ * Either the reply finds its caller waiting; then the caller returns with it,
+ * even if a timer or signal comes at the same moment. Or the caller has given
+ * up; then no later reply to that number is accepted. The firmware does not
+ * learn the outcome. flexmem handles replies that did not arrive.
  *
  * Data does not go through the queue: its request names a buffer of the caller.
- * The firmware moves data piece by piece, and before each piece asks whether
- * the number is still waited for; a caller who gives up waits for the end of
- * the piece that is being moved, if any. So from its return on no byte is moved
- * for it, neither from or to its buffer nor in the card's memory: hardware would
- * take the buffer out of its IOMMU and stop the copy engine.
+ * The firmware moves data in parts, and checks before each part whether the
+ * caller still waits. A caller that gives up waits for the end of the part that
+ * is being moved, if any. After its return no byte is moved for it, neither in
+ * its buffer nor in the card's memory. Real hardware would remove the buffer
+ * from its IOMMU and stop the copy engine.
  *
- * Besides the queue, a function has a reset register. Writing it cannot be
- * lost, as a register of the hardware cannot (PCI calls this a function level
- * reset): it throws away what is queued, and the firmware looks at it before it
- * takes any further message of that function. A firmware that is dead starts
- * again.
+ * In addition to the queue, a function has a reset register. Like a register of
+ * real hardware (PCI calls this a function level reset), a write to it cannot
+ * be lost. It discards the queue, and the firmware handles it before any
+ * further message of that function. A dead firmware starts again.
  */
 
 #include <linux/jiffies.h>
@@ -34,15 +33,15 @@
 #include "mailbox.h"
 
 /*
- * Numbers begin here, and a stale reply carries one that is that much too old:
- * so there is an old number to reply to from the first message on.
+ * Numbers begin here, and a stale reply carries a number that is this much too
+ * old. So an old number exists from the first message on.
  */
 #define SIM_STALE_AGE 8
 
 #ifdef CONFIG_FAULT_INJECTION
 DECLARE_FAULT_ATTR(sim_fault_attr);
 
-/* Asked by who sends: fail-nth counts only what its own task does. */
+/* Called by the sender: fail-nth counts only the calls of its own task. */
 static bool sim_should_fail(void)
 {
 	return should_fail(&sim_fault_attr, 1);
@@ -99,12 +98,14 @@ void sim_mailbox_set_dead(struct sim_mailbox *mbox, bool dead)
 }
 
 /**
- * sim_mailbox_fault - whether a fault strikes this message, counting it down
+ * sim_mailbox_fault - does a fault strike this message
  * @mbox: the mailbox
  * @fault: which fault
- * @command: what the message asks for
+ * @command: command in the message
  *
- * Return: true when something has to go wrong.
+ * Counts the fault down.
+ *
+ * Return: true if it does.
  */
 bool sim_mailbox_fault(struct sim_mailbox *mbox, enum sim_fault fault,
 		       enum sim_command command)
@@ -126,8 +127,8 @@ static bool sim_channel_put(struct sim_channel *ch,
 }
 
 /*
- * Number the request and queue it; false while there is no room. From here on
- * its reply is awaited.
+ * Numbers the request and queues it; false while there is no room. From here on
+ * a caller waits for its reply.
  */
 static bool sim_channel_send(struct sim_mailbox *mbox, struct sim_channel *ch,
 			     struct sim_request *req)
@@ -138,7 +139,7 @@ static bool sim_channel_send(struct sim_mailbox *mbox, struct sim_channel *ch,
 	if (ch->head - ch->tail == SIM_QUEUE)
 		goto out_unlock;
 
-	/* One at a time for each function: ops.c has them wait in line. */
+	/* One at a time for each function, because ops.c serialises them. */
 	WARN_ON_ONCE(ch->waiting);
 	req->seq = ++ch->seq;
 	ch->waiting = req->seq;
@@ -155,7 +156,10 @@ out_unlock:
 	return sent;
 }
 
-/* The reply is here, or a fault took it away and nobody waits for such. */
+/*
+ * The reply has arrived, or a fault took it away and the host does not wait
+ * then.
+ */
 static bool sim_channel_is_over(struct sim_mailbox *mbox,
 				struct sim_channel *ch)
 {
@@ -168,9 +172,9 @@ static bool sim_channel_is_over(struct sim_mailbox *mbox,
 }
 
 /*
- * End the wait for a request that was sent: with its reply if that is here by
- * now, else as @left says, which wait_event_killable_timeout() returned:
- * negative if the caller was killed.
+ * Ends the wait for a request that was sent. Returns its reply if that has
+ * arrived by now. Otherwise @left, from wait_event_killable_timeout(), gives
+ * the error: it is negative if the caller was killed.
  */
 static int sim_channel_finish(struct sim_mailbox *mbox, struct sim_channel *ch,
 			      struct sim_reply *reply, long left)
@@ -193,12 +197,12 @@ static int sim_channel_finish(struct sim_mailbox *mbox, struct sim_channel *ch,
 /**
  * sim_mailbox_call - send a request and wait for its reply
  * @mbox: the mailbox
- * @function: who sends
+ * @function: sender
  * @req: the request; its @seq is written: 0 if it was not sent
  * @reply: receives the reply
  *
- * When this fails and @req->seq is not 0, the request may have been carried
- * out, or may be later; but no data is moved for it any more.
+ * If this fails and @req->seq is not 0, the request may have been carried out,
+ * or may be later. No data is moved for it any more.
  *
  * Context: May sleep, for no longer than the timeout. One caller at a time for
  * each function.
@@ -233,7 +237,7 @@ int sim_mailbox_call(struct sim_mailbox *mbox, unsigned int function,
 					   left);
 	ret = sim_channel_finish(mbox, ch, reply, left);
 	if (ret) {
-		/* For no longer than it takes to move one piece of data. */
+		/* For no longer than the firmware needs to move one part. */
 		mutex_lock(&ch->data);
 		mutex_unlock(&ch->data);
 	}
@@ -241,12 +245,12 @@ int sim_mailbox_call(struct sim_mailbox *mbox, unsigned int function,
 }
 
 /**
- * sim_mailbox_post - send a request that nobody waits for
+ * sim_mailbox_post - send a request without a reply
  * @mbox: the mailbox
- * @function: who sends
+ * @function: sender
  * @req: the request; its @seq is 0
  *
- * It may get lost, or find no room.
+ * The request may get lost, or find no room.
  *
  * Context: any in which a spinlock can be taken.
  */
@@ -273,12 +277,12 @@ static bool sim_channel_is_reset(struct sim_mailbox *mbox,
 /**
  * sim_mailbox_reset - reset a function
  * @mbox: the mailbox
- * @function: which one; nobody calls for it
+ * @function: function without a caller in sim_mailbox_call()
  *
- * Waits for the firmware within the bounds of a command. It does not matter if
- * the wait ends early: the register stays set, and nothing that is sent for
- * this function afterwards overtakes it. If the firmware is dead it starts
- * again, and goes on with what is queued for the other functions.
+ * Waits for the firmware within the bounds of a command. The wait may end early
+ * without harm: the register stays set, and no later message of this function
+ * overtakes it. A dead firmware starts again, and continues with the queues of
+ * the other functions.
  *
  * Context: May sleep.
  */
@@ -297,7 +301,7 @@ void sim_mailbox_reset(struct sim_mailbox *mbox, unsigned int function)
 				    msecs_to_jiffies(READ_ONCE(mbox->timeout_ms)));
 }
 
-/* The next thing to do, if there is one: the functions in turn. */
+/* The next message or reset, if there is one. Serves the functions in turn. */
 static bool sim_mailbox_try_take(struct sim_mailbox *mbox,
 				 unsigned int *function,
 				 struct sim_request *req)
@@ -335,12 +339,12 @@ out_unlock:
 /**
  * sim_mailbox_take - wait for the next request
  * @mbox: the mailbox
- * @function: receives who sent it
+ * @function: receives its sender
  * @req: receives the request
  *
  * Context: The firmware's thread.
  *
- * Return: false when the thread has to stop.
+ * Return: false if the thread must stop.
  */
 bool sim_mailbox_take(struct sim_mailbox *mbox, unsigned int *function,
 		      struct sim_request *req)
@@ -384,8 +388,8 @@ static void sim_channel_lose(struct sim_mailbox *mbox, struct sim_channel *ch,
 /**
  * sim_mailbox_answer - send a reply
  * @mbox: the mailbox
- * @function: to whom
- * @command: what had been asked for
+ * @function: receiver
+ * @command: command of the request
  * @reply: the reply
  */
 void sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
@@ -414,9 +418,9 @@ void sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
 }
 
 /**
- * sim_mailbox_data_begin - may the firmware move data for a request?
+ * sim_mailbox_data_begin - may the firmware move data for a request
  * @mbox: the mailbox
- * @function: who sent it
+ * @function: sender of the request
  * @seq: its number
  *
  * Return: true if the sender still waits for the reply; then it waits for
@@ -438,9 +442,9 @@ bool sim_mailbox_data_begin(struct sim_mailbox *mbox, unsigned int function,
 }
 
 /**
- * sim_mailbox_data_end - the data was moved
+ * sim_mailbox_data_end - a part of the data was moved
  * @mbox: the mailbox
- * @function: for whom
+ * @function: sender of the request
  */
 void sim_mailbox_data_end(struct sim_mailbox *mbox, unsigned int function)
 {
@@ -450,7 +454,7 @@ void sim_mailbox_data_end(struct sim_mailbox *mbox, unsigned int function)
 /**
  * sim_mailbox_reset_done - clear the reset register
  * @mbox: the mailbox
- * @function: whose
+ * @function: function that was reset
  */
 void sim_mailbox_reset_done(struct sim_mailbox *mbox, unsigned int function)
 {

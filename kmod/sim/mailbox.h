@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The mailbox between the host and the card's firmware: the form of messages,
- * the host's end (ops.c), the firmware's end (firmware.c), and what can go
- * wrong on the way (debugfs.c). See mailbox.c for the rules.
+ * the host's end (ops.c), the firmware's end (firmware.c), and the faults on
+ * the way (debugfs.c). mailbox.c describes the rules.
  */
 #ifndef _FLEXMEM_SIM_MAILBOX_H
 #define _FLEXMEM_SIM_MAILBOX_H
@@ -16,7 +16,7 @@
 #ifdef CONFIG_FAULT_INJECTION
 #include <linux/fault-inject.h>
 
-/* Asked before a message is sent. */
+/* Consulted before a message is sent. */
 extern struct fault_attr sim_fault_attr;
 #endif
 
@@ -32,24 +32,24 @@ extern struct fault_attr sim_fault_attr;
 #define SIM_MAX_LATENCY_US 10000000
 
 /**
- * enum sim_command - what a message asks for
- * @SIM_ANY: never sent: any command, for the choice of faults
- * @SIM_ACQUIRE: take @bytes and call them @memory, unless the function has memory
- *	of that name; answers with @base
- * @SIM_RELEASE: give @memory back, if the function has it
+ * enum sim_command - the command in a message
+ * @SIM_ANY: never sent: any command, to select messages for faults
+ * @SIM_ACQUIRE: take @bytes and name them @memory, unless the function has
+ *	memory of that name; the answer has @base
+ * @SIM_RELEASE: release @memory, if the function has it
  * @SIM_SLOT_SET: let entry @slot point at @memory
- * @SIM_SLOT_CLEAR: empty entry @slot, if it is not
- * @SIM_QUIESCE: let no program of the function begin or go on: only what gives
- *	back is carried out from now on, until a reset
- * @SIM_CAPACITY: answers with @bytes
+ * @SIM_SLOT_CLEAR: empty entry @slot, if it is filled
+ * @SIM_QUIESCE: stop the programs of the function. Until a reset only commands
+ *	that release memory are carried out
+ * @SIM_CAPACITY: the answer has @bytes
  * @SIM_SCRUB: zero @bytes of @memory from @offset on
  * @SIM_READ: copy that range to @buffer
- * @SIM_WRITE: copy it from @buffer
- * @SIM_COPY: copy it from @from_memory, from @from_offset on
- * @SIM_VM_MAP: let programs reach @bytes of @memory, from @offset on, at @address
- *	of @space, for @access
- * @SIM_VM_UNMAP: map nothing in @bytes from @address of @space on
- * @SIM_RESET: made by the mailbox out of the function's reset register
+ * @SIM_WRITE: copy @buffer to that range
+ * @SIM_COPY: copy to that range from @from_memory, from @from_offset on
+ * @SIM_VM_MAP: let programs reach @bytes of @memory, from @offset on, at
+ *	@address of @space, for @access
+ * @SIM_VM_UNMAP: unmap @bytes from @address of @space on
+ * @SIM_RESET: made by the mailbox from the function's reset register
  */
 enum sim_command {
 	SIM_ANY,
@@ -69,22 +69,22 @@ enum sim_command {
 };
 
 /**
- * enum sim_status - what the firmware answers
+ * enum sim_status - status in a reply
  * @SIM_OK: carried out
  * @SIM_FAILED: the firmware failed; nothing has changed
- * @SIM_NO_SPACE: no piece of memory is as large as asked for
- * @SIM_OVER_CAPACITY: the function may not have that much
+ * @SIM_NO_SPACE: no free piece of memory is large enough
+ * @SIM_OVER_CAPACITY: the function's capacity is reached
  * @SIM_SLOT_REFUSED: this entry of the table may not be used
  * @SIM_SLOT_FILLED: the entry points at other memory
  * @SIM_BAD_SIZE: zero, or not a multiple of the granule
- * @SIM_BAD_MEMORY: the function has no such memory, or some of another size
- * @SIM_BAD_RANGE: empty, not all in the memory, not aligned as it must be, or
- *	overlapping the one that is copied from
+ * @SIM_BAD_MEMORY: the function has no such memory, or of another size
+ * @SIM_BAD_RANGE: empty, not all in the memory, not aligned, or overlapping the
+ *	source of a copy
  * @SIM_IN_USE: an entry of the table points at the memory, it is mapped, or
  *	something is mapped in the range
  * @SIM_BAD_COMMAND: unknown, or not for this kind of function
- * @SIM_QUIET: nothing but giving back is carried out any more
- * @SIM_OUT_OF_ORDER: the number has passed, or nobody waits for it any more
+ * @SIM_QUIET: only commands that release memory are carried out
+ * @SIM_OUT_OF_ORDER: the number has passed, or its caller has given up
  */
 enum sim_status {
 	SIM_OK,
@@ -104,19 +104,19 @@ enum sim_status {
 
 /**
  * struct sim_request - message to the firmware
- * @seq: number of the message; 0: nobody waits, and no reply is sent
- * @command: what to do
+ * @seq: number of the message; 0: no caller waits, and no reply is sent
+ * @command: command
  * @slot: entry of the function's table
- * @bytes: size of the memory wanted, or of the range
+ * @bytes: size of the memory to acquire, or of the range
  * @memory: the host's name of a piece of memory, never used twice
  * @offset: first byte of the range in that piece
- * @from_memory: the piece that is copied from
- * @from_offset: first byte of the range in that piece
+ * @from_memory: piece that is the source of a copy
+ * @from_offset: first byte of the source in that piece
  * @space: the host's name of a device-virtual space
- * @address: first address of the range in that
+ * @address: first address of the range in that space
  * @access: of enum flexmem_vm_access
- * @buffer: of the host, for the data; not looked at unless the mailbox lets
- *	the firmware move data for this request: sim_mailbox_data_begin()
+ * @buffer: of the host, for the data; the firmware uses it only while the
+ *	mailbox lets it move data for this request: sim_mailbox_data_begin()
  */
 struct sim_request {
 	u64 seq;
@@ -148,13 +148,13 @@ struct sim_reply {
 };
 
 /**
- * enum sim_fault - what can go wrong with the next messages
+ * enum sim_fault - faults for the next messages
  * @SIM_FAIL_COMMANDS: answered with SIM_FAILED
  * @SIM_DROP_REQUESTS: lost before the firmware sees it
  * @SIM_DROP_REPLIES: carried out, but the reply is lost
  * @SIM_DUPLICATE_REPLIES: the reply comes twice
  * @SIM_STALE_REPLIES: a reply to an old number comes first
- * @SIM_NR_FAULTS: how many there are
+ * @SIM_NR_FAULTS: number of faults
  */
 enum sim_fault {
 	SIM_FAIL_COMMANDS,
@@ -166,16 +166,16 @@ enum sim_fault {
 };
 
 /**
- * enum sim_stat - what is counted
+ * enum sim_stat - counters
  * @SIM_REQUESTS: messages sent by the host
- * @SIM_REPLIES: replies that someone waited for
+ * @SIM_REPLIES: replies that a caller waited for
  * @SIM_TIMEOUTS: callers that gave up because no reply came
  * @SIM_KILLED: callers that gave up because they were killed
- * @SIM_STALE: replies to a number nobody waited for (any more)
+ * @SIM_STALE: replies to a number that no caller waits for (any more)
  * @SIM_DUPLICATES: replies to a number that has had its reply
- * @SIM_REPEATS: commands that found done already what they ask for
+ * @SIM_REPEATS: commands whose effect was there already
  * @SIM_RESETS: functions reset
- * @SIM_NR_STATS: how many there are
+ * @SIM_NR_STATS: number of counters
  */
 enum sim_stat {
 	SIM_REQUESTS,
@@ -191,20 +191,20 @@ enum sim_stat {
 
 /**
  * struct sim_channel - one function's part of the mailbox
- * @wait: host's callers: for room, for the reply, for the end of a reset
- * @queue: messages the firmware has not taken yet
- * @head: messages put in since the beginning
- * @tail: messages taken out or thrown away since then
+ * @wait: callers of the host that wait for room, a reply, or the end of a reset
+ * @queue: messages that the firmware has not taken yet
+ * @head: messages queued so far
+ * @tail: messages taken or discarded so far
  * @seq: number of the latest request
- * @waiting: number of the request whose reply is awaited; 0: none
- * @answered: its reply is here
+ * @waiting: number of the request that waits for its reply; 0: none
+ * @answered: its reply has arrived
  * @lost: a fault took it, or its reply, away
  * @reply: that reply
  * @replied: number of the latest request that was answered in time
  * @reset: the reset register: set by the host, cleared by the firmware
  * @data: held by the firmware while it moves some data
  *
- * All but @wait and @data is protected by &struct sim_mailbox.lock.
+ * &struct sim_mailbox.lock protects all but @wait and @data.
  */
 struct sim_channel {
 	wait_queue_head_t wait;
@@ -219,9 +219,9 @@ struct sim_channel {
 	u64 replied;
 	bool reset;
 	/*
-	 * Whoever takes it after having given up knows that nothing is moved
-	 * for him any more. Taken after &struct sim_firmware.lock and before
-	 * &struct sim_mailbox.lock; nothing that waits is done under it.
+	 * A caller that has given up takes this lock once: after that no data
+	 * is moved for it any more. Taken after &struct sim_firmware.lock and
+	 * before &struct sim_mailbox.lock. Nothing waits under it.
 	 */
 	struct mutex data;
 };
@@ -229,21 +229,25 @@ struct sim_channel {
 /**
  * struct sim_mailbox - the card's mailbox
  * @lock: held for some instructions only
- * @doorbell: where the firmware waits for messages
+ * @doorbell: the firmware waits here for messages
  * @channels: one for each function
- * @next: function that the firmware looks at first, for fairness
- * @dead: the firmware takes no message until it is told to, or reset
- * @timeout_ms: how long the host waits for a reply; no lock, any value is good
- * @give_up: the host does not wait for what a fault took away; likewise
- * @latency_us: how long the firmware takes for each message; likewise
- * @fault_command: command that faults are for, or SIM_ANY; likewise
- * @faults: how many of the next messages each fault is for
- * @stats: what was counted
+ * @next: function whose queue the firmware checks first, for fairness
+ * @dead: the firmware takes no message until this is cleared, or a function is
+ *	reset
+ * @timeout_ms: how long the host waits for a reply; read without a lock because
+ *	any value is valid
+ * @give_up: the host does not wait for messages that a fault took away; without
+ *	a lock, too
+ * @latency_us: how long the firmware takes for each message; without a lock,
+ *	too
+ * @fault_command: command that faults are for, or SIM_ANY; without a lock, too
+ * @faults: number of the next messages that each fault is for
+ * @stats: counters
  */
 struct sim_mailbox {
 	/*
-	 * Protects the channels, @next and @dead. Innermost: nothing is taken
-	 * under it but the locks of wait queues.
+	 * Protects the channels, @next and @dead. Innermost: only the locks of
+	 * wait queues are taken under it.
 	 */
 	spinlock_t lock;
 	wait_queue_head_t doorbell;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * flexmem_sim: a simulated accelerator for flexmem, as a driver would be
- * written for a real one.
+ * flexmem_sim: a simulated accelerator for flexmem, written as a driver for a
+ * real one would be.
  *
- * The module makes one card: switches its firmware on, and makes a platform
- * device for each function, PF first. From then on each function lives its own
- * life: its driver is bound and unbound through sysfs as that of any device. VFs
- * come and go, at the end, when num_vfs is written.
+ * The module makes one card: it switches the firmware on, and makes a platform
+ * device for each function, PF first. After that the driver of each function is
+ * bound and unbound through sysfs, as with any device. Writing num_vfs adds or
+ * removes VFs at the end.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -31,8 +31,8 @@
 #define SIM_DEFAULT_VF_CAPACITY (64ULL * SZ_1G)
 
 /**
- * struct range_param - parameter with a whole number out of a range
- * @value: where it is kept
+ * struct range_param - parameter with a whole number in a range
+ * @value: the value
  * @min: least
  * @max: most
  */
@@ -60,12 +60,12 @@ static u64 memory = 128ULL * SZ_1G;
 static u64 vf_capacity;
 
 /*
- * Protects what is below: num_vfs can be written before the module's init and
- * during its exit. Outermost of all locks.
+ * Protects the variables below, because num_vfs can be written before the
+ * module's init and during its exit. Outermost of all locks.
  */
 static DEFINE_MUTEX(sim_lock);
 static struct sim_card *sim_card;
-/* Of its functions, whether a driver is bound to them or not: the first ones. */
+/* The first functions of the card, whether their driver is bound or not. */
 static struct platform_device *sim_pdevs[SIM_MAX_FUNCTIONS];
 static unsigned int sim_nr;
 
@@ -78,7 +78,7 @@ static int range_parse(const char *text, const struct kernel_param *kp,
 
 	if (kstrtouint(text, 0, value) || *value < range->min ||
 	    *value > range->max) {
-		/* What is written to a file ends in a newline. */
+		/* Text written to a file ends in a newline. */
 		pr_err("%s=%.*s: must be a number from %u to %u\n", kp->name,
 		       (int)strcspn(text, "\n"), text, range->min, range->max);
 		return -EINVAL;
@@ -122,7 +122,7 @@ static int num_vfs_set(const char *text, const struct kernel_param *kp)
 		return -EINTR;
 	if (sim_card) {
 		ret = sim_resize(sim_card, 1 + value);
-		/* If it failed: as far as it got. */
+		/* After a failure: the number of VFs reached. */
 		value = sim_nr - 1;
 	}
 	num_vfs.value = value;
@@ -179,7 +179,7 @@ MODULE_PARM_DESC(slots, "Entries of each VF's table, 8 to 16 (default 16)");
 module_param_cb(timeout_ms, &range_ops, &timeout_ms, 0444);
 MODULE_PARM_DESC(timeout_ms, "How long the driver waits for the firmware, ms (default 1000)");
 
-/* What sim_add() put there. */
+/* sim_add() stored it there. */
 static struct sim_function *sim_function_of(struct platform_device *pdev)
 {
 	struct sim_function **data = dev_get_platdata(&pdev->dev);
@@ -197,7 +197,9 @@ static int sim_probe(struct platform_device *pdev)
 {
 	const struct platform_device_id *id = platform_get_device_id(pdev);
 
-	/* driver_override can bring us any device, with any other's id. */
+	/*
+	 * driver_override can bind any device here, with any other driver's id.
+	 */
 	if (id != &sim_ids[0] && id != &sim_ids[1])
 		return -ENODEV;
 	return sim_function_bind(sim_function_of(pdev), &pdev->dev,
@@ -223,7 +225,7 @@ static DEFINE_SIMPLE_DEV_PM_OPS(sim_pm_ops, sim_suspend, sim_resume);
 
 static struct platform_driver sim_driver = {
 	.probe = sim_probe,
-	/* The one that returns void in 6.1 and in 6.12. */
+	/* This callback returns void both in 6.1 and in 6.12. */
 	.remove_new = sim_remove,
 	.id_table = sim_ids,
 	.driver = {
@@ -232,7 +234,7 @@ static struct platform_driver sim_driver = {
 	},
 };
 
-/* Whether its driver could be bound does not matter here: see probe. */
+/* The device is added even if its driver cannot be bound: see probe. */
 static int sim_add(struct sim_function *fn)
 {
 	unsigned int index = fn->index;
@@ -258,7 +260,9 @@ static void sim_take_away(struct sim_function *fn)
 	sim_debugfs_remove_function(fn);
 }
 
-/* Add or remove functions at the end until there are @nr, or until it fails. */
+/*
+ * Adds or removes functions at the end until there are @nr, or until it fails.
+ */
 static int sim_resize(struct sim_card *card, unsigned int nr)
 {
 	int ret;
@@ -305,10 +309,11 @@ static struct sim_card *sim_card_add(const struct sim_geometry *geometry)
 }
 
 /*
- * The PF has what the VFs leave: a PF that takes all it can get at once
- * (acquire=prealloc) must not take what was promised to them. If more was
- * promised than there is, all compete. Settled when the module is loaded: VFs
- * that come later compete with the PF, the part of those that go lies idle.
+ * The PF gets the capacity that the VFs leave, because a PF that acquires all
+ * of it at once (acquire=prealloc) must not take the VFs' share. If the VFs'
+ * shares exceed the memory, all functions compete. The PF's share is set when
+ * the module is loaded: VFs added later compete with the PF, and the share of
+ * removed VFs stays unused.
  */
 static u64 pf_capacity(void)
 {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The card's memory. Only pages that were touched exist, whatever size the card
- * has: the others read as zero. It knows neither functions nor pieces, and, as
- * real memory does, it keeps its bytes when it changes hands or when a function
- * is reset. Nothing but zeroing a whole page makes that page go away.
+ * has; the others read as zero. This layer knows neither functions nor pieces.
+ * As in real memory, bytes survive a change of owner and a reset of a function.
+ * A page goes away only when one command zeroes all of it.
  *
  * Locking. The host only adds pages: in a page fault, and before it sends a
- * write or a copy, so that they are charged to the task that wants them. That
- * needs no lock besides the xarray's own, and never waits for the firmware.
- * Contents are touched, and pages taken out, by the firmware's thread alone. So
- * a page that the firmware has found stays while it copies, and:
+ * write or a copy, so that they are charged to the task that uses them. This
+ * needs only the xarray's lock, and never waits for the firmware. Only the
+ * firmware's thread touches contents and removes pages. So a page that the
+ * firmware has found stays while it copies, and:
  *
- *  - Neighbours in one page do not disturb each other: each command touches its
- *    own bytes, and a page goes only when one command zeroes all of it, which
- *    is when no byte of it has another owner.
- *  - A page that the CPU has mapped stays: flexmem scrubs what nobody has
- *    mapped.
+ *  - Neighbours in one page do not disturb each other. Each command touches
+ *    only its own bytes, and a page goes only if one command zeroes all of it.
+ *    Then no byte of it has another owner.
+ *  - A page that the CPU has mapped stays, because flexmem scrubs only memory
+ *    without mappings.
  */
 
 #include <linux/errno.h>
@@ -29,7 +29,7 @@
 
 #include "memory.h"
 
-/* The device contract speaks of frames of that size. */
+/* The device contract speaks of frames of this size. */
 static_assert(PAGE_SIZE == SZ_4K);
 
 /**
@@ -44,7 +44,7 @@ void sim_memory_init(struct sim_memory *memory)
 
 /**
  * sim_memory_destroy - free all pages
- * @memory: the memory; nobody has mapped any, and nothing runs
+ * @memory: the memory; no page is mapped, and nothing runs
  */
 void sim_memory_destroy(struct sim_memory *memory)
 {
@@ -59,7 +59,7 @@ void sim_memory_destroy(struct sim_memory *memory)
 }
 
 /**
- * sim_memory_pages - how many pages exist
+ * sim_memory_pages - number of pages
  * @memory: the memory
  *
  * Return: their number.
@@ -74,7 +74,7 @@ static struct page *memory_find(struct sim_memory *memory, u64 address)
 	return xa_load(&memory->pages, address >> PAGE_SHIFT);
 }
 
-/* The page at @address, made if there is none; NULL: no memory. */
+/* Finds or allocates the page at @address; NULL: no memory. */
 static struct page *memory_get(struct sim_memory *memory, u64 address)
 {
 	struct page *page = memory_find(memory, address);
@@ -88,7 +88,7 @@ static struct page *memory_get(struct sim_memory *memory, u64 address)
 	old = xa_cmpxchg(&memory->pages, address >> PAGE_SHIFT, NULL, page,
 			 GFP_KERNEL);
 	if (old) {
-		/* Somebody was faster, or the xarray could not grow. */
+		/* Another task was faster, or the xarray could not grow. */
 		__free_page(page);
 		return xa_is_err(old) ? NULL : old;
 	}
@@ -97,7 +97,7 @@ static struct page *memory_get(struct sim_memory *memory, u64 address)
 }
 
 /**
- * sim_memory_frame - the frame that the CPU sees a page in
+ * sim_memory_frame - the page frame of a page
  * @memory: the memory
  * @address: anywhere in the page
  * @pfn: receives the number of the frame
@@ -118,12 +118,12 @@ int sim_memory_frame(struct sim_memory *memory, u64 address,
 }
 
 /**
- * sim_memory_populate - make pages, charged to the caller
+ * sim_memory_populate - allocate pages, charged to the caller
  * @memory: the memory
  * @address: of the first byte
  * @size: bytes
  *
- * They stay until someone zeroes them: for those with one owner, the owner.
+ * The pages stay until they are zeroed as a whole.
  *
  * Context: may sleep to allocate.
  *
@@ -140,7 +140,7 @@ int sim_memory_populate(struct sim_memory *memory, u64 address, u64 size)
 	return 0;
 }
 
-/* Zero a part of a page that also has bytes of others. */
+/* Zeroes a part of a page; the rest has other owners' bytes. */
 static void memory_zero_part(struct sim_memory *memory, u64 address, u64 size)
 {
 	struct page *page = memory_find(memory, address);
@@ -150,7 +150,7 @@ static void memory_zero_part(struct sim_memory *memory, u64 address, u64 size)
 }
 
 /**
- * sim_memory_zero - zero a range, by freeing the pages that are all in it
+ * sim_memory_zero - zero a range; frees the pages that lie in it as a whole
  * @memory: the memory
  * @address: of the first byte; the CPU has none of the range mapped
  * @size: bytes
@@ -212,7 +212,7 @@ void sim_memory_read(struct sim_memory *memory, u64 address, u64 size, void *to)
  * @memory: the memory
  * @address: of the first byte
  * @size: bytes
- * @from: what to copy
+ * @from: source
  *
  * Context: the firmware's thread.
  *
@@ -239,7 +239,7 @@ int sim_memory_write(struct sim_memory *memory, u64 address, u64 size,
  * sim_memory_copy - copy within the card
  * @memory: the memory
  * @to: address of the first byte
- * @from: likewise, of what is copied; the ranges do not overlap
+ * @from: address of the first byte of the source; the ranges do not overlap
  * @size: bytes
  *
  * Context: the firmware's thread.

@@ -10,9 +10,9 @@
 #include <linux/xarray.h>
 
 /**
- * struct sim_memory - what the card has kept of its memory
+ * struct sim_memory - the card's memory
  * @pages: &struct page by number of the page on the card
- * @count: how many there are
+ * @count: number of @pages
  */
 struct sim_memory {
 	struct xarray pages;

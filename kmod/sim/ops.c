@@ -2,12 +2,12 @@
 /*
  * The operations of the device contract, as messages to the card's firmware.
  *
- * Each is one message, and one reply or none. Nothing is remembered of those that
- * were not answered: flexmem sees to them.
+ * Each operation sends one message, and gets one reply or none. The driver does
+ * not track messages without a reply, because flexmem repeats or undoes them.
  *
- * flexmem may move data while it does something else. The firmware takes one
- * command of a function at a time, so they take turns; a turn ends after one
- * time-out.
+ * flexmem may move data while it calls another operation. The firmware takes
+ * one command of a function at a time, so operations take turns. A turn ends
+ * after one timeout at the latest.
  */
 
 #include <linux/device.h>
@@ -58,9 +58,10 @@ static int sim_command(struct sim_function *fn, struct sim_request *req,
 }
 
 /*
- * Nobody knows whether that memory was acquired. flexmem releases it before it
- * does anything else, but that may be much later, and it would be missing from the
- * other functions: so at once, too, without waiting for it.
+ * The outcome of an acquisition without a reply is unknown. flexmem releases
+ * the memory before it does anything else, but that may be much later, and
+ * other functions would lack the memory until then. So this also releases it at
+ * once, without waiting for a reply.
  */
 static void sim_give_up(struct sim_function *fn, u64 memory)
 {
@@ -177,7 +178,10 @@ static int sim_op_write(void *priv, const struct flexmem_memory *mem,
 	struct sim_function *fn = priv;
 	int ret;
 
-	/* Here and not in the firmware: whoever touches memory pays for it. */
+	/*
+	 * Here and not in the firmware, so that the calling task is charged for
+	 * the pages.
+	 */
 	ret = sim_memory_populate(&fn->card->memory, mem->base + offset, size);
 	if (ret)
 		return ret;
@@ -246,8 +250,8 @@ static int sim_op_page(void *priv, const struct flexmem_memory *mem,
 }
 
 /*
- * Waits its turn, as data may be on the move. It cannot fail after that: should
- * the firmware take long, it does nothing else for this function before.
+ * Waits for its turn, because data may be being moved. It cannot fail after
+ * that: the firmware handles the reset before anything else of this function.
  */
 static int sim_op_reset(void *priv)
 {
@@ -293,10 +297,10 @@ const struct flexmem_device_ops sim_vf_ops = {
 };
 
 /**
- * sim_ops_reset - leave nothing of a function behind in the firmware
+ * sim_ops_reset - remove everything of a function from the firmware
  * @fn: the function; no operation is running
  *
- * Whatever went wrong before: a reset cannot be lost.
+ * Cannot fail: a reset cannot be lost.
  */
 void sim_ops_reset(struct sim_function *fn)
 {
