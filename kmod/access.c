@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The bytes of allocations for the CPU: maps, and copies for what cannot be
- * mapped.
+ * CPU access to the bytes of allocations: mappings, and copies for memory that
+ * cannot be mapped.
  *
- * A map is of page frames that belong to nobody but the device: shared, not
- * executable, not to be pinned, filled in page by page as they are touched. It
- * holds a reference to its allocation, so no page of it ever becomes another's
- * while it is mapped. When the region is lost every map of the function is taken
- * away, and from then on a page fault is SIGBUS; map_lock keeps the two apart.
+ * A mapping consists of page frames that belong to the device. It is shared,
+ * not executable, and filled in page by page on faults. It holds a reference to
+ * its allocation, so its pages never go to another owner while they are mapped.
+ * When the region is lost, every mapping of the function is removed, and later
+ * page faults end in SIGBUS. map_lock keeps removal and faults apart.
  *
- * A copy goes through a buffer of the kernel in pieces, as no lock may be held
- * while user memory is touched.
+ * A copy goes in parts through a buffer of the kernel, because no lock may be
+ * held while user memory is touched.
  *
- * Who calls has looked the allocation up, and leaves the reference that it holds.
- * A map is of one chunk; a copy goes from chunk to chunk.
+ * The caller has looked the allocation up and hands its reference over. A
+ * mapping covers one chunk; a copy can cover several.
  */
 
 #include <linux/err.h>
@@ -30,14 +30,14 @@
 #include "table.h"
 
 /**
- * flexmem_access_map - how to map an allocation
+ * flexmem_access_map - describe how to map an allocation
  * @allocation: in use; put before this returns
  * @map: command; receives the ``out_`` members
  *
- * Says where its first chunk is.
+ * Gives the position of its first chunk.
  *
- * Return: 0, -EIO if it is lost, -ENODEV if the device goes, or -EINVAL if it
- * cannot be mapped.
+ * Return: 0, -EIO if it is lost, -ENODEV if the device is removed, or -EINVAL
+ * if it cannot be mapped.
  */
 int flexmem_access_map(struct flexmem_allocation *allocation,
 		       struct flexmem_map *map)
@@ -69,7 +69,10 @@ static void access_close(struct vm_area_struct *vma)
 	flexmem_allocation_put(chunk->allocation);
 }
 
-/* Under mmap_lock: asks no firmware, waits only for maps being taken away. */
+/*
+ * Under mmap_lock: sends no command, and waits only for the removal of
+ * mappings.
+ */
 static vm_fault_t access_fault(struct vm_fault *vmf)
 {
 	struct flexmem_chunk *chunk = vmf->vma->vm_private_data;
@@ -102,7 +105,7 @@ static const struct vm_operations_struct access_vm_ops = {
 	.fault = access_fault,
 };
 
-/* Whether so many bytes of the slot's offsets are all in the chunk. */
+/* Whether @size bytes from the mmap() offset @start lie in the chunk. */
 static bool is_within(const struct flexmem_chunk *chunk, u64 start, u64 size)
 {
 	u64 first = flexmem_chunk_map_offset(chunk);
@@ -113,13 +116,13 @@ static bool is_within(const struct flexmem_chunk *chunk, u64 start, u64 size)
 
 /**
  * flexmem_access_mmap - map a chunk of an allocation
- * @chunk: of one in use, which is put with the last map, or before this returns
- *	an error
- * @vma: where to, and what; shared, and not executable
+ * @chunk: chunk of an allocation in use; put with the last mapping, or before
+ *	this returns an error
+ * @vma: addresses and offset; shared, and not executable
  *
  * Context: under mmap_lock.
- * Return: 0, -EINVAL if it cannot be mapped, or is not all there is to map, -EIO
- * if it is lost, or -ENODEV if the device goes.
+ * Return: 0, -EINVAL if it cannot be mapped, or the range is not all in the
+ * chunk, -EIO if it is lost, or -ENODEV if the device is removed.
  */
 int flexmem_access_mmap(struct flexmem_chunk *chunk,
 			struct vm_area_struct *vma)
@@ -147,7 +150,7 @@ int flexmem_access_mmap(struct flexmem_chunk *chunk,
 	return 0;
 }
 
-/* One piece between the device and the buffer. */
+/* Copies one part between the device and the buffer. */
 static int copy_piece(struct flexmem_chunk *chunk, u64 offset, u64 size,
 		      void *buffer, bool write)
 {
@@ -204,9 +207,9 @@ static int copy_pieces(struct flexmem_allocation *allocation,
 }
 
 /*
- * Memory that a driver can map for DMA, so not of vmalloc's. It is zeroed: a
- * driver that answers short hands the user no bytes of the kernel. A single page
- * does if memory is fragmented.
+ * A driver may map the buffer for DMA, so it is not from vmalloc. It is zeroed,
+ * so that a driver that returns too few bytes hands no kernel memory to the
+ * user. A single page is enough if memory is fragmented.
  */
 static void *alloc_buffer(u64 length, u64 *room)
 {
@@ -226,13 +229,13 @@ static void *alloc_buffer(u64 length, u64 *room)
 /**
  * flexmem_access_copy - copy out of an allocation or into it
  * @allocation: in use, of a device that can copy; put before this returns
- * @copy: command; @copy->out_done, which is 0, counts what is done, on failure
- *	too
- * @write: into it
+ * @copy: command; @copy->out_done, which is 0, counts the bytes done, on
+ *	failure too
+ * @write: copy into it
  *
  * Context: may sleep; touches user memory.
- * Return: 0, -EIO if it is lost, -EINVAL if the bytes are not all in it, -EFAULT,
- * -EINTR, -ENODEV, -ENOMEM, or an error of the firmware.
+ * Return: 0, -EIO if it is lost, -EINVAL if the bytes are not all in it,
+ * -EFAULT, -EINTR, -ENODEV, -ENOMEM, or an error of the firmware.
  */
 int flexmem_access_copy(struct flexmem_allocation *allocation,
 			struct flexmem_copy *copy, bool write)

@@ -303,10 +303,9 @@ static struct flexmem_block *carve(struct flexmem_blocks *blocks,
  *	removed from it
  *
  * Splits the free block that the fit chooses into an occupied block of exactly
- * @size bytes and a free remainder. @bytes_of is copied from the free block.
- *	The choice never depends on @bytes_of, so addresses do not depend on the
- *	progress of scrubbing. Until the block is freed, its dirty fields belong
- *	to the caller.
+ * @size bytes and a free remainder. @bytes_of is copied from the free block. The
+ * choice never depends on @bytes_of, so addresses do not depend on the progress
+ * of scrubbing. Until the block is freed, its dirty fields belong to the caller.
  *
  * Context: the caller holds the lock of the region. O(log n).
  * Return: the block, or NULL if none fits; then nothing has changed.

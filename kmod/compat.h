@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What differs between the kernels that are supported, 6.1 and 6.12, and
- * nothing else.
- */
+/* Differences between the supported kernels, 6.1 and 6.12, and nothing else. */
 #ifndef _FLEXMEM_COMPAT_H
 #define _FLEXMEM_COMPAT_H
 
@@ -10,7 +7,7 @@
 #include <linux/mm.h>
 #include <linux/version.h>
 
-/* Internals that the tests reach; exported only by debug builds with KUnit. */
+/* Lets tests reach internals. Exported only by debug builds with KUnit. */
 #if IS_ENABLED(CONFIG_KUNIT) && defined(FLEXMEM_DEBUG)
 #include <kunit/visibility.h>
 #else

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bytes of one allocation to another one, or to another place in the same, by
- * the device: what the CPU would otherwise read and write across the bus.
+ * Copies between two allocations, or within one, by the device. Without this
+ * the CPU would read and write the bytes across the bus.
  *
- * In pieces, so that nobody waits long for data_lock, and who is killed gets
- * out. All pieces are on one function, so there is one data_lock.
+ * A copy goes in parts, so that data_lock is never held for long, and a killed
+ * caller can leave. All allocations are on one function, so there is one
+ * data_lock.
  *
- * Who calls has looked both allocations up, and leaves the references that it
- * holds. With them nobody else resizes, frees or scrubs what is copied.
+ * The caller has looked both allocations up and hands its references over.
+ * While they are held, no other task resizes, frees or scrubs these bytes.
  */
 
 #include <linux/align.h>
@@ -23,7 +24,7 @@
 /**
  * struct place - where the device finds a byte
  * @region: region; stays as long as its allocation does
- * @offset: in that
+ * @offset: offset in the region
  * @room: bytes from there to the end of the chunk
  */
 struct place {
@@ -69,7 +70,7 @@ static bool are_valid(const struct flexmem_allocation *to,
 	if (!has_range(to, range->to_offset, length) ||
 	    !has_range(from, range->from_offset, length))
 		return false;
-	/* Neither sum wraps: both ranges are within the allocation. */
+	/* No wrap: both ranges are within the allocation. */
 	return to != from || range->to_offset + length <= range->from_offset ||
 	       range->from_offset + length <= range->to_offset;
 }
@@ -121,9 +122,10 @@ static int move_pieces(struct flexmem_allocation *to_allocation,
 
 /**
  * flexmem_copy_between - copy from one allocation to another
- * @to: in use, of a device that can do that; put before this returns
- * @from: likewise, of the same one, with a reference of its own; may be @to
- * @range: command; @range->out_done, which is 0, counts what is done, on
+ * @to: in use, of a device that can copy; put before this returns
+ * @from: in use, of the same device, with a reference of its own; put before
+ *	this returns; may be @to
+ * @range: command; @range->out_done, which is 0, counts the bytes done, on
  *	failure too
  *
  * Context: may sleep.

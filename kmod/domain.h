@@ -42,8 +42,8 @@ enum flexmem_kind {
  *	FLEXMEM_REASON_NONE
  *
  * @capacity, @too_large and @no_slot change under the table's acquire_lock and
- *	are read without it. @capacity_is_old is set in any context and cleared
- *	under acquire_lock. The other members never change.
+ * are read without it. @capacity_is_old is set in any context and cleared under
+ * acquire_lock. The other members never change.
  */
 struct flexmem_domain {
 	unsigned int id;

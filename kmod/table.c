@@ -2,21 +2,22 @@
 /*
  * The region table.
  *
- * A region is acquired whole: memory from the device, a slot that makes it
- * addressable, and only then an entry in the table, where allocations find it.
- * It stays until it is trimmed while empty, or the device goes.
+ * A region is acquired in this order: memory from the device, a slot that makes
+ * it addressable, an entry in the table. Only then allocations find it. It
+ * stays until it is trimmed while empty, or the device is removed.
  *
- * The firmware is not asked in vain: not when the slots of a kind are used up or
- * refused, nor for a size that it has refused for want of capacity, or a larger
- * one (A16, D4: there it is called locked). A firmware that fails or does not
- * answer has refused nothing. Memory that goes back, and an announcement of new
- * capacity, reopen the slots and the sizes.
+ * The firmware is not asked when it would refuse for certain: not when the
+ * slots of a kind are used up or refused, nor for a size that it has refused
+ * for lack of capacity, or a larger one. (The RFC calls this state locked.) A
+ * firmware that fails or does not answer has refused nothing. Released memory,
+ * and an announcement of new capacity, make slots and sizes available again.
  *
- * A region is scrubbed before a slot makes it addressable: who has the slot
- * reaches all of it, past the driver, and it may have been anybody's.
+ * A region is scrubbed before a slot makes it addressable. A program with the
+ * slot reaches all of the region, past the driver, and the memory may have
+ * belonged to another function.
  *
- * A region outlives its place in the table: if the device goes or is reset while
- * blocks of it are in use, it is dead and waits for the last of them.
+ * A region outlives its entry in the table. If the device is removed or reset
+ * while blocks of it are in use, it is dead until the last of them is freed.
  */
 
 #include <linux/device.h>
@@ -62,7 +63,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 			settings->program_slots, nr);
 		return -EINVAL;
 	}
-	/* A driver or kernel before this one may have left memory acquired. */
+	/* An earlier driver or kernel may have left memory acquired. */
 	if (desc->ops->reset) {
 		rc = flexmem_function_reset(&table->function);
 		if (rc)
@@ -103,7 +104,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_init);
 
-/* Slots for tensors that are empty, and that the firmware lets us use. */
+/* Empty tensor slots that the firmware lets the driver use. */
 static unsigned int empty_slots(const struct flexmem_table *table)
 {
 	DECLARE_BITMAP(taken, FLEXMEM_MAX_SLOTS);
@@ -114,16 +115,16 @@ static unsigned int empty_slots(const struct flexmem_table *table)
 }
 
 /**
- * flexmem_table_update_memory - what regions there can still be has changed
+ * flexmem_table_update_memory - recompute the memory for the pressure
  * @table: region table
  *
- * The pressure depends on it.
+ * Called after a change of the regions that there are or can be.
  *
- * Context: under acquire_lock, or before anybody else knows the table.
+ * Context: under acquire_lock, or before the table is visible to others.
  */
 void flexmem_table_update_memory(struct flexmem_table *table)
 {
-	/* Of what it holds a function that is wedged has nothing to give. */
+	/* A wedged function can provide no memory that it holds. */
 	u64 held = flexmem_function_fatal(&table->function) ? 0 :
 		   flexmem_function_held(&table->function);
 
@@ -132,7 +133,7 @@ void flexmem_table_update_memory(struct flexmem_table *table)
 							  empty_slots(table)));
 }
 
-/* Why there can be no region more when the slots of a kind are filled. */
+/* The reason why no region can be added when the slots of a kind are filled. */
 static enum flexmem_reason slots_reason(const struct flexmem_table *table,
 					enum flexmem_kind kind)
 {
@@ -144,7 +145,7 @@ static enum flexmem_reason slots_reason(const struct flexmem_table *table,
 	return table->full_reason;
 }
 
-/* Whether there is a slot for a further region has changed. */
+/* Recomputes whether there is a slot for a further region. */
 static void update_no_slot(struct flexmem_table *table, enum flexmem_kind kind)
 {
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
@@ -156,10 +157,10 @@ static void update_no_slot(struct flexmem_table *table, enum flexmem_kind kind)
 }
 
 /**
- * flexmem_table_reopen_pools - let regions be acquired again
+ * flexmem_table_reopen_pools - allow regions to be acquired again
  * @table: region table
  *
- * For the kinds that have a slot for one.
+ * For the kinds with a slot for one.
  *
  * Context: under acquire_lock.
  */
@@ -180,8 +181,8 @@ void flexmem_table_reopen_pools(struct flexmem_table *table)
 }
 
 /*
- * Takes memory of the first size that the device gives. Sizes below @min_size
- * are skipped, and those that it has refused.
+ * Acquires memory of the first size that the device grants. Skips sizes below
+ * @min_size, and sizes that it has refused.
  */
 static int acquire_memory(struct flexmem_table *table,
 			  enum flexmem_kind kind, u64 min_size,
@@ -213,7 +214,7 @@ static int acquire_memory(struct flexmem_table *table,
 	return rc;
 }
 
-/* Gives the region the lowest slot of its kind that the firmware lets it have. */
+/* Gives the region the lowest slot of its kind that the firmware permits. */
 static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 		     struct flexmem_region *region)
 {
@@ -249,17 +250,17 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 /**
  * flexmem_region_acquire - acquire a region
  * @table: region table
- * @kind: what for; one that has slots
- * @min_size: bytes it must have at least
+ * @kind: kind of memory; one that has slots
+ * @min_size: least size of the region in bytes
  * @fresh: from flexmem_region_create(); NULL afterwards, if it was used
  *
- * The region has its slot, but is not in the table yet: the caller may take
- * what it needs before anybody else can, and then calls
- * flexmem_region_publish().
+ * The region has its slot, but is not in the table yet. The caller can allocate
+ * from it before other tasks find it, and then calls flexmem_region_publish().
  *
  * Context: under acquire_lock. May sleep.
- * Return: the region; -ENOSPC if there can be none (more) of that size; an error
- * of the firmware; or as flexmem_function_error(): then nothing was acquired yet.
+ * Return: the region; -ENOSPC if there can be none (more) of that size; an
+ * error of the firmware; or as flexmem_function_error(): then nothing was
+ * acquired yet.
  */
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
@@ -302,8 +303,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_acquire);
  * @table: region table
  * @region: as flexmem_region_acquire() returned it
  *
- * Context: under acquire_lock, and snapshot_lock: a snapshot that has missed the
- * region is not to see what is charged in it.
+ * Context: under acquire_lock, and snapshot_lock: a snapshot without the region
+ * must not see charges in it.
  */
 void flexmem_region_publish(struct flexmem_table *table,
 			    struct flexmem_region *region)
@@ -348,12 +349,12 @@ static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind)
  * flexmem_table_prealloc - acquire every region there can be
  * @table: region table
  *
- * Those for programs first: they are few and small, and tensors would leave no
- * capacity for them.
+ * Program regions come first: they are few and small, and tensors would leave
+ * no capacity for them.
  *
  * Context: under acquire_lock. May sleep.
- * Return: 0; an error of the firmware; as flexmem_function_error(); or -ENOMEM; what
- * has been acquired stays until flexmem_table_remove().
+ * Return: 0; an error of the firmware; as flexmem_function_error(); or -ENOMEM.
+ * After an error the regions acquired so far stay until flexmem_table_remove().
  */
 int flexmem_table_prealloc(struct flexmem_table *table)
 {
@@ -369,16 +370,16 @@ int flexmem_table_prealloc(struct flexmem_table *table)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_prealloc);
 
 /**
- * flexmem_region_unpublish - take a region out of the table
+ * flexmem_region_unpublish - remove a region from the table
  * @table: region table
  * @region: region of it; dead and lost from then on
- * @quarantine: receives its quarantined blocks, which are the caller's
+ * @quarantine: receives its quarantined blocks, which belong to the caller
  *
  * Its allocations still count as made; nothing in it is charged any more.
  *
  * Context: under acquire_lock.
- * Return: true if no block is in use, so that the region is the caller's;
- * otherwise it may be gone any time.
+ * Return: true if no block is in use: then the caller frees the region.
+ * Otherwise another task may free it at any time.
  */
 bool flexmem_region_unpublish(struct flexmem_table *table,
 			      struct flexmem_region *region,
@@ -387,7 +388,10 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	bool empty;
 
 	lockdep_assert_held(&table->acquire_lock);
-	/* In one piece: a snapshot sees both the region and its charges. */
+	/*
+	 * Under one lock, so that a snapshot sees both the region and its
+	 * charges, or neither.
+	 */
 	mutex_lock(&table->snapshot_lock);
 	spin_lock(&region->lock);
 	region->dead = true;
@@ -398,7 +402,9 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	list_splice_init(&region->quarantine, quarantine);
 	region->retried = NULL;
 	empty = !region->blocks.nr_used;
-	/* Who does not find it any more sees that it is lost. */
+	/*
+	 * A reader that does not find the region any more sees that it is lost.
+	 */
 	smp_store_release(&table->region[region->slot], RCU_INITIALIZER(NULL));
 	spin_unlock(&region->lock);
 	mutex_unlock(&table->snapshot_lock);
@@ -406,11 +412,11 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 }
 
 /**
- * flexmem_table_refresh - read the capacity anew, if it has changed
+ * flexmem_table_refresh - read the capacity again, if it has changed
  * @table: region table
  *
  * Context: under acquire_lock. May sleep.
- * Return: 0, or an error of the firmware; then the old figure stands for now.
+ * Return: 0, or an error of the firmware; then the old figure stays valid.
  */
 int flexmem_table_refresh(struct flexmem_table *table)
 {
@@ -427,11 +433,11 @@ int flexmem_table_refresh(struct flexmem_table *table)
 }
 
 /**
- * flexmem_table_new_capacity - the device says that its capacity has changed
+ * flexmem_table_new_capacity - the device reports that its capacity has changed
  * @table: region table
  *
- * If the firmware is at work already, or fails, the next allocation that needs
- * a region asks.
+ * If the firmware is busy or fails, the next allocation that needs a region
+ * reads the capacity.
  *
  * Context: may sleep, for one operation at most, and one that undoes another.
  * Return: 0, or an error of the firmware.
@@ -452,12 +458,11 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_new_capacity);
 
 /**
- * flexmem_table_serial - which region an address is in
+ * flexmem_table_serial - find the region of an address
  * @table: region table
  * @region_id: as in an address
  *
- * A region that was lost is in no address any more, though another may have
- * got its id.
+ * A lost region is never found, even if another region has got its id.
  *
  * Return: the serial number of the region, or 0.
  */
@@ -479,7 +484,7 @@ u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_serial);
 
 /**
- * flexmem_table_serial_at - which region is in a slot
+ * flexmem_table_serial_at - find the region in a slot
  * @table: region table
  * @slot: any number
  *
@@ -506,7 +511,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_serial_at);
  * flexmem_table_max_region - the largest region there could be
  * @table: region table
  *
- * Return: bytes; more than that can never be allocated in one piece (D5).
+ * Return: bytes; an allocation in one piece can never be larger.
  */
 u64 flexmem_table_max_region(struct flexmem_table *table)
 {

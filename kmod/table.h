@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The region table of one function: which regions there are, how further ones
- * are acquired, and when that stops.
+ * The region table of one function: its regions, how more are acquired, and
+ * when that stops.
  */
 #ifndef _FLEXMEM_TABLE_H
 #define _FLEXMEM_TABLE_H
@@ -26,41 +26,40 @@ struct device;
 
 /**
  * struct flexmem_table - all regions of one function
- * @function: the device. Its mode decides what a region's id is, and nothing
+ * @function: the device; its mode decides what a region's id is, and nothing
  *	else
  * @settings: as they were when the device registered
- * @hw_slots: entries of the firmware's table; of a PF, as many as @slots has
- * @full_reason: which limit it is that makes @slots as many as they are
- * @domain: the memory that there is
+ * @hw_slots: entries of the firmware's table; on a PF the number of @slots
+ * @full_reason: the limit that determines the number of @slots
+ * @domain: memory of the function
  * @slots: the segment table
- * @pool: the slots for tensors and for programs; the latter none, unless some
- *	are set aside
- * @region: by slot; NULL where there is none. Written under @acquire_lock,
- *	read under RCU.
- * @past_allocs: allocations made in regions that are gone; under
- *	@snapshot_lock
- * @last_serial: of the regions; under @acquire_lock
- * @resets: how often it was reset
+ * @pool: the slots for tensors and for programs; the latter is empty unless
+ *	slots are set aside
+ * @region: by slot; NULL where there is none. Written under @acquire_lock, read
+ *	under RCU.
+ * @past_allocs: allocations made in regions that are gone; under @snapshot_lock
+ * @last_serial: serial number of the last region; under @acquire_lock
+ * @resets: how often the function was reset
  * @scrubbed: bytes scrubbed
  * @scrub_work: scrubs in the background
- * @mapping: where all CPU maps of this function are, or NULL
+ * @mapping: address space of all CPU mappings of this function, or NULL
  * @map_shift: the mmap() offset of a slot is its number shifted by this
- * @accounts: what owners are charged
+ * @accounts: charges of owners
  * @acquire_lock: acquisition and release of regions and slots. May be held
- *	while the firmware works, so whoever can be killed waits for it killably
+ *	while the firmware works, so user tasks wait for it killably
  * @snapshot_lock: held while all region locks are taken; never while the
  *	firmware works
- * @data_lock: one scrub or copy at a time. May be held while the firmware works,
- *	so it is waited for killably.
- * @map_lock: read: a page is being mapped; write: all maps are taken away.
+ * @data_lock: one scrub or copy at a time. May be held while the firmware
+ *	works, so user tasks wait for it killably.
+ * @map_lock: read: a page is being mapped; write: all mappings are removed.
  *	Never held while the firmware works
  *
- * Lock order: acquire_lock -> data_lock -> snapshot_lock -> region locks, lowest
- * slot first -> accounts.lock; map_lock after acquire_lock and data_lock, and
- * after mmap_lock in a page fault; slots.lock is a leaf. The lock of a client's
- * handles is never held together with any of these. Readers of events are woken
- * up under none of them. No lock here is ever held across a copy from or to user
- * space.
+ * Lock order: acquire_lock -> data_lock -> snapshot_lock -> region locks,
+ * lowest slot first -> accounts.lock; map_lock after acquire_lock and
+ * data_lock, and after mmap_lock in a page fault; slots.lock is a leaf. The
+ * lock of a client's handles is never held together with any of these. Readers
+ * of events are woken up under none of them. No lock here is ever held across a
+ * copy from or to user space.
  */
 struct flexmem_table {
 	struct flexmem_function function;
@@ -85,10 +84,13 @@ struct flexmem_table {
 	struct rw_semaphore map_lock; /* CPU maps; see above */
 };
 
-/* So that the mmap() offsets of 64 slots fit what 32-bit programs can pass. */
+/*
+ * With this shift the mmap() offsets of 64 slots fit into what 32-bit programs
+ * can pass.
+ */
 #define FLEXMEM_MIN_MAP_SHIFT 38
 
-/* 0, or what the owner of bytes in a region is told when they are not there. */
+/* 0, or the error for accesses to the bytes of a region that was lost. */
 static inline int flexmem_region_error(const struct flexmem_region *region)
 {
 	if (!flexmem_region_is_lost(region))
@@ -114,7 +116,7 @@ int flexmem_table_new_capacity(struct flexmem_table *table);
 int flexmem_table_refresh(struct flexmem_table *table);
 u64 flexmem_table_max_region(struct flexmem_table *table);
 
-/* Between the files of this layer. */
+/* For the other files of this layer. */
 int flexmem_table_scrub_quarantine(struct flexmem_table *table);
 void flexmem_table_scrub_init(struct flexmem_table *table);
 void flexmem_table_scrub_stop(struct flexmem_table *table);
@@ -133,7 +135,10 @@ flexmem_region_at(struct flexmem_table *table, unsigned int slot)
 					 lockdep_is_held(&table->acquire_lock));
 }
 
-/* In whose slots a kind of memory is: programs share, or have their own. */
+/*
+ * The kind of slots for a kind of memory: programs share tensor slots unless
+ * slots are set aside.
+ */
 static inline enum flexmem_kind
 flexmem_table_kind(const struct flexmem_table *table, enum flexmem_kind kind)
 {

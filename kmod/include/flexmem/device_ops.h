@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The device contract: what the driver of an accelerator gives to flexmem.
+ * The device contract between the driver of an accelerator and flexmem.
  *
- * The only header of flexmem.ko that a device driver includes. One
- * &struct flexmem_dev stands for one function (PF or VF); it outlives its
- * driver for as long as files are open on it, but calls the driver's operations
- * only between flexmem_device_register() and the return of
+ * This is the only header of flexmem.ko that a device driver includes. One
+ * &struct flexmem_dev stands for one function (PF or VF). It outlives its
+ * driver while files are open on it, but calls the driver's operations only
+ * between the call of flexmem_device_register() and the return of
  * flexmem_device_unregister().
  */
 #ifndef _FLEXMEM_DEVICE_OPS_H
@@ -20,16 +20,16 @@ struct flexmem_dev;
 
 /**
  * struct flexmem_memory - device memory acquired as one piece
- * @id: what flexmem calls it: not 0, and never used again while flexmem.ko is
+ * @id: flexmem's name for it: not 0, and never used again while flexmem.ko is
  *	loaded
- * @base: physical address of its first byte on the device, aligned to 1 GiB
- *	or, for pieces smaller than that, to the granule. A PF names the region
- *	by it; of a VF it is never shown to anyone.
- * @size: bytes, exactly as asked for
- * @cookie: the driver's own, not looked at by flexmem
+ * @base: physical address of its first byte on the device, aligned to 1 GiB or,
+ *	for pieces smaller than that, to the granule. The region_id of a PF's
+ *	region; users never see a VF's.
+ * @size: bytes, exactly as requested
+ * @cookie: the driver's own value, not used by flexmem
  *
- * @base and @cookie are 0 until the driver has answered: a driver that is asked to
- * @release what it never knew to be acquired has @id and @size only.
+ * @base and @cookie are 0 until the driver has answered. If the acquisition was
+ * not answered, @release gets only @id and @size.
  */
 struct flexmem_memory {
 	u64 id;
@@ -39,12 +39,12 @@ struct flexmem_memory {
 };
 
 /**
- * enum flexmem_vm_access - what programs may do with what is mapped
+ * enum flexmem_vm_access - accesses of programs to mapped memory
  * @FLEXMEM_VM_READ: read it
  * @FLEXMEM_VM_WRITE: write it
  * @FLEXMEM_VM_EXECUTE: run it
  *
- * What a device cannot tell apart it may allow, too.
+ * A device that cannot tell two accesses apart may allow both.
  */
 enum flexmem_vm_access {
 	FLEXMEM_VM_READ = 1 << 0,
@@ -54,19 +54,19 @@ enum flexmem_vm_access {
 
 /**
  * struct flexmem_vm_range - addresses of a device-virtual space
- * @space: what flexmem calls the space, which is one function's: not 0, and never
- *	used for another space while flexmem.ko is loaded
+ * @space: flexmem's name for the space, which belongs to one function: not 0,
+ *	and never used for another space while flexmem.ko is loaded
  * @address: of the first byte
  * @size: bytes, not 0
  *
  * @address and @size are multiples of &struct flexmem_device_desc.vm_page, and
- * all of it lies between @vm_start and @vm_end of that.
+ * the range lies between @vm_start and @vm_end of that struct.
  *
- * Nothing makes a space, nor ends one: one in which nothing is mapped, yet or any
- * more, need not be remembered, and a program that runs in it faults on every
- * address. Who dispatches a program says by that name where it runs; how, is
- * between the driver and those who dispatch, and so is that nobody does it in a
- * space that is not theirs.
+ * No operation creates or destroys a space. The device need not remember a
+ * space without mappings; a program that runs in it faults on every address. A
+ * dispatch names the space that the program runs in. The form of a dispatch is
+ * up to the driver and its users. The driver must ensure that a user dispatches
+ * only into its own spaces.
  */
 struct flexmem_vm_range {
 	u64 space;
@@ -75,62 +75,65 @@ struct flexmem_vm_range {
 };
 
 /**
- * struct flexmem_device_ops - what a device can do
+ * struct flexmem_device_ops - operations of a device
  *
- * Every operation may sleep, may fail and may time out; each waits for its
- * device no longer than a bound that the driver chooses (a second is plenty), and
+ * Every operation may sleep, may fail and may time out. It waits for the device
+ * no longer than a bound that the driver chooses (a second is plenty), and
  * killably (-EINTR). flexmem calls one operation at a time for each function,
- * except that one of @scrub, @read, @write and @copy may run beside one of the
- * others, and @page beside anything.
+ * with two exceptions: one of @scrub, @read, @write and @copy may run in
+ * parallel with one of the others, and @page in parallel with any.
  *
- * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown, the device may have done it,
- * or may still do it. Any other error: nothing was done, and nothing will be (of
- * @slot_set and @vm_map that is relied upon after -ENOSPC only). The driver
- * remembers nothing and undoes nothing; flexmem does, before it calls anything
- * that depends on it: it releases the @id of what it tried to acquire, clears the
- * slot that it tried to set or to clear, unmaps what it tried to map, releases
- * again, stops again, or resets the function. A call that acquires memory has all
- * of that done first; without one it is done after a second, and then less and less
- * often. Memory that cannot be given back so keeps no other memory. For that the
- * operations can be repeated: each says what is to be so afterwards, and succeeds
- * if it is so already (but @slot_set and @vm_map, which are undone). The device
- * carries the requests of one function out in the order in which they were sent, or
- * never: what was sent before one that was answered has no effect any more after
- * that.
+ * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown, the device may have done
+ * it, or may still do it. Any other error: nothing was done, and nothing will
+ * be (for @slot_set and @vm_map flexmem relies on that after -ENOSPC only).
  *
- * Data is different: what a failed @scrub, @write or @copy leaves in its range
- * (of a @copy, in that it copies to) does not matter, but no byte of it, nor of
- * the buffer of a failed @read, may change after the operation has returned.
+ * Repetition. The driver tracks nothing and undoes nothing. flexmem does that,
+ * before it calls an operation that depends on it: it releases the @id that it
+ * tried to acquire, clears the slot that it tried to set or to clear, unmaps
+ * what it tried to map, repeats a release, repeats a quiesce, or resets the
+ * function. A call that acquires memory first waits for all of that. Without
+ * such a call flexmem tries it after a second, and then at growing intervals.
+ * Memory that cannot be released does not block other memory. So every
+ * operation must be repeatable: it describes a state, and succeeds if that
+ * state is reached already (except @slot_set and @vm_map, which are undone
+ * instead). The device carries out the requests of one function in the order in
+ * which they were sent, or never. After the answer to a request, no earlier
+ * request has an effect any more.
  *
- * Who clears memory: flexmem, by @scrub: before a slot makes memory addressable
- * that was just acquired, whatever the device has done to it; before bytes get
- * another owner; and before @release, unless the device clears by itself what it
- * takes back (&struct flexmem_device_desc.clears). On removal flexmem clears
- * nothing, as the firmware may be dead: then, and without @scrub, the driver of the
- * PF clears what goes back before another function can have it.
+ * Data is different. After a failed @scrub, @write or @copy the bytes in its
+ * target range may have any value. But no byte of that range, nor of the buffer
+ * of a failed @read, may change after the operation has returned.
  *
- * Errors besides the ones named below: -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
+ * Clearing. flexmem clears memory with @scrub: newly acquired memory before a
+ * slot makes it addressable, whatever the device has done to it; bytes before
+ * they get another owner; and memory before @release, unless the device clears
+ * memory that it takes back (&struct flexmem_device_desc.clears). On removal
+ * flexmem clears nothing, because the firmware may be dead. Then, and without
+ * @scrub, the driver of the PF clears released memory before another function
+ * can acquire it.
+ *
+ * Errors in addition to those named below: -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
  * -ENOMEM (of the kernel, not of the device).
  *
- * No answer is trusted: memory of another size or alignment, or that overlaps
- * what the function holds already, and any other error, are -EIO for who asked
- * and a message in the log. What was given wrongly is not used and not given
- * back; it comes back with a reset.
+ * flexmem checks every answer. Memory of another size or alignment, memory that
+ * overlaps other memory of the function, and any other error become -EIO for
+ * the caller and a message in the log. Wrong memory is neither used nor
+ * released; a reset recovers it.
  */
 struct flexmem_device_ops {
 	/**
 	 * @acquire: take @size bytes (a multiple of the granule) of device
-	 * memory, call it @mem->id and fill in the rest of @mem. If the
-	 * function has memory of that id it is this one. -ENOSPC: the device
-	 * has not got that much in one piece, or the function's capacity is
-	 * reached; a smaller size may be tried.
+	 * memory, name it @mem->id and fill in the rest of @mem. If the
+	 * function has memory of that id already, return that memory. -ENOSPC:
+	 * the device has not got that much in one piece, or the function's
+	 * capacity is reached; a smaller size may be tried.
 	 */
 	int (*acquire)(void *priv, u64 size, struct flexmem_memory *mem);
 
 	/**
-	 * @release: give memory back: the function has none of that id
-	 * afterwards. No slot points at it, and it is mapped in no space.
-	 * Who has cleared it, see above.
+	 * @release: release memory: afterwards the function has none of that
+	 * id. No slot points at it, and it is mapped in no space. See above for
+	 * the side that has cleared it.
 	 */
 	int (*release)(void *priv, const struct flexmem_memory *mem);
 
@@ -145,35 +148,35 @@ struct flexmem_device_ops {
 			const struct flexmem_memory *mem);
 
 	/**
-	 * @slot_clear: see to it that an entry is empty. VF only, NULL on a PF.
+	 * @slot_clear: make sure that an entry is empty. VF only, NULL on a PF.
 	 */
 	int (*slot_clear)(void *priv, unsigned int slot);
 
 	/**
-	 * @quiesce: see to it that no program of this function, begun or
-	 * queued, reaches memory of the device any more, and that none begins
-	 * before @reset. Called once the CPU's maps are gone and before
-	 * anything is given back, on removal and before @reset, if the function
-	 * holds memory; then nothing but @slot_clear, @vm_unmap, @release,
-	 * @capacity and @reset is. Required, also if there is nothing to do (a
-	 * firmware that runs no programs; a @slot_clear and a @release that
-	 * wait for them): memory that goes back while a program still writes
-	 * to it is another tenant's. If it fails nothing is given back before a
-	 * reset.
+	 * @quiesce: make sure that no running or queued program of this
+	 * function reaches device memory any more, and that none begins before
+	 * @reset. Called on removal and before @reset, if the function holds
+	 * memory: after all CPU mappings are removed and before memory is
+	 * released. After it flexmem calls only @slot_clear, @vm_unmap,
+	 * @release, @capacity and @reset. Required, even if there is nothing to
+	 * do (a firmware that runs no programs; a @slot_clear and a @release
+	 * that wait for them), because released memory may belong to another
+	 * tenant while a program still writes to it. If it fails, no memory is
+	 * released before a reset.
 	 */
 	int (*quiesce)(void *priv);
 
 	/**
-	 * @capacity: bytes this function may acquire in all, taken memory
-	 * included. Also the probe of a function that does not answer: it asks
-	 * the firmware each time.
+	 * @capacity: bytes this function may acquire in total, including memory
+	 * that it has. Also used as the probe of a function that does not
+	 * answer, so it must ask the firmware each time.
 	 */
 	int (*capacity)(void *priv, u64 *bytes);
 
 	/**
 	 * @scrub: zero @size bytes of @mem from @offset on, both multiples of
-	 * 128. No longer than FLEXMEM_SCRUB_MAX at a time. Without it (NULL)
-	 * tenants of one function can read what others left behind.
+	 * 128. At most FLEXMEM_SCRUB_MAX at a time. Without it (NULL) a tenant
+	 * can read bytes that other tenants of the function left behind.
 	 */
 	int (*scrub)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     u64 size);
@@ -181,14 +184,14 @@ struct flexmem_device_ops {
 	/**
 	 * @read: copy @size bytes, at most FLEXMEM_COPY_MAX, out of the device
 	 * to @to. That buffer is contiguous kernel memory, which
-	 * dma_map_single() accepts. Users get its bytes as they are when this
-	 * returns 0. NULL together with @write.
+	 * dma_map_single() accepts. If this returns 0, the user gets the whole
+	 * buffer as it is then. NULL together with @write.
 	 */
 	int (*read)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		    u64 size, void *to);
 
 	/**
-	 * @write: copy into the device; @from is such a buffer, too.
+	 * @write: copy into the device; @from is a buffer as in @read.
 	 */
 	int (*write)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     u64 size, const void *from);
@@ -196,25 +199,24 @@ struct flexmem_device_ops {
 	/**
 	 * @copy: copy @size bytes from @from to @to, without the CPU; both may
 	 * be the same memory. @to_offset, @from_offset and @size are multiples
-	 * of 128, as those of @scrub: all that flexmem gives out begins and
-	 * ends there, and what is less than a burst would be read and written
-	 * back by the device, with neighbours' bytes in it. The two ranges do
-	 * not overlap: the device may copy in any order. No longer than
-	 * FLEXMEM_COPY_DEVICE_MAX at a time. NULL: it cannot.
+	 * of 128, because every allocation begins and ends there. The device
+	 * would have to read and write back shorter units, together with
+	 * neighbours' bytes. The two ranges do not overlap: the device may copy
+	 * in any order. At most FLEXMEM_COPY_DEVICE_MAX at a time. NULL: the
+	 * device cannot copy.
 	 */
 	int (*copy)(void *priv, const struct flexmem_memory *to, u64 to_offset,
 		    const struct flexmem_memory *from, u64 from_offset,
 		    u64 size);
 
 	/**
-	 * @page: which page frame the CPU sees the 4096 bytes of @mem at
-	 * @offset in. Called in a page fault, in its task and under its
-	 * mmap_lock: it may allocate, but asks no firmware and holds no lock
-	 * that anybody holds across a copy from or to user space. What it
-	 * returned stays valid until @release or @reset, before which flexmem
-	 * takes every map away. It may be called while the device is
-	 * suspended. -ENOMEM, or -EIO for what has no frame.
-	 * NULL: the CPU cannot map this memory.
+	 * @page: the page frame in which the CPU sees the 4096 bytes of @mem at
+	 * @offset. Called in a page fault, in its task and under its mmap_lock.
+	 * It may allocate, but must not wait for firmware, nor take a lock that
+	 * is ever held across a copy from or to user space. The frame stays
+	 * valid until @release or @reset; flexmem removes every mapping before
+	 * these. May be called while the device is suspended. -ENOMEM, or -EIO
+	 * for an offset without a frame. NULL: the CPU cannot map this memory.
 	 */
 	int (*page)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		    unsigned long *pfn);
@@ -222,33 +224,34 @@ struct flexmem_device_ops {
 	/**
 	 * @vm_map: let programs of this function reach @range->size bytes of
 	 * @mem, from @offset (a multiple of the page size) on, at the addresses
-	 * of @range, to do what @access says, of enum flexmem_vm_access.
-	 * Nothing is mapped there. The same memory may be mapped elsewhere,
-	 * too, in this space or in others. When it has succeeded programs reach
-	 * it, whatever the device has cached, and it stays mapped while the
-	 * device is suspended. -ENOSPC: there is no room for the page table,
-	 * and of @range nothing is mapped, a part neither. After any other
-	 * error a part may be: @vm_unmap is called for @range before another
-	 * operation is, but for @quiesce, @reset, @page and those that move
-	 * data. (Were something mapped there, against this, that would be gone.)
+	 * of @range, for the accesses in @access, of enum flexmem_vm_access.
+	 * Nothing is mapped in @range. The same memory may be mapped elsewhere
+	 * too, in this space or in others. After a success programs reach it,
+	 * whatever the device has cached, and it stays mapped while the device
+	 * is suspended. -ENOSPC: there is no room for the page table, and no
+	 * part of @range is mapped. After any other error a part may be mapped.
+	 * Then flexmem calls @vm_unmap for @range before any operation other
+	 * than @quiesce, @reset, @page and those that move data. (Anything
+	 * mapped there before, against this rule, would be unmapped too.)
 	 *
-	 * flexmem calls neither this nor @vm_unmap yet: it will, for
-	 * allocations in several pieces. So far it tells users that the device
-	 * can (FLEXMEM_CAP_PAGE_TABLES). One without page tables of its own has
-	 * neither (NULL).
+	 * flexmem calls neither this nor @vm_unmap yet. It will, for
+	 * allocations in several pieces. So far it only tells users that the
+	 * device has page tables (FLEXMEM_CAP_PAGE_TABLES). A device without
+	 * page tables has neither (NULL).
 	 */
 	int (*vm_map)(void *priv, const struct flexmem_vm_range *range,
 		      const struct flexmem_memory *mem, u64 offset,
 		      unsigned int access);
 
 	/**
-	 * @vm_unmap: see to it that nothing is mapped in @range, nothing of
-	 * which is a part only of what was mapped at once: a device need not
-	 * cut that in two, but does not refuse it either, and may unmap all of
-	 * it. When it has succeeded no program reaches by @range what was
-	 * mapped there, whatever the device has cached. It is called before
-	 * @release of what is mapped, after @quiesce, too; a @reset leaves
-	 * nothing mapped. If it fails who asked tries again.
+	 * @vm_unmap: make sure that nothing is mapped in @range. The range
+	 * contains each mapping as a whole or not at all, so a device never
+	 * needs to split one. It must not refuse a range that would split a
+	 * mapping, but may unmap that mapping as a whole. After a success no
+	 * program reaches by @range the memory that was mapped there, whatever
+	 * the device has cached. Called before @release of mapped memory, also
+	 * after @quiesce. A @reset leaves nothing mapped. If it fails, the
+	 * caller retries.
 	 */
 	int (*vm_unmap)(void *priv, const struct flexmem_vm_range *range);
 
@@ -265,9 +268,9 @@ struct flexmem_device_ops {
 };
 
 /*
- * Longest pieces of memory that @scrub, @read and @write, and @copy are asked
- * for: the last so long that what a command costs does not count, and so short
- * that others who move data get their turn.
+ * Limits of @scrub, of @read and @write, and of @copy. The last is large enough
+ * that the cost of a command does not matter, and small enough that other tasks
+ * can move data in between.
  */
 #define FLEXMEM_SCRUB_MAX ((u64)SZ_1G)
 #define FLEXMEM_COPY_MAX SZ_64K
@@ -278,10 +281,11 @@ struct flexmem_device_ops {
  * @FLEXMEM_UNCACHED: each access goes to the device
  * @FLEXMEM_WRITE_COMBINED: writes may be gathered, and nothing is cached: a
  *	prefetchable BAR
- * @FLEXMEM_CACHED: as its own: the device takes part in the coherence of caches
+ * @FLEXMEM_CACHED: as the CPU's own memory: the device takes part in cache
+ *	coherence
  *
- * x86 keeps one type for each physical range, and that of a map gives way to it:
- * for write-combining the driver has it reserved
+ * x86 keeps one memory type for each physical range, which overrides the type
+ * of a mapping. For write-combining the driver reserves the range
  * (devm_arch_io_reserve_memtype_wc()).
  */
 enum flexmem_caching {
@@ -291,22 +295,22 @@ enum flexmem_caching {
 };
 
 /**
- * struct flexmem_device_desc - a function about to be registered
+ * struct flexmem_device_desc - description of a function
  * @name: name of the device, shown to users; 1 to 31 characters
  * @mode: PF or VF
- * @slots: entries of the firmware's table, 1 to 64. VF only; a PF says 0.
- * @granule: acquired sizes are multiples of this; a power of two, 4 KiB to
- *	1 GiB
- * @vm_page: size of a page of its device-virtual spaces; a power of two, 4 KiB
- *	to the granule; 0 without @vm_map
+ * @slots: entries of the firmware's table, 1 to 64. VF only; 0 for a PF.
+ * @granule: acquired sizes are multiples of this; a power of two, 4 KiB to 1
+ *	GiB
+ * @vm_page: page size of its device-virtual spaces; a power of two, 4 KiB to
+ *	the granule; 0 without @vm_map
  * @vm_start: first address that can be mapped in any of them; a multiple of
- *	@vm_page
- * @vm_end: the one after the last, likewise, and above @vm_start; 0 without
- *	@vm_map, as @vm_start is. Of addresses with a hole it is one side, and the
- *	last page of 64 bits is left out
- * @caching: of every map of its memory: what @page says where, this says how
- * @clears: no function is given memory with bytes of another in it: the device, or
- *	the driver of the PF, clears it between the two
+ *	@vm_page; 0 without @vm_map
+ * @vm_end: the address after the last; a multiple of @vm_page above @vm_start;
+ *	0 without @vm_map. If the addresses have a hole, the range is one side
+ *	of it. It cannot include the last page of a 64-bit space
+ * @caching: how the CPU reaches all mappings of its memory
+ * @clears: the device, or the driver of the PF, clears memory before another
+ *	function gets it
  * @ops: operations; must stay valid until flexmem_device_unregister() returns
  * @priv: passed to each operation
  */
