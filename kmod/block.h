@@ -127,7 +127,8 @@ static inline u64 flexmem_block_end(const struct flexmem_block *block)
  * block calls this, and needs no lock. flexmem_blocks_check() may run at the
  * same time: it sees the new range before it sees the new owner.
  */
-static inline void flexmem_block_soil(struct flexmem_block *block, u64 owner)
+static inline void
+flexmem_block_mark_dirty(struct flexmem_block *block, u64 owner)
 {
 	WRITE_ONCE(block->dirty_start, block->start);
 	WRITE_ONCE(block->dirty_end, block->start + block->size);

@@ -88,7 +88,8 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 		if (is_free && prev_free)
 			return "two free neighbours";
 		/*
-		 * Pairs with flexmem_block_soil(), which runs without the lock.
+		 * Pairs with flexmem_block_mark_dirty(), which runs without
+		 * the lock.
 		 */
 		clean = smp_load_acquire(&block->bytes_of) == FLEXMEM_CLEAN;
 		dirty_start = READ_ONCE(block->dirty_start);

@@ -284,18 +284,21 @@ static int check_memory(struct flexmem_function *function, u64 id, u64 size,
 int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 			     struct flexmem_memory *mem)
 {
-	const struct flexmem_memory wanted = { .id = new_id(), .size = size };
-	struct flexmem_piece piece = { .mem = wanted, .slot = FLEXMEM_NO_SLOT };
+	const struct flexmem_memory request = { .id = new_id(), .size = size };
+	struct flexmem_piece piece = {
+		.mem = request,
+		.slot = FLEXMEM_NO_SLOT,
+	};
 	int rc;
 
 	if (function->nr_pieces == FLEXMEM_MAX_PIECES)
 		return -EIO;
 	rc = function->ops.acquire(function->priv, size, &piece.mem);
 	rc = check_errno(function, "acquire", rc, true);
-	rc = rc ?: check_memory(function, wanted.id, size, &piece.mem);
+	rc = rc ?: check_memory(function, request.id, size, &piece.mem);
 	flexmem_function_note(function, rc);
 	if (flexmem_is_unanswered(rc)) {
-		piece.mem = wanted;
+		piece.mem = request;
 		piece.state = FLEXMEM_PIECE_ASKED_FOR;
 		flexmem_function_work_later(function);
 	} else if (rc) {

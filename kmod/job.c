@@ -26,7 +26,7 @@
 enum flexmem_job_state {
 	JOB_WAITED_FOR,
 	JOB_DONE,	/* the caller frees it */
-	JOB_FORSAKEN,	/* the worker frees it */
+	JOB_ABANDONED,	/* the worker frees it */
 };
 
 /**
@@ -37,7 +37,7 @@ enum flexmem_job_state {
  */
 bool flexmem_job_is_forsaken(const struct flexmem_job *job)
 {
-	return atomic_read(&job->state) == JOB_FORSAKEN;
+	return atomic_read(&job->state) == JOB_ABANDONED;
 }
 
 static void do_job(struct work_struct *work)
@@ -85,7 +85,7 @@ static bool take_back(struct flexmem_job *job)
 		job->rc = -EINTR;
 		return true;
 	}
-	if (atomic_cmpxchg(&job->state, JOB_WAITED_FOR, JOB_FORSAKEN) ==
+	if (atomic_cmpxchg(&job->state, JOB_WAITED_FOR, JOB_ABANDONED) ==
 	    JOB_WAITED_FOR)
 		return false;
 	wait_for_completion(&job->done);

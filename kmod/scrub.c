@@ -152,7 +152,7 @@ int flexmem_scrub_block(struct flexmem_region *region,
 			mutex_unlock(&table->data_lock);
 	}
 	if (!rc)
-		flexmem_block_soil(block, owner);
+		flexmem_block_mark_dirty(block, owner);
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_scrub_block);

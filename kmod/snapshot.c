@@ -111,11 +111,11 @@ static void fill_regions(struct flexmem_table *table,
 /**
  * flexmem_table_snapshot - regions, owners and sums as they are at one moment
  * @table: region table
- * @only: client whose own part is wanted; NULL: all owners
+ * @only: report only the part of this client; NULL: all owners
  * @view: receives them
  *
  * Context: may sleep until another snapshot is done; not for firmware. Takes
- * O(open files) if all owners are wanted.
+ * O(open files) for all owners.
  */
 void flexmem_table_snapshot(struct flexmem_table *table,
 			    struct flexmem_account *only,

@@ -317,9 +317,9 @@ static struct sim_card *sim_card_add(const struct sim_geometry *geometry)
  */
 static u64 pf_capacity(void)
 {
-	u64 promised = num_vfs.value * vf_capacity;
+	u64 set_aside = num_vfs.value * vf_capacity;
 
-	return promised < memory ? memory - promised : memory;
+	return set_aside < memory ? memory - set_aside : memory;
 }
 
 static int __init sim_add_card(void)

@@ -31,7 +31,7 @@ static struct flexmem_block *take_for(struct kunit *test, u64 units, u64 owner)
 {
 	struct flexmem_block *block = take(test, units);
 
-	flexmem_block_soil(block, owner);
+	flexmem_block_mark_dirty(block, owner);
 	return block;
 }
 

@@ -453,7 +453,7 @@ static void clean_but_listed(struct corrupt_ctx *c)
 
 static void dirty_but_not_listed(struct corrupt_ctx *c)
 {
-	flexmem_block_soil(c->block[4], 5);
+	flexmem_block_mark_dirty(c->block[4], 5);
 }
 
 static void dirty_before_its_start(struct corrupt_ctx *c)
@@ -536,7 +536,7 @@ static void corrupt(struct kunit *test, enum flexmem_fit fit)
 		c.block[2 * i] = take(test, 2);
 		take(test, 1);
 	}
-	flexmem_block_soil(c.block[2], 7);
+	flexmem_block_mark_dirty(c.block[2], 7);
 	give(test, c.block[2]);
 	give(test, c.block[0]);
 	give(test, c.block[4]);

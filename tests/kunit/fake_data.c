@@ -240,22 +240,22 @@ bool fake_data_is_own(struct fake_device *fake,
 }
 
 /**
- * fake_data_is_soiled - has an owner left bytes in a piece
+ * fake_data_is_dirty - has an owner left bytes in a piece
  * @fake: device
  * @piece: its number
  *
  * Return: true if it has. What was there before is FAKE_FOREIGN.
  */
-bool fake_data_is_soiled(struct fake_device *fake, unsigned int piece)
+bool fake_data_is_dirty(struct fake_device *fake, unsigned int piece)
 {
 	const struct fake_range *range;
-	bool soiled = false;
+	bool dirty = false;
 
 	mutex_lock(&fake->data_lock);
 	list_for_each_entry(range, &fake->bytes[piece], link)
-		soiled |= range->value && range->value != FAKE_FOREIGN;
+		dirty |= range->value && range->value != FAKE_FOREIGN;
 	mutex_unlock(&fake->data_lock);
-	return soiled;
+	return dirty;
 }
 
 int fake_scrub(void *priv, const struct flexmem_memory *mem, u64 offset,

@@ -268,7 +268,7 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 	fake_breach_if(fake, piece && in_a_slot(fake, piece->base, NO_SLOT),
 		       "released memory that is in a slot");
 	fake_breach_if(fake, piece && !fake->quiet && !fake->clears &&
-		       fake_data_is_soiled(fake, piece - fake->piece),
+		       fake_data_is_dirty(fake, piece - fake->piece),
 		       "released bytes of an owner");
 	if (!rc && was_lost)
 		*lost = 0;

@@ -192,7 +192,7 @@ void fake_device_reset(struct fake_device *fake);
 
 /* The contents of the device's memory. */
 void fake_data_init(struct fake_device *fake);
-bool fake_data_is_soiled(struct fake_device *fake, unsigned int piece);
+bool fake_data_is_dirty(struct fake_device *fake, unsigned int piece);
 void fake_data_give(struct fake_device *fake, unsigned int piece);
 void fake_data_drop(struct fake_device *fake, unsigned int piece);
 void fake_data_drop_all(struct fake_device *fake);

@@ -284,7 +284,8 @@ void model_set_owner(struct model *model, unsigned int slot, u64 offset,
 		     unsigned int owner);
 u64 model_dirty(struct model *model, unsigned int slot, u64 offset, u64 owner,
 		bool zeroed);
-void model_soil(struct model *model, unsigned int slot, u64 offset, u64 owner);
+void model_mark_dirty(struct model *model, unsigned int slot, u64 offset,
+		      u64 owner);
 void model_orphan(struct model *model, unsigned int slot, u64 offset);
 void model_quarantine(struct model *model, unsigned int slot, u64 offset);
 void model_sum(const struct model *model, struct model_sums *sums);

@@ -340,13 +340,14 @@ u64 model_dirty(struct model *model, unsigned int slot, u64 offset, u64 owner,
 }
 
 /**
- * model_soil - a block has an owner, who may write all of it
+ * model_mark_dirty - a block has an owner, who may write all of it
  * @model: model
  * @slot: where it is
  * @offset: its offset there
  * @owner: owner of its bytes; 0: none, it has been scrubbed
  */
-void model_soil(struct model *model, unsigned int slot, u64 offset, u64 owner)
+void model_mark_dirty(struct model *model, unsigned int slot, u64 offset,
+		      u64 owner)
 {
 	struct model_block *block = block_at(model, slot, offset);
 

@@ -239,7 +239,8 @@ static void end_can_be_cut_off(struct kunit *test)
 }
 
 /* Where a block of six units is dirty: [1, 4). */
-static struct flexmem_block *soiled(struct kunit *test, struct blocks_ctx *ctx)
+static struct flexmem_block *take_dirty(struct kunit *test,
+					struct blocks_ctx *ctx)
 {
 	struct flexmem_block *block = take(test, ctx, 6 * UNIT);
 
@@ -261,7 +262,7 @@ static struct flexmem_block *soiled(struct kunit *test, struct blocks_ctx *ctx)
 static void cut_knows_where_it_is_dirty(struct kunit *test)
 {
 	struct blocks_ctx *ctx = make_blocks(test, 10 * UNIT);
-	struct flexmem_block *block = soiled(test, ctx), *tail;
+	struct flexmem_block *block = take_dirty(test, ctx), *tail;
 
 	tail = split(test, ctx, block, 5 * UNIT);
 	KUNIT_EXPECT_EQ(test, tail->bytes_of, FLEXMEM_CLEAN);
@@ -284,7 +285,7 @@ static void cut_knows_where_it_is_dirty(struct kunit *test)
 static void joined_is_dirty_where_either_was(struct kunit *test)
 {
 	struct blocks_ctx *ctx = make_blocks(test, 10 * UNIT);
-	struct flexmem_block *block = soiled(test, ctx), *tail;
+	struct flexmem_block *block = take_dirty(test, ctx), *tail;
 
 	tail = split(test, ctx, block, 2 * UNIT);
 	join(test, ctx, block, tail);
@@ -294,11 +295,11 @@ static void joined_is_dirty_where_either_was(struct kunit *test)
 	join(test, ctx, block, tail);
 	EXPECT_DIRTY(test, block, OWNER, 1, 4);
 	tail = extend(test, ctx, block, UNIT);
-	flexmem_block_soil(tail, OWNER);
+	flexmem_block_mark_dirty(tail, OWNER);
 	join(test, ctx, block, tail);
 	EXPECT_DIRTY(test, block, OWNER, 1, 9);
 	tail = extend(test, ctx, block, UNIT);
-	flexmem_block_soil(tail, OTHER);
+	flexmem_block_mark_dirty(tail, OTHER);
 	join(test, ctx, block, tail);
 	EXPECT_DIRTY(test, block, FLEXMEM_MIXED, 1, 10);
 }

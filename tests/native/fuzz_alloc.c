@@ -222,7 +222,7 @@ static int clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
 		rc = model_call(model, &model->scrub_error);
 	if (!rc) {
 		model->scrubbed += dirty;
-		model_soil(model, slot, offset, owner);
+		model_mark_dirty(model, slot, offset, owner);
 	} else if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV) {
 		model_free(model, slot, offset);
 	} else {

@@ -129,7 +129,7 @@ static void follow_in(struct fuzz *f, unsigned int slot)
 		if (flexmem_block_is_free(block) &&
 		    block->bytes_of == FLEXMEM_CLEAN &&
 		    model_dirty(f->model, slot, block->start, 0, false))
-			model_soil(f->model, slot, block->start, 0);
+			model_mark_dirty(f->model, slot, block->start, 0);
 	rcu_read_unlock();
 }
 

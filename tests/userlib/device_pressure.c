@@ -31,7 +31,7 @@ struct outcome {
 	uint64_t released;
 };
 
-struct keeper {
+struct holder {
 	pid_t pid;
 	int ready;
 	int stop;
@@ -112,9 +112,9 @@ static struct outcome keep(const char *configuration, enum served_by served_by,
 }
 
 /* A process that keeps 90 percent, when this returns. */
-static struct keeper start(const char *configuration, enum served_by served_by)
+static struct holder start(const char *configuration, enum served_by served_by)
 {
-	struct keeper keeper;
+	struct holder holder;
 	struct outcome outcome;
 	int ready[2];
 	int stop[2];
@@ -122,9 +122,9 @@ static struct keeper start(const char *configuration, enum served_by served_by)
 	char byte;
 
 	assert_int_equal(pipe(ready) || pipe(stop) || pipe(back), 0);
-	keeper.pid = fork();
-	assert_true(keeper.pid >= 0);
-	if (!keeper.pid) {
+	holder.pid = fork();
+	assert_true(holder.pid >= 0);
+	if (!holder.pid) {
 		close(stop[1]);
 		outcome = keep(configuration, served_by, ready[1], stop[0]);
 		_exit(write(back[1], &outcome, sizeof(outcome)) !=
@@ -133,25 +133,25 @@ static struct keeper start(const char *configuration, enum served_by served_by)
 	close(ready[1]);
 	close(stop[0]);
 	close(back[1]);
-	keeper.ready = ready[0];
-	keeper.stop = stop[1];
-	keeper.outcome = back[0];
-	assert_int_equal(read(keeper.ready, &byte, 1), 1);
-	return keeper;
+	holder.ready = ready[0];
+	holder.stop = stop[1];
+	holder.outcome = back[0];
+	assert_int_equal(read(holder.ready, &byte, 1), 1);
+	return holder;
 }
 
-static struct outcome stop_keeper(struct keeper *keeper)
+static struct outcome stop_holder(struct holder *holder)
 {
 	struct outcome outcome;
 	int status;
 
-	close(keeper->stop);
-	assert_int_equal(read(keeper->outcome, &outcome, sizeof(outcome)),
+	close(holder->stop);
+	assert_int_equal(read(holder->outcome, &outcome, sizeof(outcome)),
 			 sizeof(outcome));
-	assert_int_equal(waitpid(keeper->pid, &status, 0), keeper->pid);
+	assert_int_equal(waitpid(holder->pid, &status, 0), holder->pid);
 	assert_int_equal(status, 0);
-	close(keeper->ready);
-	close(keeper->outcome);
+	close(holder->ready);
+	close(holder->outcome);
 	assert_int_equal(outcome.error, 0);
 	assert_true(outcome.cached >= PIECE * PIECES);
 	return outcome;
@@ -222,16 +222,16 @@ static int need(uint64_t bytes, uint64_t piece, int64_t patience_ms)
 	return err;
 }
 
-/* So that only a keeper that does not serve is too slow. */
+/* So that only a holder that does not serve is too slow. */
 #define PATIENCE_MS 120000
 
-/* The keeper serves: it gives what the other one needs, and that is enough. */
+/* The holder serves: it gives what the other one needs, and that is enough. */
 static void is_relieved(const char *configuration, enum served_by served_by,
 			uint64_t bytes, uint64_t piece)
 {
-	struct keeper keeper = start(configuration, served_by);
+	struct holder holder = start(configuration, served_by);
 	int err = need(bytes, piece, PATIENCE_MS);
-	struct outcome outcome = stop_keeper(&keeper);
+	struct outcome outcome = stop_holder(&holder);
 
 	assert_int_equal(err, 0);
 	assert_true(outcome.events > 0);
@@ -245,12 +245,12 @@ static void is_relieved(const char *configuration, enum served_by served_by,
 /* Without that the memory stays where it is, and these tests can fail. */
 static void unserved_pressure_is_enomem(void **state)
 {
-	struct keeper keeper = start("", NOBODY);
+	struct holder holder = start("", NOBODY);
 	struct outcome outcome;
 
 	(void)state;
 	assert_int_equal(need(GIB, PIECE, 1000), -ENOMEM);
-	outcome = stop_keeper(&keeper);
+	outcome = stop_holder(&holder);
 	assert_int_equal(outcome.released, 0);
 	/* With the process its memory has gone back. */
 	assert_int_equal(need(GIB, PIECE, 0), 0);
