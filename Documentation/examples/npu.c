@@ -99,7 +99,7 @@ static void npu_send(struct npu *npu, const struct npu_request *req)
 	spin_unlock_irq(&npu->lock);
 }
 
-/* For npu_interrupt(): a reply that nobody waits for (any more) is no reply. */
+/* For npu_interrupt(): a reply without a waiting caller is discarded. */
 static void npu_take_reply(struct npu *npu)
 {
 	spin_lock(&npu->lock);
@@ -112,7 +112,7 @@ static void npu_take_reply(struct npu *npu)
 	spin_unlock(&npu->lock);
 }
 
-/* Killable, and 1 s at most. What counts is whether the reply came. */
+/* Killable, and 1 s at most. Only the reply decides the result. */
 static int npu_wait(struct npu *npu)
 {
 	long left = wait_for_completion_killable_timeout(&npu->reply, HZ);
@@ -208,7 +208,7 @@ static int npu_capacity(void *priv, u64 *bytes)
 }
 
 /* [data] */
-/* The request has the mailbox. Whatever came of it, no byte moves any more. */
+/* The request has the mailbox. After any outcome no byte moves any more. */
 static int npu_move(struct npu *npu, const struct npu_request *req)
 {
 	u32 busy;
