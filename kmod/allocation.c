@@ -21,32 +21,8 @@
 #include "dirty.h"
 #include "owner.h"
 #include "scrub.h"
+#include "spare.h"
 #include "table.h"
-
-/* Of those with one chunk. */
-static struct kmem_cache *allocation_cache;
-
-/**
- * flexmem_allocation_init_caches - once, when the module is loaded
- *
- * Return: 0 or -ENOMEM.
- */
-int flexmem_allocation_init_caches(void)
-{
-	allocation_cache = kmem_cache_create("flexmem_allocation",
-					     sizeof(struct flexmem_allocation) +
-					     sizeof(struct flexmem_chunk), 0,
-					     SLAB_ACCOUNT, NULL);
-	return allocation_cache ? 0 : -ENOMEM;
-}
-
-/**
- * flexmem_allocation_exit_caches - once, when the module is unloaded
- */
-void flexmem_allocation_exit_caches(void)
-{
-	kmem_cache_destroy(allocation_cache);
-}
 
 /**
  * flexmem_chunk_clean - see to it that no foreign bytes are in a block
@@ -72,7 +48,7 @@ int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 				 allocation->flags & FLEXMEM_ALLOC_ZEROED);
 	if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV || rc == -EAGAIN)
 		flexmem_region_free(region, block, allocation->kind,
-				    allocation->owner, false);
+				    allocation->owner, false, NULL);
 	else if (rc)
 		flexmem_region_quarantine(region, block, allocation->kind,
 					  allocation->owner);
@@ -80,7 +56,8 @@ int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 }
 
 static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
-		      u64 alignment, struct flexmem_place *place)
+		      u64 alignment, struct flexmem_stock *stock,
+		      struct flexmem_place *place)
 {
 	const struct flexmem_allocation *allocation = chunk->allocation;
 	bool alone = allocation->nr_chunks == 1;
@@ -91,7 +68,7 @@ static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
 		.growable = alone && allocation->flags & FLEXMEM_ALLOC_GROWABLE,
 		.account = allocation->owner,
 	};
-	int rc = flexmem_place(table, &request, place);
+	int rc = flexmem_place(table, &request, stock, place);
 
 	chunk->region = place->region;
 	chunk->block = place->block;
@@ -99,7 +76,8 @@ static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
 }
 
 static void give_chunks(struct flexmem_allocation *allocation,
-			unsigned int first, unsigned int end)
+			unsigned int first, unsigned int end,
+			struct flexmem_stock *stock)
 {
 	struct flexmem_chunk *chunk;
 
@@ -107,7 +85,7 @@ static void give_chunks(struct flexmem_allocation *allocation,
 		chunk = &allocation->chunks[first];
 		flexmem_region_free(chunk->region, chunk->block,
 				    allocation->kind, allocation->owner,
-				    allocation->orphaned);
+				    allocation->orphaned, stock);
 	}
 }
 
@@ -122,6 +100,7 @@ static int check_limits(struct flexmem_table *table,
 					  allocation->size, 0);
 	if (!refusal)
 		return 0;
+	*place = (struct flexmem_place) {};
 	flexmem_place_figures(table, allocation->kind, place);
 	place->reason = refusal;
 	return -ENOMEM;
@@ -130,7 +109,7 @@ static int check_limits(struct flexmem_table *table,
 /* A block for each of them, or none. */
 static int take_chunks(struct flexmem_table *table,
 		       struct flexmem_allocation *allocation, u64 alignment,
-		       struct flexmem_place *place)
+		       struct flexmem_stock *stock, struct flexmem_place *place)
 {
 	unsigned int i;
 	int rc = 0;
@@ -141,10 +120,10 @@ static int take_chunks(struct flexmem_table *table,
 		return rc;
 	for (i = 0; !rc && i < allocation->nr_chunks; i++)
 		rc = take_chunk(table, &allocation->chunks[i], alignment,
-				place);
+				stock, place);
 	if (!rc || i == 1)
 		return rc;
-	give_chunks(allocation, 0, i - 1);
+	give_chunks(allocation, 0, i - 1, NULL);
 	/* There is more now than when the last of them was refused. */
 	if (place->reason)
 		flexmem_place_figures(table, allocation->kind, place);
@@ -160,8 +139,8 @@ static int clean_chunks(struct flexmem_allocation *allocation)
 		rc = flexmem_chunk_clean(&allocation->chunks[i],
 					 allocation->chunks[i].block);
 	if (rc) {
-		give_chunks(allocation, 0, i - 1);
-		give_chunks(allocation, i, nr);
+		give_chunks(allocation, 0, i - 1, NULL);
+		give_chunks(allocation, i, nr, NULL);
 	}
 	return rc;
 }
@@ -177,6 +156,7 @@ static bool charge_name(struct flexmem_table *table,
 					table->settings.max_handles);
 	if (!refusal)
 		return true;
+	*place = (struct flexmem_place) {};
 	flexmem_place_figures(table, kind, place);
 	place->reason = refusal;
 	return false;
@@ -196,7 +176,9 @@ static u64 chunk_size(const struct flexmem_shape *shape)
 }
 
 /* Without blocks. */
-static struct flexmem_allocation *create(const struct flexmem_shape *shape)
+static struct flexmem_allocation *create(struct flexmem_account *owner,
+					 const struct flexmem_shape *shape,
+					 struct flexmem_stock *stock)
 {
 	u64 part = chunk_size(shape), left = shape->size;
 	struct flexmem_allocation *allocation;
@@ -205,26 +187,34 @@ static struct flexmem_allocation *create(const struct flexmem_shape *shape)
 	if (shape->chunks > 1)
 		nr = div64_u64(shape->size - 1, part) + 1;
 	allocation = nr == 1 ?
-		kmem_cache_zalloc(allocation_cache, GFP_KERNEL) :
-		kzalloc(struct_size(allocation, chunks, nr), GFP_KERNEL_ACCOUNT);
+		flexmem_stock_take(stock, FLEXMEM_OBJECT_ALLOCATION) :
+		kmalloc(struct_size(allocation, chunks, nr), GFP_KERNEL_ACCOUNT);
 	if (!allocation)
 		return NULL;
-	refcount_set(&allocation->refs, 1);
-	allocation->kind = flexmem_kind_of(shape->flags);
-	allocation->flags = shape->flags;
-	allocation->size = shape->size;
-	allocation->nr_chunks = nr;
-	for (i = 0; i < nr; i++, left -= part) {
-		allocation->chunks[i].allocation = allocation;
-		allocation->chunks[i].size = min(part, left);
-	}
+	*allocation = (struct flexmem_allocation) {
+		.refs = REFCOUNT_INIT(1),
+		.kind = flexmem_kind_of(shape->flags),
+		.owner = owner,
+		/* Its handle is charged: see flexmem_owner_set_strict(). */
+		.bytes_of = flexmem_owner_of_bytes(owner),
+		.size = shape->size,
+		.flags = shape->flags,
+		.nr_chunks = nr,
+	};
+	for (i = 0; i < nr; i++, left -= part)
+		allocation->chunks[i] = (struct flexmem_chunk) {
+			.allocation = allocation,
+			.size = min(part, left),
+		};
 	return allocation;
 }
 
-static void destroy(struct flexmem_allocation *allocation)
+static void destroy(struct flexmem_allocation *allocation,
+		    struct flexmem_stock *stock)
 {
 	if (allocation->nr_chunks == 1)
-		kmem_cache_free(allocation_cache, allocation);
+		flexmem_stock_give(stock, FLEXMEM_OBJECT_ALLOCATION,
+				   allocation);
 	else
 		kfree(allocation);
 }
@@ -234,6 +224,7 @@ static void destroy(struct flexmem_allocation *allocation)
  * @table: region table
  * @owner: who is charged, for a handle as well
  * @shape: what is wanted
+ * @stock: where objects for it may be
  * @place: receives the reason on failure
  *
  * Context: may sleep.
@@ -244,22 +235,21 @@ struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
 			struct flexmem_account *owner,
 			const struct flexmem_shape *shape,
+			struct flexmem_stock *stock,
 			struct flexmem_place *place)
 {
 	enum flexmem_kind kind = flexmem_kind_of(shape->flags);
 	struct flexmem_allocation *allocation;
 	int rc = -ENOMEM;
 
-	*place = (struct flexmem_place) {};
 	if (!charge_name(table, owner, kind, place))
 		return ERR_PTR(-ENOMEM);
-	allocation = create(shape);
-	if (!allocation)
+	allocation = create(owner, shape, stock);
+	if (!allocation) {
+		*place = (struct flexmem_place) {};
 		goto uncharge;
-	allocation->owner = owner;
-	/* Not before its handle is charged: flexmem_owner_set_strict(). */
-	allocation->bytes_of = flexmem_owner_of_bytes(owner);
-	rc = take_chunks(table, allocation, shape->alignment, place);
+	}
+	rc = take_chunks(table, allocation, shape->alignment, stock, place);
 	rc = rc ?: clean_chunks(allocation);
 	if (rc)
 		goto destroy;
@@ -267,7 +257,7 @@ flexmem_allocation_make(struct flexmem_table *table,
 	return allocation;
 
 destroy:
-	destroy(allocation);
+	destroy(allocation, stock);
 uncharge:
 	flexmem_uncharge_handle(&table->accounts, owner);
 	return ERR_PTR(rc);
@@ -283,17 +273,23 @@ void flexmem_allocation_get(struct flexmem_allocation *allocation)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_get);
 
+static void put(struct flexmem_allocation *allocation,
+		struct flexmem_stock *stock)
+{
+	if (!refcount_dec_and_test(&allocation->refs))
+		return;
+	give_chunks(allocation, 0, allocation->nr_chunks, stock);
+	flexmem_owner_put(allocation->owner);
+	destroy(allocation, stock);
+}
+
 /**
  * flexmem_allocation_put - one less; the last one gives the blocks back
  * @allocation: allocation; may be gone afterwards
  */
 void flexmem_allocation_put(struct flexmem_allocation *allocation)
 {
-	if (!refcount_dec_and_test(&allocation->refs))
-		return;
-	give_chunks(allocation, 0, allocation->nr_chunks);
-	flexmem_owner_put(allocation->owner);
-	destroy(allocation);
+	put(allocation, NULL);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_put);
 
@@ -312,10 +308,12 @@ static void orphan(struct flexmem_allocation *allocation)
  * flexmem_allocation_unname - nobody can name an allocation any more
  * @allocation: allocation; the caller's reference, its name's, is dropped. Its
  *	owner's account is held by the caller as well
+ * @stock: where objects that it frees may be kept
  *
  * If it is in use otherwise it is orphaned. Its handle is charged no more.
  */
-void flexmem_allocation_unname(struct flexmem_allocation *allocation)
+void flexmem_allocation_unname(struct flexmem_allocation *allocation,
+			       struct flexmem_stock *stock)
 {
 	struct flexmem_accounts *accounts = allocation->owner->accounts;
 	struct flexmem_account *owner = allocation->owner;
@@ -323,7 +321,7 @@ void flexmem_allocation_unname(struct flexmem_allocation *allocation)
 	/* Nobody can get a further reference by the handle any more. */
 	if (refcount_read(&allocation->refs) > 1)
 		orphan(allocation);
-	flexmem_allocation_put(allocation);
+	put(allocation, stock);
 	flexmem_uncharge_handle(accounts, owner);
 }
 

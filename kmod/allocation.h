@@ -18,6 +18,7 @@
 struct flexmem_account;
 struct flexmem_allocation;
 struct flexmem_region;
+struct flexmem_stock;
 struct flexmem_table;
 
 /**
@@ -127,13 +128,11 @@ struct flexmem_extension {
 	enum flexmem_reason refusal;
 };
 
-int flexmem_allocation_init_caches(void);
-void flexmem_allocation_exit_caches(void);
-
 struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
 			struct flexmem_account *owner,
 			const struct flexmem_shape *shape,
+			struct flexmem_stock *stock,
 			struct flexmem_place *place);
 int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 			struct flexmem_block *block);
@@ -145,7 +144,8 @@ void flexmem_allocation_abort(struct flexmem_allocation *allocation,
 			      struct flexmem_extension *extension);
 void flexmem_allocation_get(struct flexmem_allocation *allocation);
 void flexmem_allocation_put(struct flexmem_allocation *allocation);
-void flexmem_allocation_unname(struct flexmem_allocation *allocation);
+void flexmem_allocation_unname(struct flexmem_allocation *allocation,
+			       struct flexmem_stock *stock);
 bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation);
 int flexmem_allocation_error(const struct flexmem_allocation *allocation);
 struct flexmem_chunk *

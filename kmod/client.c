@@ -43,11 +43,12 @@ int flexmem_client_init(struct flexmem_client *client,
 	memset(client, 0, sizeof(*client));
 	client->table = table;
 	flexmem_lease_init(&client->lease);
-	flexmem_handles_init(&client->handles);
 	client->account = flexmem_owner_open(&table->accounts, uid, cgroup,
 					     pid);
 	if (!client->account)
 		return -ENOMEM;
+	flexmem_handles_init(&client->handles);
+	flexmem_stock_init(&client->stock);
 	flexmem_pressure_listen(&client->listener);
 	return 0;
 }
@@ -142,7 +143,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 	int rc;
 
 	allocation = flexmem_allocation_make(client->table, client->account,
-					     shape, place);
+					     shape, &client->stock, place);
 	if (IS_ERR(allocation)) {
 		if (could_come(place->reason))
 			flexmem_pressure_failed(accounts, &client->listener,
@@ -152,7 +153,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 	flexmem_pressure_succeeded(accounts, &client->listener);
 	rc = flexmem_handles_add(&client->handles, allocation);
 	if (rc) {
-		flexmem_allocation_unname(allocation);
+		flexmem_allocation_unname(allocation, &client->stock);
 		return ERR_PTR(rc);
 	}
 	place->address = flexmem_allocation_address(allocation);
@@ -197,7 +198,7 @@ void flexmem_client_release(struct flexmem_client *client,
 	spin_lock(&client->handles.lock);
 	flexmem_handles_remove(&client->handles, allocation->handle);
 	spin_unlock(&client->handles.lock);
-	flexmem_allocation_unname(allocation);
+	flexmem_allocation_unname(allocation, &client->stock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_release);
 
@@ -576,6 +577,7 @@ void flexmem_client_fini(struct flexmem_client *client)
 		cond_resched();
 	}
 	flexmem_handles_fini(&client->handles);
+	flexmem_stock_fini(&client->stock);
 	flexmem_owner_close(client->account);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_fini);

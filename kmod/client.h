@@ -15,6 +15,7 @@
 #include "allocation.h"
 #include "handle.h"
 #include "slot.h"
+#include "spare.h"
 
 struct flexmem_table;
 struct vm_area_struct;
@@ -39,6 +40,7 @@ struct vm_area_struct;
  * @used: bytes in them, those that were lost included
  * @peak: the most that @used ever was
  * @listener: what it knows of the events
+ * @stock: objects it keeps for its next allocations
  */
 struct flexmem_client {
 	struct flexmem_table *table;
@@ -51,6 +53,7 @@ struct flexmem_client {
 	u64 used;
 	u64 peak;
 	struct flexmem_listener listener;
+	struct flexmem_stock stock;
 };
 
 int flexmem_client_init(struct flexmem_client *client,

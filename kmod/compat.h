@@ -5,6 +5,8 @@
 
 #include <linux/device/class.h>
 #include <linux/mm.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
 #include <linux/version.h>
 
 /* Lets tests reach internals. Exported only by debug builds with KUnit. */
@@ -27,6 +29,45 @@
 #define flexmem_const_since_6_2 const
 #else
 #define flexmem_const_since_6_2
+#endif
+
+/* Since 6.7 the kernel allocates shrinkers. NULL: it has no memory. */
+/* checkpatch: LINUX_VERSION_CODE - one source for both kernels */
+/* checkpatch: CONSTANT_COMPARISON - KERNEL_VERSION() is the constant */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+static inline struct shrinker *flexmem_make_shrinker(void)
+{
+	return shrinker_alloc(0, "flexmem");
+}
+
+static inline int flexmem_register_shrinker(struct shrinker *shrinker)
+{
+	shrinker_register(shrinker);
+	return 0;
+}
+
+#define flexmem_free_shrinker shrinker_free
+#else
+static inline struct shrinker *flexmem_make_shrinker(void)
+{
+	struct shrinker *shrinker = kzalloc(sizeof(*shrinker), GFP_KERNEL);
+
+	if (shrinker)
+		shrinker->seeks = DEFAULT_SEEKS;
+	return shrinker;
+}
+
+static inline int flexmem_register_shrinker(struct shrinker *shrinker)
+{
+	return register_shrinker(shrinker, "flexmem");
+}
+
+static inline void flexmem_free_shrinker(struct shrinker *shrinker)
+{
+	if (shrinker)
+		unregister_shrinker(shrinker);
+	kfree(shrinker);
+}
 #endif
 
 /* Since 6.3 the flags of a vma are changed by functions. */

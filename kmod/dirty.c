@@ -12,6 +12,7 @@
 #include "dirty.h"
 #include "region.h"
 #include "scrub.h"
+#include "spare.h"
 #include "table.h"
 
 /* Delay before a failed scrub is retried. */
@@ -58,7 +59,8 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 	}
 	spin_unlock(&region->lock);
 	if (dead)
-		flexmem_region_free(region, block, kind, account, false);
+		flexmem_region_free(region, block, kind, account, false,
+				    NULL);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_quarantine);
 
@@ -118,7 +120,7 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 	}
 	spin_unlock(&region->lock);
 	flexmem_pressure_freed(accounts);
-	flexmem_spare_drop(&unused);
+	flexmem_spare_drop(&unused, NULL);
 	if (last)
 		flexmem_region_destroy(region);
 }

@@ -6,6 +6,7 @@
 
 #include "allocation.h"
 #include "compat.h"
+#include "spare.h"
 #include "table.h"
 
 /* Gets the bytes that are to be added, as a block of their own. */
@@ -56,7 +57,7 @@ int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
 		return -EOPNOTSUPP;
 	rc = flexmem_allocation_error(allocation);
 	if (!rc && size != allocation->size)
-		rc = flexmem_spare_fill(&extension->spare, 1);
+		rc = flexmem_spare_fill(&extension->spare, 1, NULL);
 	if (!rc && size > allocation->size)
 		rc = get_tail(allocation, extension);
 	return rc;
@@ -79,7 +80,7 @@ void flexmem_allocation_commit(struct flexmem_allocation *allocation,
 		flexmem_region_shrink(chunk->region, chunk->block,
 				      extension->size, allocation->kind,
 				      allocation->owner, &extension->spare);
-	flexmem_spare_drop(&extension->spare);
+	flexmem_spare_drop(&extension->spare, NULL);
 }
 
 /**
@@ -93,6 +94,7 @@ void flexmem_allocation_abort(struct flexmem_allocation *allocation,
 	if (extension->tail)
 		flexmem_region_free(allocation->chunks[0].region,
 				    extension->tail,
-				    allocation->kind, allocation->owner, false);
-	flexmem_spare_drop(&extension->spare);
+				    allocation->kind, allocation->owner, false,
+				    NULL);
+	flexmem_spare_drop(&extension->spare, NULL);
 }

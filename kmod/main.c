@@ -3,10 +3,9 @@
 
 #include <linux/module.h>
 
-#include "allocation.h"
 #include "device.h"
-#include "region.h"
 #include "settings.h"
+#include "spare.h"
 
 static int __init flexmem_init(void)
 {
@@ -15,21 +14,12 @@ static int __init flexmem_init(void)
 	rc = flexmem_settings_validate();
 	if (rc)
 		return rc;
-	rc = flexmem_region_init_caches();
+	rc = flexmem_spare_init();
 	if (rc)
 		return rc;
-	rc = flexmem_allocation_init_caches();
-	if (rc)
-		goto exit_region_caches;
 	rc = flexmem_chardev_init();
 	if (rc)
-		goto exit_allocation_caches;
-	return 0;
-
-exit_allocation_caches:
-	flexmem_allocation_exit_caches();
-exit_region_caches:
-	flexmem_region_exit_caches();
+		flexmem_spare_exit();
 	return rc;
 }
 module_init(flexmem_init);
@@ -37,8 +27,7 @@ module_init(flexmem_init);
 static void __exit flexmem_exit(void)
 {
 	flexmem_chardev_exit();
-	flexmem_allocation_exit_caches();
-	flexmem_region_exit_caches();
+	flexmem_spare_exit();
 }
 module_exit(flexmem_exit);
 

@@ -22,6 +22,7 @@
 #include "job.h"
 #include "owner.h"
 #include "placement.h"
+#include "spare.h"
 #include "table.h"
 
 /**
@@ -252,8 +253,9 @@ static void end_growth(struct flexmem_job *job)
 
 	if (growth->place.block)
 		flexmem_region_free(growth->place.region, growth->place.block,
-				    request->kind, request->account, false);
-	flexmem_spare_drop(&growth->spare);
+				    request->kind, request->account, false,
+				    NULL);
+	flexmem_spare_drop(&growth->spare, NULL);
 	flexmem_region_destroy(growth->fresh);
 	flexmem_owner_put(request->account);
 	kfree(growth);
@@ -492,6 +494,7 @@ static int place_once(struct flexmem_table *table,
  * flexmem_place - find room for an allocation
  * @table: region table
  * @request: what is wanted
+ * @stock: where nodes may be that splitting takes; or NULL
  * @place: receives where it is; on -ENOMEM, why there is none
  *
  * Context: may sleep: the nodes that splitting takes are charged to the caller,
@@ -502,18 +505,19 @@ static int place_once(struct flexmem_table *table,
  */
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
-		  struct flexmem_place *place)
+		  struct flexmem_stock *stock, struct flexmem_place *place)
 {
 	struct flexmem_spare spare;
 	int rc;
 
-	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(request));
+	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(request),
+				stock);
 	if (rc) {
 		*place = (struct flexmem_place) {};
 		return rc;
 	}
 	rc = place_once(table, request, &spare, place);
-	flexmem_spare_drop(&spare);
+	flexmem_spare_drop(&spare, stock);
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_place);

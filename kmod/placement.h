@@ -11,6 +11,7 @@
 struct flexmem_block;
 struct flexmem_region;
 struct flexmem_request;
+struct flexmem_stock;
 struct flexmem_table;
 
 /**
@@ -43,7 +44,7 @@ struct flexmem_place {
 const char *flexmem_order_name(unsigned int order);
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
-		  struct flexmem_place *place);
+		  struct flexmem_stock *stock, struct flexmem_place *place);
 void flexmem_place_figures(struct flexmem_table *table,
 			   enum flexmem_kind kind, struct flexmem_place *place);
 

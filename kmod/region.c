@@ -13,31 +13,8 @@
 #include "compat.h"
 #include "region.h"
 #include "scrub.h"
+#include "spare.h"
 #include "table.h"
-
-static struct kmem_cache *block_cache;
-
-/**
- * flexmem_region_init_caches - called once when the module is loaded
- *
- * Return: 0 or -ENOMEM.
- */
-int flexmem_region_init_caches(void)
-{
-	block_cache = kmem_cache_create("flexmem_block",
-					sizeof(struct flexmem_block), 0,
-					SLAB_ACCOUNT, NULL);
-	return block_cache ? 0 : -ENOMEM;
-}
-
-/**
- * flexmem_region_exit_caches - called once when the module is unloaded
- */
-void flexmem_region_exit_caches(void)
-{
-	/* Regions that wait for kfree_rcu() hold no block. */
-	kmem_cache_destroy(block_cache);
-}
 
 /**
  * flexmem_region_destroy - free a region
@@ -51,7 +28,7 @@ void flexmem_region_destroy(struct flexmem_region *region)
 		return;
 	list_for_each_entry_safe(block, next, &region->blocks.all, link) {
 		WARN_ON_ONCE(!flexmem_block_is_free(block));
-		kmem_cache_free(block_cache, block);
+		flexmem_stock_give(NULL, FLEXMEM_OBJECT_BLOCK, block);
 	}
 	kfree_rcu(region, rcu);
 }
@@ -74,7 +51,7 @@ struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
 	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
 	if (!region)
 		return NULL;
-	first = kmem_cache_alloc(block_cache, GFP_KERNEL);
+	first = flexmem_stock_take(NULL, FLEXMEM_OBJECT_BLOCK);
 	if (!first) {
 		kfree(region);
 		return NULL;
@@ -104,44 +81,6 @@ void flexmem_region_set_memory(struct flexmem_region *region,
 	region->mem = *mem;
 	flexmem_blocks_init(&region->blocks, mem->size, fit, first);
 }
-
-/**
- * flexmem_spare_fill - get nodes for an allocation, before any lock is taken
- * @spare: receives them; flexmem_spare_drop() frees those left over
- * @nr: how many, see flexmem_spares_for()
- *
- * Context: may sleep.
- * Return: 0 or -ENOMEM; then there is nothing to drop.
- */
-int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr)
-{
-	unsigned int i;
-
-	*spare = (struct flexmem_spare) {};
-	for (i = 0; i < nr; i++) {
-		spare->block[i] = kmem_cache_alloc(block_cache, GFP_KERNEL);
-		if (!spare->block[i]) {
-			flexmem_spare_drop(spare);
-			return -ENOMEM;
-		}
-	}
-	return 0;
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_fill);
-
-/**
- * flexmem_spare_drop - free the nodes that were not used
- * @spare: nodes, or none
- */
-void flexmem_spare_drop(struct flexmem_spare *spare)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(spare->block); i++)
-		if (spare->block[i])
-			kmem_cache_free(block_cache, spare->block[i]);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_drop);
 
 /*
  * Debug builds check all blocks after every change while the region has few
@@ -299,7 +238,7 @@ void flexmem_region_join(struct flexmem_region *region,
 	region->sequence++;
 	debug_check(region);
 	spin_unlock(&region->lock);
-	flexmem_spare_drop(&unused);
+	flexmem_spare_drop(&unused, NULL);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_join);
 
@@ -374,13 +313,15 @@ bool flexmem_region_gives_up(struct flexmem_region *region, u64 size,
  * @kind: as it was allocated
  * @account: account of the block
  * @orphaned: flexmem_region_orphan() was called for it
+ * @stock: where nodes that are left over may be kept; or NULL
  *
  * Context: takes the region's lock. Neither @block nor @region may be used
  * after it.
  */
 void flexmem_region_free(struct flexmem_region *region,
 			 struct flexmem_block *block, enum flexmem_kind kind,
-			 struct flexmem_account *account, bool orphaned)
+			 struct flexmem_account *account, bool orphaned,
+			 struct flexmem_stock *stock)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
 	struct flexmem_spare unused;
@@ -395,7 +336,7 @@ void flexmem_region_free(struct flexmem_region *region,
 	spin_unlock(&region->lock);
 
 	flexmem_pressure_freed(accounts);
-	flexmem_spare_drop(&unused);
+	flexmem_spare_drop(&unused, stock);
 	if (last)
 		flexmem_region_destroy(region);
 }
@@ -436,7 +377,7 @@ void flexmem_region_shrink(struct flexmem_region *region,
 	flexmem_region_give_back(region, tail, &unused);
 	spin_unlock(&region->lock);
 	flexmem_pressure_freed(accounts);
-	flexmem_spare_drop(&unused);
+	flexmem_spare_drop(&unused, NULL);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_shrink);
 

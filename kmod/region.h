@@ -14,6 +14,7 @@
 #include "function.h"
 
 struct flexmem_account;
+struct flexmem_stock;
 struct flexmem_table;
 
 /**
@@ -108,9 +109,6 @@ static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 	return smp_load_acquire(&region->lost);
 }
 
-int flexmem_region_init_caches(void);
-void flexmem_region_exit_caches(void);
-
 struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
 					     enum flexmem_fit fit);
 void flexmem_region_destroy(struct flexmem_region *region);
@@ -125,8 +123,6 @@ bool flexmem_region_gives_up(struct flexmem_region *region, u64 size,
 void flexmem_region_describe(const struct flexmem_region *region,
 			     struct flexmem_region_entry *entry);
 
-int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr);
-void flexmem_spare_drop(struct flexmem_spare *spare);
 struct flexmem_block *
 flexmem_region_alloc(struct flexmem_region *region,
 		     const struct flexmem_request *request,
@@ -155,6 +151,7 @@ bool flexmem_region_give_back(struct flexmem_region *region,
 			      struct flexmem_spare *unused);
 void flexmem_region_free(struct flexmem_region *region,
 			 struct flexmem_block *block, enum flexmem_kind kind,
-			 struct flexmem_account *account, bool orphaned);
+			 struct flexmem_account *account, bool orphaned,
+			 struct flexmem_stock *stock);
 
 #endif /* _FLEXMEM_REGION_H */

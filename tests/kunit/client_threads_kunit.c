@@ -147,7 +147,7 @@ static const char *check_snapshot(const struct flexmem_view *snapshot)
 	return NULL;
 }
 
-/* Regions go back while other threads allocate and take snapshots. */
+/* Regions and spare objects go back while other threads allocate and take snapshots. */
 static int trim_and_look(void *data)
 {
 	struct worker *worker = data;
@@ -157,6 +157,7 @@ static int trim_and_look(void *data)
 	while (!READ_ONCE(worker->stop) && !worker->wrong) {
 		if (flexmem_table_trim(worker->table, false, &nr, &bytes))
 			worker->wrong = "trim failed";
+		flexmem_stock_shrink(1);
 		flexmem_table_snapshot(worker->table, NULL,
 				       &worker->snapshot);
 		if (!worker->wrong)
@@ -273,6 +274,18 @@ static void freed_by_exactly_one(struct kunit *test)
 	check(test, ctx->client);
 }
 
+/* With what a client keeps, and a shrinker. */
+static int client_threads_test_init(struct kunit *test)
+{
+	flexmem_stock_most = FLEXMEM_STOCK_MOST;
+	return client_test_init(test);
+}
+
+static void client_threads_test_exit(struct kunit *test)
+{
+	flexmem_stock_most = 0;
+}
+
 static struct kunit_case client_threads_cases[] = {
 	KUNIT_CASE_PARAM(allocates_and_frees_at_once, strategy_gen_params),
 	KUNIT_CASE_PARAM(freed_by_exactly_one, strategy_gen_params),
@@ -281,7 +294,8 @@ static struct kunit_case client_threads_cases[] = {
 
 static struct kunit_suite client_threads_suite = {
 	.name = "flexmem_client_threads",
-	.init = client_test_init,
+	.init = client_threads_test_init,
+	.exit = client_threads_test_exit,
 	.test_cases = client_threads_cases,
 };
 

@@ -14,6 +14,7 @@
 #include "fake_device.h"
 #include "owner.h"
 #include "snapshot.h"
+#include "spare.h"
 
 static unsigned int seed;
 module_param(seed, uint, 0444);
@@ -301,13 +302,14 @@ static int take_from(struct flexmem_region *region,
 	struct flexmem_spare spare;
 	int rc;
 
-	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(request));
+	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(request),
+				NULL);
 	if (rc)
 		return rc;
 	place->region = region;
 	place->block = flexmem_region_alloc(region, request, &spare,
 					    &place->reason);
-	flexmem_spare_drop(&spare);
+	flexmem_spare_drop(&spare, NULL);
 	return place->block ? 0 : -ENOSPC;
 }
 
@@ -318,7 +320,7 @@ static int take_block(struct flexmem_table *table,
 		      struct flexmem_place *place)
 {
 	int rc = region ? take_from(region, request, place) :
-			  flexmem_place(table, request, place);
+			  flexmem_place(table, request, NULL, place);
 
 	/* No test is to trip over it. */
 	return !rc && !place->block ? -EFAULT : rc;
@@ -452,7 +454,7 @@ void fake_free(struct fake_block *block)
 {
 	list_del(&block->link);
 	flexmem_region_free(block->region, block->block, block->kind,
-			    block->account, block->orphaned);
+			    block->account, block->orphaned, NULL);
 	kfree(block);
 }
 

@@ -22,6 +22,7 @@
 #include "model.h"
 #include "placement.h"
 #include "snapshot.h"
+#include "spare.h"
 #include "table.h"
 
 #define PLENTY (1024 * GIB)
@@ -317,7 +318,7 @@ static int place(struct run *run, const struct model_request *wanted,
 		.growable = wanted->growable,
 		.account = run->account[owner],
 	};
-	int rc = flexmem_place(run->table, &request, place);
+	int rc = flexmem_place(run->table, &request, NULL, place);
 
 	/* A success without a block is an error, and not a crash of the test. */
 	return !rc && !place->block ? -EFAULT : rc;
@@ -375,7 +376,7 @@ static void free_live(struct run *run, unsigned int i)
 
 	run->live[i] = run->live[--run->nr_live];
 	flexmem_region_free(live.region, live.block, live.kind,
-			    run->account[live.owner], live.orphaned);
+			    run->account[live.owner], live.orphaned, NULL);
 }
 
 static void do_free(struct run *run)
@@ -394,7 +395,7 @@ static void free_everything(void *data)
 
 	while (run->nr_live)
 		free_live(run, 0);
-	flexmem_spare_drop(&run->spare);
+	flexmem_spare_drop(&run->spare, NULL);
 	run->spare = (struct flexmem_spare) {};
 }
 
@@ -438,7 +439,7 @@ static void end_growth(struct run *run, const struct live *live,
 	} else if (roll < 9) {
 		model_free(run->model, slot, tail->start);
 		flexmem_region_free(live->region, tail, live->kind, account,
-				    false);
+				    false, NULL);
 	} else {
 		model_quarantine(run->model, slot, tail->start);
 		flexmem_region_quarantine(live->region, tail, live->kind,
@@ -450,7 +451,8 @@ static void end_growth(struct run *run, const struct live *live,
 /* One spare node, kept for the next call if this one does not use it. */
 static int fill_spare(struct run *run)
 {
-	return run->spare.block[0] ? 0 : flexmem_spare_fill(&run->spare, 1);
+	return run->spare.block[0] ? 0 :
+				     flexmem_spare_fill(&run->spare, 1, NULL);
 }
 
 static void grow(struct run *run, const struct live *live, u64 more)

@@ -117,6 +117,8 @@ typedef struct {
 	int count;
 } refcount_t;
 
+#define REFCOUNT_INIT(n) { n }
+
 static inline void refcount_set(refcount_t *r, int n)
 {
 	__atomic_store_n(&r->count, n, __ATOMIC_RELAXED);

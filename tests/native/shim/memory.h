@@ -52,6 +52,23 @@ void *kmem_cache_alloc(struct kmem_cache *cache, gfp_t gfp);
 void kmem_cache_free(struct kmem_cache *cache, void *object);
 struct list_lru;
 
+struct shrink_control {
+	unsigned long nr_to_scan;
+};
+
+#define SHRINK_STOP (~0UL)
+struct shrinker {
+	unsigned long (*count_objects)(struct shrinker *shrinker,
+				       struct shrink_control *control);
+	unsigned long (*scan_objects)(struct shrinker *shrinker,
+				      struct shrink_control *control);
+};
+
+#define shrinker_alloc(flags, name) \
+	((struct shrinker *)kzalloc(sizeof(struct shrinker), GFP_KERNEL))
+#define shrinker_register(shrinker) ((void)(shrinker)->scan_objects)
+#define shrinker_free(shrinker) kfree(shrinker)
+
 #define PAGE_SHIFT 12
 #define PAGE_SIZE (1UL << PAGE_SHIFT)
 #define offset_in_page(p) ((unsigned long)(p) & (PAGE_SIZE - 1))

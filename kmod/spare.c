@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Kernel memory for allocations and blocks. A client keeps up to
+ * FLEXMEM_STOCK_MOST objects of each kind that it frees, for its next
+ * allocations: the slab and its accounting to a memory cgroup cost a quarter of
+ * an ALLOC. A shrinker frees what is kept when the kernel is short of memory.
+ */
+
+#include <linux/atomic.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
+
+#include "allocation.h"
+#include "compat.h"
+#include "spare.h"
+
+static struct kmem_cache *cache[FLEXMEM_NR_OBJECTS];
+static struct shrinker *stock_shrinker;
+
+/* All stocks. The lock is held for as many objects as the shrinker asks for. */
+static LIST_HEAD(stocks);
+static DEFINE_SPINLOCK(stocks_lock);
+
+#ifdef FLEXMEM_DEBUG
+unsigned int flexmem_stock_most;
+EXPORT_SYMBOL_IF_KUNIT(flexmem_stock_most);
+#else
+#define flexmem_stock_most FLEXMEM_STOCK_MOST
+#endif
+
+/* How many objects it has kept, and keeps no more. */
+static unsigned long empty(struct flexmem_stock *stock,
+			   enum flexmem_object kind)
+{
+	unsigned long nr;
+	void *object, *next;
+
+	spin_lock(&stock->lock);
+	object = stock->kept[kind].first;
+	nr = stock->kept[kind].nr;
+	stock->kept[kind].first = NULL;
+	stock->kept[kind].nr = 0;
+	spin_unlock(&stock->lock);
+	for (; object; object = next) {
+		next = *(void **)object;
+		kmem_cache_free(cache[kind], object);
+	}
+	return nr;
+}
+
+static unsigned long empty_all(struct flexmem_stock *stock)
+{
+	return empty(stock, FLEXMEM_OBJECT_ALLOCATION) +
+	       empty(stock, FLEXMEM_OBJECT_BLOCK);
+}
+
+/**
+ * flexmem_stock_count - how much is kept
+ *
+ * Return: objects in all stocks.
+ */
+unsigned long flexmem_stock_count(void)
+{
+	struct flexmem_stock *stock;
+	unsigned long nr = 0;
+
+	spin_lock(&stocks_lock);
+	list_for_each_entry(stock, &stocks, link) {
+		spin_lock(&stock->lock);
+		nr += stock->kept[FLEXMEM_OBJECT_ALLOCATION].nr +
+		      stock->kept[FLEXMEM_OBJECT_BLOCK].nr;
+		spin_unlock(&stock->lock);
+	}
+	spin_unlock(&stocks_lock);
+	return nr;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_stock_count);
+
+/**
+ * flexmem_stock_shrink - free what is kept
+ * @wanted: how many objects; stock by stock, until so many are free
+ *
+ * Return: how many were freed.
+ */
+unsigned long flexmem_stock_shrink(unsigned long wanted)
+{
+	struct flexmem_stock *stock;
+	unsigned long nr = 0;
+
+	spin_lock(&stocks_lock);
+	list_for_each_entry(stock, &stocks, link) {
+		if (nr >= wanted)
+			break;
+		nr += empty_all(stock);
+	}
+	spin_unlock(&stocks_lock);
+	return nr;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_stock_shrink);
+
+static unsigned long count_objects(struct shrinker *shrinker,
+				   struct shrink_control *control)
+{
+	return flexmem_stock_count();
+}
+
+static unsigned long scan_objects(struct shrinker *shrinker,
+				  struct shrink_control *control)
+{
+	return flexmem_stock_shrink(control->nr_to_scan) ?: SHRINK_STOP;
+}
+
+/**
+ * flexmem_spare_init - once, when the module is loaded
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int flexmem_spare_init(void)
+{
+	cache[FLEXMEM_OBJECT_ALLOCATION] =
+		kmem_cache_create("flexmem_allocation",
+				  sizeof(struct flexmem_allocation) +
+				  sizeof(struct flexmem_chunk), 0,
+				  SLAB_ACCOUNT, NULL);
+	cache[FLEXMEM_OBJECT_BLOCK] =
+		kmem_cache_create("flexmem_block",
+				  sizeof(struct flexmem_block), 0,
+				  SLAB_ACCOUNT, NULL);
+	stock_shrinker = flexmem_make_shrinker();
+	if (!cache[FLEXMEM_OBJECT_ALLOCATION] || !cache[FLEXMEM_OBJECT_BLOCK] ||
+	    !stock_shrinker)
+		goto exit;
+	stock_shrinker->count_objects = count_objects;
+	stock_shrinker->scan_objects = scan_objects;
+	if (!flexmem_register_shrinker(stock_shrinker))
+		return 0;
+exit:
+	flexmem_spare_exit();
+	return -ENOMEM;
+}
+
+/**
+ * flexmem_spare_exit - once, when the module is unloaded
+ */
+void flexmem_spare_exit(void)
+{
+	flexmem_free_shrinker(stock_shrinker);
+	/* Regions that were given back by kfree_rcu() hold no block. */
+	kmem_cache_destroy(cache[FLEXMEM_OBJECT_BLOCK]);
+	kmem_cache_destroy(cache[FLEXMEM_OBJECT_ALLOCATION]);
+}
+
+/**
+ * flexmem_stock_init - a client that keeps nothing yet
+ * @stock: to initialise
+ */
+void flexmem_stock_init(struct flexmem_stock *stock)
+{
+	*stock = (struct flexmem_stock) {};
+	spin_lock_init(&stock->lock);
+	spin_lock(&stocks_lock);
+	list_add(&stock->link, &stocks);
+	spin_unlock(&stocks_lock);
+}
+
+/**
+ * flexmem_stock_fini - free what is kept
+ * @stock: of a client that goes
+ */
+void flexmem_stock_fini(struct flexmem_stock *stock)
+{
+	spin_lock(&stocks_lock);
+	list_del(&stock->link);
+	spin_unlock(&stocks_lock);
+	empty_all(stock);
+}
+
+/**
+ * flexmem_stock_take - get an object
+ * @stock: where one may be; or NULL
+ * @kind: of which kind
+ *
+ * Context: may sleep.
+ * Return: the object, with any contents, or NULL.
+ */
+void *flexmem_stock_take(struct flexmem_stock *stock, enum flexmem_object kind)
+{
+	void *object = NULL;
+
+	if (stock) {
+		spin_lock(&stock->lock);
+		object = stock->kept[kind].first;
+		if (object) {
+			stock->kept[kind].first = *(void **)object;
+			stock->kept[kind].nr--;
+		}
+		spin_unlock(&stock->lock);
+	}
+	return object ?: kmem_cache_alloc(cache[kind], GFP_KERNEL);
+}
+
+/**
+ * flexmem_stock_give - free an object
+ * @stock: where it may be kept; or NULL
+ * @kind: of which kind it is
+ * @object: object
+ */
+void flexmem_stock_give(struct flexmem_stock *stock, enum flexmem_object kind,
+			void *object)
+{
+	if (stock) {
+		spin_lock(&stock->lock);
+		if (stock->kept[kind].nr < flexmem_stock_most) {
+			*(void **)object = stock->kept[kind].first;
+			stock->kept[kind].first = object;
+			stock->kept[kind].nr++;
+			object = NULL;
+		}
+		spin_unlock(&stock->lock);
+	}
+	if (object)
+		kmem_cache_free(cache[kind], object);
+}
+
+/**
+ * flexmem_spare_fill - get nodes for an allocation, before any lock is taken
+ * @spare: receives them; flexmem_spare_drop() frees what is left of them
+ * @nr: how many, see flexmem_spares_for()
+ * @stock: where some may be; or NULL
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM; then there is nothing to drop.
+ */
+int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr,
+		       struct flexmem_stock *stock)
+{
+	unsigned int i;
+
+	*spare = (struct flexmem_spare) {};
+	for (i = 0; i < nr; i++) {
+		spare->block[i] = flexmem_stock_take(stock,
+						     FLEXMEM_OBJECT_BLOCK);
+		if (!spare->block[i]) {
+			flexmem_spare_drop(spare, stock);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_fill);
+
+/**
+ * flexmem_spare_drop - free the nodes that were not used
+ * @spare: nodes, or none
+ * @stock: where they may be kept; or NULL
+ */
+void flexmem_spare_drop(struct flexmem_spare *spare,
+			struct flexmem_stock *stock)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(spare->block); i++)
+		if (spare->block[i])
+			flexmem_stock_give(stock, FLEXMEM_OBJECT_BLOCK,
+					   spare->block[i]);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_drop);

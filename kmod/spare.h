@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The objects that allocations are made of, and those a client keeps for more. */
+#ifndef _FLEXMEM_SPARE_H
+#define _FLEXMEM_SPARE_H
+
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+struct flexmem_spare;
+
+/**
+ * enum flexmem_object - kinds of objects
+ * @FLEXMEM_OBJECT_ALLOCATION: &struct flexmem_allocation with one chunk
+ * @FLEXMEM_OBJECT_BLOCK: &struct flexmem_block
+ * @FLEXMEM_NR_OBJECTS: how many kinds there are
+ */
+enum flexmem_object {
+	FLEXMEM_OBJECT_ALLOCATION,
+	FLEXMEM_OBJECT_BLOCK,
+	FLEXMEM_NR_OBJECTS,
+};
+
+/*
+ * How many of each kind a client keeps: more than the usual batch frees. Debug
+ * builds keep none unless a test says so: who uses an object after its end is
+ * found only if that goes back to the slab.
+ */
+#define FLEXMEM_STOCK_MOST 80
+
+/**
+ * struct flexmem_stock - objects that a client has freed and keeps
+ * @lock: protects what follows; a leaf
+ * @link: in the list that the shrinker walks
+ * @kept: the objects, by kind: the first word of each is the next one's address
+ */
+struct flexmem_stock {
+	spinlock_t lock; /* see above */
+	struct list_head link;
+	struct {
+		void *first;
+		unsigned int nr;
+	} kept[FLEXMEM_NR_OBJECTS];
+};
+
+int flexmem_spare_init(void);
+void flexmem_spare_exit(void);
+
+void flexmem_stock_init(struct flexmem_stock *stock);
+void flexmem_stock_fini(struct flexmem_stock *stock);
+void *flexmem_stock_take(struct flexmem_stock *stock,
+			 enum flexmem_object kind);
+void flexmem_stock_give(struct flexmem_stock *stock, enum flexmem_object kind,
+			void *object);
+unsigned long flexmem_stock_count(void);
+unsigned long flexmem_stock_shrink(unsigned long wanted);
+int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr,
+		       struct flexmem_stock *stock);
+void flexmem_spare_drop(struct flexmem_spare *spare,
+			struct flexmem_stock *stock);
+
+#ifdef FLEXMEM_DEBUG
+extern unsigned int flexmem_stock_most;
+#endif
+
+#endif /* _FLEXMEM_SPARE_H */
