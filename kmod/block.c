@@ -172,95 +172,129 @@ void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_init);
 
 /*
- * Finds a free block for @size bytes, and the offset at which they start in it.
- * For an alignment above FLEXMEM_ALIGN, a hole with room for every misalignment
- * is preferred over a smaller one that happens to lie well: the first search is
- * exact and logarithmic, the second one has to try. @gives_up is set if the
- * search found none, but left holes untried that are large enough.
+ * Finds a free block for the request, and the offset in it. For an alignment above
+ * FLEXMEM_ALIGN, a hole with room for every misalignment is preferred over a
+ * smaller one that happens to lie well: the first search is exact and
+ * logarithmic, the second one has to try.
  */
-static struct flexmem_block *find_block(struct flexmem_blocks *blocks,
-					u64 size, u64 alignment, u64 *start,
-					bool *gives_up)
+static void find_block(const struct flexmem_blocks *blocks, u64 size,
+		       u64 alignment, struct flexmem_found *found)
 {
 	const struct flexmem_fit_ops *fit = blocks->fit;
 	u64 slack = alignment - FLEXMEM_ALIGN;
 	struct flexmem_block *block;
 	unsigned int tries;
 
-	*gives_up = false;
+	*found = (struct flexmem_found) {};
 	/* Also keeps size + slack from overflowing. */
 	if (size > blocks->free)
-		return NULL;
+		return;
 
 	block = fit->find(&blocks->index, size + slack);
 	if (block) {
-		*start = ALIGN(block->start, alignment);
-		return block;
+		found->block = block;
+		found->start = ALIGN(block->start, alignment);
+		return;
 	}
 	if (!slack)
-		return NULL;
+		return;
 
 	block = fit->find(&blocks->index, size);
 	for (tries = 0; block && tries < FLEXMEM_FIT_TRIES; tries++) {
-		*start = ALIGN(block->start, alignment);
-		if (*start + size <= flexmem_block_end(block))
-			return block;
+		found->start = ALIGN(block->start, alignment);
+		if (found->start + size <= flexmem_block_end(block)) {
+			found->block = block;
+			return;
+		}
 		block = fit->next(block, size);
 	}
-	*gives_up = block;
-	return NULL;
+	found->gave_up = block;
 }
-
-/**
- * flexmem_blocks_fit - is there room
- * @blocks: blocks of a region
- * @size: as for flexmem_blocks_alloc()
- * @alignment: as for flexmem_blocks_alloc()
- *
- * Context: the caller holds the lock of the region. O(log n).
- * Return: true if flexmem_blocks_alloc() would find a block.
- */
-bool flexmem_blocks_fit(struct flexmem_blocks *blocks, u64 size, u64 alignment)
-{
-	bool gives_up;
-	u64 start;
-
-	return find_block(blocks, size, alignment, &start, &gives_up);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_fit);
-
-/**
- * flexmem_blocks_give_up - would the search end before it has tried every hole
- * @blocks: blocks of a region
- * @size: as for flexmem_blocks_alloc()
- * @alignment: as for flexmem_blocks_alloc()
- *
- * Context: the caller holds the lock of the region. O(log n).
- * Return: true if flexmem_blocks_alloc() would find no block, although it would
- * leave holes untried that are large enough.
- */
-bool flexmem_blocks_give_up(struct flexmem_blocks *blocks, u64 size,
-			    u64 alignment)
-{
-	bool gives_up;
-	u64 start;
-
-	find_block(blocks, size, alignment, &start, &gives_up);
-	return gives_up;
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_give_up);
 
 /*
- * Occupies @size bytes of a free block from @start on. The bytes fit into it.
+ * Where a growable block starts in @hole; past the end of @hole if it does not
+ * fit.
  */
-static struct flexmem_block *carve(struct flexmem_blocks *blocks,
-				   struct flexmem_block *hole, u64 start,
-				   u64 size, const void *owner,
-				   struct flexmem_spare *spare)
+static u64 growable_start(const struct flexmem_blocks *blocks,
+			  const struct flexmem_block *hole, u64 size,
+			  u64 alignment)
 {
+	u64 end = flexmem_block_end(hole), start, step = alignment;
+
+	if (hole->size >= FLEXMEM_GROWABLE_TIMES * FLEXMEM_GROWABLE_ALIGN)
+		step = max(step, FLEXMEM_GROWABLE_ALIGN);
+	start = ALIGN(hole->start + hole->size / 2, step);
+	if (hole->size == blocks->total || start > end || size > end - start)
+		start = ALIGN(hole->start, alignment);
+	return start;
+}
+
+/**
+ * flexmem_blocks_find - where a block can be had
+ * @blocks: blocks of a region
+ * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
+ * @alignment: alignment of the start; a power of two from FLEXMEM_ALIGN to
+ *	FLEXMEM_MAX_ALIGNMENT
+ * @growable: leave room behind the block
+ * @found: receives the place, for flexmem_blocks_take()
+ *
+ * The fit chooses the free block. The choice never depends on @bytes_of, so
+ * addresses do not depend on the progress of scrubbing.
+ *
+ * In an empty region a growable block starts at offset 0. Otherwise it starts in
+ * the middle of the largest free block, so that the block before that hole can
+ * grow as well. If it does not fit there, it starts at the beginning of the hole.
+ * If the alignment makes it fit only in another hole, the fit chooses.
+ *
+ * Context: the caller holds the lock of the region. O(log n).
+ * Return: whether there is one.
+ */
+bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
+			 u64 alignment, bool growable,
+			 struct flexmem_found *found)
+{
+	struct flexmem_block *hole;
+	u64 start;
+
+	find_block(blocks, size, alignment, found);
+	if (!growable || !found->block)
+		return found->block;
+	hole = blocks->fit->find(&blocks->index,
+				 flexmem_blocks_largest(blocks));
+	start = growable_start(blocks, hole, size, alignment);
+	if (start <= flexmem_block_end(hole) &&
+	    size <= flexmem_block_end(hole) - start) {
+		found->block = hole;
+		found->start = start;
+	}
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_find);
+
+/**
+ * flexmem_blocks_take - occupy a block
+ * @blocks: blocks of a region
+ * @found: place that flexmem_blocks_find() has just found
+ * @size: as for flexmem_blocks_find()
+ * @owner: token of the owner, not NULL
+ * @spare: at least flexmem_spares_for() nodes, or FLEXMEM_GROWABLE_SPARES for a
+ *	growable block; the function takes those that it uses out of it
+ *
+ * Splits the free block into an occupied block of exactly @size bytes and a free
+ * remainder. @bytes_of is copied from the free block. Until the block is freed,
+ * its dirty fields belong to the caller.
+ *
+ * Context: the caller holds the lock of the region. O(log n).
+ * Return: the block.
+ */
+struct flexmem_block *flexmem_blocks_take(struct flexmem_blocks *blocks,
+					  const struct flexmem_found *found,
+					  u64 size, const void *owner,
+					  struct flexmem_spare *spare)
+{
+	struct flexmem_block *hole = found->block, *block, *rest;
+	u64 start = found->start, front = start - hole->start;
 	u64 back = flexmem_block_end(hole) - (start + size);
-	u64 front = start - hole->start;
-	struct flexmem_block *block, *rest;
 
 	if (!front && !back) {
 		block = hole;
@@ -291,94 +325,7 @@ static struct flexmem_block *carve(struct flexmem_blocks *blocks,
 	WRITE_ONCE(blocks->free, blocks->free - size);
 	return block;
 }
-
-/**
- * flexmem_blocks_alloc - occupy a block
- * @blocks: blocks of a region
- * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
- * @alignment: of the start; a power of two from FLEXMEM_ALIGN to
- *	FLEXMEM_MAX_ALIGNMENT
- * @owner: token of the owner, not NULL
- * @spare: at least flexmem_spares_for(@alignment) nodes; the nodes used are
- *	removed from it
- *
- * Splits the free block that the fit chooses into an occupied block of exactly
- * @size bytes and a free remainder. @bytes_of is copied from the free block. The
- * choice never depends on @bytes_of, so addresses do not depend on the progress
- * of scrubbing. Until the block is freed, its dirty fields belong to the caller.
- *
- * Context: the caller holds the lock of the region. O(log n).
- * Return: the block, or NULL if none fits; then nothing has changed.
- */
-struct flexmem_block *flexmem_blocks_alloc(struct flexmem_blocks *blocks,
-					   u64 size, u64 alignment,
-					   const void *owner,
-					   struct flexmem_spare *spare)
-{
-	struct flexmem_block *hole;
-	bool gives_up;
-	u64 start;
-
-	hole = find_block(blocks, size, alignment, &start, &gives_up);
-	return hole ? carve(blocks, hole, start, size, owner, spare) : NULL;
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_alloc);
-
-/*
- * Where a growable block starts in @hole; past the end of @hole if it does not
- * fit.
- */
-static u64 growable_start(const struct flexmem_blocks *blocks,
-			  const struct flexmem_block *hole, u64 size,
-			  u64 alignment)
-{
-	u64 end = flexmem_block_end(hole), start, step = alignment;
-
-	if (hole->size >= FLEXMEM_GROWABLE_TIMES * FLEXMEM_GROWABLE_ALIGN)
-		step = max(step, FLEXMEM_GROWABLE_ALIGN);
-	start = ALIGN(hole->start + hole->size / 2, step);
-	if (hole->size == blocks->total || start > end || size > end - start)
-		start = ALIGN(hole->start, alignment);
-	return start;
-}
-
-/**
- * flexmem_blocks_alloc_growable - occupy a block that has room behind it
- * @blocks: blocks of a region
- * @size: as for flexmem_blocks_alloc()
- * @alignment: as for flexmem_blocks_alloc()
- * @owner: as for flexmem_blocks_alloc()
- * @spare: FLEXMEM_GROWABLE_SPARES nodes; the nodes used are removed from it
- *
- * In an empty region the block starts at offset 0. Otherwise it starts in the
- * middle of the largest free block, so that the block before that hole can grow
- * as well. If it does not fit there, it starts at the beginning of the hole. If
- * the alignment makes it fit only in another hole, flexmem_blocks_alloc()
- * places it.
- *
- * Context: the caller holds the lock of the region. O(log n).
- * Return: as flexmem_blocks_alloc().
- */
-struct flexmem_block *
-flexmem_blocks_alloc_growable(struct flexmem_blocks *blocks, u64 size,
-			      u64 alignment, const void *owner,
-			      struct flexmem_spare *spare)
-{
-	struct flexmem_block *hole;
-	u64 start;
-
-	hole = blocks->fit->find(&blocks->index,
-				 flexmem_blocks_largest(blocks));
-	if (!hole || hole->size < size)
-		return NULL;
-	start = growable_start(blocks, hole, size, alignment);
-	if (start > flexmem_block_end(hole) ||
-	    size > flexmem_block_end(hole) - start)
-		return flexmem_blocks_alloc(blocks, size, alignment, owner,
-					    spare);
-	return carve(blocks, hole, start, size, owner, spare);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_alloc_growable);
+EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_take);
 
 static struct flexmem_block *
 free_neighbour(const struct flexmem_blocks *blocks,
@@ -478,10 +425,13 @@ struct flexmem_block *flexmem_blocks_extend(struct flexmem_blocks *blocks,
 					    u64 size,
 					    struct flexmem_spare *spare)
 {
+	const struct flexmem_found found = {
+		.block = list_next_entry(block, link),
+		.start = flexmem_block_end(block),
+	};
 	struct flexmem_block *tail;
 
-	tail = carve(blocks, list_next_entry(block, link),
-		     flexmem_block_end(block), size, block->owner, spare);
+	tail = flexmem_blocks_take(blocks, &found, size, block->owner, spare);
 	tail->tail = true;
 	blocks->nr_used--;
 	return tail;

@@ -117,6 +117,18 @@ struct flexmem_spare {
 	struct flexmem_block *block[2];
 };
 
+/**
+ * struct flexmem_found - where a block can be had
+ * @block: the free block, or NULL: nowhere
+ * @start: where in it
+ * @gave_up: nowhere that was tried, but not all that is large enough was
+ */
+struct flexmem_found {
+	struct flexmem_block *block;
+	u64 start;
+	bool gave_up;
+};
+
 static inline u64 flexmem_block_end(const struct flexmem_block *block)
 {
 	return block->start + block->size;
@@ -141,15 +153,15 @@ static inline bool flexmem_block_is_free(const struct flexmem_block *block)
 	return !block->owner;
 }
 
-/* Spare nodes that flexmem_blocks_alloc() can need for an alignment. */
+/* Spare nodes that flexmem_blocks_take() can need for an alignment. */
 static inline unsigned int flexmem_spares_for(u64 alignment)
 {
 	return alignment > FLEXMEM_ALIGN ? 2 : 1;
 }
 
 /*
- * Spare nodes that flexmem_blocks_alloc_growable() can need: it may leave a
- * free block on both sides.
+ * Spare nodes that flexmem_blocks_take() can need for a growable block, which may
+ * leave a free block on both sides.
  */
 #define FLEXMEM_GROWABLE_SPARES 2
 
@@ -157,17 +169,13 @@ const char *flexmem_fit_name(unsigned int fit);
 
 void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 			 enum flexmem_fit fit, struct flexmem_block *first);
-bool flexmem_blocks_fit(struct flexmem_blocks *blocks, u64 size, u64 alignment);
-bool flexmem_blocks_give_up(struct flexmem_blocks *blocks, u64 size,
-			    u64 alignment);
-struct flexmem_block *flexmem_blocks_alloc(struct flexmem_blocks *blocks,
-					   u64 size, u64 alignment,
-					   const void *owner,
-					   struct flexmem_spare *spare);
-struct flexmem_block *
-flexmem_blocks_alloc_growable(struct flexmem_blocks *blocks, u64 size,
-			      u64 alignment, const void *owner,
-			      struct flexmem_spare *spare);
+bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
+			 u64 alignment, bool growable,
+			 struct flexmem_found *found);
+struct flexmem_block *flexmem_blocks_take(struct flexmem_blocks *blocks,
+					  const struct flexmem_found *found,
+					  u64 size, const void *owner,
+					  struct flexmem_spare *spare);
 void flexmem_blocks_free(struct flexmem_blocks *blocks,
 			 struct flexmem_block *block,
 			 struct flexmem_spare *unused);

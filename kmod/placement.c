@@ -127,7 +127,7 @@ static bool place_in(struct flexmem_region *region,
 		     struct flexmem_spare *spare, struct flexmem_place *place)
 {
 	place->block = flexmem_region_alloc(region, request, spare,
-					    &place->reason);
+					    &place->reason, &place->gave_up);
 	place->region = region;
 	return place->block;
 }
@@ -149,6 +149,7 @@ static bool place_in_existing(struct flexmem_table *table,
 	 * Once it holds the block the region stays, also without RCU: a region
 	 * with a block in use is not destroyed.
 	 */
+	place->gave_up = false;
 	rcu_read_lock();
 	while (!placed) {
 		region = next_region(table, kind, request, tried);
@@ -332,28 +333,6 @@ void flexmem_place_figures(struct flexmem_table *table,
 	place->max_region = flexmem_table_max_region(table);
 }
 
-/* Whether a region may have a place for a request that was not looked at. */
-static bool search_gave_up(struct flexmem_table *table,
-			   enum flexmem_kind kind,
-			   const struct flexmem_request *request)
-{
-	const struct flexmem_pool *pool = &table->pool[kind];
-	struct flexmem_region *region;
-	bool gave_up = false;
-	unsigned int slot;
-
-	rcu_read_lock();
-	for (slot = pool->first; slot < pool->end && !gave_up; slot++) {
-		region = rcu_dereference(table->region[slot]);
-		if (!region)
-			continue;
-		gave_up = flexmem_region_gives_up(region, request->size,
-						  request->alignment);
-	}
-	rcu_read_unlock();
-	return gave_up;
-}
-
 /* Whether there would be enough, were it in one piece. */
 static bool is_in_pieces(enum flexmem_reason reason)
 {
@@ -384,7 +363,7 @@ static int explain(struct flexmem_table *table,
 		place->reason = FLEXMEM_REASON_REGION_SIZE;
 	else if (request->size > place->total_free)
 		place->reason = why_no_region(table, kind);
-	else if (search_gave_up(table, kind, request))
+	else if (place->gave_up)
 		place->reason = FLEXMEM_REASON_ALIGNMENT;
 	else
 		place->reason = FLEXMEM_REASON_FRAGMENTATION;

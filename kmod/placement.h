@@ -24,6 +24,7 @@ struct flexmem_table;
  *	place that it would have fitted into
  * @region_reason: on -ENOMEM for want of one piece: why there was no further
  *	region, either
+ * @gave_up: a region may have a place that was not looked at
  * @regions: on -ENOMEM: regions acquired
  * @total_free: on -ENOMEM: bytes free in all regions that were candidates
  * @largest_free: on -ENOMEM: largest free block among them
@@ -35,6 +36,7 @@ struct flexmem_place {
 	struct flexmem_address address;
 	enum flexmem_reason reason;
 	enum flexmem_reason region_reason;
+	bool gave_up;
 	unsigned int regions;
 	u64 total_free;
 	u64 largest_free;

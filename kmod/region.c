@@ -102,37 +102,13 @@ static void debug_check(struct flexmem_region *region)
 }
 #endif
 
-/*
- * Whether the region has a block for the request. Asked before the account is
- * charged.
- */
-static bool fits(struct flexmem_region *region, u64 size, u64 alignment)
-{
-	if (region->dead || size > flexmem_blocks_largest(&region->blocks))
-		return false;
-	return alignment == FLEXMEM_ALIGN ||
-	       flexmem_blocks_fit(&region->blocks, size, alignment);
-}
-
-/* Cannot fail: fits() was true under the same lock. */
-static struct flexmem_block *
-alloc_block(struct flexmem_region *region,
-	    const struct flexmem_request *request, struct flexmem_spare *spare)
-{
-	return (request->growable ? flexmem_blocks_alloc_growable :
-				    flexmem_blocks_alloc)(&region->blocks,
-							  request->size,
-							  request->alignment,
-							  request->account,
-							  spare);
-}
-
 /**
  * flexmem_region_alloc - allocate a block of a region, and charge it
  * @region: region
  * @request: what to allocate
  * @spare: nodes, see flexmem_spares_for() and FLEXMEM_GROWABLE_SPARES
  * @refusal: receives the reason if the block would fit, but a limit forbids it
+ * @gave_up: set if there may be a hole that the search did not try
  *
  * Context: takes the region's lock.
  * Return: the block, or NULL.
@@ -140,22 +116,32 @@ alloc_block(struct flexmem_region *region,
 struct flexmem_block *
 flexmem_region_alloc(struct flexmem_region *region,
 		     const struct flexmem_request *request,
-		     struct flexmem_spare *spare, enum flexmem_reason *refusal)
+		     struct flexmem_spare *spare, enum flexmem_reason *refusal,
+		     bool *gave_up)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
 	struct flexmem_block *block = NULL;
+	struct flexmem_found found;
 	enum flexmem_reason reason;
 
 	spin_lock(&region->lock);
-	if (!fits(region, request->size, request->alignment))
+	if (region->dead)
 		goto unlock;
+	/* Before it is charged. */
+	if (!flexmem_blocks_find(&region->blocks, request->size,
+				 request->alignment, request->growable,
+				 &found)) {
+		*gave_up |= found.gave_up;
+		goto unlock;
+	}
 	reason = flexmem_charge(accounts, request->account, region->slot,
 				request->size);
 	if (reason) {
 		*refusal = reason;
 		goto unlock;
 	}
-	block = alloc_block(region, request, spare);
+	block = flexmem_blocks_take(&region->blocks, &found, request->size,
+				    request->account, spare);
 	region->sequence++;
 	region->allocs++;
 	region->used[request->kind] += request->size;
@@ -283,27 +269,6 @@ bool flexmem_region_give_back(struct flexmem_region *region,
 	if (!list_empty(&region->blocks.dirty) && !region->dead)
 		flexmem_scrub_soon(region->table);
 	return region->dead && !region->blocks.nr_used;
-}
-
-/**
- * flexmem_region_gives_up - may there be a hole that the search did not try
- * @region: region
- * @size: as for flexmem_blocks_give_up()
- * @alignment: as for flexmem_blocks_give_up()
- *
- * Context: takes the lock of the region; not for long.
- * Return: true if there may be one; false also for a dead region.
- */
-bool flexmem_region_gives_up(struct flexmem_region *region, u64 size,
-			     u64 alignment)
-{
-	bool gives_up;
-
-	spin_lock(&region->lock);
-	gives_up = !region->dead &&
-		   flexmem_blocks_give_up(&region->blocks, size, alignment);
-	spin_unlock(&region->lock);
-	return gives_up;
 }
 
 /**

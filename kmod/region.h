@@ -118,15 +118,14 @@ void flexmem_region_set_memory(struct flexmem_region *region,
 bool flexmem_region_retire(struct flexmem_region *region);
 void flexmem_region_revive(struct flexmem_region *region);
 u64 flexmem_region_room(struct flexmem_region *region, u64 *free);
-bool flexmem_region_gives_up(struct flexmem_region *region, u64 size,
-			     u64 alignment);
 void flexmem_region_describe(const struct flexmem_region *region,
 			     struct flexmem_region_entry *entry);
 
 struct flexmem_block *
 flexmem_region_alloc(struct flexmem_region *region,
 		     const struct flexmem_request *request,
-		     struct flexmem_spare *spare, enum flexmem_reason *refusal);
+		     struct flexmem_spare *spare, enum flexmem_reason *refusal,
+		     bool *gave_up);
 u64 flexmem_region_extend(struct flexmem_region *region,
 			  struct flexmem_block *block, u64 size,
 			  enum flexmem_kind kind,

@@ -146,6 +146,7 @@ static void alignment_gives_up_after_the_last_try(struct kunit *test)
 	make_bad_holes(test, FLEXMEM_FIT_TRIES);
 	free = ctx->blocks.free;
 	KUNIT_EXPECT_NULL(test, try_aligned(test, 1, 4));
+	KUNIT_EXPECT_TRUE(test, ctx->found.gave_up);
 	KUNIT_EXPECT_EQ(test, ctx->blocks.free, free);
 	KUNIT_EXPECT_EQ(test, nr_spare(test), 2);
 	/* The bound on tries holds for alignments only. */
@@ -166,20 +167,21 @@ static void no_bound_without_alignment(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, try(test, 6));
 }
 
-static void fit_says_what_alloc_does(struct kunit *test)
+static void finding_changes_nothing(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
+	struct flexmem_found found;
 
 	init(test, 6);
 	take(test, 1);
-	KUNIT_EXPECT_TRUE(test, flexmem_blocks_fit(&ctx->blocks, 5 * UNIT,
-						   UNIT));
-	KUNIT_EXPECT_FALSE(test, flexmem_blocks_fit(&ctx->blocks, 6 * UNIT,
-						    UNIT));
-	KUNIT_EXPECT_TRUE(test, flexmem_blocks_fit(&ctx->blocks, 2 * UNIT,
-						   4 * UNIT));
-	KUNIT_EXPECT_FALSE(test, flexmem_blocks_fit(&ctx->blocks, 3 * UNIT,
-						    4 * UNIT));
+	KUNIT_EXPECT_TRUE(test, flexmem_blocks_find(&ctx->blocks, 5 * UNIT,
+						    UNIT, false, &found));
+	KUNIT_EXPECT_FALSE(test, flexmem_blocks_find(&ctx->blocks, 6 * UNIT,
+						     UNIT, false, &found));
+	KUNIT_EXPECT_TRUE(test, flexmem_blocks_find(&ctx->blocks, 2 * UNIT,
+						    4 * UNIT, false, &found));
+	KUNIT_EXPECT_FALSE(test, flexmem_blocks_find(&ctx->blocks, 3 * UNIT,
+						     4 * UNIT, false, &found));
 	check(test);
 }
 
@@ -197,7 +199,7 @@ static struct kunit_case block_align_cases[] = {
 	FIT_CASE(alignment_finds_the_last_try),
 	FIT_CASE(alignment_gives_up_after_the_last_try),
 	FIT_CASE(no_bound_without_alignment),
-	FIT_CASE(fit_says_what_alloc_does),
+	FIT_CASE(finding_changes_nothing),
 	{}
 };
 

@@ -23,6 +23,7 @@
 struct ctx {
 	struct flexmem_blocks blocks;
 	struct flexmem_spare spare;
+	struct flexmem_found found;
 	char layout[LAYOUT_SIZE];
 };
 
@@ -78,14 +79,16 @@ static inline struct flexmem_block *try_aligned(struct kunit *test, u64 units,
 						u64 alignment)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_block *block;
+	struct flexmem_block *block = NULL;
 	unsigned int i;
 
 	ctx->spare = (struct flexmem_spare) {};
 	for (i = 0; i < flexmem_spares_for(alignment * UNIT); i++)
 		ctx->spare.block[i] = new_node(test);
-	block = flexmem_blocks_alloc(&ctx->blocks, units * UNIT,
-				     alignment * UNIT, test, &ctx->spare);
+	if (flexmem_blocks_find(&ctx->blocks, units * UNIT, alignment * UNIT,
+				false, &ctx->found))
+		block = flexmem_blocks_take(&ctx->blocks, &ctx->found,
+					    units * UNIT, test, &ctx->spare);
 	check(test);
 	return block;
 }

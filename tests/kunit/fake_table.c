@@ -308,7 +308,7 @@ static int take_from(struct flexmem_region *region,
 		return rc;
 	place->region = region;
 	place->block = flexmem_region_alloc(region, request, &spare,
-					    &place->reason);
+					    &place->reason, &place->gave_up);
 	flexmem_spare_drop(&spare, NULL);
 	return place->block ? 0 : -ENOSPC;
 }

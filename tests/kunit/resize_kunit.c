@@ -84,11 +84,13 @@ static struct flexmem_block *take(struct kunit *test, struct blocks_ctx *ctx,
 				  u64 bytes)
 {
 	struct flexmem_block *block;
+	struct flexmem_found found;
 
 	fill(test, ctx, 1);
-	block = flexmem_blocks_alloc(&ctx->blocks, bytes, UNIT, test,
-				     &ctx->spare);
-	KUNIT_ASSERT_NOT_NULL(test, block);
+	KUNIT_ASSERT_TRUE(test, flexmem_blocks_find(&ctx->blocks, bytes, UNIT,
+						    false, &found));
+	block = flexmem_blocks_take(&ctx->blocks, &found, bytes, test,
+				    &ctx->spare);
 	check_blocks(test, ctx);
 	return block;
 }
@@ -324,13 +326,14 @@ static u64 take_growable(struct kunit *test, struct blocks_ctx *ctx, u64 bytes,
 			 u64 alignment)
 {
 	struct flexmem_block *block;
+	struct flexmem_found found;
 
 	fill(test, ctx, FLEXMEM_GROWABLE_SPARES);
-	block = flexmem_blocks_alloc_growable(&ctx->blocks, bytes, alignment,
-					      test, &ctx->spare);
-	check_blocks(test, ctx);
-	if (!block)
+	if (!flexmem_blocks_find(&ctx->blocks, bytes, alignment, true, &found))
 		return ~0ULL;
+	block = flexmem_blocks_take(&ctx->blocks, &found, bytes, test,
+				    &ctx->spare);
+	check_blocks(test, ctx);
 	KUNIT_EXPECT_EQ(test, block->size, bytes);
 	return block->start;
 }

@@ -74,18 +74,16 @@ static u64 size(struct run *run)
 static struct flexmem_block *alloc(struct run *run, u64 alignment,
 				   bool growable)
 {
-	struct flexmem_block *new;
+	struct flexmem_block *new = NULL;
+	struct flexmem_found found;
 	u64 bytes = size(run);
 
 	fill(&run->spare);
 	steps = 0;
-	if (growable)
-		new = flexmem_blocks_alloc_growable(&run->blocks, bytes,
-						    alignment, run,
-						    &run->spare);
-	else
-		new = flexmem_blocks_alloc(&run->blocks, bytes, alignment, run,
-					   &run->spare);
+	if (flexmem_blocks_find(&run->blocks, bytes, alignment, growable,
+				&found))
+		new = flexmem_blocks_take(&run->blocks, &found, bytes, run,
+					  &run->spare);
 	run->worst_alloc = max(run->worst_alloc, steps);
 	if (new)
 		used[nr_used++] = new;
@@ -106,6 +104,18 @@ static void give_back(struct run *run, unsigned int i)
 			run->spare.block[i] = unused.block[i];
 }
 
+/* What is never given back. */
+static void take(struct run *run, u64 bytes)
+{
+	struct flexmem_found found;
+
+	fill(&run->spare);
+	if (flexmem_blocks_find(&run->blocks, bytes, FLEXMEM_ALIGN, false,
+				&found))
+		flexmem_blocks_take(&run->blocks, &found, bytes, run,
+				    &run->spare);
+}
+
 /* Makes @nr blocks, of which every second one is free. */
 static void prepare(struct run *run, enum flexmem_fit fit, unsigned int nr)
 {
@@ -115,17 +125,12 @@ static void prepare(struct run *run, enum flexmem_fit fit, unsigned int nr)
 	nr_used = 0;
 	flexmem_blocks_init(&run->blocks, 1ULL << 40, fit, &block[nr_blocks++]);
 	/* Otherwise each block would begin at an aligned offset. */
-	if (run->kind->alike) {
-		fill(&run->spare);
-		flexmem_blocks_alloc(&run->blocks, FLEXMEM_ALIGN, FLEXMEM_ALIGN,
-				     run, &run->spare);
-	}
+	if (run->kind->alike)
+		take(run, FLEXMEM_ALIGN);
 	for (i = 0; i < nr; i++)
 		alloc(run, FLEXMEM_ALIGN, false);
 	/* Takes the rest of the region, so that only holes are left. */
-	fill(&run->spare);
-	flexmem_blocks_alloc(&run->blocks, flexmem_blocks_largest(&run->blocks),
-			     FLEXMEM_ALIGN, run, &run->spare);
+	take(run, flexmem_blocks_largest(&run->blocks));
 	for (i = kept = 0; i < nr; i++) {
 		struct flexmem_spare unused;
 
