@@ -19,6 +19,7 @@
 #include <linux/align.h>
 #include <linux/capability.h>
 #include <linux/err.h>
+#include <linux/fault-inject-usercopy.h>
 #include <linux/fs.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -44,7 +45,7 @@ static int read_words(void *to, const void __user *from, size_t size)
 	const unsigned long __user *user = from;
 	unsigned long *word = to, *end = to + size;
 
-	if (!user_read_access_begin(from, size))
+	if (should_fail_usercopy() || !user_read_access_begin(from, size))
 		return -EFAULT;
 	for (; word < end; word++, user++)
 		unsafe_get_user(*word, user, fault);
@@ -60,7 +61,7 @@ static int write_words(void __user *to, const void *from, size_t size)
 	const unsigned long *word = from, *end = from + size;
 	unsigned long __user *user = to;
 
-	if (!user_write_access_begin(to, size))
+	if (should_fail_usercopy() || !user_write_access_begin(to, size))
 		return -EFAULT;
 	for (; word < end; word++, user++)
 		unsafe_put_user(*word, user, fault);
