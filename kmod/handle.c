@@ -149,7 +149,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_add);
 void flexmem_handles_remove(struct flexmem_handles *handles, u32 handle)
 {
 	u32 index = handle & INDEX_MASK;
-	u32 generation = (handle + INDEX_MASK + 1) & GENERATION_MASK;
+	u32 generation = (handle | INDEX_MASK) + 1;
 
 	*entry_of(handles, index) = (unsigned long)generation << 1 | 1;
 	if (handles->nr_free++)

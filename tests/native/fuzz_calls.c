@@ -52,6 +52,73 @@ static int spoil(struct fuzz *f, u32 *cmd, size_t size, u8 **at)
 	}
 }
 
+/* The members of a struct that are the driver's to set. */
+#define OUT(number, type, first, last) {			\
+	FLEXMEM_CMD_##number, offsetof(struct type, first),	\
+	offsetofend(struct type, last) }
+
+static const struct {
+	unsigned int nr;
+	size_t start;
+	size_t end;
+} outs[] = {
+	OUT(INFO, flexmem_info, out_mode, out_name),
+	OUT(ALLOC, flexmem_alloc, out_handle, out_regions),
+	OUT(FREE, flexmem_free, out_error, out_error),
+	OUT(ALLOC_BATCH, flexmem_batch, out_done, out_done),
+	OUT(FREE_BATCH, flexmem_batch, out_done, out_done),
+	OUT(LOOKUP, flexmem_lookup, out_flags, out_size),
+	OUT(REGIONS, flexmem_regions, out_count, out_count),
+	OUT(SEGMENTS, flexmem_segments, out_count, out_count),
+	OUT(SEGMENTS, flexmem_segments, out_generation, out_generation),
+	OUT(LEASE, flexmem_lease, out_lease_ms, out_generation),
+	OUT(STATS, flexmem_stats, out_flags, out_leases),
+	OUT(STATS, flexmem_stats, out_total, out_client_handles),
+	OUT(TRIM, flexmem_trim, out_regions, out_regions),
+	OUT(TRIM, flexmem_trim, out_bytes, out_bytes),
+	OUT(MAP, flexmem_map, out_offset, out_size),
+	OUT(READ, flexmem_copy, out_done, out_done),
+	OUT(WRITE, flexmem_copy, out_done, out_done),
+	OUT(COPY, flexmem_copy_range, out_done, out_done),
+	OUT(SNAPSHOT, flexmem_snapshot, out_region_count, out_generation),
+	OUT(QUOTA, flexmem_quota, out_limit, out_used),
+	OUT(RESIZE, flexmem_resize, out_reason, out_reason),
+	OUT(RESIZE, flexmem_resize, out_size, out_max),
+};
+
+/* No answer has it. */
+#define POISON 0xa5c35a3cu
+
+static void poison(unsigned int nr, void *cmd)
+{
+	unsigned int i;
+	size_t at;
+
+	for (i = 0; i < ARRAY_SIZE(outs); i++)
+		for (at = outs[i].start; outs[i].nr == nr && at < outs[i].end;
+		     at += sizeof(u32))
+			*(u32 *)(cmd + at) = POISON;
+}
+
+/* A command that succeeds sets all of them; others leave some. */
+static void check_poison(struct fuzz *f, unsigned int nr, void *cmd, long rc)
+{
+	unsigned int i;
+	size_t at;
+
+	for (i = 0; i < ARRAY_SIZE(outs); i++)
+		for (at = outs[i].start; outs[i].nr == nr && at < outs[i].end;
+		     at += sizeof(u32)) {
+			u32 *word = cmd + at;
+
+			if (*word != POISON)
+				continue;
+			if (!rc)
+				SAME(f, at, 0);
+			*word = 0;
+		}
+}
+
 /**
  * fuzz_call - call a command of the current file
  * @f: input
@@ -73,6 +140,7 @@ bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
 
 	memset(at, 0, ROOM);
 	memcpy(copy, arg, size);
+	poison(nr, copy);
 	refused = spoil(f, (u32 *)copy, size, &at);
 	if (f->spoil != NOWHERE)
 		memcpy(at, copy, size);
@@ -81,8 +149,10 @@ bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
 	native_cgroup_move(fuzz_cgroup[f->spoil & 1]);
 	current->cred.admin = fuzz_is_admin(f->who);
 	*rc = native_ioctl(file, _IO(FLEXMEM_TYPE, nr), at);
-	if (f->spoil != NOWHERE)
+	if (f->spoil != NOWHERE) {
 		memcpy(arg, at, size);
+		check_poison(f, nr, arg, *rc);
+	}
 	if (refused)
 		SAME(f, *rc, refused);
 	return !refused;
