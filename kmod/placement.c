@@ -103,13 +103,16 @@ static struct flexmem_region *next_region(struct flexmem_table *table,
 {
 	const struct flexmem_pool *pool = &table->pool[kind];
 	const struct flexmem_order_ops *order = &orders[table->settings.order];
+	u64 unused, left = READ_ONCE(table->filled) & ~tried;
 	struct candidate first = {}, next;
 	unsigned int slot;
-	u64 unused;
 
-	for (slot = pool->first; slot < pool->end; slot++) {
+	for (; left; left &= left - 1) {
+		slot = __ffs64(left);
+		if (slot < pool->first || slot >= pool->end)
+			continue;
 		next.region = rcu_dereference(table->region[slot]);
-		if (!next.region || tried & BIT_ULL(slot))
+		if (!next.region)
 			continue;
 		next.free = READ_ONCE(next.region->blocks.free);
 		if (next.free < request->size)

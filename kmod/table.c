@@ -312,6 +312,7 @@ void flexmem_region_publish(struct flexmem_table *table,
 	lockdep_assert_held(&table->acquire_lock);
 	lockdep_assert_held(&table->snapshot_lock);
 	rcu_assign_pointer(table->region[region->slot], region);
+	WRITE_ONCE(table->filled, table->filled | BIT_ULL(region->slot));
 	update_no_slot(table, region->kind);
 	flexmem_pressure_freed(&table->accounts);
 	dev_dbg(table->function.dev, "region %#llx in slot %u, %llu bytes\n",
@@ -406,6 +407,7 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	 * A reader that does not find the region any more sees that it is lost.
 	 */
 	smp_store_release(&table->region[region->slot], RCU_INITIALIZER(NULL));
+	WRITE_ONCE(table->filled, table->filled & ~BIT_ULL(region->slot));
 	spin_unlock(&region->lock);
 	mutex_unlock(&table->snapshot_lock);
 	return empty;

@@ -37,6 +37,8 @@ struct device;
  *	slots are set aside
  * @region: by slot; NULL where there is none. Written under @acquire_lock, read
  *	under RCU.
+ * @filled: bits of the slots where @region has one. A reader without
+ *	@acquire_lock may see it too early or too late
  * @past_allocs: allocations made in regions that are gone; under @snapshot_lock
  * @last_serial: serial number of the last region; under @acquire_lock
  * @resets: how often the function was reset
@@ -70,6 +72,7 @@ struct flexmem_table {
 	struct flexmem_slots slots;
 	struct flexmem_pool pool[FLEXMEM_NR_KINDS];
 	struct flexmem_region __rcu *region[FLEXMEM_MAX_SLOTS];
+	u64 filled;
 	u64 past_allocs;
 	u64 last_serial;
 	u64 resets;

@@ -225,6 +225,7 @@ static inline bool __test_and_clear_bit(unsigned long n, unsigned long *p)
 
 #define __ffs(word) ((unsigned long)__builtin_ctzl(word))
 #define __fls(word) ((unsigned long)(BITS_PER_LONG - 1 - __builtin_clzl(word)))
+#define __ffs64(word) __ffs(word)
 #define ffz(word) __ffs(~(word))
 #define ffs(n) __builtin_ffs(n)
 
