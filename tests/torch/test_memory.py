@@ -158,9 +158,9 @@ class Memory(FlexmemTest):
 class Programs(FlexmemTest):
     """What needs another process."""
 
-    def program(self, text, **environment):
-        return subprocess.run([sys.executable, "-c", "import torch, torch_flexmem\n" + text], capture_output=True, text=True,
-                              check=False, env={**os.environ, **environment})
+    def program(self, text, *arguments, **environment):
+        return subprocess.run([sys.executable, "-c", "import torch, torch_flexmem\n" + text, *arguments], capture_output=True,
+                              text=True, check=False, env={**os.environ, **environment})
 
     def test_host_memory_has_a_size(self):
         done = self.program("print(torch.flexmem.mem_get_info()[1])", FLEXMEM_TORCH="host:64")
@@ -173,6 +173,33 @@ class Programs(FlexmemTest):
                             FLEX_DEVICE="/nonexistent")
         self.assertEqual(done.stdout, "False\n")
         self.assertIn("cannot open a device", done.stderr)
+
+    # A map of an empty file has no bytes, as the map of a device that was reset.
+    LOSE = """
+import ctypes, mmap, sys, tempfile
+x = torch.ones(1 << 20, device=sys.argv[1])
+page = x.data_ptr() + 8192 & -4096
+file = tempfile.TemporaryFile()
+map_file = ctypes.CDLL(None).mmap
+map_file.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+map_file.restype = ctypes.c_void_p
+MAP_FIXED = 16
+assert map_file(page, 4096, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | MAP_FIXED, file.fileno(), 0) == page
+print("begins", flush=True)
+x.add_(1)
+"""
+
+    def test_lost_memory_is_explained(self):
+        done = self.program(self.LOSE, "flexmem", FLEXMEM_TORCH="host")
+        self.assertEqual(done.stdout, "begins\n", done.stderr)
+        self.assertIn("flexmem: the device was reset or removed", done.stderr)
+        self.assertNotEqual(done.returncode, 0)
+
+    def test_bus_errors_elsewhere_are_not(self):
+        done = self.program("torch.ones(1, device='flexmem')" + self.LOSE, "cpu", FLEXMEM_TORCH="host")
+        self.assertEqual(done.stdout, "begins\n", done.stderr)
+        self.assertNotIn("flexmem:", done.stderr)
+        self.assertNotEqual(done.returncode, 0)
 
     def test_settings_come_from_the_environment(self):
         done = self.program("x = torch.empty(1000, device='flexmem')\nprint(torch.flexmem.memory_reserved())",

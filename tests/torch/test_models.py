@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Models train as on the CPU: losses and weights are equal bit for bit, but for the weights of LSTM and GRU."""
+"""Models train as on the CPU: losses and weights are equal bit for bit."""
 
 import torch
 from torch import nn
@@ -66,14 +66,13 @@ def train(device, make, data, classes, optimizer, steps=4):
 
 
 class Models(FlexmemTest):
-    def compare(self, make, data, classes=10, optimizer=lambda p: torch.optim.SGD(p, 0.1, momentum=0.9),
-                same_weights=torch.equal):
+    def compare(self, make, data, classes=10, optimizer=lambda p: torch.optim.SGD(p, 0.1, momentum=0.9)):
         cpu_losses, cpu_weights = train("cpu", make, data, classes, optimizer)
         losses, weights = train(DEVICE, make, data, classes, optimizer)
         self.assertEqual(losses, cpu_losses)
         self.assertLess(losses[-1], losses[0])
         for name, weight in cpu_weights.items():
-            self.assertTrue(same_weights(weights[name], weight), name)
+            self.assertTrue(torch.equal(weights[name], weight), name)
 
     def test_mlp_sgd(self):
         self.compare(mlp, lambda: torch.randn(32, 64))
@@ -93,13 +92,90 @@ class Models(FlexmemTest):
     def test_transformer(self):
         self.compare(transformer, lambda: torch.randint(50, (8, 8)), optimizer=lambda p: torch.optim.AdamW(p, 0.01))
 
-    # For the CPU alone PyTorch multiplies the inputs of all steps at once. Gradients are sums over the steps, so their
-    # last bits differ.
     def test_lstm(self):
-        self.compare(lambda: Recurrent(nn.LSTM), lambda: torch.randn(6, 5, 8), classes=4, same_weights=torch.allclose)
+        self.compare(lambda: Recurrent(nn.LSTM), lambda: torch.randn(6, 5, 8), classes=4)
 
     def test_gru(self):
-        self.compare(lambda: Recurrent(nn.GRU), lambda: torch.randn(6, 5, 8), classes=4, same_weights=torch.allclose)
+        self.compare(lambda: Recurrent(nn.GRU), lambda: torch.randn(6, 5, 8), classes=4)
+
+    def test_rnn(self):
+        self.compare(lambda: Recurrent(nn.RNN), lambda: torch.randn(6, 5, 8), classes=4)
+
+    def recurrent(self, device):
+        """An LSTM, with what it is given, on the device."""
+        torch.manual_seed(6)
+        model = nn.LSTM(8, 16, proj_size=4).to(device)
+        return model, torch.randn(5, 3, 8).to(device).requires_grad_(), torch.randn(1, 3, 16).to(device).requires_grad_()
+
+    def test_lstm_of_a_packed_sequence(self):
+        def run(device):
+            model, x, cell = self.recurrent(device)
+            packed = nn.utils.rnn.pack_padded_sequence(x, [5, 4, 2])
+            y, (hidden, _) = model(packed, (cell[:, :, :4].contiguous(), cell))
+            nn.utils.rnn.pad_packed_sequence(y)[0].square().sum().backward()
+            return [hidden.detach(), x.grad, cell.grad, *(weight.grad for weight in model.parameters())]
+
+        for ours, cpu in zip(run(DEVICE), run("cpu")):
+            self.assert_same(ours, cpu)
+
+    def test_lstm_without_gradients(self):
+        model, x, _ = self.recurrent("cpu")
+        with torch.no_grad():
+            expected = model(x)[0]
+            self.assert_same(model.to(DEVICE)(x.to(DEVICE))[0], expected)
+        with torch.inference_mode():
+            self.assert_same(model(x.to(DEVICE))[0], expected)
+
+    def test_lstm_with_a_state_given_twice(self):
+        def run(device):
+            torch.manual_seed(7)
+            model = nn.GRU(8, 8, num_layers=2).to(device)
+            state = torch.randn(2, 3, 8).to(device).requires_grad_()
+            y = model(torch.randn(4, 3, 8).to(device), state)[0]
+            (y.sum() + state.sum()).backward()
+            return state.grad
+
+        self.assert_same(run(DEVICE), run("cpu"))
+        model = nn.LSTM(8, 8).to(DEVICE)
+        state = torch.randn(1, 3, 8, device=DEVICE, requires_grad=True)
+        both = torch.autograd.grad(model(torch.randn(4, 3, 8, device=DEVICE), (state, state))[0].sum(), state)[0]
+        other = state.detach().clone().requires_grad_()
+        torch.manual_seed(8)
+        x = torch.randn(4, 3, 8, device=DEVICE)
+        both = torch.autograd.grad(model(x, (state, state))[0].sum(), state)[0]
+        parts = torch.autograd.grad(model(x, (state, other))[0].sum(), (state, other))
+        self.assertTrue(torch.allclose(both, parts[0] + parts[1]))
+
+    def test_lstm_twice_backward(self):
+        model, x, _ = self.recurrent(DEVICE)
+        loss = model(x)[0].sum()
+        loss.backward(retain_graph=True)
+        first = x.grad.clone()
+        loss.backward()
+        self.assertTrue(torch.equal(x.grad, 2 * first))
+        with self.assertRaisesRegex(RuntimeError, "second time"):
+            loss.backward()
+        with self.assertRaisesRegex(RuntimeError, "no second derivatives"):
+            torch.autograd.grad(model(x)[0].sum(), x, create_graph=True)
+
+    def test_lstm_notices_a_changed_input(self):
+        model, x, _ = self.recurrent(DEVICE)
+        x = x * 1
+        loss = model(x)[0].sum()
+        x.add_(1)
+        with self.assertRaisesRegex(RuntimeError, "inplace operation"):
+            loss.backward()
+
+    def test_lstm_drops_out_by_the_devices_generator(self):
+        model = nn.LSTM(8, 8, num_layers=2, dropout=0.5).to(DEVICE)
+        x = torch.randn(4, 3, 8, device=DEVICE)
+        state = torch.get_rng_state()
+        torch.flexmem.manual_seed(9)
+        first = model(x)[0]
+        torch.flexmem.manual_seed(9)
+        self.assertTrue(torch.equal(model(x)[0], first))
+        self.assertFalse(torch.equal(model(x)[0], first))
+        self.assertTrue(torch.equal(torch.get_rng_state(), state))
 
     def test_transformer_in_eval_mode(self):
         torch.manual_seed(2)

@@ -522,6 +522,25 @@ static void forked_child_leaves_the_memory(void **state)
 }
 
 #ifndef ON_DEVICE
+/* Of one moment: another process may allocate between two calls. */
+static void memory_is_one_call(void **state)
+{
+	unsigned int calls[FAKE_COMMANDS];
+	unsigned int more = 0;
+	uint64_t free_bytes;
+	uint64_t total;
+	unsigned int i;
+
+	(void)state;
+	create("");
+	memcpy(calls, fake.calls, sizeof(calls));
+	assert_int_equal(flexmem_cache_memory_info(cache, &free_bytes, &total),
+			 0);
+	for (i = 0; i < FAKE_COMMANDS; i++)
+		more += fake.calls[i] - calls[i];
+	assert_int_equal(more, 1);
+}
+
 /*
  * While a thread copies its bytes a segment cannot grow; another one is made.
  */
@@ -616,6 +635,7 @@ int main(void)
 		DEVICE_TEST(threads_with_growing_segments),
 		DEVICE_TEST(forked_child_leaves_the_memory),
 #ifndef ON_DEVICE
+		DEVICE_TEST(memory_is_one_call),
 		DEVICE_TEST(busy_segments),
 		DEVICE_TEST(lost_segments),
 		DEVICE_TEST(pressure_of_the_device),

@@ -10,3 +10,5 @@ set -euo pipefail
 insmod "$FLEXMEM_KO/flexmem.ko" fallback_sizes=1G
 insmod "$FLEXMEM_KO/flexmem_sim.ko" memory=4G num_vfs=1 vf_capacity=2G
 FLEX_DEVICE=VF tests/torch/enter.sh build/torch/made/train 3
+echo 'TAP version 14'
+FLEX_DEVICE=VF tests/torch/enter.sh build/torch/made/driver /sys/kernel/debug/flexmem_sim/vf0/reset

@@ -103,22 +103,19 @@ static int device_unmap(void *user, uint64_t handle, void *pointer,
 	return flexmem_device_unmap(user, pointer, (size_t)bytes);
 }
 
+/* One call, so that the two figures are of one moment. */
 static int device_memory_info(void *user, uint64_t *free, uint64_t *total)
 {
-	struct flexmem_properties properties;
-	struct flexmem_statistics statistics;
+	struct flexmem_usage usage;
 	int err;
 
-	err = flexmem_device_properties(user, &properties, sizeof(properties));
-	if (err)
-		return err;
-	err = flexmem_device_statistics(user, &statistics, sizeof(statistics));
+	err = flexmem_device_usage(user, &usage, sizeof(usage), NULL, 0, NULL,
+				   0);
 	if (err)
 		return err;
 	/* A capacity that shrank leaves more acquired than there could be. */
-	*total = properties.capacity > statistics.total ? properties.capacity :
-		 statistics.total;
-	*free = *total - statistics.used;
+	*total = usage.capacity > usage.total ? usage.capacity : usage.total;
+	*free = *total - (usage.total - usage.free);
 	return 0;
 }
 

@@ -169,7 +169,9 @@ namespace {
 bool takesBoth(const std::string& name) {
   static constexpr const char* prefixes[] = {
       "aten::copy", "aten::_copy_from", "aten::index", "aten::_index",
-      "aten::_unsafe_index", "aten::_pack_padded_sequence"};
+      "aten::_unsafe_index", "aten::_pack_padded_sequence",
+      // The lengths of a packed sequence.
+      "aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"};
   for (const char* prefix : prefixes) {
     if (name.compare(0, std::strlen(prefix), prefix) == 0) {
       return true;
@@ -224,11 +226,15 @@ void resultToDevice(Aliases& aliases, IValue& value) {
   }
 }
 
+void releaseStorage(void* storage) {
+  delete static_cast<c10::Storage*>(storage);
+}
+
 } // namespace
 
-void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+void argumentsToCpu(Aliases& aliases, const c10::OperatorHandle& op,
+                    torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
-  Aliases aliases;
   auto value = stack->end() - static_cast<ptrdiff_t>(schema.arguments().size());
   for (const c10::Argument& argument : schema.arguments()) {
     argumentToCpu(aliases, argument, *value++);
@@ -238,6 +244,22 @@ void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
               "least two devices, ", kDevice, " and cpu! (when calling ",
               schema.name(), ")");
   ++calls;
+}
+
+Tensor deviceView(const Tensor& cpu) {
+  StorageImpl* impl = cpu.storage().unsafeGetStorageImpl();
+  TORCH_INTERNAL_ASSERT(!impl->nbytes() || isOurs(impl->data_ptr()));
+  c10::Storage storage(c10::make_intrusive<StorageImpl>(
+      StorageImpl::use_byte_size_t(), impl->nbytes(),
+      c10::DataPtr(impl->mutable_data(), new c10::Storage(cpu.storage()),
+                   &releaseStorage, kDevice),
+      deviceAllocator(), /*resizable=*/false));
+  return tensorOver(std::move(storage), DispatchKey::PrivateUse1, cpu);
+}
+
+void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  Aliases aliases;
+  argumentsToCpu(aliases, op, stack);
   {
     KernelScope scope;
     at::AutoDispatchBelowADInplaceOrView below;
@@ -245,7 +267,7 @@ void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), stack);
   }
   aliases.writeBack();
-  value = stack->end() - static_cast<ptrdiff_t>(schema.returns().size());
+  auto value = stack->end() - static_cast<ptrdiff_t>(op.schema().returns().size());
   while (value != stack->end()) {
     resultToDevice(aliases, *value++);
   }

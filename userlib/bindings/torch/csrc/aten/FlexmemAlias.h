@@ -55,6 +55,15 @@ class Aliases {
   bool cpuWithDimensions_ = false;
 };
 
+// Replaces the arguments of a call, which are on top of the stack, by what the CPU
+// takes: aliases, its device, its generator.
+void argumentsToCpu(Aliases& aliases, const c10::OperatorHandle& op,
+                    torch::jit::Stack* stack);
+
+// A tensor of the device over the bytes of a CPU tensor, which it keeps alive. The
+// bytes must be in our memory.
+at::Tensor deviceView(const at::Tensor& cpu);
+
 // The kernel of every operator that has one for the CPU.
 void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 

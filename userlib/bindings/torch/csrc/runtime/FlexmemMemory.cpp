@@ -2,6 +2,7 @@
 #include "FlexmemMemory.h"
 
 #include "FlexmemHistory.h"
+#include "FlexmemLost.h"
 #include "FlexmemProvider.h"
 
 #include <c10/util/Exception.h>
@@ -86,6 +87,11 @@ flexmem_cache* make() {
   TORCH_CHECK(error != -EOPNOTSUPP,
               "flexmem: the CPU cannot map the memory of this device");
   TORCH_CHECK(!error, "flexmem: no cache: ", *problem ? problem : textOf(error));
+  if (provider.pressure_fd) {
+    // Other processes on the device get what this one has cached but does not use.
+    check(flexmem_cache_start_helper(made), "start of the helper thread");
+  }
+  explainLostMemory();
   // A fork after this leaves the child without a cache.
   pthread_atfork(nullptr, nullptr, forked);
   initialized = true;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+// What only a driver can show, on a function of 2 GiB: processes that share it get
+// each other's unused memory, and a reset of the device ends a process with a
+// message. Prints TAP.
+// usage: driver FILE      writing 1 to FILE resets the device
+#include "model.h"
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+// Two of these do not fit.
+constexpr int64_t kMost = 800 * kMiB;
+
+int count = 0;
+int failures = 0;
+
+void expect(bool holds, const char* what) {
+  std::printf("%sok %d - %s\n", holds ? "" : "not ", ++count, what);
+  std::fflush(stdout);
+  failures += !holds;
+}
+
+struct Pipe {
+  Pipe() {
+    TORCH_CHECK(!pipe(ends.data()));
+  }
+  // Lets the process that waits in take() go on.
+  void give() const {
+    TORCH_CHECK(write(ends[1], "!", 1) == 1);
+  }
+  bool take() const {
+    char byte = 0;
+    return read(ends[0], &byte, 1) == 1;
+  }
+  // All that is written until every other process has closed its end.
+  std::string rest() const {
+    close(ends[1]);
+    std::string text;
+    std::array<char, 512> part{};
+    for (ssize_t n = 0; (n = read(ends[0], part.data(), part.size())) > 0;) {
+      text.append(part.data(), static_cast<size_t>(n));
+    }
+    return text;
+  }
+  std::array<int, 2> ends{};
+};
+
+// A process that runs this function when it is told to. It is made before this one
+// uses the device: a child could not use it afterwards.
+struct Process {
+  template <class Function>
+  explicit Process(Function run) : id(fork()) {
+    TORCH_CHECK(id >= 0);
+    if (!id) {
+      dup2(error.ends[1], STDERR_FILENO);
+      close(error.ends[1]);
+      _exit(begin.take() && run(*this) ? 0 : 1);
+    }
+  }
+  int status() const {
+    int status = 0;
+    TORCH_CHECK(waitpid(id, &status, 0) == id);
+    return status;
+  }
+  Pipe begin;
+  Pipe ready;
+  Pipe error;
+  pid_t id;
+};
+
+Tensor bytes(int64_t size) {
+  return torch::empty({size}, torch::dtype(torch::kByte).device(flexmem));
+}
+
+int64_t reserved() {
+  return figure("reserved_bytes.all.current");
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  TORCH_CHECK(argc == 2, "usage: driver FILE");
+  const Process sharer([](const Process&) {
+    const Tensor first = bytes(kMost);
+    const Tensor second = bytes(kMost);
+    return first.numel() == second.numel();
+  });
+  const Process victim([](const Process& self) {
+    Tensor x = torch::ones({kMiB}, flexmem);
+    self.ready.give();
+    self.begin.take();
+    x.add_(1);
+    return true;
+  });
+
+  bytes(kMost);
+  expect(reserved() >= kMost, "a cache keeps what its process has freed");
+  sharer.begin.give();
+  expect(sharer.status() == 0, "another process gets all of the device");
+  expect(reserved() < kMost, "the cache has given it back");
+
+  victim.begin.give();
+  victim.ready.take();
+  {
+    std::ofstream file(argv[1]);
+    file << 1 << std::flush;
+    expect(file.good(), "the device is reset");
+  }
+  victim.begin.give();
+  const std::string said = victim.error.rest();
+  expect(victim.status() != 0, "a process whose tensors are lost ends");
+  expect(said.find("flexmem: the device was reset or removed") != std::string::npos,
+         "it says why");
+  std::printf("1..%d\n", count);
+  return failures != 0;
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+#include "FlexmemLost.h"
+
+#include "FlexmemProvider.h"
+
+#include <c10/util/Exception.h>
+
+#include <cerrno>
+#include <csignal>
+#include <dlfcn.h>
+#include <unistd.h>
+
+namespace flexmem_torch {
+namespace {
+
+struct sigaction before;
+
+// Debian's PyTorch brings UCX, which replaces sigaction() and keeps the fatal
+// signals for itself. So the C library's own is called.
+using Sigaction = int (*)(int, const struct sigaction*, struct sigaction*);
+Sigaction setHandler = sigaction;
+
+void findSigaction() {
+  void* libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  void* found = libc ? dlsym(libc, "sigaction") : nullptr;
+  if (found) {
+    setHandler = reinterpret_cast<Sigaction>(found);
+  }
+}
+
+// All that is called here is async-signal-safe.
+void onBusError(int signal, siginfo_t* info, void* context) {
+  static const char text[] =
+      "flexmem: the device was reset or removed, and the bytes of its tensors "
+      "are lost. The process cannot go on: start it again, from a checkpoint.\n";
+  if (info->si_code == BUS_ADRERR && isMapped(info->si_addr)) {
+    // The process ends, whether stderr can be written to or not.
+    [[maybe_unused]] const ssize_t written =
+        write(STDERR_FILENO, text, sizeof(text) - 1);
+  }
+  if (before.sa_flags & SA_SIGINFO) {
+    before.sa_sigaction(signal, info, context);
+  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+    before.sa_handler(signal);
+  } else {
+    // The access is repeated, and now ends the process.
+    setHandler(signal, &before, nullptr);
+  }
+}
+
+} // namespace
+
+void explainLostMemory() {
+  struct sigaction action{};
+  findSigaction();
+  action.sa_sigaction = onBusError;
+  // On the alternate stack, if the thread has one; faulthandler needs it, too.
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  TORCH_CHECK(!setHandler(SIGBUS, &action, &before),
+              "flexmem: no handler of SIGBUS: error ", errno);
+}
+
+} // namespace flexmem_torch

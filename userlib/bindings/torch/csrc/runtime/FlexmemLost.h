@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+// What the process says when the device takes its tensors away.
+#pragma once
+
+namespace flexmem_torch {
+
+// Installs a handler of SIGBUS. A reset or the removal of the device unmaps the
+// bytes of every tensor, and the next kernel that touches them gets SIGBUS. The
+// handler then writes to stderr what has happened, and leaves the signal to the
+// handler that was there before, or to the kernel, which ends the process.
+// Throws c10::Error if the handler cannot be installed.
+void explainLostMemory();
+
+} // namespace flexmem_torch
