@@ -286,9 +286,74 @@ static void providers_of_the_first_version(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* Others have 1 GiB besides; so often the provider refuses. */
+static struct flexmem_cache *cache_beside_others(unsigned int refusals)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	mock.total = 2 * mock.capacity;
+	mock.error = -ENOMEM;
+	mock.fail_allocs = refusals;
+	return cache;
+}
+
+static void others_get_time(void **state)
+{
+	struct flexmem_cache *cache = cache_beside_others(4);
+
+	(void)state;
+	/* Two attempts, and then one after each wait. */
+	assert_int_equal(try_alloc(cache, MIB), 0);
+	assert_int_equal(mock.allocs, 5);
+	expect_counters(cache, 1, 1, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void others_get_a_second_only(void **state)
+{
+	struct flexmem_cache *cache = cache_beside_others(1000);
+
+	(void)state;
+	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
+	assert_int_equal(mock.allocs, 9);
+	expect_counters(cache, 1, 0, 1);
+	flexmem_cache_destroy(cache);
+}
+
+static void waits_for_no_one_in_vain(void **state)
+{
+	struct flexmem_cache *cache = cache_beside_others(1000);
+
+	(void)state;
+	/* More than all others could give. */
+	assert_int_equal(try_alloc(cache, 3 * mock.capacity), -ENOMEM);
+	assert_int_equal(mock.allocs, 2);
+	/* There are no others. */
+	mock.total = 0;
+	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
+	assert_int_equal(mock.allocs, 4);
+	/* Nothing is known of them. */
+	mock.no_info = true;
+	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
+	assert_int_equal(mock.allocs, 6);
+	flexmem_cache_destroy(cache);
+	/* The provider cannot tell them. */
+	mock.no_info = false;
+	mock.has_pressure = false;
+	mock.total = 2 * mock.capacity;
+	cache = mock_cache("");
+	mock.fail_allocs = 1000;
+	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
+	assert_int_equal(mock.allocs, 8);
+	flexmem_cache_destroy(cache);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(others_get_time),
+		CACHE_TEST(others_get_a_second_only),
+		CACHE_TEST(waits_for_no_one_in_vain),
 		CACHE_TEST(moderate_gives_half),
 		CACHE_TEST(moderate_gives_the_oldest_half),
 		CACHE_TEST(falling_levels),

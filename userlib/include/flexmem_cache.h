@@ -711,10 +711,13 @@ struct flexmem_cache_allocation {
  *     is searched; if that does not help, all free segments go back, and the
  *     provider is asked one last time. Under ``release_lock_on_device_malloc``
  *     the cache is searched once more, for blocks that other threads have freed
- *     meanwhile.
+ *     meanwhile;
+ *  7. if the provider has pressure events and others have memory of it, they get
+ *     time to give it back: the provider is asked seven times in little more than a
+ *     second, and the cache is not locked in between.
  *
  * Steps 4 and 5 ask only if something went back. An error other than -ENOMEM
- * ends it at once. num_alloc_retries counts successes in 3 to 6, num_ooms failures
+ * ends it at once. num_alloc_retries counts successes in 3 to 7, num_ooms failures
  * of them all.
  *
  * Return: 0; -ENOMEM: no device memory; or what the provider returned.

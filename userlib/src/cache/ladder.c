@@ -6,6 +6,11 @@
 #include "cache.h"
 
 #include <stdlib.h>
+#include <time.h>
+
+/* The first wait for other processes, in milliseconds, and how often it doubles. */
+#define WAIT_MS 10
+#define WAITS 7
 
 /* So that a callback's own allocations call none. */
 static _Thread_local unsigned int callback_depth;
@@ -102,6 +107,48 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 	return fmlib_obtain(cache, want) ? -ENOMEM : 0;
 }
 
+/* Whether other users of the device have what the request lacks. */
+static bool others_could_help(const struct flexmem_cache *cache,
+			      const struct fmlib_want *want)
+{
+	uint64_t own = cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
+	uint64_t free_bytes;
+	uint64_t total;
+
+	if (!cache->provider.pressure_fd || !cache->provider.memory_info ||
+	    cache->provider.memory_info(cache->provider.user, &free_bytes,
+					&total))
+		return false;
+	return total - free_bytes > own && want->size <= total - own;
+}
+
+/*
+ * The refusal has told other processes on the device of the pressure. Their caches
+ * answer on threads of their own, in some milliseconds.
+ */
+static int wait_for_others(struct flexmem_cache *cache, struct fmlib_want *want)
+{
+	struct timespec pause = { .tv_nsec = WAIT_MS * 1000000L };
+	int state;
+	int err;
+	int i;
+
+	if (!others_could_help(cache, want))
+		return -ENOMEM;
+	for (i = 0; i < WAITS; i++) {
+		state = fmlib_pause(cache);
+		nanosleep(&pause, NULL);
+		err = fmlib_go_on(cache, state);
+		if (err)
+			return err;
+		err = fmlib_segment_obtain(cache, want);
+		if (err != -ENOMEM || want->no_host_memory)
+			return err;
+		pause.tv_nsec *= 2;
+	}
+	return -ENOMEM;
+}
+
 static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	const struct flexmem_cache_statistics *f = &cache->figures;
@@ -129,6 +176,7 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want)
 	static int (*const rungs[])(struct flexmem_cache *cache,
 				    struct fmlib_want *want) = {
 		ask_framework, release_large, release_all, last_attempt,
+		wait_for_others,
 	};
 	size_t i;
 	int err;
