@@ -2,6 +2,10 @@
 #
 # Everything a person types. `make help` lists it. What is generated lies below build/.
 
+ifneq ($(words $(CURDIR)),1)
+$(error make cannot build in a directory with a blank in its path: '$(CURDIR)')
+endif
+
 KERNELRELEASE ?= $(shell uname -r)
 KDIR ?= /lib/modules/$(KERNELRELEASE)/build
 KERNEL ?= 6.12
@@ -13,10 +17,13 @@ MODULES_DIR = host-$(KERNELRELEASE)
 USERLIB = $(MAKE) -C userlib O=$(CURDIR)/build/userlib prefix=$(prefix) DESTDIR=$(DESTDIR)
 
 all: ## Build the library and the command
+	@mkdir -p build && [ -w build ] || { echo "build/ belongs to another user: build as yourself before you install as root"; exit 1; }
 	$(USERLIB) all
 
 modules: ## Build the kernel modules for this machine (KERNELRELEASE=, KDIR=)
+	@echo 'Building flexmem.ko and flexmem_sim.ko: a minute or two'
 	tests/vm/modules.sh $(MODULES_DIR) $(KDIR)
+	@echo build/ko/$(MODULES_DIR)
 
 install: all ## Install the library and the command (prefix=, DESTDIR=)
 	$(USERLIB) install
@@ -45,7 +52,7 @@ check-long: ## The same, with the long runs; goes on where it was interrupted
 	FLEXMEM_LONG=1 tests/check.sh
 
 bench-cache: ## What the caching allocator reserves on the traces, and what it costs
-	@tests/setup.sh build
+	@tests/setup.sh build bench
 	@$(MAKE) -s -C tests/bench O=$(CURDIR)/build/tests/bench cache
 
 bench-driver: ## What ALLOC and FREE cost, in instructions of an emulated machine
@@ -55,7 +62,7 @@ bench-driver: ## What ALLOC and FREE cost, in instructions of an emulated machin
 
 torch: ## PyTorch's device "flexmem", in a Debian 13 below build/torch (300 MB to fetch, 8 minutes, once)
 	tests/torch/root.sh
-	@tests/torch/enter.sh make -s -j2 -C tests/torch
+	@tests/torch/build.sh
 	@echo build/torch/made/binding/torch_flexmem
 
 torch-check: ## Models train in flexmem's memory as on the CPU; needs no driver

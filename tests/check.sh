@@ -146,8 +146,8 @@ in_vm() {
 
 # processors: the seconds of them that this shell has taken, and what it has waited for, into its caller's spent.
 processors() {
-	times >"$logs/$suite.cpu"
-	spent=$(awk '{ for (i = 1; i <= 2; i++) { split($i, t, "m"); s += 60 * t[1] + t[2] } } END { printf "%d", s }' "$logs/$suite.cpu")
+	times >"$logs/$suite.times"
+	spent=$(awk '{ for (i = 1; i <= 2; i++) { split($i, t, "m"); s += 60 * t[1] + t[2] } } END { printf "%d", s }' "$logs/$suite.times")
 }
 # run SUITE: runs it and writes SUITE.result, "PASSED FAILED SKIPPED" and its failures, and SUITE.cpu; says how it went.
 run() {
@@ -197,8 +197,11 @@ else
 fi
 all+=(library selftests-6.1 static torch-driver replay mutants cache)
 (($#)) || set -- "${all[@]}"
+# If this script ends early for any reason, its last line says that it has failed.
+trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT
 for suite; do
-	declare -F "${suite}_suite" >/dev/null || die "no suite '$suite' (${all[*]})"
+	declare -F -- "${suite}_suite" >/dev/null ||
+		die "no suite '$suite': $(declare -F | sed -n 's/^declare -f \(.*\)_suite$/\1/p' | xargs)"
 done
 # A kernel of its own, for one suite.
 [[ " $* " != *' torture-kcsan '* ]] || kinds+=(kcsan)
@@ -224,8 +227,26 @@ for suite; do
 	[[ $suite == @(library|torch) ]] || sources=1
 	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed|torch) ]] || machines=1
 done
+# The suite torch needs root for what it fetches. It runs in the background, where sudo could not ask for a password.
+ask_for_root() {
+	((EUID)) && [[ " $* " == *' torch'* ]] || return 0
+	need_root 'tests/torch/root.sh'
+	export SUDO_ASKS_NOT=1
+	sudo -n true 2>/dev/null || {
+		say 'PyTorch comes as a Debian 13 of its own, which only root can make: sudo asks for your password.'
+		sudo -v || return 1
+	}
+	# sudo forgets it after some minutes. Not a job, as the end waits for all of those.
+	while sleep 60 && kill -0 $$; do sudo -n -v; done </dev/null >/dev/null 2>&1 &
+	disown
+}
 set_up() {
 	local kind
+	ask_for_root "$@" || return 1
+	if [[ " $* " == *' torch '* && ! -e $BUILD/torch/root.made ]]; then
+		tests/setup.sh torch || return 1
+		say "The suite torch makes a Debian 13 with PyTorch, once: 300 MB to fetch, 3 to 8 minutes"
+	fi
 	if [[ ! $machines ]]; then
 		tests/setup.sh build check || return 1
 		# Its output appears here, and not in a suite.
@@ -241,9 +262,7 @@ set_up() {
 		return 1
 	}
 }
-# If this script ends early for any reason, its last line says that it has failed.
-trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT
-set_up || exit 1
+set_up "$@" || exit 1
 
 # The build comes first and runs alone; then one suite more at a time than there are processors, as each waits now
 # and then: for a machine that boots, for time to pass in it.
@@ -292,4 +311,4 @@ done
 echo "all of them: $SECONDS s, of processors $spent s"
 trap - EXIT
 echo "$passed passed, $failed failed, $skipped skipped"
-((failed == 0))
+((failed == 0 && passed))

@@ -11,7 +11,7 @@ cd "$TOP"
 
 tests/setup.sh build vm
 say 'Building the library and the command'
-quietly "$BUILD/log/userlib" make -C userlib "O=$BUILD/userlib" all
+(lock userlib && quietly "$BUILD/log/userlib" make -C userlib "O=$BUILD/userlib" all)
 say 'Building the modules for a stock 6.12 kernel'
 tests/vm/modules.sh 6.12
 say 'Booting it, with one physical and one virtual function of the simulated device'
@@ -35,7 +35,7 @@ demo 170 tests/vm/demo.sh
 # PyTorch's root is too much to fetch for a demo: it is used when it is there.
 if [[ -e $BUILD/torch/root.made ]]; then
 	say 'Building the binding of PyTorch, and booting a second machine'
-	quietly "$BUILD/log/torch" tests/torch/enter.sh make -s -j2 -C tests/torch
+	quietly "$BUILD/log/torch" tests/torch/build.sh
 	more=(--cpus 1)
 	demo 600 tests/vm/demo-torch.sh
 else

@@ -48,9 +48,17 @@ quietly() {
 	return "$status"
 }
 
+# need_root WHAT: fills as_root with what to call a command with that only root may run. check.sh asks for the password before
+# its suites, and exports SUDO_ASKS_NOT: they run in the background, where a question would stop them.
+as_root=()
+need_root() {
+	((EUID)) || return 0
+	command -v sudo >/dev/null || die "only root may run '$1', and there is no sudo"
+	as_root=(sudo ${SUDO_ASKS_NOT:+-n})
+}
+
 # apt_get LOG ARG...: apt-get, with its output in LOG. Waits half an hour at most for another process to release its locks: it
 # waits for dpkg's itself, but not for those of the package lists and of the archives. as_root: what to call it with.
-as_root=()
 apt_get() {
 	local log=$1 tries status
 	shift

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Installs the Debian packages that a group of our commands needs and that are missing.
-# usage: tests/setup.sh [build] [vm] [debug] [docs] [check] [torch] [fuzz] [btf] [host]   (default: all but the last four)
+# usage: tests/setup.sh [build] [vm] [debug] [docs] [check] [torch] [bench] [fuzz] [btf] [host]   (default: the first five)
 #        tests/setup.sh --refresh               the package lists
 # It names them before it installs them, and says nothing when there is nothing to do.
 set -euo pipefail
@@ -28,22 +28,18 @@ packages_of() {
 	# the pages; kernel-doc is in linux-source
 	docs) echo linux-source-6.12 xz-utils perl python3 python3-sphinx python3-docutils ;;
 	# a Debian 13 with PyTorch
-	torch) echo mmdebstrap ;;
+	torch) echo mmdebstrap mount ;;
+	# counts instructions where the processor does not; a peer
+	bench) echo valgrind libmimalloc-dev ;;
 	# what looks for inputs in the long runs
 	fuzz) echo clang libclang-rt-14-dev ;;
-	*) die "unknown group '$1' (build, vm, debug, docs, check, torch, fuzz, btf, host)" ;;
+	*) die "unknown group '$1' (build, vm, debug, docs, check, torch, bench, fuzz, btf, host)" ;;
 	esac
 }
 
-# need_root ARG...: what apt-get is to do that only root may.
-need_root() {
-	((EUID)) || return 0
-	command -v sudo >/dev/null || die "as root, first: apt-get $*"
-	as_root=(sudo)
-}
 refresh() {
 	local log=$BUILD/log/apt-update
-	need_root update
+	need_root 'apt-get update'
 	apt_get "$log" update || apt_failed "$log"
 }
 # The package lists may be absent or older than the archive: they are refreshed only when it fails without. Nothing that is
@@ -51,13 +47,13 @@ refresh() {
 install() {
 	local log=$BUILD/log/apt-install
 	local how=(--no-install-recommends --no-remove install)
-	need_root install "$@"
+	need_root "apt-get install $*"
 	say "Installing Debian packages: $*"
 	! apt_get "$log.1" "${how[@]}" "$@" || return 0
 	refresh || say 'the package lists stay as they are'
 	apt_get "$log" "${how[@]}" "$@" || {
 		apt_failed "$log" "$log.1" || true
-		[[ " $* " != *" linux-headers-"* ]] ||
+		! grep -q "Unable to locate package linux-headers-" "$log" ||
 			say "For a kernel that is not Debian's its own headers are needed. 'make demo' and 'make vm' bring their kernels along."
 		return 1
 	}
@@ -67,6 +63,7 @@ if [[ ${1:-} == --refresh ]]; then
 	refresh
 	exit
 fi
+[[ ${1:-} != -* ]] || die "usage: setup.sh [GROUP...] or setup.sh --refresh"
 (($#)) || set -- build vm debug docs check
 wanted=$(for group; do packages_of "$group"; done | tr ' ' '\n' | sort -u)
 
@@ -75,8 +72,11 @@ while read -r name status; do
 	[[ $status != *"ok installed" ]] || installed[$name]=1
 done < <(dpkg-query -W -f '${Package} ${Status}\n')
 
-missing=()
+# The headers of the running kernel last, and by themselves: the archive may have none for it, and the others are needed anyhow.
+missing=() headers=()
 for package in $wanted; do
-	[[ ${installed[$package]:-} ]] || missing+=("$package")
+	[[ ! ${installed[$package]:-} ]] || continue
+	if [[ $package == linux-headers-* ]]; then headers+=("$package"); else missing+=("$package"); fi
 done
 ((!${#missing[@]})) || install "${missing[@]}"
+((!${#headers[@]})) || install "${headers[@]}"

@@ -110,13 +110,22 @@ build=$(cat "$MOCK/build") depends=Depends candidate=Candidate
 case "$*" in
 "pkgnames linux-image-$SERIES.")
 	[[ ! -e $MOCK/vanishes || $build == 9 ]] || exit 0
-	# The newest names are another flavour, another package, or gone from the archive.
-	printf "linux-image-$SERIES.%s\n" 0-amd64 "$build-amd64" 11-amd64 11-cloud-amd64 11-amd64-dbg 11-amd64-unsigned ;;
+	# The newest names are another flavour, another package, gone from the archive, only installed, or of a suite that is
+	# pinned low. Build 9 stays beside build 10.
+	printf "linux-image-$SERIES.%s\n" 0-amd64 9-amd64 "$build-amd64" 11-amd64 11-cloud-amd64 11-amd64-dbg 11-amd64-unsigned \
+		12-amd64 13-amd64 ;;
 "policy linux-image-$SERIES.11-amd64") echo "  $candidate: (none)" ;;
+"policy linux-image-$SERIES.12-amd64")
+	printf '  %s\n' "$candidate: 12-1" 'Version table:' ' *** 12-1 100' '      100 /var/lib/dpkg/status' ;;
+"policy linux-image-$SERIES.13-amd64")
+	printf '  %s\n' "$candidate: 13-1" 'Version table:' '   13-1 100' '      100 http://mirror.invalid testing/main amd64 Packages' ;;
 "depends linux-headers-"*)
 	printf '  %s\n' "$depends: linux-base" "$depends: linux-headers-$SERIES.$build-common" \
 		"|$depends: linux-image-$SERIES.$build-amd64" "$depends: linux-kbuild-$SERIES.$build" ;;
-policy*) echo "  $candidate: $SERIES.$build-1" ;;
+"policy linux-image-$SERIES."*)
+	version=${2#linux-image-} version=${version%-amd64}-1
+	printf '  %s\n' "$candidate: $version" 'Version table:' "   $version 500" \
+		'      500 http://mirror.invalid stable/main amd64 Packages' ;;
 esac
 EOF
 	mock apt-get <<'EOF'
@@ -150,6 +159,11 @@ kernel_mock
 echo 12 >"$MOCK/archive"
 tap 'kernel: an archive that does not have it fails' says '404  Not Found' 1 tests/vm/kernel.sh 6.12
 kernel_mock
+echo 9 >"$MOCK/archive"
+mock modprobe <<<'exit 1'
+tap 'kernel: an initrd without its modules is none' says Fetching 1 tests/vm/kernel.sh 6.12
+tap 'kernel: and is not left behind' test ! -e "$copy/build/kernels/6.12/initrd.gz"
+kernel_mock
 touch "$MOCK/vanishes"
 tap 'kernel: a series that the archive drops meanwhile fails' says 'cannot fetch linux-image-6.12.9-amd64' 1 tests/vm/kernel.sh 6.12
 SERIES=6.18 kernel_mock
@@ -177,6 +191,7 @@ vm_mock() {
 	fresh
 	# shellcheck disable=SC2016	# the mock expands it
 	mock sleep <<<'[[ -e $MOCK/hangs ]] || exec /bin/sleep "$@"'
+	mock modprobe <<<'exit 0'
 	mock qemu-system-x86_64 <<'EOF'
 [[ "$*" =~ path=([^,]*),mount_tag=share ]]
 out=${BASH_REMATCH[1]}

@@ -2,20 +2,23 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Runs a command in the root that root.sh has made, with this checkout at /srv/flexmem there: paths that end up in build/torch
-# are the same in every checkout. Works in a virtual machine and in a chroot as well; needs root.
+# are the same in every checkout. Works in a virtual machine and in a chroot as well. Mounting needs root; the command itself
+# runs as the caller, so that the caller can remove what it makes.
 # usage: tests/torch/enter.sh COMMAND [ARGUMENT...]      in /srv/flexmem; FLEX* and PYTORCH_ALLOC_CONF are passed on
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 
 if [[ ${1:-} != --mounted ]]; then
-	((EUID == 0)) || as_root=(sudo --preserve-env)
+	need_root "$0"
+	((!${#as_root[@]})) || as_root+=(--preserve-env)
 	# The mounts end with the command, as they are in a name space of its own. In a chroot it cannot be made private.
 	how=(--mount)
 	"${as_root[@]}" unshare "${how[@]}" true 2>/dev/null || how+=(--propagation unchanged)
-	exec "${as_root[@]}" unshare "${how[@]}" "$0" --mounted "$@"
+	exec "${as_root[@]}" unshare "${how[@]}" "$0" --mounted "$EUID:$(id -g)" "$(id -G | tr ' ' ,)" "$@"
 fi
-shift
+caller=(--userspec="$2" --groups="$3")
+shift 3
 root=$BUILD/torch/root
 mkdir -p "$root/srv/flexmem"
 mount --bind "$root" "$root"
@@ -31,8 +34,8 @@ for name in "${!FLEX@}" PYTORCH_ALLOC_CONF; do
 	[[ ! -v $name ]] || variables+=("$name=${!name}")
 done
 status=0
-env -i HOME=/root TERM="${TERM:-dumb}" LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+env -i HOME=/srv/flexmem/build/torch TERM="${TERM:-dumb}" LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 	CCACHE_DIR=/srv/flexmem/build/torch/ccache PYTHONDONTWRITEBYTECODE=1 \
 	PYTHONPATH=/srv/flexmem/build/torch/made/binding "${variables[@]}" \
-	chroot "$root" bash -c 'cd /srv/flexmem && exec "$@"' enter "$@" || status=$?
+	chroot "${caller[@]}" "$root" bash -c 'cd /srv/flexmem && exec "$@"' enter "$@" || status=$?
 exit "$status"

@@ -18,12 +18,7 @@ if ((status)); then
 	tap_end
 	exit
 fi
-# shellcheck disable=SC2317	# tap calls it
-build() (
-	lock torch-made
-	tests/torch/enter.sh make -s -j2 -C tests/torch
-)
-tap 'library, binding and programs' build
+tap 'library, binding and programs' tests/torch/build.sh
 tap_end
 if (($#)); then
 	echo 'TAP version 14'

@@ -14,7 +14,12 @@ release=$(<"$dir/release")
 # Unpacked, not installed: it would push out the ordinary busybox that the host's own initramfs may need.
 (
 	lock busybox
-	[[ -x $BUILD/busybox/bin/busybox ]] || deb_unpack "$BUILD/busybox" busybox-static
+	# Aside first: what a full disk cuts off must not look complete.
+	[[ -x $BUILD/busybox/bin/busybox ]] || {
+		rm -rf "$BUILD/busybox" "$BUILD/busybox.new"
+		deb_unpack "$BUILD/busybox.new" busybox-static
+		mv "$BUILD/busybox.new" "$BUILD/busybox"
+	}
 )
 
 tree=$(mktemp -d "$dir/initrd.XXXXXX")
@@ -28,6 +33,7 @@ chmod 755 "$tree/init"
 number=100
 declare -A packed=()
 for module; do
+	depends=$(modprobe -d "$dir/root" -S "$release" --show-depends "$module")
 	while read -r _ file _; do
 		[[ -z ${packed[$file]:-} ]] || continue
 		packed[$file]=1
@@ -36,7 +42,7 @@ for module; do
 		*.xz) xz -dc -- "$file" >"${name%.xz}" ;;
 		*) cp -- "$file" "$name" ;;
 		esac
-	done < <(modprobe -d "$dir/root" -S "$release" --show-depends "$module" | grep ^insmod)
+	done < <(grep ^insmod <<<"$depends")
 done
 
 (cd "$tree" && find . | cpio -o -H newc --quiet -R 0:0) | gzip -1 >"$dir/initrd.new"

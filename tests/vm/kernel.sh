@@ -20,17 +20,23 @@ kind=${1:-}
 known_kernel "$kind"
 dir=$BUILD/kernels/$kind
 
-# The newest image of the series that the archive has, and its headers, which must be of the same build: a module built
-# against another one does not load. Other flavours (cloud, rt) do not match.
-newest() {
-	local name package
-	image=''
-	for name in $(apt-cache pkgnames "linux-image-$kind." |
-		grep -E "^linux-image-${kind/./\\.}\.[0-9]+([-+](deb|bpo)?[0-9]*)?-amd64\$" | sort -rV); do
-		# apt also knows names that the archive has no longer.
-		version=$(apt-cache policy "$name" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }')
-		[[ ! $version ]] || { image=$name && break; }
+# offered: the candidate of each package that it reads, as "PRIORITY PACKAGE VERSION". apt also knows names that the archive has
+# no longer. A version that is only installed has a low priority.
+offered() {
+	local name
+	while read -r name; do
+		apt-cache policy "$name" 2>/dev/null | awk -v name="$name" '
+			$1 == "Candidate:" { version = $2 }
+			$1 == "***" { $1 = "" ; $0 = $0 }
+			NF == 2 && $1 == version { print $2, name, version; exit }'
 	done
+}
+# The newest image of the series that the archive has, of those that apt prefers, and its headers, which must be of the same
+# build: a module built against another one does not load. Other flavours (cloud, rt) do not match.
+newest() {
+	local package
+	read -r _ image version < <(apt-cache pkgnames "linux-image-$kind." |
+		grep -E "^linux-image-${kind/./\\.}\.[0-9]+([-+](deb|bpo)?[0-9]*)?-amd64\$" | offered | sort -k1,1nr -k2,2Vr) || true
 	[[ $image ]] || return 0
 	release=${image#linux-image-}
 	packages=("$image=$version")
