@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest: the C++ model of tests/torch over the driver, on a VF of 2 GiB. Prints TAP.
+# Runs in the guest: the C++ programs of tests/torch over the driver, on a VF of 2 GiB; in the long runs those in Python, too,
+# for which PyTorch takes minutes to start. Prints TAP.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/torch.sh        (built before: make torch)
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -12,3 +13,7 @@ insmod "$FLEXMEM_KO/flexmem_sim.ko" memory=4G num_vfs=1 vf_capacity=2G
 FLEX_DEVICE=VF tests/torch/enter.sh build/torch/made/train 3
 echo 'TAP version 14'
 FLEX_DEVICE=VF tests/torch/enter.sh build/torch/made/driver /sys/kernel/debug/flexmem_sim/vf0/reset
+if [[ ${FLEXMEM_LONG:-} ]]; then
+	echo 'TAP version 14'
+	FLEX_DEVICE=VF tests/torch/enter.sh python3 tests/torch/tap.py
+fi
