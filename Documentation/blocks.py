@@ -73,7 +73,7 @@ BLOCKS = {
     ('tasks/containers.rst', 'sudo docker'): 'no: needs a container engine and an image',
     ('tasks/containers.rst', '$ unshare'): DRIVER,
     ('tasks/own-back-end.rst', 'make\nexport'): 'host',
-    ('tasks/own-driver.rst', 'tests/vm/modules.sh'): 'host',
+    ('tasks/own-driver.rst', 'tests/setup.sh build vm'): 'host',
     ('tasks/own-driver.rst', 'make vm'): 'flexmem.ko fallback_sizes=16M; flexmem_sim.ko',
     ('tasks/sr-iov.rst', '$ echo 4'): 'no: needs a card with SR-IOV',
     ('tasks/sr-iov.rst', '$ vf='): 'no: needs a card with SR-IOV',
