@@ -98,6 +98,9 @@ static void freed_handles_come_back_in_another_generation(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, add(test, &handles, &allocation), 2);
 	KUNIT_EXPECT_NULL(test, flexmem_handles_find(&handles, handle));
+	/* An older handle of an index that is in use. */
+	handle = 2 + (1 << FLEXMEM_HANDLE_INDEX_BITS);
+	KUNIT_EXPECT_NULL(test, flexmem_handles_find(&handles, handle));
 	KUNIT_EXPECT_NULL(test, flexmem_handles_find(&handles, 0));
 	flexmem_handles_fini(&handles);
 }
