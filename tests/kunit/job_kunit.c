@@ -606,7 +606,7 @@ static void killed_while_waiting_for_the_probe(struct kunit *test)
  * Neither an allocation that fits, with any order, nor one that there is no
  * room for.
  */
-static void what_needs_no_answer_does_not_wait(struct kunit *test)
+static void calls_without_a_command_do_not_wait(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_domain *domain = &ctx->table->domain;
@@ -624,7 +624,7 @@ static void what_needs_no_answer_does_not_wait(struct kunit *test)
 }
 
 /* A command of another caller times out while this one waits for its turn. */
-static void who_waited_for_a_new_region_takes_an_old_one(struct kunit *test)
+static void waiting_caller_takes_an_existing_region(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -644,7 +644,7 @@ static void who_waited_for_a_new_region_takes_an_old_one(struct kunit *test)
 			   "capacity ETIMEDOUT");
 }
 
-static void who_waits_is_told_when_the_device_goes(struct kunit *test)
+static void waiting_caller_is_told_of_removal(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -724,9 +724,9 @@ static struct kunit_case job_test_cases[] = {
 	KUNIT_CASE(any_answer_ends_the_wait),
 	KUNIT_CASE(probe_in_vain_is_their_answer),
 	KUNIT_CASE(killed_while_waiting_for_the_probe),
-	KUNIT_CASE(what_needs_no_answer_does_not_wait),
-	KUNIT_CASE(who_waited_for_a_new_region_takes_an_old_one),
-	KUNIT_CASE(who_waits_is_told_when_the_device_goes),
+	KUNIT_CASE(calls_without_a_command_do_not_wait),
+	KUNIT_CASE(waiting_caller_takes_an_existing_region),
+	KUNIT_CASE(waiting_caller_is_told_of_removal),
 	{}
 };
 

@@ -375,7 +375,7 @@ static void what_may_be_there_is_made_quiet(struct kunit *test)
 }
 
 /* Only a slot that could not be set has unknown contents. */
-static void what_is_refused_is_not_undone(struct kunit *test)
+static void refused_command_is_not_undone(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -432,7 +432,7 @@ static struct kunit_case lost_test_cases[] = {
 	KUNIT_CASE(too_much_that_is_stranded_is_eio),
 	LOSS_CASE(reset_settles_everything),
 	LOSS_CASE(what_may_be_there_is_made_quiet),
-	KUNIT_CASE(what_is_refused_is_not_undone),
+	KUNIT_CASE(refused_command_is_not_undone),
 	KUNIT_CASE(ids_are_never_used_again),
 	{}
 };

@@ -107,7 +107,7 @@ static void unknown_capacity_goes_before_what_fits(struct kunit *test)
 }
 
 /* The caller does not wait for a busy firmware, and asks again later. */
-static void new_capacity_waits_for_nobody(struct kunit *test)
+static void new_capacity_does_not_wait(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, 3 * GIB);
 	int rc;
@@ -122,7 +122,7 @@ static void new_capacity_waits_for_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 1);
 }
 
-static void what_fits_asks_for_no_capacity(struct kunit *test)
+static void allocation_that_fits_asks_for_no_capacity(struct kunit *test)
 {
 	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
 
@@ -289,8 +289,8 @@ static struct kunit_case placement_recovery_cases[] = {
 	ORDER_CASE(unknown_capacity_is_asked_for_again),
 	ORDER_CASE(unknown_capacity_reopens),
 	KUNIT_CASE(unknown_capacity_goes_before_what_fits),
-	ORDER_CASE(new_capacity_waits_for_nobody),
-	ORDER_CASE(what_fits_asks_for_no_capacity),
+	ORDER_CASE(new_capacity_does_not_wait),
+	ORDER_CASE(allocation_that_fits_asks_for_no_capacity),
 	ORDER_CASE(nothing_is_placed_after_removal),
 	ORDER_CASE(firmware_error_when_nothing_fits),
 	KUNIT_CASE(firmware_error_does_not_matter_if_it_fits),

@@ -307,7 +307,7 @@ static void what_is_over_is_not_told(struct kunit *test)
 }
 
 /* One that came back before its end could be told: there is more to free. */
-static void what_comes_back_is_told_again(struct kunit *test)
+static void pressure_that_returns_is_told_again(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_gauge *gauge;
@@ -562,7 +562,7 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(new_file_is_told_how_things_are),
 	KUNIT_CASE(an_event_is_taken_once),
 	KUNIT_CASE(what_is_over_is_not_told),
-	KUNIT_CASE(what_comes_back_is_told_again),
+	KUNIT_CASE(pressure_that_returns_is_told_again),
 	KUNIT_CASE(events_keep_their_distance),
 	KUNIT_CASE(a_free_is_an_event_after_a_failure),
 	KUNIT_CASE(a_success_ends_it),

@@ -167,7 +167,7 @@ static void removal_gives_nothing_back_while_programs_may_run(struct kunit *test
 	fake_device_reset(ctx->fake);
 }
 
-static void removal_without_memory_asks_nobody(struct kunit *test)
+static void removal_without_memory_sends_no_command(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
 
@@ -380,7 +380,7 @@ static struct kunit_case region_end_cases[] = {
 	KUNIT_CASE(removal_with_stranded_memory_and_a_dead_firmware),
 	KUNIT_CASE(removal_ends_a_trim),
 	ERROR_CASE(removal_gives_nothing_back_while_programs_may_run),
-	KUNIT_CASE(removal_without_memory_asks_nobody),
+	KUNIT_CASE(removal_without_memory_sends_no_command),
 	KUNIT_CASE(trim_after_removal_does_nothing),
 	KUNIT_CASE(removal_waits_for_a_snapshot),
 	KUNIT_CASE(snapshot_shows_each_region),

@@ -170,7 +170,7 @@ static void sizes_are_tried_as_they_are_listed(struct kunit *test)
 }
 
 /* A device that has no 8 GiB has no 12 GiB. */
-static void what_is_larger_than_refused_is_not_asked_for(struct kunit *test)
+static void size_above_a_refused_one_is_not_requested(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
 	struct ctx *ctx;
@@ -783,7 +783,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(falls_back_12_8_4_then_exhausted),
 	KUNIT_CASE(each_size_of_the_fallback_is_used),
 	KUNIT_CASE(sizes_are_tried_as_they_are_listed),
-	KUNIT_CASE(what_is_larger_than_refused_is_not_asked_for),
+	KUNIT_CASE(size_above_a_refused_one_is_not_requested),
 	KUNIT_CASE(memory_that_goes_back_may_be_asked_for),
 	KUNIT_CASE(exhausted_table_asks_no_more),
 	KUNIT_CASE(too_small_sizes_are_skipped),

@@ -590,7 +590,7 @@ static void callers_wait_until_the_device_is_awake(struct kunit *test)
 	flexmem_client_release(ctx->client, waiter->allocation);
 }
 
-static void what_needs_no_device_does_not_wait(struct kunit *test)
+static void calls_without_the_device_do_not_wait(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	u32 handle = alloc(test, ctx->client, GIB)->handle;
@@ -681,7 +681,7 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(removal_undoes_what_was_lost),
 	KUNIT_CASE(orphan_keeps_its_place),
 	KUNIT_CASE(callers_wait_until_the_device_is_awake),
-	KUNIT_CASE(what_needs_no_device_does_not_wait),
+	KUNIT_CASE(calls_without_the_device_do_not_wait),
 	KUNIT_CASE(removal_ends_the_wait_for_a_device_asleep),
 	KUNIT_CASE(removal_lets_a_device_sleep),
 	KUNIT_CASE(background_sleeps_too),

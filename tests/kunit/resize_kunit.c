@@ -556,7 +556,7 @@ static void nobody_gets_what_is_being_resized(struct kunit *test)
 	}
 }
 
-static void what_is_used_is_not_resized(struct kunit *test)
+static void used_allocation_is_not_resized(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_allocation *a = alloc(test, ctx->client, 4096);
@@ -636,7 +636,7 @@ static bool added_is(struct ctx *ctx, const struct flexmem_allocation *a,
 			    4096, value);
 }
 
-static void what_is_added_is_scrubbed_first(struct kunit *test)
+static void added_bytes_are_scrubbed_first(struct kunit *test)
 {
 	struct flexmem_allocation *a = beside_dirt(test);
 	struct ctx *ctx = test->priv;
@@ -646,7 +646,7 @@ static void what_is_added_is_scrubbed_first(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, added_is(ctx, a, 0));
 }
 
-static void what_cannot_be_scrubbed_is_quarantined(struct kunit *test)
+static void failed_scrub_is_quarantined(struct kunit *test)
 {
 	struct flexmem_allocation *a = beside_dirt(test);
 	struct ctx *ctx = test->priv;
@@ -757,11 +757,11 @@ static struct kunit_case resize_cases[] = {
 	KUNIT_CASE_PARAM(growable_takes_the_lowest_of_the_largest,
 			 fit_gen_params),
 	KUNIT_CASE(nobody_gets_what_is_being_resized),
-	KUNIT_CASE(what_is_used_is_not_resized),
+	KUNIT_CASE(used_allocation_is_not_resized),
 	KUNIT_CASE(counts_what_it_has_now),
 	KUNIT_CASE(counts_bytes_of_programs),
-	KUNIT_CASE(what_is_added_is_scrubbed_first),
-	KUNIT_CASE(what_cannot_be_scrubbed_is_quarantined),
+	KUNIT_CASE(added_bytes_are_scrubbed_first),
+	KUNIT_CASE(failed_scrub_is_quarantined),
 	KUNIT_CASE(cut_short_by_a_kill_gives_it_back),
 	KUNIT_CASE(limits_hold_for_what_is_added),
 	KUNIT_CASE(lost_in_between),

@@ -88,7 +88,7 @@ static void mixed_block_is_scrubbed_by_who_cannot_wait(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, first_block(region)->size, GIB + 128);
 }
 
-static void bytes_of_who_is_there_are_left(struct kunit *test)
+static void bytes_of_a_present_owner_are_left(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
 	struct ctx *ctx = test->priv;
@@ -320,7 +320,7 @@ static struct kunit_case scrub_background_cases[] = {
 	KUNIT_CASE(mixed_block_is_scrubbed),
 	KUNIT_CASE(mixed_block_is_scrubbed_unasked),
 	KUNIT_CASE(mixed_block_is_scrubbed_by_who_cannot_wait),
-	KUNIT_CASE(bytes_of_who_is_there_are_left),
+	KUNIT_CASE(bytes_of_a_present_owner_are_left),
 	KUNIT_CASE(bytes_of_an_idle_owner_are_scrubbed),
 	KUNIT_CASE(idle_owner_is_found_beside_others),
 	KUNIT_CASE(bytes_of_a_strict_client_go_with_it),

@@ -6,7 +6,7 @@
 
 #include "owners.h"
 
-static void what_cannot_be_scrubbed_is_quarantined(struct kunit *test)
+static void failed_scrub_is_quarantined(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
 	struct ctx *ctx = test->priv;
@@ -205,7 +205,7 @@ static void quarantined_block_may_be_taken_between_pieces(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
 
-static void who_was_killed_gives_the_block_back_as_it_was(struct kunit *test)
+static void killed_caller_returns_the_block_unchanged(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
 	struct ctx *ctx = test->priv;
@@ -219,14 +219,14 @@ static void who_was_killed_gives_the_block_back_as_it_was(struct kunit *test)
 }
 
 static struct kunit_case scrub_failure_cases[] = {
-	KUNIT_CASE(what_cannot_be_scrubbed_is_quarantined),
+	KUNIT_CASE(failed_scrub_is_quarantined),
 	KUNIT_CASE(trim_repairs_what_is_quarantined),
 	KUNIT_CASE(region_with_quarantined_bytes_is_not_trimmed),
 	KUNIT_CASE(background_repairs_what_is_quarantined),
 	KUNIT_CASE(dead_firmware_costs_two_timeouts),
 	KUNIT_CASE(quarantined_block_is_tried_in_pieces),
 	KUNIT_CASE(quarantined_block_may_be_taken_between_pieces),
-	KUNIT_CASE(who_was_killed_gives_the_block_back_as_it_was),
+	KUNIT_CASE(killed_caller_returns_the_block_unchanged),
 	{}
 };
 

@@ -311,7 +311,7 @@ static void random_reopen(struct kunit *test, struct random_run *run, u32 roll)
 				   open(test, at / 2);
 }
 
-static void nobody_sees_the_bytes_of_others(struct kunit *test)
+static void no_owner_sees_other_owners_bytes(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct random_run *run;
@@ -370,7 +370,7 @@ static struct kunit_case scrub_cases[] = {
 	KUNIT_CASE(strict_comes_before_the_first_allocation),
 	KUNIT_CASE(zeroed_is_zero),
 	KUNIT_CASE(device_that_cannot_scrub_is_not_asked),
-	KUNIT_CASE(nobody_sees_the_bytes_of_others),
+	KUNIT_CASE(no_owner_sees_other_owners_bytes),
 	{}
 };
 

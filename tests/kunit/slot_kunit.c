@@ -631,7 +631,7 @@ static void expect_some(struct kunit *test, unsigned int *nr)
 /*
  * "Found in the tree": the loop ran once for each open file, under a spinlock.
  */
-static void many_run_out_and_nobody_waits_for_all(struct kunit *test)
+static void many_leases_expire_in_batches(struct kunit *test)
 {
 	const unsigned int many = 5 * FLEXMEM_LEASES_AT_ONCE;
 	struct flexmem_lease_hold *hold, other;
@@ -666,7 +666,7 @@ static void many_run_out_and_nobody_waits_for_all(struct kunit *test)
 }
 
 /* The same: each client takes its own lease off the list. */
-static void many_are_broken_and_nobody_waits_for_all(struct kunit *test)
+static void many_leases_are_broken_in_batches(struct kunit *test)
 {
 	struct flexmem_lease_hold hold[4];
 	struct ctx *ctx = test->priv;
@@ -757,8 +757,8 @@ static struct kunit_case slot_cases[] = {
 	KUNIT_CASE(lease_that_ended_begins_anew),
 	KUNIT_CASE(lease_without_limit_is_renewed),
 	KUNIT_CASE(one_expires_and_the_other_stays),
-	KUNIT_CASE(many_run_out_and_nobody_waits_for_all),
-	KUNIT_CASE(many_are_broken_and_nobody_waits_for_all),
+	KUNIT_CASE(many_leases_expire_in_batches),
+	KUNIT_CASE(many_leases_are_broken_in_batches),
 	KUNIT_CASE(break_all_ends_every_lease),
 	{}
 };

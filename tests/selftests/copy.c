@@ -337,7 +337,7 @@ TEST_F(copy, from_and_to_a_map_of_the_same_allocation)
 	EXPECT_ALL_RIGHT();
 }
 
-TEST_F(copy, what_was_lost_is_eio)
+TEST_F(copy, lost_allocation_is_eio)
 {
 	struct flexmem_copy c;
 

@@ -241,7 +241,7 @@ TEST_F(copy_device, what_the_firmware_fails_is_told)
 	must(copy, self->fd, &c);
 }
 
-TEST_F(copy_device, what_was_lost_is_eio)
+TEST_F(copy_device, lost_allocation_is_eio)
 {
 	struct flexmem_alloc fresh;
 	struct flexmem_copy_range c;

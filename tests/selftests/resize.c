@@ -321,7 +321,7 @@ TEST_F(resize, zeroed_means_what_is_added_too)
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, SIZE, SIZE, 0));
 }
 
-TEST_F(resize, what_cannot_be_scrubbed_is_quarantined)
+TEST_F(resize, failed_scrub_is_quarantined)
 {
 	struct flexmem_alloc a, b;
 	struct flexmem_resize r;
@@ -347,7 +347,7 @@ TEST_F(resize, what_cannot_be_scrubbed_is_quarantined)
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, SIZE, SIZE, 0));
 }
 
-TEST_F(resize, what_was_lost_is_eio)
+TEST_F(resize, lost_allocation_is_eio)
 {
 	struct flexmem_alloc a;
 	struct flexmem_resize r;
