@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As much of a context as an error's text has room for. */
+/* Bytes of a context in an error's text. */
 #define CONTEXT_LINE 200
 
 #define FAILURE_MIN \
@@ -27,7 +27,10 @@ static enum flexmem_cache_obstacle obstacle(const struct flexmem_cache *cache,
 		return FLEXMEM_CACHE_OBSTACLE_STREAM;
 	if (arena->kind != want->kind)
 		return FLEXMEM_CACHE_OBSTACLE_KIND;
-	/* The last attempt would have taken anything else: no guess. */
+	/*
+	 * The last attempt would have taken any other block, so this is
+	 * certain.
+	 */
 	return largest->size >= cache->config.max_split ?
 	       FLEXMEM_CACHE_OBSTACLE_SPLIT : FLEXMEM_CACHE_OBSTACLE_SIZE;
 }
@@ -49,7 +52,7 @@ void fmlib_failure_largest(const struct flexmem_cache *cache,
 	failure->largest_kind = largest.arena->kind;
 }
 
-/* What has been written so far, and how much there would have been. */
+/* The text written so far, and the length that all of it would have. */
 struct out {
 	char *text;
 	size_t room;
@@ -87,7 +90,7 @@ static void say_pool(struct out *out, uint64_t pool)
 		say(out, "no private pool");
 }
 
-/* Why what is free and large enough is of no use, which looks like a mistake. */
+/* Explains why free memory that is large enough cannot be used. */
 static void say_obstacle(struct out *out,
 			 const struct flexmem_cache_failure *failure)
 {
@@ -138,7 +141,7 @@ static void say_too_large(struct out *out,
 
 	say(out, "too large: one allocation of a cache has at most %s; tried to allocate ",
 	    fmlib_human(most, human));
-	/* Figures that differ must not read the same. */
+	/* Different figures must not read the same. */
 	if (strcmp(fmlib_human(failure->asked, asked), human))
 		say(out, "%s", asked);
 	else
@@ -148,7 +151,7 @@ static void say_too_large(struct out *out,
 	say(out, " are allocated");
 }
 
-/* The first line of what the caller's function says of the request. */
+/* The first line of the caller's context of the request. */
 static void say_context(struct out *out,
 			const struct flexmem_cache_failure *failure)
 {
@@ -163,7 +166,7 @@ static void say_context(struct out *out,
 		say(out, ", requested by %s", line);
 }
 
-/* Two sizes that differ must not read the same. */
+/* Two different sizes must not read the same. */
 static void say_apart(struct out *out, const char *before, uint64_t size,
 		      uint64_t other)
 {
@@ -226,7 +229,7 @@ static void say_cache(struct out *out,
 			 failure->allowed_bytes);
 }
 
-/* Only where the figures say that it may help. */
+/* Only if the figures show that it may help. */
 static void say_advice(struct out *out,
 		       const struct flexmem_cache_failure *failure)
 {
@@ -253,7 +256,7 @@ static void say_memory(struct out *out,
 	say_advice(out, failure);
 }
 
-/* An allocation asked for a private pool that is not there. */
+/* An allocation requested a private pool that does not exist. */
 static void say_no_pool(struct out *out,
 			const struct flexmem_cache_failure *failure)
 {
@@ -302,7 +305,7 @@ int flexmem_cache_error_text(int error,
 				    FAILURE_MIN);
 		if (err)
 			return err;
-		/* An older caller's struct says nothing of what was wanted. */
+		/* An older caller's struct has no request. */
 		if (size < FMLIB_SIZE_TO(struct flexmem_cache_failure, pool))
 			known.pool = known.largest_pool;
 	}
@@ -314,7 +317,9 @@ int flexmem_cache_error_text(int error,
 		say_too_large(&out, &known);
 	else if (error == -ENOMEM && failure && known.asked)
 		say_memory(&out, &known);
-	/* What was asked for is there after -ENOMEM: then it tells of that. */
+	/*
+	 * A struct with a request describes an -ENOMEM: then that text is used.
+	 */
 	else if (error == -ENOENT && failure && known.pool && !known.asked)
 		say_no_pool(&out, &known);
 	else if (error == -ENOMEM && !failure)

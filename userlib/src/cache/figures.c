@@ -46,7 +46,10 @@ void fmlib_flow_raise_active(struct fmlib_flow *flow)
 	}
 }
 
-/* Where segments grow all are large, and the sum is not counted by itself. */
+/*
+ * With growing segments all requests are large, and the sum is not counted
+ * separately.
+ */
 static enum flexmem_cache_pool_kind
 flow_of(const struct flexmem_cache *cache, enum flexmem_cache_pool_kind kind)
 {
@@ -93,7 +96,7 @@ void fmlib_figures_segment(struct flexmem_cache *cache,
 {
 	enum flexmem_cache_pool_kind kind = segment->arena->kind;
 	struct flexmem_cache_statistics *f = &cache->figures;
-	/* That a growing segment becomes oversize by and by counts nowhere. */
+	/* A growing segment that becomes oversize gradually is not counted. */
 	bool oversize = !segment->growing &&
 			segment->size >= cache->config.max_split;
 
@@ -187,7 +190,7 @@ static void show(struct flexmem_cache_figure *figure,
 	figure->freed = flow->out[i] - before->out[i];
 }
 
-/* The same with what waits for events: it is not freed yet. */
+/* The same, plus blocks that wait for events: they are not freed yet. */
 static void show_active(struct flexmem_cache_figure *figure,
 			const struct flexmem_cache_figure *allocated,
 			const struct fmlib_flow *flow,
@@ -234,12 +237,12 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	if (!statistics || size < MIN_SIZE)
 		return -EINVAL;
 	fmlib_lock(cache);
-	/* What a call under way has done, which waits without the lock. */
+	/* Includes a call in progress that waits without the lock. */
 	fmlib_figures_commit(cache, &cache->account);
 	f = cache->figures;
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
 		show_kind(cache, &f, kind);
-	/* All but those that took the ladder. */
+	/* All except those that took the ladder. */
 	f.num_hits = f.allocation[FLEXMEM_CACHE_ALL].allocated -
 		     cache->by_ladder;
 	fmlib_unlock(cache);
@@ -297,7 +300,7 @@ int flexmem_cache_reset_peaks(struct flexmem_cache *cache)
 	each_figure(&cache->figures, begin_peak);
 	for (i = 0; i < FMLIB_FLOWS; i++)
 		begin_flow_peaks(&cache->account.flows[i]);
-	/* They are exact again, until a second thread comes. */
+	/* Peaks are exact again until a second thread comes. */
 	cache->shared = false;
 	cache->sole = FMLIB_NOBODY;
 	fmlib_tags_reset_peaks(cache);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* What every allocation and every free counts: figures.c has the rest. */
+/* Counting in every allocation and free; figures.c has the rest. */
 #ifndef FMLIB_FIGURES_H
 #define FMLIB_FIGURES_H
 
@@ -7,18 +7,18 @@
 
 void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);
 void fmlib_figure_subtract(struct flexmem_cache_figure *figure, uint64_t count);
-/* Adds what a lane has counted, which begins anew. */
+/* Adds a lane's counts to @sum, and sets them to zero. */
 void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part);
-/* From now on there are tags; and what has none. */
+/* Begins to count by tags; and the requests without a tag. */
 void fmlib_figures_tagged(struct flexmem_cache *cache);
 void fmlib_figures_untagged(const struct flexmem_cache *cache,
 			    struct flexmem_cache_tag *sums);
 /* A freed block begins to wait, or has waited. */
 void fmlib_figures_wait(struct flexmem_cache *cache,
 			const struct fmlib_block *block, int change);
-/* With the whole. */
+/* Under the whole lock. */
 uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache);
-/* How many allocations have been freed. */
+/* Number of allocations that have been freed. */
 uint64_t fmlib_figures_freed(const struct flexmem_cache *cache);
 void fmlib_figures_segment(struct flexmem_cache *cache,
 			   const struct fmlib_segment *segment, int change);
@@ -33,7 +33,7 @@ static inline bool fmlib_is_tagged(const struct flexmem_cache *cache,
 	return block->origin->tag != &cache->untagged;
 }
 
-/* From now on a part counts on from the sum. */
+/* A part continues counting from the sum. */
 static inline void fmlib_account_begin(struct fmlib_account *part,
 				       const struct fmlib_account *sum)
 {
@@ -67,7 +67,7 @@ static inline void fmlib_flow_move(struct fmlib_flow *flow,
 		flow->out[i] -= (uint64_t)by;
 }
 
-/* What waits is there as well: whether that was ever more. */
+/* Raises the peak of active bytes, which include blocks that wait. */
 void fmlib_flow_raise_active(struct fmlib_flow *flow);
 
 static inline void fmlib_flow_in(struct fmlib_flow *flow, uint64_t size,
@@ -88,7 +88,10 @@ static inline void fmlib_flow_out(struct fmlib_flow *flow,
 	flow->out[FMLIB_REQUESTED] += block->requested;
 }
 
-/* Where segments grow all are large, and the sum is not counted by itself. */
+/*
+ * With growing segments all requests are large, and the sum is not counted
+ * separately.
+ */
 FMLIB_INLINE void fmlib_figures_alloc(struct flexmem_cache *cache,
 				      const struct fmlib_block *block)
 {
@@ -133,7 +136,9 @@ static inline void fmlib_figures_split(struct flexmem_cache *cache,
 	account->split_bytes[arena->kind] += change * (int64_t)piece->size;
 }
 
-/* The holes of a segment that grows, which count while something lives in it. */
+/*
+ * The holes of a growing segment. They count while an allocation lives in it.
+ */
 struct fmlib_holes {
 	int64_t count;
 	int64_t bytes;
@@ -152,7 +157,7 @@ fmlib_holes_of(const struct fmlib_range *range)
 	return holes;
 }
 
-/* The same of these, after any change; counted by commit as well. */
+/* The same for holes, after any change; counted by commit as well. */
 static inline void fmlib_figures_holes(struct flexmem_cache *cache,
 				       const struct fmlib_segment *segment,
 				       struct fmlib_holes before)
@@ -167,7 +172,7 @@ static inline void fmlib_figures_holes(struct flexmem_cache *cache,
 
 /*
  * The same at once, for a call that changes nothing else: @size bytes of a hole
- * were taken, or left; there were @before holes.
+ * were taken or freed; there were @before holes.
  */
 static inline void fmlib_figures_hole_taken(struct fmlib_account *account,
 					    const struct fmlib_range *range,
@@ -176,7 +181,10 @@ static inline void fmlib_figures_hole_taken(struct fmlib_account *account,
 	struct fmlib_flow *flow = &account->flows[FLEXMEM_CACHE_LARGE];
 
 	if (range->parts == 1) {
-		/* The first one: what is left of the whole counts from now on. */
+		/*
+		 * The first allocation: from now on the rest of the segment
+		 * counts.
+		 */
 		fmlib_flow_add(flow, FMLIB_SPLIT, range->holes);
 		fmlib_flow_add(flow, FMLIB_SPLIT_BYTES,
 			       (uint64_t)(range->size - range->used) <<
@@ -194,7 +202,10 @@ static inline void fmlib_figures_hole_left(struct fmlib_account *account,
 	struct fmlib_flow *flow = &account->flows[FLEXMEM_CACHE_LARGE];
 
 	if (!range->parts) {
-		/* The last one: a segment that is free as a whole is no hole. */
+		/*
+		 * The last allocation: a segment that is free as a whole has no
+		 * holes.
+		 */
 		flow->out[FMLIB_SPLIT] += before;
 		flow->out[FMLIB_SPLIT_BYTES] +=
 			((uint64_t)range->size << range->shift) - size;
@@ -227,8 +238,8 @@ static inline void fmlib_figures_commit_kind(struct fmlib_account *account,
 }
 
 /*
- * A free block that grows by a neighbour leaves and comes back; only the
- * difference that a whole call makes is to be seen.
+ * A free block that merges with a neighbour is counted out and in again. Only
+ * the difference over a whole call becomes visible.
  */
 static inline void fmlib_figures_commit(struct flexmem_cache *cache,
 					struct fmlib_account *account)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The helper thread, which serves pressure when the framework has no loop that
- * does. It holds no lock while it waits, so fork() finds the cache consistent;
- * a child has the descriptors that would end the thread, but not the thread.
+ * The helper thread, which serves pressure if the framework has no loop for it.
+ * It holds no lock while it waits, so fork() finds the cache consistent. A
+ * child has the descriptors that would end the thread, but not the thread.
  *
- * A program may close descriptors that are not its own, as closefrom() does, and
- * get others with the same numbers. So before one is used it is looked at whether
- * it is still of the same file; and every second, since one that is closed just
- * after that may be waited for in vain.
+ * A program may close descriptors that are not its own, as closefrom() does,
+ * and get others with the same numbers. So the helper checks before each use
+ * that a descriptor still refers to the same file. It also checks every second,
+ * because poll() does not report a descriptor that is closed during the wait.
  */
 #include "cache.h"
 
@@ -17,10 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How long it waits after an error that may pass. */
+/* Delay after an error that may pass. */
 #define RETRY_MS 100
 
-/* And how long before it looks whether it still waits for what it should. */
+/* Interval of the checks of its descriptors while it waits. */
 #define LOOK_MS 1000
 
 static int identify(int descriptor, struct fmlib_file *file)
@@ -56,8 +56,8 @@ static int pressure_fd(const struct flexmem_cache *cache)
 }
 
 /*
- * 0: something happened to the provider's descriptor, which is of @source;
- * -ECANCELED: to end.
+ * 0: the provider's descriptor, which refers to @source, has an event;
+ * -ECANCELED: the helper must end.
  */
 static int wait_for_event(const struct flexmem_cache *cache,
 			  const struct fmlib_file *source)
@@ -93,18 +93,20 @@ static int serve_next(struct flexmem_cache *cache,
 
 	if (!err)
 		err = fmlib_pressure_read(cache, &event);
-	/* What the provider refuses has been logged. */
+	/* Refusals of the provider have been logged. */
 	if (!err)
 		fmlib_pressure_answer(cache, &event, &released);
 	return err;
 }
 
-/* Lets an error pass; without a pause it could keep a processor busy. */
+/*
+ * Waits after an error. Without the pause an error could keep a processor busy.
+ */
 static void pause_after_error(const struct flexmem_cache *cache)
 {
 	struct pollfd stop = { .fd = cache->helper_ends[0], .events = POLLIN };
 
-	/* If this fails as well the next try only comes early. */
+	/* If this fails too, the next attempt only comes early. */
 	poll(&stop, 1, RETRY_MS);
 }
 
@@ -120,7 +122,10 @@ static void *serve(void *argument)
 		err = identify(err, &source);
 	while (!err || err == -EAGAIN || err == -EINTR || err == -ENOMEM ||
 	       err == -EIO) {
-		/* Another one may read an event; but not again and again. */
+		/*
+		 * Another thread may read an event first, but not again and
+		 * again.
+		 */
 		in_vain = err == -EAGAIN;
 		err = serve_next(cache, &source);
 		if (err == -ENOMEM || err == -EIO ||
@@ -135,7 +140,9 @@ static void *serve(void *argument)
 	return NULL;
 }
 
-/* With all signals blocked: they are for the program's own threads. */
+/*
+ * Creates it with all signals blocked: they are for the program's own threads.
+ */
 static int create(struct flexmem_cache *cache)
 {
 	sigset_t before;
@@ -161,27 +168,27 @@ static void close_ends(const struct flexmem_cache *cache)
 }
 
 /*
- * A socket can be shut down without a signal, and ends that are closed are told
- * to the other one. A child's copies hinder neither.
+ * A socket can be shut down without a signal, and the other end sees that an
+ * end was closed. A child's copies prevent neither.
  */
 static int open_ends(struct flexmem_cache *cache)
 {
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
 		       cache->helper_ends))
 		return -errno;
-	/* They are open: this cannot fail. */
+	/* Cannot fail, because both are open. */
 	identify(cache->helper_ends[0], &cache->helper_files[0]);
 	identify(cache->helper_ends[1], &cache->helper_files[1]);
 	return 0;
 }
 
-/* Waits for the end of a helper that was told to end, or has ended. */
+/* Waits until the helper has ended. */
 static void join(struct flexmem_cache *cache)
 {
 	pthread_join(cache->helper, NULL);
 	/*
-	 * In this order: a child that is forked in between would close what has
-	 * got the same number by then.
+	 * In this order: a child forked in between would close descriptors that
+	 * reuse these numbers.
 	 */
 	cache->helper_runs = false;
 	close_ends(cache);
@@ -228,7 +235,10 @@ int flexmem_cache_stop_helper(struct flexmem_cache *cache)
 	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->helper_lock);
 	if (cache->helper_runs) {
-		/* If it is somebody else's, the helper has noticed as well. */
+		/*
+		 * If the number belongs to another file now, the helper has
+		 * noticed that too.
+		 */
 		if (is_file(cache->helper_ends[1], &cache->helper_files[1]))
 			shutdown(cache->helper_ends[1], SHUT_RDWR);
 		join(cache);
@@ -245,7 +255,9 @@ void fmlib_helper_end(struct flexmem_cache *cache)
 	flexmem_cache_stop_helper(cache);
 }
 
-/* Open here, they would keep the parent's helper from seeing them closed. */
+/*
+ * Copies that stay open would keep the parent's helper from seeing the close.
+ */
 void fmlib_helper_forget(struct flexmem_cache *cache)
 {
 	if (!cache->helper_runs)

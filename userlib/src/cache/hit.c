@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The shortest way through the cache, which most calls take: one lane's lock, the
- * segment that the lane allocates from, and no request struct. A call for which
- * this does not do leaves everything as it was, and goes the long way (cache.c).
+ * The shortest path through the cache, which most calls take: one lane's lock,
+ * the segment that the lane allocates from, and no request struct. If it cannot
+ * serve a call, it changes nothing, and the call takes the long path (cache.c).
  */
 #include "cache.h"
 
-/* The figures of an allocation; there were so many @holes. */
+/* The figures of an allocation; @holes: number of holes before it. */
 static inline void count_alloc(struct flexmem_cache *cache,
 			       struct fmlib_account *account,
 			       const struct fmlib_range *range, uint32_t holes,
@@ -45,7 +45,7 @@ FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	return fmlib_block_begin(block);
 }
 
-/* @bytes: 1 at least; NULL: one lane cannot serve it by itself. */
+/* @bytes: at least 1; NULL: one lane cannot serve it alone. */
 FMLIB_INLINE void *hit(struct flexmem_cache *cache, uint64_t bytes,
 		       uint64_t stream)
 {
@@ -71,7 +71,7 @@ int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		return err;
 	if (!token)
 		return -EINVAL;
-	/* 0 is none of these. */
+	/* 0 is below none of these. */
 	if (bytes - 1 < cache->hit_limit)
 		made = hit(cache, bytes, stream);
 	if (!made && bytes)
@@ -80,7 +80,7 @@ int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 	return 0;
 }
 
-/* Whether it becomes free in its lane, and nothing else comes of it. */
+/* Whether a free only makes the block free in its lane. */
 static inline bool is_simple(const struct flexmem_cache *cache,
 			     const struct fmlib_block *block)
 {
@@ -89,7 +89,7 @@ static inline bool is_simple(const struct flexmem_cache *cache,
 	       !fmlib_segment_leaves(block->segment);
 }
 
-/* The figures of a free; there were so many @holes. */
+/* The figures of a free; @holes: number of holes before it. */
 static inline void count_free(struct flexmem_cache *cache,
 			      struct fmlib_account *account,
 			      const struct fmlib_block *block, uint32_t holes)
@@ -110,7 +110,7 @@ static inline void give_range(struct flexmem_cache *cache,
 	uint32_t holes = segment->range.holes;
 	uint32_t tail = segment->range.tail;
 
-	/* It was reserved: it cannot be refused. */
+	/* Cannot fail, because the range was reserved. */
 	fmlib_range_release(&segment->range, block->offset, block->size);
 	if (segment->range.tail != tail)
 		segment->stamp = account->clock;
@@ -133,7 +133,7 @@ static inline void give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	fmlib_lane_done(cache, lane);
 }
 
-/* False: one lane cannot do it by itself. */
+/* False: one lane cannot do it alone. */
 FMLIB_INLINE bool hit_free(struct flexmem_cache *cache, const void *token)
 {
 	const struct fmlib_chunk *chunk =
@@ -159,9 +159,9 @@ FMLIB_INLINE bool hit_free(struct flexmem_cache *cache, const void *token)
 
 /*
  * The address of the byte that a token names; false: the token is not of this
- * block, or not live. Another thread may free the block meanwhile, and its segment:
- * what was read is valid if the word is still the same at the end. The memory of
- * both structs stays as long as the cache.
+ * block, or not live. Another thread may free the block at the same time, and
+ * its segment. So the values are valid only if the word is unchanged at the
+ * end. The memory of both structs stays as long as the cache.
  */
 FMLIB_INLINE bool read_address(const struct fmlib_block *block,
 			       const void *token,
@@ -169,7 +169,7 @@ FMLIB_INLINE bool read_address(const struct fmlib_block *block,
 {
 	uint64_t word = atomic_load_explicit(&block->word,
 					     memory_order_acquire);
-	/* Beyond any size if more than the offset differs. */
+	/* Larger than any size if the tokens differ in more than the offset. */
 	uint64_t offset = (uintptr_t)token + FMLIB_LIVE - word;
 	const struct fmlib_segment *segment;
 	uint64_t region_id;
@@ -189,7 +189,10 @@ FMLIB_INLINE bool read_address(const struct fmlib_block *block,
 	return true;
 }
 
-/* Of tokens that are not narrow; most calls save no registers for it. */
+/*
+ * For tokens that are not narrow. Not inlined, so that most calls save no
+ * registers.
+ */
 static __attribute__((noinline)) int
 wide_address(const struct flexmem_cache *cache, const void *token,
 	     struct flexmem_virtual_address *address)

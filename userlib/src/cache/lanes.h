@@ -53,28 +53,29 @@ static inline void fmlib_cancel_as(int state)
 }
 
 /*
- * The whole; no lock is held before. Until the unlock the thread is not
- * cancelled.
+ * Locks the whole cache; the caller holds no lock. The thread cannot be
+ * cancelled until the unlock.
  */
 void fmlib_lock(struct flexmem_cache *cache);
 /*
- * The cache's lock and that of the stream's lane, which is made if it has none;
- * -ENOMEM, and nothing is locked.
+ * Locks the cache and the stream's lane, which is made if it does not exist.
+ * -ENOMEM: nothing is locked.
  */
 int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
 		      struct fmlib_lane **lane);
-/* All after that; the lane is not locked in between. */
+/* Locks the rest of the whole after that; the lane stays locked in between. */
 void fmlib_lock_rest(struct flexmem_cache *cache);
 void fmlib_unlock(struct flexmem_cache *cache);
 /*
- * In the middle of a call: unlocks, and locks the whole again. What one returns
- * is for the other. The thread is not cancelled in between either. But it may
- * be that of a child by then, which has to leave all as it is: -ECHILD.
+ * In the middle of a call: unlock, and lock the whole again. The second takes
+ * what the first returned. The thread cannot be cancelled in between either.
+ * But it may be a forked child's by then, which must not touch anything:
+ * -ECHILD.
  */
 int fmlib_pause(struct flexmem_cache *cache);
 int fmlib_go_on(struct flexmem_cache *cache, int state)
 	__attribute__((warn_unused_result));
-/* Both without a thought of being cancelled. */
+/* Both leave the cancelability of the thread alone. */
 void fmlib_lock_raw(struct flexmem_cache *cache);
 void fmlib_unlock_raw(struct flexmem_cache *cache);
 /* Whether this thread may go on with no more than a lane's lock. */
@@ -104,7 +105,7 @@ static inline struct fmlib_lane *fmlib_lane_of(const struct fmlib_block *block)
 	return block->segment->arena->lane;
 }
 
-/* Where what happens in a lane is counted now. */
+/* The account that counts the events of a lane now. */
 static inline struct fmlib_account *
 fmlib_account(struct flexmem_cache *cache, struct fmlib_lane *lane)
 {

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The lock of lanes. An unlock writes @taken and then reads @waiters; whoever
- * waits writes @waiters and then reads @taken. If one of the two saw neither
- * what the other wrote, nobody would be woken, so both need a barrier in
- * between. Unlocks are many and waits are few: so the one who waits has
- * membarrier() make one on every processor that runs a thread of this process.
- * An unlock before it is seen, and one after it sees who waits. Where the kernel
- * has no such call every unlock has its own barrier.
+ * The lock of lanes. An unlock writes @taken and then reads @waiters. A waiting
+ * thread writes @waiters and then reads @taken. If neither saw the other's
+ * write, the waiting thread would sleep for ever, so both sides need a barrier
+ * between their two accesses. Unlocks are frequent and waits are rare. So the
+ * waiting thread has membarrier() execute a barrier on every processor that
+ * runs a thread of this process: it sees every unlock before that, and every
+ * later unlock sees @waiters. Where the kernel has no membarrier(), every
+ * unlock has its own barrier.
  *
- * A process may come to forbid itself that call later, as by seccomp, when unlocks
- * count on it already. Nothing is locked twice then, but an unlock may not see
- * who waits: so who waits looks again after a moment, by himself.
+ * A process may later forbid itself that call, with seccomp for example, when
+ * unlocks already rely on it. The lock stays exclusive then, but an unlock may
+ * miss @waiters. So a waiting thread checks the lock again after a moment.
  *
- * Nobody wakes the one that is about to sleep: it only does while @taken is
- * still set, which the kernel looks at; and as long as it is in @waiters every
- * unlock wakes one.
+ * No wake-up is lost just before a thread sleeps: the kernel lets it sleep only
+ * while @taken is still set. While it is counted in @waiters, every unlock
+ * wakes one thread.
  */
 #include "lock.h"
 
@@ -25,10 +26,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What is done under such a lock takes less than this takes to look at it. */
+/* A thread holds such a lock for less time than this many looks at it take. */
 #define LOOKS 100
 
-/* Where nobody may wake one: some thousand times as long as that. */
+/*
+ * Without membarrier() a sleep lasts this long at most: some thousand times as
+ * long.
+ */
 #define MOMENT_NS 1000000
 
 bool fmlib_lock_light;
@@ -67,7 +71,10 @@ void fmlib_lock_wait(struct fmlib_lock *lock)
 	atomic_fetch_add(&lock->waiters, 1);
 	if (fmlib_lock_light && !barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
 		limit = &moment;
-	/* Whoever has just unlocked, and locks again, is not always faster. */
+	/*
+	 * A thread that has just unlocked, and locks again, should not always
+	 * be faster.
+	 */
 	while (!look(lock))
 		syscall(SYS_futex, &lock->taken, FUTEX_WAIT_PRIVATE, 1, limit,
 			NULL, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * A lock for what one thread locks most of the time, again and again: it costs
- * one atomic instruction, where a mutex costs two, which is a tenth of what an
- * allocation costs. lock.c says how.
+ * A lock for data that one thread locks most of the time. It costs one atomic
+ * instruction. A mutex costs two, which is a tenth of an allocation. lock.c
+ * describes it.
  */
 #ifndef FMLIB_LOCK_H
 #define FMLIB_LOCK_H
@@ -15,7 +15,7 @@ struct fmlib_lock {
 	atomic_uint waiters;
 };
 
-/* Whoever waits sees to the order of an unlock's two accesses. */
+/* Waiting threads order the two accesses of an unlock. */
 extern bool fmlib_lock_light __attribute__((visibility("hidden")));
 
 /* Before the first lock is used, and in a child. */

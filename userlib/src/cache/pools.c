@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Pools, and their arenas. Each is there for as long as something needs it. */
+/* Pools and their arenas. Each exists while something needs it. */
 #include "cache.h"
 
 #include <stdlib.h>
@@ -124,7 +124,7 @@ int flexmem_cache_pool_create(struct flexmem_cache *cache, uint64_t *pool)
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return -ENOMEM;
-	/* For the one who made it, until the release. */
+	/* Held by the caller that made it, until the release. */
 	made->pins = 1;
 	fmlib_lock(cache);
 	made->id = ++cache->last_pool;

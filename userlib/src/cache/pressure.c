@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Pressure: others need memory, and the cache gives back what is free. The rule
- * is that of flexmem_cache_serve_pressure().
+ * Pressure: other processes need memory, and the cache gives free memory back.
+ * The rule is that of flexmem_cache_serve_pressure().
  */
 #include "cache.h"
 
@@ -14,11 +14,11 @@ int fmlib_pressure_read(struct flexmem_cache *cache,
 	if (!cache->provider.pressure)
 		return -EOPNOTSUPP;
 	err = cache->provider.pressure(cache->provider.user, event);
-	/* A child that was forked in there must not answer it. */
+	/* A child that was forked during the call must not answer the event. */
 	return fmlib_cache_check(cache) ? -ECHILD : err;
 }
 
-/* How much less must be in use for CRITICAL to end. */
+/* Bytes by which use must fall for CRITICAL to end. */
 static uint64_t surplus(const struct flexmem_pressure_event *event)
 {
 	uint64_t bound = event->memory / 100 * FLEXMEM_CRITICAL_LEAVE;
@@ -26,7 +26,7 @@ static uint64_t surplus(const struct flexmem_pressure_event *event)
 	return event->in_use < bound ? 0 : event->in_use - bound + 1;
 }
 
-/* How many bytes could go back now. */
+/* Bytes that could be given back now. */
 static uint64_t spare(const struct flexmem_cache *cache)
 {
 	const struct fmlib_segment *segment;
@@ -38,8 +38,8 @@ static uint64_t spare(const struct flexmem_cache *cache)
 }
 
 /*
- * Half of what is free, the oldest first, is what MODERATE asks for: nobody has
- * been refused memory yet, and what was used last is what is used next.
+ * MODERATE asks for half of the free bytes, the oldest first. No allocation has
+ * failed yet, and memory that was used last will be used next.
  */
 static uint64_t relieve(struct flexmem_cache *cache,
 			const struct flexmem_pressure_event *event, int *error)
@@ -86,7 +86,7 @@ int fmlib_pressure_answer(struct flexmem_cache *cache,
 
 	*released = 0;
 	fmlib_lock(cache);
-	/* Another thread may have read a later one, and was faster. */
+	/* Another thread may have read a later event, and answered it first. */
 	if (event->sequence >= cache->answered)
 		err = answer(cache, event, released);
 	fmlib_unlock(cache);

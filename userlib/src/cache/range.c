@@ -389,7 +389,7 @@ static void split(struct fmlib_range *range, struct fmlib_range_node *parent,
 		     right);
 }
 
-/* Whatever is full on the way to @offset is split, from above. */
+/* Splits every full node on the way to @offset, from the top. */
 static void make_room(struct fmlib_range *range, int32_t offset)
 {
 	struct fmlib_range_node *node = range->root;
@@ -453,8 +453,8 @@ static void remove_hole(struct fmlib_range *range, struct path *path,
 }
 
 /*
- * The way to the lowest hole that is large enough; false: none is. Where a
- * node has promised more than it has, it is put right.
+ * Finds the way to the lowest hole that is large enough; false: none is. Lowers
+ * the size of a node that was too high.
  */
 static bool find_fit(const struct fmlib_range *range, int32_t size,
 		     struct path *path)

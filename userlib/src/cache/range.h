@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * Which parts of an interval are free: the engine of a segment that grows. It
- * knows of no lock, no stream and no block. A request gets the lowest hole that
- * it fits into.
+ * The free parts of an interval: the engine of a growing segment. It knows no
+ * lock, no stream and no block. A request gets the lowest hole that it fits
+ * into.
  *
- * Offsets and sizes are in bytes, and multiples of the unit. What is said to
- * fail has changed nothing then.
+ * Offsets and sizes are in bytes, and multiples of the unit. A function that
+ * fails changes nothing.
  */
 #ifndef FMLIB_RANGE_H
 #define FMLIB_RANGE_H
@@ -42,9 +42,9 @@ void fmlib_range_end(struct fmlib_range *range);
 uint64_t fmlib_range_limit(uint64_t unit);
 
 /*
- * Sets aside what the next reservation, or the next growth, and all that is
- * given back afterwards may need: 0 or -ENOMEM. Both do it by themselves
- * otherwise, and cannot fail of it if it was done before.
+ * Sets nodes aside for the next reservation or growth, and for all later
+ * releases: 0 or -ENOMEM. Without this call reservation and growth do it, and
+ * may fail.
  */
 int fmlib_range_prepare(struct fmlib_range *range);
 
@@ -53,19 +53,21 @@ int fmlib_range_reserve(struct fmlib_range *range, uint64_t size,
 			uint64_t *offset);
 
 /*
- * Gives back what was reserved, as it was reserved. 0; -EINVAL: some of it is
- * free already, or lies beyond the end.
+ * Frees a reserved part as a whole. 0; -EINVAL: some of it is free already, or
+ * lies beyond the end.
  */
 int fmlib_range_release(struct fmlib_range *range, uint64_t offset,
 			uint64_t size);
 
-/* More at the end. 0; -EFBIG: it cannot become so long; -ENOMEM. */
+/* Adds bytes at the end. 0; -EFBIG: it would become too long; -ENOMEM. */
 int fmlib_range_grow(struct fmlib_range *range, uint64_t more);
 
-/* Less at the end. 0; -EINVAL: that is not free. */
+/* Removes bytes at the end. 0; -EINVAL: they are not free. */
 int fmlib_range_shrink(struct fmlib_range *range, uint64_t less);
 
-/* The size of the largest hole, and of that at the end; 0: there is none. */
+/*
+ * The size of the largest hole, and of the hole at the end; 0: there is none.
+ */
 uint64_t fmlib_range_largest(const struct fmlib_range *range);
 
 static inline uint64_t fmlib_range_tail(const struct fmlib_range *range)
@@ -75,8 +77,8 @@ static inline uint64_t fmlib_range_tail(const struct fmlib_range *range)
 
 
 /*
- * The first hole that begins at *@offset or after; false: there is none. To go
- * through all of them from 0 on, add the size to the offset after each.
+ * The first hole that begins at *@offset or after; false: there is none. To
+ * iterate over all holes, begin at 0 and add the size to the offset after each.
  */
 bool fmlib_range_hole(const struct fmlib_range *range, uint64_t *offset,
 		      uint64_t *size);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Giving memory back to the provider: how much of what is free, and all that a
- * reset of the device has lost.
+ * Gives memory back to the provider: a part of the free memory, and all memory
+ * that a reset of the device has lost.
  */
 #include "cache.h"
 
@@ -55,7 +55,7 @@ static struct fmlib_segment *merge(const struct flexmem_cache *cache,
 	return first;
 }
 
-/* Needs no memory: it runs when there is none. */
+/* Allocates nothing, because it runs when memory is short. */
 static struct fmlib_segment *sort(const struct flexmem_cache *cache,
 				  struct fmlib_segment *list, size_t count,
 				  order_fn order)
@@ -74,7 +74,7 @@ static struct fmlib_segment *sort(const struct flexmem_cache *cache,
 		     sort(cache, rest, count - count / 2, order), order);
 }
 
-/* Every segment of which something could go back, in order. */
+/* Every segment that could give bytes back, in order. */
 static struct fmlib_segment *victims(struct flexmem_cache *cache,
 				     order_fn order)
 {
@@ -112,8 +112,9 @@ uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error)
 }
 
 /*
- * The smallest segment that is at least as large as @size and goes: one that
- * the provider keeps, as while it is mapped, leaves it to the next larger one.
+ * The smallest segment of at least @size bytes that the provider takes back. If
+ * the provider refuses one, because it is mapped for example, the next larger
+ * one is tried.
  */
 static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 {
@@ -123,14 +124,17 @@ static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 
 	for (; segment && !released; segment = next) {
 		next = segment->next_victim;
-		/* What stays has been logged. */
+		/* A refusal has been logged. */
 		if (fmlib_segment_excess(cache, segment) >= size)
 			fmlib_segment_give_back(cache, segment, &released);
 	}
 	return released;
 }
 
-/* Such a piece; else the largest of the others, if together they are enough. */
+/*
+ * A segment of that size; else the largest of the others, if they are enough in
+ * total.
+ */
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 {
 	uint64_t released = reclaim_piece(cache, size);
@@ -149,7 +153,7 @@ uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 		return 0;
 	for (; segment && released < size; segment = next) {
 		next = segment->next_victim;
-		/* What stays has been logged; the next one may go. */
+		/* A refusal has been logged; the next one may succeed. */
 		fmlib_segment_give_back(cache, segment, &released);
 	}
 	return released;
@@ -185,7 +189,10 @@ int flexmem_cache_trim(struct flexmem_cache *cache, uint64_t bytes,
 	fmlib_lock(cache);
 	sum = cache->returned;
 	fmlib_uses_poll(cache);
-	/* What has waited may have gone back at once: that counts as well. */
+	/*
+	 * Blocks that waited may have been given back at once. They count as
+	 * well.
+	 */
 	sum = cache->returned - sum;
 	sum += fmlib_reclaim(cache, sum < bytes ? bytes - sum : 0, &err);
 	fmlib_figures_commit(cache, &cache->account);
@@ -250,7 +257,7 @@ static uint64_t bytes_in_use(const struct fmlib_segment *segment)
 	return bytes;
 }
 
-/* Returns what is still in use. */
+/* Returns the bytes still in use. */
 static uint64_t drop_all(struct flexmem_cache *cache, int *error)
 {
 	struct fmlib_segment *segment;
@@ -292,7 +299,7 @@ int flexmem_cache_drop_lost(struct flexmem_cache *cache, uint64_t *live)
 	return err;
 }
 
-/* What is free in a released pool serves nobody. */
+/* Free memory in a released pool cannot be used again. */
 static void give_back_all(struct flexmem_cache *cache, struct fmlib_pool *pool)
 {
 	struct fmlib_segment *segment;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Segments: making them, growing and shrinking them, giving them back. */
+/* Segments: make them, grow and shrink them, give them back. */
 #include "cache.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static int make_region_room(struct flexmem_cache *cache)
 	return 0;
 }
 
-/* The number of a region in snapshots, from 1; there is room for it. */
+/* A region's number in snapshots, from 1; there is room for it. */
 static uint32_t region_number(struct flexmem_cache *cache, uint64_t region_id)
 {
 	uint32_t i = 0;
@@ -50,7 +50,7 @@ bool fmlib_memory_info(struct flexmem_cache *cache, uint64_t *free,
 	return !err;
 }
 
-/* What per_process_memory_fraction allows; 0: everything. */
+/* The bytes that per_process_memory_fraction allows; 0: without limit. */
 static uint64_t allowed_bytes(struct flexmem_cache *cache)
 {
 	uint64_t total;
@@ -59,12 +59,12 @@ static uint64_t allowed_bytes(struct flexmem_cache *cache)
 	if (cache->config.fraction >= 1.0 ||
 	    !fmlib_memory_info(cache, &free, &total))
 		return 0;
-	/* 0 is no bound at all. */
+	/* 0 would mean no limit. */
 	total = (uint64_t)(cache->config.fraction * (double)total);
 	return total ? total : 1;
 }
 
-/* Before each call of the provider that asks for more. */
+/* Called before each call of the provider that requests more. */
 static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 			   uint64_t more)
 {
@@ -76,14 +76,14 @@ static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 	want->failure->allowed_bytes = allowed;
 	want->failure->segment = more;
 	want->failure->error = 0;
-	/* Why it was refused before is not why it is refused now. */
+	/* The reason of an earlier refusal does not explain this one. */
 	want->failure->device = (struct flexmem_failure){ 0 };
 	if (!allowed || (more <= allowed && reserved <= allowed - more))
 		return 0;
 	return -ENOMEM;
 }
 
-/* The first one of those that serve may be another one now. */
+/* The first serving arena may have changed. */
 static void note_first(const struct fmlib_arena *arena)
 {
 	if (!arena->pool->id && arena->stream == arena->lane->stream)
@@ -109,7 +109,7 @@ static void link_segment(struct flexmem_cache *cache,
 	note_first(segment->arena);
 }
 
-/* Out of those that serve. */
+/* Removes it from the serving segments. */
 static void unlink_growing(struct fmlib_segment *segment)
 {
 	struct fmlib_segment **link = &segment->arena->growing;
@@ -135,17 +135,17 @@ static void unlink_segment(struct flexmem_cache *cache,
 		unlink_growing(segment);
 }
 
-/* The whole of a new segment is free; @piece is what a fixed one consists of. */
+/* A new segment is one free interval; @piece: the piece of a fixed segment. */
 static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		   struct fmlib_piece *piece)
 {
 	segment->serial = ++cache->segment_serial;
-	/* It may have been released while the lock was dropped. */
+	/* The pool may have been released while the lock was dropped. */
 	atomic_init(&segment->leaving, segment->arena->pool->released);
 	segment->stamp = fmlib_account(cache, segment->arena->lane)->clock;
 	link_segment(cache, segment);
 	if (segment->growing) {
-		/* What that needs has been set aside. */
+		/* Nodes for this have been set aside. */
 		fmlib_range_grow(&segment->range, segment->size);
 	} else {
 		segment->first = piece;
@@ -177,7 +177,7 @@ static bool overlap(const struct fmlib_segment *a,
 	       b->address.offset < a->address.offset + a->size;
 }
 
-/* Why the memory that the provider returned cannot be used; NULL: it can. */
+/* The reason why memory from the provider cannot be used; NULL: none. */
 static const char *fault_of(const struct flexmem_cache *cache,
 			    const struct fmlib_segment *segment)
 {
@@ -204,11 +204,11 @@ static bool is_known(const struct flexmem_cache *cache, uint64_t handle)
 	return segment;
 }
 
-/* The provider's memory goes back at once. */
+/* Gives the provider's memory back at once. */
 static void reject(struct flexmem_cache *cache,
 		   const struct fmlib_segment *segment)
 {
-	/* A handle of a segment that is in use stands for that one. */
+	/* A handle of a segment in use still belongs to that segment. */
 	if (is_known(cache, segment->handle) ||
 	    cache->provider.free(cache->provider.user, segment->handle))
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
@@ -216,7 +216,7 @@ static void reject(struct flexmem_cache *cache,
 				(unsigned long long)segment->size);
 }
 
-/* With the memory that the provider has returned: 0, or it is given back. */
+/* Checks memory from the provider: 0, or the memory has been given back. */
 static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  const struct flexmem_cache_memory *memory)
 {
@@ -270,7 +270,10 @@ static int call_alloc(struct flexmem_cache *cache, struct fmlib_want *want,
 	return gone ? gone : fmlib_callback_result(err);
 }
 
-/* Asks for the memory of a new segment, without the lock if that is wished. */
+/*
+ * Requests memory for a new segment; without the lock if the caller permits
+ * that.
+ */
 static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 	       struct fmlib_segment *segment)
 {
@@ -318,14 +321,16 @@ static struct fmlib_segment *new_segment(struct flexmem_cache *cache)
 	return segment;
 }
 
-/* What a new segment consists of on the host, but for a fixed one's piece. */
+/*
+ * Allocates the host structs of a new segment, except a fixed segment's piece.
+ */
 static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 				     struct fmlib_want *want)
 {
 	struct fmlib_segment *segment;
 	struct fmlib_arena *arena;
 
-	/* Two: what is left of a fixed one is a piece as well. */
+	/* Two, because the remainder of a fixed segment is a piece as well. */
 	if (fmlib_pieces_prepare(want->lane, 2))
 		return NULL;
 	arena = fmlib_arena_get(want);
@@ -346,13 +351,16 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 	return segment;
 }
 
-/* What the segment that was made is made for. */
+/* Takes the requested bytes from the new segment. */
 static int use(struct flexmem_cache *cache, struct fmlib_want *want,
 	       struct fmlib_segment *segment)
 {
 	if (segment->growing)
 		return fmlib_reserve(cache, segment, want);
-	/* While it was not locked, others may have used what was set aside. */
+	/*
+	 * While the lock was dropped, other threads may have used the spare
+	 * pieces.
+	 */
 	if (fmlib_pieces_prepare(want->lane, 1)) {
 		want->no_host_memory = true;
 		return -ENOMEM;
@@ -395,7 +403,7 @@ static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
 {
 	struct fmlib_holes before = fmlib_holes_of(&segment->range);
 
-	/* What that needs has been set aside. */
+	/* Nodes for this have been set aside. */
 	fmlib_range_grow(&segment->range, more);
 	segment->stamp = fmlib_account(cache, segment->arena->lane)->clock;
 	fmlib_figures_holes(cache, segment, before);
@@ -406,7 +414,10 @@ static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	cache->figures.num_device_grow++;
 }
 
-/* From now on what is free in it serves no request; it goes back when it can. */
+/*
+ * From now on its free memory serves no request, and is given back when
+ * possible.
+ */
 static void withdraw(struct fmlib_segment *segment)
 {
 	struct fmlib_piece *piece;
@@ -474,9 +485,9 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	int err;
 
 	/*
-	 * Since it was looked for, an event may have brought something back, or
-	 * another thread, while the lock was dropped. From here on the free end
-	 * of each segment that grows is too small.
+	 * Since the search, an event or another thread may have freed memory
+	 * while the lock was dropped. From here on the free end of each growing
+	 * segment is too small.
 	 */
 	err = fmlib_obtain(cache, want);
 	if (err != -ENOENT)
@@ -484,7 +495,7 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	arena = fmlib_arena_find(want);
 	if (arena)
 		segment = arena->growing;
-	/* What cannot grow where it is may still find room elsewhere. */
+	/* A segment that cannot grow in place may still find room elsewhere. */
 	for (; segment; segment = next) {
 		next = segment->next_growing;
 		err = grow(cache, want, segment);
@@ -523,7 +534,10 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	err = cache->provider.shrink(cache->provider.user, segment->handle,
 				     segment->size, size);
 	err = fmlib_callback_result(err);
-	/* Asking again would fail again, unless it could be resized since. */
+	/*
+	 * Another attempt would fail again, unless the segment could be resized
+	 * since.
+	 */
 	segment->stuck = err == -EIO;
 	if (segment->stuck)
 		fmlib_segment_is_lost(cache, segment);
@@ -539,8 +553,8 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 }
 
 /*
- * A segment that the provider does not take back goes on serving, so it is
- * mapped again. If that fails, what is in it has no pointer any more.
+ * A segment that the provider refuses to take back stays in use, so it is
+ * mapped again. If that fails, its bytes have no pointer any more.
  */
 static int free_whole(struct flexmem_cache *cache,
 		      struct fmlib_segment *segment)
@@ -564,7 +578,9 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 
 	err = shrinks ? shrink(cache, segment, excess) :
 			free_whole(cache, segment);
-	/* What is mapped, or copied just now, is nothing to complain of. */
+	/*
+	 * -EBUSY is no error here: the segment is mapped, or is being copied.
+	 */
 	if (err && !(shrinks && err == -EBUSY))
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"the provider did not take %llu bytes back: error %d",
@@ -585,7 +601,10 @@ void fmlib_put_back(struct flexmem_cache *cache,
 	fmlib_release(cache, found);
 	if (!cache->config.direct && !fmlib_segment_leaves(segment))
 		return;
-	/* If it is refused it stays, to be given back with the others. */
+	/*
+	 * If the provider refuses, it stays, and is given back with the others
+	 * later.
+	 */
 	if (fmlib_segment_excess(cache, segment))
 		fmlib_segment_give_back(cache, segment, &released);
 }

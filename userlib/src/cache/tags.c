@@ -34,7 +34,7 @@ struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag)
 	if (!found)
 		return NULL;
 	fmlib_figures_tagged(cache);
-	/* The caller has looked at its length. */
+	/* The caller has checked its length. */
 	strcpy(found->sums.tag, tag);
 	found->origin.tag = found;
 	found->chain = *chain;
@@ -44,7 +44,7 @@ struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag)
 	return found;
 }
 
-/* What has none is counted in figures.c, without the whole. */
+/* Requests without a tag are counted in figures.c, without the whole lock. */
 void fmlib_tag_add(struct fmlib_tag *tag, const struct fmlib_block *block)
 {
 	tag->sums.allocations++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Blocks, and the tokens that they are known by: tokens.c says how. */
+/* Blocks and their tokens. tokens.c describes them. */
 #ifndef FMLIB_TOKENS_H
 #define FMLIB_TOKENS_H
 
@@ -15,16 +15,16 @@ struct fmlib_piece;
 struct fmlib_segment;
 struct fmlib_use;
 
-/* What a processor reads at once. */
+/* Cache line of a processor. */
 #define FMLIB_LINE 64
 
 /*
- * An allocation, in one line: its token, and the interval of a segment that it
- * has. It is live; or freed, and waits for events on other streams; or idle:
- * then its size is 0, and @next leads to another idle block. @word: the token
- * of the first byte, with FMLIB_LIVE where the offset is 0. @piece: of a fixed
- * segment. @uses: of a live block; @waits: for so many events does one wait that
- * is freed.
+ * An allocation, in one cache line: its token, and its interval of a segment.
+ * It is live; or freed and waiting for events on other streams; or idle: then
+ * its size is 0, and @next leads to another idle block. @word: the token of the
+ * first byte, with FMLIB_LIVE where the offset is 0. @piece: of a fixed
+ * segment. @uses: of a live block; @waits: number of events that a freed block
+ * waits for.
  */
 struct fmlib_block {
 	_Alignas(FMLIB_LINE) _Atomic uint64_t word;
@@ -48,7 +48,10 @@ _Static_assert(sizeof(struct fmlib_block) == FMLIB_LINE ||
 
 #define FMLIB_LIVE UINT64_C(1)
 
-/* @lane: whose blocks they are; NULL: nobody's, as wide ones are. Constant. */
+/*
+ * @lane: lane that has these blocks; NULL for wide tokens, which no lane has.
+ *	Constant.
+ */
 struct fmlib_chunk {
 	_Atomic(struct fmlib_block *) blocks;
 	struct fmlib_lane *lane;
@@ -61,14 +64,14 @@ struct fmlib_tokens {
 };
 
 /*
- * So many blocks rest at least, before the oldest of them is used again: a token
- * that was freed stays invalid for long.
+ * At least this many blocks rest before the oldest is reused, so that a freed
+ * token stays invalid for long.
  */
 #define FMLIB_RESTING 1024
 
 /*
- * Blocks that are idle. @fresh: of the last chunk, never used so far. @resting:
- * how many are in the list from the oldest to the newest.
+ * Idle blocks. @fresh: of the last chunk, never used so far. @resting: length
+ * of the list from the oldest to the newest.
  */
 struct fmlib_idle {
 	struct fmlib_block *fresh;
@@ -78,7 +81,7 @@ struct fmlib_idle {
 	struct fmlib_block *newest;
 };
 
-/* Whether one has rested, or is fresh. */
+/* Whether a block has rested, or is fresh. */
 static inline bool fmlib_block_ready(const struct fmlib_idle *idle)
 {
 	return idle->resting > FMLIB_RESTING || idle->fresh_count;
@@ -104,9 +107,9 @@ static inline struct fmlib_block *fmlib_block_pop(struct fmlib_idle *idle)
 }
 
 /*
- * Where a block is. flexmem_cache_address() reads this without a lock, and then
- * the word once more: a reader that sees one of these stores has to see as well
- * that the token before it was retired.
+ * Sets the place of a block. flexmem_cache_address() reads it without a lock,
+ * and then reads the word again: a reader that sees one of these stores also
+ * sees that the token before it was retired.
  */
 static inline void fmlib_block_put(struct fmlib_block *block,
 				   struct fmlib_segment *segment,
@@ -117,7 +120,7 @@ static inline void fmlib_block_put(struct fmlib_block *block,
 	__atomic_store_n(&block->size, size, __ATOMIC_RELEASE);
 }
 
-/* One that nothing has any more begins to rest. */
+/* An unused block begins to rest. */
 static inline void fmlib_block_rest(struct fmlib_idle *idle,
 				    struct fmlib_block *block)
 {
@@ -129,14 +132,14 @@ static inline void fmlib_block_rest(struct fmlib_idle *idle,
 	idle->newest = block;
 }
 
-/* Whether there can be no further one of such a size. */
+/* Whether no more blocks of such a size can be made. */
 bool fmlib_tokens_are_used_up(const struct flexmem_cache *cache, uint64_t size);
-/* NULL: there is none; with a lane that has one left, its lock is enough. */
+/* NULL: there is none. If the lane has one left, the lane's lock is enough. */
 struct fmlib_block *fmlib_block_take(struct flexmem_cache *cache,
 				     struct fmlib_lane *lane, uint64_t size);
 void fmlib_block_give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 		      struct fmlib_block *block);
-/* Which block a token has, if it is live now; needs no lock. */
+/* The block of a token that is live now; needs no lock. */
 struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
 				     const void *token, uint64_t *word,
 				     uint64_t *offset);
@@ -144,7 +147,7 @@ struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
 /* The first size that has a wide token. */
 #define FMLIB_NARROW (UINT64_C(1) << FMLIB_NARROW_SHIFT)
 
-/* tokens.c says what is where in a token. */
+/* tokens.c describes the fields of a token. */
 #define FMLIB_NARROW_SHIFT 32
 #define FMLIB_NARROW_BITS 22
 #define FMLIB_CHUNK_BITS 10
@@ -153,7 +156,7 @@ struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
 #define FMLIB_GENERATION_MASK UINT64_C(0xff)
 #define FMLIB_WIDE (UINT64_C(1) << 62)
 
-/* Where the chunk of a narrow token is, if there is one. */
+/* The chunk of a narrow token, if there is one. */
 static inline const struct fmlib_chunk *
 fmlib_token_place(const struct fmlib_tokens *narrow, const void *token)
 {
@@ -163,7 +166,9 @@ fmlib_token_place(const struct fmlib_tokens *narrow, const void *token)
 	return &narrow->chunks[index >> FMLIB_CHUNK_BITS];
 }
 
-/* Where the block of a narrow token is, live or not; NULL: nowhere. No lock. */
+/*
+ * The chunk with blocks for a narrow token, live or not; NULL: none. No lock.
+ */
 static inline const struct fmlib_chunk *
 fmlib_token_chunk(const struct fmlib_tokens *narrow, const void *token)
 {
@@ -175,7 +180,7 @@ fmlib_token_chunk(const struct fmlib_tokens *narrow, const void *token)
 	return chunk;
 }
 
-/* The block there, whatever its token is now. */
+/* The block at that index, whatever its token is now. */
 static inline struct fmlib_block *fmlib_block_in(struct fmlib_block *blocks,
 						 const void *token)
 {
@@ -211,7 +216,7 @@ static inline void *fmlib_block_token(const struct fmlib_block *block)
 	return (void *)(uintptr_t)(fmlib_block_word(block) & ~FMLIB_LIVE);
 }
 
-/* The block is live from now on; returns its token. */
+/* Makes the block live; returns its token. */
 static inline void *fmlib_block_begin(struct fmlib_block *block)
 {
 	uint64_t word = fmlib_block_word(block);
@@ -221,7 +226,7 @@ static inline void *fmlib_block_begin(struct fmlib_block *block)
 	return (void *)(uintptr_t)word;
 }
 
-/* The token of a live block is none any more: the generation is the next one. */
+/* Invalidates the token of a live block: the generation advances. */
 static inline void fmlib_block_retire(struct fmlib_block *block, uint64_t word)
 {
 	const uint64_t mask = FMLIB_GENERATION_MASK << FMLIB_GENERATION_SHIFT;
