@@ -75,7 +75,7 @@ void fmlib_unlock(struct flexmem_cache *cache);
 int fmlib_pause(struct flexmem_cache *cache);
 int fmlib_go_on(struct flexmem_cache *cache, int state)
 	__attribute__((warn_unused_result));
-/* Both leave the cancelability of the thread alone. */
+/* Both leave it open whether the thread can be cancelled. */
 void fmlib_lock_raw(struct flexmem_cache *cache);
 void fmlib_unlock_raw(struct flexmem_cache *cache);
 /* Whether this thread may go on with no more than a lane's lock. */
