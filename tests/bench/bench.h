@@ -56,6 +56,12 @@ struct spent {
 struct spent cache_replay_threads(const struct work *work,
 				  const char *configuration,
 				  unsigned int threads, unsigned int caches);
+/*
+ * How many requests fail on a device of so many bytes, when so many streams take
+ * turns.
+ */
+uint64_t cache_failures(const struct work *work, const char *configuration,
+			uint64_t bytes, unsigned int streams);
 /* So many calls of flexmem_cache_address(), or of a function that does nothing. */
 #define ADDRESS_CALLS 1000000
 void cache_addresses(bool nothing);

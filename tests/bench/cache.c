@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The whole cache, over a flat address space, which costs nothing. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -156,6 +157,42 @@ uint64_t cache_replay(const struct work *work, const char *configuration,
 	*reserved = statistics.reserved_bytes[FLEXMEM_CACHE_ALL].peak;
 	close_target(&target);
 	return player.ns;
+}
+
+/* A stream's turn, in operations. */
+#define TURN 3000
+
+uint64_t cache_failures(const struct work *work, const char *configuration,
+			uint64_t bytes, unsigned int streams)
+{
+	const struct operation *operation;
+	uint64_t failures = 0;
+	struct target target;
+	void **tokens;
+	size_t i;
+	int err;
+
+	tokens = need(calloc(work->slots, sizeof(*tokens)));
+	open_target(&target, configuration, bytes);
+	for (i = 0; i < work->count; i++) {
+		operation = &work->operations[i];
+		if (operation->bytes) {
+			err = flexmem_cache_alloc(target.cache,
+						  operation->bytes,
+						  i / TURN % streams,
+						  &tokens[operation->slot]);
+			failures += err == -ENOMEM;
+		} else {
+			err = flexmem_cache_free(target.cache,
+						 tokens[operation->slot]);
+			tokens[operation->slot] = NULL;
+		}
+		if (err && err != -ENOMEM)
+			give_up("replay in limited memory", err);
+	}
+	close_target(&target);
+	free(tokens);
+	return failures;
 }
 
 #define ADDRESSES 64

@@ -346,6 +346,46 @@ static void table_of_copies(const struct work *works)
 	}
 }
 
+/* Streams that take turns must not strand memory in their segments. */
+static void row_of_failures(const struct work *work, const char *name,
+			    unsigned int streams)
+{
+	static const double shares[] = { 1.05, 1.10, 1.25, 1.50 };
+	uint64_t growing;
+	uint64_t fixed;
+	uint64_t bytes;
+	bool missed = false;
+	size_t i;
+
+	printf("%-22s %7u", name, streams);
+	for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		bytes = (uint64_t)(shares[i] * (double)work->live_peak);
+		bytes += BENCH_STEP - bytes % BENCH_STEP;
+		growing = cache_failures(work, GROWING, bytes, streams);
+		fixed = cache_failures(work, "", bytes, streams);
+		missed |= growing > fixed;
+		printf(" %7llu %7llu", (unsigned long long)growing,
+		       (unsigned long long)fixed);
+	}
+	printf("%s\n", missed ? "  MISSED" : "");
+	failed |= missed;
+}
+
+static void table_of_failures(const struct work *works)
+{
+	static const unsigned int streams[] = { 1, 2, 4 };
+	size_t i;
+	size_t j;
+
+	printf("\nRequests that fail on a device of so many times the peak, of segments that\n");
+	printf("grow and of fixed ones:\n%-22s %7s %15s %15s %15s %15s\n", "trace",
+	       "streams", "1.05", "1.10", "1.25", "1.50");
+	for (i = 0; i < TRACES; i++) {
+		for (j = 0; j < sizeof(streams) / sizeof(streams[0]); j++)
+			row_of_failures(&works[i], known[i].name, streams[j]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct work works[TRACES];
@@ -354,6 +394,14 @@ int main(int argc, char **argv)
 
 	if (argc == 4 && !strcmp(argv[1], "--count"))
 		return count(argv[2], argv[3]);
+	if (argc == 3 && !strcmp(argv[1], "--failures")) {
+		for (i = 0; i < TRACES; i++) {
+			path_of(argv[2], i, path, sizeof(path));
+			work_read(&works[i], path);
+		}
+		table_of_failures(works);
+		return failed;
+	}
 	if (argc != 2) {
 		fprintf(stderr, "usage: bench DIRECTORY-OF-TRACES\n");
 		return 2;
@@ -369,6 +417,7 @@ int main(int argc, char **argv)
 	line_of_address();
 	table_of_threads(works);
 	table_of_copies(works);
+	table_of_failures(works);
 	for (i = 0; i < TRACES; i++)
 		work_free(&works[i]);
 	return failed;

@@ -228,7 +228,10 @@ static void take(struct model *model, const struct model_want *want,
 	block->id = id;
 	block->requested = want->bytes;
 	block->tag = request->tag;
+	block->stream = request->stream;
 	block->used = 0;
+	if (model->setup->events && block->stream != segment->stream)
+		block->used = 1u << block->stream;
 	model_count_alloc(model, segment, block);
 	result->address = segment->address + block->offset;
 	result->size = block->size;
@@ -241,6 +244,7 @@ static void settle(struct model *model, struct model_place place)
 	struct model_block *block = &segment->blocks[place.index];
 	size_t at = place.index;
 
+	segment->releases++;
 	block->state = MODEL_FREE;
 	if (at + 1 < segment->count && block[1].state == MODEL_FREE) {
 		block->size += block[1].size;
@@ -331,11 +335,16 @@ void model_poll(struct model *model)
 
 void model_wait_for_device(struct model *model)
 {
+	size_t i;
+
 	if (!model->setup->events)
 		return;
 	model->figures.num_sync_all_streams++;
-	if (!world_events.synchronize_device(model->world))
-		bring_back(model, true, 0);
+	if (world_events.synchronize_device(model->world))
+		return;
+	bring_back(model, true, 0);
+	for (i = 0; i < model->count; i++)
+		model->segments[i]->quiet = model->segments[i]->releases;
 }
 
 /* Which streams something waits for, and whether without an event. */

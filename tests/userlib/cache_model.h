@@ -45,7 +45,7 @@ enum model_state {
 /*
  * @id: of a live block, the caller's name for it. @used: bits of the other
  * streams that use it. @waits and @lost: of a waiting block, for which streams
- * it waits, and for which of these there is no event.
+ * it waits, and for which of these there is no event. @stream: of a live block.
  */
 struct model_block {
 	enum model_state state;
@@ -57,13 +57,15 @@ struct model_block {
 	unsigned int used;
 	unsigned int waits;
 	unsigned int lost;
+	uint64_t stream;
 	uint64_t event[WORLD_STREAMS];
 	uint64_t stamp;
 };
 
 /*
  * @stuck: it could not be shrunk, and has not grown since. @lost: it was found
- * to be lost.
+ * to be lost. Of so many @releases, so many are known to be @quiet: no other
+ * stream uses what is free if that is all of them.
  */
 struct model_segment {
 	bool stuck;
@@ -75,6 +77,8 @@ struct model_segment {
 	uint64_t stream;
 	uint64_t pool;
 	bool growing;
+	uint64_t releases;
+	uint64_t quiet;
 	struct model_block *blocks;
 	size_t count;
 };

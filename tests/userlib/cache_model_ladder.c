@@ -457,7 +457,50 @@ static uint64_t freed(const struct model *model)
 	       f->num_device_shrink;
 }
 
-/* Step 3 of flexmem_cache_alloc(). */
+/* Whether the work of a segment's stream is done, as far as can be told. */
+static bool is_quiet(struct model *model, struct model_segment *segment)
+{
+	uint64_t event;
+
+	if (!model->setup->events || segment->quiet == segment->releases)
+		return true;
+	if (world_events.record(model->world, segment->stream, &event))
+		return false;
+	if (!world_events.query(model->world, event))
+		segment->quiet = segment->releases;
+	world_events.destroy(model->world, event);
+	return segment->quiet == segment->releases;
+}
+
+/* The lowest block of the oldest segment of another stream, if it is safe. */
+static int borrow(struct model *model, struct model_want *want,
+		  struct model_place *place)
+{
+	struct model_segment *segment;
+	size_t i;
+	size_t j;
+
+	for (i = 0; i < model->count; i++) {
+		segment = model->segments[i];
+		if (!segment->growing || segment->lost ||
+		    segment->kind != want->kind ||
+		    segment->pool != want->request->pool ||
+		    segment->stream == want->request->stream)
+			continue;
+		for (j = 0; j < segment->count; j++) {
+			if (segment->blocks[j].state == MODEL_FREE &&
+			    segment->blocks[j].size >= want->size)
+				break;
+		}
+		if (j == segment->count || !is_quiet(model, segment))
+			continue;
+		*place = (struct model_place){ segment, j };
+		return 0;
+	}
+	return -ENOMEM;
+}
+
+/* Step 4 of flexmem_cache_alloc(). */
 static int step_three(struct model *model, struct model_want *want,
 		      struct model_place *place)
 {
@@ -502,7 +545,7 @@ static int step_six(struct model *model, struct model_want *want,
 
 	model_wait_for_device(model);
 	*place = model_find(model, want);
-	if (place->segment)
+	if (place->segment || !borrow(model, want, place))
 		return 0;
 	model_reclaim(model, UINT64_MAX, &error);
 	return obtain(model, want, place);
@@ -519,7 +562,9 @@ int model_ladder(struct model *model, struct model_want *want,
 	if (err != -ENOMEM)
 		return err;
 	model->figures.num_first_failures++;
-	err = step_three(model, want, place);
+	err = borrow(model, want, place);
+	if (err == -ENOMEM)
+		err = step_three(model, want, place);
 	if (err == -ENOMEM)
 		err = step_four(model, want, place);
 	if (err == -ENOMEM)

@@ -19,11 +19,18 @@ struct slot {
 	uint64_t address;
 	uint64_t size;
 	uint64_t stream;
+	uint64_t birth;
 	unsigned int users;
 };
 
-/* Bytes that a stream may still use: until its event @number, or a wait. */
+/*
+ * Bytes that a stream may still use: until its event @number, or a wait. @own: they
+ * were freed on that stream, which may use them again at once. @birth: of their
+ * segment: when that goes back the provider waits.
+ */
 struct pending {
+	bool own;
+	uint64_t birth;
 	uint64_t start;
 	uint64_t end;
 	uint64_t stream;

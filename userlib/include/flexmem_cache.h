@@ -50,7 +50,9 @@ extern "C" {
  * and more, which all share.
  *
  * Streams are opaque numbers. A block that was freed is reused on its own
- * stream only, at once, since work on one stream runs in order. Use by another
+ * stream at once, since work on one stream runs in order. When the provider has
+ * refused, another stream may get the memory, if the segment is expandable and the
+ * work is done. Use by another
  * stream is told with flexmem_cache_record_stream(); the block then comes back
  * when the events recorded on those streams have happened.
  *
@@ -702,14 +704,16 @@ struct flexmem_cache_allocation {
  *     first, until it is not;
  *  2. the provider is asked for a segment (num_first_failures counts its
  *     refusal);
- *  3. the callbacks of flexmem_cache_add_oom_callback() run; if anything was
+ *  3. a hole in an expandable segment of another stream serves it, if all that was
+ *     put on that stream is done; the callbacks of
+ *     flexmem_cache_add_oom_callback() run; if anything was
  *     freed, the cache is searched and the provider asked again;
  *  4. with a threshold, step 1 once more; then free segments that are large
  *     enough go back, and the provider is asked again;
  *  5. all free segments go back, and the provider is asked again;
  *  6. the device is synchronized, blocks that waited come back, and the cache
- *     is searched; if that does not help, all free segments go back, and the
- *     provider is asked one last time. Under ``release_lock_on_device_malloc``
+ *     is searched, expandable segments of all streams; if that does not help, all
+ *     free segments go back, and the provider is asked one last time. Under ``release_lock_on_device_malloc``
  *     the cache is searched once more, for blocks that other threads have freed
  *     meanwhile;
  *  7. if the provider has pressure events and others have memory of it, they get

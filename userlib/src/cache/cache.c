@@ -2,6 +2,7 @@
 /* Allocating and freeing, if more than one lane is needed (else: hit.c). */
 #include "cache.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define ALLOCATION_MIN \
@@ -36,6 +37,8 @@ FMLIB_INLINE void give_token(struct flexmem_cache *cache,
 	block->requested = want->bytes;
 	block->origin = want->origin;
 	block->uses = NULL;
+	if (want->owner)
+		fmlib_use_begin(block, want->owner);
 	fmlib_figures_alloc(cache, block);
 	if (fmlib_is_tagged(cache, block))
 		fmlib_tag_add(block->origin->tag, block);
@@ -80,6 +83,7 @@ static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 	/* Its segment may go, and what all lanes have is to be said. */
 	fmlib_lock_rest(cache);
 	fmlib_put_back(cache, &want->found);
+	free(want->owner);
 	explain_tokens(cache, want, want->found.size);
 	return -ENOMEM;
 }
@@ -88,7 +92,9 @@ static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 		    struct fmlib_block **block)
 {
-	*block = fmlib_block_take(cache, want->lane, want->found.size);
+	/* Of the lane that the memory is in, which may be another stream's. */
+	*block = fmlib_block_take(cache, want->found.segment->arena->lane,
+				  want->found.size);
 	if (!*block)
 		return refuse(cache, want);
 	give_token(cache, want, *block);
@@ -136,6 +142,16 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	return err;
 }
 
+/* Which one a live block was allocated for. */
+static uint64_t stream_of(const struct fmlib_block *block)
+{
+	const struct fmlib_use *use = block->uses;
+
+	while (use && !use->owns)
+		use = use->next;
+	return use ? use->stream : block->segment->arena->stream;
+}
+
 static void fill(const struct fmlib_block *block,
 		 struct flexmem_cache_allocation *allocation)
 {
@@ -146,7 +162,7 @@ static void fill(const struct fmlib_block *block,
 	allocation->requested = block->requested;
 	allocation->address.region_id = segment->address.region_id;
 	allocation->address.offset = segment->address.offset + block->offset;
-	allocation->stream = segment->arena->stream;
+	allocation->stream = stream_of(block);
 	allocation->pool = segment->arena->pool->id;
 	memcpy(allocation->tag, block->origin->tag->sums.tag,
 	       FLEXMEM_CACHE_TAG);

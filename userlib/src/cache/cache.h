@@ -27,7 +27,7 @@
  *  excess   what of a segment could go back to the provider.
  *
  * Calls run downwards: cache -> ladder -> reclaim -> segments -> blocks -> fit
- * and range, and helper -> pressure -> reclaim. Figures are counted from below.
+ * and range, ladder -> borrow -> streams, and helper -> pressure -> reclaim. Figures are counted from below.
  *
  * Locks, in their order: the helper's, the registry's (fork.c), the cache's, the
  * lanes' as they are in the table, and the account's. A thread that has a lane's
@@ -242,6 +242,9 @@ void fmlib_helper_end(struct flexmem_cache *cache);
 void fmlib_helper_forget(struct flexmem_cache *cache);
 
 /* streams.c */
+/* NULL: no host memory. */
+struct fmlib_use *fmlib_use_new(struct flexmem_cache *cache, uint64_t stream);
+void fmlib_use_begin(struct fmlib_block *block, struct fmlib_use *use);
 int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
 		  uint64_t stream);
 /* Records the events that a freed block waits for: there is one at least. */
@@ -252,6 +255,12 @@ void fmlib_uses_poll(struct flexmem_cache *cache);
 int fmlib_uses_synchronize(struct flexmem_cache *cache);
 int fmlib_uses_synchronize_device(struct flexmem_cache *cache);
 void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);
+
+/*
+ * borrow.c: a hole in another stream's segment: 0, and @want has it; -ENOMEM: there
+ * is none that is safe to use. With the whole.
+ */
+int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want);
 
 /* ladder.c */
 int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);

@@ -95,7 +95,9 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 	if (fmlib_uses_synchronize_device(cache) == -ECHILD)
 		return -ECHILD;
 	err = fmlib_obtain(cache, want);
-	if (err != -ENOENT)
+	if (err == -ENOENT)
+		err = fmlib_borrow(cache, want);
+	if (err != -ENOMEM || want->no_host_memory)
 		return err;
 	fmlib_reclaim(cache, UINT64_MAX, &err);
 	err = fmlib_segment_obtain(cache, want);
@@ -175,8 +177,8 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	static int (*const rungs[])(struct flexmem_cache *cache,
 				    struct fmlib_want *want) = {
-		ask_framework, release_large, release_all, last_attempt,
-		wait_for_others,
+		fmlib_borrow, ask_framework, release_large, release_all,
+		last_attempt, wait_for_others,
 	};
 	size_t i;
 	int err;

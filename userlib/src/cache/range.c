@@ -611,6 +611,7 @@ int fmlib_range_release(struct fmlib_range *range, uint64_t offset,
 		return err;
 	range->used -= (uint32_t)units;
 	range->parts--;
+	range->releases++;
 	return 0;
 }
 

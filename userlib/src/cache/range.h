@@ -19,7 +19,7 @@ struct fmlib_range_node;
 /*
  * @shift: of the unit. @size: in units, as are @used, in reserved parts, and
  * @tail, of the hole at the end. @parts and @holes: how many there are of them.
- * @height: levels of the tree.
+ * @height: levels of the tree. @releases: how often something was given back.
  */
 struct fmlib_range {
 	struct fmlib_range_node *root;
@@ -32,6 +32,7 @@ struct fmlib_range {
 	uint32_t holes;
 	uint32_t spare_count;
 	struct fmlib_range_node *spare;
+	uint64_t releases;
 };
 
 /* 0 or -ENOMEM. Empty at first, of @unit, a power of two. */

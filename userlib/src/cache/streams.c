@@ -8,6 +8,9 @@
 
 #include <stdlib.h>
 
+/* Noted of a segment in which nothing was freed while the device was waited for. */
+#define QUIET UINT64_MAX
+
 static struct fmlib_queue *find_queue(struct flexmem_cache *cache,
 				      uint64_t stream)
 {
@@ -36,6 +39,35 @@ static int have_queue(struct flexmem_cache *cache, uint64_t stream)
 	return 0;
 }
 
+struct fmlib_use *fmlib_use_new(struct flexmem_cache *cache, uint64_t stream)
+{
+	struct fmlib_use *use;
+
+	if (have_queue(cache, stream))
+		return NULL;
+	use = calloc(1, sizeof(*use));
+	if (use)
+		use->stream = stream;
+	return use;
+}
+
+void fmlib_use_begin(struct fmlib_block *block, struct fmlib_use *use)
+{
+	use->block = block;
+	use->next = block->uses;
+	block->uses = use;
+}
+
+static void drop_uses(struct fmlib_block *block)
+{
+	struct fmlib_use *use;
+
+	while ((use = block->uses)) {
+		block->uses = use->next;
+		free(use);
+	}
+}
+
 int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
 		  uint64_t stream)
 {
@@ -47,15 +79,10 @@ int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
 		if (use->stream == stream)
 			return 0;
 	}
-	if (have_queue(cache, stream))
-		return -ENOMEM;
-	use = calloc(1, sizeof(*use));
+	use = fmlib_use_new(cache, stream);
 	if (!use)
 		return -ENOMEM;
-	use->block = block;
-	use->stream = stream;
-	use->next = block->uses;
-	block->uses = use;
+	fmlib_use_begin(block, use);
 	return 0;
 }
 
@@ -75,6 +102,12 @@ void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
 	struct fmlib_use *use;
 	int err;
 
+	/* Without events all is done at once. */
+	if (!cache->has_events) {
+		drop_uses(block);
+		fmlib_settle(cache, block);
+		return;
+	}
 	block->waits = 0;
 	while ((use = next)) {
 		next = use->next;
@@ -161,6 +194,39 @@ static void complete_to(struct flexmem_cache *cache, struct fmlib_queue *queue,
 		complete(cache, queue);
 }
 
+/* Before the device is synchronized: what is freed from here on is not done. */
+static void note_releases(struct flexmem_cache *cache)
+{
+	struct fmlib_segment *segment = cache->first_segment;
+
+	/* Another thread waits already: what it has noted is true for both. */
+	if (cache->synchronizing++)
+		return;
+	for (; segment; segment = segment->next)
+		segment->noted = segment->range.releases;
+}
+
+/* After that: what comes back until the call below is done as well. */
+static void keep_quiet(struct flexmem_cache *cache)
+{
+	struct fmlib_segment *segment = cache->first_segment;
+
+	for (; segment; segment = segment->next) {
+		if (segment->noted == segment->range.releases)
+			segment->noted = QUIET;
+	}
+}
+
+static void become_quiet(struct flexmem_cache *cache)
+{
+	struct fmlib_segment *segment = cache->first_segment;
+
+	for (; segment; segment = segment->next) {
+		if (segment->noted == QUIET)
+			segment->quiet = segment->range.releases;
+	}
+}
+
 int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 {
 	uint64_t serial = cache->use_serial;
@@ -172,9 +238,11 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 	if (!cache->has_events)
 		return 0;
 	cache->figures.num_sync_all_streams++;
+	note_releases(cache);
 	state = fmlib_pause(cache);
 	err = cache->events.synchronize_device(cache->events.user);
 	gone = fmlib_go_on(cache, state);
+	cache->synchronizing--;
 	if (gone)
 		return gone;
 	err = fmlib_callback_result(err);
@@ -182,12 +250,14 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"the device cannot be synchronized: error %d",
 				-err);
-		return err;
+	} else {
+		keep_quiet(cache);
+		for (queue = cache->queues; queue; queue = queue->next)
+			complete_to(cache, queue, serial);
+		complete_to(cache, &cache->lost, serial);
+		become_quiet(cache);
 	}
-	for (queue = cache->queues; queue; queue = queue->next)
-		complete_to(cache, queue, serial);
-	complete_to(cache, &cache->lost, serial);
-	return 0;
+	return err;
 }
 
 static int synchronize_queue(struct flexmem_cache *cache,
@@ -258,7 +328,6 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 {
 	struct fmlib_queue *queue;
 	struct fmlib_block *block;
-	struct fmlib_use *use;
 	uint32_t i;
 
 	while ((queue = cache->queues)) {
@@ -270,11 +339,7 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 	for (i = 0; i < fmlib_blocks_count(cache); i++) {
 		block = fmlib_block_at(cache, i);
 		/* The uses of those that wait went with their queues. */
-		if (!block || !fmlib_block_is_live(block))
-			continue;
-		while ((use = block->uses)) {
-			block->uses = use->next;
-			free(use);
-		}
+		if (block && fmlib_block_is_live(block))
+			drop_uses(block);
 	}
 }

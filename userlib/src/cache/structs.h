@@ -82,7 +82,8 @@ struct fmlib_piece {
 
 /*
  * @range and @stamp are used by those that grow: @stamp is the cache's clock when
- * the end became free. @first and @last are used by the fixed ones. @stuck: it could not be
+ * the end became free. @quiet, and @noted while the device is synchronized: of the
+ * range's releases (borrow.c). @first and @last are used by the fixed ones. @stuck: it could not be
  * shrunk, and goes as a whole or not at all. @lost: so does that, at once, and
  * serves nobody any more: what is free in it cannot be found. @leaving: lost, or
  * in a pool that was released; it can be read without a lock, as can @address,
@@ -107,6 +108,8 @@ struct fmlib_segment {
 	struct fmlib_piece *last;
 	struct fmlib_range range;
 	uint64_t stamp;
+	uint64_t quiet;
+	uint64_t noted;
 	struct flexmem_virtual_address address;
 };
 
@@ -139,6 +142,7 @@ struct fmlib_pool {
 /*
  * streams.c: a use of a block by a stream that is not its own. @pins: who waits
  * for the event without the lock. @block: NULL when it does not wait any more.
+ * @owns: the block was allocated for that stream, in a segment of another.
  */
 struct fmlib_use {
 	struct fmlib_use *next;
@@ -148,6 +152,7 @@ struct fmlib_use {
 	uint64_t serial;
 	unsigned int pins;
 	bool complained;
+	bool owns;
 };
 
 /* Events of one stream, in the order in which they happen. */
@@ -358,6 +363,8 @@ struct flexmem_cache {
 	struct fmlib_queue lost;
 	uint64_t use_serial;
 	size_t waiting;
+	/* How many threads synchronize the device now. */
+	size_t synchronizing;
 
 	struct fmlib_tag *tag_chains[FMLIB_TAG_CHAINS];
 	struct fmlib_tag untagged;
@@ -414,7 +421,7 @@ struct fmlib_found {
  * What is to be allocated. @lane: of the stream. @last: this is the last
  * attempt, which may wait for others. @no_host_memory: that is why -ENOMEM
  * came, which no device memory would help. @found: what serves it, and becomes a
- * block. @failure: the ladder fills it.
+ * block. @owner: its use, if that is in another stream's segment. @failure: the ladder fills it.
  */
 struct fmlib_want {
 	uint64_t bytes;
@@ -426,6 +433,7 @@ struct fmlib_want {
 	struct fmlib_origin *origin;
 	bool no_host_memory;
 	struct fmlib_found found;
+	struct fmlib_use *owner;
 	struct flexmem_cache_failure *failure;
 };
 

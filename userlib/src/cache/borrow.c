@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * A stream takes a hole of another stream's expandable segment, when the provider
+ * has refused. Work that was put on the other stream may still use the hole. It
+ * does not if nothing was freed in the segment since the device was synchronized,
+ * or since an event on that stream has happened: then the segment is quiet.
+ *
+ * The block that is made there has a use on its own stream from the start. So what
+ * is freed waits for that stream before the segment's stream gets it back.
+ */
+#include "cache.h"
+
+#include <stdlib.h>
+
+/* Whether all that was put on the stream of a segment so far is done. */
+static bool is_idle(struct flexmem_cache *cache,
+		    const struct fmlib_segment *segment)
+{
+	const struct flexmem_cache_events *events = &cache->events;
+	uint64_t event;
+	bool idle;
+
+	if (events->record(events->user, segment->arena->stream, &event))
+		return false;
+	idle = !events->query(events->user, event);
+	events->destroy(events->user, event);
+	return idle;
+}
+
+static bool is_quiet(struct flexmem_cache *cache, struct fmlib_segment *segment)
+{
+	if (!cache->has_events || segment->quiet == segment->range.releases)
+		return true;
+	if (!is_idle(cache, segment))
+		return false;
+	segment->quiet = segment->range.releases;
+	return true;
+}
+
+static bool may_serve(const struct fmlib_segment *segment,
+		      const struct fmlib_want *want)
+{
+	const struct fmlib_arena *arena = segment->arena;
+
+	return segment->growing && !segment->lost &&
+	       arena->pool == want->pool && arena->stream != want->stream &&
+	       fmlib_range_largest(&segment->range) >= want->size;
+}
+
+int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want)
+{
+	struct fmlib_segment *segment = cache->first_segment;
+	int err;
+
+	while (segment && !(may_serve(segment, want) &&
+			    is_quiet(cache, segment)))
+		segment = segment->next;
+	if (!segment)
+		return -ENOMEM;
+	want->owner = fmlib_use_new(cache, want->stream);
+	if (!want->owner) {
+		want->no_host_memory = true;
+		return -ENOMEM;
+	}
+	want->owner->owns = true;
+	err = fmlib_reserve(cache, segment, want);
+	if (err) {
+		free(want->owner);
+		want->owner = NULL;
+	}
+	return err;
+}
