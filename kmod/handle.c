@@ -96,6 +96,7 @@ static bool give(struct flexmem_handles *handles,
 
 /* Drops the lock meanwhile: 0 or -ENOMEM. */
 static int add_segment(struct flexmem_handles *handles)
+	__must_hold(&handles->lock)
 {
 	unsigned int i = segment_of(handles->next);
 	size_t nr = BIT(FLEXMEM_HANDLE_FIRST_BITS + (i ? i - 1 : 0));

@@ -255,7 +255,8 @@ void flexmem_owner_put(struct flexmem_account *account)
 	struct flexmem_accounts *accounts = account->accounts;
 	struct flexmem_account *user = account->user;
 
-	if (!refcount_dec_and_lock(&account->refs, &accounts->lock))
+	if (!__cond_lock(&accounts->lock,
+			 refcount_dec_and_lock(&account->refs, &accounts->lock)))
 		return;
 	WARN_ON_ONCE(account->used[FLEXMEM_RESOURCE_BYTES] ||
 		     account->used[FLEXMEM_RESOURCE_SLOTS] ||

@@ -96,6 +96,7 @@ struct rcu_head {
 #define __acquires(x)
 #define __releases(x)
 #define __must_hold(x)
+#define __cond_lock(x, c) (c)
 #define __acquire(x) ((void)0)
 #define __release(x) ((void)0)
 #define __compiletime_warning(x)
