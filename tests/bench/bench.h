@@ -62,6 +62,12 @@ struct spent cache_replay_threads(const struct work *work,
  */
 uint64_t cache_failures(const struct work *work, const char *configuration,
 			uint64_t bytes, unsigned int streams);
+/*
+ * So many pairs of an allocation and its free, on the last of @streams, which shares
+ * a lane if they are many, and in the oldest of @pools.
+ */
+#define PAIRS 10000
+void cache_pairs(unsigned int streams, unsigned int pools);
 /* So many calls of flexmem_cache_address(), or of a function that does nothing. */
 #define ADDRESS_CALLS 1000000
 void cache_addresses(bool nothing);

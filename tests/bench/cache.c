@@ -195,6 +195,58 @@ uint64_t cache_failures(const struct work *work, const char *configuration,
 	return failures;
 }
 
+static COUNTED void counted_pairs(struct flexmem_cache *cache,
+				  const struct flexmem_cache_request *request)
+{
+	struct flexmem_cache_allocation made;
+	size_t i;
+	int err = 0;
+
+	for (i = 0; i < PAIRS && !err; i++) {
+		if (request->pool)
+			err = flexmem_cache_alloc_request(cache, request,
+							  sizeof(*request),
+							  &made, sizeof(made));
+		else
+			err = flexmem_cache_alloc(cache, request->bytes,
+						  request->stream, &made.token);
+		if (!err)
+			err = flexmem_cache_free(cache, made.token);
+	}
+	if (err)
+		give_up("pairs", err);
+}
+
+void cache_pairs(unsigned int streams, unsigned int pools)
+{
+	struct flexmem_cache_request request = { .bytes = 1000 };
+	struct flexmem_cache_allocation made;
+	struct target target;
+	uint64_t pool;
+	unsigned int i;
+	int err;
+
+	open_target(&target, "", FLAT_BYTES);
+	for (i = 0; i < pools; i++) {
+		err = flexmem_cache_pool_create(target.cache, &pool);
+		if (err)
+			give_up("flexmem_cache_pool_create", err);
+		request.pool = i ? request.pool : pool;
+	}
+	for (i = 0; i < streams; i++) {
+		request.stream = i;
+		err = flexmem_cache_alloc_request(target.cache, &request,
+						  sizeof(request), &made,
+						  sizeof(made));
+		if (err)
+			give_up("flexmem_cache_alloc_request", err);
+	}
+	count_begin();
+	counted_pairs(target.cache, &request);
+	count_end();
+	close_target(&target);
+}
+
 #define ADDRESSES 64
 
 typedef int (*address_fn)(const struct flexmem_cache *cache, const void *token,

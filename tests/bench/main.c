@@ -21,6 +21,7 @@
 #define ADDRESS "address"
 #define NOTHING "nothing"
 #define ADDRESS_MAX 40
+#define PAIRS_OF "pairs-%u-%u"
 
 /* The best reserved / live that was known of any allocator. */
 static const struct {
@@ -165,9 +166,15 @@ static void path_of(const char *directory, size_t i, char *path, size_t length)
 /* `bench --count WHAT TRACE`, which callgrind runs. */
 static int count(const char *what, const char *path)
 {
+	unsigned int streams;
+	unsigned int pools;
 	struct work work;
 	int peer = 0;
 
+	if (sscanf(what, PAIRS_OF, &streams, &pools) == 2) {
+		cache_pairs(streams, pools);
+		return 0;
+	}
 	if (!strcmp(what, ADDRESS) || !strcmp(what, NOTHING)) {
 		cache_addresses(!strcmp(what, NOTHING));
 		return 0;
@@ -247,6 +254,26 @@ static void line_of_address(void)
 	       each,
 	       ADDRESS_MAX, each <= ADDRESS_MAX ? "" : "  MISSED");
 	failed |= each > ADDRESS_MAX;
+}
+
+static double pair_of(unsigned int streams, unsigned int pools)
+{
+	char what[64];
+
+	snprintf(what, sizeof(what), PAIRS_OF, streams, pools);
+	if (!count_by_processor())
+		return (double)count_by_callgrind(what, "") / PAIRS;
+	cache_pairs(streams, pools);
+	return (double)count_of_last() / PAIRS;
+}
+
+static void line_of_many(const char *name, double one, double many)
+{
+	bool missed = many > 2 * one;
+
+	printf("A pair %-28s %5.0f, with one %5.0f%s\n", name, many, one,
+	       missed ? "  MISSED" : "");
+	failed |= missed;
 }
 
 /* Of the threads' measurements: one thread, two, and two on a cache each. */
@@ -415,6 +442,10 @@ int main(int argc, char **argv)
 	table_of_times(works);
 	table_of_instructions(works, argv[1]);
 	line_of_address();
+	line_of_many("on one of 4,096 streams:", pair_of(4096, 0),
+		     pair_of(1, 0));
+	line_of_many("in the oldest of 1,000 pools:", pair_of(1, 1000),
+		     pair_of(1, 1));
 	table_of_threads(works);
 	table_of_copies(works);
 	table_of_failures(works);

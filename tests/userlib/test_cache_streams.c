@@ -79,6 +79,63 @@ static void growing_streams_that_share_a_lock(void **state)
 	many_streams("expandable_segments:True");
 }
 
+/* The next stream of the same chain, of the common pool. */
+static uint64_t colliding(uint64_t stream, uint64_t pool)
+{
+	size_t chain = fmlib_arena_chain(stream, pool);
+
+	do
+		stream++;
+	while (fmlib_arena_chain(stream, 0) != chain);
+	return stream;
+}
+
+/* Streams and pools that meet in a chain have nothing else in common. */
+static void streams_that_share_a_chain(void **state)
+{
+	struct flexmem_cache_request request = { .bytes = 1000 };
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_allocation a;
+	uint64_t streams[3] = { 0 };
+	void *tokens[3];
+	uint64_t where;
+	uint64_t pool;
+	int i;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
+	streams[1] = colliding(0, 0);
+	streams[2] = colliding(0, request.pool);
+	for (i = 0; i < 3; i++)
+		tokens[i] = take(cache, 1000, streams[i]);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	assert_int_equal(mock.allocs, 4);
+	for (i = 0; i < 3; i++) {
+		where = place(cache, tokens[i]);
+		give(cache, tokens[i]);
+		assert_int_equal(place(cache, take(cache, 1000, streams[i])),
+				 where);
+	}
+	assert_int_equal(mock.allocs, 4);
+	/* So do pools with numbers that meet. */
+	do
+		assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	while ((pool - request.pool) % FMLIB_CHAINS);
+	assert_int_equal(flexmem_cache_pool_release(cache, request.pool), 0);
+	assert_int_equal(flexmem_cache_pool_release(cache, request.pool),
+			 -ENOENT);
+	request.pool = pool;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	assert_int_equal(a.pool, pool);
+	assert_int_equal(mock.allocs, 5);
+	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
+	flexmem_cache_destroy(cache);
+}
+
 static void waits_for_all(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -680,6 +737,7 @@ int main(void)
 		CACHE_TEST(own_stream),
 		CACHE_TEST(streams_that_share_a_lock),
 		CACHE_TEST(growing_streams_that_share_a_lock),
+		CACHE_TEST(streams_that_share_a_chain),
 		CACHE_TEST(waits_for_all),
 		CACHE_TEST(in_order),
 		CACHE_TEST(a_hole_moves_after_its_event),

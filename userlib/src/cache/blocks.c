@@ -232,7 +232,7 @@ int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	struct fmlib_piece *best;
 	int err;
 
-	arena = fmlib_arena_find(want);
+	arena = fmlib_arena_find(cache, want);
 	if (!arena)
 		return -ENOENT;
 	for (segment = arena->growing; segment;

@@ -251,7 +251,7 @@ static bool is_simple_miss(const struct flexmem_cache *cache,
 {
 	return is_simple(cache, request, want) && !cache->waiting &&
 	       cache->config.threshold <= 0.0 && !cache->config.release_lock &&
-	       fmlib_arena_find(want);
+	       fmlib_arena_find(cache, want);
 }
 
 /* From what the lane has, without the cache's lock; false: not so. */

@@ -167,19 +167,18 @@ static inline bool fmlib_segment_leaves(const struct fmlib_segment *segment)
 /* pools.c */
 struct fmlib_pool *fmlib_pool_find(struct flexmem_cache *cache, uint64_t id);
 void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool);
-static inline struct fmlib_arena *
-fmlib_arena_find(const struct fmlib_want *want)
+/* Streams and pools are small numbers, or addresses. */
+static inline size_t fmlib_arena_chain(uint64_t stream, uint64_t pool)
 {
-	struct fmlib_arena *arena =
-		want->pool->arenas[want->kind][want->lane->place];
-
-	while (arena && arena->stream != want->stream)
-		arena = arena->next;
-	return arena;
+	return (fmlib_hash(stream) + pool) % FMLIB_CHAINS;
 }
 
+struct fmlib_arena *fmlib_arena_find(const struct flexmem_cache *cache,
+				     const struct fmlib_want *want);
+
 /* Finds it or, with the whole, makes it; and pins it. */
-struct fmlib_arena *fmlib_arena_get(const struct fmlib_want *want);
+struct fmlib_arena *fmlib_arena_get(struct flexmem_cache *cache,
+				    const struct fmlib_want *want);
 void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena);
 /* The largest free block there is, and where; NULL: there is none. */
 struct fmlib_largest {

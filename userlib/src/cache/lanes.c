@@ -49,10 +49,9 @@ static struct fmlib_lane *get_lane(struct flexmem_cache *cache, uint64_t stream)
 		i++;
 	*lane = (struct fmlib_lane){
 		.stream = stream,
-		.place = fmlib_lane_place(stream, i),
 		.random = UINT32_C(0x9e3779b9),
 	};
-	atomic_store_explicit(&cache->lanes[lane->place], lane,
+	atomic_store_explicit(&cache->lanes[fmlib_lane_place(stream, i)], lane,
 			      memory_order_release);
 	return lane;
 }

@@ -9,13 +9,16 @@
 extern _Thread_local uint64_t fmlib_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* The i-th place where the lane of a stream can be: by Fibonacci hashing. */
+/* Fibonacci hashing: the upper bits depend on all of the number's. */
+static inline uint64_t fmlib_hash(uint64_t number)
+{
+	return number * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+}
+
+/* The i-th place where the lane of a stream can be. */
 static inline size_t fmlib_lane_place(uint64_t stream, size_t i)
 {
-	uint64_t hash = stream * UINT64_C(0x9e3779b97f4a7c15);
-
-	/* The upper bits depend on all of the stream's. */
-	return ((hash >> 32) + i) % FMLIB_LANES;
+	return (fmlib_hash(stream) + i) % FMLIB_LANES;
 }
 
 static inline struct fmlib_lane *

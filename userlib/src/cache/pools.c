@@ -10,16 +10,15 @@ struct fmlib_pool *fmlib_pool_find(struct flexmem_cache *cache, uint64_t id)
 
 	if (!id)
 		return &cache->common;
-	for (pool = cache->pools; pool; pool = pool->next) {
-		if (pool->id == id && !pool->released)
-			return pool;
-	}
-	return NULL;
+	pool = cache->pools[id % FMLIB_CHAINS];
+	while (pool && pool->id != id)
+		pool = pool->next;
+	return pool && !pool->released ? pool : NULL;
 }
 
 void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool)
 {
-	struct fmlib_pool **link = &cache->pools;
+	struct fmlib_pool **link = &cache->pools[pool->id % FMLIB_CHAINS];
 
 	if (--pool->pins || !pool->released)
 		return;
@@ -29,11 +28,31 @@ void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool)
 	free(pool);
 }
 
-struct fmlib_arena *fmlib_arena_get(const struct fmlib_want *want)
+struct fmlib_arena *fmlib_arena_find(const struct flexmem_cache *cache,
+				     const struct fmlib_want *want)
 {
-	struct fmlib_arena **first =
-		&want->pool->arenas[want->kind][want->lane->place];
-	struct fmlib_arena *arena = fmlib_arena_find(want);
+	struct fmlib_arena *arena =
+		cache->arenas[fmlib_arena_chain(want->stream, want->pool->id)];
+
+	while (arena && (arena->stream != want->stream ||
+			 arena->pool != want->pool ||
+			 arena->kind != want->kind))
+		arena = arena->next;
+	return arena;
+}
+
+static struct fmlib_arena **chain_of(struct flexmem_cache *cache,
+				     uint64_t stream,
+				     const struct fmlib_pool *pool)
+{
+	return &cache->arenas[fmlib_arena_chain(stream, pool->id)];
+}
+
+struct fmlib_arena *fmlib_arena_get(struct flexmem_cache *cache,
+				    const struct fmlib_want *want)
+{
+	struct fmlib_arena **first = chain_of(cache, want->stream, want->pool);
+	struct fmlib_arena *arena = fmlib_arena_find(cache, want);
 
 	if (!arena) {
 		arena = calloc(1, sizeof(*arena));
@@ -53,8 +72,7 @@ struct fmlib_arena *fmlib_arena_get(const struct fmlib_want *want)
 
 void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena)
 {
-	struct fmlib_arena **link =
-		&arena->pool->arenas[arena->kind][arena->lane->place];
+	struct fmlib_arena **link = chain_of(cache, arena->stream, arena->pool);
 
 	if (--arena->pins)
 		return;
@@ -89,32 +107,20 @@ static void find_largest_in(const struct fmlib_arena *arena,
 	}
 }
 
-static void find_largest(const struct fmlib_pool *pool,
-			 struct fmlib_largest *largest)
-{
-	size_t place;
-	int kind;
-
-	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++) {
-		for (place = 0; place < FMLIB_LANES; place++)
-			find_largest_in(pool->arenas[kind][place], largest);
-	}
-}
-
 struct fmlib_largest fmlib_pools_largest(const struct flexmem_cache *cache)
 {
 	struct fmlib_largest largest = { 0 };
-	const struct fmlib_pool *pool;
+	size_t i;
 
-	find_largest(&cache->common, &largest);
-	for (pool = cache->pools; pool; pool = pool->next)
-		find_largest(pool, &largest);
+	for (i = 0; i < FMLIB_CHAINS; i++)
+		find_largest_in(cache->arenas[i], &largest);
 	return largest;
 }
 
 int flexmem_cache_pool_create(struct flexmem_cache *cache, uint64_t *pool)
 {
 	int err = fmlib_cache_check(cache);
+	struct fmlib_pool **first;
 	struct fmlib_pool *made;
 
 	if (err)
@@ -128,8 +134,9 @@ int flexmem_cache_pool_create(struct flexmem_cache *cache, uint64_t *pool)
 	made->pins = 1;
 	fmlib_lock(cache);
 	made->id = ++cache->last_pool;
-	made->next = cache->pools;
-	cache->pools = made;
+	first = &cache->pools[made->id % FMLIB_CHAINS];
+	made->next = *first;
+	*first = made;
 	*pool = made->id;
 	fmlib_unlock(cache);
 	return 0;

@@ -333,7 +333,7 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 	/* Two, because the remainder of a fixed segment is a piece as well. */
 	if (fmlib_pieces_prepare(want->lane, 2))
 		return NULL;
-	arena = fmlib_arena_get(want);
+	arena = fmlib_arena_get(cache, want);
 	if (!arena)
 		return NULL;
 	segment = new_segment(cache);
@@ -492,7 +492,7 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	err = fmlib_obtain(cache, want);
 	if (err != -ENOENT)
 		return err;
-	arena = fmlib_arena_find(want);
+	arena = fmlib_arena_find(cache, want);
 	if (arena)
 		segment = arena->growing;
 	/* A segment that cannot grow in place may still find room elsewhere. */

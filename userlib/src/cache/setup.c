@@ -282,14 +282,17 @@ static void dispose(struct flexmem_cache *cache)
 	struct fmlib_callback *callback;
 	struct fmlib_segment *segment;
 	struct fmlib_pool *pool;
+	size_t i;
 
 	while ((segment = cache->spare_segment)) {
 		cache->spare_segment = segment->next;
 		free(segment);
 	}
-	while ((pool = cache->pools)) {
-		cache->pools = pool->next;
-		free(pool);
+	for (i = 0; i < FMLIB_CHAINS; i++) {
+		while ((pool = cache->pools[i])) {
+			cache->pools[i] = pool->next;
+			free(pool);
+		}
 	}
 	while ((callback = cache->callbacks)) {
 		cache->callbacks = callback->next;

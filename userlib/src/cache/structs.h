@@ -113,7 +113,10 @@ struct fmlib_segment {
 	struct flexmem_virtual_address address;
 };
 
-/* @pins: segments, and allocations under way; it goes with the last one. */
+/*
+ * @pins: segments, and allocations under way; it goes with the last one. @next: in
+ * its chain.
+ */
 struct fmlib_arena {
 	struct fmlib_arena *next;
 	struct fmlib_pool *pool;
@@ -127,17 +130,16 @@ struct fmlib_arena {
 
 #define FMLIB_LANES 16
 
-/*
- * @pins: arenas, and allocations under way. @arenas: in lists by the places of
- * their lanes, so that few have to be looked at however many streams there are.
- */
+/* @pins: arenas, and allocations under way. @next: in its chain. */
 struct fmlib_pool {
 	struct fmlib_pool *next;
 	uint64_t id;
 	bool released;
 	size_t pins;
-	struct fmlib_arena *arenas[FLEXMEM_CACHE_POOL_KINDS][FMLIB_LANES];
 };
+
+/* Chains of pools, by their numbers, and of arenas, by stream and pool. */
+#define FMLIB_CHAINS 4096
 
 /*
  * streams.c: a use of a block by a stream that is not its own. @pins: who waits
@@ -252,14 +254,12 @@ struct fmlib_file {
 
 /*
  * lanes.c: see cache.h. @stream is the one that it was made for; when there are
- * many streams others use it as well. @place: in the table, where it is as long
- * as the cache. @current: where that stream allocates first, if segments grow and
+ * many streams others use it as well. It is there as long as the cache. @current: where that stream allocates first, if segments grow and
  * it has no pool; or NULL.
  */
 struct fmlib_lane {
 	_Alignas(FMLIB_LINE) struct fmlib_lock lock;
 	uint64_t stream;
-	size_t place;
 	struct fmlib_segment *current;
 	struct fmlib_idle blocks;
 	struct fmlib_piece *spare;
@@ -337,7 +337,6 @@ struct flexmem_cache {
 	struct fmlib_lane *alone;
 	int cancel_state;
 	struct fmlib_pool common;
-	struct fmlib_pool *pools;
 	uint64_t last_pool;
 
 	struct fmlib_segment *first_segment;
@@ -407,6 +406,10 @@ struct flexmem_cache {
 	pthread_t helper;
 	int helper_ends[2];
 	struct fmlib_file helper_files[2];
+
+	/* Changed with the whole, as most. */
+	struct fmlib_pool *pools[FMLIB_CHAINS];
+	struct fmlib_arena *arenas[FMLIB_CHAINS];
 };
 
 /* An interval of a segment that serves a request. @piece: of a fixed segment. */
