@@ -64,10 +64,11 @@ uint64_t cache_failures(const struct work *work, const char *configuration,
 			uint64_t bytes, unsigned int streams);
 /*
  * So many pairs of an allocation and its free, on the last of @streams, which shares
- * a lane if they are many, and in the oldest of @pools.
+ * a lane if they are many, and in the oldest of @pools. @used: by the next stream as
+ * well, and so is an allocation of each of @streams.
  */
 #define PAIRS 10000
-void cache_pairs(unsigned int streams, unsigned int pools);
+void cache_pairs(unsigned int streams, unsigned int pools, bool used);
 /* So many calls of flexmem_cache_address(), or of a function that does nothing. */
 #define ADDRESS_CALLS 1000000
 void cache_addresses(bool nothing);

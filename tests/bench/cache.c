@@ -32,6 +32,41 @@ struct player {
 	pthread_t thread;
 };
 
+/* Events of a device that has done everything at once. */
+static int event_record(void *user, uint64_t stream, uint64_t *event)
+{
+	(void)user;
+	*event = stream;
+	return 0;
+}
+
+static int event_is_over(void *user, uint64_t event)
+{
+	(void)user;
+	(void)event;
+	return 0;
+}
+
+static void event_destroy(void *user, uint64_t event)
+{
+	(void)user;
+	(void)event;
+}
+
+static int device_is_done(void *user)
+{
+	(void)user;
+	return 0;
+}
+
+static const struct flexmem_cache_events events = {
+	.record = event_record,
+	.query = event_is_over,
+	.synchronize = event_is_over,
+	.destroy = event_destroy,
+	.synchronize_device = device_is_done,
+};
+
 static void open_target(struct target *target, const char *configuration,
 			uint64_t bytes)
 {
@@ -40,6 +75,8 @@ static void open_target(struct target *target, const char *configuration,
 		.provider = &provider,
 		.provider_size = sizeof(provider),
 		.configuration = configuration,
+		.events = &events,
+		.events_size = sizeof(events),
 	};
 	int err;
 
@@ -196,7 +233,8 @@ uint64_t cache_failures(const struct work *work, const char *configuration,
 }
 
 static COUNTED void counted_pairs(struct flexmem_cache *cache,
-				  const struct flexmem_cache_request *request)
+				  const struct flexmem_cache_request *request,
+				  bool used)
 {
 	struct flexmem_cache_allocation made;
 	size_t i;
@@ -210,6 +248,9 @@ static COUNTED void counted_pairs(struct flexmem_cache *cache,
 		else
 			err = flexmem_cache_alloc(cache, request->bytes,
 						  request->stream, &made.token);
+		if (!err && used)
+			err = flexmem_cache_record_stream(cache, made.token,
+							  request->stream + 1);
 		if (!err)
 			err = flexmem_cache_free(cache, made.token);
 	}
@@ -217,7 +258,7 @@ static COUNTED void counted_pairs(struct flexmem_cache *cache,
 		give_up("pairs", err);
 }
 
-void cache_pairs(unsigned int streams, unsigned int pools)
+void cache_pairs(unsigned int streams, unsigned int pools, bool used)
 {
 	struct flexmem_cache_request request = { .bytes = 1000 };
 	struct flexmem_cache_allocation made;
@@ -238,11 +279,17 @@ void cache_pairs(unsigned int streams, unsigned int pools)
 		err = flexmem_cache_alloc_request(target.cache, &request,
 						  sizeof(request), &made,
 						  sizeof(made));
+		if (!err && used)
+			err = flexmem_cache_record_stream(target.cache,
+							  made.token, i + 1);
+		/* Every other one waits, or has waited. */
+		if (!err && used && i % 2)
+			err = flexmem_cache_free(target.cache, made.token);
 		if (err)
 			give_up("flexmem_cache_alloc_request", err);
 	}
 	count_begin();
-	counted_pairs(target.cache, &request);
+	counted_pairs(target.cache, &request, used);
 	count_end();
 	close_target(&target);
 }

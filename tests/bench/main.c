@@ -21,7 +21,7 @@
 #define ADDRESS "address"
 #define NOTHING "nothing"
 #define ADDRESS_MAX 40
-#define PAIRS_OF "pairs-%u-%u"
+#define PAIRS_OF "pairs-%u-%u-%d"
 
 /* The best reserved / live that was known of any allocator. */
 static const struct {
@@ -170,9 +170,10 @@ static int count(const char *what, const char *path)
 	unsigned int pools;
 	struct work work;
 	int peer = 0;
+	int used;
 
-	if (sscanf(what, PAIRS_OF, &streams, &pools) == 2) {
-		cache_pairs(streams, pools);
+	if (sscanf(what, PAIRS_OF, &streams, &pools, &used) == 3) {
+		cache_pairs(streams, pools, used);
 		return 0;
 	}
 	if (!strcmp(what, ADDRESS) || !strcmp(what, NOTHING)) {
@@ -256,14 +257,14 @@ static void line_of_address(void)
 	failed |= each > ADDRESS_MAX;
 }
 
-static double pair_of(unsigned int streams, unsigned int pools)
+static double pair_of(unsigned int streams, unsigned int pools, bool used)
 {
 	char what[64];
 
-	snprintf(what, sizeof(what), PAIRS_OF, streams, pools);
+	snprintf(what, sizeof(what), PAIRS_OF, streams, pools, used);
 	if (!count_by_processor())
 		return (double)count_by_callgrind(what, "") / PAIRS;
-	cache_pairs(streams, pools);
+	cache_pairs(streams, pools, used);
 	return (double)count_of_last() / PAIRS;
 }
 
@@ -442,10 +443,16 @@ int main(int argc, char **argv)
 	table_of_times(works);
 	table_of_instructions(works, argv[1]);
 	line_of_address();
-	line_of_many("on one of 4,096 streams:", pair_of(4096, 0),
-		     pair_of(1, 0));
-	line_of_many("in the oldest of 1,000 pools:", pair_of(1, 1000),
-		     pair_of(1, 1));
+	line_of_many("on one of 16 streams:", pair_of(16, 0, false),
+		     pair_of(1, 0, false));
+	line_of_many("on one of 1,024 streams:", pair_of(1024, 0, false),
+		     pair_of(1, 0, false));
+	line_of_many("on one of 4,096 streams:", pair_of(4096, 0, false),
+		     pair_of(1, 0, false));
+	line_of_many("used by 2 of 4,096 streams:", pair_of(4096, 0, true),
+		     pair_of(1, 0, true));
+	line_of_many("in the oldest of 1,000 pools:", pair_of(1, 1000, false),
+		     pair_of(1, 1, false));
 	table_of_threads(works);
 	table_of_copies(works);
 	table_of_failures(works);

@@ -445,6 +445,88 @@ static void uses_end_with_the_free(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+static unsigned int count_queues(const struct flexmem_cache *cache)
+{
+	const struct fmlib_queue *queue;
+	unsigned int count = 0;
+	size_t i;
+
+	for (i = 0; i < FMLIB_CHAINS; i++) {
+		for (queue = cache->queues[i]; queue; queue = queue->next)
+			count++;
+	}
+	return count;
+}
+
+/* A queue is there while a block has a use on its stream, live or waiting. */
+static void queues_go(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	uint64_t streams[] = { 1, colliding(1, 0), 2 };
+	void *live = take(cache, 1000, 0);
+	void *token;
+	unsigned int i;
+
+	(void)state;
+	use(cache, live, 1);
+	for (i = 0; i < 3; i++) {
+		token = take(cache, 1000, 0);
+		use(cache, token, streams[i]);
+		assert_int_equal(count_queues(cache), i + 1);
+		give(cache, token);
+		assert_int_equal(count_queues(cache), i + 1);
+	}
+	/* Each stream's event is its own. */
+	mock.happened[1] = true;
+	query(cache);
+	assert_true(mock.destroyed[1]);
+	assert_int_equal(count_queues(cache), 2);
+	memset(mock.happened, true, sizeof(mock.happened));
+	query(cache);
+	assert_int_equal(count_queues(cache), 1);
+	give(cache, live);
+	query(cache);
+	assert_int_equal(count_queues(cache), 0);
+	assert_int_equal(mock.destroys, 4);
+	flexmem_cache_destroy(cache);
+}
+
+static struct flexmem_cache *the_cache;
+
+static void wait_for_device(void)
+{
+	mock.on_wait = NULL;
+	mock.fail_allocs = 9;
+	assert_int_equal(flexmem_cache_alloc(the_cache, 40 * MIB, 9,
+					     &(void *){ NULL }), -ENOMEM);
+	mock.fail_allocs = 0;
+	assert_int_equal(mock.device_waits, 1);
+}
+
+/* One thread waits for an event, and another waits for the device meanwhile. */
+static void queues_stay_for_a_walk(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	uint64_t stream;
+	void *token;
+
+	(void)state;
+	the_cache = cache;
+	for (stream = 1; stream <= 3; stream++) {
+		token = take(cache, 20 * MIB, 0);
+		use(cache, token, stream);
+		give(cache, token);
+		token = take(cache, 20 * MIB, 0);
+		use(cache, token, stream);
+		give(cache, token);
+	}
+	mock.on_wait = wait_for_device;
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(mock.destroys, 6);
+	assert_int_equal(count_queues(cache), 0);
+	flexmem_cache_destroy(cache);
+}
+
 static void emptying_waits(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -544,8 +626,6 @@ static void query_fails(void **state)
 }
 
 /* While one thread waits for an event another must not destroy it. */
-static struct flexmem_cache *the_cache;
-
 static void poll_meanwhile(void)
 {
 	memset(mock.happened, true, sizeof(mock.happened));
@@ -750,6 +830,8 @@ int main(void)
 		CACHE_TEST(no_queries),
 		CACHE_TEST(without_events),
 		CACHE_TEST(uses_end_with_the_free),
+		CACHE_TEST(queues_go),
+		CACHE_TEST(queues_stay_for_a_walk),
 		CACHE_TEST(emptying_waits),
 		CACHE_TEST(emptying_cannot_wait),
 		CACHE_TEST(record_fails),

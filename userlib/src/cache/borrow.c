@@ -10,8 +10,6 @@
  */
 #include "cache.h"
 
-#include <stdlib.h>
-
 /* Whether all that was put on the stream of a segment so far is done. */
 static bool is_idle(struct flexmem_cache *cache,
 		    const struct fmlib_segment *segment)
@@ -65,7 +63,7 @@ int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want)
 	want->owner->owns = true;
 	err = fmlib_reserve(cache, segment, want);
 	if (err) {
-		free(want->owner);
+		fmlib_use_drop(cache, want->owner);
 		want->owner = NULL;
 	}
 	return err;

@@ -83,7 +83,7 @@ static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 	/* Its segment may go, and what all lanes have is to be said. */
 	fmlib_lock_rest(cache);
 	fmlib_put_back(cache, &want->found);
-	free(want->owner);
+	fmlib_use_drop(cache, want->owner);
 	explain_tokens(cache, want, want->found.size);
 	return -ENOMEM;
 }
@@ -149,7 +149,7 @@ static uint64_t stream_of(const struct fmlib_block *block)
 
 	while (use && !use->owns)
 		use = use->next;
-	return use ? use->stream : block->segment->arena->stream;
+	return use ? use->queue->stream : block->segment->arena->stream;
 }
 
 static void fill(const struct fmlib_block *block,

@@ -243,6 +243,8 @@ void fmlib_helper_forget(struct flexmem_cache *cache);
 /* streams.c */
 /* NULL: no host memory. */
 struct fmlib_use *fmlib_use_new(struct flexmem_cache *cache, uint64_t stream);
+/* NULL does no harm. */
+void fmlib_use_drop(struct flexmem_cache *cache, struct fmlib_use *use);
 void fmlib_use_begin(struct fmlib_block *block, struct fmlib_use *use);
 int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
 		  uint64_t stream);

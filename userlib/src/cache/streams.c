@@ -11,44 +11,68 @@
 /* Noted of a segment in which nothing was freed while the device was waited for. */
 #define QUIET UINT64_MAX
 
-static struct fmlib_queue *find_queue(struct flexmem_cache *cache,
-				      uint64_t stream)
+static struct fmlib_queue **chain_of(struct flexmem_cache *cache,
+				     uint64_t stream)
 {
-	struct fmlib_queue *queue;
-
-	for (queue = cache->queues; queue; queue = queue->next) {
-		if (queue->stream == stream)
-			return queue;
-	}
-	return NULL;
+	return &cache->queues[fmlib_hash(stream) % FMLIB_CHAINS];
 }
 
-/* Queues stay: a framework has few streams and uses them again. */
-static int have_queue(struct flexmem_cache *cache, uint64_t stream)
+/* Finds the queue of a stream, or makes it; NULL: no host memory. */
+static struct fmlib_queue *get_queue(struct flexmem_cache *cache,
+				     uint64_t stream)
 {
-	struct fmlib_queue *queue = find_queue(cache, stream);
+	struct fmlib_queue **first = chain_of(cache, stream);
+	struct fmlib_queue *queue = *first;
 
+	while (queue && queue->stream != stream)
+		queue = queue->next;
 	if (queue)
-		return 0;
+		return queue;
 	queue = calloc(1, sizeof(*queue));
 	if (!queue)
-		return -ENOMEM;
+		return NULL;
 	queue->stream = stream;
-	queue->next = cache->queues;
-	cache->queues = queue;
-	return 0;
+	queue->next = *first;
+	*first = queue;
+	return queue;
+}
+
+/* Frees a queue that no use refers to, and that no walk can meet. */
+static void put_queue(struct flexmem_cache *cache, struct fmlib_queue *queue)
+{
+	struct fmlib_queue **link = chain_of(cache, queue->stream);
+
+	if (queue->uses || queue->busy)
+		return;
+	while (*link != queue)
+		link = &(*link)->next;
+	*link = queue->next;
+	free(queue);
 }
 
 struct fmlib_use *fmlib_use_new(struct flexmem_cache *cache, uint64_t stream)
 {
+	struct fmlib_queue *queue = get_queue(cache, stream);
 	struct fmlib_use *use;
 
-	if (have_queue(cache, stream))
+	if (!queue)
 		return NULL;
 	use = calloc(1, sizeof(*use));
-	if (use)
-		use->stream = stream;
+	if (use) {
+		use->queue = queue;
+		queue->uses++;
+	}
+	put_queue(cache, queue);
 	return use;
+}
+
+void fmlib_use_drop(struct flexmem_cache *cache, struct fmlib_use *use)
+{
+	if (!use)
+		return;
+	use->queue->uses--;
+	put_queue(cache, use->queue);
+	free(use);
 }
 
 void fmlib_use_begin(struct fmlib_block *block, struct fmlib_use *use)
@@ -58,13 +82,13 @@ void fmlib_use_begin(struct fmlib_block *block, struct fmlib_use *use)
 	block->uses = use;
 }
 
-static void drop_uses(struct fmlib_block *block)
+static void drop_uses(struct flexmem_cache *cache, struct fmlib_block *block)
 {
 	struct fmlib_use *use;
 
 	while ((use = block->uses)) {
 		block->uses = use->next;
-		free(use);
+		fmlib_use_drop(cache, use);
 	}
 }
 
@@ -76,7 +100,7 @@ int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
 	if (!cache->has_events || stream == block->segment->arena->stream)
 		return 0;
 	for (use = block->uses; use; use = use->next) {
-		if (use->stream == stream)
+		if (use->queue->stream == stream)
 			return 0;
 	}
 	use = fmlib_use_new(cache, stream);
@@ -96,15 +120,25 @@ static void append(struct fmlib_queue *queue, struct fmlib_use *use)
 	queue->last = use;
 }
 
+static void become_busy(struct flexmem_cache *cache, struct fmlib_queue *queue)
+{
+	if (queue->busy)
+		return;
+	queue->busy = true;
+	queue->next_busy = cache->busy;
+	cache->busy = queue;
+}
+
 void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
 {
 	struct fmlib_use *next = block->uses;
 	struct fmlib_use *use;
+	uint64_t stream;
 	int err;
 
 	/* Without events all is done at once. */
 	if (!cache->has_events) {
-		drop_uses(block);
+		drop_uses(cache, block);
 		fmlib_settle(cache, block);
 		return;
 	}
@@ -113,15 +147,17 @@ void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
 		next = use->next;
 		block->waits++;
 		use->serial = ++cache->use_serial;
-		err = cache->events.record(cache->events.user, use->stream,
+		stream = use->queue->stream;
+		err = cache->events.record(cache->events.user, stream,
 					   &use->event);
 		if (!err) {
-			append(find_queue(cache, use->stream), use);
+			become_busy(cache, use->queue);
+			append(use->queue, use);
 			continue;
 		}
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"no event on stream %llu (error %d): a block of %llu bytes waits for the whole device",
-				(unsigned long long)use->stream, -err,
+				(unsigned long long)stream, -err,
 				(unsigned long long)block->size);
 		append(&cache->lost, use);
 	}
@@ -132,7 +168,7 @@ void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
 static void end_use(struct flexmem_cache *cache, struct fmlib_use *use)
 {
 	cache->events.destroy(cache->events.user, use->event);
-	free(use);
+	fmlib_use_drop(cache, use);
 }
 
 /*
@@ -147,7 +183,7 @@ static void complete(struct flexmem_cache *cache, struct fmlib_queue *queue)
 	queue->first = use->next;
 	use->block = NULL;
 	if (queue == &cache->lost)
-		free(use);
+		fmlib_use_drop(cache, use);
 	else if (!use->pins)
 		end_use(cache, use);
 	if (--block->waits)
@@ -169,9 +205,31 @@ static bool happened(struct flexmem_cache *cache, struct fmlib_use *use)
 		use->complained = true;
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"an event on stream %llu cannot be queried: error %d",
-				(unsigned long long)use->stream, -err);
+				(unsigned long long)use->queue->stream, -err);
 	}
 	return !err;
+}
+
+/*
+ * Busy queues stay in their list while any thread walks through it, also without
+ * the lock. The last walk to end takes out those in which nothing waits any more.
+ */
+static void end_walk(struct flexmem_cache *cache)
+{
+	struct fmlib_queue **link = &cache->busy;
+	struct fmlib_queue *queue;
+
+	if (--cache->walks)
+		return;
+	while ((queue = *link)) {
+		if (queue->first) {
+			link = &queue->next_busy;
+			continue;
+		}
+		*link = queue->next_busy;
+		queue->busy = false;
+		put_queue(cache, queue);
+	}
 }
 
 void fmlib_uses_poll(struct flexmem_cache *cache)
@@ -180,10 +238,12 @@ void fmlib_uses_poll(struct flexmem_cache *cache)
 
 	if (!cache->waiting)
 		return;
-	for (queue = cache->queues; queue; queue = queue->next) {
+	cache->walks++;
+	for (queue = cache->busy; queue; queue = queue->next_busy) {
 		while (queue->first && happened(cache, queue->first))
 			complete(cache, queue);
 	}
+	end_walk(cache);
 }
 
 /* Everything up to @serial is over. */
@@ -252,9 +312,11 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 				-err);
 	} else {
 		keep_quiet(cache);
-		for (queue = cache->queues; queue; queue = queue->next)
+		cache->walks++;
+		for (queue = cache->busy; queue; queue = queue->next_busy)
 			complete_to(cache, queue, serial);
 		complete_to(cache, &cache->lost, serial);
+		end_walk(cache);
 		become_quiet(cache);
 	}
 	return err;
@@ -296,13 +358,15 @@ int fmlib_uses_synchronize(struct flexmem_cache *cache)
 	int result = 0;
 	int err;
 
-	for (queue = cache->queues; queue; queue = queue->next) {
+	cache->walks++;
+	for (queue = cache->busy; queue; queue = queue->next_busy) {
 		err = synchronize_queue(cache, queue);
 		if (err == -ECHILD)
 			return err;
 		if (err && !result)
 			result = err;
 	}
+	end_walk(cache);
 	if (cache->lost.first) {
 		err = fmlib_uses_synchronize_device(cache);
 		if (err == -ECHILD || !result)
@@ -311,13 +375,13 @@ int fmlib_uses_synchronize(struct flexmem_cache *cache)
 	return result;
 }
 
-static void forget_queue(struct flexmem_cache *cache, struct fmlib_queue *queue,
-			 bool destroy_events)
+static void free_uses(struct flexmem_cache *cache, struct fmlib_use *use,
+		      bool destroy_events)
 {
-	struct fmlib_use *use;
+	struct fmlib_use *next;
 
-	while ((use = queue->first)) {
-		queue->first = use->next;
+	for (; use; use = next) {
+		next = use->next;
 		if (destroy_events)
 			cache->events.destroy(cache->events.user, use->event);
 		free(use);
@@ -330,16 +394,18 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 	struct fmlib_block *block;
 	uint32_t i;
 
-	while ((queue = cache->queues)) {
-		cache->queues = queue->next;
-		forget_queue(cache, queue, destroy_events);
-		free(queue);
+	for (i = 0; i < FMLIB_CHAINS; i++) {
+		while ((queue = cache->queues[i])) {
+			cache->queues[i] = queue->next;
+			free_uses(cache, queue->first, destroy_events);
+			free(queue);
+		}
 	}
-	forget_queue(cache, &cache->lost, false);
+	free_uses(cache, cache->lost.first, false);
 	for (i = 0; i < fmlib_blocks_count(cache); i++) {
 		block = fmlib_block_at(cache, i);
 		/* The uses of those that wait went with their queues. */
 		if (block && fmlib_block_is_live(block))
-			drop_uses(block);
+			free_uses(cache, block->uses, false);
 	}
 }

@@ -138,18 +138,18 @@ struct fmlib_pool {
 	size_t pins;
 };
 
-/* Chains of pools, by their numbers, and of arenas, by stream and pool. */
+/* Chains of pools, by number; of arenas, by stream and pool; of queues, by stream. */
 #define FMLIB_CHAINS 4096
 
 /*
- * streams.c: a use of a block by a stream that is not its own. @pins: who waits
- * for the event without the lock. @block: NULL when it does not wait any more.
+ * streams.c: a use of a block by a stream that is not its own. @pins: threads that
+ * wait for the event without the lock. @block: NULL when it does not wait any more.
  * @owns: the block was allocated for that stream, in a segment of another.
  */
 struct fmlib_use {
 	struct fmlib_use *next;
 	struct fmlib_block *block;
-	uint64_t stream;
+	struct fmlib_queue *queue;
 	uint64_t event;
 	uint64_t serial;
 	unsigned int pins;
@@ -157,9 +157,16 @@ struct fmlib_use {
 	bool owns;
 };
 
-/* Events of one stream, in the order in which they happen. */
+/*
+ * Events of one stream, in the order in which they happen. A queue exists while it
+ * is @busy, or as many @uses as that refer to it, also of live blocks. @next: in its
+ * chain. @next_busy: in the list of queues with events.
+ */
 struct fmlib_queue {
 	struct fmlib_queue *next;
+	struct fmlib_queue *next_busy;
+	bool busy;
+	size_t uses;
 	uint64_t stream;
 	struct fmlib_use *first;
 	struct fmlib_use *last;
@@ -358,7 +365,10 @@ struct flexmem_cache {
 	struct fmlib_tokens wide;
 	struct fmlib_idle wide_idle;
 
-	struct fmlib_queue *queues;
+	struct fmlib_queue *busy;
+	/* How many threads walk through these, perhaps without the lock. */
+	size_t walks;
+	/* Uses without an event. */
 	struct fmlib_queue lost;
 	uint64_t use_serial;
 	size_t waiting;
@@ -410,6 +420,7 @@ struct flexmem_cache {
 	/* Changed with the whole, as most. */
 	struct fmlib_pool *pools[FMLIB_CHAINS];
 	struct fmlib_arena *arenas[FMLIB_CHAINS];
+	struct fmlib_queue *queues[FMLIB_CHAINS];
 };
 
 /* An interval of a segment that serves a request. @piece: of a fixed segment. */
