@@ -56,7 +56,7 @@
  * @start: offset of the first byte from the start of the region
  * @size: bytes
  * @subtree_max: first fit: largest @size in the subtree below @node
- * @bytes_of: whose bytes may be in it: an owner's number, FLEXMEM_CLEAN (all
+ * @bytes_of: the owner that may have bytes in it, by number; FLEXMEM_CLEAN (all
  *	bytes are zero) or FLEXMEM_MIXED
  * @dirty_start: the bytes before this offset are zero; without meaning in a
  *	clean block

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An allocation of one chunk is extended, or cut short. What can fail is done
- * before anybody can see a difference; resize.c keeps others away meanwhile.
+ * An allocation of one chunk is extended, or cut short. Every step that can
+ * fail comes before any caller can see a difference. Until the change is made,
+ * resize.c refuses all other commands on the allocation.
  */
 
 #include "allocation.h"
@@ -9,7 +10,7 @@
 #include "spare.h"
 #include "table.h"
 
-/* Gets the bytes that are to be added, as a block of their own. */
+/* Takes the bytes to add, as a block of their own. */
 static int get_tail(struct flexmem_allocation *allocation,
 		    struct flexmem_extension *extension)
 {
@@ -35,11 +36,11 @@ static int get_tail(struct flexmem_allocation *allocation,
 }
 
 /**
- * flexmem_allocation_prepare - get what another size takes
- * @allocation: allocation that nobody else uses or changes
- * @size: bytes it is to have, rounded to its granule, not 0
- * @extension: receives it, for flexmem_allocation_commit() or
- *	flexmem_allocation_abort(), which is to be called on failure, too
+ * flexmem_allocation_prepare - take all that a change of size needs
+ * @allocation: allocation that only the caller uses or changes
+ * @size: new size in bytes, rounded to its granule, not 0
+ * @extension: receives the result, for flexmem_allocation_commit() or
+ *	flexmem_allocation_abort(). The caller aborts also after a failure
  *
  * Context: may sleep.
  * Return: 0; -EAGAIN if there is no room behind it: @extension->room says by how
@@ -65,7 +66,7 @@ int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
 
 /**
  * flexmem_allocation_commit - give the block its other size. Cannot fail
- * @allocation: likewise; the caller notes the size, also of the chunk
+ * @allocation: as it was prepared; the caller notes the size, also of the chunk
  * @extension: prepared; nothing is left of it
  */
 void flexmem_allocation_commit(struct flexmem_allocation *allocation,
@@ -84,8 +85,8 @@ void flexmem_allocation_commit(struct flexmem_allocation *allocation,
 }
 
 /**
- * flexmem_allocation_abort - as if it had never been asked for
- * @allocation: likewise
+ * flexmem_allocation_abort - undo flexmem_allocation_prepare()
+ * @allocation: as it was prepared
  * @extension: prepared, or as far as that came; nothing is left of it
  */
 void flexmem_allocation_abort(struct flexmem_allocation *allocation,

@@ -6,8 +6,8 @@
  * generation that the next handle of its index gets, and the index that was
  * freed next, shifted by one, with the lowest bit set, which no pointer has.
  *
- * A handle that was freed is not soon another allocation's: its index waits
- * until FLEXMEM_HANDLE_KEPT are free, and comes back with another generation.
+ * A freed handle does not soon name another allocation: its index waits until
+ * FLEXMEM_HANDLE_KEPT are free, and comes back with another generation.
  */
 
 #include <linux/bitops.h>
@@ -41,7 +41,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_init);
 
 /**
  * flexmem_handles_fini - free the memory of the entries
- * @handles: handles that nobody uses any more
+ * @handles: handles without a user
  */
 void flexmem_handles_fini(struct flexmem_handles *handles)
 {
@@ -94,7 +94,7 @@ static bool give(struct flexmem_handles *handles,
 	return true;
 }
 
-/* Drops the lock meanwhile: 0 or -ENOMEM. */
+/* Drops the lock and takes it again. Returns 0 or -ENOMEM. */
 static int add_segment(struct flexmem_handles *handles)
 	__must_hold(&handles->lock)
 {
@@ -189,7 +189,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_find);
  * @handles: handles of the client
  * @index: 0 before the first one; moves on
  *
- * Context: under the lock, or where nobody uses the handles any more.
+ * Context: under the lock, or after the last use of the handles.
  * Return: the allocation, or NULL after the last one.
  */
 struct flexmem_allocation *

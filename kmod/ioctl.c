@@ -2,18 +2,19 @@
 /*
  * The commands: validate, look up, call down, reply. No allocation logic.
  *
- * One table row a command: how long its struct is, how short it ever was, and
- * who carries it out. The struct is copied in once, whole, and @size is taken
- * from that one copy; the reply goes back at most as long as the caller's
- * struct. A handler that takes or gives something does so where nobody can see
- * it, copies the reply out, and only then makes it visible: a reply that cannot
- * be written undoes the command. What cannot be undone is done after the reply
- * has been written, and only if the reply is still true then (LEASE, SET_QUOTA).
- * What the reply counts is kept: READ, WRITE, COPY; and TRIM, which writes one
- * before, and ends as it does whether it can be written once more or not.
+ * One table row a command: how long its struct is, how long it was in the first
+ * version, and the handler. The struct is copied in once, whole, and @size is
+ * taken from that one copy. The reply is never longer than the caller's struct.
  *
- * Those that report what there is, and say who may have how much, are in
- * ioctl_report.c.
+ * A handler that allocates or frees first prepares the change where no other
+ * caller can see it, then copies the reply out, and only then makes the change
+ * visible: a reply that cannot be written undoes the command. LEASE and
+ * SET_QUOTA cannot be undone. They write the reply first, and act only if it is
+ * still true then. READ, WRITE and COPY report how far they came, and keep
+ * that. TRIM checks first that a reply can be written, and then ignores whether
+ * the last one could be.
+ *
+ * The commands that report, and those of limits, are in ioctl_report.c.
  */
 
 #include <linux/align.h>
@@ -36,9 +37,9 @@
 #include "resize.h"
 
 /*
- * The structs of the caller and of the driver are as long as each other, but for
- * callers of other versions. Then copying words costs less than a call does that
- * is made for any length. Each struct is a whole number of words.
+ * Nearly always the caller's struct has the driver's size, which the compiler
+ * knows. Then a loop over words costs less than copy_from_user(), which is made
+ * for any length. Each struct is a whole number of words.
  */
 static int read_words(void *to, const void __user *from, size_t size)
 {
@@ -454,7 +455,7 @@ static int cmd_lookup(struct flexmem_call *call)
 	return rc ?: flexmem_reply(call, sizeof(*cmd));
 }
 
-/* What there can be no lease on, although its table can still be read. */
+/* The table of such a function can still be read, but not leased. */
 static int lease_error(const struct flexmem_table *table)
 {
 	return flexmem_function_fatal(&table->function) ?:
@@ -468,9 +469,10 @@ static int lease_take(struct flexmem_call *call)
 	int rc;
 
 	/*
-	 * Another thread may take the same lease meanwhile, so it cannot be
-	 * taken back. The reply goes first, and must still be true when it is
-	 * taken. Each further try means that a slot was filled or emptied.
+	 * A lease cannot be undone, because another thread of the client may
+	 * have renewed it by then. So the reply is written first, and must
+	 * still be true when the lease is taken. Each further try means that a
+	 * slot was filled or emptied in between.
 	 */
 	cmd->out_lease_ms = table->settings.lease_ms;
 	do {
@@ -498,7 +500,7 @@ static int lease_drop(struct flexmem_call *call)
 	cmd->out_lease_ms = 0;
 	cmd->out_generation = flexmem_slots_generation(slots);
 	rc = flexmem_reply(call, sizeof(*cmd));
-	/* That it may have run out in between makes no difference. */
+	/* If the lease has expired in between, dropping it does nothing. */
 	if (!rc)
 		flexmem_client_drop_lease(call->client);
 	return rc;
@@ -531,8 +533,8 @@ static int cmd_trim(struct flexmem_call *call)
 		return -EPERM;
 
 	/*
-	 * What is given back cannot be undone, and is counted in the reply: see
-	 * first that one can go.
+	 * A release cannot be undone, and the reply counts it: check first that
+	 * a reply can be written.
 	 */
 	cmd->out_regions = 0;
 	cmd->out_bytes = 0;
@@ -542,7 +544,7 @@ static int cmd_trim(struct flexmem_call *call)
 	rc = flexmem_table_trim(&call->fdev->table,
 				cmd->flags & FLEXMEM_TRIM_BREAK_LEASES,
 				&cmd->out_regions, &cmd->out_bytes);
-	/* Who has taken the memory for it away meanwhile is not told: no EFAULT. */
+	/* No EFAULT if the caller has unmapped its struct since then. */
 	(void)flexmem_reply(call, sizeof(*cmd));
 	return rc;
 }

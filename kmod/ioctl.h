@@ -10,7 +10,7 @@
 struct flexmem_client;
 struct flexmem_dev;
 
-/* Nothing of ours is near as long; bounds the check for a zero tail. */
+/* Far longer than any struct of the ABI. Bounds the check for a zero tail. */
 #define FLEXMEM_MAX_STRUCT SZ_4K
 
 /* Entries of a batch. */
@@ -19,7 +19,7 @@ struct flexmem_dev;
 /**
  * struct flexmem_call - one command under way
  * @fdev: function
- * @client: who asks
+ * @client: the open file that asks
  * @ubuffer: the caller's struct
  * @user_size: how long it is
  * @cmd: our copy

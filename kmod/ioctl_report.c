@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The commands that report what there is and whose it is, and those that say
- * who may have how much. See ioctl.c.
+ * The commands that report memory and its owners, and those that read or set
+ * limits. See ioctl.c.
  */
 
 #include <linux/capability.h>
@@ -352,7 +352,7 @@ int flexmem_cmd_set_quota(struct flexmem_call *call)
 	account = flexmem_quota_find(&call->fdev->table.accounts, cmd, uid);
 	if (IS_ERR(account))
 		return PTR_ERR(account);
-	/* What is set cannot be taken back, so the reply goes first. */
+	/* Setting cannot be undone, so the reply is written first. */
 	rc = flexmem_reply(call, sizeof(*cmd));
 	if (!rc)
 		flexmem_quota_set(account, cmd);

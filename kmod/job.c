@@ -30,12 +30,12 @@ enum flexmem_job_state {
 };
 
 /**
- * flexmem_job_is_forsaken - has the caller of a job been killed
+ * flexmem_job_is_abandoned - has the caller of a job been killed
  * @job: job that is being run
  *
  * Return: true if everything that the job acquires is released at once.
  */
-bool flexmem_job_is_forsaken(const struct flexmem_job *job)
+bool flexmem_job_is_abandoned(const struct flexmem_job *job)
 {
 	return atomic_read(&job->state) == JOB_ABANDONED;
 }
@@ -49,7 +49,7 @@ static void do_job(struct work_struct *work)
 	mutex_lock(&table->acquire_lock);
 	error = flexmem_function_error(&table->function);
 	/* An abandoned job is not begun. */
-	if (!error && flexmem_job_is_forsaken(job))
+	if (!error && flexmem_job_is_abandoned(job))
 		error = -EINTR;
 	job->rc = error ?: job->run(job);
 	mutex_unlock(&table->acquire_lock);

@@ -41,6 +41,6 @@ void flexmem_job_init(struct flexmem_job *job, struct flexmem_table *table,
 		      int (*run)(struct flexmem_job *job),
 		      void (*free)(struct flexmem_job *job));
 bool flexmem_job_run(struct flexmem_job *job);
-bool flexmem_job_is_forsaken(const struct flexmem_job *job);
+bool flexmem_job_is_abandoned(const struct flexmem_job *job);
 
 #endif /* _FLEXMEM_JOB_H */

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Placement: the two phases of an allocation (A31), a region and a block in it.
+ * Placement: the two phases of an allocation, a region and a block in it.
  *
  * The order is one row of a table: which of two regions comes first, and
- * whether a new region is acquired before the ones that are there are tried
+ * whether a new region is acquired before the present ones are tried
  * (load_balance) or only after all of them have failed (fill_first).
  *
- * Limits are asked before a region is acquired, and decide when the block is
- * charged.
+ * Limits are checked before a region is acquired. The check that counts is the
+ * charge, when a block is taken.
  *
- * Where an allocation goes depends on the allocations before it and on nothing
- * else (D25): equal regions are ordered by slot, and background work has no say.
+ * The address of an allocation depends only on the calls before it: equal
+ * regions are ordered by slot, and background work has no influence.
  */
 
 #include <linux/bitops.h>
@@ -29,7 +29,7 @@
  * struct flexmem_order_ops - a region strategy
  * @name: as in the module parameter
  * @acquire_first: acquire a region before each allocation, as long as that is
- *	possible (A26)
+ *	possible
  * @before: is a region with @free bytes free tried before one with @other
  */
 struct flexmem_order_ops {
@@ -91,10 +91,11 @@ static bool comes_before(const struct flexmem_order_ops *order,
 
 /*
  * The first region, in the order of the strategy, with enough free bytes and
- * not yet in @tried; what is to grow, where the most room is. A scan of the few
- * regions there are costs less than keeping them sorted would with every
- * allocation and free. What it reads without the region's lock may be stale; the
- * lock decides.
+ * not yet in @tried. For a growable request, the region with the most room.
+ *
+ * A scan of the few regions costs less than keeping them sorted at each
+ * allocation and free. The figures are read without the region's lock and may
+ * be stale. The search under the lock decides.
  */
 static struct flexmem_region *next_region(struct flexmem_table *table,
 					  enum flexmem_kind kind,
@@ -135,7 +136,7 @@ static bool place_in(struct flexmem_region *region,
 	return place->block;
 }
 
-/* Tries the regions there are. */
+/* Tries the present regions. */
 static bool place_in_existing(struct flexmem_table *table,
 			      enum flexmem_kind kind,
 			      const struct flexmem_request *request,
@@ -149,8 +150,8 @@ static bool place_in_existing(struct flexmem_table *table,
 	static_assert(BITS_PER_TYPE(tried) >= FLEXMEM_MAX_SLOTS);
 
 	/*
-	 * Once it holds the block the region stays, also without RCU: a region
-	 * with a block in use is not destroyed.
+	 * RCU keeps the region until a block of it is taken. After that the
+	 * block does: a region with a block in use is not destroyed.
 	 */
 	place->gave_up = false;
 	rcu_read_lock();
@@ -169,13 +170,13 @@ static bool place_in_existing(struct flexmem_table *table,
 
 /**
  * struct growth - an allocation for which a region may be acquired
- * @job: has it done
- * @request: what is wanted; refers to its account
- * @kind: of the slots where it may go
- * @acquire_first: rather to a new region than to those there are
- * @spare: nodes; those that were not used
- * @fresh: a region without memory; NULL: it was used
- * @place: what has been got; without a block: nothing, or it was taken
+ * @job: job of the worker
+ * @request: request; holds a reference to its account
+ * @kind: kind of slots that it may use
+ * @acquire_first: acquire a region before the present ones are tried
+ * @spare: block nodes for the split; unused ones are freed at the end
+ * @fresh: region object to be filled; NULL once it is used
+ * @place: result; the block is NULL if there is none, or if the caller has it
  */
 struct growth {
 	struct flexmem_job job;
@@ -187,7 +188,7 @@ struct growth {
 	struct flexmem_place place;
 };
 
-/* Acquires a region and takes what is wanted before anyone else sees it. */
+/* Acquires a region, and takes the block before other callers see that. */
 static int place_in_new(struct growth *growth)
 {
 	const struct flexmem_request *request = &growth->request;
@@ -212,12 +213,12 @@ static int place_in_new(struct growth *growth)
 	if (IS_ERR(region))
 		return PTR_ERR(region);
 	/*
-	 * There is one free block, no smaller than the request: only a limit
-	 * that was set or used up just now can be in the way. A snapshot sees
-	 * the charge and the region, or neither.
+	 * The region is one free block, no smaller than the request. Only a
+	 * limit that was set or used up since the check can refuse it. A
+	 * snapshot sees both charge and region, or neither.
 	 */
 	mutex_lock(&table->snapshot_lock);
-	placed = !flexmem_job_is_forsaken(&growth->job) &&
+	placed = !flexmem_job_is_abandoned(&growth->job) &&
 		 place_in(region, request, &growth->spare, place);
 	flexmem_region_publish(table, region);
 	mutex_unlock(&table->snapshot_lock);
@@ -225,8 +226,8 @@ static int place_in_new(struct growth *growth)
 }
 
 /*
- * Under acquire_lock: what is there may have changed while we waited for it, so
- * it is looked at once more. Also after a sleep that has put it off.
+ * Under acquire_lock. The regions may have changed while the job waited for the
+ * lock, or slept with the device, so the present ones are tried once more.
  */
 static int grow(struct flexmem_job *job)
 {
@@ -249,7 +250,7 @@ static int grow(struct flexmem_job *job)
 	return rc;
 }
 
-/* Also gives back what was got for a caller who has been killed. */
+/* Frees the block too, if its caller was killed before it took the block. */
 static void end_growth(struct flexmem_job *job)
 {
 	struct growth *growth = container_of(job, struct growth, job);
@@ -289,8 +290,8 @@ static struct growth *make_growth(struct flexmem_table *table,
 }
 
 /*
- * Whether a region is to be acquired before the present ones are tried: not while
- * the firmware may be dead, whatever the order (D28).
+ * Whether to acquire a region before the present ones are tried. Never while
+ * the firmware may be dead, whatever the order.
  */
 static bool wants_new(const struct flexmem_table *table, bool may_acquire,
 		      bool unsure)
@@ -302,11 +303,10 @@ static bool wants_new(const struct flexmem_table *table, bool may_acquire,
 }
 
 /**
- * flexmem_place_figures - what there is for an allocation that failed
+ * flexmem_place_figures - count free memory for the report of a failure
  * @table: region table
- * @kind: what it was for
- * @place: receives the figures of the moment, of the regions it could have gone
- *	to
+ * @kind: kind of memory that was requested
+ * @place: receives the current figures of all regions for that kind
  */
 void flexmem_place_figures(struct flexmem_table *table,
 			   enum flexmem_kind kind, struct flexmem_place *place)
@@ -336,7 +336,7 @@ void flexmem_place_figures(struct flexmem_table *table,
 	place->max_region = flexmem_table_max_region(table);
 }
 
-/* Whether there would be enough, were it in one piece. */
+/* Whether enough bytes are free, but no hole is suitable. */
 static bool is_in_pieces(enum flexmem_reason reason)
 {
 	return reason == FLEXMEM_REASON_FRAGMENTATION ||
@@ -375,7 +375,7 @@ static int explain(struct flexmem_table *table,
 	return -ENOMEM;
 }
 
-/* What forbids it, however much there is. */
+/* A reason that holds however much memory is free. */
 static enum flexmem_reason refusal_of(struct flexmem_table *table,
 				      const struct flexmem_request *request,
 				      bool unsure)
@@ -386,7 +386,7 @@ static enum flexmem_reason refusal_of(struct flexmem_table *table,
 				       request->size, 0);
 }
 
-/* Has the worker do what needs the firmware. */
+/* Leaves the commands to the firmware to the worker. */
 static int place_by_growing(struct flexmem_table *table,
 			    const struct flexmem_request *request,
 			    struct flexmem_spare *spare,
@@ -410,8 +410,9 @@ static int place_by_growing(struct flexmem_table *table,
 }
 
 /*
- * Where no region is to be had. Under acquire_lock, as a region that is about to
- * be given back is not to be missed. -EAGAIN: there may be one again.
+ * No region can be acquired at the moment. The lock is taken so that a TRIM
+ * under way cannot hide a region that it then keeps. -EAGAIN: a region may be
+ * available again.
  */
 static int place_without_growing(struct flexmem_table *table,
 				 const struct flexmem_request *request,
@@ -448,7 +449,7 @@ static int place_once(struct flexmem_table *table,
 	may_acquire = !flexmem_domain_exhausted(&table->domain, kind,
 						request->size);
 	acquire_first = wants_new(table, may_acquire, unsure);
-	/* The charge asks the limits. */
+	/* The charge checks the limits. */
 	if (!acquire_first &&
 	    place_in_existing(table, kind, request, spare, place))
 		return 0;
@@ -461,13 +462,13 @@ static int place_once(struct flexmem_table *table,
 	if (rc == -EAGAIN)
 		rc = place_by_growing(table, request, spare, place,
 				      acquire_first);
-	/* What needs no new region does not fail because there is none. */
+	/* The present regions may do, though no region could be acquired. */
 	if ((rc == -ETIMEDOUT || rc == -ENOMEM) && acquire_first &&
 	    place_in_existing(table, kind, request, spare, place))
 		return 0;
 	if (rc == -ENOSPC)
 		return explain(table, kind, request, place);
-	/* What a limit has to do with it is not why it failed. */
+	/* Another error, so no limit is the reason. */
 	place->reason = FLEXMEM_REASON_NONE;
 	return rc;
 }
@@ -475,15 +476,15 @@ static int place_once(struct flexmem_table *table,
 /**
  * flexmem_place - find room for an allocation
  * @table: region table
- * @request: what is wanted
- * @stock: where nodes may be that splitting takes; or NULL
- * @place: receives where it is; on -ENOMEM, why there is none
+ * @request: request
+ * @stock: stock of the client's spare block nodes, or NULL
+ * @place: receives the block; on -ENOMEM, the reason
  *
- * Context: may sleep: the nodes that splitting takes are charged to the caller,
- * and if a region may have to be acquired the worker is waited for.
+ * Context: may sleep: it allocates block nodes, charged to the caller's memory
+ * cgroup, and waits for the worker if a region may have to be acquired.
  * Return: 0; -ENOMEM, with the reason in @place, which is FLEXMEM_REASON_NONE if
- * it is the kernel that has no memory; -EINTR if the caller was
- * killed meanwhile; -ENODEV if the device goes; or an error of the firmware.
+ * the kernel has no memory; -EINTR if the caller was killed while it waited;
+ * -ENODEV if the device is being removed; or an error of the firmware.
  */
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,

@@ -15,16 +15,16 @@ struct flexmem_stock;
 struct flexmem_table;
 
 /**
- * struct flexmem_place - where it went, or why it did not go anywhere
+ * struct flexmem_place - where a request was placed, or why it was not
  * @region: region
- * @block: block of it
- * @address: where that starts; as it is known to who allocates
- * @reason: on -ENOMEM: the limit that stopped it; FLEXMEM_REASON_NONE if it was
- *	the kernel that had no memory. On the way there: what has refused a
- *	place that it would have fitted into
- * @region_reason: on -ENOMEM for want of one piece: why there was no further
- *	region, either
- * @gave_up: a region may have a place that was not looked at
+ * @block: block of the region
+ * @address: address of the block, as the ABI reports it
+ * @reason: on -ENOMEM: the limit that stopped it; FLEXMEM_REASON_NONE if the
+ *	kernel had no memory. During the search: the limit that refused a hole
+ *	that was large enough
+ * @region_reason: on -ENOMEM for fragmentation or alignment: why no further
+ *	region was acquired
+ * @gave_up: the search of a region ended at its bound; a later hole may suit
  * @regions: on -ENOMEM: regions acquired
  * @total_free: on -ENOMEM: bytes free in all regions that were candidates
  * @largest_free: on -ENOMEM: largest free block among them

@@ -2,11 +2,11 @@
 /*
  * An allocation is extended where it is, or cut short.
  *
- * Like any allocation a change of size is first prepared and then made: what
- * can fail, and the copy of the reply to user space, come before anybody can
- * see a difference. In between nobody can use, free or resize the allocation:
- * that is EBUSY. And it begins only if nobody uses it: so who has a reference
- * to an allocation may rely on its size.
+ * Like an allocation a change of size is first prepared and then made: every
+ * step that can fail, and the copy of the reply to user space, come before any
+ * caller can see a difference. In between all other commands on the allocation
+ * fail with EBUSY. A change begins only if there is no reference but the
+ * handle's. So the size is constant for the holder of a reference.
  */
 
 #include <linux/align.h>
@@ -16,7 +16,7 @@
 #include "compat.h"
 #include "resize.h"
 
-/* The allocation of a handle, for us alone. */
+/* Reserves the allocation of a handle for this change. */
 static struct flexmem_allocation *begin(struct flexmem_client *client,
 					struct flexmem_resize *cmd)
 {
@@ -30,7 +30,10 @@ static struct flexmem_allocation *begin(struct flexmem_client *client,
 	allocation = flexmem_client_find(client, cmd->handle);
 	if (allocation)
 		cmd->out_size = allocation->size;
-	/* Further references are taken under the lock, or by who has one. */
+	/*
+	 * A reference is taken under the lock, or by the holder of another
+	 * one: with just one reference here, the count cannot grow.
+	 */
 	if (!cmd->length)
 		rc = -EINVAL;
 	else if (!allocation)
@@ -58,7 +61,7 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 	spin_unlock(&client->handles.lock);
 }
 
-/* What there is for who did not get the size. */
+/* Tells a caller that did not get the size why, or how much there is. */
 static void explain(const struct flexmem_resizing *resizing, int error,
 		    struct flexmem_resize *cmd)
 {
@@ -121,7 +124,7 @@ void flexmem_resize_commit(struct flexmem_resizing *resizing)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_commit);
 
 /**
- * flexmem_resize_abort - as if it had never been asked for
+ * flexmem_resize_abort - undo flexmem_resize_prepare()
  * @resizing: prepared; nothing is left of it
  */
 void flexmem_resize_abort(struct flexmem_resizing *resizing)

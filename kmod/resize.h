@@ -12,9 +12,9 @@ struct flexmem_client;
 
 /**
  * struct flexmem_resizing - a change of size under way
- * @client: whose handle names it
- * @allocation: of what
- * @extension: what it takes
+ * @client: open file that the allocation belongs to
+ * @allocation: allocation
+ * @extension: the bytes that it gains, or its new size
  */
 struct flexmem_resizing {
 	struct flexmem_client *client;

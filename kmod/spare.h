@@ -23,8 +23,8 @@ enum flexmem_object {
 
 /*
  * How many of each kind a client keeps: more than the usual batch frees. Debug
- * builds keep none unless a test says so: who uses an object after its end is
- * found only if that goes back to the slab.
+ * builds keep none unless a test says so: KASAN notices a use after free only
+ * if the object went back to the slab.
  */
 #define FLEXMEM_STOCK_MOST 80
 
