@@ -160,7 +160,7 @@ static void orphaned_bytes_stay_charged(struct kunit *test)
 	EXPECT(test, client->peak, GIB);
 }
 
-static void nobody_is_asked_for_a_client_that_is_not_there(struct kunit *test)
+static void a_closed_client_is_enoent(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
 	u64 id = client->id;
@@ -196,7 +196,7 @@ static void user_need_not_have_a_file(struct kunit *test)
 
 /* Regions that go. */
 
-static void lost_region_is_charged_to_nobody(struct kunit *test)
+static void lost_region_has_no_charges(struct kunit *test)
 {
 	struct flexmem_account *a = accounts_open(test, 1);
 	struct flexmem_account *b = accounts_open(test, 2);
@@ -374,7 +374,7 @@ static void users_are_listed_by_uid(struct kunit *test)
 	EXPECT(test, uid, 3);
 }
 
-static void owner_is_idle_when_nobody_is_there(struct kunit *test)
+static void owner_without_files_becomes_idle(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
 	struct accounts_ctx *ctx = test->priv;
@@ -396,7 +396,7 @@ static void owner_is_idle_when_nobody_is_there(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, id, HZ));
 }
 
-static void owner_stays_while_somebody_refers_to_it(struct kunit *test)
+static void owner_stays_while_referenced(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *client, *user;
@@ -514,17 +514,17 @@ static struct kunit_case account_cases[] = {
 	KUNIT_CASE(limit_below_use_takes_nothing_away),
 	KUNIT_CASE(refused_charge_changes_nothing),
 	KUNIT_CASE(orphaned_bytes_stay_charged),
-	KUNIT_CASE(nobody_is_asked_for_a_client_that_is_not_there),
+	KUNIT_CASE(a_closed_client_is_enoent),
 	KUNIT_CASE(user_need_not_have_a_file),
-	KUNIT_CASE(lost_region_is_charged_to_nobody),
+	KUNIT_CASE(lost_region_has_no_charges),
 	KUNIT_CASE(user_stays_with_a_file_or_a_limit),
 	KUNIT_CASE(user_who_is_charged_stays),
 	KUNIT_CASE(idle_owners_are_forgotten_oldest_first),
 	KUNIT_CASE(owner_is_a_user_in_a_cgroup),
 	KUNIT_CASE(numbers_are_never_used_twice),
 	KUNIT_CASE(users_are_listed_by_uid),
-	KUNIT_CASE(owner_is_idle_when_nobody_is_there),
-	KUNIT_CASE(owner_stays_while_somebody_refers_to_it),
+	KUNIT_CASE(owner_without_files_becomes_idle),
+	KUNIT_CASE(owner_stays_while_referenced),
 	KUNIT_CASE(owner_is_found_among_many),
 	KUNIT_CASE_PARAM(check_notices, figure_gen_params),
 	{}

@@ -189,7 +189,7 @@ static void refuses_ranges_that_overlap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_COPY], 1);
 }
 
-static void refuses_what_is_not_all_inside_or_not_aligned(struct kunit *test)
+static void refuses_ranges_outside_or_unaligned(struct kunit *test)
 {
 	struct flexmem_allocation *large = make_filled(test, MIB, 7);
 	struct flexmem_allocation *small = make_filled(test, 1024, 3);
@@ -339,7 +339,7 @@ static void resize_and_free(void *arg)
 	fake_client_free(meanwhile->client, meanwhile->b->handle);
 }
 
-static void keeps_what_is_freed_meanwhile(struct kunit *test)
+static void copy_keeps_its_references(struct kunit *test)
 {
 	struct flexmem_allocation *from = make_filled(test, 4 * PIECE, 7);
 	struct flexmem_allocation *to = make_filled(test, 4 * PIECE, 3);
@@ -367,12 +367,12 @@ static struct kunit_case copy_test_cases[] = {
 	KUNIT_CASE(copies_within_an_allocation),
 	KUNIT_CASE(copies_across_the_ends_of_chunks),
 	KUNIT_CASE(refuses_ranges_that_overlap),
-	KUNIT_CASE(refuses_what_is_not_all_inside_or_not_aligned),
+	KUNIT_CASE(refuses_ranges_outside_or_unaligned),
 	KUNIT_CASE(says_how_far_it_came),
 	KUNIT_CASE(finds_both_handles_or_neither),
 	KUNIT_CASE(resize_and_copy_keep_apart),
 	KUNIT_CASE(ends_when_either_is_lost),
-	KUNIT_CASE(keeps_what_is_freed_meanwhile),
+	KUNIT_CASE(copy_keeps_its_references),
 	{}
 };
 

@@ -684,7 +684,7 @@ static void gives_memory_with_foreign_bytes(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, fake_data_is(fake, &mem, 0, 128, 1));
 }
 
-static void remembers_whose_bytes_are_where(struct kunit *test)
+static void remembers_the_owner_of_each_byte(struct kunit *test)
 {
 	struct flexmem_memory mem;
 	struct fake_device *fake = vf_device(test, &mem);
@@ -815,7 +815,7 @@ static struct kunit_case fake_device_cases[] = {
 	KUNIT_CASE(notices_what_is_not_returned),
 	KUNIT_CASE(fails_the_nth_call),
 	KUNIT_CASE(gives_memory_with_foreign_bytes),
-	KUNIT_CASE(remembers_whose_bytes_are_where),
+	KUNIT_CASE(remembers_the_owner_of_each_byte),
 	KUNIT_CASE(failed_scrub_leaves_the_bytes),
 	KUNIT_CASE(notices_wrong_ranges),
 	KUNIT_CASE(copies_what_is_there),

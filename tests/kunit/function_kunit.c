@@ -567,7 +567,7 @@ static void page_without_a_frame_is_eio(struct kunit *test)
 /*
  * An operation that moves data reveals as much about the firmware as any other.
  */
-static void each_command_tells_of_a_dead_firmware(struct kunit *test)
+static void each_command_notices_a_dead_firmware(struct kunit *test)
 {
 	struct liar *liar = test->priv;
 	struct flexmem_function *function = &liar->function;
@@ -620,7 +620,7 @@ static void firmware_without_room_is_not_dead(struct kunit *test)
 }
 
 /* Neither a timeout nor an answer ends a sleep. */
-static void only_what_is_up_becomes_unresponsive(struct kunit *test)
+static void only_a_function_in_use_is_unresponsive(struct kunit *test)
 {
 	struct liar *liar = test->priv;
 	struct flexmem_function *function = &liar->function;
@@ -684,7 +684,7 @@ static void reset_does_not_end_a_suspend(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
 }
 
-static void nothing_brings_back_what_has_gone(struct kunit *test)
+static void removed_function_stays_gone(struct kunit *test)
 {
 	struct liar *liar = test->priv;
 	struct flexmem_function *function = &liar->function;
@@ -881,12 +881,12 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(has_no_page_tables_without_operations),
 	KUNIT_CASE(unmaps_what_may_be_mapped),
 	KUNIT_CASE(page_without_a_frame_is_eio),
-	KUNIT_CASE(each_command_tells_of_a_dead_firmware),
+	KUNIT_CASE(each_command_notices_a_dead_firmware),
 	KUNIT_CASE(firmware_without_room_is_not_dead),
-	KUNIT_CASE(only_what_is_up_becomes_unresponsive),
+	KUNIT_CASE(only_a_function_in_use_is_unresponsive),
 	KUNIT_CASE(each_state_has_its_error),
 	KUNIT_CASE(reset_does_not_end_a_suspend),
-	KUNIT_CASE(nothing_brings_back_what_has_gone),
+	KUNIT_CASE(removed_function_stays_gone),
 	KUNIT_CASE(pf_needs_no_slots),
 	KUNIT_CASE_PARAM(refuses_a_bad_description, bad_desc_gen_params),
 	KUNIT_CASE(takes_the_longest_name),

@@ -235,7 +235,7 @@ static int look_until_awake(void *data)
  * A caller that finds the device awake sees all writes from before it woke,
  * without a lock between them. TSan and KCSAN check this.
  */
-static void awake_is_seen_after_what_was_before(struct kunit *test)
+static void writes_before_a_resume_are_seen_after_it(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -361,7 +361,7 @@ static void let_settle(struct flexmem_table *table)
 }
 
 /* No caller asks for memory after a command without an answer. */
-static void settled_unasked(struct kunit *test)
+static void worker_settles_unanswered_commands(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -382,7 +382,7 @@ static void settled_unasked(struct kunit *test)
  * The same holds for a slot with unknown contents: its region goes back in the
  * end.
  */
-static void trimmed_region_goes_back_unasked(struct kunit *test)
+static void worker_releases_a_trimmed_region(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -396,7 +396,7 @@ static void trimmed_region_goes_back_unasked(struct kunit *test)
 }
 
 /* Memory goes back too if its slot was not set. */
-static void stranded_memory_goes_back_unasked(struct kunit *test)
+static void worker_releases_stranded_memory(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -409,7 +409,7 @@ static void stranded_memory_goes_back_unasked(struct kunit *test)
 }
 
 /* TRIM is over. The worker asks once more for what did not come back. */
-static void release_is_repeated_unasked(struct kunit *test)
+static void worker_repeats_an_unanswered_release(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -443,7 +443,7 @@ static void release_is_given_up(struct kunit *test)
 }
 
 /* No slot can be used, so no caller asks for a region. */
-static void release_in_vain_is_repeated_unasked(struct kunit *test)
+static void worker_repeats_a_failed_release(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -578,7 +578,7 @@ static void any_answer_ends_the_wait(struct kunit *test)
 			   "acquire 12G, set 0");
 }
 
-static void probe_in_vain_is_their_answer(struct kunit *test)
+static void failed_probe_fails_waiting_callers(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -644,7 +644,7 @@ static void waiting_caller_takes_an_existing_region(struct kunit *test)
 			   "capacity ETIMEDOUT");
 }
 
-static void waiting_caller_is_told_of_removal(struct kunit *test)
+static void removal_ends_a_waiting_call(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -707,26 +707,26 @@ static struct kunit_case job_test_cases[] = {
 	KUNIT_CASE(killed_before_its_turn_asks_nothing),
 	KUNIT_CASE(killed_in_the_queue_leaves_nothing),
 	KUNIT_CASE(waits_while_the_device_sleeps),
-	KUNIT_CASE(awake_is_seen_after_what_was_before),
+	KUNIT_CASE(writes_before_a_resume_are_seen_after_it),
 	KUNIT_CASE(reset_cuts_in),
 	KUNIT_CASE(suspend_cuts_in),
 	KUNIT_CASE(suspend_puts_growth_off),
-	KUNIT_CASE(settled_unasked),
-	KUNIT_CASE(trimmed_region_goes_back_unasked),
-	KUNIT_CASE(stranded_memory_goes_back_unasked),
-	KUNIT_CASE(release_is_repeated_unasked),
+	KUNIT_CASE(worker_settles_unanswered_commands),
+	KUNIT_CASE(worker_releases_a_trimmed_region),
+	KUNIT_CASE(worker_releases_stranded_memory),
+	KUNIT_CASE(worker_repeats_an_unanswered_release),
 	KUNIT_CASE(release_is_given_up),
-	KUNIT_CASE(release_in_vain_is_repeated_unasked),
+	KUNIT_CASE(worker_repeats_a_failed_release),
 	KUNIT_CASE(settled_after_a_sleep),
 	KUNIT_CASE(one_probe_at_a_time),
 	KUNIT_CASE(probe_that_fails_is_no_answer),
 	KUNIT_CASE(callers_wait_for_the_probe),
 	KUNIT_CASE(any_answer_ends_the_wait),
-	KUNIT_CASE(probe_in_vain_is_their_answer),
+	KUNIT_CASE(failed_probe_fails_waiting_callers),
 	KUNIT_CASE(killed_while_waiting_for_the_probe),
 	KUNIT_CASE(calls_without_a_command_do_not_wait),
 	KUNIT_CASE(waiting_caller_takes_an_existing_region),
-	KUNIT_CASE(waiting_caller_is_told_of_removal),
+	KUNIT_CASE(removal_ends_a_waiting_call),
 	{}
 };
 

@@ -278,7 +278,7 @@ static void refused_piece_keeps_no_other(struct kunit *test)
 /*
  * In the order of acquisition. A refusal does not stop the tries of later ones.
  */
-static void all_goes_back_in_order(struct kunit *test)
+static void memory_is_released_in_order(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	unsigned int i;
@@ -426,7 +426,7 @@ static struct kunit_case lost_test_cases[] = {
 	LOSS_CASE(lost_release_may_have_been_done),
 	LOSS_CASE(undoing_goes_on_until_it_is_answered),
 	LOSS_CASE(refused_piece_keeps_no_other),
-	KUNIT_CASE(all_goes_back_in_order),
+	KUNIT_CASE(memory_is_released_in_order),
 	LOSS_CASE(draining_stops_between_two_commands),
 	LOSS_CASE(no_answer_ends_draining),
 	KUNIT_CASE(too_much_that_is_stranded_is_eio),

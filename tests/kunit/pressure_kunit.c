@@ -204,7 +204,7 @@ static void expect_event(struct kunit *test, enum flexmem_pressure want,
 }
 
 /* Memory that could be acquired counts; memory that could not does not. */
-static void memory_is_what_there_could_be(struct kunit *test)
+static void memory_counts_capacity_to_acquire(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -246,7 +246,7 @@ static void quarantined_bytes_stay_in_use(struct kunit *test)
 	expect_quiet(test);
 }
 
-static void new_file_is_told_how_things_are(struct kunit *test)
+static void new_file_gets_the_level_as_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -287,7 +287,7 @@ static struct flexmem_gauge *hold_events(struct ctx *ctx)
 }
 
 /* A pressure that is over before it could be told is no event. */
-static void what_is_over_is_not_told(struct kunit *test)
+static void pressure_that_ended_is_no_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_gauge *gauge;
@@ -307,7 +307,7 @@ static void what_is_over_is_not_told(struct kunit *test)
 }
 
 /* One that came back before its end could be told: there is more to free. */
-static void pressure_that_returns_is_told_again(struct kunit *test)
+static void pressure_that_returns_is_an_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_gauge *gauge;
@@ -557,12 +557,12 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(shares_are_exact),
 	KUNIT_CASE(nothing_in_use_is_no_pressure),
 	KUNIT_CASE(memory_moves_the_level_too),
-	KUNIT_CASE(memory_is_what_there_could_be),
+	KUNIT_CASE(memory_counts_capacity_to_acquire),
 	KUNIT_CASE(quarantined_bytes_stay_in_use),
-	KUNIT_CASE(new_file_is_told_how_things_are),
+	KUNIT_CASE(new_file_gets_the_level_as_event),
 	KUNIT_CASE(an_event_is_taken_once),
-	KUNIT_CASE(what_is_over_is_not_told),
-	KUNIT_CASE(pressure_that_returns_is_told_again),
+	KUNIT_CASE(pressure_that_ended_is_no_event),
+	KUNIT_CASE(pressure_that_returns_is_an_event),
 	KUNIT_CASE(events_keep_their_distance),
 	KUNIT_CASE(a_free_is_an_event_after_a_failure),
 	KUNIT_CASE(a_success_ends_it),

@@ -383,7 +383,7 @@ static void refused_release_keeps_no_other_region(struct kunit *test)
 }
 
 /* Each try costs a time-out, and one allocation. */
-static void unanswered_release_does_not_for_ever(struct kunit *test)
+static void unanswered_release_is_given_up(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
 	unsigned int nr, i;
@@ -626,7 +626,7 @@ static void largest_region_is_bounded_by_capacity(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table), 0);
 }
 
-static void largest_region_may_be_there_already(struct kunit *test)
+static void largest_region_may_be_a_present_one(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
 
@@ -664,7 +664,7 @@ static void prealloc_fills_every_slot(struct kunit *test)
 }
 
 /* What the pressure depends on. */
-static void memory_is_what_could_be_acquired(struct kunit *test)
+static void memory_counts_regions_to_acquire(struct kunit *test)
 {
 	struct flexmem_domain domain = {
 		.nr_sizes = 3,
@@ -796,7 +796,7 @@ static struct kunit_case region_cases[] = {
 	ERROR_CASE(memory_in_a_slot_is_never_given_back),
 	KUNIT_CASE(memory_that_could_not_be_released_is_retried),
 	KUNIT_CASE(refused_release_keeps_no_other_region),
-	KUNIT_CASE(unanswered_release_does_not_for_ever),
+	KUNIT_CASE(unanswered_release_is_given_up),
 	MODE_CASE(id_is_address_or_index),
 	MODE_CASE(segment_table_mirrors_the_regions),
 	MODE_CASE(exhausted_at_max_regions),
@@ -813,9 +813,9 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(unknown_new_capacity_changes_nothing),
 	KUNIT_CASE(largest_region_is_the_largest_size),
 	KUNIT_CASE(largest_region_is_bounded_by_capacity),
-	KUNIT_CASE(largest_region_may_be_there_already),
+	KUNIT_CASE(largest_region_may_be_a_present_one),
 	KUNIT_CASE(prealloc_fills_every_slot),
-	KUNIT_CASE(memory_is_what_could_be_acquired),
+	KUNIT_CASE(memory_counts_regions_to_acquire),
 	KUNIT_CASE(memory_counts_slots_for_tensors),
 	KUNIT_CASE(prealloc_takes_all_capacity),
 	KUNIT_CASE(prealloc_falls_back),

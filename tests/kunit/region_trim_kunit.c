@@ -109,7 +109,7 @@ static void trim_is_forbidden_by_a_lease(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
 }
 
-static void trim_breaks_leases_when_told_to(struct kunit *test)
+static void trim_breaks_leases_on_request(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
 	struct flexmem_lease_hold hold[2];
@@ -206,7 +206,7 @@ static void unanswered_clear_keeps_slot_and_memory(struct kunit *test)
  * Slots that are exhausted for lack of a slot do not wait for one that may
  * become empty.
  */
-static void unanswered_clear_is_repeated_for_who_needs_it(struct kunit *test)
+static void unanswered_clear_is_repeated_by_a_caller(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 1, PLENTY);
 	struct fake_block *block;
@@ -331,12 +331,12 @@ static struct kunit_case region_trim_cases[] = {
 	KUNIT_CASE(trim_of_nothing_leaves_the_lock),
 	KUNIT_CASE(trim_leaves_full_pools_exhausted),
 	KUNIT_CASE(trim_is_forbidden_by_a_lease),
-	KUNIT_CASE(trim_breaks_leases_when_told_to),
+	KUNIT_CASE(trim_breaks_leases_on_request),
 	KUNIT_CASE(trim_of_nothing_is_forbidden_by_a_lease_too),
 	ERROR_CASE(trim_fails_in_the_middle),
 	KUNIT_CASE(trim_that_fails_at_once_changes_nothing),
 	KUNIT_CASE(unanswered_clear_keeps_slot_and_memory),
-	KUNIT_CASE(unanswered_clear_is_repeated_for_who_needs_it),
+	KUNIT_CASE(unanswered_clear_is_repeated_by_a_caller),
 	KUNIT_CASE(reset_and_removal_forget_what_was_unanswered),
 	KUNIT_CASE(trim_keeps_memory_that_is_not_taken_back),
 	KUNIT_CASE(trim_of_stranded_memory_makes_room),

@@ -207,7 +207,7 @@ static void reset_of_an_empty_region_frees_it(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_total, 0);
 }
 
-static void free_after_reset_is_no_ones_gain(struct kunit *test)
+static void free_after_reset_frees_no_memory(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_client *other = fake_client_open(test, ctx->table, 2);
@@ -512,7 +512,7 @@ static void removal_undoes_what_was_lost(struct kunit *test)
 
 /* Memory in use is not given back before its last user has gone. */
 
-static void orphan_keeps_its_place(struct kunit *test)
+static void orphan_keeps_its_address(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_allocation *orphaned = orphan(test, ctx, GIB);
@@ -663,7 +663,7 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(reset_goes_on_if_programs_cannot_be_stopped),
 	KUNIT_CASE(reset_without_memory_stops_nothing),
 	KUNIT_CASE(reset_of_an_empty_region_frees_it),
-	KUNIT_CASE(free_after_reset_is_no_ones_gain),
+	KUNIT_CASE(free_after_reset_frees_no_memory),
 	KUNIT_CASE(address_names_the_new_one_after_reset),
 	KUNIT_CASE(map_offset_names_the_new_one_after_reset),
 	KUNIT_CASE(reset_breaks_leases_and_counts_a_generation),
@@ -679,7 +679,7 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(removal_with_all_kinds_of_blocks),
 	KUNIT_CASE(removal_keeps_what_programs_may_reach),
 	KUNIT_CASE(removal_undoes_what_was_lost),
-	KUNIT_CASE(orphan_keeps_its_place),
+	KUNIT_CASE(orphan_keeps_its_address),
 	KUNIT_CASE(callers_wait_until_the_device_is_awake),
 	KUNIT_CASE(calls_without_the_device_do_not_wait),
 	KUNIT_CASE(removal_ends_the_wait_for_a_device_asleep),

@@ -517,7 +517,7 @@ static u64 size_of(struct ctx *ctx, u32 handle)
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(call), -EBUSY)
 
 /* From the first step to the last, whether the resize succeeds or fails. */
-static void nobody_gets_what_is_being_resized(struct kunit *test)
+static void memory_being_resized_is_busy(struct kunit *test)
 {
 	static const u64 lengths[] = { 12288, 8192, 4096 };
 	struct ctx *ctx = test->priv;
@@ -756,7 +756,7 @@ static struct kunit_case resize_cases[] = {
 			 fit_gen_params),
 	KUNIT_CASE_PARAM(growable_takes_the_lowest_of_the_largest,
 			 fit_gen_params),
-	KUNIT_CASE(nobody_gets_what_is_being_resized),
+	KUNIT_CASE(memory_being_resized_is_busy),
 	KUNIT_CASE(used_allocation_is_not_resized),
 	KUNIT_CASE(counts_what_it_has_now),
 	KUNIT_CASE(counts_bytes_of_programs),

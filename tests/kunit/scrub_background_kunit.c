@@ -60,7 +60,7 @@ static void mixed_block_is_scrubbed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
-static void mixed_block_is_scrubbed_unasked(struct kunit *test)
+static void mixed_block_is_scrubbed_by_the_worker(struct kunit *test)
 {
 	struct flexmem_allocation *a = alloc(test, open(test, 1), GIB);
 	struct flexmem_allocation *b = alloc(test, open(test, 2), GIB);
@@ -79,7 +79,7 @@ static void mixed_block_is_scrubbed_unasked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 2 * GIB);
 }
 
-static void mixed_block_is_scrubbed_by_who_cannot_wait(struct kunit *test)
+static void mixed_block_is_scrubbed_by_the_caller(struct kunit *test)
 {
 	struct flexmem_region *region = make_mixed(test);
 
@@ -207,7 +207,7 @@ static void take_and_give(void *arg)
 		fake_free(block);
 }
 
-static void block_that_loses_a_part_meanwhile_stays_dirty(struct kunit *test)
+static void block_split_during_its_scrub_stays_dirty(struct kunit *test)
 {
 	struct flexmem_region *region = make_mixed(test);
 	struct ctx *ctx = test->priv;
@@ -226,7 +226,7 @@ static void block_that_loses_a_part_meanwhile_stays_dirty(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, second_block(region)->bytes_of, FLEXMEM_CLEAN);
 }
 
-static void block_that_is_taken_and_given_meanwhile_stays_dirty(struct kunit *test)
+static void block_reused_during_its_scrub_stays_dirty(struct kunit *test)
 {
 	struct flexmem_region *region = make_mixed(test);
 	struct ctx *ctx = test->priv;
@@ -318,15 +318,15 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 
 static struct kunit_case scrub_background_cases[] = {
 	KUNIT_CASE(mixed_block_is_scrubbed),
-	KUNIT_CASE(mixed_block_is_scrubbed_unasked),
-	KUNIT_CASE(mixed_block_is_scrubbed_by_who_cannot_wait),
+	KUNIT_CASE(mixed_block_is_scrubbed_by_the_worker),
+	KUNIT_CASE(mixed_block_is_scrubbed_by_the_caller),
 	KUNIT_CASE(bytes_of_a_present_owner_are_left),
 	KUNIT_CASE(bytes_of_an_idle_owner_are_scrubbed),
 	KUNIT_CASE(idle_owner_is_found_beside_others),
 	KUNIT_CASE(bytes_of_a_strict_client_go_with_it),
 	KUNIT_CASE(background_goes_on_after_an_error),
-	KUNIT_CASE(block_that_loses_a_part_meanwhile_stays_dirty),
-	KUNIT_CASE(block_that_is_taken_and_given_meanwhile_stays_dirty),
+	KUNIT_CASE(block_split_during_its_scrub_stays_dirty),
+	KUNIT_CASE(block_reused_during_its_scrub_stays_dirty),
 	KUNIT_CASE(owner_waits_for_the_scrub_of_its_bytes),
 	{}
 };

@@ -123,7 +123,7 @@ static void same_owner_pays_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
-static void another_owner_scrubs_what_it_gets(struct kunit *test)
+static void another_owner_gets_scrubbed_memory(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
 	struct flexmem_allocation *allocation;
@@ -362,7 +362,7 @@ static struct kunit_case scrub_cases[] = {
 	KUNIT_CASE(trim_clears_what_owners_left),
 	KUNIT_CASE(device_that_clears_is_not_asked_to_before_a_release),
 	KUNIT_CASE(same_owner_pays_nothing),
-	KUNIT_CASE(another_owner_scrubs_what_it_gets),
+	KUNIT_CASE(another_owner_gets_scrubbed_memory),
 	KUNIT_CASE(only_what_is_dirty_is_scrubbed),
 	KUNIT_CASE(long_ranges_are_scrubbed_in_pieces),
 	KUNIT_CASE(strict_client_is_an_owner_of_its_own),

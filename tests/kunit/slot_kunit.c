@@ -534,7 +534,7 @@ static void short_lease_ends_by_itself(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 }
 
-static void lease_taken_again_begins_anew(struct kunit *test)
+static void renewed_lease_has_its_full_time(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;
 	struct ctx *ctx = test->priv;
@@ -752,7 +752,7 @@ static struct kunit_case slot_cases[] = {
 	KUNIT_CASE(expired_lease_lets_go),
 	KUNIT_CASE(lease_lasts_as_long_as_it_says),
 	KUNIT_CASE(short_lease_ends_by_itself),
-	KUNIT_CASE(lease_taken_again_begins_anew),
+	KUNIT_CASE(renewed_lease_has_its_full_time),
 	KUNIT_CASE(lease_cannot_be_renewed_for_ever),
 	KUNIT_CASE(lease_that_ended_begins_anew),
 	KUNIT_CASE(lease_without_limit_is_renewed),

@@ -36,7 +36,7 @@ static void churn(struct kunit *test, unsigned int nr)
 				fake_client_free(ctx->client, handle[i]), 0);
 }
 
-static void what_was_freed_is_used_again(struct kunit *test)
+static void freed_objects_are_used_again(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_allocation *a = prepare(test, ctx->client, 128);
@@ -53,7 +53,7 @@ static void what_was_freed_is_used_again(struct kunit *test)
 }
 
 /* What the last user had noted in it is not seen by the next one. */
-static void used_again_it_is_as_new(struct kunit *test)
+static void reused_objects_are_like_new_ones(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_allocation *a = prepare(test, ctx->client, 128);
@@ -110,8 +110,8 @@ static void shrinker_takes_no_more_stocks_than_it_must(struct kunit *test)
 }
 
 static struct kunit_case spare_cases[] = {
-	KUNIT_CASE(what_was_freed_is_used_again),
-	KUNIT_CASE(used_again_it_is_as_new),
+	KUNIT_CASE(freed_objects_are_used_again),
+	KUNIT_CASE(reused_objects_are_like_new_ones),
 	KUNIT_CASE(no_more_is_kept_than_is_allowed),
 	KUNIT_CASE(shrinker_takes_what_is_kept),
 	KUNIT_CASE(shrinker_takes_no_more_stocks_than_it_must),

@@ -385,7 +385,7 @@ TEST_F(alloc, a_freed_handle_is_not_given_out_at_once)
 	}
 }
 
-TEST_F(alloc, lookup_tells_what_alloc_told)
+TEST_F(alloc, lookup_equals_the_reply_of_alloc)
 {
 	static const __u32 flags[] = { 0, FLEXMEM_ALLOC_PROGRAM };
 	struct flexmem_lookup lookup;

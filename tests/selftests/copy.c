@@ -141,7 +141,7 @@ TEST_F(copy, odd_addresses_of_the_caller)
 	}
 }
 
-TEST_F(copy, what_is_not_all_inside_is_einval)
+TEST_F(copy, ranges_beyond_the_allocation_are_einval)
 {
 	const __u64 size = self->at.out_size;
 	const struct { __u64 offset, length; } bad[] = {

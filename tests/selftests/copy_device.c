@@ -147,7 +147,7 @@ TEST_F(copy_device, ranges_that_overlap_are_einval)
 	EXPECT_ALL_RIGHT();
 }
 
-TEST_F(copy_device, what_is_not_all_inside_or_not_aligned_is_einval)
+TEST_F(copy_device, ranges_outside_or_unaligned_are_einval)
 {
 	static const __u64 top = ~0ULL - 127;
 	static const struct { __u64 to, from, length; } bad[] = {
@@ -222,7 +222,7 @@ TEST_F(copy_device, more_than_a_piece)
 	EXPECT_EQ(0, memcmp(self->buf, self->from_have, 4352));
 }
 
-TEST_F(copy_device, what_the_firmware_fails_is_told)
+TEST_F(copy_device, failures_of_the_firmware_are_reported)
 {
 	struct flexmem_copy_range c = range(self, 0, 0, SIZE);
 

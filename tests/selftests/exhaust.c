@@ -237,7 +237,7 @@ TEST_F(exhaust, a_request_above_the_largest_region_acquires_nothing)
 }
 
 /* A device that one file has filled is full for all files, and recovers. */
-TEST_F(exhaust, close_of_the_hoarder_helps_others)
+TEST_F(exhaust, close_frees_memory_for_others)
 {
 	int other = fm_open(variant->mode);
 	struct flexmem_alloc reply;

@@ -299,7 +299,7 @@ static void *take_region(void *arg)
 }
 
 /* Nothing but acquisition waits for the firmware: all of this comes before it. */
-TEST_F(fw, a_slow_firmware_stops_nobody_else)
+TEST_F(fw, a_slow_firmware_stops_only_its_callers)
 {
 	struct flexmem_alloc reply, small;
 	long long requests;

@@ -151,7 +151,7 @@ TEST_F(limit, quota_tells_what_was_set)
 		  quota(self->bob, variant->kind, BYTES).out_limit);
 }
 
-TEST_F(limit, set_quota_answers_with_what_is)
+TEST_F(limit, set_quota_replies_with_limit_and_use)
 {
 	struct flexmem_quota q = CMD(quota, .kind = variant->kind,
 		.id = self->id, .resource = BYTES, .limit = 2 * GiB);
@@ -393,7 +393,7 @@ TEST_F(limit, the_opener_is_charged)
 	EXPECT_EQ(0, used(self->bob, BYTES));
 }
 
-TEST_F(limit, what_is_freed_but_mapped_is_charged)
+TEST_F(limit, freed_but_mapped_memory_is_charged)
 {
 	struct flexmem_alloc reply;
 	char *p;

@@ -224,7 +224,7 @@ TEST_F(map, private_and_executable_maps_are_refused)
 	munmap(p, PAGE);
 }
 
-TEST_F(map, what_is_not_there_cannot_be_mapped)
+TEST_F(map, unknown_handles_cannot_be_mapped)
 {
 	struct flexmem_alloc reply, plain;
 	__u64 offset;
@@ -248,7 +248,7 @@ TEST_F(map, what_is_not_there_cannot_be_mapped)
 }
 
 /* No process gets a map of an allocation without the flag. */
-TEST_F(map, no_offset_leads_to_what_is_not_mappable)
+TEST_F(map, no_offset_maps_other_allocations)
 {
 	struct flexmem_alloc a, plain;
 	__u64 offset;
@@ -342,7 +342,7 @@ TEST_F(map, fork_shares_it)
  * Orphaned: freed, still mapped; charged, not given to another owner, and free
  * in the end.
  */
-TEST_F(map, what_is_freed_while_mapped_keeps_its_bytes)
+TEST_F(map, memory_freed_while_mapped_keeps_its_bytes)
 {
 	const size_t size = 4 * PAGE;
 	struct flexmem_alloc reply, next;

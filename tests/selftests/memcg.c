@@ -119,7 +119,7 @@ TEST_F(memcg, handles_are_charged_to_the_caller)
 #define TOUCHED (4 * MiB)
 
 /* The card is simulated: what a tenant writes to it is memory of the host. */
-TEST_F(memcg, pages_of_the_card_are_charged_to_who_touches_them)
+TEST_F(memcg, pages_of_the_card_are_charged_to_the_caller)
 {
 	struct flexmem_alloc mapped, written;
 	long long before, mapping, writing;

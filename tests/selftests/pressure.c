@@ -176,7 +176,7 @@ TEST_F(pressure, no_flapping)
 	}
 }
 
-TEST_F(pressure, every_file_is_told_once)
+TEST_F(pressure, every_file_gets_each_event_once)
 {
 	int other = fm_open_as(variant->mode, BOB), new;
 	struct flexmem_event a, b;
@@ -284,7 +284,7 @@ TEST_F(pressure, an_event_that_cannot_be_written_is_not_lost)
 
 /* ---- a file after a failed ALLOC ---- */
 
-TEST_F(pressure, a_free_is_told_after_a_failure)
+TEST_F(pressure, a_free_after_a_failure_is_an_event)
 {
 	struct flexmem_alloc reply;
 

@@ -136,7 +136,7 @@ TEST_F(reset, lost_handles_can_be_looked_up_and_freed)
 	must_fail(ENOENT, lookup, self->fd, &lookup);
 }
 
-TEST_F(reset, lost_bytes_are_nobodys)
+TEST_F(reset, lost_bytes_have_no_owner)
 {
 	const __u64 id = fm_client_id(self->fd);
 	struct account a;

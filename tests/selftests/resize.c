@@ -193,7 +193,7 @@ TEST_F(resize, eagain_says_whole_pages_of_a_mappable_one)
 	EXPECT_FAILS(EAGAIN, self->alice, &a, 4 * 4096, 3 * 4096, 0, 3 * 4096);
 }
 
-TEST_F(resize, what_is_wrong_changes_nothing)
+TEST_F(resize, refused_resizes_change_nothing)
 {
 	struct flexmem_alloc a, b;
 	struct flexmem_resize r;
@@ -269,7 +269,7 @@ TEST_F(resize, a_limit_is_exact)
 }
 
 /* No byte of another tenant is in what is added, and none of its own is lost. */
-TEST_F(resize, what_is_added_is_nobody_elses)
+TEST_F(resize, added_bytes_are_scrubbed)
 {
 	struct flexmem_alloc a, b;
 
@@ -287,7 +287,7 @@ TEST_F(resize, what_is_added_is_nobody_elses)
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, SIZE, 2 * SIZE, 0));
 }
 
-TEST_F(resize, what_is_cut_off_is_nobody_elses)
+TEST_F(resize, bytes_cut_off_are_scrubbed)
 {
 	struct flexmem_alloc a, b;
 

@@ -532,7 +532,7 @@ static void await_answer(int fd, __u32 handle)
 	KNOB((loss).fault, "1000");					\
 } while (0)
 
-TEST_F(scrub, what_could_not_be_scrubbed_is_quarantined)
+TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 {
 	struct flexmem_alloc stay, a, b, rest, next;
 	struct account account;
@@ -694,7 +694,7 @@ static long long foreign(int fd, const struct flexmem_alloc *at, int own)
 	return n;
 }
 
-TEST_F(scrub, whatever_happens)
+TEST_F(scrub, random_calls_leak_no_bytes)
 {
 	unsigned int seed = atoi(fm_env("FLEXMEM_SEED")) ?: (int)time(NULL);
 	int fds[OWNERS] = { self->alice, self->bob, self->alice2, -1 };

@@ -126,7 +126,7 @@ TEST_F(list, exact_and_larger_arrays_are_filled)
 	}
 }
 
-TEST_F(list, what_larger_entries_have_is_zeroed)
+TEST_F(list, the_rest_of_larger_entries_is_zeroed)
 {
 	const __u32 step = variant->entry_size + NEWER;
 	const char *want = variant->nr == FLEXMEM_IOCTL_REGIONS ?
@@ -552,7 +552,7 @@ TEST_F(expiry, an_expired_lease_is_none)
 	EXPECT_EQ(0, error);
 }
 
-TEST_F(expiry, taking_again_begins_the_time_anew)
+TEST_F(expiry, a_renewed_lease_has_its_full_time)
 {
 	__u64 start = fm_now_ms();
 	__u32 handle;

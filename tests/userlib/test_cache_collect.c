@@ -133,7 +133,7 @@ static void first_event_happens(void)
 }
 
 /* Events that have happened by now are looked for before any wait. */
-static void done_meanwhile(void **state)
+static void events_are_checked_before_a_wait(void **state)
 {
 	struct flexmem_cache *cache =
 		mock_cache_events("garbage_collection_threshold:0.1");
@@ -421,7 +421,7 @@ int main(void)
 		CACHE_TEST(oldest_first),
 		CACHE_TEST(age_of_remainders),
 		CACHE_TEST(threshold_takes_what_is_done),
-		CACHE_TEST(done_meanwhile),
+		CACHE_TEST(events_are_checked_before_a_wait),
 		CACHE_TEST(threshold_on_oom),
 		CACHE_TEST(no_memory_info),
 		CACHE_TEST(memory_info),

@@ -276,7 +276,7 @@ static void no_pool(struct flexmem_cache *cache, uint64_t pool,
 }
 
 /* Two mistakes, of which one is a number and the other comes too late. */
-static void pools_that_are_not_there(void **state)
+static void unknown_pools(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
 	uint64_t pool;
@@ -551,7 +551,7 @@ int main(void)
 		CACHE_TEST(obstacles),
 		CACHE_TEST(obstacle_of_a_pool),
 		CACHE_TEST(obstacle_of_a_kind),
-		CACHE_TEST(pools_that_are_not_there),
+		CACHE_TEST(unknown_pools),
 		CACHE_TEST(failure_of_another_call),
 		CACHE_TEST(enoent_of_the_provider),
 		CACHE_TEST(obstacle_of_a_setting),

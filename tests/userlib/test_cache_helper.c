@@ -228,7 +228,7 @@ int __wrap_fstat(int descriptor, struct stat *status)
  * The end comes between the helper's check and its wait. Nothing could wake it
  * up then, so it must check again by itself.
  */
-static void helper_waits_in_vain(void **state)
+static void helper_checks_again_by_itself(void **state)
 {
 	bool before[DESCRIPTORS];
 	int waited = 0;
@@ -545,7 +545,7 @@ int main(void)
 		CACHE_TEST(no_descriptor_left),
 		CACHE_TEST(cancelled_stop),
 		CACHE_TEST(helper_loses_its_descriptors),
-		CACHE_TEST(helper_waits_in_vain),
+		CACHE_TEST(helper_checks_again_by_itself),
 		CACHE_TEST(provider_loses_its_descriptor),
 		CACHE_TEST(helper_blocks_signals),
 		CACHE_TEST(device_goes),

@@ -148,7 +148,7 @@ static void event_happens(void)
  * An event happens while the provider is asked: the free end of the segment is
  * larger then than what is wanted, and the segment need not grow.
  */
-static void end_comes_back_meanwhile(void **state)
+static void free_end_grows_during_a_call(void **state)
 {
 	struct flexmem_cache *cache =
 		mock_cache_events("expandable_segments:True");
@@ -478,7 +478,7 @@ static void release_pool_in_callback(void *user, uint64_t bytes)
 }
 
 /* A pool that goes while something is allocated into it. */
-static void pool_goes_meanwhile(void **state)
+static void pool_is_released_during_an_alloc(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
 	struct flexmem_cache_request request = { .bytes = 1000 };
@@ -518,7 +518,7 @@ int main(void)
 		CACHE_TEST(all_go),
 		CACHE_TEST(whole_ladder),
 		CACHE_TEST(waiting_blocks_help),
-		CACHE_TEST(end_comes_back_meanwhile),
+		CACHE_TEST(free_end_grows_during_a_call),
 		CACHE_TEST(waiting_fails),
 		CACHE_TEST(frees_that_fail),
 		CACHE_TEST(callbacks),
@@ -528,7 +528,7 @@ int main(void)
 		CACHE_TEST(no_lock_in_callbacks),
 		CACHE_TEST(release_lock),
 		CACHE_TEST(freed_at_the_last),
-		CACHE_TEST(pool_goes_meanwhile),
+		CACHE_TEST(pool_is_released_during_an_alloc),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

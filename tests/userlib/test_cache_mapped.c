@@ -244,7 +244,7 @@ static void a_segment_that_is_refused(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-static void only_what_was_allocated_so(void **state)
+static void only_pointers_of_the_cache(void **state)
 {
 	struct flexmem_cache *cache = mapped_cache(NULL);
 	struct flexmem_cache_allocation a = get(cache, 1000);
@@ -457,7 +457,7 @@ int main(void)
 		MAPPED_TEST(segments_that_are_mapped_do_not_grow),
 		MAPPED_TEST(a_map_that_fails),
 		MAPPED_TEST(a_segment_that_is_refused),
-		MAPPED_TEST(only_what_was_allocated_so),
+		MAPPED_TEST(only_pointers_of_the_cache),
 		MAPPED_TEST(many_pointers),
 		MAPPED_TEST(threads),
 		TEST(the_provider_of_a_device),

@@ -320,7 +320,7 @@ static void others_get_a_second_only(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-static void waits_for_no_one_in_vain(void **state)
+static void waits_only_for_others_with_enough(void **state)
 {
 	struct flexmem_cache *cache = cache_beside_others(1000);
 
@@ -353,7 +353,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(others_get_time),
 		CACHE_TEST(others_get_a_second_only),
-		CACHE_TEST(waits_for_no_one_in_vain),
+		CACHE_TEST(waits_only_for_others_with_enough),
 		CACHE_TEST(moderate_gives_half),
 		CACHE_TEST(moderate_gives_the_oldest_half),
 		CACHE_TEST(falling_levels),

@@ -275,7 +275,7 @@ static void free_during_wait(void)
 }
 
 /* What was freed while the device was synchronized may be in use. */
-static void a_hole_of_meanwhile_stays(void **state)
+static void a_hole_freed_during_the_wait_stays(void **state)
 {
 	void *tokens[3];
 
@@ -699,7 +699,7 @@ static int fail_to_wait(void *user, uint64_t event)
 }
 
 /* The same if the wait did not help: the event goes all the same. */
-static void waiting_in_vain_keeps_nothing(void **state)
+static void failed_wait_keeps_nothing(void **state)
 {
 	struct flexmem_cache_options options;
 	struct flexmem_cache_events events = mock_events;
@@ -734,7 +734,7 @@ static void free_meanwhile(void)
 	give(the_cache, token);
 }
 
-static void only_what_was_before(void **state)
+static void only_events_before_the_wait(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
 	void *token = take(cache, 1000, 7);
@@ -822,7 +822,7 @@ int main(void)
 		CACHE_TEST(in_order),
 		CACHE_TEST(a_hole_moves_after_its_event),
 		CACHE_TEST(a_hole_moves_after_a_wait),
-		CACHE_TEST(a_hole_of_meanwhile_stays),
+		CACHE_TEST(a_hole_freed_during_the_wait_stays),
 		CACHE_TEST(a_block_that_waited_moves),
 		CACHE_TEST(holes_without_events),
 		CACHE_TEST(fast_while_blocks_wait),
@@ -838,8 +838,8 @@ int main(void)
 		CACHE_TEST(query_fails),
 		CACHE_TEST(waiting_pins),
 		CACHE_TEST(waiting_keeps_nothing),
-		CACHE_TEST(waiting_in_vain_keeps_nothing),
-		CACHE_TEST(only_what_was_before),
+		CACHE_TEST(failed_wait_keeps_nothing),
+		CACHE_TEST(only_events_before_the_wait),
 		CACHE_TEST(pools_and_events),
 		CACHE_TEST(destruction),
 	};
