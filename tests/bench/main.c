@@ -17,7 +17,7 @@
 
 #define GROWING "expandable_segments:True"
 
-/* What callgrind is to count, and the most instructions that it promises. */
+/* Runs for callgrind, and the most instructions that may be counted. */
 #define ADDRESS "address"
 #define NOTHING "nothing"
 #define ADDRESS_MAX 40

@@ -175,7 +175,7 @@ static const char *check_region(struct flexmem_region *region)
 	return wrong;
 }
 
-/* What invariant 5 says of one slot: it and the table agree. */
+/* Invariant 5 for one slot: it and the table agree. */
 static const char *check_slot(struct flexmem_table *table, unsigned int slot)
 {
 	const struct flexmem_segment_entry *entry = &table->slots.entry[slot];

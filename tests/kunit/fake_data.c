@@ -244,7 +244,7 @@ bool fake_data_is_own(struct fake_device *fake,
  * @fake: device
  * @piece: its number
  *
- * Return: true if it has. What was there before is FAKE_FOREIGN.
+ * Return: true if it has. Bytes from before flexmem are FAKE_FOREIGN.
  */
 bool fake_data_is_dirty(struct fake_device *fake, unsigned int piece)
 {

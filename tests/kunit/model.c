@@ -225,7 +225,9 @@ static bool try_regions(struct model *model, const struct model_pool *pool,
 	}
 }
 
-/* Whether D15's bound is why a region has no place, for all that is known. */
+/*
+ * Whether the bound of a search may be the reason that a region has no place.
+ */
 static bool gives_up(const struct model *model,
 		     const struct model_region *region,
 		     const struct model_request *request)
@@ -488,7 +490,7 @@ static bool trim_slot(struct model *model, unsigned int slot, int *rc)
 	if (!region->there || region->free < region->total)
 		return false;
 	*rc = 0;
-	/* What owners left in it is scrubbed first. */
+	/* Bytes that owners left are scrubbed first. */
 	dirty = model->scrubs ? model_dirty(model, slot, 0, 0, true) : 0;
 	if (dirty)
 		*rc = model_call(model, &model->scrub_error);

@@ -340,11 +340,11 @@ u64 model_dirty(struct model *model, unsigned int slot, u64 offset, u64 owner,
 }
 
 /**
- * model_mark_dirty - a block has an owner, who may write all of it
+ * model_mark_dirty - note an owner that may write all bytes of a block
  * @model: model
- * @slot: where it is
+ * @slot: slot of its region
  * @offset: its offset there
- * @owner: owner of its bytes; 0: none, it has been scrubbed
+ * @owner: owner of its bytes; 0: none, the block has been scrubbed
  */
 void model_mark_dirty(struct model *model, unsigned int slot, u64 offset,
 		      u64 owner)

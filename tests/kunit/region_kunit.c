@@ -185,7 +185,7 @@ static void size_above_a_refused_one_is_not_requested(struct kunit *test)
 	expect_log(test, ctx, "");
 }
 
-/* What was refused is asked for again once the device has memory back. */
+/* A refused size is requested again once the device has memory back. */
 static void memory_that_goes_back_may_be_asked_for(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 20 * GIB);
@@ -663,7 +663,7 @@ static void prealloc_fills_every_slot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 4);
 }
 
-/* What the pressure depends on. */
+/* The total that pressure is measured against. */
 static void memory_counts_regions_to_acquire(struct kunit *test)
 {
 	struct flexmem_domain domain = {
@@ -686,7 +686,7 @@ static void memory_counts_regions_to_acquire(struct kunit *test)
 	domain.too_large = U64_MAX;
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 1), 12 * GIB);
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 0), 0);
-	/* What is held counts also without a slot, and beyond the capacity. */
+	/* Held memory counts also without a slot, and beyond the capacity. */
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 12 * GIB, 0),
 			12 * GIB);
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 16 * GIB, 3),

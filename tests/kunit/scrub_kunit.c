@@ -85,7 +85,7 @@ static void trim_clears_what_owners_left(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* But what was acquired is scrubbed: nobody relies on the device for that. */
+/* Acquired memory is scrubbed all the same: flexmem does not trust the device. */
 static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);

@@ -52,7 +52,7 @@ static void freed_objects_are_used_again(struct kunit *test)
 	flexmem_client_release(ctx->client, a);
 }
 
-/* What the last user had noted in it is not seen by the next one. */
+/* The next user of an object does not see what the last one stored in it. */
 static void reused_objects_are_like_new_ones(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

@@ -222,7 +222,7 @@ static void use_failed(struct run *r, struct flexmem_dev *fdev, bool asleep)
 	run_good(r, "reset", flexmem_device_reset(fdev), 0);
 }
 
-/* How often flexmem says at removal whose duty it is to clear what goes back. */
+/* How often flexmem logs at removal that the device must clear memory. */
 static unsigned int leave_bytes(struct run *r, bool clears, bool failed)
 {
 	struct flexmem_device_desc desc = bare;

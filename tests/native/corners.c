@@ -515,7 +515,7 @@ static void run_failed_reads(struct run *r)
 	     "event that could not be read");
 }
 
-/* Whoever may only read a file changes nothing through it. */
+/* A file that is open for reading only changes nothing. */
 static void run_read_only(struct run *r)
 {
 	static const unsigned int looks = BIT(FLEXMEM_CMD_INFO) |

@@ -402,7 +402,7 @@ static void drop_objects(struct pci_dev *pdev)
 		kfree(pdev->objects[--pdev->nr]);
 }
 
-/* What the board said before flexmem knew the function is not lost. */
+/* A failure that the board reports before its registration is not lost. */
 static void end_dying(struct npu *npu)
 {
 	board.dying = false;

@@ -16,7 +16,7 @@ static void root_device_unregister(struct device *dev);
 	static int (*const start)(void) = (function)
 #define module_exit(function) \
 	static void (*const stop)(void) = (function)
-/* What the machine's memory had in it before. */
+/* Memory with bytes of an earlier user in it. */
 #define vmalloc(size) memset(aligned_alloc(PAGE_SIZE, size), 0xa5, size)
 #undef vfree
 #define vfree(bytes) free(bytes)

@@ -104,7 +104,7 @@ static void give_back(struct run *run, unsigned int i)
 			run->spare.block[i] = unused.block[i];
 }
 
-/* What is never given back. */
+/* Takes bytes that are never freed. */
 static void take(struct run *run, u64 bytes)
 {
 	struct flexmem_found found;

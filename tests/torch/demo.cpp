@@ -83,7 +83,7 @@ bool train() {
   return same;
 }
 
-// What does not fit is an error; the program goes on.
+// A tensor that does not fit is an error; the program goes on.
 bool runOut() {
   const auto [free, total] = memGetInfo();
   std::printf("\nA tensor of twice the device's memory:\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// What only a driver can show, on a function of 2 GiB: processes that share it get
+// Tests that need the driver, on a function of 2 GiB: processes that share it get
 // each other's unused memory, and a reset of the device ends a process with a
 // message. Prints TAP.
 // usage: driver FILE      writing 1 to FILE resets the device
@@ -52,7 +52,7 @@ struct Process {
       _exit(begin.take() && run(*this) ? 0 : 1);
     }
   }
-  // Waits until it ends. What it has written to its standard error is said, too.
+  // Waits until it ends. @said gets its standard error.
   int end(std::string* said) const {
     int status = 0;
     TORCH_CHECK(waitpid(id, &status, 0) == id);

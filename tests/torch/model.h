@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// What the programs share: a small model, and what they ask the library.
+// Shared by the programs: a small model, and calls of the library.
 #pragma once
 
 #include <torch/torch.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * B6, over the driver, on a device of 2 GiB in regions of 1 GiB: one process
- * keeps 90 percent of the memory in its cache and does nothing; another one
- * needs memory. Runs in a virtual machine, on the function that FLEX_DEVICE
+ * Pressure, over the driver, on a device of 2 GiB in regions of 1 GiB: one
+ * process keeps 90 percent of the memory in its cache and does nothing; another
+ * one needs memory. Runs in a virtual machine, on the function that FLEX_DEVICE
  * names.
  */
 #include "test.h"

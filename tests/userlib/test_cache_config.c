@@ -364,7 +364,7 @@ static void long_values(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What can change is shown as it was set; what is refused changes nothing. */
+/* A new value is shown as it was set. A refused one changes nothing. */
 static void settings_change(void **state)
 {
 	static const char *const good[][2] = {
@@ -445,7 +445,7 @@ static void fractions_are_shown(void **state)
 		assert_true(fabs(strtod(shown.value, NULL) - fraction) < 2e-16);
 		assert_true(fabs(cache->config.fraction - fraction) < 2e-16);
 	}
-	/* What cannot be told from 0 is refused, and changes nothing. */
+	/* A value that rounds to 0 is refused, and changes nothing. */
 	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 0.5), 0);
 	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 1e-18),
 			 -EINVAL);

@@ -286,7 +286,7 @@ static void providers_of_the_first_version(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Others have 1 GiB besides; so often the provider refuses. */
+/* Other processes have 1 GiB. The provider refuses @refusals times. */
 static struct flexmem_cache *cache_beside_others(unsigned int refusals)
 {
 	struct flexmem_cache *cache = pressed_cache("");

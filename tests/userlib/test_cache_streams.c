@@ -257,7 +257,7 @@ static void a_hole_moves_after_a_wait(void **state)
 		assert_int_equal(lookup(cache, take(cache, MIB, i + 2)).stream,
 				 i + 2);
 	assert_int_equal(mock.device_waits, 1);
-	/* What is freed after that waits for the device once more. */
+	/* A block freed after that waits for the device once more. */
 	give(cache, tokens[1]);
 	mock.device_waits = 0;
 	take(cache, MIB, 2);
@@ -274,7 +274,7 @@ static void free_during_wait(void)
 	give(full, freed_meanwhile);
 }
 
-/* What was freed while the device was synchronized may be in use. */
+/* A block freed while the device was synchronized may still be in use. */
 static void a_hole_freed_during_the_wait_stays(void **state)
 {
 	void *tokens[3];
@@ -289,7 +289,7 @@ static void a_hole_freed_during_the_wait_stays(void **state)
 	flexmem_cache_destroy(full);
 }
 
-/* What waited for the device comes back with that wait, and moves at once. */
+/* A block that waited for the device moves as soon as the wait has ended. */
 static void a_block_that_waited_moves(void **state)
 {
 	void *tokens[3];
@@ -342,7 +342,7 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 
 #define PAIRS 500
 
-/* What its lane serves takes no lock but the lane's, also while a block waits. */
+/* A lane serves with its own lock alone, also while a block waits. */
 static void fast_while_blocks_wait(void **state)
 {
 	struct flexmem_cache *cache =
@@ -371,7 +371,7 @@ static void fast_while_blocks_wait(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What waits comes back before the provider is asked, and before others wait. */
+/* Blocks whose events are over are used before the provider is asked. */
 static void queries_before_the_provider(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");

@@ -124,7 +124,7 @@ if [[ -e $kmemleak ]]; then
 	fi
 fi
 
-# The taint of a splat, for those whose words splat.sh does not know: bad page, oops, warning, lockup.
+# The taint of a splat that splat.sh does not recognize: bad page, oops, warning, lockup.
 taint=$(cat /proc/sys/kernel/tainted)
 if ((taint & (1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))); then
 	echo "flexmem-vm: splat: the kernel is tainted: $taint" >/dev/kmsg

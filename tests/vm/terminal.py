@@ -22,7 +22,7 @@ TALK = ((b"# ", b"echo $((6 * 7))00 $(tty)\r"),
         (b"33 99", b""),
         (b"# ", b"flexmem info | head -n 1\r"),
         (b"/dev/flexmem", b""),
-        # Who says that it is there is in the foreground: Ctrl-C is not for a shell that is about to start it.
+        # The command prints once it is in the foreground: earlier, the shell would get the Ctrl-C.
         (b"# ", b"sh -c 'echo n$((6 * 7)); exec sleep 1000'; echo $((1))on\r"),
         (b"n42", b"\x03"),
         (b"# ", b"exit 5\r"),
@@ -67,7 +67,7 @@ def main():
             del os.environ[name]
         os.environ["TERM"] = "dumb"
         os.execvp("make", ["make", "-C", TOP, "vm"])
-    # It only ends what hangs. The machine goes with whoever looks at it.
+    # The alarm ends a run that hangs. The machine ends with this process.
     for number in (signal.SIGALRM, signal.SIGTERM):
         signal.signal(number, lambda number, _: sys.exit(f"signal {number}"))
     signal.alarm(1800)

@@ -11,7 +11,7 @@
 
 #define MIB (1 << 20)
 
-/* Something that could be computed anew. */
+/* A buffer that the program could compute again. */
 struct spare {
 	struct flexmem_cache *cache;
 	void *token;
@@ -68,7 +68,7 @@ int main(void)
 					   sizeof(options));
 	if (!err)
 		err = fill(spare.cache, &spare);
-	/* What lives goes back with the cache. */
+	/* Frees the allocations too. */
 	flexmem_cache_destroy(spare.cache);
 	flexmem_cache_flat_destroy(flat);
 	return err != 0;

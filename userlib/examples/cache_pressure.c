@@ -14,7 +14,7 @@
 
 #define MIB (1 << 20)
 
-/* Something that is in the cache, and that nobody needs just now. */
+/* Fills the cache with memory that is not in use. */
 static int fill(struct flexmem_cache *cache)
 {
 	void *tokens[8] = { NULL };

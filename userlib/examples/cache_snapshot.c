@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * What has the memory: sums by tag on stderr, and all segments and blocks with
+ * Where the memory is: sums by tag on stderr, and all segments and blocks with
  * the last events as JSON on stdout. PyTorch's viewer of memory snapshots takes
  * it pickled, by protocol 4:
  *

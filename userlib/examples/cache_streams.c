@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * A buffer that two streams use: its memory comes back when both are done with
- * it. The device here is made up: its streams get on when somebody waits.
+ * it. The device here is made up: its streams advance when the cache waits.
  *
  * cc cache_streams.c $(pkg-config --cflags --libs libflexmem)
  */
@@ -120,7 +120,7 @@ int main(void)
 		err = flexmem_cache_create(&cache, &options, sizeof(options));
 	if (!err)
 		err = use_two_streams(cache, &queues);
-	/* What lives goes back with the cache. */
+	/* Frees the allocations too. */
 	flexmem_cache_destroy(cache);
 	flexmem_cache_flat_destroy(flat);
 	return err != 0;

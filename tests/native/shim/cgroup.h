@@ -23,7 +23,7 @@ struct cgroup {
 #define cgroup_id(cgroup) ((cgroup)->id)
 #define task_dfl_cgroup(task) ((task)->cgroup)
 
-/* What a process does in /sys/fs/cgroup. */
+/* Like mkdir, rmdir and a write to cgroup.procs in /sys/fs/cgroup. */
 struct cgroup *native_cgroup_make(struct cgroup *parent);
 void native_cgroup_remove(struct cgroup *cgroup);
 void native_cgroup_move(struct cgroup *cgroup);
