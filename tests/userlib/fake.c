@@ -74,6 +74,8 @@ void fake_reset(void)
 				FLEXMEM_CAP_COPY | FLEXMEM_CAP_COPY_DEVICE |
 				FLEXMEM_CAP_PAGE_TABLES,
 		.uid = 1000,
+		/* Above the largest pid that Linux gives. */
+		.opener = 5000000,
 		.admin = true,
 		.client_limit = FLEXMEM_NO_LIMIT,
 	};
@@ -105,6 +107,7 @@ void fake_from_environment(void)
 	fake.capabilities = from_environment("FAKE_CAPABILITIES",
 					     fake.capabilities);
 	fake.admin = from_environment("FAKE_ADMIN", true);
+	fake.opener = (uint32_t)from_environment("FAKE_OPENER", fake.opener);
 	fake.client_limit = from_environment("FAKE_CLIENT_LIMIT",
 					     fake.client_limit);
 	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);

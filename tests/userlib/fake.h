@@ -53,6 +53,8 @@ struct fake {
 	bool map_is_gone;
 	/* The opener of files from now on. */
 	uint32_t uid;
+	/* The process of the opener in all reports; UINT32_MAX: this one. */
+	uint32_t opener;
 	/* Whether callers are administrators. */
 	bool admin;
 	/* Limits of bytes that new files have. */

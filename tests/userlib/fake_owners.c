@@ -4,8 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
-
-#define OPENER 4242
+#include <unistd.h>
 
 /* A user with a file or an allowance, now or in the past. */
 struct user {
@@ -175,7 +174,8 @@ static void fill_client(const struct file *file,
 		.kind = FLEXMEM_OWNER_CLIENT,
 		.id = file->id,
 		.uid = file->uid,
-		.pid = OPENER,
+		.pid = fake.opener == UINT32_MAX ? (uint32_t)getpid() :
+						   fake.opener,
 		.bytes = file->used,
 		.peak = file->peak,
 		.slots = used_by_file(file, FLEXMEM_RESOURCE_SLOTS),

@@ -93,7 +93,7 @@ static void usage_lists(void **state)
 	assert_int_equal(accounts[3].reserved, 0);
 	assert_int_equal(accounts[3].id, 2);
 	assert_int_equal(accounts[3].uid, 500);
-	assert_int_equal(accounts[3].pid, 4242);
+	assert_int_equal(accounts[3].pid, 5000000);
 	assert_int_equal(accounts[3].bytes, 2048);
 	assert_int_equal(accounts[3].peak, 2048);
 	assert_int_equal(accounts[3].slots, 1);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #define AMOUNT_MAX 24
 #define AMOUNTS_MAX (FLEXMEM_CHARGES * AMOUNT_MAX)
@@ -71,15 +72,34 @@ static void print_sums(const struct flexmem_usage *usage)
 	table_clear(&table);
 }
 
+/*
+ * Removes the open file of this process from the list. It exists only for the
+ * report; in a shell it has what the user has allocated, and stays.
+ */
+static size_t without_own(const struct tool *tool,
+			  struct flexmem_account_state *accounts, size_t count)
+{
+	const uint32_t own = (uint32_t)getpid();
+	size_t left = 0;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (tool->shell || accounts[i].pid != own)
+			accounts[left++] = accounts[i];
+	}
+	return left;
+}
+
 static void print_accounts(const struct flexmem_account_state *accounts,
 			   size_t count)
 {
 	static const char *const headings[] = {
-		"<owner", "uid", "pid", "bytes", "orphaned", "peak", "slots",
-		"handles", "<limit",
+		"<owner", "uid", "pid", "<process", "bytes", "orphaned",
+		"peak", "slots", "handles", "<limit",
 	};
-	struct table table = { .headings = headings, .columns = 9 };
+	struct table table = { .headings = headings, .columns = 10 };
 	const struct flexmem_account_state *one;
+	char process[PROCESS_NAME_MAX];
 	char size[FMLIB_HUMAN_MAX];
 	char text[AMOUNTS_MAX];
 	size_t i;
@@ -93,6 +113,8 @@ static void print_accounts(const struct flexmem_account_state *accounts,
 			table_add(&table, "%u", one->pid);
 		else
 			table_add(&table, "-");
+		table_add(&table, "%s",
+			  process_name(one->pid, process) ? process : "-");
 		table_add(&table, "%s", fmlib_human(one->bytes, size));
 		table_add(&table, "%s", fmlib_human(one->orphaned, size));
 		table_add(&table, "%s", fmlib_human(one->peak, size));
@@ -123,6 +145,7 @@ enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
 	struct flexmem_usage usage;
 	enum tool_status status;
 	json_t *object;
+	size_t count;
 	int err;
 
 	if (!only_common_options(tool, argc, argv, &status))
@@ -134,15 +157,15 @@ enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
 				   &accounts, sizeof(*accounts));
 	if (err)
 		return tool_error(tool, err, NULL, "owners");
+	count = without_own(tool, accounts, usage.accounts);
 	if (tool->json) {
 		object = json_sums(&usage);
-		json_add(object, "owners",
-			 json_accounts(accounts, usage.accounts));
+		json_add(object, "owners", json_accounts(accounts, count));
 		json_print(tool, object);
 	} else {
 		print_sums(&usage);
 		putchar('\n');
-		print_accounts(accounts, usage.accounts);
+		print_accounts(accounts, count);
 	}
 	flexmem_accounts_free(accounts);
 	return TOOL_OK;
@@ -322,7 +345,7 @@ static enum tool_status find_limits(struct tool *tool, struct limits *limits)
 	if (found)
 		return TOOL_OK;
 	return tool_fail(tool, -ENOENT,
-			 "limit: no %s %" PRIu64 " that you may see",
+			 "limit: no %s %" PRIu64 " with an open file, memory or a limit that you may see",
 			 account_kind_name(limits->kind), limits->id);
 }
 

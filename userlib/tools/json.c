@@ -94,6 +94,32 @@ const char *account_kind_name(uint32_t kind)
 	}
 }
 
+bool process_name(uint32_t pid, char name[PROCESS_NAME_MAX])
+{
+	char path[32];
+	FILE *file;
+	bool found;
+	char *at;
+
+	if (!pid)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	found = fgets(name, PROCESS_NAME_MAX, file);
+	fclose(file);
+	if (!found)
+		return false;
+	name[strcspn(name, "\n")] = '\0';
+	/* The process chooses its name, also what a terminal would obey. */
+	for (at = name; *at; at++) {
+		if (*at < ' ' || *at > '~')
+			*at = '?';
+	}
+	return true;
+}
+
 const char *charge_name(uint32_t charge)
 {
 	static const char *const names[FLEXMEM_CHARGES] = {
@@ -248,6 +274,7 @@ json_t *json_accounts(const struct flexmem_account_state *accounts,
 {
 	json_t *array = json_checked(json_array());
 	const struct flexmem_account_state *one;
+	char process[PROCESS_NAME_MAX];
 	json_t *object;
 	json_t *limit;
 	uint32_t j;
@@ -261,6 +288,9 @@ json_t *json_accounts(const struct flexmem_account_state *accounts,
 		json_add(object, "id", json_number(one->id));
 		json_add(object, "uid", json_number(one->uid));
 		json_add(object, "pid", json_number(one->pid));
+		json_add(object, "process",
+			 process_name(one->pid, process) ?
+			 json_text(process) : json_null());
 		json_add(object, "bytes", json_number(one->bytes));
 		json_add(object, "orphaned", json_number(one->orphaned));
 		json_add(object, "peak", json_number(one->peak));

@@ -22,7 +22,8 @@ static const struct command commands[] = {
 	  SHELL_TOO, cmd_stats },
 	{ "owners", "", "who has what",
 	  "Show the sums of all regions, and what each user and each open file has:\n"
-	  "bytes, bytes freed that are still mapped, slots, allocations and limits.\n"
+	  "bytes, bytes freed that are still mapped, slots, allocations and limits,\n"
+	  "with the process that opened the file. The file of this report is left out.\n"
 	  "The administrator sees everybody, anyone else only the own user and this\n"
 	  "open file.", SHELL_TOO, cmd_owners },
 	{ "limit", "[OPTIONS]", "limits, of anybody",

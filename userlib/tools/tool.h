@@ -215,6 +215,13 @@ void json_print(struct tool *tool, json_t *value);
 size_t capability_names(uint64_t capabilities, const char *names[CAPABILITIES]);
 const char *account_kind_name(uint32_t kind);
 const char *charge_name(uint32_t charge);
+/*
+ * The name that the kernel has for a process, in printable ASCII; false if there
+ * is no such process (any more).
+ */
+#define PROCESS_NAME_MAX 64
+
+bool process_name(uint32_t pid, char name[PROCESS_NAME_MAX]);
 const char *strategy_name(uint32_t strategy);
 const char *order_name(uint32_t order);
 /* Whether the driver knows such a policy. */
