@@ -95,7 +95,7 @@ void fmlib_piece_remove(struct flexmem_cache *cache, struct fmlib_piece *piece)
 	piece->is_free = false;
 }
 
-/* C8: large pieces are kept whole for requests of about their size. */
+/* Large pieces are kept whole for requests of about their size. */
 static bool fits_oversize_rule(const struct flexmem_cache *cache,
 			       const struct fmlib_want *want,
 			       const struct fmlib_piece *piece)
