@@ -7,8 +7,12 @@ Usage: callers.py [FILE...]        like kmod/slot.c or fit.c; default: all of th
 Prints a line for each source file: the test files that call its functions by name, each
 with the number of functions, the most first; then the tests that notice a bug planted in
 it (mutants.list). It reads the symbols of what was built: tests/native/run.sh and make -C
-tests/userlib all build it. Programs that enter through file operations or the public
-functions, as all self tests do, reach the other files as well, but call none by name.
+tests/userlib all build it.
+
+The end of the line is about virtual machines. KUnit's suites run there as well. Self tests
+enter by commands, and by open(), a map, an event, unbinding and the like: the line has the
+ways in that reach the file over any number of calls in the sources, each with the programs
+of tests/selftests that take it. Of the library's tests device_* run there.
 """
 import pathlib
 import re
@@ -66,6 +70,97 @@ def planted():
     return found
 
 
+def functions(text):
+    """{function: the words of it} of a C file; a table of functions counts as a function."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    begin = r"^(?![ \t#}])[^;{}=]*?(\w+)(?:\([^;{}]*\)\s*(?:__\w+\([^)]*\)\s*)*|\[\w*\] = )\{.*?^\}"
+    found = {match[1]: set(re.findall(r"\w+", match[0])) for match in re.finditer(begin, text, re.S | re.M)}
+    macros = re.finditer(r"^#define (\w+)\(((?:[^\n]*\\\n)*[^\n]*)", text, re.M)
+    return {**{match[1]: set(re.findall(r"\w+", match[2])) for match in macros}, **found}
+
+
+def ways_in():
+    """{way: (functions of the driver, words of the self tests that take it)}"""
+    ways = {command: ({handler}, {f"FLEXMEM_IOCTL_{command}"}) for command, handler in
+            re.findall(r"COMMAND\(FLEXMEM_CMD_(\w+),[^)]*?(\w+)\)", (TOP / "kmod/ioctl.c").read_text())}
+    return {**ways,
+            "open": ({"flexmem_open", "flexmem_release"}, {"fm_open", "fm_open_as", "O_RDWR"}),
+            "mmap": ({"flexmem_mmap", "access_fault"}, {"mmap", "fm_mmap"}),
+            "events": ({"flexmem_read", "flexmem_poll"}, {"flexmem_event", "POLLIN"}),
+            "load": ({"flexmem_init", "flexmem_exit", "flexmem_device_register"}, {"fm_load", "insmod"}),
+            "unbind": ({"flexmem_device_register", "flexmem_device_unregister"}, {"unbind"}),
+            "reset": ({"flexmem_device_reset"}, {"fm_reset", "reset"}),
+            "suspend": ({"flexmem_device_suspend", "flexmem_device_resume"}, {"suspended"})}
+
+
+def files_of_ways(ways):
+    """{source file: the ways in that reach it, over any number of calls}"""
+    sources = {path: functions(path.read_text()) for path in (TOP / "kmod").glob("*.c")}
+    public = {name: path for path, known in sources.items() for name in known if name.startswith("flexmem_")}
+    found = {}
+    for way, (roots, _) in ways.items():
+        waiting = [(path, name) for path, known in sources.items() for name in roots & set(known)]
+        if len(waiting) < len(roots):
+            sys.exit(f"kmod has not all of {', '.join(sorted(roots))}")
+        seen = set()
+        while waiting:
+            path, name = waiting.pop()
+            if (path, name) in seen:
+                continue
+            seen.add((path, name))
+            for word in sources[path][name]:
+                if word in sources[path]:
+                    waiting.append((path, word))
+                elif word in public:
+                    waiting.append((public[word], word))
+        for path, _ in seen:
+            found.setdefault(str(path.relative_to(TOP)), set()).add(way)
+    return found
+
+
+def programs_of_ways(ways):
+    """{way: the self tests that take it, by themselves or through the headers that they include}"""
+    texts = {path.name: path.read_text() for path in (TOP / "tests/selftests").glob("*.[ch]")}
+    headers = [text for name, text in texts.items() if name.endswith(".h")]
+    helpers = {name: words for text in headers for name, words in functions(text).items()}
+    for text in headers:
+        # must(alloc, ...) is raw_alloc(), which this line defines.
+        for name, command in re.findall(r"^FM_RAW\((\w+), (\w+),", text, re.M):
+            helpers[f"raw_{name}"] = {f"FLEXMEM_IOCTL_{command}"}
+    found = {}
+    for program, text in texts.items():
+        if not program.endswith(".c"):
+            continue
+        waiting = set(re.findall(r"\w+", text)) | {f"raw_{name}" for name in re.findall(r"\bmust(?:_fail)?\((?:\w+, )?(\w+),", text)}
+        words = set()
+        while waiting:
+            word = waiting.pop()
+            if word not in words:
+                words.add(word)
+                waiting |= helpers.get(word, set())
+        for way, (_, signs) in ways.items():
+            if words & signs:
+                found.setdefault(way, set()).add(program[:-2])
+    return found
+
+
+def in_machines(source, tests, ways, programs):
+    """The end of the line."""
+    parts = []
+    suites = [test for _, test in tests if test.endswith("_kunit") or test.startswith("device_")]
+    if suites:
+        parts.append("the suites " + ", ".join(suites))
+    reached = sorted(((programs.get(way, set()), way) for way in ways.get(source, ())), key=lambda pair: (len(pair[0]), pair[1]))
+    most = len(set().union(*programs.values())) / 2
+    parts += [f"{way} by {' '.join(sorted(some))}" for some, way in reached if 0 < len(some) < most]
+    common = [way for some, way in reached if len(some) >= most]
+    if common:
+        parts.append(f"{' '.join(common)} by most self tests")
+    if not parts and source.startswith("userlib/"):
+        parts.append("only by what the suites cache, replay and torch-driver call")
+    return "; in a machine: " + ("; ".join(parts) or "nothing")
+
+
 def main():
     found = all_tables()
     if not found:
@@ -74,9 +169,12 @@ def main():
     shown = {source: tests for source, tests in found.items()
              if not wanted or any(f"/{source}".endswith(f"/{name}") for name in wanted)}
     bugs = planted()
+    ways = ways_in()
+    files, programs = files_of_ways(ways), programs_of_ways(ways)
     for source, tests in sorted(shown.items()):
         print(f"{source}: " + (", ".join(f"{test} ({count})" for count, test in tests) or "no test by name") +
-              (f"; planted bugs: {', '.join(sorted(bugs[source]))}" if source in bugs else ""))
+              (f"; planted bugs: {', '.join(sorted(bugs[source]))}" if source in bugs else "") +
+              in_machines(source, tests, files, programs))
     return 0 if shown else 1
 
 
