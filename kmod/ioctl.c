@@ -663,7 +663,7 @@ static const struct flexmem_command commands[] = {
 static int call_command(struct flexmem_call *call,
 			const struct flexmem_command *command)
 {
-	/* All of it is read. */
+	/* Filled as a whole by the copy below. */
 	union any_struct buffer __uninitialized;
 	int rc;
 

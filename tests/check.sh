@@ -96,8 +96,8 @@ selftests-6.12_suite() {
 	selftests 6.12 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32 \
 		copy/32:lengths_and_offsets copy_device/32:lengths_and_offsets
 }
-# Between one kernel and the other nothing differs in how 32-bit programs call, in how structs are read, in settings, in where
-# things go, and in what the card does to bytes.
+# The kernels do not differ in calls of 32-bit programs, in copies of structs, in settings, in addresses, nor in what the card
+# does to bytes.
 selftests-6.1_suite() {
 	[[ $long ]] || export FLEXMEM_BITS=64
 	selftests 6.1 -1 -exhaust -placement -params -abi_size -scrub \

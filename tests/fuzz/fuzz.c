@@ -71,7 +71,7 @@ static void files_open(void)
 	}
 }
 
-/* Of all owners that have one; what is not there any more needs nothing. */
+/* Removes the limits of all owners. An owner that is gone has none. */
 static void no_limits(int fd, const struct accounts *a)
 {
 	unsigned int i, resource;

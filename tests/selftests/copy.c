@@ -240,7 +240,7 @@ static const __u32 ends[] = {
 	1, 4095, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 4096, MiB + 3
 };
 
-/* @n bytes that can be used, at the very end of what is mapped */
+/* @n mapped bytes; the page behind them is not mapped */
 static char *bytes_before_a_hole(size_t n)
 {
 	size_t page = getpagesize(), round = (n + page - 1) / page * page;

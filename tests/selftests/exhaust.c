@@ -311,7 +311,7 @@ TEST_F(fragments, enough_but_not_in_one_piece)
 	/* and nor can there be another region */
 	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_region_reason);
 	EXPECT_UNCHANGED(self->fd, &before);
-	/* more than there is in all is not fragmentation */
+	/* a request above all free bytes is not fragmentation */
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 2 * GiB + 1, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_reason);
 	EXPECT_EQ(FLEXMEM_REASON_NONE, reply.out_region_reason);

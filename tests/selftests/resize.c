@@ -375,7 +375,7 @@ TEST_F(resize, a_program_counts_as_one)
 	EXPECT_EQ(0, fm_stats(self->root).out_used_program);
 }
 
-/* A reply that cannot be written: as if it had not been asked for. */
+/* If the reply cannot be written, nothing has changed. */
 TEST_F(resize, undone_if_the_reply_cannot_go)
 {
 	static const __u64 lengths[] = { 2 * SIZE, SIZE, SIZE / 2 };

@@ -66,7 +66,7 @@ out=$(mktemp) || bail "no temporary file"
 trap 'rm -f "$out"' EXIT
 tests=0 failed=0
 
-# limit_to PROGRAM[/32] [ARGUMENT...]: into only, the tests of it that are to run by the arguments of the script, if not all.
+# limit_to PROGRAM[/32] [ARGUMENT...]: into only, the tests that the arguments of the script choose; empty: all of the program.
 limit_to() {
 	local argument
 	for argument in "${@:2}"; do

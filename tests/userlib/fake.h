@@ -78,7 +78,7 @@ struct fake {
 	/* How full it is; each change of the number is a new event. */
 	uint32_t level;
 	unsigned int events;
-	/* So many bytes of an event are told; 0: all. */
+	/* A read of an event returns so many bytes; 0: all. */
 	size_t event_bytes;
 	/* Most bytes that one copy does, 0: all; and before an injected error. */
 	uint64_t copy_most;

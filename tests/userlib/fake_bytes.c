@@ -98,7 +98,7 @@ int map(const struct file *file, struct flexmem_map *cmd)
 	return 0;
 }
 
-/* How many bytes a copy of so many gets done. */
+/* How many of @length bytes a copy moves before it ends. */
 static uint64_t most_of(uint64_t length, int injected)
 {
 	if (fake.copy_most && length > fake.copy_most)

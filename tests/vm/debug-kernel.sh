@@ -36,7 +36,7 @@ unpack() {
 (unpack)
 [[ $dir != --source ]] || exit 0
 
-# overlay OVER BASE: the lines of both, but of an option that OVER names only its own.
+# overlay OVER BASE: the lines of OVER, and those of BASE whose option OVER does not name.
 overlay() {
 	awk '{ name = "" }
 	match($0, /CONFIG_[A-Z0-9_]+/) && /^(# )?CONFIG_/ { name = substr($0, RSTART, RLENGTH) }

@@ -770,12 +770,17 @@ FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
  * @event: to be filled
  * @size: sizeof(*@event)
  *
- * There is one when the level has changed since the last one, also if it is the
- * same again, and when memory has been freed after the last flexmem_device_alloc() of this
- * device object has failed for want of it; for a device object that has read
- * none yet, when the level is not FLEXMEM_LEVEL_NONE. poll() on
- * flexmem_device_fd() tells of it, at most ten times a second. A program with
- * memory that it does not need frees it then. A program that waits for memory
+ * There is an event
+ *
+ *  - when the level has changed since the last event, also if it has changed
+ *    back since;
+ *  - when memory was freed after a flexmem_device_alloc() of this device object
+ *    failed for lack of it;
+ *  - for a device object that has read none yet: when the level is not
+ *    FLEXMEM_LEVEL_NONE.
+ *
+ * poll() on flexmem_device_fd() reports it, at most ten times a second. A
+ * program with unused memory frees it then. A program that waits for memory
  * polls with a time limit, and tries again. An event is read once: of several
  * threads one gets it.
  *
