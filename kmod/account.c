@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Accounts: charges and limits of open files and of users.
+ * Accounts: charges and limits of open files and of cgroups.
  *
- * Every allocation is charged to its open file and to the user who opened it,
- * under the lock of the region it is in, so that blocks and accounts are of one
- * moment. A limit is looked at in the charge itself: it holds exactly, also
- * when many allocate at once.
+ * Every allocation is charged to its open file, to the opener's cgroup and to
+ * all ancestors of that, under the lock of the region it is in, so that blocks
+ * and accounts are of one moment. A limit is looked at in the charge itself: it
+ * holds exactly, also when many allocate at once.
  *
  * Accounts know owners and charges. What memory there is, the domain knows.
  */
@@ -25,7 +25,7 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts)
 	memset(accounts, 0, sizeof(*accounts));
 	spin_lock_init(&accounts->lock);
 	INIT_LIST_HEAD(&accounts->clients);
-	INIT_LIST_HEAD(&accounts->users);
+	accounts->cgroups = RB_ROOT;
 	INIT_LIST_HEAD(&accounts->idle_owners);
 	accounts->owners_by_id = RB_ROOT;
 	accounts->owners_by_key = RB_ROOT;
@@ -48,12 +48,37 @@ static bool is_over(const struct flexmem_account *account, u64 size,
 				 account->limit[FLEXMEM_RESOURCE_SLOTS]));
 }
 
-static void count_handle(struct flexmem_accounts *accounts,
-			 struct flexmem_account *client, int sign)
+/* An account and all above it. */
+/* checkpatch: MACRO_ARG_REUSE - account is always the name of a pointer */
+#define for_each_charged(account, client) \
+	for ((account) = (client); (account); (account) = (account)->parent)
+
+static enum flexmem_reason limit_of(const struct flexmem_account *account)
 {
-	lockdep_assert_held(&accounts->lock);
-	client->used[FLEXMEM_RESOURCE_HANDLES] += sign;
-	client->user->used[FLEXMEM_RESOURCE_HANDLES] += sign;
+	return account->kind == FLEXMEM_OWNER_CLIENT ?
+	       FLEXMEM_REASON_CLIENT_LIMIT : FLEXMEM_REASON_CGROUP_LIMIT;
+}
+
+static void count_handle(struct flexmem_account *client, int sign)
+{
+	struct flexmem_account *account;
+
+	lockdep_assert_held(&client->accounts->lock);
+	for_each_charged(account, client)
+		account->used[FLEXMEM_RESOURCE_HANDLES] += sign;
+}
+
+static enum flexmem_reason
+refuses_handle(const struct flexmem_account *client, unsigned int max)
+{
+	const unsigned int r = FLEXMEM_RESOURCE_HANDLES;
+	const struct flexmem_account *account;
+
+	for_each_charged(account, client)
+		if (exceeds(account->used[r], 1, account->limit[r]))
+			return limit_of(account);
+	return client->used[r] < max ? FLEXMEM_REASON_NONE :
+				       FLEXMEM_REASON_HANDLES;
 }
 
 /**
@@ -68,19 +93,12 @@ enum flexmem_reason
 flexmem_charge_handle(struct flexmem_accounts *accounts,
 		      struct flexmem_account *client, unsigned int max)
 {
-	const unsigned int r = FLEXMEM_RESOURCE_HANDLES;
-	const struct flexmem_account *user = client->user;
-	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
+	enum flexmem_reason reason;
 
 	spin_lock(&accounts->lock);
-	if (exceeds(client->used[r], 1, client->limit[r]))
-		reason = FLEXMEM_REASON_CLIENT_LIMIT;
-	else if (exceeds(user->used[r], 1, user->limit[r]))
-		reason = FLEXMEM_REASON_USER_LIMIT;
-	else if (client->used[r] >= max)
-		reason = FLEXMEM_REASON_HANDLES;
-	else
-		count_handle(accounts, client, 1);
+	reason = refuses_handle(client, max);
+	if (!reason)
+		count_handle(client, 1);
 	spin_unlock(&accounts->lock);
 	return reason;
 }
@@ -95,7 +113,7 @@ void flexmem_uncharge_handle(struct flexmem_accounts *accounts,
 			     struct flexmem_account *client)
 {
 	spin_lock(&accounts->lock);
-	count_handle(accounts, client, -1);
+	count_handle(client, -1);
 	spin_unlock(&accounts->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_uncharge_handle);
@@ -127,9 +145,26 @@ static void undo_charge(struct flexmem_accounts *accounts,
 			struct flexmem_account *client, unsigned int slot,
 			u64 size)
 {
+	struct flexmem_account *account;
+
 	lockdep_assert_held(&accounts->lock);
-	take_from(client, slot, size);
-	take_from(client->user, slot, size);
+	for_each_charged(account, client)
+		take_from(account, slot, size);
+	accounts->owned -= size;
+}
+
+static void count_orphaned(struct flexmem_accounts *accounts,
+			   struct flexmem_account *client, unsigned int slot,
+			   s64 size)
+{
+	struct flexmem_account *account;
+
+	lockdep_assert_held(&accounts->lock);
+	for_each_charged(account, client) {
+		account->orphaned += size;
+		account->in[slot].orphaned += size;
+	}
+	accounts->orphaned += size;
 	accounts->owned -= size;
 }
 
@@ -154,18 +189,18 @@ enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
 				   struct flexmem_account *client,
 				   unsigned int slot, u64 size)
 {
-	struct flexmem_account *user = client->user;
+	struct flexmem_account *account;
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
 	spin_lock(&accounts->lock);
-	if (is_over(client, size, !client->in[slot].blocks))
-		reason = FLEXMEM_REASON_CLIENT_LIMIT;
-	else if (is_over(user, size, !user->in[slot].blocks))
-		reason = FLEXMEM_REASON_USER_LIMIT;
-	if (reason)
-		goto unlock;
-	add_to(client, slot, size);
-	add_to(user, slot, size);
+	for_each_charged(account, client) {
+		if (is_over(account, size, !account->in[slot].blocks)) {
+			reason = limit_of(account);
+			goto unlock;
+		}
+	}
+	for_each_charged(account, client)
+		add_to(account, slot, size);
 	accounts->owned += size;
 	gauge_move(accounts);
 unlock:
@@ -189,14 +224,8 @@ void flexmem_uncharge(struct flexmem_accounts *accounts,
 		      u64 size, bool orphaned)
 {
 	spin_lock(&accounts->lock);
-	if (orphaned) {
-		client->orphaned -= size;
-		client->in[slot].orphaned -= size;
-		client->user->orphaned -= size;
-		client->user->in[slot].orphaned -= size;
-		accounts->orphaned -= size;
-		accounts->owned += size;
-	}
+	if (orphaned)
+		count_orphaned(accounts, client, slot, -size);
 	undo_charge(accounts, client, slot, size);
 	gauge_move(accounts);
 	spin_unlock(&accounts->lock);
@@ -216,9 +245,11 @@ void flexmem_charge_pieces(struct flexmem_accounts *accounts,
 			   struct flexmem_account *client, unsigned int slot,
 			   int more)
 {
+	struct flexmem_account *account;
+
 	spin_lock(&accounts->lock);
-	client->in[slot].blocks += more;
-	client->user->in[slot].blocks += more;
+	for_each_charged(account, client)
+		account->in[slot].blocks += more;
 	spin_unlock(&accounts->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_pieces);
@@ -239,12 +270,7 @@ void flexmem_charge_orphan(struct flexmem_accounts *accounts,
 			   u64 size)
 {
 	spin_lock(&accounts->lock);
-	client->orphaned += size;
-	client->in[slot].orphaned += size;
-	client->user->orphaned += size;
-	client->user->in[slot].orphaned += size;
-	accounts->orphaned += size;
-	accounts->owned -= size;
+	count_orphaned(accounts, client, slot, size);
 	spin_unlock(&accounts->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_orphan);
@@ -314,12 +340,15 @@ flexmem_account_refuses(struct flexmem_accounts *accounts,
 			unsigned int slots)
 {
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
+	const struct flexmem_account *account;
 
 	spin_lock(&accounts->lock);
-	if (is_over(client, size, slots))
-		reason = FLEXMEM_REASON_CLIENT_LIMIT;
-	else if (is_over(client->user, size, slots))
-		reason = FLEXMEM_REASON_USER_LIMIT;
+	for_each_charged(account, client) {
+		if (is_over(account, size, slots)) {
+			reason = limit_of(account);
+			break;
+		}
+	}
 	spin_unlock(&accounts->lock);
 	return reason;
 }
@@ -347,6 +376,7 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot)
 {
 	struct flexmem_account *account;
+	struct rb_node *node;
 
 	spin_lock(&accounts->lock);
 	list_for_each_entry(account, &accounts->clients, link) {
@@ -355,8 +385,9 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 		accounts->orphaned -= account->in[slot].orphaned;
 		forget_charges(account, slot);
 	}
-	list_for_each_entry(account, &accounts->users, link)
-		forget_charges(account, slot);
+	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node))
+		forget_charges(rb_entry(node, struct flexmem_account, by_id),
+			       slot);
 	accounts->quarantined -= accounts->quarantined_in[slot];
 	accounts->quarantined_in[slot] = 0;
 	spin_unlock(&accounts->lock);

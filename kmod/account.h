@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Accounts: what each open file and each user is charged, and what they may have
+ * Accounts: what each open file and each cgroup is charged, and what they may have
  * at most.
  */
 #ifndef _FLEXMEM_ACCOUNT_H
@@ -18,6 +18,7 @@
 #include "pressure.h"
 #include "slot.h"
 
+struct cgroup;
 struct flexmem_owner;
 struct pid;
 
@@ -35,36 +36,42 @@ struct flexmem_charges {
 
 /**
  * struct flexmem_account - one account
- * @refs: client: the open file, and whatever may be charged. User: each client's
- *	account, and @kept
+ * @refs: client: the open file, and whatever may be charged. Cgroup: each account
+ *	below, and @kept
  * @accounts: where it is
- * @link: in &flexmem_accounts.clients or .users
+ * @parent: the account that is charged as well, which a reference is held to:
+ *	that of the opener's cgroup, or of the cgroup's parent. NULL: the root
+ * @link: client: in &flexmem_accounts.clients. Cgroup: see flexmem_quota_forget()
+ * @by_id: cgroup: in &flexmem_accounts.cgroups
  * @kind: whose it is
- * @id: client: its number, never used twice on this function
- * @uid: who opened the file, or the user
- * @pid: client: the process that opened the file
- * @user: client: its user's account; a reference is held
+ * @id: client: its number, never used twice on this function. Cgroup: its id
+ * @cgroup: cgroup: itself; a reference is held
+ * @uid: client: who opened the file
+ * @pid: client: the process that did
  * @owner: client: the owner of its bytes, until the file is closed
  * @closed: client: the file is closed
- * @kept: user: has a limit, and therefore a reference to itself
+ * @kept: cgroup: has a limit, and therefore a reference to itself
  * @used: what is charged, by resource; bytes with @orphaned
  * @orphaned: bytes freed but still in use
  * @peak: the most bytes that ever were charged
  * @limit: by resource
  * @in: charges by slot of the region
  *
- * All but @refs, @accounts, @kind, @id, @uid, @pid and @user is protected by
- * &flexmem_accounts.lock. @owner is also stable while a handle is charged.
+ * Constant: @accounts, @parent, @kind, @id, @cgroup, @uid, @pid. All others but
+ * @refs are protected by &flexmem_accounts.lock. @owner is also stable while a
+ * handle is charged.
  */
 struct flexmem_account {
 	refcount_t refs;
 	struct flexmem_accounts *accounts;
+	struct flexmem_account *parent;
 	struct list_head link;
+	struct rb_node by_id;
 	enum flexmem_owner_kind kind;
 	u64 id;
+	struct cgroup *cgroup;
 	kuid_t uid;
 	struct pid *pid;
-	struct flexmem_account *user;
 	struct flexmem_owner *owner;
 	bool closed;
 	bool kept;
@@ -82,7 +89,8 @@ struct flexmem_account {
  *	nothing is taken.
  * @clients: accounts of open files, and of closed ones that something is charged
  *	to, by id
- * @users: accounts of users, by uid
+ * @cgroups: accounts of cgroups, by id
+ * @nr_cgroups: how many there are
  * @owners_by_id: all owners of bytes, see owner.h
  * @owners_by_key: owners of bytes that are not strict
  * @idle_owners: of these, those without an open file, longest idle first
@@ -99,7 +107,8 @@ struct flexmem_account {
 struct flexmem_accounts {
 	spinlock_t lock; /* see above */
 	struct list_head clients;
-	struct list_head users;
+	struct rb_root cgroups;
+	unsigned int nr_cgroups;
 	struct rb_root owners_by_id;
 	struct rb_root owners_by_key;
 	struct list_head idle_owners;
@@ -155,9 +164,10 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 
 struct flexmem_account *
 flexmem_quota_find(struct flexmem_accounts *accounts,
-		   struct flexmem_quota *quota, kuid_t uid);
+		   struct flexmem_quota *quota);
 void flexmem_quota_set(struct flexmem_account *account,
 		       const struct flexmem_quota *quota);
+void flexmem_quota_forget(struct flexmem_accounts *accounts);
 void flexmem_quota_get(struct flexmem_account *client,
 		       struct flexmem_quota *quota);
 

@@ -93,6 +93,7 @@ static void set_function(unsigned int minor, struct flexmem_dev *fdev)
 static int open_function(struct flexmem_dev *fdev, struct file *filp)
 {
 	struct flexmem_file *file;
+	struct cgroup *cgroup;
 	int rc;
 
 	if (!may_open(fdev))
@@ -103,9 +104,10 @@ static int open_function(struct flexmem_dev *fdev, struct file *filp)
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 	if (!file)
 		return -ENOMEM;
+	cgroup = flexmem_owner_cgroup();
 	rc = flexmem_client_init(&file->client, &fdev->table,
-				 filp->f_cred->uid, flexmem_owner_cgroup(),
-				 task_tgid(current));
+				 filp->f_cred->uid, cgroup, task_tgid(current));
+	flexmem_owner_put_cgroup(cgroup);
 	if (rc) {
 		kfree(file);
 		return rc;

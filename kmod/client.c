@@ -30,15 +30,15 @@
  * @client: to initialise
  * @table: region table of the function; must outlive the client
  * @uid: who opened the file
- * @cgroup: id of the opener's cgroup
+ * @cgroup: the opener's cgroup; NULL in a kernel without cgroups
  * @pid: the process that opened it, or NULL
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM.
  */
 int flexmem_client_init(struct flexmem_client *client,
-			struct flexmem_table *table, kuid_t uid, u64 cgroup,
-			struct pid *pid)
+			struct flexmem_table *table, kuid_t uid,
+			struct cgroup *cgroup, struct pid *pid)
 {
 	memset(client, 0, sizeof(*client));
 	client->table = table;

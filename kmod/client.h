@@ -17,6 +17,7 @@
 #include "slot.h"
 #include "spare.h"
 
+struct cgroup;
 struct flexmem_table;
 struct vm_area_struct;
 
@@ -57,8 +58,8 @@ struct flexmem_client {
 };
 
 int flexmem_client_init(struct flexmem_client *client,
-			struct flexmem_table *table, kuid_t uid, u64 cgroup,
-			struct pid *pid);
+			struct flexmem_table *table, kuid_t uid,
+			struct cgroup *cgroup, struct pid *pid);
 void flexmem_client_fini(struct flexmem_client *client);
 
 struct flexmem_allocation *

@@ -257,6 +257,8 @@ static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 			       GFP_KERNEL_ACCOUNT);
 	if (!view->owner)
 		return -ENOMEM;
+	if (all)
+		flexmem_quota_forget(&table->accounts);
 	flexmem_table_snapshot(table, all ? NULL : call->client->account,
 			       view);
 	if (view->sum.out_owner_count <= view->max_owners ||
@@ -298,7 +300,7 @@ int flexmem_cmd_snapshot(struct flexmem_call *call)
 
 static bool quota_is_valid(const struct flexmem_quota *cmd)
 {
-	return cmd->kind <= FLEXMEM_OWNER_USER &&
+	return cmd->kind <= FLEXMEM_OWNER_CGROUP &&
 	       cmd->resource < FLEXMEM_NR_RESOURCES;
 }
 
@@ -331,7 +333,6 @@ int flexmem_cmd_set_quota(struct flexmem_call *call)
 {
 	struct flexmem_quota *cmd = call->cmd;
 	struct flexmem_account *account;
-	kuid_t uid = INVALID_UID;
 	int rc;
 
 	if (cmd->flags)
@@ -340,16 +341,10 @@ int flexmem_cmd_set_quota(struct flexmem_call *call)
 		return -EINVAL;
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
-	if (cmd->kind == FLEXMEM_OWNER_USER) {
-		if (cmd->id > U32_MAX)
-			return -EINVAL;
-		uid = make_kuid(current_user_ns(), cmd->id);
-		if (!uid_valid(uid))
-			return -EINVAL;
-	}
 	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
 
-	account = flexmem_quota_find(&call->fdev->table.accounts, cmd, uid);
+	flexmem_quota_forget(&call->fdev->table.accounts);
+	account = flexmem_quota_find(&call->fdev->table.accounts, cmd);
 	if (IS_ERR(account))
 		return PTR_ERR(account);
 	/* Setting cannot be undone, so the reply is written first. */

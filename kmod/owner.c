@@ -8,12 +8,16 @@
  * one owner for another. Owners without an open file are remembered for a while, so
  * that the next file finds its bytes; the bytes of a forgotten owner are scrubbed.
  *
- * An open file's account stays until the file is closed and nothing is charged to
- * it any more. A user's account stays as long as one of a file, or a limit.
+ * An open file is charged to its own account, to that of the opener's cgroup and to
+ * those of all ancestors. A file's account stays until the file is closed and
+ * nothing is charged to it any more. A cgroup's account, and with it a reference to
+ * the cgroup, stays as long as one below it, or a limit.
  */
 
 #include <linux/cgroup.h>
+#include <linux/err.h>
 #include <linux/jiffies.h>
+#include <linux/minmax.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -22,22 +26,58 @@
 #include "compat.h"
 #include "owner.h"
 
+/* Accounts of deeper cgroups would make each charge take longer, for everyone. */
+#define MAX_DEPTH 32
+
 /**
  * flexmem_owner_cgroup - where the caller is
  *
- * Return: id of the caller's cgroup in the v2 hierarchy, which no other cgroup ever
- * gets; 0 in a kernel without cgroups.
+ * Return: the caller's cgroup in the v2 hierarchy, for flexmem_owner_put_cgroup();
+ * NULL in a kernel without cgroups.
  */
-u64 flexmem_owner_cgroup(void)
+struct cgroup *flexmem_owner_cgroup(void)
 {
-	u64 id = 0;
+	struct cgroup *cgroup = NULL;
 
 #ifdef CONFIG_CGROUPS
 	rcu_read_lock();
-	id = cgroup_id(task_dfl_cgroup(current));
+	do {
+		cgroup = task_dfl_cgroup(current);
+		/* It fails only while the task moves to another one. */
+	} while (!cgroup_tryget(cgroup));
 	rcu_read_unlock();
 #endif
-	return id;
+	return cgroup;
+}
+
+/**
+ * flexmem_owner_find_cgroup - the cgroup that has an id
+ * @id: any number
+ *
+ * Return: the cgroup, for flexmem_owner_put_cgroup(); -ENOENT if the caller sees
+ * none. In a kernel without cgroups 0 stands for everyone's account: NULL.
+ */
+struct cgroup *flexmem_owner_find_cgroup(u64 id)
+{
+#ifdef CONFIG_CGROUPS
+	struct cgroup *cgroup = cgroup_get_from_id(id);
+
+	return IS_ERR(cgroup) ? ERR_PTR(-ENOENT) : cgroup;
+#else
+	return id ? ERR_PTR(-ENOENT) : NULL;
+#endif
+}
+
+/**
+ * flexmem_owner_put_cgroup - drop a reference to a cgroup
+ * @cgroup: cgroup, or NULL
+ */
+void flexmem_owner_put_cgroup(struct cgroup *cgroup)
+{
+#ifdef CONFIG_CGROUPS
+	if (cgroup)
+		cgroup_put(cgroup);
+#endif
 }
 
 static struct flexmem_owner *by_id(const struct rb_node *node)
@@ -135,82 +175,145 @@ static struct flexmem_owner *leave_owner(struct flexmem_accounts *accounts,
 	return owner;
 }
 
-static void account_init(struct flexmem_account *account,
-			 struct flexmem_accounts *accounts,
-			 enum flexmem_owner_kind kind, kuid_t uid)
+static struct flexmem_account *
+account_create(struct flexmem_accounts *accounts, enum flexmem_owner_kind kind)
 {
-	memset(account, 0, sizeof(*account));
+	struct flexmem_account *account;
+
+	account = kzalloc(sizeof(*account), GFP_KERNEL_ACCOUNT);
+	if (!account)
+		return NULL;
 	refcount_set(&account->refs, 1);
 	account->accounts = accounts;
 	account->kind = kind;
-	account->uid = uid;
 	memset64(account->limit, FLEXMEM_NO_LIMIT, FLEXMEM_NR_RESOURCES);
+	return account;
+}
+
+static void account_destroy(struct flexmem_account *account)
+{
+	flexmem_owner_put_cgroup(account->cgroup);
+	put_pid(account->pid);
+	kfree(account);
+}
+
+static struct flexmem_account *to_account(const struct rb_node *node)
+{
+	return rb_entry(node, struct flexmem_account, by_id);
+}
+
+static int account_cmp(struct rb_node *node, const struct rb_node *other)
+{
+	u64 a = to_account(node)->id, b = to_account(other)->id;
+
+	return a == b ? 0 : a < b ? -1 : 1;
+}
+
+/* @fresh: account that is in no tree; returns the one that its cgroup has. */
+static struct flexmem_account *add_cgroup(struct flexmem_accounts *accounts,
+					  struct flexmem_account *fresh)
+{
+	struct flexmem_account *account = fresh;
+	struct rb_node *node;
+
+	spin_lock(&accounts->lock);
+	node = rb_find_add(&fresh->by_id, &accounts->cgroups, account_cmp);
+	if (node)
+		account = flexmem_owner_get(to_account(node));
+	else
+		accounts->nr_cgroups++;
+	spin_unlock(&accounts->lock);
+	if (!node)
+		return fresh;
+	/* The other one has references to the same parent and cgroup. */
+	if (fresh->parent)
+		flexmem_owner_put(fresh->parent);
+	account_destroy(fresh);
+	return account;
+}
+
+/* @parent: the account above, or NULL; the caller's reference goes. */
+static struct flexmem_account *account_below(struct flexmem_accounts *accounts,
+					     struct flexmem_account *parent,
+					     struct cgroup *cgroup)
+{
+	struct flexmem_account *account;
+
+	account = account_create(accounts, FLEXMEM_OWNER_CGROUP);
+	if (!account) {
+		if (parent)
+			flexmem_owner_put(parent);
+		return NULL;
+	}
+	account->parent = parent;
+#ifdef CONFIG_CGROUPS
+	cgroup_get(cgroup);
+	account->cgroup = cgroup;
+	account->id = cgroup_id(cgroup);
+#endif
+	return add_cgroup(accounts, account);
 }
 
 /**
- * flexmem_owner_of_user - a user's account
+ * flexmem_owner_of_cgroup - a cgroup's account
  * @accounts: accounts of the function
- * @uid: user
- * @fresh: memory for a new one; NULL afterwards if it was needed
+ * @cgroup: cgroup; NULL in a kernel without cgroups
  *
- * Context: under &flexmem_accounts.lock.
- * Return: the account, for flexmem_owner_put().
+ * Context: may sleep.
+ * Return: the account, for flexmem_owner_put(); NULL if there is no memory.
  */
 struct flexmem_account *
-flexmem_owner_of_user(struct flexmem_accounts *accounts, kuid_t uid,
-		      struct flexmem_account **fresh)
+flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
+			struct cgroup *cgroup)
 {
-	struct list_head *before = &accounts->users;
-	struct flexmem_account *user;
+	struct flexmem_account *account = NULL;
+#ifdef CONFIG_CGROUPS
+	int level, last = min_t(int, cgroup->level, MAX_DEPTH);
 
-	lockdep_assert_held(&accounts->lock);
-	list_for_each_entry(user, &accounts->users, link) {
-		if (uid_eq(user->uid, uid))
-			return flexmem_owner_get(user);
-		if (uid_lt(uid, user->uid)) {
-			before = &user->link;
+	for (level = 0; level <= last; level++) {
+		account = account_below(accounts, account,
+					cgroup_ancestor(cgroup, level));
+		if (!account)
 			break;
-		}
 	}
-	user = *fresh;
-	*fresh = NULL;
-	account_init(user, accounts, FLEXMEM_OWNER_USER, uid);
-	list_add_tail(&user->link, before);
-	return user;
+#else
+	account = account_below(accounts, NULL, NULL);
+#endif
+	return account;
 }
+EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_of_cgroup);
 
 /**
  * flexmem_owner_open - an account for an open file
  * @accounts: accounts of the function
  * @uid: who opens it
- * @cgroup: id of the opener's cgroup
+ * @cgroup: the opener's cgroup; NULL in a kernel without cgroups
  * @pid: the opener's process; a reference is taken. NULL: not known
  *
  * Context: may sleep.
  * Return: the account, for flexmem_owner_close(); NULL if there is no memory.
  */
 struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
-					   kuid_t uid, u64 cgroup,
+					   kuid_t uid, struct cgroup *cgroup,
 					   struct pid *pid)
 {
-	struct flexmem_account *client, *user;
+	struct flexmem_account *client, *parent;
 	struct flexmem_owner *owner;
 
-	client = kmalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
-	user = kmalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+	client = account_create(accounts, FLEXMEM_OWNER_CLIENT);
 	owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
-	if (!client || !user || !owner) {
-		kfree(client);
-		client = NULL;
+	parent = flexmem_owner_of_cgroup(accounts, cgroup);
+	if (!client || !owner || !parent)
 		goto free;
-	}
-	account_init(client, accounts, FLEXMEM_OWNER_CLIENT, uid);
+	client->uid = uid;
 	client->pid = get_pid(pid);
+	client->parent = parent;
 	owner->uid = uid;
-	owner->cgroup = cgroup;
+#ifdef CONFIG_CGROUPS
+	owner->cgroup = cgroup_id(cgroup);
+#endif
 
 	spin_lock(&accounts->lock);
-	client->user = flexmem_owner_of_user(accounts, uid, &user);
 	client->owner = enter_owner(accounts, owner);
 	if (client->owner == owner)
 		owner = NULL;
@@ -218,10 +321,15 @@ struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 	list_add_tail(&client->link, &accounts->clients);
 	accounts->nr_clients++;
 	spin_unlock(&accounts->lock);
-free:
-	kfree(user);
 	kfree(owner);
 	return client;
+
+free:
+	if (parent)
+		flexmem_owner_put(parent);
+	kfree(owner);
+	kfree(client);
+	return NULL;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_open);
 
@@ -253,21 +361,24 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_close);
 void flexmem_owner_put(struct flexmem_account *account)
 {
 	struct flexmem_accounts *accounts = account->accounts;
-	struct flexmem_account *user = account->user;
+	struct flexmem_account *parent;
 
-	if (!__cond_lock(&accounts->lock,
-			 refcount_dec_and_lock(&account->refs, &accounts->lock)))
-		return;
-	WARN_ON_ONCE(account->used[FLEXMEM_RESOURCE_BYTES] ||
-		     account->used[FLEXMEM_RESOURCE_SLOTS] ||
-		     account->used[FLEXMEM_RESOURCE_HANDLES]);
-	list_del(&account->link);
-	accounts->nr_clients -= !!user;
-	spin_unlock(&accounts->lock);
-	put_pid(account->pid);
-	kfree(account);
-	if (user)
-		flexmem_owner_put(user);
+	for (; account && refcount_dec_and_lock(&account->refs, &accounts->lock);
+	     account = parent) {
+		parent = account->parent;
+		WARN_ON_ONCE(account->used[FLEXMEM_RESOURCE_BYTES] ||
+			     account->used[FLEXMEM_RESOURCE_SLOTS] ||
+			     account->used[FLEXMEM_RESOURCE_HANDLES]);
+		if (account->kind == FLEXMEM_OWNER_CLIENT) {
+			list_del(&account->link);
+			accounts->nr_clients--;
+		} else {
+			rb_erase(&account->by_id, &accounts->cgroups);
+			accounts->nr_cgroups--;
+		}
+		spin_unlock(&accounts->lock);
+		account_destroy(account);
+	}
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_put);
 
@@ -330,18 +441,19 @@ bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_is_idle);
 
 /**
- * flexmem_accounts_fini - forget users and owners; no file is open any more
+ * flexmem_accounts_fini - forget limits and owners; no file is open any more
  * @accounts: accounts
  */
 void flexmem_accounts_fini(struct flexmem_accounts *accounts)
 {
-	struct flexmem_account *user, *next_user;
+	struct flexmem_account *account, *next_account;
 	struct flexmem_owner *owner, *next;
 
 	WARN_ON_ONCE(!list_empty(&accounts->clients));
 	flexmem_gauge_fini(&accounts->gauge);
-	list_for_each_entry_safe(user, next_user, &accounts->users, link)
-		kfree(user);
+	rbtree_postorder_for_each_entry_safe(account, next_account,
+					     &accounts->cgroups, by_id)
+		account_destroy(account);
 	list_for_each_entry_safe(owner, next, &accounts->idle_owners, idle)
 		kfree(owner);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Owners of bytes, and the accounts of open files and users. */
+/* Owners of bytes, and the accounts of open files and cgroups. */
 #ifndef _FLEXMEM_OWNER_H
 #define _FLEXMEM_OWNER_H
 
@@ -9,6 +9,7 @@
 
 #include "account.h"
 
+struct cgroup;
 struct pid;
 
 /* More owners without an open file are not remembered. */
@@ -40,9 +41,14 @@ struct flexmem_owner {
 	unsigned long idle_since;
 };
 
-u64 flexmem_owner_cgroup(void);
+struct cgroup *flexmem_owner_cgroup(void);
+struct cgroup *flexmem_owner_find_cgroup(u64 id);
+void flexmem_owner_put_cgroup(struct cgroup *cgroup);
+struct flexmem_account *
+flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
+			struct cgroup *cgroup);
 struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
-					   kuid_t uid, u64 cgroup,
+					   kuid_t uid, struct cgroup *cgroup,
 					   struct pid *pid);
 void flexmem_owner_close(struct flexmem_account *client);
 void flexmem_owner_put(struct flexmem_account *account);
@@ -71,8 +77,5 @@ int flexmem_owner_set_strict(struct flexmem_account *client);
 /* Under &flexmem_accounts.lock. */
 struct flexmem_owner *flexmem_owner_find(struct flexmem_accounts *accounts,
 					 u64 id);
-struct flexmem_account *
-flexmem_owner_of_user(struct flexmem_accounts *accounts, kuid_t uid,
-		      struct flexmem_account **fresh);
 
 #endif /* _FLEXMEM_OWNER_H */

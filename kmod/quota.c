@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the administrator sets: limits of clients and users. */
+/* What the administrator sets: limits of open files and cgroups. */
 
+#include <linux/cgroup.h>
 #include <linux/err.h>
-#include <linux/slab.h>
+#include <linux/string.h>
 
 #include "account.h"
 #include "compat.h"
@@ -29,6 +30,17 @@ static bool has_limit(const struct flexmem_account *account)
 	return false;
 }
 
+/* Never for the account of an open file. */
+static bool is_removed(const struct flexmem_account *account)
+{
+#ifdef CONFIG_CGROUPS
+	return account->cgroup &&
+	       !(READ_ONCE(account->cgroup->self.flags) & CSS_ONLINE);
+#else
+	return false;
+#endif
+}
+
 static void read_quota(const struct flexmem_account *account,
 		       struct flexmem_quota *quota)
 {
@@ -38,44 +50,55 @@ static void read_quota(const struct flexmem_account *account,
 	quota->out_used = account->used[r];
 }
 
+static struct flexmem_account *find_account(struct flexmem_accounts *accounts,
+					    const struct flexmem_quota *quota)
+{
+	struct flexmem_account *account;
+	struct cgroup *cgroup;
+
+	if (quota->kind == FLEXMEM_OWNER_CGROUP) {
+		cgroup = flexmem_owner_find_cgroup(quota->id);
+		if (IS_ERR(cgroup))
+			return ERR_CAST(cgroup);
+		account = flexmem_owner_of_cgroup(accounts, cgroup);
+		flexmem_owner_put_cgroup(cgroup);
+		return account ?: ERR_PTR(-ENOMEM);
+	}
+	spin_lock(&accounts->lock);
+	account = client_of(accounts, quota->id);
+	spin_unlock(&accounts->lock);
+	return account ?: ERR_PTR(-ENOENT);
+}
+
 /**
  * flexmem_quota_find - whose limit is to be set
  * @accounts: accounts of the function
  * @quota: which; receives the ``out_`` members as they are once it is set
- * @uid: the user, if it is a user's
  *
  * Context: may sleep.
  * Return: the account, for flexmem_quota_set() and flexmem_owner_put(); -ENOENT
- * if there is no such client; -ENOMEM.
+ * if there is no such client or cgroup; -ENOMEM.
  */
 struct flexmem_account *
 flexmem_quota_find(struct flexmem_accounts *accounts,
-		   struct flexmem_quota *quota, kuid_t uid)
+		   struct flexmem_quota *quota)
 {
-	struct flexmem_account *account, *fresh = NULL;
+	struct flexmem_account *account = find_account(accounts, quota);
 
-	if (quota->kind == FLEXMEM_OWNER_USER) {
-		fresh = kmalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
-		if (!fresh)
-			return ERR_PTR(-ENOMEM);
-	}
+	if (IS_ERR(account))
+		return account;
 	spin_lock(&accounts->lock);
-	account = fresh ? flexmem_owner_of_user(accounts, uid, &fresh) :
-			  client_of(accounts, quota->id);
-	if (account) {
-		read_quota(account, quota);
-		quota->out_limit = quota->limit;
-	}
+	read_quota(account, quota);
+	quota->out_limit = quota->limit;
 	spin_unlock(&accounts->lock);
-	kfree(fresh);
-	return account ?: ERR_PTR(-ENOENT);
+	return account;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_quota_find);
 
 /**
  * flexmem_quota_set - set a limit. Cannot fail
  * @account: as flexmem_quota_find() returned it, which the caller keeps. That of a
- *	user has a reference to itself while it has a limit
+ *	cgroup has a reference to itself while it has a limit
  * @quota: which
  */
 void flexmem_quota_set(struct flexmem_account *account,
@@ -85,9 +108,11 @@ void flexmem_quota_set(struct flexmem_account *account,
 	bool kept;
 
 	spin_lock(&accounts->lock);
-	account->limit[quota->resource] = quota->limit;
+	/* A cgroup that was removed just now gets no limit any more. */
+	if (!is_removed(account))
+		account->limit[quota->resource] = quota->limit;
 	kept = account->kept;
-	account->kept = account->kind == FLEXMEM_OWNER_USER &&
+	account->kept = account->kind == FLEXMEM_OWNER_CGROUP &&
 			has_limit(account);
 	if (account->kept && !kept)
 		flexmem_owner_get(account);
@@ -99,17 +124,48 @@ void flexmem_quota_set(struct flexmem_account *account,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_quota_set);
 
 /**
- * flexmem_quota_get - read a client's own limit, or its user's
+ * flexmem_quota_forget - drop the limits of cgroups that were removed
+ * @accounts: accounts of the function
+ *
+ * What is charged to them stays. The last reference to such a cgroup may go.
+ *
+ * Context: may sleep. O(cgroups): for the administrator.
+ */
+void flexmem_quota_forget(struct flexmem_accounts *accounts)
+{
+	struct flexmem_account *account, *next;
+	struct rb_node *node;
+	LIST_HEAD(removed);
+
+	spin_lock(&accounts->lock);
+	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node)) {
+		account = rb_entry(node, struct flexmem_account, by_id);
+		if (!account->kept || !is_removed(account))
+			continue;
+		memset64(account->limit, FLEXMEM_NO_LIMIT,
+			 FLEXMEM_NR_RESOURCES);
+		account->kept = false;
+		list_add(&account->link, &removed);
+	}
+	spin_unlock(&accounts->lock);
+	/* Each has had a reference to itself. */
+	list_for_each_entry_safe(account, next, &removed, link)
+		flexmem_owner_put(account);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_quota_forget);
+
+/**
+ * flexmem_quota_get - read a client's own limit, or its cgroup's
  * @client: client
  * @quota: which; receives the ``out_`` members
  */
 void flexmem_quota_get(struct flexmem_account *client,
 		       struct flexmem_quota *quota)
 {
-	bool user = quota->kind == FLEXMEM_OWNER_USER;
+	bool cgroup = quota->kind == FLEXMEM_OWNER_CGROUP;
 
 	spin_lock(&client->accounts->lock);
-	read_quota(user ? client->user : client, quota);
+	read_quota(cgroup ? client->parent : client, quota);
 	spin_unlock(&client->accounts->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_quota_get);

@@ -19,12 +19,13 @@
 static void fill_owner(const struct flexmem_account *account,
 		       struct flexmem_owner_entry *entry)
 {
-	bool user = account->kind == FLEXMEM_OWNER_USER;
-	struct user_namespace *ns = current_user_ns();
+	bool client = account->kind == FLEXMEM_OWNER_CLIENT;
 
 	*entry = (struct flexmem_owner_entry) {
 		.kind = account->kind,
-		.uid = from_kuid_munged(ns, account->uid),
+		.id = account->id,
+		.uid = client ? from_kuid_munged(current_user_ns(),
+						 account->uid) : 0,
 		.pid = pid_vnr(account->pid),
 		.bytes = account->used[FLEXMEM_RESOURCE_BYTES] -
 			 account->orphaned,
@@ -33,7 +34,6 @@ static void fill_owner(const struct flexmem_account *account,
 		.slots = account->used[FLEXMEM_RESOURCE_SLOTS],
 		.handles = account->used[FLEXMEM_RESOURCE_HANDLES],
 	};
-	entry->id = user ? entry->uid : account->id;
 	memcpy(entry->limit, account->limit, sizeof(entry->limit));
 }
 
@@ -50,6 +50,7 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 			  struct flexmem_view *view)
 {
 	const struct flexmem_account *account;
+	struct rb_node *node;
 
 	lockdep_assert_held(&accounts->lock);
 	view->sum.out_owned = accounts->owned;
@@ -58,12 +59,12 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 	view->sum.out_clients = accounts->nr_clients;
 	view->sum.out_owner_count = 0;
 	if (only) {
-		add_owner(only->user, view);
+		add_owner(only->parent, view);
 		add_owner(only, view);
 		return;
 	}
-	list_for_each_entry(account, &accounts->users, link)
-		add_owner(account, view);
+	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node))
+		add_owner(rb_entry(node, struct flexmem_account, by_id), view);
 	list_for_each_entry(account, &accounts->clients, link)
 		add_owner(account, view);
 }
@@ -154,13 +155,10 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_snapshot);
  */
 unsigned int flexmem_snapshot_room(struct flexmem_table *table)
 {
-	const struct flexmem_account *account;
 	unsigned int nr;
 
 	spin_lock(&table->accounts.lock);
-	nr = table->accounts.nr_clients;
-	list_for_each_entry(account, &table->accounts.users, link)
-		nr++;
+	nr = table->accounts.nr_clients + table->accounts.nr_cgroups;
 	spin_unlock(&table->accounts.lock);
 	return nr;
 }

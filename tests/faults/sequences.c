@@ -405,14 +405,15 @@ static void run_again(struct run *r)
 static bool set_quota(struct run *r, const char *at, struct flexmem_quota q,
 		      int expected)
 {
-	q.kind = FLEXMEM_OWNER_USER;
+	q.kind = FLEXMEM_OWNER_CGROUP;
+	q.id = cgroup_number("");
 	return good(r, at, fm_ioctl(r->fd[0], FLEXMEM_IOCTL_SET_QUOTA, &q),
 		    expected);
 }
 
 static void run_quota(struct run *r)
 {
-	struct flexmem_quota quota = CMD(quota, .kind = FLEXMEM_OWNER_USER);
+	struct flexmem_quota quota = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP);
 
 	CALL(r, 0, QUOTA, &quota);
 }

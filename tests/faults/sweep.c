@@ -201,7 +201,8 @@ static void no_limits(void)
 
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++) {
 		struct flexmem_quota q = CMD(quota,
-			.kind = FLEXMEM_OWNER_USER, .resource = i,
+			.kind = FLEXMEM_OWNER_CGROUP, .resource = i,
+			.id = cgroup_number(""),
 			.limit = FLEXMEM_NO_LIMIT);
 
 		if (fm_ioctl(watch_fd, FLEXMEM_IOCTL_SET_QUOTA, &q))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Accounts: charges and limits of open files and of users. */
+/* Accounts: charges and limits of open files and of cgroups. */
 
 #include <kunit/test.h>
+#include <linux/cgroup.h>
 #include <linux/jiffies.h>
 
 #include "accounts.h"
@@ -16,7 +17,7 @@ static void client_limit_of_bytes_is_exact(struct kunit *test)
 	struct flexmem_account *client = accounts_open(test, 1);
 	struct flexmem_account *other = accounts_open(test, 1);
 
-	EXPECT(test, accounts_set_limit(test, client, BYTES, GIB), 0);
+	accounts_set_limit(test, client, BYTES, GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT),
 	       CLIENT_LIMIT);
 	EXPECT(test, accounts_charge(test, client, 0, GIB - UNIT), NONE);
@@ -28,33 +29,33 @@ static void client_limit_of_bytes_is_exact(struct kunit *test)
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
 }
 
-static void user_limit_of_bytes_is_exact(struct kunit *test)
+static void cgroup_limit_of_bytes_is_exact(struct kunit *test)
 {
 	struct flexmem_account *a = accounts_open(test, 1);
 	struct flexmem_account *b = accounts_open(test, 1);
 	struct flexmem_account *other = accounts_open(test, 2);
 	struct accounts_ctx *ctx = test->priv;
 
-	EXPECT(test, accounts_set_limit(test, a->user, BYTES, GIB), 0);
+	accounts_set_limit(test, a->parent, BYTES, GIB);
 	EXPECT(test, accounts_charge(test, a, 0, GIB - UNIT), NONE);
-	EXPECT(test, accounts_charge(test, b, 1, 2 * UNIT), USER_LIMIT);
+	EXPECT(test, accounts_charge(test, b, 1, 2 * UNIT), CGROUP_LIMIT);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), NONE);
-	EXPECT(test, accounts_charge(test, a, 0, UNIT), USER_LIMIT);
+	EXPECT(test, accounts_charge(test, a, 0, UNIT), CGROUP_LIMIT);
 	EXPECT(test, accounts_charge(test, other, 0, 2 * GIB), NONE);
 	/* The same for a size that overflows the sum. */
 	EXPECT(test, flexmem_account_refuses(&ctx->accounts,
 					     accounts_open(test, 1), -UNIT, 0),
-	       USER_LIMIT);
+	       CGROUP_LIMIT);
 	accounts_uncharge(test, a, 0, GIB - UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, GIB - UNIT), NONE);
-	EXPECT(test, accounts_charge(test, b, 1, UNIT), USER_LIMIT);
+	EXPECT(test, accounts_charge(test, b, 1, UNIT), CGROUP_LIMIT);
 }
 
 static void client_limit_of_slots_counts_regions(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
 
-	EXPECT(test, accounts_set_limit(test, client, NR_SLOTS, 2), 0);
+	accounts_set_limit(test, client, NR_SLOTS, 2);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, client, 1, UNIT), NONE);
@@ -70,19 +71,19 @@ static void client_limit_of_slots_counts_regions(struct kunit *test)
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), CLIENT_LIMIT);
 }
 
-static void user_limit_of_slots_counts_a_region_once(struct kunit *test)
+static void cgroup_limit_of_slots_counts_a_region_once(struct kunit *test)
 {
 	struct flexmem_account *a = accounts_open(test, 1);
 	struct flexmem_account *b = accounts_open(test, 1);
 
-	EXPECT(test, accounts_set_limit(test, a->user, NR_SLOTS, 1), 0);
+	accounts_set_limit(test, a->parent, NR_SLOTS, 1);
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, b, 0, UNIT), NONE);
-	EXPECT(test, a->user->used[NR_SLOTS], 1);
-	EXPECT(test, accounts_charge(test, b, 1, UNIT), USER_LIMIT);
-	EXPECT(test, accounts_refuses_region(test, b), USER_LIMIT);
+	EXPECT(test, a->parent->used[NR_SLOTS], 1);
+	EXPECT(test, accounts_charge(test, b, 1, UNIT), CGROUP_LIMIT);
+	EXPECT(test, accounts_refuses_region(test, b), CGROUP_LIMIT);
 	accounts_uncharge(test, a, 0, UNIT);
-	EXPECT(test, accounts_charge(test, b, 1, UNIT), USER_LIMIT);
+	EXPECT(test, accounts_charge(test, b, 1, UNIT), CGROUP_LIMIT);
 	accounts_uncharge(test, b, 0, UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), NONE);
 }
@@ -93,18 +94,18 @@ static void limits_of_handles_are_exact(struct kunit *test)
 	struct flexmem_account *b = accounts_open(test, 1);
 	struct accounts_ctx *ctx = test->priv;
 
-	EXPECT(test, accounts_set_limit(test, a, HANDLES, 2), 0);
-	EXPECT(test, accounts_set_limit(test, a->user, HANDLES, 3), 0);
+	accounts_set_limit(test, a, HANDLES, 2);
+	accounts_set_limit(test, a->parent, HANDLES, 3);
 	EXPECT(test, accounts_charge_handle(test, a), NONE);
 	EXPECT(test, accounts_charge_handle(test, a), NONE);
 	EXPECT(test, accounts_charge_handle(test, a), CLIENT_LIMIT);
 	EXPECT(test, accounts_charge_handle(test, b), NONE);
-	EXPECT(test, accounts_charge_handle(test, b), USER_LIMIT);
+	EXPECT(test, accounts_charge_handle(test, b), CGROUP_LIMIT);
 	EXPECT(test, b->used[HANDLES], 1);
-	EXPECT(test, a->user->used[HANDLES], 3);
+	EXPECT(test, a->parent->used[HANDLES], 3);
 	flexmem_uncharge_handle(&ctx->accounts, a);
 	EXPECT(test, accounts_charge_handle(test, b), NONE);
-	EXPECT(test, accounts_charge_handle(test, a), USER_LIMIT);
+	EXPECT(test, accounts_charge_handle(test, a), CGROUP_LIMIT);
 }
 
 static void limit_below_use_takes_nothing_away(struct kunit *test)
@@ -113,12 +114,12 @@ static void limit_below_use_takes_nothing_away(struct kunit *test)
 
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
-	EXPECT(test, accounts_set_limit(test, client, BYTES, GIB), 0);
+	accounts_set_limit(test, client, BYTES, GIB);
 	EXPECT(test, client->used[BYTES], 2 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), CLIENT_LIMIT);
 	accounts_uncharge(test, client, 0, GIB);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), CLIENT_LIMIT);
-	EXPECT(test, accounts_set_limit(test, client, BYTES, GIB + UNIT), 0);
+	accounts_set_limit(test, client, BYTES, GIB + UNIT);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
 }
 
@@ -128,14 +129,14 @@ static void refused_charge_changes_nothing(struct kunit *test)
 
 	before = kunit_kcalloc(test, 2, sizeof(*before), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, before);
-	EXPECT(test, accounts_set_limit(test, client->user, BYTES, 5 * GIB), 0);
+	accounts_set_limit(test, client->parent, BYTES, 5 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	before[0] = *client;
-	before[1] = *client->user;
-	EXPECT(test, accounts_charge(test, client, 0, 5 * GIB), USER_LIMIT);
+	before[1] = *client->parent;
+	EXPECT(test, accounts_charge(test, client, 0, 5 * GIB), CGROUP_LIMIT);
 	KUNIT_EXPECT_EQ(test, 0, memcmp(&before[0], client, sizeof(*client)));
 	KUNIT_EXPECT_EQ(test, 0,
-			memcmp(&before[1], client->user, sizeof(*client)));
+			memcmp(&before[1], client->parent, sizeof(*client)));
 }
 
 static void orphaned_bytes_stay_charged(struct kunit *test)
@@ -143,7 +144,7 @@ static void orphaned_bytes_stay_charged(struct kunit *test)
 	struct flexmem_account *client = accounts_open(test, 1);
 	struct accounts_ctx *ctx = test->priv;
 
-	EXPECT(test, accounts_set_limit(test, client->user, BYTES, GIB), 0);
+	accounts_set_limit(test, client->parent, BYTES, GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	flexmem_charge_orphan(&ctx->accounts, client, 0, GIB);
 	accounts_check(test);
@@ -151,7 +152,8 @@ static void orphaned_bytes_stay_charged(struct kunit *test)
 	EXPECT(test, ctx->accounts.orphaned, GIB);
 	EXPECT(test, client->used[BYTES], GIB);
 	EXPECT(test, client->orphaned, GIB);
-	EXPECT(test, accounts_charge(test, client, 0, UNIT), USER_LIMIT);
+	EXPECT(test, client->parent->in[0].orphaned, GIB);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), CGROUP_LIMIT);
 	flexmem_uncharge(&ctx->accounts, client, 0, GIB, true);
 	accounts_check(test);
 	EXPECT(test, ctx->accounts.orphaned, 0);
@@ -165,26 +167,24 @@ static void a_closed_client_is_enoent(struct kunit *test)
 	struct flexmem_account *client = accounts_open(test, 1);
 	u64 id = client->id;
 
-	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, id, 1),
-	       0);
+	EXPECT(test, accounts_limit_client(test, id), 0);
 	accounts_close(test, client);
-	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, id, 1),
-	       -ENOENT);
-	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, 0, 1),
-	       -ENOENT);
+	EXPECT(test, accounts_limit_client(test, id), -ENOENT);
+	EXPECT(test, accounts_limit_client(test, 0), -ENOENT);
 }
 
-static void user_need_not_have_a_file(struct kunit *test)
+static void cgroup_need_not_have_a_file(struct kunit *test)
 {
 	struct flexmem_account *client;
 	struct flexmem_quota quota = {
-		.kind = FLEXMEM_OWNER_USER,
+		.kind = FLEXMEM_OWNER_CGROUP,
 		.resource = BYTES,
 	};
 
-	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_USER, 0, 7), 0);
+	accounts_limit_cgroup(test, 7, BYTES, GIB);
 	client = accounts_open(test, 7);
-	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT), USER_LIMIT);
+	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT),
+	       CGROUP_LIMIT);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	flexmem_quota_get(client, &quota);
 	EXPECT(test, quota.out_limit, GIB);
@@ -192,6 +192,92 @@ static void user_need_not_have_a_file(struct kunit *test)
 	quota.kind = FLEXMEM_OWNER_CLIENT;
 	flexmem_quota_get(client, &quota);
 	EXPECT(test, quota.out_limit, FLEXMEM_NO_LIMIT);
+}
+
+/* Up the tree. */
+
+static struct flexmem_account *open_in(struct kunit *test, unsigned int cgroup)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *client;
+
+	client = flexmem_owner_open(&ctx->accounts, fake_uid(0),
+				    fake_cgroup(cgroup), NULL);
+	KUNIT_ASSERT_NOT_NULL(test, client);
+	return client;
+}
+
+/* The limit of each cgroup on the way up holds for what is below it. */
+static void every_ancestor_is_charged(struct kunit *test)
+{
+	static const unsigned int way[] = { 14, 13, 12, 1, 0 };
+	struct flexmem_account *client = open_in(test, 14), *account;
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *beside = open_in(test, 2);
+	unsigned int i;
+
+	EXPECT(test, accounts_charge(test, client, 3, GIB), NONE);
+	EXPECT(test, accounts_charge_handle(test, client), NONE);
+	account = client->parent;
+	for (i = 0; i < ARRAY_SIZE(way); i++, account = account->parent) {
+		KUNIT_ASSERT_NOT_NULL(test, account);
+		EXPECT(test, account->id, way[i] + 1);
+		EXPECT(test, account->used[BYTES], GIB);
+		EXPECT(test, account->used[NR_SLOTS], 1);
+		EXPECT(test, account->used[HANDLES], 1);
+		EXPECT(test, account->peak, GIB);
+	}
+	KUNIT_EXPECT_NULL(test, account);
+	EXPECT(test, beside->parent->used[BYTES], 0);
+	for (i = 0; i < ARRAY_SIZE(way); i++) {
+		accounts_limit_cgroup(test, way[i], BYTES, 2 * GIB);
+		EXPECT(test, accounts_charge(test, client, 3, GIB + UNIT),
+		       CGROUP_LIMIT);
+		EXPECT(test, flexmem_account_refuses(&ctx->accounts, client,
+						     GIB + UNIT, 0),
+		       CGROUP_LIMIT);
+		accounts_limit_cgroup(test, way[i], BYTES, FLEXMEM_NO_LIMIT);
+		accounts_limit_cgroup(test, way[i], NR_SLOTS, 1);
+		EXPECT(test, accounts_charge(test, client, 4, UNIT),
+		       CGROUP_LIMIT);
+		EXPECT(test, accounts_refuses_region(test, client),
+		       CGROUP_LIMIT);
+		accounts_limit_cgroup(test, way[i], NR_SLOTS, FLEXMEM_NO_LIMIT);
+		accounts_limit_cgroup(test, way[i], HANDLES, 1);
+		EXPECT(test, accounts_charge_handle(test, client),
+		       CGROUP_LIMIT);
+		accounts_limit_cgroup(test, way[i], HANDLES, FLEXMEM_NO_LIMIT);
+	}
+	accounts_limit_cgroup(test, 1, BYTES, GIB);
+	EXPECT(test, accounts_charge(test, beside, 3, GIB), NONE);
+	accounts_uncharge(test, beside, 3, GIB);
+	accounts_uncharge(test, client, 3, GIB);
+	flexmem_uncharge_handle(&ctx->accounts, client);
+	flexmem_owner_close(client);
+	flexmem_owner_close(beside);
+	accounts_limit_cgroup(test, 1, BYTES, FLEXMEM_NO_LIMIT);
+	EXPECT(test, ctx->accounts.nr_cgroups, 0);
+}
+
+/* What is charged by several below a cgroup counts together there. */
+static void a_subtree_shares_a_limit(struct kunit *test)
+{
+	struct flexmem_account *low = open_in(test, 14), *high = open_in(test, 12);
+
+	accounts_limit_cgroup(test, 1, BYTES, 3 * GIB);
+	accounts_limit_cgroup(test, 1, NR_SLOTS, 1);
+	EXPECT(test, accounts_charge(test, low, 0, GIB), NONE);
+	EXPECT(test, accounts_charge(test, high, 0, GIB), NONE);
+	EXPECT(test, accounts_charge(test, high, 1, UNIT), CGROUP_LIMIT);
+	EXPECT(test, accounts_charge(test, low, 0, GIB + UNIT), CGROUP_LIMIT);
+	EXPECT(test, accounts_charge(test, low, 0, GIB), NONE);
+	EXPECT(test, accounts_charge(test, high, 0, UNIT), CGROUP_LIMIT);
+	EXPECT(test, low->parent->used[BYTES], 2 * GIB);
+	accounts_remove_region(test, 0);
+	EXPECT(test, accounts_charge(test, low, 1, 3 * GIB), NONE);
+	accounts_uncharge(test, low, 1, 3 * GIB);
+	flexmem_owner_close(low);
+	flexmem_owner_close(high);
 }
 
 /* Regions that go. */
@@ -215,56 +301,94 @@ static void lost_region_has_no_charges(struct kunit *test)
 	EXPECT(test, a->used[BYTES], GIB);
 	EXPECT(test, a->used[NR_SLOTS], 1);
 	EXPECT(test, b->used[BYTES], 0);
-	EXPECT(test, b->user->used[BYTES], 0);
-	EXPECT(test, b->user->used[NR_SLOTS], 0);
+	EXPECT(test, b->parent->used[BYTES], 0);
+	EXPECT(test, b->parent->used[NR_SLOTS], 0);
 	EXPECT(test, b->orphaned, 0);
 }
 
-/* Users. */
+/* The accounts of cgroups. */
 
-static struct flexmem_account *user_of(struct accounts_ctx *ctx,
-				       unsigned int uid)
+static struct flexmem_account *account_of(struct accounts_ctx *ctx,
+					  unsigned int cgroup)
 {
-	struct flexmem_account *user;
+	struct flexmem_account *account;
+	struct rb_node *node;
 
-	list_for_each_entry(user, &ctx->accounts.users, link)
-		if (uid_eq(user->uid, fake_uid(uid)))
-			return user;
+	for (node = rb_first(&ctx->accounts.cgroups); node;
+	     node = rb_next(node)) {
+		account = rb_entry(node, struct flexmem_account, by_id);
+		if (account->id == 1 + cgroup)
+			return account;
+	}
 	return NULL;
 }
 
-static void user_stays_with_a_file_or_a_limit(struct kunit *test)
+static void cgroup_stays_with_a_file_or_a_limit(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 3);
+	struct accounts_ctx *ctx = test->priv;
+
+	KUNIT_EXPECT_NOT_NULL(test, account_of(ctx, 3));
+	KUNIT_EXPECT_NOT_NULL(test, account_of(ctx, 0));
+	accounts_set_limit(test, client->parent, BYTES, GIB);
+	accounts_set_limit(test, client->parent, HANDLES, 7);
+	accounts_close(test, client);
+	accounts_limit_cgroup(test, 13, BYTES, GIB);
+	KUNIT_EXPECT_NOT_NULL(test, account_of(ctx, 13));
+	KUNIT_EXPECT_NOT_NULL(test, account_of(ctx, 12));
+	accounts_limit_cgroup(test, 3, BYTES, FLEXMEM_NO_LIMIT);
+	KUNIT_EXPECT_NOT_NULL(test, account_of(ctx, 3));
+	accounts_limit_cgroup(test, 3, HANDLES, FLEXMEM_NO_LIMIT);
+	KUNIT_EXPECT_NULL(test, account_of(ctx, 3));
+	accounts_close(test, accounts_open(test, 2));
+	KUNIT_EXPECT_NULL(test, account_of(ctx, 2));
+	EXPECT(test, ctx->accounts.nr_cgroups, 4);
+	accounts_limit_cgroup(test, 13, BYTES, FLEXMEM_NO_LIMIT);
+	EXPECT(test, ctx->accounts.nr_cgroups, 0);
+}
+
+/* Its limits go, and its charges stay. */
+static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_account *client = accounts_open(test, 0);
+	struct flexmem_account *client = open_in(test, 5);
 
-	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 0));
-	EXPECT(test, accounts_set_limit(test, client->user, BYTES, GIB), 0);
-	EXPECT(test, accounts_set_limit(test, client->user, HANDLES, 7), 0);
-	accounts_close(test, client);
-	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_USER, 0, 1), 0);
-	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 1));
-	accounts_set_limit(test, user_of(ctx, 0), BYTES, FLEXMEM_NO_LIMIT);
-	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 0));
-	accounts_set_limit(test, user_of(ctx, 0), HANDLES, FLEXMEM_NO_LIMIT);
-	KUNIT_EXPECT_NULL(test, user_of(ctx, 0));
-	accounts_close(test, accounts_open(test, 2));
-	KUNIT_EXPECT_NULL(test, user_of(ctx, 2));
+	accounts_limit_cgroup(test, 4, BYTES, GIB);
+	accounts_limit_cgroup(test, 5, BYTES, GIB);
+	accounts_limit_cgroup(test, 6, HANDLES, 1);
+	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+#ifdef CONFIG_CGROUPS
+	fake_cgroup(5)->self.flags &= ~CSS_ONLINE;
+	account_of(ctx, 6)->cgroup->self.flags &= ~CSS_ONLINE;
+	flexmem_quota_forget(&ctx->accounts);
+	flexmem_quota_forget(&ctx->accounts);
+	accounts_check(test);
+	KUNIT_EXPECT_NOT_NULL(test, account_of(ctx, 4));
+	KUNIT_EXPECT_NULL(test, account_of(ctx, 6));
+	EXPECT(test, account_of(ctx, 4)->limit[BYTES], GIB);
+	EXPECT(test, client->parent->used[BYTES], GIB);
+	accounts_set_limit(test, client->parent, BYTES, GIB);
+	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+	accounts_uncharge(test, client, 0, GIB);
+#endif
+	accounts_uncharge(test, client, 0, GIB);
+	flexmem_owner_close(client);
+	KUNIT_EXPECT_NULL(test, account_of(ctx, 5));
+	fake_cgroup(5);
+	fake_cgroup(6);
 }
 
 /* Its file is closed, but something in use is charged to that still. */
-static void user_who_is_charged_stays(struct kunit *test)
+static void cgroup_that_is_charged_stays(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_account *client;
+	struct flexmem_account *client = open_in(test, 5);
 
-	client = flexmem_owner_open(&ctx->accounts, fake_uid(0), 1, NULL);
-	KUNIT_ASSERT_NOT_NULL(test, client);
 	flexmem_owner_get(client);
 	flexmem_owner_close(client);
-	KUNIT_EXPECT_NOT_NULL(test, user_of(ctx, 0));
+	KUNIT_EXPECT_NOT_NULL(test, account_of(ctx, 5));
 	flexmem_owner_put(client);
-	KUNIT_EXPECT_NULL(test, user_of(ctx, 0));
+	KUNIT_EXPECT_NULL(test, account_of(ctx, 5));
 	accounts_check(test);
 }
 
@@ -320,8 +444,8 @@ static void idle_owners_are_forgotten_oldest_first(struct kunit *test)
 
 static void owner_is_a_user_in_a_cgroup(struct kunit *test)
 {
-	static const struct { unsigned int uid; u64 cgroup; } of[] = {
-		{ 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 }, { 0, U64_MAX },
+	static const struct { unsigned int uid, cgroup; } of[] = {
+		{ 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 }, { 0, 14 },
 	};
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *client;
@@ -331,7 +455,7 @@ static void owner_is_a_user_in_a_cgroup(struct kunit *test)
 	for (i = 0; i < 2 * ARRAY_SIZE(of); i++) {
 		j = i % ARRAY_SIZE(of);
 		client = flexmem_owner_open(&ctx->accounts, fake_uid(of[j].uid),
-					    of[j].cgroup, NULL);
+					    fake_cgroup(of[j].cgroup), NULL);
 		KUNIT_ASSERT_NOT_NULL(test, client);
 		if (i == j)
 			id[j] = flexmem_owner_of_bytes(client);
@@ -360,20 +484,6 @@ static void numbers_are_never_used_twice(struct kunit *test)
 	KUNIT_EXPECT_GT(test, flexmem_owner_of_bytes(client), strict);
 }
 
-static void users_are_listed_by_uid(struct kunit *test)
-{
-	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_account *user;
-	unsigned int uid = 0;
-
-	accounts_open(test, 2);
-	accounts_open(test, 3);
-	accounts_open(test, 1);
-	list_for_each_entry(user, &ctx->accounts.users, link)
-		KUNIT_EXPECT_TRUE(test, uid_eq(user->uid, fake_uid(++uid)));
-	EXPECT(test, uid, 3);
-}
-
 static void owner_without_files_becomes_idle(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
@@ -399,12 +509,13 @@ static void owner_without_files_becomes_idle(struct kunit *test)
 static void owner_stays_while_referenced(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_account *client, *user;
+	struct flexmem_account *client, *parent;
 	u64 id;
 
-	client = flexmem_owner_open(&ctx->accounts, fake_uid(1), 1, NULL);
+	client = flexmem_owner_open(&ctx->accounts, fake_uid(1),
+				    fake_cgroup(1), NULL);
 	KUNIT_ASSERT_NOT_NULL(test, client);
-	user = flexmem_owner_get(client->user);
+	parent = flexmem_owner_get(client->parent);
 	id = client->id;
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	flexmem_owner_get(client);
@@ -413,16 +524,15 @@ static void owner_stays_while_referenced(struct kunit *test)
 	/* Charged as before. */
 	EXPECT(test, ctx->accounts.nr_clients, 1);
 	EXPECT(test, ctx->accounts.owned, GIB);
-	EXPECT(test, user->used[BYTES], GIB);
-	EXPECT(test, accounts_limit_absent(test, FLEXMEM_OWNER_CLIENT, id, 0),
-	       -ENOENT);
+	EXPECT(test, parent->used[BYTES], GIB);
+	EXPECT(test, accounts_limit_client(test, id), -ENOENT);
 	accounts_uncharge(test, client, 0, GIB);
 	flexmem_owner_put(client);
 	accounts_check(test);
 	KUNIT_EXPECT_TRUE(test, list_empty(&ctx->accounts.clients));
 	EXPECT(test, ctx->accounts.nr_clients, 0);
-	EXPECT(test, refcount_read(&user->refs), 1);
-	flexmem_owner_put(user);
+	EXPECT(test, refcount_read(&parent->refs), 1);
+	flexmem_owner_put(parent);
 }
 
 static void owner_is_found_among_many(struct kunit *test)
@@ -455,7 +565,7 @@ static void owner_is_found_among_many(struct kunit *test)
 enum figure_of {
 	OF_ACCOUNTS,
 	OF_CLIENT,
-	OF_USER,
+	OF_CGROUP,
 };
 
 struct wrong_figure {
@@ -473,18 +583,18 @@ static const struct wrong_figure wrong_figures[] = {
 	  "bytes of an account miscounted" },
 	{ "slots of a client", OF_CLIENT, IN_ACCOUNT(used[NR_SLOTS]),
 	  "slots of an account miscounted" },
-	{ "bytes of a user", OF_USER, IN_ACCOUNT(used[BYTES]),
+	{ "bytes of a cgroup", OF_CGROUP, IN_ACCOUNT(used[BYTES]),
 	  "bytes of an account miscounted" },
 	{ "orphaned of a client", OF_CLIENT, IN_ACCOUNT(orphaned),
 	  "orphaned bytes of an account miscounted" },
 	{ "bytes without a block", OF_CLIENT, IN_ACCOUNT(in[3].bytes),
 	  "bytes charged without a block" },
 	{ "owned", OF_ACCOUNTS, IN_ACCOUNTS(owned),
-	  "bytes of clients and of users differ" },
+	  "bytes of the clients are not all bytes" },
 	{ "orphaned", OF_ACCOUNTS, IN_ACCOUNTS(orphaned),
-	  "bytes of clients and of users differ" },
+	  "bytes of the clients are not all bytes" },
 	{ "handles of a client", OF_CLIENT, IN_ACCOUNT(used[HANDLES]),
-	  "handles of a user miscounted" },
+	  "charges of a cgroup are not those below it" },
 };
 
 KUNIT_ARRAY_PARAM_DESC(figure, wrong_figures, name);
@@ -494,7 +604,7 @@ static void check_notices(struct kunit *test)
 	const struct wrong_figure *wrong = test->param_value;
 	struct flexmem_account *client = accounts_open(test, 1);
 	struct accounts_ctx *ctx = test->priv;
-	void *base[] = { &ctx->accounts, client, client->user };
+	void *base[] = { &ctx->accounts, client, client->parent };
 	u64 *figure = base[wrong->of] + wrong->offset;
 
 	EXPECT(test, accounts_charge(test, client, 0, 2 * GIB), NONE);
@@ -507,22 +617,24 @@ static void check_notices(struct kunit *test)
 
 static struct kunit_case account_cases[] = {
 	KUNIT_CASE(client_limit_of_bytes_is_exact),
-	KUNIT_CASE(user_limit_of_bytes_is_exact),
+	KUNIT_CASE(cgroup_limit_of_bytes_is_exact),
 	KUNIT_CASE(client_limit_of_slots_counts_regions),
-	KUNIT_CASE(user_limit_of_slots_counts_a_region_once),
+	KUNIT_CASE(cgroup_limit_of_slots_counts_a_region_once),
 	KUNIT_CASE(limits_of_handles_are_exact),
 	KUNIT_CASE(limit_below_use_takes_nothing_away),
 	KUNIT_CASE(refused_charge_changes_nothing),
 	KUNIT_CASE(orphaned_bytes_stay_charged),
 	KUNIT_CASE(a_closed_client_is_enoent),
-	KUNIT_CASE(user_need_not_have_a_file),
+	KUNIT_CASE(cgroup_need_not_have_a_file),
 	KUNIT_CASE(lost_region_has_no_charges),
-	KUNIT_CASE(user_stays_with_a_file_or_a_limit),
-	KUNIT_CASE(user_who_is_charged_stays),
+	KUNIT_CASE(every_ancestor_is_charged),
+	KUNIT_CASE(a_subtree_shares_a_limit),
+	KUNIT_CASE(cgroup_stays_with_a_file_or_a_limit),
+	KUNIT_CASE(cgroup_that_is_charged_stays),
+	KUNIT_CASE(cgroup_that_is_removed_has_no_limit),
 	KUNIT_CASE(idle_owners_are_forgotten_oldest_first),
 	KUNIT_CASE(owner_is_a_user_in_a_cgroup),
 	KUNIT_CASE(numbers_are_never_used_twice),
-	KUNIT_CASE(users_are_listed_by_uid),
 	KUNIT_CASE(owner_without_files_becomes_idle),
 	KUNIT_CASE(owner_stays_while_referenced),
 	KUNIT_CASE(owner_is_found_among_many),

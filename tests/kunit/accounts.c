@@ -65,7 +65,8 @@ struct flexmem_account *accounts_open(struct kunit *test, unsigned int uid)
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *account;
 
-	account = flexmem_owner_open(&ctx->accounts, fake_uid(uid), 1, NULL);
+	account = flexmem_owner_open(&ctx->accounts, fake_uid(uid),
+				     fake_cgroup(uid % 12), NULL);
 	KUNIT_ASSERT_NOT_NULL(test, account);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, close_file, account));
@@ -123,49 +124,56 @@ enum flexmem_reason accounts_refuses_region(struct kunit *test,
 	return flexmem_account_refuses(&ctx->accounts, client, UNIT, 1);
 }
 
-static int set_limit(struct kunit *test, struct flexmem_quota *quota,
-		     kuid_t uid)
+static void set_limit(struct kunit *test, struct flexmem_account *account,
+		      enum flexmem_resource resource, u64 limit)
 {
-	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_account *account;
+	const struct flexmem_quota quota = {
+		.resource = resource,
+		.limit = limit,
+	};
 
-	account = flexmem_quota_find(&ctx->accounts, quota, uid);
-	if (!IS_ERR(account)) {
-		KUNIT_EXPECT_EQ(test, quota->out_used,
-				account->used[quota->resource]);
-		KUNIT_EXPECT_EQ(test, quota->out_limit, quota->limit);
-		flexmem_quota_set(account, quota);
-		flexmem_owner_put(account);
-	}
+	flexmem_quota_set(account, &quota);
+	flexmem_owner_put(account);
 	accounts_check(test);
-	return PTR_ERR_OR_ZERO(account);
 }
 
-/* Sets a limit of bytes for an owner that need not exist. */
-int accounts_limit_absent(struct kunit *test, enum flexmem_owner_kind kind,
-			  u64 id, unsigned int uid)
+/* Sets a limit of bytes for a client that need not exist. */
+int accounts_limit_client(struct kunit *test, u64 id)
 {
 	struct flexmem_quota quota = {
-		.kind = kind,
+		.kind = FLEXMEM_OWNER_CLIENT,
 		.resource = BYTES,
 		.id = id,
 		.limit = GIB,
 	};
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *account;
 
-	return set_limit(test, &quota, fake_uid(uid));
+	account = flexmem_quota_find(&ctx->accounts, &quota);
+	if (IS_ERR(account))
+		return PTR_ERR(account);
+	KUNIT_EXPECT_EQ(test, quota.out_used, account->used[BYTES]);
+	KUNIT_EXPECT_EQ(test, quota.out_limit, quota.limit);
+	set_limit(test, account, BYTES, GIB);
+	return 0;
 }
 
-int accounts_set_limit(struct kunit *test, struct flexmem_account *account,
-		       enum flexmem_resource resource, u64 limit)
+/* Sets a limit for a cgroup that need not have an account. */
+void accounts_limit_cgroup(struct kunit *test, unsigned int n,
+			   enum flexmem_resource resource, u64 limit)
 {
-	struct flexmem_quota quota = {
-		.kind = account->kind,
-		.resource = resource,
-		.id = account->kind == FLEXMEM_OWNER_CLIENT ? account->id : 0,
-		.limit = limit,
-	};
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *account;
 
-	return set_limit(test, &quota, account->uid);
+	account = flexmem_owner_of_cgroup(&ctx->accounts, fake_cgroup(n));
+	KUNIT_ASSERT_NOT_NULL(test, account);
+	set_limit(test, account, resource, limit);
+}
+
+void accounts_set_limit(struct kunit *test, struct flexmem_account *account,
+			enum flexmem_resource resource, u64 limit)
+{
+	set_limit(test, flexmem_owner_get(account), resource, limit);
 }
 
 enum flexmem_reason accounts_charge_handle(struct kunit *test,

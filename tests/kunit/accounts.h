@@ -18,7 +18,7 @@ struct kunit;
 
 #define NONE FLEXMEM_REASON_NONE
 #define CLIENT_LIMIT FLEXMEM_REASON_CLIENT_LIMIT
-#define USER_LIMIT FLEXMEM_REASON_USER_LIMIT
+#define CGROUP_LIMIT FLEXMEM_REASON_CGROUP_LIMIT
 
 /* In test->priv. */
 struct accounts_ctx {
@@ -37,10 +37,11 @@ void accounts_uncharge(struct kunit *test, struct flexmem_account *client,
 		       unsigned int slot, u64 size);
 enum flexmem_reason accounts_refuses_region(struct kunit *test,
 					    struct flexmem_account *client);
-int accounts_limit_absent(struct kunit *test, enum flexmem_owner_kind kind,
-			  u64 id, unsigned int uid);
-int accounts_set_limit(struct kunit *test, struct flexmem_account *account,
-		       enum flexmem_resource resource, u64 limit);
+int accounts_limit_client(struct kunit *test, u64 id);
+void accounts_limit_cgroup(struct kunit *test, unsigned int n,
+			   enum flexmem_resource resource, u64 limit);
+void accounts_set_limit(struct kunit *test, struct flexmem_account *account,
+			enum flexmem_resource resource, u64 limit);
 enum flexmem_reason accounts_charge_handle(struct kunit *test,
 					   struct flexmem_account *client);
 int accounts_test_init(struct kunit *test);

@@ -40,45 +40,80 @@ static const char *check_account(const struct flexmem_account *account,
 	return NULL;
 }
 
-static bool handles_add_up(const struct flexmem_accounts *accounts,
-			   const struct flexmem_account *user)
+static void add_if_below(const struct flexmem_account *account,
+			 const struct flexmem_account *above,
+			 struct flexmem_account *sum)
 {
-	const struct flexmem_account *client;
-	u64 handles = 0;
+	unsigned int i;
 
-	list_for_each_entry(client, &accounts->clients, link)
-		if (client->user == user)
-			handles += client->used[FLEXMEM_RESOURCE_HANDLES];
-	return handles == user->used[FLEXMEM_RESOURCE_HANDLES];
+	if (account->parent != above)
+		return;
+	sum->used[FLEXMEM_RESOURCE_HANDLES] +=
+		account->used[FLEXMEM_RESOURCE_HANDLES];
+	sum->orphaned += account->orphaned;
+	for (i = 0; i < FLEXMEM_MAX_SLOTS; i++) {
+		sum->in[i].bytes += account->in[i].bytes;
+		sum->in[i].orphaned += account->in[i].orphaned;
+		sum->in[i].blocks += account->in[i].blocks;
+	}
+}
+
+static struct flexmem_account *to_account(struct rb_node *node)
+{
+	return rb_entry(node, struct flexmem_account, by_id);
+}
+
+/* Charges of a cgroup are the sum of those of its files and its children. */
+static bool adds_up(struct flexmem_accounts *accounts,
+		    const struct flexmem_account *above)
+{
+	static struct flexmem_account sum;
+	struct flexmem_account *account;
+	struct rb_node *node;
+	unsigned int i;
+
+	memset(&sum, 0, sizeof(sum));
+	list_for_each_entry(account, &accounts->clients, link)
+		add_if_below(account, above, &sum);
+	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node))
+		add_if_below(to_account(node), above, &sum);
+	for (i = 0; i < FLEXMEM_MAX_SLOTS; i++)
+		if (sum.in[i].bytes != above->in[i].bytes ||
+		    sum.in[i].orphaned != above->in[i].orphaned ||
+		    sum.in[i].blocks != above->in[i].blocks)
+			return false;
+	return sum.orphaned == above->orphaned &&
+	       sum.used[FLEXMEM_RESOURCE_HANDLES] ==
+	       above->used[FLEXMEM_RESOURCE_HANDLES];
 }
 
 /**
  * checks_of_accounts - check every invariant
  * @accounts: accounts of a function
  *
- * Context: O(open files * users). For tests.
+ * Context: O(open files * cgroups). For tests, of which one runs at a time.
  * Return: NULL, or what is wrong.
  */
 const char *checks_of_accounts(struct flexmem_accounts *accounts)
 {
-	struct account_sums clients = {}, users = {};
+	struct account_sums clients = {}, cgroups = {};
 	struct flexmem_account *account;
 	const char *wrong = NULL;
+	struct rb_node *node;
 
 	spin_lock(&accounts->lock);
 	list_for_each_entry(account, &accounts->clients, link)
 		wrong = wrong ?: check_account(account, &clients);
-	list_for_each_entry(account, &accounts->users, link)
-		wrong = wrong ?: check_account(account, &users);
-	if (!wrong && (clients.bytes != users.bytes ||
-		       clients.bytes != accounts->owned + accounts->orphaned))
-		wrong = "bytes of clients and of users differ";
-	if (!wrong && (clients.orphaned != users.orphaned ||
-		       clients.orphaned != accounts->orphaned))
+	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node)) {
+		account = to_account(node);
+		wrong = wrong ?: check_account(account, &cgroups);
+		if (!wrong && !adds_up(accounts, account))
+			wrong = "charges of a cgroup are not those below it";
+	}
+	if (!wrong && clients.bytes != accounts->owned + accounts->orphaned)
+		wrong = "bytes of the clients are not all bytes";
+	if (!wrong && clients.orphaned != accounts->orphaned)
 		wrong = "orphaned bytes differ";
-	list_for_each_entry(account, &accounts->users, link)
-		if (!wrong && !handles_add_up(accounts, account))
-			wrong = "handles of a user miscounted";
 	spin_unlock(&accounts->lock);
 	return wrong;
 }

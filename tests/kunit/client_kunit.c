@@ -409,7 +409,7 @@ static struct flexmem_client *local_client(struct kunit *test, struct ctx *ctx)
 	KUNIT_ASSERT_NOT_NULL(test, client);
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_client_init(client, ctx->table, fake_uid(2),
-					    1, NULL));
+					    fake_cgroup(2), NULL));
 	return client;
 }
 
@@ -453,7 +453,7 @@ static void allocation_may_outlive_its_client(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), GIB);
 	KUNIT_EXPECT_EQ(test, sum->out_orphaned, GIB);
 	KUNIT_EXPECT_EQ(test, sum->out_owned, 0);
-	KUNIT_EXPECT_EQ(test, allocation->owner->user->orphaned, GIB);
+	KUNIT_EXPECT_EQ(test, allocation->owner->parent->orphaned, GIB);
 	flexmem_allocation_put(allocation);
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
 	KUNIT_EXPECT_EQ(test, sum->out_orphaned, 0);

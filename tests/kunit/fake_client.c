@@ -29,7 +29,7 @@ struct flexmem_client *fake_client_open(struct kunit *test,
 	KUNIT_ASSERT_NOT_NULL(test, client);
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_client_init(client, table, fake_uid(uid),
-					    1, NULL));
+					    fake_cgroup(uid), NULL));
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, fini_client, client));
 	return client;

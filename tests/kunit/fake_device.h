@@ -223,6 +223,8 @@ struct flexmem_memory *fake_device_piece(struct fake_device *fake,
 
 u32 fake_seed(void);
 kuid_t fake_uid(unsigned int n);
+#define FAKE_CGROUPS 16
+struct cgroup *fake_cgroup(unsigned int n);
 struct flexmem_settings fake_settings(void);
 struct flexmem_table *fake_table_create(struct kunit *test,
 					struct fake_device *fake,

@@ -3,6 +3,7 @@
 
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
+#include <linux/cgroup.h>
 #include <linux/err.h>
 #include <linux/moduleparam.h>
 #include <linux/random.h>
@@ -41,6 +42,45 @@ u32 fake_seed(void)
 kuid_t fake_uid(unsigned int n)
 {
 	return KUIDT_INIT(1000 + n);
+}
+
+/* Below the root, but for those that are deeper. */
+static const u8 fake_parents[FAKE_CGROUPS] = { [12] = 1, [13] = 12, [14] = 13 };
+
+/**
+ * fake_cgroup - a cgroup that is in no file system
+ * @n: which, below FAKE_CGROUPS. 0: the root. 12: below 1; 13: below 12; 14: below
+ *	13. All others: below the root
+ *
+ * Return: the cgroup, which is always there; NULL in a kernel without cgroups.
+ */
+struct cgroup *fake_cgroup(unsigned int n)
+{
+#ifdef CONFIG_CGROUPS
+	static union {
+		struct cgroup cgroup;
+		u8 room[sizeof(struct cgroup) + 5 * sizeof(struct cgroup *)];
+	} cgroups[FAKE_CGROUPS];
+	static struct kernfs_node nodes[FAKE_CGROUPS];
+	struct cgroup *cgroup = &cgroups[n].cgroup;
+	unsigned int at = n;
+	int level;
+
+	cgroup->self.flags = CSS_NO_REF | CSS_ONLINE;
+	cgroup->kn = &nodes[n];
+	cgroup->kn->id = 1 + n;
+	for (cgroup->level = 0; at; at = fake_parents[at])
+		cgroup->level++;
+	for (level = cgroup->level, at = n; level >= 0; level--) {
+		cgroup->ancestors[level] = &cgroups[at].cgroup;
+		if (at != n)
+			fake_cgroup(at);
+		at = fake_parents[at];
+	}
+	return cgroup;
+#else
+	return NULL;
+#endif
 }
 
 /**
@@ -162,7 +202,7 @@ static void account_teardown(void *data)
  * fake_account_open - open another file
  * @test: at its end the file is closed, and its allocations are freed
  * @table: table of fake_table_create()
- * @uid: of its user, for fake_uid()
+ * @uid: of its user, for fake_uid() and fake_cgroup()
  *
  * Return: its account.
  */
@@ -176,7 +216,7 @@ struct flexmem_account *fake_account_open(struct kunit *test,
 	KUNIT_ASSERT_NOT_NULL(test, opened);
 	opened->table = table;
 	opened->account = flexmem_owner_open(&table->accounts, fake_uid(uid),
-					     1, NULL);
+					     fake_cgroup(uid), NULL);
 	KUNIT_ASSERT_NOT_NULL(test, opened->account);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, account_teardown,
@@ -207,8 +247,8 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 			flexmem_table_init(&ft->table, NULL, &desc, settings));
 	/* Nothing happens by itself, unless a test is about that. */
 	ft->table.function.work_ms = INT_MAX;
-	ft->account = flexmem_owner_open(&ft->table.accounts, fake_uid(0), 1,
-					 NULL);
+	ft->account = flexmem_owner_open(&ft->table.accounts, fake_uid(0),
+					 fake_cgroup(0), NULL);
 	KUNIT_ASSERT_NOT_NULL(test, ft->account);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, table_teardown, ft));

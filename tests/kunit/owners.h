@@ -70,7 +70,7 @@ static inline void close_client(void *data)
 }
 
 static inline struct flexmem_client *
-open_in(struct kunit *test, unsigned int uid, u64 cgroup)
+open_in(struct kunit *test, unsigned int uid, unsigned int cgroup)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_client *client;
@@ -82,7 +82,7 @@ open_in(struct kunit *test, unsigned int uid, u64 cgroup)
 	list_add(&opened->link, &ctx->opened);
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_client_init(client, ctx->table, fake_uid(uid),
-					    cgroup, NULL));
+					    fake_cgroup(cgroup), NULL));
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, close_client, client));
 	return client;

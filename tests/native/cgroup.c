@@ -2,23 +2,73 @@
 /* Cgroups. */
 #include "internal.h"
 
-struct cgroup native_cgroup_root = { .id = 1, .refs = { 1 } };
+/* The longest way down. */
+#define DEPTH 64
+
+/* A cgroup with its directory, in the list of all of them while that is there. */
+struct directory {
+	struct list_head link;
+	struct kernfs_node node;
+	struct cgroup cgroup;
+	struct cgroup *ancestors[DEPTH];
+};
+
+static struct directory root = {
+	.node = { .id = 1 },
+	.cgroup = {
+		.self = { .flags = CSS_ONLINE | CSS_NO_REF },
+		.kn = &root.node,
+	},
+	.ancestors = { &root.cgroup },
+};
+
+struct cgroup *const native_cgroup_root = &root.cgroup;
+static struct list_head directories = LIST_HEAD_INIT(directories);
+static unsigned int lock;
 static u64 last_id = 1;
 
-struct cgroup *native_cgroup_get(struct cgroup *cgroup)
+bool cgroup_tryget(struct cgroup *cgroup)
 {
-	refcount_inc(&cgroup->refs);
-	return cgroup;
+	return cgroup->self.flags & CSS_NO_REF ||
+	       refcount_inc_not_zero(&cgroup->self.refs);
 }
 
-void native_cgroup_put(struct cgroup *cgroup)
+void cgroup_get(struct cgroup *cgroup)
+{
+	if (!(cgroup->self.flags & CSS_NO_REF))
+		refcount_inc(&cgroup->self.refs);
+}
+
+void cgroup_put(struct cgroup *cgroup)
 {
 	struct cgroup *parent;
 
-	for (; cgroup && refcount_dec_and_test(&cgroup->refs); cgroup = parent) {
-		parent = cgroup->parent;
-		free(cgroup);
+	for (; !(cgroup->self.flags & CSS_NO_REF) &&
+	     refcount_dec_and_test(&cgroup->self.refs); cgroup = parent) {
+		if (cgroup->self.flags & CSS_ONLINE)
+			shim_bug("a cgroup that is there loses its last reference");
+		parent = cgroup->ancestors[cgroup->level - 1];
+		free(container_of(cgroup, struct directory, cgroup));
 	}
+}
+
+struct cgroup *cgroup_get_from_id(u64 id)
+{
+	struct cgroup *cgroup = ERR_PTR(-ENOENT);
+	struct directory *directory;
+
+	if (id == cgroup_id(native_cgroup_root))
+		return native_cgroup_root;
+	raw_lock(&lock);
+	list_for_each_entry(directory, &directories, link) {
+		if (directory->node.id == id) {
+			cgroup = &directory->cgroup;
+			cgroup_get(cgroup);
+			break;
+		}
+	}
+	raw_unlock(&lock);
+	return cgroup;
 }
 
 /**
@@ -29,13 +79,24 @@ void native_cgroup_put(struct cgroup *cgroup)
  */
 struct cgroup *native_cgroup_make(struct cgroup *parent)
 {
-	struct cgroup *cgroup = calloc(1, sizeof(*cgroup));
+	struct directory *directory = calloc(1, sizeof(*directory));
+	struct cgroup *cgroup = &directory->cgroup;
+	int level = parent->level + 1;
 
-	if (!cgroup)
+	if (!directory || level == DEPTH)
 		abort();
-	cgroup->parent = native_cgroup_get(parent);
-	cgroup->id = __atomic_add_fetch(&last_id, 1, RELAXED);
-	refcount_set(&cgroup->refs, 1);
+	cgroup_get(parent);
+	memcpy(directory->ancestors, parent->ancestors,
+	       level * sizeof(parent));
+	directory->ancestors[level] = cgroup;
+	cgroup->level = level;
+	cgroup->kn = &directory->node;
+	cgroup->self.flags = CSS_ONLINE;
+	refcount_set(&cgroup->self.refs, 1);
+	raw_lock(&lock);
+	directory->node.id = ++last_id;
+	list_add(&directory->link, &directories);
+	raw_unlock(&lock);
 	return cgroup;
 }
 
@@ -45,7 +106,11 @@ struct cgroup *native_cgroup_make(struct cgroup *parent)
  */
 void native_cgroup_remove(struct cgroup *cgroup)
 {
-	native_cgroup_put(cgroup);
+	raw_lock(&lock);
+	list_del(&container_of(cgroup, struct directory, cgroup)->link);
+	raw_unlock(&lock);
+	__atomic_store_n(&cgroup->self.flags, 0, RELAXED);
+	cgroup_put(cgroup);
 }
 
 /**
@@ -56,6 +121,7 @@ void native_cgroup_move(struct cgroup *cgroup)
 {
 	struct cgroup *before = current->cgroup;
 
-	current->cgroup = native_cgroup_get(cgroup);
-	native_cgroup_put(before);
+	cgroup_get(cgroup);
+	current->cgroup = cgroup;
+	cgroup_put(before);
 }

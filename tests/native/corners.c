@@ -59,10 +59,10 @@ static void run_arguments(struct run *r)
 	FAILS(r, QUOTA, &CMD(quota, .id = 1), EINVAL);
 	FAILS(r, QUOTA, &CMD(quota, .limit = 1), EINVAL);
 	FAILS(r, SET_QUOTA, &CMD(quota, .kind = 2), EINVAL);
-	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_USER,
-				 .id = 1ull << 32), EINVAL);
-	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_USER,
-				 .id = U32_MAX), EINVAL);
+	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_CGROUP,
+				 .id = 1ull << 32), ENOENT);
+	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_CGROUP,
+				 .id = 0), ENOENT);
 	FAILS(r, RESIZE, &resize, EINVAL);
 	must(r, resize.out_size == 20480, "size of RESIZE that is refused");
 	run_good(r, "read of too little",
@@ -609,7 +609,7 @@ static void send_visitor(struct run *r, struct cgroup *cgroup,
 /* The owner of bytes is a user in a cgroup, fixed when the file is opened. */
 static void run_identity(struct run *r)
 {
-	struct cgroup *a = native_cgroup_make(&native_cgroup_root);
+	struct cgroup *a = native_cgroup_make(native_cgroup_root);
 	struct cgroup *b = native_cgroup_make(a);
 	struct file *file;
 
@@ -629,7 +629,7 @@ static void run_identity(struct run *r)
 	send_visitor(r, a, 2, NULL, 0, 8);
 	send_visitor(r, b, 1, file, 0, 9);
 	/* A cgroup that was removed is no other one that is made. */
-	native_cgroup_move(&native_cgroup_root);
+	native_cgroup_move(native_cgroup_root);
 	native_close(file);
 	native_cgroup_remove(b);
 	b = native_cgroup_make(a);

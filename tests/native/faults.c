@@ -87,7 +87,8 @@ static void no_limits(void)
 	u32 i;
 
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++) {
-		cmd = CMD(quota, .kind = FLEXMEM_OWNER_USER, .resource = i,
+		cmd = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP, .resource = i,
+			  .id = cgroup_id(native_cgroup_root),
 			  .limit = FLEXMEM_NO_LIMIT);
 		rc = native_ioctl(watch, FLEXMEM_IOCTL_SET_QUOTA, &cmd);
 		WARN(rc, "SET_QUOTA afterwards: %ld", rc);

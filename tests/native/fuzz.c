@@ -272,7 +272,9 @@ static void load(void)
 {
 	native_shim_init();
 	WARN_ON(native_module_init());
-	fuzz_cgroup[1] = native_cgroup_make(&native_cgroup_root);
+	fuzz_cgroup[0] = native_cgroup_root;
+	fuzz_cgroup[1] = native_cgroup_make(fuzz_cgroup[0]);
+	fuzz_cgroup[2] = native_cgroup_make(fuzz_cgroup[1]);
 }
 
 #ifdef NATIVE_FUZZER

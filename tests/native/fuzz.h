@@ -13,8 +13,9 @@
 #include "model.h"
 
 #define FUZZ_FILES 6
-#define FUZZ_USERS 3
-#define FUZZ_OWNERS (FUZZ_FILES + FUZZ_USERS)
+/* Each is below the one before, and the first is the root. */
+#define FUZZ_CGROUPS 3
+#define FUZZ_OWNERS (FUZZ_FILES + FUZZ_CGROUPS)
 #define FUZZ_ALLOCATIONS 200
 #define FUZZ_COMMANDS 600
 #define FUZZ_UID 1000
@@ -52,7 +53,7 @@ struct fuzz_allocation {
 };
 
 /**
- * struct fuzz_owner - an open file, or a user
+ * struct fuzz_owner - an open file, or a cgroup
  * @there: is there one
  * @id: its number
  * @limit: by resource
@@ -148,7 +149,7 @@ enum fuzz_spoil {
  * @settings: its settings
  * @model: predicts all addresses
  * @files: open files
- * @owner: accounts: files first, then users
+ * @owner: accounts: files first, then cgroups
  * @last_id: latest number of one
  * @nr: number of allocations
  * @allocation: these
@@ -217,22 +218,31 @@ do {									\
 			   #is, __is, __is, __want, __want);		\
 } while (0)
 
-/* Of the files of the last user, each is in a cgroup of its own. */
-static inline unsigned int fuzz_cgroup_of(unsigned int file)
+/* The account of the cgroup that the file was opened in. */
+static inline unsigned int fuzz_leaf_of(unsigned int file)
 {
-	return file == FUZZ_FILES - 1;
+	return FUZZ_FILES + file % FUZZ_CGROUPS;
 }
 
-static inline unsigned int fuzz_user_of(unsigned int file)
+/* All accounts that a file is charged to: its own, and its cgroup's upwards. */
+/* checkpatch: MACRO_ARG_REUSE - both are names of variables */
+#define for_each_account(owner, file)					\
+	for ((owner) = (file); (owner) < FUZZ_OWNERS;			\
+	     (owner) = (owner) == (file) ? fuzz_leaf_of(file) :		\
+		       (owner) > FUZZ_FILES ? (owner) - 1 : FUZZ_OWNERS)
+
+/* Files of different users are in the last cgroup, and of one in each other. */
+static inline unsigned int fuzz_uid_of(unsigned int file)
 {
-	return FUZZ_FILES + file % FUZZ_USERS;
+	return FUZZ_UID + (file == FUZZ_FILES - 1);
 }
 
 /* fuzz_account.c */
 extern const struct model_rules fuzz_rules;
 void fuzz_count(const struct fuzz *f, struct fuzz_count *count);
 void fuzz_new_owner(struct fuzz *f, unsigned int owner);
-void fuzz_forget_user(struct fuzz *f, unsigned int user);
+void fuzz_forget_cgroups(struct fuzz *f);
+void fuzz_need_cgroup(struct fuzz *f, unsigned int leaf);
 void fuzz_note_peak(struct fuzz *f, unsigned int file);
 struct fuzz_allocation *fuzz_add(struct fuzz *f,
 				 const struct fuzz_allocation *allocation);
@@ -245,7 +255,7 @@ u64 fuzz_client_used(const struct fuzz *f);
 u64 fuzz_memory(const struct fuzz *f);
 
 /* fuzz_calls.c */
-extern struct cgroup *fuzz_cgroup[2];
+extern struct cgroup *fuzz_cgroup[FUZZ_CGROUPS];
 void fuzz_command(struct fuzz *f);
 bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
 	       long *rc);

@@ -26,13 +26,14 @@ void fuzz_drop(struct fuzz *f, struct fuzz_allocation *allocation)
 static void count_slots(const struct fuzz *f, u64 *slots)
 {
 	const struct fuzz_allocation *a;
+	unsigned int i;
 
 	memset(slots, 0, FUZZ_OWNERS * sizeof(*slots));
 	for (a = f->allocation; a < f->allocation + f->nr; a++) {
 		if (a->lost)
 			continue;
-		slots[a->file] |= BIT_ULL(a->slot);
-		slots[fuzz_user_of(a->file)] |= BIT_ULL(a->slot);
+		for_each_account(i, a->file)
+			slots[i] |= BIT_ULL(a->slot);
 	}
 }
 
@@ -61,10 +62,9 @@ void fuzz_count(const struct fuzz *f, struct fuzz_count *count)
 	unsigned int i;
 
 	*count = (struct fuzz_count) {};
-	for (a = f->allocation; a < f->allocation + f->nr; a++) {
-		count_allocation(f, a, &count->of[a->file]);
-		count_allocation(f, a, &count->of[fuzz_user_of(a->file)]);
-	}
+	for (a = f->allocation; a < f->allocation + f->nr; a++)
+		for_each_account(i, a->file)
+			count_allocation(f, a, &count->of[i]);
 	count_slots(f, slots);
 	for (i = 0; i < FUZZ_OWNERS; i++)
 		count->of[i].used[SLOTS] = hweight64(slots[i]);
@@ -82,31 +82,49 @@ void fuzz_new_owner(struct fuzz *f, unsigned int owner)
 		f->owner[owner].limit[i] = FLEXMEM_NO_LIMIT;
 }
 
-/* Unless it has a file or a limit. */
-void fuzz_forget_user(struct fuzz *f, unsigned int user)
+/* A cgroup has an account from its first file or limit on, as have those above. */
+void fuzz_need_cgroup(struct fuzz *f, unsigned int leaf)
+{
+	for (; leaf >= FUZZ_FILES; leaf--)
+		if (!f->owner[leaf].there)
+			fuzz_new_owner(f, leaf);
+}
+
+static bool is_needed(const struct fuzz *f, unsigned int cgroup)
 {
 	unsigned int i;
 
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
-		if (f->owner[user].limit[i] != FLEXMEM_NO_LIMIT)
-			return;
+		if (f->owner[cgroup].limit[i] != FLEXMEM_NO_LIMIT)
+			return true;
 	for (i = 0; i < FUZZ_FILES; i++)
-		if (f->owner[i].there && fuzz_user_of(i) == user)
-			return;
-	f->owner[user].there = false;
+		if (f->owner[i].there && fuzz_leaf_of(i) == cgroup)
+			return true;
+	return false;
+}
+
+/* Those that have neither, nor one below. */
+void fuzz_forget_cgroups(struct fuzz *f)
+{
+	unsigned int i;
+
+	for (i = FUZZ_OWNERS - 1; i >= FUZZ_FILES; i--) {
+		if (f->owner[i].there && is_needed(f, i))
+			break;
+		f->owner[i].there = false;
+	}
 }
 
 /* Raises the peaks after a charge. */
 void fuzz_note_peak(struct fuzz *f, unsigned int file)
 {
-	struct fuzz_owner *user = &f->owner[fuzz_user_of(file)];
-	struct fuzz_owner *client = &f->owner[file];
 	struct fuzz_count count;
+	unsigned int i;
 
 	fuzz_count(f, &count);
-	client->peak = max(client->peak, count.of[file].used[BYTES]);
-	user->peak = max(user->peak,
-			 count.of[fuzz_user_of(file)].used[BYTES]);
+	for_each_account(i, file)
+		f->owner[i].peak = max(f->owner[i].peak,
+				       count.of[i].used[BYTES]);
 }
 
 /* The memory that the device can still give. */
@@ -192,6 +210,12 @@ u64 fuzz_client_used(const struct fuzz *f)
 
 /* Limits. */
 
+static enum flexmem_reason limit_of(unsigned int owner)
+{
+	return owner < FUZZ_FILES ? FLEXMEM_REASON_CLIENT_LIMIT :
+				    FLEXMEM_REASON_CGROUP_LIMIT;
+}
+
 static bool refuses(const struct fuzz *f, const struct fuzz_count *count,
 		    unsigned int owner, u64 size, u64 slots)
 {
@@ -229,33 +253,29 @@ enum flexmem_reason fuzz_charge(struct fuzz *f, unsigned int file,
 		.slot = slot,
 		.size = size,
 	};
-	unsigned int user = fuzz_user_of(file);
 	struct fuzz_count before, after;
+	unsigned int i;
 
 	fuzz_count(f, &before);
 	count_with(f, &more, &after);
-	if (refuses(f, &before, file, size, after.of[file].used[SLOTS] -
-					    before.of[file].used[SLOTS]))
-		return FLEXMEM_REASON_CLIENT_LIMIT;
-	if (refuses(f, &before, user, size, after.of[user].used[SLOTS] -
-					    before.of[user].used[SLOTS]))
-		return FLEXMEM_REASON_USER_LIMIT;
+	for_each_account(i, file)
+		if (refuses(f, &before, i, size, after.of[i].used[SLOTS] -
+						 before.of[i].used[SLOTS]))
+			return limit_of(i);
 	return FLEXMEM_REASON_NONE;
 }
 
 /* Charges another handle. */
 enum flexmem_reason fuzz_charge_handle(struct fuzz *f, unsigned int file)
 {
-	unsigned int user = fuzz_user_of(file);
 	struct fuzz_count count;
+	unsigned int i;
 
 	fuzz_count(f, &count);
-	if (exceeds(count.of[file].used[HANDLES], 1,
-		    f->owner[file].limit[HANDLES]))
-		return FLEXMEM_REASON_CLIENT_LIMIT;
-	if (exceeds(count.of[user].used[HANDLES], 1,
-		    f->owner[user].limit[HANDLES]))
-		return FLEXMEM_REASON_USER_LIMIT;
+	for_each_account(i, file)
+		if (exceeds(count.of[i].used[HANDLES], 1,
+			    f->owner[i].limit[HANDLES]))
+			return limit_of(i);
 	return FLEXMEM_REASON_NONE;
 }
 
@@ -263,12 +283,12 @@ static enum flexmem_reason refuse(const struct fuzz *f, unsigned int file,
 				  u64 size, u64 slots)
 {
 	struct fuzz_count count;
+	unsigned int i;
 
 	fuzz_count(f, &count);
-	if (refuses(f, &count, file, size, slots))
-		return FLEXMEM_REASON_CLIENT_LIMIT;
-	if (refuses(f, &count, fuzz_user_of(file), size, slots))
-		return FLEXMEM_REASON_USER_LIMIT;
+	for_each_account(i, file)
+		if (refuses(f, &count, i, size, slots))
+			return limit_of(i);
 	return FLEXMEM_REASON_NONE;
 }
 

@@ -131,7 +131,8 @@ static u64 owner_of_bytes(const struct fuzz *f)
 {
 	if (f->files[f->who].strict)
 		return 16 + f->owner[f->who].id;
-	return 1 + f->who % FUZZ_USERS + FUZZ_USERS * fuzz_cgroup_of(f->who);
+	return 1 + f->who % FUZZ_CGROUPS +
+	       FUZZ_CGROUPS * (fuzz_uid_of(f->who) - FUZZ_UID);
 }
 
 /* The value that an owner writes into its bytes. */

@@ -146,7 +146,7 @@ bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
 		memcpy(at, copy, size);
 	/* A file may be passed on: it stays its opener's. */
 	current->cred.uid = KUIDT_INIT(FUZZ_UID + f->spoil % 5);
-	native_cgroup_move(fuzz_cgroup[f->spoil & 1]);
+	native_cgroup_move(fuzz_cgroup[f->spoil % FUZZ_CGROUPS]);
 	current->cred.admin = fuzz_is_admin(f->who);
 	*rc = native_ioctl(file, _IO(FLEXMEM_TYPE, nr), at);
 	if (f->spoil != NOWHERE) {
@@ -166,14 +166,14 @@ void fuzz_answer(struct fuzz *f, long rc, int want)
 
 /* Files. */
 
-struct cgroup *fuzz_cgroup[2] = { &native_cgroup_root };
+struct cgroup *fuzz_cgroup[FUZZ_CGROUPS];
 
 /* The caller opens a file as the opener of file @i does. */
 static struct file *open_as(struct fuzz *f, unsigned int i, bool admin)
 {
-	current->cred.uid = KUIDT_INIT(FUZZ_UID + i % FUZZ_USERS);
+	current->cred.uid = KUIDT_INIT(fuzz_uid_of(i));
 	current->cred.admin = admin;
-	native_cgroup_move(fuzz_cgroup[fuzz_cgroup_of(i)]);
+	native_cgroup_move(fuzz_cgroup[i % FUZZ_CGROUPS]);
 	return native_open(f->minor, O_RDWR | O_NONBLOCK);
 }
 
@@ -186,8 +186,7 @@ void fuzz_open(struct fuzz *f, unsigned int i)
 	/* A PF's node is the administrator's. */
 	file->file = open_as(f, i, true);
 	SAME(f, PTR_ERR_OR_ZERO(file->file), 0);
-	if (!f->owner[fuzz_user_of(i)].there)
-		fuzz_new_owner(f, fuzz_user_of(i));
+	fuzz_need_cgroup(f, fuzz_leaf_of(i));
 	fuzz_new_owner(f, i);
 	file->next_handle = 1;
 	file->freed = 0;
@@ -213,7 +212,7 @@ void fuzz_close(struct fuzz *f, unsigned int i)
 			fuzz_free(f, a);
 	}
 	f->owner[i].there = false;
-	fuzz_forget_user(f, fuzz_user_of(i));
+	fuzz_forget_cgroups(f);
 }
 
 static void close_file(struct fuzz *f)

@@ -90,12 +90,13 @@ void fuzz_check_owner(struct fuzz *f, const struct fuzz_count *count,
 {
 	const struct fuzz_owner *owner = &f->owner[i];
 	const struct fuzz_use *use = &count->of[i];
-	bool user = i >= FUZZ_FILES;
+	bool cgroup = i >= FUZZ_FILES;
 	unsigned int r;
 
-	SAME(f, is->kind, user);
-	SAME(f, is->uid, FUZZ_UID + i % FUZZ_USERS);
-	SAME(f, is->id, user ? is->uid : owner->id);
+	SAME(f, is->kind, cgroup);
+	SAME(f, is->uid, cgroup ? 0 : fuzz_uid_of(i));
+	SAME(f, is->id, cgroup ? cgroup_id(fuzz_cgroup[i - FUZZ_FILES]) :
+				 owner->id);
 	SAME(f, is->bytes, use->used[BYTES] - use->orphaned);
 	SAME(f, is->orphaned, use->orphaned);
 	SAME(f, is->peak, owner->peak);
@@ -105,7 +106,7 @@ void fuzz_check_owner(struct fuzz *f, const struct fuzz_count *count,
 		SAME(f, is->limit[r], owner->limit[r]);
 }
 
-/* Users come first, by their uids, then files, by their numbers. */
+/* Cgroups come first, then files, each by their numbers. */
 static void check_owners(struct fuzz *f, const struct fuzz_count *count)
 {
 	unsigned int i, nr = 0;

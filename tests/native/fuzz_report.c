@@ -154,7 +154,7 @@ static unsigned int visible(const struct fuzz *f, unsigned int *owner)
 	unsigned int i, nr = 0, at;
 
 	if (!fuzz_is_admin(f->who)) {
-		owner[0] = fuzz_user_of(f->who);
+		owner[0] = fuzz_leaf_of(f->who);
 		owner[1] = f->who;
 		return 2;
 	}
@@ -389,7 +389,7 @@ void fuzz_quota(struct fuzz *f)
 	}
 	fuzz_answer(f, rc, 0);
 	if (!f->late)
-		check_quota(f, &cmd, cmd.kind ? fuzz_user_of(f->who) : f->who);
+		check_quota(f, &cmd, cmd.kind ? fuzz_leaf_of(f->who) : f->who);
 }
 
 static u64 draw_amount(struct fuzz *f, unsigned int resource)
@@ -415,7 +415,8 @@ static unsigned int draw_owner(struct fuzz *f, struct flexmem_quota *cmd)
 		cmd->id = n & 1 ? 1ULL << 32 | n : 1000000 + n;
 		return FUZZ_OWNERS;
 	}
-	cmd->id = cmd->kind ? FUZZ_UID + i % FUZZ_USERS : f->owner[i].id;
+	cmd->id = cmd->kind ? cgroup_id(fuzz_cgroup[i - FUZZ_FILES]) :
+			      f->owner[i].id;
 	return cmd->kind || f->owner[i].there ? i : FUZZ_OWNERS;
 }
 
@@ -427,8 +428,6 @@ static int check_set_quota(struct fuzz *f, const struct flexmem_quota *cmd)
 		return -EINVAL;
 	if (!fuzz_is_admin(f->who))
 		return -EPERM;
-	if (cmd->kind && cmd->id > U32_MAX)
-		return -EINVAL;
 	return 0;
 }
 
@@ -457,12 +456,11 @@ void fuzz_do_set_quota(struct fuzz *f)
 	SAME(f, rc, want);
 	if (want)
 		return;
-	if (!f->owner[owner].there)
-		fuzz_new_owner(f, owner);
+	if (owner >= FUZZ_FILES)
+		fuzz_need_cgroup(f, owner);
 	f->owner[owner].limit[given.resource] = given.limit;
 	check_quota(f, &cmd, owner);
-	if (cmd.kind)
-		fuzz_forget_user(f, owner);
+	fuzz_forget_cgroups(f);
 }
 
 void fuzz_strict(struct fuzz *f)

@@ -38,10 +38,6 @@ void native_shim_init(void);
 void native_show_tasks(void);
 void native_quiesce(void);
 
-/* cgroup.c */
-struct cgroup *native_cgroup_get(struct cgroup *cgroup);
-void native_cgroup_put(struct cgroup *cgroup);
-
 /* work.c */
 void native_timer_set(struct native_timer *timer, unsigned long expires);
 bool native_timer_del(struct native_timer *timer);

@@ -429,8 +429,9 @@ static void run_resize_clean(struct run *r)
 /* Limits. */
 static void run_limits(struct run *r)
 {
-	struct flexmem_quota quota = CMD(quota, .kind = FLEXMEM_OWNER_USER);
-	struct flexmem_quota set = CMD(quota, .kind = FLEXMEM_OWNER_USER,
+	struct flexmem_quota quota = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP);
+	struct flexmem_quota set = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP,
+				       .id = cgroup_id(native_cgroup_root),
 				       .resource = FLEXMEM_RESOURCE_BYTES,
 				       .limit = SZ_1M);
 

@@ -132,7 +132,7 @@ static struct task_struct *task_create(const char *comm)
 	refcount_set(&task->refs, 1);
 	strscpy(task->comm, comm, sizeof(task->comm));
 	task->cred.admin = true;
-	task->cgroup = native_cgroup_get(&native_cgroup_root);
+	task->cgroup = native_cgroup_root;
 	return task;
 }
 
@@ -147,7 +147,7 @@ void native_task_put(struct task_struct *task)
 	if (!refcount_dec_and_test(&task->refs))
 		return;
 	put_pid(task->pid);
-	native_cgroup_put(task->cgroup);
+	cgroup_put(task->cgroup);
 	native_user_part_free(task->user);
 	free(task);
 }

@@ -448,8 +448,8 @@ static void do_quota(struct tenant *t)
 				      FLEXMEM_NO_LIMIT };
 	struct flexmem_quota cmd = CMD(quota, .kind = draw(t, 2),
 				       .resource = draw(t, 3));
-	struct flexmem_quota set = CMD(quota, .kind = FLEXMEM_OWNER_USER,
-		.id = 1000 + draw(t, USERS), .resource = cmd.resource);
+	struct flexmem_quota set = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP,
+		.id = cgroup_id(torture_cgroup[draw(t, CGROUPS)]), .resource = cmd.resource);
 	long rc;
 
 	ANSWER(t, "QUOTA", CALL(t, QUOTA, &cmd));
@@ -541,7 +541,7 @@ static void open_fd(struct tenant *t)
 	if (IS_ERR(file))
 		return;
 	file->tag = 1 + current->cred.uid.val % 100 +
-		    USERS * (current->cgroup != &native_cgroup_root);
+		    USERS * current->cgroup->level;
 	if (chance(t, 4) && !native_ioctl(file, FLEXMEM_IOCTL_STRICT, &strict))
 		file->tag = 128 + __atomic_fetch_add(&strict_tags, 1,
 						     RELAXED) % 128;

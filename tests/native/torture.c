@@ -88,8 +88,7 @@ void operator_step(struct tenant *t)
 static wait_queue_head_t pace = { .head = LIST_HEAD_INIT(pace.head) };
 static atomic64_t steps_done;
 
-/* Half of the tenants are in it, the others in the root. */
-static struct cgroup *cgroup;
+struct cgroup *torture_cgroup[CGROUPS];
 
 static int run_tenant(void *data)
 {
@@ -97,8 +96,7 @@ static int run_tenant(void *data)
 
 	current->cred.uid = KUIDT_INIT(1000 + t->number % USERS);
 	current->cred.admin = torture_close || t->number % 4 == 0;
-	if (t->number / USERS % 2)
-		native_cgroup_move(cgroup);
+	native_cgroup_move(torture_cgroup[t->number / USERS % CGROUPS]);
 	while (t->operations--) {
 		tenant_step(t);
 		if (atomic64_inc_return(&steps_done) % PACE == 0)
@@ -266,7 +264,9 @@ int main(int argc, char **argv)
 	native_shim_init();
 	start_schedule(seed);
 	world_begin(params, 128ull * SZ_1M);
-	cgroup = native_cgroup_make(&native_cgroup_root);
+	torture_cgroup[0] = native_cgroup_root;
+	for (i = 1; i < CGROUPS; i++)
+		torture_cgroup[i] = native_cgroup_make(torture_cgroup[i - 1]);
 	for (i = 0; i <= TENANTS; i++)
 		tenants[i].random = seed * 1000 + i;
 	for (done = 0; done < operations; done += a_round) {
@@ -278,7 +278,8 @@ int main(int argc, char **argv)
 		if (file)
 			native_close(file);
 	}
-	native_cgroup_remove(cgroup);
+	for (i = CGROUPS - 1; i; i--)
+		native_cgroup_remove(torture_cgroup[i]);
 	world_end();
 	show_results(done);
 	printf("ok 1 - torture: seed %llu, %s\n1..1\n", seed, params);

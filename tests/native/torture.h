@@ -8,6 +8,7 @@
 #define TENANTS 8
 #define FILES 12
 #define USERS 3
+#define CGROUPS 3
 
 /**
  * struct tenant - a task of the torture
@@ -32,6 +33,9 @@ struct tenant {
 };
 
 extern struct tenant tenants[TENANTS + 1];
+
+/* Each is below the one before, and the first is the root. */
+extern struct cgroup *torture_cgroup[CGROUPS];
 
 /*
  * All tasks share a few files with a few allocations each, and free much, so

@@ -199,7 +199,7 @@ void world_heal(void)
 static const char *sums_wrong(const struct flexmem_view *view)
 {
 	const struct flexmem_snapshot *sum = &view->sum;
-	u64 clients = 0, users = 0, orphans = 0;
+	u64 clients = 0, root = 0, orphans = 0;
 	unsigned int i;
 
 	if (sum->out_free + sum->out_owned + sum->out_orphaned +
@@ -208,14 +208,14 @@ static const char *sums_wrong(const struct flexmem_view *view)
 	for (i = 0; i < sum->out_owner_count; i++) {
 		const struct flexmem_owner_entry *owner = &view->owner[i];
 
-		if (owner->kind == FLEXMEM_OWNER_USER) {
-			users += owner->bytes;
+		if (owner->kind == FLEXMEM_OWNER_CGROUP) {
+			root = max(root, owner->bytes);
 			continue;
 		}
 		clients += owner->bytes;
 		orphans += owner->orphaned;
 	}
-	if (clients != sum->out_owned || users != sum->out_owned ||
+	if (clients != sum->out_owned || root != sum->out_owned ||
 	    orphans != sum->out_orphaned)
 		return "the owners' bytes are not all bytes";
 	return NULL;

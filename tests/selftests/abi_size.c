@@ -179,7 +179,7 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 		snapshot->owners = (uintptr_t)self->owners;
 		break;
 	case FLEXMEM_IOCTL_SET_QUOTA:
-		quota->kind = FLEXMEM_OWNER_USER;
+		quota->kind = FLEXMEM_OWNER_CGROUP;
 		quota->id = CAROL;
 		quota->limit = FLEXMEM_NO_LIMIT;
 		break;
@@ -378,7 +378,7 @@ TEST_F(command, half_read_only_struct_is_efault)
 /* A command that could not be answered was not done. */
 TEST(a_quota_that_cannot_be_answered_is_not_set)
 {
-	struct flexmem_quota *q, now = CMD(quota, .kind = FLEXMEM_OWNER_USER);
+	struct flexmem_quota *q, now = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP);
 	int fd;
 
 	LOAD(PARAMS, NULL);
@@ -386,7 +386,7 @@ TEST(a_quota_that_cannot_be_answered_is_not_set)
 	q = (void *)fm_two_pages(PROT_READ | PROT_WRITE);
 	ASSERT_LE(0, fd);
 	ASSERT_NE(NULL, q);
-	*q = CMD(quota, .kind = FLEXMEM_OWNER_USER, .id = getuid(),
+	*q = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP, .id = fm_cgroup_id(""),
 		 .limit = MiB);
 	ASSERT_EQ(0, mprotect(q, getpagesize(), PROT_READ));
 	must_fail(EFAULT, set_quota, fd, q);

@@ -146,7 +146,7 @@ static int all_gone(int fd, const struct held *h)
 	if (fm_account(fd, &a) != ENODEV)
 		return 4;
 	if (raw_quota(fd, &CMD(quota)) != ENODEV ||
-	    raw_set_quota(fd, &CMD(quota, .kind = FLEXMEM_OWNER_USER)) != ENODEV)
+	    raw_set_quota(fd, &CMD(quota, .kind = FLEXMEM_OWNER_CGROUP)) != ENODEV)
 		return 5;
 	if (raw_strict(fd, &CMD(strict)) != ENODEV)
 		return 6;

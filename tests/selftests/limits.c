@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits of open files and of users: exact, with their own reason, given back whatever ends the use, and set by the administrator alone.
+ * Limits of open files and of cgroups: exact, with their own reason, given back whatever ends the use, and set by the administrator alone.
  */
 #include "tenants.h"
 
@@ -11,7 +11,7 @@
 #define REGION (4 * GiB)
 
 #define CLIENT FLEXMEM_OWNER_CLIENT
-#define USER FLEXMEM_OWNER_USER
+#define CGROUP FLEXMEM_OWNER_CGROUP
 #define BYTES FLEXMEM_RESOURCE_BYTES
 #define SLOTS FLEXMEM_RESOURCE_SLOTS
 #define HANDLES FLEXMEM_RESOURCE_HANDLES
@@ -19,9 +19,9 @@
 FIXTURE(limit) {
 	int root;
 	int alice;
-	int alice2;		/* another file of the same user */
+	int alice2;		/* another file of the same user and cgroup */
 	int bob;
-	__u64 id;		/* of the owner that is limited: Alice, or her file */
+	__u64 id;		/* of the account that is limited: Alice's cgroup, or her file */
 	int also;		/* the owner's other file, or its only one */
 };
 
@@ -37,8 +37,8 @@ FIXTURE_VARIANT_ADD(limit, client_pf) {
 FIXTURE_VARIANT_ADD(limit, client_vf) {
 	FM_VF, CLIENT, FLEXMEM_REASON_CLIENT_LIMIT
 };
-FIXTURE_VARIANT_ADD(limit, user_pf) { FM_PF, USER, FLEXMEM_REASON_USER_LIMIT };
-FIXTURE_VARIANT_ADD(limit, user_vf) { FM_VF, USER, FLEXMEM_REASON_USER_LIMIT };
+FIXTURE_VARIANT_ADD(limit, cgroup_pf) { FM_PF, CGROUP, FLEXMEM_REASON_CGROUP_LIMIT };
+FIXTURE_VARIANT_ADD(limit, cgroup_vf) { FM_VF, CGROUP, FLEXMEM_REASON_CGROUP_LIMIT };
 
 /* All return 0 or an errno. */
 static int set_limit(int fd, __u32 kind, __u64 id, __u32 resource, __u64 limit)
@@ -67,21 +67,21 @@ FIXTURE_SETUP(limit)
 	OPEN_TENANTS();
 	self->alice2 = fm_open_as(variant->mode, ALICE);
 	ASSERT_LE(0, self->alice2);
-	self->id = variant->kind == USER ? ALICE : fm_client_id(self->alice);
-	self->also = variant->kind == USER ? self->alice2 : self->alice;
+	self->id = variant->kind == CGROUP ? fm_account_id(ALICE) : fm_client_id(self->alice);
+	self->also = variant->kind == CGROUP ? self->alice2 : self->alice;
 	ASSERT_NE(0, self->id);
 }
 
 FIXTURE_TEARDOWN(limit)
 {
-	static const uid_t users[] = { ALICE, BOB, CAROL };
+	static const uid_t users[] = { ALICE, BOB };
 	unsigned int i, resource;
 
 	fm_become(0);
 	for (i = 0; i < ARRAY_SIZE(users); i++)
 		for (resource = 0; resource < FLEXMEM_NR_RESOURCES; resource++)
-			EXPECT_EQ(0, set_limit(self->root, USER, users[i],
-					       resource, FLEXMEM_NO_LIMIT));
+			EXPECT_EQ(0, set_limit(self->root, CGROUP,
+					       fm_account_id(users[i]), resource, FLEXMEM_NO_LIMIT));
 	close(self->alice);
 	close(self->alice2);
 	close(self->bob);
@@ -231,12 +231,16 @@ TEST_F(limit, unknown_owners)
 		EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, self->id |
 					    1ULL << 32, BYTES, 1));
 	} else {
-		/* there is no such user at all */
-		EXPECT_EQ(EINVAL, set_limit(self->root, USER, ~0U, BYTES, 1));
-		EXPECT_EQ(EINVAL, set_limit(self->root, USER, ALICE | 1ULL << 32,
-					    BYTES, 1));
-		/* and this one has not come yet */
-		EXPECT_EQ(0, set_limit(self->root, USER, CAROL, BYTES, MiB));
+		EXPECT_EQ(ENOENT, set_limit(self->root, CGROUP, 0, BYTES, 1));
+		EXPECT_EQ(ENOENT, set_limit(self->root, CGROUP, ~0ULL, BYTES, 1));
+		/* and in this one no file is open */
+		ENTER("flexmem");
+		ENTER("");
+		EXPECT_EQ(0, set_limit(self->root, CGROUP, fm_cgroup_id("flexmem"),
+				       BYTES, MiB));
+		EXPECT_EQ(0, set_limit(self->root, CGROUP, fm_cgroup_id("flexmem"),
+				       BYTES, FLEXMEM_NO_LIMIT));
+		EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
 	}
 	TAKE(self->alice, 2 * MiB);
 }
@@ -366,18 +370,49 @@ TEST_F(limit, below_what_is_used_takes_nothing_away)
 	EXPECT_REFUSED(variant->reason, self->alice, 1);
 }
 
+/* A limit of a cgroup is one for all cgroups below it together. */
+TEST_F(limit, a_cgroup_limits_those_below_it)
+{
+	int low, lower;
+	__u64 id;
+
+	ENTER("flexmem");
+	ENTER("flexmem/a");
+	low = fm_open_nth_in(variant->mode, 0, ALICE, "flexmem/a");
+	lower = fm_open_nth_in(variant->mode, 0, BOB, "flexmem/a/b");
+	ASSERT_LE(0, low);
+	ASSERT_LE(0, lower);
+	id = fm_cgroup_id("flexmem");
+	ASSERT_EQ(0, set_limit(self->root, CGROUP, id, BYTES, MiB));
+	TAKE(low, MiB / 2);
+	EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, lower, MiB / 2 + 1);
+	TAKE(lower, MiB / 2);
+	EXPECT_EQ(MiB, quota(low, CGROUP, BYTES).out_used);
+	EXPECT_EQ(MiB / 2, quota(lower, CGROUP, BYTES).out_used);
+	EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, low, 1);
+	EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, lower, 1);
+	TAKE(self->alice, MiB);
+	close(low);
+	TAKE(lower, MiB / 2);
+	close(lower);
+	EXPECT_EQ(0, fm_remove_cgroup("flexmem/a/b"));
+	EXPECT_EQ(0, fm_remove_cgroup("flexmem/a"));
+	ASSERT_EQ(0, set_limit(self->root, CGROUP, id, BYTES, FLEXMEM_NO_LIMIT));
+	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
+}
+
 TEST_F(limit, the_tighter_one_is_the_reason)
 {
 	__u64 client = fm_client_id(self->alice);
 
 	ASSERT_EQ(0, set_limit(self->root, CLIENT, client, BYTES, MiB));
-	ASSERT_EQ(0, set_limit(self->root, USER, ALICE, BYTES, 2 * MiB));
+	ASSERT_EQ(0, set_limit(self->root, CGROUP, fm_account_id(ALICE), BYTES, 2 * MiB));
 	TAKE(self->alice, MiB);
 	EXPECT_REFUSED(FLEXMEM_REASON_CLIENT_LIMIT, self->alice, 128);
 	TAKE(self->alice2, MiB);
-	EXPECT_REFUSED(FLEXMEM_REASON_USER_LIMIT, self->alice2, 128);
+	EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, self->alice2, 128);
 	ASSERT_EQ(0, set_limit(self->root, CLIENT, client, BYTES, 2 * MiB));
-	EXPECT_REFUSED(FLEXMEM_REASON_USER_LIMIT, self->alice, 128);
+	EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, self->alice, 128);
 }
 
 /* The caller does not matter: it is the opener's. */
@@ -420,8 +455,8 @@ TEST_F(limit, charges_end_with_close_and_kill)
 	struct child c;
 	int round, fd;
 
-	ASSERT_EQ(0, set_limit(self->root, USER, ALICE, BYTES, MiB));
-	ASSERT_EQ(0, set_limit(self->root, USER, ALICE, HANDLES, 8));
+	ASSERT_EQ(0, set_limit(self->root, CGROUP, fm_account_id(ALICE), BYTES, MiB));
+	ASSERT_EQ(0, set_limit(self->root, CGROUP, fm_account_id(ALICE), HANDLES, 8));
 	for (round = 0; round < 5; round++) {
 		if (child_start(&c)) {
 			int i, bad = 0;
@@ -432,17 +467,17 @@ TEST_F(limit, charges_end_with_close_and_kill)
 			child_ready(&c, bad);
 		}
 		ASSERT_EQ(0, child_wait_ready(&c));
-		EXPECT_REFUSED(FLEXMEM_REASON_USER_LIMIT, self->alice, 1);
+		EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, self->alice, 1);
 		EXPECT_EQ(SIGKILL, child_kill(&c));
-		EXPECT_EQ(0, quota(self->alice, USER, BYTES).out_used);
-		EXPECT_EQ(0, quota(self->alice, USER, HANDLES).out_used);
-		EXPECT_EQ(0, quota(self->alice, USER, SLOTS).out_used);
+		EXPECT_EQ(0, quota(self->alice, CGROUP, BYTES).out_used);
+		EXPECT_EQ(0, quota(self->alice, CGROUP, HANDLES).out_used);
+		EXPECT_EQ(0, quota(self->alice, CGROUP, SLOTS).out_used);
 
 		fd = fm_open_as(variant->mode, ALICE);
 		TAKE(fd, MiB);
-		EXPECT_REFUSED(FLEXMEM_REASON_USER_LIMIT, self->alice, 1);
+		EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, self->alice, 1);
 		close(fd);
-		EXPECT_EQ(0, quota(self->alice, USER, BYTES).out_used);
+		EXPECT_EQ(0, quota(self->alice, CGROUP, BYTES).out_used);
 	}
 	TAKE(self->alice, MiB);
 }
@@ -452,7 +487,7 @@ TEST_F(limit, values_stay_with_users_and_go_with_clients)
 	const __u64 client = fm_client_id(self->alice2);
 
 	ASSERT_EQ(0, set_limit(self->root, CLIENT, client, BYTES, MiB));
-	ASSERT_EQ(0, set_limit(self->root, USER, ALICE, BYTES, 2 * MiB));
+	ASSERT_EQ(0, set_limit(self->root, CGROUP, fm_account_id(ALICE), BYTES, 2 * MiB));
 	close(self->alice);
 	close(self->alice2);
 	EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, client, BYTES, MiB));
@@ -462,9 +497,9 @@ TEST_F(limit, values_stay_with_users_and_go_with_clients)
 	EXPECT_NE(client, fm_client_id(self->alice2));
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, quota(self->alice, CLIENT, BYTES).out_limit);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, quota(self->alice2, CLIENT, BYTES).out_limit);
-	EXPECT_EQ(2 * MiB, quota(self->alice, USER, BYTES).out_limit);
+	EXPECT_EQ(2 * MiB, quota(self->alice, CGROUP, BYTES).out_limit);
 	TAKE(self->alice, 2 * MiB);
-	EXPECT_REFUSED(FLEXMEM_REASON_USER_LIMIT, self->alice2, 1);
+	EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, self->alice2, 1);
 }
 
 /* Many at once: never a byte above the limit, not for a moment */

@@ -27,11 +27,11 @@ FIXTURE_VARIANT(resize) {
 FIXTURE_VARIANT_ADD(resize, pf) { FM_PF, "pf/memory" };
 FIXTURE_VARIANT_ADD(resize, vf) { FM_VF, "vf0/memory" };
 
-/* For all of them; 0 or an errno. The owner is a user, by number. */
+/* 0 or an errno. For all files of a user. */
 static int set_limit(int root, uid_t user, __u64 limit)
 {
-	return raw_set_quota(root, &CMD(quota, .kind = FLEXMEM_OWNER_USER,
-					.id = user,
+	return raw_set_quota(root, &CMD(quota, .kind = FLEXMEM_OWNER_CGROUP,
+					.id = fm_account_id(user),
 					.resource = FLEXMEM_RESOURCE_BYTES,
 					.limit = limit));
 }
@@ -255,17 +255,17 @@ TEST_F(resize, a_limit_is_exact)
 	TAKE(self->alice, SIZE, &a);
 	ASSERT_EQ(0, set_limit(self->root, ALICE, 2 * SIZE));
 	EXPECT_FAILS(ENOMEM, self->alice, &a, 2 * SIZE + 1, SIZE,
-		     FLEXMEM_REASON_USER_LIMIT, 0);
+		     FLEXMEM_REASON_CGROUP_LIMIT, 0);
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
 	EXPECT_FAILS(ENOMEM, self->alice, &a, 2 * SIZE + 128, 2 * SIZE,
-		     FLEXMEM_REASON_USER_LIMIT, 0);
+		     FLEXMEM_REASON_CGROUP_LIMIT, 0);
 	/* what is given back can be had again */
 	RESIZE(self->alice, &a, SIZE, SIZE);
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
 	ASSERT_EQ(0, set_limit(self->root, ALICE, SIZE));
 	RESIZE(self->alice, &a, SIZE + 128, SIZE + 128);
 	EXPECT_FAILS(ENOMEM, self->alice, &a, SIZE + 256, SIZE + 128,
-		     FLEXMEM_REASON_USER_LIMIT, 0);
+		     FLEXMEM_REASON_CGROUP_LIMIT, 0);
 }
 
 /* No byte of another tenant is in what is added, and none of its own is lost. */

@@ -391,9 +391,7 @@ TEST_F(scrub, a_user_in_two_cgroups_is_two_owners)
 	struct flexmem_alloc a, again;
 	int other;
 
-	ENTER("flexmem");
-	other = fm_open_as(variant->mode, ALICE);
-	ENTER("");
+	other = fm_open_nth_in(variant->mode, 0, ALICE, "flexmem");
 	ASSERT_LE(0, other);
 	FILL(self->alice, SIZE, A, &a);
 	FREE(self->alice, &a);
@@ -483,10 +481,11 @@ TEST_F(scrub, a_descriptor_is_its_openers)
 		FREE(self->alice2, &a);
 	}
 	ACCOUNT(self->root, &account);
-	owner = fm_owner(&account, FLEXMEM_OWNER_USER, ALICE);
+	owner = fm_owner(&account, FLEXMEM_OWNER_CGROUP,
+			 fm_account_id(ALICE));
 	ASSERT_NE(NULL, owner);
 	EXPECT_EQ(SIZE, owner->peak);
-	owner = fm_owner(&account, FLEXMEM_OWNER_USER, BOB);
+	owner = fm_owner(&account, FLEXMEM_OWNER_CGROUP, fm_account_id(BOB));
 	ASSERT_NE(NULL, owner);
 	EXPECT_EQ(0, owner->peak);
 	TAKE(self->bob, SIZE, &a);

@@ -47,7 +47,7 @@ FIXTURE_TEARDOWN(snapshot)
 	__o;								\
 })
 #define CLIENT FLEXMEM_OWNER_CLIENT
-#define USER FLEXMEM_OWNER_USER
+#define CGROUP FLEXMEM_OWNER_CGROUP
 
 TEST_F(snapshot, of_an_empty_device)
 {
@@ -121,8 +121,8 @@ TEST_F(snapshot, owners_have_what_they_took)
 	EXPECT_EQ(1, o->slots);
 	EXPECT_EQ(1, o->handles);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, o->limit[FLEXMEM_RESOURCE_BYTES]);
-	o = OWNER(&a, USER, ALICE);
-	EXPECT_EQ(ALICE, o->uid);
+	o = OWNER(&a, CGROUP, fm_account_id(ALICE));
+	EXPECT_EQ(0, o->uid);
 	EXPECT_EQ(1024, o->bytes);
 	EXPECT_LE(2 * GiB + 1024, o->peak);
 	o = OWNER(&a, CLIENT, bob);
@@ -131,8 +131,8 @@ TEST_F(snapshot, owners_have_what_they_took)
 	EXPECT_EQ(128 + PAGE, o->peak);
 	EXPECT_EQ(1, o->handles);
 	/* of every user that has a file open, and of every file */
-	OWNER(&a, USER, 0);
-	OWNER(&a, USER, BOB);
+	OWNER(&a, CGROUP, fm_account_id(0));
+	OWNER(&a, CGROUP, fm_account_id(BOB));
 	OWNER(&a, CLIENT, fm_client_id(self->root));
 	munmap(p, PAGE);
 }
@@ -147,7 +147,7 @@ TEST_F(snapshot, owners_have_their_limits)
 	ACCOUNT(self->root, &a);
 	EXPECT_EQ(12 * GiB, OWNER(&a, CLIENT, id)->limit[0]);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, OWNER(&a, CLIENT, id)->limit[1]);
-	EXPECT_EQ(FLEXMEM_NO_LIMIT, OWNER(&a, USER, ALICE)->limit[0]);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, OWNER(&a, CGROUP, fm_account_id(ALICE))->limit[0]);
 }
 
 /* Its own user and this file; all users may see the totals. */
@@ -167,9 +167,9 @@ TEST_F(snapshot, others_see_their_own_part_only)
 	ACCOUNT(self->alice, &a);
 	BECOME(0);
 	EXPECT_EQ(2, a.s.out_owner_count);
-	EXPECT_EQ(USER, a.owner[0].kind);
+	EXPECT_EQ(CGROUP, a.owner[0].kind);
 	EXPECT_EQ(CLIENT, a.owner[1].kind);
-	EXPECT_EQ(3 * MiB, OWNER(&a, USER, ALICE)->bytes);
+	EXPECT_EQ(3 * MiB, OWNER(&a, CGROUP, fm_account_id(ALICE))->bytes);
 	EXPECT_EQ(MiB, OWNER(&a, CLIENT, id)->bytes);
 	EXPECT_EQ(7 * MiB, a.s.out_owned);
 	EXPECT_EQ(all.s.out_total, a.s.out_total);
@@ -179,7 +179,7 @@ TEST_F(snapshot, others_see_their_own_part_only)
 	ACCOUNT(self->alice, &a);
 	BECOME(0);
 	EXPECT_EQ(2, a.s.out_owner_count);
-	EXPECT_EQ(NULL, fm_owner(&a, USER, BOB));
+	EXPECT_EQ(NULL, fm_owner(&a, CGROUP, fm_account_id(BOB)));
 	/* and the administrator sees all, through whatever file */
 	ACCOUNT(self->alice, &a);
 	EXPECT_EQ(all.s.out_owner_count, a.s.out_owner_count);
@@ -208,7 +208,7 @@ static int look_from_a_namespace(void *arg)
 			_exit(1);
 		if (s->flags & CLONE_NEWUSER && a.s.out_owner_count != 2)
 			_exit(2);
-		if (s->flags & CLONE_NEWUSER && a.owner[0].uid != 65534)
+		if (s->flags & CLONE_NEWUSER && a.owner[1].uid != 65534)
 			_exit(3);
 		if (a.owner[a.s.out_owner_count - 1].pid)
 			_exit(4);

@@ -27,59 +27,6 @@ fm_fn int fm_put(const char *path, const char *text)
 	return error;
 }
 
-/* ---- users ---- */
-
-#define ALICE 10001
-#define BOB 10002
-#define CAROL 10003
-
-/*
- * Be another user, and no administrator, until become(0): the saved user is
- * root all the time. Only for programs with one thread.
- */
-fm_fn int fm_become(uid_t uid)
-{
-	return setresuid(uid, uid, 0) ? errno : 0;
-}
-
-#define BECOME(uid) ASSERT_EQ(0, fm_become(uid))
-
-/*
- * For a fixture in which users open the PF, which is the administrator's
- * otherwise.
- */
-#define FM_PF_FOR_ALL " pf_open=mode "
-
-/*
- * Open the nth node of a mode as a user, whatever the node's mode is: by an
- * inode of our own with the same number.
- */
-fm_fn int fm_open_nth_as(int mode, int nth, uid_t uid)
-{
-	int probe = fm_open_nth(mode, nth, NULL), fd = -1;
-	char path[64];
-	struct stat st;
-
-	if (probe < 0)
-		return -1;
-	snprintf(path, sizeof(path), "/dev/flexmem-as-%d.%d", uid, getpid());
-	unlink(path);
-	if (!fstat(probe, &st) && !mknod(path, S_IFCHR, st.st_rdev) &&
-	    !chmod(path, 0666)) {
-		if (!fm_become(uid))
-			fd = open(path, O_RDWR | O_CLOEXEC);
-		fm_become(0);
-	}
-	unlink(path);
-	close(probe);
-	return fd;
-}
-
-fm_fn int fm_open_as(int mode, uid_t uid)
-{
-	return fm_open_nth_as(mode, 0, uid);
-}
-
 /* ---- cgroups ---- */
 
 #define FM_CGROUPS "/sys/fs/cgroup/"
@@ -105,6 +52,89 @@ fm_fn int fm_remove_cgroup(const char *cgroup)
 
 	snprintf(path, sizeof(path), FM_CGROUPS "%s", cgroup);
 	return rmdir(path) ? errno : 0;
+}
+
+/* The number of a cgroup, which accounts are named by; 0: there is none */
+fm_fn __u64 fm_cgroup_id(const char *cgroup)
+{
+	char path[128];
+	struct stat st;
+
+	snprintf(path, sizeof(path), FM_CGROUPS "%s", cgroup);
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+/* ---- users, each in a cgroup of its own ---- */
+
+#define ALICE 10001
+#define BOB 10002
+#define CAROL 10003
+
+/*
+ * Be another user, and no administrator, until become(0): the saved user is
+ * root all the time. Only for programs with one thread.
+ */
+fm_fn int fm_become(uid_t uid)
+{
+	return setresuid(uid, uid, 0) ? errno : 0;
+}
+
+fm_fn const char *fm_cgroup_of(uid_t uid)
+{
+	static char name[32];
+
+	snprintf(name, sizeof(name), "uid%u", uid);
+	return name;
+}
+
+/* The number of the cgroup that the user's files are opened in. */
+fm_fn __u64 fm_account_id(uid_t uid)
+{
+	return fm_cgroup_id(uid ? fm_cgroup_of(uid) : "");
+}
+
+#define BECOME(uid) ASSERT_EQ(0, fm_become(uid))
+
+/*
+ * For a fixture in which users open the PF, which is the administrator's
+ * otherwise.
+ */
+#define FM_PF_FOR_ALL " pf_open=mode "
+
+/*
+ * Open the nth node of a mode as a user in a cgroup, whatever the node's mode is: by an
+ * inode of our own with the same number.
+ */
+fm_fn int fm_open_nth_in(int mode, int nth, uid_t uid, const char *cgroup)
+{
+	int probe = fm_open_nth(mode, nth, NULL), fd = -1;
+	char path[64];
+	struct stat st;
+
+	if (probe < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/dev/flexmem-as-%d.%d", uid, getpid());
+	unlink(path);
+	if (!fstat(probe, &st) && !mknod(path, S_IFCHR, st.st_rdev) &&
+	    !chmod(path, 0666) && !fm_enter(cgroup)) {
+		if (!fm_become(uid))
+			fd = open(path, O_RDWR | O_CLOEXEC);
+		fm_become(0);
+		fm_enter("");
+	}
+	unlink(path);
+	close(probe);
+	return fd;
+}
+
+fm_fn int fm_open_nth_as(int mode, int nth, uid_t uid)
+{
+	return fm_open_nth_in(mode, nth, uid, fm_cgroup_of(uid));
+}
+
+fm_fn int fm_open_as(int mode, uid_t uid)
+{
+	return fm_open_nth_as(mode, 0, uid);
 }
 
 /* ---- knobs ---- */
@@ -398,15 +428,22 @@ fm_fn const char *fm_wrong(const struct account *a)
 		return "sum of the regions";
 	for (i = 0; i < a->s.out_owner_count; i++, last = o) {
 		o = &a->owner[i];
-		if (o->kind > FLEXMEM_OWNER_USER)
+		if (o->kind > FLEXMEM_OWNER_CGROUP)
 			return "kind of owner";
 		if (last && (o->kind == last->kind ? o->id <= last->id :
-			     o->kind == FLEXMEM_OWNER_USER))
+			     o->kind == FLEXMEM_OWNER_CGROUP))
 			return "order of the owners";
-		clients += o->kind == FLEXMEM_OWNER_CLIENT;
-		bytes[o->kind] += o->bytes;
-		orphaned[o->kind] += o->orphaned;
-		handles[o->kind] += o->handles;
+		if (o->kind == FLEXMEM_OWNER_CLIENT) {
+			clients++;
+			bytes[0] += o->bytes;
+			orphaned[0] += o->orphaned;
+			handles[0] += o->handles;
+		} else if (o->id == fm_account_id(0)) {
+			/* the root, which is charged for all */
+			bytes[1] = o->bytes;
+			orphaned[1] = o->orphaned;
+			handles[1] = o->handles;
+		}
 		if (o->slots > a->s.out_region_count)
 			return "more slots than regions";
 		if (!o->slots != !(o->bytes + o->orphaned))

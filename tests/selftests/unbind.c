@@ -107,7 +107,7 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 		       .owner_entry_size = sizeof(struct flexmem_owner_entry)));
 	must_fail(ENODEV, quota, fd, &CMD(quota));
 	must_fail(ENODEV, set_quota, fd,
-		  &CMD(quota, .kind = FLEXMEM_OWNER_USER));
+		  &CMD(quota, .kind = FLEXMEM_OWNER_CGROUP));
 	must_fail(ENODEV, strict, fd, &CMD(strict));
 }
 

@@ -106,6 +106,28 @@ int put_knob(const char *knob, uint64_t value)
 	return put_text(path, "%llu", (unsigned long long)value);
 }
 
+#define CGROUPS "/sys/fs/cgroup/"
+
+int cgroup_enter(const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), CGROUPS "%s", name);
+	if (mkdir(path, 0755) && errno != EEXIST)
+		return errno;
+	snprintf(path, sizeof(path), CGROUPS "%s/cgroup.procs", name);
+	return put_text(path, "0");
+}
+
+uint64_t cgroup_number(const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), CGROUPS "%s", name);
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
 bool module_loaded(const char *module)
 {
 	char path[64];
@@ -218,13 +240,13 @@ int accounts_read(int fd, struct accounts *a)
 static const char *owner_wrong(const struct flexmem_owner_entry *o,
 			       const struct flexmem_owner_entry *before)
 {
-	if (o->kind > FLEXMEM_OWNER_USER || o->flags)
+	if (o->kind > FLEXMEM_OWNER_CGROUP || o->flags)
 		return "an owner of no known kind";
 	if (o->peak < o->bytes + o->orphaned)
 		return "an owner has more than its peak";
 	if (o->bytes && !o->slots)
 		return "an owner has bytes in no slot";
-	/* Users first, then clients, each by id. */
+	/* Cgroups first, then clients, each by id. */
 	if (before && (before->kind < o->kind ||
 		       (before->kind == o->kind && before->id >= o->id)))
 		return "owners are not in order";
@@ -259,25 +281,35 @@ const char *accounts_wrong(const struct accounts *a, bool admin)
 		wrong = owner_wrong(o, i ? o - 1 : NULL);
 		if (wrong)
 			return wrong;
-		bytes[o->kind] += o->bytes;
-		handles[o->kind] += o->handles;
-		orphaned[o->kind] += o->orphaned;
-		clients += o->kind == FLEXMEM_OWNER_CLIENT;
+		if (o->kind == FLEXMEM_OWNER_CLIENT) {
+			bytes[0] += o->bytes;
+			handles[0] += o->handles;
+			orphaned[0] += o->orphaned;
+			clients++;
+			continue;
+		}
+		/* The root is charged for all others. */
+		if (o->bytes > bytes[1])
+			bytes[1] = o->bytes;
+		if (o->handles > handles[1])
+			handles[1] = o->handles;
+		if (o->orphaned > orphaned[1])
+			orphaned[1] = o->orphaned;
 	}
 	if (bytes[0] > h->out_owned || bytes[1] > h->out_owned ||
 	    orphaned[1] > h->out_orphaned)
 		return "owners have more than all";
 	if (!admin)
 		return clients == 1 && h->out_owner_count == 2 ? NULL :
-			"a caller sees others than itself and its user";
+			"a caller sees others than itself and its cgroup";
 	if (clients != h->out_clients)
 		return "not as many clients as open files";
 	if (bytes[0] != h->out_owned)
 		return "the clients' bytes are not the owned ones";
 	if (bytes[1] != h->out_owned)
-		return "the users' bytes are not the owned ones";
+		return "the root's bytes are not the owned ones";
 	if (handles[0] != handles[1])
-		return "clients and users differ in handles";
+		return "clients and the root differ in handles";
 	return NULL;
 }
 

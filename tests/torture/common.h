@@ -70,6 +70,13 @@ int get_text(const char *path, char *text, size_t size);
 /* A knob of the card, or "vf0/..." of a function. */
 int put_knob(const char *knob, uint64_t value);
 
+/*
+ * Moves the process into a cgroup, which is made if need be: 0 or an errno. Its number,
+ * or 0 if there is none; "" is the root.
+ */
+int cgroup_enter(const char *name);
+uint64_t cgroup_number(const char *name);
+
 bool module_loaded(const char *module);
 int module_load(const char *module, const char *params);
 /* Waits for files on their way out, but not for ever. */

@@ -198,14 +198,14 @@ static uint64_t random_limit(unsigned int resource)
 	}
 }
 
-/* Of a user, or of a client that is there, or was a moment ago. */
+/* Of a user's cgroup, or of an account that is there, or was a moment ago. */
 static void event_quota(int fd)
 {
 	static struct accounts accounts;
 	struct flexmem_quota quota = CMD(quota,
-		.kind = FLEXMEM_OWNER_USER,
+		.kind = FLEXMEM_OWNER_CGROUP,
 		.resource = rng_below(&rng, FLEXMEM_NR_RESOURCES),
-		.id = FIRST_UID + rng_below(&rng, NR_USERS));
+		.id = user_cgroup(rng_below(&rng, NR_USERS)));
 	unsigned int i;
 	int error;
 
@@ -459,10 +459,11 @@ void events_quiet(void)
 			for (resource = 0; resource < FLEXMEM_NR_RESOURCES;
 			     resource++) {
 				quota = CMD(quota,
-					    .kind = FLEXMEM_OWNER_USER,
+					    .kind = FLEXMEM_OWNER_CGROUP,
 					    .resource = resource,
 					    .id = user < NR_USERS ?
-						  FIRST_UID + user : 0,
+						  user_cgroup(user) :
+						  cgroup_number(""),
 					    .limit = FLEXMEM_NO_LIMIT);
 				if (fm_ioctl(fd, FLEXMEM_IOCTL_SET_QUOTA,
 					     &quota))

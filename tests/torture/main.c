@@ -56,7 +56,7 @@ static void show_owners(const struct accounts *a)
 		const struct flexmem_owner_entry *o = &a->owner[i];
 
 		printf("# %s %llu, uid %u, pid %u: %llu bytes, %llu orphaned, %llu slots, %llu handles\n",
-		       o->kind == FLEXMEM_OWNER_USER ? "user" : "client",
+		       o->kind == FLEXMEM_OWNER_CGROUP ? "cgroup" : "client",
 		       (unsigned long long)o->id, o->uid, o->pid,
 		       (unsigned long long)o->bytes,
 		       (unsigned long long)o->orphaned,

@@ -27,6 +27,8 @@
 #define NR_VFS 2
 #define NR_USERS 3
 #define FIRST_UID 1001
+/* The cgroup of a user. */
+uint64_t user_cgroup(unsigned int user);
 #define NR_SLOTS 9		/* processes at a time */
 #define NR_THREADS 3		/* of each */
 #define MAX_OBJECTS 20		/* of each thread */

@@ -151,9 +151,9 @@ bool op_quota(struct thread *t)
 bool op_admin(struct thread *t)
 {
 	struct flexmem_quota quota = CMD(quota,
-		.kind = FLEXMEM_OWNER_USER,
+		.kind = FLEXMEM_OWNER_CGROUP,
 		.resource = rng_below(&t->rng, FLEXMEM_NR_RESOURCES),
-		.id = FIRST_UID + t->worker->user,
+		.id = user_cgroup(t->worker->user),
 		.limit = FLEXMEM_NO_LIMIT);
 	struct flexmem_trim trim = CMD(trim);
 	struct file *file = file_pick(t);

@@ -2,6 +2,7 @@
 /* A process of a tenant: its threads, and what they do next. */
 #include <grp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -81,11 +82,24 @@ static void *thread_run(void *arg)
 	return NULL;
 }
 
+static const char *cgroup_name(unsigned int user)
+{
+	static char name[32];
+
+	snprintf(name, sizeof(name), "flexmem-torture-%u", user);
+	return name;
+}
+
+uint64_t user_cgroup(unsigned int user)
+{
+	return cgroup_number(cgroup_name(user));
+}
+
 static void become(unsigned int user)
 {
 	uid_t uid = FIRST_UID + user;
 
-	if (setgroups(0, NULL) || setresgid(uid, uid, uid) ||
+	if (cgroup_enter(cgroup_name(user)) || setgroups(0, NULL) || setresgid(uid, uid, uid) ||
 	    setresuid(uid, uid, uid)) {
 		fail("no other user: %s", strerror(errno));
 		_exit(1);

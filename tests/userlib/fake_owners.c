@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A user with a file or an allowance, now or in the past. */
+/* A user with a file or an allowance, now or in the past: a cgroup of that number. */
 struct user {
 	uint32_t uid;
 	uint64_t peak;
@@ -115,7 +115,7 @@ uint32_t limit_reached(const struct file *file, uint64_t size)
 	if (above(file->limit, of_file, size))
 		return FLEXMEM_REASON_CLIENT_LIMIT;
 	if (above(own->limit, of_user, size))
-		return FLEXMEM_REASON_USER_LIMIT;
+		return FLEXMEM_REASON_CGROUP_LIMIT;
 	return FLEXMEM_REASON_NONE;
 }
 
@@ -155,9 +155,8 @@ static void fill_user(const struct user *user,
 		      struct flexmem_owner_entry *entry)
 {
 	*entry = (struct flexmem_owner_entry){
-		.kind = FLEXMEM_OWNER_USER,
+		.kind = FLEXMEM_OWNER_CGROUP,
 		.id = user->uid,
-		.uid = user->uid,
 		.bytes = used_by_user(user->uid, FLEXMEM_RESOURCE_BYTES),
 		.orphaned = user == users ? fake.orphaned : 0,
 		.peak = user->peak,
@@ -260,7 +259,7 @@ static int quota(const struct file *file, struct flexmem_quota *cmd)
 
 	check_quota(cmd);
 	REQUIRE(!cmd->id && !cmd->limit);
-	if (cmd->kind > FLEXMEM_OWNER_USER ||
+	if (cmd->kind > FLEXMEM_OWNER_CGROUP ||
 	    cmd->resource >= FLEXMEM_NR_RESOURCES)
 		return EINVAL;
 	if (cmd->kind == FLEXMEM_OWNER_CLIENT)
@@ -280,10 +279,10 @@ static int set_quota(struct flexmem_quota *cmd)
 	check_quota(cmd);
 	if (!fake.admin)
 		return EPERM;
-	if (cmd->kind > FLEXMEM_OWNER_USER ||
+	if (cmd->kind > FLEXMEM_OWNER_CGROUP ||
 	    cmd->resource >= FLEXMEM_NR_RESOURCES)
 		return EINVAL;
-	if (cmd->kind == FLEXMEM_OWNER_USER) {
+	if (cmd->kind == FLEXMEM_OWNER_CGROUP) {
 		user = get_user((uint32_t)cmd->id);
 		user->limit[cmd->resource] = cmd->limit;
 		reply_quota(cmd, user->limit,

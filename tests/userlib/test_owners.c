@@ -83,9 +83,9 @@ static void usage_lists(void **state)
 	assert_int_equal(regions[1].slot, 1);
 	assert_int_equal(regions[1].free, 12 * GIB - 2048);
 	assert_int_equal(usage.accounts, 4);
-	assert_int_equal(accounts[0].kind, FLEXMEM_ACCOUNT_USER);
+	assert_int_equal(accounts[0].kind, FLEXMEM_ACCOUNT_CGROUP);
 	assert_int_equal(accounts[0].id, 500);
-	assert_int_equal(accounts[0].uid, 500);
+	assert_int_equal(accounts[0].uid, 0);
 	assert_int_equal(accounts[0].pid, 0);
 	assert_int_equal(accounts[1].id, 1000);
 	assert_int_equal(accounts[1].bytes, 12 * GIB);
@@ -233,10 +233,10 @@ static void own_quota(void **state)
 
 	(void)state;
 	get(device, 1000);
-	set_limit(device, FLEXMEM_ACCOUNT_USER, 1000, FLEXMEM_CHARGE_BYTES,
+	set_limit(device, FLEXMEM_ACCOUNT_CGROUP, 1000, FLEXMEM_CHARGE_BYTES,
 		  8 * GIB);
 	set_limit(device, FLEXMEM_ACCOUNT_CLIENT, 1, FLEXMEM_CHARGE_HANDLES, 3);
-	assert_int_equal(flexmem_device_quota(device, FLEXMEM_ACCOUNT_USER,
+	assert_int_equal(flexmem_device_quota(device, FLEXMEM_ACCOUNT_CGROUP,
 					      FLEXMEM_CHARGE_BYTES, &a,
 					      sizeof(a)), 0);
 	assert_int_equal(a.limit, 8 * GIB);
@@ -269,7 +269,7 @@ static void set_quota(void **state)
 	get(device, 1000);
 	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		assert_int_equal(flexmem_device_set_quota(device,
-							  FLEXMEM_ACCOUNT_USER,
+							  FLEXMEM_ACCOUNT_CGROUP,
 							  1000,
 							  FLEXMEM_CHARGE_BYTES,
 							  limits[i], &a,
@@ -286,7 +286,7 @@ static void set_quota_refused(void **state)
 	struct flexmem_allowance a = { .used = 7 };
 
 	(void)state;
-	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
+	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_CGROUP,
 						  77, FLEXMEM_CHARGES, 5, &a,
 						  sizeof(a)), -EINVAL);
 	assert_int_equal(flexmem_device_set_quota(device,
@@ -294,7 +294,7 @@ static void set_quota_refused(void **state)
 						  FLEXMEM_CHARGE_SLOTS, 5, &a,
 						  sizeof(a)), -ENOENT);
 	fake.admin = false;
-	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_USER,
+	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_CGROUP,
 						  77, FLEXMEM_CHARGE_BYTES, 5,
 						  &a, sizeof(a)), -EPERM);
 	assert_int_equal(a.used, 7);
@@ -335,7 +335,7 @@ static void client_limit(void **state)
 }
 
 /* The library finds out which of the limits it was. */
-static void user_limits(void **state)
+static void cgroup_limits(void **state)
 {
 	struct flexmem_device *device = open_device();
 	struct flexmem_device *other = open_device();
@@ -344,23 +344,23 @@ static void user_limits(void **state)
 	(void)state;
 	get(device, 12 * GIB);
 	get(device, 1000);
-	set_limit(device, FLEXMEM_ACCOUNT_USER, 1000, FLEXMEM_CHARGE_HANDLES,
+	set_limit(device, FLEXMEM_ACCOUNT_CGROUP, 1000, FLEXMEM_CHARGE_HANDLES,
 		  2);
 	/* Another limit, of which enough is left, is not the one. */
-	set_limit(device, FLEXMEM_ACCOUNT_USER, 1000, FLEXMEM_CHARGE_BYTES,
+	set_limit(device, FLEXMEM_ACCOUNT_CGROUP, 1000, FLEXMEM_CHARGE_BYTES,
 		  20 * GIB);
 	a = get(other, 1);
-	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_USER);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP);
 	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_HANDLES);
-	expect_text(&a, "limit of this user's open files (2 of 2 allocations used)");
+	expect_text(&a, "limit of the cgroup (2 of 2 allocations used)");
 	/* It is the other file that has something to give back. */
 	assert_int_equal(a.failure.own_used, 0);
 
-	set_limit(device, FLEXMEM_ACCOUNT_USER, 1000, FLEXMEM_CHARGE_HANDLES,
+	set_limit(device, FLEXMEM_ACCOUNT_CGROUP, 1000, FLEXMEM_CHARGE_HANDLES,
 		  FLEXMEM_UNLIMITED);
-	set_limit(device, FLEXMEM_ACCOUNT_USER, 1000, FLEXMEM_CHARGE_SLOTS, 2);
+	set_limit(device, FLEXMEM_ACCOUNT_CGROUP, 1000, FLEXMEM_CHARGE_SLOTS, 2);
 	a = get(other, 1);
-	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_USER);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP);
 	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_SLOTS);
 	expect_text(&a, "(2 of 2 slots used)");
 	flexmem_device_close(device);
@@ -497,7 +497,7 @@ int main(void)
 		TEST(set_quota),
 		TEST(set_quota_refused),
 		TEST(client_limit),
-		TEST(user_limits),
+		TEST(cgroup_limits),
 		TEST(limit_has_gone),
 		TEST(limits_in_a_batch),
 		TEST(older_allocation),

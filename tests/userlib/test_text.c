@@ -81,8 +81,8 @@ static void limits(void **state)
 		  "too many live allocations (at most 1000 for one open file)" },
 		{ FLEXMEM_LIMIT_CLIENT, "client_limit",
 		  "limit of this open file (3.0 GiB of 4.0 GiB used)" },
-		{ FLEXMEM_LIMIT_USER, "user_limit",
-		  "limit of this user's open files (3.0 GiB of 4.0 GiB used)" },
+		{ FLEXMEM_LIMIT_CGROUP, "cgroup_limit",
+		  "limit of the cgroup (3.0 GiB of 4.0 GiB used)" },
 		{ FLEXMEM_LIMIT_ALIGNMENT, "alignment",
 		  "alignment (it suits no free piece that was tried)" },
 		{ 4711, "unknown", "limit 4711 of the driver" },
@@ -183,7 +183,7 @@ static void quotas(void **state)
 /* The struct of version 0.1 had no quotas: they are not made up. */
 static void older_failure(void **state)
 {
-	struct flexmem_failure failure = example(FLEXMEM_LIMIT_USER);
+	struct flexmem_failure failure = example(FLEXMEM_LIMIT_CGROUP);
 	char text[256];
 
 	(void)state;
@@ -192,7 +192,7 @@ static void older_failure(void **state)
 					    offsetof(struct flexmem_failure,
 						     own_used),
 					    text, sizeof(text)), 0);
-	assert_string_equal(text, "out of device memory: limit of this user's open files"
+	assert_string_equal(text, "out of device memory: limit of the cgroup"
 			    TAIL);
 }
 
@@ -306,7 +306,7 @@ static void longest_text_fits(void **state)
 		text_of(-ENOMEM, &failure);
 	}
 	/* Nothing was cut off inside of it either. */
-	failure.limit = FLEXMEM_LIMIT_USER;
+	failure.limit = FLEXMEM_LIMIT_CGROUP;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
 			       " allocations used); asked "));
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),

@@ -113,10 +113,10 @@ def usage_errors_are_2():
                  ("alloc", "1", "--pattern", "x"), ("fill",), ("fill", "0"), ("fill", "x"),
                  ("fill", "1", "2"), ("fill", "1", "--seed", "x"), ("fill", "1", "--by", "hand"),
                  ("check", "1", "--seed"), ("owners", "x"), ("limit", "x"),
-                 ("limit", "--bytes", "1"), ("limit", "--user", "x", "--bytes", "1"),
-                 ("limit", "--user", "4294967296"), ("limit", "--user", "1", "--client", "1"),
-                 ("limit", "--user", "1", "--bytes", "much"),
-                 ("limit", "--user", "1", "--slots", "1K"),
+                 ("limit", "--bytes", "1"), ("limit", "--cgroup", "x", "--bytes", "1"),
+                 ("limit", "--cgroup", "no/such/cgroup"), ("limit", "--cgroup", "1", "--client", "1"),
+                 ("limit", "--cgroup", "1", "--bytes", "much"),
+                 ("limit", "--cgroup", "1", "--slots", "1K"),
                  ("--device",), ("stats", "--device")):
         status, out, err = run(*args)
         assert (status, out) == (2, "") and err, (args, status, out, err)
@@ -299,7 +299,7 @@ def fill_fails():
 
 @test
 def owners():
-    out = good("shell", stdin="alloc 5G\nalloc 1G\nfree 1\nlimit --user 7 --bytes 8G --slots 4\n"
+    out = good("shell", stdin="alloc 5G\nalloc 1G\nfree 1\nlimit --cgroup 7 --bytes 8G --slots 4\n"
                "limit --client 1 --handles 10\nowners\nowners --json\n",
                COLUMNS=120, FAKE_ORPHANED=4096)
     sums, table = out[out.index("   total  "):].split("\n\n")[:2]
@@ -307,8 +307,8 @@ def owners():
     assert sums == ["12.0 GiB", "11.0 GiB", "1.0 GiB", "4.0 KiB", "0 B", "0 B", "1"], sums
     rows = [re.split(r" {2,}", line.strip()) for line in table.splitlines()]
     assert rows[1:] == [
-        ["user 7", "7", "-", "-", "0 B", "4.0 KiB", "0 B", "0", "0", "8.0 GiB/4/none"],
-        ["user 1000", "1000", "-", "-", "1.0 GiB", "0 B", "6.0 GiB", "1", "1", "none"],
+        ["cgroup 7", "0", "-", "-", "0 B", "4.0 KiB", "0 B", "0", "0", "8.0 GiB/4/none"],
+        ["cgroup 1000", "0", "-", "-", "1.0 GiB", "0 B", "6.0 GiB", "1", "1", "none"],
         ["client 1", "1000", "5000000", "-", "1.0 GiB", "0 B", "6.0 GiB", "1", "1",
          "none/none/10"]], rows
     found = json.loads(out[out.index("{"):])
@@ -341,7 +341,7 @@ def owners_have_names():
 def owners_leaves_out_its_own_file():
     this = (1 << 32) - 1
     assert "client 1" not in good("owners", FAKE_OPENER=this)
-    assert [one["kind"] for one in report("owners", FAKE_OPENER=this)["owners"]] == ["user"]
+    assert [one["kind"] for one in report("owners", FAKE_OPENER=this)["owners"]] == ["cgroup"]
     # In a shell the file has the user's allocations.
     assert "client 1" in good("shell", stdin="owners\n", FAKE_OPENER=this)
 
@@ -354,27 +354,27 @@ def own_limits():
         ["own client", "bytes", "0 B", "1.0 GiB"],
         ["own client", "slots", "0", "none"],
         ["own client", "handles", "0", "none"],
-        ["own user", "bytes", "0 B", "none"],
-        ["own user", "slots", "0", "none"],
-        ["own user", "handles", "0", "none"]], lines
+        ["own cgroup", "bytes", "0 B", "none"],
+        ["own cgroup", "slots", "0", "none"],
+        ["own cgroup", "handles", "0", "none"]], lines
     found = report("limit", FAKE_CLIENT_LIMIT=GIB)
     assert found[0]["id"] is None and found[0]["bytes"] == \
         {"used": 0, "limit": GIB}, found
-    assert found[1]["kind"] == "user" and found[1]["bytes"]["limit"] is None, found
+    assert found[1]["kind"] == "cgroup" and found[1]["bytes"]["limit"] is None, found
 
 
 @test
 def sets_limits():
-    out = good("limit", "--user", "1000", "--bytes", "8G", "--slots", "3")
+    out = good("limit", "--cgroup", "1000", "--bytes", "8G", "--slots", "3")
     assert [re.split(r" {2,}", line.strip()) for line in out.splitlines()[1:]] == [
-        ["user 1000", "bytes", "0 B", "8.0 GiB"],
-        ["user 1000", "slots", "0", "3"]], out
-    # Of a user and a client with the same id each has its own; what is orphaned is charged.
-    out = good("shell", stdin="alloc 1K\nlimit --user 1 --bytes 5G\nlimit --client 1\n"
-               "limit --user 1\n", FAKE_ORPHANED=8192)
+        ["cgroup 1000", "bytes", "0 B", "8.0 GiB"],
+        ["cgroup 1000", "slots", "0", "3"]], out
+    # Of a cgroup and a client with the same id each has its own; what is orphaned is charged.
+    out = good("shell", stdin="alloc 1K\nlimit --cgroup 1 --bytes 5G\nlimit --client 1\n"
+               "limit --cgroup 1\n", FAKE_ORPHANED=8192)
     rows = [re.split(r" {2,}", line) for line in out.splitlines() if " bytes " in line]
     assert rows[-2:] == [["client 1", "bytes", "1.0 KiB", "none"],
-                         ["user 1", "bytes", "8.0 KiB", "5.0 GiB"]], rows
+                         ["cgroup 1", "bytes", "8.0 KiB", "5.0 GiB"]], rows
     # Sees what was set, and takes it back.
     out = good("shell", stdin="alloc 1K\nlimit --client 1 --handles 5\n"
                "limit --client 1 --handles none\nlimit --client 1 --json\n")
@@ -389,11 +389,11 @@ def limit_fails():
     for args, message in ((("--client", "9", "--bytes", "1"), "limit: no client 9"),
                           (("--client", "9"), "limit: no client 9 with an open file, "
                            "memory or a limit that you may see"),
-                          (("--user", "9"), "limit: no user 9 with an open file, "
+                          (("--cgroup", "9"), "limit: no cgroup 9 with an open file, "
                            "memory or a limit that you may see")):
         status, out, err = run("limit", *args)
         assert (status, out, err) == (1, "", f"flexmem: {message}\n"), (status, out, err)
-    status, _, err = run("limit", "--user", "9", "--bytes", "1", FAKE_ADMIN=0)
+    status, _, err = run("limit", "--cgroup", "9", "--bytes", "1", FAKE_ADMIN=0)
     assert status == 1 and "limit of bytes: only the administrator may do this" in err, err
 
 
@@ -402,7 +402,7 @@ def limits_are_named():
     status, out, err = run("alloc", "2G", "--hold", "0", "--json", FAKE_CLIENT_LIMIT=GIB)
     assert status == 1 and "limit of this open file (0 B of 1.0 GiB used)" in err, err
     assert json.loads(out)[0]["error"]["limit"] == "client_limit", out
-    status, out, err = run("shell", stdin="limit --user 1000 --handles 1\nalloc 1G\nalloc 1\n")
+    status, out, err = run("shell", stdin="limit --cgroup 1000 --handles 1\nalloc 1G\nalloc 1\n")
     assert status == 1 and "(1 of 1 allocations used)" in err, err
     assert err.endswith("; own 1.0 GiB could be freed\n"), err
 
@@ -528,7 +528,7 @@ def man_page_is_clean():
 def lines_of_stderr_are_whole():
     """Each is one write, so that those of others do not come in between."""
     for args in (("info", "x"), ("--nonsense",), ("info", "--nonsense"), ("nonsense",), ("alloc", "13G"),
-                 ("info", "--device", "PF"), ("free", "9"), ("limit", "--user", "9"),
+                 ("info", "--device", "PF"), ("free", "9"), ("limit", "--cgroup", "9"),
                  ("replay", "/nonexistent"), ("alloc", "1", "--hold", "0")):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours, theirs:

@@ -24,7 +24,7 @@ def json_of_every_error():
                        (("alloc", "1", "--device", "/dev/null", "--json"), "ENOTTY"),
                        (("fill", "9", "--json"), "EINVAL"), (("free", "9", "--json"), "EINVAL"),
                        (("limit", "--client", "9", "--bytes", "1", "--json"), "ENOENT"),
-                       (("limit", "--user", "9", "--json"), "ENOENT")):
+                       (("limit", "--cgroup", "9", "--json"), "ENOENT")):
         assert error_of(args)["name"] == name, args
     for command in ("info", "stats", "regions", "segments", "owners", "limit", "trim", "shell"):
         assert error_of((command, "--json"), FAKE_OPEN_ERROR=5)["name"] == "EIO"

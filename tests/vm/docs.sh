@@ -57,6 +57,8 @@ fi
 exec bash -c "$command"
 END
 chmod +x "$bin"/*
+# systemd, which does not run here, makes a cgroup for each user.
+mkdir -p /sys/fs/cgroup/user.slice/user-1000.slice
 /lib/systemd/systemd-udevd &
 udev=$!
 

@@ -260,7 +260,7 @@ struct flexmem_info {
  * @FLEXMEM_REASON_REGION_SIZE: no region could ever be as large as the request
  * @FLEXMEM_REASON_HANDLES: this open file has as many live allocations as it may
  * @FLEXMEM_REASON_CLIENT_LIMIT: the open file's limit of bytes, slots or handles
- * @FLEXMEM_REASON_USER_LIMIT: the limit of all open files of its user
+ * @FLEXMEM_REASON_CGROUP_LIMIT: the limit of the opener's cgroup, or of one above
  * @FLEXMEM_REASON_ALIGNMENT: as FRAGMENTATION, but of the free blocks that are
  *	large enough only so many were looked at for an alignment above 128;
  *	another of them may suit
@@ -274,7 +274,7 @@ enum flexmem_reason {
 	FLEXMEM_REASON_REGION_SIZE = 5,
 	FLEXMEM_REASON_HANDLES = 6,
 	FLEXMEM_REASON_CLIENT_LIMIT = 7,
-	FLEXMEM_REASON_USER_LIMIT = 8,
+	FLEXMEM_REASON_CGROUP_LIMIT = 8,
 	FLEXMEM_REASON_ALIGNMENT = 9,
 };
 
@@ -780,11 +780,11 @@ struct flexmem_copy_range {
 /**
  * enum flexmem_owner_kind - kind of an account
  * @FLEXMEM_OWNER_CLIENT: one open file
- * @FLEXMEM_OWNER_USER: all open files that one user has opened
+ * @FLEXMEM_OWNER_CGROUP: all files opened in one cgroup (v2), or in one below it
  */
 enum flexmem_owner_kind {
 	FLEXMEM_OWNER_CLIENT = 0,
-	FLEXMEM_OWNER_USER = 1,
+	FLEXMEM_OWNER_CGROUP = 1,
 };
 
 /**
@@ -808,9 +808,10 @@ enum flexmem_resource {
  * struct flexmem_owner_entry - the account of one owner
  * @kind: enum flexmem_owner_kind
  * @flags: 0
- * @id: CLIENT: number of the open file, never used twice on this node. USER:
- *      its uid as the caller sees it
- * @uid: uid of the opener, as the caller sees it
+ * @id: CLIENT: number of the open file, never used twice on this node. CGROUP:
+ *      its id, the inode number of its directory; 0 in a kernel without cgroups,
+ *      which has one account for all
+ * @uid: CLIENT: uid of the opener, as the caller sees it; else 0
  * @pid: CLIENT: process that opened it, as the caller sees it; 0: not visible
  * @bytes: bytes of live allocations
  * @orphaned: bytes freed that are still mapped; charged as well
@@ -866,12 +867,12 @@ struct flexmem_owner_entry {
  *
  * Device, regions, owners and totals, all of one moment:
  * @out_free + @out_owned + @out_orphaned + @out_reserved + @out_quarantined =
- * @out_total, and the bytes of all clients add up to @out_owned, those of all
- * users too. The administrator (CAP_SYS_ADMIN in the initial user namespace)
- * sees all owners: users first, then clients, each by id; everyone else sees
- * its own user and this open file. The protocol of the lists is that of
- * &struct flexmem_regions: EMSGSIZE, and neither list is written, if either is
- * too small; the other members are written then, too.
+ * @out_total, and the bytes of all clients add up to @out_owned, which are those
+ * of the root cgroup. The administrator (CAP_SYS_ADMIN in the initial user
+ * namespace) sees all owners: cgroups first, then clients, each by id. Other
+ * callers see the opener's cgroup and this open file. The protocol of the lists is
+ * that of &struct flexmem_regions: EMSGSIZE, and neither list is written, if either
+ * is too small; the other members are written then, too.
  */
 struct flexmem_snapshot {
 	__u32 size;
@@ -910,11 +911,12 @@ struct flexmem_snapshot {
  * @out_limit: limit as it is now
  * @out_used: what is charged now; SET_QUOTA: what was just before
  *
- * QUOTA reads a limit of the open file's own or of its user. SET_QUOTA is the
- * administrator's: EPERM for anyone else. A user need not have a file open; a
- * client must be there (ENOENT). A limit below what is charged takes nothing
- * away, but nothing more is given. The reply is written before the limit is set,
- * and only if it will be.
+ * QUOTA reads a limit of the open file's own or of the opener's cgroup. SET_QUOTA
+ * is for the administrator: EPERM for all other callers. The client or cgroup must
+ * exist (ENOENT), but the cgroup need not have an open file. A charge must be
+ * within the limits of the file, of the opener's cgroup and of all its ancestors.
+ * A limit below what is charged takes nothing away, but new charges fail. The reply
+ * is written before the limit is set, and only if it will be.
  */
 struct flexmem_quota {
 	__u32 size;

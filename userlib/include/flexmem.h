@@ -107,7 +107,7 @@ enum flexmem_acquisition {
  * @FLEXMEM_LIMIT_HANDLES: the device object has as many live allocations as it
  *	may
  * @FLEXMEM_LIMIT_CLIENT: a limit that the administrator set for this open file
- * @FLEXMEM_LIMIT_USER: one set for all open files of its user
+ * @FLEXMEM_LIMIT_CGROUP: one set for the opener's cgroup or one above it
  * @FLEXMEM_LIMIT_ALIGNMENT: as FLEXMEM_LIMIT_FRAGMENTATION, but only so many of
  *	the free blocks that are large enough were looked at for the alignment
  * @FLEXMEM_LIMIT_NO_LENGTH: -EINVAL: the length is 0
@@ -128,7 +128,7 @@ enum flexmem_limit {
 	FLEXMEM_LIMIT_REGION_SIZE = 5,
 	FLEXMEM_LIMIT_HANDLES = 6,
 	FLEXMEM_LIMIT_CLIENT = 7,
-	FLEXMEM_LIMIT_USER = 8,
+	FLEXMEM_LIMIT_CGROUP = 8,
 	FLEXMEM_LIMIT_ALIGNMENT = 9,
 	FLEXMEM_LIMIT_NO_LENGTH = 100,
 	FLEXMEM_LIMIT_ALIGNMENT_POWER = 101,
@@ -249,11 +249,12 @@ struct flexmem_properties {
 /**
  * enum flexmem_account_kind - kind of an account
  * @FLEXMEM_ACCOUNT_CLIENT: one open file, that is one device object
- * @FLEXMEM_ACCOUNT_USER: all open files that one user has opened
+ * @FLEXMEM_ACCOUNT_CGROUP: all files that were opened in one cgroup (version 2) and
+ *	those below it
  */
 enum flexmem_account_kind {
 	FLEXMEM_ACCOUNT_CLIENT = 0,
-	FLEXMEM_ACCOUNT_USER = 1,
+	FLEXMEM_ACCOUNT_CGROUP = 1,
 };
 
 /**
@@ -514,11 +515,12 @@ struct flexmem_usage {
 };
 
 /**
- * struct flexmem_account_state - what one client or one user has
+ * struct flexmem_account_state - what one client or one cgroup has
  * @kind: enum flexmem_account_kind
  * @reserved: 0
  * @id: FLEXMEM_ACCOUNT_CLIENT: number of the open file, never used twice on the
- *      node. FLEXMEM_ACCOUNT_USER: the uid
+ *      node. FLEXMEM_ACCOUNT_CGROUP: its number, which is the inode number of its
+ *      directory
  * @uid: uid of the opener
  * @pid: FLEXMEM_ACCOUNT_CLIENT: process that opened it; 0: not visible
  * @bytes: bytes of live allocations
@@ -1082,7 +1084,7 @@ FLEXMEM_API int flexmem_device_usage(const struct flexmem_device *device,
 FLEXMEM_API void flexmem_accounts_free(struct flexmem_account_state *accounts);
 
 /**
- * flexmem_device_quota() - ask for a limit of this device object or its user
+ * flexmem_device_quota() - ask for a limit of this device object or its cgroup
  * @device: an open device
  * @kind: enum flexmem_account_kind
  * @charge: enum flexmem_charge
@@ -1100,8 +1102,8 @@ FLEXMEM_API int flexmem_device_quota(const struct flexmem_device *device,
  * flexmem_device_set_quota() - set a limit of any owner
  * @device: an open device
  * @kind: enum flexmem_account_kind
- * @id: of the account, as in &struct flexmem_account_state; a user need not
- *      have a file open
+ * @id: of the account, as in &struct flexmem_account_state; in a cgroup no file
+ *      need be open
  * @charge: enum flexmem_charge
  * @limit: at most so much, FLEXMEM_UNLIMITED for no limit
  * @allowance: to be filled with how it is then; NULL: not wanted
@@ -1109,8 +1111,8 @@ FLEXMEM_API int flexmem_device_quota(const struct flexmem_device *device,
  *
  * A limit below what is charged takes nothing away, but nothing more is given.
  *
- * Return: 0; -EPERM: only the administrator may; -ENOENT: no such client;
- * -EINVAL: unknown @kind or @charge.
+ * Return: 0; -EPERM: only the administrator may; -ENOENT: no such client or
+ * cgroup; -EINVAL: unknown @kind or @charge.
  */
 FLEXMEM_API int flexmem_device_set_quota(struct flexmem_device *device,
 					 uint32_t kind, uint64_t id,

@@ -114,8 +114,8 @@ void fmlib_failure_details(const struct flexmem_device *device,
 {
 	if (failure->limit == FLEXMEM_LIMIT_CLIENT)
 		find_quota(device, FLEXMEM_OWNER_CLIENT, failure);
-	else if (failure->limit == FLEXMEM_LIMIT_USER)
-		find_quota(device, FLEXMEM_OWNER_USER, failure);
+	else if (failure->limit == FLEXMEM_LIMIT_CGROUP)
+		find_quota(device, FLEXMEM_OWNER_CGROUP, failure);
 }
 
 int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,

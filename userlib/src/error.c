@@ -19,7 +19,7 @@ const char *flexmem_limit_name(uint32_t limit)
 		[FLEXMEM_LIMIT_REGION_SIZE] = "region_size",
 		[FLEXMEM_LIMIT_HANDLES] = "handles",
 		[FLEXMEM_LIMIT_CLIENT] = "client_limit",
-		[FLEXMEM_LIMIT_USER] = "user_limit",
+		[FLEXMEM_LIMIT_CGROUP] = "cgroup_limit",
 		[FLEXMEM_LIMIT_ALIGNMENT] = "alignment",
 	};
 
@@ -143,8 +143,8 @@ void fmlib_limit_text(const struct flexmem_failure *failure,
 	case FLEXMEM_LIMIT_CLIENT:
 		quota_text(failure, "this open file", text);
 		break;
-	case FLEXMEM_LIMIT_USER:
-		quota_text(failure, "this user's open files", text);
+	case FLEXMEM_LIMIT_CGROUP:
+		quota_text(failure, "the cgroup", text);
 		break;
 	default:
 		snprintf(text, FMLIB_LIMIT_TEXT, "limit %u of the driver",

@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define AMOUNT_MAX 24
@@ -190,20 +192,42 @@ struct limits {
 	struct flexmem_allowance allowance[FLEXMEM_CHARGES];
 };
 
+/*
+ * The number of a cgroup, which is given as in /proc/PID/cgroup or with its
+ * mount.
+ */
+static bool cgroup_id(const char *name, uint64_t *id)
+{
+	static const char mount[] = "/sys/fs/cgroup";
+	struct stat state;
+	char path[PATH_MAX];
+	int length;
+
+	length = snprintf(path, sizeof(path), "%s%s%s",
+			  strncmp(name, mount, sizeof(mount) - 1) ? mount : "",
+			  *name == '/' ? "" : "/", name);
+	if (length < 0 || (size_t)length >= sizeof(path) ||
+	    stat(path, &state) || !S_ISDIR(state.st_mode))
+		return false;
+	*id = state.st_ino;
+	return true;
+}
+
 static bool choose_owner(struct tool *tool, uint32_t kind,
 			 struct limit_options *options)
 {
 	if (options->chosen) {
-		usage_error(tool, "one --user or one --client, not more");
+		usage_error(tool, "one --cgroup or one --client, not more");
 		return false;
 	}
 	options->chosen = true;
 	options->kind = kind;
-	if (parse_number(optarg, kind == FLEXMEM_ACCOUNT_USER ? UINT32_MAX :
-							       UINT64_MAX,
-			 &options->id))
+	if (parse_number(optarg, UINT64_MAX, &options->id) ||
+	    (kind == FLEXMEM_ACCOUNT_CGROUP &&
+	     cgroup_id(optarg, &options->id)))
 		return true;
-	usage_error(tool, "'%s' is not an id", optarg);
+	usage_error(tool, kind == FLEXMEM_ACCOUNT_CGROUP ?
+		    "'%s' is no cgroup" : "'%s' is not an id", optarg);
 	return false;
 }
 
@@ -234,8 +258,8 @@ static bool set_amount(struct tool *tool, int option,
 static bool limit_option(struct tool *tool, int option,
 			 struct limit_options *options)
 {
-	if (option == 'u')
-		return choose_owner(tool, FLEXMEM_ACCOUNT_USER, options);
+	if (option == 'g')
+		return choose_owner(tool, FLEXMEM_ACCOUNT_CGROUP, options);
 	if (option == 'c')
 		return choose_owner(tool, FLEXMEM_ACCOUNT_CLIENT, options);
 	return option >= SET_LIMIT && set_amount(tool, option, options);
@@ -246,7 +270,7 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 			    enum tool_status *status)
 {
 	static const struct option known[] = {
-		{ "user", required_argument, NULL, 'u' },
+		{ "cgroup", required_argument, NULL, 'g' },
 		{ "client", required_argument, NULL, 'c' },
 		{ "bytes", required_argument, NULL,
 		  SET_LIMIT + FLEXMEM_CHARGE_BYTES },
@@ -270,7 +294,7 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 		return false;
 	}
 	if (options->sets_any && !options->chosen) {
-		usage_error(tool, "whose? --user UID or --client ID is needed");
+		usage_error(tool, "whose? --cgroup PATH or --client ID is needed");
 		return false;
 	}
 	return true;
@@ -293,7 +317,8 @@ static enum tool_status set_limits(struct tool *tool,
 					       &limits->allowance[i],
 					       sizeof(limits->allowance[i]));
 		if (err == -ENOENT)
-			return tool_fail(tool, err, "limit: no client %" PRIu64,
+			return tool_fail(tool, err, "limit: no %s %" PRIu64,
+					 account_kind_name(options->kind),
 					 options->id);
 		if (err)
 			return tool_error(tool, err, NULL, "limit of %s",
@@ -444,7 +469,7 @@ enum tool_status cmd_limit(struct tool *tool, int argc, char **argv)
 	struct limit_options options = { .chosen = false };
 	struct limits limits[2] = {
 		{ .kind = FLEXMEM_ACCOUNT_CLIENT },
-		{ .kind = FLEXMEM_ACCOUNT_USER },
+		{ .kind = FLEXMEM_ACCOUNT_CGROUP },
 	};
 	enum tool_status status;
 

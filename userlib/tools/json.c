@@ -87,8 +87,8 @@ const char *account_kind_name(uint32_t kind)
 	switch (kind) {
 	case FLEXMEM_ACCOUNT_CLIENT:
 		return "client";
-	case FLEXMEM_ACCOUNT_USER:
-		return "user";
+	case FLEXMEM_ACCOUNT_CGROUP:
+		return "cgroup";
 	default:
 		return "unknown";
 	}
@@ -368,7 +368,7 @@ static void add_failure(json_t *object, const struct flexmem_failure *failure)
 		json_add(object, "region_limit",
 			 json_string(flexmem_limit_name(failure->region_limit)));
 	if (failure->limit != FLEXMEM_LIMIT_CLIENT &&
-	    failure->limit != FLEXMEM_LIMIT_USER)
+	    failure->limit != FLEXMEM_LIMIT_CGROUP)
 		return;
 	json_add(object, "charge",
 		 failure->quota == FLEXMEM_UNLIMITED ||

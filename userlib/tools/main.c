@@ -21,15 +21,15 @@ static const struct command commands[] = {
 	  "Show what is allocated now, and what has happened so far.",
 	  SHELL_TOO, cmd_stats },
 	{ "owners", "", "who has what",
-	  "Show the sums of all regions, and what each user and each open file has:\n"
+	  "Show the sums of all regions, and what each cgroup and each open file has:\n"
 	  "bytes, bytes freed that are still mapped, slots, allocations and limits,\n"
 	  "with the process that opened the file. The file of this report is left out.\n"
-	  "The administrator sees everybody, anyone else only the own user and this\n"
+	  "The administrator sees everybody, anyone else only the own cgroup and this\n"
 	  "open file.", SHELL_TOO, cmd_owners },
 	{ "limit", "[OPTIONS]", "limits, of anybody",
-	  "Show what this open file and its user may have; or set it, which only the\n"
+	  "Show what this open file and its cgroup may have; or set it, which only the\n"
 	  "administrator may. A limit is a number, or 'none'.\n\n"
-	  "  --user UID             of all open files of a user\n"
+	  "  --cgroup PATH          of a cgroup and all below it\n"
 	  "  --client ID            of one open file; 'flexmem owners' shows its id\n"
 	  "  --bytes BYTES          at most so much memory (8G, none)\n"
 	  "  --slots N              memory in at most so many regions\n"

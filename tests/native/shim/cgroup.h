@@ -8,25 +8,50 @@
 
 #define CONFIG_CGROUPS 1
 
+struct kernfs_node {
+	u64 id;
+};
+
+#define CSS_NO_REF 1u
+#define CSS_ONLINE 2u
+
 /**
- * struct cgroup - a cgroup
- * @parent: the one that it was made in; a reference is held. NULL: the root
- * @id: its number, never used twice
+ * struct cgroup_subsys_state - here only a part of a cgroup
+ * @flags: CSS_ONLINE until the directory is removed
  * @refs: the directory, each task in it, each child, and holders of references
  */
-struct cgroup {
-	struct cgroup *parent;
-	u64 id;
+struct cgroup_subsys_state {
+	unsigned int flags;
 	refcount_t refs;
 };
 
-#define cgroup_id(cgroup) ((cgroup)->id)
+/**
+ * struct cgroup - a cgroup
+ * @self: what it has in common with a controller's state
+ * @kn: its directory, with a number that is never used twice
+ * @level: 0: the root
+ * @ancestors: by level, with the cgroup itself; it has a reference to the last but
+ *	one
+ */
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+	int level;
+	struct cgroup *ancestors[];
+};
+
+#define cgroup_id(cgroup) ((cgroup)->kn->id)
+#define cgroup_ancestor(cgroup, level) ((cgroup)->ancestors[level])
 #define task_dfl_cgroup(task) ((task)->cgroup)
+bool cgroup_tryget(struct cgroup *cgroup);
+void cgroup_get(struct cgroup *cgroup);
+void cgroup_put(struct cgroup *cgroup);
+struct cgroup *cgroup_get_from_id(u64 id);
 
 /* Like mkdir, rmdir and a write to cgroup.procs in /sys/fs/cgroup. */
 struct cgroup *native_cgroup_make(struct cgroup *parent);
 void native_cgroup_remove(struct cgroup *cgroup);
 void native_cgroup_move(struct cgroup *cgroup);
-extern struct cgroup native_cgroup_root;
+extern struct cgroup *const native_cgroup_root;
 
 #endif /* _NATIVE_CGROUP_H */
