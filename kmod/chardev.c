@@ -38,6 +38,7 @@
 
 #include "compat.h"
 #include "device.h"
+#include "mapping.h"
 #include "minor.h"
 #include "owner.h"
 #include "settings.h"
@@ -147,6 +148,7 @@ static int flexmem_release(struct inode *inode, struct file *filp)
 static int flexmem_mmap(struct file *filp, struct vm_area_struct *vma)
 {
 	struct flexmem_file *file = filp->private_data;
+	struct flexmem_chunk *chunk;
 
 	if (flexmem_function_is_gone(&file->fdev->table.function))
 		return -ENODEV;
@@ -154,7 +156,10 @@ static int flexmem_mmap(struct file *filp, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
-	return flexmem_client_mmap(&file->client, vma);
+	chunk = flexmem_client_get_mapped(&file->client,
+					  (u64)vma->vm_pgoff << PAGE_SHIFT);
+	return IS_ERR(chunk) ? PTR_ERR(chunk) :
+			       flexmem_mapping_mmap(chunk, vma);
 }
 
 static bool has_event(struct flexmem_file *file)

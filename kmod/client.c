@@ -15,13 +15,10 @@
 #include <linux/err.h>
 #include <linux/hash.h>
 #include <linux/log2.h>
-#include <linux/mm.h>
 #include <linux/sched.h>
 
-#include "access.h"
 #include "client.h"
 #include "compat.h"
-#include "copy.h"
 #include "owner.h"
 #include "table.h"
 
@@ -406,89 +403,6 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 	return IS_ERR(allocation) ? ERR_CAST(allocation) : chunk;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get_mapped);
-
-/**
- * flexmem_client_map - how to map an allocation
- * @client: client
- * @map: command; receives the ``out_`` members
- *
- * Return: 0, or an error as flexmem_client_get() and flexmem_access_map() have
- * them.
- */
-int flexmem_client_map(struct flexmem_client *client, struct flexmem_map *map)
-{
-	struct flexmem_allocation *allocation;
-
-	allocation = flexmem_client_get(client, map->handle);
-	return IS_ERR(allocation) ? PTR_ERR(allocation) :
-				    flexmem_access_map(allocation, map);
-}
-
-/**
- * flexmem_client_mmap - map the chunk that an offset is in
- * @client: client
- * @vma: where to, and what; shared, and not executable
- *
- * Context: under mmap_lock.
- * Return: 0, or an error as flexmem_client_get_mapped() and
- * flexmem_access_mmap() have them.
- */
-int flexmem_client_mmap(struct flexmem_client *client,
-			struct vm_area_struct *vma)
-{
-	struct flexmem_chunk *chunk;
-
-	chunk = flexmem_client_get_mapped(client,
-					  (u64)vma->vm_pgoff << PAGE_SHIFT);
-	return IS_ERR(chunk) ? PTR_ERR(chunk) :
-			       flexmem_access_mmap(chunk, vma);
-}
-
-/**
- * flexmem_client_copy - copy out of an allocation or into it
- * @client: client of a device that can copy
- * @copy: command; @copy->out_done is 0
- * @write: into it
- *
- * Context: may sleep; touches user memory.
- * Return: 0, or an error as flexmem_client_get() and flexmem_access_copy() have
- * them.
- */
-int flexmem_client_copy(struct flexmem_client *client,
-			struct flexmem_copy *copy, bool write)
-{
-	struct flexmem_allocation *allocation;
-
-	allocation = flexmem_client_get(client, copy->handle);
-	return IS_ERR(allocation) ? PTR_ERR(allocation) :
-				    flexmem_access_copy(allocation, copy, write);
-}
-
-/**
- * flexmem_client_copy_range - copy from one allocation to another
- * @client: client of a device that can do that
- * @range: command; @range->out_done is 0
- *
- * Context: may sleep.
- * Return: 0, or an error as flexmem_client_get() and flexmem_copy_between()
- * have them.
- */
-int flexmem_client_copy_range(struct flexmem_client *client,
-			      struct flexmem_copy_range *range)
-{
-	struct flexmem_allocation *to, *from;
-
-	to = flexmem_client_get(client, range->to);
-	if (IS_ERR(to))
-		return PTR_ERR(to);
-	from = flexmem_client_get(client, range->from);
-	if (IS_ERR(from)) {
-		flexmem_allocation_put(to);
-		return PTR_ERR(from);
-	}
-	return flexmem_copy_between(to, from, range);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_copy_range);
 
 /**
  * flexmem_client_has_lease - is the client's lease held

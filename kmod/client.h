@@ -86,13 +86,6 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset);
 
 int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 			  struct flexmem_lookup *out);
-int flexmem_client_map(struct flexmem_client *client, struct flexmem_map *map);
-int flexmem_client_mmap(struct flexmem_client *client,
-			struct vm_area_struct *vma);
-int flexmem_client_copy(struct flexmem_client *client,
-			struct flexmem_copy *copy, bool write);
-int flexmem_client_copy_range(struct flexmem_client *client,
-			      struct flexmem_copy_range *range);
 
 bool flexmem_client_has_lease(struct flexmem_client *client);
 int flexmem_client_take_lease(struct flexmem_client *client, u64 generation);

@@ -33,7 +33,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_scrub);
  * @function: function that can do that
  * @mem: memory that it holds
  * @offset: where to begin
- * @size: bytes, at most FLEXMEM_COPY_MAX
+ * @size: bytes, at most FLEXMEM_RW_MAX
  * @to: buffer
  *
  * Context: one operation that moves data at a time. May sleep.
@@ -54,7 +54,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_read);
  * @function: function that can do that
  * @mem: memory that it holds
  * @offset: where to begin
- * @size: bytes, at most FLEXMEM_COPY_MAX
+ * @size: bytes, at most FLEXMEM_RW_MAX
  * @from: buffer
  *
  * Context: one operation that moves data at a time. May sleep.
@@ -77,7 +77,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_write);
  * @to_offset: where to begin there
  * @from: memory that it holds; may be the same
  * @from_offset: where to begin there
- * @size: bytes, at most FLEXMEM_COPY_DEVICE_MAX; like the offsets a multiple of
+ * @size: bytes, at most FLEXMEM_COPY_MAX; like the offsets a multiple of
  *	FLEXMEM_ALIGN. The ranges do not overlap
  *
  * Context: one operation that moves data at a time. May sleep.

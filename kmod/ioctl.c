@@ -589,8 +589,8 @@ static_assert(sizeof(struct flexmem_lease) == 24);
 static_assert(sizeof(struct flexmem_stats) == 120);
 static_assert(sizeof(struct flexmem_trim) == 24);
 static_assert(sizeof(struct flexmem_map) == 32);
+static_assert(sizeof(struct flexmem_rw) == 48);
 static_assert(sizeof(struct flexmem_copy) == 48);
-static_assert(sizeof(struct flexmem_copy_range) == 48);
 static_assert(sizeof(struct flexmem_snapshot) == 136);
 static_assert(sizeof(struct flexmem_owner_entry) == 88);
 static_assert(sizeof(struct flexmem_quota) == 48);
@@ -611,8 +611,8 @@ union any_struct {
 	struct flexmem_stats stats;
 	struct flexmem_trim trim;
 	struct flexmem_map map;
+	struct flexmem_rw rw;
 	struct flexmem_copy copy;
-	struct flexmem_copy_range copy_range;
 	struct flexmem_snapshot snapshot;
 	struct flexmem_quota quota;
 	struct flexmem_strict strict;
@@ -642,9 +642,9 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_stats),
 	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES, cmd_trim),
 	COMMAND(FLEXMEM_CMD_MAP, flexmem_map, out_size, LOOKS, flexmem_cmd_map),
-	COMMAND(FLEXMEM_CMD_READ, flexmem_copy, out_done, LOOKS,
+	COMMAND(FLEXMEM_CMD_READ, flexmem_rw, out_done, LOOKS,
 		flexmem_cmd_read),
-	COMMAND(FLEXMEM_CMD_WRITE, flexmem_copy, out_done, CHANGES,
+	COMMAND(FLEXMEM_CMD_WRITE, flexmem_rw, out_done, CHANGES,
 		flexmem_cmd_write),
 	COMMAND(FLEXMEM_CMD_SNAPSHOT, flexmem_snapshot, out_generation, LOOKS,
 		flexmem_cmd_snapshot),
@@ -656,7 +656,7 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_strict),
 	COMMAND(FLEXMEM_CMD_RESIZE, flexmem_resize, out_max, CHANGES,
 		cmd_resize),
-	COMMAND(FLEXMEM_CMD_COPY, flexmem_copy_range, out_done, CHANGES,
+	COMMAND(FLEXMEM_CMD_COPY, flexmem_copy, out_done, CHANGES,
 		flexmem_cmd_copy),
 };
 

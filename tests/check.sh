@@ -94,15 +94,15 @@ selftests() {
 # As 32 bits: what the structs, addresses and files of a program have to do with. The others ask for nothing that these do not.
 selftests-6.12_suite() {
 	selftests 6.12 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32 \
-		copy/32:lengths_and_offsets copy_device/32:lengths_and_offsets
+		rw/32:lengths_and_offsets copy/32:lengths_and_offsets
 }
 # The kernels do not differ in calls of 32-bit programs, in copies of structs, in settings, in addresses, nor in what the card
 # does to bytes.
 selftests-6.1_suite() {
 	[[ $long ]] || export FLEXMEM_BITS=64
 	selftests 6.1 -1 -exhaust -placement -params -abi_size -scrub \
-		copy:a_hole_in_what_is_written,a_hole_in_where_it_is_read_to,freed_while_it_is_copied \
-		copy_device:a_waiting_caller_can_be_killed,freed_while_it_is_copied
+		rw:a_hole_in_what_is_written,a_hole_in_where_it_is_read_to,freed_while_it_is_copied \
+		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied
 }
 # The debug kernel is emulated and slow. Only the long runs do the 32-bit half, each program with other settings, and tests that
 # are the same on every kernel without races or failing allocations, or that move many bytes. Of some programs that leaves a few
@@ -112,8 +112,8 @@ selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
 	local alloc=fork_shares_the_file,last_close_of_a_shared_file_counts,a_killed_process_returns_everything
 	alloc+=,a_process_killed_in_the_middle_returns_everything
-	selftests debug -1 -V pf -params -abi_size -exhaust -placement -perm -copy "alloc:$alloc" \
-		copy_device:a_waiting_caller_can_be_killed,freed_while_it_is_copied \
+	selftests debug -1 -V pf -params -abi_size -exhaust -placement -perm -rw "alloc:$alloc" \
+		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied \
 		limits:charges_end_with_close_and_kill,holds_at_every_moment resize:threads_with_one_handle \
 		segments:ends_when_its_holder_is_killed,an_expired_lease_is_none,a_renewed_lease_has_its_full_time \
 		snapshot:uids_and_pids_are_as_the_caller_sees_them,adds_up_under_churn

@@ -62,7 +62,7 @@ struct npu {
 	struct work_struct capacity_work;
 	struct work_struct dead_work;
 	struct mutex turn;	/* held by the operation that uses the mailbox */
-	void *buffer;		/* FLEXMEM_COPY_MAX bytes, for reads and writes */
+	void *buffer;		/* FLEXMEM_RW_MAX bytes, for reads and writes */
 	dma_addr_t buffer_dma;
 	struct completion reply;
 	spinlock_t lock;	/* protects the members below */
@@ -451,7 +451,7 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (rc)
 		return rc;
 	pci_set_master(pdev);
-	npu->buffer = dmam_alloc_coherent(&pdev->dev, FLEXMEM_COPY_MAX,
+	npu->buffer = dmam_alloc_coherent(&pdev->dev, FLEXMEM_RW_MAX,
 					  &npu->buffer_dma, GFP_KERNEL);
 	if (!npu->buffer)
 		return -ENOMEM;

@@ -20,7 +20,7 @@ static char copy[256 * KiB];
 static bool copy_bytes(struct run *r, unsigned int f, bool out, size_t size,
 		       void *buffer)
 {
-	struct flexmem_copy c = CMD(copy, .handle = last(r, f), .length = size,
+	struct flexmem_rw c = CMD(rw, .handle = last(r, f), .length = size,
 				    .data = (uintptr_t)buffer);
 
 	if (!(out ? CALL(r, f, READ, &c) : CALL(r, f, WRITE, &c)))
@@ -57,7 +57,7 @@ void run_write_read_large(struct run *r)
 /* The first half of an allocation to both halves of another. */
 void run_copy_range(struct run *r)
 {
-	struct flexmem_copy_range c = CMD(copy_range, .from = last(r, 0),
+	struct flexmem_copy c = CMD(copy, .from = last(r, 0),
 					  .length = sizeof(data) / 2);
 
 	if (!copy_bytes(r, 0, false, sizeof(data), data) ||

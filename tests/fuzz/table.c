@@ -24,10 +24,10 @@
 	FIELD(type, __reserved, RESERVED, 0)
 
 #define COPY_FIELDS							\
-	HEAD(copy, 0), FIELD(copy, handle, HANDLE, 0),			\
-	FIELD(copy, __reserved, RESERVED, 0),				\
-	FIELD(copy, offset, OFFSET, 0), FIELD(copy, length, LENGTH, 0),	\
-	FIELD(copy, data, DATA, 0)
+	HEAD(rw, 0), FIELD(rw, handle, HANDLE, 0),			\
+	FIELD(rw, __reserved, RESERVED, 0),				\
+	FIELD(rw, offset, OFFSET, 0), FIELD(rw, length, LENGTH, 0),	\
+	FIELD(rw, data, DATA, 0)
 
 #define QUOTA_FIELDS							\
 	HEAD(quota, 0), FIELD(quota, kind, CHOICE, 1),		\
@@ -62,14 +62,14 @@ const struct command commands[] = {
 	{ COMMAND(MAP, map, 6), .field = {
 		HEAD(map, 0), FIELD(map, handle, HANDLE, 0),
 		FIELD(map, __reserved, RESERVED, 0) } },
-	{ COMMAND(READ, copy, 6), .field = { COPY_FIELDS } },
-	{ COMMAND(WRITE, copy, 6), .field = { COPY_FIELDS } },
-	{ COMMAND(COPY, copy_range, 6), .field = {
-		HEAD(copy_range, 0), FIELD(copy_range, to, HANDLE, 0),
-		FIELD(copy_range, from, HANDLE, 1),
-		FIELD(copy_range, to_offset, UNITS, 0),
-		FIELD(copy_range, from_offset, UNITS, 0),
-		FIELD(copy_range, length, UNITS, 1) } },
+	{ COMMAND(READ, rw, 6), .field = { COPY_FIELDS } },
+	{ COMMAND(WRITE, rw, 6), .field = { COPY_FIELDS } },
+	{ COMMAND(COPY, copy, 6), .field = {
+		HEAD(copy, 0), FIELD(copy, to, HANDLE, 0),
+		FIELD(copy, from, HANDLE, 1),
+		FIELD(copy, to_offset, UNITS, 0),
+		FIELD(copy, from_offset, UNITS, 0),
+		FIELD(copy, length, UNITS, 1) } },
 	{ COMMAND(SNAPSHOT, snapshot, 3), .field = {
 		HEAD(snapshot, 0),
 		FIELD(snapshot, region_entry_size, ENTRY_SIZE,

@@ -286,7 +286,7 @@ int fake_read(void *priv, const struct flexmem_memory *mem, u64 offset,
 	int piece = find_data(fake, mem, offset, size);
 	struct fake_range *range;
 
-	fake_breach_if(fake, size > FLEXMEM_COPY_MAX,
+	fake_breach_if(fake, size > FLEXMEM_RW_MAX,
 		       "copied too much at a time");
 	if (rc || piece < 0)
 		return fake_device_end(fake, FAKE_READ, size, rc);
@@ -312,7 +312,7 @@ int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	int piece = find_data(fake, mem, offset, size);
 	const u8 *bytes = from;
 
-	fake_breach_if(fake, size > FLEXMEM_COPY_MAX,
+	fake_breach_if(fake, size > FLEXMEM_RW_MAX,
 		       "copied too much at a time");
 	if (!rc && piece >= 0)
 		put_range(fake, piece, offset, offset + size, bytes[0]);
@@ -351,7 +351,7 @@ int fake_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
 
 	fake_breach_if(fake, !IS_ALIGNED(to_offset | from_offset | size, 128),
 		       "copied range is not aligned");
-	fake_breach_if(fake, size > FLEXMEM_COPY_DEVICE_MAX,
+	fake_breach_if(fake, size > FLEXMEM_COPY_MAX,
 		       "copied too much at a time");
 	fake_breach_if(fake, overlap, "copied onto itself");
 	if (fake->during_copy)

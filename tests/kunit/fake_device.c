@@ -760,7 +760,7 @@ static void copies_what_is_there(struct kunit *test)
 	expect_breach(test, fake, "copied range is not aligned");
 	vf_ops.copy(fake, &mem, 128, &mem, 0, 256);
 	expect_breach(test, fake, "copied onto itself");
-	vf_ops.copy(fake, &other, 0, &mem, 0, FLEXMEM_COPY_DEVICE_MAX + 128);
+	vf_ops.copy(fake, &other, 0, &mem, 0, FLEXMEM_COPY_MAX + 128);
 	expect_breach(test, fake, "copied too much at a time");
 	vf_ops.copy(fake, &other, 0, &mem, 4 * GIB - 128, 256);
 	expect_breach(test, fake, "data beyond what was acquired");

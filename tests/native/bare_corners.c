@@ -42,13 +42,13 @@ static void ask_bare(struct run *r, struct flexmem_dev *fdev)
 		return;
 	r->file[0] = file;
 	CALL(r, INFO, &info);
-	must(r, !(info.out_capabilities & (FLEXMEM_CAP_MAP | FLEXMEM_CAP_COPY |
+	must(r, !(info.out_capabilities & (FLEXMEM_CAP_MAP | FLEXMEM_CAP_RW |
 					   FLEXMEM_CAP_SCRUB |
-					   FLEXMEM_CAP_COPY_DEVICE |
+					   FLEXMEM_CAP_COPY |
 					   FLEXMEM_CAP_PAGE_TABLES)),
 	     "capabilities");
-	FAILS(r, COPY, &CMD(copy_range, .to = 1, .from = 1), EOPNOTSUPP);
-	FAILS(r, READ, &CMD(copy, .handle = 1, .length = 1), EOPNOTSUPP);
+	FAILS(r, COPY, &CMD(copy, .to = 1, .from = 1), EOPNOTSUPP);
+	FAILS(r, READ, &CMD(rw, .handle = 1, .length = 1), EOPNOTSUPP);
 	FAILS(r, MAP, &CMD(map, .handle = 1), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1,
 			     .flags = FLEXMEM_ALLOC_MAPPABLE), EOPNOTSUPP);
@@ -147,7 +147,7 @@ static const struct flexmem_device_ops short_ops = {
  */
 static void read_short(struct run *r)
 {
-	struct flexmem_copy cmd = CMD(copy, .length = sizeof(bytes),
+	struct flexmem_rw cmd = CMD(rw, .length = sizeof(bytes),
 				      .data = (uintptr_t)bytes);
 	unsigned int n, recovered = 0;
 	bool failed = true;
@@ -202,7 +202,7 @@ static void run_short(struct run *r)
  */
 static void use_failed(struct run *r, struct flexmem_dev *fdev, bool asleep)
 {
-	struct flexmem_copy cmd = CMD(copy, .length = 8,
+	struct flexmem_rw cmd = CMD(rw, .length = 8,
 				      .data = (uintptr_t)bytes);
 
 	cmd.handle = alloc(r, 0, sizeof(bytes), 0);

@@ -28,8 +28,8 @@ static void run_flags(struct run *r)
 	FAILS(r, STATS, &CMD(stats, .flags = 1), EOPNOTSUPP);
 	FAILS(r, TRIM, &CMD(trim, .flags = 2), EOPNOTSUPP);
 	FAILS(r, MAP, &CMD(map, .handle = handle, .flags = 1), EOPNOTSUPP);
-	FAILS(r, READ, &CMD(copy, .handle = handle, .flags = 1), EOPNOTSUPP);
-	FAILS(r, COPY, &CMD(copy_range, .to = handle, .flags = 1), EOPNOTSUPP);
+	FAILS(r, READ, &CMD(rw, .handle = handle, .flags = 1), EOPNOTSUPP);
+	FAILS(r, COPY, &CMD(copy, .to = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .flags = 1), EOPNOTSUPP);
 	FAILS(r, QUOTA, &CMD(quota, .flags = 1), EOPNOTSUPP);
 	/*
@@ -97,7 +97,7 @@ static void run_lengths(struct run *r)
 
 static bool copy(struct run *r, u64 offset, u64 length, int error)
 {
-	struct flexmem_copy cmd = CMD(copy, .handle = r->handle[0][0],
+	struct flexmem_rw cmd = CMD(rw, .handle = r->handle[0][0],
 				      .offset = offset, .length = length,
 				      .data = (uintptr_t)bytes);
 
@@ -119,7 +119,7 @@ static void run_bounds(struct run *r)
 static void copy_range(struct run *r, u32 to, u64 to_offset, u32 from,
 		       u64 length, int error)
 {
-	struct flexmem_copy_range cmd = CMD(copy_range, .to = to, .from = from,
+	struct flexmem_copy cmd = CMD(copy, .to = to, .from = from,
 					    .to_offset = to_offset,
 					    .length = length, .out_done = 7);
 
@@ -373,7 +373,7 @@ static void run_quota(struct run *r)
 /* One piece has been written when the device is reset, the next may not be. */
 static void run_reset_in_write(struct run *r)
 {
-	struct flexmem_copy cmd = CMD(copy, .length = sizeof(bytes),
+	struct flexmem_rw cmd = CMD(rw, .length = sizeof(bytes),
 				      .data = (uintptr_t)bytes);
 
 	open_file(r, 1);
@@ -381,7 +381,7 @@ static void run_reset_in_write(struct run *r)
 	running = r;
 	during(4, reset_and_take);
 	FAILS(r, WRITE, &cmd, EIO);
-	must(r, cmd.out_done == FLEXMEM_COPY_MAX, "bytes before the reset");
+	must(r, cmd.out_done == FLEXMEM_RW_MAX, "bytes before the reset");
 }
 
 /* Another task's reset, in the middle of a page fault: it waits for its end. */
@@ -565,7 +565,7 @@ static int do_visit(void *data)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = sizeof(bytes));
 	struct visit *visit = data;
-	struct flexmem_copy copy;
+	struct flexmem_rw copy;
 	size_t i;
 
 	native_cgroup_move(visit->cgroup);
@@ -575,7 +575,7 @@ static int do_visit(void *data)
 	else
 		native_file_get(visit->file);
 	native_ioctl(visit->file, FLEXMEM_IOCTL_ALLOC, &cmd);
-	copy = CMD(copy, .handle = cmd.out_handle, .length = sizeof(bytes),
+	copy = CMD(rw, .handle = cmd.out_handle, .length = sizeof(bytes),
 		   .data = (uintptr_t)bytes);
 	native_ioctl(visit->file, FLEXMEM_IOCTL_READ, &copy);
 	must(visit->run, copy.out_done == sizeof(bytes), "read");

@@ -187,13 +187,13 @@ void fuzz_unmap_all(struct fuzz *f, unsigned int file)
 #define COPY_OFFSET SZ_256K
 #define COPY_MOST (NATIVE_USER_READ_ONLY - COPY_OFFSET)
 
-static void draw_copy(struct fuzz *f, struct flexmem_copy *cmd)
+static void draw_copy(struct fuzz *f, struct flexmem_rw *cmd)
 {
 	const struct fuzz_allocation *a;
 	u8 kind = fuzz_take(f), n = fuzz_take(f);
 	u64 size;
 
-	*cmd = CMD(copy, .handle = fuzz_draw_handle(f), .length = 1 + n);
+	*cmd = CMD(rw, .handle = fuzz_draw_handle(f), .length = 1 + n);
 	cmd->data = (uintptr_t)native_user() + COPY_OFFSET;
 	a = fuzz_find(f, cmd->handle);
 	size = a ? a->size : 1000;
@@ -216,7 +216,7 @@ static void draw_copy(struct fuzz *f, struct flexmem_copy *cmd)
 /*
  * The first piece fails if a fault is set, or if the user memory is not there.
  */
-static int predict_copy(struct fuzz *f, const struct flexmem_copy *cmd,
+static int predict_copy(struct fuzz *f, const struct flexmem_rw *cmd,
 			bool write)
 {
 	const struct fuzz_allocation *a = fuzz_find(f, cmd->handle);
@@ -243,7 +243,7 @@ static int predict_copy(struct fuzz *f, const struct flexmem_copy *cmd,
 static void copy(struct fuzz *f, bool write)
 {
 	u8 *data = (u8 *)native_user() + COPY_OFFSET;
-	struct flexmem_copy cmd, given;
+	struct flexmem_rw cmd, given;
 	int want;
 	long rc;
 
@@ -274,13 +274,13 @@ void fuzz_write(struct fuzz *f)
 }
 
 /* From one allocation to another, or within one. */
-static void draw_range(struct fuzz *f, struct flexmem_copy_range *cmd)
+static void draw_range(struct fuzz *f, struct flexmem_copy *cmd)
 {
 	u8 kind = fuzz_take(f), n = fuzz_take(f);
 	const struct fuzz_allocation *to, *from;
 	u64 to_size, from_size, size;
 
-	*cmd = CMD(copy_range, .to = fuzz_draw_handle(f), .length = 128);
+	*cmd = CMD(copy, .to = fuzz_draw_handle(f), .length = 128);
 	cmd->from = kind & 1 ? cmd->to : fuzz_draw_handle(f);
 	to = fuzz_find(f, cmd->to);
 	from = fuzz_find(f, cmd->from);
@@ -313,7 +313,7 @@ static bool is_bad_range(const struct fuzz_allocation *a, u64 offset,
 }
 
 static int predict_copy_range(struct fuzz *f,
-			      const struct flexmem_copy_range *cmd)
+			      const struct flexmem_copy *cmd)
 {
 	const struct fuzz_allocation *to = fuzz_find(f, cmd->to);
 	const struct fuzz_allocation *from = fuzz_find(f, cmd->from);
@@ -335,7 +335,7 @@ static int predict_copy_range(struct fuzz *f,
 
 void fuzz_copy_range(struct fuzz *f)
 {
-	struct flexmem_copy_range cmd, given;
+	struct flexmem_copy cmd, given;
 	int want;
 	long rc;
 

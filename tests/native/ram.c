@@ -61,7 +61,7 @@ static u32 allocate(struct file *file)
 
 static void read_back(struct file *file, u32 handle, u8 *bytes)
 {
-	struct flexmem_copy copy = CMD(copy, .handle = handle,
+	struct flexmem_rw copy = CMD(rw, .handle = handle,
 		.length = LENGTH, .data = (uintptr_t)bytes);
 
 	WARN_ON(native_ioctl(file, FLEXMEM_IOCTL_READ, &copy));
@@ -91,9 +91,9 @@ static void use_memory(void)
 	struct rnd_state random;
 	struct file *file = open_device();
 	u32 from = allocate(file), to = allocate(file);
-	struct flexmem_copy write = CMD(copy, .handle = from,
+	struct flexmem_rw write = CMD(rw, .handle = from,
 		.length = LENGTH, .data = (uintptr_t)bytes);
-	struct flexmem_copy_range copy = CMD(copy_range, .from = from, .to = to,
+	struct flexmem_copy copy = CMD(copy, .from = from, .to = to,
 					     .length = LENGTH);
 
 	prandom_seed_state(&random, from);

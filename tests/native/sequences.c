@@ -316,7 +316,7 @@ static void run_trim(struct run *r)
 /* Bytes. */
 static bool copy_bytes(struct run *r, unsigned int f, bool write, void *bytes)
 {
-	struct flexmem_copy cmd = CMD(copy, .handle = last(r, f),
+	struct flexmem_rw cmd = CMD(rw, .handle = last(r, f),
 				      .length = sizeof(data),
 				      .data = (uintptr_t)bytes);
 
@@ -335,7 +335,7 @@ static void run_copy(struct run *r)
 static bool copy_range(struct run *r, u32 to, u64 to_offset, u32 from,
 		       u64 length, int expected)
 {
-	struct flexmem_copy_range cmd = CMD(copy_range, .to = to, .from = from,
+	struct flexmem_copy cmd = CMD(copy, .to = to, .from = from,
 					    .to_offset = to_offset,
 					    .length = length);
 
@@ -359,6 +359,7 @@ static void run_copy_range(struct run *r)
 		return;
 	copy_range(r, last(r, 0), 128, last(r, 0), 256, EINVAL);
 	copy_range(r, last(r, 0), 0, 4711, 128, ENOENT);
+	copy_range(r, 4711, 0, last(r, 0), 128, ENOENT);
 	if (copy_bytes(r, 0, false, copy) && memcmp(data, copy, length))
 		run_wrong(r, "COPY of other bytes than WRITE", "COPY", 0);
 }
@@ -569,7 +570,7 @@ static bool alloc_chunks(struct run *r, u64 *second)
 /* From the last bytes of the first one to the first of the second. */
 static bool write_border(struct run *r)
 {
-	struct flexmem_copy cmd = CMD(copy, .handle = last(r, 0),
+	struct flexmem_rw cmd = CMD(rw, .handle = last(r, 0),
 				      .offset = 7 * SZ_1M - BEFORE_BORDER,
 				      .length = sizeof(data),
 				      .data = (uintptr_t)data);
@@ -581,7 +582,7 @@ static bool write_border(struct run *r)
 static bool read_border(struct run *r, u64 from)
 {
 	u64 length = sizeof(data) - from;
-	struct flexmem_copy cmd = CMD(copy, .handle = last(r, 0),
+	struct flexmem_rw cmd = CMD(rw, .handle = last(r, 0),
 				      .offset = 7 * SZ_1M - BEFORE_BORDER + from,
 				      .length = length, .data = (uintptr_t)copy);
 

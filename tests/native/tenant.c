@@ -142,7 +142,7 @@ static void check_bytes(struct tenant *t, const u8 *data, size_t size)
 static void copy_some(struct tenant *t, u32 handle, bool write)
 {
 	u8 *data = native_user();
-	struct flexmem_copy cmd = CMD(copy, .handle = handle,
+	struct flexmem_rw cmd = CMD(rw, .handle = handle,
 				      .offset = draw(t, 4) * 128,
 				      .length = 1 + draw(t, chance(t, 20) ?
 							 100000 : 2000),
@@ -165,7 +165,7 @@ static void do_copy(struct tenant *t)
 static long copy_range(struct tenant *t, u32 to, u64 to_offset, u32 from,
 		       u64 from_offset, u64 length)
 {
-	struct flexmem_copy_range cmd = CMD(copy_range, .to = to, .from = from,
+	struct flexmem_copy cmd = CMD(copy, .to = to, .from = from,
 					    .to_offset = to_offset,
 					    .from_offset = from_offset,
 					    .length = length);
@@ -194,7 +194,7 @@ static void do_copy_range(struct tenant *t)
 static void copy_own(struct tenant *t, u32 handle)
 {
 	u8 *data = native_user();
-	struct flexmem_copy cmd = CMD(copy, .handle = handle, .length = 128,
+	struct flexmem_rw cmd = CMD(rw, .handle = handle, .length = 128,
 				      .data = (uintptr_t)data);
 
 	memset(data, t->file->tag, 128);

@@ -66,9 +66,9 @@ BOTH_MODES(stats, COMMAND(STATS, stats, 0, RESERVED(stats), false));
 BOTH_MODES(trim, COMMAND(TRIM, trim, FLEXMEM_TRIM_BREAK_LEASES, RESERVED(trim),
 			 false));
 BOTH_MODES(map, COMMAND(MAP, map, 0, RESERVED(map), false));
-BOTH_MODES(read, COMMAND(READ, copy, 0, RESERVED(copy), false));
-BOTH_MODES(write, COMMAND(WRITE, copy, 0, RESERVED(copy), false));
-BOTH_MODES(copy_range, COMMAND(COPY, copy_range, 0, -1, false));
+BOTH_MODES(read, COMMAND(READ, rw, 0, RESERVED(rw), false));
+BOTH_MODES(write, COMMAND(WRITE, rw, 0, RESERVED(rw), false));
+BOTH_MODES(copy, COMMAND(COPY, copy, 0, -1, false));
 BOTH_MODES(snapshot, COMMAND(SNAPSHOT, snapshot, 0, -1, false));
 BOTH_MODES(quota, COMMAND(QUOTA, quota, 0, -1, false));
 BOTH_MODES(set_quota, COMMAND(SET_QUOTA, quota, 0, -1, false));
@@ -113,8 +113,8 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 	struct flexmem_batch *batch = p;
 	struct flexmem_regions *list = p;
 	struct flexmem_snapshot *snapshot = p;
-	struct flexmem_copy *copy = p;
-	struct flexmem_copy_range *range = p;
+	struct flexmem_rw *copy = p;
+	struct flexmem_copy *range = p;
 	struct flexmem_quota *quota = p;
 
 	memset(p, 0, cmd->size);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * READ and WRITE: every length and place, every wrong argument, memory of the
- * caller that is not there, and how many bytes were copied until then.
+ * COPY: which bytes go where, and nothing else; every wrong argument; and what
+ * is left when the firmware fails, the device is reset or the caller is killed.
  */
 #include "tenants.h"
 
 /* The kernel's pieces are at most this long. */
-#define CHUNK (64 * KiB)
-#define SIZE (3 * MiB + 640)
+#define PIECE (16 * MiB)
+#define SIZE (512 * KiB)
 
 FIXTURE(copy) {
 	int fd;
-	struct flexmem_alloc at;	/* SIZE bytes */
-	unsigned char *have;		/* what should be there */
+	struct flexmem_alloc to, from;	/* SIZE bytes each */
+	unsigned char *to_have, *from_have;	/* what should be there */
 	unsigned char *buf;
 };
 
@@ -25,144 +25,149 @@ FIXTURE_VARIANT_ADD(copy, pf) { FM_PF, 0 };
 FIXTURE_VARIANT_ADD(copy, vf) { FM_VF, 0 };
 FIXTURE_VARIANT_ADD(copy, vf_mappable) { FM_VF, FLEXMEM_ALLOC_MAPPABLE };
 
+/* In two regions, and neither at its region's start. */
 FIXTURE_SETUP(copy)
 {
-	LOAD("max_regions=3 fallback_sizes=4G order=fill_first acquire=lazy",
+	LOAD("max_regions=3 fallback_sizes=4G order=load_balance acquire=lazy",
 	     "num_vfs=1");
 	fm_mend();
 	self->fd = fm_open(variant->mode);
 	ASSERT_LE(0, self->fd);
-	/* so that it does not begin at the region's start */
 	ASSERT_NE(0, fm_take(self->fd, 128));
-	ASSERT_EQ(0, fm_alloc_flags(self->fd, SIZE, variant->flags |
-				    FLEXMEM_ALLOC_ZEROED, &self->at));
-	self->have = calloc(1, self->at.out_size);
-	self->buf = malloc(self->at.out_size + 2);
-	ASSERT_NE(NULL, self->have);
+	ASSERT_EQ(0, fm_alloc_flags(self->fd, SIZE, variant->flags, &self->to));
+	ASSERT_NE(0, fm_take(self->fd, 128));
+	ASSERT_EQ(0, fm_alloc_flags(self->fd, SIZE, variant->flags,
+				    &self->from));
+	ASSERT_NE(self->to.out_address.region_id,
+		  self->from.out_address.region_id);
+	self->to_have = malloc(SIZE);
+	self->from_have = malloc(SIZE);
+	self->buf = malloc(SIZE);
+	ASSERT_NE(NULL, self->to_have);
+	ASSERT_NE(NULL, self->from_have);
 	ASSERT_NE(NULL, self->buf);
+	pattern(self->to_have, SIZE, 1);
+	pattern(self->from_have, SIZE, 2);
+	ASSERT_EQ(0, fm_write(self->fd, self->to.out_handle, 0, self->to_have,
+			      SIZE));
+	ASSERT_EQ(0, fm_write(self->fd, self->from.out_handle, 0,
+			      self->from_have, SIZE));
 }
 
 FIXTURE_TEARDOWN(copy)
 {
-	free(self->have);
+	free(self->to_have);
+	free(self->from_have);
 	free(self->buf);
 	fm_mend();
 	close(self->fd);
 	EXPECT_SETTLED(variant->mode);
 }
 
-static struct flexmem_copy copy_of(FIXTURE_DATA(copy) *self, __u64 offset,
-				   __u64 length)
+static struct flexmem_copy range(FIXTURE_DATA(copy) *self,
+				       __u64 to_offset, __u64 from_offset,
+				       __u64 length)
 {
-	return CMD(copy, .handle = self->at.out_handle, .offset = offset,
-		   .length = length, .data = (uintptr_t)self->buf,
+	return CMD(copy, .to = self->to.out_handle,
+		   .from = self->from.out_handle, .to_offset = to_offset,
+		   .from_offset = from_offset, .length = length,
 		   .out_done = 77);
 }
 
-/* The whole allocation is what it should be. */
+/* Both allocations are what they should be. */
 #define EXPECT_ALL_RIGHT() do {						\
-	struct flexmem_copy __all = copy_of(self, 0, self->at.out_size); \
-									\
-	must(read, self->fd, &__all);					\
-	EXPECT_EQ(self->at.out_size, __all.out_done);			\
-	EXPECT_EQ(0, memcmp(self->have, self->buf, self->at.out_size));	\
+	ASSERT_EQ(0, fm_read(self->fd, self->to.out_handle, 0, self->buf, \
+			     SIZE));					\
+	EXPECT_EQ(0, memcmp(self->to_have, self->buf, SIZE));		\
+	ASSERT_EQ(0, fm_read(self->fd, self->from.out_handle, 0, self->buf, \
+			     SIZE));					\
+	EXPECT_EQ(0, memcmp(self->from_have, self->buf, SIZE));		\
 } while (0)
-
-TEST_F(copy, is_zero_at_first)
-{
-	EXPECT_ALL_RIGHT();
-}
 
 TEST_F(copy, lengths_and_offsets)
 {
-	static const __u32 offsets[] = {
-		0, 1, 127, 128, 4095, 4096, 4097, CHUNK - 1, CHUNK, CHUNK + 1,
-		2 * CHUNK - 3, MiB + 5, 2 * MiB
-	};
-	static const __u32 lengths[] = {
-		1, 2, 3, 127, 128, 129, 4095, 4096, 4097, CHUNK - 1, CHUNK,
-		CHUNK + 1, 2 * CHUNK, 3 * CHUNK + 17, MiB
-	};
+	static const __u32 offsets[] = { 0, 128, 3968, 4096, 4224, 65408 };
+	static const __u32 lengths[] = { 128, 256, 4096, 4224, 3 * 65536 };
 	struct flexmem_copy c;
-	unsigned int o, l;
+	unsigned int t, f, l;
 
-	for (o = 0; o < ARRAY_SIZE(offsets); o++)
-		for (l = 0; l < ARRAY_SIZE(lengths); l++) {
-			/* long ones from one offset of each kind */
-			if (lengths[l] > 4097 && offsets[o] != 1 &&
-			    offsets[o] != CHUNK - 1 && offsets[o] != CHUNK)
-				continue;
-			pattern(self->have + offsets[o], lengths[l], o * 31 + l);
-			memcpy(self->buf, self->have + offsets[o], lengths[l]);
-			c = copy_of(self, offsets[o], lengths[l]);
-			must(write, self->fd, &c);
-			ASSERT_EQ(lengths[l], c.out_done);
-
-			/* not a byte more than asked for */
-			memset(self->buf, 0xee, lengths[l] + 1);
-			c = copy_of(self, offsets[o], lengths[l]);
-			must(read, self->fd, &c);
-			ASSERT_EQ(lengths[l], c.out_done);
-			ASSERT_EQ(0, memcmp(self->have + offsets[o], self->buf,
-					    lengths[l]));
-			ASSERT_EQ(0xee, self->buf[lengths[l]]);
-		}
+	for (t = 0; t < ARRAY_SIZE(offsets); t++)
+		for (f = 0; f < ARRAY_SIZE(offsets); f++)
+			for (l = 0; l < ARRAY_SIZE(lengths); l++) {
+				c = range(self, offsets[t], offsets[f],
+					  lengths[l]);
+				must(copy, self->fd, &c);
+				ASSERT_EQ(lengths[l], c.out_done);
+				memcpy(self->to_have + offsets[t],
+				       self->from_have + offsets[f],
+				       lengths[l]);
+			}
 	EXPECT_ALL_RIGHT();
 }
 
 TEST_F(copy, all_at_once)
 {
-	struct flexmem_copy c = copy_of(self, 0, self->at.out_size);
+	struct flexmem_copy c = range(self, 0, 0, SIZE);
 
-	pattern(self->have, self->at.out_size, 1);
-	memcpy(self->buf, self->have, self->at.out_size);
-	must(write, self->fd, &c);
-	EXPECT_EQ(self->at.out_size, c.out_done);
+	must(copy, self->fd, &c);
+	EXPECT_EQ(SIZE, c.out_done);
+	memcpy(self->to_have, self->from_have, SIZE);
 	EXPECT_ALL_RIGHT();
 }
 
-TEST_F(copy, odd_addresses_of_the_caller)
+TEST_F(copy, within_one_allocation)
 {
-	struct flexmem_copy c;
-	unsigned int shift;
+	struct flexmem_copy c = range(self, SIZE / 2, 0, SIZE / 2);
 
-	for (shift = 0; shift < 2; shift++) {
-		pattern(self->have, 2 * CHUNK, shift);
-		memcpy(self->buf + 1, self->have, 2 * CHUNK);
-		c = copy_of(self, 0, 2 * CHUNK);
-		c.data++;
-		must(write, self->fd, &c);
-		memset(self->buf, 0, 2 * CHUNK + 2);
-		c = copy_of(self, shift, 2 * CHUNK - shift);
-		c.data++;
-		must(read, self->fd, &c);
-		EXPECT_EQ(0, memcmp(self->have + shift, self->buf + 1,
-				    2 * CHUNK - shift));
-	}
+	c.from = c.to;
+	must(copy, self->fd, &c);
+	memcpy(self->to_have + SIZE / 2, self->to_have, SIZE / 2);
+	EXPECT_ALL_RIGHT();
+	/* and back, to where it ends */
+	c.to_offset = 128;
+	c.from_offset = SIZE / 2 + 128;
+	c.length = SIZE / 2 - 128;
+	must(copy, self->fd, &c);
+	EXPECT_ALL_RIGHT();
 }
 
-TEST_F(copy, ranges_beyond_the_allocation_are_einval)
+TEST_F(copy, ranges_that_overlap_are_einval)
 {
-	const __u64 size = self->at.out_size;
-	const struct { __u64 offset, length; } bad[] = {
-		{ 0, 0 }, { size, 0 }, { size, 1 }, { size - 1, 2 },
-		{ 0, size + 1 }, { 1, size }, { size + 1, 1 }, { ~0ULL, 1 },
-		{ ~0ULL, 2 }, { 1, ~0ULL }, { 128, ~0ULL - 127 }, { 0, ~0ULL },
-		{ 1ULL << 63, 1ULL << 63 }, { 1ULL << 32, 1 },
-		{ 0, (1ULL << 32) + 1 },
+	static const __u64 to[] = { 0, 128, 3968, 4096, 4224, 8064 };
+	struct flexmem_copy c;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(to); i++) {
+		c = range(self, to[i], 4096, 4096 + 128);
+		c.from = c.to;
+		must_fail(EINVAL, copy, self->fd, &c)
+			TH_LOG("to %llu", to[i]);
+		EXPECT_EQ(0, c.out_done);
+	}
+	EXPECT_ALL_RIGHT();
+}
+
+TEST_F(copy, ranges_outside_or_unaligned_are_einval)
+{
+	static const __u64 top = ~0ULL - 127;
+	static const struct { __u64 to, from, length; } bad[] = {
+		{ 0, 0, 0 }, { SIZE, 0, 0 }, { 0, 0, SIZE + 128 },
+		{ 128, 0, SIZE }, { 0, 128, SIZE }, { SIZE, 0, 128 },
+		{ 0, SIZE, 128 }, { 0, 0, 1 }, { 0, 0, 64 }, { 0, 0, 129 },
+		{ 1, 0, 128 }, { 64, 0, 128 }, { 0, 1, 128 }, { 0, 64, 128 },
+		{ 0, 0, top }, { top, 0, 128 }, { 0, top, 128 },
+		{ top, 0, 256 }, { 0, top, 256 }, { 128, 0, top },
+		{ 0, 128, top }, { 1ULL << 32, 0, 128 },
+		{ 0, 0, (1ULL << 32) + 128 },
 	};
 	struct flexmem_copy c;
 	unsigned int i;
 
-	pattern(self->buf, size, 3);
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		c = copy_of(self, bad[i].offset, bad[i].length);
-		must_fail(EINVAL, write, self->fd, &c)
-			TH_LOG("%llu bytes from %llu", bad[i].length,
-			       bad[i].offset);
-		EXPECT_EQ(0, c.out_done);
-		c = copy_of(self, bad[i].offset, bad[i].length);
-		must_fail(EINVAL, read, self->fd, &c);
+		c = range(self, bad[i].to, bad[i].from, bad[i].length);
+		must_fail(EINVAL, copy, self->fd, &c)
+			TH_LOG("%llu bytes from %llu to %llu", bad[i].length,
+			       bad[i].from, bad[i].to);
 		EXPECT_EQ(0, c.out_done);
 	}
 	EXPECT_ALL_RIGHT();
@@ -170,197 +175,123 @@ TEST_F(copy, ranges_beyond_the_allocation_are_einval)
 
 TEST_F(copy, unknown_handles_are_enoent)
 {
-	const __u32 bad[] = { 0, ~0U, self->at.out_handle ^ 0x40000000 };
-	struct flexmem_copy c;
+	const __u32 bad[] = { 0, ~0U, self->to.out_handle ^ 0x40000000 };
 	int other = fm_open(variant->mode);
+	struct flexmem_copy c;
 	unsigned int i;
 
+	ASSERT_LE(0, other);
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		c = copy_of(self, 0, 1);
-		c.handle = bad[i];
-		must_fail(ENOENT, read, self->fd, &c);
-		must_fail(ENOENT, write, self->fd, &c);
+		c = range(self, 0, 0, 128);
+		c.to = bad[i];
+		must_fail(ENOENT, copy, self->fd, &c);
+		c = range(self, 0, 0, 128);
+		c.from = bad[i];
+		must_fail(ENOENT, copy, self->fd, &c);
 	}
-	c = copy_of(self, 0, 1);
-	must_fail(ENOENT, read, other, &c);
-	must_fail(ENOENT, write, other, &c);
+	/* another file's are no handles of ours, on either side */
+	c = range(self, 0, 0, 128);
+	must_fail(ENOENT, copy, other, &c);
 	close(other);
-	ASSERT_EQ(0, fm_free(self->fd, self->at.out_handle));
-	must_fail(ENOENT, read, self->fd, &c);
-	must_fail(ENOENT, write, self->fd, &c);
-}
-
-TEST_F(copy, unknown_flags_and_reserved_are_eopnotsupp)
-{
-	struct flexmem_copy c;
-	int bit;
-
-	for (bit = 0; bit < 32; bit++) {
-		c = copy_of(self, 0, 1);
-		c.flags = 1U << bit;
-		must_fail(EOPNOTSUPP, read, self->fd, &c);
-		must_fail(EOPNOTSUPP, write, self->fd, &c);
-		c = copy_of(self, 0, 1);
-		c.__reserved = 1U << bit;
-		must_fail(EOPNOTSUPP, read, self->fd, &c);
-		must_fail(EOPNOTSUPP, write, self->fd, &c);
-	}
-	EXPECT_ALL_RIGHT();
-}
-
-TEST_F(copy, no_memory_of_the_caller_is_efault)
-{
-	const __u64 where[] = {
-		0, 4096, UINTPTR_MAX - 4095, ~0ULL - 4095, ~0ULL, 1ULL << 63,
-		(uintptr_t)self->buf | 0x7fff000000000000ULL
-	};
-	struct flexmem_copy c;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(where); i++) {
-		c = copy_of(self, 0, 128);
-		c.data = where[i];
-		must_fail(EFAULT, write, self->fd, &c)
-			TH_LOG("at %#llx", where[i]);
-		EXPECT_EQ(0, c.out_done);
-		c = copy_of(self, 0, 128);
-		c.data = where[i];
-		must_fail(EFAULT, read, self->fd, &c)
-			TH_LOG("at %#llx", where[i]);
-		EXPECT_EQ(0, c.out_done);
-	}
-	EXPECT_ALL_RIGHT();
-}
-
-/*
- * The caller's memory ends at a place: what is before it, less at most one
- * piece, is copied, out_done says how much, and nothing else changes.
- */
-static const __u32 ends[] = {
-	1, 4095, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 4096, MiB + 3
-};
-
-/* @n mapped bytes; the page behind them is not mapped */
-static char *bytes_before_a_hole(size_t n)
-{
-	size_t page = getpagesize(), round = (n + page - 1) / page * page;
-	char *p = mmap(NULL, round + page, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		return NULL;
-	munmap(p + round, page);
-	return p + round - n;
-}
-
-TEST_F(copy, a_hole_in_what_is_written)
-{
-	struct flexmem_copy c;
-	unsigned int i;
-	char *p;
-
-	for (i = 0; i < ARRAY_SIZE(ends); i++) {
-		p = bytes_before_a_hole(ends[i]);
-		ASSERT_NE(NULL, p);
-		pattern((unsigned char *)p, ends[i], i + 100);
-		c = copy_of(self, 0, 2 * MiB);
-		c.data = (uintptr_t)p;
-		must_fail(EFAULT, write, self->fd, &c);
-		EXPECT_GE(ends[i], c.out_done);
-		EXPECT_LT(ends[i], c.out_done + CHUNK + 1);
-		memcpy(self->have, p, c.out_done);
-		EXPECT_ALL_RIGHT();
-	}
-}
-
-TEST_F(copy, a_hole_in_where_it_is_read_to)
-{
-	struct flexmem_copy c;
-	unsigned int i;
-	char *p;
-
-	pattern(self->have, 2 * MiB, 5);
-	memcpy(self->buf, self->have, 2 * MiB);
-	c = copy_of(self, 0, 2 * MiB);
-	must(write, self->fd, &c);
-	for (i = 0; i < ARRAY_SIZE(ends); i++) {
-		p = bytes_before_a_hole(ends[i]);
-		ASSERT_NE(NULL, p);
-		c = copy_of(self, 0, 2 * MiB);
-		c.data = (uintptr_t)p;
-		must_fail(EFAULT, read, self->fd, &c);
-		EXPECT_GE(ends[i], c.out_done);
-		EXPECT_LT(ends[i], c.out_done + CHUNK + 1);
-		EXPECT_EQ(0, memcmp(p, self->have, c.out_done));
-	}
-}
-
-TEST_F(copy, read_only_memory_of_the_caller)
-{
-	struct flexmem_copy c = copy_of(self, 0, 128);
-	char *p = fm_two_pages(PROT_READ);
-
-	ASSERT_NE(NULL, p);
-	memset(p, 'w', getpagesize());
-	c.data = (uintptr_t)p + getpagesize();
-	must_fail(EFAULT, read, self->fd, &c);
+	ASSERT_EQ(0, fm_free(self->fd, self->from.out_handle));
+	must_fail(ENOENT, copy, self->fd, &c);
 	EXPECT_EQ(0, c.out_done);
-	/* to read from it is well */
-	c = copy_of(self, 0, getpagesize() + 128);
-	c.data = (uintptr_t)p;
-	must(write, self->fd, &c);
-	memset(self->have, 'w', getpagesize());
-	EXPECT_ALL_RIGHT();
 }
 
-/* The caller's memory is itself a map: the copy faults while it is under way. */
-TEST_F(copy, from_and_to_a_map_of_the_same_allocation)
+/* In pieces; and what was never written is zero where it is copied to, too. */
+TEST_F(copy, more_than_a_piece)
 {
+	const __u64 length = PIECE + 4224;
 	struct flexmem_copy c;
-	char *p;
+	struct flexmem_alloc long_one;
 
-	if (!(variant->flags & FLEXMEM_ALLOC_MAPPABLE))
-		return;
-	p = fm_mmap(self->fd, self->at.out_handle, 0, 2 * MiB);
-	ASSERT_NE(MAP_FAILED, p);
-	pattern(self->have, MiB, 9);
-	memcpy(p, self->have, MiB);
-	/* its first half to its second, once by each command */
-	c = copy_of(self, MiB, MiB / 2);
-	c.data = (uintptr_t)p;
-	must(write, self->fd, &c);
-	c = copy_of(self, MiB / 2, MiB / 2);
-	c.data = (uintptr_t)p + MiB + MiB / 2;
-	must(read, self->fd, &c);
-	munmap(p, 2 * MiB);
-	memcpy(self->have + MiB, self->have, MiB);
+	ASSERT_EQ(0, fm_alloc_flags(self->fd, 2 * length, FLEXMEM_ALLOC_ZEROED,
+				    &long_one));
+	ASSERT_EQ(0, fm_write(self->fd, long_one.out_handle, PIECE - 128,
+			      self->from_have, 4352));
+	ASSERT_EQ(0, fm_fill(self->fd, long_one.out_handle, length, 4096, 'x'));
+	c = range(self, length, 0, length);
+	c.to = long_one.out_handle;
+	c.from = long_one.out_handle;
+	must(copy, self->fd, &c);
+	EXPECT_EQ(length, c.out_done);
+	EXPECT_EQ(0, fm_others(self->fd, long_one.out_handle, length,
+			       PIECE - 128, 0));
+	ASSERT_EQ(0, fm_read(self->fd, long_one.out_handle,
+			     length + PIECE - 128, self->buf, 4352));
+	EXPECT_EQ(0, memcmp(self->buf, self->from_have, 4352));
+}
+
+TEST_F(copy, failures_of_the_firmware_are_reported)
+{
+	struct flexmem_copy c = range(self, 0, 0, SIZE);
+
+	KNOB("fault_command", "copy");
+	KNOB("fail_commands", "1");
+	must_fail(EIO, copy, self->fd, &c);
+	EXPECT_EQ(0, c.out_done);
+	must(copy, self->fd, &c);
+	memcpy(self->to_have, self->from_have, SIZE);
 	EXPECT_ALL_RIGHT();
+	KNOB("drop_replies", "1");
+	must_fail(ETIMEDOUT, copy, self->fd, &c);
+	EXPECT_EQ(0, c.out_done);
+	fm_mend();
+	/* one reply that is lost keeps no other command */
+	must(copy, self->fd, &c);
 }
 
 TEST_F(copy, lost_allocation_is_eio)
 {
+	struct flexmem_alloc fresh;
 	struct flexmem_copy c;
 
 	RESET(variant->mode);
-	c = copy_of(self, 0, 128);
-	must_fail(EIO, read, self->fd, &c);
+	ASSERT_EQ(0, fm_alloc(self->fd, SIZE, &fresh));
+	c = range(self, 0, 0, 128);
+	must_fail(EIO, copy, self->fd, &c);
 	EXPECT_EQ(0, c.out_done);
-	c = copy_of(self, 0, 128);
-	must_fail(EIO, write, self->fd, &c);
-	EXPECT_EQ(0, c.out_done);
-	/* that the bytes would not all be inside comes to nothing */
-	c = copy_of(self, SIZE, SIZE);
-	EXPECT_NE(0, raw_read(self->fd, &c));
+	c.to = fresh.out_handle;
+	must_fail(EIO, copy, self->fd, &c);
+	c.from = fresh.out_handle;
+	c.to = self->to.out_handle;
+	must_fail(EIO, copy, self->fd, &c);
+	c.to = fresh.out_handle;
+	c.to_offset = 128;
+	must(copy, self->fd, &c);
+}
+
+TEST_F(copy, a_waiting_caller_can_be_killed)
+{
+	struct flexmem_copy c = range(self, 0, 0, SIZE);
+	long long requests = fm_counter("requests");
+	long long killed = fm_counter("killed");
+	pid_t pid;
+
+	KNOB("dead", "1");
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		raw_copy(self->fd, &c);
+		_exit(1);
+	}
+	fm_await_counter("requests", requests);
+	kill(pid, SIGKILL);
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+	EXPECT_EQ(killed + 1, fm_counter("killed"));
+	fm_mend();
+	/* no reference has been left behind */
+	ASSERT_EQ(0, fm_free(self->fd, self->to.out_handle));
+	ASSERT_EQ(0, fm_free(self->fd, self->from.out_handle));
 }
 
 /* Freed, and given to another file, while it is copied: one of two answers. */
 struct race {
 	pthread_t thread;
 	int fd;
-	__u32 handle;
-	unsigned char *buf;
+	__u32 to, from;
 	_Atomic int freed;
-	unsigned int done, bad;
+	unsigned int bad;
 };
 
 static void *copy_until_freed(void *arg)
@@ -369,10 +300,12 @@ static void *copy_until_freed(void *arg)
 	int error, freed;
 
 	do {
+		struct flexmem_copy c = CMD(copy, .to = r->to,
+						  .from = r->from,
+						  .length = SIZE);
+
 		freed = r->freed;
-		error = r->done++ & 1 ?
-			fm_read(r->fd, r->handle, 0, r->buf, MiB) :
-			fm_write(r->fd, r->handle, 0, r->buf, MiB);
+		error = raw_copy(r->fd, &c);
 		r->bad += error && error != ENOENT;
 		r->bad += freed && error != ENOENT;
 	} while (!error);
@@ -381,32 +314,26 @@ static void *copy_until_freed(void *arg)
 
 TEST_F(copy, freed_while_it_is_copied)
 {
-	struct race r[2] = { };
+	int round, other = fm_open(variant->mode);
+	struct race r = { .fd = self->fd, .from = self->from.out_handle };
 	struct flexmem_alloc reply;
-	int round, i, other = fm_open(variant->mode);
 
+	ASSERT_LE(0, other);
+	/* strict, so that it never sees what the racer wrote */
+	must(strict, other, &CMD(strict));
 	for (round = 0; round < 10; round++) {
-		ASSERT_EQ(0, fm_alloc(self->fd, MiB, &reply));
-		for (i = 0; i < 2; i++) {
-			r[i] = (struct race) { .fd = self->fd, .buf = malloc(MiB),
-					       .handle = reply.out_handle };
-			memset(r[i].buf, 'r', MiB);
-			ASSERT_EQ(0, pthread_create(&r[i].thread, NULL,
-						    copy_until_freed, &r[i]));
-		}
+		ASSERT_EQ(0, fm_alloc(self->fd, SIZE, &reply));
+		r.to = reply.out_handle;
+		r.freed = 0;
+		ASSERT_EQ(0, pthread_create(&r.thread, NULL, copy_until_freed,
+					    &r));
 		usleep(3000);
 		ASSERT_EQ(0, fm_free(self->fd, reply.out_handle));
-		r[0].freed = r[1].freed = 1;
-		/* strict, so that it never sees what the racers wrote */
-		if (!round)
-			must(strict, other, &CMD(strict));
-		ASSERT_EQ(0, fm_alloc(other, MiB, &reply));
+		r.freed = 1;
+		ASSERT_EQ(0, fm_alloc(other, SIZE, &reply));
 		EXPECT_BYTES(other, &reply, 0);
-		for (i = 0; i < 2; i++) {
-			ASSERT_EQ(0, pthread_join(r[i].thread, NULL));
-			EXPECT_EQ(0, r[i].bad);
-			free(r[i].buf);
-		}
+		ASSERT_EQ(0, pthread_join(r.thread, NULL));
+		EXPECT_EQ(0, r.bad);
 		EXPECT_BYTES(other, &reply, 0);
 		ASSERT_EQ(0, fm_free(other, reply.out_handle));
 	}

@@ -43,8 +43,8 @@ races     | default     |                                                       
 unbind    | default     |                                                                |
 firmware  | default     |                                                                |
 map       | default     |                                                                |
+rw        | default     |                                                                |
 copy      | default     |                                                                |
-copy_device | default   |                                                                |
 scrub     | default     |                                                                |
 limits    | default     |                                                                |
 snapshot  | default     |                                                                |

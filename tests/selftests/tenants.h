@@ -250,14 +250,14 @@ fm_fn bool fm_same_place(const struct flexmem_alloc *a,
 
 fm_fn int fm_read(int fd, __u32 handle, __u64 offset, void *data, __u64 length)
 {
-	return raw_read(fd, &CMD(copy, .handle = handle, .offset = offset,
+	return raw_read(fd, &CMD(rw, .handle = handle, .offset = offset,
 				 .length = length, .data = (uintptr_t)data));
 }
 
 fm_fn int fm_write(int fd, __u32 handle, __u64 offset, const void *data,
 		   __u64 length)
 {
-	return raw_write(fd, &CMD(copy, .handle = handle, .offset = offset,
+	return raw_write(fd, &CMD(rw, .handle = handle, .offset = offset,
 				  .length = length, .data = (uintptr_t)data));
 }
 

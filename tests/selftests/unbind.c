@@ -75,7 +75,7 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 	struct flexmem_free free = CMD(free, .handle = 1);
 	struct flexmem_region_entry region[8];
 	struct flexmem_segment_entry segment[8];
-	struct flexmem_copy copy = CMD(copy, .handle = 1, .length = 1,
+	struct flexmem_rw copy = CMD(rw, .handle = 1, .length = 1,
 				       .data = (uintptr_t)segment);
 	struct flexmem_batch allocs = CMD(batch, .entry_size = sizeof(alloc),
 					  .count = 1,

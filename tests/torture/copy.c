@@ -43,7 +43,7 @@ static void verify_copy(struct thread *t, struct object *to, uint32_t nonce)
 bool op_copy(struct thread *t)
 {
 	struct object *from = object_pick(t), *to;
-	struct flexmem_copy_range copy;
+	struct flexmem_copy copy;
 	int error;
 
 	if (!from || !from->written || !is_usable(from))
@@ -51,7 +51,7 @@ bool op_copy(struct thread *t)
 	to = pick_target(t, from);
 	if (!to)
 		return false;
-	copy = CMD(copy_range, .to = to->handle, .from = from->handle,
+	copy = CMD(copy, .to = to->handle, .from = from->handle,
 		   .length = to->size);
 	to->written = false;
 	error = call(to->file, "COPY", FLEXMEM_IOCTL_COPY, &copy, MAY_FIRMWARE);

@@ -151,7 +151,7 @@ bool object_lost(struct object *o)
 static bool object_copy(struct thread *t, struct object *o, bool out,
 			const struct window *w)
 {
-	struct flexmem_copy copy = CMD(copy, .handle = o->handle,
+	struct flexmem_rw copy = CMD(rw, .handle = o->handle,
 				       .offset = w->offset, .length = w->size,
 				       .data = (uintptr_t)t->buffer);
 	const char *what = out ? "READ" : "WRITE";

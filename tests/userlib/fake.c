@@ -71,7 +71,7 @@ void fake_reset(void)
 		.fallback = { 12 * GIB, 8 * GIB, 4 * GIB },
 		.capacity = 64 * GIB,
 		.capabilities = FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP |
-				FLEXMEM_CAP_COPY | FLEXMEM_CAP_COPY_DEVICE |
+				FLEXMEM_CAP_RW | FLEXMEM_CAP_COPY |
 				FLEXMEM_CAP_PAGE_TABLES,
 		.uid = 1000,
 		/* Above the largest pid that Linux gives. */

@@ -108,7 +108,7 @@ static uint64_t most_of(uint64_t length, int injected)
 	return length;
 }
 
-int copy(const struct file *file, struct flexmem_copy *cmd, bool is_write,
+int copy(const struct file *file, struct flexmem_rw *cmd, bool is_write,
 	 int injected)
 {
 	void *data = (void *)(uintptr_t)cmd->data;
@@ -121,7 +121,7 @@ int copy(const struct file *file, struct flexmem_copy *cmd, bool is_write,
 
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
 	REQUIRE(cmd->length && !cmd->out_done);
-	if (!(fake.capabilities & FLEXMEM_CAP_COPY))
+	if (!(fake.capabilities & FLEXMEM_CAP_RW))
 		return EOPNOTSUPP;
 	err = find(file, cmd->handle, &block, &where);
 	if (err)
@@ -151,7 +151,7 @@ static bool is_within(const struct block *block, uint64_t offset,
 	return length <= size && offset <= size - length;
 }
 
-static bool is_range(const struct flexmem_copy_range *cmd,
+static bool is_range(const struct flexmem_copy *cmd,
 		     const struct block *to, const struct block *from)
 {
 	if ((cmd->to_offset | cmd->from_offset | cmd->length) % 128 ||
@@ -162,7 +162,7 @@ static bool is_range(const struct flexmem_copy_range *cmd,
 	       cmd->from_offset + cmd->length <= cmd->to_offset;
 }
 
-int copy_range(const struct file *file, struct flexmem_copy_range *cmd,
+int copy_range(const struct file *file, struct flexmem_copy *cmd,
 	       int injected)
 {
 	struct block *to;
@@ -176,7 +176,7 @@ int copy_range(const struct file *file, struct flexmem_copy_range *cmd,
 
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags);
 	REQUIRE(cmd->length && !cmd->out_done);
-	if (!(fake.capabilities & FLEXMEM_CAP_COPY_DEVICE))
+	if (!(fake.capabilities & FLEXMEM_CAP_COPY))
 		return EOPNOTSUPP;
 	err = find(file, cmd->to, &to, &to_where);
 	if (!err)

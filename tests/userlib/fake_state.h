@@ -75,9 +75,9 @@ int open_sysfs(const char *path);
 
 /* fake_bytes.c: what is in the memory. These return 0 or an errno. */
 int map(const struct file *file, struct flexmem_map *cmd);
-int copy(const struct file *file, struct flexmem_copy *cmd, bool is_write,
+int copy(const struct file *file, struct flexmem_rw *cmd, bool is_write,
 	 int injected);
-int copy_range(const struct file *file, struct flexmem_copy_range *cmd,
+int copy_range(const struct file *file, struct flexmem_copy *cmd,
 	       int injected);
 void zero(uint32_t region, uint64_t start, uint64_t end);
 bool is_mapped(const struct file *file, uint32_t handle);

@@ -369,7 +369,7 @@ static void copies_by_the_host(void **state)
 	uint32_t to;
 
 	(void)state;
-	fake.capabilities &= ~(uint64_t)FLEXMEM_CAP_COPY_DEVICE;
+	fake.capabilities &= ~(uint64_t)FLEXMEM_CAP_COPY;
 	device = open_device();
 	from = get(device, size, 0);
 	to = get(device, size, 0);
@@ -407,7 +407,7 @@ static void copies_by_the_host(void **state)
 	assert_int_equal(done, 64 * KIB + 128);
 	flexmem_device_close(device);
 
-	fake.capabilities &= ~(uint64_t)FLEXMEM_CAP_COPY;
+	fake.capabilities &= ~(uint64_t)FLEXMEM_CAP_RW;
 	device = open_device();
 	from = get(device, 128, 0);
 	to = get(device, 128, 0);

@@ -165,10 +165,10 @@ def info():
 
 @test
 def capabilities():
-    assert "capabilities     scrub, map, copy, copy-device, page-tables\n" in good("info")
+    assert "capabilities     scrub, map, rw, copy, page-tables\n" in good("info")
     found = report("info")
     assert found["capabilities"] == 31
-    assert found["capability_names"] == ["scrub", "map", "copy", "copy-device",
+    assert found["capability_names"] == ["scrub", "map", "rw", "copy",
                                          "page-tables"]
     assert "capabilities     none\n" in good("info", FAKE_CAPABILITIES=0)
     assert report("info", FAKE_CAPABILITIES=258)["capability_names"] == ["map"]

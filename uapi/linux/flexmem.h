@@ -83,14 +83,14 @@
  * @FLEXMEM_CMD_STATS: &struct flexmem_stats
  * @FLEXMEM_CMD_TRIM: &struct flexmem_trim
  * @FLEXMEM_CMD_MAP: &struct flexmem_map
- * @FLEXMEM_CMD_READ: &struct flexmem_copy
- * @FLEXMEM_CMD_WRITE: &struct flexmem_copy
+ * @FLEXMEM_CMD_READ: &struct flexmem_rw
+ * @FLEXMEM_CMD_WRITE: &struct flexmem_rw
  * @FLEXMEM_CMD_SNAPSHOT: &struct flexmem_snapshot
  * @FLEXMEM_CMD_QUOTA: &struct flexmem_quota
  * @FLEXMEM_CMD_SET_QUOTA: &struct flexmem_quota
  * @FLEXMEM_CMD_STRICT: &struct flexmem_strict
  * @FLEXMEM_CMD_RESIZE: &struct flexmem_resize
- * @FLEXMEM_CMD_COPY: &struct flexmem_copy_range
+ * @FLEXMEM_CMD_COPY: &struct flexmem_copy
  */
 enum flexmem_cmd {
 	FLEXMEM_CMD_INFO = 0x00,
@@ -180,16 +180,16 @@ enum flexmem_acquire {
  * @FLEXMEM_CAP_SCRUB: bytes of one owner are never seen by another, and
  *	FLEXMEM_ALLOC_ZEROED works
  * @FLEXMEM_CAP_MAP: FLEXMEM_ALLOC_MAPPABLE and MAP work
- * @FLEXMEM_CAP_COPY: READ and WRITE work
- * @FLEXMEM_CAP_COPY_DEVICE: COPY works
+ * @FLEXMEM_CAP_RW: READ and WRITE work
+ * @FLEXMEM_CAP_COPY: COPY works
  * @FLEXMEM_CAP_PAGE_TABLES: device programs can have address spaces of their
  *	own; no command makes one yet
  */
 enum flexmem_capabilities {
 	FLEXMEM_CAP_SCRUB = 1 << 0,
 	FLEXMEM_CAP_MAP = 1 << 1,
-	FLEXMEM_CAP_COPY = 1 << 2,
-	FLEXMEM_CAP_COPY_DEVICE = 1 << 3,
+	FLEXMEM_CAP_RW = 1 << 2,
+	FLEXMEM_CAP_COPY = 1 << 3,
 	FLEXMEM_CAP_PAGE_TABLES = 1 << 4,
 };
 
@@ -716,8 +716,8 @@ struct flexmem_map {
 #define FLEXMEM_IOCTL_MAP _IO(FLEXMEM_TYPE, FLEXMEM_CMD_MAP)
 
 /**
- * struct flexmem_copy - ioctl(FLEXMEM_IOCTL_READ, _WRITE)
- * @size: sizeof(struct flexmem_copy)
+ * struct flexmem_rw - ioctl(FLEXMEM_IOCTL_READ, _WRITE)
+ * @size: sizeof(struct flexmem_rw)
  * @flags: must be 0
  * @handle: of a live allocation of this open file
  * @__reserved: must be 0
@@ -731,7 +731,7 @@ struct flexmem_map {
  * what was copied until then stays copied. If another caller writes at the same
  * time, the copy is not of one moment.
  */
-struct flexmem_copy {
+struct flexmem_rw {
 	__u32 size;
 	__u32 flags;
 	__u32 handle;
@@ -746,8 +746,8 @@ struct flexmem_copy {
 #define FLEXMEM_IOCTL_WRITE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_WRITE)
 
 /**
- * struct flexmem_copy_range - ioctl(FLEXMEM_IOCTL_COPY)
- * @size: sizeof(struct flexmem_copy_range)
+ * struct flexmem_copy - ioctl(FLEXMEM_IOCTL_COPY)
+ * @size: sizeof(struct flexmem_copy)
  * @flags: must be 0
  * @to: handle of a live allocation of this open file: where to
  * @from: handle of the allocation to copy from; may be the same one
@@ -757,14 +757,14 @@ struct flexmem_copy {
  * @out_done: bytes copied, from the first on
  *
  * Copy bytes within the device, mappable or not: none of them goes through the
- * CPU. EOPNOTSUPP without FLEXMEM_CAP_COPY_DEVICE. EINVAL: the bytes are not
+ * CPU. EOPNOTSUPP without FLEXMEM_CAP_COPY. EINVAL: the bytes are not
  * all in the allocations; offsets and length are not multiples of 128; or the
  * two ranges have bytes in common. EIO: either allocation was lost. The reply
  * is written on failure too: what was copied until then stays copied, and the
  * contents of the rest of the range @to are unknown. If another caller writes
  * at the same time, the copy is not of one moment.
  */
-struct flexmem_copy_range {
+struct flexmem_copy {
 	__u32 size;
 	__u32 flags;
 	__u32 to;

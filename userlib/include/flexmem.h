@@ -180,11 +180,11 @@ enum flexmem_limit {
 /** FLEXMEM_CAN_MAP - capability: FLEXMEM_MAPPABLE and flexmem_device_map() */
 #define FLEXMEM_CAN_MAP (UINT64_C(1) << 1)
 
-/** FLEXMEM_CAN_COPY - capability: flexmem_device_read() and _write() */
-#define FLEXMEM_CAN_COPY (UINT64_C(1) << 2)
+/** FLEXMEM_CAN_RW - capability: flexmem_device_read() and _write() */
+#define FLEXMEM_CAN_RW (UINT64_C(1) << 2)
 
-/** FLEXMEM_CAN_COPY_DEVICE - capability: flexmem_device_copy() */
-#define FLEXMEM_CAN_COPY_DEVICE (UINT64_C(1) << 3)
+/** FLEXMEM_CAN_COPY - capability: flexmem_device_copy() */
+#define FLEXMEM_CAN_COPY (UINT64_C(1) << 3)
 
 /** FLEXMEM_CAN_PAGE_TABLES - capability: of the device; no call needs it yet */
 #define FLEXMEM_CAN_PAGE_TABLES (UINT64_C(1) << 4)
@@ -217,7 +217,7 @@ enum flexmem_limit {
  * @capacity: bytes that may be acquired from the device
  * @max_region: the largest region there could be: no allocation is larger
  * @capabilities: what this function can do: of FLEXMEM_CAN_SCRUB,
- *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_COPY, FLEXMEM_CAN_COPY_DEVICE,
+ *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_RW, FLEXMEM_CAN_COPY,
  *                FLEXMEM_CAN_PAGE_TABLES
  * @fallback_sizes: sizes of regions in the order they are tried
  * @name: name of the device behind this function, NUL-terminated
@@ -1001,7 +1001,7 @@ FLEXMEM_API int flexmem_device_unmap(struct flexmem_device *device,
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: the bytes are not all in it;
  * -EBUSY: it is being resized at this moment; -EFAULT: @data is not writable;
- * -EOPNOTSUPP: without FLEXMEM_CAN_COPY.
+ * -EOPNOTSUPP: without FLEXMEM_CAN_RW.
  */
 FLEXMEM_API int flexmem_device_read(const struct flexmem_device *device,
 				    uint32_t handle, uint64_t offset,
@@ -1034,16 +1034,16 @@ FLEXMEM_API int flexmem_device_write(struct flexmem_device *device,
  * @done: where to put how many were copied, from the first on, on failure too;
  *        may be NULL. Bytes that were copied stay copied.
  *
- * With FLEXMEM_CAN_COPY_DEVICE the device copies, and no byte goes through the
+ * With FLEXMEM_CAN_COPY the device copies, and no byte goes through the
  * CPU. Without it the library reads and writes the bytes, which needs
- * FLEXMEM_CAN_COPY. Offsets and @length are multiples of 128, as every size is
+ * FLEXMEM_CAN_RW. Offsets and @length are multiples of 128, as every size is
  * that flexmem_device_alloc() gives. If another thread writes at the same time,
  * the copy is not of one moment.
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: the bytes are not all in the
  * allocations, offsets and @length are not multiples of 128, or the two ranges
  * overlap; -EBUSY: one is being resized at this moment; -EOPNOTSUPP: without
- * FLEXMEM_CAN_COPY_DEVICE and FLEXMEM_CAN_COPY; -ENOMEM: out of host memory.
+ * FLEXMEM_CAN_COPY and FLEXMEM_CAN_RW; -ENOMEM: out of host memory.
  */
 FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
 				    uint32_t to, uint64_t to_offset,

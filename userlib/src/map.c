@@ -69,7 +69,7 @@ static int copy(const struct flexmem_device *device, unsigned long command,
 		uint32_t handle, uint64_t offset, uintptr_t data, size_t length,
 		size_t *done)
 {
-	struct flexmem_copy cmd;
+	struct flexmem_rw cmd;
 	size_t sum = 0;
 	int err = 0;
 
@@ -78,7 +78,7 @@ static int copy(const struct flexmem_device *device, unsigned long command,
 	if (!device || (!data && length))
 		return -EINVAL;
 	while (!err && sum < length) {
-		cmd = (struct flexmem_copy){
+		cmd = (struct flexmem_rw){
 			.size = sizeof(cmd),
 			.handle = handle,
 			.offset = offset + sum,
@@ -176,7 +176,7 @@ int flexmem_device_copy(struct flexmem_device *device, uint32_t to,
 			uint64_t to_offset, uint32_t from, uint64_t from_offset,
 			uint64_t length, uint64_t *done)
 {
-	struct flexmem_copy_range cmd;
+	struct flexmem_copy cmd;
 	uint64_t sum = 0;
 	int err = 0;
 
@@ -185,13 +185,13 @@ int flexmem_device_copy(struct flexmem_device *device, uint32_t to,
 	if (!device)
 		return -EINVAL;
 	if (length &&
-	    !(device->info.out_capabilities & FLEXMEM_CAP_COPY_DEVICE)) {
+	    !(device->info.out_capabilities & FLEXMEM_CAP_COPY)) {
 		err = copy_by_host(device, to, to_offset, from, from_offset,
 				   length, &sum);
 		goto out;
 	}
 	while (!err && sum < length) {
-		cmd = (struct flexmem_copy_range){
+		cmd = (struct flexmem_copy){
 			.size = sizeof(cmd),
 			.to = to,
 			.from = from,

@@ -68,8 +68,8 @@ size_t capability_names(uint64_t capabilities, const char *names[CAPABILITIES])
 	} known[CAPABILITIES] = {
 		{ FLEXMEM_CAN_SCRUB, "scrub" },
 		{ FLEXMEM_CAN_MAP, "map" },
+		{ FLEXMEM_CAN_RW, "rw" },
 		{ FLEXMEM_CAN_COPY, "copy" },
-		{ FLEXMEM_CAN_COPY_DEVICE, "copy-device" },
 		{ FLEXMEM_CAN_PAGE_TABLES, "page-tables" },
 	};
 	size_t count = 0;

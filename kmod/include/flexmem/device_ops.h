@@ -182,7 +182,7 @@ struct flexmem_device_ops {
 		     u64 size);
 
 	/**
-	 * @read: copy @size bytes, at most FLEXMEM_COPY_MAX, out of the device
+	 * @read: copy @size bytes, at most FLEXMEM_RW_MAX, out of the device
 	 * to @to. That buffer is contiguous kernel memory, which
 	 * dma_map_single() accepts. If this returns 0, the user gets the whole
 	 * buffer as it is then. NULL together with @write.
@@ -202,7 +202,7 @@ struct flexmem_device_ops {
 	 * of 128, because every allocation begins and ends there. The device
 	 * would have to read and write back shorter units, together with
 	 * neighbours' bytes. The two ranges do not overlap: the device may copy
-	 * in any order. At most FLEXMEM_COPY_DEVICE_MAX at a time. NULL: the
+	 * in any order. At most FLEXMEM_COPY_MAX at a time. NULL: the
 	 * device cannot copy.
 	 */
 	int (*copy)(void *priv, const struct flexmem_memory *to, u64 to_offset,
@@ -273,8 +273,8 @@ struct flexmem_device_ops {
  * can move data in between.
  */
 #define FLEXMEM_SCRUB_MAX ((u64)SZ_1G)
-#define FLEXMEM_COPY_MAX SZ_64K
-#define FLEXMEM_COPY_DEVICE_MAX ((u64)SZ_16M)
+#define FLEXMEM_RW_MAX SZ_64K
+#define FLEXMEM_COPY_MAX ((u64)SZ_16M)
 
 /**
  * enum flexmem_caching - how the CPU reaches memory that it can map

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The bytes of allocations: READ and WRITE, for memory that the CPU cannot map,
+ * and COPY, by the device. Without COPY the CPU would read and write the bytes
+ * across the bus.
+ *
+ * All three move bytes in parts, so that data_lock is never held for long, and
+ * a killed caller can leave. READ and WRITE go through a buffer of the kernel,
+ * because no lock may be held while user memory is touched.
+ *
+ * The caller has looked the allocations up and hands its references over. While
+ * they are held, no other task resizes, frees or scrubs these bytes.
+ */
+
+#include <linux/align.h>
+#include <linux/minmax.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "allocation.h"
+#include "compat.h"
+#include "data.h"
+#include "table.h"
+
+/**
+ * struct transfer - bytes to move
+ * @to: allocation that receives them; NULL: user memory does
+ * @from: allocation that they come from; NULL: user memory has them
+ * @to_offset: first byte in @to
+ * @from_offset: first byte in @from
+ * @user: the user memory
+ * @buffer: buffer of the kernel for a part; NULL for COPY
+ * @max: most bytes of a part
+ */
+struct transfer {
+	struct flexmem_allocation *to;
+	struct flexmem_allocation *from;
+	u64 to_offset;
+	u64 from_offset;
+	void __user *user;
+	void *buffer;
+	u64 max;
+};
+
+/**
+ * struct place - where the device finds a byte
+ * @region: region; stays as long as its allocation does. NULL: the byte is not
+ *	in the device
+ * @offset: offset in the region
+ * @room: bytes from there to the end of the chunk
+ */
+struct place {
+	struct flexmem_region *region;
+	u64 offset;
+	u64 room;
+};
+
+static struct place place_of(struct flexmem_allocation *allocation, u64 offset)
+{
+	struct flexmem_chunk *chunk;
+
+	if (!allocation)
+		return (struct place) { .room = U64_MAX };
+	chunk = flexmem_allocation_chunk(allocation, &offset);
+	return (struct place) {
+		.region = chunk->region,
+		.offset = chunk->block->start + offset,
+		.room = chunk->size - offset,
+	};
+}
+
+static int lost_error(const struct place *place)
+{
+	return place->region ? flexmem_region_error(place->region) : 0;
+}
+
+/* Moves one part by one operation of the device. */
+static int move_part(const struct place *to, const struct place *from,
+		     void *buffer, u64 size)
+{
+	struct flexmem_region *region = to->region ?: from->region;
+	struct flexmem_table *table = region->table;
+	struct flexmem_function *function = &table->function;
+	int rc;
+
+	rc = flexmem_function_lock(function, &table->data_lock);
+	if (rc)
+		return rc;
+	rc = lost_error(to) ?: lost_error(from);
+	if (rc)
+		goto unlock;
+	if (!to->region)
+		rc = flexmem_function_read(function, &region->mem,
+					   from->offset, size, buffer);
+	else if (!from->region)
+		rc = flexmem_function_write(function, &region->mem,
+					    to->offset, size, buffer);
+	else
+		rc = flexmem_function_copy(function, &region->mem, to->offset,
+					   &from->region->mem, from->offset,
+					   size);
+unlock:
+	mutex_unlock(&table->data_lock);
+	return rc;
+}
+
+/* Moves @length bytes; @done, which is 0, counts those moved, on failure too. */
+static int move(const struct transfer *t, u64 length, u64 *done)
+{
+	struct place to, from;
+	u64 size;
+	int rc;
+
+	for (; *done < length; *done += size) {
+		to = place_of(t->to, t->to_offset + *done);
+		from = place_of(t->from, t->from_offset + *done);
+		size = min3(length - *done, to.room, from.room);
+		size = min(size, t->max);
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (!t->from && copy_from_user(t->buffer, t->user + *done, size))
+			return -EFAULT;
+		rc = move_part(&to, &from, t->buffer, size);
+		if (rc)
+			return rc;
+		if (!t->to && copy_to_user(t->user + *done, t->buffer, size))
+			return -EFAULT;
+		cond_resched();
+	}
+	return 0;
+}
+
+static bool has_range(const struct flexmem_allocation *allocation, u64 offset,
+		      u64 length)
+{
+	return length && length <= allocation->size &&
+	       offset <= allocation->size - length;
+}
+
+/*
+ * A driver may map the buffer for DMA, so it is not from vmalloc. It is zeroed,
+ * so that a driver that returns too few bytes hands no kernel memory to the
+ * user. A single page is enough if memory is fragmented.
+ */
+static void *alloc_buffer(u64 length, u64 *room)
+{
+	void *buffer;
+
+	*room = min_t(u64, length, FLEXMEM_RW_MAX);
+	if (*room > PAGE_SIZE) {
+		buffer = kzalloc(*room, GFP_KERNEL_ACCOUNT | __GFP_NOWARN |
+				 __GFP_NORETRY);
+		if (buffer)
+			return buffer;
+		*room = PAGE_SIZE;
+	}
+	return kzalloc(*room, GFP_KERNEL_ACCOUNT);
+}
+
+/**
+ * flexmem_data_rw - copy out of an allocation or into it
+ * @allocation: in use, of a device that can read and write; put before this
+ *	returns
+ * @rw: command; @rw->out_done, which is 0, counts the bytes done, on failure too
+ * @write: copy into it
+ *
+ * Context: may sleep; touches user memory.
+ * Return: 0, -EIO if it is lost, -EINVAL if the bytes are not all in it,
+ * -EFAULT, -EINTR, -ENODEV, -ENOMEM, or an error of the firmware.
+ */
+int flexmem_data_rw(struct flexmem_allocation *allocation,
+		    struct flexmem_rw *rw, bool write)
+{
+	struct transfer t = {
+		.to = write ? allocation : NULL,
+		.from = write ? NULL : allocation,
+		.to_offset = rw->offset,
+		.from_offset = rw->offset,
+		.user = u64_to_user_ptr(rw->data),
+	};
+	int rc;
+
+	rc = flexmem_allocation_error(allocation);
+	if (!rc && !has_range(allocation, rw->offset, rw->length))
+		rc = -EINVAL;
+	if (rc)
+		goto put;
+	rc = -ENOMEM;
+	t.buffer = alloc_buffer(rw->length, &t.max);
+	if (!t.buffer)
+		goto put;
+	rc = move(&t, rw->length, &rw->out_done);
+	kfree(t.buffer);
+put:
+	flexmem_allocation_put(allocation);
+	return rc;
+}
+
+static bool can_copy(const struct flexmem_allocation *to,
+		     const struct flexmem_allocation *from,
+		     const struct flexmem_copy *copy)
+{
+	u64 length = copy->length;
+
+	if (!IS_ALIGNED(copy->to_offset | copy->from_offset | length,
+			FLEXMEM_ALIGN) ||
+	    !has_range(to, copy->to_offset, length) ||
+	    !has_range(from, copy->from_offset, length))
+		return false;
+	/* No wrap: both ranges are within the allocation. */
+	return to != from || copy->to_offset + length <= copy->from_offset ||
+	       copy->from_offset + length <= copy->to_offset;
+}
+
+/**
+ * flexmem_data_copy - copy from one allocation to another
+ * @to: in use, of a device that can copy; put before this returns
+ * @from: in use, of the same device, with a reference of its own; put before
+ *	this returns; may be @to
+ * @copy: command; @copy->out_done, which is 0, counts the bytes done, on
+ *	failure too
+ *
+ * Context: may sleep.
+ * Return: 0, -EIO if either is lost, -EINVAL if a range is not all in its
+ * allocation, or not aligned, or the two overlap, -EINTR, -ENODEV, or an error
+ * of the firmware.
+ */
+int flexmem_data_copy(struct flexmem_allocation *to,
+		      struct flexmem_allocation *from,
+		      struct flexmem_copy *copy)
+{
+	const struct transfer t = {
+		.to = to,
+		.from = from,
+		.to_offset = copy->to_offset,
+		.from_offset = copy->from_offset,
+		.max = FLEXMEM_COPY_MAX,
+	};
+	int rc;
+
+	rc = flexmem_allocation_error(to) ?: flexmem_allocation_error(from);
+	if (!rc && !can_copy(to, from, copy))
+		rc = -EINVAL;
+	rc = rc ?: move(&t, copy->length, &copy->out_done);
+	flexmem_allocation_put(from);
+	flexmem_allocation_put(to);
+	return rc;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_data_copy);

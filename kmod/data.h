@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The bytes of allocations: to and from user memory, and within the device. */
+#ifndef _FLEXMEM_DATA_H
+#define _FLEXMEM_DATA_H
+
+#include <linux/types.h>
+#include <linux/flexmem.h>
+
+struct flexmem_allocation;
+
+int flexmem_data_rw(struct flexmem_allocation *allocation,
+		    struct flexmem_rw *rw, bool write);
+int flexmem_data_copy(struct flexmem_allocation *to,
+		      struct flexmem_allocation *from,
+		      struct flexmem_copy *copy);
+
+#endif /* _FLEXMEM_DATA_H */

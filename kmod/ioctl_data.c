@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The commands about the bytes of allocations: MAP, READ, WRITE and COPY. See
+ * ioctl.c.
+ */
+
+#include <linux/err.h>
+#include <linux/errno.h>
+#include <linux/flexmem.h>
+
+#include "data.h"
+#include "device.h"
+#include "ioctl.h"
+#include "mapping.h"
+
+/**
+ * flexmem_cmd_map - MAP
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_map(struct flexmem_call *call)
+{
+	struct flexmem_allocation *allocation;
+	struct flexmem_map *cmd = call->cmd;
+	int rc;
+
+	if (cmd->flags || cmd->__reserved ||
+	    !call->fdev->table.function.ops.page)
+		return -EOPNOTSUPP;
+	allocation = flexmem_client_get(call->client, cmd->handle);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	rc = flexmem_mapping_describe(allocation, cmd);
+	return rc ?: flexmem_reply(call, sizeof(*cmd));
+}
+
+static int do_rw(struct flexmem_call *call, bool write)
+{
+	struct flexmem_allocation *allocation;
+	struct flexmem_rw *cmd = call->cmd;
+
+	if (!call->fdev->table.function.ops.read)
+		return -EOPNOTSUPP;
+	allocation = flexmem_client_get(call->client, cmd->handle);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	return flexmem_data_rw(allocation, cmd, write);
+}
+
+static int rw(struct flexmem_call *call, bool write)
+{
+	struct flexmem_rw *cmd = call->cmd;
+	int rc, reply_rc;
+
+	if (cmd->flags || cmd->__reserved)
+		return -EOPNOTSUPP;
+	cmd->out_done = 0;
+	rc = do_rw(call, write);
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
+	return rc ?: reply_rc;
+}
+
+/**
+ * flexmem_cmd_read - READ
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_read(struct flexmem_call *call)
+{
+	return rw(call, false);
+}
+
+/**
+ * flexmem_cmd_write - WRITE
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_write(struct flexmem_call *call)
+{
+	return rw(call, true);
+}
+
+static int do_copy(struct flexmem_call *call)
+{
+	struct flexmem_allocation *to, *from;
+	struct flexmem_copy *cmd = call->cmd;
+
+	if (!call->fdev->table.function.ops.copy)
+		return -EOPNOTSUPP;
+	to = flexmem_client_get(call->client, cmd->to);
+	if (IS_ERR(to))
+		return PTR_ERR(to);
+	from = flexmem_client_get(call->client, cmd->from);
+	if (IS_ERR(from)) {
+		flexmem_allocation_put(to);
+		return PTR_ERR(from);
+	}
+	return flexmem_data_copy(to, from, cmd);
+}
+
+/**
+ * flexmem_cmd_copy - COPY
+ * @call: command under way
+ *
+ * Return: 0 or a negative errno, as the ABI header lists them.
+ */
+int flexmem_cmd_copy(struct flexmem_call *call)
+{
+	struct flexmem_copy *cmd = call->cmd;
+	int rc, reply_rc;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	cmd->out_done = 0;
+	rc = do_copy(call);
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
+	return rc ?: reply_rc;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* CPU mappings of allocations. */
+#ifndef _FLEXMEM_MAPPING_H
+#define _FLEXMEM_MAPPING_H
+
+#include <linux/flexmem.h>
+
+struct flexmem_allocation;
+struct flexmem_chunk;
+struct vm_area_struct;
+
+int flexmem_mapping_describe(struct flexmem_allocation *allocation,
+			     struct flexmem_map *map);
+int flexmem_mapping_mmap(struct flexmem_chunk *chunk,
+			 struct vm_area_struct *vma);
+
+#endif /* _FLEXMEM_MAPPING_H */
