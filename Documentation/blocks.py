@@ -19,8 +19,8 @@ TOP = os.path.dirname(DOCS)
 # A line that begins like this makes a literal block one of commands.
 COMMAND = re.compile(r'(?:[#$] )?(?:[A-Z_]+=\S* )*(?:sudo|make|tests/|build/|cc |cd |cat |echo |openssl|mkdir|gzip|'
                      r'flexmem (?:[a-z]+ |-|[a-z]+$)|unshare )')
-DRIVER = 'flexmem.ko order=fill_first; flexmem_sim.ko slots=8'
-SPREADS = 'flexmem.ko; flexmem_sim.ko'
+DRIVER = 'flexmem.ko; flexmem_sim.ko slots=8'
+SPREADS = 'flexmem.ko order=load_balance; flexmem_sim.ko'
 NONE = ''
 
 # (page, first words): where the block runs. A string: what is loaded before, in the machine;

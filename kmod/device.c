@@ -64,7 +64,8 @@ static void log_registration(struct flexmem_dev *fdev)
  * @parent: the function's device
  * @desc: what it is and what it can do; copied, except for its operations
  *
- * Takes the settings from the module parameters, resets the function, acquires
+ * Takes the settings from the module parameters, or from @desc where they are
+ * auto, resets the function, acquires
  * the regions if the settings say so, and creates the node /dev/flexmemN.
  *
  * Context: may sleep; calls the operations.
@@ -83,7 +84,7 @@ flexmem_device_register(struct device *parent,
 	fdev = kzalloc(sizeof(*fdev), GFP_KERNEL);
 	if (!fdev)
 		return ERR_PTR(-ENOMEM);
-	flexmem_settings_get(&settings);
+	flexmem_settings_get(&settings, desc);
 	rc = flexmem_table_init(&fdev->table, parent, desc, &settings);
 	if (rc)
 		goto free_device;

@@ -7,8 +7,10 @@
 #include <linux/align.h>
 #include <linux/device.h>
 #include <linux/limits.h>
+#include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/string.h>
 
 #include "compat.h"
 #include "domain.h"
@@ -21,15 +23,18 @@
  * @function: the function; must outlive the domain
  * @settings: the sizes of its regions
  *
+ * Memory that is too small for each of the sizes becomes one region.
+ *
  * Context: may sleep; asks the firmware for the capacity.
- * Return: 0, -EINVAL if a size does not suit the device (with a message), or an
- * error of the firmware.
+ * Return: 0, -EINVAL if a size does not suit the device, or there is not enough
+ * memory for any region (with a message), or an error of the firmware.
  */
 int flexmem_domain_init(struct flexmem_domain *domain,
 			struct flexmem_function *function,
 			const struct flexmem_settings *settings)
 {
 	unsigned int i;
+	int rc;
 
 	*domain = (struct flexmem_domain) {
 		.function = function,
@@ -45,7 +50,19 @@ int flexmem_domain_init(struct flexmem_domain *domain,
 			return -EINVAL;
 		}
 	}
-	return flexmem_domain_refresh(domain);
+	rc = flexmem_domain_refresh(domain);
+	if (rc || flexmem_domain_largest(domain))
+		return rc;
+
+	memset(domain->sizes, 0, sizeof(domain->sizes));
+	domain->nr_sizes = 1;
+	domain->sizes[0] = round_down(domain->capacity, domain->granule);
+	if (!domain->sizes[0]) {
+		dev_err(function->dev, "capacity %llu: less than the device's granule %llu, so no region fits\n",
+			domain->capacity, domain->granule);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 /**

@@ -60,6 +60,19 @@ static bool are_valid_vm_bounds(const struct flexmem_device_desc *desc)
 	       IS_ALIGNED(desc->vm_start | desc->vm_end, desc->vm_page);
 }
 
+static bool are_valid_sizes(const struct flexmem_device_desc *desc)
+{
+	unsigned int i;
+
+	if (desc->nr_sizes > FLEXMEM_MAX_FALLBACK_SIZES)
+		return false;
+	for (i = 0; i < desc->nr_sizes; i++)
+		if (!desc->sizes[i] ||
+		    !IS_ALIGNED(desc->sizes[i], desc->granule))
+			return false;
+	return true;
+}
+
 /* The faulty part of a description, or NULL. */
 static const char *find_fault(const struct flexmem_device_desc *desc)
 {
@@ -82,6 +95,10 @@ static const char *find_fault(const struct flexmem_device_desc *desc)
 		return "bounds of device-virtual spaces";
 	if (desc->caching > FLEXMEM_CACHED)
 		return "caching";
+	if (desc->order > FLEXMEM_ORDER_FILL_FIRST)
+		return "order";
+	if (!are_valid_sizes(desc))
+		return "sizes of regions";
 	if (desc->ops->page && desc->granule < PAGE_SIZE)
 		return "granule for a page operation";
 	return NULL;

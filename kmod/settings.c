@@ -16,6 +16,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <flexmem/device_ops.h>
 
 #include "block.h"
 #include "handle.h"
@@ -30,7 +31,6 @@
 
 static struct flexmem_settings param = {
 	.fit = FLEXMEM_FIT_FIRST,
-	.order = FLEXMEM_ORDER_LOAD_BALANCE,
 	.acquire = FLEXMEM_ACQUIRE_LAZY,
 	.max_regions = 12,
 	.program_slots = 0,
@@ -38,9 +38,20 @@ static struct flexmem_settings param = {
 	.lease_ms = 10 * 1000,
 	.lease_total_ms = 3600 * 1000,
 	.pf_open = FLEXMEM_PF_OPEN_ADMIN,
-	.nr_sizes = 3,
-	.sizes = { 12ULL * SZ_1G, 8ULL * SZ_1G, 4ULL * SZ_1G },
 };
+
+/* Sizes of regions if neither the administrator nor the device names any. */
+static const u64 default_sizes[] = {
+	12ULL * SZ_1G, 8ULL * SZ_1G, 4ULL * SZ_1G
+};
+
+/* The value of a parameter that leaves the choice to the device. */
+#define AUTO "auto"
+
+static const char *order_name(unsigned int order)
+{
+	return order ? flexmem_order_name(order) : AUTO;
+}
 
 static const char *acquire_name(unsigned int acquire)
 {
@@ -172,6 +183,10 @@ static int sizes_set(const char *text, const struct kernel_param *kp)
 	char *copy, *rest, *word;
 	unsigned int nr = 0;
 
+	if (sysfs_streq(text, AUTO)) {
+		param.nr_sizes = 0;
+		return 0;
+	}
 	copy = kstrdup(text, GFP_KERNEL);
 	if (!copy)
 		return -ENOMEM;
@@ -189,7 +204,7 @@ static int sizes_set(const char *text, const struct kernel_param *kp)
 	kfree(copy);
 
 	if (!nr) {
-		pr_err("%s=%s: must be 1 to %zu sizes such as 12G,8G,4G, each a multiple of 4K and at most 4P\n",
+		pr_err("%s=%s: must be auto, or 1 to %zu sizes such as 12G,8G,4G, each a multiple of 4K and at most 4P\n",
 		       kp->name, text, ARRAY_SIZE(sizes));
 		return -EINVAL;
 	}
@@ -231,9 +246,12 @@ int flexmem_settings_print_sizes(const u64 *sizes, unsigned int nr, char *text,
 
 static int sizes_get(char *buffer, const struct kernel_param *kp)
 {
-	int at = flexmem_settings_print_sizes(param.sizes, param.nr_sizes,
-					      buffer, PAGE_SIZE - 1);
+	int at;
 
+	if (!param.nr_sizes)
+		return sysfs_emit(buffer, AUTO "\n");
+	at = flexmem_settings_print_sizes(param.sizes, param.nr_sizes, buffer,
+					  PAGE_SIZE - 1);
 	return at + scnprintf(buffer + at, PAGE_SIZE - at, "\n");
 }
 
@@ -249,7 +267,7 @@ static const struct choice_param strategy_param = {
 
 static const struct choice_param order_param = {
 	.value = (unsigned int *)&param.order,
-	.name = flexmem_order_name,
+	.name = order_name,
 };
 
 static const struct choice_param acquire_param = {
@@ -293,11 +311,11 @@ static const struct range_param lease_total_ms_param = {
 module_param_cb(strategy, &choice_ops, (void *)&strategy_param, 0444);
 MODULE_PARM_DESC(strategy, "Free block to take: first_fit (default) or best_fit");
 module_param_cb(order, &choice_ops, (void *)&order_param, 0444);
-MODULE_PARM_DESC(order, "Regions to try first: load_balance (default) or fill_first");
+MODULE_PARM_DESC(order, "Regions to try first: load_balance, fill_first, or auto (default): as the device chooses, or fill_first on a VF");
 module_param_cb(acquire, &choice_ops, (void *)&acquire_param, 0444);
 MODULE_PARM_DESC(acquire, "Acquire regions on demand, lazy (default), or all at once, prealloc");
 module_param_cb(fallback_sizes, &sizes_ops, NULL, 0444);
-MODULE_PARM_DESC(fallback_sizes, "Region sizes in the order they are tried (default 12G,8G,4G)");
+MODULE_PARM_DESC(fallback_sizes, "Region sizes in the order they are tried; auto (default): the device's own, or 12G,8G,4G");
 module_param_cb(max_regions, &range_ops, (void *)&max_regions_param, 0444);
 MODULE_PARM_DESC(max_regions, "Most regions of a function, 1 to 64 (default 12)");
 module_param_cb(program_slots, &range_ops, (void *)&program_slots_param, 0444);
@@ -329,8 +347,23 @@ int flexmem_settings_validate(void)
 /**
  * flexmem_settings_get - settings for a device
  * @settings: receives a copy
+ * @desc: the device, which chooses what the administrator did not set
  */
-void flexmem_settings_get(struct flexmem_settings *settings)
+void flexmem_settings_get(struct flexmem_settings *settings,
+			  const struct flexmem_device_desc *desc)
 {
 	*settings = param;
+	if (!settings->order)
+		settings->order = desc->order ?:
+				  desc->mode == FLEXMEM_MODE_VF ?
+					FLEXMEM_ORDER_FILL_FIRST :
+					FLEXMEM_ORDER_LOAD_BALANCE;
+	if (!settings->nr_sizes) {
+		settings->nr_sizes = desc->nr_sizes;
+		memcpy(settings->sizes, desc->sizes, sizeof(desc->sizes));
+	}
+	if (!settings->nr_sizes) {
+		settings->nr_sizes = ARRAY_SIZE(default_sizes);
+		memcpy(settings->sizes, default_sizes, sizeof(default_sizes));
+	}
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The administrator's settings. Each device takes a copy when it registers. */
+/*
+ * The administrator's settings. Each device takes a copy when it registers, and
+ * its own choice where the administrator made none.
+ */
 #ifndef _FLEXMEM_SETTINGS_H
 #define _FLEXMEM_SETTINGS_H
 
 #include <linux/types.h>
 #include <linux/flexmem.h>
+
+struct flexmem_device_desc;
 
 /**
  * enum flexmem_pf_open - permission to open the node of a PF
@@ -20,7 +25,7 @@ enum flexmem_pf_open {
 /**
  * struct flexmem_settings - how a device is managed
  * @fit: block strategy
- * @order: region order
+ * @order: region order; 0: not set
  * @acquire: when regions are acquired
  * @max_regions: cap on regions, 1 to FLEXMEM_MAX_SLOTS
  * @program_slots: number of these set aside for programs
@@ -29,7 +34,7 @@ enum flexmem_pf_open {
  * @lease_total_ms: how long a lease can be renewed after it was first taken; 0:
  *	without limit
  * @pf_open: permission to open it if it is a PF
- * @nr_sizes: number of @sizes in use, at least 1
+ * @nr_sizes: number of @sizes in use; 0: not set
  * @sizes: region sizes in the order they are tried, in bytes
  */
 struct flexmem_settings {
@@ -49,6 +54,7 @@ struct flexmem_settings {
 int flexmem_settings_validate(void);
 int flexmem_settings_print_sizes(const u64 *sizes, unsigned int nr, char *text,
 				 size_t room);
-void flexmem_settings_get(struct flexmem_settings *settings);
+void flexmem_settings_get(struct flexmem_settings *settings,
+			  const struct flexmem_device_desc *desc);
 
 #endif /* _FLEXMEM_SETTINGS_H */

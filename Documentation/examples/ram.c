@@ -186,6 +186,8 @@ static int __init ram_init(void)
 		.slots = RAM_SLOTS,
 		.granule = SZ_1M,
 		.caching = FLEXMEM_CACHED,
+		.nr_sizes = 1,
+		.sizes = { SZ_16M },
 		.ops = &ram_ops,
 	};
 

@@ -754,6 +754,10 @@ BAD_DESC(no_capacity, ops->capacity = NULL)
 BAD_DESC(no_slot_set, ops->slot_set = NULL)
 BAD_DESC(no_slot_clear, ops->slot_clear = NULL)
 BAD_DESC(unknown_caching, desc->caching = FLEXMEM_CACHED + 1)
+BAD_DESC(unknown_order, desc->order = FLEXMEM_ORDER_FILL_FIRST + 1)
+BAD_DESC(many_sizes, desc->nr_sizes = FLEXMEM_MAX_FALLBACK_SIZES + 1)
+BAD_DESC(no_size, desc->nr_sizes = 1)
+BAD_DESC(odd_size, desc->nr_sizes = 1; desc->sizes[0] = SZ_2M + SZ_4K)
 BAD_DESC(read_alone, ops->write = NULL)
 BAD_DESC(write_alone, ops->read = NULL)
 BAD_DESC(vm_map_alone, ops->vm_unmap = NULL)
@@ -793,6 +797,10 @@ static const struct bad_desc bad_descs[] = {
 	BAD(no_slot_set),
 	BAD(no_slot_clear),
 	BAD(unknown_caching),
+	BAD(unknown_order),
+	BAD(many_sizes),
+	BAD(no_size),
+	BAD(odd_size),
 	BAD(read_alone),
 	BAD(write_alone),
 	BAD(vm_map_alone),

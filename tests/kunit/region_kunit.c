@@ -206,8 +206,9 @@ static void memory_that_goes_back_may_be_asked_for(struct kunit *test)
 
 static void exhausted_table_asks_no_more(struct kunit *test)
 {
-	struct ctx *ctx = make(test, 8, 3 * GIB);
+	struct ctx *ctx = make(test, 8, 4 * GIB);
 
+	ctx->fake->capacity = 3 * GIB;
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOSPC);
 	fake_device_forget(ctx->fake);
 	ctx->fake->capacity = PLENTY;
@@ -568,17 +569,18 @@ static void programs_begin_with_the_last_size(struct kunit *test)
 
 static void new_capacity_reopens(struct kunit *test)
 {
-	struct ctx *ctx = make(test, 8, 3 * GIB);
+	struct ctx *ctx = make(test, 8, 4 * GIB);
 
 	acquire(ctx, 0);
+	acquire(ctx, 0);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
-	ctx->fake->capacity = 8 * GIB;
+	ctx->fake->capacity = 12 * GIB;
 	fake_device_forget(ctx->fake);
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
 	expect_open(test, ctx);
 	acquire(ctx, 0);
 	expect_log(test, ctx,
-		   "capacity, acquire 12G ENOSPC, acquire 8G, set 0");
+		   "capacity, acquire 12G ENOSPC, acquire 8G, set 1");
 }
 
 static void new_capacity_gives_no_slots(struct kunit *test)
@@ -599,13 +601,14 @@ static void new_capacity_gives_no_slots(struct kunit *test)
 
 static void unknown_new_capacity_changes_nothing(struct kunit *test)
 {
-	struct ctx *ctx = make(test, 8, 3 * GIB);
+	struct ctx *ctx = make(test, 8, 4 * GIB);
 
+	acquire(ctx, 0);
 	acquire(ctx, 0);
 	ctx->fake->capacity = 8 * GIB;
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
-	KUNIT_EXPECT_EQ(test, ctx->table->domain.capacity, 3 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain.capacity, 4 * GIB);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 
@@ -754,8 +757,9 @@ static void prealloc_sees_to_programs_first(struct kunit *test)
 
 static void prealloc_of_nothing_succeeds(struct kunit *test)
 {
-	struct ctx *ctx = make(test, 8, 3 * GIB);
+	struct ctx *ctx = make(test, 8, 4 * GIB);
 
+	ctx->fake->capacity = 3 * GIB;
 	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), 0);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);

@@ -26,21 +26,38 @@ static int bare_quiesce(void *priv)
 	return 0;
 }
 
+static u64 bare_bytes = SZ_1G;
+
 static int bare_capacity(void *priv, u64 *capacity)
 {
-	*capacity = 0;
+	*capacity = bare_bytes;
 	return 0;
+}
+
+/* Registers the device, and opens it as the first file while @use runs. */
+static void with_device(struct run *r, const struct flexmem_device_desc *desc,
+			void (*use)(struct run *r, struct flexmem_dev *fdev))
+{
+	struct file *file, *other = r->file[0];
+	struct flexmem_dev *fdev;
+
+	fdev = flexmem_device_register(&world.parent[0], desc);
+	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
+		return;
+	file = native_open(MINOR(fdev->dev.devt), O_RDWR);
+	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0)) {
+		r->file[0] = file;
+		use(r, fdev);
+		native_close(file);
+		r->file[0] = other;
+	}
+	flexmem_device_unregister(fdev);
 }
 
 static void ask_bare(struct run *r, struct flexmem_dev *fdev)
 {
-	struct file *file = native_open(MINOR(fdev->dev.devt), O_RDWR);
 	struct flexmem_info info = CMD(info);
-	struct file *other = r->file[0];
 
-	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
-		return;
-	r->file[0] = file;
 	CALL(r, INFO, &info);
 	must(r, !(info.out_capabilities & (FLEXMEM_CAP_MAP | FLEXMEM_CAP_RW |
 					   FLEXMEM_CAP_SCRUB |
@@ -53,8 +70,6 @@ static void ask_bare(struct run *r, struct flexmem_dev *fdev)
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1,
 			     .flags = FLEXMEM_ALLOC_MAPPABLE), EOPNOTSUPP);
 	run_good(r, "reset", flexmem_device_reset(fdev), EOPNOTSUPP);
-	native_close(file);
-	r->file[0] = other;
 }
 
 static void check_node(struct run *r, struct flexmem_dev *fdev,
@@ -71,6 +86,13 @@ static void check_node(struct run *r, struct flexmem_dev *fdev,
 	fdev->dev.class->devnode(&fdev->dev, NULL);
 	shown->show(&fdev->dev, shown, buffer);
 	must(r, !strcmp(buffer, text), "mode in sysfs");
+}
+
+static void use_bare(struct run *r, struct flexmem_dev *fdev)
+{
+	check_node(r, fdev, 0600, "pf\n");
+	check_node(r, world_function(1)->fdev, 0660, "vf\n");
+	ask_bare(r, fdev);
 }
 
 static const struct flexmem_device_ops bare_ops = {
@@ -95,13 +117,90 @@ static void run_bare(struct run *r)
 	wrong.granule = 3;
 	fdev = flexmem_device_register(&world.parent[0], &wrong);
 	run_good(r, "register", PTR_ERR_OR_ZERO(fdev), EINVAL);
-	fdev = flexmem_device_register(&world.parent[0], &bare);
-	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
-		return;
-	check_node(r, fdev, 0600, "pf\n");
-	check_node(r, world_function(1)->fdev, 0660, "vf\n");
-	ask_bare(r, fdev);
-	flexmem_device_unregister(fdev);
+	with_device(r, &bare, use_bare);
+}
+
+static int bare_slot_set(void *priv, unsigned int slot,
+			 const struct flexmem_memory *mem)
+{
+	return -EIO;
+}
+
+static int bare_slot_clear(void *priv, unsigned int slot)
+{
+	return -EIO;
+}
+
+static struct flexmem_info chosen;
+
+static void ask_chosen(struct run *r, struct flexmem_dev *fdev)
+{
+	chosen = CMD(info);
+	CALL(r, INFO, &chosen);
+}
+
+static void expect_chosen(struct run *r, const struct flexmem_device_desc *desc,
+			  enum flexmem_order order, unsigned int nr_sizes,
+			  u64 first, const char *what)
+{
+	with_device(r, desc, ask_chosen);
+	must(r, chosen.out_order == order &&
+		chosen.out_nr_fallback_sizes == nr_sizes &&
+		chosen.out_fallback_sizes[0] == first &&
+		!chosen.out_fallback_sizes[nr_sizes], what);
+}
+
+static void choose(struct run *r)
+{
+	const struct flexmem_device_ops vf_ops = {
+		.acquire = bare_acquire,
+		.release = bare_release,
+		.slot_set = bare_slot_set,
+		.slot_clear = bare_slot_clear,
+		.quiesce = bare_quiesce,
+		.capacity = bare_capacity,
+	};
+	const enum flexmem_order fill = FLEXMEM_ORDER_FILL_FIRST;
+	const enum flexmem_order balance = FLEXMEM_ORDER_LOAD_BALANCE;
+	struct flexmem_device_desc pf = bare, vf = bare;
+
+	vf.ops = &vf_ops;
+	vf.mode = FLEXMEM_MODE_VF;
+	vf.slots = 2;
+	bare_bytes = 12ull * SZ_1G;
+	native_param_set("order", "auto");
+	native_param_set("fallback_sizes", "auto");
+	expect_chosen(r, &pf, balance, 3, 12ull * SZ_1G, "default of a PF");
+	expect_chosen(r, &vf, fill, 3, 12ull * SZ_1G, "default of a VF");
+	pf.order = fill;
+	vf.order = balance;
+	vf.nr_sizes = 2;
+	vf.sizes[0] = SZ_2M;
+	vf.sizes[1] = SZ_1M;
+	expect_chosen(r, &pf, fill, 3, 12ull * SZ_1G, "order of a driver");
+	expect_chosen(r, &vf, balance, 2, SZ_2M, "sizes of a driver");
+	native_param_set("order", "fill_first");
+	native_param_set("fallback_sizes", "1G");
+	expect_chosen(r, &vf, fill, 1, SZ_1G, "the administrator's choice");
+	bare_bytes = SZ_1M + SZ_4K + 1;
+	expect_chosen(r, &vf, fill, 1, SZ_1M + SZ_4K, "one small region");
+	bare_bytes = SZ_4K - 1;
+	run_good(r, "register a device without room",
+		 PTR_ERR_OR_ZERO(flexmem_device_register(&world.parent[0],
+							 &vf)), EINVAL);
+	bare_bytes = SZ_1G;
+}
+
+/* Order and sizes: the administrator's, else the driver's, else the default. */
+static void run_choices(struct run *r)
+{
+	char order[PAGE_SIZE], sizes[PAGE_SIZE];
+
+	native_param_get("order", order);
+	native_param_get("fallback_sizes", sizes);
+	choose(r);
+	native_param_set("order", order);
+	native_param_set("fallback_sizes", sizes);
 }
 
 static int short_acquire(void *priv, u64 size, struct flexmem_memory *mem)
@@ -145,7 +244,7 @@ static const struct flexmem_device_ops short_ops = {
 /*
  * Each allocation of a READ fails in turn. READ can do without its large buffer only.
  */
-static void read_short(struct run *r)
+static void read_short(struct run *r, struct flexmem_dev *fdev)
 {
 	struct flexmem_rw cmd = CMD(rw, .length = sizeof(bytes),
 				      .data = (uintptr_t)bytes);
@@ -178,22 +277,9 @@ static void read_short(struct run *r)
 static void run_short(struct run *r)
 {
 	struct flexmem_device_desc desc = bare;
-	struct file *other = r->file[0];
-	struct flexmem_dev *fdev;
-	struct file *file;
 
 	desc.ops = &short_ops;
-	fdev = flexmem_device_register(&world.parent[0], &desc);
-	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
-		return;
-	file = native_open(MINOR(fdev->dev.devt), O_RDWR);
-	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0)) {
-		r->file[0] = file;
-		read_short(r);
-		native_close(file);
-		r->file[0] = other;
-	}
-	flexmem_device_unregister(fdev);
+	with_device(r, &desc, read_short);
 }
 
 /*
@@ -222,31 +308,27 @@ static void use_failed(struct run *r, struct flexmem_dev *fdev, bool asleep)
 	run_good(r, "reset", flexmem_device_reset(fdev), 0);
 }
 
+static void leave_in_use(struct run *r, struct flexmem_dev *fdev)
+{
+	alloc(r, 0, sizeof(bytes), 0);
+	r->nr[0]--;
+	native_messages("the driver of the PF clears them");
+}
+
+static void leave_failed(struct run *r, struct flexmem_dev *fdev)
+{
+	leave_in_use(r, fdev);
+	flexmem_device_failed(fdev);
+}
+
 /* How often flexmem logs at removal that the device must clear memory. */
 static unsigned int leave_bytes(struct run *r, bool clears, bool failed)
 {
 	struct flexmem_device_desc desc = bare;
-	struct file *other = r->file[0];
-	struct flexmem_dev *fdev;
-	struct file *file;
 
 	desc.ops = &short_ops;
 	desc.clears = clears;
-	fdev = flexmem_device_register(&world.parent[0], &desc);
-	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
-		return 0;
-	file = native_open(MINOR(fdev->dev.devt), O_RDWR);
-	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0)) {
-		r->file[0] = file;
-		alloc(r, 0, sizeof(bytes), 0);
-		r->nr[0]--;
-		native_close(file);
-		r->file[0] = other;
-	}
-	if (failed)
-		flexmem_device_failed(fdev);
-	native_messages("the driver of the PF clears them");
-	flexmem_device_unregister(fdev);
+	with_device(r, &desc, failed ? leave_failed : leave_in_use);
 	return native_messages(NULL);
 }
 
@@ -257,29 +339,21 @@ static void run_unbind(struct run *r)
 	must(r, !leave_bytes(r, true, false), "said of a device that clears");
 }
 
+static void use_twice_failed(struct run *r, struct flexmem_dev *fdev)
+{
+	use_failed(r, fdev, false);
+	use_failed(r, fdev, true);
+	read_short(r, fdev);
+}
+
 static void run_failed(struct run *r)
 {
 	struct flexmem_device_desc desc = bare;
 	struct flexmem_device_ops ops = short_ops;
-	struct file *other = r->file[0];
-	struct flexmem_dev *fdev;
-	struct file *file;
 
 	ops.reset = bare_quiesce;
 	desc.ops = &ops;
-	fdev = flexmem_device_register(&world.parent[0], &desc);
-	if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
-		return;
-	file = native_open(MINOR(fdev->dev.devt), O_RDWR);
-	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0)) {
-		r->file[0] = file;
-		use_failed(r, fdev, false);
-		use_failed(r, fdev, true);
-		read_short(r);
-		native_close(file);
-		r->file[0] = other;
-	}
-	flexmem_device_unregister(fdev);
+	with_device(r, &desc, use_twice_failed);
 }
 
 /* A failed registration leaves nothing behind at its number. */
@@ -350,6 +424,7 @@ static void run_many(struct run *r)
 
 const struct sequence bare_corners[] = {
 	{ "bare device", prepare, run_bare },
+	{ "order and sizes of a device", prepare, run_choices },
 	{ "device that answers short", prepare, run_short },
 	{ "device that has failed", prepare, run_failed },
 	{ "bytes that stay when a driver goes", prepare, run_unbind },

@@ -130,7 +130,7 @@ static void choose_settings(struct fuzz *f)
 	 */
 	if (f->model->mode == FLEXMEM_MODE_VF)
 		s->program_slots %= min(f->model->hw_slots, s->max_regions);
-	f->model->capacity = fuzz_take(f) * 2ULL * SZ_1M;
+	f->model->capacity = max_t(u64, fuzz_take(f), 1) * 2ULL * SZ_1M;
 	f->model->device_capacity = f->model->capacity;
 	f->model->refused_slots = (kinds & 65) == 65 ? fuzz_take(f) : 0;
 	f->bare = (kinds & 193) == 193;
@@ -171,6 +171,20 @@ static void set_params(const struct flexmem_settings *s)
 	set("pf_open", s->pf_open ? "mode" : "admin");
 }
 
+/* A device that is smaller than each of the sizes is one region. */
+static void choose_small_size(struct fuzz *f)
+{
+	struct flexmem_settings *s = &f->settings;
+	unsigned int i;
+
+	for (i = 0; i < s->nr_sizes; i++)
+		if (s->sizes[i] <= f->model->capacity)
+			return;
+	memset(s->sizes, 0, sizeof(s->sizes));
+	s->sizes[0] = f->model->capacity;
+	s->nr_sizes = 1;
+}
+
 static void start_model(struct fuzz *f)
 {
 	struct model *model = f->model;
@@ -197,6 +211,7 @@ static void begin(struct fuzz *f)
 
 	choose_settings(f);
 	set_params(&f->settings);
+	choose_small_size(f);
 	start_model(f);
 	f->fake = fake_device_create(&test, f->model->mode,
 				     f->model->hw_slots, f->model->capacity);

@@ -150,9 +150,9 @@ static const struct {
 	const char *module, *name, *by_default, *set, *read;
 } good[] = {
 	{ "flexmem", "strategy", "first_fit", "best_fit", "best_fit" },
-	{ "flexmem", "order", "load_balance", "fill_first", "fill_first" },
+	{ "flexmem", "order", "auto", "fill_first", "fill_first" },
 	{ "flexmem", "acquire", "lazy", "prealloc", "prealloc" },
-	{ "flexmem", "fallback_sizes", "12G,8G,4G", "6G,512M,2097152K",
+	{ "flexmem", "fallback_sizes", "auto", "6G,512M,2097152K",
 	  "6G,512M,2G" },
 	{ "flexmem", "max_regions", "12", "7", "7" },
 	{ "flexmem", "program_slots", "0", "2", "2" },
@@ -188,7 +188,7 @@ TEST_F(params, defaults_are_the_documented_ones)
 	EXPECT_EQ(64 * GiB, info.out_capacity);
 	EXPECT_EQ(12 * GiB, info.out_max_region);
 	EXPECT_EQ(FLEXMEM_FIT_FIRST, info.out_fit);
-	EXPECT_EQ(FLEXMEM_ORDER_LOAD_BALANCE, info.out_order);
+	EXPECT_EQ(FLEXMEM_ORDER_FILL_FIRST, info.out_order);
 	EXPECT_EQ(FLEXMEM_ACQUIRE_LAZY, info.out_acquire);
 	EXPECT_NE(0, fm_take(fd, GiB));
 	close(fd);

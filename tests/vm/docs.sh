@@ -73,7 +73,7 @@ unload() {
 	done
 }
 unload
-insmod "$FLEXMEM_KO/flexmem.ko" order=fill_first
+insmod "$FLEXMEM_KO/flexmem.ko"
 insmod "$FLEXMEM_KO/flexmem_sim.ko" slots=8
 udevadm settle
 (($#)) || tap 'what make demo shows' tests/vm/demo.sh

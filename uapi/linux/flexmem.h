@@ -159,8 +159,8 @@ enum flexmem_fit {
  * Regions with equally many free bytes are tried in the order of their slots.
  */
 enum flexmem_order {
-	FLEXMEM_ORDER_LOAD_BALANCE = 0,
-	FLEXMEM_ORDER_FILL_FIRST = 1,
+	FLEXMEM_ORDER_LOAD_BALANCE = 1,
+	FLEXMEM_ORDER_FILL_FIRST = 2,
 };
 
 /**

@@ -86,8 +86,8 @@ enum flexmem_strategy {
 
 /** enum flexmem_region_order - in which order regions are tried */
 enum flexmem_region_order {
-	FLEXMEM_LOAD_BALANCE = 0,
-	FLEXMEM_FILL_FIRST = 1,
+	FLEXMEM_LOAD_BALANCE = 1,
+	FLEXMEM_FILL_FIRST = 2,
 };
 
 /** enum flexmem_acquisition - when regions are taken from the device */

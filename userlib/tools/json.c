@@ -156,7 +156,8 @@ const char *strategy_name(uint32_t strategy)
 
 const char *order_name(uint32_t order)
 {
-	return order < COUNT(orders) ? orders[order] : "unknown";
+	return order < COUNT(orders) && orders[order] ? orders[order] :
+							"unknown";
 }
 
 const char *acquisition_name(uint32_t acquisition)
@@ -168,7 +169,7 @@ const char *acquisition_name(uint32_t acquisition)
 static bool is_among(const char *name, const char *const *names, size_t count)
 {
 	while (count--)
-		if (!strcmp(name, names[count]))
+		if (names[count] && !strcmp(name, names[count]))
 			return true;
 	return false;
 }

@@ -311,8 +311,17 @@ enum flexmem_caching {
  * @caching: how the CPU reaches all mappings of its memory
  * @clears: the device, or the driver of the PF, clears memory before another
  *	function gets it
+ * @order: in which order its regions are tried; 0: FLEXMEM_ORDER_FILL_FIRST on
+ *	a VF and FLEXMEM_ORDER_LOAD_BALANCE on a PF
+ * @nr_sizes: number of @sizes; 0: 12 GiB, 8 GiB and 4 GiB
+ * @sizes: sizes of its regions in bytes, in the order they are tried; multiples
+ *	of @granule
  * @ops: operations; must stay valid until flexmem_device_unregister() returns
  * @priv: passed to each operation
+ *
+ * The module parameters order and fallback_sizes, if the administrator sets
+ * them, take the place of @order and @sizes. A device with less memory than the
+ * smallest of the sizes is one region.
  */
 struct flexmem_device_desc {
 	const char *name;
@@ -324,6 +333,9 @@ struct flexmem_device_desc {
 	u64 vm_end;
 	enum flexmem_caching caching;
 	bool clears;
+	enum flexmem_order order;
+	unsigned int nr_sizes;
+	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
 	const struct flexmem_device_ops *ops;
 	void *priv;
 };
