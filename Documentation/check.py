@@ -17,6 +17,9 @@ import sys
 import copies
 import man3
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tests', 'native'))
+import mutants  # noqa: E402
+
 DOCS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(DOCS)
 LINUX = os.path.join(TOP, 'build', 'linux-source')
@@ -100,6 +103,8 @@ RFC = ('FlexAllocator', 'SpyreAllocator', 'MemoryRegion', 'Block', 'VirtualAddre
        'selectRegions', 'RegionStrategy', 'BlockStrategy', 'LoadBalancing', 'FillFirst', 'FirstFit', 'BestFit', 'MAX_REGIONS',
        'max_regions', 'MIN_ALLOC_BYTES', 'fallback_sizes', 'regions_locked', 'FLEX_DEVICE', 'TORCH_SPYRE_ALLOC_DEBUG',
        'instance()', 'compact()')
+# Rows whose planted bugs are noticed by other programs than their native tests: threads; accounts, which fuzz compares.
+WITHOUT_PLANTED_BUG = ('A18', 'B1', 'B2', 'D18', 'D23')
 # Programs that print TAP themselves: a test is a string of theirs.
 PROGRAMS = ('tests/torture/', 'tests/faults/', 'tests/fuzz/')
 
@@ -304,6 +309,26 @@ def proof_names_tests():
         names = [names] if path.endswith('.sh') else names.split(', ')
         problems += [f'no test "{name}" in {path}' for name in names
                      if name and not has_test(path, name)]
+    nothing(problems)
+
+
+def rows_have_planted_bugs():
+    """Of a row whose tests run natively one notices a bug that mutants.list plants: it can fail, and for that reason."""
+    found = set()
+    for project, folder in ((mutants.CORE, 'tests/kunit'), (mutants.LIBRARY, 'tests/userlib')):
+        for mutant in mutants.read_list(project, project.tests / 'mutants.list'):
+            program, *arguments = mutant.test[1]
+            if project is mutants.LIBRARY:
+                found.add((f'{folder}/{program}.c', arguments[0]))
+            elif program == 'kunit':
+                found.add((folder, arguments[0].split('.')[-1]))
+    problems = []
+    for name, cell in proof_rows().items():
+        tests = {(path, test) for path, tests in re.findall(r'``(tests/(?:kunit|userlib)/\w+\.c): ([^`]+)``', cell)
+                 for test in tests.split(', ')}
+        ours = {(os.path.dirname(path) if path.startswith('tests/kunit') else path, test) for path, test in tests}
+        if tests and name not in WITHOUT_PLANTED_BUG and not ours & found:
+            problems.append(f'{name}: no planted bug names one of its tests')
     nothing(problems)
 
 
@@ -630,6 +655,7 @@ CHECKS = (
     ('parameters of flexmem_kunit.ko, their ranges and defaults', kunit_parameters),
     ('the proof table has every statement', proof_is_complete),
     ('the proof table names tests that exist', proof_names_tests),
+    ('a planted bug shows that a named test can fail', rows_have_planted_bugs),
     ('man pages are clean', man_pages),
     ('man pages of functions, and the reference, have all that the headers describe', man_pages_of_functions),
     ('settings of the cache are the same everywhere', keys_of_the_cache),

@@ -219,6 +219,7 @@ static int mock_grow(void *user, uint64_t handle, uint64_t old_bytes,
 {
 	assert_ptr_equal(user, &mock);
 	assert_true(bytes > old_bytes);
+	__atomic_store_n(&mock.grown_from, old_bytes, __ATOMIC_RELAXED);
 	look_at_reason(failure);
 	if (counts(&mock.grows, &mock.fail_grows)) {
 		failure->limit = FLEXMEM_LIMIT_FRAGMENTATION;

@@ -38,6 +38,8 @@ struct mock {
 
 	unsigned int allocs;
 	unsigned int grows;
+	/* How long the segment that grew last was before. */
+	uint64_t grown_from;
 	unsigned int frees;
 	unsigned int shrinks;
 	unsigned int infos;

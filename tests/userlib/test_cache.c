@@ -397,6 +397,9 @@ static void shrinking(void **state)
 	give(cache, a);
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
 	assert_int_equal(released, 0);
+	take(cache, 20 * MIB, 0);
+	assert_int_equal(mock.grows, 2);
+	assert_int_equal(mock.grown_from, 4 * MIB);
 	flexmem_cache_destroy(cache);
 }
 
