@@ -292,7 +292,8 @@ def kinds_of_regions():
 @test
 def fill_fails():
     for line, message in (("fill 9", "fill handle 9: no such allocation of this open file"),
-                          ("fill 1 --by map", "fill handle 1: an argument is out of its range")):
+                          ("fill 1 --by map", "fill handle 1: it cannot be mapped: allocate it with "
+                           "--mappable, or use --by copy")):
         status, _, err = run("shell", stdin=f"alloc 1\n{line}\n")
         assert status == 1 and message in err, err
 

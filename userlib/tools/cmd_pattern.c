@@ -210,6 +210,10 @@ static enum tool_status run_command(struct tool *tool, int argc, char **argv,
 	if (status)
 		return status;
 	err = run_job(tool, handle, &job, check);
+	if (err == -EINVAL && job.way == PATTERN_MAP)
+		return tool_fail(tool, err,
+				 "%s handle %u: it cannot be mapped: allocate it with --mappable, or use --by copy",
+				 tool->command->name, handle);
 	if (err)
 		return tool_error(tool, err, NULL, "%s handle %u",
 				  tool->command->name, handle);
