@@ -113,7 +113,7 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 		if (!region->dead)
 			flexmem_charge_quarantine(accounts, region->slot,
 						  -block->size);
-		last = flexmem_region_give_back(region, block, &unused);
+		last = flexmem_region_free_block(region, block, &unused);
 	} else {
 		list_add_tail(&block->dirty_link, &region->quarantine);
 		WRITE_ONCE(region->retry_at, jiffies + RETRY_JIFFIES);

@@ -102,7 +102,7 @@ static struct flexmem_region *next_region(struct flexmem_table *table,
 					  const struct flexmem_request *request,
 					  u64 tried)
 {
-	const struct flexmem_pool *pool = &table->pool[kind];
+	const struct flexmem_slot_range *range = &table->range[kind];
 	const struct flexmem_order_ops *order = &orders[table->settings.order];
 	u64 unused, left = READ_ONCE(table->filled) & ~tried;
 	struct candidate first = {}, next;
@@ -110,7 +110,7 @@ static struct flexmem_region *next_region(struct flexmem_table *table,
 
 	for (; left; left &= left - 1) {
 		slot = __ffs64(left);
-		if (slot < pool->first || slot >= pool->end)
+		if (slot < range->first || slot >= range->end)
 			continue;
 		next.region = rcu_dereference(table->region[slot]);
 		if (!next.region)
@@ -311,8 +311,8 @@ static bool wants_new(const struct flexmem_table *table, bool may_acquire,
 void flexmem_place_figures(struct flexmem_table *table,
 			   enum flexmem_kind kind, struct flexmem_place *place)
 {
-	const struct flexmem_pool *pool =
-		&table->pool[flexmem_table_kind(table, kind)];
+	const struct flexmem_slot_range *range =
+		&table->range[flexmem_table_kind(table, kind)];
 	struct flexmem_region *region;
 	unsigned int slot;
 	u64 room, free;
@@ -326,7 +326,7 @@ void flexmem_place_figures(struct flexmem_table *table,
 		if (!region)
 			continue;
 		place->regions++;
-		if (slot < pool->first || slot >= pool->end)
+		if (slot < range->first || slot >= range->end)
 			continue;
 		room = flexmem_region_room(region, &free);
 		place->total_free += free;

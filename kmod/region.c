@@ -249,7 +249,7 @@ void flexmem_region_orphan(struct flexmem_region *region,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_region_orphan);
 
 /**
- * flexmem_region_give_back - make a block free
+ * flexmem_region_free_block - make a block free
  * @region: region
  * @block: occupied block of it
  * @unused: receives nodes; flexmem_spare_drop() frees them without the lock
@@ -258,9 +258,9 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_orphan);
  * Return: true if it was the last block of a dead region. Then the caller
  * destroys the region after it has dropped the lock.
  */
-bool flexmem_region_give_back(struct flexmem_region *region,
-			      struct flexmem_block *block,
-			      struct flexmem_spare *unused)
+bool flexmem_region_free_block(struct flexmem_region *region,
+			       struct flexmem_block *block,
+			       struct flexmem_spare *unused)
 {
 	lockdep_assert_held(&region->lock);
 	flexmem_blocks_free(&region->blocks, block, unused);
@@ -297,7 +297,7 @@ void flexmem_region_free(struct flexmem_region *region,
 	if (!region->dead)
 		flexmem_uncharge(accounts, account, region->slot, block->size,
 				 orphaned);
-	last = flexmem_region_give_back(region, block, &unused);
+	last = flexmem_region_free_block(region, block, &unused);
 	spin_unlock(&region->lock);
 
 	flexmem_pressure_freed(accounts);
@@ -339,7 +339,7 @@ void flexmem_region_shrink(struct flexmem_region *region,
 				 false);
 	}
 	/* Never the last block of the region: @block stays. */
-	flexmem_region_give_back(region, tail, &unused);
+	flexmem_region_free_block(region, tail, &unused);
 	spin_unlock(&region->lock);
 	flexmem_pressure_freed(accounts);
 	flexmem_spare_drop(&unused, NULL);

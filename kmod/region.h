@@ -145,9 +145,9 @@ void flexmem_region_shrink(struct flexmem_region *region,
 void flexmem_region_orphan(struct flexmem_region *region,
 			   struct flexmem_block *block,
 			   struct flexmem_account *account);
-bool flexmem_region_give_back(struct flexmem_region *region,
-			      struct flexmem_block *block,
-			      struct flexmem_spare *unused);
+bool flexmem_region_free_block(struct flexmem_region *region,
+			       struct flexmem_block *block,
+			       struct flexmem_spare *unused);
 void flexmem_region_free(struct flexmem_region *region,
 			 struct flexmem_block *block, enum flexmem_kind kind,
 			 struct flexmem_account *account, bool orphaned,

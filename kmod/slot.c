@@ -46,17 +46,17 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_init);
 /**
  * flexmem_slots_find - the lowest empty slot
  * @slots: segment table
- * @pool: slots to look among
+ * @range: slots to look among
  *
  * Context: under the table's acquire_lock.
  * Return: the slot, or -ENOSPC if there is none that the firmware lets us use.
  */
 int flexmem_slots_find(struct flexmem_slots *slots,
-		       const struct flexmem_pool *pool)
+		       const struct flexmem_slot_range *range)
 {
 	unsigned int slot;
 
-	for (slot = pool->first; slot < pool->end; slot++)
+	for (slot = range->first; slot < range->end; slot++)
 		if (!test_bit(slot, slots->filled) &&
 		    !test_bit(slot, slots->refused) &&
 		    flexmem_function_slot_is_known(slots->function, slot))

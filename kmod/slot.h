@@ -19,11 +19,11 @@
 #define FLEXMEM_LEASES_AT_ONCE 64
 
 /**
- * struct flexmem_pool - a range of slots for one kind of memory
+ * struct flexmem_slot_range - a range of slots for one kind of memory
  * @first: first slot
  * @end: the slot after the last
  */
-struct flexmem_pool {
+struct flexmem_slot_range {
 	unsigned int first;
 	unsigned int end;
 };
@@ -79,7 +79,7 @@ struct flexmem_slots {
 void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 			struct flexmem_function *function);
 int flexmem_slots_find(struct flexmem_slots *slots,
-		       const struct flexmem_pool *pool);
+		       const struct flexmem_slot_range *range);
 int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 		       const struct flexmem_memory *mem,
 		       const struct flexmem_segment_entry *entry);

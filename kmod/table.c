@@ -95,9 +95,9 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	flexmem_slots_init(&table->slots, nr, &table->function);
 
 	split = nr - settings->program_slots;
-	table->pool[FLEXMEM_KIND_TENSOR].end = split;
-	table->pool[FLEXMEM_KIND_PROGRAM].first = split;
-	table->pool[FLEXMEM_KIND_PROGRAM].end = nr;
+	table->range[FLEXMEM_KIND_TENSOR].end = split;
+	table->range[FLEXMEM_KIND_PROGRAM].first = split;
+	table->range[FLEXMEM_KIND_PROGRAM].end = nr;
 	flexmem_accounts_init(&table->accounts);
 	flexmem_table_update_memory(table);
 	return 0;
@@ -108,7 +108,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_init);
 static unsigned int empty_slots(const struct flexmem_table *table)
 {
 	DECLARE_BITMAP(taken, FLEXMEM_MAX_SLOTS);
-	unsigned int nr = table->pool[FLEXMEM_KIND_TENSOR].end;
+	unsigned int nr = table->range[FLEXMEM_KIND_TENSOR].end;
 
 	bitmap_or(taken, table->slots.filled, table->slots.refused, nr);
 	return nr - bitmap_weight(taken, nr);
@@ -137,10 +137,10 @@ void flexmem_table_update_memory(struct flexmem_table *table)
 static enum flexmem_reason slots_reason(const struct flexmem_table *table,
 					enum flexmem_kind kind)
 {
-	const struct flexmem_pool *pool = &table->pool[kind];
+	const struct flexmem_slot_range *range = &table->range[kind];
 
-	if (find_next_bit(table->slots.refused, pool->end, pool->first) <
-	    pool->end)
+	if (find_next_bit(table->slots.refused, range->end, range->first) <
+	    range->end)
 		return FLEXMEM_REASON_SLOTS;
 	return table->full_reason;
 }
@@ -151,27 +151,27 @@ static void update_no_slot(struct flexmem_table *table, enum flexmem_kind kind)
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
 	lockdep_assert_held(&table->acquire_lock);
-	if (flexmem_slots_find(&table->slots, &table->pool[kind]) < 0)
+	if (flexmem_slots_find(&table->slots, &table->range[kind]) < 0)
 		reason = slots_reason(table, kind);
 	WRITE_ONCE(table->domain.no_slot[kind], reason);
 }
 
 /**
- * flexmem_table_reopen_pools - allow regions to be acquired again
+ * flexmem_table_reopen - allow regions to be acquired again
  * @table: region table
  *
  * For the kinds with a slot for one.
  *
  * Context: under acquire_lock.
  */
-void flexmem_table_reopen_pools(struct flexmem_table *table)
+void flexmem_table_reopen(struct flexmem_table *table)
 {
 	enum flexmem_kind kind;
 
 	lockdep_assert_held(&table->acquire_lock);
 	bitmap_zero(table->slots.refused, FLEXMEM_MAX_SLOTS);
 	for (kind = 0; kind < FLEXMEM_NR_KINDS; kind++) {
-		if (table->pool[kind].first == table->pool[kind].end)
+		if (table->range[kind].first == table->range[kind].end)
 			continue;
 		update_no_slot(table, kind);
 	}
@@ -225,7 +225,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 		rc = flexmem_function_error(&table->function);
 		if (rc)
 			return rc;
-		slot = flexmem_slots_find(&table->slots, &table->pool[kind]);
+		slot = flexmem_slots_find(&table->slots, &table->range[kind]);
 		if (slot < 0) {
 			update_no_slot(table, kind);
 			return slot;
@@ -430,7 +430,7 @@ int flexmem_table_refresh(struct flexmem_table *table)
 	rc = flexmem_domain_refresh(&table->domain);
 	if (rc)
 		return rc;
-	flexmem_table_reopen_pools(table);
+	flexmem_table_reopen(table);
 	return 0;
 }
 

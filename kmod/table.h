@@ -33,7 +33,7 @@ struct device;
  * @full_reason: the limit that determines the number of @slots
  * @domain: memory of the function
  * @slots: the segment table
- * @pool: the slots for tensors and for programs; the latter is empty unless
+ * @range: the slots for tensors and for programs; the latter is empty unless
  *	slots are set aside
  * @region: by slot; NULL where there is none. Written under @acquire_lock, read
  *	under RCU.
@@ -70,7 +70,7 @@ struct flexmem_table {
 	enum flexmem_reason full_reason;
 	struct flexmem_domain domain;
 	struct flexmem_slots slots;
-	struct flexmem_pool pool[FLEXMEM_NR_KINDS];
+	struct flexmem_slot_range range[FLEXMEM_NR_KINDS];
 	struct flexmem_region __rcu *region[FLEXMEM_MAX_SLOTS];
 	u64 filled;
 	u64 past_allocs;
@@ -124,7 +124,7 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table);
 void flexmem_table_scrub_init(struct flexmem_table *table);
 void flexmem_table_scrub_stop(struct flexmem_table *table);
 void flexmem_table_update_memory(struct flexmem_table *table);
-void flexmem_table_reopen_pools(struct flexmem_table *table);
+void flexmem_table_reopen(struct flexmem_table *table);
 int flexmem_table_drain(struct flexmem_table *table, bool all);
 void flexmem_table_work(struct work_struct *work);
 bool flexmem_region_unpublish(struct flexmem_table *table,

@@ -38,7 +38,7 @@ int flexmem_table_drain(struct flexmem_table *table, bool all)
 	rc = flexmem_function_drain(&table->function, all);
 	/* The device got memory back, so it may grant a region again. */
 	if (table->function.nr_pieces < before)
-		flexmem_table_reopen_pools(table);
+		flexmem_table_reopen(table);
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_drain);
@@ -168,7 +168,7 @@ static int trim_slots(struct flexmem_table *table, struct trim *trim)
 		}
 	}
 	if (emptied)
-		flexmem_table_reopen_pools(table);
+		flexmem_table_reopen(table);
 	return rc;
 }
 

@@ -14,7 +14,7 @@
 
 /* Regions. */
 
-static struct model_pool *pool_of(struct model *model, bool program)
+static struct model_range *range_of(struct model *model, bool program)
 {
 	return program && model->program_slots ? &model->programs :
 						 &model->tensors;
@@ -22,13 +22,13 @@ static struct model_pool *pool_of(struct model *model, bool program)
 
 /* Why the device is not asked for a region of @min_size or more. */
 enum flexmem_reason model_exhausted(const struct model *model,
-				    const struct model_pool *pool,
+				    const struct model_range *range,
 				    u64 min_size)
 {
 	unsigned int i;
 
-	if (pool->no_slot)
-		return pool->no_slot;
+	if (range->no_slot)
+		return range->no_slot;
 	for (i = 0; i < model->nr_sizes; i++)
 		if (model->sizes[i] >= min_size &&
 		    model->sizes[i] < model->too_large)
@@ -37,11 +37,12 @@ enum flexmem_reason model_exhausted(const struct model *model,
 }
 
 /* The lowest slot that can be filled, or -1. */
-static int empty_slot(const struct model *model, const struct model_pool *pool)
+static int empty_slot(const struct model *model,
+		      const struct model_range *range)
 {
 	unsigned int slot;
 
-	for (slot = pool->first; slot < pool->end; slot++)
+	for (slot = range->first; slot < range->end; slot++)
 		if (!model->region[slot].there &&
 		    !model->region[slot].refused &&
 		    model_slot_is_known(model, slot))
@@ -49,30 +50,30 @@ static int empty_slot(const struct model *model, const struct model_pool *pool)
 	return -1;
 }
 
-static void lock_if_full(struct model *model, struct model_pool *pool)
+static void lock_if_full(struct model *model, struct model_range *range)
 {
 	unsigned int slot;
 
-	if (empty_slot(model, pool) >= 0)
+	if (empty_slot(model, range) >= 0)
 		return;
 	if (model->mode == FLEXMEM_MODE_VF &&
 	    model->hw_slots <= model->max_regions)
-		pool->no_slot = FLEXMEM_REASON_SLOTS;
+		range->no_slot = FLEXMEM_REASON_SLOTS;
 	else
-		pool->no_slot = FLEXMEM_REASON_MAX_REGIONS;
-	for (slot = pool->first; slot < pool->end; slot++)
+		range->no_slot = FLEXMEM_REASON_MAX_REGIONS;
+	for (slot = range->first; slot < range->end; slot++)
 		if (model->region[slot].refused)
-			pool->no_slot = FLEXMEM_REASON_SLOTS;
+			range->no_slot = FLEXMEM_REASON_SLOTS;
 }
 
 /* Puts memory in a slot: the slot, -ENOSPC if there is none, or an error. */
-static int fill_slot(struct model *model, struct model_pool *pool,
+static int fill_slot(struct model *model, struct model_range *range,
 		     unsigned int piece, u64 size)
 {
 	struct model_region *region;
 	int slot, rc;
 
-	while ((slot = empty_slot(model, pool)) >= 0) {
+	while ((slot = empty_slot(model, range)) >= 0) {
 		region = &model->region[slot];
 		rc = 0;
 		if (model->mode == FLEXMEM_MODE_VF)
@@ -99,7 +100,7 @@ static int fill_slot(struct model *model, struct model_pool *pool,
 }
 
 /* Makes a region of memory from the device: its slot or an error. */
-static int add_region(struct model *model, struct model_pool *pool,
+static int add_region(struct model *model, struct model_range *range,
 		      unsigned int piece, u64 size)
 {
 	int rc = 0, slot;
@@ -108,18 +109,18 @@ static int add_region(struct model *model, struct model_pool *pool,
 		rc = model_call(model, &model->scrub_error);
 	if (model->scrubs && !rc)
 		model->scrubbed += size;
-	slot = rc ?: fill_slot(model, pool, piece, size);
+	slot = rc ?: fill_slot(model, range, piece, size);
 	if (slot == -ENOSPC || rc)
 		model_release(model, piece);
 	if (slot >= 0 || slot == -ENOSPC)
-		lock_if_full(model, pool);
+		lock_if_full(model, range);
 	return slot;
 }
 
 /*
  * Acquires a region, for a request or for none: its slot, -ENOSPC or an error.
  */
-static int acquire(struct model *model, struct model_pool *pool,
+static int acquire(struct model *model, struct model_range *range,
 		   const struct model_request *request)
 {
 	unsigned int i;
@@ -128,12 +129,12 @@ static int acquire(struct model *model, struct model_pool *pool,
 	rc = model_drain(model, false);
 	if (model_is_no_answer(rc))
 		return rc;
-	if (pool->no_slot)
+	if (range->no_slot)
 		return -ENOSPC;
 	for (i = 0; i < model->nr_sizes; i++) {
 		u64 size = model->sizes[i];
 
-		if (pool == &model->programs)
+		if (range == &model->programs)
 			size = model->sizes[model->nr_sizes - 1 - i];
 		if ((request && size < request->size) ||
 		    size >= model->too_large)
@@ -143,7 +144,7 @@ static int acquire(struct model *model, struct model_pool *pool,
 			model->too_large = size;
 			continue;
 		}
-		return rc < 0 ? rc : add_region(model, pool, rc, size);
+		return rc < 0 ? rc : add_region(model, range, rc, size);
 	}
 	return -ENOSPC;
 }
@@ -198,7 +199,7 @@ static bool region_comes_first(const struct model *model,
 }
 
 /* Tries the regions there are, in the order of the settings. */
-static bool try_regions(struct model *model, const struct model_pool *pool,
+static bool try_regions(struct model *model, const struct model_range *range,
 			const struct model_request *request,
 			struct model_answer *answer)
 {
@@ -209,7 +210,7 @@ static bool try_regions(struct model *model, const struct model_pool *pool,
 
 	for (;;) {
 		next = -1;
-		for (slot = pool->first; slot < pool->end; slot++) {
+		for (slot = range->first; slot < range->end; slot++) {
 			if (!region[slot].there || tried[slot])
 				continue;
 			if (next < 0 ||
@@ -243,13 +244,13 @@ static bool gives_up(const struct model *model,
 }
 
 /* The same in any region that the request could have gone to. */
-static bool one_gives_up(struct model *model, const struct model_pool *pool,
+static bool one_gives_up(struct model *model, const struct model_range *range,
 			 const struct model_request *request)
 {
 	const struct model_region *region;
 	unsigned int slot;
 
-	for (slot = pool->first; slot < pool->end; slot++) {
+	for (slot = range->first; slot < range->end; slot++) {
 		region = &model->region[slot];
 		if (region->there && gives_up(model, region, request))
 			return true;
@@ -266,13 +267,13 @@ static bool one_gives_up(struct model *model, const struct model_pool *pool,
 void model_figures(struct model *model, const struct model_request *request,
 		   struct model_answer *answer)
 {
-	const struct model_pool *pool = pool_of(model, request->program);
+	const struct model_range *range = range_of(model, request->program);
 	unsigned int slot;
 
 	answer->max_region = model_max_region(model);
 	for (slot = 0; slot < model->slots; slot++)
 		answer->regions += model->region[slot].there;
-	for (slot = pool->first; slot < pool->end; slot++) {
+	for (slot = range->first; slot < range->end; slot++) {
 		if (!model->region[slot].there)
 			continue;
 		answer->total_free += model->region[slot].free;
@@ -281,11 +282,11 @@ void model_figures(struct model *model, const struct model_request *request,
 	}
 }
 
-static void explain(struct model *model, const struct model_pool *pool,
+static void explain(struct model *model, const struct model_range *range,
 		    const struct model_request *request,
 		    struct model_answer *answer)
 {
-	enum flexmem_reason no_region = model_exhausted(model, pool, 0) ?:
+	enum flexmem_reason no_region = model_exhausted(model, range, 0) ?:
 					FLEXMEM_REASON_CAPACITY;
 
 	answer->rc = -ENOMEM;
@@ -295,7 +296,7 @@ static void explain(struct model *model, const struct model_pool *pool,
 	if (request->size > answer->max_region) {
 		answer->reason = FLEXMEM_REASON_REGION_SIZE;
 	} else if (answer->total_free >= request->size) {
-		answer->reason = one_gives_up(model, pool, request) ?
+		answer->reason = one_gives_up(model, range, request) ?
 					 FLEXMEM_REASON_ALIGNMENT :
 					 FLEXMEM_REASON_FRAGMENTATION;
 		answer->region_reason = no_region;
@@ -348,10 +349,10 @@ void model_start(struct model *model)
 	memset(model->pending, 0, sizeof(model->pending));
 	model->timeouts = 0;
 	model->dead = false;
-	model->tensors = (struct model_pool) {
+	model->tensors = (struct model_range) {
 		.end = model->slots - model->program_slots,
 	};
-	model->programs = (struct model_pool) {
+	model->programs = (struct model_range) {
 		.first = model->slots - model->program_slots,
 		.end = model->slots,
 	};
@@ -377,7 +378,7 @@ int model_prealloc(struct model *model)
 }
 
 /* Acquires a region and takes what is wanted: 0, -ENOSPC or another error. */
-static int place_in_new(struct model *model, struct model_pool *pool,
+static int place_in_new(struct model *model, struct model_range *range,
 			const struct model_request *request,
 			struct model_answer *answer)
 {
@@ -392,64 +393,64 @@ static int place_in_new(struct model *model, struct model_pool *pool,
 		answer->reason = refusal;
 		return -ENOSPC;
 	}
-	slot = acquire(model, pool, request);
+	slot = acquire(model, range, request);
 	if (slot < 0)
 		return slot;
 	return try_region(model, slot, request, answer) ? 0 : -ENOSPC;
 }
 
 /* Whether asking the device could bring a region. */
-static bool may_grow(const struct model *model, const struct model_pool *pool,
+static bool may_grow(const struct model *model, const struct model_range *range,
 		     u64 size)
 {
-	return model->unsure || !model_exhausted(model, pool, size) ||
+	return model->unsure || !model_exhausted(model, range, size) ||
 	       !model_is_settled(model);
 }
 
-static int place_in_order(struct model *model, struct model_pool *pool,
+static int place_in_order(struct model *model, struct model_range *range,
 			  const struct model_request *request,
 			  struct model_answer *answer, bool acquire_first)
 {
 	int rc;
 
-	if (!acquire_first && try_regions(model, pool, request, answer))
+	if (!acquire_first && try_regions(model, range, request, answer))
 		return 0;
 	if (model->broken)
 		return -EIO;
 	answer->reason = FLEXMEM_REASON_NONE;
-	if (!may_grow(model, pool, request->size))
-		return try_regions(model, pool, request, answer) ? 0 : -ENOSPC;
+	if (!may_grow(model, range, request->size))
+		return try_regions(model, range, request, answer) ? 0 : -ENOSPC;
 	rc = model_wait(model);
 	if (rc)
 		return rc;
 	if (acquire_first)
-		rc = place_in_new(model, pool, request, answer);
+		rc = place_in_new(model, range, request, answer);
 	if ((acquire_first && !rc) ||
-	    try_regions(model, pool, request, answer))
+	    try_regions(model, range, request, answer))
 		return 0;
 	if (!acquire_first)
-		rc = place_in_new(model, pool, request, answer);
+		rc = place_in_new(model, range, request, answer);
 	return rc;
 }
 
 /* Places what nothing refuses from the start: 0, -ENOSPC or another error. */
-static int place(struct model *model, struct model_pool *pool,
+static int place(struct model *model, struct model_range *range,
 		 const struct model_request *request,
 		 struct model_answer *answer)
 {
 	bool acquire_first = model->order == FLEXMEM_ORDER_LOAD_BALANCE &&
 			     model->acquire == FLEXMEM_ACQUIRE_LAZY &&
 			     (model->unsure ||
-			      !model_exhausted(model, pool, request->size)) &&
+			      !model_exhausted(model, range, request->size)) &&
 			     !model_is_unresponsive(model);
 
-	return place_in_order(model, pool, request, answer, acquire_first);
+	return place_in_order(model, range, request, answer, acquire_first);
 }
 
 void model_alloc(struct model *model, const struct model_request *request,
 		 struct model_answer *answer)
 {
-	struct model_pool *pool = pool_of(model, request->program);
+	struct model_range *range = range_of(model, request->program);
 	int rc = -ENOSPC;
 
 	*answer = (struct model_answer) {};
@@ -458,9 +459,9 @@ void model_alloc(struct model *model, const struct model_request *request,
 	else if (model->rules)
 		answer->reason = model->rules->request(model, request);
 	if (!answer->reason)
-		rc = place(model, pool, request, answer);
+		rc = place(model, range, request, answer);
 	if (rc == -ENOSPC) {
-		explain(model, pool, request, answer);
+		explain(model, range, request, answer);
 	} else {
 		answer->reason = FLEXMEM_REASON_NONE;
 		answer->rc = rc;

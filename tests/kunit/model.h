@@ -69,12 +69,12 @@ struct model_region {
 };
 
 /**
- * struct model_pool - slots of one kind
+ * struct model_range - slots of one kind
  * @first: first
  * @end: after the last
  * @no_slot: why there is no slot for a region more, or FLEXMEM_REASON_NONE
  */
-struct model_pool {
+struct model_range {
 	unsigned int first;
 	unsigned int end;
 	enum flexmem_reason no_slot;
@@ -197,8 +197,8 @@ struct model {
 	u64 acquired[MODEL_MAX_SLOTS];
 	u64 too_large;
 	u64 stamp;
-	struct model_pool tensors;
-	struct model_pool programs;
+	struct model_range tensors;
+	struct model_range programs;
 	struct model_region region[MODEL_MAX_SLOTS];
 };
 
@@ -273,7 +273,7 @@ void model_figures(struct model *model, const struct model_request *request,
 		   struct model_answer *answer);
 u64 model_max_region(const struct model *model);
 enum flexmem_reason model_exhausted(const struct model *model,
-				    const struct model_pool *pool,
+				    const struct model_range *range,
 				    u64 min_size);
 u64 model_room(struct model *model, unsigned int slot, u64 offset);
 u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size);

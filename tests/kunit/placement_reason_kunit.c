@@ -233,7 +233,7 @@ static void reason_region_size_has_the_figures(struct kunit *test)
 		      12 * GIB);
 }
 
-static void reason_is_of_the_pool_that_is_asked(struct kunit *test)
+static void reason_is_of_the_kind_that_is_asked(struct kunit *test)
 {
 	struct ctx *ctx = make_program_slots(test, param_order(test));
 
@@ -262,7 +262,7 @@ static struct kunit_case placement_reason_cases[] = {
 	ORDER_CASE(reason_region_size_acquires_nothing),
 	ORDER_CASE(reason_region_size_goes_by_capacity),
 	ORDER_CASE(reason_region_size_has_the_figures),
-	ORDER_CASE(reason_is_of_the_pool_that_is_asked),
+	ORDER_CASE(reason_is_of_the_kind_that_is_asked),
 	{}
 };
 

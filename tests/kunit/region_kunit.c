@@ -508,7 +508,7 @@ static void refused_slots_are_the_reason(struct kunit *test)
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 }
 
-static void refused_slots_are_the_reason_in_their_pool(struct kunit *test)
+static void refused_slots_are_the_reason_of_their_kind(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
 	struct ctx *ctx;
@@ -525,7 +525,7 @@ static void refused_slots_are_the_reason_in_their_pool(struct kunit *test)
 			FLEXMEM_REASON_MAX_REGIONS);
 }
 
-static void pools_lock_apart(struct kunit *test)
+static void kinds_are_exhausted_apart(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
 	struct ctx *ctx;
@@ -808,8 +808,8 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(exhausted_at_the_last_slot),
 	KUNIT_CASE(as_many_slots_as_max_regions_are_slots),
 	KUNIT_CASE(refused_slots_are_the_reason),
-	KUNIT_CASE(refused_slots_are_the_reason_in_their_pool),
-	KUNIT_CASE(pools_lock_apart),
+	KUNIT_CASE(refused_slots_are_the_reason_of_their_kind),
+	KUNIT_CASE(kinds_are_exhausted_apart),
 	KUNIT_CASE(programs_share_when_no_slots_are_set_aside),
 	KUNIT_CASE(programs_begin_with_the_last_size),
 	KUNIT_CASE(new_capacity_reopens),

@@ -65,7 +65,7 @@ static void trim_of_nothing_leaves_the_lock(struct kunit *test)
 }
 
 /* An empty slot elsewhere does not make a used slot free. */
-static void trim_leaves_full_pools_exhausted(struct kunit *test)
+static void trim_leaves_full_kinds_exhausted(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
 	struct flexmem_region *region;
@@ -329,7 +329,7 @@ static struct kunit_case region_trim_cases[] = {
 	KUNIT_CASE(trim_reopens),
 	KUNIT_CASE(trim_lets_refused_slots_be_tried_again),
 	KUNIT_CASE(trim_of_nothing_leaves_the_lock),
-	KUNIT_CASE(trim_leaves_full_pools_exhausted),
+	KUNIT_CASE(trim_leaves_full_kinds_exhausted),
 	KUNIT_CASE(trim_is_forbidden_by_a_lease),
 	KUNIT_CASE(trim_breaks_leases_on_request),
 	KUNIT_CASE(trim_of_nothing_is_forbidden_by_a_lease_too),

@@ -15,7 +15,7 @@ struct ctx {
 	struct fake_device *fake;
 	struct flexmem_function function;
 	struct flexmem_slots slots;
-	struct flexmem_pool pool;
+	struct flexmem_slot_range range;
 	struct flexmem_memory mem[NR_SLOTS];
 };
 
@@ -37,7 +37,7 @@ static struct ctx *make_slots(struct kunit *test, enum flexmem_mode mode)
 							 &ctx->mem[i]));
 	fake_device_forget(ctx->fake);
 	flexmem_slots_init(&ctx->slots, NR_SLOTS, &ctx->function);
-	ctx->pool.end = NR_SLOTS;
+	ctx->range.end = NR_SLOTS;
 	return ctx;
 }
 
@@ -69,7 +69,7 @@ static void fill_first(struct kunit *test, unsigned int nr)
 
 static int find(struct ctx *ctx)
 {
-	return flexmem_slots_find(&ctx->slots, &ctx->pool);
+	return flexmem_slots_find(&ctx->slots, &ctx->range);
 }
 
 static unsigned int nr_filled(struct ctx *ctx)
@@ -120,12 +120,12 @@ static void finds_nothing_when_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, find(ctx), -ENOSPC);
 }
 
-static void finds_only_in_the_pool(struct kunit *test)
+static void finds_only_in_the_range(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
-	ctx->pool.first = 2;
-	ctx->pool.end = 4;
+	ctx->range.first = 2;
+	ctx->range.end = 4;
 	KUNIT_EXPECT_EQ(test, find(ctx), 2);
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 2));
 	KUNIT_EXPECT_EQ(test, find(ctx), 3);
@@ -133,11 +133,11 @@ static void finds_only_in_the_pool(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, find(ctx), -ENOSPC);
 }
 
-static void finds_nothing_in_an_empty_pool(struct kunit *test)
+static void finds_nothing_in_an_empty_range(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
-	ctx->pool.first = NR_SLOTS;
+	ctx->range.first = NR_SLOTS;
 	KUNIT_EXPECT_EQ(test, find(ctx), -ENOSPC);
 }
 
@@ -725,8 +725,8 @@ static struct kunit_case slot_cases[] = {
 	KUNIT_CASE(begins_empty),
 	KUNIT_CASE(finds_the_lowest_empty),
 	KUNIT_CASE(finds_nothing_when_full),
-	KUNIT_CASE(finds_only_in_the_pool),
-	KUNIT_CASE(finds_nothing_in_an_empty_pool),
+	KUNIT_CASE(finds_only_in_the_range),
+	KUNIT_CASE(finds_nothing_in_an_empty_range),
 	KUNIT_CASE(fill_publishes_the_entry),
 	KUNIT_CASE(reads_in_the_order_of_slots),
 	KUNIT_CASE(every_change_is_a_new_generation),
