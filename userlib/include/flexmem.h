@@ -1058,14 +1058,14 @@ FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
  * @regions: where to put the array of ``usage->regions`` regions, as
  *           flexmem_device_regions() does; NULL: not wanted
  * @region_size: sizeof(**@regions); ignored with NULL
- * @accounts: where to put the array of ``usage->accounts`` accounts: users
+ * @accounts: where to put the array of ``usage->accounts`` accounts: cgroups
  *            first, then clients, each by id; flexmem_accounts_free() frees it;
  *            NULL: not wanted
  * @account_size: sizeof(**@accounts); ignored with NULL
  *
- * The administrator sees all accounts, everyone else that of the own user and
- * of this device object. The bytes of all clients add up to ``usage->owned``,
- * and those of all users do.
+ * The administrator sees all accounts, other users those of their own cgroup and
+ * of this device object. The bytes of all clients add up to ``usage->owned``.
+ * Those of a cgroup contain the bytes of all cgroups below it.
  *
  * Return: 0; -EAGAIN: there were more of them faster than they could be listed.
  */
