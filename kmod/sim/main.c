@@ -173,7 +173,7 @@ MODULE_PARM_DESC(memory, "Device memory of the card (default 128G)");
 module_param_cb(num_vfs, &num_vfs_ops, &num_vfs, 0644);
 MODULE_PARM_DESC(num_vfs, "Virtual functions, 0 to 8 (default 1)");
 module_param_cb(vf_capacity, &bytes_ops, &vf_capacity, 0444);
-MODULE_PARM_DESC(vf_capacity, "What a VF may acquire (default 64G, or the memory if that is less)");
+MODULE_PARM_DESC(vf_capacity, "Most memory of a VF (default 64G, or all memory if that is less)");
 module_param_cb(slots, &range_ops, &slots, 0444);
 MODULE_PARM_DESC(slots, "Entries of each VF's table, 8 to 16 (default 16)");
 module_param_cb(timeout_ms, &range_ops, &timeout_ms, 0444);

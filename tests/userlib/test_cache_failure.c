@@ -4,7 +4,7 @@
 #include "internal.h"
 
 static const char no_such_text[] =
-	"no such private pool (0 is none, and what is released is gone), setting or callback, or no helper";
+	"no such private pool, setting or callback, or no helper thread is running";
 
 /* No size of at least 1 KiB, like " 1.0 MiB", is there twice. */
 static void expect_no_size_twice(const char *text)

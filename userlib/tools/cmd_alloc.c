@@ -398,7 +398,7 @@ enum tool_status cmd_free(struct tool *tool, int argc, char **argv)
 	if (option != OPTION_END)
 		return option_status(option);
 	if (optind == argc)
-		return usage_error(tool, "what is to be freed?");
+		return usage_error(tool, "at least one HANDLE or REGION:OFFSET is needed");
 	status = tool_open(tool);
 	if (status)
 		return status;

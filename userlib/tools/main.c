@@ -20,12 +20,12 @@ static const struct command commands[] = {
 	{ "stats", "", "statistics of the device and of this open file",
 	  "Show what is allocated now, and what has happened so far.",
 	  SHELL_TOO, cmd_stats },
-	{ "owners", "", "who has what",
+	{ "owners", "", "memory by owner",
 	  "Show the sums of all regions, and what each cgroup and each open file has:\n"
 	  "bytes, bytes freed that are still mapped, slots, allocations and limits,\n"
 	  "with the process that opened the file. The file of this report is left out.\n"
-	  "The administrator sees everybody, anyone else only the own cgroup and this\n"
-	  "open file.", SHELL_TOO, cmd_owners },
+	  "The administrator sees all of them, other users only their own cgroup and\n"
+	  "this open file.", SHELL_TOO, cmd_owners },
 	{ "limit", "[OPTIONS]", "limits, of anybody",
 	  "Show what this open file and its cgroup may have; or set it, which only the\n"
 	  "administrator may. A limit is a number, or 'none'.\n\n"
@@ -63,15 +63,14 @@ static const struct command commands[] = {
 	  TWO_FORMS, SHELL_ONLY, cmd_free },
 	{ "trim", "[--break-leases]", "give unused regions back to the device",
 	  "Give all regions without an allocation back to the device. Only the\n"
-	  "administrator may, and nobody while there is a lease.\n\n"
-	  "  --break-leases  end all leases first; regions with an allocation stay,\n"
-	  "                  so who had one finds what he uses",
+	  "administrator may, and not while there is a lease.\n\n"
+	  "  --break-leases  end all leases first; regions with an allocation stay",
 	  SHELL_TOO, cmd_trim },
 	{ "shell", "", "several commands on one open file",
 	  "Read commands from standard input, one a line, and carry them out on one\n"
 	  "open file: info, regions, segments, stats, owners, limit, alloc, fill,\n"
 	  "check, free, trim, help, quit.\n"
-	  "What is allocated goes back at the end. Lines that begin with '#' are\n"
+	  "All allocations are freed at the end. Lines that begin with '#' are\n"
 	  "skipped. If the input is not a terminal the exit status is that of the\n"
 	  "worst command.", SHELL_NOT, cmd_shell },
 	{ "replay", "FILE... [OPTIONS]", "drive the device with recorded traces",

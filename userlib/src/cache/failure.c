@@ -276,7 +276,7 @@ static const char *own_text(int error)
 	case -EINVAL:
 		return "not a live allocation of this cache, or another bad argument";
 	case -ENOENT:
-		return "no such private pool (0 is none, and what is released is gone), setting or callback, or no helper";
+		return "no such private pool, setting or callback, or no helper thread is running";
 	case -ECHILD:
 		return "the cache belongs to the process that this one was forked from";
 	case -EEXIST:
@@ -284,7 +284,7 @@ static const char *own_text(int error)
 	case -EAGAIN:
 		return "there is no event, or the process may have no further thread";
 	case -EDEADLK:
-		return "a callback cannot take one out";
+		return "a callback cannot remove a callback";
 	default:
 		return NULL;
 	}
