@@ -140,7 +140,8 @@ static uint64_t value(struct thread *t, const struct command *c,
 	case CHOICE:
 		return rng_below(rng, f->most + 1);
 	case ID:
-		return rng_below(rng, 3) * 1001;
+		/* 1 is the root cgroup, and the first open file. */
+		return rng_below(rng, 3);
 	case LIMIT:
 		return limit(rng);
 	default:

@@ -85,7 +85,7 @@ def ways_in():
             re.findall(r"COMMAND\(FLEXMEM_CMD_(\w+),[^)]*?(\w+)\)", (TOP / "kmod/ioctl.c").read_text())}
     return {**ways,
             "open": ({"flexmem_open", "flexmem_release"}, {"fm_open", "fm_open_as", "O_RDWR"}),
-            "mmap": ({"flexmem_mmap", "access_fault"}, {"mmap", "fm_mmap"}),
+            "mmap": ({"flexmem_mmap", "mapping_fault"}, {"mmap", "fm_mmap"}),
             "events": ({"flexmem_read", "flexmem_poll"}, {"flexmem_event", "POLLIN"}),
             "load": ({"flexmem_init", "flexmem_exit", "flexmem_device_register"}, {"fm_load", "insmod"}),
             "unbind": ({"flexmem_device_register", "flexmem_device_unregister"}, {"unbind"}),

@@ -180,7 +180,7 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 		break;
 	case FLEXMEM_IOCTL_SET_QUOTA:
 		quota->kind = FLEXMEM_OWNER_CGROUP;
-		quota->id = CAROL;
+		quota->id = fm_cgroup_id("");
 		quota->limit = FLEXMEM_NO_LIMIT;
 		break;
 	}
