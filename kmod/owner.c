@@ -363,8 +363,11 @@ void flexmem_owner_put(struct flexmem_account *account)
 	struct flexmem_accounts *accounts = account->accounts;
 	struct flexmem_account *parent;
 
-	for (; account && refcount_dec_and_lock(&account->refs, &accounts->lock);
-	     account = parent) {
+	for (; account; account = parent) {
+		if (!__cond_lock(&accounts->lock,
+				 refcount_dec_and_lock(&account->refs,
+						       &accounts->lock)))
+			return;
 		parent = account->parent;
 		WARN_ON_ONCE(account->used[FLEXMEM_RESOURCE_BYTES] ||
 			     account->used[FLEXMEM_RESOURCE_SLOTS] ||
