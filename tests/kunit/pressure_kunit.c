@@ -306,7 +306,7 @@ static void pressure_that_ended_is_no_event(struct kunit *test)
 	expect_quiet(test);
 }
 
-/* One that came back before its end could be told: there is more to free. */
+/* The level fell and rose again between two events: caches must free more. */
 static void pressure_that_returns_is_an_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

@@ -520,8 +520,8 @@ static int create_strict(const char *configuration, char *problem,
 }
 
 /*
- * A setting that is left out otherwise is an error here, and the first one is
- * told.
+ * With FLEXMEM_CACHE_STRICT a setting that would be ignored is an error. The
+ * first one is reported.
  */
 static void strict(void **state)
 {

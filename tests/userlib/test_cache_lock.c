@@ -123,10 +123,10 @@ static void sleeps_until_it_is_free(void **state)
 }
 
 /*
- * An unlock that does not see the waiter wakes none. That is what may happen
- * when the call that makes it see is denied.
+ * A waiter must get the lock also if the unlock did not see it and so did not
+ * wake it up. This can happen if the system call for the barrier is denied.
  */
-static void needs_nobody_to_wake_it(void **state)
+static void waiter_that_no_unlock_wakes(void **state)
 {
 	pthread_t thread;
 	int got = -1;
@@ -194,7 +194,7 @@ int main(void)
 		cmocka_unit_test(one_at_a_time),
 		cmocka_unit_test(where_there_is_no_membarrier),
 		cmocka_unit_test(sleeps_until_it_is_free),
-		cmocka_unit_test(needs_nobody_to_wake_it),
+		cmocka_unit_test(waiter_that_no_unlock_wakes),
 		cmocka_unit_test(denied_later),
 		cmocka_unit_test(in_a_child),
 	};

@@ -227,7 +227,7 @@ static void many_names(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* When all names are taken that is not memory which is missing, and is told so. */
+/* Without a free name the request fails, for that reason and not for memory. */
 static void all_names(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 4 * GIB };
