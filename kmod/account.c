@@ -3,11 +3,11 @@
  * Accounts: charges and limits of open files and of cgroups.
  *
  * Every allocation is charged to its open file, to the opener's cgroup and to
- * all ancestors of that, under the lock of the region it is in, so that blocks
- * and accounts are of one moment. A limit is looked at in the charge itself: it
- * holds exactly, also when many allocate at once.
+ * all ancestors of that, under the lock of its region, so that blocks and
+ * accounts agree at any moment. The charge itself checks the limits, so they
+ * hold exactly, also when many callers allocate at once.
  *
- * Accounts know owners and charges. What memory there is, the domain knows.
+ * Accounts know owners and charges. The domain knows how much memory there is.
  */
 
 #include <linux/minmax.h>
@@ -168,7 +168,10 @@ static void count_orphaned(struct flexmem_accounts *accounts,
 	accounts->owned -= size;
 }
 
-/* That may be an event: who took the region's lock tells of it without. */
+/*
+ * May cause an event, which the caller delivers after it has dropped the
+ * region's lock.
+ */
 static void gauge_move(struct flexmem_accounts *accounts)
 {
 	lockdep_assert_held(&accounts->lock);
@@ -210,9 +213,9 @@ unlock:
 EXPORT_SYMBOL_IF_KUNIT(flexmem_charge);
 
 /**
- * flexmem_uncharge - a block is given back
+ * flexmem_uncharge - a block is freed
  * @accounts: accounts of the function
- * @client: whose it was
+ * @client: account that it was charged to
  * @slot: of its region
  * @size: its bytes
  * @orphaned: flexmem_charge_orphan() was called for it
@@ -233,9 +236,9 @@ void flexmem_uncharge(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_uncharge);
 
 /**
- * flexmem_charge_pieces - what is charged is in one piece more, or one less
+ * flexmem_charge_pieces - charged bytes are in one block more, or one less
  * @accounts: accounts of the function
- * @client: whose it is
+ * @client: account that they are charged to
  * @slot: of its region, in which at least one piece stays
  * @more: 1 or -1
  *
@@ -257,7 +260,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_pieces);
 /**
  * flexmem_charge_orphan - a block was freed, but is still in use
  * @accounts: accounts of the function
- * @client: whose it is
+ * @client: account that it is charged to
  * @slot: of its region
  * @size: its bytes
  *
@@ -286,11 +289,11 @@ static void count_quarantined(struct flexmem_accounts *accounts,
 /**
  * flexmem_uncharge_quarantined - a block goes into quarantine
  * @accounts: accounts of the function
- * @client: who was charged for it
+ * @client: account that it was charged to
  * @slot: of its region
  * @size: its bytes
  *
- * In one piece: they are in use all the time.
+ * In one step under the lock, so that the bytes count as in use all the time.
  *
  * Context: under the lock of the region. O(1).
  */
@@ -369,8 +372,8 @@ static void forget_charges(struct flexmem_account *account, unsigned int slot)
  * @accounts: accounts of the function
  * @slot: of the region
  *
- * What was charged in it is charged to nobody any more, and must not be
- * uncharged. O(open files): for rare events.
+ * Drops all charges in the region; they must not be uncharged later. O(open
+ * files): for rare events.
  */
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot)

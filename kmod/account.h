@@ -43,11 +43,11 @@ struct flexmem_charges {
  *	that of the opener's cgroup, or of the cgroup's parent. NULL: the root
  * @link: client: in &flexmem_accounts.clients. Cgroup: see flexmem_quota_forget()
  * @by_id: cgroup: in &flexmem_accounts.cgroups
- * @kind: whose it is
+ * @kind: client or cgroup
  * @id: client: its number, never used twice on this function. Cgroup: its id
  * @cgroup: cgroup: itself; a reference is held
- * @uid: client: who opened the file
- * @pid: client: the process that did
+ * @uid: client: the opener of the file
+ * @pid: client: the process that opened it
  * @owner: client: the owner of its bytes, until the file is closed
  * @closed: client: the file is closed
  * @kept: cgroup: has a limit, and therefore a reference to itself

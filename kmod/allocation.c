@@ -30,8 +30,9 @@
  * @block: block of its region that has just been allocated, or by which it is
  *	extended
  *
- * What the firmware fails to scrub is quarantined; whose wait was cut short, or
- * who has not asked as the firmware may be dead, gives it back as it is.
+ * If the firmware fails to scrub the block, it goes into quarantine. A caller
+ * whose wait was cut short, or that did not ask because the firmware may be
+ * dead, frees the block as it is.
  *
  * Context: may sleep.
  * Return: 0, or an error as flexmem_scrub_block() has them: then the block is
@@ -89,7 +90,7 @@ static void give_chunks(struct flexmem_allocation *allocation,
 	}
 }
 
-/* What forbids all of them together, before one is looked for. */
+/* Checks the limits for all chunks together, before the first is placed. */
 static int check_limits(struct flexmem_table *table,
 			const struct flexmem_allocation *allocation,
 			struct flexmem_place *place)
@@ -168,9 +169,9 @@ static u64 chunk_size(const struct flexmem_shape *shape)
 	if (shape->chunks == 1)
 		return shape->size;
 	/*
-	 * What is left over by the division, fewer bytes than FLEXMEM_MAX_SLOTS
-	 * of a multiple of FLEXMEM_ALIGN, makes ALIGN() add as much and more.
-	 * That does not overflow: it is half of 64 bits at most.
+	 * The division drops fewer bytes than FLEXMEM_ALIGN for each chunk.
+	 * ALIGN() adds at least as many. The sum does not overflow, because the
+	 * quotient is at most half of 64 bits.
 	 */
 	return ALIGN(div_u64(shape->size, shape->chunks), shape->alignment);
 }
@@ -220,9 +221,9 @@ static void destroy(struct flexmem_allocation *allocation,
 }
 
 /**
- * flexmem_allocation_make - give memory out
+ * flexmem_allocation_make - allocate
  * @table: region table
- * @owner: who is charged, for a handle as well
+ * @owner: account to charge, for a handle as well
  * @shape: what is wanted
  * @stock: where objects for it may be
  * @place: receives the reason on failure

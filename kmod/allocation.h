@@ -74,14 +74,14 @@ struct flexmem_allocation {
 };
 
 /**
- * struct flexmem_shape - what an allocation is to be like
+ * struct flexmem_shape - the properties of an allocation to make
  * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
  * @alignment: of each chunk's offset; a power of two from FLEXMEM_ALIGN to
  *	FLEXMEM_MAX_ALIGNMENT
  * @flags: of enum flexmem_alloc_flags
- * @chunks: how many of them there may be, 1 to FLEXMEM_MAX_SLOTS. All are of
- *	the same size, a multiple of @alignment, but the last, which may be
- *	smaller (D10); where that takes fewer there are fewer (D22)
+ * @chunks: most chunks that it may have, 1 to FLEXMEM_MAX_SLOTS. All have the
+ *	same size, a multiple of @alignment, except the last, which may be
+ *	smaller. A small allocation has fewer chunks
  */
 struct flexmem_shape {
 	u64 size;
@@ -90,14 +90,14 @@ struct flexmem_shape {
 	unsigned int chunks;
 };
 
-/* What memory is for, as the ABI says it. */
+/* The kind of memory that flags of the ABI request. */
 static inline enum flexmem_kind flexmem_kind_of(u32 flags)
 {
 	return flags & FLEXMEM_ALLOC_PROGRAM ? FLEXMEM_KIND_PROGRAM :
 					       FLEXMEM_KIND_TENSOR;
 }
 
-/* What starts and lengths are rounded to: no page is shared if it is mapped. */
+/* Unit of starts and lengths: two mappable allocations share no page. */
 static inline u64 flexmem_granule_of(u32 flags)
 {
 	return flags & FLEXMEM_ALLOC_MAPPABLE ? PAGE_SIZE : FLEXMEM_ALIGN;

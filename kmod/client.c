@@ -3,13 +3,13 @@
  * Clients and their handles.
  *
  * The life of an allocation: it is *prepared* (it has blocks and a handle, but
- * nobody can name it yet), then *published*, which cannot fail. To be freed it is
- * *detached* (nobody can name it any more, but it keeps its handle), then
- * *released*, which gives both back, or published again. So whatever
- * can fail, the copy of the reply to user space above all, happens while nobody
- * else can see the allocation, and can be undone.
+ * look-ups do not find it), then *published*, which cannot fail. FREE
+ * *detaches* it (look-ups do not find it any more, but it keeps its handle),
+ * and then *releases* it, which frees both, or publishes it again. So each
+ * step that can fail, above all the copy of the reply to user space, comes
+ * while no other caller can see the allocation, and can be undone.
  *
- * While its size changes (resize.c) nobody else gets hold of an allocation.
+ * While the size of an allocation changes (resize.c), other callers get EBUSY.
  */
 
 #include <linux/err.h>
@@ -26,7 +26,7 @@
  * flexmem_client_init - a client without allocations
  * @client: to initialise
  * @table: region table of the function; must outlive the client
- * @uid: who opened the file
+ * @uid: the opener of the file
  * @cgroup: the opener's cgroup; NULL in a kernel without cgroups
  * @pid: the process that opened it, or NULL
  *
@@ -119,7 +119,7 @@ static bool could_come(enum flexmem_reason reason)
 }
 
 /**
- * flexmem_client_prepare - make an allocation that nobody can name yet
+ * flexmem_client_prepare - make an allocation that look-ups do not find yet
  * @client: client
  * @shape: what is wanted
  * @place: receives the address, or the reason on failure
@@ -199,7 +199,7 @@ void flexmem_client_release(struct flexmem_client *client,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_release);
 
-/* What a look-up has found, if it can be used now. */
+/* The result of a look-up: an error if the allocation cannot be used now. */
 static struct flexmem_allocation *usable(struct flexmem_allocation *allocation)
 {
 	if (!allocation)
@@ -262,7 +262,7 @@ flexmem_client_detach(struct flexmem_client *client, u32 handle)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_detach);
 
-/* The allocation whose first chunk that is, or NULL. */
+/* The allocation that begins with a chunk, or NULL. */
 static struct flexmem_allocation *starts_with(const struct flexmem_chunk *chunk)
 {
 	struct flexmem_allocation *allocation = chunk->allocation;
@@ -271,7 +271,7 @@ static struct flexmem_allocation *starts_with(const struct flexmem_chunk *chunk)
 }
 
 /**
- * flexmem_client_detach_address - likewise, by where the allocation starts
+ * flexmem_client_detach_address - flexmem_client_detach() by address
  * @client: client
  * @address: exact start
  *

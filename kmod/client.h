@@ -27,11 +27,11 @@ struct vm_area_struct;
 /**
  * struct flexmem_client - an open file
  * @table: region table of the function
- * @account: what it is charged; a reference is held
+ * @account: its account; a reference is held
  * @lease: its lease on the segment table
- * @handles: allocations by handle. Its lock protects what follows, too. What is
- *	being made or being freed has its handle already, or still, but look-ups
- *	do not find it.
+ * @handles: allocations by handle. Its lock also protects the members below. An
+ *	allocation that is being made or freed has its handle, but look-ups do
+ *	not find it
  * @by_address: chunks by serial number of the region, and offset: those in a
  *	region that was lost cannot be mistaken for others. In small trees, chosen
  *	by a hash of both, so that a chunk is found in a few steps

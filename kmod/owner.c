@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Owners: whose bytes memory holds, and who is charged for it.
+ * Owners of bytes, and the accounts that are charged.
  *
  * An owner is the opener's uid in the opener's cgroup (v2), fixed at open(): all
  * files that a user opens in one cgroup share their bytes. A strict file is an
@@ -286,7 +286,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_of_cgroup);
 /**
  * flexmem_owner_open - an account for an open file
  * @accounts: accounts of the function
- * @uid: who opens it
+ * @uid: the opener
  * @cgroup: the opener's cgroup; NULL in a kernel without cgroups
  * @pid: the opener's process; a reference is taken. NULL: not known
  *
@@ -419,7 +419,7 @@ int flexmem_owner_set_strict(struct flexmem_account *client)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_set_strict);
 
 /**
- * flexmem_owner_is_idle - will nobody take bytes again that are its own
+ * flexmem_owner_is_idle - whether an owner is unlikely to allocate again
  * @accounts: accounts of the function
  * @id: owner's number
  * @for_jiffies: for how long an owner has had no file open at least

@@ -55,7 +55,7 @@ void flexmem_owner_put(struct flexmem_account *account);
 bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 			   unsigned long for_jiffies);
 
-/* One more who may be charged on an account, by a caller that holds it. */
+/* Takes a further reference to an account, which the caller holds one to. */
 static inline struct flexmem_account *
 flexmem_owner_get(struct flexmem_account *account)
 {

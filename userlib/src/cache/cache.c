@@ -77,10 +77,13 @@ static void explain_tokens(struct flexmem_cache *cache, struct fmlib_want *want,
 				   want->size);
 }
 
-/* What was found serves nobody. */
+/* Puts back memory that was found, because no token is left for it. */
 static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 {
-	/* Its segment may go, and what all lanes have is to be said. */
+	/*
+	 * The segment may be released, and the report has the sums of all
+	 * lanes.
+	 */
 	fmlib_lock_rest(cache);
 	fmlib_put_back(cache, &want->found);
 	fmlib_use_drop(cache, want->owner);
@@ -88,7 +91,7 @@ static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 	return -ENOMEM;
 }
 
-/* give_token() if somebody may have to be told of it. */
+/* give_token(), or an explanation for the caller. */
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 		    struct fmlib_block **block)
 {
@@ -235,7 +238,7 @@ static int alloc_locked(struct flexmem_cache *cache,
 	return err;
 }
 
-/* Whether nothing of it is anybody's but the lane's. */
+/* Whether the lane's lock is enough for a hit. */
 static inline bool is_simple(const struct flexmem_cache *cache,
 			     const struct flexmem_cache_request *request,
 			     const struct fmlib_want *want)
@@ -244,7 +247,7 @@ static inline bool is_simple(const struct flexmem_cache *cache,
 	       want->size < cache->simple_limit && fmlib_lane_serves(cache);
 }
 
-/* The same if more memory is needed. */
+/* Whether it is enough for a miss. */
 static bool is_simple_miss(const struct flexmem_cache *cache,
 			   const struct flexmem_cache_request *request,
 			   const struct fmlib_want *want)
@@ -306,7 +309,7 @@ static int alloc(struct flexmem_cache *cache,
 	want.kind = fmlib_size_kind(cache, want.size);
 	if (alloc_in_lane(cache, request, &want, token, allocation))
 		return 0;
-	/* What the host lacked there it may have now. */
+	/* The second attempt may find host memory that the first one lacked. */
 	want.no_host_memory = false;
 	if (request->context) {
 		want.origin = fmlib_origin_new(cache, request->context);

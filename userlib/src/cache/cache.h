@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * What the files of the caching allocator share.
+ * Shared by the files of the caching allocator.
  *
  * Its words, which are PyTorch's where PyTorch has them:
  *

@@ -429,7 +429,9 @@ int flexmem_cache_setting(const struct flexmem_cache *cache, size_t index,
 	if (index >= FMLIB_KEYS)
 		return -ENOENT;
 	strcpy(result.key, keys[index].name);
-	/* What is locked is no constant, whatever the caller takes it for. */
+	/*
+	 * The lock is a mutable part of a cache that is const for the caller.
+	 */
 	pthread_mutex_lock((pthread_mutex_t *)&cache->lock);
 	result.source = cache->config.shown[index].source;
 	strcpy(result.value, cache->config.shown[index].value);

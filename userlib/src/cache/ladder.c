@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * What is done for an allocation that the cache has no block for, one rung
- * after the other: flexmem_cache_alloc() says which.
+ * The ladder: the attempts to get memory when the cache has no block for a
+ * request, in the order that flexmem_cache_alloc() lists.
  */
 #include "cache.h"
 
@@ -81,7 +81,7 @@ static int release_all(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	int err;
 
-	/* What a provider keeps has been logged, and the next rung tries. */
+	/* A provider that keeps memory has been logged. The next rung tries. */
 	if (!fmlib_reclaim(cache, UINT64_MAX, &err))
 		return -ENOMEM;
 	return fmlib_segment_obtain(cache, want);
@@ -267,7 +267,7 @@ int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
 		removed->removed = true;
 		while (removed->running)
 			pthread_cond_wait(&cache->callback_done, &cache->lock);
-		/* Its place may have changed meanwhile. */
+		/* Its place in the list may have changed during the wait. */
 		link = &cache->callbacks;
 		while (*link != removed)
 			link = &(*link)->next;

@@ -82,8 +82,9 @@ void fmlib_lock_raw(struct flexmem_cache *cache)
 }
 
 /*
- * Whatever is called with the lock may be a point where a thread is cancelled:
- * a log that prints, a provider that reads. It would leave the lock behind.
+ * A callback that runs with the lock can be a cancellation point: a log that
+ * prints, a provider that reads. A thread cancelled there would leave the lock
+ * behind.
  */
 void fmlib_lock(struct flexmem_cache *cache)
 {
@@ -117,10 +118,10 @@ void fmlib_lock_rest(struct flexmem_cache *cache)
 
 	if (!lane)
 		return;
-	/* What is not counted yet, while it is known where it belongs. */
+	/* Commit the open figures while their lane is known. */
 	if (cache->apart)
 		fmlib_figures_commit(cache, &lane->account);
-	/* In their order, as everybody does. */
+	/* All lanes are locked in one order, to avoid deadlocks. */
 	fmlib_lock_drop(&lane->lock);
 	cache->alone = NULL;
 	lock_lanes(cache);
@@ -137,7 +138,7 @@ static void unlock_lanes(struct flexmem_cache *cache)
 		cache->served = FMLIB_NOBODY;
 	else
 		cache->served = cache->shared ? 0 : cache->sole;
-	/* From the first unlock on, the account may be somebody else's. */
+	/* After the first unlock another thread may change the account. */
 	for (i = 0; i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);
 		if (lane)

@@ -77,7 +77,7 @@ static int prepare_maps(struct flexmem_cache *cache)
 	if (!provider->map || !provider->unmap)
 		return -EOPNOTSUPP;
 	cache->flags |= FLEXMEM_CACHE_MAPPABLE;
-	/* What is mapped is not resized. */
+	/* Mapped segments are not resized. */
 	provider->grow = NULL;
 	provider->shrink = NULL;
 	cache->pointers = fmlib_pointers_make();
@@ -112,7 +112,7 @@ static bool is_consistent(const struct flexmem_cache_profile *p)
 	if (p->small_segment % granule || p->large_segment % granule ||
 	    p->large_round % granule || p->growing_step % granule)
 		return false;
-	/* What a segment is made for must fit into it. */
+	/* The largest request of each kind must fit into its segment. */
 	return p->small_limit / granule <= p->small_segment / granule &&
 	       p->large_limit <= p->large_segment &&
 	       p->small_limit <= p->large_limit;
@@ -161,7 +161,10 @@ static void read_log(struct flexmem_cache *cache,
 	cache->log = options->log;
 	cache->log_user = options->log_user;
 	cache->log_level = options->level;
-	/* With a callback for nothing nobody would know what went wrong. */
+	/*
+	 * A callback with no valid level gets warnings, so that no error is
+	 * lost.
+	 */
 	if (cache->log_level == FLEXMEM_LOG_NONE ||
 	    cache->log_level > FLEXMEM_LOG_DEBUG)
 		cache->log_level = FLEXMEM_LOG_WARNING;
@@ -171,7 +174,7 @@ static void read_log(struct flexmem_cache *cache,
 	cache->log_level = FLEXMEM_LOG_DEBUG;
 }
 
-/* What follows from the settings together with the rest. */
+/* Derives values from the settings, the profile and the provider. */
 static void settle(struct flexmem_cache *cache)
 {
 	struct flexmem_cache_profile *profile = &cache->profile;
@@ -243,7 +246,7 @@ static int fill(struct flexmem_cache *cache,
 		err = fmlib_tokens_start(&cache->narrow, false);
 	if (!err)
 		err = fmlib_tokens_start(&cache->wide, true);
-	/* What is left out is no failure. */
+	/* Ignored settings are no failure. */
 	if (!err && !(cache->flags & FLEXMEM_CACHE_STRICT))
 		cache->problem = NULL;
 	if (err)
@@ -274,8 +277,8 @@ static int fill(struct flexmem_cache *cache,
 }
 
 /*
- * The host's memory; nothing is said to the provider any more. In a child, who
- * waits elsewhere is not there.
+ * Frees the host's memory, without calls of the provider. A child process has
+ * no other threads, so none waits for the cache there.
  */
 static void dispose(struct flexmem_cache *cache)
 {
@@ -379,7 +382,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 
 	if (!cache)
 		return;
-	/* Nobody could take up what is half destroyed. */
+	/* A thread cancelled in here would leave a half destroyed cache. */
 	state = fmlib_cancel_off();
 	own = !fmlib_cache_check(cache);
 	fmlib_helper_end(cache);

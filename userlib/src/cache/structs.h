@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* What a cache consists of: cache.h says how, and what each lock protects. */
+/*
+ * The structs of a cache. cache.h explains them, and what each lock protects.
+ */
 #ifndef FMLIB_STRUCTS_H
 #define FMLIB_STRUCTS_H
 
@@ -81,13 +83,15 @@ struct fmlib_piece {
 };
 
 /*
- * @range and @stamp are used by those that grow: @stamp is the cache's clock when
- * the end became free. @quiet, and @noted while the device is synchronized: of the
- * range's releases (borrow.c). @first and @last are used by the fixed ones. @stuck: it could not be
- * shrunk, and goes as a whole or not at all. @lost: so does that, at once, and
- * serves nobody any more: what is free in it cannot be found. @leaving: lost, or
- * in a pool that was released; it can be read without a lock, as can @address,
- * which is the last member: a segment that is gone keeps it as a spare one.
+ * @range and @stamp are for expandable segments: @stamp is the cache's clock
+ * when the end became free. @quiet, and @noted while the device is
+ * synchronized, are numbers of the range's releases (borrow.c). @first and
+ * @last are for fixed segments. @stuck: the provider could not shrink it, so
+ * only the whole segment is released. @lost: the device has lost it. It is
+ * released as a whole as soon as possible, and requests do not find free
+ * memory in it. @leaving: lost, or in a pool that was released. @leaving and
+ * @address can be read without a lock. @address is the last member, because a
+ * spare segment keeps it.
  */
 struct fmlib_segment {
 	struct fmlib_segment *previous;
@@ -221,9 +225,10 @@ enum fmlib_amount {
 #define FMLIB_ACTIVE_AMOUNTS FMLIB_SPLIT
 
 /*
- * What came in one pool, or in all, and what went; of what a lane has counted
- * apart more may have gone than came. What is waiting for events is active, but no
- * allocation any more; @active_peak is kept while there is some.
+ * Amounts that were added in one pool, or in all, and that were subtracted. A
+ * lane may have subtracted more than it has added. A block that waits for
+ * events is active, but no allocation any more. @active_peak is kept while
+ * there is such a block.
  */
 struct fmlib_flow {
 	uint64_t in[FMLIB_AMOUNTS];
@@ -238,11 +243,11 @@ struct fmlib_flow {
 #define FMLIB_FLOWS (FLEXMEM_CACHE_POOL_KINDS + 1)
 
 /*
- * What every allocation and every free changes. The cache has one, and each
- * lane has one for what was not added to that yet: of so many @operations.
- * @clock counts the allocations, and was @began when that was; those of other
- * lanes since then a lane does not know. @split_count and @split_bytes: what the
- * call under way has done to free memory.
+ * The figures that every allocation and free changes. The cache has one
+ * account. Each lane has one for its latest @operations, which are not added
+ * to the cache's yet. @clock counts allocations. It was @began after the last
+ * addition; the lane does not see allocations of other lanes since then.
+ * @split_count and @split_bytes: changes of free memory by the call under way.
  */
 struct fmlib_account {
 	uint64_t clock;
@@ -302,9 +307,12 @@ struct flexmem_cache {
 	struct fmlib_config config;
 	bool has_events;
 	bool expandable;
-	/* What is smaller has a narrow token, and is not oversize. */
+	/* Smaller blocks have a narrow token, and are not oversize. */
 	uint64_t simple_limit;
-	/* What is not larger than that is smaller, also when it is rounded. */
+	/*
+	 * Requests up to this are below @simple_limit also when they are
+	 * rounded.
+	 */
 	uint64_t hit_limit;
 	uint32_t device_index;
 	uint32_t flags;
@@ -380,11 +388,11 @@ struct flexmem_cache {
 	struct fmlib_tag *last_tag;
 
 	/*
-	 * Of @figures what @account does not have. What was in that when sums
-	 * began anew is not in the sums. With the
-	 * whole, @account is that of all lanes; else it is under @account_lock
-	 * while lanes count apart, and of the sole thread while they do not.
-	 * @figures is under the cache's lock.
+	 * @figures has the counters that @account lacks. Reports subtract
+	 * @flows_before, the flows at the last reset of the sums. With all
+	 * locks held, @account has the figures of all lanes. Otherwise it is
+	 * protected by @account_lock while lanes count apart, and used by the
+	 * sole thread while they do not. @figures is under the cache's lock.
 	 */
 	struct flexmem_cache_statistics figures;
 	pthread_mutex_t account_lock;
@@ -432,10 +440,10 @@ struct fmlib_found {
 };
 
 /*
- * What is to be allocated. @lane: of the stream. @last: this is the last
- * attempt, which may wait for others. @no_host_memory: that is why -ENOMEM
- * came, which no device memory would help. @found: what serves it, and becomes a
- * block. @owner: its use, if that is in another stream's segment. @failure: the ladder fills it.
+ * A request under way. @lane: of the stream. @no_host_memory: the host's
+ * memory is the reason of -ENOMEM, so device memory would not help. @found:
+ * the memory that becomes the block. @owner: the use of a block in another
+ * stream's segment. @failure: filled by the ladder.
  */
 struct fmlib_want {
 	uint64_t bytes;

@@ -123,7 +123,7 @@ struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
 	block += index % FMLIB_CHUNK;
 	*word = atomic_load_explicit(&block->word, memory_order_acquire);
 	*offset = value & ((UINT64_C(1) << offset_bits(wide)) - 1);
-	/* Whatever is above the offset has to be the same. */
+	/* The bits above the offset must be equal. */
 	if ((*word ^ value) >> offset_bits(wide))
 		return NULL;
 	return *word & FMLIB_LIVE ? block : NULL;
