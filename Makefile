@@ -60,6 +60,11 @@ bench-driver: ## What ALLOC and FREE cost, in instructions of an emulated machin
 	@$(MAKE) -s -C tests/bench O=$(CURDIR)/build/tests/bench pairs
 	@FLEXMEM_ACCEL=icount tests/vm/run.sh 6.12 --cpus 1 --no-load -- tests/vm/bench.sh
 
+python: ## The Python package "flexmem" (tests/setup.sh python)
+	$(USERLIB) lib
+	@$(MAKE) -s -C userlib/bindings/python O=$(CURDIR)/build/userlib/python LIB=$(CURDIR)/build/userlib all
+	@echo build/userlib/python
+
 torch: ## PyTorch's device "flexmem", in a Debian 13 below build/torch (300 MB to fetch, 8 minutes, once)
 	tests/torch/root.sh
 	@tests/torch/build.sh
@@ -67,6 +72,9 @@ torch: ## PyTorch's device "flexmem", in a Debian 13 below build/torch (300 MB t
 
 torch-check: ## Models train in flexmem's memory as on the CPU; needs no driver
 	tests/check.sh torch
+
+bench-torch: ## What the device "flexmem" costs beside the CPU, in ns and in instructions
+	tests/torch/bench.sh
 
 vm: ## A shell in a virtual machine, or CMD='...' there (KERNEL=6.1|6.12|debug FLEXMEM_PARAMS= SIM_PARAMS=)
 	@tests/vm/kernel.sh --known '$(KERNEL)'
@@ -81,7 +89,7 @@ html: ## The documentation, as build/docs/html/index.html
 clean: ## Remove what was built, but neither the kernels nor PyTorch
 	rm -rf build/userlib build/ko build/selftests build/torture build/faults build/fuzz build/tests build/docs build/check \
 		build/check-long build/selfcheck build/vm build/first build/streams build/raw build/npu build/own.trace \
-		build/torch/made
+		build/torch/made build/torch/bench build/torch-sid/made
 
 distclean: ## Remove everything generated
 	tests/torch/root.sh --remove
@@ -96,4 +104,4 @@ override FLEXMEM_PARAMS := $(value FLEXMEM_PARAMS)
 override SIM_PARAMS := $(value SIM_PARAMS)
 export CMD FLEXMEM_PARAMS SIM_PARAMS
 
-.PHONY: all modules install uninstall modules_install demo quick check check-long bench-cache bench-driver torch torch-check vm html clean distclean help
+.PHONY: all modules install uninstall modules_install demo quick check check-long bench-cache bench-driver bench-torch python torch torch-check vm html clean distclean help

@@ -49,6 +49,8 @@ BLOCKS = {
     ('install.rst', 'sudo rmmod'): f'last: {DRIVER}',
     ('library.rst', 'cc userlib'): DRIVER,
     ('pytorch.rst', 'make torch'): 'no: the suite torch is this',
+    ('python.rst', 'tests/setup.sh'): 'host',
+    ('python.rst', 'make vm'): DRIVER,
     ('simulator.rst', 'sudo modprobe'): NONE,
     ('simulator.rst', 'cd /sys/bus'): DRIVER,
     ('simulator.rst', 'cd /sys/kernel'): DRIVER,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Installs the Debian packages that a group of our commands needs and that are missing.
-# usage: tests/setup.sh [build] [vm] [debug] [docs] [check] [torch] [bench] [fuzz] [btf] [host]   (default: the first five)
+# usage: tests/setup.sh [build] [vm] [debug] [docs] [check] [python] [torch] [bench] [fuzz] [btf] [host]   (default: the first five)
 #        tests/setup.sh --refresh               the package lists
 # It names them before it installs them, and says nothing when there is nothing to do.
 set -euo pipefail
@@ -24,16 +24,18 @@ packages_of() {
 		xz-utils rsync kmod ;;
 	# other tools of `make check`; linux-source has checkpatch and kernel-doc
 	check) echo linux-source-6.12 xz-utils perl python3 libcmocka-dev git sparse shellcheck codespell cppcheck jq \
-		mandoc python3-sphinx python3-docutils openssl systemd udev ;;
+		mandoc python3-sphinx python3-docutils python3-cffi python3-numpy openssl systemd udev ;;
 	# the pages; kernel-doc is in linux-source
 	docs) echo linux-source-6.12 xz-utils perl python3 python3-sphinx python3-docutils ;;
+	# the Python package, and its examples
+	python) echo python3-cffi python3-numpy ;;
 	# a Debian 13 with PyTorch
 	torch) echo mmdebstrap mount ;;
 	# counts instructions where the processor does not; a peer
 	bench) echo valgrind libmimalloc-dev ;;
 	# what looks for inputs in the long runs
 	fuzz) echo clang libclang-rt-14-dev ;;
-	*) die "unknown group '$1' (build, vm, debug, docs, check, torch, bench, fuzz, btf, host)" ;;
+	*) die "unknown group '$1' (build, vm, debug, docs, check, python, torch, bench, fuzz, btf, host)" ;;
 	esac
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest: the cache over the driver, on a VF and on the PF, each of 2 GiB in regions of 1 GiB. Prints TAP.
+# Runs in the guest: the cache over the driver, on a VF and on the PF, each of 2 GiB in regions of 1 GiB, and the examples of the
+# Python package. Prints TAP.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/cache.sh [PROGRAM...]     (built before: make -C tests/userlib vm)
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -16,4 +17,13 @@ for device in VF PF; do
 		programs+=("$device=$BUILD/tests/userlib/vm/$program")
 	done
 done
-python3 -B "$TOP/tests/userlib/run.py" "$BUILD/tests/userlib" "${programs[@]}"
+status=0
+python3 -B "$TOP/tests/userlib/run.py" "$BUILD/tests/userlib" "${programs[@]}" || status=$?
+
+echo 'TAP version 14'
+export PYTHONPATH=$BUILD/tests/userlib/vm/python
+for example in bytes cached; do
+	tap "Python's example $example" /usr/bin/python3 -B "$TOP/userlib/bindings/python/examples/$example.py"
+done
+tap_end || status=1
+exit "$status"

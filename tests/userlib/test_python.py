@@ -1,0 +1,286 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The Python package, with the fake kernel below the library."""
+
+import ctypes
+import os
+import subprocess
+import sys
+
+from tool import BUILD, HERE, main, test, tests
+
+BINDING = os.path.join(HERE, "../../userlib/bindings/python")
+PACKAGE = os.path.join(BUILD, "python")
+sys.path.insert(0, PACKAGE)
+
+# pylint: disable=wrong-import-position
+import numpy
+from flexmem import MAPPABLE, Address, Cache, Device, Error, Failure, Info, OutOfMemory, Region, Statistics, version
+from flexmem._native import __file__ as native
+from flexmem._native import ffi, lib
+
+kernel = ctypes.CDLL(native)
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+def all_closed():
+    """Whether the kernel has no open file and no map."""
+    return bool(kernel.fake_all_closed() & 1)
+
+
+def protection(array):
+    """Of the map that an array is over, as "rw-s"."""
+    address = array.ctypes.data
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        lines = [line.split() for line in file]
+    return next(line[1] for line in lines if int(line[0].split("-")[0], 16) <= address < int(line[0].split("-")[1], 16))
+
+
+def raised(kind, function, *args, **kwargs):
+    try:
+        function(*args, **kwargs)
+    except kind as error:
+        return error
+    raise AssertionError(f"{function} has not raised {kind}")
+
+
+@test
+def every_member_of_the_structs_is_there():
+    for kind, struct in ((Info, "properties"), (Statistics, "statistics"), (Region, "region_state"), (Failure, "failure"),
+                         (Address, "virtual_address")):
+        members = {name for name, _ in ffi.typeof(f"struct flexmem_{struct}").fields} - {"reserved", "fallback_count"}
+        assert set(kind._fields) == members, (kind, set(kind._fields) ^ members)
+
+
+@test
+def every_function_is_there():
+    with open(os.path.join(HERE, "../../userlib/libflexmem.map"), encoding="utf-8") as file:
+        names = [line.strip(" \t\n;") for line in file if line.startswith("\t\tflexmem_")]
+    assert len(names) > 60 and set(names) <= set(dir(lib)), set(names) - set(dir(lib))
+
+
+@test
+def a_device_says_what_it_is():
+    with Device() as device:
+        info = device.info()
+        assert (device.path, info.name, info.function, info.slots) == ("/dev/flexmem0", "fake", "vf", 8), info
+        assert info.fallback_sizes == (12 * GIB, 8 * GIB, 4 * GIB) and info.order == "fill_first", info
+        assert info.can_map and info.can_copy
+        assert device.fileno() >= 0
+        assert device.regions() == []
+        with device.alloc(1000) as memory:
+            (region,) = device.regions()
+            assert region.total - region.free == 1024 == memory.size == device.statistics().own_used
+            assert memory.address == (region.region_id, 0)
+        assert device.statistics().own_used == 0
+    assert all_closed() and version().count(".") == 2
+
+
+@test
+def bytes_go_in_and_out():
+    with Device("VF") as device, device.alloc(1024) as a, device.alloc(1024) as b:
+        a.write(bytes(range(256)) * 4)
+        a.write(numpy.array([7, 8], numpy.uint16), offset=2)
+        assert a.read(8) == bytes([0, 1, 7, 0, 8, 0, 6, 7])
+        assert a.read(offset=1020) == bytes([252, 253, 254, 255])
+        b.copy(a)
+        assert b.read() == a.read()
+        b.copy(a, 128, offset=256, source_offset=128)
+        assert b.read(128, 256) == a.read(128, 128)
+        into = numpy.zeros(4, numpy.uint8)
+        b.readinto(into, 384)
+        assert list(into) == [128, 129, 130, 131]
+        error = raised(Error, a.read, 8, 1020)
+        assert error.errno == 22 and not isinstance(error, MemoryError), error
+        raised(Error, b.copy, a, 100)
+        raised((BufferError, TypeError, ValueError), a.readinto, bytes(8))
+
+
+@test
+def a_map_is_a_buffer():
+    with Device() as device, device.alloc(8192, MAPPABLE) as memory:
+        view = memory.map()
+        numpy.frombuffer(view, numpy.int32)[:] = 5
+        assert memory.read(8) == b"\5\0\0\0\5\0\0\0"
+        assert len(memory.map(4096)) == 4096 and len(memory.map(0, 4096)) == 4096
+        part = memory.map(read_only=True)
+        assert part.readonly and part[4] == 5
+        assert protection(numpy.frombuffer(view, numpy.uint8))[:2] == "rw"
+        assert protection(numpy.frombuffer(part, numpy.uint8))[:2] == "r-"
+        raised(TypeError, part.__setitem__, 0, 1)
+        assert raised(Error, memory.map, 1).errno == 22
+        view = part = None
+    with Device() as device, device.alloc(8192) as memory:
+        assert raised(Error, memory.map).errno == 22
+    assert all_closed()
+
+
+@test
+def an_array_keeps_its_memory():
+    with Device() as device, device.alloc(4096, MAPPABLE) as memory:
+        array = numpy.frombuffer(memory.map(), numpy.uint8)
+        memory.write(b"here")
+    # The file is closed, the map is there.
+    assert not all_closed()
+    assert bytes(array[:4]) == b"here"
+    del array
+    assert all_closed()
+
+
+@test
+def a_device_stays_open_for_its_allocations():
+    device = Device()
+    memory = device.alloc(1024)
+    device.close()
+    device.close()
+    assert raised(ValueError, device.info).args == ("this device is closed",)
+    raised(ValueError, device.alloc, 1)
+    memory.write(b"x")
+    assert not all_closed()
+    memory.close()
+    assert all_closed()
+    assert raised(ValueError, memory.read).args == ("this allocation is closed",)
+    raised(ValueError, memory.__enter__)
+
+
+@test
+def errors_say_why():
+    assert raised(Error, Device, "/nonexistent").errno == 19
+    error = raised(Error, Device, "/dev/null")
+    assert isinstance(error, OSError) and error.errno == 25, error
+    with Device() as device:
+        assert raised(Error, device.alloc, 0).errno == 22
+        error = raised(OutOfMemory, device.alloc, 1 << 40)
+        assert isinstance(error, Error) and isinstance(error, MemoryError) and error.errno == 12
+        assert error.failure.limit == "region_size" and error.failure.asked == 1 << 40, error.failure
+        assert error.strerror.startswith("out of device memory: no region can be that large"), error
+        # It is in no circle: what it has seen goes with it.
+        del error
+    assert all_closed()
+
+
+@test
+def a_cache_serves_what_was_freed():
+    with Device() as device, Cache(device, configuration="") as cache:
+        with cache.alloc(1000, tag="first") as block:
+            token, address = block.token, block.address
+            assert (block.size, block.requested, block.stream) == (1024, 1000, 0)
+            raised(ValueError, lambda: block.buffer)
+        with cache.alloc(1000, stream=0) as block:
+            assert block.address == address and block.token != token
+            figures = cache.statistics()
+            assert figures["allocated_bytes.all.current"] == 1024 and figures["num_hits"] == 1, figures
+            assert {"oversize_segments.peak", "num_ooms", "requested_bytes.small_pool.freed"} <= figures.keys()
+            blocks = [b for segment in cache.snapshot()["segments"] for b in segment["blocks"]]
+            assert [b["requested_size"] for b in blocks if b["state"] == "active_allocated"] == [1000], blocks
+        free, total = cache.memory_info()
+        assert total - free == 2 * MIB
+        assert cache.empty() == 2 * MIB and cache.memory_info() == (total, total)
+        assert cache.alloc(0).token == 0
+        error = raised(OutOfMemory, cache.alloc, 1 << 40)
+        assert "1.0 TiB" in error.strerror and error.failure.limit == "region_size", error
+        assert raised(Error, cache.alloc, 1, tag="t" * 100).errno == 22
+        del error
+    raised(ValueError, cache.empty)
+    assert all_closed()
+
+
+@test
+def a_mapped_block_is_a_buffer():
+    with Device() as device, Cache(device, mapped=True) as cache:
+        block = cache.alloc(4096)
+        array = numpy.frombuffer(block.buffer, numpy.int32)
+        array[:] = 3
+        address = block.address
+        assert len(array) == 1024
+        # While there is an array, nobody else gets the bytes.
+        block.close()
+        other = cache.alloc(4096)
+        assert other.address != address
+        array_of_other = numpy.frombuffer(other.buffer, numpy.int32)
+        array_of_other[:] = 4
+        assert set(array) == {3} and cache.statistics()["allocation.all.current"] == 2
+        del array
+        assert cache.alloc(4096).address == address
+        raised(ValueError, lambda: block.buffer)
+        raised(ValueError, lambda: cache.alloc(0).buffer)
+    # The cache and the device stay for the array.
+    assert not all_closed() and set(array_of_other) == {4}
+    del other, array_of_other
+    assert all_closed()
+
+
+@test
+def a_device_stays_open_for_its_caches():
+    device = Device()
+    cache = Cache(device)
+    device.close()
+    with cache, cache.alloc(1024):
+        assert cache.statistics()["allocation.all.current"] == 1
+    del device
+    assert all_closed()
+
+
+@test
+def a_cache_without_a_device():
+    with Cache(simulated=64 * MIB) as cache:
+        assert cache.memory_info() == (64 * MIB, 64 * MIB)
+        with cache.alloc(MIB):
+            assert cache.memory_info()[0] < 64 * MIB
+        error = raised(OutOfMemory, cache.alloc, GIB)
+        assert "1.0 GiB" in error.strerror, error
+    raised(ValueError, Cache)
+    assert raised(Error, Cache, simulated=100).errno == 22
+    error = raised(ValueError, Cache, simulated=MIB, configuration="no_such_key:1")
+    assert "no_such_key" in str(error), error
+    assert raised(Error, Cache, simulated=MIB, mapped=True).errno == 95
+
+
+@test
+def a_forked_child_frees_nothing():
+    with Device() as device, Cache(device) as cache:
+        memory, block = device.alloc(1024), cache.alloc(1024)
+        handles = device.statistics().own_handles
+        child = os.fork()
+        if not child:
+            memory.close()
+            block.close()
+            # The child has a kernel of its own here: what it frees is missing there.
+            os._exit(0 if device.statistics().own_handles == handles else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        memory.close()
+        assert device.statistics().own_handles == handles - 1
+        block.close()
+    assert all_closed()
+
+
+@test
+def examples_run():
+    for name, expected in (("bytes", "copied: [0. 1. 2. 3.]\nout of device memory: "),
+                           ("cached", "2 of 3 from the cache, 2 MiB reserved\n2 MiB given back\n")):
+        done = subprocess.run([sys.executable, os.path.join(BINDING, "examples", f"{name}.py")], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": PACKAGE}, check=False)
+        assert done.returncode == 0 and expected in done.stdout and not done.stderr, done
+
+
+@test
+def it_installs():
+    destination = os.path.join(BUILD, "python-install")
+
+    def make(goal):
+        subprocess.run(["make", "-s", "-C", BINDING, f"O={BUILD}/python-shipped", f"LIB={BUILD}/shipped", f"DESTDIR={destination}",
+                        "prefix=/opt/flexmem", "pythondir=/opt/flexmem/python", goal], check=True)
+
+    make("install")
+    where = f"{destination}/opt/flexmem/python"
+    done = subprocess.run([sys.executable, "-c", "import flexmem; print(flexmem.__file__, flexmem.version())"], cwd="/",
+                          capture_output=True, text=True, env={**os.environ, "PYTHONPATH": where}, check=True)
+    assert done.stdout.split() == [f"{where}/flexmem/__init__.py", version()], done
+    assert os.path.exists(f"{where}/flexmem/py.typed")
+    make("uninstall")
+    assert not os.path.exists(f"{where}/flexmem")
+
+
+if __name__ == "__main__":
+    sys.exit(main(tests))

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""Device memory of AI accelerators, through the flexmem driver.
+
+    import flexmem
+
+    with flexmem.Device() as device, device.alloc(1 << 20, flexmem.MAPPABLE) as memory:
+        memory.write(b"hello")
+        array = numpy.frombuffer(memory.map(), numpy.uint8)
+
+A function that fails raises Error, which has an errno and says why; OutOfMemory has the figures as well. Sizes and
+offsets are bytes. Any thread may use any object.
+
+Each object keeps alive what it needs, and what is closed or freed goes back when its last user has gone: a device stays
+open as long as there is an allocation or a cache of it, and memory stays mapped as long as an array is over it. So no
+array ever points to memory that is not there. A forked child gives back nothing of its parent's.
+"""
+
+from .cache import Block, Cache
+from .device import MAPPABLE, PROGRAM, ZEROED, Allocation, Device, version
+from .errors import Error, OutOfMemory
+from .structs import Address, Failure, Info, Region, Statistics
+
+__all__ = [
+    "MAPPABLE", "PROGRAM", "ZEROED", "Address", "Allocation", "Block", "Cache", "Device", "Error", "Failure", "Info",
+    "OutOfMemory", "Region", "Statistics", "version",
+]

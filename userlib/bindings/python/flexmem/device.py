@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""A device and its allocations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._native import ffi, lib
+from .errors import Owner, check, owned
+from .structs import Address, Info, Region, Statistics, from_c
+
+PROGRAM: int = lib.FLEXMEM_PROGRAM
+MAPPABLE: int = lib.FLEXMEM_MAPPABLE
+ZEROED: int = lib.FLEXMEM_ZEROED
+
+
+def version() -> str:
+    """The library's version."""
+    return ffi.string(lib.flexmem_library_version()).decode()
+
+
+class Device(Owner):
+    """An open device. `path`: "PF", "VF" or a node; None: what FLEX_DEVICE says, or the first VF, or else the first PF."""
+
+    def __init__(self, path: str | None = None) -> None:
+        found = ffi.new("struct flexmem_device **")
+        check(lib.flexmem_device_open(found, ffi.NULL if path is None else path.encode()))
+        self._pointer = owned(found[0], lib.flexmem_device_close)
+
+    @property
+    def path(self) -> str:
+        """The node that was opened."""
+        return ffi.string(lib.flexmem_device_path(self._use())).decode()
+
+    def fileno(self) -> int:
+        """The descriptor, for select.poll()."""
+        return lib.flexmem_device_fd(self._use())
+
+    def info(self) -> Info:
+        found = ffi.new("struct flexmem_properties *")
+        check(lib.flexmem_device_properties(self._use(), found, ffi.sizeof(found[0])))
+        info = from_c(Info, found)
+        return info._replace(fallback_sizes=info.fallback_sizes[: found.fallback_count])
+
+    def statistics(self) -> Statistics:
+        found = ffi.new("struct flexmem_statistics *")
+        check(lib.flexmem_device_statistics(self._use(), found, ffi.sizeof(found[0])))
+        return from_c(Statistics, found)
+
+    def regions(self) -> list[Region]:
+        """All regions, as they are at one moment."""
+        found, count = ffi.new("struct flexmem_region_state **"), ffi.new("size_t *")
+        check(lib.flexmem_device_regions(self._use(), found, ffi.sizeof("struct flexmem_region_state"), count))
+        regions = ffi.gc(found[0], lib.flexmem_regions_free)
+        return [from_c(Region, regions[i]) for i in range(count[0])]
+
+    def alloc(self, size: int, flags: int = 0, alignment: int = 0) -> Allocation:
+        """Allocates. `flags`: of PROGRAM, MAPPABLE, ZEROED; `alignment`: of its address, 0 for the device's own."""
+        return Allocation(self._use(), size, flags, alignment)
+
+
+class Allocation(Owner):
+    """Device memory, of Device.alloc(). `size` is what was asked for, rounded up."""
+
+    handle: int
+    address: Address
+    size: int
+    flags: int
+
+    def __init__(self, device: Any, size: int, flags: int, alignment: int) -> None:
+        made = ffi.new("struct flexmem_allocated *")
+        check(lib.flexmem_device_alloc(device, size, alignment, flags, made, ffi.sizeof(made[0])), made)
+        self.handle, self.size, self.flags = made.handle, made.size, made.flags
+        self.address = from_c(Address, made.address)
+        self._below = device
+        self._pointer = owned(made, lambda last: lib.flexmem_device_free(device, last.handle))
+
+    def _name(self) -> tuple[Any, int]:
+        """What the library calls it."""
+        return self._below, self._use().handle
+
+    def read(self, size: int | None = None, offset: int = 0) -> bytes:
+        """Copies out of it; without a size, all from the offset on."""
+        data = bytearray(max(self.size - offset, 0) if size is None else size)
+        self.readinto(data, offset)
+        return bytes(data)
+
+    def readinto(self, data: bytearray | memoryview, offset: int = 0) -> None:
+        """Copies out of it, into anything with a buffer that can be written."""
+        into = ffi.from_buffer(data, require_writable=True)
+        check(lib.flexmem_device_read(*self._name(), offset, into, len(into), ffi.NULL))
+
+    def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
+        """Copies into it, from anything with a buffer: bytes, an array, a CPU tensor's numpy()."""
+        source = ffi.from_buffer(data)
+        check(lib.flexmem_device_write(*self._name(), offset, source, len(source), ffi.NULL))
+
+    def copy(self, source: Allocation, size: int | None = None, offset: int = 0, source_offset: int = 0) -> None:
+        """Copies from an allocation of the same device, within the device; all of it without a size."""
+        length = source.size - source_offset if size is None else size
+        check(lib.flexmem_device_copy(*self._name(), offset, source._use().handle, source_offset, length, ffi.NULL))
+
+    def map(self, offset: int = 0, size: int = 0, read_only: bool = False) -> memoryview:
+        """Maps it for the CPU, or `size` bytes of it; it was made with MAPPABLE. `offset` is a multiple of a page.
+
+        numpy.frombuffer() and torch.frombuffer() take the result. The map ends when neither that nor an array over it
+        is left, and until then the memory stays charged.
+        """
+        address, mapped = ffi.new("void **"), ffi.new("size_t *")
+        flags = lib.FLEXMEM_READ_ONLY if read_only else 0
+        check(lib.flexmem_device_map(*self._name(), offset, size, flags, address, mapped))
+        length = mapped[0]
+        start = owned(ffi.cast("char *", address[0]), lambda last: lib.flexmem_device_unmap(ffi.NULL, last, length))
+        view = memoryview(ffi.buffer(start, length))
+        return view.toreadonly() if read_only else view

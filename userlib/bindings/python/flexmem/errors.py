@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""Errors, and who frees what."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from ._native import ffi, lib
+from .structs import Failure, from_c
+
+S = TypeVar("S", bound="Owner")
+TEXT = 1024
+
+
+class Error(OSError):
+    """What the library or the driver refuses: `errno`, and the reason in words as `strerror`."""
+
+
+class OutOfMemory(Error, MemoryError):
+    """There is no device memory: `failure` has the figures."""
+
+    failure: Failure
+
+
+def _failed(error: int, reply: Any) -> Error:
+    failure = reply.failure if reply else None
+    text = ffi.new("char[]", TEXT)
+    arguments = (ffi.addressof(failure), ffi.sizeof(failure)) if reply else (ffi.NULL, 0)
+    # A cache's failure has the device's inside.
+    cached = reply and ffi.typeof(failure) is ffi.typeof("struct flexmem_cache_failure")
+    (lib.flexmem_cache_error_text if cached else lib.flexmem_error_text)(error, *arguments, text, TEXT)
+    words = ffi.string(text).decode()
+    if not reply or error != -errno.ENOMEM:
+        return Error(-error, words)
+    made = OutOfMemory(-error, words)
+    made.failure = from_c(Failure, failure.device if cached else failure)
+    return made
+
+
+def check(error: int, reply: Any = None) -> None:
+    """Raises what a call returned, if it failed. @reply: the allocation that it has filled; its failure says more."""
+    if error < 0:
+        raise _failed(error, reply)
+
+
+def owned(pointer: Any, free: Callable[[Any], object], getpid: Callable[[], int] = os.getpid) -> Any:
+    """A pointer that is freed when nothing uses it any more, but not by a child that was forked meanwhile."""
+    process = getpid()
+    return ffi.gc(pointer, lambda last: free(last) if getpid() == process else None)
+
+
+class Owner:
+    """An object that owns something until it is closed: a context manager."""
+
+    _pointer: Any = None
+    # The object that it is part of.
+    _below: Any = None
+
+    def _use(self) -> Any:
+        if self._pointer is None:
+            raise ValueError(f"this {type(self).__name__.lower()} is closed")
+        return self._pointer
+
+    def close(self) -> None:
+        """Gives it up. It goes back as soon as nothing uses it; to close it twice does nothing."""
+        self._pointer = self._below = None
+
+    def __enter__(self: S) -> S:
+        self._use()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
