@@ -80,6 +80,8 @@ torch-driver_suite() {
 }
 # Every operator, with PyTorch's own samples.
 torch-ops_suite() { tests/torch/run.sh env FLEXMEM_TORCH=host:16384 tests/torch/enter.sh python3 tests/torch/opinfo.py; }
+# The newest PyTorch, from the same source.
+torch-sid_suite() { FLEXMEM_TORCH_SUITE=sid tests/torch/run.sh; }
 selfcheck_suite() { tests/selfcheck.sh; }
 # The long random runs are native; here it is the real slab, lockdep and the real scheduler that count.
 kunit=(tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"})
@@ -193,7 +195,7 @@ passed_before() {
 # Longest first, apart from what others need.
 if [[ $long ]]; then
 	all=(build torch selftests-6.12 selftests-debug native kunit selfcheck docs)
-	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz torch-ops faults fuzz coverage)
+	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz torch-ops torch-sid faults fuzz coverage)
 else
 	all=(build torch selftests-6.12 debug selftests-debug native selfcheck docs)
 fi
@@ -210,7 +212,7 @@ done
 # Suites in a machine run what was built last, here too.
 for suite; do
 	case $suite in
-	build | library | static | native | native-fuzz | mutants | coverage | volume-* | changed | torch | torch-ops) ;;
+	build | library | static | native | native-fuzz | mutants | coverage | volume-* | changed | torch | torch-ops | torch-sid) ;;
 	*)
 		[[ " $* " == *' build '* ]] || set -- build "$@"
 		break ;;
@@ -226,8 +228,8 @@ rm -f "$VM_TRIES"
 # they start side by side.
 machines='' sources=''
 for suite; do
-	[[ $suite == @(library|torch|torch-ops) ]] || sources=1
-	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed|torch|torch-ops) ]] || machines=1
+	[[ $suite == @(library|torch|torch-ops|torch-sid) ]] || sources=1
+	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed|torch|torch-ops|torch-sid) ]] || machines=1
 done
 # The suite torch needs root for what it fetches. It runs in the background, where sudo could not ask for a password.
 ask_for_root() {

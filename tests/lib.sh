@@ -5,6 +5,8 @@
 TOP=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 BUILD=$TOP/build
 export TOP BUILD
+# Where there is PyTorch: in a Debian 13, or in another one that tests/torch/root.sh has made.
+export TORCH=$BUILD/torch${FLEXMEM_TORCH_SUITE:+-$FLEXMEM_TORCH_SUITE}
 
 # Tools such as modprobe lie outside an ordinary user's PATH on Debian.
 PATH=$PATH:/usr/sbin:/sbin

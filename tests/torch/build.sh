@@ -7,5 +7,5 @@ set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 
-lock torch-made
-"$TOP/tests/torch/enter.sh" make -s -j2 -C tests/torch
+lock "${TORCH##*/}-made"
+"$TOP/tests/torch/enter.sh" make -s -j2 -C tests/torch "O=/srv/flexmem/${TORCH#"$TOP/"}/made" "$@"

@@ -19,7 +19,8 @@ if [[ ${1:-} != --mounted ]]; then
 fi
 caller=(--userspec="$2" --groups="$3")
 shift 3
-root=$BUILD/torch/root
+root=$TORCH/root
+made=/srv/flexmem/${TORCH#"$TOP/"}
 mkdir -p "$root/srv/flexmem"
 mount --bind "$root" "$root"
 mount --make-private "$root"
@@ -34,8 +35,8 @@ for name in "${!FLEX@}" PYTORCH_ALLOC_CONF; do
 	[[ ! -v $name ]] || variables+=("$name=${!name}")
 done
 status=0
-env -i HOME=/srv/flexmem/build/torch TERM="${TERM:-dumb}" LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-	CCACHE_DIR=/srv/flexmem/build/torch/ccache PYTHONDONTWRITEBYTECODE=1 \
-	PYTHONPATH=/srv/flexmem/build/torch/made/binding "${variables[@]}" \
+env -i HOME="$made" TERM="${TERM:-dumb}" LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+	CCACHE_DIR="$made/ccache" PYTHONDONTWRITEBYTECODE=1 \
+	PYTHONPATH="$made/made/binding" "${variables[@]}" \
 	chroot "${caller[@]}" "$root" bash -c 'cd /srv/flexmem && exec "$@"' enter "$@" || status=$?
 exit "$status"

@@ -4,6 +4,7 @@
 # PyTorch in flexmem's memory, on host memory: needs no driver. Makes the root first, if it is not there. Prints TAP: all of it
 # counts as skipped, with the reason, if the package mirror has no Debian 13.
 # usage: tests/torch/run.sh [COMMAND [ARGUMENT...]]     COMMAND: in place of these tests, once all is built
+#        FLEXMEM_TORCH_SUITE=sid: with the newest PyTorch
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
@@ -25,7 +26,8 @@ if (($#)); then
 	exec "$@"
 fi
 export FLEXMEM_TORCH=host
-for command in build/torch/made/train build/torch/made/tokens 'python3 tests/torch/tap.py'; do
+made=${TORCH#"$TOP/"}/made
+for command in "$made/train" "$made/tokens" 'python3 tests/torch/tap.py'; do
 	echo 'TAP version 14'
 	# shellcheck disable=SC2086	# a command and its arguments
 	tests/torch/enter.sh $command || status=1

@@ -155,6 +155,44 @@ class Memory(FlexmemTest):
         self.assertEqual(torch.flexmem.memory_snapshot(), torch.flexmem._snapshot()["segments"])
 
 
+class Accelerator(FlexmemTest):
+    """PyTorch 2.9 and later: the same figures under torch.accelerator."""
+
+    # There are no such functions before.
+    if hasattr(torch.accelerator, "memory_stats"):
+
+        def test_figures_of_the_accelerator(self):
+            torch.flexmem.empty_cache()
+            x = torch.empty(MIB, dtype=torch.uint8, device=DEVICE)
+            ours, theirs = torch.flexmem.memory_stats(), torch.accelerator.memory_stats()
+            # The older names are all there, with the same figures.
+            self.assertGreater(len(ours), 100)
+            self.assertEqual({key: theirs[key] for key in ours}, ours)
+            self.assertEqual(torch.accelerator.memory_allocated(), torch.flexmem.memory_allocated())
+            self.assertEqual(torch.accelerator.max_memory_allocated(), torch.flexmem.max_memory_allocated())
+            self.assertEqual(torch.accelerator.memory_reserved(), torch.flexmem.memory_reserved())
+            self.assertEqual(torch.accelerator.max_memory_reserved(), torch.flexmem.max_memory_reserved())
+            del x
+
+        def test_memory_info_of_the_accelerator(self):
+            self.assertTrue(torch.accelerator.is_available())
+            self.assertEqual(torch.accelerator.current_accelerator().type, "flexmem")
+            x = torch.empty(30 * MIB, dtype=torch.uint8, device=DEVICE)
+            free, total = torch.accelerator.get_memory_info()
+            self.assertEqual((free, total), torch.flexmem.mem_get_info())
+            self.assertLessEqual(free, total - 30 * MIB)
+            del x
+            torch.accelerator.empty_cache()
+            self.assertGreaterEqual(torch.accelerator.get_memory_info()[0], free + 30 * MIB)
+
+        def test_figures_of_the_accelerator_are_reset(self):
+            torch.empty(MIB, dtype=torch.uint8, device=DEVICE)
+            torch.accelerator.reset_peak_memory_stats()
+            self.assertEqual(torch.flexmem.max_memory_allocated(), torch.flexmem.memory_allocated())
+            torch.accelerator.reset_accumulated_memory_stats()
+            self.assertEqual(torch.flexmem.memory_stats()["allocation.all.freed"], 0)
+
+
 class Programs(FlexmemTest):
     """What needs another process."""
 

@@ -13,35 +13,9 @@
 namespace flexmem_torch {
 namespace {
 
-// Before the first allocation, and in a forked child, there is nothing to change.
-bool isUsable() {
-  return isInitialized() && !isInBadFork();
-}
-
-void emptyCache() {
-  if (isUsable()) {
-    check(flexmem_cache_empty(cache(), nullptr), "empty_cache");
-  }
-}
-
 std::tuple<int64_t, int64_t> memGetInfo() {
-  uint64_t free = 0;
-  uint64_t total = 0;
-  check(flexmem_cache_memory_info(cache(), &free, &total), "mem_get_info");
-  return {static_cast<int64_t>(free), static_cast<int64_t>(total)};
-}
-
-void resetPeaks() {
-  if (isUsable()) {
-    check(flexmem_cache_reset_peaks(cache()), "reset_peak_memory_stats");
-  }
-}
-
-void resetAccumulated() {
-  if (isUsable()) {
-    check(flexmem_cache_reset_accumulated(cache()),
-          "reset_accumulated_memory_stats");
-  }
+  const MemoryInfo info = memoryInfo();
+  return {static_cast<int64_t>(info.free), static_cast<int64_t>(info.total)};
 }
 
 void setMemoryFraction(double fraction) {

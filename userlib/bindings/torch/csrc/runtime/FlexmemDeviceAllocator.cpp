@@ -2,6 +2,7 @@
 #include "FlexmemDeviceAllocator.h"
 
 #include "FlexmemMemory.h"
+#include "FlexmemStatistics.h"
 
 #include <c10/core/CPUAllocator.h>
 
@@ -44,7 +45,13 @@ c10::DataPtr make(size_t bytes, c10::Device device) {
   return {pointer, pointer, &deleteOurs, device};
 }
 
-class DeviceAllocator final : public c10::Allocator {
+#if FLEXMEM_TORCH_ACCELERATOR
+using AllocatorOfDevice = c10::DeviceAllocator;
+#else
+using AllocatorOfDevice = c10::Allocator;
+#endif
+
+class DeviceAllocator final : public AllocatorOfDevice {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     return make(bytes, kDevice);
@@ -55,6 +62,32 @@ class DeviceAllocator final : public c10::Allocator {
   void copy_data(void* dest, const void* src, size_t count) const override {
     default_copy_data(dest, src, count);
   }
+
+#if FLEXMEM_TORCH_ACCELERATOR
+  bool initialized() override {
+    return isInitialized();
+  }
+  // There are no pools but that of all tensors.
+  void emptyCache(c10::MempoolId_t /*pool*/) override {
+    flexmem_torch::emptyCache();
+  }
+  // There is one stream.
+  void recordStream(const c10::DataPtr& /*data*/, c10::Stream /*stream*/) override {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(
+      c10::DeviceIndex /*device*/) override {
+    return deviceStats();
+  }
+  void resetAccumulatedStats(c10::DeviceIndex /*device*/) override {
+    resetAccumulated();
+  }
+  void resetPeakStats(c10::DeviceIndex /*device*/) override {
+    resetPeaks();
+  }
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex /*device*/) override {
+    const MemoryInfo info = memoryInfo();
+    return {info.free, info.total};
+  }
+#endif
 };
 
 // The allocator for CPU tensors that PyTorch had before.

@@ -3,6 +3,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/GeneratorForPrivateuseone.h>
+#include <torch/version.h>
 
 namespace flexmem_torch {
 namespace {
@@ -47,13 +48,15 @@ class FlexmemGeneratorImpl final : public c10::GeneratorImpl {
   at::Generator inner_;
 };
 
-at::Generator makeGenerator(c10::DeviceIndex index) {
-  return newGenerator(index);
-}
-
 } // namespace
 
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 9
+// Later versions ask the hooks, and warn of this.
+static at::Generator makeGenerator(c10::DeviceIndex index) {
+  return newGenerator(index);
+}
 REGISTER_GENERATOR_PRIVATEUSE1(makeGenerator)
+#endif
 
 at::Generator newGenerator(c10::DeviceIndex /*index*/) {
   return at::make_generator<FlexmemGeneratorImpl>(

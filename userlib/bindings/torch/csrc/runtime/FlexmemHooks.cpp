@@ -18,6 +18,13 @@ struct FlexmemHooks final : at::PrivateUse1HooksInterface {
   void init() const override {
     cache();
   }
+  // PyTorch 2.6 does not ask these two.
+  bool isBuilt() const {
+    return true;
+  }
+  bool isAvailable() const {
+    return flexmem_torch::isAvailable();
+  }
   bool hasPrimaryContext(DeviceIndex /*index*/) const override {
     return isInitialized();
   }

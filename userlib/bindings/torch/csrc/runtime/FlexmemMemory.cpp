@@ -108,6 +108,11 @@ flexmem_cache* make() {
   TORCH_CHECK(false, "flexmem: ", text);
 }
 
+// Before the first allocation, and in a forked child, there is nothing to change.
+bool isUsable() {
+  return initialized && !badFork;
+}
+
 } // namespace
 
 flexmem_cache* cache() {
@@ -162,6 +167,32 @@ bool deallocate(void* pointer) noexcept {
   }
   const int error = flexmem_cache_free_pointer(cache(), pointer);
   return error == -ECHILD ? isMapped(pointer) : !error;
+}
+
+void emptyCache() {
+  if (isUsable()) {
+    check(flexmem_cache_empty(cache(), nullptr), "empty_cache");
+  }
+}
+
+MemoryInfo memoryInfo() {
+  MemoryInfo info{};
+  check(flexmem_cache_memory_info(cache(), &info.free, &info.total),
+        "mem_get_info");
+  return info;
+}
+
+void resetPeaks() {
+  if (isUsable()) {
+    check(flexmem_cache_reset_peaks(cache()), "reset_peak_memory_stats");
+  }
+}
+
+void resetAccumulated() {
+  if (isUsable()) {
+    check(flexmem_cache_reset_accumulated(cache()),
+          "reset_accumulated_memory_stats");
+  }
 }
 
 void check(int error, const char* call) {

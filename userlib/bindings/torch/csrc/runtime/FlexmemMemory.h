@@ -30,6 +30,20 @@ void* allocate(size_t bytes);
 // belongs to its parent.
 bool deallocate(void* pointer) noexcept;
 
+// Gives back to the device what no tensor uses.
+void emptyCache();
+
+// The device's bytes, of one moment.
+struct MemoryInfo {
+  uint64_t free;
+  uint64_t total;
+};
+MemoryInfo memoryInfo();
+
+// Peaks become what is now; sums and counters become 0.
+void resetPeaks();
+void resetAccumulated();
+
 // Throws c10::Error with the text of a negative errno that a call returned.
 void check(int error, const char* call);
 

@@ -21,13 +21,18 @@ void addPools(Figures& figures, const std::string& key,
   addFigure(figures, key + ".large_pool", pools[FLEXMEM_CACHE_LARGE]);
 }
 
-} // namespace
-
-Figures memoryStats() {
+struct flexmem_cache_statistics statistics() {
   struct flexmem_cache_statistics s{};
   if (isInitialized() && !isInBadFork()) {
     check(flexmem_cache_statistics(cache(), &s, sizeof(s)), "memory_stats");
   }
+  return s;
+}
+
+} // namespace
+
+Figures memoryStats() {
+  const struct flexmem_cache_statistics s = statistics();
   Figures figures;
   addPools(figures, "allocation", s.allocation);
   addPools(figures, "segment", s.segment);
@@ -52,5 +57,51 @@ Figures memoryStats() {
   add("num_device_free", s.num_device_free);
   return figures;
 }
+
+#if FLEXMEM_TORCH_ACCELERATOR
+namespace {
+
+using c10::CachingAllocator::Stat;
+using c10::CachingAllocator::StatArray;
+
+Stat toStat(const flexmem_cache_figure& figure) {
+  Stat stat;
+  stat.current = static_cast<int64_t>(figure.current);
+  stat.peak = static_cast<int64_t>(figure.peak);
+  stat.allocated = static_cast<int64_t>(figure.allocated);
+  stat.freed = static_cast<int64_t>(figure.freed);
+  return stat;
+}
+
+// Both have all, the small pool and the large pool, in this order.
+StatArray toStats(const flexmem_cache_figure (&pools)[FLEXMEM_CACHE_POOL_KINDS]) {
+  return {toStat(pools[0]), toStat(pools[1]), toStat(pools[2])};
+}
+
+} // namespace
+
+c10::CachingDeviceAllocator::DeviceStats deviceStats() {
+  const struct flexmem_cache_statistics s = statistics();
+  c10::CachingDeviceAllocator::DeviceStats stats;
+  stats.allocation = toStats(s.allocation);
+  stats.segment = toStats(s.segment);
+  stats.active = toStats(s.active);
+  stats.inactive_split = toStats(s.inactive_split);
+  stats.allocated_bytes = toStats(s.allocated_bytes);
+  stats.reserved_bytes = toStats(s.reserved_bytes);
+  stats.active_bytes = toStats(s.active_bytes);
+  stats.inactive_split_bytes = toStats(s.inactive_split_bytes);
+  stats.requested_bytes = toStats(s.requested_bytes);
+  stats.oversize_allocations = toStat(s.oversize_allocations);
+  stats.oversize_segments = toStat(s.oversize_segments);
+  stats.max_split_size = static_cast<int64_t>(s.max_split_size);
+  stats.num_alloc_retries = static_cast<int64_t>(s.num_alloc_retries);
+  stats.num_ooms = static_cast<int64_t>(s.num_ooms);
+  stats.num_sync_all_streams = static_cast<int64_t>(s.num_sync_all_streams);
+  stats.num_device_alloc = static_cast<int64_t>(s.num_device_alloc);
+  stats.num_device_free = static_cast<int64_t>(s.num_device_free);
+  return stats;
+}
+#endif
 
 } // namespace flexmem_torch
