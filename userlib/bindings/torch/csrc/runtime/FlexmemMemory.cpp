@@ -22,6 +22,8 @@ constexpr uint64_t kHostMiB = 4096;
 
 std::atomic<bool> initialized{false};
 std::atomic<bool> badFork{false};
+// Allocations that are alive.
+std::atomic<int64_t> alive{0};
 
 void forked() {
   if (initialized) {
@@ -151,6 +153,11 @@ void* allocate(size_t bytes) {
   flexmem_cache_request request{};
   flexmem_cache_allocation allocation{};
   const Stack stack;
+  if (!alive) {
+    // Nobody tells of a reset of the device. What the cache keeps for later may
+    // be lost; a process that has lost no tensor goes on.
+    flexmem_cache_drop_lost(cache(), nullptr);
+  }
   request.bytes = bytes;
   request.context = stack.context();
   const int error = flexmem_cache_alloc_pointer(
@@ -158,6 +165,7 @@ void* allocate(size_t bytes) {
   if (error) {
     refuse(error, allocation.failure);
   }
+  ++alive;
   return allocation.pointer;
 }
 
@@ -166,6 +174,9 @@ bool deallocate(void* pointer) noexcept {
     return false;
   }
   const int error = flexmem_cache_free_pointer(cache(), pointer);
+  if (!error && pointer) {
+    --alive;
+  }
   return error == -ECHILD ? isMapped(pointer) : !error;
 }
 
