@@ -8,6 +8,7 @@
 #include <c10/util/Exception.h>
 #include <flexmem_cache.h>
 
+// SpyreAllocator in the RFC of torch-spyre.
 class TokenAllocator final : public c10::Allocator {
  public:
   TokenAllocator(flexmem_cache* cache, c10::DeviceIndex device)
@@ -46,11 +47,12 @@ class TokenAllocator final : public c10::Allocator {
   }
 
  private:
-  // The deleter's context. Any thread may call it, with or without the GIL.
+  // SharedOwnerCtx: the deleter's context. Any thread may call it, with or without the GIL.
   struct Owner {
     flexmem_cache* cache;
     void* token;
   };
+  // ReportAndDelete.
   static void freeToken(void* context) {
     auto* owner = static_cast<Owner*>(context);
     flexmem_cache_free(owner->cache, owner->token);

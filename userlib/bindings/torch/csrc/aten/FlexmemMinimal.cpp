@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// Operators that make tensors, or views, or replace storages: they need no kernel.
+// Operators that need no alias: they make tensors or views, replace storages, or read
+// one number.
 #include "FlexmemAlias.h"
 
 #include "../runtime/FlexmemDeviceAllocator.h"
@@ -79,6 +80,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty_strided", &emptyStrided);
   m.impl("as_strided", &at::native::as_strided_tensorimpl);
   m.impl("view", &at::native::view);
+  // item(), of which an alias would be most of the time.
+  m.impl("_local_scalar_dense", &at::native::_local_scalar_dense_cpu);
   m.impl("_reshape_alias", &at::native::_reshape_alias);
   m.impl("unfold", &at::native::unfold);
   m.impl("resize_", &at::native::resize_);
