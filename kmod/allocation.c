@@ -102,7 +102,7 @@ static int check_limits(struct flexmem_table *table,
 	if (!refusal)
 		return 0;
 	*place = (struct flexmem_place) {};
-	flexmem_place_figures(table, allocation->kind, place);
+	flexmem_place_stats(table, allocation->kind, place);
 	place->reason = refusal;
 	return -ENOMEM;
 }
@@ -127,7 +127,7 @@ static int take_chunks(struct flexmem_table *table,
 	give_chunks(allocation, 0, i - 1, NULL);
 	/* There is more now than when the last of them was refused. */
 	if (place->reason)
-		flexmem_place_figures(table, allocation->kind, place);
+		flexmem_place_stats(table, allocation->kind, place);
 	return rc;
 }
 
@@ -158,7 +158,7 @@ static bool charge_name(struct flexmem_table *table,
 	if (!refusal)
 		return true;
 	*place = (struct flexmem_place) {};
-	flexmem_place_figures(table, kind, place);
+	flexmem_place_stats(table, kind, place);
 	place->reason = refusal;
 	return false;
 }

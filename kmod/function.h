@@ -217,7 +217,7 @@ bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 				    unsigned int slot);
 u64 flexmem_function_held(const struct flexmem_function *function);
 int flexmem_function_drain(struct flexmem_function *function, bool all);
-void flexmem_function_give_all_back(struct flexmem_function *function);
+void flexmem_function_release_all(struct flexmem_function *function);
 void flexmem_function_probe(struct flexmem_function *function);
 int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes);
 int flexmem_function_acquire(struct flexmem_function *function, u64 size,

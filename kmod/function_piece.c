@@ -206,14 +206,14 @@ int flexmem_function_drain(struct flexmem_function *function, bool all)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_drain);
 
 /**
- * flexmem_function_give_all_back - release everything on removal
+ * flexmem_function_release_all - release everything on removal
  * @function: function that is being removed, and is quiet
  *
  * The firmware is not asked again after a timeout.
  *
  * Context: one operation at a time. May sleep.
  */
-void flexmem_function_give_all_back(struct flexmem_function *function)
+void flexmem_function_release_all(struct flexmem_function *function)
 {
 	unsigned int i = 0, nr;
 	int rc = 0;
@@ -228,4 +228,4 @@ void flexmem_function_give_all_back(struct flexmem_function *function)
 		i += nr == function->nr_pieces;
 	}
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_give_all_back);
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_release_all);

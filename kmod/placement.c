@@ -303,13 +303,13 @@ static bool wants_new(const struct flexmem_table *table, bool may_acquire,
 }
 
 /**
- * flexmem_place_figures - count free memory for the report of a failure
+ * flexmem_place_stats - count free memory for the report of a failure
  * @table: region table
  * @kind: kind of memory that was requested
  * @place: receives the current figures of all regions for that kind
  */
-void flexmem_place_figures(struct flexmem_table *table,
-			   enum flexmem_kind kind, struct flexmem_place *place)
+void flexmem_place_stats(struct flexmem_table *table,
+			 enum flexmem_kind kind, struct flexmem_place *place)
 {
 	const struct flexmem_slot_range *range =
 		&table->range[flexmem_table_kind(table, kind)];
@@ -359,7 +359,7 @@ static int explain(struct flexmem_table *table,
 {
 	enum flexmem_reason refusal = place->reason;
 
-	flexmem_place_figures(table, request->kind, place);
+	flexmem_place_stats(table, request->kind, place);
 	if (refusal)
 		place->reason = refusal;
 	else if (request->size > place->max_region)

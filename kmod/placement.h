@@ -47,7 +47,7 @@ const char *flexmem_order_name(unsigned int order);
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_stock *stock, struct flexmem_place *place);
-void flexmem_place_figures(struct flexmem_table *table,
-			   enum flexmem_kind kind, struct flexmem_place *place);
+void flexmem_place_stats(struct flexmem_table *table,
+			 enum flexmem_kind kind, struct flexmem_place *place);
 
 #endif /* _FLEXMEM_PLACEMENT_H */

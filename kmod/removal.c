@@ -83,7 +83,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 			 flexmem_function_held(function));
 	if (state != FLEXMEM_SUSPENDED && state != FLEXMEM_WEDGED &&
 	    !flexmem_function_quiesce(function))
-		flexmem_function_give_all_back(function);
+		flexmem_function_release_all(function);
 	/* The driver's reset recovers these bytes. */
 	if (flexmem_function_held(function))
 		dev_warn(function->dev, "%llu bytes were not given back\n",

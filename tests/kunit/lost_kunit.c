@@ -291,7 +291,7 @@ static void memory_is_released_in_order(struct kunit *test)
 	}
 	fake_device_forget(ctx->fake);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 2, 1, -EIO);
-	flexmem_function_give_all_back(&ctx->function);
+	flexmem_function_release_all(&ctx->function);
 	expect_asked(test,
 		     "clear 0, release 1G, clear 1, release 1G?, clear 2, release 1G");
 	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->function), GIB);
@@ -369,7 +369,7 @@ static void what_may_be_there_is_made_quiet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lose(test, FAKE_ACQUIRE, 1), acquire(ctx));
 	ctx->fake->leaving = true;
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_quiesce(&ctx->function));
-	flexmem_function_give_all_back(&ctx->function);
+	flexmem_function_release_all(&ctx->function);
 	expect_asked(test, "acquire 4G?, quiesce, release 4G");
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
