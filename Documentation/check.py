@@ -603,8 +603,14 @@ def capabilities_of_the_man_page():
 
 
 def no_requirement_numbers():
-    """Only the page that shows them speaks of A26 or D15."""
-    nothing(f'{page}: {match[0]}' for page, match in each(r'\b[ABCDMU][1-9]\d?\b(?![-.])') if not page.endswith('proof.rst'))
+    """Only the page that shows them speaks of A26 or D15; neither do other pages, nor comments."""
+    problems = [f'{page}: {match[0]}' for page, match in each(r'\b[ABCDMU][1-9]\d?\b(?![-.])')
+                if not page.endswith('proof.rst')]
+    for path in find('uapi/**/*.h', 'kmod/**/*.[ch]', 'userlib/src/**/*.[ch]', 'userlib/include/*.h', 'userlib/tools/*.[ch]',
+                     'userlib/examples/*.c', 'tests/**/*.[ch]'):
+        for comment in re.findall(r'/\*.*?\*/', read(path), re.DOTALL):
+            problems += [f'{path}: {number}' for number in re.findall(r'\b[ABCDMU][1-9]\d?\b', comment)]
+    nothing(problems)
 
 
 def copies_are_current():
@@ -671,7 +677,7 @@ CHECKS = (
     ("sizes of DRM's structs are those of 6.12", sizes_of_structs),
     ('capabilities of flexmem.1 are those that are printed', capabilities_of_the_man_page),
     ('functions of the kernel that are named exist', functions_of_the_kernel),
-    ('pages have no numbers of requirements', no_requirement_numbers),
+    ('pages and comments have no numbers of requirements', no_requirement_numbers),
     ('code on pages is that of the files', copies_are_current),
     ('commands run as they are printed', commands_run),
     ('suites are those of check.sh', suites_are_all_there),
