@@ -35,7 +35,7 @@ modules_install: modules ## Install the kernel modules, and what drivers for dev
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/build/ko/$(MODULES_DIR) modules_install
 	/sbin/depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $(KERNELRELEASE)
 	install -d $(DRIVER_DIR)/include/flexmem $(DRIVER_DIR)/include/linux $(DRIVER_DIR)/$(KERNELRELEASE)
-	install -m 644 kmod/include/flexmem/device_ops.h $(DRIVER_DIR)/include/flexmem
+	install -m 644 kmod/include/flexmem/*.h $(DRIVER_DIR)/include/flexmem
 	install -m 644 uapi/linux/flexmem.h $(DRIVER_DIR)/include/linux
 	install -m 644 build/ko/$(MODULES_DIR)/Module.symvers $(DRIVER_DIR)/$(KERNELRELEASE)
 

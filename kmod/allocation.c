@@ -2,10 +2,9 @@
 /*
  * Memory that has been given out.
  *
- * An allocation has an owner, who is charged for it, and is there for as long as
- * somebody refers to it: its handle, a map for the CPU, a copy under way. What
- * loses its name while others refer to it is *orphaned*: still its owner's, and
- * charged. Its blocks are given back with the last reference.
+ * An allocation has an owner, who is charged for it, and exists while something
+ * uses it: its handle, a map for the CPU, a copy, a kernel user, a program of the
+ * device. How it ends is in leaving.c.
  *
  * It consists of chunks, each in a block of its own: one chunk, as long as there
  * is one domain. It has all of them, or does not come to be.
@@ -15,6 +14,7 @@
 #include <linux/math64.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
+#include <flexmem/dispatch.h>
 
 #include "allocation.h"
 #include "compat.h"
@@ -274,56 +274,34 @@ void flexmem_allocation_get(struct flexmem_allocation *allocation)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_get);
 
-static void put(struct flexmem_allocation *allocation,
-		struct flexmem_stock *stock)
+/**
+ * flexmem_allocation_end - give the blocks of an allocation back
+ * @allocation: allocation that nothing uses; gone afterwards
+ * @stock: where objects that it frees may be kept; or NULL
+ */
+void flexmem_allocation_end(struct flexmem_allocation *allocation,
+			    struct flexmem_stock *stock)
 {
-	if (!refcount_dec_and_test(&allocation->refs))
-		return;
 	give_chunks(allocation, 0, allocation->nr_chunks, stock);
 	flexmem_owner_put(allocation->owner);
 	destroy(allocation, stock);
 }
 
 /**
- * flexmem_allocation_put - one less; the last one gives the blocks back
- * @allocation: allocation; may be gone afterwards
+ * flexmem_allocation_orphan - a freed allocation is still in use
+ * @allocation: allocation; the caller has a reference, or the only pointer
  */
-void flexmem_allocation_put(struct flexmem_allocation *allocation)
-{
-	put(allocation, NULL);
-}
-EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_put);
-
-static void orphan(struct flexmem_allocation *allocation)
+void flexmem_allocation_orphan(struct flexmem_allocation *allocation)
 {
 	struct flexmem_chunk *chunk = allocation->chunks;
 	unsigned int i;
 
+	if (allocation->orphaned)
+		return;
 	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
 		flexmem_region_orphan(chunk->region, chunk->block,
 				      allocation->owner);
 	allocation->orphaned = true;
-}
-
-/**
- * flexmem_allocation_unname - nobody can name an allocation any more
- * @allocation: allocation; the caller's reference, its name's, is dropped. Its
- *	owner's account is held by the caller as well
- * @stock: where objects that it frees may be kept
- *
- * If it is in use otherwise it is orphaned. Its handle is charged no more.
- */
-void flexmem_allocation_unname(struct flexmem_allocation *allocation,
-			       struct flexmem_stock *stock)
-{
-	struct flexmem_accounts *accounts = allocation->owner->accounts;
-	struct flexmem_account *owner = allocation->owner;
-
-	/* Nobody can get a further reference by the handle any more. */
-	if (refcount_read(&allocation->refs) > 1)
-		orphan(allocation);
-	put(allocation, stock);
-	flexmem_uncharge_handle(accounts, owner);
 }
 
 /**
@@ -346,8 +324,9 @@ bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation)
  * flexmem_allocation_error - can the bytes of an allocation be reached
  * @allocation: allocation
  *
- * Return: 0, or the error of the first chunk that cannot, as
- * flexmem_region_error() has it.
+ * Context: any.
+ * Return: 0; or -EIO if the memory of a chunk was lost in a reset, or -ENODEV in
+ * the removal of the device.
  */
 int flexmem_allocation_error(const struct flexmem_allocation *allocation)
 {
@@ -358,7 +337,36 @@ int flexmem_allocation_error(const struct flexmem_allocation *allocation)
 		rc = flexmem_region_error(allocation->chunks[i].region);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_error);
+EXPORT_SYMBOL_GPL(flexmem_allocation_error);
+
+/**
+ * flexmem_allocation_part - where a part of an allocation is
+ * @allocation: allocation that the caller has a reference to
+ * @index: 0 for the first part
+ * @part: receives it
+ *
+ * Valid until the next call of the driver's @quiesce or @reset operation, if
+ * flexmem_allocation_error() returns 0 under the lock that these take.
+ *
+ * Context: any.
+ * Return: false if there is no such part.
+ */
+bool flexmem_allocation_part(const struct flexmem_allocation *allocation,
+			     unsigned int index, struct flexmem_part *part)
+{
+	const struct flexmem_chunk *chunk = &allocation->chunks[index];
+
+	if (index >= allocation->nr_chunks)
+		return false;
+	*part = (struct flexmem_part) {
+		.mem = chunk->region->mem,
+		.slot = chunk->region->slot,
+		.offset = chunk->block->start,
+		.size = chunk->size,
+	};
+	return true;
+}
+EXPORT_SYMBOL_GPL(flexmem_allocation_part);
 
 /**
  * flexmem_allocation_chunk - which chunk a byte of an allocation is in

@@ -10,6 +10,7 @@
 #include <linux/refcount.h>
 #include <linux/types.h>
 #include <linux/flexmem.h>
+#include <flexmem/dispatch.h>
 
 #include "block.h"
 #include "domain.h"
@@ -17,6 +18,7 @@
 
 struct flexmem_account;
 struct flexmem_allocation;
+struct flexmem_fences;
 struct flexmem_region;
 struct flexmem_stock;
 struct flexmem_table;
@@ -39,8 +41,9 @@ struct flexmem_chunk {
 
 /**
  * struct flexmem_allocation - memory that has been given out
- * @refs: its handle, each CPU map, and each copy under way. Who drops the last
- *	one gives the blocks back
+ * @refs: its handle, each CPU map, each copy, and each kernel user. After the
+ *	last one is put, the blocks are given back or wait for @fences
+ * @fences: programs of the device that use it; NULL if there has been none
  * @kind: what it is for
  * @owner: who is charged for it; a reference is held
  * @bytes_of: number that stands for whose its bytes are
@@ -55,12 +58,13 @@ struct flexmem_chunk {
  * @nr_chunks: how many of @chunks there are, at least 1
  * @chunks: where it is, in order. Its address is that of the first
  *
- * Nothing but @refs, @orphaned, @named, @size, @resizing and, of the chunks, size
+ * Nothing but @refs, @fences, @orphaned, @named, @size, @resizing and, of the chunks, size
  * and by_address changes once it has its handle.
  */
 struct flexmem_allocation {
 	refcount_t refs;
 	enum flexmem_kind kind;
+	struct flexmem_fences *fences;
 	struct flexmem_account *owner;
 	u64 bytes_of;
 	u64 size;
@@ -143,11 +147,10 @@ void flexmem_allocation_commit(struct flexmem_allocation *allocation,
 void flexmem_allocation_abort(struct flexmem_allocation *allocation,
 			      struct flexmem_extension *extension);
 void flexmem_allocation_get(struct flexmem_allocation *allocation);
-void flexmem_allocation_put(struct flexmem_allocation *allocation);
-void flexmem_allocation_unname(struct flexmem_allocation *allocation,
-			       struct flexmem_stock *stock);
+void flexmem_allocation_orphan(struct flexmem_allocation *allocation);
+void flexmem_allocation_end(struct flexmem_allocation *allocation,
+			    struct flexmem_stock *stock);
 bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation);
-int flexmem_allocation_error(const struct flexmem_allocation *allocation);
 struct flexmem_chunk *
 flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset);
 struct flexmem_address

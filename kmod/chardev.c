@@ -23,6 +23,7 @@
 #include <linux/compat.h>
 #include <linux/cred.h>
 #include <linux/err.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -90,6 +91,11 @@ static void set_function(unsigned int minor, struct flexmem_dev *fdev)
 	mutex_unlock(&functions_lock);
 }
 
+static void free_file(struct flexmem_client *client)
+{
+	kfree(container_of(client, struct flexmem_file, client));
+}
+
 /* The file keeps the reference to @fdev if this returns 0. */
 static int open_function(struct flexmem_dev *fdev, struct file *filp)
 {
@@ -114,6 +120,7 @@ static int open_function(struct flexmem_dev *fdev, struct file *filp)
 		return rc;
 	}
 	file->fdev = fdev;
+	file->client.free = free_file;
 	filp->private_data = file;
 	filp->f_mapping = fdev->inode->i_mapping;
 	return 0;
@@ -140,7 +147,8 @@ static int flexmem_release(struct inode *inode, struct file *filp)
 	struct flexmem_dev *fdev = file->fdev;
 
 	flexmem_client_fini(&file->client);
-	kfree(file);
+	/* A kernel user may keep the client, but not the function. */
+	flexmem_client_put(&file->client);
 	put_device(&fdev->dev);
 	return 0;
 }
@@ -264,6 +272,40 @@ static const struct file_operations flexmem_fops = {
 	.mmap = flexmem_mmap,
 	.show_fdinfo = flexmem_show_fdinfo,
 };
+
+/**
+ * flexmem_client_from_fd - the client behind a file descriptor
+ * @fdev: function that the file must be of
+ * @fd: descriptor of the calling task
+ *
+ * If the file is closed meanwhile, the client names nothing any more, and the
+ * driver's @client_gone operation may come before this returns.
+ *
+ * Context: may sleep, in the task whose descriptor it is.
+ * Return: the client, with a reference for flexmem_client_put(). An ERR_PTR():
+ * -EBADF if the file is not open, or open for reading only; -EINVAL if it is no
+ * file of @fdev.
+ */
+struct flexmem_client *flexmem_client_from_fd(struct flexmem_dev *fdev, int fd)
+{
+	struct flexmem_client *client = ERR_PTR(-EINVAL);
+	struct file *filp = fget(fd);
+	struct flexmem_file *file;
+
+	if (!filp)
+		return ERR_PTR(-EBADF);
+	file = filp->f_op == &flexmem_fops ? filp->private_data : NULL;
+	if (file && file->fdev == fdev) {
+		client = ERR_PTR(-EBADF);
+		if (filp->f_mode & FMODE_WRITE) {
+			client = &file->client;
+			flexmem_client_get(client);
+		}
+	}
+	fput(filp);
+	return client;
+}
+EXPORT_SYMBOL_GPL(flexmem_client_from_fd);
 
 static char *flexmem_devnode(flexmem_const_since_6_2 struct device *dev,
 			     umode_t *mode)

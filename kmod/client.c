@@ -19,6 +19,7 @@
 
 #include "client.h"
 #include "compat.h"
+#include "leaving.h"
 #include "owner.h"
 #include "table.h"
 
@@ -38,6 +39,7 @@ int flexmem_client_init(struct flexmem_client *client,
 			struct cgroup *cgroup, struct pid *pid)
 {
 	memset(client, 0, sizeof(*client));
+	refcount_set(&client->refs, 1);
 	client->table = table;
 	flexmem_lease_init(&client->lease);
 	client->account = flexmem_owner_open(&table->accounts, uid, cgroup,
@@ -50,6 +52,32 @@ int flexmem_client_init(struct flexmem_client *client,
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_init);
+
+/**
+ * flexmem_client_get - one more reference to a client
+ * @client: client that the caller has a reference to, or whose file is open
+ *
+ * Context: any.
+ */
+void flexmem_client_get(struct flexmem_client *client)
+{
+	refcount_inc(&client->refs);
+	WRITE_ONCE(client->is_known, true);
+}
+EXPORT_SYMBOL_GPL(flexmem_client_get);
+
+/**
+ * flexmem_client_put - put a reference to a client
+ * @client: client; may be gone afterwards
+ *
+ * Context: any.
+ */
+void flexmem_client_put(struct flexmem_client *client)
+{
+	if (refcount_dec_and_test(&client->refs) && client->free)
+		client->free(client);
+}
+EXPORT_SYMBOL_GPL(flexmem_client_put);
 
 /* Where an allocation is, for ever: a region's serial number is not reused. */
 struct place_key {
@@ -139,6 +167,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 	struct flexmem_allocation *allocation;
 	int rc;
 
+	flexmem_leaving_settle(&client->table->leaving);
 	allocation = flexmem_allocation_make(client->table, client->account,
 					     shape, &client->stock, place);
 	if (IS_ERR(allocation)) {
@@ -330,15 +359,16 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_lookup);
 
 /**
- * flexmem_client_get - use an allocation
- * @client: client
- * @handle: its handle
+ * flexmem_client_allocation - the allocation that a handle names
+ * @client: client; its file may be closed
+ * @handle: any number
  *
- * Return: the allocation, for flexmem_allocation_put(); -ENOENT if there is
- * none; -EBUSY if it is being resized.
+ * Context: any.
+ * Return: the allocation, with a reference for flexmem_allocation_put(). An
+ * ERR_PTR(): -ENOENT if there is none; -EBUSY if it is being resized.
  */
-struct flexmem_allocation *flexmem_client_get(struct flexmem_client *client,
-					      u32 handle)
+struct flexmem_allocation *
+flexmem_client_allocation(struct flexmem_client *client, u32 handle)
 {
 	struct flexmem_allocation *allocation;
 
@@ -349,7 +379,7 @@ struct flexmem_allocation *flexmem_client_get(struct flexmem_client *client,
 	spin_unlock(&client->handles.lock);
 	return allocation;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get);
+EXPORT_SYMBOL_GPL(flexmem_client_allocation);
 
 /* The mappable chunk with the highest start that is not above @key. */
 static struct flexmem_chunk *find_floor(struct flexmem_client *client,
@@ -376,7 +406,7 @@ static struct flexmem_chunk *find_floor(struct flexmem_client *client,
  * @map_offset: any number
  *
  * Return: the chunk, with a reference to its allocation, or an error as
- * flexmem_client_get() has them.
+ * flexmem_client_allocation() has them.
  */
 struct flexmem_chunk *
 flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
@@ -474,9 +504,22 @@ void flexmem_client_usage(struct flexmem_client *client,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_usage);
 
+/* The driver hears of it before anything is freed. */
+static void tell_driver(struct flexmem_client *client)
+{
+	struct flexmem_table *table = client->table;
+
+	/* Removal waits for the operation. */
+	mutex_lock(&table->data_lock);
+	if (!flexmem_function_is_gone(&table->function))
+		flexmem_function_client_gone(&table->function, client);
+	mutex_unlock(&table->data_lock);
+}
+
 /**
- * flexmem_client_fini - give everything back
- * @client: client that nobody uses any more
+ * flexmem_client_fini - free everything that a client has
+ * @client: client whose file is closed. The driver may still have a reference
+ *	to it, and finds no allocation any more
  *
  * Context: may sleep. Also after the device has gone.
  */
@@ -485,6 +528,8 @@ void flexmem_client_fini(struct flexmem_client *client)
 	struct flexmem_allocation *allocation;
 	u32 index = 0;
 
+	if (READ_ONCE(client->is_known))
+		tell_driver(client);
 	flexmem_client_drop_lease(client);
 	while ((allocation = flexmem_handles_next(&client->handles, &index))) {
 		flexmem_client_release(client, allocation);

@@ -7,9 +7,11 @@
 #define _FLEXMEM_CLIENT_H
 
 #include <linux/rbtree.h>
+#include <linux/refcount.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
 #include <linux/flexmem.h>
+#include <flexmem/dispatch.h>
 
 #include "account.h"
 #include "allocation.h"
@@ -26,6 +28,9 @@ struct vm_area_struct;
 
 /**
  * struct flexmem_client - an open file
+ * @refs: the file, and each kernel user. A user may keep one after close()
+ * @is_known: the driver has had a reference: tell it of close()
+ * @free: frees the struct after the last reference; NULL: its owner does
  * @table: region table of the function
  * @account: its account; a reference is held
  * @lease: its lease on the segment table
@@ -44,6 +49,9 @@ struct vm_area_struct;
  * @stock: objects it keeps for its next allocations
  */
 struct flexmem_client {
+	refcount_t refs;
+	bool is_known;
+	void (*free)(struct flexmem_client *client);
 	struct flexmem_table *table;
 	struct flexmem_account *account;
 	struct flexmem_lease_hold lease;
@@ -79,8 +87,6 @@ struct flexmem_allocation *
 flexmem_client_detach_address(struct flexmem_client *client,
 			      const struct flexmem_address *address);
 
-struct flexmem_allocation *flexmem_client_get(struct flexmem_client *client,
-					      u32 handle);
 struct flexmem_chunk *
 flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset);
 

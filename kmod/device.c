@@ -35,6 +35,7 @@ static void device_release(struct device *dev)
 	struct flexmem_dev *fdev =
 		container_of(dev, struct flexmem_dev, dev);
 
+	flexmem_leaving_fini(&fdev->table.leaving);
 	flexmem_table_fini(&fdev->table);
 	flexmem_chardev_put_inode(fdev);
 	kfree(fdev);
@@ -88,6 +89,7 @@ flexmem_device_register(struct device *parent,
 	rc = flexmem_table_init(&fdev->table, parent, desc, &settings);
 	if (rc)
 		goto free_device;
+	flexmem_leaving_init(&fdev->table.leaving);
 	strscpy(fdev->name, desc->name, sizeof(fdev->name));
 	if (settings.acquire == FLEXMEM_ACQUIRE_PREALLOC) {
 		mutex_lock(&fdev->table.acquire_lock);
@@ -132,6 +134,7 @@ void flexmem_device_unregister(struct flexmem_dev *fdev)
 {
 	flexmem_chardev_remove(fdev);
 	flexmem_table_remove(&fdev->table);
+	flexmem_leaving_look_at_all(&fdev->table.leaving);
 	dev_info(&fdev->dev, "removed\n");
 	put_device(&fdev->dev);
 }
@@ -245,6 +248,7 @@ int flexmem_device_reset(struct flexmem_dev *fdev)
 		return -EOPNOTSUPP;
 	dump_core(fdev);
 	rc = flexmem_table_reset(&fdev->table);
+	flexmem_leaving_look_at_all(&fdev->table.leaving);
 	announce_reset(fdev, rc);
 	if (rc)
 		dev_err(&fdev->dev, "reset failed: error %d\n", rc);

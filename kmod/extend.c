@@ -45,7 +45,8 @@ static int get_tail(struct flexmem_allocation *allocation,
  * Context: may sleep.
  * Return: 0; -EAGAIN if there is no room behind it: @extension->room says by how
  * much it could grow; -ENOMEM, of the kernel, or for @extension->refusal;
- * -EOPNOTSUPP if it has several chunks; or an error as flexmem_region_error() and
+ * -EBUSY if a program uses what would be cut off; -EOPNOTSUPP if it has several
+ * chunks; or an error as flexmem_region_error() and
  * flexmem_chunk_clean() have them.
  */
 int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
@@ -57,6 +58,10 @@ int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
 	if (allocation->nr_chunks > 1)
 		return -EOPNOTSUPP;
 	rc = flexmem_allocation_error(allocation);
+	/* A program may use the end until its fence has signalled. */
+	if (!rc && size < allocation->size &&
+	    flexmem_allocation_is_in_flight(allocation))
+		rc = -EBUSY;
 	if (!rc && size != allocation->size)
 		rc = flexmem_spare_fill(&extension->spare, 1, NULL);
 	if (!rc && size > allocation->size)

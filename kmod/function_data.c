@@ -94,3 +94,17 @@ int flexmem_function_copy(struct flexmem_function *function,
 	return flexmem_function_outcome(function, "copy", rc, false);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_copy);
+
+/**
+ * flexmem_function_client_gone - tell the driver that a client has gone
+ * @function: function, in any state but gone
+ * @client: client that the driver has had a reference to
+ *
+ * Context: under data_lock. May sleep.
+ */
+void flexmem_function_client_gone(struct flexmem_function *function,
+				  struct flexmem_client *client)
+{
+	if (function->ops.client_gone)
+		function->ops.client_gone(function->priv, client);
+}

@@ -41,12 +41,15 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_init);
 
 /**
  * flexmem_handles_fini - free the memory of the entries
- * @handles: handles without a user
+ * @handles: handles that name nothing any more; a look-up finds nothing
  */
 void flexmem_handles_fini(struct flexmem_handles *handles)
 {
 	unsigned int i;
 
+	spin_lock(&handles->lock);
+	handles->next = 1;
+	spin_unlock(&handles->lock);
 	for (i = 0; i < ARRAY_SIZE(handles->segment); i++)
 		kvfree(handles->segment[i]);
 }

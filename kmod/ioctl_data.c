@@ -28,7 +28,7 @@ int flexmem_cmd_map(struct flexmem_call *call)
 	if (cmd->flags || cmd->__reserved ||
 	    !call->fdev->table.function.ops.page)
 		return -EOPNOTSUPP;
-	allocation = flexmem_client_get(call->client, cmd->handle);
+	allocation = flexmem_client_allocation(call->client, cmd->handle);
 	if (IS_ERR(allocation))
 		return PTR_ERR(allocation);
 	rc = flexmem_mapping_describe(allocation, cmd);
@@ -42,7 +42,7 @@ static int do_rw(struct flexmem_call *call, bool write)
 
 	if (!call->fdev->table.function.ops.read)
 		return -EOPNOTSUPP;
-	allocation = flexmem_client_get(call->client, cmd->handle);
+	allocation = flexmem_client_allocation(call->client, cmd->handle);
 	if (IS_ERR(allocation))
 		return PTR_ERR(allocation);
 	return flexmem_data_rw(allocation, cmd, write);
@@ -90,10 +90,10 @@ static int do_copy(struct flexmem_call *call)
 
 	if (!call->fdev->table.function.ops.copy)
 		return -EOPNOTSUPP;
-	to = flexmem_client_get(call->client, cmd->to);
+	to = flexmem_client_allocation(call->client, cmd->to);
 	if (IS_ERR(to))
 		return PTR_ERR(to);
-	from = flexmem_client_get(call->client, cmd->from);
+	from = flexmem_client_allocation(call->client, cmd->from);
 	if (IS_ERR(from)) {
 		flexmem_allocation_put(to);
 		return PTR_ERR(from);

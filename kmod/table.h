@@ -17,6 +17,7 @@
 #include "account.h"
 #include "domain.h"
 #include "function.h"
+#include "leaving.h"
 #include "region.h"
 #include "settings.h"
 #include "slot.h"
@@ -47,6 +48,7 @@ struct device;
  * @mapping: address space of all CPU mappings of this function, or NULL
  * @map_shift: the mmap() offset of a slot is its number shifted by this
  * @accounts: charges of owners
+ * @leaving: freed allocations that the device still uses
  * @acquire_lock: acquisition and release of regions and slots. May be held
  *	while the firmware works, so user tasks wait for it killably
  * @snapshot_lock: held while all region locks are taken; never while the
@@ -60,7 +62,9 @@ struct device;
  * lowest slot first -> accounts.lock; map_lock after acquire_lock and
  * data_lock, and after mmap_lock in a page fault; slots.lock is a leaf. The
  * lock of a client's handles is never held together with any of these. Readers
- * of events are woken up under none of them. No lock here is ever held across a
+ * of events are woken up under none of them. leaving.turn comes before the region
+ * locks, and leaving.lock, which interrupt handlers take under the locks of
+ * fences, is a leaf. No lock here is ever held across a
  * copy from or to user space.
  */
 struct flexmem_table {
@@ -81,6 +85,7 @@ struct flexmem_table {
 	struct address_space *mapping;
 	unsigned int map_shift;
 	struct flexmem_accounts accounts;
+	struct flexmem_leaving leaving;
 	struct mutex acquire_lock; /* regions and slots; see above */
 	struct mutex snapshot_lock; /* all region locks at once; see above */
 	struct mutex data_lock; /* scrubs and copies; see above */

@@ -446,7 +446,7 @@ static void allocation_may_outlive_its_client(struct kunit *test)
 	u32 handle = alloc(test, client, GIB);
 	struct flexmem_snapshot *sum = &ctx->snapshot.sum;
 
-	allocation = flexmem_client_get(client, handle);
+	allocation = flexmem_client_allocation(client, handle);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	flexmem_client_fini(client);
 	memset(client, 0xff, sizeof(*client));

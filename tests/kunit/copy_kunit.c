@@ -243,7 +243,8 @@ static void resize_and_copy_keep_apart(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_resize_prepare(ctx->client, &cmd, &resizing));
 	KUNIT_EXPECT_EQ(test, -EBUSY,
-			PTR_ERR(flexmem_client_get(ctx->client, a->handle)));
+			PTR_ERR(flexmem_client_allocation(ctx->client,
+							  a->handle)));
 	flexmem_resize_abort(&resizing);
 	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(b, 0), AT(a, 0), 128, &done));
 	KUNIT_EXPECT_EQ(test, refcount_read(&a->refs), 1);

@@ -140,6 +140,7 @@ static void table_teardown(void *data)
 	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
 	KUNIT_EXPECT_EQ(test, ft->view.sum.out_total, 0);
 	flexmem_owner_close(ft->account);
+	flexmem_leaving_fini(&ft->table.leaving);
 	flexmem_table_fini(&ft->table);
 }
 
@@ -245,6 +246,7 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 	INIT_LIST_HEAD(&ft->blocks);
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_table_init(&ft->table, NULL, &desc, settings));
+	flexmem_leaving_init(&ft->table.leaving);
 	/* Nothing happens by itself, unless a test is about that. */
 	ft->table.function.work_ms = INT_MAX;
 	ft->account = flexmem_owner_open(&ft->table.accounts, fake_uid(0),

@@ -133,7 +133,7 @@ static struct flexmem_allocation *orphan(struct kunit *test, struct ctx *ctx,
 	struct flexmem_allocation *allocation;
 	u32 handle = alloc(test, ctx->client, size)->handle;
 
-	allocation = flexmem_client_get(ctx->client, handle);
+	allocation = flexmem_client_allocation(ctx->client, handle);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_orphaned, size);

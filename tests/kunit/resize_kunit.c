@@ -532,7 +532,7 @@ static void memory_being_resized_is_busy(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		KUNIT_ASSERT_EQ(test, prepare(test, a->handle, lengths[i]), 0);
 		KUNIT_EXPECT_EQ(test, ctx->cmd.out_size, lengths[i]);
-		EXPECT_BUSY(test, flexmem_client_get(ctx->client, a->handle));
+		EXPECT_BUSY(test, flexmem_client_allocation(ctx->client, a->handle));
 		EXPECT_BUSY(test, flexmem_client_get_mapped(ctx->client, offset));
 		EXPECT_BUSY(test, flexmem_client_detach(ctx->client, a->handle));
 		EXPECT_BUSY(test, flexmem_client_detach_address(ctx->client,
@@ -550,8 +550,9 @@ static void memory_being_resized_is_busy(struct kunit *test)
 		check_all(test);
 		KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 8192);
 		KUNIT_EXPECT_EQ(test, ctx->view.sum.out_owned, 8192);
-		KUNIT_EXPECT_PTR_EQ(test, flexmem_client_get(ctx->client,
-							     a->handle), a);
+		KUNIT_EXPECT_PTR_EQ(test, flexmem_client_allocation(ctx->client,
+								    a->handle),
+				    a);
 		flexmem_allocation_put(a);
 	}
 }
@@ -561,7 +562,7 @@ static void used_allocation_is_not_resized(struct kunit *test)
 	struct ctx *ctx = test->priv;
 	struct flexmem_allocation *a = alloc(test, ctx->client, 4096);
 
-	KUNIT_ASSERT_PTR_EQ(test, flexmem_client_get(ctx->client, a->handle), a);
+	KUNIT_ASSERT_PTR_EQ(test, flexmem_client_allocation(ctx->client, a->handle), a);
 	KUNIT_EXPECT_EQ(test, resize(test, a->handle, 8192), -EBUSY);
 	KUNIT_EXPECT_EQ(test, ctx->cmd.out_size, 4096);
 	KUNIT_EXPECT_EQ(test, resize(test, a->handle, 128), -EBUSY);
@@ -722,7 +723,7 @@ static void look_at_it(void *arg)
 {
 	struct ctx *ctx = arg;
 
-	ctx->rc = PTR_ERR_OR_ZERO(flexmem_client_get(ctx->client, ctx->handle));
+	ctx->rc = PTR_ERR_OR_ZERO(flexmem_client_allocation(ctx->client, ctx->handle));
 	if (size_of(ctx, ctx->handle) != 4096)
 		ctx->rc = -EINVAL;
 }

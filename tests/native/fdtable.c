@@ -9,6 +9,9 @@
 static struct file *files[NATIVE_FILES];
 static unsigned int files_lock;
 
+/* The file of a number that is taken, but not installed yet. */
+static struct file taken;
+
 /* Returns false if the number is taken. */
 bool native_install(unsigned int fd, struct file *file)
 {
@@ -31,6 +34,8 @@ struct file *native_fdget(unsigned int fd)
 
 	raw_lock(&files_lock);
 	file = files[fd];
+	if (file == &taken)
+		file = NULL;
 	if (file) {
 		os_acquire(&files[fd]);
 		native_file_get(file);
@@ -51,4 +56,42 @@ struct file *native_uninstall(unsigned int fd)
 	if (file)
 		os_acquire(&files[fd]);
 	return file;
+}
+
+/* Numbers that the driver gives: those that tests do not choose. */
+#define FIRST_UNUSED 128
+
+int get_unused_fd_flags(unsigned int flags)
+{
+	unsigned int fd;
+
+	if (native_should_fail(NATIVE_ALLOC))
+		return -EMFILE;
+	for (fd = FIRST_UNUSED; fd < NATIVE_FILES; fd++)
+		if (native_install(fd, &taken))
+			return fd;
+	return -EMFILE;
+}
+
+void put_unused_fd(unsigned int fd)
+{
+	if (native_uninstall(fd) != &taken)
+		shim_bug("descriptor %u is not unused", fd);
+}
+
+void fd_install(unsigned int fd, struct file *file)
+{
+	put_unused_fd(fd);
+	if (!native_install(fd, file))
+		shim_bug("descriptor %u is taken", fd);
+}
+
+struct file *fget(unsigned int fd)
+{
+	return fd < NATIVE_FILES ? native_fdget(fd) : NULL;
+}
+
+void fput(struct file *file)
+{
+	native_close(file);
 }

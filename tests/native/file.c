@@ -99,6 +99,26 @@ struct file *native_open(unsigned int minor, unsigned int flags)
 	return ERR_PTR(rc);
 }
 
+/* A file without a node. It is the caller's, as after native_open(). */
+struct file *anon_inode_getfile(const char *name,
+				const struct file_operations *ops, void *data,
+				int flags)
+{
+	struct file *file;
+
+	if (native_should_fail(NATIVE_ALLOC))
+		return ERR_PTR(-ENOMEM);
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		abort();
+	refcount_set(&file->refs, 1);
+	file->cred = current->cred;
+	file->f_cred = &file->cred;
+	file->f_op = ops;
+	file->private_data = data;
+	return file;
+}
+
 /* Another descriptor, or map, of the file. */
 void native_file_get(struct file *file)
 {

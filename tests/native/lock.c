@@ -36,9 +36,27 @@ void spin_lock_init(spinlock_t *lock)
 	*lock = (spinlock_t) {};
 }
 
+void native_irqs_off(int more)
+{
+	current->irqs_off += more;
+}
+
+/* What lockdep tells in the kernel, on whichever processors they run. */
+static void note_interrupts(spinlock_t *lock)
+{
+	if (current->in_irq)
+		__atomic_store_n(&lock->interrupts, true, RELAXED);
+	else if (!current->irqs_off)
+		__atomic_store_n(&lock->interrupted, true, RELAXED);
+	if (__atomic_load_n(&lock->interrupts, RELAXED) &&
+	    __atomic_load_n(&lock->interrupted, RELAXED))
+		shim_bug("spinlock of interrupts is locked with interrupts enabled");
+}
+
 void spin_lock(spinlock_t *lock)
 {
 	not_twice(&lock->owner, "spinlock");
+	note_interrupts(lock);
 	native_point();
 	raw_lock(&lock->word);
 	current->atomic++;

@@ -48,6 +48,50 @@ static void allocates_atomically(void)
 	spin_unlock(&spin);
 }
 
+static void take_spin(struct irq_work *irq)
+{
+	spin_lock(&spin);
+	spin_unlock(&spin);
+}
+
+static void interrupt_takes_lock(void)
+{
+	static struct irq_work irq;
+
+	init_irq_work(&irq, take_spin);
+	irq_work_queue(&irq);
+	irq_work_sync(&irq);
+}
+
+static void locks_with_interrupts_enabled(void)
+{
+	interrupt_takes_lock();
+	spin_lock(&spin);
+}
+
+static void locks_with_interrupts_disabled(void)
+{
+	unsigned long flags;
+
+	interrupt_takes_lock();
+	spin_lock_irqsave(&spin, flags);
+	spin_unlock_irqrestore(&spin, flags);
+}
+
+static void sleep_in_interrupt(struct irq_work *irq)
+{
+	msleep(1);
+}
+
+static void sleeps_in_interrupt(void)
+{
+	static struct irq_work irq;
+
+	init_irq_work(&irq, sleep_in_interrupt);
+	irq_work_queue(&irq);
+	irq_work_sync(&irq);
+}
+
 static void sleeps_in_read_section(void)
 {
 	rcu_read_lock();
@@ -338,6 +382,9 @@ static const struct misuse {
 	CASE(locks_mutex_with_spinlock, "may sleep", NULL),
 	CASE(allocates_with_spinlock, "may sleep", NULL),
 	CASE(allocates_atomically, NULL, NULL),
+	CASE(locks_with_interrupts_enabled, "with interrupts enabled", NULL),
+	CASE(locks_with_interrupts_disabled, NULL, NULL),
+	CASE(sleeps_in_interrupt, "may sleep", NULL),
 	CASE(sleeps_in_read_section, "may sleep", NULL),
 	CASE(touches_user_with_mutex, "user memory is touched with", NULL),
 	CASE(unlocks_what_is_free, "not held", NULL),

@@ -17,5 +17,6 @@
 #include "shim/cgroup.h"
 #include "shim/memory.h"
 #include "shim/file.h"
+#include "shim/fence.h"
 
 #endif /* _NATIVE_SHIM_H */

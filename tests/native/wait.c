@@ -40,32 +40,32 @@ long wait_woken(struct wait_queue_entry *entry, unsigned int mode,
 
 void add_wait_queue(wait_queue_head_t *queue, struct wait_queue_entry *entry)
 {
-	spin_lock(&queue->lock);
+	spin_lock_irq(&queue->lock);
 	list_add(&entry->entry, &queue->head);
-	spin_unlock(&queue->lock);
+	spin_unlock_irq(&queue->lock);
 }
 
 void remove_wait_queue(wait_queue_head_t *queue, struct wait_queue_entry *entry)
 {
-	spin_lock(&queue->lock);
+	spin_lock_irq(&queue->lock);
 	list_del_init(&entry->entry);
-	spin_unlock(&queue->lock);
+	spin_unlock_irq(&queue->lock);
 }
 
 void prepare_to_wait(wait_queue_head_t *queue, struct wait_queue_entry *entry,
 		     int state)
 {
-	spin_lock(&queue->lock);
+	spin_lock_irq(&queue->lock);
 	if (list_empty(&entry->entry))
 		list_add(&entry->entry, &queue->head);
-	spin_unlock(&queue->lock);
+	spin_unlock_irq(&queue->lock);
 }
 
 void finish_wait(wait_queue_head_t *queue, struct wait_queue_entry *entry)
 {
-	spin_lock(&queue->lock);
+	spin_lock_irq(&queue->lock);
 	list_del_init(&entry->entry);
-	spin_unlock(&queue->lock);
+	spin_unlock_irq(&queue->lock);
 }
 
 bool wq_has_sleeper(wait_queue_head_t *queue)
@@ -80,11 +80,11 @@ void native_wake_up(wait_queue_head_t *queue, bool all)
 {
 	struct wait_queue_entry *entry, *next;
 
-	spin_lock(&queue->lock);
+	spin_lock_irq(&queue->lock);
 	list_for_each_entry_safe(entry, next, &queue->head, entry)
 		if (entry->func(entry, 0, 0, NULL) && !all)
 			break;
-	spin_unlock(&queue->lock);
+	spin_unlock_irq(&queue->lock);
 }
 
 /* Completions. */
@@ -99,11 +99,11 @@ static void add_done(struct completion *done, unsigned int n)
 {
 	struct wait_queue_entry *entry, *next;
 
-	spin_lock(&done->wait.lock);
+	spin_lock_irq(&done->wait.lock);
 	done->done = n == UINT_MAX ? n : done->done + n;
 	list_for_each_entry_safe(entry, next, &done->wait.head, entry)
 		entry->func(entry, 0, 0, NULL);
-	spin_unlock(&done->wait.lock);
+	spin_unlock_irq(&done->wait.lock);
 }
 
 void complete(struct completion *done)
@@ -120,11 +120,11 @@ static bool take_done(struct completion *done)
 {
 	bool is_done;
 
-	spin_lock(&done->wait.lock);
+	spin_lock_irq(&done->wait.lock);
 	is_done = done->done;
 	if (is_done && done->done != UINT_MAX)
 		done->done--;
-	spin_unlock(&done->wait.lock);
+	spin_unlock_irq(&done->wait.lock);
 	return is_done;
 }
 
@@ -132,9 +132,9 @@ bool completion_done(struct completion *done)
 {
 	bool is_done;
 
-	spin_lock(&done->wait.lock);
+	spin_lock_irq(&done->wait.lock);
 	is_done = done->done;
-	spin_unlock(&done->wait.lock);
+	spin_unlock_irq(&done->wait.lock);
 	return is_done;
 }
 

@@ -464,3 +464,28 @@ bool cancel_delayed_work_sync(struct delayed_work *work)
 	os_acquire(work);
 	return was_pending;
 }
+
+/* Interrupts: a worker plays them, in atomic context. */
+static void run_irq(struct work_struct *work)
+{
+	struct irq_work *irq = container_of(work, struct irq_work, work);
+
+	current->atomic++;
+	current->in_irq = true;
+	irq->func(irq);
+	current->in_irq = false;
+	current->atomic--;
+	if (current->given_up && !current->atomic)
+		native_bury_given_up();
+}
+
+void init_irq_work(struct irq_work *work, void (*func)(struct irq_work *work))
+{
+	native_work_init(&work->work, run_irq);
+	work->func = func;
+}
+
+bool irq_work_queue(struct irq_work *work)
+{
+	return queue_work(NULL, &work->work);
+}

@@ -375,9 +375,10 @@ enum flexmem_free_flags {
  *
  * Give an allocation back. It must be a live one of this open file, named
  * exactly: ENOENT otherwise, and nothing changes. EINVAL: the name that @flags
- * does not choose is not zero. An allocation that is still mapped keeps its
- * memory, charged to its owner, until it is unmapped. An allocation that was
- * lost when the device was reset can be freed by handle only.
+ * does not choose is not zero. An allocation that is still mapped, or that a
+ * program of the device uses, keeps its memory, charged to its owner, until it
+ * is unmapped and the program has ended. An allocation that was lost when the
+ * device was reset can be freed by handle only.
  */
 struct flexmem_free {
 	__u32 size;
@@ -814,7 +815,8 @@ enum flexmem_resource {
  * @uid: CLIENT: uid of the opener, as the caller sees it; else 0
  * @pid: CLIENT: process that opened it, as the caller sees it; 0: not visible
  * @bytes: bytes of live allocations
- * @orphaned: bytes freed that are still mapped; charged as well
+ * @orphaned: bytes freed that are still mapped, or used by a program of the
+ *            device; charged as well
  * @peak: the most that @bytes + @orphaned ever was
  * @slots: regions in which it has bytes
  * @handles: live allocations
@@ -857,7 +859,8 @@ struct flexmem_owner_entry {
  * @out_total: bytes of the acquired regions
  * @out_free: of these, free
  * @out_owned: of these, in live allocations
- * @out_orphaned: of these, freed but still mapped
+ * @out_orphaned: of these, freed but still mapped, or used by a program of the
+ *                device
  * @out_reserved: of these, held back for other reasons; 0 in this version
  * @out_quarantined: of these, could not be scrubbed and are not handed out
  * @out_scrubbed: bytes scrubbed since the device is there

@@ -16,6 +16,7 @@
 #include <linux/flexmem.h>
 
 struct device;
+struct flexmem_client;
 struct flexmem_dev;
 
 /**
@@ -254,6 +255,16 @@ struct flexmem_device_ops {
 	 * caller retries.
 	 */
 	int (*vm_unmap)(void *priv, const struct flexmem_vm_range *range);
+
+	/**
+	 * @client_gone: a client whose file the driver has looked up
+	 * (flexmem_client_from_fd()) has closed it, by close() or by its death.
+	 * Called once, before any memory of the client is freed, in any state
+	 * of the function. The driver sends no command here. It may drop jobs
+	 * that the device has not begun, and leaves the others to their fences.
+	 * NULL: the driver does not want to know.
+	 */
+	void (*client_gone)(void *priv, struct flexmem_client *client);
 
 	/**
 	 * @reset: bring the function back to the state after power-on: no

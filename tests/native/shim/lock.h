@@ -12,10 +12,15 @@ struct task_struct;
  * struct spinlock - a spinlock; all zero is unlocked
  * @word: 0: free, 1: held, 2: held, and a task waits
  * @owner: the holder
+ * @interrupts: an interrupt handler has taken it
+ * @interrupted: it was taken while an interrupt could come: with @interrupts, a
+ *	deadlock on a single processor
  */
 typedef struct spinlock {
 	unsigned int word;
 	struct task_struct *owner;
+	bool interrupts;
+	bool interrupted;
 } spinlock_t;
 
 /**
@@ -77,10 +82,12 @@ static inline bool refcount_dec_and_lock(refcount_t *r, spinlock_t *lock)
 #define spin_lock_nest_lock(lock, nest) spin_lock(lock)
 #define spin_lock_bh(lock) spin_lock(lock)
 #define spin_unlock_bh(lock) spin_unlock(lock)
-#define spin_lock_irq(lock) spin_lock(lock)
-#define spin_unlock_irq(lock) spin_unlock(lock)
-#define spin_lock_irqsave(lock, flags) ((flags) = 0, spin_lock(lock))
-#define spin_unlock_irqrestore(lock, flags) ((void)(flags), spin_unlock(lock))
+void native_irqs_off(int more);
+#define spin_lock_irq(lock) (native_irqs_off(1), spin_lock(lock))
+#define spin_unlock_irq(lock) (spin_unlock(lock), native_irqs_off(-1))
+#define spin_lock_irqsave(lock, flags) ((flags) = 0, spin_lock_irq(lock))
+#define spin_unlock_irqrestore(lock, flags) \
+	((void)(flags), spin_unlock_irq(lock))
 
 void mutex_init(struct mutex *lock);
 void mutex_destroy(struct mutex *lock);

@@ -89,6 +89,8 @@ struct grave;
  * @interrupted: another signal is pending
  * @should_stop: kthread_stop() was called
  * @atomic: spinlocks held, and other reasons not to sleep
+ * @irqs_off: how often it has disabled interrupts
+ * @in_irq: it plays an interrupt
  * @locks: locks held, those that sleep included
  * @rcu: read sections it is in
  * @rcu_passed: read sections it has left so far
@@ -123,6 +125,8 @@ struct task_struct {
 	bool interrupted;
 	bool should_stop;
 	int atomic;
+	int irqs_off;
+	bool in_irq;
 	int locks;
 	int rcu;
 	unsigned long rcu_passed;

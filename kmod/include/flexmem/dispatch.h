@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * For device drivers that run programs in memory that flexmem manages: which
+ * client a file of /dev/flexmemN is, where the memory of a handle is, and how
+ * long the device uses it.
+ *
+ * A dispatch names handles of one client, or of several. The driver
+ *
+ * 1. gets the client (flexmem_client_from_fd()) and each allocation
+ *    (flexmem_client_allocation()),
+ * 2. adds the job's fence to each (flexmem_allocation_add_fence()), before the
+ *    device can see the job,
+ * 3. takes the lock that its @quiesce operation takes too, checks each with
+ *    flexmem_allocation_error(), reads their places
+ *    (flexmem_allocation_part()), and queues the job, or signals its fence with
+ *    an error,
+ * 4. puts its references. The fence is enough from here on.
+ *
+ * Memory that its owner frees, by FREE, close() or its death, is *leaving* until
+ * its last fence has signalled: charged to the owner, and neither free nor
+ * scrubbed. So a fence must not signal before the device has stopped to read and
+ * write what the job uses. Fences of one context must signal in their order, also
+ * those of jobs that fail or are dropped, because of each context only the latest
+ * is known. Every fence signals within a bounded time. A driver
+ * signals all fences of a function, with an error, before @quiesce or @reset
+ * returns 0. All references to allocations are put before
+ * flexmem_device_unregister() is called.
+ */
+#ifndef _FLEXMEM_DISPATCH_H
+#define _FLEXMEM_DISPATCH_H
+
+#include <linux/types.h>
+#include <flexmem/device_ops.h>
+
+struct dma_fence;
+struct flexmem_allocation;
+struct flexmem_client;
+struct flexmem_dev;
+
+/**
+ * struct flexmem_part - where a part of an allocation is
+ * @mem: the device memory that it lies in
+ * @slot: the entry of the firmware's table that points at @mem; VF only
+ * @offset: of its first byte in @mem
+ * @size: bytes
+ */
+struct flexmem_part {
+	struct flexmem_memory mem;
+	unsigned int slot;
+	u64 offset;
+	u64 size;
+};
+
+struct flexmem_client *flexmem_client_from_fd(struct flexmem_dev *fdev, int fd);
+void flexmem_client_get(struct flexmem_client *client);
+void flexmem_client_put(struct flexmem_client *client);
+struct flexmem_allocation *
+flexmem_client_allocation(struct flexmem_client *client, u32 handle);
+void flexmem_allocation_put(struct flexmem_allocation *allocation);
+bool flexmem_allocation_part(const struct flexmem_allocation *allocation,
+			     unsigned int index, struct flexmem_part *part);
+int flexmem_allocation_error(const struct flexmem_allocation *allocation);
+int flexmem_allocation_add_fence(struct flexmem_allocation *allocation,
+				 struct dma_fence *fence);
+
+#endif /* _FLEXMEM_DISPATCH_H */

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The end of an allocation.
+ *
+ * Its owner frees it, and it ends when nothing uses it any more: no CPU map, no
+ * copy, no kernel user has a reference, and every fence of a device program has
+ * signalled. Until then it is leaving: charged to its owner, but neither free nor
+ * scrubbed.
+ *
+ * After the last reference is put no fence can be added. Then the allocation
+ * waits for its fences one by one. A fence signals in an interrupt, where blocks
+ * cannot be freed, so the callback leaves that to a worker, or to the next ALLOC.
+ *
+ * Bytes of a lost region have no next owner, so nothing waits for their fences.
+ */
+
+#include <linux/dma-fence.h>
+#include <linux/dma-resv.h>
+#include <linux/err.h>
+#include <linux/slab.h>
+#include <flexmem/dispatch.h>
+
+#include "allocation.h"
+#include "compat.h"
+#include "leaving.h"
+#include "table.h"
+
+/**
+ * struct flexmem_fences - the device's uses of an allocation
+ * @resv: fences of the programs that use it
+ * @link: in &flexmem_leaving.waiting or .ready
+ * @leaving: the lists; NULL before the last reference is put
+ * @allocation: the allocation
+ * @pending: the fence that it waits for, or waited for last; a reference is held
+ * @callback: on @pending
+ */
+struct flexmem_fences {
+	struct dma_resv resv;
+	struct list_head link;
+	struct flexmem_leaving *leaving;
+	struct flexmem_allocation *allocation;
+	struct dma_fence *pending;
+	struct dma_fence_cb callback;
+};
+
+/* An allocation that no program uses never has them. */
+static struct flexmem_fences *make_fences(struct flexmem_allocation *allocation)
+{
+	/* Pairs with cmpxchg(): another task may have made them. */
+	struct flexmem_fences *fences = smp_load_acquire(&allocation->fences);
+	struct flexmem_fences *first;
+
+	if (fences)
+		return fences;
+	fences = kzalloc(sizeof(*fences), GFP_KERNEL_ACCOUNT);
+	if (!fences)
+		return NULL;
+	dma_resv_init(&fences->resv);
+	INIT_LIST_HEAD(&fences->link);
+	fences->allocation = allocation;
+	first = cmpxchg(&allocation->fences, NULL, fences);
+	if (!first)
+		return fences;
+	dma_resv_fini(&fences->resv);
+	kfree(fences);
+	return first;
+}
+
+/**
+ * flexmem_allocation_add_fence - the device uses an allocation until a fence
+ * @allocation: allocation that the caller has a reference to
+ * @fence: signals when the device does not use it any more; a single fence,
+ *	neither an array nor a chain
+ *
+ * Call it before the device can see the job. Fences of one context replace each
+ * other, the later one the earlier.
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM. After an error the fence is not added.
+ */
+int flexmem_allocation_add_fence(struct flexmem_allocation *allocation,
+				 struct dma_fence *fence)
+{
+	struct flexmem_fences *fences = make_fences(allocation);
+	int rc;
+
+	if (!fences)
+		return -ENOMEM;
+	/* Held for no longer than this, and without an order to others. */
+	dma_resv_lock(&fences->resv, NULL);
+	rc = dma_resv_reserve_fences(&fences->resv, 1);
+	if (!rc)
+		dma_resv_add_fence(&fences->resv, fence,
+				   DMA_RESV_USAGE_BOOKKEEP);
+	dma_resv_unlock(&fences->resv);
+	return rc;
+}
+EXPORT_SYMBOL_GPL(flexmem_allocation_add_fence);
+
+/**
+ * flexmem_allocation_is_in_flight - does the device use an allocation
+ * @allocation: allocation
+ *
+ * Return: true if a fence that was added to it has not signalled.
+ */
+bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation)
+{
+	/* Pairs with make_fences(). */
+	struct flexmem_fences *fences = smp_load_acquire(&allocation->fences);
+
+	return fences && !dma_resv_test_signaled(&fences->resv,
+						 DMA_RESV_USAGE_BOOKKEEP);
+}
+
+static void give_back(struct flexmem_allocation *allocation,
+		      struct flexmem_stock *stock)
+{
+	struct flexmem_fences *fences = allocation->fences;
+
+	if (fences) {
+		dma_fence_put(fences->pending);
+		dma_resv_fini(&fences->resv);
+		kfree(fences);
+	}
+	flexmem_allocation_end(allocation, stock);
+}
+
+/* With the lists' lock held. */
+static void make_ready(struct flexmem_leaving *leaving,
+		       struct flexmem_fences *fences)
+{
+	lockdep_assert_held(&leaving->lock);
+	list_move_tail(&fences->link, &leaving->ready);
+	atomic_inc(&leaving->nr_ready);
+}
+
+static void has_signalled(struct dma_fence *fence, struct dma_fence_cb *callback)
+{
+	struct flexmem_fences *fences =
+		container_of(callback, struct flexmem_fences, callback);
+	struct flexmem_leaving *leaving = fences->leaving;
+	unsigned long flags;
+
+	spin_lock_irqsave(&leaving->lock, flags);
+	make_ready(leaving, fences);
+	queue_work(system_unbound_wq, &leaving->work);
+	spin_unlock_irqrestore(&leaving->lock, flags);
+}
+
+/* The next fence that has not signalled, with a reference, or NULL. */
+static struct dma_fence *next_fence(struct flexmem_fences *fences)
+{
+	struct dma_resv_iter cursor;
+	struct dma_fence *fence;
+
+	dma_resv_iter_begin(&cursor, &fences->resv, DMA_RESV_USAGE_BOOKKEEP);
+	fence = dma_fence_get(dma_resv_iter_first_unlocked(&cursor));
+	dma_resv_iter_end(&cursor);
+	return fence;
+}
+
+/* Waits for another fence. Returns false if there is none. */
+static bool wait_on(struct flexmem_leaving *leaving,
+		    struct flexmem_fences *fences)
+{
+	unsigned long flags;
+
+	lockdep_assert_held(&leaving->turn);
+	if (flexmem_allocation_is_lost(fences->allocation))
+		return false;
+	for (;;) {
+		dma_fence_put(fences->pending);
+		fences->pending = next_fence(fences);
+		if (!fences->pending)
+			return false;
+		/* In the list before the callback moves it on. */
+		spin_lock_irqsave(&leaving->lock, flags);
+		list_add_tail(&fences->link, &leaving->waiting);
+		spin_unlock_irqrestore(&leaving->lock, flags);
+		if (!dma_fence_add_callback(fences->pending, &fences->callback,
+					    has_signalled))
+			return true;
+		/* It has signalled since, and there is no callback. */
+		spin_lock_irqsave(&leaving->lock, flags);
+		list_del_init(&fences->link);
+		spin_unlock_irqrestore(&leaving->lock, flags);
+	}
+}
+
+static struct flexmem_fences *take_ready(struct flexmem_leaving *leaving)
+{
+	struct flexmem_fences *fences;
+
+	spin_lock_irq(&leaving->lock);
+	fences = list_first_entry_or_null(&leaving->ready,
+					  struct flexmem_fences, link);
+	if (fences)
+		list_del_init(&fences->link);
+	spin_unlock_irq(&leaving->lock);
+	return fences;
+}
+
+/**
+ * flexmem_leaving_look - end the allocations that no fence keeps
+ * @leaving: of a table
+ *
+ * Context: may sleep.
+ */
+void flexmem_leaving_look(struct flexmem_leaving *leaving)
+{
+	struct flexmem_fences *fences;
+
+	mutex_lock(&leaving->turn);
+	while ((fences = take_ready(leaving))) {
+		if (!wait_on(leaving, fences))
+			give_back(fences->allocation, NULL);
+		atomic_dec(&leaving->nr_ready);
+		cond_resched();
+	}
+	mutex_unlock(&leaving->turn);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_look);
+
+static struct flexmem_fences *first_waiting(struct flexmem_leaving *leaving)
+{
+	struct flexmem_fences *fences;
+
+	spin_lock_irq(&leaving->lock);
+	fences = list_first_entry_or_null(&leaving->waiting,
+					  struct flexmem_fences, link);
+	spin_unlock_irq(&leaving->lock);
+	return fences;
+}
+
+/**
+ * flexmem_leaving_look_at_all - end the allocations in lost regions too
+ * @leaving: of a table that has lost its regions
+ *
+ * Context: may sleep.
+ */
+void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
+{
+	struct flexmem_fences *fences;
+
+	mutex_lock(&leaving->turn);
+	/* Only a holder of the turn ends what a callback has made ready. */
+	while ((fences = first_waiting(leaving))) {
+		if (!dma_fence_remove_callback(fences->pending,
+					       &fences->callback))
+			continue;
+		spin_lock_irq(&leaving->lock);
+		make_ready(leaving, fences);
+		spin_unlock_irq(&leaving->lock);
+	}
+	mutex_unlock(&leaving->turn);
+	flexmem_leaving_look(leaving);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_look_at_all);
+
+static void look_work(struct work_struct *work)
+{
+	flexmem_leaving_look(container_of(work, struct flexmem_leaving, work));
+}
+
+/**
+ * flexmem_leaving_init - nothing is leaving
+ * @leaving: to initialise
+ */
+void flexmem_leaving_init(struct flexmem_leaving *leaving)
+{
+	spin_lock_init(&leaving->lock);
+	INIT_LIST_HEAD(&leaving->waiting);
+	INIT_LIST_HEAD(&leaving->ready);
+	atomic_set(&leaving->nr_ready, 0);
+	mutex_init(&leaving->turn);
+	INIT_WORK(&leaving->work, look_work);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_init);
+
+/**
+ * flexmem_leaving_fini - end what is left
+ * @leaving: of a removed table without clients
+ *
+ * Context: may sleep.
+ */
+void flexmem_leaving_fini(struct flexmem_leaving *leaving)
+{
+	flush_work(&leaving->work);
+	mutex_destroy(&leaving->turn);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_fini);
+
+/*
+ * The device still uses an allocation without a reference. The caller of FREE
+ * does not wait for a fence, nor does a page fault or a copy that ends.
+ */
+static void leave(struct flexmem_allocation *allocation)
+{
+	struct flexmem_leaving *leaving =
+		&allocation->chunks[0].region->table->leaving;
+	struct flexmem_fences *fences = allocation->fences;
+
+	fences->leaving = leaving;
+	spin_lock_irq(&leaving->lock);
+	make_ready(leaving, fences);
+	queue_work(system_unbound_wq, &leaving->work);
+	spin_unlock_irq(&leaving->lock);
+}
+
+static void put(struct flexmem_allocation *allocation,
+		struct flexmem_stock *stock)
+{
+	if (!refcount_dec_and_test(&allocation->refs))
+		return;
+	if (!flexmem_allocation_is_in_flight(allocation)) {
+		give_back(allocation, stock);
+		return;
+	}
+	flexmem_allocation_orphan(allocation);
+	leave(allocation);
+}
+
+/**
+ * flexmem_allocation_put - put a reference
+ * @allocation: allocation; may be gone afterwards
+ *
+ * If it was the last one, the blocks are given back when the device is done with
+ * them.
+ *
+ * Context: may sleep.
+ */
+void flexmem_allocation_put(struct flexmem_allocation *allocation)
+{
+	put(allocation, NULL);
+}
+EXPORT_SYMBOL_GPL(flexmem_allocation_put);
+
+/**
+ * flexmem_allocation_unname - the owner has freed an allocation
+ * @allocation: allocation; the caller's reference, its name's, is put. Its
+ *	owner's account is held by the caller as well
+ * @stock: where objects that it frees may be kept
+ *
+ * If it is in use otherwise it is leaving. Its handle is charged no more.
+ */
+void flexmem_allocation_unname(struct flexmem_allocation *allocation,
+			       struct flexmem_stock *stock)
+{
+	struct flexmem_accounts *accounts = allocation->owner->accounts;
+	struct flexmem_account *owner = allocation->owner;
+
+	/* No task can get a further reference by the handle any more. */
+	if (refcount_read(&allocation->refs) > 1)
+		flexmem_allocation_orphan(allocation);
+	put(allocation, stock);
+	flexmem_uncharge_handle(accounts, owner);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The end of an allocation: it leaves when the device is done with it. */
+#ifndef _FLEXMEM_LEAVING_H
+#define _FLEXMEM_LEAVING_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+struct flexmem_allocation;
+struct flexmem_stock;
+
+/**
+ * struct flexmem_leaving - allocations without a reference that fences may keep
+ * @lock: protects the lists. Interrupt handlers take it; a leaf
+ * @waiting: those with a callback on a fence, of struct flexmem_fences
+ * @ready: those that a task must look at: a fence has signalled, or the last
+ *	reference was just put
+ * @nr_ready: number of allocations in @ready or being looked at. An ALLOC looks
+ *	at them first, so its address does not depend on @work
+ * @turn: held by the task that looks at @ready. Under it, allocations end
+ * @work: looks at @ready
+ */
+struct flexmem_leaving {
+	spinlock_t lock; /* see above */
+	struct list_head waiting;
+	struct list_head ready;
+	atomic_t nr_ready;
+	struct mutex turn; /* see above */
+	struct work_struct work;
+};
+
+void flexmem_leaving_init(struct flexmem_leaving *leaving);
+void flexmem_leaving_fini(struct flexmem_leaving *leaving);
+void flexmem_leaving_look(struct flexmem_leaving *leaving);
+void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving);
+
+void flexmem_allocation_unname(struct flexmem_allocation *allocation,
+			       struct flexmem_stock *stock);
+bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation);
+
+/* Looks at what is ready. Costs one load if nothing is. */
+static inline void flexmem_leaving_settle(struct flexmem_leaving *leaving)
+{
+	if (unlikely(atomic_read(&leaving->nr_ready)))
+		flexmem_leaving_look(leaving);
+}
+
+#endif /* _FLEXMEM_LEAVING_H */

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Fences of device programs: memory that its owner frees has no next owner before
+ * the last of them has signalled.
+ */
+
+#include <linux/dma-fence.h>
+#include <linux/irq_work.h>
+#include <linux/slab.h>
+#include <flexmem/dispatch.h>
+
+#include "clients.h"
+#include "resize.h"
+
+/* The fake device has regions of this size. */
+#define REGION (12 * GIB)
+
+static DEFINE_SPINLOCK(fence_lock);
+
+static const char *fence_name(struct dma_fence *fence)
+{
+	return "test";
+}
+
+static const struct dma_fence_ops fence_ops = {
+	.get_driver_name = fence_name,
+	.get_timeline_name = fence_name,
+};
+
+/* A job of a context of its own, or a later one of @after's. */
+static struct dma_fence *make_fence(struct kunit *test,
+				    const struct dma_fence *after)
+{
+	struct dma_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, fence);
+	dma_fence_init(fence, &fence_ops, &fence_lock,
+		       after ? after->context : dma_fence_context_alloc(1),
+		       after ? after->seqno + 1 : 1);
+	return fence;
+}
+
+static unsigned int fence_users(const struct dma_fence *fence)
+{
+	return kref_read(&fence->refcount);
+}
+
+static void signal_and_put(struct dma_fence *fence)
+{
+	dma_fence_signal(fence);
+	dma_fence_put(fence);
+}
+
+static struct flexmem_allocation *make_public(struct kunit *test,
+					      struct flexmem_client *client,
+					      u64 size)
+{
+	struct flexmem_allocation *allocation = prepare(test, client, size);
+
+	flexmem_client_publish(client, allocation);
+	return allocation;
+}
+
+/* An allocation that a job uses. */
+static struct flexmem_allocation *alloc_in_flight(struct kunit *test, u64 size,
+						  struct dma_fence *fence)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *allocation = make_public(test, ctx->client, size);
+
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_allocation_add_fence(allocation, fence));
+	return allocation;
+}
+
+static void free_it(struct kunit *test, struct flexmem_allocation *allocation)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, fake_client_free(ctx->client,
+						  allocation->handle));
+}
+
+/* The worker has looked at all that it was told of. */
+static void expect_leaving(struct kunit *test, u64 bytes)
+{
+	struct ctx *ctx = test->priv;
+	const char *wrong;
+
+	flush_work(&ctx->table->leaving.work);
+	flexmem_table_snapshot(ctx->table, NULL, &ctx->snapshot);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.sum.out_orphaned, bytes);
+	wrong = fake_table_check(ctx->table);
+	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
+}
+
+static void freed_memory_waits_for_its_fence(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 2);
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct flexmem_allocation *next;
+	u64 scrubbed;
+
+	free_it(test, alloc_in_flight(test, REGION, fence));
+	expect_leaving(test, REGION);
+	KUNIT_EXPECT_EQ(test, nr_handles(ctx->client), 0);
+	KUNIT_EXPECT_EQ(test, ctx->client->account->used[FLEXMEM_RESOURCE_BYTES],
+			REGION);
+	KUNIT_EXPECT_EQ(test, flexmem_client_used(ctx->client), 0);
+	scrubbed = ctx->fake->scrubbed;
+	/* An ALLOC does not wait: it goes elsewhere. */
+	next = make_public(test, other, REGION);
+	KUNIT_EXPECT_EQ(test, flexmem_allocation_address(next).region_id, 1);
+	signal_and_put(fence);
+	expect_leaving(test, 0);
+	KUNIT_EXPECT_EQ(test, ctx->client->account->used[FLEXMEM_RESOURCE_BYTES],
+			0);
+	next = make_public(test, other, REGION);
+	KUNIT_EXPECT_EQ(test, flexmem_allocation_address(next).region_id, 0);
+	/* The bytes were scrubbed for their next owner, and not before. */
+	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, scrubbed + 2 * REGION);
+}
+
+/* The address does not depend on the worker. */
+static void alloc_after_the_signal_gets_the_memory(struct kunit *test)
+{
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *next;
+	unsigned int i;
+
+	for (i = 0; i < 20; i++) {
+		free_it(test, alloc_in_flight(test, GIB, fence));
+		dma_fence_signal(fence);
+		next = make_public(test, ctx->client, GIB);
+		KUNIT_EXPECT_EQ(test, flexmem_allocation_address(next).offset, 0);
+		free_it(test, next);
+		dma_fence_put(fence);
+		fence = make_fence(test, NULL);
+	}
+	signal_and_put(fence);
+}
+
+static void fence_that_has_signalled_delays_nothing(struct kunit *test)
+{
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *allocation;
+
+	allocation = alloc_in_flight(test, GIB, fence);
+	KUNIT_EXPECT_TRUE(test, flexmem_allocation_is_in_flight(allocation));
+	signal_and_put(fence);
+	KUNIT_EXPECT_FALSE(test, flexmem_allocation_is_in_flight(allocation));
+	free_it(test, allocation);
+	flexmem_table_snapshot(ctx->table, NULL, &ctx->snapshot);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.sum.out_orphaned, 0);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.sum.out_free, REGION);
+}
+
+/* In whichever order they signal. */
+static void freed_memory_waits_for_all_contexts(struct kunit *test)
+{
+	struct dma_fence *fence[5];
+	struct flexmem_allocation *allocation;
+	unsigned int first, i;
+
+	for (first = 0; first < ARRAY_SIZE(fence); first++) {
+		for (i = 0; i < ARRAY_SIZE(fence); i++)
+			fence[i] = make_fence(test, NULL);
+		allocation = alloc_in_flight(test, GIB, fence[0]);
+		for (i = 1; i < ARRAY_SIZE(fence); i++)
+			KUNIT_ASSERT_EQ(test, 0,
+					flexmem_allocation_add_fence(allocation,
+								     fence[i]));
+		free_it(test, allocation);
+		for (i = 0; i < ARRAY_SIZE(fence); i++) {
+			expect_leaving(test, GIB);
+			signal_and_put(fence[(first + i) % ARRAY_SIZE(fence)]);
+		}
+		expect_leaving(test, 0);
+	}
+}
+
+static void later_job_of_a_context_replaces_the_earlier(struct kunit *test)
+{
+	struct dma_fence *early = make_fence(test, NULL);
+	struct dma_fence *late = make_fence(test, early);
+	struct flexmem_allocation *allocation;
+
+	allocation = alloc_in_flight(test, GIB, early);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_allocation_add_fence(allocation, late));
+	KUNIT_EXPECT_EQ(test, fence_users(early), 1);
+	free_it(test, allocation);
+	signal_and_put(early);
+	expect_leaving(test, GIB);
+	signal_and_put(late);
+	expect_leaving(test, 0);
+}
+
+static void memory_needs_neither_user_nor_fence(struct kunit *test)
+{
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *allocation;
+
+	allocation = alloc_in_flight(test, GIB, fence);
+	KUNIT_ASSERT_PTR_EQ(test, allocation,
+			    flexmem_client_allocation(ctx->client,
+						      allocation->handle));
+	free_it(test, allocation);
+	expect_leaving(test, GIB);
+	flexmem_allocation_put(allocation);
+	expect_leaving(test, GIB);
+	signal_and_put(fence);
+	expect_leaving(test, 0);
+
+	fence = make_fence(test, NULL);
+	allocation = alloc_in_flight(test, GIB, fence);
+	KUNIT_ASSERT_PTR_EQ(test, allocation,
+			    flexmem_client_allocation(ctx->client,
+						      allocation->handle));
+	free_it(test, allocation);
+	signal_and_put(fence);
+	expect_leaving(test, GIB);
+	flexmem_allocation_put(allocation);
+	expect_leaving(test, 0);
+}
+
+static bool signal_now(struct dma_fence *fence)
+{
+	return false;
+}
+
+static const struct dma_fence_ops eager_ops = {
+	.get_driver_name = fence_name,
+	.get_timeline_name = fence_name,
+	.enable_signaling = signal_now,
+};
+
+/* Between the look at it and the callback. */
+static void fence_may_signal_when_it_is_waited_for(struct kunit *test)
+{
+	struct dma_fence *eager = make_fence(test, NULL);
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct flexmem_allocation *allocation;
+
+	eager->ops = &eager_ops;
+	allocation = alloc_in_flight(test, GIB, eager);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_allocation_add_fence(allocation, fence));
+	free_it(test, allocation);
+	expect_leaving(test, GIB);
+	KUNIT_EXPECT_TRUE(test, dma_fence_is_signaled(eager));
+	dma_fence_put(eager);
+	signal_and_put(fence);
+	expect_leaving(test, 0);
+
+	eager = make_fence(test, NULL);
+	eager->ops = &eager_ops;
+	free_it(test, alloc_in_flight(test, GIB, eager));
+	expect_leaving(test, 0);
+	dma_fence_put(eager);
+}
+
+struct signaller {
+	struct irq_work irq;
+	struct dma_fence *fence;
+};
+
+static void signal_in_interrupt(struct irq_work *irq)
+{
+	signal_and_put(container_of(irq, struct signaller, irq)->fence);
+}
+
+static void fences_signal_in_interrupts(struct kunit *test)
+{
+	struct signaller signaller = {};
+	unsigned int i;
+
+	init_irq_work(&signaller.irq, signal_in_interrupt);
+	for (i = 0; i < 20; i++) {
+		struct flexmem_allocation *allocation;
+
+		signaller.fence = make_fence(test, NULL);
+		allocation = alloc_in_flight(test, GIB, signaller.fence);
+		/* The interrupt comes while the memory is freed. */
+		irq_work_queue(&signaller.irq);
+		free_it(test, allocation);
+		irq_work_sync(&signaller.irq);
+		expect_leaving(test, 0);
+	}
+}
+
+static struct flexmem_client *open_client(struct kunit *test)
+{
+	struct flexmem_client *client;
+	struct ctx *ctx = test->priv;
+
+	client = kunit_kzalloc(test, sizeof(*client), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, client);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_client_init(client, ctx->table,
+						     fake_uid(7),
+						     fake_cgroup(7), NULL));
+	return client;
+}
+
+static void memory_of_a_closed_file_waits_too(struct kunit *test)
+{
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct flexmem_client *client = open_client(test);
+	struct flexmem_allocation *allocation;
+
+	allocation = make_public(test, client, GIB);
+	make_public(test, client, GIB);
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_allocation_add_fence(allocation, fence));
+	flexmem_client_fini(client);
+	expect_leaving(test, GIB);
+	signal_and_put(fence);
+	expect_leaving(test, 0);
+}
+
+/* The client that @client_gone was told of, and its charge then. */
+static u64 owned_when_gone;
+static struct flexmem_client *gone;
+
+static void note_gone(void *priv, struct flexmem_client *client)
+{
+	gone = client;
+	owned_when_gone = client->account->used[FLEXMEM_RESOURCE_BYTES];
+}
+
+static bool freed;
+
+static void note_free(struct flexmem_client *client)
+{
+	freed = true;
+}
+
+static void driver_hears_of_close_before_memory_is_freed(struct kunit *test)
+{
+	struct flexmem_client *known = open_client(test);
+	struct flexmem_client *unknown = open_client(test);
+	struct ctx *ctx = test->priv;
+	u32 handle;
+
+	ctx->table->function.ops.client_gone = note_gone;
+	gone = NULL;
+	freed = false;
+	known->free = note_free;
+	make_public(test, unknown, GIB);
+	flexmem_client_fini(unknown);
+	flexmem_client_put(unknown);
+	KUNIT_EXPECT_NULL(test, gone);
+
+	handle = make_public(test, known, GIB)->handle;
+	flexmem_client_get(known);
+	flexmem_client_fini(known);
+	flexmem_client_put(known);
+	KUNIT_EXPECT_PTR_EQ(test, gone, known);
+	KUNIT_EXPECT_EQ(test, owned_when_gone, GIB);
+	/* The driver's reference keeps the client, but it has nothing. */
+	KUNIT_EXPECT_FALSE(test, freed);
+	KUNIT_EXPECT_EQ(test, -ENOENT,
+			PTR_ERR(flexmem_client_allocation(known, handle)));
+	flexmem_client_put(known);
+	KUNIT_EXPECT_TRUE(test, freed);
+}
+
+static void driver_that_is_removed_hears_nothing(struct kunit *test)
+{
+	struct flexmem_client *known = open_client(test);
+	struct ctx *ctx = test->priv;
+
+	ctx->table->function.ops.client_gone = note_gone;
+	gone = NULL;
+	flexmem_client_get(known);
+	fake_table_remove(ctx->table);
+	flexmem_client_fini(known);
+	KUNIT_EXPECT_NULL(test, gone);
+}
+
+/* Their bytes have no next owner, and the driver's fences may never signal. */
+static void reset_ends_what_is_leaving(struct kunit *test)
+{
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *allocation;
+
+	free_it(test, alloc_in_flight(test, GIB, fence));
+	allocation = alloc_in_flight(test, GIB, fence);
+	expect_leaving(test, GIB);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_reset(ctx->table));
+	KUNIT_EXPECT_EQ(test, -EIO, flexmem_allocation_error(allocation));
+	flexmem_leaving_look_at_all(&ctx->table->leaving);
+	KUNIT_EXPECT_EQ(test, fence_users(fence), 2);
+	/* One that is freed after the reset does not wait, either. */
+	free_it(test, allocation);
+	expect_leaving(test, 0);
+	KUNIT_EXPECT_EQ(test, fence_users(fence), 1);
+	signal_and_put(fence);
+	expect_leaving(test, 0);
+}
+
+static void removal_ends_what_is_leaving(struct kunit *test)
+{
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct ctx *ctx = test->priv;
+
+	free_it(test, alloc_in_flight(test, GIB, fence));
+	expect_leaving(test, GIB);
+	fake_table_remove(ctx->table);
+	flexmem_leaving_look_at_all(&ctx->table->leaving);
+	KUNIT_EXPECT_EQ(test, fence_users(fence), 1);
+	signal_and_put(fence);
+}
+
+static int resize(struct kunit *test, struct flexmem_allocation *allocation,
+		  u64 size)
+{
+	struct flexmem_resize cmd = {
+		.handle = allocation->handle,
+		.length = size,
+	};
+	struct flexmem_resizing resizing;
+	struct ctx *ctx = test->priv;
+	int rc;
+
+	rc = flexmem_resize_prepare(ctx->client, &cmd, &resizing);
+	if (!rc)
+		flexmem_resize_commit(&resizing);
+	return rc;
+}
+
+static void end_in_flight_is_not_cut_off(struct kunit *test)
+{
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct flexmem_allocation *allocation;
+
+	allocation = alloc_in_flight(test, GIB, fence);
+	KUNIT_EXPECT_EQ(test, 0, resize(test, allocation, 2 * GIB));
+	KUNIT_EXPECT_EQ(test, -EBUSY, resize(test, allocation, GIB));
+	KUNIT_EXPECT_EQ(test, allocation->size, 2 * GIB);
+	signal_and_put(fence);
+	KUNIT_EXPECT_EQ(test, 0, resize(test, allocation, GIB));
+}
+
+static void part_says_where_memory_is(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *second;
+	struct flexmem_part part;
+
+	make_public(test, ctx->client, REGION);
+	make_public(test, ctx->client, GIB);
+	second = make_public(test, ctx->client, 4096);
+	KUNIT_ASSERT_TRUE(test, flexmem_allocation_part(second, 0, &part));
+	KUNIT_EXPECT_EQ(test, part.slot, 1);
+	KUNIT_EXPECT_EQ(test, part.offset, GIB);
+	KUNIT_EXPECT_EQ(test, part.size, 4096);
+	KUNIT_EXPECT_EQ(test, part.mem.id,
+			second->chunks[0].region->mem.id);
+	KUNIT_EXPECT_EQ(test, part.mem.size, REGION);
+	KUNIT_EXPECT_FALSE(test, flexmem_allocation_part(second, 1, &part));
+}
+
+static struct kunit_case leaving_cases[] = {
+	KUNIT_CASE(freed_memory_waits_for_its_fence),
+	KUNIT_CASE(alloc_after_the_signal_gets_the_memory),
+	KUNIT_CASE(fence_that_has_signalled_delays_nothing),
+	KUNIT_CASE(freed_memory_waits_for_all_contexts),
+	KUNIT_CASE(later_job_of_a_context_replaces_the_earlier),
+	KUNIT_CASE(memory_needs_neither_user_nor_fence),
+	KUNIT_CASE(fence_may_signal_when_it_is_waited_for),
+	KUNIT_CASE(fences_signal_in_interrupts),
+	KUNIT_CASE(memory_of_a_closed_file_waits_too),
+	KUNIT_CASE(driver_hears_of_close_before_memory_is_freed),
+	KUNIT_CASE(driver_that_is_removed_hears_nothing),
+	KUNIT_CASE(reset_ends_what_is_leaving),
+	KUNIT_CASE(removal_ends_what_is_leaving),
+	KUNIT_CASE(end_in_flight_is_not_cut_off),
+	KUNIT_CASE(part_says_where_memory_is),
+	{}
+};
+
+static struct kunit_suite leaving_suite = {
+	.name = "flexmem_leaving",
+	.init = client_test_init,
+	.test_cases = leaving_cases,
+};
+
+kunit_test_suite(leaving_suite);
