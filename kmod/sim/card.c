@@ -31,6 +31,7 @@ int sim_card_init(struct sim_card *card, const struct sim_geometry *geometry,
 		fn->ops = i ? &sim_vf_ops : &sim_pf_ops;
 		mutex_init(&fn->lock);
 		mutex_init(&fn->turn);
+		sim_queue_init(&fn->queue, fn);
 	}
 	card->fw = sim_firmware_start(&card->mbox, &card->memory, geometry);
 	if (IS_ERR(card->fw)) {
@@ -51,6 +52,8 @@ void sim_card_destroy(struct sim_card *card)
 {
 	unsigned int i;
 
+	for (i = 0; i < SIM_MAX_FUNCTIONS; i++)
+		sim_queue_destroy(&card->functions[i].queue);
 	if (card->fw)
 		sim_firmware_stop(card->fw);
 	for (i = 0; i < SIM_MAX_FUNCTIONS; i++) {

@@ -8,9 +8,10 @@
  * Calls run downwards only:
  *
  *   main -> debugfs, card
- *   debugfs -> card, firmware (the probe), mailbox (faults), memory
- *   card -> ops, firmware (the power switch), mailbox, memory; flexmem.ko
- *   ops -> mailbox and memory (the host's end)
+ *   debugfs -> card, queue, firmware (the probe), mailbox (faults), memory
+ *   card -> ops, queue, firmware (the power switch), mailbox, memory; flexmem.ko
+ *   ops -> queue, mailbox and memory (the host's end)
+ *   queue -> firmware (it runs programs), memory; flexmem.ko
  *   firmware -> mailbox and memory (the firmware's end)
  */
 #ifndef _FLEXMEM_SIM_CARD_H
@@ -22,6 +23,7 @@
 #include "firmware.h"
 #include "mailbox.h"
 #include "memory.h"
+#include "queue.h"
 
 struct device;
 
@@ -37,8 +39,9 @@ struct device;
  *	@fdev
  * @fdev: the device registered with flexmem, or NULL
  * @suspended: flexmem_device_suspend() was called for it
+ * @queue: its jobs
  *
- * Only @dev, @fdev and @suspended change during the life of the card.
+ * Only @queue, @dev, @fdev and @suspended change during the life of the card.
  */
 struct sim_function {
 	struct sim_card *card;
@@ -58,6 +61,7 @@ struct sim_function {
 	struct mutex lock;
 	struct flexmem_dev *fdev;
 	bool suspended;
+	struct sim_queue queue;
 };
 
 /**

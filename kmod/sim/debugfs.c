@@ -6,11 +6,14 @@
  */
 
 #include <linux/debugfs.h>
+#include <linux/dma-fence.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
+#include <linux/sync_file.h>
 #include <linux/uaccess.h>
 
 #include "card.h"
@@ -238,6 +241,64 @@ static int usable_slots_set(void *data, u64 value)
 DEFINE_DEBUGFS_ATTRIBUTE(usable_slots_fops, usable_slots_get, usable_slots_set,
 			 "%llu\n");
 
+/* The caller gets the descriptor, and the job goes on whether it fits or not. */
+static int make_sync_file(struct sim_function *fn, struct sim_run *run,
+			  struct file **file)
+{
+	struct sync_file *sync_file;
+	struct dma_fence *fence;
+	int ret;
+
+	ret = sim_queue_run(&fn->queue, run, &fence);
+	if (ret)
+		return ret;
+	sync_file = sync_file_create(fence);
+	dma_fence_put(fence);
+	if (!sync_file)
+		return -ENOMEM;
+	*file = sync_file->file;
+	return 0;
+}
+
+static long queue_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+{
+	struct sim_function *fn = filp->private_data;
+	void __user *user = (void __user *)arg;
+	struct sim_run run;
+	struct file *file;
+	int ret;
+
+	if (cmd != SIM_IOCTL_RUN)
+		return -ENOTTY;
+	if (copy_from_user(&run, user, sizeof(run)))
+		return -EFAULT;
+	run.out_fence = get_unused_fd_flags(O_CLOEXEC);
+	if (run.out_fence < 0)
+		return run.out_fence;
+	ret = make_sync_file(fn, &run, &file);
+	if (ret)
+		goto put_fd;
+	if (copy_to_user(user, &run, sizeof(run))) {
+		ret = -EFAULT;
+		goto put_file;
+	}
+	fd_install(run.out_fence, file);
+	return 0;
+
+put_file:
+	fput(file);
+put_fd:
+	put_unused_fd(run.out_fence);
+	return ret;
+}
+
+static const struct file_operations queue_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.unlocked_ioctl = queue_ioctl,
+	.llseek = noop_llseek,
+};
+
 static int table_show(struct seq_file *m, void *unused)
 {
 	struct sim_function *fn = m->private;
@@ -327,6 +388,7 @@ void sim_debugfs_add_function(struct sim_function *fn)
 	function_dirs[fn->index] = dir;
 	debugfs_create_file("capacity", 0600, dir, fn, &capacity_fops);
 	debugfs_create_file("memory", 0400, dir, fn, &memory_fops);
+	debugfs_create_file("queue", 0600, dir, fn, &queue_fops);
 	debugfs_create_file("reset", 0200, dir, fn, &reset_fops);
 	debugfs_create_file("suspended", 0600, dir, fn, &suspended_fops);
 	if (!fn->index)

@@ -22,8 +22,8 @@
  * Released memory keeps its bytes. The next function that acquires the memory
  * gets them.
  *
- * After a quiesce a function can only release memory until it is reset. This
- * card runs no programs.
+ * After a quiesce a function can only release memory until it is reset. Programs
+ * (queue.c) are stopped by the driver, and run between two messages.
  */
 
 #include <linux/delay.h>
@@ -512,7 +512,6 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 	case SIM_SLOT_CLEAR:
 		return fw_slot_clear(fw, function, req);
 	case SIM_QUIESCE:
-		/* This card runs no programs. */
 		f->quiet = true;
 		return SIM_OK;
 	case SIM_CAPACITY:
@@ -630,6 +629,27 @@ void sim_firmware_stop(struct sim_firmware *fw)
 		kfree(piece);
 	mutex_destroy(&fw->lock);
 	kfree(fw);
+}
+
+/**
+ * sim_firmware_run - run a program between two messages
+ * @fw: the firmware
+ * @program: moves bytes of the card
+ * @data: its argument
+ *
+ * Context: may sleep. Bytes move for one message or one program at a time.
+ *
+ * Return: what @program returned.
+ */
+int sim_firmware_run(struct sim_firmware *fw, int (*program)(void *data),
+		     void *data)
+{
+	int ret;
+
+	mutex_lock(&fw->lock);
+	ret = program(data);
+	mutex_unlock(&fw->lock);
+	return ret;
 }
 
 /**

@@ -64,6 +64,8 @@ struct sim_firmware *sim_firmware_start(struct sim_mailbox *mbox,
 					const struct sim_geometry *geometry);
 void sim_firmware_stop(struct sim_firmware *fw);
 
+int sim_firmware_run(struct sim_firmware *fw, int (*program)(void *data),
+		     void *data);
 u64 sim_firmware_capacity(struct sim_firmware *fw, unsigned int function);
 int sim_firmware_set_capacity(struct sim_firmware *fw, unsigned int function,
 			      u64 bytes);

@@ -8,7 +8,8 @@
  * Locking. The host only adds pages: in a page fault, and before it sends a
  * write or a copy, so that they are charged to the task that uses them. This
  * needs only the xarray's lock, and never waits for the firmware. Only the
- * firmware's thread touches contents and removes pages. So a page that the
+ * firmware touches contents and removes pages: its thread, or a program that runs
+ * between two messages, for which it makes pages itself. So a page that the
  * firmware has found stays while it copies, and:
  *
  *  - Neighbours in one page do not disturb each other. Each command touches

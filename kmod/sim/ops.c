@@ -126,9 +126,20 @@ static int sim_op_slot_clear(void *priv, unsigned int slot)
 static int sim_op_quiesce(void *priv)
 {
 	struct sim_request req = { .command = SIM_QUIESCE };
+	struct sim_function *fn = priv;
 	struct sim_reply reply;
+	int ret = sim_command(fn, &req, &reply);
 
-	return sim_command(priv, &req, &reply);
+	if (!ret)
+		sim_queue_stop(&fn->queue);
+	return ret;
+}
+
+static void sim_op_client_gone(void *priv, struct flexmem_client *client)
+{
+	struct sim_function *fn = priv;
+
+	sim_queue_client_gone(&fn->queue, client);
 }
 
 static int sim_op_capacity(void *priv, u64 *bytes)
@@ -259,7 +270,9 @@ static int sim_op_reset(void *priv)
 
 	if (mutex_lock_killable(&fn->turn))
 		return -EINTR;
+	sim_queue_stop(&fn->queue);
 	sim_mailbox_reset(&fn->card->mbox, fn->index);
+	sim_queue_restart(&fn->queue);
 	mutex_unlock(&fn->turn);
 	return 0;
 }
@@ -276,6 +289,7 @@ const struct flexmem_device_ops sim_pf_ops = {
 	.vm_map = sim_op_vm_map,
 	.vm_unmap = sim_op_vm_unmap,
 	.page = sim_op_page,
+	.client_gone = sim_op_client_gone,
 	.reset = sim_op_reset,
 };
 
@@ -293,6 +307,7 @@ const struct flexmem_device_ops sim_vf_ops = {
 	.vm_map = sim_op_vm_map,
 	.vm_unmap = sim_op_vm_unmap,
 	.page = sim_op_page,
+	.client_gone = sim_op_client_gone,
 	.reset = sim_op_reset,
 };
 
@@ -305,6 +320,7 @@ const struct flexmem_device_ops sim_vf_ops = {
 void sim_ops_reset(struct sim_function *fn)
 {
 	mutex_lock(&fn->turn);
+	sim_queue_stop(&fn->queue);
 	sim_mailbox_reset(&fn->card->mbox, fn->index);
 	mutex_unlock(&fn->turn);
 }

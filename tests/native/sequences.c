@@ -364,6 +364,55 @@ static void run_copy_range(struct run *r)
 		run_wrong(r, "COPY of other bytes than WRITE", "COPY", 0);
 }
 
+/* A descriptor for the dispatch. */
+#define JOB_FD 99
+
+static struct dma_fence *dispatch(struct run *r, u32 to, u32 from)
+{
+	const struct sim_run job = {
+		.program = SIM_PROGRAM_COPY,
+		.fd = JOB_FD,
+		.to = to,
+		.from = from,
+		.size = sizeof(data),
+		.latency_ms = 20,
+	};
+	struct dma_fence *fence;
+	long rc;
+
+	native_file_get(r->file[0]);
+	native_install(JOB_FD, r->file[0]);
+	rc = sim_queue_run(&world_function(1)->queue, &job, &fence);
+	native_close(native_uninstall(JOB_FD));
+	return run_good(r, "run", rc, 0) ? fence : NULL;
+}
+
+/* Frees both while the device copies, and takes the same memory again. */
+static void run_dispatch(struct run *r)
+{
+	struct dma_fence *fence;
+	u32 from;
+
+	memset(data, 7, sizeof(data));
+	if (!ALLOC(r, 0, .length = sizeof(data)) ||
+	    !copy_bytes(r, 0, true, data))
+		return;
+	from = last(r, 0);
+	if (!ALLOC(r, 0, .length = sizeof(data)))
+		return;
+	fence = dispatch(r, last(r, 0), from);
+	if (!fence)
+		return;
+	if (free_last(r, 0))
+		free_last(r, 0);
+	dma_fence_wait(fence, false);
+	native_settle_work();
+	dma_fence_put(fence);
+	if (ALLOC(r, 0, .length = sizeof(data), .flags = FLEXMEM_ALLOC_ZEROED) &&
+	    copy_bytes(r, 0, false, copy) && memchr_inv(copy, 0, sizeof(data)))
+		run_wrong(r, "ZEROED memory that a program writes", "run", 0);
+}
+
 /* A strict file leaves bytes behind, which no other file may see. */
 static void prepare_dirty(struct run *r)
 {
@@ -686,6 +735,7 @@ const struct sequence sequences[] = {
 	{ "trim", prepare_alloc, run_trim },
 	{ "copy", prepare_open, run_copy },
 	{ "copy within the device", prepare_open, run_copy_range },
+	{ "dispatch", prepare_open, run_dispatch },
 	{ "scrub", prepare_dirty, run_scrub },
 	{ "scrub in the background", prepare_dirty, run_background },
 	{ "resize", prepare_alloc, run_resize },

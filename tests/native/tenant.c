@@ -122,6 +122,22 @@ static void free_handle(struct tenant *t, u32 handle)
 	}
 }
 
+/* Frees a handle if its note is still there. */
+static void free_noted(struct tenant *t, u32 handle)
+{
+	unsigned int i;
+	u32 noted;
+
+	for (i = 0; i < nr_notes(); i++) {
+		noted = handle;
+		if (__atomic_compare_exchange_n(&t->file->note[i], &noted, 0,
+						false, RELAXED, RELAXED)) {
+			free_handle(t, handle);
+			return;
+		}
+	}
+}
+
 static void note(struct tenant *t, u32 handle)
 {
 	if (!put_note(t, handle))
@@ -203,6 +219,50 @@ static void copy_own(struct tenant *t, u32 handle)
 	cmd.offset = 128;
 	if (!CALL(t, READ, &cmd) && memchr_inv(data, t->file->tag, 128))
 		shim_bug("tenant %u: COPY of other bytes", t->number);
+}
+
+/* The file has a number that no other task closes while its task dispatches. */
+static long run_job(struct tenant *t, struct sim_run *run,
+		    struct dma_fence **fence)
+{
+	struct flexmem_file *private = t->file->private_data;
+	struct sim_function *fn = private->fdev->table.function.priv;
+	long rc;
+
+	run->fd = FILES + t->number;
+	native_file_get(t->file);
+	native_install(run->fd, t->file);
+	rc = sim_queue_run(&fn->queue, run, fence);
+	native_close(native_uninstall(run->fd));
+	return rc;
+}
+
+/* Programs leave the file's own bytes, wherever they write. */
+static void do_run(struct tenant *t)
+{
+	struct sim_run run = {
+		.program = chance(t, 3) ? SIM_PROGRAM_COPY : SIM_PROGRAM_FILL,
+		.to = read_note(t),
+		.from = read_note(t),
+		.to_offset = draw(t, 8) * 128,
+		.from_offset = draw(t, 8) * 128,
+		.size = 1 + draw(t, chance(t, 10) ? 100000 : 2000),
+		.value = chance(t, 2) ? t->file->tag : 0,
+		.latency_ms = chance(t, 3) ? 0 : draw(t, 100),
+	};
+	struct dma_fence *fence;
+	long rc;
+
+	t->bad = false;
+	rc = run_job(t, &run, &fence);
+	ANSWER(t, "run", rc, ENOENT, EBUSY, EINVAL, EIO);
+	if (rc)
+		return;
+	if (chance(t, 2))
+		free_noted(t, run.to);
+	if (chance(t, 4))
+		dma_fence_wait(fence, true);
+	dma_fence_put(fence);
 }
 
 static struct flexmem_alloc draw_alloc(struct tenant *t)
@@ -563,7 +623,7 @@ static const struct {
 } steps[] = {
 	{ do_alloc, 30 }, { do_free, 22 }, { do_free_by_address, 5 },
 	{ do_batch, 3 }, { do_free_batch, 4 }, { do_resize, 8 },
-	{ do_copy, 10 }, { do_copy_range, 5 }, { do_map, 6 }, { do_lease, 2 },
+	{ do_copy, 10 }, { do_copy_range, 5 }, { do_run, 8 }, { do_map, 6 }, { do_lease, 2 },
 	{ do_ask, 3 },
 	{ do_snapshot, 2 }, { do_quota, 2 }, { do_trim, 1 }, { do_event, 2 },
 	{ do_nonsense, 3 },

@@ -9,6 +9,7 @@
  */
 #include "internal.h"
 
+#include "client.h"
 #include "watch.h"
 #include "world.h"
 
@@ -259,6 +260,14 @@ static int watch_copy(void *priv, const struct flexmem_memory *to,
 	return data_done(watch, "copy", from, rc);
 }
 
+/* Allowed for a sleeping and for a quiet device, too. */
+static void watch_client_gone(void *priv, struct flexmem_client *client)
+{
+	if (refcount_read(&client->refs) < 1 || !client->is_known)
+		shim_bug("the driver hears of a client that it does not know");
+	sim_vf_ops.client_gone(priv, client);
+}
+
 /* Allowed for a sleeping device, too. */
 static int watch_page(void *priv, const struct flexmem_memory *mem, u64 offset,
 		      unsigned long *pfn)
@@ -307,6 +316,7 @@ static int watch_reset(void *priv)
 	.vm_map = watch_vm_map,		\
 	.vm_unmap = watch_vm_unmap,	\
 	.page = watch_page,		\
+	.client_gone = watch_client_gone, \
 	.reset = watch_reset
 
 /**

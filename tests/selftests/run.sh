@@ -51,6 +51,7 @@ snapshot  | default     |                                                       
 reset     | default     |                                                                |
 hotplug   | default     |                                                                |
 pressure  | default     |                                                                |
+dispatch  | default     |                                                                |
 resize    | default     |                                                                |
 resize    | best_fit    | strategy=best_fit                                              |
 '

@@ -215,6 +215,8 @@ char *strsep(char **rest, const char *delimiters);
 
 struct module;
 #define THIS_MODULE ((struct module *)NULL)
+#define __module_get(module) ((void)(module))
+#define module_put(module) ((void)(module))
 #define MODULE_LICENSE(text)
 #define MODULE_DESCRIPTION(text)
 #define MODULE_AUTHOR(text)

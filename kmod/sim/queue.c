@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Programs: what a dispatching driver has to do with flexmem.
+ *
+ * A job names handles. Its fence is added to their allocations before the card
+ * can see the job, so no byte of them has another owner before it has ended. As
+ * on a real card, a program has physical addresses from then on, and asks nobody:
+ * what it writes lands there, whoever owns the memory by then.
+ *
+ * Jobs begin in order. One that has begun ends by itself, also if its process is
+ * dead; one that has not is dropped then. A quiesce or a reset ends all. Fences of
+ * one context signal in order, whatever becomes of the jobs: for each allocation
+ * only the latest is known. So a job that fails or is dropped keeps its place.
+ *
+ * Fences signal in an interrupt. A fence names functions of this module, and may
+ * live as long as a process keeps its sync_file, so it holds the module.
+ */
+
+#include <linux/dma-fence.h>
+#include <linux/err.h>
+#include <linux/errno.h>
+#include <linux/jiffies.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <flexmem/dispatch.h>
+
+#include "card.h"
+#include "queue.h"
+
+/**
+ * struct sim_job - a program and its operands
+ * @fence: signals when it has ended
+ * @link: in &sim_queue.jobs or .ended
+ * @client: whose it is; a reference is held
+ * @program: of enum sim_program
+ * @to: address of the first byte that is written
+ * @from: address of the first byte that is read
+ * @size: bytes
+ * @value: byte for a fill
+ * @latency_ms: how long it takes
+ * @error: why it does not run, or 0
+ * @buffer: registers of the card: bytes on their way
+ */
+struct sim_job {
+	struct dma_fence fence;
+	struct list_head link;
+	struct flexmem_client *client;
+	enum sim_program program;
+	u64 to;
+	u64 from;
+	u64 size;
+	u8 value;
+	u32 latency_ms;
+	int error;
+	u8 buffer[2][512];
+};
+
+/* Jobs outlive this struct only in their fences' names. */
+static struct sim_job *to_job(struct dma_fence *fence)
+{
+	return container_of(fence, struct sim_job, fence);
+}
+
+static const char *get_driver_name(struct dma_fence *fence)
+{
+	return "flexmem_sim";
+}
+
+static const char *get_timeline_name(struct dma_fence *fence)
+{
+	return "queue";
+}
+
+/*
+ * The module can go as soon as it is put. It waits for RCU before its text is
+ * freed, and so for the end of this function.
+ */
+static void free_job(struct rcu_head *rcu)
+{
+	kfree(to_job(container_of(rcu, struct dma_fence, rcu)));
+	module_put(THIS_MODULE);
+}
+
+static void release_fence(struct dma_fence *fence)
+{
+	flexmem_client_put(to_job(fence)->client);
+	call_rcu(&fence->rcu, free_job);
+}
+
+static const struct dma_fence_ops fence_ops = {
+	.get_driver_name = get_driver_name,
+	.get_timeline_name = get_timeline_name,
+	.release = release_fence,
+};
+
+/* Under the queue's lock. */
+static struct sim_job *first_job(struct sim_queue *queue)
+{
+	lockdep_assert_held(&queue->lock);
+	return list_first_entry_or_null(&queue->jobs, struct sim_job, link);
+}
+
+/* Under the queue's lock: the first job has ended, with its error. */
+static void finish_first(struct sim_queue *queue)
+{
+	struct sim_job *job = first_job(queue);
+
+	if (job->error)
+		dma_fence_set_error(&job->fence, job->error);
+	list_move_tail(&job->link, &queue->ended);
+	irq_work_queue(&queue->irq);
+}
+
+/* Under the queue's lock: the first job that can run begins. */
+static void begin(struct sim_queue *queue)
+{
+	struct sim_job *job;
+
+	while ((job = first_job(queue)) && job->error)
+		finish_first(queue);
+	if (job)
+		queue_delayed_work(system_unbound_wq, &queue->work,
+				   msecs_to_jiffies(job->latency_ms));
+}
+
+static void interrupt(struct irq_work *irq)
+{
+	struct sim_queue *queue = container_of(irq, struct sim_queue, irq);
+	struct sim_job *job, *next;
+	unsigned long flags;
+	LIST_HEAD(ended);
+
+	spin_lock_irqsave(&queue->lock, flags);
+	list_splice_init(&queue->ended, &ended);
+	list_for_each_entry(job, &ended, link)
+		dma_fence_signal_locked(&job->fence);
+	spin_unlock_irqrestore(&queue->lock, flags);
+	list_for_each_entry_safe(job, next, &ended, link)
+		dma_fence_put(&job->fence);
+}
+
+static void compute(struct sim_memory *memory, struct sim_job *job, u64 done,
+		    u64 size)
+{
+	u8 *a = job->buffer[0], *b = job->buffer[1];
+	unsigned int i;
+
+	if (job->program == SIM_PROGRAM_FILL) {
+		memset(a, job->value, size);
+		return;
+	}
+	sim_memory_read(memory, job->from + done, size, a);
+	if (job->program == SIM_PROGRAM_COPY)
+		return;
+	sim_memory_read(memory, job->to + done, size, b);
+	for (i = 0; i < size; i++)
+		a[i] += b[i];
+}
+
+static int run_program(void *data)
+{
+	struct sim_job *job = data;
+	struct sim_queue *queue =
+		container_of(job->fence.lock, struct sim_queue, lock);
+	struct sim_memory *memory = &queue->fn->card->memory;
+	u64 done, size;
+	int ret;
+
+	/* Pages of memory that was scrubbed since are gone. */
+	ret = sim_memory_populate(memory, job->to, job->size);
+	for (done = 0; !ret && done < job->size; done += size) {
+		size = min_t(u64, job->size - done, sizeof(job->buffer[0]));
+		compute(memory, job, done, size);
+		ret = sim_memory_write(memory, job->to + done, size,
+				       job->buffer[0]);
+	}
+	return ret;
+}
+
+/* Only this and sim_queue_stop(), which waits for it, end the first job. */
+static void run_job(struct work_struct *work)
+{
+	struct sim_queue *queue = container_of(to_delayed_work(work),
+					       struct sim_queue, work);
+	struct sim_job *job;
+	int error;
+
+	spin_lock_irq(&queue->lock);
+	job = first_job(queue);
+	spin_unlock_irq(&queue->lock);
+	error = sim_firmware_run(queue->fn->card->fw, run_program, job);
+	spin_lock_irq(&queue->lock);
+	job->error = error;
+	finish_first(queue);
+	begin(queue);
+	spin_unlock_irq(&queue->lock);
+}
+
+/**
+ * sim_queue_init - a queue without jobs
+ * @queue: to initialise
+ * @fn: the function
+ */
+void sim_queue_init(struct sim_queue *queue, struct sim_function *fn)
+{
+	queue->fn = fn;
+	queue->context = dma_fence_context_alloc(1);
+	spin_lock_init(&queue->lock);
+	INIT_LIST_HEAD(&queue->jobs);
+	INIT_LIST_HEAD(&queue->ended);
+	queue->stopped = true;
+	INIT_DELAYED_WORK(&queue->work, run_job);
+	init_irq_work(&queue->irq, interrupt);
+}
+
+/**
+ * sim_queue_destroy - the end of a queue
+ * @queue: queue that was stopped
+ */
+void sim_queue_destroy(struct sim_queue *queue)
+{
+	irq_work_sync(&queue->irq);
+}
+
+/**
+ * struct operands - what a job uses
+ * @client: client that names it
+ * @to: allocation that is written
+ * @from: allocation that is read, or NULL
+ */
+struct operands {
+	struct flexmem_client *client;
+	struct flexmem_allocation *to;
+	struct flexmem_allocation *from;
+};
+
+static void put_operands(struct operands *operands)
+{
+	if (operands->from)
+		flexmem_allocation_put(operands->from);
+	if (operands->to)
+		flexmem_allocation_put(operands->to);
+	if (operands->client)
+		flexmem_client_put(operands->client);
+}
+
+static int find_allocation(struct flexmem_client *client, u32 handle,
+			   struct flexmem_allocation **found)
+{
+	struct flexmem_allocation *allocation;
+
+	allocation = flexmem_client_allocation(client, handle);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	*found = allocation;
+	return 0;
+}
+
+static int find_operands(struct flexmem_dev *fdev, const struct sim_run *run,
+			 struct operands *operands)
+{
+	struct flexmem_client *client = flexmem_client_from_fd(fdev, run->fd);
+	int ret;
+
+	if (IS_ERR(client))
+		return PTR_ERR(client);
+	operands->client = client;
+	ret = find_allocation(client, run->to, &operands->to);
+	if (!ret && run->program != SIM_PROGRAM_FILL)
+		ret = find_allocation(client, run->from, &operands->from);
+	return ret;
+}
+
+/* The first byte of a range, or an error if it is not all in the allocation. */
+static int find_address(const struct flexmem_allocation *allocation, u64 offset,
+			u64 size, u64 *address)
+{
+	struct flexmem_part part;
+
+	if (!allocation)
+		return 0;
+	flexmem_allocation_part(allocation, 0, &part);
+	if (!size || size > part.size || offset > part.size - size)
+		return -EINVAL;
+	*address = part.mem.base + part.offset + offset;
+	return 0;
+}
+
+static struct sim_job *make_job(struct sim_queue *queue,
+				const struct sim_run *run)
+{
+	struct sim_job *job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
+
+	if (!job)
+		return NULL;
+	job->program = run->program;
+	job->size = run->size;
+	job->value = run->value;
+	job->latency_ms = run->latency_ms;
+	return job;
+}
+
+/* The fence may signal from here on, and must. */
+static void make_fence(struct sim_queue *queue, struct sim_job *job,
+		       struct flexmem_client *client)
+{
+	u64 seqno;
+
+	spin_lock_irq(&queue->lock);
+	seqno = ++queue->seqno;
+	spin_unlock_irq(&queue->lock);
+	__module_get(THIS_MODULE);
+	flexmem_client_get(client);
+	job->client = client;
+	dma_fence_init(&job->fence, &fence_ops, &queue->lock, queue->context,
+		       seqno);
+}
+
+static int lost_error(const struct operands *operands)
+{
+	int ret = flexmem_allocation_error(operands->to);
+
+	if (!ret && operands->from)
+		ret = flexmem_allocation_error(operands->from);
+	return ret;
+}
+
+/* Shows a job to the card, or ends it with an error. */
+static int submit(struct sim_queue *queue, struct sim_job *job, int error,
+		  const struct operands *operands)
+{
+	spin_lock_irq(&queue->lock);
+	/*
+	 * A reset loses the memory first, and then takes this lock: the job is
+	 * refused here, or the reset finds it.
+	 */
+	if (!error)
+		error = queue->stopped ? -EIO : lost_error(operands);
+	dma_fence_get(&job->fence);
+	job->error = error;
+	list_add_tail(&job->link, &queue->jobs);
+	if (job == first_job(queue))
+		begin(queue);
+	spin_unlock_irq(&queue->lock);
+	return error;
+}
+
+static int dispatch(struct sim_queue *queue, const struct sim_run *run,
+		    const struct operands *operands, struct dma_fence **fence)
+{
+	struct sim_job *job = make_job(queue, run);
+	int ret;
+
+	if (!job)
+		return -ENOMEM;
+	ret = find_address(operands->to, run->to_offset, run->size, &job->to);
+	if (!ret)
+		ret = find_address(operands->from, run->from_offset, run->size,
+				   &job->from);
+	if (ret) {
+		kfree(job);
+		return ret;
+	}
+	make_fence(queue, job, operands->client);
+	ret = flexmem_allocation_add_fence(operands->to, &job->fence);
+	if (!ret && operands->from)
+		ret = flexmem_allocation_add_fence(operands->from, &job->fence);
+	ret = submit(queue, job, ret, operands);
+	if (ret)
+		dma_fence_put(&job->fence);
+	else
+		*fence = &job->fence;
+	return ret;
+}
+
+/**
+ * sim_queue_run - queue a job
+ * @queue: the function's queue
+ * @run: what to run
+ * @fence: receives its fence, for dma_fence_put()
+ *
+ * Context: may sleep; the task whose descriptor @run names.
+ *
+ * Return: 0; -EINVAL if @run is not valid; -ENODEV if the function is not bound;
+ * -EBUSY if it is suspended; -EIO if it must be reset; -ENOMEM; -EINTR; or an
+ * error of flexmem_client_from_fd() or flexmem_client_allocation().
+ */
+int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
+		  struct dma_fence **fence)
+{
+	struct sim_function *fn = queue->fn;
+	struct operands operands = {};
+	int ret = -ENODEV;
+
+	if (run->program >= SIM_NR_PROGRAMS || run->reserved ||
+	    run->value > U8_MAX || run->latency_ms > SIM_MAX_RUN_MS)
+		return -EINVAL;
+	/* The driver stays bound. */
+	if (mutex_lock_killable(&fn->lock))
+		return -EINTR;
+	if (fn->suspended)
+		ret = -EBUSY;
+	else if (fn->fdev)
+		ret = find_operands(fn->fdev, run, &operands);
+	if (!ret)
+		ret = dispatch(queue, run, &operands, fence);
+	put_operands(&operands);
+	mutex_unlock(&fn->lock);
+	return ret;
+}
+
+/**
+ * sim_queue_client_gone - drop the jobs of a client that have not begun
+ * @queue: the queue
+ * @client: whose
+ */
+void sim_queue_client_gone(struct sim_queue *queue,
+			   struct flexmem_client *client)
+{
+	struct sim_job *job;
+
+	spin_lock_irq(&queue->lock);
+	list_for_each_entry(job, &queue->jobs, link)
+		if (job->client == client && job != first_job(queue))
+			job->error = -ECANCELED;
+	spin_unlock_irq(&queue->lock);
+}
+
+/**
+ * sim_queue_stop - end all jobs
+ * @queue: the queue; no job is queued before sim_queue_restart()
+ *
+ * Context: may sleep. The card does not run anything when it returns, and all
+ * fences have signalled.
+ */
+void sim_queue_stop(struct sim_queue *queue)
+{
+	struct sim_job *job;
+
+	spin_lock_irq(&queue->lock);
+	queue->stopped = true;
+	spin_unlock_irq(&queue->lock);
+	cancel_delayed_work_sync(&queue->work);
+	spin_lock_irq(&queue->lock);
+	list_for_each_entry(job, &queue->jobs, link)
+		job->error = -ECANCELED;
+	begin(queue);
+	spin_unlock_irq(&queue->lock);
+	irq_work_sync(&queue->irq);
+}
+
+/**
+ * sim_queue_restart - let jobs be queued again
+ * @queue: the queue
+ */
+void sim_queue_restart(struct sim_queue *queue)
+{
+	spin_lock_irq(&queue->lock);
+	queue->stopped = false;
+	spin_unlock_irq(&queue->lock);
+}

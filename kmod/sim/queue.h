@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The jobs of one function. See queue.c. */
+#ifndef _FLEXMEM_SIM_QUEUE_H
+#define _FLEXMEM_SIM_QUEUE_H
+
+#include <linux/irq_work.h>
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+#include "run.h"
+
+struct dma_fence;
+struct flexmem_client;
+struct sim_function;
+
+/**
+ * struct sim_queue - the jobs of one function
+ * @fn: the function; never changes
+ * @context: of the fences of its jobs; never changes
+ * @lock: protects what follows, and the fences of the jobs. The interrupt
+ *	handler takes it
+ * @jobs: jobs to do, of struct sim_job; the first one has begun
+ * @ended: jobs whose fence the interrupt handler will signal
+ * @stopped: no job may be queued before the next reset
+ * @seqno: of the latest fence
+ * @work: the card carries out the first job
+ * @irq: the card interrupts the host because a job has ended
+ */
+struct sim_queue {
+	struct sim_function *fn;
+	u64 context;
+	spinlock_t lock; /* see above */
+	struct list_head jobs;
+	struct list_head ended;
+	bool stopped;
+	u64 seqno;
+	struct delayed_work work;
+	struct irq_work irq;
+};
+
+void sim_queue_init(struct sim_queue *queue, struct sim_function *fn);
+void sim_queue_destroy(struct sim_queue *queue);
+int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
+		  struct dma_fence **fence);
+void sim_queue_client_gone(struct sim_queue *queue,
+			   struct flexmem_client *client);
+void sim_queue_stop(struct sim_queue *queue);
+void sim_queue_restart(struct sim_queue *queue);
+
+#endif /* _FLEXMEM_SIM_QUEUE_H */

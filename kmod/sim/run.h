@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A dispatch to the simulated card, for tests: ioctl(SIM_IOCTL_RUN) on the file
+ * "queue" of a function in debugfs. This is no ABI.
+ */
+#ifndef _FLEXMEM_SIM_RUN_H
+#define _FLEXMEM_SIM_RUN_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/**
+ * enum sim_program - what the card does with @size bytes
+ * @SIM_PROGRAM_FILL: each byte becomes @value
+ * @SIM_PROGRAM_COPY: those of @from go to @to
+ * @SIM_PROGRAM_ADD: each byte of @from is added to that of @to
+ * @SIM_NR_PROGRAMS: number of programs
+ */
+enum sim_program {
+	SIM_PROGRAM_FILL,
+	SIM_PROGRAM_COPY,
+	SIM_PROGRAM_ADD,
+	SIM_NR_PROGRAMS,
+};
+
+/**
+ * struct sim_run - a job
+ * @program: of enum sim_program
+ * @fd: file of the function's node, whose handles these are
+ * @to: handle of the memory that is written
+ * @from: handle of the memory that is read; 0 with FILL
+ * @to_offset: first byte in @to
+ * @from_offset: first byte in @from
+ * @size: bytes, not 0
+ * @value: byte for FILL
+ * @latency_ms: the program does nothing for so long after it has begun, and
+ *	everything at once then; up to SIM_MAX_RUN_MS
+ * @out_fence: descriptor of a sync_file that signals when the job has ended
+ * @reserved: must be 0
+ *
+ * Jobs of a function run one by one, in order.
+ */
+struct sim_run {
+	__u32 program;
+	__s32 fd;
+	__u32 to;
+	__u32 from;
+	__u64 to_offset;
+	__u64 from_offset;
+	__u64 size;
+	__u32 value;
+	__u32 latency_ms;
+	__s32 out_fence;
+	__u32 reserved;
+};
+
+#define SIM_MAX_RUN_MS 60000
+
+#define SIM_IOCTL_RUN _IOWR('S', 0, struct sim_run)
+
+#endif /* _FLEXMEM_SIM_RUN_H */

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Programs on the device: memory that its owner gives up while one runs has no
+ * next owner before it has ended.
+ *
+ * Jobs of a function run in order. So a test waits for a job of another process
+ * by a job of its own, and never by the clock.
+ */
+#include <linux/sync_file.h>
+#include <poll.h>
+#include <sys/wait.h>
+
+#include "tenants.h"
+#include "../../kmod/sim/run.h"
+
+#define SIZE (256 * KiB)
+#define PARAMS "max_regions=2 fallback_sizes=4G order=fill_first "	\
+	"strategy=first_fit acquire=lazy program_slots=0" FM_PF_FOR_ALL
+
+FIXTURE(dispatch) {
+	int root;
+	int alice;
+	int bob;
+	int queue;
+};
+
+FIXTURE_VARIANT(dispatch) {
+	int mode;
+};
+
+FIXTURE_VARIANT_ADD(dispatch, pf) { .mode = FM_PF };
+FIXTURE_VARIANT_ADD(dispatch, vf) { .mode = FM_VF };
+
+FIXTURE_SETUP(dispatch)
+{
+	self->root = self->alice = self->bob = self->queue = -1;
+	if (sizeof(long) == 4)
+		SKIP(return, "debugfs passes no ioctl of 32 bits on");
+	RELOAD(PARAMS, NULL);
+	self->root = fm_open(variant->mode);
+	self->alice = fm_open_as(variant->mode, ALICE);
+	self->bob = fm_open_as(variant->mode, BOB);
+	self->queue = open(variant->mode == FM_PF ? FM_KNOBS "pf/queue" :
+			   FM_KNOBS "vf0/queue", O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, self->root);
+	ASSERT_LE(0, self->alice);
+	ASSERT_LE(0, self->bob);
+	ASSERT_LE(0, self->queue);
+}
+
+FIXTURE_TEARDOWN(dispatch)
+{
+	close(self->root);
+	close(self->alice);
+	close(self->bob);
+	close(self->queue);
+	EXPECT_EQ(0, fm_unload());
+}
+
+/* The descriptor of the job's fence, or a negative errno. */
+static int run(int queue, struct sim_run job)
+{
+	return ioctl(queue, SIM_IOCTL_RUN, &job) ? -errno : job.out_fence;
+}
+
+static int run_fill(int queue, int fd, __u32 handle, int value, int latency_ms)
+{
+	return run(queue, (struct sim_run) {
+		.program = SIM_PROGRAM_FILL,
+		.fd = fd,
+		.to = handle,
+		.size = SIZE,
+		.value = value,
+		.latency_ms = latency_ms,
+	});
+}
+
+/*
+ * 1: the job has ended well; a negative errno: it has not, or there is none. Closes
+ * the fence.
+ */
+static int wait_for(int fence)
+{
+	struct pollfd wait = { .fd = fence, .events = POLLIN };
+	struct sync_file_info info = {};
+	int n;
+
+	if (fence < 0)
+		return fence;
+	do {
+		n = poll(&wait, 1, -1);
+	} while (n < 0 && errno == EINTR);
+	if (ioctl(fence, SYNC_IOC_FILE_INFO, &info))
+		info.status = -errno;
+	close(fence);
+	return info.status;
+}
+
+/* Every job that was queued before has ended when this returns 1. */
+static int wait_for_queue(int queue, int fd)
+{
+	__u32 handle = fm_take(fd, SIZE);
+	int fence = run_fill(queue, fd, handle, 0, 0);
+	int ended = fence < 0 ? fence : wait_for(fence);
+
+	return fm_free(fd, handle) ? -EIO : ended;
+}
+
+static __u64 leaving(int fd)
+{
+	struct flexmem_snapshot s = CMD(snapshot,
+		.region_entry_size = sizeof(struct flexmem_region_entry),
+		.owner_entry_size = sizeof(struct flexmem_owner_entry));
+	int error = raw_snapshot(fd, &s);
+
+	return error && error != EMSGSIZE ? ~0ULL : s.out_orphaned;
+}
+
+TEST_F(dispatch, programs_do_what_they_say)
+{
+	struct flexmem_alloc a, b;
+	int fence;
+
+	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &a));
+	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &b));
+	EXPECT_EQ(1, wait_for(run_fill(self->queue, self->alice, a.out_handle,
+				       'a', 0)));
+	EXPECT_BYTES(self->alice, &a, 'a');
+	fence = run(self->queue, (struct sim_run) {
+		.program = SIM_PROGRAM_COPY, .fd = self->alice,
+		.to = b.out_handle, .from = a.out_handle, .size = SIZE,
+	});
+	EXPECT_EQ(1, wait_for(fence));
+	EXPECT_BYTES(self->alice, &b, 'a');
+	fence = run(self->queue, (struct sim_run) {
+		.program = SIM_PROGRAM_ADD, .fd = self->alice,
+		.to = b.out_handle, .from = a.out_handle,
+		.to_offset = 5, .from_offset = 1000, .size = SIZE - 1000,
+	});
+	EXPECT_EQ(1, wait_for(fence));
+	EXPECT_EQ(0, fm_others(self->alice, b.out_handle, 0, 5, 'a'));
+	EXPECT_EQ(0, fm_others(self->alice, b.out_handle, 5, SIZE - 1000,
+			       2 * 'a'));
+	EXPECT_EQ(0, fm_others(self->alice, b.out_handle, SIZE - 995, 995, 'a'));
+	EXPECT_BYTES(self->alice, &a, 'a');
+}
+
+TEST_F(dispatch, wrong_jobs_are_refused)
+{
+	__u32 a = fm_take(self->alice, SIZE);
+
+	EXPECT_EQ(-EBADF, run_fill(self->queue, 999, a, 1, 0));
+	EXPECT_EQ(-EINVAL, run_fill(self->queue, self->queue, a, 1, 0));
+	EXPECT_EQ(-ENOENT, run_fill(self->queue, self->alice, a + 1, 1, 0));
+	EXPECT_EQ(-ENOENT, run_fill(self->queue, self->bob, a, 1, 0));
+	EXPECT_EQ(-EINVAL, run_fill(self->queue, self->alice, a, 256, 0));
+	EXPECT_EQ(-EINVAL, run(self->queue, (struct sim_run) {
+		.fd = self->alice, .to = a, .to_offset = 1, .size = SIZE,
+	}));
+	EXPECT_EQ(0, fm_free(self->alice, a));
+	EXPECT_EQ(0, leaving(self->root));
+}
+
+/* A process that dispatches, and then lives until it is killed. */
+static pid_t start_program(int queue, int mode, struct flexmem_alloc *reply)
+{
+	int pipes[2];
+	pid_t pid;
+
+	if (pipe(pipes))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		int fd = fm_open_as(mode, CAROL);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (fm_alloc(fd, SIZE, reply) ||
+		    run_fill(queue, fd, reply->out_handle, 'x', 500) < 0 ||
+		    run_fill(queue, fd, reply->out_handle, 'y', 60000) < 0)
+			_exit(1);
+		if (write(pipes[1], reply, sizeof(*reply)) < 0)
+			_exit(2);
+		pause();
+	}
+	close(pipes[1]);
+	if (read(pipes[0], reply, sizeof(*reply)) != sizeof(*reply)) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		pid = -1;
+	}
+	close(pipes[0]);
+	return pid;
+}
+
+/*
+ * The second fill has not begun and never does: its minute would be noticed.
+ */
+TEST_F(dispatch, a_program_outlives_its_process)
+{
+	struct flexmem_alloc victim, now, later;
+	pid_t pid;
+
+	pid = start_program(self->queue, variant->mode, &victim);
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+	/* An ALLOC neither waits for the memory nor gets it. */
+	ASSERT_EQ(0, fm_alloc_flags(self->bob, SIZE, FLEXMEM_ALLOC_ZEROED,
+				    &now));
+	EXPECT_EQ(1, wait_for_queue(self->queue, self->alice));
+	EXPECT_BYTES(self->bob, &now, 0);
+	EXPECT_FALSE(fm_same_place(&victim, &now));
+	ASSERT_EQ(0, fm_alloc_flags(self->bob, SIZE, FLEXMEM_ALLOC_ZEROED,
+				    &later));
+	EXPECT_TRUE(fm_same_place(&victim, &later));
+	EXPECT_BYTES(self->bob, &later, 0);
+	EXPECT_EQ(0, leaving(self->root));
+}
+
+TEST_F(dispatch, freed_memory_is_charged_until_the_end)
+{
+	struct flexmem_alloc a, b;
+	int fence;
+
+	ASSERT_EQ(0, fm_alloc(self->alice, 4 * GiB, &a));
+	ASSERT_EQ(0, fm_alloc(self->bob, 4 * GiB, &b));
+	fence = run_fill(self->queue, self->alice, a.out_handle, 'a', 500);
+	ASSERT_LE(0, fence);
+	ASSERT_EQ(0, fm_free(self->alice, a.out_handle));
+	/* Neither free, nor for a TRIM. */
+	EXPECT_EQ(ENOMEM, fm_alloc(self->bob, SIZE, &b));
+	EXPECT_EQ(0, fm_trim(self->root));
+	EXPECT_EQ(2, fm_stats(self->root).out_regions);
+	EXPECT_EQ(4 * GiB, leaving(self->root));
+	EXPECT_EQ(1, wait_for(fence));
+	EXPECT_EQ(0, fm_alloc_flags(self->bob, SIZE, FLEXMEM_ALLOC_ZEROED, &b));
+	EXPECT_TRUE(fm_same_place(&a, &b));
+	EXPECT_BYTES(self->bob, &b, 0);
+	EXPECT_EQ(0, leaving(self->root));
+}
+
+/* A reset does not wait for a program, and the program does not run on. */
+TEST_F(dispatch, a_reset_ends_programs)
+{
+	struct flexmem_alloc a, b, c;
+	int fence, freed;
+
+	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &a));
+	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &b));
+	fence = run_fill(self->queue, self->alice, a.out_handle, 'a', 60000);
+	freed = run_fill(self->queue, self->alice, b.out_handle, 'b', 60000);
+	ASSERT_LE(0, fence);
+	ASSERT_LE(0, freed);
+	ASSERT_EQ(0, fm_free(self->alice, b.out_handle));
+	RESET(variant->mode);
+	EXPECT_EQ(-ECANCELED, wait_for(fence));
+	EXPECT_EQ(-ECANCELED, wait_for(freed));
+	EXPECT_EQ(0, leaving(self->root));
+	EXPECT_EQ(-EIO, run_fill(self->queue, self->alice, a.out_handle, 1, 0));
+	ASSERT_EQ(0, fm_alloc_flags(self->bob, SIZE, FLEXMEM_ALLOC_ZEROED, &c));
+	EXPECT_TRUE(fm_same_place(&a, &c));
+	EXPECT_EQ(1, wait_for_queue(self->queue, self->bob));
+	EXPECT_BYTES(self->bob, &c, 0);
+}
+
+TEST_F(dispatch, a_driver_goes_under_its_programs)
+{
+	__u32 a = fm_take(self->alice, SIZE), b = fm_take(self->alice, SIZE);
+	int kept, freed;
+
+	kept = run_fill(self->queue, self->alice, a, 'a', 60000);
+	freed = run_fill(self->queue, self->alice, b, 'b', 60000);
+	ASSERT_LE(0, kept);
+	ASSERT_LE(0, freed);
+	ASSERT_EQ(0, fm_free(self->alice, b));
+	UNBIND(variant->mode);
+	EXPECT_EQ(-ENODEV, run_fill(self->queue, self->alice, a, 'a', 0));
+	EXPECT_EQ(-ECANCELED, wait_for(freed));
+	close(self->root);
+	close(self->alice);
+	close(self->bob);
+	close(self->queue);
+	self->root = self->alice = self->bob = self->queue = -1;
+	/* A fence names the module, so it keeps it. */
+	EXPECT_EQ(-1, syscall(SYS_delete_module, "flexmem_sim", O_NONBLOCK));
+	EXPECT_EQ(-ECANCELED, wait_for(kept));
+}
+
+TEST_HARNESS_MAIN
