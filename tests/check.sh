@@ -96,7 +96,7 @@ selftests() {
 # As 32 bits: what the structs, addresses and files of a program have to do with. The others ask for nothing that these do not.
 selftests-6.12_suite() {
 	selftests 6.12 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32 \
-		rw/32:lengths_and_offsets copy/32:lengths_and_offsets
+		-dispatch/32 rw/32:lengths_and_offsets copy/32:lengths_and_offsets
 }
 # The kernels do not differ in calls of 32-bit programs, in copies of structs, in settings, in addresses, nor in what the card
 # does to bytes.
