@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that has been given out.
+ * Allocations.
  *
- * An allocation has an owner, who is charged for it, and exists while something
- * uses it: its handle, a map for the CPU, a copy, a kernel user, a program of the
- * device. How it ends is in leaving.c.
+ * An allocation is charged to an account, and exists while something uses it:
+ * its handle, a map for the CPU, a copy, a kernel user, a program of the
+ * device. leaving.c ends it.
  *
  * It consists of chunks, each in a block of its own: one chunk, as long as there
- * is one domain. It has all of them, or does not come to be.
+ * is one domain. Either all chunks are allocated, or none.
  */
 
 #include <linux/err.h>

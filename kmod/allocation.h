@@ -40,23 +40,23 @@ struct flexmem_chunk {
 };
 
 /**
- * struct flexmem_allocation - memory that has been given out
+ * struct flexmem_allocation - an allocation
  * @refs: its handle, each CPU map, each copy, and each kernel user. After the
- *	last one is put, the blocks are given back or wait for @fences
+ *	last one is put, the blocks are freed or wait for @fences
  * @fences: programs of the device that use it; NULL if there has been none
- * @kind: what it is for
- * @owner: who is charged for it; a reference is held
- * @bytes_of: number that stands for whose its bytes are
+ * @kind: kind of memory
+ * @owner: account that is charged; a reference is held
+ * @bytes_of: number of the owner of its bytes
  * @orphaned: the handle was freed while there were other references
- * @handle: its name
- * @named: look-ups find it by that. Under the lock of the handles
+ * @handle: its handle
+ * @named: look-ups find it by its handle. Under the lock of the handles
  * @flags: of enum flexmem_alloc_flags
  * @size: bytes in all its chunks; changes under the lock of the handles, and only
- *	while nobody has another reference
- * @resizing: its size is about to change: nobody gets another reference. Under
- *	that lock, too
- * @nr_chunks: how many of @chunks there are, at least 1
- * @chunks: where it is, in order. Its address is that of the first
+ *	while the handle's is the only reference
+ * @resizing: its size is about to change, so no reference can be taken. Under
+ *	the lock of the handles
+ * @nr_chunks: number of @chunks, at least 1
+ * @chunks: its parts, in order. Its address is that of the first
  *
  * Nothing but @refs, @fences, @orphaned, @named, @size, @resizing and, of the chunks, size
  * and by_address changes once it has its handle.

@@ -278,10 +278,10 @@ static const struct file_operations flexmem_fops = {
  * @fdev: function that the file must be of
  * @fd: descriptor of the calling task
  *
- * If the file is closed meanwhile, the client names nothing any more, and the
- * driver's @client_gone operation may come before this returns.
+ * If the file is closed during the call, the client has no handles any more,
+ * and the driver's @client_gone operation may come before this returns.
  *
- * Context: may sleep, in the task whose descriptor it is.
+ * Context: may sleep, in the task that has the descriptor.
  * Return: the client, with a reference for flexmem_client_put(). An ERR_PTR():
  * -EBADF if the file is not open, or open for reading only; -EINVAL if it is no
  * file of @fdev.

@@ -484,7 +484,7 @@ u64 flexmem_client_used(struct flexmem_client *client)
 	spin_lock(&client->handles.lock);
 	used = client->used;
 	spin_unlock(&client->handles.lock);
-	/* What was lost is charged no more, what is being made not yet there. */
+	/* Lost allocations are not charged, and new ones not published yet. */
 	return min(used, charged);
 }
 
@@ -518,7 +518,7 @@ static void tell_driver(struct flexmem_client *client)
 
 /**
  * flexmem_client_fini - free everything that a client has
- * @client: client whose file is closed. The driver may still have a reference
+ * @client: client with a closed file. The driver may still have a reference
  *	to it, and finds no allocation any more
  *
  * Context: may sleep. Also after the device has gone.

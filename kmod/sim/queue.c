@@ -4,8 +4,8 @@
  *
  * A job names handles. Its fence is added to their allocations before the card
  * can see the job, so no byte of them has another owner before it has ended. As
- * on a real card, a program has physical addresses from then on, and asks nobody:
- * what it writes lands there, whoever owns the memory by then.
+ * on a real card, a program has physical addresses from then on: its writes land
+ * there, even if the memory has another owner by then.
  *
  * Jobs begin in order. One that has begun ends by itself, also if its process is
  * dead; one that has not is dropped then. A quiesce or a reset ends all. Fences of
@@ -35,7 +35,7 @@
  * struct sim_job - a program and its operands
  * @fence: signals when it has ended
  * @link: in &sim_queue.jobs or .ended
- * @client: whose it is; a reference is held
+ * @client: client that started it; a reference is held
  * @program: of enum sim_program
  * @to: address of the first byte that is written
  * @from: address of the first byte that is read
