@@ -951,12 +951,11 @@ FLEXMEM_API int flexmem_cache_serve_pressure(struct flexmem_cache *cache,
  * destruction of the cache ends it, or the device is gone; then it can be
  * started again. It runs with all signals blocked, and runs callbacks of the
  * provider, of the events and the log's as any other thread that uses the
- * cache. If the program closes descriptors that it has not opened, as
- * closefrom() does, the thread ends with a warning.
+ * cache. If the program closes the descriptor of the provider, the thread ends
+ * with a warning at the next event.
  *
  * Return: 0; -EEXIST: it runs already; -EOPNOTSUPP: the provider has no events;
- * -EAGAIN, -EMFILE, -ENFILE: the process may have no further thread or
- * descriptor.
+ * -EAGAIN: the process may have no further thread.
  */
 FLEXMEM_API int flexmem_cache_start_helper(struct flexmem_cache *cache);
 

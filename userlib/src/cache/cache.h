@@ -236,10 +236,6 @@ int fmlib_pressure_answer(struct flexmem_cache *cache,
 			  const struct flexmem_pressure_event *event,
 			  uint64_t *released);
 
-/* helper.c: the thread ends; or, in a child, is not there. */
-void fmlib_helper_end(struct flexmem_cache *cache);
-void fmlib_helper_forget(struct flexmem_cache *cache);
-
 /* streams.c */
 /* NULL: no host memory. */
 struct fmlib_use *fmlib_use_new(struct flexmem_cache *cache, uint64_t stream);

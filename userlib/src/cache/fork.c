@@ -6,7 +6,6 @@
  */
 #include "cache.h"
 
-
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct flexmem_cache *first;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -32,13 +31,8 @@ static void before_fork(void)
 
 static void in_child(void)
 {
-	struct flexmem_cache *cache;
-
 	atomic_fetch_add(&fmlib_generation, 1);
 	fmlib_lock_start();
-	/* The helper's thread is not there. */
-	for (cache = first; cache; cache = cache->next_cache)
-		fmlib_helper_forget(cache);
 	unlock_all();
 }
 

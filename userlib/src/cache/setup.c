@@ -385,7 +385,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	/* A thread cancelled in here would leave a half destroyed cache. */
 	state = fmlib_cancel_off();
 	own = !fmlib_cache_check(cache);
-	fmlib_helper_end(cache);
+	flexmem_cache_stop_helper(cache);
 	fmlib_registry_remove(cache);
 	fmlib_lock(cache);
 	/* What is waited for in vain goes back nevertheless. */

@@ -258,12 +258,6 @@ struct fmlib_account {
 	int64_t split_bytes[FLEXMEM_CACHE_POOL_KINDS];
 };
 
-/* helper.c: which file a descriptor is of. */
-struct fmlib_file {
-	uint64_t device;
-	uint64_t inode;
-};
-
 /*
  * lanes.c: see cache.h. @stream is the one that it was made for; when there are
  * many streams others use it as well. It is there as long as the cache. @current: where that stream allocates first, if segments grow and
@@ -414,16 +408,12 @@ struct flexmem_cache {
 
 	/*
 	 * helper.c: under helper_lock, but for @helper_ended, which the helper
-	 * sets when it ends by itself: it is still to be joined then. The ends
-	 * of a socket are constant while it runs: [0] is its own, and by the
-	 * other one it is told to end.
+	 * sets when it ends by itself: it is still to be joined then.
 	 */
 	pthread_mutex_t helper_lock;
 	bool helper_runs;
 	atomic_bool helper_ended;
 	pthread_t helper;
-	int helper_ends[2];
-	struct fmlib_file helper_files[2];
 
 	/* Changed with the whole, as most. */
 	struct fmlib_pool *pools[FMLIB_CHAINS];
