@@ -247,6 +247,7 @@ static int mock_shrink(void *user, uint64_t handle, uint64_t old_bytes,
 
 static int mock_info(void *user, uint64_t *free_bytes, uint64_t *total)
 {
+	uint64_t used;
 	int err;
 
 	assert_ptr_equal(user, &mock);
@@ -254,6 +255,10 @@ static int mock_info(void *user, uint64_t *free_bytes, uint64_t *total)
 	if (mock.no_info)
 		return -EOPNOTSUPP;
 	err = mock.below.memory_info(mock.below.user, free_bytes, total);
+	used = *total - *free_bytes;
+	/* Of a larger device the rest is used by others. */
+	if (mock.total && mock.total < *total)
+		*free_bytes = mock.total > used ? mock.total - used : 0;
 	if (mock.total)
 		*total = mock.total;
 	return err;

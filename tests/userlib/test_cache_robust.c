@@ -6,7 +6,13 @@ static const struct flexmem_cache_provider *below;
 /* The memory that the next calls of the provider return instead; by @change. */
 static void (*change)(struct flexmem_cache_memory *memory, uint64_t bytes);
 static int result;
+static int map_result;
+static int info_result;
+static uint64_t info_free;
 static unsigned int frees;
+static unsigned int grows;
+static unsigned int shrinks;
+static struct flexmem_cache_allocation first;
 
 static int alloc(void *user, uint64_t bytes, uint64_t alignment, uint32_t flags,
 		 struct flexmem_cache_memory *memory,
@@ -28,7 +34,63 @@ static int release(void *user, uint64_t handle)
 	return below->free(user, handle);
 }
 
-static struct flexmem_cache *start(const char *configuration)
+static int grow(void *user, uint64_t handle, uint64_t old_bytes, uint64_t bytes,
+		struct flexmem_failure *failure)
+{
+	(void)user;
+	(void)handle;
+	(void)old_bytes;
+	(void)bytes;
+	(void)failure;
+	grows++;
+	return 0;
+}
+
+static int shrink(void *user, uint64_t handle, uint64_t old_bytes,
+		  uint64_t bytes)
+{
+	(void)user;
+	(void)handle;
+	assert_int_equal(old_bytes - bytes, 2 * MIB);
+	shrinks++;
+	return 0;
+}
+
+static int map(void *user, uint64_t handle, uint64_t bytes, void **pointer)
+{
+	(void)user;
+	(void)handle;
+	(void)bytes;
+	(void)pointer;
+	return map_result;
+}
+
+static int unmap(void *user, uint64_t handle, void *pointer, uint64_t bytes)
+{
+	(void)user;
+	(void)handle;
+	(void)pointer;
+	(void)bytes;
+	return 0;
+}
+
+static int memory_info(void *user, uint64_t *free, uint64_t *total)
+{
+	(void)user;
+	*free = info_free;
+	*total = GIB;
+	return info_result;
+}
+
+static int pressure(void *user, struct flexmem_pressure_event *event)
+{
+	(void)user;
+	(void)event;
+	return result;
+}
+
+static struct flexmem_cache *start_with(const char *configuration,
+					uint32_t flags)
 {
 	struct flexmem_cache_options options = mock_options(configuration);
 	static struct flexmem_cache_provider provider;
@@ -38,13 +100,27 @@ static struct flexmem_cache *start(const char *configuration)
 	provider = *below;
 	provider.alloc = alloc;
 	provider.free = release;
+	provider.grow = grow;
+	provider.shrink = shrink;
+	provider.map = map;
+	provider.unmap = unmap;
+	provider.memory_info = memory_info;
+	provider.pressure = pressure;
 	options.provider = &provider;
+	options.flags |= flags;
+	grows = 0;
+	shrinks = 0;
 	change = NULL;
 	result = 0;
 	frees = 0;
 	assert_int_equal(flexmem_cache_create(&cache, &options,
 					      sizeof(options)), 0);
 	return cache;
+}
+
+static struct flexmem_cache *start(const char *configuration)
+{
+	return start_with(configuration, 0);
 }
 
 static void not_aligned(struct flexmem_cache_memory *memory, uint64_t bytes)
@@ -59,7 +135,6 @@ static void beyond_the_end(struct flexmem_cache_memory *memory, uint64_t bytes)
 	memory->address.offset -= memory->address.offset % 128;
 }
 
-static struct flexmem_cache_allocation first;
 
 /* The last byte of the first segment. */
 static void in_use(struct flexmem_cache_memory *memory, uint64_t bytes)
@@ -139,6 +214,90 @@ static void results_that_are_no_errno(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+static void results_of_a_map(void **state)
+{
+	static const int results[] = { 1, -ECHILD };
+	struct flexmem_cache *cache = start_with("", FLEXMEM_CACHE_MAPPED);
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+		map_result = results[i];
+		assert_int_equal(try_alloc(cache, MIB), -EIO);
+		assert_int_equal(frees, i + 1);
+	}
+	map_result = 0;
+	flexmem_cache_destroy(cache);
+}
+
+static void results_of_pressure(void **state)
+{
+	static const int results[] = { 1, -ECHILD };
+	struct flexmem_cache *cache = start("");
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+		result = results[i];
+		assert_int_equal(flexmem_cache_serve_pressure(cache, NULL),
+				 -EIO);
+	}
+	result = 0;
+	flexmem_cache_destroy(cache);
+}
+
+/* More free bytes than there are, and results that are no errno. */
+static void impossible_figures(void **state)
+{
+	struct flexmem_cache *cache =
+		start("per_process_memory_fraction:0.001");
+	uint64_t total;
+	uint64_t free;
+
+	(void)state;
+	info_free = GIB + 1;
+	assert_int_equal(flexmem_cache_memory_info(cache, &free, &total), -EIO);
+	/* The fraction has no effect then, and a warning says so. */
+	give(cache, take(cache, 30 * MIB, 0));
+	assert_non_null(strstr(mock.log, "is not known (error 5)"));
+	info_free = GIB;
+	assert_int_equal(flexmem_cache_memory_info(cache, &free, &total), 0);
+	info_result = -ECHILD;
+	assert_int_equal(flexmem_cache_memory_info(cache, &free, &total), -EIO);
+	info_result = 0;
+	flexmem_cache_destroy(cache);
+}
+
+/* A segment ends where another one begins, whatever its provider says. */
+static void next_to_it(struct flexmem_cache_memory *memory, uint64_t bytes)
+{
+	(void)bytes;
+	memory->address = first.address;
+	memory->address.offset += 2 * MIB;
+}
+
+static void growth_into_another(void **state)
+{
+	struct flexmem_cache *cache = start("expandable_segments:True");
+
+	(void)state;
+	first = lookup(cache, take(cache, 2 * MIB, 0));
+	change = next_to_it;
+	take(cache, 2 * MIB, 1);
+	change = NULL;
+	/* The first one shrinks again, and the second one may grow. */
+	mock.log[0] = '\0';
+	assert_int_equal(try_alloc(cache, 2 * MIB), -EIO);
+	assert_non_null(strstr(mock.log, "memory that is in use already"));
+	assert_int_equal(grows, 1);
+	assert_int_equal(shrinks, 1);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 4 * MIB);
+	take(cache, 2 * MIB, 1);
+	assert_int_equal(grows, 2);
+	assert_int_equal(shrinks, 1);
+	flexmem_cache_destroy(cache);
+}
+
 static int no_child(void *user)
 {
 	(void)user;
@@ -172,6 +331,10 @@ int main(void)
 		CACHE_TEST(impossible_addresses),
 		CACHE_TEST(a_handle_twice),
 		CACHE_TEST(results_that_are_no_errno),
+		CACHE_TEST(results_of_a_map),
+		CACHE_TEST(results_of_pressure),
+		CACHE_TEST(impossible_figures),
+		CACHE_TEST(growth_into_another),
 		CACHE_TEST(echild_of_an_event),
 	};
 

@@ -163,9 +163,10 @@ struct flexmem_cache_memory {
  *	fails, it calls @map again. NULL if @map is.
  *
  * Their results are checked. A positive result, and -ECHILD, are taken for -EIO.
- * Memory from @alloc whose offset is no multiple of the alignment, that goes beyond
- * the last address, or that has a byte of another segment is given back, with a
- * warning, and the request fails with -EIO.
+ * Memory from @alloc or @grow whose offset is no multiple of the alignment, that
+ * goes beyond the last address, or that has a byte of another segment is given back,
+ * with a warning, and the request fails with -EIO. If @memory_info says that more is
+ * free than there is, that is taken for -EIO.
  *
  * All of them run with the cache locked, one at a time, except for these that
  * run without it, and at the same time as any other: @alloc under

@@ -216,8 +216,11 @@ void fmlib_put_back(struct flexmem_cache *cache,
 		    const struct fmlib_found *found);
 /* So does that of a block which is not in use any more. */
 void fmlib_settle(struct flexmem_cache *cache, struct fmlib_block *block);
-bool fmlib_memory_info(struct flexmem_cache *cache, uint64_t *free,
-		       uint64_t *total);
+/* What the provider says: 0, -EOPNOTSUPP, or its error. */
+int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
+		      uint64_t *total);
+/* That share of the device in bytes; 0: not known, which is warned of once. */
+uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share);
 
 /* reclaim.c */
 void fmlib_collect(struct flexmem_cache *cache);

@@ -38,7 +38,9 @@ static int pressure_fd(const struct flexmem_cache *cache)
 {
 	int descriptor = cache->provider.pressure_fd(cache->provider.user);
 
-	return fmlib_cache_check(cache) ? -ECHILD : descriptor;
+	if (fmlib_cache_check(cache))
+		return -ECHILD;
+	return descriptor < 0 ? fmlib_callback_result(descriptor) : descriptor;
 }
 
 /* Waits for @fd, or some time for nothing; only here the helper is cancelled. */

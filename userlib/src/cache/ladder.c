@@ -117,9 +117,8 @@ static bool others_could_help(const struct flexmem_cache *cache,
 	uint64_t free_bytes;
 	uint64_t total;
 
-	if (!cache->provider.pressure_fd || !cache->provider.memory_info ||
-	    cache->provider.memory_info(cache->provider.user, &free_bytes,
-					&total))
+	if (!cache->provider.pressure_fd ||
+	    fmlib_memory_info(cache, &free_bytes, &total))
 		return false;
 	return total - free_bytes > own && want->size <= total - own;
 }
@@ -164,10 +163,8 @@ static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 	failure->allocated_bytes = fmlib_figures_allocated(cache);
 	failure->reserved_bytes = f->reserved_bytes[FLEXMEM_CACHE_ALL].current;
 	fmlib_failure_largest(cache, want);
-	if (cache->provider.memory_info &&
-	    cache->provider.memory_info(cache->provider.user,
-					&failure->device_free,
-					&failure->device_total)) {
+	if (fmlib_memory_info(cache, &failure->device_free,
+			      &failure->device_total)) {
 		failure->device_free = 0;
 		failure->device_total = 0;
 	}

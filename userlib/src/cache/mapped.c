@@ -6,11 +6,13 @@ int fmlib_segment_map(struct flexmem_cache *cache,
 		      struct fmlib_segment *segment)
 {
 	const struct flexmem_cache_provider *provider = &cache->provider;
+	int err;
 
 	if (!cache->pointers)
 		return 0;
-	return provider->map(provider->user, segment->handle, segment->size,
-			     &segment->pointer);
+	err = provider->map(provider->user, segment->handle, segment->size,
+			    &segment->pointer);
+	return fmlib_callback_result(err);
 }
 
 static int unmap(struct flexmem_cache *cache, struct fmlib_segment *segment)

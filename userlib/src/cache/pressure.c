@@ -15,7 +15,7 @@ int fmlib_pressure_read(struct flexmem_cache *cache,
 		return -EOPNOTSUPP;
 	err = cache->provider.pressure(cache->provider.user, event);
 	/* A child that was forked during the call must not answer the event. */
-	return fmlib_cache_check(cache) ? -ECHILD : err;
+	return fmlib_cache_check(cache) ? -ECHILD : fmlib_callback_result(err);
 }
 
 /* Bytes by which use must fall for CRITICAL to end. */

@@ -163,16 +163,13 @@ void fmlib_collect(struct flexmem_cache *cache)
 {
 	uint64_t reserved;
 	uint64_t limit;
-	uint64_t total;
-	uint64_t free;
 	int err;
 
-	if (cache->config.threshold <= 0.0 ||
-	    !fmlib_memory_info(cache, &free, &total))
+	if (cache->config.threshold <= 0.0)
 		return;
-	limit = (uint64_t)(cache->config.threshold * (double)total);
+	limit = fmlib_share_of_device(cache, cache->config.threshold);
 	reserved = cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
-	if (reserved <= limit)
+	if (!limit || reserved <= limit)
 		return;
 	if (fmlib_reclaim(cache, reserved - limit, &err))
 		cache->figures.num_collections++;
@@ -233,12 +230,9 @@ int flexmem_cache_memory_info(struct flexmem_cache *cache, uint64_t *free,
 		return err;
 	if (!free || !total)
 		return -EINVAL;
-	if (!cache->provider.memory_info)
-		return -EOPNOTSUPP;
 	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->lock);
-	err = cache->provider.memory_info(cache->provider.user, free, total);
-	err = fmlib_callback_result(err);
+	err = fmlib_memory_info(cache, free, total);
 	pthread_mutex_unlock(&cache->lock);
 	fmlib_cancel_as(state);
 	return err;

@@ -33,35 +33,35 @@ static uint32_t region_number(struct flexmem_cache *cache, uint64_t region_id)
 	return i + 1;
 }
 
-bool fmlib_memory_info(struct flexmem_cache *cache, uint64_t *free,
-		       uint64_t *total)
+int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
+		      uint64_t *total)
 {
-	int err = -EOPNOTSUPP;
+	int err;
 
-	if (cache->provider.memory_info)
-		err = cache->provider.memory_info(cache->provider.user, free,
-						  total);
-	if (err && !cache->warned_of_memory_info) {
+	if (!cache->provider.memory_info)
+		return -EOPNOTSUPP;
+	err = cache->provider.memory_info(cache->provider.user, free, total);
+	return err ? fmlib_callback_result(err) : *free > *total ? -EIO : 0;
+}
+
+uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share)
+{
+	uint64_t total;
+	uint64_t free;
+	int err = fmlib_memory_info(cache, &free, &total);
+
+	if (!err) {
+		total = (uint64_t)(share * (double)total);
+		/* 0 would mean no limit. */
+		return total ? total : 1;
+	}
+	if (!cache->warned_of_memory_info) {
 		cache->warned_of_memory_info = true;
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"the device's memory is not known (error %d): garbage_collection_threshold and per_process_memory_fraction have no effect",
 				-err);
 	}
-	return !err;
-}
-
-/* The bytes that per_process_memory_fraction allows; 0: without limit. */
-static uint64_t allowed_bytes(struct flexmem_cache *cache)
-{
-	uint64_t total;
-	uint64_t free;
-
-	if (cache->config.fraction >= 1.0 ||
-	    !fmlib_memory_info(cache, &free, &total))
-		return 0;
-	/* 0 would mean no limit. */
-	total = (uint64_t)(cache->config.fraction * (double)total);
-	return total ? total : 1;
+	return 0;
 }
 
 /* Called before each call of the provider that requests more. */
@@ -71,8 +71,10 @@ static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 	uint64_t reserved =
 		cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current +
 		cache->asking;
-	uint64_t allowed = allowed_bytes(cache);
+	uint64_t allowed = 0;
 
+	if (cache->config.fraction < 1.0)
+		allowed = fmlib_share_of_device(cache, cache->config.fraction);
 	want->failure->allowed_bytes = allowed;
 	want->failure->segment = more;
 	want->failure->error = 0;
@@ -168,31 +170,50 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 			(unsigned long long)segment->arena->stream);
 }
 
-/* Whether two segments have a byte in common. */
-static bool overlap(const struct fmlib_segment *a,
-		    const struct fmlib_segment *b)
+/* Whether @size bytes where a segment begins have a byte of another segment. */
+static bool overlap(const struct fmlib_segment *segment, uint64_t size,
+		    const struct fmlib_segment *other)
 {
-	return a->address.region_id == b->address.region_id &&
-	       a->address.offset < b->address.offset + b->size &&
-	       b->address.offset < a->address.offset + a->size;
+	const struct flexmem_virtual_address *a = &segment->address;
+	const struct flexmem_virtual_address *b = &other->address;
+
+	return other != segment && a->region_id == b->region_id &&
+	       a->offset < b->offset + other->size &&
+	       b->offset < a->offset + size;
 }
 
-/* The reason why memory from the provider cannot be used; NULL: none. */
+/* The reason why memory from the provider cannot be a segment; NULL: none. */
 static const char *fault_of(const struct flexmem_cache *cache,
-			    const struct fmlib_segment *segment)
+			    const struct fmlib_segment *segment, uint64_t size)
 {
 	uint64_t offset = segment->address.offset;
 	const struct fmlib_segment *other;
 
 	if (offset % cache->profile.granule)
 		return "is not aligned";
-	if (offset + segment->size < offset)
+	if (offset + size < offset)
 		return "goes beyond the last address";
 	for (other = cache->first_segment; other; other = other->next) {
-		if (overlap(segment, other))
+		if (overlap(segment, size, other))
 			return "is in use already";
 	}
 	return NULL;
+}
+
+/* Whether @size bytes from the provider, where a segment begins, can be that. */
+static bool is_possible(const struct flexmem_cache *cache,
+			const struct fmlib_segment *segment, uint64_t size)
+{
+	const char *fault = fault_of(cache, segment, size);
+
+	if (fault)
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"the provider returned memory that %s (region 0x%llx, offset 0x%llx, %llu bytes); it is not used",
+				fault,
+				(unsigned long long)segment->address.region_id,
+				(unsigned long long)segment->address.offset,
+				(unsigned long long)size);
+	return !fault;
 }
 
 static bool is_known(const struct flexmem_cache *cache, uint64_t handle)
@@ -220,7 +241,6 @@ static void reject(struct flexmem_cache *cache,
 static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  const struct flexmem_cache_memory *memory)
 {
-	const char *fault;
 	int err;
 
 	segment->handle = memory->handle;
@@ -228,14 +248,7 @@ static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
 			 memory->address.region_id, __ATOMIC_RELEASE);
 	__atomic_store_n(&segment->address.offset, memory->address.offset,
 			 __ATOMIC_RELEASE);
-	fault = fault_of(cache, segment);
-	if (fault) {
-		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
-				"the provider returned memory that %s (region 0x%llx, offset 0x%llx, %llu bytes); it is not used",
-				fault,
-				(unsigned long long)memory->address.region_id,
-				(unsigned long long)memory->address.offset,
-				(unsigned long long)segment->size);
+	if (!is_possible(cache, segment, segment->size)) {
 		reject(cache, segment);
 		return -EIO;
 	}
@@ -454,9 +467,10 @@ static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 {
 	uint64_t more = fmlib_round_up(want->size - fmlib_segment_tail(segment),
 				       cache->profile.growing_step);
+	uint64_t size = segment->size + more;
 	int err;
 
-	if (segment->size + more > fmlib_range_limit(cache->profile.granule))
+	if (size > fmlib_range_limit(cache->profile.granule))
 		return -EAGAIN;
 	err = check_allowance(cache, want, more);
 	if (err)
@@ -466,9 +480,16 @@ static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 		return -ENOMEM;
 	}
 	err = cache->provider.grow(cache->provider.user, segment->handle,
-				   segment->size, segment->size + more,
+				   segment->size, size,
 				   &want->failure->device);
 	err = fmlib_callback_result(err);
+	if (!err && !is_possible(cache, segment, size)) {
+		if (cache->provider.shrink)
+			cache->provider.shrink(cache->provider.user,
+					       segment->handle, size,
+					       segment->size);
+		err = -EIO;
+	}
 	want->failure->error = err;
 	if (!err)
 		extend(cache, segment, more);

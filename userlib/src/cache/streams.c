@@ -172,8 +172,8 @@ static void end_use(struct flexmem_cache *cache, struct fmlib_use *use)
 }
 
 /*
- * The first use of a queue is over. The block does not wait for those who still
- * wait for its event: the last of them ends the use.
+ * The first use of a queue is over. Threads may still wait for its event: the block
+ * does not wait for them, and the last of them ends the use.
  */
 static void complete(struct flexmem_cache *cache, struct fmlib_queue *queue)
 {
@@ -197,7 +197,7 @@ static bool happened(struct flexmem_cache *cache, struct fmlib_use *use)
 {
 	int err;
 
-	/* Somebody waits for it without the lock, and will complete it. */
+	/* A thread waits for it without the lock, and will complete it. */
 	if (use->pins)
 		return false;
 	err = cache->events.query(cache->events.user, use->event);
