@@ -610,11 +610,9 @@ int model_pool_release(struct model *model, uint64_t pool)
 	struct model_segment *segment;
 	size_t i = 0;
 
-	model_poll(model);
-	if (!pool || !model->pool_open[pool]) {
-		model_commit(model);
+	if (!pool || !model->pool_open[pool])
 		return -ENOENT;
-	}
+	model_poll(model);
 	model->pool_open[pool] = false;
 	while (i < model->count) {
 		segment = model->segments[i];

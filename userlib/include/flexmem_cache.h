@@ -515,7 +515,7 @@ FLEXMEM_API int flexmem_cache_profile(const struct flexmem_cache *cache,
  * struct flexmem_cache_request - what to allocate
  * @bytes: 0 gives the token NULL
  * @stream: on which it is used
- * @pool: a private pool, or 0
+ * @pool: a private pool; 0: none, or the one that flexmem_cache_pool_begin() says
  * @tag: a name to sum up by, copied; shorter than FLEXMEM_CACHE_TAG; or NULL
  * @context: what the caller knows about the request, such as a stack trace: see
  *	struct flexmem_cache_contexts; or NULL
@@ -645,8 +645,8 @@ struct flexmem_cache_failure {
  * @requested: what was asked for
  * @address: where it starts on the device
  * @stream: as in the request
- * @pool: likewise
- * @tag: likewise; "" for NULL
+ * @pool: the private pool that it is in, or 0
+ * @tag: as in the request; "" for NULL
  * @failure: details, when the call returned -ENOMEM, or -ENOENT
  * @failure_room: 0; for @failure to grow
  * @handle: of the segment that it is in, as the provider named it: with a device
@@ -1016,8 +1016,9 @@ FLEXMEM_API int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
  * @cache: a cache
  * @pool: where to put its number, never 0 and never used again
  *
- * As graphs use it: its segments serve only requests that name it, and stay at
- * their places while it lives.
+ * As graphs use it: its segments serve only requests for it, and stay at their places
+ * while it lives, unless flexmem_cache_pool_empty() gives free ones back. The caller
+ * holds the pool once.
  *
  * Return: 0 or a negative errno.
  */
@@ -1025,17 +1026,172 @@ FLEXMEM_API int flexmem_cache_pool_create(struct flexmem_cache *cache,
 					  uint64_t *pool);
 
 /**
- * flexmem_cache_pool_release() - end a private pool
+ * flexmem_cache_pool_create_on() - make a private pool with a provider of its own
+ * @cache: a cache
+ * @provider: where its segments come from, copied; it must outlive the cache. NULL:
+ *	as flexmem_cache_pool_create()
+ * @provider_size: sizeof(*@provider); ignored with NULL
+ * @pool: where to put its number
+ *
+ * Addresses of all providers of a cache are of one space: regions with the same
+ * region_id are the same. Handles may be alike; the pool of an allocation says whose
+ * its handle is. Segments grow if both this provider and that of the cache can grow
+ * them. The figures of the device and pressure come from the provider of the cache
+ * alone, and per_process_memory_fraction counts all segments.
+ *
+ * Return: 0; -EINVAL: @provider lacks ``alloc`` or ``free``, or has a size that it
+ * never had; -EOPNOTSUPP: the cache maps its segments, and @provider cannot.
+ */
+FLEXMEM_API int
+flexmem_cache_pool_create_on(struct flexmem_cache *cache,
+			     const struct flexmem_cache_provider *provider,
+			     size_t provider_size, uint64_t *pool);
+
+/**
+ * flexmem_cache_pool_hold() - hold a private pool once more
  * @cache: a cache
  * @pool: its number
  *
- * Nothing can be allocated into it any more. A live allocation in it stays
- * until it is freed; each segment goes back as soon as nothing in it lives.
+ * flexmem_cache_pool_release() ends it. &flexmem_cache_usage.uses counts them.
+ *
+ * Return: 0; -ENOENT: no such pool.
+ */
+FLEXMEM_API int flexmem_cache_pool_hold(struct flexmem_cache *cache,
+					uint64_t pool);
+
+/**
+ * flexmem_cache_pool_release() - hold a private pool once less
+ * @cache: a cache
+ * @pool: its number
+ *
+ * With the last release the pool ends. Nothing can be allocated into it any more. A
+ * live allocation in it stays until it is freed; each segment goes back as soon as
+ * nothing in it lives.
  *
  * Return: 0; -ENOENT: no such pool.
  */
 FLEXMEM_API int flexmem_cache_pool_release(struct flexmem_cache *cache,
 					   uint64_t pool);
+
+/**
+ * FLEXMEM_CACHE_POOL_USE_ON_OOM - flag of a private pool: its free memory serves
+ * requests of no pool, as the last resort before they fail
+ */
+#define FLEXMEM_CACHE_POOL_USE_ON_OOM (UINT32_C(1) << 0)
+
+/**
+ * FLEXMEM_CACHE_POOL_NO_SPLIT - flag of a private pool: each allocation has a segment
+ * of its own, of a fixed size
+ */
+#define FLEXMEM_CACHE_POOL_NO_SPLIT (UINT32_C(1) << 1)
+
+/**
+ * flexmem_cache_pool_set_flags() - say how a private pool is used from now on
+ * @cache: a cache
+ * @pool: its number
+ * @flags: of FLEXMEM_CACHE_POOL_USE_ON_OOM, FLEXMEM_CACHE_POOL_NO_SPLIT. A pool has
+ *	none at first.
+ *
+ * Return: 0; -ENOENT: no such pool; -EOPNOTSUPP: unknown bits.
+ */
+FLEXMEM_API int flexmem_cache_pool_set_flags(struct flexmem_cache *cache,
+					     uint64_t pool, uint32_t flags);
+
+/**
+ * flexmem_cache_pool_empty() - give free memory of a private pool back
+ * @cache: a cache
+ * @pool: its number
+ * @released: where to put how much of the cache went back, or NULL; written on
+ *	failure too, but for -EINVAL, -ENOENT and -ECHILD
+ *
+ * As flexmem_cache_empty(), for one pool: waits for the events that freed blocks wait
+ * for, and then its free segments go back, and free ends of growing ones.
+ *
+ * Return: 0; -ENOENT: no such pool; or what a provider or the events returned.
+ */
+FLEXMEM_API int flexmem_cache_pool_empty(struct flexmem_cache *cache,
+					 uint64_t pool, uint64_t *released);
+
+/**
+ * typedef flexmem_cache_filter_fn - whether requests of a stream go to a pool
+ * @user: as it was given
+ * @stream: the stream of a request that names no pool
+ *
+ * Runs with the cache locked, once for each such request. Not 0: they do.
+ */
+typedef int (*flexmem_cache_filter_fn)(void *user, uint64_t stream);
+
+/**
+ * flexmem_cache_pool_begin() - send requests to a private pool, as for a capture
+ * @cache: a cache
+ * @pool: its number
+ * @filter: which streams
+ * @user: passed to @filter
+ *
+ * Until flexmem_cache_pool_end() a request without a pool goes to this one if @filter
+ * accepts its stream; if several pools accept it, to the one that began first.
+ *
+ * While that holds for any pool, work may be captured, and the cache calls none of the
+ * callbacks of the events, since they would break it: freed blocks that other streams
+ * use wait at least until the end, the device is not synchronized, and no stream gets
+ * memory of another one. All requests and frees take the cache's lock.
+ *
+ * Return: 0; -EINVAL: @filter is NULL; -ENOENT: no such pool; -EEXIST: it has begun
+ * already.
+ */
+FLEXMEM_API int flexmem_cache_pool_begin(struct flexmem_cache *cache,
+					 uint64_t pool,
+					 flexmem_cache_filter_fn filter,
+					 void *user);
+
+/**
+ * flexmem_cache_pool_end() - end what flexmem_cache_pool_begin() began
+ * @cache: a cache
+ * @pool: its number, also if it was released meanwhile
+ *
+ * Return: 0; -ENOENT: it has not begun.
+ */
+FLEXMEM_API int flexmem_cache_pool_end(struct flexmem_cache *cache,
+				       uint64_t pool);
+
+/**
+ * struct flexmem_cache_usage - what one pool has, or one stream of it
+ * @uses: how often the pool is held; 0: what is in no private pool
+ * @segments: segments
+ * @reserved_bytes: bytes in segments
+ * @active_bytes: bytes in blocks that are allocated or wait for events
+ * @allocations: live allocations
+ * @allocated_bytes: bytes in them
+ * @requested_bytes: bytes in them before rounding
+ *
+ * An allocation counts where its segment does.
+ */
+struct flexmem_cache_usage {
+	uint64_t uses;
+	uint64_t segments;
+	uint64_t reserved_bytes;
+	uint64_t active_bytes;
+	uint64_t allocations;
+	uint64_t allocated_bytes;
+	uint64_t requested_bytes;
+};
+
+/**
+ * flexmem_cache_pool_usage() - sum up what one pool has, or one stream of it
+ * @cache: a cache
+ * @pool: a private pool that was not released, or 0 for what is in none
+ * @stream: where the number of the stream is; NULL: all streams
+ * @usage: to be filled
+ * @size: sizeof(*@usage)
+ *
+ * Looks at each segment and each block with the cache locked.
+ *
+ * Return: 0; -ENOENT: no such pool.
+ */
+FLEXMEM_API int flexmem_cache_pool_usage(struct flexmem_cache *cache, uint64_t pool,
+				    const uint64_t *stream,
+				    struct flexmem_cache_usage *usage,
+				    size_t size);
 
 /** enum flexmem_cache_pool_kind - which pools a figure is about */
 enum flexmem_cache_pool_kind {

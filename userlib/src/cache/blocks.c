@@ -111,7 +111,11 @@ static bool fits_oversize_rule(const struct flexmem_cache *cache,
 static uint64_t cut(const struct flexmem_cache *cache,
 		    const struct fmlib_piece *piece, uint64_t size)
 {
-	if (piece->segment->arena->kind == FLEXMEM_CACHE_SMALL)
+	const struct fmlib_arena *arena = piece->segment->arena;
+
+	if (arena->pool->flags & FLEXMEM_CACHE_POOL_NO_SPLIT)
+		return piece->size;
+	if (arena->kind == FLEXMEM_CACHE_SMALL)
 		return size;
 	if (size < cache->config.max_split &&
 	    piece->size - size > cache->profile.large_remainder)

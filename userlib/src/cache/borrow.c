@@ -50,6 +50,9 @@ int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want)
 	struct fmlib_segment *segment = cache->first_segment;
 	int err;
 
+	/* Work that is captured may use any hole, and no event can tell. */
+	if (cache->captures)
+		return -ENOMEM;
 	while (segment && !(may_serve(segment, want) &&
 			    is_quiet(cache, segment)))
 		segment = segment->next;

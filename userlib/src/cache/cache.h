@@ -104,8 +104,7 @@ void fmlib_provider_device(struct flexmem_device *device,
 int fmlib_segment_map(struct flexmem_cache *cache,
 		      struct fmlib_segment *segment);
 /* Ends the map, and then gives the memory back to the provider. */
-int fmlib_segment_free(struct flexmem_cache *cache,
-		       struct fmlib_segment *segment);
+int fmlib_segment_free(struct fmlib_segment *segment);
 
 /* pointers.c: which token has the allocation that begins at a pointer. */
 struct fmlib_pointers *fmlib_pointers_make(void);
@@ -159,6 +158,12 @@ void fmlib_release(struct flexmem_cache *cache,
 uint64_t fmlib_segment_tail(const struct fmlib_segment *segment);
 uint64_t fmlib_segment_stamp(const struct fmlib_segment *segment);
 
+static inline const struct flexmem_cache_provider *
+fmlib_provider_of(const struct fmlib_segment *segment)
+{
+	return segment->arena->pool->provider;
+}
+
 static inline bool fmlib_segment_leaves(const struct fmlib_segment *segment)
 {
 	return atomic_load_explicit(&segment->leaving, memory_order_relaxed);
@@ -202,6 +207,9 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
 /* How much of a segment is free and could go back now. */
 uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment);
+/* The same, also of a private pool, whose segments stay while it lives. */
+uint64_t fmlib_segment_spare(const struct flexmem_cache *cache,
+			     const struct fmlib_segment *segment);
 /* Looks whether a reset has lost it, and how much went so. */
 bool fmlib_segment_is_lost(struct flexmem_cache *cache,
 			   struct fmlib_segment *segment);
@@ -249,8 +257,10 @@ int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
 		  uint64_t stream);
 /* Records the events that a freed block waits for: there is one at least. */
 void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block);
-/* Brings back what has waited long enough. */
+/* Brings back what has waited long enough; but not while work is captured. */
 void fmlib_uses_poll(struct flexmem_cache *cache);
+/* Nothing is captured any more: records the events that were deferred. */
+void fmlib_uses_resume(struct flexmem_cache *cache);
 /* Both drop the lock in between, and bring back what has waited. */
 int fmlib_uses_synchronize(struct flexmem_cache *cache);
 int fmlib_uses_synchronize_device(struct flexmem_cache *cache);
@@ -261,6 +271,10 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);
  * is none that is safe to use. With the whole.
  */
 int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want);
+
+/* private.c: the pool for a request of a stream that names none. */
+struct fmlib_pool *fmlib_capture_pool(struct flexmem_cache *cache,
+				      uint64_t stream);
 
 /* ladder.c */
 int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);

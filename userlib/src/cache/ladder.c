@@ -109,6 +109,30 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 	return fmlib_obtain(cache, want) ? -ENOMEM : 0;
 }
 
+/*
+ * Free memory of private pools that are for this. The request stays one of the common
+ * pool: only the block is in the other one.
+ */
+static int use_pools(struct flexmem_cache *cache, struct fmlib_want *want)
+{
+	struct fmlib_pool *common = want->pool;
+	struct fmlib_pool *pool;
+	int err = -ENOENT;
+	size_t i;
+
+	for (i = 0; i < FMLIB_CHAINS && !common->id; i++) {
+		pool = cache->pools[i];
+		for (; pool && err == -ENOENT; pool = pool->next) {
+			want->pool = pool;
+			if (pool->flags & FLEXMEM_CACHE_POOL_USE_ON_OOM &&
+			    !pool->released)
+				err = fmlib_obtain(cache, want);
+		}
+	}
+	want->pool = common;
+	return err == -ENOENT ? -ENOMEM : err;
+}
+
 /* Whether other users of the device have what the request lacks. */
 static bool others_could_help(const struct flexmem_cache *cache,
 			      const struct fmlib_want *want)
@@ -175,7 +199,7 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want)
 	static int (*const rungs[])(struct flexmem_cache *cache,
 				    struct fmlib_want *want) = {
 		fmlib_borrow, ask_framework, release_large, release_all,
-		last_attempt, wait_for_others,
+		last_attempt, use_pools, wait_for_others,
 	};
 	size_t i;
 	int err;

@@ -133,7 +133,7 @@ static void unlock_lanes(struct flexmem_cache *cache)
 	size_t i;
 
 	cache->apart = cache->shared;
-	if (cache->config.direct || cache->history.room ||
+	if (cache->config.direct || cache->history.room || cache->captures ||
 	    fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
 		cache->served = FMLIB_NOBODY;
 	else

@@ -5,7 +5,8 @@
 int fmlib_segment_map(struct flexmem_cache *cache,
 		      struct fmlib_segment *segment)
 {
-	const struct flexmem_cache_provider *provider = &cache->provider;
+	const struct flexmem_cache_provider *provider =
+		fmlib_provider_of(segment);
 	int err;
 
 	if (!cache->pointers)
@@ -15,9 +16,10 @@ int fmlib_segment_map(struct flexmem_cache *cache,
 	return fmlib_callback_result(err);
 }
 
-static int unmap(struct flexmem_cache *cache, struct fmlib_segment *segment)
+static int unmap(struct fmlib_segment *segment)
 {
-	const struct flexmem_cache_provider *provider = &cache->provider;
+	const struct flexmem_cache_provider *provider =
+		fmlib_provider_of(segment);
 	int err;
 
 	if (!segment->pointer)
@@ -30,13 +32,13 @@ static int unmap(struct flexmem_cache *cache, struct fmlib_segment *segment)
 }
 
 /* The map ends first: what is freed while it is mapped stays charged. */
-int fmlib_segment_free(struct flexmem_cache *cache,
-		       struct fmlib_segment *segment)
+int fmlib_segment_free(struct fmlib_segment *segment)
 {
-	int err = unmap(cache, segment);
+	const struct flexmem_cache_provider *provider =
+		fmlib_provider_of(segment);
+	int err = unmap(segment);
 
 	if (!err)
-		err = cache->provider.free(cache->provider.user,
-					   segment->handle);
+		err = provider->free(provider->user, segment->handle);
 	return fmlib_callback_result(err);
 }

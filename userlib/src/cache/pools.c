@@ -116,28 +116,3 @@ struct fmlib_largest fmlib_pools_largest(const struct flexmem_cache *cache)
 		find_largest_in(cache->arenas[i], &largest);
 	return largest;
 }
-
-int flexmem_cache_pool_create(struct flexmem_cache *cache, uint64_t *pool)
-{
-	int err = fmlib_cache_check(cache);
-	struct fmlib_pool **first;
-	struct fmlib_pool *made;
-
-	if (err)
-		return err;
-	if (!pool)
-		return -EINVAL;
-	made = calloc(1, sizeof(*made));
-	if (!made)
-		return -ENOMEM;
-	/* Held by the caller that made it, until the release. */
-	made->pins = 1;
-	fmlib_lock(cache);
-	made->id = ++cache->last_pool;
-	first = &cache->pools[made->id % FMLIB_CHAINS];
-	made->next = *first;
-	*first = made;
-	*pool = made->id;
-	fmlib_unlock(cache);
-	return 0;
-}

@@ -216,22 +216,28 @@ static bool is_possible(const struct flexmem_cache *cache,
 	return !fault;
 }
 
-static bool is_known(const struct flexmem_cache *cache, uint64_t handle)
+/* Whether a segment in use has the same name. */
+static bool is_known(const struct flexmem_cache *cache,
+		     const struct fmlib_segment *segment)
 {
-	const struct fmlib_segment *segment = cache->first_segment;
+	const struct fmlib_segment *other = cache->first_segment;
 
-	while (segment && segment->handle != handle)
-		segment = segment->next;
-	return segment;
+	while (other && (other->handle != segment->handle ||
+			 fmlib_provider_of(other) != fmlib_provider_of(segment)))
+		other = other->next;
+	return other;
 }
 
 /* Gives the provider's memory back at once. */
 static void reject(struct flexmem_cache *cache,
 		   const struct fmlib_segment *segment)
 {
+	const struct flexmem_cache_provider *provider =
+		fmlib_provider_of(segment);
+
 	/* A handle of a segment in use still belongs to that segment. */
-	if (is_known(cache, segment->handle) ||
-	    cache->provider.free(cache->provider.user, segment->handle))
+	if (is_known(cache, segment) ||
+	    provider->free(provider->user, segment->handle))
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"%llu bytes of the device are lost, since the provider did not take them back",
 				(unsigned long long)segment->size);
@@ -264,7 +270,8 @@ static int call_alloc(struct flexmem_cache *cache, struct fmlib_want *want,
 		      const struct fmlib_segment *segment,
 		      struct flexmem_cache_memory *memory)
 {
-	const struct flexmem_cache_provider *provider = &cache->provider;
+	const struct flexmem_cache_provider *provider =
+		fmlib_provider_of(segment);
 	uint32_t flags = cache->flags & FLEXMEM_CACHE_MAPPABLE;
 	bool unlock = cache->config.release_lock;
 	int state = 0;
@@ -448,7 +455,8 @@ static void withdraw(struct fmlib_segment *segment)
 bool fmlib_segment_is_lost(struct flexmem_cache *cache,
 			   struct fmlib_segment *segment)
 {
-	const struct flexmem_cache_provider *provider = &cache->provider;
+	const struct flexmem_cache_provider *provider =
+		fmlib_provider_of(segment);
 
 	if (segment->lost)
 		return true;
@@ -465,6 +473,8 @@ bool fmlib_segment_is_lost(struct flexmem_cache *cache,
 static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 		struct fmlib_segment *segment)
 {
+	const struct flexmem_cache_provider *provider =
+		fmlib_provider_of(segment);
 	uint64_t more = fmlib_round_up(want->size - fmlib_segment_tail(segment),
 				       cache->profile.growing_step);
 	uint64_t size = segment->size + more;
@@ -479,15 +489,13 @@ static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 		want->no_host_memory = true;
 		return -ENOMEM;
 	}
-	err = cache->provider.grow(cache->provider.user, segment->handle,
-				   segment->size, size,
-				   &want->failure->device);
+	err = provider->grow(provider->user, segment->handle, segment->size,
+			     size, &want->failure->device);
 	err = fmlib_callback_result(err);
 	if (!err && !is_possible(cache, segment, size)) {
-		if (cache->provider.shrink)
-			cache->provider.shrink(cache->provider.user,
-					       segment->handle, size,
-					       segment->size);
+		if (provider->shrink)
+			provider->shrink(provider->user, segment->handle, size,
+					 segment->size);
 		err = -EIO;
 	}
 	want->failure->error = err;
@@ -529,31 +537,38 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	return make(cache, want);
 }
 
-uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
-			      const struct fmlib_segment *segment)
+uint64_t fmlib_segment_spare(const struct flexmem_cache *cache,
+			     const struct fmlib_segment *segment)
 {
-	const struct fmlib_pool *pool = segment->arena->pool;
 	uint64_t tail = fmlib_segment_tail(segment);
 
-	if (!tail || (pool->id && !fmlib_segment_leaves(segment)))
-		return 0;
 	if (tail == segment->size)
 		return segment->size;
-	if (segment->lost || !segment->growing || segment->stuck || !cache->provider.shrink)
+	if (!tail || segment->lost || !segment->growing || segment->stuck ||
+	    !fmlib_provider_of(segment)->shrink)
 		return 0;
 	return segment->size - fmlib_round_up(segment->size - tail,
 					      cache->profile.growing_step);
 }
 
+uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
+			      const struct fmlib_segment *segment)
+{
+	return segment->arena->pool->id && !fmlib_segment_leaves(segment) ? 0 :
+	       fmlib_segment_spare(cache, segment);
+}
+
 static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  uint64_t less)
 {
+	const struct flexmem_cache_provider *provider =
+		fmlib_provider_of(segment);
 	struct fmlib_holes before = fmlib_holes_of(&segment->range);
 	uint64_t size = segment->size - less;
 	int err;
 
-	err = cache->provider.shrink(cache->provider.user, segment->handle,
-				     segment->size, size);
+	err = provider->shrink(provider->user, segment->handle, segment->size,
+			       size);
 	err = fmlib_callback_result(err);
 	/*
 	 * Another attempt would fail again, unless the segment could be resized
@@ -580,7 +595,7 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 static int free_whole(struct flexmem_cache *cache,
 		      struct fmlib_segment *segment)
 {
-	int err = fmlib_segment_free(cache, segment);
+	int err = fmlib_segment_free(segment);
 
 	if (!err)
 		fmlib_segment_forget(cache, segment);
@@ -593,7 +608,7 @@ static int free_whole(struct flexmem_cache *cache,
 int fmlib_segment_give_back(struct flexmem_cache *cache,
 			    struct fmlib_segment *segment, uint64_t *released)
 {
-	uint64_t excess = fmlib_segment_excess(cache, segment);
+	uint64_t excess = fmlib_segment_spare(cache, segment);
 	bool shrinks = fmlib_segment_tail(segment) < segment->size;
 	int err;
 

@@ -273,6 +273,7 @@ static int fill(struct flexmem_cache *cache,
 	cache->last_tag = &cache->untagged;
 	/* The common pool is never released. */
 	cache->common.pins = 1;
+	cache->common.provider = &cache->provider;
 	return begin_history(cache);
 }
 
@@ -354,7 +355,7 @@ int flexmem_cache_create(struct flexmem_cache **cache,
 static void give_back(struct flexmem_cache *cache,
 		      struct fmlib_segment *segment)
 {
-	int err = fmlib_segment_free(cache, segment);
+	int err = fmlib_segment_free(segment);
 
 	if (err)
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
@@ -376,6 +377,7 @@ static void drop_origins(struct flexmem_cache *cache)
 
 void flexmem_cache_destroy(struct flexmem_cache *cache)
 {
+	struct fmlib_capture *capture;
 	struct fmlib_event *events;
 	bool own;
 	int state;
@@ -388,6 +390,11 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	flexmem_cache_stop_helper(cache);
 	fmlib_registry_remove(cache);
 	fmlib_lock(cache);
+	/* Whatever is captured, nothing will end it. */
+	while ((capture = cache->captures)) {
+		cache->captures = capture->next;
+		free(capture);
+	}
 	/* What is waited for in vain goes back nevertheless. */
 	if (own && cache->waiting)
 		own = fmlib_uses_synchronize_device(cache) != -ECHILD;

@@ -129,19 +129,15 @@ static void become_busy(struct flexmem_cache *cache, struct fmlib_queue *queue)
 	cache->busy = queue;
 }
 
-void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
+/* Records an event for each use of a block that waits. */
+static void record_events(struct flexmem_cache *cache,
+			  struct fmlib_block *block)
 {
 	struct fmlib_use *next = block->uses;
 	struct fmlib_use *use;
 	uint64_t stream;
 	int err;
 
-	/* Without events all is done at once. */
-	if (!cache->has_events) {
-		drop_uses(cache, block);
-		fmlib_settle(cache, block);
-		return;
-	}
 	block->waits = 0;
 	while ((use = next)) {
 		next = use->next;
@@ -161,8 +157,34 @@ void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
 				(unsigned long long)block->size);
 		append(&cache->lost, use);
 	}
+}
+
+void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	/* Without events all is done at once. */
+	if (!cache->has_events) {
+		drop_uses(cache, block);
+		fmlib_settle(cache, block);
+		return;
+	}
 	cache->waiting++;
 	fmlib_figures_wait(cache, block, 1);
+	if (!cache->captures) {
+		record_events(cache, block);
+		return;
+	}
+	block->uses->next_deferred = cache->deferred;
+	cache->deferred = block->uses;
+}
+
+void fmlib_uses_resume(struct flexmem_cache *cache)
+{
+	struct fmlib_use *use;
+
+	while ((use = cache->deferred)) {
+		cache->deferred = use->next_deferred;
+		record_events(cache, use->block);
+	}
 }
 
 static void end_use(struct flexmem_cache *cache, struct fmlib_use *use)
@@ -236,7 +258,7 @@ void fmlib_uses_poll(struct flexmem_cache *cache)
 {
 	struct fmlib_queue *queue;
 
-	if (!cache->waiting)
+	if (!cache->waiting || cache->captures)
 		return;
 	cache->walks++;
 	for (queue = cache->busy; queue; queue = queue->next_busy) {
@@ -295,7 +317,7 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 	int gone;
 	int err;
 
-	if (!cache->has_events)
+	if (!cache->has_events || cache->captures)
 		return 0;
 	cache->figures.num_sync_all_streams++;
 	note_releases(cache);
@@ -358,6 +380,8 @@ int fmlib_uses_synchronize(struct flexmem_cache *cache)
 	int result = 0;
 	int err;
 
+	if (cache->captures)
+		return 0;
 	cache->walks++;
 	for (queue = cache->busy; queue; queue = queue->next_busy) {
 		err = synchronize_queue(cache, queue);
@@ -392,6 +416,7 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 {
 	struct fmlib_queue *queue;
 	struct fmlib_block *block;
+	struct fmlib_use *use;
 	uint32_t i;
 
 	for (i = 0; i < FMLIB_CHAINS; i++) {
@@ -402,6 +427,10 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 		}
 	}
 	free_uses(cache, cache->lost.first, false);
+	while ((use = cache->deferred)) {
+		cache->deferred = use->next_deferred;
+		free_uses(cache, use, false);
+	}
 	for (i = 0; i < fmlib_blocks_count(cache); i++) {
 		block = fmlib_block_at(cache, i);
 		/* The uses of those that wait went with their queues. */

@@ -134,12 +134,27 @@ struct fmlib_arena {
 
 #define FMLIB_LANES 16
 
-/* @pins: arenas, and allocations under way. @next: in its chain. */
+/*
+ * @pins: arenas, captures, and calls under way. @uses: of callers that hold it, 0 for
+ * the common pool. @provider: constant; the cache's, or its @own. @next: in its chain.
+ */
 struct fmlib_pool {
 	struct fmlib_pool *next;
 	uint64_t id;
 	bool released;
+	uint32_t flags;
 	size_t pins;
+	uint64_t uses;
+	const struct flexmem_cache_provider *provider;
+	struct flexmem_cache_provider own;
+};
+
+/* Requests of the streams that @filter accepts go to @pool. */
+struct fmlib_capture {
+	struct fmlib_capture *next;
+	struct fmlib_pool *pool;
+	flexmem_cache_filter_fn filter;
+	void *user;
 };
 
 /* Chains of pools, by number; of arenas, by stream and pool; of queues, by stream. */
@@ -149,9 +164,11 @@ struct fmlib_pool {
  * streams.c: a use of a block by a stream that is not its own. @pins: threads that
  * wait for the event without the lock. @block: NULL when it does not wait any more.
  * @owns: the block was allocated for that stream, in a segment of another.
+ * @next_deferred: of the first use of a block, freed while work is captured.
  */
 struct fmlib_use {
 	struct fmlib_use *next;
+	struct fmlib_use *next_deferred;
 	struct fmlib_block *block;
 	struct fmlib_queue *queue;
 	uint64_t event;
@@ -346,6 +363,7 @@ struct flexmem_cache {
 	struct fmlib_lane *alone;
 	int cancel_state;
 	struct fmlib_pool common;
+	struct fmlib_capture *captures;
 	uint64_t last_pool;
 
 	struct fmlib_segment *first_segment;
@@ -370,8 +388,9 @@ struct flexmem_cache {
 	struct fmlib_queue *busy;
 	/* How many threads walk through these, perhaps without the lock. */
 	size_t walks;
-	/* Uses without an event. */
+	/* Uses without an event: it could not be recorded, or not yet. */
 	struct fmlib_queue lost;
+	struct fmlib_use *deferred;
 	uint64_t use_serial;
 	size_t waiting;
 	/* How many threads synchronize the device now. */

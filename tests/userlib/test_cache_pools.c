@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Private pools as graphs use them. */
+#include "cache_mock.h"
+
+static uint64_t new_pool(struct flexmem_cache *cache)
+{
+	uint64_t pool;
+
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	return pool;
+}
+
+static struct flexmem_cache_allocation take_in(struct flexmem_cache *cache,
+					       uint64_t pool, uint64_t bytes)
+{
+	const struct flexmem_cache_request request = {
+		.bytes = bytes, .pool = pool,
+	};
+	struct flexmem_cache_allocation made;
+
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &made,
+						     sizeof(made)), 0);
+	return made;
+}
+
+static struct flexmem_cache_usage usage_of(struct flexmem_cache *cache,
+					   uint64_t pool)
+{
+	struct flexmem_cache_usage usage;
+
+	assert_int_equal(flexmem_cache_pool_usage(cache, pool, NULL, &usage,
+					     sizeof(usage)), 0);
+	return usage;
+}
+
+/* It ends with the last of those that hold it. */
+static void held_twice(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	uint64_t pool = new_pool(cache);
+
+	(void)state;
+	give(cache, take_in(cache, pool, 1000).token);
+	assert_int_equal(usage_of(cache, pool).uses, 1);
+	assert_int_equal(flexmem_cache_pool_hold(cache, pool), 0);
+	assert_int_equal(usage_of(cache, pool).uses, 2);
+	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
+	assert_int_equal(mock.frees, 0);
+	assert_int_equal(usage_of(cache, pool).uses, 1);
+	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
+	assert_int_equal(mock.frees, 1);
+	assert_int_equal(flexmem_cache_pool_hold(cache, pool), -ENOENT);
+	flexmem_cache_destroy(cache);
+}
+
+static int is_stream(void *user, uint64_t stream)
+{
+	return stream == *(uint64_t *)user;
+}
+
+static uint64_t pool_of(struct flexmem_cache *cache, uint64_t stream)
+{
+	return lookup(cache, take(cache, 1000, stream)).pool;
+}
+
+static void requests_go_by_stream(void **state)
+{
+	uint64_t streams[] = { 1, 2, 2 };
+	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
+	uint64_t pools[3];
+	int i;
+
+	(void)state;
+	/* Streams 1 and 2 have free memory in no pool, which is not used. */
+	give(cache, take(cache, 1000, 1));
+	give(cache, take(cache, 1000, 2));
+	for (i = 0; i < 3; i++) {
+		pools[i] = new_pool(cache);
+		assert_int_equal(flexmem_cache_pool_begin(cache, pools[i],
+							  is_stream,
+							  &streams[i]), 0);
+		assert_int_equal(flexmem_cache_pool_begin(cache, pools[i],
+							  is_stream,
+							  &streams[i]),
+				 -EEXIST);
+	}
+	assert_int_equal(pool_of(cache, 0), 0);
+	assert_int_equal(pool_of(cache, 1), pools[0]);
+	/* The pool that began first has it. */
+	assert_int_equal(pool_of(cache, 2), pools[1]);
+	/* A request that names a pool goes there. */
+	assert_int_equal(take_in(cache, pools[2], 1000).pool, pools[2]);
+	assert_int_equal(flexmem_cache_pool_end(cache, pools[1]), 0);
+	assert_int_equal(pool_of(cache, 2), pools[2]);
+	/* So does nothing to a pool that was released. */
+	assert_int_equal(flexmem_cache_pool_release(cache, pools[2]), 0);
+	assert_int_equal(pool_of(cache, 2), 0);
+	assert_int_equal(flexmem_cache_pool_end(cache, pools[2]), 0);
+	assert_int_equal(flexmem_cache_pool_end(cache, pools[2]), -ENOENT);
+	/* The first one is left to the destruction. */
+	flexmem_cache_destroy(cache);
+}
+
+/* The callbacks of the events would break what is captured. */
+static void no_events_in_a_capture(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	uint64_t stream = 1;
+	uint64_t pool = new_pool(cache);
+	void *before = take(cache, 1000, 0);
+	uint64_t where = place(cache, before);
+	void *token = take(cache, 1000, 0);
+	void *kept;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_record_stream(cache, before, 2), 0);
+	give(cache, before);
+	assert_int_equal(mock.events, 1);
+	assert_int_equal(flexmem_cache_pool_begin(cache, pool, is_stream,
+						  &stream), 0);
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 2), 0);
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 3), 0);
+	give(cache, token);
+	assert_int_equal(mock.events, 1);
+	assert_int_equal(figures(cache).active[0].current, 2);
+	assert_int_equal(figures(cache).allocation[0].current, 0);
+	memset(mock.happened, true, sizeof(mock.happened));
+	kept = take(cache, 1000, 0);
+	assert_int_not_equal(place(cache, kept), where);
+	mock.fail_allocs = 9;
+	assert_int_equal(try_alloc(cache, 40 * MIB), -ENOMEM);
+	mock.fail_allocs = 0;
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(mock.queries + mock.waits + mock.device_waits, 0);
+	assert_int_equal(mock.events, 1);
+	/* They are recorded at the end. */
+	memset(mock.happened, false, sizeof(mock.happened));
+	assert_int_equal(flexmem_cache_pool_end(cache, pool), 0);
+	assert_int_equal(mock.events, 3);
+	assert_int_equal(figures(cache).active[0].current, 3);
+	memset(mock.happened, true, sizeof(mock.happened));
+	assert_int_equal(flexmem_cache_trim(cache, 0, NULL), 0);
+	assert_int_equal(mock.destroys, 3);
+	assert_int_equal(figures(cache).active[0].current, 1);
+	/* A block that waits for the end is left to the destruction. */
+	assert_int_equal(flexmem_cache_pool_begin(cache, pool, is_stream,
+						  &stream), 0);
+	assert_int_equal(flexmem_cache_record_stream(cache, kept, 2), 0);
+	give(cache, kept);
+	flexmem_cache_destroy(cache);
+}
+
+/* Holes of other streams are not taken: what uses them is not known. */
+static void no_loans_in_a_capture(void **state)
+{
+	struct flexmem_cache *cache;
+	uint64_t stream = 9;
+	uint64_t pool;
+	void *token;
+
+	(void)state;
+	mock.capacity = 4 * MIB;
+	cache = mock_cache_events("expandable_segments:True");
+	pool = new_pool(cache);
+	token = take(cache, 2 * MIB, 1);
+	take(cache, 2 * MIB, 1);
+	give(cache, token);
+	assert_int_equal(flexmem_cache_pool_begin(cache, pool, is_stream,
+						  &stream), 0);
+	memset(mock.happened, true, sizeof(mock.happened));
+	assert_int_equal(try_alloc(cache, 2 * MIB), -ENOMEM);
+	assert_int_equal(mock.events, 0);
+	assert_int_equal(flexmem_cache_pool_end(cache, pool), 0);
+	assert_int_equal(try_alloc(cache, 2 * MIB), 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void emptied_alone(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	uint64_t pools[] = { new_pool(cache), new_pool(cache) };
+	uint64_t released;
+	void *token;
+	int i;
+
+	(void)state;
+	give(cache, take(cache, 20 * MIB, 0));
+	for (i = 0; i < 2; i++)
+		give(cache, take_in(cache, pools[i], 20 * MIB).token);
+	take_in(cache, pools[0], 30 * MIB);
+	/* That of no pool goes, and no other. */
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 20 * MIB);
+	/* A block that waits for an event is waited for. */
+	token = take_in(cache, pools[0], 40 * MIB).token;
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
+	give(cache, token);
+	assert_int_equal(flexmem_cache_pool_empty(cache, pools[0], &released),
+			 0);
+	assert_int_equal(released, 60 * MIB);
+	assert_int_equal(usage_of(cache, pools[0]).reserved_bytes, 30 * MIB);
+	assert_int_equal(usage_of(cache, pools[1]).reserved_bytes, 20 * MIB);
+	assert_int_equal(flexmem_cache_pool_empty(cache, 0, &released),
+			 -ENOENT);
+	/* The pool serves on. */
+	take_in(cache, pools[0], 20 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+static void emptied_in_vain(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	uint64_t pool = new_pool(cache);
+	uint64_t released = 1;
+
+	(void)state;
+	give(cache, take_in(cache, pool, 20 * MIB).token);
+	mock.fail_frees = 1;
+	mock.error = -EIO;
+	assert_int_equal(flexmem_cache_pool_empty(cache, pool, &released),
+			 -EIO);
+	assert_int_equal(released, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void usage_by_stream(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	struct flexmem_cache_usage usage;
+	uint64_t pool = new_pool(cache);
+	uint64_t stream = 1;
+	void *token;
+
+	(void)state;
+	take(cache, 1000, 0);
+	take(cache, 1000, 1);
+	token = take(cache, 3000, 1);
+	take_in(cache, pool, 1000);
+	assert_int_equal(flexmem_cache_pool_usage(cache, 0, &stream, &usage,
+					     sizeof(usage)), 0);
+	assert_int_equal(usage.uses, 0);
+	assert_int_equal(usage.segments, 1);
+	assert_int_equal(usage.reserved_bytes, 2 * MIB);
+	assert_int_equal(usage.allocations, 2);
+	assert_int_equal(usage.allocated_bytes, 1024 + 3072);
+	assert_int_equal(usage.requested_bytes, 4000);
+	assert_int_equal(usage.active_bytes, 1024 + 3072);
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 0), 0);
+	give(cache, token);
+	assert_int_equal(flexmem_cache_pool_usage(cache, 0, &stream, &usage,
+					     sizeof(usage)), 0);
+	assert_int_equal(usage.allocations, 1);
+	assert_int_equal(usage.active_bytes, 1024 + 3072);
+	assert_int_equal(usage_of(cache, 0).segments, 2);
+	assert_int_equal(usage_of(cache, 0).allocations, 2);
+	assert_int_equal(usage_of(cache, pool).allocations, 1);
+	assert_int_equal(flexmem_cache_pool_usage(cache, pool + 1, NULL, &usage,
+					     sizeof(usage)), -ENOENT);
+	assert_int_equal(flexmem_cache_pool_usage(cache, 0, NULL, &usage, 8),
+			 -EINVAL);
+	flexmem_cache_destroy(cache);
+}
+
+/* The last resort before a request fails, if the pool allows that. */
+static void used_on_oom(void **state)
+{
+	struct flexmem_cache *cache;
+	uint64_t pool;
+	uint64_t where;
+	void *token;
+
+	(void)state;
+	mock.capacity = 20 * MIB;
+	cache = mock_cache("");
+	pool = new_pool(cache);
+	token = take_in(cache, pool, 20 * MIB).token;
+	where = place(cache, token);
+	give(cache, token);
+	assert_int_equal(try_alloc(cache, 20 * MIB), -ENOMEM);
+	assert_int_equal(flexmem_cache_pool_set_flags(cache, pool, 4),
+			 -EOPNOTSUPP);
+	assert_int_equal(
+		flexmem_cache_pool_set_flags(cache, pool,
+					     FLEXMEM_CACHE_POOL_USE_ON_OOM), 0);
+	token = take(cache, 20 * MIB, 0);
+	assert_int_equal(place(cache, token), where);
+	assert_int_equal(lookup(cache, token).pool, pool);
+	assert_int_equal(figures(cache).num_alloc_retries, 1);
+	/* It is free in the pool again. */
+	give(cache, token);
+	assert_int_equal(usage_of(cache, pool).reserved_bytes, 20 * MIB);
+	/* A released pool has nothing to give. */
+	take_in(cache, pool, 2 * MIB);
+	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
+	assert_int_equal(try_alloc(cache, 2 * MIB), -ENOMEM);
+	flexmem_cache_destroy(cache);
+}
+
+static void without_splits(const char *configuration)
+{
+	struct flexmem_cache *cache = mock_cache(configuration);
+	uint64_t pool = new_pool(cache);
+	int i;
+
+	assert_int_equal(
+		flexmem_cache_pool_set_flags(cache, pool,
+					     FLEXMEM_CACHE_POOL_NO_SPLIT), 0);
+	for (i = 0; i < 2; i++) {
+		take_in(cache, pool, 1000);
+		take_in(cache, pool, 5 * MIB);
+	}
+	assert_int_equal(usage_of(cache, pool).segments, 4);
+	assert_int_equal(usage_of(cache, pool).allocated_bytes,
+			 usage_of(cache, pool).reserved_bytes);
+	assert_int_equal(figures(cache).inactive_split[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void no_split(void **state)
+{
+	(void)state;
+	without_splits("");
+	without_splits("expandable_segments:True");
+}
+
+/* A provider of the pool's own: another address space, and handles alike. */
+static struct flexmem_cache_provider own;
+static unsigned int own_allocs;
+static unsigned int own_frees;
+
+static int own_alloc(void *user, uint64_t bytes, uint64_t alignment,
+		     uint32_t flags, struct flexmem_cache_memory *memory,
+		     struct flexmem_failure *failure)
+{
+	int err = own.alloc(user, bytes, alignment, flags, memory, failure);
+
+	own_allocs += !err;
+	memory->address.region_id = 77;
+	return err;
+}
+
+static int own_free(void *user, uint64_t handle)
+{
+	own_frees++;
+	return own.free(user, handle);
+}
+
+static void own_provider(const char *configuration)
+{
+	struct flexmem_cache *cache = mock_cache(configuration);
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache_allocation made;
+	struct flexmem_cache_flat *flat;
+	uint64_t pool;
+	void *token;
+
+	assert_int_equal(flexmem_cache_flat_create(&flat, GIB, &provider,
+						   sizeof(provider)), 0);
+	own = provider;
+	own_allocs = 0;
+	own_frees = 0;
+	provider.alloc = own_alloc;
+	provider.free = own_free;
+	assert_int_equal(flexmem_cache_pool_create_on(cache, &provider, 8,
+						      &pool), -EINVAL);
+	assert_int_equal(flexmem_cache_pool_create_on(cache, &provider,
+						      sizeof(provider), &pool),
+			 0);
+	token = take(cache, MIB, 0);
+	made = take_in(cache, pool, MIB);
+	assert_int_equal(own_allocs, 1);
+	assert_int_equal(mock.allocs, 1);
+	assert_int_equal(made.address.region_id, 77);
+	assert_int_equal(made.handle, 0);
+	/* With growing segments the own provider grows its own. */
+	take_in(cache, pool, 3 * MIB);
+	assert_int_equal(mock.grows, 0);
+	give(cache, token);
+	give(cache, made.token);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(mock.frees, 1);
+	assert_int_equal(own_frees, 0);
+	flexmem_cache_destroy(cache);
+	assert_int_equal(own_frees, own_allocs);
+	assert_int_equal(mock.frees, 1);
+	flexmem_cache_flat_destroy(flat);
+}
+
+static void provider_of_its_own(void **state)
+{
+	(void)state;
+	own_provider("");
+	mock_teardown(state);
+	mock_setup(state);
+	own_provider("expandable_segments:True");
+	assert_int_equal(own_allocs, 1);
+}
+
+/* Memory that is refused goes back, though a segment elsewhere has its handle. */
+static void a_handle_of_another_provider(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache_allocation first;
+	struct flexmem_cache_request request = { .bytes = MIB };
+	struct flexmem_cache_flat *flat;
+
+	(void)state;
+	first = lookup(cache, take(cache, MIB, 0));
+	assert_int_equal(first.handle, 0);
+	assert_int_equal(flexmem_cache_flat_create(&flat, GIB, &provider,
+						   sizeof(provider)), 0);
+	own = provider;
+	own_frees = 0;
+	provider.free = own_free;
+	assert_int_equal(flexmem_cache_pool_create_on(cache, &provider,
+						      sizeof(provider),
+						      &request.pool), 0);
+	/* Both are in region 0, where the first segment is. */
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &first,
+						     sizeof(first)), -EIO);
+	assert_int_equal(own_frees, 1);
+	flexmem_cache_destroy(cache);
+	flexmem_cache_flat_destroy(flat);
+}
+
+static void bad_arguments(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_provider none = { 0 };
+	uint64_t pool = new_pool(cache);
+	uint64_t stream = 0;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_pool_create_on(cache, &none,
+						      sizeof(none), &pool),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_pool_hold(cache, 0), -ENOENT);
+	assert_int_equal(flexmem_cache_pool_hold(NULL, pool), -EINVAL);
+	assert_int_equal(flexmem_cache_pool_set_flags(cache, 0, 0), -ENOENT);
+	assert_int_equal(flexmem_cache_pool_begin(cache, pool, NULL, NULL),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_pool_begin(cache, 0, is_stream, &stream),
+			 -ENOENT);
+	assert_int_equal(flexmem_cache_pool_end(NULL, pool), -EINVAL);
+	assert_int_equal(flexmem_cache_pool_usage(NULL, 0, NULL, NULL, 0), -EINVAL);
+	flexmem_cache_destroy(cache);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(held_twice),
+		CACHE_TEST(requests_go_by_stream),
+		CACHE_TEST(no_events_in_a_capture),
+		CACHE_TEST(no_loans_in_a_capture),
+		CACHE_TEST(emptied_alone),
+		CACHE_TEST(emptied_in_vain),
+		CACHE_TEST(usage_by_stream),
+		CACHE_TEST(used_on_oom),
+		CACHE_TEST(no_split),
+		CACHE_TEST(provider_of_its_own),
+		CACHE_TEST(a_handle_of_another_provider),
+		CACHE_TEST(bad_arguments),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

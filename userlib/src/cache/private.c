@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Private pools: who uses them, which requests go there, and what they have. */
+#include "cache.h"
+
+#include <stdlib.h>
+
+#define USAGE_MIN FMLIB_SIZE_TO(struct flexmem_cache_usage, requested_bytes)
+
+#define POOL_FLAGS (FLEXMEM_CACHE_POOL_USE_ON_OOM | FLEXMEM_CACHE_POOL_NO_SPLIT)
+
+static int read_provider(const struct flexmem_cache *cache,
+			 const struct flexmem_cache_provider *provider,
+			 size_t size, struct flexmem_cache_provider *own)
+{
+	int err = fmlib_copy_in(own, sizeof(*own), provider, size,
+				FMLIB_PROVIDER_MIN);
+
+	if (err)
+		return err;
+	if (!own->alloc || !own->free)
+		return -EINVAL;
+	if (!cache->pointers)
+		return 0;
+	/* What is mapped is not resized. */
+	own->grow = NULL;
+	own->shrink = NULL;
+	return own->map && own->unmap ? 0 : -EOPNOTSUPP;
+}
+
+int flexmem_cache_pool_create_on(struct flexmem_cache *cache,
+				 const struct flexmem_cache_provider *provider,
+				 size_t provider_size, uint64_t *pool)
+{
+	int err = fmlib_cache_check(cache);
+	struct fmlib_pool **first;
+	struct fmlib_pool *made;
+
+	if (err)
+		return err;
+	if (!pool)
+		return -EINVAL;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return -ENOMEM;
+	made->provider = &cache->provider;
+	if (provider) {
+		made->provider = &made->own;
+		err = read_provider(cache, provider, provider_size, &made->own);
+		if (err) {
+			free(made);
+			return err;
+		}
+	}
+	/* Held by the caller that made it, until the release. */
+	made->pins = 1;
+	made->uses = 1;
+	fmlib_lock(cache);
+	made->id = ++cache->last_pool;
+	first = &cache->pools[made->id % FMLIB_CHAINS];
+	made->next = *first;
+	*first = made;
+	*pool = made->id;
+	fmlib_unlock(cache);
+	return 0;
+}
+
+int flexmem_cache_pool_create(struct flexmem_cache *cache, uint64_t *pool)
+{
+	return flexmem_cache_pool_create_on(cache, NULL, 0, pool);
+}
+
+/* Locks the whole, and finds a private pool that was not released; or -ENOENT. */
+static int lock_pool(struct flexmem_cache *cache, uint64_t id,
+		     struct fmlib_pool **pool)
+{
+	int err = fmlib_cache_check(cache);
+
+	if (err)
+		return err;
+	fmlib_lock(cache);
+	*pool = id ? fmlib_pool_find(cache, id) : NULL;
+	if (*pool)
+		return 0;
+	fmlib_unlock(cache);
+	return -ENOENT;
+}
+
+int flexmem_cache_pool_hold(struct flexmem_cache *cache, uint64_t pool)
+{
+	struct fmlib_pool *found;
+	int err = lock_pool(cache, pool, &found);
+
+	if (err)
+		return err;
+	found->uses++;
+	fmlib_unlock(cache);
+	return 0;
+}
+
+int flexmem_cache_pool_set_flags(struct flexmem_cache *cache, uint64_t pool,
+				 uint32_t flags)
+{
+	struct fmlib_pool *found;
+	int err;
+
+	if (cache && flags & ~POOL_FLAGS)
+		return -EOPNOTSUPP;
+	err = lock_pool(cache, pool, &found);
+	if (err)
+		return err;
+	found->flags = flags;
+	fmlib_unlock(cache);
+	return 0;
+}
+
+/* All free segments of a pool, and free ends. Returns the first error. */
+static int give_back_all(struct flexmem_cache *cache,
+			 const struct fmlib_pool *pool, bool leave)
+{
+	struct fmlib_segment *segment;
+	struct fmlib_segment *next;
+	uint64_t released = 0;
+	int result = 0;
+	int err = 0;
+
+	for (segment = cache->first_segment; segment; segment = next) {
+		next = segment->next;
+		if (segment->arena->pool != pool)
+			continue;
+		if (leave)
+			atomic_store(&segment->leaving, true);
+		if (fmlib_segment_spare(cache, segment))
+			err = fmlib_segment_give_back(cache, segment,
+						      &released);
+		if (err && !result)
+			result = err;
+	}
+	return result;
+}
+
+int flexmem_cache_pool_release(struct flexmem_cache *cache, uint64_t pool)
+{
+	struct fmlib_pool *found;
+	int err = lock_pool(cache, pool, &found);
+
+	if (err)
+		return err;
+	if (!--found->uses) {
+		fmlib_uses_poll(cache);
+		found->released = true;
+		/* Its free memory cannot be used again. */
+		give_back_all(cache, found, true);
+		fmlib_pool_put(cache, found);
+		fmlib_figures_commit(cache, &cache->account);
+	}
+	fmlib_unlock(cache);
+	return 0;
+}
+
+int flexmem_cache_pool_empty(struct flexmem_cache *cache, uint64_t pool,
+			     uint64_t *released)
+{
+	struct fmlib_pool *found;
+	int err = lock_pool(cache, pool, &found);
+	uint64_t before;
+	int wait_err;
+
+	if (err)
+		return err;
+	before = cache->returned;
+	/* The pool may be released while it waits without the lock. */
+	found->pins++;
+	wait_err = fmlib_uses_synchronize(cache);
+	if (wait_err != -ECHILD) {
+		err = give_back_all(cache, found, false);
+		fmlib_pool_put(cache, found);
+	}
+	before = cache->returned - before;
+	fmlib_figures_commit(cache, &cache->account);
+	fmlib_unlock(cache);
+	if (released)
+		*released = before;
+	return wait_err ? wait_err : err;
+}
+
+static struct fmlib_capture **find_capture(struct flexmem_cache *cache,
+					   const struct fmlib_pool *pool)
+{
+	struct fmlib_capture **link = &cache->captures;
+
+	while (*link && (*link)->pool != pool)
+		link = &(*link)->next;
+	return link;
+}
+
+int flexmem_cache_pool_begin(struct flexmem_cache *cache, uint64_t pool,
+			     flexmem_cache_filter_fn filter, void *user)
+{
+	struct fmlib_capture **link;
+	struct fmlib_capture *made;
+	struct fmlib_pool *found;
+	int err;
+
+	if (cache && !filter)
+		return -EINVAL;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return -ENOMEM;
+	err = lock_pool(cache, pool, &found);
+	if (err) {
+		free(made);
+		return err;
+	}
+	link = find_capture(cache, found);
+	if (*link) {
+		free(made);
+		err = -EEXIST;
+	} else {
+		*made = (struct fmlib_capture){
+			.pool = found, .filter = filter, .user = user,
+		};
+		found->pins++;
+		*link = made;
+	}
+	fmlib_unlock(cache);
+	return err;
+}
+
+int flexmem_cache_pool_end(struct flexmem_cache *cache, uint64_t pool)
+{
+	int err = fmlib_cache_check(cache);
+	struct fmlib_capture **link;
+	struct fmlib_capture *ended;
+
+	if (err)
+		return err;
+	fmlib_lock(cache);
+	link = &cache->captures;
+	while (*link && (*link)->pool->id != pool)
+		link = &(*link)->next;
+	ended = *link;
+	if (ended) {
+		*link = ended->next;
+		fmlib_pool_put(cache, ended->pool);
+		/* Events cannot be recorded while work is captured. */
+		if (!cache->captures)
+			fmlib_uses_resume(cache);
+		fmlib_figures_commit(cache, &cache->account);
+	}
+	fmlib_unlock(cache);
+	free(ended);
+	return ended ? 0 : -ENOENT;
+}
+
+struct fmlib_pool *fmlib_capture_pool(struct flexmem_cache *cache,
+				      uint64_t stream)
+{
+	const struct fmlib_capture *capture = cache->captures;
+
+	while (capture && (capture->pool->released ||
+			   !capture->filter(capture->user, stream)))
+		capture = capture->next;
+	return capture ? capture->pool : &cache->common;
+}
+
+static bool is_counted(const struct fmlib_arena *arena,
+		       const struct fmlib_pool *pool, const uint64_t *stream)
+{
+	return arena->pool == pool && (!stream || arena->stream == *stream);
+}
+
+static void count(const struct flexmem_cache *cache,
+		  const struct fmlib_pool *pool, const uint64_t *stream,
+		  struct flexmem_cache_usage *usage)
+{
+	const struct fmlib_segment *segment;
+	const struct fmlib_block *block;
+	uint32_t i;
+
+	for (segment = cache->first_segment; segment; segment = segment->next) {
+		if (!is_counted(segment->arena, pool, stream))
+			continue;
+		usage->segments++;
+		usage->reserved_bytes += segment->size;
+	}
+	for (i = 0; i < fmlib_blocks_count(cache); i++) {
+		block = fmlib_block_at(cache, i);
+		if (!block || !is_counted(block->segment->arena, pool, stream))
+			continue;
+		usage->active_bytes += block->size;
+		if (!fmlib_block_is_live(block))
+			continue;
+		usage->allocations++;
+		usage->allocated_bytes += block->size;
+		usage->requested_bytes += block->requested;
+	}
+}
+
+int flexmem_cache_pool_usage(struct flexmem_cache *cache, uint64_t pool,
+			const uint64_t *stream,
+			struct flexmem_cache_usage *usage, size_t size)
+{
+	struct flexmem_cache_usage result = { 0 };
+	int err = fmlib_cache_check(cache);
+	const struct fmlib_pool *found;
+
+	if (err)
+		return err;
+	if (!usage || size < USAGE_MIN)
+		return -EINVAL;
+	fmlib_lock(cache);
+	found = fmlib_pool_find(cache, pool);
+	if (found) {
+		result.uses = found->uses;
+		count(cache, found, stream, &result);
+	}
+	fmlib_unlock(cache);
+	return found ? fmlib_copy_out(usage, size, USAGE_MIN, &result,
+				      sizeof(result)) : -ENOENT;
+}
