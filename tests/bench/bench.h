@@ -74,8 +74,14 @@ void cache_pairs(unsigned int streams, unsigned int pools, bool used);
 void cache_addresses(bool nothing);
 /* The same on the engine of growing segments alone. */
 uint64_t engine_replay(const struct work *work, uint64_t *reserved);
-/* A plain list of holes, searched from its start: the ratio to reach. */
-uint64_t first_fit_reserved(const struct work *work);
+/*
+ * A plain list of holes: the tightest of the lowest @choices serves a request, and of
+ * all holes one of @best_from bytes and more. With 1 choice it is first fit.
+ */
+uint64_t list_reserved(const struct work *work, unsigned int choices,
+		       uint64_t best_from);
+/* An allocator of offsets in constant time, with eight bins an octave. */
+uint64_t bins_replay(const struct work *work, uint64_t *reserved);
 /*
  * Called around the code to count on this thread, which is a function that is
  * not inlined, and called counted_...

@@ -12,8 +12,14 @@
 #include "bench.h"
 
 #define RUNS 5
-#define COPIES 10
+#define COPIES 40
 #define SLACK 1.01
+/* Copies for which no policy was chosen. */
+#define FIRST_SEED 20261
+
+/* The most instructions of the cache over the engine's: on any trace, as a mean. */
+#define RATIO_MAX 2.0
+#define RATIO_MEAN_MAX 1.7
 
 #define GROWING "expandable_segments:True"
 
@@ -22,6 +28,20 @@
 #define NOTHING "nothing"
 #define ADDRESS_MAX 40
 #define PAIRS_OF "pairs-%u-%u-%d"
+
+/* Which holes a request can have: see list_reserved(). */
+static const struct {
+	const char *name;
+	unsigned int choices;
+	uint64_t best_from;
+} policies[] = {
+	{ "first fit", 1, UINT64_MAX },
+	{ "lowest two", 2, UINT64_MAX },
+	{ "lowest four", 4, UINT64_MAX },
+	{ "four, best 64M", 4, UINT64_C(64) << 20 },
+};
+
+#define POLICIES (sizeof(policies) / sizeof(policies[0]))
 
 /* The best reserved / live that was known of any allocator. */
 static const struct {
@@ -72,6 +92,11 @@ static double mean(const struct times *times)
 	return exp(times->logarithms / TRACES);
 }
 
+static uint64_t first_fit(const struct work *work)
+{
+	return list_reserved(work, 1, UINT64_MAX);
+}
+
 static double over(uint64_t reserved, const struct work *work)
 {
 	return (double)reserved / (double)work->live_peak;
@@ -88,9 +113,10 @@ static const char *judge(double ratio, double best)
 /* The following are measured in turn, so that noise hits all of them. */
 static void measure_time(const struct work *work, size_t i,
 			 struct times *engine, struct times *cache,
-			 struct times *mimalloc)
+			 struct times *bins, struct times *mimalloc)
 {
-	uint64_t samples[3][RUNS];
+	uint64_t samples[4][RUNS];
+	uint64_t in_bins = 0;
 	uint64_t reserved = 0;
 	uint64_t alone = 0;
 	double ratio;
@@ -99,21 +125,25 @@ static void measure_time(const struct work *work, size_t i,
 	for (run = 0; run < RUNS; run++) {
 		samples[0][run] = engine_replay(work, &alone);
 		samples[1][run] = cache_replay(work, GROWING, &reserved);
+		samples[2][run] = bins_replay(work, &in_bins);
 		if (have_mimalloc)
-			samples[2][run] = mimalloc_replay(work);
+			samples[3][run] = mimalloc_replay(work);
 	}
 	add(engine, samples[0], work);
 	add(cache, samples[1], work);
+	add(bins, samples[2], work);
 	ratio = over(reserved, work);
-	printf("%-22s %10zu %6.3f %6.3f %6.3f %7.1f %7.1f", known[i].name,
-	       work->count, known[i].ratio, over(alone, work), ratio,
-	       engine->trace, cache->trace);
+	printf("%-22s %10zu %6.3f %6.3f %6.3f %6.3f %7.1f %7.1f %7.1f",
+	       known[i].name, work->count, known[i].ratio, over(alone, work),
+	       ratio, over(in_bins, work), engine->trace, cache->trace,
+	       bins->trace);
 	if (have_mimalloc) {
-		add(mimalloc, samples[2], work);
-		printf(" %8.1f", mimalloc->trace);
+		add(mimalloc, samples[3], work);
+		printf(" %8.1f %5.2f", mimalloc->trace,
+		       cache->trace / mimalloc->trace);
 	}
 	printf("%s\n", judge(ratio, known[i].ratio));
-	if (alone != first_fit_reserved(work)) {
+	if (alone != first_fit(work)) {
 		printf("the engine is not first fit\n");
 		failed = true;
 	}
@@ -124,27 +154,30 @@ static void table_of_times(const struct work *works)
 	struct times mimalloc = { 0 };
 	struct times engine = { 0 };
 	struct times cache = { 0 };
+	struct times bins = { 0 };
 	size_t i;
 
-	printf("Reserved / live: best known, of the engine alone, of the cache;\n");
-	printf("ns per operation on one thread:\n");
-	printf("%-22s %10s %6s %6s %6s %7s %7s%s\n", "trace", "operations",
-	       "known", "engine", "cache", "engine", "cache",
-	       have_mimalloc ? " mimalloc" : "");
+	printf("Reserved / live: best known, of the engine alone, of the cache, of bins;\n");
+	printf("ns per operation on one thread, and the cache's over mimalloc's:\n");
+	printf("%-22s %10s %6s %6s %6s %6s %7s %7s %7s%s\n", "trace",
+	       "operations", "known", "engine", "cache", "bins", "engine",
+	       "cache", "bins", have_mimalloc ? " mimalloc  over" : "");
 	for (i = 0; i < TRACES; i++)
-		measure_time(&works[i], i, &engine, &cache, &mimalloc);
-	printf("%-22s %10s %6s %6s %6s %7.1f %7.1f", "geometric mean", "", "",
-	       "", "", mean(&engine), mean(&cache));
+		measure_time(&works[i], i, &engine, &cache, &bins, &mimalloc);
+	printf("%-22s %10s %6s %6s %6s %6s %7.1f %7.1f %7.1f", "geometric mean",
+	       "", "", "", "", "", mean(&engine), mean(&cache), mean(&bins));
 	if (have_mimalloc)
-		printf(" %8.1f", mean(&mimalloc));
+		printf(" %8.1f %5.2f", mean(&mimalloc),
+		       mean(&cache) / mean(&mimalloc));
 	printf("\n");
 	if (!have_mimalloc)
 		printf("There is no libmimalloc.so.2 to compare with.\n");
 }
 
-enum peer { ENGINE, CACHE, MIMALLOC, PEERS };
+enum peer { ENGINE, CACHE, IN_BINS, MIMALLOC, PEERS };
 
-static const char *const peer_names[] = { "engine", "cache", "mimalloc" };
+static const char *const peer_names[] = { "engine", "cache", "bins",
+					  "mimalloc" };
 
 static void replay(enum peer peer, const struct work *work)
 {
@@ -154,6 +187,8 @@ static void replay(enum peer peer, const struct work *work)
 		engine_replay(work, &reserved);
 	else if (peer == CACHE)
 		cache_replay(work, GROWING, &reserved);
+	else if (peer == IN_BINS)
+		bins_replay(work, &reserved);
 	else
 		mimalloc_replay(work);
 }
@@ -211,13 +246,14 @@ static void table_of_instructions(const struct work *works,
 	double logarithms[2] = { 0 };
 	double found[PEERS] = { 0 };
 	char path[4096];
+	double ratio;
 	size_t i;
 	int peer;
 
 	printf("\nInstructions per operation, by %s, and the cache's over the engine's:\n",
 	       count_by_processor() ? "the processor's counter" : "callgrind");
-	printf("%-22s %7s %7s %6s%s\n", "trace", "engine", "cache", "ratio",
-	       have_mimalloc ? " mimalloc" : "");
+	printf("%-22s %7s %7s %6s %7s%s\n", "trace", "engine", "cache",
+	       "ratio", "bins", have_mimalloc ? " mimalloc" : "");
 	for (i = 0; i < TRACES; i++) {
 		path_of(directory, i, path, sizeof(path));
 		for (peer = 0; peer < PEERS - !have_mimalloc; peer++)
@@ -226,17 +262,21 @@ static void table_of_instructions(const struct work *works,
 			printf("There is neither a counter nor callgrind.\n");
 			return;
 		}
-		printf("%-22s %7.0f %7.0f %6.2f", known[i].name, found[ENGINE],
-		       found[CACHE], found[CACHE] / found[ENGINE]);
+		ratio = found[CACHE] / found[ENGINE];
+		printf("%-22s %7.0f %7.0f %6.2f %7.0f", known[i].name,
+		       found[ENGINE], found[CACHE], ratio, found[IN_BINS]);
 		if (have_mimalloc)
 			printf(" %8.0f", found[MIMALLOC]);
-		printf("\n");
+		printf("%s\n", ratio <= RATIO_MAX ? "" : "  MISSED");
+		failed |= ratio > RATIO_MAX;
 		logarithms[0] += log(found[ENGINE]);
 		logarithms[1] += log(found[CACHE]);
 	}
-	printf("%-22s %7.0f %7.0f %6.2f\n", "geometric mean",
-	       exp(logarithms[0] / TRACES), exp(logarithms[1] / TRACES),
-	       exp((logarithms[1] - logarithms[0]) / TRACES));
+	ratio = exp((logarithms[1] - logarithms[0]) / TRACES);
+	printf("%-22s %7.0f %7.0f %6.3f%s\n", "geometric mean",
+	       exp(logarithms[0] / TRACES), exp(logarithms[1] / TRACES), ratio,
+	       ratio <= RATIO_MEAN_MAX ? "" : "  MISSED");
+	failed |= ratio > RATIO_MEAN_MAX;
 }
 
 static double calls_of(const char *what)
@@ -345,32 +385,44 @@ static void table_of_threads(const struct work *works)
 	printf("\n");
 }
 
-static void table_of_copies(const struct work *works)
+/* What the policies reserve on one copy, and the cache. */
+static void add_copy(const struct work *work, uint64_t seed, double *sums)
 {
-	uint64_t reserved;
-	uint64_t seed;
-	double cache;
-	double first;
+	uint64_t reserved[POLICIES + 1];
+	struct work copy;
 	size_t i;
 
-	printf("\nReserved / live, mean of %d copies without 1 %% of the blocks:\n",
-	       COPIES);
-	printf("%-22s %10s %8s\n", "trace", "first fit", "cache");
-	for (i = 0; i < TRACES; i++) {
-		cache = 0;
-		first = 0;
-		for (seed = 1; seed <= COPIES; seed++) {
-			struct work copy;
+	work_thin(&copy, work, seed);
+	for (i = 0; i < POLICIES; i++)
+		reserved[i] = list_reserved(&copy, policies[i].choices,
+					    policies[i].best_from);
+	cache_replay(&copy, GROWING, &reserved[POLICIES]);
+	for (i = 0; i <= POLICIES; i++)
+		sums[i] += over(reserved[i], &copy) / COPIES;
+	work_free(&copy);
+}
 
-			work_thin(&copy, &works[i], seed);
-			cache_replay(&copy, GROWING, &reserved);
-			cache += over(reserved, &copy) / COPIES;
-			first += over(first_fit_reserved(&copy), &copy) /
-				 COPIES;
-			work_free(&copy);
-		}
-		printf("%-22s %10.3f %8.3f%s\n", known[i].name, first, cache,
-		       judge(cache, first));
+static void table_of_copies(const struct work *works)
+{
+	double sums[POLICIES + 1];
+	size_t copy;
+	size_t i;
+	size_t j;
+
+	printf("\nReserved / live, mean of %d copies without 1 %% of the blocks:\n%-22s",
+	       COPIES, "trace");
+	for (j = 0; j < POLICIES; j++)
+		printf(" %14s", policies[j].name);
+	printf(" %14s\n", "cache");
+	for (i = 0; i < TRACES; i++) {
+		memset(sums, 0, sizeof(sums));
+		for (copy = 0; copy < COPIES; copy++)
+			add_copy(&works[i], FIRST_SEED + copy, sums);
+		printf("%-22s", known[i].name);
+		for (j = 0; j <= POLICIES; j++)
+			printf(" %14.4f", sums[j]);
+		/* The engine's policy is the first. */
+		printf("%s\n", judge(sums[POLICIES], sums[0]));
 	}
 }
 
@@ -414,6 +466,16 @@ static void table_of_failures(const struct work *works)
 	}
 }
 
+typedef void (*table_fn)(const struct work *works);
+
+/* A table that can be had alone. */
+static table_fn find_table(const char *option)
+{
+	if (!strcmp(option, "--copies"))
+		return table_of_copies;
+	return strcmp(option, "--failures") ? NULL : table_of_failures;
+}
+
 int main(int argc, char **argv)
 {
 	struct work works[TRACES];
@@ -422,22 +484,18 @@ int main(int argc, char **argv)
 
 	if (argc == 4 && !strcmp(argv[1], "--count"))
 		return count(argv[2], argv[3]);
-	if (argc == 3 && !strcmp(argv[1], "--failures")) {
-		for (i = 0; i < TRACES; i++) {
-			path_of(argv[2], i, path, sizeof(path));
-			work_read(&works[i], path);
-		}
-		table_of_failures(works);
-		return failed;
-	}
-	if (argc != 2) {
-		fprintf(stderr, "usage: bench DIRECTORY-OF-TRACES\n");
+	if (argc != 2 && !(argc == 3 && find_table(argv[1]))) {
+		fprintf(stderr, "usage: bench [--copies | --failures] DIRECTORY-OF-TRACES\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (i = 0; i < TRACES; i++) {
-		path_of(argv[1], i, path, sizeof(path));
+		path_of(argv[argc - 1], i, path, sizeof(path));
 		work_read(&works[i], path);
+	}
+	if (argc == 3) {
+		find_table(argv[1])(works);
+		return failed;
 	}
 	have_mimalloc = mimalloc_find();
 	table_of_times(works);

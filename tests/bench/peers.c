@@ -29,14 +29,29 @@ static void remove_hole(struct list *list, size_t i)
 		(list->count - i) * sizeof(list->holes[0]));
 }
 
-static uint64_t take(struct list *list, uint64_t size)
+/* The tightest of the lowest @choices holes that are large enough. */
+static struct hole *choose(const struct list *list, uint64_t size,
+			   unsigned int choices)
 {
-	struct hole *hole = list->holes;
-	uint64_t offset;
+	struct hole *end = list->holes + list->count;
+	struct hole *best = NULL;
+	struct hole *hole;
 
-	while (hole->size < size)
-		hole++;
-	offset = hole->offset;
+	for (hole = list->holes; hole < end && choices; hole++) {
+		if (hole->size < size)
+			continue;
+		if (!best || hole->size < best->size)
+			best = hole;
+		choices--;
+	}
+	return best;
+}
+
+static uint64_t take(struct list *list, uint64_t size, unsigned int choices)
+{
+	struct hole *hole = choose(list, size, choices);
+	uint64_t offset = hole->offset;
+
 	hole->offset += size;
 	hole->size -= size;
 	if (!hole->size)
@@ -68,7 +83,8 @@ static void give_back(struct list *list, const struct place *place)
 	}
 }
 
-uint64_t first_fit_reserved(const struct work *work)
+uint64_t list_reserved(const struct work *work, unsigned int choices,
+		       uint64_t best_from)
 {
 	const struct operation *operation = work->operations;
 	const struct operation *end = operation + work->count;
@@ -90,7 +106,9 @@ uint64_t first_fit_reserved(const struct work *work)
 		}
 		place->size = (operation->bytes + BENCH_UNIT - 1) /
 			      BENCH_UNIT * BENCH_UNIT;
-		place->offset = take(&list, place->size);
+		place->offset = take(&list, place->size,
+				     place->size < best_from ? choices :
+				     UINT32_MAX);
 		if (place->offset + place->size > top)
 			top = place->offset + place->size;
 	}
