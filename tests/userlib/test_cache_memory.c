@@ -166,6 +166,31 @@ static void oom(void *user, uint64_t bytes)
 	(void)bytes;
 }
 
+static int no_stream(void *user, uint64_t stream)
+{
+	(void)user;
+	(void)stream;
+	return 0;
+}
+
+/* Returns the token of the allocation now; NULL: it could not come back. */
+static void *to_and_fro(struct flexmem_cache *cache, uint64_t pool, void *token)
+{
+	struct flexmem_cache_checkpoint *checkpoint;
+
+	if (check(flexmem_cache_pool_begin(cache, pool, no_stream, NULL)))
+		assert_int_equal(flexmem_cache_pool_end(cache, pool), 0);
+	if (!token || !check(flexmem_cache_pool_checkpoint(cache, pool,
+							   &checkpoint)))
+		return token;
+	assert_int_equal(flexmem_cache_free(cache, token), 0);
+	token = NULL;
+	if (check(flexmem_cache_pool_restore(cache, checkpoint)))
+		token = flexmem_cache_checkpoint_token(checkpoint, 0);
+	flexmem_cache_checkpoint_free(checkpoint);
+	return token;
+}
+
 /* Everything that allocates anything, once. */
 static void scenario(struct flexmem_cache *cache)
 {
@@ -183,6 +208,8 @@ static void scenario(struct flexmem_cache *cache)
 	tokens[4] = maybe(cache, 30 * MIB, 0, NULL);
 	if (check(flexmem_cache_pool_create(cache, &pool)))
 		tokens[5] = maybe(cache, 1000, pool, "other");
+	if (pool)
+		tokens[5] = to_and_fro(cache, pool, tokens[5]);
 	for (i = 0; i < 6; i++)
 		check(flexmem_cache_record_stream(cache, tokens[i], i));
 	if (check(flexmem_cache_add_oom_callback(cache, oom, NULL)))

@@ -103,6 +103,24 @@ static bool model_reserve(struct model *model, uint64_t size, uint64_t *offset)
 	return true;
 }
 
+static void model_claim(struct model *model, uint64_t offset, uint64_t size)
+{
+	struct hole *hole = model->holes;
+	struct hole rest;
+	size_t i;
+
+	while (hole->offset + hole->size <= offset)
+		hole++;
+	i = (size_t)(hole - model->holes);
+	rest.offset = offset + size;
+	rest.size = hole->offset + hole->size - rest.offset;
+	hole->size = offset - hole->offset;
+	if (rest.size)
+		model_insert(model, i + 1, rest);
+	if (!model->holes[i].size)
+		model_remove(model, i);
+}
+
 static void model_release(struct model *model, uint64_t offset, uint64_t size)
 {
 	size_t i = 0;
@@ -333,6 +351,42 @@ static void shrink_pair(struct pair *pair, uint64_t *random)
 		model_shrink(&pair->model, less);
 }
 
+/* Claims in a row, for which all memory was set aside. */
+static void claim(struct pair *pair, uint64_t *random, size_t count)
+{
+	const struct model *model = &pair->model;
+	uint64_t unit = UINT64_C(1) << pair->range.shift;
+	struct hole hole;
+	struct hole part;
+
+	assert_int_equal(fmlib_range_prepare_claims(&pair->range, count), 0);
+	exhausted = true;
+	for (; count && model->count; count--) {
+		hole = model->holes[next(random) % model->count];
+		part.offset = hole.offset +
+			      next(random) % (hole.size / unit) * unit;
+		part.size = (next(random) % 3 + 1) * unit;
+		if (next(random) % 2)
+			part.offset = hole.offset;
+		if (part.offset + part.size > hole.offset + hole.size) {
+			assert_int_equal(fmlib_range_claim(&pair->range,
+							   part.offset,
+							   part.size), -EBUSY);
+			part.size = hole.offset + hole.size - part.offset;
+		}
+		if (hole.offset)
+			assert_int_equal(fmlib_range_claim(&pair->range,
+							   hole.offset - unit,
+							   2 * unit), -EBUSY);
+		assert_int_equal(fmlib_range_claim(&pair->range, part.offset,
+						   part.size), 0);
+		model_claim(&pair->model, part.offset, part.size);
+		pair->parts[pair->count++] = part;
+	}
+	exhausted = false;
+	check_tree(&pair->range);
+}
+
 /*
  * How a random run goes: up to how many parts, of up to how many units, and in
  * how many of 64 steps something is reserved while it rises. Long runs of only
@@ -366,6 +420,8 @@ static void run_course(const struct course *course)
 			release_free(&pair, &random);
 		if (!(next(&random) % 64))
 			shrink_pair(&pair, &random);
+		if (!(next(&random) % 32) && pair.count + 8 <= course->parts)
+			claim(&pair, &random, next(&random) % 8 + 1);
 		if (!(i % (course->parts / 4)))
 			compare(&pair.range, &pair.model);
 		if (!(i % 16))
@@ -590,6 +646,28 @@ static void without_memory(void **state)
 	close_pair(&pair);
 }
 
+/* Claims split full nodes on several levels, and then everything is released. */
+static void many_claims(void **state)
+{
+	enum { PARTS = 20000 };
+	uint64_t random = seed;
+	struct pair pair;
+
+	(void)state;
+	open_pair(&pair, 128, PARTS);
+	grow_pair(&pair, 128 * 8 * PARTS);
+	claim(&pair, &random, PARTS);
+	assert_int_equal(pair.count, PARTS);
+	assert_true(pair.range.height > 2);
+	compare(&pair.range, &pair.model);
+	exhausted = true;
+	while (pair.count)
+		release(&pair, next(&random) % pair.count);
+	exhausted = false;
+	compare(&pair.range, &pair.model);
+	close_pair(&pair);
+}
+
 /* Returns whether all of it went well without the allocation that fails. */
 static bool with_failure(unsigned int number)
 {
@@ -712,6 +790,7 @@ int main(void)
 		cmocka_unit_test(border_that_moves),
 		cmocka_unit_test(full_leaves),
 		cmocka_unit_test(without_memory),
+		cmocka_unit_test(many_claims),
 		cmocka_unit_test(each_allocation_fails),
 		cmocka_unit_test(limits),
 	};

@@ -1154,6 +1154,61 @@ FLEXMEM_API int flexmem_cache_pool_begin(struct flexmem_cache *cache,
 FLEXMEM_API int flexmem_cache_pool_end(struct flexmem_cache *cache,
 				       uint64_t pool);
 
+/*
+ * struct flexmem_cache_checkpoint - which allocations a private pool has had
+ */
+struct flexmem_cache_checkpoint;
+
+/**
+ * flexmem_cache_pool_checkpoint() - note the live allocations of a private pool
+ * @cache: a cache
+ * @pool: its number
+ * @checkpoint: where to put the object; flexmem_cache_checkpoint_free() frees it
+ *
+ * Return: 0; -ENOENT: no such pool.
+ */
+FLEXMEM_API int
+flexmem_cache_pool_checkpoint(struct flexmem_cache *cache, uint64_t pool,
+			      struct flexmem_cache_checkpoint **checkpoint);
+
+/**
+ * flexmem_cache_pool_restore() - give a private pool the allocations of a checkpoint
+ * @cache: the cache that the checkpoint is of
+ * @checkpoint: a checkpoint
+ *
+ * Afterwards these are the live allocations of the pool, with their addresses and
+ * sizes. One that is still live keeps its token and its bytes. Any other live one of
+ * the pool is freed, also by its token, as with flexmem_cache_free(). What is missing
+ * is allocated again, with a new token, without a context, on the stream of its
+ * segment: flexmem_cache_checkpoint_token() tells the new token. A checkpoint can be
+ * restored any number of times. A failure changes nothing.
+ *
+ * Return: 0; -ENOENT: no such pool; -EBUSY: a block that waits for events has memory
+ * of the checkpoint, or an allocation that would have to wait; -ENXIO: memory of the
+ * checkpoint went back by flexmem_cache_pool_empty(), or was lost.
+ */
+FLEXMEM_API int
+flexmem_cache_pool_restore(struct flexmem_cache *cache,
+			   struct flexmem_cache_checkpoint *checkpoint);
+
+/**
+ * flexmem_cache_checkpoint_token() - token of an allocation of a checkpoint
+ * @checkpoint: a checkpoint
+ * @index: from 0, in an order that stays
+ *
+ * Return: the token that the allocation had when the checkpoint was made, or has had
+ * since the last restore; NULL: there are not so many.
+ */
+FLEXMEM_API void *flexmem_cache_checkpoint_token(
+	const struct flexmem_cache_checkpoint *checkpoint, size_t index);
+
+/**
+ * flexmem_cache_checkpoint_free() - free a checkpoint
+ * @checkpoint: object to free, or NULL; also after its cache
+ */
+FLEXMEM_API void
+flexmem_cache_checkpoint_free(struct flexmem_cache_checkpoint *checkpoint);
+
 /**
  * struct flexmem_cache_usage - what one pool has, or one stream of it
  * @uses: how often the pool is held; 0: what is in no private pool

@@ -123,30 +123,36 @@ static uint64_t cut(const struct flexmem_cache *cache,
 	return piece->size;
 }
 
+/* A piece keeps @size bytes; returns the rest, which is not among the free ones. */
+static struct fmlib_piece *split(struct fmlib_piece *piece, uint64_t size)
+{
+	struct fmlib_piece *rest = fmlib_piece_new(lane_of(piece));
+
+	rest->segment = piece->segment;
+	rest->offset = piece->offset + size;
+	rest->size = piece->size - size;
+	/* It has been free for as long as the whole was. */
+	rest->stamp = piece->stamp;
+	rest->is_free = false;
+	rest->previous = piece;
+	rest->next = piece->next;
+	if (rest->next)
+		rest->next->previous = rest;
+	else
+		piece->segment->last = rest;
+	piece->next = rest;
+	piece->size = size;
+	return rest;
+}
+
 void fmlib_piece_take(struct flexmem_cache *cache, struct fmlib_piece *piece,
 		      struct fmlib_want *want)
 {
 	uint64_t size = cut(cache, piece, want->size);
-	struct fmlib_piece *rest;
 
 	fmlib_piece_remove(cache, piece);
-	if (size < piece->size) {
-		rest = fmlib_piece_new(lane_of(piece));
-		rest->segment = piece->segment;
-		rest->offset = piece->offset + size;
-		rest->size = piece->size - size;
-		/* It has been free for as long as the whole was. */
-		rest->stamp = piece->stamp;
-		rest->previous = piece;
-		rest->next = piece->next;
-		if (rest->next)
-			rest->next->previous = rest;
-		else
-			piece->segment->last = rest;
-		piece->next = rest;
-		piece->size = size;
-		fmlib_piece_insert(cache, rest);
-	}
+	if (size < piece->size)
+		fmlib_piece_insert(cache, split(piece, size));
 	want->found = (struct fmlib_found){
 		.segment = piece->segment,
 		.offset = piece->offset,
@@ -227,6 +233,45 @@ int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		.size = want->size,
 	};
 	return 0;
+}
+
+/* The piece with these bytes, which are free: two spare pieces are there. */
+static struct fmlib_piece *claim_piece(struct flexmem_cache *cache,
+				       const struct fmlib_segment *segment,
+				       uint64_t offset, uint64_t size)
+{
+	struct fmlib_piece *piece = segment->first;
+	struct fmlib_piece *before;
+
+	while (piece->offset + piece->size <= offset)
+		piece = piece->next;
+	fmlib_piece_remove(cache, piece);
+	if (piece->offset < offset) {
+		before = piece;
+		piece = split(before, offset - before->offset);
+		fmlib_piece_insert(cache, before);
+	}
+	if (piece->size > size)
+		fmlib_piece_insert(cache, split(piece, size));
+	return piece;
+}
+
+void fmlib_claim(struct flexmem_cache *cache, struct fmlib_segment *segment,
+		 uint64_t offset, uint64_t size, struct fmlib_want *want)
+{
+	struct fmlib_holes before = fmlib_holes_of(&segment->range);
+
+	want->found = (struct fmlib_found){
+		.segment = segment,
+		.offset = offset,
+		.size = size,
+	};
+	if (segment->growing) {
+		fmlib_range_claim(&segment->range, offset, size);
+		fmlib_figures_holes(cache, segment, before);
+	} else {
+		want->found.piece = claim_piece(cache, segment, offset, size);
+	}
 }
 
 int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)

@@ -10,9 +10,13 @@
 		      failure.device.max_region)
 #define REQUEST_MIN FMLIB_SIZE_TO(struct flexmem_cache_request, tag)
 
-/* A block is freed by its owner; its token is none any more. */
-static void give(struct flexmem_cache *cache, struct fmlib_block *block)
+void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 {
+	if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
+		fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG, "free %p: %llu bytes",
+				fmlib_block_token(block),
+				(unsigned long long)block->size);
+	fmlib_block_retire(block, fmlib_block_word(block));
 	fmlib_figures_free(cache, block);
 	if (fmlib_is_tagged(cache, block))
 		fmlib_tag_subtract(block->origin->tag, block);
@@ -91,6 +95,22 @@ static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 	return -ENOMEM;
 }
 
+/* give_token() where the history and the log may need to know. */
+void fmlib_cache_make(struct flexmem_cache *cache,
+		      const struct fmlib_want *want, struct fmlib_block *block)
+{
+	give_token(cache, want, block);
+	fmlib_origin_hold(block->origin);
+	fmlib_history_block(cache, FMLIB_ALLOC, block);
+	if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
+		fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
+				"alloc %p: %llu bytes (%llu requested) on stream %llu",
+				fmlib_block_token(block),
+				(unsigned long long)want->found.size,
+				(unsigned long long)want->bytes,
+				(unsigned long long)want->stream);
+}
+
 /* give_token(), or an explanation for the caller. */
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 		    struct fmlib_block **block)
@@ -100,16 +120,7 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 				  want->found.size);
 	if (!*block)
 		return refuse(cache, want);
-	give_token(cache, want, *block);
-	fmlib_origin_hold((*block)->origin);
-	fmlib_history_block(cache, FMLIB_ALLOC, *block);
-	if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
-		fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
-				"alloc %p: %llu bytes (%llu requested) on stream %llu",
-				fmlib_block_token(*block),
-				(unsigned long long)want->found.size,
-				(unsigned long long)want->bytes,
-				(unsigned long long)want->stream);
+	fmlib_cache_make(cache, want, *block);
 	return 0;
 }
 
@@ -386,12 +397,7 @@ int fmlib_cache_free(struct flexmem_cache *cache, const void *token)
 	fmlib_lane_admit(cache);
 	block = fmlib_block_find(cache, token, &word, &offset);
 	if (block && !offset) {
-		fmlib_block_retire(block, word);
-		if (fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
-			fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
-					"free %p: %llu bytes", token,
-					(unsigned long long)block->size);
-		give(cache, block);
+		fmlib_cache_give(cache, block);
 		fmlib_figures_commit(cache, &cache->account);
 	} else {
 		err = -EINVAL;

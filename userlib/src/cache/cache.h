@@ -151,6 +151,12 @@ int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
 /* The same in one segment that grows; -ENOSPC: there is nothing. */
 int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  struct fmlib_want *want);
+/*
+ * The bytes at @offset of a segment, which are free. What that takes has been set
+ * aside: fmlib_range_prepare_claims(), or two spare pieces.
+ */
+void fmlib_claim(struct flexmem_cache *cache, struct fmlib_segment *segment,
+		 uint64_t offset, uint64_t size, struct fmlib_want *want);
 /* Gives that back. */
 void fmlib_release(struct flexmem_cache *cache,
 		   const struct fmlib_found *found);
@@ -283,6 +289,10 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);
 int fmlib_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		      uint64_t stream, void **token);
 int fmlib_cache_free(struct flexmem_cache *cache, const void *token);
+/* The end of an allocation, and of a free: with the whole. */
+void fmlib_cache_make(struct flexmem_cache *cache,
+		      const struct fmlib_want *want, struct fmlib_block *block);
+void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);
 
 /* tags.c */
 struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag);

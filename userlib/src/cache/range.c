@@ -169,16 +169,19 @@ static void drop_node(struct fmlib_range *range, struct fmlib_range_node *node)
 	range->spare_count++;
 }
 
-static int make_spares(struct fmlib_range *range)
+/* So many more than are needed. */
+static int make_spares(struct fmlib_range *range, size_t more)
 {
 	struct fmlib_range_node *node;
 
-	do {
+	while (range->spare_count <= spares_needed(range) + more) {
 		node = malloc(sizeof(*node));
 		if (!node)
 			return -ENOMEM;
-		drop_node(range, node);
-	} while (range->spare_count <= spares_needed(range));
+		node->children[0] = range->spare;
+		range->spare = node;
+		range->spare_count++;
+	}
 	return 0;
 }
 
@@ -186,7 +189,13 @@ static int make_spares(struct fmlib_range *range)
 static inline int prepare(struct fmlib_range *range)
 {
 	return range->spare_count > spares_needed(range) ? 0 :
-	       make_spares(range);
+	       make_spares(range, 0);
+}
+
+/* A claim may split a node on each level, and each part and hole adds to the need. */
+int fmlib_range_prepare_claims(struct fmlib_range *range, size_t count)
+{
+	return make_spares(range, count + range->height + 1);
 }
 
 int fmlib_range_prepare(struct fmlib_range *range)
@@ -515,6 +524,46 @@ int fmlib_range_reserve(struct fmlib_range *range, uint64_t size,
 	}
 	range->used += (uint32_t)units;
 	range->parts++;
+	return 0;
+}
+
+int fmlib_range_claim(struct fmlib_range *range, uint64_t offset, uint64_t size)
+{
+	uint64_t units = size >> range->shift;
+	uint64_t from = offset >> range->shift;
+	unsigned int leaf = range->height - 1;
+	struct fmlib_range_node *node;
+	struct path path;
+	unsigned int at;
+	int32_t before;
+	int32_t rest;
+
+	if (!units || from > range->size || units > range->size - from)
+		return -EBUSY;
+	at = descend(range, (int32_t)from, &path);
+	if (!at && !step_back(range, &path))
+		return -EBUSY;
+	at = at ? at - 1 : path.at[leaf];
+	node = path.nodes[leaf];
+	before = (int32_t)from - node->offsets.of[at];
+	rest = node->sizes.of[at] - before - (int32_t)units;
+	if (rest < 0)
+		return -EBUSY;
+	if (range->tail && from + units + (uint32_t)rest == range->size)
+		range->tail = (uint32_t)rest;
+	range->used += (uint32_t)units;
+	range->parts++;
+	if (!before && !rest) {
+		remove_hole(range, &path, at);
+		return 0;
+	}
+	node->offsets.of[at] += before ? 0 : (int32_t)units;
+	node->sizes.of[at] = before ? before : rest;
+	if (at + 1 == node->count && rest)
+		raise_next(range, &path, (int32_t)(from + units));
+	if (before && rest)
+		insert_hole(range, &path, at + 1, (int32_t)(from + units),
+			    rest);
 	return 0;
 }
 

@@ -60,6 +60,18 @@ int fmlib_range_reserve(struct fmlib_range *range, uint64_t size,
 int fmlib_range_release(struct fmlib_range *range, uint64_t offset,
 			uint64_t size);
 
+/*
+ * The same for so many calls of fmlib_range_claim(), in a row and before any other
+ * change.
+ */
+int fmlib_range_prepare_claims(struct fmlib_range *range, size_t count);
+
+/*
+ * Reserves the bytes at @offset; nodes have been set aside. 0; -EBUSY: they are not
+ * free, or lie beyond the end.
+ */
+int fmlib_range_claim(struct fmlib_range *range, uint64_t offset, uint64_t size);
+
 /* Adds bytes at the end. 0; -EFBIG: it would become too long; -ENOMEM. */
 int fmlib_range_grow(struct fmlib_range *range, uint64_t more);
 

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Checkpoints of private pools. */
+#include "cache_mock.h"
+
+#define BLOCKS 40
+
+static struct flexmem_cache *cache;
+static struct flexmem_cache_checkpoint *checkpoint;
+static uint64_t pool;
+
+static struct flexmem_cache_allocation take_tagged(uint64_t bytes,
+						   const char *tag)
+{
+	const struct flexmem_cache_request request = {
+		.bytes = bytes, .pool = pool, .tag = tag,
+	};
+	struct flexmem_cache_allocation made;
+
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &made,
+						     sizeof(made)), 0);
+	return made;
+}
+
+static void *take_in(uint64_t bytes)
+{
+	return take_tagged(bytes, NULL).token;
+}
+
+static void start(const char *configuration)
+{
+	cache = mock_cache_events(configuration);
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+}
+
+static void note(void)
+{
+	assert_int_equal(flexmem_cache_pool_checkpoint(cache, pool,
+						       &checkpoint), 0);
+}
+
+static void restore(void)
+{
+	assert_int_equal(flexmem_cache_pool_restore(cache, checkpoint), 0);
+}
+
+static void end(void)
+{
+	flexmem_cache_checkpoint_free(checkpoint);
+	flexmem_cache_destroy(cache);
+}
+
+static struct flexmem_cache_allocation entry(size_t index)
+{
+	return lookup(cache, flexmem_cache_checkpoint_token(checkpoint, index));
+}
+
+static bool is_live(void *token)
+{
+	struct flexmem_virtual_address address;
+
+	return !flexmem_cache_address(cache, token, &address);
+}
+
+/* What is there stays, what is new goes, and what is gone comes back. */
+static void the_same_again(const char *configuration)
+{
+	struct flexmem_cache_allocation before[3];
+	struct flexmem_cache_statistics was;
+	void *later[2];
+	void *kept;
+	int i;
+
+	start(configuration);
+	before[0] = take_tagged(1000, "weights");
+	before[1] = take_tagged(3 * MIB, NULL);
+	before[2] = take_tagged(5000, NULL);
+	kept = before[2].token;
+	note();
+	was = figures(cache);
+	give(cache, before[0].token);
+	give(cache, before[1].token);
+	later[0] = take_in(2000);
+	later[1] = take_in(2 * MIB);
+	take(cache, 1000, 0);
+	restore();
+	assert_false(is_live(later[0]));
+	assert_false(is_live(later[1]));
+	assert_true(is_live(kept));
+	assert_null(flexmem_cache_checkpoint_token(checkpoint, 3));
+	for (i = 0; i < 3; i++) {
+		struct flexmem_cache_allocation now = entry((size_t)i);
+		int j = 0;
+
+		/* In the order of the segments, which differs. */
+		while (before[j].address.offset != now.address.offset)
+			assert_true(++j < 3);
+		assert_int_equal(now.size, before[j].size);
+		assert_int_equal(now.requested, before[j].requested);
+		assert_int_equal(now.pool, pool);
+		assert_string_equal(now.tag, before[j].tag);
+		if (j == 2)
+			assert_ptr_equal(now.token, kept);
+		else
+			assert_ptr_not_equal(now.token, before[j].token);
+	}
+	/* One allocation of no pool has come. */
+	assert_int_equal(figures(cache).allocation[0].current,
+			 was.allocation[0].current + 1);
+	assert_int_equal(figures(cache).allocated_bytes[0].current,
+			 was.allocated_bytes[0].current + 1024);
+	/* Once more, when all is gone. */
+	for (i = 0; i < 3; i++)
+		give(cache, entry((size_t)i).token);
+	restore();
+	for (i = 0; i < 3; i++)
+		give(cache, entry((size_t)i).token);
+	end();
+}
+
+static void allocations_come_back(void **state)
+{
+	(void)state;
+	the_same_again("");
+	mock_teardown(state);
+	mock_setup(state);
+	the_same_again("expandable_segments:True");
+}
+
+/* Every other one of many blocks, in holes of any size. */
+static void in_every_hole(const char *configuration)
+{
+	struct flexmem_cache_allocation before[BLOCKS];
+	uint64_t random = 1;
+	size_t i;
+
+	start(configuration);
+	for (i = 0; i < BLOCKS; i++)
+		before[i] = take_tagged((i % 7 + 1) * 1024, NULL);
+	for (i = 0; i < BLOCKS; i += 2)
+		give(cache, before[i].token);
+	note();
+	for (i = 1; i < BLOCKS; i += 2) {
+		random = random * 6364136223846793005u + 1;
+		if (random >> 63)
+			give(cache, before[i].token);
+	}
+	take_in(MIB);
+	restore();
+	for (i = 0; i < BLOCKS / 2; i++) {
+		assert_int_equal(entry(i).address.offset,
+				 before[2 * i + 1].address.offset);
+		assert_int_equal(entry(i).size, before[2 * i + 1].size);
+	}
+	assert_null(flexmem_cache_checkpoint_token(checkpoint, i));
+	for (i = 0; i < BLOCKS / 2; i++)
+		give(cache, entry(i).token);
+	end();
+}
+
+static void holes_of_any_size(void **state)
+{
+	(void)state;
+	in_every_hole("");
+	mock_teardown(state);
+	mock_setup(state);
+	in_every_hole("expandable_segments:True");
+}
+
+/* A block that waits, or would have to, keeps its memory: nothing changes. */
+static void memory_in_use(void **state)
+{
+	void *before;
+	void *after;
+
+	(void)state;
+	start("");
+	before = take_in(1000);
+	note();
+	give(cache, before);
+	after = take_in(2000);
+	assert_int_equal(flexmem_cache_record_stream(cache, after, 1), 0);
+	assert_int_equal(flexmem_cache_pool_restore(cache, checkpoint),
+			 -EBUSY);
+	assert_true(is_live(after));
+	give(cache, after);
+	assert_int_equal(flexmem_cache_pool_restore(cache, checkpoint),
+			 -EBUSY);
+	assert_int_equal(figures(cache).allocation[0].current, 0);
+	memset(mock.happened, true, sizeof(mock.happened));
+	restore();
+	assert_int_equal(entry(0).requested, 1000);
+	/* What waits elsewhere does not matter. */
+	after = take_in(3000);
+	assert_int_equal(flexmem_cache_record_stream(cache, after, 1), 0);
+	restore();
+	assert_false(is_live(after));
+	end();
+}
+
+static void memory_that_is_gone(void **state)
+{
+	void *token;
+
+	(void)state;
+	start("expandable_segments:True");
+	token = take_in(1000);
+	take_in(6 * MIB);
+	note();
+	give(cache, flexmem_cache_checkpoint_token(checkpoint, 1));
+	/* The segment is shorter. */
+	assert_int_equal(flexmem_cache_pool_empty(cache, pool, NULL), 0);
+	assert_int_equal(flexmem_cache_pool_restore(cache, checkpoint),
+			 -ENXIO);
+	assert_true(is_live(token));
+	/* It is gone. */
+	give(cache, token);
+	assert_int_equal(flexmem_cache_pool_empty(cache, pool, NULL), 0);
+	assert_int_equal(flexmem_cache_pool_restore(cache, checkpoint),
+			 -ENXIO);
+	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
+	assert_int_equal(flexmem_cache_pool_restore(cache, checkpoint),
+			 -ENOENT);
+	end();
+}
+
+/* Other pools are not touched, and a checkpoint may be empty. */
+static void other_pools(void **state)
+{
+	struct flexmem_cache_checkpoint *none;
+	uint64_t first;
+	void *token;
+
+	(void)state;
+	start("");
+	note();
+	token = take_in(1000);
+	first = pool;
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	take_in(1000);
+	take(cache, 1000, 0);
+	restore();
+	assert_false(is_live(token));
+	assert_int_equal(figures(cache).allocation[0].current, 2);
+	assert_int_equal(flexmem_cache_pool_release(cache, first), 0);
+	assert_int_equal(flexmem_cache_pool_checkpoint(cache, first, &none),
+			 -ENOENT);
+	assert_int_equal(flexmem_cache_pool_checkpoint(cache, 0, &none),
+			 -ENOENT);
+	assert_int_equal(flexmem_cache_pool_checkpoint(cache, pool, NULL),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_pool_restore(cache, NULL), -EINVAL);
+	assert_null(flexmem_cache_checkpoint_token(NULL, 0));
+	end();
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(allocations_come_back),
+		CACHE_TEST(holes_of_any_size),
+		CACHE_TEST(memory_in_use),
+		CACHE_TEST(memory_that_is_gone),
+		CACHE_TEST(other_pools),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
