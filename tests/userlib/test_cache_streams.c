@@ -503,7 +503,7 @@ static void wait_for_device(void)
 	assert_int_equal(mock.device_waits, 1);
 }
 
-/* One thread waits for an event, and another waits for the device meanwhile. */
+/* One thread waits for an event while another waits for the device. */
 static void queues_stay_for_a_walk(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");

@@ -230,7 +230,7 @@ void fmlib_put_back(struct flexmem_cache *cache,
 		    const struct fmlib_found *found);
 /* So does that of a block which is not in use any more. */
 void fmlib_settle(struct flexmem_cache *cache, struct fmlib_block *block);
-/* What the provider says: 0, -EOPNOTSUPP, or its error. */
+/* The provider's answer: 0, -EOPNOTSUPP, or its error. */
 int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
 		      uint64_t *total);
 /* That share of the device in bytes; 0: not known, which is warned of once. */

@@ -21,7 +21,7 @@ static int read_provider(const struct flexmem_cache *cache,
 		return -EINVAL;
 	if (!cache->pointers)
 		return 0;
-	/* What is mapped is not resized. */
+	/* Mapped segments are not resized. */
 	own->grow = NULL;
 	own->shrink = NULL;
 	return own->map && own->unmap ? 0 : -EOPNOTSUPP;

@@ -390,12 +390,12 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	flexmem_cache_stop_helper(cache);
 	fmlib_registry_remove(cache);
 	fmlib_lock(cache);
-	/* Whatever is captured, nothing will end it. */
+	/* Captures that have not ended. */
 	while ((capture = cache->captures)) {
 		cache->captures = capture->next;
 		free(capture);
 	}
-	/* What is waited for in vain goes back nevertheless. */
+	/* If the wait fails, waiting blocks are freed all the same. */
 	if (own && cache->waiting)
 		own = fmlib_uses_synchronize_device(cache) != -ECHILD;
 	fmlib_uses_forget(cache, own);
