@@ -487,6 +487,7 @@ u64 flexmem_client_used(struct flexmem_client *client)
 	/* Lost allocations are not charged, and new ones not published yet. */
 	return min(used, charged);
 }
+EXPORT_SYMBOL_IF_KUNIT(flexmem_client_used);
 
 /**
  * flexmem_client_usage - the client's part of the statistics

@@ -111,6 +111,7 @@ bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation
 	return fences && !dma_resv_test_signaled(&fences->resv,
 						 DMA_RESV_USAGE_BOOKKEEP);
 }
+EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_is_in_flight);
 
 static void give_back(struct flexmem_allocation *allocation,
 		      struct flexmem_stock *stock)
