@@ -385,7 +385,7 @@ static void table_of_threads(const struct work *works)
 	printf("\n");
 }
 
-/* What the policies reserve on one copy, and the cache. */
+/* Adds up the bytes that each policy, and the cache, reserve on one copy. */
 static void add_copy(const struct work *work, uint64_t seed, double *sums)
 {
 	uint64_t reserved[POLICIES + 1];

@@ -259,7 +259,7 @@ static void every_ancestor_is_charged(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-/* What is charged by several below a cgroup counts together there. */
+/* Charges of all cgroups below a cgroup count together against its limit. */
 static void a_subtree_shares_a_limit(struct kunit *test)
 {
 	struct flexmem_account *low = open_in(test, 14), *high = open_in(test, 12);

@@ -41,7 +41,7 @@ void native_irqs_off(int more)
 	current->irqs_off += more;
 }
 
-/* What lockdep tells in the kernel, on whichever processors they run. */
+/* lockdep's rule: a lock of interrupt context is taken with interrupts off. */
 static void note_interrupts(spinlock_t *lock)
 {
 	if (current->in_irq)

@@ -74,9 +74,9 @@ Tensor bytes(int64_t size) {
   return torch::empty({size}, torch::dtype(torch::kByte).device(flexmem));
 }
 
-// What another process has must go back first, for which a request waits a second
-// or so. On a machine that stalls that is too short, so the request is made again;
-// but a process that gives nothing back is found out.
+// The other process must give its memory back first. A request waits about a second
+// for that, which is too short on a machine that stalls, so this asks again. It does
+// not ask for ever: a process that gives nothing back makes the test fail.
 Tensor bytesOfOthers(int64_t size) {
   constexpr int kTries = 20;
   for (int tries = 1;; tries++) {

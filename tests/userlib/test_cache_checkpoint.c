@@ -62,7 +62,7 @@ static bool is_live(void *token)
 	return !flexmem_cache_address(cache, token, &address);
 }
 
-/* What is there stays, what is new goes, and what is gone comes back. */
+/* A restore keeps live allocations, frees new ones and brings freed ones back. */
 static void the_same_again(const char *configuration)
 {
 	struct flexmem_cache_allocation before[3];
@@ -190,7 +190,7 @@ static void memory_in_use(void **state)
 	memset(mock.happened, true, sizeof(mock.happened));
 	restore();
 	assert_int_equal(entry(0).requested, 1000);
-	/* What waits elsewhere does not matter. */
+	/* An allocation that waits for an event in another pool does not matter. */
 	after = take_in(3000);
 	assert_int_equal(flexmem_cache_record_stream(cache, after, 1), 0);
 	restore();

@@ -1178,8 +1178,8 @@ flexmem_cache_pool_checkpoint(struct flexmem_cache *cache, uint64_t pool,
  *
  * Afterwards these are the live allocations of the pool, with their addresses and
  * sizes. One that is still live keeps its token and its bytes. Any other live one of
- * the pool is freed, also by its token, as with flexmem_cache_free(). What is missing
- * is allocated again, with a new token, without a context, on the stream of its
+ * the pool is freed, also by its token, as with flexmem_cache_free(). One that was
+ * freed is allocated again, with a new token, without a context, on the stream of its
  * segment: flexmem_cache_checkpoint_token() tells the new token. A checkpoint can be
  * restored any number of times. A failure changes nothing.
  *

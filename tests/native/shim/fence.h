@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the kernel's dma-fence.c, dma-resv.c and sync_file.c need, which are
- * compiled in place: interrupts, locks that can be taken together, and files
- * without a node.
+ * The kernel's dma-fence.c, dma-resv.c and sync_file.c are compiled in place.
+ * They need interrupts, locks that can be taken together, and files without a
+ * node.
  */
 #ifndef _NATIVE_FENCE_H
 #define _NATIVE_FENCE_H

@@ -152,8 +152,8 @@ int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
 int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  struct fmlib_want *want);
 /*
- * The bytes at @offset of a segment, which are free. What that takes has been set
- * aside: fmlib_range_prepare_claims(), or two spare pieces.
+ * The bytes at @offset of a segment, which are free. The caller has set aside the
+ * pieces that this takes: fmlib_range_prepare_claims(), or two spare pieces.
  */
 void fmlib_claim(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		 uint64_t offset, uint64_t size, struct fmlib_want *want);

@@ -223,7 +223,7 @@ static int prepare(struct flexmem_cache *cache,
 			err = fmlib_range_prepare_claims(&entry->segment->range,
 							 here);
 		else
-			/* What is before it becomes a piece, and the rest. */
+			/* The bytes before it become a piece, and those after it. */
 			err = fmlib_pieces_prepare(segment->arena->lane,
 						   2 * missing);
 	}
@@ -267,7 +267,7 @@ static void make_missing(struct flexmem_cache *cache,
 	}
 }
 
-/* What the entries had during the restore is no use later. */
+/* Ends a restore. An undo gives back the blocks that it made. */
 static void end_restore(struct flexmem_cache *cache,
 			struct flexmem_cache_checkpoint *checkpoint, bool undo)
 {

@@ -68,7 +68,7 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
       results.push_back((*stack)[i].toTensor());
       ours.push_back(deviceView(results.back()));
     }
-    // What PyTorch checks when it gives these back: no input has been changed.
+    // PyTorch checks, when it gives these back, that no input has been changed.
     ctx->save_for_backward(variable_list(inputs.begin(), inputs.end()));
     ctx->saved_data["leaves"] = leaves;
     ctx->saved_data["results"] = results;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// What the process says when the device takes its tensors away.
+// The message of a process whose tensors a reset or a removal takes away.
 #pragma once
 
 namespace flexmem_torch {

@@ -154,8 +154,8 @@ void* allocate(size_t bytes) {
   flexmem_cache_allocation allocation{};
   const Stack stack;
   if (!alive) {
-    // Nobody tells of a reset of the device. What the cache keeps for later may
-    // be lost; a process that has lost no tensor goes on.
+    // No event announces a reset of the device. Segments that the cache keeps for
+    // later may be lost; a process that has lost no tensor goes on.
     flexmem_cache_drop_lost(cache(), nullptr);
   }
   request.bytes = bytes;
