@@ -69,6 +69,7 @@ BLOCKS = {
     ('testing.rst', 'make -C tests/userlib'): 'no: the suites library and cache are these',
     ('testing.rst', 'make vm CMD='): DRIVER,
     ('tasks/limits.rst', 'sudo flexmem limit --cgroup user.slice/user-1000.slice --bytes 8G'): DRIVER,
+    ('tasks/limits.rst', 'sudo flexmem limit --cgroup user.slice --each-child'): 'as above',
     ('tasks/limits.rst', 'sudo flexmem owners'): 'as above',
     ('tasks/limits.rst', 'flexmem limit'): 'as above',
     ('tasks/limits.rst', 'sudo flexmem limit --cgroup user.slice/user-1000.slice --bytes none'): 'as above',

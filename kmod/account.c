@@ -10,6 +10,8 @@
  * Accounts know owners and charges. The domain knows how much memory there is.
  */
 
+#include <linux/bits.h>
+#include <linux/cgroup.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
 
@@ -19,13 +21,18 @@
 /**
  * flexmem_accounts_init - no accounts yet
  * @accounts: to initialise
+ * @default_depth: the depth of cgroups that have the default limits
  */
-void flexmem_accounts_init(struct flexmem_accounts *accounts)
+void flexmem_accounts_init(struct flexmem_accounts *accounts,
+			   unsigned int default_depth)
 {
 	memset(accounts, 0, sizeof(*accounts));
 	spin_lock_init(&accounts->lock);
 	INIT_LIST_HEAD(&accounts->clients);
 	accounts->cgroups = RB_ROOT;
+	accounts->default_depth = default_depth;
+	memset64(accounts->default_limit, FLEXMEM_NO_LIMIT,
+		 FLEXMEM_NR_RESOURCES);
 	INIT_LIST_HEAD(&accounts->idle_owners);
 	accounts->owners_by_id = RB_ROOT;
 	accounts->owners_by_key = RB_ROOT;
@@ -33,52 +40,107 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_init);
 
+/**
+ * flexmem_account_is_removed - was the cgroup of an account removed
+ * @account: any account
+ *
+ * Return: true if it was; such an account has charges only. False for the account
+ * of an open file.
+ */
+bool flexmem_account_is_removed(const struct flexmem_account *account)
+{
+#ifdef CONFIG_CGROUPS
+	return account->cgroup &&
+	       !(READ_ONCE(account->cgroup->self.flags) & CSS_ONLINE);
+#else
+	return false;
+#endif
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_account_is_removed);
+
+static u64 inherited(const struct flexmem_account *account, unsigned int r)
+{
+	const struct flexmem_account *parent = account->parent;
+
+	if (parent && parent->each_child[r] != FLEXMEM_NO_LIMIT)
+		return parent->each_child[r];
+	return account->depth == account->accounts->default_depth ?
+	       account->accounts->default_limit[r] : FLEXMEM_NO_LIMIT;
+}
+
+/**
+ * flexmem_account_inherit - compute the limits that a cgroup does not have itself
+ * @account: of a cgroup
+ *
+ * Context: under &flexmem_accounts.lock.
+ */
+void flexmem_account_inherit(struct flexmem_account *account)
+{
+	unsigned int r;
+
+	lockdep_assert_held(&account->accounts->lock);
+	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++)
+		if (!(account->own & BIT(r)))
+			account->limit[r] = flexmem_account_is_removed(account) ?
+				FLEXMEM_NO_LIMIT : inherited(account, r);
+}
+
 static bool exceeds(u64 used, u64 more, u64 limit)
 {
 	return used > limit || more > limit - used;
 }
 
-/* What needs no further slot is not refused for slots, however low their limit. */
-static bool is_over(const struct flexmem_account *account, u64 size,
-		    unsigned int slots)
-{
-	return exceeds(account->used[FLEXMEM_RESOURCE_BYTES], size,
-		       account->limit[FLEXMEM_RESOURCE_BYTES]) ||
-	       (slots && exceeds(account->used[FLEXMEM_RESOURCE_SLOTS], slots,
-				 account->limit[FLEXMEM_RESOURCE_SLOTS]));
-}
-
-/* An account and all above it. */
+/* A client and all above it. */
 /* checkpatch: MACRO_ARG_REUSE - account is always the name of a pointer */
 #define for_each_charged(account, client) \
 	for ((account) = (client); (account); (account) = (account)->parent)
 
-static enum flexmem_reason limit_of(const struct flexmem_account *account)
+/* Would one more of this pass a limit? */
+static bool is_over(const struct flexmem_account *client,
+		    enum flexmem_resource r, u64 more)
 {
-	return account->kind == FLEXMEM_OWNER_CLIENT ?
-	       FLEXMEM_REASON_CLIENT_LIMIT : FLEXMEM_REASON_CGROUP_LIMIT;
+	const struct flexmem_account *account;
+
+	for_each_charged(account, client->parent)
+		if (exceeds(account->used[r], more, account->limit[r]))
+			return true;
+	return false;
 }
 
-static void count_handle(struct flexmem_account *client, int sign)
+static void count(struct flexmem_account *client, enum flexmem_resource r,
+		  int sign)
 {
 	struct flexmem_account *account;
 
 	lockdep_assert_held(&client->accounts->lock);
 	for_each_charged(account, client)
-		account->used[FLEXMEM_RESOURCE_HANDLES] += sign;
+		account->used[r] += sign;
 }
 
-static enum flexmem_reason
-refuses_handle(const struct flexmem_account *client, unsigned int max)
+/**
+ * flexmem_charge_file - one more open file
+ * @client: the file's account
+ *
+ * Context: under &flexmem_accounts.lock. O(depth of the cgroup).
+ * Return: false if a limit forbids it; then nothing is charged.
+ */
+bool flexmem_charge_file(struct flexmem_account *client)
 {
-	const unsigned int r = FLEXMEM_RESOURCE_HANDLES;
-	const struct flexmem_account *account;
+	if (is_over(client, FLEXMEM_RESOURCE_FILES, 1))
+		return false;
+	count(client, FLEXMEM_RESOURCE_FILES, 1);
+	return true;
+}
 
-	for_each_charged(account, client)
-		if (exceeds(account->used[r], 1, account->limit[r]))
-			return limit_of(account);
-	return client->used[r] < max ? FLEXMEM_REASON_NONE :
-				       FLEXMEM_REASON_HANDLES;
+/**
+ * flexmem_uncharge_file - one open file less
+ * @client: the file's account
+ *
+ * Context: under &flexmem_accounts.lock. O(depth of the cgroup).
+ */
+void flexmem_uncharge_file(struct flexmem_account *client)
+{
+	count(client, FLEXMEM_RESOURCE_FILES, -1);
 }
 
 /**
@@ -93,12 +155,16 @@ enum flexmem_reason
 flexmem_charge_handle(struct flexmem_accounts *accounts,
 		      struct flexmem_account *client, unsigned int max)
 {
-	enum flexmem_reason reason;
+	const unsigned int r = FLEXMEM_RESOURCE_HANDLES;
+	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
 	spin_lock(&accounts->lock);
-	reason = refuses_handle(client, max);
-	if (!reason)
-		count_handle(client, 1);
+	if (is_over(client, r, 1))
+		reason = FLEXMEM_REASON_CGROUP_LIMIT;
+	else if (client->used[r] >= max)
+		reason = FLEXMEM_REASON_HANDLES;
+	else
+		count(client, r, 1);
 	spin_unlock(&accounts->lock);
 	return reason;
 }
@@ -113,17 +179,32 @@ void flexmem_uncharge_handle(struct flexmem_accounts *accounts,
 			     struct flexmem_account *client)
 {
 	spin_lock(&accounts->lock);
-	count_handle(client, -1);
+	count(client, FLEXMEM_RESOURCE_HANDLES, -1);
 	spin_unlock(&accounts->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_uncharge_handle);
+
+/* A charge in a region that the account is in already needs no further region. */
+static enum flexmem_reason refuses(const struct flexmem_account *account,
+				   u64 size, unsigned int regions)
+{
+	const u64 *used = account->used, *limit = account->limit;
+
+	if (exceeds(used[FLEXMEM_RESOURCE_BYTES], size,
+		    limit[FLEXMEM_RESOURCE_BYTES]))
+		return FLEXMEM_REASON_CGROUP_LIMIT;
+	if (regions && exceeds(used[FLEXMEM_RESOURCE_REGIONS], regions,
+			       limit[FLEXMEM_RESOURCE_REGIONS]))
+		return FLEXMEM_REASON_REGION_LIMIT;
+	return FLEXMEM_REASON_NONE;
+}
 
 static void add_to(struct flexmem_account *account, unsigned int slot, u64 size)
 {
 	struct flexmem_charges *in = &account->in[slot];
 
 	if (!in->blocks++)
-		account->used[FLEXMEM_RESOURCE_SLOTS]++;
+		account->used[FLEXMEM_RESOURCE_REGIONS]++;
 	in->bytes += size;
 	account->used[FLEXMEM_RESOURCE_BYTES] += size;
 	account->peak = max(account->peak,
@@ -136,7 +217,7 @@ static void take_from(struct flexmem_account *account, unsigned int slot,
 	struct flexmem_charges *in = &account->in[slot];
 
 	if (!--in->blocks)
-		account->used[FLEXMEM_RESOURCE_SLOTS]--;
+		account->used[FLEXMEM_RESOURCE_REGIONS]--;
 	in->bytes -= size;
 	account->used[FLEXMEM_RESOURCE_BYTES] -= size;
 }
@@ -196,11 +277,10 @@ enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
 	spin_lock(&accounts->lock);
-	for_each_charged(account, client) {
-		if (is_over(account, size, !account->in[slot].blocks)) {
-			reason = limit_of(account);
+	for_each_charged(account, client->parent) {
+		reason = refuses(account, size, !account->in[slot].blocks);
+		if (reason)
 			goto unlock;
-		}
 	}
 	for_each_charged(account, client)
 		add_to(account, slot, size);
@@ -346,11 +426,10 @@ flexmem_account_refuses(struct flexmem_accounts *accounts,
 	const struct flexmem_account *account;
 
 	spin_lock(&accounts->lock);
-	for_each_charged(account, client) {
-		if (is_over(account, size, slots)) {
-			reason = limit_of(account);
+	for_each_charged(account, client->parent) {
+		reason = refuses(account, size, slots);
+		if (reason)
 			break;
-		}
 	}
 	spin_unlock(&accounts->lock);
 	return reason;
@@ -362,7 +441,7 @@ static void forget_charges(struct flexmem_account *account, unsigned int slot)
 	struct flexmem_charges *in = &account->in[slot];
 
 	account->used[FLEXMEM_RESOURCE_BYTES] -= in->bytes;
-	account->used[FLEXMEM_RESOURCE_SLOTS] -= !!in->blocks;
+	account->used[FLEXMEM_RESOURCE_REGIONS] -= !!in->blocks;
 	account->orphaned -= in->orphaned;
 	*in = (struct flexmem_charges){};
 }

@@ -18,6 +18,12 @@
 #include "pressure.h"
 #include "slot.h"
 
+/*
+ * Deeper cgroups have no account of their own: each charge takes as long as there
+ * are ancestors, and keeps others waiting meanwhile.
+ */
+#define FLEXMEM_MAX_DEPTH 32
+
 struct cgroup;
 struct flexmem_owner;
 struct pid;
@@ -41,7 +47,7 @@ struct flexmem_charges {
  * @accounts: where it is
  * @parent: the account that is charged as well, which a reference is held to:
  *	that of the opener's cgroup, or of the cgroup's parent. NULL: the root
- * @link: client: in &flexmem_accounts.clients. Cgroup: see flexmem_quota_forget()
+ * @link: client: in &flexmem_accounts.clients. Cgroup: see flexmem_limit_forget()
  * @by_id: cgroup: in &flexmem_accounts.cgroups
  * @kind: client or cgroup
  * @id: client: its number, never used twice on this function. Cgroup: its id
@@ -49,15 +55,20 @@ struct flexmem_charges {
  * @uid: client: the opener of the file
  * @pid: client: the process that opened it
  * @owner: client: the owner of its bytes, until the file is closed
- * @closed: client: the file is closed
- * @kept: cgroup: has a limit, and therefore a reference to itself
+ * @kept: cgroup: a limit was set for it or its children, so it has a reference to
+ *	itself
+ * @depth: cgroup: number of ancestors
+ * @own: cgroup: bit mask of the resources that it has a limit of its own for; the
+ *	others are inherited
  * @used: what is charged, by resource; bytes with @orphaned
  * @orphaned: bytes freed but still in use
  * @peak: the most bytes that ever were charged
- * @limit: by resource
+ * @limit: cgroup: by resource
+ * @each_child: cgroup: what @limit of a child is unless it has its own
  * @in: charges by slot of the region
  *
- * Constant: @accounts, @parent, @kind, @id, @cgroup, @uid, @pid. All others but
+ * Constant: @accounts, @parent, @kind, @id, @cgroup, @depth, @uid,
+ * @pid. All others but
  * @refs are protected by &flexmem_accounts.lock. @owner is also stable while a
  * handle is charged.
  */
@@ -73,12 +84,14 @@ struct flexmem_account {
 	kuid_t uid;
 	struct pid *pid;
 	struct flexmem_owner *owner;
-	bool closed;
 	bool kept;
+	unsigned int depth;
+	unsigned long own;
 	u64 used[FLEXMEM_NR_RESOURCES];
 	u64 orphaned;
 	u64 peak;
 	u64 limit[FLEXMEM_NR_RESOURCES];
+	u64 each_child[FLEXMEM_NR_RESOURCES];
 	struct flexmem_charges in[FLEXMEM_MAX_SLOTS];
 };
 
@@ -91,6 +104,8 @@ struct flexmem_account {
  *	to, by id
  * @cgroups: accounts of cgroups, by id
  * @nr_cgroups: how many there are
+ * @default_depth: the depth of cgroups that inherit @default_limit; constant
+ * @default_limit: by resource
  * @owners_by_id: all owners of bytes, see owner.h
  * @owners_by_key: owners of bytes that are not strict
  * @idle_owners: of these, those without an open file, longest idle first
@@ -109,6 +124,8 @@ struct flexmem_accounts {
 	struct list_head clients;
 	struct rb_root cgroups;
 	unsigned int nr_cgroups;
+	unsigned int default_depth;
+	u64 default_limit[FLEXMEM_NR_RESOURCES];
 	struct rb_root owners_by_id;
 	struct rb_root owners_by_key;
 	struct list_head idle_owners;
@@ -130,14 +147,20 @@ flexmem_accounts_in_use(const struct flexmem_accounts *accounts)
 	return accounts->owned + accounts->orphaned + accounts->quarantined;
 }
 
-void flexmem_accounts_init(struct flexmem_accounts *accounts);
+void flexmem_accounts_init(struct flexmem_accounts *accounts,
+			   unsigned int default_depth);
 void flexmem_accounts_fini(struct flexmem_accounts *accounts);
+
+bool flexmem_account_is_removed(const struct flexmem_account *account);
+void flexmem_account_inherit(struct flexmem_account *account);
 
 enum flexmem_reason
 flexmem_charge_handle(struct flexmem_accounts *accounts,
 		      struct flexmem_account *client, unsigned int max);
 void flexmem_uncharge_handle(struct flexmem_accounts *accounts,
 			     struct flexmem_account *client);
+bool flexmem_charge_file(struct flexmem_account *client);
+void flexmem_uncharge_file(struct flexmem_account *client);
 enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
 				   struct flexmem_account *client,
 				   unsigned int slot, u64 size);
@@ -163,12 +186,13 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot);
 
 struct flexmem_account *
-flexmem_quota_find(struct flexmem_accounts *accounts,
-		   struct flexmem_quota *quota);
-void flexmem_quota_set(struct flexmem_account *account,
-		       const struct flexmem_quota *quota);
-void flexmem_quota_forget(struct flexmem_accounts *accounts);
-void flexmem_quota_get(struct flexmem_account *client,
-		       struct flexmem_quota *quota);
+flexmem_limit_find(struct flexmem_accounts *accounts,
+		   struct flexmem_resource_limit *cmd);
+void flexmem_limit_set(struct flexmem_accounts *accounts,
+		       struct flexmem_account *account,
+		       const struct flexmem_resource_limit *cmd);
+void flexmem_limit_forget(struct flexmem_accounts *accounts);
+void flexmem_limit_get(const struct flexmem_account *client,
+		       struct flexmem_resource_limit *cmd);
 
 #endif /* _FLEXMEM_ACCOUNT_H */

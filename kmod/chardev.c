@@ -244,7 +244,7 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 
 	spin_lock(&file->fdev->table.accounts.lock);
 	bytes = account->used[FLEXMEM_RESOURCE_BYTES];
-	slots = account->used[FLEXMEM_RESOURCE_SLOTS];
+	slots = account->used[FLEXMEM_RESOURCE_REGIONS];
 	handles = account->used[FLEXMEM_RESOURCE_HANDLES];
 	orphaned = account->orphaned;
 	spin_unlock(&file->fdev->table.accounts.lock);

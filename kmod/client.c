@@ -32,7 +32,7 @@
  * @pid: the process that opened it, or NULL
  *
  * Context: may sleep.
- * Return: 0 or -ENOMEM.
+ * Return: 0; -EMFILE if a cgroup may have no more open files; -ENOMEM.
  */
 int flexmem_client_init(struct flexmem_client *client,
 			struct flexmem_table *table, kuid_t uid,
@@ -44,8 +44,8 @@ int flexmem_client_init(struct flexmem_client *client,
 	flexmem_lease_init(&client->lease);
 	client->account = flexmem_owner_open(&table->accounts, uid, cgroup,
 					     pid);
-	if (!client->account)
-		return -ENOMEM;
+	if (IS_ERR(client->account))
+		return PTR_ERR(client->account);
 	flexmem_handles_init(&client->handles);
 	flexmem_stock_init(&client->stock);
 	flexmem_pressure_listen(&client->listener);

@@ -9,7 +9,7 @@
  * A handler that allocates or frees first prepares the change where no other
  * caller can see it, then copies the reply out, and only then makes the change
  * visible: a reply that cannot be written undoes the command. LEASE and
- * SET_QUOTA cannot be undone. They write the reply first, and act only if it is
+ * SET_LIMIT cannot be undone. They write the reply first, and act only if it is
  * still true then. READ, WRITE and COPY report how far they came, and keep
  * that. TRIM checks first that a reply can be written, and then ignores whether
  * the last one could be.
@@ -592,8 +592,8 @@ static_assert(sizeof(struct flexmem_map) == 32);
 static_assert(sizeof(struct flexmem_rw) == 48);
 static_assert(sizeof(struct flexmem_copy) == 48);
 static_assert(sizeof(struct flexmem_snapshot) == 136);
-static_assert(sizeof(struct flexmem_owner_entry) == 88);
-static_assert(sizeof(struct flexmem_quota) == 48);
+static_assert(sizeof(struct flexmem_owner_entry) == 104);
+static_assert(sizeof(struct flexmem_resource_limit) == 48);
 static_assert(sizeof(struct flexmem_strict) == 8);
 static_assert(sizeof(struct flexmem_resize) == 40);
 static_assert(sizeof(struct flexmem_event) == FLEXMEM_EVENT_MIN);
@@ -614,7 +614,7 @@ union any_struct {
 	struct flexmem_rw rw;
 	struct flexmem_copy copy;
 	struct flexmem_snapshot snapshot;
-	struct flexmem_quota quota;
+	struct flexmem_resource_limit limit;
 	struct flexmem_strict strict;
 	struct flexmem_resize resize;
 };
@@ -648,10 +648,10 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_write),
 	COMMAND(FLEXMEM_CMD_SNAPSHOT, flexmem_snapshot, out_generation, LOOKS,
 		flexmem_cmd_snapshot),
-	COMMAND(FLEXMEM_CMD_QUOTA, flexmem_quota, out_used, LOOKS,
-		flexmem_cmd_quota),
-	COMMAND(FLEXMEM_CMD_SET_QUOTA, flexmem_quota, out_used, CHANGES,
-		flexmem_cmd_set_quota),
+	COMMAND(FLEXMEM_CMD_GET_LIMIT, flexmem_resource_limit, out_used, LOOKS,
+		flexmem_cmd_get_limit),
+	COMMAND(FLEXMEM_CMD_SET_LIMIT, flexmem_resource_limit, out_used, CHANGES,
+		flexmem_cmd_set_limit),
 	COMMAND(FLEXMEM_CMD_STRICT, flexmem_strict, flags, CHANGES,
 		flexmem_cmd_strict),
 	COMMAND(FLEXMEM_CMD_RESIZE, flexmem_resize, out_max, CHANGES,

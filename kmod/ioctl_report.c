@@ -258,7 +258,7 @@ static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 	if (!view->owner)
 		return -ENOMEM;
 	if (all)
-		flexmem_quota_forget(&table->accounts);
+		flexmem_limit_forget(&table->accounts);
 	flexmem_table_snapshot(table, all ? NULL : call->client->account,
 			       view);
 	if (view->sum.out_owner_count <= view->max_owners ||
@@ -298,60 +298,59 @@ int flexmem_cmd_snapshot(struct flexmem_call *call)
 	return rc;
 }
 
-static bool quota_is_valid(const struct flexmem_quota *cmd)
-{
-	return cmd->kind <= FLEXMEM_OWNER_CGROUP &&
-	       cmd->resource < FLEXMEM_NR_RESOURCES;
-}
-
 /**
- * flexmem_cmd_quota - QUOTA
+ * flexmem_cmd_get_limit - GET_LIMIT
  * @call: command under way
  *
  * Return: 0 or a negative errno, as the ABI header lists them.
  */
-int flexmem_cmd_quota(struct flexmem_call *call)
+int flexmem_cmd_get_limit(struct flexmem_call *call)
 {
-	struct flexmem_quota *cmd = call->cmd;
+	struct flexmem_resource_limit *cmd = call->cmd;
 
 	if (cmd->flags)
 		return -EOPNOTSUPP;
-	if (!quota_is_valid(cmd) || cmd->id || cmd->limit)
+	if (cmd->scope || cmd->resource >= FLEXMEM_NR_RESOURCES ||
+	    cmd->cgroup || cmd->limit)
 		return -EINVAL;
 	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
-	flexmem_quota_get(call->client->account, cmd);
+	flexmem_limit_get(call->client->account, cmd);
 	return flexmem_reply(call, sizeof(*cmd));
 }
 
 /**
- * flexmem_cmd_set_quota - SET_QUOTA
+ * flexmem_cmd_set_limit - SET_LIMIT
  * @call: command under way
  *
  * Return: 0 or a negative errno, as the ABI header lists them.
  */
-int flexmem_cmd_set_quota(struct flexmem_call *call)
+int flexmem_cmd_set_limit(struct flexmem_call *call)
 {
-	struct flexmem_quota *cmd = call->cmd;
+	struct flexmem_resource_limit *cmd = call->cmd;
+	struct flexmem_accounts *accounts = &call->fdev->table.accounts;
 	struct flexmem_account *account;
 	int rc;
 
 	if (cmd->flags)
 		return -EOPNOTSUPP;
-	if (!quota_is_valid(cmd))
+	if (cmd->scope > FLEXMEM_SCOPE_DEFAULT ||
+	    cmd->resource >= FLEXMEM_NR_RESOURCES ||
+	    (cmd->scope == FLEXMEM_SCOPE_DEFAULT && cmd->cgroup))
 		return -EINVAL;
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
 
-	flexmem_quota_forget(&call->fdev->table.accounts);
-	account = flexmem_quota_find(&call->fdev->table.accounts, cmd);
+	flexmem_limit_forget(accounts);
+	account = flexmem_limit_find(accounts, cmd);
 	if (IS_ERR(account))
 		return PTR_ERR(account);
 	/* Setting cannot be undone, so the reply is written first. */
 	rc = flexmem_reply(call, sizeof(*cmd));
 	if (!rc)
-		flexmem_quota_set(account, cmd);
-	flexmem_owner_put(account);
+		flexmem_limit_set(accounts, account, cmd);
+	if (account)
+		flexmem_owner_put(account);
 	return rc;
 }
 

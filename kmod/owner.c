@@ -26,9 +26,6 @@
 #include "compat.h"
 #include "owner.h"
 
-/* Accounts of deeper cgroups would make each charge take longer, for everyone. */
-#define MAX_DEPTH 32
-
 /**
  * flexmem_owner_cgroup - where the caller is
  *
@@ -187,6 +184,7 @@ account_create(struct flexmem_accounts *accounts, enum flexmem_owner_kind kind)
 	account->accounts = accounts;
 	account->kind = kind;
 	memset64(account->limit, FLEXMEM_NO_LIMIT, FLEXMEM_NR_RESOURCES);
+	memset64(account->each_child, FLEXMEM_NO_LIMIT, FLEXMEM_NR_RESOURCES);
 	return account;
 }
 
@@ -218,10 +216,12 @@ static struct flexmem_account *add_cgroup(struct flexmem_accounts *accounts,
 
 	spin_lock(&accounts->lock);
 	node = rb_find_add(&fresh->by_id, &accounts->cgroups, account_cmp);
-	if (node)
+	if (node) {
 		account = flexmem_owner_get(to_account(node));
-	else
+	} else {
 		accounts->nr_cgroups++;
+		flexmem_account_inherit(fresh);
+	}
 	spin_unlock(&accounts->lock);
 	if (!node)
 		return fresh;
@@ -246,6 +246,7 @@ static struct flexmem_account *account_below(struct flexmem_accounts *accounts,
 		return NULL;
 	}
 	account->parent = parent;
+	account->depth = parent ? parent->depth + 1 : 0;
 #ifdef CONFIG_CGROUPS
 	cgroup_get(cgroup);
 	account->cgroup = cgroup;
@@ -268,7 +269,7 @@ flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
 {
 	struct flexmem_account *account = NULL;
 #ifdef CONFIG_CGROUPS
-	int level, last = min_t(int, cgroup->level, MAX_DEPTH);
+	int level, last = min_t(int, cgroup->level, FLEXMEM_MAX_DEPTH);
 
 	for (level = 0; level <= last; level++) {
 		account = account_below(accounts, account,
@@ -291,7 +292,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_of_cgroup);
  * @pid: the opener's process; a reference is taken. NULL: not known
  *
  * Context: may sleep.
- * Return: the account, for flexmem_owner_close(); NULL if there is no memory.
+ * Return: the account, for flexmem_owner_close(); -EMFILE if a cgroup may have no
+ * more open files; -ENOMEM.
  */
 struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 					   kuid_t uid, struct cgroup *cgroup,
@@ -299,6 +301,7 @@ struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 {
 	struct flexmem_account *client, *parent;
 	struct flexmem_owner *owner;
+	int rc = -ENOMEM;
 
 	client = account_create(accounts, FLEXMEM_OWNER_CLIENT);
 	owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
@@ -314,6 +317,11 @@ struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 #endif
 
 	spin_lock(&accounts->lock);
+	if (!flexmem_charge_file(client)) {
+		spin_unlock(&accounts->lock);
+		rc = -EMFILE;
+		goto free;
+	}
 	client->owner = enter_owner(accounts, owner);
 	if (client->owner == owner)
 		owner = NULL;
@@ -328,8 +336,9 @@ free:
 	if (parent)
 		flexmem_owner_put(parent);
 	kfree(owner);
-	kfree(client);
-	return NULL;
+	if (client)
+		account_destroy(client);
+	return ERR_PTR(rc);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_open);
 
@@ -343,7 +352,7 @@ void flexmem_owner_close(struct flexmem_account *client)
 	struct flexmem_owner *forgotten;
 
 	spin_lock(&accounts->lock);
-	client->closed = true;
+	flexmem_uncharge_file(client);
 	forgotten = leave_owner(accounts, client->owner);
 	client->owner = NULL;
 	spin_unlock(&accounts->lock);
@@ -370,7 +379,7 @@ void flexmem_owner_put(struct flexmem_account *account)
 			return;
 		parent = account->parent;
 		WARN_ON_ONCE(account->used[FLEXMEM_RESOURCE_BYTES] ||
-			     account->used[FLEXMEM_RESOURCE_SLOTS] ||
+			     account->used[FLEXMEM_RESOURCE_REGIONS] ||
 			     account->used[FLEXMEM_RESOURCE_HANDLES]);
 		if (account->kind == FLEXMEM_OWNER_CLIENT) {
 			list_del(&account->link);

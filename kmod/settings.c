@@ -18,6 +18,7 @@
 #include <linux/string.h>
 #include <flexmem/device_ops.h>
 
+#include "account.h"
 #include "block.h"
 #include "handle.h"
 #include "placement.h"
@@ -35,6 +36,7 @@ static struct flexmem_settings param = {
 	.max_regions = 12,
 	.program_slots = 0,
 	.max_handles = 1 << 20,
+	.default_depth = 2,
 	.lease_ms = 10 * 1000,
 	.lease_total_ms = 3600 * 1000,
 	.pf_open = FLEXMEM_PF_OPEN_ADMIN,
@@ -297,6 +299,12 @@ static const struct range_param max_handles_param = {
 	.max = FLEXMEM_MAX_HANDLES,
 };
 
+static const struct range_param default_depth_param = {
+	.value = &param.default_depth,
+	.min = 1,
+	.max = FLEXMEM_MAX_DEPTH,
+};
+
 static const struct range_param lease_ms_param = {
 	.value = &param.lease_ms,
 	.min = 1,
@@ -322,6 +330,8 @@ module_param_cb(program_slots, &range_ops, (void *)&program_slots_param, 0444);
 MODULE_PARM_DESC(program_slots, "Slots set aside for programs (default 0: shared with tensors)");
 module_param_cb(max_handles, &range_ops, (void *)&max_handles_param, 0444);
 MODULE_PARM_DESC(max_handles, "Live allocations of one open file (default 1048576)");
+module_param_cb(default_depth, &range_ops, (void *)&default_depth_param, 0444);
+MODULE_PARM_DESC(default_depth, "Depth of the cgroups that have the default limits (default 2)");
 module_param_cb(lease_ms, &range_ops, (void *)&lease_ms_param, 0444);
 MODULE_PARM_DESC(lease_ms, "How long a lease on the segment table lasts, ms (default 10000)");
 module_param_cb(lease_total_ms, &range_ops, (void *)&lease_total_ms_param, 0444);

@@ -29,6 +29,7 @@ enum flexmem_pf_open {
  * @acquire: when regions are acquired
  * @max_regions: cap on regions, 1 to FLEXMEM_MAX_SLOTS
  * @program_slots: number of these set aside for programs
+ * @default_depth: depth of the cgroups that have the default limits
  * @max_handles: limit of live allocations for each client
  * @lease_ms: how long a lease lasts, in milliseconds
  * @lease_total_ms: how long a lease can be renewed after it was first taken; 0:
@@ -44,6 +45,7 @@ struct flexmem_settings {
 	unsigned int max_regions;
 	unsigned int program_slots;
 	unsigned int max_handles;
+	unsigned int default_depth;
 	unsigned int lease_ms;
 	unsigned int lease_total_ms;
 	enum flexmem_pf_open pf_open;

@@ -23,6 +23,8 @@ static void fill_owner(const struct flexmem_account *account,
 
 	*entry = (struct flexmem_owner_entry) {
 		.kind = account->kind,
+		.flags = flexmem_account_is_removed(account) ?
+			 FLEXMEM_OWNER_REMOVED : 0,
 		.id = account->id,
 		.uid = client ? from_kuid_munged(current_user_ns(),
 						 account->uid) : 0,
@@ -31,8 +33,9 @@ static void fill_owner(const struct flexmem_account *account,
 			 account->orphaned,
 		.orphaned = account->orphaned,
 		.peak = account->peak,
-		.slots = account->used[FLEXMEM_RESOURCE_SLOTS],
+		.slots = account->used[FLEXMEM_RESOURCE_REGIONS],
 		.handles = account->used[FLEXMEM_RESOURCE_HANDLES],
+		.files = account->used[FLEXMEM_RESOURCE_FILES],
 	};
 	memcpy(entry->limit, account->limit, sizeof(entry->limit));
 }

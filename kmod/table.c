@@ -98,7 +98,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	table->range[FLEXMEM_KIND_TENSOR].end = split;
 	table->range[FLEXMEM_KIND_PROGRAM].first = split;
 	table->range[FLEXMEM_KIND_PROGRAM].end = nr;
-	flexmem_accounts_init(&table->accounts);
+	flexmem_accounts_init(&table->accounts, settings->default_depth);
 	flexmem_table_update_memory(table);
 	return 0;
 }

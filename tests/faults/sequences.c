@@ -411,20 +411,19 @@ static void prepare_limit(struct run *r)
 	prepare_open(r);
 }
 
-static bool set_quota(struct run *r, const char *at, struct flexmem_quota q,
+static bool set_limit(struct run *r, const char *at, struct flexmem_resource_limit q,
 		      int expected)
 {
-	q.kind = FLEXMEM_OWNER_CGROUP;
-	q.id = root_cgroup;
-	return good(r, at, fm_ioctl(r->fd[0], FLEXMEM_IOCTL_SET_QUOTA, &q),
+	q.cgroup = root_cgroup;
+	return good(r, at, fm_ioctl(r->fd[0], FLEXMEM_IOCTL_SET_LIMIT, &q),
 		    expected);
 }
 
-static void run_quota(struct run *r)
+static void run_get_limit(struct run *r)
 {
-	struct flexmem_quota quota = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP);
+	struct flexmem_resource_limit limit = CMD(resource_limit);
 
-	CALL(r, 0, QUOTA, &quota);
+	CALL(r, 0, GET_LIMIT, &limit);
 }
 
 static void run_limit(struct run *r)
@@ -432,7 +431,7 @@ static void run_limit(struct run *r)
 	struct flexmem_alloc a = CMD(alloc, .length = 2 * MiB);
 	int error;
 
-	if (!set_quota(r, "SET_QUOTA", CMD(quota, .limit = MiB), 0))
+	if (!set_limit(r, "SET_LIMIT", CMD(resource_limit, .limit = MiB), 0))
 		return;
 	error = fm_ioctl(r->fd[0], FLEXMEM_IOCTL_ALLOC, &a);
 	if (!error)
@@ -532,8 +531,8 @@ const struct sequence sequences[] = {
 	{ "map, FREE, TRIM", prepare_alloc, run_map_trim },
 	{ "map, fork", prepare_alloc, run_map_fork },
 	{ "map, privately", prepare_alloc, run_map_wrong },
-	{ "QUOTA", prepare_open, run_quota },
-	{ "SET_QUOTA", prepare_limit, run_limit },
+	{ "GET_LIMIT", prepare_open, run_get_limit },
+	{ "SET_LIMIT", prepare_limit, run_limit },
 	{ "STRICT", prepare_open, run_strict },
 	{ "reset", prepare_alloc, run_reset },
 	{ "reset, FREE", prepare_alloc, run_reset_free },

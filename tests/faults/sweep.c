@@ -199,14 +199,14 @@ static void no_limits(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++) {
-		struct flexmem_quota q = CMD(quota,
-			.kind = FLEXMEM_OWNER_CGROUP, .resource = i,
-			.id = cgroup_number(""),
+	for (i = 0; i < FLEXMEM_RESOURCE_FILES; i++) {
+		struct flexmem_resource_limit q = CMD(resource_limit,
+			.resource = i,
+			.cgroup = cgroup_number(""),
 			.limit = FLEXMEM_NO_LIMIT);
 
-		if (fm_ioctl(watch_fd, FLEXMEM_IOCTL_SET_QUOTA, &q))
-			bail("SET_QUOTA, not failed", errno);
+		if (fm_ioctl(watch_fd, FLEXMEM_IOCTL_SET_LIMIT, &q))
+			bail("SET_LIMIT, not failed", errno);
 	}
 }
 

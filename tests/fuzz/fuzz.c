@@ -76,15 +76,15 @@ static void no_limits(int fd, const struct accounts *a)
 {
 	unsigned int i, resource;
 
-	for (i = 0; i < a->head.out_owner_count; i++)
+	for (i = 0; i < a->head.out_owner_count &&
+		    a->owner[i].kind == FLEXMEM_OWNER_CGROUP; i++)
 		for (resource = 0; resource < FLEXMEM_NR_RESOURCES;
 		     resource++) {
-			struct flexmem_quota q = CMD(quota,
-				.kind = a->owner[i].kind,
-				.id = a->owner[i].id, .resource = resource,
+			struct flexmem_resource_limit q = CMD(resource_limit,
+				.cgroup = a->owner[i].id, .resource = resource,
 				.limit = FLEXMEM_NO_LIMIT);
 
-			fm_ioctl(fd, FLEXMEM_IOCTL_SET_QUOTA, &q);
+			fm_ioctl(fd, FLEXMEM_IOCTL_SET_LIMIT, &q);
 		}
 }
 

@@ -29,10 +29,10 @@
 	FIELD(rw, offset, OFFSET, 0), FIELD(rw, length, LENGTH, 0),	\
 	FIELD(rw, data, DATA, 0)
 
-#define QUOTA_FIELDS							\
-	HEAD(quota, 0), FIELD(quota, kind, CHOICE, 1),		\
-	FIELD(quota, resource, CHOICE, FLEXMEM_NR_RESOURCES - 1),	\
-	FIELD(quota, id, ID, 0), FIELD(quota, limit, LIMIT, 0)
+#define LIMIT_FIELDS							\
+	HEAD(resource_limit, 0), FIELD(resource_limit, scope, CHOICE, 0),	\
+	FIELD(resource_limit, resource, CHOICE, FLEXMEM_NR_RESOURCES - 1),	\
+	FIELD(resource_limit, cgroup, ID, 0), FIELD(resource_limit, limit, LIMIT, 0)
 
 const struct command commands[] = {
 	{ COMMAND(INFO, info, 1), .field = { HEAD(info, 0) } },
@@ -80,8 +80,8 @@ const struct command commands[] = {
 		      sizeof(struct flexmem_owner_entry)),
 		FIELD(snapshot, owner_count, COUNT, 0),
 		FIELD(snapshot, owners, ENTRIES, 0) } },
-	{ COMMAND(QUOTA, quota, 2), .field = { QUOTA_FIELDS } },
-	{ COMMAND(SET_QUOTA, quota, 3), .field = { QUOTA_FIELDS } },
+	{ COMMAND(GET_LIMIT, resource_limit, 2), .field = { LIMIT_FIELDS } },
+	{ COMMAND(SET_LIMIT, resource_limit, 3), .field = { LIMIT_FIELDS } },
 	{ COMMAND(STRICT, strict, 1), .field = { HEAD(strict, 0) } },
 	{ COMMAND(RESIZE, resize, 8), .field = {
 		HEAD(resize, 0), FIELD(resize, handle, HANDLE, 0),

@@ -12,23 +12,6 @@
 
 /* Limits. */
 
-static void client_limit_of_bytes_is_exact(struct kunit *test)
-{
-	struct flexmem_account *client = accounts_open(test, 1);
-	struct flexmem_account *other = accounts_open(test, 1);
-
-	accounts_set_limit(test, client, BYTES, GIB);
-	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT),
-	       CLIENT_LIMIT);
-	EXPECT(test, accounts_charge(test, client, 0, GIB - UNIT), NONE);
-	EXPECT(test, accounts_charge(test, client, 0, 2 * UNIT), CLIENT_LIMIT);
-	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
-	EXPECT(test, accounts_charge(test, client, 0, UNIT), CLIENT_LIMIT);
-	EXPECT(test, accounts_charge(test, other, 0, 2 * GIB), NONE);
-	accounts_uncharge(test, client, 0, UNIT);
-	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
-}
-
 static void cgroup_limit_of_bytes_is_exact(struct kunit *test)
 {
 	struct flexmem_account *a = accounts_open(test, 1);
@@ -51,26 +34,6 @@ static void cgroup_limit_of_bytes_is_exact(struct kunit *test)
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), CGROUP_LIMIT);
 }
 
-static void client_limit_of_slots_counts_regions(struct kunit *test)
-{
-	struct flexmem_account *client = accounts_open(test, 1);
-
-	accounts_set_limit(test, client, NR_SLOTS, 2);
-	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
-	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
-	EXPECT(test, accounts_charge(test, client, 1, UNIT), NONE);
-	EXPECT(test, accounts_charge(test, client, 2, UNIT), CLIENT_LIMIT);
-	EXPECT(test, accounts_refuses_region(test, client), CLIENT_LIMIT);
-	EXPECT(test, accounts_charge(test, client, 1, UNIT), NONE);
-	/* A slot is given back with the last block in it. */
-	accounts_uncharge(test, client, 0, UNIT);
-	EXPECT(test, accounts_charge(test, client, 2, UNIT), CLIENT_LIMIT);
-	accounts_uncharge(test, client, 0, UNIT);
-	EXPECT(test, accounts_refuses_region(test, client), NONE);
-	EXPECT(test, accounts_charge(test, client, 2, UNIT), NONE);
-	EXPECT(test, accounts_charge(test, client, 0, UNIT), CLIENT_LIMIT);
-}
-
 static void cgroup_limit_of_slots_counts_a_region_once(struct kunit *test)
 {
 	struct flexmem_account *a = accounts_open(test, 1);
@@ -80,10 +43,10 @@ static void cgroup_limit_of_slots_counts_a_region_once(struct kunit *test)
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, b, 0, UNIT), NONE);
 	EXPECT(test, a->parent->used[NR_SLOTS], 1);
-	EXPECT(test, accounts_charge(test, b, 1, UNIT), CGROUP_LIMIT);
-	EXPECT(test, accounts_refuses_region(test, b), CGROUP_LIMIT);
+	EXPECT(test, accounts_charge(test, b, 1, UNIT), REGION_LIMIT);
+	EXPECT(test, accounts_refuses_region(test, b), REGION_LIMIT);
 	accounts_uncharge(test, a, 0, UNIT);
-	EXPECT(test, accounts_charge(test, b, 1, UNIT), CGROUP_LIMIT);
+	EXPECT(test, accounts_charge(test, b, 1, UNIT), REGION_LIMIT);
 	accounts_uncharge(test, b, 0, UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), NONE);
 }
@@ -94,15 +57,12 @@ static void limits_of_handles_are_exact(struct kunit *test)
 	struct flexmem_account *b = accounts_open(test, 1);
 	struct accounts_ctx *ctx = test->priv;
 
-	accounts_set_limit(test, a, HANDLES, 2);
-	accounts_set_limit(test, a->parent, HANDLES, 3);
+	accounts_set_limit(test, a->parent, HANDLES, 2);
 	EXPECT(test, accounts_charge_handle(test, a), NONE);
-	EXPECT(test, accounts_charge_handle(test, a), NONE);
-	EXPECT(test, accounts_charge_handle(test, a), CLIENT_LIMIT);
 	EXPECT(test, accounts_charge_handle(test, b), NONE);
 	EXPECT(test, accounts_charge_handle(test, b), CGROUP_LIMIT);
 	EXPECT(test, b->used[HANDLES], 1);
-	EXPECT(test, a->parent->used[HANDLES], 3);
+	EXPECT(test, a->parent->used[HANDLES], 2);
 	flexmem_uncharge_handle(&ctx->accounts, a);
 	EXPECT(test, accounts_charge_handle(test, b), NONE);
 	EXPECT(test, accounts_charge_handle(test, a), CGROUP_LIMIT);
@@ -114,12 +74,12 @@ static void limit_below_use_takes_nothing_away(struct kunit *test)
 
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
-	accounts_set_limit(test, client, BYTES, GIB);
+	accounts_set_limit(test, client->parent, BYTES, GIB);
 	EXPECT(test, client->used[BYTES], 2 * GIB);
-	EXPECT(test, accounts_charge(test, client, 0, UNIT), CLIENT_LIMIT);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), CGROUP_LIMIT);
 	accounts_uncharge(test, client, 0, GIB);
-	EXPECT(test, accounts_charge(test, client, 0, UNIT), CLIENT_LIMIT);
-	accounts_set_limit(test, client, BYTES, GIB + UNIT);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), CGROUP_LIMIT);
+	accounts_set_limit(test, client->parent, BYTES, GIB + UNIT);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
 }
 
@@ -162,22 +122,10 @@ static void orphaned_bytes_stay_charged(struct kunit *test)
 	EXPECT(test, client->peak, GIB);
 }
 
-static void a_closed_client_is_enoent(struct kunit *test)
-{
-	struct flexmem_account *client = accounts_open(test, 1);
-	u64 id = client->id;
-
-	EXPECT(test, accounts_limit_client(test, id), 0);
-	accounts_close(test, client);
-	EXPECT(test, accounts_limit_client(test, id), -ENOENT);
-	EXPECT(test, accounts_limit_client(test, 0), -ENOENT);
-}
-
 static void cgroup_need_not_have_a_file(struct kunit *test)
 {
 	struct flexmem_account *client;
-	struct flexmem_quota quota = {
-		.kind = FLEXMEM_OWNER_CGROUP,
+	struct flexmem_resource_limit cmd = {
 		.resource = BYTES,
 	};
 
@@ -186,12 +134,9 @@ static void cgroup_need_not_have_a_file(struct kunit *test)
 	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT),
 	       CGROUP_LIMIT);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
-	flexmem_quota_get(client, &quota);
-	EXPECT(test, quota.out_limit, GIB);
-	EXPECT(test, quota.out_used, GIB);
-	quota.kind = FLEXMEM_OWNER_CLIENT;
-	flexmem_quota_get(client, &quota);
-	EXPECT(test, quota.out_limit, FLEXMEM_NO_LIMIT);
+	flexmem_limit_get(client, &cmd);
+	EXPECT(test, cmd.out_limit, GIB);
+	EXPECT(test, cmd.out_used, GIB);
 }
 
 /* Up the tree. */
@@ -203,7 +148,7 @@ static struct flexmem_account *open_in(struct kunit *test, unsigned int cgroup)
 
 	client = flexmem_owner_open(&ctx->accounts, fake_uid(0),
 				    fake_cgroup(cgroup), NULL);
-	KUNIT_ASSERT_NOT_NULL(test, client);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, client);
 	return client;
 }
 
@@ -239,9 +184,9 @@ static void every_ancestor_is_charged(struct kunit *test)
 		accounts_limit_cgroup(test, way[i], BYTES, FLEXMEM_NO_LIMIT);
 		accounts_limit_cgroup(test, way[i], NR_SLOTS, 1);
 		EXPECT(test, accounts_charge(test, client, 4, UNIT),
-		       CGROUP_LIMIT);
+		       REGION_LIMIT);
 		EXPECT(test, accounts_refuses_region(test, client),
-		       CGROUP_LIMIT);
+		       REGION_LIMIT);
 		accounts_limit_cgroup(test, way[i], NR_SLOTS, FLEXMEM_NO_LIMIT);
 		accounts_limit_cgroup(test, way[i], HANDLES, 1);
 		EXPECT(test, accounts_charge_handle(test, client),
@@ -268,7 +213,7 @@ static void a_subtree_shares_a_limit(struct kunit *test)
 	accounts_limit_cgroup(test, 1, NR_SLOTS, 1);
 	EXPECT(test, accounts_charge(test, low, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, high, 0, GIB), NONE);
-	EXPECT(test, accounts_charge(test, high, 1, UNIT), CGROUP_LIMIT);
+	EXPECT(test, accounts_charge(test, high, 1, UNIT), REGION_LIMIT);
 	EXPECT(test, accounts_charge(test, low, 0, GIB + UNIT), CGROUP_LIMIT);
 	EXPECT(test, accounts_charge(test, low, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, high, 0, UNIT), CGROUP_LIMIT);
@@ -360,8 +305,8 @@ static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 #ifdef CONFIG_CGROUPS
 	fake_cgroup(5)->self.flags &= ~CSS_ONLINE;
 	account_of(ctx, 6)->cgroup->self.flags &= ~CSS_ONLINE;
-	flexmem_quota_forget(&ctx->accounts);
-	flexmem_quota_forget(&ctx->accounts);
+	flexmem_limit_forget(&ctx->accounts);
+	flexmem_limit_forget(&ctx->accounts);
 	accounts_check(test);
 	KUNIT_EXPECT_NOT_NULL(test, account_of(ctx, 4));
 	KUNIT_EXPECT_NULL(test, account_of(ctx, 6));
@@ -456,7 +401,7 @@ static void owner_is_a_user_in_a_cgroup(struct kunit *test)
 		j = i % ARRAY_SIZE(of);
 		client = flexmem_owner_open(&ctx->accounts, fake_uid(of[j].uid),
 					    fake_cgroup(of[j].cgroup), NULL);
-		KUNIT_ASSERT_NOT_NULL(test, client);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, client);
 		if (i == j)
 			id[j] = flexmem_owner_of_bytes(client);
 		EXPECT(test, flexmem_owner_of_bytes(client), id[j]);
@@ -510,13 +455,11 @@ static void owner_stays_while_referenced(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *client, *parent;
-	u64 id;
 
 	client = flexmem_owner_open(&ctx->accounts, fake_uid(1),
 				    fake_cgroup(1), NULL);
-	KUNIT_ASSERT_NOT_NULL(test, client);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, client);
 	parent = flexmem_owner_get(client->parent);
-	id = client->id;
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	flexmem_owner_get(client);
 	flexmem_owner_close(client);
@@ -525,7 +468,6 @@ static void owner_stays_while_referenced(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_clients, 1);
 	EXPECT(test, ctx->accounts.owned, GIB);
 	EXPECT(test, parent->used[BYTES], GIB);
-	EXPECT(test, accounts_limit_client(test, id), -ENOENT);
 	accounts_uncharge(test, client, 0, GIB);
 	flexmem_owner_put(client);
 	accounts_check(test);
@@ -616,15 +558,12 @@ static void check_notices(struct kunit *test)
 }
 
 static struct kunit_case account_cases[] = {
-	KUNIT_CASE(client_limit_of_bytes_is_exact),
 	KUNIT_CASE(cgroup_limit_of_bytes_is_exact),
-	KUNIT_CASE(client_limit_of_slots_counts_regions),
 	KUNIT_CASE(cgroup_limit_of_slots_counts_a_region_once),
 	KUNIT_CASE(limits_of_handles_are_exact),
 	KUNIT_CASE(limit_below_use_takes_nothing_away),
 	KUNIT_CASE(refused_charge_changes_nothing),
 	KUNIT_CASE(orphaned_bytes_stay_charged),
-	KUNIT_CASE(a_closed_client_is_enoent),
 	KUNIT_CASE(cgroup_need_not_have_a_file),
 	KUNIT_CASE(lost_region_has_no_charges),
 	KUNIT_CASE(every_ancestor_is_charged),

@@ -3,7 +3,6 @@
 
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
-#include <linux/err.h>
 
 #include "accounts.h"
 #include "checks.h"
@@ -38,7 +37,7 @@ int accounts_test_init(struct kunit *test)
 	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
 	if (!ctx)
 		return -ENOMEM;
-	flexmem_accounts_init(&ctx->accounts);
+	flexmem_accounts_init(&ctx->accounts, 2);
 	test->priv = ctx;
 	return kunit_add_action_or_reset(test, accounts_teardown, ctx);
 }
@@ -67,7 +66,7 @@ struct flexmem_account *accounts_open(struct kunit *test, unsigned int uid)
 
 	account = flexmem_owner_open(&ctx->accounts, fake_uid(uid),
 				     fake_cgroup(uid % 12), NULL);
-	KUNIT_ASSERT_NOT_NULL(test, account);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, account);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, close_file, account));
 	return account;
@@ -124,56 +123,47 @@ enum flexmem_reason accounts_refuses_region(struct kunit *test,
 	return flexmem_account_refuses(&ctx->accounts, client, UNIT, 1);
 }
 
-static void set_limit(struct kunit *test, struct flexmem_account *account,
-		      enum flexmem_resource resource, u64 limit)
+/* Sets a limit, by the id of a cgroup; DEFAULT: of none. */
+void accounts_set(struct kunit *test, enum flexmem_limit_scope scope,
+		  unsigned int n, enum flexmem_resource resource, u64 limit)
 {
-	const struct flexmem_quota quota = {
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *account = NULL;
+	const struct flexmem_resource_limit cmd = {
+		.scope = scope,
 		.resource = resource,
 		.limit = limit,
 	};
 
-	flexmem_quota_set(account, &quota);
-	flexmem_owner_put(account);
+	if (scope != FLEXMEM_SCOPE_DEFAULT) {
+		account = flexmem_owner_of_cgroup(&ctx->accounts,
+						  fake_cgroup(n));
+		KUNIT_ASSERT_NOT_NULL(test, account);
+	}
+	flexmem_limit_set(&ctx->accounts, account, &cmd);
+	if (account)
+		flexmem_owner_put(account);
 	accounts_check(test);
-}
-
-/* Sets a limit of bytes for a client that need not exist. */
-int accounts_limit_client(struct kunit *test, u64 id)
-{
-	struct flexmem_quota quota = {
-		.kind = FLEXMEM_OWNER_CLIENT,
-		.resource = BYTES,
-		.id = id,
-		.limit = GIB,
-	};
-	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_account *account;
-
-	account = flexmem_quota_find(&ctx->accounts, &quota);
-	if (IS_ERR(account))
-		return PTR_ERR(account);
-	KUNIT_EXPECT_EQ(test, quota.out_used, account->used[BYTES]);
-	KUNIT_EXPECT_EQ(test, quota.out_limit, quota.limit);
-	set_limit(test, account, BYTES, GIB);
-	return 0;
 }
 
 /* Sets a limit for a cgroup that need not have an account. */
 void accounts_limit_cgroup(struct kunit *test, unsigned int n,
 			   enum flexmem_resource resource, u64 limit)
 {
-	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_account *account;
-
-	account = flexmem_owner_of_cgroup(&ctx->accounts, fake_cgroup(n));
-	KUNIT_ASSERT_NOT_NULL(test, account);
-	set_limit(test, account, resource, limit);
+	accounts_set(test, FLEXMEM_SCOPE_CGROUP, n, resource, limit);
 }
 
+/* Sets a limit for a client's cgroup, which accounts_open() put it in. */
 void accounts_set_limit(struct kunit *test, struct flexmem_account *account,
 			enum flexmem_resource resource, u64 limit)
 {
-	set_limit(test, flexmem_owner_get(account), resource, limit);
+	const struct flexmem_resource_limit cmd = {
+		.resource = resource,
+		.limit = limit,
+	};
+
+	flexmem_limit_set(account->accounts, account, &cmd);
+	accounts_check(test);
 }
 
 enum flexmem_reason accounts_charge_handle(struct kunit *test,

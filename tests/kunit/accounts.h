@@ -13,11 +13,12 @@ struct kunit;
 
 #define UNIT FLEXMEM_ALIGN
 #define BYTES FLEXMEM_RESOURCE_BYTES
-#define NR_SLOTS FLEXMEM_RESOURCE_SLOTS
+#define NR_SLOTS FLEXMEM_RESOURCE_REGIONS
 #define HANDLES FLEXMEM_RESOURCE_HANDLES
+#define FILES FLEXMEM_RESOURCE_FILES
 
 #define NONE FLEXMEM_REASON_NONE
-#define CLIENT_LIMIT FLEXMEM_REASON_CLIENT_LIMIT
+#define REGION_LIMIT FLEXMEM_REASON_REGION_LIMIT
 #define CGROUP_LIMIT FLEXMEM_REASON_CGROUP_LIMIT
 
 /* In test->priv. */
@@ -37,7 +38,8 @@ void accounts_uncharge(struct kunit *test, struct flexmem_account *client,
 		       unsigned int slot, u64 size);
 enum flexmem_reason accounts_refuses_region(struct kunit *test,
 					    struct flexmem_account *client);
-int accounts_limit_client(struct kunit *test, u64 id);
+void accounts_set(struct kunit *test, enum flexmem_limit_scope scope,
+		  unsigned int n, enum flexmem_resource resource, u64 limit);
 void accounts_limit_cgroup(struct kunit *test, unsigned int n,
 			   enum flexmem_resource resource, u64 limit);
 void accounts_set_limit(struct kunit *test, struct flexmem_account *account,

@@ -33,7 +33,7 @@ static const char *check_account(const struct flexmem_account *account,
 		return "bytes of an account miscounted";
 	if (orphaned != account->orphaned || orphaned > bytes)
 		return "orphaned bytes of an account miscounted";
-	if (slots != account->used[FLEXMEM_RESOURCE_SLOTS])
+	if (slots != account->used[FLEXMEM_RESOURCE_REGIONS])
 		return "slots of an account miscounted";
 	sums->bytes += bytes;
 	sums->orphaned += orphaned;
@@ -50,6 +50,8 @@ static void add_if_below(const struct flexmem_account *account,
 		return;
 	sum->used[FLEXMEM_RESOURCE_HANDLES] +=
 		account->used[FLEXMEM_RESOURCE_HANDLES];
+	sum->used[FLEXMEM_RESOURCE_FILES] +=
+		account->used[FLEXMEM_RESOURCE_FILES];
 	sum->orphaned += account->orphaned;
 	for (i = 0; i < FLEXMEM_MAX_SLOTS; i++) {
 		sum->in[i].bytes += account->in[i].bytes;
@@ -83,6 +85,8 @@ static bool adds_up(struct flexmem_accounts *accounts,
 		    sum.in[i].blocks != above->in[i].blocks)
 			return false;
 	return sum.orphaned == above->orphaned &&
+	       sum.used[FLEXMEM_RESOURCE_FILES] ==
+	       above->used[FLEXMEM_RESOURCE_FILES] &&
 	       sum.used[FLEXMEM_RESOURCE_HANDLES] ==
 	       above->used[FLEXMEM_RESOURCE_HANDLES];
 }

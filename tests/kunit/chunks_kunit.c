@@ -163,10 +163,10 @@ static void limit_is_of_all_of_them(struct kunit *test)
 	struct flexmem_client *client = open(test, 1);
 	struct ctx *ctx = test->priv;
 
-	client->account->limit[FLEXMEM_RESOURCE_BYTES] = 25 * GIB;
+	client->account->parent->limit[FLEXMEM_RESOURCE_BYTES] = 25 * GIB;
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try_chunks(test, client, 30 * GIB, 128, 3)));
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_CLIENT_LIMIT);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_CGROUP_LIMIT);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 0);
 	expect_nothing(test, client, 0);
 	release(test, client, alloc_chunks(test, client, 24 * GIB, 128, 3));

@@ -218,7 +218,7 @@ struct flexmem_account *fake_account_open(struct kunit *test,
 	opened->table = table;
 	opened->account = flexmem_owner_open(&table->accounts, fake_uid(uid),
 					     fake_cgroup(uid), NULL);
-	KUNIT_ASSERT_NOT_NULL(test, opened->account);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, opened->account);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, account_teardown,
 						  opened));
@@ -251,7 +251,7 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 	ft->table.function.work_ms = INT_MAX;
 	ft->account = flexmem_owner_open(&ft->table.accounts, fake_uid(0),
 					 fake_cgroup(0), NULL);
-	KUNIT_ASSERT_NOT_NULL(test, ft->account);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ft->account);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, table_teardown, ft));
 	fake_device_forget(fake);

@@ -74,13 +74,13 @@ static void limit_of_slots_acquires_nothing(struct kunit *test)
 	struct flexmem_account *account = client->account;
 	struct fake_block *first, *block;
 
-	account->limit[FLEXMEM_RESOURCE_SLOTS] = 1;
+	account->parent->limit[FLEXMEM_RESOURCE_REGIONS] = 1;
 	first = fake_alloc_for(ctx->table, account, 8 * GIB, &ctx->place);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, first);
 	fake_device_forget(ctx->fake);
 	block = fake_alloc_for(ctx->table, account, 8 * GIB, &ctx->place);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_CLIENT_LIMIT);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_REGION_LIMIT);
 	expect_log(test, ctx, "");
 	/* Where it is already there is room. */
 	block = fake_alloc_for(ctx->table, account, 4 * GIB, &ctx->place);

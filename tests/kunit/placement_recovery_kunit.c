@@ -223,7 +223,8 @@ static void limit_and_error(struct kunit *test, int rc)
 	expect_tensor(test, ctx, 12 * GIB, 0, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(fake_table_acquire(ctx->table, false,
 							   0)));
-	fake_table_account(ctx->table)->limit[FLEXMEM_RESOURCE_SLOTS] = 1;
+	fake_table_account(ctx->table)->parent->limit[FLEXMEM_RESOURCE_REGIONS] =
+		1;
 	flexmem_domain_outdate(&ctx->table->domain);
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, rc);
 	KUNIT_EXPECT_EQ(test, rc, PTR_ERR(try(ctx, 128, false)));

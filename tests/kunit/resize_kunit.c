@@ -591,7 +591,7 @@ static void counts_what_it_has_now(struct kunit *test)
 	free_handle(test, ctx->client, a->handle);
 	check_all(test);
 	KUNIT_EXPECT_EQ(test, in[0].blocks, 0);
-	KUNIT_EXPECT_EQ(test, ctx->client->account->used[FLEXMEM_RESOURCE_SLOTS],
+	KUNIT_EXPECT_EQ(test, ctx->client->account->used[FLEXMEM_RESOURCE_REGIONS],
 			0);
 }
 
@@ -682,9 +682,9 @@ static void limits_hold_for_what_is_added(struct kunit *test)
 	struct ctx *ctx = test->priv;
 	struct flexmem_allocation *a = alloc(test, ctx->client, 4096);
 
-	ctx->client->account->limit[FLEXMEM_RESOURCE_BYTES] = 8192;
+	ctx->client->account->parent->limit[FLEXMEM_RESOURCE_BYTES] = 8192;
 	KUNIT_EXPECT_EQ(test, resize(test, a->handle, 8193), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, ctx->cmd.out_reason, FLEXMEM_REASON_CLIENT_LIMIT);
+	KUNIT_EXPECT_EQ(test, ctx->cmd.out_reason, FLEXMEM_REASON_CGROUP_LIMIT);
 	KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 4096);
 	KUNIT_EXPECT_EQ(test, resize(test, a->handle, 8192), 0);
 	KUNIT_EXPECT_EQ(test, ctx->cmd.out_reason, FLEXMEM_REASON_NONE);

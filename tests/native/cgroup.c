@@ -43,8 +43,12 @@ void cgroup_put(struct cgroup *cgroup)
 {
 	struct cgroup *parent;
 
-	for (; !(cgroup->self.flags & CSS_NO_REF) &&
-	     refcount_dec_and_test(&cgroup->self.refs); cgroup = parent) {
+	for (; !(cgroup->self.flags & CSS_NO_REF); cgroup = parent) {
+		/* The last put comes after all that other holders did. */
+		os_release(&cgroup->self.refs);
+		if (!refcount_dec_and_test(&cgroup->self.refs))
+			break;
+		os_acquire(&cgroup->self.refs);
 		if (cgroup->self.flags & CSS_ONLINE)
 			shim_bug("a cgroup that is there loses its last reference");
 		parent = cgroup->ancestors[cgroup->level - 1];

@@ -31,13 +31,9 @@ static void run_flags(struct run *r)
 	FAILS(r, READ, &CMD(rw, .handle = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, COPY, &CMD(copy, .to = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .flags = 1), EOPNOTSUPP);
-	FAILS(r, QUOTA, &CMD(quota, .flags = 1), EOPNOTSUPP);
-	/*
-	 * The values of the former FLEXMEM_QUOTA_LIMIT and
-	 * FLEXMEM_QUOTA_GUARANTEE.
-	 */
-	FAILS(r, SET_QUOTA, &CMD(quota, .flags = 1), EOPNOTSUPP);
-	FAILS(r, SET_QUOTA, &CMD(quota, .flags = 2), EOPNOTSUPP);
+	FAILS(r, GET_LIMIT, &CMD(resource_limit, .flags = 1), EOPNOTSUPP);
+	FAILS(r, SET_LIMIT, &CMD(resource_limit, .flags = 1), EOPNOTSUPP);
+	FAILS(r, SET_LIMIT, &CMD(resource_limit, .flags = 2), EOPNOTSUPP);
 	FAILS(r, STRICT, &CMD(strict, .flags = 1), EOPNOTSUPP);
 	FAILS(r, RESIZE, &CMD(resize, .handle = handle, .flags = 1), EOPNOTSUPP);
 }
@@ -56,13 +52,17 @@ static void run_arguments(struct run *r)
 	FAILS(r, REGIONS, &CMD(regions, .entry_size = 8), EINVAL);
 	FAILS(r, SEGMENTS, &CMD(segments, .entry_size = 8), EINVAL);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .region_entry_size = 8), EINVAL);
-	FAILS(r, QUOTA, &CMD(quota, .id = 1), EINVAL);
-	FAILS(r, QUOTA, &CMD(quota, .limit = 1), EINVAL);
-	FAILS(r, SET_QUOTA, &CMD(quota, .kind = 2), EINVAL);
-	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_CGROUP,
-				 .id = 1ull << 32), ENOENT);
-	FAILS(r, SET_QUOTA, &CMD(quota, .kind = FLEXMEM_OWNER_CGROUP,
-				 .id = 0), ENOENT);
+	FAILS(r, GET_LIMIT, &CMD(resource_limit, .cgroup = 1), EINVAL);
+	FAILS(r, GET_LIMIT, &CMD(resource_limit, .limit = 1), EINVAL);
+	FAILS(r, GET_LIMIT, &CMD(resource_limit, .scope = 1), EINVAL);
+	FAILS(r, SET_LIMIT, &CMD(resource_limit, .scope = 3), EINVAL);
+	FAILS(r, SET_LIMIT, &CMD(resource_limit, .scope = FLEXMEM_SCOPE_DEFAULT,
+				 .cgroup = 1), EINVAL);
+	FAILS(r, SET_LIMIT, &CMD(resource_limit, .cgroup = 1ull << 32), ENOENT);
+	FAILS(r, SET_LIMIT, &CMD(resource_limit, .resource = 3,
+				 .cgroup = cgroup_id(native_cgroup_root)),
+	      EINVAL);
+	FAILS(r, SET_LIMIT, &CMD(resource_limit, .cgroup = 0), ENOENT);
 	FAILS(r, RESIZE, &resize, EINVAL);
 	must(r, resize.out_size == 20480, "size of RESIZE that is refused");
 	run_good(r, "read of too little",
@@ -318,56 +318,40 @@ static void run_double_fetch(struct run *r)
 	must(r, info.size == sizeof(info), "size that changes meanwhile");
 }
 
-static struct flexmem_quota set_quota(struct run *r, u64 id, u64 limit,
-				      int error)
+static struct flexmem_resource_limit set_limit(struct run *r, u64 cgroup,
+					       u64 limit, int error)
 {
-	struct flexmem_quota cmd = CMD(quota, .kind = FLEXMEM_OWNER_CLIENT,
-				       .resource = FLEXMEM_RESOURCE_HANDLES,
-				       .id = id, .limit = limit,
-				       .out_limit = 7);
+	struct flexmem_resource_limit cmd = CMD(resource_limit,
+		.resource = FLEXMEM_RESOURCE_HANDLES, .cgroup = cgroup,
+		.limit = limit, .out_limit = 7);
 
-	FAILS(r, SET_QUOTA, &cmd, error);
+	FAILS(r, SET_LIMIT, &cmd, error);
 	return cmd;
-}
-
-static u64 id_of(struct run *r, unsigned int file)
-{
-	const struct flexmem_file *data = r->file[file]->private_data;
-
-	return data->client.account->id;
 }
 
 static void set_another(void)
 {
-	set_quota(running, id_of(running, 0), 5, 0);
-}
-
-static void close_second(void)
-{
-	native_close(running->file[1]);
-	running->file[1] = NULL;
+	set_limit(running, cgroup_id(native_cgroup_root), 5, 0);
 }
 
 /* The answer is true, and there is none if there is nothing to answer. */
-static void run_quota(struct run *r)
+static void run_limit(struct run *r)
 {
-	struct flexmem_quota cmd = CMD(quota, .kind = FLEXMEM_OWNER_CLIENT,
-				       .resource = FLEXMEM_RESOURCE_HANDLES);
-	struct flexmem_quota set;
+	struct flexmem_resource_limit cmd = CMD(resource_limit,
+		.resource = FLEXMEM_RESOURCE_HANDLES);
+	const u64 root = cgroup_id(native_cgroup_root);
+	struct flexmem_resource_limit set;
 
 	running = r;
 	during(3, set_another);
-	set = set_quota(r, id_of(r, 0), 100, 0);
+	set = set_limit(r, root, 100, 0);
 	must(r, set.out_limit == 100 && set.out_used == 1,
-	     "answer of SET_QUOTA");
-	CALL(r, QUOTA, &cmd);
+	     "answer of SET_LIMIT");
+	CALL(r, GET_LIMIT, &cmd);
 	must(r, cmd.out_limit == 100, "limit that was set last");
-	set = set_quota(r, ~0ULL, 100, ENOENT);
-	must(r, set.out_limit == 7, "no answer of SET_QUOTA that is refused");
-	/* The file existed when the call began, and closes during it. */
-	open_file(r, 1);
-	during(3, close_second);
-	set_quota(r, id_of(r, 1), 100, 0);
+	set = set_limit(r, ~0ULL, 100, ENOENT);
+	must(r, set.out_limit == 7, "no answer of SET_LIMIT that is refused");
+	set_limit(r, root, FLEXMEM_NO_LIMIT, 0);
 }
 
 /* One piece has been written when the device is reset, the next may not be. */
@@ -522,7 +506,7 @@ static void run_read_only(struct run *r)
 		BIT(FLEXMEM_CMD_LOOKUP) | BIT(FLEXMEM_CMD_REGIONS) |
 		BIT(FLEXMEM_CMD_SEGMENTS) | BIT(FLEXMEM_CMD_STATS) |
 		BIT(FLEXMEM_CMD_MAP) | BIT(FLEXMEM_CMD_READ) |
-		BIT(FLEXMEM_CMD_SNAPSHOT) | BIT(FLEXMEM_CMD_QUOTA);
+		BIT(FLEXMEM_CMD_SNAPSHOT) | BIT(FLEXMEM_CMD_GET_LIMIT);
 	struct file *file = native_open(world_minor(1), O_RDONLY);
 	u32 size = 0;
 	int cmd;
@@ -655,7 +639,7 @@ const struct sequence corners[] = {
 	{ "longer batch", prepare, run_long_batch },
 	{ "bad entries", prepare, run_bad_entries },
 	{ "size that changes meanwhile", prepare, run_double_fetch },
-	{ "SET_QUOTA", prepare, run_quota },
+	{ "SET_LIMIT", prepare, run_limit },
 	{ "reset in the middle of a write", prepare, run_reset_in_write },
 	{ "reset in the middle of a page fault", prepare, run_reset_in_fault },
 	{ "reset at the beginning of a resize", prepare, run_reset_in_resize },

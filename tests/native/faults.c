@@ -82,16 +82,16 @@ static bool watch_open(void)
 
 static void no_limits(void)
 {
-	struct flexmem_quota cmd;
+	struct flexmem_resource_limit cmd;
 	long rc;
 	u32 i;
 
-	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++) {
-		cmd = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP, .resource = i,
-			  .id = cgroup_id(native_cgroup_root),
+	for (i = 0; i < FLEXMEM_RESOURCE_FILES; i++) {
+		cmd = CMD(resource_limit, .resource = i,
+			  .cgroup = cgroup_id(native_cgroup_root),
 			  .limit = FLEXMEM_NO_LIMIT);
-		rc = native_ioctl(watch, FLEXMEM_IOCTL_SET_QUOTA, &cmd);
-		WARN(rc, "SET_QUOTA afterwards: %ld", rc);
+		rc = native_ioctl(watch, FLEXMEM_IOCTL_SET_LIMIT, &cmd);
+		WARN(rc, "SET_LIMIT afterwards: %ld", rc);
 	}
 }
 

@@ -118,6 +118,7 @@ static void choose_settings(struct fuzz *f)
 	s->acquire = kinds & 8 ? FLEXMEM_ACQUIRE_PREALLOC :
 				 FLEXMEM_ACQUIRE_LAZY;
 	s->max_handles = max_handles[kinds >> 4 & 3];
+	s->default_depth = 1 + (kinds >> 7);
 	s->max_regions = 1 + (slots & 7);
 	s->program_slots = (slots >> 3 & 3) % s->max_regions;
 	s->lease_ms = 100;
@@ -166,6 +167,7 @@ static void set_params(const struct flexmem_settings *s)
 	set("max_regions", "%u", s->max_regions);
 	set("program_slots", "%u", s->program_slots);
 	set("max_handles", "%u", s->max_handles);
+	set("default_depth", "%u", s->default_depth);
 	set("lease_ms", "%u", s->lease_ms);
 	set("lease_total_ms", "%u", s->lease_total_ms);
 	set("pf_open", s->pf_open ? "mode" : "admin");
@@ -267,6 +269,7 @@ void fuzz_run(const u8 *data, size_t size)
 		.name = "begin",
 		.model = model,
 	};
+	memset64(f.default_limit, FLEXMEM_NO_LIMIT, FLEXMEM_NR_RESOURCES);
 	live = native_live();
 	begin(&f);
 	while (f.at < f.end && f.command < FUZZ_COMMANDS) {

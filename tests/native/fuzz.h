@@ -21,8 +21,9 @@
 #define FUZZ_UID 1000
 
 #define BYTES FLEXMEM_RESOURCE_BYTES
-#define SLOTS FLEXMEM_RESOURCE_SLOTS
+#define SLOTS FLEXMEM_RESOURCE_REGIONS
 #define HANDLES FLEXMEM_RESOURCE_HANDLES
+#define FILES FLEXMEM_RESOURCE_FILES
 
 /**
  * struct fuzz_allocation - an allocation, or what is left of it
@@ -56,13 +57,15 @@ struct fuzz_allocation {
  * struct fuzz_owner - an open file, or a cgroup
  * @there: is there one
  * @id: its number
- * @limit: by resource
+ * @limit: of its own, by resource
+ * @each_child: what its child inherits, by resource
  * @peak: the most bytes it ever was charged
  */
 struct fuzz_owner {
 	bool there;
 	u64 id;
 	u64 limit[FLEXMEM_NR_RESOURCES];
+	u64 each_child[FLEXMEM_NR_RESOURCES];
 	u64 peak;
 };
 
@@ -183,6 +186,7 @@ struct fuzz {
 	struct model *model;
 	struct fuzz_file files[FUZZ_FILES];
 	struct fuzz_owner owner[FUZZ_OWNERS];
+	u64 default_limit[FLEXMEM_NR_RESOURCES];
 	u64 last_id;
 	unsigned int nr;
 	struct fuzz_allocation allocation[FUZZ_ALLOCATIONS];
@@ -249,6 +253,8 @@ struct fuzz_allocation *fuzz_add(struct fuzz *f,
 void fuzz_drop(struct fuzz *f, struct fuzz_allocation *allocation);
 enum flexmem_reason fuzz_charge(struct fuzz *f, unsigned int file,
 				unsigned int slot, u64 size);
+u64 fuzz_limit(const struct fuzz *f, unsigned int owner, unsigned int r);
+bool fuzz_may_open(const struct fuzz *f, unsigned int file);
 enum flexmem_reason fuzz_charge_handle(struct fuzz *f, unsigned int file);
 u64 fuzz_in_use(const struct fuzz *f);
 u64 fuzz_client_used(const struct fuzz *f);
@@ -311,8 +317,8 @@ void fuzz_fdinfo(struct fuzz *f);
 void fuzz_regions(struct fuzz *f);
 void fuzz_segments(struct fuzz *f);
 void fuzz_snapshot(struct fuzz *f);
-void fuzz_quota(struct fuzz *f);
-void fuzz_do_set_quota(struct fuzz *f);
+void fuzz_get_limit(struct fuzz *f);
+void fuzz_set_limit(struct fuzz *f);
 void fuzz_strict(struct fuzz *f);
 
 /* fuzz_device.c */

@@ -59,12 +59,16 @@ void fuzz_count(const struct fuzz *f, struct fuzz_count *count)
 {
 	const struct fuzz_allocation *a;
 	u64 slots[FUZZ_OWNERS];
-	unsigned int i;
+	unsigned int i, file;
 
 	*count = (struct fuzz_count) {};
 	for (a = f->allocation; a < f->allocation + f->nr; a++)
 		for_each_account(i, a->file)
 			count_allocation(f, a, &count->of[i]);
+	for (file = 0; file < FUZZ_FILES; file++)
+		if (f->owner[file].there)
+			for_each_account(i, file)
+				count->of[i].used[FILES]++;
 	count_slots(f, slots);
 	for (i = 0; i < FUZZ_OWNERS; i++)
 		count->of[i].used[SLOTS] = hweight64(slots[i]);
@@ -79,7 +83,8 @@ void fuzz_new_owner(struct fuzz *f, unsigned int owner)
 		.id = owner < FUZZ_FILES ? ++f->last_id : 0,
 	};
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
-		f->owner[owner].limit[i] = FLEXMEM_NO_LIMIT;
+		f->owner[owner].limit[i] = f->owner[owner].each_child[i] =
+			FLEXMEM_NO_LIMIT;
 }
 
 /* A cgroup has an account from its first file or limit on, as have those above. */
@@ -95,7 +100,8 @@ static bool is_needed(const struct fuzz *f, unsigned int cgroup)
 	unsigned int i;
 
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
-		if (f->owner[cgroup].limit[i] != FLEXMEM_NO_LIMIT)
+		if (f->owner[cgroup].limit[i] != FLEXMEM_NO_LIMIT ||
+		    f->owner[cgroup].each_child[i] != FLEXMEM_NO_LIMIT)
 			return true;
 	for (i = 0; i < FUZZ_FILES; i++)
 		if (f->owner[i].there && fuzz_leaf_of(i) == cgroup)
@@ -210,20 +216,40 @@ u64 fuzz_client_used(const struct fuzz *f)
 
 /* Limits. */
 
-static enum flexmem_reason limit_of(unsigned int owner)
+/**
+ * fuzz_limit - the limit that holds for an account
+ * @f: input
+ * @owner: file, which has none, or cgroup
+ * @r: resource
+ *
+ * Return: its own, or else that of its parent for each child, or else the default.
+ */
+u64 fuzz_limit(const struct fuzz *f, unsigned int owner, unsigned int r)
 {
-	return owner < FUZZ_FILES ? FLEXMEM_REASON_CLIENT_LIMIT :
-				    FLEXMEM_REASON_CGROUP_LIMIT;
+	if (owner < FUZZ_FILES)
+		return FLEXMEM_NO_LIMIT;
+	if (f->owner[owner].there &&
+	    f->owner[owner].limit[r] != FLEXMEM_NO_LIMIT)
+		return f->owner[owner].limit[r];
+	if (owner > FUZZ_FILES && f->owner[owner - 1].there &&
+	    f->owner[owner - 1].each_child[r] != FLEXMEM_NO_LIMIT)
+		return f->owner[owner - 1].each_child[r];
+	return owner - FUZZ_FILES == f->settings.default_depth ?
+	       f->default_limit[r] : FLEXMEM_NO_LIMIT;
 }
 
-static bool refuses(const struct fuzz *f, const struct fuzz_count *count,
-		    unsigned int owner, u64 size, u64 slots)
+static enum flexmem_reason refuses(const struct fuzz *f,
+				   const struct fuzz_count *count,
+				   unsigned int owner, u64 size, u64 slots)
 {
 	const struct fuzz_use *use = &count->of[owner];
-	const u64 *limit = f->owner[owner].limit;
 
-	return exceeds(use->used[BYTES], size, limit[BYTES]) ||
-	       (slots && exceeds(use->used[SLOTS], slots, limit[SLOTS]));
+	if (exceeds(use->used[BYTES], size, fuzz_limit(f, owner, BYTES)))
+		return FLEXMEM_REASON_CGROUP_LIMIT;
+	if (slots &&
+	    exceeds(use->used[SLOTS], slots, fuzz_limit(f, owner, SLOTS)))
+		return FLEXMEM_REASON_REGION_LIMIT;
+	return FLEXMEM_REASON_NONE;
 }
 
 /* As it would be with an allocation more. */
@@ -253,16 +279,30 @@ enum flexmem_reason fuzz_charge(struct fuzz *f, unsigned int file,
 		.slot = slot,
 		.size = size,
 	};
+	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 	struct fuzz_count before, after;
 	unsigned int i;
 
 	fuzz_count(f, &before);
 	count_with(f, &more, &after);
 	for_each_account(i, file)
-		if (refuses(f, &before, i, size, after.of[i].used[SLOTS] -
-						 before.of[i].used[SLOTS]))
-			return limit_of(i);
-	return FLEXMEM_REASON_NONE;
+		reason = reason ?: refuses(f, &before, i, size,
+					   after.of[i].used[SLOTS] -
+					   before.of[i].used[SLOTS]);
+	return reason;
+}
+
+/* May a file be opened? */
+bool fuzz_may_open(const struct fuzz *f, unsigned int file)
+{
+	struct fuzz_count count;
+	unsigned int i;
+
+	fuzz_count(f, &count);
+	for_each_account(i, file)
+		if (exceeds(count.of[i].used[FILES], 1, fuzz_limit(f, i, FILES)))
+			return false;
+	return true;
 }
 
 /* Charges another handle. */
@@ -274,22 +314,22 @@ enum flexmem_reason fuzz_charge_handle(struct fuzz *f, unsigned int file)
 	fuzz_count(f, &count);
 	for_each_account(i, file)
 		if (exceeds(count.of[i].used[HANDLES], 1,
-			    f->owner[i].limit[HANDLES]))
-			return limit_of(i);
+			    fuzz_limit(f, i, HANDLES)))
+			return FLEXMEM_REASON_CGROUP_LIMIT;
 	return FLEXMEM_REASON_NONE;
 }
 
 static enum flexmem_reason refuse(const struct fuzz *f, unsigned int file,
 				  u64 size, u64 slots)
 {
+	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 	struct fuzz_count count;
 	unsigned int i;
 
 	fuzz_count(f, &count);
 	for_each_account(i, file)
-		if (refuses(f, &count, i, size, slots))
-			return limit_of(i);
-	return FLEXMEM_REASON_NONE;
+		reason = reason ?: refuses(f, &count, i, size, slots);
+	return reason;
 }
 
 static enum flexmem_reason refuse_request(struct model *model,

@@ -81,7 +81,7 @@ static const struct {
 	OUT(WRITE, flexmem_rw, out_done, out_done),
 	OUT(COPY, flexmem_copy, out_done, out_done),
 	OUT(SNAPSHOT, flexmem_snapshot, out_region_count, out_generation),
-	OUT(QUOTA, flexmem_quota, out_limit, out_used),
+	OUT(GET_LIMIT, flexmem_resource_limit, out_limit, out_used),
 	OUT(RESIZE, flexmem_resize, out_reason, out_reason),
 	OUT(RESIZE, flexmem_resize, out_size, out_max),
 };
@@ -180,12 +180,18 @@ static struct file *open_as(struct fuzz *f, unsigned int i, bool admin)
 void fuzz_open(struct fuzz *f, unsigned int i)
 {
 	struct fuzz_file *file = &f->files[i];
+	bool may;
 
 	if (f->gone)
 		return;
+	may = fuzz_may_open(f, i);
 	/* A PF's node is the administrator's. */
 	file->file = open_as(f, i, true);
-	SAME(f, PTR_ERR_OR_ZERO(file->file), 0);
+	SAME(f, PTR_ERR_OR_ZERO(file->file), may ? 0 : -EMFILE);
+	if (!may) {
+		file->file = NULL;
+		return;
+	}
 	fuzz_need_cgroup(f, fuzz_leaf_of(i));
 	fuzz_new_owner(f, i);
 	file->next_handle = 1;
@@ -234,6 +240,8 @@ static void open_another(struct fuzz *f)
 	else if (f->model->mode == FLEXMEM_MODE_PF && !(f->spoil & 1) &&
 		 f->settings.pf_open != FLEXMEM_PF_OPEN_MODE)
 		want = -EPERM;
+	else if (!fuzz_may_open(f, f->who))
+		want = -EMFILE;
 	file = open_as(f, f->who, f->spoil & 1);
 	SAME(f, PTR_ERR_OR_ZERO(file), want);
 	if (want)
@@ -258,8 +266,8 @@ static const struct {
 	{ "LOOKUP", fuzz_lookup, 3 },
 	{ "ALLOC_BATCH", fuzz_alloc_batch, 10 },
 	{ "FREE_BATCH", fuzz_free_batch, 7 },
-	{ "SET_QUOTA", fuzz_do_set_quota, 20 },
-	{ "QUOTA", fuzz_quota, 2 },
+	{ "SET_LIMIT", fuzz_set_limit, 20 },
+	{ "GET_LIMIT", fuzz_get_limit, 2 },
 	{ "fault", fuzz_fault, 10 },
 	{ "TRIM", fuzz_trim, 7 },
 	{ "LEASE", fuzz_lease, 5 },

@@ -102,8 +102,10 @@ void fuzz_check_owner(struct fuzz *f, const struct fuzz_count *count,
 	SAME(f, is->peak, owner->peak);
 	SAME(f, is->slots, use->used[SLOTS]);
 	SAME(f, is->handles, use->used[HANDLES]);
+	SAME(f, is->files, use->used[FILES]);
+	SAME(f, is->flags, 0);
 	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++)
-		SAME(f, is->limit[r], owner->limit[r]);
+		SAME(f, is->limit[r], fuzz_limit(f, i, r));
 }
 
 /* Cgroups come first, then files, each by their numbers. */

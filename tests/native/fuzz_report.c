@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Commands that report: everything they say is compared. And quotas. */
+/* Commands that report: everything they say is compared. And limits. */
 #include "internal.h"
 
 #include "fuzz.h"
@@ -351,37 +351,37 @@ void fuzz_fdinfo(struct fuzz *f)
 		fuzz_wrong(f, "%s, must be %s", m.text, want);
 }
 
-/* Quotas. */
+/* Limits. */
 
-static void check_quota(struct fuzz *f, const struct flexmem_quota *is,
+static void check_limit(struct fuzz *f, const struct flexmem_resource_limit *is,
 			unsigned int owner)
 {
 	struct fuzz_count count;
 
 	fuzz_count(f, &count);
-	SAME(f, is->out_limit, f->owner[owner].limit[is->resource]);
+	SAME(f, is->out_limit, fuzz_limit(f, owner, is->resource));
 	SAME(f, is->out_used, count.of[owner].used[is->resource]);
 }
 
-void fuzz_quota(struct fuzz *f)
+void fuzz_get_limit(struct fuzz *f)
 {
 	u8 kind = fuzz_take(f);
-	struct flexmem_quota cmd = CMD(quota, .kind = kind & 1,
-				       .resource = kind >> 1 & 3);
-	bool bad = cmd.resource == 3;
+	struct flexmem_resource_limit cmd = CMD(resource_limit,
+						.resource = kind & 7);
+	bool bad = cmd.resource >= FLEXMEM_NR_RESOURCES;
 	long rc;
 
 	if (kind >> 4 == 0) {
-		cmd.kind += 2;
+		cmd.scope = 1;
 		bad = true;
 	} else if (kind >> 4 == 1) {
-		cmd.id = 1;
+		cmd.cgroup = 1;
 		bad = true;
 	} else if (kind >> 4 == 2) {
 		cmd.limit = 1;
 		bad = true;
 	}
-	if (!fuzz_call(f, FLEXMEM_CMD_QUOTA, &cmd, sizeof(cmd), &rc))
+	if (!fuzz_call(f, FLEXMEM_CMD_GET_LIMIT, &cmd, sizeof(cmd), &rc))
 		return;
 	if (bad) {
 		SAME(f, rc, -EINVAL);
@@ -389,7 +389,7 @@ void fuzz_quota(struct fuzz *f)
 	}
 	fuzz_answer(f, rc, 0);
 	if (!f->late)
-		check_quota(f, &cmd, cmd.kind ? fuzz_leaf_of(f->who) : f->who);
+		check_limit(f, &cmd, fuzz_leaf_of(f->who));
 }
 
 static u64 draw_amount(struct fuzz *f, unsigned int resource)
@@ -403,63 +403,86 @@ static u64 draw_amount(struct fuzz *f, unsigned int resource)
 	return n & 1 ? n * 64ULL * SZ_1K : n / 2 * (u64)SZ_1M;
 }
 
-/* The number of the owner, or FUZZ_OWNERS for none. */
-static unsigned int draw_owner(struct fuzz *f, struct flexmem_quota *cmd)
+/* The cgroup, 0 for the default, or FUZZ_OWNERS for none. */
+static unsigned int draw_owner(struct fuzz *f,
+			       struct flexmem_resource_limit *cmd)
 {
 	u8 n = fuzz_take(f);
-	unsigned int i = n % FUZZ_OWNERS;
+	unsigned int i = FUZZ_FILES + n % (FUZZ_OWNERS - FUZZ_FILES);
 
-	cmd->kind = i >= FUZZ_FILES;
+	cmd->scope = n >> 4 & 3;
+	if (cmd->scope == FLEXMEM_SCOPE_DEFAULT)
+		return 0;
 	if (n >= 250) {
-		cmd->kind = n & 1;
-		cmd->id = n & 1 ? 1ULL << 32 | n : 1000000 + n;
+		cmd->cgroup = n & 1 ? 1ULL << 32 | n : 1000000 + n;
 		return FUZZ_OWNERS;
 	}
-	cmd->id = cmd->kind ? cgroup_id(fuzz_cgroup[i - FUZZ_FILES]) :
-			      f->owner[i].id;
-	return cmd->kind || f->owner[i].there ? i : FUZZ_OWNERS;
+	cmd->cgroup = cgroup_id(fuzz_cgroup[i - FUZZ_FILES]);
+	return i;
 }
 
-static int check_set_quota(struct fuzz *f, const struct flexmem_quota *cmd)
+static int check_set_limit(struct fuzz *f,
+			   const struct flexmem_resource_limit *cmd)
 {
 	if (cmd->flags)
 		return -EOPNOTSUPP;
-	if (cmd->resource > 2)
+	if (cmd->resource >= FLEXMEM_NR_RESOURCES ||
+	    cmd->scope > FLEXMEM_SCOPE_DEFAULT)
 		return -EINVAL;
 	if (!fuzz_is_admin(f->who))
 		return -EPERM;
 	return 0;
 }
 
-void fuzz_do_set_quota(struct fuzz *f)
+static void note_limit(struct fuzz *f, unsigned int owner,
+		       const struct flexmem_resource_limit *cmd)
+{
+	if (!owner) {
+		f->default_limit[cmd->resource] = cmd->limit;
+		return;
+	}
+	fuzz_need_cgroup(f, owner);
+	if (cmd->scope == FLEXMEM_SCOPE_EACH_CHILD)
+		f->owner[owner].each_child[cmd->resource] = cmd->limit;
+	else
+		f->owner[owner].limit[cmd->resource] = cmd->limit;
+}
+
+void fuzz_set_limit(struct fuzz *f)
 {
 	u8 kind = fuzz_take(f);
-	struct flexmem_quota cmd = CMD(quota, .resource = kind & 3,
-				       .flags = kind >> 2 == 1);
+	struct flexmem_resource_limit cmd = CMD(resource_limit,
+						.resource = kind & 7,
+						.flags = kind >> 3 == 1);
 	unsigned int owner = draw_owner(f, &cmd);
-	struct flexmem_quota given;
+	struct flexmem_resource_limit given;
+	struct fuzz_count count;
 	int want;
 	long rc;
 
 	/* Mostly of bytes. */
-	if (kind & 16 && cmd.resource == 3)
+	if (kind & 32 && cmd.resource >= FLEXMEM_NR_RESOURCES)
 		cmd.resource = BYTES;
 	cmd.limit = draw_amount(f, cmd.resource);
 	given = cmd;
-	if (!fuzz_call(f, FLEXMEM_CMD_SET_QUOTA, &cmd, sizeof(cmd), &rc))
+	fuzz_count(f, &count);
+	if (!fuzz_call(f, FLEXMEM_CMD_SET_LIMIT, &cmd, sizeof(cmd), &rc))
 		return;
-	want = check_set_quota(f, &given);
+	want = check_set_limit(f, &given);
 	if (!want && owner == FUZZ_OWNERS)
 		want = -ENOENT;
+	if (!want && owner == FUZZ_FILES && given.resource == FILES &&
+	    given.scope == FLEXMEM_SCOPE_CGROUP)
+		want = -EINVAL;
 	if (!want && f->late)
 		want = -EFAULT;
 	SAME(f, rc, want);
 	if (want)
 		return;
-	if (owner >= FUZZ_FILES)
-		fuzz_need_cgroup(f, owner);
-	f->owner[owner].limit[given.resource] = given.limit;
-	check_quota(f, &cmd, owner);
+	note_limit(f, owner, &given);
+	SAME(f, cmd.out_limit, given.limit);
+	SAME(f, cmd.out_used,
+	     owner ? count.of[owner].used[given.resource] : 0);
 	fuzz_forget_cgroups(f);
 }
 

@@ -47,7 +47,7 @@ static bool may_be_done(unsigned int cmd, long rc)
 	return rc == -EINTR && fatal_signal_pending(current) &&
 	       (cmd == FLEXMEM_IOCTL_ALLOC_BATCH ||
 		cmd == FLEXMEM_IOCTL_FREE_BATCH ||
-		cmd == FLEXMEM_IOCTL_SET_QUOTA);
+		cmd == FLEXMEM_IOCTL_SET_LIMIT);
 }
 
 /* No region has so many bytes: the command did not write its reply. */
@@ -479,14 +479,14 @@ static void run_resize_clean(struct run *r)
 /* Limits. */
 static void run_limits(struct run *r)
 {
-	struct flexmem_quota quota = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP);
-	struct flexmem_quota set = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP,
-				       .id = cgroup_id(native_cgroup_root),
+	struct flexmem_resource_limit limit = CMD(resource_limit);
+	struct flexmem_resource_limit set = CMD(resource_limit,
+				       .cgroup = cgroup_id(native_cgroup_root),
 				       .resource = FLEXMEM_RESOURCE_BYTES,
 				       .limit = SZ_1M);
 
-	CALL(r, 0, QUOTA, &quota);
-	if (CALL(r, 0, SET_QUOTA, &set))
+	CALL(r, 0, GET_LIMIT, &limit);
+	if (CALL(r, 0, SET_LIMIT, &set))
 		refuse(r, CMD(alloc, .length = 2 * SZ_1M));
 }
 

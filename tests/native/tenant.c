@@ -502,21 +502,23 @@ static void for_admin(long rc)
 		shim_bug("a command of the administrator's by somebody else");
 }
 
-static void do_quota(struct tenant *t)
+static void do_limit(struct tenant *t)
 {
 	static const u64 values[] = { 0, 1, 4, SZ_1M, 16 * SZ_1M,
 				      FLEXMEM_NO_LIMIT };
-	struct flexmem_quota cmd = CMD(quota, .kind = draw(t, 2),
-				       .resource = draw(t, 3));
-	struct flexmem_quota set = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP,
-		.id = cgroup_id(torture_cgroup[draw(t, CGROUPS)]), .resource = cmd.resource);
+	struct flexmem_resource_limit cmd = CMD(resource_limit,
+		.resource = draw(t, FLEXMEM_NR_RESOURCES));
+	struct flexmem_resource_limit set = CMD(resource_limit,
+		.scope = draw(t, 3), .resource = cmd.resource);
 	long rc;
 
-	ANSWER(t, "QUOTA", CALL(t, QUOTA, &cmd));
+	ANSWER(t, "GET_LIMIT", CALL(t, GET_LIMIT, &cmd));
 	set.limit = chance(t, 2) ? FLEXMEM_NO_LIMIT :
 				   values[draw(t, ARRAY_SIZE(values))];
-	rc = CALL(t, SET_QUOTA, &set);
-	ANSWER(t, "SET_QUOTA", rc, EPERM, ENOMEM);
+	if (set.scope != FLEXMEM_SCOPE_DEFAULT)
+		set.cgroup = cgroup_id(torture_cgroup[draw(t, CGROUPS)]);
+	rc = CALL(t, SET_LIMIT, &set);
+	ANSWER(t, "SET_LIMIT", rc, EPERM, ENOMEM, EINVAL);
 	for_admin(rc);
 }
 
@@ -596,7 +598,8 @@ static void open_fd(struct tenant *t)
 	if (minor < 0)
 		return;
 	file = native_open(minor, O_RDWR | O_NONBLOCK);
-	ANSWER(t, "open", PTR_ERR_OR_ZERO(file), ENXIO, ENOMEM, EPERM);
+	ANSWER(t, "open", PTR_ERR_OR_ZERO(file), ENXIO, ENOMEM, EPERM,
+	       EMFILE);
 	check_open(t, file);
 	if (IS_ERR(file))
 		return;
@@ -625,7 +628,7 @@ static const struct {
 	{ do_batch, 3 }, { do_free_batch, 4 }, { do_resize, 8 },
 	{ do_copy, 10 }, { do_copy_range, 5 }, { do_run, 8 }, { do_map, 6 }, { do_lease, 2 },
 	{ do_ask, 3 },
-	{ do_snapshot, 2 }, { do_quota, 2 }, { do_trim, 1 }, { do_event, 2 },
+	{ do_snapshot, 2 }, { do_limit, 2 }, { do_trim, 1 }, { do_event, 2 },
 	{ do_nonsense, 3 },
 };
 

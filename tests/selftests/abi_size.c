@@ -70,8 +70,8 @@ BOTH_MODES(read, COMMAND(READ, rw, 0, RESERVED(rw), false));
 BOTH_MODES(write, COMMAND(WRITE, rw, 0, RESERVED(rw), false));
 BOTH_MODES(copy, COMMAND(COPY, copy, 0, -1, false));
 BOTH_MODES(snapshot, COMMAND(SNAPSHOT, snapshot, 0, -1, false));
-BOTH_MODES(quota, COMMAND(QUOTA, quota, 0, -1, false));
-BOTH_MODES(set_quota, COMMAND(SET_QUOTA, quota, 0, -1, false));
+BOTH_MODES(get_limit, COMMAND(GET_LIMIT, resource_limit, 0, -1, false));
+BOTH_MODES(set_limit, COMMAND(SET_LIMIT, resource_limit, 0, -1, false));
 BOTH_MODES(strict, COMMAND(STRICT, strict, 0, -1, false));
 BOTH_MODES(resize, COMMAND(RESIZE, resize, 0, -1, true));
 
@@ -115,7 +115,7 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 	struct flexmem_snapshot *snapshot = p;
 	struct flexmem_rw *copy = p;
 	struct flexmem_copy *range = p;
-	struct flexmem_quota *quota = p;
+	struct flexmem_resource_limit *limit = p;
 
 	memset(p, 0, cmd->size);
 	*(__u32 *)p = cmd->size;
@@ -178,10 +178,9 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 		snapshot->owner_count = ARRAY_SIZE(self->owners);
 		snapshot->owners = (uintptr_t)self->owners;
 		break;
-	case FLEXMEM_IOCTL_SET_QUOTA:
-		quota->kind = FLEXMEM_OWNER_CGROUP;
-		quota->id = fm_cgroup_id("");
-		quota->limit = FLEXMEM_NO_LIMIT;
+	case FLEXMEM_IOCTL_SET_LIMIT:
+		limit->cgroup = fm_cgroup_id("");
+		limit->limit = FLEXMEM_NO_LIMIT;
 		break;
 	}
 }
@@ -376,9 +375,9 @@ TEST_F(command, half_read_only_struct_is_efault)
 }
 
 /* A command that could not be answered was not done. */
-TEST(a_quota_that_cannot_be_answered_is_not_set)
+TEST(a_limit_that_cannot_be_answered_is_not_set)
 {
-	struct flexmem_quota *q, now = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP);
+	struct flexmem_resource_limit *q, now = CMD(resource_limit);
 	int fd;
 
 	LOAD(PARAMS, NULL);
@@ -386,11 +385,11 @@ TEST(a_quota_that_cannot_be_answered_is_not_set)
 	q = (void *)fm_two_pages(PROT_READ | PROT_WRITE);
 	ASSERT_LE(0, fd);
 	ASSERT_NE(NULL, q);
-	*q = CMD(quota, .kind = FLEXMEM_OWNER_CGROUP, .id = fm_cgroup_id(""),
+	*q = CMD(resource_limit, .cgroup = fm_cgroup_id(""),
 		 .limit = MiB);
 	ASSERT_EQ(0, mprotect(q, getpagesize(), PROT_READ));
-	must_fail(EFAULT, set_quota, fd, q);
-	must(quota, fd, &now);
+	must_fail(EFAULT, set_limit, fd, q);
+	must(get_limit, fd, &now);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, now.out_limit);
 	close(fd);
 }

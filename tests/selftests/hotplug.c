@@ -145,8 +145,8 @@ static int all_gone(int fd, const struct held *h)
 		return 3;
 	if (fm_account(fd, &a) != ENODEV)
 		return 4;
-	if (raw_quota(fd, &CMD(quota)) != ENODEV ||
-	    raw_set_quota(fd, &CMD(quota, .kind = FLEXMEM_OWNER_CGROUP)) != ENODEV)
+	if (raw_get_limit(fd, &CMD(resource_limit)) != ENODEV ||
+	    raw_set_limit(fd, &CMD(resource_limit)) != ENODEV)
 		return 5;
 	if (raw_strict(fd, &CMD(strict)) != ENODEV)
 		return 6;

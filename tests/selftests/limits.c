@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits of open files and of cgroups: exact, with their own reason, given back whatever ends the use, and set by the administrator alone.
+ * Limits of cgroups: exact, with their own reason, given back whatever ends the use, and set by the administrator alone.
  */
 #include "tenants.h"
 
@@ -10,56 +10,52 @@
 #define SIM "num_vfs=1 memory=32G vf_capacity=16G"
 #define REGION (4 * GiB)
 
-#define CLIENT FLEXMEM_OWNER_CLIENT
-#define CGROUP FLEXMEM_OWNER_CGROUP
 #define BYTES FLEXMEM_RESOURCE_BYTES
-#define SLOTS FLEXMEM_RESOURCE_SLOTS
+#define SLOTS FLEXMEM_RESOURCE_REGIONS
 #define HANDLES FLEXMEM_RESOURCE_HANDLES
+#define FILES FLEXMEM_RESOURCE_FILES
+#define REFUSES FLEXMEM_REASON_CGROUP_LIMIT
 
 FIXTURE(limit) {
 	int root;
 	int alice;
 	int alice2;		/* another file of the same user and cgroup */
 	int bob;
-	__u64 id;		/* of the account that is limited: Alice's cgroup, or her file */
-	int also;		/* the owner's other file, or its only one */
+	__u64 id;		/* of Alice's cgroup, which is limited */
 };
 
 FIXTURE_VARIANT(limit) {
 	int mode;
-	__u32 kind;
-	__u32 reason;
 };
 
-FIXTURE_VARIANT_ADD(limit, client_pf) {
-	FM_PF, CLIENT, FLEXMEM_REASON_CLIENT_LIMIT
-};
-FIXTURE_VARIANT_ADD(limit, client_vf) {
-	FM_VF, CLIENT, FLEXMEM_REASON_CLIENT_LIMIT
-};
-FIXTURE_VARIANT_ADD(limit, cgroup_pf) { FM_PF, CGROUP, FLEXMEM_REASON_CGROUP_LIMIT };
-FIXTURE_VARIANT_ADD(limit, cgroup_vf) { FM_VF, CGROUP, FLEXMEM_REASON_CGROUP_LIMIT };
+FIXTURE_VARIANT_ADD(limit, pf) { FM_PF };
+FIXTURE_VARIANT_ADD(limit, vf) { FM_VF };
 
 /* All return 0 or an errno. */
-static int set_limit(int fd, __u32 kind, __u64 id, __u32 resource, __u64 limit)
+static int set_scoped(int fd, __u32 scope, __u64 cgroup, __u32 resource, __u64 limit)
 {
-	return raw_set_quota(fd, &CMD(quota, .kind = kind, .id = id,
+	return raw_set_limit(fd, &CMD(resource_limit, .scope = scope, .cgroup = cgroup,
 				      .resource = resource, .limit = limit));
 }
 
-#define LIMIT(resource, value)						\
-	ASSERT_EQ(0, set_limit(self->root, variant->kind, self->id, resource, value))
-
-static struct flexmem_quota quota(int fd, __u32 kind, __u32 resource)
+static int set_limit(int fd, __u64 cgroup, __u32 resource, __u64 limit)
 {
-	struct flexmem_quota q = CMD(quota, .kind = kind, .resource = resource);
+	return set_scoped(fd, FLEXMEM_SCOPE_CGROUP, cgroup, resource, limit);
+}
 
-	if (raw_quota(fd, &q))
+#define LIMIT(resource, value)						\
+	ASSERT_EQ(0, set_limit(self->root, self->id, resource, value))
+
+static struct flexmem_resource_limit limit(int fd, __u32 resource)
+{
+	struct flexmem_resource_limit q = CMD(resource_limit, .resource = resource);
+
+	if (raw_get_limit(fd, &q))
 		memset(&q, 0xee, sizeof(q));
 	return q;
 }
 
-#define used(fd, resource) (quota(fd, variant->kind, resource).out_used)
+#define used(fd, resource) (limit(fd, resource).out_used)
 
 FIXTURE_SETUP(limit)
 {
@@ -67,8 +63,7 @@ FIXTURE_SETUP(limit)
 	OPEN_TENANTS();
 	self->alice2 = fm_open_as(variant->mode, ALICE);
 	ASSERT_LE(0, self->alice2);
-	self->id = variant->kind == CGROUP ? fm_account_id(ALICE) : fm_client_id(self->alice);
-	self->also = variant->kind == CGROUP ? self->alice2 : self->alice;
+	self->id = fm_account_id(ALICE);
 	ASSERT_NE(0, self->id);
 }
 
@@ -80,8 +75,7 @@ FIXTURE_TEARDOWN(limit)
 	fm_become(0);
 	for (i = 0; i < ARRAY_SIZE(users); i++)
 		for (resource = 0; resource < FLEXMEM_NR_RESOURCES; resource++)
-			EXPECT_EQ(0, set_limit(self->root, CGROUP,
-					       fm_account_id(users[i]), resource, FLEXMEM_NO_LIMIT));
+			EXPECT_EQ(0, set_limit(self->root, fm_account_id(users[i]), resource, FLEXMEM_NO_LIMIT));
 	close(self->alice);
 	close(self->alice2);
 	close(self->bob);
@@ -112,22 +106,22 @@ FIXTURE_TEARDOWN(limit)
 
 TEST_F(limit, there_is_none_at_first)
 {
-	struct flexmem_quota q;
+	struct flexmem_resource_limit q;
 	unsigned int resource;
 
 	BECOME(ALICE);
 	for (resource = 0; resource < FLEXMEM_NR_RESOURCES; resource++) {
-		q = CMD(quota, .kind = variant->kind, .resource = resource,
+		q = CMD(resource_limit, .resource = resource,
 			.out_used = 77);
-		must(quota, self->alice, &q);
+		must(get_limit, self->alice, &q);
 		EXPECT_EQ(FLEXMEM_NO_LIMIT, q.out_limit);
-		EXPECT_EQ(0, q.out_used);
+		EXPECT_EQ(resource == FILES ? 2 : 0, q.out_used);
 	}
 }
 
-TEST_F(limit, quota_tells_what_was_set)
+TEST_F(limit, get_limit_tells_what_was_set)
 {
-	struct flexmem_quota q;
+	struct flexmem_resource_limit q;
 
 	LIMIT(BYTES, 5 * GiB);
 	LIMIT(SLOTS, 3);
@@ -135,47 +129,45 @@ TEST_F(limit, quota_tells_what_was_set)
 	TAKE(self->alice, MiB);
 	TAKE(self->alice, 1);
 	BECOME(ALICE);
-	q = quota(self->alice, variant->kind, BYTES);
+	q = limit(self->alice, BYTES);
 	EXPECT_EQ(5 * GiB, q.out_limit);
 	EXPECT_EQ(MiB + 128, q.out_used);
-	q = quota(self->alice, variant->kind, SLOTS);
+	q = limit(self->alice, SLOTS);
 	EXPECT_EQ(3, q.out_limit);
 	EXPECT_EQ(1, q.out_used);
-	q = quota(self->alice, variant->kind, HANDLES);
+	q = limit(self->alice, HANDLES);
 	EXPECT_EQ(1000, q.out_limit);
 	EXPECT_EQ(2, q.out_used);
-	/* the other kind has none, nor has another user */
+	/* another cgroup has none */
 	EXPECT_EQ(FLEXMEM_NO_LIMIT,
-		  quota(self->alice, !variant->kind, BYTES).out_limit);
-	EXPECT_EQ(FLEXMEM_NO_LIMIT,
-		  quota(self->bob, variant->kind, BYTES).out_limit);
+		  limit(self->bob, BYTES).out_limit);
 }
 
-TEST_F(limit, set_quota_replies_with_limit_and_use)
+TEST_F(limit, set_limit_replies_with_limit_and_use)
 {
-	struct flexmem_quota q = CMD(quota, .kind = variant->kind,
-		.id = self->id, .resource = BYTES, .limit = 2 * GiB);
+	struct flexmem_resource_limit q = CMD(resource_limit, .cgroup = self->id,
+		.resource = BYTES, .limit = 2 * GiB);
 
 	TAKE(self->alice, 1000);
-	must(set_quota, self->root, &q);
+	must(set_limit, self->root, &q);
 	EXPECT_EQ(2 * GiB, q.out_limit);
 	EXPECT_EQ(1024, q.out_used);
 }
 
 static int set_without_rights(void *arg)
 {
-	struct { __u32 kind; __u64 id; int fd; bool namespace; } *a = arg;
+	struct { __u64 id; int fd; bool namespace; } *a = arg;
 
 	if (a->namespace ? unshare(CLONE_NEWUSER) : setresuid(ALICE, ALICE, ALICE))
 		return 250;
-	return set_limit(a->fd, a->kind, a->id, BYTES, GiB);
+	return set_limit(a->fd, a->id, BYTES, GiB);
 }
 
 /* Neither on a file of one's own, nor on one that the administrator opened */
 TEST_F(limit, only_the_administrator_sets)
 {
-	struct { __u32 kind; __u64 id; int fd; bool namespace; } a = {
-		.kind = variant->kind, .id = self->id, .fd = self->alice,
+	struct { __u64 id; int fd; bool namespace; } a = {
+		.id = self->id, .fd = self->alice,
 	};
 
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
@@ -185,63 +177,53 @@ TEST_F(limit, only_the_administrator_sets)
 	a.namespace = true;
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
 	EXPECT_EQ(FLEXMEM_NO_LIMIT,
-		  quota(self->alice, variant->kind, BYTES).out_limit);
+		  limit(self->alice, BYTES).out_limit);
 	/* on any user's file */
-	EXPECT_EQ(0, set_limit(self->bob, variant->kind, self->id, BYTES, GiB));
-	EXPECT_EQ(GiB, quota(self->alice, variant->kind, BYTES).out_limit);
+	EXPECT_EQ(0, set_limit(self->bob, self->id, BYTES, GiB));
+	EXPECT_EQ(GiB, limit(self->alice, BYTES).out_limit);
 }
 
 TEST_F(limit, wrong_values_are_einval)
 {
-	struct flexmem_quota good = CMD(quota, .kind = variant->kind,
-		.id = self->id, .resource = BYTES, .limit = GiB), q;
+	struct flexmem_resource_limit good = CMD(resource_limit,
+		.cgroup = self->id, .resource = BYTES, .limit = GiB), q;
 
 	q = good;
-	q.kind = 2;
-	must_fail(EINVAL, set_quota, self->root, &q);
+	q.scope = 3;
+	must_fail(EINVAL, set_limit, self->root, &q);
+	q.scope = FLEXMEM_SCOPE_DEFAULT;
+	must_fail(EINVAL, set_limit, self->root, &q);
 	q = good;
 	q.resource = FLEXMEM_NR_RESOURCES;
-	must_fail(EINVAL, set_quota, self->root, &q);
-	EXPECT_EQ(FLEXMEM_NO_LIMIT,
-		  quota(self->alice, variant->kind, BYTES).out_limit);
-	must(set_quota, self->root, &good);
+	must_fail(EINVAL, set_limit, self->root, &q);
+	EXPECT_EQ(EINVAL, set_limit(self->root, fm_cgroup_id(""), FILES, 100));
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, limit(self->alice, BYTES).out_limit);
+	must(set_limit, self->root, &good);
 
-	must_fail(EINVAL, quota, self->alice, &CMD(quota, .kind = 2));
-	must_fail(EINVAL, quota, self->alice,
-		  &CMD(quota, .resource = FLEXMEM_NR_RESOURCES));
-	must_fail(EINVAL, quota, self->alice,
-		  &CMD(quota, .kind = variant->kind, .id = self->id));
-	must_fail(EINVAL, quota, self->alice,
-		  &CMD(quota, .kind = variant->kind, .limit = 1));
+	must_fail(EINVAL, get_limit, self->alice, &CMD(resource_limit, .scope = 1));
+	must_fail(EINVAL, get_limit, self->alice,
+		  &CMD(resource_limit, .resource = FLEXMEM_NR_RESOURCES));
+	must_fail(EINVAL, get_limit, self->alice, &CMD(resource_limit, .cgroup = self->id));
+	must_fail(EINVAL, get_limit, self->alice, &CMD(resource_limit, .limit = 1));
 }
 
-TEST_F(limit, unknown_owners)
+TEST_F(limit, unknown_cgroups)
 {
-	struct flexmem_quota q = CMD(quota, .kind = CLIENT, .id = ~0ULL,
-				     .out_limit = 77);
+	struct flexmem_resource_limit q = CMD(resource_limit, .cgroup = ~0ULL,
+					      .out_limit = 77);
 
-	if (variant->kind == CLIENT) {
-		/* that has no answer */
-		must_fail(ENOENT, set_quota, self->root, &q);
-		EXPECT_EQ(77, q.out_limit);
-		EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, 0, BYTES, 1));
-		EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, ~0ULL, BYTES, 1));
-		EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, self->id + 1000,
-					    BYTES, 1));
-		EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, self->id |
-					    1ULL << 32, BYTES, 1));
-	} else {
-		EXPECT_EQ(ENOENT, set_limit(self->root, CGROUP, 0, BYTES, 1));
-		EXPECT_EQ(ENOENT, set_limit(self->root, CGROUP, ~0ULL, BYTES, 1));
-		/* and in this one no file is open */
-		ENTER("flexmem");
-		ENTER("");
-		EXPECT_EQ(0, set_limit(self->root, CGROUP, fm_cgroup_id("flexmem"),
-				       BYTES, MiB));
-		EXPECT_EQ(0, set_limit(self->root, CGROUP, fm_cgroup_id("flexmem"),
-				       BYTES, FLEXMEM_NO_LIMIT));
-		EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
-	}
+	/* that has no answer */
+	must_fail(ENOENT, set_limit, self->root, &q);
+	EXPECT_EQ(77, q.out_limit);
+	EXPECT_EQ(ENOENT, set_limit(self->root, 0, BYTES, 1));
+	EXPECT_EQ(ENOENT, set_limit(self->root, self->id | 1ULL << 62, BYTES, 1));
+	/* and in this one no file is open */
+	ENTER("flexmem");
+	ENTER("");
+	EXPECT_EQ(0, set_limit(self->root, fm_cgroup_id("flexmem"), BYTES, MiB));
+	EXPECT_EQ(0, set_limit(self->root, fm_cgroup_id("flexmem"), BYTES,
+			       FLEXMEM_NO_LIMIT));
+	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
 	TAKE(self->alice, 2 * MiB);
 }
 
@@ -251,20 +233,18 @@ TEST_F(limit, bytes_are_exact)
 
 	LIMIT(BYTES, MiB);
 	handle = TAKE(self->alice, MiB / 2);
-	TAKE(self->also, MiB / 2);
+	TAKE(self->alice2, MiB / 2);
 	EXPECT_EQ(MiB, used(self->alice, BYTES));
-	EXPECT_REFUSED(variant->reason, self->alice, 1);
-	EXPECT_REFUSED(variant->reason, self->also, GiB);
+	EXPECT_REFUSED(REFUSES, self->alice, 1);
+	EXPECT_REFUSED(REFUSES, self->alice2, GiB);
 	/* no other owner is concerned */
 	TAKE(self->bob, 2 * MiB);
-	if (variant->kind == CLIENT)
-		TAKE(self->alice2, 2 * MiB);
 
 	ASSERT_EQ(0, fm_free(self->alice, handle));
-	EXPECT_REFUSED(variant->reason, self->also, MiB / 2 + 1);
-	TAKE(self->also, MiB / 2);
+	EXPECT_REFUSED(REFUSES, self->alice2, MiB / 2 + 1);
+	TAKE(self->alice2, MiB / 2);
 	EXPECT_EQ(MiB, used(self->alice, BYTES));
-	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	EXPECT_REFUSED(REFUSES, self->alice, 1);
 }
 
 /* The charge is the number of bytes that an allocation takes up. */
@@ -273,10 +253,10 @@ TEST_F(limit, bytes_are_counted_as_rounded)
 	struct flexmem_alloc reply;
 
 	LIMIT(BYTES, 1000);
-	EXPECT_REFUSED(variant->reason, self->alice, 1000);
+	EXPECT_REFUSED(REFUSES, self->alice, 1000);
 	TAKE(self->alice, 800);
 	EXPECT_EQ(896, used(self->alice, BYTES));
-	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	EXPECT_REFUSED(REFUSES, self->alice, 1);
 	LIMIT(BYTES, 4096 + 896 - 1);
 	EXPECT_EQ(ENOMEM, fm_alloc_flags(self->alice, 1, FLEXMEM_ALLOC_MAPPABLE,
 					 &reply));
@@ -294,22 +274,22 @@ TEST_F(limit, handles_are_exact)
 	unsigned int i;
 
 	LIMIT(HANDLES, 4);
-	TAKE(self->also, 128);
+	TAKE(self->alice2, 128);
 	handle = TAKE(self->alice, 128);
 	for (i = 0; i < ARRAY_SIZE(e); i++)
 		e[i] = CMD(alloc, .length = 128);
 	must(alloc_batch, self->alice, &batch);
 	for (i = 0; i < ARRAY_SIZE(e); i++) {
 		EXPECT_EQ(i < 2 ? 0 : ENOMEM, e[i].out_error);
-		EXPECT_EQ(i < 2 ? FLEXMEM_REASON_NONE : variant->reason,
+		EXPECT_EQ(i < 2 ? FLEXMEM_REASON_NONE : REFUSES,
 			  e[i].out_reason);
 	}
 	EXPECT_EQ(4, used(self->alice, HANDLES));
-	EXPECT_REFUSED(variant->reason, self->also, 128);
+	EXPECT_REFUSED(REFUSES, self->alice2, 128);
 	TAKE(self->bob, 128);
 	ASSERT_EQ(0, fm_free(self->alice, handle));
-	TAKE(self->also, 128);
-	EXPECT_REFUSED(variant->reason, self->alice, 128);
+	TAKE(self->alice2, 128);
+	EXPECT_REFUSED(REFUSES, self->alice, 128);
 }
 
 /* One slot for each region in which there are bytes of the owner */
@@ -319,55 +299,55 @@ TEST_F(limit, slots_are_exact)
 
 	LIMIT(SLOTS, 1);
 	large = TAKE(self->alice, 3 * GiB);
-	EXPECT_REFUSED(variant->reason, self->also, 2 * GiB);
-	small = TAKE(self->also, GiB);
+	EXPECT_REFUSED(FLEXMEM_REASON_REGION_LIMIT, self->alice2, 2 * GiB);
+	small = TAKE(self->alice2, GiB);
 	EXPECT_EQ(1, used(self->alice, SLOTS));
-	EXPECT_REFUSED(variant->reason, self->alice, 128);
+	EXPECT_REFUSED(FLEXMEM_REASON_REGION_LIMIT, self->alice, 128);
 	TAKE(self->bob, 2 * GiB);
 	EXPECT_EQ(2, fm_stats(self->root).out_regions);
 
 	/* any one, when it has none */
 	ASSERT_EQ(0, fm_free(self->alice, large));
 	EXPECT_EQ(1, used(self->alice, SLOTS));
-	ASSERT_EQ(0, fm_free(self->also, small));
+	ASSERT_EQ(0, fm_free(self->alice2, small));
 	EXPECT_EQ(0, used(self->alice, SLOTS));
 	TAKE(self->bob, REGION);
 	TAKE(self->alice, 2 * GiB);
 	EXPECT_EQ(1, used(self->alice, SLOTS));
-	EXPECT_REFUSED(variant->reason, self->also, GiB);
+	EXPECT_REFUSED(FLEXMEM_REASON_REGION_LIMIT, self->alice2, GiB);
 	LIMIT(SLOTS, 2);
-	TAKE(self->also, GiB);
+	TAKE(self->alice2, GiB);
 	EXPECT_EQ(2, used(self->alice, SLOTS));
 }
 
 TEST_F(limit, zero_is_a_limit)
 {
 	LIMIT(BYTES, 0);
-	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	EXPECT_REFUSED(REFUSES, self->alice, 1);
 	LIMIT(BYTES, FLEXMEM_NO_LIMIT);
 	LIMIT(HANDLES, 0);
-	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	EXPECT_REFUSED(REFUSES, self->alice, 1);
 	LIMIT(HANDLES, FLEXMEM_NO_LIMIT);
 	LIMIT(SLOTS, 0);
-	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	EXPECT_REFUSED(FLEXMEM_REASON_REGION_LIMIT, self->alice, 1);
 	LIMIT(SLOTS, FLEXMEM_NO_LIMIT);
 	TAKE(self->alice, 1);
 }
 
 TEST_F(limit, below_what_is_used_takes_nothing_away)
 {
-	__u32 handle = TAKE(self->alice, MiB), small = TAKE(self->also, 128);
+	__u32 handle = TAKE(self->alice, MiB), small = TAKE(self->alice2, 128);
 
 	LIMIT(BYTES, MiB / 2);
 	EXPECT_EQ(MiB + 128, used(self->alice, BYTES));
 	must(lookup, self->alice, &CMD(lookup, .handle = handle));
 	EXPECT_EQ(0, fm_fill(self->alice, handle, 0, MiB, 1));
-	EXPECT_REFUSED(variant->reason, self->alice, 1);
-	ASSERT_EQ(0, fm_free(self->also, small));
-	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	EXPECT_REFUSED(REFUSES, self->alice, 1);
+	ASSERT_EQ(0, fm_free(self->alice2, small));
+	EXPECT_REFUSED(REFUSES, self->alice, 1);
 	ASSERT_EQ(0, fm_free(self->alice, handle));
-	TAKE(self->also, MiB / 2);
-	EXPECT_REFUSED(variant->reason, self->alice, 1);
+	TAKE(self->alice2, MiB / 2);
+	EXPECT_REFUSED(REFUSES, self->alice, 1);
 }
 
 /* A limit of a cgroup is one for all cgroups below it together. */
@@ -383,36 +363,22 @@ TEST_F(limit, a_cgroup_limits_those_below_it)
 	ASSERT_LE(0, low);
 	ASSERT_LE(0, lower);
 	id = fm_cgroup_id("flexmem");
-	ASSERT_EQ(0, set_limit(self->root, CGROUP, id, BYTES, MiB));
+	ASSERT_EQ(0, set_limit(self->root, id, BYTES, MiB));
 	TAKE(low, MiB / 2);
-	EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, lower, MiB / 2 + 1);
+	EXPECT_REFUSED(REFUSES, lower, MiB / 2 + 1);
 	TAKE(lower, MiB / 2);
-	EXPECT_EQ(MiB, quota(low, CGROUP, BYTES).out_used);
-	EXPECT_EQ(MiB / 2, quota(lower, CGROUP, BYTES).out_used);
-	EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, low, 1);
-	EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, lower, 1);
+	EXPECT_EQ(MiB, limit(low, BYTES).out_used);
+	EXPECT_EQ(MiB / 2, limit(lower, BYTES).out_used);
+	EXPECT_REFUSED(REFUSES, low, 1);
+	EXPECT_REFUSED(REFUSES, lower, 1);
 	TAKE(self->alice, MiB);
 	close(low);
 	TAKE(lower, MiB / 2);
 	close(lower);
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem/a/b"));
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem/a"));
-	ASSERT_EQ(0, set_limit(self->root, CGROUP, id, BYTES, FLEXMEM_NO_LIMIT));
+	ASSERT_EQ(0, set_limit(self->root, id, BYTES, FLEXMEM_NO_LIMIT));
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
-}
-
-TEST_F(limit, the_tighter_one_is_the_reason)
-{
-	__u64 client = fm_client_id(self->alice);
-
-	ASSERT_EQ(0, set_limit(self->root, CLIENT, client, BYTES, MiB));
-	ASSERT_EQ(0, set_limit(self->root, CGROUP, fm_account_id(ALICE), BYTES, 2 * MiB));
-	TAKE(self->alice, MiB);
-	EXPECT_REFUSED(FLEXMEM_REASON_CLIENT_LIMIT, self->alice, 128);
-	TAKE(self->alice2, MiB);
-	EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, self->alice2, 128);
-	ASSERT_EQ(0, set_limit(self->root, CLIENT, client, BYTES, 2 * MiB));
-	EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, self->alice, 128);
 }
 
 /* The caller does not matter: it is the opener's. */
@@ -421,9 +387,9 @@ TEST_F(limit, the_opener_is_charged)
 	LIMIT(BYTES, MiB);
 	BECOME(BOB);
 	TAKE(self->alice, MiB);
-	EXPECT_REFUSED(variant->reason, self->alice, 128);
+	EXPECT_REFUSED(REFUSES, self->alice, 128);
 	BECOME(0);
-	EXPECT_REFUSED(variant->reason, self->alice, 128);
+	EXPECT_REFUSED(REFUSES, self->alice, 128);
 	EXPECT_EQ(MiB, used(self->alice, BYTES));
 	EXPECT_EQ(0, used(self->bob, BYTES));
 }
@@ -442,11 +408,11 @@ TEST_F(limit, freed_but_mapped_memory_is_charged)
 	EXPECT_EQ(MiB, used(self->alice, BYTES));
 	EXPECT_EQ(1, used(self->alice, SLOTS));
 	EXPECT_EQ(0, used(self->alice, HANDLES));
-	EXPECT_REFUSED(variant->reason, self->also, 128);
+	EXPECT_REFUSED(REFUSES, self->alice2, 128);
 	munmap(p, MiB);
 	EXPECT_EQ(0, used(self->alice, BYTES));
 	EXPECT_EQ(0, used(self->alice, SLOTS));
-	TAKE(self->also, MiB);
+	TAKE(self->alice2, MiB);
 }
 
 /* Alice, once more, in another process; it is her user that is limited. */
@@ -455,8 +421,8 @@ TEST_F(limit, charges_end_with_close_and_kill)
 	struct child c;
 	int round, fd;
 
-	ASSERT_EQ(0, set_limit(self->root, CGROUP, fm_account_id(ALICE), BYTES, MiB));
-	ASSERT_EQ(0, set_limit(self->root, CGROUP, fm_account_id(ALICE), HANDLES, 8));
+	ASSERT_EQ(0, set_limit(self->root, fm_account_id(ALICE), BYTES, MiB));
+	ASSERT_EQ(0, set_limit(self->root, fm_account_id(ALICE), HANDLES, 8));
 	for (round = 0; round < 5; round++) {
 		if (child_start(&c)) {
 			int i, bad = 0;
@@ -467,39 +433,90 @@ TEST_F(limit, charges_end_with_close_and_kill)
 			child_ready(&c, bad);
 		}
 		ASSERT_EQ(0, child_wait_ready(&c));
-		EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, self->alice, 1);
+		EXPECT_REFUSED(REFUSES, self->alice, 1);
 		EXPECT_EQ(SIGKILL, child_kill(&c));
-		EXPECT_EQ(0, quota(self->alice, CGROUP, BYTES).out_used);
-		EXPECT_EQ(0, quota(self->alice, CGROUP, HANDLES).out_used);
-		EXPECT_EQ(0, quota(self->alice, CGROUP, SLOTS).out_used);
+		EXPECT_EQ(0, limit(self->alice, BYTES).out_used);
+		EXPECT_EQ(0, limit(self->alice, HANDLES).out_used);
+		EXPECT_EQ(0, limit(self->alice, SLOTS).out_used);
 
 		fd = fm_open_as(variant->mode, ALICE);
 		TAKE(fd, MiB);
-		EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, self->alice, 1);
+		EXPECT_REFUSED(REFUSES, self->alice, 1);
 		close(fd);
-		EXPECT_EQ(0, quota(self->alice, CGROUP, BYTES).out_used);
+		EXPECT_EQ(0, limit(self->alice, BYTES).out_used);
 	}
 	TAKE(self->alice, MiB);
 }
 
-TEST_F(limit, values_stay_with_users_and_go_with_clients)
+TEST_F(limit, limits_stay_when_files_are_closed)
 {
-	const __u64 client = fm_client_id(self->alice2);
-
-	ASSERT_EQ(0, set_limit(self->root, CLIENT, client, BYTES, MiB));
-	ASSERT_EQ(0, set_limit(self->root, CGROUP, fm_account_id(ALICE), BYTES, 2 * MiB));
+	LIMIT(BYTES, 2 * MiB);
 	close(self->alice);
 	close(self->alice2);
-	EXPECT_EQ(ENOENT, set_limit(self->root, CLIENT, client, BYTES, MiB));
 	self->alice = fm_open_as(variant->mode, ALICE);
 	self->alice2 = fm_open_as(variant->mode, ALICE);
-	EXPECT_NE(client, fm_client_id(self->alice));
-	EXPECT_NE(client, fm_client_id(self->alice2));
-	EXPECT_EQ(FLEXMEM_NO_LIMIT, quota(self->alice, CLIENT, BYTES).out_limit);
-	EXPECT_EQ(FLEXMEM_NO_LIMIT, quota(self->alice2, CLIENT, BYTES).out_limit);
-	EXPECT_EQ(2 * MiB, quota(self->alice, CGROUP, BYTES).out_limit);
+	EXPECT_EQ(2 * MiB, limit(self->alice, BYTES).out_limit);
 	TAKE(self->alice, 2 * MiB);
-	EXPECT_REFUSED(FLEXMEM_REASON_CGROUP_LIMIT, self->alice2, 1);
+	EXPECT_REFUSED(REFUSES, self->alice2, 1);
+}
+
+TEST_F(limit, open_files_are_exact)
+{
+	int fd;
+
+	LIMIT(FILES, 3);
+	fd = fm_open_as(variant->mode, ALICE);
+	ASSERT_LE(0, fd);
+	EXPECT_GT(0, fm_open_as(variant->mode, ALICE));
+	EXPECT_EQ(EMFILE, errno);
+	EXPECT_EQ(3, used(self->alice, FILES));
+	TAKE(fd, MiB);
+	close(fd);
+	EXPECT_EQ(2, used(self->alice, FILES));
+	fd = fm_open_as(variant->mode, ALICE);
+	EXPECT_LE(0, fd);
+	close(fd);
+}
+
+/* Each container has a limit of its own, and shares it with its sub-cgroups. */
+TEST_F(limit, containers_have_limits_of_their_own)
+{
+	static const char * const in[] = { "flexmem/a", "flexmem/b", "flexmem/a/x" };
+	int fd[ARRAY_SIZE(in)];
+	__u64 parent;
+	unsigned int i;
+
+	ENTER("flexmem");
+	ENTER("");
+	parent = fm_cgroup_id("flexmem");
+	/* from the parent, a limit of one's own, and by default */
+	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_EACH_CHILD, parent, BYTES, MiB));
+	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_DEFAULT, 0, HANDLES, 3));
+	for (i = 0; i < ARRAY_SIZE(in); i++) {
+		fd[i] = fm_open_nth_in(variant->mode, 0, i ? ALICE : BOB, in[i]);
+		ASSERT_LE(0, fd[i]);
+	}
+	ASSERT_EQ(0, set_limit(self->root, fm_cgroup_id("flexmem/b"), BYTES, 2 * MiB));
+	TAKE(fd[0], MiB / 2);
+	TAKE(fd[2], MiB / 2);
+	EXPECT_REFUSED(REFUSES, fd[0], 1);
+	EXPECT_REFUSED(REFUSES, fd[2], 1);
+	TAKE(fd[1], 2 * MiB);
+	EXPECT_REFUSED(REFUSES, fd[1], 1);
+	EXPECT_EQ(MiB, limit(fd[0], BYTES).out_limit);
+	EXPECT_EQ(2 * MiB, limit(fd[1], BYTES).out_limit);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, limit(fd[2], BYTES).out_limit);
+	EXPECT_EQ(3, limit(fd[0], HANDLES).out_limit);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, limit(fd[2], HANDLES).out_limit);
+	for (i = ARRAY_SIZE(in); i--;) {
+		close(fd[i]);
+		EXPECT_EQ(0, fm_remove_cgroup(in[i]));
+	}
+	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_DEFAULT, 0, HANDLES,
+				FLEXMEM_NO_LIMIT));
+	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_EACH_CHILD, parent, BYTES,
+				FLEXMEM_NO_LIMIT));
+	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
 }
 
 /* Many at once: never a byte above the limit, not for a moment */
@@ -548,9 +565,9 @@ TEST_F(limit, holds_at_every_moment)
 
 	LIMIT(BYTES, 16 * 64 * KiB);
 	for (i = 0; i < THREADS; i++) {
-		w[i].fd = i & 1 ? self->alice : self->also;
+		w[i].fd = i & 1 ? self->alice : self->alice2;
 		w[i].until = until;
-		w[i].reason = variant->reason;
+		w[i].reason = REFUSES;
 		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, churn, &w[i]));
 	}
 	while (looked++ < 50 || fm_now_ms() < until)

@@ -267,12 +267,12 @@ TEST_F(reset, breaks_leases)
 	EXPECT_EQ(0, fm_lease(self->fd, FLEXMEM_LEASE_DROP));
 }
 
-TEST_F(reset, quotas_and_strictness_stay)
+TEST_F(reset, limits_and_strictness_stay)
 {
-	const __u64 id = fm_client_id(self->other);
+	const __u64 root = fm_cgroup_id("");
 	struct flexmem_alloc a, b;
 
-	must(set_quota, self->fd, &CMD(quota, .id = id, .limit = MiB));
+	must(set_limit, self->fd, &CMD(resource_limit, .cgroup = root, .limit = MiB));
 	must(strict, self->other, &CMD(strict));
 	ASSERT_NE(0, fm_take(self->other, MiB));
 	RESET(variant->mode);
@@ -283,6 +283,8 @@ TEST_F(reset, quotas_and_strictness_stay)
 	ASSERT_EQ(0, fm_alloc(self->fd, MiB, &b));
 	EXPECT_TRUE(fm_same_place(&a, &b));
 	EXPECT_BYTES(self->fd, &b, 0);
+	must(set_limit, self->fd, &CMD(resource_limit, .cgroup = root,
+				       .limit = FLEXMEM_NO_LIMIT));
 }
 
 /* A firmware that answers nothing: this is what a reset is for. */

@@ -30,8 +30,8 @@ FIXTURE_VARIANT_ADD(resize, vf) { FM_VF, "vf0/memory" };
 /* 0 or an errno. For all files of a user. */
 static int set_limit(int root, uid_t user, __u64 limit)
 {
-	return raw_set_quota(root, &CMD(quota, .kind = FLEXMEM_OWNER_CGROUP,
-					.id = fm_account_id(user),
+	return raw_set_limit(root, &CMD(resource_limit,
+					.cgroup = fm_account_id(user),
 					.resource = FLEXMEM_RESOURCE_BYTES,
 					.limit = limit));
 }

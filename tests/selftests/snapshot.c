@@ -139,15 +139,19 @@ TEST_F(snapshot, owners_have_what_they_took)
 
 TEST_F(snapshot, owners_have_their_limits)
 {
-	const __u64 id = fm_client_id(self->alice);
-	struct flexmem_quota q = CMD(quota, .id = id, .limit = 12 * GiB);
+	const __u64 id = fm_account_id(ALICE);
+	struct flexmem_resource_limit q = CMD(resource_limit, .cgroup = id,
+					      .limit = 12 * GiB);
 	struct account a;
 
-	must(set_quota, self->root, &q);
+	must(set_limit, self->root, &q);
 	ACCOUNT(self->root, &a);
-	EXPECT_EQ(12 * GiB, OWNER(&a, CLIENT, id)->limit[0]);
-	EXPECT_EQ(FLEXMEM_NO_LIMIT, OWNER(&a, CLIENT, id)->limit[1]);
-	EXPECT_EQ(FLEXMEM_NO_LIMIT, OWNER(&a, CGROUP, fm_account_id(ALICE))->limit[0]);
+	EXPECT_EQ(12 * GiB, OWNER(&a, CGROUP, id)->limit[0]);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, OWNER(&a, CGROUP, id)->limit[1]);
+	EXPECT_EQ(1, OWNER(&a, CGROUP, id)->files);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, OWNER(&a, CLIENT, fm_client_id(self->alice))->limit[0]);
+	q.limit = FLEXMEM_NO_LIMIT;
+	must(set_limit, self->root, &q);
 }
 
 /* Its own user and this file; all users may see the totals. */
@@ -558,8 +562,8 @@ static void fdinfo(int fd, const char *key, char value[64])
 TEST_F(snapshot, fdinfo_tells_the_same)
 {
 	const unsigned long long id = fm_client_id(self->alice);
-	struct flexmem_quota q = CMD(quota, .resource = FLEXMEM_RESOURCE_BYTES);
-	struct flexmem_quota slots = CMD(quota, .resource = FLEXMEM_RESOURCE_SLOTS);
+	struct flexmem_resource_limit q = CMD(resource_limit, .resource = FLEXMEM_RESOURCE_BYTES);
+	struct flexmem_resource_limit slots = CMD(resource_limit, .resource = FLEXMEM_RESOURCE_REGIONS);
 	struct flexmem_alloc mapped;
 	char path[32], *p;
 
@@ -581,9 +585,9 @@ TEST_F(snapshot, fdinfo_tells_the_same)
 	EXPECT_INFO(self->alice, "flexmem-slots", "3");
 	EXPECT_INFO(self->alice, "flexmem-handles", "2");
 	EXPECT_INFO(self->alice, "flexmem-device", "%s", path + strlen("/dev/"));
-	must(quota, self->alice, &q);
+	must(get_limit, self->alice, &q);
 	EXPECT_EQ(3 * MiB + KiB + 2 * PAGE, q.out_used);
-	must(quota, self->alice, &slots);
+	must(get_limit, self->alice, &slots);
 	EXPECT_EQ(3, slots.out_used);
 
 	munmap(p, PAGE);

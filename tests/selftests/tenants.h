@@ -107,7 +107,7 @@ fm_fn __u64 fm_account_id(uid_t uid)
  */
 fm_fn int fm_open_nth_in(int mode, int nth, uid_t uid, const char *cgroup)
 {
-	int probe = fm_open_nth(mode, nth, NULL), fd = -1;
+	int probe = fm_open_nth(mode, nth, NULL), fd = -1, error = 0;
 	char path[64];
 	struct stat st;
 
@@ -119,11 +119,13 @@ fm_fn int fm_open_nth_in(int mode, int nth, uid_t uid, const char *cgroup)
 	    !chmod(path, 0666) && !fm_enter(cgroup)) {
 		if (!fm_become(uid))
 			fd = open(path, O_RDWR | O_CLOEXEC);
+		error = errno;
 		fm_become(0);
 		fm_enter("");
 	}
 	unlink(path);
 	close(probe);
+	errno = error;
 	return fd;
 }
 

@@ -105,9 +105,8 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 	must_fail(ENODEV, snapshot, fd,
 		  &CMD(snapshot, .region_entry_size = sizeof(region[0]),
 		       .owner_entry_size = sizeof(struct flexmem_owner_entry)));
-	must_fail(ENODEV, quota, fd, &CMD(quota));
-	must_fail(ENODEV, set_quota, fd,
-		  &CMD(quota, .kind = FLEXMEM_OWNER_CGROUP));
+	must_fail(ENODEV, get_limit, fd, &CMD(resource_limit));
+	must_fail(ENODEV, set_limit, fd, &CMD(resource_limit));
 	must_fail(ENODEV, strict, fd, &CMD(strict));
 }
 

@@ -191,36 +191,35 @@ static uint64_t random_limit(unsigned int resource)
 	switch (resource) {
 	case FLEXMEM_RESOURCE_BYTES:
 		return rng_below(&rng, 24) * MiB;
-	case FLEXMEM_RESOURCE_SLOTS:
+	case FLEXMEM_RESOURCE_REGIONS:
 		return rng_below(&rng, 6);
 	default:
 		return rng_below(&rng, 200);
 	}
 }
 
-/* Of a user's cgroup, or of an account that is there, or was a moment ago. */
-static void event_quota(int fd)
+/* Of a user's cgroup, or of one that has an account, or had a moment ago. */
+static void event_limit(int fd)
 {
 	static struct accounts accounts;
-	struct flexmem_quota quota = CMD(quota,
-		.kind = FLEXMEM_OWNER_CGROUP,
-		.resource = rng_below(&rng, FLEXMEM_NR_RESOURCES),
-		.id = user_cgroup(rng_below(&rng, NR_USERS)));
+	struct flexmem_resource_limit limit = CMD(resource_limit,
+		.resource = rng_below(&rng, FLEXMEM_RESOURCE_FILES),
+		.cgroup = user_cgroup(rng_below(&rng, NR_USERS)));
 	unsigned int i;
 	int error;
 
 	if (rng_one_in(&rng, 3) && !accounts_read(fd, &accounts) &&
 	    accounts.head.out_owner_count) {
 		i = rng_below(&rng, accounts.head.out_owner_count);
-		quota.kind = accounts.owner[i].kind;
-		quota.id = accounts.owner[i].id;
+		if (accounts.owner[i].kind == FLEXMEM_OWNER_CGROUP)
+			limit.cgroup = accounts.owner[i].id;
 	}
-	quota.limit = random_limit(quota.resource);
-	error = fm_ioctl(fd, FLEXMEM_IOCTL_SET_QUOTA, &quota);
+	limit.limit = random_limit(limit.resource);
+	error = fm_ioctl(fd, FLEXMEM_IOCTL_SET_LIMIT, &limit);
 	if (error && error != ENOENT && error != ENODEV)
-		fail("SET_QUOTA: %s", strerror(error));
+		fail("SET_LIMIT: %s", strerror(error));
 	if (!error)
-		count(COUNT_QUOTAS, 1);
+		count(COUNT_LIMITS, 1);
 }
 
 static void event_trim(int fd)
@@ -407,7 +406,7 @@ static void step(const struct targets *t, uint64_t ops)
 		event_death();
 	if (due(counted(COUNT_FAULTS), small, t, ops)) {
 		event_fault();
-		with_device(event_quota);
+		with_device(event_limit);
 		with_device(event_trim);
 	}
 }
@@ -445,7 +444,7 @@ void events_quiet(void)
 		"dead", "fail_commands", "drop_requests", "drop_replies",
 		"duplicate_replies", "stale_replies", "latency_us",
 	};
-	struct flexmem_quota quota;
+	struct flexmem_resource_limit limit;
 	unsigned int i, vf, user, resource;
 	int fd;
 
@@ -456,18 +455,17 @@ void events_quiet(void)
 		fd = open_node(atomic_load(&shared->node[vf]));
 		/* The last one is root; root's files are among the owners. */
 		for (user = 0; fd >= 0 && user <= NR_USERS; user++) {
-			for (resource = 0; resource < FLEXMEM_NR_RESOURCES;
+			for (resource = 0; resource < FLEXMEM_RESOURCE_FILES;
 			     resource++) {
-				quota = CMD(quota,
-					    .kind = FLEXMEM_OWNER_CGROUP,
+				limit = CMD(resource_limit,
 					    .resource = resource,
-					    .id = user < NR_USERS ?
+					    .cgroup = user < NR_USERS ?
 						  user_cgroup(user) :
 						  cgroup_number(""),
 					    .limit = FLEXMEM_NO_LIMIT);
-				if (fm_ioctl(fd, FLEXMEM_IOCTL_SET_QUOTA,
-					     &quota))
-					fail("SET_QUOTA, back to nothing: %s",
+				if (fm_ioctl(fd, FLEXMEM_IOCTL_SET_LIMIT,
+					     &limit))
+					fail("SET_LIMIT, back to nothing: %s",
 					     strerror(errno));
 			}
 		}

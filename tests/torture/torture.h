@@ -47,7 +47,7 @@ enum count {
 	COUNT_REFUSED,		/* ENOMEM, for lack of device memory */
 	COUNT_FIRMWARE,		/* EIO and ETIMEDOUT */
 	COUNT_WRONG_REFUSED,
-	COUNT_QUOTAS,
+	COUNT_LIMITS,
 	COUNT_FAULTS,
 	COUNT_TRIMS,
 	COUNT_SNAPSHOTS,
@@ -78,7 +78,7 @@ enum op {
 	OP_LEASE,
 	OP_STATS,
 	OP_SNAPSHOT,
-	OP_QUOTA,
+	OP_GET_LIMIT,
 	OP_ADMIN,
 	OP_FDINFO,
 	OP_OPEN,
@@ -259,7 +259,7 @@ bool op_segments(struct thread *t);
 bool op_lease(struct thread *t);
 bool op_stats(struct thread *t);
 bool op_snapshot(struct thread *t);
-bool op_quota(struct thread *t);
+bool op_get_limit(struct thread *t);
 bool op_admin(struct thread *t);
 bool op_fdinfo(struct thread *t);
 bool op_event(struct thread *t);

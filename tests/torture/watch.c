@@ -128,21 +128,20 @@ bool op_snapshot(struct thread *t)
 	return !error;
 }
 
-bool op_quota(struct thread *t)
+bool op_get_limit(struct thread *t)
 {
-	struct flexmem_quota quota = CMD(quota,
-		.kind = rng_below(&t->rng, 2),
+	struct flexmem_resource_limit limit = CMD(resource_limit,
 		.resource = rng_below(&t->rng, FLEXMEM_NR_RESOURCES));
 	struct file *file = file_pick(t);
 	bool done;
 
 	if (!file)
 		return false;
-	done = !call(file, "QUOTA", FLEXMEM_IOCTL_QUOTA, &quota, 0);
+	done = !call(file, "GET_LIMIT", FLEXMEM_IOCTL_GET_LIMIT, &limit, 0);
 	/* Charged below zero looks like this. */
-	if (done && quota.out_used > 1ULL << 62)
-		fail("QUOTA: %llu is charged",
-		     (unsigned long long)quota.out_used);
+	if (done && limit.out_used > 1ULL << 62)
+		fail("GET_LIMIT: %llu is charged",
+		     (unsigned long long)limit.out_used);
 	file_put(file);
 	return done;
 }
@@ -150,10 +149,10 @@ bool op_quota(struct thread *t)
 /* Calls of the administrator, and only those. */
 bool op_admin(struct thread *t)
 {
-	struct flexmem_quota quota = CMD(quota,
-		.kind = FLEXMEM_OWNER_CGROUP,
+	struct flexmem_resource_limit limit = CMD(resource_limit,
+		.scope = rng_below(&t->rng, 2),
 		.resource = rng_below(&t->rng, FLEXMEM_NR_RESOURCES),
-		.id = user_cgroup(t->worker->user),
+		.cgroup = user_cgroup(t->worker->user),
 		.limit = FLEXMEM_NO_LIMIT);
 	struct flexmem_trim trim = CMD(trim);
 	struct file *file = file_pick(t);
@@ -164,10 +163,10 @@ bool op_admin(struct thread *t)
 	if (rng_one_in(&t->rng, 2))
 		error = fm_ioctl(file->fd, FLEXMEM_IOCTL_TRIM, &trim);
 	else
-		error = fm_ioctl(file->fd, FLEXMEM_IOCTL_SET_QUOTA, &quota);
+		error = fm_ioctl(file->fd, FLEXMEM_IOCTL_SET_LIMIT, &limit);
 	atomic_fetch_add(&shared->ops, 1);
 	if (error != EPERM && error != ENODEV)
-		fail("a tenant's TRIM or SET_QUOTA: %s", strerror(error));
+		fail("a tenant's TRIM or SET_LIMIT: %s", strerror(error));
 	file_put(file);
 	return error == EPERM;
 }

@@ -33,7 +33,7 @@ static const struct {
 	[OP_LEASE] = { op_lease, 8 },
 	[OP_STATS] = { op_stats, 30 },
 	[OP_SNAPSHOT] = { op_snapshot, 16 },
-	[OP_QUOTA] = { op_quota, 30 },
+	[OP_GET_LIMIT] = { op_get_limit, 30 },
 	[OP_ADMIN] = { op_admin, 10 },
 	[OP_FDINFO] = { op_fdinfo, 5 },
 	[OP_OPEN] = { op_open, 4 },

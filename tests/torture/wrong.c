@@ -45,8 +45,8 @@ static const struct {
 	{ FLEXMEM_CMD_SNAPSHOT, sizeof(struct flexmem_snapshot),
 	  { offsetof(struct flexmem_snapshot, regions),
 	    offsetof(struct flexmem_snapshot, owners) } },
-	{ FLEXMEM_CMD_QUOTA, sizeof(struct flexmem_quota), {} },
-	{ FLEXMEM_CMD_SET_QUOTA, sizeof(struct flexmem_quota), {} },
+	{ FLEXMEM_CMD_GET_LIMIT, sizeof(struct flexmem_resource_limit), {} },
+	{ FLEXMEM_CMD_SET_LIMIT, sizeof(struct flexmem_resource_limit), {} },
 	{ FLEXMEM_CMD_STRICT, sizeof(struct flexmem_strict), {} },
 	{ FLEXMEM_CMD_RESIZE, sizeof(struct flexmem_resize), {} },
 	{ 0x20, 64, {} },
@@ -141,7 +141,7 @@ static void wrong_struct(struct thread *t)
 		fail("wrong struct, command %#x: %s", commands[c].nr,
 		     strerror(error));
 	if (!error && (commands[c].nr == FLEXMEM_CMD_TRIM ||
-		       commands[c].nr == FLEXMEM_CMD_SET_QUOTA))
+		       commands[c].nr == FLEXMEM_CMD_SET_LIMIT))
 		fail("a tenant may do what is the administrator's");
 }
 

@@ -77,7 +77,7 @@ void fake_reset(void)
 		/* Above the largest pid that Linux gives. */
 		.opener = 5000000,
 		.admin = true,
-		.client_limit = FLEXMEM_NO_LIMIT,
+		.limit = FLEXMEM_NO_LIMIT,
 	};
 	fake_node(0, 0, FLEXMEM_MODE_VF);
 }
@@ -108,8 +108,7 @@ void fake_from_environment(void)
 					     fake.capabilities);
 	fake.admin = from_environment("FAKE_ADMIN", true);
 	fake.opener = (uint32_t)from_environment("FAKE_OPENER", fake.opener);
-	fake.client_limit = from_environment("FAKE_CLIENT_LIMIT",
-					     fake.client_limit);
+	fake.limit = from_environment("FAKE_LIMIT", fake.limit);
 	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);
 	fake.map_is_gone = from_environment("FAKE_MAP_IS_GONE", false);
 	fake.orphaned = from_environment("FAKE_ORPHANED", 0);

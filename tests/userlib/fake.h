@@ -57,8 +57,12 @@ struct fake {
 	uint32_t opener;
 	/* Whether callers are administrators. */
 	bool admin;
-	/* Limits of bytes that new files have. */
-	uint64_t client_limit;
+	/* Limits of bytes that openers have. */
+	uint64_t limit;
+	/* The limits last set for each child, and by default. */
+	uint64_t other_limit[2];
+	/* The cgroup that was removed; 0: none. */
+	uint32_t removed;
 	/* Of the free bytes, what a snapshot shows as something else. */
 	uint64_t orphaned;
 	uint64_t quarantined;

@@ -42,10 +42,7 @@ static struct user *get_user(uint32_t uid)
 
 void limits_of_new_file(struct file *file)
 {
-	get_user(file->uid);
-	file->limit[FLEXMEM_RESOURCE_BYTES] = fake.client_limit;
-	file->limit[FLEXMEM_RESOURCE_SLOTS] = FLEXMEM_NO_LIMIT;
-	file->limit[FLEXMEM_RESOURCE_HANDLES] = FLEXMEM_NO_LIMIT;
+	get_user(file->uid)->limit[FLEXMEM_RESOURCE_BYTES] = fake.limit;
 }
 
 /* Regions in which a file, or with NULL any file of the user, has a block. */
@@ -73,6 +70,8 @@ static uint64_t used_by_file(const struct file *file, uint32_t resource)
 		return file->used;
 	if (resource == FLEXMEM_RESOURCE_HANDLES)
 		return file->handles;
+	if (resource == FLEXMEM_RESOURCE_FILES)
+		return 1;
 	return slots_of(file, 0);
 }
 
@@ -81,7 +80,7 @@ static uint64_t used_by_user(uint32_t uid, uint32_t resource)
 	uint64_t sum = 0;
 	int i;
 
-	if (resource == FLEXMEM_RESOURCE_SLOTS)
+	if (resource == FLEXMEM_RESOURCE_REGIONS)
 		return slots_of(NULL, uid);
 	for (i = 0; i < FDS; i++) {
 		if (files[i].open && files[i].uid == uid)
@@ -90,32 +89,23 @@ static uint64_t used_by_user(uint32_t uid, uint32_t resource)
 	return sum;
 }
 
-/* Slots are charged when a further region is needed: not told apart here. */
-static bool above(const uint64_t *limit, const uint64_t *used, uint64_t size)
-{
-	return size > limit[FLEXMEM_RESOURCE_BYTES] ||
-	       used[FLEXMEM_RESOURCE_BYTES] >
-		       limit[FLEXMEM_RESOURCE_BYTES] - size ||
-	       used[FLEXMEM_RESOURCE_SLOTS] >= limit[FLEXMEM_RESOURCE_SLOTS] ||
-	       used[FLEXMEM_RESOURCE_HANDLES] >=
-		       limit[FLEXMEM_RESOURCE_HANDLES];
-}
-
+/* A region is charged when a further one is needed: not told apart here. */
 uint32_t limit_reached(const struct file *file, uint64_t size)
 {
 	const struct user *own = get_user(file->uid);
-	uint64_t of_file[FLEXMEM_NR_RESOURCES];
-	uint64_t of_user[FLEXMEM_NR_RESOURCES];
+	uint64_t used[FLEXMEM_NR_RESOURCES];
+	const uint64_t *limit = own->limit;
 	uint32_t i;
 
-	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++) {
-		of_file[i] = used_by_file(file, i);
-		of_user[i] = used_by_user(file->uid, i);
-	}
-	if (above(file->limit, of_file, size))
-		return FLEXMEM_REASON_CLIENT_LIMIT;
-	if (above(own->limit, of_user, size))
+	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
+		used[i] = used_by_user(file->uid, i);
+	if (size > limit[FLEXMEM_RESOURCE_BYTES] ||
+	    used[FLEXMEM_RESOURCE_BYTES] >
+		    limit[FLEXMEM_RESOURCE_BYTES] - size ||
+	    used[FLEXMEM_RESOURCE_HANDLES] >= limit[FLEXMEM_RESOURCE_HANDLES])
 		return FLEXMEM_REASON_CGROUP_LIMIT;
+	if (used[FLEXMEM_RESOURCE_REGIONS] >= limit[FLEXMEM_RESOURCE_REGIONS])
+		return FLEXMEM_REASON_REGION_LIMIT;
 	return FLEXMEM_REASON_NONE;
 }
 
@@ -160,8 +150,10 @@ static void fill_user(const struct user *user,
 		.bytes = used_by_user(user->uid, FLEXMEM_RESOURCE_BYTES),
 		.orphaned = user == users ? fake.orphaned : 0,
 		.peak = user->peak,
-		.slots = used_by_user(user->uid, FLEXMEM_RESOURCE_SLOTS),
+		.slots = used_by_user(user->uid, FLEXMEM_RESOURCE_REGIONS),
 		.handles = used_by_user(user->uid, FLEXMEM_RESOURCE_HANDLES),
+		.files = used_by_user(user->uid, FLEXMEM_RESOURCE_FILES),
+		.flags = user->uid == fake.removed ? FLEXMEM_OWNER_REMOVED : 0,
 	};
 	memcpy(entry->limit, user->limit, sizeof(entry->limit));
 }
@@ -177,10 +169,11 @@ static void fill_client(const struct file *file,
 						   fake.opener,
 		.bytes = file->used,
 		.peak = file->peak,
-		.slots = used_by_file(file, FLEXMEM_RESOURCE_SLOTS),
+		.slots = used_by_file(file, FLEXMEM_RESOURCE_REGIONS),
 		.handles = file->handles,
+		.files = 1,
 	};
-	memcpy(entry->limit, file->limit, sizeof(entry->limit));
+	memset(entry->limit, 0xff, sizeof(entry->limit));
 }
 
 /* Lists the owners that @caller may see; only counts them with @entry NULL. */
@@ -240,64 +233,44 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 	return 0;
 }
 
-static void reply_quota(struct flexmem_quota *cmd, const uint64_t *limit,
-			uint64_t used)
+static void reply_limit(struct flexmem_resource_limit *cmd, uint32_t user,
+			uint64_t limit)
 {
-	cmd->out_limit = limit[cmd->resource];
-	cmd->out_used = used;
+	cmd->out_limit = limit;
+	cmd->out_used = user ? used_by_user(user, cmd->resource) : 0;
 }
 
-static void check_quota(const struct flexmem_quota *cmd)
+static int get_limit(const struct file *file, struct flexmem_resource_limit *cmd)
 {
-	REQUIRE(cmd->size == sizeof(*cmd));
-	REQUIRE(!cmd->flags && !cmd->out_limit && !cmd->out_used);
-}
-
-static int quota(const struct file *file, struct flexmem_quota *cmd)
-{
-	const struct user *user = get_user(file->uid);
-
-	check_quota(cmd);
-	REQUIRE(!cmd->id && !cmd->limit);
-	if (cmd->kind > FLEXMEM_OWNER_CGROUP ||
-	    cmd->resource >= FLEXMEM_NR_RESOURCES)
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->scope &&
+		!cmd->cgroup && !cmd->limit && !cmd->out_limit &&
+		!cmd->out_used);
+	if (cmd->resource >= FLEXMEM_NR_RESOURCES)
 		return EINVAL;
-	if (cmd->kind == FLEXMEM_OWNER_CLIENT)
-		reply_quota(cmd, file->limit,
-			    used_by_file(file, cmd->resource));
-	else
-		reply_quota(cmd, user->limit,
-			    used_by_user(user->uid, cmd->resource));
+	reply_limit(cmd, file->uid,
+		    get_user(file->uid)->limit[cmd->resource]);
 	return 0;
 }
 
-static int set_quota(struct flexmem_quota *cmd)
+/* A cgroup with the number 99 does not exist. */
+static int set_limit(struct flexmem_resource_limit *cmd)
 {
-	struct user *user;
-	int i;
-
-	check_quota(cmd);
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_limit &&
+		!cmd->out_used);
 	if (!fake.admin)
 		return EPERM;
-	if (cmd->kind > FLEXMEM_OWNER_CGROUP ||
+	if (cmd->scope > FLEXMEM_SCOPE_DEFAULT ||
 	    cmd->resource >= FLEXMEM_NR_RESOURCES)
 		return EINVAL;
-	if (cmd->kind == FLEXMEM_OWNER_CGROUP) {
-		user = get_user((uint32_t)cmd->id);
-		user->limit[cmd->resource] = cmd->limit;
-		reply_quota(cmd, user->limit,
-			    used_by_user(user->uid, cmd->resource));
-		return 0;
-	}
-	for (i = 0; i < FDS; i++) {
-		if (!files[i].open || files[i].id != cmd->id)
-			continue;
-		files[i].limit[cmd->resource] = cmd->limit;
-		reply_quota(cmd, files[i].limit,
-			    used_by_file(&files[i], cmd->resource));
-		return 0;
-	}
-	return ENOENT;
+	if (cmd->cgroup == 99)
+		return ENOENT;
+	if (cmd->scope == FLEXMEM_SCOPE_CGROUP)
+		get_user((uint32_t)cmd->cgroup)->limit[cmd->resource] =
+			cmd->limit;
+	else
+		fake.other_limit[cmd->scope - 1] = cmd->limit;
+	reply_limit(cmd, (uint32_t)cmd->cgroup, cmd->limit);
+	return 0;
 }
 
 static int strict(struct file *file, const struct flexmem_strict *cmd)
@@ -314,10 +287,10 @@ int owner_command(struct file *file, unsigned int number, void *arg)
 	switch (number) {
 	case FLEXMEM_CMD_SNAPSHOT:
 		return snapshot(file, arg);
-	case FLEXMEM_CMD_QUOTA:
-		return quota(file, arg);
-	case FLEXMEM_CMD_SET_QUOTA:
-		return set_quota(arg);
+	case FLEXMEM_CMD_GET_LIMIT:
+		return get_limit(file, arg);
+	case FLEXMEM_CMD_SET_LIMIT:
+		return set_limit(arg);
 	case FLEXMEM_CMD_STRICT:
 		return strict(file, arg);
 	}

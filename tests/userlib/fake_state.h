@@ -41,7 +41,6 @@ struct file {
 	unsigned int events;
 	bool lease;
 	bool strict;
-	uint64_t limit[FLEXMEM_NR_RESOURCES];
 };
 
 extern pthread_mutex_t lock;

@@ -17,11 +17,12 @@ static struct flexmem_device *open_as(uint32_t uid)
 	return open_device();
 }
 
-static void set_limit(struct flexmem_device *device, uint32_t kind, uint64_t id,
+static void set_limit(struct flexmem_device *device, uint64_t cgroup,
 		      uint32_t charge, uint64_t limit)
 {
-	assert_int_equal(flexmem_device_set_quota(device, kind, id, charge,
-						  limit, NULL, 0), 0);
+	assert_int_equal(flexmem_device_set_limit(device, FLEXMEM_FOR_CGROUP,
+						  cgroup, charge, limit, NULL,
+						  0), 0);
 }
 
 static int ask(struct flexmem_device *device, struct flexmem_usage *usage,
@@ -75,7 +76,8 @@ static void usage_lists(void **state)
 	get(first, 12 * GIB);
 	get(second, 1000);
 	get(second, 1000);
-	set_limit(first, FLEXMEM_ACCOUNT_CLIENT, 2, FLEXMEM_CHARGE_SLOTS, 5);
+	fake.removed = 1000;
+	set_limit(first, 500, FLEXMEM_CHARGE_REGIONS, 5);
 	assert_int_equal(flexmem_device_usage(first, &usage, sizeof(usage),
 					      &regions, sizeof(*regions),
 					      &accounts, sizeof(*accounts)), 0);
@@ -90,7 +92,11 @@ static void usage_lists(void **state)
 	assert_int_equal(accounts[1].id, 1000);
 	assert_int_equal(accounts[1].bytes, 12 * GIB);
 	assert_int_equal(accounts[3].kind, FLEXMEM_ACCOUNT_CLIENT);
-	assert_int_equal(accounts[3].reserved, 0);
+	assert_int_equal(accounts[0].removed, 0);
+	assert_int_equal(accounts[1].removed, 1);
+	assert_int_equal(accounts[3].removed, 0);
+	assert_int_equal(accounts[1].files, 1);
+	assert_int_equal(accounts[3].files, 1);
 	assert_int_equal(accounts[3].id, 2);
 	assert_int_equal(accounts[3].uid, 500);
 	assert_int_equal(accounts[3].pid, 5000000);
@@ -98,9 +104,11 @@ static void usage_lists(void **state)
 	assert_int_equal(accounts[3].peak, 2048);
 	assert_int_equal(accounts[3].slots, 1);
 	assert_int_equal(accounts[3].handles, 2);
-	assert_true(accounts[3].limit[FLEXMEM_CHARGE_BYTES] ==
+	assert_true(accounts[0].limit[FLEXMEM_CHARGE_BYTES] ==
 		    FLEXMEM_UNLIMITED);
-	assert_int_equal(accounts[3].limit[FLEXMEM_CHARGE_SLOTS], 5);
+	assert_int_equal(accounts[0].limit[FLEXMEM_CHARGE_REGIONS], 5);
+	assert_true(accounts[3].limit[FLEXMEM_CHARGE_REGIONS] ==
+		    FLEXMEM_UNLIMITED);
 	flexmem_regions_free(regions);
 	flexmem_accounts_free(accounts);
 	flexmem_accounts_free(NULL);
@@ -226,39 +234,34 @@ static void later_structs(void **state)
 	flexmem_device_close(device);
 }
 
-static void own_quota(void **state)
+static void own_limits(void **state)
 {
 	struct flexmem_device *device = open_device();
 	struct flexmem_allowance a;
 
 	(void)state;
 	get(device, 1000);
-	set_limit(device, FLEXMEM_ACCOUNT_CGROUP, 1000, FLEXMEM_CHARGE_BYTES,
-		  8 * GIB);
-	set_limit(device, FLEXMEM_ACCOUNT_CLIENT, 1, FLEXMEM_CHARGE_HANDLES, 3);
-	assert_int_equal(flexmem_device_quota(device, FLEXMEM_ACCOUNT_CGROUP,
-					      FLEXMEM_CHARGE_BYTES, &a,
-					      sizeof(a)), 0);
+	set_limit(device, 1000, FLEXMEM_CHARGE_BYTES, 8 * GIB);
+	set_limit(device, 1000, FLEXMEM_CHARGE_FILES, 3);
+	assert_int_equal(flexmem_device_get_limit(device, FLEXMEM_CHARGE_BYTES,
+						  &a, sizeof(a)), 0);
 	assert_int_equal(a.limit, 8 * GIB);
 	assert_int_equal(a.used, 1024);
-	assert_int_equal(flexmem_device_quota(device, FLEXMEM_ACCOUNT_CLIENT,
-					      FLEXMEM_CHARGE_HANDLES, &a,
-					      sizeof(a)), 0);
+	assert_int_equal(flexmem_device_get_limit(device, FLEXMEM_CHARGE_FILES,
+						  &a, sizeof(a)), 0);
 	assert_int_equal(a.limit, 3);
 	assert_int_equal(a.used, 1);
-	assert_int_equal(flexmem_device_quota(device, FLEXMEM_ACCOUNT_CLIENT,
-					      FLEXMEM_CHARGE_BYTES, &a,
-					      sizeof(a)), 0);
+	assert_int_equal(flexmem_device_get_limit(device,
+						  FLEXMEM_CHARGE_HANDLES, &a,
+						  sizeof(a)), 0);
 	assert_true(a.limit == FLEXMEM_UNLIMITED);
-	assert_int_equal(flexmem_device_quota(device, 2, 0, &a, sizeof(a)),
-			 -EINVAL);
-	assert_int_equal(flexmem_device_quota(device, 0, FLEXMEM_CHARGES, &a,
-					      sizeof(a)), -EINVAL);
+	assert_int_equal(flexmem_device_get_limit(device, FLEXMEM_CHARGES, &a,
+						  sizeof(a)), -EINVAL);
 	flexmem_device_close(device);
 }
 
 /* Zero and "no limit" are values too. */
-static void set_quota(void **state)
+static void sets_limits(void **state)
 {
 	const uint64_t limits[] = { 8 * GIB, FLEXMEM_UNLIMITED, 0 };
 	struct flexmem_device *device = open_device();
@@ -268,8 +271,8 @@ static void set_quota(void **state)
 	(void)state;
 	get(device, 1000);
 	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		assert_int_equal(flexmem_device_set_quota(device,
-							  FLEXMEM_ACCOUNT_CGROUP,
+		assert_int_equal(flexmem_device_set_limit(device,
+							  FLEXMEM_FOR_CGROUP,
 							  1000,
 							  FLEXMEM_CHARGE_BYTES,
 							  limits[i], &a,
@@ -277,24 +280,36 @@ static void set_quota(void **state)
 		assert_true(a.limit == limits[i]);
 		assert_int_equal(a.used, 1024);
 	}
+	assert_int_equal(flexmem_device_set_limit(device,
+						  FLEXMEM_FOR_EACH_CHILD, 1000,
+						  FLEXMEM_CHARGE_BYTES, 5, NULL,
+						  0), 0);
+	assert_int_equal(flexmem_device_set_limit(device, FLEXMEM_FOR_DEFAULT,
+						  0, FLEXMEM_CHARGE_BYTES, 6,
+						  &a, sizeof(a)), 0);
+	assert_int_equal(fake.other_limit[0], 5);
+	assert_int_equal(fake.other_limit[1], 6);
+	assert_int_equal(a.used, 0);
 	flexmem_device_close(device);
 }
 
-static void set_quota_refused(void **state)
+static void set_limit_refused(void **state)
 {
 	struct flexmem_device *device = open_device();
 	struct flexmem_allowance a = { .used = 7 };
 
 	(void)state;
-	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_CGROUP,
+	assert_int_equal(flexmem_device_set_limit(device, FLEXMEM_FOR_CGROUP,
 						  77, FLEXMEM_CHARGES, 5, &a,
 						  sizeof(a)), -EINVAL);
-	assert_int_equal(flexmem_device_set_quota(device,
-						  FLEXMEM_ACCOUNT_CLIENT, 99,
-						  FLEXMEM_CHARGE_SLOTS, 5, &a,
-						  sizeof(a)), -ENOENT);
+	assert_int_equal(flexmem_device_set_limit(device, 3, 77,
+						  FLEXMEM_CHARGE_BYTES, 5, &a,
+						  sizeof(a)), -EINVAL);
+	assert_int_equal(flexmem_device_set_limit(device, FLEXMEM_FOR_CGROUP,
+						  99, FLEXMEM_CHARGE_REGIONS, 5,
+						  &a, sizeof(a)), -ENOENT);
 	fake.admin = false;
-	assert_int_equal(flexmem_device_set_quota(device, FLEXMEM_ACCOUNT_CGROUP,
+	assert_int_equal(flexmem_device_set_limit(device, FLEXMEM_FOR_CGROUP,
 						  77, FLEXMEM_CHARGE_BYTES, 5,
 						  &a, sizeof(a)), -EPERM);
 	assert_int_equal(a.used, 7);
@@ -312,23 +327,23 @@ static void expect_text(const struct flexmem_allocated *a, const char *part)
 		fail_msg("no '%s' in '%s'", part, text);
 }
 
-static void client_limit(void **state)
+static void limit_of_bytes(void **state)
 {
 	struct flexmem_device *device = open_device();
 	struct flexmem_allocated a;
 
 	(void)state;
 	get(device, GIB);
-	set_limit(device, FLEXMEM_ACCOUNT_CLIENT, 1, FLEXMEM_CHARGE_BYTES,
+	set_limit(device, 1000, FLEXMEM_CHARGE_BYTES,
 		  2 * GIB);
 	a = get(device, GIB + 1);
 	assert_int_equal(a.error, -ENOMEM);
-	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CLIENT);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP);
 	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_BYTES);
 	assert_int_equal(a.failure.quota, 2 * GIB);
 	assert_int_equal(a.failure.quota_used, GIB);
 	assert_int_equal(a.failure.own_used, GIB);
-	expect_text(&a, "limit of this open file (1.0 GiB of 2.0 GiB used)");
+	expect_text(&a, "limit of the cgroup (1.0 GiB of 2.0 GiB used)");
 	expect_text(&a, "largest piece 11.0 GiB; own 1.0 GiB could be freed");
 	assert_int_equal(get(device, GIB).error, 0);
 	flexmem_device_close(device);
@@ -344,10 +359,10 @@ static void cgroup_limits(void **state)
 	(void)state;
 	get(device, 12 * GIB);
 	get(device, 1000);
-	set_limit(device, FLEXMEM_ACCOUNT_CGROUP, 1000, FLEXMEM_CHARGE_HANDLES,
+	set_limit(device, 1000, FLEXMEM_CHARGE_HANDLES,
 		  2);
 	/* Another limit, of which enough is left, is not the one. */
-	set_limit(device, FLEXMEM_ACCOUNT_CGROUP, 1000, FLEXMEM_CHARGE_BYTES,
+	set_limit(device, 1000, FLEXMEM_CHARGE_BYTES,
 		  20 * GIB);
 	a = get(other, 1);
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP);
@@ -356,13 +371,13 @@ static void cgroup_limits(void **state)
 	/* It is the other file that has something to give back. */
 	assert_int_equal(a.failure.own_used, 0);
 
-	set_limit(device, FLEXMEM_ACCOUNT_CGROUP, 1000, FLEXMEM_CHARGE_HANDLES,
+	set_limit(device, 1000, FLEXMEM_CHARGE_HANDLES,
 		  FLEXMEM_UNLIMITED);
-	set_limit(device, FLEXMEM_ACCOUNT_CGROUP, 1000, FLEXMEM_CHARGE_SLOTS, 2);
+	set_limit(device, 1000, FLEXMEM_CHARGE_REGIONS, 2);
 	a = get(other, 1);
-	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP);
-	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_SLOTS);
-	expect_text(&a, "(2 of 2 slots used)");
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP_REGIONS);
+	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_REGIONS);
+	expect_text(&a, "(2 of 2 regions used)");
 	flexmem_device_close(device);
 	flexmem_device_close(other);
 }
@@ -374,12 +389,12 @@ static void limit_has_gone(void **state)
 	struct flexmem_allocated a;
 
 	(void)state;
-	set_limit(device, FLEXMEM_ACCOUNT_CLIENT, 1, FLEXMEM_CHARGE_BYTES, 1);
-	inject(FLEXMEM_CMD_QUOTA, 1, ENODEV);
+	set_limit(device, 1000, FLEXMEM_CHARGE_BYTES, 1);
+	inject(FLEXMEM_CMD_GET_LIMIT, 1, ENODEV);
 	a = get(device, GIB);
-	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CLIENT);
+	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP);
 	assert_true(a.failure.quota == FLEXMEM_UNLIMITED);
-	expect_text(&a, "memory: limit of this open file; asked 1.0 GiB");
+	expect_text(&a, "memory: limit of the cgroup; asked 1.0 GiB");
 	flexmem_device_close(device);
 }
 
@@ -396,7 +411,7 @@ static void limits_in_a_batch(void **state)
 	memset(requests, 0, sizeof(requests));
 	for (i = 0; i < MANY; i++)
 		requests[i].length = GIB;
-	set_limit(device, FLEXMEM_ACCOUNT_CLIENT, 1, FLEXMEM_CHARGE_BYTES,
+	set_limit(device, 1000, FLEXMEM_CHARGE_BYTES,
 		  3 * GIB);
 	requests[MANY - 1].length = 0;
 	assert_int_equal(flexmem_device_alloc_batch(device, requests,
@@ -406,7 +421,7 @@ static void limits_in_a_batch(void **state)
 	assert_int_equal(results[2].error, 0);
 	for (i = 3; i < MANY - 1; i++) {
 		assert_int_equal(results[i].failure.limit,
-				 FLEXMEM_LIMIT_CLIENT);
+				 FLEXMEM_LIMIT_CGROUP);
 		assert_int_equal(results[i].failure.quota, 3 * GIB);
 		assert_int_equal(results[i].failure.quota_used, 3 * GIB);
 		assert_int_equal(results[i].failure.own_used, 3 * GIB);
@@ -414,7 +429,7 @@ static void limits_in_a_batch(void **state)
 	assert_int_equal(results[MANY - 1].error, -EINVAL);
 	assert_int_equal(results[MANY - 1].failure.own_used, 0);
 	assert_int_equal(fake.calls[FLEXMEM_CMD_STATS], 0);
-	assert_int_equal(fake.calls[FLEXMEM_CMD_QUOTA], 1);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_GET_LIMIT], 1);
 	flexmem_device_close(device);
 }
 
@@ -469,16 +484,16 @@ static void nulls(void **state)
 					      8, NULL, 0), -EINVAL);
 	assert_int_equal(flexmem_device_usage(device, &u, sizeof(u), NULL, 0,
 					      &accounts, 8), -EINVAL);
-	assert_int_equal(flexmem_device_quota(NULL, 0, 0, &a, sizeof(a)),
+	assert_int_equal(flexmem_device_get_limit(NULL, 0, &a, sizeof(a)),
 			 -EINVAL);
-	assert_int_equal(flexmem_device_quota(device, 0, 0, NULL, sizeof(a)),
+	assert_int_equal(flexmem_device_get_limit(device, 0, NULL, sizeof(a)),
 			 -EINVAL);
-	assert_int_equal(flexmem_device_quota(device, 0, 0, &a, 8), -EINVAL);
-	assert_int_equal(flexmem_device_set_quota(NULL, 0, 1, 0, 1, NULL, 0),
+	assert_int_equal(flexmem_device_get_limit(device, 0, &a, 8), -EINVAL);
+	assert_int_equal(flexmem_device_set_limit(NULL, 0, 1, 0, 1, NULL, 0),
 			 -EINVAL);
-	assert_int_equal(flexmem_device_set_quota(device, 0, 1, 0, 1, &a, 8),
+	assert_int_equal(flexmem_device_set_limit(device, 0, 1, 0, 1, &a, 8),
 			 -EINVAL);
-	assert_int_equal(fake.calls[FLEXMEM_CMD_SET_QUOTA], 0);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_SET_LIMIT], 0);
 	flexmem_device_close(device);
 }
 
@@ -493,10 +508,10 @@ int main(void)
 		TEST(usage_grows_for_ever),
 		TEST(usage_fails),
 		TEST(later_structs),
-		TEST(own_quota),
-		TEST(set_quota),
-		TEST(set_quota_refused),
-		TEST(client_limit),
+		TEST(own_limits),
+		TEST(sets_limits),
+		TEST(set_limit_refused),
+		TEST(limit_of_bytes),
 		TEST(cgroup_limits),
 		TEST(limit_has_gone),
 		TEST(limits_in_a_batch),

@@ -77,12 +77,12 @@ static void limit_is_in_the_way(void **state)
 	char text[256];
 
 	(void)state;
-	fake.client_limit = 4 * MIB;
+	fake.limit = 4 * MIB;
 	device = open_device();
 	a = make(3 * MIB, 0);
 	assert_int_equal(resize(a.handle, 5 * MIB - 1, &r), -ENOMEM);
 	assert_int_equal(r.bytes, 3 * MIB);
-	assert_int_equal(r.failure.limit, FLEXMEM_LIMIT_CLIENT);
+	assert_int_equal(r.failure.limit, FLEXMEM_LIMIT_CGROUP);
 	assert_int_equal(r.failure.asked, 2 * MIB);
 	assert_int_equal(r.failure.total_free, 12 * GIB - 3 * MIB);
 	assert_int_equal(r.failure.largest_free, 12 * GIB - 3 * MIB);
@@ -92,7 +92,7 @@ static void limit_is_in_the_way(void **state)
 	assert_int_equal(flexmem_error_text(-ENOMEM, &r.failure,
 					    sizeof(r.failure), text,
 					    sizeof(text)), 0);
-	assert_non_null(strstr(text, "limit of this open file (3.0 MiB of 4.0 MiB used); asked 2.0 MiB"));
+	assert_non_null(strstr(text, "limit of the cgroup (3.0 MiB of 4.0 MiB used); asked 2.0 MiB"));
 	flexmem_device_close(device);
 }
 
@@ -151,7 +151,7 @@ static void resize_is_logged(void **state)
 	struct flexmem_resized r;
 
 	(void)state;
-	fake.client_limit = 4 * MIB;
+	fake.limit = 4 * MIB;
 	device = open_device();
 	a = make(MIB, 0);
 	make(MIB, 0);
@@ -163,7 +163,7 @@ static void resize_is_logged(void **state)
 	assert_non_null(strstr(lines, "resize handle 1: size 1024 (asked 1000)\n"));
 	assert_non_null(strstr(lines, "region 0: 12.0 GiB"));
 	assert_non_null(strstr(lines, "resize handle 1 to 2097152: only 1048576 are possible there\n"));
-	assert_non_null(strstr(lines, "resize handle 1 to 20971520 failed: out of device memory: limit of this open file"));
+	assert_non_null(strstr(lines, "resize handle 1 to 20971520 failed: out of device memory: limit of the cgroup"));
 	flexmem_device_close(device);
 }
 

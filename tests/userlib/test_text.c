@@ -79,8 +79,8 @@ static void limits(void **state)
 		  "no region can be that large (at most 12.0 GiB: see fallback_sizes)" },
 		{ FLEXMEM_LIMIT_HANDLES, "handles",
 		  "too many live allocations (at most 1000 for one open file)" },
-		{ FLEXMEM_LIMIT_CLIENT, "client_limit",
-		  "limit of this open file (3.0 GiB of 4.0 GiB used)" },
+		{ FLEXMEM_LIMIT_CGROUP_REGIONS, "cgroup_regions",
+		  "limit of the cgroup (3.0 GiB of 4.0 GiB used)" },
 		{ FLEXMEM_LIMIT_CGROUP, "cgroup_limit",
 		  "limit of the cgroup (3.0 GiB of 4.0 GiB used)" },
 		{ FLEXMEM_LIMIT_ALIGNMENT, "alignment",
@@ -164,20 +164,26 @@ static void own_memory(void **state)
 
 static void quotas(void **state)
 {
-	struct flexmem_failure failure = example(FLEXMEM_LIMIT_CLIENT);
+	struct flexmem_failure failure = example(FLEXMEM_LIMIT_CGROUP_REGIONS);
 
 	(void)state;
 	failure.quota = 4;
 	failure.quota_used = 3;
-	failure.charge = FLEXMEM_CHARGE_SLOTS;
+	failure.charge = FLEXMEM_CHARGE_REGIONS;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
-			       ": limit of this open file (3 of 4 slots used);"));
+			       ": limit of the cgroup (3 of 4 regions used);"));
+	failure.quota = FLEXMEM_UNLIMITED;
+	assert_non_null(strstr(text_of(-ENOMEM, &failure),
+			       ": limit of regions of the cgroup;"));
+	failure = example(FLEXMEM_LIMIT_CGROUP);
+	failure.quota = 4;
+	failure.quota_used = 3;
 	failure.charge = FLEXMEM_CHARGE_HANDLES;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
 			       "(3 of 4 allocations used);"));
 	failure.quota = FLEXMEM_UNLIMITED;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
-			       ": limit of this open file;"));
+			       ": limit of the cgroup;"));
 }
 
 /* The struct of version 0.1 had no quotas: they are not made up. */

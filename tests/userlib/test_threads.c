@@ -141,8 +141,8 @@ static void *observe(void *argument)
 		EXPECT(usage.free + usage.owned == usage.total);
 		EXPECT(accounts[0].bytes == usage.owned);
 		flexmem_accounts_free(accounts);
-		EXPECT(!flexmem_device_quota(device, FLEXMEM_ACCOUNT_CGROUP,
-					     FLEXMEM_CHARGE_BYTES, &allowance,
+		EXPECT(!flexmem_device_get_limit(device,
+						 FLEXMEM_CHARGE_BYTES, &allowance,
 					     sizeof(allowance)));
 		EXPECT(!flexmem_device_properties(device, &p, sizeof(p)));
 		EXPECT(!flexmem_device_lease_take(device, NULL, NULL));

@@ -114,9 +114,12 @@ def usage_errors_are_2():
                  ("fill", "1", "2"), ("fill", "1", "--seed", "x"), ("fill", "1", "--by", "hand"),
                  ("check", "1", "--seed"), ("owners", "x"), ("limit", "x"),
                  ("limit", "--bytes", "1"), ("limit", "--cgroup", "x", "--bytes", "1"),
-                 ("limit", "--cgroup", "no/such/cgroup"), ("limit", "--cgroup", "1", "--client", "1"),
+                 ("limit", "--cgroup", "no/such/cgroup"), ("limit", "--cgroup", "1", "--cgroup", "1"), ("limit", "--cgroup", "1", "--default"),
+                 ("limit", "--default", "--cgroup", "1"), ("limit", "--default"), ("limit", "--client", "1"),
+                 ("limit", "--default", "--each-child", "--bytes", "1"), ("limit", "--each-child", "--bytes", "1"),
+                 ("limit", "--cgroup", "1", "--each-child"), ("limit", "--each-child"),
                  ("limit", "--cgroup", "1", "--bytes", "much"),
-                 ("limit", "--cgroup", "1", "--slots", "1K"),
+                 ("limit", "--cgroup", "1", "--regions", "1K"),
                  ("--device",), ("stats", "--device")):
         status, out, err = run(*args)
         assert (status, out) == (2, "") and err, (args, status, out, err)
@@ -300,26 +303,28 @@ def fill_fails():
 
 @test
 def owners():
-    out = good("shell", stdin="alloc 5G\nalloc 1G\nfree 1\nlimit --cgroup 7 --bytes 8G --slots 4\n"
-               "limit --client 1 --handles 10\nowners\nowners --json\n",
+    out = good("shell", stdin="alloc 5G\nalloc 1G\nfree 1\nlimit --cgroup 7 --bytes 8G --regions 4\n"
+               "limit --cgroup 1000 --files 10\nowners\nowners --json\n",
                COLUMNS=120, FAKE_ORPHANED=4096)
     sums, table = out[out.index("   total  "):].split("\n\n")[:2]
     sums = re.split(r" {2,}", sums.splitlines()[1].strip())
     assert sums == ["12.0 GiB", "11.0 GiB", "1.0 GiB", "4.0 KiB", "0 B", "0 B", "1"], sums
     rows = [re.split(r" {2,}", line.strip()) for line in table.splitlines()]
     assert rows[1:] == [
-        ["cgroup 7", "0", "-", "-", "0 B", "4.0 KiB", "0 B", "0", "0", "8.0 GiB/4/none"],
-        ["cgroup 1000", "0", "-", "-", "1.0 GiB", "0 B", "6.0 GiB", "1", "1", "none"],
+        ["cgroup 7", "0", "-", "-", "0 B", "4.0 KiB", "0 B", "0", "0", "8.0 GiB/4/none/none"],
+        ["cgroup 1000", "0", "-", "-", "1.0 GiB", "0 B", "6.0 GiB", "1", "1",
+         "none/none/none/10"],
         ["client 1", "1000", "5000000", "-", "1.0 GiB", "0 B", "6.0 GiB", "1", "1",
-         "none/none/10"]], rows
+         "none"]], rows
     found = json.loads(out[out.index("{"):])
     assert found["total"] == sum(found[key] for key in ("free", "owned", "orphaned", "reserved",
                                                         "quarantined")), found
-    assert found["owners"][0]["limit"] == {"bytes": 8 * GIB, "slots": 4, "handles": None}, found
+    assert found["owners"][0]["limit"] == {"bytes": 8 * GIB, "regions": 4, "handles": None,
+                                             "files": None}, found
     assert found["owners"][2] == {
         "kind": "client", "id": 1, "uid": 1000, "pid": 5000000, "process": None, "bytes": GIB, "orphaned": 0,
-        "peak": 6 * GIB, "slots": 1, "handles": 1,
-        "limit": {"bytes": None, "slots": None, "handles": 10}}, found
+        "peak": 6 * GIB, "slots": 1, "handles": 1, "files": 1, "removed": False,
+        "limit": {"bytes": None, "regions": None, "handles": None, "files": None}}, found
 
 
 @test
@@ -349,47 +354,46 @@ def owners_leaves_out_its_own_file():
 
 @test
 def own_limits():
-    lines = good("limit", FAKE_CLIENT_LIMIT=GIB).splitlines()
+    lines = good("limit", FAKE_LIMIT=GIB).splitlines()
     assert [re.split(r" {2,}", line.strip()) for line in lines] == [
         ["owner", "what", "used", "limit"],
-        ["own client", "bytes", "0 B", "1.0 GiB"],
-        ["own client", "slots", "0", "none"],
-        ["own client", "handles", "0", "none"],
-        ["own cgroup", "bytes", "0 B", "none"],
-        ["own cgroup", "slots", "0", "none"],
-        ["own cgroup", "handles", "0", "none"]], lines
-    found = report("limit", FAKE_CLIENT_LIMIT=GIB)
-    assert found[0]["id"] is None and found[0]["bytes"] == \
-        {"used": 0, "limit": GIB}, found
-    assert found[1]["kind"] == "cgroup" and found[1]["bytes"]["limit"] is None, found
+        ["own cgroup", "bytes", "0 B", "1.0 GiB"],
+        ["own cgroup", "regions", "0", "none"],
+        ["own cgroup", "handles", "0", "none"],
+        ["own cgroup", "files", "1", "none"]], lines
+    found, = report("limit", FAKE_LIMIT=GIB)
+    assert (found["kind"], found["id"], found["bytes"], found["files"]) == \
+        ("cgroup", None, {"used": 0, "limit": GIB}, {"used": 1, "limit": None}), found
 
 
 @test
 def sets_limits():
-    out = good("limit", "--cgroup", "1000", "--bytes", "8G", "--slots", "3")
+    out = good("limit", "--cgroup", "1000", "--bytes", "8G", "--regions", "3", "--files", "9")
     assert [re.split(r" {2,}", line.strip()) for line in out.splitlines()[1:]] == [
         ["cgroup 1000", "bytes", "0 B", "8.0 GiB"],
-        ["cgroup 1000", "slots", "0", "3"]], out
-    # Of a cgroup and a client with the same id each has its own; what is orphaned is charged.
-    out = good("shell", stdin="alloc 1K\nlimit --cgroup 1 --bytes 5G\nlimit --client 1\n"
-               "limit --cgroup 1\n", FAKE_ORPHANED=8192)
-    rows = [re.split(r" {2,}", line) for line in out.splitlines() if " bytes " in line]
-    assert rows[-2:] == [["client 1", "bytes", "1.0 KiB", "none"],
-                         ["cgroup 1", "bytes", "8.0 KiB", "5.0 GiB"]], rows
+        ["cgroup 1000", "regions", "0", "3"],
+        ["cgroup 1000", "files", "1", "9"]], out
+    for args, name, kind in ((("--cgroup", "1000", "--each-child"), "each child of cgroup 1000", "each_child"),
+                             (("--default",), "default", "default")):
+        rows = good("limit", *args, "--handles", "3").splitlines()[1:]
+        assert rows[0].split("  ")[0] == name and rows[0].endswith("  3") and len(rows) == 1, rows
+        found, = report("limit", *args, "--handles", "3")
+        assert (found["kind"], found["handles"]["limit"]) == (kind, 3), found
+    # Orphaned bytes are charged.
+    out = good("shell", stdin="alloc 1K\nlimit --cgroup 1000\n", FAKE_ORPHANED=8192)
+    assert "cgroup 1000  bytes    9.0 KiB   none\n" in out, out
     # Sees what was set, and takes it back.
-    out = good("shell", stdin="alloc 1K\nlimit --client 1 --handles 5\n"
-               "limit --client 1 --handles none\nlimit --client 1 --json\n")
-    assert "client 1  handles     1      5\n" in out, out
+    out = good("shell", stdin="alloc 1K\nlimit --cgroup 1000 --handles 5\n"
+               "limit --cgroup 1000 --handles none\nlimit --cgroup 1000 --json\n")
+    assert "cgroup 1000  handles     1      5\n" in out, out
     found, = json.loads(out[out.index("[\n"):])
     assert (found["kind"], found["id"], found["handles"], found["bytes"]["used"]) == \
-        ("client", 1, {"used": 1, "limit": None}, 1024), found
+        ("cgroup", 1000, {"used": 1, "limit": None}, 1024), found
 
 
 @test
 def limit_fails():
-    for args, message in ((("--client", "9", "--bytes", "1"), "limit: no client 9"),
-                          (("--client", "9"), "limit: no client 9 with an open file, "
-                           "memory or a limit that you may see"),
+    for args, message in ((("--cgroup", "99", "--bytes", "1"), "limit: no cgroup 99"),
                           (("--cgroup", "9"), "limit: no cgroup 9 with an open file, "
                            "memory or a limit that you may see")):
         status, out, err = run("limit", *args)
@@ -400,9 +404,9 @@ def limit_fails():
 
 @test
 def limits_are_named():
-    status, out, err = run("alloc", "2G", "--hold", "0", "--json", FAKE_CLIENT_LIMIT=GIB)
-    assert status == 1 and "limit of this open file (0 B of 1.0 GiB used)" in err, err
-    assert json.loads(out)[0]["error"]["limit"] == "client_limit", out
+    status, out, err = run("alloc", "2G", "--hold", "0", "--json", FAKE_LIMIT=GIB)
+    assert status == 1 and "limit of the cgroup (0 B of 1.0 GiB used)" in err, err
+    assert json.loads(out)[0]["error"]["limit"] == "cgroup_limit", out
     status, out, err = run("shell", stdin="limit --cgroup 1000 --handles 1\nalloc 1G\nalloc 1\n")
     assert status == 1 and "(1 of 1 allocations used)" in err, err
     assert err.endswith("; own 1.0 GiB could be freed\n"), err
@@ -499,7 +503,7 @@ def man_page_has_every_key():
     keys |= set(json.loads(out[out.index("{"):]))
     keys |= set(error_of(("info", "--json"), FAKE_NODE=0)) | {"help", "version", "freed", "pattern"}
     keys |= set(json.loads(run("alloc", "2G", "--hold", "0", "--json",
-                               FAKE_CLIENT_LIMIT=GIB)[1])[0]["error"])
+                               FAKE_LIMIT=GIB)[1])[0]["error"])
     missing = [key for key in sorted(keys) if not re.search(rf"\b{key}\b", man)]
     assert not missing, missing
 

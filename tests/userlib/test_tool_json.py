@@ -23,7 +23,7 @@ def json_of_every_error():
                        (("regions", "--js", "--device", "/dev/flexmem7"), "ENODEV"),
                        (("alloc", "1", "--device", "/dev/null", "--json"), "ENOTTY"),
                        (("fill", "9", "--json"), "EINVAL"), (("free", "9", "--json"), "EINVAL"),
-                       (("limit", "--client", "9", "--bytes", "1", "--json"), "ENOENT"),
+                       (("limit", "--cgroup", "99", "--bytes", "1", "--json"), "ENOENT"),
                        (("limit", "--cgroup", "9", "--json"), "ENOENT")):
         assert error_of(args)["name"] == name, args
     for command in ("info", "stats", "regions", "segments", "owners", "limit", "trim", "shell"):
@@ -45,9 +45,9 @@ def json_of_errors_beside_results():
     assert found[6]["error"].items() >= {
         "errno": -12, "name": "ENOMEM", "limit": "capacity", "asked": 12 * GIB, "total_free": 0,
         "largest_free": 0, "max_region": 12 * GIB, "own_used": 60 * GIB}.items(), found[6]
-    status, out, _ = run("alloc", "2G", "--hold", "0", "--json", FAKE_CLIENT_LIMIT=GIB)
+    status, out, _ = run("alloc", "2G", "--hold", "0", "--json", FAKE_LIMIT=GIB)
     assert json.loads(out)[0]["error"].items() >= {
-        "limit": "client_limit", "charge": "bytes", "quota": GIB, "quota_used": 0}.items(), out
+        "limit": "cgroup_limit", "charge": "bytes", "quota": GIB, "quota_used": 0}.items(), out
     status, out, _ = run("shell", stdin="alloc 1\nfree 1 9 x --json\n")
     found = json.loads(out[out.index("[\n"):])
     assert status == 2 and [each["freed"] for each in found] == ["1", "9", "x"], found

@@ -32,7 +32,7 @@
  *    One exception: READ, WRITE and COPY, which count in their reply what they
  *    have done, keep what they did before.
  *  - EBADF: the file is open for reading only, and the command changes something:
- *    all but INFO, LOOKUP, REGIONS, SEGMENTS, STATS, MAP, READ, SNAPSHOT and QUOTA.
+ *    all but INFO, LOOKUP, REGIONS, SEGMENTS, STATS, MAP, READ, SNAPSHOT and GET_LIMIT.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
  *  - E2BIG: there are non-zero bytes beyond what this kernel knows, or the
@@ -86,8 +86,8 @@
  * @FLEXMEM_CMD_READ: &struct flexmem_rw
  * @FLEXMEM_CMD_WRITE: &struct flexmem_rw
  * @FLEXMEM_CMD_SNAPSHOT: &struct flexmem_snapshot
- * @FLEXMEM_CMD_QUOTA: &struct flexmem_quota
- * @FLEXMEM_CMD_SET_QUOTA: &struct flexmem_quota
+ * @FLEXMEM_CMD_GET_LIMIT: &struct flexmem_resource_limit
+ * @FLEXMEM_CMD_SET_LIMIT: &struct flexmem_resource_limit
  * @FLEXMEM_CMD_STRICT: &struct flexmem_strict
  * @FLEXMEM_CMD_RESIZE: &struct flexmem_resize
  * @FLEXMEM_CMD_COPY: &struct flexmem_copy
@@ -108,8 +108,8 @@ enum flexmem_cmd {
 	FLEXMEM_CMD_READ = 0x0c,
 	FLEXMEM_CMD_WRITE = 0x0d,
 	FLEXMEM_CMD_SNAPSHOT = 0x0e,
-	FLEXMEM_CMD_QUOTA = 0x0f,
-	FLEXMEM_CMD_SET_QUOTA = 0x10,
+	FLEXMEM_CMD_GET_LIMIT = 0x0f,
+	FLEXMEM_CMD_SET_LIMIT = 0x10,
 	FLEXMEM_CMD_STRICT = 0x11,
 	FLEXMEM_CMD_RESIZE = 0x12,
 	FLEXMEM_CMD_COPY = 0x13,
@@ -259,8 +259,10 @@ struct flexmem_info {
  * @FLEXMEM_REASON_FRAGMENTATION: there are enough free bytes, but not in one piece
  * @FLEXMEM_REASON_REGION_SIZE: no region could ever be as large as the request
  * @FLEXMEM_REASON_HANDLES: this open file has as many live allocations as it may
- * @FLEXMEM_REASON_CLIENT_LIMIT: the open file's limit of bytes, slots or handles
- * @FLEXMEM_REASON_CGROUP_LIMIT: the limit of the opener's cgroup, or of one above
+ * @FLEXMEM_REASON_REGION_LIMIT: the opener's cgroup, or one above, may not have
+ *	bytes in a further region
+ * @FLEXMEM_REASON_CGROUP_LIMIT: the limit of bytes or handles of the opener's
+ *	cgroup, or of one above
  * @FLEXMEM_REASON_ALIGNMENT: as FRAGMENTATION, but of the free blocks that are
  *	large enough only so many were looked at for an alignment above 128;
  *	another of them may suit
@@ -273,7 +275,7 @@ enum flexmem_reason {
 	FLEXMEM_REASON_FRAGMENTATION = 4,
 	FLEXMEM_REASON_REGION_SIZE = 5,
 	FLEXMEM_REASON_HANDLES = 6,
-	FLEXMEM_REASON_CLIENT_LIMIT = 7,
+	FLEXMEM_REASON_REGION_LIMIT = 7,
 	FLEXMEM_REASON_CGROUP_LIMIT = 8,
 	FLEXMEM_REASON_ALIGNMENT = 9,
 };
@@ -791,24 +793,43 @@ enum flexmem_owner_kind {
 /**
  * enum flexmem_resource - what is limited
  * @FLEXMEM_RESOURCE_BYTES: device memory
- * @FLEXMEM_RESOURCE_SLOTS: slots: one for each region in which the owner has
+ * @FLEXMEM_RESOURCE_REGIONS: slots: one for each region in which the owner has
  *	bytes
  * @FLEXMEM_RESOURCE_HANDLES: live allocations
+ * @FLEXMEM_RESOURCE_FILES: open files
  * @FLEXMEM_NR_RESOURCES: how many there are in this version
  */
 enum flexmem_resource {
 	FLEXMEM_RESOURCE_BYTES = 0,
-	FLEXMEM_RESOURCE_SLOTS = 1,
+	FLEXMEM_RESOURCE_REGIONS = 1,
 	FLEXMEM_RESOURCE_HANDLES = 2,
-	FLEXMEM_NR_RESOURCES = 3,
+	FLEXMEM_RESOURCE_FILES = 3,
+	FLEXMEM_NR_RESOURCES = 4,
 };
 
 #define FLEXMEM_NO_LIMIT (~0ULL)
 
 /**
+ * enum flexmem_limit_scope - what a limit is for
+ * @FLEXMEM_SCOPE_CGROUP: one cgroup and all below it together
+ * @FLEXMEM_SCOPE_EACH_CHILD: each child of one cgroup that has no limit of its own
+ * @FLEXMEM_SCOPE_DEFAULT: each cgroup at the depth of the parameter
+ *	``default_depth`` that has neither a limit of its own nor one from its
+ *	parent. Cgroups below share it; files opened above it have no default limit
+ */
+enum flexmem_limit_scope {
+	FLEXMEM_SCOPE_CGROUP = 0,
+	FLEXMEM_SCOPE_EACH_CHILD = 1,
+	FLEXMEM_SCOPE_DEFAULT = 2,
+};
+
+/* &flexmem_owner_entry.flags: the cgroup was removed; its charges have stayed */
+#define FLEXMEM_OWNER_REMOVED 1
+
+/**
  * struct flexmem_owner_entry - the account of one owner
  * @kind: enum flexmem_owner_kind
- * @flags: 0
+ * @flags: FLEXMEM_OWNER_REMOVED
  * @id: CLIENT: number of the open file, never used twice on this node. CGROUP:
  *      its id, the inode number of its directory; 0 in a kernel without cgroups,
  *      which has one account for all
@@ -820,8 +841,9 @@ enum flexmem_resource {
  * @peak: the most that @bytes + @orphaned ever was
  * @slots: regions in which it has bytes
  * @handles: live allocations
- * @limit: of bytes, slots and handles, as in enum flexmem_resource;
- *         FLEXMEM_NO_LIMIT: none
+ * @files: open files
+ * @limit: CGROUP: of each enum flexmem_resource, as it holds for the cgroup itself,
+ *	whatever its scope; FLEXMEM_NO_LIMIT: none. CLIENT: none
  *
  * Bytes of a region that was lost in a reset are in no account.
  */
@@ -836,7 +858,8 @@ struct flexmem_owner_entry {
 	__aligned_u64 peak;
 	__aligned_u64 slots;
 	__aligned_u64 handles;
-	__aligned_u64 limit[3];
+	__aligned_u64 files;
+	__aligned_u64 limit[4];
 };
 
 /**
@@ -904,36 +927,44 @@ struct flexmem_snapshot {
 #define FLEXMEM_IOCTL_SNAPSHOT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SNAPSHOT)
 
 /**
- * struct flexmem_quota - ioctl(FLEXMEM_IOCTL_QUOTA, _SET_QUOTA)
- * @size: sizeof(struct flexmem_quota)
+ * struct flexmem_resource_limit - ioctl(FLEXMEM_IOCTL_GET_LIMIT, _SET_LIMIT)
+ * @size: sizeof(struct flexmem_resource_limit)
  * @flags: must be 0
- * @kind: enum flexmem_owner_kind
+ * @scope: enum flexmem_limit_scope. GET_LIMIT: must be 0
  * @resource: enum flexmem_resource
- * @id: as in &struct flexmem_owner_entry. QUOTA: must be 0: the caller's own
- * @limit: SET_QUOTA: at most this much, or FLEXMEM_NO_LIMIT. QUOTA: must be 0
- * @out_limit: limit as it is now
- * @out_used: what is charged now; SET_QUOTA: what was just before
+ * @cgroup: id of the cgroup, as in &struct flexmem_owner_entry. GET_LIMIT and
+ *	DEFAULT: must be 0
+ * @limit: SET_LIMIT: at most this much; FLEXMEM_NO_LIMIT removes the limit.
+ *	GET_LIMIT: must be 0
+ * @out_limit: GET_LIMIT: limit as it is now. SET_LIMIT: @limit
+ * @out_used: what is charged to the cgroup now, 0 for DEFAULT; SET_LIMIT: what was
+ *	just before
  *
- * QUOTA reads a limit of the open file's own or of the opener's cgroup. SET_QUOTA
- * is for the administrator: EPERM for all other callers. The client or cgroup must
- * exist (ENOENT), but the cgroup need not have an open file. A charge must be
- * within the limits of the file, of the opener's cgroup and of all its ancestors.
- * A limit below what is charged takes nothing away, but new charges fail. The reply
- * is written before the limit is set, and only if it will be.
+ * GET_LIMIT reads a limit of the opener's cgroup. SET_LIMIT is for the administrator
+ * (CAP_SYS_ADMIN in the initial user namespace): EPERM for all other callers. The
+ * cgroup must exist where the caller can see it (ENOENT), but need not have an open
+ * file. A limit that is removed leaves that of the parent for each child, if there
+ * is one, or the default.
+ *
+ * A charge must be within the limits of the opener's cgroup and of all its
+ * ancestors. An open() beyond a limit fails with EMFILE; the root cgroup cannot have
+ * a limit of open files (EINVAL), so the administrator can always open one. A limit below what is
+ * charged takes nothing away, but new charges fail. A cgroup that is removed loses
+ * its limits. The reply is written before the limit is set, and only if it will be.
  */
-struct flexmem_quota {
+struct flexmem_resource_limit {
 	__u32 size;
 	__u32 flags;
-	__u32 kind;
+	__u32 scope;
 	__u32 resource;
-	__aligned_u64 id;
+	__aligned_u64 cgroup;
 	__aligned_u64 limit;
 	__aligned_u64 out_limit;
 	__aligned_u64 out_used;
 };
 
-#define FLEXMEM_IOCTL_QUOTA _IO(FLEXMEM_TYPE, FLEXMEM_CMD_QUOTA)
-#define FLEXMEM_IOCTL_SET_QUOTA _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SET_QUOTA)
+#define FLEXMEM_IOCTL_GET_LIMIT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_GET_LIMIT)
+#define FLEXMEM_IOCTL_SET_LIMIT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SET_LIMIT)
 
 /**
  * struct flexmem_strict - ioctl(FLEXMEM_IOCTL_STRICT)

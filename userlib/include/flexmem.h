@@ -106,8 +106,10 @@ enum flexmem_acquisition {
  * @FLEXMEM_LIMIT_REGION_SIZE: no region could ever be as large as the request
  * @FLEXMEM_LIMIT_HANDLES: the device object has as many live allocations as it
  *	may
- * @FLEXMEM_LIMIT_CLIENT: a limit that the administrator set for this open file
- * @FLEXMEM_LIMIT_CGROUP: one set for the opener's cgroup or one above it
+ * @FLEXMEM_LIMIT_CGROUP_REGIONS: the opener's cgroup, or one above it, may not have
+ *	bytes in a further region
+ * @FLEXMEM_LIMIT_CGROUP: the limit of bytes or allocations of the opener's cgroup,
+ *	or of one above it
  * @FLEXMEM_LIMIT_ALIGNMENT: as FLEXMEM_LIMIT_FRAGMENTATION, but only so many of
  *	the free blocks that are large enough were looked at for the alignment
  * @FLEXMEM_LIMIT_NO_LENGTH: -EINVAL: the length is 0
@@ -127,7 +129,7 @@ enum flexmem_limit {
 	FLEXMEM_LIMIT_FRAGMENTATION = 4,
 	FLEXMEM_LIMIT_REGION_SIZE = 5,
 	FLEXMEM_LIMIT_HANDLES = 6,
-	FLEXMEM_LIMIT_CLIENT = 7,
+	FLEXMEM_LIMIT_CGROUP_REGIONS = 7,
 	FLEXMEM_LIMIT_CGROUP = 8,
 	FLEXMEM_LIMIT_ALIGNMENT = 9,
 	FLEXMEM_LIMIT_NO_LENGTH = 100,
@@ -260,17 +262,32 @@ enum flexmem_account_kind {
 /**
  * enum flexmem_charge - what an account counts, and what can be limited
  * @FLEXMEM_CHARGE_BYTES: device memory
- * @FLEXMEM_CHARGE_SLOTS: slots: one for each region in which there are bytes
+ * @FLEXMEM_CHARGE_REGIONS: slots: one for each region in which there are bytes
  * @FLEXMEM_CHARGE_HANDLES: live allocations
+ * @FLEXMEM_CHARGE_FILES: open files
  */
 enum flexmem_charge {
 	FLEXMEM_CHARGE_BYTES = 0,
-	FLEXMEM_CHARGE_SLOTS = 1,
+	FLEXMEM_CHARGE_REGIONS = 1,
 	FLEXMEM_CHARGE_HANDLES = 2,
+	FLEXMEM_CHARGE_FILES = 3,
 };
 
 /** FLEXMEM_CHARGES - members of enum flexmem_charge */
-#define FLEXMEM_CHARGES 3
+#define FLEXMEM_CHARGES 4
+
+/**
+ * enum flexmem_limit_for - what a limit is for
+ * @FLEXMEM_FOR_CGROUP: one cgroup and all below it together
+ * @FLEXMEM_FOR_EACH_CHILD: each child of a cgroup that has no limit of its own
+ * @FLEXMEM_FOR_DEFAULT: each cgroup at the depth of the driver's parameter
+ *	``default_depth`` that has neither a limit of its own nor one from its parent
+ */
+enum flexmem_limit_for {
+	FLEXMEM_FOR_CGROUP = 0,
+	FLEXMEM_FOR_EACH_CHILD = 1,
+	FLEXMEM_FOR_DEFAULT = 2,
+};
 
 /** FLEXMEM_UNLIMITED - a limit that is none */
 #define FLEXMEM_UNLIMITED UINT64_MAX
@@ -284,14 +301,15 @@ enum flexmem_charge {
  * @max_regions: likewise
  * @max_handles: likewise; 0: it was another provider of a cache that refused
  * @flags: the flags that were asked for
- * @charge: FLEXMEM_LIMIT_CLIENT, _USER: enum flexmem_charge, what @quota limits
+ * @charge: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: enum flexmem_charge, what @quota
+ *	limits
  * @asked: bytes asked for, rounded up
  * @total_free: free bytes in all regions it could have gone to
  * @largest_free: the largest free block among them
  * @max_region: the largest region there could be
  * @own_used: bytes that this device object had: what its program could give back
- * @quota: FLEXMEM_LIMIT_CLIENT, _USER: the limit; FLEXMEM_UNLIMITED: not known,
- *	since it has changed since then
+ * @quota: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: the limit; FLEXMEM_UNLIMITED: not
+ *	known, since it has changed since then or is that of a cgroup above
  * @quota_used: likewise: what was charged
  * @region_limit: FLEXMEM_LIMIT_FRAGMENTATION, _ALIGNMENT: enum flexmem_limit, why
  *                there was no further region, either: the device has none, or no
@@ -517,7 +535,8 @@ struct flexmem_usage {
 /**
  * struct flexmem_account_state - what one client or one cgroup has
  * @kind: enum flexmem_account_kind
- * @reserved: 0
+ * @removed: FLEXMEM_ACCOUNT_CGROUP: 1 if the cgroup was removed; then it has no
+ *	limits any more, but its charges have stayed. Else 0
  * @id: FLEXMEM_ACCOUNT_CLIENT: number of the open file, never used twice on the
  *      node. FLEXMEM_ACCOUNT_CGROUP: its number, which is the inode number of its
  *      directory
@@ -528,11 +547,12 @@ struct flexmem_usage {
  * @peak: the most that @bytes + @orphaned ever was
  * @slots: regions in which it has bytes
  * @handles: live allocations
+ * @files: open files
  * @limit: by enum flexmem_charge; FLEXMEM_UNLIMITED: none
  */
 struct flexmem_account_state {
 	uint32_t kind;
-	uint32_t reserved;
+	uint32_t removed;
 	uint64_t id;
 	uint32_t uid;
 	uint32_t pid;
@@ -541,6 +561,7 @@ struct flexmem_account_state {
 	uint64_t peak;
 	uint64_t slots;
 	uint64_t handles;
+	uint64_t files;
 	uint64_t limit[FLEXMEM_CHARGES];
 };
 
@@ -1084,38 +1105,37 @@ FLEXMEM_API int flexmem_device_usage(const struct flexmem_device *device,
 FLEXMEM_API void flexmem_accounts_free(struct flexmem_account_state *accounts);
 
 /**
- * flexmem_device_quota() - ask for a limit of this device object or its cgroup
+ * flexmem_device_get_limit() - read a limit of the cgroup of this device object
  * @device: an open device
- * @kind: enum flexmem_account_kind
  * @charge: enum flexmem_charge
  * @allowance: to be filled
  * @size: sizeof(*@allowance)
  *
- * Return: 0; -EINVAL: unknown @kind or @charge.
+ * Return: 0; -EINVAL: unknown @charge.
  */
-FLEXMEM_API int flexmem_device_quota(const struct flexmem_device *device,
-				     uint32_t kind, uint32_t charge,
-				     struct flexmem_allowance *allowance,
-				     size_t size);
+FLEXMEM_API int flexmem_device_get_limit(const struct flexmem_device *device,
+					 uint32_t charge,
+					 struct flexmem_allowance *allowance,
+					 size_t size);
 
 /**
- * flexmem_device_set_quota() - set a limit of any owner
+ * flexmem_device_set_limit() - set a limit of a cgroup
  * @device: an open device
- * @kind: enum flexmem_account_kind
- * @id: of the account, as in &struct flexmem_account_state; in a cgroup no file
- *      need be open
+ * @whose: enum flexmem_limit_for
+ * @cgroup: number of the cgroup, as in &struct flexmem_account_state, in which no
+ *	file need be open; FLEXMEM_FOR_DEFAULT: 0
  * @charge: enum flexmem_charge
- * @limit: at most so much, FLEXMEM_UNLIMITED for no limit
+ * @limit: at most so much, FLEXMEM_UNLIMITED to remove the limit
  * @allowance: to be filled with how it is then; NULL: not wanted
  * @size: sizeof(*@allowance); ignored with NULL
  *
- * A limit below what is charged takes nothing away, but nothing more is given.
+ * A limit below what is charged takes nothing away, but new charges fail.
  *
- * Return: 0; -EPERM: only the administrator may; -ENOENT: no such client or
- * cgroup; -EINVAL: unknown @kind or @charge.
+ * Return: 0; -EPERM: only the administrator may; -ENOENT: no such cgroup; -EINVAL:
+ * unknown @whose or @charge, or open files of the root cgroup.
  */
-FLEXMEM_API int flexmem_device_set_quota(struct flexmem_device *device,
-					 uint32_t kind, uint64_t id,
+FLEXMEM_API int flexmem_device_set_limit(struct flexmem_device *device,
+					 uint32_t whose, uint64_t cgroup,
 					 uint32_t charge, uint64_t limit,
 					 struct flexmem_allowance *allowance,
 					 size_t size);

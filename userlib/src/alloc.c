@@ -81,21 +81,23 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 	allocation->size = reply->out_size;
 }
 
-/* Which of the quotas of an account it was that the request went beyond. */
-static void find_quota(const struct flexmem_device *device, uint32_t kind,
+/* Which limit of the cgroup the request exceeds, of those that it can. */
+static void find_quota(const struct flexmem_device *device,
 		       struct flexmem_failure *failure)
 {
-	struct flexmem_quota cmd;
+	struct flexmem_resource_limit cmd;
 	uint64_t more;
 	uint32_t i;
 
-	for (i = 0; i < FLEXMEM_CHARGES; i++) {
-		cmd = (struct flexmem_quota){
+	for (i = 0; i < FLEXMEM_CHARGE_FILES; i++) {
+		if ((i == FLEXMEM_CHARGE_REGIONS) !=
+		    (failure->limit == FLEXMEM_LIMIT_CGROUP_REGIONS))
+			continue;
+		cmd = (struct flexmem_resource_limit){
 			.size = sizeof(cmd),
-			.kind = kind,
 			.resource = i,
 		};
-		if (fmlib_ioctl(device, FLEXMEM_IOCTL_QUOTA, &cmd))
+		if (fmlib_ioctl(device, FLEXMEM_IOCTL_GET_LIMIT, &cmd))
 			return;
 		more = i == FLEXMEM_RESOURCE_BYTES ? failure->asked : 1;
 		if (cmd.out_limit == FLEXMEM_NO_LIMIT ||
@@ -112,10 +114,9 @@ static void find_quota(const struct flexmem_device *device, uint32_t kind,
 void fmlib_failure_details(const struct flexmem_device *device,
 			   struct flexmem_failure *failure)
 {
-	if (failure->limit == FLEXMEM_LIMIT_CLIENT)
-		find_quota(device, FLEXMEM_OWNER_CLIENT, failure);
-	else if (failure->limit == FLEXMEM_LIMIT_CGROUP)
-		find_quota(device, FLEXMEM_OWNER_CGROUP, failure);
+	if (failure->limit == FLEXMEM_LIMIT_CGROUP ||
+	    failure->limit == FLEXMEM_LIMIT_CGROUP_REGIONS)
+		find_quota(device, failure);
 }
 
 int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,

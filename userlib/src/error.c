@@ -18,7 +18,7 @@ const char *flexmem_limit_name(uint32_t limit)
 		[FLEXMEM_LIMIT_FRAGMENTATION] = "fragmentation",
 		[FLEXMEM_LIMIT_REGION_SIZE] = "region_size",
 		[FLEXMEM_LIMIT_HANDLES] = "handles",
-		[FLEXMEM_LIMIT_CLIENT] = "client_limit",
+		[FLEXMEM_LIMIT_CGROUP_REGIONS] = "cgroup_regions",
 		[FLEXMEM_LIMIT_CGROUP] = "cgroup_limit",
 		[FLEXMEM_LIMIT_ALIGNMENT] = "alignment",
 	};
@@ -53,28 +53,28 @@ static void slots_text(const struct flexmem_failure *failure,
 			 failure->program_slots);
 }
 
-/*
- * @whose: the owner of the limit. Also how much of it is used, if that is
- * known.
- */
-static void quota_text(const struct flexmem_failure *failure, const char *whose,
+/* Also how much of the limit is used, if that is known. */
+static void quota_text(const struct flexmem_failure *failure,
 		       char text[FMLIB_LIMIT_TEXT])
 {
+	bool regions = failure->limit == FLEXMEM_LIMIT_CGROUP_REGIONS;
 	char limit[FMLIB_HUMAN_MAX];
 	char used[FMLIB_HUMAN_MAX];
 
 	if (failure->quota == FLEXMEM_UNLIMITED)
-		snprintf(text, FMLIB_LIMIT_TEXT, "limit of %s", whose);
+		snprintf(text, FMLIB_LIMIT_TEXT, "limit of %sthe cgroup",
+			 regions ? "regions of " : "");
 	else if (failure->charge == FLEXMEM_CHARGE_BYTES)
-		snprintf(text, FMLIB_LIMIT_TEXT, "limit of %s (%s of %s used)", whose,
+		snprintf(text, FMLIB_LIMIT_TEXT,
+			 "limit of the cgroup (%s of %s used)",
 			 fmlib_human(failure->quota_used, used),
 			 fmlib_human(failure->quota, limit));
 	else
-		snprintf(text, FMLIB_LIMIT_TEXT, "limit of %s (%llu of %llu %s used)",
-			 whose, (unsigned long long)failure->quota_used,
+		snprintf(text, FMLIB_LIMIT_TEXT,
+			 "limit of the cgroup (%llu of %llu %s used)",
+			 (unsigned long long)failure->quota_used,
 			 (unsigned long long)failure->quota,
-			 failure->charge == FLEXMEM_CHARGE_SLOTS ?
-			 "slots" : "allocations");
+			 regions ? "regions" : "allocations");
 }
 
 /* Why the device gives no other region, where that would help. */
@@ -140,11 +140,9 @@ void fmlib_limit_text(const struct flexmem_failure *failure,
 			 "too many live allocations (at most %u for one open file)",
 			 failure->max_handles);
 		break;
-	case FLEXMEM_LIMIT_CLIENT:
-		quota_text(failure, "this open file", text);
-		break;
 	case FLEXMEM_LIMIT_CGROUP:
-		quota_text(failure, "the cgroup", text);
+	case FLEXMEM_LIMIT_CGROUP_REGIONS:
+		quota_text(failure, text);
 		break;
 	default:
 		snprintf(text, FMLIB_LIMIT_TEXT, "limit %u of the driver",

@@ -9,6 +9,7 @@
 #include <string.h>
 
 _Static_assert((int)FLEXMEM_NR_RESOURCES == FLEXMEM_CHARGES &&
+	       (int)FLEXMEM_SCOPE_DEFAULT == FLEXMEM_FOR_DEFAULT &&
 	       FLEXMEM_NO_LIMIT == FLEXMEM_UNLIMITED,
 	       "the library counts what the driver counts");
 
@@ -101,6 +102,7 @@ static void account_from_uapi(const void *from, void *to, size_t size)
 	const struct flexmem_owner_entry *entry = from;
 	struct flexmem_account_state account = {
 		.kind = entry->kind,
+		.removed = !!(entry->flags & FLEXMEM_OWNER_REMOVED),
 		.id = entry->id,
 		.uid = entry->uid,
 		.pid = entry->pid,
@@ -109,6 +111,7 @@ static void account_from_uapi(const void *from, void *to, size_t size)
 		.peak = entry->peak,
 		.slots = entry->slots,
 		.handles = entry->handles,
+		.files = entry->files,
 	};
 
 	memcpy(account.limit, entry->limit, sizeof(account.limit));
@@ -202,10 +205,10 @@ void flexmem_accounts_free(struct flexmem_account_state *accounts)
 	free(accounts);
 }
 
-/* Sends a command about quotas and hands out its reply, if that is wanted. */
-static int quota(const struct flexmem_device *device, unsigned long command,
-		 struct flexmem_quota *cmd, struct flexmem_allowance *allowance,
-		 size_t size)
+/* Sends a command about limits and hands out its reply, if that is wanted. */
+static int send_limit(const struct flexmem_device *device,
+		      unsigned long command, struct flexmem_resource_limit *cmd,
+		      struct flexmem_allowance *allowance, size_t size)
 {
 	struct flexmem_allowance now;
 	int err;
@@ -222,32 +225,33 @@ static int quota(const struct flexmem_device *device, unsigned long command,
 			      sizeof(now));
 }
 
-int flexmem_device_quota(const struct flexmem_device *device, uint32_t kind,
-			 uint32_t charge, struct flexmem_allowance *allowance,
-			 size_t size)
+int flexmem_device_get_limit(const struct flexmem_device *device,
+			     uint32_t charge,
+			     struct flexmem_allowance *allowance, size_t size)
 {
-	struct flexmem_quota cmd = { .kind = kind, .resource = charge };
+	struct flexmem_resource_limit cmd = { .resource = charge };
 
 	if (!device || !allowance || size < FMLIB_ALLOWANCE_MIN)
 		return -EINVAL;
-	return quota(device, FLEXMEM_IOCTL_QUOTA, &cmd, allowance, size);
+	return send_limit(device, FLEXMEM_IOCTL_GET_LIMIT, &cmd, allowance,
+			  size);
 }
 
-int flexmem_device_set_quota(struct flexmem_device *device, uint32_t kind,
-			     uint64_t id, uint32_t charge,
-			     uint64_t limit,
+int flexmem_device_set_limit(struct flexmem_device *device, uint32_t whose,
+			     uint64_t cgroup, uint32_t charge, uint64_t limit,
 			     struct flexmem_allowance *allowance, size_t size)
 {
-	struct flexmem_quota cmd = {
-		.kind = kind,
+	struct flexmem_resource_limit cmd = {
+		.scope = whose,
 		.resource = charge,
-		.id = id,
+		.cgroup = cgroup,
 		.limit = limit,
 	};
 
 	if (!device || (allowance && size < FMLIB_ALLOWANCE_MIN))
 		return -EINVAL;
-	return quota(device, FLEXMEM_IOCTL_SET_QUOTA, &cmd, allowance, size);
+	return send_limit(device, FLEXMEM_IOCTL_SET_LIMIT, &cmd, allowance,
+			  size);
 }
 
 int flexmem_device_set_strict(struct flexmem_device *device)

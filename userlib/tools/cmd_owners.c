@@ -32,7 +32,7 @@ static const char *amount_text(uint32_t charge, uint64_t amount,
 	return text;
 }
 
-/* All three of them, like "8.0 GiB/4/none"; just "none" if there is none. */
+/* All of them, like "8.0 GiB/4/none/none"; just "none" if there is none. */
 static const char *amounts_text(const uint64_t amounts[FLEXMEM_CHARGES],
 				char text[AMOUNTS_MAX])
 {
@@ -45,9 +45,9 @@ static const char *amounts_text(const uint64_t amounts[FLEXMEM_CHARGES],
 		any |= amounts[i] != FLEXMEM_UNLIMITED;
 	}
 	if (any)
-		snprintf(text, AMOUNTS_MAX, "%s/%s/%s",
-			 one[FLEXMEM_CHARGE_BYTES], one[FLEXMEM_CHARGE_SLOTS],
-			 one[FLEXMEM_CHARGE_HANDLES]);
+		snprintf(text, AMOUNTS_MAX, "%s/%s/%s/%s",
+			 one[FLEXMEM_CHARGE_BYTES], one[FLEXMEM_CHARGE_REGIONS],
+			 one[FLEXMEM_CHARGE_HANDLES], one[FLEXMEM_CHARGE_FILES]);
 	else
 		snprintf(text, AMOUNTS_MAX, "none");
 	return text;
@@ -108,8 +108,8 @@ static void print_accounts(const struct flexmem_account_state *accounts,
 
 	for (i = 0; i < count; i++) {
 		one = &accounts[i];
-		table_add(&table, "%s %" PRIu64, account_kind_name(one->kind),
-			  one->id);
+		table_add(&table, "%s %" PRIu64 "%s", account_kind_name(one->kind),
+			  one->id, one->removed ? " removed" : "");
 		table_add(&table, "%u", one->uid);
 		if (one->pid)
 			table_add(&table, "%u", one->pid);
@@ -126,7 +126,7 @@ static void print_accounts(const struct flexmem_account_state *accounts,
 	}
 	table_print(&table, stdout, render_width(stdout));
 	table_clear(&table);
-	puts("\nlimit: bytes/slots/handles");
+	puts("\nlimit: bytes/regions/handles/files");
 }
 
 static json_t *json_sums(const struct flexmem_usage *usage)
@@ -176,18 +176,18 @@ enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
 /* The new limits, by charge. */
 struct limit_options {
 	bool chosen;
-	uint32_t kind;
-	uint64_t id;
+	uint32_t whose;
+	uint64_t cgroup;
 	bool sets_any;
 	bool sets[FLEXMEM_CHARGES];
 	uint64_t limit[FLEXMEM_CHARGES];
 };
 
-/* The limits of an owner, for the charges in @known. */
+/* Limits, for the charges in @known. */
 struct limits {
-	uint32_t kind;
-	bool has_id;
-	uint64_t id;
+	bool own;
+	uint32_t whose;
+	uint64_t cgroup;
 	bool known[FLEXMEM_CHARGES];
 	struct flexmem_allowance allowance[FLEXMEM_CHARGES];
 };
@@ -213,22 +213,29 @@ static bool cgroup_id(const char *name, uint64_t *id)
 	return true;
 }
 
-static bool choose_owner(struct tool *tool, uint32_t kind,
-			 struct limit_options *options)
+static bool choose_cgroup(struct tool *tool, struct limit_options *options)
 {
 	if (options->chosen) {
-		usage_error(tool, "one --cgroup or one --client, not more");
+		usage_error(tool, "one --cgroup or --default, not more");
 		return false;
 	}
 	options->chosen = true;
-	options->kind = kind;
-	if (parse_number(optarg, UINT64_MAX, &options->id) ||
-	    (kind == FLEXMEM_ACCOUNT_CGROUP &&
-	     cgroup_id(optarg, &options->id)))
+	if (parse_number(optarg, UINT64_MAX, &options->cgroup) ||
+	    cgroup_id(optarg, &options->cgroup))
 		return true;
-	usage_error(tool, kind == FLEXMEM_ACCOUNT_CGROUP ?
-		    "'%s' is no cgroup" : "'%s' is not an id", optarg);
+	usage_error(tool, "'%s' is no cgroup", optarg);
 	return false;
+}
+
+static bool choose_default(struct tool *tool, struct limit_options *options)
+{
+	if (options->chosen) {
+		usage_error(tool, "one --cgroup or --default, not more");
+		return false;
+	}
+	options->chosen = true;
+	options->whose = FLEXMEM_FOR_DEFAULT;
+	return true;
 }
 
 static bool set_amount(struct tool *tool, int option,
@@ -256,13 +263,36 @@ static bool set_amount(struct tool *tool, int option,
 }
 
 static bool limit_option(struct tool *tool, int option,
-			 struct limit_options *options)
+			 struct limit_options *options, bool *each)
 {
 	if (option == 'g')
-		return choose_owner(tool, FLEXMEM_ACCOUNT_CGROUP, options);
-	if (option == 'c')
-		return choose_owner(tool, FLEXMEM_ACCOUNT_CLIENT, options);
+		return choose_cgroup(tool, options);
+	if (option == 'u')
+		return choose_default(tool, options);
+	if (option == 'e')
+		return *each = true;
 	return option >= SET_LIMIT && set_amount(tool, option, options);
+}
+
+/* Do the options fit together? */
+static bool check_limit(struct tool *tool, struct limit_options *options,
+			bool each)
+{
+	if (options->sets_any && !options->chosen) {
+		usage_error(tool, "whose? --cgroup PATH or --default is needed");
+		return false;
+	}
+	if (each && (!options->chosen || options->whose)) {
+		usage_error(tool, "--each-child goes with --cgroup PATH");
+		return false;
+	}
+	if (each)
+		options->whose = FLEXMEM_FOR_EACH_CHILD;
+	if (options->whose && !options->sets_any) {
+		usage_error(tool, "a limit to set is needed");
+		return false;
+	}
+	return true;
 }
 
 static bool limit_arguments(struct tool *tool, int argc, char **argv,
@@ -271,19 +301,23 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 {
 	static const struct option known[] = {
 		{ "cgroup", required_argument, NULL, 'g' },
-		{ "client", required_argument, NULL, 'c' },
+		{ "each-child", no_argument, NULL, 'e' },
+		{ "default", no_argument, NULL, 'u' },
 		{ "bytes", required_argument, NULL,
 		  SET_LIMIT + FLEXMEM_CHARGE_BYTES },
-		{ "slots", required_argument, NULL,
-		  SET_LIMIT + FLEXMEM_CHARGE_SLOTS },
+		{ "regions", required_argument, NULL,
+		  SET_LIMIT + FLEXMEM_CHARGE_REGIONS },
 		{ "handles", required_argument, NULL,
 		  SET_LIMIT + FLEXMEM_CHARGE_HANDLES },
+		{ "files", required_argument, NULL,
+		  SET_LIMIT + FLEXMEM_CHARGE_FILES },
 		COMMON_OPTIONS
 	};
+	bool each = false;
 	int option;
 
 	while ((option = next_option(tool, argc, argv, known)) != OPTION_END) {
-		if (!limit_option(tool, option, options)) {
+		if (!limit_option(tool, option, options, &each)) {
 			*status = option_status(option);
 			return false;
 		}
@@ -293,11 +327,7 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 		usage_error(tool, "unexpected argument '%s'", argv[optind]);
 		return false;
 	}
-	if (options->sets_any && !options->chosen) {
-		usage_error(tool, "whose? --cgroup PATH or --client ID is needed");
-		return false;
-	}
-	return true;
+	return check_limit(tool, options, each);
 }
 
 /* In the order of the charges; what was set before a failure stays. */
@@ -311,15 +341,15 @@ static enum tool_status set_limits(struct tool *tool,
 	for (i = 0; i < FLEXMEM_CHARGES; i++) {
 		if (!options->sets[i])
 			continue;
-		err = flexmem_device_set_quota(tool->device, options->kind,
-					       options->id, i,
+		err = flexmem_device_set_limit(tool->device, options->whose,
+					       options->cgroup, i,
 					       options->limit[i],
 					       &limits->allowance[i],
 					       sizeof(limits->allowance[i]));
 		if (err == -ENOENT)
-			return tool_fail(tool, err, "limit: no %s %" PRIu64,
-					 account_kind_name(options->kind),
-					 options->id);
+			return tool_fail(tool, err,
+					 "limit: no cgroup %" PRIu64,
+					 options->cgroup);
 		if (err)
 			return tool_error(tool, err, NULL, "limit of %s",
 					  charge_name(i));
@@ -333,8 +363,9 @@ static void limits_from_account(const struct flexmem_account_state *account,
 {
 	const uint64_t used[FLEXMEM_CHARGES] = {
 		[FLEXMEM_CHARGE_BYTES] = account->bytes + account->orphaned,
-		[FLEXMEM_CHARGE_SLOTS] = account->slots,
+		[FLEXMEM_CHARGE_REGIONS] = account->slots,
 		[FLEXMEM_CHARGE_HANDLES] = account->handles,
+		[FLEXMEM_CHARGE_FILES] = account->files,
 	};
 	uint32_t i;
 
@@ -361,8 +392,8 @@ static enum tool_status find_limits(struct tool *tool, struct limits *limits)
 	if (err)
 		return tool_error(tool, err, NULL, "limit");
 	for (i = 0; i < usage.accounts && !found; i++) {
-		found = accounts[i].kind == limits->kind &&
-			accounts[i].id == limits->id;
+		found = accounts[i].kind == FLEXMEM_ACCOUNT_CGROUP &&
+			accounts[i].id == limits->cgroup;
 		if (found)
 			limits_from_account(&accounts[i], limits);
 	}
@@ -370,8 +401,8 @@ static enum tool_status find_limits(struct tool *tool, struct limits *limits)
 	if (found)
 		return TOOL_OK;
 	return tool_fail(tool, -ENOENT,
-			 "limit: no %s %" PRIu64 " with an open file, memory or a limit that you may see",
-			 account_kind_name(limits->kind), limits->id);
+			 "limit: no cgroup %" PRIu64 " with an open file, memory or a limit that you may see",
+			 limits->cgroup);
 }
 
 static enum tool_status own_limits(struct tool *tool, struct limits *limits)
@@ -380,14 +411,26 @@ static enum tool_status own_limits(struct tool *tool, struct limits *limits)
 	int err;
 
 	for (i = 0; i < FLEXMEM_CHARGES; i++) {
-		err = flexmem_device_quota(tool->device, limits->kind, i,
-					   &limits->allowance[i],
-					   sizeof(limits->allowance[i]));
+		err = flexmem_device_get_limit(tool->device, i,
+					       &limits->allowance[i],
+					       sizeof(limits->allowance[i]));
 		if (err)
 			return tool_error(tool, err, NULL, "limit");
 		limits->known[i] = true;
 	}
 	return TOOL_OK;
+}
+
+static void add_whose(struct table *table, const struct limits *limits)
+{
+	if (limits->own)
+		table_add(table, "own cgroup");
+	else if (limits->whose == FLEXMEM_FOR_DEFAULT)
+		table_add(table, "default");
+	else
+		table_add(table, "%scgroup %" PRIu64,
+			  limits->whose ? "each child of " : "",
+			  limits->cgroup);
 }
 
 static void add_limits(struct table *table, const struct limits *limits)
@@ -400,42 +443,40 @@ static void add_limits(struct table *table, const struct limits *limits)
 		if (!limits->known[i])
 			continue;
 		one = &limits->allowance[i];
-		if (limits->has_id)
-			table_add(table, "%s %" PRIu64,
-				  account_kind_name(limits->kind), limits->id);
-		else
-			table_add(table, "own %s",
-				  account_kind_name(limits->kind));
+		add_whose(table, limits);
 		table_add(table, "%s", charge_name(i));
 		table_add(table, "%s", amount_text(i, one->used, text));
 		table_add(table, "%s", amount_text(i, one->limit, text));
 	}
 }
 
-static void print_limits(const struct limits *limits, size_t count)
+static void print_limits(const struct limits *limits)
 {
 	static const char *const headings[] = {
 		"<owner", "<what", "used", "limit",
 	};
 	struct table table = { .headings = headings, .columns = 4 };
-	size_t i;
 
-	for (i = 0; i < count; i++)
-		add_limits(&table, &limits[i]);
+	add_limits(&table, limits);
 	table_print(&table, stdout, render_width(stdout));
 	table_clear(&table);
 }
 
 static json_t *json_limits(const struct limits *limits)
 {
+	static const char *const kinds[] = {
+		[FLEXMEM_FOR_CGROUP] = "cgroup",
+		[FLEXMEM_FOR_EACH_CHILD] = "each_child",
+		[FLEXMEM_FOR_DEFAULT] = "default",
+	};
 	json_t *object = json_checked(json_object());
 	const struct flexmem_allowance *one;
 	json_t *part;
 	uint32_t i;
 
-	json_add(object, "kind", json_string(account_kind_name(limits->kind)));
-	json_add(object, "id",
-		 limits->has_id ? json_number(limits->id) : json_null());
+	json_add(object, "kind", json_string(kinds[limits->whose]));
+	json_add(object, "id", limits->cgroup ? json_number(limits->cgroup) :
+						json_null());
 	for (i = 0; i < FLEXMEM_CHARGES; i++) {
 		if (!limits->known[i])
 			continue;
@@ -448,50 +489,35 @@ static json_t *json_limits(const struct limits *limits)
 	return object;
 }
 
-static void show_limits(struct tool *tool, const struct limits *limits,
-			size_t count)
-{
-	json_t *array;
-	size_t i;
-
-	if (!tool->json) {
-		print_limits(limits, count);
-		return;
-	}
-	array = json_checked(json_array());
-	for (i = 0; i < count; i++)
-		json_array_append_new(array, json_limits(&limits[i]));
-	json_print(tool, array);
-}
-
 enum tool_status cmd_limit(struct tool *tool, int argc, char **argv)
 {
 	struct limit_options options = { .chosen = false };
-	struct limits limits[2] = {
-		{ .kind = FLEXMEM_ACCOUNT_CLIENT },
-		{ .kind = FLEXMEM_ACCOUNT_CGROUP },
-	};
+	struct limits limits = { .own = true };
 	enum tool_status status;
+	json_t *array;
 
 	if (!limit_arguments(tool, argc, argv, &options, &status))
 		return status;
 	status = tool_open(tool);
 	if (status)
 		return status;
-	if (!options.chosen) {
-		status = own_limits(tool, &limits[0]);
-		if (!status)
-			status = own_limits(tool, &limits[1]);
-		if (!status)
-			show_limits(tool, limits, 2);
+	limits.own = !options.chosen;
+	limits.whose = options.whose;
+	limits.cgroup = options.cgroup;
+	if (limits.own)
+		status = own_limits(tool, &limits);
+	else if (options.sets_any)
+		status = set_limits(tool, &options, &limits);
+	else
+		status = find_limits(tool, &limits);
+	if (status)
 		return status;
+	if (!tool->json) {
+		print_limits(&limits);
+		return TOOL_OK;
 	}
-	limits[0].kind = options.kind;
-	limits[0].id = options.id;
-	limits[0].has_id = true;
-	status = options.sets_any ? set_limits(tool, &options, &limits[0]) :
-				    find_limits(tool, &limits[0]);
-	if (!status)
-		show_limits(tool, limits, 1);
-	return status;
+	array = json_checked(json_array());
+	json_array_append_new(array, json_limits(&limits));
+	json_print(tool, array);
+	return TOOL_OK;
 }

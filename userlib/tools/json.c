@@ -124,8 +124,9 @@ const char *charge_name(uint32_t charge)
 {
 	static const char *const names[FLEXMEM_CHARGES] = {
 		[FLEXMEM_CHARGE_BYTES] = "bytes",
-		[FLEXMEM_CHARGE_SLOTS] = "slots",
+		[FLEXMEM_CHARGE_REGIONS] = "regions",
 		[FLEXMEM_CHARGE_HANDLES] = "handles",
+		[FLEXMEM_CHARGE_FILES] = "files",
 	};
 
 	return names[charge];
@@ -297,6 +298,8 @@ json_t *json_accounts(const struct flexmem_account_state *accounts,
 		json_add(object, "peak", json_number(one->peak));
 		json_add(object, "slots", json_number(one->slots));
 		json_add(object, "handles", json_number(one->handles));
+		json_add(object, "files", json_number(one->files));
+		json_add(object, "removed", json_boolean(one->removed));
 		limit = json_checked(json_object());
 		for (j = 0; j < FLEXMEM_CHARGES; j++)
 			json_add(limit, charge_name(j),
@@ -368,8 +371,8 @@ static void add_failure(json_t *object, const struct flexmem_failure *failure)
 	if (failure->region_limit)
 		json_add(object, "region_limit",
 			 json_string(flexmem_limit_name(failure->region_limit)));
-	if (failure->limit != FLEXMEM_LIMIT_CLIENT &&
-	    failure->limit != FLEXMEM_LIMIT_CGROUP)
+	if (failure->limit != FLEXMEM_LIMIT_CGROUP &&
+	    failure->limit != FLEXMEM_LIMIT_CGROUP_REGIONS)
 		return;
 	json_add(object, "charge",
 		 failure->quota == FLEXMEM_UNLIMITED ||

@@ -26,14 +26,16 @@ static const struct command commands[] = {
 	  "with the process that opened the file. The file of this report is left out.\n"
 	  "The administrator sees all of them, other users only their own cgroup and\n"
 	  "this open file.", SHELL_TOO, cmd_owners },
-	{ "limit", "[OPTIONS]", "limits, of anybody",
-	  "Show what this open file and its cgroup may have; or set it, which only the\n"
-	  "administrator may. A limit is a number, or 'none'.\n\n"
+	{ "limit", "[OPTIONS]", "limits of cgroups",
+	  "Show what the own cgroup may have; or set it, which only the administrator\n"
+	  "may. A limit is a number, or 'none'.\n\n"
 	  "  --cgroup PATH          of a cgroup and all below it\n"
-	  "  --client ID            of one open file; 'flexmem owners' shows its id\n"
+	  "  --each-child           of each child of that cgroup\n"
+	  "  --default              of each cgroup at the default depth\n"
 	  "  --bytes BYTES          at most so much memory (8G, none)\n"
-	  "  --slots N              memory in at most so many regions\n"
-	  "  --handles N            at most so many live allocations",
+	  "  --regions N            memory in at most so many regions\n"
+	  "  --handles N            at most so many live allocations\n"
+	  "  --files N              at most so many open files",
 	  SHELL_TOO, cmd_limit },
 	{ "alloc", "LENGTH [OPTIONS]", "allocate, for trying things out",
 	  "Allocate LENGTH bytes (128, 4MiB, 12G) and show handle and address. The\n"

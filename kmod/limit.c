@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Limits, which the administrator sets for cgroups.
+ *
+ * A cgroup has a limit of its own for a resource, or inherits one: that of its
+ * parent for each child, or the default if the cgroup is at the default depth.
+ * Each account keeps the limit that results, so a charge only compares.
+ */
+
+#include <linux/bits.h>
+#include <linux/err.h>
+#include <linux/string.h>
+
+#include "account.h"
+#include "compat.h"
+#include "owner.h"
+
+static bool has_limit(const struct flexmem_account *account)
+{
+	unsigned int r;
+
+	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++)
+		if (account->each_child[r] != FLEXMEM_NO_LIMIT)
+			return true;
+	return account->own;
+}
+
+/**
+ * flexmem_limit_find - whose limit is to be set
+ * @accounts: accounts of the function
+ * @cmd: which; receives the ``out_`` members as they are once it is set
+ *
+ * Context: may sleep.
+ * Return: the account, for flexmem_limit_set() and flexmem_owner_put(); NULL for a
+ * default; -ENOENT if the caller sees no such cgroup; -EINVAL if it is for open
+ * files of the root cgroup, where the administrator must always get one; -ENOMEM.
+ */
+struct flexmem_account *
+flexmem_limit_find(struct flexmem_accounts *accounts,
+		   struct flexmem_resource_limit *cmd)
+{
+	struct flexmem_account *account;
+	struct cgroup *cgroup;
+
+	cmd->out_limit = cmd->limit;
+	cmd->out_used = 0;
+	if (cmd->scope == FLEXMEM_SCOPE_DEFAULT)
+		return NULL;
+	cgroup = flexmem_owner_find_cgroup(cmd->cgroup);
+	if (IS_ERR(cgroup))
+		return ERR_CAST(cgroup);
+	account = flexmem_owner_of_cgroup(accounts, cgroup);
+	flexmem_owner_put_cgroup(cgroup);
+	if (!account)
+		return ERR_PTR(-ENOMEM);
+	if (!account->parent && cmd->scope == FLEXMEM_SCOPE_CGROUP &&
+	    cmd->resource == FLEXMEM_RESOURCE_FILES) {
+		flexmem_owner_put(account);
+		return ERR_PTR(-EINVAL);
+	}
+	spin_lock(&accounts->lock);
+	cmd->out_used = account->used[cmd->resource];
+	spin_unlock(&accounts->lock);
+	return account;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_limit_find);
+
+/* An account with a limit has a reference to itself. */
+static void keep(struct flexmem_account *account)
+{
+	bool kept = account->kept;
+
+	account->kept = has_limit(account);
+	if (account->kept && !kept)
+		flexmem_owner_get(account);
+	else if (kept && !account->kept)
+		refcount_dec(&account->refs);
+}
+
+static void set_of_cgroup(struct flexmem_account *account,
+			  const struct flexmem_resource_limit *cmd)
+{
+	unsigned int r = cmd->resource;
+
+	/* A cgroup that was removed just now gets no limit any more. */
+	if (flexmem_account_is_removed(account))
+		return;
+	if (cmd->scope == FLEXMEM_SCOPE_EACH_CHILD) {
+		account->each_child[r] = cmd->limit;
+	} else {
+		__assign_bit(r, &account->own, cmd->limit != FLEXMEM_NO_LIMIT);
+		account->limit[r] = cmd->limit;
+	}
+	keep(account);
+}
+
+/**
+ * flexmem_limit_set - set a limit. Cannot fail
+ * @accounts: accounts of the function
+ * @account: as flexmem_limit_find() returned it, whose reference the caller keeps
+ * @cmd: which
+ *
+ * Context: O(cgroups): for the administrator.
+ */
+void flexmem_limit_set(struct flexmem_accounts *accounts,
+		       struct flexmem_account *account,
+		       const struct flexmem_resource_limit *cmd)
+{
+	struct rb_node *node;
+
+	spin_lock(&accounts->lock);
+	if (account)
+		set_of_cgroup(account, cmd);
+	else
+		accounts->default_limit[cmd->resource] = cmd->limit;
+	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node))
+		flexmem_account_inherit(rb_entry(node, struct flexmem_account,
+						 by_id));
+	spin_unlock(&accounts->lock);
+	flexmem_pressure_freed(accounts);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_limit_set);
+
+/**
+ * flexmem_limit_forget - drop the limits of cgroups that were removed
+ * @accounts: accounts of the function
+ *
+ * What is charged to them stays. The last reference to such a cgroup may go.
+ *
+ * Context: may sleep. O(cgroups): for the administrator.
+ */
+void flexmem_limit_forget(struct flexmem_accounts *accounts)
+{
+	struct flexmem_account *account, *next;
+	struct rb_node *node;
+	LIST_HEAD(removed);
+
+	spin_lock(&accounts->lock);
+	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node)) {
+		account = rb_entry(node, struct flexmem_account, by_id);
+		if (!flexmem_account_is_removed(account))
+			continue;
+		account->own = 0;
+		flexmem_account_inherit(account);
+		memset64(account->each_child, FLEXMEM_NO_LIMIT,
+			 FLEXMEM_NR_RESOURCES);
+		if (account->kept)
+			list_add(&account->link, &removed);
+		account->kept = false;
+	}
+	spin_unlock(&accounts->lock);
+	/* Each has had a reference to itself. */
+	list_for_each_entry_safe(account, next, &removed, link)
+		flexmem_owner_put(account);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_limit_forget);
+
+/**
+ * flexmem_limit_get - read a limit of a client's cgroup
+ * @client: client
+ * @cmd: which; receives the ``out_`` members
+ */
+void flexmem_limit_get(const struct flexmem_account *client,
+		       struct flexmem_resource_limit *cmd)
+{
+	const struct flexmem_account *account = client->parent;
+
+	spin_lock(&client->accounts->lock);
+	cmd->out_limit = account->limit[cmd->resource];
+	cmd->out_used = account->used[cmd->resource];
+	spin_unlock(&client->accounts->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_limit_get);

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Limits: which of them holds for a cgroup, and what open() does with one. */
+
+#include <kunit/test.h>
+#include <linux/cgroup.h>
+#include <linux/err.h>
+
+#include "accounts.h"
+#include "fake_device.h"
+#include "owner.h"
+
+/* Cgroups 14, 13, 12, 1 and 0 are above one another; 2 to 11 are below 0 only. */
+
+static struct flexmem_account *open_in(struct kunit *test, unsigned int cgroup)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *client;
+
+	client = flexmem_owner_open(&ctx->accounts, fake_uid(0),
+				    fake_cgroup(cgroup), NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, client);
+	return client;
+}
+
+static u64 limit_of(struct kunit *test, unsigned int cgroup,
+		    enum flexmem_resource resource)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *account;
+	u64 limit;
+
+	account = flexmem_owner_of_cgroup(&ctx->accounts, fake_cgroup(cgroup));
+	KUNIT_ASSERT_NOT_NULL(test, account);
+	limit = account->limit[resource];
+	flexmem_owner_put(account);
+	return limit;
+}
+
+#define DEFAULT FLEXMEM_SCOPE_DEFAULT
+#define EACH_CHILD FLEXMEM_SCOPE_EACH_CHILD
+#define NO_LIMIT FLEXMEM_NO_LIMIT
+
+/* The cgroup at the default depth has it, and those below share it. */
+static void default_is_shared(struct kunit *test)
+{
+	struct flexmem_account *low = open_in(test, 14), *mid, *high;
+	unsigned int n;
+
+	accounts_set(test, DEFAULT, 0, BYTES, 3 * GIB);
+	mid = open_in(test, 13);
+	high = open_in(test, 2);
+	for (n = 0; n < 15; n++)
+		EXPECT(test, limit_of(test, n, BYTES),
+		       n == 12 ? 3 * GIB : NO_LIMIT);
+	EXPECT(test, limit_of(test, 12, HANDLES), NO_LIMIT);
+	EXPECT(test, accounts_charge(test, low, 0, 2 * GIB), NONE);
+	EXPECT(test, accounts_charge(test, mid, 0, GIB + UNIT), CGROUP_LIMIT);
+	EXPECT(test, accounts_charge(test, mid, 0, GIB), NONE);
+	EXPECT(test, accounts_charge(test, low, 0, UNIT), CGROUP_LIMIT);
+	EXPECT(test, accounts_charge(test, high, 0, 9 * GIB), NONE);
+	accounts_remove_region(test, 0);
+	flexmem_owner_close(low);
+	flexmem_owner_close(mid);
+	flexmem_owner_close(high);
+}
+
+/* A limit of one's own counts first, then the parent's for each child. */
+static void nearest_limit_holds(struct kunit *test)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *client;
+
+	accounts_set(test, DEFAULT, 0, BYTES, 5 * GIB);
+	EXPECT(test, ctx->accounts.nr_cgroups, 0);
+	client = open_in(test, 12);
+	EXPECT(test, limit_of(test, 12, BYTES), 5 * GIB);
+	accounts_set(test, EACH_CHILD, 1, BYTES, 4 * GIB);
+	EXPECT(test, limit_of(test, 12, BYTES), 4 * GIB);
+	EXPECT(test, limit_of(test, 1, BYTES), NO_LIMIT);
+	EXPECT(test, limit_of(test, 13, BYTES), NO_LIMIT);
+	accounts_limit_cgroup(test, 12, BYTES, 7 * GIB);
+	accounts_set(test, EACH_CHILD, 1, BYTES, 3 * GIB);
+	accounts_set(test, DEFAULT, 0, BYTES, 2 * GIB);
+	EXPECT(test, limit_of(test, 12, BYTES), 7 * GIB);
+	EXPECT(test, limit_of(test, 12, HANDLES), NO_LIMIT);
+	accounts_limit_cgroup(test, 12, BYTES, NO_LIMIT);
+	EXPECT(test, limit_of(test, 12, BYTES), 3 * GIB);
+	accounts_set(test, EACH_CHILD, 1, BYTES, NO_LIMIT);
+	EXPECT(test, limit_of(test, 12, BYTES), 2 * GIB);
+	accounts_set(test, DEFAULT, 0, BYTES, NO_LIMIT);
+	EXPECT(test, limit_of(test, 12, BYTES), NO_LIMIT);
+	flexmem_owner_close(client);
+	EXPECT(test, ctx->accounts.nr_cgroups, 0);
+}
+
+/* A parent keeps a limit for children that come later. */
+static void each_child_has_a_limit_from_the_first(struct kunit *test)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *a, *b;
+
+	accounts_set(test, EACH_CHILD, 0, BYTES, GIB);
+	EXPECT(test, ctx->accounts.nr_cgroups, 1);
+	a = open_in(test, 2);
+	b = open_in(test, 3);
+	EXPECT(test, accounts_charge(test, a, 0, GIB + UNIT), CGROUP_LIMIT);
+	EXPECT(test, accounts_charge(test, a, 0, GIB), NONE);
+	EXPECT(test, accounts_charge(test, b, 0, GIB), NONE);
+	accounts_remove_region(test, 0);
+	flexmem_owner_close(a);
+	flexmem_owner_close(b);
+	EXPECT(test, ctx->accounts.nr_cgroups, 1);
+	accounts_set(test, EACH_CHILD, 0, BYTES, NO_LIMIT);
+	EXPECT(test, ctx->accounts.nr_cgroups, 0);
+}
+
+/* What a removed cgroup inherits goes as well, and nothing comes back. */
+static void removed_cgroup_inherits_nothing(struct kunit *test)
+{
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_account *client = open_in(test, 5);
+
+	accounts_set(test, EACH_CHILD, 0, BYTES, GIB);
+	accounts_set(test, EACH_CHILD, 5, BYTES, GIB);
+	EXPECT(test, limit_of(test, 5, BYTES), GIB);
+	KUNIT_EXPECT_FALSE(test, flexmem_account_is_removed(client->parent));
+#ifdef CONFIG_CGROUPS
+	fake_cgroup(5)->self.flags &= ~CSS_ONLINE;
+	flexmem_limit_forget(&ctx->accounts);
+	KUNIT_EXPECT_TRUE(test, flexmem_account_is_removed(client->parent));
+	KUNIT_EXPECT_FALSE(test, flexmem_account_is_removed(client));
+	EXPECT(test, client->parent->limit[BYTES], NO_LIMIT);
+	accounts_set(test, EACH_CHILD, 0, BYTES, 2 * GIB);
+	EXPECT(test, client->parent->limit[BYTES], NO_LIMIT);
+#endif
+	flexmem_owner_close(client);
+	fake_cgroup(5);
+	accounts_set(test, EACH_CHILD, 5, BYTES, NO_LIMIT);
+	accounts_set(test, EACH_CHILD, 0, BYTES, NO_LIMIT);
+	EXPECT(test, ctx->accounts.nr_cgroups, 0);
+}
+
+/* Of all files below a cgroup; one that is refused leaves nothing. */
+static void open_files_are_limited(struct kunit *test)
+{
+	struct flexmem_account *a = open_in(test, 14), *b, *refused;
+	struct accounts_ctx *ctx = test->priv;
+
+	accounts_limit_cgroup(test, 12, FILES, 2);
+	b = open_in(test, 13);
+	EXPECT(test, a->parent->used[FILES], 1);
+	EXPECT(test, b->parent->used[FILES], 2);
+	refused = flexmem_owner_open(&ctx->accounts, fake_uid(0),
+				     fake_cgroup(12), NULL);
+	EXPECT(test, PTR_ERR_OR_ZERO(refused), -EMFILE);
+	accounts_check(test);
+	EXPECT(test, ctx->accounts.nr_clients, 2);
+	flexmem_owner_close(open_in(test, 1));
+	flexmem_owner_close(a);
+	accounts_check(test);
+	a = open_in(test, 12);
+	/* A file counts until it is closed, whatever is still charged to it. */
+	flexmem_owner_get(a);
+	flexmem_owner_close(a);
+	flexmem_owner_close(open_in(test, 14));
+	flexmem_owner_put(a);
+	flexmem_owner_close(b);
+	accounts_limit_cgroup(test, 12, FILES, NO_LIMIT);
+	EXPECT(test, ctx->accounts.nr_cgroups, 0);
+}
+
+static struct kunit_case limit_cases[] = {
+	KUNIT_CASE(default_is_shared),
+	KUNIT_CASE(nearest_limit_holds),
+	KUNIT_CASE(each_child_has_a_limit_from_the_first),
+	KUNIT_CASE(removed_cgroup_inherits_nothing),
+	KUNIT_CASE(open_files_are_limited),
+	{}
+};
+
+static struct kunit_suite limit_suite = {
+	.name = "flexmem_limit",
+	.init = accounts_test_init,
+	.test_cases = limit_cases,
+};
+
+kunit_test_suite(limit_suite);
