@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 import copies
+import figures
 import man3
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tests', 'native'))
@@ -31,72 +32,6 @@ SUBJECTS = ('Placement', 'Speed', 'Product', 'In flight', 'Limits')
 STATEMENTS = [f'{letter}{n}' for letter, count in
               (('A', 42), ('B', 12), ('C', 10), ('D', 36), ('K', 10), ('M', 14), ('U', 7))
               for n in range(1, count + 1)]
-# Figures on pages: where a page says so many, and where the sources do. A figure is a number,
-# with commas or a unit, or one of WORDS; or SZ_64K in a source.
-FIGURES = (
-    ('cache.rst', r'``MODERATE``\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_MODERATE_ENTER (\d+)'),
-    ('cache.rst', r'``MODERATE``\n.*\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_MODERATE_LEAVE (\d+)'),
-    ('cache.rst', r'``CRITICAL``\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_CRITICAL_ENTER (\d+)'),
-    ('cache.rst', r'``CRITICAL``\n.*\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_CRITICAL_LEAVE (\d+)'),
-    ('concepts.rst', r'is a multiple of (\d+)', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
-    ('decisions.rst', r'limited to (\d+)', 'kmod/block.h', r'FLEXMEM_FIT_TRIES (\d+)'),
-    ('decisions.rst', r'At most (\d+) owners', 'kmod/owner.h', r'FLEXMEM_MAX_IDLE_OWNERS (\d+)'),
-    ('internals.rst', r'than (\d+) owners', 'kmod/owner.h', r'FLEXMEM_MAX_IDLE_OWNERS (\d+)'),
-    ('decisions.rst', r'At most (\d+) entries', 'kmod/ioctl.h', r'FLEXMEM_MAX_BATCH (\d+)'),
-    ('decisions.rst', r'A struct above (\d+) bytes', 'kmod/ioctl.h', r'FLEXMEM_MAX_STRUCT (SZ_\w+)'),
-    ('decisions.rst', r'as long as (\d+) are free', 'kmod/handle.h', r'FLEXMEM_HANDLE_KEPT (\d+)'),
-    ('decisions.rst', r'up to (\d+) allocations and', 'kmod/spare.h', r'FLEXMEM_STOCK_MOST (\d+)'),
-    ('decisions.rst', r'allocations and (\d+) blocks', 'kmod/spare.h', r'FLEXMEM_STOCK_MOST (\d+)'),
-    ('decisions.rst', r'pieces of at most (\d+ GiB)', 'kmod/include/flexmem/device_ops.h', r'FLEXMEM_SCRUB_MAX \(\(u64\)(SZ_\w+)'),
-    ('decisions.rst', r'1 GiB and (\d+ KiB)', 'kmod/include/flexmem/device_ops.h', r'FLEXMEM_RW_MAX (SZ_\w+)'),
-    ('decisions.rst', r'Slots are 2\^(\d+) bytes', 'kmod/table.h', r'FLEXMEM_MIN_MAP_SHIFT (\d+)'),
-    ('decisions.rst', r'At most (\d+) PFs', 'kmod/minor.h', r'FLEXMEM_MAX_PFS (\d+)'),
-    ('decisions.rst', r'VFs from (\d+) on', 'kmod/minor.h', r'FLEXMEM_MAX_PFS (\d+)'),
-    ('decisions.rst', r'VFs\*\*, and (\d+) slots', 'kmod/function.h', r'FLEXMEM_MAX_SLOTS (\d+)'),
-    ('decisions.rst', r'more than (\d+) blocks', 'kmod/region.c', r'nr_used > (\d+)'),
-    ('decisions.rst', r'one in (\d+) changes', 'kmod/region.c', r'sequence % (\d+)'),
-    ('driver-guide.rst', r'`FLEXMEM_COPY_MAX`` \((\d+\s+MiB)', 'kmod/include/flexmem/device_ops.h',
-     r'FLEXMEM_COPY_MAX \(\(u64\)(SZ_\w+)'),
-    ('index.rst', r'with (\d+) to 16 \*\*slots', 'kmod/sim/firmware.h', r'SIM_MIN_SLOTS (\d+)'),
-    ('index.rst', r'8 to (\d+) \*\*slots', 'kmod/sim/firmware.h', r'SIM_MAX_SLOTS (\d+)'),
-    ('index.rst', r'length up to (\d+) bytes', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
-    ('index.rst', r'up to (\d+) regions', 'kmod/settings.c', r'Most regions of a function[^;]*?default (\d+)'),
-    ('concepts.rst', r'starts? at ``(\d+)``', 'kmod/minor.h', r'FLEXMEM_MAX_PFS (\d+)'),
-    ('simulator.rst', r'in multiples of (\d+ MiB)', 'kmod/sim/firmware.h', r'SIM_GRANULE (SZ_\w+)'),
-    ('simulator.rst', r'in the queue \((\d+) for each', 'kmod/sim/mailbox.h', r'SIM_QUEUE (\d+)'),
-    ('simulator.rst', r'0 to (\d+) microseconds', 'kmod/sim/mailbox.h', r'SIM_MAX_LATENCY_US (\d+)'),
-    ('simulator.rst', r'(\d+ MiB) at a time', 'kmod/include/flexmem/device_ops.h', r'FLEXMEM_COPY_MAX \(\(u64\)(SZ_\w+)'),
-    ('uapi.rst', r'pieces of up to (\d+ KiB)', 'kmod/include/flexmem/device_ops.h', r'FLEXMEM_RW_MAX (SZ_\w+)'),
-    ('uapi.rst', r'pieces of up to (\d+ MiB)', 'kmod/include/flexmem/device_ops.h',
-     r'FLEXMEM_COPY_MAX \(\(u64\)(SZ_\w+)'),
-    ('why-not-drm.rst', r'type out of (\w+)', 'include/drm/ttm/ttm_resource.h', r'TTM_NUM_MEM_TYPES (\d+)'),
-    ('tenants.rst', r'(\d+) processes of', 'tests/torture/torture.h', r'NR_SLOTS (\d+)'),
-    ('tenants.rst', r'processes of (\d+) users', 'tests/torture/torture.h', r'NR_USERS (\d+)'),
-    ('tenants.rst', r'users with (\d+) threads', 'tests/torture/torture.h', r'NR_THREADS (\d+)'),
-    ('tenants.rst', r'default of\s+(\d+) us', 'lib/Kconfig.kcsan', r'KCSAN_UDELAY_TASK\n[\s\S]*?default (\d+)'),
-    ('testing.rst', r'together run less than (\d+) %', 'tests/native/coverage.sh', r'least=\$\{1:-(\d+)\}'),
-    ('testing.rst', r'(\d+),000 random operations with each', 'tests/kunit/random_kunit.c', r'sampled_ops = (\d+)000'),
-    ('testing.rst', r'whole suite: (\d+),000 operations', 'tests/check.sh', r'FLEXMEM_OPS:-(\d+)000'),
-    ('testing.rst', r'\n``torture`` +(\d+),000 operations', 'tests/check.sh', r'long \]\] \|\| ops=(\d+)000'),
-    ('testing.rst', r'(\w+) million operations', 'tests/native/volume.sh', r'pieces=\$\{2:-(\d+)\}'),
-    ('testing.rst', r'runs (\w+) pieces of a million', 'tests/native/volume.sh', r'pieces=\$\{2:-(\d+)\}'),
-    ('testing.rst', r'(\w+) tasks of three users', 'tests/native/torture.h', r'TENANTS (\d+)'),
-    ('testing.rst', r'tasks of (\w+) users', 'tests/native/torture.h', r'USERS (\d+)'),
-    ('testing.rst', r'each (\d+)th\s+point', 'tests/native/run.sh', r'stride=\$\{stride:-(\d+)\}'),
-    ('testing.rst', r'may cost\s+(\w+) times', 'tests/native/steps.c', r'define TIMES (\d+)'),
-    ('testing.rst', r'and (\w+\s+thousand)\s+random inputs', 'tests/native/run.sh', r'fuzz -n (\d+)'),
-    ('testing.rst', r'check`` tries (\w+),', 'tests/check.sh', r'some=\(-n (\d+)\)'),
-    ('testing.rst', r'all but (\w+) planted', 'tests/check.sh', r'MUTANTS:-(\d+)'),
-    ('testing.rst', r'one of ([\d,]+) allocations', 'tests/bench/pairs.c', r'LIVE (\d+)'),
-    ('testing.rst', r'another, ([\d,]+) times', 'tests/bench/pairs.c', r'PAIRS (\d+)'),
-    ('testing.rst', r'batches of (\d+)', 'tests/bench/pairs.c', r'BATCH (\d+)'),
-    ('testing.rst', r'VF\s+of (\d+) slots', 'tests/vm/bench.sh', r'slots=(\d+)'),
-    ('testing.rst', r'PF of (\d+) slots', 'tests/vm/bench.sh', r'max_regions=(\d+)'),
-    ('testing.rst', r'median of (\w+) replays', 'tests/bench/main.c', r'RUNS (\d+)'),
-    ('uapi.rst', r'that is (\d+) at most', 'kmod/function.h', r'FLEXMEM_MAX_SLOTS (\d+)'),
-)
-WORDS = {'three': 3, 'five': 5, 'eight': 8, 'ten': 10, 'fifty': 50, 'thousand': 1000}
-UNITS = {'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}
 # Names of the Spyre RFC that names.rst translates.
 RFC = ('FlexAllocator', 'SpyreAllocator', 'MemoryRegion', 'Block', 'VirtualAddress', 'CompositeAddress', 'region_id', 'offset',
        'total_size', 'free_size', 'allocate', 'deallocate', 'allocateNewRegion', 'findFreeBlock', 'allocateInRegion',
@@ -532,28 +467,10 @@ def names_of_other_documents():
     nothing(problems)
 
 
-def figure(text):
-    """The number that a page or a source states: 1,000; 16 MiB; SZ_16M; three thousand."""
-    size = re.fullmatch(r'(?:SZ_)?(\d+)\s*([KMG])(?:iB)?', text)
-    if size:
-        return int(size[1]) * UNITS[size[2]]
-    product = 1
-    for word in text.lower().split():
-        product *= WORDS[word] if word in WORDS else int(word.replace(',', ''))
-    return product
-
-
 def figures_of_the_sources():
     """A figure that both a page and a constant state is the same in both."""
-    problems = []
-    for page, shown, path, told in FIGURES:
-        root = TOP if os.path.exists(os.path.join(TOP, path)) else LINUX
-        found = re.search(shown, TEXT[f'Documentation/{page}']), re.search(told, read(os.path.join(root, path)))
-        if not all(found):
-            problems.append(f'{page}: {shown}: is in {" and ".join(name for name, one in zip((page, path), found) if one) or "none"} only')
-        elif figure(found[0][1]) != figure(found[1][1]):
-            problems.append(f'{page}: {found[0][0]}, but in {path} {found[1][1]}')
-    nothing(problems)
+    nothing(figures.differences(read, lambda path: read(
+        path if os.path.exists(os.path.join(TOP, path)) else os.path.join(LINUX, path))))
 
 
 def functions_of_the_kernel():
@@ -571,7 +488,7 @@ def functions_of_the_kernel():
 
 
 def sizes_of_structs():
-    """Those of DRM in why-not-drm.rst are those of 6.12, and ours are smaller."""
+    """Those of DRM in why-not-drm.rst are those of 6.12, and ours are smaller. So is what an open file keeps."""
     page = TEXT['Documentation/why-not-drm.rst']
     sizes = {name: re.search(rf'``struct {name}``[^.]*?(\d+) bytes|(\d+) bytes \(``struct {name}``\)', page)
              for name in ('drm_gem_object', 'drm_mm_node', 'ttm_buffer_object')}
@@ -582,12 +499,15 @@ def sizes_of_structs():
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
     lines = [f'static_assert(sizeof(struct {name}) == {match[1] or match[2]});' for name, match in sizes.items()]
-    lines += ['static_assert(sizeof(struct flexmem_block) < sizeof(struct drm_mm_node));',
+    kept = re.search(r'at most (\d+) KiB of kernel memory', ' '.join(TEXT['Documentation/decisions.rst'].split()))
+    lines += [f'static_assert(DIV_ROUND_UP(FLEXMEM_STOCK_MOST * (sizeof(struct flexmem_block) + sizeof(struct flexmem_allocation) +',
+              f'              sizeof(struct flexmem_chunk)), SZ_1K) == {kept[1]});',
+              'static_assert(sizeof(struct flexmem_block) < sizeof(struct drm_mm_node));',
               'static_assert(sizeof(struct flexmem_block) + sizeof(struct flexmem_allocation) +',
               '              sizeof(struct flexmem_chunk) < sizeof(struct drm_gem_object));']
     with open(os.path.join(work, 'sizes.c'), 'w', encoding='utf-8') as file:
         file.write('\n'.join(['#include <drm/drm_mm.h>', '#include <drm/drm_gem.h>', '#include <drm/ttm/ttm_bo.h>',
-                              '#include "allocation.h"', '#include "block.h"', *lines, '']))
+                              '#include "allocation.h"', '#include "block.h"', '#include "spare.h"', *lines, '']))
     with open(os.path.join(work, 'Kbuild'), 'w', encoding='utf-8') as file:
         file.write('obj-m := sizes.o\nccflags-y := ' + ' '.join(
             f'-I{TOP}/{path}' for path in ('kmod', 'kmod/include', 'uapi')) + '\n')

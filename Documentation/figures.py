@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Figures on pages that a constant of the sources also states.
+
+check.py compares both. A figure is a number, with commas or a unit, or one of WORDS; or SZ_64K in
+a source.
+"""
+import re
+
+WORDS = {'two': 2, 'three': 3, 'four': 4, 'five': 5, 'eight': 8, 'ten': 10, 'fifty': 50, 'thousand': 1000}
+UNITS = {'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}
+
+# Patterns of sources that more than one page uses.
+SLOTS_OF_A_VF = r'SIM_MIN_SLOTS (\d+)\s.*?SIM_MAX_SLOTS (\d+)'
+SIZES = r'default_sizes\[\] = \{\s+(\d+)ULL \* SZ_1G, (\d+)ULL \* SZ_1G, (\d+)ULL \* SZ_1G'
+HANDLES = r'FLEXMEM_HANDLE_INDEX_BITS (\d+)\s.*?FLEXMEM_HANDLE_KEPT (\d+)'
+
+# (page, the pattern there, the source, the pattern there[, the figures of the page computed from those of the source])
+FIGURES = (
+    ('cache.rst', r'``MODERATE``\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_MODERATE_ENTER (\d+)'),
+    ('cache.rst', r'``MODERATE``\n.*\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_MODERATE_LEAVE (\d+)'),
+    ('cache.rst', r'``CRITICAL``\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_CRITICAL_ENTER (\d+)'),
+    ('cache.rst', r'``CRITICAL``\n.*\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_CRITICAL_LEAVE (\d+)'),
+    ('concepts.rst', r'is a multiple of (\d+)', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
+    ('decisions.rst', r'alignment are limited to (\d+)', 'kmod/block.h', r'FLEXMEM_FIT_TRIES (\d+)'),
+    ('decisions.rst', r'At most (\d+) owners', 'kmod/owner.h', r'FLEXMEM_MAX_IDLE_OWNERS (\d+)'),
+    ('internals.rst', r'than (\d+) owners', 'kmod/owner.h', r'FLEXMEM_MAX_IDLE_OWNERS (\d+)'),
+    ('decisions.rst', r'A struct above (\d+) bytes', 'kmod/ioctl.h', r'FLEXMEM_MAX_STRUCT (SZ_\w+)'),
+    ('decisions.rst', r'VFs from (\d+) on', 'kmod/minor.h', r'FLEXMEM_MAX_PFS (\d+)'),
+    ('driver-guide.rst', r'`FLEXMEM_COPY_MAX`` \((\d+\s+MiB)', 'kmod/include/flexmem/device_ops.h',
+     r'FLEXMEM_COPY_MAX \(\(u64\)(SZ_\w+)'),
+    ('index.rst', r'up to (\d+) regions', 'kmod/settings.c', r'Most regions of a function[^;]*?default (\d+)'),
+    ('simulator.rst', r'in multiples of (\d+ MiB)', 'kmod/sim/firmware.h', r'SIM_GRANULE (SZ_\w+)'),
+    ('simulator.rst', r'in the queue \((\d+) for each', 'kmod/sim/mailbox.h', r'SIM_QUEUE (\d+)'),
+    ('simulator.rst', r'0 to (\d+) microseconds', 'kmod/sim/mailbox.h', r'SIM_MAX_LATENCY_US (\d+)'),
+    ('simulator.rst', r'(\d+ MiB) at a time', 'kmod/include/flexmem/device_ops.h', r'FLEXMEM_COPY_MAX \(\(u64\)(SZ_\w+)'),
+    ('uapi.rst', r'pieces of up to (\d+ KiB)', 'kmod/include/flexmem/device_ops.h', r'FLEXMEM_RW_MAX (SZ_\w+)'),
+    ('uapi.rst', r'pieces of up to (\d+ MiB)', 'kmod/include/flexmem/device_ops.h',
+     r'FLEXMEM_COPY_MAX \(\(u64\)(SZ_\w+)'),
+    ('why-not-drm.rst', r'type out of (\w+)', 'include/drm/ttm/ttm_resource.h', r'TTM_NUM_MEM_TYPES (\d+)'),
+    ('tenants.rst', r'(\d+) processes of', 'tests/torture/torture.h', r'NR_SLOTS (\d+)'),
+    ('tenants.rst', r'processes of (\d+) users', 'tests/torture/torture.h', r'NR_USERS (\d+)'),
+    ('tenants.rst', r'users with (\d+) threads', 'tests/torture/torture.h', r'NR_THREADS (\d+)'),
+    ('tenants.rst', r'default of\s+(\d+) us', 'lib/Kconfig.kcsan', r'KCSAN_UDELAY_TASK\n[\s\S]*?default (\d+)'),
+    ('testing.rst', r'together run less than (\d+) %', 'tests/native/coverage.sh', r'least=\$\{1:-(\d+)\}'),
+    ('testing.rst', r'(\d+),000 random operations with each', 'tests/kunit/random_kunit.c', r'sampled_ops = (\d+)000'),
+    ('testing.rst', r'whole suite: (\d+),000 operations', 'tests/check.sh', r'FLEXMEM_OPS:-(\d+)000'),
+    ('testing.rst', r'\n``torture`` +(\d+),000 operations', 'tests/check.sh', r'long \]\] \|\| ops=(\d+)000'),
+    ('testing.rst', r'(\w+) million operations', 'tests/native/volume.sh', r'pieces=\$\{2:-(\d+)\}'),
+    ('testing.rst', r'runs (\w+) pieces of a million', 'tests/native/volume.sh', r'pieces=\$\{2:-(\d+)\}'),
+    ('testing.rst', r'(\w+) tasks of three users', 'tests/native/torture.h', r'TENANTS (\d+)'),
+    ('testing.rst', r'tasks of (\w+) users', 'tests/native/torture.h', r'USERS (\d+)'),
+    ('testing.rst', r'each (\d+)th\s+point', 'tests/native/run.sh', r'stride=\$\{stride:-(\d+)\}'),
+    ('testing.rst', r'may cost\s+(\w+) times', 'tests/native/steps.c', r'define TIMES (\d+)'),
+    ('testing.rst', r'and (\w+\s+thousand)\s+random inputs', 'tests/native/run.sh', r'fuzz -n (\d+)'),
+    ('testing.rst', r'check`` tries (\w+),', 'tests/check.sh', r'some=\(-n (\d+)\)'),
+    ('testing.rst', r'all but (\w+) planted', 'tests/check.sh', r'MUTANTS:-(\d+)'),
+    ('testing.rst', r'one of ([\d,]+) allocations', 'tests/bench/pairs.c', r'LIVE (\d+)'),
+    ('testing.rst', r'another, ([\d,]+) times', 'tests/bench/pairs.c', r'PAIRS (\d+)'),
+    ('testing.rst', r'batches of (\d+)', 'tests/bench/pairs.c', r'BATCH (\d+)'),
+    ('testing.rst', r'VF\s+of (\d+) slots', 'tests/vm/bench.sh', r'slots=(\d+)'),
+    ('testing.rst', r'PF of (\d+) slots', 'tests/vm/bench.sh', r'max_regions=(\d+)'),
+    ('testing.rst', r'median of (\w+) replays', 'tests/bench/main.c', r'RUNS (\d+)'),
+    ('uapi.rst', r'that is (\d+) at most', 'kmod/function.h', r'FLEXMEM_MAX_SLOTS (\d+)'),
+    ('images/overview.svg', r'(\d+) to (\d+) slots', 'kmod/sim/firmware.h', SLOTS_OF_A_VF),
+    ('images/overview.svg', r'regions are large: (\d+) GiB,.*?(\d+) GiB or (\d+) GiB', 'kmod/settings.c', SIZES),
+    ('index.rst', r'with (\d+) to (\d+) entries', 'kmod/sim/firmware.h', SLOTS_OF_A_VF),
+    ('index.rst', r'length up to a multiple of (\d+) bytes', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
+    ('index.rst', r'regions of (\d+), (\d+) or (\d+) GiB', 'kmod/settings.c', SIZES),
+    ('index.rst', r'flexmem0`` to ``(\d+)``', 'kmod/minor.h', r'FLEXMEM_MAX_PFS (\d+)', lambda pfs: pfs - 1),
+    ('index.rst', r'VFs begin at ``(\d+)``', 'kmod/minor.h', r'FLEXMEM_MAX_PFS (\d+)'),
+    ('concepts.rst', r'with (\d+) to (\d+) entries', 'kmod/sim/firmware.h', SLOTS_OF_A_VF),
+    ('concepts.rst', r'VF with 8 slots, regions of (\d+) GiB reach (\d+) GiB', 'kmod/settings.c', SIZES,
+     lambda largest, *others: (largest, 8 * largest)),
+    ('concepts.rst', r'mode is (\d+),', 'kmod/chardev.c', r'is_pf\(fdev\) \? (\d+) : '),
+    ('concepts.rst', r'VF has mode (\d+),', 'kmod/chardev.c', r'is_pf\(fdev\) \? \d+ : (\d+)'),
+    ('concepts.rst', r'flexmem0`` to ``(\d+)``', 'kmod/minor.h', r'FLEXMEM_MAX_PFS (\d+)', lambda pfs: pfs - 1),
+    ('concepts.rst', r'VFs start at ``(\d+)``', 'kmod/minor.h', r'FLEXMEM_MAX_PFS (\d+)'),
+    ('concepts.rst', r'asks the firmware for (\d+) GiB, the first', 'kmod/settings.c', SIZES, lambda first, *others: first),
+    ('concepts.rst', r'order: (\d+) GiB, (\d+) GiB, (\d+) GiB unless', 'kmod/settings.c', SIZES),
+    ('concepts.rst', r'down to (\d+) levels', 'kmod/account.h', r'FLEXMEM_MAX_DEPTH (\d+)'),
+    ('internals.rst', r'size \+ alignment - (\d+)', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
+    ('internals.rst', r'alignment above (\d+) the search', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
+    ('internals.rst', r'size is a multiple of (\d+)', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
+    ('decisions.rst', r'has at most (\d+) entries', 'kmod/ioctl.h', r'FLEXMEM_MAX_BATCH (\d+)'),
+    ('decisions.rst', r'when at least (\d+) are free', 'kmod/handle.h', r'FLEXMEM_HANDLE_KEPT (\d+)'),
+    ('decisions.rst', r'next of (\d+) generations', 'kmod/handle.h', HANDLES, lambda bits, kept: 1 << (31 - bits)),
+    ('decisions.rst', r'after (\d+) x (\d+) = (\d+) further', 'kmod/handle.h', HANDLES,
+     lambda bits, kept: (kept, 1 << (31 - bits), kept << (31 - bits))),
+    ('decisions.rst', r'up to (\d+) allocation structs and (\d+) block', 'kmod/spare.h', r'FLEXMEM_STOCK_MOST (\d+)',
+     lambda most: (most, most)),
+    ('decisions.rst', r'base of a region of (\d+ GiB) or more is aligned to (\d+ GiB)', 'kmod/function.c',
+     r'size < (SZ_\w+) \? function->granule : (SZ_\w+);'),
+    ('decisions.rst', r'within (\d+) of 2\^64', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)', lambda align: align - 1),
+    ('decisions.rst', r'largest multiple of (\d+)', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
+    ('decisions.rst', r'After (\w+) failed attempts', 'kmod/function.h', r'FLEXMEM_RELEASE_TRIES (\d+)'),
+    ('decisions.rst', r'\*\*(\w+) timeouts in a row', 'kmod/function.h', r'FLEXMEM_TIMEOUTS (\d+)'),
+    ('decisions.rst', r'After (\w+) timeouts in a row', 'kmod/function.h', r'FLEXMEM_TIMEOUTS (\d+)'),
+    ('decisions.rst', r'waits (\d+) seconds after', 'kmod/background.c', r'IDLE_JIFFIES \((\d+) \* HZ\)'),
+    ('decisions.rst', r'scrubs of at most (\d+ GiB), READ and WRITE of at most (\d+ KiB), COPY of at most (\d+ MiB)',
+     'kmod/include/flexmem/device_ops.h', r'SCRUB_MAX \(\(u64\)(SZ_\w+)\)\s.*?RW_MAX (SZ_\w+)\s.*?COPY_MAX \(\(u64\)(SZ_\w+)\)'),
+    ('decisions.rst', r'first (\d+) levels', 'kmod/account.h', r'FLEXMEM_MAX_DEPTH (\d+)'),
+    ('decisions.rst', r'ancestor at level (\d+)', 'kmod/account.h', r'FLEXMEM_MAX_DEPTH (\d+)'),
+    ('decisions.rst', r'slots are 2\^(\d+) bytes apart', 'kmod/table.h', r'FLEXMEM_MIN_MAP_SHIFT (\d+)'),
+    ('decisions.rst', r'offsets of (\d+) slots stay', 'kmod/function.h', r'FLEXMEM_MAX_SLOTS (\d+)'),
+    ('decisions.rst', r'at most (\d+) smaller ones', 'kmod/block.h', r'FLEXMEM_FIT_TRIES (\d+)'),
+    ('decisions.rst', r'more than (\d+) blocks, they check it after one in (\d+) changes', 'kmod/region.c',
+     r'nr_used > (\d+) && [^;]*?sequence % (\d+)'),
+    ('decisions.rst', r'at most (\d+) PFs and (\d+) VFs', 'kmod/minor.h',
+     r'FLEXMEM_MAX_PFS (\d+)\s.*?FLEXMEM_MAX_DEVICES (\d+)', lambda pfs, devices: (pfs, devices - pfs)),
+    ('decisions.rst', r'VFs\*\*, and (\d+) slots for each', 'kmod/function.h', r'FLEXMEM_MAX_SLOTS (\d+)'),
+    ('tasks/own-driver.rst', r'table of (\d+) slots', 'Documentation/examples/ram.c', r'RAM_SLOTS (\d+)'),
+)
+
+
+def figure(text):
+    """The number that a page or a source states: 1,000; 16 MiB; SZ_16M; three thousand."""
+    size = re.fullmatch(r'(?:SZ_)?(\d+)\s*([KMG])(?:iB)?', text)
+    if size:
+        return int(size[1]) * UNITS[size[2]]
+    product = 1
+    for word in text.lower().split():
+        product *= WORDS[word] if word in WORDS else int(word.replace(',', ''))
+    return product
+
+
+def find(pattern, text):
+    """The figures of the first match; a line may end anywhere in it."""
+    found = re.search(pattern, text) or re.search(pattern, ' '.join(text.split()))
+    return found and tuple(figure(group) for group in found.groups())
+
+
+def differences(read, read_source):
+    """Texts, one for each row whose figures differ or are missing. The arguments return a file's text."""
+    for page, shown, path, told, *computed in FIGURES:
+        here, there = find(shown, read(f'Documentation/{page}')), find(told, read_source(path))
+        if not here or not there:
+            yield f'{page}: {shown}: is in {page if here else path if there else "none"} only'
+            continue
+        if computed:
+            there = computed[0](*there)
+            there = there if isinstance(there, tuple) else (there,)
+        if here != there:
+            yield f'{page}: {shown}: {here}, but in {path} {there}'
