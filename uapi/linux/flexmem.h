@@ -2,7 +2,7 @@
 /*
  * flexmem - device memory of AI accelerators.
  *
- * The only header that the driver and its users share.
+ * The interface between the driver and user space.
  */
 #ifndef _UAPI_LINUX_FLEXMEM_H
 #define _UAPI_LINUX_FLEXMEM_H
@@ -13,56 +13,55 @@
 /**
  * DOC: General ioctl format
  *
- * Every function of a device (the physical one, PF, and each virtual one, VF)
- * is a character device /dev/flexmemN. Every command takes one struct. Its
- * first member, @size, is the size that the caller was compiled with. Members
- * named ``out_`` are written by the kernel, all others by the caller. Every
- * struct can grow at its end: a kernel that is older than its caller accepts a
- * longer struct as long as the bytes it does not know are zero; a newer kernel
- * takes the bytes that an older caller did not send as zero, and writes back no
- * more than @size bytes.
+ * Every function of a device has a character device /dev/flexmemN: the physical
+ * function (PF) and each virtual function (VF). Every command takes one struct.
+ * Its first member, @size, is the size that the caller was compiled with. The
+ * kernel writes the members named ``out_``, the caller writes all others. Every
+ * struct can grow at its end. An older kernel accepts a longer struct if the
+ * bytes that it does not know are zero. A newer kernel takes the missing bytes
+ * of a shorter struct as zero, and writes back no more than @size bytes.
  *
- * Until version 1.0 of flexmem is tagged all of this can still change, and what
- * is here is the first version of each struct.
+ * Before version 1.0 of flexmem is tagged, all of this can still change. The
+ * structs below are the first version.
  *
- * Errors, returned as -1 and errno; they mean the same for all commands:
+ * A command that fails returns -1 and sets errno. Each error means the same for
+ * all commands:
  *
  *  - ENOTTY: no such command.
  *  - EFAULT: a pointer could not be read or written, and nothing has changed.
- *    One exception: READ, WRITE and COPY, which count in their reply what they
- *    have done, keep what they did before.
+ *    Exception: READ, WRITE and COPY do not undo bytes that they have copied;
+ *    their reply counts these bytes.
  *  - EBADF: the file is open for reading only, and the command changes something:
  *    all but INFO, LOOKUP, REGIONS, SEGMENTS, STATS, MAP, READ, SNAPSHOT and GET_LIMIT.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
- *  - E2BIG: there are non-zero bytes beyond what this kernel knows, or the
- *    struct is longer than 4096 bytes.
+ *  - E2BIG: a byte that this kernel does not know is not zero, or the struct is
+ *    longer than 4096 bytes.
  *  - EOPNOTSUPP: an unknown flag is set, or a reserved member is not zero.
- *  - ENOENT: no such handle or address, or it is of another open file.
- *  - ENOMEM: no device memory, with the reason in the reply (enum
- *    flexmem_reason); FLEXMEM_REASON_NONE there means that the kernel itself
- *    had no memory.
- *  - EMSGSIZE: the array is too small; ``out_count`` says what is needed.
- *  - EBUSY: a lease forbids the change, or live allocations do; a lease has been
- *    held for as long as it can be; or a RESIZE of the allocation is under way in
- *    another thread.
- *  - EAGAIN: an allocation cannot be extended where it is; or there is no event
- *    to read.
- *  - EPERM: the command is the administrator's (CAP_SYS_ADMIN in the initial
- *    user namespace). So is open() of a PF, whatever the mode of its node,
- *    unless flexmem.ko was loaded with pf_open=mode.
- *  - ENODEV: the device is gone; the file can only be closed.
+ *  - ENOENT: the open file has no allocation of this handle or address.
+ *  - ENOMEM: no device memory. The reply says why (enum flexmem_reason).
+ *    FLEXMEM_REASON_NONE means that the kernel itself had no memory.
+ *  - EMSGSIZE: the array is too small; ``out_count`` is the length that is
+ *    needed.
+ *  - EBUSY: a lease or a live allocation forbids the change; a lease cannot be
+ *    extended further; or another thread resizes the allocation at the moment.
+ *  - EAGAIN: an allocation cannot be extended in place; or there is no event to
+ *    read.
+ *  - EPERM: the command requires CAP_SYS_ADMIN in the initial user namespace.
+ *    open() of a PF requires it too, whatever the mode of the node, unless
+ *    flexmem.ko was loaded with pf_open=mode.
+ *  - ENODEV: the device was removed; the file can only be closed.
  *  - ETIMEDOUT: the firmware did not answer in time; the call can be repeated.
  *  - EIO: the firmware failed the request or could not be reached; or the
- *    allocation was lost when the device was reset: it can be looked up and
- *    freed, nothing else.
+ *    allocation was lost in a reset of the device. A lost allocation can only
+ *    be looked up and freed.
  *  - EINTR: the caller was killed while it waited.
  *
- * A failed command leaves every allocation as it was, but for bytes that WRITE
- * and COPY were to change. (A region that was acquired for it stays, and
- * counters of changes may have moved.) Replies are written on failure too where
- * a struct says so. A struct gets no reply if its size, flags or reserved
- * members are refused, except that ALLOC and FREE reply to wrong flags and
+ * A failed command leaves every allocation as it was, except that WRITE and
+ * COPY may have changed bytes. A region that was acquired for the command
+ * stays, and counters of changes may have grown. Where a struct says so, the
+ * reply is also written on failure. If the size, flags or reserved members are
+ * refused, there is no reply. Only ALLOC and FREE reply to wrong flags and
  * reserved members. An allocation belongs to the open file that made it. The
  * driver frees it when the last descriptor of that file is closed.
  */
@@ -116,13 +115,13 @@ enum flexmem_cmd {
 };
 
 /**
- * struct flexmem_address - VirtualAddress, the name of a place
+ * struct flexmem_address - VirtualAddress: where a chunk begins
  * @region_id: VF: index in the firmware's table. PF: physical address of the
  *             region's first byte.
  * @offset: bytes from the start of the region, a multiple of 128.
  *
- * Means the same to everything above the driver on a PF and on a VF. It names
- * a place only; how long the allocation is, is kept beside it.
+ * Programs use addresses of PFs and VFs in the same way. An address has no
+ * length.
  */
 struct flexmem_address {
 	__aligned_u64 region_id;
@@ -131,8 +130,9 @@ struct flexmem_address {
 
 /**
  * enum flexmem_mode - kind of function behind a node
- * @FLEXMEM_MODE_PF: the physical function: memory is named by address
- * @FLEXMEM_MODE_VF: a virtual function: memory is named by table index
+ * @FLEXMEM_MODE_PF: the physical function: a region is named by its physical
+ *	address
+ * @FLEXMEM_MODE_VF: a virtual function: a region is named by its slot
  */
 enum flexmem_mode {
 	FLEXMEM_MODE_PF = 0,
@@ -141,8 +141,9 @@ enum flexmem_mode {
 
 /**
  * enum flexmem_fit - which free block of a region an allocation takes
- * @FLEXMEM_FIT_FIRST: the one with the lowest offset that fits
- * @FLEXMEM_FIT_BEST: the smallest that fits; of equal ones, the lowest
+ * @FLEXMEM_FIT_FIRST: the lowest block that is large enough
+ * @FLEXMEM_FIT_BEST: the smallest block that is large enough; of equal ones,
+ *	the lowest
  */
 enum flexmem_fit {
 	FLEXMEM_FIT_FIRST = 0,
@@ -151,10 +152,11 @@ enum flexmem_fit {
 
 /**
  * enum flexmem_order - in which order regions are tried
- * @FLEXMEM_ORDER_LOAD_BALANCE: most free bytes first; with @FLEXMEM_ACQUIRE_LAZY
- *	a new region is acquired first, as long as there can be one
- * @FLEXMEM_ORDER_FILL_FIRST: fewest free bytes first; a region is acquired only
- *	when nothing fits
+ * @FLEXMEM_ORDER_LOAD_BALANCE: most free bytes first. With
+ *	@FLEXMEM_ACQUIRE_LAZY a new region is acquired before each allocation,
+ *	as long as that is possible
+ * @FLEXMEM_ORDER_FILL_FIRST: fewest free bytes first. A region is acquired only
+ *	if no existing region has room
  *
  * Regions with equally many free bytes are tried in the order of their slots.
  */
@@ -177,13 +179,13 @@ enum flexmem_acquire {
 
 /**
  * enum flexmem_capabilities - what this function can do
- * @FLEXMEM_CAP_SCRUB: bytes of one owner are never seen by another, and
+ * @FLEXMEM_CAP_SCRUB: no owner sees bytes of another one, and
  *	FLEXMEM_ALLOC_ZEROED works
  * @FLEXMEM_CAP_MAP: FLEXMEM_ALLOC_MAPPABLE and MAP work
  * @FLEXMEM_CAP_RW: READ and WRITE work
  * @FLEXMEM_CAP_COPY: COPY works
  * @FLEXMEM_CAP_PAGE_TABLES: device programs can have address spaces of their
- *	own; no command makes one yet
+ *	own. No command uses this yet
  */
 enum flexmem_capabilities {
 	FLEXMEM_CAP_SCRUB = 1 << 0,
@@ -198,30 +200,30 @@ enum flexmem_capabilities {
  * @size: sizeof(struct flexmem_info)
  * @flags: must be 0
  * @out_mode: enum flexmem_mode
- * @out_slots: entries of the segment table: a VF's firmware table, a PF's
+ * @out_slots: entries of the segment table. VF: of the firmware's table. PF:
  *             @out_max_regions
- * @out_max_regions: at most this many regions are acquired; never more than
- *                   @out_slots
- * @out_program_slots: of these, how many only FLEXMEM_ALLOC_PROGRAM may use;
- *                     0: all are shared
+ * @out_max_regions: most regions that are acquired; never more than @out_slots
+ * @out_program_slots: number of these slots for FLEXMEM_ALLOC_PROGRAM alone; 0:
+ *                     programs and tensors share all
  * @out_acquire: enum flexmem_acquire
  * @out_order: enum flexmem_order
  * @out_fit: enum flexmem_fit
- * @out_max_handles: live allocations one open file may have
- * @out_max_batch: entries one batch may have, at least 1
+ * @out_max_handles: most live allocations of one open file
+ * @out_max_batch: most entries of one batch, at least 1
  * @out_lease_ms: how long a lease lasts, in milliseconds
  * @out_alignment: every offset and size is a multiple of this, in bytes (128)
- * @out_nr_fallback_sizes: how many of @out_fallback_sizes are used
+ * @out_nr_fallback_sizes: number of used entries of @out_fallback_sizes
  * @out_max_alignment: largest alignment ALLOC takes, in bytes
  * @out_granule: region sizes are multiples of this, in bytes
  * @out_capacity: bytes this function may acquire from the device
- * @out_max_region: bytes of the largest region there could be: no allocation
- *                  can be larger
+ * @out_max_region: bytes of the largest possible region; no allocation can be
+ *                  larger
  * @out_capabilities: of enum flexmem_capabilities
- * @out_fallback_sizes: region sizes in the order they are tried, in bytes
+ * @out_fallback_sizes: region sizes in the order in which they are tried, in
+ *	bytes
  * @out_name: name of the device behind this function, NUL-terminated
  *
- * What the function is and how it was set up. Only @out_capacity and
+ * Returns the properties and settings of the function. Only @out_capacity and
  * @out_max_region can change while the file is open.
  */
 struct flexmem_info {
@@ -256,16 +258,16 @@ struct flexmem_info {
  * @FLEXMEM_REASON_CAPACITY: the device has no memory left for a further region
  * @FLEXMEM_REASON_SLOTS: the firmware's table has no entry left
  * @FLEXMEM_REASON_MAX_REGIONS: the driver's own limit ``max_regions`` is reached
- * @FLEXMEM_REASON_FRAGMENTATION: there are enough free bytes, but not in one piece
- * @FLEXMEM_REASON_REGION_SIZE: no region could ever be as large as the request
- * @FLEXMEM_REASON_HANDLES: this open file has as many live allocations as it may
- * @FLEXMEM_REASON_REGION_LIMIT: the opener's cgroup, or one above, may not have
- *	bytes in a further region
- * @FLEXMEM_REASON_CGROUP_LIMIT: the limit of bytes or handles of the opener's
- *	cgroup, or of one above
- * @FLEXMEM_REASON_ALIGNMENT: as FRAGMENTATION, but of the free blocks that are
- *	large enough only so many were looked at for an alignment above 128;
- *	another of them may suit
+ * @FLEXMEM_REASON_FRAGMENTATION: enough bytes are free, but not in one block
+ * @FLEXMEM_REASON_REGION_SIZE: the request is larger than the largest possible
+ *	region
+ * @FLEXMEM_REASON_HANDLES: this open file has out_max_handles live allocations
+ * @FLEXMEM_REASON_REGION_LIMIT: the opener's cgroup, or one above it, would
+ *	exceed its limit of regions
+ * @FLEXMEM_REASON_CGROUP_LIMIT: the opener's cgroup, or one above it, would
+ *	exceed its limit of bytes or handles
+ * @FLEXMEM_REASON_ALIGNMENT: as FRAGMENTATION, for an alignment above 128. The
+ *	driver tries a limited number of blocks; one that it did not try may fit
  */
 enum flexmem_reason {
 	FLEXMEM_REASON_NONE = 0,
@@ -282,18 +284,20 @@ enum flexmem_reason {
 
 /**
  * enum flexmem_alloc_flags - what kind of memory
- * @FLEXMEM_ALLOC_PROGRAM: holds a device program; comes from the slots set
- *	aside for programs, if there are any
- * @FLEXMEM_ALLOC_MAPPABLE: can be mapped for the CPU: start and length are
- *	rounded up to 4096, so that no page is shared with a neighbour.
+ * @FLEXMEM_ALLOC_PROGRAM: for a device program. It comes from the slots that
+ *	are set aside for programs, if there are any
+ * @FLEXMEM_ALLOC_MAPPABLE: can be mapped for the CPU. Start and length are
+ *	multiples of 4096, so that no page holds bytes of two allocations.
  *	EOPNOTSUPP without FLEXMEM_CAP_MAP
- * @FLEXMEM_ALLOC_ZEROED: all bytes are zero at first; otherwise they are zero
- *	or what the same owner left there. EOPNOTSUPP without FLEXMEM_CAP_SCRUB
- * @FLEXMEM_ALLOC_GROWABLE: will be extended by RESIZE: goes where the most room
- *	follows, instead of where the strategy would put it: to the start of an
- *	empty region, otherwise to the middle of the largest free block, so that
- *	what lies before it can grow as well, or to its start if only that fits;
- *	and, if its alignment keeps it out of that one, where the strategy does
+ * @FLEXMEM_ALLOC_ZEROED: all bytes are zero at first. Without the flag they are
+ *	zero, or bytes that the same owner left there. EOPNOTSUPP without
+ *	FLEXMEM_CAP_SCRUB
+ * @FLEXMEM_ALLOC_GROWABLE: RESIZE will extend it, so the driver places it where
+ *	most room follows, instead of by the strategy. In an empty region that
+ *	is the start. Otherwise it is the middle of the largest free block, so
+ *	that the allocation before it can grow as well, or the start of that
+ *	block if the middle has too little room. If its alignment does not fit
+ *	there, the strategy decides
  */
 enum flexmem_alloc_flags {
 	FLEXMEM_ALLOC_PROGRAM = 1 << 0,
@@ -309,31 +313,33 @@ enum flexmem_alloc_flags {
  * @length: bytes wanted, at least 1; rounded up to a multiple of 128
  * @alignment: of the offset, in bytes; a power of two up to 1 GiB; anything
  *             below 128, and 0, means 128
- * @out_handle: names the allocation in this open file; never 0 on success, at
- *              most 2^31 - 1, and not soon that of an allocation that was freed
+ * @out_handle: number of the allocation in this open file, from 1 to 2^31 - 1;
+ *              0 on failure. The driver does not soon reuse the handle of a
+ *              freed allocation
  * @out_error: 0, or the error as a positive errno
  * @out_address: where it starts
- * @out_size: @length as rounded; the bytes that are this allocation's
+ * @out_size: bytes of the allocation: @length, rounded up
  * @out_reason: enum flexmem_reason
- * @out_region_reason: with FRAGMENTATION and ALIGNMENT: why there was no further
- *                     region for it, either: CAPACITY, SLOTS or MAX_REGIONS.
- *                     Else 0
- * @out_total_free: on ENOMEM: free bytes in all regions it could have gone to
- * @out_largest_free: on ENOMEM: largest free block among them, in bytes
- * @out_max_region: on ENOMEM: bytes of the largest region there could be
+ * @out_region_reason: with FRAGMENTATION and ALIGNMENT: why the driver could
+ *                     not acquire a further region: CAPACITY, SLOTS or
+ *                     MAX_REGIONS. Else 0
+ * @out_total_free: on ENOMEM: free bytes in all regions for this kind of memory
+ * @out_largest_free: on ENOMEM: bytes of the largest free block in these
+ *	regions
+ * @out_max_region: on ENOMEM: bytes of the largest possible region
  * @out_client_used: on ENOMEM: bytes allocated by this open file
- * @out_regions: on ENOMEM: regions acquired
+ * @out_regions: on ENOMEM: number of acquired regions
  * @__reserved: must be 0
  *
- * Allocate device memory. The reply is written on failure too: then
- * @out_handle is 0, @out_size tells the rounded request, and the other members
- * which limit stopped it. Never a smaller block than asked for.
+ * Allocates device memory, never less than @length. The reply is also written
+ * on failure: @out_handle is 0, @out_size is the rounded request, and the other
+ * members describe the limit that stopped the call.
  *
- * Memory that another owner has used is scrubbed before it is handed out; the
- * caller waits for that, killably. The owner of bytes is the user who opened
- * the file, in the opener's cgroup (see &struct flexmem_strict). EIO,
- * ETIMEDOUT: the firmware could not scrub; the range is quarantined, and the
- * call can be repeated.
+ * The driver scrubs memory that another owner has used. The caller waits for
+ * the scrub, and can be killed. The owner of bytes is the pair of the opener's
+ * user and cgroup (see also &struct flexmem_strict). EIO, ETIMEDOUT: the
+ * firmware could not scrub the block. The block is quarantined, and the call
+ * can be repeated.
  *
  * EINVAL: @length is 0, or @alignment is not a power of two or above 1 GiB.
  */
@@ -360,8 +366,8 @@ struct flexmem_alloc {
 
 /**
  * enum flexmem_free_flags - how the allocation is named
- * @FLEXMEM_FREE_BY_ADDRESS: by @address, with @handle 0; otherwise by @handle,
- *	with @address zero
+ * @FLEXMEM_FREE_BY_ADDRESS: by @address; @handle must be 0. Without the flag:
+ *	by @handle; @address must be zero
  */
 enum flexmem_free_flags {
 	FLEXMEM_FREE_BY_ADDRESS = 1 << 0,
@@ -372,15 +378,14 @@ enum flexmem_free_flags {
  * @size: sizeof(struct flexmem_free)
  * @flags: of enum flexmem_free_flags
  * @handle: of the allocation, or 0
- * @out_error: 0, or what went wrong as a positive errno
+ * @out_error: 0, or the error as a positive errno
  * @address: exact start of the allocation, or zero
  *
- * Give an allocation back. It must be a live one of this open file, named
- * exactly: ENOENT otherwise, and nothing changes. EINVAL: the name that @flags
- * does not choose is not zero. An allocation that is still mapped, or that a
- * program of the device uses, keeps its memory, charged to its owner, until it
- * is unmapped and the program has ended. An allocation that was lost when the
- * device was reset can be freed by handle only.
+ * Frees a live allocation of this open file. ENOENT: there is none with that
+ * handle or exact address. EINVAL: the member that @flags does not choose is
+ * not zero. If the allocation is still mapped, or a device program uses it, its
+ * memory stays charged until it is unmapped and the program has ended. A lost
+ * allocation can be freed by handle only.
  */
 struct flexmem_free {
 	__u32 size;
@@ -396,22 +401,21 @@ struct flexmem_free {
  * struct flexmem_batch - ioctl(FLEXMEM_IOCTL_ALLOC_BATCH, _FREE_BATCH)
  * @size: sizeof(struct flexmem_batch)
  * @flags: must be 0
- * @entry_size: bytes from one entry to the next, at most 4096; each entry's
- *              own @size must be the same
+ * @entry_size: bytes from one entry to the next, at most 4096; the @size of
+ *              each entry must equal it
  * @count: entries, 1 up to &struct flexmem_info.out_max_batch
  * @entries: pointer to @count &struct flexmem_alloc, or &struct flexmem_free
  * @out_done: entries that were carried out
  * @__reserved: must be 0
  *
- * The entries are carried out in order, each as by its own command, and each
- * has its own result in ``out_error``: the command itself succeeds even if
- * every entry failed. An entry that is malformed fails alone.
+ * The driver carries out the entries in order, each as the single command. Each
+ * entry has its result in ``out_error``. The ioctl succeeds even if every entry
+ * failed. A malformed entry fails alone.
  *
- * If entries cannot be read or results cannot be written (EFAULT) the whole
- * batch is undone: nothing has been allocated or freed, and what is in the
- * results and in @out_done means nothing. A fatal signal ends the batch early
- * (EINTR); the first @out_done entries have been carried out, with their
- * results.
+ * If entries cannot be read or results cannot be written (EFAULT), the driver
+ * undoes the whole batch: nothing is allocated or freed, and the results and
+ * @out_done are invalid. A fatal signal ends the batch early (EINTR). The first
+ * @out_done entries have been carried out then, and have results.
  */
 struct flexmem_batch {
 	__u32 size;
@@ -433,8 +437,8 @@ struct flexmem_batch {
  * @size: sizeof(struct flexmem_lookup)
  * @flags: must be 0
  * @handle: of a live allocation of this open file
- * @out_flags: the flags it was allocated with; and FLEXMEM_LOOKUP_LOST if its
- *             bytes were lost when the device was reset
+ * @out_flags: flags of the ALLOC; and FLEXMEM_LOOKUP_LOST if the allocation was
+ *             lost in a reset of the device
  * @out_address: where it starts
  * @out_size: its bytes
  */
@@ -467,7 +471,7 @@ enum flexmem_region_flags {
  * @largest_free: bytes of the largest free block
  * @nr_allocated: blocks in use
  * @nr_free: free blocks
- * @sequence: number of changes (allocations and frees) so far
+ * @sequence: number of allocations and frees so far
  */
 struct flexmem_region_entry {
 	__aligned_u64 region_id;
@@ -492,10 +496,10 @@ struct flexmem_region_entry {
  * @out_count: regions there are
  * @__reserved: must be 0
  *
- * All regions as they were at one moment, in the order of their slots. When
- * @count is less than @out_count, nothing is written to @entries and EMSGSIZE
- * returned: call with @count 0 to learn how many there are. An entry may be
- * longer than the kernel's struct; the rest is filled with zeroes.
+ * Returns all regions of one moment, in the order of their slots. If @count is
+ * less than @out_count, the call fails with EMSGSIZE and writes nothing to
+ * @entries. A call with @count 0 returns the number. If an entry is longer than
+ * the kernel's struct, the kernel fills the rest with zeroes.
  */
 struct flexmem_regions {
 	__u32 size;
@@ -514,7 +518,7 @@ struct flexmem_regions {
  * @slot: its index
  * @flags: FLEXMEM_REGION_PROGRAM or 0
  * @region_id: as in &struct flexmem_address
- * @length: bytes that can be reached through it
+ * @length: bytes of the region that it points at
  */
 struct flexmem_segment_entry {
 	__u32 slot;
@@ -531,12 +535,13 @@ struct flexmem_segment_entry {
  *              sizeof(struct flexmem_segment_entry) of the first version
  * @count: entries there is room for
  * @entries: pointer to them; may be 0 when @count is 0
- * @out_count: filled slots there are, but for those that the firmware may have
+ * @out_count: number of filled slots, without those that the firmware may have
  *             emptied
  * @__reserved: must be 0
- * @out_generation: grows whenever a slot is filled or emptied, or may have been
+ * @out_generation: grows with each change of a slot, also with one that may
+ *	have failed
  *
- * The segment table as a dispatch sees it. The same protocol as
+ * Returns the segment table, for a dispatch. The protocol is that of
  * &struct flexmem_regions.
  */
 struct flexmem_segments {
@@ -554,11 +559,11 @@ struct flexmem_segments {
 
 /**
  * enum flexmem_lease_op - what to do with the lease
- * @FLEXMEM_LEASE_TAKE: take it, or start its time again; EBUSY when it has been
- *	held for as long as the administrator allows (lease_total_ms); EIO while
- *	the device is reset, and once a reset has failed until one succeeds
- * @FLEXMEM_LEASE_DROP: give it back; EINVAL when there is none, or its time
- *	has run out
+ * @FLEXMEM_LEASE_TAKE: take or extend the lease. EBUSY: it has been extended
+ *	for lease_total_ms. EIO: the device is being reset, or the last reset
+ *	failed
+ * @FLEXMEM_LEASE_DROP: end the lease. EINVAL: this file holds none, or it has
+ *	expired
  */
 enum flexmem_lease_op {
 	FLEXMEM_LEASE_TAKE = 0,
@@ -570,15 +575,15 @@ enum flexmem_lease_op {
  * @size: sizeof(struct flexmem_lease)
  * @flags: must be 0
  * @op: enum flexmem_lease_op
- * @out_lease_ms: milliseconds until it runs out (TAKE), else 0
+ * @out_lease_ms: milliseconds until the lease expires (TAKE), else 0
  * @out_generation: of the segment table
  *
  * While any open file holds a lease, filled slots stay as they are: a call that
  * would change one fails with EBUSY. Empty slots may be filled. A lease ends
- * when it is dropped, when its time is over, when the file is closed, when the
- * device is reset or removed, and when the administrator breaks it (TRIM). A
- * lease that cannot be taken again (EBUSY) stays until its time is over. Then a
- * new one can be taken.
+ * when it is dropped or expires, when the file is closed, when the device is
+ * reset or removed, and when the administrator breaks it (TRIM). A lease that
+ * cannot be extended (EBUSY) stays until it expires. Then the file can take a
+ * new one.
  */
 struct flexmem_lease {
 	__u32 size;
@@ -592,9 +597,9 @@ struct flexmem_lease {
 
 /**
  * enum flexmem_stats_flags - states a device can be in
- * @FLEXMEM_STATS_EXHAUSTED: no further region is tried for, for tensors
- * @FLEXMEM_STATS_PROGRAM_EXHAUSTED: the same for programs; equals the bit above
- *	when no slots are set aside
+ * @FLEXMEM_STATS_EXHAUSTED: the driver acquires no further region for tensors
+ * @FLEXMEM_STATS_PROGRAM_EXHAUSTED: the same for programs. Equals the bit above
+ *	if no slots are set aside
  */
 enum flexmem_stats_flags {
 	FLEXMEM_STATS_EXHAUSTED = 1 << 0,
@@ -614,12 +619,12 @@ enum flexmem_stats_flags {
  * @out_used: of these, allocated by any open file
  * @out_used_program: of @out_used, allocated with FLEXMEM_ALLOC_PROGRAM
  * @out_allocated: live allocations of any open file
- * @out_allocs: allocations made since the device is there
- * @out_frees: allocations given back since then
- * @out_failures: allocations that ended in ENOMEM since then
+ * @out_allocs: allocations since the device was registered
+ * @out_frees: frees since then
+ * @out_failures: allocations that failed with ENOMEM since then
  * @out_generation: of the segment table
- * @out_client_used: bytes allocated by this open file, but those that were lost
- * @out_client_peak: the most that ever was
+ * @out_client_used: bytes of this open file's allocations, without lost ones
+ * @out_client_peak: largest value of @out_client_used so far
  * @out_client_handles: live allocations of this open file
  *
  * The figures of all regions (@out_total to @out_frees) are of one moment, and
@@ -650,8 +655,8 @@ struct flexmem_stats {
 
 /**
  * enum flexmem_trim_flags - how to trim
- * @FLEXMEM_TRIM_BREAK_LEASES: end every lease first: a client that renews its
- *	lease could otherwise keep empty regions from the device for ever
+ * @FLEXMEM_TRIM_BREAK_LEASES: end every lease first. Otherwise a client that
+ *	takes leases all the time could keep empty regions forever
  */
 enum flexmem_trim_flags {
 	FLEXMEM_TRIM_BREAK_LEASES = 1 << 0,
@@ -661,20 +666,20 @@ enum flexmem_trim_flags {
  * struct flexmem_trim - ioctl(FLEXMEM_IOCTL_TRIM)
  * @size: sizeof(struct flexmem_trim)
  * @flags: of enum flexmem_trim_flags
- * @out_regions: regions given back
+ * @out_regions: number of released regions
  * @__reserved: must be 0
  * @out_bytes: bytes in them
  *
- * Give every region without a live allocation back to the device, and, if there
- * was one, allow regions to be acquired again. Before that, try once more to
- * scrub what is quarantined. The administrator's: EPERM for anyone else. While
- * there is a lease, nothing is given back (EBUSY), unless leases are broken.
- * Slots with live allocations stay as they are in any case, so a dispatch under
- * a broken lease still finds its memory. When the firmware fails in the middle,
- * or a lease is taken (EBUSY), the reply is written and tells what was given
- * back. If the reply cannot be written, nothing is done (EFAULT). If it can be
- * written at first but not at the end, the call returns as it would have,
- * without a reply.
+ * Releases every region without a live allocation to the device. If there was
+ * one, the driver may acquire regions again. Before that, TRIM tries once more
+ * to scrub quarantined blocks. Only the administrator may call it (EPERM).
+ * While there is a lease, TRIM releases nothing (EBUSY), unless it breaks
+ * leases. Slots with live allocations stay in any case, so a dispatch under a
+ * broken lease still finds its memory. If the firmware fails in the middle, or
+ * a lease is taken (EBUSY), the reply counts the regions released so far. If
+ * the reply cannot be written, TRIM does nothing (EFAULT). If only the final
+ * reply cannot be written, the result of the call is the same, without the
+ * reply.
  */
 struct flexmem_trim {
 	__u32 size;
@@ -692,20 +697,21 @@ struct flexmem_trim {
  * @flags: must be 0
  * @handle: of a live allocation of this open file
  * @__reserved: must be 0
- * @out_offset: for mmap() of the same open file
+ * @out_offset: offset for mmap() of the same open file
  * @out_size: bytes that can be mapped
  *
- * How to map an allocation for the CPU: mmap() with MAP_SHARED from @out_offset
- * on, at most @out_size bytes, any page of it first. The offset is valid until
- * the allocation is freed; below 2^44, so that 32-bit programs can map, unless
- * a region is larger than 256 GiB. EINVAL: it was not allocated with
- * FLEXMEM_ALLOC_MAPPABLE. EIO: it was lost.
+ * Returns the values with which mmap() maps an allocation for the CPU. The
+ * caller may map all of the @out_size bytes at @out_offset, or a part of them
+ * that begins at a page. The map must be MAP_SHARED. The offset is valid until
+ * the allocation is freed. It is below 2^44, so that 32-bit programs can map,
+ * unless a region is larger than 256 GiB. EINVAL: the allocation is not
+ * FLEXMEM_ALLOC_MAPPABLE. EIO: it is lost.
  *
- * mmap() fails with EINVAL for a private map or one beyond the end, EPERM for
- * an executable one, ENOENT if no allocation of this open file can be mapped
- * there. A map is not
- * inherited in any other way than by fork(), and cannot be pinned. When the
- * device is reset or goes, every access to a map is SIGBUS.
+ * mmap() fails with EINVAL for a private map or a map beyond the end, with
+ * EPERM for an executable map, and with ENOENT if this open file has no
+ * mappable allocation there. Only fork() passes a map on, and its pages cannot
+ * be pinned. After a reset or removal of the device every access to a map
+ * raises SIGBUS.
  */
 struct flexmem_map {
 	__u32 size;
@@ -726,13 +732,14 @@ struct flexmem_map {
  * @__reserved: must be 0
  * @offset: first byte in the allocation
  * @length: bytes, at least 1
- * @data: pointer to as many bytes of the caller
+ * @data: pointer to @length bytes of the caller
  * @out_done: bytes copied, from the first on
  *
- * Copy out of an allocation (READ) or into it (WRITE), mappable or not. EINVAL:
- * the bytes are not all in the allocation. The reply is written on failure too:
- * what was copied until then stays copied. If another caller writes at the same
- * time, the copy is not of one moment.
+ * Copies from an allocation to the caller (READ) or back (WRITE). The
+ * allocation need not be mappable. EINVAL: some of the bytes are outside the
+ * allocation. The reply is also written on failure: bytes that were copied
+ * before stay copied. If another caller writes during that time, the copy may mix old
+ * and new bytes.
  */
 struct flexmem_rw {
 	__u32 size;
@@ -752,20 +759,20 @@ struct flexmem_rw {
  * struct flexmem_copy - ioctl(FLEXMEM_IOCTL_COPY)
  * @size: sizeof(struct flexmem_copy)
  * @flags: must be 0
- * @to: handle of a live allocation of this open file: where to
- * @from: handle of the allocation to copy from; may be the same one
+ * @to: handle of the live allocation of this open file to copy to
+ * @from: handle of the live allocation to copy from; may equal @to
  * @to_offset: first byte in the allocation @to
  * @from_offset: first byte in the allocation @from
- * @length: bytes, at least 128; like the offsets a multiple of that
+ * @length: bytes, at least 128; @length and both offsets are multiples of 128
  * @out_done: bytes copied, from the first on
  *
- * Copy bytes within the device, mappable or not: none of them goes through the
- * CPU. EOPNOTSUPP without FLEXMEM_CAP_COPY. EINVAL: the bytes are not
- * all in the allocations; offsets and length are not multiples of 128; or the
- * two ranges have bytes in common. EIO: either allocation was lost. The reply
- * is written on failure too: what was copied until then stays copied, and the
- * contents of the rest of the range @to are unknown. If another caller writes
- * at the same time, the copy is not of one moment.
+ * Lets the device copy bytes. They do not go through the CPU, and the
+ * allocations need not be mappable. EOPNOTSUPP without FLEXMEM_CAP_COPY.
+ * EINVAL: some of the bytes are outside the allocations; offsets or length are
+ * not multiples of 128; or the two ranges overlap. EIO: one of the allocations
+ * is lost. The reply is also written on failure: bytes that were copied before
+ * stay copied, and the contents of the rest of the destination are unknown. If
+ * another caller writes during that time, the copy may mix old and new bytes.
  */
 struct flexmem_copy {
 	__u32 size;
@@ -813,9 +820,9 @@ enum flexmem_resource {
  * enum flexmem_limit_scope - what a limit is for
  * @FLEXMEM_SCOPE_CGROUP: one cgroup and all below it together
  * @FLEXMEM_SCOPE_EACH_CHILD: each child of one cgroup that has no limit of its own
- * @FLEXMEM_SCOPE_DEFAULT: each cgroup at the depth of the parameter
- *	``default_depth`` that has neither a limit of its own nor one from its
- *	parent. Cgroups below share it; files opened above it have no default limit
+ * @FLEXMEM_SCOPE_DEFAULT: each cgroup at the depth ``default_depth`` that has
+ *	neither a limit of its own nor one from its parent. Cgroups below share
+ *	this limit. Cgroups above that depth have no default limit
  */
 enum flexmem_limit_scope {
 	FLEXMEM_SCOPE_CGROUP = 0,
@@ -823,7 +830,7 @@ enum flexmem_limit_scope {
 	FLEXMEM_SCOPE_DEFAULT = 2,
 };
 
-/* &flexmem_owner_entry.flags: the cgroup was removed; its charges have stayed */
+/* &flexmem_owner_entry.flags: the cgroup was removed; its charges stay */
 #define FLEXMEM_OWNER_REMOVED 1
 
 /**
@@ -834,18 +841,19 @@ enum flexmem_limit_scope {
  *      its id, the inode number of its directory; 0 in a kernel without cgroups,
  *      which has one account for all
  * @uid: CLIENT: uid of the opener, as the caller sees it; else 0
- * @pid: CLIENT: process that opened it, as the caller sees it; 0: not visible
+ * @pid: CLIENT: process that opened the file, as the caller sees it; 0: not
+ *	visible
  * @bytes: bytes of live allocations
- * @orphaned: bytes freed that are still mapped, or used by a program of the
- *            device; charged as well
- * @peak: the most that @bytes + @orphaned ever was
+ * @orphaned: bytes that are freed but still mapped, or used by a device
+ *            program; also charged
+ * @peak: largest value of @bytes + @orphaned so far
  * @slots: regions in which it has bytes
  * @handles: live allocations
  * @files: open files
  * @limit: CGROUP: of each enum flexmem_resource, as it holds for the cgroup itself,
  *	whatever its scope; FLEXMEM_NO_LIMIT: none. CLIENT: none
  *
- * Bytes of a region that was lost in a reset are in no account.
+ * Bytes that were lost in a reset are charged to no account.
  */
 struct flexmem_owner_entry {
 	__u32 kind;
@@ -877,28 +885,28 @@ struct flexmem_owner_entry {
  * @owners: pointer to &struct flexmem_owner_entry; may be 0 when @owner_count
  *          is 0
  * @out_region_count: regions there are
- * @out_owner_count: owners there are for this caller to see
+ * @out_owner_count: number of owners that this caller may see
  * @out_capacity: bytes this function may acquire
  * @out_total: bytes of the acquired regions
  * @out_free: of these, free
  * @out_owned: of these, in live allocations
- * @out_orphaned: of these, freed but still mapped, or used by a program of the
- *                device
+ * @out_orphaned: of these, freed but still mapped, or used by a device program
  * @out_reserved: of these, held back for other reasons; 0 in this version
- * @out_quarantined: of these, could not be scrubbed and are not handed out
- * @out_scrubbed: bytes scrubbed since the device is there
+ * @out_quarantined: of these, not scrubbed because the firmware failed; no
+ *	allocation gets them
+ * @out_scrubbed: bytes scrubbed since the device was registered
  * @out_clients: open files
- * @out_resets: how often the device was reset
+ * @out_resets: number of resets of the device
  * @out_generation: of the segment table
  *
- * Device, regions, owners and totals, all of one moment:
- * @out_free + @out_owned + @out_orphaned + @out_reserved + @out_quarantined =
- * @out_total, and the bytes of all clients add up to @out_owned, which are those
- * of the root cgroup. The administrator (CAP_SYS_ADMIN in the initial user
+ * Returns device, regions, owners and sums, all of one moment: @out_free +
+ * @out_owned + @out_orphaned + @out_reserved + @out_quarantined = @out_total,
+ * and the bytes of all clients add up to @out_owned, which is also the value of
+ * the root cgroup. The administrator (CAP_SYS_ADMIN in the initial user
  * namespace) sees all owners: cgroups first, then clients, each by id. Other
- * callers see the opener's cgroup and this open file. The protocol of the lists is
- * that of &struct flexmem_regions: EMSGSIZE, and neither list is written, if either
- * is too small; the other members are written then, too.
+ * callers see the opener's cgroup and this open file. The protocol of the lists
+ * is that of &struct flexmem_regions. If either list is too small, the call
+ * fails with EMSGSIZE and writes neither list, but all other members.
  */
 struct flexmem_snapshot {
 	__u32 size;
@@ -934,23 +942,24 @@ struct flexmem_snapshot {
  * @resource: enum flexmem_resource
  * @cgroup: id of the cgroup, as in &struct flexmem_owner_entry. GET_LIMIT and
  *	DEFAULT: must be 0
- * @limit: SET_LIMIT: at most this much; FLEXMEM_NO_LIMIT removes the limit.
- *	GET_LIMIT: must be 0
- * @out_limit: GET_LIMIT: limit as it is now. SET_LIMIT: @limit
- * @out_used: what is charged to the cgroup now, 0 for DEFAULT; SET_LIMIT: what was
- *	just before
+ * @limit: SET_LIMIT: the limit; FLEXMEM_NO_LIMIT removes it. GET_LIMIT: must be
+ *	0
+ * @out_limit: GET_LIMIT: the limit that is in effect. SET_LIMIT: @limit
+ * @out_used: charge of the cgroup. SET_LIMIT: just before the limit is set.
+ *	DEFAULT: 0
  *
- * GET_LIMIT reads a limit of the opener's cgroup. SET_LIMIT is for the administrator
- * (CAP_SYS_ADMIN in the initial user namespace): EPERM for all other callers. The
- * cgroup must exist where the caller can see it (ENOENT), but need not have an open
- * file. A limit that is removed leaves that of the parent for each child, if there
- * is one, or the default.
+ * GET_LIMIT reads a limit of the opener's cgroup. SET_LIMIT is for the
+ * administrator (CAP_SYS_ADMIN in the initial user namespace): EPERM for all
+ * other callers. The caller must be able to see the cgroup (ENOENT). The cgroup
+ * need not have an open file. After a limit was removed, the parent's limit for
+ * each child is in effect, or the default.
  *
  * A charge must be within the limits of the opener's cgroup and of all its
- * ancestors. An open() beyond a limit fails with EMFILE; the root cgroup cannot have
- * a limit of open files (EINVAL), so the administrator can always open one. A limit below what is
- * charged takes nothing away, but new charges fail. A cgroup that is removed loses
- * its limits. The reply is written before the limit is set, and only if it will be.
+ * ancestors. An open() beyond a limit fails with EMFILE; the root cgroup cannot
+ * have a limit of open files (EINVAL), so the administrator can always open
+ * one. If the limit is below the charge, no memory is taken away, but new
+ * charges fail. The limits of a cgroup end when it is removed. The driver
+ * checks everything, writes the reply, and then sets the limit.
  */
 struct flexmem_resource_limit {
 	__u32 size;
@@ -971,11 +980,11 @@ struct flexmem_resource_limit {
  * @size: sizeof(struct flexmem_strict)
  * @flags: must be 0
  *
- * From now on the owner of this open file's bytes is the file alone, not its
- * user: other files of the same user never see them. Cannot be taken back.
- * A file that is passed on or inherited keeps its owner, so a process that opens
- * files for others calls this for each.
- * EBUSY: there are live allocations already, or freed ones that are still mapped.
+ * Makes this open file an owner of its own: other files of the same user never
+ * see its bytes. This cannot be undone. A file that is passed on or inherited
+ * keeps its owner. So a process that opens files for others calls STRICT for
+ * each file. EBUSY: the file has live allocations, or freed ones that are still
+ * mapped.
  */
 struct flexmem_strict {
 	__u32 size;
@@ -989,20 +998,20 @@ struct flexmem_strict {
  * @size: sizeof(struct flexmem_resize)
  * @flags: must be 0
  * @handle: of a live allocation of this open file
- * @out_reason: enum flexmem_reason: on ENOMEM, which limit stopped it
- * @length: bytes it shall have, at least 1; rounded up as by ALLOC
- * @out_size: bytes it has now, whether that changed or not
- * @out_max: on EAGAIN: bytes it could be extended to at this moment
+ * @out_reason: on ENOMEM: enum flexmem_reason
+ * @length: new length in bytes, at least 1; rounded up as by ALLOC
+ * @out_size: present length in bytes, also after a failure
+ * @out_max: on EAGAIN: the largest length that is possible at this moment
  *
- * Extend an allocation at its end, or shrink it from there. Its start, its
- * handle and the bytes that stay do not change; what is added is as in a new
- * allocation with the same flags. The reply is written on failure too, and
- * then the allocation is as it was.
+ * Extends an allocation at its end, or shortens it there. Its start, its handle
+ * and the remaining bytes do not change. Added bytes are like those of a new
+ * allocation with the same flags. The reply is also written on failure; the
+ * allocation is unchanged then.
  *
- * EAGAIN: not enough of what follows it in its region is free. ENOMEM: a limit
- * forbids it. EBUSY: it is mapped, or another call is using it.
- * EIO: it was lost; or, like ETIMEDOUT, the firmware could not scrub what would
- * be added, which is quarantined. EINVAL: @length is 0.
+ * EAGAIN: too few free bytes follow the allocation in its region. ENOMEM: a
+ * limit forbids the new length. EBUSY: the allocation is mapped, or another
+ * call uses it. EIO: it is lost. EIO, ETIMEDOUT: the firmware could not scrub
+ * the added bytes, and they are quarantined. EINVAL: @length is 0.
  */
 struct flexmem_resize {
 	__u32 size;
@@ -1024,9 +1033,9 @@ struct flexmem_resize {
  * @FLEXMEM_PRESSURE_CRITICAL: from FLEXMEM_CRITICAL_ENTER percent on, until less
  *	than FLEXMEM_CRITICAL_LEAVE percent are
  *
- * Its memory is what it has acquired and could still acquire for anything but
- * programs alone. In use is what is allocated, freed but still mapped, or
- * quarantined.
+ * The memory of a function is what it has acquired and could still acquire,
+ * without the slots for programs alone. Bytes in use are allocated, freed but
+ * still mapped, or quarantined.
  */
 enum flexmem_pressure {
 	FLEXMEM_PRESSURE_NONE = 0,
@@ -1039,36 +1048,36 @@ enum flexmem_pressure {
 #define FLEXMEM_CRITICAL_ENTER 95
 #define FLEXMEM_CRITICAL_LEAVE 90
 
-/* An event comes no sooner than this after the one before. */
+/* Least time between two events, in milliseconds. */
 #define FLEXMEM_EVENT_MS 100
 
 /**
- * struct flexmem_event - what read() of a node gives
- * @size: sizeof(struct flexmem_event) of this kernel, or as much of it as there
- *        was room for
+ * struct flexmem_event - result of read() of a node
+ * @size: sizeof(struct flexmem_event) of this kernel, or the length of the
+ *        buffer if that is less
  * @level: enum flexmem_pressure
  * @in_use: bytes in use
- * @memory: bytes there are, acquired or not
- * @sequence: number of the event; those that this file has missed are not told
- *            again
+ * @memory: bytes of the function's memory, see enum flexmem_pressure
+ * @sequence: number of the event; a file can miss events
  *
- * There is an event for this open file when the level has changed since the event
- * that this file read last, also if it is the same again; and, for a new file, when
- * the level is not FLEXMEM_PRESSURE_NONE. A file that was told NONE hears of the
- * next other level. There is also one when memory has been freed, by any
- * file, since the last ALLOC of this file began and failed with ENOMEM: one for
- * each such ALLOC, unless a later one succeeds, and none for the reasons NONE
- * and REGION_SIZE. Events come at most every FLEXMEM_EVENT_MS.
+ * An open file has an event if the level has changed since the last event that
+ * it read, also if the level is the same again. A new file has an event if the
+ * level is not FLEXMEM_PRESSURE_NONE. A file also has an event if memory was
+ * freed, by any file, since its last ALLOC began and failed with ENOMEM. There
+ * is one such event for each failed ALLOC, unless a later ALLOC succeeds, and
+ * none for the reasons NONE and REGION_SIZE. A file gets at most one event in
+ * FLEXMEM_EVENT_MS.
  *
- * poll() says POLLIN | POLLRDNORM while there is an event, and POLLERR | POLLHUP
- * when the device is gone. read() gives the level as of the latest event, and
- * the bytes of the moment. It waits for an event, interruptibly, unless the file
- * is O_NONBLOCK (EAGAIN). EINVAL: there is room for less than FLEXMEM_EVENT_MIN
- * bytes. EFAULT: the event stays. ENODEV: the device is gone.
+ * poll() returns POLLIN | POLLRDNORM while there is an event, and POLLERR |
+ * POLLHUP after the removal of the device. read() returns the level of the
+ * latest event, and the present bytes. It waits for an event, interruptibly,
+ * unless the file is O_NONBLOCK (EAGAIN). EINVAL: the buffer is shorter than
+ * FLEXMEM_EVENT_MIN bytes. EFAULT: the event stays. ENODEV: the device was
+ * removed.
  *
- * A program that holds memory which it does not need, the cache of a framework
- * for instance, frees it then, before others run out of memory. A program that
- * wants to wait for memory polls with a time limit, and tries its ALLOC again.
+ * After an event a program should free memory that it does not need, before
+ * other programs run out of memory. The cache of a framework is an example. A
+ * program that waits for memory polls with a time limit, and repeats its ALLOC.
  */
 struct flexmem_event {
 	__u32 size;
