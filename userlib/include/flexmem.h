@@ -15,39 +15,41 @@ extern "C" {
 /**
  * DOC: Conventions
  *
- * Errors: a function that can fail returns 0 or a negative errno; nothing is
- * kept in global state and errno itself means nothing afterwards. A failed
- * call has changed nothing, and leaves what its out-pointers point to as it
- * was, unless its description says otherwise. Every call that reaches the
- * device can also return:
+ * Errors: a function that can fail returns 0 or a negative errno. The library
+ * keeps no global error state, and the caller must not read errno. A failed
+ * call changes nothing and writes nothing to its out-pointers, unless its
+ * description says otherwise. Every call that reaches the device can also
+ * return:
  *
- *  - -ENODEV: the device is gone; the object can only be closed.
+ *  - -ENODEV: the device was removed; the object can only be closed.
  *  - -ETIMEDOUT: the firmware did not answer in time; call again.
  *  - -EIO: the firmware failed the request or could not be reached; or the
- *    allocation was lost when the device was reset (FLEXMEM_LOST).
- *  - -EINTR: the process is being killed. It is not retried, since only a
- *    fatal signal ends a wait in the driver.
+ *    allocation was lost in a reset of the device (FLEXMEM_LOST).
+ *  - -EINTR: the process is being killed. Only a fatal signal ends a wait in
+ *    the driver, so the library does not repeat the call.
  *  - -ENOMEM: host memory is exhausted.
  *  - -ENOTTY, -EOPNOTSUPP, -E2BIG: the driver is older than this library and
- *    lacks what was asked for.
+ *    does not know the call.
  *
  * Structs grow: each pointer to a struct (or to an array of them) comes with
  * the size that the caller compiled with; pass ``sizeof(*pointer)``. The
- * library touches no byte beyond it. If the caller's struct is longer than the
- * library's, the rest is zeroed; what a struct that it reads has in excess must
- * be zero (-E2BIG). A size below that of the first version is -EINVAL.
- * &struct flexmem_virtual_address is two numbers for ever and has no size.
+ * library touches no byte beyond that size. If the caller's struct is longer
+ * than the library's, the library zeroes the rest of a result; the rest of an
+ * argument must be zero (-E2BIG). A size below that of the first version is
+ * -EINVAL. &struct flexmem_virtual_address never changes and needs no size.
  *
- * Threads: any thread may use a device object at any time, also several at
- * once, except that nothing may run during or after its close. After fork()
- * parent and child share one open file, hence the allocations; they go back
- * when both have closed it.
+ * Threads: several threads may use a device object at the same time. No thread
+ * may use it during or after its close. After fork() parent and child share one
+ * open file, and so the allocations. The driver frees them when both have
+ * closed the file.
  *
- * Sizes, offsets and alignments are bytes. Pointers must not be NULL where it
- * is not allowed explicitly; a NULL that is seen gives -EINVAL.
+ * Sizes, offsets and alignments are bytes. A pointer may be NULL only where its
+ * description says so. Otherwise the call returns -EINVAL if it notices the
+ * NULL.
  *
- * The library prints nothing (see flexmem_device_set_log()), except warnings
- * about settings of a cache that has no log callback. It never ends the process.
+ * The library prints only warnings about settings of a cache without a log
+ * callback. All other messages go to flexmem_device_set_log(). The library
+ * never ends the process.
  */
 
 #if defined(__GNUC__)
@@ -57,14 +59,14 @@ extern "C" {
 #endif
 
 /*
- * struct flexmem_device - an open device, and what was allocated through it
+ * struct flexmem_device - an open device with its allocations
  */
 struct flexmem_device;
 
 /**
- * struct flexmem_virtual_address - VirtualAddress: the name of a place
- * @region_id: VF: index in the firmware's table. PF: physical address of the
- *             region's first byte.
+ * struct flexmem_virtual_address - VirtualAddress: where a chunk begins
+ * @region_id: VF: slot of the region. PF: physical address of the region's
+ *             first byte.
  * @offset: bytes from the start of the region, a multiple of 128
  */
 struct flexmem_virtual_address {
@@ -97,29 +99,30 @@ enum flexmem_acquisition {
 };
 
 /**
- * enum flexmem_limit - what stopped an allocation
- * @FLEXMEM_LIMIT_NONE: nothing, or it was not a limit of device memory
+ * enum flexmem_limit - why an allocation failed
+ * @FLEXMEM_LIMIT_NONE: not for lack of device memory, or not at all
  * @FLEXMEM_LIMIT_CAPACITY: the device has no memory left for another region
  * @FLEXMEM_LIMIT_SLOTS: the firmware's table has no slot left
  * @FLEXMEM_LIMIT_MAX_REGIONS: the driver's own limit of regions is reached
- * @FLEXMEM_LIMIT_FRAGMENTATION: enough bytes are free, but not in one piece
- * @FLEXMEM_LIMIT_REGION_SIZE: no region could ever be as large as the request
- * @FLEXMEM_LIMIT_HANDLES: the device object has as many live allocations as it
- *	may
- * @FLEXMEM_LIMIT_CGROUP_REGIONS: the opener's cgroup, or one above it, may not have
- *	bytes in a further region
- * @FLEXMEM_LIMIT_CGROUP: the limit of bytes or allocations of the opener's cgroup,
- *	or of one above it
- * @FLEXMEM_LIMIT_ALIGNMENT: as FLEXMEM_LIMIT_FRAGMENTATION, but only so many of
- *	the free blocks that are large enough were looked at for the alignment
+ * @FLEXMEM_LIMIT_FRAGMENTATION: enough bytes are free, but not in one block
+ * @FLEXMEM_LIMIT_REGION_SIZE: the request is larger than the largest possible
+ *	region
+ * @FLEXMEM_LIMIT_HANDLES: the device object has max_handles live allocations
+ * @FLEXMEM_LIMIT_CGROUP_REGIONS: the opener's cgroup, or one above it, would
+ *	exceed its limit of regions
+ * @FLEXMEM_LIMIT_CGROUP: the opener's cgroup, or one above it, would exceed its
+ *	limit of bytes or allocations
+ * @FLEXMEM_LIMIT_ALIGNMENT: as FLEXMEM_LIMIT_FRAGMENTATION, for a large
+ *	alignment. The driver tries a limited number of blocks; one that it did
+ *	not try may fit
  * @FLEXMEM_LIMIT_NO_LENGTH: -EINVAL: the length is 0
- * @FLEXMEM_LIMIT_ALIGNMENT_POWER: -EINVAL: the alignment, which is in
- *	&flexmem_failure.asked, is not a power of two
- * @FLEXMEM_LIMIT_ALIGNMENT_MAX: -EINVAL: that alignment is above
+ * @FLEXMEM_LIMIT_ALIGNMENT_POWER: -EINVAL: the alignment is not a power of two;
+ *	&flexmem_failure.asked has it
+ * @FLEXMEM_LIMIT_ALIGNMENT_MAX: -EINVAL: the alignment is above
  *	&flexmem_properties.max_alignment
  *
- * Up to 99 they are those of the driver. There will be more; treat an unknown
- * one like another kind of "full".
+ * Values up to 99 are the driver's. Later versions may add values. Treat an
+ * unknown value as another lack of memory.
  */
 enum flexmem_limit {
 	FLEXMEM_LIMIT_NONE = 0,
@@ -140,39 +143,40 @@ enum flexmem_limit {
 /**
  * FLEXMEM_PROGRAM - flag of allocations, regions and segments: device programs
  *
- * An allocation with it comes from the slots set aside for programs, if there
- * are any; a region or segment with it is in one of them.
+ * An allocation with this flag comes from the slots that are set aside for
+ * programs, if there are any. A region or segment with this flag is in one of
+ * these slots.
  */
 #define FLEXMEM_PROGRAM (UINT32_C(1) << 0)
 
 /**
  * FLEXMEM_MAPPABLE - flag of allocations: flexmem_device_map() works
  *
- * Start and length are multiples of 4096 then. Needs FLEXMEM_CAN_MAP.
+ * Start and length are multiples of 4096. Needs FLEXMEM_CAN_MAP.
  */
 #define FLEXMEM_MAPPABLE (UINT32_C(1) << 1)
 
 /**
  * FLEXMEM_ZEROED - flag of allocations: all bytes are zero at first
  *
- * Without it they are zero, or what the same owner left there. Needs
- * FLEXMEM_CAN_SCRUB.
+ * Without the flag they are zero, or bytes that the same owner left there.
+ * Needs FLEXMEM_CAN_SCRUB.
  */
 #define FLEXMEM_ZEROED (UINT32_C(1) << 2)
 
 /**
  * FLEXMEM_GROWABLE - flag of allocations: flexmem_device_resize() will extend it
  *
- * So it goes where the most room follows: to the start of an empty region, or to
- * the middle of the largest free piece.
+ * So the driver places it where most room follows: at the start of an empty
+ * region, or in the middle of the largest free block.
  */
 #define FLEXMEM_GROWABLE (UINT32_C(1) << 3)
 
 /**
- * FLEXMEM_LOST - flag that a look-up finds: the device was reset
+ * FLEXMEM_LOST - flag of a look-up: the allocation was lost in a reset
  *
- * The bytes are gone. The allocation can be looked up and freed by its handle,
- * and nothing else.
+ * The bytes are gone. The allocation can only be looked up, and freed by its
+ * handle.
  */
 #define FLEXMEM_LOST (UINT32_C(1) << 31)
 
@@ -188,10 +192,10 @@ enum flexmem_limit {
 /** FLEXMEM_CAN_COPY - capability: flexmem_device_copy() */
 #define FLEXMEM_CAN_COPY (UINT64_C(1) << 3)
 
-/** FLEXMEM_CAN_PAGE_TABLES - capability: of the device; no call needs it yet */
+/** FLEXMEM_CAN_PAGE_TABLES - capability: page tables; no call uses them yet */
 #define FLEXMEM_CAN_PAGE_TABLES (UINT64_C(1) << 4)
 
-/** FLEXMEM_EXHAUSTED - flag of statistics: no further region is tried for */
+/** FLEXMEM_EXHAUSTED - flag of statistics: no further region is acquired */
 #define FLEXMEM_EXHAUSTED (UINT32_C(1) << 0)
 
 /** FLEXMEM_PROGRAM_EXHAUSTED - the same for the slots set aside for programs */
@@ -200,28 +204,28 @@ enum flexmem_limit {
 #define FLEXMEM_FALLBACK_SIZES 8
 
 /**
- * struct flexmem_properties - what a device is and how it was set up
+ * struct flexmem_properties - properties and settings of a device
  * @function: enum flexmem_function
  * @strategy: enum flexmem_strategy
  * @order: enum flexmem_region_order
  * @acquisition: enum flexmem_acquisition
  * @slots: entries of the segment table
- * @max_regions: at most this many regions are acquired, never above @slots
- * @program_slots: of these, how many only FLEXMEM_PROGRAM uses; 0: all shared
- * @max_handles: live allocations that one device object may have
- * @max_batch: entries that reach the device at once; batches of the library
+ * @max_regions: most regions that are acquired, never above @slots
+ * @program_slots: number of slots for FLEXMEM_PROGRAM alone; 0: all are shared
+ * @max_handles: most live allocations of one device object
+ * @max_batch: most entries of one call to the driver; batches of the library
  *             may be longer
  * @lease_ms: how long a lease lasts, in milliseconds
  * @alignment: every offset and size is a multiple of this (128)
- * @fallback_count: how many of @fallback_sizes are used
- * @max_alignment: largest alignment that can be asked for
+ * @fallback_count: number of used entries of @fallback_sizes
+ * @max_alignment: largest alignment of an allocation
  * @granule: sizes of regions are multiples of this
  * @capacity: bytes that may be acquired from the device
- * @max_region: the largest region there could be: no allocation is larger
- * @capabilities: what this function can do: of FLEXMEM_CAN_SCRUB,
+ * @max_region: size of the largest possible region; no allocation is larger
+ * @capabilities: abilities of this function: of FLEXMEM_CAN_SCRUB,
  *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_RW, FLEXMEM_CAN_COPY,
  *                FLEXMEM_CAN_PAGE_TABLES
- * @fallback_sizes: sizes of regions in the order they are tried
+ * @fallback_sizes: sizes of regions in the order in which they are tried
  * @name: name of the device behind this function, NUL-terminated
  *
  * Only @capacity and @max_region can change while the device is open.
@@ -260,9 +264,10 @@ enum flexmem_account_kind {
 };
 
 /**
- * enum flexmem_charge - what an account counts, and what can be limited
+ * enum flexmem_charge - resource that an account counts and a limit limits
  * @FLEXMEM_CHARGE_BYTES: device memory
- * @FLEXMEM_CHARGE_REGIONS: slots: one for each region in which there are bytes
+ * @FLEXMEM_CHARGE_REGIONS: slots: one for each region in which the account has
+ *	bytes
  * @FLEXMEM_CHARGE_HANDLES: live allocations
  * @FLEXMEM_CHARGE_FILES: open files
  */
@@ -289,31 +294,33 @@ enum flexmem_limit_for {
 	FLEXMEM_FOR_DEFAULT = 2,
 };
 
-/** FLEXMEM_UNLIMITED - a limit that is none */
+/** FLEXMEM_UNLIMITED - no limit */
 #define FLEXMEM_UNLIMITED UINT64_MAX
 
 /**
- * struct flexmem_failure - why there was no device memory
- * @limit: enum flexmem_limit; FLEXMEM_LIMIT_NONE: the rest says nothing
+ * struct flexmem_failure - details of a failed allocation
+ * @limit: enum flexmem_limit; FLEXMEM_LIMIT_NONE: the other members are not
+ *	valid
  * @regions: regions that the device had
  * @slots: as in &struct flexmem_properties
- * @program_slots: likewise
- * @max_regions: likewise
- * @max_handles: likewise; 0: it was another provider of a cache that refused
- * @flags: the flags that were asked for
- * @charge: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: enum flexmem_charge, what @quota
- *	limits
- * @asked: bytes asked for, rounded up
- * @total_free: free bytes in all regions it could have gone to
- * @largest_free: the largest free block among them
+ * @program_slots: as in &struct flexmem_properties
+ * @max_regions: as in &struct flexmem_properties
+ * @max_handles: as in &struct flexmem_properties; 0: another provider of a
+ *	cache failed
+ * @flags: flags of the request
+ * @charge: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: enum flexmem_charge, the
+ *	resource that @quota limits
+ * @asked: bytes of the request, rounded up
+ * @total_free: free bytes in all regions for this kind of memory
+ * @largest_free: the largest free block in these regions
  * @max_region: the largest region there could be
- * @own_used: bytes that this device object had: what its program could give back
- * @quota: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: the limit; FLEXMEM_UNLIMITED: not
- *	known, since it has changed since then or is that of a cgroup above
- * @quota_used: likewise: what was charged
- * @region_limit: FLEXMEM_LIMIT_FRAGMENTATION, _ALIGNMENT: enum flexmem_limit, why
- *                there was no further region, either: the device has none, or no
- *                slot, or no more regions are allowed; else 0
+ * @own_used: bytes that this device object had; the program could free them
+ * @quota: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: the limit; FLEXMEM_UNLIMITED:
+ *	not known, because it has changed or is the limit of a cgroup above
+ * @quota_used: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: charge at that moment
+ * @region_limit: FLEXMEM_LIMIT_FRAGMENTATION, _ALIGNMENT: enum flexmem_limit:
+ *                why the driver could not acquire a further region: _CAPACITY,
+ *                _SLOTS or _MAX_REGIONS. Else 0
  * @reserved: 0
  */
 struct flexmem_failure {
@@ -338,16 +345,16 @@ struct flexmem_failure {
 
 /**
  * struct flexmem_allocated - an allocation, or why there is none
- * @handle: names it in its device object; never 0, unless there is none
+ * @handle: number of the allocation in its device object, not 0; 0: there is
+ *	none
  * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
  *         FLEXMEM_GROWABLE, FLEXMEM_LOST
- * @error: 0, or a negative errno. -ECANCELED: entry of a batch that ended
- *         before its turn
+ * @error: 0, or a negative errno. -ECANCELED: the batch ended before this entry
  * @reserved: 0
  * @address: where it starts
- * @size: its bytes: what was asked for, rounded up to a multiple of 128, or of
- *        4096 with FLEXMEM_MAPPABLE
- * @failure: details, when @error is -ENOMEM
+ * @size: its bytes: the request, rounded up to a multiple of 128, or of 4096
+ *        with FLEXMEM_MAPPABLE
+ * @failure: details, if @error is -ENOMEM
  */
 struct flexmem_allocated {
 	uint32_t handle;
@@ -377,9 +384,9 @@ struct flexmem_alloc_request {
 
 /**
  * struct flexmem_resized - result of a resize
- * @bytes: what it has now, whether that changed or not; 0: there is no such
- *         allocation, or it could not be told
- * @most: -EAGAIN: what it could have been extended to at that moment
+ * @bytes: present length, also after a failure; 0: there is no such allocation,
+ *         or its length is not known
+ * @most: -EAGAIN: the largest length that was possible at that moment
  * @failure: details of -ENOMEM; @failure.asked is the number of bytes to add
  */
 struct flexmem_resized {
@@ -392,11 +399,12 @@ struct flexmem_resized {
  * enum flexmem_pressure_level - how full a function is
  * @FLEXMEM_LEVEL_NONE: neither of the others
  * @FLEXMEM_LEVEL_MODERATE: from 80 percent of its memory in use on, until less
- *	than 70 are
+ *	than 70 percent are
  * @FLEXMEM_LEVEL_CRITICAL: from 95 percent on, until less than 90 are
  *
- * Its memory is what it has acquired and could still acquire. In use are bytes
- * allocated by any open file, freed but still mapped, or quarantined.
+ * The memory of a function is what it has acquired and could still acquire.
+ * Bytes in use are allocated by any open file, freed but still mapped, or
+ * quarantined.
  */
 enum flexmem_pressure_level {
 	FLEXMEM_LEVEL_NONE = 0,
@@ -405,14 +413,14 @@ enum flexmem_pressure_level {
 };
 
 /**
- * struct flexmem_pressure_event - that a function is full, or no longer
+ * struct flexmem_pressure_event - how full a function is now
  * @level: enum flexmem_pressure_level
  * @reserved: 0
  * @in_use: bytes in use
- * @memory: bytes there are, acquired or not
- * @sequence: number of the event; those that were missed are not told again
+ * @memory: bytes of the function's memory, see enum flexmem_pressure_level
+ * @sequence: number of the event; a device object can miss events
  *
- * The figures are of the moment when they are read.
+ * @in_use and @memory are the values at the moment of the read.
  */
 struct flexmem_pressure_event {
 	uint32_t level;
@@ -432,7 +440,7 @@ struct flexmem_pressure_event {
  * @largest_free: bytes of the largest free block
  * @allocated_blocks: blocks in use, of all open files
  * @free_blocks: free blocks
- * @sequence: number of changes (allocations and frees) so far
+ * @sequence: number of allocations and frees so far
  */
 struct flexmem_region_state {
 	uint64_t region_id;
@@ -451,7 +459,7 @@ struct flexmem_region_state {
  * @slot: its index
  * @flags: FLEXMEM_PROGRAM or 0
  * @region_id: as in &struct flexmem_virtual_address
- * @length: bytes that can be reached through it
+ * @length: bytes of the region that it points at
  */
 struct flexmem_segment {
 	uint32_t slot;
@@ -471,12 +479,12 @@ struct flexmem_segment {
  * @used: of these, allocated by any open file
  * @used_program: of @used, allocated with FLEXMEM_PROGRAM
  * @allocated: live allocations of all open files
- * @allocs: allocations made since the device is there
- * @frees: allocations given back since then
- * @failures: allocations since then that found no device memory
+ * @allocs: allocations since the device was registered
+ * @frees: frees since then
+ * @failures: allocations that failed for lack of device memory since then
  * @generation: of the segment table
  * @own_used: bytes allocated through this device object
- * @own_peak: the most that ever was
+ * @own_peak: largest value of @own_used so far
  * @own_handles: live allocations of this device object
  */
 struct flexmem_statistics {
@@ -508,10 +516,11 @@ struct flexmem_statistics {
  * @owned: of these, in live allocations
  * @orphaned: of these, freed but still mapped
  * @reserved: of these, held back for other reasons
- * @quarantined: of these, not handed out, since they could not be scrubbed
- * @scrubbed: bytes scrubbed since the device is there
+ * @quarantined: of these, not scrubbed because the firmware failed; no
+ *	allocation gets them
+ * @scrubbed: bytes scrubbed since the device was registered
  * @clients: open files
- * @resets: how often the device was reset
+ * @resets: number of resets of the device
  * @generation: of the segment table
  *
  * @free + @owned + @orphaned + @reserved + @quarantined = @total.
@@ -533,18 +542,18 @@ struct flexmem_usage {
 };
 
 /**
- * struct flexmem_account_state - what one client or one cgroup has
+ * struct flexmem_account_state - charges and limits of a client or cgroup
  * @kind: enum flexmem_account_kind
- * @removed: FLEXMEM_ACCOUNT_CGROUP: 1 if the cgroup was removed; then it has no
- *	limits any more, but its charges have stayed. Else 0
+ * @removed: FLEXMEM_ACCOUNT_CGROUP: 1 if the cgroup was removed: its limits
+ *	have ended, its charges stay. Else 0
  * @id: FLEXMEM_ACCOUNT_CLIENT: number of the open file, never used twice on the
  *      node. FLEXMEM_ACCOUNT_CGROUP: its number, which is the inode number of its
  *      directory
  * @uid: uid of the opener
- * @pid: FLEXMEM_ACCOUNT_CLIENT: process that opened it; 0: not visible
+ * @pid: FLEXMEM_ACCOUNT_CLIENT: process that opened the file; 0: not visible
  * @bytes: bytes of live allocations
- * @orphaned: bytes freed that are still mapped; they are charged too
- * @peak: the most that @bytes + @orphaned ever was
+ * @orphaned: bytes that are freed but still mapped; also charged
+ * @peak: largest value of @bytes + @orphaned so far
  * @slots: regions in which it has bytes
  * @handles: live allocations
  * @files: open files
@@ -566,9 +575,9 @@ struct flexmem_account_state {
 };
 
 /**
- * struct flexmem_allowance - how much of one thing an account may have
- * @limit: at most so much; FLEXMEM_UNLIMITED: no limit
- * @used: what is charged now
+ * struct flexmem_allowance - a limit of an account, and its charge
+ * @limit: the limit; FLEXMEM_UNLIMITED: none
+ * @used: present charge
  */
 struct flexmem_allowance {
 	uint64_t limit;
@@ -576,14 +585,14 @@ struct flexmem_allowance {
 };
 
 /**
- * enum flexmem_log_level - how much the log callback is told
+ * enum flexmem_log_level - which messages the log callback gets
  * @FLEXMEM_LOG_NONE: nothing
- * @FLEXMEM_LOG_WARNING: a problem that needs attention; only a cache has such
+ * @FLEXMEM_LOG_WARNING: a problem that needs attention; only caches report such
  *	(flexmem_cache.h)
- * @FLEXMEM_LOG_DEBUG: every allocation and free, regions acquired, and the free
- *	space of the region concerned. Allocations and frees then run one at a
- *	time and read the region table around each, which is slow; what other
- *	processes do at the same time on the device may appear in it.
+ * @FLEXMEM_LOG_DEBUG: each allocation and free, each acquired region, and the
+ *	free space of the region. At this level the library runs allocations and
+ *	frees one at a time and reads the region table before and after each,
+ *	which is slow. Changes by other processes may appear in the log
  */
 enum flexmem_log_level {
 	FLEXMEM_LOG_NONE = 0,
@@ -597,8 +606,8 @@ enum flexmem_log_level {
  * @text: the line, with no newline at its end; valid during the call
  * @user: as given to flexmem_device_set_log()
  *
- * Runs on the thread that made the call it is about, one call at a time for
- * each device object. It must not use the device object.
+ * Runs on the thread that made the logged call, one at a time for each device
+ * object. It must not use the device object.
  */
 typedef void (*flexmem_log_fn)(enum flexmem_log_level level, const char *text,
 			       void *user);
@@ -614,26 +623,26 @@ FLEXMEM_API const char *flexmem_library_version(void);
  * flexmem_device_open() - open a device
  * @device: where to put the object; flexmem_device_close() frees it
  * @path: "PF" or "VF" in any case: the first /dev/flexmemN of that kind that
- *        can be opened, by ascending N. Otherwise the path of a node. NULL:
- *        what the environment variable FLEX_DEVICE says, "PF", "VF" or a path
- *        that begins with '/'; when that is not set, or empty, the first VF
- *        that can be opened, else the first PF.
+ *        can be opened, by ascending N. Otherwise the path of a node. NULL: the
+ *        environment variable FLEX_DEVICE decides: "PF", "VF" or a path that
+ *        begins with '/'. If it is not set, or empty: the first VF that can be
+ *        opened, else the first PF.
  *
  * With FLEXMEM_DEBUG=1 or TORCH_SPYRE_ALLOC_DEBUG=1 in the environment the
- * object begins with a log callback at FLEXMEM_LOG_DEBUG that writes to stderr.
- * The descriptor is closed on exec.
+ * object has a log callback at FLEXMEM_LOG_DEBUG that writes to stderr. exec()
+ * closes the descriptor.
  *
- * Return: 0; -ENODEV: there is no such node, or none of that kind; -EACCES:
- * none could be opened, and at least one for its permissions; -EPERM: the node
- * is that of a PF, which only the administrator may open; -EINVAL: FLEX_DEVICE
- * is none of the above; -ENOTTY: @path is not a flexmem device; or what open()
+ * Return: 0; -ENODEV: there is no such node, or none of that kind; -EACCES: no
+ * node could be opened, at least one of them because of its permissions;
+ * -EPERM: only the administrator may open this PF; -EINVAL: FLEX_DEVICE is none
+ * of the above; -ENOTTY: @path is not a flexmem device; or what open()
  * returned.
  */
 FLEXMEM_API int flexmem_device_open(struct flexmem_device **device,
 				    const char *path);
 
 /**
- * flexmem_device_close() - close a device and give back all its allocations
+ * flexmem_device_close() - close a device and free all its allocations
  * @device: object to free, or NULL
  *
  * End its maps first; see flexmem_device_map().
@@ -652,8 +661,9 @@ FLEXMEM_API const char *flexmem_device_path(const struct flexmem_device *device)
  * flexmem_device_fd() - descriptor of the open file
  * @device: an open device
  *
- * For poll() and the like; it remains the library's. POLLIN: there is something
- * for flexmem_device_pressure() to read; POLLERR | POLLHUP: the device is gone.
+ * For poll() and the like. The caller must not close it. POLLIN:
+ * flexmem_device_pressure() can read an event. POLLERR | POLLHUP: the device
+ * was removed.
  *
  * Return: the descriptor, or -EINVAL.
  */
@@ -666,8 +676,8 @@ FLEXMEM_API int flexmem_device_fd(const struct flexmem_device *device);
  * @log: callback; NULL: none, whatever @level says
  * @user: passed to @log
  *
- * Replaces the callback there was. When this returns the old one is not
- * running and will not be called again.
+ * Replaces the old callback. When this returns, the old callback is not running
+ * and will not be called again.
  *
  * Return: 0 or -EINVAL.
  */
@@ -676,7 +686,7 @@ FLEXMEM_API int flexmem_device_set_log(struct flexmem_device *device,
 				       flexmem_log_fn log, void *user);
 
 /**
- * flexmem_device_properties() - ask what the device is
+ * flexmem_device_properties() - read properties and settings of the device
  * @device: an open device
  * @properties: to be filled
  * @size: sizeof(*@properties)
@@ -688,7 +698,7 @@ flexmem_device_properties(const struct flexmem_device *device,
 			  struct flexmem_properties *properties, size_t size);
 
 /**
- * flexmem_device_statistics() - ask for the figures of this moment
+ * flexmem_device_statistics() - read the present figures of the device
  * @device: an open device
  * @statistics: to be filled
  * @size: sizeof(*@statistics)
@@ -709,18 +719,18 @@ flexmem_device_statistics(const struct flexmem_device *device,
  * @allocation: to be filled, on failure too
  * @size: sizeof(*@allocation)
  *
- * It goes back with flexmem_device_free(), flexmem_device_free_address() or
- * flexmem_device_close(). Mapped bytes stay charged until they are unmapped.
+ * flexmem_device_free(), flexmem_device_free_address() or
+ * flexmem_device_close() frees the allocation. Mapped bytes stay charged until
+ * they are unmapped.
  *
- * Memory that another owner had is scrubbed before it is handed out, for which
- * the call waits. With -EIO and -ETIMEDOUT that failed; what could not be
- * scrubbed is quarantined, and the call can be repeated.
+ * The driver scrubs memory that another owner has used, and the call waits for
+ * that. -EIO, -ETIMEDOUT: the scrub failed. The block is quarantined, and the
+ * call can be repeated.
  *
- * Return: 0; -ENOMEM: no device memory, for the reason in
- * @allocation->failure (FLEXMEM_LIMIT_NONE there: no host memory); -EINVAL:
- * @length is 0 or @alignment is not a power of two or too large;
- * -EOPNOTSUPP: unknown bits in @flags, or this function cannot do what they ask
- * for.
+ * Return: 0; -ENOMEM: no device memory; @allocation->failure says why
+ * (FLEXMEM_LIMIT_NONE: no host memory); -EINVAL: @length is 0 or @alignment is
+ * not a power of two or too large; -EOPNOTSUPP: unknown bits in @flags, or the
+ * device lacks the ability.
  */
 FLEXMEM_API int flexmem_device_alloc(struct flexmem_device *device,
 				     uint64_t length, uint64_t alignment,
@@ -729,7 +739,7 @@ FLEXMEM_API int flexmem_device_alloc(struct flexmem_device *device,
 				     size_t size);
 
 /**
- * flexmem_device_free() - give an allocation back
+ * flexmem_device_free() - free an allocation
  * @device: the device object it was made with; NULL if @handle is 0
  * @handle: of the allocation; 0: nothing is done
  *
@@ -739,7 +749,7 @@ FLEXMEM_API int flexmem_device_free(struct flexmem_device *device,
 				    uint32_t handle);
 
 /**
- * flexmem_device_free_address() - give an allocation back, by its address
+ * flexmem_device_free_address() - free an allocation by its address
  * @device: the device object it was made with
  * @address: exactly where it starts
  *
@@ -767,20 +777,21 @@ FLEXMEM_API int flexmem_device_lookup(const struct flexmem_device *device,
  * flexmem_device_resize() - extend an allocation at its end, or shorten it
  * @device: the device object it was made with
  * @handle: of the allocation
- * @length: bytes it shall have, at least 1; rounded up as by
+ * @length: new length in bytes, at least 1; rounded up as by
  *          flexmem_device_alloc()
  * @resized: to be filled, on failure too; or NULL
  * @size: sizeof(*@resized); ignored with NULL
  *
- * Its start, its handle and the bytes that stay do not change. Bytes that are
- * added are as in a new allocation with the same flags. Any allocation can be
- * resized; one with FLEXMEM_GROWABLE lies where there is room for it.
+ * Its start, its handle and the remaining bytes do not change. Added bytes are
+ * like those of a new allocation with the same flags. Any allocation can be
+ * resized. The driver places one with FLEXMEM_GROWABLE where it has room to
+ * grow.
  *
- * Return: 0; -EAGAIN: what follows it is taken, with the length that would do in
- * @resized->most; -ENOMEM: a limit forbids it, with the reason in
- * @resized->failure; -EBUSY: it is mapped, or another call is using it; -ENOENT:
- * not a live allocation of this device object; -EINVAL: @length is 0;
- * -EIO: it was lost, or what would be added could not be scrubbed.
+ * Return: 0; -EAGAIN: too few free bytes follow it; @resized->most is the
+ * largest possible length; -ENOMEM: a limit forbids it; @resized->failure says
+ * which; -EBUSY: it is mapped, or another call is using it; -ENOENT: not a live
+ * allocation of this device object; -EINVAL: @length is 0; -EIO: it is lost, or
+ * the added bytes could not be scrubbed.
  */
 FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
 				      uint32_t handle, uint64_t length,
@@ -795,17 +806,17 @@ FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
  *
  * There is an event
  *
- *  - when the level has changed since the last event, also if it has changed
- *    back since;
- *  - when memory was freed after a flexmem_device_alloc() of this device object
- *    failed for lack of it;
- *  - for a device object that has read none yet: when the level is not
- *    FLEXMEM_LEVEL_NONE.
+ *  - if the level has changed since the last event, also if it has changed
+ *    back;
+ *  - if memory was freed after a flexmem_device_alloc() of this device object
+ *    failed for lack of memory;
+ *  - if the level is not FLEXMEM_LEVEL_NONE and this device object has read no
+ *    event yet.
  *
- * poll() on flexmem_device_fd() reports it, at most ten times a second. A
- * program with unused memory frees it then. A program that waits for memory
- * polls with a time limit, and tries again. An event is read once: of several
- * threads one gets it.
+ * poll() on flexmem_device_fd() reports events, at most ten in a second. After
+ * an event a program should free unused memory. A program that waits for memory
+ * polls with a time limit, and tries again. If several threads read, one of
+ * them gets the event.
  *
  * Return: 0; -EAGAIN: there is none.
  */
@@ -814,23 +825,22 @@ flexmem_device_pressure(struct flexmem_device *device,
 			struct flexmem_pressure_event *event, size_t size);
 
 /**
- * flexmem_device_alloc_batch() - allocate many
+ * flexmem_device_alloc_batch() - make several allocations
  * @device: an open device
  * @requests: what to allocate
  * @request_size: sizeof(*@requests)
- * @allocations: array of as many, each is filled; may be uninitialised
+ * @allocations: array of @count entries to be filled; may be uninitialised
  * @allocation_size: sizeof(*@allocations)
  * @count: entries of both; 0 does nothing
  *
- * The requests are carried out in order, each as by flexmem_device_alloc(),
- * with its own result in ``error`` of the same entry of @allocations. More than
- * max_batch of them take several calls to the driver, between which others
- * may allocate.
+ * The requests are carried out in order, each as by flexmem_device_alloc(). The
+ * result of a request is in ``error`` of the same entry of @allocations. More
+ * than max_batch requests take several calls to the driver, between which other
+ * programs may allocate.
  *
- * Return: 0 when every request was carried out, even if all of them failed.
- * Otherwise why the batch ended early; entries that were not reached have
- * -ECANCELED then, and the others stay as they are: what was allocated is
- * the caller's.
+ * Return: 0 if every request was carried out, even if all of them failed.
+ * Otherwise the error that ended the batch. Entries not reached get -ECANCELED.
+ * Entries already carried out stay: the caller owns their allocations.
  */
 FLEXMEM_API int
 flexmem_device_alloc_batch(struct flexmem_device *device,
@@ -840,7 +850,7 @@ flexmem_device_alloc_batch(struct flexmem_device *device,
 			   size_t allocation_size, size_t count);
 
 /**
- * flexmem_device_free_batch() - give many back
+ * flexmem_device_free_batch() - free several allocations
  * @device: the device object they were made with
  * @handles: of the allocations; unlike in flexmem_device_free() 0 is -ENOENT
  * @errors: array of as many: 0, -ENOENT, or -ECANCELED as above
@@ -853,7 +863,7 @@ FLEXMEM_API int flexmem_device_free_batch(struct flexmem_device *device,
 					  size_t count);
 
 /**
- * flexmem_device_free_address_batch() - give many back, by their addresses
+ * flexmem_device_free_address_batch() - free several allocations by address
  * @device: the device object they were made with
  * @addresses: exactly where they start
  * @errors: array of as many: 0, -ENOENT, or -ECANCELED as above
@@ -867,7 +877,7 @@ flexmem_device_free_address_batch(struct flexmem_device *device,
 				  int *errors, size_t count);
 
 /**
- * flexmem_device_regions() - list all regions as they are at one moment
+ * flexmem_device_regions() - list all regions of one moment
  * @device: an open device
  * @regions: where to put the array, in the order of slots;
  *           flexmem_regions_free() frees it; NULL when there is none
@@ -887,7 +897,7 @@ FLEXMEM_API int flexmem_device_regions(const struct flexmem_device *device,
 FLEXMEM_API void flexmem_regions_free(struct flexmem_region_state *regions);
 
 /**
- * flexmem_device_segments() - read the segment table as a dispatch sees it
+ * flexmem_device_segments() - read the segment table, for a dispatch
  * @device: an open device
  * @segments: where to put the array of filled slots, in their order;
  *            flexmem_segments_free() frees it; NULL when there is none
@@ -912,26 +922,25 @@ FLEXMEM_API void flexmem_segments_free(struct flexmem_segment *segments);
 /**
  * flexmem_device_lease_take() - keep filled slots as they are
  * @device: an open device
- * @milliseconds: where to put how long it lasts from now, or NULL
+ * @milliseconds: where to put the time until it expires, or NULL
  * @generation: where to put the generation of the segment table, or NULL
  *
- * A device object has one lease at most; taking it again starts its time again.
- * It ends when it is dropped, when its time is over, on close, and on reset or
- * removal of the device.
+ * A device object has at most one lease. Another call extends it. It ends when
+ * it is dropped or expires, on close, and on reset or removal of the device.
  *
- * Return: 0; -EBUSY: it has been held for as long as the administrator lets it
- * be (lease_total_ms), and ends when its time is over, or is dropped and taken
- * again; or another negative errno.
+ * Return: 0; -EBUSY: the lease has been extended for lease_total_ms in total.
+ * It stays until it expires or is dropped, and can be taken anew then; or
+ * another negative errno.
  */
 FLEXMEM_API int flexmem_device_lease_take(struct flexmem_device *device,
 					  uint32_t *milliseconds,
 					  uint64_t *generation);
 
 /**
- * flexmem_device_lease_drop() - give the lease back
+ * flexmem_device_lease_drop() - end the lease
  * @device: an open device
  *
- * Return: 0; -EINVAL: there is none, or its time has run out.
+ * Return: 0; -EINVAL: there is none, or it has expired.
  */
 FLEXMEM_API int flexmem_device_lease_drop(struct flexmem_device *device);
 
@@ -939,19 +948,18 @@ FLEXMEM_API int flexmem_device_lease_drop(struct flexmem_device *device);
 #define FLEXMEM_BREAK_LEASES (UINT32_C(1) << 0)
 
 /**
- * flexmem_device_trim() - give regions without allocations back to the device
+ * flexmem_device_trim() - release regions without allocations to the device
  * @device: an open device
  * @flags: FLEXMEM_BREAK_LEASES, or 0
- * @regions: where to put how many they were, or NULL
+ * @regions: where to put the number of released regions, or NULL
  * @bytes: where to put the bytes in them, or NULL
  *
  * @regions and @bytes are written on failure too: the firmware may have failed
  * in the middle.
  *
- * A client that takes a lease again and again keeps regions from being given
- * back for ever, unless leases are broken. A dispatch under one that was broken
- * finds what it uses all the same: a region with a live allocation is not given
- * back.
+ * Without FLEXMEM_BREAK_LEASES a client that takes leases all the time can
+ * prevent the release of regions forever. A region with a live allocation is
+ * not released, so a dispatch under a broken lease still finds its memory.
  *
  * Return: 0; -EPERM: only the administrator may; -EBUSY: a client has a lease,
  * or has taken one during the call, without FLEXMEM_BREAK_LEASES; -EOPNOTSUPP:
@@ -961,7 +969,7 @@ FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
 				    uint32_t flags, uint32_t *regions,
 				    uint64_t *bytes);
 
-/** FLEXMEM_READ_ONLY - flag of flexmem_device_map(): it cannot be written */
+/** FLEXMEM_READ_ONLY - flag of flexmem_device_map(): a map for reading only */
 #define FLEXMEM_READ_ONLY (UINT32_C(1) << 0)
 
 /**
@@ -973,21 +981,21 @@ FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
  * @length: bytes; 0: all from @offset on
  * @flags: FLEXMEM_READ_ONLY, or 0: it can be read and written
  * @address: where to put the start of the map; flexmem_device_unmap() ends it
- * @mapped: where to put how many bytes that are: @length, or what 0 stands for;
- *          may be NULL
+ * @mapped: where to put the number of mapped bytes; may be NULL
  *
- * An allocation can be mapped several times, whole and in part. Pages come in
- * when they are touched. Neither a free nor flexmem_device_close() ends a map:
- * what is mapped stays charged to its owner, and after a close everything that
- * was allocated may stay, until the maps have ended. A child inherits maps on
+ * An allocation can be mapped several times, whole and in part. A page is added
+ * when it is touched. Neither a free nor flexmem_device_close() ends a map:
+ * mapped bytes stay charged until they are unmapped. After a close all
+ * allocations may stay until the last map has ended. A child inherits maps on
  * fork().
  *
- * When the device is reset or goes, every access to a map is SIGBUS. To be safe
- * from that use flexmem_device_read() and flexmem_device_write().
+ * After a reset or removal of the device every access to a map raises SIGBUS.
+ * flexmem_device_read() and flexmem_device_write() return an error instead.
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: not mappable, @offset is not
- * a multiple of a page, or that part is not all in the allocation; -EBUSY: it is
- * being resized at this moment; -EOPNOTSUPP: unknown bits in @flags; or what mmap() returned.
+ * a multiple of the page size, or the part is not inside the allocation;
+ * -EBUSY: it is being resized at this moment; -EOPNOTSUPP: unknown bits in
+ * @flags; or what mmap() returned.
  */
 FLEXMEM_API int flexmem_device_map(struct flexmem_device *device,
 				   uint32_t handle, uint64_t offset,
@@ -1001,7 +1009,7 @@ FLEXMEM_API int flexmem_device_map(struct flexmem_device *device,
  *           done
  * @length: bytes, rounded up to whole pages
  *
- * No thread may touch that part any more.
+ * After this no thread may touch that part.
  *
  * Return: 0; -EINVAL: @address is not the start of a page, or @length is 0.
  */
@@ -1009,33 +1017,34 @@ FLEXMEM_API int flexmem_device_unmap(struct flexmem_device *device,
 				     void *address, size_t length);
 
 /**
- * flexmem_device_read() - copy out of an allocation, mappable or not
+ * flexmem_device_read() - copy from an allocation to the caller
  * @device: the device object it was made with
  * @handle: of the allocation
  * @offset: first byte, from the start of the allocation
  * @data: where to put the bytes
  * @length: how many; 0 does nothing
- * @done: where to put how many were copied, from the first on, on failure too;
- *        may be NULL
+ * @done: receives the number of bytes copied, counted from the first; also set
+ *        on failure; may be NULL
  *
- * If another thread writes at the same time, the copy is not of one moment.
+ * The allocation need not be mappable. If another thread writes at the same
+ * time, the copy may mix old and new bytes.
  *
- * Return: 0; -ENOENT: no such allocation; -EINVAL: the bytes are not all in it;
- * -EBUSY: it is being resized at this moment; -EFAULT: @data is not writable;
- * -EOPNOTSUPP: without FLEXMEM_CAN_RW.
+ * Return: 0; -ENOENT: no such allocation; -EINVAL: some of the bytes are
+ * outside the allocation; -EBUSY: it is being resized at this moment; -EFAULT:
+ * @data is not writable; -EOPNOTSUPP: without FLEXMEM_CAN_RW.
  */
 FLEXMEM_API int flexmem_device_read(const struct flexmem_device *device,
 				    uint32_t handle, uint64_t offset,
 				    void *data, size_t length, size_t *done);
 
 /**
- * flexmem_device_write() - copy into an allocation, mappable or not
+ * flexmem_device_write() - copy from the caller to an allocation
  * @device: the device object it was made with
  * @handle: of the allocation
  * @offset: first byte, from the start of the allocation
  * @data: the bytes
  * @length: how many; 0 does nothing
- * @done: as in flexmem_device_read(); what was copied stays copied
+ * @done: as in flexmem_device_read(); copied bytes stay copied after a failure
  *
  * Return: as flexmem_device_read().
  */
@@ -1045,26 +1054,26 @@ FLEXMEM_API int flexmem_device_write(struct flexmem_device *device,
 				     size_t *done);
 
 /**
- * flexmem_device_copy() - copy within the device, mappable or not
+ * flexmem_device_copy() - copy between allocations
  * @device: the device object that both allocations were made with
  * @to: handle of the allocation to copy to
  * @to_offset: first byte there, from the start of the allocation
  * @from: handle of the allocation to copy from; may be the same
  * @from_offset: first byte there, from the start of the allocation
  * @length: how many; 0 does nothing
- * @done: where to put how many were copied, from the first on, on failure too;
- *        may be NULL. Bytes that were copied stay copied.
+ * @done: receives the number of bytes copied, counted from the first; also set
+ *        on failure; may be NULL. Copied bytes stay copied after a failure.
  *
- * With FLEXMEM_CAN_COPY the device copies, and no byte goes through the
- * CPU. Without it the library reads and writes the bytes, which needs
- * FLEXMEM_CAN_RW. Offsets and @length are multiples of 128, as every size is
- * that flexmem_device_alloc() gives. If another thread writes at the same time,
- * the copy is not of one moment.
+ * With FLEXMEM_CAN_COPY the device copies, and no byte goes through the CPU.
+ * Without it the library reads and writes the bytes, which needs
+ * FLEXMEM_CAN_RW. Offsets and @length must be multiples of 128; so is every
+ * size from flexmem_device_alloc(). If another thread writes at the same time,
+ * the copy may mix old and new bytes.
  *
- * Return: 0; -ENOENT: no such allocation; -EINVAL: the bytes are not all in the
- * allocations, offsets and @length are not multiples of 128, or the two ranges
- * overlap; -EBUSY: one is being resized at this moment; -EOPNOTSUPP: without
- * FLEXMEM_CAN_COPY and FLEXMEM_CAN_RW; -ENOMEM: out of host memory.
+ * Return: 0; -ENOENT: no such allocation; -EINVAL: some of the bytes are
+ * outside the allocations, offsets or @length are not multiples of 128, or the
+ * two ranges overlap; -EBUSY: one is being resized at this moment; -EOPNOTSUPP:
+ * without FLEXMEM_CAN_COPY and FLEXMEM_CAN_RW; -ENOMEM: out of host memory.
  */
 FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
 				    uint32_t to, uint64_t to_offset,
@@ -1072,7 +1081,7 @@ FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
 				    uint64_t length, uint64_t *done);
 
 /**
- * flexmem_device_usage() - memory by owner, all of one moment
+ * flexmem_device_usage() - memory by owner, of one moment
  * @device: an open device
  * @usage: to be filled with the sums
  * @usage_size: sizeof(*@usage)
@@ -1084,11 +1093,13 @@ FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
  *            NULL: not wanted
  * @account_size: sizeof(**@accounts); ignored with NULL
  *
- * The administrator sees all accounts, other users those of their own cgroup and
- * of this device object. The bytes of all clients add up to ``usage->owned``.
- * Those of a cgroup contain the bytes of all cgroups below it.
+ * The administrator sees all accounts. Other users see those of the opener's
+ * cgroup and of this device object. The bytes of all clients add up to
+ * ``usage->owned``. The bytes of a cgroup include those of all cgroups below
+ * it.
  *
- * Return: 0; -EAGAIN: there were more of them faster than they could be listed.
+ * Return: 0; -EAGAIN: regions or accounts grew faster than they could be
+ * listed.
  */
 FLEXMEM_API int flexmem_device_usage(const struct flexmem_device *device,
 				     struct flexmem_usage *usage,
@@ -1122,14 +1133,15 @@ FLEXMEM_API int flexmem_device_get_limit(const struct flexmem_device *device,
  * flexmem_device_set_limit() - set a limit of a cgroup
  * @device: an open device
  * @whose: enum flexmem_limit_for
- * @cgroup: number of the cgroup, as in &struct flexmem_account_state, in which no
- *	file need be open; FLEXMEM_FOR_DEFAULT: 0
+ * @cgroup: number of the cgroup, as in &struct flexmem_account_state. The
+ *	cgroup need not have an open file. FLEXMEM_FOR_DEFAULT: 0
  * @charge: enum flexmem_charge
- * @limit: at most so much, FLEXMEM_UNLIMITED to remove the limit
- * @allowance: to be filled with how it is then; NULL: not wanted
+ * @limit: the limit; FLEXMEM_UNLIMITED removes it
+ * @allowance: to be filled with the new limit and the charge; NULL: not wanted
  * @size: sizeof(*@allowance); ignored with NULL
  *
- * A limit below what is charged takes nothing away, but new charges fail.
+ * If the limit is below the charge, no memory is taken away, but new charges
+ * fail.
  *
  * Return: 0; -EPERM: only the administrator may; -ENOENT: no such cgroup; -EINVAL:
  * unknown @whose or @charge, or open files of the root cgroup.
@@ -1145,7 +1157,7 @@ FLEXMEM_API int flexmem_device_set_limit(struct flexmem_device *device,
  * @device: an open device, with no live allocation
  *
  * From now on memory of this device object is scrubbed before another open file
- * gets it, also if that is the same user's. Cannot be taken back.
+ * gets it, also a file of the same user. This cannot be undone.
  *
  * Return: 0; -EBUSY: there are live allocations.
  */
@@ -1160,19 +1172,19 @@ FLEXMEM_API int flexmem_device_set_strict(struct flexmem_device *device);
 FLEXMEM_API const char *flexmem_limit_name(uint32_t limit);
 
 /**
- * flexmem_error_text() - say in one sentence what went wrong
+ * flexmem_error_text() - describe an error in one sentence
  * @error: negative errno from this library
  * @failure: details of a failed allocation, or NULL
  * @size: sizeof(*@failure); ignored with NULL
- * @text: where to write; always NUL-terminated if @length is not 0; may be
- *        NULL if it is
- * @length: bytes there is room for; 256 hold any text
+ * @text: where to write; always NUL-terminated, unless @length is 0; then it
+ *        may be NULL
+ * @length: size of @text in bytes; 256 hold any text
  *
- * For -ENOMEM with details it names the limit, what was asked for and what is
- * free, like "out of device memory: no slot left (8 of 8 used); asked
- * 12.0 GiB, free 3.1 GiB in 8 regions, largest piece 2.0 GiB; own 5.0 GiB could
- * be freed". The last part, missing if it is nothing, is what this device
- * object has.
+ * For -ENOMEM with details the text names the limit, the request and the free
+ * memory, like "out of device memory: no slot left (8 of 8 used); asked 12.0
+ * GiB, free 3.1 GiB in 8 regions, largest piece 2.0 GiB; own 5.0 GiB could be
+ * freed". The last part is the memory of this device object; it is missing if
+ * there is none.
  *
  * Return: 0; -EMSGSIZE: the text is cut off; -EINVAL: as for any struct.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * libflexmem - the caching allocator: what a framework needs between its
- * tensors and the driver.
+ * libflexmem - the caching allocator, between the tensors of a framework and
+ * the driver.
  */
 #ifndef FLEXMEM_CACHE_H
 #define FLEXMEM_CACHE_H
@@ -10,7 +10,7 @@
 
 #ifdef __cplusplus
 extern "C" {
-/* A function that fills a struct may have its name: g++ says that it hides it. */
+/* g++ warns if a function has the name of the struct that it fills. */
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -20,71 +20,72 @@ extern "C" {
 /**
  * DOC: Conventions of the cache
  *
- * A cache takes **segments** from a provider, which is a device unless the
- * caller brings another one, and cuts them into **blocks**. A block that is
- * freed stays in the cache and serves the next request. One cache serves one
- * device; a process may have any number of them.
+ * A cache takes **segments** from a provider and divides them into **blocks**.
+ * The provider is a device, unless the caller passes another one. A freed block
+ * stays in the cache and serves a later request. One cache serves one device. A
+ * process may have any number of caches.
  *
- * The rules of flexmem.h about errors, sizes of structs and NULL hold here,
- * too. Every call that gets a cache can also return:
+ * The rules of flexmem.h about errors, sizes of structs and NULL apply here,
+ * too. Every call with a cache can also return:
  *
- *  - -ECHILD: the cache belongs to the process that this one was forked from.
- *    Nothing was done; the object can only be destroyed, which leaves the
- *    memory to the parent.
+ *  - -ECHILD: the cache belongs to the process that forked this one. The call
+ *    did nothing. This process can only destroy the object; the memory stays
+ *    with the parent.
  *  - -ENOMEM: host memory is exhausted.
  *
- * Tokens: an allocation is named by a token, a number in the form of a pointer
- * that must never be followed. Each byte of a live allocation has a token of
- * its own: that of the first byte plus its offset. Tokens of different live
- * allocations of one cache differ, also one byte past the end. No token is
- * NULL, except that of zero bytes.
+ * Tokens: a token names an allocation. It is a number in the form of a pointer,
+ * and must not be dereferenced. Each byte of a live allocation has a token: the
+ * token of the first byte plus the offset. Tokens of different live allocations
+ * of one cache differ, also one byte past the end. An allocation of zero bytes
+ * has the token NULL; no other token is NULL.
  *
- * A token that is not that of a live allocation's first byte - foreign, freed
- * already, or pointing inside - gives -EINVAL wherever an allocation is
- * expected, and changes nothing. A freed token stays invalid until its name was
- * used 255 times more. A name rests while 1024 others are used. At most FLEXMEM_CACHE_ALLOCATIONS below 4 GiB and
- * FLEXMEM_CACHE_HUGE_ALLOCATIONS of 4 GiB and more, as they are rounded up, live
- * at once: what is above that is -ENOMEM with a reason of its own
- * (FLEXMEM_CACHE_LIMIT_ALLOCATIONS), and counted in num_limit_errors. Names are
- * dealt out to streams 1024 at a time, and stay with them, but for those of 4 GiB
- * and more, which all share.
+ * A call that expects an allocation returns -EINVAL, and changes nothing, for
+ * any token but that of a live allocation's first byte. A token consists of a
+ * *name* and the number of its uses. A freed token stays invalid until its name
+ * was used 255 times more. A name is not reused before 1024 other names were.
+ * The number of live allocations is limited: FLEXMEM_CACHE_ALLOCATIONS below 4
+ * GiB, and FLEXMEM_CACHE_HUGE_ALLOCATIONS of 4 GiB and more, after rounding.
+ * Beyond that a request fails with -ENOMEM and FLEXMEM_CACHE_LIMIT_ALLOCATIONS,
+ * and num_limit_errors counts it. A stream gets names in groups of 1024 and
+ * keeps them. All streams share the names of allocations of 4 GiB and more.
  *
- * Streams are opaque numbers. A block that was freed is reused on its own
- * stream at once, since work on one stream runs in order. When the provider has
- * refused, another stream may get the memory, if the segment is expandable and the
- * work is done. Use by another
- * stream is told with flexmem_cache_record_stream(); the block then comes back
- * when the events recorded on those streams have happened.
+ * Streams are opaque numbers. A freed block can be reused on its own stream at
+ * once, because work on one stream runs in order. If the provider has refused
+ * memory, another stream may get the block, if the segment is expandable and
+ * the work of the stream is done. If another stream uses an allocation, the
+ * caller says so with flexmem_cache_record_stream(). The freed block can then
+ * be reused when the events recorded on those streams have happened.
  *
- * Threads: any thread may use a cache at any time, and free what another one
- * allocated, except that nothing may run during or after its destruction. None of
- * the functions may be called in a signal handler. There may be any number of
- * threads and of streams. Threads that use different streams wait for each other
+ * Threads: several threads may use a cache at the same time, and free
+ * allocations of other threads. No thread may use it during or after its
+ * destruction. No function may be called in a signal handler. The number of
+ * threads and streams is not limited. Threads that use different streams wait
+ * for each other
  *
- *  - while the provider is asked: the cache has no block for a request;
+ *  - while the cache has no block for a request and calls the provider;
  *  - for requests with a pool or a tag, of 4 GiB and more, or of max_split_size_mb
  *    and above, and for the frees of these;
  *  - while there is a history, or a log of debug messages;
- *  - if their streams share a lock. There are 16 of these, and the number of a
- *    stream leads to four of them, of which it takes the first that is free, for
- *    ever. So the first four streams that are used have one each, most of the
- *    first sixteen do, and all others share.
+ *  - if their streams share a lock. There are 16 locks. The number of a stream
+ *    selects four of them, and the stream keeps the first of these that no
+ *    other stream has. So the first four streams have a lock each, most of the
+ *    first sixteen do, and further streams share locks.
  *
- * Callbacks: which of them runs with the cache locked is said with each. Such a
- * one must not use any cache, create or destroy one, nor fork: that would wait for
- * itself. The others may. Any callback returns as a function does: no exception,
- * longjmp() or pthread_exit() may leave it. A child that is forked in a callback
- * that runs without the lock may return from it, and its call then fails with
- * -ECHILD. A thread that is cancelled in a call ends after it, or before the cache
- * is locked; so do not enable that in a callback.
+ * Callbacks: the description of each callback says whether it runs with the
+ * cache locked. A callback that does must not use, create or destroy any cache,
+ * nor fork: it would wait for itself. Other callbacks may. No exception,
+ * longjmp() or pthread_exit() may leave a callback. A child that is forked in a
+ * callback without the lock may return from the callback; its call then fails
+ * with -ECHILD. If a thread is cancelled in a call, it ends before the cache is
+ * locked or after the call. So a callback must not enable cancellation.
  *
  * C++: flexmem_cache_setting(), flexmem_cache_profile() and
- * flexmem_cache_statistics() have the names of the structs that they fill. Write
- * ``struct flexmem_cache_statistics`` there, as in C.
+ * flexmem_cache_statistics() have the names of the structs that they fill. For
+ * the structs write ``struct flexmem_cache_statistics``, as in C.
  *
- * Reset: a cache is not told when the device is reset, and until then would
- * hand out what is free in segments that were lost. After a reset call
- * flexmem_cache_drop_lost(), and free what was allocated before.
+ * Reset: a cache does not notice a reset of the device, and would use free
+ * blocks of lost segments. After a reset the program calls
+ * flexmem_cache_drop_lost(), and frees its earlier allocations.
  */
 
 /*
@@ -94,7 +95,7 @@ struct flexmem_cache;
 
 /**
  * FLEXMEM_CACHE_GROWABLE - flag of &flexmem_cache_provider.alloc: the segment
- * will grow, so it should begin where the most room follows
+ * will grow, so it should begin where most room follows
  */
 #define FLEXMEM_CACHE_GROWABLE (UINT32_C(1) << 0)
 
@@ -102,23 +103,25 @@ struct flexmem_cache;
  * FLEXMEM_CACHE_MAPPABLE - flag of &flexmem_cache_options.flags, and of
  * &flexmem_cache_provider.alloc: segments can be mapped by the CPU
  *
- * With a device that is FLEXMEM_MAPPABLE, and flexmem_device_map() works on them.
+ * The segments of a device are allocated with FLEXMEM_MAPPABLE, and
+ * flexmem_device_map() works on them.
  */
 #define FLEXMEM_CACHE_MAPPABLE (UINT32_C(1) << 1)
 
 /**
  * FLEXMEM_CACHE_MAPPED - flag of &flexmem_cache_options.flags: the cache maps
- * each segment as long as it has it, and every allocation has a pointer
+ * each of its segments, and every allocation has a pointer
  *
- * Implies FLEXMEM_CACHE_MAPPABLE. Needs &flexmem_cache_provider.map; a device has
- * it with FLEXMEM_CAN_MAP. A mapped segment neither grows nor shrinks, so
- * expandable_segments has no effect, and a warning says so.
+ * Implies FLEXMEM_CACHE_MAPPABLE. The provider needs
+ * &flexmem_cache_provider.map; a device with FLEXMEM_CAN_MAP has it. A mapped
+ * segment neither grows nor shrinks, so expandable_segments has no effect, and
+ * the cache logs a warning.
  */
 #define FLEXMEM_CACHE_MAPPED (UINT32_C(1) << 2)
 
 /**
  * struct flexmem_cache_memory - a segment, as its provider made it
- * @handle: names it to the provider
+ * @handle: the provider's number of the segment
  * @address: where it starts, a multiple of the alignment asked for
  */
 struct flexmem_cache_memory {
@@ -128,20 +131,19 @@ struct flexmem_cache_memory {
 
 /**
  * struct flexmem_cache_provider - where segments come from
- * @alloc: makes a segment of ``bytes``, which are a multiple of ``alignment``;
- *	``flags`` is of FLEXMEM_CACHE_GROWABLE, FLEXMEM_CACHE_MAPPABLE, the
- *	latter if the caller asked for it. Returns 0 and fills ``memory``;
- *	-ENOMEM when there is no device memory, with the reason in ``failure`` if
- *	it is known (it comes zeroed); or another negative errno.
- * @free: gives a segment back. If it fails the segment remains the cache's,
- *	which tries again later.
- * @grow: makes a segment longer where it is. Returns -EAGAIN when what follows
- *	it is taken; otherwise as @alloc. After -EAGAIN and -ENOMEM the cache
- *	asks for a segment elsewhere. NULL: no segment can grow.
- * @shrink: gives back the end of a segment. After -EIO it is not asked again
- *	for that segment, until the segment has grown. -EBUSY: the segment is in
- *	use in a way that forbids it, as by a map; it is asked again later, and
- *	nothing is logged. NULL: no segment can shrink.
+ * @alloc: makes a segment of ``bytes``, a multiple of ``alignment``. ``flags``
+ *	is of FLEXMEM_CACHE_GROWABLE and FLEXMEM_CACHE_MAPPABLE. Returns 0 and
+ *	fills ``memory``; -ENOMEM if there is no device memory, with the reason
+ *	in the zeroed ``failure``, if it is known; or another negative errno.
+ * @free: frees a segment. If that fails, the cache keeps the segment and tries
+ *	again later.
+ * @grow: extends a segment in place. Returns -EAGAIN if the memory behind it is
+ *	in use; otherwise as @alloc. After -EAGAIN and -ENOMEM the cache asks
+ *	for another segment. NULL: no segment can grow.
+ * @shrink: frees the end of a segment. After -EIO the cache does not call it
+ *	again for that segment until the segment has grown. -EBUSY: a use of the
+ *	segment, such as a map, forbids it; the cache calls it again later and
+ *	logs nothing. NULL: no segment can shrink.
  * @memory_info: the device's free and total bytes. NULL: not known.
  * @user: passed to each
  * @pressure: fills ``event`` with the next event and returns 0; -EAGAIN: there
@@ -149,31 +151,31 @@ struct flexmem_cache_memory {
  *	earlier event is out of date, and ignored. NULL: there are no events.
  * @pressure_fd: a descriptor that poll() finds readable when there is an event,
  *	the same each time. NULL: there is none.
- * @lost: whether the bytes of a segment are gone, as after a reset of the
- *	device: 1: they are, and the segment can only be freed; 0: they are not;
- *	or a negative errno, which is taken for "not". It is asked when @grow or
- *	@shrink has returned -EIO, and by flexmem_cache_drop_lost(). NULL: no
- *	segment is ever lost.
- * @map: makes the ``bytes`` of a whole segment visible to the CPU, for reading
- *	and writing. Returns 0 and stores in ``pointer`` where the first byte is;
- *	or a negative errno, with which the allocation that needed the segment
- *	fails. It is called once for each segment, with FLEXMEM_CACHE_MAPPED
- *	only. NULL: segments cannot be mapped.
- * @unmap: ends what @map has made. The cache calls it before @free; if @free then
- *	fails, it calls @map again. NULL if @map is.
+ * @lost: whether the bytes of a segment are lost, as after a reset of the
+ *	device. 1: they are, and the segment can only be freed. 0, or a negative
+ *	errno: they are not. The cache calls it after @grow or @shrink has
+ *	returned -EIO, and in flexmem_cache_drop_lost(). NULL: no segment is
+ *	ever lost.
+ * @map: maps all ``bytes`` of a segment for the CPU, for reading and writing.
+ *	Returns 0 and stores the address of the first byte in ``pointer``; or a
+ *	negative errno, with which the allocation fails. The cache calls it once
+ *	for each segment, with FLEXMEM_CACHE_MAPPED only. NULL: segments cannot
+ *	be mapped.
+ * @unmap: ends the map. The cache calls it before @free; if @free then fails,
+ *	the cache calls @map again. NULL if @map is NULL.
  *
- * Their results are checked. A positive result, and -ECHILD, are taken for -EIO.
- * Memory from @alloc or @grow whose offset is no multiple of the alignment, that
- * goes beyond the last address, or that has a byte of another segment is given back,
- * with a warning, and the request fails with -EIO. If @memory_info says that more is
- * free than there is, that is taken for -EIO.
+ * The cache checks the results. It takes a positive result and -ECHILD for
+ * -EIO. It frees memory from @alloc or @grow that is misaligned, extends beyond
+ * the last address, or overlaps another segment; the request then fails with
+ * -EIO, and a warning is logged. If @memory_info returns more free than total
+ * bytes, the cache takes that for -EIO.
  *
- * All of them run with the cache locked, one at a time, except for these that
- * run without it, and at the same time as any other: @alloc under
- * ``release_lock_on_device_malloc``, @pressure and @pressure_fd. An
- * event is read once: caches that share a provider, or a device, share its
- * events as well, and only one of them should serve them; the program can read
- * them itself instead, and call flexmem_cache_trim() for each.
+ * The callbacks run with the cache locked, one at a time. Exceptions are @alloc
+ * under ``release_lock_on_device_malloc``, @pressure and @pressure_fd: they run
+ * without the lock, also at the same time as others. Each event is read once.
+ * So if caches share a provider or a device, only one of them should serve its
+ * events. Or the program reads the events itself, and calls
+ * flexmem_cache_trim() for each cache.
  */
 struct flexmem_cache_provider {
 	int (*alloc)(void *user, uint64_t bytes, uint64_t alignment,
@@ -195,14 +197,13 @@ struct flexmem_cache_provider {
 };
 
 /**
- * flexmem_cache_device_provider() - the provider that a cache has for a device
+ * flexmem_cache_device_provider() - fill in the provider for a device
  * @device: a device; it must outlive each cache that uses the provider
  * @provider: to be filled; its ``user`` is @device
  * @size: sizeof(*@provider)
  *
- * For a caller that wraps some of the callbacks: to count them, to limit them, or
- * to name memory in another way. A callback that this device cannot serve is
- * NULL.
+ * For a caller that wraps some of the callbacks, for example to count or limit
+ * memory. Callbacks that this device does not support are NULL.
  *
  * Return: 0; -EINVAL: @device or @provider is NULL, or @size too small.
  */
@@ -213,19 +214,19 @@ flexmem_cache_device_provider(struct flexmem_device *device,
 
 /**
  * struct flexmem_cache_events - how the cache waits for streams
- * @record: makes an event that happens when all that was put on the stream so
- *	far is done. When it fails, the blocks concerned wait for the next
+ * @record: makes an event that happens when all work that was put on the stream
+ *	before is done. If that fails, the blocks wait for the next
  *	@synchronize_device.
- * @query: 0: it has happened; -EAGAIN: not yet; another errno is taken for
- *	"not yet" and logged
+ * @query: 0: the event has happened; -EAGAIN: not yet; the cache logs another
+ *	errno and takes it for "not yet"
  * @synchronize: waits until the event has happened
  * @destroy: frees an event, whether it has happened or not
  * @synchronize_device: waits until everything on all streams is done
  * @user: passed to each
  *
- * @record, @query and @destroy run with the cache locked; the other two without
- * any lock of the cache's. All must be there. Without these callbacks streams
- * are taken to be done at once, as for a device without queues.
+ * @record, @query and @destroy run with the cache locked, the other two without
+ * any lock of the cache. None may be NULL. Without this struct the cache takes
+ * all work as done at once, as for a device without queues.
  */
 struct flexmem_cache_events {
 	int (*record)(void *user, uint64_t stream, uint64_t *event);
@@ -237,24 +238,24 @@ struct flexmem_cache_events {
 };
 
 /**
- * struct flexmem_cache_contexts - what to do with the contexts of requests
- * @print: writes what is known of a context to ``text``, which has room for
- *	``length`` bytes, and ends it with a NUL, as snprintf() does. Returns the
- *	length of the whole text, also if it is cut off. Each line is a frame of a
- *	snapshot: FILE:LINE:NAME, or just a name. NULL: nothing is written.
- * @hold: the cache begins to use a context, which must be valid until @release.
- *	Runs in flexmem_cache_alloc_request(). NULL: each context is valid until
- *	the cache is destroyed.
+ * struct flexmem_cache_contexts - callbacks for the contexts of requests
+ * @print: describes a context: writes at most ``length`` bytes to ``text``,
+ *	with a NUL, as snprintf() does. Returns the length of the whole text,
+ *	also if it is cut off. Each line is a frame of a snapshot:
+ *	FILE:LINE:NAME, or a name only. NULL: no description.
+ * @hold: the cache begins to use a context. The context must be valid until
+ *	@release. Runs in flexmem_cache_alloc_request(). NULL: contexts are
+ *	valid until the cache is destroyed.
  * @release: the cache does not use the context any more. NULL: as for @hold.
  * @user: passed to each
  *
- * A context that is given with a request is used as long as its allocation lives,
- * the history has an event of it, or a snapshot is being written. @release runs
- * once for each @hold. A request that fails holds its context for a moment, or as
- * long as its event is in the history.
+ * The cache uses the context of a request while the allocation lives, while the
+ * history has an event of it, and while a snapshot is being written. @release
+ * runs once for each @hold. A failed request holds its context during the call,
+ * or while its event is in the history.
  *
- * All of them run without any lock of the cache's, on any thread that uses the
- * cache, and at the same time as any other. They may use the cache.
+ * They run without any lock of the cache, on any thread that uses the cache,
+ * also at the same time. They may use the cache.
  */
 struct flexmem_cache_contexts {
 	size_t (*print)(void *user, void *context, char *text, size_t length);
@@ -264,24 +265,24 @@ struct flexmem_cache_contexts {
 };
 
 /**
- * struct flexmem_cache_profile - the sizes that the cache works with
+ * struct flexmem_cache_profile - sizes of blocks and segments of a cache
  * @granule: sizes of blocks are multiples of it; a power of two from 128
  * @small_limit: requests up to this size go to the small pool
  * @small_segment: size of the segments of the small pool
- * @large_limit: larger requests than @small_limit, but below this, take a
- *	segment of @large_segment
- * @large_segment: see there
+ * @large_limit: requests above @small_limit, but below this, take a segment of
+ *	@large_segment
+ * @large_segment: see @large_limit
  * @large_round: other segments of the large pool are multiples of this
- * @large_remainder: a block of the large pool is split if more than this
+ * @large_remainder: a block of the large pool is split only if more than this
  *	remains
- * @oversize_slack: with max_split_size_mb, how much larger a block of that size
- *	and above may be than the request it serves; the configuration key
- *	max_non_split_rounding_mb goes before
- * @growing_step: growing segments have multiples of this
+ * @oversize_slack: with max_split_size_mb: how much larger than its request a
+ *	block of that size or more may be. The configuration key
+ *	max_non_split_rounding_mb overrides it
+ * @growing_step: the size of a growing segment is a multiple of this
  *
- * 0 in any field means the default: 128, 1 MiB, 2 MiB, 10 MiB, 20 MiB, 2 MiB,
- * 1 MiB, 1 MiB, 2 MiB. With expandable_segments there is no small
- * pool: small requests and large ones share segments, and count as large.
+ * A field of 0 means the default: 128, 1 MiB, 2 MiB, 10 MiB, 20 MiB, 2 MiB, 1
+ * MiB, 1 MiB, 2 MiB, in this order. With expandable_segments there is no small
+ * pool: small and large requests share segments, and count as large.
  */
 struct flexmem_cache_profile {
 	uint64_t granule;
@@ -296,18 +297,18 @@ struct flexmem_cache_profile {
 };
 
 /**
- * FLEXMEM_CACHE_STRICT - flag of &flexmem_cache_options.flags: a setting that
- * cannot be understood is an error
+ * FLEXMEM_CACHE_STRICT - flag of &flexmem_cache_options.flags: an invalid
+ * setting is an error
  */
 #define FLEXMEM_CACHE_STRICT (UINT32_C(1) << 16)
 
 /**
- * struct flexmem_cache_options - how a cache is made
- * @device: where its memory comes from; it must outlive the cache. NULL with
- *	@provider.
+ * struct flexmem_cache_options - options of a new cache
+ * @device: source of the memory; must outlive the cache. NULL if @provider is
+ *	not.
  * @provider: another source of memory, copied; NULL: @device
  * @provider_size: sizeof(*@provider)
- * @events: how to wait for streams, copied; NULL: streams are done at once
+ * @events: callbacks for streams, copied; NULL: work is done at once
  * @events_size: sizeof(*@events)
  * @profile: sizes, copied; NULL: the defaults
  * @profile_size: sizeof(*@profile)
@@ -315,28 +316,29 @@ struct flexmem_cache_profile {
  *	environment variable FLEXMEM_ALLOC_CONF; if it is not set,
  *	MINDTORCH_NPU_ALLOC_CONF; if that is not set, PYTORCH_ALLOC_CONF; if
  *	that is not set, its older name PYTORCH_CUDA_ALLOC_CONF
- * @log: receives warnings and, as @level says, more; NULL: warnings about
- *	settings go to stderr (not with FLEXMEM_CACHE_STRICT), and nothing else
- *	does, unless FLEXMEM_DEBUG=1 or TORCH_SPYRE_ALLOC_DEBUG=1 is set.
- *	It may run with the cache locked, and on several threads at once.
+ * @log: receives warnings, and more if @level says so. NULL: only warnings
+ *	about settings go to stderr (not with FLEXMEM_CACHE_STRICT); with
+ *	FLEXMEM_DEBUG=1 or TORCH_SPYRE_ALLOC_DEBUG=1 in the environment all
+ *	messages do. It may run with the cache locked, and on several threads at
+ *	once.
  * @log_user: passed to @log
- * @level: the highest enum flexmem_log_level wanted; FLEXMEM_LOG_NONE is taken
- *	for FLEXMEM_LOG_WARNING
+ * @level: highest enum flexmem_log_level to log; FLEXMEM_LOG_NONE means
+ *	FLEXMEM_LOG_WARNING
  * @device_index: the number of the device in snapshots, at most 65535
  * @flags: of FLEXMEM_CACHE_STRICT, FLEXMEM_CACHE_MAPPABLE, FLEXMEM_CACHE_MAPPED
  * @reserved: 0
- * @problem: where flexmem_cache_create() writes what is wrong when it returns
- *	-EINVAL, always NUL-terminated then, unless its ``cache`` is NULL or its
- *	``size`` too small; otherwise it is left as it was; or NULL
- * @problem_length: bytes there is room for in @problem; 512 hold any text
- * @contexts: what to do with the contexts of requests, copied; NULL: nothing
+ * @problem: if flexmem_cache_create() returns -EINVAL, it writes the cause
+ *	here, NUL-terminated, unless its ``cache`` is NULL or its ``size`` too
+ *	small. Otherwise it writes nothing. May be NULL
+ * @problem_length: size of @problem in bytes; 512 hold any text
+ * @contexts: callbacks for the contexts of requests, copied; NULL: none
  * @contexts_size: sizeof(*@contexts)
  *
  * Settings are separated by commas, key and value by ':' or '='. Spaces around
- * them do not matter. A variable that is set to nothing is set. An unknown key,
- * or a value that a key cannot have, is left out with a warning; with
- * FLEXMEM_CACHE_STRICT there is no cache then (-EINVAL), wherever the setting
- * comes from. If a key comes twice the last one counts.
+ * them do not matter. An empty variable counts as set. The cache ignores an
+ * unknown key or an invalid value, with a warning. With FLEXMEM_CACHE_STRICT
+ * flexmem_cache_create() fails instead (-EINVAL), also for settings from the
+ * environment. If a key occurs twice, the last one counts.
  *
  * ============================= ===============================================
  * backend                       native (default); direct: no cache, each call
@@ -362,11 +364,12 @@ struct flexmem_cache_profile {
  *                               the list; 0 there, as 1, rounds nothing
  * ============================= ===============================================
  *
- * max_split_size_mb does not concern segments that grow. If the provider cannot
- * grow them, expandable_segments has no effect, and a warning says so. With backend direct it has none either.
+ * max_split_size_mb does not apply to segments that grow. If the provider
+ * cannot grow segments, expandable_segments has no effect, and the cache logs a
+ * warning. With backend direct it has no effect either.
  *
- * With FLEXMEM_CACHE_MAPPABLE and backend direct the granule is 4096 at least,
- * since that is what a segment takes then.
+ * With FLEXMEM_CACHE_MAPPABLE and backend direct the granule is at least 4096,
+ * the granule of mappable segments.
  */
 struct flexmem_cache_options {
 	struct flexmem_device *device;
@@ -395,28 +398,28 @@ struct flexmem_cache_options {
  * @options: how to make it
  * @size: sizeof(*@options)
  *
- * No device memory is taken yet.
+ * It takes no device memory yet.
  *
- * Return: 0; -EINVAL: there is neither a device nor a provider, or both, or a
- * callback is missing, or a number is too large, or the sizes of the profile
- * contradict each other, or,
- * with FLEXMEM_CACHE_STRICT, a setting cannot be understood: @options->problem
- * has it in words, as has the log; or, with neither of these, @cache or
- * @options is NULL or @size too small; -EOPNOTSUPP: unknown bits in @options->flags,
- * or FLEXMEM_CACHE_MAPPABLE and a device without FLEXMEM_CAN_MAP, or
- * FLEXMEM_CACHE_MAPPED and a provider without ``map`` and ``unmap``.
+ * Return: 0; -EINVAL: there is neither a device nor a provider, or both; a
+ * callback is missing; a number is too large; the sizes of the profile
+ * contradict each other; or, with FLEXMEM_CACHE_STRICT, a setting is invalid.
+ * @options->problem and the log say which. -EINVAL without a text: @cache or
+ * @options is NULL, or @size too small; -EOPNOTSUPP: unknown bits in
+ * @options->flags, or FLEXMEM_CACHE_MAPPABLE and a device without
+ * FLEXMEM_CAN_MAP, or FLEXMEM_CACHE_MAPPED and a provider without ``map`` and
+ * ``unmap``.
  */
 FLEXMEM_API int flexmem_cache_create(struct flexmem_cache **cache,
 				     const struct flexmem_cache_options *options,
 				     size_t size);
 
 /**
- * flexmem_cache_destroy() - give everything back and free the cache
+ * flexmem_cache_destroy() - free all segments and the cache
  * @cache: object to free, or NULL
  *
- * Waits for the device first when blocks still wait for events. Live
- * allocations go back too. Memory that the provider refuses to take back is
- * logged and forgotten.
+ * It first waits for the device if blocks still wait for events. It frees live
+ * allocations too. If the provider fails to free a segment, the cache logs that
+ * and gives up the segment.
  */
 FLEXMEM_API void flexmem_cache_destroy(struct flexmem_cache *cache);
 
@@ -431,11 +434,11 @@ enum flexmem_cache_source {
 };
 
 /**
- * struct flexmem_cache_setting - one setting, as it is in effect
+ * struct flexmem_cache_setting - one setting that is in effect
  * @source: enum flexmem_cache_source
  * @reserved: 0
  * @key: its name
- * @value: its value as it was configured; "off" where that is the default
+ * @value: its value as configured; "off" if that is the default
  */
 struct flexmem_cache_setting {
 	uint32_t source;
@@ -451,7 +454,7 @@ struct flexmem_cache_setting {
  * @setting: to be filled
  * @size: sizeof(*@setting)
  *
- * Return: 0; -ENOENT: there are not so many.
+ * Return: 0; -ENOENT: @index is too large.
  */
 FLEXMEM_API int flexmem_cache_setting(const struct flexmem_cache *cache,
 				      size_t index,
@@ -465,25 +468,25 @@ FLEXMEM_API int flexmem_cache_setting(const struct flexmem_cache *cache,
  *	``per_process_memory_fraction``
  * @value: as it would be configured
  *
- * flexmem_cache_setting() shows the new value, and the caller as its source. The
- * next request that needs memory from the provider follows it; nothing goes back
- * before. A setting that is refused has no effect.
+ * flexmem_cache_setting() then shows the new value, with the caller as its
+ * source. The setting takes effect with the next request that needs memory from
+ * the provider. No memory is freed before. A refused setting has no effect.
  *
- * Return: 0; -ENOENT: there is no such key; -EPERM: the key is set when the cache
- * is made only; -EINVAL: it cannot have that value.
+ * Return: 0; -ENOENT: there is no such key; -EPERM: the key can only be set
+ * when the cache is made; -EINVAL: the value is invalid.
  */
 FLEXMEM_API int flexmem_cache_set_setting(struct flexmem_cache *cache,
 					  const char *key, const char *value);
 
 /**
- * flexmem_cache_set_memory_fraction() - change how much may be reserved
+ * flexmem_cache_set_memory_fraction() - limit the bytes in segments
  * @cache: a cache
- * @fraction: above 0.0, up to 1.0: share of the device that may be reserved at
- *	all; 17 digits of it count
+ * @fraction: above 0.0, up to 1.0: share of the device that the cache may have
+ *	in segments; 17 digits of it count
  *
  * As flexmem_cache_set_setting() of ``per_process_memory_fraction``.
  *
- * Return: 0; -EINVAL: @fraction is outside of that.
+ * Return: 0; -EINVAL: @fraction is out of range.
  */
 FLEXMEM_API int flexmem_cache_set_memory_fraction(struct flexmem_cache *cache,
 						  double fraction);
@@ -498,7 +501,7 @@ FLEXMEM_API int flexmem_cache_set_memory_fraction(struct flexmem_cache *cache,
 FLEXMEM_API const char *flexmem_cache_source_name(uint32_t source);
 
 /**
- * flexmem_cache_profile() - read the sizes that a cache works with
+ * flexmem_cache_profile() - read the sizes of a cache's blocks and segments
  * @cache: a cache
  * @profile: to be filled; no field is 0
  * @size: sizeof(*@profile)
@@ -515,10 +518,12 @@ FLEXMEM_API int flexmem_cache_profile(const struct flexmem_cache *cache,
  * struct flexmem_cache_request - what to allocate
  * @bytes: 0 gives the token NULL
  * @stream: on which it is used
- * @pool: a private pool; 0: none, or the one that flexmem_cache_pool_begin() says
- * @tag: a name to sum up by, copied; shorter than FLEXMEM_CACHE_TAG; or NULL
- * @context: what the caller knows about the request, such as a stack trace: see
- *	struct flexmem_cache_contexts; or NULL
+ * @pool: number of a private pool; 0: none, or the pool that
+ *	flexmem_cache_pool_begin() selects
+ * @tag: name for the sums of flexmem_cache_tags(), copied; shorter than
+ *	FLEXMEM_CACHE_TAG; or NULL
+ * @context: the caller's data about the request, such as a stack trace, see
+ *	&struct flexmem_cache_contexts; or NULL
  */
 struct flexmem_cache_request {
 	uint64_t bytes;
@@ -528,25 +533,28 @@ struct flexmem_cache_request {
 	void *context;
 };
 
-/** FLEXMEM_CACHE_ALLOCATIONS - live allocations below 4 GiB of one cache */
+/**
+ * FLEXMEM_CACHE_ALLOCATIONS - most live allocations below 4 GiB of one cache
+ */
 #define FLEXMEM_CACHE_ALLOCATIONS 4194304
 
-/** FLEXMEM_CACHE_HUGE_ALLOCATIONS - live ones of 4 GiB and more, rounded up */
+/** FLEXMEM_CACHE_HUGE_ALLOCATIONS - most live ones of 4 GiB and more */
 #define FLEXMEM_CACHE_HUGE_ALLOCATIONS 1024
 
 /** FLEXMEM_CACHE_ALLOCATION_BYTES - the most bytes of one allocation */
 #define FLEXMEM_CACHE_ALLOCATION_BYTES (UINT64_C(1) << 43)
 
 /**
- * enum flexmem_cache_limit - which limit of the cache's own stopped an allocation
- * @FLEXMEM_CACHE_LIMIT_NONE: none: there was no memory
- * @FLEXMEM_CACHE_LIMIT_ALLOCATIONS: as many are live as one cache can tell apart:
- *	FLEXMEM_CACHE_ALLOCATIONS, less the names that other streams hold, or
- *	FLEXMEM_CACHE_HUGE_ALLOCATIONS. No memory that is given back helps, nor
- *	do other streams that free what is below 4 GiB: fewer allocations of
- *	this stream do, or work on one that holds names.
- * @FLEXMEM_CACHE_LIMIT_SIZE: it is more than FLEXMEM_CACHE_ALLOCATION_BYTES, for
- *	which no provider is asked
+ * enum flexmem_cache_limit - limit of the cache that stopped an allocation
+ * @FLEXMEM_CACHE_LIMIT_NONE: none: the provider had no memory
+ * @FLEXMEM_CACHE_LIMIT_ALLOCATIONS: the cache has no free name for this stream:
+ *	see FLEXMEM_CACHE_ALLOCATIONS and FLEXMEM_CACHE_HUGE_ALLOCATIONS.
+ *	Returning memory to the provider does not help. Freeing allocations
+ *	below 4 GiB on other streams does not help either: names stay with their
+ *	stream. Free allocations of this stream, or allocate on a stream that
+ *	holds names.
+ * @FLEXMEM_CACHE_LIMIT_SIZE: the request is above
+ *	FLEXMEM_CACHE_ALLOCATION_BYTES; the cache did not ask the provider
  */
 enum flexmem_cache_limit {
 	FLEXMEM_CACHE_LIMIT_NONE = 0,
@@ -556,12 +564,12 @@ enum flexmem_cache_limit {
 
 /**
  * enum flexmem_cache_obstacle - why a free block could not serve a request
- * @FLEXMEM_CACHE_OBSTACLE_SIZE: it is too small, or there is none
+ * @FLEXMEM_CACHE_OBSTACLE_SIZE: the block is too small, or there is none
  * @FLEXMEM_CACHE_OBSTACLE_STREAM: it belongs to another stream
- * @FLEXMEM_CACHE_OBSTACLE_POOL: it belongs to another private pool, or to none and
- *	the request was for one
- * @FLEXMEM_CACHE_OBSTACLE_KIND: it is in the pool of small requests and this is a
- *	large one, or the other way round
+ * @FLEXMEM_CACHE_OBSTACLE_POOL: it belongs to another private pool, or only one
+ *	of block and request has a private pool
+ * @FLEXMEM_CACHE_OBSTACLE_KIND: it is in the pool of small requests and the
+ *	request is large, or the other way round
  * @FLEXMEM_CACHE_OBSTACLE_SPLIT: max_split_size_mb keeps it for larger requests
  */
 enum flexmem_cache_obstacle {
@@ -572,32 +580,32 @@ enum flexmem_cache_obstacle {
 	FLEXMEM_CACHE_OBSTACLE_SPLIT = 4,
 };
 
-/* How much the struct inside of each of these two can grow. */
+/* Spare words for the struct inside of each of these two to grow. */
 #define FLEXMEM_CACHE_DEVICE_ROOM 8
 #define FLEXMEM_CACHE_ROOM 2
 
 /**
- * struct flexmem_cache_failure - why there was no memory
- * @error: what the provider returned last; 0: @allowed_bytes left no room to ask
- *	it, or @limit says what it was
+ * struct flexmem_cache_failure - details of a failed allocation
+ * @error: last error of the provider; 0: the provider was not asked, because of
+ *	@allowed_bytes or @limit
  * @limit: enum flexmem_cache_limit
- * @asked: bytes asked for, rounded up if they are not too many for that
- * @segment: bytes that were asked of the provider for it
+ * @asked: bytes of the request, rounded up if that is possible
+ * @segment: bytes that the cache asked of the provider
  * @allocated_bytes: bytes in live allocations
  * @reserved_bytes: bytes in segments
- * @largest_free: the largest free block that the cache has and could not use
- * @allowed_bytes: what per_process_memory_fraction allows; 0: no limit
- * @device_free: what the provider says; both 0: not known
- * @device_total: the same
+ * @largest_free: bytes of the largest free block of the cache
+ * @allowed_bytes: limit of bytes by per_process_memory_fraction; 0: no limit
+ * @device_free: free bytes of the device, from the provider; this and
+ *	@device_total 0: not known
+ * @device_total: all bytes of the device
  * @device: the provider's reason, for an @error of -ENOMEM
  * @device_room: 0; for @device to grow
- * @obstacle: enum flexmem_cache_obstacle: why @largest_free could not be used
- * @largest_kind: enum flexmem_cache_pool_kind: whether it is in the pool of small
- *	or of large requests
- * @largest_stream: the stream that @largest_free belongs to
- * @largest_pool: the private pool that it belongs to, or 0
- * @pool: the private pool that was asked for, or 0
- * @last_pool: the last private pool that the cache has made, or 0
+ * @obstacle: enum flexmem_cache_obstacle: why that block could not be used
+ * @largest_kind: enum flexmem_cache_pool_kind: pool of that block
+ * @largest_stream: stream of that block
+ * @largest_pool: private pool of that block, or 0
+ * @pool: private pool of the request, or 0
+ * @last_pool: latest private pool that the cache has made, or 0
  * @context: as in the request
  * @print: as in &flexmem_cache_options.contexts, for
  *	flexmem_cache_error_text(), which must be called while the context is
@@ -606,11 +614,10 @@ enum flexmem_cache_obstacle {
  * @expandable: 1: segments of the cache grow; 0: they have fixed sizes
  * @reserved: 0
  *
- * After -ENOENT only @pool and @last_pool say something. All is 0 when it was
- * host memory that was exhausted, or an error of the provider's other than
- * -ENOMEM, as an -ENOENT of its own. The members after @device are 0 when
- * @limit is not FLEXMEM_CACHE_LIMIT_NONE, as are @error, @segment,
- * @largest_free, @allowed_bytes and all that is said of the device.
+ * After -ENOENT only @pool and @last_pool are set. All members are 0 if host
+ * memory is exhausted, or if the provider returned another error than -ENOMEM.
+ * If @limit is not FLEXMEM_CACHE_LIMIT_NONE, only @limit, @asked,
+ * @allocated_bytes and @reserved_bytes are set.
  */
 struct flexmem_cache_failure {
 	int32_t error;
@@ -639,41 +646,43 @@ struct flexmem_cache_failure {
 };
 
 /**
- * struct flexmem_cache_allocation - an allocation, or why there is none
+ * struct flexmem_cache_allocation - an allocation, or the cause of its failure
  * @token: of its first byte
- * @size: its bytes: what was asked for, rounded up
- * @requested: what was asked for
+ * @size: bytes of the allocation: @requested, rounded up
+ * @requested: bytes of the request
  * @address: where it starts on the device
  * @stream: as in the request
  * @pool: the private pool that it is in, or 0
- * @tag: as in the request; "" for NULL
- * @failure: details, when the call returned -ENOMEM, or -ENOENT
+ * @tag: the tag; "" for an allocation without one
+ * @failure: details, if the call returned -ENOMEM or -ENOENT
  * @failure_room: 0; for @failure to grow
- * @handle: of the segment that it is in, as the provider named it: with a device
- *	what flexmem_device_write() and flexmem_device_map() take
+ * @handle: the provider's handle of the segment. With a device: the handle for
+ *	flexmem_device_write() and flexmem_device_map()
  * @offset: where it starts in that segment
  * @context: as in the request; valid as long as the allocation lives
- * @pointer: where the CPU finds its first byte, with FLEXMEM_CACHE_MAPPED; NULL
- *	without. It is valid until the allocation is freed.
+ * @pointer: with FLEXMEM_CACHE_MAPPED: its first byte for the CPU, valid until
+ *	the allocation is freed. Otherwise NULL
  *
- * Its bytes are those from @offset on, @size of them, of the segment @handle:
+ * The allocation is the bytes @offset to @offset + @size of the segment
+ * @handle:
  *
- *  - flexmem_device_read() and flexmem_device_write() reach them in any case.
- *    While the segment grows or shrinks they return -EBUSY, as does
- *    flexmem_device_map(): for another thread's request, or because memory goes
- *    back, by flexmem_cache_empty() and flexmem_cache_trim(), for pressure, or
- *    on the thread of flexmem_cache_start_helper() at any moment. Then call
- *    them again, copies for the bytes that ``done`` does not cover.
- *  - flexmem_device_map() does with FLEXMEM_CACHE_MAPPABLE. Maps begin at pages,
- *    blocks at multiples of the granule: unless that is a page, what is mapped
- *    with a block has bytes of its neighbours at both ends. While anything of a
- *    segment is mapped it neither grows nor shrinks: what needs more is put into
- *    another one, and flexmem_cache_empty() and flexmem_cache_trim() leave its
- *    free end and return -EBUSY. End a map before the block is freed: what is
- *    freed may be another's at once, and a segment that goes back while it is
- *    mapped stays charged until it is not.
+ *  - flexmem_device_read() and flexmem_device_write() always reach them. While
+ *    the segment grows or shrinks, they and flexmem_device_map() return -EBUSY.
+ *    A segment grows for a request of any thread. It shrinks in
+ *    flexmem_cache_empty() and flexmem_cache_trim(), under pressure, and on the
+ *    thread of flexmem_cache_start_helper() at any moment. After -EBUSY repeat
+ *    the call, for a copy from the byte ``done`` on.
+ *  - flexmem_device_map() reaches them with FLEXMEM_CACHE_MAPPABLE. Maps begin
+ *    at pages, blocks at multiples of the granule. Unless the granule is a
+ *    page, a map of a block contains bytes of its neighbours at both ends.
+ *    While a part of a segment is mapped, the segment neither grows nor
+ *    shrinks: requests that need more memory get another segment, and
+ *    flexmem_cache_empty() and flexmem_cache_trim() leave its free end and
+ *    return -EBUSY. Unmap a block before you free it, because another request
+ *    may get its memory at once. A segment that is freed while it is mapped
+ *    stays charged until it is unmapped.
  *
- * Neither changes while the allocation lives.
+ * @handle and @offset do not change while the allocation lives.
  */
 struct flexmem_cache_allocation {
 	void *token;
@@ -692,38 +701,37 @@ struct flexmem_cache_allocation {
 };
 
 /**
- * flexmem_cache_alloc() - allocate, the short way
+ * flexmem_cache_alloc() - allocate
  * @cache: a cache
- * @bytes: how much; 0 gives NULL
+ * @bytes: bytes; 0 gives NULL
  * @stream: on which it is used
  * @token: where to put the token
  *
- * flexmem_cache_free() frees it. The steps when the cache has no block for the
- * request:
+ * flexmem_cache_free() frees it. If the cache has no block for the request, it
+ * takes these steps:
  *
- *  1. with a threshold that is exceeded, free segments go back, the oldest
- *     first, until it is not;
- *  2. the provider is asked for a segment (num_first_failures counts its
- *     refusal);
- *  3. a hole in an expandable segment of another stream serves it, if all that was
- *     put on that stream is done; the callbacks of
- *     flexmem_cache_add_oom_callback() run; if anything was
- *     freed, the cache is searched and the provider asked again;
- *  4. with a threshold, step 1 once more; then free segments that are large
- *     enough go back, and the provider is asked again;
- *  5. all free segments go back, and the provider is asked again;
- *  6. the device is synchronized, blocks that waited come back, and the cache
- *     is searched, expandable segments of all streams; if that does not help, all
- *     free segments go back, and the provider is asked one last time. Under ``release_lock_on_device_malloc``
- *     the cache is searched once more, for blocks that other threads have freed
- *     meanwhile;
- *  7. if the provider has pressure events and others have memory of it, they get
- *     time to give it back: the provider is asked seven times in little more than a
- *     second, and the cache is not locked in between.
+ *  1. if garbage_collection_threshold is exceeded, it frees free segments, the
+ *     oldest first, until it is not;
+ *  2. it asks the provider for a segment (num_first_failures counts a refusal);
+ *  3. it takes a hole in an expandable segment of another stream, if the work
+ *     of that stream is done. Otherwise it runs the callbacks of
+ *     flexmem_cache_add_oom_callback(). If they freed memory, it searches its
+ *     blocks and asks the provider again;
+ *  4. with a threshold, it repeats step 1. Then it frees free segments that are
+ *     large enough, and asks the provider again;
+ *  5. it frees all free segments, and asks the provider again;
+ *  6. it synchronizes the device, so that waiting blocks become free, and
+ *     searches its blocks, with expandable segments of all streams. If that
+ *     does not help, it frees all free segments, and asks the provider again.
+ *     Under ``release_lock_on_device_malloc`` it then searches once more, for
+ *     blocks that other threads have freed;
+ *  7. if the provider has pressure events, and other programs have memory of
+ *     it, the cache gives them time to free memory: it asks the provider seven
+ *     times in little more than a second. It does not hold the lock in between.
  *
- * Steps 4 and 5 ask only if something went back. An error other than -ENOMEM
- * ends it at once. num_alloc_retries counts successes in 3 to 7, num_ooms failures
- * of them all.
+ * Steps 4 and 5 ask the provider only if they freed a segment. An error other
+ * than -ENOMEM ends the request at once. num_alloc_retries counts successes in
+ * steps 3 to 7, num_ooms requests that fail in all steps.
  *
  * Return: 0; -ENOMEM: no device memory; or what the provider returned.
  */
@@ -738,7 +746,8 @@ FLEXMEM_API int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
  * @allocation: to be filled, on failure too
  * @allocation_size: sizeof(*@allocation)
  *
- * As flexmem_cache_alloc(), with every detail in the reply.
+ * Like flexmem_cache_alloc(), with a pool, a tag, a context, and details in the
+ * reply.
  *
  * Return: as flexmem_cache_alloc(); -ENOENT: no such pool; -EINVAL: the tag is
  * too long.
@@ -760,17 +769,17 @@ flexmem_cache_alloc_request(struct flexmem_cache *cache,
 FLEXMEM_API int flexmem_cache_free(struct flexmem_cache *cache, void *token);
 
 /**
- * flexmem_cache_alloc_pointer() - allocate what is freed by its pointer
+ * flexmem_cache_alloc_pointer() - allocate memory that is freed by its pointer
  * @cache: a cache with FLEXMEM_CACHE_MAPPED
  * @request: as for flexmem_cache_alloc_request()
  * @request_size: sizeof(*@request)
- * @allocation: to be filled, on failure too; its ``pointer`` names it. Zero bytes
- *	give NULL.
+ * @allocation: to be filled, on failure too. Its ``pointer`` names the
+ *	allocation; NULL for zero bytes.
  * @allocation_size: sizeof(*@allocation)
  *
- * For a framework that frees some of its memory by pointer alone. Only
- * flexmem_cache_free_pointer() frees such an allocation; its token serves the
- * other functions.
+ * For a framework that knows only a pointer when it frees. Only
+ * flexmem_cache_free_pointer() frees such an allocation. The other functions
+ * take its token.
  *
  * Return: as flexmem_cache_alloc_request(); -EOPNOTSUPP: the cache does not map
  * its segments.
@@ -787,9 +796,8 @@ flexmem_cache_alloc_pointer(struct flexmem_cache *cache,
  * @cache: the cache it was made with
  * @pointer: from flexmem_cache_alloc_pointer(), or NULL
  *
- * Return: 0; -EINVAL: no live allocation that was made by
- * flexmem_cache_alloc_pointer() begins there; -EOPNOTSUPP: the cache does not map
- * its segments.
+ * Return: 0; -EINVAL: no live allocation of flexmem_cache_alloc_pointer()
+ * begins there; -EOPNOTSUPP: the cache does not map its segments.
  */
 FLEXMEM_API int flexmem_cache_free_pointer(struct flexmem_cache *cache,
 					   void *pointer);
@@ -814,7 +822,7 @@ flexmem_cache_lookup_pointer(struct flexmem_cache *cache, const void *pointer,
  * @token: of its first byte, or NULL: nothing is done
  * @stream: which uses it
  *
- * To be called before the free, after the work was put on the stream.
+ * Call it after the work was put on the stream, and before the free.
  *
  * Return: 0; -EINVAL: not a live allocation of this cache.
  */
@@ -837,14 +845,13 @@ FLEXMEM_API int flexmem_cache_lookup(struct flexmem_cache *cache,
 				     size_t size, uint64_t *offset);
 
 /**
- * flexmem_cache_address() - where a byte of an allocation is on the device
+ * flexmem_cache_address() - find the device address of a byte
  * @cache: the cache it was made with
  * @token: of any byte of it
  * @address: where to put the address of that byte
  *
- * For a framework that passes addresses to each kernel it starts. It takes no
- * lock, and 40 instructions if the allocation is below 4 GiB. An allocation keeps its address
- * as long as it lives.
+ * For a framework that passes addresses to each kernel that it starts. It takes
+ * no lock. An allocation keeps its address as long as it lives.
  *
  * Return: 0; -EINVAL: no byte of a live allocation of this cache.
  */
@@ -853,92 +860,92 @@ flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
 		      struct flexmem_virtual_address *address);
 
 /**
- * flexmem_cache_memory_info() - ask for the device's free and total memory
+ * flexmem_cache_memory_info() - read the device's free and total memory
  * @cache: a cache
  * @free: where to put the free bytes
  * @total: where to put all bytes
  *
- * What the cache keeps is not free here.
+ * Free blocks of the cache do not count as free here.
  *
- * Return: 0; -EOPNOTSUPP: the provider does not know; or what it returned.
+ * Return: 0; -EOPNOTSUPP: the provider does not know; or the provider's error.
  */
 FLEXMEM_API int flexmem_cache_memory_info(struct flexmem_cache *cache,
 					  uint64_t *free, uint64_t *total);
 
 /**
- * flexmem_cache_empty() - give back all that is free
+ * flexmem_cache_empty() - return all free segments to the provider
  * @cache: a cache
- * @released: where to put how many bytes that were, or NULL; written on failure
- *	too
+ * @released: where to put the number of bytes returned, or NULL; written on
+ *	failure too
  *
- * Waits for events that blocks wait for. Segments of private pools stay, until
- * the pool is released. With backend direct all that was freed has gone back
- * already, but for what waits for events and what the provider has refused: that
- * goes now. @released is what went back while this ran, also what went at once
- * since an event had happened, or another thread freed it.
+ * It first waits for the events of freed blocks. It also returns free ends of
+ * growing segments. Segments of private pools stay until the pool is released.
+ * With backend direct it returns memory that waited for events, and memory that
+ * the provider failed to free. @released counts all bytes that go back during
+ * the call, also those that another thread frees.
  *
- * Return: 0; or what a callback returned that could not wait or free; the rest
- * has been done.
+ * Return: 0; or the error of a callback that could not wait or free; the call
+ * has done the rest.
  */
 FLEXMEM_API int flexmem_cache_empty(struct flexmem_cache *cache,
 				    uint64_t *released);
 
 /**
- * flexmem_cache_trim() - give back some memory, since others need it
+ * flexmem_cache_trim() - return some memory, because other programs need it
  * @cache: a cache
- * @bytes: how much should go back
- * @released: where to put how much it was, or NULL; written on failure too
+ * @bytes: least bytes to return
+ * @released: where to put the number of bytes returned, or NULL; written on
+ *	failure too
  *
- * For pressure from outside. Blocks whose events have happened come back; then
- * free segments go, the oldest first, until it is at least that much. It never
- * waits for a stream.
+ * It returns free segments and free ends of growing segments, the oldest first,
+ * until @bytes have gone back. It never waits for a stream.
  *
- * Return: 0, also when there was less; or what the provider returned.
+ * Return: 0, also if less was free; or the provider's error.
  */
 FLEXMEM_API int flexmem_cache_trim(struct flexmem_cache *cache,
 				      uint64_t bytes, uint64_t *released);
 
 /**
- * flexmem_cache_drop_lost() - make no further use of what a reset has lost
+ * flexmem_cache_drop_lost() - stop using segments that a reset has lost
  * @cache: a cache
- * @live: where to put how many bytes of it are allocated, or NULL; written on
- *	success only
+ * @live: where to put the bytes of live allocations in them, or NULL; written
+ *	on success only
  *
- * To be called after a reset of the device, which the cache does not notice by
- * itself before it asks for a segment to grow or to shrink. From then on
- * nothing is allocated in a segment that was lost, nor in a private pool's; it
- * goes back as soon as nothing in it lives. A live allocation there keeps its
- * token, and is freed as ever. Waits for nothing.
+ * Call it after a reset of the device. The cache itself notices a reset only
+ * when it grows or shrinks a segment. From then on no request gets memory of a
+ * lost segment, also not in a private pool. The segment goes back when its last
+ * allocation is freed. A live allocation in it keeps its token, and is freed as
+ * usual. The call does not wait.
  *
- * Return: 0; -EOPNOTSUPP: the provider cannot tell what was lost; or what it
- * returned when it was to take a segment back, which is tried again later.
+ * Return: 0; -EOPNOTSUPP: the provider does not know which segments are lost;
+ * or the provider's error when it freed a segment. The cache tries that again
+ * later.
  */
 FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
 					uint64_t *live);
 
 /**
- * flexmem_cache_serve_pressure() - give back what the device's event asks for
+ * flexmem_cache_serve_pressure() - return memory after an event of the device
  * @cache: a cache
- * @released: where to put how much went back, or NULL; written on failure too,
- *	but for -EINVAL and -ECHILD
+ * @released: where to put the number of bytes returned, or NULL; written on
+ *	failure too, except -EINVAL and -ECHILD
  *
- * Reads the next event of the device (flexmem_device_pressure()) and answers
- * it. For the loop of a framework: to be called when poll() finds
- * flexmem_device_fd() readable. It waits for no stream, no event and no memory,
- * only for the cache's lock, as every call does. Live allocations are never
- * touched. Memory goes back, the oldest first:
+ * Reads the next event of the device (flexmem_device_pressure()) and returns
+ * memory. A framework with a loop calls it when poll() finds
+ * flexmem_device_fd() readable. It waits for no stream and no event, only for
+ * the cache's lock. Live allocations stay. It returns, the oldest first:
  *
- *  - FLEXMEM_LEVEL_MODERATE, unless the level has fallen to it: half of what is
- *    free, or more: the free end of a growing segment goes as a whole.
- *  - FLEXMEM_LEVEL_CRITICAL: at least half of what is free, and as much as it
- *    takes to have less than 90 percent of the device in use.
+ *  - FLEXMEM_LEVEL_MODERATE: at least half of the free memory, unless the level
+ *    has fallen to this level.
+ *  - FLEXMEM_LEVEL_CRITICAL: at least half of the free memory, and enough to
+ *    have less than 90 percent of the device in use.
  *  - FLEXMEM_LEVEL_NONE: nothing.
  *
- * Free is here what flexmem_cache_trim() could give back: free segments, and
- * the free ends of growing ones.
+ * Free memory is what flexmem_cache_trim() could return: free segments, and the
+ * free ends of growing ones, each as a whole.
  *
- * Return: 0; -EAGAIN: there is no event; -EOPNOTSUPP: the provider has none; or
- * what the provider returned.
+ * Return: 0; -EAGAIN: there is no event; -EOPNOTSUPP: the provider has no
+ * events; or the provider's error.
  */
 FLEXMEM_API int flexmem_cache_serve_pressure(struct flexmem_cache *cache,
 					     uint64_t *released);
@@ -947,16 +954,16 @@ FLEXMEM_API int flexmem_cache_serve_pressure(struct flexmem_cache *cache,
  * flexmem_cache_start_helper() - serve pressure on a thread of its own
  * @cache: a cache
  *
- * For a framework without a loop. The thread waits for events and does what
- * flexmem_cache_serve_pressure() does, until flexmem_cache_stop_helper() or the
- * destruction of the cache ends it, or the device is gone; then it can be
- * started again. It runs with all signals blocked, and runs callbacks of the
- * provider, of the events and the log's as any other thread that uses the
- * cache. If the program closes the descriptor of the provider, the thread ends
- * with a warning at the next event.
+ * For a framework without a loop. The thread waits for events and serves them
+ * like flexmem_cache_serve_pressure(). It ends with
+ * flexmem_cache_stop_helper(), with the destruction of the cache, or when the
+ * device is removed; then it can be started again. It blocks all signals. It
+ * runs callbacks of the provider, of the events and of the log, as any other
+ * thread that uses the cache. If the program closes the descriptor of the
+ * provider, the thread ends with a warning at the next event.
  *
- * Return: 0; -EEXIST: it runs already; -EOPNOTSUPP: the provider has no events;
- * -EAGAIN: the process may have no further thread.
+ * Return: 0; -EEXIST: the thread runs already; -EOPNOTSUPP: the provider has no
+ * events; -EAGAIN: the process may not have a further thread.
  */
 FLEXMEM_API int flexmem_cache_start_helper(struct flexmem_cache *cache);
 
@@ -964,30 +971,30 @@ FLEXMEM_API int flexmem_cache_start_helper(struct flexmem_cache *cache);
  * flexmem_cache_stop_helper() - end the thread that serves pressure
  * @cache: a cache
  *
- * When this returns it has ended. So it must not be called from a callback.
+ * The thread has ended when this returns. So a callback must not call it.
  *
  * Return: 0; -ENOENT: it was not started.
  */
 FLEXMEM_API int flexmem_cache_stop_helper(struct flexmem_cache *cache);
 
 /**
- * typedef flexmem_cache_oom_fn - asks the framework to free something
+ * typedef flexmem_cache_oom_fn - asks the framework to free memory
  * @user: as it was registered
- * @bytes: the size that was refused: a segment's, not what is missing of it
+ * @bytes: size of the segment that was refused
  *
- * Runs on the thread that allocates, without any lock of the cache's. It may
- * allocate and free; for an allocation inside it no callback runs.
+ * Runs on the thread that allocates, without any lock of the cache. It may
+ * allocate and free. An allocation inside the callback runs no callback.
  */
 typedef void (*flexmem_cache_oom_fn)(void *user, uint64_t bytes);
 
 /**
  * flexmem_cache_add_oom_callback() - register a callback
  * @cache: a cache
- * @callback: to be called when the provider has refused
+ * @callback: callback for the case that the provider refuses memory
  * @user: passed to it
  *
- * They run in the order in which they were registered, on several threads at
- * once if several are out of memory.
+ * Callbacks run in the order of their registration. If several threads are out
+ * of memory, they run on all of these threads at once.
  *
  * Return: 0; -EEXIST: this pair is registered already.
  */
@@ -996,13 +1003,13 @@ FLEXMEM_API int flexmem_cache_add_oom_callback(struct flexmem_cache *cache,
 					       void *user);
 
 /**
- * flexmem_cache_remove_oom_callback() - take a callback out again
+ * flexmem_cache_remove_oom_callback() - remove a callback
  * @cache: a cache
  * @callback: as it was registered
- * @user: likewise
+ * @user: as it was registered
  *
- * When this returns the callback is not running any more. So it must not be
- * called from a callback.
+ * The callback is not running any more when this returns. So a callback must
+ * not call it.
  *
  * Return: 0; -ENOENT: this pair is not registered; -EDEADLK: called from a
  * callback.
@@ -1014,11 +1021,11 @@ FLEXMEM_API int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
 /**
  * flexmem_cache_pool_create() - make a private pool
  * @cache: a cache
- * @pool: where to put its number, never 0 and never used again
+ * @pool: where to put its number, never 0 and never reused
  *
- * As graphs use it: its segments serve only requests for it, and stay at their places
- * while it lives, unless flexmem_cache_pool_empty() gives free ones back. The caller
- * holds the pool once.
+ * For graphs: the segments of the pool serve only requests for this pool. They
+ * stay in place while the pool lives, unless flexmem_cache_pool_empty() returns
+ * free ones. The caller holds the pool once.
  *
  * Return: 0 or a negative errno.
  */
@@ -1033,14 +1040,15 @@ FLEXMEM_API int flexmem_cache_pool_create(struct flexmem_cache *cache,
  * @provider_size: sizeof(*@provider); ignored with NULL
  * @pool: where to put its number
  *
- * Addresses of all providers of a cache are of one space: regions with the same
- * region_id are the same. Handles may be alike; the pool of an allocation says whose
- * its handle is. Segments grow if both this provider and that of the cache can grow
- * them. The figures of the device and pressure come from the provider of the cache
- * alone, and per_process_memory_fraction counts all segments.
+ * All providers of a cache share one address space: equal region_ids mean the
+ * same region. Two providers may use the same handle; the pool of an allocation
+ * tells which provider it comes from. Segments grow if both this provider and
+ * that of the cache can grow them. Figures of the device and pressure come from
+ * the provider of the cache alone. per_process_memory_fraction counts all
+ * segments.
  *
- * Return: 0; -EINVAL: @provider lacks ``alloc`` or ``free``, or has a size that it
- * never had; -EOPNOTSUPP: the cache maps its segments, and @provider cannot.
+ * Return: 0; -EINVAL: @provider lacks ``alloc`` or ``free``, or @provider_size
+ * is wrong; -EOPNOTSUPP: the cache maps its segments, and @provider cannot.
  */
 FLEXMEM_API int
 flexmem_cache_pool_create_on(struct flexmem_cache *cache,
@@ -1052,7 +1060,8 @@ flexmem_cache_pool_create_on(struct flexmem_cache *cache,
  * @cache: a cache
  * @pool: its number
  *
- * flexmem_cache_pool_release() ends it. &flexmem_cache_usage.uses counts them.
+ * flexmem_cache_pool_release() ends the hold. &flexmem_cache_usage.uses counts
+ * holds.
  *
  * Return: 0; -ENOENT: no such pool.
  */
@@ -1060,13 +1069,13 @@ FLEXMEM_API int flexmem_cache_pool_hold(struct flexmem_cache *cache,
 					uint64_t pool);
 
 /**
- * flexmem_cache_pool_release() - hold a private pool once less
+ * flexmem_cache_pool_release() - end one hold of a private pool
  * @cache: a cache
  * @pool: its number
  *
- * With the last release the pool ends. Nothing can be allocated into it any more. A
- * live allocation in it stays until it is freed; each segment goes back as soon as
- * nothing in it lives.
+ * The pool ends with its last hold, and takes no further requests. A live
+ * allocation in it stays until it is freed. Each segment goes back when its
+ * last allocation is freed.
  *
  * Return: 0; -ENOENT: no such pool.
  */
@@ -1074,23 +1083,23 @@ FLEXMEM_API int flexmem_cache_pool_release(struct flexmem_cache *cache,
 					   uint64_t pool);
 
 /**
- * FLEXMEM_CACHE_POOL_USE_ON_OOM - flag of a private pool: its free memory serves
- * requests of no pool, as the last resort before they fail
+ * FLEXMEM_CACHE_POOL_USE_ON_OOM - flag of a private pool: its free memory
+ * serves requests without a pool that would otherwise fail
  */
 #define FLEXMEM_CACHE_POOL_USE_ON_OOM (UINT32_C(1) << 0)
 
 /**
- * FLEXMEM_CACHE_POOL_NO_SPLIT - flag of a private pool: each allocation has a segment
- * of its own, of a fixed size
+ * FLEXMEM_CACHE_POOL_NO_SPLIT - flag of a private pool: each allocation gets a
+ * segment of its own, of a fixed size
  */
 #define FLEXMEM_CACHE_POOL_NO_SPLIT (UINT32_C(1) << 1)
 
 /**
- * flexmem_cache_pool_set_flags() - say how a private pool is used from now on
+ * flexmem_cache_pool_set_flags() - set the flags of a private pool
  * @cache: a cache
  * @pool: its number
- * @flags: of FLEXMEM_CACHE_POOL_USE_ON_OOM, FLEXMEM_CACHE_POOL_NO_SPLIT. A pool has
- *	none at first.
+ * @flags: of FLEXMEM_CACHE_POOL_USE_ON_OOM, FLEXMEM_CACHE_POOL_NO_SPLIT. A new
+ *	pool has none.
  *
  * Return: 0; -ENOENT: no such pool; -EOPNOTSUPP: unknown bits.
  */
@@ -1098,26 +1107,28 @@ FLEXMEM_API int flexmem_cache_pool_set_flags(struct flexmem_cache *cache,
 					     uint64_t pool, uint32_t flags);
 
 /**
- * flexmem_cache_pool_empty() - give free memory of a private pool back
+ * flexmem_cache_pool_empty() - return free memory of a private pool
  * @cache: a cache
  * @pool: its number
- * @released: where to put how much of the cache went back, or NULL; written on
- *	failure too, but for -EINVAL, -ENOENT and -ECHILD
+ * @released: where to put the bytes that the cache returned, or NULL; written
+ *	on failure too, except -EINVAL, -ENOENT and -ECHILD
  *
- * As flexmem_cache_empty(), for one pool: waits for the events that freed blocks wait
- * for, and then its free segments go back, and free ends of growing ones.
+ * Like flexmem_cache_empty(), for one pool: it waits for the events of freed
+ * blocks, and then returns free segments, and free ends of growing ones.
  *
- * Return: 0; -ENOENT: no such pool; or what a provider or the events returned.
+ * Return: 0; -ENOENT: no such pool; or the error of a provider or of an event.
  */
 FLEXMEM_API int flexmem_cache_pool_empty(struct flexmem_cache *cache,
 					 uint64_t pool, uint64_t *released);
 
 /**
- * typedef flexmem_cache_filter_fn - whether requests of a stream go to a pool
+ * typedef flexmem_cache_filter_fn - decides whether requests of a stream go to
+ * a pool
  * @user: as it was given
  * @stream: the stream of a request that names no pool
  *
- * Runs with the cache locked, once for each such request. Not 0: they do.
+ * Runs with the cache locked, once for each such request. Returns not 0 if the
+ * request goes to the pool.
  */
 typedef int (*flexmem_cache_filter_fn)(void *user, uint64_t stream);
 
@@ -1128,16 +1139,18 @@ typedef int (*flexmem_cache_filter_fn)(void *user, uint64_t stream);
  * @filter: which streams
  * @user: passed to @filter
  *
- * Until flexmem_cache_pool_end() a request without a pool goes to this one if @filter
- * accepts its stream; if several pools accept it, to the one that began first.
+ * Until flexmem_cache_pool_end() a request without a pool goes to this pool if
+ * @filter accepts its stream. If several pools accept the stream, the pool that
+ * began first gets the request.
  *
- * While that holds for any pool, work may be captured, and the cache calls none of the
- * callbacks of the events, since they would break it: freed blocks that other streams
- * use wait at least until the end, the device is not synchronized, and no stream gets
- * memory of another one. All requests and frees take the cache's lock.
+ * Meanwhile the framework may capture work, and callbacks of the events would
+ * break the capture. So the cache calls none of them, for any pool: freed
+ * blocks that other streams use wait at least until the end, the cache does not
+ * synchronize the device, and no stream gets memory of another one. All
+ * requests and frees take the cache's lock.
  *
- * Return: 0; -EINVAL: @filter is NULL; -ENOENT: no such pool; -EEXIST: it has begun
- * already.
+ * Return: 0; -EINVAL: @filter is NULL; -ENOENT: no such pool; -EEXIST: the pool
+ * has begun already.
  */
 FLEXMEM_API int flexmem_cache_pool_begin(struct flexmem_cache *cache,
 					 uint64_t pool,
@@ -1145,9 +1158,9 @@ FLEXMEM_API int flexmem_cache_pool_begin(struct flexmem_cache *cache,
 					 void *user);
 
 /**
- * flexmem_cache_pool_end() - end what flexmem_cache_pool_begin() began
+ * flexmem_cache_pool_end() - end flexmem_cache_pool_begin()
  * @cache: a cache
- * @pool: its number, also if it was released meanwhile
+ * @pool: its number, also if it was released
  *
  * Return: 0; -ENOENT: it has not begun.
  */
@@ -1155,12 +1168,13 @@ FLEXMEM_API int flexmem_cache_pool_end(struct flexmem_cache *cache,
 				       uint64_t pool);
 
 /*
- * struct flexmem_cache_checkpoint - which allocations a private pool has had
+ * struct flexmem_cache_checkpoint - allocations of a private pool at one moment
  */
 struct flexmem_cache_checkpoint;
 
 /**
- * flexmem_cache_pool_checkpoint() - note the live allocations of a private pool
+ * flexmem_cache_pool_checkpoint() - record the live allocations of a private
+ * pool
  * @cache: a cache
  * @pool: its number
  * @checkpoint: where to put the object; flexmem_cache_checkpoint_free() frees it
@@ -1172,20 +1186,22 @@ flexmem_cache_pool_checkpoint(struct flexmem_cache *cache, uint64_t pool,
 			      struct flexmem_cache_checkpoint **checkpoint);
 
 /**
- * flexmem_cache_pool_restore() - give a private pool the allocations of a checkpoint
- * @cache: the cache that the checkpoint is of
+ * flexmem_cache_pool_restore() - restore the allocations of a checkpoint
+ * @cache: the cache of the checkpoint
  * @checkpoint: a checkpoint
  *
- * Afterwards these are the live allocations of the pool, with their addresses and
- * sizes. One that is still live keeps its token and its bytes. Any other live one of
- * the pool is freed, also by its token, as with flexmem_cache_free(). One that was
- * freed is allocated again, with a new token, without a context, on the stream of its
- * segment: flexmem_cache_checkpoint_token() tells the new token. A checkpoint can be
- * restored any number of times. A failure changes nothing.
+ * Afterwards the live allocations of the pool are those of the checkpoint, with
+ * the same addresses and sizes. An allocation of the checkpoint that is still
+ * live keeps its token and its bytes. An allocation that was freed is made
+ * again, with a new token, without a context, on the stream of its segment;
+ * flexmem_cache_checkpoint_token() returns the new token. All other live
+ * allocations of the pool are freed, as with flexmem_cache_free(). A checkpoint
+ * can be restored any number of times. A failure changes nothing.
  *
- * Return: 0; -ENOENT: no such pool; -EBUSY: a block that waits for events has memory
- * of the checkpoint, or an allocation that would have to wait; -ENXIO: memory of the
- * checkpoint went back by flexmem_cache_pool_empty(), or was lost.
+ * Return: 0; -ENOENT: no such pool; -EBUSY: a block, or an allocation to be
+ * freed, must wait for events and has memory of the checkpoint; -ENXIO:
+ * flexmem_cache_pool_empty() has returned memory of the checkpoint, or it was
+ * lost.
  */
 FLEXMEM_API int
 flexmem_cache_pool_restore(struct flexmem_cache *cache,
@@ -1194,10 +1210,10 @@ flexmem_cache_pool_restore(struct flexmem_cache *cache,
 /**
  * flexmem_cache_checkpoint_token() - token of an allocation of a checkpoint
  * @checkpoint: a checkpoint
- * @index: from 0, in an order that stays
+ * @index: from 0; the order does not change
  *
- * Return: the token that the allocation had when the checkpoint was made, or has had
- * since the last restore; NULL: there are not so many.
+ * Return: the token of the allocation since the last restore, or else since the
+ * checkpoint; NULL: @index is too large.
  */
 FLEXMEM_API void *flexmem_cache_checkpoint_token(
 	const struct flexmem_cache_checkpoint *checkpoint, size_t index);
@@ -1210,8 +1226,8 @@ FLEXMEM_API void
 flexmem_cache_checkpoint_free(struct flexmem_cache_checkpoint *checkpoint);
 
 /**
- * struct flexmem_cache_usage - what one pool has, or one stream of it
- * @uses: how often the pool is held; 0: what is in no private pool
+ * struct flexmem_cache_usage - sums of one pool, or of one stream of it
+ * @uses: number of holds of the pool; 0: memory in no private pool
  * @segments: segments
  * @reserved_bytes: bytes in segments
  * @active_bytes: bytes in blocks that are allocated or wait for events
@@ -1219,7 +1235,7 @@ flexmem_cache_checkpoint_free(struct flexmem_cache_checkpoint *checkpoint);
  * @allocated_bytes: bytes in them
  * @requested_bytes: bytes in them before rounding
  *
- * An allocation counts where its segment does.
+ * An allocation counts for the pool and stream of its segment.
  */
 struct flexmem_cache_usage {
 	uint64_t uses;
@@ -1232,14 +1248,15 @@ struct flexmem_cache_usage {
 };
 
 /**
- * flexmem_cache_pool_usage() - sum up what one pool has, or one stream of it
+ * flexmem_cache_pool_usage() - read the sums of one pool, or of one stream of
+ * it
  * @cache: a cache
- * @pool: a private pool that was not released, or 0 for what is in none
- * @stream: where the number of the stream is; NULL: all streams
+ * @pool: number of a private pool; 0: memory in no private pool
+ * @stream: pointer to the number of a stream; NULL: all streams
  * @usage: to be filled
  * @size: sizeof(*@usage)
  *
- * Looks at each segment and each block with the cache locked.
+ * Visits each segment and each block with the cache locked.
  *
  * Return: 0; -ENOENT: no such pool.
  */
@@ -1248,7 +1265,7 @@ FLEXMEM_API int flexmem_cache_pool_usage(struct flexmem_cache *cache, uint64_t p
 				    struct flexmem_cache_usage *usage,
 				    size_t size);
 
-/** enum flexmem_cache_pool_kind - which pools a figure is about */
+/** enum flexmem_cache_pool_kind - the pools that a figure counts */
 enum flexmem_cache_pool_kind {
 	FLEXMEM_CACHE_ALL = 0,
 	FLEXMEM_CACHE_SMALL = 1,
@@ -1260,7 +1277,7 @@ enum flexmem_cache_pool_kind {
 /**
  * struct flexmem_cache_figure - one figure over time
  * @current: now
- * @peak: the most there was since flexmem_cache_reset_peaks()
+ * @peak: largest value since flexmem_cache_reset_peaks()
  * @allocated: sum of all increases since flexmem_cache_reset_accumulated()
  * @freed: sum of all decreases since then
  */
@@ -1285,34 +1302,37 @@ struct flexmem_cache_figure {
  * @oversize_allocations: live allocations of max_split_size_mb and above
  * @oversize_segments: segments of max_split_size_mb and above
  * @max_split_size: in bytes; UINT64_MAX: no limit
- * @num_ooms: allocations that failed for lack of memory; also those of more than
- *	FLEXMEM_CACHE_ALLOCATION_BYTES
+ * @num_ooms: allocations that failed for lack of memory, or because they were
+ *	above FLEXMEM_CACHE_ALLOCATION_BYTES
  * @num_alloc_retries: allocations that succeeded after a first failure. PyTorch
- *	counts those that are tried again, also without success.
- * @num_first_failures: allocations for which there was no memory at the first
- *	attempt: the provider refused, or per_process_memory_fraction left no room.
- *	Each counts once, however often it is tried again. With success it is in
- *	@num_alloc_retries as well, and otherwise in @num_ooms.
- * @num_sync_all_streams: how often the device was synchronized
+ *	also counts those that failed again.
+ * @num_first_failures: allocations that got no memory at the first attempt: the
+ *	provider refused, or per_process_memory_fraction left no room. Each
+ *	counts once. It also counts in @num_alloc_retries if it succeeds later,
+ *	otherwise in @num_ooms.
+ * @num_sync_all_streams: number of times that the device was synchronized
  * @num_device_alloc: segments made
- * @num_device_free: segments given back
- * @num_device_grow: times that a segment was made longer
- * @num_device_shrink: times that a segment was made shorter
+ * @num_device_free: segments returned to the provider
+ * @num_device_grow: number of times that a segment grew
+ * @num_device_shrink: number of times that a segment shrank
  * @num_hits: allocations that the cache served without the provider
- * @num_misses: allocations for which the provider was asked
- * @num_collections: times that the threshold made segments go back
+ * @num_misses: allocations for which the cache asked the provider
+ * @num_collections: number of times that segments were returned because of the
+ *	threshold
  * @num_pressure_events: events that were served
- * @pressure_bytes: bytes that went back for them
- * @num_limit_errors: allocations that failed since so many were live already
- *	(FLEXMEM_CACHE_LIMIT_ALLOCATIONS); they are in no other counter of failures
+ * @pressure_bytes: bytes returned because of them
+ * @num_limit_errors: allocations that failed with
+ *	FLEXMEM_CACHE_LIMIT_ALLOCATIONS; no other counter of failures includes
+ *	them
  *
- * Of the arrays the index is enum flexmem_cache_pool_kind.
+ * The index of the arrays is enum flexmem_cache_pool_kind.
  *
- * Everything is exact but for peaks. These are exact as well if since flexmem_cache_reset_peaks() one thread alone has
- * allocated and freed, or all was on one stream. Otherwise the peaks of
- * @allocation, @active, @inactive_split and of their bytes, of @requested_bytes
- * and of what has no tag can be wrong by what the last 64 operations of each
- * other stream have changed; those of segments and tags are always exact.
+ * All values but some peaks are exact. Peaks of segments and tags are exact.
+ * The other peaks are exact if one thread alone, or one stream alone, was used
+ * since flexmem_cache_reset_peaks(). Otherwise the peaks of @allocation,
+ * @active, @inactive_split, of their bytes, of @requested_bytes and of
+ * allocations without a tag can differ by the changes of the last 64 operations
+ * of each other stream.
  */
 struct flexmem_cache_statistics {
 	struct flexmem_cache_figure allocation[FLEXMEM_CACHE_POOL_KINDS];
@@ -1345,7 +1365,7 @@ struct flexmem_cache_statistics {
 };
 
 /**
- * flexmem_cache_statistics() - read the figures of this moment
+ * flexmem_cache_statistics() - read the present figures
  * @cache: a cache
  * @statistics: to be filled
  * @size: sizeof(*@statistics)
@@ -1374,12 +1394,12 @@ FLEXMEM_API int flexmem_cache_reset_peaks(struct flexmem_cache *cache);
 FLEXMEM_API int flexmem_cache_reset_accumulated(struct flexmem_cache *cache);
 
 /**
- * struct flexmem_cache_tag - what lives under one tag
- * @tag: the tag; "" for what has none
+ * struct flexmem_cache_tag - sums of one tag
+ * @tag: the tag; "" for allocations without one
  * @allocations: live allocations
  * @allocated_bytes: bytes in them
  * @requested_bytes: bytes in them before rounding
- * @peak_bytes: the most that @allocated_bytes was since
+ * @peak_bytes: largest value of @allocated_bytes since
  *	flexmem_cache_reset_peaks()
  */
 struct flexmem_cache_tag {
@@ -1391,7 +1411,7 @@ struct flexmem_cache_tag {
 };
 
 /**
- * flexmem_cache_tags() - sum up by tag
+ * flexmem_cache_tags() - read the sums of all tags
  * @cache: a cache
  * @tags: where to put the array, "" first and the others in the order in which
  *	they were first used; flexmem_cache_tags_free() frees it
@@ -1413,7 +1433,8 @@ FLEXMEM_API void flexmem_cache_tags_free(struct flexmem_cache_tag *tags);
 /**
  * flexmem_cache_set_history() - keep the last events for snapshots
  * @cache: a cache
- * @entries: how many, below 2^32; 0: none. Those there are go.
+ * @entries: number of events, below 2^32; 0: none. The present events are
+ *	dropped.
  *
  * As flexmem_cache_set_setting() of ``history_entries``.
  *
@@ -1428,26 +1449,25 @@ FLEXMEM_API int flexmem_cache_set_history(struct flexmem_cache *cache,
 /**
  * flexmem_cache_snapshot() - describe segments, blocks and history as JSON
  * @cache: a cache
- * @pool: a private pool that was not released, 0 for what is in none, or
+ * @pool: number of a private pool; 0: memory in no private pool; or
  *	FLEXMEM_CACHE_EVERY_POOL
  * @text: where to put the text, NUL-terminated; flexmem_cache_text_free()
  *	frees it
  * @length: where to put its length without the NUL, or NULL
  *
- * It has the fields of PyTorch's memory snapshot (segments, device_traces,
- * allocator_settings), so that its viewer shows it once it is pickled, by protocol
- * 4 at most. An
- * address in it is the number of the region, in the order in which this cache
- * met them and from 1, times 2^44, plus the offset. region_id, offset and token
- * are given beside it. Of one pool it has that pool's history only. As in
- * PyTorch, segments that grow are mapped and unmapped, and others are allocated
- * and freed.
+ * The text has the fields of PyTorch's memory snapshot (segments,
+ * device_traces, allocator_settings). PyTorch's viewer shows it after it was
+ * pickled, by protocol 4 at most. The cache numbers regions from 1, in the
+ * order in which it met them. An address in the text is this number times 2^44,
+ * plus the offset; region_id, offset and token stand beside it. The snapshot of
+ * one pool has that pool's history only. As in PyTorch, segments that grow are
+ * mapped and unmapped, and others are allocated and freed.
  *
- * The frames of an allocation are its tag, and each line of what
- * &flexmem_cache_contexts.print writes of its context. Text in UTF-8 stays as it
- * is; a byte that is none becomes U+FFFD.
+ * The frames of an allocation are its tag, and each line that
+ * &flexmem_cache_contexts.print writes about its context. UTF-8 stays
+ * unchanged; an invalid byte becomes U+FFFD.
  *
- * The cache is locked while the records are copied, and not while the text is
+ * The cache is locked while the records are copied, but not while the text is
  * written.
  *
  * Return: 0; -ENOENT: no such pool.
@@ -1463,13 +1483,13 @@ FLEXMEM_API int flexmem_cache_snapshot(struct flexmem_cache *cache,
 FLEXMEM_API void flexmem_cache_text_free(char *text);
 
 /**
- * flexmem_cache_error_text() - say in words what went wrong
+ * flexmem_cache_error_text() - describe an error in words
  * @error: negative errno from the cache
  * @failure: details of a failed allocation, or NULL
  * @size: sizeof(*@failure); ignored with NULL
- * @text: where to write; always NUL-terminated if @length is not 0; may be NULL
- *	if it is
- * @length: bytes there is room for; 1024 hold any text
+ * @text: where to write; always NUL-terminated, unless @length is 0; then it
+ *	may be NULL
+ * @length: size of @text in bytes; 1024 hold any text
  *
  * Return: 0; -EMSGSIZE: the text is cut off; -EINVAL: as for any struct.
  */
@@ -1484,11 +1504,11 @@ flexmem_cache_error_text(int error,
 struct flexmem_cache_flat;
 
 /**
- * flexmem_cache_flat_create() - make a flat address space to try things on
+ * flexmem_cache_flat_create() - make an address space without memory, for tests
  * @flat: where to put the object; flexmem_cache_flat_destroy() frees it
- * @bytes: how long it is; a multiple of 128
- * @provider: to be filled: allocates from it, with segments that grow. Several
- *	caches may use it, on any threads.
+ * @bytes: its length; a multiple of 128
+ * @provider: to be filled; allocates from this address space, and segments can
+ *	grow. Several caches may use it, on any threads.
  * @size: sizeof(*@provider)
  *
  * Return: 0; -EINVAL: @bytes is 0 or no multiple of 128.
@@ -1499,7 +1519,7 @@ flexmem_cache_flat_create(struct flexmem_cache_flat **flat, uint64_t bytes,
 
 /**
  * flexmem_cache_flat_destroy() - free a flat address space
- * @flat: object to free, or NULL; no cache uses it any more
+ * @flat: object to free, or NULL; no cache may use it any more
  */
 FLEXMEM_API void flexmem_cache_flat_destroy(struct flexmem_cache_flat *flat);
 
