@@ -3,9 +3,9 @@
  * Accounts: charges and limits of open files and of cgroups.
  *
  * Every allocation is charged to its open file, to the opener's cgroup and to
- * all ancestors of that, under the lock of its region, so that blocks and
+ * all its ancestors. The lock of the region is held, so that blocks and
  * accounts agree at any moment. The charge itself checks the limits, so they
- * hold exactly, also when many callers allocate at once.
+ * are exact, also when many callers allocate at once.
  *
  * Accounts know owners and charges. The domain knows how much memory there is.
  */
@@ -44,8 +44,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_init);
  * flexmem_account_is_removed - was the cgroup of an account removed
  * @account: any account
  *
- * Return: true if it was; such an account has charges only. False for the account
- * of an open file.
+ * Return: true if it was: it has charges then, but no limits. False for the
+ * account of an open file.
  */
 bool flexmem_account_is_removed(const struct flexmem_account *account)
 {
@@ -95,7 +95,7 @@ static bool exceeds(u64 used, u64 more, u64 limit)
 #define for_each_charged(account, client) \
 	for ((account) = (client); (account); (account) = (account)->parent)
 
-/* Would one more of this pass a limit? */
+/* Whether @more of a resource would exceed a limit. */
 static bool is_over(const struct flexmem_account *client,
 		    enum flexmem_resource r, u64 more)
 {
@@ -118,7 +118,7 @@ static void count(struct flexmem_account *client, enum flexmem_resource r,
 }
 
 /**
- * flexmem_charge_file - one more open file
+ * flexmem_charge_file - charge an open file
  * @client: the file's account
  *
  * Context: under &flexmem_accounts.lock. O(depth of the cgroup).
@@ -133,7 +133,7 @@ bool flexmem_charge_file(struct flexmem_account *client)
 }
 
 /**
- * flexmem_uncharge_file - one open file less
+ * flexmem_uncharge_file - uncharge an open file
  * @client: the file's account
  *
  * Context: under &flexmem_accounts.lock. O(depth of the cgroup).
@@ -144,10 +144,10 @@ void flexmem_uncharge_file(struct flexmem_account *client)
 }
 
 /**
- * flexmem_charge_handle - one more live allocation
+ * flexmem_charge_handle - charge one handle
  * @accounts: accounts of the function
- * @client: whose
- * @max: how many an open file may have at all
+ * @client: account of the open file
+ * @max: most handles of one open file, whatever its limits
  *
  * Return: FLEXMEM_REASON_NONE, or the limit that forbids it.
  */
@@ -171,9 +171,9 @@ flexmem_charge_handle(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_handle);
 
 /**
- * flexmem_uncharge_handle - one less
+ * flexmem_uncharge_handle - uncharge one handle
  * @accounts: accounts of the function
- * @client: whose
+ * @client: account of the open file
  */
 void flexmem_uncharge_handle(struct flexmem_accounts *accounts,
 			     struct flexmem_account *client)
@@ -184,7 +184,7 @@ void flexmem_uncharge_handle(struct flexmem_accounts *accounts,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_uncharge_handle);
 
-/* A charge in a region that the account is in already needs no further region. */
+/* Only a charge in a new region needs a further region. */
 static enum flexmem_reason refuses(const struct flexmem_account *account,
 				   u64 size, unsigned int regions)
 {
@@ -262,7 +262,7 @@ static void gauge_move(struct flexmem_accounts *accounts)
 /**
  * flexmem_charge - charge a block that is about to be allocated
  * @accounts: accounts of the function
- * @client: whose
+ * @client: account of the open file
  * @slot: of its region
  * @size: its bytes
  *
@@ -409,7 +409,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_quarantine);
 /**
  * flexmem_account_refuses - would a limit forbid an allocation
  * @accounts: accounts of the function
- * @client: whose
+ * @client: account of the open file
  * @size: bytes
  * @slots: 1 if it is for a region that is still to be acquired; 0: for any region
  *

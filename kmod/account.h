@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Accounts: what each open file and each cgroup is charged, and what they may have
- * at most.
+ * Accounts: the charges of open files and cgroups, and the limits of cgroups.
  */
 #ifndef _FLEXMEM_ACCOUNT_H
 #define _FLEXMEM_ACCOUNT_H
@@ -19,8 +18,8 @@
 #include "slot.h"
 
 /*
- * Deeper cgroups have no account of their own: each charge takes as long as there
- * are ancestors, and keeps others waiting meanwhile.
+ * Deeper cgroups have no account of their own. A charge walks up all accounts
+ * under a lock for which other callers wait.
  */
 #define FLEXMEM_MAX_DEPTH 32
 
@@ -29,10 +28,10 @@ struct flexmem_owner;
 struct pid;
 
 /**
- * struct flexmem_charges - what an owner is charged in one region
- * @bytes: those orphaned included
+ * struct flexmem_charges - charges of an account in one region
+ * @bytes: bytes charged, with orphaned ones
  * @orphaned: of these, freed but still in use
- * @blocks: pieces they are in
+ * @blocks: number of blocks
  */
 struct flexmem_charges {
 	u64 bytes;
@@ -42,15 +41,15 @@ struct flexmem_charges {
 
 /**
  * struct flexmem_account - one account
- * @refs: client: the open file, and whatever may be charged. Cgroup: each account
- *	below, and @kept
- * @accounts: where it is
- * @parent: the account that is charged as well, which a reference is held to:
- *	that of the opener's cgroup, or of the cgroup's parent. NULL: the root
+ * @refs: client: the open file, and each of its allocations. Cgroup: each
+ *	account below it, and @kept
+ * @accounts: all accounts of the function
+ * @parent: account of the opener's cgroup, or of the cgroup's parent; a
+ *	reference is held. It is charged as well. NULL: this is the root
  * @link: client: in &flexmem_accounts.clients. Cgroup: see flexmem_limit_forget()
  * @by_id: cgroup: in &flexmem_accounts.cgroups
  * @kind: client or cgroup
- * @id: client: its number, never used twice on this function. Cgroup: its id
+ * @id: client: its number, never reused on this function. Cgroup: its id
  * @cgroup: cgroup: itself; a reference is held
  * @uid: client: the opener of the file
  * @pid: client: the process that opened it
@@ -58,19 +57,18 @@ struct flexmem_charges {
  * @kept: cgroup: a limit was set for it or its children, so it has a reference to
  *	itself
  * @depth: cgroup: number of ancestors
- * @own: cgroup: bit mask of the resources that it has a limit of its own for; the
- *	others are inherited
- * @used: what is charged, by resource; bytes with @orphaned
+ * @own: cgroup: bit mask of resources with a limit of its own; it inherits the
+ *	other limits
+ * @used: charges, by resource; bytes include @orphaned
  * @orphaned: bytes freed but still in use
- * @peak: the most bytes that ever were charged
+ * @peak: largest number of bytes charged so far
  * @limit: cgroup: by resource
- * @each_child: cgroup: what @limit of a child is unless it has its own
+ * @each_child: cgroup: limits of each child without one of its own, by resource
  * @in: charges by slot of the region
  *
- * Constant: @accounts, @parent, @kind, @id, @cgroup, @depth, @uid,
- * @pid. All others but
- * @refs are protected by &flexmem_accounts.lock. @owner is also stable while a
- * handle is charged.
+ * @accounts, @parent, @kind, @id, @cgroup, @depth, @uid and @pid never change.
+ * &flexmem_accounts.lock protects the other members, except @refs. @owner does
+ * not change while a handle is charged.
  */
 struct flexmem_account {
 	refcount_t refs;
@@ -97,11 +95,9 @@ struct flexmem_account {
 
 /**
  * struct flexmem_accounts - all accounts of one function
- * @lock: protects what follows. Taken under the region's lock where a charge
- *	goes with a change of blocks, so that both are of one moment; below it
- *	nothing is taken.
- * @clients: accounts of open files, and of closed ones that something is charged
- *	to, by id
+ * @lock: protects the members below; a leaf. A charge for a block takes it
+ *	under the lock of the region, so that block and charge change together
+ * @clients: accounts of open files, and of closed files with charges, by id
  * @cgroups: accounts of cgroups, by id
  * @nr_cgroups: how many there are
  * @default_depth: the depth of cgroups that inherit @default_limit; constant

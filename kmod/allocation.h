@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Memory that has been given out: what one ALLOC made. */
+/* Allocations: the result of ALLOC. */
 #ifndef _FLEXMEM_ALLOCATION_H
 #define _FLEXMEM_ALLOCATION_H
 
@@ -24,8 +24,8 @@ struct flexmem_stock;
 struct flexmem_table;
 
 /**
- * struct flexmem_chunk - a part of an allocation that is in one piece
- * @allocation: of which it is a part; never changes
+ * struct flexmem_chunk - a part of an allocation in one block
+ * @allocation: its allocation; never changes
  * @region: region of @block; stays as long as the block is occupied
  * @block: block
  * @size: bytes; changes as &flexmem_allocation.size does
@@ -41,9 +41,10 @@ struct flexmem_chunk {
 
 /**
  * struct flexmem_allocation - an allocation
- * @refs: its handle, each CPU map, each copy, and each kernel user. After the
- *	last one is put, the blocks are freed or wait for @fences
- * @fences: programs of the device that use it; NULL if there has been none
+ * @refs: references of its handle, each CPU map, each copy, and each kernel
+ *	user. After the last one is put, the blocks are freed or wait for
+ *	@fences
+ * @fences: fences of device programs that use it; NULL if no program ever did
  * @kind: kind of memory
  * @owner: account that is charged; a reference is held
  * @bytes_of: number of the owner of its bytes
@@ -53,13 +54,13 @@ struct flexmem_chunk {
  * @flags: of enum flexmem_alloc_flags
  * @size: bytes in all its chunks; changes under the lock of the handles, and only
  *	while the handle's is the only reference
- * @resizing: its size is about to change, so no reference can be taken. Under
- *	the lock of the handles
+ * @resizing: its size is about to change, so no task can take a reference.
+ *	Under the lock of the handles
  * @nr_chunks: number of @chunks, at least 1
  * @chunks: its parts, in order. Its address is that of the first
  *
- * Nothing but @refs, @fences, @orphaned, @named, @size, @resizing and, of the chunks, size
- * and by_address changes once it has its handle.
+ * Once it has its handle, only @refs, @fences, @orphaned, @named, @size and
+ * @resizing change, and size and by_address of the chunks.
  */
 struct flexmem_allocation {
 	refcount_t refs;
@@ -101,13 +102,15 @@ static inline enum flexmem_kind flexmem_kind_of(u32 flags)
 					       FLEXMEM_KIND_TENSOR;
 }
 
-/* Unit of starts and lengths: two mappable allocations share no page. */
+/*
+ * Unit of starts and lengths, so that two mappable allocations share no page.
+ */
 static inline u64 flexmem_granule_of(u32 flags)
 {
 	return flags & FLEXMEM_ALLOC_MAPPABLE ? PAGE_SIZE : FLEXMEM_ALIGN;
 }
 
-/* Rounded up; what is beyond all rounding is beyond all regions, too. */
+/* Rounds up. If that overflows, the result is still larger than any region. */
 static inline u64 flexmem_round_length(u32 flags, u64 length)
 {
 	u64 granule = flexmem_granule_of(flags);
@@ -117,12 +120,12 @@ static inline u64 flexmem_round_length(u32 flags, u64 length)
 }
 
 /**
- * struct flexmem_extension - another size that an allocation is to get
- * @size: bytes it will have
- * @tail: what will be added to the block of its chunk, or NULL
- * @spare: nodes for it
+ * struct flexmem_extension - a change of an allocation's size
+ * @size: new size in bytes
+ * @tail: block that will be merged with the block of its chunk, or NULL
+ * @spare: spare nodes for the split
  * @room: bytes by which it could have been extended
- * @refusal: what forbids it although there is room
+ * @refusal: limit that forbids the extension although there is room
  */
 struct flexmem_extension {
 	u64 size;

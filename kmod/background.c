@@ -18,7 +18,7 @@
 #include "scrub.h"
 #include "table.h"
 
-/* How long an owner must be idle before the background scrubs its bytes. */
+/* An owner must be idle this long before the background scrubs its bytes. */
 #define IDLE_JIFFIES (5 * HZ)
 /* Blocks of a region that the background checks in one round. */
 #define LOOK_AT 16
@@ -102,9 +102,9 @@ static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 }
 
 /*
- * Retries one part of a quarantined block, if it is time; otherwise returns
- * -ENOENT. The block stays in quarantine until all of it is clean. TRIM may
- * take the block out between two parts, and waits for data_lock before it
+ * Retries one part of a quarantined block, if its time has come; otherwise
+ * returns -ENOENT. The block stays in quarantine until all of it is clean. TRIM
+ * may take the block out between two parts, and waits for data_lock before it
  * changes it.
  */
 static int retry_quarantined(struct flexmem_region *region, bool *waits)

@@ -172,10 +172,10 @@ void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_init);
 
 /*
- * Finds a free block for the request, and the offset in it. For an alignment above
- * FLEXMEM_ALIGN, a hole with room for every misalignment is preferred over a
- * smaller one that happens to lie well: the first search is exact and
- * logarithmic, the second one has to try.
+ * Finds a free block for the request, and the offset in it. For an alignment
+ * above FLEXMEM_ALIGN it first searches for a hole that fits at any
+ * misalignment, which is logarithmic. Only then it tries smaller holes, one by
+ * one.
  */
 static void find_block(const struct flexmem_blocks *blocks, u64 size,
 		       u64 alignment, struct flexmem_found *found)
@@ -230,7 +230,7 @@ static u64 growable_start(const struct flexmem_blocks *blocks,
 }
 
 /**
- * flexmem_blocks_find - where a block can be had
+ * flexmem_blocks_find - find a free block
  * @blocks: blocks of a region
  * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
  * @alignment: alignment of the start; a power of two from FLEXMEM_ALIGN to
@@ -247,7 +247,7 @@ static u64 growable_start(const struct flexmem_blocks *blocks,
  * If the alignment makes it fit only in another hole, the fit chooses.
  *
  * Context: the caller holds the lock of the region. O(log n).
- * Return: whether there is one.
+ * Return: true if there is one.
  */
 bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
 			 u64 alignment, bool growable,

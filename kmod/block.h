@@ -22,17 +22,16 @@
 #define FLEXMEM_MAX_ALIGNMENT BIT_ULL(30)
 
 /*
- * For an alignment above 128: the search first looks for a hole with room for
- * every misalignment. If there is none, it tries up to this many smaller holes
- * for one that happens to lie well. The number is a bound because the search
- * runs under the region's spinlock.
+ * For an alignment above 128 the search first looks for a hole that fits at any
+ * misalignment. If there is none, it tries at most this many smaller holes. The
+ * search has a bound because it runs under the region's spinlock.
  */
 #define FLEXMEM_FIT_TRIES 256
 
 /*
- * A growable block starts at a multiple of this, or of its own alignment if
- * that is larger. Only in a free block that is at least so many times larger,
- * because the bytes skipped cost little there.
+ * In a free block of at least FLEXMEM_GROWABLE_TIMES this size, a growable
+ * block starts at a multiple of this, or of its own alignment if that is
+ * larger. The bytes that are skipped matter little there.
  */
 #define FLEXMEM_GROWABLE_ALIGN BIT_ULL(21)
 #define FLEXMEM_GROWABLE_TIMES 8
@@ -118,10 +117,10 @@ struct flexmem_spare {
 };
 
 /**
- * struct flexmem_found - where a block can be had
- * @block: the free block, or NULL: nowhere
- * @start: where in it
- * @gave_up: nowhere that was tried, but not all that is large enough was
+ * struct flexmem_found - result of flexmem_blocks_find()
+ * @block: the free block, or NULL
+ * @start: offset for the new block in the region
+ * @gave_up: no block was found, but not all that are large enough were tried
  */
 struct flexmem_found {
 	struct flexmem_block *block;

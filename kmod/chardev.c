@@ -49,7 +49,7 @@ static struct cdev cdev;
 static dev_t first_devt;
 /* Protects functions; a leaf. */
 static DEFINE_MUTEX(functions_lock);
-/* By minor number; a function is here while it has a node. */
+/* Functions with a node, by minor number. */
 static struct flexmem_dev *functions[FLEXMEM_MAX_DEVICES];
 static struct vfsmount *inodes;
 static int inodes_count;
@@ -235,7 +235,7 @@ static ssize_t flexmem_read(struct file *filp, char __user *to, size_t count,
 	}
 }
 
-/* The client's figures, in the form of DRM's gpu/drm-usage-stats. */
+/* Prints the client's figures in the format of gpu/drm-usage-stats.rst. */
 static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 {
 	struct flexmem_file *file = filp->private_data;

@@ -79,7 +79,9 @@ void flexmem_client_put(struct flexmem_client *client)
 }
 EXPORT_SYMBOL_GPL(flexmem_client_put);
 
-/* Where an allocation is, for ever: a region's serial number is not reused. */
+/*
+ * Identifies a chunk forever, because a region's serial number is not reused.
+ */
 struct place_key {
 	u64 serial;
 	u64 offset;
@@ -149,13 +151,13 @@ static bool could_come(enum flexmem_reason reason)
 /**
  * flexmem_client_prepare - make an allocation that look-ups do not find yet
  * @client: client
- * @shape: what is wanted
+ * @shape: properties of the allocation
  * @place: receives the address, or the reason on failure
  *
  * Context: may sleep.
  * Return: the allocation, for flexmem_client_publish() or
- * flexmem_client_release(), or an error as flexmem_place() and
- * flexmem_scrub_block() have them.
+ * flexmem_client_release(); or an error of flexmem_place() or
+ * flexmem_scrub_block().
  */
 struct flexmem_allocation *
 flexmem_client_prepare(struct flexmem_client *client,
@@ -188,7 +190,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_prepare);
 
 /**
- * flexmem_client_publish - let an allocation be named. Cannot fail
+ * flexmem_client_publish - let look-ups find an allocation. Cannot fail
  * @client: client
  * @allocation: prepared, or detached
  */
@@ -211,12 +213,12 @@ void flexmem_client_publish(struct flexmem_client *client,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_publish);
 
 /**
- * flexmem_client_release - give blocks and handle of an allocation back
+ * flexmem_client_release - free the blocks and the handle
  * @client: client
- * @allocation: prepared, or detached; the caller's no more
+ * @allocation: prepared or detached; the caller must not use it afterwards
  *
- * If it is in use otherwise it is orphaned: its handle is free, its blocks are
- * not.
+ * If a map, copy, kernel user or fence still uses it, only the handle is freed
+ * and the blocks become orphaned.
  */
 void flexmem_client_release(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
@@ -269,13 +271,13 @@ static void detach_locked(struct flexmem_client *client,
 }
 
 /**
- * flexmem_client_detach - let an allocation be named no more
+ * flexmem_client_detach - hide an allocation from look-ups
  * @client: client
  * @handle: its handle
  *
  * Return: the allocation, for flexmem_client_release() or
- * flexmem_client_publish(); -ENOENT if there is none of that handle; -EBUSY if
- * it is being resized.
+ * flexmem_client_publish(); -ENOENT if the handle names none; -EBUSY if it is
+ * being resized.
  */
 struct flexmem_allocation *
 flexmem_client_detach(struct flexmem_client *client, u32 handle)
@@ -332,7 +334,7 @@ flexmem_client_detach_address(struct flexmem_client *client,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_detach_address);
 
 /**
- * flexmem_client_lookup - what a handle names
+ * flexmem_client_lookup - describe the allocation of a handle
  * @client: client
  * @handle: handle
  * @out: receives the ``out_`` members
@@ -405,8 +407,8 @@ static struct flexmem_chunk *find_floor(struct flexmem_client *client,
  * @client: client
  * @map_offset: any number
  *
- * Return: the chunk, with a reference to its allocation, or an error as
- * flexmem_client_allocation() has them.
+ * Return: the chunk, with a reference to its allocation, or an error of
+ * flexmem_client_allocation().
  */
 struct flexmem_chunk *
 flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
@@ -438,7 +440,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get_mapped);
  * flexmem_client_has_lease - is the client's lease held
  * @client: client
  *
- * Return: true if it is, and its time is not over.
+ * Return: true if it is and has not expired.
  */
 bool flexmem_client_has_lease(struct flexmem_client *client)
 {
@@ -448,7 +450,7 @@ bool flexmem_client_has_lease(struct flexmem_client *client)
 /**
  * flexmem_client_take_lease - keep the filled slots as they are
  * @client: client
- * @generation: of the segment table as it knows it
+ * @generation: generation of the segment table that the client has read
  *
  * Return: as flexmem_lease_take().
  */
@@ -459,8 +461,8 @@ int flexmem_client_take_lease(struct flexmem_client *client, u64 generation)
 }
 
 /**
- * flexmem_client_drop_lease - let the slots be changed again
- * @client: client, whether it has a lease or not
+ * flexmem_client_drop_lease - end the client's lease
+ * @client: client, with or without a lease
  */
 void flexmem_client_drop_lease(struct flexmem_client *client)
 {
@@ -468,7 +470,7 @@ void flexmem_client_drop_lease(struct flexmem_client *client)
 }
 
 /**
- * flexmem_client_used - what the client could free
+ * flexmem_client_used - bytes that the client could free
  * @client: client
  *
  * Return: bytes of its allocations.
@@ -484,7 +486,7 @@ u64 flexmem_client_used(struct flexmem_client *client)
 	spin_lock(&client->handles.lock);
 	used = client->used;
 	spin_unlock(&client->handles.lock);
-	/* Lost allocations are not charged, and new ones not published yet. */
+	/* Lost allocations are not charged. New ones are not published yet. */
 	return min(used, charged);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_used);
@@ -505,7 +507,7 @@ void flexmem_client_usage(struct flexmem_client *client,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_usage);
 
-/* The driver hears of it before anything is freed. */
+/* Tells the driver before any allocation is freed. */
 static void tell_driver(struct flexmem_client *client)
 {
 	struct flexmem_table *table = client->table;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A client: one open file of /dev/flexmemN, the handles it has been given, and
- * what its close gives back.
+ * A client: one open file of /dev/flexmemN with its handles.
  */
 #ifndef _FLEXMEM_CLIENT_H
 #define _FLEXMEM_CLIENT_H
@@ -29,24 +28,24 @@ struct vm_area_struct;
 /**
  * struct flexmem_client - an open file
  * @refs: the file, and each kernel user. A user may keep one after close()
- * @is_known: the driver has had a reference: tell it of close()
- * @free: frees the struct after the last reference; NULL: its owner does
+ * @is_known: the device's driver had a reference, so it is told of close()
+ * @free: frees the struct after the last reference; NULL: the caller frees it
  * @table: region table of the function
  * @account: its account; a reference is held
  * @lease: its lease on the segment table
  * @handles: allocations by handle. Its lock also protects the members below. An
  *	allocation that is being made or freed has its handle, but look-ups do
  *	not find it
- * @by_address: chunks by serial number of the region, and offset: those in a
- *	region that was lost cannot be mistaken for others. In small trees, chosen
- *	by a hash of both, so that a chunk is found in a few steps
- * @mappable: the chunks that can be mapped: they are not in @by_address, as
- *	mmap() finds a chunk by any page of it
+ * @by_address: chunks by offset and serial number of the region, so that a
+ *	chunk in a lost region is never mistaken for another. Many small trees,
+ *	chosen by a hash, so that a look-up takes a few steps
+ * @mappable: mappable chunks, in one tree because mmap() finds a chunk by any
+ *	of its pages; these are not in @by_address
  * @nr_published: allocations that look-ups find
- * @used: bytes in them, those that were lost included
- * @peak: the most that @used ever was
- * @listener: what it knows of the events
- * @stock: objects it keeps for its next allocations
+ * @used: bytes in them, with lost ones
+ * @peak: largest value of @used so far
+ * @listener: state of its pressure events
+ * @stock: freed objects that it keeps for its next allocations
  */
 struct flexmem_client {
 	refcount_t refs;

@@ -17,7 +17,7 @@
 #define EXPORT_SYMBOL_IF_KUNIT(symbol)
 #endif
 
-/* Since 6.12: a variable that is not zeroed, whatever the kernel's options. */
+/* Since 6.12: the compiler does not zero the variable, whatever the options. */
 #ifndef __uninitialized
 #define __uninitialized
 #endif

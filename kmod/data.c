@@ -8,7 +8,7 @@
  * a killed caller can leave. READ and WRITE go through a buffer of the kernel,
  * because no lock may be held while user memory is touched.
  *
- * The caller has looked the allocations up and hands its references over. While
+ * The caller has looked up the allocations and passes its references. While
  * they are held, no other task resizes, frees or scrubs these bytes.
  */
 
@@ -46,9 +46,9 @@ struct transfer {
 };
 
 /**
- * struct place - where the device finds a byte
- * @region: region; stays as long as its allocation does. NULL: the byte is not
- *	in the device
+ * struct place - position of a byte on the device
+ * @region: region; stays as long as its allocation. NULL: the byte is not on
+ *	the device
  * @offset: offset in the region
  * @room: bytes from there to the end of the chunk
  */
@@ -168,7 +168,7 @@ static void *alloc_buffer(u64 length, u64 *room)
  * @write: copy into it
  *
  * Context: may sleep; touches user memory.
- * Return: 0, -EIO if it is lost, -EINVAL if the bytes are not all in it,
+ * Return: 0, -EIO if it is lost, -EINVAL if some bytes are outside of it,
  * -EFAULT, -EINTR, -ENODEV, -ENOMEM, or an error of the firmware.
  */
 int flexmem_data_rw(struct flexmem_allocation *allocation,
@@ -224,9 +224,9 @@ static bool can_copy(const struct flexmem_allocation *to,
  *	failure too
  *
  * Context: may sleep.
- * Return: 0, -EIO if either is lost, -EINVAL if a range is not all in its
- * allocation, or not aligned, or the two overlap, -EINTR, -ENODEV, or an error
- * of the firmware.
+ * Return: 0, -EIO if either is lost, -EINVAL if a range is outside its
+ * allocation or not aligned, or if the two overlap, -EINTR, -ENODEV, or an
+ * error of the firmware.
  */
 int flexmem_data_copy(struct flexmem_allocation *to,
 		      struct flexmem_allocation *from,

@@ -22,7 +22,7 @@
 static const char quarantine_owner;
 
 /**
- * flexmem_region_quarantine - keep a block that could not be scrubbed
+ * flexmem_region_quarantine - put a block into quarantine after a failed scrub
  * @region: region
  * @block: new block of it, not visible to its owner yet
  * @kind: as it was allocated
@@ -190,7 +190,7 @@ void flexmem_region_end_retry(struct flexmem_region *region, u64 size, int rc)
 }
 
 /*
- * Finds a free block worth scrubbing: a mixed one, or one of @owner's that an
+ * Finds a free block worth a scrub: a mixed one, or one of @owner that an
  * earlier call has seen. If there is none, @seen receives the owner of the
  * first block, which moves to the end of the list.
  */

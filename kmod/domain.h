@@ -14,7 +14,7 @@ struct flexmem_function;
 struct flexmem_settings;
 
 /**
- * enum flexmem_kind - what memory is for
+ * enum flexmem_kind - kind of memory
  * @FLEXMEM_KIND_TENSOR: data
  * @FLEXMEM_KIND_PROGRAM: device programs, which may have slots set aside
  * @FLEXMEM_NR_KINDS: number of kinds
@@ -31,14 +31,14 @@ enum flexmem_kind {
  * @function: the function that it belongs to
  * @granule: every size is a multiple of this
  * @nr_sizes: number of @sizes, at least 1
- * @sizes: sizes of regions in bytes, in the order they are tried
- * @capacity: bytes of it that the function may acquire
+ * @sizes: sizes of regions in bytes, in the order in which they are tried
+ * @capacity: bytes that the function may acquire
  * @too_large: the smallest size that the device has refused. Sizes from this
  *	one on are not requested again until the device got memory back or
  *	announced a new capacity
  * @capacity_is_old: the capacity has changed, but the firmware has not reported
  *	the new value yet
- * @no_slot: for each kind of slot: why there is none for a further region, or
+ * @no_slot: for each kind of slot: why no slot is left for a further region, or
  *	FLEXMEM_REASON_NONE
  *
  * @capacity, @too_large and @no_slot change under the table's acquire_lock and

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An allocation of one chunk is extended, or cut short. Every step that can
- * fail comes before any caller can see a difference. Until the change is made,
+ * Extends or shortens an allocation of one chunk. Every step that can fail
+ * comes before any caller can see a difference. Until the change is made,
  * resize.c refuses all other commands on the allocation.
  */
 
@@ -36,18 +36,18 @@ static int get_tail(struct flexmem_allocation *allocation,
 }
 
 /**
- * flexmem_allocation_prepare - take all that a change of size needs
+ * flexmem_allocation_prepare - prepare a change of size
  * @allocation: allocation that only the caller uses or changes
  * @size: new size in bytes, rounded to its granule, not 0
  * @extension: receives the result, for flexmem_allocation_commit() or
  *	flexmem_allocation_abort(). The caller aborts also after a failure
  *
  * Context: may sleep.
- * Return: 0; -EAGAIN if there is no room behind it: @extension->room says by how
- * much it could grow; -ENOMEM, of the kernel, or for @extension->refusal;
- * -EBUSY if a program uses what would be cut off; -EOPNOTSUPP if it has several
- * chunks; or an error as flexmem_region_error() and
- * flexmem_chunk_clean() have them.
+ * Return: 0; -EAGAIN if there is too little room behind it: @extension->room is
+ * the number of bytes by which it could grow; -ENOMEM for lack of kernel memory
+ * or because of @extension->refusal; -EBUSY if a device program uses the end;
+ * -EOPNOTSUPP if it has several chunks; or an error of flexmem_region_error()
+ * or flexmem_chunk_clean().
  */
 int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
 			       struct flexmem_extension *extension)
@@ -70,9 +70,10 @@ int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
 }
 
 /**
- * flexmem_allocation_commit - give the block its other size. Cannot fail
- * @allocation: as it was prepared; the caller notes the size, also of the chunk
- * @extension: prepared; nothing is left of it
+ * flexmem_allocation_commit - change the size of the block. Cannot fail
+ * @allocation: the prepared allocation; the caller then stores the new size in
+ *	it and in its chunk
+ * @extension: from flexmem_allocation_prepare(); invalid afterwards
  */
 void flexmem_allocation_commit(struct flexmem_allocation *allocation,
 			       struct flexmem_extension *extension)
@@ -92,7 +93,8 @@ void flexmem_allocation_commit(struct flexmem_allocation *allocation,
 /**
  * flexmem_allocation_abort - undo flexmem_allocation_prepare()
  * @allocation: as it was prepared
- * @extension: prepared, or as far as that came; nothing is left of it
+ * @extension: state of flexmem_allocation_prepare(), also after it failed. Its
+ *	tail and spare nodes are freed
  */
 void flexmem_allocation_abort(struct flexmem_allocation *allocation,
 			      struct flexmem_extension *extension)

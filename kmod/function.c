@@ -210,7 +210,7 @@ static u64 new_id(void)
  * The answer changes the state. Callers that wait for a probe continue after
  * any answer.
  *
- * Context: one operation at a time. May sleep.
+ * Context: the caller runs no other operation of the function. May sleep.
  */
 void flexmem_function_probe(struct flexmem_function *function)
 {
@@ -227,7 +227,7 @@ void flexmem_function_probe(struct flexmem_function *function)
  * @function: function
  * @bytes: receives the capacity; unchanged on failure
  *
- * Context: one operation at a time. May sleep.
+ * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0 or an error of the firmware.
  */
 int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes)
@@ -294,7 +294,7 @@ static int check_memory(struct flexmem_function *function, u64 id, u64 size,
  * @size: bytes, a multiple of the granule
  * @mem: receives the memory; unchanged on failure
  *
- * Context: one operation at a time. May sleep.
+ * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0; -ENOSPC if the device has not that much in one piece; -EIO if too
  * many pieces wait for their release; or another error of the firmware.
  */
@@ -336,7 +336,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_acquire);
  * If the firmware fails, or a slot may still name the memory, the worker
  * retries, or the next caller that acquires memory.
  *
- * Context: one operation at a time. May sleep.
+ * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0, also if no command was sent, or an error of the firmware.
  */
 int flexmem_function_release(struct flexmem_function *function,
@@ -364,7 +364,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_release);
  * @slot: an empty slot
  * @mem: memory that the function holds
  *
- * Context: one operation at a time. May sleep.
+ * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0; -ENOSPC if the firmware does not let this slot be used; or an
  * error of the firmware: then the slot may name the memory.
  */
@@ -394,7 +394,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_set);
  * @function: function; on a PF no command is sent
  * @slot: a filled slot
  *
- * Context: one operation at a time. May sleep.
+ * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0, or an error of the firmware; -ETIMEDOUT and -EINTR: it may be
  * empty.
  */
@@ -419,7 +419,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_clear);
  * flexmem_function_quiesce - keep device programs from memory, from now on
  * @function: function; one that cannot hold anything is not asked
  *
- * Context: one operation at a time, and none that moves data. May sleep.
+ * Context: the caller runs no other operation, also none that moves data. May
+ * sleep.
  * Return: 0, and memory can be given back; or an error of the firmware: then
  * only a reset gets it back.
  */
@@ -438,7 +439,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_quiesce);
  * flexmem_function_reset - bring the device back to where it began
  * @function: function that can be reset
  *
- * Context: one operation at a time, and none that moves data. May sleep.
+ * Context: the caller runs no other operation, also none that moves data. May
+ * sleep.
  * Return: 0, and the function holds nothing any more; or an error of the
  * firmware.
  */

@@ -23,8 +23,8 @@ struct mutex;
 #define FLEXMEM_MAX_SLOTS 64
 
 /*
- * Pieces that a function can hold: one for each slot, and those that it has not
- * taken back yet.
+ * Most pieces of a function: one for each slot, and pieces that the device has
+ * not taken back yet.
  */
 #define FLEXMEM_MAX_PIECES (2 * FLEXMEM_MAX_SLOTS)
 
@@ -40,13 +40,13 @@ struct mutex;
 /* No slot names a piece. */
 #define FLEXMEM_NO_SLOT (-1)
 
-/* Callers retry a failed command this often; after that only TRIM does. */
+/* Callers retry a failed command this many times; after that only TRIM does. */
 #define FLEXMEM_RELEASE_TRIES 4
 
 /**
  * enum flexmem_piece_state - what happens next to a piece of memory
  * @FLEXMEM_PIECE_HELD: it stays
- * @FLEXMEM_PIECE_ASKED_FOR: its acquisition was not answered: release it, by
+ * @FLEXMEM_PIECE_ASKED_FOR: its acquisition was not answered; release it, by
  *	its id
  * @FLEXMEM_PIECE_STRANDED: release it
  * @FLEXMEM_PIECE_LEAVING: its release was not answered: release it again
@@ -192,7 +192,7 @@ int flexmem_function_wait(struct flexmem_function *function);
 int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock);
 void flexmem_function_work_later(struct flexmem_function *function);
 
-/* For the files that call the driver. */
+/* For the other files that call the driver. */
 
 /* Whether a command that failed may have been carried out. */
 static inline bool flexmem_is_unanswered(int rc)

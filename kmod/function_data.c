@@ -15,7 +15,7 @@
  * @offset: where to begin
  * @size: bytes, at most FLEXMEM_SCRUB_MAX
  *
- * Context: one operation that moves data at a time. May sleep.
+ * Context: the caller runs no other operation that moves data. May sleep.
  * Return: 0 or an error of the firmware.
  */
 int flexmem_function_scrub(struct flexmem_function *function,
@@ -36,7 +36,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_scrub);
  * @size: bytes, at most FLEXMEM_RW_MAX
  * @to: buffer
  *
- * Context: one operation that moves data at a time. May sleep.
+ * Context: the caller runs no other operation that moves data. May sleep.
  * Return: 0 or an error of the firmware.
  */
 int flexmem_function_read(struct flexmem_function *function,
@@ -57,7 +57,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_read);
  * @size: bytes, at most FLEXMEM_RW_MAX
  * @from: buffer
  *
- * Context: one operation that moves data at a time. May sleep.
+ * Context: the caller runs no other operation that moves data. May sleep.
  * Return: 0 or an error of the firmware.
  */
 int flexmem_function_write(struct flexmem_function *function,
@@ -80,7 +80,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_write);
  * @size: bytes, at most FLEXMEM_COPY_MAX; like the offsets a multiple of
  *	FLEXMEM_ALIGN. The ranges do not overlap
  *
- * Context: one operation that moves data at a time. May sleep.
+ * Context: the caller runs no other operation that moves data. May sleep.
  * Return: 0 or an error of the firmware.
  */
 int flexmem_function_copy(struct flexmem_function *function,

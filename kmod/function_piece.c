@@ -28,7 +28,7 @@
  *
  * For the other files that call the driver.
  *
- * Context: one operation at a time.
+ * Context: the caller runs no other operation of the function.
  * Return: the piece, or NULL.
  */
 struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
@@ -47,7 +47,7 @@ struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
  * @function: function
  * @piece: piece of it; those behind it keep their order
  *
- * Context: one operation at a time.
+ * Context: the caller runs no other operation of the function.
  */
 void flexmem_function_forget_piece(struct flexmem_function *function,
 				   struct flexmem_piece *piece)
@@ -64,7 +64,7 @@ void flexmem_function_forget_piece(struct flexmem_function *function,
  *
  * A step follows only when the step before it has succeeded.
  *
- * Context: one operation at a time. May sleep.
+ * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0, also if nothing is pending; or an error of the firmware.
  */
 int flexmem_function_undo(struct flexmem_function *function,
@@ -112,7 +112,7 @@ static bool is_pending(const struct flexmem_piece *piece)
  * flexmem_function_is_settled - is nothing left to retry
  * @function: function
  *
- * Context: one operation at a time.
+ * Context: the caller runs no other operation of the function.
  * Return: true, also if every pending command was retried too often.
  */
 bool flexmem_function_is_settled(const struct flexmem_function *function)
@@ -132,7 +132,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_is_settled);
  * @function: function
  * @slot: slot
  *
- * Context: one operation at a time.
+ * Context: the caller runs no other operation of the function.
  * Return: true if no piece names the slot, and none may name it.
  */
 bool flexmem_function_slot_is_known(const struct flexmem_function *function,
@@ -151,7 +151,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_is_known);
  * flexmem_function_held - bytes that the device gave and has not taken back
  * @function: function
  *
- * Context: one operation at a time.
+ * Context: the caller runs no other operation of the function.
  * Return: bytes.
  */
 u64 flexmem_function_held(const struct flexmem_function *function)
@@ -173,7 +173,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_held);
  *
  * A piece that the firmware refuses does not block the others.
  *
- * Context: one operation at a time. May sleep.
+ * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command returns that;
  * the first error with which a piece was refused; or as
  * flexmem_function_error().
@@ -211,7 +211,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_drain);
  *
  * The firmware is not asked again after a timeout.
  *
- * Context: one operation at a time. May sleep.
+ * Context: the caller runs no other operation of the function. May sleep.
  */
 void flexmem_function_release_all(struct flexmem_function *function)
 {

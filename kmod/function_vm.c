@@ -31,7 +31,7 @@ static bool is_valid(const struct flexmem_function *function,
  * @offset: of the first byte in @mem
  * @access: of enum flexmem_vm_access, not 0
  *
- * Context: one operation at a time. May sleep.
+ * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0; -EOPNOTSUPP if the device has no page tables; -EINVAL if an
  * argument is not valid; -ENOSPC if there is no room for the page table; or an
  * error of the firmware: then the range is unmapped before @mem is released.
@@ -76,7 +76,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_vm_map);
  * @function: function
  * @range: addresses and their space; contains each mapping wholly or not at all
  *
- * Context: one operation at a time. May sleep.
+ * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0, also if nothing was mapped there; -EOPNOTSUPP if the device has no
  * page tables; -EINVAL if an argument is not valid; or an error of the
  * firmware: then the range may still be mapped, and the caller retries.

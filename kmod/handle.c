@@ -24,7 +24,7 @@
 #define INDEX_MASK (BIT(FLEXMEM_HANDLE_INDEX_BITS) - 1)
 #define GENERATION_MASK (INT_MAX & ~INDEX_MASK)
 
-/* A further index is taken only while fewer are free than are kept. */
+/* A new index is taken only while fewer than FLEXMEM_HANDLE_KEPT are free. */
 static_assert(FLEXMEM_MAX_HANDLES + FLEXMEM_HANDLE_KEPT < INDEX_MASK);
 
 /**
@@ -41,7 +41,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_init);
 
 /**
  * flexmem_handles_fini - free the memory of the entries
- * @handles: handles that name nothing any more; a look-up finds nothing
+ * @handles: handles without allocations; look-ups find nothing afterwards
  */
 void flexmem_handles_fini(struct flexmem_handles *handles)
 {
@@ -144,7 +144,7 @@ int flexmem_handles_add(struct flexmem_handles *handles,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_add);
 
 /**
- * flexmem_handles_remove - a handle names nothing any more
+ * flexmem_handles_remove - free a handle
  * @handles: handles of the client
  * @handle: handle of an allocation
  *
@@ -188,9 +188,9 @@ flexmem_handles_find(const struct flexmem_handles *handles, u32 handle)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_find);
 
 /**
- * flexmem_handles_next - one allocation after the other
+ * flexmem_handles_next - iterate over all allocations
  * @handles: handles of the client
- * @index: 0 before the first one; moves on
+ * @index: 0 before the first call; advanced by each call
  *
  * Context: under the lock, or after the last use of the handles.
  * Return: the allocation, or NULL after the last one.

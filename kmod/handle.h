@@ -10,23 +10,27 @@ struct flexmem_allocation;
 
 /* A handle is an index in these bits, and above them a generation. */
 #define FLEXMEM_HANDLE_INDEX_BITS 22
-/* Entries of the first segment. Each further one is as long as all before it. */
+/*
+ * Entries of the first segment, in bits. Each further segment is as long as all
+ * before it.
+ */
 #define FLEXMEM_HANDLE_FIRST_BITS 9
 #define FLEXMEM_HANDLE_SEGMENTS \
 	(FLEXMEM_HANDLE_INDEX_BITS - FLEXMEM_HANDLE_FIRST_BITS + 1)
-/* An index is used again when so many are free, the one freed first. */
+/* An index is reused only when this many are free, the oldest first. */
 #define FLEXMEM_HANDLE_KEPT 512
-/* Handles in use at a time, at most. */
+/* Most handles in use at a time. */
 #define FLEXMEM_MAX_HANDLES 4000000
 
 /**
  * struct flexmem_handles - handles of a client
- * @lock: protects what follows. A leaf, never held together with another lock
+ * @lock: protects the members below. A leaf, never held together with another
+ *	lock
  * @segment: entries by index; NULL where there are none yet
  * @next: the lowest index that was never used. Index 0 never is
- * @nr_free: indexes below it that are free
- * @oldest: of these, the one that was freed first
- * @newest: the one that was freed last
+ * @nr_free: number of free indexes below @next
+ * @oldest: index that was freed first
+ * @newest: index that was freed last
  */
 struct flexmem_handles {
 	spinlock_t lock; /* see above */

@@ -2,17 +2,17 @@
 /*
  * The commands: validate, look up, call down, reply. No allocation logic.
  *
- * One table row a command: how long its struct is, how long it was in the first
- * version, and the handler. The struct is copied in once, whole, and @size is
- * taken from that one copy. The reply is never longer than the caller's struct.
+ * The table has a row for each command: the size of its struct, the size in the
+ * first version, and the handler. The whole struct is copied in once, and @size
+ * is taken from that copy. The reply is never longer than the caller's struct.
  *
  * A handler that allocates or frees first prepares the change where no other
  * caller can see it, then copies the reply out, and only then makes the change
  * visible: a reply that cannot be written undoes the command. LEASE and
  * SET_LIMIT cannot be undone. They write the reply first, and act only if it is
- * still true then. READ, WRITE and COPY report how far they came, and keep
- * that. TRIM checks first that a reply can be written, and then ignores whether
- * the last one could be.
+ * still true then. READ, WRITE and COPY report the bytes that they have copied,
+ * and do not undo them. TRIM checks first that a reply can be written, and
+ * ignores a failure of the last reply.
  *
  * The commands that report, and those of limits, are in ioctl_report.c.
  */
@@ -37,9 +37,9 @@
 #include "resize.h"
 
 /*
- * Nearly always the caller's struct has the driver's size, which the compiler
- * knows. Then a loop over words costs less than copy_from_user(), which is made
- * for any length. Each struct is a whole number of words.
+ * Nearly always the caller's struct has the driver's size. The compiler knows
+ * this size, so a loop over words costs less than copy_from_user(). Each struct
+ * is a whole number of words.
  */
 static int read_words(void *to, const void __user *from, size_t size)
 {
@@ -74,9 +74,9 @@ fault:
 }
 
 /**
- * flexmem_reply - write our copy of the caller's struct back
+ * flexmem_reply - write the reply to the caller's struct
  * @call: command under way
- * @cmd_size: of the struct as we know it
+ * @cmd_size: size of the driver's struct
  *
  * Return: 0 or -EFAULT.
  */
@@ -89,7 +89,7 @@ int flexmem_reply(struct flexmem_call *call, size_t cmd_size)
 		-EFAULT : 0;
 }
 
-/* Sets every ``out_`` member for an ALLOC that has ended so. */
+/* Sets every ``out_`` member of the reply to an ALLOC. */
 static void alloc_reply(struct flexmem_alloc *cmd,
 			const struct flexmem_allocation *allocation, int error,
 			const struct flexmem_place *place)
@@ -213,12 +213,12 @@ static int cmd_free(struct flexmem_call *call)
 }
 
 /**
- * struct batch_ops - what a batch does with each of its entries
- * @entry_size: of our struct
+ * struct batch_ops - operations on the entries of a batch
+ * @entry_size: size of the driver's struct
  * @min_size: of its first version
  * @begin: carry an entry out, up to where it becomes visible; sets out_error
  * @commit: make it visible
- * @undo: as if it had never been
+ * @undo: undo it
  * @set_error: fail an entry that is malformed
  */
 struct batch_ops {
@@ -279,15 +279,15 @@ static const struct batch_ops free_batch = {
 
 /**
  * struct batch_item - an entry under way
- * @allocation: what it made or is about to free; NULL if it failed
- * @error: negative errno if it is not to be carried out
+ * @allocation: allocation that it made or is about to free; NULL if it failed
+ * @error: negative errno if the entry is malformed
  */
 struct batch_item {
 	struct flexmem_allocation *allocation;
 	int error;
 };
 
-/* An entry that is not as long as ours. */
+/* Reads an entry whose size is not the driver's. */
 static int read_other_entry(const struct batch_ops *ops,
 			    const struct flexmem_batch *cmd, void *entry,
 			    const void __user *from)
@@ -295,7 +295,7 @@ static int read_other_entry(const struct batch_ops *ops,
 	int rc = copy_struct_from_user(entry, ops->entry_size, from,
 				       cmd->entry_size);
 
-	/* Then it has copied nothing, and the entry is written back. */
+	/* Nothing was copied then, but the entry is written back. */
 	if (rc == -E2BIG && copy_from_user(entry, from, ops->entry_size))
 		return -EFAULT;
 	return rc;
@@ -322,7 +322,7 @@ static int batch_read(const struct batch_ops *ops,
 					 from + i * cmd->entry_size);
 		if (items[i].error == -EFAULT)
 			return -EFAULT;
-		/* Each struct of ours begins with its size. */
+		/* Each struct begins with its size. */
 		if (!items[i].error && *(u32 *)entry != cmd->entry_size)
 			items[i].error = -EINVAL;
 	}
@@ -388,7 +388,7 @@ static int do_batch(struct flexmem_call *call, const struct batch_ops *ops)
 	    cmd->entry_size > FLEXMEM_MAX_STRUCT)
 		return -EINVAL;
 
-	/* All of both is written before it is read. */
+	/* Both arrays are written before they are read. */
 	items = kvmalloc_array(cmd->count, sizeof(*items), GFP_KERNEL_ACCOUNT);
 	entries = kvmalloc_array(cmd->count, ops->entry_size,
 				 GFP_KERNEL_ACCOUNT);
@@ -455,7 +455,7 @@ static int cmd_lookup(struct flexmem_call *call)
 	return rc ?: flexmem_reply(call, sizeof(*cmd));
 }
 
-/* The table of such a function can still be read, but not leased. */
+/* The segment table of such a function can be read, but not leased. */
 static int lease_error(const struct flexmem_table *table)
 {
 	return flexmem_function_fatal(&table->function) ?:
@@ -553,7 +553,7 @@ static int cmd_trim(struct flexmem_call *call)
  * struct flexmem_command - a row of the table
  * @size: of the struct
  * @min_size: of its first version
- * @changes: it changes something, so the file must be open for writing
+ * @changes: the command changes something, so the file must be open for writing
  * @carry_out: does it
  */
 struct flexmem_command {
@@ -680,7 +680,7 @@ static int call_command(struct flexmem_call *call,
 					   call->ubuffer, call->user_size);
 	if (rc)
 		return rc;
-	/* The caller may have changed it since: the first reading counts. */
+	/* The caller may have changed it since. The first value counts. */
 	*(u32 *)&buffer = call->user_size;
 	call->cmd = &buffer;
 	return command->carry_out(call);
@@ -708,7 +708,10 @@ long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		return -ENOTTY;
 	nr = array_index_nospec(nr, ARRAY_SIZE(commands));
 
-	/* Only saves work: what calls the driver asks again, under its lock. */
+	/*
+	 * Only saves work: code that calls the driver checks again under its
+	 * lock.
+	 */
 	if (flexmem_function_is_gone(&call.fdev->table.function))
 		return -ENODEV;
 	if (commands[nr].changes && !(filp->f_mode & FMODE_WRITE))

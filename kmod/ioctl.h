@@ -10,7 +10,10 @@
 struct flexmem_client;
 struct flexmem_dev;
 
-/* Far longer than any struct of the ABI. Bounds the check for a zero tail. */
+/*
+ * Most bytes of a struct, far more than any struct of the ABI has. Bounds the
+ * check for a zero tail.
+ */
 #define FLEXMEM_MAX_STRUCT SZ_4K
 
 /* Entries of a batch. */
@@ -19,10 +22,10 @@ struct flexmem_dev;
 /**
  * struct flexmem_call - one command under way
  * @fdev: function
- * @client: the open file that asks
+ * @client: open file of the caller
  * @ubuffer: the caller's struct
- * @user_size: how long it is
- * @cmd: our copy
+ * @user_size: bytes of the caller's struct
+ * @cmd: the driver's copy of it
  */
 struct flexmem_call {
 	struct flexmem_dev *fdev;

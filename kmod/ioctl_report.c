@@ -73,8 +73,8 @@ int flexmem_cmd_info(struct flexmem_call *call)
 }
 
 /*
- * Copies a list out by the two-call protocol: entries of the caller's size,
- * what they have beyond ours zeroed.
+ * Copies a list out, in entries of the caller's size. Zeroes the part of an
+ * entry that the driver does not know.
  */
 static int put_list(u64 to, u32 capacity, u32 user_entry_size,
 		    const void *entries, u32 count, u32 entry_size)
@@ -236,12 +236,12 @@ static int put_snapshot(struct flexmem_call *call,
 	return rc == -EFAULT ? rc : reply_rc ?: rc;
 }
 
-/* Owners that may come between the count of them and the snapshot, at most. */
+/* Most owners that may appear between the count and the snapshot. */
 #define MOST_MORE 4096
 
 /*
- * With room for no more owners than there are, and @more that may come until we
- * look. -EAGAIN if more than those came, though the caller would have room.
+ * Allocates room for the present owners and @more. Returns -EAGAIN if more
+ * owners have appeared and the caller has room for them.
  */
 static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 			unsigned int more)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Work that a worker does for a caller. The caller may be killed in the
- * meantime.
+ * Work that a worker does for a caller, also if the caller is killed.
  */
 #ifndef _FLEXMEM_JOB_H
 #define _FLEXMEM_JOB_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The end of an allocation: it leaves when the device is done with it. */
+/* The end of an allocation, when neither a caller nor the device uses it. */
 #ifndef _FLEXMEM_LEAVING_H
 #define _FLEXMEM_LEAVING_H
 
@@ -13,15 +13,16 @@ struct flexmem_allocation;
 struct flexmem_stock;
 
 /**
- * struct flexmem_leaving - allocations without a reference that fences may keep
+ * struct flexmem_leaving - allocations without a reference that wait for fences
  * @lock: protects the lists. Interrupt handlers take it; a leaf
- * @waiting: those with a callback on a fence, of struct flexmem_fences
- * @ready: those that a task must look at: a fence has signalled, or the last
- *	reference was just put
- * @nr_ready: number of allocations in @ready or being looked at. An ALLOC looks
- *	at them first, so its address does not depend on @work
- * @turn: held by the task that looks at @ready. Under it, allocations end
- * @work: looks at @ready
+ * @waiting: allocations with a callback on a fence, of struct flexmem_fences
+ * @ready: allocations that a task must look at: a fence has signalled, or the
+ *	last reference was just put
+ * @nr_ready: number of allocations in @ready, or taken out of it by the holder
+ *	of @turn. ALLOC looks at them first, so its address does not depend on
+ *	@work
+ * @turn: held by the task that takes allocations out of @ready and ends them
+ * @work: ends the allocations in @ready
  */
 struct flexmem_leaving {
 	spinlock_t lock; /* see above */
@@ -41,7 +42,7 @@ void flexmem_allocation_unname(struct flexmem_allocation *allocation,
 			       struct flexmem_stock *stock);
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation);
 
-/* Looks at what is ready. Costs one load if nothing is. */
+/* Ends allocations that are ready. Costs one load if there are none. */
 static inline void flexmem_leaving_settle(struct flexmem_leaving *leaving)
 {
 	if (unlikely(atomic_read(&leaving->nr_ready)))

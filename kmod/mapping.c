@@ -8,8 +8,8 @@
  * When the region is lost, every mapping of the function is removed, and later
  * page faults end in SIGBUS. map_lock keeps removal and faults apart.
  *
- * The caller has looked the allocation up and hands its reference over. A
- * mapping covers one chunk.
+ * The caller has looked up the allocation and passes its reference. A mapping
+ * covers one chunk.
  */
 
 #include <linux/err.h>
@@ -113,7 +113,7 @@ static bool is_within(const struct flexmem_chunk *chunk, u64 start, u64 size)
  * @vma: addresses and offset; shared, and not executable
  *
  * Context: under mmap_lock.
- * Return: 0, -EINVAL if it cannot be mapped, or the range is not all in the
+ * Return: 0, -EINVAL if it cannot be mapped, or the range is not inside the
  * chunk, -EIO if it is lost, or -ENODEV if the device is removed.
  */
 int flexmem_mapping_mmap(struct flexmem_chunk *chunk,

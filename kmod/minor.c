@@ -109,7 +109,7 @@ int flexmem_minor_get(struct flexmem_minors *minors, enum flexmem_mode mode,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_minor_get);
 
 /**
- * flexmem_minor_put - a function has no node any more
+ * flexmem_minor_put - give up the number of a function
  * @minors: all numbers
  * @minor: its number; stays reserved for its name
  */

@@ -12,7 +12,7 @@
 struct cgroup;
 struct pid;
 
-/* More owners without an open file are not remembered. */
+/* Most owners without an open file that are remembered. */
 #define FLEXMEM_MAX_IDLE_OWNERS 1024
 
 /**
@@ -20,14 +20,14 @@ struct pid;
  * @by_id: in &flexmem_accounts.owners_by_id
  * @by_key: in &flexmem_accounts.owners_by_key, unless @strict
  * @idle: in &flexmem_accounts.idle_owners while @files is 0
- * @id: stands for it in &flexmem_block.bytes_of; never used twice
+ * @id: number in &flexmem_block.bytes_of; never reused
  * @uid: the user
  * @cgroup: id of the user's cgroup
  * @strict: the owner is one open file
  * @files: open files
- * @idle_since: when the last file was closed, in jiffies
+ * @idle_since: time when the last file was closed, in jiffies
  *
- * All but @id, which is constant, is protected by &flexmem_accounts.lock.
+ * @id never changes. &flexmem_accounts.lock protects the other members.
  */
 struct flexmem_owner {
 	struct rb_node by_id;
@@ -55,7 +55,7 @@ void flexmem_owner_put(struct flexmem_account *account);
 bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 			   unsigned long for_jiffies);
 
-/* Takes a further reference to an account, which the caller holds one to. */
+/* Takes a further reference. The caller holds one already. */
 static inline struct flexmem_account *
 flexmem_owner_get(struct flexmem_account *account)
 {
@@ -64,8 +64,8 @@ flexmem_owner_get(struct flexmem_account *account)
 }
 
 /*
- * Number that stands for the owner of a client's bytes. It may change before the
- * client is charged for a handle, and not as long as it is.
+ * Number of the owner of a client's bytes. It cannot change while a handle is
+ * charged to the client.
  */
 static inline u64 flexmem_owner_of_bytes(const struct flexmem_account *client)
 {

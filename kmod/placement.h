@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which regions an allocation tries, in which order, and when it gets a new one. */
+/*
+ * Placement: the order of regions for an allocation, and when to acquire one.
+ */
 #ifndef _FLEXMEM_PLACEMENT_H
 #define _FLEXMEM_PLACEMENT_H
 
@@ -15,20 +17,20 @@ struct flexmem_stock;
 struct flexmem_table;
 
 /**
- * struct flexmem_place - where a request was placed, or why it was not
+ * struct flexmem_place - result of a placement
  * @region: region
  * @block: block of the region
  * @address: address of the block, as the ABI reports it
- * @reason: on -ENOMEM: the limit that stopped it; FLEXMEM_REASON_NONE if the
- *	kernel had no memory. During the search: the limit that refused a hole
- *	that was large enough
+ * @reason: on -ENOMEM: why; FLEXMEM_REASON_NONE if the kernel had no memory.
+ *	During the search: the limit that refused a block that was large enough
  * @region_reason: on -ENOMEM for fragmentation or alignment: why no further
  *	region was acquired
- * @gave_up: the search of a region ended at its bound; a later hole may suit
- * @regions: on -ENOMEM: regions acquired
- * @total_free: on -ENOMEM: bytes free in all regions that were candidates
- * @largest_free: on -ENOMEM: largest free block among them
- * @max_region: on -ENOMEM: the largest region there could be
+ * @gave_up: the search of a region ended at its bound; a block that it did not
+ *	try may fit
+ * @regions: on -ENOMEM: number of acquired regions
+ * @total_free: on -ENOMEM: free bytes in all regions for this kind of memory
+ * @largest_free: on -ENOMEM: largest free block in these regions
+ * @max_region: on -ENOMEM: largest possible region
  */
 struct flexmem_place {
 	struct flexmem_region *region;

@@ -105,7 +105,7 @@ void flexmem_gauge_set_memory(struct flexmem_gauge *gauge, u64 memory,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_gauge_set_memory);
 
-/* Numbers a new event, if there is something to tell. */
+/* Makes a new event, if the level has changed or memory was freed. */
 static bool make_event(struct flexmem_gauge *gauge)
 {
 	u64 frees = atomic64_read(&gauge->frees);
@@ -156,7 +156,7 @@ static void deliver_soon(struct flexmem_gauge *gauge)
 }
 
 /**
- * flexmem_gauge_init - no memory, and nothing in use
+ * flexmem_gauge_init - initialise a gauge without memory
  * @gauge: to initialise
  */
 void flexmem_gauge_init(struct flexmem_gauge *gauge)

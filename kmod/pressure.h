@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pressure: how full a function is, and the events that tell its open files.
+ * Pressure: how full a function is, and the events for its open files.
  */
 #ifndef _FLEXMEM_PRESSURE_H
 #define _FLEXMEM_PRESSURE_H
@@ -15,7 +15,7 @@ struct flexmem_accounts;
 
 /**
  * struct flexmem_gauge - how full a function is
- * @memory: bytes it has, or could have
+ * @memory: bytes that the function has or could acquire
  * @up: the level rises when this many bytes are in use
  * @down: the level falls when fewer bytes are in use
  * @level: level of the bytes in use
@@ -23,17 +23,18 @@ struct flexmem_accounts;
  * @told: level in the latest event
  * @told_at: number of the latest event about the level
  * @sequence: number of the latest event
- * @frees: how often memory was freed, from 1 on; not under the lock
+ * @frees: number of frees, from 1 on; not under the lock
  * @told_frees: value of @frees at the latest event
- * @hungry: the largest of @told_frees and the counts at which failed ALLOCs
- *	began; 0: none has failed. Below @told_frees, every file with a failed ALLOC has been
- *	told
- * @next: when the next event may be delivered, in jiffies
+ * @hungry: largest of @told_frees and the values of @frees at which failed
+ *	ALLOCs began; 0: none has failed. While it is below @told_frees, each
+ *	file with a failed ALLOC has had its event
+ * @next: earliest time of the next event, in jiffies
  * @deliver: delivers it
  * @readers: waiting readers of events; not under the lock
  *
- * Protected by &flexmem_accounts.lock; @moved, @told_frees, @hungry and @next
- * are read without it, to see whether the worker has something to deliver.
+ * &flexmem_accounts.lock protects all members without another note. @moved,
+ * @told_frees, @hungry and @next are also read without it, to see whether the
+ * worker has an event to deliver.
  */
 struct flexmem_gauge {
 	u64 memory;
@@ -56,8 +57,8 @@ struct flexmem_gauge {
  * struct flexmem_listener - the state that an open file has read
  * @told: level in its last event
  * @told_at: &flexmem_gauge.told_at of that event
- * @failed_at: &flexmem_gauge.frees when its last ALLOC began, if that has
- *	failed and the file has read of no free since; else U64_MAX
+ * @failed_at: &flexmem_gauge.frees when its last ALLOC began, if that ALLOC
+ *	failed and the file has read no event of a free since; else U64_MAX
  *
  * Protected by &flexmem_accounts.lock.
  */

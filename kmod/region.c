@@ -204,7 +204,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_region_extend);
  * flexmem_region_join - merge a block with its tail
  * @region: region
  * @block: occupied block of it
- * @tail: tail from flexmem_region_extend(); freed here
+ * @tail: tail from flexmem_region_extend(). Its bytes become @block's; its node
+ *	is freed
  * @account: account of the block
  *
  * Context: takes the region's lock.
@@ -379,7 +380,7 @@ void flexmem_region_revive(struct flexmem_region *region)
 }
 
 /**
- * flexmem_region_room - how much could be allocated from a region
+ * flexmem_region_room - size of the largest possible allocation in a region
  * @region: region; the caller's reference or lock keeps the struct, but the
  *	blocks of a dead region may go
  * @free: receives its free bytes

@@ -20,7 +20,7 @@ struct flexmem_table;
 /**
  * struct flexmem_region - device memory in a slot
  * @table: its table; never changes
- * @serial: number of the region, never used twice in its table
+ * @serial: number of the region, never reused in its table
  * @slot: index in the table and in the firmware's table; never changes
  * @id: region_id of every address in it; never changes
  * @kind: kind of its slot: programs only if slots are set aside for them; never
@@ -45,8 +45,8 @@ struct flexmem_table;
  * @scrub_start: start of the range that the background is scrubbing
  * @scrub_end: end of that range; equal to @scrub_start if there is none
  * @used: bytes allocated, for each kind
- * @sequence: number of changes so far; puts records of them in order
- * @allocs: allocations made so far
+ * @sequence: number of changes so far
+ * @allocs: number of allocations so far
  */
 struct flexmem_region {
 	struct flexmem_table *table;
@@ -80,7 +80,7 @@ struct flexmem_region {
  * @alignment: of the offset; a power of two from FLEXMEM_ALIGN to
  *	FLEXMEM_MAX_ALIGNMENT
  * @kind: kind of memory
- * @growable: place it with the most room behind it
+ * @growable: place it where most room follows
  * @account: account to charge
  */
 struct flexmem_request {

@@ -154,7 +154,7 @@ static int reset_locked(struct flexmem_table *table)
 	return 0;
 }
 
-/* Regions that the firmware does not give now are acquired on demand later. */
+/* If the firmware refuses regions now, they are acquired on demand later. */
 static void acquire_anew(struct flexmem_table *table)
 {
 	int rc = flexmem_table_refresh(table);
@@ -229,7 +229,7 @@ void flexmem_table_resume(struct flexmem_table *table)
 	flexmem_function_resume(&table->function);
 	flexmem_pressure_freed(&table->accounts);
 	flexmem_scrub_soon(table);
-	/* Settles what the suspend left pending, if anything. */
+	/* Retries commands that the suspend left pending, if there are any. */
 	flexmem_function_work_later(&table->function);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_resume);

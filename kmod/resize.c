@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An allocation is extended where it is, or cut short.
+ * Extends or shortens an allocation in place.
  *
- * Like an allocation a change of size is first prepared and then made: every
+ * A change of size is first prepared and then made, as an allocation is: every
  * step that can fail, and the copy of the reply to user space, come before any
  * caller can see a difference. In between all other commands on the allocation
  * fail with EBUSY. A change begins only if there is no reference but the
@@ -61,7 +61,7 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 	spin_unlock(&client->handles.lock);
 }
 
-/* Tells a caller that did not get the size why, or how much there is. */
+/* Reports why the size could not change, or which size is possible. */
 static void explain(const struct flexmem_resizing *resizing, int error,
 		    struct flexmem_resize *cmd)
 {
@@ -76,15 +76,14 @@ static void explain(const struct flexmem_resizing *resizing, int error,
 }
 
 /**
- * flexmem_resize_prepare - get what is needed to change an allocation's size
+ * flexmem_resize_prepare - prepare a change of an allocation's size
  * @client: client
  * @cmd: command; receives the ``out_`` members, on failure too
- * @resizing: receives what flexmem_resize_commit() or flexmem_resize_abort()
- *	needs
+ * @resizing: receives the state for flexmem_resize_commit() or
+ *	flexmem_resize_abort()
  *
  * Context: may sleep.
- * Return: 0; or an errno as the ABI header has them, and then nothing has
- * changed.
+ * Return: 0; or an errno of the ABI header, and nothing has changed.
  */
 int flexmem_resize_prepare(struct flexmem_client *client,
 			   struct flexmem_resize *cmd,

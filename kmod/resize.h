@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* An allocation is extended where it is, or cut short. */
+/* Changes of the size of an allocation, in place. */
 #ifndef _FLEXMEM_RESIZE_H
 #define _FLEXMEM_RESIZE_H
 
@@ -14,7 +14,7 @@ struct flexmem_client;
  * struct flexmem_resizing - a change of size under way
  * @client: open file that the allocation belongs to
  * @allocation: allocation
- * @extension: the bytes that it gains, or its new size
+ * @extension: the change of its size
  */
 struct flexmem_resizing {
 	struct flexmem_client *client;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The administrator's settings. Each device takes a copy when it registers, and
- * its own choice where the administrator made none.
+ * The administrator's settings. Each device copies them when it registers.
+ * Where the administrator made no choice, the device's driver chooses.
  */
 #ifndef _FLEXMEM_SETTINGS_H
 #define _FLEXMEM_SETTINGS_H
@@ -23,7 +23,7 @@ enum flexmem_pf_open {
 };
 
 /**
- * struct flexmem_settings - how a device is managed
+ * struct flexmem_settings - settings of a device
  * @fit: block strategy
  * @order: region order; 0: not set
  * @acquire: when regions are acquired
@@ -31,12 +31,12 @@ enum flexmem_pf_open {
  * @program_slots: number of these set aside for programs
  * @default_depth: depth of the cgroups that have the default limits
  * @max_handles: limit of live allocations for each client
- * @lease_ms: how long a lease lasts, in milliseconds
- * @lease_total_ms: how long a lease can be renewed after it was first taken; 0:
- *	without limit
+ * @lease_ms: time of a lease, in milliseconds
+ * @lease_total_ms: total time for which a lease can be extended, in
+ *	milliseconds; 0: no limit
  * @pf_open: permission to open it if it is a PF
  * @nr_sizes: number of @sizes in use; 0: not set
- * @sizes: region sizes in the order they are tried, in bytes
+ * @sizes: region sizes in the order in which they are tried, in bytes
  */
 struct flexmem_settings {
 	enum flexmem_fit fit;

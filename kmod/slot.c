@@ -49,7 +49,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_init);
  * @range: slots to look among
  *
  * Context: under the table's acquire_lock.
- * Return: the slot, or -ENOSPC if there is none that the firmware lets us use.
+ * Return: the slot, or -ENOSPC if the firmware permits no empty slot.
  */
 int flexmem_slots_find(struct flexmem_slots *slots,
 		       const struct flexmem_slot_range *range)
@@ -233,7 +233,7 @@ void flexmem_slots_forget(struct flexmem_slots *slots)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_forget);
 
 /**
- * flexmem_slots_read - the table as a dispatch sees it
+ * flexmem_slots_read - read the segment table
  * @slots: segment table
  * @entries: room for FLEXMEM_MAX_SLOTS entries
  * @generation: receives the generation of these entries
@@ -295,8 +295,8 @@ static bool is_over(const struct flexmem_lease_hold *hold, unsigned int total_ms
  * @slots: segment table
  * @hold: the client's lease; a held lease is renewed, up to the total time of
  *	@settings
- * @settings: how long; the same for all leases of a table
- * @generation: of the table as the client knows it
+ * @settings: times of a lease; the same for all leases of a table
+ * @generation: generation of the table that the client has read
  *
  * Return: 0; -EAGAIN if the table has changed; or -EBUSY if the lease has
  * reached its total time. After an error nothing is taken, and a held lease

@@ -60,7 +60,7 @@ struct flexmem_lease_hold {
  * @nr_leases: number of leases in @leases
  * @broken: broken leases that their clients have not noticed yet. One list
  *	splice breaks all leases, however many there are
- * @breaks: how often all leases were broken
+ * @breaks: number of times that all leases were broken
  */
 struct flexmem_slots {
 	unsigned int nr;

@@ -15,9 +15,10 @@ struct flexmem_table;
  * struct flexmem_view - a function at one moment
  * @nr: number of regions
  * @used_program: bytes allocated for programs
- * @allocs: allocations made since the device was registered
+ * @allocs: number of allocations since the device was registered
  * @leases: held leases
- * @sum: the ``out_`` members of the totals; the others stay unchanged
+ * @sum: receives the ``out_`` members of the totals; the other members stay
+ *	unchanged
  * @owner: receives owners; NULL: none requested
  * @max_owners: room in @owner
  * @region: the regions, in the order of their slots

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Kernel memory for allocations and blocks. A client keeps up to
- * FLEXMEM_STOCK_MOST objects of each kind that it frees, for its next
- * allocations: the slab and its accounting to a memory cgroup cost a quarter of
- * an ALLOC. A shrinker frees what is kept when the kernel is short of memory.
+ * FLEXMEM_STOCK_MOST freed objects of each kind for its next allocations,
+ * because the slab and its accounting to a memory cgroup are a large part of
+ * the cost of ALLOC. A shrinker frees kept objects when the kernel is short of
+ * memory.
  */
 
 #include <linux/atomic.h>
@@ -17,7 +18,10 @@
 static struct kmem_cache *cache[FLEXMEM_NR_OBJECTS];
 static struct shrinker *stock_shrinker;
 
-/* All stocks. The lock is held for as many objects as the shrinker asks for. */
+/*
+ * All stocks. The shrinker holds the lock for the objects that it frees in one
+ * call.
+ */
 static LIST_HEAD(stocks);
 static DEFINE_SPINLOCK(stocks_lock);
 
@@ -28,7 +32,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_stock_most);
 #define flexmem_stock_most FLEXMEM_STOCK_MOST
 #endif
 
-/* How many objects it has kept, and keeps no more. */
+/* Empties a stock. Returns the number of objects. */
 static unsigned long empty(struct flexmem_stock *stock,
 			   enum flexmem_object kind)
 {
@@ -55,7 +59,7 @@ static unsigned long empty_all(struct flexmem_stock *stock)
 }
 
 /**
- * flexmem_stock_count - how much is kept
+ * flexmem_stock_count - number of kept objects
  *
  * Return: objects in all stocks.
  */
@@ -77,10 +81,11 @@ unsigned long flexmem_stock_count(void)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_stock_count);
 
 /**
- * flexmem_stock_shrink - free what is kept
- * @wanted: how many objects; stock by stock, until so many are free
+ * flexmem_stock_shrink - free kept objects
+ * @wanted: number of objects to free; stock by stock, until that number is
+ *	reached
  *
- * Return: how many were freed.
+ * Return: number of objects freed.
  */
 unsigned long flexmem_stock_shrink(unsigned long wanted)
 {
@@ -145,13 +150,13 @@ exit:
 void flexmem_spare_exit(void)
 {
 	flexmem_free_shrinker(stock_shrinker);
-	/* Regions that were given back by kfree_rcu() hold no block. */
+	/* Regions that kfree_rcu() has not freed yet hold no block. */
 	kmem_cache_destroy(cache[FLEXMEM_OBJECT_BLOCK]);
 	kmem_cache_destroy(cache[FLEXMEM_OBJECT_ALLOCATION]);
 }
 
 /**
- * flexmem_stock_init - a client that keeps nothing yet
+ * flexmem_stock_init - initialise an empty stock
  * @stock: to initialise
  */
 void flexmem_stock_init(struct flexmem_stock *stock)
@@ -164,8 +169,8 @@ void flexmem_stock_init(struct flexmem_stock *stock)
 }
 
 /**
- * flexmem_stock_fini - free what is kept
- * @stock: of a client that goes
+ * flexmem_stock_fini - free all objects of a stock
+ * @stock: stock of a client that is being freed
  */
 void flexmem_stock_fini(struct flexmem_stock *stock)
 {
@@ -177,7 +182,7 @@ void flexmem_stock_fini(struct flexmem_stock *stock)
 
 /**
  * flexmem_stock_take - get an object
- * @stock: where one may be; or NULL
+ * @stock: stock to take it from, if it has one; or NULL
  * @kind: of which kind
  *
  * Context: may sleep.
@@ -200,8 +205,8 @@ void *flexmem_stock_take(struct flexmem_stock *stock, enum flexmem_object kind)
 }
 
 /**
- * flexmem_stock_give - free an object
- * @stock: where it may be kept; or NULL
+ * flexmem_stock_give - free or keep an object
+ * @stock: stock that may keep it; or NULL
  * @kind: of which kind it is
  * @object: object
  */
@@ -224,9 +229,9 @@ void flexmem_stock_give(struct flexmem_stock *stock, enum flexmem_object kind,
 
 /**
  * flexmem_spare_fill - get nodes for an allocation, before any lock is taken
- * @spare: receives them; flexmem_spare_drop() frees what is left of them
- * @nr: how many, see flexmem_spares_for()
- * @stock: where some may be; or NULL
+ * @spare: receives them; flexmem_spare_drop() frees the unused ones
+ * @nr: number of nodes, see flexmem_spares_for()
+ * @stock: stock to take them from first; or NULL
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM; then there is nothing to drop.
@@ -252,7 +257,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_fill);
 /**
  * flexmem_spare_drop - free the nodes that were not used
  * @spare: nodes, or none
- * @stock: where they may be kept; or NULL
+ * @stock: stock that may keep them; or NULL
  */
 void flexmem_spare_drop(struct flexmem_spare *spare,
 			struct flexmem_stock *stock)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The objects that allocations are made of, and those a client keeps for more. */
+/*
+ * Kernel memory for allocations and blocks, and freed objects kept for reuse.
+ */
 #ifndef _FLEXMEM_SPARE_H
 #define _FLEXMEM_SPARE_H
 
@@ -13,7 +15,7 @@ struct flexmem_spare;
  * enum flexmem_object - kinds of objects
  * @FLEXMEM_OBJECT_ALLOCATION: &struct flexmem_allocation with one chunk
  * @FLEXMEM_OBJECT_BLOCK: &struct flexmem_block
- * @FLEXMEM_NR_OBJECTS: how many kinds there are
+ * @FLEXMEM_NR_OBJECTS: number of kinds
  */
 enum flexmem_object {
 	FLEXMEM_OBJECT_ALLOCATION,
@@ -22,17 +24,17 @@ enum flexmem_object {
 };
 
 /*
- * How many of each kind a client keeps: more than the usual batch frees. Debug
- * builds keep none unless a test says so: KASAN notices a use after free only
- * if the object went back to the slab.
+ * Most objects of each kind that a client keeps: more than the usual batch
+ * frees. Debug builds keep none unless a test says so, because KASAN notices a
+ * use after free only if the object went back to the slab.
  */
 #define FLEXMEM_STOCK_MOST 80
 
 /**
- * struct flexmem_stock - objects that a client has freed and keeps
- * @lock: protects what follows; a leaf
+ * struct flexmem_stock - freed objects that a client keeps for reuse
+ * @lock: protects the members below; a leaf
  * @link: in the list that the shrinker walks
- * @kept: the objects, by kind: the first word of each is the next one's address
+ * @kept: the objects, by kind; the first word of each points at the next object
  */
 struct flexmem_stock {
 	spinlock_t lock; /* see above */

@@ -6,11 +6,12 @@
  * it addressable, an entry in the table. Only then allocations find it. It
  * stays until it is trimmed while empty, or the device is removed.
  *
- * The firmware is not asked when it would refuse for certain: not when the
- * slots of a kind are used up or refused, nor for a size that it has refused
- * for lack of capacity, or a larger one. (The RFC calls this state locked.) A
- * firmware that fails or does not answer has refused nothing. Released memory,
- * and an announcement of new capacity, make slots and sizes available again.
+ * The driver sends no command that the firmware would refuse for certain: none
+ * when the slots of a kind are used up or refused, and none for a size that the
+ * firmware has refused for lack of capacity, or a larger one. (The RFC calls
+ * this state locked.) A failure or a missing answer is no refusal. Released
+ * memory, and an announcement of new capacity, make slots and sizes available
+ * again.
  *
  * A region is scrubbed before a slot makes it addressable. A program with the
  * slot reaches all of the region, past the driver, and the memory may have
@@ -36,7 +37,7 @@
  * @table: to initialise
  * @dev: for messages, or NULL
  * @desc: the device; its operations are called until flexmem_table_remove()
- * @settings: how to manage it
+ * @settings: settings of the table
  *
  * Resets the device if it can be, and asks the firmware for its capacity.
  *
@@ -118,7 +119,7 @@ static unsigned int empty_slots(const struct flexmem_table *table)
  * flexmem_table_update_memory - recompute the memory for the pressure
  * @table: region table
  *
- * Called after a change of the regions that there are or can be.
+ * Called after a change of the acquired or possible regions.
  *
  * Context: under acquire_lock, or before the table is visible to others.
  */
@@ -258,7 +259,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
  * from it before other tasks find it, and then calls flexmem_region_publish().
  *
  * Context: under acquire_lock. May sleep.
- * Return: the region; -ENOSPC if there can be none (more) of that size; an
+ * Return: the region; -ENOSPC if no region of that size can be acquired; an
  * error of the firmware; or as flexmem_function_error(): then nothing was
  * acquired yet.
  */
@@ -347,7 +348,7 @@ static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind)
 }
 
 /**
- * flexmem_table_prealloc - acquire every region there can be
+ * flexmem_table_prealloc - acquire all possible regions
  * @table: region table
  *
  * Program regions come first: they are few and small, and tensors would leave
@@ -376,7 +377,8 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_prealloc);
  * @region: region of it; dead and lost from then on
  * @quarantine: receives its quarantined blocks, which belong to the caller
  *
- * Its allocations still count as made; nothing in it is charged any more.
+ * Its allocations still count in the statistics. Nothing in it is charged any
+ * more.
  *
  * Context: under acquire_lock.
  * Return: true if no block is in use: then the caller frees the region.
@@ -510,10 +512,10 @@ u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_serial_at);
 
 /**
- * flexmem_table_max_region - the largest region there could be
+ * flexmem_table_max_region - size of the largest possible region
  * @table: region table
  *
- * Return: bytes; an allocation in one piece can never be larger.
+ * Return: bytes; no chunk can be larger.
  */
 u64 flexmem_table_max_region(struct flexmem_table *table)
 {

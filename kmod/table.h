@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The region table of one function: its regions, how more are acquired, and
- * when that stops.
+ * The region table of one function: regions, and the acquisition of more.
  */
 #ifndef _FLEXMEM_TABLE_H
 #define _FLEXMEM_TABLE_H
@@ -27,24 +26,24 @@ struct device;
 
 /**
  * struct flexmem_table - all regions of one function
- * @function: the device; its mode decides what a region's id is, and nothing
- *	else
- * @settings: as they were when the device registered
+ * @function: the device; its mode determines only the id of regions
+ * @settings: copy of the module's settings at registration
  * @hw_slots: entries of the firmware's table; on a PF the number of @slots
  * @full_reason: the limit that determines the number of @slots
  * @domain: memory of the function
  * @slots: the segment table
  * @range: the slots for tensors and for programs; the latter is empty unless
  *	slots are set aside
- * @region: by slot; NULL where there is none. Written under @acquire_lock, read
- *	under RCU.
- * @filled: bits of the slots where @region has one. A reader without
- *	@acquire_lock may see it too early or too late
- * @past_allocs: allocations made in regions that are gone; under @snapshot_lock
+ * @region: regions by slot, or NULL. Written under @acquire_lock, read under
+ *	RCU.
+ * @filled: bit mask of slots with a region. A reader without @acquire_lock may
+ *	see a change too early or too late
+ * @past_allocs: number of allocations in regions that were released; under
+ *	@snapshot_lock
  * @last_serial: serial number of the last region; under @acquire_lock
- * @resets: how often the function was reset
+ * @resets: number of resets of the function
  * @scrubbed: bytes scrubbed
- * @scrub_work: scrubs in the background
+ * @scrub_work: background scrub
  * @mapping: address space of all CPU mappings of this function, or NULL
  * @map_shift: the mmap() offset of a slot is its number shifted by this
  * @accounts: charges of owners
@@ -59,13 +58,13 @@ struct device;
  *	Never held while the firmware works
  *
  * Lock order: acquire_lock -> data_lock -> snapshot_lock -> region locks,
- * lowest slot first -> accounts.lock; map_lock after acquire_lock and
- * data_lock, and after mmap_lock in a page fault; slots.lock is a leaf. The
- * lock of a client's handles is never held together with any of these. Readers
- * of events are woken up under none of them. leaving.turn comes before the region
- * locks, and leaving.lock, which interrupt handlers take under the locks of
- * fences, is a leaf. No lock here is ever held across a
- * copy from or to user space.
+ * lowest slot first -> accounts.lock. map_lock comes after acquire_lock and
+ * data_lock, and after mmap_lock in a page fault. slots.lock is a leaf. The
+ * lock of a client's handles is never held together with any of these. No lock
+ * is held when readers of events are woken up. leaving.turn comes before the
+ * region locks. leaving.lock is a leaf; interrupt handlers take it under the
+ * locks of fences. No lock here is ever held across a copy from or to user
+ * space.
  */
 struct flexmem_table {
 	struct flexmem_function function;
@@ -93,8 +92,7 @@ struct flexmem_table {
 };
 
 /*
- * With this shift the mmap() offsets of 64 slots fit into what 32-bit programs
- * can pass.
+ * With this shift 32-bit programs can pass the mmap() offsets of 64 slots.
  */
 #define FLEXMEM_MIN_MAP_SHIFT 38
 
