@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Sizes for people. Also compiled into the flexmem command. */
+/* Sizes as text for users. Also compiled into the flexmem command. */
 #ifndef FMLIB_HUMAN_H
 #define FMLIB_HUMAN_H
 

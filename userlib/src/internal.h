@@ -42,13 +42,13 @@
 #define FMLIB_USAGE_MIN FMLIB_SIZE_TO(struct flexmem_usage, generation)
 
 /*
- * fd, path and info never change after open. log and log_user are protected by
- * log_lock, which is held while the callback runs. log_level is written under
- * it too, and read without it where a stale value does no harm.
+ * fd, path and info never change after open. log_lock protects log and
+ * log_user, and is held while the callback runs. It also protects writes of
+ * log_level; readers without it may see a stale value, which does no harm.
  *
  * debug_lock serialises allocations and frees at FLEXMEM_LOG_DEBUG, so that a
- * change of the region table can be told to come from the call in hand. Order:
- * debug_lock, log_lock.
+ * change of the region table can be attributed to one call. Order: debug_lock,
+ * log_lock.
  */
 struct flexmem_device {
 	int fd;
@@ -70,8 +70,8 @@ int fmlib_copy_out(void *to, size_t to_size, size_t min, const void *from,
 		   size_t from_size);
 
 /*
- * Reads a struct of the caller's size. Members that the caller lacks are zero;
- * -E2BIG if it sent something that is not known here.
+ * Reads a struct of the caller's size. Members that the caller lacks become
+ * zero. -E2BIG if a byte that the library does not know is not zero.
  */
 int fmlib_copy_in(void *to, size_t to_size, const void *from, size_t from_size,
 		  size_t min);
@@ -89,8 +89,8 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 				const struct flexmem_alloc *reply,
 				struct flexmem_allocated *allocation);
 /*
- * Details of a failure that the reply lacks: the quota that was hit. It is
- * asked for afterwards, so it may have changed since.
+ * Adds the limit that was reached, which the reply lacks. It is read after the
+ * failure, so it may have changed.
  */
 void fmlib_failure_details(const struct flexmem_device *device,
 			   struct flexmem_failure *failure);
@@ -100,7 +100,7 @@ void fmlib_region_from_uapi(const void *from, void *to, size_t size);
 
 /* log.c: the callback for stderr if the environment asks for it; or NULL. */
 flexmem_log_fn fmlib_log_of_environment(bool cache);
-/* Writes to stderr, for warnings about settings that have no other reader. */
+/* Writes to stderr: for warnings about settings if there is no log callback. */
 flexmem_log_fn fmlib_log_of_settings(void);
 void fmlib_log_from_environment(struct flexmem_device *device);
 bool fmlib_log_wants(const struct flexmem_device *device,
@@ -128,7 +128,7 @@ void fmlib_debug_alloc(struct flexmem_device *device,
 		       const struct fmlib_debug *debug,
 		       const struct flexmem_alloc_request *request,
 		       const struct flexmem_allocated *allocation);
-/* @handle 0: freed by its address. @size 0: not known. */
+/* @handle 0: freed by address. @size 0: not known. */
 void fmlib_debug_free(struct flexmem_device *device,
 		      const struct fmlib_debug *debug, int error,
 		      uint32_t handle,

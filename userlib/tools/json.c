@@ -7,8 +7,8 @@
 #include <string.h>
 
 /*
- * The digits of a ratio or a time that are worth telling; more is noise of its
- * division.
+ * Significant digits of a printed ratio or time. Further digits are rounding
+ * noise.
  */
 #define DIGITS 6
 

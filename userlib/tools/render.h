@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Tables, bars and sizes as text. Knows nothing of devices. */
+/* Tables, bars and sizes as text. Uses no device. */
 #ifndef RENDER_H
 #define RENDER_H
 
@@ -11,18 +11,18 @@
 #include "flexmem.h"
 #include "human.h"
 
-/* Columns of the terminal that @file is; else of COLUMNS; else 80. */
+/* Columns of the terminal @file; else the value of COLUMNS; else 80. */
 unsigned int render_width(FILE *file);
 
 /*
  * Fills @bar with @width characters and a NUL: '#' used, '.' the largest free
- * piece, '-' other free memory. A part that is not zero gets a character of its
- * own as long as there is room for all.
+ * piece, '-' other free memory. Each part that is not zero gets at least one
+ * character if there is room for all.
  */
 void render_bar(char *bar, unsigned int width, uint64_t total, uint64_t used,
 		uint64_t largest_free);
 
-/* One bar for each region, and what its characters mean. */
+/* One bar for each region, and a legend. */
 void render_regions(FILE *file, unsigned int width,
 		    const struct flexmem_region_state *regions, size_t count);
 
@@ -40,10 +40,9 @@ const char *render_region_id(bool is_pf, uint64_t region_id,
 			     char text[RENDER_REGION_MAX]);
 
 /*
- * A table, filled cell by cell, row by row. Columns are as wide as they need;
- * if that is wider than the terminal, each row becomes a list of its own.
- * Numbers stand right; a column with a heading that begins with '<' is
- * left-aligned.
+ * A table, filled cell by cell, row by row. Columns are as wide as their cells.
+ * If the table is wider than the terminal, each row becomes a list. Cells are
+ * right-aligned, unless the heading of the column begins with '<'.
  */
 struct table {
 	const char *const *headings;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * Carries out the events of a trace and measures. On what is a target's matter:
- * replay_device.c and replay_cache.c. Prints nothing but progress.
+ * Carries out the events of a trace on a target and measures. The targets are
+ * in replay_device.c and replay_cache.c. Prints only progress.
  */
 #ifndef REPLAY_H
 #define REPLAY_H
@@ -23,9 +23,9 @@ struct replay_failure {
 
 /*
  * The result of a replay. @events = @allocs + @frees + @failures +
- * @skipped_zero + @skipped_failed. The bytes of the device are those that were
- * asked for, rounded up by the allocator. @peak_reached: the peak of the trace
- * was.
+ * @skipped_zero + @skipped_failed. The bytes of the device are those of the
+ * requests, rounded up by the allocator. @peak_reached: the replay reached the
+ * peak of the trace.
  */
 struct replay {
 	uint64_t events;
@@ -49,12 +49,11 @@ struct replay {
 };
 
 /*
- * The allocator that a trace is carried out on. @alloc and @free are timed, so
- * they do nothing but the call; they return 0 or a negative errno. @count
- * follows a success: it returns how many bytes were given out or came back.
- * @explain follows the first failed allocation. @look is called once, at the
- * peak of the trace or where the replay ends before it; its error ends the
- * replay.
+ * The allocator for a trace. @alloc and @free are timed, so they only make the
+ * call; they return 0 or a negative errno. @count is called after a success and
+ * returns the bytes that were allocated or freed. @explain is called after the
+ * first failed allocation. @look is called once, at the peak of the trace, or
+ * at the end if the replay ends before; its error ends the replay.
  */
 struct replay_target {
 	int (*alloc)(void *user, const struct trace_event *event);
@@ -67,8 +66,8 @@ struct replay_target {
 
 /*
  * Runs until the end of @trace, or to the first failure unless @keep_going.
- * Returns 0 or the error of the target's look; failed events are in @replay
- * only.
+ * Returns 0 or the error of the target's @look. Failed events are counted in
+ * @replay only.
  */
 int replay_run(struct replay *replay, const struct replay_target *target,
 	       const struct trace *trace, bool keep_going,
@@ -82,8 +81,8 @@ struct replay_region {
 };
 
 /*
- * Of a replay on a device. @snapshot are the regions when they were looked at;
- * slots are counted at the end.
+ * Result of a replay on a device. @snapshot: the regions at the time of @look.
+ * Slots are counted at the end.
  */
 struct replay_device {
 	struct replay_region *regions;
@@ -94,20 +93,20 @@ struct replay_device {
 };
 
 /*
- * Carries out @trace on @device. Returns 0, or a negative errno when the device
- * could not be asked for its regions. replay_device_free() in each case.
+ * Carries out @trace on @device. Returns 0, or a negative errno if the regions
+ * could not be read. The caller calls replay_device_free() in each case.
  */
 int replay_device(struct replay *replay, struct replay_device *result,
 		  struct flexmem_device *device, const struct trace *trace,
 		  bool keep_going, struct progress *progress);
 /*
- * Of the free bytes of the snapshot the share that lies outside the largest
- * free piece of its region.
+ * Share of the free bytes of the snapshot that lie outside the largest free
+ * block of their region.
  */
 double replay_device_fragmentation(const struct replay_device *result);
 void replay_device_free(struct replay_device *result);
 
-/* @flat_bytes: the flat address space's size; 0: the device. */
+/* @flat_bytes: size of the flat address space; 0: the device. */
 struct replay_provider {
 	struct flexmem_device *device;
 	uint64_t flat_bytes;
@@ -122,9 +121,9 @@ struct replay_cache {
 };
 
 /*
- * Carries out @trace on a cache made for it with @configuration, which may be
- * NULL: then the environment's. Warnings of the cache go to stderr. Returns 0,
- * or a negative errno when the cache could not be made or asked.
+ * Carries out @trace on a new cache with @configuration; NULL: that of the
+ * environment. Warnings of the cache go to stderr. Returns 0, or a negative
+ * errno if the cache could not be made or read. The caller calls
  * replay_cache_free() in each case.
  */
 int replay_cache(struct replay *replay, struct replay_cache *result,
@@ -135,11 +134,10 @@ int replay_cache(struct replay *replay, struct replay_cache *result,
 double replay_cache_ratio(const struct replay *replay,
 			  const struct replay_cache *result);
 /*
- * The share of the reserved bytes that was not allocated when they were looked
- * at.
+ * Share of the reserved bytes that were not allocated at the time of @look.
  */
 double replay_cache_unused(const struct replay_cache *result);
-/* The share of the allocations that the cache served by itself. */
+/* Share of the allocations that the cache served without the provider. */
 double replay_cache_hit_rate(const struct replay_cache *result);
 void replay_cache_free(struct replay_cache *result);
 

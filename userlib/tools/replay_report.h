@@ -7,9 +7,9 @@
 #include "tool.h"
 
 /*
- * One file: its replay, or why there is none: @error is a negative errno then,
- * and @text says it. @properties mean something unless
- * @provider is a flat address space; @cache if @cached, and otherwise @device.
+ * The replay of one file. If it failed, @error is a negative errno and @text
+ * describes it. @properties are valid unless @provider is a flat address space.
+ * @cache is valid if @cached, otherwise @device.
  */
 struct report {
 	const char *file;
@@ -25,14 +25,14 @@ struct report {
 };
 
 void report_print(const struct report *report);
-/* Why its first event that failed did, in words. */
+/* Describes the first failed event. */
 void report_failure_text(const struct report *report,
 			 char text[TOOL_TEXT_MAX]);
-/* The regions when they were looked at. */
+/* Prints the regions at the time of the look. */
 void report_print_peak(const struct report *report);
-/* The first failure, on stderr; nothing if there is none. */
+/* Prints the first failure on stderr, if there is one. */
 void report_print_failure(struct tool *tool, const struct report *report);
-/* A table with one line for each file. */
+/* Prints a table with one line for each file. */
 void report_print_summary(const struct report *reports, size_t count,
 			  bool cached);
 json_t *report_json(const struct report *report, bool show_peak);

@@ -32,7 +32,7 @@ enum in_shell {
 /*
  * One subcommand. @help follows the usage line in its --help. @in_shell:
  * whether `flexmem shell` has it. A command that needs allocations of its own
- * open file is there only.
+ * open file exists only there.
  */
 struct command {
 	const char *name;
@@ -45,8 +45,8 @@ struct command {
 
 /*
  * State of a run. @device is NULL until tool_open(); in a shell it stays open
- * from one command to the next. With @json a command prints one JSON value:
- * @reported says that it has, and @error is the first thing that went wrong.
+ * from one command to the next. With @json a command prints one JSON value;
+ * @reported: it has. @error: the first error.
  */
 struct tool {
 	const char *path;
@@ -62,7 +62,7 @@ struct tool {
 const struct command *find_command(const char *name);
 /* ", did you mean 'X'?" for a name that is nearly one of a command's; else "". */
 const char *suggestion(const char *name, char text[TOOL_TEXT_MAX]);
-/* Whether --json is among the arguments: also if others of them are wrong. */
+/* Whether --json is among the arguments, also if other arguments are wrong. */
 bool wants_json(int argc, char **argv);
 
 enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv);
@@ -83,7 +83,7 @@ enum tool_status cmd_version(struct tool *tool, int argc, char **argv);
 
 /* options.c */
 
-/* Members for the end of an array of options: what every command takes. */
+/* The options of every command, for the end of an array of options. */
 #define COMMON_OPTIONS \
 	{ "device", required_argument, NULL, 'd' }, \
 	{ "json", no_argument, NULL, 'j' }, \
@@ -95,18 +95,21 @@ enum tool_status cmd_version(struct tool *tool, int argc, char **argv);
 #define OPTION_HELP 'h'
 
 /*
- * The next option of a subcommand; common ones are dealt with. On anything that
- * the caller does not know it returns option_status() of it: --help has been
- * printed, or the error has.
+ * Returns the next option of a subcommand, and handles common options itself.
+ * For any result that the caller does not know, the caller returns
+ * option_status() of it: the help or the error has been printed.
  */
 int next_option(struct tool *tool, int argc, char **argv,
 		const struct option *options);
 enum tool_status option_status(int option);
-/* An error that getopt_long() found; it has been told to say nothing itself. */
+/*
+ * Prints an error that getopt_long() found; getopt_long() itself prints
+ * nothing.
+ */
 void option_error(struct tool *tool, int option, char **argv);
 /* The help text of @tool->command. */
 void print_own_help(FILE *file, const struct tool *tool);
-/* A command that takes options only, and only the common ones. */
+/* For a command with the common options only, and no arguments. */
 bool only_common_options(struct tool *tool, int argc, char **argv,
 			 enum tool_status *status);
 
@@ -114,18 +117,18 @@ bool only_common_options(struct tool *tool, int argc, char **argv,
 bool parse_size(const char *text, uint64_t *bytes);
 bool parse_number(const char *text, uint64_t limit, uint64_t *number);
 
-/* open.c: opens the device unless it is open; prints what went wrong. */
+/* Opens the device unless it is open; prints the error. */
 enum tool_status tool_open(struct tool *tool);
 /* The same, but returns 0 or a negative errno, and puts the text into @text. */
 int tool_try_open(struct tool *tool, char text[TOOL_TEXT_MAX]);
 
 /*
- * errors.c: a line on stderr, in one piece, and kept for tool_finish(). @error
- * is a negative errno.
+ * errors.c: prints a line on stderr, and keeps it for tool_finish(). @error is
+ * a negative errno.
  *
  * tool_error() prints "flexmem: <what>: <text of @error>", tool_fail()
- * "flexmem: <all of it>"; they return TOOL_FAILED. usage_error() complains
- * about the arguments and returns TOOL_USAGE.
+ * "flexmem: <text>"; both return TOOL_FAILED. usage_error() prints an error in
+ * the arguments and returns TOOL_USAGE.
  */
 enum tool_status tool_error(struct tool *tool, int error,
 			    const struct flexmem_failure *failure,
@@ -138,17 +141,17 @@ enum tool_status usage_error(struct tool *tool, const char *format, ...)
 /* The end of a command: with --json prints its error if it printed nothing. */
 void tool_finish(struct tool *tool);
 /*
- * The last words of a command that cannot go on: a line of @text, and @json if
- * it is wanted and nothing has been reported. May run in a signal's handler.
- * tool_begin() says of which run.
+ * Prints the error of a command that cannot go on: @text, and @json if it is
+ * wanted and nothing was reported. May run in a signal handler. tool_begin()
+ * sets the run that it is about.
  */
 void tool_begin(const struct tool *tool);
 void tool_last_words(const char *text, const char *json);
-/* Prints a text on stdout, or with --json an object of it with that key. */
+/* Prints a text on stdout, or with --json an object with that key and text. */
 void tool_text(struct tool *tool, const char *key,
 	       void (*print)(FILE *file, const struct tool *tool));
 
-/* Like realloc() and strdup(), but the command ends when there is no memory. */
+/* Like realloc() and strdup(), but without memory the command ends. */
 void *grow(void *array, size_t count, size_t size);
 char *copy_text(const char *text);
 
@@ -160,9 +163,9 @@ enum pattern_way {
 };
 
 /*
- * @seed and @way are the caller's; PATTERN_AUTO becomes what was done: a map if
- * the allocation is mappable. The others are results: @first_bad is an offset,
- * and means something if @bad, the number of wrong bytes, is not 0.
+ * The caller sets @seed and @way. PATTERN_AUTO becomes the way that was used: a
+ * map if the allocation is mappable. The other members are results. @bad:
+ * number of wrong bytes. @first_bad: offset of the first, if @bad is not 0.
  */
 struct pattern_job {
 	uint64_t seed;
@@ -172,19 +175,19 @@ struct pattern_job {
 	uint64_t first_bad;
 };
 
-/* Return 0 or a negative errno; that bytes are wrong is no error. */
+/* Return 0 or a negative errno. Wrong bytes are no error. */
 int pattern_fill_allocation(struct tool *tool, uint32_t handle,
 			    struct pattern_job *job);
 int pattern_check_allocation(struct tool *tool, uint32_t handle,
 			     struct pattern_job *job);
-/* Complains if bytes were wrong; returns TOOL_FAILED then. */
+/* Prints an error and returns TOOL_FAILED if bytes were wrong. */
 enum tool_status pattern_result(struct tool *tool, uint32_t handle,
 				const struct pattern_job *job);
 
 /* json.c: parts of reports. They never return NULL. */
 json_t *json_device(const struct flexmem_properties *properties);
 json_t *json_statistics(const struct flexmem_statistics *statistics);
-/* Adds what only the sums of all accounts tell. */
+/* Adds the sums of all accounts. */
 void json_add_usage(json_t *object, const struct flexmem_usage *usage);
 json_t *json_accounts(const struct flexmem_account_state *accounts,
 		      size_t count);
@@ -194,30 +197,33 @@ json_t *json_regions(const struct flexmem_region_state *regions, size_t count);
 json_t *json_segments(const struct flexmem_segment *segments, size_t count);
 void json_add_allocation(json_t *object,
 			 const struct flexmem_allocated *allocation);
-/* A pattern that was filled in; if @checked also whether it was found. */
+/* The result of a fill; if @checked, of a check. */
 json_t *json_pattern(const struct pattern_job *job, bool checked);
-/* @text, or if that is NULL that of @error; @failure may be NULL. */
+/*
+ * An error: @text, or the text of @error if @text is NULL. @failure may be
+ * NULL.
+ */
 json_t *json_error(int error, const char *text,
 		   const struct flexmem_failure *failure);
 json_t *json_number(uint64_t number);
-/* As it is, but for bytes that are not UTF-8. */
+/* The text unchanged, except bytes that are not UTF-8. */
 json_t *json_text(const char *text);
 /* Ends the command if @value is NULL, that is, without memory. */
 json_t *json_checked(json_t *value);
 /* Adds @value, which is given away. */
 void json_add(json_t *object, const char *key, json_t *value);
-/* Prints and frees: the report of a command. */
+/* Prints the report of a command, and frees it. */
 void json_print(struct tool *tool, json_t *value);
 
 #define CAPABILITIES 5
 
-/* The names of those that are set; returns how many they are. */
+/* Fills @names with the names of the set capabilities; returns their number. */
 size_t capability_names(uint64_t capabilities, const char *names[CAPABILITIES]);
 const char *account_kind_name(uint32_t kind);
 const char *charge_name(uint32_t charge);
 /*
- * The name that the kernel has for a process, in printable ASCII; false if there
- * is no such process (any more).
+ * Reads the kernel's name of a process, in printable ASCII; false: there is no
+ * such process.
  */
 #define PROCESS_NAME_MAX 64
 

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * One event. Identifiers of the file may be used again after a free;
- * @allocation, counted from 0, may not. @stream is 0 for a free.
+ * One event. The file may reuse an identifier after a free. @allocation counts
+ * from 0 and is never reused. @stream is 0 for a free.
  */
 struct trace_event {
 	uint64_t bytes;
@@ -20,9 +20,8 @@ struct trace_event {
 };
 
 /*
- * A trace in memory. @peak_event is the event after which @peak_bytes
- * (requested) were live, the first one of several; meaningless when
- * @allocations is 0.
+ * A trace in memory. @peak_event: the first event after which the most
+ * requested bytes, @peak_bytes, were live. Not valid if @allocations is 0.
  */
 struct trace {
 	struct trace_event *events;
@@ -35,9 +34,9 @@ struct trace {
 #define TRACE_ERROR_MAX 512
 
 /*
- * Reads a trace; the path "-" is standard input. Returns 0; or a negative errno
- * and in @error what is wrong and in which line: -EINVAL when that is what the
- * file says. Then there is nothing to free.
+ * Reads a trace; the path "-" is standard input. Returns 0; or a negative
+ * errno, with the error and its line in @error: -EINVAL if the file is wrong.
+ * After an error there is nothing to free.
  */
 int trace_read(struct trace *trace, const char *path,
 		char error[TRACE_ERROR_MAX]);

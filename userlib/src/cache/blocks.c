@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Which interval serves a request: of a segment that grows, a hole; of a fixed one
- * a free piece, which is split and merged. Giving back cannot fail: what it needs
- * is set aside before.
+ * Finds the interval for a request: a hole of a growing segment, or a free
+ * piece of a fixed segment, which is split and merged. A free cannot fail,
+ * because its nodes are set aside before.
  */
 #include "cache.h"
 
 #include <stdlib.h>
 
-/* Spare pieces beyond this go back to the C library. */
+/* Most spare pieces that are kept. */
 #define SPARE_MAX 8192
 
 static struct fmlib_lane *lane_of(const struct fmlib_piece *piece)
@@ -123,7 +123,10 @@ static uint64_t cut(const struct flexmem_cache *cache,
 	return piece->size;
 }
 
-/* A piece keeps @size bytes; returns the rest, which is not among the free ones. */
+/*
+ * Splits a piece after @size bytes. Returns the rest, which is not in the tree
+ * of free pieces.
+ */
 static struct fmlib_piece *split(struct fmlib_piece *piece, uint64_t size)
 {
 	struct fmlib_piece *rest = fmlib_piece_new(lane_of(piece));
@@ -131,7 +134,7 @@ static struct fmlib_piece *split(struct fmlib_piece *piece, uint64_t size)
 	rest->segment = piece->segment;
 	rest->offset = piece->offset + size;
 	rest->size = piece->size - size;
-	/* It has been free for as long as the whole was. */
+	/* The rest has been free for as long as the whole piece. */
 	rest->stamp = piece->stamp;
 	rest->is_free = false;
 	rest->previous = piece;
@@ -161,7 +164,7 @@ void fmlib_piece_take(struct flexmem_cache *cache, struct fmlib_piece *piece,
 	};
 }
 
-/* Two neighbours become one, @piece; neither is among the free ones. */
+/* Merges @piece with the next piece. Neither is in the tree of free pieces. */
 static void absorb_next(struct fmlib_piece *piece)
 {
 	struct fmlib_piece *next = piece->next;
@@ -197,7 +200,7 @@ static void release_growing(struct flexmem_cache *cache,
 	struct fmlib_holes before = fmlib_holes_of(&segment->range);
 	uint64_t tail = fmlib_range_tail(&segment->range);
 
-	/* It was reserved: it cannot be refused. */
+	/* The release of a reserved part cannot fail. */
 	fmlib_range_release(&segment->range, found->offset, found->size);
 	if (fmlib_range_tail(&segment->range) != tail)
 		segment->stamp = fmlib_account(cache,
@@ -235,7 +238,7 @@ int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	return 0;
 }
 
-/* The piece with these bytes, which are free: two spare pieces are there. */
+/* Takes the piece with these free bytes. There are two spare pieces. */
 static struct fmlib_piece *claim_piece(struct flexmem_cache *cache,
 				       const struct fmlib_segment *segment,
 				       uint64_t offset, uint64_t size)
@@ -290,7 +293,7 @@ int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 		if (err != -ENOSPC)
 			return err;
 	}
-	/* If the tightest breaks the rule, all larger ones do. */
+	/* If the tightest piece breaks the rule, all larger pieces do. */
 	best = fmlib_fit_best(&arena->free, want->size);
 	if (!best || !fits_oversize_rule(cache, want, best))
 		return -ENOENT;

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * A stream takes a hole of another stream's expandable segment, when the provider
- * has refused. Work that was put on the other stream may still use the hole. It
- * does not if nothing was freed in the segment since the device was synchronized,
- * or since an event on that stream has happened: then the segment is quiet.
+ * If the provider has refused, a stream takes a hole of another stream's
+ * expandable segment. Work of the other stream may still use the hole. It does
+ * not if nothing was freed in the segment since the device was synchronized, or
+ * since the recording of an event on that stream that has happened. Such a
+ * segment is *quiet*.
  *
- * The block that is made there has a use on its own stream from the start. So what
- * is freed waits for that stream before the segment's stream gets it back.
+ * The block in the hole has a use on its own stream from the start. So after
+ * its free the memory waits for that stream before the segment's stream gets
+ * it.
  */
 #include "cache.h"
 
-/* Whether all that was put on the stream of a segment so far is done. */
+/* Whether all work on the stream of a segment is done. */
 static bool is_idle(struct flexmem_cache *cache,
 		    const struct fmlib_segment *segment)
 {
@@ -50,7 +52,7 @@ int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want)
 	struct fmlib_segment *segment = cache->first_segment;
 	int err;
 
-	/* Work that is captured may use any hole, and no event can tell. */
+	/* Captured work may use any hole, and no event can show it. */
 	if (cache->captures)
 		return -ENOMEM;
 	while (segment && !(may_serve(segment, want) &&

@@ -25,12 +25,12 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 		fmlib_settle(cache, block);
 		return;
 	}
-	/* So no more events are kept than have not happened. */
+	/* So only events that have not happened are kept. */
 	fmlib_uses_poll(cache);
 	fmlib_uses_wait(cache, block);
 }
 
-/* Makes what was found the allocation that is wanted. */
+/* Turns the memory that was found into the allocation. */
 FMLIB_INLINE void give_token(struct flexmem_cache *cache,
 			     const struct fmlib_want *want,
 			     struct fmlib_block *block)
@@ -49,7 +49,7 @@ FMLIB_INLINE void give_token(struct flexmem_cache *cache,
 	fmlib_block_begin(block);
 }
 
-/* Which limit of the cache's own it was: of the provider there is nothing to say. */
+/* Failure because of a limit of the cache; the provider was not the cause. */
 static struct flexmem_cache_failure
 own_limit(const struct flexmem_cache *cache, enum flexmem_cache_limit limit,
 	  uint64_t asked)
@@ -66,8 +66,8 @@ own_limit(const struct flexmem_cache *cache, enum flexmem_cache_limit limit,
 }
 
 /*
- * There was memory for @size bytes, and no block to call it: say which of the two
- * reasons it is.
+ * Memory for @size bytes was found, but no token is left. Sets which of the two
+ * limits is the cause.
  */
 static void explain_tokens(struct flexmem_cache *cache, struct fmlib_want *want,
 			   uint64_t size)
@@ -85,7 +85,7 @@ static void explain_tokens(struct flexmem_cache *cache, struct fmlib_want *want,
 static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	/*
-	 * The segment may be released, and the report has the sums of all
+	 * The segment may be released, and the failure contains the sums of all
 	 * lanes.
 	 */
 	fmlib_lock_rest(cache);
@@ -115,7 +115,10 @@ void fmlib_cache_make(struct flexmem_cache *cache,
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 		    struct fmlib_block **block)
 {
-	/* Of the lane that the memory is in, which may be another stream's. */
+	/*
+	 * The block is from the lane of the memory, which may be another
+	 * stream's.
+	 */
 	*block = fmlib_block_take(cache, want->found.segment->arena->lane,
 				  want->found.size);
 	if (!*block)
@@ -124,7 +127,7 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 	return 0;
 }
 
-/* An allocation begins: what is freed from now on is younger. */
+/* Advances the clock at the begin of an allocation: later frees are younger. */
 static void tick(struct flexmem_cache *cache, struct fmlib_lane *lane)
 {
 	fmlib_account(cache, lane)->clock++;
@@ -144,7 +147,7 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	}
 	missed = err == -ENOENT;
 	if (missed) {
-		/* It may be released while the lock is dropped. */
+		/* The pool may be released while the lock is dropped. */
 		want->pool->pins++;
 		err = fmlib_ladder(cache, want);
 		fmlib_pool_put(cache, want->pool);
@@ -156,7 +159,7 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	return err;
 }
 
-/* Which one a live block was allocated for. */
+/* The stream for which a live block was allocated. */
 static uint64_t stream_of(const struct fmlib_block *block)
 {
 	const struct fmlib_use *use = block->uses;
@@ -187,7 +190,7 @@ static void fill(const struct fmlib_block *block,
 		allocation->pointer = (char *)segment->pointer + block->offset;
 }
 
-/* More bytes than any device has; up to there a wide token numbers each. */
+/* A request for more bytes than a wide token can number. */
 static int too_large(struct flexmem_cache *cache, uint64_t bytes,
 		     struct flexmem_cache_allocation *allocation)
 {
@@ -214,8 +217,9 @@ static bool set_tag(struct flexmem_cache *cache, struct fmlib_want *want,
 }
 
 /*
- * With the cache's lock, that of the lane, and all others if it is not simple.
- * Once it is unlocked the block may be freed: only what was read stays.
+ * Called with the locks of cache and lane, and with all others unless the call
+ * is simple. After the unlock another thread may free the block, so all values
+ * are read before.
  */
 static int alloc_locked(struct flexmem_cache *cache,
 			const struct flexmem_cache_request *request,
@@ -270,7 +274,10 @@ static bool is_simple_miss(const struct flexmem_cache *cache,
 	       fmlib_arena_find(cache, want);
 }
 
-/* From what the lane has, without the cache's lock; false: not so. */
+/*
+ * Allocates free memory of the lane, without the cache's lock; false: that is
+ * not possible.
+ */
 static bool alloc_in_lane(struct flexmem_cache *cache,
 			  const struct flexmem_cache_request *request,
 			  struct fmlib_want *want, void **token,
@@ -301,7 +308,7 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 	return done;
 }
 
-/* Fills the one of @token and @allocation that is there. */
+/* Fills @token or @allocation; the other one is NULL. */
 static int alloc(struct flexmem_cache *cache,
 		 const struct flexmem_cache_request *request, void **token,
 		 struct flexmem_cache_allocation *allocation)

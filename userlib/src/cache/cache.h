@@ -4,45 +4,44 @@
  *
  * Its words, which are PyTorch's where PyTorch has them:
  *
- *  segment  memory from the provider. An expandable one grows and shrinks at its
- *           end (@growing); all others are fixed.
- *  block    an allocation, live or waiting for events; its token leads to it
- *           (tokens.h).
- *  range    which intervals of an expandable segment are free: its holes
- *           (range.h).
- *  piece    an interval of a fixed segment. Pieces tile it, and no two neighbours
- *           are both free. PyTorch calls pieces blocks.
- *  pool     segments for one purpose: the common pool, or a private one (MemPool).
- *  arena    the segments that a pool has for one stream: one arena for all
- *           requests if segments are expandable, else one for small requests and
- *           one for large ones.
- *  lane     what one stream works with, and usually that stream alone: a lock, its
- *           arenas, idle blocks, spare pieces and its part of the account.
- *  use      a block is used on another stream (record_stream). The uses that an
- *           event ends are in the queue of that stream.
- *  origin   where an allocation comes from: its tag, and the caller's context.
- *  want     a request that is being served.
- *  account  what allocations and frees count: a flow for each kind of pool.
- *  ladder   what is tried, rung by rung, if no free memory serves a request.
- *  excess   what of a segment could go back to the provider.
+ *  segment memory from the provider. An expandable one grows and shrinks at its
+ *           end (@growing); all others are fixed. block an allocation, live or
+ *           waiting for events; its token leads to it (tokens.h). range which
+ *           intervals of an expandable segment are free: its holes (range.h).
+ *           piece an interval of a fixed segment. Pieces tile it, and no two
+ *           neighbours are both free. PyTorch calls pieces blocks. pool
+ *           segments for one purpose: the common pool, or a private one
+ *           (MemPool). arena the segments that a pool has for one stream: one
+ *           arena for all requests if segments are expandable, else one for
+ *           small requests and one for large ones. lane the state of one
+ *           stream, seldom of several: a lock, its arenas, idle blocks, spare
+ *           pieces and its part of the account. use a block is used on another
+ *           stream (record_stream). The uses that an event ends are in the
+ *           queue of that stream. origin the origin of an allocation: its tag,
+ *           and the caller's context. want a request that is being served.
+ *           account counts of allocations and frees: a flow for each kind of
+ *           pool. ladder the attempts, rung by rung, if no free memory serves a
+ *           request. excess bytes of a segment that could be returned to the
+ *           provider.
  *
  * Calls run downwards: cache -> ladder -> reclaim -> segments -> blocks -> fit
- * and range, ladder -> borrow -> streams, and helper -> pressure -> reclaim. Figures are counted from below.
+ * and range, ladder -> borrow -> streams, and helper -> pressure -> reclaim.
+ * All of them count figures.
  *
- * Locks, in their order: the helper's, the registry's (fork.c), the cache's, the
- * lanes' as they are in the table, and the account's. A thread that has a lane's
- * lock, but not the cache's, takes no other lock but the account's. There are
- * three ways to hold them (lanes.c):
+ * The order of locks: helper, registry (fork.c), cache, lanes in the order of
+ * their table, account. A thread with a lane's lock, but without the cache's,
+ * takes no other lock but the account's. A thread holds one of these sets
+ * (lanes.c):
  *
- *  - one lane's lock: to allocate what is free there, and to free;
+ *  - one lane's lock: to allocate free memory of the lane, and to free;
  *  - the cache's and one lane's: to get more from the provider as well;
- *  - the whole: the cache's and all lanes'. For everything else.
+ *  - the *whole*, the cache's lock and all lanes' locks: for everything else.
  *
- * A lane's lock protects the lane, its arenas, and the blocks there. The cache's
- * lock protects the calls of the provider, the list of segments, and what is said
- * to be. All the rest, also which arenas there are, is read with any of these
- * locks and changed with the whole, except what is said to be constant, atomic, or
- * of one thread.
+ * A lane's lock protects the lane, its arenas and their blocks. The cache's
+ * lock protects the calls of the provider, the list of segments, and members
+ * that say so. All other members, and the list of arenas, are read with any of
+ * these locks and changed with the whole, unless they are marked as constant,
+ * atomic, or of one thread.
  */
 #ifndef FMLIB_CACHE_H
 #define FMLIB_CACHE_H
@@ -66,7 +65,10 @@ static inline unsigned long fmlib_registry_generation(void)
 	return atomic_load_explicit(&fmlib_generation, memory_order_relaxed);
 }
 
-/* 0; -EINVAL for NULL; -ECHILD. Every public function begins with it. */
+/*
+ * Every public function calls it first. Returns 0; -EINVAL for NULL; or
+ * -ECHILD.
+ */
 static inline int fmlib_cache_check(const struct flexmem_cache *cache)
 {
 	if (!cache)
@@ -75,8 +77,8 @@ static inline int fmlib_cache_check(const struct flexmem_cache *cache)
 }
 
 /*
- * The result of a callback. -ECHILD is the cache's own word for a process that
- * was forked, and a positive number is no errno: both are taken for -EIO.
+ * Checks the result of a callback. -ECHILD is reserved for forked processes,
+ * and a positive number is no errno. Both become -EIO.
  */
 static inline int fmlib_callback_result(int result)
 {
@@ -87,7 +89,7 @@ static inline int fmlib_callback_result(int result)
 void fmlib_cache_log(const struct flexmem_cache *cache,
 		     enum flexmem_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A warning that may be the reason why the cache cannot be made. */
+/* Logs a warning, which may explain why the cache cannot be made. */
 void fmlib_cache_complain(struct flexmem_cache *cache, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -100,13 +102,13 @@ int fmlib_config_read(struct flexmem_cache *cache, const char *text);
 void fmlib_provider_device(struct flexmem_device *device,
 			   struct flexmem_cache_provider *provider);
 
-/* mapped.c: with FLEXMEM_CACHE_MAPPED a segment is mapped as long as it is there. */
+/* mapped.c: with FLEXMEM_CACHE_MAPPED each segment is mapped. */
 int fmlib_segment_map(struct flexmem_cache *cache,
 		      struct fmlib_segment *segment);
-/* Ends the map, and then gives the memory back to the provider. */
+/* Ends the map, and then returns the memory to the provider. */
 int fmlib_segment_free(struct fmlib_segment *segment);
 
-/* pointers.c: which token has the allocation that begins at a pointer. */
+/* pointers.c: finds the token of the allocation that begins at a pointer. */
 struct fmlib_pointers *fmlib_pointers_make(void);
 void fmlib_pointers_free(struct fmlib_pointers *pointers);
 
@@ -135,32 +137,35 @@ void fmlib_piece_drop(struct fmlib_lane *lane, struct fmlib_piece *piece);
 void fmlib_piece_insert(struct flexmem_cache *cache, struct fmlib_piece *piece);
 void fmlib_piece_remove(struct flexmem_cache *cache, struct fmlib_piece *piece);
 /*
- * Takes a piece out of the free ones for a request, and cuts off what is not
- * needed; a spare piece is there.
+ * Takes a free piece for a request, and splits off the rest. The caller has
+ * made sure of a spare piece.
  */
 void fmlib_piece_take(struct flexmem_cache *cache, struct fmlib_piece *piece,
 		      struct fmlib_want *want);
-/* Makes it free again, with its neighbours. */
+/* Makes the piece free again, and merges it with its free neighbours. */
 void fmlib_piece_release(struct flexmem_cache *cache,
 			 struct fmlib_piece *piece);
 /*
- * Finds what serves a request, and takes it: 0; -ENOENT: there is nothing;
- * -ENOMEM: no host memory.
+ * Finds free memory for a request, and takes it. Returns 0; -ENOENT: there is
+ * none; -ENOMEM: no host memory.
  */
 int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
-/* The same in one segment that grows; -ENOSPC: there is nothing. */
+/* The same in one segment that grows. -ENOSPC: it has no room. */
 int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  struct fmlib_want *want);
 /*
- * The bytes at @offset of a segment, which are free. The caller has set aside the
- * pieces that this takes: fmlib_range_prepare_claims(), or two spare pieces.
+ * Takes the free bytes at @offset of a segment. The caller has set aside the
+ * nodes for it with fmlib_range_prepare_claims(), or two spare pieces.
  */
 void fmlib_claim(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		 uint64_t offset, uint64_t size, struct fmlib_want *want);
 /* Gives that back. */
 void fmlib_release(struct flexmem_cache *cache,
 		   const struct fmlib_found *found);
-/* The free end of a segment, 0 if there is none, and since when it is free. */
+/*
+ * Returns the bytes of the free end of a segment, and the time since when it is
+ * free.
+ */
 uint64_t fmlib_segment_tail(const struct fmlib_segment *segment);
 uint64_t fmlib_segment_stamp(const struct fmlib_segment *segment);
 
@@ -178,7 +183,7 @@ static inline bool fmlib_segment_leaves(const struct fmlib_segment *segment)
 /* pools.c */
 struct fmlib_pool *fmlib_pool_find(struct flexmem_cache *cache, uint64_t id);
 void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool);
-/* Streams and pools are small numbers, or addresses. */
+/* The numbers of streams and pools are small, or they are addresses. */
 static inline size_t fmlib_arena_chain(uint64_t stream, uint64_t pool)
 {
 	return (fmlib_hash(stream) + pool) % FMLIB_CHAINS;
@@ -187,11 +192,11 @@ static inline size_t fmlib_arena_chain(uint64_t stream, uint64_t pool)
 struct fmlib_arena *fmlib_arena_find(const struct flexmem_cache *cache,
 				     const struct fmlib_want *want);
 
-/* Finds it or, with the whole, makes it; and pins it. */
+/* Finds an arena, or makes it if the whole is locked, and pins it. */
 struct fmlib_arena *fmlib_arena_get(struct flexmem_cache *cache,
 				    const struct fmlib_want *want);
 void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena);
-/* The largest free block there is, and where; NULL: there is none. */
+/* The largest free block and its place; NULL: there is none. */
 struct fmlib_largest {
 	uint64_t size;
 	const struct fmlib_arena *arena;
@@ -199,53 +204,59 @@ struct fmlib_largest {
 
 struct fmlib_largest fmlib_pools_largest(const struct flexmem_cache *cache);
 
-/* failure.c: the largest free block, and why it is of no use. */
+/*
+ * failure.c: finds the largest free block, and why it cannot serve the request.
+ */
 void fmlib_failure_largest(const struct flexmem_cache *cache,
 			   struct fmlib_want *want);
 
 /* segments.c */
 uint64_t fmlib_round_up(uint64_t size, uint64_t unit);
 /*
- * As fmlib_obtain(); if there is nothing asks the provider for memory. If that
- * fails details are in @want->failure.
+ * Like fmlib_obtain(), but asks the provider if there is no free memory. On
+ * failure @want->failure has the details.
  */
 int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
-/* How much of a segment is free and could go back now. */
+/* Bytes of a segment that are free and could be returned now. */
 uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment);
-/* The same, also of a private pool, whose segments stay while it lives. */
+/*
+ * The same, also for private pools, whose segments stay while the pool lives.
+ */
 uint64_t fmlib_segment_spare(const struct flexmem_cache *cache,
 			     const struct fmlib_segment *segment);
-/* Looks whether a reset has lost it, and how much went so. */
+/*
+ * Asks the provider whether a reset has lost the segment, and counts the bytes.
+ */
 bool fmlib_segment_is_lost(struct flexmem_cache *cache,
 			   struct fmlib_segment *segment);
 int fmlib_segment_give_back(struct flexmem_cache *cache,
 			    struct fmlib_segment *segment, uint64_t *released);
-/* Takes a segment out and frees it, whatever lives in it. */
+/* Removes a segment and frees it, also with live blocks. */
 void fmlib_segment_forget(struct flexmem_cache *cache,
 			  struct fmlib_segment *segment);
 
-/* Memory becomes free, and perhaps its segment goes. */
+/* Makes memory free. May return its segment. */
 void fmlib_put_back(struct flexmem_cache *cache,
 		    const struct fmlib_found *found);
-/* So does that of a block which is not in use any more. */
+/* The same for the memory of a block that is not in use any more. */
 void fmlib_settle(struct flexmem_cache *cache, struct fmlib_block *block);
-/* The provider's answer: 0, -EOPNOTSUPP, or its error. */
+/* Asks the provider. Returns 0, -EOPNOTSUPP, or its error. */
 int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
 		      uint64_t *total);
-/* That share of the device in bytes; 0: not known, which is warned of once. */
+/* Returns that share of the device in bytes; 0: not known, with one warning. */
 uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share);
 
 /* reclaim.c */
 void fmlib_collect(struct flexmem_cache *cache);
-/* All return how many bytes went back. */
+/* All return the number of bytes returned to the provider. */
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size);
 uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error);
 
 /*
- * pressure.c: 0 and the next event, or why there is none; without the lock.
- * The other one answers it, unless a later one has been, and returns what the
- * provider refused.
+ * pressure.c: reads the next event, without the lock; returns 0 or why there is
+ * none. The second function answers the event, unless a later event was
+ * answered, and returns the provider's error.
  */
 int fmlib_pressure_read(struct flexmem_cache *cache,
 			struct flexmem_pressure_event *event);
@@ -261,35 +272,35 @@ void fmlib_use_drop(struct flexmem_cache *cache, struct fmlib_use *use);
 void fmlib_use_begin(struct fmlib_block *block, struct fmlib_use *use);
 int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
 		  uint64_t stream);
-/* Records the events that a freed block waits for: there is one at least. */
+/* Records the events for which a freed block waits. There is at least one. */
 void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block);
-/* Brings back what has waited long enough; but not while work is captured. */
+/* Frees blocks whose events have happened; not while work is captured. */
 void fmlib_uses_poll(struct flexmem_cache *cache);
-/* Nothing is captured any more: records the events that were deferred. */
+/* Records the deferred events, after the capture of work has ended. */
 void fmlib_uses_resume(struct flexmem_cache *cache);
-/* Both drop the lock in between, and bring back what has waited. */
+/* Both drop the lock in between, and free blocks that have waited. */
 int fmlib_uses_synchronize(struct flexmem_cache *cache);
 int fmlib_uses_synchronize_device(struct flexmem_cache *cache);
 void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);
 
 /*
- * borrow.c: a hole in another stream's segment: 0, and @want has it; -ENOMEM: there
- * is none that is safe to use. With the whole.
+ * borrow.c: finds a hole in another stream's segment for @want, with the whole.
+ * Returns 0; -ENOMEM: no hole is safe to use.
  */
 int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want);
 
-/* private.c: the pool for a request of a stream that names none. */
+/* private.c: the pool for a request of a stream that names no pool. */
 struct fmlib_pool *fmlib_capture_pool(struct flexmem_cache *cache,
 				      uint64_t stream);
 
 /* ladder.c */
 int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);
 
-/* cache.c: the long way of flexmem_cache_alloc() and flexmem_cache_free(). */
+/* cache.c: the long path of flexmem_cache_alloc() and flexmem_cache_free(). */
 int fmlib_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		      uint64_t stream, void **token);
 int fmlib_cache_free(struct flexmem_cache *cache, const void *token);
-/* The end of an allocation, and of a free: with the whole. */
+/* The last step of an allocation, and of a free, with the whole. */
 void fmlib_cache_make(struct flexmem_cache *cache,
 		      const struct fmlib_want *want, struct fmlib_block *block);
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);
@@ -305,7 +316,7 @@ void fmlib_tags_free(struct flexmem_cache *cache);
 /* sizes.c */
 uint64_t fmlib_size_divided(const struct flexmem_cache *cache, uint64_t bytes);
 
-/* @bytes is at least 1, and small enough to be rounded. */
+/* @bytes is at least 1, and small enough to be rounded up. */
 static inline uint64_t fmlib_size_round(const struct flexmem_cache *cache,
 					uint64_t bytes)
 {
@@ -318,12 +329,12 @@ static inline uint64_t fmlib_size_round(const struct flexmem_cache *cache,
 static inline enum flexmem_cache_pool_kind
 fmlib_size_kind(const struct flexmem_cache *cache, uint64_t size)
 {
-	/* Where segments grow small ones and large ones share them. */
+	/* Small and large requests share growing segments. */
 	return !cache->expandable && size <= cache->profile.small_limit ?
 	       FLEXMEM_CACHE_SMALL : FLEXMEM_CACHE_LARGE;
 }
 
-/* Whether a new segment for it grows. */
+/* Whether a new segment for the request grows. */
 bool fmlib_size_grows(const struct flexmem_cache *cache,
 		      const struct fmlib_want *want);
 uint64_t fmlib_size_segment(const struct flexmem_cache *cache,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* The log of a cache, and what is wrong with the options of one. */
+/* The log of a cache, and messages about wrong options. */
 #include "cache.h"
 
 #include <stdarg.h>
@@ -30,7 +30,7 @@ void fmlib_cache_complain(struct flexmem_cache *cache, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	fmlib_cache_log(cache, FLEXMEM_LOG_WARNING, "%s", text);
-	/* The first one counts: what follows may follow from it. */
+	/* The first problem counts: later ones may be a consequence of it. */
 	if (cache->problem)
 		snprintf(cache->problem, cache->problem_length, "%s", text);
 	cache->problem = NULL;

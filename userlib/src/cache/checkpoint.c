@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Checkpoints of a private pool. A restore makes the live allocations of the pool
- * those of the checkpoint again, at their addresses: it keeps those that are there,
- * frees all others, and makes what is missing. Before it changes anything, it has
- * checked that all fits, and set aside the host memory for it.
+ * Checkpoints of a private pool. A restore gives the pool the live allocations
+ * of the checkpoint again, at their addresses. It keeps those that are live,
+ * frees all others, and makes the missing ones. Before any change it checks
+ * that all fit, and sets the host memory aside.
  */
 #include "cache.h"
 
 #include <stdlib.h>
 
-/* @block: what is there for it, during a restore; @made: it is a new one. */
+/* @block: the block for it, during a restore. @made: the block is new. */
 struct entry {
 	uint64_t serial;
 	uint64_t offset;
@@ -22,7 +22,7 @@ struct entry {
 	bool made;
 };
 
-/* @entries are in the order of their segments, and of their offsets there. */
+/* @entries are in the order of segments, and of offsets in each segment. */
 struct flexmem_cache_checkpoint {
 	uint64_t pool;
 	size_t count;
@@ -146,8 +146,8 @@ static bool is_in_the_way(const struct entry *entry,
 }
 
 /*
- * Finds what is there already. -EBUSY: memory of the checkpoint is still used, or
- * will be when its allocation is freed.
+ * Finds live allocations of the checkpoint. -EBUSY: memory of the checkpoint is
+ * still used, or would be after its allocation is freed.
  */
 static int match_blocks(struct flexmem_cache *cache,
 			const struct fmlib_pool *pool,
@@ -173,7 +173,7 @@ static int match_blocks(struct flexmem_cache *cache,
 	return 0;
 }
 
-/* -ENXIO: the memory of an entry is not the pool's any more. */
+/* -ENXIO: the memory of an entry does not belong to the pool any more. */
 static int find_segments(const struct flexmem_cache *cache,
 			 const struct fmlib_pool *pool,
 			 struct flexmem_cache_checkpoint *checkpoint)
@@ -195,7 +195,7 @@ static int find_segments(const struct flexmem_cache *cache,
 	return 0;
 }
 
-/* Sets aside what the entries that are missing take: 0 or -ENOMEM. */
+/* Sets the host memory for missing entries aside. Returns 0 or -ENOMEM. */
 static int prepare(struct flexmem_cache *cache,
 		   struct flexmem_cache_checkpoint *checkpoint)
 {
@@ -223,7 +223,10 @@ static int prepare(struct flexmem_cache *cache,
 			err = fmlib_range_prepare_claims(&entry->segment->range,
 							 here);
 		else
-			/* The bytes before it become a piece, and those after it. */
+			/*
+			 * The bytes before it become a piece, and the bytes
+			 * after it another.
+			 */
 			err = fmlib_pieces_prepare(segment->arena->lane,
 						   2 * missing);
 	}
@@ -267,7 +270,7 @@ static void make_missing(struct flexmem_cache *cache,
 	}
 }
 
-/* Ends a restore. An undo gives back the blocks that it made. */
+/* Ends a restore. An undo frees the blocks that the restore made. */
 static void end_restore(struct flexmem_cache *cache,
 			struct flexmem_cache_checkpoint *checkpoint, bool undo)
 {

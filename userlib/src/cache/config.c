@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Settings: where they come from, and what they mean. */
+/* Settings: reads and parses them. */
 #include "cache.h"
 
 #include <stdio.h>
@@ -9,11 +9,11 @@
 #define SETTING_MIN FMLIB_SIZE_TO(struct flexmem_cache_setting, value)
 #define VALUE_MAX sizeof(((struct flexmem_cache_setting *)0)->value)
 
-/* Beyond this a number of bytes is no size of memory. */
+/* Largest size in MiB that is accepted. */
 #define MIB_MAX (UINT64_C(1) << 23)
 #define DIVISIONS_MAX 64
 #define MIB_SHIFT 20
-/* So many digits of a fraction count: more than a double can tell apart. */
+/* Digits of a fraction that count, more than a double can distinguish. */
 #define FRACTION_DIGITS 17
 #define SCALE_MAX 1e17
 #define BLANKS " \t\n\v\f\r"
@@ -50,7 +50,7 @@ static bool parse_mib(struct fmlib_config *config, enum fmlib_key key,
 	return true;
 }
 
-/* Like 0.8, whatever the locale says; from 0 to 1. */
+/* Parses a fraction from 0 to 1, like 0.8, in any locale. */
 static bool parse_fraction(const char *value, double *fraction)
 {
 	uint64_t whole;
@@ -187,7 +187,7 @@ static bool parse_entry(const char **text, uint32_t *divisions,
 	if (!parse_steps(text, &steps))
 		return false;
 	skip_blanks(text);
-	/* The first one holds for everything below it too. */
+	/* The first entry also applies to all smaller sizes. */
 	fill_divisions(divisions, *from ? index : 0, steps);
 	*from = index + 1;
 	return true;
@@ -265,7 +265,7 @@ static char *trim(char *text)
 	return text;
 }
 
-/* Where it is an error there is no cache, which could keep anything. */
+/* If it is an error there will be no cache, so nothing must be kept. */
 static void refuse_value(struct flexmem_cache *cache, const char *origin,
 			 enum fmlib_key key, const char *value)
 {
@@ -296,7 +296,7 @@ static enum fmlib_key find_key(const char *name)
 	return key;
 }
 
-/* False: the key cannot have that value, and nothing has changed. */
+/* Sets a value. False: it is invalid, and nothing has changed. */
 static bool take_value(struct fmlib_config *config, enum fmlib_key key,
 		       enum flexmem_cache_source source, const char *value)
 {
@@ -330,7 +330,7 @@ static int set(struct flexmem_cache *cache, enum flexmem_cache_source source,
 	return 0;
 }
 
-/* The end of a setting: a comma, but not one inside of brackets. */
+/* Finds the end of a setting: a comma outside of brackets. */
 static char *setting_end(char *text)
 {
 	int depth = 0;
@@ -344,7 +344,7 @@ static char *setting_end(char *text)
 	return text;
 }
 
-/* Sets what it can; -EINVAL: something was left out. */
+/* Sets all valid settings. -EINVAL: some were invalid. */
 static int parse(struct flexmem_cache *cache, enum flexmem_cache_source source,
 		 char *text)
 {
@@ -373,7 +373,7 @@ static int parse(struct flexmem_cache *cache, enum flexmem_cache_source source,
 	return result;
 }
 
-/* The first of the variables that is set, even to nothing. */
+/* The first variable that is set, also if it is empty. */
 static const char *from_environment(enum flexmem_cache_source *source)
 {
 	const char *text;
@@ -430,7 +430,7 @@ int flexmem_cache_setting(const struct flexmem_cache *cache, size_t index,
 		return -ENOENT;
 	strcpy(result.key, keys[index].name);
 	/*
-	 * The lock is a mutable part of a cache that is const for the caller.
+	 * The cache is const for the caller, but its lock changes.
 	 */
 	pthread_mutex_lock((pthread_mutex_t *)&cache->lock);
 	result.source = cache->config.shown[index].source;
@@ -490,11 +490,11 @@ int flexmem_cache_set_memory_fraction(struct flexmem_cache *cache,
 	double shown = 0;
 	int count;
 
-	/* Not a number is neither above nor below. */
+	/* NaN fails both comparisons. */
 	if (!(fraction > 0.0 && fraction < 1.0))
 		return flexmem_cache_set_setting(cache, name,
 						 fraction == 1.0 ? "1.0" : "");
-	/* The shortest text that is read as that number. */
+	/* Finds the shortest text that parses as that number. */
 	for (count = 1; count <= FRACTION_DIGITS && shown != fraction; count++) {
 		scale *= 10;
 		digits = (unsigned long long)(fraction * scale + 0.5);

@@ -27,10 +27,7 @@ static enum flexmem_cache_obstacle obstacle(const struct flexmem_cache *cache,
 		return FLEXMEM_CACHE_OBSTACLE_STREAM;
 	if (arena->kind != want->kind)
 		return FLEXMEM_CACHE_OBSTACLE_KIND;
-	/*
-	 * The last attempt would have taken any other block, so this is
-	 * certain.
-	 */
+	/* The last attempt would have taken it, unless it is oversize. */
 	return largest->size >= cache->config.max_split ?
 	       FLEXMEM_CACHE_OBSTACLE_SPLIT : FLEXMEM_CACHE_OBSTACLE_SIZE;
 }
@@ -52,7 +49,7 @@ void fmlib_failure_largest(const struct flexmem_cache *cache,
 	failure->largest_kind = largest.arena->kind;
 }
 
-/* The text written so far, and the length that all of it would have. */
+/* The text written so far, and the length of the whole text. */
 struct out {
 	char *text;
 	size_t room;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Counting in every allocation and free; figures.c has the rest. */
+/* Counting in each allocation and free. figures.c has the other functions. */
 #ifndef FMLIB_FIGURES_H
 #define FMLIB_FIGURES_H
 
@@ -9,11 +9,11 @@ void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);
 void fmlib_figure_subtract(struct flexmem_cache_figure *figure, uint64_t count);
 /* Adds a lane's counts to @sum, and sets them to zero. */
 void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part);
-/* Begins to count by tags; and the requests without a tag. */
+/* Begins to count by tag. */
 void fmlib_figures_tagged(struct flexmem_cache *cache);
 void fmlib_figures_untagged(const struct flexmem_cache *cache,
 			    struct flexmem_cache_tag *sums);
-/* A freed block begins to wait, or has waited. */
+/* Counts that a freed block begins to wait, or ends it. */
 void fmlib_figures_wait(struct flexmem_cache *cache,
 			const struct fmlib_block *block, int change);
 /* Under the whole lock. */
@@ -33,7 +33,7 @@ static inline bool fmlib_is_tagged(const struct flexmem_cache *cache,
 	return block->origin->tag != &cache->untagged;
 }
 
-/* A part continues counting from the sum. */
+/* Begins the account of a lane with the values of the sum. */
 static inline void fmlib_account_begin(struct fmlib_account *part,
 				       const struct fmlib_account *sum)
 {
@@ -124,7 +124,10 @@ static inline void fmlib_figures_free(struct flexmem_cache *cache,
 		fmlib_figure_subtract(&cache->figures.oversize_allocations, 1);
 }
 
-/* A free piece that shares its segment came or went; counted by commit. */
+/*
+ * Notes that a free piece that shares its segment appeared or vanished. Commit
+ * counts it.
+ */
 static inline void fmlib_figures_split(struct flexmem_cache *cache,
 				       const struct fmlib_piece *piece,
 				       int change)
@@ -157,7 +160,7 @@ fmlib_holes_of(const struct fmlib_range *range)
 	return holes;
 }
 
-/* The same for holes, after any change; counted by commit as well. */
+/* The same for holes, after any change. */
 static inline void fmlib_figures_holes(struct flexmem_cache *cache,
 				       const struct fmlib_segment *segment,
 				       struct fmlib_holes before)
@@ -171,8 +174,8 @@ static inline void fmlib_figures_holes(struct flexmem_cache *cache,
 }
 
 /*
- * The same at once, for a call that changes nothing else: @size bytes of a hole
- * were taken or freed; there were @before holes.
+ * Counts it at once, for a call with no other change: @size bytes of a hole
+ * were taken or freed, and there were @before holes.
  */
 static inline void fmlib_figures_hole_taken(struct fmlib_account *account,
 					    const struct fmlib_range *range,

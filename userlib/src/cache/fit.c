@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Which free piece of the fixed segments serves a request: the tightest one; of
- * equals that in the oldest segment, and there the lowest. They are in a treap
- * in that order.
+ * Finds the free piece of the fixed segments for a request: the tightest one;
+ * of equal ones the one in the oldest segment, and there the lowest. A treap
+ * keeps the pieces in that order.
  *
- * The depth of a treap is O(log n) whatever the order of the calls, since
- * priorities are random; recursion is safe.
+ * The depth of a treap is O(log n), whatever the order of the calls, because
+ * priorities are random. So recursion is safe.
  */
 #include "cache.h"
 
@@ -18,7 +18,7 @@ static bool before(const struct fmlib_piece *a, const struct fmlib_piece *b)
 	return a->offset < b->offset;
 }
 
-/* Parts a tree into what comes before @key and the rest. */
+/* Splits a tree into the pieces before @key and the rest. */
 static void part(struct fmlib_piece *root, const struct fmlib_piece *key,
 		 struct fmlib_piece **left, struct fmlib_piece **right)
 {

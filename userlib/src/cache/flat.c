@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * An address space without memory, as a provider: to try a cache, and to replay
- * a trace, without a device. Pieces are in a list by address; a segment that is
- * to grow begins in the middle of the largest hole, all others at the start of
- * the tightest one.
+ * An address space without memory, as a provider: to test a cache and to replay
+ * a trace without a device. Pieces are in a list by address. A growing segment
+ * begins in the middle of the largest hole, any other at the start of the
+ * tightest hole.
  */
 #include "cache.h"
 
@@ -36,7 +36,7 @@ static uint64_t hole_end(const struct flexmem_cache_flat *flat,
 	return piece ? piece->start : flat->size;
 }
 
-/* A hole: what comes before the piece that *@link is. */
+/* A hole: the bytes before the piece *@link. */
 struct hole {
 	struct piece **link;
 	uint64_t start;
@@ -62,7 +62,7 @@ static struct hole find_hole(struct flexmem_cache_flat *flat, uint64_t bytes,
 	for (;;) {
 		limit = hole_end(flat, *hole.link);
 		hole.start = align(end, alignment);
-		/* Near the largest number the next multiple is none. */
+		/* Near the largest number there is no next multiple. */
 		hole.size = hole.start >= end && limit > hole.start ?
 			    limit - hole.start : 0;
 		if (hole.size > failure->largest_free)
@@ -114,7 +114,7 @@ static int flat_alloc(void *user, uint64_t bytes, uint64_t alignment,
 		free(piece);
 		return -ENOMEM;
 	}
-	/* Half of the room is for what lies below, if that grows. */
+	/* Half of the room is for the segment below, if that grows. */
 	room = grows && hole.start ? (hole.size - bytes) / 2 : 0;
 	piece->start = align(hole.start + room - room % alignment, alignment);
 	piece->size = bytes;

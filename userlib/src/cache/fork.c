@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * All caches of the process, for the sake of fork(): it waits until every cache
- * is consistent, and what the child inherits is marked by its age, so that a
- * child that uses it gets an error instead of the parent's memory.
+ * The list of all caches of the process, for fork(). fork() waits until every
+ * cache is consistent. A cache records the number of forks at its creation, so
+ * that a child that uses an inherited cache gets an error instead of the
+ * parent's memory.
  */
 #include "cache.h"
 

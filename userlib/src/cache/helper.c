@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The helper thread, which serves pressure if the framework has no loop for it. It
- * can be cancelled while it waits, and then it holds no lock: so a stop needs no
- * descriptor of its own, and fork() finds the cache consistent. A child has no
- * helper.
+ * The helper thread, which serves pressure if the framework has no loop for it.
+ * It can be cancelled only while it waits, without a lock. So a stop needs no
+ * descriptor, and fork() finds the cache consistent. A child has no helper.
  *
- * A program may close descriptors that are not its own, as closefrom() does, and get
- * others with the same numbers. So the helper checks before and after each wait that
- * the provider's descriptor still refers to the same file. poll() keeps the file that
- * it has begun to wait for.
+ * A program may close the provider's descriptor, as closefrom() does, and open
+ * another file with the same number. So the helper checks before and after each
+ * wait that the provider's descriptor still refers to the same file. poll()
+ * keeps the file that it has begun to wait for.
  */
 #include "cache.h"
 
@@ -17,7 +16,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Delay after an error that may pass. */
+/* Delay after a temporary error, in milliseconds. */
 #define RETRY_MS 100
 
 /* -EBADF: there is no such file. */
@@ -43,7 +42,9 @@ static int pressure_fd(const struct flexmem_cache *cache)
 	return descriptor < 0 ? fmlib_callback_result(descriptor) : descriptor;
 }
 
-/* Waits for @fd, or some time for nothing; only here the helper is cancelled. */
+/*
+ * Waits for @fd, or only for the time. The helper can be cancelled only here.
+ */
 static int wait_for(struct pollfd *fd, int timeout)
 {
 	int count;
@@ -56,7 +57,10 @@ static int wait_for(struct pollfd *fd, int timeout)
 	return count < 0 ? -err : 0;
 }
 
-/* 0: the provider's descriptor, which refers to @source, has an event. */
+/*
+ * Waits for an event. Returns 0 if the provider's descriptor, which refers to
+ * @source, has one.
+ */
 static int wait_for_event(const struct flexmem_cache *cache,
 			  const struct stat *source)
 {
@@ -120,7 +124,8 @@ static void *serve(void *argument)
 }
 
 /*
- * Creates it with all signals blocked: they are for the program's own threads.
+ * Creates the thread with all signals blocked: signals are for the program's
+ * own threads.
  */
 static int create(struct flexmem_cache *cache)
 {

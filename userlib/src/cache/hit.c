@@ -19,7 +19,7 @@ static inline void count_alloc(struct flexmem_cache *cache,
 	fmlib_figures_hole_taken(account, range, holes, size);
 }
 
-/* With the lane's lock; NULL: there is nothing. */
+/* Takes memory, with the lane's lock; NULL: there is none. */
 FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 			uint64_t bytes, uint64_t size)
 {
@@ -45,7 +45,7 @@ FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	return fmlib_block_begin(block);
 }
 
-/* @bytes: at least 1; NULL: one lane cannot serve it alone. */
+/* Serves a request of at least 1 byte; NULL: the lane alone cannot. */
 FMLIB_INLINE void *hit(struct flexmem_cache *cache, uint64_t bytes,
 		       uint64_t stream)
 {
@@ -80,7 +80,7 @@ int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 	return 0;
 }
 
-/* Whether a free only makes the block free in its lane. */
+/* Whether a free changes nothing but the lane. */
 static inline bool is_simple(const struct flexmem_cache *cache,
 			     const struct fmlib_block *block)
 {
@@ -133,7 +133,7 @@ static inline void give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	fmlib_lane_done(cache, lane);
 }
 
-/* False: one lane cannot do it alone. */
+/* Frees a block; false: the lane alone cannot. */
 FMLIB_INLINE bool hit_free(struct flexmem_cache *cache, const void *token)
 {
 	const struct fmlib_chunk *chunk =
@@ -215,7 +215,7 @@ int flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
 		return err;
 	if (!address)
 		return -EINVAL;
-	/* For a wide token that is some block, which has another token. */
+	/* For a wide token this finds a block with another token. */
 	blocks = atomic_load_explicit(&fmlib_token_place(&cache->narrow,
 							 token)->blocks,
 				      memory_order_acquire);

@@ -12,7 +12,7 @@
 #define WAIT_MS 10
 #define WAITS 7
 
-/* So that a callback's own allocations call none. */
+/* Not 0 in a callback, whose own allocations run no callback. */
 static _Thread_local unsigned int callback_depth;
 
 static int run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
@@ -22,7 +22,7 @@ static int run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
 	int err = 0;
 
 	callback_depth++;
-	/* A callback that runs stays in the list. */
+	/* A running callback stays in the list. */
 	for (callback = cache->callbacks; callback && !err;
 	     callback = callback->next) {
 		if (callback->removed)
@@ -39,7 +39,7 @@ static int run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
 	return err;
 }
 
-/* Grows with all that is freed, and with all that goes back. */
+/* A number that grows with each free and each return to the provider. */
 static uint64_t freed(const struct flexmem_cache *cache)
 {
 	return fmlib_figures_freed(cache) + cache->figures.num_device_free +
@@ -54,7 +54,7 @@ static int ask_framework(struct flexmem_cache *cache, struct fmlib_want *want)
 	if (!cache->callbacks || callback_depth)
 		return -ENOMEM;
 	before = freed(cache);
-	/* A callback's own calls are calls by themselves. */
+	/* Calls made by a callback count separately. */
 	fmlib_figures_commit(cache, &cache->account);
 	err = run_callbacks(cache, want->size);
 	if (err)
@@ -81,7 +81,7 @@ static int release_all(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	int err;
 
-	/* A provider that keeps memory has been logged. The next rung tries. */
+	/* A failed return was logged. The next rung tries again. */
 	if (!fmlib_reclaim(cache, UINT64_MAX, &err))
 		return -ENOMEM;
 	return fmlib_segment_obtain(cache, want);
@@ -91,7 +91,7 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	int err;
 
-	/* If it fails, what waits goes on waiting; the rest is worth a try. */
+	/* If it fails, blocks go on waiting, but the rest may help. */
 	if (fmlib_uses_synchronize_device(cache) == -ECHILD)
 		return -ECHILD;
 	err = fmlib_obtain(cache, want);
@@ -104,14 +104,15 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 	if (err != -ENOMEM || want->no_host_memory ||
 	    !cache->config.release_lock)
 		return err;
-	/* Other threads may have freed something while it was not locked. */
+	/* Other threads may have freed memory while the cache was unlocked. */
 	fmlib_uses_poll(cache);
 	return fmlib_obtain(cache, want) ? -ENOMEM : 0;
 }
 
 /*
- * Free memory of private pools that are for this. The request stays one of the common
- * pool: only the block is in the other one.
+ * Takes free memory of private pools with FLEXMEM_CACHE_POOL_USE_ON_OOM. The
+ * request still belongs to the common pool; only the block is in the private
+ * one.
  */
 static int use_pools(struct flexmem_cache *cache, struct fmlib_want *want)
 {
@@ -133,7 +134,7 @@ static int use_pools(struct flexmem_cache *cache, struct fmlib_want *want)
 	return err == -ENOENT ? -ENOMEM : err;
 }
 
-/* Whether other users of the device have what the request lacks. */
+/* Whether other users of the device have enough memory for the request. */
 static bool others_could_help(const struct flexmem_cache *cache,
 			      const struct fmlib_want *want)
 {
@@ -148,8 +149,8 @@ static bool others_could_help(const struct flexmem_cache *cache,
 }
 
 /*
- * The refusal has told other processes on the device of the pressure. Their caches
- * answer on threads of their own, in some milliseconds.
+ * After the refusal other processes on the device get a pressure event. Their
+ * caches answer on threads of their own, within some milliseconds.
  */
 static int wait_for_others(struct flexmem_cache *cache, struct fmlib_want *want)
 {
@@ -278,7 +279,7 @@ int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
 		return err;
 	if (callback_depth)
 		return -EDEADLK;
-	/* A thread that is cancelled in the wait below has the lock then. */
+	/* A thread that is cancelled in the wait below would hold the lock. */
 	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->lock);
 	removed = *find_callback(cache, callback, user);

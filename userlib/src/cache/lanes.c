@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Lanes, and the locks of a cache: cache.h says what each protects.
+ * Lanes, and the locks of a cache. cache.h says what each lock protects.
  *
  * A stream finds its lane without a lock: lanes are in a table by a hash of the
- * stream, are made once and never go. When all places for a stream are taken by
- * others it shares the lane of the first.
+ * stream, and live as long as the cache. If other streams have taken all places
+ * for a stream, it shares the lane of the first place.
  *
- * Lanes must not meet in what they count either, but a peak of all of them can
- * only be seen in one place. As long as one thread alone allocates and frees,
- * there is one account, and peaks are exact. From then on each lane counts
- * apart, and adds up after so many operations, or when the whole is locked.
+ * Lanes must not share counters either, but the peak of all lanes is known only
+ * if one account counts all. While only one thread allocates and frees, there
+ * is one account, and peaks are exact. After that each lane counts in its own
+ * account. The lane adds it to the cache's account after a number of
+ * operations, or when the whole is locked.
  */
 #include "cache.h"
 
@@ -34,7 +35,7 @@ struct fmlib_lane *fmlib_lane_seek(const struct flexmem_cache *cache,
 	return fmlib_lane_at(cache, fmlib_lane_place(stream, 0));
 }
 
-/* With the cache's lock, and no lane's. */
+/* Finds or makes a lane, with the cache's lock and no lane's lock. */
 static struct fmlib_lane *get_lane(struct flexmem_cache *cache, uint64_t stream)
 {
 	struct fmlib_lane *lane = fmlib_lane_find(cache, stream);
@@ -66,7 +67,7 @@ static void lock_lanes(struct flexmem_cache *cache)
 		if (lane)
 			fmlib_lock_take(&lane->lock);
 	}
-	/* Now none of them adds up by itself. */
+	/* From here on no lane adds its account by itself. */
 	for (i = 0; cache->apart && i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);
 		if (lane)
@@ -82,9 +83,8 @@ void fmlib_lock_raw(struct flexmem_cache *cache)
 }
 
 /*
- * A callback that runs with the lock can be a cancellation point: a log that
- * prints, a provider that reads. A thread cancelled there would leave the lock
- * behind.
+ * A callback that runs with the lock can be a cancellation point, for example a
+ * log that prints. A thread cancelled there would leave the cache locked.
  */
 void fmlib_lock(struct flexmem_cache *cache)
 {

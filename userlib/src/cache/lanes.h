@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Finding lanes, and locking them: cache.h says what each lock protects. */
+/* Finding and locking lanes. cache.h says what each lock protects. */
 #ifndef FMLIB_LANES_H
 #define FMLIB_LANES_H
 
 #include "structs.h"
 
-/* A number of this thread, 0 until it is needed. */
+/* Number of this thread, 0 until it is needed. */
 extern _Thread_local uint64_t fmlib_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Fibonacci hashing: the upper bits depend on all of the number's. */
+/* Fibonacci hashing: the upper bits depend on all bits of the number. */
 static inline uint64_t fmlib_hash(uint64_t number)
 {
 	return number * UINT64_C(0x9e3779b97f4a7c15) >> 32;
@@ -41,7 +41,7 @@ fmlib_lane_find(const struct flexmem_cache *cache, uint64_t stream)
 	       fmlib_lane_seek(cache, stream);
 }
 
-/* Whether this thread can be cancelled: not from now on; as it was before. */
+/* Disables cancellation of this thread; restores the earlier state. */
 static inline int fmlib_cancel_off(void)
 {
 	int state;
@@ -70,26 +70,25 @@ int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
 void fmlib_lock_rest(struct flexmem_cache *cache);
 void fmlib_unlock(struct flexmem_cache *cache);
 /*
- * In the middle of a call: unlock, and lock the whole again. The second takes
- * what the first returned. The thread cannot be cancelled in between either.
- * But it may be a forked child's by then, which must not touch anything:
- * -ECHILD.
+ * Unlock in the middle of a call, and lock the whole again. The second function
+ * takes the result of the first. The thread cannot be cancelled in between. It
+ * may be in a forked child afterwards, which must not touch the cache: -ECHILD.
  */
 int fmlib_pause(struct flexmem_cache *cache);
 int fmlib_go_on(struct flexmem_cache *cache, int state)
 	__attribute__((warn_unused_result));
-/* Both leave it open whether the thread can be cancelled. */
+/* Neither changes whether the thread can be cancelled. */
 void fmlib_lock_raw(struct flexmem_cache *cache);
 void fmlib_unlock_raw(struct flexmem_cache *cache);
-/* Whether this thread may go on with no more than a lane's lock. */
+/* Whether a lane's lock is enough for this thread. */
 static inline bool fmlib_lane_serves(const struct flexmem_cache *cache)
 {
 	return !cache->served || cache->served == fmlib_thread;
 }
 
-/* With the whole: this thread allocates or frees. */
+/* Notes, with the whole, that this thread allocates or frees. */
 void fmlib_lane_admit(struct flexmem_cache *cache);
-/* Adds to the account of the cache what was counted apart. */
+/* Adds the counts of a lane to the account of the cache. */
 void fmlib_lane_add_up(struct flexmem_cache *cache, struct fmlib_lane *lane);
 
 /* The end of an operation with one lane's lock. */

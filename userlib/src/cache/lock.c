@@ -26,12 +26,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A thread holds such a lock for less time than this many looks at it take. */
+/*
+ * Reads of a lock before a thread sleeps; they take longer than a lock is
+ * usually held.
+ */
 #define LOOKS 100
 
 /*
- * Without membarrier() a sleep lasts this long at most: some thousand times as
- * long.
+ * Longest sleep without membarrier(), some thousand times as long as a lock is
+ * held.
  */
 #define MOMENT_NS 1000000
 
@@ -72,8 +75,8 @@ void fmlib_lock_wait(struct fmlib_lock *lock)
 	if (fmlib_lock_light && !barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
 		limit = &moment;
 	/*
-	 * A thread that has just unlocked, and locks again, should not always
-	 * be faster.
+	 * Otherwise a thread that unlocks and locks again would always be
+	 * faster.
 	 */
 	while (!look(lock))
 		syscall(SYS_futex, &lock->taken, FUTEX_WAIT_PRIVATE, 1, limit,

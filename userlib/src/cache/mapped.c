@@ -31,7 +31,10 @@ static int unmap(struct fmlib_segment *segment)
 	return err;
 }
 
-/* The map ends first: what is freed while it is mapped stays charged. */
+/*
+ * The map ends first, because memory that is freed while it is mapped stays
+ * charged.
+ */
 int fmlib_segment_free(struct fmlib_segment *segment)
 {
 	const struct flexmem_cache_provider *provider =

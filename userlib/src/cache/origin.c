@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * The caller's contexts. The caller's functions run without any lock of the
- * cache's, since they may wait for locks of the caller's, such as that of an
- * interpreter, which another thread holds while it allocates.
+ * cache. They may wait for a lock of the caller, such as an interpreter's,
+ * while another thread holds that lock and allocates.
  */
 #include "cache.h"
 

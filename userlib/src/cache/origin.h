@@ -9,10 +9,10 @@ struct flexmem_cache;
 struct fmlib_tag;
 
 /*
- * A tag has an origin without a context, which lives as long as the tag. An
- * origin with a context lives as long as anything refers to it: the request, the
- * allocation, events of the history, snapshots. @refs and @next, which leads
- * through those that nothing refers to any more, need the whole.
+ * Each tag has an origin without a context, which lives as long as the tag. An
+ * origin with a context lives while a request, an allocation, an event of the
+ * history or a snapshot refers to it. @refs and @next need the whole. @next
+ * links the origins without references.
  */
 struct fmlib_origin {
 	struct fmlib_tag *tag;
@@ -21,7 +21,9 @@ struct fmlib_origin {
 	struct fmlib_origin *next;
 };
 
-/* With one reference; NULL: no host memory. Without any lock. */
+/*
+ * Returns an origin with one reference; NULL: no host memory. Without any lock.
+ */
 struct fmlib_origin *fmlib_origin_new(struct flexmem_cache *cache,
 				      void *context);
 
@@ -33,10 +35,10 @@ static inline struct fmlib_origin *fmlib_origin_hold(struct fmlib_origin *origin
 	return origin;
 }
 
-/* The last reference lets fmlib_unlock() release the context. */
+/* After the last reference fmlib_unlock() releases the context. */
 void fmlib_origin_drop(struct flexmem_cache *cache,
 		       struct fmlib_origin *origin);
-/* Without any lock: releases the contexts of a list, and frees it. */
+/* Releases the contexts of a list, and frees the list. Without any lock. */
 void fmlib_origins_release(struct flexmem_cache *cache,
 			   struct fmlib_origin *list);
 

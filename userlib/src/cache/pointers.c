@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Allocations that are freed by pointer: tables from pointers to tokens. They lie
- * above the rest of the cache and use nothing but its public functions.
+ * Allocations that are freed by pointer: tables from pointers to tokens. They
+ * use only public functions of the cache.
  *
- * A pointer leaves its table before its token is freed: from then on another
- * thread may get the same one. If the caller has freed the token itself, the entry
- * stays until the pointer is used again, and is replaced then.
+ * A pointer leaves its table before its token is freed, because another thread
+ * may get the same pointer right after. If the caller has freed the token
+ * itself, the entry stays until the pointer is used again, and is replaced
+ * then.
  */
 #include "cache.h"
 
@@ -53,7 +54,7 @@ void fmlib_pointers_free(struct fmlib_pointers *pointers)
 	free(pointers);
 }
 
-/* The upper bits tell the shard, those below the place in its table. */
+/* The upper bits select the shard, the bits below the place in its table. */
 static uint64_t hash(const void *pointer)
 {
 	return (uint64_t)(uintptr_t)pointer * UINT64_C(0x9e3779b97f4a7c15);
@@ -69,7 +70,7 @@ static size_t home(const struct shard *shard, const void *pointer)
 	return (size_t)(hash(pointer) >> 24) & (shard->room - 1);
 }
 
-/* Where the pointer is, or else the empty place where it belongs. */
+/* The place of the pointer, or the empty place for it. */
 static size_t place(const struct shard *shard, const void *pointer)
 {
 	size_t i = home(shard, pointer);
@@ -79,7 +80,7 @@ static size_t place(const struct shard *shard, const void *pointer)
 	return i;
 }
 
-/* Room for one entry more: 0 or -ENOMEM. */
+/* Makes room for one more entry. Returns 0 or -ENOMEM. */
 static int widen(struct shard *shard)
 {
 	struct shard wide = {
@@ -121,7 +122,7 @@ static int add(struct flexmem_cache *cache, void *pointer, void *token)
 	return err;
 }
 
-/* Empties a place; entries that it kept from their homes move up. */
+/* Empties a place, and moves later entries up that belong nearer. */
 static void empty(struct shard *shard, size_t hole)
 {
 	size_t mask = shard->room - 1;
@@ -142,7 +143,7 @@ static void empty(struct shard *shard, size_t hole)
 	shard->count--;
 }
 
-/* The token, or NULL if there is none; @take: the entry goes. */
+/* Returns the token of a pointer, or NULL. @take: removes the entry. */
 static void *find(struct flexmem_cache *cache, const void *pointer, bool take)
 {
 	struct shard *shard = shard_of(cache, pointer);

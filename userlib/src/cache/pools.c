@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Pools and their arenas. Each exists while something needs it. */
+/* Pools and their arenas. Pins keep each of them. */
 #include "cache.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Pressure: other processes need memory, and the cache gives free memory back.
- * The rule is that of flexmem_cache_serve_pressure().
+ * Pressure: other processes need memory, and the cache returns free memory.
+ * flexmem_cache_serve_pressure() describes the rule.
  */
 #include "cache.h"
 
@@ -26,7 +26,7 @@ static uint64_t surplus(const struct flexmem_pressure_event *event)
 	return event->in_use < bound ? 0 : event->in_use - bound + 1;
 }
 
-/* Bytes that could be given back now. */
+/* Bytes that could be returned now. */
 static uint64_t spare(const struct flexmem_cache *cache)
 {
 	const struct fmlib_segment *segment;

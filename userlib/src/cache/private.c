@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Private pools: who uses them, which requests go there, and what they have. */
+/* Private pools: their holds, the requests for them, and their sums. */
 #include "cache.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ int flexmem_cache_pool_create_on(struct flexmem_cache *cache,
 			return err;
 		}
 	}
-	/* Held by the caller that made it, until the release. */
+	/* The caller that made the pool holds it. */
 	made->pins = 1;
 	made->uses = 1;
 	fmlib_lock(cache);
@@ -69,7 +69,10 @@ int flexmem_cache_pool_create(struct flexmem_cache *cache, uint64_t *pool)
 	return flexmem_cache_pool_create_on(cache, NULL, 0, pool);
 }
 
-/* Locks the whole, and finds a private pool that was not released; or -ENOENT. */
+/*
+ * Locks the whole, and finds a private pool; -ENOENT: there is none, or it was
+ * released.
+ */
 static int lock_pool(struct flexmem_cache *cache, uint64_t id,
 		     struct fmlib_pool **pool)
 {
@@ -113,7 +116,10 @@ int flexmem_cache_pool_set_flags(struct flexmem_cache *cache, uint64_t pool,
 	return 0;
 }
 
-/* All free segments of a pool, and free ends. Returns the first error. */
+/*
+ * Returns all free segments and free ends of a pool to the provider. Returns
+ * the first error.
+ */
 static int give_back_all(struct flexmem_cache *cache,
 			 const struct fmlib_pool *pool, bool leave)
 {
@@ -148,7 +154,7 @@ int flexmem_cache_pool_release(struct flexmem_cache *cache, uint64_t pool)
 	if (!--found->uses) {
 		fmlib_uses_poll(cache);
 		found->released = true;
-		/* Its free memory cannot be used again. */
+		/* No request can use its free memory again. */
 		give_back_all(cache, found, true);
 		fmlib_pool_put(cache, found);
 		fmlib_figures_commit(cache, &cache->account);
@@ -168,7 +174,10 @@ int flexmem_cache_pool_empty(struct flexmem_cache *cache, uint64_t pool,
 	if (err)
 		return err;
 	before = cache->returned;
-	/* The pool may be released while it waits without the lock. */
+	/*
+	 * Keeps the pool, which may be released during the wait without the
+	 * lock.
+	 */
 	found->pins++;
 	wait_err = fmlib_uses_synchronize(cache);
 	if (wait_err != -ECHILD) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* The device as a provider: a segment is an allocation of the driver's. */
+/* The device as a provider: a segment is an allocation from the driver. */
 #include "cache.h"
 
 static int make(struct flexmem_device *device, uint64_t bytes,
@@ -21,7 +21,7 @@ static int make(struct flexmem_device *device, uint64_t bytes,
 	return 0;
 }
 
-/* Segments are to grow only where the device can resize them. */
+/* Asks for growable memory only if the device can resize it. */
 static uint32_t flags_of(uint32_t flags)
 {
 	return (flags & FLEXMEM_CACHE_GROWABLE ? FLEXMEM_GROWABLE : 0) |
@@ -56,8 +56,8 @@ static int device_grow(void *user, uint64_t handle, uint64_t old_bytes,
 	if (err == -ENOMEM)
 		*failure = resized.failure;
 	/*
-	 * While its bytes are used it cannot grow there, as if it were full, or
-	 * if what would be added cannot be scrubbed.
+	 * While its bytes are in use, or if the added bytes cannot be scrubbed,
+	 * the segment cannot grow; the cache treats that as a lack of room.
 	 */
 	if (err == -EIO && device_lost(user, handle) > 0)
 		return err;
@@ -89,7 +89,7 @@ static int device_free(void *user, uint64_t handle)
 static int device_map(void *user, uint64_t handle, uint64_t bytes,
 		      void **pointer)
 {
-	/* A 32-bit program has no room for what is longer. */
+	/* A 32-bit program cannot map more. */
 	if (bytes > SIZE_MAX)
 		return -ENOMEM;
 	return flexmem_device_map(user, (uint32_t)handle, 0, (size_t)bytes, 0,
@@ -103,7 +103,7 @@ static int device_unmap(void *user, uint64_t handle, void *pointer,
 	return flexmem_device_unmap(user, pointer, (size_t)bytes);
 }
 
-/* One call, so that the two figures are of one moment. */
+/* One call, so that both figures are of one moment. */
 static int device_memory_info(void *user, uint64_t *free, uint64_t *total)
 {
 	struct flexmem_usage usage;
@@ -113,7 +113,9 @@ static int device_memory_info(void *user, uint64_t *free, uint64_t *total)
 				   0);
 	if (err)
 		return err;
-	/* A capacity that shrank leaves more acquired than there could be. */
+	/*
+	 * After the capacity has shrunk, more may be acquired than it allows.
+	 */
 	*total = usage.capacity > usage.total ? usage.capacity : usage.total;
 	*free = *total - (usage.total - usage.free);
 	return 0;

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Holes in a B+ tree by their offsets. An entry of a leaf is a hole, by offset
- * and size. An entry of another node is a child: an offset before which it has
- * no hole, nor has anything left of it one after, and a size that none of its
- * holes exceeds. That size is raised at once, and lowered when a search finds
- * that it promised too much: once for what has made it wrong. So both searches,
- * for the first entry that is large enough and for the last one that is not
- * behind an offset, look the same on each level: a node is compared as a whole,
- * without branches, in vectors that the compiler makes instructions of.
+ * Holes in a B+ tree by their offsets. An entry of a leaf is a hole: offset and
+ * size. An entry of another node is a child, with an offset and a size. All
+ * holes of the child are at or behind the offset, and all holes of the children
+ * to its left are before it. No hole of the child is larger than the size. The
+ * size is raised at once. It is lowered only when a search finds that it is too
+ * high. There are two searches: for the first entry that is large enough, and
+ * for the last entry that is not behind an offset. Both work the same way on
+ * each level: they compare all entries of a node at once, without branches, in
+ * vector instructions.
  *
- * There are no tags at the borders: what is given back finds its neighbours by
- * its place in the tree. A node that becomes empty goes; nodes are not evened
- * out otherwise.
+ * There are no boundary tags: a released part finds its neighbours by its place
+ * in the tree. An empty node is removed; nodes are not rebalanced otherwise.
  *
- * Giving back cannot fail, so nodes for it are set aside. A node is split
- * when it has 32 entries, into halves of 16: so it takes 16 insertions since it
- * was made, or of what it has now 16 entries. Of P parts and H holes at most
- * (P + 1 - H) / 2 are inserted before everything is free, since each has to be
- * merged away again. That makes (H + (P + 1 - H) / 2) / 16 splits of leaves, a
- * sixteenth of that on the level above, and so on, and a node for each level
- * that comes: less than (P + H) / 24 + 4.
+ * A release cannot fail, so nodes for it are set aside. A node with 32 entries
+ * is split into halves of 16. So each split needs 16 entries that are in the
+ * node now or are inserted later. With P parts and H holes, at most (P + 1 - H)
+ * / 2 holes are inserted before everything is free, because each must be merged
+ * away again. That makes at most (H + (P + 1 - H) / 2) / 16 splits of leaves, a
+ * sixteenth of that on the level above, and so on, and one node for each new
+ * level: less than (P + H) / 24 + 4.
  */
 #include "range.h"
 
@@ -33,9 +33,9 @@
 #define FANOUT 32
 #define HALF (FANOUT / 2)
 #define LANES 4
-/* A new level takes 16 times the insertions that the one before took. */
+/* Each new level needs 16 times as many insertions as the level before. */
 #define LEVELS 16
-/* More than any offset that there is. */
+/* Greater than any offset. */
 #define NOWHERE INT32_MAX
 #define SPARE_EXCESS 16
 
@@ -46,7 +46,7 @@ union numbers {
 	lanes in[FANOUT / LANES];
 };
 
-/* Entries from @count on are NOWHERE, and of size 0. */
+/* Unused entries, from @count on, have the offset NOWHERE and the size 0. */
 struct fmlib_range_node {
 	union numbers offsets;
 	union numbers sizes;
@@ -54,7 +54,9 @@ struct fmlib_range_node {
 	struct fmlib_range_node *children[FANOUT];
 };
 
-/* The way from the root to a leaf, and at which entry of each it goes on. */
+/*
+ * The nodes from the root to a leaf, and the entry of each node that leads on.
+ */
 struct path {
 	struct fmlib_range_node *nodes[LEVELS];
 	unsigned int at[LEVELS];
@@ -106,7 +108,7 @@ static inline uint32_t at_least(const union numbers *numbers, int32_t limit)
 }
 #endif
 
-/* The first entry that is @limit or more; FANOUT: there is none. */
+/* Index of the first entry that is @limit or more; FANOUT: there is none. */
 static inline unsigned int first_from(const union numbers *numbers,
 				      int32_t limit)
 {
@@ -185,14 +187,17 @@ static int make_spares(struct fmlib_range *range, size_t more)
 	return 0;
 }
 
-/* One more part, or one more hole, than there is now. */
+/* Sets nodes aside for one more part or hole. */
 static inline int prepare(struct fmlib_range *range)
 {
 	return range->spare_count > spares_needed(range) ? 0 :
 	       make_spares(range, 0);
 }
 
-/* A claim may split a node on each level, and each part and hole adds to the need. */
+/*
+ * A claim may split a node on each level, and each new part and hole needs
+ * nodes for its release.
+ */
 int fmlib_range_prepare_claims(struct fmlib_range *range, size_t count)
 {
 	return make_spares(range, count + range->height + 1);
@@ -285,8 +290,8 @@ static void remove_entry(struct fmlib_range_node *node, unsigned int at,
 }
 
 /*
- * Leads to the leaf where a hole at @offset is, or would be. Returns which of
- * its holes is the first one behind @offset.
+ * Fills @path down to the leaf that contains or would contain a hole at
+ * @offset. Returns the index, in that leaf, of the first hole above @offset.
  */
 static unsigned int descend(const struct fmlib_range *range, int32_t offset,
 			    struct path *path)
@@ -306,7 +311,7 @@ static unsigned int descend(const struct fmlib_range *range, int32_t offset,
 	return first_from(&node->offsets, offset + 1);
 }
 
-/* To the last hole of the leaf before; false: there is none. */
+/* Moves @path to the last hole of the leaf before; false: there is none. */
 static bool step_back(const struct fmlib_range *range, struct path *path)
 {
 	unsigned int leaf = range->height - 1;
@@ -327,7 +332,9 @@ static bool step_back(const struct fmlib_range *range, struct path *path)
 	return true;
 }
 
-/* Something as large as that came into the node on @level. */
+/*
+ * Raises the sizes above @level after a hole of @size came into the node there.
+ */
 static void raise_sizes(struct path *path, unsigned int level, int32_t size)
 {
 	int32_t *above;
@@ -340,7 +347,7 @@ static void raise_sizes(struct path *path, unsigned int level, int32_t size)
 	}
 }
 
-/* The first hole of the leaf begins at @offset now. */
+/* Updates the offsets above a leaf whose first hole now begins at @offset. */
 static void lower_offsets(const struct fmlib_range *range, struct path *path,
 			  int32_t offset)
 {
@@ -356,7 +363,10 @@ static void lower_offsets(const struct fmlib_range *range, struct path *path,
 	}
 }
 
-/* The last hole of the leaf begins at @offset now: the next leaf behind it. */
+/*
+ * Updates the offset of the next leaf after the last hole of this leaf moved to
+ * @offset.
+ */
 static void raise_next(const struct fmlib_range *range, struct path *path,
 		       int32_t offset)
 {
@@ -375,7 +385,7 @@ static void raise_next(const struct fmlib_range *range, struct path *path,
 	}
 }
 
-/* Parts a full child; its parent has room. */
+/* Splits a full child; its parent has room. */
 static void split(struct fmlib_range *range, struct fmlib_range_node *parent,
 		  unsigned int at, bool is_leaf)
 {
@@ -462,8 +472,8 @@ static void remove_hole(struct fmlib_range *range, struct path *path,
 }
 
 /*
- * Finds the way to the lowest hole that is large enough; false: none is. Lowers
- * the size of a node that was too high.
+ * Fills @path down to the lowest hole that is large enough; false: there is
+ * none. Lowers sizes of nodes that are too high.
  */
 static bool find_fit(const struct fmlib_range *range, int32_t size,
 		     struct path *path)
@@ -567,7 +577,7 @@ int fmlib_range_claim(struct fmlib_range *range, uint64_t offset, uint64_t size)
 	return 0;
 }
 
-/* The hole before and the one behind become one. */
+/* Merges the hole before and the hole behind into one. */
 static int32_t merge(struct fmlib_range *range, struct path *before,
 		     unsigned int before_at, struct path *path,
 		     unsigned int at, int32_t size)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The free parts of an interval: the engine of a growing segment. It knows no
- * lock, no stream and no block. A request gets the lowest hole that it fits
- * into.
+ * The free parts (holes) of an interval: the engine of a growing segment. It
+ * knows no lock, no stream and no block. A request gets the lowest hole that is
+ * large enough.
  *
  * Offsets and sizes are in bytes, and multiples of the unit. A function that
  * fails changes nothing.
@@ -17,9 +17,10 @@
 struct fmlib_range_node;
 
 /*
- * @shift: of the unit. @size: in units, as are @used, in reserved parts, and
- * @tail, of the hole at the end. @parts and @holes: how many there are of them.
- * @height: levels of the tree. @releases: how often something was given back.
+ * @shift: log2 of the unit. @size: length in units. @used: units in reserved
+ * parts. @tail: units of the hole at the end. @parts, @holes: numbers of
+ * reserved parts and of holes. @height: levels of the tree. @releases: number
+ * of releases so far.
  */
 struct fmlib_range {
 	struct fmlib_range_node *root;
@@ -35,47 +36,53 @@ struct fmlib_range {
 	uint64_t releases;
 };
 
-/* 0 or -ENOMEM. Empty at first, of @unit, a power of two. */
+/* Makes an empty range. @unit is a power of two. Returns 0 or -ENOMEM. */
 int fmlib_range_start(struct fmlib_range *range, uint64_t unit);
 void fmlib_range_end(struct fmlib_range *range);
 
-/* How long a range of that unit can become. */
+/* Greatest length of a range with that unit. */
 uint64_t fmlib_range_limit(uint64_t unit);
 
 /*
  * Sets nodes aside for the next reservation or growth, and for all later
- * releases: 0 or -ENOMEM. Without this call reservation and growth do it, and
- * may fail.
+ * releases. Returns 0 or -ENOMEM. Without this call reservation and growth do
+ * it, and may fail.
  */
 int fmlib_range_prepare(struct fmlib_range *range);
 
-/* 0; -ENOSPC: no hole is large enough; -ENOMEM. */
+/*
+ * Reserves the lowest hole that is large enough. Returns 0; -ENOSPC: there is
+ * none; -ENOMEM.
+ */
 int fmlib_range_reserve(struct fmlib_range *range, uint64_t size,
 			uint64_t *offset);
 
 /*
- * Frees a reserved part as a whole. 0; -EINVAL: some of it is free already, or
- * lies beyond the end.
+ * Frees a whole reserved part. Returns 0; -EINVAL: a byte of it is free
+ * already, or beyond the end.
  */
 int fmlib_range_release(struct fmlib_range *range, uint64_t offset,
 			uint64_t size);
 
 /*
- * The same for so many calls of fmlib_range_claim(), in a row and before any other
+ * Sets nodes aside for @count calls of fmlib_range_claim(), before any other
  * change.
  */
 int fmlib_range_prepare_claims(struct fmlib_range *range, size_t count);
 
 /*
- * Reserves the bytes at @offset; nodes have been set aside. 0; -EBUSY: they are not
- * free, or lie beyond the end.
+ * Reserves the bytes at @offset. The caller has set nodes aside. Returns 0;
+ * -EBUSY: a byte is not free, or is beyond the end.
  */
 int fmlib_range_claim(struct fmlib_range *range, uint64_t offset, uint64_t size);
 
-/* Adds bytes at the end. 0; -EFBIG: it would become too long; -ENOMEM. */
+/*
+ * Adds bytes at the end. Returns 0; -EFBIG: the range would become too long;
+ * -ENOMEM.
+ */
 int fmlib_range_grow(struct fmlib_range *range, uint64_t more);
 
-/* Removes bytes at the end. 0; -EINVAL: they are not free. */
+/* Removes bytes at the end. Returns 0; -EINVAL: they are not free. */
 int fmlib_range_shrink(struct fmlib_range *range, uint64_t less);
 
 /*
@@ -90,7 +97,7 @@ static inline uint64_t fmlib_range_tail(const struct fmlib_range *range)
 
 
 /*
- * The first hole that begins at *@offset or after; false: there is none. To
+ * Finds the first hole at *@offset or behind it; false: there is none. To
  * iterate over all holes, begin at 0 and add the size to the offset after each.
  */
 bool fmlib_range_hole(const struct fmlib_range *range, uint64_t *offset,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Gives memory back to the provider: a part of the free memory, and all memory
+ * Returns memory to the provider: a part of the free memory, and all memory
  * that a reset of the device has lost.
  */
 #include "cache.h"
@@ -74,7 +74,7 @@ static struct fmlib_segment *sort(const struct flexmem_cache *cache,
 		     sort(cache, rest, count - count / 2, order), order);
 }
 
-/* Every segment that could give bytes back, in order. */
+/* Every segment with bytes that could be returned, in order. */
 static struct fmlib_segment *victims(struct flexmem_cache *cache,
 				     order_fn order)
 {
@@ -112,9 +112,9 @@ uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error)
 }
 
 /*
- * The smallest segment of at least @size bytes that the provider takes back. If
- * the provider refuses one, because it is mapped for example, the next larger
- * one is tried.
+ * Returns the smallest free segment of at least @size bytes to the provider. If
+ * the provider refuses it, because it is mapped for example, tries the next
+ * larger one.
  */
 static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 {
@@ -132,8 +132,8 @@ static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 }
 
 /*
- * A segment of that size; else the largest of the others, if they are enough in
- * total.
+ * Returns a segment of that size; else the largest of the others, if they are
+ * enough in total.
  */
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 {
@@ -187,8 +187,8 @@ int flexmem_cache_trim(struct flexmem_cache *cache, uint64_t bytes,
 	sum = cache->returned;
 	fmlib_uses_poll(cache);
 	/*
-	 * Blocks that waited may have been given back at once. They count as
-	 * well.
+	 * Memory of blocks that waited may have been returned at once. It
+	 * counts as well.
 	 */
 	sum = cache->returned - sum;
 	sum += fmlib_reclaim(cache, sum < bytes ? bytes - sum : 0, &err);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Segments: make them, grow and shrink them, give them back. */
+/* Segments: makes, grows, shrinks and returns them. */
 #include "cache.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for the number of one more region: 0 or -ENOMEM. */
+/* Makes room for one more region number. Returns 0 or -ENOMEM. */
 static int make_region_room(struct flexmem_cache *cache)
 {
 	uint32_t room = cache->region_count + cache->askers + 1;
@@ -111,7 +111,7 @@ static void link_segment(struct flexmem_cache *cache,
 	note_first(segment->arena);
 }
 
-/* Removes it from the serving segments. */
+/* Removes a segment from those that serve requests. */
 static void unlink_growing(struct fmlib_segment *segment)
 {
 	struct fmlib_segment **link = &segment->arena->growing;
@@ -170,7 +170,7 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 			(unsigned long long)segment->arena->stream);
 }
 
-/* Whether @size bytes where a segment begins have a byte of another segment. */
+/* Whether @size bytes from the begin of a segment overlap another segment. */
 static bool overlap(const struct fmlib_segment *segment, uint64_t size,
 		    const struct fmlib_segment *other)
 {
@@ -200,7 +200,9 @@ static const char *fault_of(const struct flexmem_cache *cache,
 	return NULL;
 }
 
-/* Whether @size bytes from the provider, where a segment begins, can be that. */
+/*
+ * Whether @size bytes from the provider, at the begin of a segment, are valid.
+ */
 static bool is_possible(const struct flexmem_cache *cache,
 			const struct fmlib_segment *segment, uint64_t size)
 {
@@ -228,7 +230,7 @@ static bool is_known(const struct flexmem_cache *cache,
 	return other;
 }
 
-/* Gives the provider's memory back at once. */
+/* Returns the provider's memory at once. */
 static void reject(struct flexmem_cache *cache,
 		   const struct fmlib_segment *segment)
 {
@@ -243,7 +245,9 @@ static void reject(struct flexmem_cache *cache,
 				(unsigned long long)segment->size);
 }
 
-/* Checks memory from the provider: 0, or the memory has been given back. */
+/*
+ * Checks memory from the provider. After an error the memory has been returned.
+ */
 static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  const struct flexmem_cache_memory *memory)
 {
@@ -329,7 +333,10 @@ static void dispose(struct flexmem_cache *cache, struct fmlib_segment *segment)
 	cache->spare_segment = segment;
 }
 
-/* All 0 but for the address of a spare one: flexmem_cache_address() may read it. */
+/*
+ * A zeroed struct. A spare one keeps its address, because
+ * flexmem_cache_address() may read it.
+ */
 static struct fmlib_segment *new_segment(struct flexmem_cache *cache)
 {
 	struct fmlib_segment *segment = cache->spare_segment;
@@ -435,8 +442,7 @@ static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
 }
 
 /*
- * From now on its free memory serves no request, and is given back when
- * possible.
+ * From now on its free memory serves no request, and is returned when possible.
  */
 static void withdraw(struct fmlib_segment *segment)
 {
@@ -638,8 +644,8 @@ void fmlib_put_back(struct flexmem_cache *cache,
 	if (!cache->config.direct && !fmlib_segment_leaves(segment))
 		return;
 	/*
-	 * If the provider refuses, it stays, and is given back with the others
-	 * later.
+	 * If the provider refuses, the segment stays, and is returned later
+	 * with others.
 	 */
 	if (fmlib_segment_excess(cache, segment))
 		fmlib_segment_give_back(cache, segment, &released);

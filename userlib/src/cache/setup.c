@@ -37,7 +37,7 @@ static const struct flexmem_cache_profile default_profile = {
 /* A snapshot has an entry for each device up to its own. */
 #define DEVICE_MAX 65535
 
-/* The same, and that it cannot be made. */
+/* Logs a warning, and fails the creation of the cache. */
 static int refuse(struct flexmem_cache *cache, const char *why)
 {
 	fmlib_cache_complain(cache, "%s", why);
@@ -128,7 +128,7 @@ static int read_contexts(struct flexmem_cache *cache,
 			     CONTEXTS_MIN);
 }
 
-/* Every field is a size: 0 means that of the default. */
+/* Every field is a size; 0 means the default. */
 static int read_profile(struct flexmem_cache *cache,
 			const struct flexmem_cache_options *options)
 {
@@ -186,7 +186,7 @@ static void settle(struct flexmem_cache *cache)
 				"expandable_segments has no effect: segments cannot grow here");
 		cache->expandable = false;
 	}
-	/* A segment for each, which has whole pages. */
+	/* Each request gets a segment of whole pages. */
 	if (config->direct && cache->flags & FLEXMEM_CACHE_MAPPABLE &&
 	    profile->granule < PAGE)
 		profile->granule = PAGE;
@@ -251,7 +251,10 @@ static int fill(struct flexmem_cache *cache,
 		cache->problem = NULL;
 	if (err)
 		return err;
-	/* A setting that has no effect is told, if not to a callback. */
+	/*
+	 * Warns about settings without effect, on stderr if there is no
+	 * callback.
+	 */
 	unheard = !cache->log && !(cache->flags & FLEXMEM_CACHE_STRICT);
 	if (unheard) {
 		cache->log = fmlib_log_of_settings();
@@ -264,7 +267,7 @@ static int fill(struct flexmem_cache *cache,
 		cache->log = NULL;
 	if (err)
 		return err;
-	/* No setting is refused from here on. */
+	/* From here on no setting is refused. */
 	cache->problem = NULL;
 	cache->device_index = options->device_index;
 	cache->sole = FMLIB_NOBODY;
@@ -395,7 +398,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 		cache->captures = capture->next;
 		free(capture);
 	}
-	/* If the wait fails, waiting blocks are freed all the same. */
+	/* If the wait fails, waiting blocks are freed anyway. */
 	if (own && cache->waiting)
 		own = fmlib_uses_synchronize_device(cache) != -ECHILD;
 	fmlib_uses_forget(cache, own);

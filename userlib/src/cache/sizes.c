@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* How sizes are rounded, and which pool and segment they lead to. */
+/* Rounds sizes, and chooses pool and segment for each. */
 #include "cache.h"
 
 #define MIB_SHIFT 20
@@ -29,7 +29,7 @@ uint64_t fmlib_size_divided(const struct flexmem_cache *cache, uint64_t bytes)
 	uint64_t granule = cache->profile.granule;
 	uint32_t divisions = divisions_for(&cache->config, bytes);
 
-	/* Steps smaller than a granule would not be steps. */
+	/* Only if a step is not smaller than a granule. */
 	if (divisions > 1 && bytes > granule * divisions)
 		return fmlib_round_up(bytes, (UINT64_C(1) <<
 					      log2_floor(bytes)) / divisions);
@@ -62,6 +62,8 @@ uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 	if (size < profile->large_limit && profile->large_segment < max_split)
 		return profile->large_segment;
 	segment = fmlib_round_up(size, profile->large_round);
-	/* Rounded up to the limit it would never serve such a size again. */
+	/*
+	 * A segment rounded up to the limit would never serve this size again.
+	 */
 	return size < max_split && segment >= max_split ? size : segment;
 }

@@ -61,7 +61,7 @@ void fmlib_history_segment(struct flexmem_cache *cache,
 
 	if (!cache->history.room)
 		return;
-	/* As PyTorch has it: expandable segments are mapped and unmapped only. */
+	/* As in PyTorch, expandable segments are only mapped and unmapped. */
 	if (segment->growing)
 		action = come ? FMLIB_SEGMENT_MAP : FMLIB_SEGMENT_UNMAP;
 	else
@@ -181,7 +181,7 @@ static void copy_segment(struct fmlib_copy *copy, const struct fmlib_segment *se
 	}
 }
 
-/* As many segments, and as many blocks and holes, as there are at most. */
+/* Counts segments, and the most blocks and holes that there can be. */
 static size_t count_segments(const struct flexmem_cache *cache, size_t *blocks)
 {
 	const struct fmlib_segment *segment;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* The history of a cache, and what a snapshot of it copies. */
+/* The history of a cache, and the copy that a snapshot makes. */
 #ifndef FMLIB_SNAPSHOT_H
 #define FMLIB_SNAPSHOT_H
 
@@ -17,7 +17,7 @@ static inline void fmlib_history_block(struct flexmem_cache *cache,
 		fmlib_history_add(cache, action, block);
 }
 
-/* @size bytes of the segment from @offset on come, or go. */
+/* Records that @size bytes of the segment at @offset were added or removed. */
 void fmlib_history_segment(struct flexmem_cache *cache,
 			   const struct fmlib_segment *segment, uint64_t offset,
 			   uint64_t size, bool come);
@@ -27,8 +27,8 @@ void fmlib_history_oom(struct flexmem_cache *cache,
 struct fmlib_event *fmlib_history_end(struct flexmem_cache *cache);
 
 /*
- * The same, and a new one begins: as long as the setting is, in @events, which is
- * NULL if that is 0.
+ * The same, and begins a new history with the array @events, whose length is
+ * the setting; NULL if that is 0.
  */
 struct fmlib_event *fmlib_history_begin(struct flexmem_cache *cache,
 					struct fmlib_event *events);
@@ -39,7 +39,7 @@ enum fmlib_state {
 	FMLIB_COPY_WAITING,
 };
 
-/* A block, or a hole, as it was when it was copied. */
+/* Copy of a block or a hole. */
 struct fmlib_copied_block {
 	uint64_t serial;
 	uint64_t offset;
@@ -73,7 +73,9 @@ struct fmlib_copy {
 	bool has_contexts;
 };
 
-/* snapshot_text.c: 0 or -ENOMEM; the caller frees the text. */
+/*
+ * snapshot_text.c: writes the text; the caller frees it. Returns 0 or -ENOMEM.
+ */
 int fmlib_snapshot_text(const struct flexmem_cache *cache,
 			const struct fmlib_copy *copy, char **text,
 			size_t *length);

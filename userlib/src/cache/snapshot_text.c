@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The text of a snapshot: JSON with the fields that PyTorch's viewer reads. It
- * runs without any lock of the cache's.
+ * The text of a snapshot: JSON with the fields that PyTorch's viewer reads.
+ * Runs without any lock of the cache.
  */
 #include "cache.h"
 
@@ -48,7 +48,7 @@ static void put_bytes(struct text *text, const char *bytes, size_t length)
 static void put(struct text *text, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Of what is short; strings have functions of their own. */
+/* Appends short text; strings have functions of their own. */
 static void put(struct text *text, const char *format, ...)
 {
 	char piece[256];
@@ -66,7 +66,7 @@ static void put_number(struct text *text, const char *name, uint64_t value)
 	put(text, "\"%s\":%llu,", name, (unsigned long long)value);
 }
 
-/* How long the UTF-8 character is that begins there; 0: it is none. */
+/* Length of the UTF-8 character at @bytes; 0: it is invalid. */
 static size_t character_length(const unsigned char *bytes, size_t room)
 {
 	uint32_t code;
@@ -86,7 +86,7 @@ static size_t character_length(const unsigned char *bytes, size_t room)
 			return 0;
 		code = code << 6 | (bytes[i] & 0x3f);
 	}
-	/* Longer than it has to be, half of a pair of UTF-16, or no character. */
+	/* Overlong, a surrogate of UTF-16, or beyond Unicode. */
 	if ((length == 3 && code < 0x800) || (length == 4 && code < 0x10000) ||
 	    (code >= 0xd800 && code < 0xe000) || code > 0x10ffff)
 		return 0;
@@ -182,7 +182,7 @@ static void put_context(struct text *text, void *context)
 		free(lines);
 }
 
-/* Objects and arrays end with a comma too many, which becomes the bracket. */
+/* The bracket replaces the last comma of an object or array. */
 static void put_end(struct text *text, char bracket)
 {
 	if (text->failed)

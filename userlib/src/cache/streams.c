@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Blocks that other streams use. A freed one waits until an event on each of
- * those streams has happened. All that is needed for this is allocated when the
+ * Blocks that other streams use. A freed block waits until an event on each of
+ * those streams has happened. The structs for the wait are allocated when the
  * use is recorded, so that a free cannot fail.
  */
 #include "cache.h"
 
 #include <stdlib.h>
 
-/* Noted of a segment in which nothing was freed while the device was waited for. */
+/*
+ * Value for a segment in which nothing was freed during the synchronization of
+ * the device.
+ */
 #define QUIET UINT64_MAX
 
 static struct fmlib_queue **chain_of(struct flexmem_cache *cache,
@@ -161,7 +164,7 @@ static void record_events(struct flexmem_cache *cache,
 
 void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
 {
-	/* Without events all is done at once. */
+	/* Without callbacks for events all work is done at once. */
 	if (!cache->has_events) {
 		drop_uses(cache, block);
 		fmlib_settle(cache, block);
@@ -219,7 +222,10 @@ static bool happened(struct flexmem_cache *cache, struct fmlib_use *use)
 {
 	int err;
 
-	/* A thread waits for it without the lock, and will complete it. */
+	/*
+	 * A thread waits for the event without the lock, and will complete the
+	 * use.
+	 */
 	if (use->pins)
 		return false;
 	err = cache->events.query(cache->events.user, use->event);
@@ -276,19 +282,25 @@ static void complete_to(struct flexmem_cache *cache, struct fmlib_queue *queue,
 		complete(cache, queue);
 }
 
-/* Before the device is synchronized: what is freed from here on is not done. */
+/*
+ * Before the device is synchronized: work on memory that is freed from here on
+ * may not be done.
+ */
 static void note_releases(struct flexmem_cache *cache)
 {
 	struct fmlib_segment *segment = cache->first_segment;
 
-	/* Another thread waits already: what it has noted is true for both. */
+	/* Another thread synchronizes already. Its notes are valid for both. */
 	if (cache->synchronizing++)
 		return;
 	for (; segment; segment = segment->next)
 		segment->noted = segment->range.releases;
 }
 
-/* After that: what comes back until the call below is done as well. */
+/*
+ * After the device was synchronized: work on memory that is freed until the
+ * next call is done as well.
+ */
 static void keep_quiet(struct flexmem_cache *cache)
 {
 	struct fmlib_segment *segment = cache->first_segment;
@@ -433,7 +445,7 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 	}
 	for (i = 0; i < fmlib_blocks_count(cache); i++) {
 		block = fmlib_block_at(cache, i);
-		/* The uses of those that wait went with their queues. */
+		/* The uses of waiting blocks were freed with their queues. */
 		if (block && fmlib_block_is_live(block))
 			free_uses(cache, block->uses, false);
 	}

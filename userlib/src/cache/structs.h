@@ -13,8 +13,8 @@
 #include "tokens.h"
 
 /*
- * For what is on the way of each allocation in two places: the compiler would
- * make it a function there, and have both call it.
+ * For functions of the shortest path with two callers: without this the
+ * compiler would not inline them.
  */
 #define FMLIB_INLINE static inline __attribute__((always_inline))
 
@@ -34,13 +34,14 @@ enum fmlib_key {
 	FMLIB_KEYS,
 };
 
-/* One for sizes below each power of two from 2 MiB, and one for all above. */
+/* Entries for sizes: below each power of two from 2 MiB on, and all above. */
 #define FMLIB_DIVISIONS 17
 
 /*
- * @threshold: 0: off. @slack: FMLIB_NO_LIMIT: that of the profile. @divides:
- * there are @divisions, of which 0 and 1 are none. @threshold, @fraction, @history
- * and what is @shown of them change with the whole; all else is constant.
+ * @threshold: 0: off. @slack: FMLIB_NO_LIMIT: the value of the profile.
+ * @divides: @divisions has an entry other than 0 and 1. @threshold, @fraction,
+ * @history and their texts in @shown change with the whole. The other members
+ * are constant.
  */
 struct fmlib_config {
 	bool direct;
@@ -65,9 +66,10 @@ struct fmlib_fit {
 };
 
 /*
- * A part of a fixed segment, which they tile; no two neighbours are both free.
- * @left to @priority are of free ones, where @stamp is the cache's clock at the
- * free. While it is a spare one, @next leads to another.
+ * A part of a fixed segment. Pieces tile the segment, and no two neighbours are
+ * both free. @left to @priority are for free pieces. @stamp is the cache's
+ * clock when the piece became free. @next of a spare piece points at the next
+ * spare piece.
  */
 struct fmlib_piece {
 	struct fmlib_segment *segment;
@@ -118,8 +120,8 @@ struct fmlib_segment {
 };
 
 /*
- * @pins: segments, and allocations under way; it goes with the last one. @next: in
- * its chain.
+ * @pins: number of its segments and of allocations under way; the last one
+ * frees it. @next: in its chain.
  */
 struct fmlib_arena {
 	struct fmlib_arena *next;
@@ -135,8 +137,9 @@ struct fmlib_arena {
 #define FMLIB_LANES 16
 
 /*
- * @pins: arenas, captures, and calls under way. @uses: of callers that hold it, 0 for
- * the common pool. @provider: constant; the cache's, or its @own. @next: in its chain.
+ * @pins: number of arenas, captures, and calls under way. @uses: holds by
+ * callers, 0 for the common pool. @provider: the cache's, or @own; constant.
+ * @next: in its chain.
  */
 struct fmlib_pool {
 	struct fmlib_pool *next;
@@ -157,14 +160,15 @@ struct fmlib_capture {
 	void *user;
 };
 
-/* Chains of pools, by number; of arenas, by stream and pool; of queues, by stream. */
+/* Hash chains: pools by number; arenas by stream and pool; queues by stream. */
 #define FMLIB_CHAINS 4096
 
 /*
- * streams.c: a use of a block by a stream that is not its own. @pins: threads that
- * wait for the event without the lock. @block: NULL when it does not wait any more.
- * @owns: the block was allocated for that stream, in a segment of another.
- * @next_deferred: of the first use of a block, freed while work is captured.
+ * streams.c: a use of a block by another stream. @pins: number of threads that
+ * wait for the event without the lock. @block: NULL when the block does not
+ * wait any more. @owns: the block was allocated for that stream, in a segment
+ * of another stream. @next_deferred: for the first use of a block that was
+ * freed while work is captured.
  */
 struct fmlib_use {
 	struct fmlib_use *next;
@@ -179,9 +183,10 @@ struct fmlib_use {
 };
 
 /*
- * Events of one stream, in the order in which they happen. A queue exists while it
- * is @busy, or as many @uses as that refer to it, also of live blocks. @next: in its
- * chain. @next_busy: in the list of queues with events.
+ * Events of one stream, in the order in which they happen. A queue exists while
+ * it is @busy, or while uses refer to it, also uses of live blocks; @uses is
+ * their number. @next: in its chain. @next_busy: in the list of queues with
+ * events.
  */
 struct fmlib_queue {
 	struct fmlib_queue *next;
@@ -193,7 +198,7 @@ struct fmlib_queue {
 	struct fmlib_use *last;
 };
 
-/* @origin: of requests with this tag and without a context. */
+/* @origin: origin of requests with this tag and without a context. */
 struct fmlib_tag {
 	struct fmlib_tag *next;
 	struct fmlib_tag *chain;
@@ -214,7 +219,7 @@ enum fmlib_action {
 	FMLIB_OOM,
 };
 
-/* @address is as in snapshots; of FMLIB_OOM it is the device's free memory. */
+/* @address: as in snapshots. FMLIB_OOM: the device's free bytes. */
 struct fmlib_event {
 	enum fmlib_action action;
 	uint64_t address;
@@ -226,8 +231,8 @@ struct fmlib_event {
 };
 
 /*
- * figures.c: what is counted of allocations, and of those that wait for events
- * as well; and of free blocks that share a segment.
+ * figures.c: the amounts that are counted, of allocations, of blocks that wait
+ * for events, and of free blocks that share a segment.
  */
 enum fmlib_amount {
 	FMLIB_COUNT,
@@ -242,10 +247,10 @@ enum fmlib_amount {
 #define FMLIB_ACTIVE_AMOUNTS FMLIB_SPLIT
 
 /*
- * Amounts that were added in one pool, or in all, and that were subtracted. A
- * lane may have subtracted more than it has added. A block that waits for
- * events is active, but no allocation any more. @active_peak is kept while
- * there is such a block.
+ * Amounts that were added and subtracted, in one pool or in all. A lane may
+ * have subtracted more than it has added. A block that waits for events is
+ * active, but no allocation any more. @active_peak is kept while there is such
+ * a block.
  */
 struct fmlib_flow {
 	uint64_t in[FMLIB_AMOUNTS];
@@ -255,15 +260,18 @@ struct fmlib_flow {
 	int64_t active_peak[FMLIB_ACTIVE_AMOUNTS];
 };
 
-/* One for each kind of pool, and one for what has no tag, if there are tags. */
+/*
+ * A flow for each kind of pool, and one for requests without a tag, if there
+ * are tags.
+ */
 #define FMLIB_UNTAGGED FLEXMEM_CACHE_POOL_KINDS
 #define FMLIB_FLOWS (FLEXMEM_CACHE_POOL_KINDS + 1)
 
 /*
  * The figures that every allocation and free changes. The cache has one
- * account. Each lane has one for its latest @operations, which are not added
- * to the cache's yet. @clock counts allocations. It was @began after the last
- * addition; the lane does not see allocations of other lanes since then.
+ * account. Each lane has one for its latest @operations, which are not added to
+ * the cache's account yet. @clock counts allocations. @began is @clock after
+ * the last addition; the lane does not see later allocations of other lanes.
  * @split_count and @split_bytes: changes of free memory by the call under way.
  */
 struct fmlib_account {
@@ -276,9 +284,10 @@ struct fmlib_account {
 };
 
 /*
- * lanes.c: see cache.h. @stream is the one that it was made for; when there are
- * many streams others use it as well. It is there as long as the cache. @current: where that stream allocates first, if segments grow and
- * it has no pool; or NULL.
+ * lanes.c: see cache.h. @stream: the stream for which it was made; if there are
+ * many streams, other streams use it too. A lane lives as long as the cache.
+ * @current: the segment in which @stream first tries to allocate, if segments
+ * grow, without a private pool; or NULL.
  */
 struct fmlib_lane {
 	_Alignas(FMLIB_LINE) struct fmlib_lock lock;
@@ -334,7 +343,7 @@ struct flexmem_cache {
 	flexmem_log_fn log;
 	void *log_user;
 
-	/* While it is made: where to say why it cannot be, once; or NULL. */
+	/* While the cache is made: receives the cause of a failure; or NULL. */
 	char *problem;
 	size_t problem_length;
 
@@ -343,10 +352,10 @@ struct flexmem_cache {
 	struct flexmem_cache *next_cache;
 
 	/*
-	 * @served: the thread for which a lane's lock is enough for what is
-	 * simple; 0: any; FMLIB_NOBODY: none. @apart: lanes count in accounts
-	 * of their own. @sole: the only thread so far that has allocated or
-	 * freed, or FMLIB_NOBODY; @shared: there were others.
+	 * @served: the thread for which a lane's lock is enough for simple
+	 * calls; 0: any thread; FMLIB_NOBODY: none. @apart: lanes count in
+	 * accounts of their own. @sole: the only thread so far that has
+	 * allocated or freed, or FMLIB_NOBODY. @shared: several threads have.
 	 */
 	uint64_t served;
 	bool apart;
@@ -356,8 +365,9 @@ struct flexmem_cache {
 	_Atomic(struct fmlib_lane *) lanes[FMLIB_LANES];
 
 	/*
-	 * @alone: the lane that is locked, if not all are; @cancel_state: what
-	 * the thread that has the lock goes back to. Under the lock.
+	 * @alone: the locked lane, if not all are locked. @cancel_state: the
+	 * cancel state that the thread with the lock restores. Both under the
+	 * lock.
 	 */
 	pthread_mutex_t lock;
 	struct fmlib_lane *alone;
@@ -368,14 +378,19 @@ struct flexmem_cache {
 
 	struct fmlib_segment *first_segment;
 	struct fmlib_segment *last_segment;
-	/* Structs for new ones, linked by @next. */
+	/* Structs for new segments, linked by @next. */
 	struct fmlib_segment *spare_segment;
 	uint64_t segment_serial;
-	/* Bytes of segments that are being made, perhaps without the lock. */
+	/*
+	 * Bytes of segments that threads are making, with or without the lock.
+	 */
 	uint64_t asking;
 	/* Bytes that have gone back so far. */
 	uint64_t returned;
-	/* @askers: calls that may need a number more, and have room for it. */
+	/*
+	 * @askers: number of calls that may need one more entry; there is room
+	 * for them.
+	 */
 	uint64_t *regions;
 	uint32_t region_count;
 	uint32_t region_room;
@@ -386,14 +401,17 @@ struct flexmem_cache {
 	struct fmlib_idle wide_idle;
 
 	struct fmlib_queue *busy;
-	/* How many threads walk through these, perhaps without the lock. */
+	/*
+	 * Number of threads that walk through these queues, with or without the
+	 * lock.
+	 */
 	size_t walks;
-	/* Uses without an event: it could not be recorded, or not yet. */
+	/* Uses without an event: recording it has failed, or is deferred. */
 	struct fmlib_queue lost;
 	struct fmlib_use *deferred;
 	uint64_t use_serial;
 	size_t waiting;
-	/* How many threads synchronize the device now. */
+	/* Number of threads that synchronize the device now. */
 	size_t synchronizing;
 
 	struct fmlib_tag *tag_chains[FMLIB_TAG_CHAINS];
@@ -411,10 +429,10 @@ struct flexmem_cache {
 	pthread_mutex_t account_lock;
 	struct fmlib_account account;
 	struct fmlib_flow flows_before[FLEXMEM_CACHE_POOL_KINDS];
-	/* Of the sums: allocations that the cache had no memory for. */
+	/* Of the sums: allocations that used the ladder. */
 	uint64_t by_ladder;
 	struct fmlib_history history;
-	/* Nothing refers to these any more: fmlib_unlock() releases them. */
+	/* Origins without references, which fmlib_unlock() releases. */
 	struct fmlib_origin *gone_origins;
 
 	struct fmlib_callback *callbacks;
@@ -426,8 +444,8 @@ struct flexmem_cache {
 	uint64_t answered;
 
 	/*
-	 * helper.c: under helper_lock, but for @helper_ended, which the helper
-	 * sets when it ends by itself: it is still to be joined then.
+	 * helper.c: under helper_lock, except @helper_ended. The helper sets it
+	 * when it ends by itself; then it must still be joined.
 	 */
 	pthread_mutex_t helper_lock;
 	bool helper_runs;
@@ -440,7 +458,9 @@ struct flexmem_cache {
 	struct fmlib_queue *queues[FMLIB_CHAINS];
 };
 
-/* An interval of a segment that serves a request. @piece: of a fixed segment. */
+/*
+ * An interval of a segment that serves a request. @piece: in a fixed segment.
+ */
 struct fmlib_found {
 	struct fmlib_segment *segment;
 	uint64_t offset;
@@ -449,10 +469,10 @@ struct fmlib_found {
 };
 
 /*
- * A request under way. @lane: of the stream. @no_host_memory: the host's
- * memory is the reason of -ENOMEM, so device memory would not help. @found:
- * the memory that becomes the block. @owner: the use of a block in another
- * stream's segment. @failure: filled by the ladder.
+ * A request under way. @lane: lane of the stream. @no_host_memory: -ENOMEM is
+ * for lack of host memory, so device memory would not help. @found: the memory
+ * that becomes the block. @owner: the use for a block in another stream's
+ * segment. @failure: filled by the ladder.
  */
 struct fmlib_want {
 	uint64_t bytes;

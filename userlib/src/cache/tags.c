@@ -79,7 +79,7 @@ void fmlib_tags_free(struct flexmem_cache *cache)
 	}
 }
 
-/* An array of structs of the caller's size. */
+/* Copies to an array of structs of the caller's size. */
 static void copy_all(const struct flexmem_cache *cache, char *to, size_t size)
 {
 	struct flexmem_cache_tag sums;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Tokens. From the top: a zero bit, so that a token is positive as a signed
- * number; a bit that is set for wide tokens; the generation of the block, 8 bits
- * and never 0; the index of the block; the offset in the allocation. In narrow
- * tokens the index has 22 bits and the offset 32. Allocations of 4 GiB and more
- * have wide tokens, of 10 bits with 44 of offset. No allocation uses all of its
- * offsets, so that the token one past its end is that of no other.
+ * Tokens. The fields from the top: a zero bit, so that a token is positive as a
+ * signed number; a bit that is set in wide tokens; the generation of the block,
+ * 8 bits, never 0; the index of the block; the offset in the allocation. In
+ * narrow tokens the index has 22 bits and the offset 32. Allocations of 4 GiB
+ * and more have wide tokens, with 10 bits of index and 44 of offset. No
+ * allocation uses all offsets, so the token one past its end belongs to no
+ * other allocation.
  *
- * The word of a block holds its token, and whether it is live. Of two threads
- * that free the same token the second one finds that it is not. Blocks are made in
- * chunks, each for one lane, but for those with wide tokens, of which there is one
- * chunk for all.
+ * The word of a block holds its token, and whether the block is live. If two
+ * threads free the same token, the second one finds that the block is not live.
+ * Blocks are made in chunks, each for one lane. Blocks with wide tokens have
+ * one chunk for all lanes.
  */
 #include "cache.h"
 
@@ -22,7 +23,7 @@ _Static_assert(sizeof(void *) == 8, "a token takes 64 bits");
 _Static_assert(FLEXMEM_CACHE_ALLOCATIONS == 1 << FMLIB_NARROW_BITS &&
 	       FLEXMEM_CACHE_HUGE_ALLOCATIONS == 1 << WIDE_BITS,
 	       "what the header says is what tokens can tell apart");
-/* A segment is rounded up by less than that, and may be one block. */
+/* A segment is rounded up by less than this, and may be one block. */
 _Static_assert(2 * FLEXMEM_CACHE_ALLOCATION_BYTES <=
 	       UINT64_C(1) << (FMLIB_GENERATION_SHIFT - WIDE_BITS),
 	       "a wide token numbers each byte of a block");
@@ -48,7 +49,7 @@ bool fmlib_tokens_are_used_up(const struct flexmem_cache *cache, uint64_t size)
 	       is_full(&cache->narrow, false);
 }
 
-/* A chunk more, all of it fresh; false: there is no memory, or no number. */
+/* Adds a chunk of fresh blocks; false: there is no host memory, or no index. */
 static bool add_chunk(struct fmlib_tokens *tokens, struct fmlib_lane *lane,
 		      struct fmlib_idle *idle, bool wide)
 {
@@ -77,7 +78,10 @@ static bool add_chunk(struct fmlib_tokens *tokens, struct fmlib_lane *lane,
 	return true;
 }
 
-/* In this order: one that has rested, a fresh one, one that has not rested. */
+/*
+ * Takes a block that has rested; else a fresh one; else one that has not
+ * rested.
+ */
 struct fmlib_block *fmlib_block_take(struct flexmem_cache *cache,
 				   struct fmlib_lane *lane, uint64_t size)
 {

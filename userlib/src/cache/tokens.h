@@ -65,13 +65,13 @@ struct fmlib_tokens {
 
 /*
  * At least this many blocks rest before the oldest is reused, so that a freed
- * token stays invalid for long.
+ * token stays invalid for a long time.
  */
 #define FMLIB_RESTING 1024
 
 /*
- * Idle blocks. @fresh: of the last chunk, never used so far. @resting: length
- * of the list from the oldest to the newest.
+ * Idle blocks. @fresh: number of blocks of the last chunk that were never used.
+ * @resting: length of the list from the oldest to the newest.
  */
 struct fmlib_idle {
 	struct fmlib_block *fresh;
@@ -134,7 +134,10 @@ static inline void fmlib_block_rest(struct fmlib_idle *idle,
 
 /* Whether no more blocks of such a size can be made. */
 bool fmlib_tokens_are_used_up(const struct flexmem_cache *cache, uint64_t size);
-/* NULL: there is none. If the lane has one left, the lane's lock is enough. */
+/*
+ * Returns a block, or NULL if there is none. If the lane has an idle block, the
+ * lane's lock is enough.
+ */
 struct fmlib_block *fmlib_block_take(struct flexmem_cache *cache,
 				     struct fmlib_lane *lane, uint64_t size);
 void fmlib_block_give(struct flexmem_cache *cache, struct fmlib_lane *lane,
@@ -167,7 +170,8 @@ fmlib_token_place(const struct fmlib_tokens *narrow, const void *token)
 }
 
 /*
- * The chunk with blocks for a narrow token, live or not; NULL: none. No lock.
+ * The chunk with the block of a narrow token, live or not; NULL: none. Without
+ * a lock.
  */
 static inline const struct fmlib_chunk *
 fmlib_token_chunk(const struct fmlib_tokens *narrow, const void *token)
@@ -238,7 +242,10 @@ static inline void fmlib_block_retire(struct fmlib_block *block, uint64_t word)
 	atomic_store_explicit(&block->word, word, memory_order_release);
 }
 
-/* All blocks: the i-th one, or NULL if it is idle; i is below the count. */
+/*
+ * Iterates over all blocks: the i-th block, or NULL if it is idle; i is below
+ * the count.
+ */
 uint32_t fmlib_blocks_count(const struct flexmem_cache *cache);
 struct fmlib_block *fmlib_block_at(const struct flexmem_cache *cache,
 				   uint32_t i);
