@@ -30,6 +30,9 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	spin_lock_init(&accounts->lock);
 	INIT_LIST_HEAD(&accounts->clients);
 	accounts->cgroups = RB_ROOT;
+	INIT_LIST_HEAD(&accounts->limited);
+	/* A new account, which has followed none, computes its limits. */
+	accounts->changes = 1;
 	accounts->default_depth = default_depth;
 	memset64(accounts->default_limit, FLEXMEM_NO_LIMIT,
 		 FLEXMEM_NR_RESOURCES);
@@ -68,22 +71,54 @@ static u64 inherited(const struct flexmem_account *account, unsigned int r)
 	       account->accounts->default_limit[r] : FLEXMEM_NO_LIMIT;
 }
 
-/**
- * flexmem_account_inherit - compute the limits that a cgroup does not have itself
- * @account: of a cgroup
- *
- * Context: under &flexmem_accounts.lock.
- */
-void flexmem_account_inherit(struct flexmem_account *account)
+/* Computes the limits that a cgroup does not have itself. */
+static void inherit_limits(struct flexmem_account *account)
 {
 	unsigned int r;
 
-	lockdep_assert_held(&account->accounts->lock);
+	if (account->kind != FLEXMEM_OWNER_CGROUP)
+		return;
 	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++)
 		if (!(account->own & BIT(r)))
 			account->limit[r] = flexmem_account_is_removed(account) ?
 				FLEXMEM_NO_LIMIT : inherited(account, r);
 }
+
+/* Drops what is charged in regions that were lost. */
+static void forget_lost(struct flexmem_account *account)
+{
+	struct flexmem_charges *in;
+	unsigned int slot;
+
+	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++) {
+		in = &account->in[slot];
+		if (!in->blocks || in->era == account->accounts->in[slot].era)
+			continue;
+		account->used[FLEXMEM_RESOURCE_BYTES] -= in->bytes;
+		account->used[FLEXMEM_RESOURCE_REGIONS]--;
+		account->orphaned -= in->orphaned;
+		*in = (struct flexmem_charges){};
+	}
+}
+
+/**
+ * flexmem_account_follow - do for one account what has changed for all
+ * @account: account that has not followed yet
+ *
+ * Context: under &flexmem_accounts.lock. O(slots).
+ */
+void flexmem_account_follow(struct flexmem_account *account)
+{
+	struct flexmem_accounts *accounts = account->accounts;
+
+	lockdep_assert_held(&accounts->lock);
+	if (account->losses != accounts->losses)
+		forget_lost(account);
+	inherit_limits(account);
+	account->losses = accounts->losses;
+	account->changes = accounts->changes;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_account_follow);
 
 static bool exceeds(u64 used, u64 more, u64 limit)
 {
@@ -99,11 +134,13 @@ static bool exceeds(u64 used, u64 more, u64 limit)
 static bool is_over(const struct flexmem_account *client,
 		    enum flexmem_resource r, u64 more)
 {
-	const struct flexmem_account *account;
+	struct flexmem_account *account;
 
-	for_each_charged(account, client->parent)
+	for_each_charged(account, client->parent) {
+		flexmem_account_settle(account);
 		if (exceeds(account->used[r], more, account->limit[r]))
 			return true;
+	}
 	return false;
 }
 
@@ -185,8 +222,8 @@ void flexmem_uncharge_handle(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_uncharge_handle);
 
 /* Only a charge in a new region needs a further region. */
-static enum flexmem_reason refuses(const struct flexmem_account *account,
-				   u64 size, unsigned int regions)
+static enum flexmem_reason refuses(struct flexmem_account *account, u64 size,
+				   unsigned int regions)
 {
 	const u64 *used = account->used, *limit = account->limit;
 
@@ -203,8 +240,10 @@ static void add_to(struct flexmem_account *account, unsigned int slot, u64 size)
 {
 	struct flexmem_charges *in = &account->in[slot];
 
-	if (!in->blocks++)
+	if (!in->blocks++) {
+		in->era = account->accounts->in[slot].era;
 		account->used[FLEXMEM_RESOURCE_REGIONS]++;
+	}
 	in->bytes += size;
 	account->used[FLEXMEM_RESOURCE_BYTES] += size;
 	account->peak = max(account->peak,
@@ -222,6 +261,13 @@ static void take_from(struct flexmem_account *account, unsigned int slot,
 	account->used[FLEXMEM_RESOURCE_BYTES] -= size;
 }
 
+static void count_owned(struct flexmem_accounts *accounts, unsigned int slot,
+			s64 size)
+{
+	accounts->in[slot].owned += size;
+	accounts->owned += size;
+}
+
 static void undo_charge(struct flexmem_accounts *accounts,
 			struct flexmem_account *client, unsigned int slot,
 			u64 size)
@@ -231,7 +277,7 @@ static void undo_charge(struct flexmem_accounts *accounts,
 	lockdep_assert_held(&accounts->lock);
 	for_each_charged(account, client)
 		take_from(account, slot, size);
-	accounts->owned -= size;
+	count_owned(accounts, slot, -size);
 }
 
 static void count_orphaned(struct flexmem_accounts *accounts,
@@ -245,8 +291,9 @@ static void count_orphaned(struct flexmem_accounts *accounts,
 		account->orphaned += size;
 		account->in[slot].orphaned += size;
 	}
+	accounts->in[slot].orphaned += size;
 	accounts->orphaned += size;
-	accounts->owned -= size;
+	count_owned(accounts, slot, -size);
 }
 
 /*
@@ -277,14 +324,16 @@ enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
 	spin_lock(&accounts->lock);
+	flexmem_account_settle(client);
 	for_each_charged(account, client->parent) {
+		flexmem_account_settle(account);
 		reason = refuses(account, size, !account->in[slot].blocks);
 		if (reason)
 			goto unlock;
 	}
 	for_each_charged(account, client)
 		add_to(account, slot, size);
-	accounts->owned += size;
+	count_owned(accounts, slot, size);
 	gauge_move(accounts);
 unlock:
 	spin_unlock(&accounts->lock);
@@ -362,7 +411,7 @@ static void count_quarantined(struct flexmem_accounts *accounts,
 			      unsigned int slot, s64 size)
 {
 	lockdep_assert_held(&accounts->lock);
-	accounts->quarantined_in[slot] += size;
+	accounts->in[slot].quarantined += size;
 	accounts->quarantined += size;
 }
 
@@ -423,10 +472,11 @@ flexmem_account_refuses(struct flexmem_accounts *accounts,
 			unsigned int slots)
 {
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
-	const struct flexmem_account *account;
+	struct flexmem_account *account;
 
 	spin_lock(&accounts->lock);
 	for_each_charged(account, client->parent) {
+		flexmem_account_settle(account);
 		reason = refuses(account, size, slots);
 		if (reason)
 			break;
@@ -436,42 +486,33 @@ flexmem_account_refuses(struct flexmem_accounts *accounts,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_account_refuses);
 
-static void forget_charges(struct flexmem_account *account, unsigned int slot)
-{
-	struct flexmem_charges *in = &account->in[slot];
-
-	account->used[FLEXMEM_RESOURCE_BYTES] -= in->bytes;
-	account->used[FLEXMEM_RESOURCE_REGIONS] -= !!in->blocks;
-	account->orphaned -= in->orphaned;
-	*in = (struct flexmem_charges){};
-}
-
 /**
  * flexmem_accounts_remove_region - a region has gone, or was lost
  * @accounts: accounts of the function
  * @slot: of the region
  *
- * Drops all charges in the region; they must not be uncharged later. O(open
- * files): for rare events.
+ * Drops all charges in the region; they must not be uncharged later. Each account
+ * that has some drops them when it is used next.
+ *
+ * Context: O(1), however many accounts there are.
  */
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot)
 {
-	struct flexmem_account *account;
-	struct rb_node *node;
+	struct flexmem_slot_charges *in = &accounts->in[slot];
 
 	spin_lock(&accounts->lock);
-	list_for_each_entry(account, &accounts->clients, link) {
-		accounts->owned -= account->in[slot].bytes -
-				   account->in[slot].orphaned;
-		accounts->orphaned -= account->in[slot].orphaned;
-		forget_charges(account, slot);
+	if (in->owned || in->orphaned) {
+		in->era++;
+		accounts->losses++;
+		accounts->changes++;
 	}
-	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node))
-		forget_charges(rb_entry(node, struct flexmem_account, by_id),
-			       slot);
-	accounts->quarantined -= accounts->quarantined_in[slot];
-	accounts->quarantined_in[slot] = 0;
+	accounts->owned -= in->owned;
+	accounts->orphaned -= in->orphaned;
+	accounts->quarantined -= in->quarantined;
+	in->owned = 0;
+	in->orphaned = 0;
+	in->quarantined = 0;
 	spin_unlock(&accounts->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_remove_region);

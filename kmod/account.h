@@ -32,11 +32,28 @@ struct pid;
  * @bytes: bytes charged, with orphaned ones
  * @orphaned: of these, freed but still in use
  * @blocks: number of blocks
+ * @era: &flexmem_slot_charges.era at the first of these charges. A later era means
+ *	that the region is lost, and the charges with it
  */
 struct flexmem_charges {
 	u64 bytes;
 	u64 orphaned;
 	u32 blocks;
+	u32 era;
+};
+
+/**
+ * struct flexmem_slot_charges - what all owners are charged in one region
+ * @owned: bytes in live allocations
+ * @orphaned: bytes freed but still in use
+ * @quarantined: bytes that could not be scrubbed
+ * @era: how many regions were lost in this slot with something charged in them
+ */
+struct flexmem_slot_charges {
+	u64 owned;
+	u64 orphaned;
+	u64 quarantined;
+	u32 era;
 };
 
 /**
@@ -46,7 +63,8 @@ struct flexmem_charges {
  * @accounts: all accounts of the function
  * @parent: account of the opener's cgroup, or of the cgroup's parent; a
  *	reference is held. It is charged as well. NULL: this is the root
- * @link: client: in &flexmem_accounts.clients. Cgroup: see flexmem_limit_forget()
+ * @link: client: in &flexmem_accounts.clients. Cgroup: in
+ *	&flexmem_accounts.limited while it is @kept
  * @by_id: cgroup: in &flexmem_accounts.cgroups
  * @kind: client or cgroup
  * @id: client: its number, never reused on this function. Cgroup: its id
@@ -64,6 +82,8 @@ struct flexmem_charges {
  * @peak: largest number of bytes charged so far
  * @limit: cgroup: by resource
  * @each_child: cgroup: limits of each child without one of its own, by resource
+ * @changes: &flexmem_accounts.changes that it has followed
+ * @losses: &flexmem_accounts.losses that it has followed
  * @in: charges by slot of the region
  *
  * @accounts, @parent, @kind, @id, @cgroup, @depth, @uid and @pid never change.
@@ -90,6 +110,8 @@ struct flexmem_account {
 	u64 peak;
 	u64 limit[FLEXMEM_NR_RESOURCES];
 	u64 each_child[FLEXMEM_NR_RESOURCES];
+	u64 changes;
+	u64 losses;
 	struct flexmem_charges in[FLEXMEM_MAX_SLOTS];
 };
 
@@ -100,6 +122,11 @@ struct flexmem_account {
  * @clients: accounts of open files, and of closed files with charges, by id
  * @cgroups: accounts of cgroups, by id
  * @nr_cgroups: how many there are
+ * @limited: of these, those that limits were set for, or for their children
+ * @changes: what has changed for all accounts: limits, and lost regions. An
+ *	account follows when it is used, see flexmem_account_settle(), so that no
+ *	change takes longer if there are many accounts
+ * @losses: of these, the lost regions
  * @default_depth: the depth of cgroups that inherit @default_limit; constant
  * @default_limit: by resource
  * @owners_by_id: all owners of bytes, see owner.h
@@ -113,13 +140,16 @@ struct flexmem_account {
  * @orphaned: bytes freed but still in use
  * @quarantined: bytes that could not be scrubbed
  * @gauge: how full the function is
- * @quarantined_in: of @quarantined, by slot of the region
+ * @in: of @owned, @orphaned and @quarantined, by slot of the region
  */
 struct flexmem_accounts {
 	spinlock_t lock; /* see above */
 	struct list_head clients;
 	struct rb_root cgroups;
 	unsigned int nr_cgroups;
+	struct list_head limited;
+	u64 changes;
+	u64 losses;
 	unsigned int default_depth;
 	u64 default_limit[FLEXMEM_NR_RESOURCES];
 	struct rb_root owners_by_id;
@@ -133,7 +163,7 @@ struct flexmem_accounts {
 	u64 orphaned;
 	u64 quarantined;
 	struct flexmem_gauge gauge;
-	u64 quarantined_in[FLEXMEM_MAX_SLOTS];
+	struct flexmem_slot_charges in[FLEXMEM_MAX_SLOTS];
 };
 
 /* Bytes in use. Under the lock. */
@@ -148,7 +178,17 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 void flexmem_accounts_fini(struct flexmem_accounts *accounts);
 
 bool flexmem_account_is_removed(const struct flexmem_account *account);
-void flexmem_account_inherit(struct flexmem_account *account);
+void flexmem_account_follow(struct flexmem_account *account);
+
+/*
+ * To be called before an account's figures or limits are read, under the lock.
+ * O(1), and O(slots) after a change.
+ */
+static inline void flexmem_account_settle(struct flexmem_account *account)
+{
+	if (account->changes != account->accounts->changes)
+		flexmem_account_follow(account);
+}
 
 enum flexmem_reason
 flexmem_charge_handle(struct flexmem_accounts *accounts,

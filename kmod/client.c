@@ -481,6 +481,7 @@ u64 flexmem_client_used(struct flexmem_client *client)
 	u64 charged, used;
 
 	spin_lock(&client->table->accounts.lock);
+	flexmem_account_settle(account);
 	charged = account->used[FLEXMEM_RESOURCE_BYTES] - account->orphaned;
 	spin_unlock(&client->table->accounts.lock);
 	spin_lock(&client->handles.lock);

@@ -249,18 +249,18 @@ static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 	struct flexmem_table *table = &call->fdev->table;
 	struct flexmem_snapshot *cmd = call->cmd;
 	bool all = ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
+	struct flexmem_account *only = all ? NULL : call->client->account;
 	int rc = -EAGAIN;
 
 	view->max_owners = min(cmd->owner_count,
-			       flexmem_snapshot_room(table) + more);
+			       flexmem_snapshot_room(table, only) + more);
 	view->owner = kvcalloc(max(view->max_owners, 1U), sizeof(*view->owner),
 			       GFP_KERNEL_ACCOUNT);
 	if (!view->owner)
 		return -ENOMEM;
 	if (all)
 		flexmem_limit_forget(&table->accounts);
-	flexmem_table_snapshot(table, all ? NULL : call->client->account,
-			       view);
+	flexmem_table_snapshot(table, only, view);
 	if (view->sum.out_owner_count <= view->max_owners ||
 	    view->max_owners == cmd->owner_count || more == MOST_MORE)
 		rc = put_snapshot(call, view);

@@ -59,6 +59,7 @@ flexmem_limit_find(struct flexmem_accounts *accounts,
 		return ERR_PTR(-EINVAL);
 	}
 	spin_lock(&accounts->lock);
+	flexmem_account_settle(account);
 	cmd->out_used = account->used[cmd->resource];
 	spin_unlock(&accounts->lock);
 	return account;
@@ -71,10 +72,13 @@ static void keep(struct flexmem_account *account)
 	bool kept = account->kept;
 
 	account->kept = has_limit(account);
-	if (account->kept && !kept)
+	if (account->kept && !kept) {
+		list_add_tail(&account->link, &account->accounts->limited);
 		flexmem_owner_get(account);
-	else if (kept && !account->kept)
+	} else if (kept && !account->kept) {
+		list_del(&account->link);
 		refcount_dec(&account->refs);
+	}
 }
 
 static void set_of_cgroup(struct flexmem_account *account,
@@ -100,22 +104,18 @@ static void set_of_cgroup(struct flexmem_account *account,
  * @account: as flexmem_limit_find() returned it, whose reference the caller keeps
  * @cmd: which
  *
- * Context: O(cgroups): for the administrator.
+ * Context: O(1). Accounts that inherit the limit take it when they are used next.
  */
 void flexmem_limit_set(struct flexmem_accounts *accounts,
 		       struct flexmem_account *account,
 		       const struct flexmem_resource_limit *cmd)
 {
-	struct rb_node *node;
-
 	spin_lock(&accounts->lock);
 	if (account)
 		set_of_cgroup(account, cmd);
 	else
 		accounts->default_limit[cmd->resource] = cmd->limit;
-	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node))
-		flexmem_account_inherit(rb_entry(node, struct flexmem_account,
-						 by_id));
+	accounts->changes++;
 	spin_unlock(&accounts->lock);
 	flexmem_pressure_freed(accounts);
 }
@@ -127,27 +127,25 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_limit_set);
  *
  * What is charged to them stays. The last reference to such a cgroup may go.
  *
- * Context: may sleep. O(cgroups): for the administrator.
+ * Context: may sleep. O(cgroups with limits): for the administrator.
  */
 void flexmem_limit_forget(struct flexmem_accounts *accounts)
 {
 	struct flexmem_account *account, *next;
-	struct rb_node *node;
 	LIST_HEAD(removed);
 
 	spin_lock(&accounts->lock);
-	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node)) {
-		account = rb_entry(node, struct flexmem_account, by_id);
+	list_for_each_entry_safe(account, next, &accounts->limited, link) {
 		if (!flexmem_account_is_removed(account))
 			continue;
 		account->own = 0;
-		flexmem_account_inherit(account);
 		memset64(account->each_child, FLEXMEM_NO_LIMIT,
 			 FLEXMEM_NR_RESOURCES);
-		if (account->kept)
-			list_add(&account->link, &removed);
 		account->kept = false;
+		list_move(&account->link, &removed);
 	}
+	/* What others inherit goes when they are used next. */
+	accounts->changes++;
 	spin_unlock(&accounts->lock);
 	/* Each has had a reference to itself. */
 	list_for_each_entry_safe(account, next, &removed, link)
@@ -163,9 +161,10 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_limit_forget);
 void flexmem_limit_get(const struct flexmem_account *client,
 		       struct flexmem_resource_limit *cmd)
 {
-	const struct flexmem_account *account = client->parent;
+	struct flexmem_account *account = client->parent;
 
 	spin_lock(&client->accounts->lock);
+	flexmem_account_settle(account);
 	cmd->out_limit = account->limit[cmd->resource];
 	cmd->out_used = account->used[cmd->resource];
 	spin_unlock(&client->accounts->lock);

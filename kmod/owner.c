@@ -216,12 +216,10 @@ static struct flexmem_account *add_cgroup(struct flexmem_accounts *accounts,
 
 	spin_lock(&accounts->lock);
 	node = rb_find_add(&fresh->by_id, &accounts->cgroups, account_cmp);
-	if (node) {
+	if (node)
 		account = flexmem_owner_get(to_account(node));
-	} else {
+	else
 		accounts->nr_cgroups++;
-		flexmem_account_inherit(fresh);
-	}
 	spin_unlock(&accounts->lock);
 	if (!node)
 		return fresh;
@@ -255,23 +253,59 @@ static struct flexmem_account *account_below(struct flexmem_accounts *accounts,
 	return add_cgroup(accounts, account);
 }
 
+#ifdef CONFIG_CGROUPS
+static int cgroup_id_cmp(const void *key, const struct rb_node *node)
+{
+	u64 id = *(const u64 *)key, other = to_account(node)->id;
+
+	return id == other ? 0 : id < other ? -1 : 1;
+}
+
+/*
+ * The account of @cgroup's ancestor at @level, or of the nearest above that has
+ * one; @level receives its level. NULL, and -1: none has.
+ */
+static struct flexmem_account *nearest_account(struct flexmem_accounts *accounts,
+					       struct cgroup *cgroup,
+					       int *level)
+{
+	struct rb_node *node = NULL;
+	u64 id;
+
+	spin_lock(&accounts->lock);
+	for (; *level >= 0; --*level) {
+		id = cgroup_id(cgroup_ancestor(cgroup, *level));
+		node = rb_find(&id, &accounts->cgroups, cgroup_id_cmp);
+		if (node)
+			break;
+	}
+	if (node)
+		flexmem_owner_get(to_account(node));
+	spin_unlock(&accounts->lock);
+	return node ? to_account(node) : NULL;
+}
+#endif
+
 /**
  * flexmem_owner_of_cgroup - a cgroup's account
  * @accounts: accounts of the function
  * @cgroup: cgroup; NULL in a kernel without cgroups
  *
- * Context: may sleep.
+ * Makes it, and those of its ancestors, if they are not there.
+ *
+ * Context: may sleep. O(depth * log cgroups).
  * Return: the account, for flexmem_owner_put(); NULL if there is no memory.
  */
 struct flexmem_account *
 flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
 			struct cgroup *cgroup)
 {
-	struct flexmem_account *account = NULL;
+	struct flexmem_account *account;
 #ifdef CONFIG_CGROUPS
-	int level, last = min_t(int, cgroup->level, FLEXMEM_MAX_DEPTH);
+	int last = min_t(int, cgroup->level, FLEXMEM_MAX_DEPTH), level = last;
 
-	for (level = 0; level <= last; level++) {
+	account = nearest_account(accounts, cgroup, &level);
+	while (level++ < last) {
 		account = account_below(accounts, account,
 					cgroup_ancestor(cgroup, level));
 		if (!account)
@@ -378,6 +412,7 @@ void flexmem_owner_put(struct flexmem_account *account)
 						       &accounts->lock)))
 			return;
 		parent = account->parent;
+		flexmem_account_settle(account);
 		WARN_ON_ONCE(account->used[FLEXMEM_RESOURCE_BYTES] ||
 			     account->used[FLEXMEM_RESOURCE_REGIONS] ||
 			     account->used[FLEXMEM_RESOURCE_HANDLES]);
@@ -412,6 +447,7 @@ int flexmem_owner_set_strict(struct flexmem_account *client)
 		return -ENOMEM;
 	owner->strict = true;
 	spin_lock(&accounts->lock);
+	flexmem_account_settle(client);
 	/* A handle is charged before its owner is looked up. */
 	if (client->used[FLEXMEM_RESOURCE_HANDLES] ||
 	    client->used[FLEXMEM_RESOURCE_BYTES]) {

@@ -16,11 +16,12 @@
 #include "snapshot.h"
 #include "table.h"
 
-static void fill_owner(const struct flexmem_account *account,
+static void fill_owner(struct flexmem_account *account,
 		       struct flexmem_owner_entry *entry)
 {
 	bool client = account->kind == FLEXMEM_OWNER_CLIENT;
 
+	flexmem_account_settle(account);
 	*entry = (struct flexmem_owner_entry) {
 		.kind = account->kind,
 		.flags = flexmem_account_is_removed(account) ?
@@ -40,7 +41,7 @@ static void fill_owner(const struct flexmem_account *account,
 	memcpy(entry->limit, account->limit, sizeof(entry->limit));
 }
 
-static void add_owner(const struct flexmem_account *account,
+static void add_owner(struct flexmem_account *account,
 		      struct flexmem_view *view)
 {
 	if (view->owner && view->sum.out_owner_count < view->max_owners)
@@ -52,7 +53,7 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 			  struct flexmem_account *only,
 			  struct flexmem_view *view)
 {
-	const struct flexmem_account *account;
+	struct flexmem_account *account;
 	struct rb_node *node;
 
 	lockdep_assert_held(&accounts->lock);
@@ -153,15 +154,21 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_snapshot);
 /**
  * flexmem_snapshot_room - number of owners
  * @table: region table
+ * @only: as for flexmem_table_snapshot()
  *
  * Return: about as many as the next snapshot will have.
  */
-unsigned int flexmem_snapshot_room(struct flexmem_table *table)
+unsigned int flexmem_snapshot_room(struct flexmem_table *table,
+				   const struct flexmem_account *only)
 {
 	unsigned int nr;
 
+	/* The file and its cgroup. */
+	if (only)
+		return 2;
 	spin_lock(&table->accounts.lock);
 	nr = table->accounts.nr_clients + table->accounts.nr_cgroups;
 	spin_unlock(&table->accounts.lock);
 	return nr;
 }
+EXPORT_SYMBOL_IF_KUNIT(flexmem_snapshot_room);

@@ -37,6 +37,7 @@ struct flexmem_view {
 void flexmem_table_snapshot(struct flexmem_table *table,
 			    struct flexmem_account *only,
 			    struct flexmem_view *view);
-unsigned int flexmem_snapshot_room(struct flexmem_table *table);
+unsigned int flexmem_snapshot_room(struct flexmem_table *table,
+				   const struct flexmem_account *only);
 
 #endif /* _FLEXMEM_SNAPSHOT_H */

@@ -251,6 +251,27 @@ static void lost_region_has_no_charges(struct kunit *test)
 	EXPECT(test, b->orphaned, 0);
 }
 
+/* The slot of a lost region has another region, in which charges are as usual. */
+static void charges_after_a_loss_stay(struct kunit *test)
+{
+	struct flexmem_account *a = accounts_open(test, 14);
+	struct accounts_ctx *ctx = test->priv;
+
+	EXPECT(test, accounts_charge(test, a, 0, GIB), NONE);
+	EXPECT(test, accounts_charge(test, a, 1, GIB), NONE);
+	/* Nothing looks at the accounts before the next charge. */
+	flexmem_accounts_remove_region(&ctx->accounts, 0);
+	EXPECT(test, accounts_charge(test, a, 0, 2 * GIB), NONE);
+	EXPECT(test, a->used[BYTES], 3 * GIB);
+	EXPECT(test, a->in[0].blocks, 1);
+	accounts_remove_region(test, 1);
+	EXPECT(test, a->used[BYTES], 2 * GIB);
+	EXPECT(test, a->parent->used[BYTES], 2 * GIB);
+	EXPECT(test, a->parent->used[NR_SLOTS], 1);
+	EXPECT(test, ctx->accounts.owned, 2 * GIB);
+	accounts_uncharge(test, a, 0, 2 * GIB);
+}
+
 /* The accounts of cgroups. */
 
 static struct flexmem_account *account_of(struct accounts_ctx *ctx,
@@ -566,6 +587,7 @@ static struct kunit_case account_cases[] = {
 	KUNIT_CASE(orphaned_bytes_stay_charged),
 	KUNIT_CASE(cgroup_need_not_have_a_file),
 	KUNIT_CASE(lost_region_has_no_charges),
+	KUNIT_CASE(charges_after_a_loss_stay),
 	KUNIT_CASE(every_ancestor_is_charged),
 	KUNIT_CASE(a_subtree_shares_a_limit),
 	KUNIT_CASE(cgroup_stays_with_a_file_or_a_limit),

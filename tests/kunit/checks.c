@@ -106,8 +106,12 @@ const char *checks_of_accounts(struct flexmem_accounts *accounts)
 	struct rb_node *node;
 
 	spin_lock(&accounts->lock);
-	list_for_each_entry(account, &accounts->clients, link)
+	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node))
+		flexmem_account_settle(to_account(node));
+	list_for_each_entry(account, &accounts->clients, link) {
+		flexmem_account_settle(account);
 		wrong = wrong ?: check_account(account, &clients);
+	}
 	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node)) {
 		account = to_account(node);
 		wrong = wrong ?: check_account(account, &cgroups);

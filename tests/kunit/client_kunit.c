@@ -5,6 +5,7 @@
 
 #include "checks.h"
 #include "clients.h"
+#include "snapshot.h"
 
 static int lookup(struct flexmem_client *client, u32 handle)
 {
@@ -398,6 +399,21 @@ static void unknown_handles_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 128);
 }
 
+/* Who does not see the others needs no memory for them. */
+static void snapshot_of_ones_own_needs_little_room(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	unsigned int i;
+
+	for (i = 2; i < 6; i++)
+		fake_client_open(test, ctx->table, i);
+	KUNIT_EXPECT_EQ(test, 2,
+			flexmem_snapshot_room(ctx->table, ctx->client->account));
+	KUNIT_EXPECT_GE(test, flexmem_snapshot_room(ctx->table, NULL),
+			ctx->table->accounts.nr_clients +
+			ctx->table->accounts.nr_cgroups);
+}
+
 /* The end. */
 
 /* A client that the test itself finishes. */
@@ -553,6 +569,7 @@ static struct kunit_case client_cases[] = {
 	KUNIT_CASE(address_is_found_in_every_region),
 	KUNIT_CASE(names_of_others_are_unknown),
 	KUNIT_CASE(unknown_handles_are_refused),
+	KUNIT_CASE(snapshot_of_ones_own_needs_little_room),
 	KUNIT_CASE(fini_gives_everything_back),
 	KUNIT_CASE(allocation_may_outlive_its_client),
 	KUNIT_CASE(fini_may_come_after_the_device_went),

@@ -31,7 +31,10 @@ static u64 limit_of(struct kunit *test, unsigned int cgroup,
 
 	account = flexmem_owner_of_cgroup(&ctx->accounts, fake_cgroup(cgroup));
 	KUNIT_ASSERT_NOT_NULL(test, account);
+	spin_lock(&ctx->accounts.lock);
+	flexmem_account_settle(account);
 	limit = account->limit[resource];
+	spin_unlock(&ctx->accounts.lock);
 	flexmem_owner_put(account);
 	return limit;
 }
@@ -112,6 +115,11 @@ static void each_child_has_a_limit_from_the_first(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 1);
 	accounts_set(test, EACH_CHILD, 0, BYTES, NO_LIMIT);
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
+	/* Of accounts that went nothing is left. */
+	accounts_limit_cgroup(test, 2, BYTES, GIB);
+	EXPECT(test, ctx->accounts.nr_cgroups, 2);
+	accounts_limit_cgroup(test, 2, BYTES, NO_LIMIT);
+	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
 /* What a removed cgroup inherits goes as well, and nothing comes back. */
@@ -127,6 +135,7 @@ static void removed_cgroup_inherits_nothing(struct kunit *test)
 #ifdef CONFIG_CGROUPS
 	fake_cgroup(5)->self.flags &= ~CSS_ONLINE;
 	flexmem_limit_forget(&ctx->accounts);
+	accounts_check(test);
 	KUNIT_EXPECT_TRUE(test, flexmem_account_is_removed(client->parent));
 	KUNIT_EXPECT_FALSE(test, flexmem_account_is_removed(client));
 	EXPECT(test, client->parent->limit[BYTES], NO_LIMIT);

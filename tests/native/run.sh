@@ -51,6 +51,7 @@ program() {
 	fi
 }
 program steps steps
+program steps crowd
 program asan npu -s "$seed"
 program asan ram
 for kind; do

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Accounts among many others. The first part counts the steps of each operation
+ * that takes the accounts' lock, among few open files and among many: they must
+ * grow with the logarithm of their number, as in steps.c. The second part has many
+ * cgroups, at once or one after the other. Prints TAP.
+ */
+#include "internal.h"
+
+#include "account.h"
+#include "owner.h"
+
+#define FEW 100			/* open files, each in a cgroup of its own */
+#define MANY 10000
+#define TIMES 3			/* as in steps.c */
+
+#define LEVELS 4		/* accounts that a file below a tenant is charged to */
+#define TENANTS 1000
+#define PASSING 100000
+
+#define UNIT SZ_4K
+#define BYTES FLEXMEM_RESOURCE_BYTES
+#define FILES FLEXMEM_RESOURCE_FILES
+
+static struct flexmem_accounts accounts;
+static struct cgroup *tenant, *below[MANY];
+static struct flexmem_account *file[MANY];
+static unsigned int results, failures;
+static unsigned long steps;
+
+void __sanitizer_cov_trace_pc(void);
+void __sanitizer_cov_trace_pc(void)
+{
+	steps++;
+}
+
+static void must(bool is, const char *what)
+{
+	if (is)
+		return;
+	printf("# not so: %s\n", what);
+	failures++;
+}
+
+#define MUST(is) must(is, #is)
+
+static void result(unsigned int before, const char *what)
+{
+	printf("%s %u - %s\n", failures > before ? "not ok" : "ok", ++results,
+	       what);
+}
+
+/* Cgroups at depth 3, below one at depth 2 that a tenant has. */
+static void begin(void)
+{
+	struct cgroup *above = native_cgroup_make(native_cgroup_root);
+
+	flexmem_accounts_init(&accounts, 2);
+	tenant = native_cgroup_make(above);
+	native_cgroup_remove(above);
+}
+
+static void end(void)
+{
+	flexmem_accounts_fini(&accounts);
+	native_cgroup_remove(tenant);
+}
+
+static struct flexmem_account *open_in(struct cgroup *cgroup, unsigned int uid)
+{
+	return flexmem_owner_open(&accounts, KUIDT_INIT(uid), cgroup, NULL);
+}
+
+static enum flexmem_reason charge(struct flexmem_account *client,
+				  unsigned int slot)
+{
+	return flexmem_charge(&accounts, client, slot, UNIT);
+}
+
+static void uncharge(struct flexmem_account *client, unsigned int slot)
+{
+	flexmem_uncharge(&accounts, client, slot, UNIT, false);
+}
+
+static u64 used(struct flexmem_account *account, enum flexmem_resource r)
+{
+	u64 amount;
+
+	spin_lock(&accounts.lock);
+	flexmem_account_settle(account);
+	amount = account->used[r];
+	spin_unlock(&accounts.lock);
+	return amount;
+}
+
+static void set(struct cgroup *cgroup, enum flexmem_limit_scope scope,
+		enum flexmem_resource resource, u64 limit)
+{
+	struct flexmem_resource_limit cmd = {
+		.scope = scope,
+		.resource = resource,
+		.cgroup = cgroup ? cgroup_id(cgroup) : 0,
+		.limit = limit,
+	};
+	struct flexmem_account *account = flexmem_limit_find(&accounts, &cmd);
+
+	MUST(!IS_ERR(account));
+	flexmem_limit_set(&accounts, account, &cmd);
+	if (account)
+		flexmem_owner_put(account);
+}
+
+/* Operations on the accounts, with the most steps that one has taken. */
+enum operation {
+	OPEN, OPEN_FIRST, CLOSE, CHARGE, UNCHARGE, SET_LIMIT, CHARGE_LIMITED,
+	FORGET_LIMITS, GET_LIMIT, STRICT, IS_IDLE, LOSE_REGION, CHARGE_LOST,
+	NR_OPERATIONS
+};
+
+static const char * const operation_name[NR_OPERATIONS] = {
+	[OPEN] = "open in a cgroup that has an account",
+	[OPEN_FIRST] = "open in a new cgroup",
+	[CLOSE] = "close",
+	[CHARGE] = "charge",
+	[UNCHARGE] = "uncharge",
+	[SET_LIMIT] = "set a limit for each child",
+	[CHARGE_LIMITED] = "charge after a limit was set",
+	[FORGET_LIMITS] = "forget limits of removed cgroups",
+	[GET_LIMIT] = "read a limit",
+	[STRICT] = "make a file strict",
+	[IS_IDLE] = "ask whether an owner is idle",
+	[LOSE_REGION] = "lose a region in which each has charges",
+	[CHARGE_LOST] = "charge after a region was lost",
+};
+
+static unsigned long worst[NR_OPERATIONS];
+
+#define COUNT(operation, call) do { \
+	steps = 0; \
+	call; \
+	worst[operation] = max(worst[operation], steps); \
+} while (0)
+
+static void count_in(struct cgroup *cgroup, enum operation opening)
+{
+	struct flexmem_resource_limit cmd = { .resource = BYTES };
+	struct flexmem_account *client;
+
+	COUNT(opening, client = open_in(cgroup, 1));
+	COUNT(CHARGE, charge(client, 1));
+	COUNT(UNCHARGE, uncharge(client, 1));
+	COUNT(SET_LIMIT, set(tenant, FLEXMEM_SCOPE_EACH_CHILD, BYTES, 9 * UNIT));
+	COUNT(CHARGE_LIMITED, charge(client, 1));
+	uncharge(client, 1);
+	COUNT(FORGET_LIMITS, flexmem_limit_forget(&accounts));
+	COUNT(GET_LIMIT, flexmem_limit_get(client, &cmd));
+	COUNT(STRICT, flexmem_owner_set_strict(client));
+	COUNT(IS_IDLE, flexmem_owner_is_idle(&accounts, client->owner->id, 1));
+	COUNT(CLOSE, flexmem_owner_close(client));
+}
+
+static void count_among(unsigned int nr, unsigned long *counted)
+{
+	struct cgroup *empty;
+	unsigned int i, points;
+
+	begin();
+	empty = native_cgroup_make(tenant);
+	memset(worst, 0, sizeof(worst));
+	for (i = 0; i < nr; i++) {
+		below[i] = native_cgroup_make(tenant);
+		file[i] = open_in(below[i], 1 + i % 7);
+		charge(file[i], 0);
+	}
+	for (i = 0; i < nr; i += nr / 20) {
+		count_in(below[i], OPEN);
+		count_in(empty, OPEN_FIRST);
+	}
+	/* Its own account, and the owner that it turns out to have already. */
+	points = current->points;
+	flexmem_owner_close(open_in(below[0], 1));
+	MUST(current->points - points == 2);
+	COUNT(LOSE_REGION, flexmem_accounts_remove_region(&accounts, 0));
+	MUST(!accounts.owned);
+	for (i = 0; i < nr; i++) {
+		COUNT(CHARGE_LOST, charge(file[i], 1));
+		MUST(used(file[i], BYTES) == UNIT);
+		uncharge(file[i], 1);
+		flexmem_owner_close(file[i]);
+		native_cgroup_remove(below[i]);
+	}
+	memcpy(counted, worst, sizeof(worst));
+	native_cgroup_remove(empty);
+	end();
+}
+
+static void steps_grow_with_the_logarithm(void)
+{
+	static unsigned long few[NR_OPERATIONS], many[NR_OPERATIONS];
+	unsigned int i, before = failures;
+	char what[200];
+
+	count_among(FEW, few);
+	count_among(MANY, many);
+	result(before, "the counted operations do what they should");
+	for (i = 0; i < NR_OPERATIONS; i++) {
+		before = failures;
+		if (!few[i] || many[i] > TIMES * few[i])
+			failures++;
+		snprintf(what, sizeof(what),
+			 "%s: %lu steps among %u files, %lu among %u",
+			 operation_name[i], few[i], FEW, many[i], MANY);
+		result(before, what);
+	}
+	before = failures;
+	MUST(many[CHARGE_LIMITED] - many[CHARGE] < LEVELS * FLEXMEM_MAX_SLOTS);
+	result(before, "an account that follows a limit looks at no region");
+}
+
+/* The default limit is of the tenant's cgroup, however many are made below. */
+static void sub_cgroups_share_a_default_limit(void)
+{
+	unsigned int i, before = failures;
+	struct flexmem_account *other;
+	struct cgroup *neighbour;
+
+	begin();
+	neighbour = native_cgroup_make(tenant->ancestors[1]);
+	set(NULL, FLEXMEM_SCOPE_DEFAULT, BYTES, TENANTS * UNIT);
+	set(NULL, FLEXMEM_SCOPE_DEFAULT, FILES, TENANTS);
+	for (i = 0; i < TENANTS; i++) {
+		below[i] = native_cgroup_make(tenant);
+		file[i] = open_in(below[i], i);
+		MUST(!IS_ERR(file[i]));
+		MUST(charge(file[i], 0) == FLEXMEM_REASON_NONE);
+	}
+	MUST(used(file[0]->parent->parent, BYTES) == TENANTS * UNIT);
+	for (i = 0; i < TENANTS; i++) {
+		MUST(charge(file[i], i % 4) == FLEXMEM_REASON_CGROUP_LIMIT);
+		MUST(open_in(below[i], i) == ERR_PTR(-EMFILE));
+	}
+	other = open_in(neighbour, 0);
+	MUST(charge(other, 0) == FLEXMEM_REASON_NONE);
+	uncharge(other, 0);
+	flexmem_owner_close(other);
+	for (i = 0; i < TENANTS; i++) {
+		uncharge(file[i], 0);
+		flexmem_owner_close(file[i]);
+		native_cgroup_remove(below[i]);
+	}
+	MUST(!accounts.nr_cgroups);
+	native_cgroup_remove(neighbour);
+	end();
+	result(before, "1,000 sub-cgroups of a tenant share one default limit");
+}
+
+/* One that is made, used and removed. Its file may outlive it. */
+static void pass(unsigned int i)
+{
+	struct cgroup *cgroup = native_cgroup_make(tenant);
+	struct flexmem_account *client = open_in(cgroup, i);
+
+	MUST(charge(client, 0) == FLEXMEM_REASON_NONE);
+	if (i % 3 == 0)
+		set(cgroup, FLEXMEM_SCOPE_CGROUP, BYTES, UNIT);
+	if (i % 5 == 0)
+		flexmem_accounts_remove_region(&accounts, 0);
+	cgroup_get(cgroup);
+	if (i % 2)
+		native_cgroup_remove(cgroup);
+	if (i % 5)
+		uncharge(client, 0);
+	flexmem_owner_close(client);
+	if (i % 2 == 0)
+		native_cgroup_remove(cgroup);
+	flexmem_limit_forget(&accounts);
+	MUST(refcount_read(&cgroup->self.refs) == 1);
+	cgroup_put(cgroup);
+}
+
+static void memory_of_removed_cgroups_returns(void)
+{
+	unsigned int i, before = failures;
+	long live = native_live();
+
+	begin();
+	for (i = 0; i < PASSING; i++)
+		pass(i);
+	MUST(!accounts.nr_cgroups);
+	MUST(!accounts.nr_clients);
+	MUST(list_empty(&accounts.limited));
+	/* Owners whose bytes may still be in free memory. */
+	MUST(native_live() - live <= FLEXMEM_MAX_IDLE_OWNERS);
+	end();
+	MUST(native_live() == live);
+	result(before, "100,000 cgroups made, used and removed: memory returns");
+}
+
+int main(void)
+{
+	native_shim_init();
+	steps_grow_with_the_logarithm();
+	sub_cgroups_share_a_default_limit();
+	memory_of_removed_cgroups_returns();
+	printf("1..%u\n", results);
+	return failures ? 1 : 0;
+}
