@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The form of every command: its size, flags, reserved members and pointers.
- * Each wrong call has one wrong thing, gets the documented errno and changes
- * nothing.
+ * Each wrong call is wrong in one respect, gets the documented errno and
+ * changes nothing.
  */
 #include "tenants.h"
 
-/* The longest struct a caller may send: so much of a tail must be zero */
+/* The longest struct that a caller may send; its tail must be zero */
 #define LONGEST 4096
 
-/* A command, and what it takes for one call of it to succeed */
+/* A command, and the values for a successful call of it */
 struct command {
 	unsigned long nr;
-	__u32 size;		/* of the first version, which is today's */
+	__u32 size;		/* in the first version */
 	__u32 flags;		/* known ones */
 	int reserved;		/* offset of __reserved, or -1 */
-	bool undone;		/* EFAULT comes after work, which is undone */
+	bool undone;		/* EFAULT after undone work */
 };
 
 #define COMMAND(NAME, type, ...)					\
@@ -23,8 +23,7 @@ struct command {
 #define RESERVED(type) offsetof(struct flexmem_##type, __reserved)
 
 /*
- * Two regions, of which one is empty so that TRIM has something to do, and no
- * further one can be acquired.
+ * Two regions, one of them empty for TRIM. No further one can be acquired.
  */
 #define PARAMS "max_regions=2 order=load_balance acquire=lazy program_slots=0"
 
@@ -92,7 +91,7 @@ FIXTURE_SETUP(command)
 	}
 	ASSERT_EQ(0, fm_alloc_flags(self->fd, KiB, FLEXMEM_ALLOC_MAPPABLE, &live));
 	self->handle = live.out_handle;
-	/* with a live allocation it would be EBUSY */
+	/* with a live allocation STRICT would fail with EBUSY */
 	if (variant->cmd.nr == FLEXMEM_IOCTL_STRICT)
 		ASSERT_EQ(0, fm_free(self->fd, self->handle));
 	self->buf = mmap(NULL, 2 * LONGEST, PROT_READ | PROT_WRITE,
@@ -190,7 +189,7 @@ static int call(FIXTURE_DATA(command) *self, const struct command *cmd, void *p)
 	return fm_ioctl(self->fd, cmd->nr, p);
 }
 
-/* Before a successful call is repeated: a handle to free again. */
+/* Before a successful call is repeated: makes a new handle to free. */
 static void rearm(FIXTURE_DATA(command) *self, const struct command *cmd)
 {
 	if (cmd->nr == FLEXMEM_IOCTL_FREE || cmd->nr == FLEXMEM_IOCTL_FREE_BATCH)
@@ -264,7 +263,7 @@ TEST_F(command, longer_with_nonzero_tail_is_e2big)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/* The struct is said to reach into the kernel, or further than memory does. */
+/* The size of the struct reaches into the kernel, or beyond all memory. */
 TEST_F(command, huge_size_fails)
 {
 	static const __u32 sizes[] = { 1U << 30, 1U << 31, UINT_MAX };
@@ -324,7 +323,10 @@ TEST_F(command, unmapped_struct_is_efault)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/* The first bytes, from only @size up to all but one, are there. */
+/*
+ * Only the first bytes of the struct are mapped: from @size alone up to all but
+ * one byte.
+ */
 TEST_F(command, struct_across_end_of_mapping_is_efault)
 {
 	char *pages = fm_two_pages(-1), *end = pages + getpagesize();
@@ -354,7 +356,7 @@ TEST_F(command, read_only_struct_is_efault)
 		  raw_lookup(self->fd, &CMD(lookup, .handle = self->handle)));
 }
 
-/* Readable to its end, but the outputs cannot be written. */
+/* The struct is readable to its end, but its outputs cannot be written. */
 TEST_F(command, half_read_only_struct_is_efault)
 {
 	char *pages = fm_two_pages(PROT_READ | PROT_WRITE), *end;
@@ -374,7 +376,7 @@ TEST_F(command, half_read_only_struct_is_efault)
 	}
 }
 
-/* A command that could not be answered was not done. */
+/* If the reply cannot be written, the limit is not set. */
 TEST(a_limit_that_cannot_be_answered_is_not_set)
 {
 	struct flexmem_resource_limit *q, now = CMD(resource_limit);

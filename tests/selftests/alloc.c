@@ -85,7 +85,9 @@ TEST_F(alloc, length_is_rounded_up_to_128)
 	}
 }
 
-/* One value is wrong in each; a snapshot before and after must be the same. */
+/*
+ * Each call has one wrong value. Snapshots before and after it must be equal.
+ */
 TEST_F(alloc, zero_length_is_einval)
 {
 	struct flexmem_alloc reply;
@@ -170,7 +172,10 @@ TEST_F(alloc, enormous_length_is_region_size)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-/* Live allocations of many sizes, ordered by place, to see overlaps. */
+/*
+ * Live allocations of many sizes, in the order of their addresses, to find
+ * overlaps.
+ */
 struct interval {
 	struct flexmem_address at;
 	__u64 size;
@@ -182,7 +187,7 @@ struct intervals {
 	struct interval v[4096];
 };
 
-/* False when it overlaps one that is there. */
+/* Returns false if the new interval overlaps another one. */
 static bool insert(struct intervals *set, struct interval new)
 {
 	unsigned int low = 0, high = set->nr, mid;
@@ -293,7 +298,10 @@ TEST_F(alloc, only_the_exact_start_is_freed)
 	struct snapshot before;
 	unsigned int i;
 
-	/* the neighbours are not ours, so that off[] never hits a start */
+	/*
+	 * the neighbours belong to another file, so that off[] never hits a
+	 * start
+	 */
 	ASSERT_EQ(0, fm_alloc(self->other, KiB, &reply[0]));
 	ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply[1]));
 	ASSERT_EQ(0, fm_alloc(self->other, KiB, &reply[2]));
@@ -491,7 +499,7 @@ struct child {
 	__u32 handle;
 };
 
-/* The child has the same open file: its handles are the parent's. */
+/* The child has the same open file, so the same handles. */
 static int child_uses_file(void *arg)
 {
 	struct child *c = arg;
@@ -510,7 +518,7 @@ TEST_F(alloc, fork_shares_the_file)
 	c.handle = fm_take(self->fd, KiB);
 	ASSERT_NE(0, c.handle);
 	EXPECT_EQ(0, fm_child(child_uses_file, &c));
-	/* what the child took stays: the file is open here */
+	/* the child's allocation stays, because the file is open here */
 	EXPECT_EQ(2 * KiB, fm_stats(self->fd).out_client_used);
 	EXPECT_EQ(ENOENT, fm_free(self->fd, c.handle));
 	close(self->fd);
@@ -595,8 +603,8 @@ TEST_F(alloc, a_process_killed_in_the_middle_returns_everything)
 		kill(pid, SIGKILL);
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 		/*
-		 * A region that was being acquired for it is its own for a
-		 * moment more.
+		 * A region that the worker acquires for the killed caller holds
+		 * a block of it for a moment.
 		 */
 		while (used(self->other))
 			usleep(500);
@@ -608,7 +616,7 @@ TEST_F(alloc, cloexec_and_other_file_operations)
 {
 	char buf[16];
 
-	/* nothing but ioctl, and mmap of what MAP named */
+	/* only ioctl() works, and mmap() at an offset from MAP */
 	EXPECT_GT(0, read(self->fd, buf, sizeof(buf)));
 	EXPECT_GT(0, write(self->fd, buf, sizeof(buf)));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, 4096, PROT_READ, MAP_SHARED, self->fd, 0));
@@ -662,7 +670,7 @@ TEST_F(handles, limit_is_its_own_reason)
 	EXPECT_EQ(128, reply.out_size);
 	EXPECT_UNCHANGED(self->fd, &before);
 
-	/* the limit is each file's own, and ends with a free */
+	/* each file has its own limit, and a free makes room */
 	EXPECT_NE(0, fm_take(self->other, 100));
 	EXPECT_EQ(0, fm_free(self->fd, handle));
 	EXPECT_NE(0, fm_take(self->fd, 100));

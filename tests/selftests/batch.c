@@ -2,7 +2,7 @@
 /* ALLOC_BATCH and FREE_BATCH: a result per entry, all or nothing on EFAULT. */
 #include "flexmem_test.h"
 
-/* One region, full-grown in setup: nothing is acquired in a test. */
+/* One region, acquired in setup, so that no test acquires one. */
 #define PARAMS "max_regions=1 program_slots=0"
 #define N 32
 
@@ -47,7 +47,7 @@ FIXTURE_TEARDOWN(batch)
 	CMD(batch, .entry_size = sizeof(struct flexmem_free),		\
 	    .count = (n), .entries = (uintptr_t)(array))
 
-/* Allocate all of self->alloc, and make self->free name the same. */
+/* Allocate all of self->alloc, and put the same handles into self->free. */
 static int alloc_all(FIXTURE_DATA(batch) *self)
 {
 	struct flexmem_batch batch = ALLOCS(self->alloc, N);
@@ -108,7 +108,7 @@ TEST_F(batch, same_addresses_as_one_by_one)
 	}
 }
 
-/* One thing is wrong with each entry but the first and last. */
+/* Each entry but the first and last has one error. */
 TEST_F(batch, malformed_alloc_fails_alone)
 {
 	static const struct {
@@ -264,7 +264,7 @@ TEST_F(batch, short_entry_size_is_einval)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/* Entries of a caller that knows 40 bytes more than we do. */
+/* Entries of a caller whose struct is 40 bytes longer than the driver's. */
 struct newer_alloc {
 	struct flexmem_alloc old;
 	__u64 new[5];
@@ -309,7 +309,7 @@ TEST_F(batch, longer_entries_pass_if_zero_and_fail_alone_if_not)
 	EXPECT_EQ(1, fm_stats(self->fd).out_client_handles);
 }
 
-/* Entries whose results can be written only up to a page boundary */
+/* The results of entries can be written only up to a page boundary */
 TEST_F(batch, unwritable_alloc_results_undo_all)
 {
 	static const unsigned int on_first_page[] = { 0, 1, N / 2, N - 1 };
@@ -383,7 +383,7 @@ TEST_F(batch, failed_free_batch_leaves_every_handle_live)
 		ASSERT_EQ(0, fm_free(self->fd, self->free[i].handle));
 }
 
-/* By address too: the same undo, and the addresses still free afterwards */
+/* The same undo by address. Afterwards a free by address still works */
 TEST_F(batch, failed_free_batch_by_address_leaves_all_live)
 {
 	struct flexmem_batch batch;
@@ -443,10 +443,10 @@ TEST_F(batch, handles_that_never_were_are_enoent)
 }
 
 /*
- * A killed caller ends its batch early, with the number done in its struct,
- * which another process may have mapped; nothing is lost whichever way. It does
- * nothing but batches, and is killed when so much is allocated: in the midst of
- * one, but for the moment between two.
+ * A killed caller ends its batch early, and out_done counts the entries that
+ * were carried out. Another process may have mapped the struct. Nothing is
+ * lost. The child makes batches only. It is killed when it has allocated a
+ * certain amount, so nearly always in the middle of a batch.
  */
 TEST_F(batch, killed_in_a_batch_returns_everything)
 {
@@ -480,8 +480,8 @@ TEST_F(batch, killed_in_a_batch_returns_everything)
 		kill(pid, SIGKILL);
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 		/*
-		 * A region that was being acquired for it is its own for a
-		 * moment more.
+		 * A region that the worker acquires for the killed caller holds
+		 * a block of it for a moment.
 		 */
 		while (fm_stats(self->fd).out_used)
 			usleep(500);

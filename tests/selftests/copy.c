@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * COPY: which bytes go where, and nothing else; every wrong argument; and what
- * is left when the firmware fails, the device is reset or the caller is killed.
+ * COPY: the right bytes change and no others; every wrong argument; and the
+ * state after the firmware fails, the device is reset or the caller is killed.
  */
 #include "tenants.h"
 
-/* The kernel's pieces are at most this long. */
+/* Most bytes that the kernel copies in one piece. */
 #define PIECE (16 * MiB)
 #define SIZE (512 * KiB)
 
@@ -25,7 +25,7 @@ FIXTURE_VARIANT_ADD(copy, pf) { FM_PF, 0 };
 FIXTURE_VARIANT_ADD(copy, vf) { FM_VF, 0 };
 FIXTURE_VARIANT_ADD(copy, vf_mappable) { FM_VF, FLEXMEM_ALLOC_MAPPABLE };
 
-/* In two regions, and neither at its region's start. */
+/* The allocations are in two regions, neither at the start of its region. */
 FIXTURE_SETUP(copy)
 {
 	LOAD("max_regions=3 fallback_sizes=4G order=load_balance acquire=lazy",
@@ -74,7 +74,7 @@ static struct flexmem_copy range(FIXTURE_DATA(copy) *self,
 		   .out_done = 77);
 }
 
-/* Both allocations are what they should be. */
+/* Checks the bytes of both allocations. */
 #define EXPECT_ALL_RIGHT() do {						\
 	ASSERT_EQ(0, fm_read(self->fd, self->to.out_handle, 0, self->buf, \
 			     SIZE));					\
@@ -189,7 +189,9 @@ TEST_F(copy, unknown_handles_are_enoent)
 		c.from = bad[i];
 		must_fail(ENOENT, copy, self->fd, &c);
 	}
-	/* another file's are no handles of ours, on either side */
+	/*
+	 * handles of another file do not work, neither as source nor as target
+	 */
 	c = range(self, 0, 0, 128);
 	must_fail(ENOENT, copy, other, &c);
 	close(other);
@@ -198,7 +200,10 @@ TEST_F(copy, unknown_handles_are_enoent)
 	EXPECT_EQ(0, c.out_done);
 }
 
-/* In pieces; and what was never written is zero where it is copied to, too. */
+/*
+ * The copy takes several pieces. Bytes that were never written are zero in the
+ * copy, too.
+ */
 TEST_F(copy, more_than_a_piece)
 {
 	const __u64 length = PIECE + 4224;
@@ -237,7 +242,7 @@ TEST_F(copy, failures_of_the_firmware_are_reported)
 	must_fail(ETIMEDOUT, copy, self->fd, &c);
 	EXPECT_EQ(0, c.out_done);
 	fm_mend();
-	/* one reply that is lost keeps no other command */
+	/* one lost reply does not disturb other commands */
 	must(copy, self->fd, &c);
 }
 
@@ -285,7 +290,10 @@ TEST_F(copy, a_waiting_caller_can_be_killed)
 	ASSERT_EQ(0, fm_free(self->fd, self->from.out_handle));
 }
 
-/* Freed, and given to another file, while it is copied: one of two answers. */
+/*
+ * The allocation is freed, and another file gets the memory, while it is
+ * copied. COPY has one of two results.
+ */
 struct race {
 	pthread_t thread;
 	int fd;
@@ -319,7 +327,7 @@ TEST_F(copy, freed_while_it_is_copied)
 	struct flexmem_alloc reply;
 
 	ASSERT_LE(0, other);
-	/* strict, so that it never sees what the racer wrote */
+	/* strict, so that it never sees the bytes of the racer */
 	must(strict, other, &CMD(strict));
 	for (round = 0; round < 10; round++) {
 		ASSERT_EQ(0, fm_alloc(self->fd, SIZE, &reply));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Programs on the device: memory that its owner gives up while one runs has no
- * next owner before it has ended.
+ * Programs on the device: if an owner frees memory while a program uses it, no
+ * other owner gets it before the program has ended.
  *
  * Jobs of a function run in order. So a test waits for a job of another process
- * by a job of its own, and never by the clock.
+ * by running a job of its own, without a clock.
  */
 #include <linux/sync_file.h>
 #include <poll.h>
@@ -57,7 +57,7 @@ FIXTURE_TEARDOWN(dispatch)
 	EXPECT_EQ(0, fm_unload());
 }
 
-/* The descriptor of the job's fence, or a negative errno. */
+/* Returns the descriptor of the job's fence, or a negative errno. */
 static int run(int queue, struct sim_run job)
 {
 	return ioctl(queue, SIM_IOCTL_RUN, &job) ? -errno : job.out_fence;
@@ -76,8 +76,7 @@ static int run_fill(int queue, int fd, __u32 handle, int value, int latency_ms)
 }
 
 /*
- * 1: the job has ended well; a negative errno: it has not, or there is none. Closes
- * the fence.
+ * Returns 1 if the job has succeeded, or a negative errno. Closes the fence.
  */
 static int wait_for(int fence)
 {
@@ -96,7 +95,7 @@ static int wait_for(int fence)
 	return info.status;
 }
 
-/* Every job that was queued before has ended when this returns 1. */
+/* If this returns 1, all earlier jobs have ended. */
 static int wait_for_queue(int queue, int fd)
 {
 	__u32 handle = fm_take(fd, SIZE);
@@ -193,7 +192,8 @@ static pid_t start_program(int queue, int mode, struct flexmem_alloc *reply)
 }
 
 /*
- * The second fill has not begun and never does: its minute would be noticed.
+ * The second fill has not begun, and never begins: the test would notice its
+ * minute.
  */
 TEST_F(dispatch, a_program_outlives_its_process)
 {
@@ -204,7 +204,7 @@ TEST_F(dispatch, a_program_outlives_its_process)
 	ASSERT_LT(0, pid);
 	ASSERT_EQ(0, kill(pid, SIGKILL));
 	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
-	/* An ALLOC neither waits for the memory nor gets it. */
+	/* ALLOC does not wait for this memory, and gets other memory. */
 	ASSERT_EQ(0, fm_alloc_flags(self->bob, SIZE, FLEXMEM_ALLOC_ZEROED,
 				    &now));
 	EXPECT_EQ(1, wait_for_queue(self->queue, self->alice));
@@ -281,7 +281,7 @@ TEST_F(dispatch, a_driver_goes_under_its_programs)
 	close(self->bob);
 	close(self->queue);
 	self->root = self->alice = self->bob = self->queue = -1;
-	/* A fence names the module, so it keeps it. */
+	/* A fence has a reference to the module, so the module stays loaded. */
 	EXPECT_EQ(-1, syscall(SYS_delete_module, "flexmem_sim", O_NONBLOCK));
 	EXPECT_EQ(-ECANCELED, wait_for(kept));
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Running out of device memory: every limit with its own reason and figures, on
- * a PF and on a VF, with regions acquired on demand and all at once; and what
- * works again after frees.
+ * Running out of device memory: every limit with its reason and figures, on a
+ * PF and on a VF, with regions acquired on demand and all at once; and
+ * allocation after frees.
  */
 #include "flexmem_test.h"
 
 /*
- * Both functions share the memory: the PF is alone with as much as it shall
- * have; a VF has its own limit and a PF beside it that cannot take all.
+ * Both functions share the memory. A test on the PF has a card without VFs, of
+ * the size that the PF shall have. A test on a VF limits the VF, and the PF
+ * cannot take all of the rest.
  */
 #define PF_HAS(size) "num_vfs=0 slots=8 memory=" size " vf_capacity=" size
 #define VF_HAS(size) "num_vfs=1 slots=8 memory=256G vf_capacity=" size
@@ -35,8 +36,8 @@ FIXTURE_VARIANT(exhaust) {
 };
 
 /*
- * Each case once for each mode and once for each way to acquire: which goes with
- * which alternates.
+ * Each case runs on each mode and with each way to acquire; the combinations
+ * alternate.
  */
 #define EVEN(name, pf_sim, vf_sim, pars, ...)				\
 	FIXTURE_VARIANT_ADD(exhaust, name##_vf_lazy) {			\
@@ -89,7 +90,7 @@ FIXTURE_SETUP(exhaust)
 	LOAD(variant->params, variant->sim);
 	self->fd = fm_open(variant->mode);
 	ASSERT_LE(0, self->fd);
-	/* as after the load: what was acquired at once is there, and empty */
+	/* as after the load: regions acquired at once exist, and are empty */
 	if (!variant->prealloc)
 		ASSERT_EQ(0, fm_trim(self->fd));
 }
@@ -101,7 +102,7 @@ FIXTURE_TEARDOWN(exhaust)
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* Take pieces until there are no more. */
+/* Allocate until an allocation fails. */
 static void fill_up(FIXTURE_DATA(exhaust) *self, __u64 piece)
 {
 	while (self->nr < MAX_PIECES && !fm_alloc(self->fd, piece, &self->last))
@@ -166,7 +167,7 @@ TEST_F(exhaust, the_reply_says_which_limit_and_how_much)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-/* Pieces that leave a rest in each region: the figures are not 0. */
+/* The allocations leave a rest in each region, so the figures are not 0. */
 TEST_F(exhaust, the_figures_are_those_of_the_regions)
 {
 	const __u64 piece = GiB - 128 * KiB;
@@ -186,7 +187,10 @@ TEST_F(exhaust, the_figures_are_those_of_the_regions)
 	EXPECT_EQ(s.stats.out_free, self->last.out_total_free);
 	EXPECT_EQ(s.stats.out_regions, self->last.out_regions);
 	EXPECT_EQ(s.stats.out_client_used, self->last.out_client_used);
-	/* enough in all, though not in one piece? Then that is the reason. */
+	/*
+	 * if enough bytes are free, but not in one block, the reason is
+	 * fragmentation
+	 */
 	EXPECT_EQ(s.stats.out_free >= piece ? FLEXMEM_REASON_FRAGMENTATION :
 		  variant->reason, self->last.out_reason);
 	EXPECT_EQ(s.stats.out_free >= piece ? variant->reason :
@@ -209,7 +213,10 @@ TEST_F(exhaust, works_again_after_frees)
 	for (i = 0; i < self->nr; i++)
 		ASSERT_EQ(0, fm_free(self->fd, self->handle[i]));
 	EXPECT_STREQ("", fm_sums(self->fd, true));
-	/* exhausted for good, and all of it is there a second time */
+	/*
+	 * the slots stay exhausted, and all memory can be allocated a second
+	 * time
+	 */
 	EXPECT_TRUE(fm_exhausted(self->fd));
 	self->nr = 0;
 	fill_up(self, variant->max_region * GiB);
@@ -231,7 +238,7 @@ TEST_F(exhaust, a_request_above_the_largest_region_acquires_nothing)
 	EXPECT_EQ(before.stats.out_free, reply.out_total_free);
 	EXPECT_UNCHANGED(self->fd, &before);
 
-	/* and one of exactly that size is served */
+	/* and a request of exactly that size succeeds */
 	EXPECT_EQ(0, fm_alloc(self->fd, max, &reply));
 	EXPECT_EQ(0, reply.out_address.offset);
 }
@@ -308,7 +315,7 @@ TEST_F(fragments, enough_but_not_in_one_piece)
 	EXPECT_EQ(GiB + 128, reply.out_size);
 	EXPECT_EQ(2 * GiB, reply.out_client_used);
 	EXPECT_EQ(1, reply.out_regions);
-	/* and nor can there be another region */
+	/* and there cannot be another region */
 	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_region_reason);
 	EXPECT_UNCHANGED(self->fd, &before);
 	/* a request above all free bytes is not fragmentation */
@@ -317,13 +324,16 @@ TEST_F(fragments, enough_but_not_in_one_piece)
 	EXPECT_EQ(FLEXMEM_REASON_NONE, reply.out_region_reason);
 	EXPECT_UNCHANGED(self->fd, &before);
 
-	/* the piece between goes, and the three are one */
+	/* after a free of the block between, the three are one */
 	ASSERT_EQ(0, fm_free(self->fd, handle[1]));
 	EXPECT_EQ(0, fm_alloc(self->fd, 3 * GiB, &reply));
 	EXPECT_EQ(0, reply.out_address.offset);
 }
 
-/* So many holes that do not suit that those that do are not looked at */
+/*
+ * There are so many holes at unsuitable offsets that a suitable one is not
+ * tried
+ */
 TEST_F(fragments, alignment_is_a_reason_of_its_own)
 {
 	enum { HOLES = 2000 };
@@ -371,7 +381,7 @@ TEST_F(fragments, alignment_can_be_what_does_not_fit)
 	EXPECT_EQ(GiB / 2, reply.out_address.offset);
 }
 
-/* Sizes below the request are left out for it, and that exhausts nothing. */
+/* The driver skips sizes below the request. That does not exhaust the slots. */
 
 FIXTURE(skipped) {
 	int fd;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A firmware that fails, forgets, repeats itself, dawdles and dies, by the
- * simulator's knobs. In each case: a bounded wait, the documented errno, no
- * lock, and afterwards firmware and driver agree on every region.
+ * A firmware that fails, loses or repeats replies, is slow or dead, by the
+ * simulator's knobs. In each case the wait has a bound, the errno is the
+ * documented one, no other call is blocked, and afterwards firmware and driver
+ * agree on every region.
  */
 #include "tenants.h"
 
 #define PARAMS "max_regions=4 fallback_sizes=4G acquire=lazy program_slots=0 "
 #define SIM "num_vfs=1 memory=256G vf_capacity=64G"
-/* For a firmware that is dead: no answer comes, however long it is waited for. */
+/*
+ * Timeout for a dead firmware, which does not answer however long the driver
+ * waits.
+ */
 #define HASTY "50"
 #define REGION (4 * GiB)
 
@@ -35,7 +39,9 @@ static int knob(const char *dir, const char *name, const char *value)
 	return fm_knob(path, value);
 }
 
-/* Lines of a file of the function: what the firmware thinks there is. */
+/*
+ * Counts the lines of a file of the function, which shows the firmware's state.
+ */
 static int lines(const char *dir, const char *name)
 {
 	char path[128], line[128];
@@ -65,7 +71,9 @@ FIXTURE_SETUP(fw)
 	ASSERT_EQ(0, lines(variant->dir, "memory"));
 }
 
-/* Nothing is lost: all regions can be had, and given back to the last byte. */
+/*
+ * Nothing is lost: all regions can be acquired, and released to the last byte.
+ */
 FIXTURE_TEARDOWN(fw)
 {
 	int fd, i;
@@ -86,7 +94,7 @@ FIXTURE_TEARDOWN(fw)
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* In a call that nothing is wrong with but the firmware. */
+/* Faults for a call that is correct otherwise. */
 static const struct {
 	const char *fault;
 	int error;
@@ -96,7 +104,7 @@ static const struct {
 	{ "drop_replies", ETIMEDOUT },
 };
 
-/* The commands that an allocation takes: a PF has no slots. */
+/* The commands that an allocation needs. A PF has no slots. */
 static const char * const acquire_commands[] = { "acquire", "slot_set" };
 static const char * const release_commands[] = { "slot_clear", "release" };
 
@@ -133,7 +141,7 @@ TEST_F(fw, a_fault_while_acquiring_fails_once_and_exhausts_nothing)
 		}
 }
 
-/* Every fault in a row, and then as much memory as ever */
+/* Every fault in a row. After that all memory is available */
 TEST_F(fw, many_faults_leave_all_memory_usable)
 {
 	unsigned int i, n = 0, failed = 0;
@@ -192,13 +200,17 @@ TEST_F(fw, trim_fails_without_losing_anything)
 			KNOB(losses[i].fault, "1");
 			trim = CMD(trim, .out_regions = 77);
 			must_fail(losses[i].error, trim, self->fd, &trim);
-			/* what the firmware has not taken is not given back */
+			/*
+			 * memory that the firmware did not take back is not
+			 * counted
+			 */
 			EXPECT_EQ(0, trim.out_regions);
 			EXPECT_EQ(0, trim.out_bytes);
 			/*
-			 * A slot that may be empty and memory that may have gone
-			 * belong to no region any more: the driver has to finish
-			 * that first. Only a refused slot_clear keeps its region.
+			 * A slot that may be empty, and memory that may be
+			 * released, belong to no region any more: the driver
+			 * must complete these commands first. Only after a
+			 * refused slot_clear the region stays.
 			 */
 			EXPECT_STREQ("", fm_sums(self->fd, false));
 			kept = losses[i].error != ETIMEDOUT &&
@@ -207,7 +219,7 @@ TEST_F(fw, trim_fails_without_losing_anything)
 				TH_LOG("%s of %s", losses[i].fault,
 				       release_commands[c]);
 
-			/* again, and it is as if nothing had been */
+			/* a second TRIM, and everything is as before */
 			trim = CMD(trim);
 			must(trim, self->fd, &trim);
 			EXPECT_EQ(1, fm_stats(self->fd).out_regions);
@@ -231,7 +243,7 @@ TEST_F(fw, a_slow_firmware_is_waited_for_within_the_timeout)
 	ASSERT_EQ(0, fm_free(self->fd, reply.out_handle));
 	ASSERT_EQ(0, fm_trim(self->fd));
 
-	/* On a machine that stalls the answer may win all the same: again. */
+	/* On a slow machine the reply may come in time. Then try again. */
 	do {
 		KNOB("latency_us", "900000");
 		KNOB("timeout_ms", HASTY);
@@ -262,9 +274,8 @@ TEST_F(fw, a_dead_firmware_is_etimedout)
 }
 
 /*
- * A caller that waits for the firmware can be killed, and the firmware does not
- * wait for it: the command is brought to its end by the worker, and TRIM comes
- * after it.
+ * A caller that waits for the firmware can be killed. The worker completes the
+ * command, and TRIM comes after it.
  */
 TEST_F(fw, a_waiting_caller_can_be_killed)
 {
@@ -298,7 +309,7 @@ static void *take_region(void *arg)
 	return (void *)(uintptr_t)fm_take(*(int *)arg, REGION);
 }
 
-/* Nothing but acquisition waits for the firmware: all of this comes before it. */
+/* Only acquisition waits for the firmware. All these calls end before it. */
 TEST_F(fw, a_slow_firmware_stops_only_its_callers)
 {
 	struct flexmem_alloc reply, small;
@@ -347,7 +358,7 @@ TEST_F(fw, new_capacity_reopens)
 	EXPECT_EQ(0, fm_alloc(self->fd, REGION, &reply));
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
 
-	/* less than there is: what is live stays */
+	/* less than is allocated: live allocations stay */
 	ASSERT_EQ(0, knob(variant->dir, "capacity", "4294967296"));
 	EXPECT_EQ(8 * GiB, fm_stats(self->fd).out_used);
 	ASSERT_EQ(0, knob(variant->dir, "capacity", old));
@@ -369,7 +380,7 @@ TEST_F(fw, no_region_could_be_that_large_follows_the_capacity)
 	EXPECT_EQ(0, fm_alloc(self->fd, 128, &reply));
 }
 
-/* The firmware refuses entries that its table has. */
+/* The firmware refuses existing entries of its table. */
 TEST_F(fw, refused_slots_are_reason_slots)
 {
 	struct flexmem_alloc reply;
@@ -383,7 +394,7 @@ TEST_F(fw, refused_slots_are_reason_slots)
 	EXPECT_EQ(FLEXMEM_REASON_SLOTS, reply.out_reason);
 	EXPECT_TRUE(fm_exhausted(self->fd));
 	EXPECT_EQ(2, fm_stats(self->fd).out_regions);
-	/* and the memory that was meant for the slot went back */
+	/* and the memory for that slot was released */
 	EXPECT_EQ(2, lines(variant->dir, "memory"));
 	ASSERT_EQ(0, knob(variant->dir, "usable_slots", "16"));
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Shared by all selftests: the commands, opening a node by its mode, loading
- * the modules with parameters, and a snapshot of all that a call can change.
+ * the modules with parameters, and a snapshot of everything that a call can
+ * change.
  *
  * Every command has three forms: raw_alloc(fd, &arg) returns 0 or an errno,
  * must(alloc, fd, &arg) ends the test on an error, and
  * must_fail(EINVAL, alloc, fd, &arg) wants exactly this errno.
  *
- * A fixture says which module parameters it needs, fm_load() loads the modules
- * if they do not run with these already. They come from $FLEXMEM_KO.
+ * A fixture names its module parameters. fm_load() loads the modules from
+ * $FLEXMEM_KO, unless they are loaded with these parameters already.
  */
 #ifndef FLEXMEM_TEST_H
 #define FLEXMEM_TEST_H
 
 #include <kselftest_harness.h>
 
-/* The machine is emulated, may be shared, and its kernel full of checks. */
+/* The machine is emulated and may be shared, and its kernel has many checks. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 900
 
@@ -43,18 +44,18 @@
 #define FM_VF FLEXMEM_MODE_VF
 
 #define FM_MAX_REGIONS 64
-/* Numbers of nodes: PFs begin at 0, VFs where PFs end. */
+/* Numbers of nodes: PFs begin at 0, VFs behind the last PF. */
 #define FM_MAX_PFS 64
 #define FM_MAX_NODES 256
 
 #define FM_STAMP "/run/flexmem-selftests"
 
 /*
- * The time that the firmware's answers may take: no machine is as slow as that.
+ * Timeout for replies of the firmware, longer than any machine needs.
  */
 #define FM_CALM_MS "30000"
 
-/* The static functions of this header are not all used by every program. */
+/* Not every program uses all static functions of this header. */
 #define fm_fn static inline __attribute__((unused))
 
 /* ---- commands ---- */
@@ -100,7 +101,7 @@ FM_RAW(resize, RESIZE, resize)
 		.size = sizeof(struct flexmem_##type), ##__VA_ARGS__	\
 	})
 
-/* The usual short ways; all return 0 or an errno. */
+/* Short forms of the usual calls; all return 0 or an errno. */
 
 fm_fn int fm_alloc(int fd, __u64 length, struct flexmem_alloc *reply)
 {
@@ -193,9 +194,9 @@ fm_fn int fm_snap(int fd, struct snapshot *s)
 }
 
 /*
- * The difference between two snapshots: "" for nothing. The count of failures
- * may differ always; the counts of changes and the peak may differ when
- * something was done and undone again.
+ * Describes the difference between two snapshots; "": none. The count of
+ * failures may differ. The counts of changes and the peak may differ if a call
+ * was undone.
  */
 fm_fn const char *fm_diff(const struct snapshot *old,
 			  const struct snapshot *new, bool undone)
@@ -238,8 +239,8 @@ fm_fn const char *fm_diff(const struct snapshot *old,
 #define EXPECT_UNDONE(fd, before) EXPECT_SAME(fd, before, true)
 
 /*
- * The sums of one snapshot, for a device that no other process is using: "" if
- * right.
+ * Checks that the sums of a snapshot agree. Returns "" if they do, else the
+ * error. No other process may use the device.
  */
 fm_fn const char *fm_sums(int fd, bool empty)
 {
@@ -287,7 +288,10 @@ fm_fn const char *fm_sums(int fd, bool empty)
 
 /* ---- nodes ---- */
 
-/* Open the nth node of a mode; its path, if asked for. -1: there is none. */
+/*
+ * Opens the nth node of a mode, and stores its path unless @path is NULL.
+ * Returns -1 if there is none.
+ */
 fm_fn int fm_open_nth(int mode, int nth, char path[32])
 {
 	char name[32];
@@ -333,7 +337,10 @@ fm_fn bool fm_loaded(const char *module)
 	return !access(path, F_OK);
 }
 
-/* 0 or an errno. A file that was just closed may still be on its way out. */
+/*
+ * Returns 0 or an errno. Tries again for a while, because the kernel may still
+ * be closing a file.
+ */
 fm_fn int fm_rmmod(const char *module)
 {
 	int tries, error = 0;
@@ -371,9 +378,9 @@ fm_fn int fm_unload(void)
 }
 
 /*
- * Have the modules run with these parameters (they come after those that run.sh
- * gives in the environment, so they win), and with a firmware that may take its
- * time. @fresh: load them again in any case.
+ * Makes sure that the modules are loaded with these parameters, and with a long
+ * timeout of the firmware. The parameters override those of run.sh in the
+ * environment. @fresh: loads the modules again in any case.
  */
 fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 {
@@ -415,7 +422,7 @@ fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 #define LOAD(params, sim) ASSERT_EQ(0, fm_load(params, sim, false))
 #define RELOAD(params, sim) ASSERT_EQ(0, fm_load(params, sim, true))
 
-/* Teardown of most fixtures: everything has come back, and in one piece. */
+/* Teardown of most fixtures: all memory is free, one block in each region. */
 #define EXPECT_EMPTY(mode) do {						\
 	int __fd = fm_open(mode);					\
 									\
@@ -426,7 +433,7 @@ fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 
 /* ---- memory that ends, or is read-only, at a page boundary ---- */
 
-/* Two pages, the second with protection @prot (-1: not mapped). */
+/* Maps two pages, the second with protection @prot (-1: not mapped). */
 fm_fn char *fm_two_pages(int prot)
 {
 	size_t page = getpagesize();
@@ -444,7 +451,7 @@ fm_fn char *fm_two_pages(int prot)
 
 /* ---- children ---- */
 
-/* Run fn(arg) in a child; its exit status, or -signal. */
+/* Runs fn(arg) in a child. Returns its exit status, or -signal. */
 fm_fn int fm_child(int (*fn)(void *arg), void *arg)
 {
 	int status;

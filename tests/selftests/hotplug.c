@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Functions come and go while they are used, the whole card goes, and the
- * machine sleeps: whatever is held then can be let go of, and nothing is held
- * back.
+ * Functions appear and vanish while they are used, the whole card vanishes, and
+ * the machine sleeps. Everything that a program holds then can be released, and
+ * nothing is leaked.
  */
 #include <sys/wait.h>
 
@@ -37,13 +37,13 @@ FIXTURE_TEARDOWN(hotplug)
 	close(self->vf[1]);
 	if (fm_loaded("flexmem_sim"))
 		EXPECT_SETTLED(FM_PF);
-	/* whatever was done: it can be unloaded now */
+	/* after any test the module can be unloaded */
 	EXPECT_EQ(0, fm_unload());
 }
 
 #define SET_NUM_VFS(n) ASSERT_EQ(0, fm_put(NUM_VFS, n))
 
-/* How many nodes of a mode there are */
+/* Counts the nodes of a mode */
 static int nodes(int mode)
 {
 	int n, fd;
@@ -53,7 +53,7 @@ static int nodes(int mode)
 	return n;
 }
 
-/* The function of the node: the name of its device */
+/* Returns the name of the function's device */
 static const char *device_of(const char *node)
 {
 	static char target[PATH_MAX];
@@ -100,7 +100,7 @@ TEST_F(hotplug, a_function_keeps_its_node)
 	EXPECT_STREQ("flexmem_sim_vf.2", device_of(none));
 }
 
-/* Everything that one can hold of a function */
+/* Everything that a program can hold of a function */
 struct held {
 	struct flexmem_alloc reply, orphan;
 	char *p, *q;
@@ -128,7 +128,10 @@ static void let_go(struct held *h)
 	munmap(h->q, PAGE);
 }
 
-/* All that is new in this version, on a function that is gone; 0 if right. */
+/*
+ * Makes the calls of this version on a removed function. Returns 0 if all fail
+ * as they must.
+ */
 static int all_gone(int fd, const struct held *h)
 {
 	const __u32 handle = h->reply.out_handle;
@@ -189,7 +192,10 @@ TEST_F(hotplug, a_function_goes_under_its_users)
 	EXPECT_EQ(0, fm_touch(pf.p, true));
 	must(lookup, self->pf, &CMD(lookup, .handle = pf.reply.out_handle));
 
-	/* back as new ones: what is held of the old ones stays dead */
+	/*
+	 * the functions come back as new ones; everything held of the old ones
+	 * stays dead
+	 */
 	SET_NUM_VFS("2");
 	EXPECT_EQ(0, all_gone(self->vf[0], &vf[0]));
 	EXPECT_EQ(0, all_gone(self->vf[1], &vf[1]));
@@ -283,7 +289,7 @@ TEST_F(hotplug, the_card_goes_under_its_users)
 	EXPECT_TRUE(fm_loaded("flexmem"));
 	EXPECT_EQ(-1, syscall(SYS_delete_module, "flexmem", O_NONBLOCK));
 	let_go(&pf);
-	/* a map alone, without a descriptor, keeps it as well */
+	/* a map keeps the file open, also without a descriptor */
 	close(self->pf);
 	close(self->vf[0]);
 	close(self->vf[1]);
@@ -294,7 +300,7 @@ TEST_F(hotplug, the_card_goes_under_its_users)
 	EXPECT_EQ(0, fm_rmmod("flexmem"));
 }
 
-/* Reads from the device in a process of its own, which says 0 if it could. */
+/* Reads from the device in a child, which exits with 0 on success. */
 static pid_t start_reading(int fd, __u32 handle)
 {
 	char bytes[PAGE];
@@ -306,8 +312,9 @@ static pid_t start_reading(int fd, __u32 handle)
 }
 
 /*
- * By the simulator's knob, which does what the driver does when the system
- * sleeps: the root of a virtual machine on 9p does not survive a real one.
+ * Uses the simulator's knob, which suspends the function as a sleep of the
+ * system does. In a real sleep the virtual machine would lose its root file
+ * system on 9p.
  */
 TEST_F(hotplug, a_function_sleeps)
 {
@@ -338,7 +345,7 @@ TEST_F(hotplug, a_function_sleeps)
 	EXPECT_EQ(waiter, waitpid(waiter, &status, 0));
 	EXPECT_EQ(0, status);
 
-	/* nothing was lost, and everything goes on */
+	/* nothing was lost, and all calls work */
 	EXPECT_EQ(0, fm_touch(h.p, false));
 	EXPECT_EQ(0, memcmp(before, h.p, sizeof(before)));
 	EXPECT_EQ(0, fm_read(self->vf[0], h.reply.out_handle, 0, after,

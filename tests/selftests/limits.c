@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits of cgroups: exact, with their own reason, given back whatever ends the use, and set by the administrator alone.
+ * Limits of cgroups: they are exact and have a reason of their own; charges end
+ * whatever ends the use; only the administrator sets limits.
  */
 #include "tenants.h"
 
-/* Both functions can have four regions, and no more. */
+/* Each function can have at most four regions. */
 #define PARAMS "max_regions=4 fallback_sizes=4G order=fill_first "	\
 	"strategy=first_fit acquire=lazy program_slots=0" FM_PF_FOR_ALL
 #define SIM "num_vfs=1 memory=32G vf_capacity=16G"
@@ -21,7 +22,7 @@ FIXTURE(limit) {
 	int alice;
 	int alice2;		/* another file of the same user and cgroup */
 	int bob;
-	__u64 id;		/* of Alice's cgroup, which is limited */
+	__u64 id;		/* of Alice's cgroup */
 };
 
 FIXTURE_VARIANT(limit) {
@@ -84,7 +85,7 @@ FIXTURE_TEARDOWN(limit)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* Refused for this reason, without any trace of it. */
+/* ALLOC fails with this reason and changes nothing. */
 #define EXPECT_REFUSED(why, fd, length) do {				\
 	struct flexmem_alloc __reply;					\
 	struct snapshot __before;					\
@@ -163,7 +164,10 @@ static int set_without_rights(void *arg)
 	return set_limit(a->fd, a->id, BYTES, GiB);
 }
 
-/* Neither on a file of one's own, nor on one that the administrator opened */
+/*
+ * A user cannot set limits, neither on an own file nor on one that the
+ * administrator opened
+ */
 TEST_F(limit, only_the_administrator_sets)
 {
 	struct { __u64 id; int fd; bool namespace; } a = {
@@ -173,7 +177,7 @@ TEST_F(limit, only_the_administrator_sets)
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
 	a.fd = self->root;
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
-	/* nor as the administrator of a namespace */
+	/* the administrator of a namespace cannot either */
 	a.namespace = true;
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
 	EXPECT_EQ(FLEXMEM_NO_LIMIT,
@@ -247,7 +251,7 @@ TEST_F(limit, bytes_are_exact)
 	EXPECT_REFUSED(REFUSES, self->alice, 1);
 }
 
-/* The charge is the number of bytes that an allocation takes up. */
+/* The charge is the rounded number of bytes. */
 TEST_F(limit, bytes_are_counted_as_rounded)
 {
 	struct flexmem_alloc reply;
@@ -292,7 +296,7 @@ TEST_F(limit, handles_are_exact)
 	EXPECT_REFUSED(REFUSES, self->alice, 128);
 }
 
-/* One slot for each region in which there are bytes of the owner */
+/* One slot is charged for each region with bytes of the owner */
 TEST_F(limit, slots_are_exact)
 {
 	__u32 large, small;
@@ -350,7 +354,7 @@ TEST_F(limit, below_what_is_used_takes_nothing_away)
 	EXPECT_REFUSED(REFUSES, self->alice, 1);
 }
 
-/* A limit of a cgroup is one for all cgroups below it together. */
+/* All cgroups below a cgroup share its limit. */
 TEST_F(limit, a_cgroup_limits_those_below_it)
 {
 	int low, lower;
@@ -381,7 +385,7 @@ TEST_F(limit, a_cgroup_limits_those_below_it)
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
 }
 
-/* The caller does not matter: it is the opener's. */
+/* The opener's cgroup is charged, whichever process calls. */
 TEST_F(limit, the_opener_is_charged)
 {
 	LIMIT(BYTES, MiB);
@@ -415,7 +419,7 @@ TEST_F(limit, freed_but_mapped_memory_is_charged)
 	TAKE(self->alice2, MiB);
 }
 
-/* Alice, once more, in another process; it is her user that is limited. */
+/* Alice's user in another process; the limit applies to it, too. */
 TEST_F(limit, charges_end_with_close_and_kill)
 {
 	struct child c;
@@ -478,7 +482,7 @@ TEST_F(limit, open_files_are_exact)
 	close(fd);
 }
 
-/* Each container has a limit of its own, and shares it with its sub-cgroups. */
+/* Each container has a limit of its own, which its sub-cgroups share. */
 TEST_F(limit, containers_have_limits_of_their_own)
 {
 	static const char * const in[] = { "flexmem/a", "flexmem/b", "flexmem/a/x" };
@@ -489,7 +493,7 @@ TEST_F(limit, containers_have_limits_of_their_own)
 	ENTER("flexmem");
 	ENTER("");
 	parent = fm_cgroup_id("flexmem");
-	/* from the parent, a limit of one's own, and by default */
+	/* limits from the parent, a limit of its own, and the default */
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_EACH_CHILD, parent, BYTES, MiB));
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_DEFAULT, 0, HANDLES, 3));
 	for (i = 0; i < ARRAY_SIZE(in); i++) {
@@ -519,7 +523,7 @@ TEST_F(limit, containers_have_limits_of_their_own)
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
 }
 
-/* Many at once: never a byte above the limit, not for a moment */
+/* Many threads at once never exceed the limit, not even for a moment */
 #define THREADS 4
 
 struct worker {

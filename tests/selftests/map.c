@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MAP and mmap(): what a map shows, what it never shows, which process may have
- * one, and how it ends: with its allocation, with the device, or both in either
+ * MAP and mmap(): the bytes that a map shows, the processes that may have one,
+ * and the end of a map with its allocation, with the device, or both in either
  * order.
  */
 #include "tenants.h"
@@ -43,7 +43,7 @@ FIXTURE_TEARDOWN(map)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* A mappable allocation, or the test ends. */
+/* Makes a mappable allocation, or ends the test. */
 #define TAKE(fd, length, reply)						\
 	ASSERT_EQ(0, fm_alloc_flags(fd, length, FLEXMEM_ALLOC_MAPPABLE, reply))
 
@@ -55,7 +55,7 @@ static __u64 offset_of(int fd, __u32 handle)
 	return raw_map(fd, &map) ? ~0ULL : map.out_offset;
 }
 
-/* mmap() of the bare offset: 0 or an errno. Its maps are unmapped again. */
+/* Calls mmap() at the offset, and unmaps again. Returns 0 or an errno. */
 static int try_mmap(int fd, __u64 offset, size_t length, int prot, int flags)
 {
 	void *p = mmap64(NULL, length, prot, flags, fd, offset);
@@ -80,7 +80,7 @@ TEST_F(map, length_and_start_are_rounded_to_pages)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		/* something odd in front, and behind */
+		/* odd sizes before and behind it */
 		ASSERT_EQ(0, fm_alloc(self->other, 128, &small));
 		TAKE(self->fd, cases[i].length, &reply);
 		EXPECT_EQ(cases[i].size, reply.out_size);
@@ -151,7 +151,10 @@ TEST_F(map, any_part_can_be_mapped)
 			ASSERT_EQ('!', all[(from + n) * PAGE - 1]);
 			munmap(part, n * PAGE);
 		}
-	/* a length that is no multiple: as long as its last page is inside */
+	/*
+	 * the length need not be a multiple of a page, if its last page is
+	 * inside
+	 */
 	part = fm_mmap(self->fd, reply.out_handle, 6 * PAGE, PAGE + 1);
 	ASSERT_NE(MAP_FAILED, part);
 	EXPECT_EQ('h', part[2 * PAGE - 2]);
@@ -164,7 +167,7 @@ TEST_F(map, nothing_beyond_the_end)
 	struct flexmem_alloc first, reply, next;
 	__u64 offset;
 
-	/* with neighbours, so that there would be something to see */
+	/* with neighbours, whose bytes a wrong map would show */
 	TAKE(self->fd, PAGE, &first);
 	TAKE(self->fd, 3 * PAGE - 100, &reply);
 	TAKE(self->fd, 4 * PAGE, &next);
@@ -324,7 +327,7 @@ TEST_F(map, fork_shares_it)
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		/* one page that was there before, and one that was not */
+		/* one page that was mapped before, and one that was not */
 		status = p[0] != 'p';
 		p[0] = 'c';
 		p[PAGE] = 'd';
@@ -339,8 +342,8 @@ TEST_F(map, fork_shares_it)
 }
 
 /*
- * Orphaned: freed, still mapped; charged, not given to another owner, and free
- * in the end.
+ * Memory that is freed while it is mapped is orphaned: charged, given to no
+ * other owner, and free in the end.
  */
 TEST_F(map, memory_freed_while_mapped_keeps_its_bytes)
 {
@@ -369,7 +372,7 @@ TEST_F(map, memory_freed_while_mapped_keeps_its_bytes)
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, reply.out_address));
 	EXPECT_EQ(ENOENT, try_mmap(self->fd, offset, PAGE, RW, MAP_SHARED));
 
-	/* first fit would have given the place to this one */
+	/* first fit would have placed this one there */
 	TAKE(self->other, size, &next);
 	EXPECT_FALSE(fm_same_place(&reply, &next));
 	ASSERT_EQ(0, fm_fill(self->other, next.out_handle, 0, size, 'y'));
@@ -383,7 +386,10 @@ TEST_F(map, memory_freed_while_mapped_keeps_its_bytes)
 	EXPECT_STREQ("", fm_wrong(&a));
 	EXPECT_EQ(0, a.s.out_orphaned);
 	EXPECT_EQ(size, a.s.out_owned);
-	/* not aligned: that would prefer a hole with room for any start */
+	/*
+	 * without an alignment, which would prefer a hole that fits at any
+	 * misalignment
+	 */
 	ASSERT_EQ(0, fm_alloc(self->other, size, &next));
 	EXPECT_TRUE(fm_same_place(&reply, &next));
 }
@@ -400,7 +406,7 @@ TEST_F(map, the_last_part_that_is_unmapped_frees_it)
 	ASSERT_NE(MAP_FAILED, p);
 	ASSERT_NE(MAP_FAILED, q);
 	memset(p, 'x', 4 * PAGE);
-	/* out of the middle: the map becomes two */
+	/* unmap the middle, so that two maps remain */
 	ASSERT_EQ(0, munmap(p + PAGE, 2 * PAGE));
 	EXPECT_EQ(SIGSEGV, fm_touch(p + PAGE, false));
 	EXPECT_EQ('x', p[0]);
@@ -523,10 +529,10 @@ TEST_F(map, cannot_be_pinned)
 	munmap(p, PAGE);
 }
 
-/* Gigabytes are mapped, of which only what is touched costs anything. */
+/* Gigabytes are mapped. Only touched pages cost memory. */
 TEST_F(map, a_large_map_is_filled_lazily)
 {
-	/* all that this process has addresses for */
+	/* as much as this process has addresses for */
 	const size_t span = sizeof(void *) == 8 ? 8 * GiB : GiB;
 	const __u64 length = 8 * GiB;
 	struct flexmem_alloc reply;
@@ -539,7 +545,7 @@ TEST_F(map, a_large_map_is_filled_lazily)
 	p = fm_mmap(self->fd, reply.out_handle, length - span, span);
 	ASSERT_NE(MAP_FAILED, p);
 	EXPECT_EQ(pages, fm_knob_value("pages"));
-	/* not the first page, which earlier tests have had */
+	/* not the first page, which earlier tests have touched */
 	p[span / 4] = 'a';
 	p[span / 2] = 'b';
 	p[span - 1] = 'c';
@@ -551,7 +557,10 @@ TEST_F(map, a_large_map_is_filled_lazily)
 	munmap(p, span);
 }
 
-/* Another inode with the same number: another address space, if not ours. */
+/*
+ * Another inode with the same number would have another address space, if the
+ * driver did not replace it.
+ */
 TEST_F(map, revocation_reaches_other_inodes_of_the_node)
 {
 	const char *path = "/dev/flexmem-selftest";
@@ -576,7 +585,7 @@ TEST_F(map, revocation_reaches_other_inodes_of_the_node)
 	close(fd);
 }
 
-/* Every map there is: touched, untouched, of a part, of an orphan. */
+/* All kinds of maps: touched, untouched, of a part, of an orphan. */
 struct maps {
 	char *p[5];
 };
@@ -628,7 +637,7 @@ TEST_F(map, sigbus_after_reset)
 			TH_LOG("map %d", i);
 		EXPECT_EQ(i == 2 ? SIGSEGV : SIGBUS, fm_touch(m.p[i], true));
 	}
-	/* nor does a child get more than its parent */
+	/* a child does not reach more than its parent */
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid)
@@ -637,7 +646,7 @@ TEST_F(map, sigbus_after_reset)
 	EXPECT_EQ(SIGBUS, WEXITSTATUS(status));
 	must_fail(EIO, map, self->fd, &CMD(map, .handle = handle));
 
-	/* new memory at the same place is not what the old maps show */
+	/* the old maps do not show new memory at the same address */
 	TAKE(self->fd, 4 * PAGE, &reply);
 	p = fm_mmap(self->fd, reply.out_handle, 0, 4 * PAGE);
 	ASSERT_NE(MAP_FAILED, p);
@@ -666,7 +675,7 @@ TEST_F(map, sigbus_after_unbind)
 	drop_maps(&m);
 }
 
-/* Faults, unmapping, freeing and resets, all at once */
+/* Faults, unmaps, frees and resets at the same time */
 struct toucher {
 	pthread_t thread;
 	char *p;

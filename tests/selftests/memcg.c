@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kernel memory that handles cost is charged to the memory cgroup of the
- * caller, so that a tenant cannot use up the kernel's.
+ * The kernel memory of handles is charged to the memory cgroup of the caller,
+ * so that a tenant cannot exhaust the kernel's memory.
  */
 #include "tenants.h"
 
@@ -62,8 +62,7 @@ FIXTURE_TEARDOWN(memcg)
 	free(self->alloc);
 	ASSERT_EQ(0, put(self->mount, "cgroup.procs", "0"));
 	/*
-	 * Objects that were just freed may still be on their way out of the
-	 * group.
+	 * Charges of freed objects may leave the group with a delay.
 	 */
 	while (rmdir(self->group) && errno == EBUSY)
 		usleep(10000);
@@ -90,7 +89,7 @@ TEST_F(memcg, handles_are_charged_to_the_caller)
 	ASSERT_EQ(0, put(self->group, "cgroup.procs", "0"));
 	for (i = 0; i < 1024; i++)
 		self->alloc[i] = CMD(alloc, .length = 1);
-	/* The first handle of all costs more than the others. */
+	/* The very first handle costs more than others. */
 	must(alloc_batch, fd, &batch);
 
 	before = charged(self->group);
@@ -109,8 +108,8 @@ TEST_F(memcg, handles_are_charged_to_the_caller)
 	ASSERT_LT(block, (block + allocation) * 3 / 4);
 	ASSERT_LT(allocation, (block + allocation) * 3 / 4);
 	/*
-	 * Bytes that were charged ahead for a processor may hide a little of
-	 * it.
+	 * The kernel charges some bytes in advance for each processor, which
+	 * may hide a few.
 	 */
 	EXPECT_LT(count * (block + allocation) * 9 / 10, during - before);
 	EXPECT_GT(count * 32, after - before);
@@ -130,7 +129,7 @@ TEST_F(memcg, pages_of_the_card_are_charged_to_the_caller)
 	ASSERT_EQ(0, fm_alloc_flags(fd, TOUCHED, FLEXMEM_ALLOC_MAPPABLE, &mapped));
 	ASSERT_EQ(0, fm_alloc(fd, TOUCHED, &written));
 	ASSERT_EQ(0, put(self->group, "cgroup.procs", "0"));
-	/* a first time for all that is not the card's */
+	/* a first write, for all memory that is not the card's */
 	ASSERT_EQ(0, fm_fill(fd, written.out_handle, 0, 1, 'w'));
 
 	before = charged(self->group);

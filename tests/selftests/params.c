@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Module parameters: each bad value stops the load with EINVAL and a message
- * that names it; each good value is readable back and is what INFO tells.
+ * Module parameters: each bad value makes the load fail with EINVAL and a
+ * message that names it; each good value can be read back and is shown by INFO.
  */
 #include "flexmem_test.h"
 
@@ -24,8 +24,8 @@ FIXTURE_TEARDOWN(params)
 }
 
 /*
- * Whether the kernel has said something since, by the module and with the word.
- * The kernel's own "`x' invalid for parameter `y'" is no substitute.
+ * Whether the log has a new message of the module with this word. The kernel's
+ * own "`x' invalid for parameter `y'" does not count.
  */
 static bool said(int kmsg, const char *module, const char *word)
 {
@@ -108,8 +108,8 @@ TEST_F(params, bad_values_of_the_simulator_are_einval_with_a_message)
 }
 
 /*
- * The log has the facts that an operator checks first, and says when a function
- * goes.
+ * The log names the facts that an operator checks first, and the removal of a
+ * function.
  */
 TEST_F(params, the_log_names_each_function)
 {
@@ -236,8 +236,8 @@ TEST_F(params, good_values_are_readable_and_told_by_info)
 }
 
 /*
- * A setting is final: no process can write to it under a live device. But for
- * the number of VFs, which is no setting of any of them.
+ * No process can change a setting while a device exists, except the number of
+ * VFs, which is no setting of a device.
  */
 TEST_F(params, nothing_is_writable_later)
 {

@@ -42,7 +42,7 @@ TEST_F(perm, node_has_its_mode)
 	EXPECT_EQ(0, self->st.st_uid);
 }
 
-/* The number of a VF is never that of a PF. */
+/* No VF gets the number of a PF. */
 TEST_F(perm, pfs_and_vfs_have_numbers_apart)
 {
 	unsigned int n = minor(self->st.st_rdev);
@@ -83,14 +83,17 @@ TEST_F(perm, the_group_can_open_a_vf_only)
 {
 	struct stranger s = { .path = self->path, .gid = 4242 };
 
-	/* what a udev rule does, with a group that has no other member */
+	/* as a udev rule does, with a group without other members */
 	ASSERT_EQ(0, chown(self->path, 0, 4242));
 	EXPECT_EQ(variant->mode == FM_VF ? 0 : EACCES,
 		  fm_child(open_as_stranger, &s));
 	ASSERT_EQ(0, chown(self->path, self->st.st_uid, self->st.st_gid));
 }
 
-/* Open to all by its mode; and by an inode that any user could have made. */
+/*
+ * The mode of the node lets all users in. So does an inode that any user could
+ * have made.
+ */
 TEST_F(perm, a_pf_is_the_administrators_whatever_its_mode)
 {
 	const int expected = variant->mode == FM_VF ? 0 : EPERM;
@@ -128,7 +131,9 @@ static int open_in_a_user_ns(void *path)
 	return open(path, O_RDWR | O_CLOEXEC) < 0 ? errno : 0;
 }
 
-/* Not root, but the capability, and in the initial namespace. */
+/*
+ * open() requires the capability in the initial namespace, not the uid of root.
+ */
 TEST_F(perm, root_without_cap_sys_admin_is_no_administrator)
 {
 	const int expected = variant->mode == FM_VF ? 0 : EPERM;
@@ -153,7 +158,7 @@ TEST_F(perm, the_administrator_can_turn_that_off)
 	EXPECT_EQ(0, fm_child(open_without_sys_admin, self->path));
 }
 
-/* Every place where a region_id comes out. */
+/* Collects every region_id that a command returns. */
 static int collect(int fd, __u64 *ids)
 {
 	struct flexmem_alloc reply[3];
@@ -204,7 +209,7 @@ TEST_F(perm, region_ids_are_of_the_modes_kind)
 			EXPECT_EQ(s.region[j].slot, s.region[j].region_id);
 			continue;
 		}
-		/* PF: physical, and so no two overlap */
+		/* PF: physical addresses, so no two regions overlap */
 		for (i = 0; i < (int)j; i++)
 			EXPECT_TRUE(s.region[i].region_id + s.region[i].total <=
 				    s.region[j].region_id ||
@@ -228,7 +233,7 @@ TEST_F(perm, a_second_file_starts_empty)
 	close(other);
 }
 
-/* A group may have the right to watch: it changes nothing. */
+/* A group may have the right to read only. It can change nothing. */
 TEST_F(perm, a_file_to_read_changes_nothing)
 {
 	int fd = open(self->path, O_RDONLY | O_CLOEXEC);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where an allocation goes: which region (order, acquisition, program slots),
- * and which free block in it (fit).
+ * Placement: the choice of the region (order, acquisition, program slots), and
+ * of the free block in it (fit).
  */
 #include "flexmem_test.h"
 
@@ -55,7 +55,7 @@ static int slot_of(int fd, struct flexmem_address at, __u32 *flags)
 	return -1;
 }
 
-/* Allocate; the slot it went to, or a negative errno. */
+/* Allocates. Returns the slot of the allocation, or a negative errno. */
 static int place(FIXTURE_DATA(place) *self, __u64 length)
 {
 	int error = fm_alloc(self->fd, length, &self->last);
@@ -80,7 +80,7 @@ TEST_F(place, load_balance_acquires_before_each_until_exhausted)
 
 TEST_F(place, load_balance_takes_most_free_then_lowest_slot)
 {
-	/* 3, 2 and 1 KiB fill slots 0, 1 and 2; then the numbers decide */
+	/* 3, 2 and 1 KiB go to slots 0, 1 and 2; then the free bytes decide */
 	static const struct { int kib, slot; } steps[] = {
 		{ 3, 0 }, { 2, 1 }, { 1, 2 },		/* 3 2 1 */
 		{ 1, 2 }, { 1, 1 }, { 1, 2 },		/* 3 3 3 */
@@ -96,7 +96,7 @@ TEST_F(place, load_balance_takes_most_free_then_lowest_slot)
 			TH_LOG("step %u", i);
 }
 
-/* The new region is the smaller one here, and is tried first all the same. */
+/* The new region is smaller here, but is still tried first. */
 TEST_F(place, load_balance_tries_the_new_region_first)
 {
 	START("order=load_balance acquire=lazy", variant->mode == FM_PF ?
@@ -166,8 +166,8 @@ TEST_F(place, fill_first_orders_preallocated_regions)
 }
 
 /*
- * Holes of 4, 2 and 8 KiB in this order, then the rest of the region; where
- * requests of these sizes go, one after the other.
+ * Makes holes of 4, 2 and 8 KiB in this order, before the rest of the region,
+ * and checks the places of requests.
  */
 static void holes(struct __test_metadata *_metadata, int fd,
 		  const __u64 wanted[4][2])
@@ -214,7 +214,10 @@ TEST_F(place, best_fit_takes_the_lowest_of_equals)
 	START("strategy=best_fit max_regions=1", NULL);
 	for (i = 0; i < 6; i++)
 		ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply[i]));
-	/* freed from the top, so that it is not the order of the frees */
+	/*
+	 * freed from the top, so that the order of frees differs from that of
+	 * offsets
+	 */
 	for (i = 4; i >= 0; i -= 2)
 		ASSERT_EQ(0, fm_free(self->fd, reply[i].out_handle));
 	for (i = 0; i <= 4; i += 2) {
@@ -265,7 +268,7 @@ TEST_F(place, tensors_and_programs_keep_to_their_slots)
 		ASSERT_LE(0, program);
 		EXPECT_EQ(FLEXMEM_REGION_PROGRAM, flags);
 
-		/* tensors fill two regions, and not one byte more */
+		/* tensors fill two regions, and get not one byte more */
 		for (i = 0; i < 8; i++) {
 			slot = place(self, GiB);
 			ASSERT_LE(0, slot);
@@ -276,7 +279,7 @@ TEST_F(place, tensors_and_programs_keep_to_their_slots)
 		EXPECT_EQ(0, self->last.out_total_free);
 		EXPECT_EQ(0, self->last.out_largest_free);
 
-		/* programs have their region to its end */
+		/* programs can use all of their region */
 		for (i = 0; i < 3; i++)
 			ASSERT_EQ(program, place_program(self, GiB, NULL));
 		EXPECT_EQ(-ENOMEM, place_program(self, 128, NULL));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pressure: the events that a node gives by poll() and read(), each level from
- * exactly where it begins to exactly where it ends.
+ * Pressure: events of a node by poll() and read(). Each level begins and ends
+ * at exactly its threshold.
  *
- * There is one region, and one allocation of Alice's that is extended and cut
- * short, so that any number of bytes can be in use. Bob reads the events.
+ * There is one region. Alice has one allocation and resizes it to set the
+ * number of bytes in use. Bob reads the events.
  */
 #include "tenants.h"
 
@@ -35,7 +35,7 @@ static int next(int fd, struct flexmem_event *event)
 	return n < 0 ? errno : n == sizeof(*event) ? 0 : EPROTO;
 }
 
-/* Long enough for an event to come if there was one. */
+/* Long enough for an event to arrive, if there is one. */
 #define QUIET_MS (2 * FLEXMEM_EVENT_MS)
 
 FIXTURE(pressure) {
@@ -91,7 +91,7 @@ static int resize(int fd, __u32 handle, __u64 length)
 	EXPECT_EQ(EAGAIN, next(fd, &__none));				\
 } while (0)
 
-/* One event, of these figures, and no further one. */
+/* Expects one event with these figures, and no further one. */
 #define EXPECT_EVENT(fd, what, bytes) do {				\
 	struct flexmem_event __e;					\
 									\
@@ -104,7 +104,7 @@ static int resize(int fd, __u32 handle, __u64 length)
 	EXPECT_QUIET(fd);						\
 } while (0)
 
-/* The least multiple of 128 bytes that is so many percent of a region. */
+/* The least multiple of 128 that is at least @n percent of a region. */
 static __u64 percent(unsigned int n)
 {
 	__u64 bytes = (REGION * n + 99) / 100;
@@ -190,7 +190,7 @@ TEST_F(pressure, every_file_gets_each_event_once)
 	ASSERT_EQ(0, next(other, &b));
 	EXPECT_EQ(a.sequence, b.sequence);
 	EXPECT_QUIET(other);
-	/* a file that comes later is told how things are */
+	/* a new file gets an event with the present level */
 	new = fm_open_as(variant->mode, CAROL);
 	ASSERT_LE(0, new);
 	ASSERT_EQ(0, fcntl(new, F_SETFL, O_NONBLOCK));
@@ -199,7 +199,7 @@ TEST_F(pressure, every_file_gets_each_event_once)
 	close(other);
 }
 
-/* Missed events are not told again: there is one event, of this moment. */
+/* A file that missed events gets one event, with the present figures. */
 TEST_F(pressure, figures_are_of_the_moment)
 {
 	struct flexmem_event before, after;
@@ -210,7 +210,7 @@ TEST_F(pressure, figures_are_of_the_moment)
 	USE(UNIT);
 	USE(REGION);
 	USE(percent(75));
-	/* on a slow machine the levels in between may be told as well */
+	/* on a slow machine there may be events for the levels in between */
 	do {
 		EXPECT_EQ(POLLIN | POLLRDNORM, events(self->bob, -1));
 		ASSERT_EQ(0, next(self->bob, &after));
@@ -240,7 +240,7 @@ TEST_F(pressure, orphaned_and_quarantined_bytes_are_in_use)
 	munmap(p, 4096);
 	EXPECT_EVENT(self->bob, NONE, used);
 
-	/* Alice's bytes, which cannot be scrubbed for another */
+	/* Alice's bytes, which the firmware fails to scrub for another owner */
 	ASSERT_EQ(0, fm_alloc(self->alice, GiB, &m));
 	EXPECT_EVENT(self->bob, MODERATE, GiB + used);
 	ASSERT_EQ(0, fm_free(self->alice, m.out_handle));
@@ -298,7 +298,7 @@ TEST_F(pressure, a_free_after_a_failure_is_an_event)
 	EXPECT_QUIET(self->bob);
 	USE(GiB - UNIT);
 	EXPECT_EVENT(self->bob, NONE, GiB - UNIT);
-	/* once for each failure, and not to others */
+	/* one event for each failure, and only for this file */
 	USE(UNIT);
 	EXPECT_QUIET(self->bob);
 	EXPECT_EQ(0, events(self->root, 0));
@@ -318,7 +318,10 @@ struct waiter {
 	_Atomic unsigned int failures;
 };
 
-/* As a library waits for memory: with a time limit, after which it looks again. */
+/*
+ * Waits for memory as the library does: with a time limit, and then tries
+ * again.
+ */
 static void *waiter(void *arg)
 {
 	struct waiter *w = arg;
@@ -391,7 +394,7 @@ TEST_F(pressure, read_waits_for_an_event)
 
 	sigaction(SIGUSR1, &sa, NULL);
 	ASSERT_EQ(0, pthread_create(&r.thread, NULL, reader, &r));
-	/* a signal that comes before the call does not end it */
+	/* a signal before the call does not end the call */
 	do {
 		usleep(100000);
 		pthread_kill(r.thread, SIGUSR1);
@@ -413,7 +416,7 @@ TEST_F(pressure, an_event_is_read_once)
 	USE(REGION);
 	while (!r[0].done && !r[1].done)
 		usleep(1000);
-	/* only with a further event does the other one get something */
+	/* the other thread gets only a further event */
 	usleep(100000);
 	EXPECT_FALSE(r[0].done && r[1].done);
 	USE(UNIT);
@@ -464,13 +467,13 @@ static void *exclusive_poller(void *arg)
 	return NULL;
 }
 
-/* An event is one of each file: no reader takes it away from the others. */
+/* Each file has its own event. No reader takes the event of another file. */
 TEST_F(pressure, exclusive_pollers_all_wake_up)
 {
 	struct poller p[3] = { };
 	unsigned int i;
 
-	/* first of all: to become another user interrupts all threads */
+	/* done first, because a change of the user interrupts all threads */
 	for (i = 0; i < ARRAY_SIZE(p); i++) {
 		p[i].fd = fm_open_as(variant->mode, BOB);
 		ASSERT_LE(0, p[i].fd);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Many at once: threads and processes on one file and on several. They check
- * that the figures hold at every moment, that everything is back in the end and
- * that the kernel has nothing to complain about.
+ * Threads and processes on one file and on several at the same time. The tests
+ * check that the figures agree at every moment, that everything is free in the
+ * end, and that the kernel logs no warning.
  */
 #include "flexmem_test.h"
 
@@ -53,7 +53,7 @@ struct work {
 	unsigned int nr;
 };
 
-/* For its time, but on a busy machine not without having done anything. */
+/* True until the time is over, and until at least one operation was made. */
 static bool goes_on(const struct work *w)
 {
 	return w->done < 50 || fm_now_ms() < w->until;
@@ -160,7 +160,7 @@ TEST_F(race, threads_on_a_file_each)
 	EXPECT_STREQ("", fm_sums(self->fd, true));
 }
 
-/* Keeps one block, now in the first region and now in the last, and often two. */
+/* Moves one block between the first and the last region; often it holds two. */
 static struct flexmem_alloc moving;
 
 static void *move(void *arg)
@@ -179,7 +179,7 @@ static void *move(void *arg)
 	return NULL;
 }
 
-/* However the block moves, it is somewhere. */
+/* Checks that the moving block is always in some region. */
 static void *find(void *arg)
 {
 	struct work *w = arg;
@@ -221,7 +221,7 @@ TEST(snapshots_are_of_one_moment)
 	EXPECT_EMPTY(FM_VF);
 }
 
-/* Some of them are killed in the midst of it. */
+/* Some processes are killed in the middle of their work. */
 TEST_F(race, processes)
 {
 	struct work work = { .until = fm_now_ms() + MS };
@@ -336,7 +336,10 @@ TEST_F(race, exactly_one_free_wins_in_batches)
 	EXPECT_STREQ("", fm_sums(self->fd, true));
 }
 
-/* Until the descriptor is gone under it: EBADF, or that of another file. */
+/*
+ * Runs until another thread has closed the descriptor: EBADF, or another file
+ * has its number.
+ */
 static void *churn_until_closed(void *arg)
 {
 	struct work *w = arg;
@@ -371,7 +374,7 @@ TEST_F(race, close_while_others_call)
 	}
 }
 
-/* Threads acquire regions while another gives them back all the time. */
+/* Threads acquire regions while another thread releases them all the time. */
 static void *trim_all_the_time(void *arg)
 {
 	struct work *w = arg;
@@ -400,7 +403,7 @@ TEST_F(race, trim_while_others_allocate)
 	EXPECT_STREQ("", fm_sums(self->fd, true));
 }
 
-/* All threads want the last region at once: it is acquired once. */
+/* All threads need the last region at the same time. It is acquired once. */
 static void *take_one(void *arg)
 {
 	struct work *w = arg;

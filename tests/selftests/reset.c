@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A function is reset under its users: what they had is lost, and says
- * so; what they take from then on is as good as ever; no old name reaches
- * anything; and the operator is told.
+ * A function is reset while users have allocations. These are lost, and calls
+ * say so. New allocations work. No old handle or address reaches new memory.
+ * The operator gets an event.
  */
 #include "tenants.h"
 
@@ -28,7 +28,7 @@ FIXTURE_VARIANT(reset) {
 FIXTURE_VARIANT_ADD(reset, pf) { FM_PF, "pf/memory" };
 FIXTURE_VARIANT_ADD(reset, vf) { FM_VF, "vf0/memory" };
 
-/* Throw every dump away, so that the next one is taken. */
+/* Discards all dumps, so that the kernel takes the next one. */
 static void discard_dumps(void)
 {
 	char path[PATH_MAX];
@@ -76,7 +76,7 @@ static __u64 generation(int fd)
 	return fm_stats(fd).out_generation;
 }
 
-/* Lines of the function's memory: what the card thinks it has. */
+/* Counts the pieces of memory that the function has on the card. */
 static int pieces(const char *memory)
 {
 	char path[128], line[128];
@@ -162,7 +162,7 @@ TEST_F(reset, lost_bytes_have_no_owner)
 	EXPECT_EQ(0, fm_owner(&a, FLEXMEM_OWNER_CLIENT, id)->handles);
 }
 
-/* New memory has old addresses, and the old names do not reach it. */
+/* New memory has old addresses. Old handles do not reach it. */
 TEST_F(reset, the_same_address_again_is_the_new_one)
 {
 	struct flexmem_alloc old[4], new[4];
@@ -178,13 +178,16 @@ TEST_F(reset, the_same_address_again_is_the_new_one)
 		ASSERT_EQ(0, fm_fill(i & 1 ? self->fd : self->other,
 				     new[i].out_handle, 0, MiB, 'n'));
 	}
-	/* others' addresses: those of new ones of another file */
+	/* addresses that another file's new allocations have */
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, old[0].out_address));
-	/* one's own: the new one goes, the old handle stays */
+	/*
+	 * an address of this file: FREE frees the new allocation, and the old
+	 * handle stays
+	 */
 	EXPECT_EQ(0, fm_free_address(self->fd, old[1].out_address));
 	EXPECT_EQ(ENOENT, fm_free(self->fd, new[1].out_handle));
 	must(lookup, self->fd, &CMD(lookup, .handle = old[1].out_handle));
-	/* the old ones go, in any order, and the new ones stay */
+	/* the old ones are freed, in any order, and the new ones stay */
 	for (i = 4; i--;)
 		EXPECT_EQ(0, fm_free(self->fd, old[i].out_handle));
 	EXPECT_BYTES(self->other, &new[0], 'n');
@@ -261,7 +264,7 @@ TEST_F(reset, breaks_leases)
 	EXPECT_EQ(0, fm_stats(self->fd).out_leases);
 	EXPECT_EQ(EINVAL, fm_lease(self->fd, FLEXMEM_LEASE_DROP));
 	EXPECT_EQ(0, fm_trim(self->fd));
-	/* it can be taken again, of another generation */
+	/* the lease can be taken again, with another generation */
 	must(lease, self->fd, &lease);
 	EXPECT_LT(old, lease.out_generation);
 	EXPECT_EQ(0, fm_lease(self->fd, FLEXMEM_LEASE_DROP));
@@ -287,7 +290,7 @@ TEST_F(reset, limits_and_strictness_stay)
 				       .limit = FLEXMEM_NO_LIMIT));
 }
 
-/* A firmware that answers nothing: this is what a reset is for. */
+/* The firmware answers nothing, which is the usual cause of a reset. */
 TEST_F(reset, with_a_dead_firmware)
 {
 	struct flexmem_alloc reply;
@@ -308,7 +311,7 @@ TEST_F(reset, with_a_dead_firmware)
 	EXPECT_EQ(1, pieces(variant->memory));
 }
 
-/* Under load: threads that allocate, free, map, copy; until told to stop */
+/* Threads that allocate, free, map and copy until the test stops them */
 struct worker {
 	pthread_t thread;
 	int fd;
@@ -327,7 +330,7 @@ static void *live_with_resets(void *arg)
 		w->done++;
 		error = fm_alloc_flags(w->fd, 3 * PAGE, FLEXMEM_ALLOC_MAPPABLE,
 				       &reply);
-		/* it can fall into the middle of a reset */
+		/* a reset may come in the middle of the call */
 		if (error) {
 			w->lost += error == EIO;
 			w->bad += error != EIO;
@@ -404,7 +407,7 @@ static int uevent_socket(void)
 	return fd;
 }
 
-/* Whether a message, strings one after the other, has this one */
+/* Whether a message, a sequence of strings, contains this string */
 static bool has(const char *message, ssize_t n, const char *string)
 {
 	const char *p;
@@ -438,7 +441,10 @@ TEST_F(reset, a_uevent_is_sent)
 	close(nl);
 }
 
-/* The first line of a dump of our function, and how long it is; or -1. */
+/*
+ * Reads the first line of a dump of the function. Returns the length of the
+ * dump, or -1.
+ */
 static long read_dump(const char *function, char line[128])
 {
 	char path[PATH_MAX], device[PATH_MAX];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * RESIZE: an allocation is extended where it is, or cut short, and nothing but
- * its size changes; and where FLEXMEM_ALLOC_GROWABLE puts what will grow.
+ * RESIZE: an allocation is extended or shortened in place, and only its size
+ * changes. Placement with FLEXMEM_ALLOC_GROWABLE.
  */
 #include <sched.h>
 
@@ -27,7 +27,7 @@ FIXTURE_VARIANT(resize) {
 FIXTURE_VARIANT_ADD(resize, pf) { FM_PF, "pf/memory" };
 FIXTURE_VARIANT_ADD(resize, vf) { FM_VF, "vf0/memory" };
 
-/* 0 or an errno. For all files of a user. */
+/* Sets a limit for all files of a user. Returns 0 or an errno. */
 static int set_limit(int root, uid_t user, __u64 limit)
 {
 	return raw_set_limit(root, &CMD(resource_limit,
@@ -58,7 +58,7 @@ FIXTURE_TEARDOWN(resize)
 #define TAKE(fd, length, reply) ASSERT_EQ(0, fm_alloc(fd, length, reply))
 #define FREE(fd, reply) ASSERT_EQ(0, fm_free(fd, (reply)->out_handle))
 
-/* 0 or an errno; the reply is in *cmd */
+/* Returns 0 or an errno; the reply is in *cmd */
 static int resize(int fd, __u32 handle, __u64 length, struct flexmem_resize *cmd)
 {
 	*cmd = CMD(resize, .handle = handle, .length = length,
@@ -66,7 +66,7 @@ static int resize(int fd, __u32 handle, __u64 length, struct flexmem_resize *cmd
 	return raw_resize(fd, cmd);
 }
 
-/* It succeeds, and everything says so: the allocation is @size bytes. */
+/* RESIZE succeeds, and all calls show the new size. */
 #define RESIZE(fd, reply, length, bytes) do {				\
 	struct flexmem_lookup __l = CMD(lookup, .handle = (reply)->out_handle); \
 	struct flexmem_resize __r;					\
@@ -81,7 +81,7 @@ static int resize(int fd, __u32 handle, __u64 length, struct flexmem_resize *cmd
 	EXPECT_EQ((reply)->out_address.offset, __l.out_address.offset);	\
 } while (0)
 
-/* It fails, says why, and nothing has changed. */
+/* RESIZE fails with this reason, and nothing has changed. */
 #define EXPECT_FAILS(error, fd, reply, length, bytes, why, max) do {	\
 	struct flexmem_resize __r;					\
 	struct snapshot __before;					\
@@ -124,7 +124,7 @@ TEST_F(resize, grows_and_shrinks_where_it_is)
 	EXPECT_EQ(128, used(self->alice));
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, 0, 128, A));
 
-	/* it is neither an allocation nor a free */
+	/* RESIZE counts neither as an allocation nor as a free */
 	after = fm_stats(self->alice);
 	EXPECT_EQ(before.out_allocs, after.out_allocs);
 	EXPECT_EQ(before.out_frees, after.out_frees);
@@ -150,7 +150,7 @@ TEST_F(resize, lengths_are_rounded_as_by_alloc)
 	RESIZE(self->alice, &m, 1, 4096);
 }
 
-/* Bytes that could be added, and then there are exactly so many. */
+/* out_max is exact: an extension to it succeeds. */
 TEST_F(resize, eagain_says_how_far_it_could_grow)
 {
 	struct flexmem_alloc a, gap, b;
@@ -259,7 +259,7 @@ TEST_F(resize, a_limit_is_exact)
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
 	EXPECT_FAILS(ENOMEM, self->alice, &a, 2 * SIZE + 128, 2 * SIZE,
 		     FLEXMEM_REASON_CGROUP_LIMIT, 0);
-	/* what is given back can be had again */
+	/* freed bytes can be allocated again */
 	RESIZE(self->alice, &a, SIZE, SIZE);
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
 	ASSERT_EQ(0, set_limit(self->root, ALICE, SIZE));
@@ -268,7 +268,10 @@ TEST_F(resize, a_limit_is_exact)
 		     FLEXMEM_REASON_CGROUP_LIMIT, 0);
 }
 
-/* No byte of another tenant is in what is added, and none of its own is lost. */
+/*
+ * Added memory has no byte of another tenant, and the allocation keeps all its
+ * bytes.
+ */
 TEST_F(resize, added_bytes_are_scrubbed)
 {
 	struct flexmem_alloc a, b;
@@ -301,8 +304,7 @@ TEST_F(resize, bytes_cut_off_are_scrubbed)
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, 0, SIZE, A));
 	FREE(self->bob, &b);
 	/*
-	 * bytes without another owner since then are scrubbed as well, or still
-	 * Alice's
+	 * bytes that had no other owner since then are Alice's, or scrubbed
 	 */
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, SIZE, SIZE, 0));
@@ -429,7 +431,7 @@ TEST_F(resize, two_growable_ones_can_both_grow)
 	       REGION - b.out_address.offset);
 	EXPECT_EQ(0, fm_stats(self->root).out_free);
 
-	/* and the next one gets a region, where the most room is */
+	/* and the next one gets a new region, where most room is */
 	ASSERT_EQ(0, fm_alloc_flags(self->alice, SIZE, GROWABLE, &c));
 	EXPECT_NE(a.out_address.region_id, c.out_address.region_id);
 	EXPECT_EQ(0, c.out_address.offset);
@@ -493,8 +495,8 @@ struct worker {
 #define MOST_TRIES 10000000
 
 /*
- * Of a handle that others use as well: it works, or it is busy, for as long as a
- * thread that uses it may be out of turn. True while there is more to do.
+ * Checks a call with a shared handle: it succeeds, or fails with EBUSY while
+ * another thread uses the handle. Returns true while there is more to do.
  */
 static bool more(struct worker *w, unsigned int i, int error)
 {

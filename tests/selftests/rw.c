@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * READ and WRITE: every length and place, every wrong argument, memory of the
- * caller that is not there, and how many bytes were copied until then.
+ * READ and WRITE: every length and offset, every wrong argument, unmapped
+ * memory of the caller, and the number of bytes copied before.
  */
 #include "tenants.h"
 
-/* The kernel's pieces are at most this long. */
+/* Most bytes that the kernel copies in one piece. */
 #define CHUNK (64 * KiB)
 #define SIZE (3 * MiB + 640)
 
@@ -59,7 +59,7 @@ static struct flexmem_rw range_of(FIXTURE_DATA(rw) *self, __u64 offset,
 		   .out_done = 77);
 }
 
-/* The whole allocation is what it should be. */
+/* Checks all bytes of the allocation. */
 #define EXPECT_ALL_RIGHT() do {						\
 	struct flexmem_rw __all = range_of(self, 0, self->at.out_size); \
 									\
@@ -88,7 +88,7 @@ TEST_F(rw, lengths_and_offsets)
 
 	for (o = 0; o < ARRAY_SIZE(offsets); o++)
 		for (l = 0; l < ARRAY_SIZE(lengths); l++) {
-			/* long ones from one offset of each kind */
+			/* long copies from only one offset of each kind */
 			if (lengths[l] > 4097 && offsets[o] != 1 &&
 			    offsets[o] != CHUNK - 1 && offsets[o] != CHUNK)
 				continue;
@@ -233,8 +233,9 @@ TEST_F(rw, no_memory_of_the_caller_is_efault)
 }
 
 /*
- * The caller's memory ends at a place: what is before it, less at most one
- * piece, is copied, out_done says how much, and nothing else changes.
+ * The buffer ends at an unmapped page. The driver copies the bytes before that
+ * page, except at most one piece (CHUNK). out_done counts them. Nothing else
+ * changes.
  */
 static const __u32 ends[] = {
 	1, 4095, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 4096, MiB + 3
@@ -313,7 +314,7 @@ TEST_F(rw, read_only_memory_of_the_caller)
 	EXPECT_ALL_RIGHT();
 }
 
-/* The caller's memory is itself a map: the copy faults while it is under way. */
+/* The caller's memory is a map of the device, so the copy itself faults. */
 TEST_F(rw, from_and_to_a_map_of_the_same_allocation)
 {
 	struct flexmem_rw c;
@@ -325,7 +326,7 @@ TEST_F(rw, from_and_to_a_map_of_the_same_allocation)
 	ASSERT_NE(MAP_FAILED, p);
 	pattern(self->have, MiB, 9);
 	memcpy(p, self->have, MiB);
-	/* its first half to its second, once by each command */
+	/* copies the first half to the second, once by each command */
 	c = range_of(self, MiB, MiB / 2);
 	c.data = (uintptr_t)p;
 	must(write, self->fd, &c);
@@ -348,12 +349,15 @@ TEST_F(rw, lost_allocation_is_eio)
 	c = range_of(self, 0, 128);
 	must_fail(EIO, write, self->fd, &c);
 	EXPECT_EQ(0, c.out_done);
-	/* that the bytes would not all be inside comes to nothing */
+	/* a range beyond the end of the allocation changes nothing */
 	c = range_of(self, SIZE, SIZE);
 	EXPECT_NE(0, raw_read(self->fd, &c));
 }
 
-/* Freed, and given to another file, while it is copied: one of two answers. */
+/*
+ * The allocation is freed, and another file gets the memory, while it is
+ * copied. The call has one of two results.
+ */
 struct race {
 	pthread_t thread;
 	int fd;
@@ -397,7 +401,7 @@ TEST_F(rw, freed_while_it_is_copied)
 		usleep(3000);
 		ASSERT_EQ(0, fm_free(self->fd, reply.out_handle));
 		r[0].freed = r[1].freed = 1;
-		/* strict, so that it never sees what the racers wrote */
+		/* strict, so that it never sees the bytes of the racers */
 		if (!round)
 			must(strict, other, &CMD(strict));
 		ASSERT_EQ(0, fm_alloc(other, MiB, &reply));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * No user reads bytes that another one has written: on no way that memory goes
- * from one owner to another. Each test writes as one owner, lets the memory go
- * its way, and sees that the other owner got the same place, without a byte in
- * it.
+ * No user reads bytes of another user, on any path of memory from one owner to
+ * another. Each test writes as one owner, frees the memory, and checks that
+ * another owner gets the same memory without these bytes.
  */
 #include "tenants.h"
 
@@ -94,7 +93,7 @@ TEST_F(scrub, after_free)
 	EXPECT_LE(before + SIZE, scrubbed(self->root));
 }
 
-/* The least cost: what goes round within one user is left alone. */
+/* Memory that the same user gets again is not scrubbed. */
 TEST_F(scrub, the_same_user_gets_its_own_bytes_back)
 {
 	struct flexmem_alloc a, again;
@@ -160,7 +159,9 @@ TEST_F(scrub, after_a_kill)
 	}
 }
 
-/* The rest of a block, of which another user got a part, is still Alice's. */
+/*
+ * Another user gets a part of a free block. The rest still has Alice's bytes.
+ */
 TEST_F(scrub, after_a_split)
 {
 	struct flexmem_alloc a, b[3], again;
@@ -182,7 +183,7 @@ TEST_F(scrub, after_a_split)
 	EXPECT_CLEAN(self->bob, &b[0]);
 }
 
-/* Free neighbours of several owners become one: it has no owner any more. */
+/* Free neighbours of several owners merge to a block without an owner. */
 TEST_F(scrub, after_a_merge)
 {
 	static const int orders[][3] = {
@@ -270,7 +271,10 @@ TEST_F(scrub, after_release_and_reacquisition)
 		EXPECT_EQ(0, fm_stats(self->root).out_regions);
 		TAKE(fds[i], SIZE, &again);
 		EXPECT_TRUE(fm_same_place(&a, &again));
-		/* Alice's own are not kept either: its owner is forgotten */
+		/*
+		 * Alice does not get her bytes either, because her owner was
+		 * forgotten
+		 */
 		EXPECT_CLEAN(fds[i], &again);
 		FREE(fds[i], &again);
 	}
@@ -286,7 +290,7 @@ TEST_F(scrub, after_a_reset)
 	EXPECT_TRUE(fm_same_place(&a, &b));
 	EXPECT_CLEAN(self->bob, &b);
 	ASSERT_EQ(0, fm_fill(self->bob, b.out_handle, 0, SIZE, B));
-	/* the lost one is no way to the new one */
+	/* the lost handle does not reach the new allocation */
 	EXPECT_EQ(-EIO, fm_others(self->alice, a.out_handle, 0, 1, B));
 	FREE(self->alice, &a);
 	EXPECT_BYTES(self->bob, &b, B);
@@ -358,7 +362,7 @@ TEST_F(scrub, strict_files_of_one_user_are_kept_apart)
 	TAKE(self->alice, SIZE, &a);
 	EXPECT_BYTES(self->alice, &a, A);
 	EXPECT_EQ(before, scrubbed(self->root));
-	/* from the strict one to another of the same user */
+	/* from the strict file to another file of the same user */
 	FREE(self->alice, &a);
 	TAKE(self->alice2, SIZE, &again);
 	EXPECT_TRUE(fm_same_place(&a, &again));
@@ -376,7 +380,7 @@ TEST_F(scrub, strict_files_of_one_user_are_kept_apart)
 	TAKE(self->alice2, SIZE, &again);
 	EXPECT_TRUE(fm_same_place(&a, &again));
 	EXPECT_CLEAN(self->alice2, &again);
-	/* a new file is not the one that was closed */
+	/* a new file is another owner than the closed strict file */
 	ASSERT_EQ(0, fm_fill(self->alice2, again.out_handle, 0, SIZE, B));
 	close(self->alice2);
 	self->alice2 = fm_open_as(variant->mode, ALICE);
@@ -410,7 +414,7 @@ TEST_F(scrub, a_user_in_two_cgroups_is_two_owners)
 /* A process of another user in another cgroup, with a descriptor of Alice's. */
 struct stranger {
 	int fd;
-	int socket;	/* the descriptor comes through it; -1: it is inherited */
+	int socket;	/* gets the descriptor; -1: inherited */
 };
 
 static int receive(int socket)
@@ -459,7 +463,7 @@ static int write_as_stranger(void *arg)
 	return take_and_fill(s->fd, SIZE, B, &a) ?: fm_free(s->fd, a.out_handle);
 }
 
-/* Its bytes and charges are those of the opener. */
+/* The owner of its bytes and the charged cgroup are the opener's. */
 TEST_F(scrub, a_descriptor_is_its_openers)
 {
 	struct stranger s = { .fd = self->alice };
@@ -502,12 +506,12 @@ TEST_F(scrub, strict_comes_before_the_first_allocation)
 	FREE(self->alice, &a);
 	must(strict, self->alice, &CMD(strict));
 	must(strict, self->alice, &CMD(strict));
-	/* what it wrote before was its user's */
+	/* bytes that it wrote before belong to its user */
 	TAKE(self->alice, SIZE, &a);
 	EXPECT_CLEAN(self->alice, &a);
 }
 
-/* The firmware cannot scrub: in each of the ways it has. */
+/* The ways in which the firmware can fail to scrub. */
 static const struct {
 	const char *fault;
 	int error;
@@ -542,7 +546,9 @@ TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 		FILL(self->alice, SIZE, A, &a);
 		FREE(self->alice, &a);
 		BREAK(losses[i]);
-		/* until it is Bob's turn to ask: the background scrubs, too */
+		/*
+		 * until Bob's ALLOC meets the fault; the background scrubs, too
+		 */
 		do {
 			ASSERT_EQ(losses[i].error,
 				  fm_alloc(self->bob, SIZE, &b))
@@ -573,7 +579,10 @@ TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 		FREE(self->bob, &b);
 		FREE(self->alice, &next);
 
-		/* it is tried again, and then it is as any other */
+		/*
+		 * the scrub is tried again, and then the block is like any
+		 * other
+		 */
 		ASSERT_EQ(0, fm_trim(self->root));
 		EXPECT_EQ(0, quarantined(self->root));
 		TAKE(self->bob, SIZE, &b);
@@ -584,8 +593,7 @@ TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 }
 
 /*
- * The region goes back with what was quarantined; so do the bytes of a past
- * owner.
+ * A region is released with quarantined memory, and with bytes of a past owner.
  */
 TEST_F(scrub, quarantined_memory_leaks_through_no_release)
 {
@@ -595,7 +603,7 @@ TEST_F(scrub, quarantined_memory_leaks_through_no_release)
 	FREE(self->alice, &a);
 	BREAK(losses[0]);
 	EXPECT_EQ(EIO, fm_alloc(self->bob, SIZE, &b));
-	/* it may say that it could not, but not lose anything */
+	/* TRIM may fail, but must not lose memory */
 	fm_trim(self->root);
 	fm_mend();
 	ASSERT_EQ(0, fm_trim(self->root));
@@ -614,7 +622,7 @@ TEST_F(scrub, a_batch_goes_on_after_a_failed_scrub)
 					 .entries = (uintptr_t)e);
 	unsigned int i;
 
-	/* Where the first one goes; the others need no scrub */
+	/* The memory of the first one; the others need no scrub */
 	FILL(self->alice, SIZE, A, &a);
 	FREE(self->alice, &a);
 	for (i = 0; i < ARRAY_SIZE(e); i++)
@@ -667,7 +675,7 @@ TEST_F(scrub, a_waiting_caller_can_be_killed)
 }
 
 /*
- * All of it at random: what an owner gets has zeroes in it and its own bytes.
+ * Random calls: an owner only gets zeroes and its own bytes.
  */
 #define OWNERS 4
 #define LIVE 24
@@ -678,7 +686,10 @@ struct live {
 	int owner;
 };
 
-/* Bytes that are neither zero nor the owner's; a negative errno */
+/*
+ * Counts bytes that are neither zero nor the owner's; or returns a negative
+ * errno
+ */
 static long long foreign(int fd, const struct flexmem_alloc *at, int own)
 {
 	static unsigned char bytes[64 * KiB];
@@ -707,7 +718,7 @@ TEST_F(scrub, random_calls_leak_no_bytes)
 	for (step = 0; step < STEPS; step++) {
 		if (nr == LIVE || (nr && random() % 5 < 2)) {
 			i = random() % nr;
-			/* no program has written to it since */
+			/* no program has written to the memory since */
 			ASSERT_EQ(0, fm_others(fds[live[i].owner],
 					       live[i].at.out_handle, 0,
 					       live[i].at.out_size,

@@ -7,7 +7,7 @@
 #define PARAMS "max_regions=3 fallback_sizes=4G acquire=lazy order=load_balance program_slots=0"
 #define N 3
 
-/* Entry of a caller that knows more than we do. */
+/* Bytes by which the entry of a newer caller is longer. */
 #define NEWER 24
 
 FIXTURE(list) {
@@ -88,7 +88,7 @@ TEST_F(list, count_zero_tells_how_many)
 
 	EXPECT_EQ(EMSGSIZE, list(self, variant, variant->entry_size, 0, NULL, &n));
 	EXPECT_EQ(N, n);
-	/* where it points does not matter then */
+	/* the pointer does not matter then */
 	EXPECT_EQ(EMSGSIZE, list(self, variant, variant->entry_size, 0,
 				 (void *)16, &n));
 	EXPECT_EQ(N, n);
@@ -242,7 +242,7 @@ TEST_F(lease, take_tells_time_and_generation)
 	EXPECT_LT(50000, lease.out_lease_ms);
 	EXPECT_EQ(generation(self->fd), lease.out_generation);
 	EXPECT_EQ(1, fm_stats(self->other).out_leases);
-	/* again: the same lease, with new time */
+	/* again: this extends the lease */
 	must(lease, self->fd, &lease);
 	EXPECT_EQ(1, fm_stats(self->fd).out_leases);
 	EXPECT_EQ(0, fm_lease(self->other, TAKE));
@@ -397,7 +397,7 @@ TEST_F(lease, trim_gives_back_empty_regions_only_and_reopens)
 	EXPECT_EQ(0, s.stats.out_flags);
 	EXPECT_STREQ("", fm_sums(self->fd, false));
 
-	/* the slots that are gone have no owner */
+	/* addresses in released regions have no allocation */
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, reply[0].out_address));
 	must(lookup, self->fd, &CMD(lookup, .handle = reply[1].out_handle));
 
@@ -543,7 +543,7 @@ TEST_F(expiry, an_expired_lease_is_none)
 	EXPECT_EQ(EINVAL, fm_lease(self->fd, DROP));
 	EXPECT_EQ(0, fm_trim(self->fd));
 	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
-	/* and it can be taken again, and dropped before its time is over */
+	/* the lease can be taken again, and dropped before it expires */
 	do {
 		start = fm_now_ms();
 		EXPECT_EQ(0, fm_lease(self->fd, TAKE));
@@ -563,7 +563,7 @@ TEST_F(expiry, a_renewed_lease_has_its_full_time)
 		usleep(60000);
 	}
 	ASSERT_LT(400, fm_now_ms() - start);
-	/* a machine that stalls here proves nothing: again */
+	/* on a slow machine this proves nothing: try again */
 	do {
 		handle = fm_take(self->fd, KiB);
 		ASSERT_EQ(0, fm_free(self->fd, handle));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SNAPSHOT: all parts are the total, and all owners' parts are what is owned,
- * at every moment. Which owner sees which accounts; the protocol of its lists;
- * and what /proc/PID/fdinfo says about the same file.
+ * SNAPSHOT: at every moment the parts add up to the total, and the bytes of the
+ * owners to the owned bytes. The accounts that each user sees; the protocol of
+ * the lists; and /proc/PID/fdinfo of the same file.
  */
 #include "tenants.h"
 
@@ -39,7 +39,7 @@ FIXTURE_TEARDOWN(snapshot)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* An owner of a snapshot that has to be there */
+/* Finds an owner in a snapshot; it must exist */
 #define OWNER(a, kind, id) ({						\
 	const struct flexmem_owner_entry *__o = fm_owner(a, kind, id);	\
 									\
@@ -130,7 +130,7 @@ TEST_F(snapshot, owners_have_what_they_took)
 	EXPECT_EQ(PAGE, o->orphaned);
 	EXPECT_EQ(128 + PAGE, o->peak);
 	EXPECT_EQ(1, o->handles);
-	/* of every user that has a file open, and of every file */
+	/* the owners are all users with an open file, and all files */
 	OWNER(&a, CGROUP, fm_account_id(0));
 	OWNER(&a, CGROUP, fm_account_id(BOB));
 	OWNER(&a, CLIENT, fm_client_id(self->root));
@@ -154,7 +154,7 @@ TEST_F(snapshot, owners_have_their_limits)
 	must(set_limit, self->root, &q);
 }
 
-/* Its own user and this file; all users may see the totals. */
+/* A user sees its own cgroup and this file. All users see the totals. */
 TEST_F(snapshot, others_see_their_own_part_only)
 {
 	const __u64 id = fm_client_id(self->alice);
@@ -178,13 +178,16 @@ TEST_F(snapshot, others_see_their_own_part_only)
 	EXPECT_EQ(7 * MiB, a.s.out_owned);
 	EXPECT_EQ(all.s.out_total, a.s.out_total);
 	EXPECT_EQ(4, a.s.out_clients);
-	/* Bob sees Alice's through her file, if she gives it to him: no others. */
+	/*
+	 * If Alice passes her file to Bob, he sees her accounts through it, and
+	 * no others.
+	 */
 	BECOME(BOB);
 	ACCOUNT(self->alice, &a);
 	BECOME(0);
 	EXPECT_EQ(2, a.s.out_owner_count);
 	EXPECT_EQ(NULL, fm_owner(&a, CGROUP, fm_account_id(BOB)));
-	/* and the administrator sees all, through whatever file */
+	/* and the administrator sees all owners, through any file */
 	ACCOUNT(self->alice, &a);
 	EXPECT_EQ(all.s.out_owner_count, a.s.out_owner_count);
 	close(second);
@@ -244,7 +247,7 @@ TEST_F(snapshot, uids_and_pids_are_as_the_caller_sees_them)
 
 /* The lists */
 
-#define NEWER 24	/* bytes a later version's entry may have more */
+#define NEWER 24	/* extra bytes of a later entry */
 
 struct lists {
 	unsigned char regions[8 * (sizeof(struct flexmem_region_entry) + NEWER)];
@@ -310,7 +313,7 @@ TEST_F(snapshot, too_small_lists_are_not_written)
 		EXPECT_TRUE(untouched(lists.regions, 0, sizeof(lists.regions)));
 		EXPECT_TRUE(untouched(lists.owners, 0, sizeof(lists.owners)));
 	}
-	/* where it points does not matter when nothing is wanted */
+	/* the pointer does not matter if no entries are wanted */
 	s = into(&lists, 0, 0);
 	s.regions = 0;
 	s.owners = 16;
@@ -420,7 +423,7 @@ TEST_F(snapshot, lists_that_are_not_there_are_efault)
 	}
 }
 
-/* Churn of every kind, and a snapshot that holds at each moment of it */
+/* Changes of every kind. Each snapshot during them adds up */
 
 #define WORKERS 4
 #define MS 500
@@ -466,7 +469,7 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-/* In a process of its own: files come and go as well. */
+/* In a child: files are opened and closed as well. */
 static int churn_on_new_files(int mode, uid_t uid, __u64 until)
 {
 	struct worker w = { .seed = uid };
@@ -479,7 +482,7 @@ static int churn_on_new_files(int mode, uid_t uid, __u64 until)
 		w.fd = fd;
 		w.done = 0;
 		churn(&w);
-		/* some of it is given back by close() */
+		/* close() frees some of the allocations */
 		if (!fm_take(fd, 3 * PAGE))
 			return 2;
 		close(fd);
@@ -501,7 +504,7 @@ TEST_F(snapshot, adds_up_under_churn)
 		ASSERT_LE(0, pid[i]);
 		if (!pid[i]) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			/* the last one does not come to its end */
+			/* the last child is killed before its end */
 			_exit(churn_on_new_files(variant->mode, ALICE + i,
 						 i == 2 ? ~0ULL : until));
 		}
@@ -581,7 +584,7 @@ TEST_F(snapshot, fdinfo_tells_the_same)
 	EXPECT_INFO(self->alice, "flexmem-client-id", "%llu", id);
 	EXPECT_INFO(self->alice, "flexmem-total-memory", "%u KiB", 3 * 1024 + 1 + 8);
 	EXPECT_INFO(self->alice, "flexmem-orphaned-memory", "8 KiB");
-	/* each in a region of its own, as long as there can be one */
+	/* each in a region of its own, if a region can be acquired */
 	EXPECT_INFO(self->alice, "flexmem-slots", "3");
 	EXPECT_INFO(self->alice, "flexmem-handles", "2");
 	EXPECT_INFO(self->alice, "flexmem-device", "%s", path + strlen("/dev/"));

@@ -31,7 +31,10 @@ fm_fn int fm_put(const char *path, const char *text)
 
 #define FM_CGROUPS "/sys/fs/cgroup/"
 
-/* Be in a cgroup, which is made if need be; "" is the root. 0 or an errno */
+/*
+ * Enters a cgroup, and makes it if it does not exist; "" is the root. Returns 0
+ * or an errno
+ */
 fm_fn int fm_enter(const char *cgroup)
 {
 	char path[128];
@@ -54,7 +57,10 @@ fm_fn int fm_remove_cgroup(const char *cgroup)
 	return rmdir(path) ? errno : 0;
 }
 
-/* The number of a cgroup, which accounts are named by; 0: there is none */
+/*
+ * Returns the id of a cgroup, which is also the id of its account; 0: there is
+ * none
+ */
 fm_fn __u64 fm_cgroup_id(const char *cgroup)
 {
 	char path[128];
@@ -71,8 +77,8 @@ fm_fn __u64 fm_cgroup_id(const char *cgroup)
 #define CAROL 10003
 
 /*
- * Be another user, and no administrator, until become(0): the saved user is
- * root all the time. Only for programs with one thread.
+ * Becomes another user without rights, until become(0). The saved user id stays
+ * root's. Only for programs with one thread.
  */
 fm_fn int fm_become(uid_t uid)
 {
@@ -87,7 +93,7 @@ fm_fn const char *fm_cgroup_of(uid_t uid)
 	return name;
 }
 
-/* The number of the cgroup that the user's files are opened in. */
+/* Returns the id of the cgroup in which the user's files are opened. */
 fm_fn __u64 fm_account_id(uid_t uid)
 {
 	return fm_cgroup_id(uid ? fm_cgroup_of(uid) : "");
@@ -96,14 +102,13 @@ fm_fn __u64 fm_account_id(uid_t uid)
 #define BECOME(uid) ASSERT_EQ(0, fm_become(uid))
 
 /*
- * For a fixture in which users open the PF, which is the administrator's
- * otherwise.
+ * For a fixture in which users without rights open the PF.
  */
 #define FM_PF_FOR_ALL " pf_open=mode "
 
 /*
- * Open the nth node of a mode as a user in a cgroup, whatever the node's mode is: by an
- * inode of our own with the same number.
+ * Opens the nth node of a mode as a user in a cgroup. Uses an inode of its own
+ * with the same number, so the mode of the node does not matter.
  */
 fm_fn int fm_open_nth_in(int mode, int nth, uid_t uid, const char *cgroup)
 {
@@ -141,7 +146,7 @@ fm_fn int fm_open_as(int mode, uid_t uid)
 
 /* ---- knobs ---- */
 
-/* @name: with the directory of the function, if it is one's: "vf0/reset" */
+/* @name: for a knob of a function with its directory: "vf0/reset" */
 fm_fn int fm_knob(const char *name, const char *value)
 {
 	char path[128];
@@ -168,7 +173,7 @@ fm_fn long long fm_knob_value(const char *name)
 	return value;
 }
 
-/* The card's counter of that name, or -1. */
+/* Reads a counter of the card, or returns -1. */
 fm_fn long long fm_counter(const char *name)
 {
 	FILE *f = fopen(FM_KNOBS "stats", "r");
@@ -184,7 +189,7 @@ fm_fn long long fm_counter(const char *name)
 	return value;
 }
 
-/* Returns when that has changed from @before. */
+/* Waits until the counter differs from @before. */
 fm_fn void fm_await_counter(const char *name, long long before)
 {
 	while (fm_counter(name) == before)
@@ -192,8 +197,8 @@ fm_fn void fm_await_counter(const char *name, long long before)
 }
 
 /*
- * No faults any more. The driver does not wait for a message that one of them
- * loses, and has time for all others: so no result depends on the clock.
+ * Ends all faults. The driver gives up a lost message at once, and has a long
+ * timeout for all others. So no result depends on the clock.
  */
 fm_fn void fm_mend(void)
 {
@@ -210,7 +215,10 @@ fm_fn void fm_mend(void)
 	fm_knob("timeout_ms", FM_CALM_MS);
 }
 
-/* Reset the nth function of a mode, as a driver does that lost its firmware. */
+/*
+ * Resets the nth function of a mode, as a driver does after its firmware has
+ * died.
+ */
 fm_fn int fm_reset_nth(int mode, int nth)
 {
 	char name[32] = "pf/reset";
@@ -227,7 +235,7 @@ fm_fn int fm_reset(int mode)
 
 #define RESET(mode) ASSERT_EQ(0, fm_reset(mode))
 
-/* The name that the first function of a mode has on its bus */
+/* Name of the first function of a mode on its bus */
 #define FM_FUNCTION(mode)						\
 	((mode) == FM_PF ? "flexmem_sim_pf.0" : "flexmem_sim_vf.0")
 
@@ -265,7 +273,7 @@ fm_fn int fm_write(int fd, __u32 handle, __u64 offset, const void *data,
 
 #define FM_PIECE (256 * KiB)
 
-/* Every byte of the range becomes @byte. */
+/* Sets every byte of the range to @byte. */
 fm_fn int fm_fill(int fd, __u32 handle, __u64 offset, __u64 length, int byte)
 {
 	static char piece[FM_PIECE];
@@ -280,7 +288,10 @@ fm_fn int fm_fill(int fd, __u32 handle, __u64 offset, __u64 length, int byte)
 	return error;
 }
 
-/* How many bytes of the range are not @byte; a negative errno. */
+/*
+ * Counts the bytes of the range that are not @byte; or returns a negative
+ * errno.
+ */
 fm_fn long long fm_others(int fd, __u32 handle, __u64 offset, __u64 length,
 			  int byte)
 {
@@ -308,8 +319,8 @@ fm_fn long long fm_others(int fd, __u32 handle, __u64 offset, __u64 length,
 /* ---- maps ---- */
 
 /*
- * Map @length bytes of an allocation from byte @from on. MAP_FAILED, and errno:
- * it failed, or MAP did.
+ * Maps @length bytes of an allocation from byte @from on. Returns MAP_FAILED
+ * and sets errno if MAP or mmap() fails.
  */
 fm_fn void *fm_mmap_flags(int fd, __u32 handle, __u64 from, size_t length,
 			  int prot, int flags)
@@ -335,7 +346,7 @@ fm_fn void fm_land(int signal)
 	siglongjmp(fm_landing, signal);
 }
 
-/* Read a byte, or write it: 0, or the signal that came instead. */
+/* Reads or writes a byte. Returns 0, or the signal that the access raised. */
 fm_fn int fm_touch(volatile char *p, bool write)
 {
 	struct sigaction sa = { .sa_handler = fm_land };
@@ -392,7 +403,7 @@ fm_fn const struct flexmem_owner_entry *fm_owner(const struct account *a,
 	return NULL;
 }
 
-/* The number of an open file, as its own snapshot shows it; or 0. */
+/* Returns the id of an open file from its own snapshot; or 0. */
 fm_fn __u64 fm_client_id(int fd)
 {
 	struct account a;
@@ -411,7 +422,7 @@ fm_fn __u64 fm_client_id(int fd)
 	return 0;
 }
 
-/* The rule that an administrator's snapshot breaks: "" if right */
+/* Returns the rule that an administrator's snapshot breaks; "": none */
 fm_fn const char *fm_wrong(const struct account *a)
 {
 	__u64 bytes[2] = { }, orphaned[2] = { }, handles[2] = { };
@@ -466,7 +477,7 @@ fm_fn const char *fm_wrong(const struct account *a)
 	return "";
 }
 
-/* After a test: nothing but free bytes, without an owner. */
+/* After a test all bytes are free, and no owner is charged. */
 #define EXPECT_SETTLED(mode) do {					\
 	struct account __a;						\
 	int __fd = fm_open(mode);					\
@@ -484,10 +495,10 @@ fm_fn const char *fm_wrong(const struct account *a)
 
 struct child {
 	pid_t pid;
-	int pipe[2];	/* [0]: of the parent, [1]: of the child */
+	int pipe[2];	/* [0]: end of the parent, [1]: end of the child */
 };
 
-/* True in the child. It exits by child_ready(), or is killed. */
+/* Returns true in the child, which exits by child_ready() or is killed. */
 fm_fn bool child_start(struct child *c)
 {
 	fflush(NULL);
@@ -502,7 +513,7 @@ fm_fn bool child_start(struct child *c)
 	return !c->pid;
 }
 
-/* In the child: tell how it went, as an exit status, and wait for the end. */
+/* In the child: sends its result, an exit status, and waits to be killed. */
 fm_fn void child_ready(struct child *c, int status)
 {
 	unsigned char byte = status;
@@ -512,7 +523,7 @@ fm_fn void child_ready(struct child *c, int status)
 	_exit(status);
 }
 
-/* In the parent: what the child told, -1 if it ended without a word. */
+/* In the parent: receives the result of the child; -1: it ended without one. */
 fm_fn int child_wait_ready(struct child *c)
 {
 	unsigned char byte;
@@ -522,7 +533,7 @@ fm_fn int child_wait_ready(struct child *c)
 	return byte;
 }
 
-/* Kill it; when this returns, its files are closed. */
+/* Kills the child. Its files are closed when this returns. */
 fm_fn int child_kill(struct child *c)
 {
 	int status = -1;
@@ -533,7 +544,7 @@ fm_fn int child_kill(struct child *c)
 	return status;
 }
 
-/* Not two places have the same bytes around them. */
+/* Fills a buffer so that no two offsets have the same bytes around them. */
 static inline void pattern(unsigned char *p, size_t n, unsigned int seed)
 {
 	size_t i;
@@ -545,8 +556,8 @@ static inline void pattern(unsigned char *p, size_t n, unsigned int seed)
 }
 
 /*
- * Set-up of a fixture with a variant's mode: root, Alice and Bob have it open,
- * nothing is wrong with the firmware, and no region is left.
+ * Setup of a fixture with the mode of the variant: root, Alice and Bob open the
+ * node, the firmware has no faults, and there is no region.
  */
 #define OPEN_TENANTS() do {						\
 	fm_mend();							\

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device goes away under open files, by unbinding its driver or by removing
- * the driver's module; and comes back as a new one.
+ * The device is removed while files are open, by unbinding its driver or by
+ * removing the driver's module. It comes back as a new device.
  */
 #include "flexmem_test.h"
 
@@ -63,12 +63,12 @@ FIXTURE_TEARDOWN(unbind)
 	close(self->fd);
 	if (!fm_loaded("flexmem_sim"))
 		return;
-	/* there is one again, as fresh as at the first load */
+	/* bind it again, as after the first load */
 	write_to(self->driver, "bind", self->device);
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* Every command, valid as it would be otherwise. */
+/* Makes every command, each valid otherwise. */
 static void expect_enodev(struct __test_metadata *_metadata, int fd)
 {
 	struct flexmem_alloc alloc = CMD(alloc, .length = 128);
@@ -134,8 +134,8 @@ TEST_F(unbind, the_other_function_lives_on)
 }
 
 /*
- * An inode of the node, as a container has one of its own, leads to the function
- * that is there now, also while a file is open on the one before.
+ * A container has an inode of its own. The inode leads to the present function
+ * of the node, also while a file is open on the earlier one.
  */
 TEST_F(unbind, an_inode_leads_to_the_function_of_now)
 {
@@ -161,7 +161,7 @@ TEST_F(unbind, an_inode_leads_to_the_function_of_now)
 	close(old);
 }
 
-/* The old file stays dead, and holds nothing of the new device's back. */
+/* The old file stays dead, and keeps no memory from the new device. */
 TEST_F(unbind, bind_gives_a_fresh_device)
 {
 	int round, i, fd;
@@ -258,7 +258,10 @@ TEST_F(unbind, open_while_it_goes)
 	}
 }
 
-/* Memory that was not given back is, by the reset that ends a driver's time. */
+/*
+ * Memory that could not be released is recovered by the reset at the end of the
+ * unbinding.
+ */
 TEST_F(unbind, a_dead_firmware_keeps_nothing)
 {
 	const char *memory = variant->mode == FM_PF ?
@@ -280,7 +283,10 @@ TEST_F(unbind, a_dead_firmware_keeps_nothing)
 	fclose(f);
 }
 
-/* Closed before, at, and after the removal: nothing is freed twice. */
+/*
+ * Files are closed before, during and after the removal. Nothing is freed
+ * twice.
+ */
 TEST_F(unbind, module_of_the_device_can_be_removed_under_open_files)
 {
 	int second = fm_open(variant->mode);
