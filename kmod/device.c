@@ -14,6 +14,7 @@
  */
 
 #include <linux/devcoredump.h>
+#include <linux/dma-fence.h>
 #include <linux/err.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
@@ -36,6 +37,7 @@ static void device_release(struct device *dev)
 		container_of(dev, struct flexmem_dev, dev);
 
 	flexmem_leaving_fini(&fdev->table.leaving);
+	mutex_destroy(&fdev->power);
 	flexmem_table_fini(&fdev->table);
 	flexmem_chardev_put_inode(fdev);
 	kfree(fdev);
@@ -58,6 +60,56 @@ static void log_registration(struct flexmem_dev *fdev)
 		 fdev->name, dev_name(fdev->dev.parent),
 		 table->function.mode == FLEXMEM_MODE_PF ? "PF" : "VF",
 		 capacity, table->hw_slots, table->settings.max_regions, sizes);
+}
+
+/* Asks the driver to end the jobs of the client that dispatched an overdue one. */
+static void cancel(struct flexmem_dev *fdev, struct dma_fence *fence)
+{
+	struct flexmem_table *table = &fdev->table;
+	int rc;
+
+	mutex_lock(&table->data_lock);
+	rc = flexmem_function_cancel(&table->function, fence);
+	mutex_unlock(&table->data_lock);
+	dev_warn(&fdev->dev, "freed memory waits too long for a job: its client's jobs are cancelled: %d\n",
+		 rc);
+}
+
+/*
+ * The lock keeps the driver from suspending the function until it is reset. If
+ * the function sleeps already, the watch tries again.
+ */
+static void reset_stuck(struct flexmem_dev *fdev)
+{
+	mutex_lock(&fdev->power);
+	if (!fdev->table.leaving.asleep) {
+		flexmem_device_failed(fdev);
+		/* Without a reset nothing helps any more. */
+		if (flexmem_device_reset(fdev) == -EOPNOTSUPP)
+			flexmem_leaving_set_limit(&fdev->table.leaving, 0);
+	}
+	mutex_unlock(&fdev->power);
+}
+
+/* A fence of freed memory may be overdue. */
+static void watch_fences(struct work_struct *work)
+{
+	struct flexmem_dev *fdev = container_of(to_delayed_work(work),
+						struct flexmem_dev,
+						table.leaving.watch);
+	struct dma_fence *fence;
+
+	switch (flexmem_leaving_overdue(&fdev->table.leaving, &fence)) {
+	case FLEXMEM_OVERDUE:
+		cancel(fdev, fence);
+		dma_fence_put(fence);
+		break;
+	case FLEXMEM_STUCK:
+		reset_stuck(fdev);
+		break;
+	case FLEXMEM_NOT_OVERDUE:
+		break;
+	}
 }
 
 /**
@@ -90,6 +142,10 @@ flexmem_device_register(struct device *parent,
 	if (rc)
 		goto free_device;
 	flexmem_leaving_init(&fdev->table.leaving);
+	INIT_DELAYED_WORK(&fdev->table.leaving.watch, watch_fences);
+	flexmem_leaving_set_limit(&fdev->table.leaving,
+				  msecs_to_jiffies(settings.fence_timeout_ms));
+	mutex_init(&fdev->power);
 	strscpy(fdev->name, desc->name, sizeof(fdev->name));
 	if (settings.acquire == FLEXMEM_ACQUIRE_PREALLOC) {
 		mutex_lock(&fdev->table.acquire_lock);
@@ -133,6 +189,8 @@ EXPORT_SYMBOL_GPL(flexmem_device_register);
 void flexmem_device_unregister(struct flexmem_dev *fdev)
 {
 	flexmem_chardev_remove(fdev);
+	flexmem_leaving_set_limit(&fdev->table.leaving, 0);
+	cancel_delayed_work_sync(&fdev->table.leaving.watch);
 	flexmem_table_remove(&fdev->table);
 	flexmem_leaving_look_at_all(&fdev->table.leaving);
 	dev_info(&fdev->dev, "removed\n");
@@ -292,7 +350,10 @@ EXPORT_SYMBOL_GPL(flexmem_device_failed);
  */
 void flexmem_device_suspend(struct flexmem_dev *fdev)
 {
+	mutex_lock(&fdev->power);
+	flexmem_leaving_sleep(&fdev->table.leaving);
 	flexmem_table_suspend(&fdev->table);
+	mutex_unlock(&fdev->power);
 }
 EXPORT_SYMBOL_GPL(flexmem_device_suspend);
 
@@ -302,6 +363,9 @@ EXPORT_SYMBOL_GPL(flexmem_device_suspend);
  */
 void flexmem_device_resume(struct flexmem_dev *fdev)
 {
+	mutex_lock(&fdev->power);
+	flexmem_leaving_wake(&fdev->table.leaving);
 	flexmem_table_resume(&fdev->table);
+	mutex_unlock(&fdev->power);
 }
 EXPORT_SYMBOL_GPL(flexmem_device_resume);

@@ -5,6 +5,7 @@
 
 #include <linux/atomic.h>
 #include <linux/device.h>
+#include <linux/mutex.h>
 #include <flexmem/device_ops.h>
 
 #include "client.h"
@@ -16,6 +17,7 @@
  * @inode: its address space holds all CPU mappings
  * @name: of the device, for users
  * @failures: allocations that ended in ENOMEM
+ * @power: held over suspend, resume, and a reset that flexmem itself begins
  * @table: its regions
  */
 struct flexmem_dev {
@@ -23,6 +25,7 @@ struct flexmem_dev {
 	struct inode *inode;
 	char name[32];
 	atomic64_t failures;
+	struct mutex power; /* see above */
 	struct flexmem_table table;
 };
 

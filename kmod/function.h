@@ -17,6 +17,7 @@
 #include <flexmem/device_ops.h>
 
 struct device;
+struct dma_fence;
 struct flexmem_client;
 struct mutex;
 
@@ -254,6 +255,8 @@ int flexmem_function_vm_unmap(struct flexmem_function *function,
 int flexmem_function_page(struct flexmem_function *function,
 			  const struct flexmem_memory *mem, u64 offset,
 			  unsigned long *pfn);
+int flexmem_function_cancel(struct flexmem_function *function,
+			    struct dma_fence *fence);
 void flexmem_function_client_gone(struct flexmem_function *function,
 				  struct flexmem_client *client);
 pgprot_t flexmem_function_protection(const struct flexmem_function *function,

@@ -96,6 +96,28 @@ int flexmem_function_copy(struct flexmem_function *function,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_copy);
 
 /**
+ * flexmem_function_cancel - end an overdue job, and all of its client
+ * @function: function
+ * @fence: of the job; the driver has added it to an allocation
+ *
+ * Context: under data_lock. May sleep.
+ * Return: 0; -EOPNOTSUPP if the device cannot do that; or an error as
+ * flexmem_function_error() or the contract have them.
+ */
+int flexmem_function_cancel(struct flexmem_function *function,
+			    struct dma_fence *fence)
+{
+	int rc = flexmem_function_error(function);
+
+	if (rc)
+		return rc;
+	if (!function->ops.cancel)
+		return -EOPNOTSUPP;
+	rc = function->ops.cancel(function->priv, fence);
+	return flexmem_function_outcome(function, "cancel", rc, false);
+}
+
+/**
  * flexmem_function_client_gone - tell the driver that a client has gone
  * @function: function, in any state but gone
  * @client: client that the driver has had a reference to

@@ -17,6 +17,7 @@
 #include <linux/dma-fence.h>
 #include <linux/dma-resv.h>
 #include <linux/err.h>
+#include <linux/jiffies.h>
 #include <linux/slab.h>
 #include <flexmem/dispatch.h>
 
@@ -32,6 +33,9 @@
  * @leaving: the lists; NULL before the last reference is put
  * @allocation: the allocation
  * @pending: the fence that it waits for, or waited for last; a reference is held
+ * @since: when it began to wait for it, or the driver was asked to cancel, in
+ *	jiffies that the device was awake
+ * @cancelled: the driver was asked to cancel @pending
  * @callback: on @pending
  */
 struct flexmem_fences {
@@ -40,11 +44,21 @@ struct flexmem_fences {
 	struct flexmem_leaving *leaving;
 	struct flexmem_allocation *allocation;
 	struct dma_fence *pending;
+	u64 since;
+	bool cancelled;
 	struct dma_fence_cb callback;
 };
 
+static void free_fences(struct flexmem_fences *fences)
+{
+	dma_fence_put(fences->pending);
+	dma_resv_fini(&fences->resv);
+	kfree(fences);
+}
+
 /* An allocation that no program uses never has them. */
-static struct flexmem_fences *make_fences(struct flexmem_allocation *allocation)
+static struct flexmem_fences *
+make_fences(struct flexmem_allocation *allocation)
 {
 	/* Pairs with cmpxchg(): another task may have made them. */
 	struct flexmem_fences *fences = smp_load_acquire(&allocation->fences);
@@ -61,8 +75,7 @@ static struct flexmem_fences *make_fences(struct flexmem_allocation *allocation)
 	first = cmpxchg(&allocation->fences, NULL, fences);
 	if (!first)
 		return fences;
-	dma_resv_fini(&fences->resv);
-	kfree(fences);
+	free_fences(fences);
 	return first;
 }
 
@@ -118,11 +131,8 @@ static void give_back(struct flexmem_allocation *allocation,
 {
 	struct flexmem_fences *fences = allocation->fences;
 
-	if (fences) {
-		dma_fence_put(fences->pending);
-		dma_resv_fini(&fences->resv);
-		kfree(fences);
-	}
+	if (fences)
+		free_fences(fences);
 	flexmem_allocation_end(allocation, stock);
 }
 
@@ -160,6 +170,26 @@ static struct dma_fence *next_fence(struct flexmem_fences *fences)
 	return fence;
 }
 
+/* Under the lists' lock: the clock of overdue fences. */
+static u64 awake_time(const struct flexmem_leaving *leaving)
+{
+	u64 now = leaving->asleep ? leaving->asleep_since : get_jiffies_64();
+
+	return now - leaving->slept;
+}
+
+/* Under the lists' lock: looks again when the fence may be overdue. */
+static void watch_again(struct flexmem_leaving *leaving,
+			const struct flexmem_fences *fences)
+{
+	u64 waited = awake_time(leaving) - fences->since;
+
+	if (leaving->limit)
+		queue_delayed_work(system_unbound_wq, &leaving->watch,
+				   waited < leaving->limit ?
+				   leaving->limit - waited : 1);
+}
+
 /* Waits for another fence. Returns false if there is none. */
 static bool wait_on(struct flexmem_leaving *leaving,
 		    struct flexmem_fences *fences)
@@ -176,7 +206,10 @@ static bool wait_on(struct flexmem_leaving *leaving,
 			return false;
 		/* In the list before the callback moves it on. */
 		spin_lock_irqsave(&leaving->lock, flags);
+		fences->since = awake_time(leaving);
+		fences->cancelled = false;
 		list_add_tail(&fences->link, &leaving->waiting);
+		watch_again(leaving, fences);
 		spin_unlock_irqrestore(&leaving->lock, flags);
 		if (!dma_fence_add_callback(fences->pending, &fences->callback,
 					    has_signalled))
@@ -258,6 +291,100 @@ void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_look_at_all);
 
+/**
+ * flexmem_leaving_set_limit - watch for overdue fences, or stop that
+ * @leaving: of a table
+ * @limit: in jiffies; 0: no fence is overdue, and @leaving->watch is not queued
+ *	any more
+ */
+void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
+			       unsigned long limit)
+{
+	spin_lock_irq(&leaving->lock);
+	leaving->limit = limit;
+	spin_unlock_irq(&leaving->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_set_limit);
+
+/**
+ * flexmem_leaving_sleep - the device is suspended: the clock stops
+ * @leaving: of its table
+ */
+void flexmem_leaving_sleep(struct flexmem_leaving *leaving)
+{
+	spin_lock_irq(&leaving->lock);
+	if (!leaving->asleep)
+		leaving->asleep_since = get_jiffies_64();
+	leaving->asleep = true;
+	spin_unlock_irq(&leaving->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_sleep);
+
+/**
+ * flexmem_leaving_wake - the device is awake: the clock goes on
+ * @leaving: of its table
+ */
+void flexmem_leaving_wake(struct flexmem_leaving *leaving)
+{
+	spin_lock_irq(&leaving->lock);
+	if (leaving->asleep)
+		leaving->slept += get_jiffies_64() - leaving->asleep_since;
+	leaving->asleep = false;
+	spin_unlock_irq(&leaving->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_wake);
+
+/* Under the lists' lock: what the longest wait for a fence calls for. */
+static enum flexmem_overdue judge(struct flexmem_leaving *leaving,
+				  struct flexmem_fences *fences)
+{
+	u64 now = awake_time(leaving);
+
+	if (!leaving->limit || now - fences->since < leaving->limit)
+		return FLEXMEM_NOT_OVERDUE;
+	/* The limit begins again, also for a reset that could not be done. */
+	fences->since = now;
+	if (fences->cancelled)
+		return FLEXMEM_STUCK;
+	fences->cancelled = true;
+	return FLEXMEM_OVERDUE;
+}
+
+/**
+ * flexmem_leaving_overdue - is a fence overdue
+ * @leaving: of a table
+ * @fence: receives the one to cancel, with a reference, after FLEXMEM_OVERDUE
+ *
+ * Looks at the fence that is waited for longest. If its job was cancelled, the
+ * others wait until that has ended. Queues the watch again while one is waited
+ * for.
+ *
+ * Context: may sleep.
+ * Return: what to do.
+ */
+enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
+					     struct dma_fence **fence)
+{
+	enum flexmem_overdue overdue = FLEXMEM_NOT_OVERDUE;
+	struct flexmem_fences *fences;
+
+	/* No allocation ends under it, even if its fence signals now. */
+	mutex_lock(&leaving->turn);
+	spin_lock_irq(&leaving->lock);
+	fences = list_first_entry_or_null(&leaving->waiting,
+					  struct flexmem_fences, link);
+	if (fences) {
+		overdue = judge(leaving, fences);
+		watch_again(leaving, fences);
+	}
+	spin_unlock_irq(&leaving->lock);
+	if (overdue == FLEXMEM_OVERDUE)
+		*fence = dma_fence_get(fences->pending);
+	mutex_unlock(&leaving->turn);
+	return overdue;
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_overdue);
+
 static void look_work(struct work_struct *work)
 {
 	flexmem_leaving_look(container_of(work, struct flexmem_leaving, work));
@@ -275,6 +402,9 @@ void flexmem_leaving_init(struct flexmem_leaving *leaving)
 	atomic_set(&leaving->nr_ready, 0);
 	mutex_init(&leaving->turn);
 	INIT_WORK(&leaving->work, look_work);
+	leaving->limit = 0;
+	leaving->asleep = false;
+	leaving->slept = 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_init);
 

@@ -9,13 +9,15 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
+struct dma_fence;
 struct flexmem_allocation;
 struct flexmem_stock;
 
 /**
  * struct flexmem_leaving - allocations without a reference that wait for fences
  * @lock: protects the lists. Interrupt handlers take it; a leaf
- * @waiting: allocations with a callback on a fence, of struct flexmem_fences
+ * @waiting: allocations with a callback on a fence, of struct flexmem_fences; the
+ *	one that has waited longest first
  * @ready: allocations that a task must look at: a fence has signalled, or the
  *	last reference was just put
  * @nr_ready: number of allocations in @ready, or taken out of it by the holder
@@ -23,6 +25,12 @@ struct flexmem_stock;
  *	@work
  * @turn: held by the task that takes allocations out of @ready and ends them
  * @work: ends the allocations in @ready
+ * @limit: how long an allocation waits for a fence before the fence is overdue,
+ *	in jiffies; 0: without end. Under @lock
+ * @watch: runs when a fence may be overdue
+ * @asleep: the device is suspended; under @lock
+ * @asleep_since: when it was suspended, in jiffies since boot
+ * @slept: how long the device was suspended before that, in jiffies
  */
 struct flexmem_leaving {
 	spinlock_t lock; /* see above */
@@ -31,12 +39,35 @@ struct flexmem_leaving {
 	atomic_t nr_ready;
 	struct mutex turn; /* see above */
 	struct work_struct work;
+	unsigned long limit;
+	struct delayed_work watch;
+	bool asleep;
+	u64 asleep_since;
+	u64 slept;
+};
+
+/**
+ * enum flexmem_overdue - what to do about the fence that is waited for longest
+ * @FLEXMEM_NOT_OVERDUE: nothing
+ * @FLEXMEM_OVERDUE: ask the driver to end the program, with its client's others
+ * @FLEXMEM_STUCK: they do not end: reset the function
+ */
+enum flexmem_overdue {
+	FLEXMEM_NOT_OVERDUE,
+	FLEXMEM_OVERDUE,
+	FLEXMEM_STUCK,
 };
 
 void flexmem_leaving_init(struct flexmem_leaving *leaving);
 void flexmem_leaving_fini(struct flexmem_leaving *leaving);
 void flexmem_leaving_look(struct flexmem_leaving *leaving);
 void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving);
+void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
+			       unsigned long limit);
+void flexmem_leaving_sleep(struct flexmem_leaving *leaving);
+void flexmem_leaving_wake(struct flexmem_leaving *leaving);
+enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
+					     struct dma_fence **fence);
 
 void flexmem_allocation_unname(struct flexmem_allocation *allocation,
 			       struct flexmem_stock *stock);

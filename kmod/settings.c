@@ -28,6 +28,7 @@
 
 #define LEASE_MS_LIMIT (3600U * 1000)
 #define LEASE_TOTAL_MS_LIMIT (24 * LEASE_MS_LIMIT)
+#define FENCE_TIMEOUT_MS_LIMIT (24 * 3600 * 1000)
 #define REGION_SIZE_LIMIT BIT_ULL(52)
 
 static struct flexmem_settings param = {
@@ -39,6 +40,7 @@ static struct flexmem_settings param = {
 	.default_depth = 2,
 	.lease_ms = 10 * 1000,
 	.lease_total_ms = 3600 * 1000,
+	.fence_timeout_ms = 10 * 1000,
 	.pf_open = FLEXMEM_PF_OPEN_ADMIN,
 };
 
@@ -316,6 +318,11 @@ static const struct range_param lease_total_ms_param = {
 	.max = LEASE_TOTAL_MS_LIMIT,
 };
 
+static const struct range_param fence_timeout_ms_param = {
+	.value = &param.fence_timeout_ms,
+	.max = FENCE_TIMEOUT_MS_LIMIT,
+};
+
 module_param_cb(strategy, &choice_ops, (void *)&strategy_param, 0444);
 MODULE_PARM_DESC(strategy, "Free block to take: first_fit (default) or best_fit");
 module_param_cb(order, &choice_ops, (void *)&order_param, 0444);
@@ -336,6 +343,8 @@ module_param_cb(lease_ms, &range_ops, (void *)&lease_ms_param, 0444);
 MODULE_PARM_DESC(lease_ms, "How long a lease on the segment table lasts, ms (default 10000)");
 module_param_cb(lease_total_ms, &range_ops, (void *)&lease_total_ms_param, 0444);
 MODULE_PARM_DESC(lease_total_ms, "How long a lease can be taken again, ms (default 3600000; 0: for ever)");
+module_param_cb(fence_timeout_ms, &range_ops, (void *)&fence_timeout_ms_param, 0444);
+MODULE_PARM_DESC(fence_timeout_ms, "How long freed memory waits for a device program, twice, before a reset, ms (default 10000; 0: for ever)");
 module_param_cb(pf_open, &choice_ops, (void *)&pf_open_param, 0444);
 MODULE_PARM_DESC(pf_open, "Who may open a PF: CAP_SYS_ADMIN only, admin (default), or whom its node lets, mode");
 

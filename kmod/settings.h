@@ -34,6 +34,9 @@ enum flexmem_pf_open {
  * @lease_ms: time of a lease, in milliseconds
  * @lease_total_ms: total time for which a lease can be extended, in
  *	milliseconds; 0: no limit
+ * @fence_timeout_ms: how long freed memory waits for a fence before flexmem asks
+ *	the driver to cancel, and again before it resets the function; 0: without
+ *	end
  * @pf_open: permission to open it if it is a PF
  * @nr_sizes: number of @sizes in use; 0: not set
  * @sizes: region sizes in the order in which they are tried, in bytes
@@ -48,6 +51,7 @@ struct flexmem_settings {
 	unsigned int default_depth;
 	unsigned int lease_ms;
 	unsigned int lease_total_ms;
+	unsigned int fence_timeout_ms;
 	enum flexmem_pf_open pf_open;
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];

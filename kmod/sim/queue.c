@@ -43,6 +43,7 @@
  * @value: byte for a fill
  * @latency_ms: how long it takes
  * @error: why it does not run, or 0
+ * @hangs: only a reset ends it, and nothing is written
  * @buffer: registers of the card: bytes on their way
  */
 struct sim_job {
@@ -56,6 +57,7 @@ struct sim_job {
 	u8 value;
 	u32 latency_ms;
 	int error;
+	bool hangs;
 	u8 buffer[2][512];
 };
 
@@ -122,7 +124,7 @@ static void begin(struct sim_queue *queue)
 
 	while ((job = first_job(queue)) && job->error)
 		finish_first(queue);
-	if (job)
+	if (job && !job->hangs)
 		queue_delayed_work(system_unbound_wq, &queue->work,
 				   msecs_to_jiffies(job->latency_ms));
 }
@@ -301,6 +303,7 @@ static struct sim_job *make_job(struct sim_queue *queue,
 	job->size = run->size;
 	job->value = run->value;
 	job->latency_ms = run->latency_ms;
+	job->hangs = run->flags;
 	return job;
 }
 
@@ -396,7 +399,7 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 	struct operands operands = {};
 	int ret = -ENODEV;
 
-	if (run->program >= SIM_NR_PROGRAMS || run->reserved ||
+	if (run->program >= SIM_NR_PROGRAMS || run->flags & ~SIM_RUN_HANGS ||
 	    run->value > U8_MAX || run->latency_ms > SIM_MAX_RUN_MS)
 		return -EINVAL;
 	/* The driver stays bound. */
@@ -427,6 +430,28 @@ void sim_queue_client_gone(struct sim_queue *queue,
 	list_for_each_entry(job, &queue->jobs, link)
 		if (job->client == client && job != first_job(queue))
 			job->error = -ECANCELED;
+	spin_unlock_irq(&queue->lock);
+}
+
+/**
+ * sim_queue_cancel - end the jobs of a client
+ * @queue: the queue
+ * @fence: of one of them
+ *
+ * Context: may sleep. A job that hangs goes on.
+ */
+void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence)
+{
+	struct flexmem_client *client = to_job(fence)->client;
+	struct sim_job *job;
+
+	/* The card carries nothing out meanwhile. */
+	cancel_delayed_work_sync(&queue->work);
+	spin_lock_irq(&queue->lock);
+	list_for_each_entry(job, &queue->jobs, link)
+		if (job->client == client && !job->hangs)
+			job->error = -ECANCELED;
+	begin(queue);
 	spin_unlock_irq(&queue->lock);
 }
 

@@ -23,6 +23,9 @@ enum sim_program {
 	SIM_NR_PROGRAMS,
 };
 
+/* In &sim_run.flags: a cancel does not end the program, only a reset does. */
+#define SIM_RUN_HANGS 1
+
 /**
  * struct sim_run - a job
  * @program: of enum sim_program
@@ -36,7 +39,7 @@ enum sim_program {
  * @latency_ms: the program does nothing for so long after it has begun, and
  *	everything at once then; up to SIM_MAX_RUN_MS
  * @out_fence: descriptor of a sync_file that signals when the job has ended
- * @reserved: must be 0
+ * @flags: SIM_RUN_HANGS or 0
  *
  * Jobs of a function run one by one, in order.
  */
@@ -51,7 +54,7 @@ struct sim_run {
 	__u32 value;
 	__u32 latency_ms;
 	__s32 out_fence;
-	__u32 reserved;
+	__u32 flags;
 };
 
 #define SIM_MAX_RUN_MS 60000

@@ -4,6 +4,7 @@
  * the last of them has signalled.
  */
 
+#include <linux/delay.h>
 #include <linux/dma-fence.h>
 #include <linux/irq_work.h>
 #include <linux/slab.h>
@@ -61,15 +62,22 @@ static struct flexmem_allocation *make_public(struct kunit *test,
 	return allocation;
 }
 
+static void add_fence(struct kunit *test, struct flexmem_allocation *allocation,
+		      struct dma_fence *fence)
+{
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_allocation_add_fence(allocation, fence));
+}
+
 /* An allocation that a job uses. */
 static struct flexmem_allocation *alloc_in_flight(struct kunit *test, u64 size,
 						  struct dma_fence *fence)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_allocation *allocation = make_public(test, ctx->client, size);
+	struct flexmem_allocation *allocation;
 
-	KUNIT_ASSERT_EQ(test, 0,
-			flexmem_allocation_add_fence(allocation, fence));
+	allocation = make_public(test, ctx->client, size);
+	add_fence(test, allocation, fence);
 	return allocation;
 }
 
@@ -170,9 +178,7 @@ static void freed_memory_waits_for_all_contexts(struct kunit *test)
 			fence[i] = make_fence(test, NULL);
 		allocation = alloc_in_flight(test, GIB, fence[0]);
 		for (i = 1; i < ARRAY_SIZE(fence); i++)
-			KUNIT_ASSERT_EQ(test, 0,
-					flexmem_allocation_add_fence(allocation,
-								     fence[i]));
+			add_fence(test, allocation, fence[i]);
 		free_it(test, allocation);
 		for (i = 0; i < ARRAY_SIZE(fence); i++) {
 			expect_leaving(test, GIB);
@@ -189,7 +195,7 @@ static void later_job_of_a_context_replaces_the_earlier(struct kunit *test)
 	struct flexmem_allocation *allocation;
 
 	allocation = alloc_in_flight(test, GIB, early);
-	KUNIT_ASSERT_EQ(test, 0, flexmem_allocation_add_fence(allocation, late));
+	add_fence(test, allocation, late);
 	KUNIT_EXPECT_EQ(test, fence_users(early), 1);
 	free_it(test, allocation);
 	signal_and_put(early);
@@ -247,7 +253,7 @@ static void fence_may_signal_when_it_is_waited_for(struct kunit *test)
 
 	eager->ops = &eager_ops;
 	allocation = alloc_in_flight(test, GIB, eager);
-	KUNIT_ASSERT_EQ(test, 0, flexmem_allocation_add_fence(allocation, fence));
+	add_fence(test, allocation, fence);
 	free_it(test, allocation);
 	expect_leaving(test, GIB);
 	KUNIT_EXPECT_TRUE(test, dma_fence_is_signaled(eager));
@@ -312,8 +318,7 @@ static void memory_of_a_closed_file_waits_too(struct kunit *test)
 
 	allocation = make_public(test, client, GIB);
 	make_public(test, client, GIB);
-	KUNIT_ASSERT_EQ(test, 0,
-			flexmem_allocation_add_fence(allocation, fence));
+	add_fence(test, allocation, fence);
 	flexmem_client_fini(client);
 	expect_leaving(test, GIB);
 	signal_and_put(fence);
@@ -415,6 +420,102 @@ static void removal_ends_what_is_leaving(struct kunit *test)
 	signal_and_put(fence);
 }
 
+static void do_not_watch(struct work_struct *work)
+{
+}
+
+/* Every fence that is waited for is overdue after a jiffy. */
+static struct flexmem_leaving *watch(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	INIT_DELAYED_WORK(&ctx->table->leaving.watch, do_not_watch);
+	flexmem_leaving_set_limit(&ctx->table->leaving, 1);
+	return &ctx->table->leaving;
+}
+
+static void end_watch(struct flexmem_leaving *leaving)
+{
+	flexmem_leaving_set_limit(leaving, 0);
+	cancel_delayed_work_sync(&leaving->watch);
+}
+
+static void overdue_fence_is_cancelled_and_then_stuck(struct kunit *test)
+{
+	struct flexmem_leaving *leaving = watch(test);
+	struct dma_fence *first = make_fence(test, NULL);
+	struct dma_fence *second = make_fence(test, NULL);
+	struct dma_fence *found = NULL;
+
+	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
+			FLEXMEM_NOT_OVERDUE);
+	free_it(test, alloc_in_flight(test, GIB, first));
+	expect_leaving(test, GIB);
+	free_it(test, alloc_in_flight(test, GIB, second));
+	expect_leaving(test, 2 * GIB);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
+			FLEXMEM_OVERDUE);
+	KUNIT_EXPECT_PTR_EQ(test, found, first);
+	dma_fence_put(found);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
+			FLEXMEM_STUCK);
+	/* The fence that is waited for next has its own time. */
+	signal_and_put(first);
+	expect_leaving(test, GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
+			FLEXMEM_OVERDUE);
+	KUNIT_EXPECT_PTR_EQ(test, found, second);
+	dma_fence_put(found);
+	signal_and_put(second);
+	expect_leaving(test, 0);
+	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
+			FLEXMEM_NOT_OVERDUE);
+	end_watch(leaving);
+}
+
+static void no_fence_is_overdue_without_a_limit(struct kunit *test)
+{
+	struct flexmem_leaving *leaving = watch(test);
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct dma_fence *found;
+
+	end_watch(leaving);
+	free_it(test, alloc_in_flight(test, GIB, fence));
+	expect_leaving(test, GIB);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
+			FLEXMEM_NOT_OVERDUE);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&leaving->watch));
+	signal_and_put(fence);
+}
+
+static void clock_stops_while_the_device_sleeps(struct kunit *test)
+{
+	struct flexmem_leaving *leaving = watch(test);
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct dma_fence *found;
+
+	flexmem_leaving_sleep(leaving);
+	free_it(test, alloc_in_flight(test, GIB, fence));
+	expect_leaving(test, GIB);
+	msleep(20);
+	/* A second suspend does not begin anew. */
+	flexmem_leaving_sleep(leaving);
+	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
+			FLEXMEM_NOT_OVERDUE);
+	flexmem_leaving_wake(leaving);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
+			FLEXMEM_OVERDUE);
+	KUNIT_EXPECT_PTR_EQ(test, found, fence);
+	dma_fence_put(found);
+	signal_and_put(fence);
+	expect_leaving(test, 0);
+	end_watch(leaving);
+}
+
 static int resize(struct kunit *test, struct flexmem_allocation *allocation,
 		  u64 size)
 {
@@ -478,6 +579,9 @@ static struct kunit_case leaving_cases[] = {
 	KUNIT_CASE(driver_that_is_removed_hears_nothing),
 	KUNIT_CASE(reset_ends_what_is_leaving),
 	KUNIT_CASE(removal_ends_what_is_leaving),
+	KUNIT_CASE(overdue_fence_is_cancelled_and_then_stuck),
+	KUNIT_CASE(no_fence_is_overdue_without_a_limit),
+	KUNIT_CASE(clock_stops_while_the_device_sleeps),
 	KUNIT_CASE(end_in_flight_is_not_cut_off),
 	KUNIT_CASE(part_says_where_memory_is),
 	{}

@@ -48,6 +48,8 @@ extern const struct sequence sequences[];
 extern const struct sequence corners[];
 extern const struct sequence bare_corners[];
 extern const struct sequence card_corners[];
+/* Device programs that take too long. */
+extern const struct sequence job_corners[];
 
 unsigned int params_wrong(void);
 void run_end(struct run *r);

@@ -364,44 +364,26 @@ static void run_copy_range(struct run *r)
 		run_wrong(r, "COPY of other bytes than WRITE", "COPY", 0);
 }
 
-/* A descriptor for the dispatch. */
-#define JOB_FD 99
-
-static struct dma_fence *dispatch(struct run *r, u32 to, u32 from)
+/* Frees both while the device copies, and takes the same memory again. */
+static void run_dispatch(struct run *r)
 {
-	const struct sim_run job = {
+	struct sim_run job = {
 		.program = SIM_PROGRAM_COPY,
-		.fd = JOB_FD,
-		.to = to,
-		.from = from,
+		.fd = WORLD_FD,
 		.size = sizeof(data),
 		.latency_ms = 20,
 	};
 	struct dma_fence *fence;
-	long rc;
-
-	native_file_get(r->file[0]);
-	native_install(JOB_FD, r->file[0]);
-	rc = sim_queue_run(&world_function(1)->queue, &job, &fence);
-	native_close(native_uninstall(JOB_FD));
-	return run_good(r, "run", rc, 0) ? fence : NULL;
-}
-
-/* Frees both while the device copies, and takes the same memory again. */
-static void run_dispatch(struct run *r)
-{
-	struct dma_fence *fence;
-	u32 from;
 
 	memset(data, 7, sizeof(data));
 	if (!ALLOC(r, 0, .length = sizeof(data)) ||
 	    !copy_bytes(r, 0, true, data))
 		return;
-	from = last(r, 0);
+	job.from = last(r, 0);
 	if (!ALLOC(r, 0, .length = sizeof(data)))
 		return;
-	fence = dispatch(r, last(r, 0), from);
-	if (!fence)
+	job.to = last(r, 0);
+	if (!run_good(r, "run", world_run(r->file[0], &job, &fence), 0))
 		return;
 	if (free_last(r, 0))
 		free_last(r, 0);

@@ -221,22 +221,6 @@ static void copy_own(struct tenant *t, u32 handle)
 		shim_bug("tenant %u: COPY of other bytes", t->number);
 }
 
-/* The file has a number that no other task closes while its task dispatches. */
-static long run_job(struct tenant *t, struct sim_run *run,
-		    struct dma_fence **fence)
-{
-	struct flexmem_file *private = t->file->private_data;
-	struct sim_function *fn = private->fdev->table.function.priv;
-	long rc;
-
-	run->fd = FILES + t->number;
-	native_file_get(t->file);
-	native_install(run->fd, t->file);
-	rc = sim_queue_run(&fn->queue, run, fence);
-	native_close(native_uninstall(run->fd));
-	return rc;
-}
-
 /* Programs leave the file's own bytes, wherever they write. */
 static void do_run(struct tenant *t)
 {
@@ -254,7 +238,8 @@ static void do_run(struct tenant *t)
 	long rc;
 
 	t->bad = false;
-	rc = run_job(t, &run, &fence);
+	run.fd = FILES + t->number;
+	rc = world_run(t->file, &run, &fence);
 	ANSWER(t, "run", rc, ENOENT, EBUSY, EINVAL, EIO);
 	if (rc)
 		return;

@@ -19,7 +19,7 @@ static void set_params(const char *params)
 		{ "acquire", "lazy" }, { "fallback_sizes", "12G,8G,4G" },
 		{ "max_regions", "12" }, { "program_slots", "0" },
 		{ "max_handles", "1048576" }, { "default_depth", "2" }, { "lease_ms", "10000" },
-		{ "pf_open", "admin" },
+		{ "pf_open", "admin" }, { "fence_timeout_ms", "10000" },
 	};
 	char text[256], *rest = text, *word, *value;
 	unsigned int i;
@@ -176,6 +176,27 @@ int world_minor(unsigned int index)
 		minor = MINOR(fn->fdev->dev.devt);
 	mutex_unlock(&fn->lock);
 	return minor;
+}
+
+/**
+ * world_run - dispatch to the function of a file
+ * @file: file; the caller keeps it open
+ * @run: what to run; @run->fd is a number that no other task uses
+ * @fence: receives its fence
+ *
+ * Return: as sim_queue_run().
+ */
+int world_run(struct file *file, struct sim_run *run, struct dma_fence **fence)
+{
+	struct flexmem_file *private = file->private_data;
+	struct sim_function *fn = private->fdev->table.function.priv;
+	int rc;
+
+	native_file_get(file);
+	WARN_ON(!native_install(run->fd, file));
+	rc = sim_queue_run(&fn->queue, run, fence);
+	native_close(native_uninstall(run->fd));
+	return rc;
 }
 
 void world_faults(enum sim_fault fault, unsigned int times)

@@ -28,6 +28,9 @@ struct world {
 
 extern struct world world;
 
+/* A descriptor for a dispatch, if one task makes it at a time. */
+#define WORLD_FD 99
+
 static inline struct sim_function *world_function(unsigned int index)
 {
 	return &world.card.functions[index];
@@ -52,6 +55,7 @@ int world_suspend(unsigned int index);
 int world_resume(unsigned int index);
 int world_set_capacity(unsigned int index, u64 bytes);
 int world_minor(unsigned int index);
+int world_run(struct file *file, struct sim_run *run, struct dma_fence **fence);
 void world_faults(enum sim_fault fault, unsigned int times);
 void world_heal(void);
 const char *world_wrong(unsigned int index);

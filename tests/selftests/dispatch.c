@@ -31,21 +31,25 @@ FIXTURE_VARIANT(dispatch) {
 FIXTURE_VARIANT_ADD(dispatch, pf) { .mode = FM_PF };
 FIXTURE_VARIANT_ADD(dispatch, vf) { .mode = FM_VF };
 
+#define OPEN_ALL() do {							\
+	self->root = fm_open(variant->mode);				\
+	self->alice = fm_open_as(variant->mode, ALICE);			\
+	self->bob = fm_open_as(variant->mode, BOB);			\
+	self->queue = open(variant->mode == FM_PF ? FM_KNOBS "pf/queue" : \
+			   FM_KNOBS "vf0/queue", O_RDWR | O_CLOEXEC);	\
+	ASSERT_LE(0, self->root);					\
+	ASSERT_LE(0, self->alice);					\
+	ASSERT_LE(0, self->bob);					\
+	ASSERT_LE(0, self->queue);					\
+} while (0)
+
 FIXTURE_SETUP(dispatch)
 {
 	self->root = self->alice = self->bob = self->queue = -1;
 	if (sizeof(long) == 4)
 		SKIP(return, "debugfs passes no ioctl of 32 bits on");
 	RELOAD(PARAMS, NULL);
-	self->root = fm_open(variant->mode);
-	self->alice = fm_open_as(variant->mode, ALICE);
-	self->bob = fm_open_as(variant->mode, BOB);
-	self->queue = open(variant->mode == FM_PF ? FM_KNOBS "pf/queue" :
-			   FM_KNOBS "vf0/queue", O_RDWR | O_CLOEXEC);
-	ASSERT_LE(0, self->root);
-	ASSERT_LE(0, self->alice);
-	ASSERT_LE(0, self->bob);
-	ASSERT_LE(0, self->queue);
+	OPEN_ALL();
 }
 
 FIXTURE_TEARDOWN(dispatch)
@@ -236,6 +240,39 @@ TEST_F(dispatch, freed_memory_is_charged_until_the_end)
 	EXPECT_EQ(0, fm_alloc_flags(self->bob, SIZE, FLEXMEM_ALLOC_ZEROED, &b));
 	EXPECT_TRUE(fm_same_place(&a, &b));
 	EXPECT_BYTES(self->bob, &b, 0);
+	EXPECT_EQ(0, leaving(self->root));
+}
+
+/* Both go on for longer than this test may. The first one alone hangs. */
+TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
+{
+	struct flexmem_alloc a, b, other;
+	int hangs, fence;
+
+	close(self->root);
+	close(self->alice);
+	close(self->bob);
+	close(self->queue);
+	RELOAD(PARAMS " fence_timeout_ms=300", NULL);
+	OPEN_ALL();
+	ASSERT_EQ(0, fm_alloc(self->bob, SIZE, &other));
+	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &a));
+	fence = run_fill(self->queue, self->alice, a.out_handle, 'a', 60000);
+	ASSERT_LE(0, fence);
+	ASSERT_EQ(0, fm_free(self->alice, a.out_handle));
+	EXPECT_EQ(-ECANCELED, wait_for(fence));
+	/* No other client has lost anything. */
+	EXPECT_EQ(0, fm_fill(self->bob, other.out_handle, 0, SIZE, 'o'));
+	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &b));
+	hangs = run(self->queue, (struct sim_run) {
+		.program = SIM_PROGRAM_FILL, .fd = self->alice,
+		.to = b.out_handle, .size = SIZE, .flags = SIM_RUN_HANGS,
+	});
+	ASSERT_LE(0, hangs);
+	ASSERT_EQ(0, fm_free(self->alice, b.out_handle));
+	EXPECT_EQ(-ECANCELED, wait_for(hangs));
+	/* That took a reset. */
+	EXPECT_EQ(EIO, fm_fill(self->bob, other.out_handle, 0, SIZE, 'o'));
 	EXPECT_EQ(0, leaving(self->root));
 }
 

@@ -62,6 +62,7 @@ static const struct {
 	{ "max_handles", { "", "0", "-1", "x", "4294967296", "4000001" } },
 	{ "lease_ms", { "", "0", "-1", "x", "4294967296" } },
 	{ "lease_total_ms", { "", "-1", "x", "86400001" } },
+	{ "fence_timeout_ms", { "", "-1", "x", "86400001" } },
 	{ "pf_open", { "", "1", "y", "any", "admin,mode" } },
 }, bad_sim[] = {
 	{ "memory", { "", "0", "1", "-1G", "128X", "65T", "G" } },
@@ -161,6 +162,7 @@ static const struct {
 	{ "flexmem", "default_depth", "2", "3", "3" },
 	{ "flexmem", "lease_ms", NULL, "1234", "1234" },
 	{ "flexmem", "lease_total_ms", "3600000", "12345", "12345" },
+	{ "flexmem", "fence_timeout_ms", "10000", "12345", "12345" },
 	{ "flexmem", "pf_open", "admin", "mode", "mode" },
 	{ "flexmem_sim", "memory", "128G", "96G", "96G" },
 	{ "flexmem_sim", "num_vfs", "1", "2", "2" },

@@ -16,6 +16,7 @@
 #include <linux/flexmem.h>
 
 struct device;
+struct dma_fence;
 struct flexmem_client;
 struct flexmem_dev;
 
@@ -255,6 +256,17 @@ struct flexmem_device_ops {
 	 * caller retries.
 	 */
 	int (*vm_unmap)(void *priv, const struct flexmem_vm_range *range);
+
+	/**
+	 * @cancel: freed memory waits too long for @fence, which the driver has
+	 * added (flexmem_allocation_add_fence()). End all jobs of the client that
+	 * dispatched it, also those that the device has begun. Their fences
+	 * signal, with an error, when they have ended; this need not wait for
+	 * that. @fence may have signalled by now. If it does not signal in spite
+	 * of this, flexmem resets the function. NULL: the device can end no job
+	 * but by a reset.
+	 */
+	int (*cancel)(void *priv, struct dma_fence *fence);
 
 	/**
 	 * @client_gone: a client whose file the driver has looked up

@@ -21,10 +21,12 @@
  * scrubbed. So a fence must not signal before the device has stopped to read and
  * write what the job uses. Fences of one context must signal in their order, also
  * those of jobs that fail or are dropped, because of each context only the latest
- * is known. Every fence signals within a bounded time. A driver
- * signals all fences of a function, with an error, before @quiesce or @reset
- * returns 0. All references to allocations are put before
+ * is known. A driver signals all fences of a function, with an error, before
+ * @quiesce or @reset returns 0. All references to allocations are put before
  * flexmem_device_unregister() is called.
+ *
+ * If freed memory waits too long for a fence (parameter fence_timeout_ms),
+ * flexmem calls @cancel with it, and resets the function if that does not help.
  */
 #ifndef _FLEXMEM_DISPATCH_H
 #define _FLEXMEM_DISPATCH_H

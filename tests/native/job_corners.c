@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Programs of the device that go on for too long after their memory was freed:
+ * they are cancelled, and if that does not help, the function is reset once.
+ * Time is virtual.
+ */
+#include "corners.h"
+#include "watch.h"
+
+/* The limit of world_begin(), and what makes sure of either side of it. */
+#define LIMIT_MS 10000
+#define BIT_MS 1000
+
+static unsigned int resets(void)
+{
+	return world_function(1)->fdev->table.resets;
+}
+
+/*
+ * A client's program runs, in memory that was freed, and another client has an
+ * allocation.
+ */
+static struct dma_fence *begin(struct run *r, u32 flags)
+{
+	struct sim_run run = {
+		.program = SIM_PROGRAM_FILL,
+		.fd = WORLD_FD,
+		.size = 20000,
+		.latency_ms = SIM_MAX_RUN_MS,
+		.flags = flags,
+	};
+	struct dma_fence *fence;
+
+	prepare(r);
+	open_file(r, 1);
+	alloc(r, 1, 20000, 0);
+	run.to = r->handle[0][0];
+	if (!run_good(r, "run", world_run(r->file[0], &run, &fence), 0))
+		return NULL;
+	CALL(r, FREE, &CMD(free, .handle = run.to));
+	r->nr[0] = 0;
+	native_settle_work();
+	return fence;
+}
+
+static void end(struct run *r, struct dma_fence *fence)
+{
+	must(r, dma_fence_get_status(fence) == -ECANCELED, "the job's result");
+	dma_fence_put(fence);
+}
+
+static void later(unsigned int ms)
+{
+	msleep(ms);
+	native_settle_work();
+}
+
+static u32 lost(struct run *r)
+{
+	struct flexmem_lookup lookup = CMD(lookup, .handle = r->handle[1][0]);
+
+	BY(r, 1, LOOKUP, &lookup, 0);
+	return lookup.out_flags & FLEXMEM_LOOKUP_LOST;
+}
+
+static void run_overdue(struct run *r)
+{
+	unsigned int before = resets();
+	struct dma_fence *fence = begin(r, 0);
+
+	if (!fence)
+		return;
+	later(LIMIT_MS - BIT_MS);
+	must(r, !dma_fence_is_signaled(fence), "the job runs until it is overdue");
+	later(2 * BIT_MS);
+	must(r, resets() == before && !lost(r), "a cancel is no reset");
+	end(r, fence);
+}
+
+static void run_hang(struct run *r)
+{
+	unsigned int before = resets();
+	struct dma_fence *fence = begin(r, SIM_RUN_HANGS);
+
+	if (!fence)
+		return;
+	later(2 * LIMIT_MS - BIT_MS);
+	must(r, resets() == before && !dma_fence_is_signaled(fence),
+	     "the cancel has the same time");
+	later(2 * BIT_MS);
+	must(r, resets() == before + 1 && lost(r), "then the function is reset");
+	end(r, fence);
+	later(10 * LIMIT_MS);
+	must(r, resets() == before + 1, "it is reset once");
+}
+
+static void run_sleep(struct run *r)
+{
+	struct dma_fence *fence = begin(r, SIM_RUN_HANGS);
+	unsigned int before = resets();
+
+	if (!fence)
+		return;
+	later(LIMIT_MS + BIT_MS);
+	/* It was cancelled. Now the second limit runs. */
+	world_suspend(1);
+	/* A look at the fences comes right after the resume. */
+	later(10 * LIMIT_MS - 3 * BIT_MS / 2);
+	must(r, resets() == before, "a device that sleeps is not reset");
+	world_resume(1);
+	later(LIMIT_MS - 3 * BIT_MS);
+	must(r, resets() == before, "sleep does not count");
+	later(4 * BIT_MS);
+	must(r, resets() == before + 1, "after it the clock goes on");
+	end(r, fence);
+}
+
+/* Nothing is cancelled while the device sleeps, however long. */
+static void run_cancel_asleep(struct run *r)
+{
+	struct dma_fence *fence = begin(r, 0);
+
+	if (!fence)
+		return;
+	world_suspend(1);
+	later(3 * LIMIT_MS);
+	must(r, !dma_fence_is_signaled(fence), "the job has its time");
+	world_resume(1);
+	later(LIMIT_MS + BIT_MS);
+	end(r, fence);
+}
+
+const struct sequence job_corners[] = {
+	{ "job that is overdue", NULL, run_overdue },
+	{ "job that hangs", NULL, run_hang },
+	{ "job that hangs while the device sleeps", NULL, run_sleep },
+	{ "job that is overdue while the device sleeps", NULL,
+	  run_cancel_asleep },
+	{}
+};
