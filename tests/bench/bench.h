@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Measures the cache on recorded traces: how much it reserves for what lives,
- * and what an operation costs, beside others in the same run.
+ * Measures the cache on recorded traces: reserved bytes for live bytes, and the
+ * cost of an operation, beside other allocators in the same run.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -57,15 +57,15 @@ struct spent cache_replay_threads(const struct work *work,
 				  const char *configuration,
 				  unsigned int threads, unsigned int caches);
 /*
- * How many requests fail on a device of so many bytes, when so many streams take
- * turns.
+ * Number of requests that fail on a device of @bytes when @streams take turns.
  */
 uint64_t cache_failures(const struct work *work, const char *configuration,
 			uint64_t bytes, unsigned int streams);
 /*
- * So many pairs of an allocation and its free, on the last of @streams, which shares
- * a lane if they are many, and in the oldest of @pools. @used: by the next stream as
- * well, and so is an allocation of each of @streams.
+ * Makes PAIRS pairs of an allocation and its free, on the last of @streams,
+ * which shares a lane if there are many, and in the oldest of @pools. @used:
+ * the next stream uses each allocation as well, and each of @streams has such
+ * an allocation.
  */
 #define PAIRS 10000
 void cache_pairs(unsigned int streams, unsigned int pools, bool used);
@@ -75,16 +75,17 @@ void cache_addresses(bool nothing);
 /* The same on the engine of growing segments alone. */
 uint64_t engine_replay(const struct work *work, uint64_t *reserved);
 /*
- * A plain list of holes: the tightest of the lowest @choices serves a request, and of
- * all holes one of @best_from bytes and more. With 1 choice it is first fit.
+ * A plain list of holes. A request gets the tightest of the lowest @choices
+ * holes. A request of @best_from bytes and more gets the tightest of all holes.
+ * With 1 choice it is first fit.
  */
 uint64_t list_reserved(const struct work *work, unsigned int choices,
 		       uint64_t best_from);
 /* An allocator of offsets in constant time, with eight bins an octave. */
 uint64_t bins_replay(const struct work *work, uint64_t *reserved);
 /*
- * Called around the code to count on this thread, which is a function that is
- * not inlined, and called counted_...
+ * Called around the code whose instructions are counted. That code is a
+ * function that is not inlined, with a name counted_...
  */
 #define COUNTED __attribute__((noinline, noclone))
 void count_begin(void);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Instructions in user space: by the processor's counter where there is one, else
- * by callgrind, which runs this program once more and counts in the functions
- * that are called counted_...
+ * Counts instructions in user space: by the processor's counter if there is
+ * one, else by callgrind. callgrind runs this program again and counts in
+ * functions named counted_...
  */
 #define _GNU_SOURCE
 #include <linux/perf_event.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tables of `make bench-cache`. Times are for reading; how much is reserved
- * is the same wherever it runs, and the exit status says whether it is what the
- * project has promised.
+ * The tables of `make bench-cache`. Times are only printed. Reserved bytes do
+ * not depend on the machine; the exit status says whether they are within the
+ * project's limits.
  */
 #include <math.h>
 #include <stdio.h>
@@ -354,9 +354,9 @@ static void measure_gain(const struct work *work, const char *configuration,
 }
 
 /*
- * CPU time says what they cost each other in cache lines and locks, even if the
- * machine has other things to do; by the clock it shows only if it has not. Two
- * caches have nothing in common, so more than they do cannot be had.
+ * CPU time shows the cost of shared cache lines and locks also on a busy
+ * machine; elapsed time shows it only on an idle one. Two separate caches share
+ * nothing, so they are the bound.
  */
 static void table_of_threads(const struct work *works)
 {

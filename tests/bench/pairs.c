@@ -2,9 +2,8 @@
 /*
  * The cost of ALLOC and FREE. With 1,000 live allocations of 1 byte to 1 MiB it
  * frees a random one and allocates another, 5,000 times, one by one and in
- * batches of 64. In nanoseconds of the machine's clock; where that counts
- * instructions (tests/vm/bench.sh) the figures are instructions. usage: pairs
- * DEVICE-NODE
+ * batches of 64. Prints nanoseconds of the machine's clock. In
+ * tests/vm/bench.sh that clock counts instructions. usage: pairs DEVICE-NODE
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -118,9 +118,8 @@ uint64_t list_reserved(const struct work *work, unsigned int choices,
 }
 
 /*
- * Loaded here, not linked, so that it replaces no malloc. Its own functions are
- * called with sizes divided by 512, so that it has no more to do than to find
- * room.
+ * Loaded here, not linked, so that it does not replace malloc(). Sizes are
+ * divided by 512, so that it only has to find room.
  */
 static void *(*mi_malloc)(size_t size);
 static void (*mi_free)(void *memory);

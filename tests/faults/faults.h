@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fault sweep: each sequence of calls is run again and again, and in the
- * n-th run the n-th thing in it that can fail does: an allocation of memory, a
- * copy from or to user space, a command to the firmware.
+ * The fault sweep: each sequence of calls runs again and again. In the n-th run
+ * the n-th operation that can fail does fail: an allocation of memory, a copy
+ * from or to user space, or a command to the firmware.
  */
 #ifndef FLEXMEM_FAULTS_H
 #define FLEXMEM_FAULTS_H
@@ -15,15 +15,16 @@
 /**
  * struct run - one run of a sequence
  * @fd: its files; -1: not open
- * @live: what each of them must have, as the answers so far say
+ * @live: number of allocations that each of them must have, according to the
+ *	answers so far
  * @nr: how many
  * @map: a map it has made
  * @map_size: its bytes; 0: none
- * @revoked: the map must be gone. Looked at when nothing fails any more: a signal
- *	that cannot be delivered is the end of the process.
+ * @revoked: the map must be revoked. This is checked when nothing fails any
+ *	more, because a signal that cannot be delivered ends the process
  * @error: the first error that no fault explains; 0: none
- * @at: what that was the answer to
- * @seen: errors there were, as bits
+ * @at: the call that returned it
+ * @seen: bit mask of the errors so far
  */
 struct run {
 	int fd[MAX_FILES];
@@ -41,8 +42,8 @@ struct run {
 
 /**
  * struct sequence - a row of the table
- * @name: what it does
- * @prepare: what comes before it and must not fail; may be NULL
+ * @name: short description
+ * @prepare: called before it, and must not fail; may be NULL
  * @run: the calls that are failed
  */
 struct sequence {

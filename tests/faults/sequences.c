@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The sequences. Each step is taken only if those before it succeeded, and each
- * notes what must be there now: a call that failed has changed nothing.
+ * The sequences. Each step is taken only if all steps before it succeeded. Each
+ * step records the allocations that must exist now. A failed call must have
+ * changed nothing.
  */
 #include <fcntl.h>
 #include <stdio.h>

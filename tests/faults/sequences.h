@@ -8,8 +8,7 @@
 /* sequences.c */
 
 /*
- * An answer that a fault explains; @expected is what the call answers by
- * itself.
+ * Checks an answer: it must be @expected, or a fault must explain it.
  */
 bool good(struct run *r, const char *at, int error, int expected);
 

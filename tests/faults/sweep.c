@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs each sequence with its first, second, third ... fault, until a run goes
- * through without one, and looks after each what is there. Prints TAP.
+ * Runs each sequence with its first, second, third ... fault, until a run has
+ * no fault, and checks the device after each run. Prints TAP.
  *
- * /proc/thread-self/fail-nth counts everything that can fail in this thread:
- * slab and page allocations, user copies, and the commands that it sends to the
- * simulator itself. Most commands are sent for it, by the driver's worker:
- * fail_mailbox counts those of all threads. Read back, both say whether the fault
- * was reached.
+ * /proc/thread-self/fail-nth counts all operations of this thread that can
+ * fail: slab and page allocations, user copies, and its own commands to the
+ * simulator. The driver's worker sends most commands; fail_mailbox counts those
+ * of all threads. Both files show afterwards whether the fault was reached.
  *
- * Environment: FLEXMEM_LONG: with other settings of the driver, too;
- * FLEXMEM_SEQUENCE: only the sequence of that name; FLEXMEM_KO: where the
- * modules are.
+ * Environment: FLEXMEM_LONG: also with other settings of the driver;
+ * FLEXMEM_SEQUENCE: only the sequence of that name; FLEXMEM_KO: folder of the
+ * modules.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -98,10 +97,10 @@ static bool command_failed(void)
 }
 
 /**
- * struct injector - a way to let something fail
- * @what: that
- * @arm: lets the n-th one fail, from now on
- * @came: ends that; whether it was reached
+ * struct injector - a way to make an operation fail
+ * @what: kind of operation
+ * @arm: makes the n-th operation from now on fail
+ * @came: ends the injection; returns whether the fault was reached
  */
 struct injector {
 	const char *what;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs as many batches as it is told to, and looks after each whether the
- * device is as it was. Prints TAP.
+ * Runs batches, and checks after each that the device is as before. Prints TAP.
  *
- * Environment: FLEXMEM_BATCHES: how many (default 20); FLEXMEM_SEED: the first
- * batch's; FLEXMEM_BATCH: only that one; FLEXMEM_KO: where the modules are.
+ * Environment: FLEXMEM_BATCHES: their number (default 20); FLEXMEM_SEED: seed
+ * of the first; FLEXMEM_BATCH: only this batch; FLEXMEM_KO: folder of the
+ * modules.
  */
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The fuzzer: batches of calls that are mostly right, by several threads on the
- * same files. A batch is made of nothing but the seed and its number, begins
- * with an empty device and ends with one, so that it can be repeated alone.
+ * same files. The seed and the number of a batch determine its calls. It begins
+ * and ends with an empty device, so it can be repeated alone.
  *
  * table.c	the commands, and what kind of value each member takes
  * calls.c	makes one call out of a row of the table

@@ -12,7 +12,7 @@ static void fini_client(void *data)
 }
 
 /**
- * fake_client_open - a client that gives everything back at the end of the test
+ * fake_client_open - open a client, which is closed at the end of the test
  * @test: test
  * @table: table of the fake device
  * @uid: number of its user

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The contents of the fake device's memory, so that tests can prove which bytes
+ * The contents of the fake device's memory. Tests use it to prove which bytes
  * an owner could see.
  *
- * Each piece is tiled by ranges of equal bytes, in order, no two neighbours of
- * the same value: 0 is clean, FAKE_FOREIGN marks the bytes from before
- * the device gave the memory, and a test has filled in all other values.
+ * Ranges of equal bytes tile each piece, in order, and no two neighbours have
+ * the same value. 0 is clean. FAKE_FOREIGN marks bytes from before the
+ * acquisition. Tests have written all other values.
  */
 
 #include <linux/align.h>
@@ -23,7 +23,7 @@ struct fake_range {
 };
 
 /**
- * fake_data_init - no memory has been given yet
+ * fake_data_init - initialise the contents of an empty device
  * @fake: device
  */
 void fake_data_init(struct fake_device *fake)
@@ -117,7 +117,7 @@ static void put_range(struct fake_device *fake, unsigned int piece, u64 start,
 }
 
 /**
- * fake_data_give - a piece has been given; it has been others' before
+ * fake_data_give - fill an acquired piece with bytes of other tenants
  * @fake: device
  * @piece: its number
  */
@@ -127,7 +127,7 @@ void fake_data_give(struct fake_device *fake, unsigned int piece)
 }
 
 /**
- * fake_data_drop - a piece has been taken back
+ * fake_data_drop - forget the bytes of a released piece
  * @fake: device
  * @piece: its number
  */
@@ -207,7 +207,7 @@ static bool is_either(struct fake_device *fake,
 }
 
 /**
- * fake_data_is - are all bytes of a value
+ * fake_data_is - do all bytes have a value
  * @fake: device
  * @mem: piece
  * @start: first byte

@@ -16,8 +16,8 @@
 #include "fake_device.h"
 
 /*
- * Bases fall as slots rise, so a test notices if one order is taken for the
- * other.
+ * Bases fall as slots rise, so a test notices if the driver confuses the two
+ * orders.
  */
 #define TOP_BASE BIT_ULL(60)
 #define BASE_STEP BIT_ULL(50)
@@ -423,8 +423,9 @@ static void device_teardown(void *data)
 }
 
 /**
- * fake_device_create - a device that gives everything asked for
- * @test: frees it at its end; a breach of the contract fails the test
+ * fake_device_create - make a device that grants every request
+ * @test: test; the device is freed at its end, and a breach of the contract
+ *	fails it
  * @mode: PF or VF
  * @slots: entries of its table
  * @capacity: bytes
@@ -470,11 +471,11 @@ struct flexmem_device_desc fake_device_desc(struct fake_device *fake)
 }
 
 /**
- * fake_device_fail - let an operation fail
+ * fake_device_fail - make an operation fail
  * @fake: device
  * @op: operation
  * @nth: the first call that fails; 1 is the next one
- * @times: how many fail
+ * @times: number of calls that fail
  * @rc: error
  */
 void fake_device_fail(struct fake_device *fake, enum fake_op op,
@@ -510,10 +511,10 @@ void fake_device_forget(struct fake_device *fake)
 }
 
 /**
- * fake_device_is_untouched - has the device got everything back
+ * fake_device_is_untouched - is all memory of the device released
  * @fake: device
  *
- * Return: true if all memory is there and all slots are empty.
+ * Return: true if no memory is acquired and all slots are empty.
  */
 bool fake_device_is_untouched(struct fake_device *fake)
 {
@@ -523,7 +524,7 @@ bool fake_device_is_untouched(struct fake_device *fake)
 }
 
 /**
- * fake_device_lost - memory that the caller does not know to have
+ * fake_device_lost - memory that was acquired by commands with lost replies
  * @fake: device
  *
  * Return: bytes.
@@ -534,8 +535,8 @@ u64 fake_device_lost(struct fake_device *fake)
 }
 
 /**
- * fake_device_reset - reset a function that has no manager
- * @fake: device; has everything back then
+ * fake_device_reset - reset a function that flexmem does not manage
+ * @fake: device; all memory is released afterwards
  */
 void fake_device_reset(struct fake_device *fake)
 {

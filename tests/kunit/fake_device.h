@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A device in memory, for tests: does what it is told to, remembers what it was
- * asked, and notices a caller that does not keep to the device contract.
+ * A device in memory, for tests. It carries out operations, logs them, and
+ * notices a caller that breaks the device contract.
  */
 #ifndef _FLEXMEM_FAKE_DEVICE_H
 #define _FLEXMEM_FAKE_DEVICE_H
@@ -49,10 +49,10 @@ enum fake_op {
 #define FAKE_FOREIGN 0xff
 
 /**
- * struct fake_failure - what is to go wrong with an operation
- * @after: calls that succeed first
- * @times: calls that fail then
- * @rc: what they return
+ * struct fake_failure - planned failures of an operation
+ * @after: number of calls that succeed first
+ * @times: number of calls that fail after these
+ * @rc: the error that they return
  */
 struct fake_failure {
 	unsigned int after;
@@ -65,16 +65,18 @@ struct fake_failure {
  * @mode: PF or VF
  * @slots: entries of its table
  * @granule: sizes must be multiples of it
- * @capacity: bytes it gives in all
- * @refused_size: sizes it never gives
- * @refused_slots: slots that it does not let be used, a bit each
- * @sets_and_fails: its answer after it has filled a slot
+ * @capacity: most bytes that it grants
+ * @refused_size: sizes that it refuses
+ * @refused_slots: bit mask of slots that it refuses
+ * @sets_and_fails: its result after it has filled a slot
  * @bare: it can neither move data nor be reset
- * @clears: it clears what it takes back
+ * @clears: it clears released memory
  * @gone: a call now breaks the contract
  * @asleep: a call now breaks the contract
- * @leaving: it is being removed: nothing may come back before it is quiet
- * @quiet: its programs were stopped: it may only be given things back
+ * @leaving: it is being removed: the driver must quiesce it before it releases
+ *	memory
+ * @quiet: its programs were stopped: the driver may only release memory and
+ *	slots
  * @during_scrub: called in the middle of each scrub, if it is not NULL
  * @during_scrub_arg: its argument
  * @during_acquire: the same for each acquisition
@@ -88,18 +90,17 @@ struct fake_failure {
  * @during_reset: called at the end of each reset that succeeds
  * @during_reset_arg: its argument
  * @taken: bytes it has given
- * @calls: how often each operation was called
- * @lost_id: ids of commands with an unknown outcome (acquired or released?);
- *	0 at the end
- * @unheard: bytes it has given without the caller's knowledge
- * @lost_slots: slots that may or may not be filled, a bit each
+ * @calls: number of calls of each operation
+ * @lost_id: ids of acquisitions and releases with an unknown outcome; 0: unused
+ * @unheard: acquired bytes of which the driver does not know
+ * @lost_slots: bit mask of slots with an unknown state
  * @replies_are_lost: commands that fail with -ETIMEDOUT and -EINTR are carried out
  * @breach: first breach of the contract, or NULL
  * @failure: for each operation
- * @piece: memory it has given; size 0 where it has not
+ * @piece: acquired memory; size 0: unused entry
  * @slot_base: base of the memory in a slot, 0 if it is empty
  * @busy: operations under way
- * @data_busy: of those that move data
+ * @data_busy: number of these that move data
  * @scrubbed: bytes that were scrubbed
  * @data_lock: protects @bytes
  * @bytes: contents of each piece of memory, see fake_data.c

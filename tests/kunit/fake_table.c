@@ -22,7 +22,7 @@ module_param(seed, uint, 0444);
 MODULE_PARM_DESC(seed, "Seed of the random tests; 0 (default): another one each time");
 
 /**
- * fake_seed - what all random tests begin with
+ * fake_seed - seed of all random tests
  *
  * Return: the seed, the same until the module is unloaded.
  */
@@ -34,7 +34,7 @@ u32 fake_seed(void)
 }
 
 /**
- * fake_uid - a user
+ * fake_uid - uid of a test user
  * @n: which
  *
  * Return: its uid.
@@ -48,7 +48,7 @@ kuid_t fake_uid(unsigned int n)
 static const u8 fake_parents[FAKE_CGROUPS] = { [12] = 1, [13] = 12, [14] = 13 };
 
 /**
- * fake_cgroup - a cgroup that is in no file system
+ * fake_cgroup - a test cgroup, without a directory
  * @n: which, below FAKE_CGROUPS. 0: the root. 12: below 1; 13: below 12; 14: below
  *	13. All others: below the root
  *
@@ -84,7 +84,7 @@ struct cgroup *fake_cgroup(unsigned int n)
 }
 
 /**
- * fake_settings - the settings that are the default
+ * fake_settings - default settings
  *
  * Return: settings.
  */
@@ -179,8 +179,8 @@ struct flexmem_account *fake_table_account(struct flexmem_table *table)
 }
 
 /*
- * A test's files are closed before the table goes, because blocks are freed
- * first.
+ * A test's files are closed before the table is freed, because their blocks
+ * must be freed first.
  */
 struct fake_opened {
 	struct flexmem_table *table;
@@ -200,7 +200,7 @@ static void account_teardown(void *data)
 }
 
 /**
- * fake_account_open - open another file
+ * fake_account_open - open a file
  * @test: at its end the file is closed, and its allocations are freed
  * @table: table of fake_table_create()
  * @uid: of its user, for fake_uid() and fake_cgroup()
@@ -226,7 +226,7 @@ struct flexmem_account *fake_account_open(struct kunit *test,
 }
 
 /**
- * fake_table_create - a table on a device
+ * fake_table_create - make a table for a device
  * @test: at its end the table is checked and freed
  * @fake: device
  * @settings: settings
@@ -261,7 +261,7 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 /**
  * fake_exhausted - why no region is acquired
  * @table: table
- * @kind: what for
+ * @kind: kind of memory
  *
  * Return: the reason, or FLEXMEM_REASON_NONE.
  */
@@ -272,7 +272,7 @@ enum flexmem_reason fake_exhausted(const struct flexmem_table *table,
 }
 
 /**
- * fake_table_remove - what happens when the device goes
+ * fake_table_remove - remove the device of a table
  * @table: table of fake_table_create(); its blocks can still be freed
  */
 void fake_table_remove(struct flexmem_table *table)
@@ -292,7 +292,7 @@ struct flexmem_region *fake_table_region(struct flexmem_table *table,
 }
 
 /**
- * fake_table_prealloc - acquire every region there can be
+ * fake_table_prealloc - acquire all possible regions
  * @table: table
  *
  * Return: as flexmem_table_prealloc().

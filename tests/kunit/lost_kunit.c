@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Commands without an answer, whether they were carried out or not. The fake
- * device reports a driver that takes one case for the other.
+ * Commands without an answer. Some were carried out, some were not. The fake
+ * device reports a driver that assumes the wrong case.
  */
 
 #include <kunit/test.h>

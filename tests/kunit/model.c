@@ -259,9 +259,9 @@ static bool one_gives_up(struct model *model, const struct model_range *range,
 }
 
 /**
- * model_figures - what there is for a request
+ * model_figures - compute the figures for a failed request
  * @model: model
- * @request: what is wanted
+ * @request: request
  * @answer: receives its figures
  */
 void model_figures(struct model *model, const struct model_request *request,
@@ -329,7 +329,7 @@ struct model *model_create(struct kunit *test)
 }
 
 /**
- * model_start - forget all regions and begin with the settings there are now
+ * model_start - forget all regions, and begin with the present settings
  * @model: model
  */
 void model_start(struct model *model)
@@ -532,10 +532,10 @@ static int scrub_quarantine(struct model *model)
 }
 
 /**
- * model_begin_trim - what is done before a lease is in the way
+ * model_begin_trim - first part of TRIM, which does not depend on leases
  * @model: model
  *
- * Return: 0, or an error that keeps all from being trimmed.
+ * Return: 0, or an error that ends TRIM.
  */
 int model_begin_trim(struct model *model)
 {
@@ -552,10 +552,10 @@ int model_begin_trim(struct model *model)
 }
 
 /**
- * model_trim - give empty regions back
+ * model_trim - release empty regions
  * @model: model, after model_begin_trim()
  * @leased: there is a lease
- * @regions: receives how many have been given back
+ * @regions: receives the number of released regions
  * @bytes: receives the bytes in them
  *
  * Return: 0, -EBUSY, or an error of the device.
@@ -589,7 +589,7 @@ int model_trim(struct model *model, bool leased, unsigned int *regions,
 }
 
 /**
- * model_refresh - ask for the capacity, if it may be another one
+ * model_refresh - read the capacity, if it may have changed
  * @model: model
  *
  * Return: 0 or an error of the device.
@@ -618,8 +618,7 @@ void model_new_capacity(struct model *model, u64 capacity)
  * model_reset - reset the device: all regions are lost
  * @model: model
  *
- * Return: 0; or an error of the device, and nothing but a reset works until
- * there has been one.
+ * Return: 0; or an error of the device: then only another reset works.
  */
 int model_reset(struct model *model)
 {

@@ -23,16 +23,16 @@ struct model_request;
 #define MODEL_MIXED (~0ULL)
 
 /**
- * struct model_block - free or not
+ * struct model_block - a block, free or not
  * @start: its first byte
  * @size: bytes
  * @used: it is not free
  * @orphaned: freed, but still in use
- * @quarantined: when, counted from 1; 0: it is not
+ * @quarantined: number of its quarantine, counted from 1; 0: not quarantined
  * @owner: owner of the block
- * @bytes_of: owner of its bytes: a number, MODEL_MIXED, or 0: none
- * @dirty_start: first byte of these
- * @dirty_end: end of these, exclusive
+ * @bytes_of: owner of its bytes: a number, MODEL_MIXED, or 0 for none
+ * @dirty_start: first byte that may be dirty
+ * @dirty_end: end of the dirty bytes, exclusive
  */
 struct model_block {
 	u64 start;
@@ -48,9 +48,9 @@ struct model_block {
 
 /**
  * struct model_region - a slot, and the region in it
- * @there: is there one
+ * @there: whether the slot has a region
  * @refused: the firmware has refused the slot
- * @piece: which of the device's pieces it is
+ * @piece: number of the device's piece
  * @total: bytes
  * @free: bytes in free blocks
  * @changes: allocations and frees
@@ -72,7 +72,7 @@ struct model_region {
  * struct model_range - slots of one kind
  * @first: first
  * @end: after the last
- * @no_slot: why there is no slot for a region more, or FLEXMEM_REASON_NONE
+ * @no_slot: why no slot is left for a further region, or FLEXMEM_REASON_NONE
  */
 struct model_range {
 	unsigned int first;
@@ -81,9 +81,9 @@ struct model_range {
 };
 
 /**
- * struct model_rules - what forbids what there would be room for
- * @request: whether a request is refused wherever it would go
- * @charge: whether its owner may have it in a slot
+ * struct model_rules - limits that forbid a request although there is room
+ * @request: whether a request is refused in any region
+ * @charge: whether the owner may have the bytes in a slot
  * @region: whether a region may be acquired for it
  */
 struct model_rules {
@@ -99,11 +99,11 @@ struct model_rules {
 #define MODEL_MAX_PENDING (2 * MODEL_MAX_SLOTS)
 
 /**
- * struct model_pending - memory that is to go back
- * @stamp: when it was acquired, which is the order; 0: there is none
+ * struct model_pending - memory to be released
+ * @stamp: time of its acquisition, which gives the order; 0: unused entry
  * @slot: the slot that may name it, which is emptied first, or -1
  * @piece: number of the device's piece; -1: unknown, there may be none
- * @tries: how often the release failed
+ * @tries: number of failed releases
  */
 struct model_pending {
 	u64 stamp;
@@ -113,7 +113,7 @@ struct model_pending {
 };
 
 /**
- * struct model - a function and its device. The first members are the test's
+ * struct model - a function and its device. The test sets the first members
  * @mode: the setting, as in struct flexmem_settings
  * @fit: the setting
  * @order: the setting
@@ -123,7 +123,7 @@ struct model_pending {
  * @program_slots: the setting
  * @nr_sizes: the setting
  * @sizes: the setting
- * @capacity: bytes the device gives, as far as the driver knows
+ * @capacity: capacity of the device that the driver knows
  * @device_capacity: the device's answer for the capacity
  * @refused_slots: slots the firmware refuses, a bit each
  * @acquire_error: error of the next acquisition, or 0
@@ -135,24 +135,24 @@ struct model_pending {
  * @capacity_error: error of the next question for the capacity, or 0
  * @quiesce_error: error of the next end of its programs, or 0
  * @reset_error: error of the next reset, or 0
- * @dead: it answers nothing, and does nothing
- * @tries: how many holes without slack are tried
+ * @dead: the device neither answers nor acts
+ * @tries: most holes without slack that are tried
  * @rules: limits; NULL: there are none
- * @priv: theirs
+ * @priv: argument of the rules
  * @unsure: the capacity may have changed
  * @broken: a reset has failed, and nothing works
  * @scrubbed: bytes the device has scrubbed
- * @slots: slots there are
- * @taken: bytes the device has given
- * @pieces: pieces it has given, a bit each: always the lowest that is free
+ * @slots: number of slots
+ * @taken: acquired bytes
+ * @pieces: bit mask of acquired pieces; the lowest free one is taken
  * @pending: memory that has to go back
- * @timeouts: commands that timed out since one succeeded: with the second the
- *	device is unresponsive
+ * @timeouts: timeouts since a command succeeded; after two the device is
+ *	unresponsive
  * @piece_size: bytes of each
- * @acquired: when each was acquired
- * @too_large: the device gives no region of that size or more
+ * @acquired: time of the acquisition of each
+ * @too_large: the device refuses this size and larger ones
  * @generation: of the segment table
- * @stamp: counts what is quarantined or acquired
+ * @stamp: counter of quarantines and acquisitions
  * @tensors: slots of tensors
  * @programs: slots of programs
  * @region: by slot
@@ -219,12 +219,12 @@ struct model_request {
 };
 
 /**
- * struct model_answer - what an allocation has come to
+ * struct model_answer - result of an allocation
  * @rc: 0, -ENOMEM with a reason, or the error of the acquisition
  * @slot: where
  * @offset: where
  * @reason: why not
- * @region_reason: why in no further region, if that matters
+ * @region_reason: why no further region was acquired, if that matters
  * @regions: on -ENOMEM
  * @total_free: on -ENOMEM
  * @largest_free: on -ENOMEM

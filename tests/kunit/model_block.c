@@ -241,7 +241,7 @@ static struct model_block *block_at(struct model *model, unsigned int slot,
 }
 
 /**
- * model_room - by how many bytes an allocation could be extended
+ * model_room - bytes by which an allocation could be extended
  * @model: model
  * @slot: where it is
  * @offset: its offset there
@@ -259,11 +259,11 @@ u64 model_room(struct model *model, unsigned int slot, u64 offset)
 }
 
 /**
- * model_extend - allocate what lies behind an allocation
+ * model_extend - allocate bytes behind an allocation
  * @model: model
  * @slot: where it is
  * @offset: its offset there
- * @size: bytes more, no more than there is room for
+ * @size: bytes to add, at most model_room()
  *
  * Return: where that starts.
  */
@@ -283,7 +283,7 @@ u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size)
 }
 
 /**
- * model_join - make an allocation one with what lies behind it
+ * model_join - merge an allocation with the block behind it
  * @model: model
  * @slot: where it is
  * @offset: its offset there
@@ -325,7 +325,7 @@ void model_set_owner(struct model *model, unsigned int slot, u64 offset,
  * @slot: where it is
  * @offset: its offset there
  * @owner: owner of its bytes from then on
- * @zeroed: the owner's own bytes must go, too
+ * @zeroed: the owner's own bytes must be scrubbed, too
  *
  * Return: bytes, in one piece.
  */
@@ -415,7 +415,7 @@ void model_sum(const struct model *model, struct model_sums *sums)
 /**
  * model_end_quarantine - a quarantined block has been scrubbed
  * @model: model
- * @slot: where; what has been quarantined first was tried first
+ * @slot: slot of its region; the oldest quarantined block is scrubbed first
  */
 void model_end_quarantine(struct model *model, unsigned int slot)
 {

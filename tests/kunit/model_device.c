@@ -12,7 +12,7 @@
  * @model: model
  * @error: the error of the next call, or 0
  *
- * Return: what it answers.
+ * Return: its result.
  */
 int model_call(struct model *model, int *error)
 {
@@ -147,8 +147,8 @@ static struct model_pending *next_pending(struct model *model, u64 after,
 }
 
 /*
- * Retries everything pending, in its order. A refusal does not block the
- * others. A failure is not retried forever, but when a caller asks.
+ * Retries all pending commands in order. A refusal does not block the others. A
+ * failed command is not retried forever, unless @all.
  */
 int model_drain(struct model *model, bool all)
 {
@@ -198,7 +198,7 @@ bool model_is_settled(const struct model *model)
 }
 
 /**
- * model_settle_unasked - the worker probes, and finds out what is not known
+ * model_settle_unasked - let the worker probe and retry pending commands
  * @model: model
  */
 void model_settle_unasked(struct model *model)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Placement: which region, and when a new one.
+ * Placement: the choice of the region, and the acquisition of new ones.
  */
 
 #include <linux/prandom.h>
@@ -163,8 +163,9 @@ static void load_balance_without_capacity_uses_what_is_there(struct kunit *test)
 }
 
 /*
- * Above the smallest size the slots are not exhausted, whether the request
- * succeeds in a region that is there or fails.
+ * If the device refuses sizes other than the smallest, the slots are not
+ * exhausted. Later requests do not ask for the refused sizes again, whether
+ * they succeed or fail.
  */
 static void what_was_refused_sends_no_command(struct kunit *test)
 {

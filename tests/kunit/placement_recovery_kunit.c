@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Placement after a refusal: memory can be had again with new capacity, or once
- * the firmware answers; and which callers wait for that.
+ * Placement after a refusal: after a new capacity, or when the firmware answers
+ * again, regions are acquired again. Also: the callers that wait for that.
  */
 
 #include <linux/completion.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random calls, every answer compared with the reference model of model.c: for
- * each pair of strategies once with everything checked after each operation, and
- * once longer, with the places of all allocations compared but the rest only
+ * Random calls. Every answer is compared with the model of model.c, for each
+ * pair of strategies. A short run checks everything after each operation. A
+ * long run compares the addresses of all allocations, and checks the rest only
  * now and then.
  *
- * To repeat a run: insmod flexmem_kunit.ko seed=N, with the N it has printed.
+ * To repeat a run: insmod flexmem_kunit.ko seed=N, with the printed N.
  */
 
 #include <kunit/test.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How regions come: acquisition, fallback, exhaustion, prealloc.
+ * Acquisition of regions: fallback sizes, exhaustion, prealloc.
  */
 
 #include "regions.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A region table and a fake device, for the tests of how regions come and go.
+ * A region table and a fake device, for the tests of acquisition and release.
  *
  * Tests compare the calls to the device as text, see fake_device_log(). The
  * default device is a VF of 8 slots with plenty of capacity.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An allocation is extended where it is, or cut short: blocks with a tail, and
- * what other tasks see of the allocation during that. And blocks with room to grow.
+ * Allocations that are extended or shortened in place: blocks with a tail, and
+ * the view of other tasks meanwhile. Also blocks with room to grow.
  *
  * A layout is written as in blocks.h: "u3 t2 f5" is three occupied units,
  * two more that are their tail, and five free ones.

@@ -513,7 +513,8 @@ static void lease_lasts_as_long_as_it_says(struct kunit *test)
 	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	after = get_jiffies_64();
 	/*
-	 * Never less than its time, also if it was taken at the end of a jiffy.
+	 * A lease never lasts less than its time, also if it was taken at the
+	 * end of a jiffy.
 	 */
 	KUNIT_EXPECT_GT(test, hold.expires,
 			before + msecs_to_jiffies(LONG_LEASE_MS));

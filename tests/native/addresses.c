@@ -27,8 +27,8 @@
 static bool verbose;
 
 /*
- * A device that gives all that is asked of it, up to its capacity. Bases fall
- * as it gives more.
+ * A device that grants every request up to its capacity. Bases fall with each
+ * acquisition.
  */
 static struct flexmem_memory pieces[MAX_PIECES];
 static u64 capacity;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Devices with few abilities: without optional operations, with short answers,
- * that go and come back, and the greatest number of them.
+ * that are removed and come back, and the greatest number of devices.
  */
 #include "internal.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The corners of what the ABI allows: calls that are just wrong, structs of
- * other lengths than ours, and what happens while a call touches user memory, for
- * which the user can make it wait as long as it takes. Nothing fails by itself.
+ * Corner cases of the ABI: wrong calls, structs of other lengths, and other
+ * actions while a call accesses user memory, for which a user can make it wait
+ * for any time. There are no injected faults.
  */
 #include "corners.h"
 #include "watch.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Runs each sequence with its first, second, third ... fault, alone or with the
- * next one of its kind, until a run goes through without one, and looks after each
- * what is there. Before that, what needs no fault: calls that are just wrong, and
- * parameters. Prints TAP.
- * usage: faults [-p STRIDE] [NAME]	only the sequences with that in their name
- * -p: instead of faults, what others do at each STRIDE-th point: see points.c
+ * next one of its kind, until a run has no fault, and checks the driver after
+ * each run. Before that it tests wrong calls and parameters, which need no
+ * fault. Prints TAP. usage: faults [-p STRIDE] [NAME] only the sequences with
+ * that in their name -p: instead of faults, actions of another task at each
+ * STRIDE-th point: see points.c
  */
 #include "internal.h"
 

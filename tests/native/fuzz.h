@@ -29,15 +29,15 @@
  * struct fuzz_allocation - an allocation, or what is left of it
  * @serial: its number, from 1 on
  * @file: its file
- * @handle: its handle; 0: it was freed, but is mapped
+ * @handle: its handle; 0: freed, but still mapped
  * @flags: as it was allocated
  * @size: its bytes
- * @slot: its region's
+ * @slot: slot of its region
  * @offset: in the region
  * @region_id: as in its address
- * @lost: in a reset: its memory is gone
+ * @lost: its memory was lost in a reset
  * @named: its file has its handle
- * @maps: how many there are of it
+ * @maps: number of its maps
  */
 struct fuzz_allocation {
 	u64 serial;
@@ -55,11 +55,11 @@ struct fuzz_allocation {
 
 /**
  * struct fuzz_owner - an open file, or a cgroup
- * @there: is there one
+ * @there: whether it exists
  * @id: its number
  * @limit: of its own, by resource
  * @each_child: what its child inherits, by resource
- * @peak: the most bytes it ever was charged
+ * @peak: largest number of bytes charged so far
  */
 struct fuzz_owner {
 	bool there;
@@ -70,15 +70,15 @@ struct fuzz_owner {
 };
 
 /**
- * struct fuzz_file - what else there is of an open file
+ * struct fuzz_file - an open file
  * @file: the file
  * @next_handle: of its next allocation
- * @freed: a handle that was
+ * @freed: a handle that was freed
  * @strict: it shares its bytes with no other file
  * @leased: it has a lease
  * @lease_begin: jiffy in which it was taken first
  * @lease_end: first jiffy in which it has run out
- * @peak: the most bytes its allocations ever had
+ * @peak: largest sum of its allocations so far
  */
 struct fuzz_file {
 	struct file *file;
@@ -92,7 +92,7 @@ struct fuzz_file {
 };
 
 /**
- * struct fuzz_use - what an owner has, counted
+ * struct fuzz_use - sums of one owner
  * @used: by resource
  * @orphaned: of the bytes, freed but mapped
  * @program: of the bytes, for programs
@@ -104,7 +104,7 @@ struct fuzz_use {
 };
 
 /**
- * struct fuzz_count - everything, counted
+ * struct fuzz_count - sums of all owners
  * @of: by owner
  */
 struct fuzz_count {
@@ -158,9 +158,9 @@ enum fuzz_spoil {
  * @allocation: these
  * @last_serial: latest number of one
  * @map: maps
- * @allocs: allocations there ever were
- * @failures: that ended in ENOMEM
- * @resets: how often it was reset
+ * @allocs: number of allocations so far
+ * @failures: number of these that failed with ENOMEM
+ * @resets: number of resets
  * @read_error: error of the next read of the device, or 0
  * @write_error: error of the next write
  * @copy_error: error of the next copy

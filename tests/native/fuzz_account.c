@@ -217,12 +217,13 @@ u64 fuzz_client_used(const struct fuzz *f)
 /* Limits. */
 
 /**
- * fuzz_limit - the limit that holds for an account
+ * fuzz_limit - the limit of an account that is in effect
  * @f: input
- * @owner: file, which has none, or cgroup
+ * @owner: number of a file, which has no limit, or of a cgroup
  * @r: resource
  *
- * Return: its own, or else that of its parent for each child, or else the default.
+ * Return: its own limit; else its parent's limit for each child; else the
+ * default.
  */
 u64 fuzz_limit(const struct fuzz *f, unsigned int owner, unsigned int r)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How commands are called, and which: each is called as the input says,
- * predicted, and compared.
+ * The commands: each is called as the input says, predicted, and compared.
  */
 #include "internal.h"
 
@@ -294,7 +293,7 @@ static const struct {
  * fuzz_command - carry out the next command of an input
  * @f: input
  *
- * Any two bytes say which, and of which file.
+ * Two bytes select the command and the file.
  */
 void fuzz_command(struct fuzz *f)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device and its operator: faults, time, leases, and what takes memory
- * away.
+ * The device and its operator: faults, time, leases, and events that remove
+ * memory.
  */
 #include "internal.h"
 
@@ -99,10 +99,10 @@ void fuzz_fault(struct fuzz *f)
 }
 
 /**
- * fuzz_heal - no fault any more
+ * fuzz_heal - end the planned fault
  * @f: input
  *
- * What was to fail has failed for both, or for neither.
+ * The fault must have happened for both, driver and model, or for neither.
  */
 void fuzz_heal(struct fuzz *f)
 {
@@ -134,12 +134,12 @@ static void follow_in(struct fuzz *f, unsigned int slot)
 }
 
 /**
- * fuzz_follow_scrubs - what was scrubbed in the background
+ * fuzz_follow_scrubs - take over the results of background scrubs
  * @f: input; time has passed
  *
- * When that happens is not predicted, but what may come of it: what is free
- * becomes clean, what is quarantined is free then, and a device that does
- * anything is not dead.
+ * The model does not predict the time of a scrub, but its possible results:
+ * free blocks become clean, quarantined blocks become free, and a device that
+ * scrubs is not dead.
  */
 void fuzz_follow_scrubs(struct fuzz *f)
 {

@@ -93,8 +93,8 @@ static void link_map(struct vm_area_struct *vma)
  * @length: bytes, not 0
  * @flags: VM_SHARED and so on
  *
- * Of a file that is open for reading only the kernel shares nothing that can be
- * written, and does not call what is read a shared map.
+ * As in the kernel, a file that is open for reading only gets no writable
+ * shared map, and its readable shared map is not marked as shared.
  *
  * Return: the map, for native_munmap(), or an ERR_PTR().
  */

@@ -240,8 +240,8 @@ void native_user_part_free(void *part)
 }
 
 /*
- * How many bytes the user has from there on. All memory of the program is the
- * user's too: ASan knows where it ends.
+ * Number of bytes that the user may access from @p on. All memory of the
+ * program belongs to the user as well; ASan knows where it ends.
  */
 static unsigned long accessible(const void *p, unsigned long n)
 {

@@ -222,8 +222,8 @@ static void reads_until_it_leaves(void)
 }
 
 /*
- * XArray's order: it gives the node up, and only then takes it out, under its
- * lock.
+ * As in the XArray: the object is passed to RCU first, and removed afterwards,
+ * under the lock.
  */
 static int gives_up(void *done)
 {

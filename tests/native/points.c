@@ -169,13 +169,13 @@ static bool run_point(const struct sequence *s, enum interference kind,
 }
 
 /**
- * points_sweep - a sequence, with something at its points
+ * points_sweep - run a sequence with an action at its points
  * @s: sequence
  * @kind: the action
- * @stride: at each of so many points
+ * @stride: distance of the points
  * @count: number of the test
  *
- * Return: 1 if anything was not as it must be.
+ * Return: 1 if a check failed, else 0.
  */
 unsigned int points_sweep(const struct sequence *s, enum interference kind,
 			  unsigned int stride, unsigned int *count)

@@ -2,14 +2,14 @@
 /*
  * RCU that frees as early as it may.
  *
- * An object waits for the tasks that were in a read section when it was given up,
- * and for no others. Without such a task it is freed at once, otherwise when the
- * last of them leaves. So a reader that keeps a pointer for too long, and an object
+ * An object waits only for tasks that were in a read section when it was passed
+ * to RCU. Without such a task it is freed at once, otherwise when the last of
+ * them leaves. So a reader that keeps a pointer for too long, and an object
  * that is freed without waiting, are found at once.
  *
- * The holder of a spinlock is in a read section, too, in every kernel since 4.20:
- * other tasks may find what it gives up until it has dropped the lock. (XArray
- * relies on that: it gives a node up before it takes the node out.)
+ * Since 4.20 the holder of a spinlock counts as a reader, too. So other tasks
+ * may find an object that it passed to RCU until it has dropped the lock.
+ * (XArray relies on that: it passes a node to RCU before it removes the node.)
  */
 #include "internal.h"
 

@@ -108,7 +108,7 @@ static void let_in(void)
 }
 
 /**
- * native_come_at - a task begins at a later point
+ * native_come_at - let a task begin at a later point
  * @points: how many from now
  * @task: from native_kthread_create()
  */
@@ -119,7 +119,7 @@ void native_come_at(unsigned long points, struct task_struct *task)
 }
 
 /**
- * native_came - whether there have been so many points
+ * native_came - whether the task of native_come_at() has begun
  *
  * If not, the task of native_come_at() will not begin.
  *

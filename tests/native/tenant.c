@@ -96,8 +96,8 @@ static bool put_note(struct tenant *t, u32 handle)
 }
 
 /*
- * After a reset another region may have got the number, and the address, of what
- * was lost: then a handle can be freed by the address that another one had.
+ * After a reset a new region may have the number of a lost one. So a new
+ * allocation can have the address of a lost one, and is freed by it.
  */
 static int gone_by_address(struct tenant *t)
 {
@@ -204,8 +204,8 @@ static void do_copy_range(struct tenant *t)
 }
 
 /*
- * An allocation that no other task knows of has the bytes that were copied to
- * it.
+ * An allocation that no other task knows must have the bytes that were copied
+ * to it.
  */
 static void copy_own(struct tenant *t, u32 handle)
 {
@@ -635,7 +635,7 @@ static void random_step(struct tenant *t)
 }
 
 /**
- * tenant_step - one thing that a tenant does
+ * tenant_step - one call of a tenant
  * @t: tenant; the current task
  */
 void tenant_step(struct tenant *t)

@@ -46,7 +46,7 @@ static void let_fail(struct tenant *t)
 }
 
 /**
- * operator_step - one thing that the operator does
+ * operator_step - one action of the operator
  * @t: the operator; the current task
  */
 void operator_step(struct tenant *t)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The operations of the world's functions. Each call checks the contract's promises
- * to a driver: flexmem calls no operation of a device that sleeps, asks nothing of
- * memory that the function does not have, and little of a function that is
- * quiesced.
+ * The operations of the world's functions. Each call checks the contract's
+ * promises to a driver: flexmem calls no operation of a sleeping device, names
+ * no memory that the function does not have, and calls only some operations of
+ * a quiesced function.
  *
  * Nothing here orders what the core does: races stay races.
  */

@@ -74,7 +74,7 @@ void world_begin(const char *params, u64 memory)
 }
 
 /**
- * world_end - everything goes, and must leave nothing behind
+ * world_end - unload everything, and check that nothing is left
  */
 void world_end(void)
 {

@@ -153,7 +153,7 @@ int module_load(const char *module, const char *params)
 }
 
 /*
- * The dump that a reset leaves for the operator keeps a device, and its module.
+ * The devcoredump of a reset keeps a device and its module.
  */
 static void drop_dumps(void)
 {

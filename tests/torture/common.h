@@ -50,7 +50,7 @@ static inline bool rng_one_in(struct rng *rng, uint32_t n)
 /* ---- the outside ---- */
 
 /*
- * The time that the firmware's answers may take: no machine is as slow as that.
+ * Timeout for replies of the firmware, longer than any machine needs.
  */
 #define CALM_MS 30000
 
@@ -71,8 +71,9 @@ int get_text(const char *path, char *text, size_t size);
 int put_knob(const char *knob, uint64_t value);
 
 /*
- * Moves the process into a cgroup, which is made if need be: 0 or an errno. Its number,
- * or 0 if there is none; "" is the root.
+ * The first moves the process into a cgroup, and makes it if it does not exist;
+ * returns 0 or an errno. The second returns the id of a cgroup, or 0 if there
+ * is none. "" is the root.
  */
 int cgroup_enter(const char *name);
 uint64_t cgroup_number(const char *name);
@@ -103,8 +104,8 @@ struct accounts {
 
 int accounts_read(int fd, struct accounts *a);
 /*
- * The sum that does not add up; NULL if all does. @admin: the caller must see
- * all owners.
+ * Returns the sum that does not add up; NULL: all do. @admin: the caller must
+ * see all owners.
  */
 const char *accounts_wrong(const struct accounts *a, bool admin);
 /* Anything that is left apart from the file that asked; NULL if nothing is. */

@@ -8,8 +8,8 @@ static bool is_usable(const struct object *o)
 }
 
 /*
- * One of the same file that is no longer than @from, so that a first part of
- * @from can be its bytes.
+ * Picks an allocation of the same file that is no longer than @from, so that it
+ * can hold the first bytes of @from.
  */
 static struct object *pick_target(struct thread *t, const struct object *from)
 {
@@ -26,8 +26,7 @@ static struct object *pick_target(struct thread *t, const struct object *from)
 }
 
 /*
- * Then they are those of the allocation that they come from, until written
- * again.
+ * After a copy @to has the bytes of the source, until they are written again.
  */
 static void verify_copy(struct thread *t, struct object *to, uint32_t nonce)
 {

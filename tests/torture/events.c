@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The controller's actions against the tenants: it kills them, changes what
- * they may have, breaks the firmware, resets functions and takes them away.
+ * The controller's actions against the tenants: it kills them, changes their
+ * limits, breaks the firmware, and resets and removes functions.
  *
- * Events come when so many operations have been made, so that there are as many
- * as were asked for, however fast the machine is.
+ * Events come after a number of operations, so that their number does not
+ * depend on the speed of the machine.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -62,9 +62,9 @@ static void must_put(const char *path, const char *text)
 }
 
 /*
- * Nothing of a function that was taken away may be left on the card. On a busy
- * machine its firmware can be late for the reset; it does nothing else for the
- * function before.
+ * The card may keep nothing of a removed function. On a busy machine the
+ * firmware may handle the reset late; before that it does nothing else for the
+ * function.
  */
 static void card_has_nothing(unsigned int vf)
 {
@@ -377,8 +377,9 @@ bool events_load(uint64_t seed)
 }
 
 /*
- * The next of @target events, spread evenly over all operations, and over those
- * that follow because something has not happened yet.
+ * Whether the next of @target events is due. Events are spread evenly over all
+ * operations, also over additional ones that run because an event has not
+ * happened yet.
  */
 static bool due(uint64_t done, uint64_t target, const struct targets *t,
 		uint64_t ops)

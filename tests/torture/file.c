@@ -146,8 +146,8 @@ bool op_open(struct thread *t)
 }
 
 /*
- * Closes a file with everything that is on it. A map keeps the file, and its
- * bytes, until it is unmapped.
+ * Closes a file with its allocations. A map keeps the file and its bytes until
+ * it is unmapped.
  */
 bool op_close(struct thread *t)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs the torture and prints what came of it as TAP.
+ * Runs the torture and prints the results as TAP.
  *
- * Environment: FLEXMEM_OPS, FLEXMEM_KILLS, FLEXMEM_UNBINDS, FLEXMEM_DEATHS: how
- * many of each at least; FLEXMEM_SEED; FLEXMEM_KO: where the modules are.
+ * Environment: FLEXMEM_OPS, FLEXMEM_KILLS, FLEXMEM_UNBINDS, FLEXMEM_DEATHS:
+ * least numbers of each; FLEXMEM_SEED; FLEXMEM_KO: folder of the modules.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -101,7 +101,7 @@ static void object_revoked(struct object *o)
 }
 
 /*
- * Bytes that are gone must not be seen: after a while at most every access is
+ * Lost bytes must not be visible: after a short time every access raises
  * SIGBUS.
  */
 static void expect_revoked(struct object *o)
@@ -531,9 +531,10 @@ bool op_free(struct thread *t)
 	if (rng_one_in(&t->rng, 2))
 		object_verify(t, o);
 	/*
-	 * After a reset another allocation may lie at the address of one that
-	 * was lost. It is this thread's own, or none, if the file is; and when
-	 * this one was not lost a moment ago there is none yet.
+	 * After a reset a new allocation may have the address of a lost one. If
+	 * the file belongs to this thread alone, the new one is this thread's,
+	 * or there is none. If the allocation was not lost a moment ago, there
+	 * is none yet.
 	 */
 	if (rng_one_in(&t->rng, 2) && has_own_file(t, o) && !object_lost(o)) {
 		free.flags = FLEXMEM_FREE_BY_ADDRESS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fork, and files handed to others. The receiver of a file gets all that is on
- * it; the bytes stay those of the opener.
+ * fork(), and files sent to other processes. The receiver of a file gets its
+ * allocations; their bytes still belong to the opener.
  */
 #include <signal.h>
 #include <string.h>

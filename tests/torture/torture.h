@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The torture: processes of several users, each with several threads, call the
- * driver in every way there is, while a controller (root) kills them, changes
- * their limits, breaks the firmware and takes the device away.
+ * The torture: processes of several users, each with several threads, make all
+ * calls of the driver. Meanwhile a controller (root) kills them, changes their
+ * limits, breaks the firmware and removes the device.
  *
  * share.c what all processes see: counters, failures pattern.c bytes that tell
  * their owner file.c open files, and calls with what they may answer object.c
@@ -11,9 +11,9 @@
  * they do next watch.c accounts, read all the time events.c what the controller
  * does to all of them main.c start, end, results
  *
- * Two kinds of files are kept apart. On a proper one every call is right and
- * every answer is checked. On a wild one anything is called, and only what it
- * must not do to others is checked.
+ * There are two kinds of files. On a proper file every call is right, and every
+ * answer is checked. On a wild file threads make any calls, and the test checks
+ * only that these do not harm other files.
  */
 #ifndef FLEXMEM_TORTURE_H
 #define FLEXMEM_TORTURE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Wrong calls, on files without other use: random handles, random structs,
- * pointers to nowhere, maps of others' memory. They may return any error that
+ * invalid pointers, maps of other files' memory. They may return any error that
  * the header lists; they must not harm other files.
  */
 #include <fcntl.h>

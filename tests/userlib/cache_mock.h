@@ -14,9 +14,8 @@
 #define MOCK_SEGMENTS 64
 
 /*
- * Faults to come, and events that have happened. A provider of @capacity bytes:
- * the flat one, with its calls counted. Event number @n has happened when
- * @happened[n] is set.
+ * A provider of @capacity bytes: the flat one, with counted calls and planned
+ * faults. Event number @n has happened if @happened[n] is set.
  */
 struct mock {
 	uint64_t capacity;

@@ -146,9 +146,9 @@ static bool serves(const struct model_segment *segment,
 }
 
 /*
- * The lowest block of a growing segment, the oldest segment first; or the
- * tightest one of all others, of equals that of the oldest segment, and there
- * the lowest.
+ * Finds a free block. In growing segments: the lowest one in the oldest
+ * segment. In fixed segments: the tightest one; of equal ones the lowest in the
+ * oldest segment.
  */
 static struct model_place find_any(const struct model *model,
 				   const struct model_want *want)
@@ -295,8 +295,8 @@ static unsigned int happened(const struct world *world,
 }
 
 /*
- * Some of what each block waits for is over: everything, or of the events on
- * @streams those that have happened.
+ * Ends waits of blocks: all of them, or those for events on @streams that have
+ * happened.
  */
 static void bring_back(struct model *model, bool all, unsigned int streams)
 {

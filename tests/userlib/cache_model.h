@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A model of the caching allocator: what flexmem_cache.h promises, done with
- * lists that are searched from end to end. It shares no code with the library.
+ * A model of the caching allocator: it implements flexmem_cache.h with lists
+ * that are searched from end to end. It shares no code with the library.
  */
 #ifndef CACHE_MODEL_H
 #define CACHE_MODEL_H
@@ -19,8 +19,8 @@ struct model_rounding {
 
 /*
  * The settings of a cache, as the model needs them. @max_split and @slack are
- * in MiB and @threshold and @fraction 0 where the setting is not made.
- * @rounding ends with a @steps of 0. @profile: sizes that are not 0 go before.
+ * in MiB. @threshold and @fraction are 0 if not set. @rounding ends with a
+ * @steps of 0. @profile: sizes that are not 0 replace the defaults.
  */
 struct model_setup {
 	const char *name;
@@ -43,9 +43,9 @@ enum model_state {
 };
 
 /*
- * @id: of a live block, the caller's name for it. @used: bits of the other
- * streams that use it. @waits and @lost: of a waiting block, for which streams
- * it waits, and for which of these there is no event. @stream: of a live block.
+ * @id: the caller's number of a live block. @used: bit mask of other streams
+ * that use it. @waits: bit mask of streams for which a freed block waits.
+ * @lost: those of them without an event. @stream: stream of a live block.
  */
 struct model_block {
 	enum model_state state;
@@ -64,8 +64,8 @@ struct model_block {
 
 /*
  * @stuck: it could not be shrunk, and has not grown since. @lost: it was found
- * to be lost. Of so many @releases, so many are known to be @quiet: no other
- * stream uses what is free if that is all of them.
+ * to be lost. @releases: number of frees in it. @quiet: number of frees whose
+ * work is done; if both are equal, no other stream uses free memory of it.
  */
 struct model_segment {
 	bool stuck;
@@ -128,8 +128,8 @@ void model_end(struct model *model);
 int model_alloc(struct model *model, const struct model_request *request,
 		size_t id, struct model_result *result);
 /*
- * Of free blocks that are equally large the cache may name any: the result goes
- * on with the one that it has @found, if there is such a one.
+ * If several free blocks are equally large, the cache may report any of them.
+ * The model then reports the one in @found, if it is one of them.
  */
 void model_explain(const struct model *model,
 		   const struct model_request *request,

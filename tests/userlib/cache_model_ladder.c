@@ -172,9 +172,9 @@ static struct model_segment *largest(const struct model *model,
 }
 
 /*
- * The smallest that is large enough; where it is refused, the next larger one.
- * Else the largest of the others, if they are enough together; where one of
- * these is refused the next smaller one has to do.
+ * Returns the smallest segment that is large enough; if the provider refuses
+ * it, the next larger one. Else returns the largest of the others, if they are
+ * enough together; if one is refused, the next smaller one.
  */
 static uint64_t reclaim_large(struct model *model, uint64_t size)
 {

@@ -24,9 +24,10 @@ struct slot {
 };
 
 /*
- * Bytes that a stream may still use: until its event @number, or a wait. @own: they
- * were freed on that stream, which may use them again at once. @birth: of their
- * segment: when that goes back the provider waits.
+ * Bytes that a stream may still use, until its event @number or a
+ * synchronization. @own: they were freed on that stream, which may reuse them
+ * at once. @birth: number of their segment; the provider waits when the segment
+ * is returned.
  */
 struct pending {
 	bool own;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PyTorch's viewer begins with the segments and blocks of a snapshot, and takes
- * the events back from the last to the first, to show how the memory looked after
- * each. This does the same, and is stricter: where the viewer draws something
- * wrong without a word, this refuses as well.
+ * PyTorch's viewer begins with the segments and blocks of a snapshot, and
+ * undoes the events from the last to the first, to show the memory after each.
+ * This check does the same, but is stricter: it also refuses a snapshot that
+ * the viewer would draw wrongly without an error.
  */
 #include "cache_viewer.h"
 

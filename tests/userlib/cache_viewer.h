@@ -6,8 +6,8 @@
 #include <jansson.h>
 
 /*
- * NULL: the viewer shows the snapshot; otherwise why not, in a text that stays
- * until the next call of this thread.
+ * Returns NULL if the viewer shows the snapshot; otherwise a text with the
+ * cause, valid until the next call of this thread.
  */
 const char *viewer_refuses(const json_t *snapshot);
 /* The same of a text. */

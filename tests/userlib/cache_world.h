@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The layer below a cache in the randomised test: memory without bytes, and
- * streams that progress when they are told to. There are two of each world, one
- * below the cache and one below its model. As long as both are asked for the
- * same they are equal.
+ * streams that progress when the test says so. There are two worlds, one below
+ * the cache and one below its model. After the same calls both are equal.
  */
 #ifndef CACHE_WORLD_H
 #define CACHE_WORLD_H
@@ -25,8 +24,8 @@ struct world_piece {
 };
 
 /*
- * The pieces are sorted by address. The rest says what goes wrong, for as long
- * as it is set: @refuse_allocs counts down.
+ * The pieces are sorted by address. The other members are planned faults,
+ * active while they are set. @refuse_allocs counts down.
  */
 struct world {
 	uint64_t capacity;

@@ -542,7 +542,8 @@ static void memory_is_one_call(void **state)
 }
 
 /*
- * While a thread copies its bytes a segment cannot grow; another one is made.
+ * While a thread copies its bytes, a segment cannot grow. The cache makes
+ * another segment.
  */
 static void busy_segments(void **state)
 {

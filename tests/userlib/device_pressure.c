@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pressure, over the driver, on a device of 2 GiB in regions of 1 GiB: one
- * process keeps 90 percent of the memory in its cache and does nothing; another
- * one needs memory. Runs in a virtual machine, on the function that FLEX_DEVICE
- * names.
+ * Pressure, over the driver, on a device of 2 GiB in regions of 1 GiB: one idle
+ * process has 90 percent of the memory in its cache; another process needs
+ * memory. Runs in a virtual machine, on the function that FLEX_DEVICE names.
  */
 #include "test.h"
 #include "flexmem_cache.h"
@@ -18,8 +17,7 @@
 #define PIECES 57
 
 /*
- * The way in which the process that keeps the memory answers the device's
- * events.
+ * How the process with the memory serves the device's events.
  */
 enum served_by { NOBODY, LOOP, HELPER };
 
@@ -195,8 +193,8 @@ static int patient_alloc(struct flexmem_cache *cache,
 }
 
 /*
- * The bytes that a request for @bytes gets in so much time, in pieces of
- * @piece.
+ * Allocates @bytes in pieces of @piece, within a time. Returns 0 or the error
+ * of the cache.
  */
 static int need(uint64_t bytes, uint64_t piece, int64_t patience_ms)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A kernel for the tests of libflexmem: open(), ioctl(), read(), mmap(),
- * munmap(), close() and the listing of /dev are intercepted with -Wl,--wrap, and a small
- * driver answers. It ends the program when something reaches it that the ABI
+ * munmap(), close() and the listing of /dev are intercepted with -Wl,--wrap,
+ * and a small driver answers. It ends the program on a call that the ABI
  * forbids.
  */
 #ifndef FAKE_H
@@ -29,8 +29,8 @@ struct fake_node {
 };
 
 /*
- * How the device is set up, to be changed between fake_reset() and the first
- * open, and what is to go wrong.
+ * Settings of the device, to be changed between fake_reset() and the first
+ * open, and planned faults.
  */
 struct fake {
 	struct fake_node nodes[FAKE_NODES];

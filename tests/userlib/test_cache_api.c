@@ -271,8 +271,8 @@ static void bad_options(void **state)
 }
 
 /*
- * A struct inside of another struct grows into the room behind it: nothing that
- * follows may move, or programs that were compiled before read it wrongly.
+ * A struct inside of another struct grows into the room behind it. Later
+ * members must not move, because older programs would read them wrongly.
  */
 _Static_assert(offsetof(struct flexmem_cache_failure, device) == 72 &&
 	       offsetof(struct flexmem_cache_failure, obstacle) == 232 &&
@@ -377,7 +377,7 @@ static void older_failures(void **state)
 							  sizeof(text)), 0);
 		assert_string_equal(text, expected);
 		/*
-		 * The rest of an earlier call there names a pool, not this one.
+		 * The pool there is from an earlier call, not from this one.
 		 */
 		failure.asked = 1024;
 		failure.largest_pool = 1;

@@ -261,8 +261,8 @@ static int pressure_and_fork(void *user, struct flexmem_pressure_event *event)
 }
 
 /*
- * The code after the callback goes on in both, and must not in the child: the
- * segments are the parent's. Nor is anything locked there.
+ * After the callback both processes continue. In the child the call must fail,
+ * because the segments belong to the parent, and no lock may be held.
  */
 static void fork_in(int (*call)(void), int expected)
 {

@@ -207,8 +207,8 @@ static void memory_info(void **state)
 	assert_int_equal(flexmem_cache_memory_info(cache, NULL, &total),
 			 -EINVAL);
 	/*
-	 * Without settings that need it the provider is not asked on the
-	 * way.
+	 * Without settings that need the figures, the cache does not ask the
+	 * provider for them.
 	 */
 	assert_int_equal(mock.infos, 1);
 	flexmem_cache_destroy(cache);

@@ -173,8 +173,8 @@ static struct flexmem_cache_failure refused(struct flexmem_cache *cache,
 }
 
 /*
- * A block that is free and large enough, and yet of no use, is no
- * contradiction.
+ * A block can be free and large enough, but still not usable. The text explains
+ * why.
  */
 static void obstacles(void **state)
 {
@@ -231,7 +231,7 @@ static void obstacle_of_a_pool(void **state)
 			  "unallocated: 8.0 MiB, in one block, which belongs to private pool 1, and this is for private pool 2");
 	assert_int_equal(failure.pool, other);
 	/*
-	 * A caller that does not know of @pool has not said which one it was.
+	 * An older caller without @pool cannot say which pool it was.
 	 */
 	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &failure,
 						  offsetof(struct flexmem_cache_failure,
@@ -374,8 +374,7 @@ static void error_texts(void **state)
 		assert_string_equal(text, cases[i].text);
 	}
 	/*
-	 * A caller that does not pass the failure is not told that it was the
-	 * host.
+	 * Without the failure the text does not mention host memory.
 	 */
 	assert_int_equal(flexmem_cache_error_text(-ENOMEM, NULL, 0, text,
 						  sizeof(text)), 0);

@@ -145,8 +145,8 @@ static void event_happens(void)
 }
 
 /*
- * An event happens while the provider is asked: the free end of the segment is
- * larger then than what is wanted, and the segment need not grow.
+ * An event happens during the call of the provider. Then the free end of the
+ * segment is large enough, and the segment need not grow.
  */
 static void free_end_grows_during_a_call(void **state)
 {

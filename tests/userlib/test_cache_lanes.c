@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads with streams of their own on one cache. The blocks that each of them
- * gets must not depend on the others: each has a model of its own, and all
- * figures of the cache are the sums of the models'. Built with TSan as well.
+ * Threads with streams of their own on one cache. The blocks of each thread
+ * must not depend on other threads: each thread has a model of its own, and all
+ * figures of the cache are sums of those of the models. Built with TSan as
+ * well.
  */
 #include "cache_model.h"
 #include "cache_viewer.h"
@@ -21,8 +22,8 @@
 #define CAPACITY (UINT64_C(4) << 40)
 
 /*
- * @base: where the segment that is the i-th in the model is on the device, less
- * where it is in the model's world; once something is in it.
+ * @base: for the i-th segment of the model, its offset on the device minus its
+ * offset in the model's world; set when the segment has a block.
  */
 struct worker {
 	struct flexmem_cache *cache;

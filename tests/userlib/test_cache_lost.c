@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that a reset of the device has lost: it serves no request, and goes
- * back.
+ * Memory that a reset of the device has lost: it serves no request, and is
+ * returned.
  */
 #include "cache_mock.h"
 
@@ -42,7 +42,8 @@ static void is_not_used(const char *configuration, uint64_t segments)
 	take(cache, 2000, 0);
 	assert_int_equal(mock.allocs, 1);
 	/*
-	 * A live allocation is found, freed once, and takes its segment along.
+	 * A live allocation can be looked up, and freed once. Its segment is
+	 * returned with it.
 	 */
 	assert_int_equal(lookup(cache, large).size, 8 * MIB);
 	give(cache, large);

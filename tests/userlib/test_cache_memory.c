@@ -116,8 +116,8 @@ static struct seen look(struct flexmem_cache *cache)
 }
 
 /*
- * A call has returned @err: 0, or -ENOMEM because something was missing.
- * Returns whether it succeeded.
+ * Checks the result of a call: 0, or -ENOMEM for lack of host memory. Returns
+ * whether it succeeded.
  */
 static bool check(int err)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The cache against its model: the same random operations on both, each above a
- * world of its own, and everything that can be seen compared after each.
- * To repeat a run: CACHE_SEED=N, with the N it has printed. CACHE_OPERATIONS
- * makes it longer.
+ * world of its own. After each operation all visible state is compared. To
+ * repeat a run: CACHE_SEED=N, with the printed N. CACHE_OPERATIONS makes it
+ * longer.
  */
 #include <stdarg.h>
 #include <time.h>
@@ -540,8 +540,8 @@ static void copy_breakage(struct world *to, const struct world *from)
 }
 
 /*
- * A framework that is asked for memory: it frees two of its buffers, and
- * allocates one. The model's turn comes first.
+ * Callback of a framework that should free memory: it frees two buffers and
+ * allocates one. The model does so first.
  */
 static void model_callback(void *user)
 {

@@ -3,7 +3,7 @@
  * The engine of growing segments against a plain first fit, placement by
  * placement, and with each of its allocations failing in turn. Linked with
  * malloc() and free() intercepted. To repeat a random run: CACHE_SEED=N, with
- * the N it has printed.
+ * the printed N.
  */
 #include <time.h>
 
@@ -167,8 +167,8 @@ static void model_shrink(struct model *model, uint64_t less)
 }
 
 /*
- * The invariants of each node. @from: no hole of it begins before, @to: nor
- * from there on. Returns how many holes it has.
+ * Checks the invariants of a node. All its holes begin between @from and @to,
+ * exclusive. Returns their number.
  */
 static uint32_t check_node(const struct fmlib_range_node *node,
 			   unsigned int height, int32_t from, int32_t to,
@@ -388,9 +388,9 @@ static void claim(struct pair *pair, uint64_t *random, size_t count)
 }
 
 /*
- * How a random run goes: up to how many parts, of up to how many units, and in
- * how many of 64 steps something is reserved while it rises. Long runs of only
- * reserving, and only giving back, alternate with mixed ones.
+ * A random run: the most parts, the most units of a part, and the number of
+ * reservations in 64 steps while the run grows. Long phases of reservations
+ * only, and of releases only, alternate with mixed ones.
  */
 struct course {
 	uint64_t unit;
@@ -543,9 +543,9 @@ static void many_holes(void **state)
 }
 
 /*
- * A hole that begins left of the border between two subtrees, ends right of it
- * and is cut until it begins there as well: the border gives way, for what is
- * inserted there next.
+ * A hole begins left of the border between two subtrees and ends right of it.
+ * It is cut until it begins right of the border, too. Then the border must
+ * move, for the next insertion there.
  */
 static void border_that_moves(void **state)
 {
@@ -580,9 +580,9 @@ static void border_that_moves(void **state)
 }
 
 /*
- * The most nodes that giving back can take: all leaves become full, and then
- * each gets one hole more. Of 6 parts in a row the first becomes a hole, then
- * the third, and at last the fifth in each 16th row.
+ * Releases that need the most nodes: all leaves become full, and then each gets
+ * one more hole. Of 6 parts in a row, first all first ones are released, then
+ * all third ones, and at last the fifth one in each 16th row.
  */
 static void full_leaves(void **state)
 {

@@ -669,7 +669,7 @@ static void take_meanwhile(void)
 }
 
 /*
- * A block that another thread waits for is not out of reach on the last rung.
+ * On the last rung the cache also gets a block for which another thread waits.
  */
 static void waiting_keeps_nothing(void **state)
 {

@@ -99,7 +99,8 @@ struct grave;
  * @failed: the operation that failed then
  * @fail_again: how many of the next points of that kind fail, too
  * @points: points of failure so far
- * @asker: worker: the task that these three are counted for
+ * @asker: in a worker: the task whose fail_at, failed, fail_again and points it
+ *	uses; NULL otherwise
  * @meanwhile: called while it touches user memory; NULL: nothing
  * @meanwhile_at: counts down the accesses until @meanwhile is called
  * @user: its part of the user's memory
@@ -327,9 +328,9 @@ unsigned long wait_for_completion_timeout(struct completion *done,
 /* Timers, and work for later. */
 
 /**
- * struct native_timer - something that happens at a time
+ * struct native_timer - a timer
  * @link: in the list of all, soonest first; not in it: not set
- * @expires: when, in jiffies
+ * @expires: time of its expiry, in jiffies
  * @function: called as in an interrupt
  */
 struct native_timer {
@@ -342,10 +343,10 @@ struct work_struct;
 typedef void (*work_func_t)(struct work_struct *work);
 
 /**
- * struct work_struct - something for a worker to do
+ * struct work_struct - work for a worker
  * @func: function to call
  * @pending: it will be done
- * @canceling: it must not be asked for now
+ * @canceling: it cannot be queued now
  * @queued: it can be done at once
  * @asker: the task that gets its failures, or NULL
  * @wq: the queue that keeps its order, or NULL
