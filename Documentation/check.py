@@ -41,7 +41,7 @@ RFC = ('FlexAllocator', 'SpyreAllocator', 'MemoryRegion', 'Block', 'VirtualAddre
 # Rows whose planted bugs are noticed by other programs than their native tests: torture, and fuzz.
 WITHOUT_PLANTED_BUG = ('A18', 'D23')
 # Programs that print TAP themselves: a test is a string of theirs.
-PROGRAMS = ('tests/torture/', 'tests/faults/', 'tests/fuzz/')
+PROGRAMS = ('tests/torture/', 'tests/faults/', 'tests/fuzz/', 'tests/native/crowd.c')
 
 
 def read(path):
