@@ -31,7 +31,10 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	INIT_LIST_HEAD(&accounts->clients);
 	accounts->cgroups = RB_ROOT;
 	INIT_LIST_HEAD(&accounts->limited);
-	/* A new account, which has followed none, computes its limits. */
+	/*
+	 * A new account has followed no change, so it computes its limits at
+	 * its first use.
+	 */
 	accounts->changes = 1;
 	accounts->default_depth = default_depth;
 	memset64(accounts->default_limit, FLEXMEM_NO_LIMIT,
@@ -71,7 +74,7 @@ static u64 inherited(const struct flexmem_account *account, unsigned int r)
 	       account->accounts->default_limit[r] : FLEXMEM_NO_LIMIT;
 }
 
-/* Computes the limits that a cgroup does not have itself. */
+/* Computes the limits that a cgroup inherits. */
 static void inherit_limits(struct flexmem_account *account)
 {
 	unsigned int r;
@@ -84,7 +87,7 @@ static void inherit_limits(struct flexmem_account *account)
 				FLEXMEM_NO_LIMIT : inherited(account, r);
 }
 
-/* Drops what is charged in regions that were lost. */
+/* Drops the charges in regions that were lost. */
 static void forget_lost(struct flexmem_account *account)
 {
 	struct flexmem_charges *in;
@@ -102,8 +105,8 @@ static void forget_lost(struct flexmem_account *account)
 }
 
 /**
- * flexmem_account_follow - do for one account what has changed for all
- * @account: account that has not followed yet
+ * flexmem_account_follow - apply changes that concern all accounts to one
+ * @account: account that has not applied them yet
  *
  * Context: under &flexmem_accounts.lock. O(slots).
  */
@@ -314,7 +317,8 @@ static void gauge_move(struct flexmem_accounts *accounts)
  * @size: its bytes
  *
  * Context: under the lock of the region. O(1).
- * Return: FLEXMEM_REASON_NONE, or what forbids it; then nothing is charged.
+ * Return: FLEXMEM_REASON_NONE, or the limit that forbids it; then nothing is
+ * charged.
  */
 enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
 				   struct flexmem_account *client,
@@ -342,7 +346,7 @@ unlock:
 EXPORT_SYMBOL_IF_KUNIT(flexmem_charge);
 
 /**
- * flexmem_uncharge - a block is freed
+ * flexmem_uncharge - uncharge a block that is freed
  * @accounts: accounts of the function
  * @client: account that it was charged to
  * @slot: of its region
@@ -365,10 +369,10 @@ void flexmem_uncharge(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_uncharge);
 
 /**
- * flexmem_charge_pieces - charged bytes are in one block more, or one less
+ * flexmem_charge_pieces - count one block more or less for the same bytes
  * @accounts: accounts of the function
  * @client: account that they are charged to
- * @slot: of its region, in which at least one piece stays
+ * @slot: slot of the region; at least one charged block stays in it
  * @more: 1 or -1
  *
  * Context: under the lock of the region. O(1).
@@ -387,13 +391,13 @@ void flexmem_charge_pieces(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_pieces);
 
 /**
- * flexmem_charge_orphan - a block was freed, but is still in use
+ * flexmem_charge_orphan - count the bytes of a block as orphaned
  * @accounts: accounts of the function
  * @client: account that it is charged to
  * @slot: of its region
  * @size: its bytes
  *
- * It stays charged, but counts as orphaned.
+ * The owner has freed the block, but it is still in use. It stays charged.
  *
  * Context: under the lock of the region. O(1).
  */
@@ -416,13 +420,13 @@ static void count_quarantined(struct flexmem_accounts *accounts,
 }
 
 /**
- * flexmem_uncharge_quarantined - a block goes into quarantine
+ * flexmem_uncharge_quarantined - uncharge a block that goes into quarantine
  * @accounts: accounts of the function
  * @client: account that it was charged to
  * @slot: of its region
  * @size: its bytes
  *
- * In one step under the lock, so that the bytes count as in use all the time.
+ * Does both under one lock, so that the bytes count as in use all the time.
  *
  * Context: under the lock of the region. O(1).
  */
@@ -438,10 +442,10 @@ void flexmem_uncharge_quarantined(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_uncharge_quarantined);
 
 /**
- * flexmem_charge_quarantine - bytes go into quarantine, or come out of it
+ * flexmem_charge_quarantine - count bytes as quarantined, or end that
  * @accounts: accounts of the function
  * @slot: of their region
- * @size: how many; negative: come out
+ * @size: bytes; negative: they leave the quarantine
  *
  * Context: under the lock of the region. O(1).
  */
@@ -456,13 +460,13 @@ void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_quarantine);
 
 /**
- * flexmem_account_refuses - would a limit forbid an allocation
+ * flexmem_account_refuses - check the limits for an allocation
  * @accounts: accounts of the function
  * @client: account of the open file
  * @size: bytes
- * @slots: 1 if it is for a region that is still to be acquired; 0: for any region
+ * @slots: 1 if a region would be acquired for it; 0: for any region
  *
- * Asked before a region is acquired; flexmem_charge() decides.
+ * A check before a region is acquired. flexmem_charge() decides.
  *
  * Return: FLEXMEM_REASON_NONE or the limit.
  */
@@ -487,12 +491,12 @@ flexmem_account_refuses(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_account_refuses);
 
 /**
- * flexmem_accounts_remove_region - a region has gone, or was lost
+ * flexmem_accounts_remove_region - drop all charges in a region
  * @accounts: accounts of the function
  * @slot: of the region
  *
- * Drops all charges in the region; they must not be uncharged later. Each account
- * that has some drops them when it is used next.
+ * The charges must not be uncharged later. Each account drops its own charges
+ * at its next use.
  *
  * Context: O(1), however many accounts there are.
  */

@@ -2,12 +2,12 @@
 /*
  * Allocations.
  *
- * An allocation is charged to an account, and exists while something uses it:
- * its handle, a map for the CPU, a copy, a kernel user, a program of the
- * device. leaving.c ends it.
+ * An allocation is charged to an account. It exists while something uses it:
+ * its handle, a CPU map, a copy, a kernel user, or a device program. leaving.c
+ * ends it.
  *
- * It consists of chunks, each in a block of its own: one chunk, as long as there
- * is one domain. Either all chunks are allocated, or none.
+ * It consists of chunks, each in a block of its own. Today it has one chunk,
+ * because there is one domain. Either all chunks are allocated, or none.
  */
 
 #include <linux/err.h>
@@ -25,18 +25,18 @@
 #include "table.h"
 
 /**
- * flexmem_chunk_clean - see to it that no foreign bytes are in a block
- * @chunk: of which it is, or will be a part
- * @block: block of its region that has just been allocated, or by which it is
- *	extended
+ * flexmem_chunk_clean - scrub bytes of other owners in a new block
+ * @chunk: chunk that the block is, or will be, a part of
+ * @block: block of its region that has just been allocated, for it or for its
+ *	extension
  *
- * If the firmware fails to scrub the block, it goes into quarantine. A caller
- * whose wait was cut short, or that did not ask because the firmware may be
- * dead, frees the block as it is.
+ * If the firmware fails to scrub the block, the block goes into quarantine. If
+ * the wait was interrupted, or no command was sent because the firmware may be
+ * dead, the block is freed unchanged.
  *
  * Context: may sleep.
- * Return: 0, or an error as flexmem_scrub_block() has them: then the block is
- * not the caller's any more.
+ * Return: 0; or an error of flexmem_scrub_block(): then the caller must not use
+ * the block any more.
  */
 int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 			struct flexmem_block *block)
@@ -107,7 +107,7 @@ static int check_limits(struct flexmem_table *table,
 	return -ENOMEM;
 }
 
-/* A block for each of them, or none. */
+/* Allocates a block for each chunk, or none. */
 static int take_chunks(struct flexmem_table *table,
 		       struct flexmem_allocation *allocation, u64 alignment,
 		       struct flexmem_stock *stock, struct flexmem_place *place)
@@ -125,7 +125,7 @@ static int take_chunks(struct flexmem_table *table,
 	if (!rc || i == 1)
 		return rc;
 	give_chunks(allocation, 0, i - 1, NULL);
-	/* There is more now than when the last of them was refused. */
+	/* More is free now than when the last chunk was refused. */
 	if (place->reason)
 		flexmem_place_stats(table, allocation->kind, place);
 	return rc;
@@ -146,7 +146,7 @@ static int clean_chunks(struct flexmem_allocation *allocation)
 	return rc;
 }
 
-/* An allocation has a handle for as long as it has a name. */
+/* Charges the handle of a new allocation. */
 static bool charge_name(struct flexmem_table *table,
 			struct flexmem_account *owner, enum flexmem_kind kind,
 			struct flexmem_place *place)
@@ -221,16 +221,16 @@ static void destroy(struct flexmem_allocation *allocation,
 }
 
 /**
- * flexmem_allocation_make - allocate
+ * flexmem_allocation_make - make an allocation
  * @table: region table
- * @owner: account to charge, for a handle as well
- * @shape: what is wanted
- * @stock: where objects for it may be
+ * @owner: account to charge, also for a handle
+ * @shape: properties of the allocation
+ * @stock: stock to take its objects from first
  * @place: receives the reason on failure
  *
  * Context: may sleep.
- * Return: the allocation, with one reference, or an error as flexmem_place() and
- * flexmem_scrub_block() have them.
+ * Return: the allocation, with one reference; or an error of flexmem_place() or
+ * flexmem_scrub_block().
  */
 struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
@@ -265,7 +265,7 @@ uncharge:
 }
 
 /**
- * flexmem_allocation_get - one more user of an allocation
+ * flexmem_allocation_get - take a reference
  * @allocation: allocation that the caller has a reference to
  */
 void flexmem_allocation_get(struct flexmem_allocation *allocation)
@@ -275,9 +275,9 @@ void flexmem_allocation_get(struct flexmem_allocation *allocation)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_get);
 
 /**
- * flexmem_allocation_end - give the blocks of an allocation back
- * @allocation: allocation that nothing uses; gone afterwards
- * @stock: where objects that it frees may be kept; or NULL
+ * flexmem_allocation_end - free the blocks of an allocation
+ * @allocation: allocation that nothing uses; invalid afterwards
+ * @stock: stock that may keep freed objects; or NULL
  */
 void flexmem_allocation_end(struct flexmem_allocation *allocation,
 			    struct flexmem_stock *stock)
@@ -288,8 +288,9 @@ void flexmem_allocation_end(struct flexmem_allocation *allocation,
 }
 
 /**
- * flexmem_allocation_orphan - a freed allocation is still in use
- * @allocation: allocation; the caller has a reference, or the only pointer
+ * flexmem_allocation_orphan - mark a freed allocation that is still in use
+ * @allocation: allocation; the caller has a reference, or the only pointer to
+ *	it
  */
 void flexmem_allocation_orphan(struct flexmem_allocation *allocation)
 {
@@ -305,10 +306,10 @@ void flexmem_allocation_orphan(struct flexmem_allocation *allocation)
 }
 
 /**
- * flexmem_allocation_is_lost - are the bytes of an allocation gone
+ * flexmem_allocation_is_lost - are bytes of an allocation lost
  * @allocation: allocation
  *
- * Return: true if those of one chunk are.
+ * Return: true if those of at least one chunk are.
  */
 bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation)
 {
@@ -321,12 +322,12 @@ bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation)
 }
 
 /**
- * flexmem_allocation_error - can the bytes of an allocation be reached
+ * flexmem_allocation_error - can the bytes of an allocation be accessed
  * @allocation: allocation
  *
  * Context: any.
- * Return: 0; or -EIO if the memory of a chunk was lost in a reset, or -ENODEV in
- * the removal of the device.
+ * Return: 0; -EIO if the memory of a chunk was lost in a reset; -ENODEV if the
+ * device was removed.
  */
 int flexmem_allocation_error(const struct flexmem_allocation *allocation)
 {
@@ -340,13 +341,14 @@ int flexmem_allocation_error(const struct flexmem_allocation *allocation)
 EXPORT_SYMBOL_GPL(flexmem_allocation_error);
 
 /**
- * flexmem_allocation_part - where a part of an allocation is
+ * flexmem_allocation_part - address of a part of an allocation
  * @allocation: allocation that the caller has a reference to
  * @index: 0 for the first part
  * @part: receives it
  *
  * Valid until the next call of the driver's @quiesce or @reset operation, if
- * flexmem_allocation_error() returns 0 under the lock that these take.
+ * flexmem_allocation_error() returns 0 under the lock that these operations
+ * take.
  *
  * Context: any.
  * Return: false if there is no such part.
@@ -369,9 +371,10 @@ bool flexmem_allocation_part(const struct flexmem_allocation *allocation,
 EXPORT_SYMBOL_GPL(flexmem_allocation_part);
 
 /**
- * flexmem_allocation_chunk - which chunk a byte of an allocation is in
+ * flexmem_allocation_chunk - find the chunk of a byte
  * @allocation: allocation
- * @offset: less than its size; receives the offset in the chunk
+ * @offset: of the byte, less than the allocation's size; receives the offset in
+ *	the chunk
  *
  * Return: the chunk.
  */
@@ -387,7 +390,7 @@ flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_chunk);
 
 /**
- * flexmem_allocation_address - where an allocation starts
+ * flexmem_allocation_address - start address of an allocation
  * @allocation: allocation
  *
  * Return: its VirtualAddress.
@@ -405,7 +408,7 @@ flexmem_allocation_address(const struct flexmem_allocation *allocation)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_address);
 
 /**
- * flexmem_chunk_map_offset - where mmap() finds a chunk
+ * flexmem_chunk_map_offset - mmap() offset of a chunk
  * @chunk: chunk
  *
  * Return: bytes, a multiple of the page size for a mappable one.

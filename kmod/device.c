@@ -115,16 +115,17 @@ static void watch_fences(struct work_struct *work)
 /**
  * flexmem_device_register - let flexmem manage the memory of a function
  * @parent: the function's device
- * @desc: what it is and what it can do; copied, except for its operations
+ * @desc: description of the function; copied, except its operations
  *
  * Takes the settings from the module parameters, or from @desc where they are
- * auto, resets the function, acquires
- * the regions if the settings say so, and creates the node /dev/flexmemN.
+ * auto. Resets the function, acquires its regions if the settings say so, and
+ * creates the node /dev/flexmemN.
  *
  * Context: may sleep; calls the operations.
  * Return: the registered device, for flexmem_device_unregister(), or an
- * ERR_PTR(): -EINVAL if the description or the settings do not suit, -ENOMEM,
- * -ENOSPC if there are too many devices, or what an operation returned.
+ * ERR_PTR(): -EINVAL if the description or the settings are not valid for this
+ * device, -ENOMEM, -ENOSPC if there are too many devices, or the error of an
+ * operation.
  */
 struct flexmem_dev *
 flexmem_device_register(struct device *parent,

@@ -156,7 +156,10 @@ static int distrust(struct flexmem_function *function, const char *operation,
 	return -EIO;
 }
 
-/* Passes an errno of the contract on. @may_be_full: -ENOSPC is one too. */
+/*
+ * Returns an errno of the contract unchanged. @may_be_full: -ENOSPC is one of
+ * them.
+ */
 static int check_errno(struct flexmem_function *function,
 		       const char *operation, int rc, bool may_be_full)
 {
@@ -180,7 +183,7 @@ static int check_errno(struct flexmem_function *function,
  * flexmem_function_outcome - check the answer to a command
  * @function: function
  * @operation: its name
- * @rc: what the driver returned
+ * @rc: result of the driver
  * @may_be_full: -ENOSPC is a valid answer
  *
  * For the other files that call the driver.
@@ -195,7 +198,7 @@ int flexmem_function_outcome(struct flexmem_function *function,
 	return flexmem_function_note(function, rc);
 }
 
-/* An id is never used twice, so a late command cannot affect other memory. */
+/* An id is never reused, so a late command cannot affect other memory. */
 static u64 new_id(void)
 {
 	static atomic64_t last_id;
@@ -250,7 +253,7 @@ static bool overlap(const struct flexmem_memory *a,
 	return a->base < b->base + b->size && b->base < a->base + a->size;
 }
 
-/* Whether a piece overlaps that the device cannot have taken back. */
+/* Whether a piece overlaps another one that the device has not taken back. */
 static bool is_in_use(struct flexmem_function *function,
 		      const struct flexmem_memory *mem)
 {
@@ -268,7 +271,10 @@ static bool is_in_use(struct flexmem_function *function,
 	return false;
 }
 
-/* Whether the device gave the requested memory, and does not give it twice. */
+/*
+ * Whether the device granted the requested memory, and no memory that is in
+ * use.
+ */
 static int check_memory(struct flexmem_function *function, u64 id, u64 size,
 			const struct flexmem_memory *mem)
 {
@@ -295,8 +301,8 @@ static int check_memory(struct flexmem_function *function, u64 id, u64 size,
  * @mem: receives the memory; unchanged on failure
  *
  * Context: the caller runs no other operation of the function. May sleep.
- * Return: 0; -ENOSPC if the device has not that much in one piece; -EIO if too
- * many pieces wait for their release; or another error of the firmware.
+ * Return: 0; -ENOSPC if the device does not have that much in one piece; -EIO
+ * if too many pieces wait for their release; or another error of the firmware.
  */
 int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 			     struct flexmem_memory *mem)
@@ -331,7 +337,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_function_acquire);
 /**
  * flexmem_function_release - release memory to the device
  * @function: function
- * @mem: from flexmem_function_acquire(); does not belong to the caller any more
+ * @mem: from flexmem_function_acquire(); the caller must not use it afterwards
  *
  * If the firmware fails, or a slot may still name the memory, the worker
  * retries, or the next caller that acquires memory.
@@ -345,7 +351,7 @@ int flexmem_function_release(struct flexmem_function *function,
 	struct flexmem_piece *piece = flexmem_function_piece(function, mem->id);
 	int rc = 0;
 
-	/* The device has given it again, so it had taken it back. */
+	/* The device has granted the memory again, so it had been released. */
 	if (!piece)
 		return 0;
 	if (piece->state == FLEXMEM_PIECE_HELD)
@@ -359,7 +365,7 @@ int flexmem_function_release(struct flexmem_function *function,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_release);
 
 /**
- * flexmem_function_slot_set - make a slot of the firmware's table name memory
+ * flexmem_function_slot_set - point a slot of the firmware's table at memory
  * @function: function; on a PF, which has no such table, no command is sent
  * @slot: an empty slot
  * @mem: memory that the function holds
@@ -416,13 +422,13 @@ int flexmem_function_slot_clear(struct flexmem_function *function,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_clear);
 
 /**
- * flexmem_function_quiesce - keep device programs from memory, from now on
- * @function: function; one that cannot hold anything is not asked
+ * flexmem_function_quiesce - stop all device programs
+ * @function: function; no command is sent if it holds nothing
  *
  * Context: the caller runs no other operation, also none that moves data. May
  * sleep.
- * Return: 0, and memory can be given back; or an error of the firmware: then
- * only a reset gets it back.
+ * Return: 0, and memory can be released; or an error of the firmware: then only
+ * a reset recovers the memory.
  */
 int flexmem_function_quiesce(struct flexmem_function *function)
 {
@@ -436,13 +442,12 @@ int flexmem_function_quiesce(struct flexmem_function *function)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_quiesce);
 
 /**
- * flexmem_function_reset - bring the device back to where it began
+ * flexmem_function_reset - reset the device
  * @function: function that can be reset
  *
  * Context: the caller runs no other operation, also none that moves data. May
  * sleep.
- * Return: 0, and the function holds nothing any more; or an error of the
- * firmware.
+ * Return: 0, and the function holds no memory; or an error of the firmware.
  */
 int flexmem_function_reset(struct flexmem_function *function)
 {

@@ -118,7 +118,8 @@ int flexmem_function_cancel(struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_client_gone - tell the driver that a client has gone
+ * flexmem_function_client_gone - tell the driver that a client has closed its
+ * file
  * @function: function, in any state but gone
  * @client: client that the driver has had a reference to
  *

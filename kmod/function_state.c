@@ -112,7 +112,7 @@ int flexmem_function_recover(struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_suspend - no operation begins any more
+ * flexmem_function_suspend - stop new operations
  * @function: function
  *
  * Context: any.
@@ -270,7 +270,7 @@ static bool change_over(struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_note - learn from an answer whether the firmware is alive
+ * flexmem_function_note - note whether the firmware answers
  * @function: function
  * @rc: the answer
  *

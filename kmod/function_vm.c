@@ -72,7 +72,7 @@ int flexmem_function_vm_map(struct flexmem_function *function,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_vm_map);
 
 /**
- * flexmem_function_vm_unmap - keep device programs from memory
+ * flexmem_function_vm_unmap - end a mapping for device programs
  * @function: function
  * @range: addresses and their space; contains each mapping wholly or not at all
  *

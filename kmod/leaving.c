@@ -2,16 +2,18 @@
 /*
  * The end of an allocation.
  *
- * Its owner frees it, and it ends when nothing uses it any more: no CPU map, no
- * copy, no kernel user has a reference, and every fence of a device program has
- * signalled. Until then it is leaving: charged to its owner, but neither free nor
- * scrubbed.
+ * After its owner has freed it, an allocation ends when nothing uses it any
+ * more: no CPU map, no copy and no kernel user has a reference, and every fence
+ * of a device program has signalled. Until then it is leaving: still charged,
+ * but neither free nor scrubbed.
  *
- * After the last reference is put no fence can be added. Then the allocation
- * waits for its fences one by one. A fence signals in an interrupt, where blocks
- * cannot be freed, so the callback leaves that to a worker, or to the next ALLOC.
+ * After the last reference is put, no fence can be added. Then the allocation
+ * waits for its fences one by one. A fence signals in an interrupt, where
+ * blocks cannot be freed, so the callback leaves that to a worker, or to the
+ * next ALLOC.
  *
- * Bytes of a lost region have no next owner, so nothing waits for their fences.
+ * Bytes of a lost region get no next owner, so the driver does not wait for
+ * their fences.
  */
 
 #include <linux/dma-fence.h>
@@ -32,10 +34,10 @@
  * @link: in &flexmem_leaving.waiting or .ready
  * @leaving: the lists; NULL before the last reference is put
  * @allocation: the allocation
- * @pending: the fence that it waits for, or waited for last; a reference is held
- * @since: when it began to wait for it, or the driver was asked to cancel, in
- *	jiffies that the device was awake
- * @cancelled: the driver was asked to cancel @pending
+ * @pending: the fence for which it waits, or waited last; a reference is held
+ * @since: time when it began to wait, or when the driver was asked to cancel
+ *	the job, in jiffies for which the device was awake
+ * @cancelled: the driver was asked to cancel the job of @pending
  * @callback: on @pending
  */
 struct flexmem_fences {
@@ -56,11 +58,11 @@ static void free_fences(struct flexmem_fences *fences)
 	kfree(fences);
 }
 
-/* An allocation that no program uses never has them. */
+/* Makes the struct at the first fence of an allocation. */
 static struct flexmem_fences *
 make_fences(struct flexmem_allocation *allocation)
 {
-	/* Pairs with cmpxchg(): another task may have made them. */
+	/* Pairs with cmpxchg(): another task may have made the struct. */
 	struct flexmem_fences *fences = smp_load_acquire(&allocation->fences);
 	struct flexmem_fences *first;
 
@@ -85,8 +87,8 @@ make_fences(struct flexmem_allocation *allocation)
  * @fence: signals when the device does not use it any more; a single fence,
  *	neither an array nor a chain
  *
- * Call it before the device can see the job. Fences of one context replace each
- * other, the later one the earlier.
+ * Call it before the device can see the job. A later fence of a context
+ * replaces the earlier one.
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM. After an error the fence is not added.
@@ -99,7 +101,7 @@ int flexmem_allocation_add_fence(struct flexmem_allocation *allocation,
 
 	if (!fences)
 		return -ENOMEM;
-	/* Held for no longer than this, and without an order to others. */
+	/* Held only here, and never together with another reservation lock. */
 	dma_resv_lock(&fences->resv, NULL);
 	rc = dma_resv_reserve_fences(&fences->resv, 1);
 	if (!rc)
@@ -170,7 +172,7 @@ static struct dma_fence *next_fence(struct flexmem_fences *fences)
 	return fence;
 }
 
-/* Under the lists' lock: the clock of overdue fences. */
+/* The clock for overdue fences. Called under the lists' lock. */
 static u64 awake_time(const struct flexmem_leaving *leaving)
 {
 	u64 now = leaving->asleep ? leaving->asleep_since : get_jiffies_64();
@@ -178,7 +180,10 @@ static u64 awake_time(const struct flexmem_leaving *leaving)
 	return now - leaving->slept;
 }
 
-/* Under the lists' lock: looks again when the fence may be overdue. */
+/*
+ * Queues the watch for the time when the fence may be overdue. Called under the
+ * lists' lock.
+ */
 static void watch_again(struct flexmem_leaving *leaving,
 			const struct flexmem_fences *fences)
 {
@@ -190,7 +195,7 @@ static void watch_again(struct flexmem_leaving *leaving,
 				   leaving->limit - waited : 1);
 }
 
-/* Waits for another fence. Returns false if there is none. */
+/* Adds a callback to the next fence. Returns false if there is none. */
 static bool wait_on(struct flexmem_leaving *leaving,
 		    struct flexmem_fences *fences)
 {
@@ -204,7 +209,7 @@ static bool wait_on(struct flexmem_leaving *leaving,
 		fences->pending = next_fence(fences);
 		if (!fences->pending)
 			return false;
-		/* In the list before the callback moves it on. */
+		/* Must be in the list before the callback can move it. */
 		spin_lock_irqsave(&leaving->lock, flags);
 		fences->since = awake_time(leaving);
 		fences->cancelled = false;
@@ -214,7 +219,9 @@ static bool wait_on(struct flexmem_leaving *leaving,
 		if (!dma_fence_add_callback(fences->pending, &fences->callback,
 					    has_signalled))
 			return true;
-		/* It has signalled since, and there is no callback. */
+		/*
+		 * The fence has signalled in between, and there is no callback.
+		 */
 		spin_lock_irqsave(&leaving->lock, flags);
 		list_del_init(&fences->link);
 		spin_unlock_irqrestore(&leaving->lock, flags);
@@ -277,7 +284,10 @@ void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 	struct flexmem_fences *fences;
 
 	mutex_lock(&leaving->turn);
-	/* Only a holder of the turn ends what a callback has made ready. */
+	/*
+	 * Only the holder of @turn ends allocations that a callback has made
+	 * ready.
+	 */
 	while ((fences = first_waiting(leaving))) {
 		if (!dma_fence_remove_callback(fences->pending,
 					       &fences->callback))
@@ -334,7 +344,10 @@ void flexmem_leaving_wake(struct flexmem_leaving *leaving)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_wake);
 
-/* Under the lists' lock: what the longest wait for a fence calls for. */
+/*
+ * Decides what to do about the fence with the longest wait. Called under the
+ * lists' lock.
+ */
 static enum flexmem_overdue judge(struct flexmem_leaving *leaving,
 				  struct flexmem_fences *fences)
 {
@@ -342,7 +355,7 @@ static enum flexmem_overdue judge(struct flexmem_leaving *leaving,
 
 	if (!leaving->limit || now - fences->since < leaving->limit)
 		return FLEXMEM_NOT_OVERDUE;
-	/* The limit begins again, also for a reset that could not be done. */
+	/* The time begins again, also after a reset that could not be done. */
 	fences->since = now;
 	if (fences->cancelled)
 		return FLEXMEM_STUCK;
@@ -355,9 +368,9 @@ static enum flexmem_overdue judge(struct flexmem_leaving *leaving,
  * @leaving: of a table
  * @fence: receives the one to cancel, with a reference, after FLEXMEM_OVERDUE
  *
- * Looks at the fence that is waited for longest. If its job was cancelled, the
- * others wait until that has ended. Queues the watch again while one is waited
- * for.
+ * Checks the fence with the longest wait. If its job was cancelled, no other
+ * job is cancelled until that has ended. Queues the watch again while an
+ * allocation waits for a fence.
  *
  * Context: may sleep.
  * Return: what to do.
@@ -368,7 +381,9 @@ enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
 	enum flexmem_overdue overdue = FLEXMEM_NOT_OVERDUE;
 	struct flexmem_fences *fences;
 
-	/* No allocation ends under it, even if its fence signals now. */
+	/*
+	 * While it is held no allocation ends, even if its fence signals now.
+	 */
 	mutex_lock(&leaving->turn);
 	spin_lock_irq(&leaving->lock);
 	fences = list_first_entry_or_null(&leaving->waiting,
@@ -391,7 +406,7 @@ static void look_work(struct work_struct *work)
 }
 
 /**
- * flexmem_leaving_init - nothing is leaving
+ * flexmem_leaving_init - initialise empty lists
  * @leaving: to initialise
  */
 void flexmem_leaving_init(struct flexmem_leaving *leaving)
@@ -409,7 +424,7 @@ void flexmem_leaving_init(struct flexmem_leaving *leaving)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_init);
 
 /**
- * flexmem_leaving_fini - end what is left
+ * flexmem_leaving_fini - end all remaining allocations
  * @leaving: of a removed table without clients
  *
  * Context: may sleep.
@@ -422,8 +437,8 @@ void flexmem_leaving_fini(struct flexmem_leaving *leaving)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_fini);
 
 /*
- * The device still uses an allocation without a reference. The caller of FREE
- * does not wait for a fence, nor does a page fault or a copy that ends.
+ * The device may still use an allocation without a reference. Neither FREE nor
+ * an unmap or a copy waits for its fences.
  */
 static void leave(struct flexmem_allocation *allocation)
 {
@@ -455,8 +470,8 @@ static void put(struct flexmem_allocation *allocation,
  * flexmem_allocation_put - put a reference
  * @allocation: allocation; may be gone afterwards
  *
- * If it was the last one, the blocks are given back when the device is done with
- * them.
+ * After the last reference the blocks are freed when the device does not use
+ * them any more.
  *
  * Context: may sleep.
  */
@@ -467,12 +482,12 @@ void flexmem_allocation_put(struct flexmem_allocation *allocation)
 EXPORT_SYMBOL_GPL(flexmem_allocation_put);
 
 /**
- * flexmem_allocation_unname - the owner has freed an allocation
- * @allocation: allocation; the caller's reference, its name's, is put. Its
- *	owner's account is held by the caller as well
+ * flexmem_allocation_unname - free an allocation for its owner
+ * @allocation: allocation; puts the reference of its handle. The caller has a
+ *	reference to the account
  * @stock: where objects that it frees may be kept
  *
- * If it is in use otherwise it is leaving. Its handle is charged no more.
+ * If something still uses it, it is leaving. Its handle is uncharged.
  */
 void flexmem_allocation_unname(struct flexmem_allocation *allocation,
 			       struct flexmem_stock *stock)
@@ -480,7 +495,7 @@ void flexmem_allocation_unname(struct flexmem_allocation *allocation,
 	struct flexmem_accounts *accounts = allocation->owner->accounts;
 	struct flexmem_account *owner = allocation->owner;
 
-	/* No task can get a further reference by the handle any more. */
+	/* No task can get a further reference by the handle. */
 	if (refcount_read(&allocation->refs) > 1)
 		flexmem_allocation_orphan(allocation);
 	put(allocation, stock);

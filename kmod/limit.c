@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits, which the administrator sets for cgroups.
+ * Limits of cgroups. The administrator sets them.
  *
- * A cgroup has a limit of its own for a resource, or inherits one: that of its
- * parent for each child, or the default if the cgroup is at the default depth.
- * Each account keeps the limit that results, so a charge only compares.
+ * For each resource a cgroup has a limit of its own, or inherits one: its
+ * parent's limit for each child, or the default if the cgroup is at the default
+ * depth. Each account stores the resulting limit, so a charge only compares.
  */
 
 #include <linux/bits.h>
@@ -26,14 +26,15 @@ static bool has_limit(const struct flexmem_account *account)
 }
 
 /**
- * flexmem_limit_find - whose limit is to be set
+ * flexmem_limit_find - find the account for a new limit
  * @accounts: accounts of the function
- * @cmd: which; receives the ``out_`` members as they are once it is set
+ * @cmd: command; receives the ``out_`` members of the reply
  *
  * Context: may sleep.
- * Return: the account, for flexmem_limit_set() and flexmem_owner_put(); NULL for a
- * default; -ENOENT if the caller sees no such cgroup; -EINVAL if it is for open
- * files of the root cgroup, where the administrator must always get one; -ENOMEM.
+ * Return: the account, for flexmem_limit_set() and flexmem_owner_put(); NULL
+ * for a default; -ENOENT if the caller sees no such cgroup; -EINVAL for a limit
+ * of open files of the root cgroup, because the administrator must always be
+ * able to open one; -ENOMEM.
  */
 struct flexmem_account *
 flexmem_limit_find(struct flexmem_accounts *accounts,
@@ -86,7 +87,7 @@ static void set_of_cgroup(struct flexmem_account *account,
 {
 	unsigned int r = cmd->resource;
 
-	/* A cgroup that was removed just now gets no limit any more. */
+	/* A cgroup that has just been removed gets no limit. */
 	if (flexmem_account_is_removed(account))
 		return;
 	if (cmd->scope == FLEXMEM_SCOPE_EACH_CHILD) {
@@ -101,10 +102,10 @@ static void set_of_cgroup(struct flexmem_account *account,
 /**
  * flexmem_limit_set - set a limit. Cannot fail
  * @accounts: accounts of the function
- * @account: as flexmem_limit_find() returned it, whose reference the caller keeps
+ * @account: from flexmem_limit_find(); the caller keeps its reference
  * @cmd: which
  *
- * Context: O(1). Accounts that inherit the limit take it when they are used next.
+ * Context: O(1). Accounts that inherit the limit apply it at their next use.
  */
 void flexmem_limit_set(struct flexmem_accounts *accounts,
 		       struct flexmem_account *account,
@@ -125,7 +126,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_limit_set);
  * flexmem_limit_forget - drop the limits of cgroups that were removed
  * @accounts: accounts of the function
  *
- * What is charged to them stays. The last reference to such a cgroup may go.
+ * Their charges stay. May put the last reference to such a cgroup.
  *
  * Context: may sleep. O(cgroups with limits): for the administrator.
  */
@@ -144,10 +145,10 @@ void flexmem_limit_forget(struct flexmem_accounts *accounts)
 		account->kept = false;
 		list_move(&account->link, &removed);
 	}
-	/* What others inherit goes when they are used next. */
+	/* Accounts that inherit these limits drop them at their next use. */
 	accounts->changes++;
 	spin_unlock(&accounts->lock);
-	/* Each has had a reference to itself. */
+	/* Puts the reference that each has to itself. */
 	list_for_each_entry_safe(account, next, &removed, link)
 		flexmem_owner_put(account);
 }

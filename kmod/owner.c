@@ -2,16 +2,17 @@
 /*
  * Owners of bytes, and the accounts that are charged.
  *
- * An owner is the opener's uid in the opener's cgroup (v2), fixed at open(): all
- * files that a user opens in one cgroup share their bytes. A strict file is an
- * owner of its own. The id of an owner is never used again, so a block cannot take
- * one owner for another. Owners without an open file are remembered for a while, so
- * that the next file finds its bytes; the bytes of a forgotten owner are scrubbed.
+ * An owner is the opener's uid in the opener's cgroup (v2), fixed at open():
+ * all files that a user opens in one cgroup share their bytes. A strict file is
+ * an owner of its own. The id of an owner is never reused, so the bytes of a
+ * block never seem to belong to a later owner. Owners without an open file are
+ * remembered for a while, so that the next file gets its bytes unscrubbed. The
+ * bytes of a forgotten owner are scrubbed.
  *
- * An open file is charged to its own account, to that of the opener's cgroup and to
- * those of all ancestors. A file's account stays until the file is closed and
- * nothing is charged to it any more. A cgroup's account, and with it a reference to
- * the cgroup, stays as long as one below it, or a limit.
+ * An open file is charged to its own account, to that of the opener's cgroup
+ * and to those of all ancestors. A file's account stays until the file is
+ * closed and has no charges. A cgroup's account, with its reference to the
+ * cgroup, stays while there is an account below it, or while it has a limit.
  */
 
 #include <linux/cgroup.h>
@@ -27,7 +28,7 @@
 #include "owner.h"
 
 /**
- * flexmem_owner_cgroup - where the caller is
+ * flexmem_owner_cgroup - the caller's cgroup
  *
  * Return: the caller's cgroup in the v2 hierarchy, for flexmem_owner_put_cgroup();
  * NULL in a kernel without cgroups.
@@ -40,7 +41,7 @@ struct cgroup *flexmem_owner_cgroup(void)
 	rcu_read_lock();
 	do {
 		cgroup = task_dfl_cgroup(current);
-		/* It fails only while the task moves to another one. */
+		/* This fails only while the task moves to another cgroup. */
 	} while (!cgroup_tryget(cgroup));
 	rcu_read_unlock();
 #endif
@@ -51,8 +52,9 @@ struct cgroup *flexmem_owner_cgroup(void)
  * flexmem_owner_find_cgroup - the cgroup that has an id
  * @id: any number
  *
- * Return: the cgroup, for flexmem_owner_put_cgroup(); -ENOENT if the caller sees
- * none. In a kernel without cgroups 0 stands for everyone's account: NULL.
+ * Return: the cgroup, for flexmem_owner_put_cgroup(); -ENOENT if the caller
+ * sees none. NULL for id 0 in a kernel without cgroups, which has one account
+ * for all files.
  */
 struct cgroup *flexmem_owner_find_cgroup(u64 id)
 {
@@ -127,7 +129,10 @@ struct flexmem_owner *flexmem_owner_find(struct flexmem_accounts *accounts,
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_find);
 
-/* @owner: of no file yet; returns the one that the file has. */
+/*
+ * Adds a new owner, unless one with its key exists. Returns the owner of the
+ * file.
+ */
 static struct flexmem_owner *enter_owner(struct flexmem_accounts *accounts,
 					 struct flexmem_owner *owner)
 {
@@ -150,7 +155,10 @@ static struct flexmem_owner *enter_owner(struct flexmem_accounts *accounts,
 	return owner;
 }
 
-/* Returns an owner to free without the lock, or NULL. */
+/*
+ * Removes a file from an owner. Returns an owner that the caller frees without
+ * the lock, or NULL.
+ */
 static struct flexmem_owner *leave_owner(struct flexmem_accounts *accounts,
 					 struct flexmem_owner *owner)
 {
@@ -207,7 +215,10 @@ static int account_cmp(struct rb_node *node, const struct rb_node *other)
 	return a == b ? 0 : a < b ? -1 : 1;
 }
 
-/* @fresh: account that is in no tree; returns the one that its cgroup has. */
+/*
+ * Adds a new account, unless the cgroup has one. Returns the account of the
+ * cgroup.
+ */
 static struct flexmem_account *add_cgroup(struct flexmem_accounts *accounts,
 					  struct flexmem_account *fresh)
 {
@@ -223,14 +234,17 @@ static struct flexmem_account *add_cgroup(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 	if (!node)
 		return fresh;
-	/* The other one has references to the same parent and cgroup. */
+	/* The existing account has references to the same parent and cgroup. */
 	if (fresh->parent)
 		flexmem_owner_put(fresh->parent);
 	account_destroy(fresh);
 	return account;
 }
 
-/* @parent: the account above, or NULL; the caller's reference goes. */
+/*
+ * Makes the account of a cgroup. Takes over the caller's reference to @parent,
+ * the account above, or NULL.
+ */
 static struct flexmem_account *account_below(struct flexmem_accounts *accounts,
 					     struct flexmem_account *parent,
 					     struct cgroup *cgroup)
@@ -262,8 +276,9 @@ static int cgroup_id_cmp(const void *key, const struct rb_node *node)
 }
 
 /*
- * The account of @cgroup's ancestor at @level, or of the nearest above that has
- * one; @level receives its level. NULL, and -1: none has.
+ * Finds the account of @cgroup's ancestor at @level, or else of the nearest
+ * ancestor above that has one. @level receives its level. NULL, and level -1:
+ * there is none.
  */
 static struct flexmem_account *nearest_account(struct flexmem_accounts *accounts,
 					       struct cgroup *cgroup,
@@ -287,11 +302,11 @@ static struct flexmem_account *nearest_account(struct flexmem_accounts *accounts
 #endif
 
 /**
- * flexmem_owner_of_cgroup - a cgroup's account
+ * flexmem_owner_of_cgroup - find or make a cgroup's account
  * @accounts: accounts of the function
  * @cgroup: cgroup; NULL in a kernel without cgroups
  *
- * Makes it, and those of its ancestors, if they are not there.
+ * Makes missing accounts, also those of its ancestors.
  *
  * Context: may sleep. O(depth * log cgroups).
  * Return: the account, for flexmem_owner_put(); NULL if there is no memory.
@@ -319,7 +334,7 @@ flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_of_cgroup);
 
 /**
- * flexmem_owner_open - an account for an open file
+ * flexmem_owner_open - make the account of an open file
  * @accounts: accounts of the function
  * @uid: the opener
  * @cgroup: the opener's cgroup; NULL in a kernel without cgroups
@@ -377,8 +392,9 @@ free:
 EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_open);
 
 /**
- * flexmem_owner_close - the file is closed
- * @client: account as flexmem_owner_open() returned it; the caller's no more
+ * flexmem_owner_close - close the account of a file
+ * @client: account from flexmem_owner_open(); the caller must not use it
+ *	afterwards
  */
 void flexmem_owner_close(struct flexmem_account *client)
 {
@@ -399,7 +415,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_close);
  * flexmem_owner_put - drop a reference to an account
  * @account: account; may be gone afterwards
  *
- * Context: any, but under no lock of ours.
+ * Context: any, but under no lock of flexmem.
  */
 void flexmem_owner_put(struct flexmem_account *account)
 {
@@ -467,7 +483,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_set_strict);
  * flexmem_owner_is_idle - whether an owner is unlikely to allocate again
  * @accounts: accounts of the function
  * @id: owner's number
- * @for_jiffies: for how long an owner has had no file open at least
+ * @for_jiffies: least time for which the owner has had no file open
  *
  * Context: O(log owners).
  * Return: true if the owner is gone, or has been idle that long.

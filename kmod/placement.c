@@ -30,7 +30,7 @@
  * @name: as in the module parameter
  * @acquire_first: acquire a region before each allocation, as long as that is
  *	possible
- * @before: is a region with @free bytes free tried before one with @other
+ * @before: whether a region with @free free bytes comes before one with @other
  */
 struct flexmem_order_ops {
 	const char *name;
@@ -136,7 +136,7 @@ static bool place_in(struct flexmem_region *region,
 	return place->block;
 }
 
-/* Tries the present regions. */
+/* Tries the existing regions. */
 static bool place_in_existing(struct flexmem_table *table,
 			      enum flexmem_kind kind,
 			      const struct flexmem_request *request,
@@ -351,7 +351,7 @@ static enum flexmem_reason why_no_region(const struct flexmem_table *table,
 	       FLEXMEM_REASON_CAPACITY;
 }
 
-/* Says which limit stopped a request. */
+/* Sets the reason why a request failed. */
 static int explain(struct flexmem_table *table,
 		   enum flexmem_kind kind,
 		   const struct flexmem_request *request,
@@ -375,7 +375,7 @@ static int explain(struct flexmem_table *table,
 	return -ENOMEM;
 }
 
-/* A reason that holds however much memory is free. */
+/* A reason that does not depend on free memory. */
 static enum flexmem_reason refusal_of(struct flexmem_table *table,
 				      const struct flexmem_request *request,
 				      bool unsure)
@@ -386,7 +386,7 @@ static enum flexmem_reason refusal_of(struct flexmem_table *table,
 				       request->size, 0);
 }
 
-/* Leaves the commands to the firmware to the worker. */
+/* Lets the worker send the commands to the firmware. */
 static int place_by_growing(struct flexmem_table *table,
 			    const struct flexmem_request *request,
 			    struct flexmem_spare *spare,
@@ -462,13 +462,16 @@ static int place_once(struct flexmem_table *table,
 	if (rc == -EAGAIN)
 		rc = place_by_growing(table, request, spare, place,
 				      acquire_first);
-	/* The present regions may do, though no region could be acquired. */
+	/*
+	 * The existing regions may have room, although no region could be
+	 * acquired.
+	 */
 	if ((rc == -ETIMEDOUT || rc == -ENOMEM) && acquire_first &&
 	    place_in_existing(table, kind, request, spare, place))
 		return 0;
 	if (rc == -ENOSPC)
 		return explain(table, kind, request, place);
-	/* Another error, so no limit is the reason. */
+	/* After another error no limit is the reason. */
 	place->reason = FLEXMEM_REASON_NONE;
 	return rc;
 }

@@ -86,7 +86,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 		flexmem_function_release_all(function);
 	/* The driver's reset recovers these bytes. */
 	if (flexmem_function_held(function))
-		dev_warn(function->dev, "%llu bytes were not given back\n",
+		dev_warn(function->dev, "%llu bytes were not released\n",
 			 flexmem_function_held(function));
 	/*
 	 * Messages name the function's device, which may be freed from here on.

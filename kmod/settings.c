@@ -218,11 +218,12 @@ static int sizes_set(const char *text, const struct kernel_param *kp)
 }
 
 /**
- * flexmem_settings_print_sizes - sizes as a parameter has them: 12G,8G,4G
+ * flexmem_settings_print_sizes - print sizes in the form of the parameter:
+ * 12G,8G,4G
  * @sizes: bytes, rounded down to a multiple of 1 KiB
- * @nr: how many there are
- * @text: receives them, with a 0 behind
- * @room: of @text
+ * @nr: number of @sizes
+ * @text: receives the text, NUL-terminated
+ * @room: size of @text
  *
  * Return: characters without the 0.
  */
