@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The cache and its model: what can be seen of them is compared. */
+/* Compares the visible state of the cache and of its model. */
 #include <jansson.h>
 
 #include "cache_run.h"
@@ -267,7 +267,10 @@ static void compare_segment(const struct run *run, const json_t *found,
 			      &segment->blocks[i]);
 }
 
-/* Of one pool, or of all: the viewer shows it. The pool may be released. */
+/*
+ * Checks that the viewer shows a snapshot of one pool or of all. The pool may
+ * be released.
+ */
 static void view_snapshot(const struct run *run, uint64_t pool)
 {
 	const char *refused;

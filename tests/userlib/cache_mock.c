@@ -8,7 +8,7 @@
 
 struct mock mock;
 
-/* Segments may be made at the same time as anything else happens. */
+/* Segments may be made at the same time as any other call. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Counts a call of the provider; true if it is to fail. */
@@ -33,7 +33,7 @@ static bool fails(unsigned int *left)
 	return true;
 }
 
-/* With the lock. NULL: not one of the first segments. */
+/* Called with the lock. NULL: not one of the first segments. */
 static struct mock_segment *segment_of(uint64_t handle)
 {
 	size_t i;
@@ -256,7 +256,7 @@ static int mock_info(void *user, uint64_t *free_bytes, uint64_t *total)
 		return -EOPNOTSUPP;
 	err = mock.below.memory_info(mock.below.user, free_bytes, total);
 	used = *total - *free_bytes;
-	/* Of a larger device the rest is used by others. */
+	/* If the device is larger, others use the rest. */
 	if (mock.total && mock.total < *total)
 		*free_bytes = mock.total > used ? mock.total - used : 0;
 	if (mock.total)

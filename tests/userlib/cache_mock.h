@@ -20,24 +20,27 @@
 struct mock {
 	uint64_t capacity;
 	bool no_growth;
-	/* It knows pressure: events come through a pipe, and it can wait. */
+	/*
+	 * The provider has pressure events, through a pipe, and the cache can
+	 * wait for memory.
+	 */
 	bool has_pressure;
 	bool no_info;
 	/* A test lets calls fail at random. */
 	bool fails;
-	/* So many of the next calls fail. */
+	/* Numbers of next calls that fail. */
 	unsigned int fail_allocs;
 	unsigned int fail_grows;
 	unsigned int fail_frees;
 	unsigned int fail_records;
 	unsigned int fail_waits;
 	int error;
-	/* The answer of memory_info instead of the truth; 0: the truth. */
+	/* Total of memory_info instead of the true value; 0: the true value. */
 	uint64_t total;
 
 	unsigned int allocs;
 	unsigned int grows;
-	/* How long the segment that grew last was before. */
+	/* Former length of the segment that grew last. */
 	uint64_t grown_from;
 	unsigned int frees;
 	unsigned int shrinks;
@@ -45,10 +48,10 @@ struct mock {
 	uint64_t last_alloc;
 	uint64_t last_alignment;
 	uint32_t last_flags;
-	/* Calls that found an earlier reason where they put theirs. */
+	/* Calls whose place for the reason still had an earlier reason. */
 	unsigned int stale_reasons;
 
-	/* A reset loses what there is: mock_lose(). */
+	/* The first segments. mock_lose() marks them as lost. */
 	struct mock_segment {
 		uint64_t handle;
 		bool there;
@@ -87,20 +90,20 @@ extern struct mock mock;
 
 /* Fresh mock of 1 GiB, and an environment without settings. */
 int mock_setup(void **state);
-/* Nothing of the provider's is left, and no event. */
+/* Checks that no segment and no event is left. */
 int mock_teardown(void **state);
 
-/* A cache over the mock; @events: with streams that take their time. */
+/* Makes a cache over the mock; @events: with streams whose work takes time. */
 struct flexmem_cache *mock_cache(const char *configuration);
 struct flexmem_cache *mock_cache_events(const char *configuration);
-/* The options that those two use, to be changed before a create. */
+/* The options of those two, to be changed before a create. */
 struct flexmem_cache_options mock_options(const char *configuration);
 extern const struct flexmem_cache_events mock_events;
 
 /* An event for the caches over the mock, of a device of @memory bytes. */
 void press(uint32_t level, uint64_t in_use, uint64_t memory);
 
-/* All segments there are: they cannot grow, nor shrink. */
+/* Marks all present segments as lost: they can neither grow nor shrink. */
 void mock_lose(void);
 /* One of the first segments cannot shrink while it is mapped. */
 void mock_map(uint64_t handle, bool mapped);

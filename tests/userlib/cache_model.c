@@ -99,7 +99,7 @@ struct model_block *model_last(const struct model_segment *segment)
 	return &segment->blocks[segment->count - 1];
 }
 
-/* Makes room for a block, which is zeroed. */
+/* Inserts a zeroed block. */
 struct model_block *model_insert(struct model_segment *segment, size_t index)
 {
 	segment->blocks = realloc(segment->blocks, (segment->count + 1) *
@@ -322,7 +322,7 @@ again:
 			if (block->waits)
 				continue;
 			deactivate(model, place);
-			/* Blocks have moved, and the segment may be gone. */
+			/* Blocks have moved, and the segment may be freed. */
 			goto again;
 		}
 	}
@@ -347,7 +347,10 @@ void model_wait_for_device(struct model *model)
 		model->segments[i]->quiet = model->segments[i]->releases;
 }
 
-/* Which streams something waits for, and whether without an event. */
+/*
+ * Bit mask of the streams for which blocks wait; also whether some have no
+ * event.
+ */
 static unsigned int waited_for(const struct model *model, bool *lost)
 {
 	const struct model_segment *segment;
@@ -410,7 +413,7 @@ static int wait_for_all(struct model *model)
 		streams &= ~(1u << stream);
 		result = -EIO;
 	}
-	/* A stream that cannot be waited for is not looked at either. */
+	/* A stream without a successful wait is skipped. */
 	bring_back(model, false, streams);
 	if (!lost)
 		return result;
@@ -418,7 +421,7 @@ static int wait_for_all(struct model *model)
 	return model->world->refuse_device_wait ? -EIO : result;
 }
 
-/* The block is freed by its owner: it waits, or is free at once. */
+/* Frees a block of its owner: it waits, or is free at once. */
 static void give(struct model *model, struct model_place place)
 {
 	struct model_block *block = &place.segment->blocks[place.index];
@@ -526,7 +529,7 @@ int model_record_stream(struct model *model, size_t id, uint64_t stream)
 	return 0;
 }
 
-/* All that has gone back so far. */
+/* Bytes returned so far. */
 static uint64_t returned(const struct model *model)
 {
 	return model->figures.reserved_bytes[FLEXMEM_CACHE_ALL].freed;

@@ -97,7 +97,10 @@ struct model {
 	struct flexmem_cache_tag tags[MODEL_TAGS];
 	uint64_t split_count[FLEXMEM_CACHE_POOL_KINDS];
 	uint64_t split_bytes[FLEXMEM_CACHE_POOL_KINDS];
-	/* Runs before an allocation fails, but not inside of itself. */
+	/*
+	 * Runs before an allocation fails, but not for allocations inside of
+	 * it.
+	 */
 	void (*on_oom)(void *user);
 	void *user;
 	bool in_callback;
@@ -112,7 +115,7 @@ struct model_request {
 	bool simple;
 };
 
-/* @kind: which pool it is for. */
+/* @kind: kind of the pool. */
 struct model_result {
 	uint64_t address;
 	uint64_t size;
@@ -124,7 +127,7 @@ void model_start(struct model *model, const struct model_setup *setup,
 		 struct world *world);
 void model_end(struct model *model);
 
-/* Each returns what the cache's function of that name is to return. */
+/* Each returns the expected result of the cache's function of that name. */
 int model_alloc(struct model *model, const struct model_request *request,
 		size_t id, struct model_result *result);
 /*
@@ -145,7 +148,7 @@ int model_pool_release(struct model *model, uint64_t pool);
 void model_reset_peaks(struct model *model);
 void model_reset_accumulated(struct model *model);
 
-/* cache_model_ladder.c: what happens when no block serves a request. */
+/* cache_model_ladder.c: the steps when no block serves a request. */
 struct model_want {
 	uint64_t bytes;
 	uint64_t size;
@@ -154,7 +157,7 @@ struct model_want {
 	struct flexmem_cache_failure *failure;
 };
 
-/* A block, by where it is; @segment is NULL for none. */
+/* The place of a block; @segment is NULL for none. */
 struct model_place {
 	struct model_segment *segment;
 	size_t index;
@@ -163,7 +166,7 @@ struct model_place {
 int model_ladder(struct model *model, struct model_want *want,
 		 struct model_place *place);
 uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error);
-/* How much of a segment could go back now. */
+/* Bytes of a segment that could be returned now. */
 uint64_t model_excess(const struct model *model,
 		      const struct model_segment *segment);
 /* Looks whether it is lost. */
@@ -192,7 +195,7 @@ struct model_block *model_insert(struct model_segment *segment, size_t index);
 struct model_place model_find(const struct model *model,
 			      const struct model_want *want);
 void model_poll(struct model *model);
-/* Everything that waits comes back, unless waiting fails. */
+/* All waiting blocks become free, unless the wait fails. */
 void model_wait_for_device(struct model *model);
 
 #endif /* CACHE_MODEL_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The model: segments, giving them back, and what is done out of memory. */
+/* The model: segments, their return, and the steps when memory is short. */
 #include "cache_model.h"
 
 #include <assert.h>
@@ -81,7 +81,7 @@ bool model_give_back(struct model *model, struct model_segment *segment)
 	}
 	if (world_provider.shrink(model->world, segment->handle, segment->size,
 				  segment->size - excess)) {
-		/* The world has no other error but -EIO. */
+		/* The world has only the error -EIO. */
 		segment->stuck = true;
 		model_is_lost(model, segment);
 		return false;
@@ -95,7 +95,10 @@ bool model_give_back(struct model *model, struct model_segment *segment)
 	return true;
 }
 
-/* The next one to go, of those that were not refused; NULL: none is left. */
+/*
+ * The next segment to return, of those that were not refused; NULL: none is
+ * left.
+ */
 static struct model_segment *oldest(const struct model *model,
 				    const bool *refused)
 {
@@ -122,7 +125,10 @@ static size_t number_of(const struct model *model,
 	return i;
 }
 
-/* Tries each at most once; @error: one was refused. Returns what went back. */
+/*
+ * Tries each segment at most once; @error: one was refused. Returns the bytes
+ * returned.
+ */
 uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error)
 {
 	bool refused[WORLD_PIECES] = { false };
@@ -150,7 +156,7 @@ uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error)
 	return released;
 }
 
-/* The largest that was not tried yet; of equals the oldest. */
+/* The largest segment that was not tried yet; of equal ones the oldest. */
 static struct model_segment *largest(const struct model *model,
 				     struct model_segment *const *tried,
 				     size_t count)
@@ -206,7 +212,9 @@ static uint64_t reclaim_large(struct model *model, uint64_t size)
 	return released;
 }
 
-/* More than the threshold's share is reserved: the oldest go. */
+/*
+ * If more than the threshold's share is reserved, returns the oldest segments.
+ */
 static bool collect(struct model *model)
 {
 	uint64_t limit;
@@ -242,7 +250,10 @@ static uint64_t segment_size(const struct model *model,
 	if (want->size < profile->large_limit && profile->large_segment < limit)
 		return profile->large_segment;
 	size = model_round(want->size, profile->large_round);
-	/* One of the limit's size would be kept whole, and serve it no more. */
+	/*
+	 * A segment of the limit's size would be kept whole, and would not
+	 * serve the size again.
+	 */
 	return size >= limit && want->size < limit ? want->size : size;
 }
 
@@ -334,7 +345,7 @@ static int make(struct model *model, struct model_want *want,
 	return 0;
 }
 
-/* Growing segments grow, the oldest first; if none can there is a new one. */
+/* Grows the oldest segment that can grow; else makes a new segment. */
 static int obtain(struct model *model, struct model_want *want,
 		  struct model_place *place)
 {
@@ -343,7 +354,7 @@ static int obtain(struct model *model, struct model_want *want,
 	int err;
 
 	memset(&want->failure->device, 0, sizeof(want->failure->device));
-	/* Something may have come back since it was looked for. */
+	/* A block may have become free since the search. */
 	*place = model_find(model, want);
 	if (place->segment)
 		return 0;
@@ -457,7 +468,7 @@ static uint64_t freed(const struct model *model)
 	       f->num_device_shrink;
 }
 
-/* Whether the work of a segment's stream is done, as far as can be told. */
+/* Whether the work of a segment's stream is known to be done. */
 static bool is_quiet(struct model *model, struct model_segment *segment)
 {
 	uint64_t event;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A run of the randomised test of the cache, and what is compared in it. */
+/* A run of the randomised test of the cache, and its comparisons. */
 #ifndef CACHE_RUN_H
 #define CACHE_RUN_H
 
@@ -12,7 +12,7 @@
 
 extern const char *const run_tags[MODEL_TAGS];
 
-/* An allocation as the test itself knows it. */
+/* The test's own record of an allocation. */
 struct slot {
 	void *token;
 	void *last_token;
@@ -39,7 +39,7 @@ struct pending {
 	uint64_t device_waits;
 };
 
-/* The owner of a segment of the provider for as long as it is there. */
+/* The owner of a segment of the provider. */
 struct owner {
 	bool known;
 	uint64_t stream;
@@ -61,7 +61,7 @@ struct run {
 	uint64_t random;
 	unsigned long done;
 	char what[160];
-	/* The work of the callback, on the one side and on the other. */
+	/* The work of the callback, for the cache and for the model. */
 	size_t victims[2];
 	struct model_request callback_request;
 	size_t callback_slot;
@@ -70,11 +70,11 @@ struct run {
 	int callback_error[2];
 };
 
-/* Each ends the test if what it looks at is not as it should be. */
+/* Each ends the test if its check fails. */
 void check_number(const struct run *run, const char *what, uint64_t found,
 		  uint64_t expected);
 void check_true(const struct run *run, const char *what, bool good);
-/* The answers of both to @request, which failed. */
+/* Compares the failures of both for @request. */
 void compare_failures(const struct run *run,
 		      const struct model_request *request,
 		      const struct flexmem_cache_failure *found,

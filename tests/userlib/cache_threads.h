@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The one cache that all threads of a test are on. */
+/* The cache that all threads of a test share. */
 #ifndef CACHE_THREADS_H
 #define CACHE_THREADS_H
 

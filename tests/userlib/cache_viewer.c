@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A segment, or a block of which @pending says that its free was requested. */
+/* A segment or a block. @pending: the free of the block was requested. */
 struct interval {
 	uint64_t start;
 	uint64_t end;
@@ -76,7 +76,7 @@ static void take_out(struct intervals *from, struct interval *interval)
 	*interval = from->list[--from->count];
 }
 
-/* The first one that has any of these bytes. */
+/* The first interval that has any of these bytes. */
 static struct interval *overlapping(const struct intervals *in,
 				    const struct interval *with)
 {
@@ -90,7 +90,7 @@ static struct interval *overlapping(const struct intervals *in,
 	return NULL;
 }
 
-/* The one that has all of these bytes, on the same stream. */
+/* The interval that has all of these bytes, on the same stream. */
 static struct interval *containing(const struct intervals *in,
 				   const struct interval *what)
 {
@@ -129,7 +129,7 @@ static bool add_segment(struct view *view, const struct interval *segment)
 	return true;
 }
 
-/* A segment was unmapped: it is there again, and one with its neighbours. */
+/* Undoes the unmap of a segment: adds it again, merged with its neighbours. */
 static bool map(struct view *view, struct interval segment)
 {
 	struct interval *other;
@@ -156,7 +156,7 @@ static bool map(struct view *view, struct interval segment)
 	return true;
 }
 
-/* A segment was mapped: these bytes of one go. */
+/* Undoes the map of a segment: removes its bytes. */
 static bool unmap(struct view *view, const struct interval *part)
 {
 	struct interval *whole = containing(&view->segments, part);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Growing pieces begin here and there, so that some cannot grow for long. */
+/* Distance of growing pieces, so that some soon cannot grow. */
 #define GROWING_GAP (UINT64_C(24) << 20)
 
 #define STREAM_SHIFT 32

@@ -15,7 +15,7 @@
 #define WORLD_STREAMS 4
 #define WORLD_NEVER UINT64_MAX
 
-/* A segment. @birth is never used again: that of the handle. */
+/* A segment. @birth: number in its handle, never reused. */
 struct world_piece {
 	bool lost;
 	uint64_t birth;
@@ -51,11 +51,11 @@ struct world {
 };
 
 void world_start(struct world *world, uint64_t capacity);
-/* From the next operation on nothing goes wrong. */
+/* Ends all faults from the next operation on. */
 void world_heal(struct world *world);
-/* A reset: all there is cannot but be freed. */
+/* A reset: all segments can only be freed. */
 void world_lose(struct world *world);
-/* All events of a stream that were made so far, up to @count, happen. */
+/* Lets up to @count events of a stream happen, in order. */
 void world_progress(struct world *world, uint64_t stream, uint64_t count);
 const struct world_piece *world_find(const struct world *world,
 				     uint64_t address);

@@ -61,7 +61,7 @@ static struct flexmem_statistics on_device(void)
 	return statistics;
 }
 
-/* Everything goes back with the cache, and there was no warning. */
+/* All memory is freed with the cache, and there was no warning. */
 static int end(void **state)
 {
 	flexmem_cache_destroy(cache);
@@ -145,7 +145,7 @@ static void fixed_segments(void **state)
 	assert_int_equal(figures().num_device_grow, 0);
 }
 
-/* One allocation of the driver's becomes longer, and shorter again. */
+/* One allocation of the driver grows and shrinks. */
 static void segment_grows_and_shrinks(void **state)
 {
 	struct flexmem_virtual_address first;
@@ -195,7 +195,10 @@ static void segments_grow_side_by_side(void **state)
 	assert_int_equal(figures().num_first_failures, 0);
 }
 
-/* Where something is in the way it goes on elsewhere, to the last byte. */
+/*
+ * If other memory is in the way, the cache uses another segment, to the last
+ * byte.
+ */
 static void growing_fills_the_device(void **state)
 {
 	uint64_t taken = 0;
@@ -223,7 +226,7 @@ static struct flexmem_cache_allocation look(const void *token)
 	return a;
 }
 
-/* Writes through one way and reads back through the other. */
+/* Writes in one way and reads back in the other. */
 static void use_bytes(const struct flexmem_cache_allocation *a, char first)
 {
 	uint64_t before = a->offset % 4096;
@@ -269,7 +272,7 @@ static void bytes_of_blocks(void **state)
 			tokens[n] = take(1024, 0);
 		a = look(tokens[1]);
 		use_bytes(&a, (char)('a' + i));
-		/* The neighbour in front of it has none of them. */
+		/* The neighbour in front of it has none of these bytes. */
 		a = look(tokens[0]);
 		assert_int_equal(flexmem_device_read(device, (uint32_t)a.handle,
 						     a.offset + 896, zeros,
@@ -293,7 +296,7 @@ static void bytes_of_blocks(void **state)
 					    &tokens[0], NULL), -EINVAL);
 }
 
-/* A mapped segment neither grows nor shrinks: the cache goes on elsewhere. */
+/* A mapped segment neither grows nor shrinks: the cache uses another one. */
 static void mapped_segments_stay(void **state)
 {
 	struct flexmem_cache_allocation a;
@@ -314,7 +317,7 @@ static void mapped_segments_stay(void **state)
 	assert_int_equal(flexmem_device_map(device, (uint32_t)a.handle, 0, 4096,
 					    0, &start, &length), 0);
 	*(char *)start = 'm';
-	/* Requests that still fit go there, others into a new one. */
+	/* Requests that still fit go into it, others into a new segment. */
 	little = take(MIB, 0);
 	assert_int_equal(look(little).handle, a.handle);
 	assert_int_equal(figures().num_device_grow, 1);
@@ -329,7 +332,7 @@ static void mapped_segments_stay(void **state)
 	end = take(20 * MIB, 0);
 	assert_int_equal(look(end).handle, a.handle);
 	assert_int_equal(*(char *)start, 'm');
-	/* Nothing is remembered of it once the map has ended. */
+	/* After the end of the map it can shrink again. */
 	assert_int_equal(flexmem_device_unmap(device, start, length), 0);
 	give(end);
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
@@ -338,7 +341,7 @@ static void mapped_segments_stay(void **state)
 	assert_int_equal(figures().num_device_grow, 2);
 }
 
-/* Of the device, not of the regions that it has given so far. */
+/* The figures are those of the device, not of the acquired regions. */
 static void memory_is_the_devices(void **state)
 {
 	uint64_t free_bytes;
@@ -379,7 +382,7 @@ static void out_of_memory(void **state)
 	flexmem_cache_error_text(-ENOMEM, &a.failure, sizeof(a.failure), text,
 				 sizeof(text));
 	assert_non_null(strstr(text, "the device has none left"));
-	/* Free memory of the cache goes back for it, as far as needed. */
+	/* The cache returns free memory for it, as far as needed. */
 	for (i = 0; i < 20; i++)
 		give(tokens[i]);
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
@@ -389,7 +392,7 @@ static void out_of_memory(void **state)
 	assert_int_equal(figures().num_alloc_retries, 1);
 }
 
-/* Live allocations, to see that nothing lives twice. */
+/* Live allocations, to check that none overlap. */
 struct piece {
 	uint64_t region_id;
 	uint64_t start;
@@ -494,7 +497,7 @@ static void threads_with_growing_segments(void **state)
 	assert_true(figures().num_device_shrink > 0);
 }
 
-/* The child has the device as well, and yet leaves the memory to the parent. */
+/* The child has the device as well, but leaves the memory to the parent. */
 static void forked_child_leaves_the_memory(void **state)
 {
 	uint64_t used;
@@ -522,7 +525,7 @@ static void forked_child_leaves_the_memory(void **state)
 }
 
 #ifndef ON_DEVICE
-/* Of one moment: another process may allocate between two calls. */
+/* Both are of one moment: another process may allocate between two calls. */
 static void memory_is_one_call(void **state)
 {
 	unsigned int calls[FAKE_COMMANDS];
@@ -559,7 +562,10 @@ static void busy_segments(void **state)
 					     &(void *){ NULL }), -ETIMEDOUT);
 }
 
-/* Memory that a reset has lost serves no more requests; the stream goes on. */
+/*
+ * Memory that a reset has lost serves no more requests; the stream gets other
+ * memory.
+ */
 static void lost_segments(void **state)
 {
 	uint64_t released = UINT64_MAX;
@@ -575,7 +581,7 @@ static void lost_segments(void **state)
 	take(40 * MIB, 0);
 	assert_int_equal(on_device().own_handles, 2);
 	assert_int_equal(figures().num_device_grow, 1);
-	/* It is said once, and once only. */
+	/* The warning comes exactly once. */
 	assert_int_equal(atomic_exchange(&warnings, 0), 1);
 	give(end);
 	take(30 * MIB, 0);

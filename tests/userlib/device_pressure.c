@@ -21,7 +21,7 @@
  */
 enum served_by { NOBODY, LOOP, HELPER };
 
-/* The work of that process, when it is over. */
+/* Ends the work of that process. */
 struct outcome {
 	int error;
 	uint64_t cached;
@@ -98,7 +98,7 @@ static struct outcome keep(const char *configuration, enum served_by served_by,
 		outcome.error = -errno;
 	if (!outcome.error && served_by == LOOP)
 		outcome.error = loop(cache, options.device, stop);
-	/* Nothing comes: the other end is closed when it is to stop. */
+	/* Nothing is written here: the other end is closed to stop the loop. */
 	if (read(stop, &byte, 1))
 		outcome.error = -EPROTO;
 	flexmem_cache_statistics(cache, &f, sizeof(f));
@@ -109,7 +109,7 @@ static struct outcome keep(const char *configuration, enum served_by served_by,
 	return outcome;
 }
 
-/* A process that keeps 90 percent, when this returns. */
+/* Starts a process that has 90 percent of the memory when this returns. */
 static struct holder start(const char *configuration, enum served_by served_by)
 {
 	struct holder holder;
@@ -220,10 +220,13 @@ static int need(uint64_t bytes, uint64_t piece, int64_t patience_ms)
 	return err;
 }
 
-/* So that only a holder that does not serve is too slow. */
+/* Long enough for any holder that serves. */
 #define PATIENCE_MS 120000
 
-/* The holder serves: it gives what the other one needs, and that is enough. */
+/*
+ * The holder serves: it returns what the other process needs, and that is
+ * enough.
+ */
 static void is_relieved(const char *configuration, enum served_by served_by,
 			uint64_t bytes, uint64_t piece)
 {
@@ -250,7 +253,7 @@ static void unserved_pressure_is_enomem(void **state)
 	assert_int_equal(need(GIB, PIECE, 1000), -ENOMEM);
 	outcome = stop_holder(&holder);
 	assert_int_equal(outcome.released, 0);
-	/* With the process its memory has gone back. */
+	/* The memory of a process is freed with it. */
 	assert_int_equal(need(GIB, PIECE, 0), 0);
 }
 
@@ -290,7 +293,7 @@ static void keep_warning(enum flexmem_log_level level, const char *text,
 	atomic_fetch_add(&warnings, 1);
 }
 
-/* Takes the function away from its driver, or gives it back. */
+/* Unbinds the function from its driver, or binds it. */
 static void driver(const char *what)
 {
 	const char *kind = getenv("FLEX_DEVICE");
@@ -306,7 +309,10 @@ static void driver(const char *what)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* The function goes while the helper waits for its events, and comes back. */
+/*
+ * The function is removed while the helper waits for its events, and comes
+ * back.
+ */
 static void helper_ends_with_the_device(void **state)
 {
 	struct flexmem_cache_options options = {

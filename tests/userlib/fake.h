@@ -47,9 +47,9 @@ struct fake {
 	uint64_t capacity;
 	uint64_t capabilities;
 
-	/* Flags that regions have which are acquired from now on. */
+	/* Flags of regions that are acquired from now on. */
 	uint32_t region_flags;
-	/* Maps that are made have no memory behind them. */
+	/* New maps have no memory behind them. */
 	bool map_is_gone;
 	/* The opener of files from now on. */
 	uint32_t uid;
@@ -75,23 +75,26 @@ struct fake {
 	} inject[FAKE_COMMANDS];
 	/* Entries of a batch that are carried out before an injected EINTR. */
 	uint32_t done_before_eintr;
-	/* So many times a region appears after a count has been told. */
+	/* Number of times that a region appears after a count was returned. */
 	unsigned int grow;
-	/* So many times a user appears after a count has been told. */
+	/* Number of times that a user appears after a count was returned. */
 	unsigned int grow_users;
 	/* How full it is; each change of the number is a new event. */
 	uint32_t level;
 	unsigned int events;
 	/* A read of an event returns so many bytes; 0: all. */
 	size_t event_bytes;
-	/* Most bytes that one copy does, 0: all; and before an injected error. */
+	/*
+	 * Most bytes of one copy, 0: all; and bytes copied before an injected
+	 * error.
+	 */
 	uint64_t copy_most;
 	uint64_t copied_before_error;
 	bool copied_nothing;
-	/* A snapshot never has room enough. */
+	/* Snapshots always lack room. */
 	bool always_too_small;
 	int mmap_error;
-	/* Another process takes a lease again and again. */
+	/* Another process takes a lease all the time. */
 	bool other_leases;
 	/* Regions that a trim gives back before an injected error. */
 	unsigned int trim_fails_after;

@@ -63,7 +63,7 @@ void free_all(int file);
 struct block *find_block(const struct file *file, uint32_t handle,
 			 const struct flexmem_address *address,
 			 uint32_t *where);
-/* Does what an ioctl asks for: 0 or an errno, which may be the injected one. */
+/* Carries out an ioctl. Returns 0 or an errno, also an injected one. */
 int dispatch(struct file *file, unsigned int number, void *arg, int injected);
 
 /* fake_file.c: the open files. None is open any more. */
@@ -89,7 +89,7 @@ int resize(struct file *file, struct flexmem_resize *cmd);
 /* fake_owners.c: accounts and limits. */
 void reset_owners(void);
 void limits_of_new_file(struct file *file);
-/* The reason for which so many bytes cannot be given, or none. */
+/* The reason why @bytes cannot be allocated, or none. */
 uint32_t limit_reached(const struct file *file, uint64_t size);
 void note_peak(const struct file *file);
 int owner_command(struct file *file, unsigned int number, void *arg);

@@ -226,7 +226,7 @@ static void host_memory_is_no_limit(void **state)
 	flexmem_device_close(device);
 }
 
-/* All of a failure is of one moment: that of the reply. */
+/* All figures of a failure are of the moment of the reply. */
 static void a_failure_is_one_call(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -245,7 +245,9 @@ static void a_failure_is_one_call(void **state)
 	flexmem_device_close(device);
 }
 
-/* In pieces; and the device, or its table, is exhausted as well. */
+/*
+ * The memory is fragmented, and the device or its table is exhausted as well.
+ */
 static void fragmentation_tells_of_regions(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -550,7 +552,10 @@ static void batch_counts_its_own(void **state)
 	alloc_ok(device, 4 * GIB);
 	for (i = 0; i < COUNT; i++)
 		requests[i].length = 12 * GIB;
-	/* The third and the last two are too much, what is between is not. */
+	/*
+	 * The third and the last two requests are too large, the others are
+	 * not.
+	 */
 	requests[2].length = 13 * GIB;
 	assert_int_equal(flexmem_device_alloc_batch(device, requests,
 						    sizeof(requests[0]),

@@ -208,7 +208,7 @@ static void unmap_refused(void **state)
 	flexmem_device_close(device);
 }
 
-/* The driver does a part at a time: all of it arrives, in its place. */
+/* The driver copies a part at a time. All bytes arrive at their place. */
 static void copies_of_any_length(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -271,7 +271,10 @@ static void copies_that_fail(void **state)
 	flexmem_device_close(device);
 }
 
-/* A driver that copies nothing, and says that it did, is not asked for ever. */
+/*
+ * If the driver copies nothing without an error, the library does not repeat
+ * the call forever.
+ */
 static void copy_makes_no_progress(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -488,7 +491,7 @@ static void nulls(void **state)
 	flexmem_device_close(device);
 }
 
-/* In parts of any size and at any place the pattern is the same. */
+/* The pattern does not depend on the size of the parts. */
 static void pattern_of_parts(void **state)
 {
 	unsigned char whole[2000];
@@ -530,7 +533,7 @@ static void pattern_finds_bytes(void **state)
 	assert_int_equal(pattern_check(bytes, 5, 64, 4096, &first), 2);
 	assert_int_equal(first, 664);
 
-	/* Another seed, another place, and no bytes at all are all seen. */
+	/* The check notices another seed, another offset, and zeroes. */
 	assert_true(pattern_check(bytes, 6, 64, 4096, &first) > 4000);
 	assert_true(pattern_check(bytes, 5, 72, 4096, &first) > 4000);
 	memset(bytes, 0, sizeof(bytes));

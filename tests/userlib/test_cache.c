@@ -78,7 +78,7 @@ static void large_pool(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The tightest, and the lowest among equals. */
+/* The tightest block serves, of equal ones the lowest. */
 static void best_fit(void **state)
 {
 	static const uint64_t sizes[] = { 4096, 1024, 2048, 1024 };
@@ -127,7 +127,7 @@ static void equals_go_by_segment_and_offset(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Merging on both sides, and reuse of the whole. */
+/* Blocks merge on both sides, and the whole is reused. */
 static void merging(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -179,10 +179,10 @@ static void oversize_rule(void **state)
 	assert_int_equal(figures(cache).oversize_allocations.current, 1);
 	assert_int_equal(figures(cache).oversize_segments.current, 1);
 	give(cache, a);
-	/* Not for what is smaller than the limit. */
+	/* Requests below the limit do not get it. */
 	take(cache, 30 * MIB, 0);
 	assert_int_equal(mock.allocs, 2);
-	/* Not for what is more than 1 MiB smaller. */
+	/* Requests that are more than 1 MiB smaller do not get it. */
 	take(cache, 39 * MIB - 128, 0);
 	assert_int_equal(mock.allocs, 3);
 	a = take(cache, 39 * MIB, 0);
@@ -205,7 +205,7 @@ static void oversize_rule(void **state)
 	a = take(cache, 32 * MIB, 3);
 	assert_int_equal(mock.allocs, 7);
 	mock.allocs = 3;
-	/* Below the limit it is split as ever. */
+	/* Below the limit blocks are split as usual. */
 	a = take(cache, 24 * MIB, 0);
 	give(cache, a);
 	a = take(cache, 12 * MIB, 0);
@@ -229,7 +229,7 @@ static void oversize_knob(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A limit that no usual segment respects does not make them useless. */
+/* With a limit below the usual segment sizes segments still serve requests. */
 static void small_split_limit(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("max_split_size_mb:7");
@@ -327,7 +327,10 @@ static void growing_is_stopped(void **state)
 	take(cache, MIB, 0);
 	assert_int_equal(mock.grows, 3);
 	assert_int_equal(figures(cache).segment[0].current, 2);
-	/* A lack of memory there is none elsewhere. */
+	/*
+	 * If a segment cannot grow for lack of memory, the cache asks for no
+	 * other one.
+	 */
 	mock.error = -ENOMEM;
 	mock.fail_grows = 2;
 	take(cache, 8 * MIB, 0);
@@ -345,7 +348,9 @@ static void growing_is_stopped(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Why a segment could not grow is not why there is no other one. */
+/*
+ * The reason why a segment could not grow is not that of a failed new segment.
+ */
 static void growing_has_its_own_reasons(void **state)
 {
 	struct flexmem_cache *cache =
@@ -372,7 +377,7 @@ static void growing_has_its_own_reasons(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The end of a growing segment goes back, in whole steps. */
+/* The end of a growing segment is returned in whole steps. */
 static void shrinking(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -453,7 +458,7 @@ static void direct(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Without a cache there is something to give back nevertheless. */
+/* Without a cache there is still memory to return. */
 static void direct_with_streams(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("backend:direct");
@@ -468,7 +473,7 @@ static void direct_with_streams(void **state)
 	assert_int_equal(flexmem_cache_record_stream(cache, b, 2), 0);
 	give(cache, a);
 	give(cache, b);
-	/* There is no wait, and one of them is done. */
+	/* Trim does not wait; the event of one block has happened. */
 	mock.happened[1] = true;
 	assert_int_equal(flexmem_cache_trim(cache, 1, &released), 0);
 	assert_int_equal(released, 7 * MIB);
@@ -481,7 +486,7 @@ static void direct_with_streams(void **state)
 	assert_int_equal(mock.waits, 1);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
 	assert_int_equal(figures(cache).active[0].current, 0);
-	/* Memory that the provider did not take goes with it. */
+	/* Memory that the provider had refused is returned with it. */
 	mock.fail_frees = 1;
 	mock.error = -EIO;
 	give(cache, take(cache, 3 * MIB, 0));
@@ -492,7 +497,7 @@ static void direct_with_streams(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Memory that goes back by itself counts for trim. */
+/* Memory that is returned during trim counts for it. */
 static void released_on_the_way(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 20 * MIB };

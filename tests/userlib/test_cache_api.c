@@ -51,7 +51,7 @@ static void private_pools(void **state)
 	b = request(cache, 1000, pool, NULL);
 	assert_int_equal(mock.allocs, 3);
 	assert_int_equal(b.address.offset, a.address.offset);
-	/* Released with something in it: it goes with the last free. */
+	/* A pool released with a live allocation ends with the last free. */
 	a = request(cache, 5 * MIB, pool, NULL);
 	give(cache, a.token);
 	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
@@ -218,7 +218,7 @@ static void bad_options(void **state)
 	char problem[20] = "nothing";
 
 	(void)state;
-	/* Here nothing of the options is used. */
+	/* In these cases the options are not used. */
 	options.problem = problem;
 	options.problem_length = sizeof(problem);
 	assert_int_equal(flexmem_cache_create(NULL, &options, sizeof(options)),
@@ -354,7 +354,7 @@ static void struct_sizes(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* So large the failure was, at first and before it had @pool. */
+/* Sizes of the failure: in the first version, and before it had @pool. */
 static void older_failures(void **state)
 {
 	static const size_t sizes[] = { 168, 256 };
@@ -449,12 +449,12 @@ static void warnings_without_a_callback(void **state)
 		"flexmem cache: expandable_segments has no effect: segments cannot grow here\n");
 	printed("backend:native", 0, text);
 	assert_string_equal(text, "");
-	/* This is an error, which its caller hears of. */
+	/* This is an error, which the caller gets. */
 	printed("nonsense:1", FLEXMEM_CACHE_STRICT, text);
 	assert_string_equal(text, "");
 }
 
-/* All is, if the environment says so. */
+/* With the variable in the environment all messages are printed. */
 static void log_of_the_environment(void **state)
 {
 	static const char first[] =

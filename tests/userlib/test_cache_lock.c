@@ -16,7 +16,7 @@ static struct fmlib_lock lock;
 static unsigned long count;
 static unsigned long sleepers;
 
-/* As seccomp does it, when it is too late to do without. */
+/* Denies the call, as seccomp does, after unlocks rely on it. */
 static atomic_bool denied;
 
 long __real_syscall(long number, ...);
@@ -134,7 +134,7 @@ static void waiter_that_no_unlock_wakes(void **state)
 	(void)state;
 	atomic_store(&denied, false);
 	fmlib_lock_start();
-	/* Where there is no such call, each unlock does without. */
+	/* Without the system call each unlock has a barrier of its own. */
 	if (!fmlib_lock_light)
 		skip();
 	atomic_store(&denied, true);

@@ -36,7 +36,7 @@ static void is_not_used(const char *configuration, uint64_t segments)
 	token = take(cache, 2000, 0);
 	assert_int_equal(mock.allocs, 1);
 	assert_int_equal(mock.grows, 0);
-	/* New memory is as good as ever. */
+	/* New memory works as usual. */
 	assert_int_equal(live(cache), 1024 + 8 * MIB);
 	give(cache, token);
 	take(cache, 2000, 0);
@@ -186,7 +186,10 @@ static void noticed_when_it_shrinks(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A provider that cannot tell is not believed, and a refusal is tried again. */
+/*
+ * If the provider cannot tell, the segment counts as not lost; a refused free
+ * is repeated.
+ */
 static void in_doubt(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");

@@ -7,7 +7,7 @@
 
 #define MAPS 64
 
-/* Maps of the mock's segments, and what goes wrong with them. */
+/* Maps of the mock's segments, with planned faults. */
 static struct {
 	struct {
 		uint64_t handle;
@@ -200,7 +200,10 @@ static void a_map_that_fails(void **state)
 	card.error = -ENOMEM;
 	card.fail_maps = 1;
 	assert_int_equal(try_pointer(cache, 1000, &a), -ENOMEM);
-	/* That was host memory: nothing is said of the device. */
+	/*
+	 * Host memory was exhausted, so the failure has no figures of the
+	 * device.
+	 */
 	assert_int_equal(a.failure.asked, 0);
 	assert_int_equal(mock.frees, 2);
 	get(cache, 1000);
@@ -225,7 +228,9 @@ static void a_segment_that_is_refused(void **state)
 	memset(a.pointer, 1, 1000);
 	assert_int_equal(flexmem_cache_free_pointer(cache, a.pointer), 0);
 
-	/* Without a map it is used no more, and goes back later. */
+	/*
+	 * Without a map the segment serves no request, and is returned later.
+	 */
 	mock.fail_frees = 1;
 	card.fail_maps = 1;
 	assert_int_equal(flexmem_cache_empty(cache, NULL), -EIO);

@@ -144,11 +144,11 @@ static void *maybe(struct flexmem_cache *cache, uint64_t bytes,
 					      &a, sizeof(a))))
 		return a.token;
 	assert_null(a.token);
-	/* The provider of the tests may have been what had none. */
+	/* The test's provider itself may have lacked host memory. */
 	provider = a.failure.error == -ENOMEM;
 	if (!provider)
 		assert_memory_equal(&a.failure, &nothing, sizeof(nothing));
-	/* A new segment may be there; what lives is what lived. */
+	/* There may be a new segment; the live allocations are the same. */
 	after = look(cache);
 	assert_memory_equal(&before.f.allocation, &after.f.allocation,
 			    sizeof(before.f.allocation));
@@ -173,7 +173,7 @@ static int no_stream(void *user, uint64_t stream)
 	return 0;
 }
 
-/* Returns the token of the allocation now; NULL: it could not come back. */
+/* Returns the new token of the allocation; NULL: it could not be restored. */
 static void *to_and_fro(struct flexmem_cache *cache, uint64_t pool, void *token)
 {
 	struct flexmem_cache_checkpoint *checkpoint;
@@ -191,7 +191,7 @@ static void *to_and_fro(struct flexmem_cache *cache, uint64_t pool, void *token)
 	return token;
 }
 
-/* Everything that allocates anything, once. */
+/* Makes each call that allocates host memory once. */
 static void scenario(struct flexmem_cache *cache)
 {
 	struct flexmem_cache_tag *sums;
@@ -285,7 +285,7 @@ static int unmap(void *user, uint64_t handle, void *pointer, uint64_t bytes)
 	return 0;
 }
 
-/* One that cannot be entered under its pointer is not there. */
+/* If the pointer cannot be entered, there is no allocation. */
 static void pointers(void **state)
 {
 	struct flexmem_cache_options options = mock_options(NULL);

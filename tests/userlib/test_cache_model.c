@@ -106,7 +106,7 @@ static void check_properties(struct run *run, struct slot *made,
 	}
 }
 
-/* Half of what is only known to be used by the stream that freed it. */
+/* Forgets half of the bytes that only the freeing stream may use. */
 static void forget_pending(struct run *run)
 {
 	size_t kept = 0;
@@ -147,7 +147,7 @@ static void note_pending(struct run *run, const struct slot *slot)
 			.start = slot->address,
 			.end = slot->address + slot->size,
 			.stream = stream,
-			/* Without an event only a wait for all will do. */
+			/* Without an event only a wait for the device helps. */
 			.number = own ? run->real.recorded[stream] :
 				  run->real.refuse_record == stream ?
 				  WORLD_NEVER :
@@ -226,7 +226,7 @@ static struct model_request random_request(struct run *run)
 	if (one_in(run, 3)) {
 		request.simple = false;
 		request.pool = run->pools[below(run, 3)];
-		/* One that was made may be gone, and this one is yet to come. */
+		/* A pool may be released already, or not be made yet. */
 		if (one_in(run, 40))
 			request.pool = below(run, run->model.last_pool + 1) + 1;
 		request.tag = below(run, MODEL_TAGS);
@@ -470,7 +470,7 @@ static void do_pool(struct run *run)
 		err = flexmem_cache_pool_release(run->cache, run->pools[at]);
 		check_number(run, "the result", (uint64_t)-err,
 			     (uint64_t)-expected_error);
-		/* Now and then it is asked for nevertheless. */
+		/* Now and then a request is made anyway. */
 		if (!one_in(run, 4))
 			run->pools[at] = 0;
 		return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The cache: what its allocations are called, and when no name is left. */
+/* The cache: tokens of allocations, and requests without a free token. */
 #include "cache_mock.h"
 
 static void *at(void *token, uint64_t offset)
@@ -322,7 +322,7 @@ static void refused_hits(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Where nothing free is kept, nothing is left of a refusal. */
+/* With backend direct a refused request leaves no memory behind. */
 static void refused_directly(void **state)
 {
 	struct flexmem_cache *cache = full_cache("backend:direct", 4 * GIB);

@@ -34,7 +34,7 @@ static struct flexmem_cache_usage usage_of(struct flexmem_cache *cache,
 	return usage;
 }
 
-/* It ends with the last of those that hold it. */
+/* The pool ends with its last hold. */
 static void held_twice(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -189,7 +189,7 @@ static void emptied_alone(void **state)
 	for (i = 0; i < 2; i++)
 		give(cache, take_in(cache, pools[i], 20 * MIB).token);
 	take_in(cache, pools[0], 30 * MIB);
-	/* That of no pool goes, and no other. */
+	/* Only memory outside of pools is returned. */
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
 	assert_int_equal(released, 20 * MIB);
 	/* A block that waits for an event is waited for. */

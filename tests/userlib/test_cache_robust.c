@@ -304,7 +304,7 @@ static int no_child(void *user)
 	return -ECHILD;
 }
 
-/* A device that cannot be waited for: all segments go back nevertheless. */
+/* The device cannot be synchronized: all segments are still returned. */
 static void echild_of_an_event(void **state)
 {
 	struct flexmem_cache_options options = mock_options("");
@@ -321,7 +321,7 @@ static void echild_of_an_event(void **state)
 	token = take(cache, MIB, 0);
 	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
 	give(cache, token);
-	/* The teardown sees that the provider has everything back. */
+	/* The teardown checks that all memory was returned to the provider. */
 	flexmem_cache_destroy(cache);
 }
 

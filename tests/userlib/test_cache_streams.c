@@ -8,7 +8,9 @@ static void use(struct flexmem_cache *cache, void *token, uint64_t stream)
 	assert_int_equal(flexmem_cache_record_stream(cache, token, stream), 0);
 }
 
-/* Has the cache query events, as it does when no free block serves a request. */
+/*
+ * Makes the cache query events, as it does when no free block serves a request.
+ */
 static void query(struct flexmem_cache *cache)
 {
 	assert_int_equal(flexmem_cache_trim(cache, 0, NULL), 0);
@@ -162,7 +164,7 @@ static void waits_for_all(void **state)
 	assert_false(is_back(cache, where));
 	mock.happened[1] = true;
 	assert_true(is_back(cache, where));
-	/* The two before are where they were not back. */
+	/* The two blocks before are not free yet. */
 	assert_int_equal(figures(cache).requested_bytes[0].current, 2000);
 	assert_int_equal(figures(cache).requested_bytes[0].peak, 3000);
 	assert_int_equal(mock.destroys, 2);
@@ -598,7 +600,7 @@ static int query_error(void *user, uint64_t event)
 	return -EIO;
 }
 
-/* Taken for "not yet", and told once. */
+/* The cache takes the error for "not yet", and logs it once. */
 static void query_fails(void **state)
 {
 	struct flexmem_cache_options options = mock_options("");

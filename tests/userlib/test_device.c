@@ -459,7 +459,7 @@ static void errors_come_through(void **state)
 		assert_int_equal(flexmem_device_trim(device, 0, NULL, NULL),
 				 -errors[i]);
 	}
-	/* None of them is tried twice. */
+	/* The library repeats none of the calls. */
 	assert_int_equal(fake.calls[FLEXMEM_CMD_FREE],
 			 sizeof(errors) / sizeof(errors[0]));
 	flexmem_device_close(device);

@@ -361,14 +361,14 @@ static void cgroup_limits(void **state)
 	get(device, 1000);
 	set_limit(device, 1000, FLEXMEM_CHARGE_HANDLES,
 		  2);
-	/* Another limit, of which enough is left, is not the one. */
+	/* A limit that is not reached is not reported. */
 	set_limit(device, 1000, FLEXMEM_CHARGE_BYTES,
 		  20 * GIB);
 	a = get(other, 1);
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP);
 	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_HANDLES);
 	expect_text(&a, "limit of the cgroup (2 of 2 allocations used)");
-	/* It is the other file that has something to give back. */
+	/* Only the other file has memory that could be freed. */
 	assert_int_equal(a.failure.own_used, 0);
 
 	set_limit(device, 1000, FLEXMEM_CHARGE_HANDLES,

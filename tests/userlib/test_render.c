@@ -24,7 +24,7 @@ static void bars(void **state)
 	assert_string_equal(draw(10, 100, 50, 50), "#####.....");
 	assert_string_equal(draw(10, 100, 50, 20), "#####---..");
 	assert_string_equal(draw(10, 0, 0, 0), "..........");
-	/* Little is not nothing, and nearly full is not full. */
+	/* A small part is not drawn as empty, and nearly full not as full. */
 	assert_string_equal(draw(10, 1000000, 1, 999999), "#.........");
 	assert_string_equal(draw(10, 1000000, 999999, 1), "#########.");
 	assert_string_equal(draw(10, 1000000, 999998, 1), "#########-");

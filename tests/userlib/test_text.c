@@ -103,7 +103,7 @@ static void limits(void **state)
 	assert_string_equal(flexmem_limit_name(FLEXMEM_LIMIT_NONE), "none");
 }
 
-/* In pieces, and nor is there another region. */
+/* The memory is fragmented, and there is no further region. */
 static void region_limits(void **state)
 {
 	static const struct {
@@ -311,7 +311,7 @@ static void longest_text_fits(void **state)
 		failure.flags = FLEXMEM_PROGRAM;
 		text_of(-ENOMEM, &failure);
 	}
-	/* Nothing was cut off inside of it either. */
+	/* No part of the text was cut off. */
 	failure.limit = FLEXMEM_LIMIT_CGROUP;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
 			       " allocations used); asked "));

@@ -53,7 +53,10 @@ static void *allocate(void *argument)
 	return NULL;
 }
 
-/* Each with its own byte, in its own allocation: no other thread's is seen. */
+/*
+ * Each thread writes its own byte to its own allocation, and sees no other
+ * thread's.
+ */
 static void *copy(void *argument)
 {
 	static atomic_uint next;

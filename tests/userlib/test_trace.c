@@ -182,7 +182,7 @@ static void long_lines(void **state)
 	assert_int_equal(trace.events[0].line, 3);
 	trace_free(&trace);
 
-	/* An event that long is not one, even if its beginning is. */
+	/* A line that is too long is no event, even if its beginning is one. */
 	strcpy(text, HEADER "0 f 1");
 	header = strlen(text);
 	memset(text + header, '1', 1000);
@@ -246,7 +246,7 @@ static void compressed(void **state)
 	assert_int_equal(trace.count, 1000);
 	trace_free(&trace);
 
-	/* Wherever it is cut off, there is an error. */
+	/* A trace that is cut off anywhere gives an error. */
 	for (size -= 1; size > 20; size -= size / 7 + 1) {
 		char error[TRACE_ERROR_MAX];
 
