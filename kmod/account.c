@@ -19,7 +19,7 @@
 #include "compat.h"
 
 /**
- * flexmem_accounts_init - no accounts yet
+ * flexmem_accounts_init - initialise without accounts
  * @accounts: to initialise
  * @default_depth: the depth of cgroups that have the default limits
  */

@@ -96,13 +96,13 @@ int flexmem_function_copy(struct flexmem_function *function,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_copy);
 
 /**
- * flexmem_function_cancel - end an overdue job, and all of its client
+ * flexmem_function_cancel - end all jobs of a client with an overdue job
  * @function: function
- * @fence: of the job; the driver has added it to an allocation
+ * @fence: fence of that job; the driver has added it to an allocation
  *
  * Context: under data_lock. May sleep.
- * Return: 0; -EOPNOTSUPP if the device cannot do that; or an error as
- * flexmem_function_error() or the contract have them.
+ * Return: 0; -EOPNOTSUPP if the device cannot do that; or an error of
+ * flexmem_function_error() or of the contract.
  */
 int flexmem_function_cancel(struct flexmem_function *function,
 			    struct dma_fence *fence)

@@ -148,7 +148,7 @@ bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_is_known);
 
 /**
- * flexmem_function_held - bytes that the device gave and has not taken back
+ * flexmem_function_held - bytes that are acquired and not yet released
  * @function: function
  *
  * Context: the caller runs no other operation of the function.

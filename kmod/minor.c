@@ -17,7 +17,7 @@
 #include "minor.h"
 
 /**
- * flexmem_minors_init - all numbers are unused
+ * flexmem_minors_init - initialise all numbers as unused
  * @minors: to initialise
  */
 void flexmem_minors_init(struct flexmem_minors *minors)
@@ -43,8 +43,9 @@ void flexmem_minors_fini(struct flexmem_minors *minors)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_minors_fini);
 
 /*
- * The number that @name had before; else the lowest number that was never used;
- * else the lowest number not in use, which its former device loses.
+ * Finds the number that @name had before; else the lowest number that was never
+ * used; else the lowest unused number, which then no longer belongs to its
+ * former device.
  */
 static int find(const struct flexmem_minors *minors, enum flexmem_mode mode,
 		const char *name)

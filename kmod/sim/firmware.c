@@ -11,8 +11,9 @@
  * So a command describes a state, and succeeds if that state is reached
  * already, and the host names the memory that it acquires. The host can
  * therefore repeat a command, or send the one that undoes it, until it gets a
- * reply. The firmware has to remember nothing for that. Commands of a function
- * are carried out in order, each at most once, because its number only grows.
+ * reply. The firmware need not remember commands for that. Commands of a
+ * function are carried out in order, each at most once, because its number only
+ * grows.
  *
  * A reset releases all memory of the function and empties its tables.
  *
@@ -53,7 +54,7 @@
  * @node: in &struct sim_firmware.pieces
  * @base: physical address of its first byte
  * @size: bytes
- * @name: its owner's name for it
+ * @name: the host's name of it
  * @owner: the function
  * @slot: entry of its table that points here, or SIM_NO_SLOT
  * @last_slot: the last entry that pointed here
@@ -88,7 +89,7 @@ struct fw_mapping {
 
 /**
  * struct fw_function - one function as the firmware sees it
- * @capacity: bytes it may have
+ * @capacity: most bytes that it may have
  * @used: bytes it has
  * @slots: entries of its table; 0: the PF, which has none
  * @usable_slots: only entries below this one may be filled
@@ -335,7 +336,7 @@ static bool fw_is_within(const struct fw_piece *piece, u64 offset, u64 bytes)
 }
 
 /*
- * The fault in a range. @from: the piece that is the source of a copy, or NULL.
+ * Checks a range. @from: the piece that is the source of a copy, or NULL.
  */
 static enum sim_status fw_check_data(const struct sim_request *req,
 				     const struct fw_piece *piece,
@@ -383,8 +384,8 @@ static enum sim_status fw_data(struct sim_firmware *fw, unsigned int function,
 		u64 address = piece->base + req->offset + done;
 
 		/*
-		 * Up to the next multiple, so that no page is split between two
-		 * parts.
+		 * Ends each part at a multiple, so that no page is split
+		 * between two parts.
 		 */
 		step = min(req->bytes - done,
 			   FW_DATA_STEP - address % FW_DATA_STEP);
@@ -712,7 +713,7 @@ unsigned int sim_firmware_usable_slots(struct sim_firmware *fw,
  * sim_firmware_set_usable_slots - change how many entries a function may fill
  * @fw: the firmware
  * @function: which function
- * @slots: entries below this one; those above that are filled stay
+ * @slots: entries below this one can be filled; filled entries above it stay
  *
  * Return: 0 or -EINVAL.
  */

@@ -73,8 +73,8 @@ void sim_mailbox_init(struct sim_mailbox *mbox, u32 timeout_ms)
 }
 
 /**
- * sim_mailbox_destroy - the end of a mailbox
- * @mbox: the mailbox; neither end uses it any more
+ * sim_mailbox_destroy - free a mailbox
+ * @mbox: the mailbox; neither host nor firmware uses it any more
  */
 void sim_mailbox_destroy(struct sim_mailbox *mbox)
 {
@@ -98,7 +98,7 @@ void sim_mailbox_set_dead(struct sim_mailbox *mbox, bool dead)
 }
 
 /**
- * sim_mailbox_fault - does a fault strike this message
+ * sim_mailbox_fault - does a fault apply to this message
  * @mbox: the mailbox
  * @fault: which fault
  * @command: command in the message
@@ -157,8 +157,8 @@ out_unlock:
 }
 
 /*
- * The reply has arrived, or a fault took it away and the host does not wait
- * then.
+ * Whether the wait is over: the reply has arrived, or a fault took it away and
+ * @give_up is set.
  */
 static bool sim_channel_is_over(struct sim_mailbox *mbox,
 				struct sim_channel *ch)
@@ -201,8 +201,8 @@ static int sim_channel_finish(struct sim_mailbox *mbox, struct sim_channel *ch,
  * @req: the request; its @seq is written: 0 if it was not sent
  * @reply: receives the reply
  *
- * If this fails and @req->seq is not 0, the request may have been carried out,
- * or may be later. No data is moved for it any more.
+ * If this fails and @req->seq is not 0, the firmware may have carried out the
+ * request, or may do so later. No data is moved for it any more.
  *
  * Context: May sleep, for no longer than the timeout. One caller at a time for
  * each function.
@@ -442,7 +442,7 @@ bool sim_mailbox_data_begin(struct sim_mailbox *mbox, unsigned int function,
 }
 
 /**
- * sim_mailbox_data_end - a part of the data was moved
+ * sim_mailbox_data_end - end the move of a part
  * @mbox: the mailbox
  * @function: sender of the request
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The card's memory. Only pages that were touched exist, whatever size the card
- * has; the others read as zero. This layer knows neither functions nor pieces.
- * As in real memory, bytes survive a change of owner and a reset of a function.
- * A page goes away only when one command zeroes all of it.
+ * The card's memory. Only touched pages exist, whatever size the card has;
+ * other pages read as zero. This layer knows neither functions nor pieces. As
+ * in real memory, bytes survive a change of owner and a reset of a function. A
+ * page is freed only when one command zeroes all of it.
  *
  * Locking. The host only adds pages: in a page fault, and before it sends a
  * write or a copy, so that they are charged to the task that uses them. This
@@ -13,8 +13,8 @@
  * firmware has found stays while it copies, and:
  *
  *  - Neighbours in one page do not disturb each other. Each command touches
- *    only its own bytes, and a page goes only if one command zeroes all of it.
- *    Then no byte of it has another owner.
+ *    only its own bytes, and a page is freed only if one command zeroes all of
+ *    it. Then no byte of it has another owner.
  *  - A page that the CPU has mapped stays, because flexmem scrubs only memory
  *    without mappings.
  */
@@ -34,7 +34,7 @@
 static_assert(PAGE_SIZE == SZ_4K);
 
 /**
- * sim_memory_init - make memory that is all zero
+ * sim_memory_init - initialise memory, all zero
  * @memory: the memory
  */
 void sim_memory_init(struct sim_memory *memory)

@@ -198,8 +198,8 @@ static int sim_op_write(void *priv, const struct flexmem_memory *mem,
 	int ret;
 
 	/*
-	 * Here and not in the firmware, so that the calling task is charged for
-	 * the pages.
+	 * Allocates the pages here, not in the firmware, so that the calling
+	 * task is charged.
 	 */
 	ret = sim_memory_populate(&fn->card->memory, mem->base + offset, size);
 	if (ret)
@@ -269,8 +269,9 @@ static int sim_op_page(void *priv, const struct flexmem_memory *mem,
 }
 
 /*
- * Waits for its turn, because data may be being moved. It cannot fail after
- * that: the firmware handles the reset before anything else of this function.
+ * Waits for its turn, because another operation may move data. It cannot fail
+ * after that: the firmware handles the reset before anything else of this
+ * function.
  */
 static int sim_op_reset(void *priv)
 {

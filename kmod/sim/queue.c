@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Programs: what a dispatching driver has to do with flexmem.
+ * Programs: an example of a driver that dispatches with flexmem.
  *
  * A job names handles. Its fence is added to their allocations before the card
  * can see the job, so no byte of them has another owner before it has ended. As
- * on a real card, a program has physical addresses from then on: its writes land
- * there, even if the memory has another owner by then.
+ * on a real card, a program then uses physical addresses: its writes reach this
+ * memory, even if the memory had another owner.
  *
- * Jobs begin in order. One that has begun ends by itself, also if its process is
- * dead; one that has not is dropped then. A quiesce or a reset ends all. Fences of
- * one context signal in order, whatever becomes of the jobs: for each allocation
- * only the latest is known. So a job that fails or is dropped keeps its place.
+ * Jobs begin in order. A job that has begun runs to its end, also if its
+ * process is dead; a job that has not begun is dropped then. A quiesce or a
+ * reset ends all jobs. Fences of one context must signal in order, because
+ * flexmem knows only the latest for each allocation. So a job that fails or is
+ * dropped keeps its place in the queue.
  *
- * Fences signal in an interrupt. A fence names functions of this module, and may
- * live as long as a process keeps its sync_file, so it holds the module.
+ * Fences signal in an interrupt. A fence points at functions of this module,
+ * and lives as long as a process keeps its sync_file. So it has a reference to
+ * the module.
  */
 
 #include <linux/dma-fence.h>
@@ -78,8 +80,8 @@ static const char *get_timeline_name(struct dma_fence *fence)
 }
 
 /*
- * The module can go as soon as it is put. It waits for RCU before its text is
- * freed, and so for the end of this function.
+ * The module can be unloaded as soon as its reference is put. Unloading waits
+ * for RCU, and so for the end of this function.
  */
 static void free_job(struct rcu_head *rcu)
 {
@@ -203,7 +205,7 @@ static void run_job(struct work_struct *work)
 }
 
 /**
- * sim_queue_init - a queue without jobs
+ * sim_queue_init - initialise an empty queue
  * @queue: to initialise
  * @fn: the function
  */
@@ -220,7 +222,7 @@ void sim_queue_init(struct sim_queue *queue, struct sim_function *fn)
 }
 
 /**
- * sim_queue_destroy - the end of a queue
+ * sim_queue_destroy - free a queue
  * @queue: queue that was stopped
  */
 void sim_queue_destroy(struct sim_queue *queue)
@@ -229,7 +231,7 @@ void sim_queue_destroy(struct sim_queue *queue)
 }
 
 /**
- * struct operands - what a job uses
+ * struct operands - memory that a job uses
  * @client: client that names it
  * @to: allocation that is written
  * @from: allocation that is read, or NULL
@@ -338,8 +340,8 @@ static int submit(struct sim_queue *queue, struct sim_job *job, int error,
 {
 	spin_lock_irq(&queue->lock);
 	/*
-	 * A reset loses the memory first, and then takes this lock: the job is
-	 * refused here, or the reset finds it.
+	 * A reset marks the memory as lost first, and then takes this lock. So
+	 * either the job is refused here, or the reset finds it in the queue.
 	 */
 	if (!error)
 		error = queue->stopped ? -EIO : lost_error(operands);
@@ -383,7 +385,7 @@ static int dispatch(struct sim_queue *queue, const struct sim_run *run,
 /**
  * sim_queue_run - queue a job
  * @queue: the function's queue
- * @run: what to run
+ * @run: job to run
  * @fence: receives its fence, for dma_fence_put()
  *
  * Context: may sleep; the task whose descriptor @run names.
@@ -479,7 +481,7 @@ void sim_queue_stop(struct sim_queue *queue)
 }
 
 /**
- * sim_queue_restart - let jobs be queued again
+ * sim_queue_restart - permit new jobs
  * @queue: the queue
  */
 void sim_queue_restart(struct sim_queue *queue)

@@ -133,7 +133,7 @@ static void wipe_card(void)
 }
 
 /**
- * run_end - what must be there after a run, and after its files are closed
+ * run_end - check the state after a run, before and after its files are closed
  * @r: the run
  */
 void run_end(struct run *r)

@@ -108,8 +108,8 @@ TEST_F(memcg, handles_are_charged_to_the_caller)
 	ASSERT_LT(block, (block + allocation) * 3 / 4);
 	ASSERT_LT(allocation, (block + allocation) * 3 / 4);
 	/*
-	 * The kernel charges some bytes in advance for each processor, which
-	 * may hide a few.
+	 * The kernel charges some bytes in advance for each processor, so the
+	 * difference may be a little smaller.
 	 */
 	EXPECT_LT(count * (block + allocation) * 9 / 10, during - before);
 	EXPECT_GT(count * 32, after - before);

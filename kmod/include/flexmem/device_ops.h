@@ -124,27 +124,27 @@ struct flexmem_vm_range {
  */
 struct flexmem_device_ops {
 	/**
-	 * @acquire: take @size bytes (a multiple of the granule) of device
-	 * memory, name it @mem->id and fill in the rest of @mem. If the
+	 * @acquire: acquire @size bytes (a multiple of the granule) of device
+	 * memory under the name @mem->id, and fill in the rest of @mem. If the
 	 * function has memory of that id already, return that memory. -ENOSPC:
-	 * the device has not got that much in one piece, or the function's
-	 * capacity is reached; a smaller size may be tried.
+	 * the device does not have that much in one piece, or the function's
+	 * capacity is reached; flexmem may try a smaller size.
 	 */
 	int (*acquire)(void *priv, u64 size, struct flexmem_memory *mem);
 
 	/**
-	 * @release: release memory: afterwards the function has none of that
-	 * id. No slot points at it, and it is mapped in no space. See above for
-	 * the side that has cleared it.
+	 * @release: release memory: afterwards the function has no memory of
+	 * that id. No slot points at it, and it is mapped in no space.
+	 * "Clearing" above says which side clears it.
 	 */
 	int (*release)(void *priv, const struct flexmem_memory *mem);
 
 	/**
-	 * @slot_set: make memory addressable through an entry of the firmware's
-	 * table, which is empty. -ENOSPC: the firmware does not let this entry
-	 * be used, and it is empty. After any other error @slot_clear is called
-	 * for it before @mem is released and before the entry is used again. VF
-	 * only, NULL on a PF.
+	 * @slot_set: make memory addressable through an empty entry of the
+	 * firmware's table. -ENOSPC: the firmware does not permit the use of
+	 * this entry, which is still empty. After any other error flexmem calls
+	 * @slot_clear for the entry before it releases @mem or uses the entry
+	 * again. VF only, NULL on a PF.
 	 */
 	int (*slot_set)(void *priv, unsigned int slot,
 			const struct flexmem_memory *mem);
@@ -157,21 +157,21 @@ struct flexmem_device_ops {
 	/**
 	 * @quiesce: make sure that no running or queued program of this
 	 * function reaches device memory any more, and that none begins before
-	 * @reset. Called on removal and before @reset, if the function holds
-	 * memory: after all CPU mappings are removed and before memory is
-	 * released. After it flexmem calls only @slot_clear, @vm_unmap,
-	 * @release, @capacity and @reset. Required, even if there is nothing to
-	 * do (a firmware that runs no programs; a @slot_clear and a @release
-	 * that wait for them), because released memory may belong to another
-	 * tenant while a program still writes to it. If it fails, no memory is
-	 * released before a reset.
+	 * @reset. flexmem calls it on removal and before @reset, if the
+	 * function holds memory: after it has removed all CPU mappings and
+	 * before it releases memory. After it flexmem calls only @slot_clear,
+	 * @vm_unmap, @release, @capacity and @reset. Required, even if there is
+	 * nothing to do (a firmware that runs no programs; a @slot_clear and a
+	 * @release that wait for them), because released memory may belong to
+	 * another tenant while a program still writes to it. If it fails, no
+	 * memory is released before a reset.
 	 */
 	int (*quiesce)(void *priv);
 
 	/**
-	 * @capacity: bytes this function may acquire in total, including memory
-	 * that it has. Also used as the probe of a function that does not
-	 * answer, so it must ask the firmware each time.
+	 * @capacity: bytes that this function may acquire in total, including
+	 * memory that it has. flexmem also uses it to probe a function that
+	 * does not answer, so it must ask the firmware each time.
 	 */
 	int (*capacity)(void *priv, u64 *bytes);
 
@@ -201,10 +201,10 @@ struct flexmem_device_ops {
 	/**
 	 * @copy: copy @size bytes from @from to @to, without the CPU; both may
 	 * be the same memory. @to_offset, @from_offset and @size are multiples
-	 * of 128, because every allocation begins and ends there. The device
-	 * would have to read and write back shorter units, together with
-	 * neighbours' bytes. The two ranges do not overlap: the device may copy
-	 * in any order. At most FLEXMEM_COPY_MAX at a time. NULL: the
+	 * of 128, because every allocation begins and ends at such a multiple.
+	 * So the device never has to write a part of a unit that another
+	 * allocation shares. The two ranges do not overlap, so the device may
+	 * copy in any order. At most FLEXMEM_COPY_MAX at a time. NULL: the
 	 * device cannot copy.
 	 */
 	int (*copy)(void *priv, const struct flexmem_memory *to, u64 to_offset,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For device drivers that run programs in memory that flexmem manages: which
- * client a file of /dev/flexmemN is, where the memory of a handle is, and how
- * long the device uses it.
+ * For device drivers that run programs in memory of flexmem: finding the client
+ * of a file of /dev/flexmemN, finding the memory of a handle, and keeping it
+ * while the device uses it.
  *
  * A dispatch names handles of one client, or of several. The driver
  *
@@ -16,14 +16,14 @@
  *    an error,
  * 4. puts its references. The fence is enough from here on.
  *
- * Memory that its owner frees, by FREE, close() or its death, is *leaving* until
- * its last fence has signalled: charged to the owner, and neither free nor
- * scrubbed. So a fence must not signal before the device has stopped to read and
- * write what the job uses. Fences of one context must signal in their order, also
- * those of jobs that fail or are dropped, because of each context only the latest
- * is known. A driver signals all fences of a function, with an error, before
- * @quiesce or @reset returns 0. All references to allocations are put before
- * flexmem_device_unregister() is called.
+ * If the owner frees memory, by FREE, close() or its death, the memory is
+ * *leaving* until its last fence has signalled: still charged, and neither free
+ * nor scrubbed. So a fence must not signal before the device has stopped
+ * reading and writing the memory of the job. Fences of one context must signal
+ * in their order, also those of jobs that fail or are dropped, because of each
+ * context only the latest is known. A driver signals all fences of a function,
+ * with an error, before @quiesce or @reset returns 0. All references to
+ * allocations are put before flexmem_device_unregister() is called.
  *
  * If freed memory waits too long for a fence (parameter fence_timeout_ms),
  * flexmem calls @cancel with it, and resets the function if that does not help.
@@ -40,10 +40,10 @@ struct flexmem_client;
 struct flexmem_dev;
 
 /**
- * struct flexmem_part - where a part of an allocation is
+ * struct flexmem_part - address of a part of an allocation
  * @mem: the device memory that it lies in
  * @slot: the entry of the firmware's table that points at @mem; VF only
- * @offset: of its first byte in @mem
+ * @offset: offset of its first byte in @mem
  * @size: bytes
  */
 struct flexmem_part {
