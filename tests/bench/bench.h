@@ -29,7 +29,7 @@ struct work {
 	uint64_t live_peak;
 };
 
-/* Both end the program if they cannot. */
+/* Both end the program on failure. */
 void work_read(struct work *work, const char *path);
 /* The same without one block in a hundred; which ones, the seed says. */
 void work_thin(struct work *work, const struct work *from, uint64_t seed);
@@ -39,11 +39,11 @@ void *need(void *memory);
 void give_up(const char *what, int error);
 uint64_t random_next(uint64_t *state);
 
-/* CPU time of this thread: what else runs counts as little as can be. */
+/* CPU time of this thread, so that other load matters little. */
 uint64_t thread_ns(void);
 uint64_t wall_ns(void);
 
-/* One replay: returns how long it took, and the most that was reserved. */
+/* One replay: returns its time, and the peak of reserved bytes. */
 uint64_t cache_replay(const struct work *work, const char *configuration,
 		      uint64_t *reserved);
 /* The cost of a replay: elapsed time, and CPU time, the mean of the threads. */
@@ -52,7 +52,7 @@ struct spent {
 	uint64_t cpu;
 };
 
-/* So many threads at once, with streams of their own, on so many caches, long. */
+/* Replays with @threads at once, with streams of their own, on @caches. */
 struct spent cache_replay_threads(const struct work *work,
 				  const char *configuration,
 				  unsigned int threads, unsigned int caches);
@@ -69,10 +69,10 @@ uint64_t cache_failures(const struct work *work, const char *configuration,
  */
 #define PAIRS 10000
 void cache_pairs(unsigned int streams, unsigned int pools, bool used);
-/* So many calls of flexmem_cache_address(), or of a function that does nothing. */
+/* Makes many calls of flexmem_cache_address(), or of an empty function. */
 #define ADDRESS_CALLS 1000000
 void cache_addresses(bool nothing);
-/* The same on the engine of growing segments alone. */
+/* The same with only the engine of growing segments. */
 uint64_t engine_replay(const struct work *work, uint64_t *reserved);
 /*
  * A plain list of holes. A request gets the tightest of the lowest @choices
@@ -90,7 +90,7 @@ uint64_t bins_replay(const struct work *work, uint64_t *reserved);
 #define COUNTED __attribute__((noinline, noclone))
 void count_begin(void);
 void count_end(void);
-/* Whether the processor counts; and what it has counted last. */
+/* Whether the processor counts instructions; and its last count. */
 bool count_by_processor(void);
 uint64_t count_of_last(void);
 /* The same of `bench --count WHAT TRACE`; 0: there is no callgrind. */

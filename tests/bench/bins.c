@@ -42,7 +42,7 @@ static uint32_t bin_of(uint32_t size)
 	return (shift + 1) * 8 + ((size >> shift) & 7);
 }
 
-/* The first bin in which all are large enough. */
+/* The first bin in which all holes are large enough. */
 static uint32_t bin_from(uint32_t size)
 {
 	uint32_t bin = bin_of(size);
@@ -119,7 +119,7 @@ static uint32_t take(struct bins *bins, uint32_t size)
 	return i;
 }
 
-/* The part after @i becomes a part of it. */
+/* Merges interval @i with the next one. */
 static void join(struct bins *bins, uint32_t i)
 {
 	struct part *part = &bins->parts[i];
@@ -170,7 +170,7 @@ static COUNTED void counted_bins(const struct work *work, struct bins *bins,
 	}
 }
 
-/* Twice as many parts as live allocations at most, and one more. */
+/* At most twice as many parts as live allocations, and one more. */
 static void begin(struct bins *bins, uint32_t slots)
 {
 	uint32_t i;

@@ -11,7 +11,7 @@
 /* So that the streams of two threads are different ones. */
 #define STREAM_SHIFT 32
 #define THREADS_MAX 8
-/* So many that the time to wake a thread up does not count. */
+/* Enough rounds that the time to wake a thread up does not matter. */
 #define THREAD_OPERATIONS 1000000
 
 struct target {

@@ -11,7 +11,7 @@ struct place {
 	uint64_t size;
 };
 
-/* The end becomes as long as it has to, in steps. */
+/* Extends the end in steps. */
 static int grow_for(struct fmlib_range *range, uint64_t size, uint64_t *top)
 {
 	uint64_t more = size - fmlib_range_tail(range);

@@ -29,7 +29,7 @@
 #define ADDRESS_MAX 40
 #define PAIRS_OF "pairs-%u-%u-%d"
 
-/* Which holes a request can have: see list_reserved(). */
+/* The holes for a request: see list_reserved(). */
 static const struct {
 	const char *name;
 	unsigned int choices;
@@ -43,7 +43,7 @@ static const struct {
 
 #define POLICIES (sizeof(policies) / sizeof(policies[0]))
 
-/* The best reserved / live that was known of any allocator. */
+/* The best known ratio of reserved to live bytes. */
 static const struct {
 	const char *name;
 	double ratio;
@@ -110,7 +110,7 @@ static const char *judge(double ratio, double best)
 	return "  MISSED";
 }
 
-/* The following are measured in turn, so that noise hits all of them. */
+/* The following are measured in turn, so that noise affects all of them. */
 static void measure_time(const struct work *work, size_t i,
 			 struct times *engine, struct times *cache,
 			 struct times *bins, struct times *mimalloc)
@@ -325,7 +325,7 @@ struct gains {
 	double cpu[CASES];
 };
 
-/* How much two threads get done in the time of one, in that time. */
+/* Work of two threads in the time in which one does its work. */
 static void measure_gain(const struct work *work, const char *configuration,
 			 struct gains *gains)
 {
@@ -468,7 +468,7 @@ static void table_of_failures(const struct work *works)
 
 typedef void (*table_fn)(const struct work *works);
 
-/* A table that can be had alone. */
+/* A table that can be printed alone. */
 static table_fn find_table(const char *option)
 {
 	if (!strcmp(option, "--copies"))

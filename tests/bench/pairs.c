@@ -23,7 +23,7 @@
 
 static int fd;
 static uint32_t live[LIVE];
-/* Drawn beforehand, so that it is not measured. */
+/* Drawn in advance, so that drawing is not measured. */
 static uint32_t victim[PAIRS];
 static uint64_t length[PAIRS];
 
@@ -112,7 +112,7 @@ static void in_batches(void)
 	}
 }
 
-/* The way into the kernel and back, twice: no such command. */
+/* Two system calls alone: an unknown command. */
 static void nothing(void)
 {
 	unsigned int i;

@@ -94,7 +94,10 @@ uint64_t list_reserved(const struct work *work, unsigned int choices,
 	uint64_t top = 0;
 
 	places = need(calloc(work->slots, sizeof(*places)));
-	/* There are never more holes than what lives, and the last one. */
+	/*
+	 * There are at most as many holes as live allocations, and the last
+	 * one.
+	 */
 	list.holes = need(calloc(work->slots + 2, sizeof(*list.holes)));
 	list.holes[0] = (struct hole){ 0, UINT64_MAX / 2 };
 	list.count = 1;
@@ -135,7 +138,7 @@ bool mimalloc_find(void)
 	functions[1] = dlsym(library, "mi_free");
 	if (!functions[0] || !functions[1])
 		return false;
-	/* The way round what C does not let a pointer to data become. */
+	/* C does not permit a cast of a data pointer to a function pointer. */
 	memcpy(&mi_malloc, &functions[0], sizeof(mi_malloc));
 	memcpy(&mi_free, &functions[1], sizeof(mi_free));
 	return true;
@@ -176,7 +179,7 @@ uint64_t mimalloc_replay(const struct work *work)
 	time = thread_ns() - time;
 	if (failed)
 		give_up("mi_malloc", 0);
-	/* The allocations that the trace leaves alive. */
+	/* The allocations that are live at the end of the trace. */
 	for (uint32_t i = 0; i < work->slots; i++)
 		mi_free(memory[i]);
 	free(memory);

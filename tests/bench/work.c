@@ -125,7 +125,7 @@ void work_read(struct work *work, const char *path)
 		operation.slot = slot_of[event->allocation];
 		operation.stream = event->stream;
 		operation.bytes = event->is_free ? 0 : event->bytes;
-		/* Nothing is allocated for nothing. */
+		/* An allocation of zero bytes allocates nothing. */
 		if (operation.slot != NO_SLOT)
 			append(work, &slots, &operation);
 	}

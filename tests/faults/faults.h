@@ -55,7 +55,7 @@ struct sequence {
 extern const struct sequence sequences[];
 extern const unsigned int nr_sequences;
 
-/* Says that what cannot be has been. */
+/* Records a violation. */
 void wrong(struct run *r, const char *at, int error);
 
 /* Accesses the map; false: SIGBUS. */

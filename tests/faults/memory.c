@@ -74,7 +74,7 @@ void run_copy_range(struct run *r)
 		wrong(r, "COPY of other bytes than WRITE", 0);
 }
 
-/* A strict file writes, and what it wrote must not be seen by the next owner. */
+/* A strict file writes. The next owner must not see its bytes. */
 void prepare_scrub(struct run *r)
 {
 	struct flexmem_strict strict = CMD(strict);
@@ -105,7 +105,7 @@ void run_scrub(struct run *r)
 
 void run_scrub_twice(struct run *r)
 {
-	/* When the first one failed its range is in quarantine. */
+	/* If the first one failed, its block is in quarantine. */
 	ALLOC(r, 0, .length = sizeof(copy), .flags = FLEXMEM_ALLOC_MAPPABLE);
 	if (ALLOC(r, 0, .length = sizeof(copy)))
 		expect_zero(r);
@@ -198,7 +198,9 @@ static void on_bus(int number)
 	siglongjmp(bus_return, 1);
 }
 
-/* A page that cannot be had is SIGBUS, and the next access may work. */
+/*
+ * Without memory for a page the access raises SIGBUS. The next access may work.
+ */
 bool touch(struct run *r, size_t offset)
 {
 	volatile char *at = r->map + offset;

@@ -36,7 +36,7 @@ bool open_file(struct run *r, unsigned int f)
 	return r->fd[f] >= 0;
 }
 
-/* The name of the node is found where nothing fails. */
+/* Finds the name of the node before faults are injected. */
 static char node_path[32];
 
 static bool open_failing(struct run *r, unsigned int f)
@@ -54,7 +54,7 @@ void prepare_open(struct run *r)
 		wrong(r, "open (not failed)", errno);
 }
 
-/* Keeps what was made; its place among the file's. */
+/* Records an allocation; returns its index. */
 static void keep(struct run *r, unsigned int f, uint32_t handle)
 {
 	r->live[f].handle[r->live[f].nr++] = handle;
@@ -207,7 +207,7 @@ static void run_alloc_aligned(struct run *r)
 	ALLOC(r, 0, .length = 1000, .alignment = MiB);
 }
 
-/* Each in a region of its own, until there is no more. */
+/* Each gets a region of its own, until no region is left. */
 static void run_alloc_regions(struct run *r)
 {
 	while (r->live[0].nr < 3)
@@ -259,7 +259,7 @@ static void run_free_wrong(struct run *r)
 
 #define BATCH 6
 
-/* Its entries fail alone, the whole only with nothing done. */
+/* Entries fail alone. If the whole batch fails, nothing was done. */
 static bool alloc_batch(struct run *r)
 {
 	struct flexmem_alloc entry[BATCH];

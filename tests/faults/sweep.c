@@ -116,7 +116,7 @@ static const struct injector command_faults = {
 	.what = "commands", .arm = nth_command, .came = command_failed,
 };
 
-/* Everything that can fail does, and says nothing about it. */
+/* Makes each operation fail, without a message. */
 static void faults_setup(bool gfp_wait)
 {
 	static const struct {
@@ -170,7 +170,7 @@ static bool watch_open(void)
 	return watch_fd >= 0;
 }
 
-/* Each file has what the answers said it has, and gives it back. */
+/* Checks that each file has its recorded allocations, and frees them. */
 static const char *check_file(struct run *r, unsigned int f)
 {
 	struct flexmem_stats stats = CMD(stats);
@@ -209,7 +209,7 @@ static void no_limits(void)
 	}
 }
 
-/* NULL, or what is not as it was before. */
+/* NULL, or what differs from before. */
 static const char *check_empty(void)
 {
 	static struct accounts accounts;
@@ -272,7 +272,7 @@ static const char *run_once(const struct sequence *s,
 	return wrong ?: empty;
 }
 
-/* Returns how many faults there were; the run without one is no fault. */
+/* Returns the number of faults; the last run has none. */
 static unsigned int sweep_with(const struct sequence *s,
 			       const struct injector *injector, uint64_t *seen,
 			       const char **wrong)
@@ -340,7 +340,7 @@ static void prove_faults(void)
 {
 	uint64_t seen;
 
-	/* As the kernel comes, what may wait for memory is never failed. */
+	/* By default the kernel does not fail allocations that may wait. */
 	faults_setup(false);
 	seen = errors_of("ALLOC, the first", &thread_faults);
 	result(seen && !(seen & 1ULL << ENOMEM), "%s",
@@ -414,7 +414,7 @@ int main(void)
 	if (fail_nth_fd < 0)
 		bail("fail-nth", errno);
 	sequences_setup();
-	/* So that no page of our own is missing in the midst of a sequence. */
+	/* Touches its own pages, so that none is missing during a sequence. */
 	if (mlockall(MCL_CURRENT))
 		bail("mlockall", errno);
 	for (i = 0; i < (getenv("FLEXMEM_LONG") ? ARRAY_SIZE(settings) : 1);

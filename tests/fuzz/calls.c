@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Makes calls out of the table, and what else a process does to a file. */
+/* Makes calls out of the table, and other uses of a file. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -55,7 +55,7 @@ static void remember(struct thread *t, struct file *file,
 	pthread_mutex_unlock(&file->lock);
 }
 
-/* Where the kernel may write; @size bytes are there, mostly. */
+/* An address for the kernel to write to; usually @size bytes are mapped. */
 static uint64_t pointer(struct thread *t, uint64_t offset)
 {
 	uint64_t arena = (uintptr_t)t->arena;
@@ -102,7 +102,7 @@ static uint64_t limit(struct rng *rng)
 	}
 }
 
-/* A value that the command would take, as far as can be known. */
+/* A value that the command probably accepts. */
 static uint64_t value(struct thread *t, const struct command *c,
 		      const struct field *f, const struct known *k)
 {
@@ -154,7 +154,7 @@ static bool is_pointer(enum kind kind)
 	return kind == ENTRIES || kind == DATA;
 }
 
-/* Most members right, some not: the nearer to right, the deeper it gets. */
+/* Most members are right, because nearly right calls get further. */
 static void fill(struct thread *t, const struct command *c, struct file *file,
 		 char *to)
 {
@@ -256,7 +256,7 @@ static void call_command(struct thread *t, const struct command *c,
 	unsigned long cmd = _IO(FLEXMEM_TYPE, c->nr);
 	int error;
 
-	/* Sometimes less than the struct is there, sometimes more. */
+	/* Sometimes fewer bytes than the struct are mapped, sometimes more. */
 	if (rng_one_in(&t->rng, 32)) {
 		char whole[MAX_STRUCT];
 		unsigned int there = rng_below(&t->rng, c->size + 1);

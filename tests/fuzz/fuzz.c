@@ -37,7 +37,9 @@ static void bail(const char *what, int error)
 	exit(1);
 }
 
-/* Every other thread is a tenant, without any right. Of this thread only. */
+/*
+ * Makes every other thread a tenant without rights. Changes this thread only.
+ */
 static void *thread_run(void *arg)
 {
 	struct thread *t = arg;
@@ -142,7 +144,7 @@ static const char *check_batch(const int watch[NR_VFS])
 
 /* ---- a batch ---- */
 
-/* Said before it begins: when the machine dies of it, this is what is left. */
+/* Printed before the batch, in case the machine dies in it. */
 static void announce(uint64_t seed, uint64_t batch)
 {
 	put_text("/dev/kmsg", "flexmem-fuzz: FLEXMEM_SEED=%" PRIu64
@@ -243,7 +245,7 @@ int main(void)
 	printf("# %" PRIu64 " batches, %" PRIu64 " calls by %d threads\n",
 	       batch - first, calls, NR_THREADS);
 	result(good, "the device is as it was after each batch");
-	/* Of one batch alone this is too much to ask. */
+	/* A single batch need not reach all of this. */
 	if (!one)
 		result(every_command_worked(), "every command worked");
 	for (i = 0; i < NR_VFS; i++)

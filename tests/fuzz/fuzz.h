@@ -25,7 +25,7 @@
 #define MAX_FIELDS 13
 #define MAX_STRUCT 256
 
-/* The meaning of a member, and so the values that are worth a try. */
+/* The meaning of a member, which determines the values to try. */
 enum kind {
 	NO_FIELD,
 	SIZE,

@@ -313,7 +313,7 @@ static void cgroup_stays_with_a_file_or_a_limit(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-/* Its limits go, and its charges stay. */
+/* Its limits end, and its charges stay. */
 static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
@@ -344,7 +344,9 @@ static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 	fake_cgroup(6);
 }
 
-/* Its file is closed, but something in use is charged to that still. */
+/*
+ * Its file is closed, but memory in use is still charged to the file's account.
+ */
 static void cgroup_that_is_charged_stays(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
@@ -386,7 +388,10 @@ static void idle_owners_are_forgotten_oldest_first(struct kunit *test)
 		accounts_close_unchecked(client);
 	}
 	EXPECT(test, ctx->accounts.nr_idle, nr);
-	/* An owner with an open file is not idle, and then the latest one. */
+	/*
+	 * An owner with an open file is not idle. After the close it is the
+	 * latest idle one.
+	 */
 	client = accounts_open(test, 0);
 	EXPECT(test, flexmem_owner_of_bytes(client), first);
 	EXPECT(test, ctx->accounts.nr_idle, nr - 1);
@@ -398,7 +403,10 @@ static void idle_owners_are_forgotten_oldest_first(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_known(test, first));
 	KUNIT_EXPECT_TRUE(test, is_known(test, first + 2));
 	KUNIT_EXPECT_TRUE(test, is_known(test, id));
-	/* A strict owner goes with its file, and no other one for it. */
+	/*
+	 * A strict owner is freed with its file. No other owner is dropped for
+	 * it.
+	 */
 	client = accounts_open(test, nr);
 	EXPECT(test, flexmem_owner_set_strict(client), 0);
 	id = flexmem_owner_of_bytes(client);

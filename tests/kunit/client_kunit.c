@@ -399,7 +399,7 @@ static void unknown_handles_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 128);
 }
 
-/* Who does not see the others needs no memory for them. */
+/* A caller that does not see other owners needs no memory for them. */
 static void snapshot_of_ones_own_needs_little_room(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

@@ -166,7 +166,7 @@ static void fence_that_has_signalled_delays_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.sum.out_free, REGION);
 }
 
-/* In whichever order they signal. */
+/* The fences may signal in any order. */
 static void freed_memory_waits_for_all_contexts(struct kunit *test)
 {
 	struct dma_fence *fence[5];
@@ -399,7 +399,7 @@ static void reset_ends_what_is_leaving(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EIO, flexmem_allocation_error(allocation));
 	flexmem_leaving_look_at_all(&ctx->table->leaving);
 	KUNIT_EXPECT_EQ(test, fence_users(fence), 2);
-	/* One that is freed after the reset does not wait, either. */
+	/* An allocation that is freed after the reset does not wait either. */
 	free_it(test, allocation);
 	expect_leaving(test, 0);
 	KUNIT_EXPECT_EQ(test, fence_users(fence), 1);
@@ -501,7 +501,7 @@ static void clock_stops_while_the_device_sleeps(struct kunit *test)
 	free_it(test, alloc_in_flight(test, GIB, fence));
 	expect_leaving(test, GIB);
 	msleep(20);
-	/* A second suspend does not begin anew. */
+	/* A second suspend does not restart the clock. */
 	flexmem_leaving_sleep(leaving);
 	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
 			FLEXMEM_NOT_OVERDUE);

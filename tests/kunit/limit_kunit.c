@@ -115,14 +115,14 @@ static void each_child_has_a_limit_from_the_first(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 1);
 	accounts_set(test, EACH_CHILD, 0, BYTES, NO_LIMIT);
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
-	/* Of accounts that went nothing is left. */
+	/* Nothing is left of freed accounts. */
 	accounts_limit_cgroup(test, 2, BYTES, GIB);
 	EXPECT(test, ctx->accounts.nr_cgroups, 2);
 	accounts_limit_cgroup(test, 2, BYTES, NO_LIMIT);
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-/* What a removed cgroup inherits goes as well, and nothing comes back. */
+/* A removed cgroup loses inherited limits as well, and gets no new ones. */
 static void removed_cgroup_inherits_nothing(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
@@ -149,7 +149,9 @@ static void removed_cgroup_inherits_nothing(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-/* Of all files below a cgroup; one that is refused leaves nothing. */
+/*
+ * The limit counts all files below a cgroup. A refused open() leaves no charge.
+ */
 static void open_files_are_limited(struct kunit *test)
 {
 	struct flexmem_account *a = open_in(test, 14), *b, *refused;

@@ -82,7 +82,7 @@ static void limit_of_slots_acquires_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_REGION_LIMIT);
 	expect_log(test, ctx, "");
-	/* Where it is already there is room. */
+	/* A region in which the owner already has bytes has room. */
 	block = fake_alloc_for(ctx->table, account, 4 * GIB, &ctx->place);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
 	expect_log(test, ctx, "");
@@ -138,7 +138,7 @@ static void reason_fragmentation_by_alignment(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, GIB - 128);
 }
 
-/* Not just in pieces: nor does the device have another piece. */
+/* The memory is fragmented, and the device has no further memory. */
 static void fragmentation_does_not_hide_exhaustion(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, 12 * GIB);
@@ -170,7 +170,7 @@ static void expect_in_pieces(struct kunit *test, struct ctx *ctx,
 	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 256);
 }
 
-/* The hole that would do is the one too many. */
+/* The suitable hole is just beyond the bound. */
 static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 {
 	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
@@ -191,11 +191,11 @@ static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 
 	for (i = 0; i < FLEXMEM_FIT_TRIES; i++)
 		fake_free(hole[i]);
-	/* None of them is aligned, and all were looked at. */
+	/* None of the holes is aligned, and all were tried. */
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_FRAGMENTATION);
 	fake_free(last);
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_ALIGNMENT);
-	/* It comes to its turn with one less before it. */
+	/* With one hole less before it, the suitable hole is tried. */
 	occupy(test, ctx, 0, 256);
 	KUNIT_EXPECT_EQ(test, 0,
 			PTR_ERR_OR_ZERO(fake_alloc(ctx->table, 256, 256, false,

@@ -94,7 +94,9 @@ static void unknown_capacity_reopens(struct kunit *test)
 	expect_tensor(test, ctx, 8 * GIB, 1, 0);
 }
 
-/* A region can be had again, so one is acquired before the old one is used. */
+/*
+ * A region can be acquired again, so that happens before the old one is used.
+ */
 static void unknown_capacity_goes_before_what_fits(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,

@@ -73,7 +73,7 @@ static void setting_up_needs_the_capacity(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, init_table(test, fake, &settings), -ETIMEDOUT);
 }
 
-/* A driver before has left its memory in all that the device has. */
+/* An earlier driver has left all memory of the device acquired. */
 static void setting_up_begins_with_a_reset(struct kunit *test)
 {
 	struct flexmem_memory mem = { .id = 1, .size = 12 * GIB };

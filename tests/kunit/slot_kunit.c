@@ -547,7 +547,7 @@ static void renewed_lease_has_its_full_time(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 }
 
-/* As if the lease had been taken for the first time so long ago. */
+/* Makes the lease as old as if it had been taken that long ago. */
 static void age(struct flexmem_lease_hold *hold, unsigned int ms)
 {
 	hold->began = get_jiffies_64() - msecs_to_jiffies(ms);

@@ -25,7 +25,7 @@
 		.size = sizeof(struct flexmem_##type), ##__VA_ARGS__	\
 	})
 
-/* Tells the kernel what to do; 0 or an errno. */
+/* Makes an ioctl. Returns 0 or an errno. */
 static inline int fm_ioctl(int fd, unsigned long cmd, void *arg)
 {
 	return ioctl(fd, cmd, arg) ? errno : 0;
@@ -39,7 +39,7 @@ struct rng {
 
 uint64_t rng_next(struct rng *rng);
 uint32_t rng_below(struct rng *rng, uint32_t limit);
-/* Mixes numbers into one seed: that of a part from that of the whole. */
+/* Makes the seed of a part from the seed of the whole and other numbers. */
 uint64_t rng_mix(uint64_t a, uint64_t b);
 
 static inline bool rng_one_in(struct rng *rng, uint32_t n)
@@ -80,7 +80,7 @@ uint64_t cgroup_number(const char *name);
 
 bool module_loaded(const char *module);
 int module_load(const char *module, const char *params);
-/* Waits for files on their way out, but not for ever. */
+/* Waits for a time for files that the kernel is still closing. */
 int module_unload(const char *module);
 
 /* Node of a VF while a driver is bound; -1 if there is none. */
@@ -108,7 +108,7 @@ int accounts_read(int fd, struct accounts *a);
  * see all owners.
  */
 const char *accounts_wrong(const struct accounts *a, bool admin);
-/* Anything that is left apart from the file that asked; NULL if nothing is. */
+/* What is left besides the file that asks; NULL: nothing. */
 const char *accounts_not_empty(const struct accounts *a);
 
 #endif /* FLEXMEM_TESTS_COMMON_H */

@@ -28,7 +28,7 @@ static char sim_params[128];
 
 /* ---- functions come and go ---- */
 
-/* A firmware that fails makes a driver fail to bind: it is tried again. */
+/* If the firmware fails, binding fails, and is tried again. */
 static bool node_appears(unsigned int vf)
 {
 	uint64_t until = now_ms() + SLOW_MS;
@@ -114,7 +114,7 @@ static void event_unbind(void)
 	unsigned int vf = rng_below(&rng, NR_VFS), i;
 	unsigned int how = rng_below(&rng, 8);
 
-	/* Fewer VFs: of the two the second one goes. */
+	/* Fewer VFs: the second of two is removed. */
 	if (how == 1)
 		vf = 1;
 	for (i = 0; i < NR_VFS; i++)
@@ -198,7 +198,7 @@ static uint64_t random_limit(unsigned int resource)
 	}
 }
 
-/* Of a user's cgroup, or of one that has an account, or had a moment ago. */
+/* Id of a user's cgroup, or of one that has or recently had an account. */
 static void event_limit(int fd)
 {
 	static struct accounts accounts;
@@ -438,7 +438,10 @@ void events_run(const struct targets *t)
 	pass_drain();
 }
 
-/* No faults, no limits, and a firmware that may take its time: all must work. */
+/*
+ * Ends all faults and limits, and sets a long timeout: then all calls must
+ * work.
+ */
 void events_quiet(void)
 {
 	static const char * const knobs[] = {

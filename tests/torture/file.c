@@ -51,7 +51,7 @@ void file_put(struct file *file)
 	free(file);
 }
 
-/* The common file, opened again when its device has gone. */
+/* The common file, opened again after its device was removed. */
 static struct file *file_common(struct thread *t)
 {
 	struct worker *w = t->worker;
@@ -189,7 +189,7 @@ bool op_strict(struct thread *t)
 		file_put(file);
 		return false;
 	}
-	/* Numbers that come round again are those of files closed long ago. */
+	/* Reused numbers are those of files that were closed long ago. */
 	file->identity = identity(t->worker->user,
 				  1 + atomic_fetch_add(&shared->strict, 1) %
 				  0xffff);

@@ -13,7 +13,10 @@
 #define WINDOW KiB
 #define REVOKED_MS 60000
 
-/* Which bytes are looked at: all of a small allocation, two places of another. */
+/*
+ * The bytes that are checked: all of a small allocation, two places of a large
+ * one.
+ */
 struct window {
 	uint64_t offset;
 	uint64_t size;
@@ -197,7 +200,7 @@ bool object_verify(struct thread *t, struct object *o)
 	if (!o->written)
 		return false;
 	for (i = 0; i < n && !o->lost; i++) {
-		/* Once its handle is gone only what is mapped can be seen. */
+		/* Without a handle only mapped bytes are visible. */
 		if (o->freed && !is_mapped(o, w[i].offset, w[i].size))
 			continue;
 		if (!object_copy(t, o, true, &w[i]))
@@ -419,7 +422,7 @@ static struct flexmem_alloc random_alloc(struct thread *t)
 		64 * KiB, 64 * KiB, 512 * KiB, 4 * MiB,
 	};
 	struct rng *rng = &t->rng;
-	/* Some want a whole region, so that there is not enough for all. */
+	/* Some requests need a whole region, so that memory runs out. */
 	uint32_t most = rng_one_in(rng, 20) ? 32 * MiB :
 			limit[rng_below(rng, ARRAY_SIZE(limit))];
 	struct flexmem_alloc alloc = CMD(alloc,
@@ -470,7 +473,7 @@ static struct object *alloc_done(struct thread *t, struct file *file,
 	return o;
 }
 
-/* Looks at what is in new memory, and fills it: through a map or copies. */
+/* Checks the bytes of new memory, and fills it, through a map or copies. */
 static void object_begin(struct thread *t, struct object *o)
 {
 	if (o->flags & FLEXMEM_ALLOC_MAPPABLE && rng_one_in(&t->rng, 3))
@@ -664,7 +667,7 @@ bool op_lookup(struct thread *t)
 	return o && !o->freed && !object_lost(o);
 }
 
-/* After a change of size: what was written, as far as it is still there. */
+/* After a change of size: checks the bytes that remain. */
 static void object_check_kept(struct thread *t, struct object *o,
 			      uint64_t old_size)
 {
@@ -686,7 +689,7 @@ static void object_check_kept(struct thread *t, struct object *o,
 	}
 }
 
-/* And what has been added: its start and its end. */
+/* And checks the added bytes at their start and end. */
 static void object_check_added(struct thread *t, struct object *o,
 			       uint64_t old_size)
 {

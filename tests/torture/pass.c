@@ -13,7 +13,10 @@
 
 #include "torture.h"
 
-/* The child has copies of everything: what it writes is what is there already. */
+/*
+ * The child has copies of everything, so it writes the bytes that are there
+ * already.
+ */
 static void child_run(struct thread *t)
 {
 	unsigned int i, n = 1 + rng_below(&t->rng, 12);
@@ -58,7 +61,7 @@ bool op_fork(struct thread *t)
 	/* Nothing to inherit. */
 	if (!t->nr_objects)
 		return false;
-	/* So that the child does not find it locked for ever. */
+	/* Otherwise the child would inherit the lock locked. */
 	pthread_mutex_lock(&w->lock);
 	pid = fork();
 	pthread_mutex_unlock(&w->lock);
@@ -228,7 +231,7 @@ bool op_receive(struct thread *t)
 	return true;
 }
 
-/* A file that no process received goes back when the last descriptor does. */
+/* A file that no process received is closed with the last descriptor. */
 void pass_drain(void)
 {
 	struct parcel parcel;

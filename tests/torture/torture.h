@@ -51,7 +51,7 @@ enum count {
 	COUNT_FAULTS,
 	COUNT_TRIMS,
 	COUNT_SNAPSHOTS,
-	/* Of these there are as many as was asked for. */
+	/* Of these the environment sets the numbers. */
 	COUNT_KILLS,
 	COUNT_UNBINDS,
 	COUNT_DEATHS,
@@ -122,9 +122,9 @@ static inline uint64_t counted(enum count what)
 {
 	return atomic_load(&shared->count[what]);
 }
-/* Every call was made, with success, and whatever comes by itself came. */
+/* Every call succeeded at least once, and every event happened. */
 bool everything_happened(void);
-/* Notes what is wrong, and ends all. */
+/* Records the error, and ends the run. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- pattern.c ---- */
@@ -217,9 +217,9 @@ bool op_strict(struct thread *t);
 
 /* Turns SIGBUS within the copies below into their result. */
 void object_setup(void);
-/* Compares what was written; false when there is nothing to compare (any more). */
+/* Compares written bytes; false: there are none to compare. */
 bool object_verify(struct thread *t, struct object *o);
-/* Asks whether it is lost, or its device gone. */
+/* Asks the driver whether it is lost, or its device removed. */
 bool object_lost(struct object *o);
 void object_forget(struct thread *t, struct object *o);
 struct object *object_pick(struct thread *t);

@@ -138,7 +138,7 @@ bool op_get_limit(struct thread *t)
 	if (!file)
 		return false;
 	done = !call(file, "GET_LIMIT", FLEXMEM_IOCTL_GET_LIMIT, &limit, 0);
-	/* Charged below zero looks like this. */
+	/* A charge below zero would be such a number. */
 	if (done && limit.out_used > 1ULL << 62)
 		fail("GET_LIMIT: %llu is charged",
 		     (unsigned long long)limit.out_used);
@@ -191,7 +191,7 @@ bool op_fdinfo(struct thread *t)
 	return !error;
 }
 
-/* All accounts, as the administrator sees them; false: no device. */
+/* Reads all accounts as the administrator; false: no device. */
 static bool watch_one(int fd)
 {
 	static struct accounts accounts;
@@ -221,7 +221,7 @@ static bool watch_one(int fd)
 	return true;
 }
 
-/* On a file of the thread's own; others may have it, too, and be faster. */
+/* Uses a file of the thread. Others may have it, too, and be faster. */
 bool op_event(struct thread *t)
 {
 	struct file *file = t->own[rng_below(&t->rng, MAX_OWN_FILES)];

@@ -104,7 +104,7 @@ static void become(unsigned int user)
 		fail("no other user: %s", strerror(errno));
 		_exit(1);
 	}
-	/* Lost with the user; fdinfo needs the first. */
+	/* A change of the user clears both; fdinfo needs the first. */
 	prctl(PR_SET_DUMPABLE, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }

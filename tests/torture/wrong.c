@@ -15,7 +15,7 @@
 #define ARENA (512 * KiB)
 #define GUARD (256 * MiB)	/* more than any allocation: a copy stops here */
 
-/* Commands, and where the pointers are: those are never left to chance. */
+/* Commands, and the places of their pointers, which are never random. */
 static const struct {
 	unsigned int nr;
 	unsigned int size;
@@ -109,7 +109,7 @@ static bool is_documented(int error)
 	return false;
 }
 
-/* A struct with anything in it, somewhere where it may not fit. */
+/* A random struct, at an address where it may not fit. */
 static void wrong_struct(struct thread *t)
 {
 	unsigned int c = rng_below(&t->rng, ARRAY_SIZE(commands));
@@ -161,7 +161,7 @@ static void wrong_file(struct thread *t)
 		  map.out_offset);
 	if (at != MAP_FAILED) {
 		munmap(at, 4096);
-		/* Another device has offsets of its own. */
+		/* Each device has its own offsets. */
 		if (o->file->vf == t->wild->vf)
 			fail("mmap: memory of another file");
 		return;

@@ -91,7 +91,7 @@ static int alloc_piece(struct flexmem_device *device,
 
 	memset(entries, 0, count * sizeof(*entries));
 	for (i = 0; i < count; i++) {
-		/* Was checked before anything was sent. */
+		/* This was checked before the first command. */
 		fmlib_copy_in(&request, sizeof(request),
 			      (const char *)requests + i * stride, stride,
 			      FMLIB_REQUEST_MIN);

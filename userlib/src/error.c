@@ -53,7 +53,7 @@ static void slots_text(const struct flexmem_failure *failure,
 			 failure->program_slots);
 }
 
-/* Also how much of the limit is used, if that is known. */
+/* Also prints the charge, if it is known. */
 static void quota_text(const struct flexmem_failure *failure,
 		       char text[FMLIB_LIMIT_TEXT])
 {
@@ -77,7 +77,7 @@ static void quota_text(const struct flexmem_failure *failure,
 			 regions ? "regions" : "allocations");
 }
 
-/* Why the device gives no other region, where that would help. */
+/* Prints why the driver could not acquire a further region, if that matters. */
 static const char *region_text(const struct flexmem_failure *failure)
 {
 	switch (failure->region_limit) {
@@ -168,7 +168,7 @@ static int memory_text(const struct flexmem_failure *failure, char *text,
 		 fmlib_human(failure->total_free, human));
 	snprintf(largest, sizeof(largest), "%s",
 		 fmlib_human(failure->largest_free, human));
-	/* Figures that differ must not read the same. */
+	/* Different figures must not look the same. */
 	if (failure->asked != failure->largest_free &&
 	    !strcmp(asked, largest)) {
 		snprintf(asked, sizeof(asked), "%llu B",
@@ -186,7 +186,7 @@ static int memory_text(const struct flexmem_failure *failure, char *text,
 			own);
 }
 
-/* Which value of a request was wrong; false: that is not known. */
+/* Prints the wrong value of a request; false: it is not known. */
 static bool invalid_text(const struct flexmem_failure *failure, char *text,
 			 size_t length, int *needed)
 {
@@ -213,7 +213,7 @@ static bool invalid_text(const struct flexmem_failure *failure, char *text,
 	}
 }
 
-/* The meaning of an errno here; what is missing has its usual meaning. */
+/* Texts of errnos; others have their usual text. */
 static const char *errno_text(int error)
 {
 	switch (error) {
@@ -248,7 +248,7 @@ static const char *errno_text(int error)
 	case -ECANCELED:
 		return "the batch ended before its turn";
 	default:
-		/* No errno of the kernel's; and negating INT_MIN is undefined. */
+		/* No errno of the kernel. Negating INT_MIN is undefined. */
 		return error < -4095 ? NULL : strerrordesc_np(-error);
 	}
 }
@@ -268,7 +268,7 @@ int flexmem_error_text(int error, const struct flexmem_failure *failure,
 				    FMLIB_FAILURE_MIN);
 		if (err)
 			return err;
-		/* An older caller's struct says nothing of quotas. */
+		/* An older caller's struct has no members for limits. */
 		if (size < FMLIB_SIZE_TO(struct flexmem_failure, quota_used))
 			known.quota = FLEXMEM_UNLIMITED;
 	}

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A copy through the host reads and writes so many bytes at a time. */
+/* Bytes that a copy through the host reads and writes at a time. */
 #define BOUNCE (UINT64_C(1) << 16)
 
 static uint64_t page_size(void)
@@ -42,7 +42,7 @@ int flexmem_device_map(struct flexmem_device *device, uint32_t handle,
 		return -EINVAL;
 	if (!part)
 		part = cmd.out_size - offset;
-	/* A 32-bit program may ask for all of more than it has room for. */
+	/* All bytes may be more than a 32-bit program can map. */
 	if (part > cmd.out_size - offset || part > SIZE_MAX)
 		return -EINVAL;
 	start = mmap(NULL, (size_t)part, protection, MAP_SHARED, device->fd,
@@ -64,7 +64,10 @@ int flexmem_device_unmap(struct flexmem_device *device, void *address,
 	return munmap(address, length) ? -errno : 0;
 }
 
-/* The driver may stop early with no error: goes on until it says why. */
+/*
+ * The driver may stop early without an error. Repeats the call until it returns
+ * one.
+ */
 static int copy(const struct flexmem_device *device, unsigned long command,
 		uint32_t handle, uint64_t offset, uintptr_t data, size_t length,
 		size_t *done)
@@ -86,7 +89,10 @@ static int copy(const struct flexmem_device *device, unsigned long command,
 			.data = data + sum,
 		};
 		err = fmlib_ioctl(device, command, &cmd);
-		/* Neither bytes nor an error, or too many: not our driver. */
+		/*
+		 * No bytes and no error, or too many bytes: not a flexmem
+		 * driver.
+		 */
 		if (cmd.out_done > length - sum || (!err && !cmd.out_done))
 			err = -EIO;
 		else
@@ -141,7 +147,7 @@ static int check_copy(const struct flexmem_device *device, uint32_t to,
 	       from_offset < to_offset + length ? -EINVAL : 0;
 }
 
-/* Reads and writes: what was written until an error stays written. */
+/* Reads and writes. Bytes that were written before an error stay. */
 static int copy_by_host(struct flexmem_device *device, uint32_t to,
 			uint64_t to_offset, uint32_t from, uint64_t from_offset,
 			uint64_t length, uint64_t *done)

@@ -15,13 +15,15 @@
 #define DEVICE_DIR "/dev"
 #define DEVICE_STEM "flexmem"
 
-/* Opens one node and asks what it is; a node of another driver is -ENOTTY. */
+/*
+ * Opens one node and reads its properties. -ENOTTY: a node of another driver.
+ */
 static int open_node(struct flexmem_device *device, const char *path)
 {
 	struct flexmem_info info = { .size = sizeof(info) };
 	int err;
 
-	/* Not waited for is what flexmem_device_pressure() reads. */
+	/* O_NONBLOCK, because flexmem_device_pressure() does not wait. */
 	device->fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	if (device->fd < 0)
 		return errno == ENOENT || errno == ENXIO ? -ENODEV : -errno;
@@ -50,7 +52,7 @@ static void close_node(struct flexmem_device *device)
 	device->path = NULL;
 }
 
-/* The number of a node's name, or -1 if it is not one of ours. */
+/* The number in a node's name, or -1 if it is no flexmem node. */
 static long node_number(const char *name)
 {
 	size_t stem = strlen(DEVICE_STEM);
@@ -133,7 +135,7 @@ static int worse_error(int before, int now)
 	return before;
 }
 
-/* Errors that are about this process: trying other nodes would not help. */
+/* Errors of this process: other nodes would not help. */
 static bool is_final(int err)
 {
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ||

@@ -24,7 +24,7 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		.max_region = info->out_max_region,
 		.quota = FLEXMEM_UNLIMITED,
 	};
-	/* Details that are missing only make the error text poorer. */
+	/* Missing details only make the error text shorter. */
 	if (!fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats)) {
 		failure->regions = stats.out_regions;
 		failure->own_used = stats.out_client_used;

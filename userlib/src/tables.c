@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* A device has few slots: more growth than this is not growth. */
+/* A device has few slots, so the table cannot grow more often. */
 #define MAX_TRIES 8
 
 /*
@@ -72,7 +72,10 @@ static int read_table(const struct flexmem_device *device, struct table *table)
 		table->room = 0;
 		if (err && err != -EMSGSIZE)
 			return err;
-		/* Of one moment before: if it is too few, go round again. */
+		/*
+		 * The count is from an earlier moment. If it is too small, try
+		 * again.
+		 */
 		table->entries = calloc(table->count ? table->count : 1,
 					table->entry_size);
 		if (!table->entries)

@@ -17,7 +17,7 @@ _Static_assert((int)FLEXMEM_NR_RESOURCES == FLEXMEM_CHARGES &&
 #define MAX_TRIES 16
 #define SPARE_OWNERS 8
 
-/* A snapshot, with as much room as the last reply asked for. */
+/* A snapshot, with the room that the last reply asked for. */
 struct snapshot {
 	struct flexmem_snapshot reply;
 	struct flexmem_region_entry *regions;
@@ -69,7 +69,7 @@ static int send(const struct flexmem_device *device, struct snapshot *snapshot)
 	return fmlib_ioctl(device, FLEXMEM_IOCTL_SNAPSHOT, &snapshot->reply);
 }
 
-/* The sums are in a reply that has no room for the lists, too. */
+/* A reply without room for the lists still has the sums. */
 static int read_snapshot(const struct flexmem_device *device,
 			 struct snapshot *snapshot, bool lists)
 {
@@ -205,7 +205,10 @@ void flexmem_accounts_free(struct flexmem_account_state *accounts)
 	free(accounts);
 }
 
-/* Sends a command about limits and hands out its reply, if that is wanted. */
+/*
+ * Sends a command about limits, and returns its reply in @allowance unless that
+ * is NULL.
+ */
 static int send_limit(const struct flexmem_device *device,
 		      unsigned long command, struct flexmem_resource_limit *cmd,
 		      struct flexmem_allowance *allowance, size_t size)

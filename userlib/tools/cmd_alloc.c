@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* flexmem alloc, free: for trying things out. */
+/* flexmem alloc, free: allocate and free from a shell. */
 #include "tool.h"
 #include "render.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* More would be a load test, for which there is replay. */
+/* For load tests there is replay. */
 #define MAX_COUNT 1000000
 #define MAX_HOLD 1000000
 
@@ -22,7 +22,7 @@ struct alloc_options {
 	bool has_seed;
 };
 
-/* The result for the pattern: an error, or as far as @job was done. */
+/* Prints the result for the pattern: an error, or the state of @job. */
 struct outcome {
 	struct pattern_job job;
 	bool checked;
@@ -173,7 +173,7 @@ static void report_json(struct tool *tool, const struct work *work)
 	fflush(stdout);
 }
 
-/* How many allocations, from @one on, have failed for one reason. */
+/* Number of allocations, from @one on, that failed for one reason. */
 static uint64_t alike(const struct flexmem_allocated *one, uint64_t left)
 {
 	uint64_t count = 1;
@@ -260,10 +260,15 @@ static enum tool_status patterns(struct tool *tool, struct work *work,
 	return worst;
 }
 
-/* In a shell they live on; else they are kept, and go with the open file. */
+/*
+ * In a shell the allocations stay. Otherwise they are freed with the open file.
+ */
 static enum tool_status keep(struct tool *tool, struct work *work)
 {
-	/* A report as JSON is one value: with a pattern it waits for the end. */
+	/*
+	 * A report as JSON is one value, so with a pattern it is printed at the
+	 * end.
+	 */
 	bool early = tool->json && !work->options->has_seed;
 	enum tool_status status;
 	bool any = false;

@@ -194,7 +194,9 @@ enum tool_status cmd_trim(struct tool *tool, int argc, char **argv)
 	if (status)
 		return status;
 	err = flexmem_device_trim(tool->device, flags, &regions, &bytes);
-	/* On failure too: some may have been given back before it. */
+	/*
+	 * Printed on failure too: some regions may have been released before.
+	 */
 	if (tool->json) {
 		object = json_checked(json_object());
 		json_add(object, "regions", json_number(regions));

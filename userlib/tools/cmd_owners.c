@@ -13,7 +13,7 @@
 #define AMOUNT_MAX 24
 #define AMOUNTS_MAX (FLEXMEM_CHARGES * AMOUNT_MAX)
 
-/* Values of options that set something; the charge is added. */
+/* Values of options that set a limit; the charge is added. */
 #define SET_LIMIT 0x100
 
 /* A limit as people read it. */
@@ -32,7 +32,7 @@ static const char *amount_text(uint32_t charge, uint64_t amount,
 	return text;
 }
 
-/* All of them, like "8.0 GiB/4/none/none"; just "none" if there is none. */
+/* All limits, like "8.0 GiB/4/none/none"; only "none" if there is none. */
 static const char *amounts_text(const uint64_t amounts[FLEXMEM_CHARGES],
 				char text[AMOUNTS_MAX])
 {
@@ -330,7 +330,7 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 	return check_limit(tool, options, each);
 }
 
-/* In the order of the charges; what was set before a failure stays. */
+/* Sets limits in the order of charges. Limits set before a failure stay. */
 static enum tool_status set_limits(struct tool *tool,
 				   const struct limit_options *options,
 				   struct limits *limits)

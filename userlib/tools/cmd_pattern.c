@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #define COPY_PART (UINT64_C(1) << 20)
-/* Also what a 32-bit program has room for. */
+/* Limited to what a 32-bit program can map. */
 #define MAP_PART (UINT64_C(1) << 26)
 
-/* The device went while its memory was touched: nothing is left to go on with. */
+/* The device was removed or reset during an access, so the command must end. */
 static void on_sigbus(int number)
 {
 	(void)number;

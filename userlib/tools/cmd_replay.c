@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* flexmem replay: options, and which file on what. */
+/* flexmem replay: options, and the replay of each file. */
 #include "tool.h"
 #include "render.h"
 #include "replay.h"
@@ -157,7 +157,7 @@ static void fail(struct report *report, int err, const char *what)
 	snprintf(report->text, sizeof(report->text), "%s: %s", what, text);
 }
 
-/* Whether the device runs what the options ask for. */
+/* Whether the device has the settings of the options. */
 static bool check_settings(struct report *report,
 			   const struct replay_options *options)
 {
@@ -180,7 +180,7 @@ static bool check_settings(struct report *report,
 	return true;
 }
 
-/* Opens the device, and makes it what the options ask for. */
+/* Opens the device, and applies the options to it. */
 static bool prepare_device(struct tool *tool, struct report *report,
 			   const struct replay_options *options)
 {
@@ -241,7 +241,7 @@ static void one_file(struct tool *tool, struct report *report,
 	report->provider.device = tool->device;
 	if (ready)
 		drive(tool, report, options, &trace);
-	/* The next file finds none of the allocations of this one. */
+	/* Frees all allocations before the next file. */
 	flexmem_device_close(tool->device);
 	tool->device = NULL;
 	trace_free(&trace);

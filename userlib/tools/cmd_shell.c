@@ -25,7 +25,7 @@ static int split(char *line, char *words[MAX_WORDS + 1])
 	return count;
 }
 
-/* Carries out a line of so many words; *@quit: that was the last one. */
+/* Carries out a line of @count words; *@quit: it was the last line. */
 static enum tool_status run_words(struct tool *tool, int count, char **words,
 				  bool *quit)
 {

@@ -31,7 +31,7 @@ static char *format_text(const char *format, va_list arguments)
 	return text;
 }
 
-/* The first one is the reason; what follows from it is on stderr only. */
+/* The first error is the cause; later ones are printed on stderr only. */
 static void keep_error(struct tool *tool, int error, const char *text,
 		       const struct flexmem_failure *failure)
 {

@@ -28,7 +28,10 @@ void json_add(json_t *object, const char *key, json_t *value)
 
 json_t *json_number(uint64_t number)
 {
-	/* jansson has no unsigned numbers: the largest one stands for above. */
+	/*
+	 * jansson has no unsigned numbers: larger values become the largest
+	 * one.
+	 */
 	if (number > INT64_MAX)
 		number = INT64_MAX;
 	return json_checked(json_integer((json_int_t)number));
@@ -112,7 +115,7 @@ bool process_name(uint32_t pid, char name[PROCESS_NAME_MAX])
 	if (!found)
 		return false;
 	name[strcspn(name, "\n")] = '\0';
-	/* The process chooses its name, also what a terminal would obey. */
+	/* A process chooses its name, which may contain control characters. */
 	for (at = name; *at; at++) {
 		if (*at < ' ' || *at > '~')
 			*at = '?';
@@ -132,7 +135,7 @@ const char *charge_name(uint32_t charge)
 	return names[charge];
 }
 
-/* A new one is a row here, and one in the driver. */
+/* A new strategy needs a row here, and one in the driver. */
 static const char *const strategies[] = {
 	[FLEXMEM_FIRST_FIT] = "first_fit",
 	[FLEXMEM_BEST_FIT] = "best_fit",
@@ -395,7 +398,7 @@ json_t *json_error(int error, const char *text,
 				   sizeof(own));
 		text = own;
 	}
-	/* Beyond what the kernel has; negating INT_MIN is undefined. */
+	/* No errno of the kernel. Negating INT_MIN is undefined. */
 	if (error >= -4095)
 		name = strerrorname_np(-error);
 	json_add(object, "errno", json_integer(error));

@@ -101,7 +101,7 @@ static const struct command commands[] = {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-/* A command of the shell alone, which carries it out itself. */
+/* For a command that only the shell has and carries out itself. */
 static const struct command quit = {
 	"quit", "", "end; all allocations go back",
 	"End the shell. All that was allocated in it goes back, as at the end of the\n"
@@ -119,7 +119,7 @@ const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* How many letters have to be added, dropped or changed; at most @most + 1. */
+/* Number of letters to add, drop or change; at most @most + 1. */
 static unsigned int distance(const char *a, const char *b, unsigned int most)
 {
 	unsigned int best;
@@ -179,7 +179,7 @@ bool wants_json(int argc, char **argv)
 	size_t length;
 	int i;
 
-	/* Options may be cut short as long as they are no other's beginning. */
+	/* Options may be abbreviated if that is unambiguous. */
 	for (i = 0; i < argc && strcmp(argv[i], "--"); i++) {
 		length = strcspn(argv[i], "=");
 		if (length > 2 && !strncmp(argv[i], "--json", length))

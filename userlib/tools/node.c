@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Opens the device, and says what helps if that fails. */
+/* Opens the device, and prints a remedy if that fails. */
 #include "tool.h"
 
 #include <errno.h>
@@ -48,7 +48,10 @@ static bool is_pf(const struct stat *status)
 	return pf;
 }
 
-/* The node of a VF: @path, or of all the first that is for a group, if any is. */
+/*
+ * The node of a VF: @path, or the first node that belongs to a group, if there
+ * is one.
+ */
 static bool find_vf(const char *path, char node[NODE_MAX], struct stat *status)
 {
 	char name[sizeof(NODE_DIR) + 32];
@@ -126,7 +129,7 @@ static void absence_text(const char *path, char text[TOOL_TEXT_MAX])
 		flexmem_error_text(-ENODEV, NULL, 0, text, TOOL_TEXT_MAX);
 }
 
-/* A remedy for @err, with which @path could not be opened. */
+/* A remedy for @err, the error of an open() of @path. */
 static void reason_text(int err, const char *path, char text[TOOL_TEXT_MAX])
 {
 	struct stat status;

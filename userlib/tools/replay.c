@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* One run: the target, what lives, and the time of each operation. */
+/* One run: the target, live allocations, and the time of each operation. */
 struct run {
 	struct replay *replay;
 	const struct replay_target *target;
@@ -154,7 +154,7 @@ static int run_events(struct run *run, const struct trace *trace,
 	replay->seconds = (double)(now_ns() - begin) / 1e9;
 	if (!err && !replay->peak_reached)
 		err = target->look(target->user);
-	/* That the device is gone has been counted as a failed event. */
+	/* The removal of the device was counted as a failed event. */
 	return err == -ENODEV && failed ? 0 : err;
 }
 

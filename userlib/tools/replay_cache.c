@@ -86,7 +86,9 @@ static int read_settings(struct flexmem_cache *cache,
 	}
 }
 
-/* The cache's caller are we: settings of ours are what --config says. */
+/*
+ * This command is the cache's caller, so --config gives the caller's settings.
+ */
 static void print_log(enum flexmem_log_level level, const char *text,
 		      void *user)
 {

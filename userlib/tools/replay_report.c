@@ -91,7 +91,7 @@ static void print_device(const struct report *report)
 	       when(report));
 }
 
-/* Which settings the cache has that are not the default. */
+/* The settings of the cache that differ from the defaults. */
 static void print_settings(const struct replay_cache *cache)
 {
 	const struct flexmem_cache_setting *setting;

@@ -168,7 +168,7 @@ static uint32_t *chain_of(const struct reader *reader, uint64_t id)
 	return &reader->chains[hash & reader->chain_mask];
 }
 
-/* The link that leads to the live allocation @id, or to nothing. */
+/* The link that points at the live allocation @id, or at NULL. */
 static uint32_t *find_live(const struct reader *reader, uint64_t id)
 {
 	uint32_t *link = chain_of(reader, id);
@@ -303,7 +303,7 @@ static bool parse_event(struct reader *reader)
 	return add_alloc(reader, id, bytes, stream);
 
 malformed:
-	/* It goes to a terminal, or into JSON. */
+	/* The text is printed on a terminal, or in JSON. */
 	for (at = reader->line; *at; at++)
 		if (*at < ' ' || *at > '~')
 			reader->line[at - reader->line] = '?';
@@ -341,7 +341,7 @@ static bool parse(struct reader *reader)
 	return !failed;
 }
 
-/* The caller closes what it gets. */
+/* The caller closes the file. */
 static gzFile open_file(const char *path)
 {
 	int fd;
