@@ -16,6 +16,17 @@ from common import DEVICE, FlexmemTest
 MIB = 1 << 20
 
 
+def fill():
+    """Takes all of the device, in pieces that fit into its regions, until it is out of memory."""
+    piece = torch.flexmem.mem_get_info()[1] // 8
+    pieces = []
+    try:
+        while True:
+            pieces.append(torch.empty(piece, dtype=torch.uint8, device=DEVICE))
+    except torch.OutOfMemoryError:
+        return pieces
+
+
 class Memory(FlexmemTest):
     def test_figures(self):
         torch.flexmem.empty_cache()
@@ -59,43 +70,38 @@ class Memory(FlexmemTest):
         self.assertLessEqual(free, total - 30 * MIB)
         del x
         torch.flexmem.empty_cache()
-        if not torch.flexmem.memory_allocated():
-            self.assertEqual(torch.flexmem.mem_get_info(), (total, total))
-        self.assertEqual(torch.flexmem.memory_reserved() > 0, torch.flexmem.memory_allocated() > 0)
+        self.assertEqual(torch.flexmem.mem_get_info(), (total, total))
+        self.assertEqual(torch.flexmem.memory_reserved(), 0)
 
     def test_out_of_memory(self):
-        torch.flexmem.empty_cache()
-        free, total = torch.flexmem.mem_get_info()
+        total = torch.flexmem.mem_get_info()[1]
         ooms = torch.flexmem.memory_stats()["num_ooms"]
         kept = torch.ones(3, device=DEVICE)
         with self.assertRaisesRegex(torch.OutOfMemoryError, "flexmem: .*GiB"):
             torch.empty(2 * total, dtype=torch.uint8, device=DEVICE)
         self.assertEqual(torch.flexmem.memory_stats()["num_ooms"], ooms + 1)
+        pieces = fill()
+        self.assertEqual(torch.flexmem.memory_stats()["num_ooms"], ooms + 2)
         # The others are unharmed, and the same size fits once there is room.
         self.assertEqual(kept.sum().item(), 3.0)
-        part = int(free * 0.6) // MIB * MIB
-        x = torch.empty(part, dtype=torch.uint8, device=DEVICE)
-        with self.assertRaises(torch.OutOfMemoryError):
-            torch.empty(part, dtype=torch.uint8, device=DEVICE)
-        del x
-        torch.empty(part, dtype=torch.uint8, device=DEVICE)
+        size = pieces.pop().numel()
+        torch.empty(size, dtype=torch.uint8, device=DEVICE)
 
     def test_garbage_is_collected_before_it_fails(self):
         class Cycle:
             pass
 
-        torch.flexmem.empty_cache()
-        part = int(torch.flexmem.mem_get_info()[0] * 0.6) // MIB * MIB
         gc.disable()
         try:
             cycle = Cycle()
             cycle.itself = cycle
-            cycle.tensor = torch.empty(part, dtype=torch.uint8, device=DEVICE)
+            cycle.pieces = fill()
+            size = cycle.pieces[0].numel()
             alive = weakref.ref(cycle)
             del cycle
             self.assertIsNotNone(alive())
             retries = torch.flexmem.memory_stats()["num_alloc_retries"]
-            torch.empty(part, dtype=torch.uint8, device=DEVICE)
+            torch.empty(size, dtype=torch.uint8, device=DEVICE)
             self.assertIsNone(alive())
             self.assertEqual(torch.flexmem.memory_stats()["num_alloc_retries"], retries + 1)
         finally:
