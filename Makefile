@@ -68,7 +68,7 @@ python: ## The Python package "flexmem" (tests/setup.sh python)
 torch: ## PyTorch's device "flexmem", in a Debian 13 below build/torch (300 MB to fetch, 8 minutes, once)
 	tests/torch/root.sh
 	@tests/torch/build.sh
-	@echo build/torch/made/binding/torch_flexmem
+	@echo "Try it: FLEXMEM_TORCH=host tests/torch/enter.sh python3 userlib/bindings/torch/examples/train.py"
 
 torch-check: ## Models train in flexmem's memory as on the CPU; needs no driver
 	tests/check.sh torch

@@ -49,6 +49,7 @@ BLOCKS = {
     ('install.rst', 'sudo rmmod'): f'last: {DRIVER}',
     ('library.rst', 'cc userlib'): DRIVER,
     ('pytorch.rst', 'make torch'): 'no: the suite torch is this',
+    ('pytorch.rst', 'make vm'): 'no: the suite torch-driver runs scripts like this one, in make check-long',
     ('python.rst', 'tests/setup.sh'): 'host',
     ('python.rst', 'make vm'): DRIVER,
     ('simulator.rst', 'sudo modprobe'): NONE,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 // Tests that need the driver, on a function of 2 GiB: processes that share it get
-// each other's unused memory, and a reset of the device ends a process that has
-// tensors with a message, but not one that has none. Prints TAP.
+// each other's unused memory, a forked worker keeps its parent's, and a reset of the
+// device ends a process that has tensors with a message, but not one that has none.
+// Prints TAP.
 // usage: driver FILE      writing 1 to FILE resets the device
 #include "model.h"
 
@@ -14,7 +15,7 @@
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-// Two of these do not fit.
+// Two of these fill the device.
 constexpr int64_t kMost = 1000 * kMiB;
 
 int count = 0;
@@ -94,6 +95,11 @@ int64_t reserved() {
   return figure("reserved_bytes.all.current");
 }
 
+int64_t bytesInUseOfDevice() {
+  const auto [free, total] = memGetInfo();
+  return total - free;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -102,6 +108,16 @@ int main(int argc, char** argv) {
     const Tensor first = bytesOfOthers(kMost);
     const Tensor second = bytesOfOthers(kMost);
     return first.numel() == second.numel();
+  });
+  const Process leaver([](const Process& self) {
+    const Tensor kept = bytes(kMost);
+    // As a worker of a DataLoader. It inherits the open device.
+    if (!fork()) {
+      self.ready.give();
+      self.begin.take();
+      _exit(0);
+    }
+    return true;
   });
   const Process victim([](const Process& self) {
     Tensor x = torch::ones({kMiB}, flexmem);
@@ -122,10 +138,21 @@ int main(int argc, char** argv) {
     return right;
   });
 
+  std::string said;
+  leaver.begin.give();
+  expect(leaver.end(&said) == 0, "a process with a worker ends");
+  leaver.ready.take();
+  expect(bytesInUseOfDevice() >= kMost, "its memory stays while the worker lives");
+  leaver.begin.give();
+  {
+    const Tensor first = bytesOfOthers(kMost);
+    const Tensor second = bytesOfOthers(kMost);
+    expect(bytesInUseOfDevice() >= 2 * kMost, "it goes back when the worker ends");
+  }
+
   bytes(kMost);
   expect(reserved() >= kMost, "a cache keeps what its process has freed");
   sharer.begin.give();
-  std::string said;
   expect(sharer.end(&said) == 0, "another process gets all of the device");
   expect(reserved() < kMost, "the cache has given it back");
 
@@ -141,8 +168,10 @@ int main(int argc, char** argv) {
   victim.begin.give();
   said.clear();
   expect(victim.end(&said) != 0, "a process whose tensors are lost ends");
-  expect(said.find("flexmem: the device was reset or removed") != std::string::npos,
-         "it says why");
+  const auto device = ask<std::string>("flexmem::device_name");
+  expect(device.find("/dev/") == 0 &&
+             said.find("flexmem: " + device + " was reset") != std::string::npos,
+         "it says why, and which device");
   idle.begin.give();
   said.clear();
   expect(idle.end(&said) == 0, "a process that has no tensors goes on");

@@ -53,6 +53,7 @@ class Memory(FlexmemTest):
         expected |= {"max_split_size", "num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc",
                      "num_device_free"}
         self.assertEqual(set(torch.flexmem.memory_stats()), expected)
+        torch.flexmem.init()
         nested = torch.flexmem.memory_stats_as_nested_dict()
         self.assertEqual(nested["allocated_bytes"]["all"]["current"], torch.flexmem.memory_allocated())
         self.assertEqual(nested["max_split_size"], -1)
@@ -218,6 +219,20 @@ class Programs(FlexmemTest):
         self.assertEqual(done.stdout, "False\n")
         self.assertIn("cannot open a device", done.stderr)
 
+    def test_importing_opens_nothing(self):
+        # So a process can be forked afterwards, as long as it has no tensors.
+        done = self.program("""
+import os
+assert torch.flexmem.is_available() and not torch.flexmem.is_initialized()
+assert torch.flexmem.memory_stats()["allocation.all.current"] == 0
+child = os.fork()
+print(torch.ones(3, device="flexmem").sum().item(), torch.flexmem.is_initialized(), flush=True)
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+""")
+        self.assertEqual(done.stdout, "3.0 True\n" * 2, done.stderr)
+        self.assertEqual(done.returncode, 0)
+
     # A map of an empty file has no bytes, as the map of a device that was reset.
     LOSE = """
 import ctypes, mmap, sys, tempfile
@@ -236,7 +251,7 @@ x.add_(1)
     def test_lost_memory_is_explained(self):
         done = self.program(self.LOSE, "flexmem", FLEXMEM_TORCH="host")
         self.assertEqual(done.stdout, "begins\n", done.stderr)
-        self.assertIn("flexmem: the device was reset or removed", done.stderr)
+        self.assertIn("flexmem: host memory was reset or removed", done.stderr)
         self.assertNotEqual(done.returncode, 0)
 
     def test_bus_errors_elsewhere_are_not(self):

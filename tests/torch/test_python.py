@@ -6,6 +6,7 @@ import io
 import os
 import pickle
 import threading
+import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -107,19 +108,33 @@ class Python(FlexmemTest):
         y[0] = 7
         self.assertEqual(x[0].item(), 7.0)
 
-    def test_streams_and_events(self):
+    def test_streams(self):
         stream = torch.flexmem.current_stream()
         with torch.flexmem.stream(stream):
             x = torch.ones(3, device=DEVICE)
-        start, end = (torch.flexmem.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        x.add_(1)
-        end.record()
-        end.synchronize()
-        self.assertTrue(end.query())
-        self.assertGreaterEqual(start.elapsed_time(end), 0.0)
         torch.flexmem.synchronize()
         x.record_stream(stream)
+
+    def test_events(self):
+        start, end = (torch.flexmem.Event(enable_timing=True) for _ in range(2))
+        # Which of the two depends on the version of PyTorch.
+        refused = (RuntimeError, ValueError)
+        with self.assertRaisesRegex(refused, "recorded|recording"):
+            start.elapsed_time(end)
+        start.record()
+        time.sleep(0.01)
+        end.record()
+        end.synchronize()
+        end.wait()
+        self.assertTrue(end.query())
+        self.assertGreaterEqual(start.elapsed_time(end), 10.0)
+        # Recorded again, it is a later moment.
+        start.record()
+        self.assertLessEqual(start.elapsed_time(end), 0.0)
+        untimed = torch.flexmem.Event()
+        untimed.record(torch.flexmem.current_stream())
+        with self.assertRaisesRegex(refused, "enable_timing=True"):
+            start.elapsed_time(untimed)
 
     def test_one_device(self):
         self.assertEqual(torch.flexmem.device_count(), 1)

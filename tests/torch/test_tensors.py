@@ -105,6 +105,13 @@ class Tensors(FlexmemTest):
         with self.assertRaises(TypeError):
             ours.numpy()
 
+    def test_other_layouts_are_refused(self):
+        x = torch.eye(3, device=DEVICE)
+        with self.assertRaisesRegex(NotImplementedError, "flexmem:0 has no tensors of layout Sparse"):
+            x.to_sparse()
+        with self.assertRaisesRegex(NotImplementedError, "Sparse"):
+            torch.nn.Embedding(4, 3, sparse=True, device=DEVICE)(torch.tensor([1], device=DEVICE)).sum().backward()
+
     def test_functions(self):
         cpu = torch.randn(4, 4)
         ours = cpu.to(DEVICE)

@@ -84,6 +84,7 @@ TORCH_LIBRARY(flexmem, m) {
   m.def("is_initialized() -> bool", +[] { return isInitialized(); });
   m.def("is_in_bad_fork() -> bool", +[] { return isInBadFork(); });
   m.def("init() -> ()", +[] { cache(); });
+  m.def("device_name() -> str", &deviceName);
 
   m.def("memory_stats() -> Dict(str, int)", &memoryStats);
   m.def("empty_cache() -> ()", &emptyCache);
@@ -107,9 +108,8 @@ TORCH_LIBRARY(flexmem, m) {
 } // namespace
 } // namespace flexmem_torch
 
-// Python calls this with a function that runs its garbage collection: the cache
-// calls it when an allocation fails for the first time.
-extern "C" __attribute__((visibility("default"))) int flexmem_torch_on_oom(
-    flexmem_cache_oom_fn callback) {
-  return flexmem_cache_add_oom_callback(flexmem_torch::cache(), callback, nullptr);
+// Python gives a function here that runs its garbage collection.
+extern "C" __attribute__((visibility("default"))) void flexmem_torch_on_oom(
+    flexmem_torch::OutOfMemoryCallback callback) {
+  flexmem_torch::onOutOfMemory(callback);
 }

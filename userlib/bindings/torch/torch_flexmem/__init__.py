@@ -11,6 +11,7 @@ The names are those of torch.cuda. FLEX_DEVICE chooses the device; FLEXMEM_TORCH
 takes host memory instead, for machines without the driver.
 """
 
+import atexit
 import ctypes
 import gc
 import os
@@ -72,6 +73,7 @@ from .random import (  # noqa: E402
     set_rng_state_all,
 )
 
+_lazy_init = init
 OutOfMemoryError = torch.OutOfMemoryError
 
 torch.utils.rename_privateuse1_backend("flexmem")
@@ -79,18 +81,15 @@ torch._register_device_module("flexmem", sys.modules[__name__])
 torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
 
 
-# The cache calls this when a request fails for the first time, and then tries
-# again. ctypes takes the GIL for it.
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)
-def _collect_garbage(_user, _bytes):
+# Runs when a request has failed for the first time; then the request is tried again. ctypes
+# takes the GIL for it.
+@ctypes.CFUNCTYPE(None)
+def _collect_garbage():
     gc.collect()
 
 
-def _lazy_init():
-    """Makes the cache, and lets garbage collection run before it is out of memory."""
-    init()
-    ctypes.CDLL(_LIBRARY).flexmem_torch_on_oom(_collect_garbage)
-
-
-if is_available():
-    _lazy_init()
+_on_oom = ctypes.CDLL(_LIBRARY).flexmem_torch_on_oom
+_on_oom.restype = None
+_on_oom(_collect_garbage)
+# A thread that outlives Python cannot call it.
+atexit.register(_on_oom, None)

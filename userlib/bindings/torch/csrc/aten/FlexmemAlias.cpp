@@ -144,9 +144,12 @@ c10::Storage Aliases::takeOver(const c10::Storage& cpu) {
 }
 
 Tensor Aliases::toDevice(const Tensor& result) {
-  if (!result.defined() || !result.is_cpu() || !result.has_storage()) {
+  if (!result.defined() || !result.is_cpu()) {
     return result;
   }
+  TORCH_CHECK_NOT_IMPLEMENTED(result.layout() == c10::kStrided, "flexmem: ",
+                              kDevice, " has no tensors of layout ",
+                              result.layout());
   for (const TensorPair& pair : tensors_) {
     if (pair.alias.is_same(result)) {
       return pair.original;

@@ -24,9 +24,11 @@ void report(void* pointer, int64_t sign) {
       flexmem_cache_statistics(cache(), &s, sizeof(s))) {
     return;
   }
+  // A free is reported before it happens.
+  const auto size = static_cast<int64_t>(allocation.size);
+  const uint64_t gone = sign < 0 ? allocation.size : 0;
   c10::reportMemoryUsageToProfiler(
-      pointer, sign * static_cast<int64_t>(allocation.size),
-      s.allocated_bytes[FLEXMEM_CACHE_ALL].current,
+      pointer, sign * size, s.allocated_bytes[FLEXMEM_CACHE_ALL].current - gone,
       s.reserved_bytes[FLEXMEM_CACHE_ALL].current, kDevice);
 }
 
@@ -113,8 +115,9 @@ class KernelAllocator final : public c10::Allocator {
   }
 };
 
-DeviceAllocator theDeviceAllocator;
-KernelAllocator theKernelAllocator;
+// Never destroyed: other threads may allocate while the process ends.
+DeviceAllocator& theDeviceAllocator = *new DeviceAllocator;
+KernelAllocator& theKernelAllocator = *new KernelAllocator;
 
 struct Registration {
   Registration() {

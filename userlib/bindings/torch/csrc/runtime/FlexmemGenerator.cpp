@@ -5,6 +5,8 @@
 #include <ATen/core/GeneratorForPrivateuseone.h>
 #include <torch/version.h>
 
+#include <mutex>
+
 namespace flexmem_torch {
 namespace {
 
@@ -18,30 +20,42 @@ class FlexmemGeneratorImpl final : public c10::GeneratorImpl {
   const at::Generator& inner() const {
     return inner_;
   }
+  // Kernels draw from the inner generator, and hold its mutex.
   void set_current_seed(uint64_t seed) override {
+    const auto held = lock();
     inner_.set_current_seed(seed);
   }
   void set_offset(uint64_t offset) override {
+    const auto held = lock();
     inner_.set_offset(offset);
   }
   uint64_t get_offset() const override {
+    const auto held = lock();
     return inner_.get_offset();
   }
   uint64_t current_seed() const override {
+    const auto held = lock();
     return inner_.current_seed();
   }
   uint64_t seed() override {
+    const auto held = lock();
     return inner_.seed();
   }
   void set_state(const c10::TensorImpl& state) override {
+    const auto held = lock();
     inner_.unsafeGetGeneratorImpl()->set_state(state);
   }
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    const auto held = lock();
     return inner_.unsafeGetGeneratorImpl()->get_state();
   }
 
  private:
+  std::unique_lock<std::mutex> lock() const {
+    return std::unique_lock(inner_.unsafeGetGeneratorImpl()->mutex_);
+  }
   FlexmemGeneratorImpl* clone_impl() const override {
+    const auto held = lock();
     return new FlexmemGeneratorImpl(inner_.clone());
   }
 

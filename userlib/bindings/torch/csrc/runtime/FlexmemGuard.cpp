@@ -5,6 +5,8 @@
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <chrono>
+
 namespace flexmem_torch {
 namespace {
 
@@ -14,6 +16,12 @@ using c10::DeviceType;
 using c10::Stream;
 
 const Device kDevice(DeviceType::PrivateUse1, 0);
+
+// All there is of an event: when it was recorded.
+struct Event {
+  std::chrono::steady_clock::time_point time;
+  bool timed;
+};
 
 void checkIndex(Device device) {
   TORCH_CHECK(device.is_privateuseone() && device.index() <= 0,
@@ -60,20 +68,30 @@ struct FlexmemGuardImpl final : c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const Stream& /*stream*/) const override {}
   void synchronizeDevice(DeviceIndex /*index*/) const override {}
 
-  // An event needs no object, only a value that is not nullptr.
   void record(void** event, const Stream& /*stream*/, DeviceIndex /*index*/,
-              c10::EventFlag /*flag*/) const override {
-    static char recorded;
-    *event = &recorded;
+              c10::EventFlag flag) const override {
+    if (!*event) {
+      *event = new Event;
+    }
+    *static_cast<Event*>(*event) = {std::chrono::steady_clock::now(),
+                                    flag == c10::EventFlag::BACKEND_DEFAULT};
+  }
+  void destroyEvent(void* event, DeviceIndex /*index*/) const noexcept override {
+    delete static_cast<Event*>(event);
   }
   void block(void* /*event*/, const Stream& /*stream*/) const override {}
   bool queryEvent(void* /*event*/) const override {
     return true;
   }
   void synchronizeEvent(void* /*event*/) const override {}
-  double elapsedTime(void* /*first*/, void* /*second*/,
+  double elapsedTime(void* first, void* second,
                      DeviceIndex /*index*/) const override {
-    return 0.0;
+    const auto* from = static_cast<Event*>(first);
+    const auto* to = static_cast<Event*>(second);
+    TORCH_CHECK(from->timed && to->timed,
+                "flexmem: both events must be made with enable_timing=True");
+    const std::chrono::duration<double, std::milli> elapsed = to->time - from->time;
+    return elapsed.count();
   }
 };
 

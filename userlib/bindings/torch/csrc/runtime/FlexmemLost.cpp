@@ -15,6 +15,9 @@ namespace {
 
 struct sigaction before;
 
+// The handler writes this. It is never freed: a signal may come at the very end.
+const std::string* message;
+
 // Debian's PyTorch brings UCX, which replaces sigaction() and keeps the fatal
 // signals for itself. So the C library's own is called.
 using Sigaction = int (*)(int, const struct sigaction*, struct sigaction*);
@@ -30,13 +33,10 @@ void findSigaction() {
 
 // All that is called here is async-signal-safe.
 void onBusError(int signal, siginfo_t* info, void* context) {
-  static const char text[] =
-      "flexmem: the device was reset or removed, and the bytes of its tensors "
-      "are lost. The process cannot go on: start it again, from a checkpoint.\n";
   if (info->si_code == BUS_ADRERR && isMapped(info->si_addr)) {
     // The process ends, whether stderr can be written to or not.
     [[maybe_unused]] const ssize_t written =
-        write(STDERR_FILENO, text, sizeof(text) - 1);
+        write(STDERR_FILENO, message->data(), message->size());
   }
   if (before.sa_flags & SA_SIGINFO) {
     before.sa_sigaction(signal, info, context);
@@ -50,7 +50,10 @@ void onBusError(int signal, siginfo_t* info, void* context) {
 
 } // namespace
 
-void explainLostMemory() {
+void explainLostMemory(const std::string& device) {
+  message = new std::string(
+      "flexmem: " + device + " was reset or removed, and the bytes of its tensors "
+      "are lost. The process cannot go on: start it again, from a checkpoint.\n");
   struct sigaction action{};
   findSigaction();
   action.sa_sigaction = onBusError;

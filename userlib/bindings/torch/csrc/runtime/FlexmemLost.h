@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// The message of a process whose tensors a reset or a removal takes away.
+// The message of a process that loses its tensors to a reset or a removal.
 #pragma once
+
+#include <string>
 
 namespace flexmem_torch {
 
 // Installs a handler of SIGBUS. A reset or the removal of the device unmaps the
 // bytes of every tensor, and the next kernel that touches them gets SIGBUS. The
 // handler then writes to stderr what has happened, and leaves the signal to the
-// handler that was there before, or to the kernel, which ends the process.
-// Throws c10::Error if the handler cannot be installed.
-void explainLostMemory();
+// handler that was there before, or to the kernel, which ends the process. @device
+// names the device. Throws c10::Error if the handler cannot be installed.
+void explainLostMemory(const std::string& device);
 
 } // namespace flexmem_torch

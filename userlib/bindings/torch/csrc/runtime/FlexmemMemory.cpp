@@ -24,6 +24,9 @@ std::atomic<bool> initialized{false};
 std::atomic<bool> badFork{false};
 // Allocations that are alive.
 std::atomic<int64_t> alive{0};
+std::atomic<OutOfMemoryCallback> outOfMemory{nullptr};
+// Set once, by make().
+std::string name = "host memory";
 
 void forked() {
   if (initialized) {
@@ -60,6 +63,12 @@ void warn(flexmem_log_level /*level*/, const char* text, void* /*user*/) {
   std::fprintf(stderr, "flexmem: %s\n", text);
 }
 
+void beforeRetry(void* /*user*/, uint64_t /*bytes*/) {
+  if (const OutOfMemoryCallback callback = outOfMemory) {
+    callback();
+  }
+}
+
 flexmem_cache* make() {
   flexmem_cache_provider provider{};
   if (const uint64_t bytes = hostBytes()) {
@@ -70,6 +79,7 @@ flexmem_cache* make() {
     TORCH_CHECK(!error, "flexmem: cannot open a device: ", textOf(error),
                 ". FLEXMEM_TORCH=host uses host memory instead");
     provider = deviceProvider(device);
+    name = flexmem_device_path(device);
   }
   flexmem_cache_options options{};
   char problem[512] = "";
@@ -89,11 +99,13 @@ flexmem_cache* make() {
   TORCH_CHECK(error != -EOPNOTSUPP,
               "flexmem: the CPU cannot map the memory of this device");
   TORCH_CHECK(!error, "flexmem: no cache: ", *problem ? problem : textOf(error));
+  check(flexmem_cache_add_oom_callback(made, beforeRetry, nullptr),
+        "callback for a lack of memory");
   if (provider.pressure_fd) {
     // Other processes on the device get what this one has cached but does not use.
     check(flexmem_cache_start_helper(made), "start of the helper thread");
   }
-  explainLostMemory();
+  explainLostMemory(name);
   // A fork after this leaves the child without a cache.
   pthread_atfork(nullptr, nullptr, forked);
   initialized = true;
@@ -120,6 +132,15 @@ bool isUsable() {
 flexmem_cache* cache() {
   static flexmem_cache* const made = make();
   return made;
+}
+
+void onOutOfMemory(OutOfMemoryCallback callback) noexcept {
+  outOfMemory = callback;
+}
+
+std::string deviceName() {
+  cache();
+  return name;
 }
 
 bool isAvailable() noexcept {

@@ -15,6 +15,14 @@ namespace flexmem_torch {
 // driver takes back what is allocated then.
 flexmem_cache* cache();
 
+// Sets the function that runs on the first failure of a request, before the request is
+// tried again; nullptr: none. There need not be a cache yet.
+using OutOfMemoryCallback = void (*)();
+void onOutOfMemory(OutOfMemoryCallback callback) noexcept;
+
+// The node of the device, or "host memory". Makes the cache.
+std::string deviceName();
+
 // Whether there is a device to make a cache on. Does not throw.
 bool isAvailable() noexcept;
 

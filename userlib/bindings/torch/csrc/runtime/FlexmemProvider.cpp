@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <new>
 #include <sys/mman.h>
 
 namespace flexmem_torch {
@@ -21,19 +22,24 @@ struct Range {
 
 std::atomic<Range*> ranges{nullptr};
 
-void noteMap(void* pointer, uint64_t bytes) {
+// Returns 0 or -ENOMEM: the cache, which is C, calls this.
+int noteMap(void* pointer, uint64_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(pointer);
   Range* range = ranges;
   while (range && range->end) {
     range = range->next;
   }
   if (!range) {
-    range = new Range;
+    range = new (std::nothrow) Range;
+    if (!range) {
+      return -ENOMEM;
+    }
     range->next = ranges;
     ranges = range;
   }
   range->begin = begin;
   range->end = begin + bytes;
+  return 0;
 }
 
 void noteUnmap(void* pointer) {
@@ -49,9 +55,13 @@ void noteUnmap(void* pointer) {
 flexmem_cache_provider below;
 
 int deviceMap(void* user, uint64_t handle, uint64_t bytes, void** pointer) {
-  const int error = below.map(user, handle, bytes, pointer);
-  if (!error) {
-    noteMap(*pointer, bytes);
+  int error = below.map(user, handle, bytes, pointer);
+  if (error) {
+    return error;
+  }
+  error = noteMap(*pointer, bytes);
+  if (error) {
+    below.unmap(user, handle, *pointer, bytes);
   }
   return error;
 }
@@ -70,8 +80,7 @@ char* hostBase;
 
 int hostMap(void* /*user*/, uint64_t handle, uint64_t bytes, void** pointer) {
   *pointer = hostBase + handle;
-  noteMap(*pointer, bytes);
-  return 0;
+  return noteMap(*pointer, bytes);
 }
 
 int hostUnmap(void* /*user*/, uint64_t /*handle*/, void* pointer, uint64_t bytes) {
