@@ -101,6 +101,26 @@ class Models(FlexmemTest):
     def test_rnn(self):
         self.compare(lambda: Recurrent(nn.RNN), lambda: torch.randn(6, 5, 8), classes=4)
 
+    def test_cells(self):
+        def run(kind, width, bias, device):
+            torch.manual_seed(10)
+            cell = kind(8, width, bias=bias).to(device)
+            x = torch.randn(5, 8).to(device).requires_grad_()
+            state = None
+            for _ in range(3):
+                state = cell(x, state)
+            last = state[0] if kind is nn.LSTMCell else state
+            last.square().sum().backward()
+            with torch.no_grad():
+                first = cell(x)
+            return [last.detach(), x.grad, first[0] if kind is nn.LSTMCell else first, *(w.grad for w in cell.parameters())]
+
+        for kind in (nn.LSTMCell, nn.GRUCell, nn.RNNCell):
+            for width in (1, 16, 37):
+                for bias in (True, False):
+                    for ours, cpu in zip(run(kind, width, bias, DEVICE), run(kind, width, bias, "cpu")):
+                        self.assert_same(ours, cpu)
+
     def recurrent(self, device):
         """An LSTM, with what it is given, on the device."""
         torch.manual_seed(6)

@@ -33,11 +33,14 @@ std::tuple<Tensor, Tensor> gruCell(
     const Tensor& inputGates, const Tensor& hiddenGates, const Tensor& hidden,
     const OptionalTensor& inputBias, const OptionalTensor& hiddenBias) {
   const auto in = addBias(inputGates, inputBias).unsafe_chunk(3, 1);
-  const auto old = addBias(hiddenGates, hiddenBias).unsafe_chunk(3, 1);
-  const Tensor reset = (old[0] + in[0]).sigmoid();
-  const Tensor update = (old[1] + in[1]).sigmoid();
-  const Tensor candidate = (in[2] + old[2] * reset).tanh();
-  return {(hidden - candidate) * update + candidate,
+  // In place as the CPU's, whose loops over parts of a row round differently from those
+  // over whole tensors. Not in the argument itself.
+  const Tensor sum = addBias(hiddenGates, hiddenBias);
+  const auto old = (sum.is_same(hiddenGates) ? sum.clone() : sum).unsafe_chunk(3, 1);
+  const Tensor reset = old[0].add_(in[0]).sigmoid_();
+  const Tensor update = old[1].add_(in[1]).sigmoid_();
+  const Tensor candidate = in[2].add(old[2].mul_(reset)).tanh_();
+  return {(hidden - candidate).mul_(update).add_(candidate),
           at::empty({0}, hidden.options())};
 }
 
