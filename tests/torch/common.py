@@ -12,9 +12,6 @@ DEVICE = torch.device("flexmem:0")
 class FlexmemTest(unittest.TestCase):
     """After each test every byte is back, and no kernel has copied a result."""
 
-    # A test that makes CPU results in other threads may copy.
-    may_copy = False
-
     def setUp(self):
         gc.collect()
         self.bytes_before = torch.flexmem.memory_allocated()
@@ -23,8 +20,7 @@ class FlexmemTest(unittest.TestCase):
     def tearDown(self):
         gc.collect()
         self.assertEqual(torch.flexmem.memory_allocated(), self.bytes_before)
-        if not self.may_copy:
-            self.assertEqual(torch.ops.flexmem.kernel_counters()[1], self.copied_before)
+        self.assertEqual(torch.ops.flexmem.kernel_counters()[1], self.copied_before)
 
     def assert_same(self, ours, cpu):
         """Equal bit for bit, and on the device."""

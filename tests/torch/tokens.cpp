@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 // The example for authors of a back end, over an address space without memory.
 // Prints TAP.
+#include "tap.h"
+
 #include <TokenAllocator.h>
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ATen.h>
 
-#include <cstdio>
-
 namespace {
-
-int count = 0;
-int failures = 0;
-
-void expect(bool holds, const char* what) {
-  std::printf("%sok %d - %s\n", holds ? "" : "not ", ++count, what);
-  failures += !holds;
-}
 
 uint64_t bytesInUse(flexmem_cache* cache) {
   struct flexmem_cache_statistics s{};
@@ -77,6 +69,5 @@ int main() {
   expect(bytesInUse(cache) == 0, "every byte is back");
   flexmem_cache_destroy(cache);
   flexmem_cache_flat_destroy(flat);
-  std::printf("1..%d\n", count);
-  return failures != 0;
+  return tapEnd();
 }
