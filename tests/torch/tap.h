@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// What the test programs print.
+// The test programs print TAP.
 #pragma once
 
 #include <cstdio>

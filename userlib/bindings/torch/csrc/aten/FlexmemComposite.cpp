@@ -33,8 +33,8 @@ std::tuple<Tensor, Tensor> gruCell(
     const Tensor& inputGates, const Tensor& hiddenGates, const Tensor& hidden,
     const OptionalTensor& inputBias, const OptionalTensor& hiddenBias) {
   const auto in = addBias(inputGates, inputBias).unsafe_chunk(3, 1);
-  // In place as the CPU's, whose loops over parts of a row round differently from those
-  // over whole tensors. Not in the argument itself.
+  // These work in place, as the CPU's do: a loop over parts of a row rounds differently
+  // from one over a whole tensor. The argument itself is not changed.
   const Tensor sum = addBias(hiddenGates, hiddenBias);
   const auto old = (sum.is_same(hiddenGates) ? sum.clone() : sum).unsafe_chunk(3, 1);
   const Tensor reset = old[0].add_(in[0]).sigmoid_();
