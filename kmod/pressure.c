@@ -230,7 +230,8 @@ void flexmem_pressure_freed(struct flexmem_accounts *accounts)
 
 	atomic64_inc(&gauge->frees);
 	/*
-	 * Counts before it reads @hungry: pairs with flexmem_pressure_failed().
+	 * The free must be counted before @hungry is read. Pairs with the
+	 * barrier in flexmem_pressure_failed().
 	 */
 	smp_mb__after_atomic();
 	if (READ_ONCE(gauge->hungry) >= READ_ONCE(gauge->told_frees))
@@ -272,7 +273,7 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 		   max3(gauge->hungry, gauge->told_frees, began));
 	spin_unlock(&accounts->lock);
 	/*
-	 * Sets @hungry before it reads @frees: pairs with
+	 * Sets @hungry before it reads @frees. Pairs with
 	 * flexmem_pressure_freed().
 	 */
 	smp_mb();

@@ -8,7 +8,7 @@
 #include "flexmem_cache.h"
 
 #define FLAT_BYTES (UINT64_C(64) << 30)
-/* So that the streams of two threads are different ones. */
+/* The thread's number, shifted by this, keeps streams of threads apart. */
 #define STREAM_SHIFT 32
 #define THREADS_MAX 8
 /* Enough rounds that the time to wake a thread up does not matter. */

@@ -15,7 +15,7 @@
 
 #include "bench.h"
 
-/* Of this thread; below 0: there is none. */
+/* The counter of this thread; below 0: it has none. */
 static _Thread_local int counter = -1;
 static uint64_t counted;
 

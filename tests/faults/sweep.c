@@ -235,7 +235,7 @@ static const char *check_empty(void)
 	return wrong;
 }
 
-/* One run; NULL, or what was wrong with it. */
+/* Runs the sequence once. Returns NULL or a description of the error. */
 static const char *run_once(const struct sequence *s,
 			    const struct injector *injector, unsigned int n,
 			    uint64_t *seen, bool *came)

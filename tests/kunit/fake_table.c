@@ -364,7 +364,7 @@ static int take_block(struct flexmem_table *table,
 	int rc = region ? take_from(region, request, place) :
 			  flexmem_place(table, request, NULL, place);
 
-	/* No test is to trip over it. */
+	/* Success without a block would crash a test. */
 	return !rc && !place->block ? -EFAULT : rc;
 }
 
@@ -397,7 +397,7 @@ static struct fake_block *new_block(struct flexmem_table *table,
  * @table: table of fake_table_create()
  * @size: bytes
  * @alignment: of the offset
- * @program: for a program
+ * @program: whether the memory is for a program
  * @place: receives where, or why not; may be NULL
  *
  * Return: the block, for fake_free() (the teardown frees those that are left),
@@ -445,7 +445,7 @@ struct fake_block *fake_alloc_for(struct flexmem_table *table,
  * @table: table of fake_table_create()
  * @region: region of it
  * @size: bytes
- * @program: for a program
+ * @program: whether the memory is for a program
  *
  * Return: as fake_alloc(); -ENOSPC if it does not fit.
  */

@@ -325,7 +325,7 @@ static void memory_of_a_closed_file_waits_too(struct kunit *test)
 	expect_leaving(test, 0);
 }
 
-/* The client that @client_gone was told of, and its charge then. */
+/* The client passed to @client_gone, and its charge at that time. */
 static u64 owned_when_gone;
 static struct flexmem_client *gone;
 

@@ -67,7 +67,7 @@ static void default_is_shared(struct kunit *test)
 	flexmem_owner_close(high);
 }
 
-/* A limit of one's own counts first, then the parent's for each child. */
+/* A cgroup's own limit counts first, then its parent's, then the default. */
 static void nearest_limit_holds(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;

@@ -83,8 +83,8 @@ struct model_range {
 /**
  * struct model_rules - limits that forbid a request although there is room
  * @request: whether a request is refused in any region
- * @charge: whether the owner may have the bytes in a slot
- * @region: whether a region may be acquired for it
+ * @charge: whether the owner may be charged for the bytes in a slot
+ * @region: whether a region may be acquired for the request
  */
 struct model_rules {
 	enum flexmem_reason (*request)(struct model *model,

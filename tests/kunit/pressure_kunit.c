@@ -301,7 +301,7 @@ static void pressure_that_ended_is_no_event(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&gauge->deliver));
 	expect_quiet(test);
 	KUNIT_EXPECT_EQ(test, gauge->sequence, 1);
-	/* Nor is it one for a file that is opened then. */
+	/* A file that is opened now gets no event either. */
 	flexmem_pressure_listen(&ctx->listener);
 	expect_quiet(test);
 }

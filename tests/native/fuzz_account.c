@@ -253,7 +253,7 @@ static enum flexmem_reason refuses(const struct fuzz *f,
 	return FLEXMEM_REASON_NONE;
 }
 
-/* As it would be with an allocation more. */
+/* Counts as if the file had one more allocation. */
 static void count_with(struct fuzz *f, const struct fuzz_allocation *more,
 		       struct fuzz_count *count)
 {

@@ -85,7 +85,7 @@ static const struct {
 	OUT(RESIZE, flexmem_resize, out_size, out_max),
 };
 
-/* No answer has it. */
+/* A value that no answer contains. */
 #define POISON 0xa5c35a3cu
 
 static void poison(unsigned int nr, void *cmd)

@@ -342,7 +342,7 @@ void fuzz_capacity(struct fuzz *f)
 /* The function goes, perhaps while files are open. */
 void fuzz_unregister(struct fuzz *f)
 {
-	/* Not too often: what comes after it is all the same. */
+	/* Rarely: after it all other operations have the same result. */
 	if (f->gone || (f->at < f->end && fuzz_take(f) & 7))
 		return;
 	forget_faults(f);

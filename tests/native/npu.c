@@ -120,7 +120,7 @@ static struct board {
 	u64 name[PIECES];
 	u64 slot[SLOTS];
 	bool quiet;
-	/* It says that it is dead, although that is masked. */
+	/* The device sends its "dead" interrupt although it is masked. */
 	bool dying;
 	unsigned int resets;
 	u64 random;
@@ -411,7 +411,7 @@ static void end_dying(struct npu *npu)
 	WARN_ON(!board.resets);
 }
 
-/* Nor what it says while the function is suspended. */
+/* The driver ignores the interrupt while the function is suspended. */
 static void die_asleep(struct pci_dev *pdev)
 {
 	const struct dev_pm_ops *pm = the_driver->driver.pm;

@@ -43,7 +43,10 @@ static long call(struct tenant *t, unsigned int cmd, void *arg, size_t size)
 	t->bad = chance(t, 100);
 	if (!t->bad)
 		return native_ioctl(t->file, cmd, arg);
-	/* As much as there is, so that it is not found out too early. */
+	/*
+	 * The part before the end of the memory is right, so that the driver
+	 * does not refuse it early.
+	 */
 	end -= min_t(size_t, draw(t, size), size - 1) & ~7UL;
 	memcpy(end, arg, native_user() + NATIVE_USER_SIZE - PAGE_SIZE - end);
 	rc = native_ioctl(t->file, cmd, end);
@@ -193,7 +196,7 @@ static long copy_range(struct tenant *t, u32 to, u64 to_offset, u32 from,
 	return rc;
 }
 
-/* Anything to anywhere: what is there afterwards is the file's all the same. */
+/* Copies from any place to any place of the file: its bytes remain its own. */
 static void do_copy_range(struct tenant *t)
 {
 	u32 to = read_note(t), from = chance(t, 4) ? to : read_note(t);

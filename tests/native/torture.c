@@ -20,7 +20,7 @@
 struct tenant tenants[TENANTS + 1];
 atomic64_t torture_results[140];
 
-/* Splitmix64, of each tenant's own. */
+/* A random number below @below: splitmix64, with a state for each tenant. */
 u64 draw(struct tenant *t, u64 below)
 {
 	u64 z = t->random += 0x9e3779b97f4a7c15ull;
@@ -115,7 +115,9 @@ static int run_operator(void *data)
 	while (!kthread_should_stop()) {
 		operator_step(t);
 		next += PACE;
-		/* Or when all tasks only wait for time to pass. */
+		/*
+		 * The timeout helps when all tasks only wait for time to pass.
+		 */
 		wait_event_timeout(pace, kthread_should_stop() ||
 				   atomic64_read(&steps_done) >= next, 1);
 	}

@@ -300,7 +300,7 @@ static const char *card_wrong(unsigned int index, struct flexmem_table *table)
 	return nr ? "a region has no memory of the card" : NULL;
 }
 
-/* After lost commands are undone, and unless that needs a reset. */
+/* Called after lost commands were undone, unless that needs a reset. */
 static const char *settled_wrong(unsigned int index,
 				 struct flexmem_table *table)
 {

@@ -348,7 +348,7 @@ TEST_F(command, read_only_struct_is_efault)
 
 	fill(self, &variant->cmd, page);
 	ASSERT_EQ(0, mprotect(page, getpagesize(), PROT_READ));
-	/* STRICT has nothing to write */
+	/* the command STRICT writes nothing back */
 	if (variant->cmd.nr != FLEXMEM_IOCTL_STRICT)
 		EXPECT_EQ(EFAULT, call(self, &variant->cmd, page));
 	EXPECT_SAME(self->fd, &self->before, variant->cmd.undone);

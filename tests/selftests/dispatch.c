@@ -231,7 +231,7 @@ TEST_F(dispatch, freed_memory_is_charged_until_the_end)
 	fence = run_fill(self->queue, self->alice, a.out_handle, 'a', 500);
 	ASSERT_LE(0, fence);
 	ASSERT_EQ(0, fm_free(self->alice, a.out_handle));
-	/* Neither free, nor for a TRIM. */
+	/* The memory is not free, and TRIM does not release it. */
 	EXPECT_EQ(ENOMEM, fm_alloc(self->bob, SIZE, &b));
 	EXPECT_EQ(0, fm_trim(self->root));
 	EXPECT_EQ(2, fm_stats(self->root).out_regions);
@@ -271,7 +271,7 @@ TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
 	ASSERT_LE(0, hangs);
 	ASSERT_EQ(0, fm_free(self->alice, b.out_handle));
 	EXPECT_EQ(-ECANCELED, wait_for(hangs));
-	/* That took a reset. */
+	/* The driver had to reset the device. */
 	EXPECT_EQ(EIO, fm_fill(self->bob, other.out_handle, 0, SIZE, 'o'));
 	EXPECT_EQ(0, leaving(self->root));
 }

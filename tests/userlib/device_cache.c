@@ -593,7 +593,7 @@ static void lost_segments(void **state)
 	fake.events = 1;
 	assert_int_equal(flexmem_cache_serve_pressure(cache, &released), 0);
 	assert_int_equal(released, 0);
-	/* As a whole it goes. */
+	/* The cache frees a segment that is free as a whole. */
 	give(kept);
 	assert_int_equal(on_device().own_handles, 1);
 	/* The same, if the cache is told. */

@@ -329,7 +329,7 @@ static void forking_in_callbacks(void **state)
 	options.events_size = sizeof(mock_events);
 	assert_int_equal(flexmem_cache_create(&cache, &options,
 					      sizeof(options)), 0);
-	/* So that there is something that could go back. */
+	/* Now the cache has a free segment that it could give back. */
 	give(cache, take(cache, 60 * MIB, 7));
 	mock.on_alloc = fork_here;
 	fork_in(alloc_much, 0);

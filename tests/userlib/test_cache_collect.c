@@ -226,7 +226,9 @@ static void fraction(void **state)
 	mock.total = 200 * MIB;
 	give(cache, take(cache, 20 * MIB, 1));
 	give(cache, take(cache, 40 * MIB, 2));
-	/* This one is over the limit: the first two go for it. */
+	/*
+	 * This segment exceeds the limit: the cache gives back the first two.
+	 */
 	give(cache, take(cache, 60 * MIB, 3));
 	assert_int_equal(mock.frees, 2);
 	assert_int_equal(mock.allocs, 3);

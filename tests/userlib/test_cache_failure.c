@@ -310,7 +310,7 @@ static void failure_of_another_call(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The provider's own is no word on pools. */
+/* ENOENT from the provider does not mean that a pool is missing. */
 static void enoent_of_the_provider(void **state)
 {
 	const struct flexmem_cache_failure none = { 0 };
@@ -389,7 +389,7 @@ static void error_texts(void **state)
 			 -EMSGSIZE);
 }
 
-/* As large as anything in it can be, whatever stopped the device. */
+/* The longest text for each reason of the device, with the largest numbers. */
 static size_t longest_text(struct flexmem_cache_failure failure)
 {
 	char limit[FMLIB_LIMIT_TEXT];
@@ -409,7 +409,7 @@ static size_t longest_text(struct flexmem_cache_failure failure)
 				 0);
 		if (strlen(text) > most)
 			most = strlen(text);
-		/* Nor is anything cut off inside of it. */
+		/* The text of the limit is complete, too. */
 		fmlib_limit_text(&failure.device, limit);
 		if (failure.device.limit != FLEXMEM_LIMIT_NONE &&
 		    failure.limit == FLEXMEM_CACHE_LIMIT_NONE)
@@ -534,7 +534,7 @@ static void absurd_sizes(void **state)
 	absurd_size(cache, 9216 * GIB, "9.0 TiB");
 	absurd_size(cache, most + 1, "8796093022209 B");
 	expect_counters(cache, 0, 0, 3);
-	/* This could be; the provider says no. */
+	/* This size is possible, but the provider refuses it. */
 	assert_int_equal(try_alloc(cache, most), -ENOMEM);
 	assert_int_equal(mock.allocs, 4);
 	expect_counters(cache, 1, 0, 4);

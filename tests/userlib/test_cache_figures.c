@@ -592,7 +592,7 @@ static void history(void **state)
 	give(cache, a);
 	expect_actions(cache, (const char *const[]){ "free_requested",
 						     "free_completed" }, 2);
-	/* None from here on. */
+	/* From here on the history records nothing. */
 	assert_int_equal(flexmem_cache_set_history(cache, 0), 0);
 	take(cache, 4 * MIB, 0);
 	expect_actions(cache, NULL, 0);

@@ -180,7 +180,10 @@ static void await_text(void)
 	}
 }
 
-/* Nor does it read what has come in the place of the provider's. */
+/*
+ * The helper thread does not read a foreign file that has the number of the
+ * provider's descriptor.
+ */
 static void provider_loses_its_descriptor(void **state)
 {
 	char text[] = "pressure is not served any more: error 9";

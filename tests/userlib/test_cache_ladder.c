@@ -18,7 +18,7 @@ static void retry_succeeds(void **state)
 	mock.fail_allocs = 1;
 	assert_int_equal(try_alloc(cache, 1000), 0);
 	expect_counters(cache, 1, 1, 0);
-	/* Nothing was there to be freed: only the last attempt remains. */
+	/* The cache had nothing to free: it made only the last attempt. */
 	assert_int_equal(mock.allocs, 2);
 	assert_int_equal(mock.device_waits, 1);
 	assert_int_equal(figures(cache).num_sync_all_streams, 1);
@@ -76,7 +76,10 @@ static void one_large_goes(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* None is large enough: the largest ones, as many as it takes. */
+/*
+ * No free segment is large enough: the cache gives back several, the largest
+ * ones first.
+ */
 static void several_large_go(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -243,7 +246,7 @@ static void callbacks(void **state)
 	assert_int_equal(calls, 1);
 	assert_int_equal(wanted_bytes, 25 * MIB + 128);
 	expect_counters(cache, 1, 1, 0);
-	/* It has nothing more: one call, one more attempt. */
+	/* The callback frees nothing more: one call, one more attempt. */
 	mock.allocs = 0;
 	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
 	assert_int_equal(calls, 2);
@@ -277,7 +280,10 @@ static void callbacks_come_first(void **state)
 	assert_int_equal(mock.frees, 0);
 	assert_int_equal(mock.device_waits, 0);
 	expect_counters(cache, 1, 1, 0);
-	/* It has nothing more, so the cache gives back, and asks then. */
+	/*
+	 * The callback frees nothing more: the cache gives back, and asks
+	 * again.
+	 */
 	mock.allocs = 0;
 	mock.fail_allocs = 1;
 	take(cache, 50 * MIB, 0);

@@ -142,7 +142,7 @@ static void waiter_that_no_unlock_wakes(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, wait_for_it, &got), 0);
 	while (!atomic_load(&lock.waiters))
 		usleep(100);
-	/* So that it sleeps by now; if not, it is only easier. */
+	/* The thread should sleep by now. If not, the test is only easier. */
 	usleep(10000);
 	atomic_store(&lock.taken, 0);
 	pthread_join(thread, NULL);
@@ -160,7 +160,7 @@ static void denied_later(void **state)
 	atomic_store(&denied, false);
 }
 
-/* A child can go on with what it inherits. */
+/* A child can use the inherited lock. */
 static void in_a_child(void **state)
 {
 	int status;

@@ -240,7 +240,7 @@ static void a_segment_that_is_refused(void **state)
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
 	assert_int_equal(figures(cache).segment[0].current, 1);
 
-	/* Nor is it freed while it is mapped. */
+	/* The cache does not free a segment that is still mapped. */
 	assert_int_equal(flexmem_cache_free_pointer(cache, a.pointer), 0);
 	mock.frees = 0;
 	card.fail_unmaps = 1;

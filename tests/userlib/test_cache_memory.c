@@ -256,7 +256,7 @@ static void every_allocation(const char *configuration)
 		memset(mock.happened, 0, sizeof(mock.happened));
 	} while (failed);
 	fail_at = 0;
-	/* It has been worth it. */
+	/* The loop failed many different allocations. */
 	assert_true(n > 20);
 }
 

@@ -342,7 +342,7 @@ static void release_the_pool(void)
 	assert_int_equal(flexmem_cache_pool_release(pool_cache, leaving), 0);
 }
 
-/* Nor in a pool that was released while its segment was made. */
+/* The pool is released while the provider makes its segment: refused too. */
 static void refused_in_a_leaving_pool(void **state)
 {
 	(void)state;

@@ -332,7 +332,7 @@ static void waits_only_for_others_with_enough(void **state)
 	mock.total = 0;
 	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
 	assert_int_equal(mock.allocs, 4);
-	/* Nothing is known of them. */
+	/* The provider does not tell the figures of the device. */
 	mock.no_info = true;
 	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
 	assert_int_equal(mock.allocs, 6);

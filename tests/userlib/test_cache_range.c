@@ -17,7 +17,7 @@
 /* Number of the allocation that fails, from 1; 0: none does. */
 static unsigned int fail_at;
 static unsigned int made;
-/* None succeeds. */
+/* If true, every allocation fails. */
 static bool exhausted;
 static long outstanding;
 

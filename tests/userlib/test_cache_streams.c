@@ -634,7 +634,9 @@ static void poll_meanwhile(void)
 	mock.on_wait = NULL;
 	take(the_cache, 1000, 0);
 	assert_false(mock.destroyed[0]);
-	/* Nor does a wait for the device, on the last rung. */
+	/*
+	 * A wait for the device, on the last rung, does not destroy it either.
+	 */
 	mock.fail_allocs = 2;
 	assert_int_equal(flexmem_cache_alloc(the_cache, 20 * MIB, 0,
 					     &(void *){ NULL }), -ENOMEM);

@@ -363,7 +363,7 @@ static void trim(void **state)
 	flexmem_device_close(device);
 }
 
-/* Of any file, and however often it is taken again. */
+/* FLEXMEM_BREAK_LEASES breaks the leases of all files. */
 static void leases_can_be_broken(void **state)
 {
 	struct flexmem_device *device = open_device();
