@@ -47,6 +47,7 @@ rw        | default     |                                                       
 copy      | default     |                                                                |
 scrub     | default     |                                                                |
 limits    | default     |                                                                |
+containers | default   |                                                                |
 snapshot  | default     |                                                                |
 reset     | default     |                                                                |
 hotplug   | default     |                                                                |
