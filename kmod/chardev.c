@@ -271,6 +271,8 @@ static const struct file_operations flexmem_fops = {
 	.unlocked_ioctl = flexmem_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = flexmem_mmap,
+	/* Addresses that huge pages fit at: congruent to the offset. */
+	.get_unmapped_area = thp_get_unmapped_area,
 	.show_fdinfo = flexmem_show_fdinfo,
 };
 

@@ -99,8 +99,8 @@ static const char *find_fault(const struct flexmem_device_desc *desc)
 		return "order";
 	if (!are_valid_sizes(desc))
 		return "sizes of regions";
-	if (desc->ops->page && desc->granule < PAGE_SIZE)
-		return "granule for a page operation";
+	if (desc->ops->fault && desc->granule < PAGE_SIZE)
+		return "granule for a fault operation";
 	return NULL;
 }
 
@@ -463,33 +463,48 @@ int flexmem_function_reset(struct flexmem_function *function)
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_function_reset);
 
+/* Whether @part lies in @all, begins and ends with a page, and has @offset. */
+static bool is_part(const struct flexmem_frames *part,
+		    const struct flexmem_frames *all, u64 offset)
+{
+	return IS_ALIGNED(part->offset | part->size, PAGE_SIZE) &&
+	       part->offset >= all->offset && part->offset <= offset &&
+	       part->size > offset - part->offset &&
+	       part->size <= all->size - (part->offset - all->offset);
+}
+
 /**
- * flexmem_function_page - page frame of device memory
+ * flexmem_function_fault - page frames of device memory
  * @function: function that can be mapped
  * @mem: memory that it holds
- * @offset: of the page
- * @pfn: receives the page frame, which only the driver can check; unchanged on
- *	failure
+ * @offset: of the page that is needed
+ * @frames: the range that can be mapped with it; receives the part of it that
+ *	the driver has contiguous frames for, and the first frame, which only the
+ *	driver can check; not valid on failure
  *
  * Context: in a page fault, under mmap_lock. May sleep, but not for firmware.
  * Return: 0, -ENOMEM, or another error if there is none.
  */
-int flexmem_function_page(struct flexmem_function *function,
-			  const struct flexmem_memory *mem, u64 offset,
-			  unsigned long *pfn)
+int flexmem_function_fault(struct flexmem_function *function,
+			   const struct flexmem_memory *mem, u64 offset,
+			   struct flexmem_frames *frames)
 {
-	unsigned long frame = NO_FRAME;
+	const struct flexmem_frames all = *frames;
 	int rc;
 
-	rc = function->ops.page(function->priv, mem, offset, &frame);
-	rc = check_errno(function, "page", rc, false);
-	if (!rc && frame == NO_FRAME)
-		rc = distrust(function, "page", "no frame for offset", offset);
-	if (!rc)
-		*pfn = frame;
-	return rc;
+	frames->pfn = NO_FRAME;
+	rc = function->ops.fault(function->priv, mem, offset, frames);
+	rc = check_errno(function, "fault", rc, false);
+	if (rc)
+		return rc;
+	if (frames->pfn == NO_FRAME)
+		return distrust(function, "fault", "no frame for offset",
+				offset);
+	if (!is_part(frames, &all, offset))
+		return distrust(function, "fault", "range at offset", offset);
+	return 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_page);
+EXPORT_SYMBOL_IF_KUNIT(flexmem_function_fault);
 
 /**
  * flexmem_function_protection - page protection of a CPU mapping

@@ -252,9 +252,9 @@ int flexmem_function_vm_map(struct flexmem_function *function,
 			    unsigned int access);
 int flexmem_function_vm_unmap(struct flexmem_function *function,
 			      const struct flexmem_vm_range *range);
-int flexmem_function_page(struct flexmem_function *function,
-			  const struct flexmem_memory *mem, u64 offset,
-			  unsigned long *pfn);
+int flexmem_function_fault(struct flexmem_function *function,
+			   const struct flexmem_memory *mem, u64 offset,
+			   struct flexmem_frames *frames);
 int flexmem_function_cancel(struct flexmem_function *function,
 			    struct dma_fence *fence);
 void flexmem_function_client_gone(struct flexmem_function *function,

@@ -110,7 +110,7 @@ static void alloc_reply(struct flexmem_alloc *cmd,
 static u32 alloc_flags(const struct flexmem_device_ops *ops)
 {
 	return FLEXMEM_ALLOC_PROGRAM | FLEXMEM_ALLOC_GROWABLE |
-	       (ops->page ? FLEXMEM_ALLOC_MAPPABLE : 0) |
+	       (ops->fault ? FLEXMEM_ALLOC_MAPPABLE : 0) |
 	       (ops->scrub ? FLEXMEM_ALLOC_ZEROED : 0);
 }
 

@@ -26,7 +26,7 @@ int flexmem_cmd_map(struct flexmem_call *call)
 	int rc;
 
 	if (cmd->flags || cmd->__reserved ||
-	    !call->fdev->table.function.ops.page)
+	    !call->fdev->table.function.ops.fault)
 		return -EOPNOTSUPP;
 	allocation = flexmem_client_allocation(call->client, cmd->handle);
 	if (IS_ERR(allocation))

@@ -24,7 +24,7 @@
 static u64 capabilities(const struct flexmem_device_ops *ops)
 {
 	return (ops->scrub ? FLEXMEM_CAP_SCRUB : 0) |
-	       (ops->page ? FLEXMEM_CAP_MAP : 0) |
+	       (ops->fault ? FLEXMEM_CAP_MAP : 0) |
 	       (ops->read ? FLEXMEM_CAP_RW : 0) |
 	       (ops->copy ? FLEXMEM_CAP_COPY : 0) |
 	       (ops->vm_map ? FLEXMEM_CAP_PAGE_TABLES : 0);

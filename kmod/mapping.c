@@ -3,8 +3,9 @@
  * CPU mappings of allocations.
  *
  * A mapping consists of page frames that belong to the device. It is shared,
- * not executable, and filled in page by page on faults. It holds a reference to
- * its allocation, so its pages never go to another owner while they are mapped.
+ * not executable, and filled in on faults, as much of 2 MiB at a time as the
+ * driver has contiguous frames for. It holds a reference to its allocation, so
+ * its pages never go to another owner while they are mapped.
  * When the region is lost, every mapping of the function is removed, and later
  * page faults end in SIGBUS. map_lock keeps removal and faults apart.
  *
@@ -15,6 +16,8 @@
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/pfn_t.h>
+#include <linux/sizes.h>
 
 #include "allocation.h"
 #include "compat.h"
@@ -61,29 +64,82 @@ static void mapping_close(struct vm_area_struct *vma)
 	flexmem_allocation_put(chunk->allocation);
 }
 
+/* The bytes of the mapping between the multiples of 2 MiB around @offset. */
+static struct flexmem_frames window_at(const struct vm_fault *vmf, u64 offset)
+{
+	const struct vm_area_struct *vma = vmf->vma;
+	u64 first = round_down(offset, SZ_2M);
+	u64 end = first + SZ_2M;
+
+	first = max(first, offset - (vmf->address - vma->vm_start));
+	end = min(end, offset + (vma->vm_end - vmf->address));
+	return (struct flexmem_frames){ .offset = first, .size = end - first };
+}
+
+/* Maps the page at @offset, and then the rest of @frames as far as it goes. */
+static vm_fault_t insert_pages(struct vm_fault *vmf, u64 offset,
+			       const struct flexmem_frames *frames)
+{
+	unsigned long before = (offset - frames->offset) >> PAGE_SHIFT;
+	unsigned long address = vmf->address - (before << PAGE_SHIFT);
+	unsigned long i, nr = frames->size >> PAGE_SHIFT;
+	vm_fault_t ret;
+
+	ret = vmf_insert_pfn(vmf->vma, vmf->address, frames->pfn + before);
+	if (ret != VM_FAULT_NOPAGE)
+		return ret;
+	for (i = 0; i < nr && ret == VM_FAULT_NOPAGE; i++)
+		ret = vmf_insert_pfn(vmf->vma, address + (i << PAGE_SHIFT),
+				     frames->pfn + i);
+	return VM_FAULT_NOPAGE;
+}
+
+#ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP
+static bool is_huge(const struct vm_fault *vmf,
+		    const struct flexmem_frames *frames, u64 offset)
+{
+	return frames->size == SZ_2M &&
+	       IS_ALIGNED(frames->pfn, SZ_2M >> PAGE_SHIFT) &&
+	       IS_ALIGNED(vmf->address - offset, SZ_2M);
+}
+
+static vm_fault_t insert_huge(struct vm_fault *vmf, u64 offset,
+			      const struct flexmem_frames *frames)
+{
+	if (!is_huge(vmf, frames, offset))
+		return VM_FAULT_FALLBACK;
+	return vmf_insert_pfn_pmd(vmf, __pfn_to_pfn_t(frames->pfn, PFN_DEV),
+				  vmf->flags & FAULT_FLAG_WRITE);
+}
+#endif
+
 /*
  * Under mmap_lock: sends no command, and waits only for the removal of
  * mappings.
  */
-static vm_fault_t mapping_fault(struct vm_fault *vmf)
+static vm_fault_t handle_fault(struct vm_fault *vmf,
+			       vm_fault_t (*insert)(struct vm_fault *vmf,
+						    u64 offset,
+						    const struct flexmem_frames *))
 {
 	struct flexmem_chunk *chunk = vmf->vma->vm_private_data;
 	struct flexmem_region *region = chunk->region;
 	struct flexmem_table *table = region->table;
 	vm_fault_t ret = VM_FAULT_SIGBUS;
-	unsigned long pfn;
+	struct flexmem_frames frames;
 	u64 offset;
 	int rc;
 
 	offset = (u64)vmf->pgoff << PAGE_SHIFT;
 	offset &= BIT_ULL(table->map_shift) - 1;
+	frames = window_at(vmf, offset);
 
 	down_read(&table->map_lock);
 	if (!flexmem_region_is_lost(region)) {
-		rc = flexmem_function_page(&table->function, &region->mem,
-					   offset, &pfn);
+		rc = flexmem_function_fault(&table->function, &region->mem,
+					    offset, &frames);
 		if (!rc)
-			ret = vmf_insert_pfn(vmf->vma, vmf->address, pfn);
+			ret = insert(vmf, offset, &frames);
 		else if (rc == -ENOMEM)
 			ret = VM_FAULT_OOM;
 	}
@@ -91,10 +147,28 @@ static vm_fault_t mapping_fault(struct vm_fault *vmf)
 	return ret;
 }
 
+static vm_fault_t mapping_fault(struct vm_fault *vmf)
+{
+	return handle_fault(vmf, insert_pages);
+}
+
+#ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP
+/* 6.1 cannot tell a huge page of a device from one of memory. */
+static vm_fault_t mapping_huge_fault(struct vm_fault *vmf, unsigned int order)
+{
+	if (order != PMD_ORDER)
+		return VM_FAULT_FALLBACK;
+	return handle_fault(vmf, insert_huge);
+}
+#endif
+
 static const struct vm_operations_struct mapping_vm_ops = {
 	.open = mapping_open,
 	.close = mapping_close,
 	.fault = mapping_fault,
+#ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP
+	.huge_fault = mapping_huge_fault,
+#endif
 };
 
 /* Whether @size bytes from the mmap() offset @start lie in the chunk. */

@@ -285,15 +285,17 @@ static int npu_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return rc;
 }
 
-static int npu_page(void *priv, const struct flexmem_memory *mem, u64 offset,
-		    unsigned long *pfn)
+/* The whole window is contiguous. */
+static int npu_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
+		     struct flexmem_frames *frames)
 {
 	struct npu *npu = priv;
-	u64 address = mem->base + offset;
+	u64 address = mem->base + frames->offset;
 
-	if (address >= pci_resource_len(npu->pdev, NPU_WINDOW))
+	if (address + frames->size > pci_resource_len(npu->pdev, NPU_WINDOW))
 		return -EIO;
-	*pfn = PHYS_PFN(pci_resource_start(npu->pdev, NPU_WINDOW) + address);
+	frames->pfn = PHYS_PFN(pci_resource_start(npu->pdev, NPU_WINDOW) +
+			       address);
 	return 0;
 }
 
@@ -319,7 +321,7 @@ static const struct flexmem_device_ops npu_ops = {
 	.scrub = npu_scrub,
 	.read = npu_read,
 	.write = npu_write,
-	.page = npu_page,
+	.fault = npu_fault,
 	.reset = npu_reset,
 };
 

@@ -131,14 +131,17 @@ static int ram_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
 	return 0;
 }
 
-static int ram_page(void *priv, const struct flexmem_memory *mem, u64 offset,
-		    unsigned long *pfn)
+/* vmalloc's pages are not contiguous. */
+static int ram_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
+		     struct flexmem_frames *frames)
 {
 	int rc = -EIO;
 
 	mutex_lock(&ram_gone);
 	if (xa_load(&ram_memory, mem->id)) {
-		*pfn = vmalloc_to_pfn(ram_bytes(mem, offset));
+		frames->offset = offset;
+		frames->size = PAGE_SIZE;
+		frames->pfn = vmalloc_to_pfn(ram_bytes(mem, offset));
 		rc = 0;
 	}
 	mutex_unlock(&ram_gone);
@@ -170,7 +173,7 @@ static const struct flexmem_device_ops ram_ops = {
 	.read = ram_read,
 	.write = ram_write,
 	.copy = ram_copy,
-	.page = ram_page,
+	.fault = ram_fault,
 	.reset = ram_reset,
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The card's memory. Only touched pages exist, whatever size the card has;
- * other pages read as zero. This layer knows neither functions nor pieces. As
+ * other pages read as zero. A fault makes 2 MiB of pages at once if the map
+ * covers all of them. This layer knows neither functions nor pieces. As
  * in real memory, bytes survive a change of owner and a reset of a function. A
  * page is freed only when one command zeroes all of it.
  *
@@ -75,17 +76,12 @@ static struct page *memory_find(struct sim_memory *memory, u64 address)
 	return xa_load(&memory->pages, address >> PAGE_SHIFT);
 }
 
-/* Finds or allocates the page at @address; NULL: no memory. */
-static struct page *memory_get(struct sim_memory *memory, u64 address)
+/* Adds a page, or frees it: returns the page that is there; NULL: no memory. */
+static struct page *memory_add(struct sim_memory *memory, u64 address,
+			       struct page *page)
 {
-	struct page *page = memory_find(memory, address);
 	struct page *old;
 
-	if (page)
-		return page;
-	page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-	if (!page)
-		return NULL;
 	old = xa_cmpxchg(&memory->pages, address >> PAGE_SHIFT, NULL, page,
 			 GFP_KERNEL);
 	if (old) {
@@ -95,6 +91,70 @@ static struct page *memory_get(struct sim_memory *memory, u64 address)
 	}
 	atomic_long_inc(&memory->count);
 	return page;
+}
+
+/* Finds or allocates the page at @address; NULL: no memory. */
+static struct page *memory_get(struct sim_memory *memory, u64 address)
+{
+	struct page *page = memory_find(memory, address);
+
+	if (page)
+		return page;
+	page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	return page ? memory_add(memory, address, page) : NULL;
+}
+
+/* Makes a piece of contiguous pages, if the kernel has them at hand. */
+static void memory_make_piece(struct sim_memory *memory, u64 address)
+{
+	unsigned int order = get_order(SIM_MEMORY_PIECE);
+	unsigned long first, i;
+	struct page *pages;
+
+	pages = alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NORETRY |
+			    __GFP_NOWARN, order);
+	if (!pages)
+		return;
+	/* From here on each page is by itself. */
+	split_page(pages, order);
+	first = page_to_pfn(pages);
+	for (i = 0; i < 1 << order; i++)
+		memory_add(memory, address + i * PAGE_SIZE,
+			   pfn_to_page(first + i));
+}
+
+/**
+ * sim_memory_piece - the page frames of a piece, if they are contiguous
+ * @memory: the memory
+ * @address: of the piece, a multiple of SIM_MEMORY_PIECE
+ * @pfn: receives the number of the first frame
+ *
+ * A piece without pages gets contiguous ones, if the kernel has them at hand.
+ *
+ * Context: may sleep to allocate; takes no lock that is held for long.
+ *
+ * Return: whether they are contiguous.
+ */
+bool sim_memory_piece(struct sim_memory *memory, u64 address,
+		      unsigned long *pfn)
+{
+	unsigned long index, first = address >> PAGE_SHIFT;
+	unsigned long last = first + (SIM_MEMORY_PIECE >> PAGE_SHIFT) - 1;
+	struct page *page;
+
+	index = first;
+	if (!xa_find(&memory->pages, &index, last, XA_PRESENT))
+		memory_make_piece(memory, address);
+	page = memory_find(memory, address);
+	if (!page)
+		return false;
+	*pfn = page_to_pfn(page);
+	for (index = first + 1; index <= last; index++) {
+		page = xa_load(&memory->pages, index);
+		if (!page || page_to_pfn(page) != *pfn + (index - first))
+			return false;
+	}
+	return true;
 }
 
 /**

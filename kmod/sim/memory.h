@@ -6,8 +6,12 @@
 #define _FLEXMEM_SIM_MEMORY_H
 
 #include <linux/atomic.h>
+#include <linux/sizes.h>
 #include <linux/types.h>
 #include <linux/xarray.h>
+
+/* Host memory comes in pieces of this size where it can: one fault maps one. */
+#define SIM_MEMORY_PIECE SZ_2M
 
 /**
  * struct sim_memory - the card's memory
@@ -26,6 +30,8 @@ unsigned long sim_memory_pages(struct sim_memory *memory);
 /* the host's end */
 int sim_memory_frame(struct sim_memory *memory, u64 address,
 		     unsigned long *pfn);
+bool sim_memory_piece(struct sim_memory *memory, u64 address,
+		      unsigned long *pfn);
 int sim_memory_populate(struct sim_memory *memory, u64 address, u64 size);
 
 /* the firmware's end */

@@ -260,12 +260,18 @@ static int sim_op_vm_unmap(void *priv, const struct flexmem_vm_range *range)
 	return sim_command(priv, &req, &reply);
 }
 
-static int sim_op_page(void *priv, const struct flexmem_memory *mem,
-		       u64 offset, unsigned long *pfn)
+static int sim_op_fault(void *priv, const struct flexmem_memory *mem,
+			u64 offset, struct flexmem_frames *frames)
 {
 	struct sim_function *fn = priv;
+	struct sim_memory *memory = &fn->card->memory;
 
-	return sim_memory_frame(&fn->card->memory, mem->base + offset, pfn);
+	if (frames->size == SIM_MEMORY_PIECE &&
+	    sim_memory_piece(memory, mem->base + frames->offset, &frames->pfn))
+		return 0;
+	frames->offset = offset;
+	frames->size = PAGE_SIZE;
+	return sim_memory_frame(memory, mem->base + offset, &frames->pfn);
 }
 
 /*
@@ -297,7 +303,7 @@ const struct flexmem_device_ops sim_pf_ops = {
 	.copy = sim_op_copy,
 	.vm_map = sim_op_vm_map,
 	.vm_unmap = sim_op_vm_unmap,
-	.page = sim_op_page,
+	.fault = sim_op_fault,
 	.cancel = sim_op_cancel,
 	.client_gone = sim_op_client_gone,
 	.reset = sim_op_reset,
@@ -316,7 +322,7 @@ const struct flexmem_device_ops sim_vf_ops = {
 	.copy = sim_op_copy,
 	.vm_map = sim_op_vm_map,
 	.vm_unmap = sim_op_vm_unmap,
-	.page = sim_op_page,
+	.fault = sim_op_fault,
 	.cancel = sim_op_cancel,
 	.client_gone = sim_op_client_gone,
 	.reset = sim_op_reset,

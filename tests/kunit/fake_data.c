@@ -367,15 +367,15 @@ int fake_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
 	return fake_device_end(fake, FAKE_COPY, size, rc);
 }
 
-int fake_page(void *priv, const struct flexmem_memory *mem, u64 offset,
-	      unsigned long *pfn)
+int fake_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
+	       struct flexmem_frames *frames)
 {
 	struct fake_device *fake = priv;
 
 	fake_breach_if(fake, fake->gone, "called after the table was removed");
 	fake_breach_if(fake, !IS_ALIGNED(offset, SZ_4K), "page is not aligned");
-	if (find_data(fake, mem, offset, SZ_4K) < 0)
+	if (find_data(fake, mem, frames->offset, frames->size) < 0)
 		return -EIO;
-	*pfn = (mem->base + offset) / SZ_4K;
+	frames->pfn = (mem->base + frames->offset) / SZ_4K;
 	return 0;
 }

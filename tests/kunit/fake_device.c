@@ -384,7 +384,7 @@ static const struct flexmem_device_ops pf_ops = {
 	.read = fake_read,
 	.write = fake_write,
 	.copy = fake_copy,
-	.page = fake_page,
+	.fault = fake_fault,
 	.reset = fake_reset,
 };
 
@@ -399,7 +399,7 @@ static const struct flexmem_device_ops vf_ops = {
 	.read = fake_read,
 	.write = fake_write,
 	.copy = fake_copy,
-	.page = fake_page,
+	.fault = fake_fault,
 	.reset = fake_reset,
 };
 
@@ -771,15 +771,17 @@ static void notices_wrong_pages(struct kunit *test)
 {
 	struct flexmem_memory mem;
 	struct fake_device *fake = vf_device(test, &mem);
-	unsigned long pfn, next;
+	struct flexmem_frames all = { .size = 2 * SZ_4K };
+	struct flexmem_frames next = { .offset = SZ_4K, .size = SZ_4K };
+	struct flexmem_frames beyond = { .offset = 4 * GIB, .size = SZ_4K };
 
-	KUNIT_EXPECT_EQ(test, 0, vf_ops.page(fake, &mem, 0, &pfn));
-	KUNIT_EXPECT_EQ(test, 0, vf_ops.page(fake, &mem, SZ_4K, &next));
-	KUNIT_EXPECT_EQ(test, next, pfn + 1);
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.fault(fake, &mem, 0, &all));
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.fault(fake, &mem, SZ_4K, &next));
+	KUNIT_EXPECT_EQ(test, next.pfn, all.pfn + 1);
 	KUNIT_EXPECT_NULL(test, fake->breach);
-	vf_ops.page(fake, &mem, 4 * GIB, &pfn);
+	vf_ops.fault(fake, &mem, 4 * GIB, &beyond);
 	expect_breach(test, fake, "data beyond what was acquired");
-	vf_ops.page(fake, &mem, 128, &pfn);
+	vf_ops.fault(fake, &mem, 128, &all);
 	expect_breach(test, fake, "page is not aligned");
 }
 

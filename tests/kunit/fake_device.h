@@ -212,8 +212,8 @@ int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	       u64 size, const void *from);
 int fake_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
 	      const struct flexmem_memory *from, u64 from_offset, u64 size);
-int fake_page(void *priv, const struct flexmem_memory *mem, u64 offset,
-	      unsigned long *pfn);
+int fake_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
+	       struct flexmem_frames *frames);
 
 /* Between the files of the device. */
 void fake_breach_if(struct fake_device *fake, bool broken, const char *what);

@@ -16,7 +16,7 @@ struct liar {
 	struct flexmem_memory mem;
 	u64 capacity;
 	u64 wrong_id;
-	bool forgets_frame;
+	const struct flexmem_frames *frames;
 	unsigned int mapped;
 	unsigned int released;
 	u64 unmapped;
@@ -109,13 +109,15 @@ static int liar_vm_unmap(void *priv, const struct flexmem_vm_range *range)
 	return liar->rc;
 }
 
-static int liar_page(void *priv, const struct flexmem_memory *mem, u64 offset,
-		     unsigned long *pfn)
+static int liar_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
+		      struct flexmem_frames *frames)
 {
 	struct liar *liar = priv;
 
-	if (!liar->forgets_frame)
-		*pfn = 42;
+	if (liar->frames)
+		*frames = *liar->frames;
+	else
+		frames->pfn = 42;
 	return liar->rc;
 }
 
@@ -137,7 +139,7 @@ static const struct flexmem_device_ops liar_ops = {
 	.copy = liar_copy,
 	.vm_map = liar_vm_map,
 	.vm_unmap = liar_vm_unmap,
-	.page = liar_page,
+	.fault = liar_fault,
 	.reset = liar_reset,
 };
 
@@ -303,7 +305,7 @@ static void holds_nothing_after_a_reset(struct kunit *test)
 /* Calls the nth operation; the first three may return -ENOSPC. */
 #define NR_OPERATIONS 14
 #define NR_THAT_FILL_UP 3
-#define OPERATION_PAGE 9
+#define OPERATION_FAULT 9
 
 static const struct flexmem_vm_range some_range = {
 	.space = 1,
@@ -315,7 +317,7 @@ static int call(struct liar *liar, unsigned int nth)
 {
 	struct flexmem_function *function = &liar->function;
 	struct flexmem_memory mem = { .id = 1, .size = SZ_2M };
-	unsigned long pfn = 77;
+	struct flexmem_frames frames = { .size = SZ_2M };
 	u64 bytes = 77;
 	int rc;
 
@@ -349,9 +351,9 @@ static int call(struct liar *liar, unsigned int nth)
 		return flexmem_function_write(function, &mem, 0, 128, &bytes);
 	case 8:
 		return flexmem_function_quiesce(function);
-	case OPERATION_PAGE:
-		rc = flexmem_function_page(function, &mem, 0, &pfn);
-		return pfn == (rc ? 77 : 42) ? rc : -E2BIG;
+	case OPERATION_FAULT:
+		rc = flexmem_function_fault(function, &mem, 0, &frames);
+		return rc || frames.pfn == 42 ? rc : -E2BIG;
 	case 10:
 		return flexmem_function_copy(function, &mem, 0, &mem, 128, 128);
 	case 11:
@@ -550,17 +552,39 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, function->nr_pieces, 0);
 }
 
-/* Otherwise the task would map an uninitialised frame number. */
-static void page_without_a_frame_is_eio(struct kunit *test)
+/* Asks for the page at 32 KiB; 64 KiB from 16 KiB on could be mapped with it. */
+static int fault_with(struct kunit *test, const struct flexmem_frames *answer)
 {
+	struct flexmem_frames frames = { .offset = SZ_16K, .size = SZ_64K };
 	const struct flexmem_memory mem = { .size = SZ_2M };
 	struct liar *liar = test->priv;
-	unsigned long pfn = 77;
 
-	liar->forgets_frame = true;
-	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_function_page(&liar->function, &mem, 0, &pfn));
-	KUNIT_EXPECT_EQ(test, pfn, 77);
+	liar->frames = answer;
+	return flexmem_function_fault(&liar->function, &mem, SZ_32K, &frames);
+}
+
+/* Otherwise a task would map frames that are not the allocation's. */
+static void wrong_frames_are_eio(struct kunit *test)
+{
+	static const struct flexmem_frames right[] = {
+		{ SZ_16K, SZ_64K, 42 }, { SZ_32K, SZ_4K, 42 },
+		{ SZ_16K, SZ_16K + SZ_4K, 42 }, { SZ_32K, SZ_32K + SZ_16K, 42 },
+	}, wrong[] = {
+		{ SZ_16K, SZ_64K, ULONG_MAX }, { SZ_16K - SZ_4K, SZ_64K, 42 },
+		{ SZ_32K + SZ_4K, SZ_4K, 42 }, { SZ_16K, SZ_16K, 42 },
+		{ SZ_16K, SZ_64K + SZ_4K, 42 }, { SZ_32K, SZ_64K, 42 },
+		{ SZ_32K, 0, 42 }, { SZ_32K, SZ_4K + 128, 42 },
+		{ SZ_32K - 128, SZ_4K, 42 }, { SZ_32K, -(u64)SZ_4K, 42 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(right); i++)
+		KUNIT_EXPECT_EQ_MSG(test, 0, fault_with(test, &right[i]),
+				    "answer %u", i);
+	KUNIT_EXPECT_FALSE(test, is_distrusted(test));
+	for (i = 0; i < ARRAY_SIZE(wrong); i++)
+		KUNIT_EXPECT_EQ_MSG(test, -EIO, fault_with(test, &wrong[i]),
+				    "wrong answer %u", i);
 	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
 }
 
@@ -575,7 +599,7 @@ static void each_command_notices_a_dead_firmware(struct kunit *test)
 
 	for (nth = 0; nth < NR_OPERATIONS; nth++) {
 		/* The firmware takes no part in a page fault. */
-		if (nth == OPERATION_PAGE)
+		if (nth == OPERATION_FAULT)
 			continue;
 		liar->rc = -ETIMEDOUT;
 		call(liar, nth);
@@ -888,7 +912,7 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(refuses_wrong_addresses),
 	KUNIT_CASE(has_no_page_tables_without_operations),
 	KUNIT_CASE(unmaps_what_may_be_mapped),
-	KUNIT_CASE(page_without_a_frame_is_eio),
+	KUNIT_CASE(wrong_frames_are_eio),
 	KUNIT_CASE(each_command_notices_a_dead_firmware),
 	KUNIT_CASE(firmware_without_room_is_not_dead),
 	KUNIT_CASE(only_a_function_in_use_is_unresponsive),

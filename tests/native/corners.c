@@ -195,6 +195,59 @@ static void run_mmap(struct run *r)
 	FAILS(r, MAP, &CMD(map, .handle = alloc(r, 0, 128, 0)), EINVAL);
 }
 
+/* Touches a page; it and @nr - 1 others, from @first on, must be mapped then. */
+static void touch_around(struct run *r, size_t page, size_t first, size_t nr)
+{
+	const unsigned long *pfn = r->vma->pfn;
+	size_t i, total = (r->vma->vm_end - r->vma->vm_start) >> PAGE_SHIFT;
+	size_t before = 0, after = 0;
+	u8 byte;
+
+	for (i = 0; i < total; i++)
+		before += !!pfn[i];
+	must(r, !native_touch(r->vma, page << PAGE_SHIFT, &byte, false),
+	     "page that can be touched");
+	for (i = 0; i < total; i++)
+		after += !!pfn[i];
+	must(r, after - before == nr, "number of pages of a fault");
+	for (i = 0; i < nr; i++)
+		must(r, pfn[first + i] == pfn[first] + i, "frames of a fault");
+}
+
+/* One fault maps all between two multiples of 2 MiB, if the map has all of it. */
+static void run_mmap_around(struct run *r)
+{
+	struct flexmem_map cmd = CMD(map, .handle = alloc(r, 0, 5 * SZ_1M,
+						FLEXMEM_ALLOC_MAPPABLE));
+	const size_t length = SZ_2M + 4 * PAGE_SIZE;
+	unsigned long frame;
+	u64 offset;
+
+	if (!CALL(r, MAP, &cmd))
+		return;
+	/* Two pages before a multiple. */
+	offset = round_up(cmd.out_offset + 2 * PAGE_SIZE, SZ_2M) - 2 * PAGE_SIZE;
+	no_map(r, offset, length, VM_SHARED, 0);
+	touch_around(r, 1, 1, 1);
+	touch_around(r, 2 + 7, 2, 512);
+	touch_around(r, 514, 514, 1);
+	frame = r->vma->pfn[2];
+	must(r, r->vma->nr_huge == 1, "huge page");
+	native_munmap(r->vma);
+	/* The same at an address that no huge page fits at. */
+	no_map(r, offset, length, VM_SHARED, 0);
+	r->vma->vm_start += PAGE_SIZE;
+	r->vma->vm_end += PAGE_SIZE;
+	touch_around(r, 513, 2, 512);
+	must(r, r->vma->pfn[2] == frame, "frame of another map");
+	must(r, !r->vma->nr_huge, "huge page at a wrong address");
+	touch_around(r, 0, 0, 1);
+	native_munmap(r->vma);
+	/* A map of a part. */
+	no_map(r, offset + 3 * PAGE_SIZE, SZ_2M, VM_SHARED, 0);
+	touch_around(r, 0, 0, 1);
+}
+
 /* Structs and entries that are longer than ours, and too short lists. */
 struct long_region {
 	struct flexmem_region_entry entry;
@@ -396,7 +449,7 @@ static void run_reset_in_fault(struct run *r)
 	if (!r->vma)
 		return;
 	init_completion(&reset_done);
-	watch_during_page = reset_beside;
+	watch_during_fault = reset_beside;
 	/* Too late for the reset, or too late for the fault. */
 	native_touch(r->vma, 0, &byte, false);
 	wait_for_completion(&reset_done);
@@ -635,6 +688,7 @@ const struct sequence corners[] = {
 	{ "bounds of a copy within the device", prepare, run_range_bounds },
 	{ "copy of what was lost", prepare, run_range_lost },
 	{ "bounds of a map", prepare, run_mmap },
+	{ "neighbours in a map", prepare, run_mmap_around },
 	{ "longer regions", prepare, run_long_regions },
 	{ "longer batch", prepare, run_long_batch },
 	{ "bad entries", prepare, run_bad_entries },

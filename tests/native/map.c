@@ -30,6 +30,35 @@ vm_fault_t vmf_insert_pfn(struct vm_area_struct *vma, unsigned long address,
 	return VM_FAULT_NOPAGE;
 }
 
+vm_fault_t vmf_insert_pfn_pmd(struct vm_fault *vmf, unsigned long pfn, bool write)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long first = round_down(vmf->address, SZ_2M);
+	size_t i, at = (first - vma->vm_start) >> PAGE_SHIFT;
+
+	if (first < vma->vm_start || vma->vm_end - first < SZ_2M)
+		shim_bug("huge page is put outside of its map");
+	if (!(vma->vm_flags & VM_PFNMAP))
+		shim_bug("huge page is put into a map that is not VM_PFNMAP");
+	if (!IS_ALIGNED(pfn, 1 << PMD_ORDER))
+		shim_bug("huge page of frames that are not aligned");
+	if (native_should_fail(NATIVE_ALLOC))
+		return VM_FAULT_OOM;
+	spin_lock(&vma->lock);
+	for (i = 0; i < 1 << PMD_ORDER; i++)
+		vma->pfn[at + i] = pfn + i;
+	vma->nr_huge++;
+	spin_unlock(&vma->lock);
+	return VM_FAULT_NOPAGE;
+}
+
+unsigned long thp_get_unmapped_area(struct file *filp, unsigned long hint,
+				    unsigned long length, unsigned long pgoff,
+				    unsigned long flags)
+{
+	return FIRST_ADDRESS + ((pgoff << PAGE_SHIFT) & (SZ_2M - 1));
+}
+
 /* All of it: no caller asks for a part. */
 void unmap_mapping_range(struct address_space *mapping, loff_t start,
 			 loff_t length, int even_cows)
@@ -55,7 +84,7 @@ static struct vm_area_struct *create(struct file *file, unsigned long pgoff,
 
 	if (!vma)
 		abort();
-	vma->vm_start = FIRST_ADDRESS;
+	vma->vm_start = file->f_op->get_unmapped_area(file, 0, length, pgoff, 0);
 	vma->vm_end = vma->vm_start + PAGE_SIZE * DIV_ROUND_UP(length, PAGE_SIZE);
 	vma->vm_pgoff = pgoff;
 	vma->vm_flags = flags | VM_MAYEXEC;
@@ -184,6 +213,25 @@ static int use_page(struct vm_area_struct *vma, size_t offset, u8 *byte,
 	return rc;
 }
 
+/* The kernel asks for a huge page first where the map has room for one. */
+static vm_fault_t page_fault(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long first = round_down(vmf->address, SZ_2M);
+	vm_fault_t fault = VM_FAULT_FALLBACK;
+	size_t i, at = (first - vma->vm_start) >> PAGE_SHIFT;
+
+	if (first >= vma->vm_start && first + SZ_2M <= vma->vm_end) {
+		spin_lock(&vma->lock);
+		for (i = 0; i < 1 << PMD_ORDER && !vma->pfn[at + i]; i++)
+			;
+		spin_unlock(&vma->lock);
+		if (i == 1 << PMD_ORDER)
+			fault = vma->vm_ops->huge_fault(vmf, PMD_ORDER);
+	}
+	return fault & VM_FAULT_FALLBACK ? vma->vm_ops->fault(vmf) : fault;
+}
+
 /**
  * native_touch - read or write a byte of a map
  * @vma: map
@@ -199,6 +247,7 @@ int native_touch(struct vm_area_struct *vma, size_t offset, u8 *byte, bool write
 		.vma = vma,
 		.pgoff = vma->vm_pgoff + (offset >> PAGE_SHIFT),
 		.address = vma->vm_start + (offset & ~(PAGE_SIZE - 1)),
+		.flags = write ? FAULT_FLAG_WRITE : 0,
 	};
 	vm_fault_t fault;
 
@@ -206,7 +255,7 @@ int native_touch(struct vm_area_struct *vma, size_t offset, u8 *byte, bool write
 		if (fatal_signal_pending(current))
 			return -EFAULT;
 		down_read(&vma->sem);
-		fault = vma->vm_ops->fault(&vmf);
+		fault = page_fault(&vmf);
 		up_read(&vma->sem);
 		if (fault & VM_FAULT_SIGBUS)
 			return -EFAULT;

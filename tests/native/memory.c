@@ -17,6 +17,16 @@ long native_live(void)
 	return __atomic_load_n(&live, RELAXED);
 }
 
+static void *take(size_t size)
+{
+	void *p = malloc(size ?: 1);
+
+	if (!p)
+		abort();
+	__atomic_fetch_add(&live, 1, RELAXED);
+	return p;
+}
+
 static void *alloc(size_t size, gfp_t gfp)
 {
 	void *p;
@@ -25,14 +35,11 @@ static void *alloc(size_t size, gfp_t gfp)
 		might_sleep();
 	if (native_should_fail(NATIVE_ALLOC))
 		return NULL;
-	p = malloc(size ?: 1);
-	if (!p)
-		abort();
+	p = take(size);
 	/*
 	 * The driver must not rely on bytes that it did not ask to be zeroed.
 	 */
 	memset(p, gfp & __GFP_ZERO ? 0 : 0x5a, size);
-	__atomic_fetch_add(&live, 1, RELAXED);
 	return p;
 }
 
@@ -160,26 +167,44 @@ static struct page **pages;
 static unsigned long nr_pages = 1;
 static unsigned long max_pages;
 
-struct page *native_alloc_page(gfp_t gfp)
+/* Takes @nr numbers from a multiple of @nr on. */
+static unsigned long number_pages(unsigned long nr)
 {
-	struct page *page = alloc(sizeof(*page), gfp | __GFP_ZERO);
+	unsigned long first = round_up(nr_pages, nr);
 
-	if (!page)
-		return NULL;
-	page->data = calloc(1, PAGE_SIZE);
-	if (!page->data)
-		abort();
-	raw_lock(&pages_lock);
-	if (nr_pages >= max_pages) {
-		max_pages = max(2 * max_pages, 1024UL);
+	nr_pages = first + nr;
+	if (nr_pages > max_pages) {
+		unsigned long had = max_pages;
+
+		max_pages = max(2 * nr_pages, 1024UL);
 		pages = realloc(pages, max_pages * sizeof(*pages));
 		if (!pages)
 			abort();
+		memset(pages + had, 0, (max_pages - had) * sizeof(*pages));
 	}
-	page->pfn = nr_pages++;
-	pages[page->pfn] = page;
+	return first;
+}
+
+struct page *native_alloc_pages(gfp_t gfp, unsigned int order)
+{
+	struct page *page = alloc(sizeof(*page), gfp), *first = page;
+	unsigned long pfn, nr = 1ul << order;
+
+	if (!page)
+		return NULL;
+	raw_lock(&pages_lock);
+	pfn = number_pages(nr);
+	for (; nr; nr--) {
+		page = page ?: take(sizeof(*page));
+		page->data = calloc(1, PAGE_SIZE);
+		if (!page->data)
+			abort();
+		page->pfn = pfn;
+		pages[pfn++] = page;
+		page = NULL;
+	}
 	raw_unlock(&pages_lock);
-	return page;
+	return first;
 }
 
 void native_free_page(struct page *page)

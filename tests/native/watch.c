@@ -15,7 +15,7 @@
 
 int world_device_error = -EIO;
 bool world_device_done;
-void (*watch_during_page)(void);
+void (*watch_during_fault)(void);
 
 /*
  * Memory that a function may have: from its request until it has certainly gone.
@@ -277,23 +277,27 @@ static void watch_client_gone(void *priv, struct flexmem_client *client)
 }
 
 /* Allowed for a sleeping device, too. */
-static int watch_page(void *priv, const struct flexmem_memory *mem, u64 offset,
-		      unsigned long *pfn)
+static int watch_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
+		       struct flexmem_frames *frames)
 {
 	struct watch *watch = watch_of(priv);
 	void (*during)(void);
 	int rc;
 
-	must_run(watch, "page");
-	must_have(watch, "page", mem);
-	during = READ_ONCE(watch_during_page);
+	must_run(watch, "fault");
+	must_have(watch, "fault", mem);
+	if (offset < frames->offset || offset - frames->offset >= frames->size ||
+	    (frames->offset ^ (frames->offset + frames->size - 1)) >= SZ_2M ||
+	    frames->offset + frames->size > mem->size)
+		shim_bug("fault around a page that is not between them");
+	during = READ_ONCE(watch_during_fault);
 	if (during) {
-		WRITE_ONCE(watch_during_page, NULL);
+		WRITE_ONCE(watch_during_fault, NULL);
 		during();
 	}
-	rc = CARRY_OUT(page(priv, mem, offset, pfn));
-	must_run(watch, "page");
-	must_have(watch, "page", mem);
+	rc = CARRY_OUT(fault(priv, mem, offset, frames));
+	must_run(watch, "fault");
+	must_have(watch, "fault", mem);
 	return rc;
 }
 
@@ -323,7 +327,7 @@ static int watch_reset(void *priv)
 	.copy = watch_copy,		\
 	.vm_map = watch_vm_map,		\
 	.vm_unmap = watch_vm_unmap,	\
-	.page = watch_page,		\
+	.fault = watch_fault,		\
 	.cancel = watch_cancel,		\
 	.client_gone = watch_client_gone, \
 	.reset = watch_reset

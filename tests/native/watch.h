@@ -13,6 +13,6 @@ void watch_asleep(unsigned int index, bool asleep);
 void watch_gone(unsigned int index);
 
 /* Called in the middle of the next page fault; NULL: nothing. */
-extern void (*watch_during_page)(void);
+extern void (*watch_during_fault)(void);
 
 #endif /* _NATIVE_WATCH_H */

@@ -41,6 +41,18 @@ struct flexmem_memory {
 };
 
 /**
+ * struct flexmem_frames - page frames in which the CPU sees a part of a memory
+ * @offset: of the first byte in the memory, a multiple of 4096
+ * @size: bytes, a multiple of 4096
+ * @pfn: frame of the first 4096 bytes; that of the next is one more, and so on
+ */
+struct flexmem_frames {
+	u64 offset;
+	u64 size;
+	unsigned long pfn;
+};
+
+/**
  * enum flexmem_vm_access - accesses of programs to mapped memory
  * @FLEXMEM_VM_READ: read it
  * @FLEXMEM_VM_WRITE: write it
@@ -83,7 +95,7 @@ struct flexmem_vm_range {
  * no longer than a bound that the driver chooses (a second is plenty), and
  * killably (-EINTR). flexmem calls one operation at a time for each function,
  * with two exceptions: one of @scrub, @read, @write and @copy may run in
- * parallel with one of the others, and @page in parallel with any.
+ * parallel with one of the others, and @fault in parallel with any.
  *
  * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown, the device may have done
  * it, or may still do it. Any other error: nothing was done, and nothing will
@@ -212,16 +224,21 @@ struct flexmem_device_ops {
 		    u64 size);
 
 	/**
-	 * @page: the page frame in which the CPU sees the 4096 bytes of @mem at
-	 * @offset. Called in a page fault, in its task and under its mmap_lock.
-	 * It may allocate, but must not wait for firmware, nor take a lock that
-	 * is ever held across a copy from or to user space. The frame stays
-	 * valid until @release or @reset; flexmem removes every mapping before
-	 * these. May be called while the device is suspended. -ENOMEM, or -EIO
-	 * for an offset without a frame. NULL: the CPU cannot map this memory.
+	 * @fault: the page frames in which the CPU sees the 4096 bytes of @mem
+	 * at @offset, and their neighbours. @frames names the bytes that flexmem
+	 * would map at once: at most 2 MiB, between two multiples of 2 MiB, of
+	 * one allocation. If their frames are contiguous, the driver only sets
+	 * the first one. Otherwise it also narrows the range to a part that is
+	 * contiguous and has the bytes at @offset. Called in a page fault, in
+	 * its task and under its mmap_lock. It may allocate, but must not wait
+	 * for firmware, nor take a lock that is ever held across a copy from or
+	 * to user space. The frames stay valid until @release or @reset; flexmem
+	 * removes every mapping before these. May be called while the device is
+	 * suspended. -ENOMEM, or -EIO for an offset without a frame. NULL: the
+	 * CPU cannot map this memory.
 	 */
-	int (*page)(void *priv, const struct flexmem_memory *mem, u64 offset,
-		    unsigned long *pfn);
+	int (*fault)(void *priv, const struct flexmem_memory *mem, u64 offset,
+		     struct flexmem_frames *frames);
 
 	/**
 	 * @vm_map: let programs of this function reach @range->size bytes of
@@ -233,7 +250,7 @@ struct flexmem_device_ops {
 	 * is suspended. -ENOSPC: there is no room for the page table, and no
 	 * part of @range is mapped. After any other error a part may be mapped.
 	 * Then flexmem calls @vm_unmap for @range before any operation other
-	 * than @quiesce, @reset, @page and those that move data. (Anything
+	 * than @quiesce, @reset, @fault and those that move data. (Anything
 	 * mapped there before, against this rule, would be unmapped too.)
 	 *
 	 * flexmem calls neither this nor @vm_unmap yet. It will, for

@@ -136,6 +136,10 @@ struct file_operations {
 	long (*compat_ioctl)(struct file *filp, unsigned int cmd,
 			     unsigned long arg);
 	int (*mmap)(struct file *filp, struct vm_area_struct *vma);
+	unsigned long (*get_unmapped_area)(struct file *filp, unsigned long hint,
+					   unsigned long length,
+					   unsigned long pgoff,
+					   unsigned long flags);
 	void (*show_fdinfo)(struct seq_file *m, struct file *filp);
 };
 
@@ -215,6 +219,8 @@ void iput(struct inode *inode);
 #define VM_FAULT_OOM 0x1u
 #define VM_FAULT_SIGBUS 0x2u
 #define VM_FAULT_NOPAGE 0x100u
+#define VM_FAULT_FALLBACK 0x800u
+#define FAULT_FLAG_WRITE 0x1u
 
 struct vm_operations_struct;
 
@@ -238,6 +244,7 @@ typedef struct { unsigned long pgprot; } pgprot_t;
  * @mapped: in &address_space.vmas
  * @lock: protects @pfn, and stands for what the CPU does by a page table entry
  * @pfn: frame of each page, or 0
+ * @nr_huge: huge pages that were put in, each as its pages
  * @sem: the mmap_lock of its process
  */
 struct vm_area_struct {
@@ -252,6 +259,7 @@ struct vm_area_struct {
 	struct list_head mapped;
 	spinlock_t lock;
 	unsigned long *pfn;
+	unsigned int nr_huge;
 	struct rw_semaphore sem;
 };
 
@@ -259,12 +267,14 @@ struct vm_fault {
 	struct vm_area_struct *vma;
 	unsigned long pgoff;
 	unsigned long address;
+	unsigned int flags;
 };
 
 struct vm_operations_struct {
 	void (*open)(struct vm_area_struct *vma);
 	void (*close)(struct vm_area_struct *vma);
 	vm_fault_t (*fault)(struct vm_fault *vmf);
+	vm_fault_t (*huge_fault)(struct vm_fault *vmf, unsigned int order);
 };
 
 static inline void vm_flags_mod(struct vm_area_struct *vma, unsigned long set,
@@ -275,6 +285,15 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, unsigned long set,
 
 vm_fault_t vmf_insert_pfn(struct vm_area_struct *vma, unsigned long address,
 			  unsigned long pfn);
+#define CONFIG_ARCH_SUPPORTS_PMD_PFNMAP 1
+#define PMD_ORDER 9
+#define PFN_DEV 0
+#define __pfn_to_pfn_t(pfn, flags) ((pfn) | (flags))
+vm_fault_t vmf_insert_pfn_pmd(struct vm_fault *vmf, unsigned long pfn,
+			      bool write);
+unsigned long thp_get_unmapped_area(struct file *filp, unsigned long hint,
+				    unsigned long length, unsigned long pgoff,
+				    unsigned long flags);
 void unmap_mapping_range(struct address_space *mapping, loff_t start,
 			 loff_t length, int even_cows);
 

@@ -83,11 +83,17 @@ struct page {
 	u8 *data;
 };
 
-struct page *native_alloc_page(gfp_t gfp);
+struct page *native_alloc_pages(gfp_t gfp, unsigned int order);
 void native_free_page(struct page *page);
 struct page *native_pfn_to_page(unsigned long pfn);
-#define alloc_page(gfp) native_alloc_page(gfp)
+#define alloc_page(gfp) native_alloc_pages(gfp, 0)
+/* Of powers of two. */
+#define get_order(size) (__builtin_ctzll(size) - PAGE_SHIFT)
+#define alloc_pages(gfp, order) native_alloc_pages(gfp, order)
+/* They are pages by themselves from the beginning. */
+#define split_page(page, order) ((void)(page), (void)(order))
 #define __free_page(page) native_free_page(page)
+#define pfn_to_page(pfn) native_pfn_to_page(pfn)
 #define page_to_pfn(page) ((page)->pfn)
 #define page_address(page) ((void *)(page)->data)
 
