@@ -330,8 +330,10 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 {
 	const struct flexmem_gauge *gauge = &accounts->gauge;
 	bool freed, is_new;
+	u64 in_use;
 
 	spin_lock(&accounts->lock);
+	in_use = flexmem_accounts_in_use(accounts);
 	freed = listener->failed_at < gauge->told_frees;
 	/*
 	 * A file that has read of no pressure gets no event that it has ended.
@@ -346,8 +348,12 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 	reading->event = (struct flexmem_event) {
 		.size = sizeof(reading->event),
 		.level = gauge->told,
-		.in_use = flexmem_accounts_in_use(accounts),
-		.memory = gauge->memory,
+		.in_use = in_use,
+		/*
+		 * The memory of a wedged function does not count any more, but
+		 * stays in use until the regions are lost.
+		 */
+		.memory = max(gauge->memory, in_use),
 		.sequence = gauge->sequence,
 	};
 	spin_unlock(&accounts->lock);

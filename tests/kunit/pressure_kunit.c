@@ -246,6 +246,20 @@ static void quarantined_bytes_stay_in_use(struct kunit *test)
 	expect_quiet(test);
 }
 
+/* As between the failure of a device and the loss of its regions. */
+static void no_more_is_in_use_than_there_is(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_accounts *accounts = ctx->accounts;
+
+	alloc(test, GIB);
+	spin_lock(&accounts->lock);
+	flexmem_gauge_set_memory(&accounts->gauge, GIB / 2, GIB);
+	spin_unlock(&accounts->lock);
+	flexmem_pressure_tell(accounts);
+	expect_event(test, CRITICAL, GIB, GIB);
+}
+
 static void new_file_gets_the_level_as_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -560,6 +574,7 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(memory_moves_the_level_too),
 	KUNIT_CASE(memory_counts_capacity_to_acquire),
 	KUNIT_CASE(quarantined_bytes_stay_in_use),
+	KUNIT_CASE(no_more_is_in_use_than_there_is),
 	KUNIT_CASE(new_file_gets_the_level_as_event),
 	KUNIT_CASE(an_event_is_taken_once),
 	KUNIT_CASE(pressure_that_ended_is_no_event),

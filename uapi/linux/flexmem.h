@@ -1057,7 +1057,8 @@ enum flexmem_pressure {
  *        buffer if that is less
  * @level: enum flexmem_pressure
  * @in_use: bytes in use
- * @memory: bytes of the function's memory, see enum flexmem_pressure
+ * @memory: bytes of the function's memory, see enum flexmem_pressure; at least
+ *          @in_use
  * @sequence: number of the event; a file can miss events
  *
  * An open file has an event if the level has changed since the last event that
