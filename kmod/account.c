@@ -388,7 +388,6 @@ void flexmem_charge_pieces(struct flexmem_accounts *accounts,
 		account->in[slot].blocks += more;
 	spin_unlock(&accounts->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_pieces);
 
 /**
  * flexmem_charge_orphan - count the bytes of a block as orphaned
@@ -439,7 +438,6 @@ void flexmem_uncharge_quarantined(struct flexmem_accounts *accounts,
 	count_quarantined(accounts, slot, size);
 	spin_unlock(&accounts->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_uncharge_quarantined);
 
 /**
  * flexmem_charge_quarantine - count bytes as quarantined, or end that

@@ -55,7 +55,6 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 	}
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_scrub_quarantine);
 
 /*
  * Not while the function is suspended or unresponsive. Both states end with a

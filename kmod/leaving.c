@@ -260,7 +260,6 @@ void flexmem_leaving_look(struct flexmem_leaving *leaving)
 	}
 	mutex_unlock(&leaving->turn);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_look);
 
 static struct flexmem_fences *first_waiting(struct flexmem_leaving *leaving)
 {

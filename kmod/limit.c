@@ -65,7 +65,6 @@ flexmem_limit_find(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 	return account;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_limit_find);
 
 /* An account with a limit has a reference to itself. */
 static void keep(struct flexmem_account *account)

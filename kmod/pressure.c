@@ -239,7 +239,6 @@ void flexmem_pressure_freed(struct flexmem_accounts *accounts)
 	else
 		flexmem_pressure_tell(accounts);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_freed);
 
 /**
  * flexmem_pressure_frees - number of frees so far
@@ -300,7 +299,6 @@ void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 	WRITE_ONCE(listener->failed_at, NOT_FAILED);
 	spin_unlock(&accounts->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_succeeded);
 
 /**
  * flexmem_pressure_listen - initial state of a new file

@@ -155,7 +155,6 @@ int flexmem_scrub_block(struct flexmem_region *region,
 		flexmem_block_mark_dirty(block, owner);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_scrub_block);
 
 /**
  * flexmem_scrub_soon - queue the background work

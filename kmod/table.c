@@ -485,7 +485,6 @@ u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id)
 	rcu_read_unlock();
 	return serial;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_serial);
 
 /**
  * flexmem_table_serial_at - find the region in a slot
@@ -509,7 +508,6 @@ u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot)
 	rcu_read_unlock();
 	return serial;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_serial_at);
 
 /**
  * flexmem_table_max_region - size of the largest possible region

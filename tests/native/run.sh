@@ -87,6 +87,7 @@ for trace in "$TOP"/tests/traces/*.trace.gz random; do
 	tap "addresses: $name" diff <(grep "^$name " "$here/addresses.txt") <(addresses "$name")
 done
 tap 'calls between parts are those of internals.rst' python3 "$here/edges.py" "$TOP" "$out/plain"
+tap 'other modules use what flexmem.ko exports' python3 "$here/exports.py" "$TOP" "$out/asan"
 tap 'the tests of a source file are found' grep -E \
 	'^kmod/slot.c: .*slot_kunit \([0-9]+\).*; planted bugs: .*flexmem_slot.*; in a machine: .*slot_kunit.*; LEASE by .*segments' \
 	<("$here/callers.py" kmod/slot.c)
