@@ -126,8 +126,8 @@ static size_t number_of(const struct model *model,
 }
 
 /*
- * Tries each segment at most once; @error: one was refused. Returns the bytes
- * returned.
+ * Tries each segment at most once; sets @error if the provider refused one.
+ * Returns the number of bytes that were given back.
  */
 uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error)
 {

@@ -93,7 +93,7 @@ static void requests_go_by_stream(void **state)
 	assert_int_equal(take_in(cache, pools[2], 1000).pool, pools[2]);
 	assert_int_equal(flexmem_cache_pool_end(cache, pools[1]), 0);
 	assert_int_equal(pool_of(cache, 2), pools[2]);
-	/* So does nothing to a pool that was released. */
+	/* A released pool serves no further request. */
 	assert_int_equal(flexmem_cache_pool_release(cache, pools[2]), 0);
 	assert_int_equal(pool_of(cache, 2), 0);
 	assert_int_equal(flexmem_cache_pool_end(cache, pools[2]), 0);

@@ -75,8 +75,9 @@ static void print_sums(const struct flexmem_usage *usage)
 }
 
 /*
- * Removes the open file of this process from the list. It exists only for the
- * report; in a shell it has what the user has allocated, and stays.
+ * Removes the open file of this process from the list. The process opened it
+ * only for the report. In a shell the file stays in the list, because it has
+ * the allocations of the user.
  */
 static size_t without_own(const struct tool *tool,
 			  struct flexmem_account_state *accounts, size_t count)

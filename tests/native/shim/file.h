@@ -98,13 +98,13 @@ struct inode {
  * struct file - an open file
  * @f_cred: credentials of the opener
  * @f_mapping: where its maps are
- * @private_data: the driver's
+ * @private_data: for the driver
  * @f_flags: O_RDONLY or O_RDWR, O_NONBLOCK or not
- * @f_mode: FMODE_WRITE or not, and one more
+ * @f_mode: O_RDONLY or O_RDWR plus 1, as in the kernel; has FMODE_WRITE or not
  * @f_op: its operations
  * @refs: descriptors and maps
- * @tag: the test's: what it writes into allocations of this file
- * @note: the test's: handles
+ * @tag: for the test: what it writes into allocations of this file
+ * @note: for the test: handles
  */
 struct file {
 	const struct cred *f_cred;
@@ -143,7 +143,7 @@ struct file_operations {
 	void (*show_fdinfo)(struct seq_file *m, struct file *filp);
 };
 
-/* As those of fcntl.h are; the kernel's modes are one more than its flags. */
+/* The values of fcntl.h. FMODE_WRITE is a bit of O_RDWR + 1. */
 #define O_RDONLY 0
 #define O_RDWR 2
 #define O_NONBLOCK 04000
