@@ -8,6 +8,7 @@
  * when it died.
  */
 
+#include <linux/jiffies.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -58,6 +59,7 @@ struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
 	}
 	spin_lock_init(&region->lock);
 	region->table = table;
+	region->idle_since = jiffies;
 	INIT_LIST_HEAD(&region->quarantine);
 	flexmem_blocks_init(&region->blocks, FLEXMEM_ALIGN, fit, first);
 	return region;
@@ -364,6 +366,35 @@ bool flexmem_region_retire(struct flexmem_region *region)
 		region->dead = true;
 	spin_unlock(&region->lock);
 	return empty;
+}
+
+/**
+ * flexmem_region_is_idle - has a region been empty for a while
+ * @region: region
+ * @for_jiffies: how long
+ * @empty: receives whether it is empty now
+ *
+ * The time begins when the caller first sees the region empty. So the caller
+ * looks often, and allocations and frees need not note the time.
+ *
+ * Context: takes the region's lock.
+ * Return: true if it was empty all the time.
+ */
+bool flexmem_region_is_idle(struct flexmem_region *region,
+			    unsigned long for_jiffies, bool *empty)
+{
+	bool idle;
+
+	spin_lock(&region->lock);
+	*empty = !region->blocks.nr_used;
+	idle = *empty && region->idle_sequence == region->sequence;
+	if (!idle) {
+		region->idle_sequence = region->sequence;
+		region->idle_since = jiffies;
+	}
+	idle = idle && time_after_eq(jiffies, region->idle_since + for_jiffies);
+	spin_unlock(&region->lock);
+	return idle;
 }
 
 /**

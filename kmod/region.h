@@ -45,8 +45,10 @@ struct flexmem_table;
  * @scrub_start: start of the range that the background is scrubbing
  * @scrub_end: end of that range; equal to @scrub_start if there is none
  * @used: bytes allocated, for each kind
- * @sequence: number of changes so far
- * @allocs: number of allocations so far
+ * @sequence: number of changes so far; puts records of them in order
+ * @allocs: allocations made so far
+ * @idle_sequence: @sequence when the worker last looked whether it is idle
+ * @idle_since: when the worker first saw it empty with this sequence, in jiffies
  */
 struct flexmem_region {
 	struct flexmem_table *table;
@@ -72,6 +74,8 @@ struct flexmem_region {
 	u64 used[FLEXMEM_NR_KINDS];
 	u64 sequence;
 	u64 allocs;
+	u64 idle_sequence;
+	unsigned long idle_since;
 };
 
 /**
@@ -116,6 +120,8 @@ void flexmem_region_set_memory(struct flexmem_region *region,
 			       const struct flexmem_memory *mem,
 			       enum flexmem_fit fit);
 bool flexmem_region_retire(struct flexmem_region *region);
+bool flexmem_region_is_idle(struct flexmem_region *region,
+			    unsigned long for_jiffies, bool *empty);
 void flexmem_region_revive(struct flexmem_region *region);
 u64 flexmem_region_room(struct flexmem_region *region, u64 *free);
 void flexmem_region_describe(const struct flexmem_region *region,

@@ -103,6 +103,7 @@ EXPORT_SYMBOL_IF_KUNIT(flexmem_table_remove);
  */
 void flexmem_table_fini(struct flexmem_table *table)
 {
+	cancel_delayed_work_sync(&table->release_work);
 	cancel_delayed_work_sync(&table->function.work);
 	/* Frees everything that jobs of killed callers acquired. */
 	destroy_workqueue(table->function.worker);

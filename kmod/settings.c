@@ -29,6 +29,7 @@
 #define LEASE_MS_LIMIT (3600U * 1000)
 #define LEASE_TOTAL_MS_LIMIT (24 * LEASE_MS_LIMIT)
 #define FENCE_TIMEOUT_MS_LIMIT (24 * 3600 * 1000)
+#define RELEASE_AFTER_S_LIMIT (24U * 3600)
 #define REGION_SIZE_LIMIT BIT_ULL(52)
 
 static struct flexmem_settings param = {
@@ -324,6 +325,11 @@ static const struct range_param fence_timeout_ms_param = {
 	.max = FENCE_TIMEOUT_MS_LIMIT,
 };
 
+static const struct range_param release_after_s_param = {
+	.value = &param.release_after_s,
+	.max = RELEASE_AFTER_S_LIMIT,
+};
+
 module_param_cb(strategy, &choice_ops, (void *)&strategy_param, 0444);
 MODULE_PARM_DESC(strategy, "Free block to take: first_fit (default) or best_fit");
 module_param_cb(order, &choice_ops, (void *)&order_param, 0444);
@@ -346,6 +352,8 @@ module_param_cb(lease_total_ms, &range_ops, (void *)&lease_total_ms_param, 0444)
 MODULE_PARM_DESC(lease_total_ms, "How long a lease can be taken again, ms (default 3600000; 0: for ever)");
 module_param_cb(fence_timeout_ms, &range_ops, (void *)&fence_timeout_ms_param, 0444);
 MODULE_PARM_DESC(fence_timeout_ms, "How long freed memory waits for a device program, twice, before a reset, ms (default 10000; 0: for ever)");
+module_param_cb(release_after_s, &range_ops, (void *)&release_after_s_param, 0444);
+MODULE_PARM_DESC(release_after_s, "Release a region that has been empty for so many seconds, unless it is the only one (default 0: never)");
 module_param_cb(pf_open, &choice_ops, (void *)&pf_open_param, 0444);
 MODULE_PARM_DESC(pf_open, "Who may open a PF: CAP_SYS_ADMIN only, admin (default), or whom its node lets, mode");
 
@@ -359,6 +367,12 @@ int flexmem_settings_validate(void)
 	if (param.program_slots >= param.max_regions) {
 		pr_err("program_slots=%u: must be less than max_regions=%u\n",
 		       param.program_slots, param.max_regions);
+		return -EINVAL;
+	}
+	if (param.release_after_s &&
+	    param.acquire == FLEXMEM_ACQUIRE_PREALLOC) {
+		pr_err("release_after_s=%u: must be 0 with acquire=prealloc\n",
+		       param.release_after_s);
 		return -EINVAL;
 	}
 	return 0;

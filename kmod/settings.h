@@ -37,6 +37,8 @@ enum flexmem_pf_open {
  * @fence_timeout_ms: how long freed memory waits for a fence before flexmem asks
  *	the driver to cancel, and again before it resets the function; 0: without
  *	end
+ * @release_after_s: how long a region is empty before it is released, in
+ *	seconds; 0: it stays
  * @pf_open: permission to open it if it is a PF
  * @nr_sizes: number of @sizes in use; 0: not set
  * @sizes: region sizes in the order in which they are tried, in bytes
@@ -52,6 +54,7 @@ struct flexmem_settings {
 	unsigned int lease_ms;
 	unsigned int lease_total_ms;
 	unsigned int fence_timeout_ms;
+	unsigned int release_after_s;
 	enum flexmem_pf_open pf_open;
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];

@@ -43,7 +43,8 @@ struct device;
  * @last_serial: serial number of the last region; under @acquire_lock
  * @resets: number of resets of the function
  * @scrubbed: bytes scrubbed
- * @scrub_work: background scrub
+ * @scrub_work: scrubs in the background
+ * @release_work: releases idle regions
  * @mapping: address space of all CPU mappings of this function, or NULL
  * @map_shift: the mmap() offset of a slot is its number shifted by this
  * @accounts: charges of owners
@@ -81,6 +82,7 @@ struct flexmem_table {
 	u64 resets;
 	atomic64_t scrubbed;
 	struct delayed_work scrub_work;
+	struct delayed_work release_work;
 	struct address_space *mapping;
 	unsigned int map_shift;
 	struct flexmem_accounts accounts;
@@ -130,6 +132,8 @@ void flexmem_table_update_memory(struct flexmem_table *table);
 void flexmem_table_reopen(struct flexmem_table *table);
 int flexmem_table_drain(struct flexmem_table *table, bool all);
 void flexmem_table_work(struct work_struct *work);
+void flexmem_table_release_idle(struct flexmem_table *table);
+void flexmem_table_release_init(struct flexmem_table *table);
 bool flexmem_region_unpublish(struct flexmem_table *table,
 			      struct flexmem_region *region,
 			      struct list_head *quarantine);

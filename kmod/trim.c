@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Releases memory to the device: empty regions with TRIM, and memory that is
- * pending in the function.
+ * Releases memory to the device: empty regions with TRIM, or after a while
+ * without it, and memory that is pending in the function.
  */
 
 #include <linux/device.h>
@@ -237,3 +237,68 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 	return rc;
 }
 EXPORT_SYMBOL_IF_KUNIT(flexmem_table_trim);
+
+/**
+ * flexmem_table_release_idle - release a region that is not needed any more
+ * @table: region table
+ *
+ * Releases one region at most: one that has been empty for as long as the
+ * administrator chose. One empty region stays for the next allocation. Under a
+ * lease the slots stay as they are.
+ *
+ * Context: under acquire_lock. May sleep.
+ */
+void flexmem_table_release_idle(struct flexmem_table *table)
+{
+	unsigned long wait = table->settings.release_after_s * HZ;
+	unsigned int slot, last = 0, nr_empty = 0;
+	struct flexmem_region *region;
+	bool empty, found = false;
+	int rc;
+
+	lockdep_assert_held(&table->acquire_lock);
+	for (slot = 0; slot < table->slots.nr; slot++) {
+		region = flexmem_region_at(table, slot);
+		if (!region)
+			continue;
+		if (flexmem_region_is_idle(region, wait, &empty)) {
+			found = true;
+			last = slot;
+		}
+		nr_empty += empty;
+	}
+	if (!found || nr_empty < 2 || flexmem_lease_count(&table->slots) ||
+	    flexmem_function_error(&table->function))
+		return;
+	if (trim_slot(table, last, false, &rc))
+		flexmem_table_reopen(table);
+}
+EXPORT_SYMBOL_IF_KUNIT(flexmem_table_release_idle);
+
+static void release_work(struct work_struct *work)
+{
+	struct flexmem_table *table =
+		container_of(to_delayed_work(work), struct flexmem_table,
+			     release_work);
+
+	mutex_lock(&table->acquire_lock);
+	flexmem_table_release_idle(table);
+	if (!flexmem_function_is_gone(&table->function))
+		queue_delayed_work(table->function.worker,
+				   &table->release_work, HZ);
+	mutex_unlock(&table->acquire_lock);
+}
+
+/**
+ * flexmem_table_release_init - begin to release idle regions
+ * @table: region table with a worker
+ *
+ * Does nothing unless the administrator wants it.
+ */
+void flexmem_table_release_init(struct flexmem_table *table)
+{
+	INIT_DEFERRABLE_WORK(&table->release_work, release_work);
+	if (table->settings.release_after_s)
+		queue_delayed_work(table->function.worker,
+				   &table->release_work, HZ);
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* TRIM: empty regions go back to the device. */
 
+#include <linux/delay.h>
+
 #include "regions.h"
 
 static void trim_gives_empty_regions_back(struct kunit *test)
@@ -47,6 +49,133 @@ static void trim_lets_refused_slots_be_tried_again(struct kunit *test)
 	ctx->fake->refused_slots = 0;
 	acquire(ctx, 0);
 	expect_log(test, ctx, "acquire 12G, set 0");
+}
+
+/* Looks twice: empty regions are first seen, and have then been empty for long. */
+static void release_idle(struct ctx *ctx, unsigned int after_s)
+{
+	struct flexmem_region *region;
+	unsigned int slot;
+
+	mutex_lock(&ctx->table->acquire_lock);
+	flexmem_table_release_idle(ctx->table);
+	for (slot = 0; slot < ctx->table->slots.nr; slot++) {
+		region = flexmem_region_at(ctx->table, slot);
+		if (region)
+			region->idle_since -= after_s * HZ;
+	}
+	flexmem_table_release_idle(ctx->table);
+	mutex_unlock(&ctx->table->acquire_lock);
+}
+
+static struct ctx *make_releasing(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
+	/* No work: the tests look themselves. */
+	ctx->table->settings.release_after_s = 60;
+	return ctx;
+}
+
+static void idle_regions_are_released_but_for_one(struct kunit *test)
+{
+	struct ctx *ctx = make_releasing(test);
+
+	acquire_regions(test, ctx, 4);
+	occupy(test, ctx, 1, 128);
+	release_idle(ctx, 59);
+	expect_log(test, ctx, "");
+	release_idle(ctx, 60);
+	expect_log(test, ctx, "clear 3, release 12G");
+	release_idle(ctx, 60);
+	expect_log(test, ctx, "clear 2, release 12G");
+	release_idle(ctx, 60);
+	expect_log(test, ctx, "");
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
+}
+
+static void released_regions_can_be_acquired_again(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 2, PLENTY, &settings);
+	ctx->table->settings.release_after_s = 60;
+	acquire_regions(test, ctx, 2);
+	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
+	release_idle(ctx, 60);
+	expect_open(test, ctx);
+}
+
+static void used_regions_are_not_idle(struct kunit *test)
+{
+	struct ctx *ctx = make_releasing(test);
+	struct fake_block *block;
+
+	acquire_regions(test, ctx, 2);
+	mutex_lock(&ctx->table->acquire_lock);
+	flexmem_table_release_idle(ctx->table);
+	mutex_unlock(&ctx->table->acquire_lock);
+	block = occupy(test, ctx, 1, 128);
+	fake_free(block);
+	fake_table_region(ctx->table, 0)->idle_since -= 10 * HZ;
+	fake_table_region(ctx->table, 1)->idle_since -= 60 * HZ;
+	mutex_lock(&ctx->table->acquire_lock);
+	flexmem_table_release_idle(ctx->table);
+	mutex_unlock(&ctx->table->acquire_lock);
+	expect_log(test, ctx, "");
+}
+
+/* As if an owner had freed all of it; but the background does not hear of it. */
+static void dirty_empty_region(struct ctx *ctx, unsigned int slot)
+{
+	struct flexmem_region *region = fake_table_region(ctx->table, slot);
+	struct flexmem_block *block;
+
+	spin_lock(&region->lock);
+	block = list_first_entry(&region->blocks.all, struct flexmem_block,
+				 link);
+	flexmem_block_mark_dirty(block, 1);
+	list_add(&block->dirty_link, &region->blocks.dirty);
+	spin_unlock(&region->lock);
+}
+
+static void a_lease_keeps_idle_regions(struct kunit *test)
+{
+	struct ctx *ctx = make_releasing(test);
+	struct flexmem_lease_hold hold;
+
+	flexmem_lease_init(&hold);
+	acquire_regions(test, ctx, 2);
+	dirty_empty_region(ctx, 1);
+	ctx->fake->scrubbed = 0;
+	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
+	release_idle(ctx, 60);
+	/* Not even a scrub, which would be in vain. */
+	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, 0);
+	expect_log(test, ctx, "");
+	flexmem_lease_drop(&ctx->table->slots, &hold);
+	release_idle(ctx, 60);
+	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, 12 * GIB);
+	expect_log(test, ctx, "clear 1, release 12G");
+}
+
+/* The worker looks by itself. However slow the machine is, it does so in the end. */
+static void worker_releases_idle_regions(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+	unsigned int i;
+
+	settings.release_after_s = 2;
+	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
+	for (i = 0; i < 1000 && nr_regions(ctx) > 1; i++)
+		msleep(100);
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 1);
 }
 
 static void trim_of_nothing_leaves_the_lock(struct kunit *test)
@@ -328,6 +457,11 @@ static struct kunit_case region_trim_cases[] = {
 	KUNIT_CASE(trim_gives_empty_regions_back),
 	KUNIT_CASE(trim_reopens),
 	KUNIT_CASE(trim_lets_refused_slots_be_tried_again),
+	KUNIT_CASE(idle_regions_are_released_but_for_one),
+	KUNIT_CASE(released_regions_can_be_acquired_again),
+	KUNIT_CASE(used_regions_are_not_idle),
+	KUNIT_CASE(a_lease_keeps_idle_regions),
+	KUNIT_CASE(worker_releases_idle_regions),
 	KUNIT_CASE(trim_of_nothing_leaves_the_lock),
 	KUNIT_CASE(trim_leaves_full_kinds_exhausted),
 	KUNIT_CASE(trim_is_forbidden_by_a_lease),

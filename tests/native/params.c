@@ -66,6 +66,9 @@ static const struct {
 	{ "lease_total_ms", "0", "0\n" },
 	{ "lease_total_ms", "86400000", "86400000\n" },
 	{ "lease_total_ms", "86400001" },
+	{ "release_after_s", "86400", "86400\n" },
+	{ "release_after_s", "86401" },
+	{ "release_after_s", "0", "0\n" },
 	{ "pf_open", "mode", "mode\n" },
 	{ "pf_open", "all" },
 	{ "pf_open", "admin", "admin\n" },
@@ -90,21 +93,20 @@ static unsigned int check_case(unsigned int i)
 	return 1;
 }
 
-/*
- * Loads the module with @slots of 4 slots for programs, which may be refused.
- */
-static unsigned int check_load(const char *slots, int expected)
+/* Loads the module with two parameters, which may not go together. */
+static unsigned int check_load(const char *a, const char *a_value,
+			       const char *b, const char *b_value, int expected)
 {
 	int rc;
 
-	native_param_set("max_regions", "4");
-	native_param_set("program_slots", slots);
+	native_param_set(a, a_value);
+	native_param_set(b, b_value);
 	rc = native_module_init();
 	if (!rc)
 		native_module_exit();
 	if (rc == expected)
 		return 0;
-	printf("# program_slots=%s max_regions=4: %d\n", slots, rc);
+	printf("# %s=%s %s=%s: %d\n", a, a_value, b, b_value, rc);
 	return 1;
 }
 
@@ -122,8 +124,13 @@ unsigned int params_wrong(void)
 	current->fail_at = 1;
 	wrong += native_param_set("fallback_sizes", "4K") != -ENOMEM;
 	current->fail_at = 0;
-	wrong += check_load("3", 0);
-	wrong += check_load("4", -EINVAL);
+	wrong += check_load("max_regions", "4", "program_slots", "3", 0);
+	wrong += check_load("max_regions", "4", "program_slots", "4", -EINVAL);
 	native_param_set("program_slots", "0");
+	wrong += check_load("release_after_s", "1", "acquire", "lazy", 0);
+	wrong += check_load("release_after_s", "1", "acquire", "prealloc",
+			    -EINVAL);
+	wrong += check_load("release_after_s", "0", "acquire", "prealloc", 0);
+	native_param_set("acquire", "lazy");
 	return wrong;
 }

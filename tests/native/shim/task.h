@@ -374,6 +374,7 @@ void native_work_init(struct work_struct *work, work_func_t func);
 void native_delayed_work_init(struct delayed_work *work, work_func_t func);
 #define INIT_WORK(work, func) native_work_init(work, func)
 #define INIT_DELAYED_WORK(work, func) native_delayed_work_init(work, func)
+#define INIT_DEFERRABLE_WORK(work, func) native_delayed_work_init(work, func)
 #define to_delayed_work(w) container_of(w, struct delayed_work, work)
 struct workqueue_struct *alloc_ordered_workqueue(const char *name,
 						 unsigned int flags);
