@@ -437,40 +437,7 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get_mapped);
 
 /**
- * flexmem_client_has_lease - is the client's lease held
- * @client: client
- *
- * Return: true if it is and has not expired.
- */
-bool flexmem_client_has_lease(struct flexmem_client *client)
-{
-	return flexmem_lease_held(&client->table->slots, &client->lease);
-}
-
-/**
- * flexmem_client_take_lease - keep the filled slots as they are
- * @client: client
- * @generation: generation of the segment table that the client has read
- *
- * Return: as flexmem_lease_take().
- */
-int flexmem_client_take_lease(struct flexmem_client *client, u64 generation)
-{
-	return flexmem_lease_take(&client->table->slots, &client->lease,
-				  &client->table->settings, generation);
-}
-
-/**
- * flexmem_client_drop_lease - end the client's lease
- * @client: client, with or without a lease
- */
-void flexmem_client_drop_lease(struct flexmem_client *client)
-{
-	flexmem_lease_drop(&client->table->slots, &client->lease);
-}
-
-/**
- * flexmem_client_used - bytes that the client could free
+ * flexmem_client_used - what the client could free
  * @client: client
  *
  * Return: bytes of its allocations.
@@ -534,7 +501,7 @@ void flexmem_client_fini(struct flexmem_client *client)
 
 	if (READ_ONCE(client->is_known))
 		tell_driver(client);
-	flexmem_client_drop_lease(client);
+	flexmem_lease_drop(&client->table->slots, &client->lease);
 	while ((allocation = flexmem_handles_next(&client->handles, &index))) {
 		flexmem_client_release(client, allocation);
 		cond_resched();

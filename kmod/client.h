@@ -92,10 +92,6 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset);
 int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 			  struct flexmem_lookup *out);
 
-bool flexmem_client_has_lease(struct flexmem_client *client);
-int flexmem_client_take_lease(struct flexmem_client *client, u64 generation);
-void flexmem_client_drop_lease(struct flexmem_client *client);
-
 u64 flexmem_client_used(struct flexmem_client *client);
 void flexmem_client_usage(struct flexmem_client *client,
 			  struct flexmem_stats *out);

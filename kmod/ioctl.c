@@ -126,9 +126,10 @@ static int alloc_check(const struct flexmem_table *table,
 }
 
 /* Carries out one ALLOC, up to where it becomes visible. */
-static struct flexmem_allocation *alloc_prepare(struct flexmem_call *call,
-						struct flexmem_alloc *cmd)
+static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
+					      void *entry)
 {
+	struct flexmem_alloc *cmd = entry;
 	const struct flexmem_shape shape = {
 		.size = flexmem_round_length(cmd->flags, cmd->length),
 		.alignment = max(cmd->alignment,
@@ -155,28 +156,11 @@ static struct flexmem_allocation *alloc_prepare(struct flexmem_call *call,
 	return allocation;
 }
 
-static int cmd_alloc(struct flexmem_call *call)
-{
-	struct flexmem_allocation *allocation;
-	struct flexmem_alloc *cmd = call->cmd;
-	int rc;
-
-	allocation = alloc_prepare(call, cmd);
-	rc = flexmem_reply(call, sizeof(*cmd));
-	if (IS_ERR(allocation))
-		return rc ?: PTR_ERR(allocation);
-	if (rc) {
-		flexmem_client_release(call->client, allocation);
-		return rc;
-	}
-	flexmem_client_publish(call->client, allocation);
-	return 0;
-}
-
 /* Carries out one FREE, up to where it can no longer be undone. */
-static struct flexmem_allocation *free_detach(struct flexmem_call *call,
-					      struct flexmem_free *cmd)
+static struct flexmem_allocation *free_begin(struct flexmem_call *call,
+					     void *entry)
 {
+	struct flexmem_free *cmd = entry;
 	bool by_address = cmd->flags & FLEXMEM_FREE_BY_ADDRESS;
 	bool no_address = !cmd->address.region_id && !cmd->address.offset;
 	struct flexmem_allocation *allocation;
@@ -194,34 +178,16 @@ static struct flexmem_allocation *free_detach(struct flexmem_call *call,
 	return allocation;
 }
 
-static int cmd_free(struct flexmem_call *call)
-{
-	struct flexmem_allocation *allocation;
-	struct flexmem_free *cmd = call->cmd;
-	int rc;
-
-	allocation = free_detach(call, cmd);
-	rc = flexmem_reply(call, sizeof(*cmd));
-	if (IS_ERR(allocation))
-		return rc ?: PTR_ERR(allocation);
-	if (rc) {
-		flexmem_client_publish(call->client, allocation);
-		return rc;
-	}
-	flexmem_client_release(call->client, allocation);
-	return 0;
-}
-
 /**
- * struct batch_ops - operations on the entries of a batch
- * @entry_size: size of the driver's struct
+ * struct entry_ops - ALLOC or FREE, by itself or as an entry of a batch
+ * @entry_size: of our struct
  * @min_size: of its first version
  * @begin: carry an entry out, up to where it becomes visible; sets out_error
  * @commit: make it visible
  * @undo: undo it
  * @set_error: fail an entry that is malformed
  */
-struct batch_ops {
+struct entry_ops {
 	u32 entry_size;
 	u32 min_size;
 	struct flexmem_allocation *(*begin)(struct flexmem_call *call,
@@ -240,18 +206,6 @@ static void alloc_set_error(void *entry, int error)
 	alloc_reply(entry, NULL, error, &nowhere);
 }
 
-static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
-					      void *entry)
-{
-	return alloc_prepare(call, entry);
-}
-
-static struct flexmem_allocation *free_begin(struct flexmem_call *call,
-					     void *entry)
-{
-	return free_detach(call, entry);
-}
-
 static void free_set_error(void *entry, int error)
 {
 	struct flexmem_free *cmd = entry;
@@ -259,7 +213,7 @@ static void free_set_error(void *entry, int error)
 	cmd->out_error = -error;
 }
 
-static const struct batch_ops alloc_batch = {
+static const struct entry_ops alloc_ops = {
 	.entry_size = sizeof(struct flexmem_alloc),
 	.min_size = offsetofend(struct flexmem_alloc, __reserved),
 	.begin = alloc_begin,
@@ -268,7 +222,7 @@ static const struct batch_ops alloc_batch = {
 	.set_error = alloc_set_error,
 };
 
-static const struct batch_ops free_batch = {
+static const struct entry_ops free_ops = {
 	.entry_size = sizeof(struct flexmem_free),
 	.min_size = offsetofend(struct flexmem_free, address),
 	.begin = free_begin,
@@ -276,6 +230,32 @@ static const struct batch_ops free_batch = {
 	.undo = flexmem_client_publish,
 	.set_error = free_set_error,
 };
+
+/* Inline, so that the calls are direct: this is the shortest way in. */
+static __always_inline int do_entry(struct flexmem_call *call,
+				    const struct entry_ops *ops)
+{
+	struct flexmem_allocation *allocation = ops->begin(call, call->cmd);
+	int rc = flexmem_reply(call, ops->entry_size);
+
+	if (IS_ERR(allocation))
+		return rc ?: PTR_ERR(allocation);
+	if (rc)
+		ops->undo(call->client, allocation);
+	else
+		ops->commit(call->client, allocation);
+	return rc;
+}
+
+static int cmd_alloc(struct flexmem_call *call)
+{
+	return do_entry(call, &alloc_ops);
+}
+
+static int cmd_free(struct flexmem_call *call)
+{
+	return do_entry(call, &free_ops);
+}
 
 /**
  * struct batch_item - an entry under way
@@ -287,8 +267,8 @@ struct batch_item {
 	int error;
 };
 
-/* Reads an entry whose size is not the driver's. */
-static int read_other_entry(const struct batch_ops *ops,
+/* An entry that is not as long as ours. */
+static int read_other_entry(const struct entry_ops *ops,
 			    const struct flexmem_batch *cmd, void *entry,
 			    const void __user *from)
 {
@@ -302,7 +282,7 @@ static int read_other_entry(const struct batch_ops *ops,
 }
 
 /* Reads all entries. Only EFAULT fails the batch; else an entry fails alone. */
-static int batch_read(const struct batch_ops *ops,
+static int batch_read(const struct entry_ops *ops,
 		      const struct flexmem_batch *cmd, void *entries,
 		      struct batch_item *items)
 {
@@ -329,7 +309,7 @@ static int batch_read(const struct batch_ops *ops,
 	return 0;
 }
 
-static int batch_write(const struct batch_ops *ops,
+static int batch_write(const struct entry_ops *ops,
 		       const struct flexmem_batch *cmd, void *entries)
 {
 	u32 size = min(cmd->entry_size, ops->entry_size);
@@ -348,7 +328,7 @@ static int batch_write(const struct batch_ops *ops,
 }
 
 /* Carries entries out until all are done, or the caller has been killed. */
-static void batch_begin(struct flexmem_call *call, const struct batch_ops *ops,
+static void batch_begin(struct flexmem_call *call, const struct entry_ops *ops,
 			void *entries, struct batch_item *items)
 {
 	struct flexmem_batch *cmd = call->cmd;
@@ -373,7 +353,7 @@ static void batch_begin(struct flexmem_call *call, const struct batch_ops *ops,
 	}
 }
 
-static int do_batch(struct flexmem_call *call, const struct batch_ops *ops)
+static int do_batch(struct flexmem_call *call, const struct entry_ops *ops)
 {
 	struct flexmem_batch *cmd = call->cmd;
 	struct batch_item *items;
@@ -417,12 +397,12 @@ free_arrays:
 
 static int cmd_alloc_batch(struct flexmem_call *call)
 {
-	return do_batch(call, &alloc_batch);
+	return do_batch(call, &alloc_ops);
 }
 
 static int cmd_free_batch(struct flexmem_call *call)
 {
-	return do_batch(call, &free_batch);
+	return do_batch(call, &free_ops);
 }
 
 static int cmd_resize(struct flexmem_call *call)
@@ -483,8 +463,8 @@ static int lease_take(struct flexmem_call *call)
 		rc = flexmem_reply(call, sizeof(*cmd));
 		if (rc)
 			return rc;
-		rc = flexmem_client_take_lease(call->client,
-					       cmd->out_generation);
+		rc = flexmem_lease_take(&table->slots, &call->client->lease,
+					&table->settings, cmd->out_generation);
 	} while (rc == -EAGAIN);
 	return rc;
 }
@@ -492,17 +472,18 @@ static int lease_take(struct flexmem_call *call)
 static int lease_drop(struct flexmem_call *call)
 {
 	struct flexmem_slots *slots = &call->fdev->table.slots;
+	struct flexmem_lease_hold *lease = &call->client->lease;
 	struct flexmem_lease *cmd = call->cmd;
 	int rc;
 
-	if (!flexmem_client_has_lease(call->client))
+	if (!flexmem_lease_held(slots, lease))
 		return -EINVAL;
 	cmd->out_lease_ms = 0;
 	cmd->out_generation = flexmem_slots_generation(slots);
 	rc = flexmem_reply(call, sizeof(*cmd));
 	/* If the lease has expired in between, dropping it does nothing. */
 	if (!rc)
-		flexmem_client_drop_lease(call->client);
+		flexmem_lease_drop(slots, lease);
 	return rc;
 }
 
@@ -565,11 +546,14 @@ struct flexmem_command {
 
 enum { LOOKS = false, CHANGES = true };
 
+/* Room on the stack for the struct of any command. */
+#define LONGEST_STRUCT sizeof(struct flexmem_info)
+
 #define COMMAND(number, type, last, kind, function)              \
 	[number] = {                                             \
 		.size = sizeof(struct type) +                    \
 			BUILD_BUG_ON_ZERO(sizeof(struct type) >  \
-					  sizeof(union any_struct)), \
+					  LONGEST_STRUCT),       \
 		.min_size = offsetofend(struct type, last),      \
 		.changes = kind,                                 \
 		.carry_out = function,                           \
@@ -597,27 +581,6 @@ static_assert(sizeof(struct flexmem_resource_limit) == 48);
 static_assert(sizeof(struct flexmem_strict) == 8);
 static_assert(sizeof(struct flexmem_resize) == 40);
 static_assert(sizeof(struct flexmem_event) == FLEXMEM_EVENT_MIN);
-
-/* Room on the stack for any of them. */
-union any_struct {
-	struct flexmem_info info;
-	struct flexmem_alloc alloc;
-	struct flexmem_free free;
-	struct flexmem_batch batch;
-	struct flexmem_lookup lookup;
-	struct flexmem_regions regions;
-	struct flexmem_segments segments;
-	struct flexmem_lease lease;
-	struct flexmem_stats stats;
-	struct flexmem_trim trim;
-	struct flexmem_map map;
-	struct flexmem_rw rw;
-	struct flexmem_copy copy;
-	struct flexmem_snapshot snapshot;
-	struct flexmem_resource_limit limit;
-	struct flexmem_strict strict;
-	struct flexmem_resize resize;
-};
 
 /* "last" is the last member of the first version, for ever. */
 static const struct flexmem_command commands[] = {
@@ -664,7 +627,7 @@ static int call_command(struct flexmem_call *call,
 			const struct flexmem_command *command)
 {
 	/* Filled as a whole by the copy below. */
-	union any_struct buffer __uninitialized;
+	u64 buffer[LONGEST_STRUCT / sizeof(u64)] __uninitialized;
 	int rc;
 
 	if (get_user(call->user_size, (u32 __user *)call->ubuffer))
@@ -674,15 +637,15 @@ static int call_command(struct flexmem_call *call,
 	if (call->user_size > FLEXMEM_MAX_STRUCT)
 		return -E2BIG;
 	if (call->user_size == command->size)
-		rc = read_words(&buffer, call->ubuffer, command->size);
+		rc = read_words(buffer, call->ubuffer, command->size);
 	else
-		rc = copy_struct_from_user(&buffer, command->size,
+		rc = copy_struct_from_user(buffer, command->size,
 					   call->ubuffer, call->user_size);
 	if (rc)
 		return rc;
-	/* The caller may have changed it since. The first value counts. */
-	*(u32 *)&buffer = call->user_size;
-	call->cmd = &buffer;
+	/* The caller may have changed it since: the first reading counts. */
+	*(u32 *)buffer = call->user_size;
+	call->cmd = buffer;
 	return command->carry_out(call);
 }
 

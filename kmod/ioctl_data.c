@@ -13,12 +13,6 @@
 #include "ioctl.h"
 #include "mapping.h"
 
-/**
- * flexmem_cmd_map - MAP
- * @call: command under way
- *
- * Return: 0 or a negative errno, as the ABI header lists them.
- */
 int flexmem_cmd_map(struct flexmem_call *call)
 {
 	struct flexmem_allocation *allocation;
@@ -61,23 +55,11 @@ static int rw(struct flexmem_call *call, bool write)
 	return rc ?: reply_rc;
 }
 
-/**
- * flexmem_cmd_read - READ
- * @call: command under way
- *
- * Return: 0 or a negative errno, as the ABI header lists them.
- */
 int flexmem_cmd_read(struct flexmem_call *call)
 {
 	return rw(call, false);
 }
 
-/**
- * flexmem_cmd_write - WRITE
- * @call: command under way
- *
- * Return: 0 or a negative errno, as the ABI header lists them.
- */
 int flexmem_cmd_write(struct flexmem_call *call)
 {
 	return rw(call, true);
@@ -101,12 +83,6 @@ static int do_copy(struct flexmem_call *call)
 	return flexmem_data_copy(to, from, cmd);
 }
 
-/**
- * flexmem_cmd_copy - COPY
- * @call: command under way
- *
- * Return: 0 or a negative errno, as the ABI header lists them.
- */
 int flexmem_cmd_copy(struct flexmem_call *call)
 {
 	struct flexmem_copy *cmd = call->cmd;

@@ -30,12 +30,6 @@ static u64 capabilities(const struct flexmem_device_ops *ops)
 	       (ops->vm_map ? FLEXMEM_CAP_PAGE_TABLES : 0);
 }
 
-/**
- * flexmem_cmd_info - INFO
- * @call: command under way
- *
- * Return: 0 or a negative errno, as the ABI header lists them.
- */
 int flexmem_cmd_info(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
@@ -93,12 +87,6 @@ static int put_list(u64 to, u32 capacity, u32 user_entry_size,
 	return 0;
 }
 
-/**
- * flexmem_cmd_regions - REGIONS
- * @call: command under way
- *
- * Return: 0 or a negative errno, as the ABI header lists them.
- */
 int flexmem_cmd_regions(struct flexmem_call *call)
 {
 	struct flexmem_regions *cmd = call->cmd;
@@ -124,12 +112,6 @@ int flexmem_cmd_regions(struct flexmem_call *call)
 	return rc == -EFAULT ? rc : reply_rc ?: rc;
 }
 
-/**
- * flexmem_cmd_segments - SEGMENTS
- * @call: command under way
- *
- * Return: 0 or a negative errno, as the ABI header lists them.
- */
 int flexmem_cmd_segments(struct flexmem_call *call)
 {
 	struct flexmem_segments *cmd = call->cmd;
@@ -155,12 +137,6 @@ int flexmem_cmd_segments(struct flexmem_call *call)
 	return rc == -EFAULT ? rc : reply_rc ?: rc;
 }
 
-/**
- * flexmem_cmd_stats - STATS
- * @call: command under way
- *
- * Return: 0 or a negative errno, as the ABI header lists them.
- */
 int flexmem_cmd_stats(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
@@ -268,12 +244,6 @@ static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 	return rc;
 }
 
-/**
- * flexmem_cmd_snapshot - SNAPSHOT
- * @call: command under way
- *
- * Return: 0 or a negative errno, as the ABI header lists them.
- */
 int flexmem_cmd_snapshot(struct flexmem_call *call)
 {
 	struct flexmem_snapshot *cmd = call->cmd;
@@ -298,12 +268,6 @@ int flexmem_cmd_snapshot(struct flexmem_call *call)
 	return rc;
 }
 
-/**
- * flexmem_cmd_get_limit - GET_LIMIT
- * @call: command under way
- *
- * Return: 0 or a negative errno, as the ABI header lists them.
- */
 int flexmem_cmd_get_limit(struct flexmem_call *call)
 {
 	struct flexmem_resource_limit *cmd = call->cmd;
@@ -318,12 +282,6 @@ int flexmem_cmd_get_limit(struct flexmem_call *call)
 	return flexmem_reply(call, sizeof(*cmd));
 }
 
-/**
- * flexmem_cmd_set_limit - SET_LIMIT
- * @call: command under way
- *
- * Return: 0 or a negative errno, as the ABI header lists them.
- */
 int flexmem_cmd_set_limit(struct flexmem_call *call)
 {
 	struct flexmem_resource_limit *cmd = call->cmd;
@@ -354,12 +312,6 @@ int flexmem_cmd_set_limit(struct flexmem_call *call)
 	return rc;
 }
 
-/**
- * flexmem_cmd_strict - STRICT
- * @call: command under way
- *
- * Return: 0 or a negative errno, as the ABI header lists them.
- */
 int flexmem_cmd_strict(struct flexmem_call *call)
 {
 	struct flexmem_strict *cmd = call->cmd;
