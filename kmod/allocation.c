@@ -17,7 +17,6 @@
 #include <flexmem/dispatch.h>
 
 #include "allocation.h"
-#include "compat.h"
 #include "dirty.h"
 #include "owner.h"
 #include "scrub.h"
@@ -272,7 +271,6 @@ void flexmem_allocation_get(struct flexmem_allocation *allocation)
 {
 	refcount_inc(&allocation->refs);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_get);
 
 /**
  * flexmem_allocation_end - free the blocks of an allocation
@@ -387,7 +385,6 @@ flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset)
 		*offset -= chunk->size;
 	return chunk;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_chunk);
 
 /**
  * flexmem_allocation_address - start address of an allocation
@@ -405,7 +402,6 @@ flexmem_allocation_address(const struct flexmem_allocation *allocation)
 		.offset = first->block->start,
 	};
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_address);
 
 /**
  * flexmem_chunk_map_offset - mmap() offset of a chunk
@@ -420,4 +416,3 @@ u64 flexmem_chunk_map_offset(const struct flexmem_chunk *chunk)
 	return ((u64)region->slot << region->table->map_shift) |
 	       chunk->block->start;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_chunk_map_offset);

@@ -10,9 +10,9 @@
  */
 
 #include <linux/jiffies.h>
+#include <linux/sched.h>
 #include <linux/workqueue.h>
 
-#include "compat.h"
 #include "dirty.h"
 #include "owner.h"
 #include "scrub.h"

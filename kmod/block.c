@@ -17,7 +17,6 @@
 #include <linux/minmax.h>
 
 #include "block_fit.h"
-#include "compat.h"
 
 /* State changes. Each moves the list, the index and the counters together. */
 
@@ -169,7 +168,6 @@ void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 	list_add(&first->link, &blocks->all);
 	mark_free(blocks, first);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_init);
 
 /*
  * Finds a free block for the request, and the offset in it. For an alignment
@@ -269,7 +267,6 @@ bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
 	}
 	return true;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_find);
 
 /**
  * flexmem_blocks_take - occupy a block
@@ -325,7 +322,6 @@ struct flexmem_block *flexmem_blocks_take(struct flexmem_blocks *blocks,
 	WRITE_ONCE(blocks->free, blocks->free - size);
 	return block;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_take);
 
 static struct flexmem_block *
 free_neighbour(const struct flexmem_blocks *blocks,
@@ -386,7 +382,6 @@ void flexmem_blocks_free(struct flexmem_blocks *blocks,
 		take_in(blocks, next, block);
 	}
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_free);
 
 /**
  * flexmem_blocks_room - free bytes directly behind an occupied block
@@ -404,7 +399,6 @@ u64 flexmem_blocks_room(const struct flexmem_blocks *blocks,
 	next = free_neighbour(blocks, block->link.next);
 	return next ? next->size : 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_room);
 
 /**
  * flexmem_blocks_extend - occupy bytes directly behind a block
@@ -436,7 +430,6 @@ struct flexmem_block *flexmem_blocks_extend(struct flexmem_blocks *blocks,
 	blocks->nr_used--;
 	return tail;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_extend);
 
 /**
  * flexmem_blocks_split - make the end of an occupied block its tail
@@ -465,7 +458,6 @@ struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
 	inherit(block, block);
 	return tail;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_split);
 
 /**
  * flexmem_blocks_join - merge a block with its tail
@@ -481,7 +473,6 @@ void flexmem_blocks_join(struct flexmem_block *block,
 	block->size += tail->size;
 	blend(block, tail);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_join);
 
 /**
  * flexmem_blocks_part - turn a tail into an ordinary block
@@ -496,7 +487,6 @@ void flexmem_blocks_part(struct flexmem_blocks *blocks,
 	tail->tail = false;
 	blocks->nr_used++;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_part);
 
 /**
  * flexmem_blocks_clean - mark a free block clean after a scrub
@@ -511,7 +501,6 @@ void flexmem_blocks_clean(struct flexmem_blocks *blocks,
 	block->bytes_of = FLEXMEM_CLEAN;
 	list_del_init(&block->dirty_link);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_clean);
 
 /**
  * flexmem_blocks_largest - size of the largest free block
@@ -524,4 +513,3 @@ u64 flexmem_blocks_largest(const struct flexmem_blocks *blocks)
 {
 	return blocks->fit->largest(&blocks->index);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_largest);

@@ -6,7 +6,6 @@
 
 #include "block.h"
 #include "block_fit.h"
-#include "compat.h"
 
 static const struct flexmem_block *to_block(const struct rb_node *node)
 {
@@ -125,4 +124,3 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 		return "wrong largest free block";
 	return check_index(blocks);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_blocks_check);

@@ -18,7 +18,6 @@
 #include <linux/sched.h>
 
 #include "client.h"
-#include "compat.h"
 #include "leaving.h"
 #include "owner.h"
 #include "table.h"
@@ -51,7 +50,6 @@ int flexmem_client_init(struct flexmem_client *client,
 	flexmem_pressure_listen(&client->listener);
 	return 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_init);
 
 /**
  * flexmem_client_get - one more reference to a client
@@ -187,7 +185,6 @@ flexmem_client_prepare(struct flexmem_client *client,
 	place->address = flexmem_allocation_address(allocation);
 	return allocation;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_prepare);
 
 /**
  * flexmem_client_publish - let look-ups find an allocation. Cannot fail
@@ -210,7 +207,6 @@ void flexmem_client_publish(struct flexmem_client *client,
 	client->peak = max(client->peak, client->used);
 	spin_unlock(&client->handles.lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_publish);
 
 /**
  * flexmem_client_release - free the blocks and the handle
@@ -228,7 +224,6 @@ void flexmem_client_release(struct flexmem_client *client,
 	spin_unlock(&client->handles.lock);
 	flexmem_allocation_unname(allocation, &client->stock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_release);
 
 /* The result of a look-up: an error if the allocation cannot be used now. */
 static struct flexmem_allocation *usable(struct flexmem_allocation *allocation)
@@ -291,7 +286,6 @@ flexmem_client_detach(struct flexmem_client *client, u32 handle)
 	spin_unlock(&client->handles.lock);
 	return allocation;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_detach);
 
 /* The allocation that begins with a chunk, or NULL. */
 static struct flexmem_allocation *starts_with(const struct flexmem_chunk *chunk)
@@ -331,7 +325,6 @@ flexmem_client_detach_address(struct flexmem_client *client,
 	spin_unlock(&client->handles.lock);
 	return allocation;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_detach_address);
 
 /**
  * flexmem_client_lookup - describe the allocation of a handle
@@ -358,7 +351,6 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 	spin_unlock(&client->handles.lock);
 	return allocation ? 0 : -ENOENT;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_lookup);
 
 /**
  * flexmem_client_allocation - the allocation that a handle names
@@ -434,7 +426,6 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 	spin_unlock(&client->handles.lock);
 	return IS_ERR(allocation) ? ERR_CAST(allocation) : chunk;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_get_mapped);
 
 /**
  * flexmem_client_used - what the client could free
@@ -457,7 +448,6 @@ u64 flexmem_client_used(struct flexmem_client *client)
 	/* Lost allocations are not charged. New ones are not published yet. */
 	return min(used, charged);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_used);
 
 /**
  * flexmem_client_usage - the client's part of the statistics
@@ -473,7 +463,6 @@ void flexmem_client_usage(struct flexmem_client *client,
 	out->out_client_handles = client->nr_published;
 	spin_unlock(&client->handles.lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_usage);
 
 /* Tells the driver before any allocation is freed. */
 static void tell_driver(struct flexmem_client *client)
@@ -510,4 +499,3 @@ void flexmem_client_fini(struct flexmem_client *client)
 	flexmem_stock_fini(&client->stock);
 	flexmem_owner_close(client->account);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_client_fini);

@@ -9,13 +9,9 @@
 #include <linux/slab.h>
 #include <linux/version.h>
 
-/* Lets tests reach internals. Exported only by debug builds with KUnit. */
-#if IS_ENABLED(CONFIG_KUNIT) && defined(FLEXMEM_DEBUG)
-#include <kunit/visibility.h>
-#else
-/* checkpatch: MACRO_ARG_UNUSED - exports nothing here, as in the kernel's own */
+/* Nothing: Kbuild exports all that the unit tests refer to. */
+/* checkpatch: MACRO_ARG_UNUSED - does nothing */
 #define EXPORT_SYMBOL_IF_KUNIT(symbol)
-#endif
 
 /* Since 6.12: the compiler does not zero the variable, whatever the options. */
 #ifndef __uninitialized

@@ -21,7 +21,6 @@
 #include <linux/uaccess.h>
 
 #include "allocation.h"
-#include "compat.h"
 #include "data.h"
 #include "table.h"
 
@@ -249,4 +248,3 @@ int flexmem_data_copy(struct flexmem_allocation *to,
 	flexmem_allocation_put(to);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_data_copy);

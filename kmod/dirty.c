@@ -8,7 +8,6 @@
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
 
-#include "compat.h"
 #include "dirty.h"
 #include "region.h"
 #include "scrub.h"
@@ -62,7 +61,6 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 		flexmem_region_free(region, block, kind, account, false,
 				    NULL);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_quarantine);
 
 /**
  * flexmem_region_take_quarantined - take a block out of quarantine for a retry
@@ -87,7 +85,6 @@ flexmem_region_take_quarantined(struct flexmem_region *region)
 	spin_unlock(&region->lock);
 	return block;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_take_quarantined);
 
 /**
  * flexmem_region_end_quarantine - free a block, or quarantine it again
@@ -124,7 +121,6 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 	if (last)
 		flexmem_region_destroy(region);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_end_quarantine);
 
 /**
  * flexmem_region_begin_retry - the next part of a quarantined block to scrub

@@ -12,7 +12,6 @@
 #include <linux/minmax.h>
 #include <linux/string.h>
 
-#include "compat.h"
 #include "domain.h"
 #include "function.h"
 #include "settings.h"
@@ -131,7 +130,6 @@ flexmem_domain_exhausted(const struct flexmem_domain *domain,
 			return FLEXMEM_REASON_NONE;
 	return FLEXMEM_REASON_CAPACITY;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_domain_exhausted);
 
 /* The largest size below @below that the device has not refused, or 0. */
 static u64 next_size(const struct flexmem_domain *domain, u64 below)
@@ -174,4 +172,3 @@ u64 flexmem_domain_memory(const struct flexmem_domain *domain, u64 held,
 	}
 	return memory;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_domain_memory);

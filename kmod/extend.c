@@ -6,7 +6,6 @@
  */
 
 #include "allocation.h"
-#include "compat.h"
 #include "spare.h"
 #include "table.h"
 

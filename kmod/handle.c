@@ -18,7 +18,6 @@
 #include <linux/string.h>
 
 #include "allocation.h"
-#include "compat.h"
 #include "handle.h"
 
 #define INDEX_MASK (BIT(FLEXMEM_HANDLE_INDEX_BITS) - 1)
@@ -37,7 +36,6 @@ void flexmem_handles_init(struct flexmem_handles *handles)
 	spin_lock_init(&handles->lock);
 	handles->next = 1;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_init);
 
 /**
  * flexmem_handles_fini - free the memory of the entries
@@ -53,7 +51,6 @@ void flexmem_handles_fini(struct flexmem_handles *handles)
 	for (i = 0; i < ARRAY_SIZE(handles->segment); i++)
 		kvfree(handles->segment[i]);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_fini);
 
 static unsigned int segment_of(u32 index)
 {
@@ -141,7 +138,6 @@ int flexmem_handles_add(struct flexmem_handles *handles,
 	spin_unlock(&handles->lock);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_add);
 
 /**
  * flexmem_handles_remove - free a handle
@@ -163,7 +159,6 @@ void flexmem_handles_remove(struct flexmem_handles *handles, u32 handle)
 		handles->oldest = index;
 	handles->newest = index;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_remove);
 
 /**
  * flexmem_handles_find - the allocation that has a handle
@@ -185,7 +180,6 @@ flexmem_handles_find(const struct flexmem_handles *handles, u32 handle)
 	allocation = in_use(*entry_of(handles, index));
 	return allocation && allocation->handle == handle ? allocation : NULL;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_find);
 
 /**
  * flexmem_handles_next - iterate over all allocations
@@ -204,4 +198,3 @@ flexmem_handles_next(const struct flexmem_handles *handles, u32 *index)
 		allocation = in_use(*entry_of(handles, *index));
 	return allocation;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_handles_next);

@@ -15,7 +15,6 @@
 #include <linux/mutex.h>
 #include <linux/sched.h>
 
-#include "compat.h"
 #include "job.h"
 #include "table.h"
 

@@ -13,7 +13,6 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "compat.h"
 #include "minor.h"
 
 /**
@@ -25,7 +24,6 @@ void flexmem_minors_init(struct flexmem_minors *minors)
 	memset(minors, 0, sizeof(*minors));
 	mutex_init(&minors->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_minors_init);
 
 /**
  * flexmem_minors_fini - free the names of all numbers
@@ -40,7 +38,6 @@ void flexmem_minors_fini(struct flexmem_minors *minors)
 		kfree(minors->name[minor]);
 	mutex_destroy(&minors->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_minors_fini);
 
 /*
  * Finds the number that @name had before; else the lowest number that was never
@@ -107,7 +104,6 @@ int flexmem_minor_get(struct flexmem_minors *minors, enum flexmem_mode mode,
 	mutex_unlock(&minors->lock);
 	return minor;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_minor_get);
 
 /**
  * flexmem_minor_put - give up the number of a function
@@ -120,4 +116,3 @@ void flexmem_minor_put(struct flexmem_minors *minors, unsigned int minor)
 	__clear_bit(minor, minors->used);
 	mutex_unlock(&minors->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_minor_put);

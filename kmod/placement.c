@@ -18,7 +18,6 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
-#include "compat.h"
 #include "job.h"
 #include "owner.h"
 #include "placement.h"
@@ -506,4 +505,3 @@ int flexmem_place(struct flexmem_table *table,
 	flexmem_spare_drop(&spare, stock);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_place);

@@ -23,9 +23,9 @@
 #include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/sched.h>
 
 #include "account.h"
-#include "compat.h"
 #include "pressure.h"
 
 /* &flexmem_listener.failed_at of a file without a failed ALLOC */
@@ -87,7 +87,6 @@ void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 	gauge->level = level;
 	WRITE_ONCE(gauge->moved, true);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_gauge_settle);
 
 /**
  * flexmem_gauge_set_memory - the amount of memory has changed
@@ -103,7 +102,6 @@ void flexmem_gauge_set_memory(struct flexmem_gauge *gauge, u64 memory,
 	gauge->memory = memory;
 	flexmem_gauge_settle(gauge, in_use);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_gauge_set_memory);
 
 /* Makes a new event, if the level has changed or memory was freed. */
 static bool make_event(struct flexmem_gauge *gauge)
@@ -171,7 +169,6 @@ void flexmem_gauge_init(struct flexmem_gauge *gauge)
 	init_waitqueue_head(&gauge->readers);
 	flexmem_gauge_settle(gauge, 0);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_gauge_init);
 
 /**
  * flexmem_gauge_fini - stop delivering events
@@ -197,7 +194,6 @@ void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 	if (READ_ONCE(gauge->moved))
 		deliver_soon(gauge);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_tell);
 
 /**
  * flexmem_pressure_set_memory - the amount of memory has changed
@@ -251,7 +247,6 @@ u64 flexmem_pressure_frees(struct flexmem_accounts *accounts)
 {
 	return atomic64_read(&accounts->gauge.frees);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_frees);
 
 /**
  * flexmem_pressure_failed - an ALLOC of a file has failed for lack of memory
@@ -283,7 +278,6 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 	if (atomic64_read(&gauge->frees) != began)
 		flexmem_pressure_freed(accounts);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_failed);
 
 /**
  * flexmem_pressure_succeeded - an ALLOC of a file has succeeded
@@ -312,7 +306,6 @@ void flexmem_pressure_listen(struct flexmem_listener *listener)
 		.failed_at = NOT_FAILED,
 	};
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_listen);
 
 /**
  * flexmem_pressure_look - read the pending event
@@ -357,7 +350,6 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 	return is_new;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_look);
 
 /**
  * flexmem_pressure_take - mark the event as read
@@ -384,4 +376,3 @@ bool flexmem_pressure_take(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 	return same;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_pressure_take);

@@ -11,7 +11,6 @@
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 
-#include "compat.h"
 #include "region.h"
 #include "scrub.h"
 #include "spare.h"
@@ -33,7 +32,6 @@ void flexmem_region_destroy(struct flexmem_region *region)
 	}
 	kfree_rcu(region, rcu);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_destroy);
 
 /**
  * flexmem_region_create - a region without memory
@@ -64,7 +62,6 @@ struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
 	flexmem_blocks_init(&region->blocks, FLEXMEM_ALIGN, fit, first);
 	return region;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_create);
 
 /**
  * flexmem_region_set_memory - give a region its device memory
@@ -153,7 +150,6 @@ unlock:
 	flexmem_pressure_tell(accounts);
 	return block;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_alloc);
 
 /**
  * flexmem_region_extend - allocate bytes directly behind a block
@@ -200,7 +196,6 @@ unlock:
 	flexmem_pressure_tell(accounts);
 	return room;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_extend);
 
 /**
  * flexmem_region_join - merge a block with its tail
@@ -229,7 +224,6 @@ void flexmem_region_join(struct flexmem_region *region,
 	spin_unlock(&region->lock);
 	flexmem_spare_drop(&unused, NULL);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_join);
 
 /**
  * flexmem_region_orphan - the owner has freed a block that is still in use
@@ -249,7 +243,6 @@ void flexmem_region_orphan(struct flexmem_region *region,
 				      region->slot, block->size);
 	spin_unlock(&region->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_orphan);
 
 /**
  * flexmem_region_free_block - make a block free
@@ -308,7 +301,6 @@ void flexmem_region_free(struct flexmem_region *region,
 	if (last)
 		flexmem_region_destroy(region);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_free);
 
 /**
  * flexmem_region_shrink - free the end of a block
@@ -347,7 +339,6 @@ void flexmem_region_shrink(struct flexmem_region *region,
 	flexmem_pressure_freed(accounts);
 	flexmem_spare_drop(&unused, NULL);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_shrink);
 
 /**
  * flexmem_region_retire - stop allocation from an empty region

@@ -11,7 +11,6 @@
 #include <linux/device.h>
 #include <linux/mm.h>
 
-#include "compat.h"
 #include "dirty.h"
 #include "scrub.h"
 #include "table.h"
@@ -95,7 +94,6 @@ void flexmem_table_remove(struct flexmem_table *table)
 	mutex_unlock(&table->data_lock);
 	mutex_unlock(&table->acquire_lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_remove);
 
 /**
  * flexmem_table_fini - free the rest of a table
@@ -114,7 +112,6 @@ void flexmem_table_fini(struct flexmem_table *table)
 	flexmem_table_scrub_stop(table);
 	flexmem_accounts_fini(&table->accounts);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_fini);
 
 /*
  * Loses all regions and resets the device. Every mapping is removed before the
@@ -197,7 +194,6 @@ int flexmem_table_reset(struct flexmem_table *table)
 	mutex_unlock(&table->acquire_lock);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_reset);
 
 /**
  * flexmem_table_suspend - stop operations before the device sleeps
@@ -219,7 +215,6 @@ void flexmem_table_suspend(struct flexmem_table *table)
 	mutex_unlock(&table->data_lock);
 	mutex_unlock(&table->acquire_lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_suspend);
 
 /**
  * flexmem_table_resume - the device is awake
@@ -233,4 +228,3 @@ void flexmem_table_resume(struct flexmem_table *table)
 	/* Retries commands that the suspend left pending, if there are any. */
 	flexmem_function_work_later(&table->function);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_resume);

@@ -13,7 +13,6 @@
 #include <linux/err.h>
 
 #include "client.h"
-#include "compat.h"
 #include "resize.h"
 
 /* Reserves the allocation of a handle for this change. */
@@ -109,7 +108,6 @@ int flexmem_resize_prepare(struct flexmem_client *client,
 	cmd->out_size = size;
 	return 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_prepare);
 
 /**
  * flexmem_resize_commit - change the size. Cannot fail
@@ -120,7 +118,6 @@ void flexmem_resize_commit(struct flexmem_resizing *resizing)
 	flexmem_allocation_commit(resizing->allocation, &resizing->extension);
 	end(resizing, resizing->extension.size);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_commit);
 
 /**
  * flexmem_resize_abort - undo flexmem_resize_prepare()
@@ -131,4 +128,3 @@ void flexmem_resize_abort(struct flexmem_resizing *resizing)
 	flexmem_allocation_abort(resizing->allocation, &resizing->extension);
 	end(resizing, resizing->allocation->size);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_resize_abort);

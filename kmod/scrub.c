@@ -17,7 +17,6 @@
 #include <linux/mutex.h>
 #include <linux/workqueue.h>
 
-#include "compat.h"
 #include "scrub.h"
 #include "table.h"
 

@@ -18,7 +18,6 @@
 #include <linux/jiffies.h>
 #include <linux/sched.h>
 
-#include "compat.h"
 #include "slot.h"
 
 /**
@@ -41,7 +40,6 @@ void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 	INIT_LIST_HEAD(&slots->broken);
 	slots->breaks = 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_init);
 
 /**
  * flexmem_slots_find - the lowest empty slot
@@ -63,7 +61,6 @@ int flexmem_slots_find(struct flexmem_slots *slots,
 			return slot;
 	return -ENOSPC;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_find);
 
 /* Shows or hides a slot. */
 static void show(struct flexmem_slots *slots, unsigned int slot, bool filled)
@@ -104,7 +101,6 @@ int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 	spin_unlock(&slots->lock);
 	return 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_fill);
 
 static void unlink_lease(struct flexmem_slots *slots,
 			 struct flexmem_lease_hold *hold)
@@ -212,7 +208,6 @@ int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
 	spin_unlock(&slots->lock);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_clear);
 
 /**
  * flexmem_slots_forget - the device was reset and has lost its table
@@ -230,7 +225,6 @@ void flexmem_slots_forget(struct flexmem_slots *slots)
 	slots->generation++;
 	spin_unlock(&slots->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_forget);
 
 /**
  * flexmem_slots_read - read the segment table
@@ -253,7 +247,6 @@ unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 	spin_unlock(&slots->lock);
 	return nr;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_read);
 
 /**
  * flexmem_slots_generation - the generation of the table
@@ -270,7 +263,6 @@ u64 flexmem_slots_generation(struct flexmem_slots *slots)
 	spin_unlock(&slots->lock);
 	return generation;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_slots_generation);
 
 /**
  * flexmem_lease_init - no lease yet
@@ -280,7 +272,6 @@ void flexmem_lease_init(struct flexmem_lease_hold *hold)
 {
 	INIT_LIST_HEAD(&hold->link);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_init);
 
 /* Whether a held lease has reached its total time and cannot be renewed. */
 static bool is_over(const struct flexmem_lease_hold *hold, unsigned int total_ms,
@@ -330,7 +321,6 @@ int flexmem_lease_take(struct flexmem_slots *slots,
 	spin_unlock(&slots->lock);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_take);
 
 /**
  * flexmem_lease_held - is the lease held
@@ -349,7 +339,6 @@ bool flexmem_lease_held(struct flexmem_slots *slots,
 	spin_unlock(&slots->lock);
 	return held;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_held);
 
 /**
  * flexmem_lease_drop - end a lease
@@ -370,7 +359,6 @@ int flexmem_lease_drop(struct flexmem_slots *slots,
 	spin_unlock(&slots->lock);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_drop);
 
 /**
  * flexmem_lease_count - number of held leases
@@ -393,7 +381,6 @@ unsigned int flexmem_lease_count(struct flexmem_slots *slots)
 	} while (!all);
 	return nr;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_count);
 
 /**
  * flexmem_lease_break_all - end every lease
@@ -405,4 +392,3 @@ void flexmem_lease_break_all(struct flexmem_slots *slots)
 	break_leases_locked(slots);
 	spin_unlock(&slots->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_lease_break_all);

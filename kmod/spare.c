@@ -27,7 +27,6 @@ static DEFINE_SPINLOCK(stocks_lock);
 
 #ifdef FLEXMEM_DEBUG
 unsigned int flexmem_stock_most;
-EXPORT_SYMBOL_IF_KUNIT(flexmem_stock_most);
 #else
 #define flexmem_stock_most FLEXMEM_STOCK_MOST
 #endif
@@ -78,7 +77,6 @@ unsigned long flexmem_stock_count(void)
 	spin_unlock(&stocks_lock);
 	return nr;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_stock_count);
 
 /**
  * flexmem_stock_shrink - free kept objects
@@ -101,7 +99,6 @@ unsigned long flexmem_stock_shrink(unsigned long wanted)
 	spin_unlock(&stocks_lock);
 	return nr;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_stock_shrink);
 
 static unsigned long count_objects(struct shrinker *shrinker,
 				   struct shrink_control *control)
@@ -252,7 +249,6 @@ int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr,
 	}
 	return 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_fill);
 
 /**
  * flexmem_spare_drop - free the nodes that were not used
@@ -269,4 +265,3 @@ void flexmem_spare_drop(struct flexmem_spare *spare,
 			flexmem_stock_give(stock, FLEXMEM_OBJECT_BLOCK,
 					   spare->block[i]);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_spare_drop);

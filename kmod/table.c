@@ -28,7 +28,6 @@
 #include <linux/nospec.h>
 #include <linux/slab.h>
 
-#include "compat.h"
 #include "scrub.h"
 #include "table.h"
 
@@ -104,7 +103,6 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	flexmem_table_release_init(table);
 	return 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_init);
 
 /* Empty tensor slots that the firmware lets the driver use. */
 static unsigned int empty_slots(const struct flexmem_table *table)
@@ -298,7 +296,6 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	*fresh = NULL;
 	return region;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_acquire);
 
 /**
  * flexmem_region_publish - let allocations find a region
@@ -320,7 +317,6 @@ void flexmem_region_publish(struct flexmem_table *table,
 	dev_dbg(table->function.dev, "region %#llx in slot %u, %llu bytes\n",
 		region->id, region->slot, region->mem.size);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_region_publish);
 
 static int prealloc_one(struct flexmem_table *table, enum flexmem_kind kind)
 {
@@ -370,7 +366,6 @@ int flexmem_table_prealloc(struct flexmem_table *table)
 		rc = prealloc_kind(table, FLEXMEM_KIND_TENSOR);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_prealloc);
 
 /**
  * flexmem_region_unpublish - remove a region from the table
@@ -460,7 +455,6 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 	mutex_unlock(&table->acquire_lock);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_new_capacity);
 
 /**
  * flexmem_table_serial - find the region of an address
@@ -532,4 +526,3 @@ u64 flexmem_table_max_region(struct flexmem_table *table)
 	rcu_read_unlock();
 	return largest;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_max_region);

@@ -9,7 +9,6 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
-#include "compat.h"
 #include "dirty.h"
 #include "job.h"
 #include "scrub.h"
@@ -41,7 +40,6 @@ int flexmem_table_drain(struct flexmem_table *table, bool all)
 		flexmem_table_reopen(table);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_drain);
 
 /**
  * flexmem_table_work - the worker's part of the gate
@@ -236,7 +234,6 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 	kfree(trim);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_trim);
 
 /**
  * flexmem_table_release_idle - release a region that is not needed any more
@@ -273,7 +270,6 @@ void flexmem_table_release_idle(struct flexmem_table *table)
 	if (trim_slot(table, last, false, &rc))
 		flexmem_table_reopen(table);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_release_idle);
 
 static void release_work(struct work_struct *work)
 {

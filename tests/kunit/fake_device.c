@@ -837,4 +837,3 @@ kunit_test_suite(fake_device_suite);
 
 MODULE_DESCRIPTION("Unit tests of flexmem");
 MODULE_LICENSE("GPL");
-MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);
