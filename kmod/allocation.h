@@ -119,22 +119,6 @@ static inline u64 flexmem_round_length(u32 flags, u64 length)
 		ALIGN_DOWN(U64_MAX, granule) : ALIGN(length, granule);
 }
 
-/**
- * struct flexmem_extension - a change of an allocation's size
- * @size: new size in bytes
- * @tail: block that will be merged with the block of its chunk, or NULL
- * @spare: spare nodes for the split
- * @room: bytes by which it could have been extended
- * @refusal: limit that forbids the extension although there is room
- */
-struct flexmem_extension {
-	u64 size;
-	struct flexmem_block *tail;
-	struct flexmem_spare spare;
-	u64 room;
-	enum flexmem_reason refusal;
-};
-
 struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
 			struct flexmem_account *owner,
@@ -143,12 +127,6 @@ flexmem_allocation_make(struct flexmem_table *table,
 			struct flexmem_place *place);
 int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 			struct flexmem_block *block);
-int flexmem_allocation_prepare(struct flexmem_allocation *allocation, u64 size,
-			       struct flexmem_extension *extension);
-void flexmem_allocation_commit(struct flexmem_allocation *allocation,
-			       struct flexmem_extension *extension);
-void flexmem_allocation_abort(struct flexmem_allocation *allocation,
-			      struct flexmem_extension *extension);
 void flexmem_allocation_get(struct flexmem_allocation *allocation);
 void flexmem_allocation_orphan(struct flexmem_allocation *allocation);
 void flexmem_allocation_end(struct flexmem_allocation *allocation,

@@ -14,6 +14,8 @@
 
 #include "client.h"
 #include "resize.h"
+#include "spare.h"
+#include "table.h"
 
 /* Reserves the allocation of a handle for this change. */
 static struct flexmem_allocation *begin(struct flexmem_client *client,
@@ -58,20 +60,61 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 		allocation->chunks[0].size = size;
 	allocation->resizing = false;
 	spin_unlock(&client->handles.lock);
+	flexmem_spare_drop(&resizing->spare, NULL);
 }
 
-/* Reports why the size could not change, or which size is possible. */
-static void explain(const struct flexmem_resizing *resizing, int error,
+/* Takes the bytes to add, as a block of their own. */
+static int get_tail(struct flexmem_resizing *resizing,
 		    struct flexmem_resize *cmd)
 {
-	const struct flexmem_allocation *allocation = resizing->allocation;
-	const struct flexmem_extension *extension = &resizing->extension;
+	struct flexmem_allocation *allocation = resizing->allocation;
+	struct flexmem_chunk *chunk = &allocation->chunks[0];
+	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
+	u64 room;
+	int rc;
 
-	if (error == -ENOMEM)
-		cmd->out_reason = extension->refusal;
-	if (error == -EAGAIN)
-		cmd->out_max = ALIGN_DOWN(allocation->size + extension->room,
-					  flexmem_granule_of(allocation->flags));
+	room = flexmem_region_extend(chunk->region, chunk->block,
+				     resizing->size - allocation->size,
+				     allocation->kind, allocation->owner,
+				     &resizing->spare, &resizing->tail,
+				     &refusal);
+	if (resizing->tail) {
+		rc = flexmem_chunk_clean(chunk, resizing->tail);
+		if (rc)
+			resizing->tail = NULL;
+		return rc;
+	}
+	rc = flexmem_region_error(chunk->region);
+	if (rc)
+		return rc;
+	cmd->out_reason = refusal;
+	if (refusal)
+		return -ENOMEM;
+	cmd->out_max = ALIGN_DOWN(allocation->size + room,
+				  flexmem_granule_of(allocation->flags));
+	return -EAGAIN;
+}
+
+/* Takes all that the change needs. */
+static int prepare(struct flexmem_resizing *resizing,
+		   struct flexmem_resize *cmd)
+{
+	struct flexmem_allocation *allocation = resizing->allocation;
+	u64 size = resizing->size;
+	int rc;
+
+	if (allocation->nr_chunks > 1)
+		return -EOPNOTSUPP;
+	rc = flexmem_allocation_error(allocation);
+	/* A program may use the end until its fence has signalled. */
+	if (!rc && size < allocation->size &&
+	    flexmem_allocation_is_in_flight(allocation))
+		rc = -EBUSY;
+	if (!rc && size != allocation->size)
+		rc = flexmem_spare_fill(&resizing->spare, 1, NULL);
+	if (!rc && size > allocation->size)
+		rc = get_tail(resizing, cmd);
+	return rc;
 }
 
 /**
@@ -89,7 +132,6 @@ int flexmem_resize_prepare(struct flexmem_client *client,
 			   struct flexmem_resizing *resizing)
 {
 	struct flexmem_allocation *allocation;
-	u64 size;
 	int rc;
 
 	*resizing = (struct flexmem_resizing) {};
@@ -98,15 +140,13 @@ int flexmem_resize_prepare(struct flexmem_client *client,
 		return PTR_ERR(allocation);
 	resizing->client = client;
 	resizing->allocation = allocation;
-	size = flexmem_round_length(allocation->flags, cmd->length);
-	rc = flexmem_allocation_prepare(allocation, size, &resizing->extension);
-	if (rc) {
-		explain(resizing, rc, cmd);
+	resizing->size = flexmem_round_length(allocation->flags, cmd->length);
+	rc = prepare(resizing, cmd);
+	if (rc)
 		flexmem_resize_abort(resizing);
-		return rc;
-	}
-	cmd->out_size = size;
-	return 0;
+	else
+		cmd->out_size = resizing->size;
+	return rc;
 }
 
 /**
@@ -115,8 +155,17 @@ int flexmem_resize_prepare(struct flexmem_client *client,
  */
 void flexmem_resize_commit(struct flexmem_resizing *resizing)
 {
-	flexmem_allocation_commit(resizing->allocation, &resizing->extension);
-	end(resizing, resizing->extension.size);
+	const struct flexmem_allocation *allocation = resizing->allocation;
+	const struct flexmem_chunk *chunk = &allocation->chunks[0];
+
+	if (resizing->tail)
+		flexmem_region_join(chunk->region, chunk->block, resizing->tail,
+				    allocation->owner);
+	else if (resizing->size < allocation->size)
+		flexmem_region_shrink(chunk->region, chunk->block,
+				      resizing->size, allocation->kind,
+				      allocation->owner, &resizing->spare);
+	end(resizing, resizing->size);
 }
 
 /**
@@ -125,6 +174,11 @@ void flexmem_resize_commit(struct flexmem_resizing *resizing)
  */
 void flexmem_resize_abort(struct flexmem_resizing *resizing)
 {
-	flexmem_allocation_abort(resizing->allocation, &resizing->extension);
-	end(resizing, resizing->allocation->size);
+	const struct flexmem_allocation *allocation = resizing->allocation;
+
+	if (resizing->tail)
+		flexmem_region_free(allocation->chunks[0].region,
+				    resizing->tail, allocation->kind,
+				    allocation->owner, false, NULL);
+	end(resizing, allocation->size);
 }

@@ -14,12 +14,16 @@ struct flexmem_client;
  * struct flexmem_resizing - a change of size under way
  * @client: open file that the allocation belongs to
  * @allocation: allocation
- * @extension: the change of its size
+ * @size: its new size in bytes
+ * @tail: what will be added to the block of its chunk, or NULL
+ * @spare: nodes for it
  */
 struct flexmem_resizing {
 	struct flexmem_client *client;
 	struct flexmem_allocation *allocation;
-	struct flexmem_extension extension;
+	u64 size;
+	struct flexmem_block *tail;
+	struct flexmem_spare spare;
 };
 
 int flexmem_resize_prepare(struct flexmem_client *client,
