@@ -28,7 +28,6 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mount.h>
-#include <linux/mutex.h>
 #include <linux/poll.h>
 #include <linux/pseudo_fs.h>
 #include <linux/sched.h>
@@ -47,10 +46,6 @@
 static struct flexmem_minors minors;
 static struct cdev cdev;
 static dev_t first_devt;
-/* Protects functions; a leaf. */
-static DEFINE_MUTEX(functions_lock);
-/* Functions with a node, by minor number. */
-static struct flexmem_dev *functions[FLEXMEM_MAX_DEVICES];
 static struct vfsmount *inodes;
 static int inodes_count;
 
@@ -66,29 +61,6 @@ static bool may_open(const struct flexmem_dev *fdev)
 	return !is_pf(fdev) ||
 	       fdev->table.settings.pf_open == FLEXMEM_PF_OPEN_MODE ||
 	       capable(CAP_SYS_ADMIN);
-}
-
-/*
- * Returns the function with a reference, for put_device(); NULL if no function
- * has the number.
- */
-static struct flexmem_dev *find_function(unsigned int minor)
-{
-	struct flexmem_dev *fdev;
-
-	mutex_lock(&functions_lock);
-	fdev = functions[minor];
-	if (fdev)
-		get_device(&fdev->dev);
-	mutex_unlock(&functions_lock);
-	return fdev;
-}
-
-static void set_function(unsigned int minor, struct flexmem_dev *fdev)
-{
-	mutex_lock(&functions_lock);
-	functions[minor] = fdev;
-	mutex_unlock(&functions_lock);
 }
 
 static void free_file(struct flexmem_client *client)
@@ -128,7 +100,7 @@ static int open_function(struct flexmem_dev *fdev, struct file *filp)
 
 static int flexmem_open(struct inode *inode, struct file *filp)
 {
-	struct flexmem_dev *fdev = find_function(iminor(inode));
+	struct flexmem_dev *fdev = flexmem_minor_find(&minors, iminor(inode));
 	int rc;
 
 	if (!fdev)
@@ -411,25 +383,16 @@ int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 	rc = add_inode(fdev);
 	if (rc)
 		return rc;
+	/* Before the node exists, because udev opens it at once. */
 	minor = flexmem_minor_get(&minors, fdev->table.function.mode,
-				  dev_name(parent));
+				  dev_name(parent), fdev);
 	if (minor < 0)
 		return minor;
 	fdev->dev.devt = MKDEV(MAJOR(first_devt), minor);
 	rc = dev_set_name(&fdev->dev, "flexmem%d", minor);
+	rc = rc ?: device_add(&fdev->dev);
 	if (rc)
-		goto free_minor;
-	/* Before the node exists, because udev opens it at once. */
-	set_function(minor, fdev);
-	rc = device_add(&fdev->dev);
-	if (rc)
-		goto clear_function;
-	return 0;
-
-clear_function:
-	set_function(minor, NULL);
-free_minor:
-	flexmem_minor_put(&minors, minor);
+		flexmem_minor_put(&minors, minor);
 	return rc;
 }
 
@@ -439,11 +402,8 @@ free_minor:
  */
 void flexmem_chardev_remove(struct flexmem_dev *fdev)
 {
-	unsigned int minor = MINOR(fdev->dev.devt);
-
 	device_del(&fdev->dev);
-	set_function(minor, NULL);
-	flexmem_minor_put(&minors, minor);
+	flexmem_minor_put(&minors, MINOR(fdev->dev.devt));
 }
 
 /**

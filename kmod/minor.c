@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "device.h"
 #include "minor.h"
 
 /**
@@ -33,9 +34,10 @@ void flexmem_minors_fini(struct flexmem_minors *minors)
 {
 	unsigned int minor;
 
-	WARN_ON_ONCE(!bitmap_empty(minors->used, FLEXMEM_MAX_DEVICES));
-	for (minor = 0; minor < FLEXMEM_MAX_DEVICES; minor++)
+	for (minor = 0; minor < FLEXMEM_MAX_DEVICES; minor++) {
+		WARN_ON_ONCE(minors->function[minor]);
 		kfree(minors->name[minor]);
+	}
 	mutex_destroy(&minors->lock);
 }
 
@@ -53,7 +55,7 @@ static int find(const struct flexmem_minors *minors, enum flexmem_mode mode,
 
 	lockdep_assert_held(&minors->lock);
 	for (; minor < end; minor++) {
-		if (test_bit(minor, minors->used))
+		if (minors->function[minor])
 			continue;
 		if (minors->name[minor] && !strcmp(minors->name[minor], name))
 			return minor;
@@ -65,7 +67,8 @@ static int find(const struct flexmem_minors *minors, enum flexmem_mode mode,
 	return unused < 0 ? idle : unused;
 }
 
-static int take(struct flexmem_minors *minors, int minor, const char *name)
+static int take(struct flexmem_minors *minors, int minor, const char *name,
+		struct flexmem_dev *fdev)
 {
 	char *copy;
 
@@ -77,7 +80,7 @@ static int take(struct flexmem_minors *minors, int minor, const char *name)
 		kfree(minors->name[minor]);
 		minors->name[minor] = copy;
 	}
-	__set_bit(minor, minors->used);
+	minors->function[minor] = fdev;
 	return minor;
 }
 
@@ -87,20 +90,21 @@ static int take(struct flexmem_minors *minors, int minor, const char *name)
  * @mode: selects the range
  * @name: of its device; the later one of two devices with the same name gets
  *	another number
+ * @fdev: the function; open() finds it from now on
  *
  * Context: may sleep.
  * Return: the number, for flexmem_minor_put(); -ENOSPC if all are in use, or
  * -ENOMEM.
  */
 int flexmem_minor_get(struct flexmem_minors *minors, enum flexmem_mode mode,
-		      const char *name)
+		      const char *name, struct flexmem_dev *fdev)
 {
 	int minor;
 
 	mutex_lock(&minors->lock);
 	minor = find(minors, mode, name);
 	if (minor >= 0)
-		minor = take(minors, minor, name);
+		minor = take(minors, minor, name, fdev);
 	mutex_unlock(&minors->lock);
 	return minor;
 }
@@ -113,6 +117,27 @@ int flexmem_minor_get(struct flexmem_minors *minors, enum flexmem_mode mode,
 void flexmem_minor_put(struct flexmem_minors *minors, unsigned int minor)
 {
 	mutex_lock(&minors->lock);
-	__clear_bit(minor, minors->used);
+	minors->function[minor] = NULL;
 	mutex_unlock(&minors->lock);
+}
+
+/**
+ * flexmem_minor_find - the function that has a number now
+ * @minors: all numbers
+ * @minor: less than FLEXMEM_MAX_DEVICES
+ *
+ * Context: may sleep.
+ * Return: the function, with a reference for put_device(), or NULL.
+ */
+struct flexmem_dev *flexmem_minor_find(struct flexmem_minors *minors,
+				       unsigned int minor)
+{
+	struct flexmem_dev *fdev;
+
+	mutex_lock(&minors->lock);
+	fdev = minors->function[minor];
+	if (fdev)
+		get_device(&fdev->dev);
+	mutex_unlock(&minors->lock);
+	return fdev;
 }

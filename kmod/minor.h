@@ -3,9 +3,10 @@
 #ifndef _FLEXMEM_MINOR_H
 #define _FLEXMEM_MINOR_H
 
-#include <linux/bitmap.h>
 #include <linux/mutex.h>
 #include <linux/flexmem.h>
+
+struct flexmem_dev;
 
 #define FLEXMEM_MAX_PFS 64
 #define FLEXMEM_MAX_DEVICES 256
@@ -13,19 +14,21 @@
 /**
  * struct flexmem_minors - minor numbers: first those of PFs, then of VFs
  * @lock: protects the members below; a leaf
- * @used: numbers that a function has now
+ * @function: the function that has each number now; NULL: none
  * @name: device name that has, or had, each number; NULL: never used
  */
 struct flexmem_minors {
 	struct mutex lock; /* protects the members below */
-	DECLARE_BITMAP(used, FLEXMEM_MAX_DEVICES);
+	struct flexmem_dev *function[FLEXMEM_MAX_DEVICES];
 	char *name[FLEXMEM_MAX_DEVICES];
 };
 
 void flexmem_minors_init(struct flexmem_minors *minors);
 void flexmem_minors_fini(struct flexmem_minors *minors);
 int flexmem_minor_get(struct flexmem_minors *minors, enum flexmem_mode mode,
-		      const char *name);
+		      const char *name, struct flexmem_dev *fdev);
+struct flexmem_dev *flexmem_minor_find(struct flexmem_minors *minors,
+				       unsigned int minor);
 void flexmem_minor_put(struct flexmem_minors *minors, unsigned int minor);
 
 #endif /* _FLEXMEM_MINOR_H */
