@@ -169,7 +169,7 @@ def documented_parameters(module):
 def parameters(module, *files):
     text = '\n'.join(read(path) for path in files)
     described = dict(re.findall(r'MODULE_PARM_DESC\((\w+),\s*"([^"]+)"\)', text))
-    registered = set(re.findall(r'module_param\w*\((\w+),', text))
+    registered = set(re.findall(r'^(?:module_param\w*|[A-Z]+_PARAM)\((\w+),', text, re.MULTILINE))
     assert registered, 'no module parameter found'
     problems = [f'{name}: no MODULE_PARM_DESC' for name in registered - set(described)]
     rows = documented_parameters(module)

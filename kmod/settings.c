@@ -266,95 +266,50 @@ static const struct kernel_param_ops sizes_ops = {
 	.get = sizes_get,
 };
 
-static const struct choice_param strategy_param = {
-	.value = (unsigned int *)&param.fit,
-	.name = flexmem_fit_name,
-};
+#define CHOICE_PARAM(parameter, setting, names)				\
+	static const struct choice_param parameter ## _choice = {	\
+		.value = (unsigned int *)&param.setting,		\
+		.name = names,						\
+	};								\
+	module_param_cb(parameter, &choice_ops,				\
+			(void *)&parameter ## _choice, 0444)
 
-static const struct choice_param order_param = {
-	.value = (unsigned int *)&param.order,
-	.name = order_name,
-};
+/* A parameter and the setting of the same name. */
+/* checkpatch: MACRO_ARG_REUSE - it is a name */
+#define RANGE_PARAM(setting, least, most)				\
+	static const struct range_param setting ## _range = {		\
+		.value = &param.setting,				\
+		.min = least,						\
+		.max = most,						\
+	};								\
+	module_param_cb(setting, &range_ops,				\
+			(void *)&setting ## _range, 0444)
 
-static const struct choice_param acquire_param = {
-	.value = (unsigned int *)&param.acquire,
-	.name = acquire_name,
-};
-
-static const struct choice_param pf_open_param = {
-	.value = (unsigned int *)&param.pf_open,
-	.name = pf_open_name,
-};
-
-static const struct range_param max_regions_param = {
-	.value = &param.max_regions,
-	.min = 1,
-	.max = FLEXMEM_MAX_SLOTS,
-};
-
-static const struct range_param program_slots_param = {
-	.value = &param.program_slots,
-	.max = FLEXMEM_MAX_SLOTS - 1,
-};
-
-static const struct range_param max_handles_param = {
-	.value = &param.max_handles,
-	.min = 1,
-	.max = FLEXMEM_MAX_HANDLES,
-};
-
-static const struct range_param default_depth_param = {
-	.value = &param.default_depth,
-	.min = 1,
-	.max = FLEXMEM_MAX_DEPTH,
-};
-
-static const struct range_param lease_ms_param = {
-	.value = &param.lease_ms,
-	.min = 1,
-	.max = LEASE_MS_LIMIT,
-};
-
-static const struct range_param lease_total_ms_param = {
-	.value = &param.lease_total_ms,
-	.max = LEASE_TOTAL_MS_LIMIT,
-};
-
-static const struct range_param fence_timeout_ms_param = {
-	.value = &param.fence_timeout_ms,
-	.max = FENCE_TIMEOUT_MS_LIMIT,
-};
-
-static const struct range_param release_after_s_param = {
-	.value = &param.release_after_s,
-	.max = RELEASE_AFTER_S_LIMIT,
-};
-
-module_param_cb(strategy, &choice_ops, (void *)&strategy_param, 0444);
+CHOICE_PARAM(strategy, fit, flexmem_fit_name);
 MODULE_PARM_DESC(strategy, "Free block to take: first_fit (default) or best_fit");
-module_param_cb(order, &choice_ops, (void *)&order_param, 0444);
+CHOICE_PARAM(order, order, order_name);
 MODULE_PARM_DESC(order, "Regions to try first: load_balance, fill_first, or auto (default): as the device chooses, or fill_first on a VF");
-module_param_cb(acquire, &choice_ops, (void *)&acquire_param, 0444);
+CHOICE_PARAM(acquire, acquire, acquire_name);
 MODULE_PARM_DESC(acquire, "Acquire regions on demand, lazy (default), or all at once, prealloc");
 module_param_cb(fallback_sizes, &sizes_ops, NULL, 0444);
 MODULE_PARM_DESC(fallback_sizes, "Region sizes in the order they are tried; auto (default): the device's own, or 12G,8G,4G");
-module_param_cb(max_regions, &range_ops, (void *)&max_regions_param, 0444);
+RANGE_PARAM(max_regions, 1, FLEXMEM_MAX_SLOTS);
 MODULE_PARM_DESC(max_regions, "Most regions of a function, 1 to 64 (default 12)");
-module_param_cb(program_slots, &range_ops, (void *)&program_slots_param, 0444);
+RANGE_PARAM(program_slots, 0, FLEXMEM_MAX_SLOTS - 1);
 MODULE_PARM_DESC(program_slots, "Slots set aside for programs (default 0: shared with tensors)");
-module_param_cb(max_handles, &range_ops, (void *)&max_handles_param, 0444);
+RANGE_PARAM(max_handles, 1, FLEXMEM_MAX_HANDLES);
 MODULE_PARM_DESC(max_handles, "Live allocations of one open file (default 1048576)");
-module_param_cb(default_depth, &range_ops, (void *)&default_depth_param, 0444);
+RANGE_PARAM(default_depth, 1, FLEXMEM_MAX_DEPTH);
 MODULE_PARM_DESC(default_depth, "Depth of the cgroups that have the default limits (default 2)");
-module_param_cb(lease_ms, &range_ops, (void *)&lease_ms_param, 0444);
+RANGE_PARAM(lease_ms, 1, LEASE_MS_LIMIT);
 MODULE_PARM_DESC(lease_ms, "How long a lease on the segment table lasts, ms (default 10000)");
-module_param_cb(lease_total_ms, &range_ops, (void *)&lease_total_ms_param, 0444);
+RANGE_PARAM(lease_total_ms, 0, LEASE_TOTAL_MS_LIMIT);
 MODULE_PARM_DESC(lease_total_ms, "How long a lease can be taken again, ms (default 3600000; 0: for ever)");
-module_param_cb(fence_timeout_ms, &range_ops, (void *)&fence_timeout_ms_param, 0444);
+RANGE_PARAM(fence_timeout_ms, 0, FENCE_TIMEOUT_MS_LIMIT);
 MODULE_PARM_DESC(fence_timeout_ms, "How long freed memory waits for a device program, twice, before a reset, ms (default 10000; 0: for ever)");
-module_param_cb(release_after_s, &range_ops, (void *)&release_after_s_param, 0444);
+RANGE_PARAM(release_after_s, 0, RELEASE_AFTER_S_LIMIT);
 MODULE_PARM_DESC(release_after_s, "Release a region that has been empty for so many seconds, unless it is the only one (default 0: never)");
-module_param_cb(pf_open, &choice_ops, (void *)&pf_open_param, 0444);
+CHOICE_PARAM(pf_open, pf_open, pf_open_name);
 MODULE_PARM_DESC(pf_open, "Who may open a PF: CAP_SYS_ADMIN only, admin (default), or whom its node lets, mode");
 
 /**
