@@ -47,11 +47,9 @@ int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 	rc = flexmem_scrub_block(region, block, allocation->bytes_of,
 				 allocation->flags & FLEXMEM_ALLOC_ZEROED);
 	if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV || rc == -EAGAIN)
-		flexmem_region_free(region, block, allocation->kind,
-				    allocation->owner, false, NULL);
+		flexmem_region_free(region, block, NULL);
 	else if (rc)
-		flexmem_region_quarantine(region, block, allocation->kind,
-					  allocation->owner);
+		flexmem_region_quarantine(region, block);
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
@@ -64,7 +62,7 @@ static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
 	const struct flexmem_request request = {
 		.size = chunk->size,
 		.alignment = alignment,
-		.kind = allocation->kind,
+		.kind = flexmem_kind_of(allocation->flags),
 		.growable = alone && allocation->flags & FLEXMEM_ALLOC_GROWABLE,
 		.account = allocation->owner,
 	};
@@ -83,9 +81,7 @@ static void give_chunks(struct flexmem_allocation *allocation,
 
 	for (; first < end; first++) {
 		chunk = &allocation->chunks[first];
-		flexmem_region_free(chunk->region, chunk->block,
-				    allocation->kind, allocation->owner,
-				    allocation->orphaned, stock);
+		flexmem_region_free(chunk->region, chunk->block, stock);
 	}
 }
 
@@ -101,7 +97,7 @@ static int check_limits(struct flexmem_table *table,
 	if (!refusal)
 		return 0;
 	*place = (struct flexmem_place) {};
-	flexmem_place_stats(table, allocation->kind, place);
+	flexmem_place_stats(table, flexmem_kind_of(allocation->flags), place);
 	place->reason = refusal;
 	return -ENOMEM;
 }
@@ -126,7 +122,8 @@ static int take_chunks(struct flexmem_table *table,
 	give_chunks(allocation, 0, i - 1, NULL);
 	/* More is free now than when the last chunk was refused. */
 	if (place->reason)
-		flexmem_place_stats(table, allocation->kind, place);
+		flexmem_place_stats(table, flexmem_kind_of(allocation->flags),
+				    place);
 	return rc;
 }
 
@@ -193,7 +190,6 @@ static struct flexmem_allocation *create(struct flexmem_account *owner,
 		return NULL;
 	*allocation = (struct flexmem_allocation) {
 		.refs = REFCOUNT_INIT(1),
-		.kind = flexmem_kind_of(shape->flags),
 		.owner = owner,
 		/* Its handle is charged: see flexmem_owner_set_strict(). */
 		.bytes_of = flexmem_owner_of_bytes(owner),
@@ -295,12 +291,8 @@ void flexmem_allocation_orphan(struct flexmem_allocation *allocation)
 	struct flexmem_chunk *chunk = allocation->chunks;
 	unsigned int i;
 
-	if (allocation->orphaned)
-		return;
 	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
-		flexmem_region_orphan(chunk->region, chunk->block,
-				      allocation->owner);
-	allocation->orphaned = true;
+		flexmem_region_orphan(chunk->region, chunk->block);
 }
 
 /**

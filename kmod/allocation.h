@@ -41,14 +41,11 @@ struct flexmem_chunk {
 
 /**
  * struct flexmem_allocation - an allocation
- * @refs: references of its handle, each CPU map, each copy, and each kernel
- *	user. After the last one is put, the blocks are freed or wait for
- *	@fences
- * @fences: fences of device programs that use it; NULL if no program ever did
- * @kind: kind of memory
+ * @refs: its handle, each CPU map, each copy, and each kernel user. After the
+ *	last one is put, the blocks are freed or wait for @fences
+ * @fences: programs of the device that use it; NULL if there has been none
  * @owner: account that is charged; a reference is held
  * @bytes_of: number of the owner of its bytes
- * @orphaned: the handle was freed while there were other references
  * @handle: its handle
  * @named: look-ups find it by its handle. Under the lock of the handles
  * @flags: of enum flexmem_alloc_flags
@@ -59,19 +56,17 @@ struct flexmem_chunk {
  * @nr_chunks: number of @chunks, at least 1
  * @chunks: its parts, in order. Its address is that of the first
  *
- * Once it has its handle, only @refs, @fences, @orphaned, @named, @size and
- * @resizing change, and size and by_address of the chunks.
+ * Nothing but @refs, @fences, @named, @size, @resizing and, of the chunks, size
+ * and by_address changes once it has its handle.
  */
 struct flexmem_allocation {
 	refcount_t refs;
-	enum flexmem_kind kind;
 	struct flexmem_fences *fences;
 	struct flexmem_account *owner;
 	u64 bytes_of;
 	u64 size;
 	u32 handle;
 	u32 flags;
-	bool orphaned;
 	bool named;
 	bool resizing;
 	unsigned int nr_chunks;

@@ -286,7 +286,7 @@ bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
  */
 struct flexmem_block *flexmem_blocks_take(struct flexmem_blocks *blocks,
 					  const struct flexmem_found *found,
-					  u64 size, const void *owner,
+					  u64 size, void *owner,
 					  struct flexmem_spare *spare)
 {
 	struct flexmem_block *hole = found->block, *block, *rest;
@@ -317,6 +317,8 @@ struct flexmem_block *flexmem_blocks_take(struct flexmem_blocks *blocks,
 
 	block->owner = owner;
 	block->tail = false;
+	block->program = false;
+	block->orphaned = false;
 	blocks->nr_used++;
 	/* Placement reads this without the lock. */
 	WRITE_ONCE(blocks->free, blocks->free - size);
@@ -427,6 +429,7 @@ struct flexmem_block *flexmem_blocks_extend(struct flexmem_blocks *blocks,
 
 	tail = flexmem_blocks_take(blocks, &found, size, block->owner, spare);
 	tail->tail = true;
+	tail->program = block->program;
 	blocks->nr_used--;
 	return tail;
 }
@@ -453,6 +456,8 @@ struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
 			 block->size - size);
 	tail->owner = block->owner;
 	tail->tail = true;
+	tail->program = block->program;
+	tail->orphaned = false;
 	inherit(tail, block);
 	block->size = size;
 	inherit(block, block);

@@ -64,6 +64,8 @@
  * @owner: token of the owner; NULL means that the block is free
  * @tail: the block is occupied and will be joined to the block before it; the
  *	counters leave it out
+ * @program: for the region: it is memory of a program
+ * @orphaned: for the region: its owner has freed it, but it is still in use
  */
 struct flexmem_block {
 	struct list_head link;
@@ -75,8 +77,10 @@ struct flexmem_block {
 	u64 bytes_of;
 	u64 dirty_start;
 	u64 dirty_end;
-	const void *owner;
+	void *owner;
 	bool tail;
+	bool program;
+	bool orphaned;
 };
 
 struct flexmem_fit_ops;
@@ -173,7 +177,7 @@ bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
 			 struct flexmem_found *found);
 struct flexmem_block *flexmem_blocks_take(struct flexmem_blocks *blocks,
 					  const struct flexmem_found *found,
-					  u64 size, const void *owner,
+					  u64 size, void *owner,
 					  struct flexmem_spare *spare);
 void flexmem_blocks_free(struct flexmem_blocks *blocks,
 			 struct flexmem_block *block,

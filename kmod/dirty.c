@@ -18,14 +18,12 @@
 #define RETRY_JIFFIES (30 * HZ)
 
 /* Owner token of quarantined blocks. */
-static const char quarantine_owner;
+static char quarantine_owner;
 
 /**
  * flexmem_region_quarantine - put a block into quarantine after a failed scrub
  * @region: region
  * @block: new block of it, not visible to its owner yet
- * @kind: as it was allocated
- * @account: account that it was charged to
  *
  * The block is not allocated before it is clean. The background and TRIM retry
  * the scrub, see flexmem_region_take_quarantined(). If the region is dead, the
@@ -35,9 +33,7 @@ static const char quarantine_owner;
  * after it.
  */
 void flexmem_region_quarantine(struct flexmem_region *region,
-			       struct flexmem_block *block,
-			       enum flexmem_kind kind,
-			       struct flexmem_account *account)
+			       struct flexmem_block *block)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
 	bool dead;
@@ -45,9 +41,10 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 	spin_lock(&region->lock);
 	dead = region->dead;
 	if (!dead) {
-		flexmem_uncharge_quarantined(accounts, account, region->slot,
-					     block->size);
-		region->used[kind] -= block->size;
+		flexmem_uncharge_quarantined(accounts, block->owner,
+					     region->slot, block->size);
+		if (block->program)
+			region->used_program -= block->size;
 		if (block->tail)
 			flexmem_blocks_part(&region->blocks, block);
 		block->owner = &quarantine_owner;
@@ -58,8 +55,7 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 	}
 	spin_unlock(&region->lock);
 	if (dead)
-		flexmem_region_free(region, block, kind, account, false,
-				    NULL);
+		flexmem_region_free(region, block, NULL);
 }
 
 /**

@@ -18,9 +18,7 @@ bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
 int flexmem_region_end_scrub(struct flexmem_region *region, int rc);
 
 void flexmem_region_quarantine(struct flexmem_region *region,
-			       struct flexmem_block *block,
-			       enum flexmem_kind kind,
-			       struct flexmem_account *account);
+			       struct flexmem_block *block);
 struct flexmem_block *
 flexmem_region_take_quarantined(struct flexmem_region *region);
 void flexmem_region_end_quarantine(struct flexmem_region *region,

@@ -253,15 +253,13 @@ static int grow(struct flexmem_job *job)
 static void end_growth(struct flexmem_job *job)
 {
 	struct growth *growth = container_of(job, struct growth, job);
-	const struct flexmem_request *request = &growth->request;
 
 	if (growth->place.block)
 		flexmem_region_free(growth->place.region, growth->place.block,
-				    request->kind, request->account, false,
 				    NULL);
 	flexmem_spare_drop(&growth->spare, NULL);
 	flexmem_region_destroy(growth->fresh);
-	flexmem_owner_put(request->account);
+	flexmem_owner_put(growth->request.account);
 	kfree(growth);
 }
 
@@ -274,7 +272,7 @@ static struct growth *make_growth(struct flexmem_table *table,
 	growth = kzalloc(sizeof(*growth), GFP_KERNEL_ACCOUNT);
 	if (!growth)
 		return NULL;
-	growth->fresh = flexmem_region_create(table, table->settings.fit);
+	growth->fresh = flexmem_region_create(table);
 	if (!growth->fresh) {
 		kfree(growth);
 		return NULL;

@@ -16,6 +16,18 @@
 #include "spare.h"
 #include "table.h"
 
+/* The account that is charged for an occupied block. */
+static struct flexmem_account *account_of(const struct flexmem_block *block)
+{
+	return block->owner;
+}
+
+/* The bytes of a block that count as memory of programs. */
+static u64 program_bytes(const struct flexmem_block *block)
+{
+	return block->program ? block->size : 0;
+}
+
 /**
  * flexmem_region_destroy - free a region
  * @region: region without references, except by readers under RCU
@@ -36,13 +48,11 @@ void flexmem_region_destroy(struct flexmem_region *region)
 /**
  * flexmem_region_create - a region without memory
  * @table: its table
- * @fit: block strategy
  *
  * Context: may sleep.
  * Return: the region, or NULL.
  */
-struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
-					     enum flexmem_fit fit)
+struct flexmem_region *flexmem_region_create(struct flexmem_table *table)
 {
 	struct flexmem_region *region;
 	struct flexmem_block *first;
@@ -59,7 +69,8 @@ struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
 	region->table = table;
 	region->idle_since = jiffies;
 	INIT_LIST_HEAD(&region->quarantine);
-	flexmem_blocks_init(&region->blocks, FLEXMEM_ALIGN, fit, first);
+	flexmem_blocks_init(&region->blocks, FLEXMEM_ALIGN,
+			    table->settings.fit, first);
 	return region;
 }
 
@@ -67,18 +78,17 @@ struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
  * flexmem_region_set_memory - give a region its device memory
  * @region: region without memory
  * @mem: memory from the device; the region becomes one free block of its size
- * @fit: block strategy
  */
 void flexmem_region_set_memory(struct flexmem_region *region,
-			       const struct flexmem_memory *mem,
-			       enum flexmem_fit fit)
+			       const struct flexmem_memory *mem)
 {
 	struct flexmem_block *first;
 
 	first = list_first_entry(&region->blocks.all, struct flexmem_block,
 				 link);
 	region->mem = *mem;
-	flexmem_blocks_init(&region->blocks, mem->size, fit, first);
+	flexmem_blocks_init(&region->blocks, mem->size,
+			    region->table->settings.fit, first);
 }
 
 /*
@@ -141,9 +151,10 @@ flexmem_region_alloc(struct flexmem_region *region,
 	}
 	block = flexmem_blocks_take(&region->blocks, &found, request->size,
 				    request->account, spare);
+	block->program = request->kind == FLEXMEM_KIND_PROGRAM;
 	region->sequence++;
 	region->allocs++;
-	region->used[request->kind] += request->size;
+	region->used_program += program_bytes(block);
 	debug_check(region);
 unlock:
 	spin_unlock(&region->lock);
@@ -157,8 +168,6 @@ unlock:
  * @block: occupied block of it; the caller ensures that it is not extended or
  *	freed in parallel
  * @size: bytes to add, a multiple of FLEXMEM_ALIGN, not 0
- * @kind: kind of memory
- * @account: account of the block
  * @spare: at least one node
  * @tail: receives the new block, for flexmem_region_join(),
  *	flexmem_region_free() or flexmem_region_quarantine(); or NULL
@@ -169,8 +178,6 @@ unlock:
  */
 u64 flexmem_region_extend(struct flexmem_region *region,
 			  struct flexmem_block *block, u64 size,
-			  enum flexmem_kind kind,
-			  struct flexmem_account *account,
 			  struct flexmem_spare *spare,
 			  struct flexmem_block **tail,
 			  enum flexmem_reason *refusal)
@@ -184,12 +191,13 @@ u64 flexmem_region_extend(struct flexmem_region *region,
 		room = flexmem_blocks_room(&region->blocks, block);
 	if (size > room)
 		goto unlock;
-	*refusal = flexmem_charge(accounts, account, region->slot, size);
+	*refusal = flexmem_charge(accounts, account_of(block), region->slot,
+				  size);
 	if (*refusal)
 		goto unlock;
 	*tail = flexmem_blocks_extend(&region->blocks, block, size, spare);
 	region->sequence++;
-	region->used[kind] += size;
+	region->used_program += program_bytes(*tail);
 	debug_check(region);
 unlock:
 	spin_unlock(&region->lock);
@@ -201,24 +209,21 @@ unlock:
  * flexmem_region_join - merge a block with its tail
  * @region: region
  * @block: occupied block of it
- * @tail: tail from flexmem_region_extend(). Its bytes become @block's; its node
- *	is freed
- * @account: account of the block
+ * @tail: tail from flexmem_region_extend(); freed here
  *
  * Context: takes the region's lock.
  */
 void flexmem_region_join(struct flexmem_region *region,
 			 struct flexmem_block *block,
-			 struct flexmem_block *tail,
-			 struct flexmem_account *account)
+			 struct flexmem_block *tail)
 {
 	struct flexmem_spare unused = { .block = { tail } };
 
 	spin_lock(&region->lock);
 	flexmem_blocks_join(block, tail);
 	if (!region->dead)
-		flexmem_charge_pieces(&region->table->accounts, account,
-				      region->slot, -1);
+		flexmem_charge_pieces(&region->table->accounts,
+				      account_of(block), region->slot, -1);
 	region->sequence++;
 	debug_check(region);
 	spin_unlock(&region->lock);
@@ -228,19 +233,19 @@ void flexmem_region_join(struct flexmem_region *region,
 /**
  * flexmem_region_orphan - the owner has freed a block that is still in use
  * @region: region
- * @block: occupied block of it
- * @account: account of the block
+ * @block: occupied block of it; may be orphaned already
  *
  * Context: takes the region's lock.
  */
 void flexmem_region_orphan(struct flexmem_region *region,
-			   struct flexmem_block *block,
-			   struct flexmem_account *account)
+			   struct flexmem_block *block)
 {
 	spin_lock(&region->lock);
-	if (!region->dead)
-		flexmem_charge_orphan(&region->table->accounts, account,
-				      region->slot, block->size);
+	if (!region->dead && !block->orphaned)
+		flexmem_charge_orphan(&region->table->accounts,
+				      account_of(block), region->slot,
+				      block->size);
+	block->orphaned = true;
 	spin_unlock(&region->lock);
 }
 
@@ -271,17 +276,13 @@ bool flexmem_region_free_block(struct flexmem_region *region,
  * flexmem_region_free - uncharge and free a block
  * @region: region
  * @block: occupied block of it
- * @kind: as it was allocated
- * @account: account of the block
- * @orphaned: flexmem_region_orphan() was called for it
  * @stock: where nodes that are left over may be kept; or NULL
  *
  * Context: takes the region's lock. Neither @block nor @region may be used
  * after it.
  */
 void flexmem_region_free(struct flexmem_region *region,
-			 struct flexmem_block *block, enum flexmem_kind kind,
-			 struct flexmem_account *account, bool orphaned,
+			 struct flexmem_block *block,
 			 struct flexmem_stock *stock)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
@@ -289,10 +290,10 @@ void flexmem_region_free(struct flexmem_region *region,
 	bool last;
 
 	spin_lock(&region->lock);
-	region->used[kind] -= block->size;
+	region->used_program -= program_bytes(block);
 	if (!region->dead)
-		flexmem_uncharge(accounts, account, region->slot, block->size,
-				 orphaned);
+		flexmem_uncharge(accounts, account_of(block), region->slot,
+				 block->size, block->orphaned);
 	last = flexmem_region_free_block(region, block, &unused);
 	spin_unlock(&region->lock);
 
@@ -309,16 +310,12 @@ void flexmem_region_free(struct flexmem_region *region,
  *	freed in parallel
  * @size: bytes that @block keeps: a multiple of FLEXMEM_ALIGN, not 0, less than
  *	it has
- * @kind: as it was allocated
- * @account: account of the block
  * @spare: at least one node
  *
  * Context: takes the region's lock.
  */
 void flexmem_region_shrink(struct flexmem_region *region,
 			   struct flexmem_block *block, u64 size,
-			   enum flexmem_kind kind,
-			   struct flexmem_account *account,
 			   struct flexmem_spare *spare)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
@@ -327,11 +324,12 @@ void flexmem_region_shrink(struct flexmem_region *region,
 
 	spin_lock(&region->lock);
 	tail = flexmem_blocks_split(&region->blocks, block, size, spare);
-	region->used[kind] -= tail->size;
+	region->used_program -= program_bytes(tail);
 	if (!region->dead) {
-		flexmem_charge_pieces(accounts, account, region->slot, 1);
-		flexmem_uncharge(accounts, account, region->slot, tail->size,
-				 false);
+		flexmem_charge_pieces(accounts, account_of(block),
+				      region->slot, 1);
+		flexmem_uncharge(accounts, account_of(block), region->slot,
+				 tail->size, false);
 	}
 	/* Never the last block of the region: @block stays. */
 	flexmem_region_free_block(region, tail, &unused);

@@ -44,7 +44,7 @@ struct flexmem_table;
  * @scrub_next: offset from which the background continues in @blocks.watched
  * @scrub_start: start of the range that the background is scrubbing
  * @scrub_end: end of that range; equal to @scrub_start if there is none
- * @used: bytes allocated, for each kind
+ * @used_program: bytes allocated for programs
  * @sequence: number of changes so far; puts records of them in order
  * @allocs: allocations made so far
  * @idle_sequence: @sequence when the worker last looked whether it is idle
@@ -71,7 +71,7 @@ struct flexmem_region {
 	u64 scrub_next;
 	u64 scrub_start;
 	u64 scrub_end;
-	u64 used[FLEXMEM_NR_KINDS];
+	u64 used_program;
 	u64 sequence;
 	u64 allocs;
 	u64 idle_sequence;
@@ -113,12 +113,10 @@ static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 	return smp_load_acquire(&region->lost);
 }
 
-struct flexmem_region *flexmem_region_create(struct flexmem_table *table,
-					     enum flexmem_fit fit);
+struct flexmem_region *flexmem_region_create(struct flexmem_table *table);
 void flexmem_region_destroy(struct flexmem_region *region);
 void flexmem_region_set_memory(struct flexmem_region *region,
-			       const struct flexmem_memory *mem,
-			       enum flexmem_fit fit);
+			       const struct flexmem_memory *mem);
 bool flexmem_region_retire(struct flexmem_region *region);
 bool flexmem_region_is_idle(struct flexmem_region *region,
 			    unsigned long for_jiffies, bool *empty);
@@ -134,29 +132,22 @@ flexmem_region_alloc(struct flexmem_region *region,
 		     bool *gave_up);
 u64 flexmem_region_extend(struct flexmem_region *region,
 			  struct flexmem_block *block, u64 size,
-			  enum flexmem_kind kind,
-			  struct flexmem_account *account,
 			  struct flexmem_spare *spare,
 			  struct flexmem_block **tail,
 			  enum flexmem_reason *refusal);
 void flexmem_region_join(struct flexmem_region *region,
 			 struct flexmem_block *block,
-			 struct flexmem_block *tail,
-			 struct flexmem_account *account);
+			 struct flexmem_block *tail);
 void flexmem_region_shrink(struct flexmem_region *region,
 			   struct flexmem_block *block, u64 size,
-			   enum flexmem_kind kind,
-			   struct flexmem_account *account,
 			   struct flexmem_spare *spare);
 void flexmem_region_orphan(struct flexmem_region *region,
-			   struct flexmem_block *block,
-			   struct flexmem_account *account);
+			   struct flexmem_block *block);
 bool flexmem_region_free_block(struct flexmem_region *region,
 			       struct flexmem_block *block,
 			       struct flexmem_spare *unused);
 void flexmem_region_free(struct flexmem_region *region,
-			 struct flexmem_block *block, enum flexmem_kind kind,
-			 struct flexmem_account *account, bool orphaned,
+			 struct flexmem_block *block,
 			 struct flexmem_stock *stock);
 
 #endif /* _FLEXMEM_REGION_H */

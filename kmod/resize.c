@@ -75,7 +75,6 @@ static int get_tail(struct flexmem_resizing *resizing,
 
 	room = flexmem_region_extend(chunk->region, chunk->block,
 				     resizing->size - allocation->size,
-				     allocation->kind, allocation->owner,
 				     &resizing->spare, &resizing->tail,
 				     &refusal);
 	if (resizing->tail) {
@@ -159,12 +158,11 @@ void flexmem_resize_commit(struct flexmem_resizing *resizing)
 	const struct flexmem_chunk *chunk = &allocation->chunks[0];
 
 	if (resizing->tail)
-		flexmem_region_join(chunk->region, chunk->block, resizing->tail,
-				    allocation->owner);
+		flexmem_region_join(chunk->region, chunk->block,
+				    resizing->tail);
 	else if (resizing->size < allocation->size)
 		flexmem_region_shrink(chunk->region, chunk->block,
-				      resizing->size, allocation->kind,
-				      allocation->owner, &resizing->spare);
+				      resizing->size, &resizing->spare);
 	end(resizing, resizing->size);
 }
 
@@ -178,7 +176,6 @@ void flexmem_resize_abort(struct flexmem_resizing *resizing)
 
 	if (resizing->tail)
 		flexmem_region_free(allocation->chunks[0].region,
-				    resizing->tail, allocation->kind,
-				    allocation->owner, false, NULL);
+				    resizing->tail, NULL);
 	end(resizing, allocation->size);
 }

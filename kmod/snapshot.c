@@ -100,7 +100,7 @@ static void fill_regions(struct flexmem_table *table,
 	view->sum.out_free = 0;
 	for (i = 0; i < nr; i++) {
 		flexmem_region_describe(region[i], &view->region[i]);
-		view->used_program += region[i]->used[FLEXMEM_KIND_PROGRAM];
+		view->used_program += region[i]->used_program;
 		view->allocs += region[i]->allocs;
 		view->sum.out_total += view->region[i].total;
 		view->sum.out_free += view->region[i].free;

@@ -281,7 +281,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	rc = acquire_memory(table, kind, min_size, &mem);
 	if (rc)
 		return ERR_PTR(rc);
-	flexmem_region_set_memory(region, &mem, table->settings.fit);
+	flexmem_region_set_memory(region, &mem);
 
 	rc = flexmem_scrub_memory(table, &mem, 0, mem.size);
 	if (!rc)
@@ -322,7 +322,7 @@ static int prealloc_one(struct flexmem_table *table, enum flexmem_kind kind)
 {
 	struct flexmem_region *fresh, *region;
 
-	fresh = flexmem_region_create(table, table->settings.fit);
+	fresh = flexmem_region_create(table);
 	if (!fresh)
 		return -ENOMEM;
 	region = flexmem_region_acquire(table, kind, 0, &fresh);

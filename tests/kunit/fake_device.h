@@ -160,16 +160,12 @@ struct fake_device {
  * @region: region
  * @block: block
  * @account: account that is charged
- * @kind: tensors or programs
- * @orphaned: fake_orphan() was called for it
  */
 struct fake_block {
 	struct list_head link;
 	struct flexmem_region *region;
 	struct flexmem_block *block;
 	struct flexmem_account *account;
-	enum flexmem_kind kind;
-	bool orphaned;
 };
 
 /* The kind of slots, from the flag that tests and their models use. */

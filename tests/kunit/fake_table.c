@@ -322,7 +322,7 @@ struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
 	enum flexmem_kind kind;
 
 	kind = flexmem_table_kind(table, fake_kind(program));
-	fresh = flexmem_region_create(table, table->settings.fit);
+	fresh = flexmem_region_create(table);
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
 	mutex_lock(&table->acquire_lock);
@@ -387,7 +387,6 @@ static struct fake_block *new_block(struct flexmem_table *table,
 	block->region = place->region;
 	block->block = place->block;
 	block->account = request->account;
-	block->kind = request->kind;
 	list_add_tail(&block->link, &to_fake_table(table)->blocks);
 	return block;
 }
@@ -495,23 +494,20 @@ struct fake_block *fake_alloc_in_for(struct flexmem_table *table,
 void fake_free(struct fake_block *block)
 {
 	list_del(&block->link);
-	flexmem_region_free(block->region, block->block, block->kind,
-			    block->account, block->orphaned, NULL);
+	flexmem_region_free(block->region, block->block, NULL);
 	kfree(block);
 }
 
 void fake_orphan(struct fake_block *block)
 {
-	flexmem_region_orphan(block->region, block->block, block->account);
-	block->orphaned = true;
+	flexmem_region_orphan(block->region, block->block);
 }
 
 /* The block is the region's from then on. */
 void fake_quarantine(struct fake_block *block)
 {
 	list_del(&block->link);
-	flexmem_region_quarantine(block->region, block->block, block->kind,
-				  block->account);
+	flexmem_region_quarantine(block->region, block->block);
 	kfree(block);
 }
 

@@ -249,7 +249,7 @@ static void preallocated_asks_for_nothing(struct kunit *test)
 static u64 bytes_of_programs(struct kunit *test, struct ctx *ctx,
 			     unsigned int slot)
 {
-	return region_in(test, ctx, slot)->used[FLEXMEM_KIND_PROGRAM];
+	return region_in(test, ctx, slot)->used_program;
 }
 
 static void programs_have_their_own_slots(struct kunit *test)

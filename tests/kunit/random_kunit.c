@@ -116,7 +116,6 @@ struct live {
 	struct flexmem_region *region;
 	struct flexmem_block *block;
 	unsigned int owner;
-	enum flexmem_kind kind;
 	bool orphaned;
 };
 
@@ -349,7 +348,6 @@ static void do_alloc(struct run *run)
 			.region = is.region,
 			.block = is.block,
 			.owner = owner,
-			.kind = fake_kind(request.program),
 		};
 		run->most_live = max(run->most_live, run->nr_live);
 	}
@@ -375,8 +373,7 @@ static void free_live(struct run *run, unsigned int i)
 	struct live live = run->live[i];
 
 	run->live[i] = run->live[--run->nr_live];
-	flexmem_region_free(live.region, live.block, live.kind,
-			    run->account[live.owner], live.orphaned, NULL);
+	flexmem_region_free(live.region, live.block, NULL);
 }
 
 static void do_free(struct run *run)
@@ -410,15 +407,12 @@ static void do_orphan_or_quarantine(struct run *run)
 		return;
 	if (percent(run, 50)) {
 		model_orphan(run->model, slot, live->block->start);
-		flexmem_region_orphan(live->region, live->block,
-				      run->account[live->owner]);
+		flexmem_region_orphan(live->region, live->block);
 		live->orphaned = true;
 		run->orphans++;
 	} else {
 		model_quarantine(run->model, slot, live->block->start);
-		flexmem_region_quarantine(live->region, live->block,
-					  live->kind,
-					  run->account[live->owner]);
+		flexmem_region_quarantine(live->region, live->block);
 		*live = run->live[--run->nr_live];
 		run->quarantines++;
 	}
@@ -428,22 +422,19 @@ static void do_orphan_or_quarantine(struct run *run)
 static void end_growth(struct run *run, const struct live *live,
 		       struct flexmem_block *tail)
 {
-	struct flexmem_account *account = run->account[live->owner];
 	unsigned int slot = live->region->slot;
 	u32 roll = below(run, 10);
 
 	if (roll < 6) {
 		model_join(run->model, slot, live->block->start);
-		flexmem_region_join(live->region, live->block, tail, account);
+		flexmem_region_join(live->region, live->block, tail);
 		run->grown++;
 	} else if (roll < 9) {
 		model_free(run->model, slot, tail->start);
-		flexmem_region_free(live->region, tail, live->kind, account,
-				    false, NULL);
+		flexmem_region_free(live->region, tail, NULL);
 	} else {
 		model_quarantine(run->model, slot, tail->start);
-		flexmem_region_quarantine(live->region, tail, live->kind,
-					  account);
+		flexmem_region_quarantine(live->region, tail);
 		run->quarantines++;
 	}
 }
@@ -464,7 +455,6 @@ static void grow(struct run *run, const struct live *live, u64 more)
 
 	ASSERT_SAME(run, fill_spare(run), 0);
 	room = flexmem_region_extend(live->region, live->block, more,
-				     live->kind, run->account[live->owner],
 				     &run->spare, &tail, &refusal);
 	ASSERT_SAME(run, room,
 		    model_room(run->model, slot, live->block->start));
@@ -493,8 +483,7 @@ static void do_resize(struct run *run)
 	}
 	model_shrink(run->model, live->region->slot, live->block->start, size);
 	ASSERT_SAME(run, fill_spare(run), 0);
-	flexmem_region_shrink(live->region, live->block, size, live->kind,
-			      run->account[live->owner], &run->spare);
+	flexmem_region_shrink(live->region, live->block, size, &run->spare);
 	ASSERT_SAME(run, live->block->size, size);
 	run->shrunk++;
 }
