@@ -42,15 +42,10 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 	for (slot = 0; !rc && slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);
 		while (!rc && region) {
-			rc = flexmem_function_error(&table->function);
-			block = rc ? NULL :
-				flexmem_region_take_quarantined(region);
+			block = flexmem_region_take_quarantined(region);
 			if (!block)
 				break;
-			rc = flexmem_scrub_memory(table, &region->mem,
-						  block->start,
-						  flexmem_block_end(block));
-			flexmem_region_end_quarantine(region, block, !rc);
+			rc = flexmem_region_retry(region, block);
 		}
 	}
 	return rc;
@@ -100,52 +95,44 @@ static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 	return flexmem_region_end_scrub(region, rc);
 }
 
-/*
- * Retries one part of a quarantined block, if its time has come; otherwise
- * returns -ENOENT. The block stays in quarantine until all of it is clean. TRIM
- * may take the block out between two parts, and waits for data_lock before it
- * changes it.
- */
-static int retry_quarantined(struct flexmem_region *region, bool *waits)
+/* A quarantined block to retry now, or NULL. */
+static struct flexmem_block *take_due(struct flexmem_region *region,
+				      bool *waits)
 {
-	struct flexmem_table *table = region->table;
-	u64 start, size;
-	int rc;
-
-	lockdep_assert_held(&table->data_lock);
 	if (!READ_ONCE(region->nr_quarantined))
-		return -ENOENT;
+		return NULL;
 	*waits = true;
 	if (time_before(jiffies, READ_ONCE(region->retry_at)))
-		return -ENOENT;
-	if (!flexmem_region_begin_retry(region, &start, &size))
-		return -ENOENT;
-	rc = flexmem_scrub_part(table, &region->mem, start, size);
-	flexmem_region_end_retry(region, size, rc);
-	return rc;
+		return NULL;
+	return flexmem_region_take_quarantined(region);
 }
 
 /*
- * Scrubs one part in each region, and drops the lock in between. Returns 0 if
- * there was work and nothing failed.
+ * Scrubs a quarantined block or a part of a free one in each region, and drops
+ * the lock in between. Returns 0 if there was work and nothing failed.
  */
 static int scrub_round(struct flexmem_table *table, bool *waits)
 {
 	struct flexmem_region *region;
+	struct flexmem_block *block;
 	int rc = -ENOENT, one;
 	unsigned int slot;
 
 	for (slot = 0; slot < table->slots.nr; slot++) {
+		block = NULL;
+		one = -ENOENT;
 		mutex_lock(&table->data_lock);
 		/* A region leaves the table under this lock only. */
 		region = rcu_dereference_protected(table->region[slot],
 						   lockdep_is_held(&table->data_lock));
-		one = -ENOENT;
-		if (region && may_scrub(table))
-			one = retry_quarantined(region, waits);
-		if (region && may_scrub(table) && one == -ENOENT)
-			one = scrub_free_piece(region, waits);
+		if (region && may_scrub(table)) {
+			block = take_due(region, waits);
+			if (!block)
+				one = scrub_free_piece(region, waits);
+		}
 		mutex_unlock(&table->data_lock);
+		if (block)
+			one = flexmem_region_retry(region, block);
 		if (one != -ENOENT && (rc == -ENOENT || !rc))
 			rc = one;
 		cond_resched();

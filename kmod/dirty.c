@@ -60,11 +60,12 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 
 /**
  * flexmem_region_take_quarantined - take a block out of quarantine for a retry
- * @region: region that the caller keeps, or that is dying
+ * @region: region that the caller keeps, or that is dying. From here on the
+ *	block keeps it
  *
  * Context: takes the region's lock.
- * Return: the block, for flexmem_region_end_quarantine(); NULL if there is
- * none.
+ * Return: the block, for flexmem_region_retry() or
+ * flexmem_region_end_quarantine(); NULL if there is none.
  */
 struct flexmem_block *
 flexmem_region_take_quarantined(struct flexmem_region *region)
@@ -76,8 +77,6 @@ flexmem_region_take_quarantined(struct flexmem_region *region)
 					 struct flexmem_block, dirty_link);
 	if (block)
 		list_del(&block->dirty_link);
-	if (block == region->retried)
-		region->retried = NULL;
 	spin_unlock(&region->lock);
 	return block;
 }
@@ -86,8 +85,8 @@ flexmem_region_take_quarantined(struct flexmem_region *region)
  * flexmem_region_end_quarantine - free a block, or quarantine it again
  * @region: region
  * @block: as flexmem_region_take_quarantined() returned it
- * @scrubbed: the block is clean, or the region is dead; otherwise the block
- *	goes back into quarantine
+ * @scrubbed: the block is clean; otherwise it goes back into quarantine,
+ *	unless the region is dead
  *
  * Context: takes the region's lock. Neither @block nor a dead @region may be
  * used after it.
@@ -100,7 +99,7 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 	bool last = false;
 
 	spin_lock(&region->lock);
-	if (scrubbed) {
+	if (scrubbed || region->dead) {
 		WRITE_ONCE(region->nr_quarantined, region->nr_quarantined - 1);
 		block->bytes_of = FLEXMEM_CLEAN;
 		if (!region->dead)
@@ -119,66 +118,21 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 }
 
 /**
- * flexmem_region_begin_retry - the next part of a quarantined block to scrub
- * @region: region that the caller keeps
- * @start: receives its offset
- * @size: receives its bytes, at most FLEXMEM_SCRUB_MAX
+ * flexmem_region_retry - scrub a quarantined block
+ * @region: region; the block keeps it
+ * @block: as flexmem_region_take_quarantined() returned it. It becomes free, or
+ *	goes back into quarantine
  *
- * Context: under data_lock until flexmem_region_end_retry(). Takes the region's
- * lock.
- * Return: true if there is one.
+ * Context: may sleep.
+ * Return: 0, or an error as flexmem_scrub_whole() has them.
  */
-bool flexmem_region_begin_retry(struct flexmem_region *region, u64 *start,
-				u64 *size)
+int flexmem_region_retry(struct flexmem_region *region,
+			 struct flexmem_block *block)
 {
-	struct flexmem_block *block;
+	int rc = flexmem_scrub_whole(region, block);
 
-	spin_lock(&region->lock);
-	block = list_first_entry_or_null(&region->quarantine,
-					 struct flexmem_block, dirty_link);
-	if (block && region->retried != block) {
-		region->retried = block;
-		region->retry_next = block->dirty_start;
-	}
-	if (block) {
-		*start = region->retry_next;
-		*size = min(block->dirty_end - *start, FLEXMEM_SCRUB_MAX);
-	}
-	spin_unlock(&region->lock);
-	return block;
-}
-
-/**
- * flexmem_region_end_retry - the result of a scrub of that part
- * @region: region
- * @size: bytes of the part
- * @rc: 0 if it is clean
- *
- * After its last part the block becomes free. A block that failed waits for its
- * next retry. If TRIM has taken the block out of quarantine in the meantime,
- * nothing happens: the block belongs to TRIM.
- *
- * Context: takes the region's lock.
- */
-void flexmem_region_end_retry(struct flexmem_region *region, u64 size, int rc)
-{
-	struct flexmem_block *block, *done = NULL;
-
-	spin_lock(&region->lock);
-	block = region->retried;
-	region->retry_next += size;
-	if (block && rc) {
-		list_move_tail(&block->dirty_link, &region->quarantine);
-		WRITE_ONCE(region->retry_at, jiffies + RETRY_JIFFIES);
-		region->retried = NULL;
-	} else if (block && region->retry_next == block->dirty_end) {
-		list_del(&block->dirty_link);
-		region->retried = NULL;
-		done = block;
-	}
-	spin_unlock(&region->lock);
-	if (done)
-		flexmem_region_end_quarantine(region, done, true);
+	flexmem_region_end_quarantine(region, block, !rc);
+	return rc;
 }
 
 /*

@@ -23,8 +23,7 @@ struct flexmem_block *
 flexmem_region_take_quarantined(struct flexmem_region *region);
 void flexmem_region_end_quarantine(struct flexmem_region *region,
 				   struct flexmem_block *block, bool scrubbed);
-bool flexmem_region_begin_retry(struct flexmem_region *region, u64 *start,
-				u64 *size);
-void flexmem_region_end_retry(struct flexmem_region *region, u64 size, int rc);
+int flexmem_region_retry(struct flexmem_region *region,
+			 struct flexmem_block *block);
 
 #endif /* _FLEXMEM_DIRTY_H */

@@ -37,10 +37,8 @@ struct flexmem_table;
  *	writing: this waits for page faults that have not seen @lost yet
  * @blocks: its blocks
  * @quarantine: blocks that could not be scrubbed, by dirty_link
- * @nr_quarantined: number of blocks in @quarantine
+ * @nr_quarantined: number of blocks in @quarantine, or taken out for a retry
  * @retry_at: earliest time to retry a quarantined block, in jiffies
- * @retried: a quarantined block that is being retried, or NULL
- * @retry_next: offset from which the retry continues
  * @scrub_next: offset from which the background continues in @blocks.watched
  * @scrub_start: start of the range that the background is scrubbing
  * @scrub_end: end of that range; equal to @scrub_start if there is none
@@ -66,8 +64,6 @@ struct flexmem_region {
 	struct list_head quarantine;
 	u64 nr_quarantined;
 	unsigned long retry_at;
-	struct flexmem_block *retried;
-	u64 retry_next;
 	u64 scrub_next;
 	u64 scrub_start;
 	u64 scrub_end;

@@ -106,6 +106,34 @@ int flexmem_scrub_memory(struct flexmem_table *table,
 	return scrub_range(table, mem, NULL, start, end, lock_data_awake);
 }
 
+/* For the worker and the background. */
+static int lock_data_while_up(struct flexmem_table *table)
+{
+	int rc;
+
+	mutex_lock(&table->data_lock);
+	rc = flexmem_function_error(&table->function);
+	if (rc)
+		mutex_unlock(&table->data_lock);
+	return rc;
+}
+
+/**
+ * flexmem_scrub_whole - zero a block
+ * @region: region; the caller keeps it
+ * @block: block of it that only the caller uses
+ *
+ * Context: may sleep.
+ * Return: 0; as flexmem_function_error(); -ENODEV or -EIO if the region is lost;
+ * or an error of the firmware.
+ */
+int flexmem_scrub_whole(struct flexmem_region *region,
+			const struct flexmem_block *block)
+{
+	return scrub_range(region->table, &region->mem, region, block->start,
+			   flexmem_block_end(block), lock_data_while_up);
+}
+
 /* Whether the background is scrubbing a part of a newly allocated block. */
 static bool is_being_scrubbed(struct flexmem_region *region,
 			      const struct flexmem_block *block)

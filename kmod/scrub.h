@@ -14,6 +14,8 @@ int flexmem_scrub_part(struct flexmem_table *table,
 		       const struct flexmem_memory *mem, u64 start, u64 size);
 int flexmem_scrub_memory(struct flexmem_table *table,
 			 const struct flexmem_memory *mem, u64 start, u64 end);
+int flexmem_scrub_whole(struct flexmem_region *region,
+			const struct flexmem_block *block);
 int flexmem_scrub_block(struct flexmem_region *region,
 			struct flexmem_block *block, u64 owner, bool zeroed);
 void flexmem_scrub_soon(struct flexmem_table *table);

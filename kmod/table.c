@@ -399,7 +399,6 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	table->past_allocs += region->allocs;
 	flexmem_accounts_remove_region(&table->accounts, region->slot);
 	list_splice_init(&region->quarantine, quarantine);
-	region->retried = NULL;
 	empty = !region->blocks.nr_used;
 	/*
 	 * A reader that does not find the region any more sees that it is lost.

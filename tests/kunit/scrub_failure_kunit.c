@@ -134,75 +134,83 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	alloc(test, other, 4096);
 }
 
-/* Another task's action in the middle of a piece. */
-struct meddler {
-	struct flexmem_region *region;
-	struct flexmem_block *taken;
-	unsigned int pieces;
-	unsigned int takes_at;
-};
-
-static void meddle(void *data)
+static void count_piece(void *data)
 {
-	struct meddler *meddler = data;
+	unsigned int *pieces = data;
 
-	if (++meddler->pieces == meddler->takes_at)
-		meddler->taken =
-			flexmem_region_take_quarantined(meddler->region);
+	++*pieces;
 }
 
-static struct meddler quarantine_much(struct kunit *test)
+/* A region with 3 GiB in quarantine, which may be retried at once. */
+static struct flexmem_region *quarantine_much(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
 	struct ctx *ctx = test->priv;
-	struct meddler meddler = {};
+	struct flexmem_region *region;
 
 	make_dirty(test, client, 3 * GIB);
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 3 * GIB, 0)));
-	meddler.region = fake_table_region(ctx->table, 0);
-	meddler.region->retry_at = jiffies;
-	ctx->fake->during_scrub = meddle;
-	return meddler;
+	region = fake_table_region(ctx->table, 0);
+	region->retry_at = jiffies;
+	return region;
 }
 
 /* The lock is free in between, so that no caller waits for the whole scrub. */
 static void quarantined_block_is_tried_in_pieces(struct kunit *test)
 {
-	struct meddler meddler = quarantine_much(test);
+	struct flexmem_region *region = quarantine_much(test);
 	struct ctx *ctx = test->priv;
+	unsigned int pieces = 0;
 
-	ctx->fake->during_scrub_arg = &meddler;
+	ctx->fake->during_scrub = count_piece;
+	ctx->fake->during_scrub_arg = &pieces;
 	/* A failed piece makes the scrub start from the beginning. */
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 2, 1, -EIO);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
-	meddler.pieces = 0;
-	meddler.region->retry_at = jiffies;
+	pieces = 0;
+	region->retry_at = jiffies;
 	scrub_background(ctx);
 	ctx->fake->during_scrub = NULL;
-	KUNIT_EXPECT_EQ(test, meddler.pieces, 3);
+	KUNIT_EXPECT_EQ(test, pieces, 3);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_free, 12 * GIB - 128);
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
 
-/* A retry as TRIM makes it, at any moment, also when only the end is left. */
-static void quarantined_block_may_be_taken_between_pieces(struct kunit *test)
+/* The block has kept the region, and frees it. */
+static void reset_ends_a_retry(struct kunit *test)
 {
-	struct meddler meddler = quarantine_much(test);
+	struct flexmem_region *region = quarantine_much(test);
+	struct flexmem_block *block = flexmem_region_take_quarantined(region);
 	struct ctx *ctx = test->priv;
 
-	ctx->fake->during_scrub_arg = &meddler;
-	meddler.takes_at = 3;
-	scrub_background(ctx);
-	ctx->fake->during_scrub = NULL;
-	KUNIT_EXPECT_EQ(test, meddler.pieces, 3);
-	KUNIT_ASSERT_NOT_NULL(test, meddler.taken);
-	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
-	flexmem_region_end_quarantine(meddler.region, meddler.taken, true);
+	KUNIT_ASSERT_NOT_NULL(test, block);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_reset(ctx->table));
+	fake_device_forget(ctx->fake);
+	KUNIT_EXPECT_EQ(test, flexmem_region_retry(region, block), -EIO);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
-	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
+}
+
+/* A device may go to sleep between two pieces. */
+static void suspend_interrupts_a_retry(struct kunit *test)
+{
+	struct flexmem_region *region = quarantine_much(test);
+	struct flexmem_block *block = flexmem_region_take_quarantined(region);
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_NOT_NULL(test, block);
+	flexmem_table_suspend(ctx->table);
+	fake_device_forget(ctx->fake);
+	KUNIT_EXPECT_EQ(test, flexmem_region_retry(region, block), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
+	flexmem_table_resume(ctx->table);
+	region->retry_at = jiffies;
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
 }
 
 static void killed_caller_returns_the_block_unchanged(struct kunit *test)
@@ -225,7 +233,8 @@ static struct kunit_case scrub_failure_cases[] = {
 	KUNIT_CASE(background_repairs_what_is_quarantined),
 	KUNIT_CASE(dead_firmware_costs_two_timeouts),
 	KUNIT_CASE(quarantined_block_is_tried_in_pieces),
-	KUNIT_CASE(quarantined_block_may_be_taken_between_pieces),
+	KUNIT_CASE(reset_ends_a_retry),
+	KUNIT_CASE(suspend_interrupts_a_retry),
 	KUNIT_CASE(killed_caller_returns_the_block_unchanged),
 	{}
 };
