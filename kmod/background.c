@@ -157,10 +157,6 @@ static void scrub_work(struct work_struct *work)
 				   IDLE_JIFFIES);
 }
 
-/**
- * flexmem_table_scrub_init - prepare the background work
- * @table: region table
- */
 void flexmem_table_scrub_init(struct flexmem_table *table)
 {
 	INIT_DELAYED_WORK(&table->scrub_work, scrub_work);

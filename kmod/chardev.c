@@ -406,11 +406,6 @@ void flexmem_chardev_remove(struct flexmem_dev *fdev)
 	flexmem_minor_put(&minors, MINOR(fdev->dev.devt));
 }
 
-/**
- * flexmem_chardev_init - called once when the module is loaded
- *
- * Return: 0 or a negative errno.
- */
 int flexmem_chardev_init(void)
 {
 	int rc;
@@ -438,9 +433,6 @@ free_region:
 	return rc;
 }
 
-/**
- * flexmem_chardev_exit - called once when the module is unloaded
- */
 void flexmem_chardev_exit(void)
 {
 	cdev_del(&cdev);

@@ -163,7 +163,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 		       struct flexmem_place *place)
 {
 	struct flexmem_accounts *accounts = &client->table->accounts;
-	u64 began = flexmem_pressure_frees(accounts);
+	u64 began = atomic64_read(&accounts->gauge.frees);
 	struct flexmem_allocation *allocation;
 	int rc;
 

@@ -26,10 +26,6 @@
 /* A new index is taken only while fewer than FLEXMEM_HANDLE_KEPT are free. */
 static_assert(FLEXMEM_MAX_HANDLES + FLEXMEM_HANDLE_KEPT < INDEX_MASK);
 
-/**
- * flexmem_handles_init - no handles yet
- * @handles: to initialise
- */
 void flexmem_handles_init(struct flexmem_handles *handles)
 {
 	memset(handles, 0, sizeof(*handles));

@@ -16,10 +16,6 @@
 #include "device.h"
 #include "minor.h"
 
-/**
- * flexmem_minors_init - initialise all numbers as unused
- * @minors: to initialise
- */
 void flexmem_minors_init(struct flexmem_minors *minors)
 {
 	memset(minors, 0, sizeof(*minors));

@@ -237,22 +237,10 @@ void flexmem_pressure_freed(struct flexmem_accounts *accounts)
 }
 
 /**
- * flexmem_pressure_frees - number of frees so far
- * @accounts: accounts of the function
- *
- * Return: a count, for flexmem_pressure_failed() if an ALLOC that begins now
- * fails.
- */
-u64 flexmem_pressure_frees(struct flexmem_accounts *accounts)
-{
-	return atomic64_read(&accounts->gauge.frees);
-}
-
-/**
  * flexmem_pressure_failed - an ALLOC of a file has failed for lack of memory
  * @accounts: accounts of the function
  * @listener: of the file
- * @began: flexmem_pressure_frees() when the ALLOC began
+ * @began: &flexmem_gauge.frees when the ALLOC began
  *
  * The next free is an event for this file, and so is one since @began.
  */

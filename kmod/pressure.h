@@ -102,7 +102,6 @@ static inline void flexmem_gauge_move(struct flexmem_gauge *gauge, u64 in_use)
 void flexmem_pressure_tell(struct flexmem_accounts *accounts);
 void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory);
 void flexmem_pressure_freed(struct flexmem_accounts *accounts);
-u64 flexmem_pressure_frees(struct flexmem_accounts *accounts);
 void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 			     struct flexmem_listener *listener, u64 began);
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,

@@ -37,13 +37,25 @@ static void lose_region(struct flexmem_table *table,
 		flexmem_region_end_quarantine(region, block, true);
 }
 
-/* After this a lost region has no mapping, and cannot get one. */
-static void take_maps_away(struct flexmem_table *table)
+/*
+ * Loses all regions, ends all leases and hides all slots. After this a lost
+ * region has no mapping, and cannot get one.
+ */
+static void lose_all(struct flexmem_table *table)
 {
+	struct flexmem_region *region;
+	unsigned int slot;
+
+	for (slot = 0; slot < table->slots.nr; slot++) {
+		region = flexmem_region_at(table, slot);
+		if (region)
+			lose_region(table, region);
+	}
 	down_write(&table->map_lock);
 	if (table->mapping)
 		unmap_mapping_range(table->mapping, 0, 0, 1);
 	up_write(&table->map_lock);
+	flexmem_slots_forget(&table->slots);
 }
 
 /**
@@ -61,22 +73,13 @@ void flexmem_table_remove(struct flexmem_table *table)
 {
 	struct flexmem_function *function = &table->function;
 	enum flexmem_state state = READ_ONCE(function->state);
-	struct flexmem_region *region;
-	unsigned int slot;
 
 	flexmem_function_enter(function, FLEXMEM_GONE);
 	wake_up_all(&table->accounts.gauge.readers);
 	flexmem_table_scrub_stop(table);
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->data_lock);
-	for (slot = 0; slot < table->slots.nr; slot++) {
-		region = flexmem_region_at(table, slot);
-		if (region)
-			lose_region(table, region);
-	}
-	take_maps_away(table);
-	/* All leases end, and no slot is visible any more. */
-	flexmem_slots_forget(&table->slots);
+	lose_all(table);
 	if (flexmem_function_held(function) && !function->clears)
 		dev_info(function->dev, "%llu bytes go without being cleared: the driver of the PF clears them before another function gets them\n",
 			 flexmem_function_held(function));
@@ -120,17 +123,10 @@ void flexmem_table_fini(struct flexmem_table *table)
 static int reset_locked(struct flexmem_table *table)
 {
 	struct flexmem_function *function = &table->function;
-	unsigned int slot, failures;
-	struct flexmem_region *region;
+	unsigned int failures;
 	int rc;
 
-	for (slot = 0; slot < table->slots.nr; slot++) {
-		region = flexmem_region_at(table, slot);
-		if (region)
-			lose_region(table, region);
-	}
-	take_maps_away(table);
-	flexmem_slots_forget(&table->slots);
+	lose_all(table);
 	flexmem_table_update_memory(table);
 
 	/*

@@ -248,12 +248,6 @@ unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 	return nr;
 }
 
-/**
- * flexmem_slots_generation - the generation of the table
- * @slots: segment table
- *
- * Return: the generation.
- */
 u64 flexmem_slots_generation(struct flexmem_slots *slots)
 {
 	u64 generation;
@@ -262,15 +256,6 @@ u64 flexmem_slots_generation(struct flexmem_slots *slots)
 	generation = slots->generation;
 	spin_unlock(&slots->lock);
 	return generation;
-}
-
-/**
- * flexmem_lease_init - no lease yet
- * @hold: to initialise
- */
-void flexmem_lease_init(struct flexmem_lease_hold *hold)
-{
-	INIT_LIST_HEAD(&hold->link);
 }
 
 /* Whether a held lease has reached its total time and cannot be renewed. */
@@ -382,10 +367,6 @@ unsigned int flexmem_lease_count(struct flexmem_slots *slots)
 	return nr;
 }
 
-/**
- * flexmem_lease_break_all - end every lease
- * @slots: segment table
- */
 void flexmem_lease_break_all(struct flexmem_slots *slots)
 {
 	spin_lock(&slots->lock);

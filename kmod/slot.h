@@ -91,7 +91,11 @@ unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 				u64 *generation);
 u64 flexmem_slots_generation(struct flexmem_slots *slots);
 
-void flexmem_lease_init(struct flexmem_lease_hold *hold);
+static inline void flexmem_lease_init(struct flexmem_lease_hold *hold)
+{
+	INIT_LIST_HEAD(&hold->link);
+}
+
 int flexmem_lease_take(struct flexmem_slots *slots,
 		       struct flexmem_lease_hold *hold,
 		       const struct flexmem_settings *settings, u64 generation);

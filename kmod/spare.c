@@ -112,11 +112,6 @@ static unsigned long scan_objects(struct shrinker *shrinker,
 	return flexmem_stock_shrink(control->nr_to_scan) ?: SHRINK_STOP;
 }
 
-/**
- * flexmem_spare_init - once, when the module is loaded
- *
- * Return: 0 or -ENOMEM.
- */
 int flexmem_spare_init(void)
 {
 	cache[FLEXMEM_OBJECT_ALLOCATION] =
@@ -141,9 +136,6 @@ exit:
 	return -ENOMEM;
 }
 
-/**
- * flexmem_spare_exit - once, when the module is unloaded
- */
 void flexmem_spare_exit(void)
 {
 	flexmem_free_shrinker(stock_shrinker);
@@ -152,10 +144,6 @@ void flexmem_spare_exit(void)
 	kmem_cache_destroy(cache[FLEXMEM_OBJECT_ALLOCATION]);
 }
 
-/**
- * flexmem_stock_init - initialise an empty stock
- * @stock: to initialise
- */
 void flexmem_stock_init(struct flexmem_stock *stock)
 {
 	*stock = (struct flexmem_stock) {};
@@ -165,10 +153,6 @@ void flexmem_stock_init(struct flexmem_stock *stock)
 	spin_unlock(&stocks_lock);
 }
 
-/**
- * flexmem_stock_fini - free all objects of a stock
- * @stock: stock of a client that is being freed
- */
 void flexmem_stock_fini(struct flexmem_stock *stock)
 {
 	spin_lock(&stocks_lock);

@@ -484,7 +484,7 @@ static void a_free_in_between_counts(struct kunit *test)
 	struct ctx *ctx = test->priv;
 	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
 	struct flexmem_listener late;
-	u64 began = flexmem_pressure_frees(ctx->accounts);
+	u64 began = atomic64_read(&ctx->accounts->gauge.frees);
 	struct reader reader;
 
 	flexmem_pressure_listen(&late);
@@ -509,10 +509,10 @@ static void several_have_failed(struct kunit *test)
 
 	flexmem_pressure_listen(&second);
 	flexmem_pressure_failed(ctx->accounts, &ctx->listener,
-				flexmem_pressure_frees(ctx->accounts));
+				atomic64_read(&ctx->accounts->gauge.frees));
 	fake_free(alloc(test, 128));
 	flexmem_pressure_failed(ctx->accounts, &second,
-				flexmem_pressure_frees(ctx->accounts));
+				atomic64_read(&ctx->accounts->gauge.frees));
 	expect_event(test, NONE, 0, 2 * GIB);
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &second));
 	fake_free(alloc(test, 128));
@@ -556,7 +556,7 @@ static void frees_are_silent_otherwise(struct kunit *test)
 	fake_free(alloc(test, 128));
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&gauge->deliver));
 	flexmem_pressure_failed(ctx->accounts, &ctx->listener,
-				flexmem_pressure_frees(ctx->accounts));
+				atomic64_read(&ctx->accounts->gauge.frees));
 	account = flexmem_owner_open(ctx->accounts, fake_uid(3), fake_cgroup(3),
 				     NULL);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, account);
