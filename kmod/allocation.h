@@ -41,9 +41,10 @@ struct flexmem_chunk {
 
 /**
  * struct flexmem_allocation - an allocation
- * @refs: its handle, each CPU map, each copy, and each kernel user. After the
- *	last one is put, the blocks are freed or wait for @fences
- * @fences: programs of the device that use it; NULL if there has been none
+ * @refs: references of its handle, each CPU map, each copy, and each kernel
+ *	user. After the last one is put, the blocks are freed or wait for
+ *	@fences
+ * @fences: fences of device programs that use it; NULL if no program ever did
  * @owner: account that is charged; a reference is held
  * @bytes_of: number of the owner of its bytes
  * @handle: its handle
@@ -56,8 +57,8 @@ struct flexmem_chunk {
  * @nr_chunks: number of @chunks, at least 1
  * @chunks: its parts, in order. Its address is that of the first
  *
- * Nothing but @refs, @fences, @named, @size, @resizing and, of the chunks, size
- * and by_address changes once it has its handle.
+ * Once it has its handle, only @refs, @fences, @named, @size and @resizing
+ * change, and size and by_address of the chunks.
  */
 struct flexmem_allocation {
 	refcount_t refs;

@@ -428,7 +428,7 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 }
 
 /**
- * flexmem_client_used - what the client could free
+ * flexmem_client_used - bytes that the client could free
  * @client: client
  *
  * Return: bytes of its allocations.

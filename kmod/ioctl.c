@@ -180,7 +180,7 @@ static struct flexmem_allocation *free_begin(struct flexmem_call *call,
 
 /**
  * struct entry_ops - ALLOC or FREE, by itself or as an entry of a batch
- * @entry_size: of our struct
+ * @entry_size: size of the driver's struct
  * @min_size: of its first version
  * @begin: carry an entry out, up to where it becomes visible; sets out_error
  * @commit: make it visible
@@ -267,7 +267,7 @@ struct batch_item {
 	int error;
 };
 
-/* An entry that is not as long as ours. */
+/* Reads an entry whose size is not the driver's. */
 static int read_other_entry(const struct entry_ops *ops,
 			    const struct flexmem_batch *cmd, void *entry,
 			    const void __user *from)
@@ -643,7 +643,7 @@ static int call_command(struct flexmem_call *call,
 					   call->ubuffer, call->user_size);
 	if (rc)
 		return rc;
-	/* The caller may have changed it since: the first reading counts. */
+	/* The caller may have changed it since. The first value counts. */
 	*(u32 *)buffer = call->user_size;
 	call->cmd = buffer;
 	return command->carry_out(call);

@@ -209,7 +209,8 @@ unlock:
  * flexmem_region_join - merge a block with its tail
  * @region: region
  * @block: occupied block of it
- * @tail: tail from flexmem_region_extend(); freed here
+ * @tail: tail from flexmem_region_extend(). Its bytes become @block's; its node
+ *	is freed
  *
  * Context: takes the region's lock.
  */

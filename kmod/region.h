@@ -43,8 +43,8 @@ struct flexmem_table;
  * @scrub_start: start of the range that the background is scrubbing
  * @scrub_end: end of that range; equal to @scrub_start if there is none
  * @used_program: bytes allocated for programs
- * @sequence: number of changes so far; puts records of them in order
- * @allocs: allocations made so far
+ * @sequence: number of changes so far
+ * @allocs: number of allocations so far
  * @idle_sequence: @sequence when the worker last looked whether it is idle
  * @idle_since: when the worker first saw it empty with this sequence, in jiffies
  */

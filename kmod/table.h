@@ -43,7 +43,7 @@ struct device;
  * @last_serial: serial number of the last region; under @acquire_lock
  * @resets: number of resets of the function
  * @scrubbed: bytes scrubbed
- * @scrub_work: scrubs in the background
+ * @scrub_work: background scrub
  * @release_work: releases idle regions
  * @mapping: address space of all CPU mappings of this function, or NULL
  * @map_shift: the mmap() offset of a slot is its number shifted by this
