@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Compares what flexmem.ko exports with what the other modules use of it.
+"""Compares what flexmem.ko exports with what flexmem_sim.ko uses of it.
 
 usage: exports.py TOP OBJECTS
 
 Natively all objects are linked together, so a missing export shows only when a kernel links the modules. OBJECTS holds
-core-FILE.o for flexmem.ko, card-FILE.o for flexmem_sim.ko and suite-FILE.o for flexmem_kunit.ko. The simulator may use the
-symbols that are exported to every module, the unit tests those for tests as well. Prints each symbol that is used and not
-exported, and each one that is exported for tests only and that they do not use; either makes the program fail.
+core-FILE.o for flexmem.ko and card-FILE.o for flexmem_sim.ko. Prints each symbol that is used and not exported, and fails
+then. What the unit tests use is exported by the build.
 """
 import pathlib
 import re
@@ -15,16 +14,12 @@ import sys
 
 from edges import symbols
 
-EXPORT = re.compile(r"^EXPORT_SYMBOL(_GPL|_IF_KUNIT)?\((\w+)\);", re.MULTILINE)
+EXPORT = re.compile(r"^EXPORT_SYMBOL_GPL\((\w+)\);", re.MULTILINE)
 
 
 def read_exports(top):
-    """The symbols that all modules may use, and those for tests only."""
-    public, tests = set(), set()
-    for path in top.glob("kmod/*.c"):
-        for kind, symbol in EXPORT.findall(path.read_text(encoding="utf-8")):
-            (tests if kind == "_IF_KUNIT" else public).add(symbol)
-    return public, tests
+    """The symbols that other modules may use."""
+    return {symbol for path in top.glob("kmod/*.c") for symbol in EXPORT.findall(path.read_text(encoding="utf-8"))}
 
 
 def read_objects(folder, prefix):
@@ -39,15 +34,12 @@ def read_objects(folder, prefix):
 
 def main():
     top, objects = map(pathlib.Path, sys.argv[1:])
-    public, tests = read_exports(top)
+    public = read_exports(top)
     core, _ = read_objects(objects, "core")
     card = read_objects(objects, "card")[1] & core
-    units = read_objects(objects, "suite")[1] & core
     wrong = [f"{symbol}() is used by flexmem_sim.ko and not exported" for symbol in sorted(card - public)]
-    wrong += [f"{symbol}() is used by flexmem_kunit.ko and not exported" for symbol in sorted(units - public - tests)]
-    wrong += [f"{symbol}() is exported for unit tests, which do not use it" for symbol in sorted(tests - units)]
-    print("\n".join(wrong or [f"{len(card)} symbols used by the simulator, {len(units)} by unit tests"]))
-    return bool(wrong or not card or not units)
+    print("\n".join(wrong or [f"{len(card)} symbols used by the simulator"]))
+    return bool(wrong or not card)
 
 
 if __name__ == "__main__":
