@@ -374,7 +374,8 @@ static void error_texts(void **state)
 		assert_string_equal(text, cases[i].text);
 	}
 	/*
-	 * Without the failure the text does not mention host memory.
+	 * Without a struct flexmem_cache_failure the text cannot tell which
+	 * memory ran out.
 	 */
 	assert_int_equal(flexmem_cache_error_text(-ENOMEM, NULL, 0, text,
 						  sizeof(text)), 0);

@@ -252,8 +252,8 @@ static int fill(struct flexmem_cache *cache,
 	if (err)
 		return err;
 	/*
-	 * Warns about settings without effect, on stderr if there is no
-	 * callback.
+	 * Warns about settings without effect. Without a callback log.c prints
+	 * the warning.
 	 */
 	unheard = !cache->log && !(cache->flags & FLEXMEM_CACHE_STRICT);
 	if (unheard) {
