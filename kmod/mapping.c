@@ -7,16 +7,13 @@
  * driver has contiguous frames for. It holds a reference to its allocation, so
  * its pages never go to another owner while they are mapped.
  * When the region is lost, every mapping of the function is removed, and later
- * page faults end in SIGBUS. When the function is suspended, every mapping is
- * removed too, and page faults wait until it is resumed. map_lock keeps removal
- * and faults apart.
+ * page faults end in SIGBUS. map_lock keeps removal and faults apart.
  *
  * The caller has looked up the allocation and passes its reference. A mapping
  * covers one chunk.
  */
 
 #include <linux/err.h>
-#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pfn_t.h>
@@ -117,8 +114,8 @@ static vm_fault_t insert_huge(struct vm_fault *vmf, u64 offset,
 #endif
 
 /*
- * Sends no command, and waits only for the removal of mappings. Returns
- * VM_FAULT_FALLBACK if the function is suspended.
+ * Under mmap_lock: sends no command, and waits only for the removal of
+ * mappings.
  */
 static vm_fault_t handle_fault(struct vm_fault *vmf,
 			       vm_fault_t (*insert)(struct vm_fault *vmf,
@@ -128,8 +125,8 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 	struct flexmem_chunk *chunk = vmf->vma->vm_private_data;
 	struct flexmem_region *region = chunk->region;
 	struct flexmem_table *table = region->table;
+	vm_fault_t ret = VM_FAULT_SIGBUS;
 	struct flexmem_frames frames;
-	vm_fault_t ret;
 	u64 offset;
 	int rc;
 
@@ -138,54 +135,21 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 	frames = window_at(vmf, offset);
 
 	down_read(&table->map_lock);
-	if (flexmem_region_is_lost(region)) {
-		ret = VM_FAULT_SIGBUS;
-	} else if (flexmem_function_is_suspended(&table->function)) {
-		ret = VM_FAULT_FALLBACK;
-	} else {
+	if (!flexmem_region_is_lost(region)) {
 		rc = flexmem_function_fault(&table->function, &region->mem,
 					    offset, &frames);
 		if (!rc)
 			ret = insert(vmf, offset, &frames);
-		else
-			ret = rc == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_SIGBUS;
+		else if (rc == -ENOMEM)
+			ret = VM_FAULT_OOM;
 	}
 	up_read(&table->map_lock);
 	return ret;
 }
 
-/*
- * Waits until the function is awake, without mmap_lock if the caller permits
- * that. Then the access is tried again.
- */
-static vm_fault_t wait_awake(struct vm_fault *vmf,
-			     struct flexmem_function *function)
-{
-	struct file *file;
-
-	if (!(vmf->flags & FAULT_FLAG_ALLOW_RETRY))
-		return flexmem_function_wait_awake(function) ?
-			VM_FAULT_SIGBUS : VM_FAULT_NOPAGE;
-	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
-		return VM_FAULT_RETRY;
-	/* It keeps the function; the mapping may go meanwhile. */
-	file = get_file(vmf->vma->vm_file);
-	mmap_read_unlock(vmf->vma->vm_mm);
-	/* A caller that was killed does not try again. */
-	flexmem_function_wait_awake(function);
-	fput(file);
-	return VM_FAULT_RETRY;
-}
-
-/* Under mmap_lock. A huge fault, which may come without it, never waits. */
 static vm_fault_t mapping_fault(struct vm_fault *vmf)
 {
-	struct flexmem_chunk *chunk = vmf->vma->vm_private_data;
-	vm_fault_t ret = handle_fault(vmf, insert_pages);
-
-	if (ret != VM_FAULT_FALLBACK)
-		return ret;
-	return wait_awake(vmf, &chunk->region->table->function);
+	return handle_fault(vmf, insert_pages);
 }
 
 #ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP

@@ -80,12 +80,10 @@ void unmap_mapping_range(struct address_space *mapping, loff_t start,
 static struct vm_area_struct *create(struct file *file, unsigned long pgoff,
 				     size_t length, unsigned long flags)
 {
-	struct mm_struct *mm = calloc(1, sizeof(*mm));
-	struct vm_area_struct *vma = &mm->vma;
+	struct vm_area_struct *vma = calloc(1, sizeof(*vma));
 
-	if (!mm)
+	if (!vma)
 		abort();
-	vma->vm_mm = mm;
 	vma->vm_start = file->f_op->get_unmapped_area(file, 0, length, pgoff, 0);
 	vma->vm_end = vma->vm_start + PAGE_SIZE * DIV_ROUND_UP(length, PAGE_SIZE);
 	vma->vm_pgoff = pgoff;
@@ -96,7 +94,7 @@ static struct vm_area_struct *create(struct file *file, unsigned long pgoff,
 	if (!vma->pfn)
 		abort();
 	spin_lock_init(&vma->lock);
-	init_rwsem(&mm->mmap_lock);
+	init_rwsem(&vma->sem);
 	native_file_get(file);
 	return vma;
 }
@@ -105,7 +103,7 @@ static void destroy(struct vm_area_struct *vma)
 {
 	native_close(vma->vm_file);
 	free(vma->pfn);
-	free(vma->vm_mm);
+	free(vma);
 }
 
 static void link_map(struct vm_area_struct *vma)
@@ -141,11 +139,11 @@ struct vm_area_struct *native_mmap(struct file *file, u64 offset, size_t length,
 		flags &= ~VM_SHARED;
 	}
 	vma = create(file, offset >> PAGE_SHIFT, length, flags);
-	down_write(&vma->vm_mm->mmap_lock);
+	down_write(&vma->sem);
 	rc = file->f_op->mmap(file, vma);
 	if (!rc)
 		link_map(vma);
-	up_write(&vma->vm_mm->mmap_lock);
+	up_write(&vma->sem);
 	if (!rc)
 		return vma;
 	destroy(vma);
@@ -159,13 +157,13 @@ struct vm_area_struct *native_fork_map(struct vm_area_struct *vma)
 
 	copy = create(vma->vm_file, vma->vm_pgoff, vma->vm_end - vma->vm_start,
 		      vma->vm_flags);
-	down_write(&vma->vm_mm->mmap_lock);
+	down_write(&vma->sem);
 	copy->vm_flags = vma->vm_flags;
 	copy->vm_ops = vma->vm_ops;
 	copy->vm_private_data = vma->vm_private_data;
 	copy->vm_ops->open(copy);
 	link_map(copy);
-	up_write(&vma->vm_mm->mmap_lock);
+	up_write(&vma->sem);
 	return copy;
 }
 
@@ -173,12 +171,12 @@ void native_munmap(struct vm_area_struct *vma)
 {
 	struct address_space *mapping = vma->vm_file->f_mapping;
 
-	down_write(&vma->vm_mm->mmap_lock);
+	down_write(&vma->sem);
 	spin_lock(&mapping->lock);
 	list_del(&vma->mapped);
 	spin_unlock(&mapping->lock);
 	vma->vm_ops->close(vma);
-	up_write(&vma->vm_mm->mmap_lock);
+	up_write(&vma->sem);
 	destroy(vma);
 }
 
@@ -249,20 +247,16 @@ int native_touch(struct vm_area_struct *vma, size_t offset, u8 *byte, bool write
 		.vma = vma,
 		.pgoff = vma->vm_pgoff + (offset >> PAGE_SHIFT),
 		.address = vma->vm_start + (offset & ~(PAGE_SIZE - 1)),
-		.flags = FAULT_FLAG_ALLOW_RETRY |
-			 (write ? FAULT_FLAG_WRITE : 0),
+		.flags = write ? FAULT_FLAG_WRITE : 0,
 	};
 	vm_fault_t fault;
 
 	while (use_page(vma, offset, byte, write)) {
 		if (fatal_signal_pending(current))
 			return -EFAULT;
-		down_read(&vma->vm_mm->mmap_lock);
+		down_read(&vma->sem);
 		fault = page_fault(&vmf);
-		/* The driver has unlocked it. */
-		if (fault & VM_FAULT_RETRY)
-			continue;
-		up_read(&vma->vm_mm->mmap_lock);
+		up_read(&vma->sem);
 		if (fault & VM_FAULT_SIGBUS)
 			return -EFAULT;
 		if (fault & VM_FAULT_OOM)
