@@ -16,7 +16,6 @@
 #include <linux/string.h>
 
 #include "account.h"
-#include "compat.h"
 
 /**
  * flexmem_accounts_init - initialise without accounts
@@ -44,7 +43,6 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	accounts->owners_by_key = RB_ROOT;
 	flexmem_gauge_init(&accounts->gauge);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_init);
 
 /**
  * flexmem_account_is_removed - was the cgroup of an account removed
@@ -62,7 +60,6 @@ bool flexmem_account_is_removed(const struct flexmem_account *account)
 	return false;
 #endif
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_account_is_removed);
 
 static u64 inherited(const struct flexmem_account *account, unsigned int r)
 {
@@ -121,7 +118,6 @@ void flexmem_account_follow(struct flexmem_account *account)
 	account->losses = accounts->losses;
 	account->changes = accounts->changes;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_account_follow);
 
 static bool exceeds(u64 used, u64 more, u64 limit)
 {
@@ -208,7 +204,6 @@ flexmem_charge_handle(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 	return reason;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_handle);
 
 /**
  * flexmem_uncharge_handle - uncharge one handle
@@ -222,7 +217,6 @@ void flexmem_uncharge_handle(struct flexmem_accounts *accounts,
 	count(client, FLEXMEM_RESOURCE_HANDLES, -1);
 	spin_unlock(&accounts->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_uncharge_handle);
 
 /* Only a charge in a new region needs a further region. */
 static enum flexmem_reason refuses(struct flexmem_account *account, u64 size,
@@ -343,7 +337,6 @@ unlock:
 	spin_unlock(&accounts->lock);
 	return reason;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_charge);
 
 /**
  * flexmem_uncharge - uncharge a block that is freed
@@ -366,7 +359,6 @@ void flexmem_uncharge(struct flexmem_accounts *accounts,
 	gauge_move(accounts);
 	spin_unlock(&accounts->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_uncharge);
 
 /**
  * flexmem_charge_pieces - count one block more or less for the same bytes
@@ -408,7 +400,6 @@ void flexmem_charge_orphan(struct flexmem_accounts *accounts,
 	count_orphaned(accounts, client, slot, size);
 	spin_unlock(&accounts->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_orphan);
 
 static void count_quarantined(struct flexmem_accounts *accounts,
 			      unsigned int slot, s64 size)
@@ -455,7 +446,6 @@ void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 	gauge_move(accounts);
 	spin_unlock(&accounts->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_charge_quarantine);
 
 /**
  * flexmem_account_refuses - check the limits for an allocation
@@ -486,7 +476,6 @@ flexmem_account_refuses(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 	return reason;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_account_refuses);
 
 /**
  * flexmem_accounts_remove_region - drop all charges in a region
@@ -517,4 +506,3 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 	in->quarantined = 0;
 	spin_unlock(&accounts->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_remove_region);

@@ -9,10 +9,6 @@
 #include <linux/slab.h>
 #include <linux/version.h>
 
-/* Nothing: Kbuild exports all that the unit tests refer to. */
-/* checkpatch: MACRO_ARG_UNUSED - does nothing */
-#define EXPORT_SYMBOL_IF_KUNIT(symbol)
-
 /* Since 6.12: the compiler does not zero the variable, whatever the options. */
 #ifndef __uninitialized
 #define __uninitialized

@@ -23,7 +23,6 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
-#include "compat.h"
 #include "device.h"
 #include "settings.h"
 #include "snapshot.h"

@@ -22,7 +22,6 @@
 #include <linux/sizes.h>
 #include <linux/string.h>
 
-#include "compat.h"
 #include "function.h"
 
 /* No page frame has this number. */
@@ -141,7 +140,6 @@ int flexmem_function_init(struct flexmem_function *function,
 	init_waitqueue_head(&function->changed);
 	return 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_init);
 
 /*
  * Only one message, because a device that answers wrongly usually repeats that.
@@ -244,7 +242,6 @@ int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes)
 		*bytes = capacity;
 	return flexmem_function_note(function, rc);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_capacity);
 
 static bool overlap(const struct flexmem_memory *a,
 		    const struct flexmem_memory *b)
@@ -332,7 +329,6 @@ int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 		*mem = piece.mem;
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_acquire);
 
 /**
  * flexmem_function_release - release memory to the device
@@ -362,7 +358,6 @@ int flexmem_function_release(struct flexmem_function *function,
 		flexmem_function_work_later(function);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_release);
 
 /**
  * flexmem_function_slot_set - point a slot of the firmware's table at memory
@@ -393,7 +388,6 @@ int flexmem_function_slot_set(struct flexmem_function *function,
 		piece->slot = slot;
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_set);
 
 /**
  * flexmem_function_slot_clear - empty a slot of the firmware's table
@@ -419,7 +413,6 @@ int flexmem_function_slot_clear(struct flexmem_function *function,
 			function->piece[i].slot = FLEXMEM_NO_SLOT;
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_clear);
 
 /**
  * flexmem_function_quiesce - stop all device programs
@@ -439,7 +432,6 @@ int flexmem_function_quiesce(struct flexmem_function *function)
 	rc = function->ops.quiesce(function->priv);
 	return flexmem_function_outcome(function, "quiesce", rc, false);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_quiesce);
 
 /**
  * flexmem_function_reset - reset the device
@@ -461,7 +453,6 @@ int flexmem_function_reset(struct flexmem_function *function)
 	}
 	return flexmem_function_note(function, rc);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_reset);
 
 /* Whether @part lies in @all, begins and ends with a page, and has @offset. */
 static bool is_part(const struct flexmem_frames *part,
@@ -504,7 +495,6 @@ int flexmem_function_fault(struct flexmem_function *function,
 		return distrust(function, "fault", "range at offset", offset);
 	return 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_fault);
 
 /**
  * flexmem_function_protection - page protection of a CPU mapping
@@ -528,4 +518,3 @@ pgprot_t flexmem_function_protection(const struct flexmem_function *function,
 	}
 	return protection;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_protection);

@@ -5,7 +5,6 @@
  * nothing to undo. The callers above know the owner of the bytes.
  */
 
-#include "compat.h"
 #include "function.h"
 
 /**
@@ -26,7 +25,6 @@ int flexmem_function_scrub(struct flexmem_function *function,
 
 	return flexmem_function_outcome(function, "scrub", rc, false);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_scrub);
 
 /**
  * flexmem_function_read - copy out of the device
@@ -47,7 +45,6 @@ int flexmem_function_read(struct flexmem_function *function,
 
 	return flexmem_function_outcome(function, "read", rc, false);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_read);
 
 /**
  * flexmem_function_write - copy into the device
@@ -68,7 +65,6 @@ int flexmem_function_write(struct flexmem_function *function,
 
 	return flexmem_function_outcome(function, "write", rc, false);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_write);
 
 /**
  * flexmem_function_copy - copy within the device
@@ -93,7 +89,6 @@ int flexmem_function_copy(struct flexmem_function *function,
 
 	return flexmem_function_outcome(function, "copy", rc, false);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_copy);
 
 /**
  * flexmem_function_cancel - end all jobs of a client with an overdue job

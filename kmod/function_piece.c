@@ -18,7 +18,6 @@
 #include <linux/errno.h>
 #include <linux/string.h>
 
-#include "compat.h"
 #include "function.h"
 
 /**
@@ -125,7 +124,6 @@ bool flexmem_function_is_settled(const struct flexmem_function *function)
 			return false;
 	return true;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_is_settled);
 
 /**
  * flexmem_function_slot_is_known - is a slot certainly empty
@@ -145,7 +143,6 @@ bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 			return false;
 	return true;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_slot_is_known);
 
 /**
  * flexmem_function_held - bytes that are acquired and not yet released
@@ -164,7 +161,6 @@ u64 flexmem_function_held(const struct flexmem_function *function)
 			bytes += function->piece[i].mem.size;
 	return bytes;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_held);
 
 /**
  * flexmem_function_drain - retry all pending commands
@@ -203,7 +199,6 @@ int flexmem_function_drain(struct flexmem_function *function, bool all)
 	}
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_drain);
 
 /**
  * flexmem_function_release_all - release everything on removal
@@ -228,4 +223,3 @@ void flexmem_function_release_all(struct flexmem_function *function)
 		i += nr == function->nr_pieces;
 	}
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_release_all);

@@ -17,7 +17,6 @@
 #include <linux/sched/signal.h>
 #include <linux/wait.h>
 
-#include "compat.h"
 #include "function.h"
 
 /* The error for a caller that needs the device. -EAGAIN: the caller waits. */
@@ -68,7 +67,6 @@ void flexmem_function_enter(struct flexmem_function *function,
 	spin_unlock_irqrestore(&function->state_lock, flags);
 	wake_up_all(&function->changed);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_enter);
 
 /**
  * flexmem_function_fail - the device has failed
@@ -86,7 +84,6 @@ void flexmem_function_fail(struct flexmem_function *function)
 	spin_unlock_irqrestore(&function->state_lock, flags);
 	wake_up_all(&function->changed);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_fail);
 
 /**
  * flexmem_function_recover - the device was reset
@@ -129,7 +126,6 @@ void flexmem_function_suspend(struct flexmem_function *function)
 	}
 	spin_unlock_irqrestore(&function->state_lock, flags);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_suspend);
 
 /**
  * flexmem_function_resume - leave the suspended state
@@ -149,7 +145,6 @@ void flexmem_function_resume(struct flexmem_function *function)
 	spin_unlock_irqrestore(&function->state_lock, flags);
 	wake_up_all(&function->changed);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_resume);
 
 /**
  * flexmem_function_error - why the driver cannot be called now
@@ -165,7 +160,6 @@ int flexmem_function_error(const struct flexmem_function *function)
 	/* Pairs with set_state(). */
 	return errors[smp_load_acquire(&function->state)];
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_error);
 
 /**
  * flexmem_function_fatal - why the driver cannot be called, even after a wait
@@ -180,7 +174,6 @@ int flexmem_function_fatal(const struct flexmem_function *function)
 
 	return error == -EAGAIN ? 0 : error;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_fatal);
 
 /**
  * flexmem_function_wait - wait until the device can take a command
@@ -207,7 +200,6 @@ int flexmem_function_wait(struct flexmem_function *function)
 	error = flexmem_function_error(function);
 	return error == -EAGAIN ? -ETIMEDOUT : error;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_wait);
 
 /**
  * flexmem_function_lock - take a lock under which the driver is called
@@ -298,4 +290,3 @@ int flexmem_function_note(struct flexmem_function *function, int rc)
 	}
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_note);

@@ -8,7 +8,6 @@
 #include <linux/bug.h>
 #include <linux/errno.h>
 
-#include "compat.h"
 #include "function.h"
 
 #define ALL_ACCESS (FLEXMEM_VM_READ | FLEXMEM_VM_WRITE | FLEXMEM_VM_EXECUTE)
@@ -69,7 +68,6 @@ int flexmem_function_vm_map(struct flexmem_function *function,
 	}
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_vm_map);
 
 /**
  * flexmem_function_vm_unmap - end a mapping for device programs
@@ -93,4 +91,3 @@ int flexmem_function_vm_unmap(struct flexmem_function *function,
 	rc = function->ops.vm_unmap(function->priv, range);
 	return flexmem_function_outcome(function, "vm_unmap", rc, false);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_function_vm_unmap);

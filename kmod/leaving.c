@@ -24,7 +24,6 @@
 #include <flexmem/dispatch.h>
 
 #include "allocation.h"
-#include "compat.h"
 #include "leaving.h"
 #include "table.h"
 
@@ -126,7 +125,6 @@ bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation
 	return fences && !dma_resv_test_signaled(&fences->resv,
 						 DMA_RESV_USAGE_BOOKKEEP);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_allocation_is_in_flight);
 
 static void give_back(struct flexmem_allocation *allocation,
 		      struct flexmem_stock *stock)
@@ -298,7 +296,6 @@ void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 	mutex_unlock(&leaving->turn);
 	flexmem_leaving_look(leaving);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_look_at_all);
 
 /**
  * flexmem_leaving_set_limit - watch for overdue fences, or stop that
@@ -313,7 +310,6 @@ void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
 	leaving->limit = limit;
 	spin_unlock_irq(&leaving->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_set_limit);
 
 /**
  * flexmem_leaving_sleep - the device is suspended: the clock stops
@@ -327,7 +323,6 @@ void flexmem_leaving_sleep(struct flexmem_leaving *leaving)
 	leaving->asleep = true;
 	spin_unlock_irq(&leaving->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_sleep);
 
 /**
  * flexmem_leaving_wake - the device is awake: the clock goes on
@@ -341,7 +336,6 @@ void flexmem_leaving_wake(struct flexmem_leaving *leaving)
 	leaving->asleep = false;
 	spin_unlock_irq(&leaving->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_wake);
 
 /*
  * Decides what to do about the fence with the longest wait. Called under the
@@ -397,7 +391,6 @@ enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
 	mutex_unlock(&leaving->turn);
 	return overdue;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_overdue);
 
 static void look_work(struct work_struct *work)
 {
@@ -420,7 +413,6 @@ void flexmem_leaving_init(struct flexmem_leaving *leaving)
 	leaving->asleep = false;
 	leaving->slept = 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_init);
 
 /**
  * flexmem_leaving_fini - end all remaining allocations
@@ -433,7 +425,6 @@ void flexmem_leaving_fini(struct flexmem_leaving *leaving)
 	flush_work(&leaving->work);
 	mutex_destroy(&leaving->turn);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_leaving_fini);
 
 /*
  * The device may still use an allocation without a reference. Neither FREE nor

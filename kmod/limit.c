@@ -12,7 +12,6 @@
 #include <linux/string.h>
 
 #include "account.h"
-#include "compat.h"
 #include "owner.h"
 
 static bool has_limit(const struct flexmem_account *account)
@@ -119,7 +118,6 @@ void flexmem_limit_set(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 	flexmem_pressure_freed(accounts);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_limit_set);
 
 /**
  * flexmem_limit_forget - drop the limits of cgroups that were removed
@@ -151,7 +149,6 @@ void flexmem_limit_forget(struct flexmem_accounts *accounts)
 	list_for_each_entry_safe(account, next, &removed, link)
 		flexmem_owner_put(account);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_limit_forget);
 
 /**
  * flexmem_limit_get - read a limit of a client's cgroup
@@ -169,4 +166,3 @@ void flexmem_limit_get(const struct flexmem_account *client,
 	cmd->out_used = account->used[cmd->resource];
 	spin_unlock(&client->accounts->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_limit_get);

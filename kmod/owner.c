@@ -24,7 +24,6 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "compat.h"
 #include "owner.h"
 
 /**
@@ -127,7 +126,6 @@ struct flexmem_owner *flexmem_owner_find(struct flexmem_accounts *accounts,
 	node = rb_find(&id, &accounts->owners_by_id, id_cmp);
 	return node ? by_id(node) : NULL;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_find);
 
 /*
  * Adds a new owner, unless one with its key exists. Returns the owner of the
@@ -331,7 +329,6 @@ flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
 #endif
 	return account;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_of_cgroup);
 
 /**
  * flexmem_owner_open - make the account of an open file
@@ -389,7 +386,6 @@ free:
 		account_destroy(client);
 	return ERR_PTR(rc);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_open);
 
 /**
  * flexmem_owner_close - close the account of a file
@@ -409,7 +405,6 @@ void flexmem_owner_close(struct flexmem_account *client)
 	kfree(forgotten);
 	flexmem_owner_put(client);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_close);
 
 /**
  * flexmem_owner_put - drop a reference to an account
@@ -443,7 +438,6 @@ void flexmem_owner_put(struct flexmem_account *account)
 		account_destroy(account);
 	}
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_put);
 
 /**
  * flexmem_owner_set_strict - make an open file an owner of its own
@@ -477,7 +471,6 @@ int flexmem_owner_set_strict(struct flexmem_account *client)
 	kfree(owner);
 	return rc;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_set_strict);
 
 /**
  * flexmem_owner_is_idle - whether an owner is unlikely to allocate again
@@ -502,7 +495,6 @@ bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 	spin_unlock(&accounts->lock);
 	return idle;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_owner_is_idle);
 
 /**
  * flexmem_accounts_fini - forget limits and owners; no file is open any more
@@ -521,4 +513,3 @@ void flexmem_accounts_fini(struct flexmem_accounts *accounts)
 	list_for_each_entry_safe(owner, next, &accounts->idle_owners, idle)
 		kfree(owner);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_accounts_fini);

@@ -12,7 +12,6 @@
 #include <linux/sched.h>
 #include <linux/user_namespace.h>
 
-#include "compat.h"
 #include "snapshot.h"
 #include "table.h"
 
@@ -149,7 +148,6 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 	rcu_read_unlock();
 	mutex_unlock(&table->snapshot_lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_table_snapshot);
 
 /**
  * flexmem_snapshot_room - number of owners
@@ -171,4 +169,3 @@ unsigned int flexmem_snapshot_room(struct flexmem_table *table,
 	spin_unlock(&table->accounts.lock);
 	return nr;
 }
-EXPORT_SYMBOL_IF_KUNIT(flexmem_snapshot_room);
