@@ -85,21 +85,27 @@ static void give_chunks(struct flexmem_allocation *allocation,
 	}
 }
 
+/* Reports the limit that refused an allocation before it was placed. */
+static int refuse(struct flexmem_table *table, enum flexmem_kind kind,
+		  enum flexmem_reason refusal, struct flexmem_place *place)
+{
+	if (!refusal)
+		return 0;
+	*place = (struct flexmem_place) {};
+	flexmem_place_stats(table, kind, place);
+	place->reason = refusal;
+	return -ENOMEM;
+}
+
 /* Checks the limits for all chunks together, before the first is placed. */
 static int check_limits(struct flexmem_table *table,
 			const struct flexmem_allocation *allocation,
 			struct flexmem_place *place)
 {
-	enum flexmem_reason refusal;
-
-	refusal = flexmem_account_refuses(&table->accounts, allocation->owner,
-					  allocation->size, 0);
-	if (!refusal)
-		return 0;
-	*place = (struct flexmem_place) {};
-	flexmem_place_stats(table, flexmem_kind_of(allocation->flags), place);
-	place->reason = refusal;
-	return -ENOMEM;
+	return refuse(table, flexmem_kind_of(allocation->flags),
+		      flexmem_account_refuses(&table->accounts,
+					      allocation->owner,
+					      allocation->size, 0), place);
 }
 
 /* Allocates a block for each chunk, or none. */
@@ -140,23 +146,6 @@ static int clean_chunks(struct flexmem_allocation *allocation)
 		give_chunks(allocation, i, nr, NULL);
 	}
 	return rc;
-}
-
-/* Charges the handle of a new allocation. */
-static bool charge_name(struct flexmem_table *table,
-			struct flexmem_account *owner, enum flexmem_kind kind,
-			struct flexmem_place *place)
-{
-	enum flexmem_reason refusal;
-
-	refusal = flexmem_charge_handle(&table->accounts, owner,
-					table->settings.max_handles);
-	if (!refusal)
-		return true;
-	*place = (struct flexmem_place) {};
-	flexmem_place_stats(table, kind, place);
-	place->reason = refusal;
-	return false;
 }
 
 /* Bytes in each chunk but the last. */
@@ -236,12 +225,16 @@ flexmem_allocation_make(struct flexmem_table *table,
 {
 	enum flexmem_kind kind = flexmem_kind_of(shape->flags);
 	struct flexmem_allocation *allocation;
-	int rc = -ENOMEM;
+	int rc;
 
-	if (!charge_name(table, owner, kind, place))
-		return ERR_PTR(-ENOMEM);
+	rc = refuse(table, kind,
+		    flexmem_charge_handle(&table->accounts, owner,
+					  table->settings.max_handles), place);
+	if (rc)
+		return ERR_PTR(rc);
 	allocation = create(owner, shape, stock);
 	if (!allocation) {
+		rc = -ENOMEM;
 		*place = (struct flexmem_place) {};
 		goto uncharge;
 	}

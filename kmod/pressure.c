@@ -88,21 +88,6 @@ void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 	WRITE_ONCE(gauge->moved, true);
 }
 
-/**
- * flexmem_gauge_set_memory - the amount of memory has changed
- * @gauge: gauge
- * @memory: bytes that the function has or could have
- * @in_use: bytes in use
- *
- * Context: under &flexmem_accounts.lock.
- */
-void flexmem_gauge_set_memory(struct flexmem_gauge *gauge, u64 memory,
-			      u64 in_use)
-{
-	gauge->memory = memory;
-	flexmem_gauge_settle(gauge, in_use);
-}
-
 /* Makes a new event, if the level has changed or memory was freed. */
 static bool make_event(struct flexmem_gauge *gauge)
 {
@@ -205,8 +190,9 @@ void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
 {
 	spin_lock(&accounts->lock);
-	flexmem_gauge_set_memory(&accounts->gauge, memory,
-				 flexmem_accounts_in_use(accounts));
+	accounts->gauge.memory = memory;
+	flexmem_gauge_settle(&accounts->gauge,
+			     flexmem_accounts_in_use(accounts));
 	spin_unlock(&accounts->lock);
 	flexmem_pressure_tell(accounts);
 }

@@ -83,8 +83,6 @@ struct flexmem_reading {
 void flexmem_gauge_init(struct flexmem_gauge *gauge);
 void flexmem_gauge_fini(struct flexmem_gauge *gauge);
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use);
-void flexmem_gauge_set_memory(struct flexmem_gauge *gauge, u64 memory,
-			      u64 in_use);
 
 /**
  * flexmem_gauge_move - the bytes in use have changed

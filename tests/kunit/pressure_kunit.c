@@ -20,6 +20,12 @@
 
 /* ---- levels ---- */
 
+static void set_memory(struct flexmem_gauge *gauge, u64 memory, u64 in_use)
+{
+	gauge->memory = memory;
+	flexmem_gauge_settle(gauge, in_use);
+}
+
 static struct flexmem_gauge *make_gauge(struct kunit *test, u64 memory)
 {
 	struct flexmem_gauge *gauge;
@@ -27,7 +33,7 @@ static struct flexmem_gauge *make_gauge(struct kunit *test, u64 memory)
 	gauge = kunit_kzalloc(test, sizeof(*gauge), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, gauge);
 	flexmem_gauge_init(gauge);
-	flexmem_gauge_set_memory(gauge, memory, 0);
+	set_memory(gauge, memory, 0);
 	return gauge;
 }
 
@@ -91,7 +97,7 @@ static void shares_are_exact(struct kunit *test)
 	}
 	/* 95 times the size does not fit 64 bits. */
 	gauge = make_gauge(test, 0);
-	flexmem_gauge_set_memory(gauge, U64_MAX, U64_MAX);
+	set_memory(gauge, U64_MAX, U64_MAX);
 	KUNIT_EXPECT_EQ(test, gauge->level, CRITICAL);
 	KUNIT_EXPECT_EQ(test, gauge->down, U64_MAX / 10 * 9 + 5);
 }
@@ -120,7 +126,7 @@ static void memory_moves_the_level_too(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, level(gauge, 750), NONE);
 	for (i = 0; i < ARRAY_SIZE(steps); i++) {
-		flexmem_gauge_set_memory(gauge, steps[i].memory, 750);
+		set_memory(gauge, steps[i].memory, 750);
 		KUNIT_EXPECT_EQ_MSG(test, gauge->level, steps[i].level,
 				    "step %u", i);
 	}
@@ -254,7 +260,7 @@ static void no_more_is_in_use_than_there_is(struct kunit *test)
 
 	alloc(test, GIB);
 	spin_lock(&accounts->lock);
-	flexmem_gauge_set_memory(&accounts->gauge, GIB / 2, GIB);
+	set_memory(&accounts->gauge, GIB / 2, GIB);
 	spin_unlock(&accounts->lock);
 	flexmem_pressure_tell(accounts);
 	expect_event(test, CRITICAL, GIB, GIB);
