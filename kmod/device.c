@@ -342,8 +342,9 @@ EXPORT_SYMBOL_GPL(flexmem_device_failed);
  * flexmem_device_suspend - the function is about to sleep
  * @fdev: what flexmem_device_register() returned
  *
- * No operation is called until flexmem_device_resume(). The device must keep
- * its memory, or be reset when it wakes up.
+ * No operation is called until flexmem_device_resume(), and no CPU has a mapping
+ * of the device's memory. A task that touches one waits, killably. The device
+ * must keep its memory, or be reset when it wakes up.
  *
  * Context: may sleep, for one command about regions, for one command that
  * undoes it, and for one operation that moves data.

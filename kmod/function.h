@@ -173,6 +173,14 @@ flexmem_function_is_gone(const struct flexmem_function *function)
 	return READ_ONCE(function->state) == FLEXMEM_GONE;
 }
 
+/* Whether it sleeps. If not, the caller sees what the driver did to wake it. */
+static inline bool
+flexmem_function_is_suspended(const struct flexmem_function *function)
+{
+	/* Pairs with set_state(). */
+	return smp_load_acquire(&function->state) == FLEXMEM_SUSPENDED;
+}
+
 /* Whether the last commands all timed out. */
 static inline bool
 flexmem_function_is_unresponsive(const struct flexmem_function *function)
@@ -190,6 +198,7 @@ void flexmem_function_resume(struct flexmem_function *function);
 int flexmem_function_error(const struct flexmem_function *function);
 int flexmem_function_fatal(const struct flexmem_function *function);
 int flexmem_function_wait(struct flexmem_function *function);
+int flexmem_function_wait_awake(struct flexmem_function *function);
 int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock);
 void flexmem_function_work_later(struct flexmem_function *function);
 

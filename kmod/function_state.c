@@ -202,6 +202,20 @@ int flexmem_function_wait(struct flexmem_function *function)
 }
 
 /**
+ * flexmem_function_wait_awake - wait while the function is suspended
+ * @function: function
+ *
+ * Context: may sleep. A waiting caller can be frozen.
+ * Return: 0, or -EINTR if the caller was killed.
+ */
+int flexmem_function_wait_awake(struct flexmem_function *function)
+{
+	return wait_event_state(function->changed,
+				!flexmem_function_is_suspended(function),
+				(TASK_KILLABLE | TASK_FREEZABLE)) ? -EINTR : 0;
+}
+
+/**
  * flexmem_function_lock - take a lock under which the driver is called
  * @function: function
  * @lock: acquire_lock or data_lock of its table

@@ -7,13 +7,16 @@
  * driver has contiguous frames for. It holds a reference to its allocation, so
  * its pages never go to another owner while they are mapped.
  * When the region is lost, every mapping of the function is removed, and later
- * page faults end in SIGBUS. map_lock keeps removal and faults apart.
+ * page faults end in SIGBUS. When the function is suspended, every mapping is
+ * removed too, and page faults wait until it is resumed. map_lock keeps removal
+ * and faults apart.
  *
  * The caller has looked up the allocation and passes its reference. A mapping
  * covers one chunk.
  */
 
 #include <linux/err.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pfn_t.h>
@@ -114,8 +117,8 @@ static vm_fault_t insert_huge(struct vm_fault *vmf, u64 offset,
 #endif
 
 /*
- * Under mmap_lock: sends no command, and waits only for the removal of
- * mappings.
+ * Sends no command, and waits only for the removal of mappings. Returns
+ * VM_FAULT_FALLBACK if the function is suspended.
  */
 static vm_fault_t handle_fault(struct vm_fault *vmf,
 			       vm_fault_t (*insert)(struct vm_fault *vmf,
@@ -125,8 +128,8 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 	struct flexmem_chunk *chunk = vmf->vma->vm_private_data;
 	struct flexmem_region *region = chunk->region;
 	struct flexmem_table *table = region->table;
-	vm_fault_t ret = VM_FAULT_SIGBUS;
 	struct flexmem_frames frames;
+	vm_fault_t ret;
 	u64 offset;
 	int rc;
 
@@ -135,21 +138,59 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 	frames = window_at(vmf, offset);
 
 	down_read(&table->map_lock);
-	if (!flexmem_region_is_lost(region)) {
+	/*
+	 * In this order: a function that is removed while it is suspended is
+	 * gone at the second question.
+	 */
+	if (flexmem_function_is_suspended(&table->function)) {
+		ret = VM_FAULT_FALLBACK;
+	} else if (flexmem_region_is_lost(region) ||
+		   flexmem_function_fatal(&table->function)) {
+		ret = VM_FAULT_SIGBUS;
+	} else {
 		rc = flexmem_function_fault(&table->function, &region->mem,
 					    offset, &frames);
 		if (!rc)
 			ret = insert(vmf, offset, &frames);
-		else if (rc == -ENOMEM)
-			ret = VM_FAULT_OOM;
+		else
+			ret = rc == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_SIGBUS;
 	}
 	up_read(&table->map_lock);
 	return ret;
 }
 
+/*
+ * Waits until the function is awake, without mmap_lock if the caller permits
+ * that. Then the access is tried again.
+ */
+static vm_fault_t wait_awake(struct vm_fault *vmf,
+			     struct flexmem_function *function)
+{
+	struct file *file;
+
+	if (!(vmf->flags & FAULT_FLAG_ALLOW_RETRY))
+		return flexmem_function_wait_awake(function) ?
+			VM_FAULT_SIGBUS : VM_FAULT_NOPAGE;
+	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
+		return VM_FAULT_RETRY;
+	/* The file keeps the function; another task may remove the map. */
+	file = get_file(vmf->vma->vm_file);
+	mmap_read_unlock(vmf->vma->vm_mm);
+	/* A caller that was killed does not try again. */
+	flexmem_function_wait_awake(function);
+	fput(file);
+	return VM_FAULT_RETRY;
+}
+
+/* Under mmap_lock. A huge fault, which may come without it, never waits. */
 static vm_fault_t mapping_fault(struct vm_fault *vmf)
 {
-	return handle_fault(vmf, insert_pages);
+	struct flexmem_chunk *chunk = vmf->vma->vm_private_data;
+	vm_fault_t ret = handle_fault(vmf, insert_pages);
+
+	if (ret != VM_FAULT_FALLBACK)
+		return ret;
+	return wait_awake(vmf, &chunk->region->table->function);
 }
 
 #ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP

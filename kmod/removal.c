@@ -37,6 +37,15 @@ static void lose_region(struct flexmem_table *table,
 		flexmem_region_end_quarantine(region, block, true);
 }
 
+/* After this a lost region, or any of a suspended function, has no mapping. */
+static void take_maps_away(struct flexmem_table *table)
+{
+	down_write(&table->map_lock);
+	if (table->mapping)
+		unmap_mapping_range(table->mapping, 0, 0, 1);
+	up_write(&table->map_lock);
+}
+
 /*
  * Loses all regions, ends all leases and hides all slots. After this a lost
  * region has no mapping, and cannot get one.
@@ -51,10 +60,7 @@ static void lose_all(struct flexmem_table *table)
 		if (region)
 			lose_region(table, region);
 	}
-	down_write(&table->map_lock);
-	if (table->mapping)
-		unmap_mapping_range(table->mapping, 0, 0, 1);
-	up_write(&table->map_lock);
+	take_maps_away(table);
 	flexmem_slots_forget(&table->slots);
 }
 
@@ -197,7 +203,8 @@ int flexmem_table_reset(struct flexmem_table *table)
  *
  * Waits for the operations under way. A caller that needs an operation
  * afterwards waits, killably, for flexmem_table_resume(). A caller that needs
- * several continues after that.
+ * several continues after that. Every CPU mapping is removed, and a task that
+ * touches one waits too.
  *
  * Context: may sleep, for one command about regions, for one command that
  * undoes it, and for one operation that moves data.
@@ -210,6 +217,7 @@ void flexmem_table_suspend(struct flexmem_table *table)
 	mutex_lock(&table->data_lock);
 	mutex_unlock(&table->data_lock);
 	mutex_unlock(&table->acquire_lock);
+	take_maps_away(table);
 }
 
 /**

@@ -330,6 +330,9 @@ int main(int argc, char **argv)
 		for (s = job_corners; s->run; s++)
 			if (strstr(s->name, only))
 				walk(s);
+		for (s = sleep_corners; s->run; s++)
+			if (strstr(s->name, only))
+				walk(s);
 		for (s = sequences; s->run; s++)
 			for (w = 0; w < ARRAY_SIZE(ways); w++)
 				if (strstr(s->name, only))

@@ -50,6 +50,7 @@ extern const struct sequence bare_corners[];
 extern const struct sequence card_corners[];
 /* Device programs that take too long. */
 extern const struct sequence job_corners[];
+extern const struct sequence sleep_corners[];
 
 unsigned int params_wrong(void);
 void run_end(struct run *r);

@@ -91,6 +91,12 @@ struct file *fget(unsigned int fd)
 	return fd < NATIVE_FILES ? native_fdget(fd) : NULL;
 }
 
+struct file *get_file(struct file *file)
+{
+	native_file_get(file);
+	return file;
+}
+
 void fput(struct file *file)
 {
 	native_close(file);

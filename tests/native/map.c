@@ -80,10 +80,12 @@ void unmap_mapping_range(struct address_space *mapping, loff_t start,
 static struct vm_area_struct *create(struct file *file, unsigned long pgoff,
 				     size_t length, unsigned long flags)
 {
-	struct vm_area_struct *vma = calloc(1, sizeof(*vma));
+	struct mm_struct *mm = calloc(1, sizeof(*mm));
+	struct vm_area_struct *vma = &mm->vma;
 
-	if (!vma)
+	if (!mm)
 		abort();
+	vma->vm_mm = mm;
 	vma->vm_start = file->f_op->get_unmapped_area(file, 0, length, pgoff, 0);
 	vma->vm_end = vma->vm_start + PAGE_SIZE * DIV_ROUND_UP(length, PAGE_SIZE);
 	vma->vm_pgoff = pgoff;
@@ -94,7 +96,7 @@ static struct vm_area_struct *create(struct file *file, unsigned long pgoff,
 	if (!vma->pfn)
 		abort();
 	spin_lock_init(&vma->lock);
-	init_rwsem(&vma->sem);
+	init_rwsem(&mm->mmap_lock);
 	native_file_get(file);
 	return vma;
 }
@@ -103,7 +105,7 @@ static void destroy(struct vm_area_struct *vma)
 {
 	native_close(vma->vm_file);
 	free(vma->pfn);
-	free(vma);
+	free(vma->vm_mm);
 }
 
 static void link_map(struct vm_area_struct *vma)
@@ -139,11 +141,11 @@ struct vm_area_struct *native_mmap(struct file *file, u64 offset, size_t length,
 		flags &= ~VM_SHARED;
 	}
 	vma = create(file, offset >> PAGE_SHIFT, length, flags);
-	down_write(&vma->sem);
+	down_write(&vma->vm_mm->mmap_lock);
 	rc = file->f_op->mmap(file, vma);
 	if (!rc)
 		link_map(vma);
-	up_write(&vma->sem);
+	up_write(&vma->vm_mm->mmap_lock);
 	if (!rc)
 		return vma;
 	destroy(vma);
@@ -157,13 +159,13 @@ struct vm_area_struct *native_fork_map(struct vm_area_struct *vma)
 
 	copy = create(vma->vm_file, vma->vm_pgoff, vma->vm_end - vma->vm_start,
 		      vma->vm_flags);
-	down_write(&vma->sem);
+	down_write(&vma->vm_mm->mmap_lock);
 	copy->vm_flags = vma->vm_flags;
 	copy->vm_ops = vma->vm_ops;
 	copy->vm_private_data = vma->vm_private_data;
 	copy->vm_ops->open(copy);
 	link_map(copy);
-	up_write(&vma->sem);
+	up_write(&vma->vm_mm->mmap_lock);
 	return copy;
 }
 
@@ -171,12 +173,12 @@ void native_munmap(struct vm_area_struct *vma)
 {
 	struct address_space *mapping = vma->vm_file->f_mapping;
 
-	down_write(&vma->sem);
+	down_write(&vma->vm_mm->mmap_lock);
 	spin_lock(&mapping->lock);
 	list_del(&vma->mapped);
 	spin_unlock(&mapping->lock);
 	vma->vm_ops->close(vma);
-	up_write(&vma->sem);
+	up_write(&vma->vm_mm->mmap_lock);
 	destroy(vma);
 }
 
@@ -247,16 +249,20 @@ int native_touch(struct vm_area_struct *vma, size_t offset, u8 *byte, bool write
 		.vma = vma,
 		.pgoff = vma->vm_pgoff + (offset >> PAGE_SHIFT),
 		.address = vma->vm_start + (offset & ~(PAGE_SIZE - 1)),
-		.flags = write ? FAULT_FLAG_WRITE : 0,
+		.flags = FAULT_FLAG_ALLOW_RETRY |
+			 (write ? FAULT_FLAG_WRITE : 0),
 	};
 	vm_fault_t fault;
 
 	while (use_page(vma, offset, byte, write)) {
 		if (fatal_signal_pending(current))
 			return -EFAULT;
-		down_read(&vma->sem);
+		down_read(&vma->vm_mm->mmap_lock);
 		fault = page_fault(&vmf);
-		up_read(&vma->sem);
+		/* The driver has unlocked it. */
+		if (fault & VM_FAULT_RETRY)
+			continue;
+		up_read(&vma->vm_mm->mmap_lock);
 		if (fault & VM_FAULT_SIGBUS)
 			return -EFAULT;
 		if (fault & VM_FAULT_OOM)

@@ -276,7 +276,6 @@ static void watch_client_gone(void *priv, struct flexmem_client *client)
 	sim_vf_ops.client_gone(priv, client);
 }
 
-/* Allowed for a sleeping device, too. */
 static int watch_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 		       struct flexmem_frames *frames)
 {
@@ -284,6 +283,7 @@ static int watch_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 	void (*during)(void);
 	int rc;
 
+	must_be_awake(watch, "fault");
 	must_run(watch, "fault");
 	must_have(watch, "fault", mem);
 	if (offset < frames->offset || offset - frames->offset >= frames->size ||
@@ -296,6 +296,7 @@ static int watch_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 		during();
 	}
 	rc = CARRY_OUT(fault(priv, mem, offset, frames));
+	must_be_awake(watch, "fault");
 	must_run(watch, "fault");
 	must_have(watch, "fault", mem);
 	return rc;

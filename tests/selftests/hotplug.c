@@ -311,6 +311,16 @@ static pid_t start_reading(int fd, __u32 handle)
 	return pid;
 }
 
+/* Touches a map in a child, which exits with 0 on success. */
+static pid_t start_touching(volatile char *p)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(fm_touch(p, false));
+	return pid;
+}
+
 /*
  * Uses the simulator's knob, which suspends the function as a sleep of the
  * system does. In a real sleep the virtual machine would lose its root file
@@ -319,7 +329,7 @@ static pid_t start_reading(int fd, __u32 handle)
 TEST_F(hotplug, a_function_sleeps)
 {
 	struct held h;
-	pid_t waiter, victim;
+	pid_t waiter, victim, toucher, killed;
 	char before[2 * PAGE], after[2 * PAGE];
 	int status;
 
@@ -331,17 +341,29 @@ TEST_F(hotplug, a_function_sleeps)
 	victim = start_reading(self->vf[0], h.reply.out_handle);
 	ASSERT_LT(0, waiter);
 	ASSERT_LT(0, victim);
+	toucher = start_touching(h.p);
+	killed = start_touching(h.p);
+	ASSERT_LT(0, toucher);
+	ASSERT_LT(0, killed);
 	usleep(300000);
 	/* callers that need the device wait; the other function is awake */
 	EXPECT_EQ(0, waitpid(waiter, &status, WNOHANG));
 	EXPECT_EQ(0, waitpid(victim, &status, WNOHANG));
+	/* and so do those that touch a map */
+	EXPECT_EQ(0, waitpid(toucher, &status, WNOHANG));
+	EXPECT_EQ(0, waitpid(killed, &status, WNOHANG));
 	EXPECT_NE(0, fm_take(self->vf[1], 4 * GiB));
 	must(lookup, self->vf[0], &CMD(lookup, .handle = h.reply.out_handle));
 	/* and can be killed */
 	ASSERT_EQ(0, kill(victim, SIGKILL));
 	EXPECT_EQ(victim, waitpid(victim, &status, 0));
 	EXPECT_TRUE(WIFSIGNALED(status));
+	ASSERT_EQ(0, kill(killed, SIGKILL));
+	EXPECT_EQ(killed, waitpid(killed, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
 	KNOB("vf0/suspended", "0");
+	EXPECT_EQ(toucher, waitpid(toucher, &status, 0));
+	EXPECT_EQ(0, status);
 	EXPECT_EQ(waiter, waitpid(waiter, &status, 0));
 	EXPECT_EQ(0, status);
 

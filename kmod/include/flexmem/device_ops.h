@@ -232,10 +232,10 @@ struct flexmem_device_ops {
 	 * contiguous and has the bytes at @offset. Called in a page fault, in
 	 * its task and under its mmap_lock. It may allocate, but must not wait
 	 * for firmware, nor take a lock that is ever held across a copy from or
-	 * to user space. The frames stay valid until @release or @reset; flexmem
-	 * removes every mapping before these. May be called while the device is
-	 * suspended. -ENOMEM, or -EIO for an offset without a frame. NULL: the
-	 * CPU cannot map this memory.
+	 * to user space. The frames stay valid until @release, @reset or
+	 * flexmem_device_suspend(); flexmem removes every mapping before these.
+	 * -ENOMEM, or -EIO for an offset without a frame. NULL: the CPU cannot
+	 * map this memory.
 	 */
 	int (*fault)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     struct flexmem_frames *frames);

@@ -79,6 +79,7 @@ struct file *anon_inode_getfile(const char *name,
 				const struct file_operations *ops, void *data,
 				int flags);
 struct file *fget(unsigned int fd);
+struct file *get_file(struct file *file);
 void fput(struct file *file);
 int get_unused_fd_flags(unsigned int flags);
 void put_unused_fd(unsigned int fd);

@@ -219,8 +219,11 @@ void iput(struct inode *inode);
 #define VM_FAULT_OOM 0x1u
 #define VM_FAULT_SIGBUS 0x2u
 #define VM_FAULT_NOPAGE 0x100u
+#define VM_FAULT_RETRY 0x400u
 #define VM_FAULT_FALLBACK 0x800u
 #define FAULT_FLAG_WRITE 0x1u
+#define FAULT_FLAG_ALLOW_RETRY 0x4u
+#define FAULT_FLAG_RETRY_NOWAIT 0x8u
 
 struct vm_operations_struct;
 
@@ -245,7 +248,7 @@ typedef struct { unsigned long pgprot; } pgprot_t;
  * @lock: protects @pfn, and stands for what the CPU does by a page table entry
  * @pfn: frame of each page, or 0
  * @nr_huge: huge pages that were put in, each as its pages
- * @sem: the mmap_lock of its process
+ * @vm_mm: its process
  */
 struct vm_area_struct {
 	unsigned long vm_start;
@@ -260,8 +263,23 @@ struct vm_area_struct {
 	spinlock_t lock;
 	unsigned long *pfn;
 	unsigned int nr_huge;
-	struct rw_semaphore sem;
+	struct mm_struct *vm_mm;
 };
+
+/**
+ * struct mm_struct - a process, which has one map
+ * @mmap_lock: held over page faults and changes of the map
+ * @vma: its map
+ */
+struct mm_struct {
+	struct rw_semaphore mmap_lock;
+	struct vm_area_struct vma;
+};
+
+static inline void mmap_read_unlock(struct mm_struct *mm)
+{
+	up_read(&mm->mmap_lock);
+}
 
 struct vm_fault {
 	struct vm_area_struct *vma;
