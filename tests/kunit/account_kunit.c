@@ -10,7 +10,7 @@
 #include "fake_device.h"
 #include "owner.h"
 
-/* Limits. */
+/* Limits of an account. */
 
 static void cgroup_limit_of_bytes_is_exact(struct kunit *test)
 {
@@ -25,7 +25,7 @@ static void cgroup_limit_of_bytes_is_exact(struct kunit *test)
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), CGROUP_LIMIT);
 	EXPECT(test, accounts_charge(test, other, 0, 2 * GIB), NONE);
-	/* The same for a size that overflows the sum. */
+	/* The limit also holds if the sum of used bytes and size overflows. */
 	EXPECT(test, flexmem_account_refuses(&ctx->accounts,
 					     accounts_open(test, 1), -UNIT, 0),
 	       CGROUP_LIMIT);
@@ -139,7 +139,7 @@ static void cgroup_need_not_have_a_file(struct kunit *test)
 	EXPECT(test, cmd.out_used, GIB);
 }
 
-/* Up the tree. */
+/* Cgroups below one another. */
 
 static struct flexmem_account *open_in(struct kunit *test, unsigned int cgroup)
 {
@@ -152,7 +152,7 @@ static struct flexmem_account *open_in(struct kunit *test, unsigned int cgroup)
 	return client;
 }
 
-/* The limit of each cgroup on the way up holds for what is below it. */
+/* A cgroup's limit also holds for the cgroups below it. */
 static void every_ancestor_is_charged(struct kunit *test)
 {
 	static const unsigned int way[] = { 14, 13, 12, 1, 0 };
@@ -204,7 +204,7 @@ static void every_ancestor_is_charged(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-/* Charges of all cgroups below a cgroup count together against its limit. */
+/* The charges of all cgroups below a cgroup add up against its limit. */
 static void a_subtree_shares_a_limit(struct kunit *test)
 {
 	struct flexmem_account *low = open_in(test, 14), *high = open_in(test, 12);
@@ -225,7 +225,7 @@ static void a_subtree_shares_a_limit(struct kunit *test)
 	flexmem_owner_close(high);
 }
 
-/* Regions that go. */
+/* Regions that are lost. */
 
 static void lost_region_has_no_charges(struct kunit *test)
 {
@@ -251,7 +251,7 @@ static void lost_region_has_no_charges(struct kunit *test)
 	EXPECT(test, b->orphaned, 0);
 }
 
-/* The slot of a lost region has another region, in which charges are as usual. */
+/* A region that fills a lost region's slot is charged as usual. */
 static void charges_after_a_loss_stay(struct kunit *test)
 {
 	struct flexmem_account *a = accounts_open(test, 14);
@@ -259,7 +259,7 @@ static void charges_after_a_loss_stay(struct kunit *test)
 
 	EXPECT(test, accounts_charge(test, a, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, a, 1, GIB), NONE);
-	/* Nothing looks at the accounts before the next charge. */
+	/* The accounts learn of the loss with the next charge, not before. */
 	flexmem_accounts_remove_region(&ctx->accounts, 0);
 	EXPECT(test, accounts_charge(test, a, 0, 2 * GIB), NONE);
 	EXPECT(test, a->used[BYTES], 3 * GIB);
@@ -313,7 +313,7 @@ static void cgroup_stays_with_a_file_or_a_limit(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-/* Its limits end, and its charges stay. */
+/* When a cgroup is removed its limits end, and its charges stay. */
 static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
@@ -493,7 +493,7 @@ static void owner_stays_while_referenced(struct kunit *test)
 	flexmem_owner_get(client);
 	flexmem_owner_close(client);
 	accounts_check(test);
-	/* Charged as before. */
+	/* The charges are as before. */
 	EXPECT(test, ctx->accounts.nr_clients, 1);
 	EXPECT(test, ctx->accounts.owned, GIB);
 	EXPECT(test, parent->used[BYTES], GIB);
@@ -531,7 +531,7 @@ static void owner_is_found_among_many(struct kunit *test)
 	spin_unlock(&ctx->accounts.lock);
 }
 
-/* The checker: each figure, wrong by one. */
+/* checks_of_accounts() notices each figure that is wrong by one. */
 
 enum figure_of {
 	OF_ACCOUNTS,

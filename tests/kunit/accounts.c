@@ -17,7 +17,7 @@ void accounts_check(struct kunit *test)
 	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
 }
 
-/* The last of the actions, so that all files have been closed. */
+/* Runs as the last cleanup action, when all files have been closed. */
 static void accounts_teardown(void *data)
 {
 	struct kunit *test = kunit_get_current_test();
@@ -123,7 +123,7 @@ enum flexmem_reason accounts_refuses_region(struct kunit *test,
 	return flexmem_account_refuses(&ctx->accounts, client, UNIT, 1);
 }
 
-/* Sets a limit, by the id of a cgroup; DEFAULT: of none. */
+/* Sets a limit of cgroup @n, or of none if the scope is DEFAULT. */
 void accounts_set(struct kunit *test, enum flexmem_limit_scope scope,
 		  unsigned int n, enum flexmem_resource resource, u64 limit)
 {
@@ -153,7 +153,7 @@ void accounts_limit_cgroup(struct kunit *test, unsigned int n,
 	accounts_set(test, FLEXMEM_SCOPE_CGROUP, n, resource, limit);
 }
 
-/* Sets a limit for a client's cgroup, which accounts_open() put it in. */
+/* Sets a limit of the cgroup that accounts_open() put the client in. */
 void accounts_set_limit(struct kunit *test, struct flexmem_account *account,
 			enum flexmem_resource resource, u64 limit)
 {

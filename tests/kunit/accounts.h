@@ -21,7 +21,7 @@ struct kunit;
 #define REGION_LIMIT FLEXMEM_REASON_REGION_LIMIT
 #define CGROUP_LIMIT FLEXMEM_REASON_CGROUP_LIMIT
 
-/* In test->priv. */
+/* test->priv points to this. */
 struct accounts_ctx {
 	struct flexmem_accounts accounts;
 };

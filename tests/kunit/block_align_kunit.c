@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Blocks that begin at a multiple of more than one unit. */
+/* Blocks with an alignment of more than one unit. */
 
 #include "blocks.h"
 
@@ -98,7 +98,10 @@ static void alignment_takes_a_hole_that_lies_well(struct kunit *test)
  */
 static void alignment_tries_in_the_order_of_the_fit(struct kunit *test)
 {
-	/* The holes are at offsets 1, 7 and 16; 8 and 16 are aligned to 8. */
+	/*
+	 * Holes begin at 1, 7 and 16. Multiples of 8 are 8, in the second hole,
+	 * and 16.
+	 */
 	static const u64 holes[] = { 5, 8, 4, 4 };
 	u64 start = param_fit(test) == FLEXMEM_FIT_FIRST ? 8 : 16;
 
@@ -149,11 +152,11 @@ static void alignment_gives_up_after_the_last_try(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ctx->found.gave_up);
 	KUNIT_EXPECT_EQ(test, ctx->blocks.free, free);
 	KUNIT_EXPECT_EQ(test, nr_spare(test), 2);
-	/* The bound on tries holds for alignments only. */
+	/* Only a search with an alignment is bounded. */
 	KUNIT_EXPECT_EQ(test, take(test, 1)->start, 2 * UNIT);
 }
 
-/* An alignment of one unit is exact, however many holes there are. */
+/* Without an alignment the search looks at all holes. */
 static void no_bound_without_alignment(struct kunit *test)
 {
 	u64 holes[64];

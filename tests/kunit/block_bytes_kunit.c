@@ -48,7 +48,10 @@ static void split_leaves_both_parts_dirty(struct kunit *test)
 	give(test, take_for(test, 8, 5));
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "5");
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
-	/* The part in front, in the middle, and the rest. */
+	/*
+	 * A block is split in front, in the middle and behind: each part keeps
+	 * its owner.
+	 */
 	take(test, 1);
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "55");
 	take_aligned(test, 2, 4);
@@ -119,7 +122,7 @@ static void merge_keeps_the_strictest(struct kunit *test)
 	}
 }
 
-/* A part is dirty only where the whole block was. */
+/* A part of a split block is dirty only where the block was. */
 static void split_knows_where_it_is_dirty(struct kunit *test)
 {
 	struct flexmem_block *block[3];
@@ -146,7 +149,7 @@ static void split_knows_where_it_is_dirty(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 0);
 }
 
-/* The parts in front of an aligned block and behind it. */
+/* The same for the parts in front of an aligned block and behind it. */
 static void aligned_split_knows_where_it_is_dirty(struct kunit *test)
 {
 	struct flexmem_block *block[2];
@@ -204,7 +207,7 @@ static void cleaned_block_is_clean(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
 }
 
-/* The watcher of a free block sees that the block has changed. */
+/* Each change of the watched free block ends the watch. */
 static void watched_block_is_noticed_to_change(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -218,14 +221,14 @@ static void watched_block_is_noticed_to_change(struct kunit *test)
 	blocks->watched = hole;
 	give(test, a);
 	KUNIT_EXPECT_PTR_EQ(test, blocks->watched, hole);
-	/* A part of it is taken; another is given back beside it. */
+	/* A part of the block is taken; then a neighbour is freed into it. */
 	b = take(test, 4);
 	KUNIT_EXPECT_NULL(test, blocks->watched);
 	hole = list_last_entry(&blocks->all, struct flexmem_block, link);
 	blocks->watched = hole;
 	give(test, b);
 	KUNIT_EXPECT_NULL(test, blocks->watched);
-	/* All of it is taken. */
+	/* The whole block is taken. */
 	hole = list_last_entry(&blocks->all, struct flexmem_block, link);
 	blocks->watched = hole;
 	take(test, 13);

@@ -133,7 +133,7 @@ static void merges_with_both(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, largest(test), 9);
 }
 
-/* Every order in which four neighbours can be freed ends in one block. */
+/* Four neighbours become one block, in whichever order they are freed. */
 static void merges_in_every_order(struct kunit *test)
 {
 	struct flexmem_block *block[4];
@@ -295,7 +295,10 @@ static void finds_each_of_many_holes(struct kunit *test)
 	for (i = 0; i < 48; i++) {
 		u64 want = start;
 
-		/* First fit: the largest is the first. Best fit: it is exact. */
+		/*
+		 * The largest hole comes first for first fit, and fits exactly
+		 * for best fit.
+		 */
 		KUNIT_EXPECT_EQ(test, take(test, holes[i])->start, want * UNIT);
 		start += holes[i] + 1;
 	}
@@ -475,9 +478,9 @@ struct corruption {
 	const char *name;
 	void (*make)(struct corrupt_ctx *c);
 	const char *says;
-	/* The message for best fit, if it differs. */
+	/* The checker's message for best fit, if it is another one. */
 	const char *best_fit_says;
-	/* Best fit has no such field. */
+	/* Best fit does not have the field that is corrupted. */
 	bool first_fit_only;
 };
 

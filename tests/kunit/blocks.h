@@ -74,7 +74,7 @@ static inline void init(struct kunit *test, u64 units)
 	init_fit(test, units, param_fit(test));
 }
 
-/* Allocates, or returns NULL; leaves the nodes that were not used in spare. */
+/* Allocates, or returns NULL. Nodes that were not needed stay in spare. */
 static inline struct flexmem_block *try_aligned(struct kunit *test, u64 units,
 						u64 alignment)
 {
@@ -98,7 +98,7 @@ static inline struct flexmem_block *try(struct kunit *test, u64 units)
 	return try_aligned(test, units, 1);
 }
 
-/* Allocates and asserts that the block is what was asked for. */
+/* Allocates, and asserts that the block is as requested. */
 static inline struct flexmem_block *take_aligned(struct kunit *test, u64 units,
 						 u64 alignment)
 {
@@ -116,7 +116,7 @@ static inline struct flexmem_block *take(struct kunit *test, u64 units)
 	return take_aligned(test, units, 1);
 }
 
-/* Frees; returns how many nodes were left over. */
+/* Frees a block. Returns the number of nodes that were left over. */
 static inline unsigned int give(struct kunit *test, struct flexmem_block *block)
 {
 	struct ctx *ctx = test->priv;

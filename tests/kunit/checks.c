@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Invariants of the driver's structures, for all tests: see checks.h. */
+/* Invariants of the driver's structures, for all tests. See checks.h. */
 
 #include <linux/bitmap.h>
 #include <linux/rbtree.h>
@@ -10,7 +10,9 @@
 #include "owner.h"
 #include "table.h"
 
-/* Sums over all accounts, to compare with what is kept. */
+/*
+ * Sums over all accounts, to compare with the counters that the driver keeps.
+ */
 struct account_sums {
 	u64 bytes;
 	u64 orphaned;
@@ -65,7 +67,7 @@ static struct flexmem_account *to_account(struct rb_node *node)
 	return rb_entry(node, struct flexmem_account, by_id);
 }
 
-/* Charges of a cgroup are the sum of those of its files and its children. */
+/* A cgroup's charges are the sum of its files' and its child cgroups'. */
 static bool adds_up(struct flexmem_accounts *accounts,
 		    const struct flexmem_account *above)
 {
@@ -126,7 +128,10 @@ const char *checks_of_accounts(struct flexmem_accounts *accounts)
 	return wrong;
 }
 
-/* Each is a block of the client's, and together they are the allocation. */
+/*
+ * Each chunk is a block of the client's. Their sizes add up to the
+ * allocation's.
+ */
 static const char *check_chunks(const struct flexmem_client *client,
 				const struct flexmem_allocation *allocation)
 {
@@ -218,7 +223,7 @@ static const char *check_region(struct flexmem_region *region)
 	return wrong;
 }
 
-/* Invariant 5 for one slot: it and the table agree. */
+/* Invariant 5 for one slot: the slot and the table agree. */
 static const char *check_slot(struct flexmem_table *table, unsigned int slot)
 {
 	const struct flexmem_segment_entry *entry = &table->slots.entry[slot];

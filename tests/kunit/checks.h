@@ -10,7 +10,7 @@ struct flexmem_accounts;
 struct flexmem_client;
 struct flexmem_table;
 
-/* Each returns NULL, or what is wrong. */
+/* Each function returns NULL, or a text that says what is wrong. */
 const char *checks_of_accounts(struct flexmem_accounts *accounts);
 const char *checks_of_client(struct flexmem_client *client);
 const char *checks_of_table(struct flexmem_table *table);

@@ -10,7 +10,7 @@
 #include "owners.h"
 #include "resize.h"
 
-/* Prepared: the client has no handle for it yet. */
+/* Returns a prepared allocation, which has no handle yet. */
 static struct flexmem_allocation *try_chunks(struct kunit *test,
 					     struct flexmem_client *client,
 					     u64 size, u64 alignment,
@@ -145,12 +145,18 @@ static void last_that_has_no_room_undoes_the_others(struct kunit *test)
 	struct flexmem_client *client = open(test, 1);
 	struct ctx *ctx = test->priv;
 
-	/* There are 8 regions of 12 GiB, and the rest of them is enough. */
+	/*
+	 * All 8 regions of 12 GiB exist, and their free bytes would be enough
+	 * together.
+	 */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try_chunks(test, client, 90 * GIB, 128, 9)));
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_FRAGMENTATION);
 	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_SLOTS);
-	/* The figure is what a caller would find now. */
+	/*
+	 * The figures are those after the failed ALLOC has freed its first
+	 * chunks.
+	 */
 	KUNIT_EXPECT_EQ(test, ctx->place.regions, 8);
 	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 96 * GIB);
 	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 12 * GIB);
@@ -185,7 +191,7 @@ static void last_that_cannot_be_scrubbed_undoes_the_others(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
 }
 
-/* Names. */
+/* Addresses. */
 
 static void only_the_first_gives_the_address(struct kunit *test)
 {
@@ -256,7 +262,7 @@ static void byte_is_in_one_chunk(struct kunit *test)
 	release(test, client, allocation);
 }
 
-/* All chunks of an allocation get the same treatment. */
+/* What happens to one chunk happens to all. */
 
 static void all_are_orphaned(struct kunit *test)
 {
@@ -273,7 +279,7 @@ static void all_are_orphaned(struct kunit *test)
 	expect_nothing(test, client, 0);
 }
 
-/* As if a reset came while the second chunk is being allocated. */
+/* As if a reset came between the first chunk and the second. */
 static void one_that_is_lost_is_enough(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);

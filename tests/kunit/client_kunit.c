@@ -34,7 +34,7 @@ static void freed_handle_is_not_the_next(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), -ENOENT);
 }
 
-/* One more handle, which names what it was added for. */
+/* Adds a handle, and checks that it finds the allocation. */
 static u32 add(struct kunit *test, struct flexmem_handles *handles,
 	       struct flexmem_allocation *allocation)
 {
@@ -99,7 +99,7 @@ static void freed_handles_come_back_in_another_generation(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, add(test, &handles, &allocation), 2);
 	KUNIT_EXPECT_NULL(test, flexmem_handles_find(&handles, handle));
-	/* An older handle of an index that is in use. */
+	/* An earlier handle that had the same index. */
 	handle = 2 + (1 << FLEXMEM_HANDLE_INDEX_BITS);
 	KUNIT_EXPECT_NULL(test, flexmem_handles_find(&handles, handle));
 	KUNIT_EXPECT_NULL(test, flexmem_handles_find(&handles, 0));
@@ -219,7 +219,7 @@ static void published_is_found(struct kunit *test)
 			flexmem_client_lookup(ctx->client, handle, &out));
 	KUNIT_EXPECT_EQ(test, out.out_address.region_id, 0);
 	KUNIT_EXPECT_EQ(test, out.out_address.offset, 128);
-	/* ALLOC returned the same. */
+	/* ALLOC returned the same address. */
 	KUNIT_EXPECT_EQ(test, ctx->place.address.offset, 128);
 	KUNIT_EXPECT_EQ(test, out.out_size, GIB);
 	KUNIT_EXPECT_EQ(test, out.out_flags, 0);
@@ -315,7 +315,7 @@ static void usage_counts_what_is_published(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stats.out_client_handles, 1);
 }
 
-/* By address. */
+/* FREE by address. */
 
 static void address_must_be_exact(struct kunit *test)
 {
@@ -356,7 +356,10 @@ static void address_is_found_in_every_region(struct kunit *test)
 	unsigned int slot;
 
 	test->priv = ctx;
-	/* Load balance puts each into a region of its own, with falling ids. */
+	/*
+	 * Load balance puts each allocation into its own region, with falling
+	 * region ids.
+	 */
 	for (slot = 0; slot < 5; slot++)
 		alloc(test, ctx->client, 128);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), -ENOENT);
@@ -370,7 +373,7 @@ static void address_is_found_in_every_region(struct kunit *test)
 	}
 }
 
-/* Others. */
+/* Other clients. */
 
 static void names_of_others_are_unknown(struct kunit *test)
 {
@@ -382,7 +385,10 @@ static void names_of_others_are_unknown(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_client_free(other, 1), -ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(other, 0, 0), -ENOENT);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), 0);
-	/* The same handle, another allocation. */
+	/*
+	 * The other client's handle has the same number, and names another
+	 * allocation.
+	 */
 	KUNIT_EXPECT_EQ(test, alloc(test, other, 128), 1);
 	KUNIT_EXPECT_EQ(test, fake_client_free(other, 1), 0);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), 0);
@@ -399,7 +405,7 @@ static void unknown_handles_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 128);
 }
 
-/* A caller that does not see other owners needs no memory for them. */
+/* A snapshot without other owners needs no memory for them. */
 static void snapshot_of_ones_own_needs_little_room(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -414,9 +420,9 @@ static void snapshot_of_ones_own_needs_little_room(struct kunit *test)
 			ctx->table->accounts.nr_cgroups);
 }
 
-/* The end. */
+/* The end of a client. */
 
-/* A client that the test itself finishes. */
+/* A client that the test closes itself. */
 static struct flexmem_client *local_client(struct kunit *test, struct ctx *ctx)
 {
 	struct flexmem_client *client;
@@ -485,7 +491,7 @@ static void fini_may_come_after_the_device_went(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, handle), 0);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
-	/* The teardown frees the other one. */
+	/* The teardown frees the allocation that is left. */
 }
 
 static void fini_drops_the_lease(struct kunit *test)
@@ -499,7 +505,7 @@ static void fini_drops_the_lease(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);
 }
 
-/* The checker. */
+/* checks_of_client() notices each fault. */
 
 static void expect_wrong(struct kunit *test, struct ctx *ctx, const char *what)
 {

@@ -147,7 +147,10 @@ static const char *check_snapshot(const struct flexmem_view *snapshot)
 	return NULL;
 }
 
-/* Regions and spare objects go back while other threads allocate and take snapshots. */
+/*
+ * Releases regions and spare objects while other threads allocate and take
+ * snapshots.
+ */
 static int trim_and_look(void *data)
 {
 	struct worker *worker = data;
@@ -274,7 +277,7 @@ static void freed_by_exactly_one(struct kunit *test)
 	check(test, ctx->client);
 }
 
-/* With what a client keeps, and a shrinker. */
+/* Clients keep spare objects here, and a shrinker takes them away. */
 static int client_threads_test_init(struct kunit *test)
 {
 	flexmem_stock_most = FLEXMEM_STOCK_MOST;

@@ -80,7 +80,7 @@ static inline struct flexmem_allocation *prepare(struct kunit *test,
 	return allocation;
 }
 
-/* Makes an allocation: its handle. */
+/* Allocates, and returns the handle. */
 static inline u32 alloc(struct kunit *test, struct flexmem_client *client,
 			u64 size)
 {

@@ -13,7 +13,7 @@
 #define MIB ((u64)SZ_1M)
 #define PIECE FLEXMEM_COPY_MAX
 
-/* A place in an allocation. */
+/* An offset in an allocation. */
 struct at {
 	struct flexmem_allocation *allocation;
 	u64 offset;
@@ -21,7 +21,7 @@ struct at {
 
 #define AT(allocation, offset) ((struct at) { allocation, offset })
 
-/* The range is in one chunk. */
+/* Fills a range that lies in one chunk. */
 static void fill(struct kunit *test, struct at at, u64 size, u8 value)
 {
 	struct ctx *ctx = test->priv;
@@ -110,7 +110,7 @@ static void copies_within_an_allocation(struct kunit *test)
 	u64 done;
 
 	fill(test, AT(both, 0), 1024, 7);
-	/* Two ranges next to each other, in both directions. */
+	/* Copies between two adjacent ranges, in both directions. */
 	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(both, 1024), AT(both, 0), 1024,
 				      &done));
 	KUNIT_EXPECT_TRUE(test, is_all(test, AT(both, 0), 2048, 7));
@@ -120,7 +120,7 @@ static void copies_within_an_allocation(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_all(test, AT(both, 1024), 1024, 3));
 }
 
-/* A piece ends at the end of a chunk of either allocation. */
+/* The driver splits a copy where a chunk of either allocation ends. */
 static void copies_across_the_ends_of_chunks(struct kunit *test)
 {
 	struct flexmem_allocation *whole = make_filled(test, MIB, 7), *chunked;
@@ -251,7 +251,7 @@ static void resize_and_copy_keep_apart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, refcount_read(&b->refs), 1);
 }
 
-/* Another task's action in the middle of the first piece. */
+/* What another task does in the middle of the first piece. */
 struct meanwhile {
 	struct flexmem_client *client;
 	struct flexmem_allocation *a;
@@ -284,7 +284,10 @@ static void ends_when_either_is_lost(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, -EIO, copy(test, AT(to, 0), AT(from, 0),
 						 2 * PIECE, &done));
 		KUNIT_EXPECT_EQ(test, done, PIECE);
-		/* The same before the first piece. */
+		/*
+		 * The allocation was lost before the first piece, so nothing is
+		 * copied.
+		 */
 		KUNIT_EXPECT_EQ(test, -EIO, copy(test, AT(to, 0), AT(from, 0),
 						 PIECE, &done));
 		KUNIT_EXPECT_EQ(test, done, 0);

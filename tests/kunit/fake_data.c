@@ -41,7 +41,7 @@ static void drop_range(struct fake_range *range)
 	kfree(range);
 }
 
-/* Makes room for [start, end): cuts the ranges that overlap it. */
+/* Cuts the ranges that overlap [start, end), to make room for it. */
 static struct list_head *cut_out(struct list_head *ranges, u64 start, u64 end,
 				 struct fake_range **tail)
 {
@@ -153,7 +153,7 @@ void fake_data_drop_all(struct fake_device *fake)
 		fake_data_drop(fake, i);
 }
 
-/* The piece that contains the whole range, or -1. */
+/* The index of the piece that contains the whole range, or -1. */
 static int find_data(struct fake_device *fake, const struct flexmem_memory *mem,
 		     u64 offset, u64 size)
 {
@@ -186,7 +186,7 @@ void fake_data_fill(struct fake_device *fake, const struct flexmem_memory *mem,
 		put_range(fake, piece, start, start + size, value);
 }
 
-/* Whether all bytes have one of the two values. */
+/* Whether each byte has one of two values. */
 static bool is_either(struct fake_device *fake,
 		      const struct flexmem_memory *mem, u64 start, u64 size,
 		      u8 value, u8 other)
@@ -303,7 +303,7 @@ int fake_read(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return fake_device_end(fake, FAKE_READ, size, 0);
 }
 
-/* Tests write one value over and over, so the first byte is enough. */
+/* Tests write the same value everywhere, so the first byte is enough. */
 int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	       u64 size, const void *from)
 {
@@ -319,7 +319,7 @@ int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return fake_device_end(fake, FAKE_WRITE, size, rc);
 }
 
-/* The value of a byte, and how many bytes after it are equal. */
+/* The value of a byte. *@size: how many bytes from there on are equal. */
 static u8 value_at(struct fake_device *fake, unsigned int piece, u64 offset,
 		   u64 *size)
 {

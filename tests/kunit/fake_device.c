@@ -34,7 +34,7 @@ static const char * const op_names[] = {
 	[FAKE_RESET] = "reset",
 };
 
-/* Calls that are not logged: regions are scrubbed in many pieces. */
+/* Operations that the log leaves out: a region is scrubbed in many pieces. */
 static bool moves_data(enum fake_op op)
 {
 	return op >= FAKE_SCRUB;
@@ -45,7 +45,7 @@ static bool gives_back(enum fake_op op)
 	return op == FAKE_RELEASE || op == FAKE_SLOT_CLEAR;
 }
 
-/* Operations that are allowed whether programs were stopped or not. */
+/* Operations that are allowed before and after the programs were stopped. */
 static bool is_neutral(enum fake_op op)
 {
 	return op == FAKE_QUIESCE || op == FAKE_CAPACITY || op == FAKE_RESET;
@@ -105,7 +105,9 @@ static bool takes_effect(struct fake_device *fake, int rc)
 	return !rc || (is_unknown(rc) && fake->replies_are_lost);
 }
 
-/* Each operation begins with this: the error to return, if it has to fail. */
+/*
+ * Each operation begins with this. Returns the error that a test has planned.
+ */
 int fake_device_begin(struct fake_device *fake, enum fake_op op)
 {
 	atomic_t *busy = moves_data(op) ? &fake->data_busy : &fake->busy;
@@ -163,7 +165,7 @@ struct flexmem_memory *fake_device_piece(struct fake_device *fake,
 	return NULL;
 }
 
-/* A piece with that id, other than @but. */
+/* Whether a slot other than @but contains the memory. */
 static bool in_a_slot(struct fake_device *fake, u64 base, unsigned int but)
 {
 	unsigned int slot;
@@ -174,7 +176,7 @@ static bool in_a_slot(struct fake_device *fake, u64 base, unsigned int but)
 	return false;
 }
 
-/* Finds memory by its id alone, because no more is known after a lost reply. */
+/* Finds memory by id: after a lost reply the driver knows only the id. */
 static struct flexmem_memory *lost_piece(struct fake_device *fake, u64 id)
 {
 	unsigned int i;
@@ -185,7 +187,7 @@ static struct flexmem_memory *lost_piece(struct fake_device *fake, u64 id)
 	return NULL;
 }
 
-/* The entry of an id among the lost ones, or a free entry. */
+/* The entry of an id whose reply was lost, or a free entry. */
 static u64 *find_lost(struct fake_device *fake, u64 id)
 {
 	u64 *lost = fake->lost_id, *empty = NULL;
@@ -284,7 +286,7 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 	return fake_device_end(fake, FAKE_RELEASE, size, rc);
 }
 
-/* The caller's knowledge of a slot after an answer. */
+/* Notes whether the caller knows what is in a slot. */
 static void note_slot(struct fake_device *fake, unsigned int slot, int rc)
 {
 	if (!rc)
@@ -550,7 +552,7 @@ void fake_device_reset(struct fake_device *fake)
 	memset(fake->slot_base, 0, sizeof(fake->slot_base));
 }
 
-/* Tests of the fake itself: a check that never fails shows nothing. */
+/* Tests of the fake device: it must report each breach of the contract. */
 
 static struct fake_device *vf_device(struct kunit *test,
 				     struct flexmem_memory *mem)
@@ -563,7 +565,7 @@ static struct fake_device *vf_device(struct kunit *test,
 	return fake;
 }
 
-/* Takes the breach away, so that the teardown finds none. */
+/* Clears the breach, so that the teardown accepts the device. */
 static void expect_breach(struct kunit *test, struct fake_device *fake,
 			  const char *what)
 {
@@ -696,7 +698,7 @@ static void remembers_the_owner_of_each_byte(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.scrub(fake, &mem, 0, GIB));
 	memset(data, 7, SZ_4K);
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.write(fake, &mem, 1024, 256, data));
-	/* In the middle of the range that was written. */
+	/* Scrubs the middle of the range that was written. */
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.scrub(fake, &mem, 1152, 128));
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.read(fake, &mem, 0, SZ_4K, data));
 	KUNIT_EXPECT_EQ(test, data[1023], 0);

@@ -35,7 +35,10 @@ enum fake_op {
 	FAKE_QUIESCE,
 	FAKE_CAPACITY,
 	FAKE_RESET,
-	/* These move data: one of them may run beside one of the others. */
+	/*
+	 * These operations move data. One of them may run beside one of the
+	 * others.
+	 */
 	FAKE_SCRUB,
 	FAKE_READ,
 	FAKE_WRITE,
@@ -168,7 +171,7 @@ struct fake_block {
 	struct flexmem_account *account;
 };
 
-/* The kind of slots, from the flag that tests and their models use. */
+/* The kind of slot for a flag of the tests. */
 static inline enum flexmem_kind fake_kind(bool program)
 {
 	return program ? FLEXMEM_KIND_PROGRAM : FLEXMEM_KIND_TENSOR;
@@ -211,7 +214,7 @@ int fake_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
 int fake_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 	       struct flexmem_frames *frames);
 
-/* Between the files of the device. */
+/* Shared by the files of the fake device. */
 void fake_breach_if(struct fake_device *fake, bool broken, const char *what);
 int fake_device_begin(struct fake_device *fake, enum fake_op op);
 int fake_device_end(struct fake_device *fake, enum fake_op op, u64 arg, int rc);
@@ -265,7 +268,7 @@ void fake_free(struct fake_block *block);
 void fake_orphan(struct fake_block *block);
 void fake_quarantine(struct fake_block *block);
 
-/* Takes a lease on the table as it is; returns the generation that it keeps. */
+/* Takes a lease. Returns the generation that the lease keeps. */
 static inline u64 fake_take_lease(struct flexmem_slots *slots,
 				  struct flexmem_lease_hold *hold,
 				  unsigned int ms)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tables on the fake device, which clean up after themselves. */
+/* Tables on the fake device. The end of a test frees them. */
 
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
@@ -44,7 +44,7 @@ kuid_t fake_uid(unsigned int n)
 	return KUIDT_INIT(1000 + n);
 }
 
-/* Below the root, but for those that are deeper. */
+/* The parent of each cgroup. It is the root, 0, unless it is given here. */
 static const u8 fake_parents[FAKE_CGROUPS] = { [12] = 1, [13] = 12, [14] = 13 };
 
 /**
@@ -103,7 +103,7 @@ struct flexmem_settings fake_settings(void)
 	};
 }
 
-/* A table and what the teardown has to know of it. */
+/* A table, and what the teardown needs. */
 struct fake_table {
 	struct flexmem_table table;
 	struct fake_device *fake;
@@ -247,7 +247,7 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_table_init(&ft->table, NULL, &desc, settings));
 	flexmem_leaving_init(&ft->table.leaving);
-	/* Nothing happens by itself, unless a test is about that. */
+	/* Background work runs only if a test starts it. */
 	ft->table.function.work_ms = INT_MAX;
 	ft->account = flexmem_owner_open(&ft->table.accounts, fake_uid(0),
 					 fake_cgroup(0), NULL);
@@ -355,7 +355,7 @@ static int take_from(struct flexmem_region *region,
 	return place->block ? 0 : -ENOSPC;
 }
 
-/* Allocates from @region or, if that is NULL, wherever the table places it. */
+/* Allocates from @region, or if @region is NULL, where the table chooses. */
 static int take_block(struct flexmem_table *table,
 		      struct flexmem_region *region,
 		      const struct flexmem_request *request,
@@ -364,7 +364,7 @@ static int take_block(struct flexmem_table *table,
 	int rc = region ? take_from(region, request, place) :
 			  flexmem_place(table, request, NULL, place);
 
-	/* Success without a block would crash a test. */
+	/* A success without a block must fail the test, not crash it. */
 	return !rc && !place->block ? -EFAULT : rc;
 }
 
@@ -503,7 +503,7 @@ void fake_orphan(struct fake_block *block)
 	flexmem_region_orphan(block->region, block->block);
 }
 
-/* The block is the region's from then on. */
+/* The region owns the quarantined block from then on. */
 void fake_quarantine(struct fake_block *block)
 {
 	list_del(&block->link);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Wrong answers of a driver, and invalid descriptions. */
+/* A device driver that breaks the contract, and invalid descriptions. */
 
 #include <kunit/test.h>
 #include <linux/errno.h>
@@ -10,7 +10,7 @@
 #include "fake_device.h"
 #include "function.h"
 
-/* A device with the answers that a test sets. */
+/* A device that answers what a test wants, right or wrong. */
 struct liar {
 	struct flexmem_function function;
 	struct flexmem_memory mem;
@@ -27,7 +27,7 @@ static int liar_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	struct liar *liar = priv;
 
-	/* Also after a failure, because the caller must not read it. */
+	/* Filled in after a failure too: the caller must not read it then. */
 	liar->mem.id = mem->id + liar->wrong_id;
 	*mem = liar->mem;
 	return liar->rc;
@@ -172,7 +172,7 @@ static int function_test_init(struct kunit *test)
 	return 0;
 }
 
-/* The result of an acquisition of @size for memory [@base, @base + @given). */
+/* Asks for @size. The device answers with [@base, @base + @given). */
 static int acquire(struct kunit *test, u64 size, u64 base, u64 given)
 {
 	struct liar *liar = test->priv;
@@ -181,7 +181,7 @@ static int acquire(struct kunit *test, u64 size, u64 base, u64 given)
 
 	liar->mem = (struct flexmem_memory) { .base = base, .size = given };
 	rc = flexmem_function_acquire(&liar->function, size, &mem);
-	/* The caller sees nothing of a wrong answer. */
+	/* A caller gets nothing of a wrong answer. */
 	KUNIT_EXPECT_EQ(test, mem.cookie, rc ? 1 : 0);
 	KUNIT_EXPECT_EQ(test, mem.base, rc ? 0 : base);
 	KUNIT_EXPECT_EQ(test, mem.size, rc ? 0 : size);
@@ -248,7 +248,7 @@ static void refuses_memory_that_wraps(struct kunit *test)
 	const u64 top = U64_MAX - GIB + 1;
 
 	KUNIT_EXPECT_EQ(test, acquire(test, 2 * GIB, top, 2 * GIB), -EIO);
-	/* Its end would be 0, which is before its start. */
+	/* The end would overflow to 0. */
 	KUNIT_EXPECT_EQ(test, acquire(test, GIB, top, GIB), -EIO);
 	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
 }
@@ -265,7 +265,9 @@ static void refuses_what_it_holds_already(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, acquire(test, GIB, 9 * GIB, GIB), -EIO);
 	KUNIT_EXPECT_EQ(test, acquire(test, 32 * GIB, 0, 32 * GIB), -EIO);
 	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
-	/* The range between the two is free. */
+	/*
+	 * The range between the two pieces is free, so the device may grant it.
+	 */
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 12 * GIB, 4 * GIB), 0);
 }
 
@@ -279,7 +281,7 @@ static void takes_again_what_went_back(struct kunit *test)
 	liar->rc = -EIO;
 	KUNIT_EXPECT_EQ(test, release(test, 0, 4 * GIB), -EIO);
 	liar->rc = 0;
-	/* The device still owns it. */
+	/* The release failed, so the device may not grant the memory again. */
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), -EIO);
 	KUNIT_EXPECT_EQ(test, release(test, 0, 4 * GIB), 0);
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 8 * GIB, 4 * GIB), -EIO);
@@ -302,7 +304,10 @@ static void holds_nothing_after_a_reset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
 }
 
-/* Calls the nth operation; the first three may return -ENOSPC. */
+/*
+ * call() runs one of these operations, by number. The first three may return
+ * -ENOSPC.
+ */
 #define NR_OPERATIONS 14
 #define NR_THAT_FILL_UP 3
 #define OPERATION_FAULT 9
@@ -321,7 +326,7 @@ static int call(struct liar *liar, unsigned int nth)
 	u64 bytes = 77;
 	int rc;
 
-	/* lost_kunit.c tests commands without an answer. */
+	/* A piece that exists. Lost replies are tested in lost_kunit.c. */
 	function->piece[0] = (struct flexmem_piece) {
 		.mem = mem,
 		.slot = FLEXMEM_NO_SLOT,
@@ -405,7 +410,7 @@ static void makes_other_errors_eio(struct kunit *test)
 	}
 }
 
-/* A request that no page table could serve does not reach the driver. */
+/* The driver does not see a request that no page table can serve. */
 static void refuses_wrong_addresses(struct kunit *test)
 {
 	static const struct {
@@ -511,7 +516,10 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 				flexmem_function_drain(function, false));
 		KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
 		KUNIT_EXPECT_FALSE(test, flexmem_function_is_settled(function));
-		/* No other part of it is mapped before that. */
+		/*
+		 * While a mapping's outcome is unknown, flexmem maps nothing
+		 * else of the piece.
+		 */
 		KUNIT_EXPECT_EQ(test, -EIO,
 				flexmem_function_vm_map(function, &some_range,
 							&mem, 0,
@@ -521,7 +529,7 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 				flexmem_function_drain(function, false));
 		KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
 	}
-	/* Without room, nothing is mapped. */
+	/* -ENOSPC means that nothing was mapped. */
 	liar->rc = -ENOSPC;
 	KUNIT_EXPECT_EQ(test, -ENOSPC,
 			flexmem_function_vm_map(function, &some_range, &mem, 0,
@@ -535,14 +543,14 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINTR,
 			flexmem_function_vm_unmap(function, &some_range));
 	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
-	/* Memory does not go back while it may be mapped. */
+	/* flexmem does not release memory that may be mapped. */
 	KUNIT_EXPECT_EQ(test, -EINTR,
 			flexmem_function_vm_map(function, &some_range, &mem, 0,
 						FLEXMEM_VM_WRITE));
 	liar->rc = -EIO;
 	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_release(function, &mem));
 	KUNIT_EXPECT_EQ(test, liar->released, 0);
-	/* Memory that goes back is not mapped, either. */
+	/* flexmem does not map memory that it is releasing. */
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			flexmem_function_vm_map(function, &some_range, &mem, 0,
 						FLEXMEM_VM_WRITE));
@@ -552,7 +560,7 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, function->nr_pieces, 0);
 }
 
-/* Asks for the page at 32 KiB; 64 KiB from 16 KiB on could be mapped with it. */
+/* Faults at 32 KiB. The frames of [16 KiB, 80 KiB) may be mapped at once. */
 static int fault_with(struct kunit *test, const struct flexmem_frames *answer)
 {
 	struct flexmem_frames frames = { .offset = SZ_16K, .size = SZ_64K };
@@ -563,7 +571,7 @@ static int fault_with(struct kunit *test, const struct flexmem_frames *answer)
 	return flexmem_function_fault(&liar->function, &mem, SZ_32K, &frames);
 }
 
-/* Otherwise a task would map frames that are not the allocation's. */
+/* With wrong frames a task would map memory of another allocation. */
 static void wrong_frames_are_eio(struct kunit *test)
 {
 	static const struct flexmem_frames right[] = {
@@ -598,7 +606,7 @@ static void each_command_notices_a_dead_firmware(struct kunit *test)
 	unsigned int nth;
 
 	for (nth = 0; nth < NR_OPERATIONS; nth++) {
-		/* The firmware takes no part in a page fault. */
+		/* A page fault needs no firmware. */
 		if (nth == OPERATION_FAULT)
 			continue;
 		liar->rc = -ETIMEDOUT;
@@ -624,7 +632,7 @@ static void each_command_notices_a_dead_firmware(struct kunit *test)
 	}
 }
 
-/* Otherwise its callers would wait for a probe each time the device is full. */
+/* A full device has answered, so callers need not wait for a probe. */
 static void firmware_without_room_is_not_dead(struct kunit *test)
 {
 	struct liar *liar = test->priv;
@@ -643,7 +651,7 @@ static void firmware_without_room_is_not_dead(struct kunit *test)
 	}
 }
 
-/* Neither a timeout nor an answer ends a sleep. */
+/* Neither a time-out nor an answer changes a suspended function's state. */
 static void only_a_function_in_use_is_unresponsive(struct kunit *test)
 {
 	struct liar *liar = test->priv;
@@ -657,7 +665,7 @@ static void only_a_function_in_use_is_unresponsive(struct kunit *test)
 	liar->rc = 0;
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_reset(function));
 	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_error(function));
-	/* A sleep restores the state from before. */
+	/* A resume restores the state from before the suspend. */
 	flexmem_function_enter(function, FLEXMEM_UNRESPONSIVE);
 	flexmem_function_suspend(function);
 	flexmem_function_resume(function);
@@ -665,7 +673,7 @@ static void only_a_function_in_use_is_unresponsive(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_fatal(function));
 }
 
-/* The error that callers get after each step. */
+/* Callers get the error of the function's state. */
 static void each_state_has_its_error(struct kunit *test)
 {
 	struct liar *liar = test->priv;
@@ -686,7 +694,7 @@ static void each_state_has_its_error(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENODEV, flexmem_function_fatal(function));
 }
 
-/* A driver may reset the device while it resumes. */
+/* A device's driver may reset the device while it resumes. */
 static void reset_does_not_end_a_suspend(struct kunit *test)
 {
 	struct liar *liar = test->priv;

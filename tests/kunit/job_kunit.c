@@ -88,7 +88,7 @@ static void start(struct kunit *test, struct ctx *ctx,
 	task = kthread_run(caller, ctx, "flexmem_kunit");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	ctx->task = task;
-	/* From here on it can be killed. */
+	/* From here on the task can be killed. */
 	wait_for_completion(&ctx->ready);
 	complete(&ctx->started);
 }
@@ -115,7 +115,7 @@ static unsigned int nr_regions(struct flexmem_table *table)
 	return nr;
 }
 
-/* Waits for the worker. */
+/* Waits for the worker, then compares the result and the log. */
 static void expect(struct kunit *test, int rc, unsigned int regions,
 		   const char *log)
 {
@@ -131,7 +131,10 @@ static void expect(struct kunit *test, int rc, unsigned int regions,
 	fake_device_forget(ctx->fake);
 }
 
-/* "Found in the tree": the memory had no owner until the next acquisition. */
+/*
+ * The caller is killed during the command. The memory becomes a region all the
+ * same.
+ */
 static void killed_while_a_slot_is_set(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -142,7 +145,7 @@ static void killed_while_a_slot_is_set(struct kunit *test)
 	start(test, ctx, call_alloc);
 	expect(test, -EINTR, 1, "acquire 12G, set 0");
 
-	/* The next caller finds it, with all of it free. */
+	/* The next caller gets the region, which is all free. */
 	block = fake_alloc(ctx->table, 12 * GIB, FLEXMEM_ALIGN, false, NULL);
 	KUNIT_EXPECT_FALSE(test, IS_ERR(block));
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
@@ -168,7 +171,7 @@ static void killed_before_its_turn_asks_nothing(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
-	/* Holds the lock, so that the worker cannot begin. */
+	/* The test holds the lock, so the worker cannot begin the job. */
 	mutex_lock(&ctx->table->acquire_lock);
 	start(test, ctx, call_alloc);
 	msleep(20);
@@ -177,7 +180,9 @@ static void killed_before_its_turn_asks_nothing(struct kunit *test)
 	expect(test, -EINTR, 0, "");
 }
 
-/* The worker is busy, so a job in the queue is given up at once. */
+/*
+ * A job that waits behind another is dropped as soon as its caller is killed.
+ */
 static void killed_in_the_queue_leaves_nothing(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -258,7 +263,9 @@ static int reset_task(void *data)
 	return 0;
 }
 
-/* The reset comes in the middle of a command. The test fails if it does not. */
+/*
+ * Starts a reset during a command. Fails the test if the reset does not get in.
+ */
 static void begin_reset(void *arg)
 {
 	struct ctx *ctx = arg;
@@ -287,7 +294,7 @@ static void reset_cuts_in(struct kunit *test)
 	expect(test, -EIO, 0, "clear 0, release 12G, quiesce, reset");
 }
 
-/* Makes empty regions. */
+/* Acquires @nr empty regions. */
 static void acquire(struct kunit *test, struct ctx *ctx, unsigned int nr)
 {
 	while (nr--)
@@ -307,7 +314,9 @@ static void begin_suspend(void *arg)
 	complete(&ctx->asleep);
 }
 
-/* TRIM goes on after a sleep; the sleep does not wait for the whole TRIM. */
+/*
+ * A suspend does not wait for a whole TRIM. The TRIM goes on after the resume.
+ */
 static void suspend_cuts_in(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -327,7 +336,7 @@ static void suspend_cuts_in(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->regions, 3);
 }
 
-/* Between two sizes: no memory has been acquired yet. */
+/* The suspend comes between two sizes, when no memory has been acquired. */
 static void suspend_puts_growth_off(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -360,18 +369,18 @@ static void let_settle(struct flexmem_table *table)
 	}
 }
 
-/* No caller asks for memory after a command without an answer. */
+/* The worker settles lost commands also if no caller asks for memory. */
 static void worker_settles_unanswered_commands(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
-	/* Not at once: some of these commands get no answer, either. */
+	/* Two of the worker's own commands get no answer either. */
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -ETIMEDOUT);
 	start(test, ctx, call_alloc);
 	wait_for_completion(&ctx->done);
 	let_settle(ctx->table);
-	/* The second timeout in a row: the worker probes the device. */
+	/* After the second time-out in a row the worker probes the device. */
 	expect(test, -ETIMEDOUT, 0,
 	       "acquire 12G ETIMEDOUT, release 12G ETIMEDOUT, capacity, release 12G ETIMEDOUT, release 12G");
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
@@ -395,7 +404,7 @@ static void worker_releases_a_trimmed_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->regions, 0);
 }
 
-/* Memory goes back too if its slot was not set. */
+/* The worker also releases memory whose slot was never set. */
 static void worker_releases_stranded_memory(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -408,7 +417,7 @@ static void worker_releases_stranded_memory(struct kunit *test)
 	       "acquire 12G, set 0 ETIMEDOUT, clear 0, release 12G");
 }
 
-/* TRIM is over. The worker asks once more for what did not come back. */
+/* TRIM is over. The worker repeats the release that got no answer. */
 static void worker_repeats_an_unanswered_release(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -423,7 +432,7 @@ static void worker_repeats_an_unanswered_release(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 }
 
-/* The worker does not try forever. */
+/* The worker stops after a number of tries. */
 static void release_is_given_up(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -442,7 +451,7 @@ static void release_is_given_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 }
 
-/* No slot can be used, so no caller asks for a region. */
+/* No caller asks for a region, because no slot can be used. */
 static void worker_repeats_a_failed_release(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -488,7 +497,7 @@ static void settled_after_a_sleep(struct kunit *test)
 			   "acquire 1G ETIMEDOUT, release 1G");
 }
 
-/* Runs the worker now instead of later. */
+/* Runs the delayed work now. */
 static void run_work(struct flexmem_table *table)
 {
 	mod_delayed_work(table->function.worker, &table->function.work, 0);
@@ -500,7 +509,7 @@ static void become_unresponsive(struct ctx *ctx)
 	flexmem_function_enter(&ctx->table->function, FLEXMEM_UNRESPONSIVE);
 }
 
-/* Until a caller waits for the next probe. */
+/* Waits until the caller waits for the next probe. */
 static void let_wait(struct ctx *ctx)
 {
 	while (!wq_has_sleeper(&ctx->table->function.changed) &&
@@ -510,7 +519,10 @@ static void let_wait(struct ctx *ctx)
 			   completion_done(&ctx->done));
 }
 
-/* Each run of the worker is one probe. Lost commands wait until one succeeds. */
+/*
+ * Each run of the worker sends one probe. Lost commands wait until one is
+ * answered.
+ */
 static void one_probe_at_a_time(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -525,7 +537,7 @@ static void one_probe_at_a_time(struct kunit *test)
 		run_work(ctx->table);
 		KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], i);
 		KUNIT_EXPECT_TRUE(test, delayed_work_pending(&function->work));
-		/* The intervals grow. */
+		/* Each failed probe makes the next interval longer. */
 		KUNIT_EXPECT_EQ(test, function->work_tries, i);
 	}
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
@@ -535,7 +547,7 @@ static void one_probe_at_a_time(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&function->work));
 }
 
-/* Only the answer to a command shows that the device lives. */
+/* A device lives only if it answers a command. */
 static void probe_that_fails_is_no_answer(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -563,7 +575,7 @@ static void callers_wait_for_the_probe(struct kunit *test)
 			   "capacity, acquire 12G, set 0");
 }
 
-/* The answer belongs to a scrub that was under way. */
+/* Any command's answer shows that the device lives: here a scrub's. */
 static void any_answer_ends_the_wait(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -623,7 +635,7 @@ static void calls_without_a_command_do_not_wait(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
 }
 
-/* A command of another caller times out while this one waits for its turn. */
+/* Another caller's command times out while this caller waits for its turn. */
 static void waiting_caller_takes_an_existing_region(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -656,7 +668,7 @@ static void removal_ends_a_waiting_call(struct kunit *test)
 	expect(test, -ENODEV, 0, "");
 }
 
-/* Regions that the firmware has refused to take back. */
+/* Makes @nr regions that the firmware refuses to take back. */
 static void strand(struct kunit *test, struct ctx *ctx, unsigned int nr)
 {
 	unsigned int i, regions;
@@ -667,7 +679,10 @@ static void strand(struct kunit *test, struct ctx *ctx, unsigned int nr)
 								   false, 0)));
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, nr, -EIO);
 	for (i = 0; i < nr; i++) {
-		/* Each job stops at its first one. */
+		/*
+		 * Each TRIM stops at the first refusal, so it strands one
+		 * region.
+		 */
 		fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -EIO);
 		flexmem_table_trim(ctx->table, false, &regions, &bytes);
 	}

@@ -28,7 +28,7 @@ static const struct dma_fence_ops fence_ops = {
 	.get_timeline_name = fence_name,
 };
 
-/* A job of a context of its own, or a later one of @after's. */
+/* Makes a job's fence: in a new context, or after @after in its context. */
 static struct dma_fence *make_fence(struct kunit *test,
 				    const struct dma_fence *after)
 {
@@ -69,7 +69,7 @@ static void add_fence(struct kunit *test, struct flexmem_allocation *allocation,
 			flexmem_allocation_add_fence(allocation, fence));
 }
 
-/* An allocation that a job uses. */
+/* Allocates memory that a job uses. */
 static struct flexmem_allocation *alloc_in_flight(struct kunit *test, u64 size,
 						  struct dma_fence *fence)
 {
@@ -89,7 +89,7 @@ static void free_it(struct kunit *test, struct flexmem_allocation *allocation)
 						  allocation->handle));
 }
 
-/* The worker has looked at all that it was told of. */
+/* Lets the worker handle all signals, then expects @bytes to be leaving. */
 static void expect_leaving(struct kunit *test, u64 bytes)
 {
 	struct ctx *ctx = test->priv;
@@ -117,7 +117,7 @@ static void freed_memory_waits_for_its_fence(struct kunit *test)
 			REGION);
 	KUNIT_EXPECT_EQ(test, flexmem_client_used(ctx->client), 0);
 	scrubbed = ctx->fake->scrubbed;
-	/* An ALLOC does not wait: it goes elsewhere. */
+	/* An ALLOC does not wait for the fence: it gets another region. */
 	next = make_public(test, other, REGION);
 	KUNIT_EXPECT_EQ(test, flexmem_allocation_address(next).region_id, 1);
 	signal_and_put(fence);
@@ -126,11 +126,14 @@ static void freed_memory_waits_for_its_fence(struct kunit *test)
 			0);
 	next = make_public(test, other, REGION);
 	KUNIT_EXPECT_EQ(test, flexmem_allocation_address(next).region_id, 0);
-	/* The bytes were scrubbed for their next owner, and not before. */
+	/* The next ALLOC scrubs the bytes. The worker has not. */
 	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, scrubbed + 2 * REGION);
 }
 
-/* The address does not depend on the worker. */
+/*
+ * Once the fence has signalled, ALLOC finds the memory, also if the worker has
+ * not run.
+ */
 static void alloc_after_the_signal_gets_the_memory(struct kunit *test)
 {
 	struct dma_fence *fence = make_fence(test, NULL);
@@ -244,7 +247,9 @@ static const struct dma_fence_ops eager_ops = {
 	.enable_signaling = signal_now,
 };
 
-/* Between the look at it and the callback. */
+/*
+ * The fence signals after it was looked at, and before its callback is added.
+ */
 static void fence_may_signal_when_it_is_waited_for(struct kunit *test)
 {
 	struct dma_fence *eager = make_fence(test, NULL);
@@ -289,7 +294,7 @@ static void fences_signal_in_interrupts(struct kunit *test)
 
 		signaller.fence = make_fence(test, NULL);
 		allocation = alloc_in_flight(test, GIB, signaller.fence);
-		/* The interrupt comes while the memory is freed. */
+		/* The interrupt comes while the memory is being freed. */
 		irq_work_queue(&signaller.irq);
 		free_it(test, allocation);
 		irq_work_sync(&signaller.irq);
@@ -325,7 +330,7 @@ static void memory_of_a_closed_file_waits_too(struct kunit *test)
 	expect_leaving(test, 0);
 }
 
-/* The client passed to @client_gone, and its charge at that time. */
+/* What client_gone() was called with: the client, and its charge then. */
 static u64 owned_when_gone;
 static struct flexmem_client *gone;
 
@@ -364,7 +369,10 @@ static void driver_hears_of_close_before_memory_is_freed(struct kunit *test)
 	flexmem_client_put(known);
 	KUNIT_EXPECT_PTR_EQ(test, gone, known);
 	KUNIT_EXPECT_EQ(test, owned_when_gone, GIB);
-	/* The driver's reference keeps the client, but it has nothing. */
+	/*
+	 * The driver's reference keeps the client, which has no allocation any
+	 * more.
+	 */
 	KUNIT_EXPECT_FALSE(test, freed);
 	KUNIT_EXPECT_EQ(test, -ENOENT,
 			PTR_ERR(flexmem_client_allocation(known, handle)));
@@ -385,7 +393,7 @@ static void driver_that_is_removed_hears_nothing(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, gone);
 }
 
-/* Their bytes have no next owner, and the driver's fences may never signal. */
+/* A reset takes the memory, and the driver's fences may never signal. */
 static void reset_ends_what_is_leaving(struct kunit *test)
 {
 	struct dma_fence *fence = make_fence(test, NULL);
@@ -399,7 +407,7 @@ static void reset_ends_what_is_leaving(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EIO, flexmem_allocation_error(allocation));
 	flexmem_leaving_look_at_all(&ctx->table->leaving);
 	KUNIT_EXPECT_EQ(test, fence_users(fence), 2);
-	/* An allocation that is freed after the reset does not wait either. */
+	/* Memory that is freed after the reset does not wait for the fence. */
 	free_it(test, allocation);
 	expect_leaving(test, 0);
 	KUNIT_EXPECT_EQ(test, fence_users(fence), 1);
@@ -424,7 +432,7 @@ static void do_not_watch(struct work_struct *work)
 {
 }
 
-/* Every fence that is waited for is overdue after a jiffy. */
+/* Sets the limit to one jiffy, so that each fence is overdue at once. */
 static struct flexmem_leaving *watch(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -461,7 +469,9 @@ static void overdue_fence_is_cancelled_and_then_stuck(struct kunit *test)
 	msleep(20);
 	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
 			FLEXMEM_STUCK);
-	/* The fence that is waited for next has its own time. */
+	/*
+	 * The time of the second fence begins when the first one has signalled.
+	 */
 	signal_and_put(first);
 	expect_leaving(test, GIB);
 	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
@@ -501,7 +511,7 @@ static void clock_stops_while_the_device_sleeps(struct kunit *test)
 	free_it(test, alloc_in_flight(test, GIB, fence));
 	expect_leaving(test, GIB);
 	msleep(20);
-	/* A second suspend does not restart the clock. */
+	/* A second suspend does not move the time at which the sleep began. */
 	flexmem_leaving_sleep(leaving);
 	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
 			FLEXMEM_NOT_OVERDUE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Limits: which of them holds for a cgroup, and what open() does with one. */
+/* Which limit holds for a cgroup, and what open() does with limits. */
 
 #include <kunit/test.h>
 #include <linux/cgroup.h>
@@ -9,7 +9,10 @@
 #include "fake_device.h"
 #include "owner.h"
 
-/* Cgroups 14, 13, 12, 1 and 0 are above one another; 2 to 11 are below 0 only. */
+/*
+ * The cgroups: 14 is below 13, 13 below 12, 12 below 1; 1 to 11 are below the
+ * root, 0.
+ */
 
 static struct flexmem_account *open_in(struct kunit *test, unsigned int cgroup)
 {
@@ -43,7 +46,10 @@ static u64 limit_of(struct kunit *test, unsigned int cgroup,
 #define EACH_CHILD FLEXMEM_SCOPE_EACH_CHILD
 #define NO_LIMIT FLEXMEM_NO_LIMIT
 
-/* The cgroup at the default depth has it, and those below share it. */
+/*
+ * The default limit is for the cgroup at the default depth. Those below share
+ * it.
+ */
 static void default_is_shared(struct kunit *test)
 {
 	struct flexmem_account *low = open_in(test, 14), *mid, *high;
@@ -96,7 +102,9 @@ static void nearest_limit_holds(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-/* A parent keeps a limit for children that come later. */
+/*
+ * A parent's limit for each child also holds for children that are made later.
+ */
 static void each_child_has_a_limit_from_the_first(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
@@ -115,14 +123,16 @@ static void each_child_has_a_limit_from_the_first(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 1);
 	accounts_set(test, EACH_CHILD, 0, BYTES, NO_LIMIT);
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
-	/* Nothing is left of freed accounts. */
+	/*
+	 * A freed account leaves nothing behind for the next one of its cgroup.
+	 */
 	accounts_limit_cgroup(test, 2, BYTES, GIB);
 	EXPECT(test, ctx->accounts.nr_cgroups, 2);
 	accounts_limit_cgroup(test, 2, BYTES, NO_LIMIT);
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-/* A removed cgroup loses inherited limits as well, and gets no new ones. */
+/* A removed cgroup loses its inherited limits, and inherits no new ones. */
 static void removed_cgroup_inherits_nothing(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
@@ -170,7 +180,10 @@ static void open_files_are_limited(struct kunit *test)
 	flexmem_owner_close(a);
 	accounts_check(test);
 	a = open_in(test, 12);
-	/* A file counts until it is closed, whatever is still charged to it. */
+	/*
+	 * An open file counts until close(), even if memory is charged to it
+	 * afterwards.
+	 */
 	flexmem_owner_get(a);
 	flexmem_owner_close(a);
 	flexmem_owner_close(open_in(test, 14));

@@ -11,7 +11,10 @@
 #include "fake_device.h"
 #include "function.h"
 
-/* How a command is lost, and for which caller. */
+/*
+ * How the reply is lost. @rc: what the caller gets; @done: whether the device
+ * acted.
+ */
 struct loss {
 	int rc;
 	bool done;
@@ -87,7 +90,7 @@ static int lost_test_init(struct kunit *test)
 	return 0;
 }
 
-/* Calls since the last time, without the name of the error. */
+/* Compares the calls since the last time. The names of errors are left out. */
 static void expect_asked(struct kunit *test, const char *want)
 {
 	struct ctx *ctx = test->priv;
@@ -104,7 +107,7 @@ static void expect_asked(struct kunit *test, const char *want)
 	fake_device_forget(ctx->fake);
 }
 
-/* The work of the worker, or of the next caller that acquires memory. */
+/* Does what the worker does, and each caller before it acquires memory. */
 static int drain(struct ctx *ctx)
 {
 	return flexmem_function_drain(&ctx->function, false);
@@ -125,7 +128,10 @@ static void lost_acquire_is_released(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, release(ctx));
 }
 
-/* Its base is unknown, so no other memory must be taken for it. */
+/*
+ * The lost memory's base is unknown. Memory granted later must not be mistaken
+ * for it.
+ */
 static void lost_acquire_keeps_no_other(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -141,7 +147,9 @@ static void lost_acquire_keeps_no_other(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* Before that the memory does not go back, and the slot is not used. */
+/*
+ * Until the slot is cleared, its memory is not released, and the slot not used.
+ */
 static void lost_set_is_cleared(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -176,7 +184,7 @@ static void lost_clear_is_repeated(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* The caller may repeat it. */
+/* The caller may repeat a lost clear. */
 static void lost_clear_can_be_repeated(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -194,7 +202,7 @@ static void lost_clear_can_be_repeated(struct kunit *test)
 		     "acquire 4G, set 3, clear 3?, clear 3?, clear 3, release 4G");
 }
 
-/* The release cannot be undone: the memory may be another owner's. */
+/* A release cannot be undone: another owner may have the memory by then. */
 static void lost_release_is_repeated(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -207,7 +215,7 @@ static void lost_release_is_repeated(struct kunit *test)
 	expect_asked(test, "acquire 4G, release 4G?, release 4G");
 }
 
-/* The device gives the memory again, so the release took place. */
+/* If the device grants the memory again, the release did take place. */
 static void lost_release_may_have_been_done(struct kunit *test)
 {
 	const struct loss *loss = test->param_value;
@@ -238,7 +246,7 @@ static void undoing_goes_on_until_it_is_answered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc, acquire(ctx));
 	KUNIT_EXPECT_EQ(test, rc, drain(ctx));
 	flexmem_function_note(&ctx->function, 0);
-	/* The same after a refusal. */
+	/* The release is refused now, and repeated all the same. */
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO, drain(ctx));
 	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
@@ -246,7 +254,7 @@ static void undoing_goes_on_until_it_is_answered(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* A refusal strands one piece, and costs some commands. */
+/* A refused release strands one piece. The others are released. */
 static void refused_piece_keeps_no_other(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -265,7 +273,7 @@ static void refused_piece_keeps_no_other(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, acquire(ctx));
 	KUNIT_EXPECT_EQ(test, 0, set(ctx, 3));
 	expect_asked(test, "acquire 4G, set 3");
-	/* A caller that asks for it triggers another try. */
+	/* A caller that asks for memory causes another try. */
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_function_drain(&ctx->function, true));
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
@@ -299,7 +307,7 @@ static void memory_is_released_in_order(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* Suspend, reset and removal wait for one command. */
+/* Suspend, reset and removal wait for at most one command. */
 static void draining_stops_between_two_commands(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -316,7 +324,7 @@ static void draining_stops_between_two_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
 }
 
-/* The others are not tried, because each would take another timeout. */
+/* Without an answer the other commands are not tried: each would time out. */
 static void no_answer_ends_draining(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -361,7 +369,7 @@ static void reset_settles_everything(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, release(ctx));
 }
 
-/* quiesce is called also if all the memory comes from lost replies. */
+/* quiesce() is called even if the device has only memory of lost replies. */
 static void what_may_be_there_is_made_quiet(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -374,7 +382,7 @@ static void what_may_be_there_is_made_quiet(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* Only a slot that could not be set has unknown contents. */
+/* A refused command had no effect. Only a refused set leaves a slot unknown. */
 static void refused_command_is_not_undone(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

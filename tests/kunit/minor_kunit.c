@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Numbers of nodes: their ranges, and that a function keeps its number. */
+/*
+ * Numbers of nodes: PFs and VFs have ranges, and a function keeps its number.
+ */
 
 #include <kunit/test.h>
 
@@ -28,7 +30,7 @@ static void minor_test_exit(struct kunit *test)
 	flexmem_minors_fini(minors);
 }
 
-/* For a function that nothing looks up. */
+/* Takes a number for a function that no test looks up. */
 static int get(struct flexmem_minors *minors, enum flexmem_mode mode,
 	       const char *name)
 {
@@ -45,7 +47,7 @@ static void pfs_and_vfs_have_ranges_of_their_own(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, get(minors, PF, "card.0"));
 	KUNIT_EXPECT_EQ(test, 65, get(minors, VF, "card.2"));
 	KUNIT_EXPECT_EQ(test, 1, get(minors, PF, "other.0"));
-	/* A device that changes from PF to VF counts as another function. */
+	/* A device that turns from a PF into a VF is another function. */
 	flexmem_minor_put(minors, 0);
 	KUNIT_EXPECT_EQ(test, 66, get(minors, VF, "card.0"));
 }
@@ -92,7 +94,7 @@ static void a_full_range_takes_back_what_is_idle(struct kunit *test)
 	flexmem_minor_put(minors, 7);
 	KUNIT_EXPECT_EQ(test, 7, get(minors, PF, "more"));
 	KUNIT_EXPECT_EQ(test, -ENOSPC, get(minors, PF, "pf.7"));
-	/* All numbers of PFs are taken; VFs still get all of theirs. */
+	/* All numbers of PFs are taken, and VFs still get theirs. */
 	for (i = FLEXMEM_MAX_PFS; i < FLEXMEM_MAX_DEVICES; i++) {
 		snprintf(name, sizeof(name), "vf.%d", i);
 		KUNIT_ASSERT_EQ(test, i, get(minors, VF, name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The reference model: see model.h. Slow on purpose. */
+/* The reference model: see model.h. It is simple and slow on purpose. */
 
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
@@ -20,7 +20,7 @@ static struct model_range *range_of(struct model *model, bool program)
 						 &model->tensors;
 }
 
-/* Why the device is not asked for a region of @min_size or more. */
+/* The reason why no region of @min_size or more can be acquired, or none. */
 enum flexmem_reason model_exhausted(const struct model *model,
 				    const struct model_range *range,
 				    u64 min_size)
@@ -36,7 +36,7 @@ enum flexmem_reason model_exhausted(const struct model *model,
 	return FLEXMEM_REASON_CAPACITY;
 }
 
-/* The lowest slot that can be filled, or -1. */
+/* The lowest empty slot, or -1. */
 static int empty_slot(const struct model *model,
 		      const struct model_range *range)
 {
@@ -66,7 +66,9 @@ static void lock_if_full(struct model *model, struct model_range *range)
 			range->no_slot = FLEXMEM_REASON_SLOTS;
 }
 
-/* Puts memory in a slot: the slot, -ENOSPC if there is none, or an error. */
+/*
+ * Puts a piece of memory in a slot. Returns the slot, -ENOSPC or another error.
+ */
 static int fill_slot(struct model *model, struct model_range *range,
 		     unsigned int piece, u64 size)
 {
@@ -99,7 +101,7 @@ static int fill_slot(struct model *model, struct model_range *range,
 	return -ENOSPC;
 }
 
-/* Makes a region of memory from the device: its slot or an error. */
+/* Makes a region from a piece of memory. Returns the slot or an error. */
 static int add_region(struct model *model, struct model_range *range,
 		      unsigned int piece, u64 size)
 {
@@ -149,7 +151,7 @@ static int acquire(struct model *model, struct model_range *range,
 	return -ENOSPC;
 }
 
-/* The largest region there could be. */
+/* The size of the largest region that the settings allow. */
 u64 model_max_region(const struct model *model)
 {
 	unsigned int i;
@@ -186,7 +188,7 @@ static bool try_region(struct model *model, unsigned int slot,
 	return model_take(model, region, request, &answer->offset);
 }
 
-/* Is a region tried before another one, in a higher or lower slot? */
+/* Whether the order puts region @a before region @b. */
 static bool region_comes_first(const struct model *model,
 			       const struct model_request *request,
 			       const struct model_region *a,
@@ -198,7 +200,7 @@ static bool region_comes_first(const struct model *model,
 		a->free > b->free : a->free < b->free;
 }
 
-/* Tries the regions there are, in the order of the settings. */
+/* Tries the existing regions in the order that the settings give. */
 static bool try_regions(struct model *model, const struct model_range *range,
 			const struct model_request *request,
 			struct model_answer *answer)
@@ -243,7 +245,7 @@ static bool gives_up(const struct model *model,
 			       request->alignment) < 0;
 }
 
-/* The same in any region that the request could have gone to. */
+/* Whether the search gives up in any region that could hold the request. */
 static bool one_gives_up(struct model *model, const struct model_range *range,
 			 const struct model_request *request)
 {
@@ -362,7 +364,7 @@ void model_start(struct model *model)
 	}
 }
 
-/* Every region there can be: 0 or an error. */
+/* Acquires all regions that the device grants. Returns 0 or an error. */
 int model_prealloc(struct model *model)
 {
 	int rc = 0;
@@ -377,7 +379,9 @@ int model_prealloc(struct model *model)
 	return rc == -ENOSPC ? 0 : rc;
 }
 
-/* Acquires a region and takes what is wanted: 0, -ENOSPC or another error. */
+/*
+ * Acquires a region and allocates in it. Returns 0, -ENOSPC or another error.
+ */
 static int place_in_new(struct model *model, struct model_range *range,
 			const struct model_request *request,
 			struct model_answer *answer)
@@ -399,7 +403,7 @@ static int place_in_new(struct model *model, struct model_range *range,
 	return try_region(model, slot, request, answer) ? 0 : -ENOSPC;
 }
 
-/* Whether asking the device could bring a region. */
+/* Whether the device may grant another region. */
 static bool may_grow(const struct model *model, const struct model_range *range,
 		     u64 size)
 {
@@ -433,7 +437,7 @@ static int place_in_order(struct model *model, struct model_range *range,
 	return rc;
 }
 
-/* Places what nothing refuses from the start: 0, -ENOSPC or another error. */
+/* Places a valid request. Returns 0, -ENOSPC or another error. */
 static int place(struct model *model, struct model_range *range,
 		 const struct model_request *request,
 		 struct model_answer *answer)
@@ -468,7 +472,9 @@ void model_alloc(struct model *model, const struct model_request *request,
 	}
 }
 
-/* Regions may be had again. */
+/*
+ * Forgets that sizes and slots were refused: the device may grant them again.
+ */
 void model_reopen(struct model *model)
 {
 	unsigned int slot;
@@ -482,7 +488,10 @@ void model_reopen(struct model *model)
 	lock_if_full(model, &model->programs);
 }
 
-/* Whether a region has left its slot; @rc: 0 or an error of the device. */
+/*
+ * Releases an empty region. Returns whether its slot is empty; *@rc is the
+ * error.
+ */
 static bool trim_slot(struct model *model, unsigned int slot, int *rc)
 {
 	struct model_region *region = &model->region[slot];
@@ -491,7 +500,7 @@ static bool trim_slot(struct model *model, unsigned int slot, int *rc)
 	if (!region->there || region->free < region->total)
 		return false;
 	*rc = 0;
-	/* Bytes that owners left are scrubbed first. */
+	/* The bytes of former owners are scrubbed first. */
 	dirty = model->scrubs ? model_dirty(model, slot, 0, 0, true) : 0;
 	if (dirty)
 		*rc = model_call(model, &model->scrub_error);
@@ -500,7 +509,7 @@ static bool trim_slot(struct model *model, unsigned int slot, int *rc)
 	model->scrubbed += dirty;
 	if (model->mode == FLEXMEM_MODE_VF)
 		*rc = model_call(model, &model->clear_error);
-	/* It is hidden before the firmware is asked. */
+	/* The segment table hides the slot before the firmware clears it. */
 	model->generation++;
 	if (*rc && !model_is_unknown(*rc)) {
 		model->generation++;
@@ -541,7 +550,10 @@ int model_begin_trim(struct model *model)
 {
 	int rc;
 
-	/* A scrub that is not answered may be the second command in a row. */
+	/*
+	 * If a scrub times out, it may be the second time-out in a row: wait
+	 * for a probe.
+	 */
 	do {
 		rc = model_wait(model);
 		if (rc)

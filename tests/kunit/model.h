@@ -16,10 +16,10 @@ struct model_request;
 #define MODEL_MAX_BLOCKS 2048
 #define MODEL_MAX_SLOTS 64
 
-/* The owners that the model knows, by number. */
+/* Owners have the numbers 0 to 2. */
 #define MODEL_OWNERS 3
 
-/* Owner of a block with bytes of several owners. */
+/* The owner of a block that holds bytes of several owners. */
 #define MODEL_MIXED (~0ULL)
 
 /**

@@ -18,7 +18,7 @@ static u64 round_to(u64 offset, u64 alignment)
 	return rest ? offset + alignment - rest : offset;
 }
 
-/* Is block @a tried before block @b? Lower indexes have lower offsets. */
+/* Whether free block @a is tried before @b. A lower index is a lower offset. */
 static bool comes_before(const struct model *model,
 			 const struct model_region *region, unsigned int a,
 			 unsigned int b)
@@ -76,7 +76,7 @@ int model_find_hole(const struct model *model,
 	return -1;
 }
 
-/* A part of @from. It is dirty where @from is. */
+/* A part of @from, dirty where @from is. */
 static struct model_block piece_of(const struct model_block *from, u64 start,
 				   u64 size)
 {
@@ -89,7 +89,7 @@ static struct model_block piece_of(const struct model_block *from, u64 start,
 	return piece;
 }
 
-/* A byte that is dirty in one part is dirty in the whole. */
+/* The result of a merge is dirty where either part was. */
 static void add_dirt(struct model_block *block, const struct model_block *other)
 {
 	if (!other->bytes_of)
@@ -132,7 +132,7 @@ static void join_blocks(struct model_region *region, unsigned int i)
 	memmove(block + 1, block + 2, (region->nr - i - 1) * sizeof(*block));
 }
 
-/* The lowest of the largest free blocks, or -1. */
+/* The index of the largest free block, the lowest of equal ones, or -1. */
 static int largest_block(const struct model_region *region)
 {
 	int best = -1;
@@ -152,7 +152,10 @@ static bool fits_at(const struct model_block *block, u64 start, u64 size)
 	return start + size <= block->start + block->size;
 }
 
-/* The middle of the largest free block, or as near to its start as needed. */
+/*
+ * Finds the middle of the largest free block, or its start if the middle does
+ * not fit.
+ */
 static int find_growable(const struct model_region *region, u64 size,
 			 u64 alignment, u64 *start)
 {
@@ -172,7 +175,7 @@ static int find_growable(const struct model_region *region, u64 size,
 	return fits_at(block, *start, size) ? i : -1;
 }
 
-/* Takes @size bytes of a region: where they start, or false. */
+/* Allocates in a region. Returns false if the request does not fit. */
 bool model_take(const struct model *model, struct model_region *region,
 		const struct model_request *request, u64 *start)
 {

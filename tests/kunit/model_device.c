@@ -71,7 +71,7 @@ static struct model_pending *add_pending(struct model *model, int piece,
 	return pending;
 }
 
-/* The piece of memory that the device gives, or an error. */
+/* Returns the piece of memory that the device grants, or an error. */
 int model_acquire(struct model *model, u64 size)
 {
 	int rc = model_call(model, &model->acquire_error), piece = 0;
@@ -91,13 +91,13 @@ int model_acquire(struct model *model, u64 size)
 	return piece;
 }
 
-/* A slot may still name the memory, so it is not released yet. */
+/* Keeps memory that a slot may still name, to be released later. */
 void model_strand(struct model *model, unsigned int piece, int slot)
 {
 	add_pending(model, piece, slot, model->acquired[piece]);
 }
 
-/* The effect of one command or two: nothing is left if both succeed. */
+/* Clears the slot and releases the memory, whichever is still needed. */
 static int undo(struct model *model, struct model_pending *pending)
 {
 	int rc;
@@ -120,20 +120,23 @@ static int undo(struct model *model, struct model_pending *pending)
 	return 0;
 }
 
-/* Memory that the device does not take back now is offered again later. */
+/* Releases memory. If the device refuses, the model tries again later. */
 int model_release(struct model *model, unsigned int piece)
 {
 	return undo(model, add_pending(model, piece, -1,
 				       model->acquired[piece]));
 }
 
-/* Whether the device can take no other command now. */
+/* Whether the error means that no further command should be sent now. */
 bool model_is_no_answer(int rc)
 {
 	return rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV;
 }
 
-/* The first memory acquired after @after that was not tried too often. */
+/*
+ * The next pending memory after acquisition @after; skips what was tried too
+ * often.
+ */
 static struct model_pending *next_pending(struct model *model, u64 after,
 					  bool all)
 {
@@ -169,7 +172,7 @@ int model_drain(struct model *model, bool all)
 	return rc;
 }
 
-/* Whether no slot can hold memory that waits for its release. */
+/* Whether the slot cannot hold memory that waits for its release. */
 bool model_slot_is_known(const struct model *model, unsigned int slot)
 {
 	unsigned int i;

@@ -57,7 +57,7 @@ static inline int scrub_test_init(struct kunit *test)
 	return 0;
 }
 
-/* A client; @table is NULL once it is closed. */
+/* Closes a client. @table is NULL if a test has closed it already. */
 static inline void close_client(void *data)
 {
 	struct flexmem_client *client = data;
@@ -113,7 +113,7 @@ static inline struct flexmem_client *open_strict(struct kunit *test,
 	return client;
 }
 
-/* The value that an owner writes into its bytes. */
+/* The byte that an owner fills its memory with. */
 static inline u8 value_of(const struct flexmem_client *client)
 {
 	u64 owner = flexmem_owner_of_bytes(client->account);
@@ -121,7 +121,7 @@ static inline u8 value_of(const struct flexmem_client *client)
 	return 1 + owner % (FAKE_FOREIGN - 1);
 }
 
-/* All bytes are the owner's or clean; with @value 0 they must be clean. */
+/* Each byte is @value or 0. If @value is 0, each byte is 0. */
 static inline bool holds_own(struct ctx *ctx,
 			     const struct flexmem_allocation *allocation,
 			     u8 value)
@@ -171,7 +171,7 @@ static inline void give(struct kunit *test,
 	struct ctx *ctx = test->priv;
 	struct flexmem_client *client = client_of(ctx, allocation);
 
-	/* No other owner has changed its bytes. */
+	/* The bytes are still those that this owner wrote. */
 	KUNIT_EXPECT_TRUE(test, fake_data_is(ctx->fake,
 					     &allocation->chunks[0].region->mem,
 					     allocation->chunks[0].block->start,
@@ -182,7 +182,10 @@ static inline void give(struct kunit *test,
 	flexmem_client_release(client, allocation);
 }
 
-/* Bytes that were scrubbed since the last call; both counters must agree. */
+/*
+ * The bytes scrubbed since the last call, by the driver's and the device's
+ * counter.
+ */
 static inline u64 scrubbed(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -200,7 +203,9 @@ static inline const struct flexmem_snapshot *sums(struct ctx *ctx)
 	return &ctx->view.sum;
 }
 
-/* Lets the background do its pending work, but not work that it has delayed. */
+/*
+ * Runs the pending background scrub once. A scrub that it delays does not run.
+ */
 static inline void scrub_background(struct ctx *ctx)
 {
 	mod_delayed_work(system_unbound_wq, &ctx->table->scrub_work, 0);
@@ -212,7 +217,7 @@ static inline void make_idle(struct flexmem_owner *owner)
 	owner->idle_since = jiffies - 60 * HZ;
 }
 
-/* Two owners' blocks at the start of a region, the first of them free. */
+/* Makes two owners' blocks at the start of a region and frees the first. */
 static inline void make_dirty(struct kunit *test, struct flexmem_client *client,
 			      u64 size)
 {

@@ -27,7 +27,7 @@ static void pair_desc(const struct pair *pair, char *desc)
 
 KUNIT_ARRAY_PARAM(pair, pairs, pair_desc);
 
-/* Order. */
+/* The order of regions. */
 
 static void load_balance_tries_the_emptiest_first(struct kunit *test)
 {
@@ -39,7 +39,7 @@ static void load_balance_tries_the_emptiest_first(struct kunit *test)
 	occupy(test, ctx, 2, 5 * GIB);
 	expect_tensor(test, ctx, GIB, 1, 1 * GIB);
 	expect_tensor(test, ctx, GIB, 1, 2 * GIB);
-	/* Slots 0 and 1 have 9 GiB free each. */
+	/* Now slots 0 and 1 have 9 GiB free each. */
 	expect_tensor(test, ctx, GIB, 0, 3 * GIB);
 	expect_tensor(test, ctx, GIB, 1, 3 * GIB);
 	expect_log(test, ctx, "");
@@ -116,7 +116,7 @@ static void alignment_is_of_the_offset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, block->block->start, GIB);
 }
 
-/* Acquisition. */
+/* Acquisition of regions. */
 
 static void load_balance_acquires_until_exhausted(struct kunit *test)
 {
@@ -155,7 +155,7 @@ static void load_balance_without_capacity_uses_what_is_there(struct kunit *test)
 	expect_tensor(test, ctx, 128, 0, 0);
 	expect_tensor(test, ctx, 128, 1, 0);
 	fake_device_forget(ctx->fake);
-	/* Exhausts the slots, and then takes the emptier region. */
+	/* The first ALLOC exhausts the slots. Both go to the emptier region. */
 	expect_tensor(test, ctx, 128, 0, 128);
 	expect_log(test, ctx, "acquire 4G ENOSPC");
 	expect_tensor(test, ctx, 128, 0, 256);
@@ -244,7 +244,7 @@ static void preallocated_asks_for_nothing(struct kunit *test)
 	expect_log(test, ctx, "");
 }
 
-/* Programs. */
+/* Placement of programs. */
 
 static u64 bytes_of_programs(struct kunit *test, struct ctx *ctx,
 			     unsigned int slot)
@@ -302,9 +302,9 @@ static void large_program_gets_a_large_region(struct kunit *test)
 	expect_log(test, ctx, "acquire 12G, set 1");
 }
 
-/* Reasons. */
+/* Reasons of failures. */
 
-/* The same calls give the same places on a PF and on a VF. */
+/* The same calls give the same addresses on a PF and on a VF. */
 
 #define SAME_OPS 400
 #define SAME_LIVE 64

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Placement: why there is no place for an allocation. */
+/* The reasons why an allocation has no place. */
 
 #include "placements.h"
 
@@ -32,7 +32,7 @@ static void reason_capacity(struct kunit *test)
 			  fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR));
 }
 
-/* Not every size was tried, so nothing is exhausted. */
+/* The smaller sizes were not tried, so the slots are not exhausted. */
 static void reason_capacity_of_a_large_request(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8,
@@ -66,7 +66,7 @@ static void reason_slots_when_the_firmware_refuses(struct kunit *test)
 		      12 * GIB);
 }
 
-/* A region that its owner may have nothing in is not acquired. */
+/* An owner at its slot limit may not use a new region, so none is acquired. */
 static void limit_of_slots_acquires_nothing(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
@@ -82,7 +82,7 @@ static void limit_of_slots_acquires_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_REGION_LIMIT);
 	expect_log(test, ctx, "");
-	/* A region in which the owner already has bytes has room. */
+	/* A region in which the owner has bytes counts no further slot. */
 	block = fake_alloc_for(ctx->table, account, 4 * GIB, &ctx->place);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
 	expect_log(test, ctx, "");
@@ -152,7 +152,7 @@ static void fragmentation_does_not_hide_exhaustion(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->place.region_reason,
 			FLEXMEM_REASON_CAPACITY);
 	KUNIT_EXPECT_EQ(test, ctx->place.regions, 1);
-	/* A request too large in any case has one reason only. */
+	/* A request above every size has only the reason CAPACITY. */
 	expect_reason(test, ctx, 9 * GIB, false, FLEXMEM_REASON_CAPACITY,
 		      8 * GIB, 4 * GIB, 12 * GIB);
 	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_NONE);
@@ -170,7 +170,7 @@ static void expect_in_pieces(struct kunit *test, struct ctx *ctx,
 	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 256);
 }
 
-/* The suitable hole is just beyond the bound. */
+/* The search gives up one hole before the one that would fit. */
 static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 {
 	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
@@ -191,11 +191,13 @@ static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 
 	for (i = 0; i < FLEXMEM_FIT_TRIES; i++)
 		fake_free(hole[i]);
-	/* None of the holes is aligned, and all were tried. */
+	/* The search has tried all holes, and none is aligned. */
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_FRAGMENTATION);
 	fake_free(last);
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_ALIGNMENT);
-	/* With one hole less before it, the suitable hole is tried. */
+	/*
+	 * With one hole less before it, the search reaches the hole that fits.
+	 */
 	occupy(test, ctx, 0, 256);
 	KUNIT_EXPECT_EQ(test, 0,
 			PTR_ERR_OR_ZERO(fake_alloc(ctx->table, 256, 256, false,

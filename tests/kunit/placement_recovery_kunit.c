@@ -13,7 +13,7 @@
 
 #include "placements.h"
 
-/* Recovery. */
+/* Recovery of an exhausted table. */
 
 static void recovers_after_a_free(struct kunit *test)
 {
@@ -80,7 +80,7 @@ static void unknown_capacity_is_asked_for_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 4);
 }
 
-/* The same if the table was exhausted when the capacity changed. */
+/* The table was exhausted before the capacity changed. */
 static void unknown_capacity_reopens(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, 4 * GIB);
@@ -110,7 +110,10 @@ static void unknown_capacity_goes_before_what_fits(struct kunit *test)
 	expect_tensor(test, ctx, 128, 1, 0);
 }
 
-/* The caller does not wait for a busy firmware, and asks again later. */
+/*
+ * flexmem_table_new_capacity() does not wait for a busy firmware; it asks
+ * later.
+ */
 static void new_capacity_does_not_wait(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, 3 * GIB);
@@ -147,7 +150,7 @@ static void nothing_is_placed_after_removal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
 }
 
-/* Firmware. */
+/* A firmware that does not answer. */
 
 static void firmware_error_when_nothing_fits(struct kunit *test)
 {
@@ -194,11 +197,14 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
 	expect_tensor(test, ctx, 128, 0, 256);
 	KUNIT_EXPECT_TRUE(test, flexmem_function_is_unresponsive(function));
-	/* The existing regions suffice, so no region is acquired. */
+	/* The existing regions have room, so no command is sent. */
 	expect_tensor(test, ctx, 128, 0, 384);
 	expect_tensor(test, ctx, 128, 0, 512);
 	expect_log(test, ctx, "acquire 12G ETIMEDOUT, release 12G ETIMEDOUT");
-	/* A caller that needs a region gets the answer of a probe. */
+	/*
+	 * A caller that needs a region waits for the probe, and gets its
+	 * result.
+	 */
 	function->work_ms = 1;
 	mod_delayed_work(function->worker, &function->work, 0);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 12 * GIB, false)), -ETIMEDOUT);

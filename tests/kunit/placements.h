@@ -52,7 +52,7 @@ static inline struct ctx *make(struct kunit *test, enum flexmem_mode mode,
 	return ctx;
 }
 
-/* A VF that acquires on demand. */
+/* A VF that acquires regions on demand. */
 static inline struct ctx *make_lazy(struct kunit *test,
 				    enum flexmem_order order,
 				    unsigned int slots, u64 capacity)
@@ -63,7 +63,7 @@ static inline struct ctx *make_lazy(struct kunit *test,
 	return make(test, FLEXMEM_MODE_VF, slots, capacity, &settings);
 }
 
-/* A VF with as many regions as it can get. */
+/* A VF that has acquired all regions at its registration. */
 static inline struct ctx *make_preallocated(struct kunit *test,
 					    enum flexmem_order order,
 					    unsigned int nr)
@@ -89,7 +89,7 @@ static inline struct flexmem_region *region_in(struct kunit *test,
 	return region;
 }
 
-/* Takes bytes of a region without placement. */
+/* Occupies bytes of a region, whatever the placement would choose. */
 static inline struct fake_block *occupy(struct kunit *test, struct ctx *ctx,
 					unsigned int slot, u64 size)
 {
@@ -107,7 +107,7 @@ static inline struct fake_block *try(struct ctx *ctx, u64 size, bool program)
 			  &ctx->place);
 }
 
-/* Allocates, and expects this slot and offset. */
+/* Allocates, and expects the given slot and offset. */
 static inline struct fake_block *expect_at(struct kunit *test, struct ctx *ctx,
 					   u64 size, bool program,
 					   unsigned int slot, u64 offset)
@@ -141,7 +141,7 @@ static inline void expect_reason(struct kunit *test, struct ctx *ctx, u64 size,
 	KUNIT_EXPECT_NULL(test, ctx->place.block);
 }
 
-/* Expects these calls to the device since the last time. */
+/* Expects exactly these calls to the device since the last check. */
 static inline void expect_log(struct kunit *test, struct ctx *ctx,
 			      const char *log)
 {

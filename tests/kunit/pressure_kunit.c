@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How full a function is, and which events tell its files. */
+/* How full a function is, and which files hear of it. */
 
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -95,7 +95,7 @@ static void shares_are_exact(struct kunit *test)
 		KUNIT_EXPECT_GE(test, enter * 100, memories[i] * 80);
 		KUNIT_EXPECT_LT(test, (enter - 1) * 100, memories[i] * 80);
 	}
-	/* 95 times the size does not fit 64 bits. */
+	/* 95 times this size overflows 64 bits. */
 	gauge = make_gauge(test, 0);
 	set_memory(gauge, U64_MAX, U64_MAX);
 	KUNIT_EXPECT_EQ(test, gauge->level, CRITICAL);
@@ -143,7 +143,7 @@ struct ctx {
 	struct flexmem_listener listener;
 };
 
-/* At most two regions of a GiB. */
+/* A device with room for two regions of 1 GiB. */
 static int pressure_test_init(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -174,13 +174,15 @@ static struct fake_block *alloc(struct kunit *test, u64 size)
 	return block;
 }
 
-/* Delivers the pending events, without waiting for the interval. */
+/* Delivers pending events now. */
 static void deliver(struct ctx *ctx)
 {
 	flush_delayed_work(&ctx->accounts->gauge.deliver);
 }
 
-/* Reads an event, as a file with that listener does: false if there is none. */
+/*
+ * Reads an event as the listener's file does. Returns false if there is none.
+ */
 static bool read_event(struct ctx *ctx, struct flexmem_listener *listener)
 {
 	deliver(ctx);
@@ -209,7 +211,7 @@ static void expect_event(struct kunit *test, enum flexmem_pressure want,
 	expect_quiet(test);
 }
 
-/* Memory that could be acquired counts; memory that could not does not. */
+/* Only memory that the device can still grant counts. */
 static void memory_counts_capacity_to_acquire(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -218,7 +220,9 @@ static void memory_counts_capacity_to_acquire(struct kunit *test)
 	alloc(test, GIB);
 	expect_quiet(test);
 	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.memory, 2 * GIB);
-	/* The device has given all its memory, which counts as full. */
+	/*
+	 * The device has granted all its memory, so a full region is CRITICAL.
+	 */
 	ctx->fake->capacity = GIB;
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
 	expect_event(test, CRITICAL, GIB, GIB);
@@ -252,7 +256,7 @@ static void quarantined_bytes_stay_in_use(struct kunit *test)
 	expect_quiet(test);
 }
 
-/* As between the failure of a device and the loss of its regions. */
+/* As between a device's failure and the loss of its regions. */
 static void no_more_is_in_use_than_there_is(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -277,7 +281,7 @@ static void new_file_gets_the_level_as_event(struct kunit *test)
 	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
 }
 
-/* Of two threads that read the same file, one gets an event. */
+/* If two threads read the same file, one of them gets the event. */
 static void an_event_is_taken_once(struct kunit *test)
 {
 	struct flexmem_reading first, second;
@@ -297,7 +301,7 @@ static void an_event_is_taken_once(struct kunit *test)
 	expect_quiet(test);
 }
 
-/* So that the next event is not due, however slow the machine is. */
+/* Holds back the next event, however slow the machine is. */
 static struct flexmem_gauge *hold_events(struct ctx *ctx)
 {
 	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
@@ -306,7 +310,7 @@ static struct flexmem_gauge *hold_events(struct ctx *ctx)
 	return gauge;
 }
 
-/* A pressure that is over before it could be told is no event. */
+/* If the pressure ends before its event is due, there is no event. */
 static void pressure_that_ended_is_no_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -321,12 +325,14 @@ static void pressure_that_ended_is_no_event(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&gauge->deliver));
 	expect_quiet(test);
 	KUNIT_EXPECT_EQ(test, gauge->sequence, 1);
-	/* A file that is opened now gets no event either. */
+	/* A file that is opened now hears nothing of it either. */
 	flexmem_pressure_listen(&ctx->listener);
 	expect_quiet(test);
 }
 
-/* The level fell and rose again between two events: caches must free more. */
+/*
+ * If the level falls and rises before the next event, caches must free again.
+ */
 static void pressure_that_returns_is_an_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -351,7 +357,7 @@ static void pressure_that_returns_is_an_event(struct kunit *test)
 	expect_quiet(test);
 }
 
-/* When the latest event was delivered, in jiffies. */
+/* The time of the latest event, in jiffies. */
 static unsigned long delivered(const struct ctx *ctx)
 {
 	return READ_ONCE(ctx->accounts->gauge.next) -
@@ -401,7 +407,7 @@ static void add_reader(struct flexmem_gauge *gauge, struct reader *reader)
 
 /* ---- files after a failed ALLOC ---- */
 
-/* An ALLOC of a client: 0 or the error. It is freed with the file. */
+/* Allocates for a client. Returns 0 or the error. close() frees the memory. */
 static int try(struct flexmem_client *client, u64 size)
 {
 	struct flexmem_allocation *allocation;
@@ -432,9 +438,9 @@ static void a_free_is_an_event_after_a_failure(struct kunit *test)
 	fake_free(block[0]);
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
 	KUNIT_EXPECT_EQ(test, ctx->reading.event.in_use, GIB + GIB / 2);
-	/* The other file has not tried to allocate. */
+	/* The other file has had no failed ALLOC, so it gets no event. */
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &other->listener));
-	/* One event for each failure. */
+	/* A second event needs another failed ALLOC. */
 	fake_free(alloc(test, 128));
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
 	KUNIT_EXPECT_EQ(test, try(ctx->client, GIB), -ENOMEM);
@@ -454,7 +460,7 @@ static void a_success_ends_it(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
 }
 
-/* An event about the level does not replace the one about a free. */
+/* An event about the level leaves the event about freed memory pending. */
 static void a_level_does_not_end_it(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -472,7 +478,7 @@ static void a_level_does_not_end_it(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
 }
 
-/* No free can help this request. */
+/* The request is larger than the device, so no FREE can help. */
 static void none_for_what_never_fits(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -497,7 +503,7 @@ static void a_free_in_between_counts(struct kunit *test)
 	fake_free(alloc(test, 128));
 	flexmem_pressure_failed(ctx->accounts, &ctx->listener, began);
 	expect_event(test, NONE, 0, 2 * GIB);
-	/* The reader is woken up even if other readers got the event before. */
+	/* The reader is woken up even if other readers have read the event. */
 	add_reader(gauge, &reader);
 	flexmem_pressure_failed(ctx->accounts, &late, began);
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &late));
@@ -526,7 +532,7 @@ static void several_have_failed(struct kunit *test)
 	expect_quiet(test);
 }
 
-/* An ALLOC or a FREE never pays for the readers: the worker wakes them up. */
+/* ALLOC and FREE queue the worker, which wakes up the readers. */
 static void only_the_worker_wakes_readers(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -536,7 +542,7 @@ static void only_the_worker_wakes_readers(struct kunit *test)
 	int i;
 
 	add_reader(gauge, &reader);
-	/* Leaves the worker without pending work. */
+	/* The worker has nothing to deliver for an hour. */
 	gauge->next = jiffies + 3600 * HZ;
 	alloc(test, GIB);
 	for (i = 0; i < 10; i++) {
@@ -550,14 +556,14 @@ static void only_the_worker_wakes_readers(struct kunit *test)
 	remove_wait_queue(&gauge->readers, &reader.entry);
 }
 
-/* Without a failed file neither a FREE nor a close queues the worker. */
+/* Unless an ALLOC has failed, neither FREE nor close() queues the worker. */
 static void frees_are_silent_otherwise(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
 	struct flexmem_account *account;
 
-	/* Keeps the worker from running at once. */
+	/* The worker may not deliver for an hour. */
 	gauge->next = jiffies + 3600 * HZ;
 	fake_free(alloc(test, 128));
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&gauge->deliver));

@@ -28,7 +28,7 @@
 #define PLENTY (1024 * GIB)
 #define MAX_LIVE 256
 #define SAMPLE 512
-/* Enough operations to reach every reason, whatever the seed. */
+/* With that many operations every reason occurs, whatever the seed. */
 #define ENOUGH_OPS 20000
 
 static unsigned int ops = 20000;
@@ -39,7 +39,7 @@ static unsigned int sampled_ops = 200000;
 module_param(sampled_ops, uint, 0444);
 MODULE_PARM_DESC(sampled_ops, "Random operations with checks now and then (default 200000)");
 
-/* A device and settings; each gets the same share of the operations. */
+/* A device and its settings. All scenarios run equally many operations. */
 struct scenario {
 	enum flexmem_mode mode;
 	enum flexmem_acquire acquire;
@@ -111,7 +111,7 @@ static const struct scenario scenarios[] = {
 	},
 };
 
-/* An allocation. It is no struct fake_block, for speed. */
+/* A live allocation; smaller and faster than a struct fake_block. */
 struct live {
 	struct flexmem_region *region;
 	struct flexmem_block *block;
@@ -148,7 +148,7 @@ struct run {
 	struct flexmem_view snapshot;
 };
 
-/* The long runs are cut up: KUnit and the kernel take a long case for a hang. */
+/* Long runs are several test cases: the kernel takes a long case for a hang. */
 #define NR_PARTS 5
 
 struct param {
@@ -214,7 +214,7 @@ static u64 random_alignment(struct run *run)
 	KUNIT_ASSERT_EQ_MSG((run)->test, a, b, "operation %u, scenario %zu", \
 			    (run)->done, (run)->scenario - scenarios)
 
-/* The account of a client, as the snapshot has it. */
+/* The owner entry of a client in the snapshot. */
 static const struct flexmem_owner_entry *entry_of(struct run *run,
 						  unsigned int owner)
 {
@@ -319,7 +319,7 @@ static int place(struct run *run, const struct model_request *wanted,
 	};
 	int rc = flexmem_place(run->table, &request, NULL, place);
 
-	/* A success without a block is an error, and not a crash of the test. */
+	/* A success without a block must fail the test, not crash it. */
 	return !rc && !place->block ? -EFAULT : rc;
 }
 
@@ -385,7 +385,7 @@ static void do_free(struct run *run)
 	free_live(run, i);
 }
 
-/* Cleans up after a failed comparison; otherwise nothing is left. */
+/* Frees what a failed comparison has left. */
 static void free_everything(void *data)
 {
 	struct run *run = data;
@@ -396,7 +396,7 @@ static void free_everything(void *data)
 	run->spare = (struct flexmem_spare) {};
 }
 
-/* A block that is in use when it is freed, or that cannot be scrubbed. */
+/* Frees a block that is in use (an orphan), or whose scrub fails. */
 static void do_orphan_or_quarantine(struct run *run)
 {
 	unsigned int i = below(run, run->nr_live);
@@ -418,7 +418,7 @@ static void do_orphan_or_quarantine(struct run *run)
 	}
 }
 
-/* The added bytes stay, are given back, or cannot be scrubbed. */
+/* Ends a RESIZE: the added bytes stay, are freed, or go into quarantine. */
 static void end_growth(struct run *run, const struct live *live,
 		       struct flexmem_block *tail)
 {
@@ -439,7 +439,7 @@ static void end_growth(struct run *run, const struct live *live,
 	}
 }
 
-/* One spare node, kept for the next call if this one does not use it. */
+/* Keeps one spare node, which several calls may share. */
 static int fill_spare(struct run *run)
 {
 	return run->spare.block[0] ? 0 :
@@ -506,7 +506,7 @@ static void do_trim(struct run *run, bool scrub_fails)
 	run->trims += regions;
 }
 
-/* Now and then the device's capacity shrinks, or returns to all of it. */
+/* Sometimes shrinks the device's capacity, or restores it. */
 static void do_new_capacity(struct run *run)
 {
 	u64 capacity = run->scenario->capacity;
@@ -598,7 +598,7 @@ static void start(struct run *run, const struct scenario *scenario)
 	check_table(run);
 }
 
-/* Everything that was taken is free again, in one piece a region. */
+/* Frees everything. Each region must be one free block again. */
 static void finish(struct run *run)
 {
 	while (run->nr_live)

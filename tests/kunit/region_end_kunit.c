@@ -10,7 +10,7 @@
 #include "checks.h"
 #include "regions.h"
 
-/* Removal. */
+/* Removal of a function. */
 
 static void removal_gives_everything_back(struct kunit *test)
 {
@@ -35,7 +35,10 @@ static void blocks_can_be_freed_after_removal(struct kunit *test)
 		block[i] = occupy(test, ctx, 0, GIB);
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
-	/* The last block frees the region: KASAN and kmemleak watch. */
+	/*
+	 * The last block frees its region. KASAN and kmemleak would report a
+	 * fault.
+	 */
 	for (i = 0; i < 3; i++)
 		fake_free(block[i]);
 }
@@ -131,7 +134,7 @@ static void close_table(void *table)
 			       FLEXMEM_GONE);
 }
 
-/* Removal waits for the command under way, which is the last one. */
+/* Removal lets the command under way finish. TRIM sends no further one. */
 static void removal_ends_a_trim(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -148,7 +151,7 @@ static void removal_ends_a_trim(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 }
 
-/* Programs could still write to memory that is another tenant's by then. */
+/* Running programs could write to memory that another tenant gets. */
 static void removal_gives_nothing_back_while_programs_may_run(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -302,7 +305,7 @@ static void allocations_of_past_regions_count(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 4);
 }
 
-/* The checker of the table. */
+/* fake_table_check() notices each fault. */
 
 static void expect_wrong(struct kunit *test, struct ctx *ctx, const char *what)
 {

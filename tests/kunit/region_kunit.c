@@ -73,7 +73,7 @@ static void setting_up_needs_the_capacity(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, init_table(test, fake, &settings), -ETIMEDOUT);
 }
 
-/* An earlier driver has left all memory of the device acquired. */
+/* An earlier driver may have left memory acquired. The reset releases it. */
 static void setting_up_begins_with_a_reset(struct kunit *test)
 {
 	struct flexmem_memory mem = { .id = 1, .size = 12 * GIB };
@@ -169,7 +169,7 @@ static void sizes_are_tried_as_they_are_listed(struct kunit *test)
 	expect_log(test, ctx, "acquire 8G ENOSPC, acquire 4G, set 0");
 }
 
-/* A device that has no 8 GiB has no 12 GiB. */
+/* After the device has refused 8 GiB, flexmem does not ask for 12 GiB. */
 static void size_above_a_refused_one_is_not_requested(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -185,7 +185,7 @@ static void size_above_a_refused_one_is_not_requested(struct kunit *test)
 	expect_log(test, ctx, "");
 }
 
-/* A refused size is requested again once the device has memory back. */
+/* After a release flexmem asks for the refused size again. */
 static void memory_that_goes_back_may_be_asked_for(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 20 * GIB);
@@ -280,7 +280,7 @@ static void refused_slot_is_passed_over(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, region->id, 2);
 	expect_log(test, ctx, "acquire 12G, set 0 ENOSPC, set 1 ENOSPC, set 2");
 	expect_open(test, ctx);
-	/* The driver remembers the refused slots. */
+	/* The slots that were refused are not tried again. */
 	acquire(ctx, 0);
 	expect_log(test, ctx, "acquire 12G, set 3");
 }
@@ -297,13 +297,13 @@ static void every_slot_refused_exhausts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 }
 
-/* The device answers another command, so it is asked again. */
+/* As if the device had answered a command: flexmem may send commands again. */
 static void answer(struct ctx *ctx)
 {
 	flexmem_function_note(&ctx->table->function, 0);
 }
 
-/* Memory goes back only once the slot is known not to name it. */
+/* Memory is released once it is certain that no slot contains it. */
 static void failed_slot_gives_the_memory_back(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -326,7 +326,7 @@ static void failed_slot_gives_the_memory_back(struct kunit *test)
 			12 * GIB);
 }
 
-/* The firmware reports a failure of a command that it carried out. */
+/* The firmware has set the slot, although it reports a failure. */
 static void memory_in_a_slot_is_never_given_back(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -358,7 +358,7 @@ static void memory_that_could_not_be_released_is_retried(struct kunit *test)
 	expect_log(test, ctx, "release 12G, acquire 12G, set 0");
 }
 
-/* Each allocation tries again, at the cost of one command. */
+/* A refused release is repeated once for each allocation, and blocks none. */
 static void refused_release_keeps_no_other_region(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -371,7 +371,7 @@ static void refused_release_keeps_no_other_region(struct kunit *test)
 	fake_device_forget(ctx->fake);
 	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
 	expect_log(test, ctx, "release 12G EIO, acquire 12G, set 0");
-	/* It is no reason to keep an empty region, either. */
+	/* Nor does it keep TRIM from releasing an empty region. */
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	expect_log(test, ctx, "release 12G EIO, clear 0, release 12G EIO");
@@ -383,7 +383,7 @@ static void refused_release_keeps_no_other_region(struct kunit *test)
 			12 * GIB);
 }
 
-/* Each try costs a time-out, and one allocation. */
+/* Each try makes one allocation fail with a time-out, so tries are few. */
 static void unanswered_release_is_given_up(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -408,7 +408,7 @@ static void unanswered_release_is_given_up(struct kunit *test)
 	expect_log(test, ctx, "release 12G, clear 0, release 12G");
 }
 
-/* Identity. */
+/* Region ids and addresses. */
 
 static void id_is_address_or_index(struct kunit *test)
 {
@@ -453,7 +453,7 @@ static void segment_table_mirrors_the_regions(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, entries[1].region_id, region->id);
 }
 
-/* Locking. */
+/* Locks. */
 
 static void exhausted_at_max_regions(struct kunit *test)
 {
@@ -639,7 +639,7 @@ static void largest_region_may_be_a_present_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table), 12 * GIB);
 }
 
-/* All at once. */
+/* Threads that use everything at once. */
 
 static void expect_totals(struct kunit *test, struct ctx *ctx,
 			  const unsigned int *gib, unsigned int nr)
@@ -666,7 +666,7 @@ static void prealloc_fills_every_slot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 4);
 }
 
-/* The total that pressure is measured against. */
+/* The total that memory pressure is measured against. */
 static void memory_counts_regions_to_acquire(struct kunit *test)
 {
 	struct flexmem_domain domain = {
@@ -676,7 +676,10 @@ static void memory_counts_regions_to_acquire(struct kunit *test)
 		.too_large = U64_MAX,
 	};
 
-	/* A region of 12 and one of 8: what is left is too small for one. */
+	/*
+	 * A region of 12 GiB and one of 8 GiB fit. The rest is smaller than any
+	 * size.
+	 */
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 20 * GIB);
 	domain.capacity = 24 * GIB;
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 24 * GIB);
@@ -689,7 +692,10 @@ static void memory_counts_regions_to_acquire(struct kunit *test)
 	domain.too_large = U64_MAX;
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 1), 12 * GIB);
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 0), 0);
-	/* Held memory counts also without a slot, and beyond the capacity. */
+	/*
+	 * Memory of existing regions counts, without free slots and above the
+	 * capacity.
+	 */
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 12 * GIB, 0),
 			12 * GIB);
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 16 * GIB, 3),
@@ -698,7 +704,7 @@ static void memory_counts_regions_to_acquire(struct kunit *test)
 			36 * GIB);
 }
 
-/* Neither a slot that is refused nor one for programs holds a tensor. */
+/* A refused slot and a slot for programs do not count. */
 static void memory_counts_slots_for_tensors(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();

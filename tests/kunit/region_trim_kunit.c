@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* TRIM: empty regions go back to the device. */
+/* TRIM releases empty regions. */
 
 #include <linux/delay.h>
 
@@ -51,7 +51,10 @@ static void trim_lets_refused_slots_be_tried_again(struct kunit *test)
 	expect_log(test, ctx, "acquire 12G, set 0");
 }
 
-/* Looks twice: empty regions are first seen, and have then been empty for long. */
+/*
+ * The first look sees that a region is empty. The second finds it empty for
+ * long.
+ */
 static void release_idle(struct ctx *ctx, unsigned int after_s)
 {
 	struct flexmem_region *region;
@@ -74,7 +77,10 @@ static struct ctx *make_releasing(struct kunit *test)
 	struct ctx *ctx;
 
 	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
-	/* No work: the tests look themselves. */
+	/*
+	 * Set after the start, so that no background work runs: the tests look
+	 * themselves.
+	 */
 	ctx->table->settings.release_after_s = 60;
 	return ctx;
 }
@@ -128,7 +134,7 @@ static void used_regions_are_not_idle(struct kunit *test)
 	expect_log(test, ctx, "");
 }
 
-/* As if an owner had freed all of it; but the background does not hear of it. */
+/* As if an owner had freed the whole region, unnoticed by the background. */
 static void dirty_empty_region(struct ctx *ctx, unsigned int slot)
 {
 	struct flexmem_region *region = fake_table_region(ctx->table, slot);
@@ -153,7 +159,7 @@ static void a_lease_keeps_idle_regions(struct kunit *test)
 	ctx->fake->scrubbed = 0;
 	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
 	release_idle(ctx, 60);
-	/* Not even a scrub, which would be in vain. */
+	/* With a lease nothing is released, so nothing is scrubbed for it. */
 	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, 0);
 	expect_log(test, ctx, "");
 	flexmem_lease_drop(&ctx->table->slots, &hold);
@@ -162,7 +168,7 @@ static void a_lease_keeps_idle_regions(struct kunit *test)
 	expect_log(test, ctx, "clear 1, release 12G");
 }
 
-/* The worker looks by itself. However slow the machine is, it does so in the end. */
+/* The worker looks by itself. The test waits as long as that takes. */
 static void worker_releases_idle_regions(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -193,7 +199,7 @@ static void trim_of_nothing_leaves_the_lock(struct kunit *test)
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 }
 
-/* An empty slot elsewhere does not make a used slot free. */
+/* Exhaustion ends only for the kind of memory that got a slot back. */
 static void trim_leaves_full_kinds_exhausted(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -300,7 +306,10 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 	expect_open(test, ctx);
-	/* If the command had no effect, the region stays; otherwise it goes. */
+	/*
+	 * After -EIO the region stays in its slot. After a time-out the region
+	 * goes.
+	 */
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), error == -EIO ? 2 : 1);
 	drain(test, ctx);
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken,
@@ -308,7 +317,7 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	occupy(test, ctx, error == -EIO ? 1 : 2, 12 * GIB);
 }
 
-/* No caller gets its memory or its slot before. */
+/* Until the clear is settled, nothing gets the memory or the slot. */
 static void unanswered_clear_keeps_slot_and_memory(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 2, PLENTY);
@@ -410,7 +419,7 @@ static void trim_keeps_memory_that_is_not_taken_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 }
 
-/* Memory that went back late is no longer counted as taken. */
+/* Memory that was released late does not count as taken any more. */
 static void trim_of_stranded_memory_makes_room(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 12 * GIB);
@@ -440,7 +449,7 @@ static void trim_of_stranded_memory_reopens(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
-	/* The firmware refuses the release once more, so there is no memory. */
+	/* The firmware refuses the release again, so there is no memory. */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(fake_alloc(ctx->table, 128, FLEXMEM_ALIGN,
 					   false, NULL)));

@@ -64,7 +64,7 @@ static inline struct flexmem_region *acquire(struct ctx *ctx, u64 min_size)
 	return fake_table_acquire(ctx->table, false, min_size);
 }
 
-/* Acquires so many regions, and clears the device's log. */
+/* Acquires @nr regions, and empties the device's log. */
 static inline void acquire_regions(struct kunit *test, struct ctx *ctx,
 				   unsigned int nr)
 {
@@ -75,7 +75,7 @@ static inline void acquire_regions(struct kunit *test, struct ctx *ctx,
 	fake_device_forget(ctx->fake);
 }
 
-/* Acquires another region: its slot, or an error. */
+/* Acquires a region. Returns its slot or an error. */
 static inline int acquire_slot(struct ctx *ctx)
 {
 	struct flexmem_region *region = acquire(ctx, 0);
@@ -83,7 +83,7 @@ static inline int acquire_slot(struct ctx *ctx)
 	return IS_ERR(region) ? PTR_ERR(region) : region->slot;
 }
 
-/* Puts a block in a region. */
+/* Occupies a block in a region. */
 static inline struct fake_block *occupy(struct kunit *test, struct ctx *ctx,
 					unsigned int slot, u64 size)
 {
@@ -96,7 +96,7 @@ static inline struct fake_block *occupy(struct kunit *test, struct ctx *ctx,
 	return block;
 }
 
-/* Expects these calls to the device since the last time. */
+/* Expects exactly these calls to the device since the last check. */
 static inline void expect_log(struct kunit *test, struct ctx *ctx,
 			      const char *log)
 {

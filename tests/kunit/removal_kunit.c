@@ -67,7 +67,7 @@ static struct flexmem_allocation *alloc(struct kunit *test,
 	return allocation;
 }
 
-/* Frees the allocation at an address: its handle, or 0 if there is none. */
+/* Frees by address. Returns the handle, or 0 if nothing is there. */
 static u32 free_address(struct flexmem_client *client, u64 region_id,
 			u64 offset)
 {
@@ -114,7 +114,7 @@ static void reset(struct kunit *test, struct ctx *ctx)
 	check(test, ctx);
 }
 
-/* Quarantines a block, by a scrub for another owner that fails. */
+/* Makes a quarantined block: a scrub for another owner fails. */
 static void quarantine(struct kunit *test, struct ctx *ctx, u64 size)
 {
 	struct flexmem_client *other = fake_client_open(test, ctx->table, 7);
@@ -162,18 +162,21 @@ static void reset_forgets_everything(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_resets, 1);
 	KUNIT_EXPECT_EQ(test, ctx->client->account->used[FLEXMEM_RESOURCE_BYTES],
 			0);
-	/* The handle stays valid until its owner frees it. */
+	/* A lost allocation's handle stays valid until its owner frees it. */
 	KUNIT_EXPECT_EQ(test,
 			ctx->client->account->used[FLEXMEM_RESOURCE_HANDLES], 1);
 	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, handle));
-	/* The last block frees the region: KASAN and kmemleak watch. */
+	/*
+	 * The last block frees its region. KASAN and kmemleak would report a
+	 * fault.
+	 */
 	flexmem_allocation_put(orphaned);
 	check(test, ctx);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
 	check(test, ctx);
 }
 
-/* The reset itself stops the programs, because the firmware may be dead. */
+/* If quiesce() fails, the reset stops the programs. */
 static void reset_goes_on_if_programs_cannot_be_stopped(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -217,7 +220,7 @@ static void free_after_reset_frees_no_memory(struct kunit *test)
 	lost = alloc(test, ctx->client, GIB)->handle;
 	orphaned = orphan(test, ctx, GIB);
 	reset(test, ctx);
-	/* In the same slot, by another owner. */
+	/* Another owner allocates in the same slot. */
 	alloc(test, other, 3 * GIB);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 3 * GIB);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, lost), 0);
@@ -240,7 +243,7 @@ static void address_names_the_new_one_after_reset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), 0);
 	new = alloc(test, ctx->client, GIB)->handle;
 	KUNIT_EXPECT_NE(test, new, lost);
-	/* The same region id and offset as the lost one. */
+	/* The new allocation has the region id and offset of the lost one. */
 	KUNIT_EXPECT_FALSE(test, is_lost(test, ctx->client, new));
 	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, lost));
 	KUNIT_EXPECT_NULL(test, checks_of_client(ctx->client));
@@ -283,7 +286,7 @@ static void map_offset_names_the_new_one_after_reset(struct kunit *test)
 	found = flexmem_client_get_mapped(ctx->client, offset);
 	KUNIT_EXPECT_PTR_EQ(test, found, &new->chunks[0]);
 	flexmem_allocation_put(new);
-	/* Another file cannot find it, either. */
+	/* Another file cannot map it. */
 	expect_unmapped(test, fake_client_open(test, ctx->table, 1), offset);
 	expect_unmapped(test, ctx->client, ~0ULL);
 }
@@ -352,7 +355,7 @@ static void fail_again(void *arg)
 	flexmem_function_fail(&ctx->table->function);
 }
 
-/* An interrupt reports it between the end of the operation and that of the reset. */
+/* The failure is reported after the reset operation, before the reset ends. */
 static void failure_during_a_reset_is_not_lost(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -482,7 +485,9 @@ static void removal_with_all_kinds_of_blocks(struct kunit *test)
 	check(test, ctx);
 }
 
-/* The memory returns with the reset that the driver makes then. */
+/*
+ * The device's driver resets the device afterwards, which returns the memory.
+ */
 static void removal_keeps_what_programs_may_reach(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -510,7 +515,7 @@ static void removal_undoes_what_was_lost(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* Memory in use is not given back before its last user has gone. */
+/* Orphans: memory in use keeps its address until its last user has gone. */
 
 static void orphan_keeps_its_address(struct kunit *test)
 {
@@ -530,7 +535,7 @@ static void orphan_keeps_its_address(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, GIB)->chunks[0].block->start, 0);
 }
 
-/* Sleep. */
+/* Suspend and resume. */
 
 struct waiter {
 	struct ctx *ctx;
@@ -548,7 +553,7 @@ static int wait_for_memory(void *data)
 	return 0;
 }
 
-/* Begins an allocation that needs the device, and must not complete yet. */
+/* Starts an allocation that waits for the suspended device. */
 static void start_waiter(struct kunit *test, struct waiter *waiter)
 {
 	struct task_struct *task;
@@ -620,7 +625,9 @@ static void removal_ends_the_wait_for_a_device_asleep(struct kunit *test)
 	fake_device_reset(ctx->fake);
 }
 
-/* The memory returns with the reset that the driver makes then. */
+/*
+ * The device's driver resets the device afterwards, which returns the memory.
+ */
 static void removal_lets_a_device_sleep(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -649,11 +656,11 @@ static void background_sleeps_too(struct kunit *test)
 	mod_delayed_work(system_unbound_wq, &ctx->table->scrub_work, 0);
 	flush_work(&ctx->table->scrub_work.work);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
-	/* The new capacity is asked for later. */
+	/* flexmem asks for the new capacity after the resume. */
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 0);
 	resume(ctx);
-	/* Runs the background now, if it has not begun yet. */
+	/* Runs the background work, if it has not run yet. */
 	flush_delayed_work(&ctx->table->scrub_work);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 2);
 }

@@ -50,7 +50,7 @@ static struct flexmem_block *new_node(struct kunit *test)
 
 	block = kunit_kmalloc(test, sizeof(*block), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, block);
-	/* Makes the blocks dirty, as after use. */
+	/* Nodes with old contents, as reused memory has. */
 	memset(block, 0xa5, sizeof(*block));
 	return block;
 }
@@ -157,7 +157,7 @@ static void tail_is_taken_from_the_neighbour(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, layout(ctx), "u3 t2 f5");
 	KUNIT_EXPECT_PTR_EQ(test, tail->owner, (const void *)test);
 	KUNIT_EXPECT_NULL(test, ctx->spare.block[0]);
-	/* The tail is no block of its own yet. */
+	/* The added bytes do not count as a block before they are joined. */
 	KUNIT_EXPECT_EQ(test, ctx->blocks.nr_used, 1);
 	KUNIT_EXPECT_EQ(test, ctx->blocks.free, 5 * UNIT);
 	join(test, ctx, block, tail);
@@ -200,7 +200,7 @@ static void tail_can_be_given_back(struct kunit *test)
 	give(test, ctx, extend(test, ctx, block, 7 * UNIT));
 	KUNIT_EXPECT_STREQ(test, layout(ctx), "u3 f7");
 	KUNIT_EXPECT_EQ(test, ctx->blocks.nr_used, 1);
-	/* The freed end is an ordinary block. */
+	/* The bytes that were cut off are free for any allocation. */
 	take(test, ctx, 7 * UNIT);
 	KUNIT_EXPECT_STREQ(test, layout(ctx), "u3 u7");
 	KUNIT_EXPECT_EQ(test, ctx->blocks.nr_used, 2);
@@ -240,7 +240,7 @@ static void end_can_be_cut_off(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, layout(ctx), "u1 f5 u1 f3");
 }
 
-/* Where a block of six units is dirty: [1, 4). */
+/* Makes a block of six units. Units [1, 4) of it are dirty. */
 static struct flexmem_block *take_dirty(struct kunit *test,
 					struct blocks_ctx *ctx)
 {
@@ -278,7 +278,7 @@ static void cut_knows_where_it_is_dirty(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, block->bytes_of, FLEXMEM_CLEAN);
 	EXPECT_DIRTY(test, tail, OWNER, 1, 2);
 	give(test, ctx, tail);
-	/* The free bytes behind it have been dirty in [1, 4). */
+	/* The free bytes behind the block were dirty in [1, 4). */
 	EXPECT_DIRTY(test, list_next_entry(block, link), OWNER, 1, 4);
 	tail = extend(test, ctx, block, 2 * UNIT);
 	EXPECT_DIRTY(test, tail, OWNER, 1, 3);
@@ -321,7 +321,7 @@ static void a_tail_needs_its_block(struct kunit *test)
 
 /* ---- room to grow ---- */
 
-/* The offset of the allocation, or ~0ULL. */
+/* Allocates with room to grow. Returns the offset, or ~0ULL. */
 static u64 take_growable(struct kunit *test, struct blocks_ctx *ctx, u64 bytes,
 			 u64 alignment)
 {
@@ -356,7 +356,7 @@ static void growable_goes_half_way(struct kunit *test)
 	 */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, UNIT),
 			512 * MIB + 2 * MIB);
-	/* Now the larger free block is the one before it. */
+	/* The free block in front is the larger one now. */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, UNIT),
 			258 * MIB);
 }
@@ -368,7 +368,7 @@ static void growable_keeps_its_alignment(struct kunit *test)
 	take(test, ctx, UNIT);
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, 256 * MIB),
 			768 * MIB);
-	/* Only the start of that block fits, or another block. */
+	/* Only the start of that block is aligned, or another block. */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, 512 * MIB),
 			512 * MIB);
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, 512 * MIB), ~0ULL);
@@ -381,7 +381,7 @@ static void growable_is_not_rounded_in_a_small_block(struct kunit *test)
 	take(test, ctx, 2 * UNIT);
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, 3 * UNIT, UNIT),
 			7 * UNIT);
-	/* It fits at the start, but not in the middle. */
+	/* The request fits at the start of the block, not in its middle. */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, 4 * UNIT, UNIT),
 			2 * UNIT);
 	KUNIT_EXPECT_STREQ(test, layout(ctx), "u2 u4 f1 u3 f2");
@@ -516,7 +516,7 @@ static u64 size_of(struct ctx *ctx, u32 handle)
 #define EXPECT_BUSY(test, call)						\
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(call), -EBUSY)
 
-/* From the first step to the last, whether the resize succeeds or fails. */
+/* Others get -EBUSY from the first step of a RESIZE to the last. */
 static void memory_being_resized_is_busy(struct kunit *test)
 {
 	static const u64 lengths[] = { 12288, 8192, 4096 };
@@ -541,7 +541,7 @@ static void memory_being_resized_is_busy(struct kunit *test)
 				flexmem_resize_prepare(ctx->client, &cmd,
 						       &second), -EBUSY);
 		KUNIT_EXPECT_EQ(test, cmd.out_size, 8192);
-		/* Others see the old size until the resize is done. */
+		/* Others see the old size until the RESIZE succeeds. */
 		KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 8192);
 		check_all(test);
 		KUNIT_EXPECT_EQ(test, ctx->view.allocs, 1);
@@ -618,7 +618,7 @@ static void counts_bytes_of_programs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes_of_programs(test), 0);
 }
 
-/* Another owner's bytes lie behind the allocation. */
+/* Makes an allocation in front of another owner's bytes. */
 static struct flexmem_allocation *beside_dirt(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -658,7 +658,7 @@ static void failed_scrub_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 4096);
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_quarantined, 4096);
 	KUNIT_EXPECT_EQ(test, ctx->view.region[0].nr_allocated, 1);
-	/* That block is in the way now. */
+	/* The quarantined block is in the way now. */
 	KUNIT_EXPECT_EQ(test, resize(test, a->handle, 8192), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, ctx->cmd.out_max, 4096);
 }
@@ -690,7 +690,10 @@ static void limits_hold_for_what_is_added(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->cmd.out_reason, FLEXMEM_REASON_NONE);
 }
 
-/* The region is lost when all is prepared, and no later step can fail. */
+/*
+ * The region is lost after the RESIZE is prepared, when no step can fail any
+ * more.
+ */
 static void lost_in_between(struct kunit *test)
 {
 	static const u64 lengths[] = { 8192, 1024 };
@@ -718,7 +721,7 @@ static void lost_in_between(struct kunit *test)
 	}
 }
 
-/* In the middle of the scrub of the added bytes. */
+/* Called in the middle of the scrub of the added bytes. */
 static void look_at_it(void *arg)
 {
 	struct ctx *ctx = arg;

@@ -10,7 +10,7 @@
 
 #include "owners.h"
 
-/* Two neighbours of different owners, both freed: a mixed block. */
+/* Frees two neighbours of different owners. They merge into a mixed block. */
 static struct flexmem_region *make_mixed(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -19,7 +19,9 @@ static struct flexmem_region *make_mixed(struct kunit *test)
 
 	a = alloc(test, open(test, 1), GIB);
 	b = alloc(test, open(test, 2), GIB);
-	/* Keeps them from merging with clean blocks. */
+	/*
+	 * This allocation keeps them from merging with the clean bytes behind.
+	 */
 	alloc(test, open(test, 3), 128);
 	region = a->chunks[0].region;
 	/*
@@ -119,7 +121,7 @@ static void bytes_of_an_idle_owner_are_scrubbed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
 }
 
-/* The number of blocks of owners with an open file does not matter. */
+/* The background finds an idle owner's block among many of active owners. */
 static void idle_owner_is_found_beside_others(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
@@ -177,7 +179,7 @@ static void background_goes_on_after_an_error(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_CLEAN);
 }
 
-/* Changes the block that is being scrubbed, the first time. */
+/* Takes a part of the block while the background scrubs it, once. */
 static void take_a_part(void *arg)
 {
 	struct kunit *test = arg;
@@ -193,7 +195,7 @@ static void take_a_part(void *arg)
 	KUNIT_EXPECT_EQ(test, block->block->bytes_of, FLEXMEM_MIXED);
 }
 
-/* Takes a part and gives it back, so that the layout is as before. */
+/* Takes a part and frees it again, so that the blocks look unchanged. */
 static void take_and_give(void *arg)
 {
 	struct kunit *test = arg;
@@ -216,7 +218,7 @@ static void block_split_during_its_scrub_stays_dirty(struct kunit *test)
 	ctx->fake->during_scrub = take_a_part;
 	fake_device_forget(ctx->fake);
 	scrub_background(ctx);
-	/* The background stops after the piece under way. */
+	/* The background stops after the piece that it was scrubbing. */
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
 	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_MIXED);
 	KUNIT_EXPECT_EQ(test, second_block(region)->bytes_of, FLEXMEM_MIXED);
@@ -234,7 +236,7 @@ static void block_reused_during_its_scrub_stays_dirty(struct kunit *test)
 	ctx->fake->during_scrub_arg = test;
 	ctx->fake->during_scrub = take_and_give;
 	fake_device_forget(ctx->fake);
-	/* The FREE may have queued the second run. */
+	/* If the FREE has queued a run already, two runs are needed. */
 	scrub_background(ctx);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB + 2 * GIB);
@@ -293,7 +295,7 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	close_client(client);
 	make_idle(owner);
 	taker.client = open(test, 1);
-	/* As if the owner had not come back yet when the background checks. */
+	/* The owner seems to have no open file when the background checks. */
 	owner->files--;
 	init_completion(&gate.reached);
 	init_completion(&gate.open);

@@ -21,7 +21,7 @@ static void failed_scrub_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, other->account->used[FLEXMEM_RESOURCE_BYTES], 0);
 	KUNIT_EXPECT_EQ(test, other->account->used[FLEXMEM_RESOURCE_HANDLES], 0);
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
-	/* No owner gets it, not even the last one. */
+	/* No owner gets the quarantined block, not even its last one. */
 	allocation = alloc(test, client, 4096);
 	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 4096 + 128);
 }
@@ -36,7 +36,7 @@ static void trim_repairs_what_is_quarantined(struct kunit *test)
 	make_dirty(test, client, 4096);
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
-	/* The scrub fails once more, and then works. */
+	/* The first try fails again, the second succeeds. */
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
@@ -76,10 +76,10 @@ static void background_repairs_what_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
 	region = fake_table_region(ctx->table, 0);
 	fake_device_forget(ctx->fake);
-	/* The background does not try again at once. */
+	/* The background waits before it tries again. */
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
-	/* The scrub fails once more, and the background waits again. */
+	/* The next try fails too, so the background waits longer. */
 	region->retry_at = jiffies;
 	scrub_background(ctx);
 	scrub_background(ctx);
@@ -120,9 +120,11 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, *calls, 2);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 2 * 4096);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 128);
-	/* An owner still gets memory that holds its own bytes. */
+	/*
+	 * An owner still gets memory with its own bytes, which needs no scrub.
+	 */
 	give(test, alloc(test, client, 4096));
-	/* The worker has probed the firmware. */
+	/* As if the worker had probed the firmware. */
 	mutex_lock(&ctx->table->acquire_lock);
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 0, 0);
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 0, 0);
@@ -141,7 +143,7 @@ static void count_piece(void *data)
 	++*pieces;
 }
 
-/* A region with 3 GiB in quarantine, which may be retried at once. */
+/* Makes a region with 3 GiB in quarantine, ready for another try. */
 static struct flexmem_region *quarantine_much(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
@@ -156,7 +158,9 @@ static struct flexmem_region *quarantine_much(struct kunit *test)
 	return region;
 }
 
-/* The lock is free in between, so that no caller waits for the whole scrub. */
+/*
+ * Between two pieces the lock is free, so no caller waits for the whole block.
+ */
 static void quarantined_block_is_tried_in_pieces(struct kunit *test)
 {
 	struct flexmem_region *region = quarantine_much(test);
@@ -165,7 +169,7 @@ static void quarantined_block_is_tried_in_pieces(struct kunit *test)
 
 	ctx->fake->during_scrub = count_piece;
 	ctx->fake->during_scrub_arg = &pieces;
-	/* A failed piece makes the scrub start from the beginning. */
+	/* After a failed piece the scrub of the block starts over. */
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 2, 1, -EIO);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
@@ -179,7 +183,7 @@ static void quarantined_block_is_tried_in_pieces(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
 
-/* The block has kept the region, and frees it. */
+/* The quarantined block holds the lost region's last reference. */
 static void reset_ends_a_retry(struct kunit *test)
 {
 	struct flexmem_region *region = quarantine_much(test);
@@ -194,7 +198,7 @@ static void reset_ends_a_retry(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
 }
 
-/* A device may go to sleep between two pieces. */
+/* The device may be suspended between two pieces. */
 static void suspend_interrupts_a_retry(struct kunit *test)
 {
 	struct flexmem_region *region = quarantine_much(test);

@@ -8,7 +8,7 @@
 
 #include "owners.h"
 
-/* New regions. */
+/* New regions are scrubbed. */
 
 static void expect_no_slot(void *arg)
 {
@@ -56,7 +56,10 @@ static void region_acquired_again_is_scrubbed_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 12 * GIB);
 }
 
-/* The device may give the memory to another function; the fake device looks. */
+/*
+ * The device may grant the memory to another function. The fake device checks
+ * it.
+ */
 static void trim_clears_what_owners_left(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
@@ -69,7 +72,7 @@ static void trim_clears_what_owners_left(struct kunit *test)
 	give(test, alloc(test, client, 3 * GIB));
 	give(test, before);
 	scrubbed(test);
-	/* A region that cannot be cleared stays, and can be used. */
+	/* A region that cannot be scrubbed is kept, and can be used. */
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
@@ -85,7 +88,7 @@ static void trim_clears_what_owners_left(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* Acquired memory is scrubbed all the same: flexmem does not trust the device. */
+/* Even so acquired memory is scrubbed: flexmem does not trust the device. */
 static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
@@ -105,7 +108,7 @@ static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *te
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 12 * GIB);
 }
 
-/* Changes of owner. */
+/* Memory that changes its owner. */
 
 static void same_owner_pays_nothing(struct kunit *test)
 {
@@ -135,13 +138,13 @@ static void another_owner_gets_scrubbed_memory(struct kunit *test)
 	allocation = alloc(test, other, 4096);
 	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
-	/* The rest still holds the first owner's bytes. */
+	/* The rest of the block still holds the first owner's bytes. */
 	allocation = alloc(test, client, GIB - 4096);
 	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 4096);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
-/* A small dirty part does not make the clean memory beside it dirty. */
+/* A dirty part does not make its clean neighbour dirty when they merge. */
 static void only_what_is_dirty_is_scrubbed(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
@@ -227,7 +230,7 @@ static void zeroed_is_zero(struct kunit *test)
 	struct flexmem_allocation *allocation;
 
 	allocation = alloc_flags(test, client, 4096, FLEXMEM_ALLOC_ZEROED);
-	/* No byte is scrubbed twice. */
+	/* The bytes scrubbed for the new region are not scrubbed again. */
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 12 * GIB);
 	give(test, allocation);
 	allocation = alloc_flags(test, client, 1024, FLEXMEM_ALLOC_ZEROED);
@@ -253,7 +256,7 @@ static void device_that_cannot_scrub_is_not_asked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
-/* Random operations. The owner of each byte is checked after each. */
+/* Random operations. After each, the owner of each byte is checked. */
 
 #define RANDOM_OPS 4000
 #define RANDOM_CLIENTS 6
@@ -302,7 +305,7 @@ static void random_reopen(struct kunit *test, struct random_run *run, u32 roll)
 		if (run->live[i] && run->live[i]->owner == client->account)
 			run->live[i] = NULL;
 	close_client(client);
-	/* A strict owner has gone with its file. */
+	/* A strict owner ends with its file. */
 	if (roll & BIT(10) && !(at % 2))
 		make_idle(owner);
 	if (roll & BIT(11))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The segment table: filling, clearing, generation, leases. */
+/* The segment table: slots are filled and cleared; generations; leases. */
 
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -85,7 +85,7 @@ static u64 generation(struct ctx *ctx)
 	return flexmem_slots_generation(&ctx->slots);
 }
 
-/* The test moves the end of the lease instead of waiting for it. */
+/* Lets the lease end now, so that the test need not wait. */
 static void expire(struct flexmem_lease_hold *hold)
 {
 	hold->expires = get_jiffies_64();
@@ -216,7 +216,7 @@ static void failed_fill_changes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fill(ctx, 0), -EIO);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 0);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
-	/* Its contents are unknown before it is cleared. */
+	/* What the slot holds is unknown until it is cleared. */
 	KUNIT_EXPECT_EQ(test, find(ctx), 1);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_slot_clear(&ctx->function, 0));
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);
@@ -230,7 +230,7 @@ static void failed_clear_changes_nothing(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), -EIO);
-	/* A reader in between has seen another table. */
+	/* The generation grew twice: a reader in between saw the slot empty. */
 	KUNIT_EXPECT_EQ(test, generation(ctx), 3);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
 	KUNIT_EXPECT_EQ(test, find(ctx), 1);
@@ -248,7 +248,7 @@ static void unanswered_clear_hides_the_slot(struct kunit *test)
 			-ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
-	/* The slot must not get another region. */
+	/* The slot may still name the old region, so it is not used. */
 	KUNIT_EXPECT_EQ(test, find(ctx), 1);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_slot_clear(&ctx->function, 0));
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);
@@ -265,7 +265,7 @@ static void unanswered_clear_can_be_repeated(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);
-	/* The new region has nothing of the old one. */
+	/* The new region starts without anything of the old one. */
 	KUNIT_EXPECT_EQ(test, fill(ctx, 0), 0);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
 }
@@ -341,7 +341,10 @@ static void lease_can_be_taken_while_a_slot_is_cleared(struct kunit *test)
 			-EBUSY);
 }
 
-/* A renewal at that moment does not keep the administrator waiting. */
+/*
+ * A client that renews its lease at that moment does not delay the
+ * administrator.
+ */
 static void clear_can_end_leases(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;
@@ -425,7 +428,7 @@ static void held_until_dropped_or_over(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
 }
 
-/* Leases run out in the order of their last renewal. */
+/* The lease that was renewed last runs out last. */
 static void renewed_lease_outlasts_a_later_one(struct kunit *test)
 {
 	struct flexmem_lease_hold a, b;
@@ -547,7 +550,7 @@ static void renewed_lease_has_its_full_time(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 }
 
-/* Makes the lease as old as if it had been taken that long ago. */
+/* Makes the lease @ms old. */
 static void age(struct flexmem_lease_hold *hold, unsigned int ms)
 {
 	hold->began = get_jiffies_64() - msecs_to_jiffies(ms);
@@ -570,7 +573,7 @@ static void lease_cannot_be_renewed_for_ever(struct kunit *test)
 	expires = hold.expires;
 	KUNIT_EXPECT_EQ(test, -EBUSY,
 			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
-	/* The client keeps its lease until that runs out. */
+	/* The client keeps its lease until the lease runs out. */
 	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &hold));
 	KUNIT_EXPECT_EQ(test, hold.expires, expires);
 }
@@ -619,7 +622,7 @@ static void one_expires_and_the_other_stays(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 }
 
-/* Expects that some leases, but not all that have run out, are off the list. */
+/* Expects that a call has removed some of the expired leases, not all. */
 static void expect_some(struct kunit *test, unsigned int *nr)
 {
 	struct ctx *ctx = test->priv;
@@ -666,7 +669,7 @@ static void many_leases_expire_in_batches(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->slots.nr_leases, 1);
 }
 
-/* The same: each client takes its own lease off the list. */
+/* Ended leases stay on the list: each client takes its own lease off. */
 static void many_leases_are_broken_in_batches(struct kunit *test)
 {
 	struct flexmem_lease_hold hold[4];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Objects that a client keeps for its next allocations. */
+/* Spare objects, which a client keeps for its next allocations. */
 
 #include "clients.h"
 #include "spare.h"
@@ -22,7 +22,7 @@ static unsigned int kept(struct kunit *test, enum flexmem_object kind)
 	return ctx->client->stock.kept[kind].nr;
 }
 
-/* Allocates @nr times and frees all. */
+/* Allocates @nr times, then frees all. */
 static void churn(struct kunit *test, unsigned int nr)
 {
 	struct ctx *ctx = test->priv;
@@ -52,7 +52,7 @@ static void freed_objects_are_used_again(struct kunit *test)
 	flexmem_client_release(ctx->client, a);
 }
 
-/* The next user of an object does not see what the last one stored in it. */
+/* A reused object holds nothing that its last user stored. */
 static void reused_objects_are_like_new_ones(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

@@ -100,7 +100,7 @@ static const struct flexmem_device_ops vf_ops = {
 	.capacity = say_capacity,
 };
 
-/* The result of one run. */
+/* What one run measured. */
 static struct {
 	unsigned int calls;
 	unsigned int failed;
@@ -230,7 +230,7 @@ static u64 draw(u64 below)
 	return (z ^ (z >> 31)) % below;
 }
 
-/* As many small requests as large ones. */
+/* Draws a length; small requests are as frequent as large ones. */
 static u64 draw_length(void)
 {
 	return 1 + draw(BIT_ULL(7 + draw(15)));
@@ -259,7 +259,7 @@ static void trim(struct file *file)
 	note("trim", rc, cmd.out_regions, cmd.out_bytes, 0);
 }
 
-/* Half of all calls allocate; now and then nearly all is freed. */
+/* Half of all calls allocate. Now and then a call frees nearly everything. */
 static void run_random(struct file *file)
 {
 	static u32 live[RANDOM_LIVE];

@@ -10,7 +10,10 @@
 
 static u8 bytes[200000];
 
-/* Calls that do not reach a device without the operation for them. */
+/*
+ * A device without optional operations: the driver must refuse calls that need
+ * one.
+ */
 static int bare_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	return -ENOSPC;
@@ -191,7 +194,10 @@ static void choose(struct run *r)
 	bare_bytes = SZ_1G;
 }
 
-/* Order and sizes: the administrator's, else the driver's, else the default. */
+/*
+ * The administrator's order and sizes come first, then the driver's, then the
+ * defaults.
+ */
 static void run_choices(struct run *r)
 {
 	char order[PAGE_SIZE], sizes[PAGE_SIZE];
@@ -321,7 +327,7 @@ static void leave_failed(struct run *r, struct flexmem_dev *fdev)
 	flexmem_device_failed(fdev);
 }
 
-/* How often flexmem logs at removal that the device must clear memory. */
+/* Counts the messages, at removal, that the device must clear its memory. */
 static unsigned int leave_bytes(struct run *r, bool clears, bool failed)
 {
 	struct flexmem_device_desc desc = bare;
@@ -356,7 +362,7 @@ static void run_failed(struct run *r)
 	with_device(r, &desc, use_twice_failed);
 }
 
-/* A failed registration leaves nothing behind at its number. */
+/* A registration that fails leaves nothing behind under its node number. */
 static void register_in_vain(struct run *r, unsigned int minor)
 {
 	struct flexmem_dev *fdev;
@@ -371,7 +377,7 @@ static void register_in_vain(struct run *r, unsigned int minor)
 		run_good(r, "open what was never there",
 			 PTR_ERR_OR_ZERO(native_open(minor, O_RDWR)), ENXIO);
 	}
-	/* A refused open() leaves nothing behind, either. */
+	/* An open() that fails leaves nothing behind. */
 	current->fail_at = 1;
 	run_good(r, "open without memory",
 		 PTR_ERR_OR_ZERO(native_open(minor, O_RDWR)), ENOMEM);
@@ -405,7 +411,10 @@ static void run_again(struct run *r)
 	register_in_vain(r, minor[0]);
 }
 
-/* One function of the world, and these. */
+/*
+ * Registers functions until all node numbers are taken. The world has one
+ * already.
+ */
 static void run_many(struct run *r)
 {
 	static struct flexmem_dev *fdev[FLEXMEM_MAX_PFS];

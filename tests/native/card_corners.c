@@ -8,7 +8,7 @@
 
 #define RW (FLEXMEM_VM_READ | FLEXMEM_VM_WRITE)
 
-/* Space and first address of most mappings here. */
+/* The space and the first address of most mappings in this file. */
 #define SPACE 7
 #define AT (1ull << 40)
 
@@ -102,7 +102,7 @@ static void run_page_table(struct run *r)
 	     "access");
 	run_good(r, "release", sim_vf_ops.release(world_function(2), &mem),
 		 EIO);
-	/* Maps the same bytes again, and others beside them. */
+	/* Maps the same bytes a second time, and the bytes beside them. */
 	map(r, SIM_VM_START, SIM_VM_PAGE, SZ_1M, 0);
 	map(r, SIM_VM_END - 2 * SIM_VM_PAGE, 2 * SIM_VM_PAGE, 0, 0);
 	must(r, is_at(SIM_VM_START, RW, mem.base + SZ_1M) &&
@@ -112,7 +112,7 @@ static void run_page_table(struct run *r)
 	unmap(r, AT, SIM_VM_PAGE);
 	must(r, is_nowhere(SPACE, AT) && !is_nowhere(SPACE, SIM_VM_START),
 	     "rest");
-	/* Unmapping a part of a mapping removes all of it. */
+	/* Unmapping a part of a mapping removes the whole mapping. */
 	unmap(r, SIM_VM_END - SIM_VM_PAGE, SIM_VM_PAGE);
 	must(r, is_nowhere(SPACE, SIM_VM_END - 2 * SIM_VM_PAGE), "part");
 	unmap(r, SIM_VM_START, SIM_VM_PAGE);
@@ -120,7 +120,7 @@ static void run_page_table(struct run *r)
 	end(r);
 }
 
-/* The same addresses in another space are other mappings. */
+/* The same address in another space belongs to another mapping. */
 static void run_spaces(struct run *r)
 {
 	if (!begin(r))
@@ -147,7 +147,7 @@ static void run_mapped_twice(struct run *r)
 	end(r);
 }
 
-/* Both replies are lost: of the mapping, and then of its removal. */
+/* The replies to the map command and to the unmap command are both lost. */
 static void run_lost_map(struct run *r)
 {
 	if (!begin(r))
@@ -160,7 +160,10 @@ static void run_lost_map(struct run *r)
 	end(r);
 }
 
-/* After its programs were stopped the card only unmaps. */
+/*
+ * After the function's programs were stopped, the card refuses to map and still
+ * unmaps.
+ */
 static void run_quiet(struct run *r)
 {
 	const struct flexmem_vm_range range = { SPACE, 2 * AT, SIM_VM_PAGE };
@@ -178,7 +181,7 @@ static void run_quiet(struct run *r)
 	end(r);
 }
 
-/* A reset removes all mappings, and the memory may be another function's. */
+/* A reset removes all mappings. Another function may get the memory then. */
 static void run_reset(struct run *r)
 {
 	if (!begin(r))
@@ -210,7 +213,7 @@ static void run_many_maps(struct run *r)
 	end(r);
 }
 
-/* A range of a request, and the card's answer. */
+/* The range of a request, and what the card must answer. */
 struct vm_case {
 	struct flexmem_vm_range range;
 	u64 offset;
@@ -263,7 +266,7 @@ static void run_bad_ranges(struct run *r)
 	end(r);
 }
 
-/* A range within the card to be copied, and the card's answer. */
+/* A range within the card that is copied, and what the card must answer. */
 struct copy_case {
 	u64 to_offset;
 	u64 from_offset;

@@ -2,10 +2,10 @@
 /* Cgroups. */
 #include "internal.h"
 
-/* The longest way down. */
+/* The greatest depth of a cgroup below the root. */
 #define DEPTH 64
 
-/* A cgroup with its directory, in the list of all of them while that is there. */
+/* A cgroup and its directory. rmdir takes it off the list. */
 struct directory {
 	struct list_head link;
 	struct kernfs_node node;
@@ -44,7 +44,10 @@ void cgroup_put(struct cgroup *cgroup)
 	struct cgroup *parent;
 
 	for (; !(cgroup->self.flags & CSS_NO_REF); cgroup = parent) {
-		/* The last put comes after all that other holders did. */
+		/*
+		 * For TSan: what the other holders did happens before the last
+		 * put.
+		 */
 		os_release(&cgroup->self.refs);
 		if (!refcount_dec_and_test(&cgroup->self.refs))
 			break;

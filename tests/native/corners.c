@@ -9,14 +9,14 @@
 
 static u8 bytes[200000];
 
-/* Wrong arguments. */
+/* Unknown flags, and reserved members that are not zero. */
 static void run_flags(struct run *r)
 {
 	u32 handle = r->handle[0][0];
 
 	FAILS(r, INFO, &CMD(info, .flags = 1), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1u << 31), EOPNOTSUPP);
-	/* The value of the former FLEXMEM_ALLOC_WAIT. */
+	/* FLEXMEM_ALLOC_WAIT had this value in an early ABI. */
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1 << 4), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .__reserved = 1), EOPNOTSUPP);
 	FAILS(r, FREE, &CMD(free, .handle = handle, .flags = 2), EOPNOTSUPP);
@@ -80,7 +80,7 @@ static u32 nr_regions(struct run *r)
 	return cmd.out_count;
 }
 
-/* Lengths that do not fit into what they are rounded to. */
+/* Lengths that overflow when they are rounded up. */
 static void run_lengths(struct run *r)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = U64_MAX);
@@ -186,7 +186,10 @@ static void run_mmap(struct run *r)
 	no_map(r, offset, 4096, 0, EINVAL);
 	no_map(r, offset, 4096, VM_SHARED | VM_EXEC, EPERM);
 	no_map(r, offset + 20480, 4096, VM_SHARED, ENOENT);
-	/* A slot that there is not here, and one that there is nowhere. */
+	/*
+	 * Slot 63 does not exist on this function; the second slot number
+	 * exists on none.
+	 */
 	no_map(r, 63ull << map_shift(r), 4096, VM_SHARED, ENOENT);
 	no_map(r, ~4095ull, 4096, VM_SHARED, ENOENT);
 	no_map(r, offset, 24576, VM_SHARED, EINVAL);
@@ -195,7 +198,7 @@ static void run_mmap(struct run *r)
 	FAILS(r, MAP, &CMD(map, .handle = alloc(r, 0, 128, 0)), EINVAL);
 }
 
-/* Touches a page; it and @nr - 1 others, from @first on, must be mapped then. */
+/* Touches @page. The fault must map @nr pages from @first on, and no others. */
 static void touch_around(struct run *r, size_t page, size_t first, size_t nr)
 {
 	const unsigned long *pfn = r->vma->pfn;
@@ -214,7 +217,7 @@ static void touch_around(struct run *r, size_t page, size_t first, size_t nr)
 		must(r, pfn[first + i] == pfn[first] + i, "frames of a fault");
 }
 
-/* One fault maps all between two multiples of 2 MiB, if the map has all of it. */
+/* One fault maps the 2 MiB around its page, if the map covers all of them. */
 static void run_mmap_around(struct run *r)
 {
 	struct flexmem_map cmd = CMD(map, .handle = alloc(r, 0, 5 * SZ_1M,
@@ -225,7 +228,7 @@ static void run_mmap_around(struct run *r)
 
 	if (!CALL(r, MAP, &cmd))
 		return;
-	/* Two pages before a multiple. */
+	/* The map begins two pages before a multiple of 2 MiB. */
 	offset = round_up(cmd.out_offset + 2 * PAGE_SIZE, SZ_2M) - 2 * PAGE_SIZE;
 	no_map(r, offset, length, VM_SHARED, 0);
 	touch_around(r, 1, 1, 1);
@@ -234,7 +237,7 @@ static void run_mmap_around(struct run *r)
 	frame = r->vma->pfn[2];
 	must(r, r->vma->nr_huge == 1, "huge page");
 	native_munmap(r->vma);
-	/* The same at an address that no huge page fits at. */
+	/* The same at an address in user space that rules out a huge page. */
 	no_map(r, offset, length, VM_SHARED, 0);
 	r->vma->vm_start += PAGE_SIZE;
 	r->vma->vm_end += PAGE_SIZE;
@@ -243,12 +246,14 @@ static void run_mmap_around(struct run *r)
 	must(r, !r->vma->nr_huge, "huge page at a wrong address");
 	touch_around(r, 0, 0, 1);
 	native_munmap(r->vma);
-	/* A map of a part. */
+	/* A map of a part of the allocation, with no whole 2 MiB in it. */
 	no_map(r, offset + 3 * PAGE_SIZE, SZ_2M, VM_SHARED, 0);
 	touch_around(r, 0, 0, 1);
 }
 
-/* Structs and entries that are longer than ours, and too short lists. */
+/*
+ * Structs and entries longer than this kernel's, and lists that are too short.
+ */
 struct long_region {
 	struct flexmem_region_entry entry;
 	u64 more[2];
@@ -331,7 +336,7 @@ static void run_bad_entries(struct run *r)
 	FAILS(r, ALLOC_BATCH, &cmd, EINVAL);
 }
 
-/* Called while a command touches user memory for the @nth time. */
+/* Calls @function when a command touches user memory for the @nth time. */
 static void during(unsigned int nth, void (*function)(void))
 {
 	current->meanwhile = function;
@@ -351,7 +356,7 @@ static void reset_now(void)
 	WARN_ON(world_reset(1));
 }
 
-/* Another file takes the lost memory at once. */
+/* Another file allocates the memory as soon as the reset has taken it. */
 static void reset_and_take(void)
 {
 	reset_now();
@@ -387,7 +392,10 @@ static void set_another(void)
 	set_limit(running, cgroup_id(native_cgroup_root), 5, 0);
 }
 
-/* The answer is true, and there is none if there is nothing to answer. */
+/*
+ * SET_LIMIT replies with the limit that it set. If it is refused, it writes no
+ * reply.
+ */
 static void run_limit(struct run *r)
 {
 	struct flexmem_resource_limit cmd = CMD(resource_limit,
@@ -407,7 +415,10 @@ static void run_limit(struct run *r)
 	set_limit(r, root, FLEXMEM_NO_LIMIT, 0);
 }
 
-/* One piece has been written when the device is reset, the next may not be. */
+/*
+ * A long WRITE copies in pieces. After a reset it must not write a further
+ * piece.
+ */
 static void run_reset_in_write(struct run *r)
 {
 	struct flexmem_rw cmd = CMD(rw, .length = sizeof(bytes),
@@ -421,7 +432,7 @@ static void run_reset_in_write(struct run *r)
 	must(r, cmd.out_done == FLEXMEM_RW_MAX, "bytes before the reset");
 }
 
-/* Another task's reset, in the middle of a page fault: it waits for its end. */
+/* Another task resets the device in the middle of a page fault. */
 static struct completion reset_done;
 
 static int reset_task(void *unused)
@@ -434,7 +445,7 @@ static int reset_task(void *unused)
 static void reset_beside(void)
 {
 	kthread_run(reset_task, NULL, "reset");
-	/* Until it can do nothing any more. */
+	/* Lets the reset run until it must wait for the fault. */
 	msleep(10);
 }
 
@@ -450,7 +461,10 @@ static void run_reset_in_fault(struct run *r)
 		return;
 	init_completion(&reset_done);
 	watch_during_fault = reset_beside;
-	/* Too late for the reset, or too late for the fault. */
+	/*
+	 * Either the fault comes first and succeeds, or the reset does and the
+	 * fault fails.
+	 */
 	native_touch(r->vma, 0, &byte, false);
 	wait_for_completion(&reset_done);
 	must(r, native_touch(r->vma, 0, &byte, false), "map after a reset");
@@ -482,7 +496,7 @@ static void run_unbind_in_batch(struct run *r)
 	must(r, entry.out_error == ENODEV, "entry after the device has gone");
 }
 
-/* The file of a device that has gone, and of one that is signalled. */
+/* Calls on the file of a device that was removed. */
 static void run_gone(struct run *r)
 {
 	struct flexmem_event event;
@@ -520,7 +534,7 @@ static int count_wakeup(struct wait_queue_entry *entry, unsigned int mode,
 	return 0;
 }
 
-/* However often a read fails, no reader of another file is woken up by that. */
+/* A failed read() must not wake up the readers of other files. */
 static void run_failed_reads(struct run *r)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M);
@@ -566,7 +580,10 @@ static void run_read_only(struct run *r)
 
 	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
 		return;
-	/* None is carried out: those that only look find the struct too short. */
+	/*
+	 * Commands that change something fail with EBADF. The others find the
+	 * struct too short.
+	 */
 	for (cmd = 0; cmd <= FLEXMEM_CMD_COPY; cmd++)
 		run_good(r, "a command that changes nothing, or is refused",
 			 native_ioctl(file, _IO(FLEXMEM_TYPE, cmd), &size),
@@ -582,7 +599,7 @@ static void run_read_only(struct run *r)
 	native_close(file);
 }
 
-/* Identity. */
+/* The owner of bytes. */
 
 struct visit {
 	struct cgroup *cgroup;
@@ -628,7 +645,10 @@ static int do_visit(void *data)
 	return 0;
 }
 
-/* Another task does that, with a file that it was handed or one of its own. */
+/*
+ * Another task reads and writes the bytes: through @file, or through one that
+ * it opens.
+ */
 static void send_visitor(struct run *r, struct cgroup *cgroup,
 			 unsigned int uid, struct file *file, u8 before,
 			 u8 after)
@@ -654,18 +674,22 @@ static void run_identity(struct run *r)
 	current->cred.uid = KUIDT_INIT(1);
 	file = native_open(world_minor(1), O_RDWR);
 	native_cgroup_move(b);
-	/* A child that inherits it; one that is handed it by a stranger. */
+	/*
+	 * A child inherits the file. A stranger gets it passed over a socket.
+	 */
 	send_visitor(r, a, 1, file, 0, 1);
 	send_visitor(r, b, 2, file, 1, 2);
 	send_visitor(r, a, 1, NULL, 2, 3);
 	send_visitor(r, b, 1, file, 3, 4);
-	/* The same user in another cgroup, another user in the same one. */
+	/*
+	 * The same user in another cgroup, and another user in the same cgroup.
+	 */
 	send_visitor(r, b, 1, NULL, 0, 5);
 	send_visitor(r, b, 1, NULL, 5, 6);
 	send_visitor(r, b, 2, NULL, 0, 7);
 	send_visitor(r, a, 2, NULL, 0, 8);
 	send_visitor(r, b, 1, file, 0, 9);
-	/* A cgroup that was removed is no other one that is made. */
+	/* A new cgroup is another owner than a removed one of the same name. */
 	native_cgroup_move(native_cgroup_root);
 	native_close(file);
 	native_cgroup_remove(b);
@@ -674,7 +698,10 @@ static void run_identity(struct run *r)
 	native_cgroup_remove(b);
 	native_cgroup_remove(a);
 	current->cred.uid = KUIDT_INIT(0);
-	/* Owners are remembered, but not after that. */
+	/*
+	 * The driver remembers owners. Unbinding forgets them, so nothing
+	 * leaks.
+	 */
 	unbind_now();
 }
 

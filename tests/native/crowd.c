@@ -10,11 +10,12 @@
 #include "account.h"
 #include "owner.h"
 
-#define FEW 100			/* open files, each in a cgroup of its own */
+#define FEW 100			/* open files, each in its own cgroup */
 #define MANY 10000
 #define TIMES 3			/* as in steps.c */
 
-#define LEVELS 4		/* accounts that a file below a tenant is charged to */
+/* accounts that each charge of a file below a tenant goes to */
+#define LEVELS 4
 #define TENANTS 1000
 #define PASSING 100000
 
@@ -50,7 +51,10 @@ static void result(unsigned int before, const char *what)
 	       what);
 }
 
-/* Cgroups at depth 3, below one at depth 2 that a tenant has. */
+/*
+ * The default limit is for cgroups at depth 2; @tenant is one. Its children are
+ * at depth 3.
+ */
 static void begin(void)
 {
 	struct cgroup *above = native_cgroup_make(native_cgroup_root);
@@ -110,7 +114,10 @@ static void set(struct cgroup *cgroup, enum flexmem_limit_scope scope,
 		flexmem_owner_put(account);
 }
 
-/* Operations on the accounts, with the most steps that one has taken. */
+/*
+ * Operations on accounts. For each the test keeps the most steps that one call
+ * took.
+ */
 enum operation {
 	OPEN, OPEN_FIRST, CLOSE, CHARGE, UNCHARGE, SET_LIMIT, CHARGE_LIMITED,
 	FORGET_LIMITS, GET_LIMIT, STRICT, IS_IDLE, LOSE_REGION, CHARGE_LOST,
@@ -176,7 +183,10 @@ static void count_among(unsigned int nr, unsigned long *counted)
 		count_in(below[i], OPEN);
 		count_in(empty, OPEN_FIRST);
 	}
-	/* Its own account, and the owner that it turns out to have already. */
+	/*
+	 * open() allocates the file's account, and an owner that it drops: the
+	 * owner exists already.
+	 */
 	points = current->points;
 	flexmem_owner_close(open_in(below[0], 1));
 	MUST(current->points - points == 2);
@@ -217,7 +227,10 @@ static void steps_grow_with_the_logarithm(void)
 	result(before, "an account that follows a limit looks at no region");
 }
 
-/* The default limit is of the tenant's cgroup, however many are made below. */
+/*
+ * The default limit holds for the tenant, however many cgroups the tenant makes
+ * below.
+ */
 static void sub_cgroups_share_a_default_limit(void)
 {
 	unsigned int i, before = failures;
@@ -254,7 +267,7 @@ static void sub_cgroups_share_a_default_limit(void)
 	result(before, "1,000 sub-cgroups of a tenant share one default limit");
 }
 
-/* One that is made, used and removed. Its file may outlive it. */
+/* Makes a cgroup, uses and removes it. Its file may stay open longer. */
 static void pass(unsigned int i)
 {
 	struct cgroup *cgroup = native_cgroup_make(tenant);
@@ -289,7 +302,10 @@ static void memory_of_removed_cgroups_returns(void)
 	MUST(!accounts.nr_cgroups);
 	MUST(!accounts.nr_clients);
 	MUST(list_empty(&accounts.limited));
-	/* Owners whose bytes may still be in free memory. */
+	/*
+	 * The driver may still remember owners whose bytes can be in free
+	 * memory.
+	 */
 	MUST(native_live() - live <= FLEXMEM_MAX_IDLE_OWNERS);
 	end();
 	MUST(native_live() == live);

@@ -78,7 +78,7 @@ int kobject_uevent_env(struct kobject *kobj, enum kobject_action action,
 	return 0;
 }
 
-/* Takes ownership of the text. */
+/* Frees @data, as the kernel does later. */
 void dev_coredumpv(struct device *dev, void *data, size_t size, gfp_t gfp)
 {
 	might_sleep();

@@ -28,7 +28,10 @@ void run_wrong(struct run *r, const char *wrong, const char *at, long rc)
 	r->rc = rc;
 }
 
-/* Whether a call ended as expected; if not, whether a fault explains it. */
+/*
+ * Returns true if a call ended as expected, or if an injected fault explains
+ * its result.
+ */
 bool run_good(struct run *r, const char *at, long rc, int expected)
 {
 	static const int errors[] = { ENOMEM, EFAULT };
@@ -95,7 +98,7 @@ static void no_limits(void)
 	}
 }
 
-/* The function is as it was at the beginning: no file has an allocation. */
+/* After a run no file has an allocation, and the device works. */
 static const char *check_empty(void)
 {
 	static struct picture picture;
@@ -104,7 +107,7 @@ static const char *check_empty(void)
 	struct sim_piece piece = {};
 
 	world_heal();
-	/* Nothing works but another reset after one that failed. */
+	/* If a reset failed, the function accepts only another reset. */
 	if (world_function(1)->fdev &&
 	    flexmem_function_error(&world_function(1)->fdev->table.function) &&
 	    world_reset(1))
@@ -125,7 +128,10 @@ static const char *check_empty(void)
 		"the card says that memory is left" : NULL;
 }
 
-/* Written bytes stay in the card's memory, which is host memory. */
+/*
+ * The card keeps written bytes in host memory. A run must not see an earlier
+ * run's bytes.
+ */
 static void wipe_card(void)
 {
 	sim_memory_destroy(&world.card.memory);
@@ -157,7 +163,10 @@ void run_end(struct run *r)
 	wipe_card();
 }
 
-/* One run with its n-th fault; true if that was reached. */
+/*
+ * Runs the sequence and lets point @n fail. Returns true if the run reached
+ * that point.
+ */
 static bool run_once(const struct sequence *s, unsigned int n,
 		     unsigned int again, struct run *r)
 {
@@ -178,7 +187,7 @@ static bool run_once(const struct sequence *s, unsigned int n,
 	return failed;
 }
 
-/* One run in which nothing fails; the first has made what stays. */
+/* Runs without a fault. The first run makes the objects that stay. */
 static void walk(const struct sequence *s)
 {
 	struct run r;
@@ -207,7 +216,10 @@ static void sweep(const struct sequence *s, int error, bool done,
 
 	world_device_error = error;
 	world_device_done = done;
-	/* Owners of bytes are remembered, and the first run makes them. */
+	/*
+	 * The first run makes owners of bytes, which the driver keeps, so it is
+	 * not counted.
+	 */
 	run_once(s, MOST_POINTS, 0, &r);
 	live = native_live();
 	do {
@@ -218,7 +230,10 @@ static void sweep(const struct sequence *s, int error, bool done,
 	} while (came && !r.wrong && ++n < MOST_POINTS);
 	if (r.wrong)
 		printf("# fault %u: %s: %s (%ld)\n", n, r.at, r.wrong, r.rc);
-	/* No fault shows nothing. */
+	/*
+	 * A sequence without a point at which something can fail proves
+	 * nothing.
+	 */
 	if (r.wrong || n < 2)
 		failures++;
 	points += n - 1;
@@ -237,7 +252,7 @@ static void check_params(void)
 	       ++count);
 }
 
-/* Loading and unloading: nothing is left of a load that fails. */
+/* Loads and unloads the module. A load that fails must leave nothing behind. */
 static void sweep_load(void)
 {
 	long live = native_live();

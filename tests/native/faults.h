@@ -44,7 +44,9 @@ struct sequence {
 };
 
 extern const struct sequence sequences[];
-/* Tests without a failure: of the ABI, and of the card below the driver. */
+/*
+ * Tests without injected faults: of the ABI, and of the card below the driver.
+ */
 extern const struct sequence corners[];
 extern const struct sequence bare_corners[];
 extern const struct sequence card_corners[];
@@ -63,7 +65,7 @@ static inline void must(struct run *r, bool right, const char *what)
 		run_wrong(r, "not what it must be", what, 0);
 }
 
-/* Another task's action at a point of a sequence: see points.c. */
+/* What another task does at a chosen point of a sequence: see points.c. */
 enum interference {
 	NO_INTERFERENCE,
 	KILL,

@@ -9,10 +9,10 @@
 static struct file *files[NATIVE_FILES];
 static unsigned int files_lock;
 
-/* The file of a number that is taken, but not installed yet. */
+/* Stands for a descriptor that is reserved and has no file yet. */
 static struct file taken;
 
-/* Returns false if the number is taken. */
+/* Returns false if the descriptor is in use. */
 bool native_install(unsigned int fd, struct file *file)
 {
 	bool empty;
@@ -27,7 +27,7 @@ bool native_install(unsigned int fd, struct file *file)
 	return empty;
 }
 
-/* Returns a reference, for native_close(), or NULL. */
+/* Returns the file with a new reference, for native_close(); or NULL. */
 struct file *native_fdget(unsigned int fd)
 {
 	struct file *file;
@@ -44,7 +44,7 @@ struct file *native_fdget(unsigned int fd)
 	return file;
 }
 
-/* Returns the reference that the number had. */
+/* Empties the descriptor and passes its reference to the caller. */
 struct file *native_uninstall(unsigned int fd)
 {
 	struct file *file;
@@ -58,7 +58,7 @@ struct file *native_uninstall(unsigned int fd)
 	return file;
 }
 
-/* Numbers that the driver gives: those that tests do not choose. */
+/* The driver gets descriptors from here on. Tests choose theirs below. */
 #define FIRST_UNUSED 128
 
 int get_unused_fd_flags(unsigned int flags)

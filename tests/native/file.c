@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Nodes and open files, from both sides: the driver's, and that of a process. */
+/* Nodes and open files, as the driver sees them and as a process does. */
 #include "internal.h"
 
 static struct cdev *registered;
@@ -51,7 +51,10 @@ void poll_wait(struct file *filp, wait_queue_head_t *queue, poll_table *wait)
 		.entry = LIST_HEAD_INIT(entry.entry),
 	};
 
-	/* A poller is in the queue for a moment at least. */
+	/*
+	 * Queues the poller for a moment, so that the queue's address is
+	 * checked.
+	 */
 	if (!wait)
 		return;
 	entry.private = current;
@@ -65,7 +68,7 @@ int nonseekable_open(struct inode *inode, struct file *filp)
 	return 0;
 }
 
-/* The side of a process. */
+/* System calls of a process. */
 
 /**
  * native_open - open an inode with the number of /dev/flexmemN
@@ -99,7 +102,7 @@ struct file *native_open(unsigned int minor, unsigned int flags)
 	return ERR_PTR(rc);
 }
 
-/* A file without a node. It is the caller's, as after native_open(). */
+/* Makes a file without a node. The caller owns it, as after native_open(). */
 struct file *anon_inode_getfile(const char *name,
 				const struct file_operations *ops, void *data,
 				int flags)
@@ -119,7 +122,7 @@ struct file *anon_inode_getfile(const char *name,
 	return file;
 }
 
-/* Another descriptor, or map, of the file. */
+/* Takes a reference, for another descriptor or a map. */
 void native_file_get(struct file *file)
 {
 	refcount_inc(&file->refs);

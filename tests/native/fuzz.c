@@ -19,7 +19,10 @@ u8 fuzz_take(struct fuzz *f)
 	return f->at < f->end ? *f->at++ : 0;
 }
 
-/* The end: for libFuzzer, a crash. */
+/*
+ * Reports a fault that the fuzzer has found, and aborts. To libFuzzer that is a
+ * crash.
+ */
 void fuzz_wrong(struct fuzz *f, const char *format, ...)
 {
 	char text[300];
@@ -78,7 +81,7 @@ int kunit_add_action(struct kunit *test, void (*function)(void *data),
 	return 0;
 }
 
-/* Objects made for the one test are kept, so that the model is made once. */
+/* Never freed: the model is made once and serves all inputs. */
 void *kunit_kzalloc(struct kunit *test, size_t size, gfp_t gfp)
 {
 	return calloc(1, size);
@@ -150,7 +153,7 @@ static void set(const char *name, const char *format, ...)
 	WARN(native_param_set(name, text), "%s=%s", name, text);
 }
 
-/* The settings reach the driver as a user's do. */
+/* Sets the module's parameters as text, as an administrator does. */
 static void set_params(const struct flexmem_settings *s)
 {
 	char sizes[128] = "";
@@ -173,7 +176,7 @@ static void set_params(const struct flexmem_settings *s)
 	set("pf_open", s->pf_open ? "mode" : "admin");
 }
 
-/* A device that is smaller than each of the sizes is one region. */
+/* A device with less memory than the smallest size must become one region. */
 static void choose_small_size(struct fuzz *f)
 {
 	struct flexmem_settings *s = &f->settings;
@@ -224,13 +227,13 @@ static void begin(struct fuzz *f)
 	desc = fake_device_desc(f->fake);
 	f->fdev = flexmem_device_register(&f->parent, &desc);
 	SAME(f, PTR_ERR_OR_ZERO(f->fdev), 0);
-	/* Only when the input says so: see fuzz_time(). */
+	/* Background work runs only when the input says so: see fuzz_time(). */
 	f->fdev->table.function.work_ms = INT_MAX;
 	f->minor = MINOR(f->fdev->dev.devt);
 	fuzz_check(f);
 }
 
-/* Everything is given back, and nothing is left. */
+/* Closes all files and checks that nothing is left. */
 static void end(struct fuzz *f)
 {
 	unsigned int i;
@@ -242,7 +245,7 @@ static void end(struct fuzz *f)
 	fuzz_check(f);
 	if (!f->gone)
 		fuzz_unregister(f);
-	/* Of the fake device: it looks at what was wrong with the calls. */
+	/* The fake device's own checks: it reports calls that were wrong. */
 	while (nr_actions--)
 		actions[nr_actions].function(actions[nr_actions].data);
 	nr_actions = 0;
@@ -280,7 +283,9 @@ void fuzz_run(const u8 *data, size_t size)
 		fuzz_check(&f);
 	}
 	end(&f);
-	/* A function's number is kept for it, from its first time on. */
+	/*
+	 * The driver keeps a function's number from the first registration on.
+	 */
 	if (native_live() != live && numbered[model->mode])
 		fuzz_wrong(&f, "%ld objects are left", native_live() - live);
 	numbered[model->mode] = true;
@@ -308,7 +313,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 #else
 static unsigned int count;
 
-/* A copy, so that ASan detects a read beyond its end. */
+/* Runs a copy of exactly @size bytes: ASan detects a read beyond the end. */
 static void run(const u8 *data, size_t size)
 {
 	u8 *input = malloc(size ?: 1);
@@ -354,7 +359,10 @@ static void run_corpus(const char *name)
 		nr++;
 		if (*line == '#')
 			continue;
-		/* In place: bytes are shorter than what stands for them. */
+		/*
+		 * Decodes two digits to a byte, over the text: a byte is
+		 * shorter than its digits.
+		 */
 		for (size = 0; sscanf(line + 2 * size, "%2x", &byte) == 1; size++)
 			line[size] = byte;
 		fprintf(stderr, "%s:%u\n", name, nr);

@@ -13,7 +13,7 @@
 #include "model.h"
 
 #define FUZZ_FILES 6
-/* Each is below the one before, and the first is the root. */
+/* Cgroup 0 is the root. Each of the others is a child of the one before. */
 #define FUZZ_CGROUPS 3
 #define FUZZ_OWNERS (FUZZ_FILES + FUZZ_CGROUPS)
 #define FUZZ_ALLOCATIONS 200
@@ -125,7 +125,10 @@ struct fuzz_map {
 	u64 offset;
 };
 
-/* How the struct of a command is given: the last ones of 32 ways. */
+/*
+ * What is wrong with a command's struct. A number below SHORT leaves it as it
+ * is.
+ */
 enum fuzz_spoil {
 	SHORT = 24,
 	LONG,
@@ -212,7 +215,7 @@ __noreturn void fuzz_wrong(struct fuzz *f, const char *format, ...)
 	__printf(2, 3);
 void fuzz_run(const u8 *data, size_t size);
 
-/* The driver's value, and the predicted one. */
+/* The driver's value @is must equal the model's value @want. */
 #define SAME(f, is, want)						\
 do {									\
 	u64 __is = (is), __want = (want);				\
@@ -222,20 +225,26 @@ do {									\
 			   #is, __is, __is, __want, __want);		\
 } while (0)
 
-/* The account of the cgroup that the file was opened in. */
+/* The cgroup that the file was opened in. */
 static inline unsigned int fuzz_leaf_of(unsigned int file)
 {
 	return FUZZ_FILES + file % FUZZ_CGROUPS;
 }
 
-/* All accounts that a file is charged to: its own, and its cgroup's upwards. */
+/*
+ * Each account that a file is charged to: its own, its cgroup's, and those
+ * above.
+ */
 /* checkpatch: MACRO_ARG_REUSE - both are names of variables */
 #define for_each_account(owner, file)					\
 	for ((owner) = (file); (owner) < FUZZ_OWNERS;			\
 	     (owner) = (owner) == (file) ? fuzz_leaf_of(file) :		\
 		       (owner) > FUZZ_FILES ? (owner) - 1 : FUZZ_OWNERS)
 
-/* Files of different users are in the last cgroup, and of one in each other. */
+/*
+ * The last file has a user of its own; it shares its cgroup with another user's
+ * file.
+ */
 static inline unsigned int fuzz_uid_of(unsigned int file)
 {
 	return FUZZ_UID + (file == FUZZ_FILES - 1);
@@ -269,7 +278,7 @@ void fuzz_answer(struct fuzz *f, long rc, int want);
 void fuzz_open(struct fuzz *f, unsigned int file);
 void fuzz_close(struct fuzz *f, unsigned int file);
 
-/* The administrator has one file of two of the users. */
+/* Files 0 and 4 are opened by the administrator. */
 static inline bool fuzz_is_admin(unsigned int file)
 {
 	return file == 0 || file == 4;

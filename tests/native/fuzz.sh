@@ -13,7 +13,8 @@ shopt -s nullglob
 . "$(dirname -- "$0")/../lib.sh"
 
 here=$TOP/tests/native
-# Of its own: the suite native may be building at the same time.
+# A build folder of its own, because the suite native may be building at the
+# same time.
 out=$BUILD/tests/native-fuzz
 corpus=$here/corpus/fuzz.txt
 found=$out/found
@@ -24,7 +25,7 @@ mkdir -p "$out" "$found"
 quietly "$out/build.log" make -s -j2 -C "$here" "O=$out" fuzzer
 fuzzer=$out/fuzzer/fuzz
 
-# unpack DIR: each input of the corpus as a file.
+# unpack DIR: writes each input of the corpus to a file
 unpack() {
 	local line n=0
 	mkdir -p "$1"
@@ -35,7 +36,7 @@ unpack() {
 		printf "$(sed 's/../\\x&/g' <<<"$line")" >"$1/$n"
 	done <"$corpus"
 }
-# pack FILE...: each file as a line.
+# pack FILE...: prints each file as a line of the corpus
 pack() {
 	local file
 	for file; do

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The accounts, as sums over all allocations: no counter is kept. */
+/* The model's accounts. It adds up all allocations and keeps no counter. */
 #include "internal.h"
 
 #include "fuzz.h"
@@ -22,7 +22,7 @@ void fuzz_drop(struct fuzz *f, struct fuzz_allocation *allocation)
 	*allocation = f->allocation[--f->nr];
 }
 
-/* The slots in which each owner has bytes, a bit each. */
+/* For each owner a bit mask of the slots in which it has bytes. */
 static void count_slots(const struct fuzz *f, u64 *slots)
 {
 	const struct fuzz_allocation *a;
@@ -87,7 +87,7 @@ void fuzz_new_owner(struct fuzz *f, unsigned int owner)
 			FLEXMEM_NO_LIMIT;
 }
 
-/* A cgroup has an account from its first file or limit on, as have those above. */
+/* A cgroup and its ancestors have accounts from the first file or limit on. */
 void fuzz_need_cgroup(struct fuzz *f, unsigned int leaf)
 {
 	for (; leaf >= FUZZ_FILES; leaf--)
@@ -109,7 +109,7 @@ static bool is_needed(const struct fuzz *f, unsigned int cgroup)
 	return false;
 }
 
-/* Those that have neither, nor one below. */
+/* Forgets the cgroups with no file, no limit, and none of both below them. */
 void fuzz_forget_cgroups(struct fuzz *f)
 {
 	unsigned int i;
@@ -133,7 +133,7 @@ void fuzz_note_peak(struct fuzz *f, unsigned int file)
 				       count.of[i].used[BYTES]);
 }
 
-/* The memory that the device can still give. */
+/* The memory that the device can still grant. */
 
 static unsigned int free_slots(const struct fuzz *f)
 {
@@ -151,7 +151,7 @@ static u64 spare_capacity(const struct fuzz *f)
 		f->model->capacity - f->model->taken : 0;
 }
 
-/* The largest size below @below that can be had, or 0. */
+/* The largest size below @below that the device has not refused, or 0. */
 static u64 next_size(const struct fuzz *f, u64 below)
 {
 	unsigned int i;
@@ -164,7 +164,7 @@ static u64 next_size(const struct fuzz *f, u64 below)
 	return size;
 }
 
-/* One region after the other, the largest that still can be had. */
+/* The bytes that the device would still grant, one region after the other. */
 static u64 acquirable(const struct fuzz *f, unsigned int slots, u64 capacity)
 {
 	u64 size = next_size(f, ~0ULL), bytes = 0;
@@ -183,7 +183,7 @@ static u64 acquirable(const struct fuzz *f, unsigned int slots, u64 capacity)
 	return bytes;
 }
 
-/* The bytes in use, which the pressure depends on. */
+/* The bytes in use, which decide the memory pressure. */
 u64 fuzz_in_use(const struct fuzz *f)
 {
 	struct model_sums sums;
@@ -198,7 +198,9 @@ u64 fuzz_memory(const struct fuzz *f)
 	       acquirable(f, free_slots(f), spare_capacity(f));
 }
 
-/* The bytes that the current file could free; lost ones are not charged. */
+/*
+ * The bytes that the current file could free. Lost allocations are not charged.
+ */
 u64 fuzz_client_used(const struct fuzz *f)
 {
 	struct fuzz_count count;
@@ -253,7 +255,7 @@ static enum flexmem_reason refuses(const struct fuzz *f,
 	return FLEXMEM_REASON_NONE;
 }
 
-/* Counts as if the file had one more allocation. */
+/* Counts as if the file had the allocation @more as well. */
 static void count_with(struct fuzz *f, const struct fuzz_allocation *more,
 		       struct fuzz_count *count)
 {
@@ -293,7 +295,7 @@ enum flexmem_reason fuzz_charge(struct fuzz *f, unsigned int file,
 	return reason;
 }
 
-/* May a file be opened? */
+/* Returns true if the limits allow another open file. */
 bool fuzz_may_open(const struct fuzz *f, unsigned int file)
 {
 	struct fuzz_count count;
@@ -306,7 +308,7 @@ bool fuzz_may_open(const struct fuzz *f, unsigned int file)
 	return true;
 }
 
-/* Charges another handle. */
+/* Returns the reason why the file may not have another handle, or none. */
 enum flexmem_reason fuzz_charge_handle(struct fuzz *f, unsigned int file)
 {
 	struct fuzz_count count;
@@ -346,7 +348,10 @@ static enum flexmem_reason refuse_charge(struct model *model,
 	return fuzz_charge(model->priv, request->owner, slot, request->size);
 }
 
-/* If the file gets something in a new region. */
+/*
+ * Whether a limit refuses an allocation in a new region: it takes one more
+ * slot.
+ */
 static enum flexmem_reason refuse_region(struct model *model,
 					 const struct model_request *request)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Allocations: made, freed, looked up, and made larger or smaller. */
+/* ALLOC, FREE, LOOKUP and RESIZE. */
 #include "internal.h"
 
 #include "fuzz.h"
@@ -7,7 +7,7 @@
 
 /* Arguments. */
 
-/* A length in one of many orders of magnitude, or a special one. */
+/* Draws a length of any order of magnitude, or a special value. */
 static u64 draw_length(struct fuzz *f)
 {
 	const u64 odd[] = {
@@ -63,13 +63,15 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 		cmd->flags |= 1 << 4;
 }
 
-/* Whether the file can name the allocation: it is no orphan. */
+/*
+ * Whether the current file has a handle for the allocation. An orphan has none.
+ */
 static bool is_own(const struct fuzz *f, const struct fuzz_allocation *a)
 {
 	return a->file == f->who && a->handle;
 }
 
-/* The n-th of these, or NULL if there is none. */
+/* The n-th allocation of the current file, or NULL if it has none. */
 static struct fuzz_allocation *nth_allocation(struct fuzz *f, unsigned int n)
 {
 	struct fuzz_allocation *a;
@@ -85,7 +87,7 @@ static struct fuzz_allocation *nth_allocation(struct fuzz *f, unsigned int n)
 	return a;
 }
 
-/* The handle of an allocation of the file, or an invalid one. */
+/* The handle of one of the file's allocations, or an invalid one. */
 u32 fuzz_draw_handle(struct fuzz *f)
 {
 	const struct fuzz_file *file = &f->files[f->who];
@@ -135,7 +137,7 @@ static u64 owner_of_bytes(const struct fuzz *f)
 	       FUZZ_CGROUPS * (fuzz_uid_of(f->who) - FUZZ_UID);
 }
 
-/* The value that an owner writes into its bytes. */
+/* The byte that an owner fills its memory with. */
 u8 fuzz_tag(const struct fuzz *f)
 {
 	u64 owner = owner_of_bytes(f);
@@ -331,7 +333,7 @@ void fuzz_compare_alloc(struct fuzz *f, const struct flexmem_alloc *is,
 	SAME(f, is->out_max_region, want->out_max_region);
 }
 
-/* The end of an ALLOC: the allocation has its handle, or never had one (undo). */
+/* Ends an ALLOC: the allocation gets its handle, or is undone. */
 void fuzz_publish(struct fuzz *f, u64 serial)
 {
 	struct fuzz_allocation *a = fuzz_of_serial(f, serial);
@@ -393,7 +395,10 @@ void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd)
 	*cmd = CMD(free);
 	if (kind < 160) {
 		cmd->handle = fuzz_draw_handle(f);
-		/* A FREE may give a handle or an address, not both. */
+		/*
+		 * Both a handle and an address in one FREE: the driver must
+		 * refuse that.
+		 */
 		cmd->address.offset = kind == 0;
 		cmd->address.region_id = kind == 1;
 		return;
@@ -412,7 +417,7 @@ void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd)
 		cmd->address.region_id ^= 1;
 }
 
-/* The allocation that a FREE must find, or an ERR_PTR(). */
+/* The allocation that the driver must free, or the error as an ERR_PTR(). */
 struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 					  const struct flexmem_free *cmd)
 {
@@ -428,7 +433,9 @@ struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 	return a ?: ERR_PTR(-ENOENT);
 }
 
-/* The allocation has no name any more. */
+/*
+ * Frees the allocation; a mapped one loses its handle and stays as an orphan.
+ */
 void fuzz_free(struct fuzz *f, struct fuzz_allocation *a)
 {
 	f->files[a->file].freed = a->handle;
@@ -484,7 +491,10 @@ void fuzz_lookup(struct fuzz *f)
 
 /* RESIZE. */
 
-/* For a moment the added bytes are an allocation of their own. */
+/*
+ * The model places the added bytes as an allocation of their own, then joins
+ * the two.
+ */
 static int predict_growth(struct fuzz *f, struct fuzz_allocation *a, u64 size,
 			  struct flexmem_resize *want)
 {
@@ -546,7 +556,7 @@ static int predict_resize(struct fuzz *f, const struct flexmem_resize *cmd,
 	return 0;
 }
 
-/* A length near the present one, or any. */
+/* Draws a length near the present one, or any length. */
 static u64 draw_new_length(struct fuzz *f, u32 handle)
 {
 	const struct fuzz_allocation *a = fuzz_find(f, handle);

@@ -58,7 +58,10 @@ static void draw_batch(struct fuzz *f, struct batch *b, size_t size)
 	}
 }
 
-/* Puts an entry where the driver finds it. Some entries are malformed. */
+/*
+ * Writes an entry into the array that the driver reads. Some entries are
+ * malformed.
+ */
 static void put_entry(struct fuzz *f, struct batch *b, unsigned int i,
 		      void *entry, size_t size)
 {
@@ -81,7 +84,7 @@ static void *entry_of(struct batch *b, unsigned int i)
 	return b->at + i * b->cmd.entry_size;
 }
 
-/* Returns false if the batch as a whole was refused, as it must be. */
+/* Returns false if the driver refused the whole batch, and had to. */
 static bool call_batch(struct fuzz *f, struct batch *b, unsigned int nr)
 {
 	struct flexmem_batch cmd = b->cmd;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Bytes: maps and copies; and events. */
+/* Maps, copies and events. */
 #include "internal.h"
 
 #include "fuzz.h"
@@ -7,7 +7,7 @@
 
 #define MAP_SHIFT 38
 
-/* The allocation of a map. */
+/* The allocation that is mapped. */
 static struct fuzz_allocation *mapped(struct fuzz *f,
 				      const struct fuzz_map *map)
 {
@@ -42,7 +42,7 @@ void fuzz_do_map(struct fuzz *f)
 	SAME(f, cmd.out_size, a->size);
 }
 
-/* The mappable allocation that an offset of the file is in. */
+/* The mappable allocation at an mmap() offset. */
 static struct fuzz_allocation *find_offset(struct fuzz *f, u64 offset)
 {
 	u64 start = offset & (BIT_ULL(MAP_SHIFT) - 1);
@@ -152,7 +152,7 @@ static void unmap(struct fuzz *f, struct fuzz_map *map)
 	fuzz_drop(f, a);
 }
 
-/* The actions on a map. */
+/* Touches, duplicates or ends a map. */
 void fuzz_use_map(struct fuzz *f)
 {
 	u8 kind = fuzz_take(f);
@@ -183,7 +183,7 @@ void fuzz_unmap_all(struct fuzz *f, unsigned int file)
 
 /* Copies. */
 
-/* The room between the pages for lists and the end. */
+/* The window's pages from here to the end are for READ and WRITE. */
 #define COPY_OFFSET SZ_256K
 #define COPY_MOST (NATIVE_USER_READ_ONLY - COPY_OFFSET)
 
@@ -258,7 +258,7 @@ static void copy(struct fuzz *f, bool write)
 	SAME(f, rc, want ?: f->late ? -EFAULT : 0);
 	if (!f->late)
 		SAME(f, cmd.out_done, want ? 0 : given.length);
-	/* The owner has written all of it before. */
+	/* The owner has written the whole allocation before this READ. */
 	if (!want && memchr_inv(data, fuzz_tag(f), given.length))
 		fuzz_wrong(f, "bytes that are not the owner's");
 }
@@ -273,7 +273,7 @@ void fuzz_write(struct fuzz *f)
 	copy(f, true);
 }
 
-/* From one allocation to another, or within one. */
+/* Draws a copy between two allocations, or within one. */
 static void draw_range(struct fuzz *f, struct flexmem_copy *cmd)
 {
 	u8 kind = fuzz_take(f), n = fuzz_take(f);
@@ -349,7 +349,9 @@ void fuzz_copy_range(struct fuzz *f)
 		SAME(f, cmd.out_done, want ? 0 : given.length);
 }
 
-/* Events: checks their contents. tests/kunit checks when there is one. */
+/*
+ * The contents of events. The suites in tests/kunit check when an event is due.
+ */
 
 static void check_event(struct fuzz *f, const struct flexmem_event *event,
 			bool polled)
@@ -361,7 +363,7 @@ static void check_event(struct fuzz *f, const struct flexmem_event *event,
 	SAME(f, event->size, sizeof(*event));
 	SAME(f, event->in_use, in_use);
 	SAME(f, event->memory, memory);
-	/* Between two thresholds the level depends on the level before. */
+	/* Between two thresholds the level depends on the previous level. */
 	if (event->level > FLEXMEM_PRESSURE_CRITICAL ||
 	    (percent >= FLEXMEM_CRITICAL_ENTER &&
 	     event->level != FLEXMEM_PRESSURE_CRITICAL) ||
@@ -384,7 +386,10 @@ void fuzz_event(struct fuzz *f)
 	__poll_t polled;
 	ssize_t rc;
 
-	/* Pending work runs first. */
+	/*
+	 * Delivers a pending event first, so that the model knows whether there
+	 * is one.
+	 */
 	flush_delayed_work(&f->fdev->table.accounts.gauge.deliver);
 	polled = native_poll(file);
 	if (f->spoil == NOWHERE)
@@ -398,7 +403,7 @@ void fuzz_event(struct fuzz *f)
 		SAME(f, polled, 0);
 		return;
 	}
-	/* After EFAULT the event can be read again. */
+	/* A read that failed with EFAULT leaves the event in the queue. */
 	if (f->spoil == NOWHERE) {
 		SAME(f, rc, -EFAULT);
 		rc = native_read(file, native_user(), size);

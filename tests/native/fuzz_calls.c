@@ -8,10 +8,15 @@
 #include "ioctl.h"
 #include "world.h"
 
-/* Room for the longest struct, and what is behind it. */
+/*
+ * Room for the longest struct and the bytes behind it, which must stay as they
+ * are.
+ */
 #define ROOM (2 * FLEXMEM_MAX_STRUCT)
 
-/* Spoils a struct. Returns the error that must follow, or 0. */
+/*
+ * Spoils a struct as f->spoil says. Returns the error that must follow, or 0.
+ */
 static int spoil(struct fuzz *f, u32 *cmd, size_t size, u8 **at)
 {
 	u8 *window = *at;
@@ -51,7 +56,7 @@ static int spoil(struct fuzz *f, u32 *cmd, size_t size, u8 **at)
 	}
 }
 
-/* The members of a struct that are the driver's to set. */
+/* The members of each struct that the driver fills. */
 #define OUT(number, type, first, last) {			\
 	FLEXMEM_CMD_##number, offsetof(struct type, first),	\
 	offsetofend(struct type, last) }
@@ -85,7 +90,7 @@ static const struct {
 	OUT(RESIZE, flexmem_resize, out_size, out_max),
 };
 
-/* A value that no answer contains. */
+/* A value that the driver never replies with. */
 #define POISON 0xa5c35a3cu
 
 static void poison(unsigned int nr, void *cmd)
@@ -99,7 +104,7 @@ static void poison(unsigned int nr, void *cmd)
 			*(u32 *)(cmd + at) = POISON;
 }
 
-/* A command that succeeds sets all of them; others leave some. */
+/* After success no output member may be poison. After an error some may. */
 static void check_poison(struct fuzz *f, unsigned int nr, void *cmd, long rc)
 {
 	unsigned int i;
@@ -143,7 +148,10 @@ bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
 	refused = spoil(f, (u32 *)copy, size, &at);
 	if (f->spoil != NOWHERE)
 		memcpy(at, copy, size);
-	/* A file may be passed on: it stays its opener's. */
+	/*
+	 * Another user may make the call: a file keeps the owner that opened
+	 * it.
+	 */
 	current->cred.uid = KUIDT_INIT(FUZZ_UID + f->spoil % 5);
 	native_cgroup_move(fuzz_cgroup[f->spoil % FUZZ_CGROUPS]);
 	current->cred.admin = fuzz_is_admin(f->who);
@@ -157,7 +165,7 @@ bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
 	return !refused;
 }
 
-/* The answer, of a command that replies on failure, too. */
+/* Compares the result of a command that also writes a reply when it fails. */
 void fuzz_answer(struct fuzz *f, long rc, int want)
 {
 	SAME(f, rc, f->late ? -EFAULT : want);
@@ -167,7 +175,7 @@ void fuzz_answer(struct fuzz *f, long rc, int want)
 
 struct cgroup *fuzz_cgroup[FUZZ_CGROUPS];
 
-/* The caller opens a file as the opener of file @i does. */
+/* Opens a file with the user and the cgroup of file @i. */
 static struct file *open_as(struct fuzz *f, unsigned int i, bool admin)
 {
 	current->cred.uid = KUIDT_INIT(fuzz_uid_of(i));
@@ -184,7 +192,7 @@ void fuzz_open(struct fuzz *f, unsigned int i)
 	if (f->gone)
 		return;
 	may = fuzz_may_open(f, i);
-	/* A PF's node is the administrator's. */
+	/* Only an administrator may open a PF. */
 	file->file = open_as(f, i, true);
 	SAME(f, PTR_ERR_OR_ZERO(file->file), may ? 0 : -EMFILE);
 	if (!may) {
@@ -249,7 +257,10 @@ static void open_another(struct fuzz *f)
 	native_close(file);
 }
 
-/* Their weights make 256. Others keep theirs when one comes: the corpus. */
+/*
+ * The weights add up to 256. A new command must not shift others: the corpus
+ * counts on that.
+ */
 static const struct {
 	const char *name;
 	void (*run)(struct fuzz *f);
@@ -313,7 +324,7 @@ void fuzz_command(struct fuzz *f)
 		commands[i].run(f);
 	else
 		fuzz_open(f, f->who);
-	/* A fault is for one command. */
+	/* An injected fault ends with its command. */
 	if (faulty)
 		fuzz_heal(f);
 	native_quiesce();

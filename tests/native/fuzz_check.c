@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* After each command: everything there is, and everything there must be. */
+/*
+ * Checks, after each command, that the driver's whole state is what the model
+ * predicts.
+ */
 #include "internal.h"
 
 #include "checks.h"
@@ -9,7 +12,7 @@
 static struct flexmem_view view;
 static struct flexmem_owner_entry owners[FUZZ_OWNERS];
 
-/* The address of a region, as users see it. */
+/* The region's id in the ABI. */
 u64 fuzz_region_id(const struct fuzz *f, unsigned int slot)
 {
 	return f->model->mode == FLEXMEM_MODE_PF ?
@@ -48,7 +51,7 @@ static void check_regions(struct fuzz *f)
 	SAME(f, view.nr, nr);
 }
 
-/* Memory that the device gave, and the driver does not know of. */
+/* Memory that the device granted in a reply that was lost. */
 static u64 lost_bytes(const struct fuzz *f)
 {
 	return fake_device_lost(f->fake);
@@ -108,7 +111,7 @@ void fuzz_check_owner(struct fuzz *f, const struct fuzz_count *count,
 		SAME(f, is->limit[r], fuzz_limit(f, i, r));
 }
 
-/* Cgroups come first, then files, each by their numbers. */
+/* The snapshot lists cgroups first, then files, each by ascending number. */
 static void check_owners(struct fuzz *f, const struct fuzz_count *count)
 {
 	unsigned int i, nr = 0;

@@ -10,12 +10,15 @@
 
 /* Faults. */
 
-/* Errors of the contract, and one that is not, which becomes EIO. */
+/*
+ * Errors that the driver's contract names. EINVAL is not among them and becomes
+ * EIO.
+ */
 static const int errors[] = {
 	-EIO, -EINTR, -ENOMEM, -ENODEV, -EINVAL, -ETIMEDOUT,
 };
 
-/* Where the model has the error of an operation. */
+/* The model's variable for the error of an operation. */
 static int *error_of(struct fuzz *f, enum fake_op op)
 {
 	switch (op) {
@@ -44,7 +47,7 @@ static int *error_of(struct fuzz *f, enum fake_op op)
 	}
 }
 
-/* All that fails is forgotten. */
+/* Ends all injected faults. */
 static void forget_faults(struct fuzz *f)
 {
 	enum fake_op op;
@@ -56,7 +59,7 @@ static void forget_faults(struct fuzz *f)
 	}
 }
 
-/* The device answers nothing any more, or all again. */
+/* Lets the device stop answering, or answer again. */
 static void die_or_revive(struct fuzz *f)
 {
 	bool dead = !f->model->dead;
@@ -80,7 +83,10 @@ void fuzz_fault(struct fuzz *f)
 	enum fake_op op = kind % FAKE_COPY;
 	int rc = errors[error % ARRAY_SIZE(errors)];
 
-	/* Half of those of a write: the corpus knows the ones before it. */
+	/*
+	 * Half of the faults of a write become faults of a copy. The corpus is
+	 * older than copies.
+	 */
 	if (op == FAKE_WRITE && error / ARRAY_SIZE(errors) & 2)
 		op = FAKE_COPY;
 
@@ -88,7 +94,10 @@ void fuzz_fault(struct fuzz *f)
 		return;
 	if (kind >= 240)
 		die_or_revive(f);
-	/* A caller that waits for a probe goes on beside the worker. */
+	/*
+	 * While callers wait for a probe, they and the worker run in any order:
+	 * plan no fault.
+	 */
 	if (kind >= 240 || f->model->dead || f->model->timeouts > 1)
 		return;
 	f->fake->replies_are_lost = op != FAKE_RELEASE &&
@@ -154,7 +163,7 @@ void fuzz_follow_scrubs(struct fuzz *f)
 			follow_in(f, slot);
 }
 
-/* The worker settles unknown outcomes without a caller. */
+/* Lets the worker settle unknown outcomes while no caller asks. */
 static void settle(struct fuzz *f)
 {
 	struct flexmem_table *table = &f->fdev->table;
@@ -217,7 +226,7 @@ static void break_leases(struct fuzz *f)
 		f->files[i].leased = false;
 }
 
-/* Whether the caller has had its lease for as long as it can be renewed. */
+/* Whether the caller may not renew its lease any more. */
 static bool was_leased_long(const struct fuzz *f)
 {
 	unsigned int total = f->settings.lease_total_ms;
@@ -296,7 +305,7 @@ void fuzz_trim(struct fuzz *f)
 	SAME(f, cmd.out_bytes, want.out_bytes);
 }
 
-/* All memory outside regions is lost. */
+/* After a reset no lease holds, and every allocation is lost. */
 static void lose_all(struct fuzz *f)
 {
 	unsigned int i;
@@ -339,10 +348,10 @@ void fuzz_capacity(struct fuzz *f)
 		model_refresh(f->model);
 }
 
-/* The function goes, perhaps while files are open. */
+/* Unregisters the function, sometimes while files are open. */
 void fuzz_unregister(struct fuzz *f)
 {
-	/* Rarely: after it all other operations have the same result. */
+	/* Rarely, because every later operation fails with ENODEV. */
 	if (f->gone || (f->at < f->end && fuzz_take(f) & 7))
 		return;
 	forget_faults(f);
@@ -356,7 +365,7 @@ void fuzz_unregister(struct fuzz *f)
 	lose_all(f);
 }
 
-/* Numbers that no command has. */
+/* Ioctl numbers that belong to no command. */
 void fuzz_no_command(struct fuzz *f)
 {
 	unsigned int n = fuzz_take(f);

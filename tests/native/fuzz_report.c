@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Commands that report: everything they say is compared. And limits. */
+/* Commands that report: every member of the reply is compared. Also limits. */
 #include "internal.h"
 
 #include "fuzz.h"
 #include "snapshot.h"
 #include "world.h"
 
-/* Where lists are written to: behind the structs. */
+/* The offset of output lists in the window, behind the structs. */
 #define LIST_OFFSET SZ_64K
 
-/* A list as the caller asks for it; and what must become of that. */
+/* A list that the caller passes, and the error that must follow. */
 struct list {
 	u32 entry_size;
 	u32 count;
@@ -45,7 +45,7 @@ static struct list draw_list(struct fuzz *f, unsigned int nr, unsigned int size)
 	return list;
 }
 
-/* The n-th entry; what is beyond it must be zero. */
+/* The n-th entry. Bytes beyond the known members must be zero. */
 static const void *entry_of(struct fuzz *f, const struct list *list,
 			    unsigned int n, size_t size)
 {
@@ -99,7 +99,7 @@ void fuzz_regions(struct fuzz *f)
 		check_regions(f, &list);
 }
 
-/* Whether a dispatch sees it. */
+/* Whether SEGMENTS lists the slot. */
 static bool is_shown(const struct fuzz *f, unsigned int slot)
 {
 	return f->model->region[slot].there;
@@ -148,7 +148,7 @@ void fuzz_segments(struct fuzz *f)
 	}
 }
 
-/* Owners that the file may see, in the order they must have. */
+/* The owners that the file may see, in the order of the snapshot. */
 static unsigned int visible(const struct fuzz *f, unsigned int *owner)
 {
 	unsigned int i, nr = 0, at;
@@ -217,7 +217,7 @@ void fuzz_snapshot(struct fuzz *f)
 		SAME(f, rc, -EINVAL);
 		return;
 	}
-	/* Nothing is written if either array is too small. */
+	/* The driver writes no list if one of the two arrays is too small. */
 	if (owners.rc == -EMSGSIZE || !want)
 		want = owners.rc;
 	fuzz_answer(f, rc, want);
@@ -403,7 +403,10 @@ static u64 draw_amount(struct fuzz *f, unsigned int resource)
 	return n & 1 ? n * 64ULL * SZ_1K : n / 2 * (u64)SZ_1M;
 }
 
-/* The cgroup, 0 for the default, or FUZZ_OWNERS for none. */
+/*
+ * Draws a cgroup: its number, 0 for the default limit, FUZZ_OWNERS for an
+ * unknown one.
+ */
 static unsigned int draw_owner(struct fuzz *f,
 			       struct flexmem_resource_limit *cmd)
 {
@@ -460,7 +463,7 @@ void fuzz_set_limit(struct fuzz *f)
 	int want;
 	long rc;
 
-	/* Mostly of bytes. */
+	/* Most limits are byte limits. */
 	if (kind & 32 && cmd.resource >= FLEXMEM_NR_RESOURCES)
 		cmd.resource = BYTES;
 	cmd.limit = draw_amount(f, cmd.resource);

@@ -10,14 +10,14 @@ linux=$1
 dir=$2
 shift 2
 
-# The kernel's own, used in place.
+# Headers that are the kernel's own.
 own=' linux/align.h linux/array_size.h linux/bitmap.h linux/bits.h linux/build_bug.h linux/const.h linux/container_of.h
 	linux/dma-fence.h linux/dma-fence-array.h linux/dma-fence-chain.h
 	linux/dma-fence-unwrap.h linux/dma-resv.h linux/err.h linux/find.h linux/hash.h linux/kconfig.h linux/kref.h linux/limits.h linux/list.h linux/log2.h linux/math.h linux/math64.h
 	linux/minmax.h linux/overflow.h linux/poison.h linux/prandom.h linux/rbtree.h linux/rbtree_augmented.h
 	linux/rbtree_types.h linux/sizes.h linux/sync_file.h linux/xarray.h uapi/linux/sync_file.h
 	vdso/bits.h vdso/const.h vdso/limits.h vdso/math64.h uapi/linux/bits.h uapi/linux/const.h uapi/linux/limits.h '
-# The C library's, or ours.
+# Headers of the C library, or of this project.
 others=' asm/errno.h asm/ioctl.h linux/errno.h linux/flexmem.h kunit/test.h linux/futex.h '
 
 declare -A seen=()

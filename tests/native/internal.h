@@ -13,7 +13,7 @@
 #include "shim.h"
 #include "os.h"
 
-/* TSan and fault injection ignore the shim's own actions. */
+/* For the shim's own variables, which TSan must not see as synchronization. */
 #define RELAXED __ATOMIC_RELAXED
 
 /* sched.c */

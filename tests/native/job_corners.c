@@ -7,7 +7,10 @@
 #include "corners.h"
 #include "watch.h"
 
-/* The limit of world_begin(), and what makes sure of either side of it. */
+/*
+ * The time limit of a device program, and a margin for tests on either side of
+ * it.
+ */
 #define LIMIT_MS 10000
 #define BIT_MS 1000
 
@@ -102,9 +105,12 @@ static void run_sleep(struct run *r)
 	if (!fence)
 		return;
 	later(LIMIT_MS + BIT_MS);
-	/* It was cancelled. Now the second limit runs. */
+	/*
+	 * The program was cancelled. The second time limit, for the
+	 * cancellation, runs now.
+	 */
 	world_suspend(1);
-	/* A look at the fences comes right after the resume. */
+	/* The driver looks at the fences right after the resume. */
 	later(10 * LIMIT_MS - 3 * BIT_MS / 2);
 	must(r, resets() == before, "a device that sleeps is not reset");
 	world_resume(1);
@@ -115,7 +121,9 @@ static void run_sleep(struct run *r)
 	end(r, fence);
 }
 
-/* Nothing is cancelled while the device sleeps, however long. */
+/*
+ * The driver cancels nothing while the device sleeps, however long it sleeps.
+ */
 static void run_cancel_asleep(struct run *r)
 {
 	struct dma_fence *fence = begin(r, 0);

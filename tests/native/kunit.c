@@ -96,7 +96,7 @@ int kunit_add_action_or_reset(struct kunit *test, void (*function)(void *data),
 	return rc;
 }
 
-/* Runs the action now instead of at the end. */
+/* Removes the action from the list and runs it. */
 void kunit_release_action(struct kunit *test, void (*function)(void *data),
 			  void *data)
 {

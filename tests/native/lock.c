@@ -41,7 +41,10 @@ void native_irqs_off(int more)
 	current->irqs_off += more;
 }
 
-/* lockdep's rule: a lock of interrupt context is taken with interrupts off. */
+/*
+ * As lockdep: a lock that an interrupt takes must be taken with interrupts off
+ * elsewhere.
+ */
 static void note_interrupts(spinlock_t *lock)
 {
 	if (current->in_irq)
@@ -104,7 +107,7 @@ void mutex_destroy(struct mutex *lock)
 		shim_bug("mutex is destroyed, but in use");
 }
 
-/* Under its guard: the first waiter may try. */
+/* The caller holds the guard. Lets the first waiter try to take the lock. */
 static void wake_first(struct list_head *waiters)
 {
 	if (!list_empty(waiters))
@@ -130,7 +133,10 @@ static int lock_mutex(struct mutex *lock, bool killable)
 			raw_lock(&lock->guard);
 		}
 		list_del(&waiter.link);
-		/* Then the holder wakes up the next one. */
+		/*
+		 * A killed waiter gives up only while the lock is held: the
+		 * holder wakes up the next one.
+		 */
 		if (lock->owner)
 			rc = -EINTR;
 	}
@@ -197,7 +203,7 @@ void init_rwsem(struct rw_semaphore *sem)
 	INIT_LIST_HEAD(&sem->waiters);
 }
 
-/* Waiting writers come before new readers. */
+/* New readers wait for writers that already wait. */
 static bool is_closed(const struct rw_semaphore *sem, bool write)
 {
 	return sem->owner || (write ? sem->readers : sem->writers);
@@ -232,7 +238,7 @@ static void enter(struct rw_semaphore *sem, bool write)
 		__atomic_store_n(&sem->owner, current, RELAXED);
 	else
 		sem->readers++;
-	/* Wakes up the next waiters, if they are readers as well. */
+	/* The next waiters may be readers too, so they try again. */
 	wake_all(sem);
 	raw_unlock(&sem->guard);
 	current->locks++;

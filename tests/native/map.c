@@ -59,7 +59,7 @@ unsigned long thp_get_unmapped_area(struct file *filp, unsigned long hint,
 	return FIRST_ADDRESS + ((pgoff << PAGE_SHIFT) & (SZ_2M - 1));
 }
 
-/* All of it: no caller asks for a part. */
+/* Unmaps the whole file, because the driver never asks for a part. */
 void unmap_mapping_range(struct address_space *mapping, loff_t start,
 			 loff_t length, int even_cows)
 {
@@ -152,7 +152,7 @@ struct vm_area_struct *native_mmap(struct file *file, u64 offset, size_t length,
 	return ERR_PTR(rc);
 }
 
-/* fork() makes another map, without pages yet. */
+/* As fork(): makes another map of the same memory, with no page mapped yet. */
 struct vm_area_struct *native_fork_map(struct vm_area_struct *vma)
 {
 	struct vm_area_struct *copy;
@@ -196,7 +196,7 @@ void use_byte(u8 *at, u8 *byte, bool write)
 		*byte = *at;
 }
 
-/* An access by the page table: -EAGAIN if there is no page. */
+/* Accesses a mapped page; -EAGAIN if the page is not mapped. */
 static int use_page(struct vm_area_struct *vma, size_t offset, u8 *byte,
 		    bool write)
 {
@@ -215,7 +215,7 @@ static int use_page(struct vm_area_struct *vma, size_t offset, u8 *byte,
 	return rc;
 }
 
-/* The kernel asks for a huge page first where the map has room for one. */
+/* As the kernel, asks for a huge page first if the map has room for one. */
 static vm_fault_t page_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;

@@ -10,7 +10,7 @@
 /* The number of live objects of all kinds. */
 static long live;
 
-/* The number of live objects, once no worker is about to free some. */
+/* The number of live objects, after all pending workers have freed theirs. */
 long native_live(void)
 {
 	native_settle_work();
@@ -76,7 +76,7 @@ char *kstrdup(const char *text, gfp_t gfp)
 	return copy ? strcpy(copy, text) : NULL;
 }
 
-/* Caches: an object goes back to the cache that made it. */
+/* kmem caches. An object must return to the cache that made it. */
 struct kmem_cache {
 	const char *name;
 	size_t size;
@@ -167,7 +167,7 @@ static struct page **pages;
 static unsigned long nr_pages = 1;
 static unsigned long max_pages;
 
-/* Takes @nr numbers from a multiple of @nr on. */
+/* Reserves @nr frame numbers; the first is a multiple of @nr. */
 static unsigned long number_pages(unsigned long nr)
 {
 	unsigned long first = round_up(nr_pages, nr);
@@ -216,7 +216,7 @@ void native_free_page(struct page *page)
 	release(page);
 }
 
-/* The frame of a number, or NULL if the shim did not make it. */
+/* The page of a frame number, or NULL if the shim did not make it. */
 struct page *native_pfn_to_page(unsigned long pfn)
 {
 	struct page *page;
@@ -281,7 +281,7 @@ static unsigned long accessible(const void *p, unsigned long n)
 	return offset >= end ? 0 : min(n, end - offset);
 }
 
-/* A task's action while the driver waits for its page. */
+/* Runs another task's action while the driver touches user memory. */
 static void let_happen(struct task_struct *task)
 {
 	void (*meanwhile)(void) = task->meanwhile;
@@ -292,7 +292,10 @@ static void let_happen(struct task_struct *task)
 	meanwhile();
 }
 
-/* A page fault may take as long as the user likes: no lock may be held. */
+/*
+ * A user can delay a page fault for as long as it likes, so no lock may be
+ * held.
+ */
 static unsigned long user_access(const void *p, unsigned long n)
 {
 	might_sleep();
@@ -339,7 +342,7 @@ unsigned long copy_to_user(void __user *to, const void *from, unsigned long n)
 	return n - done;
 }
 
-/* Words are copied one by one between this and the end, all as one access. */
+/* Words are copied one by one until the end; they count as one access. */
 bool native_user_begin(const void __user *p, unsigned long n)
 {
 	return user_access(p, n);

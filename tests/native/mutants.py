@@ -37,7 +37,7 @@ import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
-# Only there to end what hangs.
+# Ends a test that hangs. No test depends on it.
 TIMEOUT = 600
 LAST_WORDS = re.compile(r"^(# .*: (?:EXPECTATION|ASSERTION).*|not ok .*|Bail out! .*|SUMMARY: .*)$", re.M)
 
@@ -99,7 +99,7 @@ class Mutant:
                  for pattern in ([self.file] if self.file else self.project.files)
                  for path in sorted(sources.glob(pattern))
                  for match in function.finditer(path.read_text())
-                 # Not what is declared or called before another function.
+                 # Skips declarations, and calls in front of another function.
                  if re.match(r"[^;{]*\{", match[0])]
         if len(found) != 1:
             raise Problem(f"{len(found)} functions {self.function}() in {sources.name}/{self.file}")
@@ -223,7 +223,7 @@ class Build:
         names = sorted({project.program(*program) for program in programs})
         make = ["make", "-s", "-j2", "-C", str(project.tests), f"O={project.out}",
                 *(f"{project.out}/{name}" for name in names)]
-        # As run.sh has it: what is built is not built by another at the same time.
+        # The lock of run.sh: only one of the two builds at a time.
         lock = TOP / "build/locks" / project.tests.name
         lock.parent.mkdir(parents=True, exist_ok=True)
         with lock.open("w") as held:
@@ -422,7 +422,7 @@ def main():
 
 
 if __name__ == "__main__":
-    # So that what is temporary goes, too.
+    # Raises an exception, so that temporary files are removed.
     for number in signal.SIGTERM, signal.SIGHUP, signal.SIGINT:
         signal.signal(number, lambda *_: sys.exit(130))
     sys.exit(main())

@@ -14,7 +14,7 @@
 
 #include "device.h"
 
-/* Parts of the kernel that the example uses and flexmem does not. */
+/* Parts of the kernel that the example needs and flexmem does not. */
 struct pci_dev {
 	struct device dev;
 	unsigned int irq;
@@ -116,15 +116,18 @@ static struct board {
 	unsigned int head, tail;
 	u32 sent, done, status, event;
 	u64 result;
-	/* Piece i begins at i GiB; 0: there is none. */
+	/* The name of the piece that begins at i GiB, or 0 if there is none. */
 	u64 name[PIECES];
 	u64 slot[SLOTS];
 	bool quiet;
-	/* The device sends its "dead" interrupt although it is masked. */
+	/* The device sends its "dead" interrupt even if it is masked. */
 	bool dying;
 	unsigned int resets;
 	u64 random;
-	/* The handler of the interrupt, and whether it is running. */
+	/*
+	 * The device whose interrupt handler is installed, and whether the
+	 * handler runs.
+	 */
 	struct pci_dev *pdev;
 	bool busy;
 	wait_queue_head_t doorbell;
@@ -157,7 +160,7 @@ static u32 readl(const void *address)
 	switch ((const u8 *)address - registers) {
 	case NPU_DONE:
 		value = board.done;
-		/* The request is long over when this is read. */
+		/* The driver may read this long after the request has ended. */
 		native_point();
 		return value;
 	case NPU_STATUS:
@@ -292,7 +295,9 @@ static void raise_event(u32 event)
 	board.busy = false;
 }
 
-/* Takes up to a second, which is the waiter's time-out. */
+/*
+ * The firmware. A request takes up to a second, which is the driver's time-out.
+ */
 static int run_firmware(void *unused)
 {
 	struct npu_request req;
@@ -315,12 +320,12 @@ static int run_firmware(void *unused)
 	}
 }
 
-/* A user makes random calls, and gives everything back. */
+/* A user that makes random calls, and frees everything at the end. */
 #define CMD(name, ...) \
 	((struct flexmem_##name) { .size = sizeof(struct flexmem_##name), \
 				   ##__VA_ARGS__ })
 
-/* Its memory is behind a BAR, and mapped in another way than the world's. */
+/* Touches a map. The example's memory lies behind a PCI BAR. */
 static void map_memory(struct file *file, u32 handle)
 {
 	struct flexmem_map map = CMD(map, .handle = handle);
@@ -393,7 +398,7 @@ static void trim_all(unsigned int minor)
 	     "a slot of the board is filled");
 }
 
-/* devm's actions after the driver has gone, or failed to probe. */
+/* Frees what devm would free after remove() or a failed probe(). */
 static void drop_objects(struct pci_dev *pdev)
 {
 	board.pdev = NULL;
@@ -402,7 +407,7 @@ static void drop_objects(struct pci_dev *pdev)
 		kfree(pdev->objects[--pdev->nr]);
 }
 
-/* A failure that the board reports before its registration is not lost. */
+/* A failure before the registration is handled after it. */
 static void end_dying(struct npu *npu)
 {
 	board.dying = false;
@@ -486,7 +491,7 @@ int main(int argc, char **argv)
 		run_once(seed + i);
 	native_module_exit();
 	WARN_ON(native_live() != live);
-	/* A run without a late reply proves nothing. */
+	/* Without a late reply the run proves nothing. */
 	WARN_ON(!timeouts);
 	printf("# seed %llu: %lu time-outs\nok 1 - the example driver, %lu times\n1..1\n",
 	       seed, timeouts, runs);

@@ -25,7 +25,7 @@
 
 #include "os.h"
 
-/* Sleeps while @word is @value; may return earlier. */
+/* Sleeps while @word is @value. It may return earlier. */
 void os_futex_wait(unsigned int *word, unsigned int value)
 {
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
@@ -56,7 +56,7 @@ static void *run_thread(void *data)
 	return NULL;
 }
 
-/* A detached thread. */
+/* Starts a detached thread. */
 void os_thread(void (*function)(void *data), void *data)
 {
 	struct start *start = malloc(sizeof(*start));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The shim's interface to the system below and to TSan. */
+/* What the shim uses of the C library and of TSan. */
 #ifndef _NATIVE_OS_H
 #define _NATIVE_OS_H
 
@@ -17,7 +17,7 @@ void os_pause(void);
 void os_trace(void);
 void os_exit(int status) __attribute__((noreturn));
 
-/* Locks as TSan sees them. The shim itself is built without TSan. */
+/* Tells TSan about locks, because the shim itself is built without TSan. */
 void os_locked(void *lock, bool read, bool tried);
 void os_unlocking(void *lock, bool read);
 void os_acquire(void *address);

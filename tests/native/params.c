@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Parameters of the module: values that it accepts, refuses and shows. */
+/* The module's parameters: the values that it accepts, refuses and shows. */
 #include "internal.h"
 
 #include "faults.h"
@@ -93,7 +93,7 @@ static unsigned int check_case(unsigned int i)
 	return 1;
 }
 
-/* Loads the module with two parameters, which may not go together. */
+/* Loads the module with two parameters, some of which exclude each other. */
 static unsigned int check_load(const char *a, const char *a_value,
 			       const char *b, const char *b_value, int expected)
 {

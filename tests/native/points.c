@@ -47,10 +47,10 @@ struct interferer {
 
 static unsigned long nr_done[NR_INTERFERENCES];
 
-/* Other tasks' actions on the current run, now or before. */
+/* What another task does in the current run. */
 static enum interference now;
 
-/* Whether the action can cause that answer. */
+/* Whether the other task's action can cause the result @rc. */
 bool points_explain(long rc)
 {
 	unsigned int i;
@@ -66,7 +66,7 @@ bool points_explain(long rc)
 	return false;
 }
 
-/* Whether allocations of owners can go during the run. */
+/* Whether the action takes away memory that has owners. */
 bool points_take_away(void)
 {
 	return now == RESET || now == UNBIND;
@@ -112,13 +112,16 @@ static int interfere(void *data)
 	return 0;
 }
 
-/* The worker has settled every unknown outcome, and no task waits. */
+/*
+ * Checks that the worker has settled every unknown outcome, and that no task
+ * waits.
+ */
 static const char *unsettled(void)
 {
 	struct flexmem_dev *fdev = world_function(1)->fdev;
 	const char *wrong = NULL;
 
-	/* First lets pending work end, without advancing the time. */
+	/* Pending work ends before time advances. */
 	native_quiesce();
 	native_time_advance(20 * HZ);
 	native_quiesce();

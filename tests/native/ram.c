@@ -16,7 +16,7 @@ static void root_device_unregister(struct device *dev);
 	static int (*const start)(void) = (function)
 #define module_exit(function) \
 	static void (*const stop)(void) = (function)
-/* Memory with bytes of an earlier user in it. */
+/* Memory that still holds an earlier user's bytes. */
 #define vmalloc(size) memset(aligned_alloc(PAGE_SIZE, size), 0xa5, size)
 #undef vfree
 #define vfree(bytes) free(bytes)
@@ -67,7 +67,7 @@ static void read_back(struct file *file, u32 handle, u8 *bytes)
 	WARN_ON(native_ioctl(file, FLEXMEM_IOCTL_READ, &copy));
 }
 
-/* The frame of a page is the one in which the device has the bytes. */
+/* Maps an allocation. The page must be the very frame that the device uses. */
 static void map(struct file *file, u32 handle, const u8 *bytes)
 {
 	u8 byte = bytes[LENGTH - 1];

@@ -41,7 +41,7 @@ bool rcu_read_lock_held(void)
 	return current->rcu > 0;
 }
 
-/* Tasks that are in a read section now. */
+/* Notes the tasks that are in a read section now. */
 static void note_readers(struct grave *grave)
 {
 	struct task_struct *task;
@@ -59,7 +59,9 @@ static void note_readers(struct grave *grave)
 	raw_unlock(&native_tasks_lock);
 }
 
-/* Forgets the tasks that have left their section; true: none is left. */
+/*
+ * Drops the tasks that have left their section. Returns true if none is left.
+ */
 static bool all_passed(struct grave *grave)
 {
 	unsigned int i = 0;
@@ -126,7 +128,7 @@ void rcu_read_unlock(void)
 
 static void dig(struct grave *grave)
 {
-	/* A section that begins after this cannot find it. */
+	/* A read section that begins after this cannot find the object. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	note_readers(grave);
 	raw_lock(&graves_lock);
@@ -136,7 +138,10 @@ static void dig(struct grave *grave)
 	bury_all();
 }
 
-/* The objects that the task gave up while it held the last of its spinlocks. */
+/*
+ * Buries objects that the task freed while it held spinlocks; it holds none
+ * now.
+ */
 void native_bury_given_up(void)
 {
 	struct grave *grave = current->given_up, *next;

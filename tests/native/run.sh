@@ -17,7 +17,7 @@ ops=${FLEXMEM_NATIVE_OPS:-100000}
 
 "$TOP/tests/vm/debug-kernel.sh" --source
 mkdir -p "$out"
-# One at a time: mutants.py builds there, too.
+# The lock keeps mutants.py from building in the same folder.
 if ! (lock native && make -s -j2 -C "$here" "O=$out" all) >"$out/build.log" 2>&1; then
 	echo '1..1'
 	echo 'not ok 1 - build of the native programs'
@@ -25,16 +25,17 @@ if ! (lock native && make -s -j2 -C "$here" "O=$out" all) >"$out/build.log" 2>&1
 	exit 1
 fi
 
-# TSan's memory has fixed places, which a random layout may have taken.
+# TSan needs fixed addresses, which a random layout may have taken.
 fixed=(setarch -R)
 "${fixed[@]}" true 2>/dev/null || fixed=()
 export ASAN_OPTIONS=detect_stack_use_after_return=1 TSAN_OPTIONS=exitcode=66
 
 failed=0
-# Actions of other tasks at points of the sequences: at each, or at one in so many.
+# Another task acts at each point of the sequences, or at one in so many.
 stride=${FLEXMEM_LONG:+1}
 stride=${stride:-35}
-# program KIND NAME ARGUMENT...: its stream, and then one with a single result: that it ended as it should.
+# program KIND NAME ARGUMENT...: prints its TAP, then one result that says how
+# it ended
 program() {
 	local kind=$1 name=$2 status=0
 	shift 2
@@ -56,7 +57,8 @@ program asan npu -s "$seed"
 program asan ram
 for kind; do
 	program "$kind" misuse
-	# TSan sees nothing in what one task does by itself: of that a little.
+	# TSan finds nothing in what one task does alone, so it gets few such
+	# operations.
 	volume=()
 	[[ $kind == asan ]] || volume=(-o ops=2000 -o sampled_ops=5000)
 	program "$kind" kunit -s "$seed" "${volume[@]}"
@@ -75,7 +77,7 @@ for kind; do
 	program "$kind" torture -c -P 4 -s "$seed" -n $((ops / 10)) "$close"
 done
 echo 'TAP version 13'
-# addresses NAME: where everything goes
+# addresses NAME: compares where the allocations go
 addresses() {
 	local trace=/dev/null
 	[[ $1 == random ]] || trace=$TOP/tests/traces/$1.trace.gz
@@ -91,7 +93,7 @@ tap 'other modules use what flexmem.ko exports' python3 "$here/exports.py" "$TOP
 tap 'the tests of a source file are found' grep -E \
 	'^kmod/slot.c: .*slot_kunit \([0-9]+\).*; planted bugs: .*flexmem_slot.*; in a machine: .*slot_kunit.*; LEASE by .*segments' \
 	<("$here/callers.py" kmod/slot.c)
-# A scheduled run repeats itself.
+# The same seed must give the same run.
 replay() { "${fixed[@]}" "$out/$1/torture" "${@:2}" 2>&1; }
 tap 'a schedule repeats, at random' cmp <(replay asan -S -s 5 -n 2000) <(replay asan -S -s 5 -n 2000)
 tap 'a schedule repeats, by priorities' cmp <(replay asan -P 3 -s 5 -n 2000) <(replay tsan -P 3 -s 5 -n 2000)

@@ -69,7 +69,7 @@ static void give_turn(struct task_struct *task)
 	os_futex_wake(&task->go);
 }
 
-/* Hands over to another task, or goes on. */
+/* Lets the task with the highest priority run, which may be the caller. */
 static void switch_task(void)
 {
 	struct task_struct *next = pick();
@@ -85,7 +85,7 @@ static void switch_task(void)
 	wait_for_turn(current);
 }
 
-/* A task that reaches a change point has the lowest priority from then on. */
+/* At a change point the running task gets the lowest priority. */
 static void change_rank(void)
 {
 	unsigned int i;
@@ -95,7 +95,9 @@ static void change_rank(void)
 			current->rank = lowest--;
 }
 
-/* The task chosen for this point has the turn, before all others. */
+/*
+ * Starts the task that the test has chosen for this point, before all others.
+ */
 static void let_in(void)
 {
 	struct task_struct *task = who_comes;
@@ -144,12 +146,18 @@ void native_point(void)
 	if (steps == comes_at)
 		let_in();
 	change_rank();
-	/* A switch costs a thousand times the way between two points. */
+	/*
+	 * A switch takes a thousand times as long as going on, so one point in
+	 * four may switch.
+	 */
 	if (changes || !(next_random() % 4))
 		switch_task();
 }
 
-/* A task that asks for an interruption waits until the others are done. */
+/*
+ * cond_resched() gives the task the lowest priority, so that all others run
+ * first.
+ */
 void native_cond_resched(void)
 {
 	might_sleep();
@@ -158,7 +166,7 @@ void native_cond_resched(void)
 	native_point();
 }
 
-/* Lets all other tasks go first, for once. */
+/* Lets all other tasks run once before the caller goes on. */
 void sched_yield_turn(void)
 {
 	if (!scheduled) {
@@ -173,12 +181,12 @@ void native_wait_word(unsigned int *word, unsigned int value)
 {
 	if (!scheduled) {
 		os_futex_wait(word, value);
-		/* Tasks may have begun to take turns in between. */
+		/* Tasks may have begun to take turns while this one slept. */
 		if (scheduled)
 			wait_for_turn(current);
 		return;
 	}
-	/* The task was on its way to sleep when tasks began to take turns. */
+	/* Tasks began to take turns while this one was about to sleep. */
 	if (turn != current) {
 		wait_for_turn(current);
 		return;
@@ -209,7 +217,9 @@ void native_wake_word(unsigned int *word)
 	}
 }
 
-/* Locks of the shim's own: they are no point, and TSan does not see them. */
+/*
+ * Takes a lock of the shim. Tasks do not switch here, and TSan does not see it.
+ */
 void raw_lock(unsigned int *word)
 {
 	unsigned int seen = 0;
@@ -233,14 +243,14 @@ void sched_add(struct task_struct *task)
 	task->rank = lowest + next_random() % (1ul << 20);
 }
 
-/* A task begins: in its thread, and in the list of all. */
+/* The thread of a new task waits for its first turn. */
 void sched_begin(struct task_struct *task)
 {
 	if (scheduled)
 		wait_for_turn(task);
 }
 
-/* It has left the list: choose the next one. */
+/* The task has ended and left the list. The next one runs. */
 void sched_end(void)
 {
 	struct task_struct *next;

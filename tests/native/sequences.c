@@ -10,7 +10,7 @@
 
 static u8 data[100000], copy[100000];
 
-/* Compares charges and limits of owners, not the memory of the device. */
+/* Compares the charges and limits of owners, not the device's memory. */
 static bool same_owner(const struct flexmem_owner_entry *a,
 		       const struct flexmem_owner_entry *b)
 {
@@ -41,7 +41,10 @@ static bool same_hold(const struct flexmem_lease_hold *a,
 	       a->link.next == b->link.next && a->link.prev == b->link.prev;
 }
 
-/* The first entries have been done; or the worker does it nevertheless. */
+/*
+ * Whether a killed call may have had an effect: its first entries, or all by
+ * the worker.
+ */
 static bool may_be_done(unsigned int cmd, long rc)
 {
 	return rc == -EINTR && fatal_signal_pending(current) &&
@@ -50,10 +53,13 @@ static bool may_be_done(unsigned int cmd, long rc)
 		cmd == FLEXMEM_IOCTL_SET_LIMIT);
 }
 
-/* No region has so many bytes: the command did not write its reply. */
+/* No region is that large: the value shows that the command wrote no reply. */
 #define NOT_TOLD (~0ULL)
 
-/* TRIM does nothing without a first reply, and needs no second one. */
+/*
+ * TRIM writes its reply before and after the work. Without the first it does
+ * nothing.
+ */
 static void check_told(struct run *r, const char *at, unsigned int cmd,
 		       const void *arg, bool no_memory, long rc)
 {
@@ -66,7 +72,7 @@ static void check_told(struct run *r, const char *at, unsigned int cmd,
 		run_wrong(r, "EFAULT after a reply", at, rc);
 }
 
-/* A call by a file, of which nothing is left if it fails. */
+/* Calls through a file. A call that fails must have changed nothing. */
 static long call(struct run *r, unsigned int f, const char *at,
 		 unsigned int cmd, void *arg)
 {
@@ -86,7 +92,7 @@ static long call(struct run *r, unsigned int f, const char *at,
 	rc = native_ioctl(r->file[f], cmd, arg);
 	fail_at = current->fail_at;
 	current->fail_at = 0;
-	/* The worker completes a job of a caller that was killed. */
+	/* If the caller was killed, the worker completes its command. */
 	if (fatal_signal_pending(current))
 		native_quiesce();
 	world_picture(r->file[f], &after);
@@ -147,7 +153,7 @@ static bool alloc_cmd(struct run *r, unsigned int f, struct flexmem_alloc cmd)
 
 #define ALLOC(r, f, ...) alloc_cmd(r, f, CMD(alloc, ##__VA_ARGS__))
 
-/* There is no room, unless another task makes some. */
+/* The memory is full, so ALLOC fails unless another task frees some. */
 static void refuse(struct run *r, struct flexmem_alloc cmd)
 {
 	if (!FAILS(r, 0, ALLOC, &cmd, ENOMEM) && cmd.out_handle)
@@ -170,7 +176,7 @@ static void prepare_alloc(struct run *r)
 	ALLOC(r, 0, .length = 20000, .flags = FLEXMEM_ALLOC_MAPPABLE);
 }
 
-/* Open, and ask. */
+/* Opens another file. */
 static void run_open(struct run *r)
 {
 	open_file(r, 1);
@@ -221,7 +227,6 @@ static void run_lease(struct run *r)
 	CALL(r, 0, LEASE, &lease);
 }
 
-/* Allocate, and free. */
 static void run_alloc(struct run *r)
 {
 	if (ALLOC(r, 0, .length = 1000) && ALLOC(r, 0, .length = 2000) &&
@@ -258,7 +263,10 @@ static void run_free_by_address(struct run *r)
 		FAILS(r, 0, FREE, &CMD(free, .handle = 4711), ENOENT);
 }
 
-/* The entries fail alone, the whole only with nothing done. */
+/*
+ * Each entry of a batch fails alone. The batch as a whole fails only before the
+ * first.
+ */
 static void run_batch(struct run *r)
 {
 	struct flexmem_alloc entry[5];
@@ -283,13 +291,13 @@ static void run_batch(struct run *r)
 	if (!nr || (!CALL(r, 0, FREE_BATCH, &cmd) &&
 		    !fatal_signal_pending(current)))
 		return;
-	/* The entries that were freed; after a kill only the first ones. */
+	/* A killed caller has freed the first entries only. */
 	r->nr[0] -= nr;
 	for (i = cmd.out_done; i < nr; i++)
 		keep(r, 0, gone[i].handle);
 }
 
-/* An entry that is longer than ours, with something at its end. */
+/* An entry longer than this kernel's, with a value in the unknown part. */
 static void run_batch_long(struct run *r)
 {
 	struct {
@@ -313,7 +321,7 @@ static void run_trim(struct run *r)
 		CALL(r, 0, TRIM, &trim);
 }
 
-/* Bytes. */
+/* Reads or writes the newest allocation. */
 static bool copy_bytes(struct run *r, unsigned int f, bool write, void *bytes)
 {
 	struct flexmem_rw cmd = CMD(rw, .handle = last(r, f),
@@ -342,7 +350,7 @@ static bool copy_range(struct run *r, u32 to, u64 to_offset, u32 from,
 	return FAILS(r, 0, COPY, &cmd, expected);
 }
 
-/* To another allocation, and to the end of that. */
+/* COPY to another allocation, and to its last bytes. */
 static void run_copy_range(struct run *r)
 {
 	const u64 length = round_down(sizeof(data), 256);
@@ -364,7 +372,10 @@ static void run_copy_range(struct run *r)
 		run_wrong(r, "COPY of other bytes than WRITE", "COPY", 0);
 }
 
-/* Frees both while the device copies, and takes the same memory again. */
+/*
+ * Frees both allocations while the device copies, and allocates the same
+ * memory.
+ */
 static void run_dispatch(struct run *r)
 {
 	struct sim_run job = {
@@ -417,7 +428,7 @@ static void run_scrub(struct run *r)
 {
 	struct flexmem_trim trim = CMD(trim);
 
-	/* When the first one failed its range is in quarantine. */
+	/* If the first scrub failed, its range is in quarantine. */
 	if (ALLOC(r, 0, .length = sizeof(data)))
 		expect_clean(r);
 	if (ALLOC(r, 0, .length = sizeof(data)))
@@ -429,14 +440,14 @@ static void run_background(struct run *r)
 {
 	struct flexmem_strict strict = CMD(strict);
 
-	/* Time enough for the background to scrub what was left. */
+	/* Long enough for the background to scrub the free blocks. */
 	native_time_advance(20 * HZ);
 	msleep(10);
 	if (CALL(r, 0, STRICT, &strict) && ALLOC(r, 0, .length = sizeof(data)))
 		expect_clean(r);
 }
 
-/* Another size. */
+/* Changes the size of the newest allocation. */
 static bool resize(struct run *r, u64 length, int expected)
 {
 	struct flexmem_resize cmd = CMD(resize, .handle = last(r, 0),
@@ -472,7 +483,7 @@ static void run_limits(struct run *r)
 		refuse(r, CMD(alloc, .length = 2 * SZ_1M));
 }
 
-/* Pressure. */
+/* Memory pressure. */
 static void prepare_full(struct run *r)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M);
@@ -481,7 +492,7 @@ static void prepare_full(struct run *r)
 	while (r->nr[0] < RUN_HANDLES - 2 &&
 	       !native_ioctl(r->file[0], FLEXMEM_IOCTL_ALLOC, &cmd))
 		keep(r, 0, cmd.out_handle);
-	/* The event is delivered. */
+	/* Lets the worker deliver the event. */
 	native_time_advance(msecs_to_jiffies(FLEXMEM_EVENT_MS));
 	native_settle_work();
 }
@@ -534,7 +545,7 @@ static bool touch(struct run *r, size_t offset)
 	u8 byte = 1;
 	long rc = native_touch(r->vma, offset, &byte, true);
 
-	/* SIGBUS is all that there is to say of a failure. */
+	/* A map can report a failure only by SIGBUS. */
 	return !rc || (current->failed || points_explain(rc) ? false :
 				run_good(r, "access to a map", rc, 0));
 }
@@ -574,7 +585,10 @@ static void run_map_reset(struct run *r)
 	free_last(r, 0);
 }
 
-/* Several chunks, which no call asks for yet; where the second is. */
+/*
+ * Makes an allocation of several chunks, as the ABI cannot. @second: the
+ * second's offset.
+ */
 static bool alloc_chunks(struct run *r, u64 *second)
 {
 	const struct flexmem_shape shape = {
@@ -598,7 +612,7 @@ static bool alloc_chunks(struct run *r, u64 *second)
 
 #define BEFORE_BORDER 70000
 
-/* From the last bytes of the first one to the first of the second. */
+/* Writes across the border of two chunks. */
 static bool write_border(struct run *r)
 {
 	struct flexmem_rw cmd = CMD(rw, .handle = last(r, 0),
@@ -609,7 +623,7 @@ static bool write_border(struct run *r)
 	return CALL(r, 0, WRITE, &cmd);
 }
 
-/* From so many bytes behind the first of those on. */
+/* Reads back what write_border() wrote, from byte @from on. */
 static bool read_border(struct run *r, u64 from)
 {
 	u64 length = sizeof(data) - from;
@@ -625,7 +639,7 @@ static bool read_border(struct run *r, u64 from)
 	return true;
 }
 
-/* The second chunk, and no more than that. */
+/* Maps bytes of the second chunk only. */
 static void map_second(struct run *r, u64 offset)
 {
 	struct vm_area_struct *vma;

@@ -9,10 +9,13 @@
 
 #include "block.h"
 
-#define LEAST 8			/* 2^8 blocks, */
-#define MOST 16			/* and 2^16 */
+#define LEAST 8			/* the smaller region has 2^8 blocks, */
+#define MOST 16			/* the larger one 2^16 */
 #define TRIES 3000
-/* The logarithm doubles; linear work would grow by a factor of 256. */
+/*
+ * From 2^8 to 2^16 the logarithm doubles. Linear work would grow by a factor of
+ * 256.
+ */
 #define TIMES 3
 
 static struct flexmem_block block[2 << MOST];
@@ -26,12 +29,13 @@ void __sanitizer_cov_trace_pc(void)
 	steps++;
 }
 
-/* The request, and the layout of the free memory. */
+/* What is asked for, and how the free memory is laid out. */
 static const struct kind {
 	const char *name;
 	u64 alignment;
 	bool growable;
-	bool alike;	/* every hole has the wanted size, at an offset that does not suit */
+	/* all holes have the wanted size, and none the wanted alignment */
+	bool alike;
 } kinds[] = {
 	{ "of any size", FLEXMEM_ALIGN },
 	{ "aligned", SZ_64K },
@@ -98,13 +102,13 @@ static void give_back(struct run *run, unsigned int i)
 	flexmem_blocks_free(&run->blocks, used[i], &unused);
 	run->worst_free = max(run->worst_free, steps);
 	used[i] = used[--nr_used];
-	/* Most nodes are reused, so the array is used up slowly. */
+	/* Takes both spare nodes back, so the array is used up slowly. */
 	for (i = 0; i < 2; i++)
 		if (unused.block[i] && !run->spare.block[i])
 			run->spare.block[i] = unused.block[i];
 }
 
-/* Takes bytes that are never freed. */
+/* Occupies bytes that are never freed. */
 static void take(struct run *run, u64 bytes)
 {
 	struct flexmem_found found;
@@ -116,7 +120,7 @@ static void take(struct run *run, u64 bytes)
 				    &run->spare);
 }
 
-/* Makes @nr blocks, of which every second one is free. */
+/* Makes @nr blocks. Every second one is free. */
 static void prepare(struct run *run, enum flexmem_fit fit, unsigned int nr)
 {
 	unsigned int i, kept;
@@ -124,7 +128,9 @@ static void prepare(struct run *run, enum flexmem_fit fit, unsigned int nr)
 	nr_blocks = 0;
 	nr_used = 0;
 	flexmem_blocks_init(&run->blocks, 1ULL << 40, fit, &block[nr_blocks++]);
-	/* Otherwise each block would begin at an aligned offset. */
+	/*
+	 * Shifts the blocks: otherwise each would begin at an aligned offset.
+	 */
 	if (run->kind->alike)
 		take(run, FLEXMEM_ALIGN);
 	for (i = 0; i < nr; i++)

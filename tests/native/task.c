@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tasks: their threads, their sleep, their users and signals. */
+/* Tasks: threads, sleep, users and signals. */
 #include "internal.h"
 
 /* States of &task_struct.word. */
@@ -12,10 +12,10 @@ struct list_head native_tasks = LIST_HEAD_INIT(native_tasks);
 unsigned int native_tasks_lock;
 struct user_namespace init_user_ns;
 
-/* The number of tasks that do not sleep. At 0 time advances. */
+/* The number of tasks that do not sleep. Time advances when it is 0. */
 static int running;
 static int last_pid;
-/* As the kernel's, jiffies begin close to the end of 32 bits. */
+/* As in the kernel, jiffies overflow 32 bits five minutes after the start. */
 static unsigned long now = (unsigned int)(-300 * HZ);
 
 unsigned long native_jiffies(void)
@@ -42,7 +42,7 @@ void native_show_tasks(void)
 			task->killed ? ", killed" : "", task->locks);
 }
 
-/* The last running task has gone to sleep: advances time to the next event. */
+/* The last running task sleeps now, so time advances to the next event. */
 static void let_time_pass(struct task_struct *task)
 {
 	do {
@@ -62,7 +62,7 @@ static void stop_running(struct task_struct *task)
 		let_time_pass(task);
 }
 
-/* Sleeps until native_unpark(), unless that was called before. */
+/* Sleeps until native_unpark(). Returns at once if that was called before. */
 void native_park(void)
 {
 	struct task_struct *task = current;
@@ -110,7 +110,7 @@ void native_unpark(struct task_struct *task)
 		native_wake_word(&task->word);
 }
 
-/* Waits until all other tasks sleep, while time stands still. */
+/* Waits until all other tasks sleep. Time does not advance. */
 void native_quiesce(void)
 {
 	while (__atomic_load_n(&running, __ATOMIC_SEQ_CST) != 1)
@@ -177,7 +177,7 @@ static void link_task(struct task_struct *task)
 	raw_unlock(&native_tasks_lock);
 }
 
-/* Protects the ends of tasks. */
+/* Held while a task ends, and by callers that may still signal it. */
 static unsigned int stop_lock;
 
 static void run_task(void *data)
@@ -340,7 +340,7 @@ long schedule_timeout(long timeout)
 		native_park();
 		return timeout;
 	}
-	/* The kernel's prints a backtrace. */
+	/* The kernel prints a backtrace for a negative time-out. */
 	WARN_ONCE(timeout < 0, "a time-out of %ld jiffies\n",
 		  timeout);
 	if (timeout <= 0) {
@@ -401,7 +401,7 @@ bool native_should_fail(enum native_fault fault)
 	return true;
 }
 
-/* Its part of the window, see memory.c. */
+/* The task's own part of the user-memory window: see memory.c. */
 void *native_user(void)
 {
 	if (!current->user)

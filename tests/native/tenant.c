@@ -34,7 +34,9 @@ static void answer(struct tenant *t, const char *what, long rc,
 #define ANSWER(t, what, rc, errors...) \
 	answer(t, what, rc, (const int []) { 0, ##errors, -1 })
 
-/* Calls; sometimes with a struct that is not all there. */
+/*
+ * Makes a call. In one of a hundred the struct ends beyond the task's memory.
+ */
 static long call(struct tenant *t, unsigned int cmd, void *arg, size_t size)
 {
 	void *end = native_user() + NATIVE_USER_SIZE - PAGE_SIZE;
@@ -65,7 +67,9 @@ static unsigned int nr_notes(void)
 	return torture_close ? 3 : ARRAY_SIZE(((struct file *)NULL)->note);
 }
 
-/* Notes. Nothing is ordered by them. */
+/*
+ * Takes a random handle from the file's notes. Notes order no memory accesses.
+ */
 static u32 take_note(struct tenant *t)
 {
 	unsigned int i = draw(t, nr_notes());
@@ -109,7 +113,7 @@ static int gone_by_address(struct tenant *t)
 	return READ_ONCE(private->fdev->table.resets) ? ENOENT : 0;
 }
 
-/* After removal of the device the allocation goes with its file. */
+/* If the device was removed, close() frees the allocation instead. */
 static void free_handle(struct tenant *t, u32 handle)
 {
 	struct flexmem_free cmd = CMD(free, .handle = handle);
@@ -120,12 +124,12 @@ static void free_handle(struct tenant *t, u32 handle)
 		ANSWER(t, "FREE", rc, EBUSY, gone_by_address(t));
 		if ((rc != -EBUSY && rc != -EFAULT) || put_note(t, handle))
 			break;
-		/* Other users of it may wait, so time must pass. */
+		/* Another task may be using the handle, so time must pass. */
 		msleep(1);
 	}
 }
 
-/* Frees a handle if its note is still there. */
+/* Frees a handle, if the caller is the one that takes its note. */
 static void free_noted(struct tenant *t, u32 handle)
 {
 	unsigned int i;
@@ -147,7 +151,7 @@ static void note(struct tenant *t, u32 handle)
 		free_handle(t, handle);
 }
 
-/* Bytes must be clean, or those of this file's owner. */
+/* Each byte must be zero or the tag of the file's owner. */
 static void check_bytes(struct tenant *t, const u8 *data, size_t size)
 {
 	size_t i;
@@ -196,7 +200,7 @@ static long copy_range(struct tenant *t, u32 to, u64 to_offset, u32 from,
 	return rc;
 }
 
-/* Copies from any place to any place of the file: its bytes remain its own. */
+/* Copies within the file's allocations, so all bytes keep the file's tag. */
 static void do_copy_range(struct tenant *t)
 {
 	u32 to = read_note(t), from = chance(t, 4) ? to : read_note(t);
@@ -224,7 +228,7 @@ static void copy_own(struct tenant *t, u32 handle)
 		shim_bug("tenant %u: COPY of other bytes", t->number);
 }
 
-/* Programs leave the file's own bytes, wherever they write. */
+/* Runs device programs. They write the file's tag only. */
 static void do_run(struct tenant *t)
 {
 	struct sim_run run = {
@@ -281,7 +285,7 @@ static void do_alloc(struct tenant *t)
 		return;
 	if (!cmd.out_handle)
 		shim_bug("ALLOC without a handle");
-	/* Before another task knows of it. */
+	/* No other task knows the handle yet, so the bytes can be checked. */
 	if (chance(t, 3)) {
 		copy_some(t, cmd.out_handle, false);
 		copy_some(t, cmd.out_handle, true);
@@ -313,7 +317,10 @@ static void do_free_by_address(struct tenant *t)
 	if (!rc) {
 		cmd.address = lookup.out_address;
 		rc = CALL(t, FREE, &cmd);
-		/* A lost allocation has no address any more. */
+		/*
+		 * The device may have been reset: a lost allocation has no
+		 * address.
+		 */
 		ANSWER(t, "FREE by address", rc, EBUSY, ENOENT);
 	}
 	if (rc && rc != -ENODEV)
@@ -333,7 +340,10 @@ static void do_batch(struct tenant *t)
 		entry[i] = draw_alloc(t);
 	rc = CALL(t, ALLOC_BATCH, &cmd);
 	ANSWER(t, "ALLOC_BATCH", rc, ENOMEM);
-	/* Those that were carried out count, also if the rest was not. */
+	/*
+	 * The entries that were carried out count, even if a signal ended the
+	 * batch.
+	 */
 	if (rc && rc != -EINTR)
 		return;
 	for (i = 0; i < cmd.out_done; i++)
@@ -380,7 +390,10 @@ static void touch_some(struct tenant *t, struct vm_area_struct *vma)
 	u8 byte = 0;
 
 	for (i = 0; i < 4; i++) {
-		/* Often where others touch it, and copy, at the same time. */
+		/*
+		 * Half of the touches hit the first bytes, where other tasks
+		 * touch and copy too.
+		 */
 		size_t offset = draw(t, chance(t, 2) ? 16 : size);
 
 		if (!native_touch(vma, offset, &byte, false))
@@ -453,7 +466,7 @@ static void do_ask(struct tenant *t)
 	native_fdinfo(t->file, &m);
 }
 
-/* Each open file is an owner, at the moment that the snapshot is of. */
+/* The snapshot must have an owner entry for each open file. */
 static bool has_clients(const struct flexmem_snapshot *cmd,
 			const struct flexmem_owner_entry *owner)
 {
@@ -483,7 +496,10 @@ static void do_snapshot(struct tenant *t)
 		shim_bug("SNAPSHOT has other owners than open files");
 }
 
-/* Commands for the administrator only. */
+/*
+ * Checks that a command for the administrator succeeded for an administrator
+ * only.
+ */
 static void for_admin(long rc)
 {
 	if (!rc && !current->cred.admin)
@@ -529,7 +545,7 @@ static void do_event(struct tenant *t)
 	ANSWER(t, "read", native_read(t->file, &event, sizeof(event)), EAGAIN);
 }
 
-/* Any number for a command, any bytes for its struct. */
+/* Calls a random command number with random bytes. */
 static void do_nonsense(struct tenant *t)
 {
 	u8 *at = native_user();
@@ -555,7 +571,7 @@ static void do_nonsense(struct tenant *t)
 	       ENOENT, EBUSY, EIO, ETIMEDOUT, ENOMEM, EMSGSIZE, EAGAIN, ENOSPC);
 }
 
-/* A PF is the administrator's, unless that was turned off. */
+/* Only an administrator opens a PF, unless pf_open allows others. */
 static void check_open(struct tenant *t, struct file *file)
 {
 	struct flexmem_table *table;

@@ -8,7 +8,10 @@ static bool verbose;
 static const char *watched;
 static unsigned int seen;
 
-/* How many messages of devices had that text in them since the last call. */
+/*
+ * The number of messages that contained the watched text. Watches @text from
+ * now on.
+ */
 unsigned int native_messages(const char *text)
 {
 	watched = text;
@@ -20,14 +23,14 @@ static void __attribute__((constructor)) be_verbose(void)
 	verbose = getenv("NATIVE_VERBOSE");
 }
 
-/* Ends the program with the messages so far. */
+/* Prints the report and aborts. */
 void native_bug(const char *file, int line, const char *format, ...)
 {
 	static bool begun;
 	char text[512];
 	va_list args;
 
-	/* Only the first report counts; later ones follow from it. */
+	/* Prints only the first report, because later ones follow from it. */
 	while (__atomic_exchange_n(&begun, true, RELAXED))
 		os_pause();
 	va_start(args, format);
@@ -57,7 +60,10 @@ void native_dev_message(const struct device *dev, const char *format, ...)
 	char text[512];
 	va_list args;
 
-	/* Formats also without a reader, so that ASan checks the arguments. */
+	/*
+	 * Formats even if no test reads the text, so that ASan checks the
+	 * arguments.
+	 */
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
@@ -193,7 +199,7 @@ static int set_uint(const char *text, const struct kernel_param *kp)
 
 const struct kernel_param_ops native_param_uint = { .set = set_uint };
 
-/* The text of a file in /proc or debugfs. */
+/* Writes to a file in /proc or debugfs. */
 void seq_puts(struct seq_file *m, const char *text)
 {
 	seq_printf(m, "%s", text);

@@ -82,7 +82,7 @@ void operator_step(struct tenant *t)
 	}
 }
 
-/* The operator acts once in so many operations of the tenants. */
+/* The operator acts once in this number of the tenants' operations. */
 #define PACE 20
 
 static wait_queue_head_t pace = { .head = LIST_HEAD_INIT(pace.head) };
@@ -106,7 +106,7 @@ static int run_tenant(void *data)
 	return 0;
 }
 
-/* Runs as long as tenants work. */
+/* The operator acts as long as tenants run. */
 static int run_operator(void *data)
 {
 	s64 next = atomic64_read(&steps_done);
@@ -124,7 +124,7 @@ static int run_operator(void *data)
 	return 0;
 }
 
-/* How tasks take turns: not at all, at random, or by priorities that change. */
+/* How tasks take turns: freely; at random; or by priorities that change. */
 static bool scheduled;
 static unsigned int changes;
 
@@ -154,7 +154,10 @@ static void run_round(unsigned int operations, u64 seed)
 		tenants[i].done = &done;
 	}
 	start_schedule(seed);
-	/* No task is killed before it exists, or after its end. */
+	/*
+	 * Creates all tasks before one starts, and keeps them until all have
+	 * ended.
+	 */
 	for (i = 1; i <= TENANTS; i++)
 		tenants[i].task = native_kthread_create(run_tenant, &tenants[i],
 							"tenant");
@@ -179,7 +182,9 @@ static unsigned int count_notes(const struct file *file)
 	return nr;
 }
 
-/* Each handle has its note, unless the device went or an address was lost. */
+/*
+ * Each handle is noted, unless the device was removed or an address was lost.
+ */
 static void check_notes(unsigned int fd, const struct file *file,
 			const struct flexmem_file *private)
 {
@@ -192,7 +197,7 @@ static void check_notes(unsigned int fd, const struct file *file,
 	     notes);
 }
 
-/* Between two rounds: checks every invariant, and each noted handle. */
+/* Between two rounds: checks every invariant and every noted handle. */
 static void check_all(void)
 {
 	struct flexmem_file *private;
@@ -256,7 +261,9 @@ int main(int argc, char **argv)
 		if (option == 'P')
 			changes = strtoul(optarg, NULL, 0);
 	}
-	/* Short rounds are rescheduled more often. */
+	/*
+	 * In scheduled mode rounds are short, so that more schedules are tried.
+	 */
 	a_round = a_round ?: scheduled ? 400 : 2000;
 	if (optind < argc)
 		params = argv[optind];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The torture: tenants that make all calls at once, and an operator. */
+/*
+ * The torture test: tenants make all calls at once, and an operator disturbs
+ * them.
+ */
 #ifndef _NATIVE_TORTURE_H
 #define _NATIVE_TORTURE_H
 
@@ -34,7 +37,7 @@ struct tenant {
 
 extern struct tenant tenants[TENANTS + 1];
 
-/* Each is below the one before, and the first is the root. */
+/* Cgroup 0 is the root. Each of the others is a child of the one before. */
 extern struct cgroup *torture_cgroup[CGROUPS];
 
 /*

@@ -17,7 +17,7 @@ passed=$out/volume-$kind.passed
 "$TOP/tests/vm/debug-kernel.sh" --source
 mkdir -p "$out"
 (lock native && quietly "$out/volume.log" make -s -j2 -C "$TOP/tests/native" "O=$out" "$out/$kind/torture")
-# A copy, because another process may rebuild it during the run.
+# A copy, because another process may rebuild the program during the run.
 work=$(mktemp -d "$out/volume.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -37,20 +37,21 @@ close=(
 	'order=fill_first fallback_sizes=4M max_regions=6 lease_ms=20'
 	'strategy=best_fit fallback_sizes=4M max_regions=6 lease_ms=20'
 )
-# Ten after ten: mostly threads, of which TSan sees the more, the more there is at once.
+# Most of the torture is threads; the more of them, the more TSan finds.
 case $kind in
 asan) ways=('-c -P 4' '' '' -c '' '-P 3' '' -S -c '') ;;
 tsan) ways=('' '' -c '' '' '-P 3' '' '' -c '') ;;
 *) die 'which: asan or tsan?' ;;
 esac
 
-# The pieces that have passed with this program, and their seconds of processor time.
+# The pieces that passed with this program, with their seconds of processor
+# time.
 declare -A took
 while read -r seconds sum arguments; do
 	[[ $sum != "$hash" ]] || took[$arguments]=$seconds
 done < <(cat "$passed" 2>/dev/null)
 
-# piece NUMBER: a million operations
+# piece NUMBER: runs a million operations
 piece() {
 	local way arguments user system failures=$tap_failures
 	read -ra way <<<"${ways[$1 % 10]}"

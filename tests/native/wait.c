@@ -75,7 +75,7 @@ bool wq_has_sleeper(wait_queue_head_t *queue)
 	return __atomic_load_n(&queue->head.next, RELAXED) != &queue->head;
 }
 
-/* Wakes up one waiter, or all. */
+/* Wakes up the first waiter, or all. */
 void native_wake_up(wait_queue_head_t *queue, bool all)
 {
 	struct wait_queue_entry *entry, *next;
@@ -94,7 +94,9 @@ void init_completion(struct completion *done)
 	init_waitqueue_head(&done->wait);
 }
 
-/* All of it under the lock: the waiter may free it as soon as it is done. */
+/*
+ * All under the lock: a waiter may free the completion as soon as it is done.
+ */
 static void add_done(struct completion *done, unsigned int n)
 {
 	struct wait_queue_entry *entry, *next;

@@ -268,7 +268,7 @@ static int watch_cancel(void *priv, struct dma_fence *fence)
 	return sim_vf_ops.cancel(priv, fence);
 }
 
-/* Allowed for a sleeping and for a quiet device, too. */
+/* The contract allows this call to a sleeping or quiet device too. */
 static void watch_client_gone(void *priv, struct flexmem_client *client)
 {
 	if (refcount_read(&client->refs) < 1 || !client->is_known)
@@ -302,7 +302,10 @@ static int watch_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return rc;
 }
 
-/* A driver may call it while it resumes, for instance. */
+/*
+ * A device's driver may ask for a reset at any time, for instance while it
+ * resumes.
+ */
 static int watch_reset(void *priv)
 {
 	struct watch *watch = watch_of(priv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Timers, in virtual time, and workers. */
+/* Timers in virtual time, and workers. */
 #include "internal.h"
 
 void native_set_jiffies(unsigned long jiffy);
@@ -16,7 +16,9 @@ static unsigned int later_lock;
 static unsigned int work_lock;
 static LIST_HEAD(queue);
 
-/* A worker at work. Its work may be freed by then, and is not accessed. */
+/*
+ * A work that runs now. It may free itself, so @work is compared, not followed.
+ */
 struct busy {
 	struct list_head link;
 	struct work_struct *work;
@@ -25,7 +27,7 @@ struct busy {
 
 static LIST_HEAD(busy);
 
-/* A task that waits for workers; each worker that is done wakes it up. */
+/* A task that waits for running work. Each worker that ends wakes it up. */
 struct waiter {
 	struct list_head link;
 	struct task_struct *task;
@@ -33,7 +35,7 @@ struct waiter {
 
 static LIST_HEAD(waiters);
 
-/* A queue that runs one work at a time, as all do here. */
+/* Every queue of the driver runs one work at a time. */
 struct workqueue_struct {
 	char name[24];
 };
@@ -51,7 +53,7 @@ void native_timer_set(struct native_timer *timer, unsigned long expires)
 	raw_unlock(&timers_lock);
 }
 
-/* Returns true if the timer was set; otherwise it may be running. */
+/* Returns true if the timer was set. Otherwise its function may be running. */
 bool native_timer_del(struct native_timer *timer)
 {
 	bool was_set;
@@ -63,7 +65,7 @@ bool native_timer_del(struct native_timer *timer)
 	return was_set;
 }
 
-/* Takes off the first timer that is due at @at, and runs it. */
+/* Runs the first timer that is due at @at. */
 static bool run_due(unsigned long at)
 {
 	struct native_timer *timer;
@@ -174,7 +176,7 @@ static void do_work(struct work_struct *work)
 	func(work);
 	if (current->locks || current->atomic || current->rcu)
 		shim_bug("work ends with locks held");
-	/* The list of ordered work may be gone. */
+	/* The work may have freed itself, so only its address is used. */
 	os_release(self.wq ?: (void *)work);
 	current->asker = NULL;
 	if (asker)
@@ -208,7 +210,10 @@ static int work_thread(void *unused)
 		raw_unlock(&work_lock);
 		native_park();
 		raw_lock(&work_lock);
-		/* Woken up for work, it is not in the list any more. */
+		/*
+		 * call_worker() takes a worker off the list. Something else
+		 * woke up this one.
+		 */
 		if (!list_empty(&self.link)) {
 			list_del_init(&self.link);
 		}
@@ -216,7 +221,10 @@ static int work_thread(void *unused)
 	return 0;
 }
 
-/* Under work_lock: starts a worker if work can run and no worker is idle. */
+/*
+ * The caller holds work_lock. Starts a worker if work can run and no worker is
+ * idle.
+ */
 static void call_worker(void)
 {
 	struct idle *worker;
@@ -242,7 +250,10 @@ static void queue_locked(struct work_struct *work)
 	call_worker();
 }
 
-/* Under work_lock. The first asker stays the asker. */
+/*
+ * The caller holds work_lock. Returns false if the work is pending or being
+ * cancelled.
+ */
 static bool ask_for(struct work_struct *work)
 {
 	if (work->pending || work->canceling)
@@ -334,7 +345,9 @@ static bool is_queued(const struct work_struct *work,
 	return false;
 }
 
-/* Under work_lock: until no worker runs it, or anything of the queue. */
+/*
+ * The caller holds work_lock. Waits until no worker runs the work or the queue.
+ */
 static void wait_for_worker(const struct work_struct *work,
 			    const struct workqueue_struct *wq)
 {
@@ -369,7 +382,7 @@ void flush_workqueue(struct workqueue_struct *wq)
 	os_acquire(wq);
 }
 
-/* Queued work is done before. */
+/* Queued work runs before the queue is freed. */
 void destroy_workqueue(struct workqueue_struct *wq)
 {
 	flush_workqueue(wq);
@@ -407,10 +420,13 @@ bool flush_work(struct work_struct *work)
 	return true;
 }
 
-/* Delayed work is done now. */
+/* Runs the delayed work now. */
 bool flush_delayed_work(struct delayed_work *work)
 {
-	/* As the queuing task, so that the worker sees its earlier writes. */
+	/*
+	 * As the task that queued it: the worker sees that task's earlier
+	 * writes.
+	 */
 	if (native_timer_del(&work->timer)) {
 		os_release(&work->work);
 		work_is_due(&work->timer);
@@ -418,7 +434,10 @@ bool flush_delayed_work(struct delayed_work *work)
 	return flush_work(&work->work);
 }
 
-/* Work that has not begun will not run. Running work is not waited for. */
+/*
+ * Work that has not begun will not run. The caller does not wait for running
+ * work.
+ */
 bool cancel_work(struct work_struct *work)
 {
 	struct task_struct *asker = NULL;
@@ -440,7 +459,7 @@ bool cancel_work(struct work_struct *work)
 	return was_queued;
 }
 
-/* Afterwards the work neither runs nor is queued. */
+/* When this returns, the work neither runs nor is queued. */
 bool cancel_delayed_work_sync(struct delayed_work *work)
 {
 	bool was_pending;
@@ -465,7 +484,7 @@ bool cancel_delayed_work_sync(struct delayed_work *work)
 	return was_pending;
 }
 
-/* Interrupts: a worker plays them, in atomic context. */
+/* Interrupts. A worker runs the handler in atomic context. */
 static void run_irq(struct work_struct *work)
 {
 	struct irq_work *irq = container_of(work, struct irq_work, work);

@@ -97,7 +97,7 @@ static void check_minor(unsigned int index)
 {
 	int minor = world_minor(index), before;
 
-	/* Another task may have unbound it, or bound it again. */
+	/* Another task may have unbound the function, and bound it again. */
 	if (minor < 0)
 		return;
 	before = READ_ONCE(world.minor[index]);
@@ -108,7 +108,7 @@ static void check_minor(unsigned int index)
 	WRITE_ONCE(world.minor[index], minor);
 }
 
-/* Bind and unbind tell watch.c in the order in which they happen. */
+/* watch.c hears of bind and unbind in the order in which they happen. */
 static DEFINE_MUTEX(bind_lock);
 
 int world_bind(unsigned int index)
@@ -166,7 +166,7 @@ int world_set_capacity(unsigned int index, u64 bytes)
 	return rc;
 }
 
-/* The number of its node, or -ENODEV. */
+/* The number of the function's node, or -ENODEV. */
 int world_minor(unsigned int index)
 {
 	struct sim_function *fn = world_function(index);
@@ -265,7 +265,10 @@ static const char *table_wrong(struct flexmem_table *table)
 	return wrong;
 }
 
-/* The slot of the region that contains it, or the number of slots. */
+/*
+ * The slot of the region that contains the piece, or the number of slots if
+ * none does.
+ */
 static unsigned int find_piece(struct flexmem_table *table,
 			       const struct sim_piece *piece)
 {
@@ -281,7 +284,7 @@ static unsigned int find_piece(struct flexmem_table *table,
 	return slot;
 }
 
-/* The card's view of the function matches the function's table. */
+/* The card's records of the function must match the driver's table. */
 static const char *card_wrong(unsigned int index, struct flexmem_table *table)
 {
 	struct sim_piece piece = {};
@@ -301,7 +304,7 @@ static const char *card_wrong(unsigned int index, struct flexmem_table *table)
 	return nr ? "a region has no memory of the card" : NULL;
 }
 
-/* Called after lost commands were undone, unless that needs a reset. */
+/* Lost commands have been undone before, unless that needs a reset. */
 static const char *settled_wrong(unsigned int index,
 				 struct flexmem_table *table)
 {
@@ -333,7 +336,7 @@ const char *world_wrong(unsigned int index)
 	return wrong;
 }
 
-/* The same for an open file and its function, which may have gone. */
+/* Checks an open file and its function, which may have been removed. */
 const char *world_file_wrong(struct file *file)
 {
 	struct flexmem_file *private = file->private_data;

@@ -28,7 +28,7 @@ struct world {
 
 extern struct world world;
 
-/* A descriptor for a dispatch, if one task makes it at a time. */
+/* The descriptor for a dispatch. Only one task at a time may use it. */
 #define WORLD_FD 99
 
 static inline struct sim_function *world_function(unsigned int index)
@@ -62,12 +62,14 @@ const char *world_wrong(unsigned int index);
 const char *world_file_wrong(struct file *file);
 void world_picture(struct file *file, struct picture *picture);
 
-/* Injected errors of the device: native_should_fail() chooses when. */
+/* The error that the device returns. native_should_fail() chooses when. */
 extern int world_device_error;
-/* Errors after the device has carried out the command: the reply is lost. */
+/*
+ * The device carries the command out before it returns the error: a lost reply.
+ */
 extern bool world_device_done;
 
-/* Commands, with the library's names: struct flexmem_NAME with its size. */
+/* CMD(NAME, ...) makes a struct flexmem_NAME and sets its size. */
 #define CMD(name, ...) \
 	((struct flexmem_##name) { .size = sizeof(struct flexmem_##name), \
 				   ##__VA_ARGS__ })

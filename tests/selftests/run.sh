@@ -68,7 +68,8 @@ out=$(mktemp) || bail "no temporary file"
 trap 'rm -f "$out"' EXIT
 tests=0 failed=0
 
-# limit_to PROGRAM[/32] [ARGUMENT...]: into only, the tests that the arguments of the script choose; empty: all of the program.
+# limit_to PROGRAM[/32] [ARGUMENT...]: sets only to the tests that the script
+# was asked for; empty means all
 limit_to() {
 	local argument
 	for argument in "${@:2}"; do
@@ -76,7 +77,7 @@ limit_to() {
 	done
 }
 
-# wanted PROGRAM [ARGUMENT...]: whether it is to run, by the arguments of the script.
+# wanted PROGRAM [ARGUMENT...]: succeeds if the script was asked to run it
 wanted() {
 	local program=$1
 	shift
@@ -102,7 +103,8 @@ runs_32() {
 	((status != 126 && status != 127))
 }
 
-# The results of one program, from its own TAP stream in $out, renumbered; its other lines are comments already.
+# Prints a program's TAP from $out with new numbers. All its other lines are
+# comments.
 report() {
 	local name=$1 status=$2 line text plan='' seen=0 bad=0 test
 

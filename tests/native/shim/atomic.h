@@ -165,7 +165,7 @@ static inline void refcount_dec(refcount_t *r)
 	WARN(refcount_dec_and_test(r), "refcount: the last reference is leaked");
 }
 
-/* Bits. Atomic ones act on whole words, as the kernel's do. */
+/* Bits. Atomic operations act on whole words, as the kernel's do. */
 #define BITS_TO_LONGS(n) (((n) + BITS_PER_LONG - 1) / BITS_PER_LONG)
 #define DECLARE_BITMAP(name, bits) unsigned long name[BITS_TO_LONGS(bits)]
 #define native_word(n, p) ((unsigned long *)(p) + (n) / BITS_PER_LONG)
@@ -258,7 +258,7 @@ static inline unsigned int fls_long(unsigned long n)
 })
 #define nop() ((void)0)
 
-/* The number of the n-th bit that is set. */
+/* The number of the n-th set bit. */
 static inline unsigned long fns(unsigned long word, unsigned int n)
 {
 	while (word && n--)

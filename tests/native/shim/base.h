@@ -121,7 +121,10 @@ struct rcu_head {
 #define sizeof_field(type, member) sizeof((((type *)0)->member))
 #define offsetofend(type, member) \
 	(offsetof(type, member) + sizeof_field(type, member))
-/* To clang the conditions of min() and others are no constants; gcc looks at them. */
+/*
+ * gcc checks the conditions of min() and others. To clang they are no
+ * constants.
+ */
 #ifdef __clang__
 #define compiletime_assert(condition, text) ((void)sizeof(condition))
 #else
@@ -138,7 +141,7 @@ struct rcu_head {
 #define small_const_nbits(n) \
 	(__builtin_constant_p(n) && (n) <= BITS_PER_LONG && (n) > 0)
 
-/* A 64-bit machine with kernel 6.12 and KUnit. */
+/* The configuration: 64 bits, kernel 6.12, KUnit. */
 #define BITS_PER_LONG 64
 #define BITS_PER_LONG_LONG 64
 #define __BITS_PER_LONG 64
@@ -175,7 +178,7 @@ __noreturn void native_bug(const char *file, int line, const char *format, ...)
 #define BUG() native_bug(__FILE__, __LINE__, "BUG")
 #define VM_WARN_ON(condition) WARN_ON(condition)
 
-/* Messages are printed if NATIVE_VERBOSE is set. */
+/* Printed only if NATIVE_VERBOSE is set. */
 int _printk(const char *format, ...) __printf(1, 2);
 #ifndef KBUILD_MODNAME
 #define KBUILD_MODNAME "flexmem"

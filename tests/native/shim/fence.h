@@ -21,7 +21,7 @@ void init_irq_work(struct irq_work *work, void (*func)(struct irq_work *work));
 bool irq_work_queue(struct irq_work *work);
 #define irq_work_sync(irq_work) ((void)flush_work(&(irq_work)->work))
 
-/* Reservation locks: no caller takes two of them, so there is no order. */
+/* Reservation locks. No caller holds two of them, so there is no lock order. */
 struct ww_class {
 	int unused;
 };
@@ -48,7 +48,6 @@ struct ww_mutex {
 #define ww_mutex_is_locked(lock) mutex_is_locked(&(lock)->base)
 #define ww_mutex_unlock(lock) mutex_unlock(&(lock)->base)
 
-/* The C library's. */
 #define sort(array, n, size, compare, swap) qsort(array, n, size, compare)
 #define kmalloc_size_roundup(size) (size)
 #define rcu_replace_pointer(p, value, condition) ({ \
@@ -73,7 +72,7 @@ struct ww_mutex {
 #define TASK_NORMAL (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)
 #define wake_up_state(task, state) wake_up_process(task)
 
-/* Files by descriptor. */
+/* Descriptors. */
 #define O_CLOEXEC 02000000
 struct file *anon_inode_getfile(const char *name,
 				const struct file_operations *ops, void *data,

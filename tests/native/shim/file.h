@@ -143,7 +143,7 @@ struct file_operations {
 	void (*show_fdinfo)(struct seq_file *m, struct file *filp);
 };
 
-/* The values of fcntl.h. FMODE_WRITE is a bit of O_RDWR + 1. */
+/* The values of fcntl.h; FMODE_WRITE is a bit of O_RDWR + 1. */
 #define O_RDONLY 0
 #define O_RDWR 2
 #define O_NONBLOCK 04000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The kernel's memory, page frames, and users' memory. */
+/* Kernel memory, page frames, and the memory of users. */
 #ifndef _NATIVE_MEMORY_H
 #define _NATIVE_MEMORY_H
 
@@ -87,10 +87,10 @@ struct page *native_alloc_pages(gfp_t gfp, unsigned int order);
 void native_free_page(struct page *page);
 struct page *native_pfn_to_page(unsigned long pfn);
 #define alloc_page(gfp) native_alloc_pages(gfp, 0)
-/* Of powers of two. */
+/* @size is a power of two. */
 #define get_order(size) (__builtin_ctzll(size) - PAGE_SHIFT)
 #define alloc_pages(gfp, order) native_alloc_pages(gfp, order)
-/* They are pages by themselves from the beginning. */
+/* The shim makes pages one by one, so there is nothing to split. */
 #define split_page(page, order) ((void)(page), (void)(order))
 #define __free_page(page) native_free_page(page)
 #define pfn_to_page(pfn) native_pfn_to_page(pfn)
@@ -114,7 +114,7 @@ int copy_struct_from_user(void *to, size_t ksize, const void __user *from,
 #define u64_to_user_ptr(n) ((void __user *)(uintptr_t)(n))
 bool native_user_begin(const void __user *p, unsigned long n);
 bool native_user_word(const void __user *p, bool write);
-/* That is native_user_begin()'s part. */
+/* native_user_begin() injects these failures. */
 #define should_fail_usercopy() false
 #define user_read_access_begin(p, n) native_user_begin((p), (n))
 #define user_write_access_begin(p, n) native_user_begin((p), (n))

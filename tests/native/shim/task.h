@@ -167,10 +167,10 @@ bool signal_pending(struct task_struct *task);
 #define allow_signal(signal) ((void)(signal))
 int send_sig(int signal, struct task_struct *task, int privileged);
 
-/* As after exec() of a new process: no signal is pending. */
+/* Drops a pending signal, as exec() of a new process does. */
 void native_revive(void);
 
-/* A point where, in scheduled mode, another task may go on. */
+/* In scheduled mode another task may run here. */
 void native_point(void);
 void native_start_schedule(u64 seed, unsigned int changes,
 			   unsigned long points);
@@ -183,7 +183,7 @@ bool native_should_fail(enum native_fault fault);
 #define TASK_UNINTERRUPTIBLE 2
 #define TASK_KILLABLE 4
 #define TASK_IDLE 8
-/* Nothing is frozen here. */
+/* The shim never freezes tasks. */
 #define TASK_FREEZABLE 0
 #define __set_current_state(state) ((void)(state))
 #define set_current_state(state) ((void)(state))
@@ -272,7 +272,10 @@ void native_wake_up(wait_queue_head_t *queue, bool all);
 #define wake_up_interruptible_all(queue) native_wake_up(queue, true)
 bool native_signal_ends(int state);
 
-/* 1 or more: the condition holds; 0: time-out; below 0: a signal. */
+/*
+ * Returns 1 or more if the condition holds, 0 after a time-out, -ERESTARTSYS
+ * after a signal.
+ */
 #define native_wait(queue, condition, state, timeout) ({ \
 	long __left = (timeout); \
 	bool __signal = false; \

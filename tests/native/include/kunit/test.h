@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* As much of KUnit as the suites in tests/kunit use. The runner: kunit.c. */
+/* The part of KUnit that the suites in tests/kunit use. kunit.c runs them. */
 #ifndef _NATIVE_KUNIT_TEST_H
 #define _NATIVE_KUNIT_TEST_H
 
@@ -96,7 +96,7 @@ void native_kunit_fail(struct kunit *test, bool abort, const char *file,
 		       int line, const char *what);
 void native_kunit_say(const char *format, ...) __printf(1, 2);
 
-/* Optional text, for what is expected. */
+/* Prints the text that a test gives with an expectation, if there is one. */
 #define native_say_text(format...) \
 	(sizeof(#format) > 1 ? native_kunit_say("" format) : (void)0)
 #define native_check(test, abort, good, what, text...)				\
