@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Compares the visible state of the cache and of its model. */
+/* Compares what callers see of the cache with the model. */
 #include <jansson.h>
 
 #include "cache_run.h"
@@ -129,7 +129,10 @@ static void compare_figure(const struct run *run, size_t i,
 void compare_figures(const struct run *run)
 {
 	const struct flexmem_cache_statistics *e = &run->model.figures;
-	/* All figures are in a row. */
+	/*
+	 * The figures lie one behind the other in the struct, so a loop reaches
+	 * all.
+	 */
 	const struct flexmem_cache_figure *expected = e->allocation;
 	struct flexmem_cache_statistics f;
 	const struct flexmem_cache_figure *found = f.allocation;
@@ -160,7 +163,7 @@ void compare_figures(const struct run *run)
 	check_number(run, "num_misses", f.num_misses, e->num_misses);
 	check_number(run, "num_collections", f.num_collections,
 		     e->num_collections);
-	/* True whatever the model says. */
+	/* Holds for the cache's own figures, without the model. */
 	check_true(run, "reserved >= active >= allocated, requested",
 		   f.reserved_bytes[0].current >= f.active_bytes[0].current &&
 		   f.active_bytes[0].current >= f.allocated_bytes[0].current &&

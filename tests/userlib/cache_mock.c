@@ -8,10 +8,10 @@
 
 struct mock mock;
 
-/* Segments may be made at the same time as any other call. */
+/* The cache may make a segment while another thread makes any other call. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Counts a call of the provider; true if it is to fail. */
+/* Counts a call of the provider. Returns true if the call must fail. */
 static bool counts(unsigned int *calls, unsigned int *left)
 {
 	bool fails;
@@ -24,7 +24,7 @@ static bool counts(unsigned int *calls, unsigned int *left)
 	return fails;
 }
 
-/* Counts down; true if this call is to fail. */
+/* Counts down. Returns true if this call must fail. */
 static bool fails(unsigned int *left)
 {
 	if (!*left)
@@ -33,7 +33,7 @@ static bool fails(unsigned int *left)
 	return true;
 }
 
-/* Called with the lock. NULL: not one of the first segments. */
+/* The caller holds the lock. Returns NULL for a segment that is not tracked. */
 static struct mock_segment *segment_of(uint64_t handle)
 {
 	size_t i;
@@ -123,7 +123,7 @@ static int mock_lost(void *user, uint64_t handle)
 	return mock.cannot_tell ? -ENODEV : is_lost(handle);
 }
 
-/* It comes zeroed. */
+/* The cache must pass a zeroed struct for the reason. */
 static void look_at_reason(const struct flexmem_failure *failure)
 {
 	static const struct flexmem_failure none;
@@ -256,7 +256,7 @@ static int mock_info(void *user, uint64_t *free_bytes, uint64_t *total)
 		return -EOPNOTSUPP;
 	err = mock.below.memory_info(mock.below.user, free_bytes, total);
 	used = *total - *free_bytes;
-	/* If the device is larger, others use the rest. */
+	/* A device larger than the mock: other processes use the rest. */
 	if (mock.total && mock.total < *total)
 		*free_bytes = mock.total > used ? mock.total - used : 0;
 	if (mock.total)

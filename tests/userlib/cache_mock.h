@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A provider and streams for the tests of the cache. */
+/* A provider and streams, for tests of the cache. */
 #ifndef CACHE_MOCK_H
 #define CACHE_MOCK_H
 
@@ -26,21 +26,21 @@ struct mock {
 	 */
 	bool has_pressure;
 	bool no_info;
-	/* A test lets calls fail at random. */
+	/* A test may let calls fail at random. */
 	bool fails;
-	/* Numbers of next calls that fail. */
+	/* How many of the next calls fail. */
 	unsigned int fail_allocs;
 	unsigned int fail_grows;
 	unsigned int fail_frees;
 	unsigned int fail_records;
 	unsigned int fail_waits;
 	int error;
-	/* Total of memory_info instead of the true value; 0: the true value. */
+	/* The total that memory_info reports; 0: the true one. */
 	uint64_t total;
 
 	unsigned int allocs;
 	unsigned int grows;
-	/* Former length of the segment that grew last. */
+	/* The length that the last grown segment had before. */
 	uint64_t grown_from;
 	unsigned int frees;
 	unsigned int shrinks;
@@ -48,10 +48,13 @@ struct mock {
 	uint64_t last_alloc;
 	uint64_t last_alignment;
 	uint32_t last_flags;
-	/* Calls whose place for the reason still had an earlier reason. */
+	/* Calls with a struct for the reason that was not zeroed. */
 	unsigned int stale_reasons;
 
-	/* The first segments. mock_lose() marks them as lost. */
+	/*
+	 * The segments that are tracked: the first ones. mock_lose() marks them
+	 * as lost.
+	 */
 	struct mock_segment {
 		uint64_t handle;
 		bool there;
@@ -68,18 +71,21 @@ struct mock {
 	unsigned int queries;
 	unsigned int waits;
 	unsigned int device_waits;
-	/* Runs when the device is waited for, and when segments are made. */
+	/*
+	 * on_wait runs when the cache waits for the device; on_alloc, when it
+	 * makes a segment.
+	 */
 	void (*on_wait)(void);
 	void (*on_alloc)(void);
-	/* Runs when segments go back. */
+	/* Runs when the cache frees a segment. */
 	void (*on_free)(void);
 
 	char log[MOCK_LOG];
 	unsigned int warnings;
 
-	/* The result of the next read of an event, once. */
+	/* The result of the next read of an event. It is used once. */
 	atomic_int pressure_error;
-	/* Number of the next events. */
+	/* The number of the next event. */
 	uint64_t sequence;
 	int pipe[2];
 	struct flexmem_cache_flat *flat;
@@ -88,42 +94,48 @@ struct mock {
 
 extern struct mock mock;
 
-/* Fresh mock of 1 GiB, and an environment without settings. */
+/* A new mock of 1 GiB, and an environment without settings. */
 int mock_setup(void **state);
-/* Checks that no segment and no event is left. */
+/* Checks that all segments and events are freed. */
 int mock_teardown(void **state);
 
-/* Makes a cache over the mock; @events: with streams whose work takes time. */
+/* Makes a cache over the mock. With _events its streams work asynchronously. */
 struct flexmem_cache *mock_cache(const char *configuration);
 struct flexmem_cache *mock_cache_events(const char *configuration);
-/* The options of those two, to be changed before a create. */
+/*
+ * The options of mock_cache() and mock_cache_events(), for tests that change
+ * some.
+ */
 struct flexmem_cache_options mock_options(const char *configuration);
 extern const struct flexmem_cache_events mock_events;
 
-/* An event for the caches over the mock, of a device of @memory bytes. */
+/* Sends an event to the caches over the mock. The device has @memory bytes. */
 void press(uint32_t level, uint64_t in_use, uint64_t memory);
 
-/* Marks all present segments as lost: they can neither grow nor shrink. */
+/* Marks all segments as lost, so that none can grow or shrink. */
 void mock_lose(void);
-/* One of the first segments cannot shrink while it is mapped. */
+/* Maps or unmaps a tracked segment. A mapped one cannot shrink. */
 void mock_map(uint64_t handle, bool mapped);
 
-/* Allocates on a stream, and must succeed. */
+/* Allocates on a stream. A failure ends the test. */
 void *take(struct flexmem_cache *cache, uint64_t bytes, uint64_t stream);
-/* Frees, and must succeed. */
+/* Frees. A failure ends the test. */
 void give(struct flexmem_cache *cache, void *token);
 struct flexmem_cache_statistics figures(struct flexmem_cache *cache);
 struct flexmem_cache_allocation lookup(struct flexmem_cache *cache,
 				       const void *token);
-/* Offset of the address of an allocation on the device. */
+/* The offset of an allocation's address on the device. */
 uint64_t place(struct flexmem_cache *cache, const void *token);
 
-/* Allocates on stream 0; a failure leaves no token. */
+/* Allocates on stream 0. Checks that a failure returns no token. */
 int try_alloc(struct flexmem_cache *cache, uint64_t bytes);
-/* num_first_failures, num_alloc_retries, num_ooms */
+/* Expects num_first_failures, num_alloc_retries and num_ooms. */
 void expect_counters(struct flexmem_cache *cache, uint64_t first_failures,
 		     uint64_t retries, uint64_t ooms);
-/* Leaves free segments of 20, 40 and 60 MiB on stream 9, made in this order. */
+/*
+ * Leaves free segments of 20, 40 and 60 MiB on stream 9, from the oldest to the
+ * newest.
+ */
 void three_free(struct flexmem_cache *cache);
 
 #define CACHE_TEST(name) \

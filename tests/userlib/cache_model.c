@@ -10,7 +10,7 @@
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
 
-/* All fields of a profile are sizes. */
+/* Changes the sizes that are given. All members of a profile are sizes. */
 static void change_profile(struct flexmem_cache_profile *profile,
 			   const struct flexmem_cache_profile *wished)
 {
@@ -237,7 +237,7 @@ static void take(struct model *model, const struct model_want *want,
 	result->size = block->size;
 }
 
-/* A block without a use is joined with free neighbours. */
+/* Joins a block that no stream uses with its free neighbours. */
 static void settle(struct model *model, struct model_place place)
 {
 	struct model_segment *segment = place.segment;
@@ -322,7 +322,10 @@ again:
 			if (block->waits)
 				continue;
 			deactivate(model, place);
-			/* Blocks have moved, and the segment may be freed. */
+			/*
+			 * Start over: blocks have moved, and the segment may be
+			 * freed.
+			 */
 			goto again;
 		}
 	}
@@ -373,7 +376,7 @@ static unsigned int waited_for(const struct model *model, bool *lost)
 	return streams;
 }
 
-/* Waits for the last event that a block waits for on a stream. */
+/* Waits for the stream's last event that any block needs. */
 static int wait_for_stream(struct model *model, uint64_t stream)
 {
 	const struct model_segment *segment;
@@ -413,7 +416,7 @@ static int wait_for_all(struct model *model)
 		streams &= ~(1u << stream);
 		result = -EIO;
 	}
-	/* A stream without a successful wait is skipped. */
+	/* Blocks of a stream whose wait failed stay as they are. */
 	bring_back(model, false, streams);
 	if (!lost)
 		return result;
@@ -421,7 +424,7 @@ static int wait_for_all(struct model *model)
 	return model->world->refuse_device_wait ? -EIO : result;
 }
 
-/* Frees a block of its owner: it waits, or is free at once. */
+/* Frees an allocation's block, at once or after its events. */
 static void give(struct model *model, struct model_place place)
 {
 	struct model_block *block = &place.segment->blocks[place.index];
@@ -529,7 +532,7 @@ int model_record_stream(struct model *model, size_t id, uint64_t stream)
 	return 0;
 }
 
-/* Bytes returned so far. */
+/* The bytes that the cache has returned to the provider so far. */
 static uint64_t returned(const struct model *model)
 {
 	return model->figures.reserved_bytes[FLEXMEM_CACHE_ALL].freed;
@@ -589,7 +592,7 @@ int model_drop_lost(struct model *model, uint64_t *live)
 			continue;
 		}
 		*live += bytes_in_use(segment);
-		/* If it is gone another one has its place. */
+		/* If the segment was freed, the next one has its index now. */
 		if (model_give_back(model, segment))
 			continue;
 		if (model_excess(model, segment))
@@ -621,7 +624,7 @@ int model_pool_release(struct model *model, uint64_t pool)
 		segment = model->segments[i];
 		if (segment->pool == pool)
 			model_give_back(model, segment);
-		/* If it is gone another one has its place. */
+		/* If the segment was freed, the next one has its index now. */
 		if (i < model->count && model->segments[i] == segment)
 			i++;
 	}

@@ -11,7 +11,9 @@
 #define MODEL_TAGS 4
 #define MODEL_POOLS 512
 
-/* Sizes of @from MiB and above are rounded to @steps between powers of two. */
+/*
+ * Rounds sizes from @from MiB up to one of @steps steps between powers of two.
+ */
 struct model_rounding {
 	uint64_t from;
 	unsigned int steps;
@@ -83,7 +85,7 @@ struct model_segment {
 	size_t count;
 };
 
-/* @segments are in the order in which they were made. */
+/* The segments are sorted by their age. */
 struct model {
 	const struct model_setup *setup;
 	struct flexmem_cache_profile profile;
@@ -106,7 +108,7 @@ struct model {
 	bool in_callback;
 };
 
-/* @simple: by flexmem_cache_alloc(). @tag: a number; 0: none. */
+/* @simple: the call was flexmem_cache_alloc(). @tag: its number, or 0. */
 struct model_request {
 	uint64_t bytes;
 	uint64_t stream;
@@ -115,7 +117,7 @@ struct model_request {
 	bool simple;
 };
 
-/* @kind: kind of the pool. */
+/* @kind: of the pool that served the request. */
 struct model_result {
 	uint64_t address;
 	uint64_t size;
@@ -127,7 +129,7 @@ void model_start(struct model *model, const struct model_setup *setup,
 		 struct world *world);
 void model_end(struct model *model);
 
-/* Each returns the expected result of the cache's function of that name. */
+/* Each returns what the cache's function of that name must return. */
 int model_alloc(struct model *model, const struct model_request *request,
 		size_t id, struct model_result *result);
 /*
@@ -148,7 +150,7 @@ int model_pool_release(struct model *model, uint64_t pool);
 void model_reset_peaks(struct model *model);
 void model_reset_accumulated(struct model *model);
 
-/* cache_model_ladder.c: the steps when no block serves a request. */
+/* cache_model_ladder.c: what the model does if no block serves a request. */
 struct model_want {
 	uint64_t bytes;
 	uint64_t size;
@@ -157,7 +159,7 @@ struct model_want {
 	struct flexmem_cache_failure *failure;
 };
 
-/* The place of a block; @segment is NULL for none. */
+/* Where a block is; @segment is NULL if there is none. */
 struct model_place {
 	struct model_segment *segment;
 	size_t index;
@@ -166,36 +168,38 @@ struct model_place {
 int model_ladder(struct model *model, struct model_want *want,
 		 struct model_place *place);
 uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error);
-/* Bytes of a segment that could be returned now. */
+/* The bytes that the segment could return now. */
 uint64_t model_excess(const struct model *model,
 		      const struct model_segment *segment);
-/* Looks whether it is lost. */
+/* Finds out whether the segment is lost, as the cache would. */
 bool model_is_lost(const struct model *model, struct model_segment *segment);
-/* True if that went back. */
+/* Returns the segment to the provider. False: the provider refused. */
 bool model_give_back(struct model *model, struct model_segment *segment);
 
-/* cache_model_figures.c: for the two others. */
+/* cache_model_figures.c: used by the other two files. */
 void model_add_one(struct flexmem_cache_figure *figure, uint64_t count);
 void model_subtract_one(struct flexmem_cache_figure *figure, uint64_t count);
 void model_add(struct flexmem_cache_figure *figures,
 	       enum flexmem_cache_pool_kind kind, uint64_t count);
 void model_subtract(struct flexmem_cache_figure *figures,
 		    enum flexmem_cache_pool_kind kind, uint64_t count);
-/* The effect of an operation on the free blocks that share their segment. */
+/*
+ * Ends an operation: counts the free blocks that share a segment with others.
+ */
 void model_commit(struct model *model);
 void model_count_alloc(struct model *model, const struct model_segment *segment,
 		       const struct model_block *block);
 void model_count_free(struct model *model, const struct model_segment *segment,
 		      const struct model_block *block);
 
-/* cache_model.c, for cache_model_ladder.c. */
+/* cache_model.c: used by cache_model_ladder.c. */
 uint64_t model_round(uint64_t size, uint64_t unit);
 struct model_block *model_last(const struct model_segment *segment);
 struct model_block *model_insert(struct model_segment *segment, size_t index);
 struct model_place model_find(const struct model *model,
 			      const struct model_want *want);
 void model_poll(struct model *model);
-/* All waiting blocks become free, unless the wait fails. */
+/* All waiting blocks become free, unless the wait for the device fails. */
 void model_wait_for_device(struct model *model);
 
 #endif /* CACHE_MODEL_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The figures of the model. */
+/* The model's statistics. */
 #include "cache_model.h"
 
 #include <assert.h>

@@ -14,7 +14,7 @@ static uint64_t reserved(const struct model *model)
 	return model->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
 }
 
-/* Giving back. */
+/* Returning memory to the provider. */
 
 static bool keeps(const struct model *model,
 		  const struct model_segment *segment)
@@ -41,7 +41,7 @@ uint64_t model_excess(const struct model *model,
 		return segment->size;
 	if (!segment->growing || segment->stuck || segment->lost)
 		return 0;
-	/* Down to a whole number of steps. */
+	/* A segment shrinks by whole steps. */
 	return segment->size -
 	       model_round(last->offset, model->profile.growing_step);
 }
@@ -81,7 +81,7 @@ bool model_give_back(struct model *model, struct model_segment *segment)
 	}
 	if (world_provider.shrink(model->world, segment->handle, segment->size,
 				  segment->size - excess)) {
-		/* The world has only the error -EIO. */
+		/* The only error of the simulated world is -EIO. */
 		segment->stuck = true;
 		model_is_lost(model, segment);
 		return false;
@@ -156,7 +156,7 @@ uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error)
 	return released;
 }
 
-/* The largest segment that was not tried yet; of equal ones the oldest. */
+/* The largest segment that was not tried yet, the oldest of equal ones. */
 static struct model_segment *largest(const struct model *model,
 				     struct model_segment *const *tried,
 				     size_t count)
@@ -232,7 +232,7 @@ static bool collect(struct model *model)
 	return true;
 }
 
-/* Getting. */
+/* Obtaining memory. */
 
 static uint64_t segment_size(const struct model *model,
 			     const struct model_want *want)
@@ -345,7 +345,7 @@ static int make(struct model *model, struct model_want *want,
 	return 0;
 }
 
-/* Grows the oldest segment that can grow; else makes a new segment. */
+/* Grows the oldest segment that can grow. If none can, makes a new one. */
 static int obtain(struct model *model, struct model_want *want,
 		  struct model_place *place)
 {
@@ -377,7 +377,7 @@ static int obtain(struct model *model, struct model_want *want,
 	return make(model, want, place);
 }
 
-/* The ladder. */
+/* The steps when memory is short. */
 
 static void describe(const struct model *model, const struct model_want *want)
 {
@@ -468,7 +468,7 @@ static uint64_t freed(const struct model *model)
 	       f->num_device_shrink;
 }
 
-/* Whether the work of a segment's stream is known to be done. */
+/* Whether the stream of a segment has provably no work left. */
 static bool is_quiet(struct model *model, struct model_segment *segment)
 {
 	uint64_t event;
@@ -483,7 +483,10 @@ static bool is_quiet(struct model *model, struct model_segment *segment)
 	return segment->quiet == segment->releases;
 }
 
-/* The lowest block of the oldest segment of another stream, if it is safe. */
+/*
+ * Takes the lowest free block of another stream's oldest segment, if that is
+ * safe.
+ */
 static int borrow(struct model *model, struct model_want *want,
 		  struct model_place *place)
 {
@@ -511,7 +514,7 @@ static int borrow(struct model *model, struct model_want *want,
 	return -ENOMEM;
 }
 
-/* Step 4 of flexmem_cache_alloc(). */
+/* This is step 4 in the documentation of flexmem_cache_alloc(). */
 static int step_three(struct model *model, struct model_want *want,
 		      struct model_place *place)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A run of the randomised test of the cache, and its comparisons. */
+/* One run of the randomized test of the cache, and its comparisons. */
 #ifndef CACHE_RUN_H
 #define CACHE_RUN_H
 
@@ -12,7 +12,7 @@
 
 extern const char *const run_tags[MODEL_TAGS];
 
-/* The test's own record of an allocation. */
+/* What the test knows of an allocation. */
 struct slot {
 	void *token;
 	void *last_token;
@@ -39,7 +39,7 @@ struct pending {
 	uint64_t device_waits;
 };
 
-/* The owner of a segment of the provider. */
+/* The stream and the pool that a provider's segment belongs to. */
 struct owner {
 	bool known;
 	uint64_t stream;
@@ -61,7 +61,9 @@ struct run {
 	uint64_t random;
 	unsigned long done;
 	char what[160];
-	/* The work of the callback, for the cache and for the model. */
+	/*
+	 * What the out-of-memory callback does, in the cache and in the model.
+	 */
 	size_t victims[2];
 	struct model_request callback_request;
 	size_t callback_slot;
@@ -70,16 +72,16 @@ struct run {
 	int callback_error[2];
 };
 
-/* Each ends the test if its check fails. */
+/* A check that fails ends the test. */
 void check_number(const struct run *run, const char *what, uint64_t found,
 		  uint64_t expected);
 void check_true(const struct run *run, const char *what, bool good);
-/* Compares the failures of both for @request. */
+/* Compares how @request failed in the cache and in the model. */
 void compare_failures(const struct run *run,
 		      const struct model_request *request,
 		      const struct flexmem_cache_failure *found,
 		      struct model_result *result);
-/* Members of both worlds. */
+/* Compare the simulated worlds, the figures, the tags, the snapshots. */
 void compare_worlds(const struct run *run);
 void compare_figures(const struct run *run);
 void compare_tags(const struct run *run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The cache that all threads of a test share. */
+/* A cache that all threads of a test share. */
 #ifndef CACHE_THREADS_H
 #define CACHE_THREADS_H
 
@@ -13,7 +13,7 @@ static atomic_int failures;
 
 static pthread_barrier_t barrier;
 
-/* For threads, in which cmocka must not fail: the test looks at failures. */
+/* Counts a failure: cmocka's checks work in the main thread only. */
 #define EXPECT(condition) \
 	do { \
 		if (!(condition)) \

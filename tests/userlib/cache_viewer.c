@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A segment or a block. @pending: the free of the block was requested. */
+/* A segment or a block. @pending: a free of the block was requested. */
 struct interval {
 	uint64_t start;
 	uint64_t end;
@@ -23,7 +23,7 @@ struct interval {
 	bool pending;
 };
 
-/* Not sorted. */
+/* An array in no particular order. */
 struct intervals {
 	struct interval *list;
 	size_t count;
@@ -76,7 +76,7 @@ static void take_out(struct intervals *from, struct interval *interval)
 	*interval = from->list[--from->count];
 }
 
-/* The first interval that has any of these bytes. */
+/* The first interval that overlaps @with. */
 static struct interval *overlapping(const struct intervals *in,
 				    const struct interval *with)
 {
@@ -90,7 +90,7 @@ static struct interval *overlapping(const struct intervals *in,
 	return NULL;
 }
 
-/* The interval that has all of these bytes, on the same stream. */
+/* The interval of the same stream that contains all of @what. */
 static struct interval *containing(const struct intervals *in,
 				   const struct interval *what)
 {
@@ -129,7 +129,7 @@ static bool add_segment(struct view *view, const struct interval *segment)
 	return true;
 }
 
-/* Undoes the unmap of a segment: adds it again, merged with its neighbours. */
+/* Reverts segment_unmap: adds the segment and merges it with its neighbours. */
 static bool map(struct view *view, struct interval segment)
 {
 	struct interval *other;
@@ -156,7 +156,7 @@ static bool map(struct view *view, struct interval segment)
 	return true;
 }
 
-/* Undoes the map of a segment: removes its bytes. */
+/* Reverts segment_map: removes the bytes of the segment. */
 static bool unmap(struct view *view, const struct interval *part)
 {
 	struct interval *whole = containing(&view->segments, part);
@@ -242,7 +242,7 @@ static bool read_blocks(struct view *view, const json_t *segment,
 	json_array_foreach(json_object_get(segment, "blocks"), i, found) {
 		const char *state = string(found, "state");
 
-		/* The viewer counts the addresses itself. */
+		/* The viewer adds up addresses instead of reading them. */
 		if (number(found, "address") != block.start)
 			return complain(view, "a block that is not next",
 					&block);
@@ -279,7 +279,9 @@ static bool read_segments(struct view *view, const json_t *snapshot)
 	return true;
 }
 
-/* The viewer makes the texts beside its picture of these. */
+/*
+ * Whether the event has the members that the viewer prints beside its picture.
+ */
 static bool has_texts(const struct view *view, const json_t *event)
 {
 	static const struct interval nowhere;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The rules of PyTorch's viewer of memory snapshots. */
+/* Checks a snapshot by the rules of PyTorch's memory viewer. */
 #ifndef CACHE_VIEWER_H
 #define CACHE_VIEWER_H
 
@@ -10,7 +10,7 @@
  * cause, valid until the next call of this thread.
  */
 const char *viewer_refuses(const json_t *snapshot);
-/* The same of a text. */
+/* As viewer_refuses(), for a snapshot that is a text. */
 const char *viewer_refuses_text(const char *text);
 
 #endif /* CACHE_VIEWER_H */

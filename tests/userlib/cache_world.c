@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-/* Distance of growing pieces, so that some soon cannot grow. */
+/*
+ * The space behind a growing segment. It is small, so that growing soon fails.
+ */
 #define GROWING_GAP (UINT64_C(24) << 20)
 
 #define STREAM_SHIFT 32
@@ -77,7 +79,7 @@ static int no_memory(const struct world *world, uint64_t bytes,
 	return -ENOMEM;
 }
 
-/* The first hole that is large enough; there is always one at the end. */
+/* The first hole that is large enough. The last one always is. */
 static int world_alloc(void *user, uint64_t bytes, uint64_t alignment,
 		       uint32_t flags, struct flexmem_cache_memory *memory,
 		       struct flexmem_failure *failure)
@@ -189,7 +191,7 @@ const struct flexmem_cache_provider world_provider = {
 	.lost = world_lost,
 };
 
-/* An event is the stream and its number on that stream. */
+/* An event consists of its stream and its number there. */
 static int event_record(void *user, uint64_t stream, uint64_t *event)
 {
 	struct world *world = user;

@@ -15,7 +15,7 @@
 #define WORLD_STREAMS 4
 #define WORLD_NEVER UINT64_MAX
 
-/* A segment. @birth: number in its handle, never reused. */
+/* A segment. @birth: a number in its handle that is never used again. */
 struct world_piece {
 	bool lost;
 	uint64_t birth;
@@ -34,7 +34,10 @@ struct world {
 	struct world_piece pieces[WORLD_PIECES];
 	size_t count;
 
-	/* Events of a stream happen in the order in which they were made. */
+	/*
+	 * The events of a stream happen in the order in which they were
+	 * recorded.
+	 */
 	uint64_t recorded[WORLD_STREAMS];
 	uint64_t done[WORLD_STREAMS];
 	uint64_t destroyed;
@@ -44,23 +47,23 @@ struct world {
 	int alloc_error;
 	int grow_error;
 	bool refuse_frees;
-	/* A stream, or WORLD_NEVER. */
+	/* The stream that refuses to record, or WORLD_NEVER. */
 	uint64_t refuse_record;
 	uint64_t refuse_wait;
 	bool refuse_device_wait;
 };
 
 void world_start(struct world *world, uint64_t capacity);
-/* Ends all faults from the next operation on. */
+/* The next operations have no faults. */
 void world_heal(struct world *world);
-/* A reset: all segments can only be freed. */
+/* A reset of the device: segments can only be freed from now on. */
 void world_lose(struct world *world);
-/* Lets up to @count events of a stream happen, in order. */
+/* Lets up to @count events of a stream happen. */
 void world_progress(struct world *world, uint64_t stream, uint64_t count);
 const struct world_piece *world_find(const struct world *world,
 				     uint64_t address);
 
-/* As the callbacks of a cache; @user is a world. */
+/* The callbacks of a cache. @user is a struct world. */
 extern const struct flexmem_cache_provider world_provider;
 extern const struct flexmem_cache_events world_events;
 

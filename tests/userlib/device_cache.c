@@ -61,7 +61,7 @@ static struct flexmem_statistics on_device(void)
 	return statistics;
 }
 
-/* All memory is freed with the cache, and there was no warning. */
+/* Destroying the cache frees all memory, and nothing has warned. */
 static int end(void **state)
 {
 	flexmem_cache_destroy(cache);
@@ -145,7 +145,7 @@ static void fixed_segments(void **state)
 	assert_int_equal(figures().num_device_grow, 0);
 }
 
-/* One allocation of the driver grows and shrinks. */
+/* A segment is one allocation of the driver, which grows and shrinks. */
 static void segment_grows_and_shrinks(void **state)
 {
 	struct flexmem_virtual_address first;
@@ -177,7 +177,7 @@ static void segment_grows_and_shrinks(void **state)
 			 first.offset + 300 * MIB);
 }
 
-/* Streams have a segment each, and each has room to grow. */
+/* Each stream has its segment, and each segment has room to grow. */
 static void segments_grow_side_by_side(void **state)
 {
 	uint64_t stream;
@@ -226,7 +226,7 @@ static struct flexmem_cache_allocation look(const void *token)
 	return a;
 }
 
-/* Writes in one way and reads back in the other. */
+/* Writes by one way, and reads back by another. */
 static void use_bytes(const struct flexmem_cache_allocation *a, char first)
 {
 	uint64_t before = a->offset % 4096;
@@ -253,7 +253,7 @@ static void use_bytes(const struct flexmem_cache_allocation *a, char first)
 	assert_int_equal(bytes[1023], first + 1);
 }
 
-/* A block's bytes are where its handle and offset say, and nowhere else. */
+/* A block's bytes are those at its handle and offset, and no others. */
 static void bytes_of_blocks(void **state)
 {
 	static const char *const configurations[] = {
@@ -272,7 +272,7 @@ static void bytes_of_blocks(void **state)
 			tokens[n] = take(1024, 0);
 		a = look(tokens[1]);
 		use_bytes(&a, (char)('a' + i));
-		/* The neighbour in front of it has none of these bytes. */
+		/* The block in front was not written to. */
 		a = look(tokens[0]);
 		assert_int_equal(flexmem_device_read(device, (uint32_t)a.handle,
 						     a.offset + 896, zeros,
@@ -286,7 +286,7 @@ static void bytes_of_blocks(void **state)
 				 figures().reserved_bytes[0].current);
 		flexmem_cache_destroy(cache);
 	}
-	/* Without the flag copies work, and maps do not. */
+	/* Without the flag the memory cannot be mapped. Copies work. */
 	create("");
 	a = look(take(1024, 0));
 	assert_int_equal(flexmem_device_write(device, (uint32_t)a.handle,
@@ -296,7 +296,7 @@ static void bytes_of_blocks(void **state)
 					    &tokens[0], NULL), -EINVAL);
 }
 
-/* A mapped segment neither grows nor shrinks: the cache uses another one. */
+/* A mapped segment neither grows nor shrinks, so the cache uses another. */
 static void mapped_segments_stay(void **state)
 {
 	struct flexmem_cache_allocation a;
@@ -317,14 +317,17 @@ static void mapped_segments_stay(void **state)
 	assert_int_equal(flexmem_device_map(device, (uint32_t)a.handle, 0, 4096,
 					    0, &start, &length), 0);
 	*(char *)start = 'm';
-	/* Requests that still fit go into it, others into a new segment. */
+	/*
+	 * Small requests still fit into the mapped segment. Others get a new
+	 * one.
+	 */
 	little = take(MIB, 0);
 	assert_int_equal(look(little).handle, a.handle);
 	assert_int_equal(figures().num_device_grow, 1);
 	assert_int_not_equal(look(take(30 * MIB, 0)).handle, a.handle);
 	assert_int_equal(figures().num_device_alloc, 2);
 	assert_int_equal(figures().num_first_failures, 0);
-	/* It does not shrink, and nothing is lost by that. */
+	/* The mapped segment does not shrink, and keeps its bytes. */
 	give(end);
 	give(little);
 	assert_int_equal(flexmem_cache_empty(cache, &released), -EBUSY);
@@ -332,7 +335,7 @@ static void mapped_segments_stay(void **state)
 	end = take(20 * MIB, 0);
 	assert_int_equal(look(end).handle, a.handle);
 	assert_int_equal(*(char *)start, 'm');
-	/* After the end of the map it can shrink again. */
+	/* When the map has ended the segment can shrink. */
 	assert_int_equal(flexmem_device_unmap(device, start, length), 0);
 	give(end);
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
@@ -341,7 +344,7 @@ static void mapped_segments_stay(void **state)
 	assert_int_equal(figures().num_device_grow, 2);
 }
 
-/* The figures are those of the device, not of the acquired regions. */
+/* The device's memory counts, not that of the acquired regions. */
 static void memory_is_the_devices(void **state)
 {
 	uint64_t free_bytes;
@@ -356,7 +359,7 @@ static void memory_is_the_devices(void **state)
 	assert_int_equal(free_bytes, 2 * GIB - 30 * MIB);
 }
 
-/* The ladder, and at its end the driver's own reason. */
+/* The cache tries all its steps, then reports the driver's reason. */
 static void out_of_memory(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 600 * MIB };
@@ -382,7 +385,7 @@ static void out_of_memory(void **state)
 	flexmem_cache_error_text(-ENOMEM, &a.failure, sizeof(a.failure), text,
 				 sizeof(text));
 	assert_non_null(strstr(text, "the device has none left"));
-	/* The cache returns free memory for it, as far as needed. */
+	/* The cache returns its free memory to serve the request. */
 	for (i = 0; i < 20; i++)
 		give(tokens[i]);
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
@@ -392,7 +395,7 @@ static void out_of_memory(void **state)
 	assert_int_equal(figures().num_alloc_retries, 1);
 }
 
-/* Live allocations, to check that none overlap. */
+/* The live allocations, which must not overlap. */
 struct piece {
 	uint64_t region_id;
 	uint64_t start;
@@ -497,7 +500,7 @@ static void threads_with_growing_segments(void **state)
 	assert_true(figures().num_device_shrink > 0);
 }
 
-/* The child has the device as well, but leaves the memory to the parent. */
+/* A forked child inherits the device, and must not free the parent's memory. */
 static void forked_child_leaves_the_memory(void **state)
 {
 	uint64_t used;
@@ -525,7 +528,10 @@ static void forked_child_leaves_the_memory(void **state)
 }
 
 #ifndef ON_DEVICE
-/* Both are of one moment: another process may allocate between two calls. */
+/*
+ * Free and total bytes come from one call, because other processes allocate
+ * meanwhile.
+ */
 static void memory_is_one_call(void **state)
 {
 	unsigned int calls[FAKE_COMMANDS];
@@ -556,7 +562,7 @@ static void busy_segments(void **state)
 	inject(FLEXMEM_CMD_RESIZE, 1, EBUSY);
 	take(30 * MIB, 0);
 	assert_int_equal(on_device().own_handles, 2);
-	/* Any other error is the caller's. */
+	/* The caller gets any other error. */
 	inject(FLEXMEM_CMD_RESIZE, 1, ETIMEDOUT);
 	assert_int_equal(flexmem_cache_alloc(cache, 30 * MIB, 0,
 					     &(void *){ NULL }), -ETIMEDOUT);
@@ -581,7 +587,7 @@ static void lost_segments(void **state)
 	take(40 * MIB, 0);
 	assert_int_equal(on_device().own_handles, 2);
 	assert_int_equal(figures().num_device_grow, 1);
-	/* The warning comes exactly once. */
+	/* The cache warns once. */
 	assert_int_equal(atomic_exchange(&warnings, 0), 1);
 	give(end);
 	take(30 * MIB, 0);
@@ -593,23 +599,23 @@ static void lost_segments(void **state)
 	fake.events = 1;
 	assert_int_equal(flexmem_cache_serve_pressure(cache, &released), 0);
 	assert_int_equal(released, 0);
-	/* The cache frees a segment that is free as a whole. */
+	/* A lost segment is freed with its last block. */
 	give(kept);
 	assert_int_equal(on_device().own_handles, 1);
-	/* The same, if the cache is told. */
+	/* The same if the caller tells the cache of the loss. */
 	fake_lose();
 	assert_int_equal(flexmem_cache_drop_lost(cache, &live), 0);
 	assert_int_equal(live, 70 * MIB);
 	assert_int_equal(atomic_exchange(&warnings, 0), 1);
 	take(2 * MIB, 0);
 	assert_int_equal(on_device().own_handles, 2);
-	/* The segments of others are as they were. */
+	/* The segment made after the reset is not lost. */
 	assert_int_equal(flexmem_cache_drop_lost(cache, &live), 0);
 	assert_int_equal(live, 70 * MIB);
 	assert_int_equal(atomic_load(&warnings), 0);
 }
 
-/* Events reach the cache. */
+/* Events of the device reach the cache. */
 static void pressure_of_the_device(void **state)
 {
 	uint64_t released;

@@ -21,7 +21,7 @@
  */
 enum served_by { NOBODY, LOOP, HELPER };
 
-/* Ends the work of that process. */
+/* What the other process reports at its end. */
 struct outcome {
 	int error;
 	uint64_t cached;
@@ -49,7 +49,9 @@ static int fill(struct flexmem_cache *cache)
 	return err;
 }
 
-/* A framework's own loop: the device's descriptor beside others. */
+/*
+ * A framework's event loop, in which the device is one of several descriptors.
+ */
 static int loop(struct flexmem_cache *cache, struct flexmem_device *device,
 		int stop)
 {
@@ -98,7 +100,9 @@ static struct outcome keep(const char *configuration, enum served_by served_by,
 		outcome.error = -errno;
 	if (!outcome.error && served_by == LOOP)
 		outcome.error = loop(cache, options.device, stop);
-	/* Nothing is written here: the other end is closed to stop the loop. */
+	/*
+	 * The test closes the other end to stop the loop, so read() returns 0.
+	 */
 	if (read(stop, &byte, 1))
 		outcome.error = -EPROTO;
 	flexmem_cache_statistics(cache, &f, sizeof(f));
@@ -109,7 +113,7 @@ static struct outcome keep(const char *configuration, enum served_by served_by,
 	return outcome;
 }
 
-/* Starts a process that has 90 percent of the memory when this returns. */
+/* Starts a process and waits until it has 90 percent of the memory. */
 static struct holder start(const char *configuration, enum served_by served_by)
 {
 	struct holder holder;
@@ -220,7 +224,7 @@ static int need(uint64_t bytes, uint64_t piece, int64_t patience_ms)
 	return err;
 }
 
-/* Long enough for any holder that serves. */
+/* Much longer than any process takes that serves the events. */
 #define PATIENCE_MS 120000
 
 /*
@@ -243,7 +247,9 @@ static void is_relieved(const char *configuration, enum served_by served_by,
 	       (unsigned long long)(outcome.cached / MIB));
 }
 
-/* Without that the memory stays where it is, and these tests can fail. */
+/*
+ * If no process serves the events the request fails, so these tests can fail.
+ */
 static void unserved_pressure_is_enomem(void **state)
 {
 	struct holder holder = start("", NOBODY);
@@ -253,7 +259,7 @@ static void unserved_pressure_is_enomem(void **state)
 	assert_int_equal(need(GIB, PIECE, 1000), -ENOMEM);
 	outcome = stop_holder(&holder);
 	assert_int_equal(outcome.released, 0);
-	/* The memory of a process is freed with it. */
+	/* The kernel frees a process's memory when the process ends. */
 	assert_int_equal(need(GIB, PIECE, 0), 0);
 }
 
@@ -293,7 +299,7 @@ static void keep_warning(enum flexmem_log_level level, const char *text,
 	atomic_fetch_add(&warnings, 1);
 }
 
-/* Unbinds the function from its driver, or binds it. */
+/* Binds the function to its driver, or unbinds it. */
 static void driver(const char *what)
 {
 	const char *kind = getenv("FLEX_DEVICE");

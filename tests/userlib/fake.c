@@ -74,7 +74,7 @@ void fake_reset(void)
 				FLEXMEM_CAP_RW | FLEXMEM_CAP_COPY |
 				FLEXMEM_CAP_PAGE_TABLES,
 		.uid = 1000,
-		/* Above the largest pid that Linux gives. */
+		/* A process number that no process of Linux can have. */
 		.opener = 5000000,
 		.admin = true,
 		.limit = FLEXMEM_NO_LIMIT,
@@ -149,7 +149,7 @@ void fake_from_environment(void)
 		(int)from_environment("FAKE_TRIM_ERROR", 0);
 }
 
-/* The driver */
+/* The driver. */
 
 static bool is_pf(void)
 {
@@ -286,7 +286,7 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 	}
 	cmd->out_reason = reason;
 	cmd->out_max_region = fake.fallback[0];
-	/* An allocation that is being made is not yet there. */
+	/* The failed allocation's own bytes do not count. */
 	cmd->out_client_used = file->used - made_by_batch;
 	cmd->out_regions = nr_regions;
 	failures++;
@@ -387,7 +387,7 @@ void merge(struct region *region)
 	}
 }
 
-/* Finds a live block of a file by handle, or if that is 0 by address. */
+/* Finds a file's live block, by handle, or by address if the handle is 0. */
 struct block *find_block(const struct file *file, uint32_t handle,
 			 const struct flexmem_address *address, uint32_t *where)
 {
@@ -435,7 +435,7 @@ static int free_one(struct file *file, struct flexmem_free *cmd)
 	if (!cmd->flags && !cmd->handle)
 		return ENOENT;
 	block = find_block(file, cmd->handle, &cmd->address, &where);
-	/* A lost allocation has no address any more. */
+	/* A lost allocation has no address. */
 	if (!block || (block->lost && !cmd->handle))
 		return ENOENT;
 	release(file, block, where);
@@ -448,7 +448,9 @@ void free_all(int file)
 	uint32_t i;
 
 	for (i = 0; i < nr_regions; i++) {
-		/* Neighbours are merged afterwards: the list stays whole. */
+		/*
+		 * Merges neighbours only after the loop, which walks the list.
+		 */
 		for (block = regions[i].blocks; block; block = block->next) {
 			if (!block->handle || block->file != file)
 				continue;
@@ -534,7 +536,9 @@ static int lookup(struct file *file, struct flexmem_lookup *cmd)
 	return 0;
 }
 
-/* True if the caller wants the entries. */
+/*
+ * Sets the count. Returns true if the caller's array has room for all entries.
+ */
 static bool room(uint32_t count, uint32_t *out_count, int *err)
 {
 	*out_count = nr_regions;
@@ -652,7 +656,10 @@ static void break_leases(void)
 		files[i].lease = false;
 }
 
-/* Gives back the empty regions at the end: enough for these tests. */
+/*
+ * Releases empty regions at the end of the list, which suffices for these
+ * tests.
+ */
 static int trim(struct flexmem_trim *cmd, int injected)
 {
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->__reserved);

@@ -19,7 +19,7 @@
 #define FAKE_COMMANDS 32
 #define FAKE_USERS 8
 
-/* A node /dev/flexmem<number>. */
+/* The node /dev/flexmemN. */
 struct fake_node {
 	bool exists;
 	unsigned int number;
@@ -47,42 +47,61 @@ struct fake {
 	uint64_t capacity;
 	uint64_t capabilities;
 
-	/* Flags of regions that are acquired from now on. */
+	/* The flags of regions that are acquired later. */
 	uint32_t region_flags;
-	/* New maps have no memory behind them. */
+	/* An access to a new map is SIGBUS. */
 	bool map_is_gone;
-	/* The opener of files from now on. */
+	/* The user that opens files from now on. */
 	uint32_t uid;
-	/* The process of the opener in all reports; UINT32_MAX: this one. */
+	/*
+	 * The process that reports name as the opener; UINT32_MAX: the test's
+	 * own.
+	 */
 	uint32_t opener;
 	/* Whether callers are administrators. */
 	bool admin;
-	/* Limits of bytes that openers have. */
+	/* The byte limit of each opener. */
 	uint64_t limit;
-	/* The limits last set for each child, and by default. */
+	/* The limits that were set last: for each child, and by default. */
 	uint64_t other_limit[2];
-	/* The cgroup that was removed; 0: none. */
+	/* The number of a cgroup that was removed, or 0. */
 	uint32_t removed;
-	/* Of the free bytes, what a snapshot shows as something else. */
+	/*
+	 * Free bytes that a snapshot reports as orphaned, quarantined or
+	 * scrubbed.
+	 */
 	uint64_t orphaned;
 	uint64_t quarantined;
 	uint64_t scrubbed;
 
-	/* Call number @at (from 1) of a command fails with @error. */
+	/*
+	 * Call number @at of a command fails with @error. The first call is
+	 * number 1.
+	 */
 	struct {
 		int error;
 		unsigned int at;
 	} inject[FAKE_COMMANDS];
-	/* Entries of a batch that are carried out before an injected EINTR. */
+	/*
+	 * The entries of a batch that are carried out before an injected EINTR.
+	 */
 	uint32_t done_before_eintr;
-	/* Number of times that a region appears after a count was returned. */
+	/*
+	 * How often a region is added between the call for the count and the
+	 * next.
+	 */
 	unsigned int grow;
-	/* Number of times that a user appears after a count was returned. */
+	/*
+	 * How often a user is added between the call for the count and the
+	 * next.
+	 */
 	unsigned int grow_users;
-	/* How full it is; each change of the number is a new event. */
+	/*
+	 * The level of memory pressure. Each change of @events is a new event.
+	 */
 	uint32_t level;
 	unsigned int events;
-	/* A read of an event returns so many bytes; 0: all. */
+	/* A read of an event returns this number of bytes; 0: all. */
 	size_t event_bytes;
 	/*
 	 * Most bytes of one copy, 0: all; and bytes copied before an injected
@@ -91,15 +110,15 @@ struct fake {
 	uint64_t copy_most;
 	uint64_t copied_before_error;
 	bool copied_nothing;
-	/* Snapshots always lack room. */
+	/* Snapshots never have enough room. */
 	bool always_too_small;
 	int mmap_error;
-	/* Another process takes a lease all the time. */
+	/* Another process always holds a lease. */
 	bool other_leases;
-	/* Regions that a trim gives back before an injected error. */
+	/* The regions that TRIM releases before an injected error. */
 	unsigned int trim_fails_after;
 
-	/* Counters. */
+	/* How often each command was called. */
 	unsigned int calls[FAKE_COMMANDS];
 	unsigned int opens;
 	unsigned int closes;
@@ -110,7 +129,7 @@ struct fake {
 	char opened[64];
 	int opendir_error;
 
-	/* The state of a node, and of the loaded module. */
+	/* Whether the node can be accessed, and the module is loaded. */
 	unsigned int node_access;
 	unsigned int node_group;
 	bool no_module;
@@ -118,14 +137,17 @@ struct fake {
 
 extern struct fake fake;
 
-/* One VF, /dev/flexmem0, of 8 slots, 12/8/4 GiB, 64 GiB, fill_first. */
+/*
+ * One VF, /dev/flexmem0: 8 slots, sizes 12, 8 and 4 GiB, 64 GiB of memory,
+ * fill_first.
+ */
 void fake_reset(void);
 void fake_node(unsigned int index, unsigned int number, uint32_t mode);
-/* Everything that was opened has been closed. */
+/* Whether every file that was opened has been closed. */
 bool fake_all_closed(void);
-/* The device is reset: all live allocations are lost. */
+/* A reset of the device: all live allocations are lost. */
 void fake_lose(void);
-/* Settings from FAKE_* variables, for the command. */
+/* Reads settings from FAKE_* variables, for tests of the command. */
 void fake_from_environment(void);
 
 #endif /* FAKE_H */

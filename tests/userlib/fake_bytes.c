@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The memory of the fake device: a sparse file that maps and copies reach. */
+/* The fake device's memory is a sparse file, which maps and copies reach. */
 #define _GNU_SOURCE
 #include "fake_state.h"
 
@@ -10,12 +10,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Above 32 bits, and never 0. */
+/* Large enough to notice an offset that is cut to 32 bits. */
 #define FIRST_OFFSET (UINT64_C(1) << 40)
 #define REGION_STRIDE (16 * GIB)
 #define MAPS 16
 
-/* A map of which so many bytes are left; 0: none. */
+/* A map, of which @left bytes are still mapped. */
 static struct {
 	const struct file *file;
 	uint32_t handle;
@@ -98,7 +98,7 @@ int map(const struct file *file, struct flexmem_map *cmd)
 	return 0;
 }
 
-/* How many of @length bytes a copy moves before it ends. */
+/* The number of bytes that a copy moves before it ends. */
 static uint64_t most_of(uint64_t length, int injected)
 {
 	if (fake.copy_most && length > fake.copy_most)
@@ -201,7 +201,7 @@ int copy_range(const struct file *file, struct flexmem_copy *cmd,
 	return injected;
 }
 
-/* The allocation of @file with bytes mapped from @offset on. */
+/* The allocation of @file that an mmap() at @offset maps. */
 static const struct block *mapped_block(const struct file *file,
 					uint64_t offset, size_t length)
 {
@@ -249,7 +249,7 @@ static void note_map(const struct file *file, uint32_t handle, void *start,
 	maps[i].left = length;
 }
 
-/* No part is unmapped twice. */
+/* Checks that no byte is unmapped twice. */
 static void note_unmap(const char *start, size_t length)
 {
 	const char *from;
@@ -282,7 +282,9 @@ static void *map_block(const struct file *file, size_t length, int protection,
 		return MAP_FAILED;
 	fake.maps++;
 	fake.map_protection = protection;
-	/* Beyond the end of a file every access is SIGBUS. */
+	/*
+	 * The map reaches beyond the end of the file, so each access is SIGBUS.
+	 */
 	if (fake.map_is_gone)
 		offset += (off_t)(FAKE_REGIONS * REGION_STRIDE);
 	start = __real_mmap64(NULL, length, protection, MAP_SHARED, memory(),

@@ -25,7 +25,7 @@ int __real_stat(const char *path, struct stat *status);
 int __wrap_access(const char *path, int mode);
 int __wrap_stat(const char *path, struct stat *status);
 
-/* A listing of /dev: nodes from the last to the first, then strays. */
+/* A listing of /dev: the nodes in descending order, then other files. */
 static struct dirent listed;
 static int list_at = -1;
 
@@ -70,7 +70,7 @@ int __wrap_closedir(DIR *dir)
 	return 0;
 }
 
-/* Every caller is told the kind of the node. */
+/* Any caller may read the kind of the node. */
 int open_sysfs(const char *path)
 {
 	unsigned int number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The open files: what the library does to them is intercepted here. */
+/* Open files. The linker redirects the library's system calls to here. */
 #include "fake.h"
 #include "fake_state.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A user with a file or an allowance, now or in the past: a cgroup of that number. */
+/* A user, which is a cgroup here, that has or had a file or a limit. */
 struct user {
 	uint32_t uid;
 	uint64_t peak;
@@ -21,7 +21,7 @@ void reset_owners(void)
 	nr_users = 0;
 }
 
-/* In ascending order, as a snapshot lists them. */
+/* Keeps the users in ascending order, which is that of a snapshot. */
 static struct user *get_user(uint32_t uid)
 {
 	struct user *user = users;
@@ -45,7 +45,10 @@ void limits_of_new_file(struct file *file)
 	get_user(file->uid)->limit[FLEXMEM_RESOURCE_BYTES] = fake.limit;
 }
 
-/* Regions in which a file, or with NULL any file of the user, has a block. */
+/*
+ * The regions in which a file has blocks. If @file is NULL: any file of the
+ * user.
+ */
 static uint64_t slots_of(const struct file *file, uint32_t uid)
 {
 	const struct block *block;
@@ -89,7 +92,7 @@ static uint64_t used_by_user(uint32_t uid, uint32_t resource)
 	return sum;
 }
 
-/* A region is charged when a further one is needed: not told apart here. */
+/* The fake kernel always counts a further slot, unlike the driver. */
 uint32_t limit_reached(const struct file *file, uint64_t size)
 {
 	const struct user *own = get_user(file->uid);
@@ -176,7 +179,9 @@ static void fill_client(const struct file *file,
 	memset(entry->limit, 0xff, sizeof(entry->limit));
 }
 
-/* Lists the owners that @caller may see; only counts them with @entry NULL. */
+/*
+ * Lists the owners that @caller may see. If @entry is NULL it only counts them.
+ */
 static uint32_t list_owners(const struct file *caller,
 			    struct flexmem_owner_entry *entry)
 {

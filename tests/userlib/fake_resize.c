@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The fake kernel: allocations that grow and shrink, and events. */
+/* The fake kernel: RESIZE, and events. */
 #include "fake.h"
 #include "fake_state.h"
 
@@ -12,7 +12,9 @@
 ssize_t __real_read(int fd, void *buffer, size_t length);
 ssize_t __wrap_read(int fd, void *buffer, size_t length);
 
-/* At the start of an empty region, else in the middle of the largest block. */
+/*
+ * Takes the start of an empty region, or the middle of the largest free block.
+ */
 struct block *place_growable(struct region *region, uint64_t size,
 			     uint64_t align)
 {
@@ -139,7 +141,7 @@ ssize_t __wrap_read(int fd, void *buffer, size_t length)
 		return __real_read(fd, buffer, length);
 	pthread_mutex_lock(&lock);
 	file = &files[fd - FIRST_FD];
-	/* A reader without it may be kept waiting. */
+	/* Without O_NONBLOCK the read could wait for ever. */
 	REQUIRE(file->open && fake.open_flags & O_NONBLOCK);
 	REQUIRE(length >= FLEXMEM_EVENT_MIN);
 	if (file->events == fake.events) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Shared by the files of the fake kernel; all of it is protected by lock. */
+/* Shared by the files of the fake kernel. A lock protects all of it. */
 #ifndef FAKE_STATE_H
 #define FAKE_STATE_H
 
@@ -11,7 +11,7 @@
 #define FIRST_FD 700
 #define FDS 64
 
-/* An interval of a region. Handle 0: free. */
+/* An interval of a region. A handle of 0 means that it is free. */
 struct block {
 	uint64_t start;
 	uint64_t end;
@@ -58,21 +58,21 @@ uint64_t region_id(uint32_t index);
 void measure(const struct region *region, struct flexmem_region_entry *entry);
 struct block *split(struct block *block, uint64_t at);
 void merge(struct region *region);
-/* Frees what a file has: its index in files. */
+/* Frees a file's allocations. @file is its index in files. */
 void free_all(int file);
 struct block *find_block(const struct file *file, uint32_t handle,
 			 const struct flexmem_address *address,
 			 uint32_t *where);
-/* Carries out an ioctl. Returns 0 or an errno, also an injected one. */
+/* Carries out an ioctl. Returns 0 or an errno, which may be injected. */
 int dispatch(struct file *file, unsigned int number, void *arg, int injected);
 
-/* fake_file.c: the open files. None is open any more. */
+/* fake_file.c: forgets all open files. */
 void reset_files(void);
 
-/* fake_dev.c: a descriptor to read a file of sysfs from, or 0. */
+/* fake_dev.c: returns a descriptor of a file in sysfs, or 0. */
 int open_sysfs(const char *path);
 
-/* fake_bytes.c: what is in the memory. These return 0 or an errno. */
+/* fake_bytes.c: the bytes of the memory. Each returns 0 or an errno. */
 int map(const struct file *file, struct flexmem_map *cmd);
 int copy(const struct file *file, struct flexmem_rw *cmd, bool is_write,
 	 int injected);
@@ -81,7 +81,7 @@ int copy_range(const struct file *file, struct flexmem_copy *cmd,
 void zero(uint32_t region, uint64_t start, uint64_t end);
 bool is_mapped(const struct file *file, uint32_t handle);
 
-/* fake_resize.c: growing, shrinking, events. */
+/* fake_resize.c: RESIZE and events. */
 struct block *place_growable(struct region *region, uint64_t size,
 			     uint64_t align);
 int resize(struct file *file, struct flexmem_resize *cmd);
@@ -89,7 +89,7 @@ int resize(struct file *file, struct flexmem_resize *cmd);
 /* fake_owners.c: accounts and limits. */
 void reset_owners(void);
 void limits_of_new_file(struct file *file);
-/* The reason why @bytes cannot be allocated, or none. */
+/* The limit that refuses @bytes, or none. */
 uint32_t limit_reached(const struct file *file, uint64_t size);
 void note_peak(const struct file *file);
 int owner_command(struct file *file, unsigned int number, void *arg);

@@ -21,14 +21,17 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
-/* A program called with the name of a test runs that test alone. */
+/* PROGRAM TEST runs one test only. */
 __attribute__((constructor)) static void choose_test(int argc, char **argv)
 {
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
 }
 
-/* Each test begins with a fresh kernel, and an environment without settings. */
+/*
+ * Each test begins with a new fake kernel and without settings in the
+ * environment.
+ */
 static inline int setup(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Allocations: one at a time, batches, failures. */
+/* Allocations: single ones, batches and failures. */
 #include "test.h"
 
 #define MANY 300
@@ -226,7 +226,7 @@ static void host_memory_is_no_limit(void **state)
 	flexmem_device_close(device);
 }
 
-/* All figures of a failure are of the moment of the reply. */
+/* The kernel returns the figures of a failure with the failure itself. */
 static void a_failure_is_one_call(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -286,7 +286,7 @@ static void alloc_nulls(void **state)
 	flexmem_device_close(device);
 }
 
-/* EINVAL comes with the value that is wrong, alone and in a batch. */
+/* EINVAL comes with the wrong value, for one allocation and in a batch. */
 static void invalid_values(void **state)
 {
 	static const struct {
@@ -326,7 +326,7 @@ static void invalid_values(void **state)
 	flexmem_device_close(device);
 }
 
-/* Batches */
+/* Batches. */
 
 static void fill_requests(struct flexmem_alloc_request *requests, size_t count)
 {
@@ -354,7 +354,7 @@ static void batch_in_pieces(void **state)
 						    results,
 						    sizeof(results[0]), MANY),
 			 0);
-	/* 64 at a time. */
+	/* The library sends 64 requests at a time. */
 	assert_int_equal(fake.calls[FLEXMEM_CMD_ALLOC_BATCH], 5);
 	for (i = 0; i < MANY; i++) {
 		assert_int_equal(results[i].error, 0);
@@ -440,7 +440,9 @@ static void batch_asks_no_second_time(void **state)
 	flexmem_device_close(device);
 }
 
-/* EFAULT in the third piece: the first two stay, the third is undone. */
+/*
+ * EFAULT in the third part of the batch: two parts stay, the third is undone.
+ */
 static void batch_ends_early(void **state)
 {
 	static struct flexmem_allocated results[MANY];
@@ -463,7 +465,7 @@ static void batch_ends_early(void **state)
 	flexmem_device_close(device);
 }
 
-/* A kill after 10 entries of the second piece: those have been carried out. */
+/* A kill after 10 entries of the second part. These were carried out. */
 static void batch_is_interrupted(void **state)
 {
 	struct flexmem_allocated results[100];
@@ -537,7 +539,7 @@ static void batch_of_later_structs(void **state)
 	flexmem_device_close(device);
 }
 
-/* Earlier allocations of the batch can be freed as well, in whatever piece. */
+/* The bytes that a caller could free include earlier ones of the batch. */
 static void batch_counts_its_own(void **state)
 {
 	enum { COUNT = 7, PIECE = 3 };
@@ -577,7 +579,10 @@ static void batch_of_a_driver_without_limit(void **state)
 	struct flexmem_device *device;
 
 	(void)state;
-	/* Nonsense, but it must not hang or divide by zero. */
+	/*
+	 * A driver that takes no batches: the library must neither hang nor
+	 * divide by zero.
+	 */
 	fake.max_batch = 0;
 	device = open_device();
 	fake.max_batch = 1;

@@ -68,7 +68,7 @@ static void flags_without_the_capability(void **state)
 	flexmem_device_close(device);
 }
 
-/* A map and the copies reach the same bytes, and only these. */
+/* A map and a copy reach the same bytes, and no others. */
 static void map_whole(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -147,7 +147,7 @@ static void map_read_only(void **state)
 	flexmem_device_close(device);
 }
 
-/* A map that was refused leaves its out-pointers alone. */
+/* A refused map does not change the caller's pointers. */
 static void map_refused(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -208,7 +208,7 @@ static void unmap_refused(void **state)
 	flexmem_device_close(device);
 }
 
-/* The driver copies a part at a time. All bytes arrive at their place. */
+/* The driver may copy a part only. The library copies the rest. */
 static void copies_of_any_length(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -291,7 +291,7 @@ static void copy_makes_no_progress(void **state)
 	flexmem_device_close(device);
 }
 
-/* The same, from one allocation to another one and within one. */
+/* Copies between two allocations and within one. */
 static void copies_within_the_device(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -360,7 +360,7 @@ static void copies_within_the_device_that_fail(void **state)
 	flexmem_device_close(device);
 }
 
-/* Where the device cannot copy, the library reads and writes. */
+/* If the device cannot copy, the library reads and writes. */
 static void copies_by_the_host(void **state)
 {
 	const size_t size = 200 * KIB;
@@ -387,7 +387,10 @@ static void copies_by_the_host(void **state)
 	assert_memory_equal(in, out + 256, size - 256);
 	assert_int_equal(fake.calls[FLEXMEM_CMD_COPY], 0);
 
-	/* COPY's rules hold, and a call that breaks one copies nothing. */
+	/*
+	 * The rules of COPY hold here too. A call that breaks one copies
+	 * nothing.
+	 */
 	assert_int_equal(flexmem_device_copy(device, to, 0, to, 128, 256,
 					     &done), -EINVAL);
 	assert_int_equal(flexmem_device_copy(device, to, 64, from, 0, 128,
@@ -402,7 +405,7 @@ static void copies_by_the_host(void **state)
 			 0);
 	assert_int_equal(done, 0);
 
-	/* Bytes that were written until an error stay. */
+	/* Bytes that were written before an error stay. */
 	fake.copied_before_error = 128;
 	inject(FLEXMEM_CMD_WRITE, 2, EIO);
 	assert_int_equal(flexmem_device_copy(device, to, 0, from, 0, size,
@@ -441,7 +444,7 @@ static void zeroed(void **state)
 	flexmem_device_close(device);
 }
 
-/* After a reset an allocation can be looked up and freed, nothing else. */
+/* After a reset an allocation can only be looked up and freed. */
 static void lost(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -491,7 +494,7 @@ static void nulls(void **state)
 	flexmem_device_close(device);
 }
 
-/* The pattern does not depend on the size of the parts. */
+/* The pattern is the same whether it is made at once or in parts. */
 static void pattern_of_parts(void **state)
 {
 	unsigned char whole[2000];
@@ -533,7 +536,7 @@ static void pattern_finds_bytes(void **state)
 	assert_int_equal(pattern_check(bytes, 5, 64, 4096, &first), 2);
 	assert_int_equal(first, 664);
 
-	/* The check notices another seed, another offset, and zeroes. */
+	/* The check notices a wrong seed, a wrong offset, and zeroes. */
 	assert_true(pattern_check(bytes, 6, 64, 4096, &first) > 4000);
 	assert_true(pattern_check(bytes, 5, 72, 4096, &first) > 4000);
 	memset(bytes, 0, sizeof(bytes));

@@ -25,7 +25,7 @@ static void zero_bytes(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Sizes are rounded to 128, small ones share a segment of 2 MiB. */
+/* Sizes are rounded to 128. Small allocations share segments of 2 MiB. */
 static void small_pool(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -43,7 +43,7 @@ static void small_pool(void **state)
 	assert_int_equal(lookup(cache, b).size, 256);
 	assert_int_equal(place(cache, b), place(cache, a) + 128);
 	assert_int_equal(place(cache, c), place(cache, b) + 256);
-	/* The rest is 384 bytes short of a MiB. */
+	/* The segment has 384 bytes less than 1 MiB left. */
 	take(cache, MIB, 0);
 	assert_int_equal(mock.allocs, 2);
 	take(cache, MIB - 384, 0);
@@ -63,13 +63,15 @@ static void large_pool(void **state)
 	b = take(cache, 10 * MIB - 128, 0);
 	assert_int_equal(mock.allocs, 1);
 	assert_int_equal(place(cache, b), place(cache, a) + MIB + 128);
-	/* From 10 MiB on a segment of its own, in steps of 2 MiB. */
+	/*
+	 * From 10 MiB on each allocation has a segment, of a multiple of 2 MiB.
+	 */
 	a = take(cache, 10 * MIB, 0);
 	assert_int_equal(mock.last_alloc, 10 * MIB);
 	assert_int_equal(lookup(cache, a).size, 10 * MIB);
 	b = take(cache, 11 * MIB, 0);
 	assert_int_equal(mock.last_alloc, 12 * MIB);
-	/* The remainder would be too small for the pool. */
+	/* The block is not split: the rest would be too small. */
 	assert_int_equal(lookup(cache, b).size, 12 * MIB);
 	assert_int_equal(lookup(cache, b).requested, 11 * MIB);
 	b = take(cache, 12 * MIB + 1, 0);
@@ -78,7 +80,7 @@ static void large_pool(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The tightest block serves, of equal ones the lowest. */
+/* The smallest block that fits serves; of equal ones, the lowest. */
 static void best_fit(void **state)
 {
 	static const uint64_t sizes[] = { 4096, 1024, 2048, 1024 };
@@ -103,7 +105,7 @@ static void best_fit(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Blocks of one size go by the age of their segments, and then by offset. */
+/* Of equal blocks the one in the oldest segment serves, then the lowest. */
 static void equals_go_by_segment_and_offset(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -112,7 +114,7 @@ static void equals_go_by_segment_and_offset(void **state)
 	int i;
 
 	(void)state;
-	/* Two in the first segment, which is full then; one in the second. */
+	/* Two blocks fill the first segment. The third is in a second one. */
 	for (i = 0; i < 3; i++) {
 		tokens[i] = take(cache, 600 * KIB, 0);
 		places[i] = place(cache, tokens[i]);
@@ -127,7 +129,7 @@ static void equals_go_by_segment_and_offset(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Blocks merge on both sides, and the whole is reused. */
+/* A freed block merges on both sides, and the whole is used again. */
 static void merging(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -179,17 +181,19 @@ static void oversize_rule(void **state)
 	assert_int_equal(figures(cache).oversize_allocations.current, 1);
 	assert_int_equal(figures(cache).oversize_segments.current, 1);
 	give(cache, a);
-	/* Requests below the limit do not get it. */
+	/* A request below the limit does not get a block above it. */
 	take(cache, 30 * MIB, 0);
 	assert_int_equal(mock.allocs, 2);
-	/* Requests that are more than 1 MiB smaller do not get it. */
+	/* Nor does a request that is more than 1 MiB smaller than the block. */
 	take(cache, 39 * MIB - 128, 0);
 	assert_int_equal(mock.allocs, 3);
 	a = take(cache, 39 * MIB, 0);
 	assert_int_equal(mock.allocs, 3);
 	assert_int_equal(place(cache, a), where);
 	assert_int_equal(lookup(cache, a).size, 40 * MIB);
-	/* The limit itself is oversize: as a request, and as a block. */
+	/*
+	 * A size equal to the limit is above it, as a request and as a block.
+	 */
 	take(cache, 32 * MIB, 1);
 	assert_int_equal(mock.last_alloc, 32 * MIB);
 	assert_int_equal(mock.allocs, 4);
@@ -214,7 +218,7 @@ static void oversize_rule(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The knob of today's PyTorch. */
+/* max_non_split_rounding_mb, a setting of newer PyTorch versions. */
 static void oversize_knob(void **state)
 {
 	struct flexmem_cache *cache =
@@ -229,7 +233,7 @@ static void oversize_knob(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* With a limit below the usual segment sizes segments still serve requests. */
+/* A limit below the usual segment sizes: segments still serve requests. */
 static void small_split_limit(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("max_split_size_mb:7");
@@ -242,7 +246,7 @@ static void small_split_limit(void **state)
 	assert_int_equal(mock.allocs, 1);
 	take(cache, 3 * MIB, 0);
 	assert_int_equal(mock.last_alloc, 4 * MIB);
-	/* The small pool is not concerned. */
+	/* The limit does not apply to the small pool. */
 	give(cache, take(cache, 1000, 0));
 	take(cache, 2000, 0);
 	assert_int_equal(mock.allocs, 3);
@@ -266,11 +270,14 @@ static void growing(void **state)
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 6 * MIB);
 	assert_int_equal(figures(cache).segment[0].current, 1);
 	assert_int_equal(figures(cache).num_device_grow, 1);
-	/* Behind a block in use. */
+	/* The segment grows behind a block that is in use. */
 	c = take(cache, 2 * MIB, 0);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 8 * MIB);
 	assert_int_equal(place(cache, c), place(cache, b) + 3 * MIB);
-	/* Small ones share it, and count as large. */
+	/*
+	 * Small requests share the growing segment, and count in the large
+	 * pool.
+	 */
 	take(cache, 128, 0);
 	take(cache, 2 * MIB - 128, 0);
 	assert_int_equal(mock.allocs, 1);
@@ -279,13 +286,13 @@ static void growing(void **state)
 	assert_int_equal(figures(cache).inactive_split[0].current, 0);
 	assert_int_equal(figures(cache).allocation[FLEXMEM_CACHE_SMALL].current,
 			 0);
-	/* Another stream has another one. */
+	/* Another stream has its own growing segment. */
 	take(cache, 128, 1);
 	assert_int_equal(mock.allocs, 2);
 	flexmem_cache_destroy(cache);
 }
 
-/* Lowest, not tightest. */
+/* In a growing segment the lowest block that fits serves, not the smallest. */
 static void lowest_fit(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -306,7 +313,10 @@ static void lowest_fit(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The neighbour is taken: a second segment, which grows then. */
+/*
+ * The space behind the first segment is in use, so a second one is made, and
+ * grows.
+ */
 static void growing_is_stopped(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -322,7 +332,7 @@ static void growing_is_stopped(void **state)
 	take(cache, 4 * MIB, 0);
 	assert_int_equal(mock.allocs, 2);
 	assert_int_equal(mock.grows, 3);
-	/* Free memory in the first one is used first. */
+	/* Free memory in the first segment is used first. */
 	give(cache, a);
 	take(cache, MIB, 0);
 	assert_int_equal(mock.grows, 3);
@@ -337,7 +347,7 @@ static void growing_is_stopped(void **state)
 	assert_int_equal(mock.allocs, 3);
 	assert_int_equal(figures(cache).num_first_failures, 0);
 	mock.error = -EAGAIN;
-	/* One more, when all are stopped; any other error is one. */
+	/* EAGAIN of all segments: a new one is made. EIO: the request fails. */
 	mock.fail_grows = 3;
 	take(cache, 8 * MIB, 0);
 	assert_int_equal(mock.allocs, 4);
@@ -362,7 +372,7 @@ static void growing_has_its_own_reasons(void **state)
 	(void)state;
 	take(cache, 500 * MIB, 0);
 	give(cache, take(cache, 6 * MIB, 0));
-	/* 2 MiB more would be allowed, a segment of 8 MiB is not. */
+	/* The limit allows 2 MiB more, and not a new segment of 8 MiB. */
 	mock.fail_grows = 10;
 	mock.fail_frees = 10;
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
@@ -377,7 +387,7 @@ static void growing_has_its_own_reasons(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The end of a growing segment is returned in whole steps. */
+/* A growing segment returns its free end, in whole steps. */
 static void shrinking(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -393,7 +403,7 @@ static void shrinking(void **state)
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 4 * MIB);
 	assert_int_equal(figures(cache).inactive_split_bytes[0].current, MIB);
 	assert_int_equal(figures(cache).num_device_shrink, 1);
-	/* Nothing more to give. */
+	/* There is nothing left to return. */
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
 	assert_int_equal(released, 0);
 	assert_int_equal(mock.shrinks, 1);
@@ -408,7 +418,7 @@ static void shrinking(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A tail that ends where a step does leaves no block behind. */
+/* A free end of whole steps leaves no block behind. */
 static void shrinking_to_the_step(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -458,7 +468,7 @@ static void direct(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Without a cache there is still memory to return. */
+/* backend:direct keeps no memory, but blocks wait for events. */
 static void direct_with_streams(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("backend:direct");
@@ -473,7 +483,7 @@ static void direct_with_streams(void **state)
 	assert_int_equal(flexmem_cache_record_stream(cache, b, 2), 0);
 	give(cache, a);
 	give(cache, b);
-	/* Trim does not wait; the event of one block has happened. */
+	/* Trim does not wait. The event of one block has happened by now. */
 	mock.happened[1] = true;
 	assert_int_equal(flexmem_cache_trim(cache, 1, &released), 0);
 	assert_int_equal(released, 7 * MIB);
@@ -486,7 +496,7 @@ static void direct_with_streams(void **state)
 	assert_int_equal(mock.waits, 1);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
 	assert_int_equal(figures(cache).active[0].current, 0);
-	/* Memory that the provider had refused is returned with it. */
+	/* Memory that the provider refused is offered again. */
 	mock.fail_frees = 1;
 	mock.error = -EIO;
 	give(cache, take(cache, 3 * MIB, 0));
@@ -497,7 +507,7 @@ static void direct_with_streams(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Memory that is returned during trim counts for it. */
+/* Memory that events free during a trim counts as released. */
 static void released_on_the_way(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 20 * MIB };
@@ -531,13 +541,16 @@ static void rounding(void **state)
 		uint64_t bytes;
 		uint64_t size;
 	} cases[] = {
-		/* Steps of 128 below 4 MiB: the first entry holds there. */
+		/* Below 4 MiB the size is a multiple of 128. */
 		{ 1, 128 }, { 1000, 1024 }, { 3 * MIB, 3 * MIB },
-		/* Quarters up to 16 MiB, then eighths up to 32. */
+		/*
+		 * Up to 16 MiB in quarters of a power of two, up to 32 MiB in
+		 * eighths.
+		 */
 		{ 4 * MIB, 4 * MIB }, { 4 * MIB + 1, 5 * MIB },
 		{ 7 * MIB + 1, 8 * MIB }, { 8 * MIB + 1, 10 * MIB },
 		{ 16 * MIB + 1, 18 * MIB },
-		/* Halves above. */
+		/* Above that in halves. */
 		{ 32 * MIB + 1, 48 * MIB }, { 64 * MIB + 1, 96 * MIB },
 	};
 	struct flexmem_cache_allocation allocation;
@@ -553,20 +566,20 @@ static void rounding(void **state)
 		give(cache, token);
 	}
 	flexmem_cache_destroy(cache);
-	/* The first entry holds for what is below it too. */
+	/* The first entry also applies to all smaller sizes. */
 	cache = mock_cache("roundup_power2_divisions:[4:4,8:2]");
 	assert_int_equal(lookup(cache, take(cache, 2 * MIB + 1, 0)).size,
 			 5 * MIB / 2);
 	assert_int_equal(lookup(cache, take(cache, 1025, 0)).size, 1280);
 	flexmem_cache_destroy(cache);
-	/* 0 rounds nothing. */
+	/* 0 switches the rounding off. */
 	cache = mock_cache("roundup_power2_divisions:[1:0, 4:4]");
 	assert_int_equal(lookup(cache, take(cache, 3 * MIB + 1, 0)).size,
 			 3 * MIB + 128);
 	assert_int_equal(lookup(cache, take(cache, 4 * MIB + 1, 0)).size,
 			 5 * MIB);
 	flexmem_cache_destroy(cache);
-	/* Steps are never smaller than a granule. */
+	/* No step is smaller than 128 bytes. */
 	cache = mock_cache("roundup_power2_divisions:8");
 	assert_int_equal(lookup(cache, take(cache, 1000, 0)).size, 1024);
 	assert_int_equal(lookup(cache, take(cache, 1025, 0)).size, 1152);

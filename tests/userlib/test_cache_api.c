@@ -40,7 +40,7 @@ static void private_pools(void **state)
 	b = request(cache, 1000, pool, NULL);
 	assert_int_equal(a.pool, pool);
 	assert_int_equal(mock.allocs, 2);
-	/* Its segments stay where they are, and serve no other pool. */
+	/* The pool keeps its segments, and no other pool uses them. */
 	give(cache, a.token);
 	give(cache, b.token);
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
@@ -51,7 +51,7 @@ static void private_pools(void **state)
 	b = request(cache, 1000, pool, NULL);
 	assert_int_equal(mock.allocs, 3);
 	assert_int_equal(b.address.offset, a.address.offset);
-	/* A pool released with a live allocation ends with the last free. */
+	/* A released pool ends when its last allocation is freed. */
 	a = request(cache, 5 * MIB, pool, NULL);
 	give(cache, a.token);
 	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
@@ -218,7 +218,7 @@ static void bad_options(void **state)
 	char problem[20] = "nothing";
 
 	(void)state;
-	/* In these cases the options are not used. */
+	/* These calls fail before the options are read. */
 	options.problem = problem;
 	options.problem_length = sizeof(problem);
 	assert_int_equal(flexmem_cache_create(NULL, &options, sizeof(options)),
@@ -293,7 +293,7 @@ _Static_assert(sizeof(struct flexmem_cache_failure) +
 	       8 * FLEXMEM_CACHE_ROOM == 440 - 120,
 	       "failure_room is what struct flexmem_cache_failure may grow by");
 
-/* Structs of callers that are older and newer than the library. */
+/* Callers with older and with newer structs than the library's. */
 static void struct_sizes(void **state)
 {
 	struct {
@@ -304,7 +304,9 @@ static void struct_sizes(void **state)
 		struct flexmem_cache_allocation allocation;
 		uint64_t more;
 	} result = { .more = 7 };
-	/* Where the struct ended at first, and its failure before it had @pool. */
+	/*
+	 * The sizes of the struct: at first, and before its failure had @pool.
+	 */
 	static const size_t ends[] = { 288, 376 };
 	struct flexmem_cache_options options = mock_options("nonsense:1");
 	struct flexmem_cache *cache;
@@ -312,7 +314,9 @@ static void struct_sizes(void **state)
 	size_t i;
 
 	(void)state;
-	/* Members that a caller of 0.3 does not know are not read. */
+	/*
+	 * The library must not read members that a caller of 0.3 does not have.
+	 */
 	options.flags = FLEXMEM_CACHE_STRICT;
 	assert_int_equal(flexmem_cache_create(&cache, &options,
 					      offsetof(struct flexmem_cache_options,
@@ -330,7 +334,7 @@ static void struct_sizes(void **state)
 							     &result.allocation,
 							     ends[i]), 0);
 		assert_int_equal(result.allocation.requested, 1000);
-		/* Nothing is written behind it. */
+		/* The library must not write beyond the caller's struct. */
 		for (at = ends[i]; at < sizeof(result); at++)
 			assert_int_equal(((char *)&result)[at], 7);
 	}
@@ -354,7 +358,7 @@ static void struct_sizes(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Sizes of the failure: in the first version, and before it had @pool. */
+/* The sizes of the failure: at first, and before it had @pool. */
 static void older_failures(void **state)
 {
 	static const size_t sizes[] = { 168, 256 };
@@ -369,7 +373,10 @@ static void older_failures(void **state)
 						  expected, sizeof(expected)),
 			 0);
 	for (i = 0; i < 2; i++) {
-		/* The bytes behind it can be anything. */
+		/*
+		 * The library must not read the bytes beyond the caller's
+		 * struct.
+		 */
 		memset(&failure, 7, sizeof(failure));
 		memset(&failure, 0, sizes[i]);
 		assert_int_equal(flexmem_cache_error_text(-ENOENT, &failure,
@@ -388,7 +395,7 @@ static void older_failures(void **state)
 	}
 }
 
-/* Memory that the provider keeps at the end is logged, and forgotten. */
+/* If the provider refuses memory at the end, the cache logs and forgets it. */
 static void destruction_fails(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -402,11 +409,11 @@ static void destruction_fails(void **state)
 	assert_int_equal(mock.frees, 2);
 	assert_string_equal(mock.log,
 		"the provider did not take 2097152 bytes back: error 5\n");
-	/* It has the whole space for the next test again. */
+	/* Frees the memory itself, so that the next test has all of it. */
 	assert_int_equal(mock.below.free(mock.below.user, 0), 0);
 }
 
-/* Output of a cache without a callback: when it is made, and afterwards. */
+/* What a cache without a log callback prints, during its creation and later. */
 static void printed(const char *configuration, uint32_t flags, char text[1000])
 {
 	struct flexmem_cache_options options = mock_options(configuration);
@@ -436,7 +443,7 @@ static void printed(const char *configuration, uint32_t flags, char text[1000])
 	assert_string_equal(mock.log, "");
 }
 
-/* Without a callback warnings about settings are on stderr, and nothing else. */
+/* Without a callback only warnings about settings go to stderr. */
 static void warnings_without_a_callback(void **state)
 {
 	char text[1000];
@@ -449,12 +456,14 @@ static void warnings_without_a_callback(void **state)
 		"flexmem cache: expandable_segments has no effect: segments cannot grow here\n");
 	printed("backend:native", 0, text);
 	assert_string_equal(text, "");
-	/* This is an error, which the caller gets. */
+	/*
+	 * A strict caller gets the problem as an error, so nothing is printed.
+	 */
 	printed("nonsense:1", FLEXMEM_CACHE_STRICT, text);
 	assert_string_equal(text, "");
 }
 
-/* With the variable in the environment all messages are printed. */
+/* With TORCH_SPYRE_ALLOC_DEBUG set the cache prints all messages. */
 static void log_of_the_environment(void **state)
 {
 	static const char first[] =
@@ -468,7 +477,10 @@ static void log_of_the_environment(void **state)
 	assert_non_null(strstr(text, "flexmem cache: alloc "));
 }
 
-/* A segment grows up to 256 GiB; what is larger has one that does not grow. */
+/*
+ * A segment grows to 256 GiB at most. A larger request gets one that does not
+ * grow.
+ */
 static void longest_segment(void **state)
 {
 	struct flexmem_cache *cache;
@@ -491,7 +503,9 @@ static void longest_segment(void **state)
 	for (i = 0; i < 4; i++)
 		give(cache, tokens[i]);
 	assert_int_equal(figures(cache).inactive_split_bytes[0].current, 0);
-	/* A segment without a block in use serves smaller ones as well. */
+	/*
+	 * A large free segment that does not grow also serves smaller requests.
+	 */
 	take(cache, 290 * GIB, 0);
 	assert_int_equal(mock.allocs, 3);
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
@@ -499,7 +513,7 @@ static void longest_segment(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* With a device behind it, over the driver that the tests have. */
+/* A cache over a device, which is the fake driver's. */
 static void over_the_device(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -531,7 +545,7 @@ static void over_the_device(void **state)
 			 0);
 	assert_int_equal(total, 64 * GIB);
 	assert_int_equal(free_bytes, 64 * GIB - 2 * MIB);
-	/* The driver's reason comes along. */
+	/* The failure contains the driver's reason. */
 	assert_int_equal(flexmem_cache_alloc_request(cache, &wanted,
 						     sizeof(wanted),
 						     &allocation,
@@ -587,7 +601,7 @@ static void flat_provider(void **state)
 	assert_int_equal(failure.largest_free, 3968);
 	assert_int_equal(p.alloc(p.user, 9216, 128, 0, &b, &failure), -ENOMEM);
 	assert_int_equal(failure.limit, FLEXMEM_LIMIT_REGION_SIZE);
-	/* No parameter of the driver makes it larger. */
+	/* No parameter of the driver allows a larger region. */
 	assert_int_equal(flexmem_error_text(-ENOMEM, &failure, sizeof(failure),
 					    text, sizeof(text)), 0);
 	assert_string_equal(text,
@@ -600,7 +614,7 @@ static void flat_provider(void **state)
 	flexmem_cache_flat_destroy(NULL);
 }
 
-/* Nothing is behind the largest number, not even the beginning. */
+/* The segment ends at the largest address: the sum must not overflow to 0. */
 static void longest_flat_provider(void **state)
 {
 	const uint64_t bytes = UINT64_MAX - 127;

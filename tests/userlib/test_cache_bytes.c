@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The example that reaches the bytes of a cache's allocations, as it is. */
+/* Runs the example that uses the bytes of a cache's allocations. */
 #include "test.h"
 
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 static char said[1000];
 
-/* Runs it, and keeps what it prints. */
+/* Runs the example, and keeps its output. */
 static int run_example(void)
 {
 	FILE *file = tmpfile();
@@ -52,7 +52,7 @@ static void without_maps(void **state)
 				  "success\n");
 }
 
-/* A copy or a map that meets a segment which is just resized goes on. */
+/* A copy or map of a segment that is being resized is repeated. */
 static void while_it_is_resized(void **state)
 {
 	(void)state;

@@ -43,7 +43,7 @@ static void slow_callback(void *user, uint64_t bytes)
 	atomic_store(&done, true);
 }
 
-/* Taken out while it runs: it is over when that returns. */
+/* Removing a callback that runs waits until it has ended. */
 static void removal_waits(void **state)
 {
 	pthread_t thread;
@@ -66,14 +66,14 @@ static void removal_waits(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A thread that will be cancelled before it calls. */
+/* A thread with a pending cancellation calls the cache. */
 static void *cancelled(void *argument)
 {
 	void (*call)(void) = *(void (**)(void))argument;
 
 	pthread_cancel(pthread_self());
 	call();
-	/* It has come back, and left nothing locked. */
+	/* The call has returned, and holds no lock. */
 	atomic_store(&done, true);
 	pthread_testcancel();
 	return NULL;
@@ -142,7 +142,7 @@ static void use_it(void)
 
 static void empty_it(void)
 {
-	/* One is refused, and told to the log. */
+	/* The provider refuses the memory once, which the cache logs. */
 	mock.fail_frees = 1;
 	EXPECT(flexmem_cache_empty(cache, NULL) == -ENOMEM);
 	EXPECT(!flexmem_cache_empty(cache, NULL));
@@ -164,7 +164,10 @@ static void destroy_it(void)
 	flexmem_cache_destroy(cache);
 }
 
-/* Wherever a callback is, a thread could be cancelled; and leave a lock. */
+/*
+ * A callback could be a cancellation point. The thread would leave a lock
+ * behind.
+ */
 static void cancelled_afterwards(const char *configuration)
 {
 	struct flexmem_cache_options options = mock_options(configuration);
@@ -209,7 +212,7 @@ static void remove_it(void)
 	EXPECT(!flexmem_cache_remove_oom_callback(cache, slow_callback, NULL));
 }
 
-/* The same where it waits itself. */
+/* The same for the call that waits until a callback has ended. */
 static void cancelled_removal(void **state)
 {
 	pthread_t thread;
@@ -329,7 +332,7 @@ static void forking_in_callbacks(void **state)
 	options.events_size = sizeof(mock_events);
 	assert_int_equal(flexmem_cache_create(&cache, &options,
 					      sizeof(options)), 0);
-	/* Now the cache has a free segment that it could give back. */
+	/* Now the cache has a free segment that it could return. */
 	give(cache, take(cache, 60 * MIB, 7));
 	mock.on_alloc = fork_here;
 	fork_in(alloc_much, 0);

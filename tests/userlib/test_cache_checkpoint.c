@@ -62,7 +62,7 @@ static bool is_live(void *token)
 	return !flexmem_cache_address(cache, token, &address);
 }
 
-/* A restore keeps live allocations, frees new ones and brings freed ones back. */
+/* A restore keeps allocations, frees newer ones and brings freed ones back. */
 static void the_same_again(const char *configuration)
 {
 	struct flexmem_cache_allocation before[3];
@@ -92,7 +92,10 @@ static void the_same_again(const char *configuration)
 		struct flexmem_cache_allocation now = entry((size_t)i);
 		int j = 0;
 
-		/* In the order of the segments, which differs. */
+		/*
+		 * The checkpoint lists the allocations in the order of their
+		 * segments.
+		 */
 		while (before[j].address.offset != now.address.offset)
 			assert_true(++j < 3);
 		assert_int_equal(now.size, before[j].size);
@@ -104,12 +107,12 @@ static void the_same_again(const char *configuration)
 		else
 			assert_ptr_not_equal(now.token, before[j].token);
 	}
-	/* One allocation of no pool has come. */
+	/* The test has made one allocation outside of pools. */
 	assert_int_equal(figures(cache).allocation[0].current,
 			 was.allocation[0].current + 1);
 	assert_int_equal(figures(cache).allocated_bytes[0].current,
 			 was.allocated_bytes[0].current + 1024);
-	/* Once more, when all is gone. */
+	/* A second restore, after everything was freed. */
 	for (i = 0; i < 3; i++)
 		give(cache, entry((size_t)i).token);
 	restore();
@@ -127,7 +130,7 @@ static void allocations_come_back(void **state)
 	the_same_again("expandable_segments:True");
 }
 
-/* Every other one of many blocks, in holes of any size. */
+/* Restores every other block, into holes of any size. */
 static void in_every_hole(const char *configuration)
 {
 	struct flexmem_cache_allocation before[BLOCKS];
@@ -167,7 +170,7 @@ static void holes_of_any_size(void **state)
 	in_every_hole("expandable_segments:True");
 }
 
-/* A block that waits, or would have to, keeps its memory: nothing changes. */
+/* If a block waits, or would have to, the restore changes nothing. */
 static void memory_in_use(void **state)
 {
 	void *before;
@@ -190,7 +193,7 @@ static void memory_in_use(void **state)
 	memset(mock.happened, true, sizeof(mock.happened));
 	restore();
 	assert_int_equal(entry(0).requested, 1000);
-	/* An allocation that waits for an event in another pool does not matter. */
+	/* A block of another pool may wait for its event. */
 	after = take_in(3000);
 	assert_int_equal(flexmem_cache_record_stream(cache, after, 1), 0);
 	restore();
@@ -208,12 +211,12 @@ static void memory_that_is_gone(void **state)
 	take_in(6 * MIB);
 	note();
 	give(cache, flexmem_cache_checkpoint_token(checkpoint, 1));
-	/* The segment is shorter. */
+	/* The segment is shorter than at the checkpoint. */
 	assert_int_equal(flexmem_cache_pool_empty(cache, pool, NULL), 0);
 	assert_int_equal(flexmem_cache_pool_restore(cache, checkpoint),
 			 -ENXIO);
 	assert_true(is_live(token));
-	/* It is gone. */
+	/* The segment is freed. */
 	give(cache, token);
 	assert_int_equal(flexmem_cache_pool_empty(cache, pool, NULL), 0);
 	assert_int_equal(flexmem_cache_pool_restore(cache, checkpoint),
@@ -224,7 +227,7 @@ static void memory_that_is_gone(void **state)
 	end();
 }
 
-/* Other pools are not touched, and a checkpoint may be empty. */
+/* A restore changes no other pool. A checkpoint may be empty. */
 static void other_pools(void **state)
 {
 	struct flexmem_cache_checkpoint *none;

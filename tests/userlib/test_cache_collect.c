@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory that the cache returns to the provider before it is out of memory. */
+/* The cache returns memory to the provider before memory is short. */
 #include "cache_mock.h"
 
 #include <math.h>
 
 #include <pthread.h>
 
-/* Free segments go before the provider is asked, the oldest first. */
+/* Above the threshold the oldest free segments are returned first. */
 static void threshold(void **state)
 {
 	struct flexmem_cache *cache =
@@ -21,21 +21,21 @@ static void threshold(void **state)
 		tokens[i] = take(cache, 20 * MIB, 0);
 		places[i] = place(cache, tokens[i]);
 	}
-	/* Nothing is free: the threshold alone refuses nothing. */
+	/* No segment is free. The threshold alone refuses nothing. */
 	assert_int_equal(mock.allocs, 5);
 	assert_int_equal(figures(cache).num_collections, 0);
 	give(cache, tokens[2]);
 	give(cache, tokens[0]);
 	give(cache, tokens[1]);
 	give(cache, tokens[3]);
-	/* Time passes only with allocations. */
+	/* The cache measures age in allocations, so none has aged. */
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 100 * MIB);
 	take(cache, 1, 0);
 	assert_int_equal(figures(cache).num_collections, 1);
 	assert_int_equal(mock.frees, 3);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 42 * MIB);
 	assert_int_equal(mock.device_waits, 0);
-	/* All four were freed at the same time; the oldest segments went. */
+	/* All four have the same age, so the oldest segments were returned. */
 	assert_int_equal(place(cache, take(cache, 20 * MIB, 0)), places[3]);
 	flexmem_cache_destroy(cache);
 }
@@ -75,7 +75,7 @@ static void oldest_first(void **state)
 		give(cache, tokens[i]);
 		take(cache, 1000, 0);
 	}
-	/* Reserved are 82 MiB by now. */
+	/* 82 MiB are reserved by now. */
 	assert_int_equal(mock.frees, 0);
 	take(cache, 1, 1);
 	assert_int_equal(mock.frees, 1);
@@ -84,7 +84,7 @@ static void oldest_first(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The rest of a block is as old as the block was. */
+/* The rest of a split block keeps the block's age. */
 static void age_of_remainders(void **state)
 {
 	struct flexmem_cache *cache =
@@ -93,7 +93,10 @@ static void age_of_remainders(void **state)
 	void *old;
 
 	(void)state;
-	/* On stream 1 a free end that is old, on stream 2 a segment. */
+	/*
+	 * Stream 1 has an old free end of a segment, stream 2 a newer free
+	 * segment.
+	 */
 	take(cache, MIB, 1);
 	old = take(cache, 9 * MIB, 1);
 	give(cache, old);
@@ -106,7 +109,7 @@ static void age_of_remainders(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Events that have happened are enough; there is no wait. */
+/* Blocks whose events have happened are returned. The cache does not wait. */
 static void threshold_takes_what_is_done(void **state)
 {
 	struct flexmem_cache *cache =
@@ -132,7 +135,7 @@ static void first_event_happens(void)
 	mock.happened[0] = true;
 }
 
-/* Events that have happened by now are looked for before any wait. */
+/* Before it waits, the cache looks which events have happened. */
 static void events_are_checked_before_a_wait(void **state)
 {
 	struct flexmem_cache *cache =
@@ -153,7 +156,7 @@ static void events_are_checked_before_a_wait(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* With a threshold the ladder begins with a collection. */
+/* With a threshold the first step when memory is short is a collection. */
 static void threshold_on_oom(void **state)
 {
 	struct flexmem_cache *cache =
@@ -161,7 +164,7 @@ static void threshold_on_oom(void **state)
 
 	(void)state;
 	three_free(cache);
-	/* At the first look there is room enough. */
+	/* The device seems large enough, so nothing is collected beforehand. */
 	mock.total = GIB;
 	mock.fail_allocs = 1;
 	assert_int_equal(try_alloc(cache, 400 * MIB), 0);
@@ -252,7 +255,7 @@ static void fraction(void **state)
 	assert_non_null(strstr(text, "; per_process_memory_fraction allows 100.0 MiB"));
 	flexmem_cache_destroy(cache);
 
-	/* Less than a byte is not as much as one likes. */
+	/* A fraction of less than a byte must not mean "no limit". */
 	cache = mock_cache_events("per_process_memory_fraction:0.000000001");
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
 						     sizeof(request), &a,
@@ -260,7 +263,7 @@ static void fraction(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* It can be changed at any time, and takes nothing back. */
+/* The fraction can change at any time. The change returns no memory. */
 static void fraction_changes(void **state)
 {
 	static const double bad[] = { 0.0, -0.5, 1.001, NAN };
@@ -281,7 +284,7 @@ static void fraction_changes(void **state)
 	expect_counters(cache, 1, 0, 1);
 	assert_int_equal(mock.allocs, 0);
 	give(cache, token);
-	/* Free memory goes back to stay below the limit. */
+	/* Free memory is returned to stay below the limit. */
 	assert_int_equal(try_alloc(cache, 50 * MIB), 0);
 	assert_int_equal(try_alloc(cache, 100 * MIB), -ENOMEM);
 	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 1.0), 0);
@@ -289,7 +292,9 @@ static void fraction_changes(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* So can the threshold: what is free above it goes back with the next segment. */
+/*
+ * The threshold can change too. The next new segment returns what is above it.
+ */
 static void threshold_changes(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -309,7 +314,7 @@ static void threshold_changes(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Growing counts against it as well. */
+/* Growing a segment counts against the fraction too. */
 static void fraction_of_growing(void **state)
 {
 	struct flexmem_cache *cache =
@@ -347,7 +352,7 @@ static void another_thread_allocates(void)
 	second_error = (int)(intptr_t)result;
 }
 
-/* A request under way without the lock counts against it already. */
+/* Memory counts while the provider makes it, when the cache is not locked. */
 static void fraction_of_two_at_once(void **state)
 {
 	struct flexmem_cache *cache =
@@ -361,7 +366,7 @@ static void fraction_of_two_at_once(void **state)
 	assert_int_equal(try_alloc(cache, 30 * MIB), 0);
 	assert_int_equal(second_error, -ENOMEM);
 	assert_int_equal(mock.allocs, 1);
-	/* One that is not made is not counted any more. */
+	/* Memory that the provider then refuses does not count any more. */
 	give(cache, take(cache, 20 * MIB, 0));
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
 	mock.fail_allocs = 2;
@@ -383,11 +388,11 @@ static void relieving(void **state)
 	give(cache, token);
 	assert_int_equal(flexmem_cache_trim(cache, 0, &released), 0);
 	assert_int_equal(released, 0);
-	/* The oldest first, until it is enough. */
+	/* The oldest segments go, until they are enough. */
 	assert_int_equal(flexmem_cache_trim(cache, 21 * MIB, &released), 0);
 	assert_int_equal(released, 60 * MIB);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 160 * MIB);
-	/* It waits for nothing. */
+	/* Trim waits for nothing. */
 	assert_int_equal(flexmem_cache_trim(cache, UINT64_MAX, &released),
 			 0);
 	assert_int_equal(released, 60 * MIB);
@@ -398,7 +403,7 @@ static void relieving(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Figures fall only when memory really goes back. */
+/* Reserved bytes fall when the provider has taken the memory, not earlier. */
 static void reserved_falls_late(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");

@@ -64,7 +64,10 @@ static void defaults(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The first that is set counts, alone; the caller's goes before them all. */
+/*
+ * The caller's text comes first, then the first variable that is set. Only that
+ * one counts.
+ */
 static void precedence(void **state)
 {
 	struct flexmem_cache *cache;
@@ -77,7 +80,10 @@ static void precedence(void **state)
 	       FLEXMEM_CACHE_SOURCE_PYTORCH_CUDA_ALLOC_CONF);
 	flexmem_cache_destroy(cache);
 
-	/* Its newer name goes before it, also if it is set to nothing. */
+	/*
+	 * PYTORCH_ALLOC_CONF comes before PYTORCH_CUDA_ALLOC_CONF, even if it
+	 * is empty.
+	 */
 	setenv("PYTORCH_ALLOC_CONF", "", 1);
 	cache = mock_cache(NULL);
 	expect(cache, "max_split_size_mb", "off", FLEXMEM_CACHE_SOURCE_DEFAULT);
@@ -108,7 +114,7 @@ static void precedence(void **state)
 	assert_int_equal(figures(cache).max_split_size, 60 * MIB);
 	flexmem_cache_destroy(cache);
 
-	/* Empty is set. */
+	/* A variable with an empty value is set. */
 	setenv("FLEXMEM_ALLOC_CONF", "", 1);
 	cache = mock_cache(NULL);
 	expect(cache, "max_split_size_mb", "off", FLEXMEM_CACHE_SOURCE_DEFAULT);
@@ -195,7 +201,10 @@ static const struct {
 	{ "expandable_segments", "1", "False" },
 };
 
-/* Each is ignored with one warning that names key, value and what is kept. */
+/*
+ * Each is ignored, with a warning that names key, value, and the value in
+ * effect.
+ */
 static void bad_values(void **state)
 {
 	char expected[300];
@@ -214,7 +223,7 @@ static void bad_values(void **state)
 			 "caller: '%s' cannot be '%s'; the default '%s' is kept\n",
 			 refused[i].key, refused[i].value, refused[i].kept);
 		cache = mock_cache(text);
-		/* An open bracket takes the rest of the line with it. */
+		/* An open bracket takes the rest of the line into the value. */
 		if (strcmp(refused[i].value, "[256:1"))
 			assert_string_equal(mock.log, expected);
 		assert_int_equal(mock.warnings, 1);
@@ -225,7 +234,7 @@ static void bad_values(void **state)
 	}
 }
 
-/* The settings of a cache, without the texts that it shows. */
+/* The settings, without the texts in which they are shown. */
 static struct fmlib_config settings(const char *text)
 {
 	struct flexmem_cache *cache = mock_cache(text);
@@ -236,7 +245,7 @@ static struct fmlib_config settings(const char *text)
 	return config;
 }
 
-/* A refused value leaves the default, or the earlier value, as it was. */
+/* A refused value keeps the default, or the value set before. */
 static void refused_values_change_nothing(void **state)
 {
 	static const char *const good[][2] = {
@@ -319,7 +328,7 @@ static void unknown_keys(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* PyTorch's name of a key that has another name here. */
+/* A key of PyTorch that has another name in flexmem. */
 static void other_names(void **state)
 {
 	struct flexmem_cache *cache =
@@ -346,7 +355,7 @@ static void repeated_keys(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A value that cannot be shown is not taken; the log cuts it off. */
+/* A value that is too long to be shown is refused. The log shortens it. */
 static void long_values(void **state)
 {
 	struct flexmem_cache *cache;
@@ -364,7 +373,7 @@ static void long_values(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A new value is shown as it was set. A refused one changes nothing. */
+/* A new value is shown as it was given. A refused one changes nothing. */
 static void settings_change(void **state)
 {
 	static const char *const good[][2] = {
@@ -410,7 +419,7 @@ static void settings_change(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A fraction is shown with as few digits as it takes to read it again. */
+/* A fraction is shown with the fewest digits that read back exactly. */
 static void fractions_are_shown(void **state)
 {
 	static const struct {
@@ -445,7 +454,7 @@ static void fractions_are_shown(void **state)
 		assert_true(fabs(strtod(shown.value, NULL) - fraction) < 2e-16);
 		assert_true(fabs(cache->config.fraction - fraction) < 2e-16);
 	}
-	/* A value that rounds to 0 is refused, and changes nothing. */
+	/* A value that rounds to 0 is refused. */
 	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 0.5), 0);
 	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 1e-18),
 			 -EINVAL);
@@ -468,7 +477,7 @@ static void source_names(void **state)
 	assert_string_equal(flexmem_cache_source_name(6), "unknown");
 }
 
-/* A caller with a callback and no level hears warnings, and nothing else. */
+/* With a callback and no level, the caller hears warnings and nothing less. */
 static void warnings_come_by_default(void **state)
 {
 	struct flexmem_cache_options options = mock_options("nonsense:1");
@@ -484,7 +493,7 @@ static void warnings_come_by_default(void **state)
 		"caller: unknown key 'nonsense' with value '1' is ignored\n");
 }
 
-/* A setting that is left out is no problem of a cache that is made. */
+/* If the cache is made all the same, @problem stays empty. */
 static void no_problem(void **state)
 {
 	struct flexmem_cache_options options =
@@ -539,20 +548,20 @@ static void strict(void **state)
 	assert_string_equal(mock.log,
 		"caller: 'max_split_size_mb' cannot be '6 4'\n"
 		"caller: unknown key 'nonsense' with value '1'\n");
-	/* Also if the last value is a good one. */
+	/* The first bad value counts, even if a good one follows. */
 	assert_int_equal(create_strict("backend:x,backend:native", problem,
 				       sizeof(problem)), -EINVAL);
 	assert_int_equal(create_strict("nonsense:1", NULL, 0), -EINVAL);
 	assert_int_equal(create_strict("nonsense:1", little, sizeof(little)),
 			 -EINVAL);
 	assert_string_equal(little, "caller: unknown key");
-	/* Wherever it comes from. */
+	/* The environment's settings are checked in the same way. */
 	setenv("PYTORCH_ALLOC_CONF", "nonsense:1", 1);
 	assert_int_equal(create_strict(NULL, problem, sizeof(problem)),
 			 -EINVAL);
 	assert_string_equal(problem,
 		"PYTORCH_ALLOC_CONF: unknown key 'nonsense' with value '1'");
-	/* A good setting that a device cannot follow is none of these. */
+	/* A valid setting that the device cannot follow is not an error. */
 	mock.no_growth = true;
 	assert_int_equal(create_strict("expandable_segments:True", problem,
 				       sizeof(problem)), 0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Contexts of requests, and what a snapshot shows of them. */
+/* Contexts of requests, and how a snapshot shows them. */
 #include "cache_mock.h"
 #include "cache_viewer.h"
 
-/* A context of the tests: @users is what the cache holds. */
+/* A context. @users: the references that the cache holds. */
 struct note {
 	const char *text;
 	int users;
@@ -11,7 +11,7 @@ struct note {
 };
 
 static struct flexmem_cache *cache;
-/* Runs in the caller's function that prints. */
+/* Runs when the cache prints a context. */
 static void (*on_print)(void);
 static unsigned int prints;
 
@@ -36,7 +36,7 @@ static void hold(void *user, void *context)
 	note->users++;
 }
 
-/* Without any lock of the cache's: it may be used here. */
+/* The cache calls this without a lock, so the function may use the cache. */
 static void release(void *user, void *context)
 {
 	struct note *note = context;
@@ -137,7 +137,7 @@ static size_t count_frames(const json_t *of)
 	return json_array_size(json_object_get(of, "frames"));
 }
 
-/* A context is printed with its allocation, and with each event of it. */
+/* A context is printed with its allocation, and with each of its events. */
 static void travels_into_snapshots(void **state)
 {
 	struct note note = { .text = "model.py:12:forward\n\nmain" };
@@ -159,7 +159,7 @@ static void travels_into_snapshots(void **state)
 	json_decref(json);
 	give(cache, a.token);
 	json = snapshot(0);
-	/* A free block has none. */
+	/* The free block shows no context. */
 	assert_int_equal(count_frames(first_block(json)), 0);
 	assert_int_equal(json_array_size(events(json)), 4);
 	assert_int_equal(count_frames(json_array_get(events(json), 0)), 0);
@@ -172,7 +172,7 @@ static void travels_into_snapshots(void **state)
 	assert_int_equal(note.holds, 1);
 }
 
-/* A line is FILE:LINE:NAME or a name; UTF-8 stays, the rest does not. */
+/* A line is FILE:LINE:NAME or a name. Invalid UTF-8 is replaced. */
 static void lines_are_frames(void **state)
 {
 	static const struct {
@@ -191,7 +191,10 @@ static void lines_are_frames(void **state)
 		{ "x:1:\"q\"\t\\", "\"q\"\t\\", "x", 1 },
 		{ "\xc3\xa4.py:1:\xe2\x82\xac\xf0\x9f\x98\x80",
 		  "\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4.py", 1 },
-		/* Alone, too long, of a pair, too large, cut off. */
+		/*
+		 * Stray bytes; an overlong form; half a pair; beyond Unicode;
+		 * cut off.
+		 */
 		{ "<\xa4\xc0\xaf>", "<\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd>",
 		  "", 0 },
 		{ "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "",
@@ -222,7 +225,7 @@ static void lines_are_frames(void **state)
 	assert_int_equal(note.users, 0);
 }
 
-/* Longer than what it is printed into at first. */
+/* A context longer than the buffer that the cache tries first. */
 static void long_contexts(void **state)
 {
 	struct note note = { 0 };
@@ -244,7 +247,7 @@ static void long_contexts(void **state)
 	assert_int_equal(note.users, 0);
 }
 
-/* It is held as long as the allocation, or an event, may show it. */
+/* The cache holds a context while an allocation or an event may show it. */
 static void held_as_long_as_shown(void **state)
 {
 	struct note notes[4] = { 0 };
@@ -260,7 +263,7 @@ static void held_as_long_as_shown(void **state)
 	give(cache, a[0].token);
 	assert_int_equal(notes[0].users, 0);
 
-	/* A block that waits for an event still shows it. */
+	/* A block that waits for an event still shows its context. */
 	a[1] = request(1000, &notes[1], NULL, 0, 0);
 	assert_int_equal(flexmem_cache_record_stream(cache, a[1].token, 7), 0);
 	give(cache, a[1].token);
@@ -268,7 +271,7 @@ static void held_as_long_as_shown(void **state)
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
 	assert_int_equal(notes[1].users, 0);
 
-	/* An event does until it leaves the ring. */
+	/* So does an event, until the history drops it. */
 	assert_int_equal(flexmem_cache_set_history(cache, 3), 0);
 	a[2] = request(1000, &notes[2], NULL, 0, 0);
 	give(cache, a[2].token);
@@ -281,7 +284,7 @@ static void held_as_long_as_shown(void **state)
 	assert_int_equal(flexmem_cache_set_history(cache, 3), 0);
 	assert_int_equal(notes[3].users, 0);
 
-	/* The destruction of the cache releases the rest. */
+	/* Destroying the cache releases the rest. */
 	a[0] = request(1000, &notes[0], NULL, 0, 0);
 	a[1] = request(1000, &notes[1], NULL, 0, 0);
 	give(cache, a[1].token);
@@ -292,7 +295,7 @@ static void held_as_long_as_shown(void **state)
 	}
 }
 
-/* A request that fails shows it in the text, and in the history. */
+/* A failed request's context is in the text and in the history. */
 static void out_of_memory(void **state)
 {
 	struct note note = { .text = "model.py:7:grow\nmain" };
@@ -322,7 +325,7 @@ static void out_of_memory(void **state)
 		     7);
 	json_decref(json);
 
-	/* Other failures let it go as well. */
+	/* Other failures release the context too. */
 	request(1000, &other, NULL, 77, -ENOENT);
 	request(UINT64_C(1) << 60, &other, NULL, 0, -ENOMEM);
 	assert_int_equal(other.users, 0);
@@ -335,7 +338,7 @@ static void use_cache(void)
 	give(cache, take(cache, 5000, 3));
 }
 
-/* The function that prints may use the cache, which is not locked. */
+/* The function that prints may use the cache, because no lock is held. */
 static void printed_without_the_lock(void **state)
 {
 	struct note note = { .text = "note" };
@@ -362,7 +365,7 @@ static void free_it(void)
 		return;
 	give(cache, short_lived_token);
 	short_lived_token = NULL;
-	/* The snapshot that is being written holds it. */
+	/* The snapshot that is being written holds the context. */
 	assert_int_equal(short_lived.users, 1);
 }
 
@@ -378,7 +381,7 @@ static void freed_while_it_is_printed(void **state)
 	end();
 }
 
-/* A cache without the caller's functions takes contexts, and shows nothing. */
+/* Without the caller's functions the cache accepts contexts and shows none. */
 static void without_functions(void **state)
 {
 	struct note note = { .text = "note" };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The failure of an allocation: why, and how much there is. */
+/* Failed allocations: the reason and the figures. */
 #include "cache_mock.h"
 #include "internal.h"
 
 static const char no_such_text[] =
 	"no such private pool, setting or callback, or no helper thread is running";
 
-/* No size of at least 1 KiB, like " 1.0 MiB", is there twice. */
+/* No size of 1 KiB or more, such as " 1.0 MiB", appears twice. */
 static void expect_no_size_twice(const char *text)
 {
 	const char *unit = text;
@@ -32,7 +32,7 @@ static void failure_details(void **state)
 	char text[512];
 
 	(void)state;
-	/* A free block that is in the way of nothing, but cannot go. */
+	/* A free block beside a used one, which the cache cannot return. */
 	take(cache, MIB, 3);
 	take(cache, 2 * MIB, 3);
 	mock.fail_allocs = 3;
@@ -63,7 +63,7 @@ static void failure_details(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The text of the failure of an allocation of @bytes. */
+/* The error text of a failed allocation of @bytes. */
 static void text_of(struct flexmem_cache *cache, uint64_t bytes, char *text,
 		    size_t length)
 {
@@ -78,7 +78,10 @@ static void text_of(struct flexmem_cache *cache, uint64_t bytes, char *text,
 						  length), 0);
 }
 
-/* CUDA's parts: what others use, what is reserved and of no use. */
+/*
+ * The parts of CUDA's text: what other processes use; what is reserved and
+ * unused.
+ */
 static void parts_of_the_text(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -100,7 +103,7 @@ static void parts_of_the_text(void **state)
 static const char fragmentation[] =
 	"; expandable_segments:True may avoid this fragmentation";
 
-/* Advice where it helps, and only there. */
+/* The text gives advice only where it helps. */
 static void advice(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -115,7 +118,7 @@ static void advice(void **state)
 	give(cache, tokens[0]);
 	give(cache, tokens[2]);
 	mock.fail_allocs = 9;
-	/* 8 MiB are free, but not in one piece. */
+	/* 8 MiB are free, in several blocks. */
 	text_of(cache, 8 * MIB, text, sizeof(text));
 	assert_string_equal(text + strlen(text) - strlen(fragmentation),
 			    fragmentation);
@@ -123,7 +126,7 @@ static void advice(void **state)
 	text_of(cache, 8 * MIB + 1, text, sizeof(text));
 	assert_null(strstr(text, "fragmentation"));
 	mock.fail_allocs = 0;
-	/* Segments that grow already. */
+	/* The segments grow already, so that advice is left out. */
 	growing = mock_cache("expandable_segments:True");
 	for (i = 0; i < 4; i++)
 		tokens[i] = take(growing, 4 * MIB, 0);
@@ -143,7 +146,10 @@ static void advice(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The provider has nothing for @bytes: what the failure says of what is free. */
+/*
+ * Lets the provider refuse @bytes. @said: what the text says of the free
+ * memory.
+ */
 static struct flexmem_cache_failure refused(struct flexmem_cache *cache,
 					    uint64_t bytes, uint64_t pool,
 					    const char *said)
@@ -199,7 +205,7 @@ static void obstacles(void **state)
 	failure = refused(cache, 5 * MIB, pool,
 			  "the largest free block has 18.0 MiB, which belongs to no private pool, and this is for private pool 1");
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_POOL);
-	/* Its pool, also if it is just too small. */
+	/* The failure names the pool, also if the block is just too small. */
 	failure = refused(cache, 30 * MIB, 0,
 			  "the largest free block has 18.0 MiB");
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_SIZE);
@@ -241,7 +247,7 @@ static void obstacle_of_a_pool(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The other way round: what is free is in a large segment, and a small one asks. */
+/* A small request, and free memory only in a large segment. */
 static void obstacle_of_a_kind(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -275,7 +281,7 @@ static void no_pool(struct flexmem_cache *cache, uint64_t pool,
 	assert_string_equal(text, expected);
 }
 
-/* Two mistakes, of which one is a number and the other comes too late. */
+/* A pool that never existed, and one that was released. */
 static void unknown_pools(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -291,7 +297,7 @@ static void unknown_pools(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* An ENOENT that came of something else, with a failure that came before it. */
+/* ENOENT of another call, with the failure of an earlier one. */
 static void failure_of_another_call(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -310,7 +316,7 @@ static void failure_of_another_call(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* ENOENT from the provider does not mean that a pool is missing. */
+/* An ENOENT of the provider is not a missing pool. */
 static void enoent_of_the_provider(void **state)
 {
 	const struct flexmem_cache_failure none = { 0 };
@@ -336,7 +342,7 @@ static void obstacle_of_a_setting(void **state)
 
 	(void)state;
 	give(cache, take(cache, 30 * MIB, 0));
-	/* Else it would have gone back. */
+	/* The provider refuses the block, so that it stays free. */
 	mock.fail_frees = 9;
 	failure = refused(cache, 5 * MIB, 0,
 			  "unallocated: 30.0 MiB, in one block, which max_split_size_mb keeps for larger requests");
@@ -390,7 +396,7 @@ static void error_texts(void **state)
 			 -EMSGSIZE);
 }
 
-/* The longest text for each reason of the device, with the largest numbers. */
+/* The longest text among the device's reasons, with the largest numbers. */
 static size_t longest_text(struct flexmem_cache_failure failure)
 {
 	char limit[FMLIB_LIMIT_TEXT];
@@ -398,7 +404,7 @@ static size_t longest_text(struct flexmem_cache_failure failure)
 	size_t most = 0;
 	uint32_t i;
 
-	/* Each with limits and charges that are not known as well. */
+	/* Includes limits and charges that the library does not know. */
 	for (i = 0; i < 16 * 4 * 16 * 2; i++) {
 		failure.device.limit = i % 16;
 		failure.device.charge = i / 16 % 4;
@@ -410,7 +416,7 @@ static size_t longest_text(struct flexmem_cache_failure failure)
 				 0);
 		if (strlen(text) > most)
 			most = strlen(text);
-		/* The text of the limit is complete, too. */
+		/* The text of the limit is not cut off either. */
 		fmlib_limit_text(&failure.device, limit);
 		if (failure.device.limit != FLEXMEM_LIMIT_NONE &&
 		    failure.limit == FLEXMEM_CACHE_LIMIT_NONE)
@@ -420,7 +426,7 @@ static size_t longest_text(struct flexmem_cache_failure failure)
 	return most;
 }
 
-/* No text leaves out a pool that it is about, and none is cut off. */
+/* No text is cut off, and each names the pool that it is about. */
 static void check_pools(struct flexmem_cache_failure *failure)
 {
 	char text[1024];
@@ -434,7 +440,7 @@ static void check_pools(struct flexmem_cache_failure *failure)
 		assert_non_null(strstr(text, "pool 18446744073709551615, "));
 		assert_non_null(strstr(text, "pool 18446744073709551614; "));
 	}
-	/* As after ENOENT, with the longest numbers. */
+	/* The failure of ENOENT, with the longest numbers. */
 	failure->asked = 0;
 	failure->last_pool = UINT64_MAX - 2;
 	assert_int_equal(flexmem_cache_error_text(-ENOENT, failure,
@@ -444,8 +450,8 @@ static void check_pools(struct flexmem_cache_failure *failure)
 		"private pool 18446744073709551614 was never made: the last one is 18446744073709551613");
 }
 
-/* The buffer size that the header names holds any text. */
-/* Longer than what the text of an error takes of it. */
+/* A buffer of the size that the header names holds any text. */
+/* Prints more than an error text can contain. */
 static size_t print_much(void *user, void *context, char *text, size_t length)
 {
 	(void)user;
@@ -464,7 +470,7 @@ static void any_text_fits(void **state)
 	uint32_t i;
 
 	(void)state;
-	/* The longest of sizes; other numbers are as long as can be. */
+	/* The longest size, and the largest numbers. */
 	for (i = 0; i < 3 * 8; i++) {
 		memset(&failure, 0xff, sizeof(failure));
 		failure.print = print_much;
@@ -483,7 +489,9 @@ static void any_text_fits(void **state)
 		failure.device.max_region = human;
 		failure.device.largest_free = UINT64_MAX - 1;
 		failure.device.quota = UINT64_MAX - 1;
-		/* Another pool than that of the largest block. */
+		/*
+		 * The request's pool is not the one of the largest free block.
+		 */
 		failure.pool = UINT64_MAX - 1;
 		length = longest_text(failure);
 		if (length > most)
@@ -493,7 +501,7 @@ static void any_text_fits(void **state)
 	assert_in_range(most, 512, 1023);
 }
 
-/* No device has this; no caller is bothered with it. */
+/* No device is that large, so neither provider nor callback is asked. */
 static void absurd_size(struct flexmem_cache *cache, uint64_t bytes,
 			const char *said)
 {
@@ -511,7 +519,7 @@ static void absurd_size(struct flexmem_cache *cache, uint64_t bytes,
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
 						     sizeof(request), &a,
 						     sizeof(a)), -ENOMEM);
-	/* Its figures are the cache's, and nothing is said for the provider. */
+	/* The figures are the cache's. The provider has given no reason. */
 	assert_memory_equal(&a.failure, &expected, sizeof(expected));
 	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
 						  sizeof(a.failure), text,
@@ -535,7 +543,7 @@ static void absurd_sizes(void **state)
 	absurd_size(cache, 9216 * GIB, "9.0 TiB");
 	absurd_size(cache, most + 1, "8796093022209 B");
 	expect_counters(cache, 0, 0, 3);
-	/* This size is possible, but the provider refuses it. */
+	/* The cache accepts this size, and the provider refuses it. */
 	assert_int_equal(try_alloc(cache, most), -ENOMEM);
 	assert_int_equal(mock.allocs, 4);
 	expect_counters(cache, 1, 0, 4);

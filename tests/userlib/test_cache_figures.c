@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Statistics, snapshots and history of the cache. */
+/* Statistics, snapshots and the history of the cache. */
 #include "cache_mock.h"
 #include "cache_viewer.h"
 
@@ -55,7 +55,7 @@ static const char *string(const json_t *object, const char *key)
 	return value;
 }
 
-/* The sums of a snapshot, for each kind of pool. */
+/* The sums of a snapshot, by kind of pool. */
 struct sums {
 	uint64_t segments;
 	uint64_t reserved;
@@ -90,7 +90,7 @@ static void add_block(struct sums *sums, const json_t *block, bool alone)
 	sums->allocated_bytes += size;
 }
 
-/* The blocks of a segment tile it, and no two neighbours are both free. */
+/* Blocks cover a segment without a gap. Two neighbours are never both free. */
 static void add_segment(struct sums *sums, const json_t *segment)
 {
 	json_t *blocks = json_object_get(segment, "blocks");
@@ -175,7 +175,7 @@ static void compare_with_snapshot(struct flexmem_cache *cache)
 		expect_sums(&f, (int)i, &sums[i]);
 }
 
-/* The figures that a caller can follow from outside. */
+/* The figures as the test computes them from its calls. */
 struct shadow {
 	struct flexmem_cache_figure allocation;
 	struct flexmem_cache_figure allocated_bytes;
@@ -215,7 +215,7 @@ static void compare_with_shadow(struct flexmem_cache *cache,
 	expect_figure(&f.allocated_bytes[0], &shadow->allocated_bytes);
 	assert_int_equal(f.requested_bytes[0].allocated,
 			 shadow->requested_bytes);
-	/* Every figure is its increases less its decreases. */
+	/* Each current figure is what was added less what was removed. */
 	assert_int_equal(f.reserved_bytes[0].current,
 			 f.reserved_bytes[0].allocated -
 			 f.reserved_bytes[0].freed);
@@ -267,7 +267,7 @@ static void one_free(struct flexmem_cache *cache, struct shadow *shadow,
 	*token = NULL;
 }
 
-/* One or several of the next calls of the provider fail. */
+/* Lets one or several of the provider's next calls fail. */
 static void go_wrong(void)
 {
 	mock.error = dice(4) ? -ENOMEM : -EIO;
@@ -287,7 +287,7 @@ static void go_wrong(void)
 	}
 }
 
-/* Everything adds up, all along. */
+/* After each random call all figures must add up. */
 static void random_calls(const char *configuration, uint32_t begin)
 {
 	struct flexmem_cache *cache = mock_cache_events(configuration);
@@ -376,7 +376,7 @@ static void exact_growing_with_failures(void **state)
 	random_calls("expandable_segments:True", 6);
 }
 
-/* The provider is full most of the time, too. */
+/* The same while the provider is full most of the time. */
 static void exact_when_full(void **state)
 {
 	(void)state;
@@ -439,7 +439,7 @@ static void resets(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The keys that PyTorch's viewer reads. */
+/* The members that PyTorch's viewer reads. */
 static void snapshot_fields(void **state)
 {
 	static const char *const of_segment[] = {
@@ -583,7 +583,7 @@ static void history(void **state)
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
 	expect_actions(cache, all, sizeof(all) / sizeof(all[0]));
 
-	/* A ring keeps the last ones. */
+	/* The history keeps the latest events. */
 	mock.fail_allocs = 0;
 	assert_int_equal(flexmem_cache_set_history(cache, 2), 0);
 	expect_actions(cache, NULL, 0);
@@ -592,14 +592,14 @@ static void history(void **state)
 	give(cache, a);
 	expect_actions(cache, (const char *const[]){ "free_requested",
 						     "free_completed" }, 2);
-	/* From here on the history records nothing. */
+	/* A length of 0 switches the history off. */
 	assert_int_equal(flexmem_cache_set_history(cache, 0), 0);
 	take(cache, 4 * MIB, 0);
 	expect_actions(cache, NULL, 0);
 	flexmem_cache_destroy(cache);
 }
 
-/* Segments of fixed sizes are allocated and freed. */
+/* A segment that does not grow is allocated and freed as a whole. */
 static void history_of_fixed_segments(void **state)
 {
 	static const char *const all[] = {
@@ -626,7 +626,7 @@ static size_t count_events(struct flexmem_cache *cache, uint64_t pool)
 	return count;
 }
 
-/* A snapshot of one pool has the events of that pool. */
+/* The snapshot of a pool has only that pool's events. */
 static void history_of_pools(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -643,7 +643,7 @@ static void history_of_pools(void **state)
 	assert_int_equal(count_events(cache, 0), 4);
 	assert_int_equal(count_events(cache, request.pool), 2);
 	assert_int_equal(count_events(cache, FLEXMEM_CACHE_EVERY_POOL), 6);
-	/* A failure is one of the pool that was asked for. */
+	/* A failure belongs to the pool that was asked. */
 	request.bytes = 2 * GIB;
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
 						     sizeof(request), &a,
@@ -674,7 +674,7 @@ static void debug_log(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A segment in which nothing lives is free as a whole, and has no holes. */
+/* A segment without an allocation is free as a whole, and has no holes. */
 static void a_free_segment_is_no_hole(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -682,7 +682,7 @@ static void a_free_segment_is_no_hole(void **state)
 	int i;
 
 	(void)state;
-	/* The second time the cache has the segment. */
+	/* In the second turn the cache has the segment already. */
 	for (i = 0; i < 2; i++) {
 		void *token = take(cache, MIB, 0);
 
@@ -707,7 +707,7 @@ static void look_at_splits(void)
 	split_bytes = figures(watched).inactive_split_bytes[0].current;
 }
 
-/* The work of a call so far is counted wherever others can look. */
+/* Whenever a call releases the lock, its work so far is counted. */
 static void exact_while_others_look(void **state)
 {
 	struct flexmem_cache *cache =
@@ -728,7 +728,7 @@ static void exact_while_others_look(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A snapshot has a list for each device up to it. */
+/* A snapshot has a list for each device number up to the cache's. */
 static void device_numbers(void **state)
 {
 	struct flexmem_cache_options options = mock_options("");

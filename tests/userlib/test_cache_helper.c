@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The thread that serves pressure; built with TSan as well. */
+/* The thread that serves pressure. TSan checks it too. */
 #include "cache_mock.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static void pause_ms(long ms)
 	nanosleep(&time, NULL);
 }
 
-/* Waits until the helper has served so many events. */
+/* Waits until the helper has served @count events. */
 static void await_events(uint64_t count)
 {
 	int waited = 0;
@@ -57,13 +57,13 @@ static void helper_serves(void **state)
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
 	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
 	assert_int_equal(flexmem_cache_stop_helper(cache), -ENOENT);
-	/* No thread serves this one, until it is started. */
+	/* No thread serves this event until a helper is started. */
 	press(FLEXMEM_LEVEL_NONE, 0, GIB);
 	pause_ms(20);
 	assert_int_equal(figures(cache).num_pressure_events, 2);
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
 	await_events(3);
-	/* The destruction ends it. */
+	/* Destroying the cache ends the helper. */
 	flexmem_cache_destroy(cache);
 	assert_int_equal(mock.warnings, 0);
 }
@@ -79,7 +79,7 @@ static void bad_helpers(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* To wait for its end is where a thread could be cancelled. */
+/* flexmem_cache_stop_helper() must not be a cancellation point. */
 static void *stop_and_end(void *unused)
 {
 	(void)unused;
@@ -130,7 +130,7 @@ static int unread(int descriptor)
 	return bytes;
 }
 
-/* So closefrom() can take nothing from it, and a child inherits nothing. */
+/* closefrom() can then break nothing, and a child inherits nothing. */
 static void helper_has_no_descriptor(void **state)
 {
 	bool before[DESCRIPTORS];
@@ -147,7 +147,7 @@ static void helper_has_no_descriptor(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* @user: the text that is waited for. */
+/* @user: the text that the test waits for. */
 static void log_and_tell(enum flexmem_log_level level, const char *text,
 			 void *user)
 {
@@ -211,7 +211,7 @@ static void provider_loses_its_descriptor(void **state)
 
 static pthread_t main_thread;
 
-/* Runs on the helper, when it gives a segment back. */
+/* Runs in the helper when it returns a segment. */
 static void look_at_signals(void)
 {
 	sigset_t set;
@@ -249,7 +249,7 @@ static void helper_blocks_signals(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The other end of the pipe is the device. */
+/* The pipe stands for the device. Its other end is closed. */
 static void device_goes(void **state)
 {
 	char text[] = "pressure is not served any more: error 19";
@@ -259,13 +259,13 @@ static void device_goes(void **state)
 	close(mock.pipe[1]);
 	mock.pipe[1] = -1;
 	await_text();
-	/* It ends by itself, and must be stopped nevertheless. */
+	/* The helper has ended by itself. It must be stopped all the same. */
 	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
 	assert_int_equal(flexmem_cache_stop_helper(cache), -ENOENT);
 	flexmem_cache_destroy(cache);
 }
 
-/* One that has ended by itself makes room for another. */
+/* A helper that has ended by itself can be replaced. */
 static void ended_helper_is_replaced(void **state)
 {
 	int waited = 0;
@@ -326,7 +326,7 @@ static void *allocate(void *argument)
 	return NULL;
 }
 
-/* The helper, a loop that serves as well, and threads that allocate. */
+/* A helper, a loop that serves too, and threads that allocate. */
 static void everybody_at_once(const char *configuration)
 {
 	pthread_t threads[3];
@@ -384,7 +384,7 @@ static void with_growing_segments(void **state)
 	everybody_at_once("expandable_segments:True");
 }
 
-/* Rights of a child over the cache of its parent, and over its own. */
+/* What a forked child may do with its parent's cache, and with its own. */
 static int child(void)
 {
 	if (flexmem_cache_serve_pressure(cache, NULL) != -ECHILD ||
@@ -392,9 +392,11 @@ static int child(void)
 	    flexmem_cache_stop_helper(cache) != -ECHILD)
 		return 1;
 	flexmem_cache_destroy(cache);
-	/* TSan knows no threads of a child of several threads. */
+	/* TSan does not support threads in a child of a threaded process. */
 #ifndef __SANITIZE_THREAD__
-	/* The pipe is the parent's, and so is the event in it: another one. */
+	/*
+	 * The pipe with its event is the parent's. The child needs another one.
+	 */
 	close(mock.pipe[0]);
 	close(mock.pipe[1]);
 	mock.pipe[1] = 0;
@@ -407,7 +409,7 @@ static int child(void)
 	return 0;
 }
 
-/* The helper is at work when the child is made, and goes on afterwards. */
+/* The process forks while the helper works. The helper goes on. */
 static void fork_with_a_helper(void **state)
 {
 	uint64_t events = 0;
@@ -425,7 +427,9 @@ static void fork_with_a_helper(void **state)
 		pid = fork();
 		assert_true(pid >= 0);
 		if (!pid) {
-			/* A lock that is still held would keep it for ever. */
+			/*
+			 * Ends the child if an inherited lock is held for ever.
+			 */
 			alarm(PATIENCE_MS / 1000);
 			_exit(child());
 		}

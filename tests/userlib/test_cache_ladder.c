@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The cache's steps when the provider has no memory. */
+/* What the cache does, step by step, when the provider has no memory. */
 #include "cache_mock.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@ static void *victim;
 static unsigned int calls;
 static uint64_t wanted_bytes;
 
-/* Both counters move when the retry helps. */
+/* If a retry helps, num_first_failures and num_alloc_retries grow. */
 static void retry_succeeds(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -18,7 +18,7 @@ static void retry_succeeds(void **state)
 	mock.fail_allocs = 1;
 	assert_int_equal(try_alloc(cache, 1000), 0);
 	expect_counters(cache, 1, 1, 0);
-	/* The cache had nothing to free: it made only the last attempt. */
+	/* The cache had nothing to return, so it only asked a second time. */
 	assert_int_equal(mock.allocs, 2);
 	assert_int_equal(mock.device_waits, 1);
 	assert_int_equal(figures(cache).num_sync_all_streams, 1);
@@ -40,7 +40,7 @@ static void retry_fails(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Only a lack of memory is worth all that. */
+/* Only -ENOMEM leads to further attempts. */
 static void other_errors(void **state)
 {
 	static const int errors[] = { -EIO, -ETIMEDOUT, -ENODEV, -EINTR };
@@ -60,7 +60,7 @@ static void other_errors(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* One that is large enough goes first, the tightest. */
+/* The smallest free segment that is large enough is returned first. */
 static void one_large_goes(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -108,7 +108,7 @@ static void all_go(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Four attempts in all, the last one after the device was waited for. */
+/* Four attempts. The last comes after a wait for the device. */
 static void whole_ladder(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -123,7 +123,7 @@ static void whole_ladder(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A block that waits for events comes back, and serves the request itself. */
+/* A block that waited for events becomes free, and serves the request. */
 static void waiting_blocks_help(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -141,7 +141,7 @@ static void waiting_blocks_help(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* That the device cannot be waited for does not hide that it is full. */
+/* For a wait that fails: the error must still be -ENOMEM. */
 static void event_happens(void)
 {
 	mock.happened[0] = true;
@@ -164,7 +164,10 @@ static void free_end_grows_during_a_call(void **state)
 	where = place(cache, token);
 	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
 	give(cache, token);
-	/* This one goes back, since it is large enough, and the end stays. */
+	/*
+	 * This segment is large enough, so it is returned, and the free end is
+	 * kept.
+	 */
 	give(cache, take(cache, 6 * MIB, 9));
 	mock.allocs = 0;
 	mock.grows = 0;
@@ -196,7 +199,7 @@ static void waiting_fails(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Memory that the provider refuses to take back stays usable. */
+/* Memory that the provider does not take back stays usable. */
 static void frees_that_fail(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -246,7 +249,7 @@ static void callbacks(void **state)
 	assert_int_equal(calls, 1);
 	assert_int_equal(wanted_bytes, 25 * MIB + 128);
 	expect_counters(cache, 1, 1, 0);
-	/* The callback frees nothing more: one call, one more attempt. */
+	/* The callback frees nothing, so there is one more attempt only. */
 	mock.allocs = 0;
 	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
 	assert_int_equal(calls, 2);
@@ -261,7 +264,9 @@ static void callbacks(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The framework is asked before the cache gives up anything that it keeps. */
+/*
+ * The framework is asked first, before the cache returns memory that it keeps.
+ */
 static void callbacks_come_first(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -294,7 +299,7 @@ static void callbacks_come_first(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* All that a callback may do, and what it may not. */
+/* What a callback may do, and what fails in it. */
 static void busy(void *user, uint64_t bytes)
 {
 	struct flexmem_cache *cache = user;
@@ -302,7 +307,10 @@ static void busy(void *user, uint64_t bytes)
 
 	(void)bytes;
 	calls++;
-	/* Served by the cache, and not at all: no callback in a callback. */
+	/*
+	 * The cache serves the first. The second fails without calling back
+	 * again.
+	 */
 	give(cache, take(cache, 100, 0));
 	assert_int_equal(try_alloc(cache, 50 * MIB), -ENOMEM);
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
@@ -330,7 +338,9 @@ static void busy_callbacks(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* While a callback runs others can use the cache: no lock is held. */
+/*
+ * Other threads use the cache while a callback runs, because no lock is held.
+ */
 static void *use_cache(void *unused)
 {
 	(void)unused;
@@ -349,7 +359,7 @@ static void let_others(void *user, uint64_t bytes)
 	pthread_join(thread, NULL);
 }
 
-/* Each of several runs, in their order. */
+/* Several callbacks run in the order in which they were added. */
 static unsigned int order;
 
 static void first_of_two(void *user, uint64_t bytes)
@@ -410,7 +420,7 @@ static void no_lock_in_callbacks(void **state)
 	assert_int_equal(flexmem_cache_add_oom_callback(cache, let_others,
 							NULL), 0);
 	mock.on_wait = let_others_wait;
-	/* One more attempt, since a block was freed. */
+	/* A block was freed, so there is one more attempt. */
 	mock.fail_allocs = 3;
 	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
 	assert_int_equal(calls, 2);
@@ -438,7 +448,7 @@ static void *give_the_victim(void *unused)
 	return unused;
 }
 
-/* At the second of the two attempts that there are. */
+/* Runs in the second of two attempts. */
 static void give_at_the_last(void)
 {
 	pthread_t thread;
@@ -450,7 +460,7 @@ static void give_at_the_last(void)
 	pthread_join(thread, NULL);
 }
 
-/* Another thread frees while the provider is asked for the last time. */
+/* Another thread frees a block during the last attempt. */
 static void freed_at_the_last(void **state)
 {
 	struct flexmem_cache *cache =
@@ -483,7 +493,7 @@ static void release_pool_in_callback(void *user, uint64_t bytes)
 						    *(uint64_t *)user), 0);
 }
 
-/* A pool that goes while something is allocated into it. */
+/* A pool is released while a request in it is under way. */
 static void pool_is_released_during_an_alloc(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");

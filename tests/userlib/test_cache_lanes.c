@@ -132,7 +132,7 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* Takes all locks now and then, and sees nothing half done. */
+/* Takes all locks sometimes. The figures must be consistent then. */
 static void *observe(void *argument)
 {
 	struct worker *worker = argument;
@@ -169,7 +169,7 @@ static void add_up(struct flexmem_cache_figure *sum,
 	sum->freed += part->freed;
 }
 
-/* Peaks of a sum are at most the sum of peaks, and at least what is there. */
+/* The peak of a sum lies between the present sum and the sum of all peaks. */
 static void compare_figure(const struct worker *workers,
 			   const struct flexmem_cache_statistics *found,
 			   const struct flexmem_cache_figure *figure)
@@ -287,7 +287,7 @@ static void growing(void **state)
 	together(&setup);
 }
 
-/* One thread on many streams: peaks are exact, since one account has them. */
+/* With one thread peaks are exact, also on many streams. */
 static void one_thread(void **state)
 {
 	const struct model_setup setup = { .configuration = "" };
@@ -308,7 +308,7 @@ static void one_thread(void **state)
 	assert_int_equal(flexmem_cache_create(&worker.cache, &options,
 					      sizeof(options)), 0);
 	start(&worker, &setup, worker.cache, 0);
-	/* More streams than there are lanes. */
+	/* More streams than lanes. */
 	for (i = 0; i < 40; i++) {
 		worker.stream = (uint64_t)i << (i % 48);
 		work(&worker);
@@ -330,7 +330,7 @@ static void one_thread(void **state)
 #define NAMES (int)FMLIB_CHUNK
 static pthread_barrier_t begins;
 
-/* Adds up several times, with no lock but that of its lane and the account's. */
+/* Allocates and frees, which needs no lock but the lane's and the account's. */
 static void *add_up_meanwhile(void *cache)
 {
 	void *token;
@@ -340,14 +340,16 @@ static void *add_up_meanwhile(void *cache)
 		assert_int_equal(flexmem_cache_alloc(cache, 100, 1, &token),
 				 0);
 		assert_int_equal(flexmem_cache_free(cache, token), 0);
-		/* Once it has names, and once there are no more. */
+		/* At 100 the lane has tokens. At 101 none are left. */
 		if (i == 100 || i == 101)
 			pthread_barrier_wait(&begins);
 	}
 	return NULL;
 }
 
-/* A refusal says what all lanes have, while another one adds up. */
+/*
+ * A refused request reports the figures of all lanes while another lane works.
+ */
 static void names_are_used_up(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 100 };
@@ -376,7 +378,10 @@ static void names_are_used_up(void **state)
 	pthread_barrier_init(&begins, NULL, 2);
 	assert_int_equal(pthread_create(&thread, NULL, add_up_meanwhile,
 					cache), 0);
-	/* It has names. As if other streams had all the rest: they are many. */
+	/*
+	 * The other lane has tokens. Now all others are taken, as if by other
+	 * streams.
+	 */
 	pthread_barrier_wait(&begins);
 	fmlib_lock(cache);
 	count = cache->narrow.count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The lock of lanes, with each of its two barriers; built with TSan as well. */
+/* The lock of a lane, with each of its two barriers. TSan checks it too. */
 #include "test.h"
 #include "cache/lock.h"
 
@@ -16,7 +16,9 @@ static struct fmlib_lock lock;
 static unsigned long count;
 static unsigned long sleepers;
 
-/* Denies the call, as seccomp does, after unlocks rely on it. */
+/*
+ * Denies the system call from now on, as seccomp may, when unlocks rely on it.
+ */
 static atomic_bool denied;
 
 long __real_syscall(long number, ...);
@@ -31,7 +33,7 @@ long __wrap_syscall(long number, ...)
 		errno = EPERM;
 		return -1;
 	}
-	/* As many as there can be, whatever the caller has passed. */
+	/* Passes six arguments on, however many the caller gave. */
 	va_start(arguments, number);
 	for (i = 0; i < 6; i++)
 		a[i] = va_arg(arguments, long);
@@ -39,7 +41,7 @@ long __wrap_syscall(long number, ...)
 	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* Some sleep while they have it, so that the others must be woken. */
+/* Some threads sleep with the lock held, so others must be woken up. */
 static void *increment(void *argument)
 {
 	unsigned long first = (unsigned long)(uintptr_t)argument;
@@ -102,7 +104,7 @@ static void *wait_for_it(void *argument)
 	return NULL;
 }
 
-/* A waiter sleeps, and is woken by the next unlock. */
+/* A thread sleeps until the next unlock wakes it up. */
 static void sleeps_until_it_is_free(void **state)
 {
 	pthread_t thread;
@@ -134,7 +136,10 @@ static void waiter_that_no_unlock_wakes(void **state)
 	(void)state;
 	atomic_store(&denied, false);
 	fmlib_lock_start();
-	/* Without the system call each unlock has a barrier of its own. */
+	/*
+	 * Without membarrier() each unlock has its own barrier: nothing to
+	 * test.
+	 */
 	if (!fmlib_lock_light)
 		skip();
 	atomic_store(&denied, true);
@@ -142,7 +147,9 @@ static void waiter_that_no_unlock_wakes(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, wait_for_it, &got), 0);
 	while (!atomic_load(&lock.waiters))
 		usleep(100);
-	/* The thread should sleep by now. If not, the test is only easier. */
+	/*
+	 * The thread sleeps by now, most likely. If not, the test checks less.
+	 */
 	usleep(10000);
 	atomic_store(&lock.taken, 0);
 	pthread_join(thread, NULL);
@@ -160,7 +167,7 @@ static void denied_later(void **state)
 	atomic_store(&denied, false);
 }
 
-/* A child can use the inherited lock. */
+/* A forked child can use the lock. */
 static void in_a_child(void **state)
 {
 	int status;

@@ -15,7 +15,7 @@ static uint64_t live(struct flexmem_cache *cache)
 	return bytes;
 }
 
-/* In segments of all sizes, and in one that grows. */
+/* Lost segments of all sizes, and one that grows. */
 static void is_not_used(const char *configuration, uint64_t segments)
 {
 	struct flexmem_cache *cache = mock_cache(configuration);
@@ -28,7 +28,7 @@ static void is_not_used(const char *configuration, uint64_t segments)
 	give(cache, take(cache, 30 * MIB, 7));
 	mock_lose();
 	assert_int_equal(live(cache), 1024 + 8 * MIB);
-	/* Segments that were free as a whole are back, and the rest stays. */
+	/* Lost segments without an allocation are freed, the others kept. */
 	assert_int_equal(mock.frees, 1);
 	assert_int_equal(figures(cache).segment[0].current, segments);
 	mock.allocs = 0;
@@ -36,7 +36,7 @@ static void is_not_used(const char *configuration, uint64_t segments)
 	token = take(cache, 2000, 0);
 	assert_int_equal(mock.allocs, 1);
 	assert_int_equal(mock.grows, 0);
-	/* New memory works as usual. */
+	/* New allocations work as usual. */
 	assert_int_equal(live(cache), 1024 + 8 * MIB);
 	give(cache, token);
 	take(cache, 2000, 0);
@@ -68,7 +68,7 @@ static void growing(void **state)
 	is_not_used("expandable_segments:True", 1);
 }
 
-/* Neighbours in a lost segment are joined without being handed out. */
+/* Free neighbours in a lost segment are merged, and never handed out. */
 static void freed_in_pieces(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -91,7 +91,7 @@ static void freed_in_pieces(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A private pool goes on, with other segments. */
+/* A private pool goes on with new segments. */
 static void private_pools(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -122,7 +122,7 @@ static void private_pools(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A block that waits for an event goes back when that has happened. */
+/* A lost block that waits for an event is freed after the event. */
 static void waiting(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -140,7 +140,7 @@ static void waiting(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Before it is told, a cache notices by itself when it wants to grow. */
+/* The cache notices the loss when it tries to grow a segment. */
 static void noticed(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -165,7 +165,7 @@ static void noticed(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Nor when it wants to shrink, which is refused once. */
+/* The cache notices the loss when it tries to shrink a segment, once. */
 static void noticed_when_it_shrinks(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -215,7 +215,7 @@ static void in_doubt(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A provider of before, which cannot lose anything. */
+/* A provider of an older version has no function that reports a loss. */
 static void unknown(void **state)
 {
 	struct flexmem_cache_options options = mock_options("");

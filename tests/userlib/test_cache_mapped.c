@@ -7,7 +7,7 @@
 
 #define MAPS 64
 
-/* Maps of the mock's segments, with planned faults. */
+/* The maps of the mock's segments, and planned faults. */
 static struct {
 	struct {
 		uint64_t handle;
@@ -69,7 +69,7 @@ static int mapped_setup(void **state)
 	return mock_setup(state);
 }
 
-/* Each map has ended. */
+/* Every map must have ended. */
 static int mapped_teardown(void **state)
 {
 	assert_int_equal(card.maps, card.unmaps);
@@ -130,13 +130,15 @@ static void pointers_lead_to_the_bytes(void **state)
 	assert_ptr_equal(a.pointer, card.there[0].pointer + a.offset);
 	assert_ptr_equal(b.pointer, card.there[1].pointer + b.offset);
 	memset(b.pointer, 7, 30 * MIB);
-	/* However it was allocated, and whichever byte is asked for. */
+	/*
+	 * lookup() gives the pointer of any byte, whichever call allocated it.
+	 */
 	c = lookup(cache, (char *)token + 499);
 	assert_ptr_equal(c.pointer, (char *)a.pointer + c.offset - a.offset);
 	assert_int_equal(flexmem_cache_free_pointer(cache, a.pointer), 0);
 	assert_int_equal(flexmem_cache_free_pointer(cache, b.pointer), 0);
 	give(cache, token);
-	/* A map lasts as long as its segment. */
+	/* The segment stays mapped as long as the cache has it. */
 	assert_int_equal(card.unmaps, 0);
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
 	assert_int_equal(card.unmaps, 2);
@@ -210,7 +212,7 @@ static void a_map_that_fails(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The cache maps it again and goes on using it. */
+/* The provider refuses the segment, so the cache maps and uses it again. */
 static void a_segment_that_is_refused(void **state)
 {
 	struct flexmem_cache *cache = mapped_cache(NULL);
@@ -240,7 +242,7 @@ static void a_segment_that_is_refused(void **state)
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
 	assert_int_equal(figures(cache).segment[0].current, 1);
 
-	/* The cache does not free a segment that is still mapped. */
+	/* If the unmap fails, the cache does not free the segment. */
 	assert_int_equal(flexmem_cache_free_pointer(cache, a.pointer), 0);
 	mock.frees = 0;
 	card.fail_unmaps = 1;
@@ -278,7 +280,7 @@ static void only_pointers_of_the_cache(void **state)
 						      sizeof(none)), -EINVAL);
 	assert_int_equal(flexmem_cache_free_pointer(cache, a.pointer), -EINVAL);
 	assert_int_equal(flexmem_cache_free(cache, a.token), -EINVAL);
-	/* The token was freed, so the pointer is not live either. */
+	/* The allocation was freed by token, so its pointer is invalid too. */
 	give(cache, b.token);
 	assert_int_equal(flexmem_cache_free_pointer(cache, b.pointer), -EINVAL);
 	give(cache, get(cache, 1000).token);
@@ -295,7 +297,7 @@ static void only_pointers_of_the_cache(void **state)
 #define LIVE 20000
 #define STEPS 200000
 
-/* Tables grow, and places that become empty are closed up. */
+/* The pointer table grows; removing a pointer closes the gap in it. */
 static void many_pointers(void **state)
 {
 	struct flexmem_cache *cache = mapped_cache(NULL);
@@ -335,7 +337,7 @@ static void many_pointers(void **state)
 static struct flexmem_cache *shared;
 static _Atomic(char *) mailbox[THREADS];
 
-/* Frees what another thread allocated, which may come back to a third one. */
+/* Frees another thread's allocation. A third thread may get the memory next. */
 static void *pass_on(void *argument)
 {
 	size_t self = (size_t)argument;
@@ -383,7 +385,7 @@ static void threads(void **state)
 	flexmem_cache_destroy(shared);
 }
 
-/* The device's own provider, of which a caller wraps a part. */
+/* The device's provider. A caller wraps one function of it. */
 static unsigned int wrapped_allocs;
 static struct flexmem_cache_provider below;
 
@@ -431,7 +433,7 @@ static void the_provider_of_a_device(void **state)
 	assert_string_equal(text, "bytes");
 	assert_int_equal(flexmem_cache_free_pointer(cache, a.pointer), 0);
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
-	/* Nothing is left mapped, or charged. */
+	/* Everything is unmapped and freed. */
 	assert_int_equal(fake.unmaps, 1);
 	flexmem_cache_destroy(cache);
 

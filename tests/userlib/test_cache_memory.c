@@ -7,11 +7,11 @@
 
 #include <pthread.h>
 
-/* Number of the allocation that fails, from 1; 0: none does. */
+/* The number of the allocation that fails, from 1 on; 0: none. */
 static unsigned int fail_at;
 static unsigned int made;
 static bool failed;
-/* Memory that the library has and has not given back. */
+/* Memory that the library has allocated and not freed. */
 static long outstanding;
 
 static bool fails_now(void)
@@ -81,7 +81,7 @@ void __wrap_free(void *memory)
 	__real_free(memory);
 }
 
-/* The work of another thread just before the next lock of a mutex. */
+/* What another thread does before the next mutex is locked. */
 static void (*meanwhile)(void);
 
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
@@ -97,7 +97,7 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 	return __real_pthread_mutex_lock(mutex);
 }
 
-/* State that must not change when a call fails. */
+/* State that a failed call must not change. */
 struct seen {
 	struct flexmem_cache_statistics f;
 };
@@ -106,7 +106,7 @@ static struct seen look(struct flexmem_cache *cache)
 {
 	struct seen seen = { .f = figures(cache) };
 
-	/* These count calls, not what they leave behind. */
+	/* These figures count calls, failed ones included. */
 	seen.f.num_hits = 0;
 	seen.f.num_misses = 0;
 	seen.f.num_ooms = 0;
@@ -144,11 +144,11 @@ static void *maybe(struct flexmem_cache *cache, uint64_t bytes,
 					      &a, sizeof(a))))
 		return a.token;
 	assert_null(a.token);
-	/* The test's provider itself may have lacked host memory. */
+	/* The host may lack memory in the test's provider itself. */
 	provider = a.failure.error == -ENOMEM;
 	if (!provider)
 		assert_memory_equal(&a.failure, &nothing, sizeof(nothing));
-	/* There may be a new segment; the live allocations are the same. */
+	/* A new segment is allowed. The live allocations must be the same. */
 	after = look(cache);
 	assert_memory_equal(&before.f.allocation, &after.f.allocation,
 			    sizeof(before.f.allocation));
@@ -173,7 +173,10 @@ static int no_stream(void *user, uint64_t stream)
 	return 0;
 }
 
-/* Returns the new token of the allocation; NULL: it could not be restored. */
+/*
+ * Restores a checkpoint. Returns the allocation's new token, or NULL if that
+ * failed.
+ */
 static void *to_and_fro(struct flexmem_cache *cache, uint64_t pool, void *token)
 {
 	struct flexmem_cache_checkpoint *checkpoint;
@@ -191,7 +194,7 @@ static void *to_and_fro(struct flexmem_cache *cache, uint64_t pool, void *token)
 	return token;
 }
 
-/* Makes each call that allocates host memory once. */
+/* Makes each call that allocates host memory. */
 static void scenario(struct flexmem_cache *cache)
 {
 	struct flexmem_cache_tag *sums;
@@ -221,7 +224,7 @@ static void scenario(struct flexmem_cache *cache)
 		flexmem_cache_text_free(text);
 	if (check(flexmem_cache_tags(cache, &sums, sizeof(*sums), &count)))
 		flexmem_cache_tags_free(sums);
-	/* Freeing needs nothing. */
+	/* Calls that free must not need memory. */
 	check(flexmem_cache_set_history(cache, 0));
 	for (i = 0; i < 6; i++)
 		assert_int_equal(flexmem_cache_free(cache, tokens[i]), 0);
@@ -256,7 +259,7 @@ static void every_allocation(const char *configuration)
 		memset(mock.happened, 0, sizeof(mock.happened));
 	} while (failed);
 	fail_at = 0;
-	/* The loop failed many different allocations. */
+	/* Each turn of the loop failed another allocation. */
 	assert_true(n > 20);
 }
 
@@ -271,7 +274,7 @@ static int map(void *user, uint64_t handle, uint64_t bytes, void **pointer)
 	(void)user;
 	(void)handle;
 	(void)bytes;
-	/* There is no thread after it. */
+	/* The map needs no host memory. */
 	*pointer = &mock;
 	return 0;
 }
@@ -285,7 +288,7 @@ static int unmap(void *user, uint64_t handle, void *pointer, uint64_t bytes)
 	return 0;
 }
 
-/* If the pointer cannot be entered, there is no allocation. */
+/* If the pointer table cannot grow, the request fails. */
 static void pointers(void **state)
 {
 	struct flexmem_cache_options options = mock_options(NULL);
@@ -342,7 +345,7 @@ static void flat(void **state)
 
 static struct flexmem_cache *shared;
 
-/* All that is free. */
+/* Takes the rest of the free memory. */
 static void take_the_rest(void)
 {
 	take(shared, 15 * MIB, 0);

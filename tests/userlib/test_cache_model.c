@@ -12,9 +12,9 @@
 
 #define OPERATIONS 3000
 #define CAPACITY (208 * MIB)
-/* Comparing every block is slow. */
+/* Comparing each block is slow, so only every eighth time. */
 #define SNAPSHOT_EVERY 8
-/* A history begins, of so many events, starts again, and ends. */
+/* How often the history is switched on or off, and its length. */
 #define HISTORY_EVERY 200
 #define HISTORY_EVENTS 300
 
@@ -23,7 +23,7 @@ static unsigned long operations = OPERATIONS;
 
 static uint64_t next(struct run *run)
 {
-	/* splitmix64 */
+	/* The generator is splitmix64. */
 	uint64_t z = run->random += UINT64_C(0x9e3779b97f4a7c15);
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -53,7 +53,7 @@ static void say(struct run *run, const char *format, ...)
 	va_end(arguments);
 }
 
-/* True whatever the model says. */
+/* Checks that need no model. */
 
 static bool still_used(const struct run *run, const struct pending *pending)
 {
@@ -106,7 +106,7 @@ static void check_properties(struct run *run, struct slot *made,
 	}
 }
 
-/* Forgets half of the bytes that only the freeing stream may use. */
+/* Forgets half of the bytes that only the freeing stream may reuse. */
 static void forget_pending(struct run *run)
 {
 	size_t kept = 0;
@@ -120,7 +120,7 @@ static void forget_pending(struct run *run)
 	assert_true(kept < PENDING);
 }
 
-/* A buffer that streams use was freed: others have to wait for them. */
+/* Notes freed bytes that streams still use: other streams must wait. */
 static void note_pending(struct run *run, const struct slot *slot)
 {
 	uint64_t stream;
@@ -134,7 +134,10 @@ static void note_pending(struct run *run, const struct slot *slot)
 	}
 	run->pending_count = kept;
 	for (stream = 0; stream < WORLD_STREAMS; stream++) {
-		/* In a segment of another stream there is an event on its own. */
+		/*
+		 * In another stream's segment the own stream needs an event
+		 * too.
+		 */
 		own = stream == slot->stream && !(slot->users & 1u << stream);
 		if (!run->setup->events ||
 		    (!own && !(slot->users & 1u << stream)))
@@ -147,7 +150,10 @@ static void note_pending(struct run *run, const struct slot *slot)
 			.start = slot->address,
 			.end = slot->address + slot->size,
 			.stream = stream,
-			/* Without an event only a wait for the device helps. */
+			/*
+			 * If no event could be recorded, only a wait for the
+			 * device helps.
+			 */
 			.number = own ? run->real.recorded[stream] :
 				  run->real.refuse_record == stream ?
 				  WORLD_NEVER :
@@ -168,7 +174,7 @@ static size_t free_slot(const struct run *run)
 	return i;
 }
 
-/* A live one, or SLOTS; from a random place on. */
+/* Returns a random live slot, or SLOTS if there is none. */
 static size_t live_slot(struct run *run)
 {
 	size_t start = below(run, SLOTS);
@@ -181,7 +187,7 @@ static size_t live_slot(struct run *run)
 	return SLOTS;
 }
 
-/* Some sizes come again and again, as those of a model's layers do. */
+/* Some sizes occur again and again, as a neural network's layers do. */
 static uint64_t random_size(struct run *run)
 {
 	static const uint64_t again[] = {
@@ -218,7 +224,7 @@ static struct model_request random_request(struct run *run)
 {
 	struct model_request request = {
 		.bytes = random_size(run),
-		/* Most is on one stream. */
+		/* Half of all requests are on one stream. */
 		.stream = one_in(run, 2) ? 0 : below(run, WORLD_STREAMS),
 		.simple = true,
 	};
@@ -226,7 +232,7 @@ static struct model_request random_request(struct run *run)
 	if (one_in(run, 3)) {
 		request.simple = false;
 		request.pool = run->pools[below(run, 3)];
-		/* A pool may be released already, or not be made yet. */
+		/* A pool that was released, or does not exist yet. */
 		if (one_in(run, 40))
 			request.pool = below(run, run->model.last_pool + 1) + 1;
 		request.tag = below(run, MODEL_TAGS);
@@ -343,7 +349,9 @@ static void do_free(struct run *run)
 	real_free(run, slot);
 }
 
-/* A token that was freed, points inside, or was never there. */
+/*
+ * Frees a token that was freed, points inside an allocation, or never existed.
+ */
 static void do_bad_free(struct run *run)
 {
 	size_t slot = below(run, SLOTS);
@@ -434,7 +442,7 @@ static void do_empty(struct run *run)
 	check_number(run, "what went back", found, expected);
 }
 
-/* The device is reset. The cache is told, or finds out. */
+/* Resets the device. The cache is told of it or finds out. */
 static void do_lose(struct run *run)
 {
 	uint64_t expected = 0;
@@ -470,7 +478,10 @@ static void do_pool(struct run *run)
 		err = flexmem_cache_pool_release(run->cache, run->pools[at]);
 		check_number(run, "the result", (uint64_t)-err,
 			     (uint64_t)-expected_error);
-		/* Now and then a request is made anyway. */
+		/*
+		 * Sometimes keeps a released pool's number, so that requests
+		 * name it.
+		 */
 		if (!one_in(run, 4))
 			run->pools[at] = 0;
 		return;
@@ -498,7 +509,7 @@ static void do_reset(struct run *run)
 	}
 }
 
-/* The fault of the next operation. */
+/* Plans a fault for the next operation. */
 static void break_world(struct run *run, struct world *world)
 {
 	switch (below(run, 8)) {
@@ -588,7 +599,7 @@ static void real_callback(void *user, uint64_t bytes)
 	run->callback_slot = SLOTS;
 }
 
-/* The next allocation has one free slot, and the callback's another. */
+/* Chooses a free slot for the next allocation, and one for the callback. */
 static void prepare_callback(struct run *run)
 {
 	size_t slot = free_slot(run);
@@ -735,7 +746,7 @@ static void follows_the_model(void **state)
 	assert_non_null(run);
 	run->seed = seed;
 	run->setup = *state;
-	/* Each setup has operations of its own. */
+	/* Each setup draws other operations. */
 	run->random = seed + (uint64_t)(run->setup - setups);
 	world_start(&run->real, CAPACITY);
 	world_start(&run->imagined, CAPACITY);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The cache: tokens of allocations, and requests without a free token. */
+/* Tokens of allocations, and requests when no token is free. */
 #include "cache_mock.h"
 
 static void *at(void *token, uint64_t offset)
@@ -26,14 +26,14 @@ static void tokens(void **state)
 	assert_int_equal(allocation.stream, 3);
 	assert_int_equal(allocation.pool, 0);
 	assert_string_equal(allocation.tag, "");
-	/* The provider's names are the addresses of its segments. */
+	/* The mock's handles are the addresses of its segments. */
 	assert_int_equal(allocation.handle + allocation.offset,
 			 allocation.address.offset);
 	assert_int_equal(lookup(cache, a).handle, 0);
 	assert_int_equal(lookup(cache, take(cache, 1, 3)).offset, 1024);
 	assert_int_equal(flexmem_cache_lookup(cache, at(a, 1023), &allocation,
 					      sizeof(allocation), NULL), 0);
-	/* One past the end has no allocation. */
+	/* The address behind an allocation belongs to none. */
 	assert_int_equal(flexmem_cache_lookup(cache, at(a, 1024), &allocation,
 					      sizeof(allocation), NULL),
 			 -EINVAL);
@@ -43,7 +43,7 @@ static void tokens(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Allocations of 4 GiB and more have names of another form. */
+/* Allocations of 4 GiB and more have wide tokens. */
 static void wide_tokens(void **state)
 {
 	struct flexmem_cache_allocation allocation;
@@ -71,7 +71,7 @@ static void wide_tokens(void **state)
 					      &allocation, sizeof(allocation),
 					      &offset), -EINVAL);
 	give(cache, above);
-	/* A small piece of what is free there has a name of the usual form. */
+	/* A smaller allocation in the same block has a narrow token. */
 	above = take(cache, 3 * GIB, 0);
 	assert_int_equal(flexmem_cache_lookup(cache, at(above, 3 * GIB - 1),
 					      &allocation, sizeof(allocation),
@@ -86,13 +86,13 @@ static int address_of(struct flexmem_cache *cache, const void *token,
 	struct flexmem_virtual_address found = { 7, 7 };
 	int err = flexmem_cache_address(cache, token, &found);
 
-	/* A failure writes nothing. */
+	/* A failed call writes nothing. */
 	assert_int_equal(found.region_id == 7, err != 0);
 	*offset = found.offset;
 	return err;
 }
 
-/* The address of any byte, of tokens of both forms. */
+/* The address of any byte, by tokens of both forms. */
 static void addresses(void **state)
 {
 	struct flexmem_virtual_address found;
@@ -130,7 +130,7 @@ static void addresses(void **state)
 			 -EINVAL);
 	assert_int_equal(address_of(NULL, tokens_of[0], &offset), -EINVAL);
 	flexmem_cache_destroy(cache);
-	/* The next token of a block is none before the block is used again. */
+	/* The token that a block will get next is invalid before it is used. */
 	cache = mock_cache_events("");
 	tokens_of[0] = take(cache, 1000, 3);
 	assert_int_equal(flexmem_cache_record_stream(cache, tokens_of[0], 4),
@@ -175,7 +175,7 @@ static void foreign_frees(void **state)
 	flexmem_cache_destroy(other);
 }
 
-/* A stale token is none, however often its place is used again. */
+/* A stale token stays invalid, however often its entry is used again. */
 static void stale_tokens(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -188,7 +188,10 @@ static void stale_tokens(void **state)
 
 	(void)state;
 	give(cache, stale);
-	/* More than 256 generations, each of which lasts for 1024 allocations. */
+	/*
+	 * More than 256 generations of an entry. Each lasts for 1024
+	 * allocations.
+	 */
 	for (i = 1024; i < 270000; i++) {
 		token = take(cache, 1000, 0);
 		index = (uintptr_t)token >> 32 & 4095;
@@ -207,7 +210,7 @@ static void stale_tokens(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* More allocations than a table of names begins with. */
+/* More allocations than the token table has entries at first. */
 static void many_names(void **state)
 {
 	static void *tokens_of[20000];
@@ -227,7 +230,7 @@ static void many_names(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Without a free name the request fails, for that reason and not for memory. */
+/* If no token is free the request fails, and the failure says so. */
 static void all_names(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 4 * GIB };
@@ -263,7 +266,10 @@ static void all_names(void **state)
 	expect_counters(cache, 0, 0, 0);
 	assert_int_equal(figures(cache).allocation[0].current,
 			 FLEXMEM_CACHE_HUGE_ALLOCATIONS);
-	/* Smaller ones have names of their own; one that is free serves again. */
+	/*
+	 * Smaller allocations have other tokens. A wide token that was freed is
+	 * used again.
+	 */
 	give(cache, take(cache, 3 * GIB, 0));
 	give(cache, tokens_of[500]);
 	tokens_of[500] = take(cache, 4 * GIB, 1);
@@ -274,7 +280,7 @@ static void all_names(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A cache that has no wide name left. */
+/* A cache that has no wide token left. */
 static struct flexmem_cache *full_cache(const char *configuration,
 					uint64_t bytes)
 {
@@ -307,22 +313,27 @@ static void refuse_name(struct flexmem_cache *cache, uint64_t bytes,
 			 figures(cache).reserved_bytes[0].current);
 }
 
-/* The limit goes by the size of the block; a refusal is not served. */
+/*
+ * The block's size decides which token it needs. A refused request keeps no
+ * block.
+ */
 static void refused_hits(void **state)
 {
-	/* A remainder so small is not split off. */
+	/* The rest of the block is too small to be split off. */
 	struct flexmem_cache *cache = full_cache("", 4 * GIB - 64 * KIB);
 
 	(void)state;
 	refuse_name(cache, 4 * GIB - 64 * KIB, 0);
-	/* The segment of the first one is free for this one, and stays. */
+	/*
+	 * The cache keeps the free segment of the first request for this one.
+	 */
 	refuse_name(cache, 4 * GIB - 64 * KIB, 0);
 	assert_int_equal(figures(cache).segment[0].current,
 			 FLEXMEM_CACHE_HUGE_ALLOCATIONS + 1);
 	flexmem_cache_destroy(cache);
 }
 
-/* With backend direct a refused request leaves no memory behind. */
+/* With backend:direct a refused request keeps no memory. */
 static void refused_directly(void **state)
 {
 	struct flexmem_cache *cache = full_cache("backend:direct", 4 * GIB);
@@ -342,7 +353,7 @@ static void release_the_pool(void)
 	assert_int_equal(flexmem_cache_pool_release(pool_cache, leaving), 0);
 }
 
-/* The pool is released while the provider makes its segment: refused too. */
+/* The pool is released while the provider makes a segment for it. */
 static void refused_in_a_leaving_pool(void **state)
 {
 	(void)state;

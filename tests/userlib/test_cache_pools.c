@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Private pools as graphs use them. */
+/* Private pools, as device graphs use them. */
 #include "cache_mock.h"
 
 static uint64_t new_pool(struct flexmem_cache *cache)
@@ -34,7 +34,7 @@ static struct flexmem_cache_usage usage_of(struct flexmem_cache *cache,
 	return usage;
 }
 
-/* The pool ends with its last hold. */
+/* A pool with two holds ends with the second release. */
 static void held_twice(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -72,7 +72,10 @@ static void requests_go_by_stream(void **state)
 	int i;
 
 	(void)state;
-	/* Streams 1 and 2 have free memory in no pool, which is not used. */
+	/*
+	 * Free memory of streams 1 and 2 outside of pools, which pools do not
+	 * use.
+	 */
 	give(cache, take(cache, 1000, 1));
 	give(cache, take(cache, 1000, 2));
 	for (i = 0; i < 3; i++) {
@@ -87,9 +90,9 @@ static void requests_go_by_stream(void **state)
 	}
 	assert_int_equal(pool_of(cache, 0), 0);
 	assert_int_equal(pool_of(cache, 1), pools[0]);
-	/* The pool that began first has it. */
+	/* Two pools capture the stream. The one that began first serves it. */
 	assert_int_equal(pool_of(cache, 2), pools[1]);
-	/* A request that names a pool goes there. */
+	/* A request that names a pool is served by that pool. */
 	assert_int_equal(take_in(cache, pools[2], 1000).pool, pools[2]);
 	assert_int_equal(flexmem_cache_pool_end(cache, pools[1]), 0);
 	assert_int_equal(pool_of(cache, 2), pools[2]);
@@ -98,11 +101,11 @@ static void requests_go_by_stream(void **state)
 	assert_int_equal(pool_of(cache, 2), 0);
 	assert_int_equal(flexmem_cache_pool_end(cache, pools[2]), 0);
 	assert_int_equal(flexmem_cache_pool_end(cache, pools[2]), -ENOENT);
-	/* The first one is left to the destruction. */
+	/* Destroying the cache ends the first pool. */
 	flexmem_cache_destroy(cache);
 }
 
-/* The callbacks of the events would break what is captured. */
+/* Recording an event would break the capture of a graph. */
 static void no_events_in_a_capture(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -134,7 +137,7 @@ static void no_events_in_a_capture(void **state)
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
 	assert_int_equal(mock.queries + mock.waits + mock.device_waits, 0);
 	assert_int_equal(mock.events, 1);
-	/* They are recorded at the end. */
+	/* The events are recorded when the capture ends. */
 	memset(mock.happened, false, sizeof(mock.happened));
 	assert_int_equal(flexmem_cache_pool_end(cache, pool), 0);
 	assert_int_equal(mock.events, 3);
@@ -143,7 +146,9 @@ static void no_events_in_a_capture(void **state)
 	assert_int_equal(flexmem_cache_trim(cache, 0, NULL), 0);
 	assert_int_equal(mock.destroys, 3);
 	assert_int_equal(figures(cache).active[0].current, 1);
-	/* A block that waits for the end is left to the destruction. */
+	/*
+	 * The destruction frees a block that waits for the end of the capture.
+	 */
 	assert_int_equal(flexmem_cache_pool_begin(cache, pool, is_stream,
 						  &stream), 0);
 	assert_int_equal(flexmem_cache_record_stream(cache, kept, 2), 0);
@@ -151,7 +156,7 @@ static void no_events_in_a_capture(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Holes of other streams are not taken: what uses them is not known. */
+/* A capture takes no holes of other streams: their users are unknown. */
 static void no_loans_in_a_capture(void **state)
 {
 	struct flexmem_cache *cache;
@@ -189,10 +194,10 @@ static void emptied_alone(void **state)
 	for (i = 0; i < 2; i++)
 		give(cache, take_in(cache, pools[i], 20 * MIB).token);
 	take_in(cache, pools[0], 30 * MIB);
-	/* Only memory outside of pools is returned. */
+	/* flexmem_cache_empty() returns only memory outside of pools. */
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
 	assert_int_equal(released, 20 * MIB);
-	/* A block that waits for an event is waited for. */
+	/* The call waits for the event of a block. */
 	token = take_in(cache, pools[0], 40 * MIB).token;
 	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
 	give(cache, token);
@@ -203,7 +208,7 @@ static void emptied_alone(void **state)
 	assert_int_equal(usage_of(cache, pools[1]).reserved_bytes, 20 * MIB);
 	assert_int_equal(flexmem_cache_pool_empty(cache, 0, &released),
 			 -ENOENT);
-	/* The pool serves on. */
+	/* The pool still serves requests. */
 	take_in(cache, pools[0], 20 * MIB);
 	flexmem_cache_destroy(cache);
 }
@@ -262,7 +267,7 @@ static void usage_by_stream(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The last resort before a request fails, if the pool allows that. */
+/* Before a request fails it may use a pool that allows that. */
 static void used_on_oom(void **state)
 {
 	struct flexmem_cache *cache;
@@ -287,10 +292,10 @@ static void used_on_oom(void **state)
 	assert_int_equal(place(cache, token), where);
 	assert_int_equal(lookup(cache, token).pool, pool);
 	assert_int_equal(figures(cache).num_alloc_retries, 1);
-	/* It is free in the pool again. */
+	/* The freed block belongs to the pool again. */
 	give(cache, token);
 	assert_int_equal(usage_of(cache, pool).reserved_bytes, 20 * MIB);
-	/* A released pool has nothing to give. */
+	/* A released pool lends nothing. */
 	take_in(cache, pool, 2 * MIB);
 	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
 	assert_int_equal(try_alloc(cache, 2 * MIB), -ENOMEM);
@@ -324,7 +329,9 @@ static void no_split(void **state)
 	without_splits("expandable_segments:True");
 }
 
-/* A provider of the pool's own: another address space, and handles alike. */
+/*
+ * A pool's own provider: another address space, with handles that may be equal.
+ */
 static struct flexmem_cache_provider own;
 static unsigned int own_allocs;
 static unsigned int own_frees;
@@ -373,7 +380,7 @@ static void own_provider(const char *configuration)
 	assert_int_equal(mock.allocs, 1);
 	assert_int_equal(made.address.region_id, 77);
 	assert_int_equal(made.handle, 0);
-	/* With growing segments the own provider grows its own. */
+	/* Segments of the pool's own provider grow through that provider. */
 	take_in(cache, pool, 3 * MIB);
 	assert_int_equal(mock.grows, 0);
 	give(cache, token);
@@ -397,7 +404,10 @@ static void provider_of_its_own(void **state)
 	assert_int_equal(own_allocs, 1);
 }
 
-/* Memory that is refused goes back, though a segment elsewhere has its handle. */
+/*
+ * Refused memory is freed although another provider's segment has the same
+ * handle.
+ */
 static void a_handle_of_another_provider(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -417,7 +427,7 @@ static void a_handle_of_another_provider(void **state)
 	assert_int_equal(flexmem_cache_pool_create_on(cache, &provider,
 						      sizeof(provider),
 						      &request.pool), 0);
-	/* Both are in region 0, where the first segment is. */
+	/* Both providers' segments are in region 0. */
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
 						     sizeof(request), &first,
 						     sizeof(first)), -EIO);

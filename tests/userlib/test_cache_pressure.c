@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory that the cache returns when others need it, and when it waits. */
+/* The cache returns memory that others need, and waits for memory of others. */
 #include "cache_mock.h"
 
 static struct flexmem_cache *pressed_cache(const char *configuration)
@@ -8,7 +8,7 @@ static struct flexmem_cache *pressed_cache(const char *configuration)
 	return mock_cache_events(configuration);
 }
 
-/* Serves one event, which there must be, and says how much went back. */
+/* Serves one event. Returns the bytes that were released. */
 static uint64_t serve(struct flexmem_cache *cache)
 {
 	uint64_t released = UINT64_MAX;
@@ -29,7 +29,7 @@ static void moderate_gives_half(void **state)
 	int i;
 
 	(void)state;
-	/* Half of many, where a quarter or all would be another number. */
+	/* Eight segments: a half differs from a quarter and from all. */
 	for (i = 0; i < 8; i++)
 		tokens[i] = take(cache, 20 * MIB, 0);
 	for (i = 0; i < 8; i++)
@@ -44,7 +44,7 @@ static void moderate_gives_half(void **state)
 	press(FLEXMEM_LEVEL_MODERATE, 850 * MIB, 1000 * MIB);
 	assert_int_equal(serve(cache), 60 * MIB);
 	assert_int_equal(reserved(cache), 160 * MIB);
-	/* Half of what is left goes as a whole: it is one segment. */
+	/* One segment is more than half of the rest, and goes as a whole. */
 	press(FLEXMEM_LEVEL_MODERATE, 850 * MIB, 1000 * MIB);
 	assert_int_equal(serve(cache), 60 * MIB);
 	/* Live allocations stay. */
@@ -59,7 +59,7 @@ static void moderate_gives_half(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The memory used last stays, because it is used next. */
+/* The memory used last stays, because it will be used next. */
 static void moderate_gives_the_oldest_half(void **state)
 {
 	static const int order[] = { 2, 0, 3, 1 };
@@ -74,21 +74,21 @@ static void moderate_gives_the_oldest_half(void **state)
 		places[i] = place(cache, tokens[i]);
 	}
 	take(cache, 128, 0);
-	/* Memory freed after an allocation is younger. */
+	/* The allocation between two frees makes the later one younger. */
 	for (i = 0; i < 4; i++) {
 		give(cache, tokens[order[i]]);
 		give(cache, take(cache, 128, 0));
 	}
 	press(FLEXMEM_LEVEL_MODERATE, 850 * MIB, 1000 * MIB);
 	assert_int_equal(serve(cache), 40 * MIB);
-	/* Segments 1 and 3 are left, and serve in that order. */
+	/* Segments 1 and 3 are left. */
 	for (i = 1; i < 4; i += 2)
 		assert_int_equal(place(cache, take(cache, 20 * MIB, 0)),
 				 places[i]);
 	flexmem_cache_destroy(cache);
 }
 
-/* Only a level that rises, or stays, asks for something. */
+/* A level that falls asks for nothing. */
 static void falling_levels(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("");
@@ -108,7 +108,7 @@ static void falling_levels(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* No allocation waits: until less than 90 percent are in use, at least half. */
+/* Returns at least half, and more until less than 90 percent are in use. */
 static void critical_goes_below_its_level(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("");
@@ -126,7 +126,7 @@ static void critical_goes_below_its_level(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The free ends of segments that grow go back as well, and no more. */
+/* Growing segments return their free ends, in whole steps. */
 static void growing_segments_shrink(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("expandable_segments:True");
@@ -143,7 +143,7 @@ static void growing_segments_shrink(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A segment that grows: 2 MiB are used, and @bytes behind them are free. */
+/* Makes a growing segment: 2 MiB in use, then @bytes free. */
 static uint64_t free_end(struct flexmem_cache *cache, uint64_t bytes,
 			 uint64_t stream)
 {
@@ -153,7 +153,7 @@ static uint64_t free_end(struct flexmem_cache *cache, uint64_t bytes,
 	return handle;
 }
 
-/* Mapped memory stays, and others go in its place. */
+/* A mapped segment stays. Others are returned instead. */
 static void mapped_ends_stay(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("expandable_segments:True");
@@ -164,7 +164,9 @@ static void mapped_ends_stay(void **state)
 	free_end(cache, 4 * MIB, 2);
 	free_end(cache, 2 * MIB, 3);
 	press(FLEXMEM_LEVEL_CRITICAL, 0, GIB);
-	/* Half of all that is free is 8 MiB. */
+	/*
+	 * Half of the free memory would be 8 MiB. 10 of the 16 MiB are mapped.
+	 */
 	assert_int_equal(flexmem_cache_serve_pressure(cache, &released),
 			 -EBUSY);
 	assert_int_equal(released, 6 * MIB);
@@ -172,7 +174,7 @@ static void mapped_ends_stay(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A segment of which nothing is used cannot be busy: that is told. */
+/* If no byte of a segment is in use, "busy" is a fault: the cache warns. */
 static void busy_is_silent_for_ends_only(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("expandable_segments:True");
@@ -193,7 +195,9 @@ static void busy_is_silent_for_ends_only(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Nothing that lives, no private pool, and no wait for a stream. */
+/*
+ * Live allocations and private pools stay, and the cache waits for no stream.
+ */
 static void nothing_is_waited_for(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("");
@@ -221,7 +225,7 @@ static void nothing_is_waited_for(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Two threads read events, and the one with the later event is faster. */
+/* Two threads read events. The one with the later event serves first. */
 static void late_events_are_ignored(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("");
@@ -264,7 +268,7 @@ static void serving_errors(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A provider as the first version of the header had it. */
+/* A provider with the struct of the first version. */
 static void providers_of_the_first_version(void **state)
 {
 	struct flexmem_cache_options options;
@@ -286,7 +290,9 @@ static void providers_of_the_first_version(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Other processes have 1 GiB. The provider refuses @refusals times. */
+/*
+ * Other processes have 1 GiB. The provider refuses the next @refusals requests.
+ */
 static struct flexmem_cache *cache_beside_others(unsigned int refusals)
 {
 	struct flexmem_cache *cache = pressed_cache("");
@@ -302,7 +308,7 @@ static void others_get_time(void **state)
 	struct flexmem_cache *cache = cache_beside_others(4);
 
 	(void)state;
-	/* Two attempts, and then one after each wait. */
+	/* Two attempts, then one after each of three waits. */
 	assert_int_equal(try_alloc(cache, MIB), 0);
 	assert_int_equal(mock.allocs, 5);
 	expect_counters(cache, 1, 1, 0);
@@ -325,19 +331,21 @@ static void waits_only_for_others_with_enough(void **state)
 	struct flexmem_cache *cache = cache_beside_others(1000);
 
 	(void)state;
-	/* More than all others could give. */
+	/*
+	 * More than all other processes could free, so the cache does not wait.
+	 */
 	assert_int_equal(try_alloc(cache, 3 * mock.capacity), -ENOMEM);
 	assert_int_equal(mock.allocs, 2);
-	/* There are no others. */
+	/* No other process uses the device. */
 	mock.total = 0;
 	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
 	assert_int_equal(mock.allocs, 4);
-	/* The provider does not tell the figures of the device. */
+	/* The provider has no memory_info function. */
 	mock.no_info = true;
 	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
 	assert_int_equal(mock.allocs, 6);
 	flexmem_cache_destroy(cache);
-	/* The provider cannot tell them. */
+	/* The provider's memory_info fails. */
 	mock.no_info = false;
 	mock.has_pressure = false;
 	mock.total = 2 * mock.capacity;

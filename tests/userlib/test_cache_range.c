@@ -8,16 +8,16 @@
 #include <time.h>
 
 #include "test.h"
-/* To look into it, not only at it. */
+/* Included, because the tests look at static parts. */
 #include "cache/range.c"
 #include "trace.h"
 
 #define STEP (2 * MIB)
 
-/* Number of the allocation that fails, from 1; 0: none does. */
+/* The number of the allocation that fails, from 1 on; 0: none. */
 static unsigned int fail_at;
 static unsigned int made;
-/* If true, every allocation fails. */
+/* If true, every allocation of host memory fails. */
 static bool exhausted;
 static long outstanding;
 
@@ -44,7 +44,7 @@ static uint64_t seed;
 
 static uint64_t next(uint64_t *state)
 {
-	/* splitmix64 */
+	/* The generator is splitmix64. */
 	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -52,7 +52,7 @@ static uint64_t next(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* The model: holes in their order, searched from end to end. */
+/* The model: an array of holes, searched from start to end. */
 
 struct hole {
 	uint64_t offset;
@@ -246,7 +246,7 @@ static void compare(const struct fmlib_range *range, const struct model *model)
 	check_tree(range);
 }
 
-/* A range, its model, and what is reserved in both. */
+/* A range, its model, and the parts that are reserved in both. */
 struct pair {
 	struct fmlib_range range;
 	struct model model;
@@ -266,7 +266,7 @@ static void open_pair(struct pair *pair, uint64_t unit, size_t parts)
 static void close_pair(struct pair *pair)
 {
 	fmlib_range_end(&pair->range);
-	/* Only the engine's own are counted. */
+	/* The wrapped free() counts; the test's own memory must not count. */
 	__real_free(pair->model.holes);
 	__real_free(pair->parts);
 }
@@ -277,7 +277,7 @@ static void grow_pair(struct pair *pair, uint64_t more)
 	model_grow(&pair->model, more);
 }
 
-/* Both grow for what does not fit, as a segment does. */
+/* If nothing fits, both grow, as a segment does. */
 static struct hole reserve_in(struct pair *pair, uint64_t size)
 {
 	struct hole part = { .size = size };
@@ -316,7 +316,7 @@ static void release(struct pair *pair, size_t i)
 	pair->parts[i] = pair->parts[--pair->count];
 }
 
-/* Anything that is free, in part or as a whole, cannot be given back. */
+/* Releasing bytes that are partly or all free must fail. */
 static void release_free(struct pair *pair, uint64_t *random)
 {
 	const struct model *model = &pair->model;
@@ -351,7 +351,7 @@ static void shrink_pair(struct pair *pair, uint64_t *random)
 		model_shrink(&pair->model, less);
 }
 
-/* Claims in a row, for which all memory was set aside. */
+/* Claims several parts, with all memory prepared before. */
 static void claim(struct pair *pair, uint64_t *random, size_t count)
 {
 	const struct model *model = &pair->model;
@@ -498,7 +498,10 @@ static void on_the_traces(void **state)
 		replay(names[i]);
 }
 
-/* Up to six levels, and down again in three orders, without any memory. */
+/*
+ * The tree grows to six levels and shrinks, in three orders, without
+ * allocations.
+ */
 static void many_holes(void **state)
 {
 	enum { PARTS = 300000, ODD = 7919 };
@@ -521,7 +524,10 @@ static void many_holes(void **state)
 				 -ENOSPC);
 		exhausted = true;
 		for (i = 0; i < PARTS; i++) {
-			/* Each second one first, so that all become holes. */
+			/*
+			 * Releases every second part first, so that each
+			 * becomes a hole.
+			 */
 			order = i < PARTS / 2 ? 2 * i : 2 * (i - PARTS / 2) + 1;
 			if (turn == 1)
 				order = PARTS - 1 - order;
@@ -598,7 +604,7 @@ static void full_leaves(void **state)
 		assert_int_equal(fmlib_range_reserve(&range, 128, &offset), 0);
 		assert_int_equal(fmlib_range_reserve(&range, 128, &offset), 0);
 		assert_int_equal(fmlib_range_reserve(&range, 128, &offset), 0);
-		/* As few parts as there can be. */
+		/* Most rows reserve their second half as one part. */
 		if (i % 16 != 8) {
 			assert_int_equal(fmlib_range_reserve(&range, 3 * 128,
 							     &offset), 0);
@@ -624,7 +630,9 @@ static void full_leaves(void **state)
 	fmlib_range_end(&range);
 }
 
-/* In growing and shrinking waves memory is given back as well. */
+/*
+ * The range also releases without memory while it grows and shrinks in waves.
+ */
 static void without_memory(void **state)
 {
 	enum { PARTS = 4000 };
@@ -646,7 +654,7 @@ static void without_memory(void **state)
 	close_pair(&pair);
 }
 
-/* Claims split full nodes on several levels, and then everything is released. */
+/* Claims split full nodes on several levels. Then everything is released. */
 static void many_claims(void **state)
 {
 	enum { PARTS = 20000 };
@@ -668,7 +676,9 @@ static void many_claims(void **state)
 	close_pair(&pair);
 }
 
-/* Returns whether all of it went well without the allocation that fails. */
+/*
+ * Lets allocation @number fail. Returns true if there were fewer allocations.
+ */
 static bool with_failure(unsigned int number)
 {
 	enum { PARTS = 600 };
@@ -730,7 +740,7 @@ static void each_allocation_fails(void **state)
 	(void)state;
 	while (!with_failure(number))
 		number++;
-	/* It has made some, and gave them all back. */
+	/* Each turn failed another allocation, and nothing leaks. */
 	assert_true(number > 20);
 	assert_int_equal(outstanding, before);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Providers and callbacks that return what they should not. */
+/* Providers and callbacks that return nonsense. */
 #include "cache_mock.h"
 
 static const struct flexmem_cache_provider *below;
-/* The memory that the next calls of the provider return instead; by @change. */
+/* Changes what the provider's next calls return. */
 static void (*change)(struct flexmem_cache_memory *memory, uint64_t bytes);
 static int result;
 static int map_result;
@@ -136,7 +136,7 @@ static void beyond_the_end(struct flexmem_cache_memory *memory, uint64_t bytes)
 }
 
 
-/* The last byte of the first segment. */
+/* Returns memory that overlaps the last byte of the first segment. */
 static void in_use(struct flexmem_cache_memory *memory, uint64_t bytes)
 {
 	(void)bytes;
@@ -155,12 +155,12 @@ static void refused(struct flexmem_cache *cache,
 	assert_int_equal(try_alloc(cache, 30 * MIB), -EIO);
 	change = NULL;
 	assert_non_null(strstr(mock.log, why));
-	/* It went back. */
+	/* The cache has freed the memory. */
 	assert_int_equal(frees, before + 1);
 	assert_int_equal(figures(cache).segment[0].current, 1);
 }
 
-/* Addresses that cannot be: the memory goes back, and the cache goes on. */
+/* The cache frees memory with impossible addresses, and goes on. */
 static void impossible_addresses(void **state)
 {
 	struct flexmem_cache *cache = start("");
@@ -174,7 +174,7 @@ static void impossible_addresses(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A handle of a segment that is in use is not given back. */
+/* The cache must not free a handle that a segment in use has. */
 static uint64_t lost;
 
 static void same_handle(struct flexmem_cache_memory *memory, uint64_t bytes)
@@ -197,7 +197,7 @@ static void a_handle_twice(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A positive number, and the errno by which the cache tells of a fork. */
+/* A positive number, and the errno that the cache uses after a fork. */
 static void results_that_are_no_errno(void **state)
 {
 	static const int results[] = { 1, 5, -ECHILD };
@@ -246,7 +246,7 @@ static void results_of_pressure(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* More free bytes than there are, and results that are no errno. */
+/* More free bytes than the total, and results that are not an errno. */
 static void impossible_figures(void **state)
 {
 	struct flexmem_cache *cache =
@@ -257,7 +257,7 @@ static void impossible_figures(void **state)
 	(void)state;
 	info_free = GIB + 1;
 	assert_int_equal(flexmem_cache_memory_info(cache, &free, &total), -EIO);
-	/* The fraction has no effect then, and a warning says so. */
+	/* Then the fraction has no effect, and a warning says so. */
 	give(cache, take(cache, 30 * MIB, 0));
 	assert_non_null(strstr(mock.log, "is not known (error 5)"));
 	info_free = GIB;
@@ -268,7 +268,7 @@ static void impossible_figures(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A segment ends where another one begins, whatever its provider says. */
+/* A segment must not grow into another one, whatever its provider says. */
 static void next_to_it(struct flexmem_cache_memory *memory, uint64_t bytes)
 {
 	(void)bytes;
@@ -285,7 +285,7 @@ static void growth_into_another(void **state)
 	change = next_to_it;
 	take(cache, 2 * MIB, 1);
 	change = NULL;
-	/* The first one shrinks again, and the second one may grow. */
+	/* The first segment shrinks to its old size. The second may grow. */
 	mock.log[0] = '\0';
 	assert_int_equal(try_alloc(cache, 2 * MIB), -EIO);
 	assert_non_null(strstr(mock.log, "memory that is in use already"));
@@ -304,7 +304,7 @@ static int no_child(void *user)
 	return -ECHILD;
 }
 
-/* The device cannot be synchronized: all segments are still returned. */
+/* The wait for the device fails. All segments are freed all the same. */
 static void echild_of_an_event(void **state)
 {
 	struct flexmem_cache_options options = mock_options("");
@@ -321,7 +321,7 @@ static void echild_of_an_event(void **state)
 	token = take(cache, MIB, 0);
 	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
 	give(cache, token);
-	/* The teardown checks that all memory was returned to the provider. */
+	/* The teardown checks that the provider got all memory back. */
 	flexmem_cache_destroy(cache);
 }
 

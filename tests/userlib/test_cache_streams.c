@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Streams and events of the cache. */
+/* Streams and events. */
 #include "cache_mock.h"
 #include "cache/cache.h"
 
@@ -16,7 +16,7 @@ static void query(struct flexmem_cache *cache)
 	assert_int_equal(flexmem_cache_trim(cache, 0, NULL), 0);
 }
 
-/* Whether the next block of that size on stream 0 is at @where. */
+/* Whether the next block of the same size on stream 0 is at @where. */
 static bool is_back(struct flexmem_cache *cache, uint64_t where)
 {
 	void *token;
@@ -26,7 +26,10 @@ static bool is_back(struct flexmem_cache *cache, uint64_t where)
 	token = take(cache, 1000, 0);
 	back = place(cache, token) == where;
 
-	/* Left alive where it is not, so that the next one is elsewhere. */
+	/*
+	 * A block elsewhere stays live, so that the next call does not get it
+	 * again.
+	 */
 	if (back)
 		give(cache, token);
 	return back;
@@ -46,7 +49,7 @@ static void own_stream(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* More streams than there are lanes, so that some share one, and its lock. */
+/* More streams than lanes, so that some share a lane and its lock. */
 static void many_streams(const char *configuration)
 {
 	struct flexmem_cache *cache = mock_cache_events(configuration);
@@ -59,7 +62,7 @@ static void many_streams(const char *configuration)
 		places[i] = place(cache, tokens[i]);
 		assert_int_equal(lookup(cache, tokens[i]).stream, i);
 	}
-	/* A segment for each stream, whichever lane it is in. */
+	/* Each stream has its segment, whichever lane it is in. */
 	assert_int_equal(mock.allocs, 3 * FMLIB_LANES);
 	for (i = 0; i < 3 * FMLIB_LANES; i++)
 		give(cache, tokens[i]);
@@ -81,7 +84,7 @@ static void growing_streams_that_share_a_lock(void **state)
 	many_streams("expandable_segments:True");
 }
 
-/* The next stream of the same chain, of the common pool. */
+/* The next stream in the same hash chain, outside of pools. */
 static uint64_t colliding(uint64_t stream, uint64_t pool)
 {
 	size_t chain = fmlib_arena_chain(stream, pool);
@@ -92,7 +95,7 @@ static uint64_t colliding(uint64_t stream, uint64_t pool)
 	return stream;
 }
 
-/* Streams and pools that meet in a chain have nothing else in common. */
+/* Streams and pools in the same hash chain share no memory. */
 static void streams_that_share_a_chain(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 1000 };
@@ -121,7 +124,7 @@ static void streams_that_share_a_chain(void **state)
 				 where);
 	}
 	assert_int_equal(mock.allocs, 4);
-	/* So do pools with numbers that meet. */
+	/* The same for pools whose numbers are in one chain. */
 	do
 		assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
 	while ((pool - request.pool) % FMLIB_CHAINS);
@@ -153,7 +156,7 @@ static void waits_for_all(void **state)
 	assert_int_equal(mock.events, 2);
 	assert_int_equal(mock.streams[0] + mock.streams[1], 3);
 	assert_int_equal(flexmem_cache_free(cache, token), -EINVAL);
-	/* Not allocated, but active. */
+	/* The block is not allocated, and still active. */
 	assert_int_equal(figures(cache).allocation[0].current, 0);
 	assert_int_equal(figures(cache).active[0].current, 1);
 	assert_int_equal(figures(cache).active_bytes[0].current, 1024);
@@ -164,7 +167,7 @@ static void waits_for_all(void **state)
 	assert_false(is_back(cache, where));
 	mock.happened[1] = true;
 	assert_true(is_back(cache, where));
-	/* The two blocks before are not free yet. */
+	/* The two blocks freed before still wait. */
 	assert_int_equal(figures(cache).requested_bytes[0].current, 2000);
 	assert_int_equal(figures(cache).requested_bytes[0].peak, 3000);
 	assert_int_equal(mock.destroys, 2);
@@ -172,7 +175,7 @@ static void waits_for_all(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Events of one stream happen in order: only its first is asked about. */
+/* A stream's events happen in order, so the cache asks about the first only. */
 static void in_order(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -198,7 +201,7 @@ static void in_order(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A full device: three blocks of stream 1, of which the first one is free. */
+/* A full device: stream 1 has three blocks, of which the first is free. */
 static struct flexmem_cache *full_cache(bool with_events, void **tokens)
 {
 	const char *growing = "expandable_segments:True";
@@ -213,7 +216,9 @@ static struct flexmem_cache *full_cache(bool with_events, void **tokens)
 	return cache;
 }
 
-/* Another stream takes the hole once an event after the free has happened. */
+/*
+ * Another stream may take a hole after an event recorded later than the free.
+ */
 static void a_hole_moves_after_its_event(void **state)
 {
 	void *tokens[3];
@@ -224,7 +229,7 @@ static void a_hole_moves_after_its_event(void **state)
 	(void)state;
 	mock.happened[0] = true;
 	token = take(cache, 4 * MIB, 2);
-	/* One lock protects the block and its memory. */
+	/* The token's entry belongs to the lane that serves the block. */
 	chunk = fmlib_token_chunk(&cache->narrow, token);
 	assert_ptr_equal(chunk->lane,
 			 fmlib_lane_of(fmlib_token_first(chunk, token)));
@@ -234,7 +239,10 @@ static void a_hole_moves_after_its_event(void **state)
 	assert_int_equal(mock.destroys, 1);
 	assert_int_equal(mock.device_waits, 0);
 	expect_counters(cache, 1, 1, 0);
-	/* The stream of the segment gets it back after the other one's event. */
+	/*
+	 * The segment's stream gets the block back after the other stream's
+	 * event.
+	 */
 	use(cache, token, 2);
 	use(cache, token, 1);
 	give(cache, token);
@@ -247,7 +255,7 @@ static void a_hole_moves_after_its_event(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Once the device is synchronized, any stream takes any hole. */
+/* After a wait for the device any stream may take any hole. */
 static void a_hole_moves_after_a_wait(void **state)
 {
 	void *tokens[3];
@@ -259,7 +267,7 @@ static void a_hole_moves_after_a_wait(void **state)
 		assert_int_equal(lookup(cache, take(cache, MIB, i + 2)).stream,
 				 i + 2);
 	assert_int_equal(mock.device_waits, 1);
-	/* A block freed after that waits for the device once more. */
+	/* A block freed later needs another wait. */
 	give(cache, tokens[1]);
 	mock.device_waits = 0;
 	take(cache, MIB, 2);
@@ -276,7 +284,7 @@ static void free_during_wait(void)
 	give(full, freed_meanwhile);
 }
 
-/* A block freed while the device was synchronized may still be in use. */
+/* A block freed during the wait may still be in use. */
 static void a_hole_freed_during_the_wait_stays(void **state)
 {
 	void *tokens[3];
@@ -306,7 +314,7 @@ static void a_block_that_waited_moves(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Without events all is done at once; a pool's holes stay the pool's. */
+/* Without events all work is done at once. A private pool keeps its holes. */
 static void holes_without_events(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = MIB, .stream = 2 };
@@ -344,7 +352,7 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 
 #define PAIRS 500
 
-/* A lane serves with its own lock alone, also while a block waits. */
+/* A lane serves requests with its own lock only, also while a block waits. */
 static void fast_while_blocks_wait(void **state)
 {
 	struct flexmem_cache *cache =
@@ -367,13 +375,13 @@ static void fast_while_blocks_wait(void **state)
 	assert_int_equal(mutexes, 0);
 	assert_int_equal(mock.queries, 0);
 	assert_int_equal(figures(cache).num_hits - hits, PAIRS);
-	/* The peak has what waits. */
+	/* The peak includes the waiting block. */
 	assert_int_equal(figures(cache).active[0].peak, 2);
 	assert_int_equal(figures(cache).active[0].current, 1);
 	flexmem_cache_destroy(cache);
 }
 
-/* Blocks whose events are over are used before the provider is asked. */
+/* Blocks whose events have happened are used before the provider is asked. */
 static void queries_before_the_provider(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -400,7 +408,7 @@ static void queries_before_the_provider(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Without blocks that wait there is no query. */
+/* If no block waits the cache asks about no event. */
 static void no_queries(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -414,7 +422,7 @@ static void no_queries(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A device without queues: done at once. */
+/* A device without streams: each free takes effect at once. */
 static void without_events(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -431,7 +439,7 @@ static void without_events(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The recorded uses go with the allocation, not with its place. */
+/* The uses recorded for an allocation end with it; the next one has none. */
 static void uses_end_with_the_free(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -460,7 +468,7 @@ static unsigned int count_queues(const struct flexmem_cache *cache)
 	return count;
 }
 
-/* A queue is there while a block has a use on its stream, live or waiting. */
+/* The cache has a queue for a stream as long as a block has a use there. */
 static void queues_go(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -478,7 +486,7 @@ static void queues_go(void **state)
 		give(cache, token);
 		assert_int_equal(count_queues(cache), i + 1);
 	}
-	/* Each stream's event is its own. */
+	/* The events of two streams are independent. */
 	mock.happened[1] = true;
 	query(cache);
 	assert_true(mock.destroyed[1]);
@@ -505,7 +513,7 @@ static void wait_for_device(void)
 	assert_int_equal(mock.device_waits, 1);
 }
 
-/* One thread waits for an event while another waits for the device. */
+/* One thread waits for an event, another for the device. */
 static void queues_stay_for_a_walk(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -543,7 +551,9 @@ static void emptying_waits(void **state)
 	give(cache, b);
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
 	assert_int_equal(released, 40 * MIB);
-	/* For the last event of the stream, and only for it. */
+	/*
+	 * The cache waited for the stream's last event, and for nothing else.
+	 */
 	assert_int_equal(mock.waits, 1);
 	assert_int_equal(mock.device_waits, 0);
 	flexmem_cache_destroy(cache);
@@ -570,7 +580,7 @@ static void emptying_cannot_wait(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* No event could be made: the block waits for the whole device. */
+/* If no event can be recorded the block waits for the whole device. */
 static void record_fails(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -600,7 +610,7 @@ static int query_error(void *user, uint64_t event)
 	return -EIO;
 }
 
-/* The cache takes the error for "not yet", and logs it once. */
+/* The cache treats an error as "not yet", and logs it once. */
 static void query_fails(void **state)
 {
 	struct flexmem_cache_options options = mock_options("");
@@ -627,7 +637,7 @@ static void query_fails(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* While one thread waits for an event another must not destroy it. */
+/* An event that one thread waits for must not be destroyed by another. */
 static void poll_meanwhile(void)
 {
 	memset(mock.happened, true, sizeof(mock.happened));
@@ -666,7 +676,7 @@ static void take_meanwhile(void)
 	mock.on_wait = NULL;
 	token = take(the_cache, 20 * MIB, 0);
 	assert_int_equal(mock.device_waits, 1);
-	/* A thread is still waiting for its event. */
+	/* A thread still waits for its event. */
 	assert_false(mock.destroyed[0]);
 	use(the_cache, token, 1);
 	give(the_cache, token);
@@ -690,7 +700,7 @@ static void waiting_keeps_nothing(void **state)
 	mock.on_wait = take_meanwhile;
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
 	assert_true(mock.destroyed[0]);
-	/* That was not waited for. */
+	/* No thread has waited for this event. */
 	assert_false(mock.destroyed[1]);
 	assert_int_equal(figures(cache).active[0].current, 1);
 	flexmem_cache_destroy(cache);
@@ -702,7 +712,7 @@ static int fail_to_wait(void *user, uint64_t event)
 	return -EIO;
 }
 
-/* The same if the wait did not help: the event goes all the same. */
+/* If the wait fails the event is destroyed too. */
 static void failed_wait_keeps_nothing(void **state)
 {
 	struct flexmem_cache_options options;
@@ -727,7 +737,7 @@ static void failed_wait_keeps_nothing(void **state)
 	flexmem_cache_destroy(the_cache);
 }
 
-/* An event of a block freed after the wait for the device has not happened. */
+/* The event of a block freed after the wait for the device has not happened. */
 static void free_meanwhile(void)
 {
 	static void *token;
@@ -773,12 +783,12 @@ static void pools_and_events(void **state)
 	give(cache, a.token);
 	assert_int_equal(flexmem_cache_pool_release(cache, request.pool), 0);
 	assert_int_equal(mock.frees, 0);
-	/* The event was the last thing that kept the segment. */
+	/* The pending event was the last reason to keep the segment. */
 	mock.happened[0] = true;
 	take(cache, 1, 0);
 	assert_int_equal(mock.frees, 1);
 
-	/* It has happened before the release. */
+	/* Now the event happens before the pool is released. */
 	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
 						     sizeof(request), &a,
@@ -791,7 +801,10 @@ static void pools_and_events(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Blocks that wait, and live ones with uses, at the end. */
+/*
+ * The cache is destroyed with waiting blocks, and with live ones that have
+ * uses.
+ */
 static void destruction(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -805,7 +818,10 @@ static void destruction(void **state)
 	assert_int_equal(mock.device_waits, 1);
 	assert_int_equal(mock.destroys, 1);
 
-	/* A device that cannot be waited for does not prevent a close. */
+	/*
+	 * If the wait for the device fails, the cache is destroyed all the
+	 * same.
+	 */
 	cache = mock_cache_events("");
 	token = take(cache, 1000, 0);
 	use(cache, token, 1);

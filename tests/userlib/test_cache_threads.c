@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Threads on one cache, and fork; built with TSan as well. */
+/* Threads on one cache, and fork. TSan checks it too. */
 #include "cache_threads.h"
 #include "cache_viewer.h"
 
@@ -11,7 +11,7 @@
 #define ROUNDS 2000
 #define KEPT 32
 
-/* Which bytes of the device are in use, by granules of the first 64 MiB. */
+/* For each 128 bytes of the first 64 MiB: whether they are in use. */
 #define GRANULES (64 * MIB / 128)
 static atomic_uchar used[GRANULES];
 
@@ -35,10 +35,10 @@ static uint32_t next(uint32_t *seed)
 	return *seed >> 8;
 }
 
-/* Tokens on their way to a thread that frees them. */
+/* Tokens that one thread passes to another, which frees them. */
 static _Atomic(void *) mailbox[THREADS * KEPT];
 
-/* Each byte belongs to one thread at a time, also if another one frees it. */
+/* A byte belongs to one thread at a time, whichever thread frees it. */
 static void *allocate(void *argument)
 {
 	uint32_t seed = (uint32_t)(uintptr_t)argument;
@@ -121,14 +121,14 @@ static void *use_pools(void *unused)
 	return NULL;
 }
 
-/* Allocations so far, live or not. */
+/* All allocations so far, live or freed. */
 static struct published {
 	void *token;
 	struct flexmem_virtual_address address;
 } published[20 * ROUNDS];
 static atomic_size_t published_count;
 
-/* Each byte of an allocation has the address that the first one was given with. */
+/* Each byte's address must agree with the address of the first byte. */
 static void *read_addresses(void *unused)
 {
 	struct flexmem_virtual_address found;
@@ -148,7 +148,9 @@ static void *read_addresses(void *unused)
 	return NULL;
 }
 
-/* A block is freed, and its segment, while another thread asks for its address. */
+/*
+ * A block and its segment are freed while another thread asks for the address.
+ */
 static void addresses(const char *configuration)
 {
 	struct flexmem_cache_request request = { .stream = 1 };
@@ -254,7 +256,7 @@ static void direct(void **state)
 	together("backend:direct,release_lock_on_device_malloc:True");
 }
 
-/* Of all threads that free a token at once exactly one does. */
+/* All threads free the same token at once. One must succeed. */
 static _Atomic(void *) contended;
 static atomic_int winners;
 
@@ -301,7 +303,7 @@ static void double_frees_with_lock(void **state)
 	double_frees("");
 }
 
-/* All calls of a child are refused; it can have a cache of its own. */
+/* A child's calls on the parent's cache fail. It can make its own cache. */
 static int child(void *token)
 {
 	struct flexmem_cache_options options = mock_options("");
@@ -366,7 +368,7 @@ static void forking(void **state)
 	give(cache, token);
 	token = take(cache, 1000, 0);
 	fork_and_wait(token);
-	/* The parent has noticed nothing. */
+	/* The parent's cache works as before. */
 	give(cache, token);
 	mock.happened[0] = true;
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
@@ -386,7 +388,7 @@ static void *work_on(void *unused)
 	return NULL;
 }
 
-/* In the middle of other threads' calls. */
+/* A fork while other threads call the cache. */
 static void forking_among_threads(void **state)
 {
 	pthread_t threads[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Opening, properties, statistics, lease, trim. */
+/* Opening a device, its properties, statistics, leases, trim. */
 #include "test.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ static void expect_open(const char *path, int error, const char *node)
 	flexmem_device_close(device);
 }
 
-/* flexmem0: PF, 2 and 10: VF; listed in descending order. */
+/* flexmem0 is a PF, 2 and 10 are VFs. /dev lists them in descending order. */
 static void three_nodes(void)
 {
 	fake_node(0, 0, FLEXMEM_MODE_PF);
@@ -138,7 +138,7 @@ static void denied_nodes_are_skipped(void **state)
 	expect_open("VF", -EACCES, NULL);
 	fake.nodes[0].open_error = EACCES;
 	expect_open(NULL, -EACCES, NULL);
-	/* no mode gives a PF away: what another node lacks says more */
+	/* The PF's EPERM says less than what the other nodes lack. */
 	fake.nodes[1].open_error = EPERM;
 	fake.nodes[2].open_error = EACCES;
 	expect_open("VF", -EACCES, NULL);
@@ -250,7 +250,7 @@ static void too_many_fallback_sizes(void **state)
 	flexmem_device_close(device);
 }
 
-/* A later version's struct is longer: what is not known is zero. */
+/* A newer caller's struct is longer: the unknown rest is zeroed. */
 static void struct_sizes(void **state)
 {
 	struct {
@@ -363,7 +363,7 @@ static void trim(void **state)
 	flexmem_device_close(device);
 }
 
-/* FLEXMEM_BREAK_LEASES breaks the leases of all files. */
+/* FLEXMEM_BREAK_LEASES ends the leases of all files. */
 static void leases_can_be_broken(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -407,7 +407,7 @@ static void trim_fails_in_the_middle(void **state)
 	flexmem_device_close(device);
 }
 
-/* Every errno of the ABI comes through from every command as it is. */
+/* The caller gets every errno of the ABI from every command, unchanged. */
 static void errors_come_through(void **state)
 {
 	static const int errors[] = {
@@ -459,7 +459,7 @@ static void errors_come_through(void **state)
 		assert_int_equal(flexmem_device_trim(device, 0, NULL, NULL),
 				 -errors[i]);
 	}
-	/* The library repeats none of the calls. */
+	/* The library repeats no call. */
 	assert_int_equal(fake.calls[FLEXMEM_CMD_FREE],
 			 sizeof(errors) / sizeof(errors[0]));
 	flexmem_device_close(device);

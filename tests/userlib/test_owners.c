@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory by owner: usage, limits, and the failures they cause. */
+/* Memory by owner: usage, limits, and failures that limits cause. */
 #include "test.h"
 
 static struct flexmem_allocated get(struct flexmem_device *device,
@@ -59,7 +59,7 @@ static void usage_sums(void **state)
 	assert_int_equal(usage.clients, 1);
 	assert_int_equal(usage.resets, 3);
 	assert_int_equal(usage.generation, 3);
-	/* Sums alone are one call. */
+	/* Sums without lists need one call. */
 	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 1);
 	flexmem_device_close(device);
 }
@@ -151,7 +151,7 @@ static void strangers_are_not_shown(void **state)
 	flexmem_device_close(second);
 }
 
-/* Regions and users that appear between the calls are listed too. */
+/* Regions and users that appear between two calls are listed too. */
 static void usage_grows(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -192,7 +192,7 @@ static void usage_grows_for_ever(void **state)
 	flexmem_device_close(device);
 }
 
-/* An error of a later call loses nothing, and changes nothing. */
+/* If a later call fails, nothing leaks and the outputs stay unchanged. */
 static void usage_fails(void **state)
 {
 	struct flexmem_account_state *accounts = (void *)1;
@@ -260,7 +260,7 @@ static void own_limits(void **state)
 	flexmem_device_close(device);
 }
 
-/* Zero and "no limit" are values too. */
+/* Zero and "no limit" are valid limits. */
 static void sets_limits(void **state)
 {
 	const uint64_t limits[] = { 8 * GIB, FLEXMEM_UNLIMITED, 0 };
@@ -349,7 +349,7 @@ static void limit_of_bytes(void **state)
 	flexmem_device_close(device);
 }
 
-/* The library finds out which of the limits it was. */
+/* The library finds the limit that was reached. */
 static void cgroup_limits(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -361,14 +361,14 @@ static void cgroup_limits(void **state)
 	get(device, 1000);
 	set_limit(device, 1000, FLEXMEM_CHARGE_HANDLES,
 		  2);
-	/* A limit that is not reached is not reported. */
+	/* A limit that was not reached is not reported. */
 	set_limit(device, 1000, FLEXMEM_CHARGE_BYTES,
 		  20 * GIB);
 	a = get(other, 1);
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP);
 	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_HANDLES);
 	expect_text(&a, "limit of the cgroup (2 of 2 allocations used)");
-	/* Only the other file has memory that could be freed. */
+	/* Only the other file could free memory. */
 	assert_int_equal(a.failure.own_used, 0);
 
 	set_limit(device, 1000, FLEXMEM_CHARGE_HANDLES,
@@ -382,7 +382,7 @@ static void cgroup_limits(void **state)
 	flexmem_device_close(other);
 }
 
-/* A limit that cannot be read any more is left out of the text. */
+/* A limit that was removed meanwhile is left out of the text. */
 static void limit_has_gone(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -398,7 +398,7 @@ static void limit_has_gone(void **state)
 	flexmem_device_close(device);
 }
 
-/* Hundreds of failures of a kind ask once; another kind asks again. */
+/* For failures with the same reason the library asks for the limit once. */
 static void limits_in_a_batch(void **state)
 {
 	enum { MANY = 50 };
@@ -433,7 +433,10 @@ static void limits_in_a_batch(void **state)
 	flexmem_device_close(device);
 }
 
-/* A program of version 0.1 has a shorter struct: no byte beyond is touched. */
+/*
+ * A program of version 0.1 has a shorter struct. The library writes no byte
+ * beyond.
+ */
 static void older_allocation(void **state)
 {
 	const size_t old = offsetof(struct flexmem_allocated,

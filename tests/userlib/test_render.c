@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tables and bars at the widths of terminals; sizes and numbers read. */
+/* Tables and bars in terminals of any width; parsing of sizes and numbers. */
 #include "test.h"
 
 #include "render.h"
@@ -24,12 +24,14 @@ static void bars(void **state)
 	assert_string_equal(draw(10, 100, 50, 50), "#####.....");
 	assert_string_equal(draw(10, 100, 50, 20), "#####---..");
 	assert_string_equal(draw(10, 0, 0, 0), "..........");
-	/* A small part is not drawn as empty, and nearly full not as full. */
+	/*
+	 * A used part is never drawn as empty, and a free part never as full.
+	 */
 	assert_string_equal(draw(10, 1000000, 1, 999999), "#.........");
 	assert_string_equal(draw(10, 1000000, 999999, 1), "#########.");
 	assert_string_equal(draw(10, 1000000, 999998, 1), "#########-");
 	assert_string_equal(draw(1, 100, 50, 50), "#");
-	/* Nonsense stays inside. */
+	/* Impossible figures do not overflow the bar. */
 	assert_string_equal(draw(10, 100, 200, 300), "##########");
 	assert_string_equal(draw(4, UINT64_MAX, UINT64_MAX / 2,
 				 UINT64_MAX / 2 + 1), "##..");
@@ -57,7 +59,7 @@ static const struct flexmem_region_state two[] = {
 	  .largest_free = 4 * GIB, .flags = FLEXMEM_PROGRAM },
 };
 
-/* The output to a file, of which no line may be wider than @width. */
+/* Calls a function that prints. No line may be wider than @width. */
 static char *printed(void (*print)(FILE *file, unsigned int width),
 		     unsigned int width)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Allocations that grow and shrink, waiting for memory, and events. */
+/* RESIZE, waiting for memory, and events. */
 #include "test.h"
 
 static struct flexmem_device *device;
@@ -41,7 +41,7 @@ static void grows_and_shrinks(void **state)
 	assert_int_equal(now.address.offset, a.address.offset);
 	assert_int_equal(resize(a.handle, 1, &r), 0);
 	assert_int_equal(r.bytes, 128);
-	/* The result need not be wanted. */
+	/* The caller may pass no struct for the result. */
 	assert_int_equal(flexmem_device_resize(device, a.handle, MIB, NULL, 0),
 			 0);
 	assert_int_equal(flexmem_device_free(device, a.handle), 0);
@@ -127,7 +127,7 @@ static void resize_errors(void **state)
 	assert_int_equal(resize(a.handle, 2 * MIB, &r), -EBUSY);
 	inject(FLEXMEM_CMD_RESIZE, 1, ENOTTY);
 	assert_int_equal(resize(a.handle, 2 * MIB, &r), -ENOTTY);
-	/* The kernel itself had no memory: no limit of the device's. */
+	/* ENOMEM of the kernel itself: no limit of the device was reached. */
 	inject(FLEXMEM_CMD_RESIZE, 1, ENOMEM);
 	assert_int_equal(resize(a.handle, 2 * MIB, &r), -ENOMEM);
 	assert_int_equal(r.failure.limit, FLEXMEM_LIMIT_NONE);
@@ -190,7 +190,7 @@ static void events_are_read_once(void **state)
 	assert_int_equal(event.sequence, 3);
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event)), -EAGAIN);
-	/* Each open file has its own. */
+	/* Each open file reads its own events. */
 	assert_int_equal(flexmem_device_pressure(other, &event, sizeof(event)),
 			 0);
 	flexmem_device_close(other);
@@ -210,7 +210,10 @@ static void event_errors(void **state)
 			 -EINVAL);
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event) - 8), -EINVAL);
-	/* None of these has used it up; an older kernel's would be longer. */
+	/*
+	 * The failed calls have left the event. No event is shorter than
+	 * FLEXMEM_EVENT_MIN.
+	 */
 	fake.event_bytes = FLEXMEM_EVENT_MIN - 8;
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event)), -EIO);

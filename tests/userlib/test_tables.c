@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The region table and the segment table. */
+/* The lists of regions and of segments. */
 #include "test.h"
 
 static void use(struct flexmem_device *device, uint64_t length)
@@ -175,7 +175,7 @@ static void endless_growth(void **state)
 	flexmem_device_close(device);
 }
 
-/* An error of the second call loses nothing, and changes nothing. */
+/* If the second call fails, nothing leaks and the outputs stay unchanged. */
 static void second_call_fails(void **state)
 {
 	struct flexmem_device *device = open_device();

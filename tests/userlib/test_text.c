@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Texts: errors, limits, sizes, and the log. */
+/* Texts of errors, limits and sizes, and the log. */
 #include "test.h"
 
 #include <fcntl.h>
@@ -103,7 +103,7 @@ static void limits(void **state)
 	assert_string_equal(flexmem_limit_name(FLEXMEM_LIMIT_NONE), "none");
 }
 
-/* The memory is fragmented, and there is no further region. */
+/* The memory is fragmented, and no further region can be acquired. */
 static void region_limits(void **state)
 {
 	static const struct {
@@ -150,7 +150,7 @@ static void slots_for_programs(void **state)
 			       "no slot for programs left (2 of the 8 slots are set aside)"));
 }
 
-/* The process could give back its own memory. */
+/* The process could free memory of its own. */
 static void own_memory(void **state)
 {
 	struct flexmem_failure failure = example(FLEXMEM_LIMIT_CAPACITY);
@@ -186,7 +186,7 @@ static void quotas(void **state)
 			       ": limit of the cgroup;"));
 }
 
-/* The struct of version 0.1 had no quotas: they are not made up. */
+/* The struct of version 0.1 had no quotas, so the text names none. */
 static void older_failure(void **state)
 {
 	struct flexmem_failure failure = example(FLEXMEM_LIMIT_CGROUP);
@@ -202,7 +202,7 @@ static void older_failure(void **state)
 			    TAIL);
 }
 
-/* Figures that differ by a little are not shown as equal. */
+/* Two sizes that differ slightly are not printed as equal. */
 static void close_figures(void **state)
 {
 	struct flexmem_failure failure = example(FLEXMEM_LIMIT_SLOTS);
@@ -233,7 +233,7 @@ static void other_errors(void **state)
 	assert_string_equal(text_of(INT_MIN, NULL), "error 2147483648");
 }
 
-/* EINVAL says which value it was, where the library can see that. */
+/* The text of EINVAL names the wrong value if the library knows it. */
 static void invalid_requests(void **state)
 {
 	struct flexmem_failure failure = {
@@ -256,7 +256,7 @@ static void invalid_requests(void **state)
 	assert_string_equal(flexmem_limit_name(103), "unknown");
 }
 
-/* Every errno of the header has a text that is not the number. */
+/* Each errno of the header has a text of its own. */
 static void documented_errors(void **state)
 {
 	static const int errors[] = {
@@ -304,14 +304,16 @@ static void longest_text_fits(void **state)
 		failure.own_used = 1023 * GIB;
 		failure.quota = UINT64_MAX - 1;
 		failure.charge = FLEXMEM_CHARGE_HANDLES;
-		/* The longest of what may keep it from another region. */
+		/*
+		 * CAPACITY is the longest reason for having no further region.
+		 */
 		failure.region_limit = FLEXMEM_LIMIT_CAPACITY;
 		failure.flags = 0;
 		text_of(-ENOMEM, &failure);
 		failure.flags = FLEXMEM_PROGRAM;
 		text_of(-ENOMEM, &failure);
 	}
-	/* No part of the text was cut off. */
+	/* The text is complete. */
 	failure.limit = FLEXMEM_LIMIT_CGROUP;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
 			       " allocations used); asked "));
@@ -319,7 +321,7 @@ static void longest_text_fits(void **state)
 			       "; own 1023.0 GiB could be freed"));
 }
 
-/* The log */
+/* The log. */
 
 static char log_text[16384];
 
@@ -431,7 +433,7 @@ static void log_batches_and_trim(void **state)
 	flexmem_device_close(device);
 }
 
-/* The log reads the tables; that they cannot be read is not an error. */
+/* The log reads the tables. A failure to read them is not an error. */
 static void log_without_tables(void **state)
 {
 	struct flexmem_device *device = open_logged();
@@ -466,7 +468,7 @@ static void log_levels(void **state)
 	flexmem_device_close(device);
 }
 
-/* Output of the library to stderr during an open, an alloc and a close. */
+/* What the library prints on stderr during an open, an alloc and a close. */
 static void capture(char *text, size_t size)
 {
 	struct flexmem_device *device;
@@ -511,7 +513,10 @@ static void environment(void **state)
 	capture(text, sizeof(text));
 	assert_non_null(strstr(text, "flexmem: alloc handle 1: region 0 offset 0"));
 	assert_non_null(strstr(text, "1 allocations of 128 bytes go back\n"));
-	/* TORCH_SPYRE_DEBUG is the stack's: it adds and repeats no line. */
+	/*
+	 * TORCH_SPYRE_DEBUG is the stack's own switch. It must not double a
+	 * line.
+	 */
 	setenv("TORCH_SPYRE_DEBUG", "1", 1);
 	capture(both, sizeof(both));
 	assert_string_equal(both, text);

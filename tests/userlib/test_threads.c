@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Many threads on one device object; built with TSan as well. */
+/* Threads on one device object. TSan checks it too. */
 #include "test.h"
 
 #include <pthread.h>
@@ -24,7 +24,7 @@ static void count_log(enum flexmem_log_level level, const char *text,
 	(void)level;
 	(void)text;
 	(void)user;
-	/* One call at a time. */
+	/* The library calls the log one thread at a time. */
 	EXPECT(atomic_fetch_add(&in_log, 1) == 0);
 	atomic_fetch_sub(&in_log, 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The reader of traces. */
+/* Reading traces. */
 #include "test.h"
 
 #include <unistd.h>
@@ -126,7 +126,9 @@ static void malformed_lines(void **state)
 		snprintf(expected, sizeof(expected),
 			 "line 3: neither 'TIME a ID BYTES STREAM' nor 'TIME f ID': '%s'",
 			 lines[i]);
-		/* Text that a terminal would obey is not repeated to it. */
+		/*
+		 * Control characters of the file must not reach the terminal.
+		 */
 		for (c = expected; *c; c++) {
 			if (*c == '\t' || *c == '\r')
 				*c = '?';
@@ -182,7 +184,7 @@ static void long_lines(void **state)
 	assert_int_equal(trace.events[0].line, 3);
 	trace_free(&trace);
 
-	/* A line that is too long is no event, even if its beginning is one. */
+	/* A line that is too long is no event, even if it begins like one. */
 	strcpy(text, HEADER "0 f 1");
 	header = strlen(text);
 	memset(text + header, '1', 1000);
@@ -192,7 +194,7 @@ static void long_lines(void **state)
 	assert_non_null(strstr(text, "line 2: neither"));
 }
 
-/* More than the first tables hold, and identifiers that collide. */
+/* More identifiers than the first table holds, some with equal hashes. */
 static void many_identifiers(void **state)
 {
 	FILE *file = fopen(path, "w");
@@ -246,7 +248,7 @@ static void compressed(void **state)
 	assert_int_equal(trace.count, 1000);
 	trace_free(&trace);
 
-	/* A trace that is cut off anywhere gives an error. */
+	/* A trace that ends anywhere in the middle gives an error. */
 	for (size -= 1; size > 20; size -= size / 7 + 1) {
 		char error[TRACE_ERROR_MAX];
 
