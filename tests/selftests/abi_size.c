@@ -6,16 +6,16 @@
  */
 #include "tenants.h"
 
-/* The longest struct that a caller may send; its tail must be zero */
+/* The longest struct that the ABI allows; unknown members must be zero. */
 #define LONGEST 4096
 
-/* A command, and the values for a successful call of it */
+/* A command, and the arguments with which it succeeds. */
 struct command {
 	unsigned long nr;
-	__u32 size;		/* in the first version */
-	__u32 flags;		/* known ones */
+	__u32 size;		/* in the first version of the ABI */
+	__u32 flags;		/* flags that the driver knows */
 	int reserved;		/* offset of __reserved, or -1 */
-	bool undone;		/* EFAULT after undone work */
+	bool undone;		/* its work is undone before EFAULT */
 };
 
 #define COMMAND(NAME, type, ...)					\
@@ -37,7 +37,7 @@ FIXTURE(command) {
 	struct flexmem_owner_entry owners[8];
 	char data[128];
 	struct snapshot before;
-	char *buf;		/* twice LONGEST */
+	char *buf;		/* 2 * LONGEST bytes */
 };
 
 FIXTURE_VARIANT(command) {
@@ -91,7 +91,7 @@ FIXTURE_SETUP(command)
 	}
 	ASSERT_EQ(0, fm_alloc_flags(self->fd, KiB, FLEXMEM_ALLOC_MAPPABLE, &live));
 	self->handle = live.out_handle;
-	/* with a live allocation STRICT would fail with EBUSY */
+	/* STRICT fails with EBUSY if the file has an allocation */
 	if (variant->cmd.nr == FLEXMEM_IOCTL_STRICT)
 		ASSERT_EQ(0, fm_free(self->fd, self->handle));
 	self->buf = mmap(NULL, 2 * LONGEST, PROT_READ | PROT_WRITE,
@@ -106,7 +106,7 @@ FIXTURE_TEARDOWN(command)
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* A valid call of the variant's command at p. */
+/* Writes the arguments of a successful call to @p. */
 static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p)
 {
 	struct flexmem_batch *batch = p;
@@ -189,7 +189,7 @@ static int call(FIXTURE_DATA(command) *self, const struct command *cmd, void *p)
 	return fm_ioctl(self->fd, cmd->nr, p);
 }
 
-/* Before a successful call is repeated: makes a new handle to free. */
+/* Makes a new handle, so that a FREE that succeeded can be repeated. */
 static void rearm(FIXTURE_DATA(command) *self, const struct command *cmd)
 {
 	if (cmd->nr == FLEXMEM_IOCTL_FREE || cmd->nr == FLEXMEM_IOCTL_FREE_BATCH)
@@ -263,7 +263,10 @@ TEST_F(command, longer_with_nonzero_tail_is_e2big)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/* The size of the struct reaches into the kernel, or beyond all memory. */
+/*
+ * A struct that reaches into the kernel's addresses, or beyond the last
+ * address.
+ */
 TEST_F(command, huge_size_fails)
 {
 	static const __u32 sizes[] = { 1U << 30, 1U << 31, UINT_MAX };
@@ -348,7 +351,7 @@ TEST_F(command, read_only_struct_is_efault)
 
 	fill(self, &variant->cmd, page);
 	ASSERT_EQ(0, mprotect(page, getpagesize(), PROT_READ));
-	/* the command STRICT writes nothing back */
+	/* STRICT has no output members, so it succeeds */
 	if (variant->cmd.nr != FLEXMEM_IOCTL_STRICT)
 		EXPECT_EQ(EFAULT, call(self, &variant->cmd, page));
 	EXPECT_SAME(self->fd, &self->before, variant->cmd.undone);
@@ -356,7 +359,7 @@ TEST_F(command, read_only_struct_is_efault)
 		  raw_lookup(self->fd, &CMD(lookup, .handle = self->handle)));
 }
 
-/* The struct is readable to its end, but its outputs cannot be written. */
+/* The driver can read the whole struct, and cannot write its output members. */
 TEST_F(command, half_read_only_struct_is_efault)
 {
 	char *pages = fm_two_pages(PROT_READ | PROT_WRITE), *end;
@@ -365,7 +368,7 @@ TEST_F(command, half_read_only_struct_is_efault)
 	ASSERT_NE(NULL, pages);
 	end = pages + getpagesize();
 	for (n = 4; n <= 8 && n < variant->cmd.size; n += 4) {
-		/* of which STRICT has none */
+		/* STRICT has no output members */
 		if (variant->cmd.nr == FLEXMEM_IOCTL_STRICT)
 			break;
 		ASSERT_EQ(0, mprotect(end, getpagesize(), PROT_READ | PROT_WRITE));
@@ -376,7 +379,7 @@ TEST_F(command, half_read_only_struct_is_efault)
 	}
 }
 
-/* If the reply cannot be written, the limit is not set. */
+/* SET_LIMIT sets no limit if its reply cannot be written. */
 TEST(a_limit_that_cannot_be_answered_is_not_set)
 {
 	struct flexmem_resource_limit *q, now = CMD(resource_limit);
@@ -396,7 +399,7 @@ TEST(a_limit_that_cannot_be_answered_is_not_set)
 	close(fd);
 }
 
-/* Commands that are no commands */
+/* Ioctl numbers that belong to no command. */
 
 FIXTURE(number) {
 	int fd;
@@ -465,7 +468,7 @@ TEST_F(number, direction_and_size_bits_are_enotty)
 					       dirs[d], sizes[s]);
 }
 
-/* Arrays that a struct points to */
+/* Arrays that a struct points to. */
 
 FIXTURE(array) {
 	int fd;
@@ -527,7 +530,7 @@ FIXTURE_TEARDOWN(array)
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* All four structs have the same first members, up to @entries. */
+/* The four structs with an array begin with the same members. */
 static int call_array(FIXTURE_DATA(array) *self,
 		      const FIXTURE_VARIANT(array) *variant, __u64 where,
 		      __u32 count)
@@ -562,7 +565,7 @@ TEST_F(array, read_only_is_efault)
 {
 	struct flexmem_alloc *alloc = (void *)self->pages;
 
-	/* one valid element each: ALLOC 128 bytes, FREE of handle 0 */
+	/* valid entries: ALLOC of 128 bytes, FREE of handle 0 */
 	if (variant->nr == FLEXMEM_IOCTL_ALLOC_BATCH)
 		alloc[0] = alloc[1] = CMD(alloc, .length = 128);
 	ASSERT_EQ(0, mprotect(self->pages, 2 * getpagesize(), PROT_READ));
@@ -582,7 +585,7 @@ TEST_F(array, across_end_of_mapping_is_efault)
 	EXPECT_UNDONE(self->fd, &self->before);
 }
 
-/* A pointer that is right in its low half only, for 32-bit callers */
+/* Also for 32-bit callers: a pointer with a wrong high half is EFAULT. */
 TEST_F(array, high_half_of_pointer_counts)
 {
 	EXPECT_EQ(EFAULT, call_array(self, variant, (uintptr_t)self->pages |

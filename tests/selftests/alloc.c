@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* One allocation at a time: ALLOC, FREE, LOOKUP, and ownership. */
+/* Single allocations: ALLOC, FREE, LOOKUP, and which file owns them. */
 #include "flexmem_test.h"
 
 FIXTURE(alloc) {
@@ -16,7 +16,7 @@ FIXTURE_VARIANT_ADD(alloc, vf) { .mode = FM_VF };
 
 FIXTURE_SETUP(alloc)
 {
-	/* enough for both functions at once */
+	/* the PF and a VF can both be filled */
 	LOAD(NULL, "memory=512G");
 	self->fd = fm_open(variant->mode);
 	self->other = fm_open(variant->mode);
@@ -141,7 +141,7 @@ TEST_F(alloc, good_alignments_align_the_offset)
 		}
 }
 
-/* Sizes that overflow when they are rounded, or when they are added up */
+/* Lengths that overflow when they are rounded up, or added. */
 TEST_F(alloc, enormous_length_is_region_size)
 {
 	static const __u64 lengths[] = {
@@ -499,7 +499,7 @@ struct child {
 	__u32 handle;
 };
 
-/* The child has the same open file, so the same handles. */
+/* A child that inherits the open file can use all its handles. */
 static int child_uses_file(void *arg)
 {
 	struct child *c = arg;
@@ -518,14 +518,14 @@ TEST_F(alloc, fork_shares_the_file)
 	c.handle = fm_take(self->fd, KiB);
 	ASSERT_NE(0, c.handle);
 	EXPECT_EQ(0, fm_child(child_uses_file, &c));
-	/* the child's allocation stays, because the file is open here */
+	/* the file is still open here, so the child's allocation stays */
 	EXPECT_EQ(2 * KiB, fm_stats(self->fd).out_client_used);
 	EXPECT_EQ(ENOENT, fm_free(self->fd, c.handle));
 	close(self->fd);
 	EXPECT_EQ(0, used(self->other));
 }
 
-/* Waits to be told, or killed. */
+/* The child allocates, then waits until it is told to go on, or killed. */
 static pid_t start_child(struct child *c, int mode)
 {
 	char byte = 0;
@@ -616,13 +616,16 @@ TEST_F(alloc, cloexec_and_other_file_operations)
 {
 	char buf[16];
 
-	/* only ioctl() works, and mmap() at an offset from MAP */
+	/*
+	 * read(), write() and mmap() at offset 0 fail: a node has ioctls and
+	 * maps
+	 */
 	EXPECT_GT(0, read(self->fd, buf, sizeof(buf)));
 	EXPECT_GT(0, write(self->fd, buf, sizeof(buf)));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, 4096, PROT_READ, MAP_SHARED, self->fd, 0));
 }
 
-/* max_handles */
+/* The parameter max_handles. */
 
 FIXTURE(handles) {
 	int fd;
@@ -670,7 +673,7 @@ TEST_F(handles, limit_is_its_own_reason)
 	EXPECT_EQ(128, reply.out_size);
 	EXPECT_UNCHANGED(self->fd, &before);
 
-	/* each file has its own limit, and a free makes room */
+	/* each file may have that many; a FREE makes room for another */
 	EXPECT_NE(0, fm_take(self->other, 100));
 	EXPECT_EQ(0, fm_free(self->fd, handle));
 	EXPECT_NE(0, fm_take(self->fd, 100));

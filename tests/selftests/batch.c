@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* ALLOC_BATCH and FREE_BATCH: a result per entry, all or nothing on EFAULT. */
+/*
+ * ALLOC_BATCH and FREE_BATCH: a result for each entry; EFAULT undoes all
+ * entries.
+ */
 #include "flexmem_test.h"
 
-/* One region, acquired in setup, so that no test acquires one. */
+/* The setup acquires the only region, so no test does. */
 #define PARAMS "max_regions=1 program_slots=0"
 #define N 32
 
@@ -47,7 +50,9 @@ FIXTURE_TEARDOWN(batch)
 	CMD(batch, .entry_size = sizeof(struct flexmem_free),		\
 	    .count = (n), .entries = (uintptr_t)(array))
 
-/* Allocate all of self->alloc, and put the same handles into self->free. */
+/*
+ * Allocates all entries of self->alloc, and writes their handles to self->free.
+ */
 static int alloc_all(FIXTURE_DATA(batch) *self)
 {
 	struct flexmem_batch batch = ALLOCS(self->alloc, N);
@@ -108,7 +113,9 @@ TEST_F(batch, same_addresses_as_one_by_one)
 	}
 }
 
-/* Each entry but the first and last has one error. */
+/*
+ * Each entry has another mistake, but the first and the last, which are valid.
+ */
 TEST_F(batch, malformed_alloc_fails_alone)
 {
 	static const struct {
@@ -160,7 +167,7 @@ TEST_F(batch, malformed_free_fails_alone)
 	ASSERT_EQ(0, alloc_all(self));
 	self->free[1].handle = 0;
 	self->free[2].address.offset = 128;
-	self->free[3].flags = FLEXMEM_FREE_BY_ADDRESS;	/* and by handle */
+	self->free[3].flags = FLEXMEM_FREE_BY_ADDRESS;	/* both ways at once */
 	self->free[4].flags = 1U << 5;
 	self->free[5] = CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS,
 			    .address.region_id = ~0ULL);
@@ -173,7 +180,7 @@ TEST_F(batch, malformed_free_fails_alone)
 	EXPECT_EQ(N - 2, fm_stats(self->fd).out_client_handles);
 }
 
-/* The command succeeds even if every entry fails. */
+/* The command succeeds even if each entry fails. */
 TEST_F(batch, all_entries_may_fail)
 {
 	struct flexmem_batch batch = ALLOCS(self->alloc, N);
@@ -264,7 +271,7 @@ TEST_F(batch, short_entry_size_is_einval)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/* Entries of a caller whose struct is 40 bytes longer than the driver's. */
+/* A newer caller's entry is 40 bytes longer than the driver's. */
 struct newer_alloc {
 	struct flexmem_alloc old;
 	__u64 new[5];
@@ -309,7 +316,10 @@ TEST_F(batch, longer_entries_pass_if_zero_and_fail_alone_if_not)
 	EXPECT_EQ(1, fm_stats(self->fd).out_client_handles);
 }
 
-/* The results of entries can be written only up to a page boundary */
+/*
+ * The pages behind the first results are read-only, so results cannot be
+ * written.
+ */
 TEST_F(batch, unwritable_alloc_results_undo_all)
 {
 	static const unsigned int on_first_page[] = { 0, 1, N / 2, N - 1 };
@@ -383,7 +393,7 @@ TEST_F(batch, failed_free_batch_leaves_every_handle_live)
 		ASSERT_EQ(0, fm_free(self->fd, self->free[i].handle));
 }
 
-/* The same undo by address. Afterwards a free by address still works */
+/* The same for entries by address. Afterwards the addresses are still valid. */
 TEST_F(batch, failed_free_batch_by_address_leaves_all_live)
 {
 	struct flexmem_batch batch;
@@ -417,7 +427,10 @@ TEST_F(batch, the_second_of_two_equal_frees_is_enoent)
 
 	ASSERT_EQ(0, alloc_all(self));
 	self->free[1] = self->free[0];
-	/* 3 by address; 4 by its handle; 5 by the address again */
+	/*
+	 * entry 3: by address; entry 4: by handle; entry 5: the address of 3
+	 * again
+	 */
 	self->free[4] = self->free[3];
 	self->free[3] = CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS,
 			    .address = self->alloc[3].out_address);

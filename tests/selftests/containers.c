@@ -23,7 +23,8 @@ FIXTURE(containers) {
 	int root;
 	__u64 id[NR];
 	struct child child[NR];
-	struct flexmem_alloc *freed;	/* by the first one, shared by all */
+	/* by the first container; shared memory */
+	struct flexmem_alloc *freed;
 };
 
 FIXTURE_VARIANT(containers) {
@@ -73,7 +74,7 @@ FIXTURE_TEARDOWN(containers)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* Steps return 0, or the line of the one that went wrong. */
+/* A step fails by returning its line number. */
 #define STEP(is) do {							\
 	if (!(is))							\
 		return __LINE__;					\
@@ -101,7 +102,7 @@ static int leave_the_host(const char *cgroup)
 	return 0;
 }
 
-/* Refused for the limit. */
+/* Whether ALLOC fails because of a limit. */
 static bool is_refused(int fd, __u64 length)
 {
 	struct flexmem_alloc reply;
@@ -116,7 +117,10 @@ static bool has_limit(int fd, __u64 bytes, __u64 used)
 	return !raw_get_limit(fd, &q) && q.out_limit == bytes && q.out_used == used;
 }
 
-/* All of the limit, and not a byte more, also from a cgroup that the container makes. */
+/*
+ * Uses the whole limit and not a byte more, also from a cgroup below the
+ * container's.
+ */
 static int use_the_limit(int mode, int fd, __u64 bytes)
 {
 	struct flexmem_alloc reply;
@@ -137,7 +141,7 @@ static int use_the_limit(int mode, int fd, __u64 bytes)
 	return 0;
 }
 
-/* Nothing can be set, nor seen, from inside. */
+/* A container can set no limit, and sees no other container. */
 static int look_around(int fd, const __u64 *id)
 {
 	struct account a;
@@ -195,7 +199,7 @@ TEST_F(containers, each_has_a_limit_and_bytes_of_its_own)
 	for (i = 0; i < NR; i++) {
 		if (child_start(&self->child[i]))
 			child_ready(&self->child[i], be_container(variant->mode, i, self->id, self->freed));
-		/* The line of the step that went wrong. */
+		/* the result is 0, or the line of the step that failed */
 		ASSERT_EQ(0, child_wait_ready(&self->child[i]));
 	}
 	ACCOUNT(self->root, &a);

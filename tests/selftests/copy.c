@@ -5,14 +5,15 @@
  */
 #include "tenants.h"
 
-/* Most bytes that the kernel copies in one piece. */
+/* The most bytes that the driver copies by one command. */
 #define PIECE (16 * MiB)
 #define SIZE (512 * KiB)
 
 FIXTURE(copy) {
 	int fd;
 	struct flexmem_alloc to, from;	/* SIZE bytes each */
-	unsigned char *to_have, *from_have;	/* what should be there */
+	/* the bytes that each must hold */
+	unsigned char *to_have, *from_have;
 	unsigned char *buf;
 };
 
@@ -25,7 +26,9 @@ FIXTURE_VARIANT_ADD(copy, pf) { FM_PF, 0 };
 FIXTURE_VARIANT_ADD(copy, vf) { FM_VF, 0 };
 FIXTURE_VARIANT_ADD(copy, vf_mappable) { FM_VF, FLEXMEM_ALLOC_MAPPABLE };
 
-/* The allocations are in two regions, neither at the start of its region. */
+/*
+ * Two allocations in different regions. Neither begins where its region does.
+ */
 FIXTURE_SETUP(copy)
 {
 	LOAD("max_regions=3 fallback_sizes=4G order=load_balance acquire=lazy",
@@ -74,7 +77,7 @@ static struct flexmem_copy range(FIXTURE_DATA(copy) *self,
 		   .out_done = 77);
 }
 
-/* Checks the bytes of both allocations. */
+/* Compares all bytes of both allocations. */
 #define EXPECT_ALL_RIGHT() do {						\
 	ASSERT_EQ(0, fm_read(self->fd, self->to.out_handle, 0, self->buf, \
 			     SIZE));					\
@@ -123,7 +126,7 @@ TEST_F(copy, within_one_allocation)
 	must(copy, self->fd, &c);
 	memcpy(self->to_have + SIZE / 2, self->to_have, SIZE / 2);
 	EXPECT_ALL_RIGHT();
-	/* and back, to where it ends */
+	/* and back, up to the end of the allocation */
 	c.to_offset = 128;
 	c.from_offset = SIZE / 2 + 128;
 	c.length = SIZE / 2 - 128;
@@ -242,7 +245,7 @@ TEST_F(copy, failures_of_the_firmware_are_reported)
 	must_fail(ETIMEDOUT, copy, self->fd, &c);
 	EXPECT_EQ(0, c.out_done);
 	fm_mend();
-	/* one lost reply does not disturb other commands */
+	/* after one lost reply the next command succeeds */
 	must(copy, self->fd, &c);
 }
 
@@ -285,7 +288,7 @@ TEST_F(copy, a_waiting_caller_can_be_killed)
 	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 	EXPECT_EQ(killed + 1, fm_counter("killed"));
 	fm_mend();
-	/* no reference has been left behind */
+	/* the failed copy has released its references */
 	ASSERT_EQ(0, fm_free(self->fd, self->to.out_handle));
 	ASSERT_EQ(0, fm_free(self->fd, self->from.out_handle));
 }
@@ -327,7 +330,7 @@ TEST_F(copy, freed_while_it_is_copied)
 	struct flexmem_alloc reply;
 
 	ASSERT_LE(0, other);
-	/* strict, so that it never sees the bytes of the racer */
+	/* a strict file never gets bytes of the racing thread's file */
 	must(strict, other, &CMD(strict));
 	for (round = 0; round < 10; round++) {
 		ASSERT_EQ(0, fm_alloc(self->fd, SIZE, &reply));

@@ -99,7 +99,10 @@ static int wait_for(int fence)
 	return info.status;
 }
 
-/* If this returns 1, all earlier jobs have ended. */
+/*
+ * Queues a job and waits for it. If this returns 1, all earlier jobs have
+ * ended.
+ */
 static int wait_for_queue(int queue, int fd)
 {
 	__u32 handle = fm_take(fd, SIZE);
@@ -164,7 +167,7 @@ TEST_F(dispatch, wrong_jobs_are_refused)
 	EXPECT_EQ(0, leaving(self->root));
 }
 
-/* A process that dispatches, and then lives until it is killed. */
+/* Starts a process that dispatches a program, and waits until it is killed. */
 static pid_t start_program(int queue, int mode, struct flexmem_alloc *reply)
 {
 	int pipes[2];
@@ -208,7 +211,7 @@ TEST_F(dispatch, a_program_outlives_its_process)
 	ASSERT_LT(0, pid);
 	ASSERT_EQ(0, kill(pid, SIGKILL));
 	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
-	/* ALLOC does not wait for this memory, and gets other memory. */
+	/* ALLOC gets other memory instead of waiting for this */
 	ASSERT_EQ(0, fm_alloc_flags(self->bob, SIZE, FLEXMEM_ALLOC_ZEROED,
 				    &now));
 	EXPECT_EQ(1, wait_for_queue(self->queue, self->alice));
@@ -231,7 +234,9 @@ TEST_F(dispatch, freed_memory_is_charged_until_the_end)
 	fence = run_fill(self->queue, self->alice, a.out_handle, 'a', 500);
 	ASSERT_LE(0, fence);
 	ASSERT_EQ(0, fm_free(self->alice, a.out_handle));
-	/* The memory is not free, and TRIM does not release it. */
+	/*
+	 * the program still uses the memory: it is not free, and TRIM keeps it
+	 */
 	EXPECT_EQ(ENOMEM, fm_alloc(self->bob, SIZE, &b));
 	EXPECT_EQ(0, fm_trim(self->root));
 	EXPECT_EQ(2, fm_stats(self->root).out_regions);
@@ -243,7 +248,10 @@ TEST_F(dispatch, freed_memory_is_charged_until_the_end)
 	EXPECT_EQ(0, leaving(self->root));
 }
 
-/* Both go on for longer than this test may. The first one alone hangs. */
+/*
+ * Two endless programs. The driver cancels the first. The second ignores that,
+ * which costs a reset.
+ */
 TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
 {
 	struct flexmem_alloc a, b, other;
@@ -261,7 +269,9 @@ TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
 	ASSERT_LE(0, fence);
 	ASSERT_EQ(0, fm_free(self->alice, a.out_handle));
 	EXPECT_EQ(-ECANCELED, wait_for(fence));
-	/* No other client has lost anything. */
+	/*
+	 * the driver cancelled the program, and other clients kept their memory
+	 */
 	EXPECT_EQ(0, fm_fill(self->bob, other.out_handle, 0, SIZE, 'o'));
 	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &b));
 	hangs = run(self->queue, (struct sim_run) {
@@ -271,12 +281,14 @@ TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
 	ASSERT_LE(0, hangs);
 	ASSERT_EQ(0, fm_free(self->alice, b.out_handle));
 	EXPECT_EQ(-ECANCELED, wait_for(hangs));
-	/* The driver had to reset the device. */
+	/*
+	 * the program ignored its cancellation, so the driver reset the device
+	 */
 	EXPECT_EQ(EIO, fm_fill(self->bob, other.out_handle, 0, SIZE, 'o'));
 	EXPECT_EQ(0, leaving(self->root));
 }
 
-/* A reset does not wait for a program, and the program does not run on. */
+/* A reset ends a running program, and does not wait for it. */
 TEST_F(dispatch, a_reset_ends_programs)
 {
 	struct flexmem_alloc a, b, c;

@@ -22,7 +22,7 @@ FIXTURE(exhaust) {
 	int fd;
 	unsigned int nr;		/* live allocations below */
 	__u32 handle[MAX_PIECES];
-	struct flexmem_alloc last;	/* the reply that said no */
+	struct flexmem_alloc last;	/* the reply to the ALLOC that failed */
 };
 
 FIXTURE_VARIANT(exhaust) {
@@ -30,8 +30,9 @@ FIXTURE_VARIANT(exhaust) {
 	bool prealloc;
 	const char *params;
 	const char *sim;
-	enum flexmem_reason reason;	/* once all is full */
-	__u64 sizes[16];		/* in GiB, of the regions then */
+	enum flexmem_reason reason;	/* of the failed ALLOC */
+	/* the regions that exist then, in GiB */
+	__u64 sizes[16];
 	__u64 max_region;		/* in GiB */
 };
 
@@ -70,7 +71,7 @@ ODD(max_regions_fill_first, PF_HAS("128G"), VF_HAS("64G"),
     "max_regions=3 fallback_sizes=4G order=fill_first",
     FLEXMEM_REASON_MAX_REGIONS, SIZES(4, 4, 4), 4);
 
-/* Only a VF has a table in the firmware. */
+/* Only a VF has slots in the firmware, so only a VF can run out of them. */
 FIXTURE_VARIANT_ADD(exhaust, slots_vf_lazy) {
 	FM_VF, false, LAZY "max_regions=12 fallback_sizes=4G", VF_HAS("64G"),
 	FLEXMEM_REASON_SLOTS, { 4, 4, 4, 4, 4, 4, 4, 4 }, 4
@@ -90,7 +91,7 @@ FIXTURE_SETUP(exhaust)
 	LOAD(variant->params, variant->sim);
 	self->fd = fm_open(variant->mode);
 	ASSERT_LE(0, self->fd);
-	/* as after the load: regions acquired at once exist, and are empty */
+	/* as after loading: no region, or with prealloc only empty ones */
 	if (!variant->prealloc)
 		ASSERT_EQ(0, fm_trim(self->fd));
 }
@@ -102,7 +103,7 @@ FIXTURE_TEARDOWN(exhaust)
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* Allocate until an allocation fails. */
+/* Allocates until ALLOC fails. */
 static void fill_up(FIXTURE_DATA(exhaust) *self, __u64 piece)
 {
 	while (self->nr < MAX_PIECES && !fm_alloc(self->fd, piece, &self->last))
@@ -167,7 +168,7 @@ TEST_F(exhaust, the_reply_says_which_limit_and_how_much)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-/* The allocations leave a rest in each region, so the figures are not 0. */
+/* Each region has a small rest, so no figure is 0 by chance. */
 TEST_F(exhaust, the_figures_are_those_of_the_regions)
 {
 	const __u64 piece = GiB - 128 * KiB;
@@ -238,12 +239,12 @@ TEST_F(exhaust, a_request_above_the_largest_region_acquires_nothing)
 	EXPECT_EQ(before.stats.out_free, reply.out_total_free);
 	EXPECT_UNCHANGED(self->fd, &before);
 
-	/* and a request of exactly that size succeeds */
+	/* a request of exactly that size must succeed */
 	EXPECT_EQ(0, fm_alloc(self->fd, max, &reply));
 	EXPECT_EQ(0, reply.out_address.offset);
 }
 
-/* A device that one file has filled is full for all files, and recovers. */
+/* One file has filled the device. When it is closed, others can allocate. */
 TEST_F(exhaust, close_frees_memory_for_others)
 {
 	int other = fm_open(variant->mode);
@@ -258,7 +259,7 @@ TEST_F(exhaust, close_frees_memory_for_others)
 	self->fd = other;
 }
 
-/* Fragmentation: one region, so that nothing else can help */
+/* Fragmentation in the only region that the function may have. */
 
 FIXTURE(fragments) {
 	int fd;
@@ -315,16 +316,16 @@ TEST_F(fragments, enough_but_not_in_one_piece)
 	EXPECT_EQ(GiB + 128, reply.out_size);
 	EXPECT_EQ(2 * GiB, reply.out_client_used);
 	EXPECT_EQ(1, reply.out_regions);
-	/* and there cannot be another region */
+	/* and why there is no further region */
 	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_region_reason);
 	EXPECT_UNCHANGED(self->fd, &before);
-	/* a request above all free bytes is not fragmentation */
+	/* a request above all free bytes has another reason */
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 2 * GiB + 1, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_reason);
 	EXPECT_EQ(FLEXMEM_REASON_NONE, reply.out_region_reason);
 	EXPECT_UNCHANGED(self->fd, &before);
 
-	/* after a free of the block between, the three are one */
+	/* this frees the block between two free ones, so the three merge */
 	ASSERT_EQ(0, fm_free(self->fd, handle[1]));
 	EXPECT_EQ(0, fm_alloc(self->fd, 3 * GiB, &reply));
 	EXPECT_EQ(0, reply.out_address.offset);
@@ -364,7 +365,10 @@ TEST_F(fragments, alignment_can_be_what_does_not_fit)
 {
 	struct flexmem_alloc reply;
 
-	/* [128 used][1G - 128 free][1G used][rest used]: 1 GiB-aligned at none */
+	/*
+	 * [128 used][1G - 128 free][1G used][rest used]: no hole has an aligned
+	 * GiB
+	 */
 	ASSERT_NE(0, fm_take(self->fd, 128));
 	ASSERT_NE(0, fm_take(self->fd, GiB - 128));
 	ASSERT_EQ(0, fm_alloc(self->fd, GiB, &reply));
@@ -381,7 +385,7 @@ TEST_F(fragments, alignment_can_be_what_does_not_fit)
 	EXPECT_EQ(GiB / 2, reply.out_address.offset);
 }
 
-/* The driver skips sizes below the request. That does not exhaust the slots. */
+/* The sizes below the request are not tried, so the slots are not exhausted. */
 
 FIXTURE(skipped) {
 	int fd;

@@ -22,7 +22,7 @@ FIXTURE(fw) {
 
 FIXTURE_VARIANT(fw) {
 	int mode;
-	const char *dir;	/* of the function's own knobs */
+	const char *dir;	/* the function's directory of knobs */
 	const char *order;
 };
 
@@ -30,7 +30,7 @@ FIXTURE_VARIANT_ADD(fw, pf) { FM_PF, "pf/", "order=load_balance" };
 FIXTURE_VARIANT_ADD(fw, vf) { FM_VF, "vf0/", "order=load_balance" };
 FIXTURE_VARIANT_ADD(fw, vf_fill_first) { FM_VF, "vf0/", "order=fill_first" };
 
-/* Of a function. 0 or an errno. */
+/* Writes to a knob of a function. Returns 0 or an errno. */
 static int knob(const char *dir, const char *name, const char *value)
 {
 	char path[64];
@@ -94,7 +94,7 @@ FIXTURE_TEARDOWN(fw)
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* Faults for a call that is correct otherwise. */
+/* Faults of the firmware, with the error that a valid call must return. */
 static const struct {
 	const char *fault;
 	int error;
@@ -104,7 +104,7 @@ static const struct {
 	{ "drop_replies", ETIMEDOUT },
 };
 
-/* The commands that an allocation needs. A PF has no slots. */
+/* The commands of an allocation and of a TRIM. A PF has no slots. */
 static const char * const acquire_commands[] = { "acquire", "slot_set" };
 static const char * const release_commands[] = { "slot_clear", "release" };
 
@@ -141,7 +141,7 @@ TEST_F(fw, a_fault_while_acquiring_fails_once_and_exhausts_nothing)
 		}
 }
 
-/* Every fault in a row. After that all memory is available */
+/* Injects fault after fault. In the end all memory must still be available. */
 TEST_F(fw, many_faults_leave_all_memory_usable)
 {
 	unsigned int i, n = 0, failed = 0;
@@ -219,7 +219,7 @@ TEST_F(fw, trim_fails_without_losing_anything)
 				TH_LOG("%s of %s", losses[i].fault,
 				       release_commands[c]);
 
-			/* a second TRIM, and everything is as before */
+			/* a second TRIM succeeds, and nothing is lost */
 			trim = CMD(trim);
 			must(trim, self->fd, &trim);
 			EXPECT_EQ(1, fm_stats(self->fd).out_regions);
@@ -243,7 +243,7 @@ TEST_F(fw, a_slow_firmware_is_waited_for_within_the_timeout)
 	ASSERT_EQ(0, fm_free(self->fd, reply.out_handle));
 	ASSERT_EQ(0, fm_trim(self->fd));
 
-	/* On a slow machine the reply may come in time. Then try again. */
+	/* on a slow machine the reply may come in time: try again */
 	do {
 		KNOB("latency_us", "900000");
 		KNOB("timeout_ms", HASTY);
@@ -309,7 +309,10 @@ static void *take_region(void *arg)
 	return (void *)(uintptr_t)fm_take(*(int *)arg, REGION);
 }
 
-/* Only acquisition waits for the firmware. All these calls end before it. */
+/*
+ * Only a caller that acquires memory waits. All calls here end before its
+ * command does.
+ */
 TEST_F(fw, a_slow_firmware_stops_only_its_callers)
 {
 	struct flexmem_alloc reply, small;
@@ -327,7 +330,7 @@ TEST_F(fw, a_slow_firmware_stops_only_its_callers)
 	EXPECT_EQ(0, fm_lease(self->fd, FLEXMEM_LEASE_DROP));
 	EXPECT_EQ(0, fm_free(self->fd, reply.out_handle));
 	if (!strcmp(variant->order, "order=fill_first")) {
-		/* fits: needs no region */
+		/* an existing region has room, so the firmware is not needed */
 		EXPECT_EQ(0, fm_alloc(self->fd, KiB, &small));
 		EXPECT_EQ(0, fm_free(self->fd, small.out_handle));
 	}
@@ -337,7 +340,7 @@ TEST_F(fw, a_slow_firmware_stops_only_its_callers)
 	EXPECT_NE(NULL, handle);
 }
 
-/* Only a release or new capacity reopens. */
+/* Only a release or a new capacity ends the exhaustion. */
 TEST_F(fw, new_capacity_reopens)
 {
 	struct flexmem_alloc reply;
@@ -358,7 +361,7 @@ TEST_F(fw, new_capacity_reopens)
 	EXPECT_EQ(0, fm_alloc(self->fd, REGION, &reply));
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
 
-	/* less than is allocated: live allocations stay */
+	/* the capacity is below what is allocated, and nothing is lost */
 	ASSERT_EQ(0, knob(variant->dir, "capacity", "4294967296"));
 	EXPECT_EQ(8 * GiB, fm_stats(self->fd).out_used);
 	ASSERT_EQ(0, knob(variant->dir, "capacity", old));
@@ -380,7 +383,7 @@ TEST_F(fw, no_region_could_be_that_large_follows_the_capacity)
 	EXPECT_EQ(0, fm_alloc(self->fd, 128, &reply));
 }
 
-/* The firmware refuses existing entries of its table. */
+/* The firmware refuses to fill slots that exist. */
 TEST_F(fw, refused_slots_are_reason_slots)
 {
 	struct flexmem_alloc reply;
@@ -394,7 +397,7 @@ TEST_F(fw, refused_slots_are_reason_slots)
 	EXPECT_EQ(FLEXMEM_REASON_SLOTS, reply.out_reason);
 	EXPECT_TRUE(fm_exhausted(self->fd));
 	EXPECT_EQ(2, fm_stats(self->fd).out_regions);
-	/* and the memory for that slot was released */
+	/* the memory for the refused slot was released */
 	EXPECT_EQ(2, lines(variant->dir, "memory"));
 	ASSERT_EQ(0, knob(variant->dir, "usable_slots", "16"));
 }

@@ -16,7 +16,10 @@
 
 #include <kselftest_harness.h>
 
-/* The machine is emulated and may be shared, and its kernel has many checks. */
+/*
+ * The machine is emulated, shared, and has a kernel with many checks: be
+ * patient.
+ */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 900
 
@@ -44,7 +47,7 @@
 #define FM_VF FLEXMEM_MODE_VF
 
 #define FM_MAX_REGIONS 64
-/* Numbers of nodes: PFs begin at 0, VFs behind the last PF. */
+/* Node numbers: PFs begin at 0, VFs behind the last PF. */
 #define FM_MAX_PFS 64
 #define FM_MAX_NODES 256
 
@@ -55,7 +58,7 @@
  */
 #define FM_CALM_MS "30000"
 
-/* Not every program uses all static functions of this header. */
+/* No program uses all functions of this header. */
 #define fm_fn static inline __attribute__((unused))
 
 /* ---- commands ---- */
@@ -95,13 +98,13 @@ FM_RAW(resize, RESIZE, resize)
 #define must(name, fd, arg) ASSERT_EQ(0, raw_##name(fd, arg))
 #define must_fail(error, name, fd, arg) EXPECT_EQ(error, raw_##name(fd, arg))
 
-/* A command's struct with its size filled in: CMD(alloc, .length = 128) */
+/* A command's struct with its size set: CMD(alloc, .length = 128). */
 #define CMD(type, ...)							\
 	((struct flexmem_##type){					\
 		.size = sizeof(struct flexmem_##type), ##__VA_ARGS__	\
 	})
 
-/* Short forms of the usual calls; all return 0 or an errno. */
+/* Shortcuts for the usual calls. Each returns 0 or an errno. */
 
 fm_fn int fm_alloc(int fd, __u64 length, struct flexmem_alloc *reply)
 {
@@ -109,7 +112,7 @@ fm_fn int fm_alloc(int fd, __u64 length, struct flexmem_alloc *reply)
 	return raw_alloc(fd, reply);
 }
 
-/* The handle, or 0 */
+/* Allocates. Returns the handle, or 0. */
 fm_fn __u32 fm_take(int fd, __u64 length)
 {
 	struct flexmem_alloc reply;
@@ -422,7 +425,7 @@ fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 #define LOAD(params, sim) ASSERT_EQ(0, fm_load(params, sim, false))
 #define RELOAD(params, sim) ASSERT_EQ(0, fm_load(params, sim, true))
 
-/* Teardown of most fixtures: all memory is free, one block in each region. */
+/* For teardowns: no byte is allocated, and each region is one free block. */
 #define EXPECT_EMPTY(mode) do {						\
 	int __fd = fm_open(mode);					\
 									\
@@ -433,7 +436,10 @@ fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 
 /* ---- memory that ends, or is read-only, at a page boundary ---- */
 
-/* Maps two pages, the second with protection @prot (-1: not mapped). */
+/*
+ * Maps two pages. The second has the protection @prot, or is a hole if that is
+ * -1.
+ */
 fm_fn char *fm_two_pages(int prot)
 {
 	size_t page = getpagesize();
@@ -451,7 +457,7 @@ fm_fn char *fm_two_pages(int prot)
 
 /* ---- children ---- */
 
-/* Runs fn(arg) in a child. Returns its exit status, or -signal. */
+/* Runs fn(arg) in a child. Returns its exit status, or minus the signal. */
 fm_fn int fm_child(int (*fn)(void *arg), void *arg)
 {
 	int status;

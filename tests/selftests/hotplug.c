@@ -37,13 +37,13 @@ FIXTURE_TEARDOWN(hotplug)
 	close(self->vf[1]);
 	if (fm_loaded("flexmem_sim"))
 		EXPECT_SETTLED(FM_PF);
-	/* after any test the module can be unloaded */
+	/* after each test the module can be unloaded */
 	EXPECT_EQ(0, fm_unload());
 }
 
 #define SET_NUM_VFS(n) ASSERT_EQ(0, fm_put(NUM_VFS, n))
 
-/* Counts the nodes of a mode */
+/* Counts the nodes of PFs or of VFs. */
 static int nodes(int mode)
 {
 	int n, fd;
@@ -53,7 +53,7 @@ static int nodes(int mode)
 	return n;
 }
 
-/* Returns the name of the function's device */
+/* Returns the name of the device behind a node. */
 static const char *device_of(const char *node)
 {
 	static char target[PATH_MAX];
@@ -71,7 +71,7 @@ static const char *device_of(const char *node)
 
 #define DRIVER(what, name) ASSERT_EQ(0, fm_put(FM_DRIVER what, name))
 
-/* In whatever order they come back */
+/* Functions may come back in any order. */
 TEST_F(hotplug, a_function_keeps_its_node)
 {
 	char path[2][32], none[32];
@@ -86,7 +86,7 @@ TEST_F(hotplug, a_function_keeps_its_node)
 	DRIVER("unbind", "flexmem_sim_vf.0");
 	DRIVER("unbind", "flexmem_sim_vf.1");
 	DRIVER("unbind", "flexmem_sim_pf.0");
-	/* A new one, while the others are away, gets a number of its own. */
+	/* A new function gets a new number while the others are away. */
 	SET_NUM_VFS("3");
 	fd = fm_open_nth(FM_VF, 0, none);
 	ASSERT_LE(0, fd);
@@ -100,7 +100,7 @@ TEST_F(hotplug, a_function_keeps_its_node)
 	EXPECT_STREQ("flexmem_sim_vf.2", device_of(none));
 }
 
-/* Everything that a program can hold of a function */
+/* All that a program can have of a function. */
 struct held {
 	struct flexmem_alloc reply, orphan;
 	char *p, *q;
@@ -183,7 +183,7 @@ TEST_F(hotplug, a_function_goes_under_its_users)
 	ASSERT_EQ(0, hold(self->vf[1], &vf[1]));
 	SET_NUM_VFS("1");
 	EXPECT_EQ(0, all_gone(self->vf[1], &vf[1]));
-	/* the others are as they were */
+	/* the other functions are unharmed */
 	EXPECT_EQ(0, fm_touch(vf[0].p, true));
 	EXPECT_EQ(0, fm_touch(pf.q, true));
 	must(lookup, self->vf[0], &CMD(lookup, .handle = vf[0].reply.out_handle));
@@ -211,7 +211,7 @@ TEST_F(hotplug, a_function_goes_under_its_users)
 	EXPECT_SETTLED(FM_VF);
 }
 
-/* No function reads bytes that a VF left behind in the card. */
+/* A VF leaves bytes behind in the card. No other function may read them. */
 TEST_F(hotplug, a_new_function_finds_no_bytes_of_an_old_one)
 {
 	struct flexmem_alloc reply;
@@ -285,11 +285,11 @@ TEST_F(hotplug, the_card_goes_under_its_users)
 	ASSERT_EQ(0, fm_rmmod("flexmem_sim"));
 	EXPECT_EQ(0, all_gone(self->pf, &pf));
 	EXPECT_EQ(0, all_gone(self->vf[0], &vf));
-	/* what answers here cannot go */
+	/* open files keep flexmem.ko loaded */
 	EXPECT_TRUE(fm_loaded("flexmem"));
 	EXPECT_EQ(-1, syscall(SYS_delete_module, "flexmem", O_NONBLOCK));
 	let_go(&pf);
-	/* a map keeps the file open, also without a descriptor */
+	/* a map alone keeps the file open */
 	close(self->pf);
 	close(self->vf[0]);
 	close(self->vf[1]);
@@ -300,7 +300,7 @@ TEST_F(hotplug, the_card_goes_under_its_users)
 	EXPECT_EQ(0, fm_rmmod("flexmem"));
 }
 
-/* Reads from the device in a child, which exits with 0 on success. */
+/* Starts a child that reads from the device, and exits with 0 on success. */
 static pid_t start_reading(int fd, __u32 handle)
 {
 	char bytes[PAGE];
@@ -346,7 +346,9 @@ TEST_F(hotplug, a_function_sleeps)
 	ASSERT_LT(0, toucher);
 	ASSERT_LT(0, killed);
 	usleep(300000);
-	/* callers that need the device wait; the other function is awake */
+	/*
+	 * two callers wait for the suspended function; the other function works
+	 */
 	EXPECT_EQ(0, waitpid(waiter, &status, WNOHANG));
 	EXPECT_EQ(0, waitpid(victim, &status, WNOHANG));
 	/* and so do those that touch a map */
@@ -354,7 +356,7 @@ TEST_F(hotplug, a_function_sleeps)
 	EXPECT_EQ(0, waitpid(killed, &status, WNOHANG));
 	EXPECT_NE(0, fm_take(self->vf[1], 4 * GiB));
 	must(lookup, self->vf[0], &CMD(lookup, .handle = h.reply.out_handle));
-	/* and can be killed */
+	/* a caller that waits can be killed */
 	ASSERT_EQ(0, kill(victim, SIGKILL));
 	EXPECT_EQ(victim, waitpid(victim, &status, 0));
 	EXPECT_TRUE(WIFSIGNALED(status));
@@ -367,7 +369,7 @@ TEST_F(hotplug, a_function_sleeps)
 	EXPECT_EQ(waiter, waitpid(waiter, &status, 0));
 	EXPECT_EQ(0, status);
 
-	/* nothing was lost, and all calls work */
+	/* the suspend has lost nothing */
 	EXPECT_EQ(0, fm_touch(h.p, false));
 	EXPECT_EQ(0, memcmp(before, h.p, sizeof(before)));
 	EXPECT_EQ(0, fm_read(self->vf[0], h.reply.out_handle, 0, after,

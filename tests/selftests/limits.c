@@ -5,7 +5,7 @@
  */
 #include "tenants.h"
 
-/* Each function can have at most four regions. */
+/* A function can have four regions. */
 #define PARAMS "max_regions=4 fallback_sizes=4G order=fill_first "	\
 	"strategy=first_fit acquire=lazy program_slots=0" FM_PF_FOR_ALL
 #define SIM "num_vfs=1 memory=32G vf_capacity=16G"
@@ -32,7 +32,7 @@ FIXTURE_VARIANT(limit) {
 FIXTURE_VARIANT_ADD(limit, pf) { FM_PF };
 FIXTURE_VARIANT_ADD(limit, vf) { FM_VF };
 
-/* All return 0 or an errno. */
+/* Each returns 0 or an errno. */
 static int set_scoped(int fd, __u32 scope, __u64 cgroup, __u32 resource, __u64 limit)
 {
 	return raw_set_limit(fd, &CMD(resource_limit, .scope = scope, .cgroup = cgroup,
@@ -85,7 +85,7 @@ FIXTURE_TEARDOWN(limit)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* ALLOC fails with this reason and changes nothing. */
+/* ALLOC must fail with this reason and change nothing. */
 #define EXPECT_REFUSED(why, fd, length) do {				\
 	struct flexmem_alloc __reply;					\
 	struct snapshot __before;					\
@@ -139,7 +139,7 @@ TEST_F(limit, get_limit_tells_what_was_set)
 	q = limit(self->alice, HANDLES);
 	EXPECT_EQ(1000, q.out_limit);
 	EXPECT_EQ(2, q.out_used);
-	/* another cgroup has none */
+	/* Bob's cgroup has no limit */
 	EXPECT_EQ(FLEXMEM_NO_LIMIT,
 		  limit(self->bob, BYTES).out_limit);
 }
@@ -177,12 +177,12 @@ TEST_F(limit, only_the_administrator_sets)
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
 	a.fd = self->root;
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
-	/* the administrator of a namespace cannot either */
+	/* being root in a user namespace is not enough */
 	a.namespace = true;
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
 	EXPECT_EQ(FLEXMEM_NO_LIMIT,
 		  limit(self->alice, BYTES).out_limit);
-	/* on any user's file */
+	/* the administrator may use any file of the function */
 	EXPECT_EQ(0, set_limit(self->bob, self->id, BYTES, GiB));
 	EXPECT_EQ(GiB, limit(self->alice, BYTES).out_limit);
 }
@@ -216,12 +216,12 @@ TEST_F(limit, unknown_cgroups)
 	struct flexmem_resource_limit q = CMD(resource_limit, .cgroup = ~0ULL,
 					      .out_limit = 77);
 
-	/* that has no answer */
+	/* an unknown cgroup: ENOENT, and no reply */
 	must_fail(ENOENT, set_limit, self->root, &q);
 	EXPECT_EQ(77, q.out_limit);
 	EXPECT_EQ(ENOENT, set_limit(self->root, 0, BYTES, 1));
 	EXPECT_EQ(ENOENT, set_limit(self->root, self->id | 1ULL << 62, BYTES, 1));
-	/* and in this one no file is open */
+	/* this cgroup exists, and no file was opened in it */
 	ENTER("flexmem");
 	ENTER("");
 	EXPECT_EQ(0, set_limit(self->root, fm_cgroup_id("flexmem"), BYTES, MiB));
@@ -241,7 +241,7 @@ TEST_F(limit, bytes_are_exact)
 	EXPECT_EQ(MiB, used(self->alice, BYTES));
 	EXPECT_REFUSED(REFUSES, self->alice, 1);
 	EXPECT_REFUSED(REFUSES, self->alice2, GiB);
-	/* no other owner is concerned */
+	/* the limit does not hold for Bob */
 	TAKE(self->bob, 2 * MiB);
 
 	ASSERT_EQ(0, fm_free(self->alice, handle));
@@ -251,7 +251,7 @@ TEST_F(limit, bytes_are_exact)
 	EXPECT_REFUSED(REFUSES, self->alice, 1);
 }
 
-/* The charge is the rounded number of bytes. */
+/* An allocation is charged with its rounded size. */
 TEST_F(limit, bytes_are_counted_as_rounded)
 {
 	struct flexmem_alloc reply;
@@ -296,7 +296,7 @@ TEST_F(limit, handles_are_exact)
 	EXPECT_REFUSED(REFUSES, self->alice, 128);
 }
 
-/* One slot is charged for each region with bytes of the owner */
+/* An owner is charged for each region in which it has bytes. */
 TEST_F(limit, slots_are_exact)
 {
 	__u32 large, small;
@@ -310,7 +310,7 @@ TEST_F(limit, slots_are_exact)
 	TAKE(self->bob, 2 * GiB);
 	EXPECT_EQ(2, fm_stats(self->root).out_regions);
 
-	/* any one, when it has none */
+	/* a slot counts until its last byte is freed */
 	ASSERT_EQ(0, fm_free(self->alice, large));
 	EXPECT_EQ(1, used(self->alice, SLOTS));
 	ASSERT_EQ(0, fm_free(self->alice2, small));
@@ -354,7 +354,7 @@ TEST_F(limit, below_what_is_used_takes_nothing_away)
 	EXPECT_REFUSED(REFUSES, self->alice, 1);
 }
 
-/* All cgroups below a cgroup share its limit. */
+/* A cgroup's limit holds for all cgroups below it together. */
 TEST_F(limit, a_cgroup_limits_those_below_it)
 {
 	int low, lower;
@@ -385,7 +385,7 @@ TEST_F(limit, a_cgroup_limits_those_below_it)
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
 }
 
-/* The opener's cgroup is charged, whichever process calls. */
+/* The cgroup of the opener is charged, whichever process calls. */
 TEST_F(limit, the_opener_is_charged)
 {
 	LIMIT(BYTES, MiB);
@@ -419,7 +419,9 @@ TEST_F(limit, freed_but_mapped_memory_is_charged)
 	TAKE(self->alice2, MiB);
 }
 
-/* Alice's user in another process; the limit applies to it, too. */
+/*
+ * A second process of Alice's has the same limit. Killing it ends its charges.
+ */
 TEST_F(limit, charges_end_with_close_and_kill)
 {
 	struct child c;
@@ -482,7 +484,7 @@ TEST_F(limit, open_files_are_exact)
 	close(fd);
 }
 
-/* Each container has a limit of its own, which its sub-cgroups share. */
+/* Each container has its limit, which its sub-cgroups share. */
 TEST_F(limit, containers_have_limits_of_their_own)
 {
 	static const char * const in[] = { "flexmem/a", "flexmem/b", "flexmem/a/x" };
@@ -493,7 +495,10 @@ TEST_F(limit, containers_have_limits_of_their_own)
 	ENTER("flexmem");
 	ENTER("");
 	parent = fm_cgroup_id("flexmem");
-	/* limits from the parent, a limit of its own, and the default */
+	/*
+	 * three sources: the parent's limit for each child, its own, and the
+	 * default
+	 */
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_EACH_CHILD, parent, BYTES, MiB));
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_DEFAULT, 0, HANDLES, 3));
 	for (i = 0; i < ARRAY_SIZE(in); i++) {
@@ -523,7 +528,7 @@ TEST_F(limit, containers_have_limits_of_their_own)
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
 }
 
-/* Many threads at once never exceed the limit, not even for a moment */
+/* Several threads must not exceed the limit together, not even for a moment. */
 #define THREADS 4
 
 struct worker {

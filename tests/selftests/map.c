@@ -44,11 +44,11 @@ FIXTURE_TEARDOWN(map)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* Makes a mappable allocation, or ends the test. */
+/* Makes a mappable allocation. A failure ends the test. */
 #define TAKE(fd, length, reply)						\
 	ASSERT_EQ(0, fm_alloc_flags(fd, length, FLEXMEM_ALLOC_MAPPABLE, reply))
 
-/* The offset to map it at, or ~0 */
+/* Returns the mmap() offset of an allocation, or ~0. */
 static __u64 offset_of(int fd, __u32 handle)
 {
 	struct flexmem_map map = CMD(map, .handle = handle);
@@ -56,7 +56,7 @@ static __u64 offset_of(int fd, __u32 handle)
 	return raw_map(fd, &map) ? ~0ULL : map.out_offset;
 }
 
-/* Calls mmap() at the offset, and unmaps again. Returns 0 or an errno. */
+/* Maps and unmaps. Returns 0 or an errno. */
 static int try_mmap(int fd, __u64 offset, size_t length, int prot, int flags)
 {
 	void *p = mmap64(NULL, length, prot, flags, fd, offset);
@@ -81,7 +81,10 @@ TEST_F(map, length_and_start_are_rounded_to_pages)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		/* odd sizes before and behind it */
+		/*
+		 * small allocations around it, so that its alignment is no
+		 * chance
+		 */
 		ASSERT_EQ(0, fm_alloc(self->other, 128, &small));
 		TAKE(self->fd, cases[i].length, &reply);
 		EXPECT_EQ(cases[i].size, reply.out_size);
@@ -168,7 +171,7 @@ TEST_F(map, nothing_beyond_the_end)
 	struct flexmem_alloc first, reply, next;
 	__u64 offset;
 
-	/* with neighbours, whose bytes a wrong map would show */
+	/* with neighbours, so that a wrong map would show other bytes */
 	TAKE(self->fd, PAGE, &first);
 	TAKE(self->fd, 3 * PAGE - 100, &reply);
 	TAKE(self->fd, 4 * PAGE, &next);
@@ -219,7 +222,7 @@ TEST_F(map, private_and_executable_maps_are_refused)
 	EXPECT_EQ(EPERM, try_mmap(self->fd, offset, PAGE, PROT_READ | PROT_EXEC,
 				  MAP_SHARED));
 	EXPECT_EQ(EPERM, try_mmap(self->fd, offset, PAGE, PROT_EXEC, MAP_SHARED));
-	/* nor may it become one */
+	/* mprotect() must not make the map executable */
 	p = fm_mmap(self->fd, reply.out_handle, 0, PAGE);
 	ASSERT_NE(MAP_FAILED, p);
 	EXPECT_EQ(-1, mprotect(p, PAGE, PROT_READ | PROT_EXEC));
@@ -251,7 +254,9 @@ TEST_F(map, unknown_handles_cannot_be_mapped)
 	EXPECT_EQ(ENOENT, try_mmap(self->fd, offset, PAGE, RW, MAP_SHARED));
 }
 
-/* No process gets a map of an allocation without the flag. */
+/*
+ * An allocation without FLEXMEM_ALLOC_MAPPABLE cannot be mapped at any offset.
+ */
 TEST_F(map, no_offset_maps_other_allocations)
 {
 	struct flexmem_alloc a, plain;
@@ -282,7 +287,7 @@ TEST_F(map, offsets_are_unique_on_the_device)
 		of[i].from = offset_of(fd, reply.out_handle);
 		of[i].to = of[i].from + reply.out_size;
 		ASSERT_NE(~0ULL, of[i].from);
-		/* twice asked, one answer */
+		/* MAP returns the same offset each time */
 		ASSERT_EQ(of[i].from, offset_of(fd, reply.out_handle));
 		for (j = 0; j < i; j++)
 			ASSERT_TRUE(of[i].to <= of[j].from ||
@@ -328,7 +333,10 @@ TEST_F(map, fork_shares_it)
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		/* one page that was mapped before, and one that was not */
+		/*
+		 * writes to a page that the parent has touched, and to one that
+		 * it has not
+		 */
 		status = p[0] != 'p';
 		p[0] = 'c';
 		p[PAGE] = 'd';
@@ -373,7 +381,7 @@ TEST_F(map, memory_freed_while_mapped_keeps_its_bytes)
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, reply.out_address));
 	EXPECT_EQ(ENOENT, try_mmap(self->fd, offset, PAGE, RW, MAP_SHARED));
 
-	/* first fit would have placed this one there */
+	/* first fit would take the orphan's memory if that were free */
 	TAKE(self->other, size, &next);
 	EXPECT_FALSE(fm_same_place(&reply, &next));
 	ASSERT_EQ(0, fm_fill(self->other, next.out_handle, 0, size, 'y'));
@@ -407,7 +415,7 @@ TEST_F(map, the_last_part_that_is_unmapped_frees_it)
 	ASSERT_NE(MAP_FAILED, p);
 	ASSERT_NE(MAP_FAILED, q);
 	memset(p, 'x', 4 * PAGE);
-	/* unmap the middle, so that two maps remain */
+	/* the middle is unmapped, so two maps remain */
 	ASSERT_EQ(0, munmap(p + PAGE, 2 * PAGE));
 	EXPECT_EQ(SIGSEGV, fm_touch(p + PAGE, false));
 	EXPECT_EQ('x', p[0]);
@@ -450,7 +458,7 @@ TEST_F(map, a_killed_process_leaves_no_orphans)
 	EXPECT_EQ(a.s.out_total, a.s.out_free);
 }
 
-/* A map holds the file open. */
+/* A map keeps the file open. */
 TEST_F(map, close_before_munmap)
 {
 	struct flexmem_alloc reply;
@@ -485,7 +493,7 @@ TEST_F(map, cannot_grow_nor_be_doubled)
 	EXPECT_EQ(MAP_FAILED, mremap(p, PAGE, 2 * PAGE, MREMAP_MAYMOVE));
 	EXPECT_EQ(MAP_FAILED, mremap(p, PAGE, 4 * PAGE, MREMAP_MAYMOVE));
 	EXPECT_EQ(MAP_FAILED, mremap(p, 0, PAGE, MREMAP_MAYMOVE));
-	/* it may move, and is the same then */
+	/* mremap() may move the map, which shows the same bytes */
 	p[7] = 'x';
 	q = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, q);
@@ -496,7 +504,7 @@ TEST_F(map, cannot_grow_nor_be_doubled)
 	munmap(q, PAGE);
 }
 
-/* The kernel copies from and to a map, but no caller can pin its pages. */
+/* The kernel may copy from a map and to it. No caller can pin its pages. */
 TEST_F(map, cannot_be_pinned)
 {
 	char text[] = "bytes of the device", back[sizeof(text)] = "";
@@ -530,10 +538,10 @@ TEST_F(map, cannot_be_pinned)
 	munmap(p, PAGE);
 }
 
-/* Gigabytes are mapped. Only touched pages cost memory. */
+/* Only touched pages of a large map cost host memory. */
 TEST_F(map, a_large_map_is_filled_lazily)
 {
-	/* as much as this process has addresses for */
+	/* as much address space as this process can have */
 	const size_t span = sizeof(void *) == 8 ? 8 * GiB : GiB;
 	const __u64 length = 8 * GiB;
 	struct flexmem_alloc reply;
@@ -546,11 +554,13 @@ TEST_F(map, a_large_map_is_filled_lazily)
 	p = fm_mmap(self->fd, reply.out_handle, length - span, span);
 	ASSERT_NE(MAP_FAILED, p);
 	EXPECT_EQ(pages, fm_knob_value("pages"));
-	/* not the first page, which earlier tests have touched */
+	/* earlier tests have touched the first page of the card */
 	p[span / 4] = 'a';
 	p[span / 2] = 'b';
 	p[span - 1] = 'c';
-	/* The card has made each page, or 2 MiB around it. */
+	/*
+	 * one fault adds a page to the simulated card, or the 2 MiB around it
+	 */
 	EXPECT_LE(pages + 3, fm_knob_value("pages"));
 	EXPECT_GE(pages + 3 * 512, fm_knob_value("pages"));
 	EXPECT_EQ(0, p[span / 2 - 1]);
@@ -580,7 +590,7 @@ TEST_F(map, few_faults_fill_a_large_map)
 	long taken;
 	char *p, *q;
 
-	/* So that the allocation begins between two multiples. */
+	/* The pad makes the allocation begin between two multiples of 2 MiB. */
 	TAKE(self->fd, 5 * PAGE, &pad);
 	TAKE(self->fd, size, &reply);
 	p = fm_mmap(self->fd, reply.out_handle, 0, size);
@@ -597,7 +607,7 @@ TEST_F(map, few_faults_fill_a_large_map)
 	for (i = 0; i < size; i += PAGE)
 		differ += *(size_t *)(p + i) != i;
 	EXPECT_EQ(0, differ);
-	/* Nothing of it is seen beside it. */
+	/* the allocation beside it has not changed */
 	EXPECT_EQ(0, fm_others(self->fd, pad.out_handle, 0, 5 * PAGE, 'q'));
 	munmap(q, 5 * PAGE);
 	munmap(p, size);
@@ -631,7 +641,7 @@ TEST_F(map, revocation_reaches_other_inodes_of_the_node)
 	close(fd);
 }
 
-/* All kinds of maps: touched, untouched, of a part, of an orphan. */
+/* Maps of all kinds: touched, untouched, of a part, of an orphan. */
 struct maps {
 	char *p[5];
 };
@@ -683,7 +693,7 @@ TEST_F(map, sigbus_after_reset)
 			TH_LOG("map %d", i);
 		EXPECT_EQ(i == 2 ? SIGSEGV : SIGBUS, fm_touch(m.p[i], true));
 	}
-	/* a child does not reach more than its parent */
+	/* a child that inherits a map reaches no more than its parent */
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid)
@@ -692,7 +702,7 @@ TEST_F(map, sigbus_after_reset)
 	EXPECT_EQ(SIGBUS, WEXITSTATUS(status));
 	must_fail(EIO, map, self->fd, &CMD(map, .handle = handle));
 
-	/* the old maps do not show new memory at the same address */
+	/* the old maps do not show the new memory at their address */
 	TAKE(self->fd, 4 * PAGE, &reply);
 	p = fm_mmap(self->fd, reply.out_handle, 0, 4 * PAGE);
 	ASSERT_NE(MAP_FAILED, p);
@@ -721,7 +731,7 @@ TEST_F(map, sigbus_after_unbind)
 	drop_maps(&m);
 }
 
-/* Faults, unmaps, frees and resets at the same time */
+/* Faults, unmaps, frees and resets at the same time. */
 struct toucher {
 	pthread_t thread;
 	char *p;

@@ -15,7 +15,7 @@ FIXTURE(memcg) {
 	struct flexmem_alloc *alloc;
 };
 
-/* 0 or an errno */
+/* Writes to a file of the cgroup. Returns 0 or an errno. */
 static int put(const char *directory, const char *name, const char *text)
 {
 	char path[PATH_MAX];
@@ -24,7 +24,7 @@ static int put(const char *directory, const char *name, const char *text)
 	return fm_put(path, text);
 }
 
-/* The number in a file, or -1. */
+/* Returns the number that a file contains, or -1. */
 static long long number_in(const char *directory, const char *name)
 {
 	char path[PATH_MAX], text[32] = "";
@@ -45,7 +45,7 @@ static long long charged(const char *group)
 
 FIXTURE_SETUP(memcg)
 {
-	/* a card of which no page has been touched */
+	/* loads the module, so that no page of the card was touched */
 	RELOAD(NULL, NULL);
 	strcpy(self->mount, "/run/flexmem-cgroup-XXXXXX");
 	ASSERT_NE(NULL, mkdtemp(self->mount));
@@ -89,7 +89,7 @@ TEST_F(memcg, handles_are_charged_to_the_caller)
 	ASSERT_EQ(0, put(self->group, "cgroup.procs", "0"));
 	for (i = 0; i < 1024; i++)
 		self->alloc[i] = CMD(alloc, .length = 1);
-	/* The very first handle costs more than others. */
+	/* The first handle of a file costs more memory than later ones. */
 	must(alloc_batch, fd, &batch);
 
 	before = charged(self->group);
@@ -104,7 +104,10 @@ TEST_F(memcg, handles_are_charged_to_the_caller)
 	ASSERT_LE(0, before);
 	ASSERT_LT(0, block);
 	ASSERT_LT(0, allocation);
-	/* Both objects: either alone is less than three quarters of the sum. */
+	/*
+	 * Both kinds of object count: neither makes up three quarters of the
+	 * sum.
+	 */
 	ASSERT_LT(block, (block + allocation) * 3 / 4);
 	ASSERT_LT(allocation, (block + allocation) * 3 / 4);
 	/*
@@ -117,7 +120,7 @@ TEST_F(memcg, handles_are_charged_to_the_caller)
 
 #define TOUCHED (4 * MiB)
 
-/* The card is simulated: what a tenant writes to it is memory of the host. */
+/* What a tenant writes to the simulated card is host memory, charged to it. */
 TEST_F(memcg, pages_of_the_card_are_charged_to_the_caller)
 {
 	struct flexmem_alloc mapped, written;
@@ -129,7 +132,7 @@ TEST_F(memcg, pages_of_the_card_are_charged_to_the_caller)
 	ASSERT_EQ(0, fm_alloc_flags(fd, TOUCHED, FLEXMEM_ALLOC_MAPPABLE, &mapped));
 	ASSERT_EQ(0, fm_alloc(fd, TOUCHED, &written));
 	ASSERT_EQ(0, put(self->group, "cgroup.procs", "0"));
-	/* a first write, for all memory that is not the card's */
+	/* the first write allocates memory that is not the card's */
 	ASSERT_EQ(0, fm_fill(fd, written.out_handle, 0, 1, 'w'));
 
 	before = charged(self->group);
@@ -143,7 +146,7 @@ TEST_F(memcg, pages_of_the_card_are_charged_to_the_caller)
 	close(fd);
 
 	ASSERT_LE(0, before);
-	/* the counter may lag by a few pages of each CPU */
+	/* the kernel's counter may lag by a few pages for each CPU */
 	EXPECT_LT((long long)TOUCHED * 3 / 4, mapping - before);
 	EXPECT_LT((long long)TOUCHED * 3 / 4, writing - mapping);
 }

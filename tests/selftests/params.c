@@ -259,7 +259,7 @@ TEST_F(params, nothing_is_writable_later)
 	}
 }
 
-/* A VF with fewer slots than max_regions */
+/* A VF has fewer slots than max_regions. */
 TEST_F(params, slots_cap_max_regions)
 {
 	struct flexmem_info info;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Rights to open a node and to see physical addresses. */
+/* Which users may open a node, and which see physical addresses. */
 #include "tenants.h"
 
 #include <grp.h>
@@ -42,7 +42,7 @@ TEST_F(perm, node_has_its_mode)
 	EXPECT_EQ(0, self->st.st_uid);
 }
 
-/* No VF gets the number of a PF. */
+/* A VF never has the number of a PF. */
 TEST_F(perm, pfs_and_vfs_have_numbers_apart)
 {
 	unsigned int n = minor(self->st.st_rdev);
@@ -53,7 +53,7 @@ TEST_F(perm, pfs_and_vfs_have_numbers_apart)
 	EXPECT_STREQ(name, self->path);
 }
 
-/* A stranger: some user, in the group given */
+/* A user without rights, in the given group. */
 struct stranger {
 	const char *path;
 	gid_t gid;
@@ -83,7 +83,7 @@ TEST_F(perm, the_group_can_open_a_vf_only)
 {
 	struct stranger s = { .path = self->path, .gid = 4242 };
 
-	/* as a udev rule does, with a group without other members */
+	/* as a udev rule does; no other user is in this group */
 	ASSERT_EQ(0, chown(self->path, 0, 4242));
 	EXPECT_EQ(variant->mode == FM_VF ? 0 : EACCES,
 		  fm_child(open_as_stranger, &s));
@@ -158,7 +158,7 @@ TEST_F(perm, the_administrator_can_turn_that_off)
 	EXPECT_EQ(0, fm_child(open_without_sys_admin, self->path));
 }
 
-/* Collects every region_id that a command returns. */
+/* Collects each region_id that any command returns. */
 static int collect(int fd, __u64 *ids)
 {
 	struct flexmem_alloc reply[3];
@@ -209,7 +209,10 @@ TEST_F(perm, region_ids_are_of_the_modes_kind)
 			EXPECT_EQ(s.region[j].slot, s.region[j].region_id);
 			continue;
 		}
-		/* PF: physical addresses, so no two regions overlap */
+		/*
+		 * on a PF region ids are physical addresses: no two regions
+		 * overlap
+		 */
 		for (i = 0; i < (int)j; i++)
 			EXPECT_TRUE(s.region[i].region_id + s.region[i].total <=
 				    s.region[j].region_id ||
@@ -218,7 +221,7 @@ TEST_F(perm, region_ids_are_of_the_modes_kind)
 	}
 }
 
-/* The figures of a file do not contain those of other files. */
+/* A new file's figures do not include those of other files. */
 TEST_F(perm, a_second_file_starts_empty)
 {
 	int other = fm_open(variant->mode);
@@ -233,7 +236,7 @@ TEST_F(perm, a_second_file_starts_empty)
 	close(other);
 }
 
-/* A group may have the right to read only. It can change nothing. */
+/* A group may have the right to read only. Its files can change nothing. */
 TEST_F(perm, a_file_to_read_changes_nothing)
 {
 	int fd = open(self->path, O_RDONLY | O_CLOEXEC);

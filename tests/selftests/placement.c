@@ -37,7 +37,7 @@ FIXTURE_TEARDOWN(place)
 	ASSERT_LE(0, self->fd);						\
 } while (0)
 
-/* The slot of the region that an address is in, or -1. */
+/* Returns the slot that contains an address, or -1. */
 static int slot_of(int fd, struct flexmem_address at, __u32 *flags)
 {
 	struct snapshot s;
@@ -80,9 +80,12 @@ TEST_F(place, load_balance_acquires_before_each_until_exhausted)
 
 TEST_F(place, load_balance_takes_most_free_then_lowest_slot)
 {
-	/* 3, 2 and 1 KiB go to slots 0, 1 and 2; then the free bytes decide */
+	/*
+	 * 3, 2 and 1 KiB go to slots 0, 1 and 2. Then the emptiest slot is
+	 * next.
+	 */
 	static const struct { int kib, slot; } steps[] = {
-		{ 3, 0 }, { 2, 1 }, { 1, 2 },		/* 3 2 1 */
+		{ 3, 0 }, { 2, 1 }, { 1, 2 },		/* KiB used: 3 2 1 */
 		{ 1, 2 }, { 1, 1 }, { 1, 2 },		/* 3 3 3 */
 		{ 1, 0 }, { 2, 1 }, { 1, 2 },		/* 4 5 4 */
 		{ 1, 0 }, { 1, 2 }, { 1, 0 },		/* 6 5 5 */
@@ -96,7 +99,7 @@ TEST_F(place, load_balance_takes_most_free_then_lowest_slot)
 			TH_LOG("step %u", i);
 }
 
-/* The new region is smaller here, but is still tried first. */
+/* The new region has fewer free bytes than the others, and is tried first. */
 TEST_F(place, load_balance_tries_the_new_region_first)
 {
 	START("order=load_balance acquire=lazy", variant->mode == FM_PF ?
@@ -140,17 +143,20 @@ TEST_F(place, fill_first_takes_fewest_free_that_fit_then_lowest_slot)
 	START("order=fill_first acquire=lazy" SMALL, NULL);
 	EXPECT_EQ(0, place(self, 2 * GiB));
 	first = self->last;
-	EXPECT_EQ(0, place(self, GiB));		/* free: 1 */
-	EXPECT_EQ(1, place(self, 2 * GiB));	/* free: 1 2 */
-	EXPECT_EQ(0, place(self, KiB));		/* the fullest */
-	EXPECT_EQ(1, place(self, GiB));		/* which does not fit any more */
+	EXPECT_EQ(0, place(self, GiB));		/* free GiB: 1 */
+	EXPECT_EQ(1, place(self, 2 * GiB));	/* free GiB: 1 2 */
+	EXPECT_EQ(0, place(self, KiB));		/* the fullest region */
+	/* does not fit there any more */
+	EXPECT_EQ(1, place(self, GiB));
 	EXPECT_EQ(0, fm_free(self->fd, self->last.out_handle));
 	ASSERT_EQ(0, fm_free(self->fd, first.out_handle));
-	/* free: 3 - 1 KiB, 2 */
+	/* free: 3 GiB - 1 KiB, and 2 GiB */
 	EXPECT_EQ(1, place(self, KiB));
-	EXPECT_EQ(0, place(self, 2 * GiB));	/* free: 1 - 1K, 2 - 1K */
-	EXPECT_EQ(1, place(self, GiB));		/* free: 1 - 1K, 1 - 1K */
-	EXPECT_EQ(0, place(self, KiB));		/* equal: the lower slot */
+	/* free: 1 GiB - 1 KiB, 2 GiB - 1 KiB */
+	EXPECT_EQ(0, place(self, 2 * GiB));
+	EXPECT_EQ(1, place(self, GiB));		/* free: twice 1 GiB - 1 KiB */
+	/* of two equal regions, the lower slot */
+	EXPECT_EQ(0, place(self, KiB));
 	EXPECT_EQ(2, fm_stats(self->fd).out_regions);
 }
 
@@ -189,7 +195,7 @@ static void holes(struct __test_metadata *_metadata, int fd,
 
 TEST_F(place, first_fit_is_the_lowest_offset_that_fits)
 {
-	/* the holes are at 0-4, 5-7 and 8-16 */
+	/* the holes are [0, 4), [5, 7) and [8, 16) */
 	static const __u64 wanted[4][2] = { { 2, 0 }, { 3, 8 }, { 2, 2 }, { 1, 5 } };
 
 	START("strategy=first_fit max_regions=1", NULL);
@@ -268,7 +274,9 @@ TEST_F(place, tensors_and_programs_keep_to_their_slots)
 		ASSERT_LE(0, program);
 		EXPECT_EQ(FLEXMEM_REGION_PROGRAM, flags);
 
-		/* tensors fill two regions, and get not one byte more */
+		/*
+		 * tensors fill two regions, and cannot use the one for programs
+		 */
 		for (i = 0; i < 8; i++) {
 			slot = place(self, GiB);
 			ASSERT_LE(0, slot);
@@ -279,7 +287,7 @@ TEST_F(place, tensors_and_programs_keep_to_their_slots)
 		EXPECT_EQ(0, self->last.out_total_free);
 		EXPECT_EQ(0, self->last.out_largest_free);
 
-		/* programs can use all of their region */
+		/* programs can fill their region */
 		for (i = 0; i < 3; i++)
 			ASSERT_EQ(program, place_program(self, GiB, NULL));
 		EXPECT_EQ(-ENOMEM, place_program(self, 128, NULL));
@@ -305,7 +313,7 @@ TEST_F(place, full_programs_do_not_stop_tensors)
 	EXPECT_LE(0, place(self, 4 * GiB));
 	EXPECT_LE(0, place(self, 4 * GiB));
 	EXPECT_EQ(-ENOMEM, place(self, 128));
-	/* and programs get theirs back */
+	/* a freed program's memory serves only programs */
 	EXPECT_EQ(0, fm_free(self->fd, program.out_handle));
 	EXPECT_EQ(-ENOMEM, place(self, 128));
 	EXPECT_LE(0, place_program(self, 4 * GiB, NULL));

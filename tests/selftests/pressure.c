@@ -25,7 +25,7 @@ static short events(int fd, int timeout)
 	return poll(&p, 1, timeout) < 0 ? -1 : p.revents;
 }
 
-/* 0 or an errno */
+/* Reads an event. Returns 0 or an errno. */
 static int next(int fd, struct flexmem_event *event)
 {
 	ssize_t n;
@@ -35,14 +35,14 @@ static int next(int fd, struct flexmem_event *event)
 	return n < 0 ? errno : n == sizeof(*event) ? 0 : EPROTO;
 }
 
-/* Long enough for an event to arrive, if there is one. */
+/* If there is an event, it comes within this time. */
 #define QUIET_MS (2 * FLEXMEM_EVENT_MS)
 
 FIXTURE(pressure) {
 	int root;
 	int alice;
 	int bob;
-	__u32 handle;	/* Alice's; 128 bytes at first */
+	__u32 handle;	/* of Alice; 128 bytes at first */
 };
 
 FIXTURE_VARIANT(pressure) {
@@ -61,7 +61,7 @@ FIXTURE_SETUP(pressure)
 	self->handle = fm_take(self->alice, UNIT);
 	ASSERT_NE(0, self->handle);
 	ASSERT_EQ(0, fcntl(self->bob, F_SETFL, O_NONBLOCK));
-	/* An event from before this test may still be pending. */
+	/* an event of the time before this test may be pending */
 	while (events(self->bob, QUIET_MS))
 		next(self->bob, &(struct flexmem_event){});
 }
@@ -76,7 +76,7 @@ FIXTURE_TEARDOWN(pressure)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* 0 or an errno */
+/* Resizes. Returns 0 or an errno. */
 static int resize(int fd, __u32 handle, __u64 length)
 {
 	return raw_resize(fd, &CMD(resize, .handle = handle, .length = length));
@@ -91,7 +91,7 @@ static int resize(int fd, __u32 handle, __u64 length)
 	EXPECT_EQ(EAGAIN, next(fd, &__none));				\
 } while (0)
 
-/* Expects one event with these figures, and no further one. */
+/* Expects one event with these figures and no other. */
 #define EXPECT_EVENT(fd, what, bytes) do {				\
 	struct flexmem_event __e;					\
 									\
@@ -104,7 +104,7 @@ static int resize(int fd, __u32 handle, __u64 length)
 	EXPECT_QUIET(fd);						\
 } while (0)
 
-/* The least multiple of 128 that is at least @n percent of a region. */
+/* The smallest multiple of 128 that is @n percent of a region or more. */
 static __u64 percent(unsigned int n)
 {
 	__u64 bytes = (REGION * n + 99) / 100;
@@ -146,7 +146,7 @@ TEST_F(pressure, a_level_begins_and_ends_exactly)
 	EXPECT_QUIET(self->bob);
 	USE(still_moderate - UNIT);
 	EXPECT_EVENT(self->bob, NONE, still_moderate - UNIT);
-	/* all the way at once */
+	/* from the lowest level to the highest at once */
 	USE(REGION);
 	EXPECT_EVENT(self->bob, CRITICAL, REGION);
 	USE(UNIT);
@@ -190,7 +190,7 @@ TEST_F(pressure, every_file_gets_each_event_once)
 	ASSERT_EQ(0, next(other, &b));
 	EXPECT_EQ(a.sequence, b.sequence);
 	EXPECT_QUIET(other);
-	/* a new file gets an event with the present level */
+	/* a new file reads an event with the present level */
 	new = fm_open_as(variant->mode, CAROL);
 	ASSERT_LE(0, new);
 	ASSERT_EQ(0, fcntl(new, F_SETFL, O_NONBLOCK));
@@ -199,7 +199,7 @@ TEST_F(pressure, every_file_gets_each_event_once)
 	close(other);
 }
 
-/* A file that missed events gets one event, with the present figures. */
+/* A file that has missed events reads one, with the present figures. */
 TEST_F(pressure, figures_are_of_the_moment)
 {
 	struct flexmem_event before, after;
@@ -210,7 +210,7 @@ TEST_F(pressure, figures_are_of_the_moment)
 	USE(UNIT);
 	USE(REGION);
 	USE(percent(75));
-	/* on a slow machine there may be events for the levels in between */
+	/* on a slow machine the levels in between may have events too */
 	do {
 		EXPECT_EQ(POLLIN | POLLRDNORM, events(self->bob, -1));
 		ASSERT_EQ(0, next(self->bob, &after));
@@ -240,12 +240,18 @@ TEST_F(pressure, orphaned_and_quarantined_bytes_are_in_use)
 	munmap(p, 4096);
 	EXPECT_EVENT(self->bob, NONE, used);
 
-	/* Alice's bytes, which the firmware fails to scrub for another owner */
+	/*
+	 * the firmware fails to scrub Alice's bytes for Bob, which quarantines
+	 * them
+	 */
 	ASSERT_EQ(0, fm_alloc(self->alice, GiB, &m));
 	EXPECT_EVENT(self->bob, MODERATE, GiB + used);
 	ASSERT_EQ(0, fm_free(self->alice, m.out_handle));
 	EXPECT_EVENT(self->bob, NONE, used);
-	/* The background of another function may use some of them up. */
+	/*
+	 * many faults, because other functions' background scrubs use some of
+	 * them up
+	 */
 	KNOB("fault_command", "scrub");
 	KNOB("fail_commands", "1000");
 	EXPECT_EQ(EIO, fm_alloc(self->bob, GiB, &b));
@@ -298,11 +304,11 @@ TEST_F(pressure, a_free_after_a_failure_is_an_event)
 	EXPECT_QUIET(self->bob);
 	USE(GiB - UNIT);
 	EXPECT_EVENT(self->bob, NONE, GiB - UNIT);
-	/* one event for each failure, and only for this file */
+	/* one event for each failed ALLOC, and for this file only */
 	USE(UNIT);
 	EXPECT_QUIET(self->bob);
 	EXPECT_EQ(0, events(self->root, 0));
-	/* nor for what could never be had */
+	/* a request that can never fit causes no event */
 	EXPECT_EQ(ENOMEM, fm_alloc(self->bob, REGION + 1, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_REGION_SIZE, reply.out_reason);
 	USE(2 * UNIT);
@@ -350,7 +356,7 @@ TEST_F(pressure, a_program_can_wait_for_memory)
 	USE(UNIT);
 	ASSERT_EQ(0, pthread_join(w.thread, NULL));
 	EXPECT_EQ(0, w.error);
-	/* not because its time was over */
+	/* the event has ended the wait, not the time limit */
 	EXPECT_LT(fm_now_ms() - began, 60000);
 }
 
@@ -394,7 +400,7 @@ TEST_F(pressure, read_waits_for_an_event)
 
 	sigaction(SIGUSR1, &sa, NULL);
 	ASSERT_EQ(0, pthread_create(&r.thread, NULL, reader, &r));
-	/* a signal before the call does not end the call */
+	/* a signal that comes before the call must not end the call */
 	do {
 		usleep(100000);
 		pthread_kill(r.thread, SIGUSR1);
@@ -403,7 +409,7 @@ TEST_F(pressure, read_waits_for_an_event)
 	close(fd);
 }
 
-/* Of two threads that read the same file, one gets an event. */
+/* Two threads read the same file. One of them gets the event. */
 TEST_F(pressure, an_event_is_read_once)
 {
 	int fd = fm_open_as(variant->mode, BOB);
@@ -416,7 +422,7 @@ TEST_F(pressure, an_event_is_read_once)
 	USE(REGION);
 	while (!r[0].done && !r[1].done)
 		usleep(1000);
-	/* the other thread gets only a further event */
+	/* the other thread waits for a further event */
 	usleep(100000);
 	EXPECT_FALSE(r[0].done && r[1].done);
 	USE(UNIT);
@@ -467,13 +473,16 @@ static void *exclusive_poller(void *arg)
 	return NULL;
 }
 
-/* Each file has its own event. No reader takes the event of another file. */
+/* Each file reads its own event, so no reader takes another's. */
 TEST_F(pressure, exclusive_pollers_all_wake_up)
 {
 	struct poller p[3] = { };
 	unsigned int i;
 
-	/* done first, because a change of the user interrupts all threads */
+	/*
+	 * opened before the threads start: a change of user would interrupt
+	 * them
+	 */
 	for (i = 0; i < ARRAY_SIZE(p); i++) {
 		p[i].fd = fm_open_as(variant->mode, BOB);
 		ASSERT_LE(0, p[i].fd);
@@ -523,11 +532,11 @@ FIXTURE(reach) {
 
 FIXTURE_VARIANT(reach) {
 	int mode;
-	unsigned int regions;	/* that it can have */
+	unsigned int regions;	/* that the function can have */
 };
 
-FIXTURE_VARIANT_ADD(reach, pf) { FM_PF, 3 };	/* by max_regions */
-FIXTURE_VARIANT_ADD(reach, vf) { FM_VF, 2 };	/* by its capacity */
+FIXTURE_VARIANT_ADD(reach, pf) { FM_PF, 3 };	/* limited by max_regions */
+FIXTURE_VARIANT_ADD(reach, vf) { FM_VF, 2 };	/* limited by its capacity */
 
 FIXTURE_SETUP(reach)
 {

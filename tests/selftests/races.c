@@ -7,7 +7,7 @@
 #include "flexmem_test.h"
 
 #define THREADS 4
-#define MS 400		/* each test's work */
+#define MS 400		/* how long a test runs its threads */
 
 FIXTURE(race) {
 	int fd;
@@ -47,19 +47,19 @@ struct work {
 	int fd;
 	unsigned int seed;
 	__u64 until;
-	unsigned int bad;	/* what should not have happened */
+	unsigned int bad;	/* results that must not happen */
 	unsigned int done;
 	__u32 *handles;
 	unsigned int nr;
 };
 
-/* True until the time is over, and until at least one operation was made. */
+/* Whether to go on: for at least 50 operations, and until the time is over. */
 static bool goes_on(const struct work *w)
 {
 	return w->done < 50 || fm_now_ms() < w->until;
 }
 
-/* Allocates and frees at random, and holds up to 64. */
+/* Allocates and frees at random. Holds at most 64 allocations. */
 static void *churn(void *arg)
 {
 	struct work *w = arg;
@@ -89,7 +89,7 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-/* The sums of one reply hold at every moment. */
+/* The figures of one reply must be consistent at any time. */
 static void *watch(void *arg)
 {
 	struct work *w = arg;
@@ -160,7 +160,9 @@ TEST_F(race, threads_on_a_file_each)
 	EXPECT_STREQ("", fm_sums(self->fd, true));
 }
 
-/* Moves one block between the first and the last region; often it holds two. */
+/*
+ * Moves a block between two regions: allocates in one, then frees in the other.
+ */
 static struct flexmem_alloc moving;
 
 static void *move(void *arg)
@@ -170,7 +172,7 @@ static void *move(void *arg)
 
 	while (goes_on(w)) {
 		w->bad += fm_alloc(w->fd, MiB, &to) != 0;
-		/* The emptiest region comes first. */
+		/* the emptiest region comes first, so this is the other one */
 		w->bad += to.out_address.region_id == from.out_address.region_id;
 		w->bad += fm_free(w->fd, from.out_handle) != 0;
 		from = to;
@@ -179,7 +181,7 @@ static void *move(void *arg)
 	return NULL;
 }
 
-/* Checks that the moving block is always in some region. */
+/* Checks that the block is always in one of the regions. */
 static void *find(void *arg)
 {
 	struct work *w = arg;
@@ -221,7 +223,7 @@ TEST(snapshots_are_of_one_moment)
 	EXPECT_EMPTY(FM_VF);
 }
 
-/* Some processes are killed in the middle of their work. */
+/* Several processes, some of which are killed while they work. */
 TEST_F(race, processes)
 {
 	struct work work = { .until = fm_now_ms() + MS };
@@ -324,7 +326,7 @@ TEST_F(race, exactly_one_free_wins_in_batches)
 		work[i].handles = handles;
 		work[i].nr = ARRAY_SIZE(handles);
 	}
-	/* two one by one, two in batches */
+	/* two threads free single allocations, two free batches */
 	run(_metadata, work, 2, free_batch);
 	run(_metadata, work + 2, 2, free_all);
 	for (i = 0; i < THREADS; i++) {
@@ -374,7 +376,9 @@ TEST_F(race, close_while_others_call)
 	}
 }
 
-/* Threads acquire regions while another thread releases them all the time. */
+/*
+ * Releases all empty regions, again and again, while threads acquire regions.
+ */
 static void *trim_all_the_time(void *arg)
 {
 	struct work *w = arg;
@@ -403,7 +407,7 @@ TEST_F(race, trim_while_others_allocate)
 	EXPECT_STREQ("", fm_sums(self->fd, true));
 }
 
-/* All threads need the last region at the same time. It is acquired once. */
+/* All threads need the last region at once. It must be acquired only once. */
 static void *take_one(void *arg)
 {
 	struct work *w = arg;

@@ -22,13 +22,13 @@ FIXTURE(reset) {
 
 FIXTURE_VARIANT(reset) {
 	int mode;
-	const char *memory;	/* the function's knob */
+	const char *memory;	/* the name of the function's knob */
 };
 
 FIXTURE_VARIANT_ADD(reset, pf) { FM_PF, "pf/memory" };
 FIXTURE_VARIANT_ADD(reset, vf) { FM_VF, "vf0/memory" };
 
-/* Discards all dumps, so that the kernel takes the next one. */
+/* Discards all device dumps: the kernel keeps one for each device. */
 static void discard_dumps(void)
 {
 	char path[PATH_MAX];
@@ -76,7 +76,7 @@ static __u64 generation(int fd)
 	return fm_stats(fd).out_generation;
 }
 
-/* Counts the pieces of memory that the function has on the card. */
+/* The number of pieces of memory that the function has on the card. */
 static int pieces(const char *memory)
 {
 	char path[128], line[128];
@@ -127,7 +127,7 @@ TEST_F(reset, lost_handles_can_be_looked_up_and_freed)
 	EXPECT_EQ(EIO, fm_read(self->fd, reply.out_handle, 0, &byte, 1));
 	EXPECT_EQ(EIO, fm_write(self->fd, reply.out_handle, 0, &byte, 1));
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, reply.out_address));
-	/* nor any other owner's */
+	/* another file cannot use the handle */
 	must_fail(ENOENT, lookup, self->other, &lookup);
 	EXPECT_EQ(ENOENT, fm_free(self->other, reply.out_handle));
 
@@ -162,7 +162,7 @@ TEST_F(reset, lost_bytes_have_no_owner)
 	EXPECT_EQ(0, fm_owner(&a, FLEXMEM_OWNER_CLIENT, id)->handles);
 }
 
-/* New memory has old addresses. Old handles do not reach it. */
+/* New memory may have an old address. Old handles do not reach it. */
 TEST_F(reset, the_same_address_again_is_the_new_one)
 {
 	struct flexmem_alloc old[4], new[4];
@@ -178,7 +178,7 @@ TEST_F(reset, the_same_address_again_is_the_new_one)
 		ASSERT_EQ(0, fm_fill(i & 1 ? self->fd : self->other,
 				     new[i].out_handle, 0, MiB, 'n'));
 	}
-	/* addresses that another file's new allocations have */
+	/* another file's new allocation is at this address */
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, old[0].out_address));
 	/*
 	 * an address of this file: FREE frees the new allocation, and the old
@@ -187,7 +187,9 @@ TEST_F(reset, the_same_address_again_is_the_new_one)
 	EXPECT_EQ(0, fm_free_address(self->fd, old[1].out_address));
 	EXPECT_EQ(ENOENT, fm_free(self->fd, new[1].out_handle));
 	must(lookup, self->fd, &CMD(lookup, .handle = old[1].out_handle));
-	/* the old ones are freed, in any order, and the new ones stay */
+	/*
+	 * freeing the lost allocations in any order leaves the new ones alone
+	 */
 	for (i = 4; i--;)
 		EXPECT_EQ(0, fm_free(self->fd, old[i].out_handle));
 	EXPECT_BYTES(self->other, &new[0], 'n');
@@ -264,7 +266,7 @@ TEST_F(reset, breaks_leases)
 	EXPECT_EQ(0, fm_stats(self->fd).out_leases);
 	EXPECT_EQ(EINVAL, fm_lease(self->fd, FLEXMEM_LEASE_DROP));
 	EXPECT_EQ(0, fm_trim(self->fd));
-	/* the lease can be taken again, with another generation */
+	/* the lease can be taken again, and has another generation */
 	must(lease, self->fd, &lease);
 	EXPECT_LT(old, lease.out_generation);
 	EXPECT_EQ(0, fm_lease(self->fd, FLEXMEM_LEASE_DROP));
@@ -290,7 +292,7 @@ TEST_F(reset, limits_and_strictness_stay)
 				       .limit = FLEXMEM_NO_LIMIT));
 }
 
-/* The firmware answers nothing, which is the usual cause of a reset. */
+/* The firmware does not answer, which is the usual cause of a reset. */
 TEST_F(reset, with_a_dead_firmware)
 {
 	struct flexmem_alloc reply;
@@ -311,7 +313,7 @@ TEST_F(reset, with_a_dead_firmware)
 	EXPECT_EQ(1, pieces(variant->memory));
 }
 
-/* Threads that allocate, free, map and copy until the test stops them */
+/* Allocates, frees, maps and copies until the test ends. */
 struct worker {
 	pthread_t thread;
 	int fd;
@@ -330,7 +332,7 @@ static void *live_with_resets(void *arg)
 		w->done++;
 		error = fm_alloc_flags(w->fd, 3 * PAGE, FLEXMEM_ALLOC_MAPPABLE,
 				       &reply);
-		/* a reset may come in the middle of the call */
+		/* the reset may come during the call */
 		if (error) {
 			w->lost += error == EIO;
 			w->bad += error != EIO;
@@ -389,7 +391,7 @@ TEST_F(reset, under_load)
 	EXPECT_EQ(before + 20, resets(self->fd));
 }
 
-/* The operator is told */
+/* The operator hears of a reset. */
 
 static int uevent_socket(void)
 {
@@ -407,7 +409,7 @@ static int uevent_socket(void)
 	return fd;
 }
 
-/* Whether a message, a sequence of strings, contains this string */
+/* Whether a uevent, which is a sequence of strings, contains @string. */
 static bool has(const char *message, ssize_t n, const char *string)
 {
 	const char *p;
@@ -456,7 +458,7 @@ static long read_dump(const char *function, char line[128])
 	while (dir && n < 0 && (e = readdir(dir))) {
 		snprintf(path, sizeof(path), DUMPS "/%s/failing_device",
 			 e->d_name);
-		/* the function, or its node below it */
+		/* the dump is of the function or of its node */
 		if (!realpath(path, device) || !strstr(device, function))
 			continue;
 		snprintf(path, sizeof(path), DUMPS "/%s/data", e->d_name);

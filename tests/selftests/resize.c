@@ -21,13 +21,13 @@ FIXTURE(resize) {
 
 FIXTURE_VARIANT(resize) {
 	int mode;
-	const char *memory;	/* the function's knob */
+	const char *memory;	/* the name of the function's knob */
 };
 
 FIXTURE_VARIANT_ADD(resize, pf) { FM_PF, "pf/memory" };
 FIXTURE_VARIANT_ADD(resize, vf) { FM_VF, "vf0/memory" };
 
-/* Sets a limit for all files of a user. Returns 0 or an errno. */
+/* Sets the byte limit of a user's cgroup. Returns 0 or an errno. */
 static int set_limit(int root, uid_t user, __u64 limit)
 {
 	return raw_set_limit(root, &CMD(resource_limit,
@@ -58,7 +58,7 @@ FIXTURE_TEARDOWN(resize)
 #define TAKE(fd, length, reply) ASSERT_EQ(0, fm_alloc(fd, length, reply))
 #define FREE(fd, reply) ASSERT_EQ(0, fm_free(fd, (reply)->out_handle))
 
-/* Returns 0 or an errno; the reply is in *cmd */
+/* Returns 0 or an errno. The reply is in *cmd. */
 static int resize(int fd, __u32 handle, __u64 length, struct flexmem_resize *cmd)
 {
 	*cmd = CMD(resize, .handle = handle, .length = length,
@@ -66,7 +66,7 @@ static int resize(int fd, __u32 handle, __u64 length, struct flexmem_resize *cmd
 	return raw_resize(fd, cmd);
 }
 
-/* RESIZE succeeds, and all calls show the new size. */
+/* RESIZE must succeed, and all commands must show the new size. */
 #define RESIZE(fd, reply, length, bytes) do {				\
 	struct flexmem_lookup __l = CMD(lookup, .handle = (reply)->out_handle); \
 	struct flexmem_resize __r;					\
@@ -81,7 +81,7 @@ static int resize(int fd, __u32 handle, __u64 length, struct flexmem_resize *cmd
 	EXPECT_EQ((reply)->out_address.offset, __l.out_address.offset);	\
 } while (0)
 
-/* RESIZE fails with this reason, and nothing has changed. */
+/* RESIZE must fail with this reason, and change nothing. */
 #define EXPECT_FAILS(error, fd, reply, length, bytes, why, max) do {	\
 	struct flexmem_resize __r;					\
 	struct snapshot __before;					\
@@ -124,7 +124,7 @@ TEST_F(resize, grows_and_shrinks_where_it_is)
 	EXPECT_EQ(128, used(self->alice));
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, 0, 128, A));
 
-	/* RESIZE counts neither as an allocation nor as a free */
+	/* a RESIZE counts neither as an ALLOC nor as a FREE */
 	after = fm_stats(self->alice);
 	EXPECT_EQ(before.out_allocs, after.out_allocs);
 	EXPECT_EQ(before.out_frees, after.out_frees);
@@ -150,7 +150,7 @@ TEST_F(resize, lengths_are_rounded_as_by_alloc)
 	RESIZE(self->alice, &m, 1, 4096);
 }
 
-/* out_max is exact: an extension to it succeeds. */
+/* A RESIZE to exactly out_max succeeds. */
 TEST_F(resize, eagain_says_how_far_it_could_grow)
 {
 	struct flexmem_alloc a, gap, b;
@@ -230,7 +230,7 @@ TEST_F(resize, busy_while_it_is_mapped)
 	EXPECT_FAILS(EBUSY, self->alice, &a, 2 * SIZE, SIZE, 0, 0);
 	EXPECT_FAILS(EBUSY, self->alice, &a, SIZE / 2, SIZE, 0, 0);
 	memset(p, A, SIZE);
-	/* any page of it counts */
+	/* one mapped page is enough for EBUSY */
 	munmap(p + 4096, SIZE - 4096);
 	EXPECT_FAILS(EBUSY, self->alice, &a, SIZE / 2, SIZE, 0, 0);
 	munmap(p, 4096);
@@ -259,7 +259,7 @@ TEST_F(resize, a_limit_is_exact)
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
 	EXPECT_FAILS(ENOMEM, self->alice, &a, 2 * SIZE + 128, 2 * SIZE,
 		     FLEXMEM_REASON_CGROUP_LIMIT, 0);
-	/* freed bytes can be allocated again */
+	/* the bytes that were cut off can be allocated */
 	RESIZE(self->alice, &a, SIZE, SIZE);
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
 	ASSERT_EQ(0, set_limit(self->root, ALICE, SIZE));
@@ -377,7 +377,7 @@ TEST_F(resize, a_program_counts_as_one)
 	EXPECT_EQ(0, fm_stats(self->root).out_used_program);
 }
 
-/* If the reply cannot be written, nothing has changed. */
+/* If the reply cannot be written, the RESIZE is undone. */
 TEST_F(resize, undone_if_the_reply_cannot_go)
 {
 	static const __u64 lengths[] = { 2 * SIZE, SIZE, SIZE / 2 };
@@ -403,7 +403,7 @@ TEST_F(resize, undone_if_the_reply_cannot_go)
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
 }
 
-/* ---- what will grow ---- */
+/* ---- memory that will grow ---- */
 
 #define GROWABLE FLEXMEM_ALLOC_GROWABLE
 
@@ -431,13 +431,13 @@ TEST_F(resize, two_growable_ones_can_both_grow)
 	       REGION - b.out_address.offset);
 	EXPECT_EQ(0, fm_stats(self->root).out_free);
 
-	/* and the next one gets a new region, where most room is */
+	/* the next one gets a new region, which has more room */
 	ASSERT_EQ(0, fm_alloc_flags(self->alice, SIZE, GROWABLE, &c));
 	EXPECT_NE(a.out_address.region_id, c.out_address.region_id);
 	EXPECT_EQ(0, c.out_address.offset);
 }
 
-/* The region with the largest free block, not the one that is fuller. */
+/* A growable allocation goes where the largest free block is. */
 TEST_F(resize, growable_goes_where_most_room_is)
 {
 	struct flexmem_alloc first, second, a;
@@ -480,7 +480,7 @@ TEST_F(resize, growable_keeps_its_alignment)
 	}
 }
 
-/* ---- many at once ---- */
+/* ---- many threads ---- */
 
 struct worker {
 	pthread_t thread;

@@ -5,14 +5,14 @@
  */
 #include "tenants.h"
 
-/* Most bytes that the kernel copies in one piece. */
+/* The most bytes that the driver copies in one piece. */
 #define CHUNK (64 * KiB)
 #define SIZE (3 * MiB + 640)
 
 FIXTURE(rw) {
 	int fd;
 	struct flexmem_alloc at;	/* SIZE bytes */
-	unsigned char *have;		/* what should be there */
+	unsigned char *have;		/* the bytes that it must hold */
 	unsigned char *buf;
 };
 
@@ -32,7 +32,7 @@ FIXTURE_SETUP(rw)
 	fm_mend();
 	self->fd = fm_open(variant->mode);
 	ASSERT_LE(0, self->fd);
-	/* so that it does not begin at the region's start */
+	/* the allocation does not begin where its region does */
 	ASSERT_NE(0, fm_take(self->fd, 128));
 	ASSERT_EQ(0, fm_alloc_flags(self->fd, SIZE, variant->flags |
 				    FLEXMEM_ALLOC_ZEROED, &self->at));
@@ -59,7 +59,7 @@ static struct flexmem_rw range_of(FIXTURE_DATA(rw) *self, __u64 offset,
 		   .out_done = 77);
 }
 
-/* Checks all bytes of the allocation. */
+/* Compares all bytes of the allocation. */
 #define EXPECT_ALL_RIGHT() do {						\
 	struct flexmem_rw __all = range_of(self, 0, self->at.out_size); \
 									\
@@ -88,7 +88,10 @@ TEST_F(rw, lengths_and_offsets)
 
 	for (o = 0; o < ARRAY_SIZE(offsets); o++)
 		for (l = 0; l < ARRAY_SIZE(lengths); l++) {
-			/* long copies from only one offset of each kind */
+			/*
+			 * long copies are slow: one offset of each kind is
+			 * enough
+			 */
 			if (lengths[l] > 4097 && offsets[o] != 1 &&
 			    offsets[o] != CHUNK - 1 && offsets[o] != CHUNK)
 				continue;
@@ -98,7 +101,7 @@ TEST_F(rw, lengths_and_offsets)
 			must(write, self->fd, &c);
 			ASSERT_EQ(lengths[l], c.out_done);
 
-			/* not a byte more than asked for */
+			/* READ writes no byte beyond the buffer */
 			memset(self->buf, 0xee, lengths[l] + 1);
 			c = range_of(self, offsets[o], lengths[l]);
 			must(read, self->fd, &c);
@@ -241,7 +244,7 @@ static const __u32 ends[] = {
 	1, 4095, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 4096, MiB + 3
 };
 
-/* @n mapped bytes; the page behind them is not mapped */
+/* Maps @n bytes in front of a page that is not mapped. */
 static char *bytes_before_a_hole(size_t n)
 {
 	size_t page = getpagesize(), round = (n + page - 1) / page * page;
@@ -306,7 +309,7 @@ TEST_F(rw, read_only_memory_of_the_caller)
 	c.data = (uintptr_t)p + getpagesize();
 	must_fail(EFAULT, read, self->fd, &c);
 	EXPECT_EQ(0, c.out_done);
-	/* to read from it is well */
+	/* WRITE reads from the read-only buffer, which is allowed */
 	c = range_of(self, 0, getpagesize() + 128);
 	c.data = (uintptr_t)p;
 	must(write, self->fd, &c);
@@ -314,7 +317,9 @@ TEST_F(rw, read_only_memory_of_the_caller)
 	EXPECT_ALL_RIGHT();
 }
 
-/* The caller's memory is a map of the device, so the copy itself faults. */
+/*
+ * The caller's buffer is a map of the device: copying to it causes page faults.
+ */
 TEST_F(rw, from_and_to_a_map_of_the_same_allocation)
 {
 	struct flexmem_rw c;
@@ -326,7 +331,7 @@ TEST_F(rw, from_and_to_a_map_of_the_same_allocation)
 	ASSERT_NE(MAP_FAILED, p);
 	pattern(self->have, MiB, 9);
 	memcpy(p, self->have, MiB);
-	/* copies the first half to the second, once by each command */
+	/* copies the first half to the second, by READ and by WRITE */
 	c = range_of(self, MiB, MiB / 2);
 	c.data = (uintptr_t)p;
 	must(write, self->fd, &c);
@@ -349,7 +354,7 @@ TEST_F(rw, lost_allocation_is_eio)
 	c = range_of(self, 0, 128);
 	must_fail(EIO, write, self->fd, &c);
 	EXPECT_EQ(0, c.out_done);
-	/* a range beyond the end of the allocation changes nothing */
+	/* a range beyond the end is refused and copies nothing */
 	c = range_of(self, SIZE, SIZE);
 	EXPECT_NE(0, raw_read(self->fd, &c));
 }
@@ -401,7 +406,7 @@ TEST_F(rw, freed_while_it_is_copied)
 		usleep(3000);
 		ASSERT_EQ(0, fm_free(self->fd, reply.out_handle));
 		r[0].freed = r[1].freed = 1;
-		/* strict, so that it never sees the bytes of the racers */
+		/* a strict file never gets bytes of the racing threads' file */
 		if (!round)
 			must(strict, other, &CMD(strict));
 		ASSERT_EQ(0, fm_alloc(other, MiB, &reply));

@@ -22,7 +22,7 @@ FIXTURE(scrub) {
 
 FIXTURE_VARIANT(scrub) {
 	int mode;
-	const char *memory;	/* the function's knob */
+	const char *memory;	/* the name of the function's knob */
 };
 
 FIXTURE_VARIANT_ADD(scrub, pf) { FM_PF, "pf/memory" };
@@ -49,7 +49,7 @@ FIXTURE_TEARDOWN(scrub)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* Allocate, and write to every byte. 0 or an errno */
+/* Allocates and fills. Returns 0 or an errno. */
 static int take_and_fill(int fd, __u64 length, int byte,
 			 struct flexmem_alloc *reply)
 {
@@ -93,7 +93,7 @@ TEST_F(scrub, after_free)
 	EXPECT_LE(before + SIZE, scrubbed(self->root));
 }
 
-/* Memory that the same user gets again is not scrubbed. */
+/* A user's own bytes are not scrubbed. */
 TEST_F(scrub, the_same_user_gets_its_own_bytes_back)
 {
 	struct flexmem_alloc a, again;
@@ -183,7 +183,7 @@ TEST_F(scrub, after_a_split)
 	EXPECT_CLEAN(self->bob, &b[0]);
 }
 
-/* Free neighbours of several owners merge to a block without an owner. */
+/* Free neighbours of several owners merge into a mixed block. */
 TEST_F(scrub, after_a_merge)
 {
 	static const int orders[][3] = {
@@ -198,7 +198,7 @@ TEST_F(scrub, after_a_merge)
 			FILL(fds[i], SIZE, i == 1 ? B : A, &part[i]);
 		for (i = 0; i < 3; i++)
 			FREE(fds[orders[o][i]], &part[orders[o][i]]);
-		/* Alice, the owner of most of it */
+		/* even Alice, the owner of most bytes, gets it scrubbed */
 		TAKE(self->alice, 3 * SIZE, &all);
 		EXPECT_TRUE(fm_same_place(&part[0], &all));
 		EXPECT_EQ(0, fm_others(self->alice, all.out_handle, SIZE, SIZE, 0));
@@ -211,7 +211,7 @@ TEST_F(scrub, after_a_merge)
 	}
 }
 
-/* A few bytes between pages, and between the pieces that are scrubbed */
+/* Sizes just below and above a page, and above a scrubbed piece. */
 TEST_F(scrub, odd_sizes)
 {
 	static const __u64 sizes[] = { 128, 384, 4096 - 128, 4096 + 128, 65536 + 128 };
@@ -226,7 +226,7 @@ TEST_F(scrub, odd_sizes)
 		TAKE(self->bob, sizes[i], &b);
 		EXPECT_TRUE(fm_same_place(&a[1], &b));
 		EXPECT_CLEAN(self->bob, &b);
-		/* and not a byte too many */
+		/* the scrub has stopped at the neighbours */
 		EXPECT_BYTES(self->alice, &a[0], A);
 		EXPECT_BYTES(self->alice, &a[2], A);
 		FREE(self->bob, &b);
@@ -235,7 +235,9 @@ TEST_F(scrub, odd_sizes)
 	}
 }
 
-/* A map shows the same memory. */
+/*
+ * The bytes are clean in a map too, and after the FREE of a mapped allocation.
+ */
 TEST_F(scrub, through_a_map_and_after_the_free)
 {
 	struct flexmem_alloc a, b;
@@ -290,7 +292,7 @@ TEST_F(scrub, after_a_reset)
 	EXPECT_TRUE(fm_same_place(&a, &b));
 	EXPECT_CLEAN(self->bob, &b);
 	ASSERT_EQ(0, fm_fill(self->bob, b.out_handle, 0, SIZE, B));
-	/* the lost handle does not reach the new allocation */
+	/* the lost handle does not reach Bob's new allocation */
 	EXPECT_EQ(-EIO, fm_others(self->alice, a.out_handle, 0, 1, B));
 	FREE(self->alice, &a);
 	EXPECT_BYTES(self->bob, &b, B);
@@ -312,7 +314,7 @@ TEST_F(scrub, after_unbind_and_bind)
 	EXPECT_CLEAN(self->bob, &b);
 }
 
-/* Physical address of the first piece that a function has; or ~0. */
+/* The physical address of the function's first piece on the card, or ~0. */
 static __u64 first_piece(const char *memory)
 {
 	unsigned long long address = ~0ULL;
@@ -355,32 +357,32 @@ TEST_F(scrub, strict_files_of_one_user_are_kept_apart)
 	__u64 before;
 
 	must(strict, self->alice, &CMD(strict));
-	/* its own it gets back as it was */
+	/* the strict file gets its own bytes back unscrubbed */
 	FILL(self->alice, SIZE, A, &a);
 	FREE(self->alice, &a);
 	before = scrubbed(self->root);
 	TAKE(self->alice, SIZE, &a);
 	EXPECT_BYTES(self->alice, &a, A);
 	EXPECT_EQ(before, scrubbed(self->root));
-	/* from the strict file to another file of the same user */
+	/* another file of the same user gets zeroes */
 	FREE(self->alice, &a);
 	TAKE(self->alice2, SIZE, &again);
 	EXPECT_TRUE(fm_same_place(&a, &again));
 	EXPECT_CLEAN(self->alice2, &again);
-	/* and back */
+	/* and so does the strict file in the other direction */
 	ASSERT_EQ(0, fm_fill(self->alice2, again.out_handle, 0, SIZE, B));
 	FREE(self->alice2, &again);
 	TAKE(self->alice, SIZE, &a);
 	EXPECT_TRUE(fm_same_place(&a, &again));
 	EXPECT_CLEAN(self->alice, &a);
-	/* between two strict ones */
+	/* two strict files of the same user */
 	ASSERT_EQ(0, fm_fill(self->alice, a.out_handle, 0, SIZE, A));
 	FREE(self->alice, &a);
 	must(strict, self->alice2, &CMD(strict));
 	TAKE(self->alice2, SIZE, &again);
 	EXPECT_TRUE(fm_same_place(&a, &again));
 	EXPECT_CLEAN(self->alice2, &again);
-	/* a new file is another owner than the closed strict file */
+	/* a new strict file of the user is another owner than the closed one */
 	ASSERT_EQ(0, fm_fill(self->alice2, again.out_handle, 0, SIZE, B));
 	close(self->alice2);
 	self->alice2 = fm_open_as(variant->mode, ALICE);
@@ -411,10 +413,10 @@ TEST_F(scrub, a_user_in_two_cgroups_is_two_owners)
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
 }
 
-/* A process of another user in another cgroup, with a descriptor of Alice's. */
+/* A process of another user and cgroup that has a descriptor of Alice's. */
 struct stranger {
 	int fd;
-	int socket;	/* gets the descriptor; -1: inherited */
+	int socket;	/* the descriptor comes over it; -1: it is inherited */
 };
 
 static int receive(int socket)
@@ -463,7 +465,7 @@ static int write_as_stranger(void *arg)
 	return take_and_fill(s->fd, SIZE, B, &a) ?: fm_free(s->fd, a.out_handle);
 }
 
-/* The owner of its bytes and the charged cgroup are the opener's. */
+/* The opener's user owns the bytes, and the opener's cgroup is charged. */
 TEST_F(scrub, a_descriptor_is_its_openers)
 {
 	struct stranger s = { .fd = self->alice };
@@ -506,12 +508,15 @@ TEST_F(scrub, strict_comes_before_the_first_allocation)
 	FREE(self->alice, &a);
 	must(strict, self->alice, &CMD(strict));
 	must(strict, self->alice, &CMD(strict));
-	/* bytes that it wrote before belong to its user */
+	/*
+	 * before STRICT the file's bytes belonged to the user: they are
+	 * scrubbed
+	 */
 	TAKE(self->alice, SIZE, &a);
 	EXPECT_CLEAN(self->alice, &a);
 }
 
-/* The ways in which the firmware can fail to scrub. */
+/* How the firmware fails to scrub. */
 static const struct {
 	const char *fault;
 	int error;
@@ -521,7 +526,10 @@ static const struct {
 	{ "drop_replies", ETIMEDOUT },
 };
 
-/* While the firmware is unresponsive each caller waits for one probe. */
+/*
+ * Reads until the firmware answers again. Until then each READ waits for a
+ * probe.
+ */
 static void await_answer(int fd, __u32 handle)
 {
 	char byte;
@@ -564,13 +572,13 @@ TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 		EXPECT_EQ(SIZE, account.s.out_quarantined);
 		EXPECT_EQ(SIZE, account.s.out_owned);
 
-		/* not for Bob, nor for Alice */
+		/* neither Bob nor Alice gets the quarantined block */
 		TAKE(self->bob, SIZE, &b);
 		EXPECT_FALSE(fm_same_place(&a, &b));
 		EXPECT_CLEAN(self->bob, &b);
 		TAKE(self->alice, SIZE, &next);
 		EXPECT_FALSE(fm_same_place(&a, &next));
-		/* all the rest can be had */
+		/* all other memory of the region can be allocated */
 		TAKE(self->bob, REGION - 4 * SIZE, &rest);
 		EXPECT_EQ(a.out_address.region_id, rest.out_address.region_id);
 		ACCOUNT(self->root, &account);
@@ -603,7 +611,7 @@ TEST_F(scrub, quarantined_memory_leaks_through_no_release)
 	FREE(self->alice, &a);
 	BREAK(losses[0]);
 	EXPECT_EQ(EIO, fm_alloc(self->bob, SIZE, &b));
-	/* TRIM may fail, but must not lose memory */
+	/* TRIM may fail, and must lose no memory */
 	fm_trim(self->root);
 	fm_mend();
 	ASSERT_EQ(0, fm_trim(self->root));
@@ -622,7 +630,7 @@ TEST_F(scrub, a_batch_goes_on_after_a_failed_scrub)
 					 .entries = (uintptr_t)e);
 	unsigned int i;
 
-	/* The memory of the first one; the others need no scrub */
+	/* only the first entry gets memory that needs a scrub */
 	FILL(self->alice, SIZE, A, &a);
 	FREE(self->alice, &a);
 	for (i = 0; i < ARRAY_SIZE(e); i++)
@@ -641,7 +649,7 @@ TEST_F(scrub, a_batch_goes_on_after_a_failed_scrub)
 	EXPECT_EQ(SIZE, quarantined(self->root));
 }
 
-/* A caller that waits for the scrub can be killed, and loses nothing. */
+/* A caller that waits for a scrub can be killed. Nothing is lost. */
 TEST_F(scrub, a_waiting_caller_can_be_killed)
 {
 	struct flexmem_alloc a, b;
@@ -718,7 +726,7 @@ TEST_F(scrub, random_calls_leak_no_bytes)
 	for (step = 0; step < STEPS; step++) {
 		if (nr == LIVE || (nr && random() % 5 < 2)) {
 			i = random() % nr;
-			/* no program has written to the memory since */
+			/* no other owner has written to the memory */
 			ASSERT_EQ(0, fm_others(fds[live[i].owner],
 					       live[i].at.out_handle, 0,
 					       live[i].at.out_size,

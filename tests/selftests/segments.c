@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The lists of regions and segments, the lease, and TRIM. */
+/* The lists of regions and segments, leases, and TRIM. */
 #include "flexmem_test.h"
 
 #include <linux/capability.h>
@@ -7,7 +7,7 @@
 #define PARAMS "max_regions=3 fallback_sizes=4G acquire=lazy order=load_balance program_slots=0"
 #define N 3
 
-/* Bytes by which the entry of a newer caller is longer. */
+/* A newer caller's entry is longer by this number of bytes. */
 #define NEWER 24
 
 FIXTURE(list) {
@@ -56,7 +56,7 @@ FIXTURE_TEARDOWN(list)
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* Both structs begin alike. */
+/* The first members of both structs are the same. */
 static int list(FIXTURE_DATA(list) *self, const FIXTURE_VARIANT(list) *variant,
 		__u32 entry_size, __u32 count, void *entries, __u32 *out_count)
 {
@@ -88,7 +88,7 @@ TEST_F(list, count_zero_tells_how_many)
 
 	EXPECT_EQ(EMSGSIZE, list(self, variant, variant->entry_size, 0, NULL, &n));
 	EXPECT_EQ(N, n);
-	/* the pointer does not matter then */
+	/* with a count of 0 the pointer is not used */
 	EXPECT_EQ(EMSGSIZE, list(self, variant, variant->entry_size, 0,
 				 (void *)16, &n));
 	EXPECT_EQ(N, n);
@@ -153,12 +153,12 @@ TEST_F(list, short_entry_size_is_einval)
 
 	for (size = 0; size < variant->entry_size; size++)
 		ASSERT_EQ(EINVAL, list(self, variant, size, N, self->buf, &n));
-	/* even if no entry is wanted */
+	/* also with a count of 0 */
 	EXPECT_EQ(EINVAL, list(self, variant, variant->entry_size - 8, 0, NULL, &n));
 	EXPECT_TRUE(untouched(self->buf, 0, sizeof(self->buf)));
 }
 
-/* Lease and trim */
+/* Leases and TRIM. */
 
 FIXTURE(lease) {
 	int fd;
@@ -242,7 +242,7 @@ TEST_F(lease, take_tells_time_and_generation)
 	EXPECT_LT(50000, lease.out_lease_ms);
 	EXPECT_EQ(generation(self->fd), lease.out_generation);
 	EXPECT_EQ(1, fm_stats(self->other).out_leases);
-	/* again: this extends the lease */
+	/* LEASE a second time extends the lease */
 	must(lease, self->fd, &lease);
 	EXPECT_EQ(1, fm_stats(self->fd).out_leases);
 	EXPECT_EQ(0, fm_lease(self->other, TAKE));
@@ -302,7 +302,7 @@ TEST_F(lease, trim_is_ebusy_under_anyones_lease)
 	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
 }
 
-/* A region with an allocation stays where it is, lease or not. */
+/* Even without leases TRIM does not move a region that is in use. */
 TEST_F(lease, the_administrator_can_break_leases)
 {
 	struct flexmem_trim trim = CMD(trim, .flags = FLEXMEM_TRIM_BREAK_LEASES);
@@ -397,17 +397,17 @@ TEST_F(lease, trim_gives_back_empty_regions_only_and_reopens)
 	EXPECT_EQ(0, s.stats.out_flags);
 	EXPECT_STREQ("", fm_sums(self->fd, false));
 
-	/* addresses in released regions have no allocation */
+	/* FREE by an address in a released region finds nothing */
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, reply[0].out_address));
 	must(lookup, self->fd, &CMD(lookup, .handle = reply[1].out_handle));
 
-	/* nothing left to give: fine */
+	/* a TRIM that has nothing to release succeeds */
 	trim = CMD(trim, .out_regions = 77);
 	must(trim, self->fd, &trim);
 	EXPECT_EQ(0, trim.out_regions);
 	EXPECT_EQ(0, trim.out_bytes);
 
-	/* and regions are acquired again, in the slots that became empty */
+	/* the next regions fill the slots that became empty */
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, fm_alloc(self->fd, KiB, &again));
 	EXPECT_EQ(N, fm_stats(self->fd).out_regions);
@@ -430,7 +430,7 @@ TEST_F(lease, figures_survive_trim)
 	EXPECT_EQ(KiB, after.out_client_peak);
 }
 
-/* The administrator's */
+/* Commands for the administrator. */
 
 struct trim_child {
 	int fd;
@@ -501,7 +501,7 @@ TEST_F(lease, trim_is_eperm_for_root_of_a_user_namespace)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-/* A lease that runs out */
+/* Leases that run out. */
 
 FIXTURE(expiry) {
 	int fd;
@@ -543,7 +543,7 @@ TEST_F(expiry, an_expired_lease_is_none)
 	EXPECT_EQ(EINVAL, fm_lease(self->fd, DROP));
 	EXPECT_EQ(0, fm_trim(self->fd));
 	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
-	/* the lease can be taken again, and dropped before it expires */
+	/* the lease can be taken again, and dropped before it runs out */
 	do {
 		start = fm_now_ms();
 		EXPECT_EQ(0, fm_lease(self->fd, TAKE));
@@ -563,7 +563,7 @@ TEST_F(expiry, a_renewed_lease_has_its_full_time)
 		usleep(60000);
 	}
 	ASSERT_LT(400, fm_now_ms() - start);
-	/* on a slow machine this proves nothing: try again */
+	/* a slow machine may not see the moment: try again */
 	do {
 		handle = fm_take(self->fd, KiB);
 		ASSERT_EQ(0, fm_free(self->fd, handle));

@@ -39,7 +39,7 @@ FIXTURE_TEARDOWN(snapshot)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* Finds an owner in a snapshot; it must exist */
+/* The owner in a snapshot. It must be there. */
 #define OWNER(a, kind, id) ({						\
 	const struct flexmem_owner_entry *__o = fm_owner(a, kind, id);	\
 									\
@@ -130,7 +130,7 @@ TEST_F(snapshot, owners_have_what_they_took)
 	EXPECT_EQ(PAGE, o->orphaned);
 	EXPECT_EQ(128 + PAGE, o->peak);
 	EXPECT_EQ(1, o->handles);
-	/* the owners are all users with an open file, and all files */
+	/* each user with an open file, and each file, has an entry */
 	OWNER(&a, CGROUP, fm_account_id(0));
 	OWNER(&a, CGROUP, fm_account_id(BOB));
 	OWNER(&a, CLIENT, fm_client_id(self->root));
@@ -154,7 +154,7 @@ TEST_F(snapshot, owners_have_their_limits)
 	must(set_limit, self->root, &q);
 }
 
-/* A user sees its own cgroup and this file. All users see the totals. */
+/* A user sees the entries of its cgroup and this file, and all totals. */
 TEST_F(snapshot, others_see_their_own_part_only)
 {
 	const __u64 id = fm_client_id(self->alice);
@@ -187,7 +187,7 @@ TEST_F(snapshot, others_see_their_own_part_only)
 	BECOME(0);
 	EXPECT_EQ(2, a.s.out_owner_count);
 	EXPECT_EQ(NULL, fm_owner(&a, CGROUP, fm_account_id(BOB)));
-	/* and the administrator sees all owners, through any file */
+	/* the administrator sees all entries, through any file */
 	ACCOUNT(self->alice, &a);
 	EXPECT_EQ(all.s.out_owner_count, a.s.out_owner_count);
 	close(second);
@@ -195,10 +195,10 @@ TEST_F(snapshot, others_see_their_own_part_only)
 
 struct stranger {
 	int fd;
-	int flags;		/* namespaces of its own */
+	int flags;		/* the namespaces that it unshares */
 };
 
-/* 0, or what is not as it should be */
+/* Returns 0, or the number of the check that failed. */
 static int look_from_a_namespace(void *arg)
 {
 	struct stranger *s = arg;
@@ -208,7 +208,7 @@ static int look_from_a_namespace(void *arg)
 
 	if (unshare(s->flags))
 		return 250;
-	/* the next child is in the new pid namespace */
+	/* only the next child is in the new pid namespace */
 	pid = fork();
 	if (!pid) {
 		if (fm_account(s->fd, &a))
@@ -245,9 +245,9 @@ TEST_F(snapshot, uids_and_pids_are_as_the_caller_sees_them)
 	child_kill(&c);
 }
 
-/* The lists */
+/* The lists of a snapshot. */
 
-#define NEWER 24	/* extra bytes of a later entry */
+#define NEWER 24	/* a newer caller's entry is longer */
 
 struct lists {
 	unsigned char regions[8 * (sizeof(struct flexmem_region_entry) + NEWER)];
@@ -273,7 +273,7 @@ static bool untouched(const unsigned char *p, size_t from, size_t to)
 	return true;
 }
 
-/* Two regions; owners: at least three users and three files */
+/* The test makes two regions, and at least three users with a file each. */
 #define REGIONS 2
 #define MIN_OWNERS 6
 #define MAX_OWNERS 15
@@ -289,7 +289,9 @@ static bool untouched(const unsigned char *p, size_t from, size_t to)
 
 TEST_F(snapshot, too_small_lists_are_not_written)
 {
-	/* fewer owners than there are */
+	/*
+	 * fewer: the number of entries that do not fit; below 0: room to spare
+	 */
 	static const struct { __u32 regions; int fewer; } counts[] = {
 		{ 0, MIN_OWNERS }, { REGIONS, MIN_OWNERS }, { 0, 0 },
 		{ REGIONS - 1, 0 }, { REGIONS, 1 }, { 100, 1 }, { 1, -100 },
@@ -306,14 +308,14 @@ TEST_F(snapshot, too_small_lists_are_not_written)
 		must_fail(EMSGSIZE, snapshot, self->root, &s);
 		EXPECT_EQ(REGIONS, s.out_region_count);
 		EXPECT_EQ(a.s.out_owner_count, s.out_owner_count);
-		/* the rest is told all the same */
+		/* the totals come even if the lists do not fit */
 		EXPECT_EQ(2 * MiB, s.out_owned);
 		EXPECT_EQ(8 * GiB, s.out_total);
 		EXPECT_EQ(3, s.out_clients);
 		EXPECT_TRUE(untouched(lists.regions, 0, sizeof(lists.regions)));
 		EXPECT_TRUE(untouched(lists.owners, 0, sizeof(lists.owners)));
 	}
-	/* the pointer does not matter if no entries are wanted */
+	/* with counts of 0 the pointers are not used */
 	s = into(&lists, 0, 0);
 	s.regions = 0;
 	s.owners = 16;
@@ -393,7 +395,7 @@ TEST_F(snapshot, wrong_entry_sizes_are_einval)
 		s.owner_entry_size = i < ARRAY_SIZE(bad) ? bad[i] :
 			sizeof(struct flexmem_owner_entry) - 1;
 		must_fail(EINVAL, snapshot, self->root, &s);
-		/* even if no entry is wanted */
+		/* also with counts of 0 */
 		s.owner_count = s.region_count = 0;
 		must_fail(EINVAL, snapshot, self->root, &s);
 	}
@@ -423,7 +425,7 @@ TEST_F(snapshot, lists_that_are_not_there_are_efault)
 	}
 }
 
-/* Changes of every kind. Each snapshot during them adds up */
+/* Snapshots during changes of all kinds. The figures of each must add up. */
 
 #define WORKERS 4
 #define MS 500
@@ -436,7 +438,7 @@ struct worker {
 	unsigned int done, bad;
 };
 
-/* Allocates, frees, maps, unmaps, frees while it is mapped. */
+/* Allocates, maps, unmaps, and frees, also what is still mapped. */
 static void *churn(void *arg)
 {
 	struct worker *w = arg;
@@ -469,7 +471,7 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-/* In a child: files are opened and closed as well. */
+/* In a child: also opens and closes files. */
 static int churn_on_new_files(int mode, uid_t uid, __u64 until)
 {
 	struct worker w = { .seed = uid };
@@ -482,7 +484,7 @@ static int churn_on_new_files(int mode, uid_t uid, __u64 until)
 		w.fd = fd;
 		w.done = 0;
 		churn(&w);
-		/* close() frees some of the allocations */
+		/* close() frees the other allocations */
 		if (!fm_take(fd, 3 * PAGE))
 			return 2;
 		close(fd);
@@ -504,7 +506,7 @@ TEST_F(snapshot, adds_up_under_churn)
 		ASSERT_LE(0, pid[i]);
 		if (!pid[i]) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			/* the last child is killed before its end */
+			/* the parent kills the last child while it works */
 			_exit(churn_on_new_files(variant->mode, ALICE + i,
 						 i == 2 ? ~0ULL : until));
 		}
@@ -534,9 +536,9 @@ TEST_F(snapshot, adds_up_under_churn)
 	EXPECT_EQ(0, a.s.out_orphaned);
 }
 
-/* fdinfo */
+/* The file /proc/self/fdinfo/N. */
 
-/* The value of a key in /proc/self/fdinfo/FD, at most 63 characters; or "". */
+/* The value of a key in /proc/self/fdinfo/FD, cut to 63 characters, or "". */
 static void fdinfo(int fd, const char *key, char value[64])
 {
 	char path[64], line[256];
@@ -584,7 +586,7 @@ TEST_F(snapshot, fdinfo_tells_the_same)
 	EXPECT_INFO(self->alice, "flexmem-client-id", "%llu", id);
 	EXPECT_INFO(self->alice, "flexmem-total-memory", "%u KiB", 3 * 1024 + 1 + 8);
 	EXPECT_INFO(self->alice, "flexmem-orphaned-memory", "8 KiB");
-	/* each in a region of its own, if a region can be acquired */
+	/* three allocations, in three regions if the device has as many */
 	EXPECT_INFO(self->alice, "flexmem-slots", "3");
 	EXPECT_INFO(self->alice, "flexmem-handles", "2");
 	EXPECT_INFO(self->alice, "flexmem-device", "%s", path + strlen("/dev/"));

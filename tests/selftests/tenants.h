@@ -14,7 +14,7 @@
 #define FM_KNOBS "/sys/kernel/debug/flexmem_sim/"
 #define FM_DRIVER "/sys/bus/platform/drivers/flexmem_sim/"
 
-/* 0 or an errno */
+/* Writes a text to a file. Returns 0 or an errno. */
 fm_fn int fm_put(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC), error = 0;
@@ -48,7 +48,7 @@ fm_fn int fm_enter(const char *cgroup)
 
 #define ENTER(cgroup) ASSERT_EQ(0, fm_enter(cgroup))
 
-/* 0 or an errno */
+/* Returns 0 or an errno. */
 fm_fn int fm_remove_cgroup(const char *cgroup)
 {
 	char path[128];
@@ -70,7 +70,7 @@ fm_fn __u64 fm_cgroup_id(const char *cgroup)
 	return stat(path, &st) ? 0 : st.st_ino;
 }
 
-/* ---- users, each in a cgroup of its own ---- */
+/* ---- users; each has its own cgroup ---- */
 
 #define ALICE 10001
 #define BOB 10002
@@ -93,7 +93,7 @@ fm_fn const char *fm_cgroup_of(uid_t uid)
 	return name;
 }
 
-/* Returns the id of the cgroup in which the user's files are opened. */
+/* Returns the id of the cgroup that a user's files are opened in. */
 fm_fn __u64 fm_account_id(uid_t uid)
 {
 	return fm_cgroup_id(uid ? fm_cgroup_of(uid) : "");
@@ -146,7 +146,9 @@ fm_fn int fm_open_as(int mode, uid_t uid)
 
 /* ---- knobs ---- */
 
-/* @name: for a knob of a function with its directory: "vf0/reset" */
+/*
+ * Writes to a knob. A function's knob has its directory in front: "vf0/reset".
+ */
 fm_fn int fm_knob(const char *name, const char *value)
 {
 	char path[128];
@@ -157,7 +159,7 @@ fm_fn int fm_knob(const char *name, const char *value)
 
 #define KNOB(name, value) ASSERT_EQ(0, fm_knob(name, value))
 
-/* The number in a knob, or -1. */
+/* Returns the number in a knob, or -1. */
 fm_fn long long fm_knob_value(const char *name)
 {
 	long long value;
@@ -173,7 +175,7 @@ fm_fn long long fm_knob_value(const char *name)
 	return value;
 }
 
-/* Reads a counter of the card, or returns -1. */
+/* Returns a counter of the card, or -1. */
 fm_fn long long fm_counter(const char *name)
 {
 	FILE *f = fopen(FM_KNOBS "stats", "r");
@@ -189,7 +191,7 @@ fm_fn long long fm_counter(const char *name)
 	return value;
 }
 
-/* Waits until the counter differs from @before. */
+/* Waits until the counter is not @before. */
 fm_fn void fm_await_counter(const char *name, long long before)
 {
 	while (fm_counter(name) == before)
@@ -235,14 +237,14 @@ fm_fn int fm_reset(int mode)
 
 #define RESET(mode) ASSERT_EQ(0, fm_reset(mode))
 
-/* Name of the first function of a mode on its bus */
+/* The bus name of the first function of a mode. */
 #define FM_FUNCTION(mode)						\
 	((mode) == FM_PF ? "flexmem_sim_pf.0" : "flexmem_sim_vf.0")
 
 #define UNBIND(mode) ASSERT_EQ(0, fm_put(FM_DRIVER "unbind", FM_FUNCTION(mode)))
 #define BIND(mode) ASSERT_EQ(0, fm_put(FM_DRIVER "bind", FM_FUNCTION(mode)))
 
-/* ---- allocations and their bytes; all return 0 or an errno ---- */
+/* ---- allocations and their bytes; each returns 0 or an errno ---- */
 
 fm_fn int fm_alloc_flags(int fd, __u64 length, __u32 flags,
 			 struct flexmem_alloc *reply)
@@ -273,7 +275,7 @@ fm_fn int fm_write(int fd, __u32 handle, __u64 offset, const void *data,
 
 #define FM_PIECE (256 * KiB)
 
-/* Sets every byte of the range to @byte. */
+/* Fills the range with @byte. */
 fm_fn int fm_fill(int fd, __u32 handle, __u64 offset, __u64 length, int byte)
 {
 	static char piece[FM_PIECE];
@@ -346,7 +348,7 @@ fm_fn void fm_land(int signal)
 	siglongjmp(fm_landing, signal);
 }
 
-/* Reads or writes a byte. Returns 0, or the signal that the access raised. */
+/* Reads or writes a byte. Returns 0 or the signal that the access caused. */
 fm_fn int fm_touch(volatile char *p, bool write)
 {
 	struct sigaction sa = { .sa_handler = fm_land };
@@ -374,7 +376,7 @@ struct account {
 	struct flexmem_owner_entry owner[FM_MAX_OWNERS];
 };
 
-/* 0 or an errno */
+/* Takes a snapshot. Returns 0 or an errno. */
 fm_fn int fm_account(int fd, struct account *a)
 {
 	memset(a, 0, sizeof(*a));
@@ -390,7 +392,7 @@ fm_fn int fm_account(int fd, struct account *a)
 
 #define ACCOUNT(fd, a) ASSERT_EQ(0, fm_account(fd, a))
 
-/* An owner in it, or NULL */
+/* The owner's entry in a snapshot, or NULL. */
 fm_fn const struct flexmem_owner_entry *fm_owner(const struct account *a,
 						 __u32 kind, __u64 id)
 {
@@ -403,7 +405,7 @@ fm_fn const struct flexmem_owner_entry *fm_owner(const struct account *a,
 	return NULL;
 }
 
-/* Returns the id of an open file from its own snapshot; or 0. */
+/* Returns the id of an open file, by its own snapshot, or 0. */
 fm_fn __u64 fm_client_id(int fd)
 {
 	struct account a;
@@ -422,7 +424,7 @@ fm_fn __u64 fm_client_id(int fd)
 	return 0;
 }
 
-/* Returns the rule that an administrator's snapshot breaks; "": none */
+/* Returns the rule that an administrator's snapshot breaks, or "". */
 fm_fn const char *fm_wrong(const struct account *a)
 {
 	__u64 bytes[2] = { }, orphaned[2] = { }, handles[2] = { };
@@ -452,7 +454,7 @@ fm_fn const char *fm_wrong(const struct account *a)
 			orphaned[0] += o->orphaned;
 			handles[0] += o->handles;
 		} else if (o->id == fm_account_id(0)) {
-			/* the root, which is charged for all */
+			/* the root cgroup is charged for all */
 			bytes[1] = o->bytes;
 			orphaned[1] = o->orphaned;
 			handles[1] = o->handles;
@@ -477,7 +479,7 @@ fm_fn const char *fm_wrong(const struct account *a)
 	return "";
 }
 
-/* After a test all bytes are free, and no owner is charged. */
+/* After a test no byte is allocated and no owner charged. */
 #define EXPECT_SETTLED(mode) do {					\
 	struct account __a;						\
 	int __fd = fm_open(mode);					\
@@ -491,14 +493,14 @@ fm_fn const char *fm_wrong(const struct account *a)
 	close(__fd);							\
 } while (0)
 
-/* ---- children that say when they are ready, and wait ---- */
+/* ---- children that report when they are ready, and then wait ---- */
 
 struct child {
 	pid_t pid;
 	int pipe[2];	/* [0]: end of the parent, [1]: end of the child */
 };
 
-/* Returns true in the child, which exits by child_ready() or is killed. */
+/* Forks. The child must call child_ready() or be killed. */
 fm_fn bool child_start(struct child *c)
 {
 	fflush(NULL);
@@ -513,7 +515,7 @@ fm_fn bool child_start(struct child *c)
 	return !c->pid;
 }
 
-/* In the child: sends its result, an exit status, and waits to be killed. */
+/* In the child: sends @status to the parent, and waits to be killed. */
 fm_fn void child_ready(struct child *c, int status)
 {
 	unsigned char byte = status;
@@ -523,7 +525,7 @@ fm_fn void child_ready(struct child *c, int status)
 	_exit(status);
 }
 
-/* In the parent: receives the result of the child; -1: it ended without one. */
+/* In the parent: returns the child's status, or -1 if it ended without one. */
 fm_fn int child_wait_ready(struct child *c)
 {
 	unsigned char byte;
@@ -533,7 +535,7 @@ fm_fn int child_wait_ready(struct child *c)
 	return byte;
 }
 
-/* Kills the child. Its files are closed when this returns. */
+/* Kills the child. When this returns, its files are closed. */
 fm_fn int child_kill(struct child *c)
 {
 	int status = -1;
@@ -544,7 +546,7 @@ fm_fn int child_kill(struct child *c)
 	return status;
 }
 
-/* Fills a buffer so that no two offsets have the same bytes around them. */
+/* Fills a buffer: a wrong offset would show other bytes. */
 static inline void pattern(unsigned char *p, size_t n, unsigned int seed)
 {
 	size_t i;

@@ -63,12 +63,12 @@ FIXTURE_TEARDOWN(unbind)
 	close(self->fd);
 	if (!fm_loaded("flexmem_sim"))
 		return;
-	/* bind it again, as after the first load */
+	/* binds it again, so that the next test has a node */
 	write_to(self->driver, "bind", self->device);
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* Makes every command, each valid otherwise. */
+/* Calls each command with valid arguments, which must fail with ENODEV. */
 static void expect_enodev(struct __test_metadata *_metadata, int fd)
 {
 	struct flexmem_alloc alloc = CMD(alloc, .length = 128);
@@ -161,7 +161,7 @@ TEST_F(unbind, an_inode_leads_to_the_function_of_now)
 	close(old);
 }
 
-/* The old file stays dead, and keeps no memory from the new device. */
+/* The old file stays unusable, and does not keep memory of the new device. */
 TEST_F(unbind, bind_gives_a_fresh_device)
 {
 	int round, i, fd;

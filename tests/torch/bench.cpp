@@ -20,9 +20,9 @@ using Run = std::function<void()>;
 
 struct Operation {
   const char* name;
-  // So many in a round.
+  // Runs in a round.
   int count;
-  // Prepares it on a device; what is returned does it once.
+  // Prepares the operation on a device. The result runs it once.
   std::function<Run(const Device&)> prepare;
 };
 
@@ -59,7 +59,7 @@ struct ResNet : torch::nn::Module {
   torch::nn::Sequential layers;
 };
 
-// A step of training with SGD.
+// One training step with SGD.
 template <class Model>
 Run step(const Device& device, at::IntArrayRef size) {
   torch::manual_seed(1);
@@ -119,7 +119,7 @@ double nanoseconds(const Run& run, int count) {
   return taken.count() / count;
 }
 
-// The devices take turns, so that both meet what else the machine does.
+// The devices take turns, so that other load of the machine hits both.
 void time(const Operation& operation) {
   const std::vector<Device> devices = {torch::kCPU, flexmem};
   double least[2] = {std::numeric_limits<double>::max(),
@@ -136,7 +136,7 @@ void time(const Operation& operation) {
 
 } // namespace
 
-// callgrind knows it by its name.
+// callgrind counts the function of this name.
 extern "C" __attribute__((noinline)) void counted(const Run* run, int count) {
   repeat(*run, count);
 }
@@ -144,7 +144,7 @@ extern "C" __attribute__((noinline)) void counted(const Run* run, int count) {
 int main(int argc, char** argv) {
   TORCH_CHECK(argc == 2, "usage: bench times|count");
   torch::set_num_threads(1);
-  // As in a program that trains, there is always a tensor.
+  // A program that trains always has a live tensor.
   const Tensor alive = torch::ones({1}, flexmem);
   for (const Operation& operation : operations) {
     if (!std::strcmp(argv[1], "times")) {

@@ -16,7 +16,7 @@ tests/torch/build.sh
 out=$TORCH/bench
 rm -rf "$out"
 mkdir -p "$out"
-# The root has no valgrind, but runs this machine's.
+# The root has no valgrind of its own, so it gets this machine's.
 cp /usr/bin/valgrind.bin /usr/libexec/valgrind/{callgrind-amd64-linux,vgpreload_core-amd64-linux.so,default.supp} "$out"
 bench=(tests/torch/enter.sh env "VALGRIND_LIB=${out#"$TOP/"}" OMP_NUM_THREADS=1)
 export FLEXMEM_TORCH=host

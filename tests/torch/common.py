@@ -20,7 +20,7 @@ class FlexmemTest(unittest.TestCase):
 
     def tearDown(self):
         gc.collect()
-        # A thread of autograd drops its last tensors after backward() has returned.
+        # A thread of autograd may drop its last tensors after backward() has returned.
         for _ in range(3000):
             if torch.flexmem.memory_allocated() <= self.bytes_before:
                 break

@@ -13,7 +13,7 @@ namespace {
 constexpr int kSteps = 6;
 constexpr double kKiB = 1 << 10;
 
-// A model on a device, with its data and its optimizer.
+// A model on a device, with data and optimizer.
 struct Training {
   explicit Training(const torch::Device& device) {
     x = torch::randn({32, 64}).to(device);
@@ -83,7 +83,7 @@ bool train() {
   return same;
 }
 
-// A tensor that does not fit is an error; the program goes on.
+// A tensor that does not fit is an error, after which the program goes on.
 bool runOut() {
   const auto [free, total] = memGetInfo();
   std::printf("\nA tensor of twice the device's memory:\n");

@@ -16,14 +16,14 @@
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-// Two of these fill the device.
+// Two tensors of this size fill the device.
 constexpr int64_t kMost = 1000 * kMiB;
 
 struct Pipe {
   Pipe() {
     TORCH_CHECK(!pipe(ends.data()));
   }
-  // Lets the process that waits in take() go on.
+  // Lets a process that waits in take() go on.
   void give() const {
     TORCH_CHECK(write(ends[1], "!", 1) == 1);
   }
@@ -45,7 +45,7 @@ struct Process {
       _exit(begin.take() && run(*this) ? 0 : 1);
     }
   }
-  // Waits until it ends. @said gets its standard error.
+  // Waits until the process ends. @said: gets its standard error.
   int end(std::string* said) const {
     int status = 0;
     TORCH_CHECK(waitpid(id, &status, 0) == id);
@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
   });
   const Process leaver([](const Process& self) {
     const Tensor kept = bytes(kMost);
-    // As a worker of a DataLoader. It inherits the open device.
+    // A worker of a DataLoader inherits the open device in this way.
     if (!fork()) {
       self.ready.give();
       self.begin.take();
@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
     bool right = sum() == kMiB;
     self.ready.give();
     self.begin.take();
-    // The cache has kept the memory, which the reset has lost.
+    // The cache still has memory that the reset has taken.
     right &= reserved() > 0;
     right &= sum() == kMiB;
     return right;

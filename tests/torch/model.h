@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// Shared by the programs: a small model, and calls of the library.
+// A small model, and calls of the library, for the programs.
 #pragma once
 
 #include <torch/torch.h>
@@ -10,7 +10,7 @@ using torch::Tensor;
 
 inline const torch::Device flexmem(torch::kPrivateUse1, 0);
 
-// An operator of the library's own, as its users call it.
+// Calls one of the library's operators as users do.
 template <class Result>
 Result ask(const char* name) {
   return c10::Dispatcher::singleton()
@@ -19,7 +19,7 @@ Result ask(const char* name) {
       .call();
 }
 
-// One of the figures of torch.flexmem.memory_stats().
+// Returns a figure of torch.flexmem.memory_stats().
 inline int64_t figure(const std::string& key) {
   using Figures = c10::Dict<std::string, int64_t>;
   return ask<Figures>("flexmem::memory_stats").at(key);
@@ -29,7 +29,7 @@ inline int64_t bytesInUse() {
   return figure("allocated_bytes.all.current");
 }
 
-// The device's free and total bytes.
+// Returns the free and total bytes of the device.
 inline std::tuple<int64_t, int64_t> memGetInfo() {
   return ask<std::tuple<int64_t, int64_t>>("flexmem::mem_get_info");
 }

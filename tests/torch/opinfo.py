@@ -15,7 +15,7 @@ import warnings
 
 import torch
 
-# PyTorch's samples import what builds extensions, which needs setuptools. Nothing is built here.
+# PyTorch's samples import a module that needs setuptools. An empty module replaces it.
 sys.modules["torch.utils.cpp_extension"] = torch.utils.cpp_extension = types.ModuleType("cpp_extension")
 
 from torch.testing._internal.common_methods_invocations import op_db
@@ -81,7 +81,7 @@ def problems(op):
     for dtype in (torch.float32, torch.int64):
         if dtype not in op.supported_dtypes("cpu"):
             continue
-        # Twice the same: an operator may change its arguments.
+        # Generates the samples twice, because an operator may change its arguments.
         for number, (cpu, ours) in enumerate(zip(samples(op, dtype), samples(op, dtype))):
             ours = tree_map(to_device, ours)
             try:

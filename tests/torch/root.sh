@@ -13,13 +13,13 @@ suite=${FLEXMEM_TORCH_SUITE:-trixie}
 packages=python3-torch,python3-expecttest,libtorch-dev,g++,make,ccache
 excluded=(/usr/share/doc /usr/share/man /usr/share/locale /usr/share/info /usr/share/lintian)
 root=$TORCH/root
-# The stamp names what the root was made from, and no path: a copy of build/torch in another checkout is as good.
+# The stamp says what the root was made from. It has no path, so build/torch can be copied.
 stamp=$TORCH/root.made
 recipe=$suite:$packages
 
 need_root "$0"
 if [[ ${1:-} == --remove ]]; then
-	# Its files are root's.
+	# The files of a root belong to root.
 	for directory in "$BUILD"/torch{,-*}; do
 		[[ ! -e $directory ]] || "${as_root[@]}" rm -rf --one-file-system "$directory"
 	done
@@ -33,7 +33,7 @@ unavailable() {
 	say "$*"
 	exit 77
 }
-# The mirror is the one that apt's sources name for this machine's own release; they are read by apt, in either format.
+# Takes the mirror that apt uses for this machine's own release.
 release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 # shellcheck disable=SC2016	# apt expands it
 mirror=$(apt-get indextargets --format '$(CODENAME) $(RELEASE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
@@ -53,12 +53,12 @@ options=(--mode=root --variant=apt --format=directory "--include=$packages" --ap
 for path in "${excluded[@]}"; do
 	options+=("--dpkgopt=path-exclude=$path/*")
 done
-# A mirror's copy of a suite that changes every day may be older than its own Release file allows.
+# A mirror of sid may be older than its Release file allows.
 [[ $suite != sid ]] || options+=(--aptopt='Acquire::Check-Valid-Until "false"')
 say "Making a Debian $suite with PyTorch below ${TORCH#"$TOP/"}: 300 MB to fetch, 8 minutes"
 "${as_root[@]}" rm -rf --one-file-system "$root"
 quietly "$log" "${as_root[@]}" mmdebstrap "${options[@]}" "$suite" "$root" "$mirror" || {
-	# There are days when the packages of sid do not fit together.
+	# On some days the packages of sid do not fit together.
 	[[ $suite != sid ]] || unavailable "Debian's suite $suite cannot be installed today: see $log"
 	exit 1
 }

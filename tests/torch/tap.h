@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// The test programs print TAP.
+// TAP output of the test programs.
 #pragma once
 
 #include <cstdio>
@@ -14,7 +14,7 @@ inline void expect(bool holds, const std::string& what) {
   tapFailures += !holds;
 }
 
-// The last line; returns the exit status.
+// Prints the last line. Returns the exit status.
 inline int tapEnd() {
   std::printf("1..%d\n", tapCount);
   return tapFailures != 0;

@@ -83,7 +83,7 @@ class Memory(FlexmemTest):
         self.assertEqual(torch.flexmem.memory_stats()["num_ooms"], ooms + 1)
         pieces = fill()
         self.assertEqual(torch.flexmem.memory_stats()["num_ooms"], ooms + 2)
-        # The others are unharmed, and the same size fits once there is room.
+        # The other tensors are unharmed. The same size fits when there is room.
         self.assertEqual(kept.sum().item(), 3.0)
         size = pieces.pop().numel()
         torch.empty(size, dtype=torch.uint8, device=DEVICE)
@@ -165,14 +165,14 @@ class Memory(FlexmemTest):
 class Accelerator(FlexmemTest):
     """PyTorch 2.9 and later: the same figures under torch.accelerator."""
 
-    # There are no such functions before.
+    # PyTorch before 2.9 has no such functions.
     if hasattr(torch.accelerator, "memory_stats"):
 
         def test_figures_of_the_accelerator(self):
             torch.flexmem.empty_cache()
             x = torch.empty(MIB, dtype=torch.uint8, device=DEVICE)
             ours, theirs = torch.flexmem.memory_stats(), torch.accelerator.memory_stats()
-            # The older names are all there, with the same figures.
+            # All names of earlier versions are there, with the same figures.
             self.assertGreater(len(ours), 100)
             self.assertEqual({key: theirs[key] for key in ours}, ours)
             self.assertEqual(torch.accelerator.memory_allocated(), torch.flexmem.memory_allocated())
@@ -220,7 +220,7 @@ class Programs(FlexmemTest):
         self.assertIn("cannot open a device", done.stderr)
 
     def test_importing_opens_nothing(self):
-        # So a process can be forked afterwards, as long as it has no tensors.
+        # A process without tensors can still be forked.
         done = self.program("""
 import os
 assert torch.flexmem.is_available() and not torch.flexmem.is_initialized()
@@ -233,7 +233,7 @@ if child:
         self.assertEqual(done.stdout, "3.0 True\n" * 2, done.stderr)
         self.assertEqual(done.returncode, 0)
 
-    # A map of an empty file has no bytes, as the map of a device that was reset.
+    # An access to a map of an empty file is SIGBUS, as it is after a reset.
     LOSE = """
 import ctypes, mmap, sys, tempfile
 x = torch.ones(1 << 20, device=sys.argv[1])

@@ -49,7 +49,7 @@ def transformer():
 def train(device, make, data, classes, optimizer, steps=4):
     torch.manual_seed(1)
     model = make()
-    # Before the move: it must have the parameters afterwards too.
+    # Made before the model moves: it must have the moved parameters.
     optimizer = optimizer(model.parameters())
     x = data()
     y = torch.randint(classes, (x.shape[0],)).to(device)
@@ -228,7 +228,7 @@ class Models(FlexmemTest):
         scaler.step(optimizer)
         scaler.update()
         self.assertFalse(torch.equal(before, model[0].weight))
-        # A gradient that overflows is no step.
+        # The scaler skips a step whose gradient overflows.
         before = model[0].weight.detach().clone()
         model[0].weight.grad.fill_(float("inf"))
         scaler.step(optimizer)

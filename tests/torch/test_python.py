@@ -34,7 +34,7 @@ class Python(FlexmemTest):
             self.assertEqual(loaded["x"].device.type, str(options.get("map_location", DEVICE)).split(":")[0])
             self.assertTrue(torch.equal(loaded["x"].cpu(), x.cpu()))
             self.assertTrue(torch.equal(loaded["model"]["weight"].cpu(), model.weight.cpu()))
-            # Views share their storage afterwards as well.
+            # Loaded views still share their storage.
             loaded["row"].zero_()
             self.assertEqual(loaded["x"][1].sum().item(), 0.0)
         torch.nn.Linear(3, 2).load_state_dict(loaded["model"])
@@ -76,7 +76,7 @@ class Python(FlexmemTest):
             except RuntimeError as error:
                 said = str(error)
             os.write(writer, f"{torch.flexmem._is_in_bad_fork()} {said}".encode())
-            # The tensor stays the parent's.
+            # The child must not free the parent's tensor.
             del x
             os._exit(0)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
@@ -117,7 +117,7 @@ class Python(FlexmemTest):
 
     def test_events(self):
         start, end = (torch.flexmem.Event(enable_timing=True) for _ in range(2))
-        # Which of the two depends on the version of PyTorch.
+        # The version of PyTorch decides which error it is.
         refused = (RuntimeError, ValueError)
         with self.assertRaisesRegex(refused, "recorded|recording"):
             start.elapsed_time(end)
@@ -128,7 +128,7 @@ class Python(FlexmemTest):
         end.wait()
         self.assertTrue(end.query())
         self.assertGreaterEqual(start.elapsed_time(end), 10.0)
-        # Recorded again, it is a later moment.
+        # A second record() moves the event to the present.
         start.record()
         self.assertLessEqual(start.elapsed_time(end), 0.0)
         untimed = torch.flexmem.Event()

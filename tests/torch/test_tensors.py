@@ -39,11 +39,11 @@ class Tensors(FlexmemTest):
         out = torch.empty(3, 4, device=DEVICE)
         self.assertIs(torch.add(a.to(DEVICE), b.to(DEVICE), out=out), out)
         self.assert_same(out, expected)
-        # One that is empty grows.
+        # An empty out= tensor is resized.
         out = torch.empty(0, device=DEVICE)
         self.assertIs(torch.add(a.to(DEVICE), b.to(DEVICE), out=out), out)
         self.assert_same(out, expected)
-        # One of a wrong size is resized with a warning.
+        # One of the wrong size is resized too, with a warning.
         out = torch.ones(100, device=DEVICE)
         with self.assertWarns(UserWarning):
             torch.add(a.to(DEVICE), b.to(DEVICE), out=out)
@@ -91,7 +91,7 @@ class Tensors(FlexmemTest):
                      lambda: torch.mm(torch.ones(3, 3), x.view(3, 1)), lambda: x.add_(torch.ones(3))):
             with self.assertRaisesRegex(RuntimeError, "same device"):
                 call()
-        # A number is no tensor of another device, nor are indices.
+        # Numbers and index tensors may stay on the CPU.
         self.assert_same(x + torch.tensor(2.0), torch.full((3,), 3.0))
         self.assert_same(x[torch.tensor([0, 2])], torch.ones(2))
 

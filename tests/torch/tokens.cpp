@@ -49,7 +49,7 @@ int main() {
          "two tensors do not overlap");
 
   {
-    // Both share the storage, as a view does.
+    // As with a view, both tensors share the storage.
     at::Storage storage = first.storage();
     first.reset();
     expect(bytesInUse(cache) == 2048, "it lives as long as its storage");

@@ -56,7 +56,7 @@ class Stream:
 
 def run(program, build, device):
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", BUILD=build, LC_ALL="C")
-    # Settings for real use must not change the tests.
+    # Settings of this machine must not change the tests.
     for name in ("FLEX_DEVICE", "FLEXMEM_DEBUG", "TORCH_SPYRE_ALLOC_DEBUG", "TORCH_SPYRE_DEBUG", "COLUMNS",
                  "FLEXMEM_ALLOC_CONF", "MINDTORCH_NPU_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",
                  "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "GLIBC_TUNABLES", "MALLOC_PERTURB_"):

@@ -16,7 +16,7 @@ prefix=/opt/flexmem
 number=0
 failed=0
 
-# check NAME COMMAND...: one test; its output is shown when it fails
+# check NAME COMMAND...: runs one test; shows its output if it fails
 check() {
 	test=$1
 	shift
@@ -45,14 +45,14 @@ installs() {
 			share/man/man3/flexmem_cache_alloc.3; do
 		test -s "$dest$prefix/$file" || { echo "no $file"; return 1; }
 	done
-	# A page of section 3 for each function; many are links.
+	# Each function has a page in section 3. Many of them are links.
 	functions=$(sed -n 's/^\t*\(flexmem_[a-z_]*\);/\1/p' \
 		"$userlib/libflexmem.map")
 	for name in $functions; do
 		grep -q "^\.Nm $name" "$dest$prefix/share/man/man3/$name.3" ||
 			return 1
 	done
-	# Nothing else, and nowhere else.
+	# No other file was installed.
 	test "$(find "$dest" ! -type d ! -path '*/man3/*' | wc -l)" -eq 13
 }
 
@@ -61,7 +61,7 @@ flags() {
 		pkg-config "$@" libflexmem
 }
 
-# The example needs a device, which may or may not be there.
+# Runs the example. It may fail only because there is no device.
 runs() {
 	"$@"
 	test $? -le 1
@@ -82,7 +82,7 @@ static_program() {
 	runs "$build/first-static"
 }
 
-# Not installed, nothing set for the loader, and another directory.
+# A program linked with the library in the build folder runs from any directory.
 uninstalled_program() {
 	dir=$build/elsewhere
 	mkdir -p "$dir"
@@ -98,7 +98,7 @@ uninstalled_program() {
 			libflexmem) "$dir/abi.c"
 }
 
-# systemd and udev accept their files; modprobe accepts the example.
+# systemd, udev and modprobe must accept the installed files.
 system_files() {
 	udevadm verify --help > /dev/null 2>&1 &&
 		{ udevadm verify "$dest$prefix/lib/udev/rules.d/60-flexmem.rules" ||
@@ -112,7 +112,7 @@ system_files() {
 		grep -q '^options flexmem_sim slots=8'
 }
 
-# An address is one only if there is an allocation.
+# If the allocation fails, the example must print no address.
 example_fails() {
 	! FLEX_DEVICE=/nonexistent LD_LIBRARY_PATH=$dest$prefix/lib \
 		"$build/first-shared" > "$build/first.txt" 2>&1 &&
@@ -120,7 +120,7 @@ example_fails() {
 		"no such device (is its driver loaded?), or it is gone"
 }
 
-# The packages that are missing for modules are named after the modules' kernel.
+# The package of headers that it asks for must be the one of the modules' kernel.
 names_missing_headers() {
 	modules=$here/../vm/modules.sh
 	! "$modules" host-9.9.9-x /lib/modules/9.9.9-x/build \
@@ -131,7 +131,7 @@ names_missing_headers() {
 	grep -q 'no kernel headers in KDIR=/nowhere$' "$build/headers.txt"
 }
 
-# Nothing is installed, built or fetched for a kernel that there is not.
+# For an unknown kernel nothing is installed, built or downloaded.
 names_known_kernels() {
 	vm=$here/../vm
 	for command in "make -s -C $here/../.. vm KERNEL=5.10" \
@@ -167,7 +167,7 @@ header_beside_uapi() {
 		-I"$here/../../uapi" -fsyntax-only "$build/beside.c"
 }
 
-# Exported, declared in the header, and listed in the map: all the same.
+# The exported functions are those of the header and of the version map.
 exported() {
 	nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
 		sed -n 's/.* T \(.*\)@@FLEXMEM_0\.[0-9]*$/\1/p' | sort
@@ -195,7 +195,7 @@ nothing_else_is_exported() {
 		grep -v ' A FLEXMEM_0\.[0-9]*$'
 }
 
-# Symbols that programs of the first version were linked with stay in their version.
+# A symbol of the first version must keep its version, for programs linked then.
 version_of() {
 	nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
 		sed -n "s/.* T $1@@//p"
@@ -213,7 +213,7 @@ versions_stay() {
 		grep -c '@@FLEXMEM_0\.2$')" -eq 37
 }
 
-# A static library cannot hide names: they all have the library's prefix.
+# A static library cannot hide names, so each must have the library's prefix.
 static_names() {
 	! nm -g --defined-only "$dest$prefix/lib/libflexmem.a" |
 		grep ' [A-Z] ' | grep -v ' [A-Z] \(flexmem_\|fmlib_\)'
@@ -223,13 +223,13 @@ soname() {
 	readelf -d "$dest$prefix/lib/libflexmem.so" |
 		grep -q 'SONAME.*\[libflexmem.so.0\]'
 }
-# Threads that have used a cache clear up when they end, which may be after dlclose().
+# The library stays loaded after dlclose(): threads that used a cache clean up when they end.
 stays() {
 	readelf -d "$dest$prefix/lib/libflexmem.so" | grep -q 'FLAGS_1.*NODELETE'
 }
 
 prints_nothing() {
-	# stderr is used by the callbacks of FLEXMEM_DEBUG only.
+	# Only log.c and the callbacks of FLEXMEM_DEBUG may print.
 	! grep -lE '\b(exit|abort|printf|puts|perror)\(' "$userlib"/src/*.c \
 		"$userlib"/src/cache/*.c &&
 	test "$(cd "$userlib/src" && grep -l 'stderr' ./*.c cache/*.c)" = ./log.c

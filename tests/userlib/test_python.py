@@ -121,7 +121,7 @@ def an_array_keeps_its_memory():
     with Device() as device, device.alloc(4096, MAPPABLE) as memory:
         array = numpy.frombuffer(memory.map(), numpy.uint8)
         memory.write(b"here")
-    # The file is closed, the map is there.
+    # The map keeps the device open after close().
     assert not all_closed()
     assert bytes(array[:4]) == b"here"
     del array
@@ -155,7 +155,7 @@ def errors_say_why():
         assert isinstance(error, Error) and isinstance(error, MemoryError) and error.errno == 12
         assert error.failure.limit == "region_size" and error.failure.asked == 1 << 40, error.failure
         assert error.strerror.startswith("out of device memory: no region can be that large"), error
-        # It is in no circle: what it has seen goes with it.
+        # The error is in no reference cycle, so it is freed at once with what it refers to.
         del error
     assert all_closed()
 
@@ -194,7 +194,7 @@ def a_mapped_block_is_a_buffer():
         array[:] = 3
         address = block.address
         assert len(array) == 1024
-        # While there is an array, nobody else gets the bytes.
+        # As long as the array exists, its bytes stay allocated.
         block.close()
         other = cache.alloc(4096)
         assert other.address != address
@@ -205,7 +205,7 @@ def a_mapped_block_is_a_buffer():
         assert cache.alloc(4096).address == address
         raised(ValueError, lambda: block.buffer)
         raised(ValueError, lambda: cache.alloc(0).buffer)
-    # The cache and the device stay for the array.
+    # The array keeps the cache and the device.
     assert not all_closed() and set(array_of_other) == {4}
     del other, array_of_other
     assert all_closed()
@@ -246,7 +246,7 @@ def a_forked_child_frees_nothing():
         if not child:
             memory.close()
             block.close()
-            # The child has a kernel of its own here: what it frees is missing there.
+            # A forked child has its own fake kernel, so the parent sees no free of the child's.
             os._exit(0 if device.statistics().own_handles == handles else 1)
         assert os.waitpid(child, 0)[1] == 0
         memory.close()

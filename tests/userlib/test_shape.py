@@ -11,7 +11,7 @@ from tool import BUILD, HERE, main, test, tests
 
 SOURCES = os.path.join(HERE, "../../userlib/src/cache")
 OBJECTS = os.path.join(BUILD, "shipped/src/cache")
-# A reader can keep so many files in mind at once.
+# The most files of a group that depend on each other.
 CIRCLE_MAX = 5
 
 

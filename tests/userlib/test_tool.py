@@ -46,7 +46,7 @@ def help_as_a_command():
     assert good("shell", stdin="help quit\n").startswith("Usage: quit\n\nEnd"), commands
     for command in commands:
         assert good("shell", stdin=f"help {command}\n").startswith(f"Usage: {command}"), command
-    # A shell does not explain commands that it lacks; nor is there a quit where there is none.
+    # The shell's help lists only the shell's commands, and "quit" exists only there.
     status, out, err = run("help", "quit")
     assert (status, out) == (2, "") and "no command 'quit'" in err, err
     status, out, err = run("shell", stdin="help replay\n")
@@ -66,7 +66,7 @@ def help_names_every_option():
             man = text.read().replace("\\-", "-")
         for option in options:
             assert "--" + option in good(command, "--help"), option
-            # mdoc writes "Fl -option".
+            # In mdoc a long option is "Fl -option".
             assert "Fl -" + option in man, option
 
 
@@ -239,7 +239,7 @@ def alloc_pattern():
     for flags in ((), ("--mappable",), ("--zeroed", "--count", "3")):
         out = good("alloc", "3M", "--pattern", "7", "--hold", "0", *flags)
         assert out.splitlines()[-1].endswith(" size 3145728 (3.0 MiB)"), out
-    # It is filled, and then checked: the second needs to read.
+    # The memory is filled, then read back, and the READ fails.
     status, out, err = run("alloc", "1K", "--pattern", "7", "--hold", "0", FAKE_READ_AT=1,
                            FAKE_READ_ERROR=110)
     assert status == 1 and "check handle 1: the device's firmware did not answer" in err, err
@@ -278,7 +278,7 @@ def check_finds_foreign_bytes():
 def device_is_reset_under_a_map():
     status, out, err = run("shell", stdin="alloc 4K --mappable\nfill 1\nstats\n", FAKE_MAP_IS_GONE=1)
     assert (status, err) == (1, "flexmem: the device was reset, or is gone\n"), (status, err)
-    # Output before that is not lost.
+    # The output of the allocations before the failure is printed.
     assert out.startswith("handle 1  address") and out.count("\n") == 1, out
 
 
@@ -333,7 +333,7 @@ def owners_have_names():
         own = name.read().strip()
     assert f"  {os.getpid()}  {own}  " in good("owners", FAKE_OPENER=os.getpid())
     assert report("owners", FAKE_OPENER=os.getpid())["owners"][-1]["process"] == own
-    # A tenant's name for its process is not obeyed by the administrator's terminal.
+    # Control characters in a process's name must not reach the administrator's terminal.
     try:
         with open("/proc/self/comm", "w", encoding="utf-8") as name:
             name.write("a\x1b[2J\u00e4")
@@ -348,7 +348,7 @@ def owners_leaves_out_its_own_file():
     this = (1 << 32) - 1
     assert "client 1" not in good("owners", FAKE_OPENER=this)
     assert [one["kind"] for one in report("owners", FAKE_OPENER=this)["owners"]] == ["cgroup"]
-    # In a shell the file has the user's allocations.
+    # The shell's own file has allocations.
     assert "client 1" in good("shell", stdin="owners\n", FAKE_OPENER=this)
 
 
@@ -382,7 +382,7 @@ def sets_limits():
     # Orphaned bytes are charged.
     out = good("shell", stdin="alloc 1K\nlimit --cgroup 1000\n", FAKE_ORPHANED=8192)
     assert "cgroup 1000  bytes    9.0 KiB   none\n" in out, out
-    # Sees what was set, and takes it back.
+    # Shows the limit that was set, then removes it.
     out = good("shell", stdin="alloc 1K\nlimit --cgroup 1000 --handles 5\n"
                "limit --cgroup 1000 --handles none\nlimit --cgroup 1000 --json\n")
     assert "cgroup 1000  handles     1      5\n" in out, out
@@ -470,7 +470,7 @@ def trim():
     assert good("trim") == "0 regions given back, 0 B\n"
     out = good("shell", stdin="alloc 1\nfree 1\ntrim\ntrim --json\n")
     assert "1 region given back, 12.0 GiB\n" in out and '"regions": 0' in out, out
-    # A client takes its lease again and again.
+    # Another client renews its lease all the time.
     status, out, err = run("trim", FAKE_LEASES=1)
     assert (status, out) == (1, "") and "a lease" in err, err
     assert good("trim", "--break-leases", FAKE_LEASES=1) == "0 regions given back, 0 B\n"
@@ -478,7 +478,7 @@ def trim():
     assert status == 2 and "takes no value" in err, err
     status, _, err = run("trim", "now")
     assert status == 2 and "unexpected argument 'now'" in err, err
-    # The fake fails only when there is something to give back, or at the end.
+    # The fake driver fails after the first region, or at the end.
     status, out, err = run("trim", "--json", FAKE_TRIM_AT=1, FAKE_TRIM_ERROR=1)
     assert status == 1 and "only the administrator" in err
     assert json.loads(out)["error"]["errno"] == -1
@@ -557,7 +557,7 @@ def no_module_and_no_device():
         status, out, err = run(*args, FAKE_NODE=0, FAKE_NO_MODULE=1)
         assert (status, out) == (1, "") and "flexmem.ko is not loaded; 'sudo modprobe flexmem_sim' " \
             "loads it with a simulated device" in err and err.count("\n") == 1, err
-        # The page that it names is installed with the command, and says it.
+        # The man page that the message names is installed, and has that section.
         assert "see DRIVER in flexmem(1)" in err and "README" not in err, err
     with open(MAN, encoding="ascii") as text:
         driver = re.search(r"^\.Sh DRIVER\n((?:(?!\.Sh).*\n)+)", text.read(), re.M)
@@ -598,7 +598,7 @@ def a_pf_is_the_administrators():
                 status, _, err = run("info", *args, FAKE_MODE=0, FAKE_OPEN_ERROR=error, **access, **env)
                 assert status == 1 and "may open a PF" in err and "CAP_SYS_ADMIN" in err \
                     and "pf_open=mode" in err and "usermod" not in err, (error, args, env, err)
-    # Beside it there is a VF: the first node is not the one to ask for.
+    # There is also a VF, whose group the user should join.
     for args in ((), ("--device", "VF")):
         _, _, err = run("info", *args, FAKE_MODE=0, FAKE_SECOND=1, FAKE_OPEN_ERROR=13, **mine)
         assert "/dev/flexmem1 is for the group" in err, err

@@ -18,7 +18,7 @@ SHIPPED = os.path.join(BUILD, "shipped", "flexmem")
 FLAT = ("--cache", "--provider", "flat")
 MIB = 1 << 20
 
-# Most bytes reserved / most bytes live: the best figure known of any allocator, and PyTorch 2.6's.
+# The lowest ratio of reserved to live bytes of any known allocator, and PyTorch 2.6's.
 BEST = {"resnet50-train": 1.021, "gpt2-train": 1.016, "llama-decode": 1.008,
         "azure-conv-kv": 1.116, "azure-conv-kv-layers": 1.045}
 PYTORCH = {"resnet50-train": 1.145, "gpt2-train": 1.044, "llama-decode": 1.034,
@@ -37,7 +37,7 @@ def shipped(name, configuration, size="64G"):
           f"hit rate {found['hit_rate']:.4f}, {found['driver_calls']}")
     assert found["failures"] == 0 and found["events"] == found["allocs"] + found["frees"] > 10000
     assert found["peak_reached"] and found["num_first_failures"] == 0
-    # Nothing is reserved that was not used, and nothing used that was not reserved.
+    # Live bytes are allocated, and allocated bytes are reserved.
     assert found["peak_live_bytes"] <= found["peak_allocated_bytes"] <= found["peak_reserved_bytes"]
     assert found["peak_allocated_bytes"] == found["peak_device_bytes"]
     assert found["hits"] + found["misses"] == found["allocs"]
@@ -65,7 +65,7 @@ def traces_with_defaults():
 
 @test
 def hits_are_nearly_all():
-    # A framework repeats itself: but for the first round the cache has what it needs.
+    # A framework repeats its steps: after the first one the cache has all it needs.
     for name in BEST:
         for configuration in ("", "expandable_segments:True"):
             assert shipped(name, configuration, "128G")["hit_rate"] > 0.97, name
@@ -147,7 +147,7 @@ def settings_and_their_sources():
 
 @test
 def streams_of_the_trace_count():
-    # A block that is freed on one stream serves that one only.
+    # A block freed on one stream serves only that stream.
     text = HEADER + f"0 a 1 {2 * MIB} 0\n1 f 1\n2 a 2 {2 * MIB} STREAM\n"
     found = [report("replay", *FLAT, "--config", "", trace(text.replace("STREAM", stream)))
              for stream in ("0", "7")]
@@ -175,7 +175,7 @@ def out_of_memory():
 
 @test
 def memory_goes_back_when_others_need_it():
-    # The first one is free when the second finds no room beside it.
+    # The first segment is free when the second request finds no room.
     text = HEADER + f"0 a 1 {40 * MIB} 0\n1 f 1\n2 a 2 {60 * MIB} 0\n"
     found = report("replay", "--cache", "--provider", "flat:64MiB", "--config", "", trace(text))
     assert (found["num_first_failures"], found["num_alloc_retries"], found["num_ooms"]) == (1, 1, 0)
@@ -204,7 +204,7 @@ def device_fails():
     found = json.loads(out)
     assert status == 1 and found["first_failure"]["errno"] == -5 and found["events"] == 1
     assert "s.trace: event 1 (line 3), allocation of 1000 bytes failed: " in err, err
-    # No memory even after everything went back: the driver's reason is carried up.
+    # Nothing is left to return: the failure has the driver's reason.
     status, out, err = run("replay", "--json", "--cache", "--config", "",
                            trace(HEADER + "".join(f"0 a {i} {12 * GIB} 0\n" for i in range(3))),
                            FAKE_SLOTS=2)
@@ -236,7 +236,7 @@ def man_page_has_every_key_of_a_cache():
     assert not missing, missing
 
 
-# The opcodes that PyTorch's viewer of snapshots reads; protocol 4 at most.
+# The opcodes of pickle up to protocol 4 that PyTorch's viewer reads.
 VIEWER_READS = set("""APPEND APPENDS BINFLOAT BINGET BININT BININT1 BININT2 BINPUT BINUNICODE DICT EMPTY_DICT
     EMPTY_LIST EMPTY_TUPLE FRAME LIST LONG1 LONG_BINGET LONG_BINPUT MARK MEMOIZE NEWFALSE NEWTRUE NONE PROTO SETITEM
     SETITEMS SHORT_BINUNICODE STOP TUPLE TUPLE1 TUPLE2 TUPLE3""".split())

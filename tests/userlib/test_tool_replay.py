@@ -40,7 +40,7 @@ def replay_text():
 
 @test
 def replay_fragmentation():
-    # At the peak: 10 x 1 GiB, of which 0, 2 and 4 were freed again and 10 bytes added.
+    # At the peak 10 allocations of 1 GiB live; 0, 2 and 4 were freed, and 10 bytes added.
     lines = [f"0 a {i} {GIB} 0" for i in range(10)]
     text = HEADER + "\n".join(lines + ["1 f 0", "1 f 2", f"2 a 20 {GIB} 0", "2 f 4",
                                        f"3 a 21 {2 * GIB} 0", "4 a 22 128 0"]) + "\n"
@@ -54,15 +54,15 @@ def replay_fragmentation():
 
 @test
 def fragmentation_is_inside_regions():
-    # Full pieces of several regions are no fragmentation: what is free is one piece in each.
+    # One free piece in each of several regions is no fragmentation.
     text = HEADER + "".join(f"0 a {i} {8 * GIB} 0\n" for i in range(5))
     found = report("replay", "--show-peak", trace(text))
     assert [region["free_blocks"] for region in found["peak_regions"]] == [1] * 5
     assert found["region_fragmentation_at_peak"] == 0.0, found
-    # Nothing free is none either.
+    # Without free bytes there is no fragmentation.
     found = report("replay", trace(HEADER + f"0 a 1 {12 * GIB} 0\n"))
     assert found["region_fragmentation_at_peak"] == 0.0, found
-    # One region of three with a hole of 2 GiB: it counts once, in the free bytes of all of them.
+    # One of three regions has a hole of 2 GiB, which counts among all free bytes.
     lines = [f"0 a 1 {2 * GIB} 0", f"0 a 2 {6 * GIB} 0", f"0 a 3 {8 * GIB} 0", f"0 a 4 {8 * GIB} 0",
              "1 f 1", f"2 a 5 {7 * GIB} 0"]
     found = report("replay", "--show-peak", trace(HEADER + "\n".join(lines) + "\n"))
@@ -86,7 +86,7 @@ def replay_several():
     paths = [trace(SMALL, "one.trace"), trace(SMALL, "two.trace.gz", compress=True)]
     found = report("replay", *paths)
     assert [each["file"] for each in found] == paths
-    # A fresh open file for each: nothing is left of the one before.
+    # Each replay opens the device anew, so nothing is left of the one before.
     assert [each["region_peaks"] for each in found] == [[{"region_id": 0, "peak_used": 3072}]] * 2
     out = good("replay", *paths, COLUMNS=100)
     summary = out[out.index("trace  "):].splitlines()
@@ -180,7 +180,7 @@ def bad_traces():
         path = trace(text, "bad.trace")
         status, out, err = run("replay", path)
         assert status == 1 and f"bad.trace: {message}" in err, err
-        # The others are replayed nevertheless.
+        # After a file that fails the other files are replayed.
         status, out, _ = run("replay", "--json", path, trace(SMALL))
         first, second = json.loads(out)
         assert status == 1 and message in first["error"]["text"] and second["events"] == 6

@@ -56,7 +56,7 @@ def error_of(args, **kwargs):
     assert status in (1, 2) and list(found) == ["error"], (args, status, out, err)
     found = found["error"]
     assert found["errno"] < 0 and found["name"] == errno.errorcode[-found["errno"]], found
-    # The same words, and in the same order.
+    # The text on stderr is the text of the report.
     assert err.startswith(("flexmem: ", "flexmem " + args[0])) and found["text"] in err, (found, err)
     assert status == 1 or found["name"] == "EINVAL", found
     return found

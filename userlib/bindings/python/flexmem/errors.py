@@ -30,7 +30,7 @@ def _failed(error: int, reply: Any) -> Error:
     failure = reply.failure if reply else None
     text = ffi.new("char[]", TEXT)
     arguments = (ffi.addressof(failure), ffi.sizeof(failure)) if reply else (ffi.NULL, 0)
-    # A cache's failure has the device's inside.
+    # The failure of a cache contains the device's.
     cached = reply and ffi.typeof(failure) is ffi.typeof("struct flexmem_cache_failure")
     (lib.flexmem_cache_error_text if cached else lib.flexmem_error_text)(error, *arguments, text, TEXT)
     words = ffi.string(text).decode()
@@ -57,7 +57,7 @@ class Owner:
     """An object that owns something until it is closed: a context manager."""
 
     _pointer: Any = None
-    # The object that it is part of.
+    # The object that this one is a part of.
     _below: Any = None
 
     def _use(self) -> Any:

@@ -105,7 +105,8 @@ class Failure(NamedTuple):
     region_limit: str
 
 
-# Members that are names: the type, and how its names begin. A number that has none yet stays one.
+# Members that are shown as names: the enum, and the prefix of its names. A number without a name stays a
+# number.
 _ENUMS = {
     "function": ("enum flexmem_function", "FLEXMEM_"),
     "strategy": ("enum flexmem_strategy", "FLEXMEM_"),

@@ -91,5 +91,5 @@ def _collect_garbage():
 _on_oom = ctypes.CDLL(_LIBRARY).flexmem_torch_on_oom
 _on_oom.restype = None
 _on_oom(_collect_garbage)
-# A thread that outlives Python cannot call it.
+# Threads may outlive Python, so the callback ends first.
 atexit.register(_on_oom, None)

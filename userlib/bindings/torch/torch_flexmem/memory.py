@@ -79,7 +79,7 @@ def get_per_process_memory_fraction(device=None):
     return float(_ops.setting("per_process_memory_fraction"))
 
 
-# The code of torch.cuda.memory_summary() over the figures of this module.
+# torch.cuda.memory_summary() with this module's figures.
 _summary = types.FunctionType(
     _cuda.memory_summary.__code__,
     {**vars(_cuda), "memory_stats": memory_stats, "_get_device_index": lambda device, optional: _index(device)},

@@ -9,7 +9,7 @@ _ops = torch.ops.flexmem
 
 
 def manual_seed(seed):
-    # The seed has 64 bits, and may be given as a negative number.
+    # A negative seed counts modulo 2^64.
     seed = int(seed) & ((1 << 64) - 1)
     _ops.manual_seed(seed - (1 << 64) if seed >> 63 else seed)
 
