@@ -262,7 +262,7 @@ static void byte_is_in_one_chunk(struct kunit *test)
 	release(test, client, allocation);
 }
 
-/* What happens to one chunk happens to all. */
+/* All chunks of an allocation get the same treatment. */
 
 static void all_are_orphaned(struct kunit *test)
 {

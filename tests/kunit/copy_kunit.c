@@ -251,7 +251,7 @@ static void resize_and_copy_keep_apart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, refcount_read(&b->refs), 1);
 }
 
-/* What another task does in the middle of the first piece. */
+/* Another task's action in the middle of the first piece. */
 struct meanwhile {
 	struct flexmem_client *client;
 	struct flexmem_allocation *a;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Writes C that exports what the unit tests refer to, for flexmem.ko. What kmod exports itself is left out.
+# Writes C that exports what the unit tests refer to, for flexmem.ko. Symbols that kmod exports itself are left out.
 # usage: exports.sh NM KMOD OBJECT...
 set -eu
 

@@ -330,7 +330,7 @@ static void memory_of_a_closed_file_waits_too(struct kunit *test)
 	expect_leaving(test, 0);
 }
 
-/* What client_gone() was called with: the client, and its charge then. */
+/* The arguments of client_gone(): the client, and its charge at that time. */
 static u64 owned_when_gone;
 static struct flexmem_client *gone;
 

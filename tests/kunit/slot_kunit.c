@@ -216,7 +216,7 @@ static void failed_fill_changes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fill(ctx, 0), -EIO);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 0);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
-	/* What the slot holds is unknown until it is cleared. */
+	/* The slot's contents are unknown until it is cleared. */
 	KUNIT_EXPECT_EQ(test, find(ctx), 1);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_slot_clear(&ctx->function, 0));
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);

@@ -100,7 +100,7 @@ static const struct flexmem_device_ops vf_ops = {
 	.capacity = say_capacity,
 };
 
-/* What one run measured. */
+/* The result of one run. */
 static struct {
 	unsigned int calls;
 	unsigned int failed;

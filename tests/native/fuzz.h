@@ -126,7 +126,7 @@ struct fuzz_map {
 };
 
 /*
- * What is wrong with a command's struct. A number below SHORT leaves it as it
+ * The fault of a command's struct. A number below SHORT leaves it as it
  * is.
  */
 enum fuzz_spoil {

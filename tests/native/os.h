@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the shim uses of the C library and of TSan. */
+/* The parts of the C library and of TSan that the shim uses. */
 #ifndef _NATIVE_OS_H
 #define _NATIVE_OS_H
 

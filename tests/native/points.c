@@ -47,7 +47,7 @@ struct interferer {
 
 static unsigned long nr_done[NR_INTERFERENCES];
 
-/* What another task does in the current run. */
+/* Another task's action in the current run. */
 static enum interference now;
 
 /* Whether the other task's action can cause the result @rc. */

@@ -29,7 +29,7 @@ void __sanitizer_cov_trace_pc(void)
 	steps++;
 }
 
-/* What is asked for, and how the free memory is laid out. */
+/* The request, and the layout of the free memory. */
 static const struct kind {
 	const char *name;
 	u64 alignment;

@@ -120,7 +120,7 @@ TEST_F(memcg, handles_are_charged_to_the_caller)
 
 #define TOUCHED (4 * MiB)
 
-/* What a tenant writes to the simulated card is host memory, charged to it. */
+/* The simulated card is host memory, charged to the cgroup that writes to it. */
 TEST_F(memcg, pages_of_the_card_are_charged_to_the_caller)
 {
 	struct flexmem_alloc mapped, written;

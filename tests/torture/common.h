@@ -108,7 +108,7 @@ int accounts_read(int fd, struct accounts *a);
  * see all owners.
  */
 const char *accounts_wrong(const struct accounts *a, bool admin);
-/* What is left besides the file that asks; NULL: nothing. */
+/* The memory left besides that of the asking file; NULL: nothing. */
 const char *accounts_not_empty(const struct accounts *a);
 
 #endif /* FLEXMEM_TESTS_COMMON_H */

@@ -12,7 +12,7 @@
 
 extern const char *const run_tags[MODEL_TAGS];
 
-/* What the test knows of an allocation. */
+/* The test's own record of an allocation. */
 struct slot {
 	void *token;
 	void *last_token;
@@ -62,7 +62,7 @@ struct run {
 	unsigned long done;
 	char what[160];
 	/*
-	 * What the out-of-memory callback does, in the cache and in the model.
+	 * The out-of-memory callback's action, in the cache and in the model.
 	 */
 	size_t victims[2];
 	struct model_request callback_request;

@@ -21,7 +21,7 @@
  */
 enum served_by { NOBODY, LOOP, HELPER };
 
-/* What the other process reports at its end. */
+/* The report that the other process sends at its end. */
 struct outcome {
 	int error;
 	uint64_t cached;

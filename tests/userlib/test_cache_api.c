@@ -413,7 +413,7 @@ static void destruction_fails(void **state)
 	assert_int_equal(mock.below.free(mock.below.user, 0), 0);
 }
 
-/* What a cache without a log callback prints, during its creation and later. */
+/* Output of a cache without a log callback, while it is made and later. */
 static void printed(const char *configuration, uint32_t flags, char text[1000])
 {
 	struct flexmem_cache_options options = mock_options(configuration);

@@ -384,7 +384,7 @@ static void with_growing_segments(void **state)
 	everybody_at_once("expandable_segments:True");
 }
 
-/* What a forked child may do with its parent's cache, and with its own. */
+/* Calls that a forked child may make on its parent's cache and its own. */
 static int child(void)
 {
 	if (flexmem_cache_serve_pressure(cache, NULL) != -ECHILD ||

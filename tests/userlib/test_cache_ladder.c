@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the cache does, step by step, when the provider has no memory. */
+/* The steps of the cache when the provider has no memory. */
 #include "cache_mock.h"
 
 #include <pthread.h>
@@ -299,7 +299,7 @@ static void callbacks_come_first(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* What a callback may do, and what fails in it. */
+/* Calls that a callback may make, and a call that must fail in it. */
 static void busy(void *user, uint64_t bytes)
 {
 	struct flexmem_cache *cache = user;

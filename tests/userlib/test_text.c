@@ -468,7 +468,7 @@ static void log_levels(void **state)
 	flexmem_device_close(device);
 }
 
-/* What the library prints on stderr during an open, an alloc and a close. */
+/* The library's output to stderr during an open, an alloc and a close. */
 static void capture(char *text, size_t size)
 {
 	struct flexmem_device *device;
