@@ -120,7 +120,7 @@ TEST_F(memcg, handles_are_charged_to_the_caller)
 
 #define TOUCHED (4 * MiB)
 
-/* The simulated card is host memory, charged to the cgroup that writes to it. */
+/* The simulated card is host memory, charged to the cgroup that writes it. */
 TEST_F(memcg, pages_of_the_card_are_charged_to_the_caller)
 {
 	struct flexmem_alloc mapped, written;
